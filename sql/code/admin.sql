@@ -1,0 +1,64 @@
+-- Creating, changing and dropping queues, subscribers and rights.
+
+CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'jsonb',
+	multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL,
+	max_retries integer DEFAULT NULL, retry_delay interval DEFAULT '0',
+	retention interval DEFAULT '0', exception_queue text DEFAULT NULL,
+	comment text DEFAULT NULL)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_create_queue';
+COMMENT ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text) IS
+'Create a queue, started, owned by the current role. payload_type: jsonb, text, bytea, xml or a composite type; multiple_consumers: a topic; shards 1 to 32 (null: pgaq.default_shards); max_retries: rolled back dequeues before a message goes to exception_queue or, without one, is dropped (null: no limit); retry_delay: rest after a rolled back dequeue; retention: how long consumed messages stay visible. Errors AQ002 to AQ005, AQ028';
+REVOKE EXECUTE ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text) FROM PUBLIC;
+
+CREATE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL,
+	retry_delay interval DEFAULT NULL, retention interval DEFAULT NULL,
+	exception_queue text DEFAULT NULL, comment text DEFAULT NULL,
+	new_owner regrole DEFAULT NULL, new_name text DEFAULT NULL)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_alter_queue';
+COMMENT ON FUNCTION aq.alter_queue(text, integer, interval, interval, text, text, regrole, text) IS
+'Change a queue; null leaves a setting as it is. max_retries -1: no limit; exception_queue or comment '''': none. For the queue''s owner. Errors AQ001 to AQ005, AQ028';
+
+CREATE FUNCTION aq.drop_queue(queue_name text, force boolean DEFAULT false)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_drop_queue';
+COMMENT ON FUNCTION aq.drop_queue(text, boolean) IS
+'Drop a queue and its tables; force: even if it holds messages. Waits for transactions that use the queue. For the queue''s owner. Errors AQ001, AQ016';
+
+CREATE FUNCTION aq.start_queue(queue_name text, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_start_queue';
+COMMENT ON FUNCTION aq.start_queue(text, boolean, boolean) IS
+'Allow enqueue and dequeue again; false leaves that side as it is. For the queue''s owner. Errors AQ001';
+
+CREATE FUNCTION aq.stop_queue(queue_name text, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_stop_queue';
+COMMENT ON FUNCTION aq.stop_queue(text, boolean, boolean) IS
+'Refuse enqueue and dequeue from the commit on; false leaves that side as it is. For the queue''s owner. Errors AQ001';
+
+CREATE FUNCTION aq.purge_queue(queue_name text, consumer text DEFAULT NULL, condition text DEFAULT NULL)
+RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_purge_queue';
+COMMENT ON FUNCTION aq.purge_queue(text, text, text) IS
+'Remove messages without reading them, in the caller''s transaction: of one consumer or of all, those that meet the condition or all. Returns how many (message, consumer) pairs were removed; messages in other transactions'' hands stay. For the queue''s owner. Errors AQ001, AQ018';
+
+CREATE FUNCTION aq.subscribe(queue_name text, consumer text, rule text DEFAULT NULL, comment text DEFAULT NULL)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscribe';
+COMMENT ON FUNCTION aq.subscribe(text, text, text, text) IS
+'Add a subscriber: it gets the messages enqueued after this commits whose properties meet the rule, an SQL condition over priority, correlation, properties, payload and the fields of a composite payload (names are looked up in pg_catalog; it runs with the rights of the queue''s owner). For the queue''s owner. Errors AQ001, AQ003, AQ010, AQ013, AQ015, AQ018';
+
+CREATE FUNCTION aq.alter_subscriber(queue_name text, consumer text, rule text)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_alter_subscriber';
+COMMENT ON FUNCTION aq.alter_subscriber(text, text, text) IS
+'Replace a subscriber''s rule for messages enqueued from then on; null: every message. For the queue''s owner. Errors AQ001, AQ014, AQ018';
+
+CREATE FUNCTION aq.unsubscribe(queue_name text, consumer text)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_unsubscribe';
+COMMENT ON FUNCTION aq.unsubscribe(text, text) IS
+'Remove a consumer and what waits for it. For the queue''s owner. Errors AQ001, AQ014';
+
+CREATE FUNCTION aq.grant_queue(queue_name text, grantee regrole, privilege text DEFAULT 'all')
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_grant_queue';
+COMMENT ON FUNCTION aq.grant_queue(text, regrole, text) IS
+'Grant enqueue, dequeue or all on a queue to a role (null: PUBLIC). For the queue''s owner. Errors AQ001, AQ027';
+
+CREATE FUNCTION aq.revoke_queue(queue_name text, grantee regrole, privilege text DEFAULT 'all')
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_revoke_queue';
+COMMENT ON FUNCTION aq.revoke_queue(text, regrole, text) IS
+'Revoke enqueue, dequeue or all on a queue from a role (null: PUBLIC). For the queue''s owner. Errors AQ001, AQ027';

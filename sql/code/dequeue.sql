@@ -1,0 +1,71 @@
+-- aq.dequeue, aq.dequeue_full and aq.browse.
+-- A polymorphic result needs its model argument: as_type, a null of the payload's
+-- type; without it the payload is jsonb.
+
+CREATE FUNCTION aq.dequeue(queue_name text,
+	consumer text DEFAULT NULL,
+	max_messages integer DEFAULT 1,
+	mode text DEFAULT 'remove',
+	correlation text DEFAULT NULL,
+	msgid uuid DEFAULT NULL,
+	condition text DEFAULT NULL,
+	wait interval DEFAULT NULL)
+RETURNS TABLE (msgid uuid, payload jsonb, priority integer, correlation text,
+	enqueue_time timestamptz, attempts integer, properties jsonb)
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_dequeue_jsonb';
+COMMENT ON FUNCTION aq.dequeue(text, text, integer, text, text, uuid, text, interval) IS
+'Dequeue up to max_messages messages of a jsonb queue. consumer: its name, for queues with several consumers; max_messages; mode remove, remove_nodata (the payload comes back null), locked (kept from others until the end of the transaction, not consumed) or browse; correlation: a LIKE pattern; msgid: exactly this message; condition: an SQL condition over priority, correlation, properties, enqueue_time, attempts, payload and the fields of a composite payload; wait: null does not wait, a negative interval waits for ever. Waiting here holds the statement''s snapshot, and so the xmin horizon: CALL aq.wait does not. Errors AQ001, AQ005, AQ007 to AQ010, AQ018';
+
+CREATE FUNCTION aq.dequeue(queue_name text, as_type anyelement,
+	consumer text DEFAULT NULL,
+	max_messages integer DEFAULT 1,
+	mode text DEFAULT 'remove',
+	correlation text DEFAULT NULL,
+	msgid uuid DEFAULT NULL,
+	condition text DEFAULT NULL,
+	wait interval DEFAULT NULL)
+RETURNS TABLE (msgid uuid, payload anyelement, priority integer, correlation text,
+	enqueue_time timestamptz, attempts integer, properties jsonb)
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_dequeue_typed';
+COMMENT ON FUNCTION aq.dequeue(text, anyelement, text, integer, text, text, uuid, text, interval) IS
+'Dequeue up to max_messages messages; as_type is a null of the queue''s payload type (name it for text: as_type => null::text). Options and errors as the jsonb form';
+
+CREATE FUNCTION aq.dequeue_full(queue_name text, as_type anyelement,
+	consumer text DEFAULT NULL,
+	max_messages integer DEFAULT 1,
+	mode text DEFAULT 'remove',
+	correlation text DEFAULT NULL,
+	msgid uuid DEFAULT NULL,
+	condition text DEFAULT NULL,
+	wait interval DEFAULT NULL)
+RETURNS TABLE (msgid uuid, payload anyelement, priority integer, correlation text,
+	enqueue_time timestamptz, attempts integer, properties jsonb,
+	sender text, consumer_name text, ready_at timestamptz, expires_at timestamptz,
+	exception_queue text, original_msgid uuid, shard integer, session_id bigint)
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_dequeue_typed';
+COMMENT ON FUNCTION aq.dequeue_full(text, anyelement, text, integer, text, text, uuid, text, interval) IS
+'As aq.dequeue, with every property of the message: sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid, shard, session_id';
+
+CREATE FUNCTION aq.browse(queue_name text,
+	consumer text DEFAULT NULL,
+	max_messages integer DEFAULT 100,
+	correlation text DEFAULT NULL,
+	condition text DEFAULT NULL,
+	after uuid DEFAULT NULL)
+RETURNS TABLE (msgid uuid, payload jsonb, priority integer, correlation text,
+	enqueue_time timestamptz, attempts integer, properties jsonb)
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_browse_jsonb';
+COMMENT ON FUNCTION aq.browse(text, text, integer, text, text, uuid) IS
+'Look at the messages of a jsonb queue that the consumer could dequeue, in dequeue order, without taking them; after: continue behind this message. Allowed in READ ONLY transactions';
+
+CREATE FUNCTION aq.browse(queue_name text, as_type anyelement,
+	consumer text DEFAULT NULL,
+	max_messages integer DEFAULT 100,
+	correlation text DEFAULT NULL,
+	condition text DEFAULT NULL,
+	after uuid DEFAULT NULL)
+RETURNS TABLE (msgid uuid, payload anyelement, priority integer, correlation text,
+	enqueue_time timestamptz, attempts integer, properties jsonb)
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_browse_typed';
+COMMENT ON FUNCTION aq.browse(text, anyelement, text, integer, text, text, uuid) IS
+'As aq.browse for jsonb, for any payload type; as_type is a null of it';

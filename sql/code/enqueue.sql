@@ -1,0 +1,107 @@
+-- aq.enqueue and aq.enqueue_array.
+-- text payloads go through the input function of the queue's payload type, so
+-- that plain literals and the untyped parameters of drivers work.
+
+CREATE FUNCTION aq.enqueue(queue_name text, payload text,
+	priority integer DEFAULT NULL,
+	delay interval DEFAULT NULL,
+	expiration interval DEFAULT NULL,
+	correlation text DEFAULT NULL,
+	recipients text[] DEFAULT NULL,
+	sender text DEFAULT NULL,
+	exception_queue text DEFAULT NULL,
+	properties jsonb DEFAULT NULL)
+RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_text';
+COMMENT ON FUNCTION aq.enqueue(text, text, integer, interval, interval, text, text[], text, text, jsonb) IS
+'Enqueue one message, payload as text, read by the payload type''s input function; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028';
+
+CREATE FUNCTION aq.enqueue(queue_name text, payload jsonb,
+	priority integer DEFAULT NULL,
+	delay interval DEFAULT NULL,
+	expiration interval DEFAULT NULL,
+	correlation text DEFAULT NULL,
+	recipients text[] DEFAULT NULL,
+	sender text DEFAULT NULL,
+	exception_queue text DEFAULT NULL,
+	properties jsonb DEFAULT NULL)
+RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
+COMMENT ON FUNCTION aq.enqueue(text, jsonb, integer, interval, interval, text, text[], text, text, jsonb) IS
+'Enqueue one message, payload jsonb; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028';
+
+CREATE FUNCTION aq.enqueue(queue_name text, payload bytea,
+	priority integer DEFAULT NULL,
+	delay interval DEFAULT NULL,
+	expiration interval DEFAULT NULL,
+	correlation text DEFAULT NULL,
+	recipients text[] DEFAULT NULL,
+	sender text DEFAULT NULL,
+	exception_queue text DEFAULT NULL,
+	properties jsonb DEFAULT NULL)
+RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
+COMMENT ON FUNCTION aq.enqueue(text, bytea, integer, interval, interval, text, text[], text, text, jsonb) IS
+'Enqueue one message, payload bytea; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028';
+
+CREATE FUNCTION aq.enqueue(queue_name text, payload anyelement,
+	priority integer DEFAULT NULL,
+	delay interval DEFAULT NULL,
+	expiration interval DEFAULT NULL,
+	correlation text DEFAULT NULL,
+	recipients text[] DEFAULT NULL,
+	sender text DEFAULT NULL,
+	exception_queue text DEFAULT NULL,
+	properties jsonb DEFAULT NULL)
+RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
+COMMENT ON FUNCTION aq.enqueue(text, anyelement, integer, interval, interval, text, text[], text, text, jsonb) IS
+'Enqueue one message, payload of any type, which must be the queue''s payload type; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028';
+
+CREATE FUNCTION aq.enqueue_array(queue_name text, payloads text[],
+	priority integer DEFAULT NULL,
+	delay interval DEFAULT NULL,
+	expiration interval DEFAULT NULL,
+	correlation text DEFAULT NULL,
+	recipients text[] DEFAULT NULL,
+	sender text DEFAULT NULL,
+	exception_queue text DEFAULT NULL,
+	properties jsonb DEFAULT NULL)
+RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_text';
+COMMENT ON FUNCTION aq.enqueue_array(text, text[], integer, interval, interval, text, text[], text, text, jsonb) IS
+'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';
+
+CREATE FUNCTION aq.enqueue_array(queue_name text, payloads jsonb[],
+	priority integer DEFAULT NULL,
+	delay interval DEFAULT NULL,
+	expiration interval DEFAULT NULL,
+	correlation text DEFAULT NULL,
+	recipients text[] DEFAULT NULL,
+	sender text DEFAULT NULL,
+	exception_queue text DEFAULT NULL,
+	properties jsonb DEFAULT NULL)
+RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_typed';
+COMMENT ON FUNCTION aq.enqueue_array(text, jsonb[], integer, interval, interval, text, text[], text, text, jsonb) IS
+'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';
+
+CREATE FUNCTION aq.enqueue_array(queue_name text, payloads bytea[],
+	priority integer DEFAULT NULL,
+	delay interval DEFAULT NULL,
+	expiration interval DEFAULT NULL,
+	correlation text DEFAULT NULL,
+	recipients text[] DEFAULT NULL,
+	sender text DEFAULT NULL,
+	exception_queue text DEFAULT NULL,
+	properties jsonb DEFAULT NULL)
+RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_typed';
+COMMENT ON FUNCTION aq.enqueue_array(text, bytea[], integer, interval, interval, text, text[], text, text, jsonb) IS
+'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';
+
+CREATE FUNCTION aq.enqueue_array(queue_name text, payloads anyarray,
+	priority integer DEFAULT NULL,
+	delay interval DEFAULT NULL,
+	expiration interval DEFAULT NULL,
+	correlation text DEFAULT NULL,
+	recipients text[] DEFAULT NULL,
+	sender text DEFAULT NULL,
+	exception_queue text DEFAULT NULL,
+	properties jsonb DEFAULT NULL)
+RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_typed';
+COMMENT ON FUNCTION aq.enqueue_array(text, anyarray, integer, interval, interval, text, text[], text, text, jsonb) IS
+'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';

@@ -1,0 +1,86 @@
+-- Schemas and catalog tables.  Created once; changed by upgrade scripts only.
+
+CREATE SCHEMA aq;
+COMMENT ON SCHEMA aq IS 'Advanced Queuing: the native interface and its catalog';
+GRANT USAGE ON SCHEMA aq TO PUBLIC;
+
+CREATE SCHEMA aq_data;
+COMMENT ON SCHEMA aq_data IS 'Advanced Queuing: the tables that hold messages; use the views of schema aq to look into them';
+
+CREATE SCHEMA sys;
+COMMENT ON SCHEMA sys IS 'Advanced Queuing: performance views under Oracle''s names';
+GRANT USAGE ON SCHEMA sys TO PUBLIC;
+
+CREATE SEQUENCE aq.queue_id_seq AS integer;
+COMMENT ON SEQUENCE aq.queue_id_seq IS 'Numbers of queues; never reused';
+CREATE SEQUENCE aq.session_id_seq AS bigint;
+COMMENT ON SEQUENCE aq.session_id_seq IS 'Durable identities of enqueuing sessions; never reused';
+
+CREATE TABLE aq.queue (
+	queue_id integer PRIMARY KEY DEFAULT nextval('aq.queue_id_seq'),
+	queue_name text NOT NULL UNIQUE,
+	payload_type regtype NOT NULL,
+	multiple_consumers boolean NOT NULL,
+	shards smallint NOT NULL CHECK (shards BETWEEN 1 AND 32),
+	max_retries integer CHECK (max_retries >= 0),
+	retry_delay interval NOT NULL,
+	retention interval NOT NULL,
+	exception_queue_id integer REFERENCES aq.queue,
+	enqueue_enabled boolean NOT NULL DEFAULT true,
+	dequeue_enabled boolean NOT NULL DEFAULT true,
+	key bigint NOT NULL,
+	created timestamptz NOT NULL DEFAULT now(),
+	comment text
+);
+COMMENT ON TABLE aq.queue IS 'One row per queue; owner and privileges stand at the view aq_data.q<queue_id>';
+COMMENT ON COLUMN aq.queue.queue_id IS 'number of the queue, part of its tables'' names';
+COMMENT ON COLUMN aq.queue.queue_name IS 'name, unique in the database';
+COMMENT ON COLUMN aq.queue.payload_type IS 'type of the payload';
+COMMENT ON COLUMN aq.queue.multiple_consumers IS 'true: a topic, every message has its own set of consumers';
+COMMENT ON COLUMN aq.queue.shards IS 'number of shards; a session enqueues into one of them';
+COMMENT ON COLUMN aq.queue.max_retries IS 'rolled back dequeues allowed before the message goes to the exception queue; null: no limit';
+COMMENT ON COLUMN aq.queue.retry_delay IS 'how long a message rests after a rolled back dequeue';
+COMMENT ON COLUMN aq.queue.retention IS 'how long consumed messages stay visible in aq.messages';
+COMMENT ON COLUMN aq.queue.exception_queue_id IS 'queue that takes expired and failed messages; null: they are dropped';
+COMMENT ON COLUMN aq.queue.enqueue_enabled IS 'false after aq.stop_queue(enqueue)';
+COMMENT ON COLUMN aq.queue.dequeue_enabled IS 'false after aq.stop_queue(dequeue)';
+COMMENT ON COLUMN aq.queue.key IS 'random number that makes message ids of this queue unique';
+COMMENT ON COLUMN aq.queue.created IS 'when the queue was created';
+COMMENT ON COLUMN aq.queue.comment IS 'the creator''s comment';
+
+CREATE TABLE aq.subscriber (
+	queue_id integer NOT NULL REFERENCES aq.queue,
+	"position" smallint NOT NULL CHECK ("position" BETWEEN 0 AND 1023),
+	consumer text,
+	kind text NOT NULL CHECK (kind IN ('subscriber', 'recipient', 'removed')),
+	rule text,
+	created timestamptz NOT NULL DEFAULT now(),
+	comment text,
+	PRIMARY KEY (queue_id, "position"),
+	UNIQUE (queue_id, consumer)
+);
+COMMENT ON TABLE aq.subscriber IS 'One row per consumer a message of the queue can be for';
+COMMENT ON COLUMN aq.subscriber.queue_id IS 'the queue';
+COMMENT ON COLUMN aq.subscriber."position" IS 'bit of the consumer in the messages'' sets of consumers';
+COMMENT ON COLUMN aq.subscriber.consumer IS 'name of the consumer; null once removed';
+COMMENT ON COLUMN aq.subscriber.kind IS 'subscriber: by aq.subscribe; recipient: named in a recipient list only; removed: the bit is not free yet';
+COMMENT ON COLUMN aq.subscriber.rule IS 'condition that a message must meet; null: every message';
+COMMENT ON COLUMN aq.subscriber.created IS 'when the consumer was first named';
+COMMENT ON COLUMN aq.subscriber.comment IS 'the creator''s comment';
+
+CREATE TABLE aq.queue_table (
+	queue_id integer NOT NULL REFERENCES aq.queue,
+	table_no integer NOT NULL,
+	PRIMARY KEY (queue_id, table_no)
+);
+COMMENT ON TABLE aq.queue_table IS 'The tables of a queue: messages in aq_data.q<queue_id>_<table_no>, dequeue log in aq_data.l<queue_id>_<table_no>';
+COMMENT ON COLUMN aq.queue_table.queue_id IS 'the queue';
+COMMENT ON COLUMN aq.queue_table.table_no IS 'number of the table within the queue';
+
+-- The catalog is dumped with its rows; message tables are dumped as the
+-- ordinary tables that they are.
+SELECT pg_catalog.pg_extension_config_dump('aq.queue', '');
+SELECT pg_catalog.pg_extension_config_dump('aq.subscriber', '');
+SELECT pg_catalog.pg_extension_config_dump('aq.queue_table', '');
+SELECT pg_catalog.pg_extension_config_dump('aq.queue_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('aq.session_id_seq', '');
