@@ -1,0 +1,26 @@
+/*
+ * test_points.sql
+ *	  The functions by which a test arms test points.  Not part of the extension:
+ *	  a test runs this file in a database whose server loads a library that was
+ *	  built with TEST_POINTS=1.  What they do is said in src/base/base.h.
+ */
+CREATE OR REPLACE FUNCTION aq.point_hold(name text)
+RETURNS void LANGUAGE c STRICT VOLATILE AS '$libdir/pgaq', 'aq_point_hold';
+
+CREATE OR REPLACE FUNCTION aq.point_release(name text)
+RETURNS void LANGUAGE c STRICT VOLATILE AS '$libdir/pgaq', 'aq_point_release';
+
+CREATE OR REPLACE FUNCTION aq.point_arm(name text, action text, skip integer DEFAULT 0)
+RETURNS void LANGUAGE c STRICT VOLATILE AS '$libdir/pgaq', 'aq_point_arm';
+
+CREATE OR REPLACE FUNCTION aq.point_reached(name text)
+RETURNS bigint LANGUAGE c STRICT VOLATILE AS '$libdir/pgaq', 'aq_point_reached';
+
+CREATE OR REPLACE FUNCTION aq.point_waiting(name text)
+RETURNS bigint LANGUAGE c STRICT VOLATILE AS '$libdir/pgaq', 'aq_point_waiting';
+
+CREATE OR REPLACE FUNCTION aq.point_await(name text, arrivals bigint DEFAULT 1, seconds integer DEFAULT 60)
+RETURNS boolean LANGUAGE c STRICT VOLATILE AS '$libdir/pgaq', 'aq_point_await';
+
+CREATE OR REPLACE FUNCTION aq.point_reset()
+RETURNS void LANGUAGE c STRICT VOLATILE AS '$libdir/pgaq', 'aq_point_reset';

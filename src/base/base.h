@@ -1,0 +1,118 @@
+/*-------------------------------------------------------------------------
+ *
+ * base.h
+ *	  The door of part "base": shared memory areas, session slots, clock,
+ *	  errors, test points, and everything that differs between server versions.
+ *
+ * Every other part may include this file, and only this file, of base.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_BASE_H
+#define AQ_BASE_H
+
+#include "postgres.h"
+
+#include "base/compat.h"
+
+/*
+ * A part of the extension.  module.c lists the parts in order; base walks
+ * the list.  Any member but the name may be NULL.
+ */
+typedef struct AqPart
+{
+	const char *name;
+	void		(*define_parameters) (void);	/* in _PG_init: GUCs, callbacks */
+	Size		(*shmem_size) (void);	/* of the part's one area */
+	void		(*shmem_init) (void *area, bool found); /* under AddinShmemInitLock */
+	void		(*session_start) (void);	/* the session's slot was just attached */
+	void		(*session_exit) (void); /* process ends, its transaction has ended */
+} AqPart;
+
+extern void aq_base_init(const AqPart *const *parts, int nparts);
+
+/* Raises an error with a hint unless loaded by shared_preload_libraries. */
+extern void aq_require_preload(void);
+extern bool aq_is_preloaded(void);
+
+/* --- session slots ------------------------------------------------------
+ *
+ * One per backend (and background worker), index 0 .. aq_session_slots() - 1,
+ * equal to the number of the process's PGPROC, hence stable for the life of
+ * the process.  (It is not MyBackendId of PostgreSQL 15 and 16.)
+ */
+typedef struct AqSession AqSession;
+
+extern bool aq_session_is_attached;
+extern int	aq_session_own_number;
+extern void aq_session_attach_slow(void);
+
+extern int	aq_session_slots(void); /* known from shmem_size() on */
+extern struct PGPROC *aq_session_proc(int number);	/* NULL when not in use */
+extern int	aq_session_pid(int number); /* 0 when not in use */
+extern uint32 aq_session_serial(int number);	/* which process in this slot */
+
+/* First thing in every SQL function; idempotent.  Raises only the first time. */
+static inline void
+aq_session_attach(void)
+{
+	if (unlikely(!aq_session_is_attached))
+		aq_session_attach_slow();
+}
+
+/* Of this process; attaches it first. */
+static inline int
+aq_session_number(void)
+{
+	aq_session_attach();
+	return aq_session_own_number;
+}
+
+/* --- clock --------------------------------------------------------------- */
+extern int64 aq_clock_us(void); /* monotonic, microseconds */
+extern int64 aq_clock_ns(void); /* monotonic, nanoseconds */
+
+/* --- errors ---------------------------------------------------------------
+ *
+ * Use inside ereport:
+ *		ereport(ERROR, aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name));
+ * sets SQLSTATE, message (with " (ORA-nnnnn)" appended where Oracle has a
+ * number) and a DETAIL naming the number.  A later errdetail() replaces it.
+ */
+typedef enum AqErrorId
+{
+#define X(id, sqlstate, ora, text) AQ_ERR_##id,
+#include "base/errors_list.h"
+#undef X
+	AQ_ERR_COUNT
+} AqErrorId;
+
+extern int	aq_error(AqErrorId id, const char *fmt,...) pg_attribute_printf(2, 3);
+extern int	aq_error_sqlstate(AqErrorId id);
+extern int	aq_error_ora(AqErrorId id);
+
+/* --- test points ------------------------------------------------------------
+ *
+ * A named stop in the code, compiled in by TEST_POINTS=1 only.  What a session
+ * does there is decided by a table in shared memory, hence for any process, by
+ * the functions of sql/test_points.sql:
+ *		aq.point_hold(name)		every session that arrives waits ...
+ *		aq.point_release(name)	... until this is called
+ *		aq.point_arm(name, action, skip)	action: error (ereport ERROR) and crash
+ *								(SIGKILL to itself) once, wait; after skip arrivals
+ *		aq.point_reached(name)	arrivals since the name was first mentioned
+ *		aq.point_await(name, arrivals, seconds)	waits until as many have arrived
+ *		aq.point_reset()		forgets everything
+ * The parameter pgaq.test_point = 'name:action[,name:action...]' arms a point
+ * for one session, each time it passes.  In a commit callback and while a latch
+ * is held only crash and wait are allowed; interrupts are then not served.
+ */
+#ifdef AQ_TEST_POINTS
+extern void aq_point(const char *name);
+#else
+#define aq_point(name) ((void) 0)
+#endif
+
+#endif							/* AQ_BASE_H */

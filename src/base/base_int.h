@@ -1,0 +1,25 @@
+/*
+ * base_int.h
+ *	  What the files of part "base" share with each other and nobody else.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ */
+#ifndef AQ_BASE_INT_H
+#define AQ_BASE_INT_H
+
+#include "base/base.h"
+
+/* part.c */
+extern void aq_part_session_start(void);
+extern void aq_part_session_exit(void);
+
+/* session.c */
+extern Size aq_session_shmem_size(void);
+extern void aq_session_shmem_init(void *area, bool found);
+
+/* point.c */
+extern Size aq_point_shmem_size(void);
+extern void aq_point_shmem_init(void *area, bool found);
+extern void aq_point_define_parameters(void);
+
+#endif							/* AQ_BASE_INT_H */

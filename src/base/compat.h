@@ -1,0 +1,75 @@
+/*-------------------------------------------------------------------------
+ *
+ * compat.h
+ *	  Every difference between the server versions that pgaq supports.
+ *
+ * No other file may look at PG_VERSION_NUM.  A difference gets a name here and
+ * the rest of the source uses the name.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_COMPAT_H
+#define AQ_COMPAT_H
+
+#include "catalog/pg_database.h"
+#include "miscadmin.h"
+#include "storage/proc.h"
+#include "utils/acl.h"
+#include "utils/wait_event.h"
+
+#if PG_VERSION_NUM < 150000
+#error "pgaq needs PostgreSQL 15 or later"
+#endif
+
+/*
+ * The number of this process's PGPROC: 0 .. aq_proc_slots() - 1, stable for
+ * the life of the process, given to background workers without a database too.
+ */
+static inline int
+aq_proc_number(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return MyProcNumber;
+#else
+	return MyProc->pgprocno;
+#endif
+}
+
+/* How many PGPROCs can belong to a running process; known in shmem_request_hook. */
+static inline int
+aq_proc_slots(void)
+{
+	return MaxBackends + NUM_AUXILIARY_PROCS;
+}
+
+/*
+ * The number that pg_stat_activity shows during one of our waits.  From 17 on
+ * it has a name of ours, before that every extension's wait is "Extension".
+ * The first call per name may take a lock, so it is made when a session
+ * attaches, never in the middle of a wait.
+ */
+static inline uint32
+aq_server_wait_event(const char *name)
+{
+#if PG_VERSION_NUM >= 170000
+	return WaitEventExtensionNew(name);
+#else
+	(void) name;
+	return PG_WAIT_EXTENSION;
+#endif
+}
+
+/* Does the current role own the database? */
+static inline bool
+aq_database_owned(Oid database)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_ownercheck(DatabaseRelationId, database, GetUserId());
+#else
+	return pg_database_ownercheck(database, GetUserId());
+#endif
+}
+
+#endif							/* AQ_COMPAT_H */

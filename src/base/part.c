@@ -1,0 +1,172 @@
+/*-------------------------------------------------------------------------
+ *
+ * part.c
+ *	  Walks the parts of the extension: parameters, shared memory, sessions.
+ *
+ * module.c hands over the list of parts, lowest first.  Each part has one area
+ * of shared memory at most, "pgaq <part>", of a size fixed at start.  Areas and
+ * sessions are begun in the order of the list, so that a part may use the parts
+ * below it, and sessions end in the opposite order.
+ *
+ * When the library was not preloaded there is no shared memory and no part is
+ * told anything; aq_require_preload() then says so to whoever calls a function.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "base/base_int.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "utils/guc.h"
+
+#define AREA_NAME_SIZE	64
+
+static const AqPart *const *parts = NULL;
+static int	nparts = 0;
+static bool preloaded = false;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+static Size base_size(void);
+static void base_init(void *area, bool found);
+
+static const AqPart base_part = {
+	.name = "base",
+	.define_parameters = aq_point_define_parameters,
+	.shmem_size = base_size,
+	.shmem_init = base_init,
+};
+
+static Size
+base_size(void)
+{
+	return add_size(MAXALIGN(aq_session_shmem_size()), aq_point_shmem_size());
+}
+
+static void
+base_init(void *area, bool found)
+{
+	aq_session_shmem_init(area, found);
+	aq_point_shmem_init((char *) area + MAXALIGN(aq_session_shmem_size()), found);
+}
+
+/* Each area begins on a cache line of its own. */
+static Size
+padded_size(const AqPart *part)
+{
+	return CACHELINEALIGN(part->shmem_size());
+}
+
+static void
+request_part(const AqPart *part)
+{
+	if (part->shmem_size != NULL)
+		RequestAddinShmemSpace(add_size(padded_size(part), PG_CACHE_LINE_SIZE));
+}
+
+static void
+start_part(const AqPart *part)
+{
+	char		name[AREA_NAME_SIZE];
+	void	   *area;
+	bool		found;
+
+	if (part->shmem_size == NULL)
+		return;
+	snprintf(name, sizeof(name), "pgaq %s", part->name);
+	area = ShmemInitStruct(name, padded_size(part), &found);
+	if (part->shmem_init != NULL)
+		part->shmem_init(area, found);
+}
+
+static void
+request_areas(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+
+	request_part(&base_part);
+	for (int i = 0; i < nparts; i++)
+		request_part(parts[i]);
+}
+
+static void
+start_areas(void)
+{
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	start_part(&base_part);
+	for (int i = 0; i < nparts; i++)
+		start_part(parts[i]);
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/*
+ * Called once, from _PG_init.  The list must live as long as the process.
+ */
+void
+aq_base_init(const AqPart *const *list, int n)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+
+	parts = list;
+	nparts = n;
+	preloaded = true;
+
+	base_part.define_parameters();
+	for (int i = 0; i < nparts; i++)
+	{
+		if (parts[i]->define_parameters != NULL)
+			parts[i]->define_parameters();
+	}
+	MarkGUCPrefixReserved("pgaq");
+
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request_areas;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = start_areas;
+}
+
+bool
+aq_is_preloaded(void)
+{
+	return preloaded;
+}
+
+void
+aq_require_preload(void)
+{
+	if (!preloaded)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NOT_PRELOADED, "pgaq must be loaded when the server starts"),
+				errhint("Add \"pgaq\" to the parameter \"shared_preload_libraries\" and restart the server."));
+}
+
+void
+aq_part_session_start(void)
+{
+	for (int i = 0; i < nparts; i++)
+	{
+		if (parts[i]->session_start != NULL)
+			parts[i]->session_start();
+	}
+}
+
+void
+aq_part_session_exit(void)
+{
+	for (int i = nparts - 1; i >= 0; i--)
+	{
+		if (parts[i]->session_exit != NULL)
+			parts[i]->session_exit();
+	}
+}

@@ -1,0 +1,376 @@
+/*-------------------------------------------------------------------------
+ *
+ * point.c
+ *	  Test points: named stops, armed from SQL, in builds with TEST_POINTS=1.
+ *
+ * A table of names lives in shared memory, so that a test can arm a stop which
+ * another process passes: a background worker, a session in a commit callback.
+ * A name enters the table when a test first mentions it; arrivals at points that
+ * no test has named cost one read of shared memory and leave no trace.
+ *
+ * A session that waits looks every millisecond whether it was released.  That
+ * is polling, which the extension itself never does, but it works everywhere a
+ * point may stand: without an allocation, an error or a lock, in a commit
+ * callback, while a latch is held.  Interrupts are served where the caller
+ * allows them.
+ *
+ * In a release build this file is empty but for the sizes.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "base/base_int.h"
+
+#ifndef AQ_TEST_POINTS
+
+Size
+aq_point_shmem_size(void)
+{
+	return 0;
+}
+
+void
+aq_point_shmem_init(void *area, bool found)
+{
+}
+
+void
+aq_point_define_parameters(void)
+{
+}
+
+#else
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "fmgr.h"
+#include "port/atomics.h"
+#include "storage/spin.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+
+#define MAX_POINTS	64
+
+typedef enum PointAction
+{
+	POINT_NONE,
+	POINT_WAIT,
+	POINT_ERROR,
+	POINT_CRASH
+} PointAction;
+
+typedef struct Point
+{
+	char		name[NAMEDATALEN];
+	PointAction action;
+	int			skip;			/* arrivals to let pass before the action */
+	int64		reached;		/* arrivals */
+	int64		waiting;		/* sessions that are being held */
+	uint64		released;		/* grows with each release: who waits, compares */
+} Point;
+
+typedef struct PointTable
+{
+	pg_atomic_uint32 count;		/* entries; read without the lock */
+	slock_t		lock;			/* protects the following */
+	Point		points[MAX_POINTS];
+} PointTable;
+
+static PointTable *table = NULL;
+static char *session_points = NULL;
+
+Size
+aq_point_shmem_size(void)
+{
+	return sizeof(PointTable);
+}
+
+void
+aq_point_shmem_init(void *area, bool found)
+{
+	table = area;
+	if (found)
+		return;
+	memset(table, 0, sizeof(PointTable));
+	pg_atomic_init_u32(&table->count, 0);
+	SpinLockInit(&table->lock);
+}
+
+void
+aq_point_define_parameters(void)
+{
+	DefineCustomStringVariable("pgaq.test_point",
+							   "Test points armed for this session, as name:action, separated by commas.",
+							   NULL,
+							   &session_points, "",
+							   PGC_SUSET, GUC_NOT_IN_SAMPLE,
+							   NULL, NULL, NULL);
+}
+
+/* Caller holds the lock. */
+static Point *
+find(const char *name, bool create)
+{
+	uint32		n = pg_atomic_read_u32(&table->count);
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (strcmp(table->points[i].name, name) == 0)
+			return &table->points[i];
+	}
+	if (!create || n == MAX_POINTS)
+		return NULL;
+	memset(&table->points[n], 0, sizeof(Point));
+	strlcpy(table->points[n].name, name, NAMEDATALEN);
+	pg_atomic_write_u32(&table->count, n + 1);
+	return &table->points[n];
+}
+
+static PointAction
+parse_action(const char *text, size_t len)
+{
+	if (len == 4 && strncmp(text, "wait", len) == 0)
+		return POINT_WAIT;
+	if (len == 5 && strncmp(text, "error", len) == 0)
+		return POINT_ERROR;
+	if (len == 5 && strncmp(text, "crash", len) == 0)
+		return POINT_CRASH;
+	return POINT_NONE;
+}
+
+/* What the session's own parameter says; anything it cannot read is ignored. */
+static PointAction
+session_action(const char *name)
+{
+	const char *p = session_points;
+	size_t		len = strlen(name);
+
+	while (p != NULL && *p != '\0')
+	{
+		size_t		item = strcspn(p, ",");
+
+		while (*p == ' ')
+		{
+			p++;
+			item--;
+		}
+		if (item > len + 1 && strncmp(p, name, len) == 0 && p[len] == ':')
+			return parse_action(p + len + 1, item - len - 1);
+		p += item;
+		if (*p == ',')
+			p++;
+	}
+	return POINT_NONE;
+}
+
+static void
+wait_for_release(Point *point, uint64 released)
+{
+	for (;;)
+	{
+		bool		over;
+
+		SpinLockAcquire(&table->lock);
+		over = (point->released != released);
+		if (over)
+			point->waiting--;
+		SpinLockRelease(&table->lock);
+		if (over)
+			return;
+		if (InterruptPending && InterruptHoldoffCount == 0 && CritSectionCount == 0)
+		{
+			SpinLockAcquire(&table->lock);
+			point->waiting--;
+			SpinLockRelease(&table->lock);
+			CHECK_FOR_INTERRUPTS();
+			SpinLockAcquire(&table->lock);
+			point->waiting++;
+			SpinLockRelease(&table->lock);
+		}
+		pg_usleep(1000L);
+	}
+}
+
+void
+aq_point(const char *name)
+{
+	PointAction action = POINT_NONE;
+	PointAction own = POINT_NONE;
+	Point	   *point;
+	uint64		released = 0;
+
+	if (table == NULL)
+		return;
+	if (session_points != NULL && session_points[0] != '\0')
+		own = session_action(name);
+	if (own == POINT_NONE && pg_atomic_read_u32(&table->count) == 0)
+		return;
+
+	SpinLockAcquire(&table->lock);
+	point = find(name, own != POINT_NONE);
+	if (point != NULL)
+	{
+		point->reached++;
+		if (point->action != POINT_NONE && point->skip > 0)
+			point->skip--;
+		else
+			action = point->action;
+		if (action == POINT_ERROR || action == POINT_CRASH)
+			point->action = POINT_NONE;
+		if (action == POINT_NONE)
+			action = own;
+		if (action == POINT_WAIT)
+		{
+			released = point->released;
+			point->waiting++;
+		}
+	}
+	SpinLockRelease(&table->lock);
+
+	switch (action)
+	{
+		case POINT_NONE:
+			break;
+		case POINT_WAIT:
+			wait_for_release(point, released);
+			break;
+		case POINT_ERROR:
+			ereport(ERROR,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg("test point \"%s\"", name)));
+			break;
+		case POINT_CRASH:
+			kill(getpid(), SIGKILL);
+			pause();
+			break;
+	}
+}
+
+/* --- the SQL functions of sql/test_points.sql ------------------------------ */
+
+/* Returns with the lock held. */
+static Point *
+lock_named(FunctionCallInfo fcinfo)
+{
+	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	Point	   *point;
+
+	aq_require_preload();
+	SpinLockAcquire(&table->lock);
+	point = find(name, true);
+	if (point == NULL)
+	{
+		SpinLockRelease(&table->lock);
+		elog(ERROR, "there are more than %d test points", MAX_POINTS);
+	}
+	return point;
+}
+
+PG_FUNCTION_INFO_V1(aq_point_hold);
+Datum
+aq_point_hold(PG_FUNCTION_ARGS)
+{
+	Point	   *point = lock_named(fcinfo);
+
+	point->action = POINT_WAIT;
+	point->skip = 0;
+	SpinLockRelease(&table->lock);
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(aq_point_release);
+Datum
+aq_point_release(PG_FUNCTION_ARGS)
+{
+	Point	   *point = lock_named(fcinfo);
+
+	point->action = POINT_NONE;
+	point->released++;
+	SpinLockRelease(&table->lock);
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(aq_point_arm);
+Datum
+aq_point_arm(PG_FUNCTION_ARGS)
+{
+	char	   *word = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	int32		skip = PG_GETARG_INT32(2);
+	PointAction action = parse_action(word, strlen(word));
+	Point	   *point;
+
+	if (action == POINT_NONE)
+		elog(ERROR, "the action of a test point is wait, error or crash, not \"%s\"", word);
+	point = lock_named(fcinfo);
+	point->action = action;
+	point->skip = skip;
+	SpinLockRelease(&table->lock);
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(aq_point_reached);
+Datum
+aq_point_reached(PG_FUNCTION_ARGS)
+{
+	Point	   *point = lock_named(fcinfo);
+	int64		reached = point->reached;
+
+	SpinLockRelease(&table->lock);
+	PG_RETURN_INT64(reached);
+}
+
+PG_FUNCTION_INFO_V1(aq_point_waiting);
+Datum
+aq_point_waiting(PG_FUNCTION_ARGS)
+{
+	Point	   *point = lock_named(fcinfo);
+	int64		waiting = point->waiting;
+
+	SpinLockRelease(&table->lock);
+	PG_RETURN_INT64(waiting);
+}
+
+/* True when as many have arrived, false when the time is over. */
+PG_FUNCTION_INFO_V1(aq_point_await);
+Datum
+aq_point_await(PG_FUNCTION_ARGS)
+{
+	int64		arrivals = PG_GETARG_INT64(1);
+	int64		end = aq_clock_us() + (int64) PG_GETARG_INT32(2) * USECS_PER_SEC;
+
+	for (;;)
+	{
+		Point	   *point = lock_named(fcinfo);
+		bool		enough = (point->reached >= arrivals);
+
+		SpinLockRelease(&table->lock);
+		if (enough || aq_clock_us() >= end)
+			PG_RETURN_BOOL(enough);
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(1000L);
+	}
+}
+
+/* Names stay in the table: a waiting session points at its entry. */
+PG_FUNCTION_INFO_V1(aq_point_reset);
+Datum
+aq_point_reset(PG_FUNCTION_ARGS)
+{
+	aq_require_preload();
+	SpinLockAcquire(&table->lock);
+	for (uint32 i = 0; i < pg_atomic_read_u32(&table->count); i++)
+	{
+		table->points[i].action = POINT_NONE;
+		table->points[i].reached = 0;
+		table->points[i].released++;
+	}
+	SpinLockRelease(&table->lock);
+	PG_RETURN_VOID();
+}
+
+#endif							/* AQ_TEST_POINTS */

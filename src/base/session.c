@@ -1,0 +1,116 @@
+/*-------------------------------------------------------------------------
+ *
+ * session.c
+ *	  One slot per process that can run our code: who is it?
+ *
+ * A slot's index is the number of the process's PGPROC, so no search and no
+ * lock is needed to find one's own slot, and other parts keep arrays of their
+ * own under the same index.  A slot is written by its owner only; readers
+ * see pid = 0 when nobody is there and must accept that a session they have
+ * just seen is gone.
+ *
+ * A session attaches at its first use of the extension and leaves when the
+ * process ends, after its transaction was ended: on_shmem_exit callbacks run
+ * after all before_shmem_exit callbacks, the server's own end of the
+ * transaction being one of the latter.  A process that is killed leaves its
+ * slot as it is; the server then starts all shared memory anew.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "base/base_int.h"
+#include "port/atomics.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+
+struct AqSession
+{
+	pg_atomic_uint32 pid;		/* 0: not in use */
+	pg_atomic_uint32 serial;	/* grows with each process that has the slot */
+};
+
+bool		aq_session_is_attached = false;
+int			aq_session_own_number = -1;
+
+static AqSession *slots = NULL;
+
+Size
+aq_session_shmem_size(void)
+{
+	return mul_size(sizeof(AqSession), aq_proc_slots());
+}
+
+void
+aq_session_shmem_init(void *area, bool found)
+{
+	slots = area;
+	if (found)
+		return;
+	for (int i = 0; i < aq_proc_slots(); i++)
+	{
+		pg_atomic_init_u32(&slots[i].pid, 0);
+		pg_atomic_init_u32(&slots[i].serial, 0);
+	}
+}
+
+static void
+leave(int code, Datum arg)
+{
+	if (!aq_session_is_attached)
+		return;
+	aq_part_session_exit();
+	pg_atomic_write_u32(&slots[aq_session_own_number].pid, 0);
+	aq_session_is_attached = false;
+}
+
+void
+aq_session_attach_slow(void)
+{
+	AqSession  *slot;
+
+	aq_require_preload();
+	if (MyProc == NULL || slots == NULL)
+		elog(ERROR, "pgaq session attached without shared memory");
+
+	aq_session_own_number = aq_proc_number();
+	Assert(aq_session_own_number >= 0 && aq_session_own_number < aq_proc_slots());
+	slot = &slots[aq_session_own_number];
+
+	on_shmem_exit(leave, (Datum) 0);
+	pg_atomic_write_u32(&slot->serial, pg_atomic_read_u32(&slot->serial) + 1);
+	pg_atomic_write_u32(&slot->pid, (uint32) MyProcPid);
+	aq_session_is_attached = true;
+	aq_part_session_start();
+}
+
+int
+aq_session_slots(void)
+{
+	return aq_proc_slots();
+}
+
+PGPROC *
+aq_session_proc(int number)
+{
+	Assert(number >= 0 && number < aq_proc_slots());
+	if (pg_atomic_read_u32(&slots[number].pid) == 0)
+		return NULL;
+	return &ProcGlobal->allProcs[number];
+}
+
+int
+aq_session_pid(int number)
+{
+	Assert(number >= 0 && number < aq_proc_slots());
+	return (int) pg_atomic_read_u32(&slots[number].pid);
+}
+
+uint32
+aq_session_serial(int number)
+{
+	Assert(number >= 0 && number < aq_proc_slots());
+	return pg_atomic_read_u32(&slots[number].serial);
+}

@@ -1,0 +1,69 @@
+/*-------------------------------------------------------------------------
+ *
+ * cond.c
+ *	  Named waits on condition variables; see cond.h.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "sync/sync.h"
+
+void
+aq_cond_init(AqCond *cond)
+{
+	ConditionVariableInit(&cond->cv);
+}
+
+void
+aq_cond_prepare(AqCond *cond)
+{
+	ConditionVariablePrepareToSleep(&cond->cv);
+}
+
+/*
+ * Sleep until the next broadcast; false when timeout_us (negative: none) is
+ * over.  May return true in vain.
+ */
+bool
+aq_cond_sleep(AqCond *cond, AqEvent event,
+			  uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
+{
+	volatile bool timed_out = false;
+
+	aq_sync_assert_none_held();
+	aq_wait_begin(event, p1, p2, p3);
+	PG_TRY();
+	{
+		uint32		info = aq_wait_info(event);
+
+		if (timeout_us < 0)
+			ConditionVariableSleep(&cond->cv, info);
+		else
+			timed_out = ConditionVariableTimedSleep(&cond->cv,
+													Max(timeout_us / 1000, 1), info);
+	}
+	PG_FINALLY();
+	{
+		if (timed_out)
+			aq_wait_end_timeout();
+		else
+			aq_wait_end();
+	}
+	PG_END_TRY();
+	return !timed_out;
+}
+
+void
+aq_cond_cancel(void)
+{
+	ConditionVariableCancelSleep();
+}
+
+void
+aq_cond_broadcast(AqCond *cond)
+{
+	ConditionVariableBroadcast(&cond->cv);
+}

@@ -1,0 +1,22 @@
+/*
+ * event_list.h
+ *	  Every wait event: X(id, name, class, P1, P2, P3, what is waited for).
+ *
+ * Where Oracle has the same wait, it has Oracle's name, class and parameters.
+ * No guard: it is included more than once.
+ */
+X(LATCH_FREE, "latch free", OTHER, "address", "number", "why", "a latch without an event of its own")
+X(LATCH_STREAM, "latch: shard stream", CONCURRENCY, "address", "number", "why", "the latch of a shard")
+X(LIBCACHE_MUTEX_X, "library cache: mutex X", CONCURRENCY, "idn", "value", "where", "an object's mutex, exclusively")
+X(LIBCACHE_MUTEX_S, "library cache: mutex S", CONCURRENCY, "idn", "value", "where", "an object's mutex, shared")
+X(LIBCACHE_BUCKET_MUTEX, "library cache: bucket mutex X", CONCURRENCY, "idn", "value", "where", "the mutex of a hash bucket of the object cache")
+X(LIBCACHE_LOCK, "library cache lock", CONCURRENCY, "handle address", "lock address", "100*mode+namespace", "an object's definition to stop changing")
+X(LIBCACHE_PIN, "library cache pin", CONCURRENCY, "handle address", "pin address", "100*mode+namespace", "an object to be loaded, or to be used no more")
+X(DEQUEUE_WAIT, "Streams AQ: waiting for messages in the queue", IDLE, "queue id", "process#", "wait time", "a message for the consumer")
+X(LISTEN_WAIT, "wait for unread message on broadcast channel", IDLE, "channel context", "channel handle", "", "a message in any of several queues")
+X(PARTITION_LOAD, "aq: partition load", USER_IO, "queue id", "shard", "partition", "another session that loads a partition into the message cache")
+X(PARTITION_PROVIDE, "aq: waiting for a partition", CONFIGURATION, "queue id", "shard", "", "a worker to provide an empty partition")
+X(RETRY_COUNT, "aq: retry count write", OTHER, "queue id", "shard", "", "a worker to write the retry count of a message that was rolled back")
+X(JOB_IDLE, "aq: worker idle", IDLE, "job", "", "", "work to do")
+X(QUEUE_DDL, "aq: queue definition", CONCURRENCY, "queue id", "mode", "", "another session that changes the queue")
+X(TEST_POINT, "aq: test point", OTHER, "", "", "", "a test to release the session")

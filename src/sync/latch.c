@@ -1,0 +1,493 @@
+/*-------------------------------------------------------------------------
+ *
+ * latch.c
+ *	  Latches: exclusive or shared, spin first, then sleep until posted.
+ *
+ * A latch is one word.  Its bits:
+ *
+ *	EXCLUSIVE	held exclusively; the count is then the holder's number + 1
+ *	count		holders in shared mode
+ *	LIST		somebody changes the wait list (a spin bit, never held long)
+ *	WAITERS		the wait list is not empty
+ *	WAKING		one sleeper was posted and has not yet got the latch or gone
+ *				back to sleep; nobody else is posted meanwhile
+ *	PENDING		an exclusive request sleeps or was posted: newcomers do not
+ *				get the latch in shared mode, or they could starve it
+ *
+ * who					exclusive get succeeds if	shared get succeeds if
+ * newcomer				not EXCLUSIVE, count = 0	not EXCLUSIVE, not PENDING
+ * who has been posted	not EXCLUSIVE, count = 0	not EXCLUSIVE
+ *
+ * A get that fails spins, then enters the wait list, then tries once more, then
+ * sleeps on its semaphore without a time-out.  The last holder's free posts the
+ * head of the list, and only that.  Who was posted competes with newcomers
+ * (that keeps the latch busy while it wakes up); when it loses it sleeps again
+ * as the head of the list.
+ *
+ * Why no wake-up is lost.  All flags are in one word, so all changes have one
+ * order.
+ *	I1	A sleeper has set WAITERS before it tried for the last time.  A free
+ *		before that leaves a free word to that try; a free after that sees WAITERS.
+ *	I2	A free that finds WAKING set posts nobody.  Whoever was posted clears
+ *		WAKING after the word was freed, and after that tries or holds: if it
+ *		sleeps again, I1 holds for it; if it has the latch, its own free posts.
+ *	I3	PENDING is set only while an exclusive request is in the list, or was
+ *		posted and not yet settled.  Then the latch is either held, or somebody is
+ *		awake who will try; so who sleeps because of PENDING is posted later.
+ *	I4	A post belongs to one sleep: a session leaves the list or is taken from it
+ *		under LIST, and it sleeps until its state says POSTED, whatever else
+ *		returns from the semaphore.  A post that came too late to be needed
+ *		stays in the semaphore and makes the next sleep look twice, no more.
+ *
+ * Counters are in the latch and are changed while it is held: plainly by an
+ * exclusive holder, atomically by shared ones.  They are exact:
+ *		gets = gets at once + spin_gets + gets that slept
+ *		misses = spin_gets + gets that slept
+ *		sleeps + spin_gets - misses = repeated sleeps, never negative
+ * The clock is read only when a session sleeps.
+ *
+ * While a latch is held, interrupts are held off; a sleep for a latch is not
+ * interruptible.  Both must therefore be short, and nothing may be raised.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sync/sync_int.h"
+
+#define W_EXCLUSIVE		((uint32) 0x80000000)
+#define W_WAITERS		((uint32) 0x40000000)
+#define W_LIST			((uint32) 0x20000000)
+#define W_WAKING		((uint32) 0x10000000)
+#define W_PENDING		((uint32) 0x08000000)
+#define W_COUNT			((uint32) 0x07FFFFFF)
+#define W_HELD			(W_EXCLUSIVE | W_COUNT)
+#define W_FLAGS			(W_WAITERS | W_WAKING | W_PENDING)
+
+#define LATCH_MAGIC		0x4c415147
+
+StaticAssertDecl(sizeof(AqLatch) == AQ_LATCH_SIZE, "a latch is two cache lines");
+
+typedef struct LatchRow
+{
+	int			level;
+	AqEvent		event;
+} LatchRow;
+
+static const LatchRow latch_rows[] = {
+#define X(id, name, level, event, children, text) {level, AQ_EVENT_##event},
+#include "sync/latch_list.h"
+#undef X
+};
+
+StaticAssertDecl(lengthof(latch_rows) == AQ_LATCH_COUNT, "latch_list.h changed while it was read");
+
+int
+aq_latch_level(const AqLatch *latch)
+{
+	return latch_rows[latch->id].level;
+}
+
+/*
+ * In shared memory that is never given back, zeroed or a latch already: the
+ * registry keeps the latch for ever.  A latch that is initialised again (its
+ * owner recycles the struct around it) keeps its counters and must be free.
+ */
+void
+aq_latch_init(AqLatch *latch, AqLatchId id, int child)
+{
+	uint64		head;
+
+	if (latch->magic == LATCH_MAGIC && latch->id == id)
+	{
+		Assert((pg_atomic_read_u32(&latch->word) & W_HELD) == 0);
+		latch->child = child;
+		return;
+	}
+
+	pg_atomic_init_u32(&latch->word, 0);
+	latch->magic = LATCH_MAGIC;
+	latch->id = (uint16) id;
+	latch->pad = 0;
+	latch->child = child;
+	pg_atomic_init_u32(&latch->where, AQ_LOC_NONE);
+	latch->head = latch->tail = -1;
+	latch->exclusives = 0;
+	latch->waking_exclusive = false;
+	pg_atomic_init_u64(&latch->gets, 0);
+	pg_atomic_init_u64(&latch->immediate_gets, 0);
+	pg_atomic_init_u64(&latch->immediate_misses, 0);
+	pg_atomic_init_u64(&latch->misses, 0);
+	pg_atomic_init_u64(&latch->sleeps, 0);
+	pg_atomic_init_u64(&latch->spin_gets, 0);
+	pg_atomic_init_u64(&latch->wait_time, 0);
+
+	head = pg_atomic_read_u64(&aq_sync_shared->latches[id]);
+	do
+		latch->next = (AqLatch *) (uintptr_t) head;
+	while (!pg_atomic_compare_exchange_u64(&aq_sync_shared->latches[id], &head,
+										   (uint64) (uintptr_t) latch));
+}
+
+/* Only while the latch is held. */
+static inline void
+count(pg_atomic_uint64 *counter, AqLatchMode mode, int64 n)
+{
+	if (mode == AQ_EXCLUSIVE)
+		pg_atomic_write_u64(counter, pg_atomic_read_u64(counter) + n);
+	else
+		pg_atomic_fetch_add_u64(counter, n);
+}
+
+static inline bool
+obtainable(uint32 word, AqLatchMode mode, bool posted)
+{
+	if (mode == AQ_EXCLUSIVE)
+		return (word & W_HELD) == 0;
+	return (word & W_EXCLUSIVE) == 0 && (posted || (word & W_PENDING) == 0);
+}
+
+/* One try: fails only when another holds the latch or comes first. */
+static inline bool
+try_get(AqLatch *latch, AqLatchMode mode, bool posted, uint32 expected)
+{
+	uint32		grant = (mode == AQ_EXCLUSIVE) ?
+		(W_EXCLUSIVE | (uint32) (aq_session_own_number + 1)) : 1;
+
+	/* The exchange fails too when a flag alone has changed: look again. */
+	while (obtainable(expected, mode, posted))
+	{
+		if (pg_atomic_compare_exchange_u32(&latch->word, &expected, expected + grant))
+			return true;
+	}
+	return false;
+}
+
+/* --- the wait list ----------------------------------------------------------- */
+
+static void
+lock_list(AqLatch *latch)
+{
+	int			polls = 0;
+
+	while (pg_atomic_fetch_or_u32(&latch->word, W_LIST) & W_LIST)
+	{
+		do
+		{
+			/* Its holder runs a few instructions, unless it lost the processor. */
+			if (++polls % 100 == 0)
+				aq_os_yield();
+			else
+				aq_cpu_pause();
+		} while (pg_atomic_read_u32(&latch->word) & W_LIST);
+	}
+}
+
+/* Clears LIST and makes the flags say what the list says. */
+static void
+unlock_list(AqLatch *latch, bool waking)
+{
+	uint32		flags = 0;
+	uint32		word = pg_atomic_read_u32(&latch->word);
+
+	if (latch->head >= 0)
+		flags |= W_WAITERS;
+	if (waking)
+		flags |= W_WAKING;
+	if (latch->exclusives > 0 || (waking && latch->waking_exclusive))
+		flags |= W_PENDING;
+	while (!pg_atomic_compare_exchange_u32(&latch->word, &word,
+										   (word & ~(W_LIST | W_FLAGS)) | flags))
+		;
+}
+
+static void
+list_insert(AqLatch *latch, int32 session, bool first)
+{
+	AqSleeper  *sleepers = aq_sync_shared->sleepers;
+	AqSleeper  *sleeper = &sleepers[session];
+
+	sleeper->prev = first ? -1 : latch->tail;
+	sleeper->next = first ? latch->head : -1;
+	if (sleeper->prev >= 0)
+		sleepers[sleeper->prev].next = session;
+	else
+		latch->head = session;
+	if (sleeper->next >= 0)
+		sleepers[sleeper->next].prev = session;
+	else
+		latch->tail = session;
+	latch->exclusives += sleeper->exclusive;
+}
+
+static void
+list_remove(AqLatch *latch, int32 session)
+{
+	AqSleeper  *sleepers = aq_sync_shared->sleepers;
+	AqSleeper  *sleeper = &sleepers[session];
+
+	if (sleeper->prev >= 0)
+		sleepers[sleeper->prev].next = sleeper->next;
+	else
+		latch->head = sleeper->next;
+	if (sleeper->next >= 0)
+		sleepers[sleeper->next].prev = sleeper->prev;
+	else
+		latch->tail = sleeper->prev;
+	latch->exclusives -= sleeper->exclusive;
+}
+
+/* Takes the head of the list out; the caller posts it after unlock_list(true). */
+static AqSleeper *
+take_head(AqLatch *latch)
+{
+	int32		session = latch->head;
+	AqSleeper  *sleeper = &aq_sync_shared->sleepers[session];
+
+	list_remove(latch, session);
+	latch->waking_exclusive = sleeper->exclusive;
+	pg_atomic_write_u32(&sleeper->state, AQ_SLEEP_POSTED);
+	return sleeper;
+}
+
+static pg_noinline void
+post_head(AqLatch *latch)
+{
+	AqSleeper  *sleeper = NULL;
+	bool		waking;
+
+	lock_list(latch);
+	waking = (pg_atomic_read_u32(&latch->word) & W_WAKING) != 0;
+	if (!waking && latch->head >= 0)
+	{
+		sleeper = take_head(latch);
+		waking = true;
+	}
+	unlock_list(latch, waking);
+	if (sleeper != NULL)
+		aq_os_sem_post(&sleeper->sem);
+}
+
+/*
+ * Enters the list: at its end, or at its head when this session was posted
+ * and came too late.
+ */
+static void
+enter_list(AqLatch *latch, AqLatchMode mode, bool posted)
+{
+	AqSleeper  *sleeper = &aq_sync_shared->sleepers[aq_session_own_number];
+	bool		waking;
+
+	lock_list(latch);
+	sleeper->exclusive = (mode == AQ_EXCLUSIVE);
+	pg_atomic_write_u32(&sleeper->state, AQ_SLEEP_QUEUED);
+	list_insert(latch, aq_session_own_number, posted);
+	waking = !posted && (pg_atomic_read_u32(&latch->word) & W_WAKING) != 0;
+	unlock_list(latch, waking);
+}
+
+/*
+ * The session has the latch and had been in the list: it leaves the list, or
+ * if it was posted WAKING goes.  A shared holder lets the next one in when that
+ * wants to share too.
+ */
+static void
+settle(AqLatch *latch, AqLatchMode mode)
+{
+	AqSleeper  *me = &aq_sync_shared->sleepers[aq_session_own_number];
+	AqSleeper  *next = NULL;
+	bool		waking;
+
+	lock_list(latch);
+	waking = (pg_atomic_read_u32(&latch->word) & W_WAKING) != 0;
+	if (pg_atomic_read_u32(&me->state) == AQ_SLEEP_QUEUED)
+		list_remove(latch, aq_session_own_number);
+	else
+		waking = false;
+	pg_atomic_write_u32(&me->state, AQ_SLEEP_NONE);
+	if (mode == AQ_SHARED && !waking && latch->head >= 0 &&
+		!aq_sync_shared->sleepers[latch->head].exclusive)
+	{
+		next = take_head(latch);
+		waking = true;
+	}
+	unlock_list(latch, waking);
+	if (next != NULL)
+		aq_os_sem_post(&next->sem);
+}
+
+/* --- get ---------------------------------------------------------------------- */
+
+static bool
+spin(AqLatch *latch, AqLatchMode mode, bool posted)
+{
+	/* Shared holders are shorter and come in numbers: Oracle spins twice as long. */
+	int			polls = (mode == AQ_SHARED) ? 2 * aq_spin_count : aq_spin_count;
+
+	for (int i = 0; i <= polls; i++)
+	{
+		uint32		word = pg_atomic_read_u32(&latch->word);
+
+		if (obtainable(word, mode, posted) && try_get(latch, mode, posted, word))
+			return true;
+		aq_cpu_pause();
+	}
+	return false;
+}
+
+/* Sleeps until posted; returns microseconds. */
+static int64
+sleep_until_posted(AqLatch *latch, AqLocation where)
+{
+	AqSleeper  *me = &aq_sync_shared->sleepers[aq_session_own_number];
+	uint32		holder_where = pg_atomic_read_u32(&latch->where);
+	int64		start = aq_clock_us();
+
+	pg_atomic_fetch_add_u64(&aq_sync_shared->latch_misses[latch->id][holder_where].sleeps, 1);
+	pg_atomic_fetch_add_u64(&aq_sync_shared->latch_misses[latch->id][where].waiter_sleeps, 1);
+	aq_wait_begin(latch_rows[latch->id].event, (uint64) (uintptr_t) latch, latch->id, where);
+	do
+		aq_os_sem_wait(&me->sem);
+	while (pg_atomic_read_u32(&me->state) != AQ_SLEEP_POSTED);
+	aq_wait_end();
+	return aq_clock_us() - start;
+}
+
+static pg_noinline void
+get_slow(AqLatch *latch, AqLatchMode mode, AqLocation where)
+{
+	int64		sleeps = 0;
+	int64		wait_time = 0;
+	bool		listed = false;
+
+	while (!spin(latch, mode, sleeps > 0))
+	{
+		enter_list(latch, mode, sleeps > 0);
+		listed = true;
+		/* I1: whoever freed it before we were in the list did not see us. */
+		if (try_get(latch, mode, sleeps > 0, pg_atomic_read_u32(&latch->word)))
+			break;
+		wait_time += sleep_until_posted(latch, where);
+		sleeps++;
+	}
+	if (listed)
+		settle(latch, mode);
+
+	count(&latch->misses, mode, 1);
+	if (sleeps == 0)
+		count(&latch->spin_gets, mode, 1);
+	else
+	{
+		count(&latch->sleeps, mode, sleeps);
+		count(&latch->wait_time, mode, wait_time);
+	}
+}
+
+/* An error in the caller's design, found where it is made and not where it hangs. */
+static inline void
+assert_order(const AqLatch *latch)
+{
+#ifdef USE_ASSERT_CHECKING
+	for (int i = 0; i < aq_sync_self.nheld; i++)
+	{
+		AqHeld	   *held = &aq_sync_self.held[i];
+
+		if (!held->is_mutex)
+			Assert(aq_latch_level(held->lock) < aq_latch_level(latch));
+	}
+#endif
+}
+
+static inline void
+got(AqLatch *latch, AqLatchMode mode, AqLocation where)
+{
+	pg_atomic_write_u32(&latch->where, where);
+	aq_held_push(latch, false, mode);
+}
+
+/*
+ * Waits as long as it takes.  The session must not hold this latch, nor one of
+ * the same or a higher level.
+ */
+void
+aq_latch_get(AqLatch *latch, AqLatchMode mode, AqLocation where)
+{
+	Assert(latch->magic == LATCH_MAGIC);
+	Assert(mode == AQ_SHARED || mode == AQ_EXCLUSIVE);
+	Assert(aq_held_find(latch) == NULL);
+
+	aq_session_attach();
+	assert_order(latch);
+	HOLD_INTERRUPTS();
+	if (unlikely(!try_get(latch, mode, false, 0)))
+		get_slow(latch, mode, where);
+	count(&latch->gets, mode, 1);
+	got(latch, mode, where);
+}
+
+/*
+ * Never waits, hence may be called whatever latches are held.
+ */
+bool
+aq_latch_get_nowait(AqLatch *latch, AqLatchMode mode, AqLocation where)
+{
+	Assert(latch->magic == LATCH_MAGIC);
+	Assert(mode == AQ_SHARED || mode == AQ_EXCLUSIVE);
+	Assert(aq_held_find(latch) == NULL);
+
+	aq_session_attach();
+	HOLD_INTERRUPTS();
+	if (!try_get(latch, mode, false, 0))
+	{
+		RESUME_INTERRUPTS();
+		pg_atomic_fetch_add_u64(&latch->immediate_misses, 1);
+		pg_atomic_fetch_add_u64(&aq_sync_shared->latch_misses[latch->id][where].nowait_failures, 1);
+		return false;
+	}
+	count(&latch->immediate_gets, mode, 1);
+	got(latch, mode, where);
+	return true;
+}
+
+void
+aq_latch_free(AqLatch *latch)
+{
+	AqHeld	   *held = aq_held_find(latch);
+	uint32		word;
+	bool		last;
+
+	Assert(held != NULL);
+	if (held->mode == AQ_EXCLUSIVE)
+	{
+		/* One atomic operation: the holder knows what is in the count. */
+		word = pg_atomic_fetch_sub_u32(&latch->word,
+									   (int32) (W_EXCLUSIVE | (uint32) (aq_session_own_number + 1)));
+		last = true;
+	}
+	else
+	{
+		word = pg_atomic_fetch_sub_u32(&latch->word, 1);
+		last = (word & W_COUNT) == 1;
+	}
+	aq_held_drop(held);
+	if (unlikely(last && (word & (W_WAITERS | W_WAKING)) == W_WAITERS))
+		post_head(latch);
+	RESUME_INTERRUPTS();
+}
+
+bool
+aq_latch_held(const AqLatch *latch)
+{
+	return aq_held_find(latch) != NULL;
+}
+
+/* For views: the exclusive holder's session number, or -1. */
+int
+aq_latch_holder(const AqLatch *latch)
+{
+	uint32		word = pg_atomic_read_u32((pg_atomic_uint32 *) &latch->word);
+
+	if ((word & W_EXCLUSIVE) == 0)
+		return -1;
+	return (int) (word & W_COUNT) - 1;
+}

@@ -1,0 +1,18 @@
+/*
+ * latch_list.h
+ *	  Every latch of pgaq:
+ *	  X(id, name, level, wait event, has children, what it protects).
+ *
+ * A session that is willing to wait for a latch may hold latches of lower
+ * levels only.  The C enum, the levels, v$latchname and the table in the
+ * documentation come from this list.  No guard: it is included more than once.
+ */
+X(DATABASES, "database directory", 2, LATCH_FREE, false, "the list of databases that have queues")
+X(QUEUE, "queue entry", 3, LATCH_FREE, true, "one queue in shared memory: its shards and its counters")
+X(STREAM, "shard stream", 4, LATCH_STREAM, true, "the messages of one shard")
+X(DOUBT, "transactions in doubt", 5, LATCH_FREE, false, "the list of prepared transactions that have touched queues")
+X(WAITERS, "queue waiters", 6, LATCH_FREE, true, "the sessions that wait for messages")
+X(PARTITIONS, "partition descriptors", 7, LATCH_FREE, false, "the free descriptors of partitions")
+X(CHUNKS, "message cache", 8, LATCH_FREE, false, "the free chunks of the message cache")
+X(JOBS, "job board", 9, LATCH_FREE, false, "the requests to background workers")
+X(STATISTICS, "wait statistics", 12, LATCH_FREE, false, "the totals of sessions that have ended")

@@ -1,0 +1,113 @@
+/*-------------------------------------------------------------------------
+ *
+ * scheme.c
+ *	  How a mutex waits: one step of the wait loop, by pgaq.mutex_wait_scheme.
+ *
+ * scheme	step k
+ * 0		yield; every wait_yield_sleep_freq-th step sleeps
+ *			wait_yield_sleep_time ms instead
+ * 1		the first step yields, then sleeps mutex_wait_time ms; with
+ *			mutex_wait_time 0 as scheme 0
+ * 2		two steps yield, then waits on the session's semaphore with a time-out
+ *			of 10, 10, 30, 30, about 75, 75, 155, 155, 310 ... ms, at most
+ *			mutex_wait_time * 10 ms (so 10 ms always, by default); 0 means 2 s
+ * other	no system call but a yield each 65536 steps; not accounted as waiting
+ *
+ * Nobody posts a mutex's waiter: it looks again after each step.  What differs
+ * is who pays: the processor (0, other) or the response time (1, 2).
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sync/sync_int.h"
+
+#define SPIN_ONLY_STEPS	65536
+
+AQ_LOCAL int aq_spin_count = 200;
+AQ_LOCAL int aq_mutex_spin_count = 255;
+AQ_LOCAL int aq_mutex_wait_scheme = 2;
+AQ_LOCAL int aq_mutex_wait_time = 1;
+AQ_LOCAL int aq_wait_yield_sleep_time = 1;
+AQ_LOCAL int aq_wait_yield_sleep_freq = 100;
+
+void
+aq_scheme_start(AqScheme *scheme)
+{
+	scheme->step = 0;
+	scheme->timed = (aq_mutex_wait_scheme >= 0 && aq_mutex_wait_scheme <= 2);
+}
+
+/* Sessions that fell asleep together should not wake up together. */
+static int
+spread(int ms)
+{
+	uint32		x = aq_sync_self.random;
+	int			width = ms / 8;
+
+	if (x == 0)
+		x = (uint32) aq_session_own_number * 2654435761u + 1;
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	aq_sync_self.random = x;
+	return ms - width / 2 + (int) (x % (uint32) (width + 1));
+}
+
+static void
+step_yield(uint64 k)
+{
+	if (aq_wait_yield_sleep_freq > 0 && k % aq_wait_yield_sleep_freq == 0)
+		aq_os_poll_ms(aq_wait_yield_sleep_time);
+	else
+		aq_os_yield();
+}
+
+static void
+step_backoff(uint64 k, AqSem *sem)
+{
+	static const int backoff_ms[] = {10, 30, 75, 155, 310, 630, 1270, 2000};
+	uint64		pair;
+	int			cap;
+	int			ms;
+
+	if (k <= 2)
+	{
+		aq_os_yield();
+		return;
+	}
+	pair = (k - 3) / 2;
+	ms = backoff_ms[Min(pair, lengthof(backoff_ms) - 1)];
+	if (pair >= 2)
+		ms = spread(ms);
+	cap = (aq_mutex_wait_time == 0) ? 2000 : aq_mutex_wait_time * 10;
+	aq_os_sem_wait_us(sem, (int64) Min(ms, cap) * 1000);
+}
+
+void
+aq_scheme_step(AqScheme *scheme, AqSem *sem)
+{
+	uint64		k = ++scheme->step;
+
+	switch (aq_mutex_wait_scheme)
+	{
+		case 0:
+			step_yield(k);
+			break;
+		case 1:
+			if (aq_mutex_wait_time == 0)
+				step_yield(k);
+			else if (k == 1)
+				aq_os_yield();
+			else
+				aq_os_poll_ms(aq_mutex_wait_time);
+			break;
+		case 2:
+			step_backoff(k, sem);
+			break;
+		default:
+			if (k % SPIN_ONLY_STEPS == 0)
+				aq_os_yield();
+			break;
+	}
+}

@@ -1,0 +1,59 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared.c
+ *	  The shared memory of latches and mutexes: sleepers, registry, tables.
+ *
+ * Compiles without the server, too.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sync/sync_int.h"
+
+AqSyncShared *aq_sync_shared = NULL;
+
+void
+aq_sync_shared_init(AqSyncShared *shared, int nsleepers)
+{
+	aq_sync_shared = shared;
+
+	for (int id = 0; id < AQ_LATCH_COUNT; id++)
+	{
+		pg_atomic_init_u64(&shared->latches[id], 0);
+		for (int where = 0; where < AQ_LOC_COUNT; where++)
+		{
+			AqLatchMisses *misses = &shared->latch_misses[id][where];
+
+			pg_atomic_init_u64(&misses->nowait_failures, 0);
+			pg_atomic_init_u64(&misses->sleeps, 0);
+			pg_atomic_init_u64(&misses->waiter_sleeps, 0);
+		}
+	}
+	for (int type = 0; type < AQ_MUTEX_TYPE_COUNT; type++)
+	{
+		for (int where = 0; where < AQ_LOC_COUNT; where++)
+		{
+			AqMutexSleeps *sleeps = &shared->mutex_sleeps[type][where];
+
+			pg_atomic_init_u64(&sleeps->sleeps, 0);
+			pg_atomic_init_u64(&sleeps->waits, 0);
+			pg_atomic_init_u64(&sleeps->wait_time, 0);
+		}
+	}
+	pg_atomic_init_u64(&shared->history_next, 0);
+	memset(shared->history, 0, sizeof(shared->history));
+	for (int i = 0; i < AQ_MUTEX_HISTORY; i++)
+		pg_atomic_init_u32(&shared->history[i].change, 0);
+
+	shared->nsleepers = nsleepers;
+	for (int i = 0; i < nsleepers; i++)
+	{
+		AqSleeper  *sleeper = &shared->sleepers[i];
+
+		aq_os_sem_init(&sleeper->sem);
+		pg_atomic_init_u32(&sleeper->state, AQ_SLEEP_NONE);
+		sleeper->next = sleeper->prev = -1;
+		sleeper->exclusive = false;
+	}
+}

@@ -1,0 +1,105 @@
+/*-------------------------------------------------------------------------
+ *
+ * sync.c
+ *	  The part's record: parameters, shared memory, sessions.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+#include "sync/sync_int.h"
+#include "utils/guc.h"
+
+static void
+define_parameters(void)
+{
+	DefineCustomIntVariable("pgaq.spin_count",
+							"How often a latch is polled before the session sleeps.",
+							"A request for shared mode polls twice as often.",
+							&aq_spin_count, aq_spin_count, 0, 1000000,
+							PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.mutex_spin_count",
+							"How often a mutex is polled in each step of its wait loop.",
+							NULL,
+							&aq_mutex_spin_count, aq_mutex_spin_count, 1, 1000000,
+							PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.mutex_wait_scheme",
+							"How a session waits for a mutex.",
+							"0 yields, 1 sleeps a fixed time, 2 sleeps with a growing time, any other number spins.",
+							&aq_mutex_wait_scheme, aq_mutex_wait_scheme, 0, 255,
+							PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.mutex_wait_time",
+							"How long a session sleeps for a mutex in one step.",
+							"Milliseconds in scheme 1 (0 makes it scheme 0), the limit in units of ten milliseconds in scheme 2 (0 makes it two seconds).",
+							&aq_mutex_wait_time, aq_mutex_wait_time, 0, 100000,
+							PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.wait_yield_sleep_time",
+							"How long mutex wait scheme 0 sleeps when it does not yield.",
+							NULL,
+							&aq_wait_yield_sleep_time, aq_wait_yield_sleep_time, 0, 10000,
+							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.wait_yield_sleep_freq",
+							"How many steps of mutex wait scheme 0 lead to one sleep.",
+							"0 never sleeps.",
+							&aq_wait_yield_sleep_freq, aq_wait_yield_sleep_freq, 0, 1000000,
+							PGC_SUSET, 0, NULL, NULL, NULL);
+}
+
+static Size
+latches_size(void)
+{
+	return CACHELINEALIGN(add_size(offsetof(AqSyncShared, sleepers),
+								   mul_size(sizeof(AqSleeper), aq_session_slots())));
+}
+
+static Size
+sync_shmem_size(void)
+{
+	return add_size(latches_size(), aq_wait_shmem_size());
+}
+
+static void
+sync_shmem_init(void *area, bool found)
+{
+	aq_sync_shared = area;
+	if (!found)
+		aq_sync_shared_init(area, aq_session_slots());
+	aq_wait_shmem_init((char *) area + latches_size(), found);
+}
+
+/*
+ * Runs before the server ends the transaction of a process that exits: the end
+ * of the transaction will need latches that an error may have left behind.
+ */
+static void
+release_before_exit(int code, Datum arg)
+{
+	aq_sync_release_all();
+}
+
+static void
+session_start(void)
+{
+	aq_wait_session_start();
+	before_shmem_exit(release_before_exit, (Datum) 0);
+}
+
+static void
+session_exit(void)
+{
+	aq_sync_release_all();
+	aq_wait_session_exit();
+}
+
+const AqPart aq_sync_part = {
+	.name = "sync",
+	.define_parameters = define_parameters,
+	.shmem_size = sync_shmem_size,
+	.shmem_init = sync_shmem_init,
+	.session_start = session_start,
+	.session_exit = session_exit,
+};

@@ -1,0 +1,295 @@
+/*-------------------------------------------------------------------------
+ *
+ * wait.c
+ *	  Named waits: the session's current wait, counters, histograms.
+ *
+ * Whatever a session sleeps for, its name, class and P1-P3 are in its slot
+ * before it sleeps, and the server's own wait event is set, so that tools which
+ * read pg_stat_activity see that it waits.  The server's event has a name of ours
+ * from PostgreSQL 17 on; before that it is "Extension".
+ *
+ * Each session counts in its own slot without a lock.  When it ends it adds its
+ * counters to the totals under the latch "wait statistics"; a reader takes that
+ * latch shared and adds the totals and all slots, so nothing is counted twice or
+ * left out.
+ *
+ * Waits may nest two or three deep (a latch inside a named wait): the inner one
+ * is shown while it lasts, and the time of the outer one includes it.
+ *
+ * Nothing here can raise an error, except that aq_wait_sleep() serves interrupts,
+ * after the wait has ended.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/latch.h"
+#include "sync/wait_int.h"
+#include "utils/timestamp.h"
+
+#define MAX_NESTED	4
+
+typedef struct OpenWait
+{
+	AqEvent		event;
+	uint64		p1;
+	uint64		p2;
+	uint64		p3;
+	int64		start;
+} OpenWait;
+
+static const char *const event_names[] = {
+#define X(id, name, class, p1, p2, p3, text) name,
+#include "sync/event_list.h"
+#undef X
+};
+
+AqWaitShared *aq_wait_shared = NULL;
+
+static AqWaitSlot *own_slot = NULL;
+static OpenWait open_waits[MAX_NESTED];
+static int	nopen = 0;
+static uint32 server_events[AQ_EVENT_COUNT];
+
+Size
+aq_wait_shmem_size(void)
+{
+	return add_size(offsetof(AqWaitShared, slots),
+					mul_size(sizeof(AqWaitSlot), aq_session_slots()));
+}
+
+void
+aq_wait_shmem_init(void *area, bool found)
+{
+	aq_wait_shared = area;
+	if (found)
+		return;
+	memset(area, 0, aq_wait_shmem_size());
+	aq_latch_init(&aq_wait_shared->latch, AQ_LATCH_STATISTICS, 0);
+	for (int i = 0; i < aq_session_slots(); i++)
+	{
+		pg_atomic_init_u32(&aq_wait_shared->slots[i].change, 0);
+		aq_wait_shared->slots[i].now.event = -1;
+	}
+}
+
+uint32
+aq_wait_info(AqEvent event)
+{
+	aq_session_attach();
+	return server_events[event];
+}
+
+static void
+write_now(const AqWaitNow *now)
+{
+	uint32		change = pg_atomic_read_u32(&own_slot->change);
+
+	pg_atomic_write_u32(&own_slot->change, change + 1);
+	pg_write_barrier();
+	own_slot->now = *now;
+	pg_write_barrier();
+	pg_atomic_write_u32(&own_slot->change, change + 2);
+}
+
+/* A session's current wait, as of one moment. */
+void
+aq_wait_read(int session, AqWaitNow *now)
+{
+	AqWaitSlot *slot = &aq_wait_shared->slots[session];
+
+	for (;;)
+	{
+		uint32		before = pg_atomic_read_u32(&slot->change);
+
+		pg_read_barrier();
+		*now = slot->now;
+		pg_read_barrier();
+		if ((before & 1) == 0 && before == pg_atomic_read_u32(&slot->change))
+			return;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+static void
+add_counters(AqEventCounters *sum, const AqEventCounters *one)
+{
+	sum->waits += one->waits;
+	sum->timeouts += one->timeouts;
+	sum->time += one->time;
+	sum->max = Max(sum->max, one->max);
+	for (int i = 0; i < AQ_HIST_BUCKETS; i++)
+		sum->histogram[i] += one->histogram[i];
+}
+
+/* All waits of all sessions since the server started. */
+void
+aq_wait_sum(AqEventCounters *sums)
+{
+	int			n = aq_session_slots();
+
+	aq_latch_get(&aq_wait_shared->latch, AQ_SHARED, AQ_LOC_STATISTICS);
+	memcpy(sums, aq_wait_shared->totals, sizeof(aq_wait_shared->totals));
+	for (int i = 0; i < n; i++)
+	{
+		for (int event = 0; event < AQ_EVENT_COUNT; event++)
+		{
+			AqEventCounters *one = &aq_wait_shared->slots[i].events[event];
+
+			if (one->waits > 0)
+				add_counters(&sums[event], one);
+		}
+	}
+	aq_latch_free(&aq_wait_shared->latch);
+}
+
+void
+aq_wait_session_start(void)
+{
+	AqWaitNow	now = {.event = -1,.end = aq_clock_us()};
+
+	own_slot = &aq_wait_shared->slots[aq_session_own_number];
+	nopen = 0;
+	for (int event = 0; event < AQ_EVENT_COUNT; event++)
+		server_events[event] = aq_server_wait_event(event_names[event]);
+	write_now(&now);
+}
+
+void
+aq_wait_session_exit(void)
+{
+	AqWaitNow	now = {.event = -1};
+
+	aq_wait_end_all();
+	aq_latch_get(&aq_wait_shared->latch, AQ_EXCLUSIVE, AQ_LOC_STATISTICS);
+	for (int event = 0; event < AQ_EVENT_COUNT; event++)
+	{
+		if (own_slot->events[event].waits > 0)
+			add_counters(&aq_wait_shared->totals[event], &own_slot->events[event]);
+	}
+	memset(own_slot->events, 0, sizeof(own_slot->events));
+	aq_latch_free(&aq_wait_shared->latch);
+	write_now(&now);
+}
+
+void
+aq_wait_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3)
+{
+	OpenWait   *wait;
+	AqWaitNow	now;
+
+	aq_session_attach();
+	Assert(nopen < MAX_NESTED);
+	if (nopen >= MAX_NESTED)
+		return;
+	wait = &open_waits[nopen++];
+	wait->event = event;
+	wait->p1 = p1;
+	wait->p2 = p2;
+	wait->p3 = p3;
+	wait->start = aq_clock_us();
+
+	now.event = event;
+	now.waiting = true;
+	now.p1 = p1;
+	now.p2 = p2;
+	now.p3 = p3;
+	now.sequence = own_slot->now.sequence + 1;
+	now.start = wait->start;
+	now.end = 0;
+	write_now(&now);
+	pgstat_report_wait_start(server_events[event]);
+}
+
+static void
+end_wait(bool timed_out)
+{
+	OpenWait   *wait;
+	AqEventCounters *counters;
+	AqWaitNow	now;
+	int64		end = aq_clock_us();
+	int64		time;
+
+	Assert(nopen > 0);
+	if (nopen == 0)
+		return;
+	wait = &open_waits[--nopen];
+	time = Max(end - wait->start, 0);
+
+	counters = &own_slot->events[wait->event];
+	counters->waits++;
+	if (timed_out)
+		counters->timeouts++;
+	counters->time += time;
+	if ((uint64) time > counters->max)
+		counters->max = time;
+	counters->histogram[aq_hist_bucket(time)]++;
+
+	now = own_slot->now;
+	if (nopen > 0)
+	{
+		/* back to the outer wait */
+		wait = &open_waits[nopen - 1];
+		now.event = wait->event;
+		now.p1 = wait->p1;
+		now.p2 = wait->p2;
+		now.p3 = wait->p3;
+		now.start = wait->start;
+		write_now(&now);
+		pgstat_report_wait_start(server_events[wait->event]);
+	}
+	else
+	{
+		now.waiting = false;
+		now.end = end;
+		write_now(&now);
+		pgstat_report_wait_end();
+	}
+}
+
+void
+aq_wait_end(void)
+{
+	end_wait(false);
+}
+
+void
+aq_wait_end_timeout(void)
+{
+	end_wait(true);
+}
+
+/* What an error interrupted. */
+void
+aq_wait_end_all(void)
+{
+	while (nopen > 0)
+		end_wait(false);
+}
+
+bool
+aq_wait_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
+{
+	int			wake_events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
+	long		timeout_ms = -1;
+	int			rc;
+
+	Assert(aq_sync_self.nheld == 0);
+
+	if (timeout_us >= 0)
+	{
+		wake_events |= WL_TIMEOUT;
+		timeout_ms = (long) Min((timeout_us + 999) / 1000, (int64) INT_MAX);
+	}
+
+	aq_wait_begin(event, p1, p2, p3);
+	rc = WaitLatch(MyLatch, wake_events, timeout_ms, server_events[event]);
+	end_wait((rc & WL_LATCH_SET) == 0);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+	return (rc & WL_LATCH_SET) != 0;
+}

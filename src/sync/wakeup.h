@@ -1,0 +1,81 @@
+/*-------------------------------------------------------------------------
+ *
+ * wakeup.h
+ *	  Lists of sessions that wait for something to be theirs, first come first
+ *	  served: who is to be woken when n things have arrived?
+ *
+ * A pool of entries and a table of lists lie in one array each, linked by
+ * 32-bit indexes, so they may lie anywhere in shared memory.  There are no locks
+ * here: the caller holds the latch that protects the pool ("queue waiters").
+ *
+ * States of an entry, and who moves it:
+ *
+ *	FREE -> WAITING		aq_wakeup_add: before the waiter looks for the last time
+ *	WAITING -> WOKEN	aq_wakeup_pop: somebody will set the session's latch
+ *	WAITING -> FREE		aq_wakeup_remove returns false: it left by itself
+ *	WOKEN -> FREE		aq_wakeup_remove returns true: a wake-up was spent on it
+ *
+ * Rules
+ *	1	A waiter adds itself, looks once more, and only then sleeps.
+ *	2	A waiter always removes itself, also when it leaves by an error.
+ *	3	A waiter that was WOKEN but takes nothing (timed out, cancelled, wanted
+ *		something else) has got a wake-up that another waiter needs: it must look
+ *		whether something is there and pass it on by aq_wakeup_pop(1).
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_WAKEUP_H
+#define AQ_WAKEUP_H
+
+#include "sync/atomics.h"
+
+#define AQ_WAKEUP_NONE	((uint32) 0xFFFFFFFF)
+
+typedef enum AqWakeupState
+{
+	AQ_WAKEUP_FREE,
+	AQ_WAKEUP_WAITING,
+	AQ_WAKEUP_WOKEN
+} AqWakeupState;
+
+typedef struct AqWaitEntry
+{
+	uint32		next;			/* of the same list, or of the free entries */
+	uint32		prev;
+	int32		session;
+	uint32		list;
+	uint8		state;			/* AqWakeupState */
+} AqWaitEntry;
+
+typedef struct AqWaitList
+{
+	uint32		head;
+	uint32		tail;
+	uint32		waiting;		/* entries in it */
+} AqWaitList;
+
+typedef struct AqWaitPool
+{
+	AqWaitEntry *entries;
+	uint32		nentries;
+	uint32		free;			/* head of the free entries */
+} AqWaitPool;
+
+extern void aq_wakeup_pool_init(AqWaitPool *pool, AqWaitEntry *entries, uint32 nentries);
+extern void aq_wakeup_list_init(AqWaitList *list);
+
+/* Returns the entry's index, or AQ_WAKEUP_NONE when the pool is used up. */
+extern uint32 aq_wakeup_add(AqWaitPool *pool, AqWaitList *list, uint32 list_number, int32 session);
+
+/* Gives the entry back; true when it had been woken. */
+extern bool aq_wakeup_remove(AqWaitPool *pool, AqWaitList *list, uint32 entry);
+
+/*
+ * Takes up to n waiters from the head of the list; returns how many, their
+ * sessions in sessions[].  The entries stay their owners' until removed.
+ */
+extern int	aq_wakeup_pop(AqWaitPool *pool, AqWaitList *list, int n, int32 *sessions);
+
+#endif							/* AQ_WAKEUP_H */
