@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""Checks of form: the rules of the house that a compiler does not know.
+
+    tools/check.py              all checks
+    tools/check.py --no-server  without those that need a running server
+
+Every check prints its failures as "file:line: what is wrong"; the last line is
+"N passed, N failed" and the exit status is 1 when one failed.  CONTRIBUTING.md
+says what each rule is for.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SRC = ROOT / "src"
+MAX_LINES = 900
+SECOND_DOORS = {"queue/store.h"}    # what a store must do: the one header beside the doors
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+TABLE_ROW = re.compile(r"^\|\s*([\w.]+)\s*\|\s*([^|]*?)\s*\|")
+SYMBOL_OK = re.compile(r"^(aq_|Aq|_PG_init$|Pg_magic_func$|pg_finfo_aq_|_init$|_fini$|__|_edata$|_end$)")
+OWN_WAITING = re.compile(
+    r"\b(SpinLock(Acquire|Init)|LWLock(Initialize|NewTrancheId|RegisterTranche)|ConditionVariable\w+"
+    r"|pg_usleep|WaitLatch|PGSemaphore\w+|LWLock(Acquire|ConditionalAcquire)\w*)\s*\(")
+SERVER_LOCK = re.compile(r"LWLock(Acquire|ConditionalAcquire)\(\s*([A-Z]\w*Lock)\s*,")
+
+
+def relative(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def c_files():
+    return sorted(p for p in SRC.rglob("*") if p.suffix in (".c", ".h"))
+
+
+def lines_of(path):
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+# --- layers ------------------------------------------------------------------
+
+def dependency_table():
+    """The table of src/README.md: part -> set of the parts it may use."""
+    table = {}
+    for line in lines_of(SRC / "README.md"):
+        row = TABLE_ROW.match(line)
+        if row and row[1] not in ("part", "module.c") and not row[1].startswith("-"):
+            table[row[1]] = set(row[2].split()) - {"PostgreSQL"}
+    return table
+
+
+def check_layers():
+    """Includes follow the table in src/README.md and go through doors."""
+    table = dependency_table()
+    seen = []
+    for part, uses in table.items():
+        for used in uses:
+            if used not in table:
+                yield f"src/README.md: {part} uses {used}, which has no row"
+            elif used not in seen:
+                yield f"src/README.md: {part} uses {used}, which stands below it"
+        seen.append(part)
+    for folder in sorted(p for p in SRC.iterdir() if p.is_dir()):
+        if folder.name not in table and any(folder.iterdir()):
+            yield f"src/README.md: no row for src/{folder.name}"
+    for path in c_files():
+        part = path.parent.name if path.parent != SRC else None
+        for number, line in enumerate(lines_of(path), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            where, name = f"{relative(path)}:{number}", match[1]
+            target = name.split("/")[0]
+            if "/" not in name and (path.parent / name).exists():
+                yield f'{where}: write the folder too: "{path.parent.name}/{name}"'
+            if target not in table or not (SRC / name).exists():
+                continue
+            if part is None:
+                if name != f"{target}/{target}.h":
+                    yield f"{where}: {name} is not the door of {target}"
+            elif target != part:
+                if target not in table.get(part, ()):
+                    yield f"{where}: {part} may not use {target}"
+                elif name != f"{target}/{target}.h" and name not in SECOND_DOORS:
+                    yield f"{where}: {name} is not the door of {target}"
+
+
+def check_doors():
+    """Every part has a door and a README."""
+    for part in dependency_table():
+        folder = SRC / part
+        if not folder.is_dir():
+            yield f"src/README.md: there is no folder src/{part}"
+            continue
+        for needed in (f"{part}.h", "README.md"):
+            if not (folder / needed).exists():
+                yield f"src/{part}/{needed}: missing"
+
+
+# --- files -------------------------------------------------------------------
+
+def check_sizes():
+    """No source file is longer than 900 lines."""
+    places = [(SRC, ("*.c", "*.h")), (ROOT / "sql", ("*.sql",)), (ROOT / "tools", ("*.py",)),
+              (ROOT / "python", ("*.py",)), (ROOT / "test", ("*.py", "*.c", "*.h"))]
+    for folder, patterns in places:
+        for pattern in patterns:
+            for path in sorted(folder.rglob(pattern)):
+                count = len(lines_of(path))
+                if count > MAX_LINES:
+                    yield f"{relative(path)}: {count} lines, more than {MAX_LINES}"
+
+
+def check_stems():
+    """A file's stem is unique under src/ (a .c and a .h of one name go together)."""
+    seen = {}
+    for path in c_files():
+        key = (path.stem, path.suffix)
+        if key in seen:
+            yield f"{relative(path)}: same name as {relative(seen[key])}"
+        seen.setdefault(key, path)
+        twin = seen.get((path.stem, ".h" if path.suffix == ".c" else ".c"))
+        if twin and twin.parent != path.parent:
+            yield f"{relative(path)}: same stem as {relative(twin)}"
+
+
+def check_guards():
+    """Header guards are AQ_..._H; list headers, included several times, have none."""
+    for path in c_files():
+        if path.suffix != ".h" or path.stem.endswith("_list"):
+            continue
+        text = path.read_text(encoding="utf-8")
+        match = re.search(r"^#ifndef (\w+)\n#define (\w+)", text, re.M)
+        if not match or match[1] != match[2] or not re.fullmatch(r"AQ_\w+_H", match[1]):
+            yield f"{relative(path)}: guard should be #ifndef / #define AQ_{path.stem.upper()}_H"
+
+
+def check_comments():
+    """C comments are /* */; no line comments, no trailing blanks."""
+    for path in c_files():
+        for number, line in enumerate(lines_of(path), 1):
+            bare = re.sub(r'"(\\.|[^"\\])*"', '""', line)
+            if re.search(r"(^|[^:])//", bare):
+                yield f"{relative(path)}:{number}: line comment"
+            if line != line.rstrip():
+                yield f"{relative(path)}:{number}: trailing blanks"
+
+
+# --- lists and locks ---------------------------------------------------------
+
+def list_rows(path):
+    """(line number, id, other fields as text) of an X-list, rows joined over lines."""
+    text = re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), path.read_text(encoding="utf-8"), flags=re.S)
+    for match in re.finditer(r"^X\(\s*(\w+)\s*,(.*?)\)\s*$", text, re.M | re.S):
+        yield text.count("\n", 0, match.start()) + 1, match[1], match[2].strip()
+
+
+def first_string(fields):
+    match = re.match(r'"((?:\\.|[^"\\])*)"', fields)
+    return match[1] if match else None
+
+
+def check_lists():
+    """List headers: ids and names once only; errors in the order of their SQLSTATE."""
+    for path in sorted(SRC.rglob("*_list.h")):
+        ids, names, previous = {}, {}, ""
+        rows = 0
+        for number, ident, fields in list_rows(path):
+            rows += 1
+            where = f"{relative(path)}:{number}"
+            if ident in ids:
+                yield f"{where}: id {ident} stands at line {ids[ident]} too"
+            ids.setdefault(ident, number)
+            name = first_string(fields)
+            if name is not None and name in names:
+                yield f'{where}: "{name}" stands at line {names[name]} too'
+            names.setdefault(name, number)
+            if path.stem == "errors_list":
+                if name <= previous:
+                    yield f"{where}: {name} after {previous}"
+                previous = name
+        if rows == 0:
+            yield f"{relative(path)}: no rows"
+
+
+def check_waiting():
+    """Nobody waits, spins or owns a lock outside base and sync (locks of the server excepted)."""
+    for path in c_files():
+        if path.parent.name in ("base", "sync"):
+            continue
+        for number, line in enumerate(lines_of(path), 1):
+            match = OWN_WAITING.search(line)
+            if match and not SERVER_LOCK.search(line):
+                yield f"{relative(path)}:{number}: {match[1]} belongs into sync"
+
+
+def check_versions():
+    """#if PG_VERSION_NUM stands in base only."""
+    for path in c_files():
+        if path.parent.name == "base":
+            continue
+        for number, line in enumerate(lines_of(path), 1):
+            if "PG_VERSION_NUM" in line:
+                yield f"{relative(path)}:{number}: version differences belong into base/compat.h"
+
+
+def check_symbols():
+    """What the built library exports begins with aq_ or Aq."""
+    library = ROOT / "pgaq.so"
+    if not library.exists():
+        yield "pgaq.so: not built; run make first"
+        return
+    output = subprocess.run(["nm", "-D", "--defined-only", str(library)],
+                            check=True, capture_output=True, text=True).stdout
+    for line in output.splitlines():
+        name = line.split()[-1]
+        if not SYMBOL_OK.match(name):
+            yield f"pgaq.so: exports {name}"
+
+
+# --- documentation -----------------------------------------------------------
+
+def markdown_files():
+    yield from sorted(ROOT.glob("*.md"))
+    for folder in ("docs", "src", "test", "bench", "python", "sql"):
+        yield from sorted((ROOT / folder).rglob("*.md"))
+
+
+def anchors(path):
+    found = set()
+    for line in lines_of(path):
+        match = re.match(r"#+ (.*)", line)
+        if match:
+            text = re.sub(r"[`*]", "", match[1]).strip().lower()
+            found.add(re.sub(r"[^\w\- ]", "", text).replace(" ", "-"))
+        found.update(re.findall(r'<a (?:id|name)="([^"]+)"', line))
+    return found
+
+
+def check_links():
+    """Links between the pages lead somewhere."""
+    for path in markdown_files():
+        fenced = False
+        for number, line in enumerate(lines_of(path), 1):
+            if line.startswith("```"):
+                fenced = not fenced
+            if fenced:
+                continue
+            for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", line)):
+                if re.match(r"[a-z]+:", target):
+                    continue
+                name, _, anchor = target.partition("#")
+                goal = (path.parent / name).resolve() if name else path
+                if not goal.exists():
+                    yield f"{relative(path)}:{number}: {target} does not exist"
+                elif anchor and goal.suffix == ".md" and anchor not in anchors(goal):
+                    yield f"{relative(path)}:{number}: no heading for {target}"
+
+
+def check_docs(server=True):
+    """The generated tables in docs/ are what the sources and the extension say."""
+    command = [sys.executable, str(ROOT / "tools" / "docs.py"), "--check"]
+    if not server:
+        command.append("--no-server")
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        for line in (result.stdout + result.stderr).splitlines():
+            yield line
+
+
+CHECKS = [check_layers, check_doors, check_sizes, check_stems, check_guards, check_comments, check_lists,
+          check_waiting, check_versions, check_symbols, check_links, check_docs]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--no-server", action="store_true", help="leave out what needs a running server")
+    parser.add_argument("only", nargs="*", help="names of checks, e.g. layers lists")
+    options = parser.parse_args()
+
+    passed = failed = 0
+    for check in CHECKS:
+        name = check.__name__.removeprefix("check_")
+        if options.only and name not in options.only:
+            continue
+        problems = list(check(not options.no_server) if check is check_docs else check())
+        print(f"{'not ok' if problems else 'ok    '}  {name}: {check.__doc__.splitlines()[0]}")
+        for problem in problems:
+            print(f"        {problem}")
+        passed += not problems
+        failed += bool(problems)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,459 @@
+#!/usr/bin/env python3
+"""The generated tables of the documentation, and the examples in it.
+
+    tools/docs.py               rewrite the generated tables
+    tools/docs.py --check       compare them instead; exit 1 when one differs
+    tools/docs.py --run [FILE]  execute the SQL examples of README.md and docs/*.md
+    --no-server                 only tables that come from files of the source tree
+    --dsn CONNSTRING            use this server instead of starting a private one
+
+A generated table stands between <!-- begin KEY --> and <!-- end KEY -->.  KEY is
+"errors", "waits events|latches|mutexes|locations", "parameters", "function NAME",
+"views SCHEMA", "tables" or "benchmark".
+
+Examples: every fence ```sql of a file is executed in order by one psql session in
+a database of its own.  ```sql no-run is left out; ```sql error must end in an error.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+BLOCK = re.compile(r"(<!-- begin (.+?) -->\n)(.*?)(<!-- end \2 -->)", re.S)
+
+
+# --- a server ----------------------------------------------------------------
+
+class Server:
+    """Asks questions by psql; nothing but the server's own client is needed."""
+
+    def __init__(self, dsn):
+        self.dsn = dsn
+        self.psql = os.environ.get("PSQL", "psql")
+
+    def rows(self, query):
+        text = self.call(["-XAtq", "-v", "ON_ERROR_STOP=1", "-c",
+                          f"SELECT coalesce(json_agg(q), '[]') FROM ({query}) q"], check=True).stdout
+        return json.loads(text)
+
+    def call(self, arguments, database=None, check=False, **more):
+        dsn = self.dsn + (f" dbname={database}" if database else "")
+        return subprocess.run([self.psql, "-d", dsn, *arguments], check=check,
+                              stdout=subprocess.PIPE, text=True, **more)
+
+    def execute(self, statement):
+        self.call(["-Xq", "-v", "ON_ERROR_STOP=1", "-c", statement], check=True)
+
+
+@contextlib.contextmanager
+def private_server(dsn):
+    """A server with the extension in database "docs": the given one, or a new one."""
+    if dsn:
+        yield Server(dsn)
+        return
+    sys.path.insert(0, str(ROOT / "python"))
+    from pgaq import server as control
+    with tempfile.TemporaryDirectory(prefix="pgaq-docs-") as folder:
+        with control.Server(folder) as running:
+            yield Server(running.dsn)
+
+
+# --- tables from list headers --------------------------------------------------
+
+def list_rows(path):
+    """The rows of an X-list: each a list of its fields, strings joined and unquoted."""
+    text = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.S)
+    for match in re.finditer(r"^X\((.*?)\)\s*$", text, re.M | re.S):
+        fields, depth, start = [], 0, 0
+        body = re.sub(r'"\s*\n?\s*"', "", match[1])
+        quoted = False
+        for at, char in enumerate(body):
+            if char == '"' and body[at - 1] != "\\":
+                quoted = not quoted
+            elif not quoted and char in "()":
+                depth += 1 if char == "(" else -1
+            elif not quoted and depth == 0 and char == ",":
+                fields.append(body[start:at])
+                start = at + 1
+        fields.append(body[start:])
+        yield [re.sub(r'^"|"$', "", f.strip()).replace('\\"', '"') for f in fields]
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for row in rows:
+        lines.append("| " + " | ".join(cell(value) for value in row) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def cell(value):
+    return re.sub(r"\s+", " ", str("" if value is None else value)).replace("|", "\\|").strip()
+
+
+def errors():
+    rows = []
+    for ident, sqlstate, ora, text in list_rows(ROOT / "src/base/errors_list.h"):
+        name = ident.lower().replace("_", " ")
+        rows.append((f'<a id="{sqlstate.lower()}"></a>`{sqlstate}`', name,
+                     f"ORA-{int(ora):05d}" if int(ora) else "", text))
+    return table(("SQLSTATE", "name", "Oracle's number", "meaning"), rows)
+
+
+def wait_events():
+    classes = {row[0]: row[1] for row in list_rows(ROOT / "src/sync/class_list.h")}
+    rows = [(f"`{name}`", classes[kind], ", ".join(p for p in (p1, p2, p3) if p), text)
+            for _, name, kind, p1, p2, p3, text in list_rows(ROOT / "src/sync/event_list.h")]
+    return table(("event", "class", "P1, P2, P3", "what is waited for"), rows)
+
+
+def latches():
+    events = {row[0]: row[1] for row in list_rows(ROOT / "src/sync/event_list.h")}
+    rows = [(f"`{name}`", level, "yes" if children == "true" else "", f"`{events[event]}`", text)
+            for _, name, level, event, children, text in list_rows(ROOT / "src/sync/latch_list.h")]
+    return table(("latch", "level", "children", "wait event", "protects"), rows)
+
+
+def mutexes():
+    events = {row[0]: row[1] for row in list_rows(ROOT / "src/sync/event_list.h")}
+    rows = [(f"`{name}`", f"`{events[exclusive]}`", f"`{events[shared]}`", text)
+            for _, name, exclusive, shared, text in list_rows(ROOT / "src/sync/mutex_list.h")]
+    return table(("mutex type", "event, exclusive", "event, shared", "protects"), rows)
+
+
+def locations():
+    rows = [(number, f"`{name}`") for number, (_, name) in
+            enumerate(list_rows(ROOT / "src/sync/location_list.h"), 1)]
+    half = (len(rows) + 1) // 2
+    rows += [("", "")] * (2 * half - len(rows))
+    return table(("number", "location", "number", "location"),
+                 [a + b for a, b in zip(rows[:half], rows[half:])])
+
+
+WAITS = {"events": wait_events, "latches": latches, "mutexes": mutexes, "locations": locations}
+
+
+def link_errors(text):
+    return re.sub(r"\bAQ(\d\d\d)\b", lambda m: f"[AQ{m[1]}](errors.md#aq{m[1]})", text)
+
+
+# --- tables from the extension -------------------------------------------------
+
+PARAMETERS = """
+SELECT name, vartype, boot_val, unit, min_val, max_val, enumvals, context, short_desc, extra_desc
+FROM pg_settings WHERE name LIKE 'pgaq.%' AND name <> 'pgaq.test_point' ORDER BY name"""
+
+CONTEXTS = {"postmaster": "server start", "sighup": "reload", "backend": "connection start",
+            "superuser-backend": "connection start (superuser)", "superuser": "superuser, at any time",
+            "user": "anyone, at any time", "internal": "read only"}
+
+
+def with_unit(value, unit, vartype):
+    if value in (None, ""):
+        return "(empty)" if vartype in ("string", "enum") else ""
+    if unit == "kB" and vartype == "integer" and int(value) >= 1024:
+        number = int(value)
+        for name in ("kB", "MB", "GB", "TB"):
+            if number < 1024 or number % 1024:
+                return f"{number} {name}"
+            number //= 1024
+    if unit == "s" and vartype == "integer" and int(value) % 3600 == 0 and int(value):
+        return f"{int(value) // 3600} h"
+    return f"{value} {unit}" if unit else str(value)
+
+
+def parameters(server):
+    rows = []
+    for p in server.rows(PARAMETERS):
+        if p["enumvals"]:
+            allowed = ", ".join(p["enumvals"])
+        elif p["min_val"] is not None:
+            allowed = (f"{with_unit(p['min_val'], p['unit'], p['vartype'])} to "
+                       f"{with_unit(p['max_val'], p['unit'], p['vartype'])}")
+        else:
+            allowed = {"bool": "on, off"}.get(p["vartype"], "")
+        text = " ".join(t for t in (p["short_desc"], p["extra_desc"]) if t)
+        rows.append((f"`{p['name']}`", with_unit(p["boot_val"], p["unit"], p["vartype"]), allowed,
+                     CONTEXTS.get(p["context"], p["context"]), text))
+    return table(("parameter", "default", "allowed", "changed at", "meaning"), rows)
+
+
+FUNCTIONS = """
+SELECT p.oid, p.proname AS name, p.prokind AS kind, p.proretset AS set,
+  pg_get_function_result(p.oid) AS result, obj_description(p.oid, 'pg_proc') AS comment,
+  (SELECT json_agg(json_build_object('name', coalesce(p.proargnames[n], ''), 'type', format_type(t, NULL),
+     'mode', coalesce(p.proargmodes[n], 'i'),
+     'initial', pg_get_function_arg_default(p.oid, CASE WHEN coalesce(p.proargmodes[n], 'i') IN ('i', 'b')
+        THEN (SELECT count(*)::int FROM generate_subscripts(coalesce(p.proallargtypes, p.proargtypes::oid[]), 1) k
+              WHERE k <= n AND coalesce(p.proargmodes[k], 'i') IN ('i', 'b')) END)) ORDER BY n)
+   FROM unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) WITH ORDINALITY AS a(t, n)) AS arguments
+FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+WHERE p.pronamespace = 'aq'::regnamespace AND p.proname NOT LIKE '\\_%' ORDER BY p.oid"""
+
+TYPE_NAMES = {"timestamp with time zone": "timestamptz", "integer": "int", "boolean": "bool"}
+
+
+def type_name(name):
+    array = name.endswith("[]")
+    bare = name[:-2] if array else name
+    return TYPE_NAMES.get(bare, bare) + ("[]" if array else "")
+
+
+def initial_value(text):
+    text = re.sub(r"::[\w ]+(\[\])?$", "", text)
+    text = "'0'" if text == "'00:00:00'" else text
+    return text.lower() if text in ("NULL", "TRUE", "FALSE") else text
+
+
+def sentences(comment):
+    """The sentences of a COMMENT ON text; the list of errors at its end counts as one."""
+    return re.split(r"(?<=[.])\s+(?=[A-Z])", (comment or "").strip())
+
+
+class Functions:
+    """The overloads of one function, grouped by their arguments' names."""
+
+    def __init__(self, server):
+        self.by_name = {}
+        for function in server.rows(FUNCTIONS):
+            self.by_name.setdefault(function["name"], []).append(function)
+
+    def text(self, name):
+        groups = {}
+        for function in self.by_name[name]:
+            key = tuple(a["name"] for a in function["arguments"])
+            groups.setdefault(key, []).append(function)
+        return "\n".join(self.signature(group) + "\n" + self.comment(group) for group in groups.values())
+
+    def signature(self, group):
+        first = group[0]
+        procedure = first["kind"] == "p"
+        inputs, outputs = [], []
+        for at, argument in enumerate(first["arguments"]):
+            types = list(dict.fromkeys(type_name(f["arguments"][at]["type"]) for f in group))
+            described = (argument["name"], " | ".join(types),
+                         initial_value(argument["initial"]) if argument["initial"] else None,
+                         argument["mode"])
+            (outputs if argument["mode"] == "t" else inputs).append(described)
+        width = max(len(a[0]) for a in inputs) + 1
+        lines = []
+        for argname, argtype, initial, mode in inputs:
+            prefix = "inout " if mode == "b" else ""
+            lines.append(f"    {prefix}{argname:<{width}}{argtype}" + (f" = {initial}" if initial else ""))
+        call = "CALL " if procedure else ""
+        text = f"{call}aq.{first['name']}(\n" + ",\n".join(lines) + ")"
+        if outputs:
+            columns = ", ".join(f"{argname} {argtype}" for argname, argtype, _, _ in outputs)
+            text += "\n-> table (" + columns + ")"
+        elif not procedure:
+            text += " -> " + type_name(first["result"])
+        return "```text\n" + wrap(text) + "\n```\n"
+
+    def comment(self, group):
+        split = [sentences(f["comment"]) for f in group]
+        common = [s for s in split[0] if all(s in other for other in split)]
+        lines = []
+        if len(group) > 1 and any(set(s) - set(common) for s in split):
+            for function, own in zip(group, split):
+                differing = next((a["type"] for a, b in zip(function["arguments"], group[0]["arguments"])
+                                  if a["type"] != b["type"]), None)
+                differing = differing or next(a["type"] for a, b in
+                                              zip(group[0]["arguments"], group[1]["arguments"])
+                                              if a["type"] != b["type"])
+                lines.append(f"- `{type_name(differing)}`: " + " ".join(s for s in own if s not in common))
+            lines.append("")
+        lines.append(" ".join(common))
+        return link_errors("\n".join(lines)) + "\n"
+
+
+def wrap(text, limit=110):
+    """Breaks the long result line of a signature at commas."""
+    done = []
+    for line in text.split("\n"):
+        while len(line) > limit:
+            at = line.rfind(", ", 0, limit)
+            done.append(line[:at + 1])
+            line = "          " + line[at + 2:]
+        done.append(line)
+    return "\n".join(done)
+
+
+RELATIONS = """
+SELECT c.relname AS name, obj_description(c.oid, 'pg_class') AS comment,
+  (SELECT json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, NULL),
+     'comment', col_description(c.oid, a.attnum)) ORDER BY a.attnum)
+   FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
+FROM pg_class c JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
+WHERE c.relnamespace = '{schema}'::regnamespace AND c.relkind = '{kind}' ORDER BY c.relname"""
+
+
+def relations(server, schema, kind):
+    text = []
+    for relation in server.rows(RELATIONS.format(schema=schema, kind=kind)):
+        name = relation["name"]
+        shown = f'{schema}."{name}"' if re.search(r"[^a-z0-9_]", name) else f"{schema}.{name}"
+        text.append(f"### {shown}\n\n{relation['comment'] or ''}\n")
+        rows = [(f"`{c['name']}`", type_name(c["type"]), c["comment"]) for c in relation["columns"]]
+        text.append(table(("column", "type", "meaning"), rows))
+    return "\n".join(text)
+
+
+# --- the benchmark -------------------------------------------------------------
+
+def benchmark():
+    results = sorted((ROOT / "bench/results").glob("*.json"), key=lambda p: p.name)
+    if not results:
+        return "No published result yet. `bench/run` measures on your machine and prints the table.\n"
+    sys.path.insert(0, str(ROOT / "python"))
+    from pgaq import bench
+    return bench.markdown(json.loads(results[-1].read_text(encoding="utf-8")))
+
+
+# --- rewriting -----------------------------------------------------------------
+
+class Generator:
+    def __init__(self, server):
+        self.server = server
+        self.functions = Functions(server) if server else None
+
+    def content(self, key):
+        """The text for a key, or None where it needs the server that we were told not to use."""
+        kind, _, rest = key.partition(" ")
+        if kind == "errors":
+            return errors()
+        if kind == "waits":
+            return WAITS[rest]()
+        if kind == "benchmark":
+            return benchmark()
+        if not self.server:
+            return None
+        if kind == "parameters":
+            return parameters(self.server)
+        if kind == "function":
+            return self.functions.text(rest)
+        if kind == "views":
+            return relations(self.server, rest, "v")
+        if kind == "tables":
+            return relations(self.server, "aq", "r")
+        raise KeyError(key)
+
+    def page(self, text):
+        def replace(match):
+            new = self.content(match[2])
+            return match[0] if new is None else f"{match[1]}\n{new}\n{match[4]}"
+        return BLOCK.sub(replace, text)
+
+
+def pages():
+    return [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+
+
+def missing(generator):
+    """Functions of aq without a place in the reference."""
+    text = (DOCS / "aq.md").read_text(encoding="utf-8")
+    if generator.functions:
+        for name in generator.functions.by_name:
+            if f"<!-- begin function {name} -->" not in text:
+                yield f"docs/aq.md: function aq.{name} is not described"
+
+
+def write(generator, check):
+    problems = list(missing(generator))
+    for path in pages():
+        old = path.read_text(encoding="utf-8")
+        new = generator.page(old)
+        if old != new and check:
+            problems.append(f"{path.relative_to(ROOT)}: tables are out of date; run tools/docs.py")
+        elif old != new:
+            path.write_text(new, encoding="utf-8")
+            print(f"{path.relative_to(ROOT)}: rewritten")
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+# --- running the examples --------------------------------------------------------
+
+def examples(path):
+    """(line number, words after sql, text) of each SQL fence."""
+    inside = None
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("```"):
+            if inside is not None:
+                if inside[1][:1] == ["sql"]:
+                    yield inside[0], inside[1][1:], "\n".join(inside[2])
+                inside = None
+            else:
+                inside = (number, line[3:].split(), [])
+        elif inside is not None:
+            inside[2].append(line)
+
+
+def script(path):
+    """One psql script of all examples of a page."""
+    lines, count = ["\\set ON_ERROR_STOP 1", "\\pset pager off", "\\timing off"], 0
+    for number, words, text in examples(path):
+        if "no-run" in words:
+            continue
+        count += 1
+        lines.append(f"\\echo ---- {path.relative_to(ROOT)}:{number}")
+        if "error" in words:
+            lines += ["\\set ON_ERROR_STOP 0", text, "\\set example_failed :ERROR", "\\set ON_ERROR_STOP 1",
+                      "\\if :example_failed", "\\else", "DO $$BEGIN RAISE 'the example should fail'; END$$;",
+                      "\\endif"]
+        else:
+            lines.append(text)
+    return "\n".join(lines) + "\n", count
+
+
+def run(server, files, verbose):
+    passed = failed = 0
+    for path in files or pages():
+        text, count = script(path)
+        if not count:
+            continue
+        database = "docs_" + re.sub(r"\W", "_", path.stem.lower())
+        server.execute(f"DROP DATABASE IF EXISTS {database}")
+        server.execute(f"CREATE DATABASE {database}")
+        if "CREATE EXTENSION" not in text.upper():
+            text = "CREATE EXTENSION pgaq;\n" + text
+        result = server.call(["-X"], database=database, input=text, stderr=subprocess.STDOUT, timeout=300)
+        ok = result.returncode == 0
+        print(f"{'ok    ' if ok else 'not ok'}  {path.relative_to(ROOT)}: {count} examples")
+        if verbose or not ok:
+            print(result.stdout)
+        passed += ok
+        failed += not ok
+        server.execute(f"DROP DATABASE {database}")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="compare, do not write")
+    parser.add_argument("--run", action="store_true", help="execute the examples")
+    parser.add_argument("--no-server", action="store_true", help="only what needs no server")
+    parser.add_argument("--dsn", default=os.environ.get("PGAQ_DOCS_DSN"), help="server to use")
+    parser.add_argument("--verbose", action="store_true", help="print the examples' output")
+    parser.add_argument("files", nargs="*", type=lambda name: Path(name).resolve(), help="with --run: only these")
+    options = parser.parse_args()
+
+    if options.no_server:
+        return write(Generator(None), options.check)
+    with private_server(options.dsn) as server:
+        if options.run:
+            return run(server, options.files, options.verbose)
+        server.execute("CREATE EXTENSION IF NOT EXISTS pgaq")
+        return write(Generator(server), options.check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
