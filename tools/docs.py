@@ -186,14 +186,13 @@ def parameters(server):
 
 
 FUNCTIONS = """
-SELECT p.oid, p.proname AS name, p.prokind AS kind, p.proretset AS set,
+SELECT p.oid, p.proname AS name, p.prokind AS kind,
   pg_get_function_result(p.oid) AS result, obj_description(p.oid, 'pg_proc') AS comment,
-  (SELECT json_agg(json_build_object('name', coalesce(p.proargnames[n], ''), 'type', format_type(t, NULL),
-     'mode', coalesce(p.proargmodes[n], 'i'),
-     'initial', pg_get_function_arg_default(p.oid, CASE WHEN coalesce(p.proargmodes[n], 'i') IN ('i', 'b')
-        THEN (SELECT count(*)::int FROM generate_subscripts(coalesce(p.proallargtypes, p.proargtypes::oid[]), 1) k
-              WHERE k <= n AND coalesce(p.proargmodes[k], 'i') IN ('i', 'b')) END)) ORDER BY n)
-   FROM unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) WITH ORDINALITY AS a(t, n)) AS arguments
+  (SELECT json_agg(json_build_object('name', a.name, 'type', format_type(a.type, NULL), 'mode', a.mode,
+     'initial', CASE WHEN a.mode <> 't' THEN pg_get_function_arg_default(p.oid, a.input::int) END) ORDER BY n)
+   FROM (SELECT n, t AS type, p.proargnames[n] AS name, coalesce(p.proargmodes[n], 'i') AS mode,
+           count(*) FILTER (WHERE coalesce(p.proargmodes[n], 'i') IN ('i', 'b')) OVER (ORDER BY n) AS input
+         FROM unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) WITH ORDINALITY AS u(t, n)) a) AS arguments
 FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 WHERE p.pronamespace = 'aq'::regnamespace AND p.proname NOT LIKE '\\_%' ORDER BY p.oid"""
 
@@ -212,9 +211,54 @@ def initial_value(text):
     return text.lower() if text in ("NULL", "TRUE", "FALSE") else text
 
 
-def sentences(comment):
-    """The sentences of a COMMENT ON text; the list of errors at its end counts as one."""
-    return re.split(r"(?<=[.])\s+(?=[A-Z])", (comment or "").strip())
+def clauses(text, separator):
+    """The text split at a separator, but not inside parentheses."""
+    parts, depth, start = [], 0, 0
+    for at, char in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(char, 0)
+        if depth == 0 and text.startswith(separator, at):
+            parts.append(text[start:at])
+            start = at + len(separator)
+    return parts + [text[start:]]
+
+
+def prose(comment, arguments):
+    """A COMMENT ON text as Markdown: explained arguments as a list, errors in a line of their own."""
+    lines, errors_line = [], ""
+    for sentence in clauses(comment.rstrip("."), ". "):
+        if sentence.startswith("Errors "):
+            errors_line = "Errors: " + link_errors(sentence.removeprefix("Errors ")) + "."
+            continue
+        listed = []
+        for clause in clauses(sentence, "; "):
+            word = re.match(r"\w+", clause)
+            if word and word[0] in arguments:
+                listed.append(f"- `{word[0]}`{clause[word.end():]}")
+            elif listed:
+                listed[-1] += "; " + clause
+            else:
+                listed.append(clause)
+        if sum(item.startswith("- ") for item in listed) < 2:
+            word = re.match(r"\w+", sentence)
+            if word and word[0] in arguments:
+                sentence = f"`{word[0]}`{sentence[word.end():]}"
+            lines.append(sentence[:1].upper() + sentence[1:] + ".")
+        else:
+            lines += ["", *[item for item in listed if not re.fullmatch(r"- `\w+`", item)], ""]
+    text = "\n".join(lines).strip() + ("\n\n" + errors_line if errors_line else "")
+    return re.sub(r"\n{3,}", "\n\n", text) + "\n"
+
+
+def common_end(texts):
+    """Length of the longest end that all texts share and that begins a clause."""
+    if len(texts) == 1 or len(set(texts)) == 1:
+        return len(texts[0])
+    length = 0
+    while all(len(t) > length and t[-length - 1] == texts[0][-length - 1] for t in texts):
+        length += 1
+    at = min((i for i in (texts[0].find(s, len(texts[0]) - length) for s in ("; ", ". ")) if i >= 0),
+             default=len(texts[0]))
+    return len(texts[0]) - min(at + 2, len(texts[0]))
 
 
 class Functions:
@@ -246,7 +290,7 @@ class Functions:
         lines = []
         for argname, argtype, initial, mode in inputs:
             prefix = "inout " if mode == "b" else ""
-            lines.append(f"    {prefix}{argname:<{width}}{argtype}" + (f" = {initial}" if initial else ""))
+            lines.append(f"    {argname:<{width}}{prefix}{argtype}" + (f" = {initial}" if initial else ""))
         call = "CALL " if procedure else ""
         text = f"{call}aq.{first['name']}(\n" + ",\n".join(lines) + ")"
         if outputs:
@@ -257,20 +301,19 @@ class Functions:
         return "```text\n" + wrap(text) + "\n```\n"
 
     def comment(self, group):
-        split = [sentences(f["comment"]) for f in group]
-        common = [s for s in split[0] if all(s in other for other in split)]
+        texts = [f["comment"] or "" for f in group]
+        shared = common_end(texts)
         lines = []
-        if len(group) > 1 and any(set(s) - set(common) for s in split):
-            for function, own in zip(group, split):
-                differing = next((a["type"] for a, b in zip(function["arguments"], group[0]["arguments"])
-                                  if a["type"] != b["type"]), None)
-                differing = differing or next(a["type"] for a, b in
-                                              zip(group[0]["arguments"], group[1]["arguments"])
-                                              if a["type"] != b["type"])
-                lines.append(f"- `{type_name(differing)}`: " + " ".join(s for s in own if s not in common))
+        if shared < max(map(len, texts)):
+            others = group[1]["arguments"]
+            at = next(n for n, a in enumerate(group[0]["arguments"]) if a["type"] != others[n]["type"])
+            for function, text in zip(group, texts):
+                own = text[:len(text) - shared].rstrip("; .")
+                lines.append(f"- `{type_name(function['arguments'][at]['type'])}`: {own}.")
             lines.append("")
-        lines.append(" ".join(common))
-        return link_errors("\n".join(lines)) + "\n"
+        names = {a["name"] for a in group[0]["arguments"]}
+        lines.append(prose(texts[0][len(texts[0]) - shared:], names))
+        return "\n".join(lines)
 
 
 def wrap(text, limit=110):
