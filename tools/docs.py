@@ -22,7 +22,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,15 +54,15 @@ class Server:
 
 @contextlib.contextmanager
 def private_server(dsn):
-    """A server with the extension in database "docs": the given one, or a new one."""
+    """The server of the given connection string, or a new private one."""
     if dsn:
         yield Server(dsn)
         return
     sys.path.insert(0, str(ROOT / "python"))
-    from pgaq import server as control
-    with tempfile.TemporaryDirectory(prefix="pgaq-docs-") as folder:
-        with control.Server(folder) as running:
-            yield Server(running.dsn)
+    from pgaq import places, server as control
+    with control.Server.temporary("docs", settings={"max_prepared_transactions": 10}) as running:
+        os.environ.setdefault("PSQL", places.program("psql"))
+        yield Server(running.conninfo("postgres"))
 
 
 # --- tables from list headers --------------------------------------------------
