@@ -1,0 +1,1 @@
+"""The tool `pgaq`: private servers, workloads, ledger checker, benchmark."""

@@ -1,0 +1,1 @@
+"""Workloads, faults and the checks that a run must pass."""

@@ -1,0 +1,218 @@
+"""How each contestant is spoken to: the SQL of its queue, producers and consumers.
+
+A driver is data and two functions; the load client (bench/load.c) runs the
+statements.  Parameters: enqueue ($1 queue, $2 payload or array of payloads,
+$3 priority, $4 delay), dequeue, open and wait ($1 queue, $2 consumer).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Callable
+
+from pgaq import db
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is measured or tested, independent of who is measured."""
+
+    kind: str = "queue"  # queue or topic
+    batch: int = 10  # messages per transaction
+    sessions: int = 4  # on each side
+    subscribers: int = 10  # of a topic
+    single: bool = False  # one call per message, in one transaction
+    payload: int = 512
+    rate: float = 0  # messages per second; 0: as fast as it goes
+    priorities: bool = False
+    delay_ms: int = 0
+
+    @property
+    def consumers(self) -> list[str]:
+        """Names of the subscribers; one without a name for a queue."""
+        return [f"s{i:02d}" for i in range(self.subscribers)] if self.kind == "topic" else []
+
+    @property
+    def fan_out(self) -> int:
+        return max(1, len(self.consumers))
+
+    @property
+    def name(self) -> str:
+        text = self.kind if self.kind == "queue" else f"topic{self.subscribers}"
+        text += f"-{self.batch}x{self.sessions}"
+        if self.single:
+            text += "-single"
+        if self.rate:
+            text += f"-{self.rate:g}ps"
+        return text
+
+
+@dataclass(frozen=True)
+class Driver:
+    """One contestant."""
+
+    name: str
+    title: str
+    setup: Callable[[db.Connection, str, Shape], None]
+    teardown: Callable[[db.Connection, str], None]
+    enqueue: Callable[[Shape], str]
+    dequeue: Callable[[Shape], str]
+    open: str | None = None  # of a batch
+    close: str | None = None
+    wait: str | None = None  # None: poll
+    tick: str | None = None  # maintenance that must be called all the time
+    tick_seconds: float = 1.0
+    latency_tick_seconds: float = 0.1
+    poll_seconds: float = 0.005
+    one_consumer: bool = False  # a subscriber cannot be shared by sessions
+    ordered: bool = True
+    explicit: bool = True  # can be driven with BEGIN ... ROLLBACK
+    backlog: int = 20_000  # messages the producers may be ahead
+    session_setup: str | None = None
+    preload: bool = False
+    extension: str | None = None
+    note: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+# -- pgaq
+
+
+def _pgaq_setup(conn: db.Connection, queue: str, shape: Shape) -> None:
+    db.execute(
+        conn,
+        "SELECT aq.create_queue(queue_name => %s, payload_type => 'text', multiple_consumers => %s)",
+        [queue, shape.kind == "topic"],
+    )
+    for consumer in shape.consumers:
+        db.execute(conn, "SELECT aq.subscribe(queue_name => %s, consumer => %s)", [queue, consumer])
+
+
+def _pgaq_teardown(conn: db.Connection, queue: str) -> None:
+    db.execute(conn, "SELECT aq.drop_queue(queue_name => %s, force => true)", [queue])
+
+
+def _pgaq_enqueue(shape: Shape) -> str:
+    options = ", priority => $3" if shape.priorities or shape.delay_ms else ""
+    options += ", delay => $4" if shape.delay_ms else ""
+    if shape.single or shape.batch == 1:
+        return f"SELECT aq.enqueue($1, $2{options})"
+    return f"SELECT aq.enqueue_array($1, $2::text[]{options})"
+
+
+def _pgaq_dequeue(shape: Shape) -> str:
+    number = 1 if shape.single else shape.batch
+    consumer = ", consumer => $2" if shape.kind == "topic" else ""
+    return f"SELECT * FROM aq.dequeue($1, as_type => null::text{consumer}, max_messages => {number})"
+
+
+PGAQ = Driver(
+    name="pgaq",
+    title="pgaq",
+    setup=_pgaq_setup,
+    teardown=_pgaq_teardown,
+    enqueue=_pgaq_enqueue,
+    dequeue=_pgaq_dequeue,
+    wait="CALL aq.wait($1, {consumer}, '1 s', null)",
+    preload=True,
+    extension="pgaq",
+    note="enqueue_array and dequeue of the extension; an empty queue is waited for with CALL aq.wait",
+)
+
+
+# -- PgQ
+
+
+def _pgq_setup(conn: db.Connection, queue: str, shape: Shape) -> None:
+    db.execute(conn, "SELECT pgq.create_queue(%s)", [queue])
+    for consumer in shape.consumers or ["c"]:
+        db.execute(conn, "SELECT pgq.register_consumer(%s, %s)", [queue, consumer])
+    db.execute(conn, "SELECT pgq.ticker(%s)", [queue])
+
+
+def _pgq_teardown(conn: db.Connection, queue: str) -> None:
+    db.execute(conn, "SELECT pgq.drop_queue(%s, true)", [queue])
+
+
+def _pgq_enqueue(shape: Shape) -> str:
+    if shape.single or shape.batch == 1:
+        return "SELECT pgq.insert_event($1, 'm', $2)"
+    return "SELECT count(pgq.insert_event($1, 'm', p)) FROM unnest($2::text[]) p"
+
+
+PGQ = Driver(
+    name="pgq",
+    title="PgQ",
+    setup=_pgq_setup,
+    teardown=_pgq_teardown,
+    enqueue=_pgq_enqueue,
+    dequeue=lambda shape: "SELECT * FROM pgq.get_batch_events($1)",
+    open="SELECT pgq.next_batch($1, {consumer_or_c})",
+    close="SELECT pgq.finish_batch($1)",
+    tick="SELECT pgq.ticker($1)",
+    one_consumer=True,
+    ordered=False,
+    explicit=False,
+    backlog=400_000,
+    poll_seconds=0.02,
+    extension="pgq",
+    note="one consumer session per subscriber takes whole batches and acknowledges a batch as a whole; "
+    "a tick every second (pgqd's default), every 0.1 s where latency is measured",
+)
+
+
+# -- a plain table
+
+
+def _skip_setup(conn: db.Connection, queue: str, shape: Shape) -> None:
+    topic = shape.kind == "topic"
+    db.execute(
+        conn,
+        f"""CREATE TABLE {queue} (id bigint GENERATED ALWAYS AS IDENTITY, {"consumer text NOT NULL," if topic else ""}
+            payload text NOT NULL, enqueued_at timestamptz NOT NULL DEFAULT now(),
+            PRIMARY KEY ({"consumer, id" if topic else "id"}))
+            WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
+                  autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0)""",
+    )
+
+
+def _skip_teardown(conn: db.Connection, queue: str) -> None:
+    db.execute(conn, f"DROP TABLE {queue}")
+
+
+def _skip_enqueue(shape: Shape) -> str:
+    many = not (shape.single or shape.batch == 1)
+    source = "unnest($2::text[]) WITH ORDINALITY m (p, n)" if many else "(VALUES ($2::text, 1)) m (p, n)"
+    if shape.kind == "topic":
+        names = ",".join(shape.consumers)
+        return (
+            "INSERT INTO {queue} (consumer, payload) "
+            f"SELECT c, p FROM {source}, unnest('{{{{{names}}}}}'::text[]) c WHERE $1::text IS NOT NULL ORDER BY n"
+        )
+    return f"INSERT INTO {{queue}} (payload) SELECT p FROM {source} WHERE $1::text IS NOT NULL ORDER BY n"
+
+
+def _skip_dequeue(shape: Shape) -> str:
+    number = 1 if shape.single else shape.batch
+    mine = "consumer = $2 AND " if shape.kind == "topic" else ""
+    return (
+        f"DELETE FROM {{queue}} WHERE {mine}id = ANY (ARRAY("
+        f"SELECT id FROM {{queue}} WHERE {mine}$1::text IS NOT NULL ORDER BY id FOR UPDATE SKIP LOCKED LIMIT {number}"
+        ")) RETURNING id, payload, enqueued_at"
+    )
+
+
+SKIP = Driver(
+    name="skip",
+    title="SKIP LOCKED",
+    setup=_skip_setup,
+    teardown=_skip_teardown,
+    enqueue=_skip_enqueue,
+    dequeue=_skip_dequeue,
+    ordered=False,
+    poll_seconds=0.002,
+    note="a table with one index, DELETE of rows chosen by FOR UPDATE SKIP LOCKED, one row per subscriber; "
+    "autovacuum tuned to run all the time; an empty queue is polled every 2 ms",
+)
+
+DRIVERS = {driver.name: driver for driver in (PGAQ, PGQ, SKIP)}

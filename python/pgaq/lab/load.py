@@ -1,0 +1,448 @@
+"""Load on one queue: workload = setup, start, check, metrics.
+
+The same class serves the demo, the benchmark and the stress tests.  The clients
+are processes of bench/load.c, steered through a mapped control file; what they
+did is read from their ledgers, never from the database.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable
+
+from pgaq import db, places
+from pgaq.lab import ledger, machine
+from pgaq.lab.drivers import Driver, Shape
+from pgaq.server import Server
+
+MAGIC = 0x31716167705F6C64
+FIELDS = (
+    "magic phase subscribers ready produced produced_measured delivered delivered_measured idle quiet errors "
+    "reconnects unknown bad_payloads rollbacks"
+).split()
+SIZE = 32 * 8
+CONNECT, RUN, MEASURE, DRAIN, STOP = range(5)
+
+
+class LoadError(Exception):
+    """A client failed, or a run did not get anywhere."""
+
+
+class Control:
+    """struct control of bench/load.c: counters that clients add to, a phase that we set."""
+
+    def __init__(self, path: Path, subscribers: int) -> None:
+        self.path = path
+        path.write_bytes(struct.pack("<3Q", MAGIC, CONNECT, subscribers).ljust(SIZE, b"\0"))
+        with path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), SIZE)
+
+    def __getattr__(self, name: str) -> int:
+        if name not in FIELDS:
+            raise AttributeError(name)
+        at = FIELDS.index(name) * 8
+        return struct.unpack_from("<Q", self._map, at)[0]
+
+    def set_phase(self, phase: int) -> None:
+        struct.pack_into("<Q", self._map, FIELDS.index("phase") * 8, phase)
+
+
+def build_client() -> Path:
+    """Compile bench/load.c if that was not done, and return the program."""
+    given = os.environ.get("PGAQ_LOAD")
+    if given:
+        return Path(given)
+    bench = places.ROOT / "bench"
+    build = bench / "build"
+    if not os.access(bench, os.W_OK) and not build.exists():
+        build = Path(tempfile.gettempdir()) / f"pgaq-load-{os.geteuid()}"
+    command = ["make", "-s", "-C", str(bench), f"BUILD={build}", f"PG_CONFIG={places.pg_config_program()}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise LoadError(f"the load client did not compile:\n{done.stderr}")
+    return build / "pgaq-load"
+
+
+class Histogram:
+    """Microseconds in the buckets of bench/load.c."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[int] = Counter()
+
+    def add(self, buckets: dict[str, int]) -> None:
+        for index, count in buckets.items():
+            self.counts[int(index)] += count
+
+    @staticmethod
+    def middle(index: int) -> float:
+        """The middle of a bucket."""
+        if index < 64:
+            return float(index)
+        exponent, sub = divmod(index - 64, 32)
+        width = 1 << (exponent + 1)
+        return (32 + sub) * width + width / 2
+
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    def percentile(self, percent: float) -> float | None:
+        """In microseconds; None when nothing was counted."""
+        total = self.total()
+        if total == 0:
+            return None
+        wanted = total * percent / 100
+        seen = 0
+        for index in sorted(self.counts):
+            seen += self.counts[index]
+            if seen >= wanted:
+                return self.middle(index)
+        return None
+
+
+@dataclass
+class Options:
+    """How a workload is driven, beyond its shape."""
+
+    ledger: bool = True
+    fsync: str = "end"  # none, end or each
+    explicit: bool = False
+    rollback: int = 0  # per cent of transactions
+    savepoint: int = 0
+    prepare: int = 0
+    reconnect: bool = False
+    backlog: int | None = None
+    messages: int = 0  # producers stop by themselves after about so many
+    binary: bool = True
+    consumer_sessions: int | None = None
+    seed: int = 1
+    processes: int = 1  # client processes on each side
+
+
+@dataclass
+class Metrics:
+    """What a measured period gave."""
+
+    seconds: float
+    enqueued: float  # messages per second
+    delivered: float  # deliveries per second
+    p50: float | None = None  # microseconds from the enqueue call to the receipt
+    p99: float | None = None
+    server_cpu: float = 0.0  # CPU seconds per second
+    client_cpu: float = 0.0
+    other_cpu: float = 0.0  # whatever else ran on the machine
+    wal_per_message: float = 0.0
+    cpu_us_per_message: float = 0.0
+    enqueue_p50: float | None = None  # a producer's transaction
+    dequeue_p50: float | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class Workload:
+    """One queue of one driver under load."""
+
+    def __init__(
+        self, server: Server, driver: Driver, shape: Shape, options: Options | None = None, *, queue: str = "load",
+        dbname: str = "postgres", directory: Path | None = None,
+    ) -> None:
+        self.server = server
+        self.driver = driver
+        self.shape = shape
+        self.options = options or Options()
+        self.queue = queue
+        self.dbname = dbname
+        self.directory = directory or Path(tempfile.mkdtemp(prefix="pgaq-load-"))
+        self._own_directory = directory is None
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.ledger_dir = self.directory / "ledger"
+        self.processes: list[subprocess.Popen[str]] = []
+        self.results: list[dict[str, Any]] = []
+        self.control: Control | None = None
+        self.producers = 0
+        self.consumers = 0
+        self._generation = 0
+        self._marks: list[dict[str, Any]] = []
+
+    # -- setup
+
+    def setup(self) -> None:
+        """Create the queue and its subscribers."""
+        with self.server.connect(self.dbname) as conn:
+            if self.driver.extension:
+                db.execute(conn, f"CREATE EXTENSION IF NOT EXISTS {self.driver.extension}")
+            self.driver.setup(conn, self.queue, self.shape)
+
+    def teardown(self) -> None:
+        """Drop the queue and forget the ledger."""
+        with self.server.connect(self.dbname) as conn:
+            self.driver.teardown(conn, self.queue)
+        self.forget()
+
+    def forget(self) -> None:
+        """Remove the ledger and other files of this workload."""
+        if self._own_directory:
+            shutil.rmtree(self.directory, ignore_errors=True)
+        else:
+            shutil.rmtree(self.ledger_dir, ignore_errors=True)
+
+    # -- start
+
+    def start(self, *, run: bool = True, timeout: float = 60) -> None:
+        """Start the clients; they connect, and begin at once if run is true."""
+        self.ledger_dir.mkdir(exist_ok=True)
+        self._generation += 1
+        self.control = Control(self.directory / f"control-{self._generation}", self.shape.fan_out)
+        self.processes = []
+        self.results = []
+        self._marks = []
+        names = self.shape.consumers
+        if self.options.consumer_sessions is not None:
+            sessions = self.options.consumer_sessions
+        elif self.driver.one_consumer:
+            sessions = len(names) or 1
+        else:
+            sessions = max(self.shape.sessions, len(names))
+            if names:  # the same number for every subscriber
+                sessions = -(-sessions // len(names)) * len(names)
+        self.producers = self.shape.sessions
+        self.consumers = sessions
+        self._spawn("consumer", sessions)
+        self._spawn("producer", self.producers)
+        if self.driver.tick:
+            self._spawn("ticker", 1)
+        ticker = 1 if self.driver.tick else 0
+        self._until(lambda: self.control.ready >= self.producers + sessions + ticker, timeout, "the clients did not connect")
+        if run:
+            self.control.set_phase(RUN)
+
+    def _spawn(self, role: str, sessions: int) -> None:
+        shape, options, driver = self.shape, self.options, self.driver
+        count = min(options.processes, sessions) if role != "ticker" else 1
+        names = shape.consumers
+        first = 0
+        for number in range(count):
+            share = sessions // count + (1 if number < sessions % count else 0)
+            command = [
+                str(build_client()), "--conninfo", self.server.conninfo(self.dbname, application_name=f"load {role}"),
+                "--control", str(self.control.path), "--role", role, "--queue", self.queue,
+                "--sessions", str(share), "--first-session", str(first), "--batch", str(shape.batch),
+                "--payload", str(shape.payload), "--seed", str(options.seed * 1000 + number + (500 if role == "consumer" else 0)),
+                "--fsync", options.fsync,
+            ]  # fmt: skip
+            if options.ledger and role != "ticker":
+                command += ["--ledger", str(self.ledger_dir), "--label", f"{self._generation}-"]
+            command += self._statements(role)
+            if role == "consumer" and names:
+                for i in range(len(names)):
+                    command += ["--consumer", names[(first + i) % len(names)]]
+            if role == "producer":
+                backlog = driver.backlog if options.backlog is None else options.backlog
+                command += ["--backlog", str(backlog), "--rate", str(shape.rate * share / sessions)]
+                if options.messages:
+                    command += ["--messages", str(options.messages // count)]
+            if role != "ticker":
+                command += self._behaviour(role)
+            first += share
+            # standard error goes to a file: nobody reads a pipe while the clients run
+            err = (self.directory / f"{self._generation}-{role}-{number}.err").open("w+")
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True, start_new_session=True)
+            process.err_path = Path(err.name)  # type: ignore[attr-defined]
+            err.close()
+            self.processes.append(process)
+
+    def _statements(self, role: str) -> list[str]:
+        shape, driver = self.shape, self.driver
+        topic = shape.kind == "topic"
+
+        def text(template: str) -> str:
+            return template.format(queue=self.queue, consumer="$2" if topic else "null", consumer_or_c="$2" if topic else "'c'")
+
+        given: list[str] = ["--setup", driver.session_setup] if driver.session_setup else []
+        if role == "producer":
+            return [*given, "--enqueue", text(driver.enqueue(shape))]
+        if role == "ticker":
+            seconds = driver.latency_tick_seconds if shape.rate else driver.tick_seconds
+            return [*given, "--wait", text(driver.tick or ""), "--tick-us", str(int(seconds * 1e6))]
+        given += ["--dequeue", text(driver.dequeue(shape)), "--poll-us", str(int(driver.poll_seconds * 1e6))]
+        for name in ("open", "close", "wait"):
+            template = getattr(driver, name)
+            if template:
+                given += [f"--{name}", text(template)]
+        return given
+
+    def _behaviour(self, role: str) -> list[str]:
+        options, shape = self.options, self.shape
+        given = []
+        for name in ("rollback", "savepoint", "prepare"):
+            if getattr(options, name):
+                given += [f"--{name}", str(getattr(options, name))]
+        for name in ("reconnect", "explicit", "binary"):
+            if getattr(options, name) and (name != "explicit" or self.driver.explicit):
+                given.append(f"--{name}")
+        if shape.single and (role == "producer" or not self.driver.open):
+            given.append("--single")
+        if shape.priorities:
+            given.append("--priorities")
+        if shape.delay_ms:
+            given += ["--delay-ms", str(shape.delay_ms)]
+        return given
+
+    # -- run
+
+    def run_for(self, seconds: float, progress: Callable[["Workload"], None] | None = None) -> None:
+        """Let it run, looking after the clients."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, 0.1))
+            self._check_clients()
+            if progress:
+                progress(self)
+
+    def measure(self, seconds: float, progress: Callable[["Workload"], None] | None = None) -> None:
+        """Count what happens in this period (once per start)."""
+        self._mark()
+        self.control.set_phase(MEASURE)
+        self.run_for(seconds, progress)
+        self._mark()
+        self.control.set_phase(RUN)
+
+    def _mark(self) -> None:
+        with self.server.connect(self.dbname) as conn:
+            wal = db.value(conn, "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")
+        control = self.control
+        self._marks.append(
+            {
+                "time": time.monotonic(), "cpu": machine.cpu(self.server), "wal": int(wal),
+                "produced": control.produced, "delivered": control.delivered,
+            }
+        )  # fmt: skip
+
+    def drain(self, timeout: float = 120, quiet: float = 2.0, patience: float = 15.0) -> bool:
+        """Stop the producers and let the consumers take what is left.
+
+        Done when every consumer found nothing and, if no transaction is in doubt,
+        all that was produced was delivered.  With doubts: when nothing was delivered
+        for `quiet` seconds.  False when nothing more came for `patience` seconds.
+        """
+        control = self.control
+        control.set_phase(DRAIN)
+        deadline = time.monotonic() + timeout
+        last, since = -1, time.monotonic()
+        while time.monotonic() < deadline:
+            self._check_clients()
+            now = time.monotonic()
+            if control.delivered != last:
+                last, since = control.delivered, now
+            settled = control.quiet >= self.producers and control.idle >= self.consumers
+            if settled and control.unknown == 0 and control.delivered == control.produced * self.shape.fan_out:
+                return True
+            if settled and control.unknown > 0 and now - since > quiet:
+                return True
+            if now - since > patience:
+                return False
+            time.sleep(0.01)
+        return False
+
+    def stop(self, timeout: float = 30) -> None:
+        """End the clients and collect their results."""
+        self.control.set_phase(STOP)
+        for process in self.processes:
+            try:
+                out, _ = process.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise LoadError("a client did not stop") from None
+            if process.returncode != 0:
+                raise LoadError(f"a client failed: {self._said(process)}")
+            self.results.append(json.loads(out))
+
+    def kill_clients(self) -> None:
+        """kill -9 of every client process: their transactions are left to the server."""
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            if process.stdout:
+                process.stdout.close()
+
+    def __enter__(self) -> "Workload":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill_clients()
+        if self._own_directory:
+            self.forget()
+
+    def said(self) -> str:
+        """What the clients wrote to standard error: SQL errors, mostly."""
+        return "".join(self._said(process) for process in self.processes)
+
+    @staticmethod
+    def _said(process: subprocess.Popen[str]) -> str:
+        return process.err_path.read_text()[:4000]  # type: ignore[attr-defined]
+
+    def _check_clients(self) -> None:
+        for process in self.processes:
+            if process.poll() not in (None, 0):
+                raise LoadError(f"a client ended with status {process.returncode}: {self._said(process)}")
+
+    def _until(self, condition: Callable[[], bool], timeout: float, what: str) -> None:
+        deadline = time.monotonic() + timeout
+        while not condition():
+            self._check_clients()
+            if time.monotonic() > deadline:
+                raise LoadError(what)
+            time.sleep(0.005)
+
+    # -- check and metrics
+
+    def check(self, *, drained: bool = True) -> ledger.Report:
+        """Compare all ledgers of this workload."""
+        return ledger.check(self.ledger_dir, subscribers=self.shape.consumers or [""], order=self.driver.ordered, drained=drained)
+
+    def metrics(self) -> Metrics:
+        """What `measure` saw; call it after `stop`."""
+        first, last = self._marks[0], self._marks[-1]
+        seconds = last["time"] - first["time"]
+        latency, enqueue, dequeue = Histogram(), Histogram(), Histogram()
+        client = 0.0
+        for result in self.results:
+            client += result["cpu_user"] + result["cpu_system"]
+            latency.add(result["latency"])
+            if result["role"] == "producer":
+                enqueue.add(result["duration"])
+            elif result["role"] == "consumer":
+                dequeue.add(result["duration"])
+        produced = sum(r["measured_messages"] for r in self.results if r["role"] == "producer")
+        delivered = sum(r["measured_messages"] for r in self.results if r["role"] == "consumer")
+        server = last["cpu"].server - first["cpu"].server
+        everything = last["cpu"].machine - first["cpu"].machine
+        per = max(1, produced)
+        return Metrics(
+            seconds=seconds,
+            enqueued=produced / seconds,
+            delivered=delivered / seconds,
+            p50=latency.percentile(50),
+            p99=latency.percentile(99),
+            server_cpu=server / seconds,
+            client_cpu=client / seconds,
+            other_cpu=max(0.0, everything - server - client) / seconds,
+            wal_per_message=(last["wal"] - first["wal"]) / per,
+            cpu_us_per_message=server / per * 1e6,
+            enqueue_p50=enqueue.percentile(50),
+            dequeue_p50=dequeue.percentile(50),
+            extra={
+                "empty_dequeues": sum(r["empty_dequeues"] for r in self.results),
+                "waits": sum(r["waits"] for r in self.results),
+                "p90": latency.percentile(90), "p999": latency.percentile(99.9), "max": latency.percentile(100),
+            },
+        )  # fmt: skip

@@ -1,0 +1,446 @@
+"""A private PostgreSQL server for demo, tests and benchmarks.
+
+It has its own data directory, its own socket directory and, unless asked for,
+no TCP port.  It never touches another cluster and never runs as root.  What it
+logs goes to one file, which `problems` reads for lines that no test expected.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Iterator
+
+from pgaq import db, places
+from pgaq.places import SurroundingsError
+
+__all__ = ["Server", "SurroundingsError", "free_port"]
+
+# The longest path a socket may have, less the file's own name.
+SOCKET_PATH_LIMIT = 107 - len("/.s.PGSQL.65535.lock")
+
+DEFAULTS = {
+    "shared_preload_libraries": "pgaq",
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    "max_connections": "200",
+    "max_prepared_transactions": "100",
+    "max_worker_processes": "16",
+    "log_line_prefix": "%m [%p] %b ",
+    "log_checkpoints": "off",
+    "log_autovacuum_min_duration": "-1",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+
+# Log lines that are looked at, and those among them that are part of a server's life.
+SUSPECT = re.compile(r"(WARNING|PANIC|TRAP): |terminated by signal (?!9: Killed|15: Terminated)|AddressSanitizer|runtime error:")
+EXPECTED = [
+    re.compile(pattern)
+    for pattern in (
+        r"terminating connection because of crash of another server process",
+        r"out of logical replication worker slots",
+    )
+]
+
+
+def free_port() -> int:
+    """A TCP port nobody listens on now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def port_taken(port: int) -> bool:
+    """Does somebody listen on 127.0.0.1:port?"""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
+
+
+class Server:
+    """One private server; directory holds all it has."""
+
+    def __init__(
+        self,
+        directory: Path | str,
+        *,
+        name: str = "server",
+        port: int | None = None,
+        settings: dict[str, Any] | None = None,
+        tcp: bool = False,
+    ) -> None:
+        self.directory = Path(directory)
+        self.name = name
+        self.data = self.directory / "data"
+        self.port = port or (free_port() if tcp else 5432)
+        self.tcp = tcp
+        self.settings: dict[str, Any] = dict(DEFAULTS)
+        library = os.environ.get("PGAQ_LIBDIR")
+        if library:
+            # a test build of the extension, in place of the installed one
+            self.settings["dynamic_library_path"] = f"{library}:$libdir"
+        self.settings.update(settings or {})
+        log_dir = os.environ.get("PGAQ_LOG_DIR")
+        stem = f"{name}-{os.getpid()}-{secrets.token_hex(3)}"
+        self.log = Path(log_dir) / f"{stem}.log" if log_dir else self.directory / "log"
+        self._expected: list[re.Pattern[str]] = []
+        self._socket_dir: Path | None = None
+
+    # -- making and removing
+
+    @classmethod
+    def temporary(cls, name: str = "test", *, parent: Path | str | None = None, start: bool = True, **arguments: Any) -> "Server":
+        """A new server in a directory of its own, created and started."""
+        parent = parent or os.environ.get("PGAQ_RUN_DIR") or "/tmp"
+        directory = Path(tempfile.mkdtemp(prefix=f"pgaq-{name}-", dir=parent))
+        directory.chmod(0o700)
+        places.give_to_server(directory)
+        arguments.setdefault("settings", {})
+        arguments["settings"] = {"fsync": "off", **arguments["settings"]}
+        server = cls(directory, name=name, **arguments)
+        try:
+            server.create()
+            if start:
+                server.start()
+        except BaseException:
+            server.destroy()
+            raise
+        return server
+
+    def create(self) -> None:
+        """initdb, settings, access rules."""
+        places.pg_major()
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        places.give_to_server(self.directory)
+        command = ["-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"]
+        result = self._run("initdb", *command)
+        if result.returncode != 0:
+            raise SurroundingsError(f"initdb failed in {self.directory}: {_last_line(result.stderr)}")
+        rules = "local all all trust\nlocal replication all trust\n"
+        if self.tcp:
+            rules += "host all all 127.0.0.1/32 scram-sha-256\n"
+        self._write(self.data / "pg_hba.conf", rules)
+        self.configure()
+
+    def configure(self, **settings: Any) -> None:
+        """Add settings (None removes one) and write the configuration; restart or reload follows from the caller."""
+        for key, value in settings.items():
+            if value is None:
+                self.settings.pop(key, None)
+            else:
+                self.settings[key] = value
+        values = {"port": self.port, "unix_socket_directories": self.socket_dir, **self.settings}
+        if self.tcp:
+            values["listen_addresses"] = "127.0.0.1"
+        lines = [f"{key} = '{_setting(value)}'\n" for key, value in values.items()]
+        self._write(self.data / "pgaq.conf", "".join(lines))
+        main = self.data / "postgresql.conf"
+        text = main.read_text()
+        if "include 'pgaq.conf'" not in text:
+            self._write(main, text + "\ninclude 'pgaq.conf'\n")
+
+    def destroy(self) -> None:
+        """Stop it at once and remove everything of it but a log kept elsewhere."""
+        if self.data.exists():
+            self.kill()
+        if self._socket_dir is not None and self._socket_dir != self.directory:
+            shutil.rmtree(self._socket_dir, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.destroy()
+
+    # -- running
+
+    @property
+    def socket_dir(self) -> Path:
+        """Where the socket lies: beside the data, or in /tmp when that path is too long."""
+        if self._socket_dir is None:
+            remembered = self.directory / "socket_dir"
+            if len(str(self.directory)) <= SOCKET_PATH_LIMIT:
+                self._socket_dir = self.directory
+            elif remembered.exists():
+                self._socket_dir = Path(remembered.read_text().strip())
+            else:
+                made = Path(tempfile.mkdtemp(prefix="pgaq-s-", dir="/tmp"))
+                places.give_to_server(made)
+                remembered.write_text(f"{made}\n")
+                self._socket_dir = made
+            if not self._socket_dir.exists():
+                self._socket_dir.mkdir(mode=0o700)
+                places.give_to_server(self._socket_dir)
+        return self._socket_dir
+
+    def start(self, timeout: float = 120) -> None:
+        """Start and wait until connections are accepted (or, for a standby, recovery is under way)."""
+        if self.tcp and not self.running() and port_taken(self.port):
+            raise SurroundingsError(f"Port {self.port} is taken by another program; choose another with --port.")
+        deadline = time.monotonic() + timeout
+        while True:
+            self._prepare_log()
+            result = self._run("pg_ctl", "start", "-w", "-s", "-D", str(self.data), "-l", str(self.log), "-t", str(int(timeout)))
+            if result.returncode == 0:
+                return
+            tail = "\n".join(self.log_text().splitlines()[-5:])
+            # after kill -9 the old backends need a moment to notice
+            if "pre-existing shared memory block" in tail and time.monotonic() < deadline:
+                _wait_for(lambda: not self._orphans(), 5)
+                continue
+            raise SurroundingsError(f"The server in {self.directory} did not start: {_reason(self.log_text()) or _last_line(result.stderr)}")
+
+    def stop(self, mode: str = "fast", timeout: int = 120) -> None:
+        """pg_ctl stop: smart, fast or immediate.  No error when it does not run."""
+        if not self.running():
+            return
+        result = self._run("pg_ctl", "stop", "-w", "-s", "-m", mode, "-D", str(self.data), "-t", str(timeout))
+        if result.returncode != 0:
+            raise RuntimeError(f"could not stop the server in {self.directory}: {_last_line(result.stderr)}")
+
+    def restart(self, mode: str = "fast") -> None:
+        self.stop(mode)
+        self.start()
+
+    def reload(self) -> None:
+        self._check("pg_ctl", "reload", "-s", "-D", str(self.data))
+
+    def promote(self) -> None:
+        """End recovery and wait until the server takes writes."""
+        self._check("pg_ctl", "promote", "-w", "-s", "-D", str(self.data))
+
+    def kill_postmaster(self) -> None:
+        """kill -9 of the postmaster alone; the others notice and leave.  Returns when all are gone."""
+        pid = self.postmaster_pid()
+        if pid is None:
+            return
+        family = [pid, *self.child_pids()]
+        os.kill(pid, signal.SIGKILL)
+        if not _wait_for(lambda: not any(_alive(p) for p in family), 30):
+            for p in family:
+                _kill(p)
+            _wait_for(lambda: not any(_alive(p) for p in family), 10)
+
+    def kill(self) -> None:
+        """kill -9 of every process of the server, like a power cut that spares the disk."""
+        pid = self.postmaster_pid()
+        if pid is None:
+            return
+        family = [pid, *self.child_pids()]
+        for p in family:
+            _kill(p)
+        _wait_for(lambda: not any(_alive(p) for p in family), 10)
+
+    def running(self) -> bool:
+        return self.postmaster_pid() is not None
+
+    def postmaster_pid(self) -> int | None:
+        """Process id of a live postmaster of this data directory."""
+        try:
+            pid = int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
+        except (FileNotFoundError, ValueError, PermissionError, NotADirectoryError):
+            return None
+        if not _alive(pid):
+            return None
+        try:
+            if Path(os.readlink(f"/proc/{pid}/cwd")) != self.data.resolve():
+                return None
+        except OSError:
+            return None
+        return pid
+
+    def child_pids(self) -> list[int]:
+        """Processes whose parent is the postmaster."""
+        pid = self.postmaster_pid()
+        return [] if pid is None else [child for child, parent in _parents() if parent == pid]
+
+    def _orphans(self) -> list[int]:
+        """Processes of this data directory, whoever their parent is."""
+        data = str(self.data.resolve())
+        found = []
+        for pid, _ in _parents():
+            try:
+                if os.readlink(f"/proc/{pid}/cwd") == data:
+                    found.append(pid)
+            except OSError:
+                pass
+        return found
+
+    # -- standby and backup
+
+    def basebackup(self, name: str = "standby", *, standby: bool = True, settings: dict[str, Any] | None = None, directory: Path | str | None = None) -> "Server":
+        """A base backup as a server of its own, not started; a standby unless told otherwise."""
+        target = Path(directory) if directory else Path(tempfile.mkdtemp(prefix=f"pgaq-{name}-", dir=self.directory.parent))
+        target.mkdir(mode=0o700, exist_ok=True)
+        target.chmod(0o700)
+        places.give_to_server(target)
+        copy = Server(target, name=name, port=self.port, settings={**self.settings, **(settings or {})})
+        command = ["-D", str(copy.data), "-d", self.conninfo("postgres"), "-X", "stream", "-c", "fast", "--no-sync"]
+        result = self._run("pg_basebackup", *command, *(["-R"] if standby else []))
+        if result.returncode != 0:
+            raise RuntimeError(f"pg_basebackup failed: {_last_line(result.stderr)}")
+        copy.configure()
+        return copy
+
+    def wait_for_replay(self, primary: "Server", timeout: float = 60) -> None:
+        """Wait until this standby has replayed all that the primary has written."""
+        with primary.connect() as conn:
+            target = db.value(conn, "SELECT pg_current_wal_flush_lsn()")
+        with self.connect() as conn:
+            query = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
+            if not _wait_for(lambda: db.value(conn, query, [target]), timeout):
+                raise RuntimeError("the standby did not catch up")
+
+    # -- connecting
+
+    def conninfo(self, dbname: str = "postgres", user: str = "postgres", **more: Any) -> str:
+        """libpq's connection string, over the private socket."""
+        parts = {"host": self.socket_dir, "port": self.port, "dbname": dbname, "user": user, **more}
+        return " ".join(f"{key}='{value}'" for key, value in parts.items())
+
+    def connect(self, dbname: str = "postgres", *, autocommit: bool = True, user: str = "postgres", **more: Any) -> db.Connection:
+        return db.connect(self.conninfo(dbname, user, **more), autocommit=autocommit)
+
+    def environment(self, dbname: str = "postgres", user: str = "postgres") -> dict[str, str]:
+        """Variables with which psql, pg_dump and others reach this server."""
+        return {**os.environ, "PGHOST": str(self.socket_dir), "PGPORT": str(self.port), "PGDATABASE": dbname, "PGUSER": user}
+
+    def psql(self, script: str, dbname: str = "postgres", *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run psql -X with the script on its standard input, stopping at the first error."""
+        command = [places.program("psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", *arguments]
+        return subprocess.run(command, input=script, text=True, capture_output=True, env=self.environment(dbname))
+
+    def run(self, name: str, *arguments: str, dbname: str = "postgres", **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run one of PostgreSQL's client programs against this server, as ourselves."""
+        command = [places.program(name), *arguments]
+        return subprocess.run(command, text=True, capture_output=True, env=self.environment(dbname), **options)
+
+    # -- the log
+
+    def log_text(self) -> str:
+        try:
+            return self.log.read_text(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def expect_log(self, pattern: str) -> None:
+        """Declare that lines matching pattern are meant to be logged."""
+        self._expected.append(re.compile(pattern))
+        allowed = Path(f"{self.log}.allow")
+        with allowed.open("a") as file:
+            file.write(f"{pattern}\n")
+
+    def problems(self) -> list[str]:
+        """Log lines with a WARNING, PANIC, failed assertion or crash that nobody expected."""
+        return list(log_problems(self.log, self._expected))
+
+    # -- plumbing
+
+    def _run(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        # a daemon must not inherit a pipe, or its reader never ends: output goes to files
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            environment = {k: v for k, v in os.environ.items() if not k.startswith("PG") or k.startswith("PGAQ")}
+            environment["LC_ALL"] = "C"
+            done = subprocess.run(
+                [places.program(name), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                cwd="/", env=environment, text=True, **places.popen_user(),
+            )
+            out.seek(0)
+            err.seek(0)
+            return subprocess.CompletedProcess(done.args, done.returncode, out.read(), err.read())
+
+    def _check(self, name: str, *arguments: str) -> None:
+        result = self._run(name, *arguments)
+        if result.returncode != 0:
+            raise RuntimeError(f"{name} failed: {_last_line(result.stderr)}")
+
+    def _write(self, path: Path, text: str) -> None:
+        path.write_text(text)
+        path.chmod(0o600)
+        places.give_to_server(path)
+
+    def _prepare_log(self) -> None:
+        if not self.log.exists():
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            self.log.touch(mode=0o644)
+            places.give_to_server(self.log)
+
+
+def log_problems(log: Path, expected: list[re.Pattern[str]] | None = None) -> Iterator[str]:
+    """Unexpected lines of one log; patterns also come from LOG.allow beside it."""
+    patterns = EXPECTED + list(expected or [])
+    allowed = Path(f"{log}.allow")
+    if allowed.exists():
+        patterns += [re.compile(line) for line in allowed.read_text().splitlines() if line]
+    if not log.exists():
+        return
+    with log.open(errors="replace") as file:
+        for line in file:
+            if SUSPECT.search(line) and not any(p.search(line) for p in patterns):
+                yield line.rstrip("\n")
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value).replace("'", "''")
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1] if lines else "no message"
+
+
+def _reason(log: str) -> str:
+    """The last FATAL or PANIC of a log, without its prefix."""
+    found = re.findall(r"(?:FATAL|PANIC):\s+(.*)", log)
+    return found[-1] if found else ""
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            text = Path(f"/proc/{entry}/stat").read_text()
+        except OSError:
+            continue
+        yield int(entry), int(text.rpartition(")")[2].split()[1])
+
+
+def _alive(pid: int) -> bool:
+    """Exists and is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def _wait_for(condition: Any, timeout: float) -> bool:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
