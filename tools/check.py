@@ -227,7 +227,7 @@ def check_symbols():
 def markdown_files():
     yield from sorted(ROOT.glob("*.md"))
     for folder in ("docs", "src", "test", "bench", "python", "sql"):
-        yield from sorted((ROOT / folder).rglob("*.md"))
+        yield from sorted(p for p in (ROOT / folder).rglob("*.md") if "/." not in str(p.relative_to(ROOT)))
 
 
 def anchors(path):
