@@ -1,0 +1,69 @@
+-- aq.create_queue: names, types, options, and what it refuses.
+\pset format unaligned
+\pset tuples_only on
+SELECT aq.create_queue('c_plain');
+SELECT aq.create_queue('c_all', payload_type => 'text', multiple_consumers => true, shards => 3, max_retries => 5,
+	retry_delay => '10 s', retention => '1 day', exception_queue => 'c_plain2', comment => 'everything set');  -- no such exception queue
+SELECT aq.create_queue('c_all', payload_type => 'jsonb', multiple_consumers => true, shards => 3, max_retries => 5,
+	retry_delay => '10 s', retention => '1 day', exception_queue => 'c_plain', comment => 'everything set');
+SELECT queue_name, payload_type, multiple_consumers, shards, max_retries, retry_delay, retention, enqueue_enabled, dequeue_enabled, comment
+FROM aq.queue WHERE queue_name LIKE 'c\_%' ORDER BY queue_name;
+
+-- payload types
+SELECT aq.create_queue('c_text', 'text');
+SELECT aq.create_queue('c_bytea', 'bytea');
+SELECT aq.create_queue('c_xml', 'xml');
+CREATE TYPE t.pair AS (a integer, b text);
+SELECT aq.create_queue('c_pair', 't.pair');
+CREATE TABLE t.person (id integer, name text);
+SELECT aq.create_queue('c_table_row', 't.person');
+SELECT t.error($$SELECT aq.create_queue('c_bad', 'integer')$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', 'json')$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', 'text[]')$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', 'record')$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', 'anyelement')$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', 'no_such_type')$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', 0::oid::regtype)$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', 4294967295::oid::regtype)$$);
+
+-- names
+SELECT aq.create_queue('c_Größe, "quoted" and spaced');
+SELECT aq.enqueue('c_Größe, "quoted" and spaced', '1') IS NOT NULL;
+SELECT payload FROM aq.dequeue('c_Größe, "quoted" and spaced');
+SELECT aq.create_queue('C_PLAIN');		-- another queue: names are compared as they are
+SELECT t.error($$SELECT aq.create_queue('c_plain')$$);
+SELECT t.error($$SELECT aq.create_queue('')$$);
+SELECT t.error($$SELECT aq.create_queue(NULL)$$);
+SELECT t.error(format('SELECT aq.create_queue(%L)', 'c_' || repeat('x', 200)));
+SELECT length(n), split_part(t.error(format('SELECT aq.create_queue(%L)', n)), ':', 1) = 'no error' AS accepted
+FROM unnest(ARRAY['c_' || repeat('x', 61), 'c_' || repeat('x', 126)]) AS n;
+
+-- options out of range
+SELECT t.error($$SELECT aq.create_queue('c_bad', shards => 0)$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', shards => 33)$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', max_retries => -2)$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', retry_delay => '-1 s')$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', retention => '-1 s')$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', payload_type => NULL)$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', multiple_consumers => NULL)$$);
+
+-- exception queues
+SELECT t.error($$SELECT aq.create_queue('c_bad', exception_queue => 'no such queue')$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', exception_queue => 'c_bad')$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', exception_queue => 'c_text')$$);		-- another payload type
+SELECT t.error($$SELECT aq.create_queue('c_bad', exception_queue => 'c_all')$$);		-- multi-consumer
+
+-- nothing of the refused ones is left
+SELECT count(*) FROM aq.queue WHERE queue_name = 'c_bad';
+
+-- a queue's payload type cannot be pulled away from under it
+SELECT split_part(t.error('DROP TYPE t.pair'), ' | ', 1);
+SELECT aq.enqueue('c_pair', ROW(1, 'still there')::t.pair) IS NOT NULL;
+SELECT payload FROM aq.dequeue('c_pair', NULL::t.pair);
+
+-- dropping what was made
+SELECT aq.drop_queue(queue_name) FROM aq.queue WHERE queue_name LIKE 'c\_%' AND exception_queue_id IS NOT NULL;
+SELECT aq.drop_queue(queue_name) FROM aq.queue WHERE queue_name ILIKE 'c\_%';
+SELECT count(*) FROM aq.queue;
+DROP TYPE t.pair;
+DROP TABLE t.person;

@@ -1,0 +1,201 @@
+-- Rights: nobody gets in without one, each right lets in one side, and who has none learns nothing.
+\pset format unaligned
+\pset tuples_only on
+CREATE ROLE regress_aq_owner;
+CREATE ROLE regress_aq_in;
+CREATE ROLE regress_aq_out;
+CREATE ROLE regress_aq_none;
+CREATE ROLE regress_aq_other;
+-- creating queues is a right by itself
+SET ROLE regress_aq_owner;
+SELECT split_part(t.error($$SELECT aq.create_queue('q')$$), ' | ', 1);
+RESET ROLE;
+DO $$
+DECLARE f regprocedure;
+BEGIN
+	SELECT oid INTO f FROM pg_proc WHERE proname = 'create_queue' AND pronamespace = 'aq'::regnamespace;
+	EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO regress_aq_owner', f);
+END $$;
+SET ROLE regress_aq_owner;
+SELECT aq.create_queue('q');
+SELECT aq.create_queue('q_topic', multiple_consumers => true);
+SELECT aq.create_queue('q_dead');
+SELECT aq.subscribe('q_topic', 'ann');
+SELECT t.put('q', 1, 2);
+SELECT payload FROM aq.dequeue('q');
+RESET ROLE;
+
+-- every call of a role without rights is answered as if the queue did not exist
+SET ROLE regress_aq_none;
+CREATE TEMP TABLE call (n serial, statement text);
+INSERT INTO call (statement) VALUES
+	($$SELECT aq.enqueue('Q?', '1')$$), ($$SELECT aq.enqueue_array('Q?', ARRAY['1'])$$),
+	($$SELECT aq.enqueue('Q?', 'not json')$$), ($$SELECT aq.enqueue('Q?', '1', priority => 77)$$), ($$SELECT aq.enqueue('Q?', '1', recipients => ARRAY['x'])$$),
+	($$SELECT * FROM aq.dequeue('Q?')$$), ($$SELECT * FROM aq.dequeue('Q?', 'ann')$$), ($$SELECT * FROM aq.dequeue('Q?', as_type => NULL::text)$$),
+	($$SELECT * FROM aq.dequeue('Q?', mode => 'browse')$$), ($$SELECT * FROM aq.dequeue('Q?', condition => 'nonsense =')$$),
+	($$SELECT * FROM aq.dequeue_full('Q?', NULL::jsonb)$$), ($$SELECT * FROM aq.browse('Q?')$$),
+	($$CALL aq.wait('Q?', NULL, '0', NULL)$$), ($$CALL aq.wait('Q?', 'ann', '0', NULL)$$),
+	($$CALL aq.listen(ARRAY['Q?'], ARRAY[NULL], '0', NULL, NULL)$$),
+	($$SELECT aq.alter_queue('Q?', max_retries => 1)$$), ($$SELECT aq.drop_queue('Q?')$$), ($$SELECT aq.start_queue('Q?')$$), ($$SELECT aq.stop_queue('Q?')$$),
+	($$SELECT aq.purge_queue('Q?')$$), ($$SELECT aq.subscribe('Q?', 'x')$$), ($$SELECT aq.alter_subscriber('Q?', 'ann', NULL)$$), ($$SELECT aq.unsubscribe('Q?', 'ann')$$),
+	($$SELECT aq.grant_queue('Q?', 'regress_aq_none')$$), ($$SELECT aq.revoke_queue('Q?', 'regress_aq_none')$$);
+-- the same answer for a queue that exists and one that does not (only the name differs)
+SELECT n, statement, t.error(replace(statement, 'Q?', 'q')) AS existing, t.error(replace(statement, 'Q?', 'no')) AS missing
+FROM call
+WHERE t.error(replace(statement, 'Q?', 'q')) <> replace(t.error(replace(statement, 'Q?', 'no')), '"no"', '"q"')
+	OR t.error(replace(statement, 'Q?', 'q_topic')) <> replace(t.error(replace(statement, 'Q?', 'no')), '"no"', '"q_topic"');
+SELECT t.error(replace(statement, 'Q?', 'q')) FROM call WHERE n = 1;
+SELECT DISTINCT split_part(t.error(replace(statement, 'Q?', 'q')), ' | ', 1) FROM call;
+-- nor by an exception queue's name
+RESET ROLE;
+SET ROLE regress_aq_none;
+SELECT count(*) FROM aq.queues;
+SELECT count(*) FROM aq.messages;
+SELECT count(*) FROM aq.subscribers;
+SELECT count(*) FROM aq.shards;
+SELECT count(*) FROM aq.partitions;
+-- nor by the tables themselves
+SELECT split_part(t.error(format('SELECT * FROM aq_data.q%s', 1)), ' | ', 1);
+SELECT split_part(t.error($$SELECT * FROM aq.queue$$), ' | ', 1), split_part(t.error($$INSERT INTO aq.subscriber VALUES (1, 1, 'x', 'subscriber')$$), ' | ', 1);
+SELECT split_part(t.error($$SELECT nextval('aq.session_id_seq')$$), ' | ', 1);
+DROP TABLE call;
+RESET ROLE;
+-- not even the owner touches the tables directly
+SELECT format('aq_data.%I', relname) AS message_table FROM pg_class
+WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r' AND relname LIKE 'q%' ORDER BY oid LIMIT 1 \gset
+SELECT format('aq_data.%I', relname) AS log_table FROM pg_class
+WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r' AND relname LIKE 'l%' ORDER BY oid LIMIT 1 \gset
+SET ROLE regress_aq_owner;
+SELECT split_part(t.error('SELECT * FROM ' || :'message_table'), ' | ', 1), split_part(t.error('DELETE FROM ' || :'log_table'), ' | ', 1),
+	split_part(t.error('TRUNCATE ' || :'message_table'), ' | ', 1), split_part(t.error('DROP TABLE ' || :'message_table'), ' | ', 1);
+RESET ROLE;
+
+-- enqueue only
+SET ROLE regress_aq_owner;
+SELECT aq.grant_queue('q', 'regress_aq_in', 'enqueue');
+SELECT aq.grant_queue('q', 'regress_aq_out', 'dequeue');
+SET ROLE regress_aq_in;
+SELECT t.put('q', 3);
+SELECT cardinality(aq.enqueue_array('q', ARRAY['4']));
+SELECT t.error($$SELECT * FROM aq.dequeue('q')$$);
+SELECT t.error($$SELECT * FROM aq.browse('q')$$);
+SELECT t.error($$CALL aq.wait('q', NULL, '0', NULL)$$);
+SELECT t.error($$SELECT aq.drop_queue('q')$$);
+SELECT queue_name FROM aq.queues;
+-- dequeue only
+SET ROLE regress_aq_out;
+SELECT t.drain('q');
+SELECT t.error($$SELECT t.put('q', 5)$$);
+SELECT t.error($$SELECT aq.purge_queue('q')$$);
+SELECT t.error($$SELECT aq.grant_queue('q', 'regress_aq_none')$$);
+SELECT t.error($$SELECT aq.stop_queue('q')$$);
+SELECT queue_name FROM aq.queues;
+-- both, by 'all'; and taken back
+SET ROLE regress_aq_owner;
+SELECT aq.grant_queue('q', 'regress_aq_other');
+SELECT aq.revoke_queue('q', 'regress_aq_in', 'enqueue');
+SET ROLE regress_aq_other;
+SELECT t.put('q', 6), t.drain('q');
+SET ROLE regress_aq_in;
+SELECT t.error($$SELECT t.put('q', 7)$$);
+SELECT queue_name FROM aq.queues;
+SET ROLE regress_aq_owner;
+SELECT aq.revoke_queue('q', 'regress_aq_other', 'dequeue');
+SET ROLE regress_aq_other;
+SELECT t.put('q', 8);
+SELECT t.error($$SELECT * FROM aq.dequeue('q')$$);
+SET ROLE regress_aq_owner;
+SELECT aq.revoke_queue('q', 'regress_aq_other');
+SET ROLE regress_aq_other;
+SELECT t.error($$SELECT t.put('q', 9)$$);
+-- PUBLIC
+SET ROLE regress_aq_owner;
+SELECT aq.grant_queue('q', NULL, 'enqueue');
+SET ROLE regress_aq_none;
+SELECT t.put('q', 10);
+SELECT t.error($$SELECT * FROM aq.dequeue('q')$$);
+SET ROLE regress_aq_owner;
+SELECT aq.revoke_queue('q', NULL, 'enqueue');
+SET ROLE regress_aq_none;
+SELECT t.error($$SELECT t.put('q', 11)$$);
+-- nonsense
+SET ROLE regress_aq_owner;
+SELECT t.error($$SELECT aq.grant_queue('q', 'regress_aq_in', 'write')$$);
+SELECT t.error($$SELECT aq.grant_queue('q', 'regress_aq_in', NULL)$$);
+SELECT t.error($$SELECT aq.grant_queue('q', 'regress_no_such_role')$$);
+SELECT t.error($$SELECT aq.grant_queue('no such queue', 'regress_aq_in')$$);
+SELECT t.drain('q');
+-- rights are in force at once in a session that used the queue before, and roll back
+BEGIN;
+SELECT aq.grant_queue('q', 'regress_aq_in', 'enqueue');
+ROLLBACK;
+SET ROLE regress_aq_in;
+SELECT t.error($$SELECT t.put('q', 12)$$);
+-- membership in a role that has the right
+RESET ROLE;
+SELECT aq.grant_queue('q', 'regress_aq_in', 'enqueue');
+GRANT regress_aq_in TO regress_aq_none;
+SET ROLE regress_aq_none;
+SELECT t.put('q', 13);
+RESET ROLE;
+REVOKE regress_aq_in FROM regress_aq_none;
+
+-- a new owner; the old one keeps nothing
+SELECT aq.alter_queue('q', new_owner => 'regress_aq_other');
+SET ROLE regress_aq_other;
+SELECT t.drain('q');
+SELECT aq.stop_queue('q', dequeue => false), aq.start_queue('q');
+SET ROLE regress_aq_owner;
+SELECT t.error($$SELECT t.put('q', 14)$$);
+SELECT t.error($$SELECT aq.drop_queue('q')$$);
+RESET ROLE;
+-- giving a queue to a role one is not a member of is refused as PostgreSQL does
+SET ROLE regress_aq_other;
+SELECT split_part(t.error($$SELECT aq.alter_queue('q', new_owner => 'regress_aq_owner')$$), ' | ', 1);
+RESET ROLE;
+
+-- rules and conditions run with the rights of the queue's owner, not of the caller, and not as superuser
+SET ROLE regress_aq_owner;
+SELECT t.error($$SELECT * FROM aq.dequeue('q_topic', 'ann', condition => 'pg_read_file(''/etc/passwd'') IS NOT NULL')$$) NOT LIKE '%root%';
+SELECT aq.subscribe('q_topic', 'spy', 'length(pg_catalog.pg_read_file(''/etc/passwd'')) > 0');
+RESET ROLE;
+SELECT split_part(t.error($$SELECT aq.enqueue('q_topic', '1')$$), ' | ', 1);		-- superuser's call, owner's rights
+SELECT aq.unsubscribe('q_topic', 'spy');
+
+-- views show what the caller may see
+SELECT queue_name FROM aq.queues ORDER BY 1;
+SET ROLE regress_aq_owner;
+SELECT t.put('q_topic', 1);
+SELECT queue_name FROM aq.queues ORDER BY 1;
+SELECT DISTINCT queue_name, consumer FROM aq.messages ORDER BY 1, 2;
+SELECT DISTINCT queue_name, consumer FROM aq.subscribers ORDER BY 1, 2;
+SET ROLE regress_aq_other;
+SELECT queue_name FROM aq.queues ORDER BY 1;
+SELECT DISTINCT queue_name, consumer FROM aq.messages ORDER BY 1, 2;
+SELECT DISTINCT queue_name, consumer FROM aq.subscribers ORDER BY 1, 2;
+RESET ROLE;
+
+-- an exception queue needs no right of the one who fails a message, but of the one who names it
+SET ROLE regress_aq_other;
+SELECT t.error($$SELECT aq.enqueue('q', '1', exception_queue => 'q_dead')$$);
+SELECT t.error($$SELECT aq.alter_queue('q', exception_queue => 'q_dead')$$);
+RESET ROLE;
+
+-- SECURITY DEFINER functions are how rights are lent
+SET ROLE regress_aq_owner;
+SELECT aq.create_queue('q_lent');
+RESET ROLE;
+CREATE FUNCTION t.lent(jsonb) RETURNS boolean LANGUAGE sql SECURITY DEFINER AS $$ SELECT aq.enqueue('q_lent', $1) IS NOT NULL $$;
+ALTER FUNCTION t.lent(jsonb) OWNER TO regress_aq_owner;
+SET ROLE regress_aq_none;
+SELECT t.lent('1');
+SELECT t.error($$SELECT t.put('q_lent', 1)$$);
+RESET ROLE;
+SELECT t.drain('q_lent');
+DROP FUNCTION t.lent(jsonb);
+
+-- a role that owns queues is not dropped silently
+SELECT split_part(t.error('DROP ROLE regress_aq_owner'), ' | ', 1);
+SELECT aq.drop_queue('q', true), aq.drop_queue('q_topic', true), aq.drop_queue('q_dead', true), aq.drop_queue('q_lent', true);
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA aq FROM regress_aq_owner;
+DROP ROLE regress_aq_owner, regress_aq_in, regress_aq_out, regress_aq_none, regress_aq_other;

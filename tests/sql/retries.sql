@@ -1,0 +1,67 @@
+-- Rolled back dequeues: attempts, the limit, the exception queue, the retry delay.
+\pset format unaligned
+\pset tuples_only on
+SELECT aq.create_queue('y_dead');
+SELECT aq.create_queue('y', max_retries => 2, exception_queue => 'y_dead');
+SELECT aq.enqueue('y', '"poison"', priority => 4, correlation => 'c', sender => 's', properties => '{"k": "v"}') AS id \gset
+SELECT t.put('y', 1, 2);
+-- third rollback is one more than max_retries allows
+BEGIN; SELECT attempts, payload FROM aq.dequeue('y', msgid => :'id'); ROLLBACK;
+BEGIN; SELECT attempts, payload FROM aq.dequeue('y', msgid => :'id'); ROLLBACK;
+BEGIN; SELECT attempts, payload FROM aq.dequeue('y', msgid => :'id'); ROLLBACK;
+CALL aq.wait('y_dead', NULL, '60 s', NULL);
+SELECT t.look('y');
+SELECT payload, priority, correlation, sender, properties, original_msgid = :'id' AS original_id_kept, msgid <> :'id' AS id_is_new
+FROM aq.dequeue_full('y_dead', NULL::jsonb);
+SELECT t.drain('y');
+-- browse, locked and a commit do not count
+SELECT t.put('y', 3);
+BEGIN; SELECT payload FROM aq.dequeue('y', mode => 'browse'); ROLLBACK;
+BEGIN; SELECT payload FROM aq.dequeue('y', mode => 'locked'); ROLLBACK;
+SELECT payload, attempts FROM aq.dequeue('y');
+-- remove_nodata counts, and so does a rollback to a savepoint
+SELECT t.put('y', 4);
+BEGIN; SELECT payload FROM aq.dequeue('y', mode => 'remove_nodata'); ROLLBACK;
+BEGIN; SAVEPOINT a; SELECT attempts FROM aq.dequeue('y'); ROLLBACK TO a; SELECT attempts FROM aq.dequeue('y'); COMMIT;
+-- max_retries 0: the first rollback is one too many; without exception queue the message is dropped
+SELECT aq.alter_queue('y', max_retries => 0, exception_queue => '');
+SELECT t.put('y', 5, 6);
+BEGIN; SELECT payload FROM aq.dequeue('y'); ROLLBACK;
+SELECT t.drain('y');
+-- a message's own exception queue
+SELECT aq.create_queue('y_own');
+SELECT aq.enqueue('y', '7', exception_queue => 'y_own') IS NOT NULL;
+BEGIN; SELECT payload FROM aq.dequeue('y'); ROLLBACK;
+CALL aq.wait('y_own', NULL, '60 s', NULL);
+SELECT t.drain('y_own'), t.drain('y_dead') IS NULL, t.look('y') IS NULL;
+-- no limit: as often as it likes
+SELECT aq.alter_queue('y', max_retries => -1);
+SELECT t.put('y', 8);
+DO $$ BEGIN FOR i IN 1..25 LOOP PERFORM aq.dequeue('y'); ROLLBACK; END LOOP; END $$;
+SELECT payload, attempts FROM aq.dequeue('y');
+-- rolled back messages keep their place, whichever of them it was
+SELECT t.put('y', 1, 6);
+BEGIN; SELECT payload FROM aq.dequeue('y', condition => 'payload::int IN (2, 4)', max_messages => 2); ROLLBACK;
+BEGIN; SELECT payload FROM aq.dequeue('y', max_messages => 3); ROLLBACK;
+SELECT string_agg(payload || '/' || attempts, ' ') FROM aq.dequeue('y', max_messages => 10);
+-- retry delay: rests, then comes back without anybody asking
+SELECT aq.alter_queue('y', retry_delay => '1 hour');
+SELECT t.put('y', 9, 10);
+BEGIN; SELECT payload FROM aq.dequeue('y'); ROLLBACK;
+SELECT t.drain('y');
+SELECT payload, attempts FROM aq.dequeue('y');
+SELECT aq.purge_queue('y');
+SELECT aq.alter_queue('y', retry_delay => '0.1 s');
+SELECT t.put('y', 11);
+BEGIN; SELECT payload FROM aq.dequeue('y'); ROLLBACK;
+CALL aq.wait('y', NULL, '60 s', NULL);
+SELECT payload, attempts FROM aq.dequeue('y');
+-- several consumers: each with its own count; the message goes to the exception queue for the one that failed
+SELECT aq.create_queue('y_topic', multiple_consumers => true, max_retries => 0, exception_queue => 'y_dead');
+SELECT aq.subscribe('y_topic', 'good'), aq.subscribe('y_topic', 'bad');
+SELECT t.put('y_topic', 12);
+BEGIN; SELECT payload FROM aq.dequeue('y_topic', 'bad'); ROLLBACK;
+SELECT t.drain('y_topic', 'bad') IS NULL, t.drain('y_topic', 'good');
+CALL aq.wait('y_dead', NULL, '60 s', NULL);
+SELECT t.drain('y_dead'), t.drain('y_topic', 'good') IS NULL;
+SELECT aq.drop_queue(q) FROM unnest(ARRAY['y_topic', 'y', 'y_own', 'y_dead']) q;

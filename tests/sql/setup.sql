@@ -1,0 +1,39 @@
+-- The extension, the helpers of all following files, and the roles.
+\set VERBOSITY terse
+SET client_min_messages = warning;
+DROP ROLE IF EXISTS regress_aq_owner, regress_aq_in, regress_aq_out, regress_aq_none, regress_aq_other;
+RESET client_min_messages;
+CREATE EXTENSION pgaq;
+CREATE SCHEMA t;
+GRANT USAGE ON SCHEMA t TO PUBLIC;
+
+-- t.error runs a statement and tells its error: SQLSTATE, message, detail, hint.
+CREATE FUNCTION t.error(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	message text;
+	detail text;
+	hint text;
+BEGIN
+	EXECUTE statement;
+	RETURN 'no error';
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+	RETURN concat_ws(' | ', sqlstate, message, nullif(detail, ''), nullif(hint, ''));
+END $$;
+
+-- t.drain dequeues all there is and shows the payloads in their order.
+CREATE FUNCTION t.drain(queue_name text, consumer text DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
+	SELECT string_agg(payload #>> '{}', ' ')
+	FROM aq.dequeue($1, consumer => $2, max_messages => 1000)
+$$;
+
+-- t.look shows the same without taking anything.
+CREATE FUNCTION t.look(queue_name text, consumer text DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
+	SELECT string_agg(payload #>> '{}', ' ')
+	FROM aq.browse($1, consumer => $2, max_messages => 1000)
+$$;
+
+-- t.put enqueues numbers, one call each.
+CREATE FUNCTION t.put(queue_name text, first integer, last integer DEFAULT NULL) RETURNS bigint LANGUAGE sql AS $$
+	SELECT count(aq.enqueue($1, to_jsonb(n))) FROM generate_series($2, coalesce($3, $2)) AS n
+$$;

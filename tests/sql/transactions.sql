@@ -1,0 +1,157 @@
+-- Commit, rollback, savepoints, errors in the middle: on the enqueuing and on the dequeuing side.
+\pset format unaligned
+\pset tuples_only on
+SELECT aq.create_queue('x');
+-- enqueue: commit, rollback
+BEGIN; SELECT t.put('x', 1); COMMIT;
+BEGIN; SELECT t.put('x', 2); ROLLBACK;
+SELECT t.drain('x');
+-- savepoints: released, rolled back, nested in every way
+BEGIN;
+SELECT t.put('x', 1);
+SAVEPOINT a; SELECT t.put('x', 2); RELEASE a;
+SAVEPOINT b; SELECT t.put('x', 3); ROLLBACK TO b; SELECT t.put('x', 4);
+SAVEPOINT c; SELECT t.put('x', 5); SAVEPOINT d; SELECT t.put('x', 6); RELEASE d; ROLLBACK TO c;
+SAVEPOINT e; SELECT t.put('x', 7); SAVEPOINT f; SELECT t.put('x', 8); ROLLBACK TO f; RELEASE e;
+SELECT t.look('x');
+COMMIT;
+SELECT t.drain('x');
+-- dequeue: rollback gives back at the old place and counts an attempt
+SELECT t.put('x', 1, 4);
+BEGIN;
+SELECT payload, attempts FROM aq.dequeue('x', max_messages => 2);
+ROLLBACK;
+SELECT payload, attempts FROM aq.dequeue('x', max_messages => 10);
+-- savepoints on the dequeuing side
+SELECT t.put('x', 1, 8);
+BEGIN;
+SELECT payload FROM aq.dequeue('x');							-- 1, kept
+SAVEPOINT a; SELECT payload FROM aq.dequeue('x'); ROLLBACK TO a;	-- 2, given back
+SELECT payload, attempts FROM aq.dequeue('x');					-- 2 again
+SAVEPOINT b; SELECT payload FROM aq.dequeue('x'); RELEASE b;		-- 3, kept
+SAVEPOINT c; SELECT payload FROM aq.dequeue('x');				-- 4
+SAVEPOINT d; SELECT payload FROM aq.dequeue('x'); RELEASE d;		-- 5
+ROLLBACK TO c;												-- 4 and 5 given back
+SAVEPOINT e; SELECT payload, attempts FROM aq.dequeue('x');		-- 4 again
+SAVEPOINT f; SELECT payload, attempts FROM aq.dequeue('x');		-- 5 again
+ROLLBACK TO f; RELEASE e;
+COMMIT;
+SELECT payload, attempts FROM aq.dequeue('x', max_messages => 10);	-- 5 6 7 8
+-- the whole transaction rolled back after savepoints: one attempt each, not more
+SELECT t.put('x', 1, 2);
+BEGIN;
+SAVEPOINT a; SELECT payload FROM aq.dequeue('x', max_messages => 2); RELEASE a;
+ROLLBACK;
+SELECT payload, attempts FROM aq.dequeue('x', max_messages => 10);
+-- enqueue and dequeue of one's own message in all combinations with rollback
+BEGIN;
+SELECT t.put('x', 1);
+SELECT t.drain('x');
+COMMIT;
+SELECT t.look('x') IS NULL;
+BEGIN;
+SELECT t.put('x', 2);
+SELECT t.drain('x');
+ROLLBACK;
+SELECT t.look('x') IS NULL;
+BEGIN;
+SELECT t.put('x', 3);
+SAVEPOINT a; SELECT t.drain('x'); ROLLBACK TO a;
+COMMIT;
+SELECT t.drain('x');
+BEGIN;
+SAVEPOINT a; SELECT t.put('x', 4); SELECT t.drain('x'); ROLLBACK TO a;
+SELECT t.look('x') IS NULL;
+COMMIT;
+BEGIN;
+SAVEPOINT a; SELECT t.put('x', 5); SAVEPOINT b; SELECT t.drain('x'); RELEASE b; ROLLBACK TO a;
+SELECT t.look('x') IS NULL;
+COMMIT;
+BEGIN;
+SELECT t.put('x', 6); SAVEPOINT a; SELECT t.drain('x'); SAVEPOINT b; SELECT t.put('x', 7); RELEASE b; ROLLBACK TO a; SELECT t.put('x', 8);
+COMMIT;
+SELECT t.drain('x');
+-- an error in the middle of a transaction
+SELECT t.put('x', 1, 3);
+BEGIN;
+SELECT payload FROM aq.dequeue('x');
+SELECT t.put('x', 99);
+SELECT 1 / 0;
+SELECT t.put('x', 100);
+COMMIT;
+SELECT payload, attempts FROM aq.dequeue('x', max_messages => 10);
+-- an error in the middle of a statement that enqueued and dequeued
+SELECT t.put('x', 1, 3);
+SELECT count(*) FROM (SELECT aq.enqueue('x', to_jsonb(n)), 1 / (50 - n) FROM generate_series(10, 60) n) s;
+SELECT payload, 1 / (2 - payload::int) FROM aq.dequeue('x', max_messages => 10);
+SELECT t.drain('x');
+-- an error in the middle with a savepoint to return to
+SELECT t.put('x', 1, 3);
+BEGIN;
+SELECT payload FROM aq.dequeue('x');
+SAVEPOINT a;
+SELECT payload FROM aq.dequeue('x');
+SELECT 1 / 0;
+ROLLBACK TO a;
+SELECT payload, attempts FROM aq.dequeue('x');
+COMMIT;
+SELECT payload, attempts FROM aq.dequeue('x', max_messages => 10);
+-- statement timeout in the middle
+SELECT t.put('x', 1, 2);
+BEGIN;
+SELECT payload FROM aq.dequeue('x');
+SET LOCAL statement_timeout = '50 ms';
+SELECT payload FROM aq.dequeue('x'), LATERAL (SELECT pg_sleep(20)) AS until_cancelled;
+ROLLBACK;
+SELECT payload, attempts FROM aq.dequeue('x', max_messages => 10);
+-- a transaction of thousands of savepoints
+BEGIN;
+DO $$ BEGIN
+	FOR i IN 1..3000 LOOP
+		BEGIN
+			PERFORM aq.enqueue('x', to_jsonb(i));
+			IF i % 3 = 0 THEN RAISE EXCEPTION 'undo'; END IF;
+		EXCEPTION WHEN raise_exception THEN NULL;
+		END;
+	END LOOP;
+END $$;
+COMMIT;
+SELECT count(*), count(*) FILTER (WHERE payload::int % 3 = 0), bool_and(ordered)
+FROM (SELECT payload, payload::int > lag(payload::int, 1, 0) OVER () AS ordered FROM aq.dequeue('x', max_messages => 5000)) s;
+-- a deep nest
+BEGIN;
+DO $$
+DECLARE depth int;
+BEGIN
+	CREATE PROCEDURE pg_temp.nest(n int) LANGUAGE plpgsql AS $f$
+	BEGIN
+		PERFORM aq.enqueue('x', to_jsonb(n));
+		IF n < 50 THEN
+			BEGIN
+				CALL pg_temp.nest(n + 1);
+				IF n % 10 = 9 THEN RAISE EXCEPTION 'undo'; END IF;
+			EXCEPTION WHEN raise_exception THEN NULL;
+			END;
+		END IF;
+	END $f$;
+	CALL pg_temp.nest(1);
+END $$;
+COMMIT;
+SELECT t.drain('x');
+-- COMMIT AND CHAIN
+BEGIN;
+SELECT t.put('x', 1);
+COMMIT AND CHAIN;
+SELECT t.drain('x');
+ROLLBACK AND CHAIN;
+SELECT payload, attempts FROM aq.dequeue('x');
+COMMIT;
+-- several statements in one simple query message are one transaction
+SELECT t.put('x', 2) \; SELECT 1 / 0;
+SELECT t.look('x') IS NULL;
+-- asynchronous commit changes nothing that can be seen
+SET synchronous_commit = off;
+SELECT t.put('x', 3);
+SELECT t.drain('x');
+RESET synchronous_commit;
+SELECT aq.drop_queue('x');
