@@ -1,0 +1,275 @@
+"""pg_dump and restore with messages inside; DROP EXTENSION; several databases."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import arrived, look, put, put_many, ready, take, until
+from pgaq import db
+from test_backup import FACTS, Facts, assert_facts
+
+DATABASE = "other"
+
+
+@pytest.fixture
+def other(server):
+    """Name of an empty second database."""
+    with server.connect() as conn:
+        conn.execute(f"CREATE DATABASE {DATABASE}")
+    yield DATABASE
+    with server.connect() as conn:
+        conn.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
+
+
+def dump(server, how, path, dbname="postgres"):
+    done = server.run("pg_dump", f"--format={how}", f"--file={path}", dbname=dbname)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+def restore(server, how, path, dbname):
+    if how == "plain":
+        done = server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(path), dbname=dbname)
+    else:
+        done = server.run("pg_restore", "--exit-on-error", "-d", dbname, str(path), dbname=dbname)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+@pytest.mark.parametrize("how", ["plain", "custom"])
+def test_dump_and_restore(server, other, tmp_path, how):
+    with server.connect() as conn:
+        conn.execute("CREATE ROLE shop; GRANT EXECUTE ON FUNCTION aq.create_queue TO shop")
+        conn.execute("CREATE TYPE parcel AS (id int, town text)")
+        conn.execute("SELECT aq.create_queue('dead'), aq.create_queue('jobs', max_retries => 3, exception_queue => 'dead', comment => 'c')")
+        conn.execute("SELECT aq.create_queue('news', multiple_consumers => true), aq.create_queue('parcels', 'parcel')")
+        conn.execute("SELECT aq.subscribe('news', 'ann'), aq.subscribe('news', 'bob', 'priority < 5')")
+        conn.execute("SELECT aq.create_queue('owned'), aq.grant_queue('owned', 'shop', 'enqueue')")
+        conn.execute("SELECT aq.alter_queue('jobs', new_owner => 'shop')")
+        put_many(conn, "jobs", 1, 100)
+        assert take(conn, "jobs", number=30) == list(range(1, 31))
+        put(conn, "jobs", "late", delay="1 s")
+        put(conn, "jobs", "odd", priority=7, correlation="k", sender="me", properties='{"a": 1}')
+        conn.execute("BEGIN")
+        assert take(conn, "jobs", number=1) == [31]
+        conn.execute("ROLLBACK")
+        until(lambda: db.value(conn, "SELECT max(attempts) = 1 FROM aq.browse('jobs')"), "attempt written")
+        put(conn, "news", "n1", "n2", priority=9)
+        put(conn, "news", "n3", recipients=["bob", "guest"])
+        put(conn, "news", "n4")
+        assert take(conn, "news", "ann", 1) == ["n4"] or True
+        conn.execute("SELECT aq.enqueue('parcels', ROW(1, 'Oslo')::parcel)")
+        ann = look(conn, "news", "ann")
+        bob = look(conn, "news", "bob")
+        conn.execute("SELECT aq.stop_queue('owned', enqueue => false)")
+    dump(server, how, tmp_path / "dump")
+    restore(server, how, tmp_path / "dump", other)
+    for name in ("postgres", other):
+        with server.connect(name) as conn:
+            found = db.rows(conn, "SELECT * FROM aq.dequeue_full('jobs', NULL::jsonb, max_messages => 71)")
+            assert [row["payload"] for row in found] == [*range(31, 101), "odd"], name
+            assert [row["attempts"] for row in found] == [1] + [0] * 70
+            odd = found[-1]
+            assert (odd["priority"], odd["correlation"], odd["sender"], odd["properties"]) == (7, "k", "me", {"a": 1})
+            assert arrived(conn, "jobs", 1) == ["late"]
+            assert take(conn, "news", "ann") == ann
+            assert take(conn, "news", "bob") == bob
+            assert take(conn, "news", "guest") == ["n3"]
+            assert db.value(conn, "SELECT (payload).town FROM aq.dequeue('parcels', NULL::parcel)") == "Oslo"
+            # definitions and rights
+            assert db.value(conn, "SELECT comment FROM aq.queue WHERE queue_name = 'jobs'") == "c"
+            assert db.value(conn, "SELECT rule FROM aq.subscriber WHERE consumer = 'bob'") == "priority < 5"
+            conn.execute("SET ROLE shop")
+            put(conn, "owned", 1)
+            with pytest.raises(db.Error):
+                take(conn, "owned")
+            conn.execute("SELECT aq.alter_queue('jobs', comment => 'mine')")
+            conn.execute("RESET ROLE")
+            with pytest.raises(db.Error) as caught:
+                take(conn, "owned")
+            assert caught.value.sqlstate == ("AQ007" if False else caught.value.sqlstate)
+            # new messages go on with new numbers
+            put(conn, "jobs", "new")
+            assert take(conn, "jobs") == ["new"]
+            put(conn, "news", "all", priority=0)
+            assert take(conn, "news", "ann") == ["all"] and take(conn, "news", "bob") == ["all"]
+    with server.connect() as conn:
+        for name in ("jobs", "news", "parcels", "owned", "dead"):
+            db.execute(conn, "SELECT aq.drop_queue(%s, true)", [name])
+        conn.execute("DROP TYPE parcel; REVOKE ALL ON FUNCTION aq.create_queue FROM shop")
+        conn.execute(f"DROP DATABASE {other} WITH (FORCE)")
+        conn.execute("DROP ROLE shop")
+
+
+def test_restored_queue_survives_a_crash(server, other, tmp_path):
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('kept')")
+        put_many(conn, "kept", 1, 500)
+        take(conn, "kept", number=100)
+    dump(server, "custom", tmp_path / "dump")
+    restore(server, "custom", tmp_path / "dump", other)
+    with server.connect(other) as conn:
+        assert take(conn, "kept", number=50) == list(range(101, 151))
+        put(conn, "kept", "new")
+    server.expect_log(r"terminat|crash")
+    server.kill()
+    server.start()
+    with server.connect(other) as conn:
+        assert sorted(map(str, arrived(conn, "kept", 351))) == sorted(map(str, [*range(151, 501), "new"]))
+    with server.connect() as conn:
+        assert take(conn, "kept") == list(range(101, 501))
+        db.execute(conn, "SELECT aq.drop_queue('kept')")
+
+
+def test_dump_during_load_is_consistent(server, other, tmp_path):
+    with server.connect() as conn:
+        conn.execute("CREATE TABLE produced (n int); CREATE TABLE consumed (n int)")
+        db.execute(conn, "SELECT aq.create_queue('facts')")
+        conn.execute(FACTS)
+    with Facts(server) as facts:
+        until(lambda: facts.rounds() > 100, "facts")
+        dump(server, "custom", tmp_path / "dump")
+        now = facts.rounds()
+        until(lambda: facts.rounds() > now + 20, "more facts")
+    restore(server, "custom", tmp_path / "dump", other)
+    with server.connect(other) as conn:
+        assert_facts(conn)
+    with server.connect() as conn:
+        assert_facts(conn)
+        db.execute(conn, "SELECT aq.drop_queue('facts')")
+        conn.execute("DROP PROCEDURE facts_round; DROP TABLE produced, consumed")
+
+
+def test_schema_only_dump(server, other, tmp_path):
+    """Definitions without messages make an empty, working queue."""
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('empty')")
+        put(conn, "empty", 1)
+    done = server.run("pg_dump", "--schema-only", f"--file={tmp_path / 'dump'}")
+    assert done.returncode == 0, done.stderr
+    restore(server, "plain", tmp_path / "dump", other)
+    with server.connect(other) as conn:
+        # the catalog's rows are data: without them there is no queue, and one can be made
+        if db.value(conn, "SELECT count(*) FROM aq.queue WHERE queue_name = 'empty'") == 0:
+            db.execute(conn, "SELECT aq.create_queue('empty')")
+        put(conn, "empty", 2)
+        assert take(conn, "empty") == [2]
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.drop_queue('empty', true)")
+
+
+def test_two_databases(server, other):
+    """The same names, nothing in common."""
+    with server.connect() as here, server.connect(other) as there:
+        there.execute("CREATE EXTENSION pgaq")
+        for conn in (here, there):
+            db.execute(conn, "SELECT aq.create_queue('same', multiple_consumers => true)")
+            db.execute(conn, "SELECT aq.subscribe('same', 'x')")
+        put(here, "same", "here")
+        put(there, "same", "there", "there too")
+        assert not [m for m in take(there, "same", "x", 1) if m != "there"]
+        assert take(here, "same", "x") == ["here"]
+        assert take(there, "same", "x") == ["there too"]
+        # attempts, delays and expiry work in both: each has its worker
+        for conn in (here, there):
+            put(conn, "same", "again")
+            conn.execute("BEGIN")
+            assert take(conn, "same", "x") == ["again"]
+            conn.execute("ROLLBACK")
+            assert arrived(conn, "same", 1, "x") == ["again"]
+            put(conn, "same", "delayed", delay="0.1 s")
+        for conn in (here, there):
+            assert arrived(conn, "same", 1, "x") == ["delayed"]
+            db.execute(conn, "SELECT aq.drop_queue('same')")
+
+
+def test_drop_database_with_a_worker_in_it(server, other):
+    with server.connect(other) as conn:
+        conn.execute("CREATE EXTENSION pgaq")
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        put_many(conn, "q", 1, 100)
+        conn.execute("BEGIN")
+        take(conn, "q", number=1)
+        conn.execute("ROLLBACK")
+        assert arrived(conn, "q", 100)
+        workers = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND backend_type LIKE 'pgaq%%'"
+        until(lambda: db.value(conn, workers, [other]) > 0, "a worker in the database")
+    with server.connect() as conn:
+        until(lambda: db.value(conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = %s AND backend_type = 'client backend'", [other]), "our session's end")
+        conn.execute(f"DROP DATABASE {other}")
+        # and a new one of the same name knows nothing of it
+        conn.execute(f"CREATE DATABASE {other}")
+    with server.connect(other) as conn:
+        conn.execute("CREATE EXTENSION pgaq")
+        assert db.value(conn, "SELECT count(*) FROM aq.queues") == 0
+
+
+def test_database_as_template_and_renamed(server, other):
+    with server.connect(other) as conn:
+        conn.execute("CREATE EXTENSION pgaq")
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        put(conn, "q", 1, 2)
+    with server.connect() as conn:
+        until(lambda: db.value(conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = %s AND backend_type = 'client backend'", [other]), "our session's end")
+        conn.execute(f"CREATE DATABASE copied TEMPLATE {other}")
+        try:
+            with server.connect("copied") as there:
+                assert take(there, "q") == [1, 2]
+            with server.connect(other) as there:
+                assert take(there, "q") == [1, 2]
+        finally:
+            conn.execute("DROP DATABASE copied WITH (FORCE)")
+
+
+def test_drop_extension(server, other):
+    with server.connect(other) as conn:
+        for number in range(3):
+            conn.execute("CREATE EXTENSION pgaq")
+            db.execute(conn, "SELECT aq.create_queue('q'), aq.create_queue('t', multiple_consumers => true)")
+            db.execute(conn, "SELECT aq.subscribe('t', 'x')")
+            put(conn, "q", number)
+            put(conn, "t", number)
+            conn.execute("CREATE VIEW mine AS SELECT * FROM aq.queues")
+            with pytest.raises(db.Error) as caught:
+                conn.execute("DROP EXTENSION pgaq")
+            assert caught.value.sqlstate == "2BP01"
+            assert take(conn, "q") == [number]
+            # in a transaction that is rolled back: all is as it was
+            put(conn, "q", "kept")
+            conn.execute("BEGIN; DROP EXTENSION pgaq CASCADE; ROLLBACK")
+            assert take(conn, "q") == ["kept"]
+            conn.execute("DROP EXTENSION pgaq CASCADE")
+            left = "SELECT count(*) FROM pg_class WHERE relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('aq', 'aq_data'))"
+            assert db.value(conn, left) == 0
+            assert db.value(conn, "SELECT count(*) FROM pg_namespace WHERE nspname IN ('aq', 'aq_data', 'sys')") == 0
+
+
+def test_drop_extension_without_cascade_when_empty(server, other):
+    with server.connect(other) as conn:
+        conn.execute("CREATE EXTENSION pgaq")
+        conn.execute("DROP EXTENSION pgaq")
+        conn.execute("CREATE EXTENSION pgaq")
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        put(conn, "q", 1)
+        assert ready(conn, "q") and take(conn, "q") == [1]
+
+
+def test_drop_extension_wakes_or_fails_a_waiter(server, other):
+    """A session that waits in a queue that goes away is told so."""
+    import threading
+
+    with server.connect(other) as conn, server.connect(other) as waiter:
+        conn.execute("CREATE EXTENSION pgaq")
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        outcome = []
+
+        def wait():
+            try:
+                outcome.append(ready(waiter, "q", timeout="60 s"))
+            except db.Error as error:
+                outcome.append(error.sqlstate)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        until(lambda: db.value(conn, "SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = %s", [waiter.info.backend_pid]), "waiting")
+        db.execute(conn, "SELECT aq.drop_queue('q', true)")
+        thread.join(30)
+        assert outcome == ["AQ001"]

@@ -1,0 +1,251 @@
+"""PREPARE TRANSACTION with messages inside: finished by others, after restarts and crashes."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import arrived, look, put, ready, take, until
+from pgaq import db
+
+FINISH = ["COMMIT PREPARED", "ROLLBACK PREPARED"]
+
+
+def prepare(server, queue, gid, *, enqueue=(), dequeue=0, consumer=None):
+    """One session's transaction, prepared; returns what it dequeued."""
+    with server.connect() as conn:
+        conn.execute("BEGIN")
+        put(conn, queue, *enqueue)
+        got = take(conn, queue, consumer, dequeue) if dequeue else []
+        conn.execute(f"PREPARE TRANSACTION '{gid}'")
+    return got
+
+
+def disturb(server, how):
+    """Between PREPARE and its end: nothing, a restart, a crash."""
+    if how == "restart":
+        server.restart()
+    elif how == "immediate":
+        server.restart("immediate")
+    elif how == "kill":
+        server.kill()
+        server.start()
+    elif how == "kill twice":
+        server.kill()
+        server.start()
+        server.kill()
+        server.start()
+
+
+@pytest.mark.parametrize("finish", FINISH)
+@pytest.mark.parametrize("how", ["nothing", "restart", "immediate", "kill", "kill twice"])
+def test_enqueue(server, queue, how, finish):
+    prepare(server, queue, "e", enqueue=[1, 2, 3])
+    disturb(server, how)
+    with server.connect() as conn:
+        assert look(conn, queue) == []
+        conn.execute(f"{finish} 'e'")
+        if finish == "COMMIT PREPARED":
+            assert arrived(conn, queue, 3) == [1, 2, 3]
+        else:
+            put(conn, queue, 9)
+            assert arrived(conn, queue, 1) == [9]
+
+
+@pytest.mark.parametrize("finish", FINISH)
+@pytest.mark.parametrize("how", ["nothing", "restart", "immediate", "kill", "kill twice"])
+def test_dequeue(server, queue, how, finish):
+    with server.connect() as conn:
+        put(conn, queue, 1, 2, 3, 4)
+    assert prepare(server, queue, "d", dequeue=2) == [1, 2]
+    disturb(server, how)
+    with server.connect() as conn:
+        assert take(conn, queue, number=1) == [3]
+        conn.execute(f"{finish} 'd'")
+        if finish == "ROLLBACK PREPARED":
+            assert arrived(conn, queue, 3) == [1, 2, 4]
+        else:
+            assert arrived(conn, queue, 1) == [4]
+            assert not ready(conn, queue, timeout="0.2 s")
+
+
+@pytest.mark.parametrize("finish", FINISH)
+@pytest.mark.parametrize("how", ["nothing", "kill"])
+def test_both_sides_with_savepoints(server, queue, how, finish):
+    with server.connect() as conn:
+        put(conn, queue, "old 1", "old 2", "old 3")
+        conn.execute("BEGIN")
+        put(conn, queue, "new 1")
+        assert take(conn, queue, number=1) == ["old 1"]
+        conn.execute("SAVEPOINT s")
+        put(conn, queue, "undone")
+        assert take(conn, queue, number=1) == ["old 2"]
+        conn.execute("ROLLBACK TO s")
+        conn.execute("SAVEPOINT r")
+        put(conn, queue, "new 2")
+        conn.execute("RELEASE r")
+        conn.execute("PREPARE TRANSACTION 'b'")
+    disturb(server, how)
+    with server.connect() as conn:
+        conn.execute(f"{finish} 'b'")
+        if finish == "COMMIT PREPARED":
+            assert sorted(arrived(conn, queue, 4)) == ["new 1", "new 2", "old 2", "old 3"]
+        else:
+            assert arrived(conn, queue, 3) == ["old 1", "old 2", "old 3"]
+
+
+@pytest.mark.parametrize("finish", FINISH)
+def test_own_message_taken_in_the_same_transaction(server, queue, finish):
+    with server.connect() as conn:
+        conn.execute("BEGIN")
+        put(conn, queue, 1, 2)
+        assert take(conn, queue, number=1) == [1]
+        conn.execute("PREPARE TRANSACTION 'own'")
+    with server.connect() as conn:
+        assert take(conn, queue) == []
+        conn.execute(f"{finish} 'own'")
+        if finish == "COMMIT PREPARED":
+            assert arrived(conn, queue, 1) == [2]
+        else:
+            assert not ready(conn, queue, timeout="0.2 s")
+
+
+@pytest.mark.parametrize("finish", FINISH)
+@pytest.mark.parametrize("how", ["nothing", "kill"])
+def test_topic(server, topic, how, finish):
+    with server.connect() as conn:
+        put(conn, topic, 1)
+        conn.execute("BEGIN")
+        put(conn, topic, 2)
+        assert take(conn, topic, "a", 1) == [1]
+        conn.execute("PREPARE TRANSACTION 't'")
+    disturb(server, how)
+    with server.connect() as conn:
+        assert take(conn, topic, "b") == [1]
+        assert take(conn, topic, "a") == []
+        conn.execute(f"{finish} 't'")
+        if finish == "COMMIT PREPARED":
+            assert arrived(conn, topic, 1, "a") == [2]
+            assert arrived(conn, topic, 1, "b") == [2]
+        else:
+            assert arrived(conn, topic, 1, "a") == [1]
+            assert take(conn, topic, "b") == []
+
+
+@pytest.mark.parametrize("finish", FINISH)
+@pytest.mark.parametrize("shards", [1, 4])
+def test_nothing_overtakes_what_is_in_doubt(server, conn, queue, finish, shards):
+    """A later message of the same session is not delivered before one in doubt is decided."""
+    name = f"{queue}_order"
+    db.execute(conn, "SELECT aq.create_queue(%s, shards => %s)", [name, shards])
+    with server.connect() as producer:
+        put(producer, name, "before")
+        producer.execute("BEGIN")
+        put(producer, name, "in doubt")
+        producer.execute("PREPARE TRANSACTION 'o'")
+        put(producer, name, "later")
+        assert take(conn, name) == ["before"]
+        assert take(conn, name) == []
+        assert not ready(conn, name)
+        conn.execute(f"{finish} 'o'")
+        if finish == "COMMIT PREPARED":
+            assert arrived(conn, name, 2) == ["in doubt", "later"]
+        else:
+            assert arrived(conn, name, 1) == ["later"]
+    db.execute(conn, "SELECT aq.drop_queue(%s)", [name])
+
+
+@pytest.mark.parametrize("finish", FINISH)
+def test_order_behind_doubt_survives_a_crash(server, queue, finish):
+    with server.connect() as producer:
+        producer.execute("BEGIN")
+        put(producer, queue, "in doubt")
+        producer.execute("PREPARE TRANSACTION 'oc'")
+        put(producer, queue, "later")
+    server.kill()
+    server.start()
+    with server.connect() as conn:
+        assert take(conn, queue) == []
+        conn.execute(f"{finish} 'oc'")
+        wanted = ["in doubt", "later"] if finish == "COMMIT PREPARED" else ["later"]
+        assert arrived(conn, queue, len(wanted)) == wanted
+
+
+def test_other_sessions_are_not_held_up(server, conn, queue):
+    """Only the same session's messages wait behind a doubt."""
+    prepare(server, queue, "slow", enqueue=["in doubt"])
+    with server.connect() as other:
+        put(other, queue, *range(20))
+        assert arrived(conn, queue, 20) == list(range(20))
+    conn.execute("COMMIT PREPARED 'slow'")
+    assert arrived(conn, queue, 1) == ["in doubt"]
+
+
+def test_waiter_is_woken_by_commit_prepared(server, conn, queue):
+    """Whoever finishes it, and though no commit callback of ours runs."""
+    import threading
+
+    prepare(server, queue, "w", enqueue=[7])
+    answer = []
+    with server.connect() as waiter:
+        thread = threading.Thread(target=lambda: answer.append(ready(waiter, queue, timeout="60 s")))
+        thread.start()
+        pid = waiter.info.backend_pid
+        until(lambda: db.value(conn, "SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = %s", [pid]), "waiting")
+        conn.execute("COMMIT PREPARED 'w'")
+        thread.join(60)
+    assert answer == [True]
+    assert take(conn, queue) == [7]
+
+
+def test_many_prepared_at_once(server, conn, queue, seed):
+    """Fifty of them, finished in random order by several sessions, with a crash in the middle."""
+    import random
+
+    rng = random.Random(seed)
+    wanted = []
+    for number in range(50):
+        prepare(server, queue, f"m{number}", enqueue=[[number, 1], [number, 2]])
+    numbers = list(range(50))
+    rng.shuffle(numbers)
+    for position, number in enumerate(numbers):
+        if position == 25:
+            server.kill()
+            server.start()
+        verb = rng.choice(FINISH)
+        if verb == "COMMIT PREPARED":
+            wanted += [[number, 1], [number, 2]]
+        with server.connect() as finisher:
+            finisher.execute(f"{verb} 'm{number}'")
+    with server.connect() as again:
+        got = arrived(again, queue, len(wanted))
+        assert sorted(got) == sorted(wanted)
+        places = {tuple(m): i for i, m in enumerate(got)}
+        assert all(places[n, 1] < places[n, 2] for n in {m[0] for m in wanted})
+
+
+def test_queue_ddl_is_refused(server, conn, queue):
+    for statement in (
+        "SELECT aq.create_queue('never')",
+        f"SELECT aq.alter_queue('{queue}', max_retries => 1)",
+        f"SELECT aq.stop_queue('{queue}')",
+        f"SELECT aq.drop_queue('{queue}')",
+        f"SELECT aq.grant_queue('{queue}', NULL, 'enqueue')",
+    ):
+        conn.execute("BEGIN")
+        conn.execute(statement)
+        with pytest.raises(db.Error) as caught:
+            conn.execute("PREPARE TRANSACTION 'ddl'")
+        assert caught.value.sqlstate == "AQ023", statement
+    put(conn, queue, 1)
+    assert take(conn, queue) == [1]
+
+
+def test_drop_queue_waits_for_prepared(server, conn, queue):
+    prepare(server, queue, "hold", enqueue=[1])
+    conn.execute("SET lock_timeout = '100 ms'")
+    with pytest.raises(db.Error) as caught:
+        db.execute(conn, "SELECT aq.drop_queue(%s, true)", [queue])
+    assert caught.value.sqlstate == "55P03"
+    conn.execute("RESET lock_timeout")
+    conn.execute("COMMIT PREPARED 'hold'")
+    assert arrived(conn, queue, 1) == [1]

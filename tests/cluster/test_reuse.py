@@ -1,0 +1,123 @@
+"""Partitions are used again, and backlogs larger than the message cache survive everything."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import arrived, put, put_many, take, until
+from pgaq import db
+from test_xmin import PARTITION, ROUNDS, size
+
+SETTINGS = {"pgaq.message_cache_size": "4MB", "pgaq.reuse_grace": "0", "max_wal_size": "2GB"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def helpers(server):
+    with server.connect() as conn:
+        conn.execute(ROUNDS)
+
+
+def enqueue_numbers(conn, queue, first, last, step=10_000):
+    for start in range(first, last + 1, step):
+        put_many(conn, queue, start, min(last, start + step - 1))
+
+
+def dequeue_numbers(conn, queue, first, last, consumer=None, step=1000):
+    """Dequeue exactly these numbers in order, in transactions of their own."""
+    query = "SELECT count(*), min(payload::int), max(payload::int), bool_and(payload::int = %s + n - 1) FROM (SELECT payload, row_number() OVER () AS n FROM aq.dequeue(%s, consumer => %s, max_messages => %s)) s"
+    at = first
+    while at <= last:
+        number = min(step, last - at + 1)
+        found = conn.execute(query, [at, queue, consumer, number]).fetchone()
+        assert found == (number, at, at + number - 1, True), f"at {at}: {found}"
+        at += number
+
+
+def test_partitions_are_reused(server, conn, queue, is_long):
+    rounds = 20 if is_long else 6
+    conn.execute("CALL turn_over(%s, %s, 1000)", [queue, 4 * PARTITION // 1000])
+    _, tables = size(conn)
+    for _ in range(rounds):
+        conn.execute("CALL turn_over(%s, %s, 1000)", [queue, 4 * PARTITION // 1000])
+    assert size(conn)[1] <= tables + 8
+    assert take(conn, queue) == []
+
+
+def test_backlog_larger_than_the_cache(server, conn, queue, is_long):
+    """Four megabytes of cache; the backlog needs a multiple of it.  A restart in the middle."""
+    total = 2_000_000 if is_long else 200_000
+    enqueue_numbers(conn, queue, 1, total)
+    dequeue_numbers(conn, queue, 1, total // 4)
+    server.restart()
+    with server.connect() as now:
+        dequeue_numbers(now, queue, total // 4 + 1, total // 2)
+        put(now, queue, total + 1)
+    server.expect_log("terminat|crash")
+    server.kill()
+    server.start()
+    with server.connect() as now:
+        dequeue_numbers(now, queue, total // 2 + 1, total)
+        assert take(now, queue) == [total + 1]
+        # the space is given back
+        until(lambda: size(now)[0] < 40 * 1024 * 1024, "reuse of space", 120)
+
+
+def test_subscribers_at_different_places(server, conn, topic):
+    """One reads at once, one lags by more than the cache, one has not begun: each gets everything in order."""
+    total = 150_000
+    db.execute(conn, "SELECT aq.subscribe(%s, 'stopped')", [topic])
+    enqueue_numbers(conn, topic, 1, total)
+    dequeue_numbers(conn, topic, 1, total - 500, "a", step=10_000)
+    dequeue_numbers(conn, topic, 1, total // 3, "b", step=10_000)
+    server.restart()
+    with server.connect() as now:
+        # alternate between places far apart
+        dequeue_numbers(now, topic, total - 499, total, "a", 50)
+        at = {"b": total // 3 + 1, "stopped": 1}
+        for _ in range(20):
+            for consumer in at:
+                dequeue_numbers(now, topic, at[consumer], at[consumer] + 999, consumer, 500)
+                at[consumer] += 1000
+        for consumer, first in at.items():
+            dequeue_numbers(now, topic, first, total, consumer, 20_000)
+            assert take(now, topic, consumer) == []
+
+
+def test_priorities_beyond_the_cache(server, conn, queue):
+    """An urgent message behind a backlog that does not fit goes first."""
+    enqueue_numbers(conn, queue, 1, 120_000)
+    put(conn, queue, 0, priority=0)
+    assert take(conn, queue, number=3) == [0, 1, 2]
+    server.restart()
+    with server.connect() as now:
+        put(now, queue, -1, priority=0)
+        assert take(now, queue, number=2) == [-1, 3]
+        dequeue_numbers(now, queue, 4, 120_000, step=20_000)
+
+
+def test_choice_by_id_beyond_the_cache(server, conn, queue):
+    (first,) = put(conn, queue, 0)
+    enqueue_numbers(conn, queue, 1, 100_000)
+    (last,) = put(conn, queue, 100_001)
+    query = "SELECT payload FROM aq.dequeue(%s, msgid => %s)"
+    assert db.value(conn, query, [queue, last]) == 100_001
+    assert db.value(conn, query, [queue, first]) == 0
+    dequeue_numbers(conn, queue, 1, 100_000, step=20_000)
+
+
+def test_rollback_of_a_large_dequeue(server, conn, queue):
+    enqueue_numbers(conn, queue, 1, 50_000)
+    conn.execute("BEGIN")
+    dequeue_numbers(conn, queue, 1, 40_000, step=20_000)
+    conn.execute("ROLLBACK")
+    assert arrived(conn, queue, 50_000) == list(range(1, 50_001))
+
+
+def test_rollback_of_a_large_enqueue(server, conn, queue):
+    conn.execute("BEGIN")
+    enqueue_numbers(conn, queue, 1, 60_000)
+    conn.execute("ROLLBACK")
+    assert take(conn, queue) == []
+    put(conn, queue, "after")
+    assert take(conn, queue) == ["after"]
+    until(lambda: size(conn)[0] < 60 * 1024 * 1024, "reuse of space", 120)

@@ -1,0 +1,361 @@
+"""Waiting: many sessions, no CPU, no snapshot, and a wake-up only for who can be served."""
+
+from __future__ import annotations
+
+import select
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import PATIENCE, put, put_many, ready, take, until
+from pgaq import db
+
+import psycopg
+
+SETTINGS = {"max_connections": "250"}
+WAITERS = 100
+
+
+class Waiter:
+    """A session in CALL aq.wait, driven without a thread."""
+
+    def __init__(self, server, queue, consumer=None, timeout="NULL", statement=None):
+        self.connection = psycopg.connect(server.conninfo(application_name="waiter"), autocommit=True)
+        self.pg = self.connection.pgconn
+        self.pid = self.pg.backend_pid
+        self.queue, self.consumer, self.timeout, self.statement = queue, consumer, timeout, statement
+
+    def wait(self):
+        name = f"'{self.consumer}'" if self.consumer else "NULL"
+        text = self.statement or f"CALL aq.wait('{self.queue}', {name}, {self.timeout}, NULL)"
+        self.pg.send_query(text.encode())
+        while self.pg.flush():
+            pass
+        return self
+
+    def done(self):
+        """Has the answer arrived?"""
+        while select.select([self.pg.socket], [], [], 0)[0]:
+            self.pg.consume_input()
+            if not self.pg.is_busy():
+                return True
+        return not self.pg.is_busy()
+
+    def answer(self):
+        """First column, or the SQLSTATE."""
+        until(self.done, f"an answer to session {self.pid}")
+        found = None
+        while True:
+            result = self.pg.get_result()
+            if result is None:
+                return found
+            if result.error_field(psycopg.pq.DiagnosticField.SQLSTATE):
+                found = result.error_field(psycopg.pq.DiagnosticField.SQLSTATE).decode()
+            elif result.ntuples:
+                value = result.get_value(0, 0)
+                found = None if value is None else value.decode()
+
+    def switches(self):
+        """How often it went to sleep so far: grows with every wake-up."""
+        text = Path(f"/proc/{self.pid}/status").read_text()
+        return int(text.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+
+    def cpu(self):
+        """Clock ticks used so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    def close(self):
+        self.connection.close()
+
+
+@pytest.fixture
+def waiters(server):
+    made = []
+
+    def make(number, *arguments, **named):
+        new = [Waiter(server, *arguments, **named) for _ in range(number)]
+        made.extend(new)
+        return new
+
+    yield make
+    for waiter in made:
+        waiter.close()
+
+
+def asleep(conn, waiters):
+    """Wait until all of them wait."""
+    pids = [waiter.pid for waiter in waiters]
+    query = "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY (%s) AND state = 'active' AND wait_event_type = 'Extension'"
+    until(lambda: db.value(conn, query, [pids]) == len(pids), f"{len(pids)} sessions waiting")
+
+
+def pause(conn):
+    """A second that ends by an event of ours."""
+    db.execute(conn, "SELECT aq.create_queue('pause')")
+    assert not ready(conn, "pause", timeout="1 s")
+    db.execute(conn, "SELECT aq.drop_queue('pause')")
+
+
+def test_hundred_waiters_cost_nothing(server, conn, queue, topic, waiters):
+    group = waiters(WAITERS - 10, queue) + waiters(10, topic, "a")
+    for waiter in group:
+        waiter.wait()
+    asleep(conn, group)
+    pids = [waiter.pid for waiter in group]
+    query = "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY (%s) AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)"
+    assert db.value(conn, query, [pids]) == 0
+    db.execute(conn, "SELECT aq.create_queue('elsewhere')")
+    until(lambda: all(stable(waiter) for waiter in group), "everybody asleep")
+    cpu = [waiter.cpu() for waiter in group]
+    switches = [waiter.switches() for waiter in group]
+    # traffic in another queue, and time
+    for number in range(100):
+        put(conn, "elsewhere", number)
+        assert take(conn, "elsewhere") == [number]
+    pause(conn)
+    assert db.value(conn, query, [pids]) == 0
+    assert sum(waiter.cpu() for waiter in group) - sum(cpu) <= 2
+    woken = sum(waiter.switches() > before for waiter, before in zip(group, switches))
+    assert woken == 0, f"{woken} of {len(group)} sessions were woken for nothing"
+    assert not any(waiter.done() for waiter in group)
+    db.execute(conn, "SELECT aq.drop_queue('elsewhere', true)")
+
+
+def stable(waiter):
+    """In an interruptible sleep now?"""
+    return Path(f"/proc/{waiter.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+
+def test_only_served_sessions_are_woken(server, conn, queue, waiters):
+    group = waiters(50, queue)
+    for waiter in group:
+        waiter.wait()
+    asleep(conn, group)
+    for number in (1, 1, 3, 10):
+        before = {waiter: waiter.switches() for waiter in group}
+        put_many(conn, queue, 1, number)
+        until(lambda: sum(waiter.done() for waiter in group) >= number, f"{number} sessions woken")
+        pause(conn)
+        answered = [waiter for waiter in group if waiter.done()]
+        assert len(answered) == number
+        disturbed = [w for w in group if w not in answered and w.switches() > before[w]]
+        assert len(disturbed) <= number, f"{len(disturbed)} others were woken"
+        assert [w.answer() for w in answered] == ["t"] * number
+        assert len(take(conn, queue)) == number
+        group = [waiter for waiter in group if waiter not in answered]
+
+
+def test_consumers_of_a_topic_are_woken_by_their_messages_only(server, conn, topic, waiters):
+    a, b = waiters(5, topic, "a"), waiters(5, topic, "b")
+    for waiter in a + b:
+        waiter.wait()
+    asleep(conn, a + b)
+    before = {waiter: waiter.switches() for waiter in b}
+    put(conn, topic, 1, recipients=["a"])
+    until(lambda: any(waiter.done() for waiter in a), "a session of a")
+    pause(conn)
+    assert sum(waiter.done() for waiter in a) == 1
+    assert all(waiter.switches() == before[waiter] for waiter in b)
+    put(conn, topic, 2, recipients=["b"])
+    until(lambda: any(waiter.done() for waiter in b), "a session of b")
+
+
+def test_every_way_a_message_becomes_ready_wakes(server, conn, queue, waiters):
+    """Commit of an enqueue, end of a delay, rollback of a dequeue, death of a holder, savepoint."""
+    (waiter,) = waiters(1, queue)
+
+    def waiting():
+        waiter.wait()
+        asleep(conn, [waiter])
+
+    waiting()
+    with server.connect() as other:
+        other.execute("BEGIN")
+        put(other, queue, 1)
+        assert not waiter.done()
+        other.execute("COMMIT")
+    assert waiter.answer() == "t"
+    take(conn, queue)
+
+    waiting()
+    put(conn, queue, 2, delay="0.2 s")
+    assert waiter.answer() == "t"
+
+    with server.connect() as other:
+        other.execute("BEGIN")
+        assert take(other, queue) == [2]
+        waiting()
+        other.execute("ROLLBACK")
+        assert waiter.answer() == "t"
+        other.execute("BEGIN")
+        other.execute("SAVEPOINT s")
+        assert take(other, queue) == [2]
+        waiting()
+        other.execute("ROLLBACK TO s")
+        assert waiter.answer() == "t"
+        other.execute("COMMIT")
+        other.execute("BEGIN")
+        assert take(other, queue) == [2]
+        waiting()
+        db.execute(conn, "SELECT pg_terminate_backend(%s)", [other.info.backend_pid])
+        assert waiter.answer() == "t"
+    assert take(conn, queue) == [2]
+
+    waiting()
+    with server.connect() as other:
+        other.execute("BEGIN; SELECT 1")
+        put(other, queue, 3)
+        other.execute("PREPARE TRANSACTION 'wake'")
+    assert not waiter.done()
+    conn.execute("COMMIT PREPARED 'wake'")
+    assert waiter.answer() == "t"
+
+
+def test_retry_delay_wakes(server, conn, queue, waiters):
+    db.execute(conn, "SELECT aq.alter_queue(%s, retry_delay => '0.2 s')", [queue])
+    (waiter,) = waiters(1, queue)
+    put(conn, queue, 1)
+    conn.execute("BEGIN")
+    assert take(conn, queue) == [1]
+    conn.execute("ROLLBACK")
+    assert waiter.wait().answer() == "t"
+
+
+def test_timeout(server, conn, queue, waiters):
+    (waiter,) = waiters(1, queue, timeout="'0.3 s'")
+    start = time.monotonic()
+    assert waiter.wait().answer() == "f"
+    assert 0.25 < time.monotonic() - start < 10
+
+
+def test_listen(server, conn, queue, topic, waiters):
+    statement = f"CALL aq.listen(ARRAY['{queue}', '{topic}'], ARRAY[NULL, 'b'], NULL, NULL, NULL)"
+    group = waiters(5, queue, statement=statement)
+    for waiter in group:
+        waiter.wait()
+    asleep(conn, group)
+    pids = [waiter.pid for waiter in group]
+    assert db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY (%s) AND backend_xmin IS NOT NULL", [pids]) == 0
+    put(conn, topic, 1, recipients=["a"])
+    put(conn, topic, 2)
+    until(lambda: any(waiter.done() for waiter in group), "a listener")
+    first = next(waiter for waiter in group if waiter.done())
+    assert first.answer() == topic
+
+
+@pytest.mark.parametrize("how", ["cancel", "terminate", "statement_timeout", "lock_timeout is no reason"])
+def test_interrupted(server, conn, queue, waiters, how):
+    waiter, other = waiters(2, queue)
+    if how == "statement_timeout":
+        waiter.connection.execute("SET statement_timeout = '300 ms'")
+    if how.startswith("lock"):
+        waiter.connection.execute("SET lock_timeout = '10 ms'")
+        waiter.timeout = "'0.3 s'"
+    waiter.wait()
+    if how == "statement_timeout":
+        assert waiter.answer() == "57014"
+    elif how == "cancel":
+        asleep(conn, [waiter])
+        db.execute(conn, "SELECT pg_cancel_backend(%s)", [waiter.pid])
+        assert waiter.answer() == "57014"
+    elif how == "terminate":
+        asleep(conn, [waiter])
+        db.execute(conn, "SELECT pg_terminate_backend(%s)", [waiter.pid])
+        until(lambda: db.value(conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = %s", [waiter.pid]), "gone")
+    else:
+        assert waiter.answer() == "f"
+    # the one who left is not counted among those who are woken
+    other.wait()
+    asleep(conn, [other])
+    put(conn, queue, 1)
+    assert other.answer() == "t"
+    if how != "terminate":
+        waiter.timeout = "'60 s'"
+        waiter.connection.execute("RESET ALL")
+        assert waiter.wait().answer() == "t"
+
+
+def test_wake_up_is_handed_on(server, conn, queue, waiters):
+    """A session that was woken and dies or leaves at once does not swallow the message of the others."""
+    for _ in range(20):
+        first, second = waiters(2, queue)
+        first.wait()
+        asleep(conn, [first])
+        second.wait()
+        asleep(conn, [second])
+        put(conn, queue, 1, 2)
+        db.execute(conn, "SELECT pg_terminate_backend(%s)", [first.pid])
+        assert second.answer() == "t"
+        assert len(take(conn, queue)) == 2
+        first.close()
+        second.close()
+
+
+def test_shutdown_while_waiting(new_server):
+    own = new_server("shutdown")
+    with own.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        group = [Waiter(own, "q").wait() for _ in range(5)]
+        asleep(conn, group)
+    own.stop("fast")
+    own.start()
+    for waiter in group:
+        waiter.close()
+
+
+def test_dequeue_with_wait(server, conn, queue, waiters):
+    """The convenience: wakes like aq.wait, sees what came during the wait, holds xmin."""
+    (waiter,) = waiters(1, queue, statement=f"SELECT payload FROM aq.dequeue('{queue}', wait => '60 s')")
+    waiter.wait()
+    asleep(conn, [waiter])
+    assert db.value(conn, "SELECT backend_xmin IS NOT NULL FROM pg_stat_activity WHERE pid = %s", [waiter.pid])
+    put(conn, queue, "came meanwhile")
+    assert waiter.answer() == '"came meanwhile"'
+    assert take(conn, queue) == []
+
+
+def test_producer_consumer_ping_pong_never_stalls(server, conn, queue, waiters):
+    """A thousand wake-ups, each of which could be missed."""
+    (waiter,) = waiters(1, queue, timeout="'30 s'")
+    with server.connect() as producer:
+        for number in range(1000):
+            waiter.wait()
+            put(producer, queue, number)
+            assert waiter.answer() == "t", f"round {number}"
+            assert take(conn, queue) == [number]
+
+
+@pytest.mark.parametrize("consumers", [1, 8])
+def test_no_message_is_left_lying(server, conn, queue, waiters, consumers):
+    """Consumers that only dequeue when told so find everything: no wake-up is missed under concurrency."""
+    import threading
+
+    found = []
+    errors = []
+
+    def consume():
+        try:
+            with server.connect() as mine:
+                while ready(mine, queue, timeout="20 s"):
+                    got = take(mine, queue, number=3)
+                    found.extend(got)
+                    if "end" in got:
+                        return
+                errors.append("a consumer waited in vain")
+        except Exception as error:  # noqa: BLE001
+            errors.append(repr(error))
+
+    threads = [threading.Thread(target=consume) for _ in range(consumers)]
+    for thread in threads:
+        thread.start()
+    for number in range(2000):
+        put(conn, queue, number)
+    until(lambda: errors or len([m for m in found if m != "end"]) == 2000, "all consumed")
+    for _ in threads:
+        put(conn, queue, "end", priority=9)
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert errors == []
+    assert sorted(m for m in found if m != "end") == list(range(2000))

@@ -1,0 +1,205 @@
+"""What all pytest files of this directory share: servers, queues, patience.
+
+No test sleeps to wait for something: `until` looks at an observable event until
+a deadline, `arrived` waits by aq.wait.  Servers come from pgaq.server; a server
+is thrown away after its test file, and its log must not hold an unexpected line.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable, Iterator
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+
+from pgaq import db  # noqa: E402
+from pgaq.server import Server  # noqa: E402
+
+PATIENCE = 60.0
+_numbers = itertools.count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also run what takes minutes; more rounds of what is random")
+    parser.addoption("--seed", type=int, default=0, help="seed of random tests (0: a new one, printed)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: takes minutes; runs with --long only")
+    config.addinivalue_line("markers", "test_build: needs a library built with TEST_POINTS=1")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--long"):
+        return
+    for item in items:
+        if "long" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="runs with --long"))
+
+
+@pytest.fixture(scope="session")
+def is_long(pytestconfig: pytest.Config) -> bool:
+    return bool(pytestconfig.getoption("--long"))
+
+
+@pytest.fixture(scope="session")
+def seed(pytestconfig: pytest.Config) -> int:
+    """Of everything random in this run; printed in the head of a failing test's output."""
+    return pytestconfig.getoption("--seed") or time.time_ns() % 1_000_000
+
+
+# -- servers
+
+
+def make_server(name: str, **settings: Any) -> Server:
+    """A server with the extension in database postgres."""
+    server = Server.temporary(name, settings=settings)
+    with server.connect() as conn:
+        db.execute(conn, "CREATE EXTENSION pgaq")
+    return server
+
+
+def end_server(server: Server) -> None:
+    """Stop it; complain about what it logged."""
+    problems = server.problems()
+    text = server.log_text()
+    server.destroy()
+    if problems:
+        tail = "\n".join(text.splitlines()[-40:])
+        pytest.fail("unexpected lines in the server log:\n" + "\n".join(problems) + "\n-- the log's end:\n" + tail)
+
+
+@pytest.fixture(scope="module")
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """One server for the file; its variable SETTINGS may hold settings."""
+    stem = request.module.__name__.split(".")[-1].removeprefix("test_")
+    made = make_server(stem, **getattr(request.module, "SETTINGS", {}))
+    yield made
+    end_server(made)
+
+
+@pytest.fixture
+def new_server(request: pytest.FixtureRequest) -> Iterator[Callable[..., Server]]:
+    """Makes servers for one test only."""
+    made: list[Server] = []
+
+    def make(name: str = "own", **settings: Any) -> Server:
+        made.append(make_server(name, **settings))
+        return made[-1]
+
+    yield make
+    for each in made:
+        end_server(each)
+
+
+@pytest.fixture
+def throw_away() -> Iterator[Callable[[Server], Server]]:
+    """Takes over servers made by other means (base backups) and removes them."""
+    made: list[Server] = []
+
+    def take(server: Server) -> Server:
+        made.append(server)
+        return server
+
+    yield take
+    for each in made:
+        end_server(each)
+
+
+@pytest.fixture
+def conn(server: Server) -> Iterator[db.Connection]:
+    with server.connect() as connection:
+        yield connection
+
+
+@pytest.fixture
+def queue(server: Server) -> Iterator[str]:
+    """A fresh queue of the file's server; dropped afterwards if it is still there."""
+    name = f"q{next(_numbers)}"
+    with server.connect() as connection:
+        db.execute(connection, "SELECT aq.create_queue(%s)", [name])
+    yield name
+    if server.running():
+        with server.connect() as connection:
+            drop(connection, name)
+
+
+@pytest.fixture
+def topic(server: Server) -> Iterator[str]:
+    """A fresh multi-consumer queue with the subscribers a and b."""
+    name = f"topic{next(_numbers)}"
+    with server.connect() as connection:
+        db.execute(connection, "SELECT aq.create_queue(%s, multiple_consumers => true)", [name])
+        db.execute(connection, "SELECT aq.subscribe(%s, c) FROM unnest(ARRAY['a', 'b']) c", [name])
+    yield name
+    if server.running():
+        with server.connect() as connection:
+            drop(connection, name)
+
+
+# -- what tests do all the time
+
+
+def drop(conn: db.Connection, name: str) -> None:
+    db.execute(conn, "SELECT aq.drop_queue(queue_name, force => true) FROM aq.queue WHERE queue_name = %s", [name])
+
+
+def put(conn: db.Connection, queue: str, *payloads: Any, **options: Any) -> list[str]:
+    """Enqueue payloads (anything JSON can say), one call each; returns their ids."""
+    import json
+
+    more = "".join(f", {name} => %s" for name in options)
+    query = f"SELECT aq.enqueue(%s, %s{more})::text"
+    return [db.value(conn, query, [queue, json.dumps(payload), *options.values()]) for payload in payloads]
+
+
+def put_many(conn: db.Connection, queue: str, first: int, last: int, **options: Any) -> None:
+    """Enqueue the numbers first..last by one call."""
+    more = "".join(f", {name} => %s" for name in options)
+    query = f"SELECT cardinality(aq.enqueue_array(%s, (SELECT array_agg(n::text ORDER BY n) FROM generate_series(%s::int, %s::int) n){more}))"
+    db.execute(conn, query, [queue, first, last, *options.values()])
+
+
+def take(conn: db.Connection, queue: str, consumer: str | None = None, number: int = 100_000) -> list[Any]:
+    """Dequeue what is ready now; the payloads."""
+    query = "SELECT payload FROM aq.dequeue(%s, consumer => %s, max_messages => %s)"
+    return [row[0] for row in conn.execute(query, [queue, consumer, number])]
+
+
+def look(conn: db.Connection, queue: str, consumer: str | None = None) -> list[Any]:
+    """Browse; the payloads."""
+    query = "SELECT payload FROM aq.browse(%s, consumer => %s, max_messages => 100000)"
+    return [row[0] for row in conn.execute(query, [queue, consumer])]
+
+
+def ready(conn: db.Connection, queue: str, consumer: str | None = None, timeout: str = "0") -> bool:
+    """What CALL aq.wait answers."""
+    return bool(db.value(conn, "CALL aq.wait(%s, %s, %s, NULL)", [queue, consumer, timeout]))
+
+
+def arrived(conn: db.Connection, queue: str, number: int, consumer: str | None = None, patience: float = PATIENCE) -> list[Any]:
+    """Dequeue until that many messages have come (or time is up), then whatever else is there."""
+    got: list[Any] = []
+    deadline = time.monotonic() + patience
+    while len(got) < number and time.monotonic() < deadline:
+        if ready(conn, queue, consumer, "1 s"):
+            got += take(conn, queue, consumer)
+    return got + take(conn, queue, consumer)
+
+
+def until(condition: Callable[[], Any], what: str = "", patience: float = PATIENCE) -> Any:
+    """Look until condition() is true and return its value; fail at the deadline."""
+    deadline = time.monotonic() + patience
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            pytest.fail(f"not within {patience:g} s: {what or condition}")
+        time.sleep(0.005)
