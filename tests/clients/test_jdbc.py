@@ -1,0 +1,45 @@
+"""Compiles and runs CallForms.java: the documented calls through pgjdbc."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import end_server
+from pgaq import db
+from pgaq.server import Server
+
+DRIVERS = ["/usr/share/java/postgresql.jar"]
+PASSWORD = "throw-away"
+
+
+@pytest.fixture(scope="module")
+def server():
+    made = Server.temporary("jdbc", tcp=True)
+    with made.connect() as conn:
+        conn.execute(f"ALTER ROLE postgres PASSWORD '{PASSWORD}'")
+        conn.execute("CREATE EXTENSION pgaq")
+    yield made
+    end_server(made)
+
+
+def test_call_forms(server, tmp_path, capsys):
+    driver = os.environ.get("PGJDBC") or next((path for path in DRIVERS if Path(path).exists()), None)
+    assert driver and shutil.which("javac"), "a JDK and pgjdbc are needed: run tools/setup"
+    source = Path(__file__).parent / "CallForms.java"
+    done = subprocess.run(["javac", "-Xlint:all", "-Werror", "-cp", driver, "-d", str(tmp_path), str(source)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    url = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres"
+    done = subprocess.run(["java", "-cp", f"{driver}:{tmp_path}", "CallForms", url, "postgres", PASSWORD], capture_output=True, text=True)
+    with capsys.disabled():
+        print(f" [pgjdbc: {done.stdout.strip().splitlines()[-1] if done.stdout else 'no output'}]", end="")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = re.search(r"^(\d+) passed, 0 failed$", done.stdout, re.M)
+    assert found and int(found.group(1)) > 200, done.stdout
+    with server.connect() as conn:
+        assert db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'PostgreSQL JDBC Driver' AND state = 'active'") == 0
