@@ -585,7 +585,7 @@ plan_transaction(struct session *s, enum op op)
 		bool		back = chance(50);
 
 		plan(s, OP_SAVEPOINT, 0);
-		plan(s, op, 1 + (int) (rand_r(&opt.seed) % (unsigned) opt.batch));
+		plan(s, op, opt.single ? 1 : 1 + (int) (rand_r(&opt.seed) % (unsigned) opt.batch));
 		plan(s, back ? OP_BACK : OP_RELEASE, 0);
 	}
 	if (opt.single)

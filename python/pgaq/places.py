@@ -24,12 +24,21 @@ class SurroundingsError(Exception):
     """What is missing around us, in one sentence for the user."""
 
 
+def _debian_versions() -> list[str]:
+    """pg_config of each server that Debian's packages installed: 15 first, then the newest."""
+    found = []
+    for path in Path("/usr/lib/postgresql").glob("*/bin/postgres"):
+        major = path.parts[4]
+        if major.isdigit() and int(major) >= MIN_MAJOR:
+            found.append((int(major) != MIN_MAJOR, -int(major), str(path.with_name("pg_config"))))
+    return [name for _, _, name in sorted(found)]
+
+
 @lru_cache(maxsize=None)
 def pg_config_program() -> str:
-    """The pg_config to go by: $PG_CONFIG, PostgreSQL 15's of Debian, or the one on PATH."""
+    """The pg_config to go by: $PG_CONFIG, Debian's of PostgreSQL 15 or later, or the one on PATH."""
     wanted = os.environ.get("PG_CONFIG")
-    candidates = [wanted] if wanted else ["/usr/lib/postgresql/15/bin/pg_config", "pg_config"]
-    for name in candidates:
+    for name in [wanted] if wanted else [*_debian_versions(), "pg_config"]:
         found = shutil.which(name)
         if found:
             return found

@@ -98,6 +98,7 @@ class Server:
         self.log = Path(log_dir) / f"{stem}.log" if log_dir else self.directory / "log"
         self._expected: list[re.Pattern[str]] = []
         self._socket_dir: Path | None = None
+        self._process: subprocess.Popen[bytes] | None = None
 
     # -- making and removing
 
@@ -188,21 +189,50 @@ class Server:
         return self._socket_dir
 
     def start(self, timeout: float = 120) -> None:
-        """Start and wait until connections are accepted (or, for a standby, recovery is under way)."""
-        if self.tcp and not self.running() and port_taken(self.port):
+        """Start and wait until connections are accepted (for a standby: as soon as recovery allows them)."""
+        if self.running():
+            return
+        if self.tcp and port_taken(self.port):
             raise SurroundingsError(f"Port {self.port} is taken by another program; choose another with --port.")
         deadline = time.monotonic() + timeout
-        while True:
-            self._prepare_log()
-            result = self._run("pg_ctl", "start", "-w", "-s", "-D", str(self.data), "-l", str(self.log), "-t", str(int(timeout)))
-            if result.returncode == 0:
+        # what is left of a killed server must be gone first: sessions notice it in their own time
+        _wait_for(lambda: not self._orphans(), 10)
+        self._forget_zombie()
+        self._prepare_log()
+        began = self.log.stat().st_size
+        # our own child, not pg_ctl's: if it is killed, we reap it, whatever process 1 of a container does
+        with self.log.open("a") as log:
+            self._process = subprocess.Popen(
+                [places.program("postgres"), "-D", str(self.data)], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                cwd="/", env=self._clean_environment(), start_new_session=True, **places.popen_user(),
+            )  # fmt: skip
+        while self._process.poll() is None and time.monotonic() < deadline:
+            if self._status().startswith(("ready", "standby")):
                 return
-            tail = "\n".join(self.log_text().splitlines()[-5:])
-            # after kill -9 the old backends need a moment to notice
-            if "pre-existing shared memory block" in tail and time.monotonic() < deadline:
-                _wait_for(lambda: not self._orphans(), 5)
-                continue
-            raise SurroundingsError(f"The server in {self.directory} did not start: {_reason(self.log_text()) or _last_line(result.stderr)}")
+            time.sleep(0.005)
+        if self._process.poll() is None:
+            raise SurroundingsError(f"The server in {self.directory} did not start within {timeout:.0f} s; its log is {self.log}.")
+        said = self.log_text()[began:]
+        raise SurroundingsError(f"The server in {self.directory} did not start: {_reason(said) or _last_line(said)}")
+
+    def _status(self) -> str:
+        """What the postmaster we started says of itself in its lock file."""
+        try:
+            lines = (self.data / "postmaster.pid").read_text().split("\n")
+        except OSError:
+            return ""
+        return lines[7].strip() if len(lines) > 7 and lines[0] == str(self._process.pid) else ""
+
+    def _forget_zombie(self) -> None:
+        """Remove the lock file of a postmaster that is dead but not yet reaped by its parent."""
+        file = self.data / "postmaster.pid"
+        try:
+            pid = int(file.read_text().split("\n", 1)[0])
+            os.kill(pid, 0)
+        except (OSError, ValueError):
+            return
+        if not _alive(pid) and not self._orphans():
+            file.unlink()
 
     def stop(self, mode: str = "fast", timeout: int = 120) -> None:
         """pg_ctl stop: smart, fast or immediate.  No error when it does not run."""
@@ -211,6 +241,7 @@ class Server:
         result = self._run("pg_ctl", "stop", "-w", "-s", "-m", mode, "-D", str(self.data), "-t", str(timeout))
         if result.returncode != 0:
             raise RuntimeError(f"could not stop the server in {self.directory}: {_last_line(result.stderr)}")
+        self._reap()
 
     def restart(self, mode: str = "fast") -> None:
         self.stop(mode)
@@ -234,6 +265,7 @@ class Server:
             for p in family:
                 _kill(p)
             _wait_for(lambda: not any(_alive(p) for p in family), 10)
+        self._reap()
 
     def kill(self) -> None:
         """kill -9 of every process of the server, like a power cut that spares the disk."""
@@ -244,6 +276,12 @@ class Server:
         for p in family:
             _kill(p)
         _wait_for(lambda: not any(_alive(p) for p in family), 10)
+        self._reap()
+
+    def _reap(self) -> None:
+        if self._process is not None:
+            self._process.wait(10)
+            self._process = None
 
     def running(self) -> bool:
         return self.postmaster_pid() is not None
@@ -350,14 +388,18 @@ class Server:
 
     # -- plumbing
 
+    @staticmethod
+    def _clean_environment() -> dict[str, str]:
+        """Ours without libpq's variables, which may point to another server."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("PG") or k.startswith("PGAQ")}
+        return {**kept, "LC_ALL": "C"}
+
     def _run(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         # a daemon must not inherit a pipe, or its reader never ends: output goes to files
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-            environment = {k: v for k, v in os.environ.items() if not k.startswith("PG") or k.startswith("PGAQ")}
-            environment["LC_ALL"] = "C"
             done = subprocess.run(
                 [places.program(name), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                cwd="/", env=environment, text=True, **places.popen_user(),
+                cwd="/", env=self._clean_environment(), text=True, **places.popen_user(),
             )
             out.seek(0)
             err.seek(0)

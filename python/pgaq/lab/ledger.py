@@ -37,7 +37,7 @@ from typing import Callable, Iterable, NamedTuple
 
 RECORD = struct.Struct("<BBHIQ")
 UNORDERED = 255
-MAX_SHOWN = 20
+MAX_SHOWN = 10
 
 KINDS = {ord(letter): letter for letter in "IDXSBLENCRUZ"}
 

@@ -228,9 +228,11 @@ class Workload:
         shape, options, driver = self.shape, self.options, self.driver
         count = min(options.processes, sessions) if role != "ticker" else 1
         names = shape.consumers
-        first = 0
+        # numbers are never used twice: a session of an earlier start is another session
+        first = (self._generation - 1) * 1000
         for number in range(count):
             share = sessions // count + (1 if number < sessions % count else 0)
+            begin = first % 1000
             command = [
                 str(build_client()), "--conninfo", self.server.conninfo(self.dbname, application_name=f"load {role}"),
                 "--control", str(self.control.path), "--role", role, "--queue", self.queue,
@@ -243,7 +245,7 @@ class Workload:
             command += self._statements(role)
             if role == "consumer" and names:
                 for i in range(len(names)):
-                    command += ["--consumer", names[(first + i) % len(names)]]
+                    command += ["--consumer", names[(begin + i) % len(names)]]
             if role == "producer":
                 backlog = driver.backlog if options.backlog is None else options.backlog
                 command += ["--backlog", str(backlog), "--rate", str(shape.rate * share / sessions)]

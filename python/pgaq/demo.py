@@ -1,0 +1,308 @@
+"""./demo: the main job on a private server, checked and shown in one table."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from pgaq import db, places, text
+from pgaq.lab import machine
+from pgaq.lab.drivers import PGAQ, Shape
+from pgaq.lab.load import LoadError, Metrics, Options, Workload
+from pgaq.lab.ledger import Report
+from pgaq.server import Server, SurroundingsError
+
+HOME = places.ROOT / ".pgaq"
+DATABASE = "demo"
+NEEDED_DISK = 3 << 30
+WARM_UP = 1.0
+
+
+def server_at(home: Path, port: int | None = None) -> Server:
+    """The demo's server, as it is or will be on disk."""
+    saved = _saved_port(home)
+    memory = int(machine.describe()["memory_mb"])  # type: ignore[call-overload]
+    settings = {
+        "shared_buffers": f"{max(64, min(1024, memory // 8))}MB",
+        "max_wal_size": "4GB",
+        "synchronous_commit": "on",
+        "fsync": "on",
+    }
+    chosen = port if port is not None else saved
+    return Server(home / "server", name="demo", port=chosen, tcp=chosen is not None, settings=settings)
+
+
+def _saved_port(home: Path) -> int | None:
+    file = home / "port"
+    return int(file.read_text()) if file.exists() else None
+
+
+def prepare(home: Path, port: int | None) -> Server:
+    """A started server with an empty database demo."""
+    free = machine.free_bytes(home)
+    if free < NEEDED_DISK:
+        raise SurroundingsError(f"Only {free / (1 << 30):.1f} GB are free where {home} lies; the demo needs {NEEDED_DISK >> 30} GB.")
+    if port is not None and _saved_port(home) not in (None, port):
+        # access rules are written once: begin anew
+        server_at(home).stop("immediate")
+        shutil.rmtree(home / "server")
+    server = server_at(home, port)
+    if server.running():
+        print("The server of an earlier demo is still running; it is started anew.")
+        server.stop("fast")
+    found = server.data / "PG_VERSION"
+    if server.data.exists() and (not found.exists() or found.read_text().strip() != str(places.pg_major())):
+        print("The server directory left by an earlier demo is of no use; it is made anew.")
+        shutil.rmtree(server.directory)
+    fresh = not server.data.exists()
+    if fresh:
+        server.create()
+    else:
+        server.configure()
+    server.start()
+    with server.connect() as conn:
+        if port is not None:
+            (home / "port").write_text(f"{port}\n")
+            password = secrets.token_hex(12)
+            db.execute(conn, f"ALTER ROLE postgres PASSWORD '{password}'")
+            file = home / "password"
+            file.touch(mode=0o600)
+            file.write_text(f"{password}\n")
+        db.execute(conn, f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
+        db.execute(conn, f"CREATE DATABASE {DATABASE}")
+    try:
+        with server.connect(DATABASE) as conn:
+            db.execute(conn, "CREATE EXTENSION pgaq")
+    except db.Error as error:
+        raise SurroundingsError(f"The extension could not be created: {str(error).splitlines()[0]}.") from None
+    return server
+
+
+class Act:
+    """One part of the demo: a workload, what it measured, what the ledger says."""
+
+    def __init__(self, title: str, server: Server, queue: str, shape: Shape, home: Path, seconds: float) -> None:
+        self.title = title
+        self.seconds = seconds
+        self.shape = shape
+        directory = home / "ledger" / queue
+        shutil.rmtree(directory, ignore_errors=True)
+        self.workload = Workload(server, PGAQ, shape, Options(), queue=queue, dbname=DATABASE, directory=directory)
+        self.metrics: Metrics | None = None
+        self.report: Report | None = None
+
+    def play(self, progress: text.Progress) -> None:
+        last: dict[str, Any] = {"time": time.monotonic(), "in": 0, "out": 0, "rate_in": 0.0, "rate_out": 0.0}
+
+        def show(workload: Workload) -> None:
+            now = time.monotonic()
+            passed = now - last["time"]
+            if passed >= 0.5:
+                control = workload.control
+                last["rate_in"] = (control.produced - last["in"]) / passed
+                last["rate_out"] = (control.delivered - last["out"]) / passed
+                last.update(time=now, **{"in": control.produced, "out": control.delivered})
+            progress.show(self.title, f"{last['rate_in']:>9,.0f}/s in {last['rate_out']:>9,.0f}/s out")
+
+        with self.workload as workload:
+            progress.show(self.title)
+            workload.setup()
+            workload.start()
+            workload.run_for(WARM_UP, show)
+            workload.measure(self.seconds, show)
+            progress.show(self.title, "taking what is left")
+            drained = workload.drain(60)
+            workload.stop()
+            progress.show(self.title, "checking every message")
+            self.metrics = workload.metrics()
+            self.report = workload.check()
+            if not drained and self.report.ok:
+                self.report.add("undrained", "the consumers did not get to the end in 60 s")
+            if self.report.ok:
+                workload.forget()
+
+
+def acts(server: Server, home: Path, seconds: float, sessions: int) -> list[Act]:
+    """The three parts; seconds is what they take together."""
+    part = max(1.0, seconds * 0.4 - WARM_UP)
+    return [
+        Act(f"queue, {sessions} + {sessions} sessions", server, "demo_queue", Shape(sessions=sessions), home, part),
+        Act(
+            f"topic, {sessions} + {-(-max(sessions, 10) // 10) * 10} sessions, 10 subscribers", server, "demo_topic",
+            Shape(kind="topic", sessions=sessions), home, part,
+        ),
+        Act("queue at 2,000/s, 1 per transaction", server, "demo_paced", Shape(batch=1, sessions=4, rate=2000), home, max(1.0, seconds * 0.2 - WARM_UP)),
+    ]  # fmt: skip
+
+
+def results(played: list[Act]) -> str:
+    """The table."""
+    rows = []
+    for act in played:
+        m = act.metrics
+        rows.append(
+            [
+                act.title, text.number(m.enqueued), text.number(m.delivered), text.duration(m.p50), text.duration(m.p99),
+                f"{m.server_cpu:.2f}", f"{m.client_cpu:.2f}", text.number(m.cpu_us_per_message, 1), text.number(m.wal_per_message),
+            ]
+        )  # fmt: skip
+    head = ["", "msg/s in", "msg/s out", "p50", "p99", "server CPU", "client CPU", "CPU us/msg", "WAL B/msg"]
+    return text.table(head, rows)
+
+
+def top_waits(server: Server, limit: int = 6) -> str:
+    """The extension's own waits since the server started."""
+    try:
+        with server.connect(DATABASE) as conn:
+            rows = db.rows(
+                conn,
+                """SELECT event, total_waits, time_waited_micro FROM sys."v$system_event"
+                   WHERE total_waits > 0 ORDER BY time_waited_micro DESC LIMIT %s""",
+                [limit],
+            )
+    except db.Error as error:
+        return f'(sys."v$system_event" could not be read: {str(error).splitlines()[0]})'
+    if not rows:
+        return "(no session had to wait in the extension)"
+    cells = [
+        [
+            row["event"], text.number(row["total_waits"]), text.duration(float(row["time_waited_micro"])),
+            text.duration(float(row["time_waited_micro"]) / row["total_waits"]),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return text.table(["waits of the extension", "waits", "time", "average"], cells)
+
+
+def connect_hints(server: Server, home: Path) -> str:
+    """How to get in, and how to end it."""
+    psql = f"psql -h {shlex.quote(str(server.socket_dir))} -p {server.port} -U postgres {DATABASE}"
+    lines = [
+        f"The server runs on, as user {places.server_user() or os.environ.get('USER', 'yourself')}, in {server.directory} (log: {server.log}).",
+        "  ./demo psql     a session on it, the same as",
+        f"                  {psql}",
+    ]
+    if server.tcp:
+        lines.append(f"                  or 127.0.0.1:{server.port}, user postgres, password in {home / 'password'}")
+    lines += ["  ./demo stop     stops the server and keeps its data", "  ./demo remove   removes all of it"]
+    return "\n".join(lines)
+
+
+def run(given: argparse.Namespace) -> int:
+    existed = HOME.exists()
+    home = places.private_directory(HOME)
+    if home != HOME and not existed:
+        print(f"User {places.server_user()} cannot read {HOME.parent}, so the server lives in {home} (linked as .pgaq).")
+    if not os.access(home, os.W_OK):
+        raise SurroundingsError(f"{home} is not yours to write to; remove it (as its owner: ./demo remove) and try again.")
+    server = prepare(home, given.port)
+    played: list[Act] = []
+    program = acts(server, home, given.seconds, given.sessions)
+    progress = text.Progress(given.seconds + 3)
+    try:
+        for act in program:
+            act.play(progress)
+            played.append(act)
+            if not act.report.ok:
+                break
+    except KeyboardInterrupt:
+        progress.clear()
+        server.stop("immediate")
+        print("Interrupted; the server is stopped. ./demo remove removes it.")
+        return 130
+    finally:
+        progress.clear()
+    print(f"\n512-byte persistent messages, 10 per transaction unless said otherwise, fsync and synchronous_commit on, {os.cpu_count()} CPUs:\n")
+    print(results(played))
+    print("\nLatency is from the enqueue call to the receipt; at full load it is the time in the queue.\n")
+    print(top_waits(server))
+    print()
+    failed = [act for act in played if not act.report.ok]
+    messages = sum(act.report.committed for act in played)
+    deliveries = sum(act.report.deliveries for act in played)
+    if failed:
+        for act in failed:
+            print(f"CHECK FAILED for {act.title}; the ledger is in {act.workload.ledger_dir}\n{act.report}")
+    else:
+        print(
+            f"Checked against the clients' ledgers: {messages:,} messages, {deliveries:,} deliveries, every message exactly once\n"
+            "at every subscriber, in the order of its session, every byte of it."
+        )
+    print()
+    print(connect_hints(server, home))
+    return 1 if failed else 0
+
+
+def stop(_: argparse.Namespace) -> int:
+    if not HOME.exists():
+        print("There is no demo here.")
+        return 0
+    server = server_at(HOME.resolve())
+    if server.running():
+        server.stop("fast")
+        print("The demo's server is stopped. ./demo starts it anew, ./demo remove removes it.")
+    else:
+        print("The demo's server does not run.")
+    return 0
+
+
+def remove(_: argparse.Namespace) -> int:
+    if not HOME.exists() and not HOME.is_symlink():
+        print("There is nothing to remove.")
+        return 0
+    home = HOME.resolve()
+    server = server_at(home)
+    server.destroy()
+    shutil.rmtree(home, ignore_errors=True)
+    if HOME.is_symlink():
+        HOME.unlink()
+    if home.exists():
+        raise SurroundingsError(f"{home} could not be removed whole; it belongs to another user.")
+    print("The demo's server and its data are removed. The extension stays installed.")
+    return 0
+
+
+def psql(given: argparse.Namespace) -> int:
+    server = server_at(HOME.resolve()) if HOME.exists() else None
+    if server is None or not server.running():
+        raise SurroundingsError("The demo's server does not run: ./demo starts it.")
+    return subprocess.run([places.program("psql"), *given.arguments], env=server.environment(DATABASE)).returncode
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="./demo", description="A queue and a topic under load on a private server; see README.md.")
+    parser.add_argument("--seconds", type=float, default=20, help="how long the load runs (20)")
+    parser.add_argument("--sessions", type=int, default=16, help="producers, and consumers (16)")
+    parser.add_argument("--port", type=int, help="listen on 127.0.0.1 too; without it the server has a Unix socket only")
+    actions = parser.add_subparsers(dest="action", metavar="{stop,remove,psql}")
+    actions.add_parser("stop", help="stop the server").set_defaults(function=stop)
+    actions.add_parser("remove", help="stop the server and remove everything").set_defaults(function=remove)
+    shell = actions.add_parser("psql", help="a psql session")
+    shell.add_argument("arguments", nargs=argparse.REMAINDER)
+    shell.set_defaults(function=psql)
+    given = parser.parse_args(arguments)
+    if given.sessions < 1 or given.sessions > 64:
+        parser.error("--sessions must be from 1 to 64")
+    try:
+        return getattr(given, "function", run)(given)
+    except (SurroundingsError, LoadError) as error:
+        print(f"demo: {error}", file=sys.stderr)
+    except PermissionError as error:
+        print(f"demo: {error.filename} is not accessible: {error.strerror}. It may be another user's; ./demo remove as that user helps.", file=sys.stderr)
+    except OSError as error:
+        print(f"demo: {error.strerror or error} ({error.filename or HOME})", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("\ndemo: interrupted", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""What is done to a server under load: kills, stops, restarts, crashes at test points."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import time
+from typing import Callable
+
+from pgaq import db, places
+from pgaq.server import Server
+
+
+def _client_backends(server: Server) -> list[int]:
+    """Pids of the load's sessions; empty when the server cannot be asked."""
+    try:
+        with server.connect(connect_timeout="5") as conn:
+            found = db.rows(
+                conn,
+                "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name LIKE 'load%'",
+            )
+    except db.OperationalError:
+        return []
+    return [row["pid"] for row in found]
+
+
+def kill_backend(server: Server, rng: random.Random) -> None:
+    """kill -9 of one session: the server restarts all of them."""
+    pids = _client_backends(server)
+    if pids:
+        _signal(rng.choice(pids), signal.SIGKILL)
+
+
+def kill_worker(server: Server, rng: random.Random) -> None:
+    """kill -9 of a background process that is no session."""
+    pids = sorted(set(server.child_pids()) - set(_client_backends(server)))
+    if pids:
+        _signal(rng.choice(pids), signal.SIGKILL)
+
+
+def terminate_backend(server: Server, rng: random.Random) -> None:
+    """SIGTERM to one session, as pg_terminate_backend sends."""
+    pids = _client_backends(server)
+    if pids:
+        _signal(rng.choice(pids), signal.SIGTERM)
+
+
+def cancel_backend(server: Server, rng: random.Random) -> None:
+    """SIGINT to one session, as a cancelled statement."""
+    pids = _client_backends(server)
+    if pids:
+        _signal(rng.choice(pids), signal.SIGINT)
+
+
+def kill_postmaster(server: Server, rng: random.Random) -> None:
+    """kill -9 of the postmaster, then a start."""
+    server.kill_postmaster()
+    server.start()
+
+
+def crash(server: Server, rng: random.Random) -> None:
+    """kill -9 of all processes, then a start."""
+    server.kill()
+    server.start()
+
+
+def immediate(server: Server, rng: random.Random) -> None:
+    """pg_ctl stop -m immediate, then a start."""
+    server.restart("immediate")
+
+
+def restart(server: Server, rng: random.Random) -> None:
+    """pg_ctl restart."""
+    server.restart("fast")
+
+
+FAULTS: dict[str, Callable[[Server, random.Random], None]] = {
+    function.__name__: function
+    for function in (kill_backend, kill_worker, terminate_backend, cancel_backend, kill_postmaster, crash, immediate, restart)
+}
+
+# Faults after which sessions are gone although their transactions may go on for a moment.
+GENTLE = {"terminate_backend", "cancel_backend"}
+
+
+def test_points() -> list[str]:
+    """Names of the test points in the source."""
+    found: set[str] = set()
+    for path in sorted((places.ROOT / "src").rglob("*.c")):
+        found.update(re.findall(r'aq_point\("([^"]+)"\)', path.read_text()))
+    return sorted(found)
+
+
+def arm_crash(server: Server, point: str, skip: int) -> None:
+    """Let the session that reaches the point after `skip` others die by kill -9 (TEST_POINTS builds)."""
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.point_arm(%s, 'crash', %s)", [point, skip])
+
+
+def wait_until_up(server: Server, timeout: float = 60) -> None:
+    """Wait until the server takes connections again after a crash of a session."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            with server.connect(connect_timeout="5"):
+                return
+        except db.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            if not server.running():
+                server.start()
+            time.sleep(0.02)
+
+
+def finish_prepared(server: Server, older_than: float = 0.0, rng: random.Random | None = None) -> int:
+    """Commit (or, with rng, finish either way) what clients left prepared."""
+    with server.connect() as conn:
+        found = db.rows(
+            conn,
+            "SELECT gid FROM pg_prepared_xacts WHERE gid LIKE 'load-%%' AND prepared < now() - make_interval(secs => %s)",
+            [older_than],
+        )
+        for row in found:
+            verb = "ROLLBACK" if rng is not None and rng.random() < 0.5 else "COMMIT"
+            try:
+                db.execute(conn, f"{verb} PREPARED '{row['gid']}'")
+            except db.Error:
+                pass  # its client was faster
+    return len(found)
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass

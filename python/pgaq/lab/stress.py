@@ -1,0 +1,243 @@
+"""Runs of load and faults, each checked against the ledger.
+
+    python3 -m pgaq.lab.stress --runs 200 --seed 1
+    python3 -m pgaq.lab.stress --fault kill_backend --kind topic --seconds 10
+
+Every run prints its seed; the same seed chooses the same shape, options, kinds
+and times of faults (what the scheduler of the machine makes of it differs).
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgaq import db
+from pgaq.lab import faults, ledger
+from pgaq.lab.drivers import DRIVERS, Driver, Shape
+from pgaq.lab.load import DRAIN, Options, Workload
+from pgaq.server import Server
+
+
+@dataclass
+class Plan:
+    """One run, chosen from its seed."""
+
+    seed: int
+    shape: Shape
+    options: Options
+    faults: list[str]
+    pauses: list[float]
+    kill_clients: bool = False
+
+
+@dataclass
+class Outcome:
+    """What came of it."""
+
+    plan: Plan
+    report: ledger.Report
+    drained: bool
+    seconds: float
+    reconnects: int
+    log: list[str] = field(default_factory=list)
+    said: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.report.ok and self.drained and not self.log
+
+
+def choose(seed: int, *, kind: str | None = None, fault: str | None = None, seconds: float = 4, driver: Driver = DRIVERS["pgaq"]) -> Plan:
+    """A plan from a seed; what is given is not left to chance."""
+    rng = random.Random(seed)
+    names = sorted(faults.FAULTS)
+    shape = Shape(
+        kind=kind or rng.choice(["queue", "queue", "topic"]),
+        batch=rng.choice([1, 3, 10, 10, 50]),
+        sessions=rng.choice([1, 4, 8]),
+        subscribers=rng.choice([2, 5]),
+        single=rng.random() < 0.2,
+        payload=rng.choice([60, 512, 512, 3000]),
+    )
+    if driver.name == "pgaq":
+        ours = random.Random(seed + 1)
+        shape = Shape(**{**vars(shape), "priorities": ours.random() < 0.25, "delay_ms": ours.choice([0, 0, 0, 300])})
+    number = rng.choice([1, 2, 3])
+    cuts = sorted(rng.uniform(0.1, seconds) for _ in range(number))
+    return Plan(
+        seed=seed,
+        shape=shape,
+        options=Options(
+            fsync="each", explicit=True, reconnect=True, rollback=rng.choice([0, 5, 20]), savepoint=rng.choice([0, 10]),
+            prepare=rng.choice([0, 0, 10]), backlog=rng.choice([500, 5000, 50000]), seed=seed, processes=rng.choice([1, 2]),
+        ),
+        faults=[fault or rng.choice(names) for _ in range(number)],
+        pauses=[b - a for a, b in zip([0.0, *cuts], cuts)] + [seconds - cuts[-1]],
+        kill_clients=rng.random() < 0.2,
+    )  # fmt: skip
+
+
+def carry_out(server: Server, driver: Driver, plan: Plan, keep: Path | None = None) -> Outcome:
+    """One run on a running server; the ledger is kept in `keep` if it fails."""
+    rng = random.Random(plan.seed)
+    began = time.monotonic()
+    before = len(server.problems())
+    with Workload(server, driver, plan.shape, plan.options, queue=f"stress_{plan.seed}") as workload:
+        workload.setup()
+        workload.start()
+        said = ""
+        reconnects = 0
+        for pause, name in zip(plan.pauses, [*plan.faults, None]):
+            workload.run_for(pause)
+            if name:
+                _strike(server, name, rng)
+        if plan.kill_clients:
+            # all clients die with what they had; others come, finish the rest and go on
+            reconnects += workload.control.reconnects
+            said += workload.said()
+            workload.kill_clients()
+            _await_end_of_sessions(server)
+            workload.start()
+            workload.run_for(0.5)
+        drained = _drain(server, workload, rng, doubts=plan.kill_clients)
+        reconnects += workload.control.reconnects
+        workload.stop()
+        said += workload.said()
+        report = workload.check()
+        outcome = Outcome(plan, report, drained, time.monotonic() - began, reconnects, server.problems()[before:], said)
+        if outcome.ok:
+            workload.teardown()
+        elif keep is not None:
+            target = keep / f"seed-{plan.seed}"
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(workload.directory, target)
+            print(f"  ledger kept in {target}")
+        return outcome
+
+
+def _strike(server: Server, name: str, rng: random.Random) -> None:
+    if name.startswith("point:"):
+        faults.arm_crash(server, name[6:], rng.randrange(50))
+        # the load reaches the point sooner or later; if not, that is no failure
+        deadline = time.monotonic() + 2
+        while time.monotonic() < deadline:
+            time.sleep(0.05)
+            try:
+                server.connect(connect_timeout="2").close()
+            except db.OperationalError:
+                break
+    else:
+        faults.FAULTS[name](server, rng)
+    faults.wait_until_up(server)
+
+
+def _await_end_of_sessions(server: Server) -> None:
+    """Sessions of killed clients end by themselves; wait for it."""
+    deadline = time.monotonic() + 30
+    with server.connect() as conn:
+        while time.monotonic() < deadline:
+            left = db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'load%%'")
+            if left == 0:
+                return
+            time.sleep(0.02)
+
+
+def _drain(server: Server, workload: Workload, rng: random.Random, *, doubts: bool) -> bool:
+    """Stop producing, finish what is prepared, and let the consumers take the rest."""
+    control = workload.control
+    control.set_phase(DRAIN)
+    deadline = time.monotonic() + 120
+    faults.wait_until_up(server)
+    last, since = -1, time.monotonic()
+    while time.monotonic() < deadline:
+        workload._check_clients()
+        left = faults.finish_prepared(server, 1.0, rng)
+        now = time.monotonic()
+        if control.delivered != last:
+            last, since = control.delivered, now
+        settled = control.quiet >= workload.producers and control.idle >= workload.consumers and left == 0
+        exact = not doubts and control.unknown == 0 and control.delivered == control.produced * workload.shape.fan_out
+        if settled and (exact or now - since > 2.5):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def line(outcome: Outcome) -> str:
+    """One run in one line."""
+    plan = outcome.plan
+    options = plan.options
+    marks = "".join(
+        letter
+        for letter, on in (
+            ("r", options.rollback), ("s", options.savepoint), ("2", options.prepare), ("p", plan.shape.priorities),
+            ("d", plan.shape.delay_ms), ("k", plan.kill_clients),
+        )
+        if on
+    )  # fmt: skip
+    return (
+        f"{plan.seed:>6}  {plan.shape.name:<22} {marks:<6} {'+'.join(plan.faults):<48.48} "
+        f"{outcome.report.committed:>9,} {outcome.report.deliveries:>9,} {outcome.report.in_doubt:>6,} {outcome.report.late:>6,} "
+        f"{outcome.seconds:>5.1f}s  {'ok' if outcome.ok else 'FAILED'}"
+    )
+
+
+def _explain(outcome: Outcome) -> None:
+    """What went wrong, indented."""
+    if not outcome.drained:
+        print("  the queue was not drained")
+    print("  " + str(outcome.report).replace("\n", "\n  "))
+    errors = [text for text in outcome.said.splitlines() if "ERROR" in text]
+    for text in [*outcome.log[:10], *errors[:10]]:
+        print(f"  {text}")
+
+
+HEAD = f"{'seed':>6}  {'shape':<22} {'opt':<6} {'faults':<48} {'committed':>9} {'delivered':>9} {'doubt':>6} {'late':>6} {'time':>6}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="pgaq.lab.stress", description="Load, faults, and the ledger's verdict.")
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=None, help="of the first run; default: from the clock")
+    parser.add_argument("--seconds", type=float, default=4, help="of load in a run")
+    parser.add_argument("--driver", choices=sorted(DRIVERS), default="pgaq")
+    parser.add_argument("--kind", choices=["queue", "topic"])
+    parser.add_argument("--fault", help=f"one of {', '.join(sorted(faults.FAULTS))}, or point:NAME (TEST_POINTS builds)")
+    parser.add_argument("--points", action="store_true", help="every named test point in turn")
+    parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "pgaq-stress", help="where ledgers of failures go")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a server setting")
+    given = parser.parse_args(arguments)
+    driver = DRIVERS[given.driver]
+    settings: dict[str, object] = {"fsync": "on", **dict(item.split("=", 1) for item in given.set)}
+    if not driver.preload:
+        settings["shared_preload_libraries"] = ""
+    points = faults.test_points() if given.points else []
+    first = given.seed if given.seed is not None else int(time.time()) % 1_000_000
+    failed = 0
+    print(HEAD)
+    with Server.temporary("stress", settings=settings) as server:
+        server.expect_log("WARNING:  there is (already a|no) transaction in progress")
+        for number in range(given.runs):
+            fault = f"point:{points[number % len(points)]}" if points else given.fault
+            plan = choose(first + number, kind=given.kind, fault=fault, seconds=given.seconds, driver=driver)
+            outcome = carry_out(server, driver, plan, given.keep)
+            print(line(outcome), flush=True)
+            if not outcome.ok:
+                failed += 1
+                _explain(outcome)
+        if failed:
+            given.keep.mkdir(parents=True, exist_ok=True)
+            shutil.copy(server.log, given.keep / "server.log")
+    print(f"{given.runs - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""What is printed: aligned tables, numbers for people, a progress line."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from typing import Iterable, Sequence
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """1234567.8 -> '1,234,568'; None -> '-'."""
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def duration(microseconds: float | None) -> str:
+    """Microseconds in the unit that suits: '420 us', '3.1 ms', '1.20 s'."""
+    if microseconds is None:
+        return "-"
+    if microseconds < 1000:
+        return f"{microseconds:.0f} us"
+    if microseconds < 1_000_000:
+        return f"{microseconds / 1000:.3g} ms"
+    return f"{microseconds / 1_000_000:.3g} s"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) -> str:
+    """An aligned table; the first `left` columns are text, the rest are aligned to the right."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max([len(title), *(len(row[i]) for row in cells)]) for i, title in enumerate(head)]
+
+    def line(row: Sequence[str]) -> str:
+        done = [cell.ljust(width) if i < left else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths))]
+        return "  ".join(done).rstrip()
+
+    rule = "  ".join("-" * width for width in widths)
+    return "\n".join([line(head), rule, *(line(row) for row in cells)])
+
+
+class Progress:
+    """One line that is drawn again and again; on a file, a line per step instead."""
+
+    def __init__(self, total: float, stream=None) -> None:
+        self.total = total
+        self.stream = stream or sys.stdout
+        self.live = self.stream.isatty()
+        self.began = time.monotonic()
+        self._drawn = 0.0
+        self._step = ""
+
+    def show(self, step: str, detail: str = "") -> None:
+        """The step we are in, and how it goes."""
+        now = time.monotonic()
+        if not self.live:
+            if step != self._step:
+                self._step = step
+                print(f"{step} ...", file=self.stream, flush=True)
+            return
+        if now - self._drawn < 0.1 and step == self._step:
+            return
+        self._drawn, self._step = now, step
+        share = min(1.0, (now - self.began) / self.total)
+        width = 28
+        bar = "#" * int(share * width)
+        columns = shutil.get_terminal_size().columns - 1
+        text = f"[{bar:<{width}}] {share:>4.0%}  {step}  {detail}"
+        print(f"\r{text[:columns]:<{columns}}", end="", file=self.stream, flush=True)
+
+    def clear(self) -> None:
+        """Remove the line, before something else is printed."""
+        if self.live:
+            columns = shutil.get_terminal_size().columns - 1
+            print(f"\r{' ' * columns}\r", end="", file=self.stream, flush=True)
