@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -17,11 +16,11 @@ import pytest
 
 from conftest import PATIENCE, ROOT, make_server, until
 from pgaq import db, places
+from pgaq.lab import faults
 from pgaq.lab.drivers import PGAQ, Shape
-from pgaq.lab.load import LoadError, Options, Workload
-from test_crash import postmaster_generation
+from pgaq.lab.load import Options, Workload
 
-POINTS = sorted({name for file in (ROOT / "src").rglob("*.c") for name in re.findall(r'aq_point\("([^"]+)"\)', file.read_text())})
+POINTS = faults.test_points()
 LONG_RUNS = 200
 
 pytestmark = pytest.mark.test_build
@@ -67,19 +66,27 @@ def install_points(server):
         conn.execute(script)
 
 
+def generation(server):
+    """Changes with every start of shared memory; None while the server does not answer."""
+    try:
+        with server.connect() as conn:
+            return db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
+    except db.OperationalError:
+        return None
+
+
 def crash_once(server, work, point, skip):
     """Arm the point and wait until the server has crashed there; False when nobody came by."""
-    before = until(lambda: postmaster_generation(server), "the server")
-    with server.connect() as conn:
-        db.execute(conn, "SELECT aq.point_arm(%s, 'crash', %s)", [point, skip])
+    before = until(lambda: generation(server), "the server")
+    faults.arm_crash(server, point, skip)
     goal = work.control.delivered + 60_000
 
     def over():
         work._check_clients()
-        return postmaster_generation(server) != before or work.control.delivered > goal
+        return generation(server) != before or work.control.delivered > goal
 
     until(over, f"a crash at {point}", 120)
-    return postmaster_generation(server) != before
+    return generation(server) != before
 
 
 def run(server, shape, points, rng, name, skip=20):

@@ -7,7 +7,7 @@ JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.de
 JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND e.extname = 'pgaq'
 WHERE n.nspname = 'aq' AND has_function_privilege('public', p.oid, 'EXECUTE')
 	AND p.proname NOT LIKE '\_%'
-ORDER BY 1 COLLATE "C";
+ORDER BY n.nspname || '.' || p.proname || '(' || pg_get_function_arguments(p.oid) || ')' COLLATE "C";
 
 -- the views
 SELECT c.oid::regclass AS view

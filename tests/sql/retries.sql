@@ -43,7 +43,7 @@ SELECT payload, attempts FROM aq.dequeue('y');
 SELECT t.put('y', 1, 6);
 BEGIN; SELECT payload FROM aq.dequeue('y', condition => 'payload::int IN (2, 4)', max_messages => 2); ROLLBACK;
 BEGIN; SELECT payload FROM aq.dequeue('y', max_messages => 3); ROLLBACK;
-SELECT string_agg(payload || '/' || attempts, ' ') FROM aq.dequeue('y', max_messages => 10);
+SELECT string_agg(payload::text || '/' || attempts, ' ') FROM aq.dequeue('y', max_messages => 10);
 -- retry delay: rests, then comes back without anybody asking
 SELECT aq.alter_queue('y', retry_delay => '1 hour');
 SELECT t.put('y', 9, 10);
