@@ -448,9 +448,12 @@ def _last_line(text: str) -> str:
 
 
 def _reason(log: str) -> str:
-    """The last FATAL or PANIC of a log, without its prefix."""
+    """The last FATAL or PANIC of a log without its prefix, and the setting it complains of."""
     found = re.findall(r"(?:FATAL|PANIC):\s+(.*)", log)
-    return found[-1] if found else ""
+    if not found:
+        return ""
+    causes = re.findall(r"LOG:\s+((?:invalid value for|parameter|unrecognized configuration|syntax error).*)", log)
+    return "; ".join([found[-1], *causes[-1:]])
 
 
 def _parents() -> Iterator[tuple[int, int]]:

@@ -1,0 +1,206 @@
+"""./test: every rung in order, each with its own runner; the counts at the end.
+
+A rung fails when its runner says so, when a test failed, or when no test ran.
+The logs of all servers that the rungs start are read at the end: an unexpected
+WARNING, PANIC, failed assertion or crash fails the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgaq import places, text
+from pgaq.server import log_problems
+
+ROOT = places.ROOT
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+
+
+@dataclass
+class Rung:
+    """One runner."""
+
+    name: str
+    what: str
+    command: list[str]
+    takes_long: bool = False  # understands --long and --seed
+
+
+@dataclass
+class Result:
+    rung: Rung
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    status: int = 0
+
+    @property
+    def ok(self) -> bool:
+        return self.status == 0 and self.failed == 0 and self.passed > 0
+
+    @property
+    def verdict(self) -> str:
+        if self.ok:
+            return "ok"
+        if self.passed + self.failed == 0:
+            return "FAILED: no test ran"
+        return "FAILED" if self.failed else f"FAILED: status {self.status}"
+
+
+def rungs(long: bool) -> list[Rung]:
+    """The ladder, cheapest first."""
+    regress = str(ROOT / "tests" / "regress.py")
+    unit = next((d for d in (ROOT / "tests" / "unit", ROOT / "test" / "unit") if (d / "Makefile").exists()), ROOT / "tests" / "unit")
+    return [
+        Rung("check", "form and documentation", [sys.executable, str(ROOT / "tools" / "check.py")]),
+        Rung("unit", "protocols without a server", ["make", "-s", "-C", str(unit), "check", *(["SEEDS=100000"] if long else [])]),
+        Rung("python", "the Python package", [*PYTEST, str(ROOT / "python" / "tests")]),
+        Rung("regress", "one session (pg_regress)", [sys.executable, regress, "sql"]),
+        Rung("isolation", "several sessions in order", [sys.executable, regress, "isolation"]),
+        Rung("clients", "psycopg and pgjdbc", [*PYTEST, str(ROOT / "tests" / "clients")], takes_long=True),
+        Rung("cluster", "crash, restart, standby, load", [*PYTEST, str(ROOT / "tests" / "cluster")], takes_long=True),
+    ]
+
+
+COUNT = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
+PYTEST_LINE = re.compile(r"^=*\s*((?:\d+ [a-z]+(?:, )?)+) in [\d.]+s", re.M)
+REGRESS_ALL = re.compile(r"^\W*All (\d+) tests? passed", re.M)
+REGRESS_SOME = re.compile(r"^\W*(\d+) of (\d+) tests? failed", re.M)
+
+
+def count(output: str) -> tuple[int, int, int]:
+    """Passed, failed, skipped, as the runner itself said."""
+    passed = failed = skipped = 0
+    for found in COUNT.finditer(output):
+        passed += int(found[1])
+        failed += int(found[2])
+    for found in PYTEST_LINE.finditer(output):
+        for number, what in re.findall(r"(\d+) ([a-z]+)", found[1]):
+            if what == "passed":
+                passed += int(number)
+            elif what in ("failed", "error", "errors"):
+                failed += int(number)
+            elif what == "skipped":
+                skipped += int(number)
+    for found in REGRESS_ALL.finditer(output):
+        passed += int(found[1])
+    for found in REGRESS_SOME.finditer(output):
+        failed += int(found[1])
+        passed += int(found[2]) - int(found[1])
+    return passed, failed, skipped
+
+
+def climb(rung: Rung, environment: dict[str, str], more: list[str]) -> Result:
+    """Run one rung, showing its output as it comes."""
+    print(f"\n=== {rung.name}: {rung.what}", flush=True)
+    began = time.monotonic()
+    result = Result(rung)
+    lines: list[str] = []
+    try:
+        process = subprocess.Popen(
+            [*rung.command, *(more if rung.takes_long else [])], cwd=ROOT, env=environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        )  # fmt: skip
+    except OSError as error:
+        print(f"{rung.command[0]}: {error.strerror}")
+        result.status = 127
+        return result
+    try:
+        for line in process.stdout:
+            lines.append(line)
+            sys.stdout.write(line)
+            sys.stdout.flush()
+        result.status = process.wait()
+    except KeyboardInterrupt:
+        process.wait()
+        raise
+    result.passed, result.failed, result.skipped = count("".join(lines))
+    result.seconds = time.monotonic() - began
+    return result
+
+
+def run_directory() -> Path:
+    """Where servers of this run live: reachable for the server's user, not too long a path."""
+    directory = Path(tempfile.mkdtemp(prefix="pgaq-test-", dir=os.environ.get("PGAQ_RUN_DIR")))
+    directory.chmod(0o711)
+    if not places.server_can_reach(directory):
+        directory.rmdir()
+        directory = Path(tempfile.mkdtemp(prefix="pgaq-test-", dir="/var/tmp"))
+        directory.chmod(0o711)
+    return directory
+
+
+def read_logs(directory: Path) -> tuple[int, list[str]]:
+    """How many server logs there are, and their unexpected lines."""
+    logs = sorted(directory.glob("*.log"))
+    return len(logs), [f"{log.name}: {line}" for log in logs for line in log_problems(log)]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="./test", description="Run the tests; without names, every rung.")
+    names = [rung.name for rung in rungs(False)]
+    parser.add_argument("rungs", nargs="*", metavar="RUNG", help=f"{', '.join(names)}; or build, which only builds and installs")
+    parser.add_argument("--long", action="store_true", help="also what takes minutes or hours")
+    parser.add_argument("--seed", type=int, help="of the random tests")
+    parser.add_argument("--keep", action="store_true", help="keep the servers' logs")
+    given = parser.parse_args(arguments)
+    unknown = [name for name in given.rungs if name not in names]
+    if unknown:
+        parser.error(f"there is no rung {unknown[0]}; there are {', '.join(names)}")
+    chosen = [rung for rung in rungs(given.long) if not given.rungs or rung.name in given.rungs]
+    try:
+        places.pg_major()
+        directory = run_directory()
+    except places.SurroundingsError as error:
+        print(f"test: {error}", file=sys.stderr)
+        return 1
+    logs = directory / "logs"
+    logs.mkdir()
+    # every server's log is kept here, also those of servers that tests throw away
+    environment = {
+        **os.environ, "PGAQ_RUN_DIR": str(directory), "PGAQ_LOG_DIR": str(logs), "PG_CONFIG": places.pg_config_program(),
+        "PYTHONPATH": str(ROOT / "python"), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8",
+    }  # fmt: skip
+    more = (["--long"] if given.long else []) + ([f"--seed={given.seed}"] if given.seed is not None else [])
+    results = []
+    began = time.monotonic()
+    try:
+        for rung in chosen:
+            results.append(climb(rung, environment, more))
+    except KeyboardInterrupt:
+        print("\ninterrupted")
+        return 130
+    number, problems = read_logs(logs)
+    failed_log = bool(problems)
+    print(f"\n=== server logs: {number} read, {len(problems)} unexpected lines")
+    for line in problems[:40]:
+        print(f"  {line}")
+    if given.keep or failed_log:
+        print(f"  kept in {logs}")
+    else:
+        shutil.rmtree(directory, ignore_errors=True)
+    rows = [
+        [r.rung.name, r.rung.what, r.passed, r.failed, r.skipped or "", f"{r.seconds:.0f} s", r.verdict]
+        for r in results
+    ]
+    print("\n" + text.table(["rung", "", "passed", "failed", "skipped", "time", ""], rows, left=2))
+    passed = sum(r.passed for r in results)
+    # a rung that broke without a failed test, and a log with surprises, count as failures
+    failed = sum(r.failed + (1 if not r.ok and r.failed == 0 else 0) for r in results) + (1 if failed_log else 0)
+    print(f"\n{(time.monotonic() - began) / 60:.1f} minutes")
+    print(f"{passed} passed, {failed} failed")
+    return 0 if failed == 0 and results else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""Reading the counts of each kind of runner."""
+
+import pytest
+
+from pgaq.lab import ladder
+from pgaq.lab.ladder import Result, Rung, count
+
+RUNG = Rung("x", "", [])
+
+
+@pytest.mark.parametrize(
+    "output, expected",
+    [
+        ("18 passed, 0 failed\nok threads\n3 passed, 1 failed\n", (21, 1, 0)),
+        ("....F\n== 2 failed, 12 passed, 3 skipped in 3.20s ==\n", (12, 2, 3)),
+        ("34 passed in 0.13s\n", (34, 0, 0)),
+        ("== 5 passed, 1 skipped, 1 error in 61.02s (0:01:01) ==\n", (5, 1, 1)),
+        ("=======\n All 24 tests passed. \n=======\n", (24, 0, 0)),
+        ("======\n 3 of 24 tests failed. \n=====\n", (21, 3, 0)),
+        ("# All 2 tests passed.\n", (2, 0, 0)),
+        ("no tests ran in 0.01s\n", (0, 0, 0)),
+        ("make: *** [check] Error 1\n", (0, 0, 0)),
+    ],
+)
+def test_count(output, expected):
+    assert count(output) == expected
+
+
+def test_no_test_is_a_failure():
+    assert not Result(RUNG).ok
+    assert "no test ran" in Result(RUNG).verdict
+
+
+def test_a_runner_that_breaks_is_a_failure():
+    assert not Result(RUNG, passed=5, status=2).ok
+    assert Result(RUNG, passed=5).ok
+
+
+def test_climb_counts_what_the_runner_prints(capfd):
+    result = ladder.climb(Rung("x", "", ["sh", "-c", "echo 3 passed, 0 failed; exit 1"]), {"PATH": "/usr/bin:/bin"}, [])
+    assert (result.passed, result.status, result.ok) == (3, 1, False)
+
+
+def test_logs_are_read(tmp_path):
+    (tmp_path / "a.log").write_text("LOG: fine\nWARNING:  odd\n2026 [1] PANIC:  worse\nWARNING:  meant\n")
+    (tmp_path / "a.log.allow").write_text("meant\n")
+    number, problems = ladder.read_logs(tmp_path)
+    assert number == 1
+    assert [line.split(": ", 1)[1] for line in problems] == ["WARNING:  odd", "2026 [1] PANIC:  worse"]
