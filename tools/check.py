@@ -106,7 +106,7 @@ def check_doors():
 def check_sizes():
     """No source file is longer than 900 lines."""
     places = [(SRC, ("*.c", "*.h")), (ROOT / "sql", ("*.sql",)), (ROOT / "tools", ("*.py",)),
-              (ROOT / "python", ("*.py",)), (ROOT / "test", ("*.py", "*.c", "*.h"))]
+              (ROOT / "python", ("*.py",)), (ROOT / "tests", ("*.py", "*.c", "*.h"))]
     for folder, patterns in places:
         for pattern in patterns:
             for path in sorted(folder.rglob(pattern)):
@@ -226,7 +226,7 @@ def check_symbols():
 
 def markdown_files():
     yield from sorted(ROOT.glob("*.md"))
-    for folder in ("docs", "src", "test", "bench", "python", "sql"):
+    for folder in ("docs", "src", "tests", "bench", "python", "sql"):
         yield from sorted(p for p in (ROOT / folder).rglob("*.md") if "/." not in str(p.relative_to(ROOT)))
 
 

@@ -7,6 +7,8 @@
     --no-server                 only tables that come from files of the source tree
     --dsn CONNSTRING            use this server instead of starting a private one
 
+Run it as tools/python tools/docs.py: the private server needs the package in python/.
+
 A generated table stands between <!-- begin KEY --> and <!-- end KEY -->.  KEY is
 "errors", "waits events|latches|mutexes|locations", "parameters", "function NAME",
 "views SCHEMA", "tables" or "benchmark".
