@@ -1,0 +1,327 @@
+"""bench/run: ours, PgQ and a SKIP LOCKED table in one run, on one server; see bench/README.md."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from pgaq import db, places, text
+from pgaq.lab import machine
+from pgaq.lab.drivers import DRIVERS, Driver, Shape
+from pgaq.lab.load import LoadError, Options, Workload
+from pgaq.server import Server, SurroundingsError
+
+RESULTS = places.ROOT / "bench" / "results"
+
+# The same for all.
+SETTINGS = {
+    "synchronous_commit": "on",
+    "fsync": "on",
+    "full_page_writes": "on",
+    "shared_buffers": "1GB",
+    "max_wal_size": "16GB",
+    "checkpoint_timeout": "30min",
+    "max_connections": "300",
+    "jit": "off",
+}
+
+# What the project wants of itself: shape without sessions -> (metric, at least or at most).
+WANTED: list[tuple[str, str, str, float]] = [
+    ("queue-1x", "delivered", ">=", 15_000),
+    ("queue-10x", "delivered", ">=", 90_000),
+    ("queue-100x", "delivered", ">=", 200_000),
+    ("topic10-10x", "delivered", ">=", 120_000),
+    ("queue-1x4-2000ps", "p50", "<=", 500),
+    ("queue-1x4-2000ps", "p99", "<=", 3_000),
+    ("queue-10x", "wal_per_message", "<=", 750),
+]
+
+
+def shapes(long: bool) -> list[Shape]:
+    """What is measured."""
+    sessions = [4, 16, 64] if long else [4, 16]
+    found = [Shape(batch=batch, sessions=n) for batch in (10, 100, 1) for n in sessions]
+    found += [Shape(kind="topic", sessions=n) for n in sessions]
+    found += [Shape(single=True, sessions=n) for n in ([4, 16, 64] if long else [16])]
+    found.append(Shape(batch=1, sessions=4, rate=2000))
+    return found
+
+
+class Bench:
+    """One benchmark: a server, contestants, rounds."""
+
+    def __init__(self, server: Server, contestants: list[Driver], given: argparse.Namespace) -> None:
+        self.server = server
+        self.contestants = contestants
+        self.given = given
+        self.rounds: dict[str, dict[str, list[dict[str, Any]]]] = {}
+
+    def play(self, shape: Shape, progress: text.Progress, done: int, total: int) -> None:
+        """All rounds of one shape, the contestants taking turns."""
+        mine = self.rounds[shape.name] = {driver.name: [] for driver in self.contestants}
+        for number in range(self.given.rounds):
+            # the order turns too, so that nobody always comes after the same one
+            at = number % len(self.contestants)
+            for driver in self.contestants[at:] + self.contestants[:at]:
+                progress.show(f"{shape.name} round {number + 1} {driver.title}", f"run {done + 1} of {total}")
+                mine[driver.name].append(self.once(driver, shape))
+                done += 1
+
+    def once(self, driver: Driver, shape: Shape) -> dict[str, Any]:
+        """One measured period of one contestant."""
+        given = self.given
+        with self.server.connect() as conn:
+            db.execute(conn, "CHECKPOINT")
+        options = Options(binary=not given.text, processes=given.processes, backlog=given.backlog)
+        with Workload(self.server, driver, shape, options, queue="bench") as workload:
+            workload.setup()
+            workload.start()
+            workload.run_for(given.warm_up)
+            workload.measure(given.seconds)
+            drained = workload.drain(120)
+            workload.stop()
+            metrics = workload.metrics()
+            report = workload.check()
+            said = workload.said()
+            workload.teardown()
+        result = asdict(metrics)
+        result["checked"] = "ok" if report.ok and drained else "not drained" if report.ok else str(report)
+        result["messages"] = report.committed
+        if said:
+            result["said"] = said[:1000]
+        return result
+
+
+def middle(rounds: list[dict[str, Any]], name: str) -> float | None:
+    """Median over the rounds."""
+    values = [r[name] for r in rounds if r[name] is not None]
+    return statistics.median(values) if values else None
+
+
+def rows_of(shape_name: str, contestants: list[Driver], rounds: dict[str, list[dict[str, Any]]]) -> list[list[str]]:
+    """The table's rows of one shape."""
+    ours = middle(rounds["pgaq"], "delivered") if "pgaq" in rounds else None
+    rows = []
+    for i, driver in enumerate(contestants):
+        mine = rounds[driver.name]
+        out = middle(mine, "delivered")
+        ratio = f"{ours / out:.2f}" if ours and out else "-"
+        checked = "ok" if all(r["checked"] == "ok" for r in mine) else "FAILED"
+        spread = f"{min(r['delivered'] for r in mine):,.0f}-{max(r['delivered'] for r in mine):,.0f}" if len(mine) > 1 else ""
+        rows.append(
+            [
+                shape_name if i == 0 else "", driver.title, text.number(middle(mine, "enqueued")), text.number(out), ratio, spread,
+                text.duration(middle(mine, "p50")), text.duration(middle(mine, "p99")), f"{middle(mine, 'server_cpu'):.2f}",
+                f"{middle(mine, 'client_cpu'):.2f}", f"{middle(mine, 'other_cpu'):.2f}",
+                text.number(middle(mine, "cpu_us_per_message"), 1), text.number(middle(mine, "wal_per_message")), checked,
+            ]
+        )  # fmt: skip
+    return rows
+
+
+HEAD = [
+    "shape", "", "in/s", "out/s", "ours/it", "out/s of rounds", "p50", "p99", "server", "client", "other", "us/msg", "WAL/msg", "ledger",
+]  # fmt: skip
+
+
+def verdicts(rounds: dict[str, dict[str, list[dict[str, Any]]]]) -> list[list[str]]:
+    """Wanted against measured: the best of the sessions for rates, as the shapes come."""
+    rows = []
+    for prefix, metric, sense, wanted in WANTED:
+        names = [n for n in rounds if (n == prefix or (n.startswith(prefix) and n[len(prefix) :].isdigit())) and "pgaq" in rounds[n]]
+        values = [(middle(rounds[n]["pgaq"], metric), n) for n in names]
+        values = [(v, n) for v, n in values if v is not None]
+        if not values:
+            continue
+        value, name = max(values) if sense == ">=" else min(values)
+        ok = value >= wanted if sense == ">=" else value <= wanted
+        show = text.duration if metric in ("p50", "p99") else text.number
+        miss = "" if ok else f"missed by {abs(value - wanted) / wanted:.0%}"
+        rows.append([name, metric, f"{sense} {show(wanted)}", show(value), "reached" if ok else miss])
+    best: dict[str, dict[int, float]] = {}
+    for name in rounds:
+        if name.startswith("queue-10x") and name[9:].isdigit() and "pgaq" in rounds[name]:
+            best.setdefault("queue-10x", {})[int(name[9:])] = middle(rounds[name]["pgaq"], "delivered") or 0.0
+    for prefix, by_sessions in best.items():
+        top = max(by_sessions.values())
+        for sessions, value in by_sessions.items():
+            if sessions >= 16 and top:
+                share = value / top
+                rows.append([f"{prefix}{sessions}", "of the best", ">= 90%", f"{share:.0%}", "reached" if share >= 0.9 else f"missed by {0.9 - share:.0%}"])
+    return rows
+
+
+def commit_id() -> str:
+    """What was measured, as far as git knows."""
+    done = subprocess.run(["git", "-C", str(places.ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+def save(shape: Shape, bench: Bench, about: dict[str, Any], directory: Path) -> Path:
+    """One JSON file per shape."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{about['date']}-{shape.name}.json"
+    contestants = {}
+    for driver in bench.contestants:
+        rounds = bench.rounds[shape.name][driver.name]
+        numeric = [key for key, value in rounds[0].items() if isinstance(value, (int, float)) or key in ("p50", "p99")]
+        contestants[driver.name] = {
+            "title": driver.title, "note": driver.note, "median": {key: middle(rounds, key) for key in numeric}, "rounds": rounds,
+        }  # fmt: skip
+    content = {**about, "shape": {**asdict(shape), "name": shape.name, "fan_out": shape.fan_out}, "contestants": contestants}
+    path.write_text(json.dumps(_rounded(content), indent=1) + "\n")
+    return path
+
+
+def _rounded(value: Any) -> Any:
+    """Six digits say enough."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {k: _rounded(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_rounded(v) for v in value]
+    return value
+
+
+def present(server: Server, names: list[str]) -> list[Driver]:
+    """The contestants that are installed here."""
+    found = []
+    with server.connect() as conn:
+        for name in names:
+            driver = DRIVERS[name]
+            if driver.extension:
+                known = db.value(conn, "SELECT 1 FROM pg_available_extensions WHERE name = %s", [driver.extension])
+                if not known:
+                    print(f"{driver.title} is not installed here and is left out.")
+                    continue
+                db.execute(conn, f"CREATE EXTENSION IF NOT EXISTS {driver.extension}")
+            found.append(driver)
+    return found
+
+
+def quiet(seconds: float = 1.0) -> float:
+    """CPUs busy on the machine before we begin."""
+    first = time.monotonic(), machine_busy()
+    time.sleep(seconds)
+    return (machine_busy() - first[1]) / (time.monotonic() - first[0])
+
+
+def machine_busy() -> float:
+    fields = [int(x) for x in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    return sum(fields[i] for i in (0, 1, 2, 5, 6, 7)) / machine.TICK
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench/run", description="Ours, PgQ and SKIP LOCKED side by side; see bench/README.md.")
+    parser.add_argument("--contestants", default="pgaq,pgq,skip", help="of pgaq, pgq, skip, separated by commas")
+    parser.add_argument("--shapes", default="", help="only shapes whose name contains one of these, separated by commas")
+    parser.add_argument("--list", action="store_true", help="print the shapes and end")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=6, help="measured in each round (6)")
+    parser.add_argument("--warm-up", type=float, default=2)
+    parser.add_argument("--quick", action="store_true", help="one round of 3 seconds")
+    parser.add_argument("--long", action="store_true", help="64 sessions too, 5 rounds of 20 seconds")
+    parser.add_argument("--payload", type=int, default=512)
+    parser.add_argument("--text", action="store_true", help="fetch results as text rather than binary")
+    parser.add_argument("--processes", type=int, default=1, help="client processes on each side")
+    parser.add_argument("--backlog", type=int, help="how far producers may be ahead (default: what suits each contestant)")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another server setting, for all")
+    parser.add_argument("--parent", type=Path, help="directory for the server (default: beside the tree, or /var/tmp)")
+    parser.add_argument("--no-save", action="store_true", help="write no files")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
+    if given.quick:
+        given.rounds, given.seconds, given.warm_up = 1, 3.0, 1.0
+    if given.long:
+        given.rounds, given.seconds = 5, 20.0
+    for name in given.contestants.split(","):
+        if name not in DRIVERS:
+            parser.error(f"there is no contestant {name}")
+    return given
+
+
+def main(arguments: list[str] | None = None) -> int:
+    given = parse(arguments)
+    wanted = [name for name in given.shapes.split(",") if name]
+    program = [replace(s, payload=given.payload) for s in shapes(given.long) if not wanted or any(w in s.name for w in wanted)]
+    if given.list:
+        print("\n".join(shape.name for shape in program))
+        return 0
+    if not program:
+        print("bench: no shape has such a name; see bench/run --list", file=sys.stderr)
+        return 2
+    try:
+        return run(given, program)
+    except (SurroundingsError, LoadError) as error:
+        print(f"\nbench: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nbench: interrupted", file=sys.stderr)
+        return 130
+
+
+def run(given: argparse.Namespace, program: list[Shape]) -> int:
+    names = given.contestants.split(",")
+    settings: dict[str, Any] = {**SETTINGS, **dict(item.split("=", 1) for item in given.set)}
+    settings["shared_preload_libraries"] = "pgaq" if "pgaq" in names else ""
+    # a real disk: /tmp may be memory
+    parent = given.parent or places.private_directory(places.ROOT / ".pgaq")
+    load_before = quiet()
+    about: dict[str, Any] = {
+        "date": datetime.datetime.now().strftime("%Y%m%d-%H%M"), "commit": commit_id(), "machine": machine.describe(),
+        "cpus_busy_before": load_before, "settings": settings, "seconds": given.seconds, "warm_up": given.warm_up,
+        "results_format": "text" if given.text else "binary",
+    }  # fmt: skip
+    if load_before > 0.1:
+        print(f"Attention: {load_before:.2f} CPUs of {os.cpu_count()} are busy before the benchmark begins.")
+    with Server.temporary("bench", parent=parent, settings=settings) as server:
+        with server.connect() as conn:
+            about["server"] = db.value(conn, "SELECT version()")
+        contestants = present(server, names)
+        bench = Bench(server, contestants, given)
+        total = len(program) * given.rounds * len(contestants)
+        progress = text.Progress(total * (given.seconds + given.warm_up + 1.5))
+        rows: list[list[str]] = []
+        failures: list[str] = []
+        print(
+            f"{about['machine']['cpus']} CPUs ({about['machine']['cpu_model']}), {load_before:.2f} busy before; {about['server'].split(' on ')[0]}; "
+            f"{given.payload}-byte payloads; {given.rounds} round{'s' if given.rounds > 1 else ''} of {given.seconds:g} s, medians"
+        )
+        for number, shape in enumerate(program):
+            bench.play(shape, progress, number * given.rounds * len(contestants), total)
+            progress.clear()
+            rows += rows_of(shape.name, contestants, bench.rounds[shape.name])
+            if progress.live:
+                print(text.table(HEAD, rows_of(shape.name, contestants, bench.rounds[shape.name]), left=2) + "\n")
+            for driver in contestants:
+                for r in bench.rounds[shape.name][driver.name]:
+                    if r["checked"] != "ok":
+                        failures.append(f"{shape.name} {driver.title}: {r['checked']} {r.get('said', '')}")
+            if not given.no_save:
+                save(shape, bench, about, given.output)
+        problems = server.problems()
+    print("\n" + text.table(HEAD, rows, left=2))
+    print("\nserver, client, other: CPUs busy. us/msg: the server's CPU, WAL/msg: bytes, both per message enqueued and delivered to all.")
+    print("p50, p99: from the enqueue call to the receipt; at full load that is the time in the queue.")
+    found = verdicts(bench.rounds)
+    if found:
+        print("\n" + text.table(["wanted", "", "", "measured", ""], found, left=2))
+    for line in [*failures, *problems[:20]]:
+        print(line)
+    if not given.no_save:
+        print(f"\nwritten: {given.output}/{about['date']}-*.json")
+    return 1 if failures or problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
