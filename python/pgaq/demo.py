@@ -15,7 +15,7 @@ from typing import Any
 
 from pgaq import db, places, text
 from pgaq.lab import machine
-from pgaq.lab.drivers import PGAQ, Shape
+from pgaq.lab.drivers import DRIVERS, Driver, Shape
 from pgaq.lab.load import LoadError, Metrics, Options, Workload
 from pgaq.lab.ledger import Report
 from pgaq.server import Server, SurroundingsError
@@ -26,7 +26,7 @@ NEEDED_DISK = 3 << 30
 WARM_UP = 1.0
 
 
-def server_at(home: Path, port: int | None = None) -> Server:
+def server_at(home: Path, port: int | None = None, driver: Driver = DRIVERS["pgaq"]) -> Server:
     """The demo's server, as it is or will be on disk."""
     saved = _saved_port(home)
     memory = int(machine.describe()["memory_mb"])  # type: ignore[call-overload]
@@ -35,6 +35,7 @@ def server_at(home: Path, port: int | None = None) -> Server:
         "max_wal_size": "4GB",
         "synchronous_commit": "on",
         "fsync": "on",
+        "shared_preload_libraries": "pgaq" if driver.preload else "",
     }
     chosen = port if port is not None else saved
     return Server(home / "server", name="demo", port=chosen, tcp=chosen is not None, settings=settings)
@@ -45,16 +46,12 @@ def _saved_port(home: Path) -> int | None:
     return int(file.read_text()) if file.exists() else None
 
 
-def prepare(home: Path, port: int | None) -> Server:
+def prepare(home: Path, port: int | None, driver: Driver) -> Server:
     """A started server with an empty database demo."""
     free = machine.free_bytes(home)
     if free < NEEDED_DISK:
         raise SurroundingsError(f"Only {free / (1 << 30):.1f} GB are free where {home} lies; the demo needs {NEEDED_DISK >> 30} GB.")
-    if port is not None and _saved_port(home) not in (None, port):
-        # access rules are written once: begin anew
-        server_at(home).stop("immediate")
-        shutil.rmtree(home / "server")
-    server = server_at(home, port)
+    server = server_at(home, port, driver)
     if server.running():
         print("The server of an earlier demo is still running; it is started anew.")
         server.stop("fast")
@@ -80,7 +77,8 @@ def prepare(home: Path, port: int | None) -> Server:
         db.execute(conn, f"CREATE DATABASE {DATABASE}")
     try:
         with server.connect(DATABASE) as conn:
-            db.execute(conn, "CREATE EXTENSION pgaq")
+            if driver.extension:
+                db.execute(conn, f"CREATE EXTENSION {driver.extension}")
     except db.Error as error:
         raise SurroundingsError(f"The extension could not be created: {str(error).splitlines()[0]}.") from None
     return server
@@ -89,13 +87,13 @@ def prepare(home: Path, port: int | None) -> Server:
 class Act:
     """One part of the demo: a workload, what it measured, what the ledger says."""
 
-    def __init__(self, title: str, server: Server, queue: str, shape: Shape, home: Path, seconds: float) -> None:
+    def __init__(self, title: str, server: Server, queue: str, shape: Shape, home: Path, seconds: float, driver: Driver) -> None:
         self.title = title
         self.seconds = seconds
         self.shape = shape
         directory = home / "ledger" / queue
         shutil.rmtree(directory, ignore_errors=True)
-        self.workload = Workload(server, PGAQ, shape, Options(), queue=queue, dbname=DATABASE, directory=directory)
+        self.workload = Workload(server, driver, shape, Options(), queue=queue, dbname=DATABASE, directory=directory)
         self.metrics: Metrics | None = None
         self.report: Report | None = None
 
@@ -130,16 +128,19 @@ class Act:
                 workload.forget()
 
 
-def acts(server: Server, home: Path, seconds: float, sessions: int) -> list[Act]:
+def acts(server: Server, home: Path, seconds: float, sessions: int, driver: Driver) -> list[Act]:
     """The three parts; seconds is what they take together."""
     part = max(1.0, seconds * 0.4 - WARM_UP)
     return [
-        Act(f"queue, {sessions} + {sessions} sessions", server, "demo_queue", Shape(sessions=sessions), home, part),
+        Act(f"queue, {sessions} + {sessions} sessions", server, "demo_queue", Shape(sessions=sessions), home, part, driver),
         Act(
             f"topic, {sessions} + {-(-max(sessions, 10) // 10) * 10} sessions, 10 subscribers", server, "demo_topic",
-            Shape(kind="topic", sessions=sessions), home, part,
+            Shape(kind="topic", sessions=sessions), home, part, driver,
         ),
-        Act("queue at 2,000/s, 1 per transaction", server, "demo_paced", Shape(batch=1, sessions=4, rate=2000), home, max(1.0, seconds * 0.2 - WARM_UP)),
+        Act(
+            "queue at 2,000/s, 1 per transaction", server, "demo_paced", Shape(batch=1, sessions=4, rate=2000), home,
+            max(1.0, seconds * 0.2 - WARM_UP), driver,
+        ),
     ]  # fmt: skip
 
 
@@ -203,9 +204,10 @@ def run(given: argparse.Namespace) -> int:
         print(f"User {places.server_user()} cannot read {HOME.parent}, so the server lives in {home} (linked as .pgaq).")
     if not os.access(home, os.W_OK):
         raise SurroundingsError(f"{home} is not yours to write to; remove it (as its owner: ./demo remove) and try again.")
-    server = prepare(home, given.port)
+    driver = DRIVERS[given.driver]
+    server = prepare(home, given.port, driver)
     played: list[Act] = []
-    program = acts(server, home, given.seconds, given.sessions)
+    program = acts(server, home, given.seconds, given.sessions, driver)
     progress = text.Progress(given.seconds + 3)
     try:
         for act in program:
@@ -282,13 +284,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=20, help="how long the load runs (20)")
     parser.add_argument("--sessions", type=int, default=16, help="producers, and consumers (16)")
     parser.add_argument("--port", type=int, help="listen on 127.0.0.1 too; without it the server has a Unix socket only")
+    parser.add_argument("--driver", choices=sorted(DRIVERS), default="pgaq", help=argparse.SUPPRESS)  # to test the demo itself
     actions = parser.add_subparsers(dest="action", metavar="{stop,remove,psql}")
     actions.add_parser("stop", help="stop the server").set_defaults(function=stop)
     actions.add_parser("remove", help="stop the server and remove everything").set_defaults(function=remove)
-    shell = actions.add_parser("psql", help="a psql session")
-    shell.add_argument("arguments", nargs=argparse.REMAINDER)
-    shell.set_defaults(function=psql)
-    given = parser.parse_args(arguments)
+    actions.add_parser("psql", help="a psql session; what follows is psql's").set_defaults(function=psql)
+    words = sys.argv[1:] if arguments is None else arguments
+    given, rest = parser.parse_known_args(words)
+    if rest and getattr(given, "action", None) != "psql":
+        parser.error(f"what is {rest[0]}?")
+    given.arguments = words[words.index("psql") + 1 :] if given.action == "psql" else []
     if given.sessions < 1 or given.sessions > 64:
         parser.error("--sessions must be from 1 to 64")
     try:

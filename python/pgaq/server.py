@@ -122,7 +122,7 @@ class Server:
         return server
 
     def create(self) -> None:
-        """initdb, settings, access rules."""
+        """initdb and settings."""
         places.pg_major()
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         places.give_to_server(self.directory)
@@ -130,14 +130,10 @@ class Server:
         result = self._run("initdb", *command)
         if result.returncode != 0:
             raise SurroundingsError(f"initdb failed in {self.directory}: {_last_line(result.stderr)}")
-        rules = "local all all trust\nlocal replication all trust\n"
-        if self.tcp:
-            rules += "host all all 127.0.0.1/32 scram-sha-256\n"
-        self._write(self.data / "pg_hba.conf", rules)
         self.configure()
 
     def configure(self, **settings: Any) -> None:
-        """Add settings (None removes one) and write the configuration; restart or reload follows from the caller."""
+        """Add settings (None removes one) and write the configuration and access rules; the caller restarts or reloads."""
         for key, value in settings.items():
             if value is None:
                 self.settings.pop(key, None)
@@ -146,6 +142,10 @@ class Server:
         values = {"port": self.port, "unix_socket_directories": self.socket_dir, **self.settings}
         if self.tcp:
             values["listen_addresses"] = "127.0.0.1"
+        rules = "local all all trust\nlocal replication all trust\n"
+        if self.tcp:
+            rules += "host all all 127.0.0.1/32 scram-sha-256\n"
+        self._write(self.data / "pg_hba.conf", rules)
         lines = [f"{key} = '{_setting(value)}'\n" for key, value in values.items()]
         self._write(self.data / "pgaq.conf", "".join(lines))
         main = self.data / "postgresql.conf"
