@@ -145,8 +145,7 @@ remember(AqMutex *mutex, AqLocation where, uint64 value, uint64 sleeps)
 	row->blocker = (int32) (value >> OWNER_SHIFT) - 1;
 	row->type = mutex->type;
 	row->location = (uint16) where;
-	pg_write_barrier();
-	pg_atomic_write_u32(&row->change, change + 2);
+	pg_atomic_fetch_add_u32(&row->change, 1);
 }
 
 static pg_noinline void
@@ -216,9 +215,14 @@ aq_mutex_get(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 	aq_held_push(mutex, true, mode);
 }
 
+/*
+ * Never waits.  The place is asked for as in aq_mutex_get, but only sleeps are
+ * counted by place.
+ */
 bool
 aq_mutex_get_nowait(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 {
+	(void) where;
 	aq_session_attach();
 	HOLD_INTERRUPTS();
 	if (!try_get(mutex, mode))
