@@ -6,7 +6,7 @@
  * The protocols (latch.c, mutex.c, scheme.c, wakeup.c, and whatever another
  * part builds of shared words) use PostgreSQL's names: pg_atomic_*, uint32,
  * Assert, likely.  In the server these are PostgreSQL's.  With AQ_UNIT they come
- * from test/unit/shim.h, where each access can be a place at which the seeded
+ * from tests/unit/shim.h, where each access can be a place at which the seeded
  * scheduler switches to another session, and no header of the server is read.
  *
  * AQ_LOCAL marks what belongs to one session: in the server a process has one,
