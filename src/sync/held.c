@@ -56,7 +56,7 @@ aq_sync_release_all(void)
 			aq_latch_free(held->lock);
 	}
 #ifndef AQ_UNIT
-	aq_wait_end_all();
+	aq_event_end_all();
 #endif
 }
 

@@ -59,7 +59,7 @@ latches_size(void)
 static Size
 sync_shmem_size(void)
 {
-	return add_size(latches_size(), aq_wait_shmem_size());
+	return add_size(latches_size(), aq_event_shmem_size());
 }
 
 static void
@@ -68,7 +68,7 @@ sync_shmem_init(void *area, bool found)
 	aq_sync_shared = area;
 	if (!found)
 		aq_sync_shared_init(area, aq_session_slots());
-	aq_wait_shmem_init((char *) area + latches_size(), found);
+	aq_event_shmem_init((char *) area + latches_size(), found);
 }
 
 /*
@@ -84,7 +84,7 @@ release_before_exit(int code, Datum arg)
 static void
 session_start(void)
 {
-	aq_wait_session_start();
+	aq_event_session_start();
 	before_shmem_exit(release_before_exit, (Datum) 0);
 }
 
@@ -92,7 +92,7 @@ static void
 session_exit(void)
 {
 	aq_sync_release_all();
-	aq_wait_session_exit();
+	aq_event_session_exit();
 }
 
 const AqPart aq_sync_part = {

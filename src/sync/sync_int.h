@@ -169,13 +169,13 @@ typedef struct AqScheme
 extern void aq_scheme_start(AqScheme *scheme);
 extern void aq_scheme_step(AqScheme *scheme, AqSem *sem);
 
-/* --- wait.c -------------------------------------------------------------------- */
+/* --- event.c -------------------------------------------------------------------- */
 #ifndef AQ_UNIT
-extern Size aq_wait_shmem_size(void);
-extern void aq_wait_shmem_init(void *area, bool found);
-extern void aq_wait_session_start(void);
-extern void aq_wait_session_exit(void);
-extern void aq_wait_end_all(void);
+extern Size aq_event_shmem_size(void);
+extern void aq_event_shmem_init(void *area, bool found);
+extern void aq_event_session_start(void);
+extern void aq_event_session_exit(void);
+extern void aq_event_end_all(void);
 #endif
 
 #endif							/* AQ_SYNC_INT_H */

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
- * wait_int.h
- *	  What wait.c keeps and sync_views.c shows.
+ * event_int.h
+ *	  What event.c keeps and sync_views.c shows.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
  */
-#ifndef AQ_WAIT_INT_H
-#define AQ_WAIT_INT_H
+#ifndef AQ_EVENT_INT_H
+#define AQ_EVENT_INT_H
 
 #include "sync/hist.h"
 #include "sync/sync_int.h"
@@ -40,6 +40,7 @@ typedef struct AqWaitSlot
 {
 	pg_atomic_uint32 change;	/* odd while now is written */
 	AqWaitNow	now;
+	bool		background;		/* a background worker */
 
 	/*
 	 * Read by views while the owner adds: each number by itself is right, the
@@ -48,16 +49,18 @@ typedef struct AqWaitSlot
 	AqEventCounters events[AQ_EVENT_COUNT];
 } AqWaitSlot;
 
-typedef struct AqWaitShared
+typedef struct AqEventShared
 {
 	AqLatch		latch;			/* STATISTICS; protects totals */
-	AqEventCounters totals[AQ_EVENT_COUNT]; /* of sessions that have ended */
+
+	/* of sessions that have ended: foreground, background */
+	AqEventCounters totals[2][AQ_EVENT_COUNT];
 	AqWaitSlot	slots[FLEXIBLE_ARRAY_MEMBER];
-} AqWaitShared;
+} AqEventShared;
 
-extern AqWaitShared *aq_wait_shared;
+extern AqEventShared *aq_event_shared;
 
-extern void aq_wait_read(int session, AqWaitNow *now);
-extern void aq_wait_sum(AqEventCounters *sums); /* [AQ_EVENT_COUNT] */
+extern void aq_event_read(int session, AqWaitNow *now);
+extern void aq_event_sum(AqEventCounters sums[2][AQ_EVENT_COUNT]);
 
-#endif							/* AQ_WAIT_INT_H */
+#endif							/* AQ_EVENT_INT_H */

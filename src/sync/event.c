@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * wait.c
+ * event.c
  *	  Named waits: the session's current wait, counters, histograms.
  *
  * Whatever a session sleeps for, its name, class and P1-P3 are in its slot
@@ -28,7 +28,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/latch.h"
-#include "sync/wait_int.h"
+#include "sync/event_int.h"
 #include "utils/timestamp.h"
 
 #define MAX_NESTED	4
@@ -48,7 +48,7 @@ static const char *const event_names[] = {
 #undef X
 };
 
-AqWaitShared *aq_wait_shared = NULL;
+AqEventShared *aq_event_shared = NULL;
 
 static AqWaitSlot *own_slot = NULL;
 static OpenWait open_waits[MAX_NESTED];
@@ -56,24 +56,24 @@ static int	nopen = 0;
 static uint32 server_events[AQ_EVENT_COUNT];
 
 Size
-aq_wait_shmem_size(void)
+aq_event_shmem_size(void)
 {
-	return add_size(offsetof(AqWaitShared, slots),
+	return add_size(offsetof(AqEventShared, slots),
 					mul_size(sizeof(AqWaitSlot), aq_session_slots()));
 }
 
 void
-aq_wait_shmem_init(void *area, bool found)
+aq_event_shmem_init(void *area, bool found)
 {
-	aq_wait_shared = area;
+	aq_event_shared = area;
 	if (found)
 		return;
-	memset(area, 0, aq_wait_shmem_size());
-	aq_latch_init(&aq_wait_shared->latch, AQ_LATCH_STATISTICS, 0);
+	memset(area, 0, aq_event_shmem_size());
+	aq_latch_init(&aq_event_shared->latch, AQ_LATCH_STATISTICS, 0);
 	for (int i = 0; i < aq_session_slots(); i++)
 	{
-		pg_atomic_init_u32(&aq_wait_shared->slots[i].change, 0);
-		aq_wait_shared->slots[i].now.event = -1;
+		pg_atomic_init_u32(&aq_event_shared->slots[i].change, 0);
+		aq_event_shared->slots[i].now.event = -1;
 	}
 }
 
@@ -98,9 +98,9 @@ write_now(const AqWaitNow *now)
 
 /* A session's current wait, as of one moment. */
 void
-aq_wait_read(int session, AqWaitNow *now)
+aq_event_read(int session, AqWaitNow *now)
 {
-	AqWaitSlot *slot = &aq_wait_shared->slots[session];
+	AqWaitSlot *slot = &aq_event_shared->slots[session];
 
 	for (;;)
 	{
@@ -126,33 +126,34 @@ add_counters(AqEventCounters *sum, const AqEventCounters *one)
 		sum->histogram[i] += one->histogram[i];
 }
 
-/* All waits of all sessions since the server started. */
+/* All waits since the server started: of the foreground, of background workers. */
 void
-aq_wait_sum(AqEventCounters *sums)
+aq_event_sum(AqEventCounters sums[2][AQ_EVENT_COUNT])
 {
 	int			n = aq_session_slots();
 
-	aq_latch_get(&aq_wait_shared->latch, AQ_SHARED, AQ_LOC_STATISTICS);
-	memcpy(sums, aq_wait_shared->totals, sizeof(aq_wait_shared->totals));
+	aq_latch_get(&aq_event_shared->latch, AQ_SHARED, AQ_LOC_STATISTICS);
+	memcpy(sums, aq_event_shared->totals, sizeof(aq_event_shared->totals));
 	for (int i = 0; i < n; i++)
 	{
+		AqWaitSlot *slot = &aq_event_shared->slots[i];
+
 		for (int event = 0; event < AQ_EVENT_COUNT; event++)
 		{
-			AqEventCounters *one = &aq_wait_shared->slots[i].events[event];
-
-			if (one->waits > 0)
-				add_counters(&sums[event], one);
+			if (slot->events[event].waits > 0)
+				add_counters(&sums[slot->background][event], &slot->events[event]);
 		}
 	}
-	aq_latch_free(&aq_wait_shared->latch);
+	aq_latch_free(&aq_event_shared->latch);
 }
 
 void
-aq_wait_session_start(void)
+aq_event_session_start(void)
 {
 	AqWaitNow	now = {.event = -1,.end = aq_clock_us()};
 
-	own_slot = &aq_wait_shared->slots[aq_session_own_number];
+	own_slot = &aq_event_shared->slots[aq_session_own_number];
+	own_slot->background = (MyBackendType != B_BACKEND);
 	nopen = 0;
 	for (int event = 0; event < AQ_EVENT_COUNT; event++)
 		server_events[event] = aq_server_wait_event(event_names[event]);
@@ -160,19 +161,20 @@ aq_wait_session_start(void)
 }
 
 void
-aq_wait_session_exit(void)
+aq_event_session_exit(void)
 {
 	AqWaitNow	now = {.event = -1};
 
-	aq_wait_end_all();
-	aq_latch_get(&aq_wait_shared->latch, AQ_EXCLUSIVE, AQ_LOC_STATISTICS);
+	aq_event_end_all();
+	aq_latch_get(&aq_event_shared->latch, AQ_EXCLUSIVE, AQ_LOC_STATISTICS);
 	for (int event = 0; event < AQ_EVENT_COUNT; event++)
 	{
 		if (own_slot->events[event].waits > 0)
-			add_counters(&aq_wait_shared->totals[event], &own_slot->events[event]);
+			add_counters(&aq_event_shared->totals[own_slot->background][event],
+						 &own_slot->events[event]);
 	}
 	memset(own_slot->events, 0, sizeof(own_slot->events));
-	aq_latch_free(&aq_wait_shared->latch);
+	aq_latch_free(&aq_event_shared->latch);
 	write_now(&now);
 }
 
@@ -265,7 +267,7 @@ aq_wait_end_timeout(void)
 
 /* What an error interrupted. */
 void
-aq_wait_end_all(void)
+aq_event_end_all(void)
 {
 	while (nopen > 0)
 		end_wait(false);
