@@ -1,6 +1,6 @@
 """How each contestant is spoken to: the SQL of its queue, producers and consumers.
 
-A driver is data and two functions; the load client (bench/load.c) runs the
+A driver is data and two functions; the load client (bench/load) runs the
 statements.  Parameters: enqueue ($1 queue, $2 payload or array of payloads,
 $3 priority, $4 delay), dequeue, open and wait ($1 queue, $2 consumer).
 """

@@ -1,7 +1,7 @@
 """Load on one queue: workload = setup, start, check, metrics.
 
 The same class serves the demo, the benchmark and the stress tests.  The clients
-are processes of bench/load.c, steered through a mapped control file; what they
+are processes of bench/load, steered through a mapped control file; what they
 did is read from their ledgers, never from the database.
 """
 
@@ -39,7 +39,7 @@ class LoadError(Exception):
 
 
 class Control:
-    """struct control of bench/load.c: counters that clients add to, a phase that we set."""
+    """struct control of bench/load: counters that clients add to, a phase that we set."""
 
     def __init__(self, path: Path, subscribers: int) -> None:
         self.path = path
@@ -58,7 +58,7 @@ class Control:
 
 
 def build_client() -> Path:
-    """Compile bench/load.c if that was not done, and return the program."""
+    """Compile bench/load if that was not done, and return the program."""
     given = os.environ.get("PGAQ_LOAD")
     if given:
         return Path(given)
@@ -74,7 +74,7 @@ def build_client() -> Path:
 
 
 class Histogram:
-    """Microseconds in the buckets of bench/load.c."""
+    """Microseconds in the buckets of bench/load."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
