@@ -37,7 +37,7 @@ def test_call_forms(server, tmp_path, capsys):
     url = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres"
     done = subprocess.run(["java", "-cp", f"{driver}:{tmp_path}", "CallForms", url, "postgres", PASSWORD], capture_output=True, text=True)
     with capsys.disabled():
-        print(f" [pgjdbc: {done.stdout.strip().splitlines()[-1] if done.stdout else 'no output'}]", end="")
+        print("\n" + (done.stdout.strip().splitlines()[-1] if done.stdout else "pgjdbc: no output"))
     assert done.returncode == 0, done.stdout + done.stderr
     found = re.search(r"^(\d+) passed, 0 failed$", done.stdout, re.M)
     assert found and int(found.group(1)) > 200, done.stdout

@@ -26,7 +26,7 @@ SELECT t.drain('o');
 ROLLBACK;
 -- limits
 SELECT t.put('o', 1, 5);
-SELECT count(*) FROM aq.dequeue('o', max_messages => 0);
+SELECT t.error($$SELECT count(*) FROM aq.dequeue('o', max_messages => 0)$$);
 SELECT t.error($$SELECT count(*) FROM aq.dequeue('o', max_messages => -1)$$);
 SELECT t.error($$SELECT count(*) FROM aq.dequeue('o', max_messages => NULL)$$);
 SELECT t.drain('o');

@@ -46,7 +46,7 @@ SELECT payload FROM aq.dequeue('t', wait => '10 ms');
 SELECT payload FROM aq.dequeue('t', wait => '0');
 SELECT aq.enqueue('t', '5', delay => '0.1 s') IS NOT NULL;
 SELECT payload FROM aq.dequeue('t', wait => '60 s');
--- options that make no sense with waiting
+-- waiting together with other options: allowed or refused, never stuck
 SELECT t.error($$SELECT * FROM aq.dequeue('t', mode => 'browse', wait => '1 ms')$$);
 SELECT t.error($$SELECT * FROM aq.dequeue('t', max_messages => 0, wait => '1 ms')$$);
 SELECT t.error($$SELECT * FROM aq.dequeue('t', msgid => '00000000-0000-0000-0000-000000000000', wait => '1 ms')$$);

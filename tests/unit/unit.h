@@ -46,7 +46,7 @@ extern uint64 unit_seed;
 /* Fresh shared memory for n sessions. */
 extern void unit_shared(int nsessions);
 
-/* What the code under test did by the functions of sync/os.c and wait.c. */
+/* What the code under test did by the functions of sync/os.c and event.c. */
 typedef struct UnitCounts
 {
 	int64		yields;
