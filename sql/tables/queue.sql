@@ -49,7 +49,7 @@ COMMENT ON COLUMN aq.queue.created IS 'when the queue was created';
 COMMENT ON COLUMN aq.queue.comment IS 'the creator''s comment';
 
 CREATE TABLE aq.subscriber (
-	queue_id integer NOT NULL REFERENCES aq.queue,
+	queue_id integer NOT NULL,
 	"position" smallint NOT NULL CHECK ("position" BETWEEN 0 AND 1023),
 	consumer text,
 	kind text NOT NULL CHECK (kind IN ('subscriber', 'recipient', 'removed')),
@@ -69,13 +69,29 @@ COMMENT ON COLUMN aq.subscriber.created IS 'when the consumer was first named';
 COMMENT ON COLUMN aq.subscriber.comment IS 'the creator''s comment';
 
 CREATE TABLE aq.queue_table (
-	queue_id integer NOT NULL REFERENCES aq.queue,
+	queue_id integer NOT NULL,
 	table_no integer NOT NULL,
 	PRIMARY KEY (queue_id, table_no)
 );
 COMMENT ON TABLE aq.queue_table IS 'The tables of a queue: messages in aq_data.q<queue_id>_<table_no>, dequeue log in aq_data.l<queue_id>_<table_no>';
 COMMENT ON COLUMN aq.queue_table.queue_id IS 'the queue';
 COMMENT ON COLUMN aq.queue_table.table_no IS 'number of the table within the queue';
+
+-- Logs are made like this one.  A log row never needs TOAST.
+CREATE TABLE aq_data.log_template (
+	kind "char" NOT NULL,
+	stream smallint NOT NULL,
+	consumer smallint NOT NULL,
+	at timestamptz NOT NULL,
+	ordinals bigint[] NOT NULL
+);
+ALTER TABLE aq_data.log_template ALTER ordinals SET STORAGE PLAIN;
+COMMENT ON TABLE aq_data.log_template IS 'Form of the dequeue logs: which consumer was done with which messages';
+COMMENT ON COLUMN aq_data.log_template.kind IS 't taken, p purged, r dequeue rolled back, x expired or failed, m moved to the exception queue or dropped, l locked by a prepared transaction';
+COMMENT ON COLUMN aq_data.log_template.stream IS 'stream of the messages: (shard * 10 + priority) * 2, plus 1 if delayed';
+COMMENT ON COLUMN aq_data.log_template.consumer IS 'position of the consumer, see aq.subscriber; 0 in single-consumer queues';
+COMMENT ON COLUMN aq_data.log_template.at IS 'time of the dequeue';
+COMMENT ON COLUMN aq_data.log_template.ordinals IS 'the messages'' ordinals in their stream';
 
 -- The catalog is dumped with its rows; message tables are dumped as the
 -- ordinary tables that they are.

@@ -72,4 +72,7 @@ aq_database_owned(Oid database)
 #endif
 }
 
+/* After an in-place truncation: see compat.c. */
+extern void aq_after_truncate(struct RelationData *rel, int32 freeze_age);
+
 #endif							/* AQ_COMPAT_H */

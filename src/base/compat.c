@@ -1,0 +1,63 @@
+/*-------------------------------------------------------------------------
+ *
+ * compat.c
+ *	  Calls into the server whose signature depends on its version.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "base/base.h"
+
+#include "access/multixact.h"
+#include "access/table.h"
+#include "access/transam.h"
+#include "commands/vacuum.h"
+#include "pgstat.h"
+#include "storage/procarray.h"
+#include "utils/rel.h"
+
+static void
+forget_rows(Relation rel, TransactionId frozen, MultiXactId min_multi)
+{
+#if PG_VERSION_NUM >= 180000
+	vac_update_relstats(rel, 0, 0, 0, 0, false, frozen, min_multi, NULL, NULL, true);
+#elif PG_VERSION_NUM >= 150000
+	vac_update_relstats(rel, 0, 0, 0, false, frozen, min_multi, NULL, NULL, true);
+#endif
+}
+
+/*
+ * A table was truncated in place under AccessExclusiveLock: it holds no
+ * transaction ids, so its relfrozenxid, and its TOAST table's, can be advanced;
+ * without that a busy server would reach the freeze limit.  Only when it is
+ * freeze_age transactions old, because every change makes all sessions read
+ * the table's definition anew.  The counters of its rows start again.
+ *
+ * No transaction that can still store a row is older than the oldest that
+ * runs; snapshots do not matter for an empty table.
+ */
+void
+aq_after_truncate(Relation rel, int32 freeze_age)
+{
+	TransactionId frozen = GetOldestActiveTransactionId();
+
+	if ((int32) (frozen - rel->rd_rel->relfrozenxid) > freeze_age)
+	{
+		MultiXactId min_multi = GetOldestMultiXactId();
+
+		forget_rows(rel, frozen, min_multi);
+		if (OidIsValid(rel->rd_rel->reltoastrelid))
+		{
+			Relation	toast = table_open(rel->rd_rel->reltoastrelid, AccessExclusiveLock);
+
+			forget_rows(toast, frozen, min_multi);
+			table_close(toast, NoLock);
+		}
+	}
+#if PG_VERSION_NUM >= 180000
+	pgstat_report_vacuum(RelationGetRelid(rel), false, 0, 0, 0);
+#else
+	pgstat_report_vacuum(RelationGetRelid(rel), false, 0, 0);
+#endif
+}

@@ -1,0 +1,198 @@
+/*-------------------------------------------------------------------------
+ *
+ * memory.c
+ *	  The pool of chunks; see cache.h.
+ *
+ * The free chunks are a list through their first four bytes, under the latch
+ * "message cache".  A session's reserve is in its own memory: when the
+ * session ends in order, its exit callback gives the chunks back; when it
+ * does not, the server restarts and the pool is made anew.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "cache/cache_private.h"
+
+#include "utils/memutils.h"
+
+/* taken from the pool at a time, and kept by aq_chunks_trim */
+#define RESERVE_BATCH 16
+
+typedef struct MemoryArea
+{
+	AqLatch		latch;
+	uint32		total;
+	uint32		nfree;
+	AqChunk		free;			/* list of freed ones */
+	AqChunk		next_unused;	/* those from here on were never used */
+} MemoryArea;
+
+char	   *aq_chunk_base;
+int			aq_message_cache_kb = 128 * 1024;
+
+static MemoryArea *area;
+static AqChunkPressure pressure;
+
+/* the session's reserve */
+static AqChunk *reserve;
+static uint32 nreserve;
+static uint32 reserve_size;
+
+static uint32
+chunk_total(void)
+{
+	return (uint32) ((Size) aq_message_cache_kb * 1024 / AQ_CHUNK_SIZE);
+}
+
+Size
+aq_memory_shmem_size(void)
+{
+	Size		size = CACHELINEALIGN(sizeof(MemoryArea));
+
+	/* chunk 0 is never used: 0 means none */
+	return add_size(size, mul_size((Size) chunk_total() + 1, AQ_CHUNK_SIZE));
+}
+
+void
+aq_memory_shmem_init(void *ptr, bool found)
+{
+	area = ptr;
+	aq_chunk_base = (char *) ptr + CACHELINEALIGN(sizeof(MemoryArea));
+	if (found)
+		return;
+	memset(area, 0, sizeof(MemoryArea));
+	aq_latch_init(&area->latch, AQ_LATCH_CHUNKS, 0);
+	area->total = area->nfree = chunk_total();
+
+	/* memory that was never used is not touched: it is given out in order */
+	area->next_unused = 1;
+}
+
+void
+aq_chunks_on_pressure(AqChunkPressure callback)
+{
+	pressure = callback;
+}
+
+uint32
+aq_chunks_total(void)
+{
+	return area->total;
+}
+
+uint32
+aq_chunks_free_count(void)
+{
+	return area->nfree;
+}
+
+uint32
+aq_chunks_reserved(void)
+{
+	return nreserve;
+}
+
+/* Move up to count chunks from the pool to the reserve. */
+static void
+fill_reserve(uint32 count)
+{
+	aq_latch_get(&area->latch, AQ_EXCLUSIVE, AQ_LOC_CHUNK_ALLOC);
+	while (count > 0 && area->nfree > 0)
+	{
+		AqChunk		chunk = area->free;
+
+		if (chunk != 0)
+			area->free = *(AqChunk *) aq_chunk_ptr(chunk);
+		else
+			chunk = area->next_unused++;
+		area->nfree--;
+		reserve[nreserve++] = chunk;
+		count--;
+	}
+	aq_latch_free(&area->latch);
+}
+
+void
+aq_chunks_reserve(uint32 count)
+{
+	if (nreserve >= count)
+		return;
+	if (reserve_size < count + RESERVE_BATCH)
+	{
+		uint32		size = Max(2 * reserve_size, count + 4 * RESERVE_BATCH);
+
+		reserve = reserve ? repalloc(reserve, size * sizeof(AqChunk))
+			: MemoryContextAlloc(TopMemoryContext, size * sizeof(AqChunk));
+		reserve_size = size;
+	}
+	for (;;)
+	{
+		fill_reserve(count + RESERVE_BATCH / 2 - nreserve);
+		if (nreserve >= count)
+			return;
+		if (pressure == NULL || !pressure())
+			break;
+	}
+	aq_chunks_trim();
+	ereport(ERROR,
+			aq_error(AQ_ERR_CACHE_FULL, "the message cache is full"),
+			errhint("Raise pgaq.message_cache_size (now %d MB) and restart the server, "
+					"or let fewer transactions keep messages in hand.",
+					aq_message_cache_kb / 1024));
+}
+
+AqChunk
+aq_chunk_take(void)
+{
+	AqChunk		chunk;
+
+	Assert(nreserve > 0);
+	chunk = reserve[--nreserve];
+	memset(aq_chunk_ptr(chunk), 0, AQ_CHUNK_SIZE);
+	return chunk;
+}
+
+void
+aq_chunks_free(const AqChunk *chunks, uint32 count)
+{
+	AqChunk		first = 0,
+				last = 0;
+	uint32		n = 0;
+
+	/* link them up before the latch is taken */
+	for (uint32 i = 0; i < count; i++)
+	{
+		if (chunks[i] == 0)
+			continue;
+		*(AqChunk *) aq_chunk_ptr(chunks[i]) = first;
+		first = chunks[i];
+		if (last == 0)
+			last = first;
+		n++;
+	}
+	if (n == 0)
+		return;
+	aq_latch_get(&area->latch, AQ_EXCLUSIVE, AQ_LOC_CHUNK_FREE);
+	*(AqChunk *) aq_chunk_ptr(last) = area->free;
+	area->free = first;
+	area->nfree += n;
+	aq_latch_free(&area->latch);
+}
+
+void
+aq_chunks_trim(void)
+{
+	if (nreserve <= RESERVE_BATCH)
+		return;
+	aq_chunks_free(reserve + RESERVE_BATCH, nreserve - RESERVE_BATCH);
+	nreserve = RESERVE_BATCH;
+}
+
+void
+aq_memory_session_exit(void)
+{
+	if (nreserve > 0)
+		aq_chunks_free(reserve, nreserve);
+	nreserve = 0;
+}

@@ -1,0 +1,57 @@
+/*-------------------------------------------------------------------------
+ *
+ * jobs.h
+ *	  The door of part "jobs": one background worker per database that uses
+ *	  pgaq, running the jobs that other parts register.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_JOBS_H
+#define AQ_JOBS_H
+
+#include "sync/sync.h"
+
+#include "datatype/timestamp.h"
+
+/*
+ * A job does what is due, in transactions of its own (it starts and commits
+ * them), and returns when it next wants to run: a time, or 0 for "when
+ * posted".  It must not block on what users hold: conditional locks only.
+ * An error ends its turn; it is logged, and the job is run again after a rest.
+ */
+typedef struct AqJob
+{
+	const char *name;
+	TimestampTz (*run) (void);
+} AqJob;
+
+extern const AqPart aq_jobs_part;
+
+extern void aq_jobs_register(const AqJob *job);
+
+/*
+ * Called by sessions before they rely on the worker of their database: starts
+ * it if it does not run.  False if it cannot be started now.
+ */
+extern bool aq_jobs_ensure_worker(void);
+
+/* The same, raising AQ_ERR_WORKER_MISSING. */
+extern void aq_jobs_require_worker(void);
+
+extern bool aq_jobs_in_worker(void);
+
+/* There is work for this database's worker, now or at a time.  Never raises. */
+extern void aq_jobs_post(void);
+extern void aq_jobs_post_at(TimestampTz when);
+
+/* The worker begins and ends a transaction; sync_commit: flush the commit. */
+extern void aq_job_begin(void);
+extern void aq_job_commit(bool sync_commit);
+
+/* Called by the utility hook after DROP DATABASE has worked. */
+typedef void (*AqDatabaseDropped) (Oid database);
+extern void aq_jobs_on_database_dropped(AqDatabaseDropped callback);
+
+#endif							/* AQ_JOBS_H */

@@ -1,0 +1,140 @@
+/*-------------------------------------------------------------------------
+ *
+ * utility.c
+ *	  The utility hook: commands that need a database without sessions first
+ *	  end the worker there; COMMIT and ROLLBACK PREPARED hasten the sweeper.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "jobs/jobs_private.h"
+
+#include <signal.h>
+
+#include "commands/dbcommands.h"
+#include "commands/defrem.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "tcop/utility.h"
+
+/* how long to wait for a worker's end, microseconds */
+#define STOP_TIMEOUT ((int64) 10000000)
+
+static ProcessUtility_hook_type previous_hook;
+static AqDatabaseDropped dropped;
+
+void
+aq_jobs_on_database_dropped(AqDatabaseDropped callback)
+{
+	dropped = callback;
+}
+
+/* The database the command needs for itself, or InvalidOid. */
+static Oid
+wanted_database(Node *command)
+{
+	const char *name = NULL;
+
+	switch (nodeTag(command))
+	{
+		case T_DropdbStmt:
+			name = ((DropdbStmt *) command)->dbname;
+			break;
+		case T_RenameStmt:
+			if (((RenameStmt *) command)->renameType == OBJECT_DATABASE)
+				name = ((RenameStmt *) command)->subname;
+			break;
+		case T_AlterDatabaseStmt:
+			{
+				AlterDatabaseStmt *stmt = (AlterDatabaseStmt *) command;
+				ListCell   *lc;
+
+				foreach(lc, stmt->options)
+					if (strcmp(((DefElem *) lfirst(lc))->defname, "tablespace") == 0)
+						name = stmt->dbname;
+				break;
+			}
+		case T_CreatedbStmt:
+			{
+				ListCell   *lc;
+
+				foreach(lc, ((CreatedbStmt *) command)->options)
+				{
+					DefElem    *option = lfirst(lc);
+
+					if (strcmp(option->defname, "template") == 0 && option->arg)
+						name = defGetString(option);
+				}
+				break;
+			}
+		default:
+			break;
+	}
+	return name ? get_database_oid(name, true) : InvalidOid;
+}
+
+static void
+stop_worker(AqDatabase *db)
+{
+	int64		deadline = aq_clock_us() + STOP_TIMEOUT;
+
+	db->stop = true;
+	aq_cond_prepare(&db->ended);
+	while (db->worker_pid != 0 && aq_clock_us() < deadline)
+	{
+		kill(db->worker_pid, SIGTERM);
+		aq_cond_sleep(&db->ended, AQ_EVENT_QUEUE_DDL, db->oid, db->worker_pid, 0, 1000000);
+	}
+	aq_cond_cancel();
+}
+
+static void
+utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
+			 ProcessUtilityContext context, ParamListInfo params,
+			 QueryEnvironment *env, DestReceiver *dest, QueryCompletion *qc)
+{
+	Node	   *command = pstmt->utilityStmt;
+	Oid			oid = wanted_database(command);
+	AqDatabase *db = NULL;
+
+	if (OidIsValid(oid) && oid != MyDatabaseId && aq_database_owned(oid))
+		db = aq_jobs_database(oid);
+	if (db != NULL)
+		stop_worker(db);
+
+	PG_TRY();
+	{
+		if (previous_hook)
+			previous_hook(pstmt, query, read_only_tree, context, params, env, dest, qc);
+		else
+			standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
+	}
+	PG_FINALLY();
+	{
+		if (db != NULL)
+			db->stop = false;
+	}
+	PG_END_TRY();
+
+	if (IsA(command, DropdbStmt) && OidIsValid(oid))
+	{
+		if (dropped)
+			dropped(oid);
+		aq_jobs_forget_database(oid);
+	}
+	else if (IsA(command, TransactionStmt))
+	{
+		TransactionStmtKind kind = ((TransactionStmt *) command)->kind;
+
+		if (kind == TRANS_STMT_COMMIT_PREPARED || kind == TRANS_STMT_ROLLBACK_PREPARED)
+			aq_jobs_post();
+	}
+}
+
+void
+aq_jobs_install_utility_hook(void)
+{
+	previous_hook = ProcessUtility_hook;
+	ProcessUtility_hook = utility_hook;
+}

@@ -1,0 +1,184 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker.c
+ *	  The background worker of a database: runs the registered jobs when they
+ *	  are posted or due, and sleeps in between.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "jobs/jobs_private.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/proc.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#define MAX_JOBS 8
+
+/* how long a job that raised an error rests, microseconds */
+#define ERROR_REST ((int64) 1000000)
+
+static const AqJob *jobs[MAX_JOBS];
+static int	njobs;
+static AqDatabase *database;
+
+PGDLLEXPORT void aq_worker_main(Datum arg);
+
+void
+aq_jobs_register(const AqJob *job)
+{
+	Assert(njobs < MAX_JOBS);
+	jobs[njobs++] = job;
+}
+
+bool
+aq_jobs_in_worker(void)
+{
+	return database != NULL;
+}
+
+void
+aq_job_begin(void)
+{
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+}
+
+/*
+ * The worker's synchronous_commit is off, so that it never waits for a
+ * standby; what must survive a crash is flushed here, locally.
+ */
+void
+aq_job_commit(bool sync_commit)
+{
+	PopActiveSnapshot();
+	if (sync_commit)
+		ForceSyncCommit();
+	CommitTransactionCommand();
+}
+
+static void
+worker_exit(int code, Datum arg)
+{
+	database->worker_proc = NULL;
+	database->starting = false;
+	database->worker_pid = 0;
+	aq_cond_broadcast(&database->ended);
+}
+
+/* Run one job; its time, or a rest when it raised an error. */
+static TimestampTz
+run_job(const AqJob *job)
+{
+	TimestampTz next = 0;
+	MemoryContext context = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		pgstat_report_activity(STATE_RUNNING, job->name);
+		next = job->run();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		EmitErrorReport();
+		FlushErrorState();
+		AbortCurrentTransaction();
+		aq_sync_release_all();
+		next = GetCurrentTimestamp() + ERROR_REST;
+	}
+	PG_END_TRY();
+	return next;
+}
+
+static void
+run_jobs(void)
+{
+	TimestampTz next = 0;
+
+	pg_atomic_exchange_u32(&database->work, 0);
+	pg_atomic_write_u64(&database->next_at, 0);
+	for (int i = 0; i < njobs; i++)
+	{
+		TimestampTz at = run_job(jobs[i]);
+
+		if (at != 0 && (next == 0 || at < next))
+			next = at;
+	}
+	if (next != 0)
+		aq_jobs_post_at(next);
+	pgstat_report_activity(STATE_IDLE, NULL);
+	pgstat_report_stat(false);
+}
+
+void
+aq_worker_main(Datum arg)
+{
+	Oid			oid = DatumGetObjectId(arg);
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+
+	/*
+	 * The entry is made by the session that started us; after a crash restart
+	 * the postmaster starts us by itself, and we make it.
+	 */
+	BackgroundWorkerInitializeConnectionByOid(oid, InvalidOid, 0);
+	database = aq_jobs_own_database();
+	if (database->worker_pid != 0 || database->stop)
+		proc_exit(0);			/* another one was faster */
+	database->worker_pid = MyProcPid;
+	before_shmem_exit(worker_exit, (Datum) 0);
+	database->worker_proc = MyProc;
+	database->starting = false;
+	aq_session_attach();
+
+	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("lock_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("statement_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("default_transaction_read_only", "off", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("application_name", "pgaq worker", PGC_SUSET, PGC_S_OVERRIDE);
+
+	while (!ShutdownRequestPending)
+	{
+		int64		sleep_us = -1;
+		uint64		next;
+
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+
+		run_jobs();
+
+		if (pg_atomic_read_u32(&database->work) != 0)
+			continue;
+		next = pg_atomic_read_u64(&database->next_at);
+		if (next != 0)
+		{
+			sleep_us = (TimestampTz) next - GetCurrentTimestamp();
+			if (sleep_us <= 0)
+				continue;
+		}
+		/* a post sets the flag, then the latch: seen by the test in the loop */
+		aq_wait_sleep(AQ_EVENT_JOB_IDLE, 0, 0, 0, sleep_us);
+	}
+
+	/* asked by the utility hook: gone for good; else let us be restarted */
+	proc_exit(database->stop ? 0 : 1);
+}

@@ -1,0 +1,37 @@
+/*-------------------------------------------------------------------------
+ *
+ * module.c
+ *	  The library's entry: the parts, in the order of their dependencies.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+
+#include "base/base.h"
+#include "cache/cache.h"
+#include "jobs/jobs.h"
+#include "queue/queue.h"
+#include "shard/shard.h"
+#include "sync/sync.h"
+
+PG_MODULE_MAGIC;
+
+void		_PG_init(void);
+
+static const AqPart *const parts[] = {
+	&aq_sync_part,
+	&aq_cache_part,
+	&aq_jobs_part,
+	&aq_queue_part,
+	&aq_shard_part,
+};
+
+void
+_PG_init(void)
+{
+	aq_base_init(parts, lengthof(parts));
+}

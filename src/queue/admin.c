@@ -1,0 +1,424 @@
+/*-------------------------------------------------------------------------
+ *
+ * admin.c
+ *	  Creating, altering, dropping, starting, stopping and purging queues, and
+ *	  rights on them.
+ *
+ * All of it is ordinary transactional DDL on the catalog tables.  Changes of
+ * one queue are serialised by its heavyweight lock, taken before its
+ * description is read.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "commands/sequence.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+static void
+begin_ddl(const char *command)
+{
+	aq_require_preload();
+	PreventCommandIfReadOnly(command);
+	PreventCommandIfParallelMode(command);
+	PreventCommandDuringRecovery(command);
+}
+
+/* The queue, which the caller must own, locked against other changes. */
+AqQueue *
+aq_queue_for_change(const char *name, LOCKMODE mode)
+{
+	int32		id = aq_queue_get(name, AQ_RIGHT_OWNER)->id;
+	AqQueue    *queue;
+
+	(void) aq_queue_lock(id, mode, true);
+	/* it may have been changed, or dropped, while we waited */
+	queue = aq_queue_get(name, AQ_RIGHT_OWNER);
+	if (queue->id != id)
+		return aq_queue_for_change(name, mode);
+	return queue;
+}
+
+void
+aq_run_change(const char *command, int nargs, Oid *types, Datum *values, const char *nulls)
+{
+	(void) aq_run_sql(command, nargs, types, values, nulls, false);
+}
+
+/* --- create ------------------------------------------------------------------------- */
+
+static void
+check_payload(Oid type)
+{
+	if (type == JSONBOID || type == TEXTOID || type == BYTEAOID || type == XMLOID)
+		return;
+	if (get_typtype(type) == TYPTYPE_COMPOSITE)
+		return;
+	ereport(ERROR,
+			aq_error(AQ_ERR_PAYLOAD_TYPE, "type %s cannot be a payload type", format_type_be(type)),
+			errhint("Use jsonb, text, bytea, xml or a composite type."));
+}
+
+static void
+check_not_negative(Datum interval, const char *what)
+{
+	if (aq_interval_to_us(interval) < 0)
+		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "\"%s\" must not be negative", what));
+}
+
+/* The id of the exception queue. */
+static int32
+exception_queue_id(const char *name, Oid payload_type)
+{
+	AqQueue    *target = aq_queue_get(name, AQ_RIGHT_ENQUEUE);
+
+	if (target->multi || target->payload_type != payload_type)
+		ereport(ERROR,
+				aq_error(AQ_ERR_EXCEPTION_QUEUE, "queue \"%s\" cannot be the exception queue", name),
+				errhint("An exception queue has a single consumer and the same payload type."));
+	return target->id;
+}
+
+static int64
+random_key(void)
+{
+	uint64		key;
+
+	if (!pg_strong_random(&key, sizeof(key)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	return (int64) (key & AQ_KEY_MASK);
+}
+
+/* The view that carries owner and rights, and the sequence of partitions. */
+static void
+create_anchor(int32 id, Oid payload_type)
+{
+	char	   *type = format_type_extended(payload_type, -1, FORMAT_TYPE_FORCE_QUALIFY);
+	char	   *owner = GetUserNameFromId(GetUserId(), false);
+
+	aq_run_change(psprintf("CREATE VIEW aq_data.q%d AS SELECT NULL::%s AS payload WHERE false",
+						   id, type), 0, NULL, NULL, NULL);
+	aq_run_change(psprintf("ALTER VIEW aq_data.q%d OWNER TO %s", id, quote_identifier(owner)),
+				  0, NULL, NULL, NULL);
+	aq_run_change(psprintf("CREATE SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
+}
+
+PG_FUNCTION_INFO_V1(aq_create_queue);
+Datum
+aq_create_queue(PG_FUNCTION_ARGS)
+{
+	char	   *name;
+	int32		id;
+	Oid			types[11] = {INT4OID, TEXTOID, REGTYPEOID, BOOLOID, INT2OID, INT4OID,
+	INTERVALOID, INTERVALOID, INT4OID, INT8OID, TEXTOID};
+	Datum		values[11];
+	char		nulls[12] = "           ";
+	int			shards;
+
+	begin_ddl("aq.create_queue()");
+	name = aq_arg_name(fcinfo, 0, "queue_name");
+	aq_check_name(name, "queue");
+	for (int i = 1; i <= 6; i++)
+		if (PG_ARGISNULL(i) && i != 3 && i != 4)
+			ereport(ERROR,
+					aq_error(AQ_ERR_ARGUMENT_NULL,
+							 "payload_type, multiple_consumers, retry_delay and retention must not be null"));
+	check_payload(PG_GETARG_OID(1));
+	shards = PG_ARGISNULL(3) ? aq_default_shards : PG_GETARG_INT32(3);
+	if (shards < 1 || shards > AQ_MAX_SHARDS)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "a queue has 1 to %d shards, not %d",
+						 AQ_MAX_SHARDS, shards));
+	if (!PG_ARGISNULL(4) && PG_GETARG_INT32(4) < 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "\"max_retries\" must not be negative"),
+				errhint("Leave it null for no limit."));
+	check_not_negative(PG_GETARG_DATUM(5), "retry_delay");
+	check_not_negative(PG_GETARG_DATUM(6), "retention");
+	if (aq_queue_get_by_name(name) != NULL)
+		ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", name));
+
+	id = (int32) nextval_internal(aq_catalog_relation("queue_id_seq"), false);
+	values[0] = Int32GetDatum(id);
+	values[1] = CStringGetTextDatum(name);
+	values[2] = PG_GETARG_DATUM(1);
+	values[3] = PG_GETARG_DATUM(2);
+	values[4] = Int16GetDatum(shards);
+	values[5] = PG_ARGISNULL(4) ? 0 : PG_GETARG_DATUM(4);
+	nulls[5] = PG_ARGISNULL(4) ? 'n' : ' ';
+	values[6] = PG_GETARG_DATUM(5);
+	values[7] = PG_GETARG_DATUM(6);
+	nulls[8] = PG_ARGISNULL(7) ? 'n' : ' ';
+	values[8] = PG_ARGISNULL(7) ? 0
+		: Int32GetDatum(exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(7)), PG_GETARG_OID(1)));
+	values[9] = Int64GetDatum(random_key());
+	nulls[10] = PG_ARGISNULL(8) ? 'n' : ' ';
+	values[10] = PG_ARGISNULL(8) ? 0 : PG_GETARG_DATUM(8);
+	aq_run_change("INSERT INTO aq.queue (queue_id, queue_name, payload_type, multiple_consumers, "
+				  "shards, max_retries, retry_delay, retention, exception_queue_id, key, comment) "
+				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+				  11, types, values, nulls);
+	create_anchor(id, PG_GETARG_OID(1));
+	aq_queue_created_here(id);
+	aq_catalog_changed();
+	PG_RETURN_VOID();
+}
+
+/* --- alter -------------------------------------------------------------------------------- */
+
+/* UPDATE aq.queue SET column = value of one queue. */
+static void
+set_column(int32 id, const char *column, Oid type, Datum value, bool isnull)
+{
+	Oid			types[2] = {INT4OID, type};
+	Datum		values[2] = {Int32GetDatum(id), value};
+	char		nulls[3] = {' ', isnull ? 'n' : ' ', '\0'};
+
+	aq_run_change(psprintf("UPDATE aq.queue SET %s = $2 WHERE queue_id = $1", column),
+				  2, types, values, nulls);
+}
+
+static void
+set_owner(int32 id, Oid owner)
+{
+	if (!is_member_of_role(GetUserId(), owner))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be member of role \"%s\"", GetUserNameFromId(owner, false))));
+	aq_run_change(psprintf("ALTER VIEW aq_data.q%d OWNER TO %s", id,
+						   quote_identifier(GetUserNameFromId(owner, false))),
+				  0, NULL, NULL, NULL);
+}
+
+PG_FUNCTION_INFO_V1(aq_alter_queue);
+Datum
+aq_alter_queue(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue;
+	int32		id;
+	Oid			payload_type;
+
+	begin_ddl("aq.alter_queue()");
+	queue = aq_queue_for_change(aq_arg_name(fcinfo, 0, "queue_name"), ShareUpdateExclusiveLock);
+	id = queue->id;
+	payload_type = queue->payload_type;
+	if (!PG_ARGISNULL(1))
+	{
+		if (PG_GETARG_INT32(1) < -1)
+			ereport(ERROR,
+					aq_error(AQ_ERR_OPTION_INVALID, "\"max_retries\" must not be negative"),
+					errhint("-1 means no limit."));
+		set_column(id, "max_retries", INT4OID, PG_GETARG_DATUM(1), PG_GETARG_INT32(1) == -1);
+	}
+	if (!PG_ARGISNULL(2))
+	{
+		check_not_negative(PG_GETARG_DATUM(2), "retry_delay");
+		set_column(id, "retry_delay", INTERVALOID, PG_GETARG_DATUM(2), false);
+	}
+	if (!PG_ARGISNULL(3))
+	{
+		check_not_negative(PG_GETARG_DATUM(3), "retention");
+		set_column(id, "retention", INTERVALOID, PG_GETARG_DATUM(3), false);
+	}
+	if (!PG_ARGISNULL(4))
+	{
+		char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(4));
+		int32		target = name[0] ? exception_queue_id(name, payload_type) : 0;
+
+		if (target == id)
+			ereport(ERROR,
+					aq_error(AQ_ERR_EXCEPTION_QUEUE, "a queue cannot be its own exception queue"));
+		set_column(id, "exception_queue_id", INT4OID, Int32GetDatum(target), target == 0);
+	}
+	if (!PG_ARGISNULL(5))
+		set_column(id, "comment", TEXTOID, PG_GETARG_DATUM(5),
+				   VARSIZE_ANY_EXHDR(PG_GETARG_TEXT_PP(5)) == 0);
+	if (!PG_ARGISNULL(7))
+	{
+		char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(7));
+
+		aq_check_name(name, "queue");
+		if (aq_queue_get_by_name(name) != NULL)
+			ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", name));
+		set_column(id, "queue_name", TEXTOID, PG_GETARG_DATUM(7), false);
+	}
+	/* last: the caller may lose his rights by it */
+	if (!PG_ARGISNULL(6))
+		set_owner(id, PG_GETARG_OID(6));
+	aq_queue_altered_here(id);
+	aq_catalog_changed();
+	PG_RETURN_VOID();
+}
+
+static Datum
+start_stop(FunctionCallInfo fcinfo, bool start)
+{
+	AqQueue    *queue = aq_queue_for_change(aq_arg_name(fcinfo, 0, "queue_name"),
+											ShareUpdateExclusiveLock);
+	int32		id = queue->id;
+
+	if (!PG_ARGISNULL(1) && PG_GETARG_BOOL(1))
+		set_column(id, "enqueue_enabled", BOOLOID, BoolGetDatum(start), false);
+	if (!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))
+		set_column(id, "dequeue_enabled", BOOLOID, BoolGetDatum(start), false);
+	aq_queue_altered_here(id);
+	aq_catalog_changed();
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(aq_start_queue);
+Datum
+aq_start_queue(PG_FUNCTION_ARGS)
+{
+	begin_ddl("aq.start_queue()");
+	return start_stop(fcinfo, true);
+}
+
+PG_FUNCTION_INFO_V1(aq_stop_queue);
+Datum
+aq_stop_queue(PG_FUNCTION_ARGS)
+{
+	begin_ddl("aq.stop_queue()");
+	return start_stop(fcinfo, false);
+}
+
+/* --- drop ---------------------------------------------------------------------------------- */
+
+static void
+check_not_exception_queue(int32 id, const char *name)
+{
+	char	   *user = NULL;
+	MemoryContext context = CurrentMemoryContext;
+
+	aq_run_sql(psprintf("SELECT queue_name FROM aq.queue WHERE exception_queue_id = %d AND queue_id <> %d LIMIT 1",
+						id, id), 0, NULL, NULL, NULL, true);
+	if (SPI_processed > 0)
+		user = MemoryContextStrdup(context, SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
+	SPI_finish();
+	if (user != NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_EXCEPTION_QUEUE, "queue \"%s\" is the exception queue of \"%s\"", name, user),
+				errhint("Give that queue another with aq.alter_queue, or drop it first."));
+}
+
+PG_FUNCTION_INFO_V1(aq_drop_queue);
+Datum
+aq_drop_queue(PG_FUNCTION_ARGS)
+{
+	char	   *name;
+	AqQueue    *queue;
+	int32		id;
+
+	begin_ddl("aq.drop_queue()");
+	name = aq_arg_name(fcinfo, 0, "queue_name");
+	queue = aq_queue_for_change(name, AccessExclusiveLock);
+	id = queue->id;
+	check_not_exception_queue(id, name);
+	aq_queue_pin(queue);
+	aq_store->drop(queue, !PG_ARGISNULL(1) && PG_GETARG_BOOL(1));
+	aq_run_change(psprintf("DROP VIEW aq_data.q%d", id), 0, NULL, NULL, NULL);
+	aq_run_change(psprintf("DROP SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
+	aq_run_change(psprintf("DELETE FROM aq.queue_table WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_run_change(psprintf("DELETE FROM aq.subscriber WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_run_change(psprintf("DELETE FROM aq.queue WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_queue_dropped_here(id);
+	aq_catalog_changed();
+	PG_RETURN_VOID();
+}
+
+/* --- purge ----------------------------------------------------------------------------------- */
+
+static bool
+matches(void *arg, const AqMessage *message)
+{
+	return aq_rule_matches(arg, message);
+}
+
+PG_FUNCTION_INFO_V1(aq_purge_queue);
+Datum
+aq_purge_queue(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue;
+	AqTakeOptions options = {.max = PG_UINT32_MAX,.mode = AQ_MODE_PURGE};
+	char	   *consumer;
+	uint64		purged = 0;
+
+	begin_ddl("aq.purge_queue()");
+	queue = aq_queue_get(aq_arg_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
+	consumer = aq_arg_name_or_null(fcinfo, 1, "consumer");
+	aq_queue_pin(queue);
+	if (!PG_ARGISNULL(2))
+	{
+		options.filter = matches;
+		options.filter_arg = aq_rule_compile(queue, text_to_cstring(PG_GETARG_TEXT_PP(2)),
+											 false, CurrentMemoryContext);
+	}
+	if (!queue->multi || consumer != NULL)
+	{
+		options.position = aq_dequeue_position(queue, consumer);
+		if (options.position >= 0)
+			purged = aq_store->take(queue, &options);
+	}
+	else
+		for (int i = 0; i < queue->nconsumers; i++)
+		{
+			options.position = queue->consumers[i].position;
+			purged += aq_store->take(queue, &options);
+		}
+	PG_RETURN_INT64(purged);
+}
+
+/* --- rights ------------------------------------------------------------------------------------ */
+
+static Datum
+grant_revoke(FunctionCallInfo fcinfo, const char *format)
+{
+	AqQueue    *queue = aq_queue_for_change(aq_arg_name(fcinfo, 0, "queue_name"),
+											ShareUpdateExclusiveLock);
+	char	   *privilege = aq_arg_name(fcinfo, 2, "privilege");
+	const char *sql;
+	const char *role = "PUBLIC";
+
+	if (pg_strcasecmp(privilege, "enqueue") == 0)
+		sql = "INSERT";
+	else if (pg_strcasecmp(privilege, "dequeue") == 0)
+		sql = "DELETE";
+	else if (pg_strcasecmp(privilege, "all") == 0)
+		sql = "INSERT, DELETE";
+	else
+		ereport(ERROR,
+				aq_error(AQ_ERR_PRIVILEGE_INVALID, "privilege \"%s\" does not exist", privilege),
+				errhint("The privileges are enqueue, dequeue and all."));
+	if (!PG_ARGISNULL(1))
+		role = quote_identifier(GetUserNameFromId(PG_GETARG_OID(1), false));
+	aq_run_change(psprintf(format, sql, queue->id, role), 0, NULL, NULL, NULL);
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(aq_grant_queue);
+Datum
+aq_grant_queue(PG_FUNCTION_ARGS)
+{
+	begin_ddl("aq.grant_queue()");
+	return grant_revoke(fcinfo, "GRANT %s ON aq_data.q%d TO %s");
+}
+
+PG_FUNCTION_INFO_V1(aq_revoke_queue);
+Datum
+aq_revoke_queue(PG_FUNCTION_ARGS)
+{
+	begin_ddl("aq.revoke_queue()");
+	return grant_revoke(fcinfo, "REVOKE %s ON aq_data.q%d FROM %s");
+}

@@ -1,0 +1,85 @@
+/*-------------------------------------------------------------------------
+ *
+ * args.c
+ *	  Checking what the user gave: names, intervals, consumers.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+char *
+aq_arg_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what)
+{
+	if (PG_ARGISNULL(arg))
+		return NULL;
+	return text_to_cstring(PG_GETARG_TEXT_PP(arg));
+}
+
+char *
+aq_arg_name(FunctionCallInfo fcinfo, int arg, const char *what)
+{
+	char	   *name = aq_arg_name_or_null(fcinfo, arg, what);
+
+	if (name == NULL)
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not be null", what));
+	return name;
+}
+
+/* Is the name fit for a new queue or consumer? */
+void
+aq_check_name(const char *name, const char *what)
+{
+	Size		length = strlen(name);
+
+	if (length == 0)
+		ereport(ERROR, aq_error(AQ_ERR_NAME_INVALID, "%s name must not be empty", what));
+	if (length >= AQ_MAX_NAME)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NAME_INVALID, "%s name \"%s\" is too long", what, name),
+				errhint("Names have at most %d bytes.", AQ_MAX_NAME - 1));
+	if (pg_strncasecmp(name, "aq$", 3) == 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NAME_INVALID, "%s name \"%s\" is reserved", what, name),
+				errhint("Names must not begin with \"aq$\"."));
+}
+
+/* Months count 30 days, as in interval comparisons. */
+int64
+aq_interval_to_us(Datum datum)
+{
+	Interval   *i = DatumGetIntervalP(datum);
+
+	return i->time + ((int64) i->day + (int64) i->month * DAYS_PER_MONTH) * USECS_PER_DAY;
+}
+
+/*
+ * The position of the consumer that dequeues, -1 for one that is unknown: he
+ * finds nothing.
+ */
+int
+aq_dequeue_position(AqQueue *queue, const char *name)
+{
+	AqConsumer *consumer;
+
+	if (!queue->multi)
+	{
+		if (name != NULL)
+			ereport(ERROR,
+					aq_error(AQ_ERR_CONSUMER_FORBIDDEN,
+							 "queue \"%s\" has a single consumer, which has no name", queue->name),
+					errhint("Leave the consumer null, or create the queue with multiple_consumers => true."));
+		return 0;
+	}
+	if (name == NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_CONSUMER_MISSING,
+						 "queue \"%s\" has multiple consumers: name one", queue->name),
+				errhint("Give consumer => the name of a subscriber or recipient."));
+	consumer = aq_queue_consumer(queue, name);
+	return consumer ? consumer->position : -1;
+}

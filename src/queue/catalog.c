@@ -1,0 +1,504 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog.c
+ *	  Descriptions of queues, read from the catalog tables of schema aq.
+ *
+ * Every session keeps the descriptions it has used.  Whoever changes the
+ * catalog has the relcache entry of aq.queue invalidated at his commit;
+ * PostgreSQL tells every session, this file counts a generation up, and a
+ * description of an older generation is read again at its next use.  So
+ * definitions are as transactional as any table's.
+ *
+ * The catalog is read with the latest snapshot, also in REPEATABLE READ: as
+ * for tables, the definition in force counts.
+ *
+ * Rights stand at the view aq_data.q<id>: its owner owns the queue, INSERT is
+ * the right to enqueue, DELETE to dequeue.  (pg_read_all_data gives neither.)
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_extension.h"
+#include "catalog/pg_type.h"
+#include "commands/extension.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+typedef struct NameEntry
+{
+	char		name[AQ_MAX_NAME];	/* hash key */
+	AqQueue    *queue;			/* NULL: not read */
+} NameEntry;
+
+static HTAB *queues_by_name;
+static uint64 generation = 1;
+static Oid	queue_relation;		/* aq.queue; its invalidation counts up */
+
+/* --- finding our relations ----------------------------------------------------- */
+
+static void
+on_relcache_invalidation(Datum arg, Oid relation)
+{
+	if (relation == InvalidOid || relation == queue_relation)
+	{
+		generation++;
+		if (relation == InvalidOid)
+			queue_relation = InvalidOid;
+	}
+}
+
+void
+aq_catalog_init(void)
+{
+	CacheRegisterRelcacheCallback(on_relcache_invalidation, (Datum) 0);
+}
+
+Oid
+aq_catalog_relation(const char *name)
+{
+	Oid			schema = get_namespace_oid("aq", true);
+	Oid			oid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
+
+	if (!OidIsValid(oid))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation \"aq.%s\" does not exist", name),
+				 errhint("CREATE EXTENSION pgaq makes it.")));
+	return oid;
+}
+
+Oid
+aq_data_relation(const char *name)
+{
+	Oid			schema = get_namespace_oid("aq_data", true);
+
+	return OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
+}
+
+Oid
+aq_catalog_owner(void)
+{
+	HeapTuple	tuple;
+	Oid			owner;
+
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(aq_catalog_relation("queue")));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation aq.queue");
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	return owner;
+}
+
+void
+aq_catalog_changed(void)
+{
+	CommandCounterIncrement();
+	CacheInvalidateRelcacheByRelid(aq_catalog_relation("queue"));
+	generation++;				/* this session sees it at once */
+	aq_xact_ddl();
+}
+
+/*
+ * Run one command through SPI as the owner of the extension, names looked up
+ * in pg_catalog only.  Returns SPI's result code; SPI is left connected when
+ * read_only, so that the caller can read SPI_tuptable, and calls SPI_finish().
+ */
+int
+aq_run_sql(const char *command, int nargs, Oid *types, Datum *values,
+		   const char *nulls, bool read_only)
+{
+	Oid			save_user;
+	int			save_context;
+	int			nest = NewGUCNestLevel();
+	int			result;
+
+	GetUserIdAndSecContext(&save_user, &save_context);
+	SetUserIdAndSecContext(aq_catalog_owner(),
+						   save_context | SECURITY_LOCAL_USERID_CHANGE);
+	(void) set_config_option("search_path", "pg_catalog, pg_temp",
+							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	(void) set_config_option("default_table_access_method", "heap",
+							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	result = SPI_execute_with_args(command, nargs, types, values, nulls, false, 0);
+	if (result < 0)
+		elog(ERROR, "could not execute \"%s\": %s", command, SPI_result_code_string(result));
+	if (!read_only)
+		SPI_finish();
+
+	AtEOXact_GUC(true, nest);
+	SetUserIdAndSecContext(save_user, save_context);
+	return result;
+}
+
+/* --- reading ---------------------------------------------------------------------- */
+
+static int64
+interval_us(Datum interval)
+{
+	Interval   *i = DatumGetIntervalP(interval);
+
+	return i->time + ((int64) i->day + (int64) i->month * DAYS_PER_MONTH) * USECS_PER_DAY;
+}
+
+static void
+read_consumers(AqQueue *queue, Snapshot snapshot)
+{
+	Relation	rel = table_open(aq_catalog_relation("subscriber"), AccessShareLock);
+	Oid			index = RelationGetPrimaryKeyIndex(rel);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	int			size = 8;
+
+	queue->consumers = palloc(size * sizeof(AqConsumer));
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(queue->id));
+	scan = systable_beginscan(rel, index, true, snapshot, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Datum		values[7];
+		bool		nulls[7];
+		AqConsumer *consumer;
+		const char *kind;
+
+		heap_deform_tuple(tuple, RelationGetDescr(rel), values, nulls);
+		if (queue->nconsumers == size)
+		{
+			size *= 2;
+			queue->consumers = repalloc(queue->consumers, size * sizeof(AqConsumer));
+		}
+		consumer = &queue->consumers[queue->nconsumers++];
+		memset(consumer, 0, sizeof(AqConsumer));
+		consumer->position = DatumGetInt16(values[1]);
+		kind = TextDatumGetCString(values[3]);
+		if (strcmp(kind, "removed") == 0)
+			continue;
+		consumer->name = TextDatumGetCString(values[2]);
+		consumer->subscriber = strcmp(kind, "subscriber") == 0;
+		if (!nulls[4])
+			consumer->rule_text = TextDatumGetCString(values[4]);
+		if (consumer->subscriber && consumer->rule_text == NULL)
+			queue->everybody = bms_add_member(queue->everybody, consumer->position);
+		else if (consumer->subscriber)
+			queue->has_rules = true;
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+}
+
+/* Fill a description from a row of aq.queue. */
+static void
+read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple)
+{
+	Datum		values[14];
+	bool		nulls[14];
+	char		name[NAMEDATALEN];
+	Oid			input;
+
+	heap_deform_tuple(tuple, desc, values, nulls);
+	queue->id = DatumGetInt32(values[0]);
+	queue->name = TextDatumGetCString(values[1]);
+	queue->payload_type = DatumGetObjectId(values[2]);
+	queue->multi = DatumGetBool(values[3]);
+	queue->shards = DatumGetInt16(values[4]);
+	queue->max_retries = nulls[5] ? -1 : DatumGetInt32(values[5]);
+	queue->retry_delay = interval_us(values[6]);
+	queue->retention = interval_us(values[7]);
+	queue->exception_queue_id = nulls[8] ? 0 : DatumGetInt32(values[8]);
+	queue->enqueue_enabled = DatumGetBool(values[9]);
+	queue->dequeue_enabled = DatumGetBool(values[10]);
+	queue->key = (uint64) DatumGetInt64(values[11]) & AQ_KEY_MASK;
+	queue->own = aq_xact_created(queue->id);
+
+	snprintf(name, sizeof(name), "q%d", queue->id);
+	queue->anchor = aq_data_relation(name);
+	snprintf(name, sizeof(name), "s%d", queue->id);
+	queue->sequence = aq_data_relation(name);
+	if (OidIsValid(queue->anchor))
+	{
+		HeapTuple	cls = SearchSysCache1(RELOID, ObjectIdGetDatum(queue->anchor));
+
+		if (HeapTupleIsValid(cls))
+		{
+			queue->owner = ((Form_pg_class) GETSTRUCT(cls))->relowner;
+			ReleaseSysCache(cls);
+		}
+	}
+
+	queue->input_is_text = queue->payload_type == TEXTOID;
+	getTypeInputInfo(queue->payload_type, &input, &queue->input_param);
+	fmgr_info_cxt(input, &queue->input, queue->context);
+}
+
+/*
+ * Read a queue by name or, when name is NULL, by id; NULL if there is none.
+ */
+static AqQueue *
+read_catalog(const char *name, int32 id)
+{
+	Relation	rel = table_open(aq_catalog_relation("queue"), AccessShareLock);
+	Oid			index;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	AqQueue    *queue = NULL;
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+
+	queue_relation = RelationGetRelid(rel);
+	if (name != NULL)
+	{
+		index = aq_catalog_relation("queue_queue_name_key");
+		ScanKeyInit(&key, 2, BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(name));
+		/* systable scans compare with the C collation unless told otherwise */
+		key.sk_collation = DEFAULT_COLLATION_OID;
+	}
+	else
+	{
+		index = RelationGetPrimaryKeyIndex(rel);
+		ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
+	}
+	scan = systable_beginscan(rel, index, true, snapshot, 1, &key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq queue",
+													  ALLOCSET_SMALL_SIZES);
+		MemoryContext old = MemoryContextSwitchTo(context);
+
+		queue = palloc0(sizeof(AqQueue));
+		queue->context = context;
+		PG_TRY();
+		{
+			read_queue(queue, RelationGetDescr(rel), tuple);
+			if (queue->multi)
+				read_consumers(queue, snapshot);
+		}
+		PG_CATCH();
+		{
+			MemoryContextDelete(context);
+			PG_RE_THROW();
+		}
+		PG_END_TRY();
+		MemoryContextSwitchTo(old);
+	}
+	systable_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	table_close(rel, AccessShareLock);
+	return queue;
+}
+
+/* --- lookup --------------------------------------------------------------------------- */
+
+static NameEntry *
+name_entry(const char *name)
+{
+	char		key[AQ_MAX_NAME];
+	NameEntry  *entry;
+	bool		found;
+
+	if (queues_by_name == NULL)
+	{
+		HASHCTL		info;
+
+		info.keysize = AQ_MAX_NAME;
+		info.entrysize = sizeof(NameEntry);
+		queues_by_name = hash_create("pgaq queues", 64, &info, HASH_ELEM | HASH_STRINGS);
+	}
+	strlcpy(key, name, sizeof(key));
+	entry = hash_search(queues_by_name, key, HASH_ENTER, &found);
+	if (!found)
+		entry->queue = NULL;
+	return entry;
+}
+
+/* The description in force, or NULL. */
+static AqQueue *
+lookup(const char *name)
+{
+	NameEntry  *entry;
+	AqQueue    *queue;
+	uint64		before;
+
+	if (strlen(name) >= AQ_MAX_NAME)
+		return NULL;
+
+	AcceptInvalidationMessages();
+	entry = name_entry(name);
+	if (entry->queue != NULL && entry->queue->generation == generation)
+		return entry->queue;
+
+	before = generation;		/* a change during the read makes it stale again */
+	queue = read_catalog(name, 0);
+	entry = name_entry(name);
+	if (entry->queue != NULL)
+		MemoryContextDelete(entry->queue->context);
+	entry->queue = queue;
+	if (queue == NULL)
+	{
+		hash_search(queues_by_name, entry->name, HASH_REMOVE, NULL);
+		return NULL;
+	}
+	queue->generation = before;
+	queue->shm = aq_xact_pinned(queue->id);
+	return queue;
+}
+
+static bool
+has_right(AqQueue *queue, AqRight right)
+{
+	Oid			role = GetUserId();
+
+	if (!OidIsValid(queue->anchor))
+		return false;
+	if (role == queue->owner || has_privs_of_role(role, queue->owner))
+		return true;
+	switch (right)
+	{
+		case AQ_RIGHT_ENQUEUE:
+			return pg_class_aclcheck(queue->anchor, role, ACL_INSERT) == ACLCHECK_OK;
+		case AQ_RIGHT_DEQUEUE:
+			return pg_class_aclcheck(queue->anchor, role, ACL_DELETE) == ACLCHECK_OK;
+		case AQ_RIGHT_ANY:
+			return pg_class_aclmask(queue->anchor, role, ACL_INSERT | ACL_DELETE,
+									ACLMASK_ANY) != 0;
+		case AQ_RIGHT_OWNER:
+			return false;
+	}
+	return false;
+}
+
+AqQueue *
+aq_queue_get(const char *name, AqRight right)
+{
+	AqQueue    *queue;
+
+	aq_require_preload();
+	queue = lookup(name);
+	/* who has no right to a queue learns nothing of it */
+	if (queue == NULL || !has_right(queue, right))
+	{
+		if (queue != NULL && right == AQ_RIGHT_OWNER && has_right(queue, AQ_RIGHT_ANY))
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("must be owner of queue \"%s\"", name)));
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name),
+				errhint("Create it with aq.create_queue, or have the right granted with aq.grant_queue; "
+						"the view aq.queues lists the queues you may use."));
+	}
+	return queue;
+}
+
+AqQueue *
+aq_queue_get_by_name(const char *name)
+{
+	return lookup(name);
+}
+
+/* The session's description of this id, if it is in force. */
+static AqQueue *
+known_by_id(int32 id)
+{
+	HASH_SEQ_STATUS seq;
+	NameEntry  *entry;
+
+	AcceptInvalidationMessages();
+	if (queues_by_name == NULL)
+		return NULL;
+	hash_seq_init(&seq, queues_by_name);
+	while ((entry = hash_seq_search(&seq)) != NULL)
+		if (entry->queue != NULL && entry->queue->id == id &&
+			entry->queue->generation == generation)
+		{
+			hash_seq_term(&seq);
+			return entry->queue;
+		}
+	return NULL;
+}
+
+/* By id, without asking for rights: for workers and references. */
+AqQueue *
+aq_queue_get_by_id(int32 id, bool missing_ok)
+{
+	AqQueue    *queue = known_by_id(id);
+	char	   *name;
+
+	if (queue != NULL)
+		return queue;
+	queue = read_catalog(NULL, id);
+	if (queue == NULL)
+	{
+		if (!missing_ok)
+			elog(ERROR, "queue %d does not exist", id);
+		return NULL;
+	}
+	name = pstrdup(queue->name);
+	MemoryContextDelete(queue->context);
+	queue = lookup(name);
+	pfree(name);
+	return queue;
+}
+
+/* The consumer of this name, or NULL. */
+AqConsumer *
+aq_queue_consumer(AqQueue *queue, const char *name)
+{
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].name != NULL &&
+			strcmp(queue->consumers[i].name, name) == 0)
+			return &queue->consumers[i];
+	return NULL;
+}
+
+List *
+aq_catalog_queue_ids(void)
+{
+	Relation	rel = table_open(aq_catalog_relation("queue"), AccessShareLock);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, snapshot, 0, NULL);
+	HeapTuple	tuple;
+	List	   *ids = NIL;
+
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		bool		isnull;
+
+		ids = lappend_int(ids, DatumGetInt32(heap_getattr(tuple, 1, RelationGetDescr(rel), &isnull)));
+	}
+	systable_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	table_close(rel, AccessShareLock);
+	return ids;
+}
+
+bool
+aq_queue_lock(int32 id, LOCKMODE mode, bool wait)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_catalog_relation("queue"), (uint32) id, 0);
+	return LockAcquire(&tag, mode, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
+}

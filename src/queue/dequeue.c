@@ -1,0 +1,272 @@
+/*-------------------------------------------------------------------------
+ *
+ * dequeue.c
+ *	  aq.dequeue, aq.dequeue_full and aq.browse: options, waiting, and the
+ *	  result rows; the store does the rest.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/xact.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+/* what a call asks for */
+typedef struct Request
+{
+	AqQueue    *queue;
+	AqTakeOptions take;
+	text	   *correlation;	/* LIKE pattern, or NULL */
+	AqRule	   *condition;		/* or NULL */
+	const char *consumer;
+	ReturnSetInfo *result;
+	uint32		found;
+} Request;
+
+/* columns of a result row; the last eight in aq.dequeue_full only */
+enum
+{
+	COL_MSGID, COL_PAYLOAD, COL_PRIORITY, COL_CORRELATION, COL_ENQUEUE_TIME, COL_ATTEMPTS,
+	COL_PROPERTIES, COL_SENDER, COL_CONSUMER, COL_READY_AT, COL_EXPIRES_AT,
+	COL_EXCEPTION_QUEUE, COL_ORIGINAL_MSGID, COL_SHARD, COL_SESSION_ID, COL_COUNT
+};
+
+static void
+emit_row(void *arg, const AqMessage *m)
+{
+	Request    *request = arg;
+	Datum		values[COL_COUNT];
+	bool		nulls[COL_COUNT] = {0};
+
+	values[COL_MSGID] = UUIDPGetDatum(&m->id);
+	values[COL_PAYLOAD] = m->payload;
+	nulls[COL_PAYLOAD] = m->payload_null;
+	values[COL_PRIORITY] = Int32GetDatum(m->priority);
+	values[COL_CORRELATION] = PointerGetDatum(m->correlation);
+	nulls[COL_CORRELATION] = m->correlation == NULL;
+	values[COL_ENQUEUE_TIME] = TimestampTzGetDatum(m->enqueue_time);
+	values[COL_ATTEMPTS] = Int32GetDatum(m->attempts);
+	values[COL_PROPERTIES] = PointerGetDatum(m->properties);
+	nulls[COL_PROPERTIES] = m->properties == NULL;
+	if (request->result->setDesc->natts > COL_SENDER)
+	{
+		values[COL_SENDER] = PointerGetDatum(m->sender);
+		nulls[COL_SENDER] = m->sender == NULL;
+		values[COL_CONSUMER] = request->consumer ? CStringGetTextDatum(request->consumer) : 0;
+		nulls[COL_CONSUMER] = request->consumer == NULL;
+		values[COL_READY_AT] = TimestampTzGetDatum(m->ready_at);
+		nulls[COL_READY_AT] = m->ready_at == 0;
+		values[COL_EXPIRES_AT] = TimestampTzGetDatum(m->expires_at);
+		nulls[COL_EXPIRES_AT] = m->expires_at == 0;
+		values[COL_EXCEPTION_QUEUE] = PointerGetDatum(m->exception_queue);
+		nulls[COL_EXCEPTION_QUEUE] = m->exception_queue == NULL;
+		values[COL_ORIGINAL_MSGID] = UUIDPGetDatum(m->original_id);
+		nulls[COL_ORIGINAL_MSGID] = m->original_id == NULL;
+		values[COL_SHARD] = Int32GetDatum(m->shard);
+		values[COL_SESSION_ID] = Int64GetDatum(m->session_id);
+	}
+	tuplestore_putvalues(request->result->setResult, request->result->setDesc, values, nulls);
+}
+
+static bool
+filter_message(void *arg, const AqMessage *m)
+{
+	Request    *request = arg;
+
+	if (request->correlation != NULL)
+	{
+		if (m->correlation == NULL ||
+			!DatumGetBool(DirectFunctionCall2Coll(textlike, DEFAULT_COLLATION_OID,
+												  PointerGetDatum(m->correlation),
+												  PointerGetDatum(request->correlation))))
+			return false;
+	}
+	return request->condition == NULL || aq_rule_matches(request->condition, m);
+}
+
+static AqMode
+mode_of(const char *name)
+{
+	static const struct
+	{
+		const char *name;
+		AqMode		mode;
+	}			modes[] = {
+		{"browse", AQ_MODE_BROWSE},
+		{"locked", AQ_MODE_LOCKED},
+		{"remove", AQ_MODE_REMOVE},
+		{"remove_nodata", AQ_MODE_REMOVE_NODATA},
+	};
+
+	for (int i = 0; i < lengthof(modes); i++)
+		if (strcmp(modes[i].name, name) == 0)
+			return modes[i].mode;
+	ereport(ERROR,
+			aq_error(AQ_ERR_OPTION_INVALID, "dequeue mode \"%s\" does not exist", name),
+			errhint("The modes are remove, remove_nodata, locked and browse."));
+}
+
+/* The result's payload column must be of the queue's payload type. */
+static void
+check_result_type(AqQueue *queue, Oid type)
+{
+	if (type == queue->payload_type)
+		return;
+	ereport(ERROR,
+			aq_error(AQ_ERR_PAYLOAD_TYPE, "queue \"%s\" holds %s, not %s", queue->name,
+					 format_type_be(queue->payload_type), format_type_be(type)),
+			errhint("Call it with as_type => null::%s.", format_type_be(queue->payload_type)));
+}
+
+static void
+set_filter(Request *request, FunctionCallInfo fcinfo, int correlation, int condition)
+{
+	if (!PG_ARGISNULL(correlation))
+		request->correlation = PG_GETARG_TEXT_PP(correlation);
+	if (!PG_ARGISNULL(condition))
+		request->condition = aq_rule_compile(request->queue,
+											 text_to_cstring(PG_GETARG_TEXT_PP(condition)),
+											 false, CurrentMemoryContext);
+	if (request->correlation || request->condition)
+	{
+		request->take.filter = filter_message;
+		request->take.filter_arg = request;
+	}
+}
+
+/* What dequeue and browse have in common; first is the argument "consumer". */
+static void
+begin_request(Request *request, FunctionCallInfo fcinfo, int first, const char *command)
+{
+	int32		max;
+
+	memset(request, 0, sizeof(Request));
+	PreventCommandIfParallelMode(command);
+	PreventCommandDuringRecovery(command);
+	request->queue = aq_queue_get(aq_arg_name(fcinfo, 0, "queue_name"), AQ_RIGHT_DEQUEUE);
+	if (!request->queue->dequeue_enabled)
+		ereport(ERROR,
+				aq_error(AQ_ERR_DEQUEUE_DISABLED, "queue \"%s\" is stopped for dequeue", request->queue->name),
+				errhint("Start it with aq.start_queue."));
+	check_result_type(request->queue,
+					  first == 1 ? JSONBOID : get_fn_expr_argtype(fcinfo->flinfo, 1));
+	request->consumer = aq_arg_name_or_null(fcinfo, first, "consumer");
+	request->take.position = aq_dequeue_position(request->queue, request->consumer);
+	if (PG_ARGISNULL(first + 1))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"max_messages\" must not be null"));
+	max = PG_GETARG_INT32(first + 1);
+	if (max < 1)
+		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "max_messages must be positive, not %d", max));
+	request->take.max = max;
+
+	InitMaterializedSRF(fcinfo, 0);
+	request->result = (ReturnSetInfo *) fcinfo->resultinfo;
+	request->take.emit = emit_row;
+	request->take.emit_arg = request;
+}
+
+static bool
+attempt(void *arg)
+{
+	Request    *request = arg;
+
+	request->found = aq_store->take(request->queue, &request->take);
+	return request->found > 0;
+}
+
+static Datum
+dequeue(FunctionCallInfo fcinfo, int first)
+{
+	Request		request;
+	bool		wait = !PG_ARGISNULL(first + 6);
+
+	begin_request(&request, fcinfo, first, "aq.dequeue()");
+	if (PG_ARGISNULL(first + 2))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"mode\" must not be null"));
+	request.take.mode = mode_of(text_to_cstring(PG_GETARG_TEXT_PP(first + 2)));
+	if (request.take.mode != AQ_MODE_BROWSE)
+		PreventCommandIfReadOnly("aq.dequeue()");
+	set_filter(&request, fcinfo, first + 3, first + 5);
+	if (!PG_ARGISNULL(first + 4))
+	{
+		request.take.id = PG_GETARG_UUID_P(first + 4);
+		if (request.take.filter != NULL)
+			ereport(ERROR,
+					aq_error(AQ_ERR_OPTION_INVALID, "msgid cannot be combined with correlation or condition"),
+					errhint("A message id names exactly one message: leave the others null."));
+		if (request.take.max != 1)
+			ereport(ERROR,
+					aq_error(AQ_ERR_OPTION_INVALID, "msgid cannot be combined with max_messages %u",
+							 request.take.max),
+					errhint("A message id names exactly one message: leave max_messages at 1."));
+	}
+
+	aq_queue_pin(request.queue);
+	(void) aq_jobs_ensure_worker();
+	if (request.take.position >= 0 && attempt(&request))
+		return (Datum) 0;
+	if (wait)
+	{
+		int64		timeout = aq_interval_to_us(PG_GETARG_DATUM(first + 6));
+
+		if (request.take.position >= 0 && timeout != 0)
+			(void) aq_wait_until(request.queue, request.take.position,
+								 request.take.filter != NULL || request.take.id != NULL,
+								 timeout, attempt, &request);
+	}
+	return (Datum) 0;
+}
+
+PG_FUNCTION_INFO_V1(aq_dequeue_jsonb);
+Datum
+aq_dequeue_jsonb(PG_FUNCTION_ARGS)
+{
+	return dequeue(fcinfo, 1);
+}
+
+PG_FUNCTION_INFO_V1(aq_dequeue_typed);
+Datum
+aq_dequeue_typed(PG_FUNCTION_ARGS)
+{
+	return dequeue(fcinfo, 2);
+}
+
+static Datum
+browse(FunctionCallInfo fcinfo, int first)
+{
+	Request		request;
+
+	begin_request(&request, fcinfo, first, "aq.browse()");
+	request.take.mode = AQ_MODE_BROWSE;
+	set_filter(&request, fcinfo, first + 2, first + 3);
+	if (!PG_ARGISNULL(first + 4))
+		request.take.after = PG_GETARG_UUID_P(first + 4);
+	aq_queue_pin(request.queue);
+	if (request.take.position >= 0)
+		(void) attempt(&request);
+	return (Datum) 0;
+}
+
+PG_FUNCTION_INFO_V1(aq_browse_jsonb);
+Datum
+aq_browse_jsonb(PG_FUNCTION_ARGS)
+{
+	return browse(fcinfo, 1);
+}
+
+PG_FUNCTION_INFO_V1(aq_browse_typed);
+Datum
+aq_browse_typed(PG_FUNCTION_ARGS)
+{
+	return browse(fcinfo, 2);
+}

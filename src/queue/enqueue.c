@@ -1,0 +1,342 @@
+/*-------------------------------------------------------------------------
+ *
+ * enqueue.c
+ *	  aq.enqueue and aq.enqueue_array: checks, recipients, then the store.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/* the arguments behind queue_name and payload(s) */
+enum
+{
+	ARG_QUEUE, ARG_PAYLOAD, ARG_PRIORITY, ARG_DELAY, ARG_EXPIRATION, ARG_CORRELATION,
+	ARG_RECIPIENTS, ARG_SENDER, ARG_EXCEPTION_QUEUE, ARG_PROPERTIES
+};
+
+static struct varlena *
+varlena_arg(FunctionCallInfo fcinfo, int arg)
+{
+	return PG_ARGISNULL(arg) ? NULL : (struct varlena *) PG_GETARG_VARLENA_PP(arg);
+}
+
+static AqQueue *
+get_queue(FunctionCallInfo fcinfo, const char *command)
+{
+	AqQueue    *queue;
+
+	PreventCommandIfReadOnly(command);
+	PreventCommandIfParallelMode(command);
+	PreventCommandDuringRecovery(command);
+	queue = aq_queue_get(aq_arg_name(fcinfo, ARG_QUEUE, "queue_name"), AQ_RIGHT_ENQUEUE);
+	if (!queue->enqueue_enabled)
+		ereport(ERROR,
+				aq_error(AQ_ERR_ENQUEUE_DISABLED, "queue \"%s\" is stopped for enqueue", queue->name),
+				errhint("Start it with aq.start_queue."));
+	return queue;
+}
+
+static void
+check_exception_queue(AqQueue *queue, const char *name)
+{
+	AqQueue    *target = aq_queue_get(name, AQ_RIGHT_ENQUEUE);
+
+	if (target->multi || target->payload_type != queue->payload_type)
+		ereport(ERROR,
+				aq_error(AQ_ERR_EXCEPTION_QUEUE,
+						 "queue \"%s\" cannot be the exception queue of \"%s\"", name, queue->name),
+				errhint("An exception queue has a single consumer and the same payload type."));
+}
+
+static void
+read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
+{
+	memset(options, 0, sizeof(AqPutOptions));
+	options->priority = PG_ARGISNULL(ARG_PRIORITY) ? AQ_DEFAULT_PRIORITY : PG_GETARG_INT32(ARG_PRIORITY);
+	if (options->priority < 0 || options->priority >= AQ_PRIORITIES)
+		ereport(ERROR,
+				aq_error(AQ_ERR_PRIORITY_INVALID, "priority %d is out of range", options->priority),
+				errhint("Priorities go from 0, the most urgent, to %d.", AQ_PRIORITIES - 1));
+	if (!PG_ARGISNULL(ARG_DELAY))
+	{
+		int64		delay = aq_interval_to_us(PG_GETARG_DATUM(ARG_DELAY));
+
+		if (delay < 0)
+			ereport(ERROR, aq_error(AQ_ERR_DELAY_INVALID, "delay must not be negative"));
+		if (delay > 0)
+			options->ready_at = GetCurrentTimestamp() + delay;
+	}
+	if (!PG_ARGISNULL(ARG_EXPIRATION))
+	{
+		int64		expiration = aq_interval_to_us(PG_GETARG_DATUM(ARG_EXPIRATION));
+
+		if (expiration <= 0)
+			ereport(ERROR,
+					aq_error(AQ_ERR_EXPIRATION_INVALID, "expiration must be positive"),
+					errhint("Leave it null for a message that never expires."));
+		options->expires_at = (options->ready_at ? options->ready_at : GetCurrentTimestamp()) + expiration;
+	}
+	options->correlation = varlena_arg(fcinfo, ARG_CORRELATION);
+	options->sender = varlena_arg(fcinfo, ARG_SENDER);
+	options->exception_queue = varlena_arg(fcinfo, ARG_EXCEPTION_QUEUE);
+	options->properties = varlena_arg(fcinfo, ARG_PROPERTIES);
+	if (options->exception_queue)
+		check_exception_queue(queue, text_to_cstring((text *) options->exception_queue));
+}
+
+/* --- payloads --------------------------------------------------------------------- */
+
+static Datum
+text_to_payload(AqQueue *queue, Datum value)
+{
+	char	   *string;
+
+	if (queue->input_is_text)
+		return value;
+	string = TextDatumGetCString(value);
+	return InputFunctionCall(&queue->input, string, queue->input_param, -1);
+}
+
+static void
+check_payload_type(AqQueue *queue, Oid type)
+{
+	if (type == queue->payload_type || getBaseType(type) == queue->payload_type)
+		return;
+	ereport(ERROR,
+			aq_error(AQ_ERR_PAYLOAD_TYPE, "payload is of type %s, but queue \"%s\" holds %s",
+					 format_type_be(type), queue->name, format_type_be(queue->payload_type)),
+			errhint("Cast the payload to %s.", format_type_be(queue->payload_type)));
+}
+
+/* --- recipients --------------------------------------------------------------------- */
+
+/*
+ * Positions of the names in a recipient list.  Names that are not known yet
+ * get a position, in a transaction of its own where that is possible.
+ */
+static Bitmapset *
+recipient_list(AqQueue **queue, ArrayType *array)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	int			n;
+	Bitmapset  *set = NULL;
+	char	   *queue_name = pstrdup((*queue)->name);
+
+	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
+	if (n == 0 || n > AQ_MAX_CONSUMERS)
+		ereport(ERROR,
+				aq_error(AQ_ERR_RECIPIENT_INVALID, "a recipient list has 1 to %d names, not %d",
+						 AQ_MAX_CONSUMERS, n),
+				errhint("Leave recipients null to reach the subscribers."));
+	for (int i = 0; i < n; i++)
+	{
+		AqConsumer *consumer;
+		char	   *name;
+
+		if (nulls[i])
+			ereport(ERROR, aq_error(AQ_ERR_RECIPIENT_INVALID, "recipient %d of the list is null", i + 1));
+		name = TextDatumGetCString(elements[i]);
+		consumer = aq_queue_consumer(*queue, name);
+		if (consumer == NULL)
+		{
+			aq_check_name(name, "recipient");
+			aq_add_recipient(*queue, name);
+			*queue = aq_queue_get(queue_name, AQ_RIGHT_ENQUEUE);
+			consumer = aq_queue_consumer(*queue, name);
+			if (consumer == NULL)
+				elog(ERROR, "recipient \"%s\" was not added", name);
+		}
+		if (bms_is_member(consumer->position, set))
+			ereport(ERROR,
+					aq_error(AQ_ERR_RECIPIENT_INVALID, "recipient \"%s\" is in the list twice", name));
+		set = bms_add_member(set, consumer->position);
+	}
+	return set;
+}
+
+/* Subscribers that the message is for. */
+static Bitmapset *
+subscribers_of(AqQueue *queue, const AqPutOptions *options, Datum payload, bool isnull)
+{
+	AqMessage	message = {0};
+	Bitmapset  *set = bms_copy(queue->everybody);
+
+	message.priority = options->priority;
+	message.correlation = options->correlation;
+	message.properties = options->properties;
+	message.sender = options->sender;
+	message.enqueue_time = GetCurrentTimestamp();
+	message.payload = payload;
+	message.payload_null = isnull;
+	for (int i = 0; i < queue->nconsumers; i++)
+	{
+		AqConsumer *consumer = &queue->consumers[i];
+
+		if (!consumer->subscriber || consumer->rule_text == NULL)
+			continue;
+		if (consumer->rule == NULL)
+			consumer->rule = aq_rule_compile(queue, consumer->rule_text, true, queue->context);
+		if (aq_rule_matches(consumer->rule, &message))
+			set = bms_add_member(set, consumer->position);
+	}
+	return set;
+}
+
+static void
+nobody_wants_it(AqQueue *queue)
+{
+	ereport(ERROR,
+			aq_error(AQ_ERR_NO_RECIPIENTS, "no subscriber of queue \"%s\" wants the message", queue->name),
+			errhint("Name recipients, or add a subscriber with aq.subscribe."));
+}
+
+/*
+ * The sets of consumers of n messages; all pointers are the same when no rule
+ * looks at the payload's message.
+ */
+static Bitmapset **
+choose_targets(FunctionCallInfo fcinfo, AqQueue **queue, const AqPutOptions *options,
+			   uint32 n, const Datum *payloads, const bool *nulls)
+{
+	Bitmapset **targets;
+	Bitmapset  *all = NULL;
+
+	if (!(*queue)->multi)
+	{
+		if (!PG_ARGISNULL(ARG_RECIPIENTS))
+			ereport(ERROR,
+					aq_error(AQ_ERR_CONSUMER_FORBIDDEN,
+							 "queue \"%s\" has a single consumer and takes no recipients", (*queue)->name),
+					errhint("Create the queue with multiple_consumers => true."));
+		return NULL;
+	}
+
+	targets = palloc(n * sizeof(Bitmapset *));
+	if (!PG_ARGISNULL(ARG_RECIPIENTS))
+		all = recipient_list(queue, PG_GETARG_ARRAYTYPE_P(ARG_RECIPIENTS));
+	else if (!(*queue)->has_rules)
+	{
+		/* a copy: the description may be read again before the transaction ends */
+		all = bms_copy((*queue)->everybody);
+		if (all == NULL)
+			nobody_wants_it(*queue);
+	}
+	for (uint32 i = 0; i < n; i++)
+	{
+		targets[i] = all ? all : subscribers_of(*queue, options, payloads[i], nulls[i]);
+		if (targets[i] == NULL)
+			nobody_wants_it(*queue);
+	}
+	return targets;
+}
+
+/* --- the functions ---------------------------------------------------------------------- */
+
+static Datum
+enqueue_one(FunctionCallInfo fcinfo, bool from_text)
+{
+	AqQueue    *queue = get_queue(fcinfo, "aq.enqueue()");
+	AqPutOptions options;
+	bool		isnull = PG_ARGISNULL(ARG_PAYLOAD);
+	Datum		payload = (Datum) 0;
+	Bitmapset **targets;
+	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
+
+	if (!from_text)
+		check_payload_type(queue, get_fn_expr_argtype(fcinfo->flinfo, ARG_PAYLOAD));
+	read_options(fcinfo, queue, &options);
+	if (!isnull)
+		payload = from_text ? text_to_payload(queue, PG_GETARG_DATUM(ARG_PAYLOAD))
+			: PG_GETARG_DATUM(ARG_PAYLOAD);
+	targets = choose_targets(fcinfo, &queue, &options, 1, &payload, &isnull);
+	aq_queue_pin(queue);
+	aq_store->put(queue, &options, 1, &payload, &isnull, targets, id);
+	PG_RETURN_UUID_P(id);
+}
+
+PG_FUNCTION_INFO_V1(aq_enqueue_text);
+Datum
+aq_enqueue_text(PG_FUNCTION_ARGS)
+{
+	return enqueue_one(fcinfo, true);
+}
+
+PG_FUNCTION_INFO_V1(aq_enqueue_typed);
+Datum
+aq_enqueue_typed(PG_FUNCTION_ARGS)
+{
+	return enqueue_one(fcinfo, false);
+}
+
+static ArrayType *
+ids_to_array(const pg_uuid_t *ids, int n)
+{
+	Datum	   *elements = palloc(n * sizeof(Datum));
+
+	for (int i = 0; i < n; i++)
+		elements[i] = UUIDPGetDatum(&ids[i]);
+	return construct_array(elements, n, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR);
+}
+
+static Datum
+enqueue_many(FunctionCallInfo fcinfo, bool from_text)
+{
+	AqQueue    *queue = get_queue(fcinfo, "aq.enqueue_array()");
+	AqPutOptions options;
+	ArrayType  *array;
+	Datum	   *payloads;
+	bool	   *nulls;
+	int			n;
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+	Bitmapset **targets;
+	pg_uuid_t  *ids;
+
+	if (PG_ARGISNULL(ARG_PAYLOAD))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"payloads\" must not be null"));
+	array = PG_GETARG_ARRAYTYPE_P(ARG_PAYLOAD);
+	if (!from_text)
+		check_payload_type(queue, ARR_ELEMTYPE(array));
+	read_options(fcinfo, queue, &options);
+	get_typlenbyvalalign(ARR_ELEMTYPE(array), &typlen, &typbyval, &typalign);
+	deconstruct_array(array, ARR_ELEMTYPE(array), typlen, typbyval, typalign,
+					  &payloads, &nulls, &n);
+	if (n == 0)
+		PG_RETURN_ARRAYTYPE_P(construct_empty_array(UUIDOID));
+	if (from_text)
+		for (int i = 0; i < n; i++)
+			if (!nulls[i])
+				payloads[i] = text_to_payload(queue, payloads[i]);
+	targets = choose_targets(fcinfo, &queue, &options, n, payloads, nulls);
+	ids = palloc(n * sizeof(pg_uuid_t));
+	aq_queue_pin(queue);
+	aq_store->put(queue, &options, n, payloads, nulls, targets, ids);
+	PG_RETURN_ARRAYTYPE_P(ids_to_array(ids, n));
+}
+
+PG_FUNCTION_INFO_V1(aq_enqueue_array_text);
+Datum
+aq_enqueue_array_text(PG_FUNCTION_ARGS)
+{
+	return enqueue_many(fcinfo, true);
+}
+
+PG_FUNCTION_INFO_V1(aq_enqueue_array_typed);
+Datum
+aq_enqueue_array_typed(PG_FUNCTION_ARGS)
+{
+	return enqueue_many(fcinfo, false);
+}

@@ -1,0 +1,48 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue.c
+ *	  The part record of "queue".
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "utils/guc.h"
+
+static Size
+shmem_size(void)
+{
+	return add_size(aq_queue_shmem_size(), aq_wait_shmem_size());
+}
+
+static void
+shmem_init(void *area, bool found)
+{
+	aq_queue_shmem_init(area, found);
+	aq_wait_shmem_init((char *) area + aq_queue_shmem_size(), found);
+}
+
+int			aq_default_shards = 4;
+
+static void
+define_parameters(void)
+{
+	DefineCustomIntVariable("pgaq.default_shards",
+							"Number of shards of a queue created without saying how many.",
+							NULL,
+							&aq_default_shards,
+							4, 1, AQ_MAX_SHARDS,
+							PGC_USERSET, 0,
+							NULL, NULL, NULL);
+	aq_catalog_init();
+}
+
+const AqPart aq_queue_part = {
+	.name = "queue",
+	.define_parameters = define_parameters,
+	.shmem_size = shmem_size,
+	.shmem_init = shmem_init,
+	.session_exit = aq_wait_session_exit,
+};

@@ -1,0 +1,190 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue.h
+ *	  The door of part "queue": queues, consumers, messages, waiting.
+ *
+ * A queue has three faces:
+ *	AqQueue		 a session's own description of it, read from the catalog and
+ *				 read again when the catalog has changed (relcache
+ *				 invalidation, so it is transactional);
+ *	AqQueueShm	 its place in shared memory, the value of its object in the
+ *				 object cache, pinned by a transaction from its first use of the
+ *				 queue to its end;
+ *	a store		 which keeps the messages: see store.h.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_QUEUE_H
+#define AQ_QUEUE_H
+
+#include "cache/cache.h"
+#include "jobs/jobs.h"
+#include "sync/wakeup.h"
+
+#include "access/tupdesc.h"
+#include "access/xact.h"
+#include "fmgr.h"
+#include "nodes/bitmapset.h"
+#include "port/atomics.h"
+#include "storage/lockdefs.h"
+#include "utils/uuid.h"
+
+#define AQ_MAX_CONSUMERS 1024
+#define AQ_MAX_SHARDS 32
+#define AQ_PRIORITIES 10
+#define AQ_DEFAULT_PRIORITY 1
+#define AQ_MAX_NAME 128			/* bytes of a queue's or consumer's name */
+
+/* --- shared memory --------------------------------------------------------- */
+
+/* What sessions wait for and what is counted, per (queue, consumer). */
+typedef struct AqConsumerShm
+{
+	AqWaitList	waiters;		/* woken one per message; queue's waiters latch */
+	AqWaitList	selective;		/* with a condition: woken by every message */
+	bool		removed;		/* unsubscribed: nothing counts for it any more */
+	pg_atomic_uint64 enqueued;	/* messages made ready or waiting for it */
+	pg_atomic_uint64 dequeued;	/* consumed and committed, expired, purged */
+} AqConsumerShm;
+
+typedef struct AqQueueShm
+{
+	AqObject   *object;			/* of the object cache; has our index */
+	Oid			database;
+	int32		queue_id;
+	uint64		key;			/* tells a queue from another one of the same id */
+	bool		single;			/* one consumer, nameless, at position 0 */
+	AqLatch		waiters_latch;	/* protects the wait lists */
+	pg_atomic_uint32 waiting;	/* wait entries for any consumer of it */
+	pg_atomic_uint32 work;		/* what the worker has to look at: AQ_WORK_* */
+	AqCond		changed;		/* a table, a load, a retry, a recipient is there */
+	char		recipient[AQ_MAX_NAME]; /* to be given a position; waiters latch */
+	/* counters since the queue was loaded */
+	pg_atomic_uint64 enqueued;
+	pg_atomic_uint64 dequeued;
+	AqConsumerShm first;		/* position 0, all a single-consumer queue needs */
+	AqChunk		more[AQ_MAX_CONSUMERS / 32];	/* 32 consumers each; 0: none yet */
+} AqQueueShm;
+
+/* bits of AqQueueShm.work */
+#define AQ_WORK_TABLES		0x0001	/* provide empty tables */
+#define AQ_WORK_RETRY		0x0002	/* write retry counts */
+#define AQ_WORK_RECLAIM		0x0004	/* truncate consumed partitions */
+#define AQ_WORK_DOUBT		0x0008	/* resolve transactions in doubt */
+#define AQ_WORK_FAILED		0x0010	/* move messages to the exception queue */
+#define AQ_WORK_REMOVED		0x0020	/* clean up behind unsubscribed consumers */
+#define AQ_WORK_RECIPIENTS	0x0040	/* give positions to new recipients */
+#define AQ_WORK_RECOUNT		0x0080	/* count what a restart has left */
+
+/* --- a session's description of a queue --------------------------------------- */
+
+typedef struct AqRule AqRule;
+
+typedef struct AqConsumer
+{
+	int			position;
+	char	   *name;			/* NULL: removed */
+	bool		subscriber;		/* else named in recipient lists only */
+	char	   *rule_text;		/* NULL: every message */
+	AqRule	   *rule;			/* compiled when first needed */
+} AqConsumer;
+
+typedef struct AqQueue
+{
+	int32		id;
+	char	   *name;
+	Oid			payload_type;
+	bool		multi;
+	int			shards;
+	int			max_retries;	/* -1: no limit */
+	int64		retry_delay;	/* microseconds */
+	int64		retention;		/* microseconds */
+	int32		exception_queue_id; /* 0: none */
+	bool		enqueue_enabled;
+	bool		dequeue_enabled;
+	uint64		key;			/* 60 bits, part of every message id */
+	Oid			anchor;			/* the view that carries owner and rights */
+	Oid			sequence;		/* of partition numbers */
+	Oid			owner;
+	bool		own;			/* created by the current transaction */
+	int			nconsumers;
+	AqConsumer *consumers;		/* by position, ascending */
+	Bitmapset  *everybody;		/* subscribers without a rule */
+	bool		has_rules;
+	/* payload input, for text given by the user */
+	FmgrInfo	input;
+	Oid			input_param;
+	bool		input_is_text;	/* text: the bytes as they are */
+	/* the transaction's pin */
+	AqQueueShm *shm;			/* NULL when not pinned by this transaction */
+	bool		consumers_made; /* every consumer has its place there */
+	MemoryContext context;		/* of this description */
+	uint64		generation;
+} AqQueue;
+
+typedef enum AqRight
+{
+	AQ_RIGHT_ENQUEUE,
+	AQ_RIGHT_DEQUEUE,
+	AQ_RIGHT_ANY,				/* one of the two, or the owner */
+	AQ_RIGHT_OWNER
+} AqRight;
+
+extern const AqPart aq_queue_part;
+
+/* --- catalog.c ----------------------------------------------------------------
+ *
+ * The pointers returned are good until the next lookup.  All raise
+ * AQ_ERR_QUEUE_UNDEFINED when the queue does not exist or the right is missing.
+ * aq_queue_get pins the queue for the transaction.
+ */
+extern AqQueue *aq_queue_get(const char *name, AqRight right);
+extern AqQueue *aq_queue_get_by_id(int32 id, bool missing_ok);
+extern AqQueue *aq_queue_get_by_name(const char *name); /* NULL: none; no rights asked */
+extern void aq_queue_pin(AqQueue *queue);
+extern AqConsumer *aq_queue_consumer(AqQueue *queue, const char *name);
+extern void aq_queue_created_here(int32 id);	/* by this transaction */
+extern void aq_queue_dropped_here(int32 id);
+extern void aq_queue_altered_here(int32 id);	/* waiters have to look again */
+extern void aq_consumer_removed_here(int32 id, int position);
+extern bool aq_xact_dropped(int32 id);
+extern void aq_catalog_changed(void);	/* tell every session, at commit */
+extern Oid	aq_catalog_owner(void);		/* the extension's owner */
+extern Oid	aq_catalog_relation(const char *name);	/* in schema aq */
+extern Oid	aq_data_relation(const char *name); /* in schema aq_data; may be InvalidOid */
+extern List *aq_catalog_queue_ids(void);	/* all of the database */
+
+/* run a command as the extension's owner, with a pinned search_path */
+extern int	aq_run_sql(const char *command, int nargs, Oid *types, Datum *values,
+					   const char *nulls, bool read_only);
+
+/*
+ * The heavyweight lock of a queue: AccessExclusiveLock to drop it,
+ * ShareUpdateExclusiveLock for other definitions, AccessShareLock for the
+ * worker that makes tables; enqueue and dequeue take none.
+ */
+extern bool aq_queue_lock(int32 id, LOCKMODE mode, bool wait);
+
+/* --- shm.c ------------------------------------------------------------------- */
+extern AqConsumerShm *aq_consumer_shm(AqQueueShm *shm, int position);
+extern AqConsumerShm *aq_consumer_shm_make(AqQueueShm *shm, int position);
+extern AqQueueShm *aq_queue_shm_by_index(uint32 index);
+extern void aq_queue_post_work(AqQueueShm *shm, uint32 work);	/* never raises */
+
+/* --- pins.c: called by the store's transaction callbacks; never raise */
+extern bool aq_xact_has_ddl(void);
+extern void aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent);
+extern void aq_queue_xact_end(bool commit);
+
+/* --- subscriber.c: the worker's share */
+extern void aq_recipients_job(int32 id, AqQueueShm *shm);
+
+/* --- wait.c: wake-ups; never raises */
+extern void aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages);
+extern void aq_wake_everybody(AqQueueShm *shm); /* the definition has changed */
+
+#include "queue/store.h"
+
+#endif							/* AQ_QUEUE_H */

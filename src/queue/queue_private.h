@@ -1,0 +1,59 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_private.h
+ *	  What the files of part "queue" share.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_QUEUE_PRIVATE_H
+#define AQ_QUEUE_PRIVATE_H
+
+#include "queue/queue.h"
+
+#include "nodes/params.h"
+
+#define AQ_KEY_MASK ((UINT64CONST(1) << 60) - 1)
+
+/* catalog.c */
+extern void aq_catalog_init(void);
+
+/* shm.c */
+extern Size aq_queue_shmem_size(void);
+extern void aq_queue_shmem_init(void *area, bool found);
+
+/* pins.c: what a transaction holds of queues */
+extern AqQueueShm *aq_xact_pinned(int32 id);
+extern bool aq_xact_created(int32 id);
+extern void aq_xact_ddl(void);
+
+/* wait.c */
+extern Size aq_wait_shmem_size(void);
+extern void aq_wait_shmem_init(void *area, bool found);
+extern void aq_wait_session_exit(void);
+extern bool aq_wait_until(AqQueue *queue, int position, bool selective, int64 timeout_us,
+						  bool (*attempt) (void *arg), void *arg);
+
+/* rule.c: conditions over messages */
+extern AqRule *aq_rule_compile(AqQueue *queue, const char *text, bool as_owner,
+							   MemoryContext context);
+extern bool aq_rule_matches(AqRule *rule, const AqMessage *message);
+
+/* admin.c */
+extern AqQueue *aq_queue_for_change(const char *name, LOCKMODE mode);
+extern void aq_run_change(const char *command, int nargs, Oid *types, Datum *values,
+						  const char *nulls);
+extern int	aq_default_shards;	/* pgaq.default_shards */
+
+/* subscriber.c */
+extern void aq_add_recipient(AqQueue *queue, const char *name);
+
+/* args.c: checking what the user gave */
+extern char *aq_arg_name(FunctionCallInfo fcinfo, int arg, const char *what);
+extern char *aq_arg_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what);
+extern void aq_check_name(const char *name, const char *what);
+extern int64 aq_interval_to_us(Datum interval);
+extern int	aq_dequeue_position(AqQueue *queue, const char *consumer);
+
+#endif							/* AQ_QUEUE_PRIVATE_H */

@@ -1,0 +1,328 @@
+/*-------------------------------------------------------------------------
+ *
+ * rule.c
+ *	  Conditions over messages: subscribers' rules, conditions of dequeue.
+ *
+ * A condition is an SQL expression over the message's properties, the payload
+ * and, when that is composite, its fields by their bare names.  It is compiled
+ * once, to PostgreSQL's expression evaluation, with one parameter per
+ * property.  Subqueries and aggregates are refused.
+ *
+ * A rule runs in the enqueuer's session with the rights of the queue's owner:
+ * names are looked up in pg_catalog only, and what is not built into the
+ * server runs as the owner in a restricted operation.  The condition of a
+ * dequeue is the caller's own and runs as he does.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/transam.h"
+#include "catalog/pg_type.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "parser/parse_coerce.h"
+#include "parser/parse_collate.h"
+#include "parser/parse_expr.h"
+#include "parser/parse_func.h"
+#include "parser/parse_node.h"
+#include "parser/parser.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+/* The names a condition can use, in the order of their parameters. */
+typedef enum Variable
+{
+	VAR_PRIORITY = 1,
+	VAR_CORRELATION,
+	VAR_PROPERTIES,
+	VAR_PAYLOAD,
+	VAR_ENQUEUE_TIME,
+	VAR_ATTEMPTS,
+	VAR_SENDER,
+	VAR_MSGID,
+	VAR_LAST = VAR_MSGID
+} Variable;
+
+static const struct
+{
+	const char *name;
+	Oid			type;
+}			variables[] = {
+	{"priority", INT4OID},
+	{"correlation", TEXTOID},
+	{"properties", JSONBOID},
+	{"payload", InvalidOid},	/* the queue's */
+	{"enqueue_time", TIMESTAMPTZOID},
+	{"attempts", INT4OID},
+	{"sender", TEXTOID},
+	{"msgid", UUIDOID},
+};
+
+struct AqRule
+{
+	const char *text;
+	ExprState  *state;
+	ExprContext *context;
+	ParamListInfo params;
+	bool		switch_user;	/* to owner, for functions that are not built in */
+	Oid			owner;
+};
+
+typedef struct Compilation
+{
+	const char *text;
+	Oid			payload_type;
+} Compilation;
+
+static void
+condition_context(void *arg)
+{
+	errcontext("condition \"%s\"", (const char *) arg);
+}
+
+/* --- compiling -------------------------------------------------------------- */
+
+static Node *
+variable_param(Compilation *c, const char *name, int location)
+{
+	for (int i = 0; i < lengthof(variables); i++)
+	{
+		Param	   *param;
+
+		if (strcmp(variables[i].name, name) != 0)
+			continue;
+		param = makeNode(Param);
+		param->paramkind = PARAM_EXTERN;
+		param->paramid = i + 1;
+		param->paramtype = OidIsValid(variables[i].type) ? variables[i].type : c->payload_type;
+		param->paramtypmod = -1;
+		param->paramcollid = get_typcollation(param->paramtype);
+		param->location = location;
+		return (Node *) param;
+	}
+	return NULL;
+}
+
+static Node *
+field_of(ParseState *pstate, Node *value, Node *field, int location)
+{
+	if (value == NULL || !type_is_rowtype(exprType(value)))
+		return NULL;
+	return ParseFuncOrColumn(pstate, list_make1(field), list_make1(value),
+							 pstate->p_last_srf, NULL, false, location);
+}
+
+/* property | field | tab.property | tab.field | payload.field */
+static Node *
+resolve_column(ParseState *pstate, ColumnRef *cref, Node *var)
+{
+	Compilation *c = pstate->p_ref_hook_state;
+	List	   *fields = cref->fields;
+	Node	   *payload = variable_param(c, "payload", cref->location);
+	Node	   *result;
+
+	if (var != NULL)
+		return NULL;
+	if (!IsA(llast(fields), String))
+		return NULL;			/* tab.* */
+	if (list_length(fields) == 2 && strcmp(strVal(linitial(fields)), "tab") == 0)
+		fields = list_make1(lsecond(fields));
+	if (list_length(fields) == 1)
+	{
+		result = variable_param(c, strVal(linitial(fields)), cref->location);
+		return result ? result : field_of(pstate, payload, linitial(fields), cref->location);
+	}
+	if (list_length(fields) == 2)
+	{
+		result = variable_param(c, strVal(linitial(fields)), cref->location);
+		return field_of(pstate, result, lsecond(fields), cref->location);
+	}
+	return NULL;
+}
+
+/* The one expression that the text is. */
+static Node *
+parse_expression(const char *text)
+{
+	List	   *raw = raw_parser(text, RAW_PARSE_PLPGSQL_EXPR);
+	SelectStmt *select;
+
+	select = castNode(SelectStmt, linitial_node(RawStmt, raw)->stmt);
+	if (list_length(select->targetList) != 1 || select->fromClause || select->whereClause ||
+		select->groupClause || select->havingClause || select->sortClause ||
+		select->limitCount || select->limitOffset || select->distinctClause ||
+		select->lockingClause || select->windowClause || select->op != SETOP_NONE)
+		ereport(ERROR,
+				aq_error(AQ_ERR_RULE_INVALID, "a condition must be a single SQL expression"),
+				errhint("For example: priority < 3 AND correlation LIKE 'order%%'."));
+	return linitial_node(ResTarget, select->targetList)->val;
+}
+
+static bool
+not_built_in(Oid function, void *context)
+{
+	return function >= FirstNormalObjectId;
+}
+
+static bool
+calls_user_functions(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (check_functions_in_node(node, not_built_in, context))
+		return true;
+	return expression_tree_walker(node, calls_user_functions, context);
+}
+
+static ParamListInfo
+make_params(Oid payload_type)
+{
+	ParamListInfo params = makeParamList(VAR_LAST);
+
+	for (int i = 0; i < VAR_LAST; i++)
+	{
+		params->params[i].isnull = true;
+		params->params[i].pflags = 0;
+		params->params[i].ptype = OidIsValid(variables[i].type) ? variables[i].type : payload_type;
+	}
+	return params;
+}
+
+static void
+compile(AqRule *rule, AqQueue *queue)
+{
+	Compilation c = {.text = rule->text,.payload_type = queue->payload_type};
+	ParseState *pstate = make_parsestate(NULL);
+	Node	   *node;
+
+	pstate->p_sourcetext = rule->text;
+	pstate->p_post_columnref_hook = resolve_column;
+	pstate->p_ref_hook_state = &c;
+	node = transformExpr(pstate, parse_expression(rule->text), EXPR_KIND_CHECK_CONSTRAINT);
+	node = coerce_to_boolean(pstate, node, "condition");
+	assign_expr_collations(pstate, node);
+	free_parsestate(pstate);
+
+	rule->switch_user = OidIsValid(rule->owner) && calls_user_functions(node, NULL);
+	rule->params = make_params(queue->payload_type);
+	rule->state = ExecInitExprWithParams(expression_planner((Expr *) node), rule->params);
+	rule->context = CreateStandaloneExprContext();
+	rule->context->ecxt_param_list_info = rule->params;
+}
+
+/* Run body with the owner's rights and a search_path of pg_catalog. */
+typedef struct AsOwner
+{
+	Oid			user;
+	int			context;
+	int			nest;
+} AsOwner;
+
+static AsOwner
+become_owner(Oid owner)
+{
+	AsOwner		saved;
+
+	GetUserIdAndSecContext(&saved.user, &saved.context);
+	saved.nest = NewGUCNestLevel();
+	SetUserIdAndSecContext(owner, saved.context | SECURITY_LOCAL_USERID_CHANGE |
+						   SECURITY_RESTRICTED_OPERATION);
+	(void) set_config_option("search_path", "pg_catalog, pg_temp",
+							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	return saved;
+}
+
+static void
+become_self(AsOwner saved)
+{
+	AtEOXact_GUC(false, saved.nest);
+	SetUserIdAndSecContext(saved.user, saved.context);
+}
+
+AqRule *
+aq_rule_compile(AqQueue *queue, const char *text, bool as_owner, MemoryContext context)
+{
+	MemoryContext old = MemoryContextSwitchTo(context);
+	AqRule	   *rule = palloc0(sizeof(AqRule));
+	ErrorContextCallback callback;
+
+	rule->text = pstrdup(text);
+	rule->owner = as_owner ? queue->owner : InvalidOid;
+
+	callback.callback = condition_context;
+	callback.arg = (void *) rule->text;
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
+	if (as_owner)
+	{
+		/* an error restores both with the (sub)transaction */
+		AsOwner		saved = become_owner(queue->owner);
+
+		compile(rule, queue);
+		become_self(saved);
+	}
+	else
+		compile(rule, queue);
+	error_context_stack = callback.previous;
+
+	MemoryContextSwitchTo(old);
+	return rule;
+}
+
+/* --- evaluating ------------------------------------------------------------------ */
+
+static void
+set_param(AqRule *rule, Variable variable, Datum value, bool isnull)
+{
+	rule->params->params[variable - 1].value = value;
+	rule->params->params[variable - 1].isnull = isnull;
+}
+
+static void
+set_message(AqRule *rule, const AqMessage *m)
+{
+	set_param(rule, VAR_PRIORITY, Int32GetDatum(m->priority), false);
+	set_param(rule, VAR_CORRELATION, PointerGetDatum(m->correlation), m->correlation == NULL);
+	set_param(rule, VAR_PROPERTIES, PointerGetDatum(m->properties), m->properties == NULL);
+	set_param(rule, VAR_PAYLOAD, m->payload, m->payload_null);
+	set_param(rule, VAR_ENQUEUE_TIME, TimestampTzGetDatum(m->enqueue_time), false);
+	set_param(rule, VAR_ATTEMPTS, Int32GetDatum(m->attempts), false);
+	set_param(rule, VAR_SENDER, PointerGetDatum(m->sender), m->sender == NULL);
+	set_param(rule, VAR_MSGID, UUIDPGetDatum(&m->id), false);
+}
+
+/* Null counts as false. */
+bool
+aq_rule_matches(AqRule *rule, const AqMessage *message)
+{
+	ErrorContextCallback callback;
+	Datum		value;
+	bool		isnull;
+
+	callback.callback = condition_context;
+	callback.arg = (void *) rule->text;
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
+
+	set_message(rule, message);
+	ResetExprContext(rule->context);
+	if (rule->switch_user)
+	{
+		AsOwner		saved = become_owner(rule->owner);
+
+		value = ExecEvalExprSwitchContext(rule->state, rule->context, &isnull);
+		become_self(saved);
+	}
+	else
+		value = ExecEvalExprSwitchContext(rule->state, rule->context, &isnull);
+
+	error_context_stack = callback.previous;
+	return !isnull && DatumGetBool(value);
+}

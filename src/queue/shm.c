@@ -1,0 +1,141 @@
+/*-------------------------------------------------------------------------
+ *
+ * shm.c
+ *	  Queues in shared memory: the values of the object cache's handles.
+ *
+ * An entry is made ready by its first user under the object's load, and freed
+ * by its last unpin after a drop.  Latches and conditions are initialised
+ * once, at server start, and survive reuse of the entry.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "miscadmin.h"
+#include "storage/shmem.h"
+
+#define CONSUMERS_PER_CHUNK 32
+
+StaticAssertDecl(sizeof(AqConsumerShm) * CONSUMERS_PER_CHUNK <= AQ_CHUNK_SIZE,
+				 "a chunk holds 32 consumers");
+
+static AqQueueShm *entries;		/* 1 .. aq_object_limit */
+
+Size
+aq_queue_shmem_size(void)
+{
+	return CACHELINEALIGN(mul_size(aq_object_limit + 1, sizeof(AqQueueShm)));
+}
+
+static void
+init_consumer(AqConsumerShm *consumer)
+{
+	aq_wakeup_list_init(&consumer->waiters);
+	aq_wakeup_list_init(&consumer->selective);
+	consumer->removed = false;
+	pg_atomic_init_u64(&consumer->enqueued, 0);
+	pg_atomic_init_u64(&consumer->dequeued, 0);
+}
+
+static void
+reset_entry(AqQueueShm *shm)
+{
+	shm->object = NULL;
+	shm->database = InvalidOid;
+	shm->queue_id = 0;
+	shm->single = false;
+	shm->key = 0;
+	shm->recipient[0] = '\0';
+	pg_atomic_write_u32(&shm->waiting, 0);
+	pg_atomic_write_u32(&shm->work, 0);
+	pg_atomic_write_u64(&shm->enqueued, 0);
+	pg_atomic_write_u64(&shm->dequeued, 0);
+	init_consumer(&shm->first);
+	memset(shm->more, 0, sizeof(shm->more));
+}
+
+/* Called by the object cache when nobody can reach the queue any more. */
+static void
+free_entry(AqObject *object)
+{
+	AqQueueShm *shm = &entries[object->index];
+
+	aq_store->unload(shm);
+	aq_chunks_free(shm->more, lengthof(shm->more));
+	reset_entry(shm);
+}
+
+void
+aq_queue_shmem_init(void *area, bool found)
+{
+	entries = area;
+	aq_object_on_free(free_entry);
+	if (found)
+		return;
+	memset(area, 0, aq_queue_shmem_size());
+	for (int i = 0; i <= aq_object_limit; i++)
+	{
+		AqQueueShm *shm = &entries[i];
+
+		aq_latch_init(&shm->waiters_latch, AQ_LATCH_WAITERS, i);
+		aq_cond_init(&shm->changed);
+		pg_atomic_init_u32(&shm->waiting, 0);
+		pg_atomic_init_u32(&shm->work, 0);
+		pg_atomic_init_u64(&shm->enqueued, 0);
+		pg_atomic_init_u64(&shm->dequeued, 0);
+		reset_entry(shm);
+	}
+}
+
+AqQueueShm *
+aq_queue_shm_by_index(uint32 index)
+{
+	return &entries[index];
+}
+
+/* The consumer's entry, or NULL when nobody has made it. Never raises. */
+AqConsumerShm *
+aq_consumer_shm(AqQueueShm *shm, int position)
+{
+	AqChunk		chunk;
+
+	if (position == 0)
+		return &shm->first;
+	chunk = shm->more[position / CONSUMERS_PER_CHUNK];
+	if (chunk == 0)
+		return NULL;
+	return (AqConsumerShm *) aq_chunk_ptr(chunk) + position % CONSUMERS_PER_CHUNK;
+}
+
+/* The same, made if it is not there. May raise; no latch held. */
+AqConsumerShm *
+aq_consumer_shm_make(AqQueueShm *shm, int position)
+{
+	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+
+	if (consumer != NULL)
+		return consumer;
+	aq_chunks_reserve(1);
+	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
+	if (shm->more[position / CONSUMERS_PER_CHUNK] == 0)
+	{
+		AqChunk		chunk = aq_chunk_take();
+		AqConsumerShm *list = aq_chunk_ptr(chunk);
+
+		for (int i = 0; i < CONSUMERS_PER_CHUNK; i++)
+			init_consumer(&list[i]);
+		pg_write_barrier();		/* readers take no latch */
+		shm->more[position / CONSUMERS_PER_CHUNK] = chunk;
+	}
+	aq_latch_free(&shm->waiters_latch);
+	return aq_consumer_shm(shm, position);
+}
+
+void
+aq_queue_post_work(AqQueueShm *shm, uint32 work)
+{
+	if ((pg_atomic_fetch_or_u32(&shm->work, work) & work) != work)
+		aq_jobs_post();
+}

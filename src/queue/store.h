@@ -1,0 +1,102 @@
+/*-------------------------------------------------------------------------
+ *
+ * store.h
+ *	  The second door of part "queue": what a store of messages must do.
+ *
+ * The queue part checks names, rights and options; a store keeps messages.
+ * Included through queue.h.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_STORE_H
+#define AQ_STORE_H
+
+/* What the messages of one put have in common.  Nulls: NULL pointers, 0 times. */
+typedef struct AqPutOptions
+{
+	int			priority;
+	TimestampTz ready_at;		/* 0: at once */
+	TimestampTz expires_at;		/* 0: never */
+	struct varlena *correlation;	/* text */
+	struct varlena *properties; /* jsonb */
+	struct varlena *sender;		/* text */
+	struct varlena *exception_queue;	/* text */
+	const pg_uuid_t *original_id;
+	int			attempts;		/* of a message moved to an exception queue */
+} AqPutOptions;
+
+typedef enum AqMode
+{
+	AQ_MODE_BROWSE,
+	AQ_MODE_LOCKED,
+	AQ_MODE_REMOVE,
+	AQ_MODE_REMOVE_NODATA,
+	AQ_MODE_PURGE				/* remove, for the log a purge; no data */
+} AqMode;
+
+/* One message handed out; good during the callback only. */
+typedef struct AqMessage
+{
+	pg_uuid_t	id;
+	int			position;		/* of the consumer */
+	int			priority;
+	int			shard;
+	int64		ordinal;
+	int64		session_id;
+	TimestampTz enqueue_time;
+	TimestampTz ready_at;		/* 0: none */
+	TimestampTz expires_at;		/* 0: none */
+	int			attempts;
+	Datum		payload;
+	bool		payload_null;
+	struct varlena *correlation;
+	struct varlena *properties;
+	struct varlena *sender;
+	struct varlena *exception_queue;
+	pg_uuid_t  *original_id;
+} AqMessage;
+
+typedef struct AqTakeOptions
+{
+	int			position;		/* of the consumer; 0 in single-consumer queues */
+	uint32		max;
+	AqMode		mode;
+	const pg_uuid_t *id;		/* exactly this one; NULL: any */
+	const pg_uuid_t *after;		/* browse: behind this one; NULL: from the head */
+	bool		(*filter) (void *arg, const AqMessage *message);	/* NULL: all */
+	void	   *filter_arg;
+	void		(*emit) (void *arg, const AqMessage *message);	/* NULL: only count */
+	void	   *emit_arg;
+} AqTakeOptions;
+
+typedef struct AqStore
+{
+	/* Make the queue's place in shared memory ready; called once, pinned. */
+	void		(*load) (AqQueue *queue, AqQueueShm *shm);
+	/* Free it; no session can reach it any more.  Must not raise. */
+	void		(*unload) (AqQueueShm *shm);
+	/* Make the tables of a queue created by this transaction. */
+	void		(*create) (AqQueue *queue);
+	/*
+	 * Drop all tables of the queue, waiting for their users; raise
+	 * AQ_ERR_QUEUE_NOT_EMPTY if there are messages and force is not given.
+	 */
+	void		(*drop) (AqQueue *queue, bool force);
+
+	/*
+	 * Store n messages; targets[i] is the set of consumers' positions, or NULL
+	 * in single-consumer queues.
+	 */
+	void		(*put) (AqQueue *queue, const AqPutOptions *options, uint32 n,
+						const Datum *payloads, const bool *nulls,
+						Bitmapset *const *targets, pg_uuid_t *ids);
+	uint32		(*take) (AqQueue *queue, const AqTakeOptions *options);
+	/* Could take() find something now? */
+	bool		(*ready) (AqQueue *queue, int position);
+} AqStore;
+
+extern const AqStore *aq_store;	/* set by the part that implements it */
+
+#endif							/* AQ_STORE_H */

@@ -1,0 +1,243 @@
+/*-------------------------------------------------------------------------
+ *
+ * subscriber.c
+ *	  Consumers of a queue: subscribers, and recipients that were only named in
+ *	  a recipient list.
+ *
+ * Every consumer has a position: its bit in the messages' sets of consumers.
+ * A new recipient gets one in a transaction of the worker, so that an
+ * enqueuer's transaction does not keep the catalog to itself; only for a
+ * queue of the running transaction it is done here.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+/* how long to wait for the worker before asking again, microseconds */
+#define ASK_AGAIN ((int64) 1000000)
+
+/* the last position belongs to those who wait for nobody, see wait.c */
+#define POSITIONS (AQ_MAX_CONSUMERS - 1)
+
+static int
+free_position(AqQueue *queue)
+{
+	for (int position = 0; position < POSITIONS; position++)
+	{
+		bool		used = false;
+
+		/* they are sorted, so this ends soon */
+		for (int i = 0; i < queue->nconsumers && !used; i++)
+			used = queue->consumers[i].position == position;
+		if (!used)
+			return position;
+	}
+	ereport(ERROR,
+			aq_error(AQ_ERR_SUBSCRIBER_LIMIT, "queue \"%s\" cannot have more than %d consumers",
+					 queue->name, POSITIONS),
+			errhint("Recipients and removed subscribers count as well."));
+}
+
+static void
+insert_consumer(AqQueue *queue, const char *name, const char *kind, const char *rule, Datum comment,
+				bool comment_null)
+{
+	Oid			types[6] = {INT4OID, INT2OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID};
+	Datum		values[6];
+	char		nulls[7] = "      ";
+
+	values[0] = Int32GetDatum(queue->id);
+	values[1] = Int16GetDatum(free_position(queue));
+	values[2] = CStringGetTextDatum(name);
+	values[3] = CStringGetTextDatum(kind);
+	values[4] = rule ? CStringGetTextDatum(rule) : 0;
+	nulls[4] = rule ? ' ' : 'n';
+	values[5] = comment;
+	nulls[5] = comment_null ? 'n' : ' ';
+	aq_run_change("INSERT INTO aq.subscriber (queue_id, \"position\", consumer, kind, rule, comment) "
+				  "VALUES ($1, $2, $3, $4, $5, $6)", 6, types, values, nulls);
+}
+
+/* SET ... of one consumer's row; $3 is a text. */
+static void
+update_consumer(AqQueue *queue, int position, const char *set, const char *text)
+{
+	Oid			types[3] = {INT4OID, INT2OID, TEXTOID};
+	Datum		values[3] = {Int32GetDatum(queue->id), Int16GetDatum(position),
+	text ? CStringGetTextDatum(text) : 0};
+	char		nulls[4] = {' ', ' ', text ? ' ' : 'n', '\0'};
+
+	aq_run_change(psprintf("UPDATE aq.subscriber SET %s WHERE queue_id = $1 AND \"position\" = $2", set),
+				  3, types, values, nulls);
+}
+
+static AqQueue *
+topic_for_change(FunctionCallInfo fcinfo, const char *command)
+{
+	AqQueue    *queue;
+
+	aq_require_preload();
+	PreventCommandIfReadOnly(command);
+	PreventCommandDuringRecovery(command);
+	queue = aq_queue_for_change(aq_arg_name(fcinfo, 0, "queue_name"), ShareUpdateExclusiveLock);
+	if (!queue->multi)
+		ereport(ERROR,
+				aq_error(AQ_ERR_CONSUMER_FORBIDDEN, "queue \"%s\" has a single consumer", queue->name),
+				errhint("Only a queue created with multiple_consumers => true has subscribers."));
+	return queue;
+}
+
+static AqConsumer *
+existing_subscriber(AqQueue *queue, const char *name, bool or_recipient)
+{
+	AqConsumer *consumer = aq_queue_consumer(queue, name);
+
+	if (consumer == NULL || (!consumer->subscriber && !or_recipient))
+		ereport(ERROR,
+				aq_error(AQ_ERR_SUBSCRIBER_UNDEFINED, "\"%s\" is not a subscriber of queue \"%s\"",
+						 name, queue->name),
+				errhint("The view aq.subscribers lists them."));
+	return consumer;
+}
+
+PG_FUNCTION_INFO_V1(aq_subscribe);
+Datum
+aq_subscribe(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue = topic_for_change(fcinfo, "aq.subscribe()");
+	char	   *name = aq_arg_name(fcinfo, 1, "consumer");
+	char	   *rule = aq_arg_name_or_null(fcinfo, 2, "rule");
+	AqConsumer *consumer;
+	int32		id = queue->id;
+
+	aq_check_name(name, "consumer");
+	if (rule != NULL)
+		(void) aq_rule_compile(queue, rule, true, CurrentMemoryContext);
+	consumer = aq_queue_consumer(queue, name);
+	if (consumer != NULL && consumer->subscriber)
+		ereport(ERROR,
+				aq_error(AQ_ERR_SUBSCRIBER_EXISTS, "\"%s\" already is a subscriber of queue \"%s\"",
+						 name, queue->name),
+				errhint("Change its rule with aq.alter_subscriber."));
+	if (consumer != NULL)
+		update_consumer(queue, consumer->position, "kind = 'subscriber', rule = $3", rule);
+	else
+		insert_consumer(queue, name, "subscriber", rule,
+						PG_ARGISNULL(3) ? 0 : PG_GETARG_DATUM(3), PG_ARGISNULL(3));
+	aq_queue_altered_here(id);
+	aq_catalog_changed();
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(aq_alter_subscriber);
+Datum
+aq_alter_subscriber(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue = topic_for_change(fcinfo, "aq.alter_subscriber()");
+	char	   *name = aq_arg_name(fcinfo, 1, "consumer");
+	char	   *rule = aq_arg_name_or_null(fcinfo, 2, "rule");
+
+	if (rule != NULL)
+		(void) aq_rule_compile(queue, rule, true, CurrentMemoryContext);
+	update_consumer(queue, existing_subscriber(queue, name, false)->position, "rule = $3", rule);
+	aq_catalog_changed();
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(aq_unsubscribe);
+Datum
+aq_unsubscribe(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue = topic_for_change(fcinfo, "aq.unsubscribe()");
+	char	   *name = aq_arg_name(fcinfo, 1, "consumer");
+	int			position = existing_subscriber(queue, name, true)->position;
+	int32		id = queue->id;
+
+	aq_queue_pin(queue);		/* so that the commit can say it in shared memory */
+	update_consumer(queue, position, "kind = 'removed', consumer = $3", NULL);
+	aq_consumer_removed_here(id, position);
+	aq_catalog_changed();
+	PG_RETURN_VOID();
+}
+
+/* --- recipients ------------------------------------------------------------------------ */
+
+/* Put the name into the queue's request, if there is none yet. */
+static void
+ask_worker(AqQueueShm *shm, const char *name)
+{
+	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
+	if (shm->recipient[0] == '\0')
+		strlcpy(shm->recipient, name, AQ_MAX_NAME);
+	aq_latch_free(&shm->waiters_latch);
+	aq_queue_post_work(shm, AQ_WORK_RECIPIENTS);
+	aq_jobs_post();
+}
+
+/* Give a new recipient a position; the queue's description becomes stale. */
+void
+aq_add_recipient(AqQueue *queue, const char *name)
+{
+	char	   *queue_name = pstrdup(queue->name);
+	AqQueueShm *shm;
+
+	if (queue->own)
+	{
+		insert_consumer(queue, name, "recipient", NULL, 0, true);
+		aq_catalog_changed();
+		return;
+	}
+	aq_jobs_require_worker();
+	aq_queue_pin(queue);
+	shm = queue->shm;
+	aq_cond_prepare(&shm->changed);
+	for (;;)
+	{
+		queue = aq_queue_get(queue_name, AQ_RIGHT_ENQUEUE);
+		if (aq_queue_consumer(queue, name) != NULL)
+			break;
+		if (queue->nconsumers >= POSITIONS)
+			(void) free_position(queue);	/* says that there is none */
+		ask_worker(shm, name);
+		aq_cond_sleep(&shm->changed, AQ_EVENT_QUEUE_DDL, queue->id, 0, 0, ASK_AGAIN);
+	}
+	aq_cond_cancel();
+}
+
+/* The worker: give the requested name a position. */
+void
+aq_recipients_job(int32 id, AqQueueShm *shm)
+{
+	AqQueue    *queue;
+	char		name[AQ_MAX_NAME];
+
+	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
+	strlcpy(name, shm->recipient, AQ_MAX_NAME);
+	shm->recipient[0] = '\0';
+	aq_latch_free(&shm->waiters_latch);
+	if (name[0] == '\0')
+		return;
+
+	aq_job_begin();
+	queue = aq_queue_get_by_id(id, true);
+	/* when somebody changes the queue now, the enqueuer asks again */
+	if (queue != NULL && aq_queue_lock(id, ShareUpdateExclusiveLock, false))
+	{
+		queue = aq_queue_get_by_id(id, true);
+		if (queue != NULL && aq_queue_consumer(queue, name) == NULL)
+		{
+			insert_consumer(queue, name, "recipient", NULL, 0, true);
+			aq_catalog_changed();
+		}
+	}
+	aq_job_commit(false);
+	aq_cond_broadcast(&shm->changed);
+}

@@ -1,0 +1,493 @@
+/*-------------------------------------------------------------------------
+ *
+ * wait.c
+ *	  Waiting for messages, and waking those who wait.
+ *
+ * A waiter puts one entry into the list of each (queue, consumer) it waits
+ * for, looks once more, and only then sleeps (invariant I4).  Whoever makes n
+ * messages ready for a consumer wakes up to n of its waiters, first come
+ * first served, and all whose wait has a condition.  No latch is shared by
+ * queues: each queue's lists have one of their own, and an entry belongs to
+ * its session.
+ *
+ * A waiter that leaves without having looked after it was woken (cancelled,
+ * timed out) passes the wake-up on.
+ *
+ * A wait in a procedure called by CALL gives its snapshot back first, so that
+ * it does not hold the xmin horizon.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "storage/proc.h"
+#include "tcop/pquery.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+/* pairs that one listen can wait for */
+#define ENTRIES_PER_SESSION 256
+
+/* answer of a look: the targets have changed, enter again */
+#define LOOK_AGAIN (-2)
+
+/* who waits for an unknown consumer waits at a position that nobody has */
+#define NOBODY (AQ_MAX_CONSUMERS - 1)
+
+/* sessions woken under one hold of the latch */
+#define WAKE_BATCH 64
+
+typedef struct Target
+{
+	AqQueueShm *shm;
+	int			position;
+	bool		selective;
+	uint32		entry;
+} Target;
+
+static AqWaitEntry *entries;	/* ENTRIES_PER_SESSION for each session */
+
+/* what this session has entered; emptied by leave_all, also after errors */
+static Target joined[ENTRIES_PER_SESSION];
+static int	njoined;
+
+Size
+aq_wait_shmem_size(void)
+{
+	return CACHELINEALIGN(mul_size(mul_size(aq_session_slots(), ENTRIES_PER_SESSION),
+								   sizeof(AqWaitEntry)));
+}
+
+void
+aq_wait_shmem_init(void *area, bool found)
+{
+	entries = area;
+	if (found)
+		return;
+	memset(area, 0, aq_wait_shmem_size());
+	for (Size i = 0; i < (Size) aq_session_slots() * ENTRIES_PER_SESSION; i++)
+	{
+		entries[i].state = AQ_WAKEUP_FREE;
+		entries[i].next = entries[i].prev = AQ_WAKEUP_NONE;
+	}
+}
+
+/*
+ * The view of the entries that wakeup.c works on: all of them, with one free
+ * entry, the caller's.
+ */
+static AqWaitPool
+pool_with(uint32 entry)
+{
+	AqWaitPool	pool;
+
+	pool.entries = entries;
+	pool.nentries = (uint32) aq_session_slots() * ENTRIES_PER_SESSION;
+	pool.free = entry;
+	return pool;
+}
+
+static AqWaitList *
+list_of(const Target *target)
+{
+	AqConsumerShm *consumer = aq_consumer_shm(target->shm, target->position);
+
+	return target->selective ? &consumer->selective : &consumer->waiters;
+}
+
+/* --- waking ---------------------------------------------------------------------- */
+
+static void
+set_latches(const int32 *sessions, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		PGPROC	   *proc = aq_session_proc(sessions[i]);
+
+		if (proc != NULL)
+			SetLatch(&proc->procLatch);
+	}
+}
+
+static int
+pop(AqQueueShm *shm, AqWaitList *list, int n, int32 *sessions)
+{
+	AqWaitPool	pool = pool_with(AQ_WAKEUP_NONE);
+	int			got = aq_wakeup_pop(&pool, list, n, sessions);
+
+	pg_atomic_fetch_sub_u32(&shm->waiting, got);
+	return got;
+}
+
+void
+aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages)
+{
+	AqConsumerShm *consumer;
+
+	/* pairs with the barrier in join: they entered before, or they will see it */
+	pg_memory_barrier();
+	if (pg_atomic_read_u32(&shm->waiting) == 0)
+		return;
+	consumer = aq_consumer_shm(shm, position);
+	if (consumer == NULL)
+		return;
+	while (consumer->selective.waiting > 0 ||
+		   (messages > 0 && consumer->waiters.waiting > 0))
+	{
+		int32		sessions[WAKE_BATCH];
+		int			n,
+					plain;
+
+		aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_POST);
+		n = pop(shm, &consumer->selective, WAKE_BATCH / 2, sessions);
+		plain = pop(shm, &consumer->waiters, Min(messages, WAKE_BATCH / 2), sessions + n);
+		aq_latch_free(&shm->waiters_latch);
+		set_latches(sessions, n + plain);
+		messages -= plain;
+		if (n + plain == 0)
+			break;
+	}
+}
+
+void
+aq_wake_everybody(AqQueueShm *shm)
+{
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		if (pg_atomic_read_u32(&shm->waiting) == 0)
+			break;
+		aq_wake_consumers(shm, position, PG_INT32_MAX);
+	}
+}
+
+/* --- entering and leaving ------------------------------------------------------------ */
+
+static void
+join(Target *target)
+{
+	AqWaitPool	pool = pool_with(target->entry);
+	uint32		entry PG_USED_FOR_ASSERTS_ONLY;
+
+	aq_latch_get(&target->shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
+	entry = aq_wakeup_add(&pool, list_of(target), target->position, aq_session_number());
+	Assert(entry == target->entry);
+	pg_atomic_fetch_add_u32(&target->shm->waiting, 1);
+	aq_latch_free(&target->shm->waiters_latch);
+	joined[njoined++] = *target;
+}
+
+/*
+ * Leave all lists.  pass_on: the session has not looked since it was woken,
+ * so somebody else gets its wake-up.  Does not raise.
+ */
+static void
+leave_all(bool pass_on)
+{
+	while (njoined > 0)
+	{
+		Target	   *target = &joined[--njoined];
+		AqWaitPool	pool = pool_with(AQ_WAKEUP_NONE);
+		bool		woken;
+
+		aq_latch_get(&target->shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_LEAVE);
+		woken = aq_wakeup_remove(&pool, list_of(target), target->entry);
+		if (!woken)
+			pg_atomic_fetch_sub_u32(&target->shm->waiting, 1);
+		entries[target->entry].next = AQ_WAKEUP_NONE;
+		aq_latch_free(&target->shm->waiters_latch);
+		if (woken && pass_on && !target->selective)
+			aq_wake_consumers(target->shm, target->position, 1);
+	}
+}
+
+void
+aq_wait_session_exit(void)
+{
+	leave_all(true);
+}
+
+/*
+ * Sleep until one of the targets has something, as look() says: it returns
+ * the number of the target, or -1.  Returns look()'s answer, -1 after the
+ * deadline (microseconds of aq_clock_us; negative: none).  The targets' queues
+ * are pinned.
+ */
+static int
+sleep_for(Target *targets, int n, AqEvent event, int64 deadline,
+		  int (*look) (void *arg), void *arg)
+{
+	uint32		base = (uint32) aq_session_number() * ENTRIES_PER_SESSION;
+	int			found = -1;
+
+	Assert(njoined == 0);
+	PG_TRY();
+	{
+		for (;;)
+		{
+			int64		left = -1;
+
+			for (int i = 0; i < n; i++)
+			{
+				targets[i].entry = base + i;
+				join(&targets[i]);
+			}
+			found = look(arg);
+			if (found >= 0)
+				break;
+			if (found == LOOK_AGAIN)
+			{
+				leave_all(false);
+				continue;
+			}
+			if (deadline >= 0)
+			{
+				left = deadline - aq_clock_us();
+				if (left <= 0)
+					break;
+			}
+			InvalidateCatalogSnapshot();
+			(void) aq_wait_sleep(event, targets[0].shm->queue_id, MyProcPid,
+								 left < 0 ? 0 : left, left);
+			leave_all(false);	/* and look, after entering again */
+		}
+		leave_all(found < 0);
+	}
+	PG_CATCH();
+	{
+		leave_all(true);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return found;
+}
+
+/* --- aq.dequeue(wait => ...) ------------------------------------------------------------ */
+
+typedef struct DequeueWait
+{
+	bool		(*attempt) (void *arg);
+	void	   *arg;
+} DequeueWait;
+
+static int
+look_by_attempt(void *arg)
+{
+	DequeueWait *wait = arg;
+
+	return wait->attempt(wait->arg) ? 0 : -1;
+}
+
+bool
+aq_wait_until(AqQueue *queue, int position, bool selective, int64 timeout_us,
+			  bool (*attempt) (void *arg), void *arg)
+{
+	Target		target = {.shm = queue->shm,.position = position,.selective = selective};
+	DequeueWait wait = {.attempt = attempt,.arg = arg};
+	int64		deadline = timeout_us < 0 ? -1 : aq_clock_us() + timeout_us;
+
+	return sleep_for(&target, 1, AQ_EVENT_DEQUEUE_WAIT, deadline, look_by_attempt, &wait) >= 0;
+}
+
+/* --- the procedures --------------------------------------------------------------------- */
+
+/*
+ * Give the statement's snapshot back, if it is the only one: then nothing of
+ * this session holds the xmin horizon while it waits.  The portal takes a new
+ * one when it needs it.
+ */
+static void
+release_snapshot(void)
+{
+	if (IsolationUsesXactSnapshot())
+		return;
+	if (ActivePortal != NULL && ActiveSnapshotSet() &&
+		ActivePortal->portalSnapshot == GetActiveSnapshot())
+		ForgetPortalSnapshots();
+	InvalidateCatalogSnapshot();
+}
+
+typedef struct Listening
+{
+	int			n;
+	char	  **queues;
+	char	  **consumers;		/* elements may be NULL */
+	Target	   *targets;
+} Listening;
+
+/* Look each queue up again: it may have been stopped or dropped meanwhile. */
+static int
+look_at_queues(void *arg)
+{
+	Listening  *listening = arg;
+	bool		changed = false;
+
+	for (int i = 0; i < listening->n; i++)
+	{
+		AqQueue    *queue = aq_queue_get(listening->queues[i], AQ_RIGHT_DEQUEUE);
+		int			position;
+
+		if (!queue->dequeue_enabled)
+			ereport(ERROR,
+					aq_error(AQ_ERR_DEQUEUE_DISABLED, "queue \"%s\" is stopped for dequeue", queue->name),
+					errhint("Start it with aq.start_queue."));
+		aq_queue_pin(queue);
+		position = aq_dequeue_position(queue, listening->consumers[i]);
+		if (position >= 0 && aq_store->ready(queue, position))
+			return i;
+		if (listening->targets != NULL)
+		{
+			Target	   *target = &listening->targets[i];
+
+			/* dropped and created again, or subscribed meanwhile */
+			if (position < 0)
+				position = NOBODY;
+			if (target->shm != queue->shm || target->position != position)
+			{
+				target->shm = queue->shm;
+				target->position = position;
+				(void) aq_consumer_shm_make(queue->shm, position);
+				changed = true;
+			}
+		}
+	}
+	return changed ? LOOK_AGAIN : -1;
+}
+
+/* Wait for any of the pairs; its number, or -1 after the timeout. */
+static int
+listen_to(Listening *listening, int64 timeout_us)
+{
+	int64		deadline = timeout_us < 0 ? -1 : aq_clock_us() + timeout_us;
+	int			found;
+
+	PreventCommandDuringRecovery("aq.wait()");
+	(void) aq_jobs_ensure_worker();
+	found = look_at_queues(listening);
+	if (found >= 0 || timeout_us == 0)
+		return found;
+
+	/* this look finds nothing, but fills the targets in */
+	listening->targets = palloc0(listening->n * sizeof(Target));
+	found = look_at_queues(listening);
+	if (found >= 0)
+		return found;
+	release_snapshot();
+	found = sleep_for(listening->targets, listening->n,
+					  listening->n == 1 ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT,
+					  deadline, look_at_queues, listening);
+	EnsurePortalSnapshotExists();
+	return found;
+}
+
+static int64
+timeout_arg(FunctionCallInfo fcinfo, int arg)
+{
+	return PG_ARGISNULL(arg) ? -1 : aq_interval_to_us(PG_GETARG_DATUM(arg));
+}
+
+static Datum
+result_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
+{
+	TupleDesc	desc;
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+}
+
+PG_FUNCTION_INFO_V1(aq_wait);
+Datum
+aq_wait(PG_FUNCTION_ARGS)
+{
+	char	   *name = aq_arg_name(fcinfo, 0, "queue_name");
+	char	   *consumer = aq_arg_name_or_null(fcinfo, 1, "consumer");
+	Listening	listening = {.n = 1,.queues = &name,.consumers = &consumer};
+	int			found = listen_to(&listening, timeout_arg(fcinfo, 2));
+	Datum		value = BoolGetDatum(found >= 0);
+	bool		isnull = false;
+
+	PG_RETURN_DATUM(result_row(fcinfo, &value, &isnull));
+}
+
+static char **
+names_of(ArrayType *array, int *n)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	char	  **names;
+
+	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, n);
+	names = palloc0(*n * sizeof(char *) + 1);
+	for (int i = 0; i < *n; i++)
+		if (!nulls[i])
+			names[i] = TextDatumGetCString(elements[i]);
+	return names;
+}
+
+PG_FUNCTION_INFO_V1(aq_listen);
+Datum
+aq_listen(PG_FUNCTION_ARGS)
+{
+	Listening	listening = {0};
+	Datum		values[2] = {0, 0};
+	bool		nulls[2] = {true, true};
+	int			n,
+				found;
+
+	if (PG_ARGISNULL(0))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"queue_names\" must not be null"));
+	listening.queues = names_of(PG_GETARG_ARRAYTYPE_P(0), &listening.n);
+	if (PG_ARGISNULL(1))
+	{
+		n = listening.n;
+		listening.consumers = palloc0((n + 1) * sizeof(char *));
+	}
+	else
+		listening.consumers = names_of(PG_GETARG_ARRAYTYPE_P(1), &n);
+	if (n != listening.n || n == 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_LISTEN_ARGUMENT,
+						 "listen needs as many consumers as queues, and at least one: got %d and %d",
+						 n, listening.n),
+				errhint("Give one consumer per queue, null for a queue with a single consumer."));
+	if (n > ENTRIES_PER_SESSION)
+		ereport(ERROR,
+				aq_error(AQ_ERR_LISTEN_ARGUMENT, "listen takes at most %d queues, not %d",
+						 ENTRIES_PER_SESSION, n));
+	for (int i = 0; i < n; i++)
+	{
+		if (listening.queues[i] == NULL)
+			ereport(ERROR,
+					aq_error(AQ_ERR_LISTEN_ARGUMENT, "queue name %d of the list is null", i + 1));
+		for (int j = 0; j < i; j++)
+			if (strcmp(listening.queues[i], listening.queues[j]) == 0 &&
+				(listening.consumers[i] == NULL || listening.consumers[j] == NULL ||
+				 strcmp(listening.consumers[i], listening.consumers[j]) == 0))
+				ereport(ERROR,
+						aq_error(AQ_ERR_LISTEN_ARGUMENT,
+								 "queue \"%s\" is in the list twice for the same consumer",
+								 listening.queues[i]));
+	}
+
+	found = listen_to(&listening, timeout_arg(fcinfo, 2));
+	if (found >= 0)
+	{
+		values[0] = CStringGetTextDatum(listening.queues[found]);
+		nulls[0] = false;
+		if (listening.consumers[found] != NULL)
+		{
+			values[1] = CStringGetTextDatum(listening.consumers[found]);
+			nulls[1] = false;
+		}
+	}
+	PG_RETURN_DATUM(result_row(fcinfo, values, nulls));
+}

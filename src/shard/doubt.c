@@ -1,0 +1,461 @@
+/*-------------------------------------------------------------------------
+ *
+ * doubt.c
+ *	  Transactions in doubt: prepared, and finished by whom and when ever.
+ *
+ * COMMIT PREPARED runs no callback of ours.  So a prepared transaction leaves
+ * one entry here for each partition it has touched.  Its slots stay in state
+ * DOUBT, what it took stays taken, and the partitions keep their frames.  The
+ * worker looks whether the transaction still runs; when not, transaction
+ * status decides, and the log rows that the transaction has written say what
+ * it took.  After a restart, loading finds the same from the tables.
+ *
+ * Committed messages of a session that has a prepared transaction in the same
+ * stream stand behind it (SLOT_FOLLOWER): order survives PREPARE.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "storage/bufmgr.h"
+#include "storage/procarray.h"
+#include "utils/array.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+/* how often the worker looks at prepared transactions, microseconds */
+#define SWEEP_INTERVAL ((int64) 500000)
+
+/* this transaction has entered itself: taken back if it aborts */
+static TransactionId preparing;
+
+/* --- the table of entries -------------------------------------------------------- */
+
+bool
+aq_doubt_add(Partition *partition, TransactionId xid, int64 session)
+{
+	bool		added = false;
+
+	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
+	for (uint32 i = 0; i < aq_shard->max_doubts && !added; i++)
+	{
+		if (aq_doubts[i].partition != 0)
+			continue;
+		aq_doubts[i].partition = partition->index;
+		aq_doubts[i].xid = xid;
+		aq_doubts[i].session = session;
+		pg_atomic_fetch_add_u32(&aq_shard->ndoubts, 1);
+		added = true;
+	}
+	aq_latch_free(&aq_shard->doubt_latch);
+	return added;
+}
+
+static void
+remove_entry(uint32 partition, TransactionId xid)
+{
+	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+		if (aq_doubts[i].partition == partition && aq_doubts[i].xid == xid)
+		{
+			aq_doubts[i].partition = 0;
+			pg_atomic_fetch_sub_u32(&aq_shard->ndoubts, 1);
+		}
+	aq_latch_free(&aq_shard->doubt_latch);
+}
+
+bool
+aq_doubt_known(Partition *partition, TransactionId xid)
+{
+	bool		known = false;
+
+	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_ADD);
+	for (uint32 i = 0; i < aq_shard->max_doubts && !known; i++)
+		known = aq_doubts[i].partition == partition->index && aq_doubts[i].xid == xid;
+	aq_latch_free(&aq_shard->doubt_latch);
+	return known;
+}
+
+/* The prepared transaction by which the session is in doubt in the stream. */
+TransactionId
+aq_doubt_of_session(uint32 stream, int64 session)
+{
+	TransactionId xid = InvalidTransactionId;
+
+	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_ADD);
+	for (uint32 i = 0; i < aq_shard->max_doubts && xid == InvalidTransactionId; i++)
+		if (aq_doubts[i].partition != 0 && aq_doubts[i].session == session &&
+			partition_at(aq_doubts[i].partition)->stream == stream)
+			xid = aq_doubts[i].xid;
+	aq_latch_free(&aq_shard->doubt_latch);
+	return xid;
+}
+
+/* --- preparing ------------------------------------------------------------------------ */
+
+static void
+enter(Partition *partition, TransactionId xid, int64 session)
+{
+	Stream	   *stream = stream_at(partition->stream);
+
+	if (aq_doubt_known(partition, xid))
+		return;
+	if (!aq_doubt_add(partition, xid, session))
+		ereport(ERROR,
+				aq_error(AQ_ERR_CACHE_FULL, "too many partitions belong to prepared transactions"),
+				errhint("Finish some of them, or raise max_prepared_transactions."));
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
+	partition->ndoubt++;
+	aq_latch_free(&stream->latch);
+}
+
+/* Before PREPARE: enter every partition.  May raise. */
+void
+aq_doubt_prepare(TransactionId xid)
+{
+	PutNote   **puts;
+	TakeNote  **takes;
+	int			nputs = aq_notes_puts(&puts);
+	int			ntakes = aq_notes_takes(&takes);
+
+	preparing = xid;
+	for (int i = 0; i < nputs; i++)
+		enter(puts[i]->partition, xid, aq_session_identity());
+	for (int i = 0; i < ntakes; i++)
+		enter(takes[i]->partition, xid, 0);
+}
+
+/* The transaction is prepared: its slots are in doubt. */
+void
+aq_doubt_prepared(void)
+{
+	PutNote   **puts;
+	TakeNote  **takes;
+	int			nputs = aq_notes_puts(&puts);
+	int			ntakes = aq_notes_takes(&takes);
+
+	for (int i = 0; i < nputs; i++)
+	{
+		PutNote    *note = puts[i];
+		Stream	   *stream = stream_at(note->partition->stream);
+
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
+		frame_of(note->partition)->timers_reserved -= note->timers;
+		for (uint32 j = 0; j < note->count; j++)
+		{
+			Slot	   *slot = slot_at(frame_of(note->partition), note->first + j);
+
+			slot->state = SLOT_DOUBT;
+			slot->xid = preparing;
+		}
+		aq_latch_free(&stream->latch);
+		aq_queue_post_work(note->shm, AQ_WORK_DOUBT);
+	}
+	for (int i = 0; i < ntakes; i++)
+		aq_queue_post_work(takes[i]->shm, AQ_WORK_DOUBT);
+	preparing = InvalidTransactionId;
+}
+
+void
+aq_doubt_cancel(void)
+{
+	TransactionId xid = preparing;
+
+	if (!TransactionIdIsValid(xid))
+		return;
+	preparing = InvalidTransactionId;
+	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+	{
+		Partition  *partition = partition_at(aq_doubts[i].partition);
+		Stream	   *stream;
+
+		/* entries of this xid are this session's: nobody else changes them */
+		if (partition == NULL || aq_doubts[i].xid != xid)
+			continue;
+		stream = stream_at(partition->stream);
+		remove_entry(partition->index, xid);
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+		partition->ndoubt--;
+		aq_partition_check_done(stream, partition);
+		aq_latch_free(&stream->latch);
+	}
+}
+
+/* --- resolving -------------------------------------------------------------------------- */
+
+/* A slot in doubt, with what its row says. */
+typedef struct DoubtSlot
+{
+	uint16		slot;
+	ItemPointerData tid;
+	Bitmapset  *targets;		/* NULL: single consumer */
+	TimestampTz ready_at;
+	TimestampTz expires_at;
+} DoubtSlot;
+
+typedef struct DoubtTake
+{
+	char		kind;
+	int			position;
+	uint16		slot;
+} DoubtTake;
+
+static Bitmapset *
+bytes_to_targets(bytea *bytes)
+{
+	Bitmapset  *set = NULL;
+	const uint8 *bits = (const uint8 *) VARDATA_ANY(bytes);
+
+	for (int i = 0; i < VARSIZE_ANY_EXHDR(bytes) * 8; i++)
+		if (bits[i / 8] >> (i % 8) & 1)
+			set = bms_add_member(set, i);
+	return set;
+}
+
+static List *
+slots_in_doubt(Stream *stream, Partition *partition, TransactionId xid)
+{
+	DoubtSlot  *found = palloc(PARTITION_SLOTS * sizeof(DoubtSlot));
+	List	   *list = NIL;
+	uint32		n = 0;
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 s = 0; s < PARTITION_SLOTS; s++)
+	{
+		Slot	   *slot;
+
+		if (frame_of(partition)->segments[s / SEGMENT_SLOTS] == 0)
+		{
+			s |= SEGMENT_SLOTS - 1;
+			continue;
+		}
+		slot = slot_at(frame_of(partition), s);
+		if (slot->state != SLOT_DOUBT || slot->xid != xid)
+			continue;
+		found[n].slot = s;
+		ItemPointerSet(&found[n].tid, slot->block, slot->offset);
+		n++;
+	}
+	aq_latch_free(&stream->latch);
+	for (uint32 i = 0; i < n; i++)
+		list = lappend(list, &found[i]);
+	return list;
+}
+
+/* The consumers and times of a slot, from its row. */
+static void
+read_slot(Relation rel, DoubtSlot *slot)
+{
+	HeapTupleData tuple;
+	Buffer		buffer;
+	Datum		values[MSG_COLUMNS];
+	bool		nulls[MSG_COLUMNS];
+
+	tuple.t_self = slot->tid;
+	if (!heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
+		return;					/* rolled back, and pruned meanwhile */
+	heap_deform_tuple(&tuple, RelationGetDescr(rel), values, nulls);
+	slot->targets = nulls[MSG_TARGETS] ? NULL : bytes_to_targets(DatumGetByteaPP(values[MSG_TARGETS]));
+	slot->ready_at = nulls[MSG_READY_AT] ? 0 : DatumGetTimestampTz(values[MSG_READY_AT]);
+	slot->expires_at = nulls[MSG_EXPIRES_AT] ? 0 : DatumGetTimestampTz(values[MSG_EXPIRES_AT]);
+	ReleaseBuffer(buffer);
+}
+
+/* What the log says the transaction took. */
+static List *
+takes_in_doubt(Partition *partition, TransactionId xid)
+{
+	Relation	rel = table_open(partition->log, AccessShareLock);
+	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	HeapTuple	tuple;
+	List	   *takes = NIL;
+
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		Datum		values[LOG_COLUMNS];
+		bool		nulls[LOG_COLUMNS];
+		ArrayType  *array;
+		int64	   *ordinals;
+		int			n;
+
+		if (HeapTupleHeaderGetRawXmin(tuple->t_data) != xid)
+			continue;
+		heap_deform_tuple(tuple, RelationGetDescr(rel), values, nulls);
+		array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
+		n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+		ordinals = (int64 *) ARR_DATA_PTR(array);
+		for (int i = 0; i < n; i++)
+		{
+			DoubtTake  *take;
+
+			if (ordinals[i] / PARTITION_SLOTS != partition->number)
+				continue;
+			take = palloc(sizeof(DoubtTake));
+			take->kind = DatumGetChar(values[LOG_KIND]);
+			take->position = DatumGetInt16(values[LOG_CONSUMER]);
+			take->slot = ordinals[i] % PARTITION_SLOTS;
+			takes = lappend(takes, take);
+		}
+	}
+	table_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return takes;
+}
+
+static void
+settle_slot(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtSlot *doubt,
+			bool commit, TimestampTz now)
+{
+	Slot	   *slot = slot_at(frame_of(partition), doubt->slot);
+
+	partition->pending--;
+	partition->open--;
+	if (!commit && !(slot->flags & SLOT_FOLLOWER))
+	{
+		slot->state = SLOT_DONE;
+		slot->open = 0;
+		return;
+	}
+	if (doubt->ready_at <= now)
+		doubt->ready_at = 0;
+	aq_publish_slot(shm, stream, partition, doubt->slot, doubt->targets, doubt->ready_at);
+	if (doubt->ready_at)
+		aq_timer_push(partition, doubt->ready_at, doubt->slot, 0, TIMER_READY);
+	if (doubt->expires_at)
+	{
+		slot->flags |= SLOT_EXPIRES;
+		slot->expires_at = doubt->expires_at;
+		aq_timer_push(partition, doubt->expires_at, doubt->slot, 0, TIMER_EXPIRE);
+	}
+}
+
+/* was_own: the transaction had enqueued the message itself */
+static void
+settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *take,
+			bool was_own, bool commit, TransactionId xid)
+{
+	if (take->kind == LOG_RETRY || take->kind == LOG_MOVED)
+		return;
+	if (was_own)
+	{
+		if (commit && take->kind != LOG_LOCKED &&
+			aq_clear_ready(stream, partition, take->position, take->slot))
+			aq_consumer_done(shm, stream, partition, take->position, take->slot, xid);
+		return;
+	}
+	partition->inflight--;
+	if (commit && take->kind != LOG_LOCKED)
+		aq_consumer_done(shm, stream, partition, take->position, take->slot, xid);
+	else if (aq_consumer_shm(shm, take->position)->removed)
+		aq_consumer_done(shm, stream, partition, take->position, take->slot, InvalidTransactionId);
+	else
+		aq_set_ready(stream, partition, take->position, take->slot, 1);
+}
+
+static void
+resolve(AqQueueShm *shm, Partition *partition, TransactionId xid)
+{
+	Stream	   *stream = stream_at(partition->stream);
+	bool		commit = TransactionIdDidCommit(xid);
+	List	   *slots = slots_in_doubt(stream, partition, xid);
+	List	   *takes = takes_in_doubt(partition, xid);
+	Bitmapset  *own = NULL;
+	Bitmapset  *positions = shm->single ? bms_make_singleton(0) : NULL;
+	TimestampTz now = GetCurrentTimestamp();
+	uint32		timers = 2 * list_length(slots);
+	uint32		reserved;
+	int			position = -1;
+	Relation	rel = table_open(partition->messages, AccessShareLock);
+	ListCell   *lc;
+
+	foreach(lc, slots)
+	{
+		DoubtSlot  *slot = lfirst(lc);
+
+		read_slot(rel, slot);
+		positions = bms_add_members(positions, slot->targets);
+	}
+	foreach(lc, takes)
+		positions = bms_add_member(positions, ((DoubtTake *) lfirst(lc))->position);
+	table_close(rel, AccessShareLock);
+
+	/* more than enough: 3 for each consumer, and the timers */
+	aq_chunks_reserve(3 * bms_num_members(positions) + 2 + timers / TIMERS_PER_CHUNK + 2);
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	reserved = frame_of(partition)->timers_reserved;
+	aq_frame_prepare(frame_of(partition), 0, 1, positions, timers);
+	while ((position = bms_next_member(positions, position)) >= 0)
+		(void) aq_stream_sub_make(stream, position);
+	foreach(lc, slots)
+	{
+		DoubtSlot  *slot = lfirst(lc);
+
+		if (!(slot_at(frame_of(partition), slot->slot)->flags & SLOT_FOLLOWER))
+			own = bms_add_member(own, slot->slot);
+		settle_slot(shm, stream, partition, slot, commit, now);
+	}
+	foreach(lc, takes)
+	{
+		DoubtTake  *take = lfirst(lc);
+
+		settle_take(shm, stream, partition, take, bms_is_member(take->slot, own), commit, xid);
+	}
+	frame_of(partition)->timers_reserved = reserved;
+	partition->ndoubt--;
+	if (partition->next_timer)
+		aq_timer_announce(shm, partition->next_timer);
+	aq_partition_check_done(stream, partition);
+	aq_latch_free(&stream->latch);
+	remove_entry(partition->index, xid);
+	aq_chunks_trim();
+
+	position = -1;
+	while ((position = bms_next_member(positions, position)) >= 0)
+		aq_wake_consumers(shm, position, list_length(slots) + list_length(takes));
+}
+
+static int
+compare_entries(const void *a, const void *b)
+{
+	const Partition *p = partition_at(((const Doubt *) a)->partition);
+	const Partition *q = partition_at(((const Doubt *) b)->partition);
+
+	return p->number < q->number ? -1 : p->number > q->number;
+}
+
+/* The worker: resolve what is not in progress any more, in the order of messages. */
+void
+aq_doubt_job(int32 id, AqQueueShm *shm)
+{
+	Doubt	   *entries;
+	uint32		n = 0;
+	bool		left = false;
+
+	aq_job_begin();
+	entries = palloc(aq_shard->max_doubts * sizeof(Doubt));
+	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+		if (aq_doubts[i].partition != 0 &&
+			partition_at(aq_doubts[i].partition)->queue == shm->object->index)
+			entries[n++] = aq_doubts[i];
+	aq_latch_free(&aq_shard->doubt_latch);
+	qsort(entries, n, sizeof(Doubt), compare_entries);
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (TransactionIdIsInProgress(entries[i].xid))
+			left = true;
+		else
+			resolve(shm, partition_at(entries[i].partition), entries[i].xid);
+	}
+	aq_job_commit(false);
+	if (left)
+		aq_work_later(shm, AQ_WORK_DOUBT, SWEEP_INTERVAL);
+}

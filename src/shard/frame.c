@@ -1,0 +1,435 @@
+/*-------------------------------------------------------------------------
+ *
+ * frame.c
+ *	  What is resident of a partition: slots, consumers' bitmaps, attempts,
+ *	  timers; and evicting it.
+ *
+ * Everything here runs under the latch of the partition's stream, unless the
+ * function says otherwise.  Chunks are reserved before the latch is taken:
+ * the ..._needs functions say how many a change may need at most.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+/* partitions that one eviction looks at, at most, in full rounds of the clock */
+#define EVICTION_ROUNDS 3
+
+/* --- slots and consumers ------------------------------------------------------ */
+
+/* Chunks that aq_sub_make and aq_stream_sub_make may need for the consumer. */
+uint32
+aq_sub_needs(Frame *frame, Stream *stream, int position)
+{
+	uint32		needs = 0;
+
+	if (frame != NULL && frame_sub(frame, position) == NULL)
+		needs += 2;				/* bitmap, directory */
+	if (stream != NULL && stream_sub(stream, position) == NULL)
+		needs += 1;
+	return needs;
+}
+
+FrameSub *
+aq_frame_sub_make(Frame *frame, int position)
+{
+	FrameSub   *sub = frame_sub(frame, position);
+
+	if (sub != NULL)
+		return sub;
+	if (position == 0)
+		sub = &frame->sub0;
+	else
+	{
+		AqChunk    *chunk = &frame->subs[position / SUBS_PER_CHUNK];
+
+		if (*chunk == 0)
+			*chunk = aq_chunk_take();
+		sub = (FrameSub *) aq_chunk_ptr(*chunk) + position % SUBS_PER_CHUNK;
+	}
+	sub->ready = aq_chunk_take();
+	sub->first = PARTITION_SLOTS;
+	return sub;
+}
+
+StreamSub *
+aq_stream_sub_make(Stream *stream, int position)
+{
+	AqChunk    *chunk;
+
+	if (position == 0)
+		return &stream->sub0;
+	chunk = &stream->subs[position / SUBS_PER_CHUNK];
+	if (*chunk == 0)
+		*chunk = aq_chunk_take();
+	return (StreamSub *) aq_chunk_ptr(*chunk) + position % SUBS_PER_CHUNK;
+}
+
+static uint32
+timer_pages_needed(const Frame *frame, uint32 timers)
+{
+	uint32		have = frame->ntimers + frame->timers_reserved;
+	uint32		pages = 0;
+
+	if (timers == 0)
+		return 0;
+	if (frame->timers == 0)
+		pages++;				/* the directory */
+	return pages + (have + timers - 1) / TIMERS_PER_CHUNK + 1;
+}
+
+/*
+ * Chunks needed to give out count slots from first on, to the consumers at
+ * these positions, with this many timers.
+ */
+uint32
+aq_frame_needs(Frame *frame, uint32 first, uint32 count, Bitmapset *positions, uint32 timers)
+{
+	uint32		needs = 0;
+	int			position = -1;
+
+	for (uint32 s = first / SEGMENT_SLOTS; s <= (first + count - 1) / SEGMENT_SLOTS; s++)
+		if (frame->segments[s] == 0)
+			needs++;
+	while ((position = bms_next_member(positions, position)) >= 0)
+		needs += aq_sub_needs(frame, NULL, position);
+	return needs + timer_pages_needed(frame, timers);
+}
+
+static void
+reserve_timers(Frame *frame, uint32 timers)
+{
+	AqChunk    *pages;
+	uint32		total = frame->ntimers + frame->timers_reserved + timers;
+
+	if (timers == 0)
+		return;
+	if (frame->timers == 0)
+		frame->timers = aq_chunk_take();
+	pages = aq_chunk_ptr(frame->timers);
+	for (uint32 page = 0; page < (total + TIMERS_PER_CHUNK - 1) / TIMERS_PER_CHUNK; page++)
+		if (pages[page] == 0)
+			pages[page] = aq_chunk_take();
+	frame->timers_reserved += timers;
+}
+
+/* Make what aq_frame_needs has counted. */
+void
+aq_frame_prepare(Frame *frame, uint32 first, uint32 count, Bitmapset *positions, uint32 timers)
+{
+	int			position = -1;
+
+	for (uint32 s = first / SEGMENT_SLOTS; s <= (first + count - 1) / SEGMENT_SLOTS; s++)
+		if (frame->segments[s] == 0)
+			frame->segments[s] = aq_chunk_take();
+	while ((position = bms_next_member(positions, position)) >= 0)
+		(void) aq_frame_sub_make(frame, position);
+	reserve_timers(frame, timers);
+}
+
+/* --- ready bits -------------------------------------------------------------------- */
+
+/* Slots first .. first+count-1, not ready before, are ready for the consumer. */
+void
+aq_set_ready(Stream *stream, Partition *partition, int position, uint32 slot, uint32 count)
+{
+	FrameSub   *sub = frame_sub(frame_of(partition), position);
+	StreamSub  *ssub = stream_sub(stream, position);
+
+	aq_bitmap_set_range(bitmap_of(sub->ready), slot, count);
+	sub->nready += count;
+	if (slot < sub->first)
+		sub->first = slot;
+	ssub->ready += count;
+	if (ssub->hint != 0 && partition->number < partition_at(ssub->hint)->number)
+		ssub->hint = partition->index;
+}
+
+/* Take one; false when it was not ready. */
+bool
+aq_clear_ready(Stream *stream, Partition *partition, int position, uint32 slot)
+{
+	FrameSub   *sub = frame_sub(frame_of(partition), position);
+
+	if (sub == NULL || !aq_bitmap_clear(bitmap_of(sub->ready), slot))
+		return false;
+	sub->nready--;
+	stream_sub(stream, position)->ready--;
+	return true;
+}
+
+/* --- attempts ---------------------------------------------------------------------------- */
+
+int
+aq_attempts_get(Frame *frame, int position, uint32 slot)
+{
+	FrameSub   *sub = frame_sub(frame, position);
+	AqChunk    *pages;
+
+	if (sub == NULL || sub->attempts == 0)
+		return 0;
+	pages = aq_chunk_ptr(sub->attempts);
+	if (pages[slot / ATTEMPTS_PER_CHUNK] == 0)
+		return 0;
+	return ((uint8 *) aq_chunk_ptr(pages[slot / ATTEMPTS_PER_CHUNK]))[slot % ATTEMPTS_PER_CHUNK];
+}
+
+uint32
+aq_attempts_need(Frame *frame, int position, uint32 slot)
+{
+	FrameSub   *sub = frame_sub(frame, position);
+
+	if (sub == NULL || sub->attempts == 0)
+		return 2;
+	return ((AqChunk *) aq_chunk_ptr(sub->attempts))[slot / ATTEMPTS_PER_CHUNK] == 0 ? 1 : 0;
+}
+
+/* Counts beyond 255 stay at 255. */
+void
+aq_attempts_set(Frame *frame, int position, uint32 slot, int attempts)
+{
+	FrameSub   *sub = frame_sub(frame, position);
+	AqChunk    *pages;
+
+	if (sub->attempts == 0)
+		sub->attempts = aq_chunk_take();
+	pages = aq_chunk_ptr(sub->attempts);
+	if (pages[slot / ATTEMPTS_PER_CHUNK] == 0)
+		pages[slot / ATTEMPTS_PER_CHUNK] = aq_chunk_take();
+	((uint8 *) aq_chunk_ptr(pages[slot / ATTEMPTS_PER_CHUNK]))[slot % ATTEMPTS_PER_CHUNK] =
+		Min(attempts, PG_UINT8_MAX);
+}
+
+/* --- timers: a binary heap over the frame's timer pages -------------------------------------- */
+
+static Timer *
+timer_at(const Frame *frame, uint32 i)
+{
+	AqChunk    *pages = aq_chunk_ptr(frame->timers);
+
+	return (Timer *) aq_chunk_ptr(pages[i / TIMERS_PER_CHUNK]) + i % TIMERS_PER_CHUNK;
+}
+
+static void
+swap_timers(Timer *a, Timer *b)
+{
+	Timer		t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+/* Uses one of the reserved places. */
+void
+aq_timer_push(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind)
+{
+	Frame	   *frame = frame_of(partition);
+	uint32		i = frame->ntimers++;
+	Timer	   *timer = timer_at(frame, i);
+
+	Assert(frame->timers_reserved > 0);
+	frame->timers_reserved--;
+	timer->when = when;
+	timer->slot = slot;
+	timer->position = position;
+	timer->kind = kind;
+	while (i > 0 && timer_at(frame, (i - 1) / 2)->when > timer_at(frame, i)->when)
+	{
+		swap_timers(timer_at(frame, i), timer_at(frame, (i - 1) / 2));
+		i = (i - 1) / 2;
+	}
+	partition->next_timer = timer_at(frame, 0)->when;
+}
+
+/* The earliest timer, if its time has come. */
+bool
+aq_timer_pop(Partition *partition, TimestampTz now, Timer *timer)
+{
+	Frame	   *frame = frame_of(partition);
+	uint32		i = 0;
+
+	if (frame->ntimers == 0)
+	{
+		partition->next_timer = 0;
+		return false;
+	}
+	if (timer_at(frame, 0)->when > now)
+	{
+		partition->next_timer = timer_at(frame, 0)->when;
+		return false;
+	}
+
+	*timer = *timer_at(frame, 0);
+	*timer_at(frame, 0) = *timer_at(frame, --frame->ntimers);
+	for (;;)
+	{
+		uint32		child = 2 * i + 1;
+
+		if (child >= frame->ntimers)
+			break;
+		if (child + 1 < frame->ntimers &&
+			timer_at(frame, child + 1)->when < timer_at(frame, child)->when)
+			child++;
+		if (timer_at(frame, i)->when <= timer_at(frame, child)->when)
+			break;
+		swap_timers(timer_at(frame, i), timer_at(frame, child));
+		i = child;
+	}
+	partition->next_timer = frame->ntimers > 0 ? timer_at(frame, 0)->when : 0;
+	return true;
+}
+
+/*
+ * A timer of the queue is due at this time: let the worker know.  Needs no
+ * latch, does not raise.
+ */
+void
+aq_timer_announce(AqQueueShm *shm, TimestampTz when)
+{
+	ShardQueue *queue = shard_queue(shm);
+	uint64		old = pg_atomic_read_u64(&queue->next_timer);
+
+	while (old == 0 || (TimestampTz) old > when)
+	{
+		if (pg_atomic_compare_exchange_u64(&queue->next_timer, &old, (uint64) when))
+		{
+			aq_jobs_post_at(when);
+			return;
+		}
+	}
+}
+
+/* --- freeing and evicting ------------------------------------------------------------------------ */
+
+static void
+free_directory(AqChunk directory, uint32 entries)
+{
+	if (directory == 0)
+		return;
+	aq_chunks_free(aq_chunk_ptr(directory), entries);
+	aq_chunks_free(&directory, 1);
+}
+
+static void
+free_sub(FrameSub *sub)
+{
+	if (sub->ready == 0)
+		return;
+	free_directory(sub->attempts, PARTITION_SLOTS / ATTEMPTS_PER_CHUNK);
+	aq_chunks_free(&sub->retry, 1);
+	aq_chunks_free(&sub->ready, 1);
+}
+
+/* The partition is not resident any more.  Does not raise. */
+void
+aq_frame_free(Partition *partition)
+{
+	Frame	   *frame;
+
+	if (partition->frame == 0)
+		return;
+	frame = frame_of(partition);
+	free_sub(&frame->sub0);
+	for (int i = 0; i < SUB_DIRECTORY; i++)
+	{
+		if (frame->subs[i] == 0)
+			continue;
+		for (int j = 0; j < SUBS_PER_CHUNK; j++)
+			free_sub((FrameSub *) aq_chunk_ptr(frame->subs[i]) + j);
+	}
+	aq_chunks_free(frame->subs, SUB_DIRECTORY);
+	free_directory(frame->timers, TIMER_PAGES);
+	aq_chunks_free(frame->segments, PARTITION_SEGMENTS);
+	aq_chunks_free(&partition->frame, 1);
+	partition->frame = 0;
+}
+
+/*
+ * Is all that the frame knows in the tables, too?  Then it can be made again
+ * from them.
+ */
+static bool
+is_settled(const Partition *partition)
+{
+	return partition->frame != 0 &&
+		(partition->state == PARTITION_CLOSED || partition->state == PARTITION_OPEN) &&
+		partition->pending == 0 && partition->inflight == 0 &&
+		partition->nretry == 0 && partition->ndoubt == 0 && !partition->loading &&
+		partition->own_subid == InvalidSubTransactionId &&
+		frame_of(partition)->timers_reserved == 0;
+}
+
+/* Take the frame from a partition; false if it is needed. */
+static bool
+evict(Partition *partition)
+{
+	Stream	   *stream = stream_at(partition->stream);
+	bool		evicted = false;
+
+	if (stream == NULL || aq_latch_held(&stream->latch) ||
+		!aq_latch_get_nowait(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_EVICT))
+		return false;
+	if (partition->stream == stream->index && is_settled(partition))
+	{
+		Frame	   *frame = frame_of(partition);
+
+		/* the consumers' counts of ready messages count what is resident */
+		for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+		{
+			FrameSub   *sub;
+
+			if (position > 0 && frame->subs[position / SUBS_PER_CHUNK] == 0)
+			{
+				position |= SUBS_PER_CHUNK - 1;
+				continue;
+			}
+			sub = frame_sub(frame, position);
+			if (sub == NULL)
+				continue;
+			stream_sub(stream, position)->ready -= sub->nready;
+		}
+		if (partition->state == PARTITION_OPEN)
+		{
+			/* a quiet tail: the next message opens another partition */
+			partition->state = PARTITION_CLOSED;
+			stream->open = 0;
+		}
+		aq_frame_free(partition);
+		evicted = true;
+	}
+	aq_latch_free(&stream->latch);
+	return evicted;
+}
+
+/*
+ * Evict the frame of a partition that was not used lately: a clock over all
+ * partitions, tails last.  No latch is held.
+ */
+bool
+aq_evict_one(void)
+{
+	for (int round = 0; round < EVICTION_ROUNDS; round++)
+	{
+		for (int i = 0; i < aq_max_partitions; i++)
+		{
+			uint32		hand = pg_atomic_fetch_add_u32(&aq_shard->clock_hand, 1);
+			Partition  *partition = &aq_partitions[1 + hand % aq_max_partitions];
+
+			/* read without the latch: evict() looks again */
+			if (partition->frame == 0 || partition->stream == 0)
+				continue;
+			if (partition->state == PARTITION_OPEN && round + 1 < EVICTION_ROUNDS)
+				continue;
+			if (partition->referenced && round + 1 < EVICTION_ROUNDS)
+			{
+				partition->referenced = false;
+				continue;
+			}
+			if (evict(partition))
+				return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,306 @@
+/*-------------------------------------------------------------------------
+ *
+ * notes.c
+ *	  What the transaction has in hand, and the transaction callbacks.
+ *
+ * A note says: these slots are pending because of me, or these messages are
+ * taken by me for this consumer.  It belongs to a subtransaction; committing
+ * one hands its notes to the parent, aborting one settles them.
+ *
+ *	pre-commit	log rows are written, which may raise
+ *	commit		slots become ready, takes become final: cannot raise, so all
+ *				memory was reserved before (invariant I6)
+ *	abort		slots die, taken messages go back to their place
+ *	prepare		the notes go to the transactions in doubt, see doubt.c
+ *
+ * A session that is killed aborts its transaction on its way out; one that
+ * cannot, takes the server with it, and the tables tell the rest.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "utils/memutils.h"
+
+static MemoryContext context;	/* of the notes; reset at the transaction's end */
+static PutNote **put_notes;
+static int	nputs,
+			puts_size;
+static TakeNote **take_notes;
+static int	ntakes,
+			takes_size;
+
+MemoryContext
+aq_notes_context(void)
+{
+	if (context == NULL)
+		context = AllocSetContextCreate(TopMemoryContext, "pgaq notes", ALLOCSET_DEFAULT_SIZES);
+	return context;
+}
+
+static void *
+grow(void *array, int *size, Size element)
+{
+	*size = Max(16, 2 * *size);
+	return array ? repalloc(array, *size * element)
+		: MemoryContextAlloc(TopMemoryContext, *size * element);
+}
+
+int
+aq_notes_puts(PutNote ***notes)
+{
+	*notes = put_notes;
+	return nputs;
+}
+
+int
+aq_notes_takes(TakeNote ***notes)
+{
+	*notes = take_notes;
+	return ntakes;
+}
+
+/*
+ * A new note of an enqueue.  It counts from aq_note_put_done() on, which does
+ * not raise: the caller reserves slots in between, under the latch.
+ */
+PutNote *
+aq_note_put(void)
+{
+	PutNote    *note = MemoryContextAllocZero(aq_notes_context(), sizeof(PutNote));
+
+	if (nputs == puts_size)
+		put_notes = grow(put_notes, &puts_size, sizeof(PutNote *));
+	note->subid = GetCurrentSubTransactionId();
+	return note;
+}
+
+void
+aq_note_put_done(PutNote *note)
+{
+	Assert(nputs < puts_size);
+	put_notes[nputs++] = note;
+}
+
+/* --- takes ---------------------------------------------------------------------------- */
+
+/* memory made ready by aq_note_take_reserve */
+static TakeNote *spare;
+
+static TakeNote *
+new_take(uint32 size)
+{
+	TakeNote   *note = MemoryContextAllocZero(aq_notes_context(), sizeof(TakeNote));
+
+	note->slots = MemoryContextAlloc(aq_notes_context(), size * sizeof(uint16));
+	note->size = size;
+	return note;
+}
+
+/*
+ * See to it that the next n aq_note_take() calls, all for one partition,
+ * consumer and mode, need no memory.
+ */
+void
+aq_note_take_reserve(AqQueueShm *shm, uint32 n)
+{
+	if (ntakes == takes_size)
+		take_notes = grow(take_notes, &takes_size, sizeof(TakeNote *));
+	n = Min(n, PARTITION_SLOTS);
+	if (spare == NULL || spare->size < n)
+		spare = new_take(Max(n, 16));
+}
+
+/* Note one message as taken.  Latch held; reserved before. */
+void
+aq_note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
+			 bool own, uint32 slot)
+{
+	SubTransactionId subid = GetCurrentSubTransactionId();
+	TakeNote   *note = ntakes > 0 ? take_notes[ntakes - 1] : NULL;
+
+	if (note == NULL || note->partition != partition || note->position != position ||
+		note->mode != mode || note->own != own || note->subid != subid ||
+		note->count == note->size)
+	{
+		Assert(spare != NULL && ntakes < takes_size);
+		note = spare;
+		spare = NULL;
+		note->partition = partition;
+		note->shm = shm;
+		note->subid = subid;
+		note->position = position;
+		note->mode = mode;
+		note->own = own;
+		note->count = 0;
+		take_notes[ntakes++] = note;
+	}
+	note->slots[note->count++] = slot;
+}
+
+/* The note by which this transaction keeps the message locked, or NULL. */
+TakeNote *
+aq_note_find_locked(Partition *partition, int position, uint32 slot, uint32 *at)
+{
+	for (int i = 0; i < ntakes; i++)
+	{
+		TakeNote   *note = take_notes[i];
+
+		if (note->mode != AQ_MODE_LOCKED || note->partition != partition ||
+			note->position != position)
+			continue;
+		for (uint32 j = 0; j < note->count; j++)
+			if (note->slots[j] == slot)
+			{
+				*at = j;
+				return note;
+			}
+	}
+	return NULL;
+}
+
+/* --- the end of a transaction ----------------------------------------------------------------- */
+
+static void
+forget_everything(void)
+{
+	nputs = ntakes = 0;
+	spare = NULL;
+	if (context != NULL)
+		MemoryContextReset(context);
+}
+
+static bool
+is_removal(const TakeNote *note)
+{
+	return note->mode != AQ_MODE_LOCKED && note->mode != AQ_MODE_BROWSE;
+}
+
+/* Write the dequeue log: the truth about what was taken. */
+static void
+write_log(bool preparing)
+{
+	for (int i = 0; i < ntakes; i++)
+	{
+		TakeNote   *note = take_notes[i];
+
+		if (note->count == 0 || aq_xact_dropped(note->shm->queue_id))
+			continue;
+		if (is_removal(note))
+			aq_log_write(note->partition, note->mode == AQ_MODE_PURGE ? LOG_PURGED : LOG_TAKEN,
+						 note->position, note->slots, note->count);
+		else if (preparing)
+			aq_log_write(note->partition, LOG_LOCKED, note->position, note->slots, note->count);
+	}
+}
+
+static void
+settle_all(bool commit)
+{
+	TransactionId xid = GetTopTransactionIdIfAny();
+
+	/* puts first: own messages may have been taken as well */
+	for (int i = 0; i < nputs; i++)
+		aq_settle_put(put_notes[i], commit, xid);
+	for (int i = 0; i < ntakes; i++)
+		aq_settle_take(take_notes[i], commit, !proc_exit_inprogress, xid);
+}
+
+static void
+xact_callback(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+			if (ntakes > 0)
+			{
+				aq_point("before-log");
+				write_log(false);
+				aq_point("after-log");
+			}
+			break;
+
+		case XACT_EVENT_PRE_PREPARE:
+			if (aq_xact_has_ddl())
+				ereport(ERROR,
+						aq_error(AQ_ERR_PREPARE_WITH_DDL,
+								 "cannot PREPARE a transaction that has changed queue definitions"),
+						errhint("Commit the changes of queues and subscribers first."));
+			write_log(true);
+			if (nputs > 0 || ntakes > 0)
+				aq_doubt_prepare(GetTopTransactionId());
+			aq_point("before-prepare");
+			break;
+
+		case XACT_EVENT_PREPARE:
+			aq_doubt_prepared();
+			forget_everything();
+			aq_queue_xact_end(true);
+			break;
+
+		case XACT_EVENT_COMMIT:
+			aq_point("in-commit-callback");
+			settle_all(true);
+			forget_everything();
+			aq_tables_xact_end();
+			aq_queue_xact_end(true);
+			break;
+
+		case XACT_EVENT_ABORT:
+			aq_sync_release_all();
+			settle_all(false);
+			aq_doubt_cancel();
+			forget_everything();
+			aq_tables_subabort(InvalidSubTransactionId);
+			aq_tables_xact_end();
+			aq_queue_xact_end(false);
+			break;
+
+		default:
+			break;
+	}
+}
+
+/*
+ * Notes of a subtransaction and of what it contains are the last ones, because
+ * ids grow and committed ones have been handed to their parents.
+ */
+static void
+subxact_callback(SubXactEvent event, SubTransactionId subid,
+				 SubTransactionId parent, void *arg)
+{
+	if (event == SUBXACT_EVENT_COMMIT_SUB)
+	{
+		for (int i = nputs - 1; i >= 0 && put_notes[i]->subid >= subid; i--)
+			put_notes[i]->subid = parent;
+		for (int i = ntakes - 1; i >= 0 && take_notes[i]->subid >= subid; i--)
+			take_notes[i]->subid = parent;
+		aq_tables_subcommit(subid, parent);
+		aq_queue_subxact_end(true, subid, parent);
+	}
+	else if (event == SUBXACT_EVENT_ABORT_SUB)
+	{
+		TransactionId xid = GetTopTransactionIdIfAny();
+
+		aq_sync_release_all();
+		while (ntakes > 0 && take_notes[ntakes - 1]->subid >= subid)
+			aq_settle_take(take_notes[--ntakes], false, !proc_exit_inprogress, xid);
+		while (nputs > 0 && put_notes[nputs - 1]->subid >= subid)
+			aq_settle_put(put_notes[--nputs], false, xid);
+		spare = NULL;
+		aq_tables_subabort(subid);
+		aq_queue_subxact_end(false, subid, parent);
+	}
+}
+
+void
+aq_xact_init(void)
+{
+	RegisterXactCallback(xact_callback, NULL);
+	RegisterSubXactCallback(subxact_callback, NULL);
+}

@@ -1,0 +1,398 @@
+/*-------------------------------------------------------------------------
+ *
+ * put.c
+ *	  Enqueue: choose the stream, reserve slots, insert the rows, note it.
+ *
+ * A session stays with one shard of a queue, so that its messages keep their
+ * order.  Slots are reserved under the stream's latch, in the order of the
+ * calls; the rows are inserted without it; the slots become ready when the
+ * transaction commits.
+ *
+ * What if the session fails in between?  The note exists from the moment the
+ * slots are reserved, so the abort callback marks them dead.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "commands/sequence.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+/* rows formed and inserted at a time */
+#define INSERT_BATCH 1000
+
+/* --- message ids ------------------------------------------------------------------
+ *
+ * A uuid of version 8: the queue's key (60 bits), the stream's number (10)
+ * and the ordinal (52), around version and variant.
+ */
+#define ORDINAL_BITS 52
+
+pg_uuid_t
+aq_message_id(uint64 key, int stream, int64 ordinal)
+{
+	pg_uuid_t	id;
+	uint64		high = (key >> 12 << 16) | UINT64CONST(0x8000) | (key & 0xFFF);
+	uint64		low = UINT64CONST(0x8000000000000000) |
+		((uint64) stream << ORDINAL_BITS) | (uint64) ordinal;
+
+	for (int i = 0; i < 8; i++)
+	{
+		id.data[i] = high >> (56 - 8 * i);
+		id.data[8 + i] = low >> (56 - 8 * i);
+	}
+	return id;
+}
+
+/* False when the id is not one of this queue. */
+bool
+aq_message_id_parse(const pg_uuid_t *id, uint64 key, int *stream, int64 *ordinal)
+{
+	uint64		high = 0,
+				low = 0;
+
+	for (int i = 0; i < 8; i++)
+	{
+		high = high << 8 | id->data[i];
+		low = low << 8 | id->data[8 + i];
+	}
+	*stream = low >> ORDINAL_BITS & 0x3FF;
+	*ordinal = low & ((UINT64CONST(1) << ORDINAL_BITS) - 1);
+	return (high >> 16 << 12 | (high & 0xFFF)) == key && (high & 0xF000) == 0x8000 &&
+		low >> 62 == 2;
+}
+
+/* --- the session ---------------------------------------------------------------------- */
+
+/* This session's identity in rows: unique in the database for ever. */
+int64
+aq_session_identity(void)
+{
+	static int64 identity;
+	static Oid	database;
+
+	if (identity == 0 || database != MyDatabaseId)
+	{
+		identity = nextval_internal(aq_catalog_relation("session_id_seq"), false);
+		database = MyDatabaseId;
+	}
+	return identity;
+}
+
+/* --- opening a partition ---------------------------------------------------------------- */
+
+/* Give the stream an open partition, unless another session was faster. */
+static void
+open_partition(AqQueue *queue, Stream *stream)
+{
+	AqQueueShm *shm = queue->shm;
+	Partition  *partition = aq_tables_provide(queue);
+	bool		used = false;
+
+	PG_TRY();
+	{
+		int64		number = nextval_internal(queue->sequence, false);
+
+		aq_chunks_reserve(2);
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+		if (stream->open == 0)
+		{
+			partition->number = number;
+			partition->state = PARTITION_OPEN;
+			partition->frame = aq_chunk_take();
+			partition->referenced = true;
+			partition->counted = true;
+			partition->loading = false;
+			partition->reserved = partition->pending = partition->inflight = 0;
+			partition->nretry = partition->ndoubt = partition->nfailed = partition->open = 0;
+			partition->next_timer = partition->last_take = 0;
+			partition->last_taker = InvalidTransactionId;
+			partition->last_lsn = InvalidXLogRecPtr;
+			aq_partition_append(stream, partition);
+			stream->open = partition->index;
+			used = true;
+		}
+		aq_latch_free(&stream->latch);
+	}
+	PG_CATCH();
+	{
+		aq_tables_give_back(shm, partition);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (!used)
+		aq_tables_give_back(shm, partition);
+}
+
+/* --- reserving slots ---------------------------------------------------------------------- */
+
+/*
+ * Reserve up to count slots in the stream's open partition for messages to
+ * these consumers (everybody: the union of all their sets).  The note says
+ * which.
+ */
+static void
+reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
+		uint32 timers_each, PutNote *note)
+{
+	int64		session = aq_session_identity();
+	TransactionId xid = GetCurrentTransactionId();
+	int			position;
+
+	for (;;)
+	{
+		Partition  *partition;
+		Frame	   *frame;
+		uint32		needs,
+					n;
+
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_ENQUEUE_RESERVE);
+		partition = partition_at(stream->open);
+		if (partition == NULL)
+		{
+			aq_latch_free(&stream->latch);
+			open_partition(queue, stream);
+			continue;
+		}
+		frame = frame_of(partition);
+		n = Min(count, PARTITION_SLOTS - partition->reserved);
+		if (timers_each > 0 && (frame->ntimers + frame->timers_reserved + n * timers_each) > MAX_TIMERS)
+			n = 0;				/* cannot be: see the size of MAX_TIMERS */
+		needs = aq_frame_needs(frame, partition->reserved, n, everybody, n * timers_each);
+		position = -1;
+		while ((position = bms_next_member(everybody, position)) >= 0)
+			needs += stream_sub(stream, position) == NULL ? 1 : 0;
+		if (needs > aq_chunks_reserved())
+		{
+			aq_latch_free(&stream->latch);
+			aq_chunks_reserve(needs);
+			continue;
+		}
+
+		aq_frame_prepare(frame, partition->reserved, n, everybody, n * timers_each);
+		position = -1;
+		while ((position = bms_next_member(everybody, position)) >= 0)
+			(void) aq_stream_sub_make(stream, position);
+		note->partition = partition;
+		note->first = partition->reserved;
+		note->count = n;
+		note->timers = n * timers_each;
+		for (uint32 i = 0; i < n; i++)
+		{
+			Slot	   *slot = slot_at(frame, note->first + i);
+
+			slot->state = SLOT_PENDING;
+			slot->xid = xid;
+			slot->session = session;
+			if (note->expires_at)
+			{
+				slot->expires_at = note->expires_at;
+				slot->flags |= SLOT_EXPIRES;
+			}
+		}
+		partition->referenced = true;
+		partition->reserved += n;
+		partition->pending += n;
+		partition->open += n;
+		if (partition->reserved == PARTITION_SLOTS)
+		{
+			partition->state = PARTITION_CLOSED;
+			stream->open = 0;
+		}
+		aq_note_put_done(note);
+		aq_latch_free(&stream->latch);
+		return;
+	}
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+static bytea *
+targets_to_bytes(const Bitmapset *targets)
+{
+	int			last = -1,
+				position = -1;
+	bytea	   *bytes;
+	uint8	   *bits;
+
+	while ((position = bms_next_member(targets, position)) >= 0)
+		last = position;
+	bytes = palloc0(VARHDRSZ + last / 8 + 1);
+	SET_VARSIZE(bytes, VARHDRSZ + last / 8 + 1);
+	bits = (uint8 *) VARDATA(bytes);
+	position = -1;
+	while ((position = bms_next_member(targets, position)) >= 0)
+		bits[position / 8] |= 1 << (position % 8);
+	return bytes;
+}
+
+static void
+set_varlena(Datum *values, bool *nulls, int column, struct varlena *value)
+{
+	values[column] = PointerGetDatum(value);
+	nulls[column] = value == NULL;
+}
+
+/* The columns that all rows of one put share. */
+static void
+common_columns(const AqPutOptions *options, int stream, Datum *values, bool *nulls)
+{
+	values[MSG_SESSION] = Int64GetDatum(aq_session_identity());
+	values[MSG_ENQUEUE_TIME] = TimestampTzGetDatum(GetCurrentTimestamp());
+	values[MSG_STREAM] = Int16GetDatum(stream);
+	values[MSG_TARGETS] = 0;
+	nulls[MSG_TARGETS] = true;
+	set_varlena(values, nulls, MSG_CORRELATION, options->correlation);
+	set_varlena(values, nulls, MSG_PROPERTIES, options->properties);
+	values[MSG_READY_AT] = TimestampTzGetDatum(options->ready_at);
+	nulls[MSG_READY_AT] = options->ready_at == 0;
+	values[MSG_EXPIRES_AT] = TimestampTzGetDatum(options->expires_at);
+	nulls[MSG_EXPIRES_AT] = options->expires_at == 0;
+	set_varlena(values, nulls, MSG_SENDER, options->sender);
+	set_varlena(values, nulls, MSG_EXCEPTION_QUEUE, options->exception_queue);
+	values[MSG_ORIGINAL_ID] = options->original_id ? UUIDPGetDatum(options->original_id) : 0;
+	nulls[MSG_ORIGINAL_ID] = options->original_id == NULL;
+	values[MSG_ATTEMPTS] = Int16GetDatum(options->attempts);
+	nulls[MSG_ATTEMPTS] = options->attempts == 0;
+}
+
+static void
+insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const Datum *payloads,
+			const bool *payload_nulls, Bitmapset *const *targets)
+{
+	Frame	   *frame = frame_of(note->partition);
+	TupleDesc	desc = RelationGetDescr(rel);
+	uint32		batch = Min(note->count, INSERT_BATCH);
+	TupleTableSlot **rows = palloc(batch * sizeof(TupleTableSlot *));
+	Bitmapset  *last_targets = NULL;
+
+	for (uint32 i = 0; i < batch; i++)
+		rows[i] = MakeSingleTupleTableSlot(desc, &TTSOpsHeapTuple);
+	for (uint32 done = 0; done < note->count; done += batch)
+	{
+		batch = Min(note->count - done, INSERT_BATCH);
+		for (uint32 i = 0; i < batch; i++)
+		{
+			uint32		m = done + i;
+
+			values[MSG_ORDINAL] = Int64GetDatum(ordinal_of(note->partition, note->first + m));
+			values[MSG_PAYLOAD] = payloads[m];
+			nulls[MSG_PAYLOAD] = payload_nulls[m];
+			if (targets != NULL && targets[m] != last_targets)
+			{
+				last_targets = targets[m];
+				values[MSG_TARGETS] = PointerGetDatum(targets_to_bytes(last_targets));
+				nulls[MSG_TARGETS] = false;
+			}
+			ExecForceStoreHeapTuple(heap_form_tuple(desc, values, nulls), rows[i], true);
+		}
+		if (batch == 1)
+		{
+			HeapTuple	tuple = ExecFetchSlotHeapTuple(rows[0], false, NULL);
+
+			heap_insert(rel, tuple, GetCurrentCommandId(true), 0, NULL);
+			rows[0]->tts_tid = tuple->t_self;
+		}
+		else
+			heap_multi_insert(rel, rows, batch, GetCurrentCommandId(true), 0, NULL);
+		for (uint32 i = 0; i < batch; i++)
+		{
+			Slot	   *slot = slot_at(frame, note->first + done + i);
+
+			slot->block = ItemPointerGetBlockNumber(&rows[i]->tts_tid);
+			slot->offset = ItemPointerGetOffsetNumber(&rows[i]->tts_tid);
+		}
+	}
+	for (uint32 i = 0; i < Min(note->count, INSERT_BATCH); i++)
+		ExecDropSingleTupleTableSlot(rows[i]);
+	pfree(rows);
+	note->inserted = true;
+}
+
+/* --- put ------------------------------------------------------------------------------------------ */
+
+/* The note's own copy of the consumers, which the commit callback reads. */
+static void
+note_targets(PutNote *note, uint32 n, Bitmapset *const *targets)
+{
+	MemoryContext old;
+
+	if (targets == NULL)
+		return;
+	old = MemoryContextSwitchTo(aq_notes_context());
+	note->shared_targets = bms_copy(targets[0]);
+	for (uint32 i = 1; i < n; i++)
+	{
+		if (targets[i] == targets[0] || bms_equal(targets[i], targets[0]))
+			continue;
+		note->targets = palloc(n * sizeof(Bitmapset *));
+		for (uint32 j = 0; j < n; j++)
+			note->targets[j] = bms_copy(targets[j]);
+		break;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+static Bitmapset *
+union_of(uint32 n, Bitmapset *const *targets)
+{
+	Bitmapset  *all;
+
+	if (targets == NULL)
+		return bms_make_singleton(0);
+	all = bms_copy(targets[0]);
+	for (uint32 i = 1; i < n; i++)
+		if (targets[i] != targets[i - 1])
+			all = bms_add_members(all, targets[i]);
+	return all;
+}
+
+void
+aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
+	   const Datum *payloads, const bool *nulls,
+	   Bitmapset *const *targets, pg_uuid_t *ids)
+{
+	int			shard = aq_session_number() % queue->shards;
+	Stream	   *stream = aq_stream_make(queue->shm, stream_number(shard, options->priority,
+																  options->ready_at != 0));
+	uint32		timers_each = (options->ready_at != 0) + (options->expires_at != 0);
+	Datum		values[MSG_COLUMNS];
+	bool		row_nulls[MSG_COLUMNS] = {0};
+	uint32		done = 0;
+
+	common_columns(options, stream->number, values, row_nulls);
+	while (done < n)
+	{
+		PutNote    *note = aq_note_put();
+		Relation	rel;
+
+		note->shm = queue->shm;
+		note->ready_at = options->ready_at;
+		note->expires_at = options->expires_at;
+		note_targets(note, n - done, targets ? targets + done : NULL);
+		reserve(queue, stream, n - done, union_of(n - done, targets ? targets + done : NULL),
+				timers_each, note);
+		aq_point("slots-reserved");
+
+		rel = aq_messages_open(note->partition, RowExclusiveLock);
+		insert_rows(rel, note, values, row_nulls, payloads + done, nulls + done,
+					targets ? targets + done : NULL);
+		table_close(rel, NoLock);
+		aq_point("rows-inserted");
+
+		for (uint32 i = 0; i < note->count; i++)
+			ids[done + i] = aq_message_id(queue->key, stream->number,
+										  ordinal_of(note->partition, note->first + i));
+		done += note->count;
+	}
+	aq_chunks_trim();
+}

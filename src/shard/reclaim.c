@@ -1,0 +1,251 @@
+/*-------------------------------------------------------------------------
+ *
+ * reclaim.c
+ *	  Truncating consumed partitions, counting what a restart has left, and
+ *	  cleaning up behind removed consumers: the worker's slow jobs.
+ *
+ * A partition is truncated in place: no catalog row is written.  Messages
+ * first, then the log; a crash in between leaves log rows of ordinals that no
+ * longer exist, which is harmless, because ordinals are never reused.  Before
+ * that, WAL is flushed up to the last dequeue: it may have been committed
+ * asynchronously.
+ *
+ * Truncation is not MVCC-safe, so a partition waits until its last dequeue is
+ * older than every snapshot, or for pgaq.reuse_grace.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "access/multixact.h"
+#include "access/table.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/heap.h"
+#include "storage/lmgr.h"
+#include "storage/procarray.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+/* when a partition cannot be truncated now, microseconds */
+#define TRY_AGAIN ((int64) 200000)
+
+/* relfrozenxid is advanced when the table's is this many transactions old */
+#define FREEZE_AGE 1000000
+
+/* --- truncation ------------------------------------------------------------------------ */
+
+/* When may it be truncated? 0: now. */
+static TimestampTz
+not_before(AqQueue *queue, Partition *partition)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz grace = partition->last_take + (int64) aq_reuse_grace_ms * 1000;
+
+	if (partition->last_take == 0)
+		return 0;				/* nothing was ever taken from it */
+	if (queue->retention > 0 && partition->last_take + queue->retention > now)
+		return partition->last_take + queue->retention;
+	if (now >= grace)
+		return 0;
+	if (TransactionIdIsValid(partition->last_taker) &&
+		TransactionIdPrecedes(partition->last_taker, GetOldestNonRemovableTransactionId(NULL)))
+		return 0;
+	return Min(grace, now + TRY_AGAIN);
+}
+
+static void
+truncate_table(Oid relid)
+{
+	Relation	rel = table_open(relid, NoLock);
+
+	heap_truncate_one_rel(rel);
+	aq_after_truncate(rel, FREEZE_AGE);
+	table_close(rel, NoLock);
+}
+
+/* Truncate one; false if somebody is in the way. */
+static bool
+reclaim(Partition *partition)
+{
+	if (!aq_lock_for_worker(partition, AccessExclusiveLock))
+		return false;
+	if (!XLogRecPtrIsInvalid(partition->last_lsn))
+		XLogFlush(partition->last_lsn);
+	aq_point("before-truncation");
+	truncate_table(partition->messages);
+	aq_point("between-truncations");
+	truncate_table(partition->log);
+	aq_point("after-truncation");
+	return true;
+}
+
+static void
+put_back(ShardQueue *sq, Partition *partition)
+{
+	partition->state = PARTITION_DONE;
+	do
+		partition->next = sq->done;
+	while (!__sync_bool_compare_and_swap(&sq->done, partition->next, partition->index));
+}
+
+void
+aq_reclaim_job(int32 id, AqQueueShm *shm)
+{
+	ShardQueue *sq = shard_queue(shm);
+	uint32		list = __sync_lock_test_and_set(&sq->done, 0);
+
+	while (list != 0)
+	{
+		Partition  *partition = partition_at(list);
+		AqQueue    *queue;
+		TimestampTz when;
+		bool		truncated = false;
+
+		list = partition->next;
+		PG_TRY();
+		{
+			aq_job_begin();
+			queue = aq_queue_get_by_id(id, true);
+			when = queue != NULL ? not_before(queue, partition) : 0;
+			if (queue != NULL && when == 0)
+			{
+				partition->state = PARTITION_TRUNCATING;
+				truncated = reclaim(partition);
+			}
+			aq_job_commit(false);
+		}
+		PG_CATCH();
+		{
+			/* nothing is lost: all of them wait for the next round */
+			put_back(sq, partition);
+			while (list != 0)
+			{
+				partition = partition_at(list);
+				list = partition->next;
+				put_back(sq, partition);
+			}
+			PG_RE_THROW();
+		}
+		PG_END_TRY();
+
+		if (truncated)
+			aq_tables_give_back(shm, partition);
+		else
+		{
+			int64		rest = when != 0 ? when - GetCurrentTimestamp() : TRY_AGAIN;
+
+			put_back(sq, partition);
+			aq_work_later(shm, AQ_WORK_RECLAIM, Max(rest, 10000));
+		}
+	}
+}
+
+/* --- after a restart ----------------------------------------------------------------------- */
+
+static bool
+is_uncounted(const Partition *partition)
+{
+	return !partition->counted && partition->state == PARTITION_CLOSED;
+}
+
+void
+aq_recount_job(int32 id, AqQueueShm *shm)
+{
+	bool		complete = true;
+
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
+	{
+		Partition  *partition;
+		int64		from = 0;
+
+		while ((partition = aq_partition_from(stream, from, is_uncounted)) != NULL)
+		{
+			from = partition->number + 1;
+			aq_job_begin();
+			if (aq_lock_for_worker(partition, AccessShareLock))
+				aq_count_partition(shm, partition);
+			else
+				complete = false;
+			aq_job_commit(false);
+		}
+	}
+	if (complete)
+		shard_queue(shm)->recovered = true;
+	else
+		aq_work_later(shm, AQ_WORK_RECOUNT, TRY_AGAIN);
+}
+
+/* --- behind removed consumers ------------------------------------------------------------------ */
+
+static void
+finish_bits(AqQueueShm *shm, Stream *stream, Partition *partition, int position)
+{
+	FrameSub   *sub = frame_sub(frame_of(partition), position);
+	int			slot = -1;
+
+	if (sub == NULL)
+		return;
+	while (sub->nready > 0 &&
+		   (slot = aq_bitmap_next(bitmap_of(sub->ready), PARTITION_SLOTS, slot + 1)) >= 0)
+	{
+		(void) aq_clear_ready(stream, partition, position, slot);
+		aq_consumer_done(shm, stream, partition, position, slot, InvalidTransactionId);
+	}
+	slot = -1;
+	while (sub->nretry > 0 &&
+		   (slot = aq_bitmap_next(bitmap_of(sub->retry), PARTITION_SLOTS, slot + 1)) >= 0)
+	{
+		(void) aq_bitmap_clear(bitmap_of(sub->retry), slot);
+		sub->nretry--;
+		partition->nretry--;
+		aq_consumer_done(shm, stream, partition, position, slot, InvalidTransactionId);
+	}
+}
+
+/*
+ * What waits for consumers that were removed is done.  What is not resident is
+ * counted anew, without them.
+ */
+void
+aq_removed_job(int32 id, AqQueueShm *shm)
+{
+	bool		recount = false;
+
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
+	{
+		uint32		index;
+
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
+		for (index = stream->head; index != 0;)
+		{
+			Partition  *partition = partition_at(index);
+
+			index = partition->next;
+			if (partition->frame == 0)
+			{
+				partition->counted = false;
+				recount = true;
+				continue;
+			}
+			for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+			{
+				AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+
+				if (consumer != NULL && consumer->removed)
+					finish_bits(shm, stream, partition, position);
+			}
+			aq_partition_check_done(stream, partition);
+		}
+		aq_latch_free(&stream->latch);
+	}
+	aq_cond_broadcast(&shm->changed);
+	if (recount)
+		aq_queue_post_work(shm, AQ_WORK_RECOUNT);
+}

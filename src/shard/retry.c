@@ -1,0 +1,472 @@
+/*-------------------------------------------------------------------------
+ *
+ * retry.c
+ *	  Retry counts and failed messages: what the worker does with messages
+ *	  whose dequeue was rolled back, and with those that nobody can have any
+ *	  more.
+ *
+ * A rolled back dequeue leaves a bit in the consumer's "retry" bitmap.  The
+ * worker writes log rows first, flushes them, and only then makes the
+ * messages ready again (invariant I9): the count survives a crash.
+ *
+ * A message that is over its limit, or expired, is failed for the consumer.
+ * When all its consumers are done, and one has failed, it is moved to the
+ * exception queue, or dropped when there is none.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+#define TRY_AGAIN ((int64) 100000)
+
+/* failed messages moved in one transaction */
+#define MOVE_BATCH 100
+
+/* rolled back (slot, consumer)s of one partition and consumer */
+typedef struct Batch
+{
+	Stream	   *stream;
+	Partition  *partition;
+	int			position;
+	uint32		n;
+	uint16	   *slots;
+	bool	   *failed;
+} Batch;
+
+/* --- retry counts ------------------------------------------------------------------ */
+
+static Batch *
+make_batch(Stream *stream, Partition *partition, int position, uint32 size)
+{
+	Batch	   *batch = palloc0(sizeof(Batch));
+
+	batch->stream = stream;
+	batch->partition = partition;
+	batch->position = position;
+	batch->slots = palloc(size * sizeof(uint16));
+	batch->failed = palloc0(size * sizeof(bool));
+	return batch;
+}
+
+/* Fill in the slots and which of them fail. */
+static void
+fill_batch(Batch *batch, uint32 size, AqQueue *queue, TimestampTz now)
+{
+	Frame	   *frame;
+	FrameSub   *sub;
+	int			slot = -1;
+
+	aq_latch_get(&batch->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
+	frame = frame_of(batch->partition);
+	sub = frame_sub(frame, batch->position);
+	while (batch->n < size &&
+		   (slot = aq_bitmap_next(bitmap_of(sub->retry), PARTITION_SLOTS, slot + 1)) >= 0)
+	{
+		Slot	   *s = slot_at(frame, slot);
+		int			attempts = aq_attempts_get(frame, batch->position, slot) + 1;
+
+		batch->failed[batch->n] =
+			(queue->max_retries >= 0 && attempts > queue->max_retries) ||
+			((s->flags & SLOT_EXPIRES) && s->expires_at <= now);
+		batch->slots[batch->n++] = slot;
+	}
+	aq_latch_free(&batch->stream->latch);
+}
+
+/* All rolled back dequeues of the queue. */
+static List *
+collect_batches(AqQueueShm *shm, AqQueue *queue)
+{
+	List	   *batches = NIL;
+	TimestampTz now = GetCurrentTimestamp();
+	ListCell   *lc;
+
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
+	{
+		/* what to allocate is found first, because the latch forbids it */
+		struct
+		{
+			Partition  *partition;
+			int			position;
+			uint32		n;
+		}			found[64];
+		int			n = 0;
+
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
+		for (uint32 i = stream->head; i != 0 && n < lengthof(found); i = partition_at(i)->next)
+		{
+			Partition  *partition = partition_at(i);
+
+			if (partition->nretry == 0 || partition->frame == 0)
+				continue;
+			for (int position = 0; position < AQ_MAX_CONSUMERS && n < lengthof(found); position++)
+			{
+				FrameSub   *sub = frame_sub(frame_of(partition), position);
+
+				if (sub == NULL || sub->nretry == 0)
+					continue;
+				found[n].partition = partition;
+				found[n].position = position;
+				found[n++].n = sub->nretry;
+			}
+		}
+		aq_latch_free(&stream->latch);
+		if (n == lengthof(found))
+			aq_queue_post_work(shm, AQ_WORK_RETRY); /* there may be more */
+		for (int i = 0; i < n; i++)
+		{
+			Batch	   *batch = make_batch(stream, found[i].partition, found[i].position, found[i].n);
+
+			batches = lappend(batches, batch);
+			fill_batch(batch, found[i].n, queue, now);
+		}
+	}
+
+	foreach(lc, batches)
+		if (!aq_lock_for_worker(((Batch *) lfirst(lc))->partition, RowExclusiveLock))
+			return NIL;			/* the queue is being dropped */
+	return batches;
+}
+
+static void
+write_batch(Batch *batch)
+{
+	uint16	   *failed = palloc(batch->n * sizeof(uint16));
+	uint32		nfailed = 0;
+
+	for (uint32 i = 0; i < batch->n; i++)
+		if (batch->failed[i])
+			failed[nfailed++] = batch->slots[i];
+	aq_log_write(batch->partition, LOG_RETRY, batch->position, batch->slots, batch->n);
+	if (nfailed > 0)
+		aq_log_write(batch->partition, LOG_FAILED, batch->position, failed, nfailed);
+}
+
+/* The slot has failed for one of its consumers: it is to be moved. Latch held. */
+void
+aq_mark_failed(Partition *partition, uint32 number)
+{
+	Slot	   *slot = slot_at(frame_of(partition), number);
+
+	if (slot->flags & SLOT_FAILED)
+		return;
+	slot->flags |= SLOT_FAILED;
+	partition->nfailed++;
+	partition->open++;
+}
+
+/* The counts are on disk: ready again, or resting, or failed. */
+static void
+apply_batch(AqQueueShm *shm, Batch *batch, int64 retry_delay)
+{
+	Stream	   *stream = batch->stream;
+	Partition  *partition = batch->partition;
+	AqConsumerShm *consumer = aq_consumer_shm(shm, batch->position);
+	TimestampTz when = GetCurrentTimestamp() + retry_delay;
+	uint32		ready = 0;
+	Frame	   *frame;
+	FrameSub   *sub;
+
+	aq_chunks_reserve(1 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK + 3 + batch->n / TIMERS_PER_CHUNK);
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
+	frame = frame_of(partition);
+	sub = frame_sub(frame, batch->position);
+	if (retry_delay > 0 && frame->ntimers + frame->timers_reserved + batch->n <= MAX_TIMERS)
+		aq_frame_prepare(frame, 0, 1, NULL, batch->n);
+	else
+		retry_delay = 0;
+	for (uint32 i = 0; i < batch->n; i++)
+	{
+		uint32		slot = batch->slots[i];
+
+		if (!aq_bitmap_clear(bitmap_of(sub->retry), slot))
+			continue;			/* the consumer was removed meanwhile */
+		sub->nretry--;
+		partition->nretry--;
+		aq_attempts_set(frame, batch->position, slot,
+						aq_attempts_get(frame, batch->position, slot) + 1);
+		if (batch->failed[i] || consumer->removed)
+		{
+			if (batch->failed[i])
+				aq_mark_failed(partition, slot);
+			aq_consumer_done(shm, stream, partition, batch->position, slot, InvalidTransactionId);
+		}
+		else if (retry_delay > 0)
+			aq_timer_push(partition, when, slot, batch->position, TIMER_RETRY);
+		else
+		{
+			aq_set_ready(stream, partition, batch->position, slot, 1);
+			ready++;
+		}
+		if (retry_delay > 0 && batch->failed[i])
+			frame->timers_reserved--;
+	}
+	if (retry_delay > 0)
+		aq_timer_announce(shm, partition->next_timer);
+	aq_partition_check_done(stream, partition);
+	aq_latch_free(&stream->latch);
+	if (ready > 0)
+		aq_wake_consumers(shm, batch->position, ready);
+}
+
+void
+aq_retry_job(int32 id, AqQueueShm *shm)
+{
+	AqQueue    *queue;
+	List	   *batches;
+	ListCell   *lc;
+	int64		retry_delay = 0;
+	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq retry",
+												  ALLOCSET_DEFAULT_SIZES);
+
+	aq_job_begin();
+	MemoryContextSwitchTo(context);
+	queue = aq_queue_get_by_id(id, true);
+	batches = queue != NULL ? collect_batches(shm, queue) : NIL;
+	foreach(lc, batches)
+		write_batch(lfirst(lc));
+	if (queue != NULL)
+		retry_delay = queue->retry_delay;
+	aq_point("retries-written");
+	aq_job_commit(true);
+
+	foreach(lc, batches)
+		apply_batch(shm, lfirst(lc), retry_delay);
+	aq_chunks_trim();
+	aq_cond_broadcast(&shm->changed);
+	MemoryContextDelete(context);
+	if (batches == NIL && queue != NULL)
+		for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
+			 stream = stream_at(stream->next))
+			for (uint32 i = stream->head; i != 0; i = partition_at(i)->next)
+				if (partition_at(i)->nretry > 0)
+					aq_work_later(shm, AQ_WORK_RETRY, TRY_AGAIN);
+}
+
+/* --- failed messages -------------------------------------------------------------------- */
+
+/* The queue that failed messages of this one go to, or NULL. */
+static AqQueue *
+exception_queue_of(AqQueue *queue, const AqMessage *m)
+{
+	AqQueue    *target = NULL;
+
+	if (m->exception_queue != NULL)
+		target = aq_queue_get_by_name(text_to_cstring((text *) m->exception_queue));
+	if (target == NULL && queue->exception_queue_id != 0)
+		target = aq_queue_get_by_id(queue->exception_queue_id, true);
+	if (target != NULL && (target->multi || target->payload_type != queue->payload_type))
+		target = NULL;
+	return target;
+}
+
+static void
+move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
+			 ItemPointer tid, int attempts)
+{
+	HeapTupleData tuple;
+	Buffer		buffer;
+	AqMessage	m = {.attempts = attempts};
+	Datum		values[MSG_COLUMNS];
+	bool		nulls[MSG_COLUMNS];
+	AqQueue    *target;
+
+	tuple.t_self = *tid;
+	if (!heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
+		elog(ERROR, "failed message %u is not in its table", number);
+	aq_message_read(queue, partition, &tuple, RelationGetDescr(rel), &m, values, nulls);
+	target = exception_queue_of(queue, &m);
+	if (target != NULL)
+	{
+		AqPutOptions options = {.priority = m.priority,.correlation = m.correlation,
+			.properties = m.properties,.sender = m.sender,
+			.original_id = m.original_id ? m.original_id : &m.id,.attempts = m.attempts};
+		pg_uuid_t	id;
+
+		aq_queue_pin(target);
+		aq_store->put(target, &options, 1, &m.payload, &m.payload_null, NULL, &id);
+	}
+	ReleaseBuffer(buffer);
+}
+
+/* The most attempts that a consumer has made. */
+static int
+attempts_of(Frame *frame, uint32 number)
+{
+	int			attempts = 0;
+
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+		attempts = Max(attempts, aq_attempts_get(frame, position, number));
+	return attempts;
+}
+
+/* Up to MOVE_BATCH failed slots that all consumers are done with. */
+static uint32
+collect_failed(Stream *stream, Partition *partition, uint16 *slots, ItemPointerData *tids,
+			   int *attempts)
+{
+	uint32		n = 0;
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
+	for (uint32 s = 0; s < PARTITION_SLOTS && partition->frame != 0 && n < MOVE_BATCH; s++)
+	{
+		Slot	   *slot;
+
+		if (frame_of(partition)->segments[s / SEGMENT_SLOTS] == 0)
+		{
+			s |= SEGMENT_SLOTS - 1;
+			continue;
+		}
+		slot = slot_at(frame_of(partition), s);
+		if (slot->state != SLOT_DONE || !(slot->flags & SLOT_FAILED))
+			continue;
+		slots[n] = s;
+		ItemPointerSet(&tids[n], slot->block, slot->offset);
+		attempts[n++] = attempts_of(frame_of(partition), s);
+	}
+	partition->inflight += n;	/* the frame stays, until they are moved */
+	aq_latch_free(&stream->latch);
+	return n;
+}
+
+/* They are moved, or not, after all. */
+static void
+end_move(Stream *stream, Partition *partition, const uint16 *slots, uint32 n, bool moved)
+{
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
+	partition->inflight -= n;
+	for (uint32 i = 0; moved && i < n; i++)
+	{
+		slot_at(frame_of(partition), slots[i])->flags &= ~SLOT_FAILED;
+		partition->nfailed--;
+		partition->open--;
+	}
+	partition->last_take = GetCurrentTimestamp();
+	aq_partition_check_done(stream, partition);
+	aq_latch_free(&stream->latch);
+}
+
+/* The exception queue has empty tables, so that moving needs not wait. */
+static void
+prepare_exception_queue(int32 id)
+{
+	AqQueue    *queue;
+	AqObject   *pin = NULL;
+	bool		must_load = false;
+	int32		target = 0;
+
+	aq_job_begin();
+	queue = aq_queue_get_by_id(id, true);
+	if (queue != NULL && queue->exception_queue_id != 0)
+	{
+		target = queue->exception_queue_id;
+		queue = aq_queue_get_by_id(target, true);
+		if (queue != NULL)
+		{
+			aq_queue_pin(queue);
+			pin = aq_object_pin(MyDatabaseId, target, &must_load);
+		}
+	}
+	aq_job_commit(false);
+	if (pin == NULL)
+		return;
+	PG_TRY();
+	{
+		aq_tables_job(target, aq_queue_shm_by_index(pin->index));
+	}
+	PG_FINALLY();
+	{
+		aq_object_unpin(pin);
+	}
+	PG_END_TRY();
+}
+
+/* Move the failed messages of one partition. */
+static void
+move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
+{
+	uint16		slots[MOVE_BATCH];
+	ItemPointerData tids[MOVE_BATCH];
+	int			attempts[MOVE_BATCH];
+	uint32		n;
+
+	for (;;)
+	{
+		AqQueue    *queue;
+		Relation	rel;
+
+		aq_job_begin();
+		queue = aq_queue_get_by_id(id, true);
+		if (queue == NULL || !aq_lock_for_worker(partition, RowExclusiveLock))
+		{
+			aq_job_commit(false);
+			aq_work_later(shm, AQ_WORK_FAILED, TRY_AGAIN);
+			return;
+		}
+		if (partition->frame == 0)
+			aq_load_partition(shm, partition);
+		n = collect_failed(stream, partition, slots, tids, attempts);
+		if (n == 0)
+		{
+			aq_job_commit(false);
+			return;
+		}
+		PG_TRY();
+		{
+			rel = table_open(partition->messages, NoLock);
+			for (uint32 i = 0; i < n; i++)
+			{
+				queue = aq_queue_get_by_id(id, false);
+				move_message(queue, rel, partition, slots[i], &tids[i], attempts[i]);
+			}
+			table_close(rel, NoLock);
+			aq_log_write(partition, LOG_MOVED, 0, slots, n);
+			aq_point("failed-moved");
+			aq_job_commit(false);
+		}
+		PG_CATCH();
+		{
+			end_move(stream, partition, slots, n, false);
+			PG_RE_THROW();
+		}
+		PG_END_TRY();
+		end_move(stream, partition, slots, n, true);
+	}
+}
+
+static bool
+has_failed(const Partition *partition)
+{
+	return partition->nfailed > 0;
+}
+
+void
+aq_failed_job(int32 id, AqQueueShm *shm)
+{
+	prepare_exception_queue(id);
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
+	{
+		Partition  *partition;
+		int64		from = 0;
+
+		while ((partition = aq_partition_from(stream, from, has_failed)) != NULL)
+		{
+			from = partition->number + 1;
+			move_failed(id, shm, stream, partition);
+		}
+	}
+}

@@ -1,0 +1,417 @@
+/*-------------------------------------------------------------------------
+ *
+ * settle.c
+ *	  The end of a transaction, slot by slot: enqueued messages become ready
+ *	  or die, taken ones are done or go back.
+ *
+ * These functions run in commit and abort callbacks: they do not allocate,
+ * raise or handle interrupts.  A partition with pending slots or taken
+ * messages keeps its frame, so everything they touch is resident.
+ *
+ * Accounting of Partition.open: one for each pending slot; when it becomes
+ * ready, one for each of its consumers instead; minus one when a consumer is
+ * done with it; plus one while a failed message waits to be moved.  When a
+ * closed partition's open is 0, nothing in it is needed any more.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "utils/timestamp.h"
+
+static bool
+counts(AqQueueShm *shm, int position)
+{
+	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+
+	return consumer != NULL && !consumer->removed;
+}
+
+static void
+count(AqQueueShm *shm, int position, int64 enqueued, int64 dequeued)
+{
+	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+
+	if (enqueued)
+		pg_atomic_fetch_add_u64(&consumer->enqueued, enqueued);
+	if (dequeued)
+	{
+		pg_atomic_fetch_add_u64(&consumer->dequeued, dequeued);
+		pg_atomic_fetch_add_u64(&shm->dequeued, dequeued);
+	}
+}
+
+/* Is everything in a closed partition done? Then it can be reused. Latch held. */
+void
+aq_partition_check_done(Stream *stream, Partition *partition)
+{
+	ShardQueue *queue;
+	AqQueueShm *shm;
+
+	if (partition->state != PARTITION_CLOSED || !partition->counted ||
+		partition->open > 0 || partition->pending > 0 || partition->inflight > 0 ||
+		partition->ndoubt > 0 || partition->nretry > 0 || partition->loading)
+		return;
+
+	shm = aq_queue_shm_by_index(partition->queue);
+	queue = shard_queue(shm);
+	aq_frame_free(partition);
+	aq_partition_unlink(stream, partition);
+	partition->state = PARTITION_DONE;
+	partition->next_timer = 0;
+
+	/*
+	 * The done list belongs to the queue's latch, which comes before the
+	 * stream's; this push is the only thing done to it the other way round,
+	 * and so it is an atomic one.
+	 */
+	do
+		partition->next = queue->done;
+	while (!__sync_bool_compare_and_swap(&queue->done, partition->next, partition->index));
+	aq_queue_post_work(shm, AQ_WORK_RECLAIM);
+}
+
+/* --- enqueued messages --------------------------------------------------------------- */
+
+/* n slots, ready at once, for one consumer. */
+static void
+make_ready(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
+		   uint32 first, uint32 n)
+{
+	aq_set_ready(stream, partition, position, first, n);
+	partition->open += n;
+	count(shm, position, n, 0);
+}
+
+static void
+set_slot_state(PutNote *note, Frame *frame, SlotState state, uint16 open)
+{
+	for (uint32 i = 0; i < note->count; i++)
+	{
+		Slot	   *slot = slot_at(frame, note->first + i);
+
+		slot->state = state;
+		slot->open = open;
+	}
+}
+
+/* All slots of the note go to the same consumers, none taken already. */
+static void
+publish_together(PutNote *note, Stream *stream, Partition *partition)
+{
+	Frame	   *frame = frame_of(partition);
+	int			position = -1;
+	uint16		open = 0;
+
+	if (note->shared_targets == NULL)
+	{
+		make_ready(note->shm, stream, partition, 0, note->first, note->count);
+		open = 1;
+	}
+	else
+		while ((position = bms_next_member(note->shared_targets, position)) >= 0)
+		{
+			if (!counts(note->shm, position))
+				continue;
+			make_ready(note->shm, stream, partition, position, note->first, note->count);
+			open++;
+		}
+	set_slot_state(note, frame, open > 0 ? SLOT_READY : SLOT_DONE, open);
+}
+
+/*
+ * One committed slot becomes ready, or waiting when ready_at is given, for
+ * its targets (NULL: the single consumer).
+ */
+void
+aq_publish_slot(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 number,
+				Bitmapset *targets, TimestampTz ready_at)
+{
+	Slot	   *slot = slot_at(frame_of(partition), number);
+	int			position = -1;
+
+	slot->open = 0;
+	slot->flags &= ~SLOT_FOLLOWER;
+	do
+	{
+		if (targets != NULL)
+			position = bms_next_member(targets, position);
+		else
+			position = 0;
+		if (position < 0)
+			break;
+		if (!counts(shm, position))
+			continue;
+		slot->open++;
+		partition->open++;
+		count(shm, position, 1, 0);
+		if (ready_at == 0)
+			aq_set_ready(stream, partition, position, number, 1);
+	} while (targets != NULL);
+	slot->state = slot->open == 0 ? SLOT_DONE : ready_at != 0 ? SLOT_WAITING : SLOT_READY;
+}
+
+/* Slots of the note one by one: own takes, delays, or different consumers. */
+static void
+publish_each(PutNote *note, Stream *stream, Partition *partition)
+{
+	for (uint32 i = 0; i < note->count; i++)
+	{
+		uint32		number = note->first + i;
+		Bitmapset  *targets = note->targets ? note->targets[i] : note->shared_targets;
+		int			position = -1;
+
+		aq_publish_slot(note->shm, stream, partition, number, targets, note->ready_at);
+		for (uint32 j = 0; j < note->nown_takes; j++)
+		{
+			/* taken already: not for others */
+			if (note->own_takes[j] >> 16 != number)
+				continue;
+			position = note->own_takes[j] & 0xFFFF;
+			(void) aq_clear_ready(stream, partition, position, number);
+		}
+	}
+}
+
+static void
+push_timers(PutNote *note, Partition *partition)
+{
+	for (uint32 i = 0; i < note->count; i++)
+	{
+		if (note->ready_at)
+			aq_timer_push(partition, note->ready_at, note->first + i, 0, TIMER_READY);
+		if (note->expires_at)
+			aq_timer_push(partition, note->expires_at, note->first + i, 0, TIMER_EXPIRE);
+	}
+	if (note->count > 0 && (note->ready_at || note->expires_at))
+		aq_timer_announce(note->shm, partition->next_timer);
+}
+
+/*
+ * Its session has a prepared transaction in the stream: stand behind it.
+ * False when there is no room to note that; then order is given up, not the
+ * message.
+ */
+static bool
+follow(PutNote *note, Partition *partition, TransactionId doubt)
+{
+	Frame	   *frame = frame_of(partition);
+
+	if (!aq_doubt_known(partition, doubt))
+	{
+		if (!aq_doubt_add(partition, doubt, 0))
+			return false;
+		partition->ndoubt++;
+	}
+	for (uint32 i = 0; i < note->count; i++)
+	{
+		Slot	   *slot = slot_at(frame, note->first + i);
+
+		slot->state = SLOT_DOUBT;
+		slot->flags |= SLOT_FOLLOWER;
+		slot->xid = doubt;
+	}
+	partition->open += note->count; /* the pending ones' share, kept */
+	partition->pending += note->count;
+	aq_queue_post_work(note->shm, AQ_WORK_DOUBT);
+	return true;
+}
+
+static void
+wake_targets(PutNote *note)
+{
+	pg_memory_barrier();		/* ready before we look who waits */
+	if (note->ready_at != 0 || pg_atomic_read_u32(&note->shm->waiting) == 0)
+		return;
+	if (note->shared_targets == NULL && note->targets == NULL)
+	{
+		aq_wake_consumers(note->shm, 0, note->count);
+		return;
+	}
+	for (uint32 i = 0; i < (note->targets ? note->count : 1); i++)
+	{
+		Bitmapset  *targets = note->targets ? note->targets[i] : note->shared_targets;
+		int			position = -1;
+
+		while ((position = bms_next_member(targets, position)) >= 0)
+			aq_wake_consumers(note->shm, position, note->targets ? 1 : note->count);
+	}
+}
+
+void
+aq_settle_put(PutNote *note, bool commit, TransactionId xid)
+{
+	Partition  *partition = note->partition;
+	Stream	   *stream = stream_at(partition->stream);
+	TransactionId doubt = InvalidTransactionId;
+	bool		published = false;
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE,
+				 commit ? AQ_LOC_ENQUEUE_PUBLISH : AQ_LOC_ENQUEUE_ABORT);
+	partition->pending -= note->count;
+	partition->open -= note->count;
+	frame_of(partition)->timers_reserved -= note->timers;
+	if (!commit)
+		set_slot_state(note, frame_of(partition), SLOT_DONE, 0);
+	else
+	{
+		if (pg_atomic_read_u32(&aq_shard->ndoubts) > 0)
+			doubt = aq_doubt_of_session(partition->stream,
+										slot_at(frame_of(partition), note->first)->session);
+		if (!TransactionIdIsValid(doubt) || !follow(note, partition, doubt))
+		{
+			if (note->targets == NULL && note->nown_takes == 0 && note->ready_at == 0)
+				publish_together(note, stream, partition);
+			else
+				publish_each(note, stream, partition);
+			if (note->timers > 0)
+			{
+				frame_of(partition)->timers_reserved += note->timers;
+				push_timers(note, partition);
+			}
+			published = true;
+		}
+		stream->enqueued += note->count;
+		pg_atomic_fetch_add_u64(&note->shm->enqueued, note->count);
+	}
+	aq_partition_check_done(stream, partition);
+	aq_latch_free(&stream->latch);
+
+	if (published)
+		wake_targets(note);
+}
+
+/* --- taken messages --------------------------------------------------------------------- */
+
+/*
+ * The consumer is done with the message: it has it for good, or it failed.
+ * Latch held.  The caller checks the partition afterwards.
+ */
+void
+aq_consumer_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
+				 uint32 number, TransactionId xid)
+{
+	Slot	   *slot = slot_at(frame_of(partition), number);
+
+	Assert(slot->open > 0 && partition->open > 0);
+	slot->open--;
+	partition->open--;
+	stream_sub(stream, position)->delivered++;
+	count(shm, position, 0, 1);
+	if (slot->open == 0)
+	{
+		slot->state = SLOT_DONE;
+		if (slot->flags & SLOT_FAILED)
+			aq_queue_post_work(shm, AQ_WORK_FAILED);
+	}
+	if (TransactionIdIsValid(xid))
+	{
+		partition->last_taker = xid;
+		partition->last_take = GetCurrentTimestamp();
+		partition->last_lsn = XactLastCommitEnd > partition->last_lsn
+			? XactLastCommitEnd : partition->last_lsn;
+	}
+}
+
+/* Give one back, at its place.  Latch held. */
+static void
+give_back(Stream *stream, Partition *partition, int position, uint32 number)
+{
+	aq_set_ready(stream, partition, position, number, 1);
+}
+
+/* Rolled back: the worker writes the count before it is ready again. */
+static void
+hand_to_worker(Stream *stream, Partition *partition, int position, uint32 number)
+{
+	FrameSub   *sub = frame_sub(frame_of(partition), position);
+	StreamSub  *ssub = stream_sub(stream, position);
+
+	if (aq_bitmap_set(bitmap_of(sub->retry), number))
+	{
+		sub->nretry++;
+		partition->nretry++;
+	}
+	if (ssub->hint != 0 && partition->number < partition_at(ssub->hint)->number)
+		ssub->hint = partition->index;	/* so that dequeue waits for it */
+}
+
+/* Own messages taken by a subtransaction that is rolled back. */
+static void
+forget_own_takes(TakeNote *take)
+{
+	PutNote   **puts;
+	int			nputs = aq_notes_puts(&puts);
+
+	for (int i = 0; i < nputs; i++)
+	{
+		PutNote    *put = puts[i];
+		uint32		kept = 0;
+
+		if (put->partition != take->partition)
+			continue;
+		for (uint32 j = 0; j < put->nown_takes; j++)
+		{
+			uint32		number = put->own_takes[j] >> 16;
+			bool		forget = false;
+
+			if ((put->own_takes[j] & 0xFFFF) == (uint32) take->position)
+				for (uint32 k = 0; k < take->count && !forget; k++)
+					forget = take->slots[k] == number;
+			if (!forget)
+				put->own_takes[kept++] = put->own_takes[j];
+		}
+		put->nown_takes = kept;
+	}
+}
+
+void
+aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
+{
+	Partition  *partition = note->partition;
+	Stream	   *stream = stream_at(partition->stream);
+	bool		final = commit && note->mode != AQ_MODE_LOCKED;
+	uint32		back = 0;
+
+	if (note->count == 0)
+		return;
+	if (note->own && !commit)
+	{
+		/* when the whole transaction aborts, the messages are gone as well */
+		forget_own_takes(note);
+		return;
+	}
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE,
+				 final ? AQ_LOC_DEQUEUE_COMMIT : AQ_LOC_DEQUEUE_ABORT);
+	if (!note->own)
+		partition->inflight -= note->count;
+	for (uint32 i = 0; i < note->count; i++)
+	{
+		uint32		number = note->slots[i];
+		FrameSub   *sub = frame_sub(frame_of(partition), note->position);
+
+		if (final)
+			aq_consumer_done(note->shm, stream, partition, note->position, number, xid);
+		else if (!counts(note->shm, note->position))
+			aq_consumer_done(note->shm, stream, partition, note->position, number, InvalidTransactionId);
+		else if (count_retry && note->mode != AQ_MODE_LOCKED && sub->retry != 0)
+			hand_to_worker(stream, partition, note->position, number);
+		else
+		{
+			give_back(stream, partition, note->position, number);
+			back++;
+		}
+	}
+	if (partition->nretry > 0)
+		aq_queue_post_work(note->shm, AQ_WORK_RETRY);
+	aq_partition_check_done(stream, partition);
+	aq_latch_free(&stream->latch);
+
+	if (back > 0)
+		aq_wake_consumers(note->shm, note->position, back);
+}

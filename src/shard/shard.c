@@ -1,0 +1,444 @@
+/*-------------------------------------------------------------------------
+ *
+ * shard.c
+ *	  The part record of "shard": its area, its parameters, the pools of
+ *	  streams and partitions, and the store's record.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "access/twophase.h"
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+ShardArea  *aq_shard;
+Partition  *aq_partitions;
+Stream	   *aq_streams;
+ShardQueue *aq_shard_queues;
+Doubt	   *aq_doubts;
+
+int			aq_max_partitions = 16384;
+int			aq_max_streams = 8192;
+int			aq_reuse_grace_ms = 30000;
+
+/* --- shared memory -------------------------------------------------------------- */
+
+static uint32
+doubt_count(void)
+{
+	/* a transaction in doubt needs one per partition it has touched */
+	return max_prepared_xacts * 64 + 16;
+}
+
+static Size
+carve(char **at, Size size)
+{
+	if (at != NULL)
+		*at += CACHELINEALIGN(size);
+	return CACHELINEALIGN(size);
+}
+
+static Size
+shmem_size(void)
+{
+	Size		size = carve(NULL, sizeof(ShardArea));
+
+	size = add_size(size, carve(NULL, mul_size(aq_max_partitions + 1, sizeof(Partition))));
+	size = add_size(size, carve(NULL, mul_size(aq_max_streams + 1, sizeof(Stream))));
+	size = add_size(size, carve(NULL, mul_size(aq_object_limit + 1, sizeof(ShardQueue))));
+	size = add_size(size, carve(NULL, mul_size(doubt_count(), sizeof(Doubt))));
+	return size;
+}
+
+static void
+shmem_init(void *area, bool found)
+{
+	char	   *at = area;
+
+	aq_shard = (ShardArea *) at;
+	carve(&at, sizeof(ShardArea));
+	aq_partitions = (Partition *) at;
+	carve(&at, mul_size(aq_max_partitions + 1, sizeof(Partition)));
+	aq_streams = (Stream *) at;
+	carve(&at, mul_size(aq_max_streams + 1, sizeof(Stream)));
+	aq_shard_queues = (ShardQueue *) at;
+	carve(&at, mul_size(aq_object_limit + 1, sizeof(ShardQueue)));
+	aq_doubts = (Doubt *) at;
+	if (found)
+		return;
+
+	memset(area, 0, shmem_size());
+	aq_latch_init(&aq_shard->partitions_latch, AQ_LATCH_PARTITIONS, 0);
+	aq_latch_init(&aq_shard->doubt_latch, AQ_LATCH_DOUBT, 0);
+	pg_atomic_init_u32(&aq_shard->clock_hand, 0);
+	pg_atomic_init_u32(&aq_shard->ndoubts, 0);
+	aq_shard->max_doubts = doubt_count();
+	for (uint32 i = aq_max_partitions; i >= 1; i--)
+	{
+		aq_partitions[i].index = i;
+		aq_partitions[i].next = aq_shard->unused_partition;
+		aq_shard->unused_partition = i;
+	}
+	aq_shard->nunused_partitions = aq_max_partitions;
+	for (uint32 i = aq_max_streams; i >= 1; i--)
+	{
+		aq_latch_init(&aq_streams[i].latch, AQ_LATCH_STREAM, i);
+		aq_streams[i].index = i;
+		aq_streams[i].next = aq_shard->unused_stream;
+		aq_shard->unused_stream = i;
+	}
+	for (int i = 0; i <= aq_object_limit; i++)
+	{
+		aq_latch_init(&aq_shard_queues[i].latch, AQ_LATCH_QUEUE, i);
+		pg_atomic_init_u64(&aq_shard_queues[i].next_timer, 0);
+	}
+}
+
+static void
+define_parameters(void)
+{
+	DefineCustomIntVariable("pgaq.max_partitions",
+							"Number of partitions, of all queues, that can exist at a time.",
+							"A partition holds up to 16384 messages in a table of its own.",
+							&aq_max_partitions,
+							16384, 64, 10000000,
+							PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.max_streams",
+							"Number of streams, of all queues in use, that can exist at a time.",
+							"A queue has a stream per shard and priority used, and another for delayed messages.",
+							&aq_max_streams,
+							8192, 64, 1000000,
+							PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.reuse_grace",
+							"How long a consumed partition waits for snapshots older than its last dequeue.",
+							"A partition is truncated and reused when no snapshot can see its messages "
+							"as not consumed, or after this time.",
+							&aq_reuse_grace_ms,
+							30000, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	aq_chunks_on_pressure(aq_evict_one);
+	aq_xact_init();
+	aq_upkeep_init();
+}
+
+const AqPart aq_shard_part = {
+	.name = "shard",
+	.define_parameters = define_parameters,
+	.shmem_size = shmem_size,
+	.shmem_init = shmem_init,
+};
+
+/* --- partitions ------------------------------------------------------------------------- */
+
+Partition *
+aq_partition_alloc(AqQueueShm *shm)
+{
+	Partition  *partition = NULL;
+	uint32		index;
+
+	aq_latch_get(&aq_shard->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+	index = aq_shard->unused_partition;
+	if (index != 0)
+	{
+		partition = partition_at(index);
+		aq_shard->unused_partition = partition->next;
+		aq_shard->nunused_partitions--;
+		memset(partition, 0, sizeof(Partition));
+		partition->index = index;
+		partition->queue = shm->object->index;
+	}
+	aq_latch_free(&aq_shard->partitions_latch);
+	if (partition == NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_CACHE_FULL, "too many partitions exist"),
+				errhint("Raise pgaq.max_partitions (now %d) and restart the server.",
+						aq_max_partitions));
+	return partition;
+}
+
+/* It is in no list any more.  Does not raise. */
+void
+aq_partition_release(Partition *partition)
+{
+	aq_latch_get(&aq_shard->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+	partition->state = PARTITION_UNUSED;
+	partition->stream = 0;
+	partition->queue = 0;
+	partition->next = aq_shard->unused_partition;
+	aq_shard->unused_partition = partition->index;
+	aq_shard->nunused_partitions++;
+	aq_latch_free(&aq_shard->partitions_latch);
+}
+
+/* Put it into its place in the stream: by number.  Latch held. */
+void
+aq_partition_append(Stream *stream, Partition *partition)
+{
+	Partition  *before = partition_at(stream->tail);
+
+	while (before != NULL && before->number > partition->number)
+		before = partition_at(before->prev);
+
+	partition->stream = stream->index;
+	partition->prev = before ? before->index : 0;
+	partition->next = before ? before->next : stream->head;
+	if (partition->next)
+		partition_at(partition->next)->prev = partition->index;
+	else
+		stream->tail = partition->index;
+	if (before)
+		before->next = partition->index;
+	else
+		stream->head = partition->index;
+}
+
+/* Take it out of the stream, and out of the consumers' hints.  Latch held. */
+void
+aq_partition_unlink(Stream *stream, Partition *partition)
+{
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		StreamSub  *ssub = stream_sub(stream, position);
+
+		if (ssub == NULL)
+			position |= SUBS_PER_CHUNK - 1;
+		else if (ssub->hint == partition->index)
+			ssub->hint = partition->next;
+	}
+	if (partition->prev)
+		partition_at(partition->prev)->next = partition->next;
+	else
+		stream->head = partition->next;
+	if (partition->next)
+		partition_at(partition->next)->prev = partition->prev;
+	else
+		stream->tail = partition->prev;
+	if (stream->open == partition->index)
+		stream->open = 0;
+	partition->next = partition->prev = 0;
+}
+
+/* The stream's first partition from a number on that matches. */
+Partition *
+aq_partition_from(Stream *stream, int64 from, bool (*matches) (const Partition *))
+{
+	Partition  *partition;
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
+	partition = partition_at(stream->head);
+	while (partition != NULL && (partition->number < from || !matches(partition)))
+		partition = partition_at(partition->next);
+	aq_latch_free(&stream->latch);
+	return partition;
+}
+
+/* --- streams -------------------------------------------------------------------------------- */
+
+/*
+ * A queue's streams form a list in the order in which dequeue looks at them:
+ * by priority, delayed ones after the others, by shard.  It only grows while
+ * the queue is in use, so readers take no latch.
+ */
+static int
+dequeue_rank(int number)
+{
+	int			shard = number / (2 * AQ_PRIORITIES);
+
+	return (number % (2 * AQ_PRIORITIES)) * AQ_MAX_SHARDS + shard;
+}
+
+Stream *
+aq_stream_find(AqQueueShm *shm, int number)
+{
+	Stream	   *stream = stream_at(shard_queue(shm)->streams);
+
+	while (stream != NULL && stream->number != number)
+		stream = stream_at(stream->next);
+	return stream;
+}
+
+Stream *
+aq_stream_make(AqQueueShm *shm, int number)
+{
+	ShardQueue *queue = shard_queue(shm);
+	Stream	   *stream = aq_stream_find(shm, number);
+	volatile uint32 *link;
+
+	if (stream != NULL)
+		return stream;
+
+	aq_latch_get(&queue->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+	stream = aq_stream_find(shm, number);
+	if (stream == NULL)
+	{
+		aq_latch_get(&aq_shard->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+		stream = stream_at(aq_shard->unused_stream);
+		if (stream != NULL)
+			aq_shard->unused_stream = stream->next;
+		aq_latch_free(&aq_shard->partitions_latch);
+	}
+	else
+	{
+		aq_latch_free(&queue->latch);
+		return stream;
+	}
+	if (stream != NULL)
+	{
+		stream->queue = shm->object->index;
+		stream->number = number;
+		stream->shard = number / (2 * AQ_PRIORITIES);
+		stream->priority = number / 2 % AQ_PRIORITIES;
+		stream->delayed = number % 2;
+		stream->head = stream->tail = stream->open = 0;
+		stream->ndoubt = 0;
+		stream->enqueued = 0;
+		memset(&stream->sub0, 0, sizeof(StreamSub));
+		memset(stream->subs, 0, sizeof(stream->subs));
+
+		link = &queue->streams;
+		while (*link != 0 && dequeue_rank(stream_at(*link)->number) < dequeue_rank(number))
+			link = &stream_at(*link)->next;
+		stream->next = *link;
+		pg_write_barrier();		/* complete before it can be seen */
+		*link = stream->index;
+	}
+	aq_latch_free(&queue->latch);
+	if (stream == NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_CACHE_FULL, "too many streams exist"),
+				errhint("Raise pgaq.max_streams (now %d) and restart the server.", aq_max_streams));
+	return stream;
+}
+
+/* --- the store ---------------------------------------------------------------------------------- */
+
+static void
+load(AqQueue *queue, AqQueueShm *shm)
+{
+	aq_load_queue(queue, shm);
+}
+
+static void
+release_list(uint32 list)
+{
+	while (list != 0)
+	{
+		Partition  *partition = partition_at(list);
+
+		list = partition->next;
+		aq_frame_free(partition);
+		aq_partition_release(partition);
+	}
+}
+
+/* Nobody can reach the queue any more: no latch of its is needed. */
+static void
+unload(AqQueueShm *shm)
+{
+	ShardQueue *queue = shard_queue(shm);
+	uint32		list = queue->streams;
+
+	release_list(queue->empty);
+	release_list(queue->done);
+	queue->empty = queue->done = 0;
+	queue->nempty = queue->ndone = 0;
+	queue->last_table_no = 0;
+	queue->recovered = false;
+	pg_atomic_write_u64(&queue->next_timer, 0);
+	queue->streams = 0;
+	while (list != 0)
+	{
+		Stream	   *stream = stream_at(list);
+
+		list = stream->next;
+		release_list(stream->head);
+		aq_chunks_free(stream->subs, SUB_DIRECTORY);
+		memset(stream->subs, 0, sizeof(stream->subs));
+		stream->head = stream->tail = stream->open = 0;
+		stream->queue = 0;
+		aq_latch_get(&aq_shard->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_DROP);
+		stream->next = aq_shard->unused_stream;
+		aq_shard->unused_stream = stream->index;
+		aq_latch_free(&aq_shard->partitions_latch);
+	}
+}
+
+static void
+create(AqQueue *queue)
+{
+	/* tables are made when the first message comes */
+}
+
+static bool
+is_uncounted(const Partition *partition)
+{
+	return !partition->counted && partition->state == PARTITION_CLOSED;
+}
+
+/* After a restart: learn what is in the partitions that nobody has read yet. */
+static void
+count_messages(AqQueue *queue)
+{
+	for (Stream *stream = stream_at(shard_queue(queue->shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
+	{
+		Partition  *partition;
+		int64		from = 0;
+
+		while ((partition = aq_partition_from(stream, from, is_uncounted)) != NULL)
+		{
+			from = partition->number + 1;
+			aq_count_partition(queue->shm, partition);
+		}
+	}
+}
+
+static bool
+holds_messages(AqQueue *queue)
+{
+	for (Stream *stream = stream_at(shard_queue(queue->shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
+	{
+		bool		found = false;
+		uint32		index;
+
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_DROP);
+		for (index = stream->head; index != 0 && !found; index = partition_at(index)->next)
+			found = partition_at(index)->open > 0;
+		aq_latch_free(&stream->latch);
+		if (found)
+			return true;
+	}
+	return false;
+}
+
+static void
+drop(AqQueue *queue, bool force)
+{
+	if (!force)
+		count_messages(queue);
+	aq_tables_drop(queue);
+	/* nobody can add any more: the tables are locked */
+	if (!force && holds_messages(queue))
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_NOT_EMPTY, "queue \"%s\" holds messages", queue->name),
+				errhint("Dequeue or purge them, or call aq.drop_queue with force => true."));
+}
+
+static const AqStore shard_store = {
+	.load = load,
+	.unload = unload,
+	.create = create,
+	.drop = drop,
+	.put = aq_put,
+	.take = aq_take,
+	.ready = aq_ready,
+};
+
+const AqStore *aq_store = &shard_store;

@@ -1,0 +1,18 @@
+/*-------------------------------------------------------------------------
+ *
+ * shard.h
+ *	  The door of part "shard": the sharded store.  Everything else reaches it
+ *	  through queue/store.h.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_SHARD_H
+#define AQ_SHARD_H
+
+#include "queue/queue.h"
+
+extern const AqPart aq_shard_part;
+
+#endif							/* AQ_SHARD_H */

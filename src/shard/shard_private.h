@@ -1,0 +1,489 @@
+/*-------------------------------------------------------------------------
+ *
+ * shard_private.h
+ *	  The sharded store's shared memory, and what its files share.
+ *
+ * Queue -> streams -> partitions -> frames.
+ *
+ *	stream		one series of messages: a shard's messages of one priority,
+ *				the delayed ones apart.  Its latch protects everything below it:
+ *				its list of partitions, and those partitions' frames.
+ *	partition	PARTITION_SLOTS consecutive ordinals of a stream, in one pair of
+ *				tables (messages and log).  ordinal = number * PARTITION_SLOTS +
+ *				slot; numbers come from the queue's sequence and are never reused.
+ *	frame		what is resident of a partition: slots, bitmaps, timers.  Made
+ *				of chunks of the message cache.  A partition without transactions
+ *				in it can lose its frame and be loaded again from its tables.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_SHARD_PRIVATE_H
+#define AQ_SHARD_PRIVATE_H
+
+#include "queue/queue.h"
+#include "shard/bitmap.h"
+#include "shard/shard.h"
+
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "access/xlogdefs.h"
+#include "storage/itemptr.h"
+#include "utils/relcache.h"
+
+#define SEGMENT_SLOTS 64
+#define PARTITION_SEGMENTS 256
+#define PARTITION_SLOTS (SEGMENT_SLOTS * PARTITION_SEGMENTS)
+
+#define SUBS_PER_CHUNK 64
+#define SUB_DIRECTORY (AQ_MAX_CONSUMERS / SUBS_PER_CHUNK)
+
+#define TIMERS_PER_CHUNK 128
+#define TIMER_PAGES (AQ_CHUNK_SIZE / (int) sizeof(AqChunk))
+#define MAX_TIMERS (TIMER_PAGES * TIMERS_PER_CHUNK)
+
+#define ATTEMPTS_PER_CHUNK AQ_CHUNK_SIZE	/* a byte each */
+
+/* --- slots --------------------------------------------------------------------- */
+
+typedef enum SlotState
+{
+	SLOT_EMPTY = 0,				/* not used yet, or lost with its transaction */
+	SLOT_PENDING,				/* its transaction runs */
+	SLOT_DOUBT,					/* its transaction is prepared, or it stands behind one */
+	SLOT_WAITING,				/* delayed */
+	SLOT_READY,
+	SLOT_DONE					/* nobody has to take it any more */
+} SlotState;
+
+#define SLOT_FOLLOWER	0x01	/* DOUBT: committed, behind a prepared transaction */
+#define SLOT_FAILED		0x02	/* expired or failed for somebody: to be moved */
+#define SLOT_EXPIRES	0x04	/* expires_at is set */
+
+typedef struct Slot
+{
+	BlockNumber block;			/* TID of the row */
+	OffsetNumber offset;
+	uint8		state;
+	uint8		flags;
+	TransactionId xid;			/* that stored it; top-level for DOUBT */
+	uint16		open;			/* consumers that are not done with it */
+	uint16		unused;
+	TimestampTz expires_at;
+	int64		session;		/* identity of the enqueuing session */
+} Slot;
+
+StaticAssertDecl(sizeof(Slot) * SEGMENT_SLOTS == AQ_CHUNK_SIZE, "a segment is a chunk");
+StaticAssertDecl(PARTITION_SLOTS / 8 <= AQ_CHUNK_SIZE, "a bitmap fits into a chunk");
+
+/* --- frames ---------------------------------------------------------------------- */
+
+/* A consumer's view of a frame. */
+typedef struct FrameSub
+{
+	AqChunk		ready;			/* bitmap: ready for it and not taken */
+	AqChunk		retry;			/* bitmap: rolled back, count not written yet */
+	AqChunk		attempts;		/* directory of chunks with a byte per slot */
+	uint16		nready;
+	uint16		nretry;
+	uint32		first;			/* no ready bit before this slot */
+	uint32		unused[3];
+} FrameSub;
+
+typedef struct Frame
+{
+	FrameSub	sub0;			/* of position 0 */
+	AqChunk		segments[PARTITION_SEGMENTS];
+	AqChunk		subs[SUB_DIRECTORY];	/* SUBS_PER_CHUNK FrameSubs each */
+	AqChunk		timers;			/* directory of chunks that hold the heap */
+	uint32		ntimers;
+	uint32		timers_reserved;	/* promised to running transactions */
+} Frame;
+
+StaticAssertDecl(sizeof(FrameSub) * SUBS_PER_CHUNK <= AQ_CHUNK_SIZE, "64 FrameSubs a chunk");
+StaticAssertDecl(sizeof(Frame) <= AQ_CHUNK_SIZE, "a frame is a chunk");
+
+typedef enum TimerKind
+{
+	TIMER_READY,				/* a delay is over */
+	TIMER_EXPIRE,
+	TIMER_RETRY					/* a retry delay is over, for one consumer */
+} TimerKind;
+
+typedef struct Timer
+{
+	TimestampTz when;
+	uint16		slot;
+	int16		position;
+	uint32		kind;
+} Timer;
+
+StaticAssertDecl(sizeof(Timer) * TIMERS_PER_CHUNK == AQ_CHUNK_SIZE, "128 timers a chunk");
+
+/* --- partitions, streams, queues -------------------------------------------------- */
+
+typedef enum PartitionState
+{
+	PARTITION_UNUSED = 0,		/* in the pool */
+	PARTITION_EMPTY,			/* tables ready for use; in the queue's free list */
+	PARTITION_TAKEN,			/* on its way from the free list into a stream */
+	PARTITION_OPEN,				/* its stream's tail: takes messages */
+	PARTITION_CLOSED,			/* full, or left behind by a restart */
+	PARTITION_DONE,				/* all consumed; waits for truncation */
+	PARTITION_TRUNCATING
+} PartitionState;
+
+typedef struct Partition
+{
+	uint32		index;			/* of this entry; 0 means none everywhere */
+	uint32		queue;			/* index of the queue's AqQueueShm */
+	uint32		stream;			/* index; 0 in EMPTY ones */
+	uint32		next;			/* in its stream, free or done list */
+	uint32		prev;
+	int			table_no;
+	Oid			messages;		/* the tables */
+	Oid			log;
+	/* protected by the stream's latch while in a stream */
+	PartitionState state;
+	int64		number;
+	AqChunk		frame;			/* 0: not resident */
+	bool		loading;
+	bool		counted;		/* open is known */
+	bool		referenced;		/* used since the clock hand passed */
+	uint32		reserved;		/* slots given out */
+	uint32		pending;		/* slots of running or prepared enqueues */
+	uint32		inflight;		/* (slot, consumer)s taken by running or prepared ones */
+	uint32		nretry;			/* (slot, consumer)s whose count must be written */
+	uint32		ndoubt;			/* transactions in doubt in it */
+	uint32		nfailed;		/* slots to be moved to the exception queue */
+	uint32		open;			/* (slot, consumer)s not done, plus pending, plus failed */
+	TimestampTz next_timer;		/* 0: none; kept when the frame goes */
+	TransactionId last_taker;	/* newest transaction that was done with a message */
+	TimestampTz last_take;
+	XLogRecPtr	last_lsn;		/* WAL position behind that commit */
+	SubTransactionId own_subid; /* tables made by a running transaction, else 0 */
+} Partition;
+
+/* A consumer's view of a stream. */
+typedef struct StreamSub
+{
+	uint32		hint;			/* no ready message before this partition; 0: head */
+	uint32		unused;
+	int64		ready;			/* ready bits in resident partitions */
+	int64		delivered;
+	int64		unused2;
+} StreamSub;
+
+typedef struct Stream
+{
+	AqLatch		latch;
+	uint32		index;
+	uint32		queue;			/* index of the queue; 0: not used */
+	int16		number;			/* see stream_number */
+	int16		shard;
+	int16		priority;
+	bool		delayed;
+	/* the queue's list, in the order of dequeue; written under the queue's latch,
+	 * read without */
+	volatile uint32 next;
+	/* protected by the latch */
+	uint32		head;			/* partitions, ascending */
+	uint32		tail;
+	uint32		open;			/* the OPEN one, or 0 */
+	uint32		ndoubt;			/* transactions in doubt in it */
+	uint64		enqueued;
+	StreamSub	sub0;
+	AqChunk		subs[SUB_DIRECTORY];
+} Stream;
+
+StaticAssertDecl(sizeof(StreamSub) * SUBS_PER_CHUNK <= AQ_CHUNK_SIZE, "64 StreamSubs a chunk");
+
+/* Parallel to AqQueueShm, by the same index. */
+typedef struct ShardQueue
+{
+	AqLatch		latch;			/* the lists below; before any stream's latch */
+	volatile uint32 streams;	/* list in the order of dequeue */
+	uint32		empty;			/* list of EMPTY partitions */
+	uint32		nempty;
+	uint32		done;			/* list of DONE partitions */
+	uint32		ndone;
+	int			last_table_no;
+	bool		recovered;		/* the worker has counted what a restart left */
+	uint32		later_work;		/* the worker's own: what it wants to do ... */
+	TimestampTz later_at;		/* ... at this time */
+	bool		single;
+	pg_atomic_uint64 next_timer;	/* earliest of all partitions; 0: none */
+} ShardQueue;
+
+/* A prepared transaction in a partition. */
+typedef struct Doubt
+{
+	uint32		partition;		/* 0: unused */
+	TransactionId xid;
+	int64		session;		/* whose later messages stand behind; 0: none */
+} Doubt;
+
+typedef struct ShardArea
+{
+	AqLatch		partitions_latch;	/* the pools of partitions and streams */
+	uint32		unused_partition;	/* list */
+	uint32		unused_stream;
+	uint32		nunused_partitions;
+	pg_atomic_uint32 clock_hand;
+	AqLatch		doubt_latch;
+	pg_atomic_uint32 ndoubts;
+	uint32		max_doubts;
+} ShardArea;
+
+extern ShardArea *aq_shard;
+extern Partition *aq_partitions;
+extern Stream *aq_streams;
+extern ShardQueue *aq_shard_queues;
+extern Doubt *aq_doubts;
+
+extern int	aq_max_partitions;
+extern int	aq_max_streams;
+extern int	aq_reuse_grace_ms;
+
+static inline Partition *
+partition_at(uint32 index)
+{
+	return index == 0 ? NULL : &aq_partitions[index];
+}
+
+static inline Stream *
+stream_at(uint32 index)
+{
+	return index == 0 ? NULL : &aq_streams[index];
+}
+
+static inline ShardQueue *
+shard_queue(const AqQueueShm *shm)
+{
+	return &aq_shard_queues[shm->object->index];
+}
+
+/* priority within shard, delayed apart: 20 streams a shard */
+static inline int
+stream_number(int shard, int priority, bool delayed)
+{
+	return (shard * AQ_PRIORITIES + priority) * 2 + delayed;
+}
+
+static inline Frame *
+frame_of(const Partition *partition)
+{
+	return (Frame *) aq_chunk_ptr(partition->frame);
+}
+
+static inline Slot *
+slot_at(const Frame *frame, uint32 slot)
+{
+	return (Slot *) aq_chunk_ptr(frame->segments[slot / SEGMENT_SLOTS]) + slot % SEGMENT_SLOTS;
+}
+
+static inline int64
+ordinal_of(const Partition *partition, uint32 slot)
+{
+	return partition->number * PARTITION_SLOTS + slot;
+}
+
+/* The consumer's view of the frame; NULL when nothing in it is for him. */
+static inline FrameSub *
+frame_sub(Frame *frame, int position)
+{
+	AqChunk		chunk;
+
+	if (position == 0)
+		return frame->sub0.ready ? &frame->sub0 : NULL;
+	chunk = frame->subs[position / SUBS_PER_CHUNK];
+	if (chunk == 0)
+		return NULL;
+	{
+		FrameSub   *sub = (FrameSub *) aq_chunk_ptr(chunk) + position % SUBS_PER_CHUNK;
+
+		return sub->ready ? sub : NULL;
+	}
+}
+
+static inline StreamSub *
+stream_sub(Stream *stream, int position)
+{
+	AqChunk		chunk;
+
+	if (position == 0)
+		return &stream->sub0;
+	chunk = stream->subs[position / SUBS_PER_CHUNK];
+	return chunk == 0 ? NULL
+		: (StreamSub *) aq_chunk_ptr(chunk) + position % SUBS_PER_CHUNK;
+}
+
+static inline uint64_t *
+bitmap_of(AqChunk chunk)
+{
+	return (uint64_t *) aq_chunk_ptr(chunk);
+}
+
+/* --- columns of the tables ------------------------------------------------------------ */
+
+enum
+{
+	MSG_ORDINAL, MSG_SESSION, MSG_ENQUEUE_TIME, MSG_STREAM, MSG_PAYLOAD, MSG_TARGETS,
+	MSG_CORRELATION, MSG_PROPERTIES, MSG_READY_AT, MSG_EXPIRES_AT, MSG_SENDER,
+	MSG_EXCEPTION_QUEUE, MSG_ORIGINAL_ID, MSG_ATTEMPTS, MSG_COLUMNS
+};
+
+enum
+{
+	LOG_KIND, LOG_STREAM, LOG_CONSUMER, LOG_TIME, LOG_ORDINALS, LOG_COLUMNS
+};
+
+/* kinds of log rows */
+#define LOG_TAKEN	't'			/* consumed */
+#define LOG_PURGED	'p'
+#define LOG_RETRY	'r'			/* a dequeue was rolled back */
+#define LOG_FAILED	'x'			/* expired or failed for this consumer */
+#define LOG_MOVED	'm'			/* moved to the exception queue, or dropped */
+#define LOG_LOCKED	'l'			/* kept by a prepared transaction, not consumed */
+
+/* --- shard.c ---------------------------------------------------------------------------- */
+extern Partition *aq_partition_alloc(AqQueueShm *shm);	/* raises when full */
+extern void aq_partition_release(Partition *partition);
+extern Stream *aq_stream_find(AqQueueShm *shm, int number);
+extern Stream *aq_stream_make(AqQueueShm *shm, int number);
+extern void aq_partition_append(Stream *stream, Partition *partition);	/* latch held */
+extern void aq_partition_unlink(Stream *stream, Partition *partition);	/* latch held */
+extern Partition *aq_partition_from(Stream *stream, int64 from,
+									bool (*matches) (const Partition *));
+
+/* --- frame.c: latch held unless said otherwise --------------------------------------------- */
+extern uint32 aq_frame_needs(Frame *frame, uint32 first, uint32 count,
+							 Bitmapset *positions, uint32 timers);
+extern void aq_frame_prepare(Frame *frame, uint32 first, uint32 count,
+							 Bitmapset *positions, uint32 timers);
+extern FrameSub *aq_frame_sub_make(Frame *frame, int position);
+extern StreamSub *aq_stream_sub_make(Stream *stream, int position);
+extern uint32 aq_sub_needs(Frame *frame, Stream *stream, int position);
+extern void aq_frame_free(Partition *partition);
+extern void aq_set_ready(Stream *stream, Partition *partition, int position, uint32 slot, uint32 count);
+extern bool aq_clear_ready(Stream *stream, Partition *partition, int position, uint32 slot);
+extern int	aq_attempts_get(Frame *frame, int position, uint32 slot);
+extern uint32 aq_attempts_need(Frame *frame, int position, uint32 slot);
+extern void aq_attempts_set(Frame *frame, int position, uint32 slot, int attempts);
+extern void aq_timer_push(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind);
+extern bool aq_timer_pop(Partition *partition, TimestampTz now, Timer *timer);
+extern TimestampTz aq_timer_next(Partition *partition);
+extern void aq_timer_announce(AqQueueShm *shm, TimestampTz when);	/* any time */
+extern bool aq_evict_one(void); /* no latch held */
+extern void aq_partition_check_done(Stream *stream, Partition *partition);
+
+/* --- tables.c ----------------------------------------------------------------------------------- */
+extern void aq_tables_create(AqQueue *queue, int table_no);
+extern void aq_tables_drop(AqQueue *queue);
+extern Partition *aq_tables_provide(AqQueue *queue);	/* an EMPTY one, TAKEN */
+extern void aq_tables_give_back(AqQueueShm *shm, Partition *partition);
+extern void aq_tables_subabort(SubTransactionId subid);
+extern void aq_tables_subcommit(SubTransactionId subid, SubTransactionId parent);
+extern void aq_tables_xact_end(void);
+extern void aq_tables_job(int32 id, AqQueueShm *shm);
+extern void aq_log_write(Partition *partition, char kind, int position,
+						 const uint16 *slots, uint32 n);
+extern Relation aq_messages_open(Partition *partition, LOCKMODE mode);
+
+/* --- load.c ---------------------------------------------------------------------------------------- */
+extern void aq_load_queue(AqQueue *queue, AqQueueShm *shm);
+extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* waits; no latch */
+extern bool aq_load_is_current(Partition *partition, int64 number, uint32 stream);
+extern void aq_count_partition(AqQueueShm *shm, Partition *partition);
+
+/* --- put.c, take.c ------------------------------------------------------------------------------------- */
+extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
+				   const Datum *payloads, const bool *nulls,
+				   Bitmapset *const *targets, pg_uuid_t *ids);
+extern int64 aq_session_identity(void);
+extern pg_uuid_t aq_message_id(uint64 key, int stream, int64 ordinal);
+extern bool aq_message_id_parse(const pg_uuid_t *id, uint64 key, int *stream, int64 *ordinal);
+extern void aq_message_read(AqQueue *queue, Partition *partition, HeapTuple tuple, TupleDesc desc,
+							AqMessage *message, Datum *values, bool *nulls);
+extern uint32 aq_take(AqQueue *queue, const AqTakeOptions *options);
+extern bool aq_ready(AqQueue *queue, int position);
+
+/* --- notes.c: what the transaction has in hand ----------------------------------------------------------- */
+
+typedef struct PutNote
+{
+	Partition  *partition;
+	AqQueueShm *shm;
+	SubTransactionId subid;
+	uint32		first;
+	uint32		count;
+	Bitmapset  *shared_targets; /* of all, or NULL */
+	Bitmapset **targets;		/* one each, or NULL; both NULL: single consumer */
+	TimestampTz ready_at;
+	TimestampTz expires_at;
+	uint32		timers;			/* reserved in the frame */
+	bool		inserted;		/* the slots have their TIDs */
+	/* own messages that this transaction has taken: (slot << 16 | position) */
+	uint32	   *own_takes;
+	uint32		nown_takes;
+	uint32		own_takes_size;
+} PutNote;
+
+typedef struct TakeNote
+{
+	Partition  *partition;
+	AqQueueShm *shm;
+	SubTransactionId subid;
+	int			position;
+	AqMode		mode;
+	bool		own;			/* of messages this transaction has enqueued */
+	uint32		count;
+	uint32		size;
+	uint16	   *slots;
+} TakeNote;
+
+extern MemoryContext aq_notes_context(void);
+extern PutNote *aq_note_put(void);	/* a new, zeroed one; fill before it counts */
+extern void aq_note_put_done(PutNote *note);
+extern void aq_note_take_reserve(AqQueueShm *shm, uint32 n);
+extern void aq_note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
+						 bool own, uint32 slot);
+extern int	aq_notes_puts(PutNote ***notes);
+extern int	aq_notes_takes(TakeNote ***notes);
+extern TakeNote *aq_note_find_locked(Partition *partition, int position, uint32 slot, uint32 *at);
+extern void aq_xact_init(void);
+
+/* --- settle.c: the end of a transaction, slot by slot; none raises ----------------------------------------- */
+extern void aq_settle_put(PutNote *note, bool commit, TransactionId xid);
+extern void aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid);
+extern void aq_publish_slot(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 slot,
+							Bitmapset *targets, TimestampTz ready_at);
+extern void aq_consumer_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
+							 uint32 slot, TransactionId xid);
+
+/* --- doubt.c ---------------------------------------------------------------------------------------------------- */
+extern void aq_doubt_prepare(TransactionId xid);	/* pre-prepare: reserves; raises */
+extern void aq_doubt_prepared(void);	/* hands the notes over; does not raise */
+extern void aq_doubt_cancel(void);	/* the transaction aborts after all */
+extern bool aq_doubt_add(Partition *partition, TransactionId xid, int64 session);
+extern bool aq_doubt_known(Partition *partition, TransactionId xid);
+extern TransactionId aq_doubt_of_session(uint32 stream, int64 session);
+extern void aq_doubt_job(int32 id, AqQueueShm *shm);
+
+/* --- upkeep.c: the worker's round; the jobs of the other files have this form ------------------------------ */
+extern void aq_upkeep_init(void);
+extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);
+
+extern bool aq_lock_for_worker(Partition *partition, LOCKMODE mode);
+
+/* reclaim.c, retry.c, timers.c, failed.c */
+extern void aq_reclaim_job(int32 id, AqQueueShm *shm);
+extern void aq_retry_job(int32 id, AqQueueShm *shm);
+extern void aq_timer_job(int32 id, AqQueueShm *shm);
+extern void aq_mark_failed(Partition *partition, uint32 number);
+extern void aq_failed_job(int32 id, AqQueueShm *shm);
+extern void aq_removed_job(int32 id, AqQueueShm *shm);
+extern void aq_recount_job(int32 id, AqQueueShm *shm);
+
+#endif							/* AQ_SHARD_PRIVATE_H */

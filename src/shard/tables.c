@@ -1,0 +1,372 @@
+/*-------------------------------------------------------------------------
+ *
+ * tables.c
+ *	  The tables behind partitions: making, handing out, writing, dropping.
+ *
+ * Empty pairs of tables stand in the queue's list "empty".  The worker makes
+ * new ones ahead of need, in transactions of its own, so that a user's
+ * transaction neither waits for catalog changes nor holds them.  The one
+ * exception is a queue that the running transaction has created itself: the
+ * worker cannot see it, so the tables are made here, and forgotten when the
+ * (sub)transaction is rolled back.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+/* empty pairs of tables that the worker keeps ready for a queue in use */
+#define EMPTY_WANTED 3
+#define EMPTY_LOW 2
+
+/* a waiter for a table asks the worker again after this, microseconds */
+#define ASK_AGAIN ((int64) 1000000)
+
+/* ordinals per log row: a row must fit on a page without TOAST */
+#define ORDINALS_PER_ROW 900
+
+/* --- making ------------------------------------------------------------------------ */
+
+static void
+run_ddl(const char *command)
+{
+	(void) aq_run_sql(command, 0, NULL, NULL, NULL, false);
+}
+
+void
+aq_tables_create(AqQueue *queue, int table_no)
+{
+	char	   *type = format_type_extended(queue->payload_type, -1, FORMAT_TYPE_FORCE_QUALIFY);
+
+	run_ddl(psprintf("CREATE TABLE aq_data.q%d_%d (ordinal bigint NOT NULL, "
+					 "session_id bigint NOT NULL, enqueue_time timestamptz NOT NULL, "
+					 "stream smallint NOT NULL, payload %s, targets bytea, "
+					 "correlation text, properties jsonb, ready_at timestamptz, "
+					 "expires_at timestamptz, sender text, exception_queue text, "
+					 "original_msgid uuid, attempts smallint) "
+					 "WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false)",
+					 queue->id, table_no, type));
+	run_ddl(psprintf("CREATE TABLE aq_data.l%d_%d (LIKE aq_data.log_template INCLUDING STORAGE) "
+					 "WITH (autovacuum_enabled = false)",
+					 queue->id, table_no));
+	run_ddl(psprintf("INSERT INTO aq.queue_table (queue_id, table_no) VALUES (%d, %d)",
+					 queue->id, table_no));
+}
+
+static void
+find_tables(int32 id, Partition *partition)
+{
+	char		name[NAMEDATALEN];
+
+	snprintf(name, sizeof(name), "q%d_%d", id, partition->table_no);
+	partition->messages = aq_data_relation(name);
+	snprintf(name, sizeof(name), "l%d_%d", id, partition->table_no);
+	partition->log = aq_data_relation(name);
+	if (!OidIsValid(partition->messages) || !OidIsValid(partition->log))
+		elog(ERROR, "tables number %d of queue %d are missing", partition->table_no, id);
+}
+
+static int
+next_table_no(AqQueueShm *shm)
+{
+	ShardQueue *sq = shard_queue(shm);
+	int			table_no;
+
+	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+	table_no = ++sq->last_table_no;
+	aq_latch_free(&sq->latch);
+	return table_no;
+}
+
+static Partition *
+new_partition(AqQueue *queue, AqQueueShm *shm)
+{
+	Partition  *partition = aq_partition_alloc(shm);
+
+	PG_TRY();
+	{
+		partition->table_no = next_table_no(shm);
+		aq_tables_create(queue, partition->table_no);
+		CommandCounterIncrement();
+		find_tables(queue->id, partition);
+	}
+	PG_CATCH();
+	{
+		aq_partition_release(partition);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return partition;
+}
+
+void
+aq_tables_give_back(AqQueueShm *shm, Partition *partition)
+{
+	ShardQueue *sq = shard_queue(shm);
+
+	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+	partition->state = PARTITION_EMPTY;
+	partition->stream = 0;
+	partition->prev = 0;
+	partition->next = sq->empty;
+	sq->empty = partition->index;
+	sq->nempty++;
+	aq_latch_free(&sq->latch);
+	aq_cond_broadcast(&shm->changed);
+}
+
+/* The worker's share: keep a few pairs of tables ready. */
+void
+aq_tables_job(int32 id, AqQueueShm *shm)
+{
+	while (shard_queue(shm)->nempty < EMPTY_WANTED)
+	{
+		AqQueue    *queue;
+		Partition  *partition;
+
+		aq_job_begin();
+		queue = aq_queue_get_by_id(id, true);
+		if (queue == NULL || !aq_queue_lock(id, AccessShareLock, false))
+		{
+			/* dropped, being dropped, or created by a transaction that runs */
+			aq_job_commit(false);
+			if (queue != NULL)
+				aq_work_later(shm, AQ_WORK_TABLES, 100000);
+			return;
+		}
+		partition = new_partition(queue, shm);
+		aq_job_commit(false);
+		aq_tables_give_back(shm, partition);
+	}
+}
+
+/* --- handing out --------------------------------------------------------------------- */
+
+/* partitions whose tables the running transaction has made */
+static Partition **own;
+static int	nown,
+			own_size;
+
+static Partition *
+make_own(AqQueue *queue)
+{
+	Partition  *partition;
+
+	if (nown == own_size)
+	{
+		own_size = Max(8, 2 * own_size);
+		own = own ? repalloc(own, own_size * sizeof(Partition *))
+			: MemoryContextAlloc(TopMemoryContext, own_size * sizeof(Partition *));
+	}
+	partition = new_partition(queue, queue->shm);
+	partition->own_subid = GetCurrentSubTransactionId();
+	partition->state = PARTITION_TAKEN;
+	own[nown++] = partition;
+	return partition;
+}
+
+void
+aq_tables_subcommit(SubTransactionId subid, SubTransactionId parent)
+{
+	for (int i = 0; i < nown; i++)
+		if (own[i]->own_subid == subid)
+			own[i]->own_subid = parent;
+}
+
+/*
+ * The tables made since the subtransaction began are gone, and with them all
+ * messages in them, whose notes were settled before.  InvalidSubTransactionId
+ * means the whole transaction.  Does not raise.
+ */
+void
+aq_tables_subabort(SubTransactionId subid)
+{
+	while (nown > 0 && own[nown - 1]->own_subid >= subid)
+	{
+		Partition  *partition = own[--nown];
+		Stream	   *stream = stream_at(partition->stream);
+
+		if (subid == InvalidSubTransactionId)
+			continue;			/* the whole queue goes */
+		if (stream != NULL)
+		{
+			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_DROP);
+			aq_partition_unlink(stream, partition);
+			aq_frame_free(partition);
+			aq_latch_free(&stream->latch);
+		}
+		aq_partition_release(partition);
+	}
+}
+
+void
+aq_tables_xact_end(void)
+{
+	for (int i = 0; i < nown; i++)
+		own[i]->own_subid = InvalidSubTransactionId;
+	nown = 0;
+}
+
+static Partition *
+pop_empty(AqQueueShm *shm)
+{
+	ShardQueue *sq = shard_queue(shm);
+	Partition  *partition;
+	bool		low;
+
+	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+	partition = partition_at(sq->empty);
+	if (partition != NULL)
+	{
+		sq->empty = partition->next;
+		sq->nempty--;
+		partition->next = 0;
+		partition->state = PARTITION_TAKEN;
+	}
+	low = sq->nempty < EMPTY_LOW;
+	aq_latch_free(&sq->latch);
+	if (low)
+		aq_queue_post_work(shm, AQ_WORK_TABLES);
+	return partition;
+}
+
+/*
+ * A partition with empty tables for the caller.  Waits for the worker if there
+ * is none.
+ */
+Partition *
+aq_tables_provide(AqQueue *queue)
+{
+	AqQueueShm *shm = queue->shm;
+	Partition  *partition;
+
+	if (queue->own)
+		return make_own(queue);
+
+	aq_jobs_require_worker();
+	partition = pop_empty(shm);
+	if (partition != NULL)
+		return partition;
+
+	/* the worker cannot wait for itself: its round is run again later */
+	if (aq_jobs_in_worker())
+		elog(ERROR, "queue \"%s\" has no empty table now", queue->name);
+
+	aq_cond_prepare(&shm->changed);
+	while ((partition = pop_empty(shm)) == NULL)
+	{
+		if (shm->object->state == AQ_OBJECT_DROPPED)
+		{
+			aq_cond_cancel();
+			ereport(ERROR,
+					aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
+					errdetail("It was dropped while the session waited for a table."));
+		}
+		aq_jobs_require_worker();
+		aq_jobs_post();
+		aq_cond_sleep(&shm->changed, AQ_EVENT_PARTITION_PROVIDE, queue->id, 0, 0, ASK_AGAIN);
+	}
+	aq_cond_cancel();
+	return partition;
+}
+
+/* --- using ------------------------------------------------------------------------------- */
+
+/*
+ * Open the partition's message table and keep the lock.  The queue may have
+ * been dropped since the caller found it.
+ */
+Relation
+aq_messages_open(Partition *partition, LOCKMODE mode)
+{
+	Relation	rel = try_table_open(partition->messages, mode);
+
+	if (rel == NULL)
+		ereport(ERROR, aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue was dropped"));
+	return rel;
+}
+
+/* Write log rows for these slots, in the current transaction. */
+void
+aq_log_write(Partition *partition, char kind, int position, const uint16 *slots, uint32 n)
+{
+	Relation	rel = try_table_open(partition->log, RowExclusiveLock);
+	Datum		values[LOG_COLUMNS];
+	bool		nulls[LOG_COLUMNS] = {0};
+	Datum	   *ordinals = palloc(Min(n, ORDINALS_PER_ROW) * sizeof(Datum));
+
+	if (rel == NULL)
+		ereport(ERROR, aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue was dropped"));
+	values[LOG_KIND] = CharGetDatum(kind);
+	values[LOG_STREAM] = Int16GetDatum(stream_at(partition->stream)->number);
+	values[LOG_CONSUMER] = Int16GetDatum(position);
+	values[LOG_TIME] = TimestampTzGetDatum(GetCurrentTimestamp());
+	for (uint32 i = 0; i < n; i += ORDINALS_PER_ROW)
+	{
+		uint32		count = Min(n - i, ORDINALS_PER_ROW);
+		HeapTuple	tuple;
+
+		for (uint32 j = 0; j < count; j++)
+			ordinals[j] = Int64GetDatum(ordinal_of(partition, slots[i + j]));
+		values[LOG_ORDINALS] = PointerGetDatum(construct_array(ordinals, count, INT8OID, 8,
+															   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+		tuple = heap_form_tuple(RelationGetDescr(rel), values, nulls);
+		heap_insert(rel, tuple, GetCurrentCommandId(true), 0, NULL);
+		heap_freetuple(tuple);
+	}
+	pfree(ordinals);
+	table_close(rel, NoLock);
+}
+
+/* --- dropping ------------------------------------------------------------------------------ */
+
+static void
+append_tables(StringInfo command, char letter, int32 id)
+{
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		bool		isnull;
+		Datum		no = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull);
+
+		appendStringInfo(command, "%s aq_data.%c%d_%d", command->len > 10 ? "," : "",
+						 letter, id, DatumGetInt32(no));
+	}
+}
+
+/*
+ * Drop all tables of the queue.  Waits for their users: message tables first,
+ * because who holds one of them may still need its log.
+ */
+void
+aq_tables_drop(AqQueue *queue)
+{
+	StringInfoData command;
+	MemoryContext context = CurrentMemoryContext;
+	uint64		n;
+
+	aq_run_sql(psprintf("SELECT table_no FROM aq.queue_table WHERE queue_id = %d", queue->id),
+			   0, NULL, NULL, NULL, true);
+	n = SPI_processed;
+	MemoryContextSwitchTo(context);
+	initStringInfo(&command);
+	appendStringInfoString(&command, "DROP TABLE");
+	append_tables(&command, 'q', queue->id);
+	append_tables(&command, 'l', queue->id);
+	SPI_finish();
+	if (n > 0)
+		run_ddl(command.data);
+}

@@ -1,0 +1,431 @@
+/*-------------------------------------------------------------------------
+ *
+ * timers.c
+ *	  Delays, expirations and retry delays whose time has come: the worker's
+ *	  time manager.
+ *
+ * Every frame has a heap of timers; a partition that is not resident keeps
+ * the earliest time, and is loaded when it comes.  So the work is for what is
+ * due, not for what waits.
+ *
+ * A timer taken from its heap keeps its place reserved until it has been
+ * dealt with: after an error it is put back.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+/* timers dealt with under one hold of the latch */
+#define TIMER_BATCH 256
+
+/* a message that somebody holds when it expires is looked at again then */
+#define LOOK_AGAIN ((int64) 1000000)
+#define TRY_AGAIN ((int64) 100000)
+
+typedef struct Expired
+{
+	uint16		slot;
+	int16		position;
+} Expired;
+
+typedef struct Round
+{
+	AqQueueShm *shm;
+	Stream	   *stream;
+	Partition  *partition;
+	TimestampTz now;
+	uint32		ntimers;
+	Timer		timers[TIMER_BATCH];
+	bool		again[TIMER_BATCH]; /* put it back, for later */
+	ItemPointerData tids[TIMER_BATCH];	/* of TIMER_READY */
+	Bitmapset  *targets[TIMER_BATCH];
+	uint32		nexpired;
+	uint32		expired_size;
+	Expired    *expired;
+} Round;
+
+/* Is anything due in it? */
+static bool
+is_due(const Partition *partition)
+{
+	return partition->next_timer != 0 && partition->next_timer <= GetCurrentTimestamp();
+}
+
+/* Take the due timers out; their places stay reserved.  Latch held. */
+static void
+pop_timers(Round *round)
+{
+	Frame	   *frame = frame_of(round->partition);
+
+	round->ntimers = 0;
+	while (round->ntimers < TIMER_BATCH &&
+		   aq_timer_pop(round->partition, round->now, &round->timers[round->ntimers]))
+	{
+		Timer	   *timer = &round->timers[round->ntimers];
+		Slot	   *slot = slot_at(frame, timer->slot);
+
+		ItemPointerSet(&round->tids[round->ntimers], slot->block, slot->offset);
+		round->again[round->ntimers] = false;
+		round->targets[round->ntimers] = NULL;
+		round->ntimers++;
+		frame->timers_reserved++;
+	}
+	round->partition->inflight++;	/* the frame stays */
+}
+
+/* The timers are done with, or go back after an error. */
+static void
+finish_timers(Round *round, bool all_again)
+{
+	aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
+	round->partition->inflight--;
+	for (uint32 i = 0; i < round->ntimers; i++)
+	{
+		Timer	   *timer = &round->timers[i];
+
+		if (all_again || round->again[i])
+			aq_timer_push(round->partition, all_again ? timer->when : round->now + LOOK_AGAIN,
+						  timer->slot, timer->position, timer->kind);
+		else
+			frame_of(round->partition)->timers_reserved--;
+	}
+	aq_partition_check_done(round->stream, round->partition);
+	aq_latch_free(&round->stream->latch);
+}
+
+/* --- expiration ------------------------------------------------------------------------ */
+
+static void
+add_expired(Round *round, uint32 slot, int position)
+{
+	Expired    *e = &round->expired[round->nexpired++];
+
+	e->slot = slot;
+	e->position = position;
+}
+
+/*
+ * Take an expired message from everybody who has not got it.  Latch held; the
+ * list has room.
+ */
+static void
+take_expired(Round *round, uint32 i)
+{
+	uint32		number = round->timers[i].slot;
+	Slot	   *slot = slot_at(frame_of(round->partition), number);
+	uint32		before = round->nexpired;
+
+	if (slot->open == 0)
+		return;
+	if (slot->state == SLOT_READY)
+	{
+		for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+		{
+			if (position > 0 && frame_of(round->partition)->subs[position / SUBS_PER_CHUNK] == 0)
+			{
+				position |= SUBS_PER_CHUNK - 1;
+				continue;
+			}
+			if (aq_clear_ready(round->stream, round->partition, position, number))
+				add_expired(round, number, position);
+		}
+		round->partition->inflight += round->nexpired - before;
+	}
+	/* somebody has it in hand, or it rests: it may come back */
+	if (round->nexpired - before < slot->open)
+		round->again[i] = true;
+}
+
+static void
+log_expired(Round *round)
+{
+	uint16	   *slots = palloc(round->nexpired * sizeof(uint16));
+	bool	   *written = palloc0(round->nexpired * sizeof(bool));
+
+	/* one log row per consumer */
+	for (uint32 i = 0; i < round->nexpired; i++)
+	{
+		uint32		n = 0;
+
+		for (uint32 j = i; j < round->nexpired && !written[i]; j++)
+			if (round->expired[j].position == round->expired[i].position && !written[j])
+			{
+				slots[n++] = round->expired[j].slot;
+				if (j != i)
+					written[j] = true;
+			}
+		if (n > 0)
+			aq_log_write(round->partition, LOG_FAILED, round->expired[i].position, slots, n);
+	}
+}
+
+/* They have failed, or go back after an error. */
+static void
+settle_expired(Round *round, bool failed)
+{
+	aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
+	for (uint32 i = 0; i < round->nexpired; i++)
+	{
+		Expired    *e = &round->expired[i];
+
+		round->partition->inflight--;
+		if (!failed)
+		{
+			aq_set_ready(round->stream, round->partition, e->position, e->slot, 1);
+			continue;
+		}
+		aq_mark_failed(round->partition, e->slot);
+		aq_consumer_done(round->shm, round->stream, round->partition, e->position, e->slot,
+						 InvalidTransactionId);
+	}
+	if (failed && round->nexpired > 0)
+		round->partition->last_take = round->now;
+	aq_latch_free(&round->stream->latch);
+	round->nexpired = 0;
+}
+
+/* --- delays ---------------------------------------------------------------------------------- */
+
+/* Consumers of the messages whose delay is over: from their rows. */
+static void
+read_targets(Round *round)
+{
+	Relation	rel = table_open(round->partition->messages, NoLock);
+
+	for (uint32 i = 0; i < round->ntimers; i++)
+	{
+		HeapTupleData tuple;
+		Buffer		buffer;
+		bool		isnull;
+		Datum		value;
+
+		if (round->timers[i].kind != TIMER_READY)
+			continue;
+		tuple.t_self = round->tids[i];
+		if (!heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
+			continue;
+		value = heap_getattr(&tuple, MSG_TARGETS + 1, RelationGetDescr(rel), &isnull);
+		if (!isnull)
+		{
+			bytea	   *bytes = DatumGetByteaPP(value);
+			const uint8 *bits = (const uint8 *) VARDATA_ANY(bytes);
+
+			for (int b = 0; b < VARSIZE_ANY_EXHDR(bytes) * 8; b++)
+				if (bits[b / 8] >> (b % 8) & 1)
+					round->targets[i] = bms_add_member(round->targets[i], b);
+		}
+		ReleaseBuffer(buffer);
+	}
+	table_close(rel, NoLock);
+}
+
+static void
+make_ready(Round *round, int position, uint32 number, Bitmapset **woken)
+{
+	AqConsumerShm *consumer = aq_consumer_shm(round->shm, position);
+
+	if (consumer == NULL)
+		return;
+	if (consumer->removed)
+	{
+		aq_consumer_done(round->shm, round->stream, round->partition, position, number,
+						 InvalidTransactionId);
+		return;
+	}
+	(void) aq_frame_sub_make(frame_of(round->partition), position);
+	(void) aq_stream_sub_make(round->stream, position);
+	aq_set_ready(round->stream, round->partition, position, number, 1);
+	*woken = bms_add_member(*woken, position);
+}
+
+/* Delayed messages are ready for their consumers. */
+static Bitmapset *
+end_delays(Round *round)
+{
+	Bitmapset  *positions = bms_make_singleton(0);
+	Bitmapset  *woken = bms_make_singleton(AQ_MAX_CONSUMERS);	/* room for all */
+
+	for (uint32 i = 0; i < round->ntimers; i++)
+	{
+		positions = bms_add_members(positions, round->targets[i]);
+		if (round->timers[i].kind == TIMER_RETRY)
+			positions = bms_add_member(positions, round->timers[i].position);
+	}
+	aq_chunks_reserve(3 * bms_num_members(positions) + SUB_DIRECTORY);
+
+	aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
+	for (uint32 i = 0; i < round->ntimers; i++)
+	{
+		Timer	   *timer = &round->timers[i];
+		Slot	   *slot = slot_at(frame_of(round->partition), timer->slot);
+		int			position = -1;
+
+		if (timer->kind == TIMER_RETRY && slot->state == SLOT_READY)
+			make_ready(round, timer->position, timer->slot, &woken);
+		if (timer->kind != TIMER_READY || slot->state != SLOT_WAITING)
+			continue;
+		slot->state = SLOT_READY;
+		if (round->targets[i] == NULL)
+			make_ready(round, 0, timer->slot, &woken);
+		while ((position = bms_next_member(round->targets[i], position)) >= 0)
+			make_ready(round, position, timer->slot, &woken);
+	}
+	aq_latch_free(&round->stream->latch);
+	return bms_del_member(woken, AQ_MAX_CONSUMERS);
+}
+
+/* --- a round --------------------------------------------------------------------------------- */
+
+static uint32
+count_subs(Frame *frame)
+{
+	uint32		n = 1;
+
+	for (int i = 0; i < SUB_DIRECTORY; i++)
+		n += frame->subs[i] != 0 ? SUBS_PER_CHUNK : 0;
+	return n;
+}
+
+/* Deal with a batch of due timers; false when there was none. */
+static bool
+run_batch(Round *round)
+{
+	bool		any;
+	Bitmapset  *woken;
+	int			position = -1;
+
+	/* room for every consumer of every timer, before the latch is taken */
+	aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
+	if (round->partition->frame == 0 || round->partition->stream != round->stream->index)
+	{
+		aq_latch_free(&round->stream->latch);
+		return false;
+	}
+	pop_timers(round);
+	any = round->ntimers > 0;
+	round->expired_size = round->ntimers * count_subs(frame_of(round->partition));
+	aq_latch_free(&round->stream->latch);
+	if (!any)
+	{
+		finish_timers(round, false);
+		return false;
+	}
+
+	PG_TRY();
+	{
+		round->nexpired = 0;
+		round->expired = palloc((round->expired_size + 1) * sizeof(Expired));
+		read_targets(round);
+		woken = end_delays(round);
+		aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
+		for (uint32 i = 0; i < round->ntimers; i++)
+			if (round->timers[i].kind == TIMER_EXPIRE)
+				take_expired(round, i);
+		aq_latch_free(&round->stream->latch);
+		if (round->nexpired > 0)
+			log_expired(round);
+		aq_point("timers-fired");
+		aq_job_commit(false);
+	}
+	PG_CATCH();
+	{
+		aq_sync_release_all();
+		settle_expired(round, false);
+		finish_timers(round, true);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	settle_expired(round, true);
+	finish_timers(round, false);
+	while ((position = bms_next_member(woken, position)) >= 0)
+		aq_wake_consumers(round->shm, position, round->ntimers);
+	return true;
+}
+
+static void
+run_partition(AqQueueShm *shm, Stream *stream, Partition *partition)
+{
+	/* what is noted outlives the transaction */
+	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq timers",
+												  ALLOCSET_DEFAULT_SIZES);
+	bool		more = true;
+
+	PG_TRY();
+	{
+		while (more)
+		{
+			Round	   *round;
+
+			aq_job_begin();
+			if (!aq_lock_for_worker(partition, RowExclusiveLock))
+			{
+				aq_job_commit(false);
+				break;
+			}
+			if (partition->frame == 0)
+				aq_load_partition(shm, partition);
+			MemoryContextReset(context);
+			MemoryContextSwitchTo(context);
+			round = palloc0(sizeof(Round));
+			round->shm = shm;
+			round->stream = stream;
+			round->partition = partition;
+			round->now = GetCurrentTimestamp();
+			more = run_batch(round);
+			if (!more)
+				aq_job_commit(false);
+		}
+	}
+	PG_FINALLY();
+	{
+		MemoryContextSwitchTo(TopMemoryContext);
+		MemoryContextDelete(context);
+	}
+	PG_END_TRY();
+}
+
+void
+aq_timer_job(int32 id, AqQueueShm *shm)
+{
+	ShardQueue *sq = shard_queue(shm);
+	TimestampTz next = 0;
+
+	/* from here on, sessions announce earlier times anew */
+	pg_atomic_write_u64(&sq->next_timer, 0);
+	for (Stream *stream = stream_at(sq->streams); stream != NULL; stream = stream_at(stream->next))
+	{
+		Partition  *partition;
+		int64		from = 0;
+
+		while ((partition = aq_partition_from(stream, from, is_due)) != NULL)
+		{
+			from = partition->number + 1;
+			run_partition(shm, stream, partition);
+		}
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
+		for (uint32 i = stream->head; i != 0; i = partition_at(i)->next)
+		{
+			TimestampTz when = partition_at(i)->next_timer;
+
+			if (when != 0 && (next == 0 || when < next))
+				next = when;
+		}
+		aq_latch_free(&stream->latch);
+	}
+	if (next != 0)
+	{
+		TimestampTz now = GetCurrentTimestamp();
+
+		aq_timer_announce(shm, next > now ? next : now + TRY_AGAIN);
+	}
+}

@@ -1,0 +1,252 @@
+/*-------------------------------------------------------------------------
+ *
+ * upkeep.c
+ *	  The worker's round: for each queue with work, the jobs its work bits ask
+ *	  for.
+ *
+ * Sessions set bits in AqQueueShm.work and post the worker.  A job does what
+ * it finds, in transactions of its own; what it cannot do now, because a user
+ * holds a lock, it asks for again with aq_work_later().  A job that raises an
+ * error is run again later, and does not keep other queues waiting.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#define AFTER_ERROR ((int64) 1000000)
+
+typedef struct Job
+{
+	uint32		work;
+	void		(*run) (int32 id, AqQueueShm *shm);
+} Job;
+
+static const Job jobs[] = {
+	{AQ_WORK_RETRY, aq_retry_job},
+	{AQ_WORK_RECIPIENTS, aq_recipients_job},
+	{AQ_WORK_TABLES, aq_tables_job},
+	{AQ_WORK_DOUBT, aq_doubt_job},
+	{AQ_WORK_REMOVED, aq_removed_job},
+	{AQ_WORK_RECOUNT, aq_recount_job},
+	{AQ_WORK_FAILED, aq_failed_job},
+	{AQ_WORK_RECLAIM, aq_reclaim_job},
+};
+
+/* Ask for a job again after some time.  The worker only. */
+void
+aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds)
+{
+	ShardQueue *queue = shard_queue(shm);
+	TimestampTz at = GetCurrentTimestamp() + microseconds;
+
+	queue->later_work |= work;
+	if (queue->later_at == 0 || at < queue->later_at)
+		queue->later_at = at;
+}
+
+/*
+ * Lock a partition's tables, if nobody is in the way; a user who drops the
+ * queue must not stop the worker.
+ */
+bool
+aq_lock_for_worker(Partition *partition, LOCKMODE mode)
+{
+	return ConditionalLockRelationOid(partition->messages, mode) &&
+		ConditionalLockRelationOid(partition->log, mode);
+}
+
+static void
+run_job(const Job *job, int32 id, AqQueueShm *shm)
+{
+	MemoryContext context = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		job->run(id, shm);
+		Assert(!IsTransactionState());
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		EmitErrorReport();
+		FlushErrorState();
+		AbortCurrentTransaction();
+		aq_sync_release_all();
+		aq_work_later(shm, job->work, AFTER_ERROR);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+}
+
+static bool
+timer_due(AqQueueShm *shm)
+{
+	TimestampTz next = (TimestampTz) pg_atomic_read_u64(&shard_queue(shm)->next_timer);
+
+	return next != 0 && next <= GetCurrentTimestamp();
+}
+
+static const Job timer_job = {0, aq_timer_job};
+
+static void
+serve_queue(AqObject *object)
+{
+	AqQueueShm *shm = aq_queue_shm_by_index(object->index);
+	ShardQueue *queue = &aq_shard_queues[object->index];
+	uint32		work;
+	bool		must_load;
+	AqObject   *pinned;
+
+	if (queue->later_work != 0 && queue->later_at <= GetCurrentTimestamp())
+	{
+		pg_atomic_fetch_or_u32(&shm->work, queue->later_work);
+		queue->later_work = 0;
+		queue->later_at = 0;
+	}
+	if (pg_atomic_read_u32(&shm->work) == 0 && !timer_due(shm))
+		return;
+
+	/* the pin lasts over the jobs' transactions */
+	pinned = aq_object_pin(object->database, object->id, &must_load);
+	if (must_load)
+		aq_object_loaded(pinned, false);	/* it was dropped this moment */
+	else if (pinned == object)
+	{
+		work = pg_atomic_exchange_u32(&shm->work, 0);
+		for (int i = 0; i < lengthof(jobs); i++)
+			if (work & jobs[i].work)
+				run_job(&jobs[i], object->id, shm);
+		if (timer_due(shm))
+			run_job(&timer_job, object->id, shm);
+	}
+	aq_object_unpin(pinned);
+}
+
+/*
+ * After a start, every queue is loaded once: delayed messages and prepared
+ * transactions need the worker even when no session uses the queue.
+ */
+static void
+load_all_queues(void)
+{
+	List	   *ids;
+	ListCell   *lc;
+	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq queue ids",
+												  ALLOCSET_SMALL_SIZES);
+
+	aq_job_begin();
+	MemoryContextSwitchTo(context);
+	ids = aq_catalog_queue_ids();
+	aq_job_commit(false);
+	foreach(lc, ids)
+	{
+		AqQueue    *queue;
+
+		aq_job_begin();
+		queue = aq_queue_get_by_id(lfirst_int(lc), true);
+		if (queue != NULL && OidIsValid(queue->anchor))
+			aq_queue_pin(queue);
+		aq_job_commit(false);
+	}
+	MemoryContextDelete(context);
+}
+
+/* Is the extension there?  Without it, the database's queues are gone. */
+static bool
+extension_exists(void)
+{
+	Oid			schema;
+	bool		exists;
+
+	aq_job_begin();
+	schema = get_namespace_oid("aq", true);
+	exists = OidIsValid(schema) && OidIsValid(get_relname_relid("queue_table", schema));
+	aq_job_commit(false);
+	return exists;
+}
+
+static TimestampTz
+next_time(void)
+{
+	TimestampTz next = 0;
+
+	for (int i = 1; i <= aq_object_limit; i++)
+	{
+		AqObject   *object = aq_object_by_index(i);
+		TimestampTz times[2];
+
+		if (object->state != AQ_OBJECT_VALID || object->database != MyDatabaseId)
+			continue;
+		times[0] = (TimestampTz) pg_atomic_read_u64(&aq_shard_queues[i].next_timer);
+		times[1] = aq_shard_queues[i].later_at;
+		for (int t = 0; t < 2; t++)
+			if (times[t] != 0 && (next == 0 || times[t] < next))
+				next = times[t];
+	}
+	return next;
+}
+
+static TimestampTz
+upkeep(void)
+{
+	static bool loaded = false;
+
+	if (!loaded || !extension_exists())
+	{
+		if (!extension_exists())
+		{
+			for (int i = 1; i <= aq_object_limit; i++)
+			{
+				AqObject   *object = aq_object_by_index(i);
+
+				if (object->state != AQ_OBJECT_FREE && object->database == MyDatabaseId)
+					aq_object_drop(MyDatabaseId, object->id);
+			}
+			loaded = false;
+			return 0;
+		}
+		load_all_queues();
+		loaded = true;
+	}
+	for (int i = 1; i <= aq_object_limit; i++)
+	{
+		AqObject   *object = aq_object_by_index(i);
+
+		CHECK_FOR_INTERRUPTS();
+		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId)
+			serve_queue(object);
+	}
+	return next_time();
+}
+
+static const AqJob upkeep_job = {.name = "upkeep",.run = upkeep};
+
+/* A dropped database's queues. */
+static void
+forget_database(Oid database)
+{
+	for (int i = 1; i <= aq_object_limit; i++)
+	{
+		AqObject   *object = aq_object_by_index(i);
+
+		if (object->state != AQ_OBJECT_FREE && object->database == database)
+			aq_object_drop(database, object->id);
+	}
+}
+
+void
+aq_upkeep_init(void)
+{
+	aq_jobs_register(&upkeep_job);
+	aq_jobs_on_database_dropped(forget_database);
+}
