@@ -392,6 +392,19 @@ connection_lost(struct session *s)
 	}
 }
 
+/* Idle: the last dequeue that was answered found nothing. */
+static void
+set_idle(struct session *s, bool idle)
+{
+	if (producer || ticker || s->counted_idle == idle)
+		return;
+	s->counted_idle = idle;
+	if (idle)
+		add(&control->idle, 1);
+	else
+		__atomic_fetch_sub(&control->idle, 1, __ATOMIC_RELAXED);
+}
+
 static void
 take_rows(struct session *s, PGresult *res)
 {
@@ -433,6 +446,8 @@ take_rows(struct session *s, PGresult *res)
 		if (measuring)
 			hist_add(totals.latency, now > stamp ? now - stamp : 0, 1);
 	}
+	if (rows > 0)
+		set_idle(s, false);
 	s->last_rows = rows;
 	s->count += rows;
 }
@@ -479,18 +494,6 @@ handle_result(struct session *s, PGresult *res)
 		default:
 			break;
 	}
-}
-
-static void
-set_idle(struct session *s, bool idle)
-{
-	if (producer || ticker || s->counted_idle == idle)
-		return;
-	s->counted_idle = idle;
-	if (idle)
-		add(&control->idle, 1);
-	else
-		__atomic_fetch_sub(&control->idle, 1, __ATOMIC_RELAXED);
 }
 
 /* The consumer found nothing: wait with the engine's own means, or poll. */
@@ -615,8 +618,6 @@ session_start_next(struct session *s, uint64_t now)
 		return;
 	if (!producer)
 	{
-		if (s->counted_idle)
-			set_idle(s, false);
 		s->started = now;
 		plan_transaction(s, OP_DEQUEUE);
 		if (opt.open)

@@ -121,7 +121,7 @@ def rows_of(shape_name: str, contestants: list[Driver], rounds: dict[str, list[d
             [
                 shape_name if i == 0 else "", driver.title, text.number(middle(mine, "enqueued")), text.number(out), ratio, spread,
                 text.duration(middle(mine, "p50")), text.duration(middle(mine, "p99")), f"{middle(mine, 'server_cpu'):.2f}",
-                f"{middle(mine, 'client_cpu'):.2f}", f"{middle(mine, 'other_cpu'):.2f}",
+                f"{middle(mine, 'client_cpu'):.2f}", f"{middle(mine, 'other_cpu'):.2f}", f"{middle(mine, 'stolen_cpu'):.2f}",
                 text.number(middle(mine, "cpu_us_per_message"), 1), text.number(middle(mine, "wal_per_message")), checked,
             ]
         )  # fmt: skip
@@ -129,7 +129,7 @@ def rows_of(shape_name: str, contestants: list[Driver], rounds: dict[str, list[d
 
 
 HEAD = [
-    "shape", "", "in/s", "out/s", "ours/it", "out/s of rounds", "p50", "p99", "server", "client", "other", "us/msg", "WAL/msg", "ledger",
+    "shape", "", "in/s", "out/s", "ours/it", "out/s of rounds", "p50", "p99", "server", "client", "other", "stolen", "us/msg", "WAL/msg", "ledger",
 ]  # fmt: skip
 
 
@@ -311,7 +311,7 @@ def run(given: argparse.Namespace, program: list[Shape]) -> int:
                 save(shape, bench, about, given.output)
         problems = server.problems()
     print("\n" + text.table(HEAD, rows, left=2))
-    print("\nserver, client, other: CPUs busy. us/msg: the server's CPU, WAL/msg: bytes, both per message enqueued and delivered to all.")
+    print("\nserver, client, other, stolen (by the machine's host): CPUs busy. us/msg: the server's CPU, WAL/msg: bytes, both per message enqueued and delivered to all.")
     print("p50, p99: from the enqueue call to the receipt; at full load that is the time in the queue.")
     found = verdicts(bench.rounds)
     if found:

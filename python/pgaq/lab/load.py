@@ -140,6 +140,7 @@ class Metrics:
     server_cpu: float = 0.0  # CPU seconds per second
     client_cpu: float = 0.0
     other_cpu: float = 0.0  # whatever else ran on the machine
+    stolen_cpu: float = 0.0  # what the machine's host kept for others
     wal_per_message: float = 0.0
     cpu_us_per_message: float = 0.0
     enqueue_p50: float | None = None  # a producer's transaction
@@ -438,6 +439,7 @@ class Workload:
             server_cpu=server / seconds,
             client_cpu=client / seconds,
             other_cpu=max(0.0, everything - server - client) / seconds,
+            stolen_cpu=(last["cpu"].steal - first["cpu"].steal) / seconds,
             wal_per_message=(last["wal"] - first["wal"]) / per,
             cpu_us_per_message=server / per * 1e6,
             enqueue_p50=enqueue.percentile(50),
