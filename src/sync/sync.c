@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 #include "sync/sync_int.h"
@@ -81,10 +82,32 @@ release_before_exit(int code, Datum arg)
 	aq_sync_release_all();
 }
 
+/*
+ * What an error left held.  Callbacks run in the opposite order of their
+ * registration: a part whose own callback needs latches calls
+ * aq_sync_release_all() itself first.
+ */
+static void
+transaction_ended(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
+		aq_sync_release_all();
+}
+
+static void
+subtransaction_ended(SubXactEvent event, SubTransactionId id,
+					 SubTransactionId parent, void *arg)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+		aq_sync_release_all();
+}
+
 static void
 session_start(void)
 {
 	aq_event_session_start();
+	RegisterXactCallback(transaction_ended, NULL);
+	RegisterSubXactCallback(subtransaction_ended, NULL);
 	before_shmem_exit(release_before_exit, (Datum) 0);
 }
 
