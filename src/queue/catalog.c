@@ -366,8 +366,9 @@ lookup(const char *name)
 	return queue;
 }
 
-static bool
-has_right(AqQueue *queue, AqRight right)
+/* Has the current role the right? */
+bool
+aq_queue_allows(AqQueue *queue, AqRight right)
 {
 	Oid			role = GetUserId();
 
@@ -398,9 +399,9 @@ aq_queue_get(const char *name, AqRight right)
 	aq_require_preload();
 	queue = lookup(name);
 	/* who has no right to a queue learns nothing of it */
-	if (queue == NULL || !has_right(queue, right))
+	if (queue == NULL || !aq_queue_allows(queue, right))
 	{
-		if (queue != NULL && right == AQ_RIGHT_OWNER && has_right(queue, AQ_RIGHT_ANY))
+		if (queue != NULL && right == AQ_RIGHT_OWNER && aq_queue_allows(queue, AQ_RIGHT_ANY))
 			ereport(ERROR,
 					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 					 errmsg("must be owner of queue \"%s\"", name)));

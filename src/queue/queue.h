@@ -143,6 +143,7 @@ extern const AqPart aq_queue_part;
 extern AqQueue *aq_queue_get(const char *name, AqRight right);
 extern AqQueue *aq_queue_get_by_id(int32 id, bool missing_ok);
 extern AqQueue *aq_queue_get_by_name(const char *name); /* NULL: none; no rights asked */
+extern bool aq_queue_allows(AqQueue *queue, AqRight right);
 extern void aq_queue_pin(AqQueue *queue);
 extern AqConsumer *aq_queue_consumer(AqQueue *queue, const char *name);
 extern void aq_queue_created_here(int32 id);	/* by this transaction */

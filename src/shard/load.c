@@ -739,19 +739,18 @@ load_doubtful(AqQueueShm *shm)
 	}
 }
 
-void
-aq_load_queue(AqQueue *queue, AqQueueShm *shm)
+/* Numbers of the queue's tables, as the catalog's latest state has them. */
+List *
+aq_queue_table_numbers(int32 id)
 {
 	Relation	rel = table_open(aq_catalog_relation("queue_table"), AccessShareLock);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	List	   *tables = NIL;
-	ListCell   *lc;
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
-	shard_queue(shm)->single = !queue->multi;
-	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(queue->id));
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
 	scan = systable_beginscan(rel, RelationGetPrimaryKeyIndex(rel), true, snapshot, 1, &key);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
@@ -762,7 +761,16 @@ aq_load_queue(AqQueue *queue, AqQueueShm *shm)
 	systable_endscan(scan);
 	UnregisterSnapshot(snapshot);
 	table_close(rel, AccessShareLock);
+	return tables;
+}
 
+void
+aq_load_queue(AqQueue *queue, AqQueueShm *shm)
+{
+	List	   *tables = aq_queue_table_numbers(queue->id);
+	ListCell   *lc;
+
+	shard_queue(shm)->single = !queue->multi;
 	PG_TRY();
 	{
 		foreach(lc, tables)

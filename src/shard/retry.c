@@ -287,7 +287,7 @@ move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
 	tuple.t_self = *tid;
 	if (!heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
 		elog(ERROR, "failed message %u is not in its table", number);
-	aq_message_read(queue, partition, &tuple, RelationGetDescr(rel), &m, values, nulls);
+	aq_message_read(queue, stream_at(partition->stream), &tuple, RelationGetDescr(rel), &m, values, nulls);
 	target = exception_queue_of(queue, &m);
 	if (target != NULL)
 	{

@@ -392,6 +392,7 @@ extern void aq_log_write(Partition *partition, char kind, int position,
 extern Relation aq_messages_open(Partition *partition, LOCKMODE mode);
 
 /* --- load.c ---------------------------------------------------------------------------------------- */
+extern List *aq_queue_table_numbers(int32 id);
 extern void aq_load_queue(AqQueue *queue, AqQueueShm *shm);
 extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* waits; no latch */
 extern bool aq_load_is_current(Partition *partition, int64 number, uint32 stream);
@@ -404,7 +405,7 @@ extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 extern int64 aq_session_identity(void);
 extern pg_uuid_t aq_message_id(uint64 key, int stream, int64 ordinal);
 extern bool aq_message_id_parse(const pg_uuid_t *id, uint64 key, int *stream, int64 *ordinal);
-extern void aq_message_read(AqQueue *queue, Partition *partition, HeapTuple tuple, TupleDesc desc,
+extern void aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
 							AqMessage *message, Datum *values, bool *nulls);
 extern uint32 aq_take(AqQueue *queue, const AqTakeOptions *options);
 extern bool aq_ready(AqQueue *queue, int position);

@@ -85,11 +85,9 @@ varlena_or_null(Datum *values, bool *nulls, int column)
 
 /* Values point into the tuple and must outlive the message. */
 void
-aq_message_read(AqQueue *queue, Partition *partition, HeapTuple tuple, TupleDesc desc,
+aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
 				AqMessage *m, Datum *values, bool *nulls)
 {
-	Stream	   *stream = stream_at(partition->stream);
-
 	heap_deform_tuple(tuple, desc, values, nulls);
 	m->ordinal = DatumGetInt64(values[MSG_ORDINAL]);
 	m->id = aq_message_id(queue->key, stream->number, m->ordinal);
@@ -126,7 +124,7 @@ fetch(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *valu
 	memset(m, 0, sizeof(AqMessage));
 	m->attempts = item->attempts;
 	m->position = take->options->position;
-	aq_message_read(take->queue, take->partition, &tuple, RelationGetDescr(rel), m, values, nulls);
+	aq_message_read(take->queue, stream_at(take->partition->stream), &tuple, RelationGetDescr(rel), m, values, nulls);
 	if (take->options->mode == AQ_MODE_REMOVE_NODATA)
 	{
 		m->payload = (Datum) 0;

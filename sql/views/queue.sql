@@ -1,0 +1,169 @@
+-- Views of schema aq.  The functions behind them show only queues that the
+-- current role has a right to.
+
+CREATE FUNCTION aq._consumers(OUT queue_id integer, OUT "position" integer, OUT enqueued bigint,
+	OUT dequeued bigint, OUT ready bigint, OUT waiting integer)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_consumers';
+COMMENT ON FUNCTION aq._consumers() IS 'Internal: what aq.subscribers shows of shared memory';
+
+CREATE FUNCTION aq._streams(OUT queue_id integer, OUT shard integer, OUT priority integer, OUT delayed boolean,
+	OUT enqueued bigint, OUT partitions integer, OUT resident integer, OUT pending bigint, OUT in_hand bigint)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_streams';
+COMMENT ON FUNCTION aq._streams() IS 'Internal: what aq.shards shows';
+
+CREATE FUNCTION aq._partitions(OUT queue_id integer, OUT table_no integer, OUT messages regclass, OUT log regclass,
+	OUT state text, OUT shard integer, OUT priority integer, OUT delayed boolean, OUT first_ordinal bigint,
+	OUT slots integer, OUT pending integer, OUT in_hand integer, OUT outstanding integer, OUT resident boolean,
+	OUT next_timer timestamptz, OUT last_dequeue timestamptz)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_partitions';
+COMMENT ON FUNCTION aq._partitions() IS 'Internal: what aq.partitions shows';
+
+CREATE FUNCTION aq._message_cache(OUT total_bytes bigint, OUT free_bytes bigint, OUT chunk_bytes integer,
+	OUT resident_partitions bigint, OUT known_partitions bigint, OUT max_partitions bigint)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_view_message_cache';
+COMMENT ON FUNCTION aq._message_cache() IS 'Internal: what aq.message_cache shows';
+
+CREATE FUNCTION aq._messages(queue_id integer, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
+	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
+	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
+	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_messages';
+COMMENT ON FUNCTION aq._messages(integer) IS 'Internal: what aq.messages shows of one queue';
+
+-- The anchors are looked up once per query, not per row.
+CREATE FUNCTION aq._allowed(queue_id integer, privilege text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT COALESCE((SELECT pg_has_role(c.relowner, 'USAGE') OR has_table_privilege(c.oid, privilege)
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || queue_id), false);
+END;
+COMMENT ON FUNCTION aq._allowed(integer, text) IS 'Internal: has the current role this right (INSERT: enqueue, DELETE: dequeue), or owns it the queue?';
+
+CREATE VIEW aq.queues AS
+SELECT q.queue_name, q.queue_id,
+	(SELECT pg_get_userbyid(c.relowner) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || q.queue_id) AS owner,
+	q.payload_type, q.multiple_consumers, q.shards, q.max_retries, q.retry_delay, q.retention,
+	(SELECT e.queue_name FROM aq.queue e WHERE e.queue_id = q.exception_queue_id) AS exception_queue,
+	q.enqueue_enabled, q.dequeue_enabled,
+	aq._allowed(q.queue_id, 'INSERT') AS may_enqueue,
+	aq._allowed(q.queue_id, 'DELETE') AS may_dequeue,
+	q.created, q.comment
+FROM aq.queue q
+WHERE aq._allowed(q.queue_id, 'INSERT') OR aq._allowed(q.queue_id, 'DELETE');
+COMMENT ON VIEW aq.queues IS 'Queues that the current role may use';
+COMMENT ON COLUMN aq.queues.queue_name IS 'name';
+COMMENT ON COLUMN aq.queues.queue_id IS 'number, part of its tables'' names in aq_data';
+COMMENT ON COLUMN aq.queues.owner IS 'role that owns the queue';
+COMMENT ON COLUMN aq.queues.payload_type IS 'type of the payload';
+COMMENT ON COLUMN aq.queues.multiple_consumers IS 'true: a topic';
+COMMENT ON COLUMN aq.queues.shards IS 'number of shards';
+COMMENT ON COLUMN aq.queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
+COMMENT ON COLUMN aq.queues.retry_delay IS 'rest of a message after a rolled back dequeue';
+COMMENT ON COLUMN aq.queues.retention IS 'how long consumed messages stay visible';
+COMMENT ON COLUMN aq.queues.exception_queue IS 'queue for expired and failed messages; null: they are dropped';
+COMMENT ON COLUMN aq.queues.enqueue_enabled IS 'false while stopped for enqueue';
+COMMENT ON COLUMN aq.queues.dequeue_enabled IS 'false while stopped for dequeue';
+COMMENT ON COLUMN aq.queues.may_enqueue IS 'the current role may enqueue';
+COMMENT ON COLUMN aq.queues.may_dequeue IS 'the current role may dequeue';
+COMMENT ON COLUMN aq.queues.created IS 'when it was created';
+COMMENT ON COLUMN aq.queues.comment IS 'comment given at creation';
+
+CREATE VIEW aq.subscribers AS
+SELECT q.queue_name, s.consumer, COALESCE(s.kind, 'single') AS kind, s.rule,
+	c.enqueued, c.dequeued, c.enqueued - c.dequeued AS lag, c.ready, c.waiting, s.created, s.comment
+FROM aq.queue q
+	JOIN aq._consumers() c ON c.queue_id = q.queue_id
+	LEFT JOIN aq.subscriber s ON s.queue_id = q.queue_id AND s."position" = c."position"
+WHERE NOT q.multiple_consumers OR s.consumer IS NOT NULL;
+COMMENT ON VIEW aq.subscribers IS 'Consumers of the queues that the current role may use; a single-consumer queue has one row with a null name';
+COMMENT ON COLUMN aq.subscribers.queue_name IS 'the queue';
+COMMENT ON COLUMN aq.subscribers.consumer IS 'name; null: the only consumer of a single-consumer queue';
+COMMENT ON COLUMN aq.subscribers.kind IS 'subscriber, recipient (named in a recipient list only) or single';
+COMMENT ON COLUMN aq.subscribers.rule IS 'condition that messages must meet; null: all';
+COMMENT ON COLUMN aq.subscribers.enqueued IS 'messages for it since the server or the queue came into use, plus those found then';
+COMMENT ON COLUMN aq.subscribers.dequeued IS 'messages it was done with since: consumed, purged, expired or failed';
+COMMENT ON COLUMN aq.subscribers.lag IS 'messages it is not done with; after a restart it grows to the true figure while the worker counts';
+COMMENT ON COLUMN aq.subscribers.ready IS 'messages it could have now, of those resident in the message cache';
+COMMENT ON COLUMN aq.subscribers.waiting IS 'sessions that wait for its messages';
+COMMENT ON COLUMN aq.subscribers.created IS 'when it was first named';
+COMMENT ON COLUMN aq.subscribers.comment IS 'comment given with aq.subscribe';
+
+CREATE VIEW aq.shards AS
+SELECT q.queue_name, s.shard, s.priority, s.delayed, s.enqueued, s.pending, s.in_hand, s.partitions, s.resident
+FROM aq._streams() s JOIN aq.queue q ON q.queue_id = s.queue_id;
+COMMENT ON VIEW aq.shards IS 'Streams of messages: one per shard and priority in use, delayed messages apart';
+COMMENT ON COLUMN aq.shards.queue_name IS 'the queue';
+COMMENT ON COLUMN aq.shards.shard IS 'number of the shard, from 0';
+COMMENT ON COLUMN aq.shards.priority IS 'priority of its messages';
+COMMENT ON COLUMN aq.shards.delayed IS 'true: of messages enqueued with a delay';
+COMMENT ON COLUMN aq.shards.enqueued IS 'messages committed since the queue came into use';
+COMMENT ON COLUMN aq.shards.pending IS 'messages of transactions that run or are prepared';
+COMMENT ON COLUMN aq.shards.in_hand IS '(message, consumer) pairs taken by such transactions';
+COMMENT ON COLUMN aq.shards.partitions IS 'partitions that hold its messages';
+COMMENT ON COLUMN aq.shards.resident IS 'those of them in the message cache';
+
+CREATE VIEW aq.partitions AS
+SELECT q.queue_name, p.table_no, p.messages, p.log, p.state, p.shard, p.priority, p.delayed, p.first_ordinal,
+	p.slots, p.outstanding, p.pending, p.in_hand, p.resident, p.next_timer, p.last_dequeue,
+	pg_total_relation_size(p.messages) + pg_total_relation_size(p.log) AS bytes
+FROM aq._partitions() p JOIN aq.queue q ON q.queue_id = p.queue_id;
+COMMENT ON VIEW aq.partitions IS 'Partitions: up to 16384 messages each, in a pair of tables that is truncated and used again when all are consumed';
+COMMENT ON COLUMN aq.partitions.queue_name IS 'the queue';
+COMMENT ON COLUMN aq.partitions.table_no IS 'number of the pair of tables';
+COMMENT ON COLUMN aq.partitions.messages IS 'table of the messages';
+COMMENT ON COLUMN aq.partitions.log IS 'table of the dequeue log';
+COMMENT ON COLUMN aq.partitions.state IS 'empty, taken (about to be opened), open (takes messages), closed (full), done (all consumed, waits for snapshots, retention or a lock), truncating';
+COMMENT ON COLUMN aq.partitions.shard IS 'its shard; null: empty';
+COMMENT ON COLUMN aq.partitions.priority IS 'priority of its messages';
+COMMENT ON COLUMN aq.partitions.delayed IS 'true: of delayed messages';
+COMMENT ON COLUMN aq.partitions.first_ordinal IS 'ordinal of its first message';
+COMMENT ON COLUMN aq.partitions.slots IS 'messages given a place in it';
+COMMENT ON COLUMN aq.partitions.outstanding IS '(message, consumer) pairs not done, plus pending messages; null: not counted since the restart';
+COMMENT ON COLUMN aq.partitions.pending IS 'messages of transactions that run or are prepared';
+COMMENT ON COLUMN aq.partitions.in_hand IS '(message, consumer) pairs taken by such transactions';
+COMMENT ON COLUMN aq.partitions.resident IS 'in the message cache';
+COMMENT ON COLUMN aq.partitions.next_timer IS 'when the next delay, expiration or rest ends';
+COMMENT ON COLUMN aq.partitions.last_dequeue IS 'when a message was last consumed';
+COMMENT ON COLUMN aq.partitions.bytes IS 'size of both tables on disk, bytes';
+
+CREATE VIEW aq.message_cache AS
+SELECT total_bytes, total_bytes - free_bytes AS used_bytes, free_bytes, chunk_bytes,
+	resident_partitions, known_partitions, max_partitions
+FROM aq._message_cache();
+COMMENT ON VIEW aq.message_cache IS 'Use of the shared memory for messages, of all databases';
+COMMENT ON COLUMN aq.message_cache.total_bytes IS 'size, from pgaq.message_cache_size';
+COMMENT ON COLUMN aq.message_cache.used_bytes IS 'in use, or kept by a session for its next messages';
+COMMENT ON COLUMN aq.message_cache.free_bytes IS 'not in use';
+COMMENT ON COLUMN aq.message_cache.chunk_bytes IS 'unit of allocation, bytes';
+COMMENT ON COLUMN aq.message_cache.resident_partitions IS 'partitions in it';
+COMMENT ON COLUMN aq.message_cache.known_partitions IS 'partitions of all queues in use';
+COMMENT ON COLUMN aq.message_cache.max_partitions IS 'pgaq.max_partitions';
+
+CREATE VIEW aq.messages AS
+SELECT q.queue_name, m.consumer, m.msgid, m.state, m.priority, m.correlation, m.payload, m.enqueue_time, m.ready_at,
+	m.expires_at, m.dequeue_time, m.attempts, m.sender, m.exception_queue, m.original_msgid, m.properties,
+	m.shard, m.session_id
+FROM aq.queue q, LATERAL aq._messages(q.queue_id) m;
+COMMENT ON VIEW aq.messages IS 'Messages of the queues that the current role may dequeue from, one row per message and consumer; reads the tables, so restrict it to a queue';
+COMMENT ON COLUMN aq.messages.queue_name IS 'the queue';
+COMMENT ON COLUMN aq.messages.consumer IS 'the consumer; null in single-consumer queues';
+COMMENT ON COLUMN aq.messages.msgid IS 'message id';
+COMMENT ON COLUMN aq.messages.state IS 'READY, WAITING (delayed, or resting after a rolled back dequeue), LOCKED (in a transaction''s hands), PROCESSED (consumed), PURGED, EXPIRED (expired or over its retries)';
+COMMENT ON COLUMN aq.messages.priority IS 'priority, 0 to 9, smaller first';
+COMMENT ON COLUMN aq.messages.correlation IS 'correlation given at enqueue';
+COMMENT ON COLUMN aq.messages.payload IS 'payload as text';
+COMMENT ON COLUMN aq.messages.enqueue_time IS 'time of the enqueue call';
+COMMENT ON COLUMN aq.messages.ready_at IS 'end of the delay; null: none was given';
+COMMENT ON COLUMN aq.messages.expires_at IS 'when it expires; null: never';
+COMMENT ON COLUMN aq.messages.dequeue_time IS 'when this consumer was done with it';
+COMMENT ON COLUMN aq.messages.attempts IS 'dequeues of it that were rolled back';
+COMMENT ON COLUMN aq.messages.sender IS 'sender given at enqueue';
+COMMENT ON COLUMN aq.messages.exception_queue IS 'exception queue given at enqueue';
+COMMENT ON COLUMN aq.messages.original_msgid IS 'in an exception queue: its id in the queue it came from';
+COMMENT ON COLUMN aq.messages.properties IS 'free properties given at enqueue';
+COMMENT ON COLUMN aq.messages.shard IS 'shard it is in';
+COMMENT ON COLUMN aq.messages.session_id IS 'identity of the session that enqueued it';
+
+GRANT SELECT ON aq.queues, aq.subscribers, aq.shards, aq.partitions, aq.message_cache, aq.messages TO PUBLIC;

@@ -1,0 +1,549 @@
+/*-------------------------------------------------------------------------
+ *
+ * shard_views.c
+ *	  What the views aq.subscribers, aq.shards, aq.partitions, aq.messages and
+ *	  aq.message_cache show.
+ *
+ * Every function shows only queues that the current role has a right to.
+ * Figures of one row are taken under one hold of a latch; rows are not from
+ * the same instant.  On a standby there is nothing in shared memory to show.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xlog.h"
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+/* Call row() for every queue the role may use, pinned. */
+static void
+each_queue(FunctionCallInfo fcinfo, AqRight right,
+		   void (*row) (ReturnSetInfo *result, AqQueue *queue))
+{
+	ReturnSetInfo *result;
+	ListCell   *lc;
+
+	aq_require_preload();
+	InitMaterializedSRF(fcinfo, 0);
+	result = (ReturnSetInfo *) fcinfo->resultinfo;
+	if (RecoveryInProgress())
+		return;
+	(void) aq_jobs_ensure_worker();
+	foreach(lc, aq_catalog_queue_ids())
+	{
+		AqQueue    *queue = aq_queue_get_by_id(lfirst_int(lc), true);
+
+		CHECK_FOR_INTERRUPTS();
+		if (queue == NULL || !aq_queue_allows(queue, right))
+			continue;
+		aq_queue_pin(queue);
+		row(result, queue);
+	}
+}
+
+static void
+put_row(ReturnSetInfo *result, Datum *values, bool *nulls)
+{
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/* --- consumers ---------------------------------------------------------------------- */
+
+static void
+consumer_row(ReturnSetInfo *result, AqQueue *queue, int position)
+{
+	AqConsumerShm *consumer = aq_consumer_shm(queue->shm, position);
+	Datum		values[6];
+	bool		nulls[6] = {0};
+	int64		ready = 0;
+
+	if (consumer == NULL)
+		return;
+	for (Stream *stream = stream_at(shard_queue(queue->shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
+	{
+		StreamSub  *ssub;
+
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+		ssub = stream_sub(stream, position);
+		if (ssub != NULL)
+			ready += ssub->ready;
+		aq_latch_free(&stream->latch);
+	}
+	values[0] = Int32GetDatum(queue->id);
+	values[1] = Int32GetDatum(position);
+	values[2] = Int64GetDatum(pg_atomic_read_u64(&consumer->enqueued));
+	values[3] = Int64GetDatum(pg_atomic_read_u64(&consumer->dequeued));
+	values[4] = Int64GetDatum(ready);
+	values[5] = Int32GetDatum(consumer->waiters.waiting + consumer->selective.waiting);
+	put_row(result, values, nulls);
+}
+
+static void
+consumer_rows(ReturnSetInfo *result, AqQueue *queue)
+{
+	if (!queue->multi)
+		consumer_row(result, queue, 0);
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].name != NULL)
+			consumer_row(result, queue, queue->consumers[i].position);
+}
+
+PG_FUNCTION_INFO_V1(aq_view_consumers);
+Datum
+aq_view_consumers(PG_FUNCTION_ARGS)
+{
+	each_queue(fcinfo, AQ_RIGHT_ANY, consumer_rows);
+	return (Datum) 0;
+}
+
+/* --- shards ------------------------------------------------------------------------------ */
+
+static void
+stream_rows(ReturnSetInfo *result, AqQueue *queue)
+{
+	for (Stream *stream = stream_at(shard_queue(queue->shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
+	{
+		Datum		values[9];
+		bool		nulls[9] = {0};
+		int			partitions = 0,
+					resident = 0;
+		int64		pending = 0,
+					inflight = 0;
+
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+		for (uint32 i = stream->head; i != 0; i = partition_at(i)->next)
+		{
+			partitions++;
+			resident += partition_at(i)->frame != 0;
+			pending += partition_at(i)->pending;
+			inflight += partition_at(i)->inflight;
+		}
+		aq_latch_free(&stream->latch);
+		values[0] = Int32GetDatum(queue->id);
+		values[1] = Int32GetDatum(stream->shard);
+		values[2] = Int32GetDatum(stream->priority);
+		values[3] = BoolGetDatum(stream->delayed);
+		values[4] = Int64GetDatum(stream->enqueued);
+		values[5] = Int32GetDatum(partitions);
+		values[6] = Int32GetDatum(resident);
+		values[7] = Int64GetDatum(pending);
+		values[8] = Int64GetDatum(inflight);
+		put_row(result, values, nulls);
+	}
+}
+
+PG_FUNCTION_INFO_V1(aq_view_streams);
+Datum
+aq_view_streams(PG_FUNCTION_ARGS)
+{
+	each_queue(fcinfo, AQ_RIGHT_ANY, stream_rows);
+	return (Datum) 0;
+}
+
+/* --- partitions ----------------------------------------------------------------------------- */
+
+static const char *
+state_name(PartitionState state)
+{
+	switch (state)
+	{
+		case PARTITION_UNUSED:
+			return "unused";
+		case PARTITION_EMPTY:
+			return "empty";
+		case PARTITION_TAKEN:
+			return "taken";
+		case PARTITION_OPEN:
+			return "open";
+		case PARTITION_CLOSED:
+			return "closed";
+		case PARTITION_DONE:
+			return "done";
+		case PARTITION_TRUNCATING:
+			return "truncating";
+	}
+	return NULL;
+}
+
+static void
+partition_row(ReturnSetInfo *result, AqQueue *queue, const Partition *p, const Stream *stream)
+{
+	Datum		values[16];
+	bool		nulls[16] = {0};
+
+	values[0] = Int32GetDatum(queue->id);
+	values[1] = Int32GetDatum(p->table_no);
+	values[2] = ObjectIdGetDatum(p->messages);
+	values[3] = ObjectIdGetDatum(p->log);
+	values[4] = CStringGetTextDatum(state_name(p->state));
+	nulls[5] = nulls[6] = nulls[7] = nulls[8] = stream == NULL;
+	if (stream != NULL)
+	{
+		values[5] = Int32GetDatum(stream->shard);
+		values[6] = Int32GetDatum(stream->priority);
+		values[7] = BoolGetDatum(stream->delayed);
+		values[8] = Int64GetDatum(p->number * PARTITION_SLOTS);
+	}
+	values[9] = Int32GetDatum(p->reserved);
+	values[10] = Int32GetDatum(p->pending);
+	values[11] = Int32GetDatum(p->inflight);
+	values[12] = Int32GetDatum(p->open);
+	nulls[12] = !p->counted && stream != NULL;
+	values[13] = BoolGetDatum(p->frame != 0);
+	values[14] = TimestampTzGetDatum(p->next_timer);
+	nulls[14] = p->next_timer == 0;
+	values[15] = TimestampTzGetDatum(p->last_take);
+	nulls[15] = p->last_take == 0;
+	put_row(result, values, nulls);
+}
+
+/*
+ * The pool is looked through, not the lists: a row is a copy of an entry, and
+ * an entry that changes hands meanwhile is left out.
+ */
+static void
+partition_rows(ReturnSetInfo *result, AqQueue *queue)
+{
+	for (int i = 1; i <= aq_max_partitions; i++)
+	{
+		Partition	copy;
+		Stream	   *stream;
+
+		if (aq_partitions[i].queue != queue->shm->object->index ||
+			aq_partitions[i].state == PARTITION_UNUSED)
+			continue;
+		stream = stream_at(aq_partitions[i].stream);
+		if (stream != NULL)
+			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+		copy = aq_partitions[i];
+		if (stream != NULL)
+			aq_latch_free(&stream->latch);
+		if (copy.queue == queue->shm->object->index && copy.state != PARTITION_UNUSED)
+			partition_row(result, queue, &copy,
+						  copy.state == PARTITION_EMPTY ? NULL : stream_at(copy.stream));
+	}
+}
+
+PG_FUNCTION_INFO_V1(aq_view_partitions);
+Datum
+aq_view_partitions(PG_FUNCTION_ARGS)
+{
+	each_queue(fcinfo, AQ_RIGHT_ANY, partition_rows);
+	return (Datum) 0;
+}
+
+/* --- the message cache ------------------------------------------------------------------------- */
+
+PG_FUNCTION_INFO_V1(aq_view_message_cache);
+Datum
+aq_view_message_cache(PG_FUNCTION_ARGS)
+{
+	Datum		values[6];
+	bool		nulls[6] = {0};
+	int64		resident = 0,
+				known = 0;
+
+	aq_require_preload();
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 1; i <= aq_max_partitions; i++)
+	{
+		known += aq_partitions[i].state != PARTITION_UNUSED;
+		resident += aq_partitions[i].frame != 0;
+	}
+	values[0] = Int64GetDatum((int64) aq_chunks_total() * AQ_CHUNK_SIZE);
+	values[1] = Int64GetDatum((int64) aq_chunks_free_count() * AQ_CHUNK_SIZE);
+	values[2] = Int32GetDatum(AQ_CHUNK_SIZE);
+	values[3] = Int64GetDatum(resident);
+	values[4] = Int64GetDatum(known);
+	values[5] = Int64GetDatum(aq_max_partitions);
+	put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+	return (Datum) 0;
+}
+
+/* --- messages -------------------------------------------------------------------------------------- */
+
+/* What the log, as the snapshot sees it, says of one consumer's messages. */
+typedef struct LogPicture
+{
+	char	   *kind[AQ_MAX_CONSUMERS]; /* a char per slot, '\0' none */
+	TimestampTz *when[AQ_MAX_CONSUMERS];
+	uint8	   *attempts[AQ_MAX_CONSUMERS];
+	bool		resident;
+	uint64_t   *ready[AQ_MAX_CONSUMERS];	/* copies of the bitmaps; NULL: none */
+} LogPicture;
+
+static void
+read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
+{
+	Datum		values[LOG_COLUMNS];
+	bool		nulls[LOG_COLUMNS];
+	ArrayType  *array;
+	int64	   *ordinals;
+	int			position;
+	char		kind;
+
+	heap_deform_tuple(tuple, desc, values, nulls);
+	kind = DatumGetChar(values[LOG_KIND]);
+	position = DatumGetInt16(values[LOG_CONSUMER]);
+	if (kind == LOG_MOVED || kind == LOG_LOCKED || position < 0 || position >= AQ_MAX_CONSUMERS)
+		return;
+	if (p->kind[position] == NULL)
+	{
+		p->kind[position] = palloc0(PARTITION_SLOTS);
+		p->when[position] = palloc0(PARTITION_SLOTS * sizeof(TimestampTz));
+		p->attempts[position] = palloc0(PARTITION_SLOTS);
+	}
+	array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
+	ordinals = (int64 *) ARR_DATA_PTR(array);
+	for (int i = 0; i < ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)); i++)
+	{
+		int			slot = ordinals[i] % PARTITION_SLOTS;
+
+		if (kind == LOG_RETRY)
+			p->attempts[position][slot]++;
+		else
+		{
+			p->kind[position][slot] = kind;
+			p->when[position][slot] = DatumGetTimestampTz(values[LOG_TIME]);
+		}
+	}
+}
+
+/* Copies of the ready bitmaps of a resident partition. */
+static void
+read_ready(LogPicture *p, AqQueue *queue, Oid messages)
+{
+	for (int i = 1; i <= aq_max_partitions; i++)
+	{
+		Partition  *partition = &aq_partitions[i];
+		Stream	   *stream = stream_at(partition->stream);
+
+		if (partition->messages != messages || stream == NULL)
+			continue;
+		for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+		{
+			uint64_t   *copy;
+			FrameSub   *sub;
+
+			if (position > 0 && aq_consumer_shm(queue->shm, position) == NULL)
+				continue;
+			copy = palloc(AQ_CHUNK_SIZE);
+			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+			p->resident = partition->messages == messages && partition->frame != 0;
+			sub = p->resident ? frame_sub(frame_of(partition), position) : NULL;
+			if (sub != NULL)
+			{
+				memcpy(copy, bitmap_of(sub->ready), AQ_CHUNK_SIZE);
+				p->ready[position] = copy;
+			}
+			aq_latch_free(&stream->latch);
+			if (sub == NULL)
+				pfree(copy);
+		}
+		return;
+	}
+}
+
+static const char *
+message_state(LogPicture *p, int position, int slot, const AqMessage *m, TimestampTz now)
+{
+	char		kind = p->kind[position] ? p->kind[position][slot] : '\0';
+
+	if (kind == LOG_TAKEN)
+		return "PROCESSED";
+	if (kind == LOG_PURGED)
+		return "PURGED";
+	if (kind == LOG_FAILED)
+		return "EXPIRED";
+	if (m->ready_at > now)
+		return "WAITING";
+	if (m->expires_at != 0 && m->expires_at <= now)
+		return "EXPIRED";
+	if (p->resident && (p->ready[position] == NULL || !aq_bitmap_test(p->ready[position], slot)))
+		return p->attempts[position] && p->attempts[position][slot] > 0 ? "WAITING" : "LOCKED";
+	return "READY";
+}
+
+typedef struct MessageRows
+{
+	ReturnSetInfo *result;
+	AqQueue    *queue;
+	LogPicture *log;
+	TimestampTz now;
+	FmgrInfo	output;
+} MessageRows;
+
+static void
+message_row(MessageRows *rows, const AqMessage *m, int position, const char *consumer)
+{
+	Datum		values[17];
+	bool		nulls[17] = {0};
+	int			slot = m->ordinal % PARTITION_SLOTS;
+	LogPicture *log = rows->log;
+	TimestampTz when = log->when[position] ? log->when[position][slot] : 0;
+
+	values[0] = UUIDPGetDatum(&m->id);
+	values[1] = consumer ? CStringGetTextDatum(consumer) : 0;
+	nulls[1] = consumer == NULL;
+	values[2] = CStringGetTextDatum(message_state(log, position, slot, m, rows->now));
+	values[3] = Int32GetDatum(m->priority);
+	values[4] = PointerGetDatum(m->correlation);
+	nulls[4] = m->correlation == NULL;
+	values[5] = TimestampTzGetDatum(m->enqueue_time);
+	values[6] = TimestampTzGetDatum(m->ready_at);
+	nulls[6] = m->ready_at == 0;
+	values[7] = TimestampTzGetDatum(m->expires_at);
+	nulls[7] = m->expires_at == 0;
+	values[8] = TimestampTzGetDatum(when);
+	nulls[8] = when == 0;
+	values[9] = Int32GetDatum(m->attempts + (log->attempts[position] ? log->attempts[position][slot] : 0));
+	values[10] = PointerGetDatum(m->sender);
+	nulls[10] = m->sender == NULL;
+	values[11] = PointerGetDatum(m->exception_queue);
+	nulls[11] = m->exception_queue == NULL;
+	values[12] = UUIDPGetDatum(m->original_id);
+	nulls[12] = m->original_id == NULL;
+	values[13] = PointerGetDatum(m->properties);
+	nulls[13] = m->properties == NULL;
+	values[14] = Int32GetDatum(m->shard);
+	values[15] = Int64GetDatum(m->session_id);
+	nulls[16] = m->payload_null;
+	values[16] = m->payload_null ? 0
+		: CStringGetTextDatum(OutputFunctionCall(&rows->output, m->payload));
+	put_row(rows->result, values, nulls);
+}
+
+static const char *
+consumer_name(AqQueue *queue, int position)
+{
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].position == position)
+			return queue->consumers[i].name;
+	return NULL;
+}
+
+/* One message: a row for each of its consumers. */
+static void
+message_rows(MessageRows *rows, HeapTuple tuple, TupleDesc desc)
+{
+	AqQueue    *queue = rows->queue;
+	Datum		values[MSG_COLUMNS];
+	bool		nulls[MSG_COLUMNS];
+	AqMessage	m = {0};
+	Stream		stream = {0};
+	bytea	   *bytes;
+	const uint8 *bits;
+
+	/* the snapshot's row may be of a partition that is not in memory any more */
+	heap_deform_tuple(tuple, desc, values, nulls);
+	stream.number = DatumGetInt16(values[MSG_STREAM]);
+	stream.shard = stream.number / (2 * AQ_PRIORITIES);
+	stream.priority = stream.number / 2 % AQ_PRIORITIES;
+	aq_message_read(queue, &stream, tuple, desc, &m, values, nulls);
+	if (!queue->multi)
+	{
+		message_row(rows, &m, 0, NULL);
+		return;
+	}
+	if (nulls[MSG_TARGETS])
+		return;
+	bytes = DatumGetByteaPP(values[MSG_TARGETS]);
+	bits = (const uint8 *) VARDATA_ANY(bytes);
+	for (int i = 0; i < VARSIZE_ANY_EXHDR(bytes) * 8; i++)
+	{
+		const char *consumer = bits[i / 8] >> (i % 8) & 1 ? consumer_name(queue, i) : NULL;
+
+		if (consumer != NULL)
+			message_row(rows, &m, i, consumer);
+	}
+}
+
+static void
+table_rows(MessageRows *rows, int table_no)
+{
+	char		name[NAMEDATALEN];
+	Oid			oid;
+	Relation	rel,
+				log;
+	TableScanDesc scan;
+	HeapTuple	tuple;
+
+	snprintf(name, sizeof(name), "l%d_%d", rows->queue->id, table_no);
+	oid = aq_data_relation(name);
+	log = OidIsValid(oid) ? try_table_open(oid, AccessShareLock) : NULL;
+	snprintf(name, sizeof(name), "q%d_%d", rows->queue->id, table_no);
+	oid = aq_data_relation(name);
+	rel = OidIsValid(oid) ? try_table_open(oid, AccessShareLock) : NULL;
+	if (rel == NULL || log == NULL)
+		return;
+
+	rows->log = palloc0(sizeof(LogPicture));
+	scan = table_beginscan(log, GetActiveSnapshot(), 0, NULL);
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+		read_log_row(rows->log, tuple, RelationGetDescr(log));
+	table_endscan(scan);
+	if (rows->queue->shm != NULL)
+		read_ready(rows->log, rows->queue, RelationGetRelid(rel));
+
+	scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		message_rows(rows, tuple, RelationGetDescr(rel));
+	}
+	table_endscan(scan);
+	table_close(rel, AccessShareLock);
+	table_close(log, AccessShareLock);
+}
+
+PG_FUNCTION_INFO_V1(aq_view_messages);
+Datum
+aq_view_messages(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue;
+	MessageRows rows = {0};
+	Oid			output;
+	bool		is_varlena;
+	ListCell   *lc;
+
+	aq_require_preload();
+	InitMaterializedSRF(fcinfo, 0);
+	queue = aq_queue_get_by_id(PG_GETARG_INT32(0), true);
+	if (queue == NULL || !aq_queue_allows(queue, AQ_RIGHT_DEQUEUE))
+		return (Datum) 0;
+	if (!RecoveryInProgress())
+		aq_queue_pin(queue);
+	rows.result = (ReturnSetInfo *) fcinfo->resultinfo;
+	rows.queue = queue;
+	rows.now = GetCurrentTimestamp();
+	getTypeOutputInfo(queue->payload_type, &output, &is_varlena);
+	fmgr_info(output, &rows.output);
+	foreach(lc, aq_queue_table_numbers(queue->id))
+	{
+		MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgaq messages",
+													  ALLOCSET_DEFAULT_SIZES);
+		MemoryContext old = MemoryContextSwitchTo(context);
+
+		table_rows(&rows, lfirst_int(lc));
+		MemoryContextSwitchTo(old);
+		MemoryContextDelete(context);
+	}
+	return (Datum) 0;
+}
