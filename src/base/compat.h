@@ -17,6 +17,7 @@
 #include "miscadmin.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
+#include "utils/guc.h"
 #include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000
@@ -74,5 +75,26 @@ aq_database_owned(Oid database)
 
 /* After an in-place truncation: see compat.c. */
 extern void aq_after_truncate(struct RelationData *rel, int32 freeze_age);
+
+/* Memory of a check hook's "extra": from 16 on it is the parameters' own. */
+static inline void *
+aq_guc_alloc(Size size)
+{
+#if PG_VERSION_NUM >= 160000
+	return guc_malloc(LOG, size);
+#else
+	return malloc(size);
+#endif
+}
+
+static inline void
+aq_guc_free(void *extra)
+{
+#if PG_VERSION_NUM >= 160000
+	guc_free(extra);
+#else
+	free(extra);
+#endif
+}
 
 #endif							/* AQ_COMPAT_H */

@@ -24,7 +24,6 @@
 
 #define SPIN_ONLY_STEPS	65536
 
-AQ_LOCAL int aq_spin_count = 200;
 AQ_LOCAL int aq_mutex_spin_count = 255;
 AQ_LOCAL int aq_mutex_wait_scheme = 2;
 AQ_LOCAL int aq_mutex_wait_time = 1;

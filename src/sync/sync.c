@@ -23,6 +23,7 @@ define_parameters(void)
 							"A request for shared mode polls twice as often.",
 							&aq_spin_count, aq_spin_count, 0, 1000000,
 							PGC_SUSET, 0, NULL, NULL, NULL);
+	aq_latch_class_define_parameters();
 	DefineCustomIntVariable("pgaq.mutex_spin_count",
 							"How often a mutex is polled in each step of its wait loop.",
 							NULL,

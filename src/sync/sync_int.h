@@ -153,7 +153,11 @@ extern int	aq_latch_level(const AqLatch *latch);
 
 /* --- scheme.c: how a mutex waits ---------------------------------------------- */
 
+#define AQ_LATCH_CLASSES 8
+
 extern AQ_LOCAL int aq_spin_count;
+extern AQ_LOCAL uint8 aq_latch_class[AQ_LATCH_COUNT];
+extern AQ_LOCAL int aq_latch_class_spin[AQ_LATCH_CLASSES];	/* -1: aq_spin_count */
 extern AQ_LOCAL int aq_mutex_spin_count;
 extern AQ_LOCAL int aq_mutex_wait_scheme;
 extern AQ_LOCAL int aq_mutex_wait_time;
@@ -168,6 +172,11 @@ typedef struct AqScheme
 
 extern void aq_scheme_start(AqScheme *scheme);
 extern void aq_scheme_step(AqScheme *scheme, AqSem *sem);
+
+/* --- latch_class.c ------------------------------------------------------------ */
+#ifndef AQ_UNIT
+extern void aq_latch_class_define_parameters(void);
+#endif
 
 /* --- event.c -------------------------------------------------------------------- */
 #ifndef AQ_UNIT

@@ -74,6 +74,9 @@ mutant levels-not-checked latch.c 's/Assert\(aq_latch_level\(held->lock\) < aq_l
 mutant registered-twice latch.c 's/if \(latch->magic == LATCH_MAGIC && latch->id == id\)/if (false)/'
 mutant exclusives-not-counted-down latch.c 's/latch->exclusives -= sleeper->exclusive;//'
 mutant held-forgets-order held.c 's/nheld - 1; i >= 0; i--/nheld - 2; i >= 0; i--/'
+mutant class-ignored latch.c 's/if \(class > 0 && /if (false \&\& /'
+mutant class-without-number latch.c 's/ && aq_latch_class_spin\[class\] >= 0//'
+mutant shared-spins-once latch.c 's/polls \*= 2;/;/'
 
 # mutexes
 mutant mutex-exclusive-over-references mutex.c 's/return word == 0;/return (word \& ~COUNT_MASK) == 0;/'

@@ -245,6 +245,7 @@ sim_freeze(bool on)
 void
 sim_pause(void)
 {
+	unit_counts.pauses++;
 	sim_switch();
 }
 

@@ -528,6 +528,64 @@ test_latch_last_sharer(void)
 	CHECK_EQ(read_counter(&latch.sleeps), 1);
 }
 
+/* --- classes: how long to spin ------------------------------------------------------ */
+
+static AqLatchMode class_mode;
+static int64 polls_made;
+
+static void
+class_holder(void *arg)
+{
+	int			one = 1;
+
+	(void) arg;
+	aq_latch_get(&latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+	sim_wait_for(is_asleep, &one);
+	aq_latch_free(&latch);
+}
+
+static void
+class_waiter(void *arg)
+{
+	(void) arg;
+	while (aq_latch_holder(&latch) != 0)
+		sim_sleep_us(1);
+	aq_latch_get(&latch, class_mode, AQ_LOC_VIEW);
+	polls_made = unit_counts.pauses_at_wait;
+	aq_latch_free(&latch);
+}
+
+static int64
+polls_before_sleep(AqLatchMode mode)
+{
+	sim_start(2);
+	prepare();
+	class_mode = mode;
+	sim_spawn(0, class_holder, NULL);
+	sim_spawn(1, class_waiter, NULL);
+	sim_run();
+	CHECK_EQ(read_counter(&latch.sleeps), 1);
+	return polls_made;
+}
+
+/* The class decides; without a number of its own it spins as all others do. */
+void
+test_latch_class(void)
+{
+	aq_spin_count = 30;
+	CHECK_EQ(polls_before_sleep(AQ_EXCLUSIVE), 31);
+	CHECK_EQ(polls_before_sleep(AQ_SHARED), 61);
+	aq_latch_class[AQ_LATCH_STREAM] = 2;
+	aq_latch_class_spin[2] = 5;
+	CHECK_EQ(polls_before_sleep(AQ_EXCLUSIVE), 6);
+	CHECK_EQ(polls_before_sleep(AQ_SHARED), 11);
+	aq_latch_class_spin[2] = 0;
+	CHECK_EQ(polls_before_sleep(AQ_EXCLUSIVE), 1);
+	aq_latch_class_spin[2] = -1;
+	CHECK_EQ(polls_before_sleep(AQ_EXCLUSIVE), 31);
+	aq_latch_class[AQ_LATCH_STREAM] = 0;
+}
+
 /* --- order, registry, errors --------------------------------------------------------- */
 
 void

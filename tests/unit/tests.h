@@ -20,6 +20,7 @@
 	X(latch_posts, true) \
 	X(latch_last_sharer, true) \
 	X(latch_starvation, true) \
+	X(latch_class, false) \
 	X(latch_nested, true) \
 	X(mutex_random, true) \
 	X(mutex_pins, true) \

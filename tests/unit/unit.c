@@ -98,6 +98,7 @@ aq_wait_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3)
 	(void) p2;
 	(void) p3;
 	unit_counts.waits_begun++;
+	unit_counts.pauses_at_wait = unit_counts.pauses;
 }
 
 void

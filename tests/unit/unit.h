@@ -55,6 +55,8 @@ typedef struct UnitCounts
 	int64		sem_waits;
 	int64		timed_waits;
 	int64		posts;
+	int64		pauses;
+	int64		pauses_at_wait; /* when the latest wait began */
 	int64		waits_begun;
 	int64		waits_ended;
 } UnitCounts;
