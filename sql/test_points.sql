@@ -5,22 +5,22 @@
  *	  built with TEST_POINTS=1.  What they do is said in src/base/base.h.
  */
 CREATE OR REPLACE FUNCTION aq.point_hold(name text)
-RETURNS void LANGUAGE c STRICT VOLATILE AS '$libdir/pgaq', 'aq_point_hold';
+RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_point_hold';
 
 CREATE OR REPLACE FUNCTION aq.point_release(name text)
-RETURNS void LANGUAGE c STRICT VOLATILE AS '$libdir/pgaq', 'aq_point_release';
+RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_point_release';
 
 CREATE OR REPLACE FUNCTION aq.point_arm(name text, action text, skip integer DEFAULT 0)
-RETURNS void LANGUAGE c STRICT VOLATILE AS '$libdir/pgaq', 'aq_point_arm';
+RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_point_arm';
 
 CREATE OR REPLACE FUNCTION aq.point_reached(name text)
-RETURNS bigint LANGUAGE c STRICT VOLATILE AS '$libdir/pgaq', 'aq_point_reached';
+RETURNS bigint LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_point_reached';
 
 CREATE OR REPLACE FUNCTION aq.point_waiting(name text)
-RETURNS bigint LANGUAGE c STRICT VOLATILE AS '$libdir/pgaq', 'aq_point_waiting';
+RETURNS bigint LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_point_waiting';
 
 CREATE OR REPLACE FUNCTION aq.point_await(name text, arrivals bigint DEFAULT 1, seconds integer DEFAULT 60)
-RETURNS boolean LANGUAGE c STRICT VOLATILE AS '$libdir/pgaq', 'aq_point_await';
+RETURNS boolean LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_point_await';
 
 CREATE OR REPLACE FUNCTION aq.point_reset()
-RETURNS void LANGUAGE c STRICT VOLATILE AS '$libdir/pgaq', 'aq_point_reset';
+RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_point_reset';
