@@ -151,7 +151,9 @@ PARAMETERS = """
 SELECT name, vartype, boot_val, unit, min_val, max_val, enumvals, context, short_desc, extra_desc
 FROM pg_settings WHERE name LIKE 'pgaq.%' AND name <> 'pgaq.test_point' ORDER BY name"""
 
-CONTEXTS = {"postmaster": "server start", "sighup": "reload", "backend": "connection start",
+INT_MAX = 2 ** 31 - 1
+
+CONTEXTS = {"postmaster": "server start", "sighup": "configuration reload", "backend": "connection start",
             "superuser-backend": "connection start (superuser)", "superuser": "superuser, at any time",
             "user": "anyone, at any time", "internal": "read only"}
 
@@ -165,8 +167,8 @@ def with_unit(value, unit, vartype):
             if number < 1024 or number % 1024:
                 return f"{number} {name}"
             number //= 1024
-    if unit == "s" and vartype == "integer" and int(value) % 3600 == 0 and int(value):
-        return f"{int(value) // 3600} h"
+    if unit == "ms" and vartype == "integer" and int(value) >= 1000 and int(value) % 1000 == 0:
+        return f"{int(value) // 1000} s"
     return f"{value} {unit}" if unit else str(value)
 
 
@@ -176,8 +178,9 @@ def parameters(server):
         if p["enumvals"]:
             allowed = ", ".join(p["enumvals"])
         elif p["min_val"] is not None:
-            allowed = (f"{with_unit(p['min_val'], p['unit'], p['vartype'])} to "
-                       f"{with_unit(p['max_val'], p['unit'], p['vartype'])}")
+            least = with_unit(p["min_val"], p["unit"], p["vartype"])
+            most = with_unit(p["max_val"], p["unit"], p["vartype"])
+            allowed = f"from {least}" if float(p["max_val"]) >= INT_MAX else f"{least} to {most}"
         else:
             allowed = {"bool": "on, off"}.get(p["vartype"], "")
         text = " ".join(t for t in (p["short_desc"], p["extra_desc"]) if t)
@@ -351,13 +354,58 @@ def relations(server, schema, kind):
 
 # --- the benchmark -------------------------------------------------------------
 
+def published_results():
+    """The newest committed comparison of each shape; in a tree without git, of those that are there."""
+    folder = ROOT / "bench/results"
+    listed = subprocess.run(["git", "-C", str(folder), "ls-files", "*.json"], capture_output=True, text=True)
+    names = listed.stdout.split() if listed.returncode == 0 else [p.name for p in folder.glob("*.json")]
+    newest = {}
+    for name in sorted(names):
+        result = json.loads((folder / name).read_text(encoding="utf-8"))
+        if len(result["contestants"]) > 1:      # alone it was a trial
+            newest[result["shape"]["name"]] = result
+    return list(newest.values())
+
+
+def microseconds(value):
+    if value is None:
+        return ""
+    return f"{value / 1e6:.2f} s" if value >= 1e6 else f"{value / 1e3:.2f} ms"
+
+
+def shape_text(shape):
+    if shape["rate"]:
+        return f"{shape['rate']:,} messages/s offered, {shape['batch']} per transaction, consumers wait"
+    what = f"topic, {shape['subscribers']} subscribers" if shape["kind"] == "topic" else "queue"
+    calls = " (single calls)" if shape["single"] else ""
+    return f"{what}, {shape['batch']} per transaction{calls}, {shape['sessions']}+{shape['sessions']} sessions"
+
+
 def benchmark():
-    results = sorted((ROOT / "bench/results").glob("*.json"), key=lambda p: p.name)
+    results = published_results()
     if not results:
-        return "No published result yet. `bench/run` measures on your machine and prints the table.\n"
-    sys.path.insert(0, str(ROOT / "python"))
-    from pgaq import bench
-    return bench.markdown(json.loads(results[-1].read_text(encoding="utf-8")))
+        return "No result is published yet. `bench/run` measures on your machine and prints the table.\n"
+    results.sort(key=lambda r: (bool(r["shape"]["rate"]), r["shape"]["kind"], r["shape"]["single"],
+                                r["shape"]["batch"], r["shape"]["sessions"]))
+    rows = []
+    for result in results:
+        ours = result["contestants"].get("pgaq", {}).get("median", {}).get("delivered")
+        for number, contestant in enumerate(result["contestants"].values()):
+            m = contestant["median"]
+            ratio = f"{ours / m['delivered']:.2f}" if ours and m["delivered"] else ""
+            rows.append((shape_text(result["shape"]) if number == 0 else "", contestant["title"],
+                         f"{m['enqueued']:,.0f}", f"{m['delivered']:,.0f}", ratio, microseconds(m["p50"]),
+                         microseconds(m["p99"]), f"{m['cpu_us_per_message']:.1f} µs",
+                         f"{m['wal_per_message']:,.0f} B"))
+    about = max(results, key=lambda r: r["date"])
+    day = f"{about['date'][:4]}-{about['date'][4:6]}-{about['date'][6:8]}"
+    load = f"; {about['cpus_busy_before']:.2f} processors were busy before the run" if about["cpus_busy_before"] > 0.1 else ""
+    text = (f"Measured {day} at commit {about['commit']}, {about['machine']['cpus']} processors "
+            f"({about['machine']['cpu_model']}), {about['server'].split(' (')[0]}, clients on the same machine{load}. "
+            f"Medians of rounds of {about['seconds']:g} s.\n\n")
+    head = ("shape", "", "enqueued/s", "delivered/s", "pgaq is x times", "p50", "p99", "server CPU per message",
+            "WAL per message")
+    return text + table(head, rows)
 
 
 # --- rewriting -----------------------------------------------------------------
