@@ -278,8 +278,19 @@ def check_docs(server=True):
             yield line
 
 
+def check_examples(server=True):
+    """The SQL examples of README.md and docs/ run."""
+    if not server:
+        return
+    command = [sys.executable, str(ROOT / "tools" / "docs.py"), "--run"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        for line in (result.stdout + result.stderr).splitlines():
+            yield line
+
+
 CHECKS = [check_layers, check_doors, check_sizes, check_stems, check_guards, check_comments, check_lists,
-          check_waiting, check_versions, check_symbols, check_links, check_docs]
+          check_waiting, check_versions, check_symbols, check_links, check_docs, check_examples]
 
 
 def main():
@@ -293,7 +304,7 @@ def main():
         name = check.__name__.removeprefix("check_")
         if options.only and name not in options.only:
             continue
-        problems = list(check(not options.no_server) if check is check_docs else check())
+        problems = list(check(not options.no_server) if check in (check_docs, check_examples) else check())
         print(f"{'not ok' if problems else 'ok    '}  {name}: {check.__doc__.splitlines()[0]}")
         for problem in problems:
             print(f"        {problem}")
