@@ -74,6 +74,13 @@ aq_catalog_init(void)
 	CacheRegisterRelcacheCallback(on_relcache_invalidation, (Datum) 0);
 }
 
+/* Every description is read again at its next use. */
+void
+aq_catalog_stale(void)
+{
+	generation++;
+}
+
 Oid
 aq_catalog_relation(const char *name)
 {

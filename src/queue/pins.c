@@ -280,6 +280,8 @@ aq_queue_xact_end(bool commit)
 			aq_object_drop(MyDatabaseId, changes[i].id);
 	}
 	nchanges = 0;
+	if (ddl)
+		aq_catalog_stale();		/* what was the transaction's own is everybody's */
 	ddl = false;
 
 	for (int i = npins - 1; i >= 0; i--)

@@ -18,6 +18,7 @@
 
 /* catalog.c */
 extern void aq_catalog_init(void);
+extern void aq_catalog_stale(void);
 
 /* shm.c */
 extern Size aq_queue_shmem_size(void);

@@ -311,7 +311,20 @@ release_snapshot(void)
 		return;
 	if (ActivePortal != NULL && ActiveSnapshotSet() &&
 		ActivePortal->portalSnapshot == GetActiveSnapshot())
+	{
 		ForgetPortalSnapshots();
+
+		/*
+		 * A CALL that returns a row has registered its snapshot for the row's
+		 * TOAST values.  Ours has none; a COMMIT inside a procedure lets go of
+		 * it in the same way.
+		 */
+		if (ActivePortal->holdSnapshot != NULL && ActivePortal->resowner != NULL)
+		{
+			UnregisterSnapshotFromOwner(ActivePortal->holdSnapshot, ActivePortal->resowner);
+			ActivePortal->holdSnapshot = NULL;
+		}
+	}
 	InvalidateCatalogSnapshot();
 }
 

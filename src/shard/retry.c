@@ -22,6 +22,7 @@
 #include "access/heapam.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
@@ -355,6 +356,7 @@ end_move(Stream *stream, Partition *partition, const uint16 *slots, uint32 n, bo
 		partition->open--;
 	}
 	partition->last_take = GetCurrentTimestamp();
+	partition->last_lsn = Max(partition->last_lsn, XactLastCommitEnd);
 	aq_partition_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
 }

@@ -309,12 +309,10 @@ aq_consumer_done(AqQueueShm *shm, Stream *stream, Partition *partition, int posi
 			aq_queue_post_work(shm, AQ_WORK_FAILED);
 	}
 	if (TransactionIdIsValid(xid))
-	{
 		partition->last_taker = xid;
-		partition->last_take = GetCurrentTimestamp();
-		partition->last_lsn = XactLastCommitEnd > partition->last_lsn
-			? XactLastCommitEnd : partition->last_lsn;
-	}
+	partition->last_take = GetCurrentTimestamp();
+	/* whoever calls has just committed the log row that says so */
+	partition->last_lsn = Max(partition->last_lsn, XactLastCommitEnd);
 }
 
 /* Give one back, at its place.  Latch held. */

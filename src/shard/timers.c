@@ -188,8 +188,6 @@ settle_expired(Round *round, bool failed)
 		aq_consumer_done(round->shm, round->stream, round->partition, e->position, e->slot,
 						 InvalidTransactionId);
 	}
-	if (failed && round->nexpired > 0)
-		round->partition->last_take = round->now;
 	aq_latch_free(&round->stream->latch);
 	round->nexpired = 0;
 }
