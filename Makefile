@@ -1,6 +1,7 @@
 # pgaq: built with PGXS.
 #   make, make install      the extension
 #   make TEST_POINTS=1      with named test points compiled in (tests only)
+#   make ASSERTS=1          with assertions, also on a server built without (tests only)
 # Tests are run by ./test, which knows all rungs.
 
 EXTENSION = pgaq
@@ -17,6 +18,9 @@ PG_CPPFLAGS = -I$(srcdir)/src
 PG_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-clobbered -Werror
 ifdef TEST_POINTS
 PG_CPPFLAGS += -DAQ_TEST_POINTS
+endif
+ifdef ASSERTS
+PG_CPPFLAGS += -DUSE_ASSERT_CHECKING=1
 endif
 
 PG_CONFIG ?= pg_config

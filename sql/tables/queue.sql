@@ -25,7 +25,7 @@ CREATE TABLE aq.queue (
 	max_retries integer CHECK (max_retries >= 0),
 	retry_delay interval NOT NULL,
 	retention interval NOT NULL,
-	exception_queue_id integer REFERENCES aq.queue,
+	exception_queue_id integer,
 	enqueue_enabled boolean NOT NULL DEFAULT true,
 	dequeue_enabled boolean NOT NULL DEFAULT true,
 	key bigint NOT NULL,

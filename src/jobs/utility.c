@@ -98,7 +98,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	Oid			oid = wanted_database(command);
 	AqDatabase *db = NULL;
 
-	if (OidIsValid(oid) && oid != MyDatabaseId && aq_database_owned(oid))
+	if (OidIsValid(oid) && aq_database_owned(oid))
 		db = aq_jobs_database(oid);
 	if (db != NULL)
 		stop_worker(db);

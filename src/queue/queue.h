@@ -21,7 +21,6 @@
 
 #include "cache/cache.h"
 #include "jobs/jobs.h"
-#include "sync/wakeup.h"
 
 #include "access/tupdesc.h"
 #include "access/xact.h"

@@ -251,26 +251,40 @@ aq_rule_compile(AqQueue *queue, const char *text, bool as_owner, MemoryContext c
 {
 	MemoryContext old = MemoryContextSwitchTo(context);
 	AqRule	   *rule = palloc0(sizeof(AqRule));
-	ErrorContextCallback callback;
 
 	rule->text = pstrdup(text);
 	rule->owner = as_owner ? queue->owner : InvalidOid;
 
-	callback.callback = condition_context;
-	callback.arg = (void *) rule->text;
-	callback.previous = error_context_stack;
-	error_context_stack = &callback;
-	if (as_owner)
+	PG_TRY();
 	{
-		/* an error restores both with the (sub)transaction */
-		AsOwner		saved = become_owner(queue->owner);
+		if (as_owner)
+		{
+			/* an error restores both with the (sub)transaction */
+			AsOwner		saved = become_owner(queue->owner);
 
-		compile(rule, queue);
-		become_self(saved);
+			compile(rule, queue);
+			become_self(saved);
+		}
+		else
+			compile(rule, queue);
 	}
-	else
-		compile(rule, queue);
-	error_context_stack = callback.previous;
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		/* in our words: its position is one in the condition, not in the command */
+		MemoryContextSwitchTo(old);
+		error = CopyErrorData();
+		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED || error->sqlerrcode == ERRCODE_ADMIN_SHUTDOWN ||
+			error->sqlerrcode == aq_error_sqlstate(AQ_ERR_RULE_INVALID))
+			PG_RE_THROW();
+		FlushErrorState();
+		ereport(ERROR,
+				aq_error(AQ_ERR_RULE_INVALID, "condition \"%s\" is not valid: %s", text, error->message),
+				errhint("A condition is one SQL expression over priority, correlation, properties, payload, "
+						"enqueue_time, attempts, sender, msgid and the fields of a composite payload."));
+	}
+	PG_END_TRY();
 
 	MemoryContextSwitchTo(old);
 	return rule;

@@ -52,6 +52,7 @@ aq_doubt_add(Partition *partition, TransactionId xid, int64 session)
 		aq_doubts[i].partition = partition->index;
 		aq_doubts[i].xid = xid;
 		aq_doubts[i].session = session;
+		aq_doubts[i].preparing = xid == preparing;
 		pg_atomic_fetch_add_u32(&aq_shard->ndoubts, 1);
 		added = true;
 	}
@@ -157,8 +158,12 @@ aq_doubt_prepared(void)
 			slot->xid = preparing;
 		}
 		aq_latch_free(&stream->latch);
-		aq_queue_post_work(note->shm, AQ_WORK_DOUBT);
 	}
+	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+		if (aq_doubts[i].partition != 0 && aq_doubts[i].xid == preparing)
+			aq_doubts[i].preparing = false;
+	for (int i = 0; i < nputs; i++)
+		aq_queue_post_work(puts[i]->shm, AQ_WORK_DOUBT);
 	for (int i = 0; i < ntakes; i++)
 		aq_queue_post_work(takes[i]->shm, AQ_WORK_DOUBT);
 	preparing = InvalidTransactionId;
@@ -181,8 +186,8 @@ aq_doubt_cancel(void)
 		if (partition == NULL || aq_doubts[i].xid != xid)
 			continue;
 		stream = stream_at(partition->stream);
-		remove_entry(partition->index, xid);
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+		remove_entry(partition->index, xid);
 		partition->ndoubt--;
 		aq_partition_check_done(stream, partition);
 		aq_latch_free(&stream->latch);
@@ -360,35 +365,59 @@ settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *ta
 		aq_set_ready(stream, partition, take->position, take->slot, 1);
 }
 
-static void
-resolve(AqQueueShm *shm, Partition *partition, TransactionId xid)
+/* The consumers whose bitmaps a settlement touches. */
+static Bitmapset *
+consumers_of(AqQueueShm *shm, List *slots, List *takes)
+{
+	Bitmapset  *positions = shm->single ? bms_make_singleton(0) : NULL;
+	ListCell   *lc;
+
+	foreach(lc, slots)
+		positions = bms_add_members(positions, ((DoubtSlot *) lfirst(lc))->targets);
+	foreach(lc, takes)
+		positions = bms_add_member(positions, ((DoubtTake *) lfirst(lc))->position);
+	return positions;
+}
+
+static bool
+has_slots_in_doubt(Partition *partition, TransactionId xid)
+{
+	Frame	   *frame = frame_of(partition);
+
+	for (uint32 s = 0; s < PARTITION_SLOTS; s++)
+	{
+		if (frame->segments[s / SEGMENT_SLOTS] == 0)
+			s |= SEGMENT_SLOTS - 1;
+		else if (slot_at(frame, s)->state == SLOT_DOUBT && slot_at(frame, s)->xid == xid)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Settle these slots and takes.  The entry goes with them, under the same hold
+ * of the latch, unless more slots have come to stand behind the transaction
+ * since the list was made: then true is returned, and the caller goes on.
+ */
+static bool
+settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots, List *takes)
 {
 	Stream	   *stream = stream_at(partition->stream);
 	bool		commit = TransactionIdDidCommit(xid);
-	List	   *slots = slots_in_doubt(stream, partition, xid);
-	List	   *takes = takes_in_doubt(partition, xid);
 	Bitmapset  *own = NULL;
-	Bitmapset  *positions = shm->single ? bms_make_singleton(0) : NULL;
+	Bitmapset  *positions = consumers_of(shm, slots, takes);
 	TimestampTz now = GetCurrentTimestamp();
 	uint32		timers = 2 * list_length(slots);
 	uint32		reserved;
 	int			position = -1;
-	Relation	rel = table_open(partition->messages, AccessShareLock);
+	bool		more;
 	ListCell   *lc;
 
-	foreach(lc, slots)
-	{
-		DoubtSlot  *slot = lfirst(lc);
-
-		read_slot(rel, slot);
-		positions = bms_add_members(positions, slot->targets);
-	}
-	foreach(lc, takes)
-		positions = bms_add_member(positions, ((DoubtTake *) lfirst(lc))->position);
-	table_close(rel, AccessShareLock);
-
+	foreach(lc, slots)			/* room for the set of all of them */
+		own = bms_add_member(own, ((DoubtSlot *) lfirst(lc))->slot);
 	/* more than enough: 3 for each consumer, and the timers */
 	aq_chunks_reserve(3 * bms_num_members(positions) + 2 + timers / TIMERS_PER_CHUNK + 2);
+
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
 	reserved = frame_of(partition)->timers_reserved;
 	aq_frame_prepare(frame_of(partition), 0, 1, positions, timers);
@@ -398,8 +427,8 @@ resolve(AqQueueShm *shm, Partition *partition, TransactionId xid)
 	{
 		DoubtSlot  *slot = lfirst(lc);
 
-		if (!(slot_at(frame_of(partition), slot->slot)->flags & SLOT_FOLLOWER))
-			own = bms_add_member(own, slot->slot);
+		if (slot_at(frame_of(partition), slot->slot)->flags & SLOT_FOLLOWER)
+			own = bms_del_member(own, slot->slot);
 		settle_slot(shm, stream, partition, slot, commit, now);
 	}
 	foreach(lc, takes)
@@ -409,17 +438,42 @@ resolve(AqQueueShm *shm, Partition *partition, TransactionId xid)
 		settle_take(shm, stream, partition, take, bms_is_member(take->slot, own), commit, xid);
 	}
 	frame_of(partition)->timers_reserved = reserved;
-	partition->ndoubt--;
 	if (partition->next_timer)
 		aq_timer_announce(shm, partition->next_timer);
-	aq_partition_check_done(stream, partition);
+	more = has_slots_in_doubt(partition, xid);
+	if (!more)
+	{
+		remove_entry(partition->index, xid);
+		partition->ndoubt--;
+		aq_partition_check_done(stream, partition);
+	}
 	aq_latch_free(&stream->latch);
-	remove_entry(partition->index, xid);
 	aq_chunks_trim();
 
 	position = -1;
 	while ((position = bms_next_member(positions, position)) >= 0)
 		aq_wake_consumers(shm, position, list_length(slots) + list_length(takes));
+	return more;
+}
+
+static void
+resolve(AqQueueShm *shm, Partition *partition, TransactionId xid)
+{
+	Relation	rel = table_open(partition->messages, AccessShareLock);
+	List	   *takes = takes_in_doubt(partition, xid);
+	bool		more;
+
+	do
+	{
+		List	   *slots = slots_in_doubt(stream_at(partition->stream), partition, xid);
+		ListCell   *lc;
+
+		foreach(lc, slots)
+			read_slot(rel, lfirst(lc));
+		more = settle(shm, partition, xid, slots, takes);
+		takes = NIL;
+	} while (more);
+	table_close(rel, AccessShareLock);
 }
 
 static int
@@ -443,7 +497,7 @@ aq_doubt_job(int32 id, AqQueueShm *shm)
 	entries = palloc(aq_shard->max_doubts * sizeof(Doubt));
 	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_SWEEP);
 	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
-		if (aq_doubts[i].partition != 0 &&
+		if (aq_doubts[i].partition != 0 && !aq_doubts[i].preparing &&
 			partition_at(aq_doubts[i].partition)->queue == shm->object->index)
 			entries[n++] = aq_doubts[i];
 	aq_latch_free(&aq_shard->doubt_latch);

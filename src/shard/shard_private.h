@@ -222,6 +222,7 @@ typedef struct Doubt
 	uint32		partition;		/* 0: unused */
 	TransactionId xid;
 	int64		session;		/* whose later messages stand behind; 0: none */
+	bool		preparing;		/* it may still abort by itself: not the sweeper's yet */
 } Doubt;
 
 typedef struct ShardArea
