@@ -119,6 +119,7 @@ open_partition(AqQueue *queue, Stream *stream)
 			partition->last_lsn = InvalidXLogRecPtr;
 			aq_partition_append(stream, partition);
 			stream->open = partition->index;
+			shard_queue(shm)->opened++; /* a hint: not exact */
 			used = true;
 		}
 		aq_latch_free(&stream->latch);

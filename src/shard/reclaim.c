@@ -41,19 +41,19 @@
 
 /* When may it be truncated? 0: now. */
 static TimestampTz
-not_before(AqQueue *queue, Partition *partition)
+not_before(Partition *partition, int64 retention, TransactionId horizon)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	TimestampTz grace = partition->last_take + (int64) aq_reuse_grace_ms * 1000;
 
 	if (partition->last_take == 0)
 		return 0;				/* nothing was ever taken from it */
-	if (queue->retention > 0 && partition->last_take + queue->retention > now)
-		return partition->last_take + queue->retention;
+	if (retention > 0 && partition->last_take + retention > now)
+		return partition->last_take + retention;
 	if (now >= grace)
 		return 0;
 	if (TransactionIdIsValid(partition->last_taker) &&
-		TransactionIdPrecedes(partition->last_taker, GetOldestNonRemovableTransactionId(NULL)))
+		TransactionIdPrecedes(partition->last_taker, horizon))
 		return 0;
 	return Min(grace, now + TRY_AGAIN);
 }
@@ -93,55 +93,95 @@ put_back(ShardQueue *sq, Partition *partition)
 	while (!__sync_bool_compare_and_swap(&sq->done, partition->next, partition->index));
 }
 
+/* Truncate one in a transaction of its own. */
+static void
+reclaim_one(AqQueueShm *shm, Partition *partition)
+{
+	bool		truncated = false;
+
+	partition->state = PARTITION_TRUNCATING;
+	PG_TRY();
+	{
+		aq_job_begin();
+		truncated = reclaim(partition);
+		aq_job_commit(false);
+	}
+	PG_CATCH();
+	{
+		put_back(shard_queue(shm), partition);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (truncated)
+		aq_tables_give_back(shm, partition);
+	else
+	{
+		put_back(shard_queue(shm), partition);
+		aq_work_later(shm, AQ_WORK_RECLAIM, TRY_AGAIN);
+	}
+}
+
 void
 aq_reclaim_job(int32 id, AqQueueShm *shm)
 {
 	ShardQueue *sq = shard_queue(shm);
-	uint32		list = __sync_lock_test_and_set(&sq->done, 0);
+	AqQueue    *queue;
+	int64		retention = 0;
+	TransactionId horizon;
+	uint32		list;
+	uint32		due = 0;
+	TimestampTz next = 0;
 
+	aq_job_begin();
+	queue = aq_queue_get_by_id(id, true);
+	if (queue != NULL)
+		retention = queue->retention;
+	horizon = GetOldestNonRemovableTransactionId(NULL);
+	aq_job_commit(false);
+	if (queue == NULL)
+		return;
+
+	/* what cannot be truncated yet goes back to the list */
+	list = __sync_lock_test_and_set(&sq->done, 0);
 	while (list != 0)
 	{
 		Partition  *partition = partition_at(list);
-		AqQueue    *queue;
-		TimestampTz when;
-		bool		truncated = false;
+		TimestampTz when = not_before(partition, retention, horizon);
 
 		list = partition->next;
+		if (when != 0)
+		{
+			put_back(sq, partition);
+			if (next == 0 || when < next)
+				next = when;
+			continue;
+		}
+		partition->next = due;
+		due = partition->index;
+	}
+	if (next != 0)
+		aq_work_later(shm, AQ_WORK_RECLAIM, Max(next - GetCurrentTimestamp(), 10000));
+	while (due != 0)
+	{
+		Partition  *partition = partition_at(due);
+
+		due = partition->next;
 		PG_TRY();
 		{
-			aq_job_begin();
-			queue = aq_queue_get_by_id(id, true);
-			when = queue != NULL ? not_before(queue, partition) : 0;
-			if (queue != NULL && when == 0)
-			{
-				partition->state = PARTITION_TRUNCATING;
-				truncated = reclaim(partition);
-			}
-			aq_job_commit(false);
+			reclaim_one(shm, partition);
 		}
 		PG_CATCH();
 		{
-			/* nothing is lost: all of them wait for the next round */
-			put_back(sq, partition);
-			while (list != 0)
+			/* the others wait for the next round */
+			while (due != 0)
 			{
-				partition = partition_at(list);
-				list = partition->next;
+				partition = partition_at(due);
+				due = partition->next;
 				put_back(sq, partition);
 			}
 			PG_RE_THROW();
 		}
 		PG_END_TRY();
-
-		if (truncated)
-			aq_tables_give_back(shm, partition);
-		else
-		{
-			int64		rest = when != 0 ? when - GetCurrentTimestamp() : TRY_AGAIN;
-
-			put_back(sq, partition);
-			aq_work_later(shm, AQ_WORK_RECLAIM, Max(rest, 10000));
-		}
 	}
 }
 

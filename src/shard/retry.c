@@ -274,7 +274,8 @@ exception_queue_of(AqQueue *queue, const AqMessage *m)
 	return target;
 }
 
-static void
+/* False when the exception queue has no table for it yet. */
+static bool
 move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
 			 ItemPointer tid, int attempts)
 {
@@ -284,6 +285,7 @@ move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
 	Datum		values[MSG_COLUMNS];
 	bool		nulls[MSG_COLUMNS];
 	AqQueue    *target;
+	bool		moved = true;
 
 	tuple.t_self = *tid;
 	if (!heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
@@ -298,9 +300,12 @@ move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
 		pg_uuid_t	id;
 
 		aq_queue_pin(target);
-		aq_store->put(target, &options, 1, &m.payload, &m.payload_null, NULL, &id);
+		moved = aq_tables_ready_for_worker(target->shm);
+		if (moved)
+			aq_store->put(target, &options, 1, &m.payload, &m.payload_null, NULL, &id);
 	}
 	ReleaseBuffer(buffer);
+	return moved;
 }
 
 /* The most attempts that a consumer has made. */
@@ -343,13 +348,13 @@ collect_failed(Stream *stream, Partition *partition, uint16 *slots, ItemPointerD
 	return n;
 }
 
-/* They are moved, or not, after all. */
+/* The first ones are moved, the others not. */
 static void
-end_move(Stream *stream, Partition *partition, const uint16 *slots, uint32 n, bool moved)
+end_move(Stream *stream, Partition *partition, const uint16 *slots, uint32 n, uint32 nmoved)
 {
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 	partition->inflight -= n;
-	for (uint32 i = 0; moved && i < n; i++)
+	for (uint32 i = 0; i < nmoved; i++)
 	{
 		slot_at(frame_of(partition), slots[i])->flags &= ~SLOT_FAILED;
 		partition->nfailed--;
@@ -359,41 +364,6 @@ end_move(Stream *stream, Partition *partition, const uint16 *slots, uint32 n, bo
 	partition->last_lsn = Max(partition->last_lsn, XactLastCommitEnd);
 	aq_partition_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
-}
-
-/* The exception queue has empty tables, so that moving needs not wait. */
-static void
-prepare_exception_queue(int32 id)
-{
-	AqQueue    *queue;
-	AqObject   *pin = NULL;
-	bool		must_load = false;
-	int32		target = 0;
-
-	aq_job_begin();
-	queue = aq_queue_get_by_id(id, true);
-	if (queue != NULL && queue->exception_queue_id != 0)
-	{
-		target = queue->exception_queue_id;
-		queue = aq_queue_get_by_id(target, true);
-		if (queue != NULL)
-		{
-			aq_queue_pin(queue);
-			pin = aq_object_pin(MyDatabaseId, target, &must_load);
-		}
-	}
-	aq_job_commit(false);
-	if (pin == NULL)
-		return;
-	PG_TRY();
-	{
-		aq_tables_job(target, aq_queue_shm_by_index(pin->index));
-	}
-	PG_FINALLY();
-	{
-		aq_object_unpin(pin);
-	}
-	PG_END_TRY();
 }
 
 /* Move the failed messages of one partition. */
@@ -409,6 +379,7 @@ move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 	{
 		AqQueue    *queue;
 		Relation	rel;
+		volatile uint32 nmoved = 0;
 
 		aq_job_begin();
 		queue = aq_queue_get_by_id(id, true);
@@ -429,23 +400,27 @@ move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 		PG_TRY();
 		{
 			rel = table_open(partition->messages, NoLock);
-			for (uint32 i = 0; i < n; i++)
-			{
-				queue = aq_queue_get_by_id(id, false);
-				move_message(queue, rel, partition, slots[i], &tids[i], attempts[i]);
-			}
+			while (nmoved < n &&
+				   move_message(aq_queue_get_by_id(id, false), rel, partition, slots[nmoved],
+								&tids[nmoved], attempts[nmoved]))
+				nmoved++;
 			table_close(rel, NoLock);
-			aq_log_write(partition, LOG_MOVED, 0, slots, n);
+			aq_log_write(partition, LOG_MOVED, 0, slots, nmoved);
 			aq_point("failed-moved");
 			aq_job_commit(false);
 		}
 		PG_CATCH();
 		{
-			end_move(stream, partition, slots, n, false);
+			end_move(stream, partition, slots, n, 0);
 			PG_RE_THROW();
 		}
 		PG_END_TRY();
-		end_move(stream, partition, slots, n, true);
+		end_move(stream, partition, slots, n, nmoved);
+		if (nmoved < n)
+		{
+			aq_work_later(shm, AQ_WORK_FAILED, 1000);
+			return;
+		}
 	}
 }
 
@@ -458,7 +433,6 @@ has_failed(const Partition *partition)
 void
 aq_failed_job(int32 id, AqQueueShm *shm)
 {
-	prepare_exception_queue(id);
 	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
 		 stream = stream_at(stream->next))
 	{

@@ -94,6 +94,7 @@ shmem_init(void *area, bool found)
 	{
 		aq_latch_init(&aq_shard_queues[i].latch, AQ_LATCH_QUEUE, i);
 		pg_atomic_init_u64(&aq_shard_queues[i].next_timer, 0);
+		pg_atomic_init_u32(&aq_shard_queues[i].wanting, 0);
 	}
 }
 
@@ -307,6 +308,7 @@ aq_stream_make(AqQueueShm *shm, int number)
 		stream->next = *link;
 		pg_write_barrier();		/* complete before it can be seen */
 		*link = stream->index;
+		queue->nstreams++;
 	}
 	aq_latch_free(&queue->latch);
 	if (stream == NULL)
@@ -347,7 +349,7 @@ unload(AqQueueShm *shm)
 	release_list(queue->empty);
 	release_list(queue->done);
 	queue->empty = queue->done = 0;
-	queue->nempty = queue->ndone = 0;
+	queue->nempty = queue->nstreams = queue->opened = 0;
 	queue->last_table_no = 0;
 	queue->recovered = false;
 	pg_atomic_write_u64(&queue->next_timer, 0);

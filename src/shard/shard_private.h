@@ -206,8 +206,11 @@ typedef struct ShardQueue
 	volatile uint32 streams;	/* list in the order of dequeue */
 	uint32		empty;			/* list of EMPTY partitions */
 	uint32		nempty;
-	uint32		done;			/* list of DONE partitions */
-	uint32		ndone;
+	uint32		done;			/* list of DONE partitions; changed atomically */
+	uint32		nstreams;
+	uint32		opened;			/* partitions opened since the queue was loaded */
+	pg_atomic_uint32 wanting;	/* sessions that wait for empty tables */
+	bool		worker_wants;	/* the worker itself will need some */
 	int			last_table_no;
 	bool		recovered;		/* the worker has counted what a restart left */
 	uint32		later_work;		/* the worker's own: what it wants to do ... */
@@ -387,6 +390,7 @@ extern void aq_tables_give_back(AqQueueShm *shm, Partition *partition);
 extern void aq_tables_subabort(SubTransactionId subid);
 extern void aq_tables_subcommit(SubTransactionId subid, SubTransactionId parent);
 extern void aq_tables_xact_end(void);
+extern bool aq_tables_ready_for_worker(AqQueueShm *shm);
 extern void aq_tables_job(int32 id, AqQueueShm *shm);
 extern void aq_log_write(Partition *partition, char kind, int position,
 						 const uint16 *slots, uint32 n);

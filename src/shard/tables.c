@@ -29,9 +29,8 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
-/* empty pairs of tables that the worker keeps ready for a queue in use */
+/* empty pairs of tables that the worker keeps ready for a queue with traffic */
 #define EMPTY_WANTED 3
-#define EMPTY_LOW 2
 
 /* a waiter for a table asks the worker again after this, microseconds */
 #define ASK_AGAIN ((int64) 1000000)
@@ -129,11 +128,41 @@ aq_tables_give_back(AqQueueShm *shm, Partition *partition)
 	aq_cond_broadcast(&shm->changed);
 }
 
-/* The worker's share: keep a few pairs of tables ready. */
+/*
+ * A queue whose streams have not filled a partition yet gets tables when
+ * somebody waits for them, so that thousands of quiet queues do not fill the
+ * catalog; a busier one has a few in reserve.
+ */
+static bool
+wants_tables(AqQueueShm *shm)
+{
+	ShardQueue *sq = shard_queue(shm);
+
+	if (sq->nempty == 0 && (sq->worker_wants || pg_atomic_read_u32(&sq->wanting) > 0))
+		return true;
+	return sq->opened > sq->nstreams && sq->nempty < EMPTY_WANTED;
+}
+
+/*
+ * The worker cannot wait for itself: before it enqueues, it asks whether there
+ * are tables, and if not, tries again when its next round has made some.
+ */
+bool
+aq_tables_ready_for_worker(AqQueueShm *shm)
+{
+	ShardQueue *sq = shard_queue(shm);
+
+	sq->worker_wants = sq->nempty == 0;
+	if (sq->worker_wants)
+		aq_queue_post_work(shm, AQ_WORK_TABLES);
+	return !sq->worker_wants;
+}
+
+/* The worker's share: make tables. */
 void
 aq_tables_job(int32 id, AqQueueShm *shm)
 {
-	while (shard_queue(shm)->nempty < EMPTY_WANTED)
+	while (wants_tables(shm))
 	{
 		AqQueue    *queue;
 		Partition  *partition;
@@ -237,7 +266,7 @@ pop_empty(AqQueueShm *shm)
 		partition->next = 0;
 		partition->state = PARTITION_TAKEN;
 	}
-	low = sq->nempty < EMPTY_LOW;
+	low = wants_tables(shm);
 	aq_latch_free(&sq->latch);
 	if (low)
 		aq_queue_post_work(shm, AQ_WORK_TABLES);
@@ -262,25 +291,32 @@ aq_tables_provide(AqQueue *queue)
 	if (partition != NULL)
 		return partition;
 
-	/* the worker cannot wait for itself: its round is run again later */
+	/* see aq_tables_ready_for_worker; a user may have taken the last one since */
 	if (aq_jobs_in_worker())
 		elog(ERROR, "queue \"%s\" has no empty table now", queue->name);
 
-	aq_cond_prepare(&shm->changed);
-	while ((partition = pop_empty(shm)) == NULL)
+	pg_atomic_fetch_add_u32(&shard_queue(shm)->wanting, 1);
+	PG_TRY();
 	{
-		if (shm->object->state == AQ_OBJECT_DROPPED)
+		aq_cond_prepare(&shm->changed);
+		while ((partition = pop_empty(shm)) == NULL)
 		{
-			aq_cond_cancel();
-			ereport(ERROR,
-					aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
-					errdetail("It was dropped while the session waited for a table."));
+			if (shm->object->state == AQ_OBJECT_DROPPED)
+				ereport(ERROR,
+						aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
+						errdetail("It was dropped while the session waited for a table."));
+			aq_jobs_require_worker();
+			aq_queue_post_work(shm, AQ_WORK_TABLES);
+			aq_jobs_post();
+			aq_cond_sleep(&shm->changed, AQ_EVENT_PARTITION_PROVIDE, queue->id, 0, 0, ASK_AGAIN);
 		}
-		aq_jobs_require_worker();
-		aq_jobs_post();
-		aq_cond_sleep(&shm->changed, AQ_EVENT_PARTITION_PROVIDE, queue->id, 0, 0, ASK_AGAIN);
+		aq_cond_cancel();
 	}
-	aq_cond_cancel();
+	PG_FINALLY();
+	{
+		pg_atomic_fetch_sub_u32(&shard_queue(shm)->wanting, 1);
+	}
+	PG_END_TRY();
 	return partition;
 }
 

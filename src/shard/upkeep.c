@@ -25,6 +25,9 @@
 
 #define AFTER_ERROR ((int64) 1000000)
 
+/* how often a round looks whether the extension is still there, microseconds */
+#define CHECK_EXTENSION ((int64) 10000000)
+
 typedef struct Job
 {
 	uint32		work;
@@ -200,9 +203,12 @@ static TimestampTz
 upkeep(void)
 {
 	static bool loaded = false;
+	static TimestampTz checked = 0;
+	TimestampTz now = GetCurrentTimestamp();
 
-	if (!loaded || !extension_exists())
+	if (!loaded || now - checked > CHECK_EXTENSION)
 	{
+		checked = now;
 		if (!extension_exists())
 		{
 			for (int i = 1; i <= aq_object_limit; i++)
@@ -215,7 +221,8 @@ upkeep(void)
 			loaded = false;
 			return 0;
 		}
-		load_all_queues();
+		if (!loaded)
+			load_all_queues();
 		loaded = true;
 	}
 	for (int i = 1; i <= aq_object_limit; i++)
