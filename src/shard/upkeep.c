@@ -85,7 +85,10 @@ run_job(const Job *job, int32 id, AqQueueShm *shm)
 		FlushErrorState();
 		AbortCurrentTransaction();
 		aq_sync_release_all();
-		aq_work_later(shm, job->work, AFTER_ERROR);
+		if (job->work != 0)
+			aq_work_later(shm, job->work, AFTER_ERROR);
+		else
+			aq_timer_announce(shm, GetCurrentTimestamp() + AFTER_ERROR);
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
@@ -99,6 +102,7 @@ timer_due(AqQueueShm *shm)
 	return next != 0 && next <= GetCurrentTimestamp();
 }
 
+/* asked for by time, not by a bit */
 static const Job timer_job = {0, aq_timer_job};
 
 static void
@@ -110,7 +114,7 @@ serve_queue(AqObject *object)
 	bool		must_load;
 	AqObject   *pinned;
 
-	if (queue->later_work != 0 && queue->later_at <= GetCurrentTimestamp())
+	if (queue->later_at != 0 && queue->later_at <= GetCurrentTimestamp())
 	{
 		pg_atomic_fetch_or_u32(&shm->work, queue->later_work);
 		queue->later_work = 0;
