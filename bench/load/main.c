@@ -32,6 +32,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -301,6 +302,8 @@ main(int argc, char **argv)
 	int			fd;
 
 	parse_options(argc, argv);
+	/* nobody steers us any more when our caller is gone */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* the default slack of 50 us would show in latencies */
 	prctl(PR_SET_TIMERSLACK, 1);
 	payload_init();

@@ -260,6 +260,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not program:
         print("bench: no shape has such a name; see bench/run --list", file=sys.stderr)
         return 2
+    places.clean_up_when_terminated()
     try:
         return run(given, program)
     except (SurroundingsError, LoadError) as error:

@@ -296,6 +296,7 @@ def main(arguments: list[str] | None = None) -> int:
     given.arguments = words[words.index("psql") + 1 :] if given.action == "psql" else []
     if given.sessions < 1 or given.sessions > 64:
         parser.error("--sessions must be from 1 to 64")
+    places.clean_up_when_terminated()
     try:
         return getattr(given, "function", run)(given)
     except (SurroundingsError, LoadError) as error:

@@ -12,6 +12,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import subprocess
 from functools import lru_cache
 from pathlib import Path
@@ -94,6 +95,15 @@ def popen_user() -> dict[str, object]:
         return {}
     entry = pwd.getpwnam(name)
     return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": os.getgrouplist(name, entry.pw_gid)}
+
+
+def clean_up_when_terminated() -> None:
+    """Let SIGTERM end the program the way Ctrl-C does, so that servers and clients are taken down."""
+
+    def leave(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, leave)
 
 
 def give_to_server(path: Path) -> None:

@@ -157,6 +157,7 @@ def main(arguments: list[str] | None = None) -> int:
     unknown = [name for name in given.rungs if name not in names]
     if unknown:
         parser.error(f"there is no rung {unknown[0]}; there are {', '.join(names)}")
+    places.clean_up_when_terminated()
     chosen = [rung for rung in rungs(given.long) if not given.rungs or rung.name in given.rungs]
     try:
         places.pg_major()

@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgaq import db
+from pgaq import db, places
 from pgaq.lab import faults, ledger
 from pgaq.lab.drivers import DRIVERS, Driver, Shape
 from pgaq.lab.load import DRAIN, Options, Workload
@@ -214,6 +214,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "pgaq-stress", help="where ledgers of failures go")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a server setting")
     given = parser.parse_args(arguments)
+    places.clean_up_when_terminated()
     driver = DRIVERS[given.driver]
     settings: dict[str, object] = {"fsync": "on", **dict(item.split("=", 1) for item in given.set)}
     if not driver.preload:
@@ -240,4 +241,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("interrupted")
