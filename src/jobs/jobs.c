@@ -216,26 +216,35 @@ aq_jobs_post(void)
 	}
 }
 
-/* Wake the worker at a time: lower next_at to it. */
+/*
+ * Lower the time at which the worker wants to run; false when it was not
+ * later than that.
+ */
+bool
+aq_jobs_lower_time(AqDatabase *db, TimestampTz when)
+{
+	uint64		old = pg_atomic_read_u64(&db->next_at);
+
+	while (old == 0 || when < (TimestampTz) old)
+		if (pg_atomic_compare_exchange_u64(&db->next_at, &old, (uint64) when))
+			return true;
+	return false;
+}
+
 void
 aq_jobs_post_at(TimestampTz when)
 {
 	AqDatabase *db = my_database;
-	uint64		old;
 
 	if (db == NULL || db->oid != MyDatabaseId)
 		return;
-	old = pg_atomic_read_u64(&db->next_at);
-	while (old == 0 || when < (TimestampTz) old)
+	if (aq_jobs_lower_time(db, when))
 	{
-		if (pg_atomic_compare_exchange_u64(&db->next_at, &old, (uint64) when))
-		{
-			PGPROC	   *proc = db->worker_proc;
+		PGPROC	   *proc = db->worker_proc;
 
-			if (proc != NULL)
-				SetLatch(&proc->procLatch);
-			return;
-		}
+		/* the worker itself looks at the time before it sleeps */
+		if (proc != NULL && proc != MyProc)
+			SetLatch(&proc->procLatch);
 	}
 }
 

@@ -35,6 +35,7 @@ typedef struct JobsArea
 /* jobs.c */
 extern AqDatabase *aq_jobs_database(Oid database);
 extern AqDatabase *aq_jobs_own_database(void);
+extern bool aq_jobs_lower_time(AqDatabase *db, TimestampTz when);
 extern void aq_jobs_forget_database(Oid database);
 
 /* utility.c */

@@ -117,7 +117,7 @@ run_jobs(void)
 			next = at;
 	}
 	if (next != 0)
-		aq_jobs_post_at(next);
+		(void) aq_jobs_lower_time(database, next);
 	pgstat_report_activity(STATE_IDLE, NULL);
 	pgstat_report_stat(false);
 }
