@@ -362,7 +362,7 @@ settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *ta
 	else if (aq_consumer_shm(shm, take->position)->removed)
 		aq_consumer_done(shm, stream, partition, take->position, take->slot, InvalidTransactionId);
 	else
-		aq_set_ready(stream, partition, take->position, take->slot, 1);
+		aq_give_back(stream, partition, take->position, take->slot);
 }
 
 /* The consumers whose bitmaps a settlement touches. */
@@ -411,16 +411,19 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots, Li
 	uint32		reserved;
 	int			position = -1;
 	bool		more;
+	bool		waiting = false;
 	ListCell   *lc;
 
 	foreach(lc, slots)			/* room for the set of all of them */
 		own = bms_add_member(own, ((DoubtSlot *) lfirst(lc))->slot);
-	/* more than enough: 3 for each consumer, and the timers */
-	aq_chunks_reserve(3 * bms_num_members(positions) + 2 + timers / TIMERS_PER_CHUNK + 2);
+	foreach(lc, slots)
+		waiting |= ((DoubtSlot *) lfirst(lc))->ready_at > now;
+	/* more than enough: 4 for each consumer, and the timers */
+	aq_chunks_reserve(4 * bms_num_members(positions) + 2 + timers / TIMERS_PER_CHUNK + 2);
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
 	reserved = frame_of(partition)->timers_reserved;
-	aq_frame_prepare(frame_of(partition), 0, 1, positions, timers);
+	aq_frame_prepare(frame_of(partition), 0, 1, positions, waiting, timers);
 	while ((position = bms_next_member(positions, position)) >= 0)
 		(void) aq_stream_sub_make(stream, position);
 	foreach(lc, slots)

@@ -81,11 +81,13 @@ timer_pages_needed(const Frame *frame, uint32 timers)
 }
 
 /*
- * Chunks needed to give out count slots from first on, to the consumers at
- * these positions, with this many timers.
+ * Chunks needed, at most, to give out count slots from first on, to the
+ * consumers at these positions, with this many timers; waiting: for whom the
+ * messages may have to wait.
  */
 uint32
-aq_frame_needs(Frame *frame, uint32 first, uint32 count, Bitmapset *positions, uint32 timers)
+aq_frame_needs(Frame *frame, uint32 first, uint32 count, Bitmapset *positions, bool waiting,
+			   uint32 timers)
 {
 	uint32		needs = 0;
 	int			position = -1;
@@ -94,7 +96,7 @@ aq_frame_needs(Frame *frame, uint32 first, uint32 count, Bitmapset *positions, u
 		if (frame->segments[s] == 0)
 			needs++;
 	while ((position = bms_next_member(positions, position)) >= 0)
-		needs += aq_sub_needs(frame, NULL, position);
+		needs += aq_sub_needs(frame, NULL, position) + (waiting ? 1 : 0);
 	return needs + timer_pages_needed(frame, timers);
 }
 
@@ -117,7 +119,8 @@ reserve_timers(Frame *frame, uint32 timers)
 
 /* Make what aq_frame_needs has counted. */
 void
-aq_frame_prepare(Frame *frame, uint32 first, uint32 count, Bitmapset *positions, uint32 timers)
+aq_frame_prepare(Frame *frame, uint32 first, uint32 count, Bitmapset *positions, bool waiting,
+				 uint32 timers)
 {
 	int			position = -1;
 
@@ -125,7 +128,12 @@ aq_frame_prepare(Frame *frame, uint32 first, uint32 count, Bitmapset *positions,
 		if (frame->segments[s] == 0)
 			frame->segments[s] = aq_chunk_take();
 	while ((position = bms_next_member(positions, position)) >= 0)
-		(void) aq_frame_sub_make(frame, position);
+	{
+		FrameSub   *sub = aq_frame_sub_make(frame, position);
+
+		if (waiting && sub->waiting == 0)
+			sub->waiting = aq_chunk_take();
+	}
 	reserve_timers(frame, timers);
 }
 
@@ -158,6 +166,52 @@ aq_clear_ready(Stream *stream, Partition *partition, int position, uint32 slot)
 	sub->nready--;
 	stream_sub(stream, position)->ready--;
 	return true;
+}
+
+/* The message waits for the consumer; his bitmap was made ready for that. */
+void
+aq_set_waiting(Partition *partition, int position, uint32 slot)
+{
+	FrameSub   *sub = frame_sub(frame_of(partition), position);
+
+	if (aq_bitmap_set(bitmap_of(sub->waiting), slot))
+		sub->nwaiting++;
+}
+
+/* It does not wait any more; false when it did not. */
+bool
+aq_clear_waiting(Partition *partition, int position, uint32 slot)
+{
+	FrameSub   *sub = frame_sub(frame_of(partition), position);
+
+	if (sub == NULL || sub->nwaiting == 0 || !aq_bitmap_clear(bitmap_of(sub->waiting), slot))
+		return false;
+	sub->nwaiting--;
+	return true;
+}
+
+/* A message taken for the consumer goes back to where it was. */
+void
+aq_give_back(Stream *stream, Partition *partition, int position, uint32 slot)
+{
+	if (slot_at(frame_of(partition), slot)->state == SLOT_WAITING)
+		aq_set_waiting(partition, position, slot);
+	else
+		aq_set_ready(stream, partition, position, slot, 1);
+}
+
+/* The next consumer, after position, that the frame has something of; -1 at the end. */
+int
+aq_next_sub(const Frame *frame, int position)
+{
+	while (++position < AQ_MAX_CONSUMERS)
+	{
+		if (position > 0 && frame->subs[position / SUBS_PER_CHUNK] == 0)
+			position |= SUBS_PER_CHUNK - 1;
+		else if (frame_sub((Frame *) frame, position) != NULL)
+			return position;
+	}
+	return -1;
 }
 
 /* --- attempts ---------------------------------------------------------------------------- */
@@ -319,6 +373,7 @@ free_sub(FrameSub *sub)
 		return;
 	free_directory(sub->attempts, PARTITION_SLOTS / ATTEMPTS_PER_CHUNK);
 	aq_chunks_free(&sub->retry, 1);
+	aq_chunks_free(&sub->waiting, 1);
 	aq_chunks_free(&sub->ready, 1);
 }
 
@@ -375,21 +430,11 @@ evict(Partition *partition)
 	{
 		Frame	   *frame = frame_of(partition);
 
-		/* the consumers' counts of ready messages count what is resident */
-		for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
-		{
-			FrameSub   *sub;
+		int			position = -1;
 
-			if (position > 0 && frame->subs[position / SUBS_PER_CHUNK] == 0)
-			{
-				position |= SUBS_PER_CHUNK - 1;
-				continue;
-			}
-			sub = frame_sub(frame, position);
-			if (sub == NULL)
-				continue;
-			stream_sub(stream, position)->ready -= sub->nready;
-		}
+		/* the consumers' counts of ready messages count what is resident */
+		while ((position = aq_next_sub(frame, position)) >= 0)
+			stream_sub(stream, position)->ready -= frame_sub(frame, position)->nready;
 		if (partition->state == PARTITION_OPEN)
 		{
 			/* a quiet tail: the next message opens another partition */

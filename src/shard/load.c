@@ -429,7 +429,7 @@ chunks_needed(Picture *p)
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
 		if (p->todo[position] != NULL)
-			needs += 3;			/* bitmap, directory, stream's directory */
+			needs += 4;			/* bitmaps, directory, stream's directory */
 		if (p->attempts[position] != NULL)
 			needs += 4 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK;
 	}
@@ -451,8 +451,18 @@ install_consumer(Picture *p, Stream *stream, int position)
 		int			slot = -1;
 
 		while ((slot = aq_bitmap_next(p->todo[position], PARTITION_SLOTS, slot + 1)) >= 0)
+		{
 			if (p->slots[slot].state == SLOT_READY)
 				aq_set_ready(stream, partition, position, slot, 1);
+			else if (p->slots[slot].state == SLOT_WAITING)
+			{
+				FrameSub   *sub = frame_sub(frame, position);
+
+				if (sub->waiting == 0)
+					sub->waiting = aq_chunk_take();
+				aq_set_waiting(partition, position, slot);
+			}
+		}
 	}
 	if (p->attempts[position] != NULL)
 		for (uint32 slot = 0; slot < p->nslots; slot++)
@@ -484,7 +494,7 @@ install_frame(Picture *p, Stream *stream)
 			install_consumer(p, stream, position);
 	if (p->ntimers > 0)
 	{
-		aq_frame_prepare(frame, 0, 1, NULL, p->ntimers);
+		aq_frame_prepare(frame, 0, 1, NULL, false, p->ntimers);
 		for (uint32 i = 0; i < p->nslots; i++)
 		{
 			Slot	   *slot = &p->slots[i];

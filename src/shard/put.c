@@ -168,7 +168,8 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 		n = Min(count, PARTITION_SLOTS - partition->reserved);
 		if (timers_each > 0 && (frame->ntimers + frame->timers_reserved + n * timers_each) > MAX_TIMERS)
 			n = 0;				/* cannot be: see the size of MAX_TIMERS */
-		needs = aq_frame_needs(frame, partition->reserved, n, everybody, n * timers_each);
+		needs = aq_frame_needs(frame, partition->reserved, n, everybody, note->ready_at != 0,
+							   n * timers_each);
 		position = -1;
 		while ((position = bms_next_member(everybody, position)) >= 0)
 			needs += stream_sub(stream, position) == NULL ? 1 : 0;
@@ -179,7 +180,8 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 			continue;
 		}
 
-		aq_frame_prepare(frame, partition->reserved, n, everybody, n * timers_each);
+		aq_frame_prepare(frame, partition->reserved, n, everybody, note->ready_at != 0,
+						 n * timers_each);
 		position = -1;
 		while ((position = bms_next_member(everybody, position)) >= 0)
 			(void) aq_stream_sub_make(stream, position);

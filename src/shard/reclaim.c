@@ -238,6 +238,13 @@ finish_bits(AqQueueShm *shm, Stream *stream, Partition *partition, int position)
 		aq_consumer_done(shm, stream, partition, position, slot, InvalidTransactionId);
 	}
 	slot = -1;
+	while (sub->nwaiting > 0 &&
+		   (slot = aq_bitmap_next(bitmap_of(sub->waiting), PARTITION_SLOTS, slot + 1)) >= 0)
+	{
+		(void) aq_clear_waiting(partition, position, slot);
+		aq_consumer_done(shm, stream, partition, position, slot, InvalidTransactionId);
+	}
+	slot = -1;
 	while (sub->nretry > 0 &&
 		   (slot = aq_bitmap_next(bitmap_of(sub->retry), PARTITION_SLOTS, slot + 1)) >= 0)
 	{

@@ -178,15 +178,21 @@ apply_batch(AqQueueShm *shm, Batch *batch, int64 retry_delay)
 	AqConsumerShm *consumer = aq_consumer_shm(shm, batch->position);
 	TimestampTz when = GetCurrentTimestamp() + retry_delay;
 	uint32		ready = 0;
+	uint32		reserved;
 	Frame	   *frame;
 	FrameSub   *sub;
 
-	aq_chunks_reserve(1 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK + 3 + batch->n / TIMERS_PER_CHUNK);
+	aq_chunks_reserve(2 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK + 3 + batch->n / TIMERS_PER_CHUNK);
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 	frame = frame_of(partition);
 	sub = frame_sub(frame, batch->position);
+	reserved = frame->timers_reserved;
 	if (retry_delay > 0 && frame->ntimers + frame->timers_reserved + batch->n <= MAX_TIMERS)
-		aq_frame_prepare(frame, 0, 1, NULL, batch->n);
+	{
+		aq_frame_prepare(frame, 0, 1, NULL, false, batch->n);
+		if (sub->waiting == 0)
+			sub->waiting = aq_chunk_take();
+	}
 	else
 		retry_delay = 0;
 	for (uint32 i = 0; i < batch->n; i++)
@@ -206,15 +212,17 @@ apply_batch(AqQueueShm *shm, Batch *batch, int64 retry_delay)
 			aq_consumer_done(shm, stream, partition, batch->position, slot, InvalidTransactionId);
 		}
 		else if (retry_delay > 0)
+		{
+			aq_set_waiting(partition, batch->position, slot);
 			aq_timer_push(partition, when, slot, batch->position, TIMER_RETRY);
+		}
 		else
 		{
 			aq_set_ready(stream, partition, batch->position, slot, 1);
 			ready++;
 		}
-		if (retry_delay > 0 && batch->failed[i])
-			frame->timers_reserved--;
 	}
+	frame->timers_reserved = reserved;
 	if (retry_delay > 0)
 		aq_timer_announce(shm, partition->next_timer);
 	aq_partition_check_done(stream, partition);

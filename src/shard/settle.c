@@ -151,6 +151,8 @@ aq_publish_slot(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 nu
 		count(shm, position, 1, 0);
 		if (ready_at == 0)
 			aq_set_ready(stream, partition, position, number, 1);
+		else
+			aq_set_waiting(partition, position, number);
 	} while (targets != NULL);
 	slot->state = slot->open == 0 ? SLOT_DONE : ready_at != 0 ? SLOT_WAITING : SLOT_READY;
 }
@@ -172,7 +174,8 @@ publish_each(PutNote *note, Stream *stream, Partition *partition)
 			if (note->own_takes[j] >> 16 != number)
 				continue;
 			position = note->own_takes[j] & 0xFFFF;
-			(void) aq_clear_ready(stream, partition, position, number);
+			(void) (aq_clear_ready(stream, partition, position, number) ||
+					aq_clear_waiting(partition, position, number));
 		}
 	}
 }
@@ -315,13 +318,6 @@ aq_consumer_done(AqQueueShm *shm, Stream *stream, Partition *partition, int posi
 	partition->last_lsn = Max(partition->last_lsn, XactLastCommitEnd);
 }
 
-/* Give one back, at its place.  Latch held. */
-static void
-give_back(Stream *stream, Partition *partition, int position, uint32 number)
-{
-	aq_set_ready(stream, partition, position, number, 1);
-}
-
 /* Rolled back: the worker writes the count before it is ready again. */
 static void
 hand_to_worker(Stream *stream, Partition *partition, int position, uint32 number)
@@ -397,11 +393,12 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 			aq_consumer_done(note->shm, stream, partition, note->position, number, xid);
 		else if (!counts(note->shm, note->position))
 			aq_consumer_done(note->shm, stream, partition, note->position, number, InvalidTransactionId);
-		else if (count_retry && note->mode != AQ_MODE_LOCKED && sub->retry != 0)
+		else if (count_retry && sub->retry != 0 &&
+				 (note->mode == AQ_MODE_REMOVE || note->mode == AQ_MODE_REMOVE_NODATA))
 			hand_to_worker(stream, partition, note->position, number);
 		else
 		{
-			give_back(stream, partition, note->position, number);
+			aq_give_back(stream, partition, note->position, number);
 			back++;
 		}
 	}

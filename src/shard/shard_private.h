@@ -84,11 +84,13 @@ typedef struct FrameSub
 {
 	AqChunk		ready;			/* bitmap: ready for it and not taken */
 	AqChunk		retry;			/* bitmap: rolled back, count not written yet */
+	AqChunk		waiting;		/* bitmap: delayed, or resting after a rollback */
 	AqChunk		attempts;		/* directory of chunks with a byte per slot */
 	uint16		nready;
 	uint16		nretry;
+	uint32		nwaiting;
 	uint32		first;			/* no ready bit before this slot */
-	uint32		unused[3];
+	uint32		unused;
 } FrameSub;
 
 typedef struct Frame
@@ -363,15 +365,19 @@ extern Partition *aq_partition_from(Stream *stream, int64 from,
 
 /* --- frame.c: latch held unless said otherwise --------------------------------------------- */
 extern uint32 aq_frame_needs(Frame *frame, uint32 first, uint32 count,
-							 Bitmapset *positions, uint32 timers);
+							 Bitmapset *positions, bool waiting, uint32 timers);
 extern void aq_frame_prepare(Frame *frame, uint32 first, uint32 count,
-							 Bitmapset *positions, uint32 timers);
+							 Bitmapset *positions, bool waiting, uint32 timers);
 extern FrameSub *aq_frame_sub_make(Frame *frame, int position);
 extern StreamSub *aq_stream_sub_make(Stream *stream, int position);
 extern uint32 aq_sub_needs(Frame *frame, Stream *stream, int position);
+extern int	aq_next_sub(const Frame *frame, int position);
 extern void aq_frame_free(Partition *partition);
 extern void aq_set_ready(Stream *stream, Partition *partition, int position, uint32 slot, uint32 count);
 extern bool aq_clear_ready(Stream *stream, Partition *partition, int position, uint32 slot);
+extern void aq_set_waiting(Partition *partition, int position, uint32 slot);
+extern bool aq_clear_waiting(Partition *partition, int position, uint32 slot);
+extern void aq_give_back(Stream *stream, Partition *partition, int position, uint32 slot);
 extern int	aq_attempts_get(Frame *frame, int position, uint32 slot);
 extern uint32 aq_attempts_need(Frame *frame, int position, uint32 slot);
 extern void aq_attempts_set(Frame *frame, int position, uint32 slot, int attempts);

@@ -287,6 +287,7 @@ typedef struct LogPicture
 	uint8	   *attempts[AQ_MAX_CONSUMERS];
 	bool		resident;
 	uint64_t   *ready[AQ_MAX_CONSUMERS];	/* copies of the bitmaps; NULL: none */
+	uint64_t   *waiting[AQ_MAX_CONSUMERS];
 } LogPicture;
 
 static void
@@ -340,11 +341,13 @@ read_ready(LogPicture *p, AqQueue *queue, Oid messages)
 		for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		{
 			uint64_t   *copy;
+			uint64_t   *waiting;
 			FrameSub   *sub;
 
 			if (position > 0 && aq_consumer_shm(queue->shm, position) == NULL)
 				continue;
 			copy = palloc(AQ_CHUNK_SIZE);
+			waiting = palloc0(AQ_CHUNK_SIZE);
 			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
 			p->resident = partition->messages == messages && partition->frame != 0;
 			sub = p->resident ? frame_sub(frame_of(partition), position) : NULL;
@@ -352,10 +355,11 @@ read_ready(LogPicture *p, AqQueue *queue, Oid messages)
 			{
 				memcpy(copy, bitmap_of(sub->ready), AQ_CHUNK_SIZE);
 				p->ready[position] = copy;
+				if (sub->nwaiting > 0)
+					memcpy(waiting, bitmap_of(sub->waiting), AQ_CHUNK_SIZE);
+				p->waiting[position] = waiting;
 			}
 			aq_latch_free(&stream->latch);
-			if (sub == NULL)
-				pfree(copy);
 		}
 		return;
 	}
@@ -376,9 +380,13 @@ message_state(LogPicture *p, int position, int slot, const AqMessage *m, Timesta
 		return "WAITING";
 	if (m->expires_at != 0 && m->expires_at <= now)
 		return "EXPIRED";
-	if (p->resident && (p->ready[position] == NULL || !aq_bitmap_test(p->ready[position], slot)))
-		return p->attempts[position] && p->attempts[position][slot] > 0 ? "WAITING" : "LOCKED";
-	return "READY";
+	if (!p->resident)
+		return "READY";
+	if (p->waiting[position] != NULL && aq_bitmap_test(p->waiting[position], slot))
+		return "WAITING";
+	if (p->ready[position] != NULL && aq_bitmap_test(p->ready[position], slot))
+		return "READY";
+	return "LOCKED";
 }
 
 typedef struct MessageRows

@@ -369,6 +369,25 @@ next_own(Take *take, Partition *partition, uint32 from, PutNote **which)
 }
 
 /*
+ * The first slot at or after from that is ready; for a purge and by message
+ * id, also one that waits.
+ */
+static int
+next_of_others(const Take *take, const FrameSub *sub, uint32 from)
+{
+	int			ready,
+				waiting;
+
+	if (sub == NULL)
+		return AQ_BITMAP_NONE;
+	ready = aq_bitmap_next(bitmap_of(sub->ready), PARTITION_SLOTS, from);
+	if (sub->nwaiting == 0 || (take->options->id == NULL && take->options->mode != AQ_MODE_PURGE))
+		return ready;
+	waiting = aq_bitmap_next(bitmap_of(sub->waiting), PARTITION_SLOTS, from);
+	return ready < 0 ? waiting : waiting < 0 ? ready : Min(ready, waiting);
+}
+
+/*
  * Collect slots from *cursor on that could be taken; false when the partition
  * is not what it was.
  */
@@ -392,8 +411,7 @@ collect(Take *take, Stream *stream, uint32 *cursor)
 	while (take->nitems < LOOK_BATCH)
 	{
 		PutNote    *note;
-		int			ready = sub == NULL ? AQ_BITMAP_NONE
-			: aq_bitmap_next(bitmap_of(sub->ready), PARTITION_SLOTS, *cursor);
+		int			ready = next_of_others(take, sub, *cursor);
 		int			own = take->own_puts ? next_own(take, partition, *cursor, &note)
 			: AQ_BITMAP_NONE;
 		bool		is_own = own >= 0 && (ready < 0 || own < ready);
@@ -447,7 +465,9 @@ take_slot(Take *take, Stream *stream, uint32 number)
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DEQUEUE_TAKE);
 	if (partition->stream == stream->index && partition->number == take->number &&
 		partition->frame != 0)
-		taken = aq_clear_ready(stream, partition, take->options->position, number);
+		taken = aq_clear_ready(stream, partition, take->options->position, number) ||
+			((take->options->id != NULL || take->options->mode == AQ_MODE_PURGE) &&
+			 aq_clear_waiting(partition, take->options->position, number));
 	if (taken)
 	{
 		FrameSub   *sub = frame_sub(frame_of(partition), take->options->position);
@@ -542,7 +562,7 @@ first_number(Take *take, Stream *stream)
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DEQUEUE_BROWSE);
 	ssub = stream_sub(stream, take->options->position);
-	if (ssub != NULL && ssub->hint != 0 && !take->own_puts)
+	if (ssub != NULL && ssub->hint != 0 && !take->own_puts && take->options->mode != AQ_MODE_PURGE)
 		number = partition_at(ssub->hint)->number;
 	aq_latch_free(&stream->latch);
 	return number;
@@ -656,7 +676,11 @@ take_from_group(Take *take, Stream *first, int n)
 		if (take->options->filter != NULL || take->own_puts)
 			look_through_stream(take, stream, -1);
 		else
+		{
 			take_from_stream(take, stream);
+			if (take->options->mode == AQ_MODE_PURGE)
+				look_through_stream(take, stream, -1);	/* what waits */
+		}
 		stream = start + i + 1 == n ? first : stream_at(stream->next);
 	}
 }

@@ -17,12 +17,8 @@
  */
 #include "shard/shard_private.h"
 
-#include "access/heapam.h"
-#include "access/table.h"
 #include "access/xact.h"
-#include "storage/bufmgr.h"
 #include "utils/memutils.h"
-#include "utils/rel.h"
 #include "utils/timestamp.h"
 
 /* timers dealt with under one hold of the latch */
@@ -47,8 +43,7 @@ typedef struct Round
 	uint32		ntimers;
 	Timer		timers[TIMER_BATCH];
 	bool		again[TIMER_BATCH]; /* put it back, for later */
-	ItemPointerData tids[TIMER_BATCH];	/* of TIMER_READY */
-	Bitmapset  *targets[TIMER_BATCH];
+	uint32		woken[AQ_MAX_CONSUMERS];	/* messages made ready for him */
 	uint32		nexpired;
 	uint32		expired_size;
 	Expired    *expired;
@@ -65,20 +60,11 @@ is_due(const Partition *partition)
 static void
 pop_timers(Round *round)
 {
-	Frame	   *frame = frame_of(round->partition);
-
-	round->ntimers = 0;
 	while (round->ntimers < TIMER_BATCH &&
 		   aq_timer_pop(round->partition, round->now, &round->timers[round->ntimers]))
 	{
-		Timer	   *timer = &round->timers[round->ntimers];
-		Slot	   *slot = slot_at(frame, timer->slot);
-
-		ItemPointerSet(&round->tids[round->ntimers], slot->block, slot->offset);
-		round->again[round->ntimers] = false;
-		round->targets[round->ntimers] = NULL;
 		round->ntimers++;
-		frame->timers_reserved++;
+		frame_of(round->partition)->timers_reserved++;
 	}
 	round->partition->inflight++;	/* the frame stays */
 }
@@ -124,24 +110,16 @@ take_expired(Round *round, uint32 i)
 	uint32		number = round->timers[i].slot;
 	Slot	   *slot = slot_at(frame_of(round->partition), number);
 	uint32		before = round->nexpired;
+	int			position = -1;
 
 	if (slot->open == 0)
 		return;
-	if (slot->state == SLOT_READY)
-	{
-		for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
-		{
-			if (position > 0 && frame_of(round->partition)->subs[position / SUBS_PER_CHUNK] == 0)
-			{
-				position |= SUBS_PER_CHUNK - 1;
-				continue;
-			}
-			if (aq_clear_ready(round->stream, round->partition, position, number))
-				add_expired(round, number, position);
-		}
-		round->partition->inflight += round->nexpired - before;
-	}
-	/* somebody has it in hand, or it rests: it may come back */
+	while ((position = aq_next_sub(frame_of(round->partition), position)) >= 0)
+		if (aq_clear_ready(round->stream, round->partition, position, number) ||
+			aq_clear_waiting(round->partition, position, number))
+			add_expired(round, number, position);
+	round->partition->inflight += round->nexpired - before;
+	/* somebody has it in hand: it may come back */
 	if (round->nexpired - before < slot->open)
 		round->again[i] = true;
 }
@@ -181,7 +159,7 @@ settle_expired(Round *round, bool failed)
 		round->partition->inflight--;
 		if (!failed)
 		{
-			aq_set_ready(round->stream, round->partition, e->position, e->slot, 1);
+			aq_give_back(round->stream, round->partition, e->position, e->slot);
 			continue;
 		}
 		aq_mark_failed(round->partition, e->slot);
@@ -194,92 +172,36 @@ settle_expired(Round *round, bool failed)
 
 /* --- delays ---------------------------------------------------------------------------------- */
 
-/* Consumers of the messages whose delay is over: from their rows. */
+/* The consumer need not wait any more.  Latch held. */
 static void
-read_targets(Round *round)
+make_ready(Round *round, int position, uint32 number)
 {
-	Relation	rel = table_open(round->partition->messages, NoLock);
-
-	for (uint32 i = 0; i < round->ntimers; i++)
-	{
-		HeapTupleData tuple;
-		Buffer		buffer;
-		bool		isnull;
-		Datum		value;
-
-		if (round->timers[i].kind != TIMER_READY)
-			continue;
-		tuple.t_self = round->tids[i];
-		if (!heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
-			continue;
-		value = heap_getattr(&tuple, MSG_TARGETS + 1, RelationGetDescr(rel), &isnull);
-		if (!isnull)
-		{
-			bytea	   *bytes = DatumGetByteaPP(value);
-			const uint8 *bits = (const uint8 *) VARDATA_ANY(bytes);
-
-			for (int b = 0; b < VARSIZE_ANY_EXHDR(bytes) * 8; b++)
-				if (bits[b / 8] >> (b % 8) & 1)
-					round->targets[i] = bms_add_member(round->targets[i], b);
-		}
-		ReleaseBuffer(buffer);
-	}
-	table_close(rel, NoLock);
-}
-
-static void
-make_ready(Round *round, int position, uint32 number, Bitmapset **woken)
-{
-	AqConsumerShm *consumer = aq_consumer_shm(round->shm, position);
-
-	if (consumer == NULL)
+	if (!aq_clear_waiting(round->partition, position, number))
 		return;
-	if (consumer->removed)
-	{
-		aq_consumer_done(round->shm, round->stream, round->partition, position, number,
-						 InvalidTransactionId);
-		return;
-	}
-	(void) aq_frame_sub_make(frame_of(round->partition), position);
-	(void) aq_stream_sub_make(round->stream, position);
 	aq_set_ready(round->stream, round->partition, position, number, 1);
-	*woken = bms_add_member(*woken, position);
+	round->woken[position]++;
 }
 
-/* Delayed messages are ready for their consumers. */
-static Bitmapset *
+/* Delays and rests are over: ready for those who waited.  Latch held. */
+static void
 end_delays(Round *round)
 {
-	Bitmapset  *positions = bms_make_singleton(0);
-	Bitmapset  *woken = bms_make_singleton(AQ_MAX_CONSUMERS);	/* room for all */
+	Frame	   *frame = frame_of(round->partition);
 
-	for (uint32 i = 0; i < round->ntimers; i++)
-	{
-		positions = bms_add_members(positions, round->targets[i]);
-		if (round->timers[i].kind == TIMER_RETRY)
-			positions = bms_add_member(positions, round->timers[i].position);
-	}
-	aq_chunks_reserve(3 * bms_num_members(positions) + SUB_DIRECTORY);
-
-	aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
 	for (uint32 i = 0; i < round->ntimers; i++)
 	{
 		Timer	   *timer = &round->timers[i];
-		Slot	   *slot = slot_at(frame_of(round->partition), timer->slot);
+		Slot	   *slot = slot_at(frame, timer->slot);
 		int			position = -1;
 
-		if (timer->kind == TIMER_RETRY && slot->state == SLOT_READY)
-			make_ready(round, timer->position, timer->slot, &woken);
+		if (timer->kind == TIMER_RETRY)
+			make_ready(round, timer->position, timer->slot);
 		if (timer->kind != TIMER_READY || slot->state != SLOT_WAITING)
 			continue;
 		slot->state = SLOT_READY;
-		if (round->targets[i] == NULL)
-			make_ready(round, 0, timer->slot, &woken);
-		while ((position = bms_next_member(round->targets[i], position)) >= 0)
-			make_ready(round, position, timer->slot, &woken);
+		while ((position = aq_next_sub(frame, position)) >= 0)
+			make_ready(round, position, timer->slot);
 	}
-	aq_latch_free(&round->stream->latch);
-	return bms_del_member(woken, AQ_MAX_CONSUMERS);
 }
 
 /* --- a round --------------------------------------------------------------------------------- */
@@ -294,15 +216,13 @@ count_subs(Frame *frame)
 	return n;
 }
 
-/* Deal with a batch of due timers; false when there was none. */
+/*
+ * Deal with a batch of due timers, in the transaction that the caller has
+ * begun, and commit it; false when there was none.
+ */
 static bool
 run_batch(Round *round)
 {
-	bool		any;
-	Bitmapset  *woken;
-	int			position = -1;
-
-	/* room for every consumer of every timer, before the latch is taken */
 	aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
 	if (round->partition->frame == 0 || round->partition->stream != round->stream->index)
 	{
@@ -310,10 +230,13 @@ run_batch(Round *round)
 		return false;
 	}
 	pop_timers(round);
-	any = round->ntimers > 0;
 	round->expired_size = round->ntimers * count_subs(frame_of(round->partition));
+	end_delays(round);
 	aq_latch_free(&round->stream->latch);
-	if (!any)
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+		if (round->woken[position] > 0)
+			aq_wake_consumers(round->shm, position, round->woken[position]);
+	if (round->ntimers == 0)
 	{
 		finish_timers(round, false);
 		return false;
@@ -321,10 +244,7 @@ run_batch(Round *round)
 
 	PG_TRY();
 	{
-		round->nexpired = 0;
 		round->expired = palloc((round->expired_size + 1) * sizeof(Expired));
-		read_targets(round);
-		woken = end_delays(round);
 		aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
 		for (uint32 i = 0; i < round->ntimers; i++)
 			if (round->timers[i].kind == TIMER_EXPIRE)
@@ -345,8 +265,6 @@ run_batch(Round *round)
 	PG_END_TRY();
 	settle_expired(round, true);
 	finish_timers(round, false);
-	while ((position = bms_next_member(woken, position)) >= 0)
-		aq_wake_consumers(round->shm, position, round->ntimers);
 	return true;
 }
 
