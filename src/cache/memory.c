@@ -19,6 +19,13 @@
 /* taken from the pool at a time, and kept by aq_chunks_trim */
 #define RESERVE_BATCH 16
 
+/*
+ * When everything in the pool belongs to transactions that run, one of them
+ * will end: how long to wait for that, and how often to look, microseconds.
+ */
+#define PATIENCE ((int64) 10000000)
+#define LOOK_AGAIN ((int64) 20000)
+
 typedef struct MemoryArea
 {
 	AqLatch		latch;
@@ -26,6 +33,8 @@ typedef struct MemoryArea
 	uint32		nfree;
 	AqChunk		free;			/* list of freed ones */
 	AqChunk		next_unused;	/* those from here on were never used */
+	AqCond		freed;			/* chunks were given back */
+	pg_atomic_uint32 waiting;	/* sessions that wait for that */
 } MemoryArea;
 
 char	   *aq_chunk_base;
@@ -67,6 +76,8 @@ aq_memory_shmem_init(void *ptr, bool found)
 
 	/* memory that was never used is not touched: it is given out in order */
 	area->next_unused = 1;
+	aq_cond_init(&area->freed);
+	pg_atomic_init_u32(&area->waiting, 0);
 }
 
 void
@@ -113,9 +124,33 @@ fill_reserve(uint32 count)
 	aq_latch_free(&area->latch);
 }
 
+/*
+ * Nothing can be evicted now.  A frame whose transaction has ended frees no
+ * chunk by itself, so this also looks from time to time.
+ */
+static void
+wait_for_chunks(uint32 count)
+{
+	pg_atomic_fetch_add_u32(&area->waiting, 1);
+	PG_TRY();
+	{
+		aq_cond_prepare(&area->freed);
+		(void) aq_cond_sleep(&area->freed, AQ_EVENT_CACHE_FULL, count, 0, 0, LOOK_AGAIN);
+		aq_cond_cancel();
+	}
+	PG_FINALLY();
+	{
+		pg_atomic_fetch_sub_u32(&area->waiting, 1);
+	}
+	PG_END_TRY();
+}
+
 void
 aq_chunks_reserve(uint32 count)
 {
+	int64		deadline = 0;
+
+
 	if (nreserve >= count)
 		return;
 	if (reserve_size < count + RESERVE_BATCH)
@@ -131,8 +166,14 @@ aq_chunks_reserve(uint32 count)
 		fill_reserve(count + RESERVE_BATCH / 2 - nreserve);
 		if (nreserve >= count)
 			return;
-		if (pressure == NULL || !pressure())
+		if (pressure != NULL && pressure())
+			continue;
+		aq_chunks_trim();		/* what others need may be in our own reserve */
+		if (deadline == 0)
+			deadline = aq_clock_us() + PATIENCE;
+		else if (aq_clock_us() > deadline)
 			break;
+		wait_for_chunks(count);
 	}
 	aq_chunks_trim();
 	ereport(ERROR,
@@ -178,6 +219,8 @@ aq_chunks_free(const AqChunk *chunks, uint32 count)
 	area->free = first;
 	area->nfree += n;
 	aq_latch_free(&area->latch);
+	if (pg_atomic_read_u32(&area->waiting) > 0)
+		aq_cond_broadcast(&area->freed);
 }
 
 void

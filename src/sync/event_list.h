@@ -16,6 +16,7 @@ X(DEQUEUE_WAIT, "Streams AQ: waiting for messages in the queue", IDLE, "queue id
 X(LISTEN_WAIT, "wait for unread message on broadcast channel", IDLE, "channel context", "channel handle", "", "a message in any of several queues")
 X(PARTITION_LOAD, "aq: partition load", USER_IO, "queue id", "shard", "partition", "another session that loads a partition into the message cache")
 X(PARTITION_PROVIDE, "aq: waiting for a partition", CONFIGURATION, "queue id", "shard", "", "a worker to provide an empty partition")
+X(CACHE_FULL, "aq: message cache full", CONFIGURATION, "chunks wanted", "", "", "other transactions to let go of messages, so that a partition can be evicted")
 X(RETRY_COUNT, "aq: retry count write", OTHER, "queue id", "shard", "", "a worker to write the retry count of a message that was rolled back")
 X(JOB_IDLE, "aq: worker idle", IDLE, "job", "", "", "work to do")
 X(QUEUE_DDL, "aq: queue definition", CONCURRENCY, "queue id", "mode", "", "another session that changes the queue")
