@@ -166,7 +166,7 @@ def top_waits(server: Server, limit: int = 6) -> str:
             rows = db.rows(
                 conn,
                 """SELECT event, total_waits, time_waited_micro FROM sys."v$system_event"
-                   WHERE total_waits > 0 ORDER BY time_waited_micro DESC LIMIT %s""",
+                   WHERE total_waits > 0 AND wait_class <> 'Idle' ORDER BY time_waited_micro DESC LIMIT %s""",
                 [limit],
             )
     except db.Error as error:

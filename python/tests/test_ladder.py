@@ -13,6 +13,7 @@ RUNG = Rung("x", "", [])
     [
         ("18 passed, 0 failed\nok threads\n3 passed, 1 failed\n", (21, 1, 0)),
         ("....F\n== 2 failed, 12 passed, 3 skipped in 3.20s ==\n", (12, 2, 3)),
+        ("218 passed, 0 failed\nF\n1 failed, 4 passed in 2.00s\n", (4, 1, 0)),
         ("34 passed in 0.13s\n", (34, 0, 0)),
         ("== 5 passed, 1 skipped, 1 error in 61.02s (0:01:01) ==\n", (5, 1, 1)),
         ("=======\n All 24 tests passed. \n=======\n", (24, 0, 0)),

@@ -81,17 +81,20 @@ REGRESS_SOME = re.compile(r"^\W*(\d+) of (\d+) tests? failed", re.M)
 def count(output: str) -> tuple[int, int, int]:
     """Passed, failed, skipped, as the runner itself said."""
     passed = failed = skipped = 0
-    for found in COUNT.finditer(output):
-        passed += int(found[1])
-        failed += int(found[2])
-    for found in PYTEST_LINE.finditer(output):
-        for number, what in re.findall(r"(\d+) ([a-z]+)", found[1]):
+    summaries = PYTEST_LINE.findall(output)
+    if summaries:
+        # pytest may show what other runners said, so only its own last line counts
+        for number, what in re.findall(r"(\d+) ([a-z]+)", summaries[-1]):
             if what == "passed":
                 passed += int(number)
             elif what in ("failed", "error", "errors"):
                 failed += int(number)
             elif what == "skipped":
                 skipped += int(number)
+        return passed, failed, skipped
+    for found in COUNT.finditer(output):
+        passed += int(found[1])
+        failed += int(found[2])
     for found in REGRESS_ALL.finditer(output):
         passed += int(found[1])
     for found in REGRESS_SOME.finditer(output):
