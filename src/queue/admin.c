@@ -23,6 +23,7 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 static void
@@ -60,6 +61,8 @@ aq_run_change(const char *command, int nargs, Oid *types, Datum *values, const c
 static void
 check_payload(Oid type)
 {
+	if (!SearchSysCacheExists1(TYPEOID, ObjectIdGetDatum(type)))
+		ereport(ERROR, aq_error(AQ_ERR_PAYLOAD_TYPE, "type with OID %u does not exist", type));
 	if (type == JSONBOID || type == TEXTOID || type == BYTEAOID || type == XMLOID)
 		return;
 	if (get_typtype(type) == TYPTYPE_COMPOSITE)

@@ -52,6 +52,9 @@ check_exception_queue(AqQueue *queue, const char *name)
 {
 	AqQueue    *target = aq_queue_get(name, AQ_RIGHT_ENQUEUE);
 
+	if (target->id == queue->id)
+		ereport(ERROR,
+				aq_error(AQ_ERR_EXCEPTION_QUEUE, "a queue cannot be its own exception queue"));
 	if (target->multi || target->payload_type != queue->payload_type)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE,
@@ -135,9 +138,9 @@ recipient_list(AqQueue **queue, ArrayType *array)
 	char	   *queue_name = pstrdup((*queue)->name);
 
 	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
-	if (n == 0 || n > AQ_MAX_CONSUMERS)
+	if (n > AQ_MAX_CONSUMERS)
 		ereport(ERROR,
-				aq_error(AQ_ERR_RECIPIENT_INVALID, "a recipient list has 1 to %d names, not %d",
+				aq_error(AQ_ERR_RECIPIENT_INVALID, "a recipient list has at most %d names, not %d",
 						 AQ_MAX_CONSUMERS, n),
 				errhint("Leave recipients null to reach the subscribers."));
 	for (int i = 0; i < n; i++)
@@ -202,6 +205,18 @@ nobody_wants_it(AqQueue *queue)
 			errhint("Name recipients, or add a subscriber with aq.subscribe."));
 }
 
+/* An empty list is none. */
+static bool
+has_recipients(FunctionCallInfo fcinfo)
+{
+	ArrayType  *array;
+
+	if (PG_ARGISNULL(ARG_RECIPIENTS))
+		return false;
+	array = PG_GETARG_ARRAYTYPE_P(ARG_RECIPIENTS);
+	return ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)) > 0;
+}
+
 /*
  * The sets of consumers of n messages; all pointers are the same when no rule
  * looks at the payload's message.
@@ -215,7 +230,7 @@ choose_targets(FunctionCallInfo fcinfo, AqQueue **queue, const AqPutOptions *opt
 
 	if (!(*queue)->multi)
 	{
-		if (!PG_ARGISNULL(ARG_RECIPIENTS))
+		if (has_recipients(fcinfo))
 			ereport(ERROR,
 					aq_error(AQ_ERR_CONSUMER_FORBIDDEN,
 							 "queue \"%s\" has a single consumer and takes no recipients", (*queue)->name),
@@ -224,7 +239,7 @@ choose_targets(FunctionCallInfo fcinfo, AqQueue **queue, const AqPutOptions *opt
 	}
 
 	targets = palloc(n * sizeof(Bitmapset *));
-	if (!PG_ARGISNULL(ARG_RECIPIENTS))
+	if (has_recipients(fcinfo))
 		all = recipient_list(queue, PG_GETARG_ARRAYTYPE_P(ARG_RECIPIENTS));
 	else if (!(*queue)->has_rules)
 	{

@@ -9,8 +9,8 @@
  * property.  Subqueries and aggregates are refused.
  *
  * A rule runs in the enqueuer's session with the rights of the queue's owner:
- * names are looked up in pg_catalog only, and what is not built into the
- * server runs as the owner in a restricted operation.  The condition of a
+ * names are looked up in pg_catalog only, and all but immutable built-in
+ * functions run as the owner in a restricted operation.  The condition of a
  * dequeue is the caller's own and runs as he does.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -210,7 +210,9 @@ compile(AqRule *rule, AqQueue *queue)
 	assign_expr_collations(pstate, node);
 	free_parsestate(pstate);
 
-	rule->switch_user = OidIsValid(rule->owner) && calls_user_functions(node, NULL);
+	/* only what is built in and immutable is the same whoever runs it */
+	rule->switch_user = OidIsValid(rule->owner) &&
+		(calls_user_functions(node, NULL) || contain_mutable_functions(node));
 	rule->params = make_params(queue->payload_type);
 	rule->state = ExecInitExprWithParams(expression_planner((Expr *) node), rule->params);
 	rule->context = CreateStandaloneExprContext();
@@ -276,6 +278,7 @@ aq_rule_compile(AqQueue *queue, const char *text, bool as_owner, MemoryContext c
 		MemoryContextSwitchTo(old);
 		error = CopyErrorData();
 		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED || error->sqlerrcode == ERRCODE_ADMIN_SHUTDOWN ||
+			error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE ||
 			error->sqlerrcode == aq_error_sqlstate(AQ_ERR_RULE_INVALID))
 			PG_RE_THROW();
 		FlushErrorState();

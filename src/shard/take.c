@@ -316,8 +316,6 @@ take_from_stream(Take *take, Stream *stream)
 				aq_load_partition(take->shm, take->partition);
 				break;
 			case FOUND_RETRY:
-				if (take->taken > 0)
-					return;
 				wait_for_retries(take, take->partition);
 				break;
 		}
@@ -752,6 +750,21 @@ aq_take(AqQueue *queue, const AqTakeOptions *options)
 	return take.taken;
 }
 
+/* Is there one that the transaction has enqueued itself? */
+static bool
+own_ready(Take *take)
+{
+	PutNote   **notes;
+	PutNote    *which;
+	int			n = aq_notes_puts(&notes);
+
+	for (int i = 0; i < n; i++)
+		if (notes[i]->shm == take->shm &&
+			next_own(take, notes[i]->partition, notes[i]->first, &which) >= 0)
+			return true;
+	return false;
+}
+
 /* Is there something that take() could have now? */
 bool
 aq_ready(AqQueue *queue, int position)
@@ -760,6 +773,8 @@ aq_ready(AqQueue *queue, int position)
 	Take		take;
 
 	init_take(&take, queue, &options);
+	if (take.own_puts && own_ready(&take))
+		return true;
 	for (Stream *stream = stream_at(shard_queue(queue->shm)->streams); stream != NULL;
 		 stream = stream_at(stream->next))
 	{
