@@ -72,7 +72,10 @@ make_consumers(AqQueue *queue)
 													   queue->consumers[i].position);
 
 		if (queue->consumers[i].name == NULL)
+		{
 			consumer->removed = true;
+			aq_queue_post_work(queue->shm, AQ_WORK_POSITIONS);
+		}
 	}
 	queue->consumers_made = true;
 }

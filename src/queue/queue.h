@@ -75,6 +75,7 @@ typedef struct AqQueueShm
 #define AQ_WORK_FAILED		0x0010	/* move messages to the exception queue */
 #define AQ_WORK_REMOVED		0x0020	/* clean up behind unsubscribed consumers */
 #define AQ_WORK_RECIPIENTS	0x0040	/* give positions to new recipients */
+#define AQ_WORK_POSITIONS	0x0100	/* free positions of removed consumers */
 #define AQ_WORK_RECOUNT		0x0080	/* count what a restart has left */
 
 /* --- a session's description of a queue --------------------------------------- */

@@ -295,4 +295,5 @@ aq_removed_job(int32 id, AqQueueShm *shm)
 	aq_cond_broadcast(&shm->changed);
 	if (recount)
 		aq_queue_post_work(shm, AQ_WORK_RECOUNT);
+	aq_queue_post_work(shm, AQ_WORK_POSITIONS);
 }

@@ -489,13 +489,14 @@ extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);
 
 extern bool aq_lock_for_worker(Partition *partition, LOCKMODE mode);
 
-/* reclaim.c, retry.c, timers.c, failed.c */
+/* reclaim.c, retry.c, timers.c, positions.c */
 extern void aq_reclaim_job(int32 id, AqQueueShm *shm);
 extern void aq_retry_job(int32 id, AqQueueShm *shm);
 extern void aq_timer_job(int32 id, AqQueueShm *shm);
 extern void aq_mark_failed(Partition *partition, uint32 number);
 extern void aq_failed_job(int32 id, AqQueueShm *shm);
 extern void aq_removed_job(int32 id, AqQueueShm *shm);
+extern void aq_positions_job(int32 id, AqQueueShm *shm);
 extern void aq_recount_job(int32 id, AqQueueShm *shm);
 
 #endif							/* AQ_SHARD_PRIVATE_H */

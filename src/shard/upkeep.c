@@ -41,6 +41,7 @@ static const Job jobs[] = {
 	{AQ_WORK_DOUBT, aq_doubt_job},
 	{AQ_WORK_REMOVED, aq_removed_job},
 	{AQ_WORK_RECOUNT, aq_recount_job},
+	{AQ_WORK_POSITIONS, aq_positions_job},
 	{AQ_WORK_FAILED, aq_failed_job},
 	{AQ_WORK_RECLAIM, aq_reclaim_job},
 };
