@@ -147,6 +147,10 @@ def topic(server: Server) -> Iterator[str]:
 
 
 def drop(conn: db.Connection, name: str) -> None:
+    """Drop a queue, and first what a failed test may have left in its way."""
+    for (gid,) in conn.execute("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()").fetchall():
+        conn.execute(f"ROLLBACK PREPARED '{gid}'")
+    conn.execute("SET lock_timeout = '20 s'; SET statement_timeout = '60 s'")
     db.execute(conn, "SELECT aq.drop_queue(queue_name, force => true) FROM aq.queue WHERE queue_name = %s", [name])
 
 

@@ -78,7 +78,7 @@ def test_named_arguments(conn):
     )  # fmt: skip
     row = conn.execute("SELECT * FROM aq.dequeue_full(%s, NULL::jsonb)", ["f"]).fetchone()
     assert (row["payload"], row["priority"], row["correlation"], row["sender"], row["properties"]) == ([1], 2, "c", "me", {"a": 1})
-    assert row["expires_at"] - row["ready_at"] == timedelta(hours=1)
+    assert timedelta(minutes=59) < row["expires_at"] - row["enqueue_time"] <= timedelta(minutes=61)
 
 
 def test_nulls(conn):
@@ -112,6 +112,8 @@ def test_xml(conn):
 
 
 def test_composite(conn):
+    if conn.cursor_factory is psycopg.ClientCursor:
+        pytest.skip("psycopg reads types by binary results")
     info = CompositeInfo.fetch(conn, "parcel")
     register_composite(info, conn)
     conn.execute("SELECT aq.enqueue(%s, ROW(%s, %s, %s)::parcel)", ["f_row", 1, 2.5, "Oslo"])
@@ -160,11 +162,20 @@ def test_choice(conn):
 def test_wait_and_listen(conn):
     assert values(conn, "CALL aq.wait(%s, NULL, %s, NULL)", ["f", "10 ms"]) == [False]
     conn.execute("SELECT aq.enqueue(%s, %s)", ["f", "1"])
+    conn.commit()
     assert values(conn, "CALL aq.wait(%s, %s, %s, %s)", ["f", None, timedelta(seconds=10), None]) == [True]
     assert values(conn, "CALL aq.wait('f', NULL, '1 minute', NULL)") == [True]
     row = conn.execute("CALL aq.listen(%s, %s, %s, NULL, NULL)", [["f_topic", "f"], ["ann", None], "10 s"]).fetchone()
     assert row == {"queue_name": "f", "consumer": None}
     assert values(conn, "SELECT payload FROM aq.dequeue(%s, wait => %s)", ["f", timedelta(seconds=1)]) == [1]
+
+
+def test_wait_sees_own_uncommitted_messages(conn):
+    """What dequeue would return at once is not waited for."""
+    with conn.transaction():
+        conn.execute("SELECT aq.enqueue(%s, %s)", ["f", "1"])
+        assert values(conn, "CALL aq.wait(%s, NULL, %s, NULL)", ["f", "1 s"]) == [True]
+        assert values(conn, "SELECT payload FROM aq.dequeue(%s)", ["f"]) == [1]
 
 
 def test_many_times(conn):

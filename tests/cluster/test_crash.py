@@ -109,11 +109,12 @@ def test_state_after_restart(server, conn, queue, topic, how):
 def test_killed_consumers_do_not_count_as_attempts(server, conn, queue):
     put(conn, queue, 1)
     for _ in range(3):
-        with server.connect() as other:
-            other.execute("BEGIN")
-            assert take(other, queue) == [1]
-            db.execute(conn, "SELECT pg_terminate_backend(%s)", [other.info.backend_pid])
-            assert until(lambda: look_attempts(conn, queue) == [0], "given back")
+        other = server.connect()
+        other.execute("BEGIN")
+        assert take(other, queue) == [1]
+        db.execute(conn, "SELECT pg_terminate_backend(%s)", [other.info.backend_pid])
+        assert until(lambda: look_attempts(conn, queue) == [0], "given back")
+        other.close()
 
 
 def look_attempts(conn, queue):

@@ -23,8 +23,8 @@ SELECT t.error($$SELECT aq.create_queue('c_bad', 'text[]')$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', 'record')$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', 'anyelement')$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', 'no_such_type')$$);
-SELECT t.error($$SELECT aq.create_queue('c_bad', 0::oid::regtype)$$);
-SELECT t.error($$SELECT aq.create_queue('c_bad', 4294967295::oid::regtype)$$);
+SELECT split_part(t.error($$SELECT aq.create_queue('c_bad', 0::oid::regtype)$$), ' | ', 1);
+SELECT split_part(t.error($$SELECT aq.create_queue('c_bad', 4294967295::oid::regtype)$$), ' | ', 1);
 
 -- names
 SELECT aq.create_queue('c_Größe, "quoted" and spaced');
@@ -35,8 +35,8 @@ SELECT t.error($$SELECT aq.create_queue('c_plain')$$);
 SELECT t.error($$SELECT aq.create_queue('')$$);
 SELECT t.error($$SELECT aq.create_queue(NULL)$$);
 SELECT t.error(format('SELECT aq.create_queue(%L)', 'c_' || repeat('x', 200)));
-SELECT length(n), split_part(t.error(format('SELECT aq.create_queue(%L)', n)), ':', 1) = 'no error' AS accepted
-FROM unnest(ARRAY['c_' || repeat('x', 61), 'c_' || repeat('x', 126)]) AS n;
+SELECT length(n), split_part(t.error(format('SELECT aq.create_queue(%L)', n)), ' | ', 1)
+FROM unnest(ARRAY['c_' || repeat('x', 61), 'c_' || repeat('y', 125), 'c_' || repeat('z', 126)]) AS n;
 
 -- options out of range
 SELECT t.error($$SELECT aq.create_queue('c_bad', shards => 0)$$);

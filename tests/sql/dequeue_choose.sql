@@ -28,8 +28,8 @@ SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'priority')$$
 SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => '')$$);
 SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'true); DROP TABLE x; --')$$);
 SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'true) OR (true')$$);
-SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'count(*) > 1')$$);
-SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'EXISTS (SELECT 1)')$$);
+SELECT split_part(t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'count(*) > 1')$$), ' | ', 1);
+SELECT split_part(t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'EXISTS (SELECT 1)')$$), ' | ', 1);
 SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => '1/0 = 1')$$);
 SELECT t.look('f') IS NOT NULL;
 -- an error in the condition took nothing
@@ -37,18 +37,18 @@ SELECT count(*) FROM aq.browse('f');
 -- by id
 SELECT msgid AS third FROM aq.browse('f') LIMIT 1 OFFSET 2 \gset
 SELECT payload->'n' FROM aq.dequeue('f', msgid => :'third');
-SELECT t.error(format('SELECT payload FROM aq.dequeue(''f'', msgid => %L)', :'third'));
-SELECT t.error($$SELECT payload FROM aq.dequeue('f', msgid => '00000000-0000-0000-0000-000000000000')$$);
+SELECT payload FROM aq.dequeue('f', msgid => :'third');		-- what is not there is not found
+SELECT payload FROM aq.dequeue('f', msgid => '00000000-0000-0000-0000-000000000000');
 SELECT msgid AS last FROM aq.browse('f') OFFSET 2 LIMIT 1 \gset
 -- an id together with other choices is refused
 SELECT split_part(t.error(format('SELECT payload FROM aq.dequeue(''f'', msgid => %L, correlation => ''c%%'')', :'last')), ' | ', 1);
 SELECT split_part(t.error(format('SELECT payload FROM aq.dequeue(''f'', msgid => %L, condition => ''true'')', :'last')), ' | ', 1);
 SELECT t.error(format('SELECT payload FROM aq.dequeue(''f'', msgid => %L, max_messages => 2)', :'last'));
-SELECT t.error(format('SELECT payload FROM aq.dequeue(''f'', msgid => %L, correlation => ''c%%'')', gen_random_uuid())) ~ 'hint|\|';
+SELECT t.error($$SELECT payload FROM aq.dequeue('f', msgid => '00000000-0000-0000-0000-000000000000', correlation => 'c%')$$);
 -- an id of another queue
 SELECT aq.create_queue('f2');
 SELECT aq.enqueue('f2', '1') AS other \gset
-SELECT t.error(format('SELECT payload FROM aq.dequeue(''f'', msgid => %L)', :'other')) LIKE 'AQ017%' OR true;
+SELECT payload FROM aq.dequeue('f', msgid => :'other');
 SELECT t.drain('f2');
 -- consumer on a single-consumer queue, unknown queue, nulls
 SELECT t.error($$SELECT payload FROM aq.dequeue('f', 'me')$$);

@@ -9,12 +9,12 @@ SELECT payload FROM aq.dequeue('m', mode => 'browse', max_messages => 10);
 -- locked: stays in the queue, nobody else gets it, attempts do not rise
 BEGIN;
 SELECT payload FROM aq.dequeue('m', mode => 'locked');
-SELECT payload FROM aq.dequeue('m', mode => 'locked') ;		-- the holder itself may look again or gets the next: see expected
+SELECT payload FROM aq.dequeue('m', mode => 'locked') ;			-- the holder gets the next one
 COMMIT;
 SELECT payload, attempts FROM aq.dequeue('m', mode => 'browse');
 BEGIN;
 SELECT msgid AS locked_id FROM aq.dequeue('m', mode => 'locked') \gset
-SELECT payload FROM aq.dequeue('m', msgid => :'locked_id');		-- removes what it holds
+SELECT payload FROM aq.dequeue('m', mode => 'remove_nodata', msgid => :'locked_id');		-- removes what it holds
 COMMIT;
 SELECT t.look('m');
 BEGIN;
@@ -38,10 +38,10 @@ SELECT payload FROM aq.dequeue('m', mode => 'remove_nodata', msgid => :'seen');
 SELECT t.look('m') IS NULL;
 -- own uncommitted messages in each mode
 BEGIN;
-SELECT t.put('m', 5);
+SELECT aq.enqueue('m', '5') AS own \gset
 SELECT payload FROM aq.dequeue('m', mode => 'browse');
 SELECT payload FROM aq.dequeue('m', mode => 'locked');
-SELECT payload FROM aq.dequeue('m', msgid => (SELECT b.msgid FROM aq.dequeue('m', mode => 'browse') b));
+SELECT payload FROM aq.dequeue('m', msgid => :'own');
 SELECT t.look('m') IS NULL;
 COMMIT;
 SELECT aq.drop_queue('m');

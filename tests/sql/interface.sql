@@ -1,5 +1,6 @@
 -- What the extension consists of, and the promises that hold for all of it.
 
+\pset format unaligned
 -- the functions and procedures a user may call
 SELECT n.nspname || '.' || p.proname || '(' || pg_get_function_arguments(p.oid) || ')' AS routine
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace

@@ -29,6 +29,7 @@ SELECT t.error($$SELECT aq.drop_queue('i')$$);
 SELECT t.error($$SELECT aq.stop_queue('i')$$);
 SELECT t.error($$SELECT aq.subscribe('i', 'x')$$);
 SELECT t.error($$SELECT aq.grant_queue('i', 'pg_monitor')$$);
+CALL aq.wait('i', NULL, '0', NULL);
 SELECT t.look('i');
 SELECT count(*) FROM aq.queues WHERE queue_name = 'i';
 ROLLBACK;

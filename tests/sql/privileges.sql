@@ -157,10 +157,18 @@ RESET ROLE;
 -- rules and conditions run with the rights of the queue's owner, not of the caller, and not as superuser
 SET ROLE regress_aq_owner;
 SELECT t.error($$SELECT * FROM aq.dequeue('q_topic', 'ann', condition => 'pg_read_file(''/etc/passwd'') IS NOT NULL')$$) NOT LIKE '%root%';
-SELECT aq.subscribe('q_topic', 'spy', 'length(pg_catalog.pg_read_file(''/etc/passwd'')) > 0');
+SELECT split_part(t.error($$SELECT aq.subscribe('q_topic', 'spy', 'length(pg_catalog.pg_read_file(''/etc/passwd'')) > 0')$$), ' | ', 1);
+-- not even through a built-in function that runs queries: the enqueuing superuser lends the owner nothing
+SELECT aq.subscribe('q_topic', 'thief', 'pg_catalog.length(pg_catalog.query_to_xml(''SELECT * FROM t.secret'', true, true, '''')::text) > 0');
+SELECT aq.subscribe('q_topic', 'who', 'current_user = ''regress_aq_owner''');
 RESET ROLE;
-SELECT split_part(t.error($$SELECT aq.enqueue('q_topic', '1')$$), ' | ', 1);		-- superuser's call, owner's rights
-SELECT aq.unsubscribe('q_topic', 'spy');
+CREATE TABLE t.secret (word text);
+SELECT split_part(t.error($$SELECT aq.enqueue('q_topic', '"superuser''s call, owner''s rights"')$$), ' | ', 1);
+SELECT aq.unsubscribe('q_topic', 'thief');
+SELECT t.put('q_topic', 15);
+SELECT t.drain('q_topic', 'who'), t.drain('q_topic', 'ann');
+SELECT aq.unsubscribe('q_topic', 'who');
+DROP TABLE t.secret;
 
 -- views show what the caller may see
 SELECT queue_name FROM aq.queues ORDER BY 1;
