@@ -67,7 +67,7 @@ BEGIN
 	INSERT INTO produced SELECT i FROM generate_series(n * 10, n * 10 + 9) i;
 	PERFORM aq.enqueue('facts', to_jsonb(i)) FROM generate_series(n * 10, n * 10 + 9) i;
 	COMMIT;
-	INSERT INTO consumed SELECT payload::int FROM aq.dequeue('facts', max_messages => (10 * random())::int);
+	INSERT INTO consumed SELECT payload::int FROM aq.dequeue('facts', max_messages => 1 + (12 * random())::int);
 	COMMIT;
 END $$;
 """

@@ -13,12 +13,17 @@ DATABASE = "other"
 
 @pytest.fixture
 def other(server):
-    """Name of an empty second database."""
+    """Name of an empty second database; afterwards the first is empty again, too."""
     with server.connect() as conn:
         conn.execute(f"CREATE DATABASE {DATABASE}")
     yield DATABASE
+    # PostgreSQL says this when it replays CREATE and DROP DATABASE after a crash
+    server.expect_log("could not open directory|some useless files may be left behind")
     with server.connect() as conn:
         conn.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
+        conn.execute("DROP EXTENSION pgaq CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE EXTENSION pgaq")
+        if db.value(conn, "SELECT count(*) FROM pg_roles WHERE rolname = 'shop'"):
+            conn.execute("DROP OWNED BY shop; DROP ROLE shop")
 
 
 def dump(server, how, path, dbname="postgres"):
@@ -55,7 +60,7 @@ def test_dump_and_restore(server, other, tmp_path, how):
         put(conn, "news", "n1", "n2", priority=9)
         put(conn, "news", "n3", recipients=["bob", "guest"])
         put(conn, "news", "n4")
-        assert take(conn, "news", "ann", 1) == ["n4"] or True
+        assert take(conn, "news", "ann", 1) == ["n4"]
         conn.execute("SELECT aq.enqueue('parcels', ROW(1, 'Oslo')::parcel)")
         ann = look(conn, "news", "ann")
         bob = look(conn, "news", "bob")
@@ -64,12 +69,13 @@ def test_dump_and_restore(server, other, tmp_path, how):
     restore(server, how, tmp_path / "dump", other)
     for name in ("postgres", other):
         with server.connect(name) as conn:
-            found = db.rows(conn, "SELECT * FROM aq.dequeue_full('jobs', NULL::jsonb, max_messages => 71)")
-            assert [row["payload"] for row in found] == [*range(31, 101), "odd"], name
-            assert [row["attempts"] for row in found] == [1] + [0] * 70
-            odd = found[-1]
+            until(lambda: len(look(conn, "jobs")) == 72, "the delayed one is ready")
+            found = db.rows(conn, "SELECT * FROM aq.dequeue_full('jobs', NULL::jsonb, max_messages => 100)")
+            by_payload = {row["payload"]: row for row in found}
+            assert [row["payload"] for row in found if row["payload"] not in ("late", "odd")] == list(range(31, 101)), name
+            assert "late" in by_payload and [row["attempts"] for row in found if row["attempts"]] == [1] and by_payload[31]["attempts"] == 1
+            odd = by_payload["odd"]
             assert (odd["priority"], odd["correlation"], odd["sender"], odd["properties"]) == (7, "k", "me", {"a": 1})
-            assert arrived(conn, "jobs", 1) == ["late"]
             assert take(conn, "news", "ann") == ann
             assert take(conn, "news", "bob") == bob
             assert take(conn, "news", "guest") == ["n3"]
@@ -85,18 +91,12 @@ def test_dump_and_restore(server, other, tmp_path, how):
             conn.execute("RESET ROLE")
             with pytest.raises(db.Error) as caught:
                 take(conn, "owned")
-            assert caught.value.sqlstate == ("AQ007" if False else caught.value.sqlstate)
+            assert caught.value.sqlstate == "AQ007"  # stopped for dequeue, there as here
             # new messages go on with new numbers
             put(conn, "jobs", "new")
             assert take(conn, "jobs") == ["new"]
             put(conn, "news", "all", priority=0)
             assert take(conn, "news", "ann") == ["all"] and take(conn, "news", "bob") == ["all"]
-    with server.connect() as conn:
-        for name in ("jobs", "news", "parcels", "owned", "dead"):
-            db.execute(conn, "SELECT aq.drop_queue(%s, true)", [name])
-        conn.execute("DROP TYPE parcel; REVOKE ALL ON FUNCTION aq.create_queue FROM shop")
-        conn.execute(f"DROP DATABASE {other} WITH (FORCE)")
-        conn.execute("DROP ROLE shop")
 
 
 def test_restored_queue_survives_a_crash(server, other, tmp_path):
@@ -139,7 +139,7 @@ def test_dump_during_load_is_consistent(server, other, tmp_path):
 
 
 def test_schema_only_dump(server, other, tmp_path):
-    """Definitions without messages make an empty, working queue."""
+    """No backup of a queue, as the documentation says; but it restores, and the extension can be made anew on it."""
     with server.connect() as conn:
         db.execute(conn, "SELECT aq.create_queue('empty')")
         put(conn, "empty", 1)
@@ -147,13 +147,11 @@ def test_schema_only_dump(server, other, tmp_path):
     assert done.returncode == 0, done.stderr
     restore(server, "plain", tmp_path / "dump", other)
     with server.connect(other) as conn:
-        # the catalog's rows are data: without them there is no queue, and one can be made
-        if db.value(conn, "SELECT count(*) FROM aq.queue WHERE queue_name = 'empty'") == 0:
-            db.execute(conn, "SELECT aq.create_queue('empty')")
+        assert db.value(conn, "SELECT count(*) FROM aq.queues") == 0
+        conn.execute("DROP EXTENSION pgaq CASCADE; CREATE EXTENSION pgaq")
+        db.execute(conn, "SELECT aq.create_queue('empty')")
         put(conn, "empty", 2)
         assert take(conn, "empty") == [2]
-    with server.connect() as conn:
-        db.execute(conn, "SELECT aq.drop_queue('empty', true)")
 
 
 def test_two_databases(server, other):

@@ -51,7 +51,7 @@ def test_backlog_larger_than_the_cache(server, conn, queue, is_long):
     server.restart()
     with server.connect() as now:
         dequeue_numbers(now, queue, total // 4 + 1, total // 2)
-        put(now, queue, total + 1)
+        put(now, queue, total + 1, priority=9)  # by another session: only priority puts it last
     server.expect_log("terminat|crash")
     server.kill()
     server.start()
