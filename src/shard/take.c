@@ -504,11 +504,34 @@ try_item(Take *take, Stream *stream, Relation rel, const Candidate *item)
 	ReleaseBuffer(buffer);
 }
 
+/* What was rolled back just now is at its place again before we look. */
+static void
+await_retries(Take *take, Stream *stream)
+{
+	Partition  *partition = take->partition;
+	FrameSub   *sub = NULL;
+	bool		wait;
+
+	if (take->ignore_retries || partition->nretry == 0)
+		return;
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DEQUEUE_BROWSE);
+	if (partition->stream == stream->index && partition->number == take->number &&
+		partition->frame != 0)
+		sub = frame_sub(frame_of(partition), take->options->position);
+	wait = sub != NULL && sub->nretry > 0;
+	aq_latch_free(&stream->latch);
+	if (wait)
+		wait_for_retries(take, partition);
+}
+
 /* All candidates of one partition, from a slot on. */
 static void
 look_through(Take *take, Stream *stream, uint32 cursor)
 {
-	Relation	rel = aq_messages_open(take->partition, AccessShareLock);
+	Relation	rel;
+
+	await_retries(take, stream);
+	rel = aq_messages_open(take->partition, AccessShareLock);
 
 	/* the lock keeps the table from being truncated; collect() looks again */
 	while (cursor < PARTITION_SLOTS && take->taken < take->options->max)
@@ -623,6 +646,7 @@ take_by_id(Take *take)
 		take->number != ordinal / PARTITION_SLOTS)
 		return;
 	number = ordinal % PARTITION_SLOTS;
+	await_retries(take, stream);
 	rel = aq_messages_open(take->partition, AccessShareLock);
 	if (take_locked(take, number))
 	{
