@@ -67,7 +67,8 @@ class Driver:
     one_consumer: bool = False  # a subscriber cannot be shared by sessions
     ordered: bool = True
     explicit: bool = True  # can be driven with BEGIN ... ROLLBACK
-    backlog: int = 20_000  # messages the producers may be ahead
+    backlog: int = 20_000  # messages the producers may be ahead,
+    topic_backlog: int = 4_000  # and those of a topic, of the average subscriber
     session_setup: str | None = None
     preload: bool = False
     extension: str | None = None
@@ -154,6 +155,7 @@ PGQ = Driver(
     ordered=False,
     explicit=False,
     backlog=400_000,
+    topic_backlog=400_000,
     poll_seconds=0.02,
     extension="pgq",
     note="one consumer session per subscriber takes whole batches and acknowledges a batch as a whole; "

@@ -248,7 +248,8 @@ class Workload:
                 for i in range(len(names)):
                     command += ["--consumer", names[(begin + i) % len(names)]]
             if role == "producer":
-                backlog = driver.backlog if options.backlog is None else options.backlog
+                own = driver.topic_backlog if names else driver.backlog
+                backlog = own if options.backlog is None else options.backlog
                 command += ["--backlog", str(backlog), "--rate", str(shape.rate * share / sessions)]
                 if options.messages:
                     command += ["--messages", str(options.messages // count)]
