@@ -32,7 +32,7 @@ COMMENT ON FUNCTION aq._messages(integer) IS 'Internal: what aq.messages shows o
 
 -- The anchors are looked up once per query, not per row.
 CREATE FUNCTION aq._allowed(queue_id integer, privilege text) RETURNS boolean
-LANGUAGE sql STABLE PARALLEL SAFE
+LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
 	SELECT COALESCE((SELECT pg_has_role(c.relowner, 'USAGE') OR has_table_privilege(c.oid, privilege)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -164,6 +164,22 @@ aq_note_find_locked(Partition *partition, int position, uint32 slot, uint32 *at)
 	return NULL;
 }
 
+/*
+ * What the worker's transaction does in shared memory when it commits: before
+ * its locks go, so that whoever waits for them sees the tables and shared
+ * memory agree.  Must not raise; forgotten when the transaction aborts.
+ */
+static void (*commit_callback) (void *arg);
+static void *commit_arg;
+
+void
+aq_at_commit(void (*callback) (void *arg), void *arg)
+{
+	Assert(commit_callback == NULL);
+	commit_callback = callback;
+	commit_arg = arg;
+}
+
 /* --- the end of a transaction ----------------------------------------------------------------- */
 
 static void
@@ -246,6 +262,9 @@ xact_callback(XactEvent event, void *arg)
 		case XACT_EVENT_COMMIT:
 			aq_point("in-commit-callback");
 			settle_all(true);
+			if (commit_callback != NULL)
+				commit_callback(commit_arg);
+			commit_callback = NULL;
 			forget_everything();
 			aq_tables_xact_end();
 			aq_queue_xact_end(true);
@@ -253,6 +272,7 @@ xact_callback(XactEvent event, void *arg)
 
 		case XACT_EVENT_ABORT:
 			aq_sync_release_all();
+			commit_callback = NULL;
 			settle_all(false);
 			aq_doubt_cancel();
 			forget_everything();

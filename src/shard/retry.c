@@ -169,6 +169,13 @@ aq_mark_failed(Partition *partition, uint32 number)
 	partition->open++;
 }
 
+/* Chunks that apply_batch may need. */
+static uint32
+batch_needs(const Batch *batch)
+{
+	return 5 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK + batch->n / TIMERS_PER_CHUNK;
+}
+
 /* The counts are on disk: ready again, or resting, or failed. */
 static void
 apply_batch(AqQueueShm *shm, Batch *batch, int64 retry_delay)
@@ -182,7 +189,6 @@ apply_batch(AqQueueShm *shm, Batch *batch, int64 retry_delay)
 	Frame	   *frame;
 	FrameSub   *sub;
 
-	aq_chunks_reserve(2 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK + 3 + batch->n / TIMERS_PER_CHUNK);
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 	frame = frame_of(partition);
 	sub = frame_sub(frame, batch->position);
@@ -231,13 +237,31 @@ apply_batch(AqQueueShm *shm, Batch *batch, int64 retry_delay)
 		aq_wake_consumers(shm, batch->position, ready);
 }
 
+typedef struct Retries
+{
+	AqQueueShm *shm;
+	List	   *batches;
+	int64		retry_delay;
+} Retries;
+
+static void
+apply_batches(void *arg)
+{
+	Retries    *retries = arg;
+	ListCell   *lc;
+
+	foreach(lc, retries->batches)
+		apply_batch(retries->shm, lfirst(lc), retries->retry_delay);
+}
+
 void
 aq_retry_job(int32 id, AqQueueShm *shm)
 {
 	AqQueue    *queue;
 	List	   *batches;
 	ListCell   *lc;
-	int64		retry_delay = 0;
+	Retries		retries;
+	uint32		needs = 0;
 	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq retry",
 												  ALLOCSET_DEFAULT_SIZES);
 
@@ -246,14 +270,17 @@ aq_retry_job(int32 id, AqQueueShm *shm)
 	queue = aq_queue_get_by_id(id, true);
 	batches = queue != NULL ? collect_batches(shm, queue) : NIL;
 	foreach(lc, batches)
+	{
 		write_batch(lfirst(lc));
-	if (queue != NULL)
-		retry_delay = queue->retry_delay;
+		needs += batch_needs(lfirst(lc));
+	}
+	aq_chunks_reserve(needs);
+	retries.shm = shm;
+	retries.batches = batches;
+	retries.retry_delay = queue != NULL ? queue->retry_delay : 0;
+	aq_at_commit(apply_batches, &retries);
 	aq_point("retries-written");
 	aq_job_commit(true);
-
-	foreach(lc, batches)
-		apply_batch(shm, lfirst(lc), retry_delay);
 	aq_chunks_trim();
 	aq_cond_broadcast(&shm->changed);
 	MemoryContextDelete(context);
@@ -356,42 +383,82 @@ collect_failed(Stream *stream, Partition *partition, uint16 *slots, ItemPointerD
 	return n;
 }
 
-/* The first ones are moved, the others not. */
-static void
-end_move(Stream *stream, Partition *partition, const uint16 *slots, uint32 n, uint32 nmoved)
+/* What move_failed has in hand. */
+typedef struct Move
 {
-	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
-	partition->inflight -= n;
-	for (uint32 i = 0; i < nmoved; i++)
+	Stream	   *stream;
+	Partition  *partition;
+	uint32		n;
+	uint32		nmoved;
+	uint16		slots[MOVE_BATCH];
+	ItemPointerData tids[MOVE_BATCH];
+	int			attempts[MOVE_BATCH];
+} Move;
+
+/* The first nmoved are moved, the others not. */
+static void
+end_move(void *arg)
+{
+	Move	   *move = arg;
+	Partition  *partition = move->partition;
+
+	aq_latch_get(&move->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
+	partition->inflight -= move->n;
+	for (uint32 i = 0; i < move->nmoved; i++)
 	{
-		slot_at(frame_of(partition), slots[i])->flags &= ~SLOT_FAILED;
+		slot_at(frame_of(partition), move->slots[i])->flags &= ~SLOT_FAILED;
 		partition->nfailed--;
 		partition->open--;
 	}
 	partition->last_take = GetCurrentTimestamp();
 	partition->last_lsn = Max(partition->last_lsn, XactLastCommitEnd);
-	aq_partition_check_done(stream, partition);
-	aq_latch_free(&stream->latch);
+	aq_partition_check_done(move->stream, partition);
+	aq_latch_free(&move->stream->latch);
+}
+
+/*
+ * Move a batch of the partition's failed messages, in the transaction that the
+ * caller has begun, and commit it.
+ */
+static void
+move_batch(int32 id, Move *move)
+{
+	Relation	rel;
+
+	PG_TRY();
+	{
+		rel = table_open(move->partition->messages, NoLock);
+		while (move->nmoved < move->n &&
+			   move_message(aq_queue_get_by_id(id, false), rel, move->partition,
+							move->slots[move->nmoved], &move->tids[move->nmoved],
+							move->attempts[move->nmoved]))
+			move->nmoved++;
+		table_close(rel, NoLock);
+		aq_log_write(move->partition, LOG_MOVED, 0, move->slots, move->nmoved);
+		aq_point("failed-moved");
+		aq_at_commit(end_move, move);
+		aq_job_commit(false);
+	}
+	PG_CATCH();
+	{
+		move->nmoved = 0;
+		end_move(move);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 }
 
 /* Move the failed messages of one partition. */
 static void
 move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 {
-	uint16		slots[MOVE_BATCH];
-	ItemPointerData tids[MOVE_BATCH];
-	int			attempts[MOVE_BATCH];
-	uint32		n;
+	Move		move;
 
-	for (;;)
+	do
 	{
-		AqQueue    *queue;
-		Relation	rel;
-		volatile uint32 nmoved = 0;
-
 		aq_job_begin();
-		queue = aq_queue_get_by_id(id, true);
-		if (queue == NULL || !aq_lock_for_worker(partition, RowExclusiveLock))
+		if (aq_queue_get_by_id(id, true) == NULL ||
+			!aq_lock_for_worker(partition, RowExclusiveLock))
 		{
 			aq_job_commit(false);
 			aq_work_later(shm, AQ_WORK_FAILED, TRY_AGAIN);
@@ -399,37 +466,20 @@ move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 		}
 		if (partition->frame == 0)
 			aq_load_partition(shm, partition);
-		n = collect_failed(stream, partition, slots, tids, attempts);
-		if (n == 0)
+		memset(&move, 0, sizeof(move));
+		move.stream = stream;
+		move.partition = partition;
+		move.n = collect_failed(stream, partition, move.slots, move.tids, move.attempts);
+		if (move.n == 0)
 		{
 			aq_job_commit(false);
 			return;
 		}
-		PG_TRY();
-		{
-			rel = table_open(partition->messages, NoLock);
-			while (nmoved < n &&
-				   move_message(aq_queue_get_by_id(id, false), rel, partition, slots[nmoved],
-								&tids[nmoved], attempts[nmoved]))
-				nmoved++;
-			table_close(rel, NoLock);
-			aq_log_write(partition, LOG_MOVED, 0, slots, nmoved);
-			aq_point("failed-moved");
-			aq_job_commit(false);
-		}
-		PG_CATCH();
-		{
-			end_move(stream, partition, slots, n, 0);
-			PG_RE_THROW();
-		}
-		PG_END_TRY();
-		end_move(stream, partition, slots, n, nmoved);
-		if (nmoved < n)
-		{
-			aq_work_later(shm, AQ_WORK_FAILED, 1000);
-			return;
-		}
-	}
+		move_batch(id, &move);
+	} while (move.nmoved == move.n);
+
+	/* the exception queue had no table */
+	aq_work_later(shm, AQ_WORK_FAILED, 1000);
 }
 
 static bool

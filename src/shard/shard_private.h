@@ -464,6 +464,7 @@ extern void aq_note_take(Partition *partition, AqQueueShm *shm, int position, Aq
 extern int	aq_notes_puts(PutNote ***notes);
 extern int	aq_notes_takes(TakeNote ***notes);
 extern TakeNote *aq_note_find_locked(Partition *partition, int position, uint32 slot, uint32 *at);
+extern void aq_at_commit(void (*callback) (void *arg), void *arg);
 extern void aq_xact_init(void);
 
 /* --- settle.c: the end of a transaction, slot by slot; none raises ----------------------------------------- */

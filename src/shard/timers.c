@@ -216,6 +216,13 @@ count_subs(Frame *frame)
 	return n;
 }
 
+static void
+round_committed(void *arg)
+{
+	settle_expired(arg, true);
+	finish_timers(arg, false);
+}
+
 /*
  * Deal with a batch of due timers, in the transaction that the caller has
  * begun, and commit it; false when there was none.
@@ -253,6 +260,7 @@ run_batch(Round *round)
 		if (round->nexpired > 0)
 			log_expired(round);
 		aq_point("timers-fired");
+		aq_at_commit(round_committed, round);
 		aq_job_commit(false);
 	}
 	PG_CATCH();
@@ -263,8 +271,6 @@ run_batch(Round *round)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	settle_expired(round, true);
-	finish_timers(round, false);
 	return true;
 }
 
