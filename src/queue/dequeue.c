@@ -212,7 +212,6 @@ dequeue(FunctionCallInfo fcinfo, int first)
 	}
 
 	aq_queue_pin(request.queue);
-	(void) aq_jobs_ensure_worker();
 	if (request.take.position >= 0 && attempt(&request))
 		return (Datum) 0;
 	if (wait)

@@ -98,6 +98,8 @@ aq_queue_pin(AqQueue *queue)
 		queue->shm = NULL;
 		queue->consumers_made = false;
 	}
+	/* from now on this session's posts reach the worker */
+	(void) aq_jobs_ensure_worker();
 	if (npins == pins_size)
 	{
 		int			size = Max(8, 2 * pins_size);

@@ -383,7 +383,6 @@ listen_to(Listening *listening, int64 timeout_us)
 	int			found;
 
 	PreventCommandDuringRecovery("aq.wait()");
-	(void) aq_jobs_ensure_worker();
 	found = look_at_queues(listening);
 	if (found >= 0 || timeout_us == 0)
 		return found;

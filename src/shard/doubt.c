@@ -52,6 +52,7 @@ aq_doubt_add(Partition *partition, TransactionId xid, int64 session)
 		aq_doubts[i].partition = partition->index;
 		aq_doubts[i].xid = xid;
 		aq_doubts[i].session = session;
+		aq_doubts[i].sequence = ++aq_shard->doubt_sequence;
 		aq_doubts[i].preparing = xid == preparing;
 		pg_atomic_fetch_add_u32(&aq_shard->ndoubts, 1);
 		added = true;
@@ -85,19 +86,44 @@ aq_doubt_known(Partition *partition, TransactionId xid)
 	return known;
 }
 
-/* The prepared transaction by which the session is in doubt in the stream. */
+/*
+ * The newest prepared transaction by which the session is in doubt in the
+ * stream, in partitions of lower numbers than before.
+ */
 TransactionId
-aq_doubt_of_session(uint32 stream, int64 session)
+aq_doubt_of_session(uint32 stream, int64 session, int64 before)
 {
 	TransactionId xid = InvalidTransactionId;
+	uint64		newest = 0;
 
 	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_ADD);
-	for (uint32 i = 0; i < aq_shard->max_doubts && xid == InvalidTransactionId; i++)
+	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
 		if (aq_doubts[i].partition != 0 && aq_doubts[i].session == session &&
-			partition_at(aq_doubts[i].partition)->stream == stream)
+			aq_doubts[i].sequence > newest &&
+			partition_at(aq_doubts[i].partition)->stream == stream &&
+			partition_at(aq_doubts[i].partition)->number < before)
+		{
 			xid = aq_doubts[i].xid;
+			newest = aq_doubts[i].sequence;
+		}
 	aq_latch_free(&aq_shard->doubt_latch);
 	return xid;
+}
+
+/* The partition's queue was dropped: so the transactions had been finished. */
+void
+aq_doubt_forget(Partition *partition)
+{
+	if (pg_atomic_read_u32(&aq_shard->ndoubts) == 0)
+		return;
+	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+		if (aq_doubts[i].partition == partition->index)
+		{
+			aq_doubts[i].partition = 0;
+			pg_atomic_fetch_sub_u32(&aq_shard->ndoubts, 1);
+		}
+	aq_latch_free(&aq_shard->doubt_latch);
 }
 
 /* --- preparing ------------------------------------------------------------------------ */
@@ -482,37 +508,59 @@ resolve(AqQueueShm *shm, Partition *partition, TransactionId xid)
 static int
 compare_entries(const void *a, const void *b)
 {
-	const Partition *p = partition_at(((const Doubt *) a)->partition);
-	const Partition *q = partition_at(((const Doubt *) b)->partition);
+	uint64		p = ((const Doubt *) a)->sequence;
+	uint64		q = ((const Doubt *) b)->sequence;
 
-	return p->number < q->number ? -1 : p->number > q->number;
+	return p < q ? -1 : p > q;
 }
 
-/* The worker: resolve what is not in progress any more, in the order of messages. */
+/*
+ * Is an older entry of the same session and stream not resolved yet?  Its
+ * messages come first.
+ */
+static bool
+is_blocked(const Doubt *entries, uint32 i, const bool *left)
+{
+	uint32		stream = partition_at(entries[i].partition)->stream;
+
+	for (uint32 j = 0; entries[i].session != 0 && j < i; j++)
+		if (left[j] && entries[j].session == entries[i].session &&
+			partition_at(entries[j].partition)->stream == stream)
+			return true;
+	return false;
+}
+
+/*
+ * The worker: resolve what is not in progress any more, in the order in which
+ * the transactions were prepared.
+ */
 void
 aq_doubt_job(int32 id, AqQueueShm *shm)
 {
 	Doubt	   *entries;
+	bool	   *left;
+	bool		any_left = false;
 	uint32		n = 0;
-	bool		left = false;
 
 	aq_job_begin();
 	entries = palloc(aq_shard->max_doubts * sizeof(Doubt));
+	left = palloc0(aq_shard->max_doubts * sizeof(bool));
 	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_SWEEP);
 	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
-		if (aq_doubts[i].partition != 0 && !aq_doubts[i].preparing &&
+		if (aq_doubts[i].partition != 0 &&
 			partition_at(aq_doubts[i].partition)->queue == shm->object->index)
 			entries[n++] = aq_doubts[i];
 	aq_latch_free(&aq_shard->doubt_latch);
 	qsort(entries, n, sizeof(Doubt), compare_entries);
 	for (uint32 i = 0; i < n; i++)
 	{
-		if (TransactionIdIsInProgress(entries[i].xid))
-			left = true;
+		if (entries[i].preparing || TransactionIdIsInProgress(entries[i].xid) ||
+			is_blocked(entries, i, left))
+			left[i] = any_left = true;
 		else
 			resolve(shm, partition_at(entries[i].partition), entries[i].xid);
 	}
 	aq_job_commit(false);
-	if (left)
+	if (any_left)
 		aq_work_later(shm, AQ_WORK_DOUBT, SWEEP_INTERVAL);
 }

@@ -124,21 +124,6 @@ add_doubt(Picture *p, TransactionId xid, int64 session)
 	p->doubt_sessions = lappend(p->doubt_sessions, (void *) (intptr_t) session);
 }
 
-/* The transaction in doubt that an earlier message of the session belongs to. */
-static TransactionId
-doubt_before(Picture *p, int64 session)
-{
-	ListCell   *x,
-			   *s;
-
-	forboth(x, p->doubts, s, p->doubt_sessions)
-		if ((int64) (intptr_t) lfirst(s) == session)
-			return (TransactionId) lfirst_oid(x);
-	if (pg_atomic_read_u32(&aq_shard->ndoubts) > 0)
-		return aq_doubt_of_session(p->partition->stream, session);
-	return InvalidTransactionId;
-}
-
 static void
 read_message(Picture *p, HeapTuple tuple, TupleDesc desc)
 {
@@ -147,8 +132,7 @@ read_message(Picture *p, HeapTuple tuple, TupleDesc desc)
 	int64		ordinal;
 	uint32		number;
 	Slot	   *slot;
-	TransactionId xid,
-				doubt;
+	TransactionId xid;
 	RowStatus	status = row_status(tuple->t_data, &xid);
 
 	heap_deform_tuple(tuple, desc, values, nulls);
@@ -173,19 +157,10 @@ read_message(Picture *p, HeapTuple tuple, TupleDesc desc)
 		slot->flags |= SLOT_EXPIRES;
 	}
 
-	doubt = status == ROW_DOUBT ? xid : doubt_before(p, slot->session);
-	if (TransactionIdIsValid(doubt))
+	if (status == ROW_DOUBT)
 	{
 		slot->state = SLOT_DOUBT;
-		slot->xid = doubt;
 		p->pending++;
-		if (status == ROW_COMMITTED)
-		{
-			slot->flags |= SLOT_FOLLOWER;
-			add_doubt(p, doubt, 0);
-		}
-		else
-			add_doubt(p, doubt, slot->session);
 		return;
 	}
 
@@ -302,37 +277,55 @@ scan_table(Picture *p, Oid relid, void (*row) (Picture *, HeapTuple, TupleDesc))
 	table_close(rel, AccessShareLock);
 }
 
+/* The session's newest transaction in doubt before this slot. */
+static TransactionId
+doubt_before(Picture *p, int64 session)
+{
+	TransactionId xid = InvalidTransactionId;
+	ListCell   *x,
+			   *s;
+
+	forboth(x, p->doubts, s, p->doubt_sessions)
+		if ((int64) (intptr_t) lfirst(s) == session)
+			xid = (TransactionId) lfirst_oid(x);
+	if (!TransactionIdIsValid(xid) && pg_atomic_read_u32(&aq_shard->ndoubts) > 0)
+		xid = aq_doubt_of_session(p->partition->stream, session, p->partition->number);
+	return xid;
+}
+
 /*
- * Rows of both tables.  Messages of one session are in the order of their
- * ordinals only by chance (a page is filled by many), so those behind a
- * transaction in doubt are looked for in a second pass.
+ * In the order of the slots, which is the order of the calls: note the
+ * transactions in doubt, and hold the committed messages of their sessions
+ * that come after them.
  */
 static void
 hold_followers(Picture *p)
 {
-	if (p->doubts == NIL)
+	if (p->pending == 0 && pg_atomic_read_u32(&aq_shard->ndoubts) == 0)
 		return;
 	for (uint32 i = 0; i < p->nslots; i++)
 	{
 		Slot	   *slot = &p->slots[i];
 		TransactionId doubt;
 
+		if (slot->state == SLOT_DOUBT)
+			add_doubt(p, slot->xid, slot->session);
 		if (slot->state != SLOT_READY && slot->state != SLOT_WAITING)
 			continue;
 		doubt = doubt_before(p, slot->session);
 		if (!TransactionIdIsValid(doubt))
 			continue;
-		for (uint32 j = 0; j < i; j++)
-			if (p->slots[j].state == SLOT_DOUBT && p->slots[j].session == slot->session)
-			{
-				for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
-					(void) strike(p, position, i);
-				slot->state = SLOT_DOUBT;
-				slot->flags |= SLOT_FOLLOWER;
-				slot->xid = p->slots[j].xid;
-				p->pending++;
-				break;
-			}
+		for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+			(void) strike(p, position, i);
+		if (slot->state == SLOT_WAITING)
+			p->ntimers--;
+		if (slot->flags & SLOT_EXPIRES)
+			p->ntimers--;
+		slot->state = SLOT_DOUBT;
+		slot->flags |= SLOT_FOLLOWER;
+		slot->xid = doubt;
+		p->pending++;
+		add_doubt(p, doubt, slot->session);
 	}
 }
 

@@ -203,10 +203,11 @@ static bool
 follow(PutNote *note, Partition *partition, TransactionId doubt)
 {
 	Frame	   *frame = frame_of(partition);
+	int64		session = slot_at(frame, note->first)->session;
 
 	if (!aq_doubt_known(partition, doubt))
 	{
-		if (!aq_doubt_add(partition, doubt, 0))
+		if (!aq_doubt_add(partition, doubt, session))
 			return false;
 		partition->ndoubt++;
 	}
@@ -264,7 +265,8 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 	{
 		if (pg_atomic_read_u32(&aq_shard->ndoubts) > 0)
 			doubt = aq_doubt_of_session(partition->stream,
-										slot_at(frame_of(partition), note->first)->session);
+										slot_at(frame_of(partition), note->first)->session,
+										PG_INT64_MAX);
 		if (!TransactionIdIsValid(doubt) || !follow(note, partition, doubt))
 		{
 			if (note->targets == NULL && note->nown_takes == 0 && note->ready_at == 0)

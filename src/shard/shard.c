@@ -167,6 +167,7 @@ aq_partition_alloc(AqQueueShm *shm)
 void
 aq_partition_release(Partition *partition)
 {
+	aq_doubt_forget(partition);
 	aq_latch_get(&aq_shard->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
 	partition->state = PARTITION_UNUSED;
 	partition->stream = 0;
@@ -352,6 +353,9 @@ unload(AqQueueShm *shm)
 	queue->nempty = queue->nstreams = queue->opened = 0;
 	queue->last_table_no = 0;
 	queue->recovered = false;
+	queue->worker_wants = false;
+	queue->later_work = 0;
+	queue->later_at = 0;
 	pg_atomic_write_u64(&queue->next_timer, 0);
 	queue->streams = 0;
 	while (list != 0)

@@ -226,7 +226,8 @@ typedef struct Doubt
 {
 	uint32		partition;		/* 0: unused */
 	TransactionId xid;
-	int64		session;		/* whose later messages stand behind; 0: none */
+	int64		session;		/* whose messages these are; 0: it only takes */
+	uint64		sequence;		/* order of entry */
 	bool		preparing;		/* it may still abort by itself: not the sweeper's yet */
 } Doubt;
 
@@ -240,6 +241,7 @@ typedef struct ShardArea
 	AqLatch		doubt_latch;
 	pg_atomic_uint32 ndoubts;
 	uint32		max_doubts;
+	uint64		doubt_sequence; /* of the last entry; doubt_latch */
 } ShardArea;
 
 extern ShardArea *aq_shard;
@@ -481,7 +483,8 @@ extern void aq_doubt_prepared(void);	/* hands the notes over; does not raise */
 extern void aq_doubt_cancel(void);	/* the transaction aborts after all */
 extern bool aq_doubt_add(Partition *partition, TransactionId xid, int64 session);
 extern bool aq_doubt_known(Partition *partition, TransactionId xid);
-extern TransactionId aq_doubt_of_session(uint32 stream, int64 session);
+extern void aq_doubt_forget(Partition *partition);
+extern TransactionId aq_doubt_of_session(uint32 stream, int64 session, int64 before);
 extern void aq_doubt_job(int32 id, AqQueueShm *shm);
 
 /* --- upkeep.c: the worker's round; the jobs of the other files have this form ------------------------------ */

@@ -43,7 +43,6 @@ each_queue(FunctionCallInfo fcinfo, AqRight right,
 	result = (ReturnSetInfo *) fcinfo->resultinfo;
 	if (RecoveryInProgress())
 		return;
-	(void) aq_jobs_ensure_worker();
 	foreach(lc, aq_catalog_queue_ids())
 	{
 		AqQueue    *queue = aq_queue_get_by_id(lfirst_int(lc), true);
