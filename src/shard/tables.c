@@ -250,8 +250,9 @@ aq_tables_xact_end(void)
 	nown = 0;
 }
 
+/* *counted: the caller counts as waiting; not any more when it gets one. */
 static Partition *
-pop_empty(AqQueueShm *shm)
+pop_empty(AqQueueShm *shm, volatile bool *counted)
 {
 	ShardQueue *sq = shard_queue(shm);
 	Partition  *partition;
@@ -265,6 +266,9 @@ pop_empty(AqQueueShm *shm)
 		sq->nempty--;
 		partition->next = 0;
 		partition->state = PARTITION_TAKEN;
+		if (*counted)
+			pg_atomic_fetch_sub_u32(&sq->wanting, 1);
+		*counted = false;
 	}
 	low = wants_tables(shm);
 	aq_latch_free(&sq->latch);
@@ -282,12 +286,13 @@ aq_tables_provide(AqQueue *queue)
 {
 	AqQueueShm *shm = queue->shm;
 	Partition  *partition;
+	volatile bool counted = false;
 
 	if (queue->own)
 		return make_own(queue);
 
 	aq_jobs_require_worker();
-	partition = pop_empty(shm);
+	partition = pop_empty(shm, &counted);
 	if (partition != NULL)
 		return partition;
 
@@ -296,10 +301,11 @@ aq_tables_provide(AqQueue *queue)
 		elog(ERROR, "queue \"%s\" has no empty table now", queue->name);
 
 	pg_atomic_fetch_add_u32(&shard_queue(shm)->wanting, 1);
+	counted = true;
 	PG_TRY();
 	{
 		aq_cond_prepare(&shm->changed);
-		while ((partition = pop_empty(shm)) == NULL)
+		while ((partition = pop_empty(shm, &counted)) == NULL)
 		{
 			if (shm->object->state == AQ_OBJECT_DROPPED)
 				ereport(ERROR,
@@ -314,7 +320,8 @@ aq_tables_provide(AqQueue *queue)
 	}
 	PG_FINALLY();
 	{
-		pg_atomic_fetch_sub_u32(&shard_queue(shm)->wanting, 1);
+		if (counted)
+			pg_atomic_fetch_sub_u32(&shard_queue(shm)->wanting, 1);
 	}
 	PG_END_TRY();
 	return partition;

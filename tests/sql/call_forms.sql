@@ -22,7 +22,7 @@ SELECT aq.enqueue(queue_name => 'forms', payload => '{"n": 5}') IS NOT NULL;
 SELECT aq.enqueue('forms', payload => '{"n": 6}') IS NOT NULL;
 SELECT cardinality(aq.enqueue_array('forms', ARRAY['{"n": 7}', '{"n": 8}']));
 SELECT cardinality(aq.enqueue_array('forms', ARRAY['{"n": 9}', '{"n": 10}']::jsonb[], priority => 2));
-SELECT cardinality(aq.enqueue_array(queue_name => 'forms', payloads => '{11,12}'));
+SELECT cardinality(aq.enqueue_array(queue_name => 'forms', payloads => '{11,12}'::text[]));
 SELECT aq.enqueue('forms_typed', ROW(1, 2.5, 'Oslo')::t.parcel) IS NOT NULL;
 SELECT aq.enqueue('forms_typed', '(2,3.5,Rome)') IS NOT NULL;
 SELECT aq.enqueue('forms_text', 'hello') IS NOT NULL;
@@ -81,7 +81,7 @@ BEGIN
 	FOR m IN SELECT d.msgid = id AS first, d.payload FROM aq.dequeue(q, max_messages => 100) d LOOP
 		RAISE NOTICE '% %', m.first, m.payload;
 	END LOOP;
-	SELECT payload INTO a_parcel FROM aq.dequeue('forms_typed', a_parcel);
+	SELECT (payload).* INTO a_parcel FROM aq.dequeue('forms_typed', a_parcel);
 	RAISE NOTICE '%', a_parcel;
 	SELECT (payload).* INTO m FROM aq.dequeue('forms_typed', NULL::t.parcel);
 	RAISE NOTICE 'found: %', FOUND;

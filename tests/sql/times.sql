@@ -12,7 +12,8 @@ SELECT payload FROM aq.dequeue('w');
 CALL aq.wait('w', NULL, '60 s', NULL);
 SELECT payload, round(extract(epoch FROM ready_at - enqueue_time), 1) FROM aq.dequeue_full('w', NULL::jsonb);
 SELECT payload FROM aq.dequeue('w');
-SELECT payload FROM aq.dequeue('w', msgid => :'far');		-- nor by its id
+SELECT payload FROM aq.dequeue('w', msgid => :'far');		-- by its id it does not wait
+SELECT aq.enqueue('w', '"far"', delay => '1 day') IS NOT NULL;
 SELECT state, count(*) FROM aq.messages WHERE queue_name = 'w' GROUP BY 1;
 SELECT aq.purge_queue('w');
 -- delayed and rolled back, in a savepoint, delayed messages of one's own transaction

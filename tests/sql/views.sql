@@ -1,5 +1,38 @@
 -- The views of schema aq: what they say about queues in a known state.
 \pset null null
+\pset format unaligned
 SELECT aq.create_queue('v_dead');
-SELECT aq.create_queue('v', max_retries => 5, exception_queue => 'v_dead', comment => 'a queue');
+SELECT aq.create_queue('v', max_retries => 5, exception_queue => 'v_dead', comment => 'a queue', shards => 1, retention => '1 hour');
 SELECT aq.create_queue('v_topic', multiple_consumers => true, shards => 2);
+SELECT aq.subscribe('v_topic', 'ann'), aq.subscribe('v_topic', 'bob', 'priority < 3', 'urgent ones');
+SELECT queue_name, payload_type, multiple_consumers, shards, max_retries, retry_delay, retention, exception_queue,
+	enqueue_enabled, dequeue_enabled, may_enqueue, may_dequeue, comment
+FROM aq.queues WHERE queue_name LIKE 'v%' ORDER BY 1;
+-- every state of a message
+SELECT t.put('v', 1, 3);
+SELECT aq.enqueue('v', '4', delay => '1 day') IS NOT NULL;
+SELECT payload FROM aq.dequeue('v');
+BEGIN; SELECT payload FROM aq.dequeue('v'); SELECT payload, state FROM aq.messages WHERE queue_name = 'v' ORDER BY payload; ROLLBACK;
+SELECT payload FROM aq.dequeue('v', max_messages => 1);
+SELECT payload, state, attempts, dequeue_time IS NOT NULL AS dequeued, ready_at IS NOT NULL AS delayed FROM aq.messages WHERE queue_name = 'v' ORDER BY payload;
+SELECT aq.purge_queue('v');
+SELECT payload, state FROM aq.messages WHERE queue_name = 'v' ORDER BY payload;
+-- a row per message and consumer
+SELECT aq.enqueue('v_topic', '"calm"', priority => 5, correlation => 'c', sender => 's', properties => '{"k": 1}') IS NOT NULL,
+	aq.enqueue('v_topic', '"urgent"', priority => 1) IS NOT NULL, aq.enqueue('v_topic', '"to carl"', recipients => '{carl}') IS NOT NULL;
+SELECT payload FROM aq.dequeue('v_topic', 'bob');
+SELECT consumer, payload, state, priority, correlation, sender, properties FROM aq.messages WHERE queue_name = 'v_topic' ORDER BY 1, 2;
+-- lag is what a consumer is not done with
+SELECT consumer, kind, rule, enqueued, dequeued, lag, ready, waiting, comment FROM aq.subscribers WHERE queue_name = 'v_topic' ORDER BY 1;
+SELECT consumer, kind, enqueued, dequeued, lag FROM aq.subscribers WHERE queue_name = 'v';
+SELECT aq.unsubscribe('v_topic', 'ann');
+SELECT consumer, lag FROM aq.subscribers WHERE queue_name = 'v_topic' ORDER BY 1;
+SELECT consumer, payload FROM aq.messages WHERE queue_name = 'v_topic' ORDER BY 1, 2;
+-- streams: a shard's messages of a priority, delayed ones apart
+BEGIN; SELECT t.put('v', 5); SELECT shard, priority, delayed, enqueued, pending, in_hand, partitions, resident FROM aq.shards WHERE queue_name = 'v' ORDER BY 1, 2, 3; ROLLBACK;
+SELECT state, shard, priority, delayed, slots, outstanding, pending, in_hand, resident, messages::text LIKE 'aq_data.q%' AS named, bytes > 0 AS sized
+FROM aq.partitions WHERE queue_name = 'v' ORDER BY delayed, state;
+SELECT total_bytes = used_bytes + free_bytes AS adds_up, used_bytes > 0 AS used, chunk_bytes, resident_partitions <= known_partitions AS resident, known_partitions <= max_partitions AS known
+FROM aq.message_cache;
+SELECT aq.drop_queue('v', force => true), aq.drop_queue('v_dead'), aq.drop_queue('v_topic', force => true);
+SELECT count(*) FROM aq.partitions WHERE queue_name LIKE 'v%';
