@@ -67,6 +67,32 @@ RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enq
 COMMENT ON FUNCTION aq.enqueue_array(text, text[], integer, interval, interval, text, text[], text, text, jsonb) IS
 'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';
 
+CREATE FUNCTION aq.enqueue_array(queue_name text, payloads varchar[],
+	priority integer DEFAULT NULL,
+	delay interval DEFAULT NULL,
+	expiration interval DEFAULT NULL,
+	correlation text DEFAULT NULL,
+	recipients text[] DEFAULT NULL,
+	sender text DEFAULT NULL,
+	exception_queue text DEFAULT NULL,
+	properties jsonb DEFAULT NULL)
+RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_text';
+COMMENT ON FUNCTION aq.enqueue_array(text, varchar[], integer, interval, interval, text, text[], text, text, jsonb) IS
+'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue; for drivers that send varchar arrays';
+
+CREATE FUNCTION aq.enqueue_array(queue_name text, payloads text,
+	priority integer DEFAULT NULL,
+	delay interval DEFAULT NULL,
+	expiration interval DEFAULT NULL,
+	correlation text DEFAULT NULL,
+	recipients text[] DEFAULT NULL,
+	sender text DEFAULT NULL,
+	exception_queue text DEFAULT NULL,
+	properties jsonb DEFAULT NULL)
+RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_literal';
+COMMENT ON FUNCTION aq.enqueue_array(text, text, integer, interval, interval, text, text[], text, text, jsonb) IS
+'Enqueue one message per element of an array written as text, ''{...}'', in their order and with the same properties; returns their ids in that order. What bare literals and drivers'' untyped parameters come to. Options and errors as aq.enqueue';
+
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads jsonb[],
 	priority integer DEFAULT NULL,
 	delay interval DEFAULT NULL,

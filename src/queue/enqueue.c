@@ -14,6 +14,7 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -305,9 +306,25 @@ ids_to_array(const pg_uuid_t *ids, int n)
 	return construct_array(elements, n, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR);
 }
 
-static Datum
-enqueue_many(FunctionCallInfo fcinfo, bool from_text)
+/* How the payloads are given: as an array, or as an array's text. */
+typedef enum Given
 {
+	GIVEN_TYPED, GIVEN_TEXT, GIVEN_LITERAL
+} Given;
+
+/* '{...}' as an array of text. */
+static ArrayType *
+array_of_literal(FunctionCallInfo fcinfo)
+{
+	return DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN,
+												   text_to_cstring(PG_GETARG_TEXT_PP(ARG_PAYLOAD)),
+												   TEXTOID, -1));
+}
+
+static Datum
+enqueue_many(FunctionCallInfo fcinfo, Given given)
+{
+	bool		from_text = given != GIVEN_TYPED;
 	AqQueue    *queue = get_queue(fcinfo, "aq.enqueue_array()");
 	AqPutOptions options;
 	ArrayType  *array;
@@ -322,7 +339,7 @@ enqueue_many(FunctionCallInfo fcinfo, bool from_text)
 
 	if (PG_ARGISNULL(ARG_PAYLOAD))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"payloads\" must not be null"));
-	array = PG_GETARG_ARRAYTYPE_P(ARG_PAYLOAD);
+	array = given == GIVEN_LITERAL ? array_of_literal(fcinfo) : PG_GETARG_ARRAYTYPE_P(ARG_PAYLOAD);
 	if (!from_text)
 		check_payload_type(queue, ARR_ELEMTYPE(array));
 	read_options(fcinfo, queue, &options);
@@ -346,12 +363,19 @@ PG_FUNCTION_INFO_V1(aq_enqueue_array_text);
 Datum
 aq_enqueue_array_text(PG_FUNCTION_ARGS)
 {
-	return enqueue_many(fcinfo, true);
+	return enqueue_many(fcinfo, GIVEN_TEXT);
+}
+
+PG_FUNCTION_INFO_V1(aq_enqueue_array_literal);
+Datum
+aq_enqueue_array_literal(PG_FUNCTION_ARGS)
+{
+	return enqueue_many(fcinfo, GIVEN_LITERAL);
 }
 
 PG_FUNCTION_INFO_V1(aq_enqueue_array_typed);
 Datum
 aq_enqueue_array_typed(PG_FUNCTION_ARGS)
 {
-	return enqueue_many(fcinfo, false);
+	return enqueue_many(fcinfo, GIVEN_TYPED);
 }

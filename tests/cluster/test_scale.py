@@ -33,12 +33,12 @@ def test_thousand_subscribers(server, conn):
 
 
 def test_limit_of_subscribers(server, conn, topic):
-    db.execute(conn, "SELECT count(aq.subscribe(%s, 'c' || n)) FROM generate_series(1, 1022) n", [topic])
+    db.execute(conn, "SELECT count(aq.subscribe(%s, 'c' || n)) FROM generate_series(1, 1021) n", [topic])
     with pytest.raises(db.Error) as caught:
         db.execute(conn, "SELECT aq.subscribe(%s, 'one too many')", [topic])
     assert caught.value.sqlstate == "AQ015"
     put(conn, topic, 1)
-    assert take(conn, topic, "c1022") == [1]
+    assert take(conn, topic, "c1021") == [1]
 
 
 @pytest.mark.parametrize("number", [150, pytest.param(1000, marks=pytest.mark.long)])
@@ -185,16 +185,14 @@ def test_concurrent_consumers_share_without_overlap(server, conn, queue):
 def test_ddl_while_others_work(server, conn, queue):
     """Queues come and go, subscribers and rights change, under traffic in the same and in other queues."""
     stop = threading.Event()
-    errors = []
-    counts = {"in": 0, "out": 0}
+    errors, sent, got = [], [], []
 
     def work():
         try:
             with server.connect() as mine:
                 while not stop.is_set():
-                    put(mine, queue, 1)
-                    counts["in"] += 1
-                    counts["out"] += len(take(mine, queue, number=1))
+                    sent.extend(put(mine, queue, 1))
+                    got.extend(take(mine, queue, number=1))
         except db.Error as error:
             errors.append(str(error))
 
@@ -215,7 +213,7 @@ def test_ddl_while_others_work(server, conn, queue):
         thread.join()
     assert errors == []
     left = take(conn, queue)
-    assert counts["in"] == counts["out"] + len(left)
+    assert len(sent) == len(set(sent)) == len(got) + len(left)
 
 
 def test_drop_under_traffic(server, conn):
@@ -231,7 +229,7 @@ def test_drop_under_traffic(server, conn):
                         put(mine, "gone", 1)
                         take(mine, "gone", number=1)
             except db.Error as error:
-                states.append(error.sqlstate)
+                states.append(f"{error.sqlstate} {error}")
 
         threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:
@@ -240,4 +238,4 @@ def test_drop_under_traffic(server, conn):
         db.execute(conn, "SELECT aq.drop_queue('gone', true)")
         for thread in threads:
             thread.join(30)
-        assert states == ["AQ001"] * 4, states
+        assert [state[:5] for state in states] == ["AQ001"] * 4, states

@@ -22,7 +22,7 @@ SELECT aq.enqueue(queue_name => 'forms', payload => '{"n": 5}') IS NOT NULL;
 SELECT aq.enqueue('forms', payload => '{"n": 6}') IS NOT NULL;
 SELECT cardinality(aq.enqueue_array('forms', ARRAY['{"n": 7}', '{"n": 8}']));
 SELECT cardinality(aq.enqueue_array('forms', ARRAY['{"n": 9}', '{"n": 10}']::jsonb[], priority => 2));
-SELECT cardinality(aq.enqueue_array(queue_name => 'forms', payloads => '{11,12}'::text[]));
+SELECT cardinality(aq.enqueue_array(queue_name => 'forms', payloads => '{11,12}'));
 SELECT aq.enqueue('forms_typed', ROW(1, 2.5, 'Oslo')::t.parcel) IS NOT NULL;
 SELECT aq.enqueue('forms_typed', '(2,3.5,Rome)') IS NOT NULL;
 SELECT aq.enqueue('forms_text', 'hello') IS NOT NULL;
