@@ -369,7 +369,6 @@ lookup(const char *name)
 		return NULL;
 	}
 	queue->generation = before;
-	queue->shm = aq_xact_pinned(queue->id);
 	return queue;
 }
 

@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * pins.c
- *	  What a transaction holds of queues: pins on their shared memory, and the
- *	  queues it has created or dropped.
+ *	  What a session holds of queues: pins on their shared memory, and the
+ *	  queues its transaction has created, altered or dropped.
  *
- * A pin is taken at the transaction's first use of a queue and given back at
- * its end, after the store has settled the transaction's messages.  It is
+ * A pin is taken at the session's first use of a queue and kept, because a pin
+ * per transaction made the object's mutex the busiest place of all.  It is
  * what makes the queue's shared memory safe to touch even when the queue is
- * dropped meanwhile.
+ * dropped meanwhile; it is given back when the session ends, or at the end of
+ * its next transaction after the drop.
  *
  * A queue's id is never used twice, so an object that this transaction makes
  * for a queue it has just created cannot be found by others; when the
@@ -27,6 +28,7 @@ typedef struct Pin
 {
 	int32		id;
 	AqObject   *object;
+	bool		stale;			/* give it back at the transaction's end */
 } Pin;
 
 typedef struct Change
@@ -40,7 +42,7 @@ typedef struct Change
 	SubTransactionId subid;
 } Change;
 
-/* in TopMemoryContext, grown as needed, emptied at the transaction's end */
+/* in TopMemoryContext, grown as needed; changes are emptied at the transaction's end */
 static Pin *pins;
 static int	npins,
 			pins_size;
@@ -50,15 +52,6 @@ static int	nchanges,
 static bool ddl;				/* a definition was changed */
 
 
-
-AqQueueShm *
-aq_xact_pinned(int32 id)
-{
-	for (int i = 0; i < npins; i++)
-		if (pins[i].id == id)
-			return aq_queue_shm_by_index(pins[i].object->index);
-	return NULL;
-}
 
 /* Every consumer of the description has its place in shared memory. */
 static void
@@ -80,24 +73,23 @@ make_consumers(AqQueue *queue)
 	queue->consumers_made = true;
 }
 
-void
-aq_queue_pin(AqQueue *queue)
+static Pin *
+find_pin(int32 id)
+{
+	for (int i = 0; i < npins; i++)
+		if (pins[i].id == id && !pins[i].stale)
+			return &pins[i];
+	return NULL;
+}
+
+/* Pin the queue's object, and load it if it is new. */
+static AqQueueShm *
+new_pin(AqQueue *queue)
 {
 	AqObject   *object;
 	AqQueueShm *shm;
 	bool		must_load;
 
-	if (queue->shm != NULL)
-	{
-		/* of this transaction? the pin may be an earlier one's */
-		if (npins > 0 && aq_xact_pinned(queue->id) == queue->shm)
-		{
-			make_consumers(queue);
-			return;
-		}
-		queue->shm = NULL;
-		queue->consumers_made = false;
-	}
 	/* from now on this session's posts reach the worker */
 	(void) aq_jobs_ensure_worker();
 	if (npins == pins_size)
@@ -120,6 +112,7 @@ aq_queue_pin(AqQueue *queue)
 	}
 	pins[npins].id = queue->id;
 	pins[npins].object = object;
+	pins[npins].stale = false;
 	npins++;
 	shm = aq_queue_shm_by_index(object->index);
 
@@ -139,13 +132,41 @@ aq_queue_pin(AqQueue *queue)
 		PG_CATCH();
 		{
 			queue->shm = NULL;
+			queue->consumers_made = false;
+			pins[npins - 1].stale = true;
 			aq_object_loaded(object, false);
 			PG_RE_THROW();
 		}
 		PG_END_TRY();
 		aq_object_loaded(object, true);
 	}
-	queue->shm = shm;
+	return shm;
+}
+
+/*
+ * See to it that the session has the queue pinned, and the description knows
+ * where.
+ */
+void
+aq_queue_pin(AqQueue *queue)
+{
+	Pin		   *pin = find_pin(queue->id);
+
+	if (pin != NULL)
+	{
+		AqQueueShm *shm = aq_queue_shm_by_index(pin->object->index);
+
+		/* read without the mutex: a drop is ordered by the locks on the tables */
+		if (pin->object->state == AQ_OBJECT_VALID && shm->key == queue->key)
+		{
+			queue->shm = shm;
+			make_consumers(queue);
+			return;
+		}
+		pin->stale = true;		/* its memory stays until the transaction ends */
+	}
+	queue->consumers_made = false;
+	queue->shm = new_pin(queue);
 	make_consumers(queue);
 }
 
@@ -221,6 +242,15 @@ aq_xact_has_ddl(void)
 	return ddl;
 }
 
+static void
+unpin(int i)
+{
+	AqObject   *object = pins[i].object;
+
+	pins[i] = pins[--npins];
+	aq_object_unpin(object);
+}
+
 /* A subtransaction has ended. Does not raise. */
 void
 aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent)
@@ -269,6 +299,15 @@ wake_waiters(int32 id)
 		aq_wake_everybody(aq_queue_shm_by_index(object->index));
 }
 
+/* Give back the pins on what was dropped.  Between transactions; does not raise. */
+void
+aq_pins_sweep(void)
+{
+	for (int i = npins - 1; i >= 0; i--)
+		if (pins[i].stale || pins[i].object->state == AQ_OBJECT_DROPPED)
+			unpin(i);
+}
+
 /* The transaction has ended, its messages are settled. Does not raise. */
 void
 aq_queue_xact_end(bool commit)
@@ -282,14 +321,23 @@ aq_queue_xact_end(bool commit)
 			wake_waiters(changes[i].id);
 		/* created and rolled back, or dropped and committed */
 		if (changes[i].kind == (commit ? DROPPED : CREATED))
+		{
 			aq_object_drop(MyDatabaseId, changes[i].id);
+			aq_jobs_post();		/* the worker gives its pin back */
+		}
 	}
 	nchanges = 0;
 	if (ddl)
 		aq_catalog_stale();		/* what was the transaction's own is everybody's */
 	ddl = false;
 
-	for (int i = npins - 1; i >= 0; i--)
-		aq_object_unpin(pins[i].object);
-	npins = 0;
+	aq_pins_sweep();
+}
+
+/* The session ends, no transaction is open. */
+void
+aq_pins_session_exit(void)
+{
+	while (npins > 0)
+		unpin(npins - 1);
 }

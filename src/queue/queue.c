@@ -39,10 +39,17 @@ define_parameters(void)
 	aq_catalog_init();
 }
 
+static void
+session_exit(void)
+{
+	aq_wait_session_exit();
+	aq_pins_session_exit();
+}
+
 const AqPart aq_queue_part = {
 	.name = "queue",
 	.define_parameters = define_parameters,
 	.shmem_size = shmem_size,
 	.shmem_init = shmem_init,
-	.session_exit = aq_wait_session_exit,
+	.session_exit = session_exit,
 };

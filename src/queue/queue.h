@@ -8,8 +8,8 @@
  *				 read again when the catalog has changed (relcache
  *				 invalidation, so it is transactional);
  *	AqQueueShm	 its place in shared memory, the value of its object in the
- *				 object cache, pinned by a transaction from its first use of the
- *				 queue to its end;
+ *				 object cache, pinned by a session from its first use of the queue
+ *				 until it is dropped;
  *	a store		 which keeps the messages: see store.h.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -117,8 +117,8 @@ typedef struct AqQueue
 	FmgrInfo	input;
 	Oid			input_param;
 	bool		input_is_text;	/* text: the bytes as they are */
-	/* the transaction's pin */
-	AqQueueShm *shm;			/* NULL when not pinned by this transaction */
+	/* where the session has pinned it */
+	AqQueueShm *shm;			/* NULL: not pinned yet */
 	bool		consumers_made; /* every consumer has its place there */
 	MemoryContext context;		/* of this description */
 	uint64		generation;
@@ -178,6 +178,7 @@ extern void aq_queue_post_work(AqQueueShm *shm, uint32 work);	/* never raises */
 extern bool aq_xact_has_ddl(void);
 extern void aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent);
 extern void aq_queue_xact_end(bool commit);
+extern void aq_pins_sweep(void);
 
 /* --- subscriber.c: the worker's share */
 extern void aq_recipients_job(int32 id, AqQueueShm *shm);

@@ -25,7 +25,7 @@ extern Size aq_queue_shmem_size(void);
 extern void aq_queue_shmem_init(void *area, bool found);
 
 /* pins.c: what a transaction holds of queues */
-extern AqQueueShm *aq_xact_pinned(int32 id);
+extern void aq_pins_session_exit(void);
 extern bool aq_xact_created(int32 id);
 extern void aq_xact_ddl(void);
 

@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,10 @@ def run(server, shape, points, rng, name, skip=20):
         work.setup()
         work.start()
         for point in points:
-            if not crash_once(server, work, point, rng.randrange(skip)):
+            began = time.monotonic()
+            crashed = crash_once(server, work, point, rng.randrange(skip))
+            print(f"{point}: {'crashed' if crashed else 'never reached'} after {time.monotonic() - began:.1f} s")
+            if not crashed:
                 missed.append(point)
                 with server.connect() as conn:
                     conn.execute("SELECT aq.point_reset()")
