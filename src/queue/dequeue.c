@@ -169,8 +169,10 @@ begin_request(Request *request, FunctionCallInfo fcinfo, int first, const char *
 		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "max_messages must be positive, not %d", max));
 	request->take.max = max;
 
-	InitMaterializedSRF(fcinfo, 0);
 	request->result = (ReturnSetInfo *) fcinfo->resultinfo;
+	/* the executor has made the row's description already, where it is known */
+	InitMaterializedSRF(fcinfo, request->result != NULL && request->result->expectedDesc != NULL
+						? MAT_SRF_USE_EXPECTED_DESC : 0);
 	request->take.emit = emit_row;
 	request->take.emit_arg = request;
 }
