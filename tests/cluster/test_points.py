@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -30,16 +31,14 @@ pytestmark = pytest.mark.test_build
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory):
+def library():
     """Directory with a pgaq.so that has test points."""
     given = os.environ.get("PGAQ_TEST_POINTS_DIR")
     if given:
-        return given
-    build = tmp_path_factory.mktemp("points")
-    for parent in [build, *build.parents]:
-        if parent == Path("/tmp"):
-            break
-        parent.chmod(0o755)
+        yield given
+        return
+    build = Path(tempfile.mkdtemp(prefix="pgaq-points-build-", dir=os.environ.get("PGAQ_RUN_DIR")))
+    build.chmod(0o755)
     for name in ("src", "sql", "Makefile", "pgaq.control"):
         source = ROOT / name
         if source.is_dir():
@@ -48,7 +47,8 @@ def library(tmp_path_factory):
             shutil.copy(source, build / name)
     done = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", "TEST_POINTS=1", f"PG_CONFIG={places.pg_config_program()}"], cwd=build, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    return str(build)
+    yield str(build)
+    shutil.rmtree(build, ignore_errors=True)
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@
 	X(scheme_spin, false) \
 	X(wakeup_model, true) \
 	X(wakeup_queue, true) \
+	X(bitmap_model, true) \
+	X(bitmap_queue, true) \
 	X(hist, false)
 
 #define X(name, seeded) extern void test_##name(void);
