@@ -185,6 +185,8 @@ class Workload:
     def teardown(self) -> None:
         """Drop the queue and forget the ledger."""
         with self.server.connect(self.dbname) as conn:
+            # a transaction left prepared would make this wait for ever
+            conn.execute("SET lock_timeout = '20s'")
             self.driver.teardown(conn, self.queue)
         self.forget()
 
