@@ -501,6 +501,17 @@ aq_catalog_queue_ids(void)
 	return ids;
 }
 
+/* Is the queue there, as the latest committed state has it? */
+bool
+aq_catalog_has_queue(int32 id)
+{
+	AqQueue    *queue = read_catalog(NULL, id);
+
+	if (queue != NULL)
+		MemoryContextDelete(queue->context);
+	return queue != NULL;
+}
+
 bool
 aq_queue_lock(int32 id, LOCKMODE mode, bool wait)
 {

@@ -120,6 +120,15 @@ new_pin(AqQueue *queue)
 	{
 		PG_TRY();
 		{
+			/*
+			 * The description may be older than a drop that has just
+			 * committed: its invalidation is sent after the callback that
+			 * took the object away.
+			 */
+			if (!aq_catalog_has_queue(queue->id))
+				ereport(ERROR,
+						aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
+						errdetail("It was dropped just now."));
 			shm->object = object;
 			shm->database = MyDatabaseId;
 			shm->queue_id = queue->id;
@@ -135,6 +144,8 @@ new_pin(AqQueue *queue)
 			queue->consumers_made = false;
 			pins[npins - 1].stale = true;
 			aq_object_loaded(object, false);
+			/* nobody else is to find a queue that does not exist */
+			aq_object_drop(MyDatabaseId, pins[npins - 1].id);
 			PG_RE_THROW();
 		}
 		PG_END_TRY();

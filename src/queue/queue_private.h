@@ -19,6 +19,7 @@
 /* catalog.c */
 extern void aq_catalog_init(void);
 extern void aq_catalog_stale(void);
+extern bool aq_catalog_has_queue(int32 id);
 
 /* shm.c */
 extern Size aq_queue_shmem_size(void);

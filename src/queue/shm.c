@@ -62,7 +62,8 @@ free_entry(AqObject *object)
 {
 	AqQueueShm *shm = &entries[object->index];
 
-	aq_store->unload(shm);
+	if (shm->object != NULL)	/* else it was never loaded */
+		aq_store->unload(shm);
 	aq_chunks_free(shm->more, lengthof(shm->more));
 	reset_entry(shm);
 }

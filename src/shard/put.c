@@ -100,7 +100,7 @@ open_partition(AqQueue *queue, Stream *stream)
 
 	PG_TRY();
 	{
-		int64		number = nextval_internal(queue->sequence, false);
+		int64		number = aq_next_number(queue);
 
 		aq_chunks_reserve(2);
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);

@@ -393,6 +393,7 @@ extern void aq_partition_check_done(Stream *stream, Partition *partition);
 /* --- tables.c ----------------------------------------------------------------------------------- */
 extern void aq_tables_create(AqQueue *queue, int table_no);
 extern void aq_tables_drop(AqQueue *queue);
+extern int64 aq_next_number(AqQueue *queue);
 extern Partition *aq_tables_provide(AqQueue *queue);	/* an EMPTY one, TAKEN */
 extern void aq_tables_give_back(AqQueueShm *shm, Partition *partition);
 extern void aq_tables_subabort(SubTransactionId subid);

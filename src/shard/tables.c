@@ -20,6 +20,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
+#include "commands/sequence.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
@@ -27,6 +28,7 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 /* empty pairs of tables that the worker keeps ready for a queue with traffic */
@@ -329,6 +331,49 @@ aq_tables_provide(AqQueue *queue)
 
 /* --- using ------------------------------------------------------------------------------- */
 
+static void
+queue_is_gone(void)
+{
+	ereport(ERROR,
+			aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue does not exist"),
+			errdetail("It was dropped, or is being dropped, by another session."));
+}
+
+/*
+ * Does the transaction hold locks on tables of the queue, other than this
+ * partition's (NULL: any)?
+ */
+static bool
+holds_others(uint32 queue, const Partition *partition)
+{
+	PutNote   **puts;
+	TakeNote  **takes;
+	int			nputs = aq_notes_puts(&puts);
+	int			ntakes = aq_notes_takes(&takes);
+
+	for (int i = 0; i < nputs; i++)
+		if (puts[i]->partition != partition && puts[i]->partition->queue == queue)
+			return true;
+	for (int i = 0; i < ntakes; i++)
+		if (takes[i]->partition != partition && takes[i]->partition->queue == queue)
+			return true;
+	return false;
+}
+
+/*
+ * Lock a relation of the queue against a drop, which locks the sequence, then
+ * the message tables, then the logs, and waits for all who hold one.  So who
+ * holds a table must not wait for a drop in turn.
+ */
+static void
+lock_against_drop(Oid relid, LOCKMODE mode, bool holds_table)
+{
+	if (!holds_table)
+		LockRelationOid(relid, mode);
+	else if (!ConditionalLockRelationOid(relid, mode))
+		queue_is_gone();
+}
+
 /*
  * Open the partition's message table and keep the lock.  The queue may have
  * been dropped since the caller found it.
@@ -336,11 +381,24 @@ aq_tables_provide(AqQueue *queue)
 Relation
 aq_messages_open(Partition *partition, LOCKMODE mode)
 {
-	Relation	rel = try_table_open(partition->messages, mode);
+	Relation	rel;
 
+	lock_against_drop(partition->messages, mode, holds_others(partition->queue, partition));
+	rel = try_table_open(partition->messages, NoLock);
 	if (rel == NULL)
-		ereport(ERROR, aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue was dropped"));
+		queue_is_gone();
 	return rel;
+}
+
+/* The next partition number of the queue. */
+int64
+aq_next_number(AqQueue *queue)
+{
+	lock_against_drop(queue->sequence, RowExclusiveLock,
+					  holds_others(queue->shm->object->index, NULL));
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(queue->sequence)))
+		queue_is_gone();
+	return nextval_internal(queue->sequence, false);
 }
 
 /* Write log rows for these slots, in the current transaction. */
@@ -353,7 +411,7 @@ aq_log_write(Partition *partition, char kind, int position, const uint16 *slots,
 	Datum	   *ordinals = palloc(Min(n, ORDINALS_PER_ROW) * sizeof(Datum));
 
 	if (rel == NULL)
-		ereport(ERROR, aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue was dropped"));
+		queue_is_gone();
 	values[LOG_KIND] = CharGetDatum(kind);
 	values[LOG_STREAM] = Int16GetDatum(stream_at(partition->stream)->number);
 	values[LOG_CONSUMER] = Int16GetDatum(position);
@@ -401,7 +459,8 @@ aq_tables_drop(AqQueue *queue)
 	MemoryContext context = CurrentMemoryContext;
 	uint64		n;
 
-	aq_run_sql(psprintf("SELECT table_no FROM aq.queue_table WHERE queue_id = %d", queue->id),
+	LockRelationOid(queue->sequence, AccessExclusiveLock);
+	aq_run_sql(psprintf("SELECT table_no FROM aq.queue_table WHERE queue_id = %d ORDER BY 1", queue->id),
 			   0, NULL, NULL, NULL, true);
 	n = SPI_processed;
 	MemoryContextSwitchTo(context);
