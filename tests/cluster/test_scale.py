@@ -113,7 +113,8 @@ def test_times_by_the_thousand(server, conn, queue, what):
             conn.execute("BEGIN")
             assert len(take(conn, queue)) > 0
             conn.execute("ROLLBACK")
-        assert arrived(conn, queue, number) == list(range(1, number + 1))
+        # what rests after the second rollback comes behind what rested once only
+        assert sorted(arrived(conn, queue, number)) == list(range(1, number + 1))
 
 
 def test_times_survive_a_crash(server, conn, queue):
