@@ -95,8 +95,13 @@ def test_points() -> list[str]:
 
 def arm_crash(server: Server, point: str, skip: int) -> None:
     """Let the session that reaches the point after `skip` others die by kill -9 (TEST_POINTS builds)."""
-    with server.connect() as conn:
-        db.execute(conn, "SELECT aq.point_arm(%s, 'crash', %s)", [point, skip])
+    try:
+        with server.connect() as conn:
+            db.execute(conn, "SELECT aq.point_arm(%s, 'crash', %s)", [point, skip])
+    except db.OperationalError as error:
+        # under load the point may be reached before the answer is
+        if "closed the connection" not in str(error) and "terminat" not in str(error):
+            raise
 
 
 def wait_until_up(server: Server, timeout: float = 60) -> None:
