@@ -267,7 +267,12 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 			doubt = aq_doubt_of_session(partition->stream,
 										slot_at(frame_of(partition), note->first)->session,
 										PG_INT64_MAX);
-		if (!TransactionIdIsValid(doubt) || !follow(note, partition, doubt))
+		/*
+		 * What the transaction has dequeued itself must not come back: then
+		 * it does not stand behind the doubt.
+		 */
+		if (!TransactionIdIsValid(doubt) || note->nown_takes > 0 ||
+			!follow(note, partition, doubt))
 		{
 			if (note->targets == NULL && note->nown_takes == 0 && note->ready_at == 0)
 				publish_together(note, stream, partition);
