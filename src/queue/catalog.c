@@ -163,14 +163,6 @@ aq_run_sql(const char *command, int nargs, Oid *types, Datum *values,
 
 /* --- reading ---------------------------------------------------------------------- */
 
-static int64
-interval_us(Datum interval)
-{
-	Interval   *i = DatumGetIntervalP(interval);
-
-	return i->time + ((int64) i->day + (int64) i->month * DAYS_PER_MONTH) * USECS_PER_DAY;
-}
-
 static void
 read_consumers(AqQueue *queue, Snapshot snapshot)
 {
@@ -232,8 +224,8 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple)
 	queue->multi = DatumGetBool(values[3]);
 	queue->shards = DatumGetInt16(values[4]);
 	queue->max_retries = nulls[5] ? -1 : DatumGetInt32(values[5]);
-	queue->retry_delay = interval_us(values[6]);
-	queue->retention = interval_us(values[7]);
+	queue->retry_delay = aq_interval_to_us(values[6]);
+	queue->retention = aq_interval_to_us(values[7]);
 	queue->exception_queue_id = nulls[8] ? 0 : DatumGetInt32(values[8]);
 	queue->enqueue_enabled = DatumGetBool(values[9]);
 	queue->dequeue_enabled = DatumGetBool(values[10]);

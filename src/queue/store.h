@@ -77,8 +77,6 @@ typedef struct AqStore
 	void		(*load) (AqQueue *queue, AqQueueShm *shm);
 	/* Free it; no session can reach it any more.  Must not raise. */
 	void		(*unload) (AqQueueShm *shm);
-	/* Make the tables of a queue created by this transaction. */
-	void		(*create) (AqQueue *queue);
 	/*
 	 * Drop all tables of the queue, waiting for their users; raise
 	 * AQ_ERR_QUEUE_NOT_EMPTY if there are messages and force is not given.

@@ -375,12 +375,6 @@ unload(AqQueueShm *shm)
 	}
 }
 
-static void
-create(AqQueue *queue)
-{
-	/* tables are made when the first message comes */
-}
-
 static bool
 is_uncounted(const Partition *partition)
 {
@@ -440,7 +434,6 @@ drop(AqQueue *queue, bool force)
 static const AqStore shard_store = {
 	.load = load,
 	.unload = unload,
-	.create = create,
 	.drop = drop,
 	.put = aq_put,
 	.take = aq_take,

@@ -409,7 +409,6 @@ extern Relation aq_messages_open(Partition *partition, LOCKMODE mode);
 extern List *aq_queue_table_numbers(int32 id);
 extern void aq_load_queue(AqQueue *queue, AqQueueShm *shm);
 extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* waits; no latch */
-extern bool aq_load_is_current(Partition *partition, int64 number, uint32 stream);
 extern void aq_count_partition(AqQueueShm *shm, Partition *partition);
 
 /* --- put.c, take.c ------------------------------------------------------------------------------------- */
