@@ -479,7 +479,7 @@ move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 	} while (move.nmoved == move.n);
 
 	/* the exception queue had no table */
-	aq_work_later(shm, AQ_WORK_FAILED, 1000);
+	aq_work_later(shm, AQ_WORK_FAILED, aq_partitions_used_up() ? TRY_AGAIN : 1000);
 }
 
 static bool

@@ -137,6 +137,22 @@ const AqPart aq_shard_part = {
 
 /* --- partitions ------------------------------------------------------------------------- */
 
+/* Does every partition belong to a queue?  Read without the latch. */
+bool
+aq_partitions_used_up(void)
+{
+	return aq_shard->nunused_partitions == 0;
+}
+
+void
+aq_partitions_refuse(void)
+{
+	ereport(ERROR,
+			aq_error(AQ_ERR_CACHE_FULL, "too many partitions exist"),
+			errhint("Raise pgaq.max_partitions (now %d) and restart the server.",
+					aq_max_partitions));
+}
+
 Partition *
 aq_partition_alloc(AqQueueShm *shm)
 {
@@ -156,10 +172,7 @@ aq_partition_alloc(AqQueueShm *shm)
 	}
 	aq_latch_free(&aq_shard->partitions_latch);
 	if (partition == NULL)
-		ereport(ERROR,
-				aq_error(AQ_ERR_CACHE_FULL, "too many partitions exist"),
-				errhint("Raise pgaq.max_partitions (now %d) and restart the server.",
-						aq_max_partitions));
+		aq_partitions_refuse();
 	return partition;
 }
 

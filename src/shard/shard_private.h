@@ -236,7 +236,7 @@ typedef struct ShardArea
 	AqLatch		partitions_latch;	/* the pools of partitions and streams */
 	uint32		unused_partition;	/* list */
 	uint32		unused_stream;
-	uint32		nunused_partitions;
+	volatile uint32 nunused_partitions;
 	pg_atomic_uint32 clock_hand;
 	AqLatch		doubt_latch;
 	pg_atomic_uint32 ndoubts;
@@ -357,6 +357,8 @@ enum
 
 /* --- shard.c ---------------------------------------------------------------------------- */
 extern Partition *aq_partition_alloc(AqQueueShm *shm);	/* raises when full */
+extern bool aq_partitions_used_up(void);
+extern void aq_partitions_refuse(void) pg_attribute_noreturn();
 extern void aq_partition_release(Partition *partition);
 extern Stream *aq_stream_find(AqQueueShm *shm, int number);
 extern Stream *aq_stream_make(AqQueueShm *shm, int number);

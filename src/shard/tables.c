@@ -37,6 +37,12 @@
 /* a waiter for a table asks the worker again after this, microseconds */
 #define ASK_AGAIN ((int64) 1000000)
 
+/*
+ * When no partition can be described any more, one may be consumed and come
+ * back: how long to wait for that, microseconds.
+ */
+#define PATIENCE ((int64) 10000000)
+
 /* ordinals per log row: a row must fit on a page without TOAST */
 #define ORDINALS_PER_ROW 900
 
@@ -160,11 +166,14 @@ aq_tables_ready_for_worker(AqQueueShm *shm)
 	return !sq->worker_wants;
 }
 
-/* The worker's share: make tables. */
+/*
+ * The worker's share: make tables, as long as partitions can be described.
+ * Who waits in vain tells its user, see aq_tables_provide.
+ */
 void
 aq_tables_job(int32 id, AqQueueShm *shm)
 {
-	while (wants_tables(shm))
+	while (wants_tables(shm) && !aq_partitions_used_up())
 	{
 		AqQueue    *queue;
 		Partition  *partition;
@@ -281,7 +290,7 @@ pop_empty(AqQueueShm *shm, volatile bool *counted)
 
 /*
  * A partition with empty tables for the caller.  Waits for the worker if there
- * is none.
+ * is none; not for ever when it cannot make any.
  */
 Partition *
 aq_tables_provide(AqQueue *queue)
@@ -289,6 +298,7 @@ aq_tables_provide(AqQueue *queue)
 	AqQueueShm *shm = queue->shm;
 	Partition  *partition;
 	volatile bool counted = false;
+	int64		deadline = aq_clock_us() + PATIENCE;
 
 	if (queue->own)
 		return make_own(queue);
@@ -313,6 +323,8 @@ aq_tables_provide(AqQueue *queue)
 				ereport(ERROR,
 						aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
 						errdetail("It was dropped while the session waited for a table."));
+			if (aq_partitions_used_up() && aq_clock_us() > deadline)
+				aq_partitions_refuse();
 			aq_jobs_require_worker();
 			aq_queue_post_work(shm, AQ_WORK_TABLES);
 			aq_jobs_post();

@@ -96,14 +96,7 @@ def test_message_cache_used_up(new_server):
         assert got == list(range(1, 200_001))
 
 
-@pytest.mark.parametrize(
-    "name, value",
-    [
-        ("pgaq.max_queues", "16"),
-        ("pgaq.max_streams", "64"),
-        pytest.param("pgaq.max_partitions", "64", marks=pytest.mark.xfail(strict=True, reason="enqueue waits for ever")),
-    ],
-)
+@pytest.mark.parametrize("name, value", [("pgaq.max_queues", "16"), ("pgaq.max_streams", "64"), ("pgaq.max_partitions", "64")])
 def test_shared_memory_for_few(new_server, name, value):
     """More queues, priorities, messages than the parameter allows for: an error that names it, or room made."""
     own = new_server("few", **{name: value})
