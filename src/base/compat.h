@@ -18,6 +18,7 @@
 #include "storage/proc.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
+#include "utils/rel.h"
 #include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000
@@ -70,6 +71,17 @@ aq_database_owned(Oid database)
 	return object_ownercheck(DatabaseRelationId, database, GetUserId());
 #else
 	return pg_database_ownercheck(database, GetUserId());
+#endif
+}
+
+/* Number of the file that holds the relation: another one after a rewrite. */
+static inline uint32
+aq_relation_file(Relation rel)
+{
+#if PG_VERSION_NUM >= 160000
+	return rel->rd_locator.relNumber;
+#else
+	return rel->rd_node.relNode;
 #endif
 }
 

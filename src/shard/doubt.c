@@ -488,7 +488,7 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots, Li
 static void
 resolve(AqQueueShm *shm, Partition *partition, TransactionId xid)
 {
-	Relation	rel = table_open(partition->messages, AccessShareLock);
+	Relation	rel = aq_messages_open(partition, AccessShareLock);
 	List	   *takes = takes_in_doubt(partition, xid);
 	bool		more;
 
@@ -502,7 +502,7 @@ resolve(AqQueueShm *shm, Partition *partition, TransactionId xid)
 		more = settle(shm, partition, xid, slots, takes);
 		takes = NIL;
 	} while (more);
-	table_close(rel, AccessShareLock);
+	table_close(rel, NoLock);
 }
 
 static int

@@ -46,6 +46,7 @@ typedef struct Picture
 	AqQueueShm *shm;
 	int			stream;			/* number */
 	TimestampTz now;
+	uint32		file;			/* of the message table */
 	uint32		nslots;			/* highest slot used, plus one */
 	Slot	   *slots;
 	TimestampTz *ready_at;		/* of WAITING slots */
@@ -258,12 +259,14 @@ read_log_row(Picture *p, HeapTuple tuple, TupleDesc desc)
 							 ordinals[i] % PARTITION_SLOTS);
 }
 
-static void
+/* Returns the number of the file that was read. */
+static uint32
 scan_table(Picture *p, Oid relid, void (*row) (Picture *, HeapTuple, TupleDesc))
 {
 	Relation	rel = try_table_open(relid, AccessShareLock);
 	TableScanDesc scan;
 	HeapTuple	tuple;
+	uint32		file;
 
 	if (rel == NULL)
 		ereport(ERROR, aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue was dropped"));
@@ -274,7 +277,9 @@ scan_table(Picture *p, Oid relid, void (*row) (Picture *, HeapTuple, TupleDesc))
 		row(p, tuple, RelationGetDescr(rel));
 	}
 	table_endscan(scan);
+	file = aq_relation_file(rel);
 	table_close(rel, AccessShareLock);
+	return file;
 }
 
 /* The session's newest transaction in doubt before this slot. */
@@ -340,9 +345,9 @@ read_partition(AqQueueShm *shm, Partition *partition)
 	p->now = GetCurrentTimestamp();
 	p->slots = palloc0(PARTITION_SLOTS * sizeof(Slot));
 	p->ready_at = palloc0(PARTITION_SLOTS * sizeof(TimestampTz));
-	scan_table(p, partition->messages, read_message);
+	p->file = scan_table(p, partition->messages, read_message);
 	hold_followers(p);
-	scan_table(p, partition->log, read_log_row);
+	(void) scan_table(p, partition->log, read_log_row);
 	for (uint32 i = 0; i < p->nslots; i++)
 	{
 		if (p->slots[i].open > 0 || p->slots[i].state == SLOT_DOUBT)
@@ -471,6 +476,7 @@ install_frame(Picture *p, Stream *stream)
 	Frame	   *frame;
 
 	partition->frame = aq_chunk_take();
+	partition->file = p->file;
 	partition->referenced = true;
 	partition->pending = p->pending;
 	partition->inflight = p->inflight;
@@ -610,6 +616,53 @@ aq_count_partition(AqQueueShm *shm, Partition *partition)
 {
 	if (!partition->counted)
 		load(shm, partition, false);
+}
+
+/*
+ * The message table was rewritten, as by VACUUM FULL: learn where its rows are
+ * now.  The caller holds a lock on it.  Nobody else can have rows in it that
+ * this scan may miss and whose slots have TIDs of the old file, because a
+ * rewrite waits for all who hold a lock, and slots get TIDs under one.
+ */
+void
+aq_relocate(Partition *partition, Relation rel)
+{
+	ItemPointerData *places = palloc0(PARTITION_SLOTS * sizeof(ItemPointerData));
+	int64		number = partition->number;
+	Stream	   *stream = stream_at(partition->stream);
+	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	HeapTuple	tuple;
+
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		bool		isnull;
+		int64		ordinal = DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull));
+
+		CHECK_FOR_INTERRUPTS();
+		if (ordinal / PARTITION_SLOTS == number)
+			places[ordinal % PARTITION_SLOTS] = tuple->t_self;
+	}
+	table_endscan(scan);
+
+	if (stream != NULL)
+	{
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_LOAD);
+		if (partition->stream == stream->index && partition->number == number)
+		{
+			Frame	   *frame = partition->frame != 0 ? frame_of(partition) : NULL;
+
+			for (uint32 s = 0; frame != NULL && s < PARTITION_SLOTS; s++)
+			{
+				if (frame->segments[s / SEGMENT_SLOTS] == 0 || !ItemPointerIsValid(&places[s]))
+					continue;
+				slot_at(frame, s)->block = ItemPointerGetBlockNumber(&places[s]);
+				slot_at(frame, s)->offset = ItemPointerGetOffsetNumber(&places[s]);
+			}
+			partition->file = aq_relation_file(rel);
+		}
+		aq_latch_free(&stream->latch);
+	}
+	pfree(places);
 }
 
 /* --- a queue's first use ---------------------------------------------------------------- */

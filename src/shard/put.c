@@ -115,6 +115,7 @@ open_partition(AqQueue *queue, Stream *stream)
 			partition->reserved = partition->pending = partition->inflight = 0;
 			partition->nretry = partition->ndoubt = partition->nfailed = partition->open = 0;
 			partition->next_timer = partition->last_take = 0;
+			partition->file = 0;
 			partition->last_taker = InvalidTransactionId;
 			partition->last_lsn = InvalidXLogRecPtr;
 			aq_partition_append(stream, partition);

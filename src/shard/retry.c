@@ -388,6 +388,7 @@ typedef struct Move
 {
 	Stream	   *stream;
 	Partition  *partition;
+	Relation	rel;			/* its messages */
 	uint32		n;
 	uint32		nmoved;
 	uint16		slots[MOVE_BATCH];
@@ -423,17 +424,14 @@ end_move(void *arg)
 static void
 move_batch(int32 id, Move *move)
 {
-	Relation	rel;
-
 	PG_TRY();
 	{
-		rel = table_open(move->partition->messages, NoLock);
 		while (move->nmoved < move->n &&
-			   move_message(aq_queue_get_by_id(id, false), rel, move->partition,
+			   move_message(aq_queue_get_by_id(id, false), move->rel, move->partition,
 							move->slots[move->nmoved], &move->tids[move->nmoved],
 							move->attempts[move->nmoved]))
 			move->nmoved++;
-		table_close(rel, NoLock);
+		table_close(move->rel, NoLock);
 		aq_log_write(move->partition, LOG_MOVED, 0, move->slots, move->nmoved);
 		aq_point("failed-moved");
 		aq_at_commit(end_move, move);
@@ -469,9 +467,11 @@ move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 		memset(&move, 0, sizeof(move));
 		move.stream = stream;
 		move.partition = partition;
+		move.rel = aq_messages_open(partition, RowExclusiveLock);
 		move.n = collect_failed(stream, partition, move.slots, move.tids, move.attempts);
 		if (move.n == 0)
 		{
+			table_close(move.rel, NoLock);
 			aq_job_commit(false);
 			return;
 		}

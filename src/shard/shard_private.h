@@ -146,6 +146,7 @@ typedef struct Partition
 	int			table_no;
 	Oid			messages;		/* the tables */
 	Oid			log;
+	uint32		file;			/* of messages, that the slots' TIDs belong to; 0: no TIDs yet */
 	/* protected by the stream's latch while in a stream */
 	PartitionState state;
 	int64		number;
@@ -412,6 +413,7 @@ extern List *aq_queue_table_numbers(int32 id);
 extern void aq_load_queue(AqQueue *queue, AqQueueShm *shm);
 extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* waits; no latch */
 extern void aq_count_partition(AqQueueShm *shm, Partition *partition);
+extern void aq_relocate(Partition *partition, Relation rel);	/* locked; no latch */
 
 /* --- put.c, take.c ------------------------------------------------------------------------------------- */
 extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,

@@ -388,7 +388,8 @@ lock_against_drop(Oid relid, LOCKMODE mode, bool holds_table)
 
 /*
  * Open the partition's message table and keep the lock.  The queue may have
- * been dropped since the caller found it.
+ * been dropped since the caller found it, or the table rewritten: TIDs that
+ * were read from slots before may be wrong if partition->file has changed.
  */
 Relation
 aq_messages_open(Partition *partition, LOCKMODE mode)
@@ -399,6 +400,8 @@ aq_messages_open(Partition *partition, LOCKMODE mode)
 	rel = try_table_open(partition->messages, NoLock);
 	if (rel == NULL)
 		queue_is_gone();
+	if (partition->file != aq_relation_file(rel))
+		aq_relocate(partition, rel);
 	return rel;
 }
 

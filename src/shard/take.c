@@ -64,6 +64,7 @@ typedef struct Take
 	/* the partition that items are in */
 	Partition  *partition;
 	int64		number;
+	uint32		file;			/* that the items' TIDs belong to */
 	uint32		nitems;
 } Take;
 
@@ -113,18 +114,19 @@ fetch(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *valu
 	  Buffer *buffer)
 {
 	HeapTupleData tuple;
+	int64		ordinal = take->number * PARTITION_SLOTS + item->slot;
 
 	tuple.t_self = item->tid;
-	if (!heap_fetch(rel, SnapshotAny, &tuple, buffer, false))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("message %lld of queue \"%s\" is not in its table",
-						(long long) (take->number * PARTITION_SLOTS + item->slot),
-						take->queue->name)));
 	memset(m, 0, sizeof(AqMessage));
 	m->attempts = item->attempts;
 	m->position = take->options->position;
-	aq_message_read(take->queue, stream_at(take->partition->stream), &tuple, RelationGetDescr(rel), m, values, nulls);
+	if (heap_fetch(rel, SnapshotAny, &tuple, buffer, false))
+		aq_message_read(take->queue, stream_at(take->partition->stream), &tuple, RelationGetDescr(rel), m, values, nulls);
+	if (m->ordinal != ordinal)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("message %lld of queue \"%s\" is not in its table", (long long) ordinal,
+						take->queue->name)));
 	if (take->options->mode == AQ_MODE_REMOVE_NODATA)
 	{
 		m->payload = (Datum) 0;
@@ -132,7 +134,18 @@ fetch(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *valu
 	}
 }
 
-/* Hand the taken items out. */
+static void
+set_place(const Partition *partition, Candidate *item)
+{
+	Slot	   *slot = slot_at(frame_of(partition), item->slot);
+
+	ItemPointerSet(&item->tid, slot->block, slot->offset);
+}
+
+/*
+ * Hand the taken items out.  Their table was not locked when they were taken,
+ * and may have been rewritten.
+ */
 static void
 emit_items(Take *take)
 {
@@ -142,6 +155,9 @@ emit_items(Take *take)
 	if (take->options->emit == NULL || take->nitems == 0)
 		return;
 	rel = aq_messages_open(take->partition, AccessShareLock);
+	if (take->file != take->partition->file)
+		for (uint32 i = 0; i < take->nitems; i++)
+			set_place(take->partition, &take->items[i]);
 	for (uint32 i = 0; i < take->nitems; i++)
 	{
 		AqMessage	m;
@@ -168,14 +184,12 @@ is_due(const Take *take, const Slot *slot)
 }
 
 static void
-set_item(Take *take, Frame *frame, Candidate *item, uint32 number, bool own)
+set_item(Take *take, Partition *partition, Candidate *item, uint32 number, bool own)
 {
-	Slot	   *slot = slot_at(frame, number);
-
 	item->slot = number;
 	item->own = own;
-	item->attempts = aq_attempts_get(frame, take->options->position, number);
-	ItemPointerSet(&item->tid, slot->block, slot->offset);
+	item->attempts = aq_attempts_get(frame_of(partition), take->options->position, number);
+	set_place(partition, item);
 }
 
 /*
@@ -208,7 +222,7 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 		}
 		if (!peek)
 		{
-			set_item(take, frame, &take->items[n], number, false);
+			set_item(take, partition, &take->items[n], number, false);
 			(void) aq_clear_ready(stream, partition, position, number);
 			aq_note_take(partition, take->shm, position, take->options->mode, false, number);
 			partition->inflight++;
@@ -258,6 +272,7 @@ find_in_stream(Take *take, Stream *stream, uint32 max, bool peek)
 			if (sub->retry == 0)
 				sub->retry = aq_chunk_take();
 			partition->referenced = true;
+			take->file = partition->file;
 			take->nitems = take_ready(take, stream, partition, sub, Min(max, TAKE_BATCH),
 									  peek, &blocked);
 			if (take->nitems > 0 || blocked)
@@ -422,7 +437,7 @@ collect(Take *take, Stream *stream, uint32 *cursor)
 		}
 		*cursor = number + 1;
 		if (is_own || is_due(take, slot_at(frame_of(partition), number)))
-			set_item(take, frame_of(partition), &take->items[take->nitems++], number, is_own);
+			set_item(take, partition, &take->items[take->nitems++], number, is_own);
 	}
 	aq_latch_free(&stream->latch);
 	return true;
@@ -651,7 +666,7 @@ take_by_id(Take *take)
 	if (take_locked(take, number))
 	{
 		/* it is this transaction's, so the partition stays as it is */
-		set_item(take, frame_of(take->partition), &take->items[0], number, false);
+		set_item(take, take->partition, &take->items[0], number, false);
 		take->nitems = 1;
 		emit_items(take);
 	}

@@ -123,12 +123,9 @@ def test_shared_memory_for_few(new_server, name, value):
         assert take(conn, "again") == [1]
 
 
-rewritten = pytest.mark.xfail(strict=True, reason="the places of rows are remembered over a rewrite of their table")
-
-
 @pytest.mark.parametrize(
     "statement",
-    ["VACUUM", pytest.param("VACUUM FULL", marks=rewritten), "VACUUM (FREEZE, DISABLE_PAGE_SKIPPING)", "ANALYZE", "REINDEX DATABASE postgres"],
+    ["VACUUM", "VACUUM FULL", "VACUUM (FREEZE, DISABLE_PAGE_SKIPPING)", "ANALYZE", "REINDEX DATABASE postgres"],
 )
 def test_maintenance_of_the_whole_database(server, conn, queue, topic, statement):
     """What administrators run at night: messages move in their tables, nothing is lost or mixed up."""
@@ -156,7 +153,6 @@ def test_maintenance_of_the_whole_database(server, conn, queue, topic, statement
             assert [m for m in got if m != "after"] == list(range(first, 20)) and got.count("after") == 1
 
 
-@rewritten
 def test_vacuum_full_while_messages_are_in_hand(server, conn, queue):
     """It waits for the transaction, as for any table; nothing is mixed up afterwards."""
     conn.execute("BEGIN")

@@ -76,13 +76,23 @@ def restart(server: Server, rng: random.Random) -> None:
     server.restart("fast")
 
 
+def rewrite(server: Server, rng: random.Random) -> None:
+    """VACUUM FULL of some message tables and logs: their rows move."""
+    with server.connect() as conn:
+        names = [row["name"] for row in db.rows(conn, "SELECT oid::regclass::text AS name FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r' ORDER BY 1")]
+        conn.execute("SET lock_timeout = '2 s'")
+        for name in rng.sample(names, min(12, len(names))):
+            try:
+                conn.execute(f"VACUUM FULL {name}")
+            except db.Error as error:
+                if error.sqlstate not in ("55P03", "40P01", "42P01"):  # somebody holds it for long, or it is gone
+                    raise
+
+
 FAULTS: dict[str, Callable[[Server, random.Random], None]] = {
     function.__name__: function
-    for function in (kill_backend, kill_worker, terminate_backend, cancel_backend, kill_postmaster, crash, immediate, restart)
+    for function in (kill_backend, kill_worker, terminate_backend, cancel_backend, kill_postmaster, crash, immediate, restart, rewrite)
 }
-
-# Faults after which sessions are gone although their transactions may go on for a moment.
-GENTLE = {"terminate_backend", "cancel_backend"}
 
 
 def test_points() -> list[str]:
