@@ -512,3 +512,18 @@ aq_queue_lock(int32 id, LOCKMODE mode, bool wait)
 	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_catalog_relation("queue"), (uint32) id, 0);
 	return LockAcquire(&tag, mode, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
 }
+
+/*
+ * Wait for the end of a transaction that keeps others from this lock, without
+ * keeping it: a wait that lock_timeout and the deadlock detector know of.
+ */
+bool
+aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait)
+{
+	LOCKTAG		tag;
+
+	if (!aq_queue_lock(id, mode, wait))
+		return false;
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_catalog_relation("queue"), (uint32) id, 0);
+	return LockRelease(&tag, mode, false);
+}

@@ -167,6 +167,7 @@ extern int	aq_run_sql(const char *command, int nargs, Oid *types, Datum *values,
  * worker that makes tables; enqueue and dequeue take none.
  */
 extern bool aq_queue_lock(int32 id, LOCKMODE mode, bool wait);
+extern bool aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait);
 
 /* --- shm.c ------------------------------------------------------------------- */
 extern AqConsumerShm *aq_consumer_shm(AqQueueShm *shm, int position);

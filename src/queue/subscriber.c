@@ -206,6 +206,8 @@ aq_add_recipient(AqQueue *queue, const char *name)
 			break;
 		if (queue->nconsumers >= POSITIONS)
 			(void) free_position(queue);	/* says that there is none */
+		/* not behind the worker's back: it gives up where it had to wait */
+		(void) aq_queue_lock_pass(queue->id, ShareUpdateExclusiveLock, true);
 		ask_worker(shm, name);
 		aq_cond_sleep(&shm->changed, AQ_EVENT_QUEUE_DDL, queue->id, 0, 0, ASK_AGAIN);
 	}

@@ -261,6 +261,49 @@ aq_tables_xact_end(void)
 	nown = 0;
 }
 
+static void
+queue_is_gone(void)
+{
+	ereport(ERROR,
+			aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue does not exist"),
+			errdetail("It was dropped, or is being dropped, by another session."));
+}
+
+/*
+ * Does the transaction hold locks on tables of the queue, other than this
+ * partition's (NULL: any)?
+ */
+static bool
+holds_others(uint32 queue, const Partition *partition)
+{
+	PutNote   **puts;
+	TakeNote  **takes;
+	int			nputs = aq_notes_puts(&puts);
+	int			ntakes = aq_notes_takes(&takes);
+
+	for (int i = 0; i < nputs; i++)
+		if (puts[i]->partition != partition && puts[i]->partition->queue == queue)
+			return true;
+	for (int i = 0; i < ntakes; i++)
+		if (takes[i]->partition != partition && takes[i]->partition->queue == queue)
+			return true;
+	return false;
+}
+
+/*
+ * A drop that has not ended yet keeps the worker from making tables: wait for
+ * its end, where lock_timeout and the deadlock detector see it.  Who holds a
+ * table must not wait, see lock_against_drop().
+ */
+static void
+await_drop(AqQueue *queue)
+{
+	bool		wait = !holds_others(queue->shm->object->index, NULL);
+
+	if (!aq_queue_lock_pass(queue->id, AccessShareLock, wait))
+		queue_is_gone();
+}
+
 /* *counted: the caller counts as waiting; not any more when it gets one. */
 static Partition *
 pop_empty(AqQueueShm *shm, volatile bool *counted)
@@ -326,6 +369,7 @@ aq_tables_provide(AqQueue *queue)
 			if (aq_partitions_used_up() && aq_clock_us() > deadline)
 				aq_partitions_refuse();
 			aq_jobs_require_worker();
+			await_drop(queue);
 			aq_queue_post_work(shm, AQ_WORK_TABLES);
 			aq_jobs_post();
 			aq_cond_sleep(&shm->changed, AQ_EVENT_PARTITION_PROVIDE, queue->id, 0, 0, ASK_AGAIN);
@@ -342,35 +386,6 @@ aq_tables_provide(AqQueue *queue)
 }
 
 /* --- using ------------------------------------------------------------------------------- */
-
-static void
-queue_is_gone(void)
-{
-	ereport(ERROR,
-			aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue does not exist"),
-			errdetail("It was dropped, or is being dropped, by another session."));
-}
-
-/*
- * Does the transaction hold locks on tables of the queue, other than this
- * partition's (NULL: any)?
- */
-static bool
-holds_others(uint32 queue, const Partition *partition)
-{
-	PutNote   **puts;
-	TakeNote  **takes;
-	int			nputs = aq_notes_puts(&puts);
-	int			ntakes = aq_notes_takes(&takes);
-
-	for (int i = 0; i < nputs; i++)
-		if (puts[i]->partition != partition && puts[i]->partition->queue == queue)
-			return true;
-	for (int i = 0; i < ntakes; i++)
-		if (takes[i]->partition != partition && takes[i]->partition->queue == queue)
-			return true;
-	return false;
-}
 
 /*
  * Lock a relation of the queue against a drop, which locks the sequence, then
