@@ -28,6 +28,7 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
@@ -431,17 +432,26 @@ aq_next_number(AqQueue *queue)
 	return nextval_internal(queue->sequence, false);
 }
 
-/* Write log rows for these slots, in the current transaction. */
+/*
+ * Write log rows for these slots, in the current transaction, which may be at
+ * its end and without a snapshot.  A log that pg_dump has restored has a TOAST
+ * table; nothing goes into it, but the server wants a snapshot where there is
+ * one.
+ */
 void
 aq_log_write(Partition *partition, char kind, int position, const uint16 *slots, uint32 n)
 {
 	Relation	rel = try_table_open(partition->log, RowExclusiveLock);
+	bool		snapshot;
 	Datum		values[LOG_COLUMNS];
 	bool		nulls[LOG_COLUMNS] = {0};
 	Datum	   *ordinals = palloc(Min(n, ORDINALS_PER_ROW) * sizeof(Datum));
 
 	if (rel == NULL)
 		queue_is_gone();
+	snapshot = OidIsValid(rel->rd_rel->reltoastrelid) && !ActiveSnapshotSet();
+	if (snapshot)
+		PushActiveSnapshot(GetTransactionSnapshot());
 	values[LOG_KIND] = CharGetDatum(kind);
 	values[LOG_STREAM] = Int16GetDatum(stream_at(partition->stream)->number);
 	values[LOG_CONSUMER] = Int16GetDatum(position);
@@ -459,6 +469,8 @@ aq_log_write(Partition *partition, char kind, int position, const uint16 *slots,
 		heap_insert(rel, tuple, GetCurrentCommandId(true), 0, NULL);
 		heap_freetuple(tuple);
 	}
+	if (snapshot)
+		PopActiveSnapshot();
 	pfree(ordinals);
 	table_close(rel, NoLock);
 }
