@@ -25,6 +25,11 @@
 #error "pgaq needs PostgreSQL 15 or later"
 #endif
 
+/* 18's word; there, the old one is gone. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn pg_attribute_noreturn()
+#endif
+
 /*
  * The number of this process's PGPROC: 0 .. aq_proc_slots() - 1, stable for
  * the life of the process, given to background workers without a database too.
@@ -82,6 +87,17 @@ aq_relation_file(Relation rel)
 	return rel->rd_locator.relNumber;
 #else
 	return rel->rd_node.relNode;
+#endif
+}
+
+/* The index of the primary key; none of ours is deferrable. */
+static inline Oid
+aq_primary_key(Relation rel)
+{
+#if PG_VERSION_NUM >= 180000
+	return RelationGetPrimaryKeyIndex(rel, false);
+#else
+	return RelationGetPrimaryKeyIndex(rel);
 #endif
 }
 

@@ -167,7 +167,7 @@ static void
 read_consumers(AqQueue *queue, Snapshot snapshot)
 {
 	Relation	rel = table_open(aq_catalog_relation("subscriber"), AccessShareLock);
-	Oid			index = RelationGetPrimaryKeyIndex(rel);
+	Oid			index = aq_primary_key(rel);
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
@@ -276,7 +276,7 @@ read_catalog(const char *name, int32 id)
 	}
 	else
 	{
-		index = RelationGetPrimaryKeyIndex(rel);
+		index = aq_primary_key(rel);
 		ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
 	}
 	scan = systable_beginscan(rel, index, true, snapshot, 1, &key);

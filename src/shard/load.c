@@ -807,7 +807,7 @@ aq_queue_table_numbers(int32 id)
 	HeapTuple	tuple;
 
 	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
-	scan = systable_beginscan(rel, RelationGetPrimaryKeyIndex(rel), true, snapshot, 1, &key);
+	scan = systable_beginscan(rel, aq_primary_key(rel), true, snapshot, 1, &key);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		bool		isnull;

@@ -359,7 +359,7 @@ enum
 /* --- shard.c ---------------------------------------------------------------------------- */
 extern Partition *aq_partition_alloc(AqQueueShm *shm);	/* raises when full */
 extern bool aq_partitions_used_up(void);
-extern void aq_partitions_refuse(void) pg_attribute_noreturn();
+pg_noreturn extern void aq_partitions_refuse(void);
 extern void aq_partition_release(Partition *partition);
 extern Stream *aq_stream_find(AqQueueShm *shm, int number);
 extern Stream *aq_stream_make(AqQueueShm *shm, int number);

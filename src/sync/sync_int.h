@@ -119,7 +119,7 @@ typedef struct AqSyncSelf
 
 extern AQ_LOCAL AqSyncSelf aq_sync_self;
 
-extern void aq_held_overflow(void) pg_attribute_noreturn();
+pg_noreturn extern void aq_held_overflow(void);
 extern AqHeld *aq_held_find(const void *lock);
 
 static inline void

@@ -48,7 +48,7 @@ typedef size_t Size;
 #define Max(a, b) ((a) > (b) ? (a) : (b))
 #define lengthof(a) (sizeof(a) / sizeof((a)[0]))
 #define pg_noinline __attribute__((noinline))
-#define pg_attribute_noreturn() __attribute__((noreturn))
+#define pg_noreturn __attribute__((noreturn))
 #define pg_unreachable() __builtin_unreachable()
 #define StaticAssertDecl(cond, text) _Static_assert(cond, text)
 #define USE_ASSERT_CHECKING 1
