@@ -6,6 +6,7 @@
  * results received.  Nothing here waits: the loop in main.c calls
  * session_ready when the socket has something.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +15,8 @@
 #include <unistd.h>
 
 #include "load.h"
+
+#define TEXT_OID 25
 
 static char *array_buffer;
 
@@ -51,7 +54,7 @@ hist_add(uint64_t *hist, uint64_t us, uint64_t n)
 void
 session_init(void)
 {
-	array_buffer = malloc((size_t) (opt.payload + 1) * (size_t) opt.batch + 16);
+	array_buffer = malloc((size_t) (opt.payload + 4) * (size_t) opt.batch + 32);
 	if (!array_buffer)
 		die("out of memory");
 }
@@ -208,43 +211,73 @@ plan_transaction(struct session *s, enum op op)
 		plan(s, OP_COMMIT, 0);
 }
 
+static char *
+put_int32(char *to, uint32_t value)
+{
+	value = htonl(value);
+	memcpy(to, &value, sizeof(value));
+	return to + sizeof(value);
+}
+
+/*
+ * The payloads as one array parameter; its length.  In binary form the server
+ * copies the elements; of the text form it looks at every byte, twice.
+ */
+static int
+put_array(char *to, struct session *s, int count, uint64_t stamp)
+{
+	char	   *p = to;
+
+	if (opt.binary)
+	{
+		p = put_int32(p, 1);	/* dimensions */
+		p = put_int32(p, 0);	/* no nulls */
+		p = put_int32(p, TEXT_OID);
+		p = put_int32(p, (uint32_t) count);
+		p = put_int32(p, 1);	/* lower bound */
+	}
+	for (int i = 0; i < count; i++)
+	{
+		if (opt.binary)
+			p = put_int32(p, (uint32_t) opt.payload);
+		else
+			*p++ = i == 0 ? '{' : ',';
+		p = payload_put(p, s->id, s->next_seq + (uint64_t) i, stamp);
+	}
+	if (!opt.binary)
+		*p++ = '}';
+	*p = '\0';
+	return (int) (p - to);
+}
+
 static void
 send_enqueue(struct session *s, int count)
 {
-	const char *values[4];
+	const char *values[4] = {opt.queue, array_buffer};
+	int			lengths[4] = {0};
+	int			formats[4] = {0};
 	char		priority[8];
 	char		delay[32];
-	char	   *p = array_buffer;
 	uint64_t	now = now_us();
 	uint64_t	stamp = s->started < now ? s->started : now;
-	int			nparams = parameters_of(opt.enqueue);
 	int			shown = opt.delay_ms > 0 ? UNORDERED : s->priority;
 
 	ledger_note(s, 'I', shown, s->id, s->next_seq, count);
 	ledger_before(s);
 	if (opt.single || opt.batch == 1)
-		p = payload_put(p, s->id, s->next_seq, stamp);
+		*payload_put(array_buffer, s->id, s->next_seq, stamp) = '\0';
 	else
 	{
-		*p++ = '{';
-		for (int i = 0; i < count; i++)
-		{
-			if (i > 0)
-				*p++ = ',';
-			p = payload_put(p, s->id, s->next_seq + (uint64_t) i, stamp);
-		}
-		*p++ = '}';
+		lengths[1] = put_array(array_buffer, s, count, stamp);
+		formats[1] = opt.binary;
 	}
-	*p = '\0';
 	s->next_seq += (uint64_t) count;
 	s->count += count;
-	values[0] = opt.queue;
-	values[1] = array_buffer;
 	snprintf(priority, sizeof(priority), "%d", s->priority);
 	values[2] = priority;
 	snprintf(delay, sizeof(delay), "%d milliseconds", opt.delay_ms > 0 ? (int) (rand_r(&opt.seed) % (unsigned) opt.delay_ms) : 0);
 	values[3] = delay;
-	PQsendQueryPrepared(s->conn, "enqueue", nparams, values, NULL, NULL, opt.binary);
+	PQsendQueryPrepared(s->conn, "enqueue", parameters_of(opt.enqueue), values, lengths, formats, opt.binary);
 }
 
 static void

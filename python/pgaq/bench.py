@@ -232,7 +232,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one round of 3 seconds")
     parser.add_argument("--long", action="store_true", help="64 sessions too, 5 rounds of 20 seconds")
     parser.add_argument("--payload", type=int, default=512)
-    parser.add_argument("--text", action="store_true", help="fetch results as text rather than binary")
+    parser.add_argument("--text", action="store_true", help="send arrays and fetch results as text rather than binary")
     parser.add_argument("--processes", type=int, default=1, help="client processes on each side")
     parser.add_argument("--backlog", type=int, help="how far producers may be ahead (default: what suits each contestant)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another server setting, for all")
