@@ -234,6 +234,7 @@ typedef struct DoubtSlot
 
 typedef struct DoubtTake
 {
+	TransactionId xid;			/* that took it */
 	char		kind;
 	int			position;
 	uint16		slot;
@@ -300,9 +301,12 @@ read_slot(Relation rel, DoubtSlot *slot)
 	ReleaseBuffer(buffer);
 }
 
-/* What the log says the transaction took. */
+/*
+ * What the log says the transaction took (unless that is known already), and
+ * what those that stand behind it took of their own messages in the slots.
+ */
 static List *
-takes_in_doubt(Partition *partition, TransactionId xid)
+read_takes(Partition *partition, TransactionId xid, bool known, const Bitmapset *slots)
 {
 	Relation	rel = table_open(partition->log, AccessShareLock);
 	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
@@ -317,7 +321,10 @@ takes_in_doubt(Partition *partition, TransactionId xid)
 		int64	   *ordinals;
 		int			n;
 
-		if (HeapTupleHeaderGetRawXmin(tuple->t_data) != xid)
+		TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
+
+		if (xmin == xid ? known
+			: !HeapTupleHeaderXminFrozen(tuple->t_data) && !TransactionIdDidCommit(xmin))
 			continue;
 		heap_deform_tuple(tuple, RelationGetDescr(rel), values, nulls);
 		array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
@@ -327,9 +334,11 @@ takes_in_doubt(Partition *partition, TransactionId xid)
 		{
 			DoubtTake  *take;
 
-			if (ordinals[i] / PARTITION_SLOTS != partition->number)
+			if (ordinals[i] / PARTITION_SLOTS != partition->number ||
+				(xmin != xid && !bms_is_member(ordinals[i] % PARTITION_SLOTS, slots)))
 				continue;
 			take = palloc(sizeof(DoubtTake));
+			take->xid = xmin;
 			take->kind = DatumGetChar(values[LOG_KIND]);
 			take->position = DatumGetInt16(values[LOG_CONSUMER]);
 			take->slot = ordinals[i] % PARTITION_SLOTS;
@@ -368,10 +377,10 @@ settle_slot(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtSlot *do
 	}
 }
 
-/* was_own: the transaction had enqueued the message itself */
+/* was_own: the one who took the message had enqueued it himself */
 static void
 settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *take,
-			bool was_own, bool commit, TransactionId xid)
+			bool was_own, bool commit)
 {
 	if (take->kind == LOG_RETRY || take->kind == LOG_MOVED)
 		return;
@@ -379,12 +388,12 @@ settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *ta
 	{
 		if (commit && take->kind != LOG_LOCKED &&
 			aq_clear_ready(stream, partition, take->position, take->slot))
-			aq_consumer_done(shm, stream, partition, take->position, take->slot, xid);
+			aq_consumer_done(shm, stream, partition, take->position, take->slot, take->xid);
 		return;
 	}
 	partition->inflight--;
 	if (commit && take->kind != LOG_LOCKED)
-		aq_consumer_done(shm, stream, partition, take->position, take->slot, xid);
+		aq_consumer_done(shm, stream, partition, take->position, take->slot, take->xid);
 	else if (aq_consumer_shm(shm, take->position)->removed)
 		aq_consumer_done(shm, stream, partition, take->position, take->slot, InvalidTransactionId);
 	else
@@ -464,7 +473,10 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots, Li
 	{
 		DoubtTake  *take = lfirst(lc);
 
-		settle_take(shm, stream, partition, take, bms_is_member(take->slot, own), commit, xid);
+		if (take->xid == xid)
+			settle_take(shm, stream, partition, take, bms_is_member(take->slot, own), commit);
+		else
+			settle_take(shm, stream, partition, take, true, true);
 	}
 	frame_of(partition)->timers_reserved = reserved;
 	if (partition->next_timer)
@@ -489,19 +501,21 @@ static void
 resolve(AqQueueShm *shm, Partition *partition, TransactionId xid)
 {
 	Relation	rel = aq_messages_open(partition, AccessShareLock);
-	List	   *takes = takes_in_doubt(partition, xid);
-	bool		more;
+	bool		again = false;
 
 	do
 	{
 		List	   *slots = slots_in_doubt(stream_at(partition->stream), partition, xid);
+		Bitmapset  *set = NULL;
 		ListCell   *lc;
 
 		foreach(lc, slots)
+		{
 			read_slot(rel, lfirst(lc));
-		more = settle(shm, partition, xid, slots, takes);
-		takes = NIL;
-	} while (more);
+			set = bms_add_member(set, ((DoubtSlot *) lfirst(lc))->slot);
+		}
+		again = settle(shm, partition, xid, slots, read_takes(partition, xid, again, set));
+	} while (again);
 	table_close(rel, NoLock);
 }
 

@@ -21,6 +21,7 @@
 #include "access/genam.h"
 #include "access/heapam.h"
 #include "access/table.h"
+#include "access/subtrans.h"
 #include "access/tableam.h"
 #include "access/transam.h"
 #include "access/xact.h"
@@ -80,7 +81,10 @@ row_status(HeapTupleHeader header, TransactionId *xid)
 	if (HeapTupleHeaderXminInvalid(header))
 		return ROW_ABORTED;
 	if (TransactionIdIsCurrentTransactionId(*xid) || TransactionIdIsInProgress(*xid))
+	{
+		*xid = SubTransGetTopmostTransaction(*xid);
 		return ROW_DOUBT;
+	}
 	return TransactionIdDidCommit(*xid) ? ROW_COMMITTED : ROW_ABORTED;
 }
 

@@ -267,12 +267,7 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 			doubt = aq_doubt_of_session(partition->stream,
 										slot_at(frame_of(partition), note->first)->session,
 										PG_INT64_MAX);
-		/*
-		 * What the transaction has dequeued itself must not come back: then
-		 * it does not stand behind the doubt.
-		 */
-		if (!TransactionIdIsValid(doubt) || note->nown_takes > 0 ||
-			!follow(note, partition, doubt))
+		if (!TransactionIdIsValid(doubt) || !follow(note, partition, doubt))
 		{
 			if (note->targets == NULL && note->nown_takes == 0 && note->ready_at == 0)
 				publish_together(note, stream, partition);
@@ -396,6 +391,9 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 		uint32		number = note->slots[i];
 		FrameSub   *sub = frame_sub(frame_of(partition), note->position);
 
+		/* its own message stands behind a doubt: the log will say who has it */
+		if (note->own && slot_at(frame_of(partition), number)->state == SLOT_DOUBT)
+			continue;
 		if (final)
 			aq_consumer_done(note->shm, stream, partition, note->position, number, xid);
 		else if (!counts(note->shm, note->position))

@@ -96,12 +96,19 @@ def test_both_sides_with_savepoints(server, queue, how, finish):
 
 
 @pytest.mark.parametrize("finish", FINISH)
-def test_own_message_taken_in_the_same_transaction(server, queue, finish):
+@pytest.mark.parametrize("how", ["nothing", "kill"])
+@pytest.mark.parametrize("savepoint", [False, True])
+def test_own_message_taken_in_the_same_transaction(server, queue, how, finish, savepoint):
     with server.connect() as conn:
         conn.execute("BEGIN")
+        if savepoint:
+            conn.execute("SAVEPOINT s")
         put(conn, queue, 1, 2)
+        if savepoint:
+            conn.execute("RELEASE s")
         assert take(conn, queue, number=1) == [1]
         conn.execute("PREPARE TRANSACTION 'own'")
+    disturb(server, how)
     with server.connect() as conn:
         assert take(conn, queue) == []
         conn.execute(f"{finish} 'own'")
@@ -109,6 +116,30 @@ def test_own_message_taken_in_the_same_transaction(server, queue, finish):
             assert arrived(conn, queue, 1) == [2]
         else:
             assert not ready(conn, queue, timeout="0.2 s")
+
+
+@pytest.mark.parametrize("finish", FINISH)
+@pytest.mark.parametrize("how", ["nothing", "kill"])
+def test_own_message_taken_behind_a_doubt(server, topic, how, finish):
+    """Messages that stand behind a prepared transaction, taken and locked by their own one: each once, in order."""
+    with server.connect() as conn:
+        conn.execute("BEGIN")
+        put(conn, topic, "in doubt")
+        conn.execute("PREPARE TRANSACTION 'x'")
+        conn.execute("BEGIN")
+        put(conn, topic, 1, 2)
+        assert take(conn, topic, "a", 1) == [1]
+        assert db.value(conn, "SELECT payload FROM aq.dequeue(%s, 'a', mode => 'locked')", [topic]) == 2
+        conn.execute("COMMIT")
+        put(conn, topic, 3)
+    disturb(server, how)
+    with server.connect() as conn:
+        assert look(conn, topic, "a") == [] and look(conn, topic, "b") == []
+        conn.execute(f"{finish} 'x'")
+        first = ["in doubt"] if finish == "COMMIT PREPARED" else []
+        assert arrived(conn, topic, len(first) + 2, "a") == [*first, 2, 3]
+        assert arrived(conn, topic, len(first) + 3, "b") == [*first, 1, 2, 3]
+        assert not ready(conn, topic, "a") and not ready(conn, topic, "b")
 
 
 @pytest.mark.parametrize("finish", FINISH)
