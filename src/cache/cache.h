@@ -108,8 +108,14 @@ extern void aq_chunks_on_pressure(AqChunkPressure callback);
 extern uint32 aq_chunks_total(void);
 extern uint32 aq_chunks_free_count(void);
 
-/* See to it that the session's reserve holds count chunks.  No latch held. */
+/*
+ * See to it that the session's reserve holds count chunks.  No latch held.
+ * The first waits for others and raises AQ_ERR_CACHE_FULL in the end; the
+ * second evicts what can be evicted, and returns false when that is too little.
+ */
 extern void aq_chunks_reserve(uint32 count);
+extern bool aq_chunks_try(uint32 count);
+extern void aq_chunks_be_impatient(void);	/* from now on, raise at once */
 extern uint32 aq_chunks_reserved(void);
 extern AqChunk aq_chunk_take(void); /* zeroed, out of the reserve */
 extern void aq_chunks_free(const AqChunk *chunks, uint32 count);	/* 0s are skipped */

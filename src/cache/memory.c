@@ -47,6 +47,7 @@ static AqChunkPressure pressure;
 static AqChunk *reserve;
 static uint32 nreserve;
 static uint32 reserve_size;
+static int64 patience = PATIENCE;
 
 static uint32
 chunk_total(void)
@@ -145,14 +146,11 @@ wait_for_chunks(uint32 count)
 	PG_END_TRY();
 }
 
-void
-aq_chunks_reserve(uint32 count)
+bool
+aq_chunks_try(uint32 count)
 {
-	int64		deadline = 0;
-
-
 	if (nreserve >= count)
-		return;
+		return true;
 	if (reserve_size < count + RESERVE_BATCH)
 	{
 		uint32		size = Max(2 * reserve_size, count + 4 * RESERVE_BATCH);
@@ -161,26 +159,42 @@ aq_chunks_reserve(uint32 count)
 			: MemoryContextAlloc(TopMemoryContext, size * sizeof(AqChunk));
 		reserve_size = size;
 	}
-	for (;;)
+	do
 	{
 		fill_reserve(count + RESERVE_BATCH / 2 - nreserve);
 		if (nreserve >= count)
-			return;
-		if (pressure != NULL && pressure())
-			continue;
-		aq_chunks_trim();		/* what others need may be in our own reserve */
+			return true;
+	} while (pressure != NULL && pressure());
+	aq_chunks_trim();			/* what others need may be in our own reserve */
+	return false;
+}
+
+void
+aq_chunks_reserve(uint32 count)
+{
+	int64		deadline = 0;
+
+	while (!aq_chunks_try(count))
+	{
+		int64		now = aq_clock_us();
+
 		if (deadline == 0)
-			deadline = aq_clock_us() + PATIENCE;
-		else if (aq_clock_us() > deadline)
-			break;
+			deadline = now + patience;
+		if (now > deadline)
+			ereport(ERROR,
+					aq_error(AQ_ERR_CACHE_FULL, "the message cache is full"),
+					errhint("Raise pgaq.message_cache_size (now %d MB) and restart the server, "
+							"or let fewer transactions keep messages in hand.",
+							aq_message_cache_kb / 1024));
 		wait_for_chunks(count);
 	}
-	aq_chunks_trim();
-	ereport(ERROR,
-			aq_error(AQ_ERR_CACHE_FULL, "the message cache is full"),
-			errhint("Raise pgaq.message_cache_size (now %d MB) and restart the server, "
-					"or let fewer transactions keep messages in hand.",
-					aq_message_cache_kb / 1024));
+}
+
+/* The session is one that others wait for: it must not wait for them. */
+void
+aq_chunks_be_impatient(void)
+{
+	patience = -1;
 }
 
 AqChunk

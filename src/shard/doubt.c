@@ -442,7 +442,8 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots, Li
 	Bitmapset  *own = NULL;
 	Bitmapset  *positions = consumers_of(shm, slots, takes);
 	TimestampTz now = GetCurrentTimestamp();
-	uint32		timers = 2 * list_length(slots);
+	uint32		timers = 0;
+	uint32		needs;
 	uint32		reserved;
 	int			position = -1;
 	bool		more;
@@ -452,15 +453,22 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots, Li
 	foreach(lc, slots)			/* room for the set of all of them */
 		own = bms_add_member(own, ((DoubtSlot *) lfirst(lc))->slot);
 	foreach(lc, slots)
+	{
 		waiting |= ((DoubtSlot *) lfirst(lc))->ready_at > now;
-	/* more than enough: 4 for each consumer, and the timers */
-	aq_chunks_reserve(4 * bms_num_members(positions) + 2 + timers / TIMERS_PER_CHUNK + 2);
+		timers += (((DoubtSlot *) lfirst(lc))->ready_at > now) +
+			(((DoubtSlot *) lfirst(lc))->expires_at != 0);
+	}
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	while ((needs = aq_frame_needs(stream, frame_of(partition), 0, 1, positions, waiting, timers)) >
+		   aq_chunks_reserved())
+	{
+		aq_latch_free(&stream->latch);
+		aq_chunks_reserve(needs);
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	}
 	reserved = frame_of(partition)->timers_reserved;
-	aq_frame_prepare(frame_of(partition), 0, 1, positions, waiting, timers);
-	while ((position = bms_next_member(positions, position)) >= 0)
-		(void) aq_stream_sub_make(stream, position);
+	aq_frame_prepare(stream, frame_of(partition), 0, 1, positions, waiting, timers);
 	foreach(lc, slots)
 	{
 		DoubtSlot  *slot = lfirst(lc);

@@ -70,14 +70,17 @@ aq_stream_sub_make(Stream *stream, int position)
 static uint32
 timer_pages_needed(const Frame *frame, uint32 timers)
 {
-	uint32		have = frame->ntimers + frame->timers_reserved;
-	uint32		pages = 0;
+	uint32		total = frame->ntimers + frame->timers_reserved + timers;
+	uint32		pages = (total + TIMERS_PER_CHUNK - 1) / TIMERS_PER_CHUNK;
+	uint32		made = 0;
 
 	if (timers == 0)
 		return 0;
 	if (frame->timers == 0)
-		pages++;				/* the directory */
-	return pages + (have + timers - 1) / TIMERS_PER_CHUNK + 1;
+		return 1 + pages;		/* with the directory */
+	while (made < pages && ((AqChunk *) aq_chunk_ptr(frame->timers))[made] != 0)
+		made++;
+	return pages - made;
 }
 
 /*
@@ -86,8 +89,8 @@ timer_pages_needed(const Frame *frame, uint32 timers)
  * messages may have to wait.
  */
 uint32
-aq_frame_needs(Frame *frame, uint32 first, uint32 count, Bitmapset *positions, bool waiting,
-			   uint32 timers)
+aq_frame_needs(Stream *stream, Frame *frame, uint32 first, uint32 count, Bitmapset *positions,
+			   bool waiting, uint32 timers)
 {
 	uint32		needs = 0;
 	int			position = -1;
@@ -96,7 +99,12 @@ aq_frame_needs(Frame *frame, uint32 first, uint32 count, Bitmapset *positions, b
 		if (frame->segments[s] == 0)
 			needs++;
 	while ((position = bms_next_member(positions, position)) >= 0)
-		needs += aq_sub_needs(frame, NULL, position) + (waiting ? 1 : 0);
+	{
+		const FrameSub *sub = frame_sub(frame, position);
+
+		needs += aq_sub_needs(frame, stream, position) +
+			(waiting && (sub == NULL || sub->waiting == 0) ? 1 : 0);
+	}
 	return needs + timer_pages_needed(frame, timers);
 }
 
@@ -119,8 +127,8 @@ reserve_timers(Frame *frame, uint32 timers)
 
 /* Make what aq_frame_needs has counted. */
 void
-aq_frame_prepare(Frame *frame, uint32 first, uint32 count, Bitmapset *positions, bool waiting,
-				 uint32 timers)
+aq_frame_prepare(Stream *stream, Frame *frame, uint32 first, uint32 count,
+				 Bitmapset *positions, bool waiting, uint32 timers)
 {
 	int			position = -1;
 
@@ -131,6 +139,7 @@ aq_frame_prepare(Frame *frame, uint32 first, uint32 count, Bitmapset *positions,
 	{
 		FrameSub   *sub = aq_frame_sub_make(frame, position);
 
+		(void) aq_stream_sub_make(stream, position);
 		if (waiting && sub->waiting == 0)
 			sub->waiting = aq_chunk_take();
 	}
@@ -228,16 +237,6 @@ aq_attempts_get(Frame *frame, int position, uint32 slot)
 	if (pages[slot / ATTEMPTS_PER_CHUNK] == 0)
 		return 0;
 	return ((uint8 *) aq_chunk_ptr(pages[slot / ATTEMPTS_PER_CHUNK]))[slot % ATTEMPTS_PER_CHUNK];
-}
-
-uint32
-aq_attempts_need(Frame *frame, int position, uint32 slot)
-{
-	FrameSub   *sub = frame_sub(frame, position);
-
-	if (sub == NULL || sub->attempts == 0)
-		return 2;
-	return ((AqChunk *) aq_chunk_ptr(sub->attempts))[slot / ATTEMPTS_PER_CHUNK] == 0 ? 1 : 0;
 }
 
 /* Counts beyond 255 stay at 255. */
@@ -402,18 +401,33 @@ aq_frame_free(Partition *partition)
 }
 
 /*
- * Is all that the frame knows in the tables, too?  Then it can be made again
- * from them.
+ * Does no transaction, and no job of the worker, have anything in hand in the
+ * partition?  Then what the frame knows is in the tables, too, except for the
+ * retry counts that are still to be written.
  */
-static bool
-is_settled(const Partition *partition)
+bool
+aq_frame_is_idle(const Partition *partition)
 {
 	return partition->frame != 0 &&
 		(partition->state == PARTITION_CLOSED || partition->state == PARTITION_OPEN) &&
 		partition->pending == 0 && partition->inflight == 0 &&
-		partition->nretry == 0 && partition->ndoubt == 0 && !partition->loading &&
+		partition->ndoubt == 0 && !partition->loading &&
 		partition->own_subid == InvalidSubTransactionId &&
 		frame_of(partition)->timers_reserved == 0;
+}
+
+/* The frame of a partition goes; it is loaded again when its turn comes. */
+void
+aq_frame_evict(Stream *stream, Partition *partition)
+{
+	Frame	   *frame = frame_of(partition);
+	int			position = -1;
+
+	/* the consumers' counts of ready messages count what is resident */
+	while ((position = aq_next_sub(frame, position)) >= 0)
+		stream_sub(stream, position)->ready -= frame_sub(frame, position)->nready;
+	aq_stream_close(stream, partition);
+	aq_frame_free(partition);
 }
 
 /* Take the frame from a partition; false if it is needed. */
@@ -426,22 +440,10 @@ evict(Partition *partition)
 	if (stream == NULL || aq_latch_held(&stream->latch) ||
 		!aq_latch_get_nowait(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_EVICT))
 		return false;
-	if (partition->stream == stream->index && is_settled(partition))
+	if (partition->stream == stream->index && partition->nretry == 0 &&
+		aq_frame_is_idle(partition))
 	{
-		Frame	   *frame = frame_of(partition);
-
-		int			position = -1;
-
-		/* the consumers' counts of ready messages count what is resident */
-		while ((position = aq_next_sub(frame, position)) >= 0)
-			stream_sub(stream, position)->ready -= frame_sub(frame, position)->nready;
-		if (partition->state == PARTITION_OPEN)
-		{
-			/* a quiet tail: the next message opens another partition */
-			partition->state = PARTITION_CLOSED;
-			stream->open = 0;
-		}
-		aq_frame_free(partition);
+		aq_frame_evict(stream, partition);
 		evicted = true;
 	}
 	aq_latch_free(&stream->latch);

@@ -497,7 +497,7 @@ install_frame(Picture *p, Stream *stream)
 			install_consumer(p, stream, position);
 	if (p->ntimers > 0)
 	{
-		aq_frame_prepare(frame, 0, 1, NULL, false, p->ntimers);
+		aq_frame_prepare(stream, frame, 0, 1, NULL, false, p->ntimers);
 		for (uint32 i = 0; i < p->nslots; i++)
 		{
 			Slot	   *slot = &p->slots[i];

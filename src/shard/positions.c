@@ -102,8 +102,7 @@ close_old_tails(AqQueueShm *shm, int64 last_number)
 		if (partition != NULL && partition->number <= last_number && partition->pending == 0 &&
 			partition->own_subid == InvalidSubTransactionId)
 		{
-			partition->state = PARTITION_CLOSED;
-			stream->open = 0;
+			aq_stream_close(stream, partition);
 			aq_partition_check_done(stream, partition);
 		}
 		aq_latch_free(&stream->latch);

@@ -148,7 +148,6 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 {
 	int64		session = aq_session_identity();
 	TransactionId xid = GetCurrentTransactionId();
-	int			position;
 
 	for (;;)
 	{
@@ -167,13 +166,8 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 		}
 		frame = frame_of(partition);
 		n = Min(count, PARTITION_SLOTS - partition->reserved);
-		if (timers_each > 0 && (frame->ntimers + frame->timers_reserved + n * timers_each) > MAX_TIMERS)
-			n = 0;				/* cannot be: see the size of MAX_TIMERS */
-		needs = aq_frame_needs(frame, partition->reserved, n, everybody, note->ready_at != 0,
-							   n * timers_each);
-		position = -1;
-		while ((position = bms_next_member(everybody, position)) >= 0)
-			needs += stream_sub(stream, position) == NULL ? 1 : 0;
+		needs = aq_frame_needs(stream, frame, partition->reserved, n, everybody,
+							   note->ready_at != 0, n * timers_each);
 		if (needs > aq_chunks_reserved())
 		{
 			aq_latch_free(&stream->latch);
@@ -181,11 +175,8 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 			continue;
 		}
 
-		aq_frame_prepare(frame, partition->reserved, n, everybody, note->ready_at != 0,
-						 n * timers_each);
-		position = -1;
-		while ((position = bms_next_member(everybody, position)) >= 0)
-			(void) aq_stream_sub_make(stream, position);
+		aq_frame_prepare(stream, frame, partition->reserved, n, everybody,
+						 note->ready_at != 0, n * timers_each);
 		note->partition = partition;
 		note->first = partition->reserved;
 		note->count = n;
@@ -208,10 +199,7 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 		partition->pending += n;
 		partition->open += n;
 		if (partition->reserved == PARTITION_SLOTS)
-		{
-			partition->state = PARTITION_CLOSED;
-			stream->open = 0;
-		}
+			aq_stream_close(stream, partition);
 		aq_note_put_done(note);
 		aq_latch_free(&stream->latch);
 		return;

@@ -63,15 +63,11 @@ make_batch(Stream *stream, Partition *partition, int position, uint32 size)
 
 /* Fill in the slots and which of them fail. */
 static void
-fill_batch(Batch *batch, uint32 size, AqQueue *queue, TimestampTz now)
+fill_batch(Batch *batch, Frame *frame, uint32 size, AqQueue *queue, TimestampTz now)
 {
-	Frame	   *frame;
-	FrameSub   *sub;
+	FrameSub   *sub = frame_sub(frame, batch->position);
 	int			slot = -1;
 
-	aq_latch_get(&batch->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
-	frame = frame_of(batch->partition);
-	sub = frame_sub(frame, batch->position);
 	while (batch->n < size &&
 		   (slot = aq_bitmap_next(bitmap_of(sub->retry), PARTITION_SLOTS, slot + 1)) >= 0)
 	{
@@ -83,12 +79,11 @@ fill_batch(Batch *batch, uint32 size, AqQueue *queue, TimestampTz now)
 			((s->flags & SLOT_EXPIRES) && s->expires_at <= now);
 		batch->slots[batch->n++] = slot;
 	}
-	aq_latch_free(&batch->stream->latch);
 }
 
-/* All rolled back dequeues of the queue. */
+/* Rolled back dequeues of the queue; of one partition only, if it is given. */
 static List *
-collect_batches(AqQueueShm *shm, AqQueue *queue)
+collect_batches(AqQueueShm *shm, AqQueue *queue, Partition *only)
 {
 	List	   *batches = NIL;
 	TimestampTz now = GetCurrentTimestamp();
@@ -110,14 +105,17 @@ collect_batches(AqQueueShm *shm, AqQueue *queue)
 		for (uint32 i = stream->head; i != 0 && n < lengthof(found); i = partition_at(i)->next)
 		{
 			Partition  *partition = partition_at(i);
+			int			position = -1;
 
-			if (partition->nretry == 0 || partition->frame == 0)
+			if (partition->nretry == 0 || partition->frame == 0 ||
+				(only != NULL && partition != only))
 				continue;
-			for (int position = 0; position < AQ_MAX_CONSUMERS && n < lengthof(found); position++)
+			while (n < lengthof(found) &&
+				   (position = aq_next_sub(frame_of(partition), position)) >= 0)
 			{
 				FrameSub   *sub = frame_sub(frame_of(partition), position);
 
-				if (sub == NULL || sub->nretry == 0)
+				if (sub->nretry == 0)
 					continue;
 				found[n].partition = partition;
 				found[n].position = position;
@@ -132,7 +130,9 @@ collect_batches(AqQueueShm *shm, AqQueue *queue)
 			Batch	   *batch = make_batch(stream, found[i].partition, found[i].position, found[i].n);
 
 			batches = lappend(batches, batch);
-			fill_batch(batch, found[i].n, queue, now);
+			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
+			fill_batch(batch, frame_of(batch->partition), found[i].n, queue, now);
+			aq_latch_free(&stream->latch);
 		}
 	}
 
@@ -169,11 +169,45 @@ aq_mark_failed(Partition *partition, uint32 number)
 	partition->open++;
 }
 
+/*
+ * A count is on disk.  True: the message is for the consumer again; false: it
+ * has failed, or the consumer was removed meanwhile.  Latch held.
+ */
+static bool
+end_retry(AqQueueShm *shm, Batch *batch, uint32 i)
+{
+	Partition  *partition = batch->partition;
+	FrameSub   *sub = frame_sub(frame_of(partition), batch->position);
+	uint32		slot = batch->slots[i];
+
+	if (!aq_bitmap_clear(bitmap_of(sub->retry), slot))
+		return false;
+	sub->nretry--;
+	partition->nretry--;
+	if (!batch->failed[i] && !aq_consumer_shm(shm, batch->position)->removed)
+		return true;
+	if (batch->failed[i])
+		aq_mark_failed(partition, slot);
+	aq_consumer_done(shm, batch->stream, partition, batch->position, slot, InvalidTransactionId);
+	return false;
+}
+
 /* Chunks that apply_batch may need. */
 static uint32
-batch_needs(const Batch *batch)
+batch_needs(const Batch *batch, int64 retry_delay)
 {
-	return 5 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK + batch->n / TIMERS_PER_CHUNK;
+	uint32		needs = 1 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK;
+
+	if (retry_delay > 0)		/* bitmap; directory, timers */
+		needs += 3 + batch->n / TIMERS_PER_CHUNK;
+	return needs;
+}
+
+/* Timers that the frame can have, leaving two to each message still to come. */
+static uint32
+retry_timers(const Partition *partition)
+{
+	return MAX_TIMERS - 2 * (PARTITION_SLOTS - partition->reserved);
 }
 
 /* The counts are on disk: ready again, or resting, or failed. */
@@ -182,7 +216,6 @@ apply_batch(AqQueueShm *shm, Batch *batch, int64 retry_delay)
 {
 	Stream	   *stream = batch->stream;
 	Partition  *partition = batch->partition;
-	AqConsumerShm *consumer = aq_consumer_shm(shm, batch->position);
 	TimestampTz when = GetCurrentTimestamp() + retry_delay;
 	uint32		ready = 0;
 	uint32		reserved;
@@ -193,9 +226,9 @@ apply_batch(AqQueueShm *shm, Batch *batch, int64 retry_delay)
 	frame = frame_of(partition);
 	sub = frame_sub(frame, batch->position);
 	reserved = frame->timers_reserved;
-	if (retry_delay > 0 && frame->ntimers + frame->timers_reserved + batch->n <= MAX_TIMERS)
+	if (retry_delay > 0 && frame->ntimers + frame->timers_reserved + batch->n <= retry_timers(partition))
 	{
-		aq_frame_prepare(frame, 0, 1, NULL, false, batch->n);
+		aq_frame_prepare(stream, frame, 0, 1, NULL, false, batch->n);
 		if (sub->waiting == 0)
 			sub->waiting = aq_chunk_take();
 	}
@@ -205,19 +238,11 @@ apply_batch(AqQueueShm *shm, Batch *batch, int64 retry_delay)
 	{
 		uint32		slot = batch->slots[i];
 
-		if (!aq_bitmap_clear(bitmap_of(sub->retry), slot))
-			continue;			/* the consumer was removed meanwhile */
-		sub->nretry--;
-		partition->nretry--;
 		aq_attempts_set(frame, batch->position, slot,
 						aq_attempts_get(frame, batch->position, slot) + 1);
-		if (batch->failed[i] || consumer->removed)
-		{
-			if (batch->failed[i])
-				aq_mark_failed(partition, slot);
-			aq_consumer_done(shm, stream, partition, batch->position, slot, InvalidTransactionId);
-		}
-		else if (retry_delay > 0)
+		if (!end_retry(shm, batch, i))
+			continue;
+		if (retry_delay > 0)
 		{
 			aq_set_waiting(partition, batch->position, slot);
 			aq_timer_push(partition, when, slot, batch->position, TIMER_RETRY);
@@ -242,6 +267,10 @@ typedef struct Retries
 	AqQueueShm *shm;
 	List	   *batches;
 	int64		retry_delay;
+	/* when the frame goes */
+	Stream	   *stream;
+	Partition  *partition;
+	AqChunk		frame;
 } Retries;
 
 static void
@@ -254,42 +283,210 @@ apply_batches(void *arg)
 		apply_batch(retries->shm, lfirst(lc), retries->retry_delay);
 }
 
+/* Begin a transaction; what is allocated now outlives it, until the next. */
+static void
+begin(void)
+{
+	static MemoryContext context;
+
+	if (context == NULL)
+		context = AllocSetContextCreate(TopMemoryContext, "pgaq retry", ALLOCSET_DEFAULT_SIZES);
+	MemoryContextReset(context);
+	aq_job_begin();
+	MemoryContextSwitchTo(context);
+}
+
+typedef enum Outcome
+{
+	RETRIES_WRITTEN,
+	RETRIES_LOCKED,				/* a session holds a table: later */
+	RETRIES_NO_MEMORY
+} Outcome;
+
+/*
+ * Write the counts of the queue's rolled back dequeues, or of those in one
+ * partition, and make the messages ready again, in one transaction.
+ */
+static Outcome
+write_counts(int32 id, AqQueueShm *shm, Partition *only)
+{
+	AqQueue    *queue;
+	ListCell   *lc;
+	Retries		retries = {.shm = shm};
+	uint32		needs = 0;
+	Outcome		outcome = RETRIES_LOCKED;
+
+	begin();
+	queue = aq_queue_get_by_id(id, true);
+	if (queue != NULL)
+	{
+		retries.batches = collect_batches(shm, queue, only);
+		retries.retry_delay = queue->retry_delay;
+	}
+	foreach(lc, retries.batches)
+		needs += batch_needs(lfirst(lc), retries.retry_delay);
+	if (!aq_chunks_try(needs))
+		outcome = RETRIES_NO_MEMORY;
+	else if (retries.batches != NIL)
+	{
+		foreach(lc, retries.batches)
+			write_batch(lfirst(lc));
+		aq_at_commit(apply_batches, &retries);
+		outcome = RETRIES_WRITTEN;
+	}
+	aq_point("retries-written");
+	aq_job_commit(outcome == RETRIES_WRITTEN);
+	aq_chunks_trim();
+	aq_cond_broadcast(&shm->changed);
+	return outcome;
+}
+
+/* --- retry counts when memory is short ---------------------------------------------------
+ *
+ * A frame with unwritten counts cannot be evicted, and writing them down in
+ * the frame takes memory.  When there is none, the counts are written to the
+ * log only, and the frame goes with that: loading it again finds them.  To
+ * everybody else the partition looks as if it were being loaded meanwhile.
+ */
+
+/* Take the frame away, if nobody has anything in hand there. */
+static AqChunk
+detach_frame(Stream *stream, Partition *partition)
+{
+	AqChunk		frame = 0;
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
+	if (partition->stream == stream->index && partition->nretry > 0 &&
+		aq_frame_is_idle(partition))
+	{
+		aq_stream_close(stream, partition);
+		frame = partition->frame;
+		partition->frame = 0;
+		partition->loading = true;
+	}
+	aq_latch_free(&stream->latch);
+	return frame;
+}
+
+/* Give it back.  Latch held. */
+static void
+attach_frame(Retries *retries)
+{
+	retries->partition->frame = retries->frame;
+	retries->partition->loading = false;
+}
+
+/* The counts are on disk: the frame is not needed any more. */
+static void
+let_frame_go(void *arg)
+{
+	Retries    *retries = arg;
+	Partition  *partition = retries->partition;
+	ListCell   *lc;
+
+	aq_latch_get(&retries->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
+	attach_frame(retries);
+	foreach(lc, retries->batches)
+	{
+		Batch	   *batch = lfirst(lc);
+
+		for (uint32 i = 0; i < batch->n; i++)
+			(void) end_retry(retries->shm, batch, i);
+	}
+	aq_partition_check_done(retries->stream, partition);
+	if (partition->frame != 0)
+		aq_frame_evict(retries->stream, partition);
+	aq_latch_free(&retries->stream->latch);
+	foreach(lc, retries->batches)
+		aq_wake_consumers(retries->shm, ((Batch *) lfirst(lc))->position, ((Batch *) lfirst(lc))->n);
+}
+
+/* Write the counts in a frame that was detached, and commit. */
+static void
+write_detached(Retries *retries, AqQueue *queue)
+{
+	Frame	   *frame = aq_chunk_ptr(retries->frame);
+	TimestampTz now = GetCurrentTimestamp();
+	int			position = -1;
+
+	while ((position = aq_next_sub(frame, position)) >= 0)
+	{
+		uint32		n = frame_sub(frame, position)->nretry;
+		Batch	   *batch;
+
+		if (n == 0)
+			continue;
+		batch = make_batch(retries->stream, retries->partition, position, n);
+		fill_batch(batch, frame, n, queue, now);
+		write_batch(batch);
+		retries->batches = lappend(retries->batches, batch);
+	}
+	aq_at_commit(let_frame_go, retries);
+	aq_job_commit(true);
+}
+
+/* Write the partition's counts and let its frame go; false if it is in use. */
+static bool
+write_out(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
+{
+	Retries		retries = {.shm = shm,.stream = stream,.partition = partition};
+	AqQueue    *queue;
+
+	begin();
+	queue = aq_queue_get_by_id(id, true);
+	if (queue != NULL && aq_lock_for_worker(partition, RowExclusiveLock))
+		retries.frame = detach_frame(stream, partition);
+	if (retries.frame == 0)
+		aq_job_commit(false);
+	else
+	{
+		PG_TRY();
+		{
+			write_detached(&retries, queue);
+		}
+		PG_CATCH();
+		{
+			aq_sync_release_all();
+			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
+			attach_frame(&retries);
+			aq_latch_free(&stream->latch);
+			aq_cond_broadcast(&shm->changed);
+			PG_RE_THROW();
+		}
+		PG_END_TRY();
+		aq_cond_broadcast(&shm->changed);
+	}
+	return retries.frame != 0;
+}
+
+static bool
+has_retries(const Partition *partition)
+{
+	return partition->nretry > 0;
+}
+
 void
 aq_retry_job(int32 id, AqQueueShm *shm)
 {
-	AqQueue    *queue;
-	List	   *batches;
-	ListCell   *lc;
-	Retries		retries;
-	uint32		needs = 0;
-	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq retry",
-												  ALLOCSET_DEFAULT_SIZES);
+	Outcome		outcome = write_counts(id, shm, NULL);
+	Partition  *partition;
 
-	aq_job_begin();
-	MemoryContextSwitchTo(context);
-	queue = aq_queue_get_by_id(id, true);
-	batches = queue != NULL ? collect_batches(shm, queue) : NIL;
-	foreach(lc, batches)
+	if (outcome == RETRIES_WRITTEN)
+		return;
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
 	{
-		write_batch(lfirst(lc));
-		needs += batch_needs(lfirst(lc));
+		int64		from = 0;
+
+		while ((partition = aq_partition_from(stream, from, has_retries)) != NULL)
+		{
+			from = partition->number + 1;
+			if (outcome == RETRIES_LOCKED ||
+				(!write_out(id, shm, stream, partition) &&
+				 write_counts(id, shm, partition) != RETRIES_WRITTEN))
+				aq_work_later(shm, AQ_WORK_RETRY, TRY_AGAIN);
+		}
 	}
-	aq_chunks_reserve(needs);
-	retries.shm = shm;
-	retries.batches = batches;
-	retries.retry_delay = queue != NULL ? queue->retry_delay : 0;
-	aq_at_commit(apply_batches, &retries);
-	aq_point("retries-written");
-	aq_job_commit(true);
-	aq_chunks_trim();
-	aq_cond_broadcast(&shm->changed);
-	MemoryContextDelete(context);
-	if (batches == NIL && queue != NULL)
-		for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
-			 stream = stream_at(stream->next))
-			for (uint32 i = stream->head; i != 0; i = partition_at(i)->next)
-				if (partition_at(i)->nretry > 0)
-					aq_work_later(shm, AQ_WORK_RETRY, TRY_AGAIN);
 }
 
 /* --- failed messages -------------------------------------------------------------------- */

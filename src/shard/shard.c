@@ -239,6 +239,16 @@ aq_partition_unlink(Stream *stream, Partition *partition)
 	partition->next = partition->prev = 0;
 }
 
+/* If it is the stream's open one: a next message opens another.  Latch held. */
+void
+aq_stream_close(Stream *stream, Partition *partition)
+{
+	if (partition->state != PARTITION_OPEN)
+		return;
+	partition->state = PARTITION_CLOSED;
+	stream->open = 0;
+}
+
 /* The stream's first partition from a number on that matches. */
 Partition *
 aq_partition_from(Stream *stream, int64 from, bool (*matches) (const Partition *))

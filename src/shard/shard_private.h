@@ -365,13 +365,14 @@ extern Stream *aq_stream_find(AqQueueShm *shm, int number);
 extern Stream *aq_stream_make(AqQueueShm *shm, int number);
 extern void aq_partition_append(Stream *stream, Partition *partition);	/* latch held */
 extern void aq_partition_unlink(Stream *stream, Partition *partition);	/* latch held */
+extern void aq_stream_close(Stream *stream, Partition *partition);	/* latch held */
 extern Partition *aq_partition_from(Stream *stream, int64 from,
 									bool (*matches) (const Partition *));
 
 /* --- frame.c: latch held unless said otherwise --------------------------------------------- */
-extern uint32 aq_frame_needs(Frame *frame, uint32 first, uint32 count,
+extern uint32 aq_frame_needs(Stream *stream, Frame *frame, uint32 first, uint32 count,
 							 Bitmapset *positions, bool waiting, uint32 timers);
-extern void aq_frame_prepare(Frame *frame, uint32 first, uint32 count,
+extern void aq_frame_prepare(Stream *stream, Frame *frame, uint32 first, uint32 count,
 							 Bitmapset *positions, bool waiting, uint32 timers);
 extern FrameSub *aq_frame_sub_make(Frame *frame, int position);
 extern StreamSub *aq_stream_sub_make(Stream *stream, int position);
@@ -384,12 +385,13 @@ extern void aq_set_waiting(Partition *partition, int position, uint32 slot);
 extern bool aq_clear_waiting(Partition *partition, int position, uint32 slot);
 extern void aq_give_back(Stream *stream, Partition *partition, int position, uint32 slot);
 extern int	aq_attempts_get(Frame *frame, int position, uint32 slot);
-extern uint32 aq_attempts_need(Frame *frame, int position, uint32 slot);
 extern void aq_attempts_set(Frame *frame, int position, uint32 slot, int attempts);
 extern void aq_timer_push(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind);
 extern bool aq_timer_pop(Partition *partition, TimestampTz now, Timer *timer);
 extern TimestampTz aq_timer_next(Partition *partition);
 extern void aq_timer_announce(AqQueueShm *shm, TimestampTz when);	/* any time */
+extern bool aq_frame_is_idle(const Partition *partition);
+extern void aq_frame_evict(Stream *stream, Partition *partition);
 extern bool aq_evict_one(void); /* no latch held */
 extern void aq_partition_check_done(Stream *stream, Partition *partition);
 

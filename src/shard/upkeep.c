@@ -211,6 +211,7 @@ upkeep(void)
 	static TimestampTz checked = 0;
 	TimestampTz now = GetCurrentTimestamp();
 
+	aq_chunks_be_impatient();
 	aq_pins_sweep();
 	if (!loaded || now - checked > CHECK_EXTENSION)
 	{
