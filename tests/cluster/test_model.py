@@ -16,9 +16,6 @@ import pytest
 from conftest import PATIENCE, make_server, until
 from pgaq import db
 
-# one run in many fails after a restart, and nobody has looked why yet: not in the short form
-pytestmark = pytest.mark.long
-
 CONSUMERS = {"a": None, "b": None, "urgent": "priority < 2"}
 
 
@@ -365,10 +362,9 @@ class Run:
 
 @pytest.mark.parametrize("topic", [False, True], ids=["queue", "topic"])
 @pytest.mark.parametrize("restarts", [False, True], ids=["running", "restarted"])
-@pytest.mark.parametrize("number", range(2))
-def test_random_operations(server, seed, topic, restarts, number):
+def test_random_operations(server, seed, topic, restarts):
     server.expect_log("terminat|crash")
-    Run(server, seed * 10 + number, topic, restarts).go(250)
+    Run(server, seed, topic, restarts).go(250)
 
 
 @pytest.mark.long
