@@ -36,6 +36,14 @@ define_parameters(void)
 							4, 1, AQ_MAX_SHARDS,
 							PGC_USERSET, 0,
 							NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.fetch_patience",
+							"How long after aq.wait a client may take to fetch the message before another waiter is told of it.",
+							"-1 tells nobody else: then a client that is busy or gone keeps the message from "
+							"those who wait, until the next one comes.",
+							&aq_fetch_patience_ms,
+							1000, -1, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
 	aq_catalog_init();
 }
 

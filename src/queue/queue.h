@@ -58,6 +58,7 @@ typedef struct AqQueueShm
 	AqLatch		waiters_latch;	/* protects the wait lists */
 	pg_atomic_uint32 waiting;	/* wait entries for any consumer of it */
 	pg_atomic_uint32 work;		/* what the worker has to look at: AQ_WORK_* */
+	pg_atomic_uint64 check_at;	/* when it has to look at waiters; 0: not */
 	AqCond		changed;		/* a table, a load, a retry, a recipient is there */
 	char		recipient[AQ_MAX_NAME]; /* to be given a position; waiters latch */
 	/* counters since the queue was loaded */
@@ -75,8 +76,9 @@ typedef struct AqQueueShm
 #define AQ_WORK_FAILED		0x0010	/* move messages to the exception queue */
 #define AQ_WORK_REMOVED		0x0020	/* clean up behind unsubscribed consumers */
 #define AQ_WORK_RECIPIENTS	0x0040	/* give positions to new recipients */
-#define AQ_WORK_POSITIONS	0x0100	/* free positions of removed consumers */
 #define AQ_WORK_RECOUNT		0x0080	/* count what a restart has left */
+#define AQ_WORK_POSITIONS	0x0100	/* free positions of removed consumers */
+#define AQ_WORK_WAITERS		0x0200	/* wake for what nobody has fetched */
 
 /* --- a session's description of a queue --------------------------------------- */
 
@@ -187,6 +189,7 @@ extern void aq_recipients_job(int32 id, AqQueueShm *shm);
 /* --- wait.c: wake-ups; never raises */
 extern void aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages);
 extern void aq_wake_everybody(AqQueueShm *shm); /* the definition has changed */
+extern void aq_waiters_job(int32 id, AqQueueShm *shm);
 
 #include "queue/store.h"
 

@@ -50,6 +50,7 @@ reset_entry(AqQueueShm *shm)
 	shm->recipient[0] = '\0';
 	pg_atomic_write_u32(&shm->waiting, 0);
 	pg_atomic_write_u32(&shm->work, 0);
+	pg_atomic_write_u64(&shm->check_at, 0);
 	pg_atomic_write_u64(&shm->enqueued, 0);
 	pg_atomic_write_u64(&shm->dequeued, 0);
 	init_consumer(&shm->first);
@@ -84,6 +85,7 @@ aq_queue_shmem_init(void *area, bool found)
 		aq_cond_init(&shm->changed);
 		pg_atomic_init_u32(&shm->waiting, 0);
 		pg_atomic_init_u32(&shm->work, 0);
+		pg_atomic_init_u64(&shm->check_at, 0);
 		pg_atomic_init_u64(&shm->enqueued, 0);
 		pg_atomic_init_u64(&shm->dequeued, 0);
 		reset_entry(shm);

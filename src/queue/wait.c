@@ -11,7 +11,9 @@
  * its session.
  *
  * A waiter that leaves without having looked after it was woken (cancelled,
- * timed out) passes the wake-up on.
+ * timed out) passes the wake-up on.  One that is told of a message and does
+ * not fetch it, because its client is busy or gone, cannot: so the worker
+ * looks a little later whether messages lie there while others sleep.
  *
  * A wait in a procedure called by CALL gives its snapshot back first, so that
  * it does not hold the xmin horizon.
@@ -53,6 +55,8 @@ typedef struct Target
 	bool		selective;
 	uint32		entry;
 } Target;
+
+int			aq_fetch_patience_ms = 1000;
 
 static AqWaitEntry *entries;	/* ENTRIES_PER_SESSION for each session */
 
@@ -167,6 +171,42 @@ aq_wake_everybody(AqQueueShm *shm)
 			break;
 		aq_wake_consumers(shm, position, PG_INT32_MAX);
 	}
+}
+
+/* The worker is to look at the queue's waiters a little later. */
+static void
+check_later(AqQueueShm *shm)
+{
+	TimestampTz at = GetCurrentTimestamp() + (int64) aq_fetch_patience_ms * 1000;
+	uint64		none = 0;
+
+	if (aq_fetch_patience_ms >= 0 &&
+		pg_atomic_compare_exchange_u64(&shm->check_at, &none, (uint64) at))
+		aq_jobs_post_at(at);
+}
+
+/* The worker: wake one waiter of every consumer for whom messages lie there. */
+void
+aq_waiters_job(int32 id, AqQueueShm *shm)
+{
+	AqQueue    *queue;
+
+	aq_job_begin();
+	queue = aq_queue_get_by_id(id, true);
+	if (queue != NULL)
+		aq_queue_pin(queue);
+	for (int i = 0; queue != NULL && i < Max(queue->nconsumers, 1); i++)
+	{
+		int			position = queue->multi ? queue->consumers[i].position : 0;
+		AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+
+		if (consumer == NULL || consumer->waiters.waiting == 0 ||
+			!aq_store->ready(queue, position))
+			continue;
+		aq_wake_consumers(shm, position, 1);
+		check_later(shm);
+	}
+	aq_job_commit(false);
 }
 
 /* --- entering and leaving ------------------------------------------------------------ */
@@ -397,6 +437,8 @@ listen_to(Listening *listening, int64 timeout_us)
 					  listening->n == 1 ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT,
 					  deadline, look_at_queues, listening);
 	EnsurePortalSnapshotExists();
+	if (found >= 0 && pg_atomic_read_u32(&listening->targets[found].shm->waiting) > 0)
+		check_later(listening->targets[found].shm);
 	return found;
 }
 

@@ -756,6 +756,7 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 	if (IsolationUsesXactSnapshot())
 		take->snapshot = GetTransactionSnapshot();
 	take->own_puts = has_own_puts(queue->shm);
+	take->ignore_retries = aq_jobs_in_worker();	/* it cannot wait for itself */
 }
 
 uint32

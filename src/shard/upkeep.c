@@ -38,6 +38,7 @@ static const Job jobs[] = {
 	{AQ_WORK_RETRY, aq_retry_job},
 	{AQ_WORK_RECIPIENTS, aq_recipients_job},
 	{AQ_WORK_TABLES, aq_tables_job},
+	{AQ_WORK_WAITERS, aq_waiters_job},
 	{AQ_WORK_DOUBT, aq_doubt_job},
 	{AQ_WORK_REMOVED, aq_removed_job},
 	{AQ_WORK_RECOUNT, aq_recount_job},
@@ -112,6 +113,7 @@ serve_queue(AqObject *object)
 	AqQueueShm *shm = aq_queue_shm_by_index(object->index);
 	ShardQueue *queue = &aq_shard_queues[object->index];
 	uint32		work;
+	TimestampTz check_at;
 	bool		must_load;
 	AqObject   *pinned;
 
@@ -120,6 +122,12 @@ serve_queue(AqObject *object)
 		pg_atomic_fetch_or_u32(&shm->work, queue->later_work);
 		queue->later_work = 0;
 		queue->later_at = 0;
+	}
+	check_at = (TimestampTz) pg_atomic_read_u64(&shm->check_at);
+	if (check_at != 0 && check_at <= GetCurrentTimestamp())
+	{
+		pg_atomic_write_u64(&shm->check_at, 0);
+		pg_atomic_fetch_or_u32(&shm->work, AQ_WORK_WAITERS);
 	}
 	if (pg_atomic_read_u32(&shm->work) == 0 && !timer_due(shm))
 		return;
@@ -191,13 +199,14 @@ next_time(void)
 	for (int i = 1; i <= aq_object_limit; i++)
 	{
 		AqObject   *object = aq_object_by_index(i);
-		TimestampTz times[2];
+		TimestampTz times[3];
 
 		if (object->state != AQ_OBJECT_VALID || object->database != MyDatabaseId)
 			continue;
 		times[0] = (TimestampTz) pg_atomic_read_u64(&aq_shard_queues[i].next_timer);
 		times[1] = aq_shard_queues[i].later_at;
-		for (int t = 0; t < 2; t++)
+		times[2] = (TimestampTz) pg_atomic_read_u64(&aq_queue_shm_by_index(i)->check_at);
+		for (int t = 0; t < lengthof(times); t++)
 			if (times[t] != 0 && (next == 0 || times[t] < next))
 				next = times[t];
 	}

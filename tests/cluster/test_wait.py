@@ -13,7 +13,8 @@ from pgaq import db
 
 import psycopg
 
-SETTINGS = {"max_connections": "250"}
+# nobody else is told of a message that its waiter does not fetch, but where a test says so
+SETTINGS = {"max_connections": "250", "pgaq.fetch_patience": "-1"}
 WAITERS = 100
 
 
@@ -145,6 +146,26 @@ def test_only_served_sessions_are_woken(server, conn, queue, waiters):
         assert [w.answer() for w in answered] == ["t"] * number
         assert len(take(conn, queue)) == number
         group = [waiter for waiter in group if waiter not in answered]
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_message_that_its_waiter_does_not_fetch(new_server, gone):
+    """The client of the first waiter does nothing, or is gone: another waiter is told, once the patience is over."""
+    own = new_server("patience", **{"pgaq.fetch_patience": "100 ms"})
+    first, second = Waiter(own, "q"), Waiter(own, "q")
+    with own.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        for waiter in (first, second):
+            waiter.wait()
+            asleep(conn, [waiter])
+        put(conn, "q", 1)
+        assert first.answer() == "t"
+        if gone:
+            first.close()
+        assert second.answer() == "t"
+        assert take(conn, "q") == [1]
+    first.close()
+    second.close()
 
 
 def test_consumers_of_a_topic_are_woken_by_their_messages_only(server, conn, topic, waiters):
