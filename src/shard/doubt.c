@@ -241,14 +241,13 @@ typedef struct DoubtTake
 } DoubtTake;
 
 static Bitmapset *
-bytes_to_targets(bytea *bytes)
+targets_set(bytea *targets)
 {
 	Bitmapset  *set = NULL;
-	const uint8 *bits = (const uint8 *) VARDATA_ANY(bytes);
+	int			position = -1;
 
-	for (int i = 0; i < VARSIZE_ANY_EXHDR(bytes) * 8; i++)
-		if (bits[i / 8] >> (i % 8) & 1)
-			set = bms_add_member(set, i);
+	while ((position = targets_next(targets, position)) >= 0)
+		set = bms_add_member(set, position);
 	return set;
 }
 
@@ -295,7 +294,7 @@ read_slot(Relation rel, DoubtSlot *slot)
 	if (!heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
 		return;					/* rolled back, and pruned meanwhile */
 	heap_deform_tuple(&tuple, RelationGetDescr(rel), values, nulls);
-	slot->targets = nulls[MSG_TARGETS] ? NULL : bytes_to_targets(DatumGetByteaPP(values[MSG_TARGETS]));
+	slot->targets = nulls[MSG_TARGETS] ? NULL : targets_set(DatumGetByteaPP(values[MSG_TARGETS]));
 	slot->ready_at = nulls[MSG_READY_AT] ? 0 : DatumGetTimestampTz(values[MSG_READY_AT]);
 	slot->expires_at = nulls[MSG_EXPIRES_AT] ? 0 : DatumGetTimestampTz(values[MSG_EXPIRES_AT]);
 	ReleaseBuffer(buffer);

@@ -183,12 +183,10 @@ read_message(Picture *p, HeapTuple tuple, TupleDesc desc)
 	else if (!nulls[MSG_TARGETS])
 	{
 		bytea	   *targets = DatumGetByteaPP(values[MSG_TARGETS]);
-		const uint8 *bytes = (const uint8 *) VARDATA_ANY(targets);
+		int			position = -1;
 
-		for (int i = 0; i < VARSIZE_ANY_EXHDR(targets); i++)
-			for (int bit = 0; bytes[i] >> bit; bit++)
-				if (bytes[i] >> bit & 1)
-					add_todo(p, i * 8 + bit, number);
+		while ((position = targets_next(targets, position)) >= 0)
+			add_todo(p, position, number);
 	}
 }
 

@@ -348,6 +348,19 @@ enum
 	LOG_KIND, LOG_STREAM, LOG_CONSUMER, LOG_TIME, LOG_ORDINALS, LOG_COLUMNS
 };
 
+/* The consumers of a row's "targets", like bms_next_member(). */
+static inline int
+targets_next(bytea *targets, int position)
+{
+	const uint8 *bits = (const uint8 *) VARDATA_ANY(targets);
+	int			n = VARSIZE_ANY_EXHDR(targets) * 8;
+
+	while (++position < n)
+		if (bits[position / 8] >> (position % 8) & 1)
+			return position;
+	return -1;
+}
+
 /* kinds of log rows */
 #define LOG_TAKEN	't'			/* consumed */
 #define LOG_PURGED	'p'

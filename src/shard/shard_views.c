@@ -455,8 +455,8 @@ message_rows(MessageRows *rows, HeapTuple tuple, TupleDesc desc)
 	bool		nulls[MSG_COLUMNS];
 	AqMessage	m = {0};
 	Stream		stream = {0};
-	bytea	   *bytes;
-	const uint8 *bits;
+	bytea	   *targets;
+	int			position = -1;
 
 	/* the snapshot's row may be of a partition that is not in memory any more */
 	heap_deform_tuple(tuple, desc, values, nulls);
@@ -471,14 +471,13 @@ message_rows(MessageRows *rows, HeapTuple tuple, TupleDesc desc)
 	}
 	if (nulls[MSG_TARGETS])
 		return;
-	bytes = DatumGetByteaPP(values[MSG_TARGETS]);
-	bits = (const uint8 *) VARDATA_ANY(bytes);
-	for (int i = 0; i < VARSIZE_ANY_EXHDR(bytes) * 8; i++)
+	targets = DatumGetByteaPP(values[MSG_TARGETS]);
+	while ((position = targets_next(targets, position)) >= 0)
 	{
-		const char *consumer = bits[i / 8] >> (i % 8) & 1 ? consumer_name(queue, i) : NULL;
+		const char *consumer = consumer_name(queue, position);
 
 		if (consumer != NULL)
-			message_row(rows, &m, i, consumer);
+			message_row(rows, &m, position, consumer);
 	}
 }
 
