@@ -10,6 +10,8 @@
  * status decides, and the log rows that the transaction has written say what
  * it took.  After a restart, loading finds the same from the tables.
  *
+ * A rolled back dequeue counts, as one that was not prepared does.
+ *
  * Committed messages of a session that has a prepared transaction in the same
  * stream stand behind it (SLOT_FOLLOWER): order survives PREPARE.
  *
@@ -395,6 +397,8 @@ settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *ta
 		aq_consumer_done(shm, stream, partition, take->position, take->slot, take->xid);
 	else if (aq_consumer_shm(shm, take->position)->removed)
 		aq_consumer_done(shm, stream, partition, take->position, take->slot, InvalidTransactionId);
+	else if (!commit && take->kind == LOG_TAKEN)
+		aq_hand_to_worker(stream, partition, take->position, take->slot);
 	else
 		aq_give_back(stream, partition, take->position, take->slot);
 }
@@ -428,6 +432,63 @@ has_slots_in_doubt(Partition *partition, TransactionId xid)
 	return false;
 }
 
+/* Bitmaps of retries that these consumers do not have yet; make: make them. */
+static uint32
+retry_bitmaps(Frame *frame, Bitmapset *positions, bool make)
+{
+	uint32		missing = 0;
+	int			position = -1;
+
+	while ((position = bms_next_member(positions, position)) >= 0)
+	{
+		FrameSub   *sub = frame_sub(frame, position);
+
+		if (sub != NULL && sub->retry != 0)
+			continue;
+		missing++;
+		if (make)
+			sub->retry = aq_chunk_take();
+	}
+	return missing;
+}
+
+/*
+ * Take the latch, with a frame that has what a settlement needs.  back: who
+ * has dequeued in vain.  Raises when there is no memory.  Returns how many
+ * timers were reserved before.
+ */
+static uint32
+latch_prepared(Stream *stream, Partition *partition, List *slots, Bitmapset *positions,
+			   Bitmapset *back, TimestampTz now)
+{
+	Frame	   *frame = frame_of(partition);
+	bool		waiting = false;
+	uint32		timers = 0;
+	uint32		needs,
+				reserved;
+	ListCell   *lc;
+
+	foreach(lc, slots)
+	{
+		DoubtSlot  *slot = lfirst(lc);
+
+		waiting |= slot->ready_at > now;
+		timers += (slot->ready_at > now) + (slot->expires_at != 0);
+	}
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	while ((needs = aq_frame_needs(stream, frame, 0, 1, positions, waiting, timers) +
+			retry_bitmaps(frame, back, false)) > aq_chunks_reserved())
+	{
+		aq_latch_free(&stream->latch);
+		aq_chunks_reserve(needs);
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	}
+	reserved = frame->timers_reserved;
+	aq_frame_prepare(stream, frame, 0, 1, positions, waiting, timers);
+	(void) retry_bitmaps(frame, back, true);
+	return reserved;
+}
+
 /*
  * Settle these slots and takes.  The entry goes with them, under the same hold
  * of the latch, unless more slots have come to stand behind the transaction
@@ -440,34 +501,20 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots, Li
 	bool		commit = TransactionIdDidCommit(xid);
 	Bitmapset  *own = NULL;
 	Bitmapset  *positions = consumers_of(shm, slots, takes);
+	Bitmapset  *back = NULL;
 	TimestampTz now = GetCurrentTimestamp();
-	uint32		timers = 0;
-	uint32		needs;
 	uint32		reserved;
 	int			position = -1;
 	bool		more;
-	bool		waiting = false;
 	ListCell   *lc;
 
 	foreach(lc, slots)			/* room for the set of all of them */
 		own = bms_add_member(own, ((DoubtSlot *) lfirst(lc))->slot);
-	foreach(lc, slots)
-	{
-		waiting |= ((DoubtSlot *) lfirst(lc))->ready_at > now;
-		timers += (((DoubtSlot *) lfirst(lc))->ready_at > now) +
-			(((DoubtSlot *) lfirst(lc))->expires_at != 0);
-	}
+	foreach(lc, takes)
+		if (!commit && ((DoubtTake *) lfirst(lc))->xid == xid)
+			back = bms_add_member(back, ((DoubtTake *) lfirst(lc))->position);
 
-	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
-	while ((needs = aq_frame_needs(stream, frame_of(partition), 0, 1, positions, waiting, timers)) >
-		   aq_chunks_reserved())
-	{
-		aq_latch_free(&stream->latch);
-		aq_chunks_reserve(needs);
-		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
-	}
-	reserved = frame_of(partition)->timers_reserved;
-	aq_frame_prepare(stream, frame_of(partition), 0, 1, positions, waiting, timers);
+	reserved = latch_prepared(stream, partition, slots, positions, back, now);
 	foreach(lc, slots)
 	{
 		DoubtSlot  *slot = lfirst(lc);
@@ -486,6 +533,8 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots, Li
 			settle_take(shm, stream, partition, take, true, true);
 	}
 	frame_of(partition)->timers_reserved = reserved;
+	if (partition->nretry > 0)
+		aq_queue_post_work(shm, AQ_WORK_RETRY);
 	if (partition->next_timer)
 		aq_timer_announce(shm, partition->next_timer);
 	more = has_slots_in_doubt(partition, xid);

@@ -320,9 +320,12 @@ aq_consumer_done(AqQueueShm *shm, Stream *stream, Partition *partition, int posi
 	partition->last_lsn = Max(partition->last_lsn, XactLastCommitEnd);
 }
 
-/* Rolled back: the worker writes the count before it is ready again. */
-static void
-hand_to_worker(Stream *stream, Partition *partition, int position, uint32 number)
+/*
+ * Rolled back: the worker writes the count before it is ready again.  Latch
+ * held; the consumer has a bitmap of retries.
+ */
+void
+aq_hand_to_worker(Stream *stream, Partition *partition, int position, uint32 number)
 {
 	FrameSub   *sub = frame_sub(frame_of(partition), position);
 	StreamSub  *ssub = stream_sub(stream, position);
@@ -400,7 +403,7 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 			aq_consumer_done(note->shm, stream, partition, note->position, number, InvalidTransactionId);
 		else if (count_retry && sub->retry != 0 &&
 				 (note->mode == AQ_MODE_REMOVE || note->mode == AQ_MODE_REMOVE_NODATA))
-			hand_to_worker(stream, partition, note->position, number);
+			aq_hand_to_worker(stream, partition, note->position, number);
 		else
 		{
 			aq_give_back(stream, partition, note->position, number);

@@ -493,6 +493,7 @@ extern void aq_settle_put(PutNote *note, bool commit, TransactionId xid);
 extern void aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid);
 extern void aq_publish_slot(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 slot,
 							Bitmapset *targets, TimestampTz ready_at);
+extern void aq_hand_to_worker(Stream *stream, Partition *partition, int position, uint32 number);
 extern void aq_consumer_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 							 uint32 slot, TransactionId xid);
 

@@ -293,7 +293,7 @@ class Run:
             if verb == "COMMIT":
                 self.model.commit(transaction)
             else:
-                self.model.rollback(transaction, counts=False)
+                self.model.rollback(transaction)
             self.settle()
 
     def op_restart(self, session):

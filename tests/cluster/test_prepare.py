@@ -63,10 +63,28 @@ def test_dequeue(server, queue, how, finish):
         conn.execute(f"{finish} 'd'")
         if finish == "ROLLBACK PREPARED":
             until(lambda: len(look(conn, queue)) == 3, "given back")
-            assert take(conn, queue) == [1, 2, 4]
+            got = conn.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 10)", [queue]).fetchall()
+            assert got == [(1, 1), (2, 1), (4, 0)]
         else:
             assert arrived(conn, queue, 1) == [4]
             assert not ready(conn, queue, timeout="0.2 s")
+
+
+def test_attempts_of_what_was_rolled_back(server, queue):
+    """A prepared removal that is rolled back counts, for ever; keeping a message locked does not."""
+    with server.connect() as conn:
+        put(conn, queue, "removed", "locked")
+        conn.execute("BEGIN")
+        assert take(conn, queue, number=1) == ["removed"]
+        assert db.value(conn, "SELECT payload FROM aq.dequeue(%s, mode => 'locked')", [queue]) == "locked"
+        conn.execute("PREPARE TRANSACTION 'a'")
+        conn.execute("ROLLBACK PREPARED 'a'")
+        until(lambda: len(look(conn, queue)) == 2, "given back")
+    server.kill()
+    server.start()
+    with server.connect() as conn:
+        got = conn.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 10)", [queue]).fetchall()
+        assert got == [("removed", 1), ("locked", 0)]
 
 
 @pytest.mark.parametrize("finish", FINISH)
