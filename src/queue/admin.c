@@ -75,7 +75,7 @@ check_payload(Oid type)
 static void
 check_not_negative(Datum interval, const char *what)
 {
-	if (aq_interval_to_us(interval) < 0)
+	if (aq_interval_option(interval, AQ_ERR_OPTION_INVALID, what) < 0)
 		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "\"%s\" must not be negative", what));
 }
 
@@ -102,6 +102,22 @@ random_key(void)
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random values")));
 	return (int64) (key & AQ_KEY_MASK);
+}
+
+/*
+ * A number that no queue has.  A dump of definitions only brings back a queue's
+ * tables without the queue, and without the sequence's value.
+ */
+static int32
+new_queue_id(void)
+{
+	int32		id;
+
+	do
+		id = (int32) nextval_internal(aq_catalog_relation("queue_id_seq"), false);
+	while (OidIsValid(aq_data_relation(psprintf("q%d", id))) ||
+		   OidIsValid(aq_data_relation(psprintf("s%d", id))));
+	return id;
 }
 
 /* The view that carries owner and rights, and the sequence of partitions. */
@@ -153,7 +169,7 @@ aq_create_queue(PG_FUNCTION_ARGS)
 	if (aq_queue_get_by_name(name) != NULL)
 		ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", name));
 
-	id = (int32) nextval_internal(aq_catalog_relation("queue_id_seq"), false);
+	id = new_queue_id();
 	values[0] = Int32GetDatum(id);
 	values[1] = CStringGetTextDatum(name);
 	values[2] = PG_GETARG_DATUM(1);

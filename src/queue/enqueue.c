@@ -74,7 +74,7 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 				errhint("Priorities go from 0, the most urgent, to %d.", AQ_PRIORITIES - 1));
 	if (!PG_ARGISNULL(ARG_DELAY))
 	{
-		int64		delay = aq_interval_to_us(PG_GETARG_DATUM(ARG_DELAY));
+		int64		delay = aq_interval_option(PG_GETARG_DATUM(ARG_DELAY), AQ_ERR_DELAY_INVALID, "delay");
 
 		if (delay < 0)
 			ereport(ERROR, aq_error(AQ_ERR_DELAY_INVALID, "delay must not be negative"));
@@ -83,7 +83,8 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 	}
 	if (!PG_ARGISNULL(ARG_EXPIRATION))
 	{
-		int64		expiration = aq_interval_to_us(PG_GETARG_DATUM(ARG_EXPIRATION));
+		int64		expiration = aq_interval_option(PG_GETARG_DATUM(ARG_EXPIRATION), AQ_ERR_EXPIRATION_INVALID,
+													 "expiration");
 
 		if (expiration <= 0)
 			ereport(ERROR,

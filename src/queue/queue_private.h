@@ -57,6 +57,7 @@ extern char *aq_arg_name(FunctionCallInfo fcinfo, int arg, const char *what);
 extern char *aq_arg_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what);
 extern void aq_check_name(const char *name, const char *what);
 extern int64 aq_interval_to_us(Datum interval);
+extern int64 aq_interval_option(Datum interval, AqErrorId error, const char *what);
 extern int	aq_dequeue_position(AqQueue *queue, const char *consumer);
 
 #endif							/* AQ_QUEUE_PRIVATE_H */

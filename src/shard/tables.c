@@ -75,28 +75,38 @@ aq_tables_create(AqQueue *queue, int table_no)
 					 queue->id, table_no));
 }
 
-static void
-find_tables(int32 id, Partition *partition)
+static Oid
+find_table(char letter, int32 id, int table_no)
 {
 	char		name[NAMEDATALEN];
 
-	snprintf(name, sizeof(name), "q%d_%d", id, partition->table_no);
-	partition->messages = aq_data_relation(name);
-	snprintf(name, sizeof(name), "l%d_%d", id, partition->table_no);
-	partition->log = aq_data_relation(name);
+	snprintf(name, sizeof(name), "%c%d_%d", letter, id, table_no);
+	return aq_data_relation(name);
+}
+
+static void
+find_tables(int32 id, Partition *partition)
+{
+	partition->messages = find_table('q', id, partition->table_no);
+	partition->log = find_table('l', id, partition->table_no);
 	if (!OidIsValid(partition->messages) || !OidIsValid(partition->log))
 		elog(ERROR, "tables number %d of queue %d are missing", partition->table_no, id);
 }
 
+/* Tables of the number may exist, if the catalog was not restored with them. */
 static int
 next_table_no(AqQueueShm *shm)
 {
 	ShardQueue *sq = shard_queue(shm);
 	int			table_no;
 
-	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
-	table_no = ++sq->last_table_no;
-	aq_latch_free(&sq->latch);
+	do
+	{
+		aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+		table_no = ++sq->last_table_no;
+		aq_latch_free(&sq->latch);
+	} while (OidIsValid(find_table('q', shm->queue_id, table_no)) ||
+			 OidIsValid(find_table('l', shm->queue_id, table_no)));
 	return table_no;
 }
 

@@ -143,11 +143,18 @@ def test_schema_only_dump(server, other, tmp_path):
     with server.connect() as conn:
         db.execute(conn, "SELECT aq.create_queue('empty')")
         put(conn, "empty", 1)
+        number = db.value(conn, "SELECT queue_id FROM aq.queue WHERE queue_name = 'empty'")
     done = server.run("pg_dump", "--schema-only", f"--file={tmp_path / 'dump'}")
     assert done.returncode == 0, done.stderr
     restore(server, "plain", tmp_path / "dump", other)
     with server.connect(other) as conn:
         assert db.value(conn, "SELECT count(*) FROM aq.queues") == 0
+        # numbers whose tables are there without their queue are passed over
+        conn.execute("SELECT setval('aq.queue_id_seq', %s, false)", [number])
+        conn.execute(f"CREATE TABLE aq_data.q{number + 1}_1 (); CREATE TABLE aq_data.l{number + 1}_2 ()")
+        db.execute(conn, "SELECT aq.create_queue('new')")
+        put(conn, "new", 1)
+        assert take(conn, "new") == [1]
         conn.execute("DROP EXTENSION pgaq CASCADE; CREATE EXTENSION pgaq")
         db.execute(conn, "SELECT aq.create_queue('empty')")
         put(conn, "empty", 2)

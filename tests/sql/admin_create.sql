@@ -44,6 +44,8 @@ SELECT t.error($$SELECT aq.create_queue('c_bad', shards => 33)$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', max_retries => -2)$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', retry_delay => '-1 s')$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', retention => '-1 s')$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', retry_delay => '400000 years')$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', retention => '100000 years')$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', payload_type => NULL)$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', multiple_consumers => NULL)$$);
 

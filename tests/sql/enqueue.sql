@@ -33,7 +33,10 @@ SELECT aq.purge_queue('e');
 SELECT t.error($$SELECT aq.enqueue('e', '0', delay => '-1 s')$$);
 SELECT t.error($$SELECT aq.enqueue('e', '0', expiration => '0')$$);
 SELECT t.error($$SELECT aq.enqueue('e', '0', expiration => '-1 s')$$);
-SELECT split_part(t.error($$SELECT aq.enqueue('e', '0', delay => '400000 years')$$), ' | ', 1);
+SELECT t.error($$SELECT aq.enqueue('e', '0', delay => '400000 years')$$);
+SELECT t.error($$SELECT aq.enqueue('e', '0', expiration => '100000 years')$$);
+SELECT aq.enqueue('e', '"far"', delay => '99999 years', expiration => '99999 years') IS NOT NULL;
+SELECT payload, expires_at > ready_at FROM aq.dequeue_full('e', NULL::jsonb, msgid => (SELECT msgid FROM aq.messages WHERE queue_name = 'e' AND state = 'WAITING'));
 -- correlation and sender
 SELECT aq.enqueue('e', '0', correlation => '', sender => '') IS NOT NULL;
 SELECT correlation, sender FROM aq.dequeue_full('e', NULL::jsonb);
