@@ -56,6 +56,7 @@ aq_doubt_add(Partition *partition, TransactionId xid, int64 session)
 		aq_doubts[i].session = session;
 		aq_doubts[i].sequence = ++aq_shard->doubt_sequence;
 		aq_doubts[i].preparing = xid == preparing;
+		aq_doubts[i].takes_settled = false;
 		pg_atomic_fetch_add_u32(&aq_shard->ndoubts, 1);
 		added = true;
 	}
@@ -73,6 +74,16 @@ remove_entry(uint32 partition, TransactionId xid)
 			aq_doubts[i].partition = 0;
 			pg_atomic_fetch_sub_u32(&aq_shard->ndoubts, 1);
 		}
+	aq_latch_free(&aq_shard->doubt_latch);
+}
+
+static void
+mark_takes_settled(uint32 partition, TransactionId xid)
+{
+	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+		if (aq_doubts[i].partition == partition && aq_doubts[i].xid == xid)
+			aq_doubts[i].takes_settled = true;
 	aq_latch_free(&aq_shard->doubt_latch);
 }
 
@@ -303,11 +314,12 @@ read_slot(Relation rel, DoubtSlot *slot)
 }
 
 /*
- * What the log says the transaction took (unless that is known already), and
- * what those that stand behind it took of their own messages in the slots.
+ * From the log: which of others' messages the transaction took, and who has
+ * taken which of the slots that are in doubt because of it.  Only their own
+ * transactions, this one or those that stand behind it, can have taken those.
  */
 static List *
-read_takes(Partition *partition, TransactionId xid, bool known, const Bitmapset *slots)
+read_takes(Partition *partition, TransactionId xid, const Bitmapset *slots, bool others, bool own)
 {
 	Relation	rel = table_open(partition->log, AccessShareLock);
 	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
@@ -321,11 +333,9 @@ read_takes(Partition *partition, TransactionId xid, bool known, const Bitmapset 
 		ArrayType  *array;
 		int64	   *ordinals;
 		int			n;
-
 		TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
 
-		if (xmin == xid ? known
-			: !HeapTupleHeaderXminFrozen(tuple->t_data) && !TransactionIdDidCommit(xmin))
+		if (xmin != xid && !HeapTupleHeaderXminFrozen(tuple->t_data) && !TransactionIdDidCommit(xmin))
 			continue;
 		heap_deform_tuple(tuple, RelationGetDescr(rel), values, nulls);
 		array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
@@ -336,7 +346,7 @@ read_takes(Partition *partition, TransactionId xid, bool known, const Bitmapset 
 			DoubtTake  *take;
 
 			if (ordinals[i] / PARTITION_SLOTS != partition->number ||
-				(xmin != xid && !bms_is_member(ordinals[i] % PARTITION_SLOTS, slots)))
+				!(bms_is_member(ordinals[i] % PARTITION_SLOTS, slots) ? own : others && xmin == xid))
 				continue;
 			take = palloc(sizeof(DoubtTake));
 			take->xid = xmin;
@@ -378,20 +388,20 @@ settle_slot(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtSlot *do
 	}
 }
 
-/* was_own: the one who took the message had enqueued it himself */
+/* A message that was taken by the transaction that had enqueued it; it is published already. */
 static void
-settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *take,
-			bool was_own, bool commit)
+settle_own_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *take, bool commit)
+{
+	if (commit && (take->kind == LOG_TAKEN || take->kind == LOG_PURGED) &&
+		aq_clear_ready(stream, partition, take->position, take->slot))
+		aq_consumer_done(shm, stream, partition, take->position, take->slot, take->xid);
+}
+
+static void
+settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *take, bool commit)
 {
 	if (take->kind == LOG_RETRY || take->kind == LOG_MOVED)
 		return;
-	if (was_own)
-	{
-		if (commit && take->kind != LOG_LOCKED &&
-			aq_clear_ready(stream, partition, take->position, take->slot))
-			aq_consumer_done(shm, stream, partition, take->position, take->slot, take->xid);
-		return;
-	}
 	partition->inflight--;
 	if (commit && take->kind != LOG_LOCKED)
 		aq_consumer_done(shm, stream, partition, take->position, take->slot, take->xid);
@@ -490,16 +500,17 @@ latch_prepared(Stream *stream, Partition *partition, List *slots, Bitmapset *pos
 }
 
 /*
- * Settle these slots and takes.  The entry goes with them, under the same hold
+ * Settle these slots (a set of them: the numbers of all that are in doubt
+ * because of the transaction) and takes.  The entry goes with them, under the same hold
  * of the latch, unless more slots have come to stand behind the transaction
  * since the list was made: then true is returned, and the caller goes on.
  */
 static bool
-settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots, List *takes)
+settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots,
+	   const Bitmapset *set, List *takes)
 {
 	Stream	   *stream = stream_at(partition->stream);
 	bool		commit = TransactionIdDidCommit(xid);
-	Bitmapset  *own = NULL;
 	Bitmapset  *positions = consumers_of(shm, slots, takes);
 	Bitmapset  *back = NULL;
 	TimestampTz now = GetCurrentTimestamp();
@@ -508,29 +519,21 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots, Li
 	bool		more;
 	ListCell   *lc;
 
-	foreach(lc, slots)			/* room for the set of all of them */
-		own = bms_add_member(own, ((DoubtSlot *) lfirst(lc))->slot);
 	foreach(lc, takes)
 		if (!commit && ((DoubtTake *) lfirst(lc))->xid == xid)
 			back = bms_add_member(back, ((DoubtTake *) lfirst(lc))->position);
 
 	reserved = latch_prepared(stream, partition, slots, positions, back, now);
 	foreach(lc, slots)
-	{
-		DoubtSlot  *slot = lfirst(lc);
-
-		if (slot_at(frame_of(partition), slot->slot)->flags & SLOT_FOLLOWER)
-			own = bms_del_member(own, slot->slot);
-		settle_slot(shm, stream, partition, slot, commit, now);
-	}
+		settle_slot(shm, stream, partition, lfirst(lc), commit, now);
 	foreach(lc, takes)
 	{
 		DoubtTake  *take = lfirst(lc);
 
-		if (take->xid == xid)
-			settle_take(shm, stream, partition, take, bms_is_member(take->slot, own), commit);
+		if (bms_is_member(take->slot, set))
+			settle_own_take(shm, stream, partition, take, take->xid != xid || commit);
 		else
-			settle_take(shm, stream, partition, take, true, true);
+			settle_take(shm, stream, partition, take, commit);
 	}
 	frame_of(partition)->timers_reserved = reserved;
 	if (partition->nretry > 0)
@@ -553,15 +556,21 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots, Li
 	return more;
 }
 
+/*
+ * The transaction of the entry has ended.  blocked: its messages, and what
+ * stands behind them, have to wait for another one; what it took has not.
+ */
 static void
-resolve(AqQueueShm *shm, Partition *partition, TransactionId xid)
+resolve(AqQueueShm *shm, const Doubt *entry, bool blocked)
 {
+	Partition  *partition = partition_at(entry->partition);
 	Relation	rel = aq_messages_open(partition, AccessShareLock);
-	bool		again = false;
+	bool		others = !entry->takes_settled;
+	bool		again;
 
 	do
 	{
-		List	   *slots = slots_in_doubt(stream_at(partition->stream), partition, xid);
+		List	   *slots = slots_in_doubt(stream_at(partition->stream), partition, entry->xid);
 		Bitmapset  *set = NULL;
 		ListCell   *lc;
 
@@ -570,8 +579,12 @@ resolve(AqQueueShm *shm, Partition *partition, TransactionId xid)
 			read_slot(rel, lfirst(lc));
 			set = bms_add_member(set, ((DoubtSlot *) lfirst(lc))->slot);
 		}
-		again = settle(shm, partition, xid, slots, read_takes(partition, xid, again, set));
-	} while (again);
+		again = settle(shm, partition, entry->xid, blocked ? NIL : slots, set,
+					   read_takes(partition, entry->xid, set, others, !blocked));
+		others = false;
+	} while (again && !blocked);
+	if (blocked)
+		mark_takes_settled(partition->index, entry->xid);
 	table_close(rel, NoLock);
 }
 
@@ -624,11 +637,14 @@ aq_doubt_job(int32 id, AqQueueShm *shm)
 	qsort(entries, n, sizeof(Doubt), compare_entries);
 	for (uint32 i = 0; i < n; i++)
 	{
-		if (entries[i].preparing || TransactionIdIsInProgress(entries[i].xid) ||
-			is_blocked(entries, i, left))
-			left[i] = any_left = true;
-		else
-			resolve(shm, partition_at(entries[i].partition), entries[i].xid);
+		left[i] = entries[i].preparing || TransactionIdIsInProgress(entries[i].xid);
+		if (!left[i])
+		{
+			left[i] = is_blocked(entries, i, left);
+			if (!left[i] || !entries[i].takes_settled)
+				resolve(shm, &entries[i], left[i]);
+		}
+		any_left |= left[i];
 	}
 	aq_job_commit(false);
 	if (any_left)

@@ -230,6 +230,7 @@ typedef struct Doubt
 	int64		session;		/* whose messages these are; 0: it only takes */
 	uint64		sequence;		/* order of entry */
 	bool		preparing;		/* it may still abort by itself: not the sweeper's yet */
+	bool		takes_settled;	/* finished, but its messages stand behind another one */
 } Doubt;
 
 typedef struct ShardArea

@@ -161,6 +161,28 @@ def test_own_message_taken_behind_a_doubt(server, topic, how, finish):
 
 
 @pytest.mark.parametrize("finish", FINISH)
+def test_taken_messages_do_not_wait_for_an_older_doubt(server, conn, queue, finish):
+    """The session's older prepared transaction holds back its messages, not what a later one took."""
+    queue += "_one"
+    db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [queue])
+    put(conn, queue, 1, 2)
+    with server.connect() as other:
+        other.execute("BEGIN")
+        put(other, queue, "older")
+        other.execute("PREPARE TRANSACTION 'older'")
+        other.execute("BEGIN")
+        put(other, queue, "later")
+        assert take(other, queue, number=1) == [1]
+        other.execute("PREPARE TRANSACTION 'later'")
+    conn.execute(f"{finish} 'later'")
+    committed = finish == "COMMIT PREPARED"
+    assert arrived(conn, queue, 1 if committed else 2) == ([2] if committed else [1, 2])
+    conn.execute("COMMIT PREPARED 'older'")
+    assert arrived(conn, queue, 2 if committed else 1) == (["older", "later"] if committed else ["older"])
+    assert not ready(conn, queue)
+
+
+@pytest.mark.parametrize("finish", FINISH)
 @pytest.mark.parametrize("how", ["nothing", "kill"])
 def test_topic(server, topic, how, finish):
     with server.connect() as conn:
