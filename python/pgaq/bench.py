@@ -1,4 +1,4 @@
-"""bench/run: ours, PgQ and a SKIP LOCKED table in one run, on one server; see bench/README.md."""
+"""bench/run: ours, PgQ, a SKIP LOCKED table and a yardstick in one run, on one server; see bench/README.md."""
 
 from __future__ import annotations
 
@@ -56,6 +56,11 @@ def shapes(long: bool) -> list[Shape]:
     return found
 
 
+def suits(driver: Driver, shape: Shape) -> bool:
+    """Can the contestant play this shape? The yardstick delivers nothing, so it has no topics and no latency."""
+    return not (driver.yardstick and (shape.kind == "topic" or shape.rate))
+
+
 class Bench:
     """One benchmark: a server, contestants, rounds."""
 
@@ -67,11 +72,12 @@ class Bench:
 
     def play(self, shape: Shape, progress: text.Progress, done: int, total: int) -> None:
         """All rounds of one shape, the contestants taking turns."""
-        mine = self.rounds[shape.name] = {driver.name: [] for driver in self.contestants}
+        contestants = [driver for driver in self.contestants if suits(driver, shape)]
+        mine = self.rounds[shape.name] = {driver.name: [] for driver in contestants}
         for number in range(self.given.rounds):
             # the order turns too, so that nobody always comes after the same one
-            at = number % len(self.contestants)
-            for driver in self.contestants[at:] + self.contestants[:at]:
+            at = number % len(contestants) if contestants else 0
+            for driver in contestants[at:] + contestants[:at]:
                 progress.show(f"{shape.name} round {number + 1} {driver.title}", f"run {done + 1} of {total}")
                 mine[driver.name].append(self.once(driver, shape))
                 done += 1
@@ -90,12 +96,13 @@ class Bench:
             drained = workload.drain(120)
             workload.stop()
             metrics = workload.metrics()
-            report = workload.check()
+            report = None if driver.yardstick else workload.check()
             said = workload.said()
             workload.teardown()
         result = asdict(metrics)
-        result["checked"] = "ok" if report.ok and drained else "not drained" if report.ok else str(report)
-        result["messages"] = report.committed
+        if report is not None:
+            result["checked"] = "ok" if report.ok and drained else "not drained" if report.ok else str(report)
+            result["messages"] = report.committed
         if said:
             result["said"] = said[:1000]
         return result
@@ -111,11 +118,11 @@ def rows_of(shape_name: str, contestants: list[Driver], rounds: dict[str, list[d
     """The table's rows of one shape."""
     ours = middle(rounds["pgaq"], "delivered") if "pgaq" in rounds else None
     rows = []
-    for i, driver in enumerate(contestants):
+    for i, driver in enumerate(driver for driver in contestants if driver.name in rounds):
         mine = rounds[driver.name]
         out = middle(mine, "delivered")
         ratio = f"{ours / out:.2f}" if ours and out else "-"
-        checked = "ok" if all(r["checked"] == "ok" for r in mine) else "FAILED"
+        checked = "-" if driver.yardstick else "ok" if all(r["checked"] == "ok" for r in mine) else "FAILED"
         spread = f"{min(r['delivered'] for r in mine):,.0f}-{max(r['delivered'] for r in mine):,.0f}" if len(mine) > 1 else ""
         rows.append(
             [
@@ -172,7 +179,9 @@ def save(shape: Shape, bench: Bench, about: dict[str, Any], directory: Path) -> 
     path = directory / f"{about['date']}-{shape.name}.json"
     contestants = {}
     for driver in bench.contestants:
-        rounds = bench.rounds[shape.name][driver.name]
+        rounds = bench.rounds[shape.name].get(driver.name)
+        if not rounds:
+            continue
         numeric = [key for key, value in rounds[0].items() if isinstance(value, (int, float)) or key in ("p50", "p99")]
         contestants[driver.name] = {
             "title": driver.title, "note": driver.note, "median": {key: middle(rounds, key) for key in numeric}, "rounds": rounds,
@@ -222,8 +231,8 @@ def machine_busy() -> float:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench/run", description="Ours, PgQ and SKIP LOCKED side by side; see bench/README.md.")
-    parser.add_argument("--contestants", default="pgaq,pgq,skip", help="of pgaq, pgq, skip, separated by commas")
+    parser = argparse.ArgumentParser(prog="bench/run", description="Ours, PgQ, SKIP LOCKED and two INSERTs side by side; see bench/README.md.")
+    parser.add_argument("--contestants", default="pgaq,pgq,skip,bare", help="of pgaq, pgq, skip, bare, separated by commas")
     parser.add_argument("--shapes", default="", help="only shapes whose name contains one of these, separated by commas")
     parser.add_argument("--list", action="store_true", help="print the shapes and end")
     parser.add_argument("--rounds", type=int, default=3)
@@ -305,8 +314,8 @@ def run(given: argparse.Namespace, program: list[Shape]) -> int:
             if progress.live:
                 print(text.table(HEAD, rows_of(shape.name, contestants, bench.rounds[shape.name]), left=2) + "\n")
             for driver in contestants:
-                for r in bench.rounds[shape.name][driver.name]:
-                    if r["checked"] != "ok":
+                for r in bench.rounds[shape.name].get(driver.name, []):
+                    if r.get("checked", "ok") != "ok":
                         failures.append(f"{shape.name} {driver.title}: {r['checked']} {r.get('said', '')}")
             if not given.no_save:
                 save(shape, bench, about, given.output)

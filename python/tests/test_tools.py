@@ -6,7 +6,7 @@ import pytest
 
 from pgaq import db, text
 from pgaq.lab import faults, ledger, stress
-from pgaq.lab.drivers import SKIP, Shape
+from pgaq.lab.drivers import BARE, SKIP, Shape
 from pgaq.lab.load import Histogram, Options, Workload
 from pgaq.places import SurroundingsError
 from pgaq.server import Server, free_port
@@ -84,6 +84,21 @@ def test_workload_is_checked(plain_server, shape):
         assert report.given_back > 0 and report.rolled_back > 0
         metrics = workload.metrics()
         assert metrics.delivered > 0 and metrics.p50 > 0 and metrics.wal_per_message > 0
+        workload.teardown()
+
+
+def test_two_rows_of_the_yardstick_are_a_message(plain_server):
+    with Workload(plain_server, BARE, Shape(sessions=2), queue="bare") as workload:
+        workload.setup()
+        workload.start()
+        workload.measure(0.5)
+        assert workload.drain()
+        workload.stop()
+        metrics = workload.metrics()
+        assert metrics.delivered == metrics.enqueued > 0
+        with plain_server.connect() as conn:
+            rows = db.value(conn, "SELECT count(*) FROM bare")
+        assert rows == workload.control.produced >= 2 * metrics.delivered * metrics.seconds
         workload.teardown()
 
 

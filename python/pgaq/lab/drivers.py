@@ -66,6 +66,7 @@ class Driver:
     poll_seconds: float = 0.005
     one_consumer: bool = False  # a subscriber cannot be shared by sessions
     ordered: bool = True
+    yardstick: bool = False  # no queue: sessions of both sides insert, and nothing is delivered
     explicit: bool = True  # can be driven with BEGIN ... ROLLBACK
     backlog: int = 20_000  # messages the producers may be ahead,
     topic_backlog: int = 4_000  # and those of a topic, of the average subscriber
@@ -220,4 +221,36 @@ SKIP = Driver(
     "autovacuum tuned to run all the time; an empty queue is polled every 2 ms",
 )
 
-DRIVERS = {driver.name: driver for driver in (PGAQ, PGQ, SKIP)}
+# -- no queue at all: what the server's commits and inserts leave room for
+
+
+def _bare_setup(conn: db.Connection, queue: str, shape: Shape) -> None:
+    # the columns that a message of pgaq has, so that a row has the same bytes
+    db.execute(
+        conn,
+        f"""CREATE TABLE {queue} (ordinal bigint NOT NULL, session_id bigint NOT NULL, enqueue_time timestamptz NOT NULL,
+            stream smallint NOT NULL, payload text) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false)""",
+    )
+
+
+def _bare_enqueue(shape: Shape) -> str:
+    source = "(VALUES ($2::text)) m (p)" if shape.single or shape.batch == 1 else "unnest($2::text[]) m (p)"
+    return f"INSERT INTO {{queue}} SELECT 0, 0, now(), 0, p FROM {source} WHERE $1::text IS NOT NULL"
+
+
+BARE = Driver(
+    name="bare",
+    title="two INSERTs",
+    setup=_bare_setup,
+    teardown=_skip_teardown,
+    enqueue=_bare_enqueue,
+    dequeue=lambda shape: "",
+    yardstick=True,
+    ordered=False,
+    explicit=False,
+    backlog=0,
+    note="a yardstick, no queue: the producers, and as many sessions more in place of consumers, insert the messages into a "
+    "table without an index; two rows count as one message enqueued and delivered",
+)
+
+DRIVERS = {driver.name: driver for driver in (PGAQ, PGQ, SKIP, BARE)}

@@ -218,12 +218,15 @@ class Workload:
                 sessions = -(-sessions // len(names)) * len(names)
         self.producers = self.shape.sessions
         self.consumers = sessions
-        self._spawn("consumer", sessions)
+        if self.driver.yardstick:
+            self.producers, self.consumers = self.producers + sessions, 0
+        else:
+            self._spawn("consumer", sessions)
         self._spawn("producer", self.producers)
         if self.driver.tick:
             self._spawn("ticker", 1)
         ticker = 1 if self.driver.tick else 0
-        self._until(lambda: self.control.ready >= self.producers + sessions + ticker, timeout, "the clients did not connect")
+        self._until(lambda: self.control.ready >= self.producers + self.consumers + ticker, timeout, "the clients did not connect")
         if run:
             self.control.set_phase(RUN)
 
@@ -351,6 +354,8 @@ class Workload:
             settled = control.quiet >= self.producers and control.idle >= self.consumers
             if settled and control.unknown == 0 and control.delivered == control.produced * self.shape.fan_out:
                 return True
+            if settled and self.driver.yardstick:
+                return True
             if settled and control.unknown > 0 and now - since > quiet:
                 return True
             if now - since > patience:
@@ -430,6 +435,8 @@ class Workload:
                 dequeue.add(result["duration"])
         produced = sum(r["measured_messages"] for r in self.results if r["role"] == "producer")
         delivered = sum(r["measured_messages"] for r in self.results if r["role"] == "consumer")
+        if self.driver.yardstick:
+            produced = delivered = produced / 2
         server = last["cpu"].server - first["cpu"].server
         everything = last["cpu"].machine - first["cpu"].machine
         per = max(1, produced)
