@@ -7,7 +7,7 @@
 EXTENSION = pgaq
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgaq.control)
 MODULE_big = pgaq
-PARTS = base sync cache jobs queue shard
+PARTS = base sync cache jobs queue shard classic
 OBJS = src/module.o $(patsubst %.c,%.o,$(sort $(foreach part,$(PARTS),$(wildcard src/$(part)/*.c))))
 
 DATA_built = sql/pgaq--$(EXTVERSION).sql

@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "cache/cache.h"
+#include "classic/classic.h"
 #include "jobs/jobs.h"
 #include "queue/queue.h"
 #include "shard/shard.h"
@@ -28,6 +29,7 @@ static const AqPart *const parts[] = {
 	&aq_jobs_part,
 	&aq_queue_part,
 	&aq_shard_part,
+	&aq_classic_part,
 };
 
 void

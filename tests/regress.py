@@ -2,6 +2,7 @@
 """Run pg_regress or pg_isolation_regress on a private server.
 
     tests/regress.py sql [NAME...]          tests/sql against tests/expected
+    tests/regress.py queue_tables           most of tests/sql with queue tables against tests/queue_tables/expected
     tests/regress.py isolation [NAME...]    tests/isolation/specs against tests/isolation/expected
 
 Without names the whole schedule runs; setup.sql always runs first.  What came out
@@ -24,6 +25,7 @@ from pgaq.server import Server  # noqa: E402
 
 SUITES = {
     "sql": ("regress/pg_regress", HERE, "regress_pgaq", []),
+    "queue_tables": ("regress/pg_regress", HERE / "queue_tables", "regress_pgaq_tables", []),
     "isolation": ("isolation/pg_isolation_regress", HERE / "isolation", "isolation_regress_pgaq", ["--load-extension=pgaq"]),
 }
 

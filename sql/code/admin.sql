@@ -4,11 +4,24 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL,
 	max_retries integer DEFAULT NULL, retry_delay interval DEFAULT '0',
 	retention interval DEFAULT '0', exception_queue text DEFAULT NULL,
-	comment text DEFAULT NULL)
+	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal')
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_create_queue';
-COMMENT ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text) IS
-'Create a queue, started, owned by the current role. payload_type: jsonb, text, bytea, xml or a composite type; multiple_consumers: a topic; shards 1 to 32 (null: pgaq.default_shards); max_retries: rolled back dequeues before a message goes to exception_queue or, without one, is dropped (null: no limit); retry_delay: rest after a rolled back dequeue; retention: how long consumed messages stay visible. Errors AQ002 to AQ005, AQ028';
-REVOKE EXECUTE ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text) FROM PUBLIC;
+COMMENT ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text) IS
+'Create a queue, started, owned by the current role. payload_type: jsonb, text, bytea, xml or a composite type; multiple_consumers: a topic; shards 1 to 32 (null: pgaq.default_shards); max_retries: rolled back dequeues before a message goes to exception_queue or, without one, is dropped (null: no limit); retry_delay: rest after a rolled back dequeue; retention: how long consumed messages stay visible; queue_table: null for a sharded queue, or the queue table that it is in, which decides payload_type and multiple_consumers and has an exception queue for it; queue_type normal or exception (in queue tables, not started: takes what other queues could not deliver, and nothing else). Errors AQ002 to AQ005, AQ028, AQ032, AQ036';
+REVOKE EXECUTE ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text) FROM PUBLIC;
+
+CREATE FUNCTION aq.create_queue_table(queue_table text, payload_type regtype DEFAULT 'jsonb',
+	sort_list text DEFAULT NULL, multiple_consumers boolean DEFAULT false,
+	message_grouping boolean DEFAULT false, comment text DEFAULT NULL)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_create_queue_table';
+COMMENT ON FUNCTION aq.create_queue_table(text, regtype, text, boolean, boolean, text) IS
+'Create a queue table, owned by the current role: the classic store, for what sharded queues cannot do. Its name is schema.table, or a name in the current schema. sort_list: enq_time, priority, commit_time; priority, enq_time; enq_time, priority; or priority, commit_time (null: the order of the enqueue calls); multiple_consumers: its queues are topics; message_grouping: what a transaction enqueues is dequeued by one transaction. Makes the exception queue schema.aq$_table_e, not started. Errors AQ003, AQ004, AQ008, AQ031, AQ033';
+REVOKE EXECUTE ON FUNCTION aq.create_queue_table(text, regtype, text, boolean, boolean, text) FROM PUBLIC;
+
+CREATE FUNCTION aq.drop_queue_table(queue_table text, force boolean DEFAULT false)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_drop_queue_table';
+COMMENT ON FUNCTION aq.drop_queue_table(text, boolean) IS
+'Drop a queue table, its exception queue and the views on it; force: with all its queues and their messages. Waits for transactions that use them. For the queue table''s owner. Errors AQ016, AQ028, AQ032, AQ034';
 
 CREATE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL,
 	retry_delay interval DEFAULT NULL, retention interval DEFAULT NULL,

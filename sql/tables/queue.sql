@@ -30,7 +30,10 @@ CREATE TABLE aq.queue (
 	dequeue_enabled boolean NOT NULL DEFAULT true,
 	key bigint NOT NULL,
 	created timestamptz NOT NULL DEFAULT now(),
-	comment text
+	comment text,
+	store "char" NOT NULL DEFAULT 's' CHECK (store IN ('s', 'c')),
+	queue_table_id integer CHECK ((queue_table_id IS NOT NULL) = (store = 'c')),
+	queue_type text NOT NULL DEFAULT 'normal' CHECK (queue_type IN ('normal', 'exception'))
 );
 COMMENT ON TABLE aq.queue IS 'One row per queue; owner and privileges stand at the view aq_data.q<queue_id>';
 COMMENT ON COLUMN aq.queue.queue_id IS 'number of the queue, part of its tables'' names';
@@ -47,6 +50,9 @@ COMMENT ON COLUMN aq.queue.dequeue_enabled IS 'false after aq.stop_queue(dequeue
 COMMENT ON COLUMN aq.queue.key IS 'random number that makes message ids of this queue unique';
 COMMENT ON COLUMN aq.queue.created IS 'when the queue was created';
 COMMENT ON COLUMN aq.queue.comment IS 'the creator''s comment';
+COMMENT ON COLUMN aq.queue.store IS 'what keeps its messages: s the sharded store, c a queue table of the classic store';
+COMMENT ON COLUMN aq.queue.queue_table_id IS 'its queue table; null: sharded';
+COMMENT ON COLUMN aq.queue.queue_type IS 'normal, or exception: takes what other queues of its queue table could not deliver, and nothing else';
 
 CREATE TABLE aq.subscriber (
 	queue_id integer NOT NULL,
@@ -68,14 +74,46 @@ COMMENT ON COLUMN aq.subscriber.rule IS 'condition that a message must meet; nul
 COMMENT ON COLUMN aq.subscriber.created IS 'when the consumer was first named';
 COMMENT ON COLUMN aq.subscriber.comment IS 'the creator''s comment';
 
-CREATE TABLE aq.queue_table (
+CREATE TABLE aq.message_table (
 	queue_id integer NOT NULL,
 	table_no integer NOT NULL,
 	PRIMARY KEY (queue_id, table_no)
 );
-COMMENT ON TABLE aq.queue_table IS 'The tables of a queue: messages in aq_data.q<queue_id>_<table_no>, dequeue log in aq_data.l<queue_id>_<table_no>';
-COMMENT ON COLUMN aq.queue_table.queue_id IS 'the queue';
-COMMENT ON COLUMN aq.queue_table.table_no IS 'number of the table within the queue';
+COMMENT ON TABLE aq.message_table IS 'The tables of a sharded queue: messages in aq_data.q<queue_id>_<table_no>, dequeue log in aq_data.l<queue_id>_<table_no>';
+COMMENT ON COLUMN aq.message_table.queue_id IS 'the queue';
+COMMENT ON COLUMN aq.message_table.table_no IS 'number of the table within the queue';
+
+CREATE SEQUENCE aq.queue_table_id_seq AS integer;
+COMMENT ON SEQUENCE aq.queue_table_id_seq IS 'Numbers of queue tables; never reused';
+
+CREATE TABLE aq.queue_table (
+	queue_table_id integer PRIMARY KEY DEFAULT nextval('aq.queue_table_id_seq'),
+	schema_name text NOT NULL,
+	table_name text NOT NULL,
+	payload_type regtype NOT NULL,
+	sort_list text[] NOT NULL,
+	multiple_consumers boolean NOT NULL,
+	message_grouping boolean NOT NULL,
+	secure boolean NOT NULL DEFAULT false,
+	compatible text NOT NULL DEFAULT '10.0.0',
+	owner regrole NOT NULL,
+	comment text,
+	created timestamptz NOT NULL DEFAULT now(),
+	UNIQUE (schema_name, table_name)
+);
+COMMENT ON TABLE aq.queue_table IS 'Queue tables of the classic store: messages in aq_data.t<queue_table_id>, what they are to their consumers in aq_data.c<queue_table_id>';
+COMMENT ON COLUMN aq.queue_table.queue_table_id IS 'number of the queue table, part of its tables'' names';
+COMMENT ON COLUMN aq.queue_table.schema_name IS 'schema of its name';
+COMMENT ON COLUMN aq.queue_table.table_name IS 'name, unique in the schema';
+COMMENT ON COLUMN aq.queue_table.payload_type IS 'type of the payload of all its queues';
+COMMENT ON COLUMN aq.queue_table.sort_list IS 'order of dequeue: priority, enq_time, commit_time; empty: in the order of the enqueue calls';
+COMMENT ON COLUMN aq.queue_table.multiple_consumers IS 'true: its queues are topics';
+COMMENT ON COLUMN aq.queue_table.message_grouping IS 'true: what a transaction enqueues is dequeued by one transaction';
+COMMENT ON COLUMN aq.queue_table.secure IS 'true: a secure queue table';
+COMMENT ON COLUMN aq.queue_table.compatible IS 'release that it was made compatible with; for the dictionary views';
+COMMENT ON COLUMN aq.queue_table.owner IS 'role that created it';
+COMMENT ON COLUMN aq.queue_table.comment IS 'the creator''s comment';
+COMMENT ON COLUMN aq.queue_table.created IS 'when it was created';
 
 -- Logs are made like this one.  A log row never needs TOAST.
 CREATE TABLE aq_data.log_template (
@@ -97,6 +135,8 @@ COMMENT ON COLUMN aq_data.log_template.ordinals IS 'the messages'' ordinals in t
 -- ordinary tables that they are.
 SELECT pg_catalog.pg_extension_config_dump('aq.queue', '');
 SELECT pg_catalog.pg_extension_config_dump('aq.subscriber', '');
+SELECT pg_catalog.pg_extension_config_dump('aq.message_table', '');
 SELECT pg_catalog.pg_extension_config_dump('aq.queue_table', '');
 SELECT pg_catalog.pg_extension_config_dump('aq.queue_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('aq.queue_table_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('aq.session_id_seq', '');

@@ -30,6 +30,13 @@ CREATE FUNCTION aq._messages(queue_id integer, OUT msgid uuid, OUT consumer text
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_messages';
 COMMENT ON FUNCTION aq._messages(integer) IS 'Internal: what aq.messages shows of one queue';
 
+CREATE FUNCTION aq._classic_messages(queue_id integer, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
+	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
+	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
+	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_classic_messages';
+COMMENT ON FUNCTION aq._classic_messages(integer) IS 'Internal: what aq.messages shows of one queue of a queue table';
+
 -- The anchors are looked up once per query, not per row.
 CREATE FUNCTION aq._allowed(queue_id integer, privilege text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL UNSAFE
@@ -49,7 +56,9 @@ SELECT q.queue_name, q.queue_id,
 	q.enqueue_enabled, q.dequeue_enabled,
 	aq._allowed(q.queue_id, 'INSERT') AS may_enqueue,
 	aq._allowed(q.queue_id, 'DELETE') AS may_dequeue,
-	q.created, q.comment
+	q.created, q.comment,
+	(SELECT t.schema_name || '.' || t.table_name FROM aq.queue_table t WHERE t.queue_table_id = q.queue_table_id) AS queue_table,
+	q.queue_type
 FROM aq.queue q
 WHERE aq._allowed(q.queue_id, 'INSERT') OR aq._allowed(q.queue_id, 'DELETE');
 COMMENT ON VIEW aq.queues IS 'Queues that the current role may use';
@@ -69,6 +78,8 @@ COMMENT ON COLUMN aq.queues.may_enqueue IS 'the current role may enqueue';
 COMMENT ON COLUMN aq.queues.may_dequeue IS 'the current role may dequeue';
 COMMENT ON COLUMN aq.queues.created IS 'when it was created';
 COMMENT ON COLUMN aq.queues.comment IS 'comment given at creation';
+COMMENT ON COLUMN aq.queues.queue_table IS 'its queue table; null: a sharded queue';
+COMMENT ON COLUMN aq.queues.queue_type IS 'normal or exception';
 
 CREATE VIEW aq.subscribers AS
 SELECT q.queue_name, s.consumer, COALESCE(s.kind, 'single') AS kind, s.rule,
@@ -145,13 +156,14 @@ CREATE VIEW aq.messages AS
 SELECT q.queue_name, m.consumer, m.msgid, m.state, m.priority, m.correlation, m.payload, m.enqueue_time, m.ready_at,
 	m.expires_at, m.dequeue_time, m.attempts, m.sender, m.exception_queue, m.original_msgid, m.properties,
 	m.shard, m.session_id
-FROM aq.queue q, LATERAL aq._messages(q.queue_id) m;
+FROM aq.queue q, LATERAL (SELECT * FROM aq._messages(q.queue_id) WHERE q.store = 's'
+	UNION ALL SELECT * FROM aq._classic_messages(q.queue_id) WHERE q.store = 'c') m;
 COMMENT ON VIEW aq.messages IS 'Messages of the queues that the current role may dequeue from, one row per message and consumer; reads the tables, so restrict it to a queue';
 COMMENT ON COLUMN aq.messages.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.messages.consumer IS 'the consumer; null in single-consumer queues';
 COMMENT ON COLUMN aq.messages.msgid IS 'message id';
 COMMENT ON COLUMN aq.messages.state IS 'READY, WAITING (delayed, or resting after a rolled back dequeue), LOCKED (in a transaction''s hands), PROCESSED (consumed), PURGED, EXPIRED (expired or over its retries)';
-COMMENT ON COLUMN aq.messages.priority IS 'priority, 0 to 9, smaller first';
+COMMENT ON COLUMN aq.messages.priority IS 'priority, smaller first';
 COMMENT ON COLUMN aq.messages.correlation IS 'correlation given at enqueue';
 COMMENT ON COLUMN aq.messages.payload IS 'payload as text';
 COMMENT ON COLUMN aq.messages.enqueue_time IS 'time of the enqueue call';
@@ -163,7 +175,7 @@ COMMENT ON COLUMN aq.messages.sender IS 'sender given at enqueue';
 COMMENT ON COLUMN aq.messages.exception_queue IS 'exception queue given at enqueue';
 COMMENT ON COLUMN aq.messages.original_msgid IS 'in an exception queue: its id in the queue it came from';
 COMMENT ON COLUMN aq.messages.properties IS 'free properties given at enqueue';
-COMMENT ON COLUMN aq.messages.shard IS 'shard it is in';
+COMMENT ON COLUMN aq.messages.shard IS 'shard it is in; null in queue tables';
 COMMENT ON COLUMN aq.messages.session_id IS 'identity of the session that enqueued it';
 
 GRANT SELECT ON aq.queues, aq.subscribers, aq.shards, aq.partitions, aq.message_cache, aq.messages TO PUBLIC;

@@ -13,6 +13,8 @@
 #ifndef AQ_COMPAT_H
 #define AQ_COMPAT_H
 
+#include "access/genam.h"
+#include "access/tableam.h"
 #include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "storage/proc.h"
@@ -103,6 +105,43 @@ aq_primary_key(Relation rel)
 
 /* After an in-place truncation: see compat.c. */
 extern void aq_after_truncate(struct RelationData *rel, int32 freeze_age);
+
+/* An index scan without order-by operators. */
+static inline IndexScanDesc
+aq_index_beginscan(struct RelationData *heap, struct RelationData *index, struct SnapshotData *snapshot,
+				   int nkeys)
+{
+#if PG_VERSION_NUM >= 180000
+	return index_beginscan(heap, index, snapshot, NULL, nkeys, 0);
+#else
+	return index_beginscan(heap, index, snapshot, nkeys, 0);
+#endif
+}
+
+/*
+ * Update a row, without waiting for others unless wait is given; *indexes:
+ * the new version has to be put into all indexes.
+ */
+static inline TM_Result
+aq_table_update(struct RelationData *rel, ItemPointer tid, TupleTableSlot *slot, CommandId command,
+				bool wait, bool *indexes)
+{
+	TM_FailureData failure;
+	LockTupleMode mode;
+	TM_Result	result;
+#if PG_VERSION_NUM >= 160000
+	TU_UpdateIndexes which;
+
+	result = table_tuple_update(rel, tid, slot, command, InvalidSnapshot, InvalidSnapshot, wait,
+								&failure, &mode, &which);
+	*indexes = which == TU_All;
+#else
+
+	result = table_tuple_update(rel, tid, slot, command, InvalidSnapshot, InvalidSnapshot, wait,
+								&failure, &mode, indexes);
+#endif
+	return result;
+}
 
 /* Memory of a check hook's "extra": from 16 on it is the parameters' own. */
 static inline void *

@@ -26,8 +26,8 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-static void
-begin_ddl(const char *command)
+void
+aq_begin_ddl(const char *command)
 {
 	aq_require_preload();
 	PreventCommandIfReadOnly(command);
@@ -58,8 +58,8 @@ aq_run_change(const char *command, int nargs, Oid *types, Datum *values, const c
 
 /* --- create ------------------------------------------------------------------------- */
 
-static void
-check_payload(Oid type)
+void
+aq_check_payload_type(Oid type)
 {
 	if (!SearchSysCacheExists1(TYPEOID, ObjectIdGetDatum(type)))
 		ereport(ERROR, aq_error(AQ_ERR_PAYLOAD_TYPE, "type with OID %u does not exist", type));
@@ -120,78 +120,138 @@ new_queue_id(void)
 	return id;
 }
 
-/* The view that carries owner and rights, and the sequence of partitions. */
+/* The view that carries owner and rights, and of a sharded queue the sequence of partitions. */
 static void
-create_anchor(int32 id, Oid payload_type)
+create_anchor(int32 id, Oid payload_type, Oid owner, bool sharded)
 {
 	char	   *type = format_type_extended(payload_type, -1, FORMAT_TYPE_FORCE_QUALIFY);
-	char	   *owner = GetUserNameFromId(GetUserId(), false);
 
 	aq_run_change(psprintf("CREATE VIEW aq_data.q%d AS SELECT NULL::%s AS payload WHERE false",
 						   id, type), 0, NULL, NULL, NULL);
-	aq_run_change(psprintf("ALTER VIEW aq_data.q%d OWNER TO %s", id, quote_identifier(owner)),
+	aq_run_change(psprintf("ALTER VIEW aq_data.q%d OWNER TO %s", id,
+						   quote_identifier(GetUserNameFromId(owner, false))),
 				  0, NULL, NULL, NULL);
-	aq_run_change(psprintf("CREATE SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
+	if (sharded)
+		aq_run_change(psprintf("CREATE SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
+}
+
+void
+aq_queue_create(const AqQueueDefinition *d)
+{
+	int32		id;
+	Oid			types[14] = {INT4OID, TEXTOID, REGTYPEOID, BOOLOID, INT2OID, INT4OID,
+	INTERVALOID, INTERVALOID, INT4OID, INT8OID, TEXTOID, CHAROID, INT4OID, TEXTOID};
+	Datum		values[14];
+	char		nulls[15] = "              ";
+	Interval	none = {0};
+
+	if (aq_queue_get_by_name(d->name) != NULL)
+		ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", d->name));
+
+	id = new_queue_id();
+	values[0] = Int32GetDatum(id);
+	values[1] = CStringGetTextDatum(d->name);
+	values[2] = ObjectIdGetDatum(d->payload_type);
+	values[3] = BoolGetDatum(d->multi);
+	values[4] = Int16GetDatum(d->shards);
+	values[5] = Int32GetDatum(d->max_retries);
+	nulls[5] = d->max_retries < 0 ? 'n' : ' ';
+	values[6] = IntervalPGetDatum(d->retry_delay ? d->retry_delay : &none);
+	values[7] = IntervalPGetDatum(d->retention ? d->retention : &none);
+	values[8] = Int32GetDatum(d->exception_queue_id);
+	nulls[8] = d->exception_queue_id == 0 ? 'n' : ' ';
+	values[9] = Int64GetDatum(random_key());
+	values[10] = PointerGetDatum(d->comment);
+	nulls[10] = d->comment == NULL ? 'n' : ' ';
+	values[11] = CharGetDatum(d->queue_table_id ? AQ_STORE_CLASSIC : AQ_STORE_SHARDED);
+	values[12] = Int32GetDatum(d->queue_table_id);
+	nulls[12] = d->queue_table_id == 0 ? 'n' : ' ';
+	values[13] = CStringGetTextDatum(d->exception ? "exception" : "normal");
+	aq_run_change("INSERT INTO aq.queue (queue_id, queue_name, payload_type, multiple_consumers, "
+				  "shards, max_retries, retry_delay, retention, exception_queue_id, key, comment, "
+				  "store, queue_table_id, queue_type, enqueue_enabled, dequeue_enabled) "
+				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, "
+				  "$14 = 'normal', $14 = 'normal')",
+				  14, types, values, nulls);
+	create_anchor(id, d->payload_type, d->owner, d->queue_table_id == 0);
+	aq_queue_created_here(id);
+	aq_catalog_changed();
+}
+
+/* What the queue table decides for its queues. */
+static void
+place_in_table(AqQueueDefinition *d, FunctionCallInfo fcinfo)
+{
+	AqQueueTableRow row = aq_queue_table_get(text_to_cstring(PG_GETARG_TEXT_PP(9)), true);
+
+	if (!PG_ARGISNULL(3))
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "a queue in a queue table has no shards"),
+				errhint("Leave \"shards\" null, or leave \"queue_table\" null for a sharded queue."));
+	d->queue_table_id = row.id;
+	d->payload_type = row.payload_type;
+	d->multi = row.multi && !d->exception;
+	d->shards = 1;
+	if (d->exception_queue_id == 0 && !d->exception)
+		d->exception_queue_id = row.exception_queue_id;
+}
+
+static bool
+is_exception_type(const char *type)
+{
+	if (strcmp(type, "exception") == 0)
+		return true;
+	if (strcmp(type, "normal") != 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "queue type \"%s\" does not exist", type),
+				errhint("The types are normal and exception."));
+	return false;
 }
 
 PG_FUNCTION_INFO_V1(aq_create_queue);
 Datum
 aq_create_queue(PG_FUNCTION_ARGS)
 {
-	char	   *name;
-	int32		id;
-	Oid			types[11] = {INT4OID, TEXTOID, REGTYPEOID, BOOLOID, INT2OID, INT4OID,
-	INTERVALOID, INTERVALOID, INT4OID, INT8OID, TEXTOID};
-	Datum		values[11];
-	char		nulls[12] = "           ";
-	int			shards;
+	AqQueueDefinition d = {.owner = GetUserId(),.max_retries = -1};
 
-	begin_ddl("aq.create_queue()");
-	name = aq_arg_name(fcinfo, 0, "queue_name");
-	aq_check_name(name, "queue");
+	aq_begin_ddl("aq.create_queue()");
+	d.name = aq_arg_name(fcinfo, 0, "queue_name");
+	aq_check_name(d.name, "queue");
 	for (int i = 1; i <= 6; i++)
 		if (PG_ARGISNULL(i) && i != 3 && i != 4)
 			ereport(ERROR,
 					aq_error(AQ_ERR_ARGUMENT_NULL,
 							 "payload_type, multiple_consumers, retry_delay and retention must not be null"));
-	check_payload(PG_GETARG_OID(1));
-	shards = PG_ARGISNULL(3) ? aq_default_shards : PG_GETARG_INT32(3);
-	if (shards < 1 || shards > AQ_MAX_SHARDS)
+	d.payload_type = PG_GETARG_OID(1);
+	aq_check_payload_type(d.payload_type);
+	d.multi = PG_GETARG_BOOL(2);
+	d.shards = PG_ARGISNULL(3) ? aq_default_shards : PG_GETARG_INT32(3);
+	if (d.shards < 1 || d.shards > AQ_MAX_SHARDS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "a queue has 1 to %d shards, not %d",
-						 AQ_MAX_SHARDS, shards));
-	if (!PG_ARGISNULL(4) && PG_GETARG_INT32(4) < 0)
+						 AQ_MAX_SHARDS, d.shards));
+	if (!PG_ARGISNULL(4))
+		d.max_retries = PG_GETARG_INT32(4);
+	if (!PG_ARGISNULL(4) && d.max_retries < 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "\"max_retries\" must not be negative"),
 				errhint("Leave it null for no limit."));
 	check_not_negative(PG_GETARG_DATUM(5), "retry_delay");
 	check_not_negative(PG_GETARG_DATUM(6), "retention");
-	if (aq_queue_get_by_name(name) != NULL)
-		ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", name));
-
-	id = new_queue_id();
-	values[0] = Int32GetDatum(id);
-	values[1] = CStringGetTextDatum(name);
-	values[2] = PG_GETARG_DATUM(1);
-	values[3] = PG_GETARG_DATUM(2);
-	values[4] = Int16GetDatum(shards);
-	values[5] = PG_ARGISNULL(4) ? 0 : PG_GETARG_DATUM(4);
-	nulls[5] = PG_ARGISNULL(4) ? 'n' : ' ';
-	values[6] = PG_GETARG_DATUM(5);
-	values[7] = PG_GETARG_DATUM(6);
-	nulls[8] = PG_ARGISNULL(7) ? 'n' : ' ';
-	values[8] = PG_ARGISNULL(7) ? 0
-		: Int32GetDatum(exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(7)), PG_GETARG_OID(1)));
-	values[9] = Int64GetDatum(random_key());
-	nulls[10] = PG_ARGISNULL(8) ? 'n' : ' ';
-	values[10] = PG_ARGISNULL(8) ? 0 : PG_GETARG_DATUM(8);
-	aq_run_change("INSERT INTO aq.queue (queue_id, queue_name, payload_type, multiple_consumers, "
-				  "shards, max_retries, retry_delay, retention, exception_queue_id, key, comment) "
-				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-				  11, types, values, nulls);
-	create_anchor(id, PG_GETARG_OID(1));
-	aq_queue_created_here(id);
-	aq_catalog_changed();
+	d.retry_delay = PG_GETARG_INTERVAL_P(5);
+	d.retention = PG_GETARG_INTERVAL_P(6);
+	if (!PG_ARGISNULL(8))
+		d.comment = PG_GETARG_TEXT_PP(8);
+	d.exception = is_exception_type(aq_arg_name(fcinfo, 10, "queue_type"));
+	if (!PG_ARGISNULL(9))
+		place_in_table(&d, fcinfo);
+	else if (d.exception)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NOT_SHARDED, "an exception queue needs a queue table"),
+				errhint("For sharded queues any queue can be the exception queue; give queue_table for others."));
+	if (!PG_ARGISNULL(7))
+		d.exception_queue_id = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(7)), d.payload_type);
+	aq_queue_create(&d);
 	PG_RETURN_VOID();
 }
 
@@ -229,7 +289,7 @@ aq_alter_queue(PG_FUNCTION_ARGS)
 	int32		id;
 	Oid			payload_type;
 
-	begin_ddl("aq.alter_queue()");
+	aq_begin_ddl("aq.alter_queue()");
 	queue = aq_queue_for_change(aq_arg_name(fcinfo, 0, "queue_name"), ShareUpdateExclusiveLock);
 	id = queue->id;
 	payload_type = queue->payload_type;
@@ -288,6 +348,11 @@ start_stop(FunctionCallInfo fcinfo, bool start)
 											ShareUpdateExclusiveLock);
 	int32		id = queue->id;
 
+	if (start && queue->exception && !PG_ARGISNULL(1) && PG_GETARG_BOOL(1))
+		ereport(ERROR,
+				aq_error(AQ_ERR_EXCEPTION_START, "exception queue \"%s\" cannot be started for enqueue",
+						 queue->name),
+				errhint("Start it with enqueue => false."));
 	if (!PG_ARGISNULL(1) && PG_GETARG_BOOL(1))
 		set_column(id, "enqueue_enabled", BOOLOID, BoolGetDatum(start), false);
 	if (!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))
@@ -301,7 +366,7 @@ PG_FUNCTION_INFO_V1(aq_start_queue);
 Datum
 aq_start_queue(PG_FUNCTION_ARGS)
 {
-	begin_ddl("aq.start_queue()");
+	aq_begin_ddl("aq.start_queue()");
 	return start_stop(fcinfo, true);
 }
 
@@ -309,7 +374,7 @@ PG_FUNCTION_INFO_V1(aq_stop_queue);
 Datum
 aq_stop_queue(PG_FUNCTION_ARGS)
 {
-	begin_ddl("aq.stop_queue()");
+	aq_begin_ddl("aq.stop_queue()");
 	return start_stop(fcinfo, false);
 }
 
@@ -332,28 +397,42 @@ check_not_exception_queue(int32 id, const char *name)
 				errhint("Give that queue another with aq.alter_queue, or drop it first."));
 }
 
+/* The queue is locked for it; its store has dropped the messages. */
+static void
+drop_definition(int32 id, bool sharded)
+{
+	aq_run_change(psprintf("DROP VIEW aq_data.q%d", id), 0, NULL, NULL, NULL);
+	if (sharded)
+		aq_run_change(psprintf("DROP SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
+	aq_run_change(psprintf("DELETE FROM aq.message_table WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_run_change(psprintf("DELETE FROM aq.subscriber WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_run_change(psprintf("DELETE FROM aq.queue WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_queue_dropped_here(id);
+	aq_catalog_changed();
+}
+
+void
+aq_queue_drop(const char *name, bool force)
+{
+	AqQueue    *queue = aq_queue_for_change(name, AccessExclusiveLock);
+	int32		id = queue->id;
+	bool		sharded = queue->table.id == 0;
+
+	aq_queue_pin(queue);
+	queue->store->drop(queue, force);
+	drop_definition(id, sharded);
+}
+
 PG_FUNCTION_INFO_V1(aq_drop_queue);
 Datum
 aq_drop_queue(PG_FUNCTION_ARGS)
 {
 	char	   *name;
-	AqQueue    *queue;
-	int32		id;
 
-	begin_ddl("aq.drop_queue()");
+	aq_begin_ddl("aq.drop_queue()");
 	name = aq_arg_name(fcinfo, 0, "queue_name");
-	queue = aq_queue_for_change(name, AccessExclusiveLock);
-	id = queue->id;
-	check_not_exception_queue(id, name);
-	aq_queue_pin(queue);
-	aq_store->drop(queue, !PG_ARGISNULL(1) && PG_GETARG_BOOL(1));
-	aq_run_change(psprintf("DROP VIEW aq_data.q%d", id), 0, NULL, NULL, NULL);
-	aq_run_change(psprintf("DROP SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
-	aq_run_change(psprintf("DELETE FROM aq.queue_table WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-	aq_run_change(psprintf("DELETE FROM aq.subscriber WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-	aq_run_change(psprintf("DELETE FROM aq.queue WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-	aq_queue_dropped_here(id);
-	aq_catalog_changed();
+	check_not_exception_queue(aq_queue_for_change(name, AccessExclusiveLock)->id, name);
+	aq_queue_drop(name, !PG_ARGISNULL(1) && PG_GETARG_BOOL(1));
 	PG_RETURN_VOID();
 }
 
@@ -374,7 +453,7 @@ aq_purge_queue(PG_FUNCTION_ARGS)
 	char	   *consumer;
 	uint64		purged = 0;
 
-	begin_ddl("aq.purge_queue()");
+	aq_begin_ddl("aq.purge_queue()");
 	queue = aq_queue_get(aq_arg_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
 	consumer = aq_arg_name_or_null(fcinfo, 1, "consumer");
 	aq_queue_pin(queue);
@@ -388,13 +467,13 @@ aq_purge_queue(PG_FUNCTION_ARGS)
 	{
 		options.position = aq_dequeue_position(queue, consumer);
 		if (options.position >= 0)
-			purged = aq_store->take(queue, &options);
+			purged = queue->store->take(queue, &options);
 	}
 	else
 		for (int i = 0; i < queue->nconsumers; i++)
 		{
 			options.position = queue->consumers[i].position;
-			purged += aq_store->take(queue, &options);
+			purged += queue->store->take(queue, &options);
 		}
 	PG_RETURN_INT64(purged);
 }
@@ -430,7 +509,7 @@ PG_FUNCTION_INFO_V1(aq_grant_queue);
 Datum
 aq_grant_queue(PG_FUNCTION_ARGS)
 {
-	begin_ddl("aq.grant_queue()");
+	aq_begin_ddl("aq.grant_queue()");
 	return grant_revoke(fcinfo, "GRANT %s ON aq_data.q%d TO %s");
 }
 
@@ -438,6 +517,6 @@ PG_FUNCTION_INFO_V1(aq_revoke_queue);
 Datum
 aq_revoke_queue(PG_FUNCTION_ARGS)
 {
-	begin_ddl("aq.revoke_queue()");
+	aq_begin_ddl("aq.revoke_queue()");
 	return grant_revoke(fcinfo, "REVOKE %s ON aq_data.q%d FROM %s");
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * args.c
- *	  Checking what the user gave: names, intervals, consumers.
+ *	  Checking what the user gave: names, intervals, consumers; who the session is.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -9,6 +9,8 @@
  */
 #include "queue/queue_private.h"
 
+#include "commands/sequence.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -102,4 +104,19 @@ aq_dequeue_position(AqQueue *queue, const char *name)
 				errhint("Give consumer => the name of a subscriber or recipient."));
 	consumer = aq_queue_consumer(queue, name);
 	return consumer ? consumer->position : -1;
+}
+
+/* This session's identity in rows: unique in the database for ever. */
+int64
+aq_session_identity(void)
+{
+	static int64 identity;
+	static Oid	database;
+
+	if (identity == 0 || database != MyDatabaseId)
+	{
+		identity = nextval_internal(aq_catalog_relation("session_id_seq"), false);
+		database = MyDatabaseId;
+	}
+	return identity;
 }

@@ -33,6 +33,7 @@
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
@@ -208,28 +209,90 @@ read_consumers(AqQueue *queue, Snapshot snapshot)
 	table_close(rel, AccessShareLock);
 }
 
+/* The columns of aq.queue and aq.queue_table. */
+enum
+{
+	QUEUE_ID, QUEUE_NAME, QUEUE_PAYLOAD_TYPE, QUEUE_MULTI, QUEUE_SHARDS, QUEUE_MAX_RETRIES,
+	QUEUE_RETRY_DELAY, QUEUE_RETENTION, QUEUE_EXCEPTION_QUEUE, QUEUE_ENQUEUE, QUEUE_DEQUEUE,
+	QUEUE_KEY, QUEUE_CREATED, QUEUE_COMMENT, QUEUE_STORE, QUEUE_TABLE, QUEUE_TYPE, QUEUE_COLUMNS
+};
+
+enum
+{
+	TABLE_ID, TABLE_SCHEMA, TABLE_NAME, TABLE_PAYLOAD_TYPE, TABLE_SORT, TABLE_MULTI,
+	TABLE_GROUPING, TABLE_SECURE, TABLE_COMPATIBLE, TABLE_OWNER, TABLE_COMMENT, TABLE_CREATED,
+	TABLE_COLUMNS
+};
+
+/* The first letters of what a queue table sorts by: they all differ. */
+static void
+read_sort_list(AqQueueTable *table, Datum array)
+{
+	Datum	   *columns;
+	int			n;
+
+	deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false, TYPALIGN_INT, &columns, NULL, &n);
+	for (int i = 0; i < Min(n, lengthof(table->sort) - 1); i++)
+		table->sort[i] = *VARDATA_ANY(DatumGetTextPP(columns[i]));
+}
+
+static void
+read_queue_table(AqQueueTable *table, int32 id, Snapshot snapshot)
+{
+	Relation	rel = table_open(aq_catalog_relation("queue_table"), AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	Datum		values[TABLE_COLUMNS];
+	bool		nulls[TABLE_COLUMNS];
+	char		name[NAMEDATALEN];
+
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
+	scan = systable_beginscan(rel, RelationGetPrimaryKeyIndex(rel), true, snapshot, 1, &key);
+	tuple = systable_getnext(scan);
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "queue table %d does not exist", id);
+	heap_deform_tuple(tuple, RelationGetDescr(rel), values, nulls);
+	table->id = id;
+	table->multi = DatumGetBool(values[TABLE_MULTI]);
+	table->grouping = DatumGetBool(values[TABLE_GROUPING]);
+	read_sort_list(table, values[TABLE_SORT]);
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+
+	snprintf(name, sizeof(name), "t%d", id);
+	table->messages = aq_data_relation(name);
+	snprintf(name, sizeof(name), "c%d", id);
+	table->consumers = table->multi ? aq_data_relation(name) : InvalidOid;
+}
+
 /* Fill a description from a row of aq.queue. */
 static void
-read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple)
+read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 {
-	Datum		values[14];
-	bool		nulls[14];
+	Datum		values[QUEUE_COLUMNS];
+	bool		nulls[QUEUE_COLUMNS];
 	char		name[NAMEDATALEN];
 	Oid			input;
 
 	heap_deform_tuple(tuple, desc, values, nulls);
-	queue->id = DatumGetInt32(values[0]);
-	queue->name = TextDatumGetCString(values[1]);
-	queue->payload_type = DatumGetObjectId(values[2]);
-	queue->multi = DatumGetBool(values[3]);
-	queue->shards = DatumGetInt16(values[4]);
-	queue->max_retries = nulls[5] ? -1 : DatumGetInt32(values[5]);
-	queue->retry_delay = aq_interval_to_us(values[6]);
-	queue->retention = aq_interval_to_us(values[7]);
-	queue->exception_queue_id = nulls[8] ? 0 : DatumGetInt32(values[8]);
-	queue->enqueue_enabled = DatumGetBool(values[9]);
-	queue->dequeue_enabled = DatumGetBool(values[10]);
-	queue->key = (uint64) DatumGetInt64(values[11]) & AQ_KEY_MASK;
+	queue->id = DatumGetInt32(values[QUEUE_ID]);
+	queue->name = TextDatumGetCString(values[QUEUE_NAME]);
+	queue->payload_type = DatumGetObjectId(values[QUEUE_PAYLOAD_TYPE]);
+	queue->multi = DatumGetBool(values[QUEUE_MULTI]);
+	queue->shards = DatumGetInt16(values[QUEUE_SHARDS]);
+	queue->max_retries = nulls[QUEUE_MAX_RETRIES] ? -1 : DatumGetInt32(values[QUEUE_MAX_RETRIES]);
+	queue->retry_delay = aq_interval_to_us(values[QUEUE_RETRY_DELAY]);
+	queue->retention = aq_interval_to_us(values[QUEUE_RETENTION]);
+	queue->exception_queue_id = nulls[QUEUE_EXCEPTION_QUEUE] ? 0
+		: DatumGetInt32(values[QUEUE_EXCEPTION_QUEUE]);
+	queue->enqueue_enabled = DatumGetBool(values[QUEUE_ENQUEUE]);
+	queue->dequeue_enabled = DatumGetBool(values[QUEUE_DEQUEUE]);
+	queue->key = (uint64) DatumGetInt64(values[QUEUE_KEY]) & AQ_KEY_MASK;
+	queue->store = aq_store_of(DatumGetChar(values[QUEUE_STORE]));
+	queue->exception = strcmp(TextDatumGetCString(values[QUEUE_TYPE]), "exception") == 0;
+	if (!nulls[QUEUE_TABLE])
+		read_queue_table(&queue->table, DatumGetInt32(values[QUEUE_TABLE]), snapshot);
 	queue->own = aq_xact_created(queue->id);
 
 	snprintf(name, sizeof(name), "q%d", queue->id);
@@ -291,7 +354,7 @@ read_catalog(const char *name, int32 id)
 		queue->context = context;
 		PG_TRY();
 		{
-			read_queue(queue, RelationGetDescr(rel), tuple);
+			read_queue(queue, RelationGetDescr(rel), tuple, snapshot);
 			if (queue->multi)
 				read_consumers(queue, snapshot);
 		}

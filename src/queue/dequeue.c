@@ -182,7 +182,7 @@ attempt(void *arg)
 {
 	Request    *request = arg;
 
-	request->found = aq_store->take(request->queue, &request->take);
+	request->found = request->queue->store->take(request->queue, &request->take);
 	return request->found > 0;
 }
 

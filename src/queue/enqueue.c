@@ -41,6 +41,10 @@ get_queue(FunctionCallInfo fcinfo, const char *command)
 	PreventCommandIfParallelMode(command);
 	PreventCommandDuringRecovery(command);
 	queue = aq_queue_get(aq_arg_name(fcinfo, ARG_QUEUE, "queue_name"), AQ_RIGHT_ENQUEUE);
+	if (queue->exception)
+		ereport(ERROR,
+				aq_error(AQ_ERR_EXCEPTION_ENQUEUE, "queue \"%s\" is an exception queue", queue->name),
+				errhint("Only messages that could not be delivered come into it."));
 	if (!queue->enqueue_enabled)
 		ereport(ERROR,
 				aq_error(AQ_ERR_ENQUEUE_DISABLED, "queue \"%s\" is stopped for enqueue", queue->name),
@@ -63,12 +67,30 @@ check_exception_queue(AqQueue *queue, const char *name)
 				errhint("An exception queue has a single consumer and the same payload type."));
 }
 
+/*
+ * named: by the message itself, or NULL.  One that does not exist any more or
+ * does not fit is as none.
+ */
+AqQueue *
+aq_exception_queue_of(AqQueue *queue, struct varlena *named)
+{
+	AqQueue    *target = NULL;
+
+	if (named != NULL)
+		target = aq_queue_get_by_name(text_to_cstring((text *) named));
+	if (target == NULL && queue->exception_queue_id != 0)
+		target = aq_queue_get_by_id(queue->exception_queue_id, true);
+	if (target != NULL && (target->multi || target->payload_type != queue->payload_type))
+		target = NULL;
+	return target;
+}
+
 static void
 read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 {
 	memset(options, 0, sizeof(AqPutOptions));
 	options->priority = PG_ARGISNULL(ARG_PRIORITY) ? AQ_DEFAULT_PRIORITY : PG_GETARG_INT32(ARG_PRIORITY);
-	if (options->priority < 0 || options->priority >= AQ_PRIORITIES)
+	if (queue->table.id == 0 && (options->priority < 0 || options->priority >= AQ_PRIORITIES))
 		ereport(ERROR,
 				aq_error(AQ_ERR_PRIORITY_INVALID, "priority %d is out of range", options->priority),
 				errhint("Priorities go from 0, the most urgent, to %d.", AQ_PRIORITIES - 1));
@@ -279,7 +301,7 @@ enqueue_one(FunctionCallInfo fcinfo, bool from_text)
 			: PG_GETARG_DATUM(ARG_PAYLOAD);
 	targets = choose_targets(fcinfo, &queue, &options, 1, &payload, &isnull);
 	aq_queue_pin(queue);
-	aq_store->put(queue, &options, 1, &payload, &isnull, targets, id);
+	queue->store->put(queue, &options, 1, &payload, &isnull, targets, id);
 	PG_RETURN_UUID_P(id);
 }
 
@@ -356,7 +378,7 @@ enqueue_many(FunctionCallInfo fcinfo, Given given)
 	targets = choose_targets(fcinfo, &queue, &options, n, payloads, nulls);
 	ids = palloc(n * sizeof(pg_uuid_t));
 	aq_queue_pin(queue);
-	aq_store->put(queue, &options, n, payloads, nulls, targets, ids);
+	queue->store->put(queue, &options, n, payloads, nulls, targets, ids);
 	PG_RETURN_ARRAYTYPE_P(ids_to_array(ids, n));
 }
 

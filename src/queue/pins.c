@@ -133,10 +133,11 @@ new_pin(AqQueue *queue)
 			shm->database = MyDatabaseId;
 			shm->queue_id = queue->id;
 			shm->key = queue->key;
+			shm->store = queue->store->kind;
 			shm->single = !queue->multi;
 			queue->shm = shm;
 			make_consumers(queue);
-			aq_store->load(queue, shm);
+			queue->store->load(queue, shm);
 		}
 		PG_CATCH();
 		{

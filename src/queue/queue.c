@@ -26,6 +26,33 @@ shmem_init(void *area, bool found)
 
 int			aq_default_shards = 4;
 
+/* --- the stores ------------------------------------------------------------------- */
+
+static const AqStore *stores[2];
+
+void
+aq_store_register(const AqStore *store)
+{
+	for (int i = 0; i < lengthof(stores); i++)
+		if (stores[i] == NULL)
+		{
+			stores[i] = store;
+			return;
+		}
+	elog(FATAL, "too many stores of messages");
+}
+
+const AqStore *
+aq_store_of(char kind)
+{
+	for (int i = 0; i < lengthof(stores); i++)
+		if (stores[i] != NULL && stores[i]->kind == kind)
+			return stores[i];
+	elog(ERROR, "no store of kind '%c'", kind);
+}
+
+/* --- the part ----------------------------------------------------------------------- */
+
 static void
 define_parameters(void)
 {

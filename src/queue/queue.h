@@ -54,6 +54,7 @@ typedef struct AqQueueShm
 	Oid			database;
 	int32		queue_id;
 	uint64		key;			/* tells a queue from another one of the same id */
+	char		store;			/* AqStore.kind */
 	bool		single;			/* one consumer, nameless, at position 0 */
 	AqLatch		waiters_latch;	/* protects the wait lists */
 	pg_atomic_uint32 waiting;	/* wait entries for any consumer of it */
@@ -93,10 +94,28 @@ typedef struct AqConsumer
 	AqRule	   *rule;			/* compiled when first needed */
 } AqConsumer;
 
+/* What a queue table of the classic store says of all its queues. */
+typedef struct AqQueueTable
+{
+	int32		id;				/* 0: the queue is sharded */
+	bool		multi;			/* consumers have rows of their own */
+	bool		grouping;		/* a transaction's messages stay together */
+	char		sort[4];		/* of AQ_SORT_*, in order; "" is the order of the calls */
+	Oid			messages;		/* aq_data.t<id> */
+	Oid			consumers;		/* aq_data.c<id>, when multi */
+} AqQueueTable;
+
+#define AQ_SORT_PRIORITY 'p'
+#define AQ_SORT_ENQUEUE_TIME 'e'
+#define AQ_SORT_COMMIT_TIME 'c'
+
 typedef struct AqQueue
 {
 	int32		id;
 	char	   *name;
+	const struct AqStore *store;
+	AqQueueTable table;
+	bool		exception;		/* an exception queue of its queue table */
 	Oid			payload_type;
 	bool		multi;
 	int			shards;
@@ -182,6 +201,12 @@ extern bool aq_xact_has_ddl(void);
 extern void aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent);
 extern void aq_queue_xact_end(bool commit);
 extern void aq_pins_sweep(void);
+
+/* --- args.c: of this session, in rows; never used by another one */
+extern int64 aq_session_identity(void);
+
+/* --- enqueue.c: the queue that failed messages of this one go to, or NULL */
+extern AqQueue *aq_exception_queue_of(AqQueue *queue, struct varlena *named);
 
 /* --- subscriber.c: the worker's share */
 extern void aq_recipients_job(int32 id, AqQueueShm *shm);

@@ -13,6 +13,7 @@
 #include "queue/queue.h"
 
 #include "nodes/params.h"
+#include "utils/timestamp.h"
 
 #define AQ_KEY_MASK ((UINT64CONST(1) << 60) - 1)
 
@@ -48,6 +49,39 @@ extern AqQueue *aq_queue_for_change(const char *name, LOCKMODE mode);
 extern void aq_run_change(const char *command, int nargs, Oid *types, Datum *values,
 						  const char *nulls);
 extern int	aq_default_shards;	/* pgaq.default_shards */
+
+extern void aq_begin_ddl(const char *command);
+extern void aq_check_payload_type(Oid type);
+
+typedef struct AqQueueDefinition
+{
+	const char *name;
+	Oid			owner;
+	Oid			payload_type;
+	bool		multi;
+	int			shards;
+	int			max_retries;	/* negative: no limit */
+	Interval   *retry_delay;	/* NULL: none */
+	Interval   *retention;		/* NULL: none */
+	int32		exception_queue_id; /* 0: none */
+	text	   *comment;		/* or NULL */
+	int32		queue_table_id; /* 0: sharded */
+	bool		exception;
+} AqQueueDefinition;
+
+extern void aq_queue_create(const AqQueueDefinition *definition);
+extern void aq_queue_drop(const char *name, bool force);
+
+/* queue_table.c */
+typedef struct AqQueueTableRow
+{
+	int32		id;
+	Oid			payload_type;
+	bool		multi;
+	int32		exception_queue_id; /* of its own exception queue */
+} AqQueueTableRow;
+
+extern AqQueueTableRow aq_queue_table_get(const char *name, bool must_own);
 
 /* subscriber.c */
 extern void aq_add_recipient(AqQueue *queue, const char *name);

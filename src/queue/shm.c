@@ -46,6 +46,7 @@ reset_entry(AqQueueShm *shm)
 	shm->database = InvalidOid;
 	shm->queue_id = 0;
 	shm->single = false;
+	shm->store = '\0';
 	shm->key = 0;
 	shm->recipient[0] = '\0';
 	pg_atomic_write_u32(&shm->waiting, 0);
@@ -64,7 +65,7 @@ free_entry(AqObject *object)
 	AqQueueShm *shm = &entries[object->index];
 
 	if (shm->object != NULL)	/* else it was never loaded */
-		aq_store->unload(shm);
+		aq_store_of(shm->store)->unload(shm);
 	aq_chunks_free(shm->more, lengthof(shm->more));
 	reset_entry(shm);
 }

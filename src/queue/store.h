@@ -24,7 +24,10 @@ typedef struct AqPutOptions
 	struct varlena *sender;		/* text */
 	struct varlena *exception_queue;	/* text */
 	const pg_uuid_t *original_id;
-	int			attempts;		/* of a message moved to an exception queue */
+	/* of a message moved to an exception queue */
+	int			attempts;
+	struct varlena *original_queue; /* text */
+	struct varlena *reason;		/* text */
 } AqPutOptions;
 
 typedef enum AqMode
@@ -71,8 +74,12 @@ typedef struct AqTakeOptions
 	void	   *emit_arg;
 } AqTakeOptions;
 
+/*
+ * Each queue has one of the stores, for its life: aq.queue.store says which.
+ */
 typedef struct AqStore
 {
+	char		kind;			/* AQ_STORE_SHARDED, ... */
 	/* Make the queue's place in shared memory ready; called once, pinned. */
 	void		(*load) (AqQueue *queue, AqQueueShm *shm);
 	/* Free it; no session can reach it any more.  Must not raise. */
@@ -93,8 +100,21 @@ typedef struct AqStore
 	uint32		(*take) (AqQueue *queue, const AqTakeOptions *options);
 	/* Could take() find something now? */
 	bool		(*ready) (AqQueue *queue, int position);
+	/*
+	 * The tables of a queue table, whose owner may read them; only of a store
+	 * whose queues share one.
+	 */
+	void		(*make_tables) (int32 queue_table_id, Oid payload_type, bool multi, Oid owner);
+	void		(*drop_tables) (int32 queue_table_id);
+	/* Asked by the worker before it puts: could put() wait for the worker? NULL: never. */
+	bool		(*worker_may_put) (AqQueueShm *shm);
 } AqStore;
 
-extern const AqStore *aq_store;	/* set by the part that implements it */
+#define AQ_STORE_SHARDED 's'
+#define AQ_STORE_CLASSIC 'c'
+
+/* The part that implements a store registers it when its parameters are defined. */
+extern void aq_store_register(const AqStore *store);
+extern const AqStore *aq_store_of(char kind);
 
 #endif							/* AQ_STORE_H */

@@ -201,7 +201,7 @@ aq_waiters_job(int32 id, AqQueueShm *shm)
 		AqConsumerShm *consumer = aq_consumer_shm(shm, position);
 
 		if (consumer == NULL || consumer->waiters.waiting == 0 ||
-			!aq_store->ready(queue, position))
+			!queue->store->ready(queue, position))
 			continue;
 		aq_wake_consumers(shm, position, 1);
 		check_later(shm);
@@ -394,7 +394,7 @@ look_at_queues(void *arg)
 					errhint("Start it with aq.start_queue."));
 		aq_queue_pin(queue);
 		position = aq_dequeue_position(queue, listening->consumers[i]);
-		if (position >= 0 && aq_store->ready(queue, position))
+		if (position >= 0 && queue->store->ready(queue, position))
 			return i;
 		if (listening->targets != NULL)
 		{

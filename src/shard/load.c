@@ -801,7 +801,7 @@ load_doubtful(AqQueueShm *shm)
 List *
 aq_queue_table_numbers(int32 id)
 {
-	Relation	rel = table_open(aq_catalog_relation("queue_table"), AccessShareLock);
+	Relation	rel = table_open(aq_catalog_relation("message_table"), AccessShareLock);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	List	   *tables = NIL;
 	ScanKeyData key;
@@ -837,7 +837,7 @@ aq_load_queue(AqQueue *queue, AqQueueShm *shm)
 	}
 	PG_CATCH();
 	{
-		aq_store->unload(shm);	/* the next one begins anew */
+		queue->store->unload(shm);	/* the next one begins anew */
 		PG_RE_THROW();
 	}
 	PG_END_TRY();

@@ -20,7 +20,6 @@
 #include "access/heapam.h"
 #include "access/table.h"
 #include "access/xact.h"
-#include "commands/sequence.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -69,23 +68,6 @@ aq_message_id_parse(const pg_uuid_t *id, uint64 key, int *stream, int64 *ordinal
 	*ordinal = low & ((UINT64CONST(1) << ORDINAL_BITS) - 1);
 	return (high >> 16 << 12 | (high & 0xFFF)) == key && (high & 0xF000) == 0x8000 &&
 		low >> 62 == 2;
-}
-
-/* --- the session ---------------------------------------------------------------------- */
-
-/* This session's identity in rows: unique in the database for ever. */
-int64
-aq_session_identity(void)
-{
-	static int64 identity;
-	static Oid	database;
-
-	if (identity == 0 || database != MyDatabaseId)
-	{
-		identity = nextval_internal(aq_catalog_relation("session_id_seq"), false);
-		database = MyDatabaseId;
-	}
-	return identity;
 }
 
 /* --- opening a partition ---------------------------------------------------------------- */

@@ -25,7 +25,6 @@
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
-#include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
@@ -491,21 +490,6 @@ aq_retry_job(int32 id, AqQueueShm *shm)
 
 /* --- failed messages -------------------------------------------------------------------- */
 
-/* The queue that failed messages of this one go to, or NULL. */
-static AqQueue *
-exception_queue_of(AqQueue *queue, const AqMessage *m)
-{
-	AqQueue    *target = NULL;
-
-	if (m->exception_queue != NULL)
-		target = aq_queue_get_by_name(text_to_cstring((text *) m->exception_queue));
-	if (target == NULL && queue->exception_queue_id != 0)
-		target = aq_queue_get_by_id(queue->exception_queue_id, true);
-	if (target != NULL && (target->multi || target->payload_type != queue->payload_type))
-		target = NULL;
-	return target;
-}
-
 /* False when the exception queue has no table for it yet. */
 static bool
 move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
@@ -523,7 +507,7 @@ move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
 	if (!heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
 		elog(ERROR, "failed message %u is not in its table", number);
 	aq_message_read(queue, stream_at(partition->stream), &tuple, RelationGetDescr(rel), &m, values, nulls);
-	target = exception_queue_of(queue, &m);
+	target = aq_exception_queue_of(queue, m.exception_queue);
 	if (target != NULL)
 	{
 		AqPutOptions options = {.priority = m.priority,.correlation = m.correlation,
@@ -532,9 +516,9 @@ move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
 		pg_uuid_t	id;
 
 		aq_queue_pin(target);
-		moved = aq_tables_ready_for_worker(target->shm);
+		moved = target->store->worker_may_put == NULL || target->store->worker_may_put(target->shm);
 		if (moved)
-			aq_store->put(target, &options, 1, &m.payload, &m.payload_null, NULL, &id);
+			target->store->put(target, &options, 1, &m.payload, &m.payload_null, NULL, &id);
 	}
 	ReleaseBuffer(buffer);
 	return moved;

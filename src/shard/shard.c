@@ -98,6 +98,8 @@ shmem_init(void *area, bool found)
 	}
 }
 
+static const AqStore shard_store;
+
 static void
 define_parameters(void)
 {
@@ -124,6 +126,7 @@ define_parameters(void)
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	aq_chunks_on_pressure(aq_evict_one);
+	aq_store_register(&shard_store);
 	aq_xact_init();
 	aq_upkeep_init();
 }
@@ -455,12 +458,12 @@ drop(AqQueue *queue, bool force)
 }
 
 static const AqStore shard_store = {
+	.kind = AQ_STORE_SHARDED,
 	.load = load,
 	.unload = unload,
 	.drop = drop,
 	.put = aq_put,
 	.take = aq_take,
 	.ready = aq_ready,
+	.worker_may_put = aq_tables_ready_for_worker,
 };
-
-const AqStore *aq_store = &shard_store;

@@ -435,7 +435,6 @@ extern void aq_relocate(Partition *partition, Relation rel);	/* locked; no latch
 extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 				   const Datum *payloads, const bool *nulls,
 				   Bitmapset *const *targets, pg_uuid_t *ids);
-extern int64 aq_session_identity(void);
 extern pg_uuid_t aq_message_id(uint64 key, int stream, int64 ordinal);
 extern bool aq_message_id_parse(const pg_uuid_t *id, uint64 key, int *stream, int64 *ordinal);
 extern void aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,

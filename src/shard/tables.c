@@ -71,7 +71,7 @@ aq_tables_create(AqQueue *queue, int table_no)
 	run_ddl(psprintf("CREATE TABLE aq_data.l%d_%d (LIKE aq_data.log_template INCLUDING STORAGE) "
 					 "WITH (autovacuum_enabled = false)",
 					 queue->id, table_no));
-	run_ddl(psprintf("INSERT INTO aq.queue_table (queue_id, table_no) VALUES (%d, %d)",
+	run_ddl(psprintf("INSERT INTO aq.message_table (queue_id, table_no) VALUES (%d, %d)",
 					 queue->id, table_no));
 }
 
@@ -512,7 +512,7 @@ aq_tables_drop(AqQueue *queue)
 	uint64		n;
 
 	LockRelationOid(queue->sequence, AccessExclusiveLock);
-	aq_run_sql(psprintf("SELECT table_no FROM aq.queue_table WHERE queue_id = %d ORDER BY 1", queue->id),
+	aq_run_sql(psprintf("SELECT table_no FROM aq.message_table WHERE queue_id = %d ORDER BY 1", queue->id),
 			   0, NULL, NULL, NULL, true);
 	n = SPI_processed;
 	MemoryContextSwitchTo(context);

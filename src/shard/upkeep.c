@@ -186,7 +186,7 @@ extension_exists(void)
 
 	aq_job_begin();
 	schema = get_namespace_oid("aq", true);
-	exists = OidIsValid(schema) && OidIsValid(get_relname_relid("queue_table", schema));
+	exists = OidIsValid(schema) && OidIsValid(get_relname_relid("message_table", schema));
 	aq_job_commit(false);
 	return exists;
 }
@@ -246,7 +246,8 @@ upkeep(void)
 		AqObject   *object = aq_object_by_index(i);
 
 		CHECK_FOR_INTERRUPTS();
-		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId)
+		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId &&
+			aq_queue_shm_by_index(i)->store == AQ_STORE_SHARDED)
 			serve_queue(object);
 	}
 	return next_time();

@@ -9,8 +9,10 @@
  */
 X(DATABASES, "database directory", 2, LATCH_FREE, false, "the list of databases that have queues")
 X(QUEUE, "queue entry", 3, LATCH_FREE, true, "one queue in shared memory: its shards and its counters")
+X(LINES, "queue table lines", 4, LATCH_FREE, true, "where in a queue of a queue table there is nothing to dequeue")
 X(STREAM, "shard stream", 4, LATCH_STREAM, true, "the messages of one shard")
 X(DOUBT, "transactions in doubt", 5, LATCH_FREE, false, "the list of prepared transactions that have touched queues")
+X(CLASSIC, "queue table transactions", 5, LATCH_FREE, false, "retries and prepared transactions of queue tables")
 X(WAITERS, "queue waiters", 6, LATCH_FREE, true, "the sessions that wait for messages")
 X(PARTITIONS, "partition descriptors", 7, LATCH_FREE, false, "the free descriptors of partitions")
 X(CHUNKS, "message cache", 8, LATCH_FREE, false, "the free chunks of the message cache")

@@ -62,7 +62,7 @@ SELECT t.put('a_dead', 7, 9);
 SELECT aq.drop_queue('a_dead', force => true);
 SELECT count(*) FROM aq.queue;
 -- nothing is left behind
-SELECT count(*) FROM aq.queue_table;
+SELECT count(*) FROM aq.message_table;
 SELECT count(*) FROM aq.subscriber;
 SELECT c.relname FROM pg_class c WHERE relnamespace = 'aq_data'::regnamespace AND relkind IN ('r', 'v');
 DROP VIEW t.a;

@@ -66,6 +66,7 @@ def rungs(long: bool) -> list[Rung]:
         Rung("unit", "protocols without a server", ["make", "-s", "-C", str(unit), "check", *(["SEEDS=100000"] if long else [])]),
         Rung("python", "the Python package", [*PYTEST, str(ROOT / "python" / "tests")]),
         Rung("regress", "one session (pg_regress)", [sys.executable, regress, "sql"]),
+        Rung("queue_tables", "the same on queue tables", [sys.executable, regress, "queue_tables"]),
         Rung("isolation", "several sessions in order", [sys.executable, regress, "isolation"]),
         Rung("clients", "psycopg and pgjdbc", [*PYTEST, str(ROOT / "tests" / "clients")], takes_long=True),
         Rung("cluster", "crash, restart, standby, load", [*PYTEST, str(ROOT / "tests" / "cluster")], takes_long=True),

@@ -1,0 +1,463 @@
+/*-------------------------------------------------------------------------
+ *
+ * classic_notes.c
+ *	  What the transaction has done with queue tables, and the transaction
+ *	  callbacks.
+ *
+ * The rows are PostgreSQL's own, so a commit or rollback needs nothing of us
+ * to be right.  A note is for what goes with it: waking who waits, counting,
+ * announcing what can be dequeued again, and having the worker write the
+ * retry counts of what was rolled back.
+ *
+ * A note sums up what a subtransaction did in one line.  Committing the
+ * subtransaction hands it to the parent, aborting settles it.  The callbacks
+ * neither allocate nor raise: what a rollback hands to the worker is reserved
+ * when the note is made.
+ *
+ * A prepared transaction commits and rolls back without a callback: what it
+ * has taken is announced when it is prepared, walks do not count it as gone
+ * (aq_xid_in_doubt), and the worker watches it, to wake waiters when it ends.
+ * It does not count as a retry.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "classic/classic_private.h"
+
+#include "access/subtrans.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/procarray.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+typedef struct Note
+{
+	AqQueueShm *shm;
+	int			position;
+	NoteKind	kind;
+	SubTransactionId subid;
+	uint32		n;
+	uint32		retry;			/* reserved; 0 none */
+	TransactionId first,
+				last;
+	Key			lowest,
+				highest;
+} Note;
+
+/* in TopMemoryContext, grown as needed, emptied at the transaction's end */
+static Note *notes;
+static int	nnotes,
+			notes_size;
+static int	cursor;				/* where the latest note was found */
+
+/* --- retries to be written ------------------------------------------------------------ */
+
+static uint32
+retry_reserve(void)
+{
+	uint32		index;
+
+	aq_latch_get(&aq_classic->latch, AQ_EXCLUSIVE, AQ_LOC_CLASSIC_RETRY);
+	index = aq_classic->free_retry;
+	if (index != 0)
+		aq_classic->free_retry = aq_retries[index].next;
+	aq_latch_free(&aq_classic->latch);
+	return index;
+}
+
+void
+aq_retry_free(uint32 index)
+{
+	if (index == 0)
+		return;
+	aq_latch_get(&aq_classic->latch, AQ_EXCLUSIVE, AQ_LOC_CLASSIC_RETRY);
+	aq_retries[index].next = aq_classic->free_retry;
+	aq_classic->free_retry = index;
+	aq_latch_free(&aq_classic->latch);
+}
+
+/* From now on nobody dequeues them before the worker has counted. */
+static void
+retry_hand_over(Note *note)
+{
+	ClassicQueue *cq = classic_queue(note->shm);
+	Retry	   *retry = &aq_retries[note->retry];
+
+	retry->position = note->position;
+	retry->first = note->first;
+	retry->last = note->last;
+	retry->lowest = note->lowest;
+	retry->highest = note->highest;
+	aq_latch_get(&cq->latch, AQ_EXCLUSIVE, AQ_LOC_CLASSIC_RETRY);
+	retry->next = cq->retries;
+	cq->retries = note->retry;
+	pg_atomic_fetch_add_u32(&cq->nretries, 1);
+	aq_latch_free(&cq->latch);
+	note->retry = 0;
+	aq_queue_post_work(note->shm, AQ_WORK_RETRY);
+}
+
+static bool
+covers(const Retry *retry, int position, const Key *key, TransactionId xid)
+{
+	return retry->position == position &&
+		key_compare(&retry->lowest, key) <= 0 && key_compare(key, &retry->highest) <= 0 &&
+		(!TransactionIdIsValid(xid) ||
+		 (!TransactionIdPrecedes(xid, retry->first) && !TransactionIdPrecedes(retry->last, xid)));
+}
+
+/* Is a row that xid (invalid: anybody) took, and rolled back, still to be counted? */
+bool
+aq_retry_pending(AqQueueShm *shm, int position, const Key *key, TransactionId xid)
+{
+	ClassicQueue *cq = classic_queue(shm);
+	bool		pending = false;
+
+	if (pg_atomic_read_u32(&cq->nretries) == 0)
+		return false;
+	aq_latch_get(&cq->latch, AQ_SHARED, AQ_LOC_CLASSIC_RETRY);
+	for (uint32 i = cq->retries; i != 0 && !pending; i = aq_retries[i].next)
+		pending = covers(&aq_retries[i], position, key, xid);
+	aq_latch_free(&cq->latch);
+	return pending;
+}
+
+/* --- prepared transactions ---------------------------------------------------------------- */
+
+/* The transaction in which xid is, while that is known. */
+static TransactionId
+top_of(TransactionId xid)
+{
+	if (TransactionIdPrecedes(xid, TransactionXmin))
+		return xid;
+	return SubTransGetTopmostTransaction(xid);
+}
+
+/* Is xid, which is in progress, of a prepared transaction? */
+bool
+aq_xid_in_doubt(TransactionId xid)
+{
+	bool		found = false;
+	TransactionId top;
+
+	if (aq_classic->ndoubts == 0)
+		return false;
+	top = top_of(xid);
+	aq_latch_get(&aq_classic->latch, AQ_SHARED, AQ_LOC_CLASSIC_DOUBT);
+	found = aq_classic->too_many;
+	for (uint32 i = 0; i < aq_classic->ndoubts && !found; i++)
+		found = aq_classic->doubts[i].xid == top;
+	aq_latch_free(&aq_classic->latch);
+	return found;
+}
+
+void
+aq_classic_doubt_add(TransactionId xid, uint32 queue)
+{
+	aq_latch_get(&aq_classic->latch, AQ_EXCLUSIVE, AQ_LOC_CLASSIC_DOUBT);
+	if (aq_classic->ndoubts < DOUBTS_MAX)
+	{
+		aq_classic->doubts[aq_classic->ndoubts].xid = xid;
+		aq_classic->doubts[aq_classic->ndoubts].queue = queue;
+		aq_classic->ndoubts++;
+	}
+	else
+		aq_classic->too_many = true;
+	aq_latch_free(&aq_classic->latch);
+}
+
+/* --- noting ------------------------------------------------------------------------------------ */
+
+static Note *
+find_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid)
+{
+	/* notes are made, and looked for, in the same order again and again */
+	for (int i = 0; i < nnotes; i++)
+	{
+		int			at = (cursor + 1 + i) % nnotes;
+		Note	   *note = &notes[at];
+
+		if (note->shm == shm && note->position == position && note->kind == kind &&
+			note->subid == subid)
+		{
+			cursor = at;
+			return note;
+		}
+	}
+	return NULL;
+}
+
+static Note *
+new_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid)
+{
+	Note	   *note;
+
+	if (nnotes == notes_size)
+	{
+		int			size = Max(16, 2 * notes_size);
+
+		notes = notes ? repalloc(notes, size * sizeof(Note))
+			: MemoryContextAlloc(TopMemoryContext, size * sizeof(Note));
+		notes_size = size;
+	}
+	note = &notes[nnotes];
+	memset(note, 0, sizeof(Note));
+	note->shm = shm;
+	note->position = position;
+	note->kind = kind;
+	note->subid = subid;
+	if (kind == NOTE_REMOVE)
+	{
+		note->retry = retry_reserve();
+		if (note->retry == 0)
+			ereport(ERROR,
+					aq_error(AQ_ERR_CACHE_FULL, "too many queues in the hands of running transactions"),
+					errhint("Let transactions dequeue from fewer queues and consumers, or raise \"max_connections\"."));
+	}
+	cursor = nnotes++;
+	return note;
+}
+
+static void
+widen(Note *note, const Key *lowest, const Key *highest)
+{
+	if (note->n == 0 || key_compare(lowest, &note->lowest) < 0)
+		note->lowest = *lowest;
+	if (note->n == 0 || key_compare(highest, &note->highest) > 0)
+		note->highest = *highest;
+}
+
+static void
+widen_xids(Note *note, TransactionId first, TransactionId last)
+{
+	if (!TransactionIdIsValid(note->first) || TransactionIdPrecedes(first, note->first))
+		note->first = first;
+	if (!TransactionIdIsValid(note->last) || TransactionIdPrecedes(note->last, last))
+		note->last = last;
+}
+
+/*
+ * See to it that the next aq_classic_note() of this kind needs no memory: a
+ * row that was taken must not go without its note.
+ */
+void
+aq_classic_note_reserve(AqQueueShm *shm, int position, NoteKind kind)
+{
+	SubTransactionId subid = GetCurrentSubTransactionId();
+
+	if (find_note(shm, position, kind, subid) == NULL)
+		(void) new_note(shm, position, kind, subid);
+}
+
+/* key: of the one row; NULL for what is enqueued. */
+void
+aq_classic_note(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n)
+{
+	SubTransactionId subid = GetCurrentSubTransactionId();
+	Note	   *note = find_note(shm, position, kind, subid);
+
+	if (note == NULL)
+		note = new_note(shm, position, kind, subid);
+	if (key != NULL)
+	{
+		TransactionId xid = GetCurrentTransactionId();
+
+		widen(note, key, key);
+		widen_xids(note, xid, xid);
+	}
+	note->n += n;
+}
+
+/* --- the end of a transaction ---------------------------------------------------------------------- */
+
+static bool
+is_taken(const Note *note)
+{
+	return note->kind == NOTE_REMOVE || note->kind == NOTE_PURGE;
+}
+
+static void
+count(AqQueueShm *shm, int position, uint32 enqueued, uint32 dequeued)
+{
+	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+
+	if (consumer == NULL)
+		return;
+	if (enqueued > 0)
+		pg_atomic_fetch_add_u64(&consumer->enqueued, enqueued);
+	if (dequeued > 0)
+	{
+		pg_atomic_fetch_add_u64(&consumer->dequeued, dequeued);
+		pg_atomic_fetch_add_u64(&shm->dequeued, dequeued);
+	}
+}
+
+static void
+settle_commit(Note *note)
+{
+	switch (note->kind)
+	{
+		case NOTE_MESSAGES:
+			pg_atomic_fetch_add_u64(&note->shm->enqueued, note->n);
+			break;
+		case NOTE_PUT:
+			count(note->shm, note->position, note->n, 0);
+			aq_wake_consumers(note->shm, note->position, note->n);
+			break;
+		case NOTE_PUT_LATER:
+			count(note->shm, note->position, note->n, 0);
+			break;
+		case NOTE_REMOVE:
+		case NOTE_PURGE:
+		case NOTE_FAIL:
+			count(note->shm, note->position, 0, note->n);
+			break;
+		case NOTE_LOCK:
+			aq_wake_consumers(note->shm, note->position, note->n);
+			break;
+		case NOTE_READY:
+			if (note->n > 0)
+			{
+				aq_ranges_announce(note->shm, note->position, &note->lowest, &note->highest);
+				aq_wake_consumers(note->shm, note->position, note->n);
+			}
+			break;
+	}
+	aq_retry_free(note->retry);
+	note->retry = 0;
+}
+
+static void
+settle_abort(Note *note)
+{
+	if (note->n > 0 && is_taken(note))
+	{
+		/* a session that ends does not count, see aq.dequeue */
+		if (note->kind == NOTE_REMOVE && !proc_exit_inprogress)
+			retry_hand_over(note);
+		aq_ranges_announce(note->shm, note->position, &note->lowest, &note->highest);
+	}
+	if (note->n > 0 && (is_taken(note) || note->kind == NOTE_LOCK))
+		aq_wake_consumers(note->shm, note->position, note->n);
+	aq_retry_free(note->retry);
+	note->retry = 0;
+}
+
+static void
+settle_prepare(Note *note)
+{
+	if (note->n > 0 && (is_taken(note) || note->kind == NOTE_LOCK || note->kind == NOTE_PUT))
+	{
+		if (is_taken(note))
+			aq_ranges_announce(note->shm, note->position, &note->lowest, &note->highest);
+		aq_queue_post_work(note->shm, AQ_WORK_DOUBT);
+	}
+	if (note->kind == NOTE_PUT || note->kind == NOTE_PUT_LATER)
+		count(note->shm, note->position, note->n, 0);
+	aq_retry_free(note->retry);
+	note->retry = 0;
+}
+
+/* Before it is prepared: from now on its rows count as not taken. */
+static void
+prepare(void)
+{
+	TransactionId xid = GetTopTransactionIdIfAny();
+	AqQueueShm *last = NULL;
+
+	for (int i = 0; i < nnotes; i++)
+	{
+		if (notes[i].shm == last)
+			continue;
+		last = notes[i].shm;
+		aq_classic_doubt_add(xid, last->object->index);
+	}
+}
+
+static void
+xact_callback(XactEvent event, void *arg)
+{
+	if (nnotes == 0)
+		return;
+	switch (event)
+	{
+		case XACT_EVENT_PRE_PREPARE:
+			prepare();
+			break;
+		case XACT_EVENT_PREPARE:
+			for (int i = 0; i < nnotes; i++)
+				settle_prepare(&notes[i]);
+			nnotes = 0;
+			break;
+		case XACT_EVENT_COMMIT:
+			for (int i = 0; i < nnotes; i++)
+				settle_commit(&notes[i]);
+			nnotes = 0;
+			break;
+		case XACT_EVENT_ABORT:
+			aq_sync_release_all();
+			for (int i = 0; i < nnotes; i++)
+				settle_abort(&notes[i]);
+			nnotes = 0;
+			break;
+		default:
+			break;
+	}
+}
+
+/* Hand the note to the parent, which may have one of the same line. */
+static void
+hand_up(int i, SubTransactionId parent)
+{
+	Note	   *note = &notes[i];
+	Note	   *other = find_note(note->shm, note->position, note->kind, parent);
+
+	if (other == NULL)
+	{
+		note->subid = parent;
+		return;
+	}
+	if (note->n > 0)
+		widen(other, &note->lowest, &note->highest);
+	if (TransactionIdIsValid(note->first))
+		widen_xids(other, note->first, note->last);
+	other->n += note->n;
+	aq_retry_free(note->retry);
+	memmove(note, note + 1, (nnotes - i - 1) * sizeof(Note));
+	nnotes--;
+}
+
+static void
+subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId parent, void *arg)
+{
+	if (nnotes == 0)
+		return;
+	if (event == SUBXACT_EVENT_COMMIT_SUB)
+	{
+		for (int i = nnotes - 1; i >= 0; i--)
+			if (notes[i].subid == subid)
+				hand_up(i, parent);
+	}
+	else if (event == SUBXACT_EVENT_ABORT_SUB)
+	{
+		aq_sync_release_all();
+		for (int i = nnotes - 1; i >= 0; i--)
+			if (notes[i].subid == subid)
+			{
+				settle_abort(&notes[i]);
+				memmove(&notes[i], &notes[i + 1], (nnotes - i - 1) * sizeof(Note));
+				nnotes--;
+			}
+	}
+}
+
+void
+aq_classic_xact_init(void)
+{
+	RegisterXactCallback(xact_callback, NULL);
+	RegisterSubXactCallback(subxact_callback, NULL);
+}

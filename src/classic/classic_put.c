@@ -1,0 +1,359 @@
+/*-------------------------------------------------------------------------
+ *
+ * classic_put.c
+ *	  Enqueue into a queue table: places in the order, rows, announcement.
+ *
+ * A message's place is its key: what the sort list says, then a step.  Steps
+ * are given out by an atomic in shared memory that follows the clock, so
+ * they grow with the enqueue calls, also over restarts, and tell messages
+ * of the same microsecond apart.  The step is part of the message's id.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "classic/classic_private.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/uuid.h"
+
+/* rows formed and inserted at a time */
+#define INSERT_BATCH 1000
+
+/* between two steps is room to put messages in */
+#define STEP_SHIFT 10
+#define STEP_GAP (INT64CONST(1) << STEP_SHIFT)
+
+/* --- steps and message ids --------------------------------------------------------
+ *
+ * A uuid of version 8: the queue's key (60 bits) and the step (62), around
+ * version and variant.
+ */
+#define STEP_MASK ((UINT64CONST(1) << 62) - 1)
+
+int64
+aq_classic_step(AqQueueShm *shm)
+{
+	pg_atomic_uint64 *latest = &classic_queue(shm)->step;
+	uint64		now = (uint64) GetCurrentTimestamp() << STEP_SHIFT;
+	uint64		last = pg_atomic_read_u64(latest);
+	uint64		step;
+
+	do
+		step = Max(last + STEP_GAP, now);
+	while (!pg_atomic_compare_exchange_u64(latest, &last, step));
+	return (int64) step;
+}
+
+pg_uuid_t
+aq_classic_id(uint64 key, int64 step)
+{
+	pg_uuid_t	id;
+	uint64		high = (key >> 12 << 16) | UINT64CONST(0x8000) | (key & 0xFFF);
+	uint64		low = UINT64CONST(0x8000000000000000) | ((uint64) step & STEP_MASK);
+
+	for (int i = 0; i < 8; i++)
+	{
+		id.data[i] = high >> (56 - 8 * i);
+		id.data[8 + i] = low >> (56 - 8 * i);
+	}
+	return id;
+}
+
+/* False when the id is not one of this queue. */
+bool
+aq_classic_id_parse(const pg_uuid_t *id, uint64 key, int64 *step)
+{
+	uint64		high = 0,
+				low = 0;
+
+	for (int i = 0; i < 8; i++)
+	{
+		high = high << 8 | id->data[i];
+		low = low << 8 | id->data[8 + i];
+	}
+	*step = low & STEP_MASK;
+	return (high >> 16 << 12 | (high & 0xFFF)) == key && (high & 0xF000) == 0x8000 && low >> 62 == 2;
+}
+
+/* --- places --------------------------------------------------------------------------- */
+
+static Key
+ordinary_key(AqQueue *queue, const AqPutOptions *options, int64 step)
+{
+	const char *sort = queue->table.sort;
+	Key			key = {0, 0, step};
+
+	if (sort[0] == AQ_SORT_PRIORITY)
+		key.key1 = options->priority;
+	else if (sort[0] == AQ_SORT_ENQUEUE_TIME && sort[1] == AQ_SORT_PRIORITY)
+	{
+		key.key1 = step >> STEP_SHIFT;
+		key.key2 = options->priority;
+	}
+	return key;
+}
+
+/* --- rows ------------------------------------------------------------------------------ */
+
+static bytea *
+targets_to_bytes(const Bitmapset *targets)
+{
+	int			last = -1,
+				position = -1;
+	bytea	   *bytes;
+	uint8	   *bits;
+
+	while ((position = bms_next_member(targets, position)) >= 0)
+		last = position;
+	bytes = palloc0(VARHDRSZ + last / 8 + 1);
+	SET_VARSIZE(bytes, VARHDRSZ + last / 8 + 1);
+	bits = (uint8 *) VARDATA(bytes);
+	position = -1;
+	while ((position = bms_next_member(targets, position)) >= 0)
+		bits[position / 8] |= 1 << (position % 8);
+	return bytes;
+}
+
+Bitmapset *
+aq_targets_read(Datum datum)
+{
+	bytea	   *bytes = DatumGetByteaPP(datum);
+	const uint8 *bits = (const uint8 *) VARDATA_ANY(bytes);
+	Bitmapset  *targets = NULL;
+
+	for (int position = 0; position < (int) VARSIZE_ANY_EXHDR(bytes) * 8; position++)
+		if (bits[position / 8] & (1 << (position % 8)))
+			targets = bms_add_member(targets, position);
+	return targets;
+}
+
+static void
+set_varlena(Datum *values, bool *nulls, int column, struct varlena *value)
+{
+	values[column] = PointerGetDatum(value);
+	nulls[column] = value == NULL;
+}
+
+static void
+set_time(Datum *values, bool *nulls, int column, TimestampTz when)
+{
+	values[column] = TimestampTzGetDatum(when);
+	nulls[column] = when == 0;
+}
+
+/* What the rows of both tables have in common, for all messages of one put. */
+static void
+line_columns(AqQueue *queue, const AqPutOptions *options, bool line, Datum *values, bool *nulls)
+{
+	values[COL_QUEUE] = Int32GetDatum(queue->id);
+	values[COL_POSITION] = Int16GetDatum(0);
+	values[COL_STATE] = Int16GetDatum(queue->exception ? STATE_EXPIRED
+									  : options->ready_at ? STATE_WAITING : STATE_READY);
+	values[COL_ATTEMPTS] = Int32GetDatum(options->attempts);
+	set_time(values, nulls, COL_NEXT_AT,
+			 !line ? 0 : options->ready_at ? options->ready_at : options->expires_at);
+	nulls[COL_DEQUEUE_TIME] = nulls[COL_DEQUEUE_USER] = nulls[COL_DEQUEUE_XID] = true;
+}
+
+static void
+message_columns(AqQueue *queue, const AqPutOptions *options, Datum *values, bool *nulls)
+{
+	line_columns(queue, options, !queue->multi, values, nulls);
+	values[COL_PRIORITY] = Int32GetDatum(options->priority);
+	values[COL_ENQUEUE_TIME] = TimestampTzGetDatum(GetCurrentTimestamp());
+	values[COL_ENQUEUE_USER] = ObjectIdGetDatum(GetUserId());
+	values[COL_ENQUEUE_XID] = Int64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId()));
+	values[COL_SESSION] = Int64GetDatum(aq_session_identity());
+	set_time(values, nulls, COL_READY_AT, options->ready_at);
+	set_time(values, nulls, COL_EXPIRES_AT, options->expires_at);
+	set_varlena(values, nulls, COL_CORRELATION, options->correlation);
+	set_varlena(values, nulls, COL_PROPERTIES, options->properties);
+	set_varlena(values, nulls, COL_SENDER, options->sender);
+	set_varlena(values, nulls, COL_EXCEPTION_QUEUE, options->exception_queue);
+	values[COL_ORIGINAL_ID] = options->original_id ? UUIDPGetDatum(options->original_id) : 0;
+	nulls[COL_ORIGINAL_ID] = options->original_id == NULL;
+	set_varlena(values, nulls, COL_ORIGINAL_QUEUE, options->original_queue);
+	set_varlena(values, nulls, COL_REASON, options->reason);
+	values[COL_GROUP] = values[COL_ENQUEUE_XID];
+	nulls[COL_GROUP] = !queue->table.grouping;
+	nulls[COL_TARGETS] = true;
+}
+
+static void
+set_key(Datum *values, const Key *key)
+{
+	values[COL_KEY1] = Int64GetDatum(key->key1);
+	values[COL_KEY2] = Int64GetDatum(key->key2);
+	values[COL_STEP] = Int64GetDatum(key->step);
+}
+
+/* Rows waiting to be inserted together. */
+typedef struct Batch
+{
+	Relation	rel;
+	TupleTableSlot *slots[INSERT_BATCH];
+	int			nslots;			/* made */
+	int			n;				/* filled */
+} Batch;
+
+static Batch *
+batch_begin(Oid table)
+{
+	Batch	   *batch = palloc(sizeof(Batch));
+
+	batch->rel = table_open(table, RowExclusiveLock);
+	batch->nslots = batch->n = 0;
+	return batch;
+}
+
+static void
+batch_flush(Batch *batch)
+{
+	if (batch->n > 0)
+		aq_rows_insert(batch->rel, batch->slots, batch->n);
+	for (int i = 0; i < batch->n; i++)
+		ExecClearTuple(batch->slots[i]);
+	batch->n = 0;
+}
+
+static void
+batch_add(Batch *batch, Datum *values, bool *nulls)
+{
+	TupleDesc	desc = RelationGetDescr(batch->rel);
+
+	if (batch->n == INSERT_BATCH)
+		batch_flush(batch);
+	if (batch->n == batch->nslots)
+		batch->slots[batch->nslots++] = MakeSingleTupleTableSlot(desc, &TTSOpsHeapTuple);
+	ExecForceStoreHeapTuple(heap_form_tuple(desc, values, nulls), batch->slots[batch->n++], true);
+}
+
+static void
+batch_end(Batch *batch)
+{
+	batch_flush(batch);
+	for (int i = 0; i < batch->nslots; i++)
+		ExecDropSingleTupleTableSlot(batch->slots[i]);
+	table_close(batch->rel, NoLock);
+	pfree(batch);
+}
+
+/* --- put ---------------------------------------------------------------------------------- */
+
+typedef struct Put
+{
+	AqQueue    *queue;
+	const AqPutOptions *options;
+	Batch	   *messages;
+	Batch	   *consumers;		/* NULL in queues */
+	Key			lowest,
+				highest;
+	Bitmapset  *everybody;
+} Put;
+
+/* The rows by which the message is in its consumers' lines. */
+static void
+put_consumers(Put *put, const Key *key, const Bitmapset *targets)
+{
+	Datum		values[COL_CONSUMER_COLUMNS];
+	bool		nulls[COL_CONSUMER_COLUMNS] = {0};
+	int			position = -1;
+
+	line_columns(put->queue, put->options, true, values, nulls);
+	set_key(values, key);
+	while ((position = bms_next_member(targets, position)) >= 0)
+	{
+		values[COL_POSITION] = Int16GetDatum(position);
+		batch_add(put->consumers, values, nulls);
+	}
+}
+
+/* Say that the messages are there, and note them for the commit. */
+static void
+finish(Put *put, uint32 n, Bitmapset *const *targets)
+{
+	AqQueueShm *shm = put->queue->shm;
+	TimestampTz when = put->options->ready_at ? put->options->ready_at : put->options->expires_at;
+	NoteKind	kind = put->options->ready_at ? NOTE_PUT_LATER : NOTE_PUT;
+
+	if (when != 0)
+		aq_classic_announce_time(shm, when);
+	if (targets == NULL)
+	{
+		aq_ranges_announce(shm, 0, &put->lowest, &put->highest);
+		aq_classic_note(shm, 0, kind, NULL, n);
+	}
+	else
+	{
+		aq_ranges_announce_set(shm, put->everybody, &put->lowest, &put->highest);
+		for (uint32 i = 0; i < n;)
+		{
+			uint32		same = i + 1;
+			int			position = -1;
+
+			while (same < n && targets[same] == targets[i])
+				same++;
+			while ((position = bms_next_member(targets[i], position)) >= 0)
+				aq_classic_note(shm, position, kind, NULL, same - i);
+			i = same;
+		}
+	}
+	aq_classic_note(shm, 0, NOTE_MESSAGES, NULL, n);
+}
+
+void
+aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
+			   const Datum *payloads, const bool *nulls,
+			   Bitmapset *const *targets, pg_uuid_t *ids)
+{
+	Put			put = {.queue = queue,.options = options};
+	Datum		values[COL_MESSAGE_COLUMNS];
+	bool		row_nulls[COL_MESSAGE_COLUMNS] = {0};
+	Bitmapset  *last_targets = NULL;
+
+	message_columns(queue, options, values, row_nulls);
+	put.messages = batch_begin(queue->table.messages);
+	put.consumers = targets != NULL ? batch_begin(queue->table.consumers) : NULL;
+	for (uint32 i = 0; i < n; i++)
+	{
+		int64		step = aq_classic_step(queue->shm);
+		Key			key = ordinary_key(queue, options, step);
+
+		if (i == 0 || key_compare(&key, &put.lowest) < 0)
+			put.lowest = key;
+		if (i == 0 || key_compare(&key, &put.highest) > 0)
+			put.highest = key;
+		ids[i] = aq_classic_id(queue->key, step);
+		set_key(values, &key);
+		values[COL_ID] = UUIDPGetDatum(&ids[i]);
+		values[COL_ODD] = BoolGetDatum(key.key1 != 0 || key.key2 != 0 || key.step != step);
+		values[COL_PAYLOAD] = payloads[i];
+		row_nulls[COL_PAYLOAD] = nulls[i];
+		if (targets != NULL)
+		{
+			if (targets[i] != last_targets)
+			{
+				last_targets = targets[i];
+				put.everybody = bms_add_members(put.everybody, last_targets);
+				values[COL_TARGETS] = PointerGetDatum(targets_to_bytes(last_targets));
+				row_nulls[COL_TARGETS] = false;
+			}
+			put_consumers(&put, &key, targets[i]);
+		}
+		batch_add(put.messages, values, row_nulls);
+	}
+	batch_end(put.messages);
+	if (put.consumers != NULL)
+		batch_end(put.consumers);
+	aq_point("rows-inserted");
+
+	/* so that the same command can dequeue them */
+	CommandCounterIncrement();
+	finish(&put, n, targets);
+}

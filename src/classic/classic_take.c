@@ -1,0 +1,528 @@
+/*-------------------------------------------------------------------------
+ *
+ * classic_take.c
+ *	  Dequeue from a queue table: walk the consumer's line in its order, take
+ *	  what can be had, leave alone what others have in hand.
+ *
+ * A row is taken by deleting it, or by marking it as processed when the queue
+ * retains its messages, without waiting: a row that another transaction has
+ * locked or changed is passed by.  PostgreSQL decides who has it; a rollback
+ * gives it back at its place.
+ *
+ * A row whose taker has rolled back shows that: its xmax is an aborted
+ * transaction.  It is left alone until the taker's abort callback has run
+ * (his lock on his own transaction id tells) and, if he has handed it to the
+ * worker, until its retry count is written.
+ *
+ * In REPEATABLE READ and above a message is only seen when the transaction
+ * that stored it is visible to the snapshot.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "classic/classic_private.h"
+
+#include "access/detoast.h"
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "storage/procarray.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/uuid.h"
+
+/* rows passed by before it is worth to remember the range */
+#define WORTH_REMEMBERING 24
+
+/* how long a dequeue waits for the worker to write retry counts, microseconds */
+#define RETRY_PATIENCE ((int64) 5000000)
+
+typedef struct Take
+{
+	AqQueue    *queue;
+	const AqTakeOptions *options;
+	uint32		taken;
+	TimestampTz now;
+	Snapshot	snapshot;		/* in REPEATABLE READ and above, else NULL */
+	bool		peek;			/* only look whether there is something */
+	bool		ignore_retries; /* the worker has not answered */
+	bool		retry_met;		/* a row that waits for its retry count */
+	NoteKind	kind;
+	Line		line;
+	Line		messages;		/* of a topic: t, while line is c */
+	Line		probe;			/* of a topic: c, to look for the message's other consumers */
+	bool		topic;
+	bool		removes;
+	/* the walk */
+	RangeCopy	ranges;
+	Key			gap_after;		/* nothing to dequeue since this key */
+	uint32		passed;			/* rows since then */
+} Take;
+
+/* --- rows ------------------------------------------------------------------------- */
+
+static Datum
+value_of(TupleTableSlot *slot, int column)
+{
+	return slot->tts_values[column];
+}
+
+/* A value that outlives the row: what is stored out of line goes with it. */
+static struct varlena *
+varlena_of(TupleTableSlot *slot, int column)
+{
+	struct varlena *value;
+
+	if (slot->tts_isnull[column])
+		return NULL;
+	value = (struct varlena *) DatumGetPointer(slot->tts_values[column]);
+	return VARATT_IS_EXTERNAL(value) ? detoast_external_attr(value) : value;
+}
+
+static TimestampTz
+time_of(TupleTableSlot *slot, int column)
+{
+	return slot->tts_isnull[column] ? 0 : DatumGetTimestampTz(slot->tts_values[column]);
+}
+
+/* slot: the message's row.  Good while the slot is. */
+static void
+read_message(Take *take, TupleTableSlot *slot, int attempts, AqMessage *m)
+{
+	slot_getallattrs(slot);
+	memset(m, 0, sizeof(AqMessage));
+	m->id = *DatumGetUUIDP(value_of(slot, COL_ID));
+	m->position = take->options->position;
+	m->priority = DatumGetInt32(value_of(slot, COL_PRIORITY));
+	m->ordinal = DatumGetInt64(value_of(slot, COL_STEP));
+	m->session_id = DatumGetInt64(value_of(slot, COL_SESSION));
+	m->enqueue_time = DatumGetTimestampTz(value_of(slot, COL_ENQUEUE_TIME));
+	m->ready_at = time_of(slot, COL_READY_AT);
+	m->expires_at = time_of(slot, COL_EXPIRES_AT);
+	m->attempts = attempts;
+	m->payload_null = slot->tts_isnull[COL_PAYLOAD] || take->options->mode == AQ_MODE_REMOVE_NODATA;
+	if (!m->payload_null)
+		m->payload = PointerGetDatum(varlena_of(slot, COL_PAYLOAD));
+	m->correlation = varlena_of(slot, COL_CORRELATION);
+	m->properties = varlena_of(slot, COL_PROPERTIES);
+	m->sender = varlena_of(slot, COL_SENDER);
+	m->exception_queue = varlena_of(slot, COL_EXCEPTION_QUEUE);
+	m->original_id = slot->tts_isnull[COL_ORIGINAL_ID] ? NULL : DatumGetUUIDP(value_of(slot, COL_ORIGINAL_ID));
+}
+
+/* The slot of the message that the line's row stands for; NULL if it is gone. */
+static TupleTableSlot *
+message_slot(Take *take, const Key *key)
+{
+	if (!take->topic)
+		return take->line.slot;
+	if (!aq_line_find(&take->messages, take->queue->id, 0, key))
+		return NULL;
+	return take->messages.slot;
+}
+
+/* --- may it be had? ------------------------------------------------------------------ */
+
+static bool
+is_held_here(HeapTupleHeader header)
+{
+	return HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) &&
+		!(header->t_infomask & (HEAP_XMAX_INVALID | HEAP_XMAX_IS_MULTI)) &&
+		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmax(header));
+}
+
+/*
+ * The row was taken before, and that was rolled back: is it ready again?
+ */
+static bool
+is_given_back(Take *take, HeapTupleHeader header, const Key *key)
+{
+	TransactionId xid = HeapTupleHeaderGetRawXmax(header);
+
+	if (!TransactionIdIsNormal(xid) || HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) ||
+		(header->t_infomask & HEAP_XMAX_IS_MULTI) || take->ignore_retries)
+		return true;
+	/* its own subtransaction's callback has run */
+	if (!TransactionIdIsCurrentTransactionId(xid) && !ConditionalXactLockTableWait(xid))
+		return false;
+	if (!aq_retry_pending(take->queue->shm, take->options->position, key, xid))
+		return true;
+	take->retry_met = true;
+	return false;
+}
+
+/* Can this row be dequeued by this transaction now? */
+static bool
+can_be_had(Take *take, int state, const Key *key)
+{
+	TupleTableSlot *slot = take->line.slot;
+	HeapTupleHeader header = aq_slot_header(slot);
+	TimestampTz next_at = time_of(slot, COL_NEXT_AT);
+
+	if (state == STATE_READY && next_at != 0 && next_at <= take->now)
+		return false;			/* expired */
+	if (take->snapshot != NULL && !TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(header)) &&
+		XidInMVCCSnapshot(HeapTupleHeaderGetXmin(header), take->snapshot))
+		return false;
+	if (is_held_here(header) && (take->options->id == NULL || take->options->mode == AQ_MODE_PURGE))
+		return false;
+	return is_given_back(take, header, key);
+}
+
+/* --- taking ---------------------------------------------------------------------------- */
+
+/* Change the row so that it says processed, for its retention. */
+static TM_Result
+mark_processed(Take *take, Line *line)
+{
+	const int	columns[] = {COL_STATE, COL_NEXT_AT, COL_DEQUEUE_TIME, COL_DEQUEUE_USER, COL_DEQUEUE_XID};
+	TimestampTz now = GetCurrentTimestamp();
+	Datum		values[] = {Int16GetDatum(STATE_PROCESSED),
+		TimestampTzGetDatum(now + take->queue->retention), TimestampTzGetDatum(now),
+		ObjectIdGetDatum(GetUserId()),
+	Int64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId()))};
+	TM_Result	result = aq_row_update(line->rel, line->slot, columns, values, NULL, lengthof(columns));
+
+	if (result == TM_Ok)
+		aq_classic_announce_time(take->queue->shm, now + take->queue->retention);
+	return result;
+}
+
+static bool
+lock_row(Take *take)
+{
+	TM_FailureData failure;
+	TupleTableSlot *locked = table_slot_create(take->line.rel, NULL);
+	TM_Result	result;
+
+	result = table_tuple_lock(take->line.rel, &take->line.slot->tts_tid, SnapshotAny, locked,
+							  GetCurrentCommandId(true), LockTupleExclusive, LockWaitSkip, 0, &failure);
+	ExecDropSingleTupleTableSlot(locked);
+	return result == TM_Ok;
+}
+
+/* True when this transaction has it now. */
+static bool
+take_row(Take *take, const Key *key)
+{
+	AqMode		mode = take->options->mode;
+	bool		taken;
+
+	aq_classic_note_reserve(take->queue->shm, take->options->position, take->kind);
+	if (mode == AQ_MODE_LOCKED)
+		taken = lock_row(take);
+	else if (take->queue->retention > 0 && mode != AQ_MODE_PURGE)
+		taken = mark_processed(take, &take->line) == TM_Ok;
+	else
+		taken = aq_row_delete(take->line.rel, take->line.slot) == TM_Ok;
+	if (taken)
+		aq_classic_note(take->queue->shm, take->options->position, take->kind, key, 1);
+	return taken;
+}
+
+/* The line's row can be had: does it match, and is nobody faster? */
+static void
+try_row(Take *take, const Key *key)
+{
+	const AqTakeOptions *options = take->options;
+	TupleTableSlot *slot;
+	AqMessage	m;
+
+	slot = message_slot(take, key);
+	if (slot == NULL)
+		return;
+	read_message(take, slot, DatumGetInt32(value_of(take->line.slot, COL_ATTEMPTS)), &m);
+	if (options->filter != NULL && !options->filter(options->filter_arg, &m))
+		return;
+	if (take->peek || options->mode == AQ_MODE_BROWSE || take_row(take, key))
+	{
+		take->taken++;
+		if (options->emit != NULL && !take->peek)
+			options->emit(options->emit_arg, &m);
+		if (take->topic && take->removes && !take->peek)
+			aq_message_check(take->queue, &take->probe, &take->messages, key, options->position);
+	}
+}
+
+/* --- walking ----------------------------------------------------------------------------- */
+
+/* The row at this key stops the range of what cannot be dequeued. */
+static void
+end_gap(Take *take, const Key *key)
+{
+	if (take->passed >= WORTH_REMEMBERING)
+	{
+		Range		range = {take->gap_after, *key};
+
+		aq_ranges_add(take->queue->shm, take->options->position, &take->ranges, &range);
+	}
+	take->gap_after = *key;
+	take->passed = 0;
+}
+
+/*
+ * A row of the line, as the dirty snapshot shows it.
+ */
+static void
+look_at_row(Take *take)
+{
+	Line	   *line = &take->line;
+	Key			key = aq_slot_key(line->slot);
+	int			state = DatumGetInt16(value_of(line->slot, COL_STATE));
+	bool		may_wait = take->options->mode == AQ_MODE_PURGE;
+
+	if (TransactionIdIsValid(line->dirty.xmin))
+	{
+		end_gap(take, &key);	/* being enqueued */
+		return;
+	}
+	if (TransactionIdIsValid(line->dirty.xmax))
+	{
+		/* in the hands of others, who will say when they give it back */
+		if (aq_retry_pending(take->queue->shm, take->options->position, &key, InvalidTransactionId))
+			take->retry_met = !take->ignore_retries;	/* the worker is at it */
+		else if (aq_xid_in_doubt(line->dirty.xmax))
+			end_gap(take, &key);
+		else
+			take->passed++;
+		return;
+	}
+	(void) slot_getsomeattrs(line->slot, COL_NEXT_AT + 1);
+	if (state != STATE_READY && !(state == STATE_EXPIRED && !take->topic) &&
+		!(state == STATE_WAITING && may_wait))
+	{
+		take->passed++;
+		return;
+	}
+	end_gap(take, &key);
+	if (can_be_had(take, state, &key))
+		try_row(take, &key);
+}
+
+/* From low to high, both included, until there is enough. */
+static void
+walk(Take *take, const Key *low, const Key *high)
+{
+	Line	   *line = &take->line;
+
+	aq_line_seek(line, take->queue->id, take->options->position, low, high);
+	while (take->taken < take->options->max && !take->retry_met &&
+		   index_getnext_tid(line->scan, ForwardScanDirection) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!index_fetch_heap(line->scan, line->slot))
+			take->passed++;
+		else
+			look_at_row(take);
+	}
+}
+
+/* The whole line behind after, leaving out the ranges that are known. */
+static void
+walk_line(Take *take, const Key *after)
+{
+	const Key	first = KEY_FIRST;
+	Key			low = first;
+	Key			last = KEY_LAST;
+
+	take->gap_after = first;
+	take->passed = 0;
+	if (after != NULL)
+	{
+		low = take->gap_after = *after;
+		if (low.step < PG_INT64_MAX)
+			low.step++;
+	}
+	for (uint32 i = 0; i < take->ranges.n && take->taken < take->options->max && !take->retry_met; i++)
+	{
+		const Range *range = &take->ranges.ranges[i];
+
+		if (key_compare(&range->before, &low) <= 0)
+			continue;
+		if (key_compare(&range->after, &first) > 0 && key_compare(&range->after, &low) >= 0)
+			walk(take, &low, &range->after);
+		low = range->before;
+	}
+	if (take->taken < take->options->max && !take->retry_met)
+	{
+		walk(take, &low, &last);
+		/* to the end without finding enough: behind the last there is nothing */
+		if (take->taken < take->options->max && !take->retry_met)
+			end_gap(take, &last);
+	}
+}
+
+/* --- by message id ------------------------------------------------------------------------- */
+
+/* The line's row of the message with this id, as the dirty snapshot shows it. */
+static bool
+find_by_id(Take *take, const pg_uuid_t *id)
+{
+	Key			key;
+
+	if (!take->topic)
+		return aq_row_find_by_id(&take->line, take->queue, id);
+	if (!aq_row_find_by_id(&take->messages, take->queue, id))
+		return false;
+	key = aq_slot_key(take->messages.slot);
+	return aq_line_find(&take->line, take->queue->id, take->options->position, &key);
+}
+
+static void
+take_by_id(Take *take)
+{
+	Line	   *line = &take->line;
+	Key			key;
+	int			state;
+
+	if (!find_by_id(take, take->options->id) ||
+		TransactionIdIsValid(line->dirty.xmin) || TransactionIdIsValid(line->dirty.xmax))
+		return;
+	key = aq_slot_key(line->slot);
+	slot_getsomeattrs(line->slot, COL_NEXT_AT + 1);
+	state = DatumGetInt16(value_of(line->slot, COL_STATE));
+	if (take->topic ? state <= STATE_WAITING : state != STATE_PROCESSED)
+		if (can_be_had(take, state, &key))
+			try_row(take, &key);
+}
+
+/* Where to go on behind this message, which may be gone. */
+static Key
+key_behind(Take *take, const pg_uuid_t *id)
+{
+	Key			key = {0, 0, 0};
+	Line	   *messages = take->topic ? &take->messages : &take->line;
+
+	if (aq_row_find_by_id(messages, take->queue, id))
+		return aq_slot_key(messages->slot);
+	if (take->queue->table.sort[0] == AQ_SORT_PRIORITY || take->queue->table.sort[1] != '\0' ||
+		!aq_classic_id_parse(id, take->queue->key, &key.step))
+		ereport(ERROR,
+				aq_error(AQ_ERR_MESSAGE_UNDEFINED, "\"after\" is not a message of queue \"%s\"",
+						 take->queue->name));
+	return key;
+}
+
+/* --- the queue ------------------------------------------------------------------------------- */
+
+/* The worker is writing retry counts: wait until it has. */
+static void
+wait_for_retries(Take *take)
+{
+	AqQueueShm *shm = take->queue->shm;
+	int64		deadline = aq_clock_us() + RETRY_PATIENCE;
+
+	take->retry_met = false;
+	aq_jobs_require_worker();
+	aq_queue_post_work(shm, AQ_WORK_RETRY);
+	aq_jobs_post();
+	aq_cond_prepare(&shm->changed);
+	while (pg_atomic_read_u32(&classic_queue(shm)->nretries) > 0)
+	{
+		if (aq_clock_us() > deadline)
+		{
+			take->ignore_retries = true;
+			break;
+		}
+		aq_cond_sleep(&shm->changed, AQ_EVENT_RETRY_COUNT, take->queue->id, 0, 0, RETRY_PATIENCE / 10);
+	}
+	aq_cond_cancel();
+}
+
+static NoteKind
+note_kind(AqMode mode)
+{
+	return mode == AQ_MODE_LOCKED ? NOTE_LOCK : mode == AQ_MODE_PURGE ? NOTE_PURGE : NOTE_REMOVE;
+}
+
+static void
+begin_take(Take *take, AqQueue *queue, const AqTakeOptions *options, bool peek)
+{
+	LOCKMODE	lock;
+
+	memset(take, 0, offsetof(Take, line));
+	take->queue = queue;
+	take->options = options;
+	take->peek = peek;
+	take->ignore_retries = aq_jobs_in_worker();	/* it cannot wait for itself */
+	take->now = GetCurrentTimestamp();
+	if (IsolationUsesXactSnapshot())
+		take->snapshot = GetTransactionSnapshot();
+	take->kind = note_kind(options->mode);
+	take->topic = queue->multi;
+	take->removes = options->mode != AQ_MODE_LOCKED && options->mode != AQ_MODE_BROWSE;
+	lock = peek || options->mode == AQ_MODE_BROWSE ? AccessShareLock : RowExclusiveLock;
+	if (take->topic)
+	{
+		aq_line_open(&take->messages, queue->table.messages, lock);
+		aq_line_open(&take->line, queue->table.consumers, lock);
+		aq_line_open(&take->probe, queue->table.consumers, lock);
+	}
+	else
+		aq_line_open(&take->line, queue->table.messages, lock);
+}
+
+static void
+end_take(Take *take)
+{
+	aq_line_close(&take->line);
+	if (take->topic)
+	{
+		aq_line_close(&take->messages);
+		aq_line_close(&take->probe);
+	}
+	aq_chunks_trim();
+}
+
+uint32
+aq_classic_take(AqQueue *queue, const AqTakeOptions *options)
+{
+	Take		take;
+	Key			after;
+
+	begin_take(&take, queue, options, false);
+	if (options->after != NULL)
+		after = key_behind(&take, options->after);
+	for (;;)
+	{
+		if (options->id != NULL)
+			take_by_id(&take);
+		else
+		{
+			aq_ranges_read(queue->shm, options->position, &take.ranges);
+			if (options->mode == AQ_MODE_PURGE)
+				take.ranges.n = 0;	/* what waits is in them */
+			walk_line(&take, options->after != NULL ? &after : NULL);
+		}
+		if (!take.retry_met)
+			break;
+		wait_for_retries(&take);
+		take.now = GetCurrentTimestamp();
+	}
+	end_take(&take);
+	return take.taken;
+}
+
+/* Is there something that take() could have now? */
+bool
+aq_classic_ready(AqQueue *queue, int position)
+{
+	AqTakeOptions options = {.position = position,.max = 1,.mode = AQ_MODE_REMOVE};
+	Take		take;
+
+	begin_take(&take, queue, &options, true);
+	for (;;)
+	{
+		aq_ranges_read(queue->shm, position, &take.ranges);
+		walk_line(&take, NULL);
+		if (!take.retry_met)
+			break;
+		wait_for_retries(&take);
+	}
+	end_take(&take);
+	return take.taken > 0;
+}

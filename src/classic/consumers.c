@@ -1,0 +1,118 @@
+/*-------------------------------------------------------------------------
+ *
+ * consumers.c
+ *	  The consumers of a topic's message: when the last one is done with it.
+ *
+ * Who has just taken his own row looks for those of the others.  Somebody has
+ * not begun: then it is his turn to look, later.  All are done: the message
+ * goes with this transaction.  Some are in the hands of transactions that run:
+ * nobody can know, so a row at POSITION_CHECK asks the worker to look again.
+ *
+ * Of two consumers that take their rows at the same time, at least the one who
+ * looks later sees that the other has taken his, so one of the two asks.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "classic/classic_private.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "miscadmin.h"
+
+/* What the other consumers of a message are up to. */
+AqOthers
+aq_message_others(AqQueue *queue, Line *consumers, const Bitmapset *targets, const Key *key, int position)
+{
+	AqOthers	others = OTHERS_DONE;
+	int			other = -1;
+
+	while ((other = bms_next_member(targets, other)) >= 0)
+	{
+		if (other == position || !aq_line_find(consumers, queue->id, other, key))
+			continue;
+		if (TransactionIdIsValid(consumers->dirty.xmax))
+		{
+			others = OTHERS_UNKNOWN;
+			continue;
+		}
+		slot_getsomeattrs(consumers->slot, COL_STATE + 1);
+		if (DatumGetInt16(consumers->slot->tts_values[COL_STATE]) == STATE_EXPIRED)
+		{
+			if (others == OTHERS_DONE)
+				others = OTHERS_FAILED;
+		}
+		else
+			return OTHERS_WAIT;
+	}
+	return others;
+}
+
+/* Ask the worker to look at the message's consumers. */
+void
+aq_message_ask(AqQueue *queue, Relation rel, const Key *key, TimestampTz when)
+{
+	Datum		values[COL_CONSUMER_COLUMNS] = {0};
+	bool		nulls[COL_CONSUMER_COLUMNS] = {0};
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(rel), &TTSOpsHeapTuple);
+
+	values[COL_QUEUE] = Int32GetDatum(queue->id);
+	values[COL_POSITION] = Int16GetDatum(POSITION_CHECK);
+	values[COL_STATE] = Int16GetDatum(STATE_CHECK);
+	values[COL_KEY1] = Int64GetDatum(key->key1);
+	values[COL_KEY2] = Int64GetDatum(key->key2);
+	values[COL_STEP] = Int64GetDatum(key->step);
+	values[COL_NEXT_AT] = TimestampTzGetDatum(when);
+	nulls[COL_DEQUEUE_TIME] = nulls[COL_DEQUEUE_USER] = nulls[COL_DEQUEUE_XID] = true;
+	ExecForceStoreHeapTuple(heap_form_tuple(RelationGetDescr(rel), values, nulls), slot, true);
+	aq_rows_insert(rel, &slot, 1);
+	ExecDropSingleTupleTableSlot(slot);
+	aq_classic_announce_time(queue->shm, when);
+}
+
+/* All consumers are done: the message goes, now or when its retention is over. */
+void
+aq_message_done(AqQueue *queue, Line *messages)
+{
+	if (queue->retention > 0)
+	{
+		const int	columns[] = {COL_STATE, COL_NEXT_AT, COL_DEQUEUE_TIME};
+		TimestampTz now = GetCurrentTimestamp();
+		Datum		values[] = {Int16GetDatum(STATE_PROCESSED),
+		TimestampTzGetDatum(now + queue->retention), TimestampTzGetDatum(now)};
+
+		(void) aq_row_update(messages->rel, messages->slot, columns, values, NULL, lengthof(columns));
+		aq_classic_announce_time(queue->shm, now + queue->retention);
+	}
+	else
+		(void) aq_row_delete(messages->rel, messages->slot);
+}
+
+/*
+ * The consumer at position is done with the message in the slot of messages.
+ * consumers: a line of c that is not in use.
+ */
+void
+aq_message_check(AqQueue *queue, Line *consumers, Line *messages, const Key *key, int position)
+{
+	Bitmapset  *targets;
+
+	slot_getsomeattrs(messages->slot, COL_TARGETS + 1);
+	if (messages->slot->tts_isnull[COL_TARGETS])
+		return;
+	targets = aq_targets_read(messages->slot->tts_values[COL_TARGETS]);
+	switch (aq_message_others(queue, consumers, targets, key, position))
+	{
+		case OTHERS_WAIT:
+			break;
+		case OTHERS_DONE:
+			aq_message_done(queue, messages);
+			break;
+		case OTHERS_FAILED:
+		case OTHERS_UNKNOWN:
+			aq_message_ask(queue, consumers->rel, key, GetCurrentTimestamp());
+			break;
+	}
+	bms_free(targets);
+}

@@ -1,0 +1,342 @@
+/*-------------------------------------------------------------------------
+ *
+ * lines.c
+ *	  The tables of a queue table: walking their indexes, writing their rows.
+ *
+ * Consumers read with a "dirty" snapshot: it shows what is there for anybody,
+ * with the transaction that is about to change it.  Rows are deleted and
+ * updated without waiting: what another transaction has in hand is left alone.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "classic/classic_private.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "catalog/pg_type.h"
+#include "executor/executor.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/uuid.h"
+
+/* the columns of the index "order" */
+#define ORDER_QUEUE 1
+#define ORDER_POSITION 2
+#define ORDER_KEY 3				/* three of them */
+
+/* --- indexes ------------------------------------------------------------------ */
+
+/* Of the indexes that we make, which is this?  By its first column and its predicate. */
+typedef enum IndexKind
+{
+	INDEX_ORDER, INDEX_ID, INDEX_TIME, INDEX_OTHER
+} IndexKind;
+
+static IndexKind
+index_kind(Relation index)
+{
+	const int2vector *columns = &index->rd_index->indkey;
+
+	if (columns->values[0] == COL_ID + 1 && columns->dim1 == 1)
+		return INDEX_ID;
+	if (columns->values[0] == COL_QUEUE + 1 && columns->dim1 == 5)
+		return INDEX_ORDER;
+	if (columns->values[0] == COL_QUEUE + 1 && columns->dim1 == 2)
+		return INDEX_TIME;
+	return INDEX_OTHER;
+}
+
+/* The index of the table that begins with these columns. */
+static Relation
+open_index(Relation rel, IndexKind kind, LOCKMODE mode)
+{
+	ListCell   *lc;
+
+	foreach(lc, RelationGetIndexList(rel))
+	{
+		Relation	index = index_open(lfirst_oid(lc), mode);
+
+		if (index_kind(index) == kind)
+			return index;
+		index_close(index, mode);
+	}
+	elog(ERROR, "an index of table \"%s\" is missing", RelationGetRelationName(rel));
+}
+
+Relation
+aq_time_index_open(Relation rel)
+{
+	return open_index(rel, INDEX_TIME, AccessShareLock);
+}
+
+/* --- walking --------------------------------------------------------------------- */
+
+void
+aq_line_open(Line *line, Oid table, LOCKMODE mode)
+{
+	memset(line, 0, offsetof(Line, keys));
+	line->rel = table_open(table, mode);
+	line->order = open_index(line->rel, INDEX_ORDER, AccessShareLock);
+	line->slot = table_slot_create(line->rel, NULL);
+	InitDirtySnapshot(line->dirty);
+	line->scan = aq_index_beginscan(line->rel, line->order, &line->dirty, lengthof(line->keys));
+}
+
+void
+aq_line_close(Line *line)
+{
+	ExecDropSingleTupleTableSlot(line->slot);
+	index_endscan(line->scan);
+	index_close(line->order, NoLock);
+	table_close(line->rel, NoLock);
+}
+
+static void
+set_bound(ScanKey header, ScanKey members, StrategyNumber strategy, const Key *key)
+{
+	const int64 values[3] = {key->key1, key->key2, key->step};
+
+	for (int i = 0; i < 3; i++)
+		ScanKeyEntryInitialize(&members[i], SK_ROW_MEMBER | (i == 2 ? SK_ROW_END : 0),
+							   ORDER_KEY + i, strategy, INT8OID, InvalidOid, F_BTINT8CMP,
+							   Int64GetDatum(values[i]));
+	memset(header, 0, sizeof(ScanKeyData));
+	header->sk_flags = SK_ROW_HEADER;
+	header->sk_attno = ORDER_KEY;
+	header->sk_strategy = strategy;
+	header->sk_argument = PointerGetDatum(members);
+}
+
+/* Walk from low to high, both included. */
+void
+aq_line_seek(Line *line, int32 queue, int position, const Key *low, const Key *high)
+{
+	ScanKeyInit(&line->keys[0], ORDER_QUEUE, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(queue));
+	ScanKeyInit(&line->keys[1], ORDER_POSITION, BTEqualStrategyNumber, F_INT2EQ, Int16GetDatum(position));
+	set_bound(&line->keys[2], line->low, BTGreaterEqualStrategyNumber, low);
+	set_bound(&line->keys[3], line->high, BTLessEqualStrategyNumber, high);
+	index_rescan(line->scan, line->keys, lengthof(line->keys), NULL, 0);
+}
+
+/* The row with exactly this key, as the dirty snapshot sees it, in the slot. */
+bool
+aq_line_find(Line *line, int32 queue, int position, const Key *key)
+{
+	aq_line_seek(line, queue, position, key, key);
+	return index_getnext_slot(line->scan, ForwardScanDirection, line->slot);
+}
+
+Key
+aq_slot_key(TupleTableSlot *slot)
+{
+	Key			key;
+
+	slot_getsomeattrs(slot, COL_STEP + 1);
+	key.key1 = DatumGetInt64(slot->tts_values[COL_KEY1]);
+	key.key2 = DatumGetInt64(slot->tts_values[COL_KEY2]);
+	key.step = DatumGetInt64(slot->tts_values[COL_STEP]);
+	return key;
+}
+
+HeapTupleHeader
+aq_slot_header(TupleTableSlot *slot)
+{
+	Assert(TTS_IS_BUFFERTUPLE(slot));
+	return ((HeapTupleTableSlot *) slot)->tuple->t_data;
+}
+
+/* --- by message id ------------------------------------------------------------------ */
+
+/*
+ * The message's row in t, in the line's slot.  The id of a message whose place
+ * is in the order of the enqueue calls says its place; others are found by the
+ * index on ids.
+ */
+bool
+aq_row_find_by_id(Line *line, AqQueue *queue, const pg_uuid_t *id)
+{
+	Key			key = {0, 0, 0};
+	Relation	index;
+	IndexScanDesc scan;
+	ScanKeyData scankey;
+	bool		found;
+
+	if (aq_classic_id_parse(id, queue->key, &key.step) &&
+		aq_line_find(line, queue->id, 0, &key))
+	{
+		slot_getsomeattrs(line->slot, COL_ID + 1);
+		if (memcmp(DatumGetUUIDP(line->slot->tts_values[COL_ID]), id, UUID_LEN) == 0)
+			return true;
+	}
+
+	index = open_index(line->rel, INDEX_ID, AccessShareLock);
+	scan = aq_index_beginscan(line->rel, index, &line->dirty, 1);
+	ScanKeyInit(&scankey, 1, BTEqualStrategyNumber, F_UUID_EQ, UUIDPGetDatum(id));
+	index_rescan(scan, &scankey, 1, NULL, 0);
+	found = index_getnext_slot(scan, ForwardScanDirection, line->slot);
+	index_endscan(scan);
+	index_close(index, NoLock);
+	if (!found)
+		return false;
+	slot_getsomeattrs(line->slot, COL_STATE + 1);
+	return DatumGetInt32(line->slot->tts_values[COL_QUEUE]) == queue->id &&
+		DatumGetInt16(line->slot->tts_values[COL_STATE]) != STATE_PROCESSED;
+}
+
+/* --- writing -------------------------------------------------------------------------- */
+
+/* Is the row in the index?  The predicates of our indexes, as make_tables has them. */
+static bool
+belongs(IndexKind kind, TupleTableSlot *slot)
+{
+	switch (kind)
+	{
+		case INDEX_ORDER:
+			return DatumGetInt16(slot->tts_values[COL_STATE]) != STATE_PROCESSED;
+		case INDEX_ID:
+			return DatumGetBool(slot->tts_values[COL_ODD]);
+		case INDEX_TIME:
+			return !slot->tts_isnull[COL_NEXT_AT];
+		case INDEX_OTHER:
+			break;
+	}
+	return false;
+}
+
+/* An index that somebody has added: the executor knows how. */
+static void
+insert_into_other(Relation rel, Relation index, TupleTableSlot *slot)
+{
+	IndexInfo  *info = BuildIndexInfo(index);
+	EState	   *estate = CreateExecutorState();
+	ExprContext *context = GetPerTupleExprContext(estate);
+	Datum		values[INDEX_MAX_KEYS];
+	bool		nulls[INDEX_MAX_KEYS];
+
+	context->ecxt_scantuple = slot;
+	if (info->ii_Predicate == NIL || ExecQual(ExecPrepareQual(info->ii_Predicate, estate), context))
+	{
+		FormIndexDatum(info, slot, estate, values, nulls);
+		index_insert(index, values, nulls, &slot->tts_tid, rel,
+					 info->ii_Unique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false, info);
+	}
+	FreeExecutorState(estate);
+}
+
+static void
+insert_into_index(Relation rel, Relation index, TupleTableSlot *slot, IndexInfo *info)
+{
+	IndexKind	kind = index_kind(index);
+	const int2vector *columns = &index->rd_index->indkey;
+	Datum		values[5];
+	bool		nulls[5];
+
+	if (kind == INDEX_OTHER)
+	{
+		insert_into_other(rel, index, slot);
+		return;
+	}
+	if (!belongs(kind, slot))
+		return;
+	for (int i = 0; i < columns->dim1; i++)
+	{
+		values[i] = slot->tts_values[columns->values[i] - 1];
+		nulls[i] = slot->tts_isnull[columns->values[i] - 1];
+	}
+	index_insert(index, values, nulls, &slot->tts_tid, rel,
+				 kind == INDEX_ID ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false, info);
+}
+
+static void
+insert_into_indexes(Relation rel, TupleTableSlot **slots, int n)
+{
+	IndexInfo  *info = makeNode(IndexInfo);
+	ListCell   *lc;
+
+	foreach(lc, RelationGetIndexList(rel))
+	{
+		Relation	index = index_open(lfirst_oid(lc), RowExclusiveLock);
+
+		for (int i = 0; i < n; i++)
+		{
+			slot_getsomeattrs(slots[i], Min(RelationGetDescr(rel)->natts, COL_ID + 1));
+			insert_into_index(rel, index, slots[i], info);
+		}
+		index_close(index, NoLock);
+	}
+	pfree(info);
+}
+
+/* Insert rows; their slots are heap slots with a tuple each. */
+void
+aq_rows_insert(Relation rel, TupleTableSlot **slots, int n)
+{
+	CommandId	command = GetCurrentCommandId(true);
+
+	if (n == 1)
+		table_tuple_insert(rel, slots[0], command, 0, NULL);
+	else
+		table_multi_insert(rel, slots, n, command, 0, NULL);
+	insert_into_indexes(rel, slots, n);
+}
+
+/*
+ * Is it this transaction that has the row locked?  Then waiting for it, as
+ * the table's methods call it, is no waiting.
+ */
+static bool
+locked_here(TupleTableSlot *slot)
+{
+	HeapTupleHeader header = aq_slot_header(slot);
+
+	return HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) && !(header->t_infomask & HEAP_XMAX_IS_MULTI) &&
+		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmax(header));
+}
+
+/* TM_Ok, or another session has it. */
+TM_Result
+aq_row_delete(Relation rel, TupleTableSlot *slot)
+{
+	TM_FailureData failure;
+
+	return table_tuple_delete(rel, &slot->tts_tid, GetCurrentCommandId(true), InvalidSnapshot,
+							  InvalidSnapshot, locked_here(slot), &failure, false);
+}
+
+/* The same for an update of some columns. */
+TM_Result
+aq_row_update(Relation rel, TupleTableSlot *slot, const int *columns, const Datum *values,
+			  const bool *nulls, int n)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	Datum	   *all = palloc0(desc->natts * sizeof(Datum));
+	bool	   *all_nulls = palloc0(desc->natts * sizeof(bool));
+	bool	   *replace = palloc0(desc->natts * sizeof(bool));
+	TupleTableSlot *changed = MakeSingleTupleTableSlot(desc, &TTSOpsHeapTuple);
+	HeapTuple	tuple;
+	TM_Result	result;
+	bool		indexes;
+	bool		should_free;
+
+	for (int i = 0; i < n; i++)
+	{
+		all[columns[i]] = values[i];
+		all_nulls[columns[i]] = nulls != NULL && nulls[i];
+		replace[columns[i]] = true;
+	}
+	tuple = ExecFetchSlotHeapTuple(slot, false, &should_free);
+	ExecForceStoreHeapTuple(heap_modify_tuple(tuple, desc, all, all_nulls, replace), changed, true);
+	result = aq_table_update(rel, &slot->tts_tid, changed, GetCurrentCommandId(true),
+							 locked_here(slot), &indexes);
+	if (result == TM_Ok && indexes)
+		insert_into_indexes(rel, &changed, 1);
+	ExecDropSingleTupleTableSlot(changed);
+	return result;
+}

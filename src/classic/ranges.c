@@ -1,0 +1,229 @@
+/*-------------------------------------------------------------------------
+ *
+ * ranges.c
+ *	  Where in a line there is nothing to dequeue.
+ *
+ * Consumed rows stay in the index until VACUUM may remove them, and while an
+ * old snapshot is held it may not.  A consumer that walked the index from its
+ * beginning would meet all of them again at each dequeue.  So whoever has
+ * walked over many rows that nobody can dequeue remembers the range: the next
+ * one begins behind it.
+ *
+ * A range is correct as long as nothing between its ends can be dequeued.
+ * Rows of three kinds may lie in it:
+ *	- what is gone for good: consumed and committed, enqueued and rolled back;
+ *	- what a running transaction has taken: it announces its keys when it
+ *	  rolls back, in whole or to a savepoint, or is prepared;
+ *	- what waits for its time: the worker announces it when it is ready.
+ * A row that a running transaction has enqueued may not: nobody says when it
+ * commits.  The enqueuer announces its keys when the rows are in the index.
+ *
+ * To announce is to cut the keys out of all ranges, and to put them into the
+ * queue's ring of news: a walk that has begun before, and may have passed the
+ * place before the row was there, finds them in it when it wants to add what
+ * it has seen, and does not.
+ *
+ * So nothing is lost but the short way: the ranges are empty after a restart,
+ * and a consumer without memory for its own walks from the beginning.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "classic/classic_private.h"
+
+static bool
+is_last(const Key *key)
+{
+	return key->key1 == PG_INT64_MAX && key->key2 == PG_INT64_MAX && key->step == PG_INT64_MAX;
+}
+
+/* Latch held. */
+static RangeList *
+list_of(ClassicQueue *cq, int position)
+{
+	AqChunk		chunk = cq->lists[position / LISTS_PER_CHUNK];
+
+	if (chunk == 0)
+		return NULL;
+	chunk = ((AqChunk *) aq_chunk_ptr(chunk))[position % LISTS_PER_CHUNK];
+	return chunk == 0 ? NULL : aq_chunk_ptr(chunk);
+}
+
+/* The same, made when there is a reserve of two chunks. Latch held. */
+static RangeList *
+list_make(ClassicQueue *cq, int position)
+{
+	AqChunk    *directory = &cq->lists[position / LISTS_PER_CHUNK];
+	AqChunk    *entry;
+
+	if (*directory == 0)
+		*directory = aq_chunk_take();
+	entry = (AqChunk *) aq_chunk_ptr(*directory) + position % LISTS_PER_CHUNK;
+	if (*entry == 0)
+		*entry = aq_chunk_take();
+	return aq_chunk_ptr(*entry);
+}
+
+/* Does the range hold a key between the two, ends included? */
+static bool
+touches(const Range *range, const Key *lowest, const Key *highest)
+{
+	return key_compare(&range->after, highest) < 0 && key_compare(&range->before, lowest) > 0;
+}
+
+static void
+remove_range(RangeList *list, uint32 i)
+{
+	memmove(&list->ranges[i], &list->ranges[i + 1], (list->n - i - 1) * sizeof(Range));
+	list->n--;
+}
+
+static void
+insert_range(RangeList *list, uint32 i, const Range *range)
+{
+	memmove(&list->ranges[i + 1], &list->ranges[i], (list->n - i) * sizeof(Range));
+	list->ranges[i] = *range;
+	list->n++;
+}
+
+/* Cut the keys out of the ranges. */
+static void
+cut(RangeList *list, const Key *lowest, const Key *highest)
+{
+	for (uint32 i = list->n; i-- > 0;)
+	{
+		Range	   *range = &list->ranges[i];
+		Range		right = {*highest, range->before};
+
+		if (!touches(range, lowest, highest))
+			continue;
+		range->before = *lowest;
+		/* behind the end of a line is nothing worth remembering */
+		if (!is_last(&right.before) && key_compare(&right.after, &right.before) < 0 &&
+			list->n < RANGES_MAX)
+			insert_range(list, i + 1, &right);
+		if (key_compare(&list->ranges[i].after, &list->ranges[i].before) >= 0)
+			remove_range(list, i);
+	}
+}
+
+/* A walk begins: what is known, and which news is the latest. */
+void
+aq_ranges_read(AqQueueShm *shm, int position, RangeCopy *copy)
+{
+	ClassicQueue *cq = classic_queue(shm);
+	RangeList  *list;
+
+	aq_latch_get(&cq->latch, AQ_SHARED, AQ_LOC_LINE_READ);
+	copy->nnews = cq->nnews;
+	list = list_of(cq, position);
+	copy->n = list != NULL ? list->n : 0;
+	if (copy->n > 0)
+		memcpy(copy->ranges, list->ranges, copy->n * sizeof(Range));
+	aq_latch_free(&cq->latch);
+}
+
+/* Has something in the range been announced since the walk began? Latch held. */
+static bool
+has_news(const ClassicQueue *cq, const RangeCopy *since, const Range *range)
+{
+	const News *news = aq_chunk_ptr(cq->news);
+
+	if (cq->nnews - since->nnews > NEWS_MAX)
+		return true;			/* too much to know */
+	for (uint64 i = since->nnews; i < cq->nnews; i++)
+	{
+		const Range *announced = &news->news[i % NEWS_MAX];
+
+		if (touches(range, &announced->after, &announced->before))
+			return true;
+	}
+	return false;
+}
+
+/* The walk that began with since has found nothing to dequeue in the range. */
+void
+aq_ranges_add(AqQueueShm *shm, int position, const RangeCopy *since, const Range *range)
+{
+	ClassicQueue *cq = classic_queue(shm);
+	Range		all = *range;
+	RangeList  *list;
+	uint32		i = 0;
+
+	if (aq_chunks_reserved() < 2)
+		aq_chunks_reserve(2);
+	aq_latch_get(&cq->latch, AQ_EXCLUSIVE, AQ_LOC_LINE_ADD);
+	if (has_news(cq, since, range))
+	{
+		aq_latch_free(&cq->latch);
+		return;
+	}
+	list = list_make(cq, position);
+	while (i < list->n)
+	{
+		Range	   *old = &list->ranges[i];
+
+		if (key_compare(&old->before, &all.after) <= 0)
+			i++;				/* wholly before it */
+		else if (key_compare(&all.before, &old->after) <= 0)
+			break;				/* wholly behind it */
+		else
+		{
+			if (key_compare(&old->after, &all.after) < 0)
+				all.after = old->after;
+			if (key_compare(&old->before, &all.before) > 0)
+				all.before = old->before;
+			remove_range(list, i);
+		}
+	}
+	/* full: the places near the head matter most */
+	if (list->n == RANGES_MAX && i < RANGES_MAX)
+		list->n--;
+	if (list->n < RANGES_MAX)
+		insert_range(list, i, &all);
+	aq_latch_free(&cq->latch);
+}
+
+static void
+add_news(ClassicQueue *cq, const Key *lowest, const Key *highest)
+{
+	News	   *news = aq_chunk_ptr(cq->news);
+
+	news->news[cq->nnews % NEWS_MAX] = (Range) {*lowest, *highest};
+	cq->nnews++;
+}
+
+/* There may be something to dequeue between these keys. Never raises. */
+void
+aq_ranges_announce(AqQueueShm *shm, int position, const Key *lowest, const Key *highest)
+{
+	ClassicQueue *cq = classic_queue(shm);
+	RangeList  *list;
+
+	aq_latch_get(&cq->latch, AQ_EXCLUSIVE, AQ_LOC_LINE_ANNOUNCE);
+	add_news(cq, lowest, highest);
+	list = list_of(cq, position);
+	if (list != NULL)
+		cut(list, lowest, highest);
+	aq_latch_free(&cq->latch);
+}
+
+/* The same for several consumers. */
+void
+aq_ranges_announce_set(AqQueueShm *shm, const Bitmapset *positions, const Key *lowest, const Key *highest)
+{
+	ClassicQueue *cq = classic_queue(shm);
+	int			position = -1;
+
+	aq_latch_get(&cq->latch, AQ_EXCLUSIVE, AQ_LOC_LINE_ANNOUNCE);
+	add_news(cq, lowest, highest);
+	while ((position = bms_next_member(positions, position)) >= 0)
+	{
+		RangeList  *list = list_of(cq, position);
+
+		if (list != NULL)
+			cut(list, lowest, highest);
+	}
+	aq_latch_free(&cq->latch);
+}

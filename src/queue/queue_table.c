@@ -1,0 +1,284 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_table.c
+ *	  Queue tables: creating and dropping them, and finding them by name.
+ *
+ * A queue table is a definition that several queues of the classic store
+ * share: payload type, order, number of consumers.  It belongs to the role
+ * that has created it.  Its name is "schema.table"; without a schema it is
+ * looked for along search_path, and made in the current schema.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "catalog/namespace.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
+#include "commands/sequence.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+
+/* --- names ------------------------------------------------------------------- */
+
+typedef struct TableName
+{
+	const char *schema;			/* NULL: along search_path */
+	const char *table;
+} TableName;
+
+static TableName
+split_name(const char *name)
+{
+	TableName	split = {NULL, name};
+	const char *dot = strchr(name, '.');
+
+	if (dot != NULL)
+	{
+		split.schema = pnstrdup(name, dot - name);
+		split.table = dot + 1;
+	}
+	aq_check_name(split.table, "queue table");
+	return split;
+}
+
+/* Find a row; false if there is none. */
+static bool
+find_row(const char *schema, const char *table, AqQueueTableRow *row, Oid *owner)
+{
+	Oid			types[2] = {TEXTOID, TEXTOID};
+	Datum		values[2] = {CStringGetTextDatum(schema), CStringGetTextDatum(table)};
+	bool		found;
+
+	aq_run_sql("SELECT q.queue_table_id, q.payload_type::oid, q.multiple_consumers, q.owner::oid, "
+			   "(SELECT min(e.queue_id) FROM aq.queue e "
+			   "WHERE e.queue_table_id = q.queue_table_id AND e.queue_type = 'exception') "
+			   "FROM aq.queue_table q WHERE q.schema_name = $1 AND q.table_name = $2",
+			   2, types, values, NULL, true);
+	found = SPI_processed > 0;
+	if (found)
+	{
+		HeapTuple	tuple = SPI_tuptable->vals[0];
+		TupleDesc	desc = SPI_tuptable->tupdesc;
+		bool		isnull;
+
+		row->id = DatumGetInt32(SPI_getbinval(tuple, desc, 1, &isnull));
+		row->payload_type = DatumGetObjectId(SPI_getbinval(tuple, desc, 2, &isnull));
+		row->multi = DatumGetBool(SPI_getbinval(tuple, desc, 3, &isnull));
+		*owner = DatumGetObjectId(SPI_getbinval(tuple, desc, 4, &isnull));
+		row->exception_queue_id = DatumGetInt32(SPI_getbinval(tuple, desc, 5, &isnull));
+		if (isnull)
+			row->exception_queue_id = 0;
+	}
+	SPI_finish();
+	return found;
+}
+
+/* The queue table of this name; must_own: which the caller must own. */
+AqQueueTableRow
+aq_queue_table_get(const char *name, bool must_own)
+{
+	TableName	split = split_name(name);
+	AqQueueTableRow row = {0};
+	Oid			owner = InvalidOid;
+	bool		found = false;
+	ListCell   *lc;
+
+	if (split.schema != NULL)
+		found = find_row(split.schema, split.table, &row, &owner);
+	else
+		foreach(lc, fetch_search_path(false))
+		{
+			char	   *schema = get_namespace_name(lfirst_oid(lc));
+
+			if (schema != NULL && (found = find_row(schema, split.table, &row, &owner)))
+				break;
+		}
+	if (!found || (must_own && !has_privs_of_role(GetUserId(), owner)))
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_TABLE_UNDEFINED, "queue table \"%s\" does not exist", name),
+				errhint("Create it with aq.create_queue_table; only its owner can use it in definitions."));
+	return row;
+}
+
+/* --- creating --------------------------------------------------------------------- */
+
+/* 'priority, enq_time' as a text[]. */
+static Datum
+sort_list_of(const char *text)
+{
+	static const char *const allowed[] = {
+		"", "enq_time", "priority", "priority,enq_time", "enq_time,priority",
+		"commit_time", "priority,commit_time"
+	};
+	StringInfoData bare;
+
+	initStringInfo(&bare);
+	for (const char *c = text; *c != '\0'; c++)
+		if (*c != ' ')
+			appendStringInfoChar(&bare, pg_tolower(*c));
+	for (int i = 0; i < lengthof(allowed); i++)
+		if (strcmp(bare.data, allowed[i]) == 0)
+			return DirectFunctionCall2Coll(text_to_array, C_COLLATION_OID,
+										   CStringGetTextDatum(bare.data), CStringGetTextDatum(","));
+	ereport(ERROR,
+			aq_error(AQ_ERR_SORT_LIST, "messages cannot be sorted by \"%s\"", text),
+			errhint("The sort lists are enq_time, priority, commit_time; priority, enq_time; enq_time, priority; "
+					"and priority, commit_time."));
+}
+
+static void
+insert_row(int32 id, const TableName *name, FunctionCallInfo fcinfo, Datum sort_list)
+{
+	Oid			types[9] = {INT4OID, TEXTOID, TEXTOID, REGTYPEOID, TEXTARRAYOID, BOOLOID, BOOLOID,
+	REGROLEOID, TEXTOID};
+	Datum		values[9] = {Int32GetDatum(id), CStringGetTextDatum(name->schema),
+		CStringGetTextDatum(name->table), PG_GETARG_DATUM(1), sort_list, PG_GETARG_DATUM(3),
+	PG_GETARG_DATUM(4), ObjectIdGetDatum(GetUserId()), PG_GETARG_DATUM(5)};
+	char		nulls[10] = "         ";
+
+	nulls[8] = PG_ARGISNULL(5) ? 'n' : ' ';
+	aq_run_change("INSERT INTO aq.queue_table (queue_table_id, schema_name, table_name, payload_type, "
+				  "sort_list, multiple_consumers, message_grouping, owner, comment) "
+				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)", 9, types, values, nulls);
+}
+
+static void
+create_exception_queue(int32 id, const TableName *name, Oid payload_type)
+{
+	AqQueueDefinition d = {.owner = GetUserId(),.max_retries = -1,.shards = 1,.exception = true};
+
+	d.name = psprintf("%s.aq$_%s_e", name->schema, name->table);
+	if (strlen(d.name) >= AQ_MAX_NAME)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NAME_INVALID, "queue table name \"%s.%s\" is too long",
+						 name->schema, name->table),
+				errhint("The name of its exception queue, \"%s\", has at most %d bytes.",
+						d.name, AQ_MAX_NAME - 1));
+	d.payload_type = payload_type;
+	d.queue_table_id = id;
+	aq_queue_create(&d);
+}
+
+PG_FUNCTION_INFO_V1(aq_create_queue_table);
+Datum
+aq_create_queue_table(PG_FUNCTION_ARGS)
+{
+	const char *given;
+	TableName	name;
+	AqQueueTableRow row;
+	Oid			owner;
+	Datum		sort_list;
+	int32		id;
+
+	aq_begin_ddl("aq.create_queue_table()");
+	given = aq_arg_name(fcinfo, 0, "queue_table");
+	name = split_name(given);
+	if (PG_ARGISNULL(1) || PG_ARGISNULL(3) || PG_ARGISNULL(4))
+		ereport(ERROR,
+				aq_error(AQ_ERR_ARGUMENT_NULL,
+						 "payload_type, multiple_consumers and message_grouping must not be null"));
+	aq_check_payload_type(PG_GETARG_OID(1));
+	sort_list = sort_list_of(PG_ARGISNULL(2) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(2)));
+	if (name.schema == NULL)
+	{
+		List	   *path = fetch_search_path(false);
+
+		name.schema = path == NIL ? NULL : get_namespace_name(linitial_oid(path));
+		if (name.schema == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_SCHEMA),
+					 errmsg("no schema has been selected to create in")));
+	}
+	(void) get_namespace_oid(name.schema, false);
+	if (find_row(name.schema, name.table, &row, &owner))
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_TABLE_EXISTS, "queue table \"%s.%s\" already exists",
+						 name.schema, name.table));
+
+	id = (int32) nextval_internal(aq_catalog_relation("queue_table_id_seq"), false);
+	insert_row(id, &name, fcinfo, sort_list);
+	aq_store_of(AQ_STORE_CLASSIC)->make_tables(id, PG_GETARG_OID(1), PG_GETARG_BOOL(3), GetUserId());
+	CommandCounterIncrement();
+	create_exception_queue(id, &name, PG_GETARG_OID(1));
+	PG_RETURN_VOID();
+}
+
+/* --- dropping -------------------------------------------------------------------------- */
+
+/* Names of the queue table's queues, exception queues last. */
+static List *
+queues_of(int32 id)
+{
+	List	   *names = NIL;
+	MemoryContext context = CurrentMemoryContext;
+
+	aq_run_sql(psprintf("SELECT queue_name FROM aq.queue WHERE queue_table_id = %d "
+						"ORDER BY queue_type = 'exception', queue_id", id), 0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		MemoryContext spi = MemoryContextSwitchTo(context);
+
+		names = lappend(names, SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
+		MemoryContextSwitchTo(spi);
+	}
+	SPI_finish();
+	return names;
+}
+
+/* Is a queue of another queue table, or a sharded one, using one of its queues? */
+static void
+check_not_in_use(int32 id, const char *name)
+{
+	char	   *user = NULL;
+	MemoryContext context = CurrentMemoryContext;
+
+	aq_run_sql(psprintf("SELECT q.queue_name FROM aq.queue q JOIN aq.queue e ON e.queue_id = q.exception_queue_id "
+						"WHERE e.queue_table_id = %d AND q.queue_table_id IS DISTINCT FROM %d LIMIT 1", id, id),
+			   0, NULL, NULL, NULL, true);
+	if (SPI_processed > 0)
+		user = MemoryContextStrdup(context, SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
+	SPI_finish();
+	if (user != NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_EXCEPTION_QUEUE, "queue table \"%s\" holds the exception queue of \"%s\"",
+						 name, user),
+				errhint("Give that queue another with aq.alter_queue, or drop it first."));
+}
+
+PG_FUNCTION_INFO_V1(aq_drop_queue_table);
+Datum
+aq_drop_queue_table(PG_FUNCTION_ARGS)
+{
+	const char *name;
+	AqQueueTableRow row;
+	List	   *names;
+	ListCell   *lc;
+	bool		force = !PG_ARGISNULL(1) && PG_GETARG_BOOL(1);
+
+	aq_begin_ddl("aq.drop_queue_table()");
+	name = aq_arg_name(fcinfo, 0, "queue_table");
+	row = aq_queue_table_get(name, true);
+	names = queues_of(row.id);
+	if (!force && list_length(names) > (row.exception_queue_id != 0 ? 1 : 0))
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_TABLE_NOT_EMPTY, "queue table \"%s\" holds queue \"%s\"",
+						 name, (char *) linitial(names)),
+				errhint("Drop its queues first, or call aq.drop_queue_table with force => true."));
+	check_not_in_use(row.id, name);
+	foreach(lc, names)
+		aq_queue_drop(lfirst(lc), force);
+	aq_store_of(AQ_STORE_CLASSIC)->drop_tables(row.id);
+	aq_run_change(psprintf("DELETE FROM aq.queue_table WHERE queue_table_id = %d", row.id),
+				  0, NULL, NULL, NULL);
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,27 @@
+-- From here on aq.create_queue makes queues in queue tables of their own, ordered as sharded queues are:
+-- the files that follow in tests/queue_tables/schedule are those of the sharded store.
+ALTER FUNCTION aq.create_queue RENAME TO create_queue_as_it_is;
+ALTER FUNCTION aq.drop_queue RENAME TO drop_queue_as_it_is;
+CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'jsonb',
+	multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL,
+	max_retries integer DEFAULT NULL, retry_delay interval DEFAULT '0',
+	retention interval DEFAULT '0', exception_queue text DEFAULT NULL,
+	comment text DEFAULT NULL)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM aq.create_queue_table('t.qt_' || queue_name, payload_type, 'priority, enq_time', multiple_consumers);
+	PERFORM aq.create_queue_as_it_is(queue_name, payload_type, multiple_consumers, NULL, max_retries, retry_delay, retention,
+		exception_queue, comment, 't.qt_' || queue_name);
+	-- what fails or expires is dropped, as without an exception queue
+	IF exception_queue IS NULL THEN
+		PERFORM aq.alter_queue(queue_name, exception_queue => '');
+	END IF;
+END $$;
+CREATE FUNCTION aq.drop_queue(queue_name text, force boolean DEFAULT false)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	qt text := (SELECT q.queue_table FROM aq.queues q WHERE q.queue_name = drop_queue.queue_name);
+BEGIN
+	PERFORM aq.drop_queue_as_it_is(queue_name, force);
+	PERFORM aq.drop_queue_table(qt);
+END $$;
