@@ -42,6 +42,8 @@ CREATE FUNCTION aq._allowed(queue_id integer, privilege text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
 	SELECT COALESCE((SELECT pg_has_role(c.relowner, 'USAGE') OR has_table_privilege(c.oid, privilege)
+			OR EXISTS (SELECT FROM pg_roles r WHERE pg_has_role(r.oid, 'USAGE') AND r.rolname IN ('aq_manage_any',
+				CASE privilege WHEN 'INSERT' THEN 'aq_enqueue_any' ELSE 'aq_dequeue_any' END))
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || queue_id), false);
 END;

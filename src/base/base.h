@@ -92,6 +92,8 @@ typedef enum AqErrorId
 extern int	aq_error(AqErrorId id, const char *fmt,...) pg_attribute_printf(2, 3);
 extern int	aq_error_sqlstate(AqErrorId id);
 extern int	aq_error_ora(AqErrorId id);
+extern const char *aq_error_code(AqErrorId id);
+extern const char *aq_error_meaning(AqErrorId id);
 
 /* --- test points ------------------------------------------------------------
  *

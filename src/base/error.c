@@ -16,10 +16,11 @@ typedef struct ErrorRow
 {
 	const char *sqlstate;
 	int			ora;
+	const char *meaning;
 } ErrorRow;
 
 static const ErrorRow error_rows[] = {
-#define X(id, sqlstate, ora, text) {sqlstate, ora},
+#define X(id, sqlstate, ora, text) {sqlstate, ora, text},
 #include "base/errors_list.h"
 #undef X
 };
@@ -39,6 +40,19 @@ int
 aq_error_ora(AqErrorId id)
 {
 	return error_rows[id].ora;
+}
+
+const char *
+aq_error_meaning(AqErrorId id)
+{
+	return error_rows[id].meaning;
+}
+
+/* The five characters of its SQLSTATE. */
+const char *
+aq_error_code(AqErrorId id)
+{
+	return error_rows[id].sqlstate;
 }
 
 /*

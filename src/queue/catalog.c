@@ -427,6 +427,15 @@ lookup(const char *name)
 	return queue;
 }
 
+/* Has the role a right to all queues, by one of the extension's roles? */
+static bool
+has_system_privilege(Oid role, const char *privilege)
+{
+	Oid			group = get_role_oid(privilege, true);
+
+	return OidIsValid(group) && has_privs_of_role(role, group);
+}
+
 /* Has the current role the right? */
 bool
 aq_queue_allows(AqQueue *queue, AqRight right)
@@ -440,14 +449,16 @@ aq_queue_allows(AqQueue *queue, AqRight right)
 	switch (right)
 	{
 		case AQ_RIGHT_ENQUEUE:
-			return pg_class_aclcheck(queue->anchor, role, ACL_INSERT) == ACLCHECK_OK;
+			return pg_class_aclcheck(queue->anchor, role, ACL_INSERT) == ACLCHECK_OK ||
+				has_system_privilege(role, "aq_enqueue_any");
 		case AQ_RIGHT_DEQUEUE:
-			return pg_class_aclcheck(queue->anchor, role, ACL_DELETE) == ACLCHECK_OK;
+			return pg_class_aclcheck(queue->anchor, role, ACL_DELETE) == ACLCHECK_OK ||
+				has_system_privilege(role, "aq_dequeue_any");
 		case AQ_RIGHT_ANY:
-			return pg_class_aclmask(queue->anchor, role, ACL_INSERT | ACL_DELETE,
-									ACLMASK_ANY) != 0;
+			return aq_queue_allows(queue, AQ_RIGHT_ENQUEUE) || aq_queue_allows(queue, AQ_RIGHT_DEQUEUE) ||
+				aq_queue_allows(queue, AQ_RIGHT_OWNER);
 		case AQ_RIGHT_OWNER:
-			return false;
+			return has_system_privilege(role, "aq_manage_any");
 	}
 	return false;
 }

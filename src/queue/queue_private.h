@@ -39,6 +39,14 @@ extern int	aq_fetch_patience_ms;	/* pgaq.fetch_patience */
 extern bool aq_wait_until(AqQueue *queue, int position, bool selective, int64 timeout_us,
 						  bool (*attempt) (void *arg), void *arg);
 
+/*
+ * For procedures: wait without a snapshot.  attempt looks, and takes one of its
+ * own for that; the number of the pair that has something, or -1.
+ */
+extern bool aq_wait_released(char *queue, char *consumer, bool selective, int64 timeout_us,
+							 bool (*attempt) (void *arg), void *arg);
+extern int	aq_listen_released(int n, char **queues, char **consumers, int64 timeout_us);
+
 /* rule.c: conditions over messages */
 extern AqRule *aq_rule_compile(AqQueue *queue, const char *text, bool as_owner,
 							   MemoryContext context);

@@ -65,6 +65,20 @@ static const struct
 	{"msgid", UUIDOID},
 };
 
+/* What Oracle calls them in rules and conditions. */
+static const struct
+{
+	const char *name;
+	Variable	variable;
+}			synonyms[] = {
+	{"corrid", VAR_CORRELATION},
+	{"user_data", VAR_PAYLOAD},
+	{"user_prop", VAR_PROPERTIES},
+	{"enq_time", VAR_ENQUEUE_TIME},
+	{"retry_count", VAR_ATTEMPTS},
+	{"sender_name", VAR_SENDER},
+};
+
 struct AqRule
 {
 	const char *text;
@@ -89,9 +103,29 @@ condition_context(void *arg)
 
 /* --- compiling -------------------------------------------------------------- */
 
+static bool
+has_field(Oid type, const char *name)
+{
+	Oid			relation = get_typ_typrelid(type);
+
+	return OidIsValid(relation) && get_attnum(relation, name) != InvalidAttrNumber;
+}
+
+/* A field of the payload may hide a synonym, but not a property. */
+static const char *
+without_synonym(Compilation *c, const char *name)
+{
+	for (int i = 0; i < lengthof(synonyms); i++)
+		if (strcmp(synonyms[i].name, name) == 0 &&
+			!has_field(c->payload_type, name))
+			return variables[synonyms[i].variable - 1].name;
+	return name;
+}
+
 static Node *
 variable_param(Compilation *c, const char *name, int location)
 {
+	name = without_synonym(c, name);
 	for (int i = 0; i < lengthof(variables); i++)
 	{
 		Param	   *param;
@@ -119,32 +153,31 @@ field_of(ParseState *pstate, Node *value, Node *field, int location)
 							 pstate->p_last_srf, NULL, false, location);
 }
 
-/* property | field | tab.property | tab.field | payload.field */
+/*
+ * [tab.] property or field [.field ...].  A property wins over a field of the
+ * payload with the same name.
+ */
 static Node *
 resolve_column(ParseState *pstate, ColumnRef *cref, Node *var)
 {
 	Compilation *c = pstate->p_ref_hook_state;
 	List	   *fields = cref->fields;
-	Node	   *payload = variable_param(c, "payload", cref->location);
 	Node	   *result;
+	ListCell   *cell;
 
 	if (var != NULL)
 		return NULL;
 	if (!IsA(llast(fields), String))
 		return NULL;			/* tab.* */
-	if (list_length(fields) == 2 && strcmp(strVal(linitial(fields)), "tab") == 0)
-		fields = list_make1(lsecond(fields));
-	if (list_length(fields) == 1)
-	{
-		result = variable_param(c, strVal(linitial(fields)), cref->location);
-		return result ? result : field_of(pstate, payload, linitial(fields), cref->location);
-	}
-	if (list_length(fields) == 2)
-	{
-		result = variable_param(c, strVal(linitial(fields)), cref->location);
-		return field_of(pstate, result, lsecond(fields), cref->location);
-	}
-	return NULL;
+	if (list_length(fields) > 1 && strcmp(strVal(linitial(fields)), "tab") == 0)
+		fields = list_copy_tail(fields, 1);
+	result = variable_param(c, strVal(linitial(fields)), cref->location);
+	if (result == NULL)
+		result = field_of(pstate, variable_param(c, "payload", cref->location), linitial(fields),
+						  cref->location);
+	for_each_from(cell, fields, 1)
+		result = field_of(pstate, result, lfirst(cell), cref->location);
+	return result;
 }
 
 /* The one expression that the text is. */

@@ -374,6 +374,9 @@ typedef struct Listening
 	char	  **queues;
 	char	  **consumers;		/* elements may be NULL */
 	Target	   *targets;
+	bool		selective;
+	bool		(*attempt) (void *arg); /* what a look is; NULL: ask the store */
+	void	   *arg;
 } Listening;
 
 /* Look each queue up again: it may have been stopped or dropped meanwhile. */
@@ -383,6 +386,13 @@ look_at_queues(void *arg)
 	Listening  *listening = arg;
 	bool		changed = false;
 
+	/* it looks queues up itself, so do it first; and it takes a snapshot */
+	if (listening->attempt)
+	{
+		if (listening->attempt(listening->arg))
+			return 0;
+		release_snapshot();
+	}
 	for (int i = 0; i < listening->n; i++)
 	{
 		AqQueue    *queue = aq_queue_get(listening->queues[i], AQ_RIGHT_DEQUEUE);
@@ -394,7 +404,7 @@ look_at_queues(void *arg)
 					errhint("Start it with aq.start_queue."));
 		aq_queue_pin(queue);
 		position = aq_dequeue_position(queue, listening->consumers[i]);
-		if (position >= 0 && queue->store->ready(queue, position))
+		if (listening->attempt == NULL && position >= 0 && queue->store->ready(queue, position))
 			return i;
 		if (listening->targets != NULL)
 		{
@@ -407,6 +417,7 @@ look_at_queues(void *arg)
 			{
 				target->shm = queue->shm;
 				target->position = position;
+				target->selective = listening->selective;
 				(void) aq_consumer_shm_make(queue->shm, position);
 				changed = true;
 			}
@@ -440,6 +451,16 @@ listen_to(Listening *listening, int64 timeout_us)
 	if (found >= 0 && pg_atomic_read_u32(&listening->targets[found].shm->waiting) > 0)
 		check_later(listening->targets[found].shm);
 	return found;
+}
+
+bool
+aq_wait_released(char *queue, char *consumer, bool selective, int64 timeout_us,
+				 bool (*attempt) (void *arg), void *arg)
+{
+	Listening	listening = {.n = 1,.queues = &queue,.consumers = &consumer,.selective = selective,
+	.attempt = attempt,.arg = arg};
+
+	return listen_to(&listening, timeout_us) >= 0;
 }
 
 static int64
@@ -487,6 +508,18 @@ names_of(ArrayType *array, int *n)
 	return names;
 }
 
+int
+aq_listen_released(int n, char **queues, char **consumers, int64 timeout_us)
+{
+	Listening	listening = {.n = n,.queues = queues,.consumers = consumers};
+
+	if (n > ENTRIES_PER_SESSION)
+		ereport(ERROR,
+				aq_error(AQ_ERR_LISTEN_ARGUMENT, "listen takes at most %d queues, not %d",
+						 ENTRIES_PER_SESSION, n));
+	return listen_to(&listening, timeout_us);
+}
+
 PG_FUNCTION_INFO_V1(aq_listen);
 Datum
 aq_listen(PG_FUNCTION_ARGS)
@@ -513,10 +546,6 @@ aq_listen(PG_FUNCTION_ARGS)
 						 "listen needs as many consumers as queues, and at least one: got %d and %d",
 						 n, listening.n),
 				errhint("Give one consumer per queue, null for a queue with a single consumer."));
-	if (n > ENTRIES_PER_SESSION)
-		ereport(ERROR,
-				aq_error(AQ_ERR_LISTEN_ARGUMENT, "listen takes at most %d queues, not %d",
-						 ENTRIES_PER_SESSION, n));
 	for (int i = 0; i < n; i++)
 	{
 		if (listening.queues[i] == NULL)
@@ -532,7 +561,7 @@ aq_listen(PG_FUNCTION_ARGS)
 								 listening.queues[i]));
 	}
 
-	found = listen_to(&listening, timeout_arg(fcinfo, 2));
+	found = aq_listen_released(n, listening.queues, listening.consumers, timeout_arg(fcinfo, 2));
 	if (found >= 0)
 	{
 		values[0] = CStringGetTextDatum(listening.queues[found]);

@@ -1,7 +1,7 @@
 -- The extension, the helpers of all following files, and the roles.
 \set VERBOSITY terse
 SET client_min_messages = warning;
-DROP ROLE IF EXISTS regress_aq_owner, regress_aq_in, regress_aq_out, regress_aq_none, regress_aq_other;
+DROP ROLE IF EXISTS regress_ora_admin, regress_ora_user, regress_aq_owner, regress_aq_in, regress_aq_out, regress_aq_none, regress_aq_other;
 RESET client_min_messages;
 CREATE EXTENSION pgaq;
 CREATE SCHEMA t;

@@ -1,0 +1,509 @@
+-- Package dbms_aq: enqueue and dequeue as Oracle's programs call them.
+-- The procedures stand on schema aq; those that wait are in C (src/queue/packages.c)
+-- and call the functions named _... here for each attempt.
+
+-- Records with named fields, for calls outside of PL/pgSQL.
+
+CREATE FUNCTION dbms_aq.enqueue_options_t(visibility integer DEFAULT NULL, relative_msgid uuid DEFAULT NULL,
+	sequence_deviation integer DEFAULT NULL, transformation text DEFAULT NULL, delivery_mode integer DEFAULT NULL)
+RETURNS dbms_aq.enqueue_options_t LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN ROW($1, $2, $3, $4, $5)::dbms_aq.enqueue_options_t;
+COMMENT ON FUNCTION dbms_aq.enqueue_options_t(integer, uuid, integer, text, integer) IS
+'Make a record of enqueue options; name the fields that you set';
+
+CREATE FUNCTION dbms_aq.dequeue_options_t(consumer_name text DEFAULT NULL, dequeue_mode integer DEFAULT NULL,
+	navigation integer DEFAULT NULL, visibility integer DEFAULT NULL, wait integer DEFAULT NULL, msgid uuid DEFAULT NULL,
+	correlation text DEFAULT NULL, deq_condition text DEFAULT NULL, signature sys.aq$_sig_prop DEFAULT NULL,
+	transformation text DEFAULT NULL, delivery_mode integer DEFAULT NULL)
+RETURNS dbms_aq.dequeue_options_t LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN ROW($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)::dbms_aq.dequeue_options_t;
+COMMENT ON FUNCTION dbms_aq.dequeue_options_t(text, integer, integer, integer, integer, uuid, text, text, sys.aq$_sig_prop,
+	text, integer) IS
+'Make a record of dequeue options; name the fields that you set';
+
+CREATE FUNCTION dbms_aq.message_properties_t(priority integer DEFAULT NULL, delay integer DEFAULT NULL,
+	expiration integer DEFAULT NULL, correlation text DEFAULT NULL, attempts integer DEFAULT NULL,
+	recipient_list dbms_aq.aq$_recipient_list_t DEFAULT NULL, exception_queue text DEFAULT NULL,
+	enqueue_time timestamptz DEFAULT NULL, state integer DEFAULT NULL, sender_id sys.aq$_agent DEFAULT NULL,
+	original_msgid uuid DEFAULT NULL, signature sys.aq$_sig_prop DEFAULT NULL, transaction_group text DEFAULT NULL,
+	user_property jsonb DEFAULT NULL, delivery_mode integer DEFAULT NULL)
+RETURNS dbms_aq.message_properties_t LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN ROW($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)::dbms_aq.message_properties_t;
+COMMENT ON FUNCTION dbms_aq.message_properties_t(integer, integer, integer, text, integer, dbms_aq.aq$_recipient_list_t,
+	text, timestamptz, integer, sys.aq$_agent, uuid, sys.aq$_sig_prop, text, jsonb, integer) IS
+'Make a record of message properties; name the fields that you set';
+
+-- Checks and translations
+
+CREATE FUNCTION dbms_aq._queue(queue_name text, privilege text) RETURNS text
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	native text := aq._resolve_queue(queue_name, privilege);
+BEGIN
+	IF native IS NULL THEN
+		IF aq._split_name(queue_name) IS NULL THEN
+			PERFORM aq.raise_error('AQ061', format('queue name %s is not valid', coalesce('"' || queue_name || '"', 'null')),
+				'Give [schema.]name; what is not an identifier must be in double quotes.');
+		END IF;
+		PERFORM aq.raise_error('AQ062', format('queue "%s" does not exist', queue_name),
+			format('Create it with dbms_aqadm, or have the right to %s granted with dbms_aqadm.grant_queue_privilege.', privilege));
+	END IF;
+	RETURN native;
+END $$;
+COMMENT ON FUNCTION dbms_aq._queue(text, text) IS 'Internal: native name of a queue, or an error';
+
+CREATE FUNCTION dbms_aq._recipients(queue text, list sys.aq$_agent[]) RETURNS text[]
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	agent sys.aq$_agent;
+	names text[];
+BEGIN
+	IF cardinality(list) > 1024 THEN
+		PERFORM aq.raise_error('AQ074', format('a recipient list has at most 1024 agents, not %s', cardinality(list)));
+	END IF;
+	FOREACH agent IN ARRAY list LOOP
+		IF agent.name IS NULL AND agent.address IS NULL THEN
+			PERFORM aq.raise_error('AQ073', format('recipient %s of the list has neither name nor address',
+				coalesce(cardinality(names), 0) + 1));
+		END IF;
+		PERFORM aq._check_local(queue, agent);
+		names := names || aq._agent_name(agent.name);
+	END LOOP;
+	RETURN names;
+END $$;
+COMMENT ON FUNCTION dbms_aq._recipients(text, sys.aq$_agent[]) IS 'Internal: native names of the recipients';
+
+CREATE FUNCTION aq._check_local(queue text, agent sys.aq$_agent) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+BEGIN
+	IF agent.address IS NOT NULL AND aq._resolve_queue(agent.address, 'any') IS DISTINCT FROM queue THEN
+		IF aq._split_name(split_part(agent.address, '@', 1)) IS NULL THEN
+			PERFORM aq.raise_error('AQ088', format('agent address "%s" is not valid', agent.address),
+				'An address is [schema.]queue.');
+		END IF;
+		PERFORM aq.raise_error('AQ060', format('propagation to "%s" is not supported', agent.address),
+			'Leave the address null: the consumer dequeues from the queue itself.');
+	ELSIF agent.name IS NULL THEN
+		PERFORM aq.raise_error('AQ089', 'the agent has no name', 'Give the name of a consumer.');
+	ELSIF coalesce(agent.protocol, 0) <> 0 THEN
+		PERFORM aq.raise_error('AQ060', format('protocol %s of agent "%s" is not supported', agent.protocol, agent.name),
+			'Leave the protocol null.');
+	END IF;
+END $$;
+COMMENT ON FUNCTION aq._check_local(text, sys.aq$_agent) IS 'Internal: the agent must be a consumer of this queue';
+
+CREATE FUNCTION dbms_aq._put(queue_name text, o dbms_aq.enqueue_options_t, p dbms_aq.message_properties_t)
+RETURNS dbms_aq._put_t
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	put dbms_aq._put_t;
+BEGIN
+	put.queue := dbms_aq._queue(queue_name, 'enqueue');
+	IF o.visibility = 1 THEN
+		PERFORM aq.raise_error('AQ060', 'immediate visibility is not supported', 'Use dbms_aq.on_commit().');
+	ELSIF o.visibility <> 2 THEN
+		PERFORM aq.raise_error('AQ065', format('visibility %s does not exist', o.visibility),
+			'Use dbms_aq.on_commit() or dbms_aq.immediate().');
+	END IF;
+	IF o.sequence_deviation NOT IN (2, 3) THEN
+		PERFORM aq.raise_error('AQ075', format('sequence deviation %s does not exist', o.sequence_deviation),
+			'Use dbms_aq.before(), dbms_aq.top() or null.');
+	ELSIF o.sequence_deviation = 2 AND o.relative_msgid IS NULL THEN
+		PERFORM aq.raise_error('AQ076', 'sequence deviation before needs a message', 'Give its id as relative_msgid.');
+	ELSIF o.sequence_deviation IS NOT NULL THEN
+		PERFORM aq.raise_error('AQ060', format('sequence deviation is not supported for sharded queue "%s"', put.queue),
+			'Use priorities.');
+	END IF;
+	IF o.delivery_mode = 2 THEN
+		PERFORM aq.raise_error('AQ060', 'buffered messages are not supported', 'Use dbms_aq.persistent().');
+	ELSIF o.delivery_mode NOT IN (1, 3) THEN
+		PERFORM aq.raise_error('AQ005', format('delivery mode %s does not exist', o.delivery_mode),
+			'Use dbms_aq.persistent().');
+	END IF;
+	put.transformation := o.transformation;
+
+	put.priority := p.priority;
+	IF p.delay < 0 THEN
+		PERFORM aq.raise_error('AQ021', format('delay %s is negative', p.delay), 'Give seconds, or dbms_aq.no_delay().');
+	ELSIF p.delay > 0 THEN
+		put.delay := make_interval(secs => p.delay);
+	END IF;
+	IF p.expiration < -1 THEN
+		PERFORM aq.raise_error('AQ022', format('expiration %s is negative', p.expiration),
+			'Give seconds, or dbms_aq.never().');
+	ELSIF p.expiration = 0 THEN
+		put.expiration := '1 microsecond';
+	ELSIF p.expiration > 0 THEN
+		put.expiration := make_interval(secs => p.expiration);
+	END IF;
+	put.correlation := p.correlation;
+	IF cardinality(p.recipient_list) > 0 THEN
+		put.recipients := dbms_aq._recipients(put.queue, p.recipient_list);
+	END IF;
+	put.sender := (p.sender_id).name;
+	IF p.exception_queue IS NOT NULL THEN
+		put.exception_queue := dbms_aq._queue(p.exception_queue, 'enqueue');
+	END IF;
+	put.properties := p.user_property;
+	RETURN put;
+END $$;
+COMMENT ON FUNCTION dbms_aq._put(text, dbms_aq.enqueue_options_t, dbms_aq.message_properties_t) IS
+'Internal: the arguments of aq.enqueue';
+
+CREATE FUNCTION dbms_aq._take(queue_name text, o dbms_aq.dequeue_options_t) RETURNS dbms_aq._take_t
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	take dbms_aq._take_t;
+BEGIN
+	take.queue := dbms_aq._queue(queue_name, 'dequeue');
+	take.mode := CASE coalesce(o.dequeue_mode, 3) WHEN 1 THEN 'browse' WHEN 2 THEN 'locked' WHEN 3 THEN 'remove'
+		WHEN 4 THEN 'remove_nodata' END;
+	IF take.mode IS NULL THEN
+		PERFORM aq.raise_error('AQ066', format('dequeue mode %s does not exist', o.dequeue_mode),
+			'Use dbms_aq.browse(), locked(), remove() or remove_nodata().');
+	END IF;
+	take.navigation := CASE coalesce(o.navigation, 3) WHEN 1 THEN 'first_message' WHEN 2 THEN 'next_transaction'
+		WHEN 3 THEN 'next_message' WHEN 4 THEN 'first_message_multi_group' WHEN 5 THEN 'next_message_multi_group' END;
+	IF take.navigation IS NULL THEN
+		PERFORM aq.raise_error('AQ067', format('navigation %s does not exist', o.navigation),
+			'Use dbms_aq.first_message(), next_message() or next_transaction().');
+	ELSIF take.navigation = 'next_transaction' THEN
+		PERFORM aq.raise_error('AQ060', 'navigation next_transaction is not supported for sharded queues',
+			'Use dbms_aq.next_message().');
+	END IF;
+	IF o.visibility = 1 AND take.mode <> 'browse' THEN
+		PERFORM aq.raise_error('AQ060', 'immediate visibility is not supported', 'Use dbms_aq.on_commit().');
+	ELSIF o.visibility NOT IN (1, 2) THEN
+		PERFORM aq.raise_error('AQ065', format('visibility %s does not exist', o.visibility),
+			'Use dbms_aq.on_commit() or dbms_aq.immediate().');
+	END IF;
+	IF o.delivery_mode = 2 THEN
+		PERFORM aq.raise_error('AQ060', 'buffered messages are not supported', 'Use dbms_aq.persistent().');
+	ELSIF o.delivery_mode NOT IN (1, 3) THEN
+		PERFORM aq.raise_error('AQ005', format('delivery mode %s does not exist', o.delivery_mode),
+			'Use dbms_aq.persistent() or dbms_aq.persistent_or_buffered().');
+	END IF;
+	take.timeout := coalesce(o.wait, -1);
+	IF take.timeout < -1 THEN
+		PERFORM aq.raise_error('AQ068', format('wait time %s is negative', o.wait),
+			'Give seconds, dbms_aq.no_wait() or dbms_aq.forever().');
+	END IF;
+	IF o.msgid IS NOT NULL AND (o.correlation IS NOT NULL OR o.deq_condition IS NOT NULL) THEN
+		PERFORM aq.raise_error('AQ070', 'msgid cannot be combined with correlation or deq_condition',
+			'A message id names exactly one message: leave the others null.');
+	END IF;
+	IF o.consumer_name IS NOT NULL THEN
+		/* what is no name at all is nobody's name */
+		take.consumer := coalesce((aq._split_name(o.consumer_name))[2], o.consumer_name);
+	END IF;
+	take.correlation := o.correlation;
+	take.condition := o.deq_condition;
+	take.msgid := o.msgid;
+	take.selective := take.correlation IS NOT NULL OR take.condition IS NOT NULL;
+	take.transformation := o.transformation;
+	RETURN take;
+END $$;
+COMMENT ON FUNCTION dbms_aq._take(text, dbms_aq.dequeue_options_t) IS 'Internal: the arguments of aq.dequeue_full';
+
+CREATE FUNCTION dbms_aq._properties(m record) RETURNS dbms_aq.message_properties_t
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	p dbms_aq.message_properties_t;
+BEGIN
+	p.priority := m.priority;
+	p.delay := coalesce(round(extract(epoch FROM m.ready_at - m.enqueue_time)), 0);
+	p.expiration := coalesce(round(extract(epoch FROM m.expires_at - coalesce(m.ready_at, m.enqueue_time))), -1);
+	p.correlation := m.correlation;
+	p.attempts := m.attempts;
+	p.exception_queue := m.exception_queue;
+	p.enqueue_time := m.enqueue_time;
+	p.state := CASE WHEN m.original_msgid IS NOT NULL THEN 3 WHEN m.ready_at > clock_timestamp() THEN 1 ELSE 0 END;
+	IF m.sender IS NOT NULL THEN
+		p.sender_id := ROW(m.sender, NULL, NULL);
+	END IF;
+	p.original_msgid := m.original_msgid;
+	p.user_property := m.properties;
+	p.delivery_mode := 1;
+	RETURN p;
+END $$;
+COMMENT ON FUNCTION dbms_aq._properties(record) IS 'Internal: properties of a row of aq.dequeue_full';
+
+CREATE FUNCTION dbms_aq._not_found(take dbms_aq._take_t) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+BEGIN
+	IF take.msgid IS NOT NULL THEN
+		PERFORM aq.raise_error('AQ017', format('there is no message %s for this consumer in queue "%s"', take.msgid, take.queue),
+			'It may have been consumed, or be in another transaction''s hands.');
+	END IF;
+END $$;
+COMMENT ON FUNCTION dbms_aq._not_found(dbms_aq._take_t) IS 'Internal: a message that is named by its id is not waited for';
+
+-- enqueue
+
+CREATE PROCEDURE dbms_aq.enqueue(queue_name text, enqueue_options dbms_aq.enqueue_options_t,
+	message_properties dbms_aq.message_properties_t, payload text, OUT msgid uuid)
+LANGUAGE plpgsql AS $$
+DECLARE
+	put dbms_aq._put_t := dbms_aq._put(queue_name, enqueue_options, message_properties);
+BEGIN
+	IF put.transformation IS NOT NULL THEN
+		msgid := aq._enqueue_transformed(put, payload);
+	ELSE
+		msgid := aq.enqueue(put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
+			put.sender, put.exception_queue, put.properties);
+	END IF;
+END $$;
+COMMENT ON PROCEDURE dbms_aq.enqueue(text, dbms_aq.enqueue_options_t, dbms_aq.message_properties_t, text) IS
+'Enqueue a message; a payload given as text, or as a literal, is read by the payload type''s input function';
+
+CREATE PROCEDURE dbms_aq.enqueue(queue_name text, enqueue_options dbms_aq.enqueue_options_t,
+	message_properties dbms_aq.message_properties_t, payload anyelement, OUT msgid uuid)
+LANGUAGE plpgsql AS $$
+DECLARE
+	put dbms_aq._put_t := dbms_aq._put(queue_name, enqueue_options, message_properties);
+BEGIN
+	IF put.transformation IS NOT NULL THEN
+		msgid := aq._enqueue_transformed(put, payload);
+	ELSE
+		msgid := aq.enqueue(put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
+			put.sender, put.exception_queue, put.properties);
+	END IF;
+END $$;
+COMMENT ON PROCEDURE dbms_aq.enqueue(text, dbms_aq.enqueue_options_t, dbms_aq.message_properties_t, anyelement) IS
+'Enqueue a message; the payload is of the queue''s payload type, or what the transformation takes';
+
+-- Properties of message i: one element for all, or one for each.
+CREATE FUNCTION dbms_aq._enqueue_array(queue_name text, o dbms_aq.enqueue_options_t, array_size integer,
+	properties dbms_aq.message_properties_t[], payloads anyarray) RETURNS uuid[]
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	put dbms_aq._put_t;
+	ids uuid[];
+	first integer := 1;
+	last integer;
+	base integer := array_lower(payloads, 1) - 1;
+	base_p integer := array_lower(properties, 1) - 1;
+BEGIN
+	IF array_size IS NULL OR array_size < 1 THEN
+		PERFORM aq.raise_error('AQ069', format('array_size must be positive, not %s', coalesce(array_size::text, 'null')));
+	ELSIF coalesce(cardinality(payloads), 0) < array_size THEN
+		PERFORM aq.raise_error('AQ069', format('payload_array has %s elements, not %s',
+			coalesce(cardinality(payloads), 0), array_size));
+	ELSIF coalesce(cardinality(properties), 0) < array_size THEN
+		PERFORM aq.raise_error('AQ069', format('message_properties_array has %s elements, not %s',
+			coalesce(cardinality(properties), 0), array_size), 'Give the properties of each message, null for the defaults.');
+	END IF;
+	/* messages with the same properties go in one call */
+	WHILE first <= array_size LOOP
+		last := first;
+		WHILE last < array_size
+				AND properties[base_p + last + 1] IS NOT DISTINCT FROM properties[base_p + first] LOOP
+			last := last + 1;
+		END LOOP;
+		put := dbms_aq._put(queue_name, o, properties[base_p + first]);
+		IF put.transformation IS NOT NULL THEN
+			FOR i IN first .. last LOOP
+				ids := ids || aq._enqueue_transformed(put, payloads[base + i]);
+			END LOOP;
+		ELSE
+			ids := ids || aq.enqueue_array(put.queue, payloads[base + first : base + last], put.priority, put.delay,
+				put.expiration, put.correlation, put.recipients, put.sender, put.exception_queue, put.properties);
+		END IF;
+		first := last + 1;
+	END LOOP;
+	RETURN ids;
+END $$;
+COMMENT ON FUNCTION dbms_aq._enqueue_array(text, dbms_aq.enqueue_options_t, integer, dbms_aq.message_properties_t[], anyarray) IS
+'Internal: what dbms_aq.enqueue_array does';
+
+CREATE PROCEDURE dbms_aq.enqueue_array(queue_name text, enqueue_options dbms_aq.enqueue_options_t, array_size integer,
+	message_properties_array dbms_aq.message_properties_array_t, payload_array anyarray,
+	OUT msgid_array dbms_aq.msgid_array_t, OUT error_array dbms_aq.error_array_t, OUT enqueued integer)
+LANGUAGE plpgsql AS $$
+BEGIN
+	msgid_array := dbms_aq._enqueue_array(queue_name, enqueue_options, array_size, message_properties_array, payload_array);
+	enqueued := cardinality(msgid_array);
+END $$;
+COMMENT ON PROCEDURE dbms_aq.enqueue_array(text, dbms_aq.enqueue_options_t, integer, dbms_aq.message_properties_array_t, anyarray) IS
+'Enqueue the first array_size messages of the arrays; enqueued is what Oracle''s function returns';
+
+-- dequeue
+
+CREATE FUNCTION dbms_aq._dequeue(queue_name text, options dbms_aq.dequeue_options_t, as_type anyelement,
+	OUT success boolean, OUT queue text, OUT consumer text, OUT timeout integer, OUT selective boolean,
+	OUT message_properties dbms_aq.message_properties_t, OUT payload anyelement, OUT msgid uuid)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	take dbms_aq._take_t := dbms_aq._take(queue_name, options);
+	m record;
+BEGIN
+	queue := take.queue;
+	consumer := take.consumer;
+	timeout := take.timeout;
+	selective := take.selective;
+	IF take.transformation IS NOT NULL THEN
+		SELECT * INTO m FROM aq._dequeue_transformed(take, as_type, 1);
+	ELSE
+		SELECT * INTO m FROM aq.dequeue_full(take.queue, as_type, take.consumer, 1, take.mode, take.correlation,
+			take.msgid, take.condition);
+	END IF;
+	success := m.msgid IS NOT NULL;
+	IF NOT success THEN
+		PERFORM dbms_aq._not_found(take);
+		RETURN;
+	END IF;
+	msgid := m.msgid;
+	payload := m.payload;
+	IF take.mode = 'remove_nodata' AND pg_typeof(as_type) = 'bytea'::regtype THEN
+		payload := '';
+	END IF;
+	message_properties := dbms_aq._properties(m);
+END $$;
+COMMENT ON FUNCTION dbms_aq._dequeue(text, dbms_aq.dequeue_options_t, anyelement) IS 'Internal: one attempt to dequeue';
+
+CREATE FUNCTION dbms_aq._dequeue_text(queue_name text, options dbms_aq.dequeue_options_t, as_text text,
+	OUT success boolean, OUT queue text, OUT consumer text, OUT timeout integer, OUT selective boolean,
+	OUT message_properties dbms_aq.message_properties_t, OUT payload text, OUT msgid uuid)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	m record;
+BEGIN
+	EXECUTE format('SELECT *, payload::text AS as_text FROM dbms_aq._dequeue($1, $2, NULL::%s)',
+			aq._payload_type(dbms_aq._queue(queue_name, 'dequeue')))
+		INTO m USING queue_name, options;
+	success := m.success;
+	queue := m.queue;
+	consumer := m.consumer;
+	timeout := m.timeout;
+	selective := m.selective;
+	message_properties := m.message_properties;
+	payload := m.as_text;
+	msgid := m.msgid;
+END $$;
+COMMENT ON FUNCTION dbms_aq._dequeue_text(text, dbms_aq.dequeue_options_t, text) IS
+'Internal: one attempt to dequeue, the payload as text';
+
+CREATE FUNCTION dbms_aq._dequeue_array(queue_name text, options dbms_aq.dequeue_options_t, array_size integer, as_type anyarray,
+	OUT success boolean, OUT queue text, OUT consumer text, OUT timeout integer, OUT selective boolean,
+	OUT message_properties_array dbms_aq.message_properties_array_t, OUT payload_array anyarray,
+	OUT msgid_array dbms_aq.msgid_array_t, OUT error_array dbms_aq.error_array_t, OUT dequeued integer)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	take dbms_aq._take_t := dbms_aq._take(queue_name, options);
+BEGIN
+	IF array_size IS NULL OR array_size < 1 THEN
+		PERFORM aq.raise_error('AQ069', format('array_size must be positive, not %s', coalesce(array_size::text, 'null')));
+	ELSIF take.msgid IS NOT NULL THEN
+		PERFORM aq.raise_error('AQ060', 'an array dequeue by message id is not supported', 'Use dbms_aq.dequeue.');
+	END IF;
+	queue := take.queue;
+	consumer := take.consumer;
+	timeout := take.timeout;
+	selective := take.selective;
+	IF take.transformation IS NOT NULL THEN
+		SELECT array_agg(dbms_aq._properties(m)), array_agg(m.payload), array_agg(m.msgid)
+			INTO message_properties_array, payload_array, msgid_array
+			FROM aq._dequeue_transformed(take, as_type[1], array_size) m;
+	ELSE
+		SELECT array_agg(dbms_aq._properties(m)), array_agg(m.payload), array_agg(m.msgid)
+			INTO message_properties_array, payload_array, msgid_array
+			FROM aq.dequeue_full(take.queue, as_type[1], take.consumer, array_size, take.mode, take.correlation, NULL,
+				take.condition) m;
+	END IF;
+	dequeued := coalesce(cardinality(msgid_array), 0);
+	success := dequeued > 0;
+END $$;
+COMMENT ON FUNCTION dbms_aq._dequeue_array(text, dbms_aq.dequeue_options_t, integer, anyarray) IS
+'Internal: one attempt to dequeue several messages';
+
+CREATE PROCEDURE dbms_aq.dequeue(queue_name text, dequeue_options dbms_aq.dequeue_options_t,
+	OUT message_properties dbms_aq.message_properties_t, INOUT payload anyelement, OUT msgid uuid)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_package_dequeue';
+COMMENT ON PROCEDURE dbms_aq.dequeue(text, dbms_aq.dequeue_options_t, anyelement) IS
+'Dequeue a message; payload goes in as a null of the payload''s type. Waits without holding a snapshot, unless in a function';
+
+CREATE PROCEDURE dbms_aq.dequeue(queue_name text, dequeue_options dbms_aq.dequeue_options_t,
+	OUT message_properties dbms_aq.message_properties_t, INOUT payload text, OUT msgid uuid)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_package_dequeue';
+COMMENT ON PROCEDURE dbms_aq.dequeue(text, dbms_aq.dequeue_options_t, text) IS
+'Dequeue a message, its payload as text, whatever the payload''s type';
+
+CREATE PROCEDURE dbms_aq.dequeue(queue_name text, dequeue_options dbms_aq.dequeue_options_t,
+	OUT message_properties dbms_aq.message_properties_t, INOUT payload varchar, OUT msgid uuid)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_package_dequeue';
+COMMENT ON PROCEDURE dbms_aq.dequeue(text, dbms_aq.dequeue_options_t, varchar) IS
+'Dequeue a message, its payload as text; for variables and drivers that say varchar';
+
+CREATE PROCEDURE dbms_aq.dequeue_array(queue_name text, dequeue_options dbms_aq.dequeue_options_t, array_size integer,
+	OUT message_properties_array dbms_aq.message_properties_array_t, INOUT payload_array anyarray,
+	OUT msgid_array dbms_aq.msgid_array_t, OUT error_array dbms_aq.error_array_t, OUT dequeued integer)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_package_dequeue_array';
+COMMENT ON PROCEDURE dbms_aq.dequeue_array(text, dbms_aq.dequeue_options_t, integer, anyarray) IS
+'Dequeue 1 to array_size messages; waits only while there is none. dequeued is what Oracle''s function returns';
+
+-- listen
+
+CREATE FUNCTION dbms_aq._listen_targets(agent_list dbms_aq.aq$_agent_list_t, wait integer, listen_delivery_mode integer,
+	OUT queues text[], OUT consumers text[], OUT timeout integer)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	agent sys.aq$_agent;
+	queue text;
+	consumer text;
+	info record;
+BEGIN
+	IF coalesce(cardinality(agent_list), 0) = 0 THEN
+		PERFORM aq.raise_error('AQ069', 'agent_list must not be empty', 'Give an agent for each queue and consumer.');
+	ELSIF listen_delivery_mode = 2 THEN
+		PERFORM aq.raise_error('AQ060', 'buffered messages are not supported', 'Use dbms_aq.persistent().');
+	ELSIF listen_delivery_mode NOT IN (1, 3) THEN
+		PERFORM aq.raise_error('AQ005', format('delivery mode %s does not exist', listen_delivery_mode),
+			'Use dbms_aq.persistent().');
+	END IF;
+	timeout := coalesce(wait, -1);
+	IF timeout < -1 THEN
+		PERFORM aq.raise_error('AQ068', format('wait time %s is negative', wait),
+			'Give seconds, dbms_aq.no_wait() or dbms_aq.forever().');
+	END IF;
+	FOREACH agent IN ARRAY agent_list::sys.aq$_agent[] LOOP
+		IF agent.address IS NULL OR agent.address LIKE '%@%' OR coalesce(agent.protocol, 0) <> 0 THEN
+			PERFORM aq.raise_error('AQ100', format('agent %s of the list names no local queue',
+				coalesce(cardinality(queues), 0) + 1), 'The address is [schema.]queue.');
+		END IF;
+		queue := dbms_aq._queue(agent.address, 'dequeue');
+		consumer := coalesce((aq._split_name(agent.name))[2], agent.name);
+		SELECT * INTO info FROM aq._describe_queue(queue);
+		IF NOT info.dequeue_enabled THEN
+			PERFORM aq.raise_error('AQ102', format('queue "%s" is stopped for dequeue', queue),
+				'Start it with dbms_aqadm.start_queue.');
+		ELSIF info.multiple_consumers AND consumer IS NULL THEN
+			PERFORM aq.raise_error('AQ103', format('queue "%s" has multiple consumers: name one', queue),
+				'Give the agent the consumer''s name.');
+		ELSIF NOT info.multiple_consumers AND consumer IS NOT NULL THEN
+			PERFORM aq.raise_error('AQ019', format('queue "%s" has a single consumer, which has no name', queue),
+				'Leave the agent''s name null.');
+		END IF;
+		FOR i IN 1 .. coalesce(cardinality(queues), 0) LOOP
+			IF queues[i] = queue AND consumers[i] IS NOT DISTINCT FROM consumer THEN
+				PERFORM aq.raise_error('AQ101', format('queue "%s" is in the list twice for the same consumer', queue));
+			END IF;
+		END LOOP;
+		queues := queues || queue;
+		consumers := consumers || consumer;
+	END LOOP;
+END $$;
+COMMENT ON FUNCTION dbms_aq._listen_targets(dbms_aq.aq$_agent_list_t, integer, integer) IS 'Internal: arguments of aq.listen';
+
+CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, OUT agent sys.aq$_agent)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_package_listen';
+COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t) IS
+'Wait for ever until one of the agents has a message; the first in list order is returned. Consumes nothing';
+CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, wait integer, OUT agent sys.aq$_agent)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_package_listen';
+COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t, integer) IS
+'Wait up to so many seconds until one of the agents has a message; the first in list order is returned. Consumes nothing';
+CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, wait integer, listen_delivery_mode integer,
+	OUT agent sys.aq$_agent, OUT message_delivery_mode integer)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_package_listen';
+COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t, integer, integer) IS
+'Wait until one of the agents has a message of this delivery mode; the first in list order is returned. Consumes nothing';

@@ -1,0 +1,427 @@
+-- Package dbms_aqadm: administration as Oracle's programs call it.  Everything
+-- is transactional here: nothing commits behind the caller's back.
+
+-- Checks and translations
+
+CREATE FUNCTION dbms_aqadm._queue(queue_name text) RETURNS text
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	native text := aq._resolve_queue(queue_name, 'any');
+BEGIN
+	IF native IS NULL THEN
+		IF aq._split_name(queue_name) IS NULL THEN
+			PERFORM aq.raise_error('AQ003', format('queue name %s is not valid', coalesce('"' || queue_name || '"', 'null')),
+				'Give [schema.]name; what is not an identifier must be in double quotes.');
+		END IF;
+		PERFORM aq.raise_error('AQ001', format('queue "%s" does not exist', queue_name),
+			'The view sys.all_queues lists the queues you may use.');
+	END IF;
+	RETURN native;
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._queue(text) IS 'Internal: native name of a queue, or an error';
+
+-- The schema must exist and let the caller create things, so that nobody takes
+-- names in other people's schemas.
+CREATE FUNCTION dbms_aqadm._new_name(name text, what text, OUT schema_name text, OUT object_name text, OUT native text)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	parts text[] := aq._split_name(name);
+BEGIN
+	IF parts IS NULL THEN
+		PERFORM aq.raise_error('AQ003', format('%s name %s is not valid', what, coalesce('"' || name || '"', 'null')),
+			'Give [schema.]name; what is not an identifier must be in double quotes.');
+	END IF;
+	schema_name := coalesce(parts[1], current_schema);
+	object_name := parts[2];
+	native := schema_name || '.' || object_name;
+	IF schema_name IS NULL OR to_regnamespace(quote_ident(schema_name)) IS NULL THEN
+		RAISE invalid_schema_name USING MESSAGE = format('schema "%s" does not exist', coalesce(schema_name, '')),
+			HINT = 'Create it, or give another in front of the name.';
+	ELSIF NOT has_schema_privilege(schema_name, 'CREATE') THEN
+		RAISE insufficient_privilege USING MESSAGE = format('permission denied for schema %s', schema_name),
+			HINT = 'A queue is created by who may create tables in its schema.';
+	ELSIF octet_length(native) > 127 THEN
+		PERFORM aq.raise_error('AQ087', format('%s name "%s" is too long', what, native),
+			'Schema and name together have at most 126 bytes.');
+	ELSIF object_name ILIKE 'aq$%' AND what <> 'exception queue' THEN
+		PERFORM aq.raise_error('AQ003', format('%s name "%s" is reserved', what, object_name),
+			'Names must not begin with AQ$.');
+	END IF;
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._new_name(text, text) IS 'Internal: native name of a new queue or queue table';
+
+CREATE FUNCTION dbms_aqadm._payload_type(type_name text) RETURNS regtype
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+DECLARE
+	found regtype;
+BEGIN
+	IF upper(type_name) = 'JMS_TYPE' THEN
+		PERFORM aq.raise_error('AQ060', 'JMS payloads are not supported',
+			'Give queue_payload_type: RAW, JSON, XMLTYPE, text or a composite type.');
+	END IF;
+	found := aq._type_named(NULL, type_name);
+	IF found NOT IN ('bytea', 'jsonb', 'xml', 'text')
+			AND NOT EXISTS (SELECT FROM pg_type WHERE oid = found AND typtype = 'c') THEN
+		PERFORM aq.raise_error('AQ084', format('type %s cannot be a payload type', found),
+			'Use RAW, JSON, XMLTYPE, text or a composite type.');
+	END IF;
+	RETURN found;
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._payload_type(text) IS 'Internal: a payload type by Oracle''s or PostgreSQL''s name';
+
+CREATE FUNCTION dbms_aqadm._seconds(value numeric, code text, what text, infinite boolean) RETURNS interval
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+BEGIN
+	IF infinite AND value = -1 THEN
+		RETURN interval '1000 years';
+	ELSIF value < 0 THEN
+		PERFORM aq.raise_error(code, format('%s must not be negative', what),
+			CASE WHEN infinite THEN 'Give seconds, or dbms_aqadm.infinite().' ELSE 'Give seconds.' END);
+	END IF;
+	RETURN make_interval(secs => value::float8);
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._seconds(numeric, text, text, boolean) IS 'Internal: seconds as an interval';
+
+CREATE FUNCTION dbms_aqadm._max_retries(value integer) RETURNS integer
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+BEGIN
+	IF value < 0 THEN
+		PERFORM aq.raise_error('AQ077', 'max_retries must not be negative');
+	END IF;
+	RETURN value;
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._max_retries(integer) IS 'Internal: a valid retry limit';
+
+-- Transactional event queues (sharded queues)
+
+CREATE PROCEDURE dbms_aqadm.create_transactional_event_queue(queue_name text, storage_clause text DEFAULT NULL,
+	multiple_consumers boolean DEFAULT false, max_retries integer DEFAULT NULL, comment text DEFAULT NULL,
+	queue_payload_type text DEFAULT 'JMS_TYPE', queue_properties dbms_aqadm.queue_props_t DEFAULT NULL,
+	replication_mode integer DEFAULT 0)
+LANGUAGE plpgsql AS $$
+DECLARE
+	new record := dbms_aqadm._new_name(queue_name, 'queue');
+BEGIN
+	IF coalesce(queue_properties.queue_type, 0) <> 0 THEN
+		PERFORM aq.raise_error('AQ080', format('queue type %s is not supported here', queue_properties.queue_type),
+			'Make exception queues with dbms_aqadm.create_eq_exception_queue.');
+	END IF;
+	PERFORM aq.create_queue(new.native, dbms_aqadm._payload_type(queue_payload_type),
+		multiple_consumers => coalesce(multiple_consumers, false),
+		max_retries => coalesce(dbms_aqadm._max_retries(max_retries), 5),
+		retry_delay => dbms_aqadm._seconds(coalesce(queue_properties.retry_delay, 0), 'AQ078', 'retry_delay', false),
+		retention => dbms_aqadm._seconds(coalesce(queue_properties.retention_time, 0), 'AQ079', 'retention_time', true),
+		comment => comment);
+	PERFORM aq.stop_queue(new.native);
+	PERFORM aq._make_queue_view(new.native);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.create_transactional_event_queue(text, text, boolean, integer, text, text,
+	dbms_aqadm.queue_props_t, integer) IS
+'Create a sharded queue schema.name, stopped, and the view schema.aq$name on its messages';
+
+CREATE PROCEDURE dbms_aqadm.create_sharded_queue(queue_name text, storage_clause text DEFAULT NULL,
+	multiple_consumers boolean DEFAULT false, max_retries integer DEFAULT NULL, comment text DEFAULT NULL,
+	queue_payload_type text DEFAULT 'JMS_TYPE', queue_properties dbms_aqadm.queue_props_t DEFAULT NULL,
+	replication_mode integer DEFAULT 0)
+LANGUAGE plpgsql AS $$
+BEGIN
+	CALL dbms_aqadm.create_transactional_event_queue(queue_name, storage_clause, multiple_consumers, max_retries, comment,
+		queue_payload_type, queue_properties, replication_mode);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.create_sharded_queue(text, text, boolean, integer, text, text, dbms_aqadm.queue_props_t,
+	integer) IS 'The older name of create_transactional_event_queue';
+
+CREATE PROCEDURE dbms_aqadm.alter_transactional_event_queue(queue_name text, max_retries integer DEFAULT NULL,
+	comment text DEFAULT NULL, queue_properties dbms_aqadm.queue_props_t DEFAULT NULL, replication_mode integer DEFAULT NULL)
+LANGUAGE plpgsql AS $$
+BEGIN
+	CALL dbms_aqadm.alter_queue(queue_name, max_retries, queue_properties.retry_delay, queue_properties.retention_time,
+		true, comment);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.alter_transactional_event_queue(text, integer, text, dbms_aqadm.queue_props_t, integer) IS
+'Change a sharded queue; null leaves a setting as it is';
+
+CREATE PROCEDURE dbms_aqadm.alter_sharded_queue(queue_name text, max_retries integer DEFAULT NULL, comment text DEFAULT NULL,
+	queue_properties dbms_aqadm.queue_props_t DEFAULT NULL, replication_mode integer DEFAULT NULL)
+LANGUAGE plpgsql AS $$
+BEGIN
+	CALL dbms_aqadm.alter_transactional_event_queue(queue_name, max_retries, comment, queue_properties, replication_mode);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.alter_sharded_queue(text, integer, text, dbms_aqadm.queue_props_t, integer) IS
+'The older name of alter_transactional_event_queue';
+
+CREATE FUNCTION dbms_aqadm._drop_queue(native text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	q record;
+BEGIN
+	SELECT * INTO q FROM aq._describe_queue(native);
+	IF q.enqueue_enabled OR q.dequeue_enabled THEN
+		PERFORM aq.raise_error('AQ081', format('queue "%s" is not stopped', native), 'Stop it with dbms_aqadm.stop_queue.');
+	END IF;
+	PERFORM aq._drop_queue_view(native);
+	PERFORM aq.drop_queue(native, force => true);
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._drop_queue(text) IS 'Internal: drop a stopped queue, its messages and its view';
+
+CREATE PROCEDURE dbms_aqadm.drop_transactional_event_queue(queue_name text, force boolean DEFAULT false)
+LANGUAGE plpgsql AS $$
+DECLARE
+	native text := dbms_aqadm._queue(queue_name);
+BEGIN
+	IF force THEN
+		PERFORM aq.stop_queue(native);
+	END IF;
+	PERFORM dbms_aqadm._drop_queue(native);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.drop_transactional_event_queue(text, boolean) IS
+'Drop a sharded queue and its messages; it must be stopped, unless force';
+
+CREATE PROCEDURE dbms_aqadm.drop_sharded_queue(queue_name text, force boolean DEFAULT false)
+LANGUAGE plpgsql AS $$
+BEGIN
+	CALL dbms_aqadm.drop_transactional_event_queue(queue_name, force);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.drop_sharded_queue(text, boolean) IS 'The older name of drop_transactional_event_queue';
+
+CREATE PROCEDURE dbms_aqadm.create_eq_exception_queue(queue_name text, exception_queue_name text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
+DECLARE
+	native text := dbms_aqadm._queue(queue_name);
+	parts text[] := aq._split_name(queue_name);
+	new record;
+BEGIN
+	IF exception_queue_name IS NULL THEN
+		exception_queue_name := concat_ws('.', quote_ident(parts[1]), quote_ident('aq$_' || parts[2] || '_e'));
+	END IF;
+	new := dbms_aqadm._new_name(exception_queue_name, 'exception queue');
+	PERFORM aq.create_queue(new.native, aq._payload_type(native), comment => format('exception queue of %s', native));
+	PERFORM aq.stop_queue(new.native);
+	PERFORM aq.alter_queue(native, exception_queue => new.native);
+	PERFORM aq._make_queue_view(new.native);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.create_eq_exception_queue(text, text) IS
+'Create the exception queue of a sharded queue, stopped; without a name it is called aq$_queue_e';
+
+CREATE PROCEDURE dbms_aqadm.create_exception_queue(sharded_queue_name text, exception_queue_name text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
+BEGIN
+	CALL dbms_aqadm.create_eq_exception_queue(sharded_queue_name, exception_queue_name);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.create_exception_queue(text, text) IS 'The older name of create_eq_exception_queue';
+
+-- All queues
+
+CREATE PROCEDURE dbms_aqadm.alter_queue(queue_name text, max_retries integer DEFAULT NULL, retry_delay numeric DEFAULT NULL,
+	retention_time numeric DEFAULT NULL, auto_commit boolean DEFAULT true, comment text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM aq.alter_queue(dbms_aqadm._queue(queue_name), max_retries => dbms_aqadm._max_retries(max_retries),
+		retry_delay => dbms_aqadm._seconds(retry_delay, 'AQ078', 'retry_delay', false),
+		retention => dbms_aqadm._seconds(retention_time, 'AQ079', 'retention_time', true), comment => comment);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.alter_queue(text, integer, numeric, numeric, boolean, text) IS
+'Change a queue; null leaves a setting as it is';
+
+CREATE PROCEDURE dbms_aqadm.drop_queue(queue_name text, auto_commit boolean DEFAULT true)
+LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM dbms_aqadm._drop_queue(dbms_aqadm._queue(queue_name));
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.drop_queue(text, boolean) IS 'Drop a stopped queue and its messages';
+
+CREATE PROCEDURE dbms_aqadm.start_queue(queue_name text, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true)
+LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM aq.start_queue(dbms_aqadm._queue(queue_name), coalesce(enqueue, false), coalesce(dequeue, false));
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.start_queue(text, boolean, boolean) IS 'Allow enqueue and dequeue; false leaves that side as it is';
+
+CREATE PROCEDURE dbms_aqadm.stop_queue(queue_name text, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true,
+	wait boolean DEFAULT true, free_memory boolean DEFAULT false)
+LANGUAGE plpgsql AS $$
+DECLARE
+	native text := dbms_aqadm._queue(queue_name);
+BEGIN
+	IF NOT wait AND EXISTS (SELECT FROM aq.shards s WHERE s.queue_name = native AND (s.pending > 0 OR s.in_hand > 0)) THEN
+		PERFORM aq.raise_error('AQ086', format('transactions have messages of queue "%s" in hand', native),
+			'Try again, or stop it with wait => true.');
+	END IF;
+	PERFORM aq.stop_queue(native, coalesce(enqueue, false), coalesce(dequeue, false));
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.stop_queue(text, boolean, boolean, boolean, boolean) IS
+'Refuse enqueue and dequeue from the commit on; false leaves that side as it is. Transactions that have messages in hand may end as they like; wait => false is refused then';
+
+-- Subscribers
+
+CREATE FUNCTION dbms_aqadm._subscriber(native text, subscriber sys.aq$_agent) RETURNS text
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+BEGIN
+	IF NOT (SELECT multiple_consumers FROM aq._describe_queue(native)) THEN
+		PERFORM aq.raise_error('AQ010', format('queue "%s" has a single consumer', native),
+			'Only a queue created with multiple_consumers => true has subscribers.');
+	ELSIF subscriber IS NULL THEN
+		PERFORM aq.raise_error('AQ004', '"subscriber" must not be null', 'Use sys.aq$_agent(name, null, null).');
+	END IF;
+	PERFORM aq._check_local(native, subscriber);
+	RETURN aq._agent_name(subscriber.name);
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._subscriber(text, sys.aq$_agent) IS 'Internal: native name of a subscriber';
+
+CREATE PROCEDURE dbms_aqadm.add_subscriber(queue_name text, subscriber sys.aq$_agent, rule text DEFAULT NULL,
+	transformation text DEFAULT NULL, queue_to_queue boolean DEFAULT false, delivery_mode integer DEFAULT 1)
+LANGUAGE plpgsql AS $$
+DECLARE
+	native text := dbms_aqadm._queue(queue_name);
+BEGIN
+	IF queue_to_queue THEN
+		PERFORM aq.raise_error('AQ060', 'propagation is not supported', 'Leave queue_to_queue false.');
+	ELSIF transformation IS NOT NULL THEN
+		PERFORM aq.raise_error('AQ060', 'transformations of subscribers are not supported',
+			'Name the transformation in the dequeue options.');
+	ELSIF delivery_mode = 2 THEN
+		PERFORM aq.raise_error('AQ060', 'buffered messages are not supported', 'Use dbms_aqadm.persistent().');
+	END IF;
+	PERFORM aq.subscribe(native, dbms_aqadm._subscriber(native, subscriber), rule);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.add_subscriber(text, sys.aq$_agent, text, text, boolean, integer) IS
+'Add a subscriber: it gets the messages enqueued after this commits that meet its rule';
+
+CREATE PROCEDURE dbms_aqadm.alter_subscriber(queue_name text, subscriber sys.aq$_agent, rule text, transformation text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
+DECLARE
+	native text := dbms_aqadm._queue(queue_name);
+BEGIN
+	IF transformation IS NOT NULL THEN
+		PERFORM aq.raise_error('AQ060', 'transformations of subscribers are not supported',
+			'Name the transformation in the dequeue options.');
+	END IF;
+	PERFORM aq.alter_subscriber(native, dbms_aqadm._subscriber(native, subscriber), rule);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.alter_subscriber(text, sys.aq$_agent, text, text) IS 'Replace a subscriber''s rule; null: every message';
+
+CREATE PROCEDURE dbms_aqadm.remove_subscriber(queue_name text, subscriber sys.aq$_agent)
+LANGUAGE plpgsql AS $$
+DECLARE
+	native text := dbms_aqadm._queue(queue_name);
+BEGIN
+	PERFORM aq.unsubscribe(native, dbms_aqadm._subscriber(native, subscriber));
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.remove_subscriber(text, sys.aq$_agent) IS 'Remove a subscriber and what waits for it';
+
+CREATE FUNCTION dbms_aqadm.queue_subscribers(queue_name text) RETURNS dbms_aqadm.aq$_subscriber_list_t
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	native text := dbms_aqadm._queue(queue_name);
+BEGIN
+	RETURN (SELECT array_agg(sys.aq$_agent(aq._oracle_case(s.consumer), NULL, NULL) ORDER BY s.consumer COLLATE "C")
+		FROM aq._queue_consumers(native) s WHERE s.subscriber);
+END $$;
+COMMENT ON FUNCTION dbms_aqadm.queue_subscribers(text) IS 'The subscribers of a queue';
+
+-- Rights
+
+CREATE FUNCTION dbms_aqadm._role(name text) RETURNS regrole
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+DECLARE
+	role regrole;
+BEGIN
+	IF upper(name) = 'PUBLIC' THEN
+		RETURN NULL;
+	ELSIF name IS NULL THEN
+		PERFORM aq.raise_error('AQ004', '"grantee" must not be null', 'PUBLIC is everybody.');
+	END IF;
+	RETURN quote_ident(aq._fold(name))::regrole;
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._role(text) IS 'Internal: a role by its name; null: PUBLIC';
+
+CREATE PROCEDURE dbms_aqadm.grant_queue_privilege(privilege text, queue_name text, grantee text,
+	grant_option boolean DEFAULT false)
+LANGUAGE plpgsql AS $$
+BEGIN
+	IF grant_option THEN
+		PERFORM aq.raise_error('AQ060', 'grant_option is not supported', 'Only the queue''s owner grants rights on it.');
+	END IF;
+	PERFORM aq.grant_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee), privilege);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.grant_queue_privilege(text, text, text, boolean) IS
+'Grant ENQUEUE, DEQUEUE or ALL on a queue to a role or PUBLIC. For the queue''s owner';
+
+CREATE PROCEDURE dbms_aqadm.revoke_queue_privilege(privilege text, queue_name text, grantee text)
+LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM aq.revoke_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee), privilege);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.revoke_queue_privilege(text, text, text) IS
+'Revoke ENQUEUE, DEQUEUE or ALL on a queue from a role or PUBLIC. For the queue''s owner';
+
+CREATE FUNCTION dbms_aqadm._system_role(privilege text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+BEGIN
+	IF upper(privilege) IN ('ENQUEUE_ANY', 'DEQUEUE_ANY', 'MANAGE_ANY') THEN
+		RETURN 'aq_' || lower(privilege);
+	END IF;
+	PERFORM aq.raise_error('AQ027', format('privilege "%s" does not exist', privilege),
+		'The system privileges are ENQUEUE_ANY, DEQUEUE_ANY and MANAGE_ANY.');
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._system_role(text) IS 'Internal: the role behind a system privilege';
+
+CREATE PROCEDURE dbms_aqadm.grant_system_privilege(privilege text, grantee text, admin_option boolean DEFAULT false)
+LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE format('GRANT %I TO %s%s', dbms_aqadm._system_role(privilege), dbms_aqadm._role(grantee),
+		CASE WHEN admin_option THEN ' WITH ADMIN OPTION' ELSE '' END);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.grant_system_privilege(text, text, boolean) IS
+'Grant ENQUEUE_ANY, DEQUEUE_ANY or MANAGE_ANY: membership in the roles aq_enqueue_any, aq_dequeue_any, aq_manage_any';
+
+CREATE PROCEDURE dbms_aqadm.revoke_system_privilege(privilege text, grantee text)
+LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE format('REVOKE %I FROM %s', dbms_aqadm._system_role(privilege), dbms_aqadm._role(grantee));
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.revoke_system_privilege(text, text) IS
+'Revoke ENQUEUE_ANY, DEQUEUE_ANY or MANAGE_ANY';
+
+-- Purging
+
+CREATE PROCEDURE dbms_aqadm.purge_queue_table(queue_table text, purge_condition text,
+	purge_options dbms_aqadm.aq$_purge_options_t)
+LANGUAGE plpgsql AS $$
+DECLARE
+	native text := dbms_aqadm._queue(queue_table);
+	chosen record;
+BEGIN
+	IF nullif(trim(purge_condition), '') IS NULL THEN
+		PERFORM aq.purge_queue(native);
+		RETURN;
+	END IF;
+	FOR chosen IN EXECUTE format('SELECT consumer_name, array_agg(msg_id) AS ids '
+			'FROM (%s) AS qtview WHERE (%s) GROUP BY consumer_name', aq._queue_view_text(native), purge_condition) LOOP
+		PERFORM aq.purge_queue(native,
+			(SELECT c.consumer FROM aq._queue_consumers(native) c WHERE aq._oracle_case(c.consumer) = chosen.consumer_name),
+			format('msgid = ANY (%L::pg_catalog.uuid[])', chosen.ids));
+	END LOOP;
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.purge_queue_table(text, text, dbms_aqadm.aq$_purge_options_t) IS
+'Remove messages in the caller''s transaction: all, or those that meet a condition over the columns of the view aq$..., called qtview in it. For a sharded queue give its name';
+
+CREATE PROCEDURE dbms_aqadm.verify_queue_types(src_queue_name text, dest_queue_name text, OUT rc integer)
+LANGUAGE plpgsql AS $$
+BEGIN
+	rc := (aq._payload_type(dbms_aqadm._queue(src_queue_name)) = aq._payload_type(dbms_aqadm._queue(dest_queue_name)))::integer;
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text) IS 'Have two queues the same payload type? 1 or 0';
+
+CREATE PROCEDURE dbms_aqadm.verify_queue_types(src_queue_name text, dest_queue_name text, destination text, OUT rc integer)
+LANGUAGE plpgsql AS $$
+BEGIN
+	IF destination IS NOT NULL THEN
+		PERFORM aq.raise_error('AQ060', 'queues of other databases are not supported', 'Leave destination null.');
+	END IF;
+	CALL dbms_aqadm.verify_queue_types(src_queue_name, dest_queue_name, rc);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text, text) IS 'Have two queues the same payload type? 1 or 0';
+
+-- Creating queues is not for everybody.
+GRANT EXECUTE ON FUNCTION aq.create_queue TO aq_administrator_role;

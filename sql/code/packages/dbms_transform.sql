@@ -1,0 +1,215 @@
+-- Package dbms_transform.  A transformation is a function of one argument: what
+-- create_transformation makes, or any other.  It is made with the rights and the
+-- search_path of its creator, who may grant EXECUTE on it like on any function.
+
+CREATE FUNCTION aq._transformation(name text, from_type regtype, OUT call text, OUT source regtype, OUT target regtype)
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+DECLARE
+	parts text[] := aq._split_name(name);
+BEGIN
+	SELECT format('%I.%I', n.nspname, p.proname), p.proargtypes[0]::regtype, p.prorettype::regtype
+		INTO call, source, target
+		FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+		WHERE p.proname = parts[2] AND p.pronargs = 1 AND p.prokind = 'f' AND NOT p.proretset
+			AND (n.nspname = parts[1] OR parts[1] IS NULL AND pg_function_is_visible(p.oid))
+		ORDER BY p.proargtypes[0] = from_type DESC, p.oid
+		LIMIT 1;
+	IF call IS NULL THEN
+		PERFORM aq.raise_error('AQ098', format('transformation "%s" does not exist', name),
+			'Make it with dbms_transform.create_transformation, or name a function of one argument.');
+	END IF;
+END $$;
+COMMENT ON FUNCTION aq._transformation(text, regtype) IS 'Internal: the function behind a transformation''s name';
+
+CREATE FUNCTION aq._check_transformation(name text, given regtype, wanted regtype, source regtype, target regtype) RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+BEGIN
+	IF source <> given THEN
+		PERFORM aq.raise_error('AQ096', format('transformation "%s" takes %s, not %s', name, source, given));
+	ELSIF target <> wanted THEN
+		PERFORM aq.raise_error('AQ095', format('transformation "%s" makes %s, not %s', name, target, wanted));
+	END IF;
+END $$;
+COMMENT ON FUNCTION aq._check_transformation(text, regtype, regtype, regtype, regtype) IS
+'Internal: does the transformation fit to the queue and the call?';
+
+CREATE FUNCTION aq._raise_in_transformation(name text, code text, message text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+BEGIN
+	PERFORM aq.raise_error('AQ099', format('transformation "%s" failed: %s', name, message), 'Its SQLSTATE was ' || code || '.');
+END $$;
+COMMENT ON FUNCTION aq._raise_in_transformation(text, text, text) IS 'Internal: an error of a transformation as Oracle''s number';
+
+CREATE FUNCTION aq._enqueue_transformed(put dbms_aq._put_t, payload anyelement) RETURNS uuid
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	wanted regtype := aq._payload_type(put.queue);
+	given regtype := pg_typeof(payload);
+	t record;
+	id uuid;
+BEGIN
+	SELECT * INTO t FROM aq._transformation(put.transformation, given);
+	IF given = 'text'::regtype THEN
+		given := t.source;			/* a literal is read as what the transformation takes */
+	END IF;
+	PERFORM aq._check_transformation(put.transformation, given, wanted, t.source, t.target);
+	BEGIN
+		EXECUTE format('SELECT aq.enqueue($1, %s($2::%s), $3, $4, $5, $6, $7, $8, $9, $10)', t.call, t.source)
+			INTO id USING put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
+				put.sender, put.exception_queue, put.properties;
+	EXCEPTION WHEN OTHERS THEN
+		IF sqlstate LIKE 'AQ%' THEN
+			RAISE;
+		END IF;
+		PERFORM aq._raise_in_transformation(put.transformation, sqlstate, sqlerrm);
+	END;
+	RETURN id;
+END $$;
+COMMENT ON FUNCTION aq._enqueue_transformed(dbms_aq._put_t, anyelement) IS 'Internal: enqueue with a transformation';
+
+CREATE FUNCTION aq._dequeue_transformed(take dbms_aq._take_t, as_type anyelement, max_messages integer)
+RETURNS TABLE (msgid uuid, payload anyelement, priority integer, correlation text, enqueue_time timestamptz, attempts integer,
+	properties jsonb, sender text, consumer_name text, ready_at timestamptz, expires_at timestamptz,
+	exception_queue text, original_msgid uuid)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+#variable_conflict use_column
+DECLARE
+	given regtype := aq._payload_type(take.queue);
+	t record;
+BEGIN
+	SELECT * INTO t FROM aq._transformation(take.transformation, given);
+	PERFORM aq._check_transformation(take.transformation, given, pg_typeof(as_type), t.source, t.target);
+	BEGIN
+		RETURN QUERY EXECUTE format('SELECT msgid, %s(payload), priority, correlation, enqueue_time, attempts, properties, '
+			'sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid '
+			'FROM aq.dequeue_full($1, NULL::%s, $2, $3, $4, $5, $6, $7)', t.call, t.source)
+			USING take.queue, take.consumer, max_messages, take.mode, take.correlation, take.msgid, take.condition;
+	EXCEPTION WHEN OTHERS THEN
+		IF sqlstate LIKE 'AQ%' THEN
+			RAISE;
+		END IF;
+		PERFORM aq._raise_in_transformation(take.transformation, sqlstate, sqlerrm);
+	END;
+END $$;
+COMMENT ON FUNCTION aq._dequeue_transformed(dbms_aq._take_t, anyelement, integer) IS 'Internal: dequeue with a transformation';
+
+-- The comment of a transformation's function holds what it was made of.
+CREATE FUNCTION aq._make_transformation(schema_name text, name text, from_type regtype, to_type regtype, parts jsonb)
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	expression text := parts ->> '0';
+	body text;
+BEGIN
+	IF expression IS NULL THEN
+		SELECT 'ROW(' || string_agg(coalesce('(' || (parts ->> a.attnum::text) || ')', 'NULL'), ', ' ORDER BY a.attnum) || ')'
+			INTO expression
+			FROM pg_type y JOIN pg_attribute a ON a.attrelid = y.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+			WHERE y.oid = to_type;
+	END IF;
+	EXECUTE format('CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE SECURITY DEFINER '
+		'SET search_path FROM CURRENT AS %L', schema_name, name, from_type, to_type,
+		format('SELECT CAST((%s) AS %s) FROM (SELECT $1 AS user_data) AS source', expression, to_type));
+	EXECUTE format('COMMENT ON FUNCTION %I.%I(%s) IS %L', schema_name, name, from_type, 'AQ transformation ' || parts::text);
+END $$;
+COMMENT ON FUNCTION aq._make_transformation(text, text, regtype, regtype, jsonb) IS 'Internal: make or replace a transformation''s function';
+
+CREATE FUNCTION aq._transformations(OUT oid oid, OUT schema_name text, OUT name text, OUT from_type regtype, OUT to_type regtype,
+	OUT owner text, OUT parts jsonb)
+RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT p.oid, n.nspname, p.proname, p.proargtypes[0]::regtype, p.prorettype::regtype, pg_get_userbyid(p.proowner),
+		substr(d.description, 19)::jsonb
+	FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+		JOIN pg_description d ON d.classoid = 'pg_proc'::regclass AND d.objoid = p.oid AND d.objsubid = 0
+	WHERE d.description LIKE 'AQ transformation {%' AND p.pronargs = 1;
+END;
+COMMENT ON FUNCTION aq._transformations() IS 'Internal: the transformations made by dbms_transform';
+
+CREATE FUNCTION aq._fold(name text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN coalesce((aq._split_name(name))[2], name);
+COMMENT ON FUNCTION aq._fold(text) IS 'Internal: a single identifier, lower case unless quoted';
+
+CREATE FUNCTION aq._type_named(schema_name text, type_name text) RETURNS regtype
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+DECLARE
+	found regtype := CASE upper(type_name) WHEN 'RAW' THEN 'bytea'::regtype WHEN 'JSON' THEN 'jsonb'::regtype
+		WHEN 'XMLTYPE' THEN 'xml'::regtype WHEN 'VARCHAR2' THEN 'text'::regtype WHEN 'CLOB' THEN 'text'::regtype END;
+BEGIN
+	IF found IS NULL THEN
+		BEGIN
+			found := to_regtype(CASE WHEN schema_name IS NULL THEN type_name ELSE schema_name || '.' || type_name END);
+		EXCEPTION WHEN syntax_error OR invalid_name THEN
+			found := NULL;
+		END;
+	END IF;
+	IF found IS NULL THEN
+		PERFORM aq.raise_error('AQ082', format('payload type %s does not exist', coalesce('"' || type_name || '"', 'null')),
+			'Use RAW, JSON, XMLTYPE, text or a composite type.');
+	ELSIF NOT has_type_privilege(found, 'USAGE') THEN
+		PERFORM aq.raise_error('AQ083', format('permission denied for type %s', found), 'Have USAGE on it granted.');
+	END IF;
+	RETURN found;
+END $$;
+COMMENT ON FUNCTION aq._type_named(text, text) IS 'Internal: a payload type, also by Oracle''s name';
+
+CREATE PROCEDURE dbms_transform.create_transformation(schema text, name text, from_schema text, from_type text,
+	to_schema text, to_type text, transformation text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
+DECLARE
+	source regtype := aq._type_named(from_schema, from_type);
+	target regtype := aq._type_named(to_schema, to_type);
+	of_schema text := coalesce(aq._fold(schema), current_schema);
+BEGIN
+	IF to_regprocedure(format('%I.%I(%s)', of_schema, aq._fold(name), source)) IS NOT NULL THEN
+		PERFORM aq.raise_error('AQ097', format('transformation "%s.%s" already exists', of_schema, aq._fold(name)),
+			'Change it with dbms_transform.modify_transformation.');
+	END IF;
+	PERFORM aq._make_transformation(of_schema, aq._fold(name), source, target,
+		jsonb_strip_nulls(jsonb_build_object('0', transformation)));
+END $$;
+COMMENT ON PROCEDURE dbms_transform.create_transformation(text, text, text, text, text, text, text) IS
+'Make a transformation from one payload type to another: an expression over source.user_data, or attribute by attribute with modify_transformation';
+
+CREATE FUNCTION aq._transformation_named(schema text, name text, OUT schema_name text, OUT transformation_name text,
+	OUT from_type regtype, OUT to_type regtype, OUT parts jsonb)
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+BEGIN
+	SELECT t.schema_name, t.name, t.from_type, t.to_type, t.parts
+		INTO schema_name, transformation_name, from_type, to_type, parts
+		FROM aq._transformations() t
+		WHERE t.schema_name = coalesce(aq._fold(schema), current_schema)
+			AND t.name = aq._fold(_transformation_named.name);
+	IF transformation_name IS NULL THEN
+		PERFORM aq.raise_error('AQ098', format('transformation "%s.%s" does not exist', schema, name),
+			'The view sys.all_transformations lists them.');
+	END IF;
+END $$;
+COMMENT ON FUNCTION aq._transformation_named(text, text) IS 'Internal: a transformation made by dbms_transform';
+
+CREATE PROCEDURE dbms_transform.modify_transformation(schema text, name text, attribute_number integer, transformation text)
+LANGUAGE plpgsql AS $$
+DECLARE
+	t record;
+BEGIN
+	SELECT * INTO t FROM aq._transformation_named(schema, name);
+	IF attribute_number = 0 THEN
+		t.parts := '{}';
+	ELSE
+		t.parts := t.parts - '0';
+	END IF;
+	PERFORM aq._make_transformation(t.schema_name, t.transformation_name, t.from_type, t.to_type,
+		jsonb_strip_nulls(t.parts || jsonb_build_object(attribute_number::text, transformation)));
+END $$;
+COMMENT ON PROCEDURE dbms_transform.modify_transformation(text, text, integer, text) IS
+'Change the expression of one attribute of the result; 0: of the whole';
+
+CREATE PROCEDURE dbms_transform.drop_transformation(schema text, name text)
+LANGUAGE plpgsql AS $$
+DECLARE
+	t record;
+BEGIN
+	SELECT * INTO t FROM aq._transformation_named(schema, name);
+	EXECUTE format('DROP FUNCTION %I.%I(%s)', t.schema_name, t.transformation_name, t.from_type);
+END $$;
+COMMENT ON PROCEDURE dbms_transform.drop_transformation(text, text) IS 'Drop a transformation';

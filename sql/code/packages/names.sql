@@ -1,0 +1,68 @@
+-- What the packages need of C: names, errors, and agents.
+
+CREATE FUNCTION aq.raise_error("sqlstate" text, message text, hint text DEFAULT NULL)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_raise_error';
+COMMENT ON FUNCTION aq.raise_error(text, text, text) IS
+'Raise one of pgaq''s errors, with Oracle''s number where it has one; the view aq.errors lists them';
+
+CREATE FUNCTION aq._errors(OUT "sqlstate" text, OUT ora integer, OUT meaning text)
+RETURNS SETOF record LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_errors';
+COMMENT ON FUNCTION aq._errors() IS 'Internal: what aq.errors shows';
+
+CREATE VIEW aq.errors AS SELECT "sqlstate", ora, meaning FROM aq._errors();
+COMMENT ON VIEW aq.errors IS 'Every error of pgaq';
+COMMENT ON COLUMN aq.errors."sqlstate" IS 'SQLSTATE';
+COMMENT ON COLUMN aq.errors.ora IS 'Oracle''s number; null: Oracle has none';
+COMMENT ON COLUMN aq.errors.meaning IS 'what it means';
+GRANT SELECT ON aq.errors TO PUBLIC;
+
+CREATE FUNCTION aq._split_name(name text) RETURNS text[]
+LANGUAGE c STRICT IMMUTABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_split_name';
+COMMENT ON FUNCTION aq._split_name(text) IS
+'Internal: [schema.]name as schema (null if none) and name, lower case unless quoted; null if malformed';
+
+CREATE FUNCTION aq._resolve_queue(name text, privilege text) RETURNS text
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_resolve_queue';
+COMMENT ON FUNCTION aq._resolve_queue(text, text) IS
+'Internal: native name of a queue that the current role may use (enqueue, dequeue or any); null if there is none';
+
+CREATE FUNCTION aq._describe_queue(name text, OUT payload_type regtype, OUT multiple_consumers boolean,
+	OUT enqueue_enabled boolean, OUT dequeue_enabled boolean)
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_describe_queue';
+COMMENT ON FUNCTION aq._describe_queue(text) IS 'Internal: a queue by its native name, as the session knows it';
+
+CREATE FUNCTION aq._queue_consumers(name text, OUT "position" integer, OUT consumer text, OUT subscriber boolean, OUT rule text)
+RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_consumers';
+COMMENT ON FUNCTION aq._queue_consumers(text) IS 'Internal: subscribers and recipients of a queue by its native name';
+
+CREATE FUNCTION aq._payload_type(name text) RETURNS regtype
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_payload_type';
+COMMENT ON FUNCTION aq._payload_type(text) IS 'Internal: payload type of a queue by its native name';
+
+CREATE FUNCTION sys.aq$_agent(name text, address text, protocol integer) RETURNS sys.aq$_agent
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN ROW($1, $2, $3)::sys.aq$_agent;
+COMMENT ON FUNCTION sys.aq$_agent(text, text, integer) IS 'Make an agent, as Oracle''s constructor';
+
+CREATE FUNCTION aq._agent_name(agent_name text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+DECLARE
+	parts text[] := aq._split_name(agent_name);
+BEGIN
+	IF parts IS NULL OR parts[1] IS NOT NULL THEN
+		PERFORM aq.raise_error('AQ089', format('agent name "%s" is not an identifier', agent_name),
+			'Names begin with a letter and go on with letters, digits, _, $ and #; others must be in double quotes.');
+	END IF;
+	IF parts[2] ILIKE 'aq$\_%' THEN
+		PERFORM aq.raise_error('AQ090', format('agent name "%s" is reserved', agent_name),
+			'Names must not begin with AQ$_.');
+	END IF;
+	RETURN parts[2];
+END $$;
+COMMENT ON FUNCTION aq._agent_name(text) IS 'Internal: consumer''s native name of an agent''s name';
+
+CREATE FUNCTION aq._oracle_case(name text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN CASE WHEN name = lower(name) THEN upper(name) ELSE name END;
+COMMENT ON FUNCTION aq._oracle_case(text) IS
+'Internal: a name as Oracle''s views spell it: in upper case, unless it had to be quoted';

@@ -1,0 +1,57 @@
+/*-------------------------------------------------------------------------
+ *
+ * errors.c
+ *	  The list of errors, for SQL: raising one, and showing all.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/tuplestore.h"
+
+static AqErrorId
+error_of_code(const char *code)
+{
+	for (int i = 0; i < AQ_ERR_COUNT; i++)
+		if (strcmp(aq_error_code(i), code) == 0)
+			return i;
+	elog(ERROR, "error \"%s\" is not in the list", code);
+}
+
+PG_FUNCTION_INFO_V1(aq_raise_error);
+Datum
+aq_raise_error(PG_FUNCTION_ARGS)
+{
+	AqErrorId	id = error_of_code(aq_arg_name(fcinfo, 0, "sqlstate"));
+	char	   *message = aq_arg_name(fcinfo, 1, "message");
+	char	   *hint = aq_arg_name_or_null(fcinfo, 2, "hint");
+
+	ereport(ERROR,
+			aq_error(id, "%s", message),
+			hint ? errhint("%s", hint) : 0);
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(aq_view_errors);
+Datum
+aq_view_errors(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < AQ_ERR_COUNT; i++)
+	{
+		Datum		values[3];
+		bool		nulls[3] = {false, aq_error_ora(i) == 0, false};
+
+		values[0] = CStringGetTextDatum(aq_error_code(i));
+		values[1] = Int32GetDatum(aq_error_ora(i));
+		values[2] = CStringGetTextDatum(aq_error_meaning(i));
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}

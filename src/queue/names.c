@@ -1,0 +1,220 @@
+/*-------------------------------------------------------------------------
+ *
+ * names.c
+ *	  Names as Oracle's packages take them: [schema.]name, not quoted: folded.
+ *
+ * A queue made by dbms_aqadm is called "schema.name" natively.  A name without
+ * a schema is looked for in the schemas of search_path, then as the name of a
+ * queue that aq.create_queue has made.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/htup_details.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "parser/scansup.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/tuplestore.h"
+
+static const char *
+skip_blanks(const char *s)
+{
+	while (scanner_isspace(*s))
+		s++;
+	return s;
+}
+
+static bool
+may_begin(unsigned char c)
+{
+	return isalpha(c) || c == '_' || IS_HIGHBIT_SET(c);
+}
+
+/* One identifier at *s, folded unless quoted; NULL: there is none. */
+static char *
+read_identifier(const char **s)
+{
+	StringInfoData name;
+	const char *p = *s;
+
+	initStringInfo(&name);
+	if (*p == '"')
+	{
+		for (p++;; p++)
+		{
+			if (*p == '\0')
+				return NULL;
+			if (*p == '"' && *++p != '"')
+				break;
+			appendStringInfoChar(&name, *p);
+		}
+		*s = p;
+		return name.len > 0 ? name.data : NULL;
+	}
+	if (!may_begin(*p))
+		return NULL;
+	while (may_begin(*p) || isdigit((unsigned char) *p) || *p == '$' || *p == '#')
+		p++;
+	/* not truncated: queues' names are longer than PostgreSQL's */
+	appendStringInfoString(&name, downcase_identifier(*s, p - *s, false, false));
+	*s = p;
+	return name.data;
+}
+
+/* "schema" is NULL when none is given; false: malformed. */
+static bool
+split_name(const char *string, char **schema, char **name)
+{
+	const char *s = skip_blanks(string);
+
+	*schema = NULL;
+	*name = read_identifier(&s);
+	if (*name == NULL)
+		return false;
+	s = skip_blanks(s);
+	if (*s == '.')
+	{
+		*schema = *name;
+		s = skip_blanks(s + 1);
+		*name = read_identifier(&s);
+		s = skip_blanks(s);
+	}
+	return *name != NULL && *s == '\0';
+}
+
+PG_FUNCTION_INFO_V1(aq_split_name);
+Datum
+aq_split_name(PG_FUNCTION_ARGS)
+{
+	char	   *parts[2];
+	Datum		values[2];
+	bool		nulls[2] = {false, false};
+	int			size = 2;
+	int			first = 1;
+
+	if (!split_name(text_to_cstring(PG_GETARG_TEXT_PP(0)), &parts[0], &parts[1]))
+		PG_RETURN_NULL();
+	nulls[0] = parts[0] == NULL;
+	values[0] = parts[0] ? CStringGetTextDatum(parts[0]) : 0;
+	values[1] = CStringGetTextDatum(parts[1]);
+	PG_RETURN_ARRAYTYPE_P(construct_md_array(values, nulls, 1, &size, &first,
+											 TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+/* Is it a queue that the current role has this right to? */
+static bool
+is_queue(const char *name, AqRight right)
+{
+	AqQueue    *queue = aq_queue_get_by_name(name);
+
+	return queue != NULL && aq_queue_allows(queue, right);
+}
+
+/* The native name of a queue; NULL: there is none. */
+static char *
+resolve(const char *string, AqRight right)
+{
+	char	   *schema;
+	char	   *name;
+	char	   *native;
+	List	   *path;
+	ListCell   *cell;
+
+	if (!split_name(string, &schema, &name))
+		return NULL;
+	if (schema != NULL)
+	{
+		native = psprintf("%s.%s", schema, name);
+		return is_queue(native, right) ? native : NULL;
+	}
+	path = fetch_search_path(false);
+	foreach(cell, path)
+	{
+		char	   *candidate = get_namespace_name(lfirst_oid(cell));
+
+		if (candidate == NULL)
+			continue;
+		native = psprintf("%s.%s", candidate, name);
+		if (is_queue(native, right))
+			return native;
+	}
+	return is_queue(name, right) ? name : NULL;
+}
+
+PG_FUNCTION_INFO_V1(aq_resolve_queue);
+Datum
+aq_resolve_queue(PG_FUNCTION_ARGS)
+{
+	char	   *privilege = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	AqRight		right = AQ_RIGHT_ANY;
+	char	   *native;
+
+	aq_require_preload();
+	if (strcmp(privilege, "enqueue") == 0)
+		right = AQ_RIGHT_ENQUEUE;
+	else if (strcmp(privilege, "dequeue") == 0)
+		right = AQ_RIGHT_DEQUEUE;
+	native = resolve(text_to_cstring(PG_GETARG_TEXT_PP(0)), right);
+	if (native == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(native));
+}
+
+/* What the packages have to know of a queue, by its native name. */
+PG_FUNCTION_INFO_V1(aq_describe_queue);
+Datum
+aq_describe_queue(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	TupleDesc	desc;
+	Datum		values[4];
+	bool		nulls[4] = {false, false, false, false};
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	values[0] = ObjectIdGetDatum(queue->payload_type);
+	values[1] = BoolGetDatum(queue->multi);
+	values[2] = BoolGetDatum(queue->enqueue_enabled);
+	values[3] = BoolGetDatum(queue->dequeue_enabled);
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+}
+
+PG_FUNCTION_INFO_V1(aq_payload_type);
+Datum
+aq_payload_type(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_OID(aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY)->payload_type);
+}
+
+/* The consumers of a queue, by its native name. */
+PG_FUNCTION_INFO_V1(aq_queue_consumers);
+Datum
+aq_queue_consumers(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < queue->nconsumers; i++)
+	{
+		AqConsumer *consumer = &queue->consumers[i];
+		Datum		values[4];
+		bool		nulls[4] = {false, false, false, consumer->rule_text == NULL};
+
+		if (consumer->name == NULL)
+			continue;
+		values[0] = Int32GetDatum(consumer->position);
+		values[1] = CStringGetTextDatum(consumer->name);
+		values[2] = BoolGetDatum(consumer->subscriber);
+		values[3] = consumer->rule_text ? CStringGetTextDatum(consumer->rule_text) : 0;
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}

@@ -1,0 +1,313 @@
+/*-------------------------------------------------------------------------
+ *
+ * packages.c
+ *	  The procedures of package dbms_aq that wait: dequeue, dequeue_array, listen.
+ *
+ * Everything else of the packages is SQL.  Only a procedure in C can give back
+ * the snapshot of its CALL also inside a transaction block, so these three are:
+ * an attempt is one call of an SQL function of the package; while it finds
+ * nothing, the session sleeps without a snapshot.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "funcapi.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/hsearch.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+/* what an attempt's function returns in front of the procedure's own results */
+enum
+{
+	TRY_FOUND, TRY_QUEUE, TRY_CONSUMER, TRY_TIMEOUT, TRY_SELECTIVE, TRY_COLUMNS
+};
+
+#define MAX_ARGUMENTS 4
+#define MAX_RESULTS 5
+
+/* attempts are planned once for each function and payload type */
+typedef struct PlanKey
+{
+	Oid			procedure;
+	Oid			payload_type;
+} PlanKey;
+
+typedef struct PlanEntry
+{
+	PlanKey		key;
+	SPIPlanPtr	plan;
+} PlanEntry;
+
+static HTAB *plans;
+
+typedef struct Attempt
+{
+	SPIPlanPtr	plan;
+	Datum	   *values;			/* arguments */
+	char	   *nulls;
+	MemoryContext context;		/* of the results */
+	int			nresults;
+	Datum		results[MAX_RESULTS];
+	bool		isnull[MAX_RESULTS];
+	bool		found;
+	char	   *queue;
+	char	   *consumer;
+	int64		timeout_us;		/* -1: for ever */
+	bool		selective;
+} Attempt;
+
+/* --- attempts ----------------------------------------------------------------- */
+
+/* The saved plan of "SELECT * FROM function(arguments)". */
+static SPIPlanPtr
+plan_of(FunctionCallInfo fcinfo, const char *function, int payload)
+{
+	PlanKey		key = {fcinfo->flinfo->fn_oid, get_fn_expr_argtype(fcinfo->flinfo, payload)};
+	PlanEntry  *entry;
+	bool		found;
+	Oid			types[MAX_ARGUMENTS];
+	StringInfoData sql;
+
+	if (plans == NULL)
+	{
+		HASHCTL		info;
+
+		info.keysize = sizeof(PlanKey);
+		info.entrysize = sizeof(PlanEntry);
+		plans = hash_create("pgaq package plans", 16, &info, HASH_ELEM | HASH_BLOBS);
+	}
+	entry = hash_search(plans, &key, HASH_FIND, NULL);
+	if (entry != NULL)
+		return entry->plan;
+
+	initStringInfo(&sql);
+	appendStringInfo(&sql, "SELECT * FROM dbms_aq.%s(", function);
+	for (int i = 0; i < PG_NARGS(); i++)
+	{
+		types[i] = get_fn_expr_argtype(fcinfo->flinfo, i);
+		appendStringInfo(&sql, "%s$%d", i > 0 ? ", " : "", i + 1);
+	}
+	appendStringInfoChar(&sql, ')');
+	{
+		SPIPlanPtr	plan = SPI_prepare(sql.data, PG_NARGS(), types);
+
+		if (plan == NULL || SPI_keepplan(plan) != 0)
+			elog(ERROR, "could not plan \"%s\": %s", sql.data, SPI_result_code_string(SPI_result));
+		entry = hash_search(plans, &key, HASH_ENTER, &found);
+		entry->plan = plan;
+	}
+	return entry->plan;
+}
+
+/* The value of a column, without references to TOAST tables, in the caller's memory. */
+static Datum
+keep_column(Attempt *attempt, int column, bool *isnull)
+{
+	TupleDesc	desc = SPI_tuptable->tupdesc;
+	Form_pg_attribute attribute = TupleDescAttr(desc, column);
+	Datum		value = SPI_getbinval(SPI_tuptable->vals[0], desc, column + 1, isnull);
+	MemoryContext old;
+
+	if (*isnull)
+		return 0;
+	old = MemoryContextSwitchTo(attempt->context);
+	if (attribute->attlen == -1)
+		value = PointerGetDatum(PG_DETOAST_DATUM_COPY(value));
+	else
+		value = datumCopy(value, attribute->attbyval, attribute->attlen);
+	MemoryContextSwitchTo(old);
+	return value;
+}
+
+static char *
+keep_string(Attempt *attempt, int column)
+{
+	bool		isnull;
+	Datum		value = keep_column(attempt, column, &isnull);
+	char	   *string = NULL;
+
+	if (!isnull)
+	{
+		MemoryContext old = MemoryContextSwitchTo(attempt->context);
+
+		string = TextDatumGetCString(value);
+		MemoryContextSwitchTo(old);
+	}
+	return string;
+}
+
+static int64
+seconds_to_us(int seconds)
+{
+	return seconds < 0 ? -1 : seconds * INT64CONST(1000000);
+}
+
+static bool
+try_once(void *arg)
+{
+	Attempt    *attempt = arg;
+	bool		isnull;
+	int			timeout;
+
+	MemoryContextReset(attempt->context);
+	SPI_connect();
+	if (SPI_execute_plan(attempt->plan, attempt->values, attempt->nulls, false, 1) != SPI_OK_SELECT ||
+		SPI_processed != 1 || SPI_tuptable->tupdesc->natts != TRY_COLUMNS + attempt->nresults)
+		elog(ERROR, "an attempt to dequeue did not return what it should");
+	attempt->found = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc,
+												TRY_FOUND + 1, &isnull));
+	attempt->queue = keep_string(attempt, TRY_QUEUE);
+	attempt->consumer = keep_string(attempt, TRY_CONSUMER);
+	timeout = DatumGetInt32(keep_column(attempt, TRY_TIMEOUT, &isnull));
+	attempt->timeout_us = seconds_to_us(timeout);
+	attempt->selective = DatumGetBool(keep_column(attempt, TRY_SELECTIVE, &isnull));
+	for (int i = 0; i < attempt->nresults; i++)
+		attempt->results[i] = keep_column(attempt, TRY_COLUMNS + i, &attempt->isnull[i]);
+	SPI_finish();
+	return attempt->found;
+}
+
+/*
+ * Call the function with the procedure's own arguments until it has found
+ * something or the time that it tells is over.  payload is the number of the
+ * argument whose type it depends on.
+ */
+static Datum
+dequeue_by(FunctionCallInfo fcinfo, const char *function, int payload)
+{
+	Attempt		attempt = {0};
+	Datum		values[MAX_ARGUMENTS];
+	char		nulls[MAX_ARGUMENTS];
+	TupleDesc	desc;
+
+	aq_require_preload();
+	attempt.context = AllocSetContextCreate(CurrentMemoryContext, "pgaq attempt", ALLOCSET_SMALL_SIZES);
+	Assert(PG_NARGS() <= MAX_ARGUMENTS);
+	for (int i = 0; i < PG_NARGS(); i++)
+	{
+		values[i] = PG_GETARG_DATUM(i);
+		nulls[i] = PG_ARGISNULL(i) ? 'n' : ' ';
+	}
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	attempt.values = values;
+	attempt.nulls = nulls;
+	attempt.nresults = desc->natts;
+	Assert(attempt.nresults <= MAX_RESULTS);
+
+	SPI_connect();
+	attempt.plan = plan_of(fcinfo, function, payload);
+	SPI_finish();
+
+	if (!try_once(&attempt) && attempt.timeout_us != 0)
+		(void) aq_wait_released(pstrdup(attempt.queue),
+								attempt.consumer ? pstrdup(attempt.consumer) : NULL,
+								attempt.selective, attempt.timeout_us, try_once, &attempt);
+	if (!attempt.found)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NO_MESSAGE, "there is no message for this consumer in queue \"%s\"",
+						 attempt.queue));
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), attempt.results, attempt.isnull));
+}
+
+PG_FUNCTION_INFO_V1(aq_package_dequeue);
+Datum
+aq_package_dequeue(PG_FUNCTION_ARGS)
+{
+	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 2);
+	bool		as_text = type == TEXTOID || type == VARCHAROID;
+
+	return dequeue_by(fcinfo, as_text ? "_dequeue_text" : "_dequeue", 2);
+}
+
+PG_FUNCTION_INFO_V1(aq_package_dequeue_array);
+Datum
+aq_package_dequeue_array(PG_FUNCTION_ARGS)
+{
+	return dequeue_by(fcinfo, "_dequeue_array", 3);
+}
+
+/* --- listen ------------------------------------------------------------------------- */
+
+static char **
+strings_of(Datum array, int *n)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	char	  **strings;
+
+	deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, n);
+	strings = palloc0(*n * sizeof(char *) + 1);
+	for (int i = 0; i < *n; i++)
+		if (!nulls[i])
+			strings[i] = TextDatumGetCString(elements[i]);
+	return strings;
+}
+
+/*
+ * listen(agent_list [, wait [, listen_delivery_mode]], OUT agent [, OUT
+ * message_delivery_mode]): dbms_aq._listen_targets checks the arguments and
+ * returns queues, consumers and seconds.
+ */
+PG_FUNCTION_INFO_V1(aq_package_listen);
+Datum
+aq_package_listen(PG_FUNCTION_ARGS)
+{
+	Attempt		targets = {.context = CurrentMemoryContext};
+	Oid			types[3] = {get_fn_expr_argtype(fcinfo->flinfo, 0), INT4OID, INT4OID};
+	Datum		values[3] = {0};
+	char		nulls[4] = "nnn";
+	Datum		columns[3];
+	bool		isnull;
+	int			n,
+				found,
+				index;
+	char	  **queues,
+			  **consumers;
+	TupleDesc	desc;
+	Datum		results[2];
+	bool		result_nulls[2] = {false, false};
+	ArrayType  *agents;
+	int16		length;
+	bool		byval;
+	char		align;
+
+	aq_require_preload();
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	for (int i = 0; i < PG_NARGS(); i++)
+	{
+		values[i] = PG_GETARG_DATUM(i);
+		nulls[i] = PG_ARGISNULL(i) ? 'n' : ' ';
+	}
+	SPI_connect();
+	if (SPI_execute_with_args("SELECT * FROM dbms_aq._listen_targets($1, $2, $3)", 3, types, values, nulls,
+							  false, 1) != SPI_OK_SELECT || SPI_processed != 1)
+		elog(ERROR, "dbms_aq._listen_targets() did not return what it should");
+	for (int i = 0; i < 3; i++)
+		columns[i] = keep_column(&targets, i, &isnull);
+	SPI_finish();
+
+	queues = strings_of(columns[0], &n);
+	consumers = strings_of(columns[1], &n);
+	found = aq_listen_released(n, queues, consumers, seconds_to_us(DatumGetInt32(columns[2])));
+	if (found < 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_LISTEN_TIMEOUT, "there is no message for any agent of the list"));
+
+	agents = PG_GETARG_ARRAYTYPE_P(0);
+	get_typlenbyvalalign(ARR_ELEMTYPE(agents), &length, &byval, &align);
+	index = found + ARR_LBOUND(agents)[0];
+	results[0] = array_get_element(PointerGetDatum(agents), 1, &index, -1, length, byval, align, &isnull);
+	results[1] = Int32GetDatum(1);	/* persistent */
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), results, result_nulls));
+}
