@@ -614,20 +614,19 @@ is_blocked(const Doubt *entries, uint32 i, const bool *left)
 }
 
 /*
- * The worker: resolve what is not in progress any more, in the order in which
- * the transactions were prepared.
+ * Resolve what is not in progress any more, in the order in which the
+ * transactions were prepared.  False when something is left.  Two who do this
+ * at a time are the worker and one who has locked the tables to drop them: the
+ * lock on the table makes the other one see that an entry is gone.
  */
-void
-aq_doubt_job(int32 id, AqQueueShm *shm)
+bool
+aq_doubts_resolve(AqQueueShm *shm)
 {
-	Doubt	   *entries;
-	bool	   *left;
-	bool		any_left = false;
+	Doubt	   *entries = palloc(aq_shard->max_doubts * sizeof(Doubt));
+	bool	   *left = palloc0(aq_shard->max_doubts * sizeof(bool));
+	bool		all = true;
 	uint32		n = 0;
 
-	aq_job_begin();
-	entries = palloc(aq_shard->max_doubts * sizeof(Doubt));
-	left = palloc0(aq_shard->max_doubts * sizeof(bool));
 	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_SWEEP);
 	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
 		if (aq_doubts[i].partition != 0 &&
@@ -637,16 +636,30 @@ aq_doubt_job(int32 id, AqQueueShm *shm)
 	qsort(entries, n, sizeof(Doubt), compare_entries);
 	for (uint32 i = 0; i < n; i++)
 	{
-		left[i] = entries[i].preparing || TransactionIdIsInProgress(entries[i].xid);
-		if (!left[i])
+		Partition  *partition = partition_at(entries[i].partition);
+
+		left[i] = entries[i].preparing || TransactionIdIsInProgress(entries[i].xid) ||
+			!aq_lock_for_worker(partition, AccessShareLock);
+		if (!left[i] && aq_doubt_known(partition, entries[i].xid))
 		{
 			left[i] = is_blocked(entries, i, left);
 			if (!left[i] || !entries[i].takes_settled)
 				resolve(shm, &entries[i], left[i]);
 		}
-		any_left |= left[i];
+		all &= !left[i];
 	}
+	return all;
+}
+
+/* The worker's sweep. */
+void
+aq_doubt_job(int32 id, AqQueueShm *shm)
+{
+	bool		all;
+
+	aq_job_begin();
+	all = aq_doubts_resolve(shm);
 	aq_job_commit(false);
-	if (any_left)
+	if (!all)
 		aq_work_later(shm, AQ_WORK_DOUBT, SWEEP_INTERVAL);
 }

@@ -449,12 +449,17 @@ drop(AqQueue *queue, bool force)
 {
 	if (!force)
 		count_messages(queue);
+	aq_tables_lock(queue);
+	if (!force)
+	{
+		/* the last prepared transaction may have ended just now */
+		(void) aq_doubts_resolve(queue->shm);
+		if (holds_messages(queue))
+			ereport(ERROR,
+					aq_error(AQ_ERR_QUEUE_NOT_EMPTY, "queue \"%s\" holds messages", queue->name),
+					errhint("Dequeue or purge them, or call aq.drop_queue with force => true."));
+	}
 	aq_tables_drop(queue);
-	/* nobody can add any more: the tables are locked */
-	if (!force && holds_messages(queue))
-		ereport(ERROR,
-				aq_error(AQ_ERR_QUEUE_NOT_EMPTY, "queue \"%s\" holds messages", queue->name),
-				errhint("Dequeue or purge them, or call aq.drop_queue with force => true."));
 }
 
 static const AqStore shard_store = {

@@ -411,6 +411,7 @@ extern void aq_partition_check_done(Stream *stream, Partition *partition);
 
 /* --- tables.c ----------------------------------------------------------------------------------- */
 extern void aq_tables_create(AqQueue *queue, int table_no);
+extern void aq_tables_lock(AqQueue *queue);
 extern void aq_tables_drop(AqQueue *queue);
 extern int64 aq_next_number(AqQueue *queue);
 extern Partition *aq_tables_provide(AqQueue *queue);	/* an EMPTY one, TAKEN */
@@ -505,6 +506,7 @@ extern bool aq_doubt_add(Partition *partition, TransactionId xid, int64 session)
 extern bool aq_doubt_known(Partition *partition, TransactionId xid);
 extern void aq_doubt_forget(Partition *partition);
 extern TransactionId aq_doubt_of_session(uint32 stream, int64 session, int64 before);
+extern bool aq_doubts_resolve(AqQueueShm *shm);
 extern void aq_doubt_job(int32 id, AqQueueShm *shm);
 
 /* --- upkeep.c: the worker's round; the jobs of the other files have this form ------------------------------ */

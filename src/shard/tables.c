@@ -501,9 +501,31 @@ append_tables(StringInfo command, char letter, int32 id)
 }
 
 /*
- * Drop all tables of the queue.  Waits for their users: message tables first,
- * because who holds one of them may still need its log.
+ * Wait for the users of the queue's tables, and keep others out.  Message
+ * tables first, because who holds one of them may still need its log.
  */
+void
+aq_tables_lock(AqQueue *queue)
+{
+	List	   *numbers = aq_queue_table_numbers(queue->id);
+	static const char letters[] = "ql";
+
+	LockRelationOid(queue->sequence, AccessExclusiveLock);
+	for (int i = 0; letters[i] != '\0'; i++)
+	{
+		ListCell   *lc;
+
+		foreach(lc, numbers)
+		{
+			Oid			relid = aq_data_relation(psprintf("%c%d_%d", letters[i], queue->id, lfirst_int(lc)));
+
+			if (OidIsValid(relid))
+				LockRelationOid(relid, AccessExclusiveLock);
+		}
+	}
+}
+
+/* Drop all tables of the queue, which are locked. */
 void
 aq_tables_drop(AqQueue *queue)
 {
@@ -511,7 +533,6 @@ aq_tables_drop(AqQueue *queue)
 	MemoryContext context = CurrentMemoryContext;
 	uint64		n;
 
-	LockRelationOid(queue->sequence, AccessExclusiveLock);
 	aq_run_sql(psprintf("SELECT table_no FROM aq.message_table WHERE queue_id = %d ORDER BY 1", queue->id),
 			   0, NULL, NULL, NULL, true);
 	n = SPI_processed;

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from pathlib import Path
+
 import pytest
 
 from conftest import arrived, look, put, ready, take, until
@@ -341,3 +345,34 @@ def test_drop_queue_waits_for_prepared(server, conn, queue):
     conn.execute("RESET lock_timeout")
     conn.execute("COMMIT PREPARED 'hold'")
     assert arrived(conn, queue, 1) == [1]
+
+
+@pytest.mark.parametrize("finish", FINISH)
+def test_drop_right_after_the_end(server, conn, finish):
+    """Whether the queue is empty is known although the worker has not looked at the finished transaction yet."""
+    db.execute(conn, "SELECT aq.create_queue('brief')")
+    put(conn, "brief", 1)
+    conn.execute("BEGIN")
+    assert take(conn, "brief") == [1]
+    put(conn, "brief", 2)
+    assert take(conn, "brief") == [2]
+    conn.execute("PREPARE TRANSACTION 'brief'")
+    worker = db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgaq worker' AND datname = current_database()")
+    until(lambda: asleep(worker), "the worker asleep")
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        conn.execute(f"{finish} 'brief'")
+        if finish == "COMMIT PREPARED":
+            db.execute(conn, "SELECT aq.drop_queue('brief')")
+        else:
+            with pytest.raises(db.Error, match="holds messages"):
+                db.execute(conn, "SELECT aq.drop_queue('brief')")
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    if finish == "ROLLBACK PREPARED":
+        assert arrived(conn, "brief", 1) == [1]
+        db.execute(conn, "SELECT aq.drop_queue('brief')")
+
+
+def asleep(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
