@@ -207,7 +207,8 @@ typedef struct ShardQueue
 {
 	AqLatch		latch;			/* the lists below; before any stream's latch */
 	volatile uint32 streams;	/* list in the order of dequeue */
-	uint32		empty;			/* list of EMPTY partitions */
+	uint32		empty;			/* list of EMPTY partitions, in turn: each table is to stay young */
+	uint32		empty_last;
 	uint32		nempty;
 	uint32		done;			/* list of DONE partitions; changed atomically */
 	uint32		nstreams;

@@ -140,8 +140,12 @@ aq_tables_give_back(AqQueueShm *shm, Partition *partition)
 	partition->state = PARTITION_EMPTY;
 	partition->stream = 0;
 	partition->prev = 0;
-	partition->next = sq->empty;
-	sq->empty = partition->index;
+	partition->next = 0;
+	if (sq->empty == 0)
+		sq->empty = partition->index;
+	else
+		partition_at(sq->empty_last)->next = partition->index;
+	sq->empty_last = partition->index;
 	sq->nempty++;
 	aq_latch_free(&sq->latch);
 	aq_cond_broadcast(&shm->changed);
