@@ -73,7 +73,7 @@ def test_state_after_restart(server, conn, queue, topic, how):
     db.execute(conn, "SELECT aq.alter_queue(%s, max_retries => 5)", [queue])
     put(conn, queue, "first", priority=3, correlation="c", properties='{"p": 1}', sender="s")
     put(conn, queue, "urgent", priority=0)
-    put(conn, queue, "soon", delay="0.5 s")
+    put(conn, queue, "soon", delay="0.5 s", priority=9)
     put(conn, queue, "far", delay="1 day")
     put(conn, queue, "taken")
     query = "SELECT payload FROM aq.dequeue(%s, condition => %s)"
