@@ -362,7 +362,7 @@ def published_results():
     newest = {}
     for name in sorted(names):
         result = json.loads((folder / name).read_text(encoding="utf-8"))
-        if len(result["contestants"]) > 1:      # alone it was a trial
+        if len(result.get("contestants", ())) > 1:      # alone it was a trial; long runs have none
             newest[result["shape"]["name"]] = result
     return list(newest.values())
 

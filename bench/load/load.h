@@ -45,7 +45,9 @@ struct control
 	uint64_t	unknown;		/* transactions whose outcome is unknown */
 	uint64_t	bad_payloads;
 	uint64_t	rollbacks;
-	uint64_t	spare[17];
+	uint64_t	slowest_producing;	/* us of one statement, waits apart; lab/load.py sets it back */
+	uint64_t	slowest_consuming;
+	uint64_t	spare[15];
 };
 
 /* Kinds: I intent, D delivered, X dequeue lost with the connection, S savepoint,
@@ -93,6 +95,7 @@ struct session
 	int			nsteps;
 	int			step;
 	uint64_t	started;
+	uint64_t	sent;			/* when the statement under way was sent */
 	bool		failed;			/* an error was reported in it */
 	bool		in_block;
 	bool		will_commit;
@@ -149,7 +152,7 @@ struct options
 	int			tick_us;
 	double		rate;
 	uint64_t	backlog;
-	uint64_t	messages;		/* stop after so many per process; 0 = none */
+	uint64_t	messages;		/* stop after so many, or a few more, per process; 0 = none */
 	enum fsync_mode fsync;
 	unsigned	seed;
 };

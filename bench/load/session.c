@@ -32,6 +32,17 @@ chance(int percent)
 	return percent > 0 && (int) (rand_r(&opt.seed) % 100) < percent;
 }
 
+/* The slowest statement since the last look at it. */
+static void
+note_slowest(uint64_t us)
+{
+	uint64_t   *slowest = producer ? &control->slowest_producing : &control->slowest_consuming;
+	uint64_t	old = __atomic_load_n(slowest, __ATOMIC_RELAXED);
+
+	while (us > old && !__atomic_compare_exchange_n(slowest, &old, us, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
 /* Buckets: single microseconds up to 63, then 32 per power of two. */
 static void
 hist_add(uint64_t *hist, uint64_t us, uint64_t n)
@@ -305,6 +316,7 @@ send_step(struct session *s)
 	char		sql[128];
 
 	s->busy = true;
+	s->sent = now_us();
 	switch (step->op)
 	{
 		case OP_BEGIN:
@@ -564,6 +576,7 @@ step_done(struct session *s)
 			s->wake = now_us() + (uint64_t) opt.tick_us;
 		return;
 	}
+	note_slowest(now_us() - s->sent);
 	if (s->failed)
 	{
 		if (s->in_block && op != OP_COMMIT && op != OP_ROLLBACK && op != OP_PREPARE && op != OP_COMMIT_PREPARED)
@@ -649,6 +662,12 @@ session_start_next(struct session *s, uint64_t now)
 	}
 	if (s->wake > now)
 		return;
+	if (!producer && opt.messages > 0 && totals.messages >= opt.messages)
+	{
+		set_idle(s, true);
+		s->wake = now + 20000;
+		return;
+	}
 	if (!producer)
 	{
 		s->started = now;

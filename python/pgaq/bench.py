@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import os
 import statistics
-import subprocess
 import sys
-import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from pgaq import db, places, text
-from pgaq.lab import machine
+from pgaq.lab import machine, results
 from pgaq.lab.drivers import DRIVERS, Driver, Shape
 from pgaq.lab.load import LoadError, Options, Workload
 from pgaq.server import Server, SurroundingsError
-
-RESULTS = places.ROOT / "bench" / "results"
-
-# The same for all.
-SETTINGS = {
-    "synchronous_commit": "on",
-    "fsync": "on",
-    "full_page_writes": "on",
-    "shared_buffers": "1GB",
-    "max_wal_size": "16GB",
-    "checkpoint_timeout": "30min",
-    "max_connections": "300",
-    "jit": "off",
-}
 
 # What the project wants of itself: shape without sessions -> (metric, at least or at most).
 WANTED: list[tuple[str, str, str, float]] = [
@@ -168,16 +150,8 @@ def verdicts(rounds: dict[str, dict[str, list[dict[str, Any]]]]) -> list[list[st
     return rows
 
 
-def commit_id() -> str:
-    """What was measured, as far as git knows."""
-    done = subprocess.run(["git", "-C", str(places.ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True)
-    return done.stdout.strip() or "unknown"
-
-
 def save(shape: Shape, bench: Bench, about: dict[str, Any], directory: Path) -> Path:
     """One JSON file per shape."""
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{about['date']}-{shape.name}.json"
     contestants = {}
     for driver in bench.contestants:
         rounds = bench.rounds[shape.name].get(driver.name)
@@ -188,19 +162,7 @@ def save(shape: Shape, bench: Bench, about: dict[str, Any], directory: Path) -> 
             "title": driver.title, "note": driver.note, "median": {key: middle(rounds, key) for key in numeric}, "rounds": rounds,
         }  # fmt: skip
     content = {**about, "shape": {**asdict(shape), "name": shape.name, "fan_out": shape.fan_out}, "contestants": contestants}
-    path.write_text(json.dumps(_rounded(content), indent=1) + "\n")
-    return path
-
-
-def _rounded(value: Any) -> Any:
-    """Six digits say enough."""
-    if isinstance(value, float):
-        return float(f"{value:.6g}")
-    if isinstance(value, dict):
-        return {k: _rounded(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_rounded(v) for v in value]
-    return value
+    return results.save(shape.name, content, directory=directory)
 
 
 def present(server: Server, names: list[str]) -> list[Driver]:
@@ -217,18 +179,6 @@ def present(server: Server, names: list[str]) -> list[Driver]:
                 db.execute(conn, f"CREATE EXTENSION IF NOT EXISTS {driver.extension}")
             found.append(driver)
     return found
-
-
-def quiet(seconds: float = 1.0) -> float:
-    """CPUs busy on the machine before we begin."""
-    first = time.monotonic(), machine_busy()
-    time.sleep(seconds)
-    return (machine_busy() - first[1]) / (time.monotonic() - first[0])
-
-
-def machine_busy() -> float:
-    fields = [int(x) for x in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-    return sum(fields[i] for i in (0, 1, 2, 5, 6, 7)) / machine.TICK
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -248,7 +198,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another server setting, for all")
     parser.add_argument("--parent", type=Path, help="directory for the server (default: beside the tree, or /var/tmp)")
     parser.add_argument("--no-save", action="store_true", help="write no files")
-    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--output", type=Path, default=results.RESULTS)
     given = parser.parse_args(arguments)
     if given.quick:
         given.rounds, given.seconds, given.warm_up = 1, 3.0, 1.0
@@ -283,14 +233,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 def run(given: argparse.Namespace, program: list[Shape]) -> int:
     names = given.contestants.split(",")
-    settings: dict[str, Any] = {**SETTINGS, **dict(item.split("=", 1) for item in given.set)}
+    settings: dict[str, Any] = {**results.SETTINGS, **dict(item.split("=", 1) for item in given.set)}
     settings["shared_preload_libraries"] = "pgaq" if "pgaq" in names else ""
     # a real disk: /tmp may be memory
     parent = given.parent or places.private_directory(places.ROOT / ".pgaq")
-    load_before = quiet()
+    load_before = machine.busy()
     about: dict[str, Any] = {
-        "date": datetime.datetime.now().strftime("%Y%m%d-%H%M"), "commit": commit_id(), "machine": machine.describe(),
-        "cpus_busy_before": load_before, "settings": settings, "seconds": given.seconds, "warm_up": given.warm_up,
+        **results.about(settings, load_before), "seconds": given.seconds, "warm_up": given.warm_up,
         "results_format": "text" if given.text else "binary",
     }  # fmt: skip
     if load_before > 0.1:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pgaq.lab import ledger
-from pgaq.lab.ledger import Writer, check
+from pgaq.lab import ledger, tally
+from pgaq.lab.ledger import Writer, check, read
 
 S = 1 << 12  # the first session of client 1
 T = 2 << 12
@@ -52,7 +52,14 @@ class Book:
         writer.close(orderly=orderly)
 
     def check(self, **options):
-        return check(self.directory, **options)
+        report = check(self.directory, **options)
+        if "wanted" not in options:
+            # the check of long runs says the same, where it says anything
+            names = options.pop("subscribers", None) or sorted({read(path).consumer for path in self.directory.glob("consumer*")})
+            quick = tally.check(self.directory, subscribers=names, **options)
+            if quick is not None:
+                assert (quick.counts, quick.committed, quick.deliveries) == (report.counts, report.committed, report.deliveries)
+        return report
 
     def kinds(self, **options):
         return dict(self.check(**options).counts)
@@ -310,3 +317,33 @@ def test_main_prints_and_fails(book, capsys):
     book.consumer(("C", (S, 1, 1)))
     assert ledger.main([str(book.directory)]) == 1
     assert "VIOLATIONS: 1 lost" in capsys.readouterr().out
+
+
+# -- the check of long runs
+
+
+@pytest.mark.parametrize(
+    "producer, consumer",
+    [
+        (("U", (S, 1, 1)), ("C", (S, 1, 1))),
+        (("R", (S, 1, 1)), ("C", (T, 1, 1))),
+        (("C", (S, 1, 1)), ("R", (S, 1, 1))),
+        (("C", (S, 1, 1)), ("C", (S, 1, 1), "N")),
+        (("C", (S, 1, 1, ledger.UNORDERED)), ("C", (S, 1, 1))),
+    ],
+    ids=["in doubt", "rolled back", "given back", "connection lost", "delayed"],
+)
+def test_tally_leaves_to_the_full_check_what_it_does_not_know(book, producer, consumer):
+    book.producer(producer, ("C", (T, 1, 1)))
+    book.consumer(consumer)
+    assert tally.check(book.directory, subscribers=[""]) is None
+
+
+def test_tally_knows_the_orderly_run_and_each_violation(book):
+    book.producer(("C", (S, 1, 5)), ("C", (S, 6, 5)), ("C", (T, 1, 4)))
+    book.consumer(("C", (S, 1, 10)), ("R",), ("C", (T, 1, 4)), name="a")
+    assert tally.check(book.directory, subscribers=["a"]).ok
+    book.consumer(("C", (S, 1, 2)), ("C", (S, 5, 2)), ("C", (S, 3, 1)), ("C", (S, 9, 4)), name="b")
+    book.consumer(("C", (S, 6, 1)), name="b")
+    report = tally.check(book.directory, subscribers=["a", "b"])
+    assert report.counts == {"lost": 3 + 4, "order": 1, "ghost": 2, "duplicate": 1}

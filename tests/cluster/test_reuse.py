@@ -6,7 +6,8 @@ import pytest
 
 from conftest import arrived, put, put_many, take, until
 from pgaq import db
-from test_xmin import PARTITION, ROUNDS, size
+from pgaq.lab.tables import inserted, size
+from test_xmin import PARTITION, ROUNDS
 
 SETTINGS = {"pgaq.message_cache_size": "4MB", "pgaq.reuse_grace": "0", "max_wal_size": "2GB"}
 
@@ -41,6 +42,17 @@ def test_partitions_are_reused(server, conn, queue, is_long):
         conn.execute("CALL turn_over(%s, %s, 1000)", [queue, 4 * PARTITION // 1000])
     assert size(conn)[1] <= tables + 8
     assert take(conn, queue) == []
+
+
+def test_partitions_take_turns(server, conn, queue):
+    """Those in reserve too: only truncation keeps a table's relfrozenxid young."""
+    conn.execute("CALL turn_over(%s, %s, 1000)", [queue, 4 * PARTITION // 1000])
+    mine = f"q{db.value(conn, 'SELECT queue_id FROM aq.queues WHERE queue_name = %s', [queue])}_"
+    number = sum(1 for name in inserted(conn) if name.startswith(mine))
+    conn.execute("CALL turn_over(%s, %s, 1000)", [queue, 3 * number * PARTITION // 1000])
+    conn.execute("SELECT pg_stat_force_next_flush()")
+    rows = {name: count for name, count in inserted(conn).items() if name.startswith(mine)}
+    assert min(rows.values()) > PARTITION, rows
 
 
 def test_backlog_larger_than_the_cache(server, conn, queue, is_long):

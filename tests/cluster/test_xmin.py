@@ -7,7 +7,9 @@ import subprocess
 import pytest
 
 from conftest import put_many, take, until
-from pgaq import db, places
+from pgaq import places
+from pgaq.lab import holders
+from pgaq.lab.tables import catalog_dead, dead_tuples, frozen_age, size
 
 PARTITION = 16384
 SETTINGS = {"wal_level": "logical", "pgaq.reuse_grace": "0", "autovacuum": "off", "max_replication_slots": "5"}
@@ -35,47 +37,11 @@ def helpers(server):
         conn.execute("CREATE EXTENSION pgstattuple")
 
 
-def dead_tuples(conn):
-    """Relations of ours with dead tuples, and pg_class's own."""
-    query = """
-        SELECT c.oid::regclass::text, (pgstattuple(c.oid)).dead_tuple_count
-        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE c.relkind IN ('r', 't') AND (n.nspname IN ('aq', 'aq_data')
-            OR c.oid IN (SELECT reltoastrelid FROM pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace WHERE m.nspname = 'aq_data'))
-    """
-    return {name: count for name, count in conn.execute(query) if count}
-
-
-def catalog_dead(conn):
-    return db.value(conn, "SELECT dead_tuple_count FROM pgstattuple('pg_class')")
-
-
-def size(conn):
-    """Bytes of all message tables and logs, and their number."""
-    query = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint, count(*) FROM pg_class c WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r'"
-    return conn.execute(query).fetchone()
-
-
-@pytest.fixture(params=["idle transaction", "repeatable read", "replication slot", "old prepared transaction"])
-def holder(request, server, conn):
+@pytest.fixture(params=["idle", "repeatable-read", "slot", "logical-slot", "prepared", "slow-dump"])
+def holder(request, server):
     """Something that holds back xmin."""
-    if request.param == "replication slot":
-        conn.execute("SELECT pg_create_logical_replication_slot('held', 'test_decoding')")
+    with holders.HOLDERS[request.param](server):
         yield request.param
-        conn.execute("SELECT pg_drop_replication_slot('held')")
-    elif request.param == "old prepared transaction":
-        conn.execute("CREATE TABLE IF NOT EXISTS whatever (n int)")
-        conn.execute("BEGIN; INSERT INTO whatever VALUES (1); PREPARE TRANSACTION 'old'")
-        yield request.param
-        conn.execute("ROLLBACK PREPARED 'old'")
-    else:
-        with server.connect() as other:
-            if request.param == "idle transaction":
-                other.execute("BEGIN; CREATE TABLE never (n int)")
-            else:
-                other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
-            yield request.param
-            other.execute("ROLLBACK")
 
 
 def test_no_dead_tuples_and_no_growth(server, conn, queue, holder, is_long):
@@ -90,8 +56,7 @@ def test_no_dead_tuples_and_no_growth(server, conn, queue, holder, is_long):
     # 200,000 messages went through; what may be left is a few partitions waiting for their turn
     assert tables_after - tables_before <= 12, (tables_before, tables_after)
     assert bytes_after - bytes_before < 40 * 1024 * 1024
-    frozen = db.value(conn, "SELECT max(age(relfrozenxid)) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r'")
-    assert frozen < 10_000_000
+    assert frozen_age(conn) < 10_000_000
 
 
 def test_readers_snapshot_keeps_what_it_sees(server, conn, queue):

@@ -21,16 +21,17 @@ from pathlib import Path
 from typing import Any, Callable
 
 from pgaq import db, places
-from pgaq.lab import ledger, machine
+from pgaq.lab import ledger, machine, tally
 from pgaq.lab.drivers import Driver, Shape
 from pgaq.server import Server
 
 MAGIC = 0x31716167705F6C64
 FIELDS = (
     "magic phase subscribers ready produced produced_measured delivered delivered_measured idle quiet errors "
-    "reconnects unknown bad_payloads rollbacks"
+    "reconnects unknown bad_payloads rollbacks slowest_producing slowest_consuming"
 ).split()
 SIZE = 32 * 8
+LARGE_LEDGER = 64 << 20  # bytes; the full check needs some hundred times as much memory
 CONNECT, RUN, MEASURE, DRAIN, STOP = range(5)
 
 
@@ -53,8 +54,18 @@ class Control:
         at = FIELDS.index(name) * 8
         return struct.unpack_from("<Q", self._map, at)[0]
 
+    def _set(self, name: str, value: int) -> None:
+        struct.pack_into("<Q", self._map, FIELDS.index(name) * 8, value)
+
     def set_phase(self, phase: int) -> None:
-        struct.pack_into("<Q", self._map, FIELDS.index("phase") * 8, phase)
+        self._set("phase", phase)
+
+    def slowest(self) -> tuple[int, int]:
+        """The slowest statement of a producer and of a consumer since this was asked last, microseconds."""
+        found = self.slowest_producing, self.slowest_consuming
+        self._set("slowest_producing", 0)
+        self._set("slowest_consuming", 0)
+        return found
 
 
 def build_client() -> Path:
@@ -123,7 +134,9 @@ class Options:
     backlog: int | None = None
     messages: int = 0  # producers stop by themselves after about so many
     binary: bool = True
+    producer_sessions: int | None = None
     consumer_sessions: int | None = None
+    quotas: dict[str, int] = field(default_factory=dict)  # consumers: about so many messages of each subscriber, no more
     seed: int = 1
     processes: int = 1  # client processes on each side
 
@@ -216,13 +229,17 @@ class Workload:
             sessions = max(self.shape.sessions, len(names))
             if names:  # the same number for every subscriber
                 sessions = -(-sessions // len(names)) * len(names)
-        self.producers = self.shape.sessions
+        self.producers = self.shape.sessions if self.options.producer_sessions is None else self.options.producer_sessions
         self.consumers = sessions
         if self.driver.yardstick:
             self.producers, self.consumers = self.producers + sessions, 0
+        elif self.options.quotas:
+            share = sessions // len(names)
+            for number, (name, quota) in enumerate(self.options.quotas.items()):
+                self._spawn("consumer", share, number * share, [name], quota)
         else:
-            self._spawn("consumer", sessions)
-        self._spawn("producer", self.producers)
+            self._spawn("consumer", sessions, names=names)
+        self._spawn("producer", self.producers, messages=self.options.messages)
         if self.driver.tick:
             self._spawn("ticker", 1)
         ticker = 1 if self.driver.tick else 0
@@ -230,12 +247,11 @@ class Workload:
         if run:
             self.control.set_phase(RUN)
 
-    def _spawn(self, role: str, sessions: int) -> None:
+    def _spawn(self, role: str, sessions: int, offset: int = 0, names: list[str] | None = None, messages: int = 0) -> None:
         shape, options, driver = self.shape, self.options, self.driver
         count = min(options.processes, sessions) if role != "ticker" else 1
-        names = shape.consumers
         # numbers are never used twice: a session of an earlier start is another session
-        first = (self._generation - 1) * 1000
+        first = (self._generation - 1) * 1000 + offset
         for number in range(count):
             share = sessions // count + (1 if number < sessions % count else 0)
             begin = first % 1000
@@ -249,20 +265,20 @@ class Workload:
             if options.ledger and role != "ticker":
                 command += ["--ledger", str(self.ledger_dir), "--label", f"{self._generation}-"]
             command += self._statements(role)
-            if role == "consumer" and names:
+            if names:
                 for i in range(len(names)):
                     command += ["--consumer", names[(begin + i) % len(names)]]
             if role == "producer":
-                own = driver.topic_backlog if names else driver.backlog
+                own = driver.topic_backlog if shape.consumers else driver.backlog
                 backlog = own if options.backlog is None else options.backlog
                 command += ["--backlog", str(backlog), "--rate", str(shape.rate * share / sessions)]
-                if options.messages:
-                    command += ["--messages", str(options.messages // count)]
+            if messages:
+                command += ["--messages", str(-(-messages // count))]
             if role != "ticker":
                 command += self._behaviour(role)
             first += share
             # standard error goes to a file: nobody reads a pipe while the clients run
-            err = (self.directory / f"{self._generation}-{role}-{number}.err").open("w+")
+            err = (self.directory / f"{self._generation}-{role}-{offset + number}.err").open("w+")
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True, start_new_session=True)
             process.err_path = Path(err.name)  # type: ignore[attr-defined]
             err.close()
@@ -318,9 +334,15 @@ class Workload:
 
     def measure(self, seconds: float, progress: Callable[["Workload"], None] | None = None) -> None:
         """Count what happens in this period (once per start)."""
+        self.begin_measure()
+        self.run_for(seconds, progress)
+        self.end_measure()
+
+    def begin_measure(self) -> None:
         self._mark()
         self.control.set_phase(MEASURE)
-        self.run_for(seconds, progress)
+
+    def end_measure(self) -> None:
         self._mark()
         self.control.set_phase(RUN)
 
@@ -418,7 +440,12 @@ class Workload:
 
     def check(self, *, drained: bool = True) -> ledger.Report:
         """Compare all ledgers of this workload."""
-        return ledger.check(self.ledger_dir, subscribers=self.shape.consumers or [""], order=self.driver.ordered, drained=drained)
+        names = self.shape.consumers or [""]
+        if sum(path.stat().st_size for path in self.ledger_dir.glob("*.led")) > LARGE_LEDGER:
+            report = tally.check(self.ledger_dir, subscribers=names, order=self.driver.ordered, drained=drained)
+            if report is not None:
+                return report
+        return ledger.check(self.ledger_dir, subscribers=names, order=self.driver.ordered, drained=drained)
 
     def metrics(self) -> Metrics:
         """What `measure` saw; call it after `stop`."""

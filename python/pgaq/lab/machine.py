@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,18 @@ def cpu(server: Server) -> Cpu:
     fields = [int(x) for x in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
     busy = sum(fields[i] for i in (0, 1, 2, 5, 6)) / TICK
     return Cpu(used, busy, (fields[7] if len(fields) > 7 else 0) / TICK)
+
+
+def busy(seconds: float = 1.0) -> float:
+    """CPUs busy on the machine now, whoever uses them."""
+
+    def used() -> float:
+        fields = [int(x) for x in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+        return sum(fields[i] for i in (0, 1, 2, 5, 6, 7)) / TICK
+
+    began, first = time.monotonic(), used()
+    time.sleep(seconds)
+    return (used() - first) / (time.monotonic() - began)
 
 
 def free_bytes(path: Path) -> int:
