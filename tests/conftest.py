@@ -23,19 +23,27 @@ from pgaq.server import Server  # noqa: E402
 
 PATIENCE = 60.0
 _numbers = itertools.count(1)
+on_queue_tables = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also run what takes minutes; more rounds of what is random")
+    parser.addoption("--queue-tables", action="store_true", help="every queue is made in a queue table of its own")
     parser.addoption("--seed", type=int, default=0, help="seed of random tests (0: a new one, printed)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    global on_queue_tables
+    on_queue_tables = config.getoption("--queue-tables")
+    config.addinivalue_line("markers", "sharded: says something of sharded queues only")
     config.addinivalue_line("markers", "long: takes minutes; runs with --long only")
     config.addinivalue_line("markers", "test_build: needs a library built with TEST_POINTS=1")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if "sharded" in item.keywords and config.getoption("--queue-tables"):
+            item.add_marker(pytest.mark.skip(reason="of sharded queues only"))
     if config.getoption("--long"):
         return
     for item in items:
@@ -62,6 +70,8 @@ def make_server(name: str, **settings: Any) -> Server:
     server = Server.temporary(name, settings=settings)
     with server.connect() as conn:
         db.execute(conn, "CREATE EXTENSION pgaq")
+        if on_queue_tables:
+            conn.execute((ROOT / "tests/sql/on_queue_tables.sql").read_text())
     return server
 
 

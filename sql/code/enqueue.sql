@@ -10,10 +10,12 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload text,
 	recipients text[] DEFAULT NULL,
 	sender text DEFAULT NULL,
 	exception_queue text DEFAULT NULL,
-	properties jsonb DEFAULT NULL)
+	properties jsonb DEFAULT NULL,
+	relative_msgid uuid DEFAULT NULL,
+	deviation text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_text';
-COMMENT ON FUNCTION aq.enqueue(text, text, integer, interval, interval, text, text[], text, text, jsonb) IS
-'Enqueue one message, payload as text, read by the payload type''s input function; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028';
+COMMENT ON FUNCTION aq.enqueue(text, text, integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
+'Enqueue one message, payload as text, read by the payload type''s input function; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076';
 
 CREATE FUNCTION aq.enqueue(queue_name text, payload jsonb,
 	priority integer DEFAULT NULL,
@@ -23,10 +25,12 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload jsonb,
 	recipients text[] DEFAULT NULL,
 	sender text DEFAULT NULL,
 	exception_queue text DEFAULT NULL,
-	properties jsonb DEFAULT NULL)
+	properties jsonb DEFAULT NULL,
+	relative_msgid uuid DEFAULT NULL,
+	deviation text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
-COMMENT ON FUNCTION aq.enqueue(text, jsonb, integer, interval, interval, text, text[], text, text, jsonb) IS
-'Enqueue one message, payload jsonb; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028';
+COMMENT ON FUNCTION aq.enqueue(text, jsonb, integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
+'Enqueue one message, payload jsonb; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076';
 
 CREATE FUNCTION aq.enqueue(queue_name text, payload bytea,
 	priority integer DEFAULT NULL,
@@ -36,10 +40,12 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload bytea,
 	recipients text[] DEFAULT NULL,
 	sender text DEFAULT NULL,
 	exception_queue text DEFAULT NULL,
-	properties jsonb DEFAULT NULL)
+	properties jsonb DEFAULT NULL,
+	relative_msgid uuid DEFAULT NULL,
+	deviation text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
-COMMENT ON FUNCTION aq.enqueue(text, bytea, integer, interval, interval, text, text[], text, text, jsonb) IS
-'Enqueue one message, payload bytea; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028';
+COMMENT ON FUNCTION aq.enqueue(text, bytea, integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
+'Enqueue one message, payload bytea; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076';
 
 CREATE FUNCTION aq.enqueue(queue_name text, payload anyelement,
 	priority integer DEFAULT NULL,
@@ -49,10 +55,12 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload anyelement,
 	recipients text[] DEFAULT NULL,
 	sender text DEFAULT NULL,
 	exception_queue text DEFAULT NULL,
-	properties jsonb DEFAULT NULL)
+	properties jsonb DEFAULT NULL,
+	relative_msgid uuid DEFAULT NULL,
+	deviation text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
-COMMENT ON FUNCTION aq.enqueue(text, anyelement, integer, interval, interval, text, text[], text, text, jsonb) IS
-'Enqueue one message, payload of any type, which must be the queue''s payload type; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028';
+COMMENT ON FUNCTION aq.enqueue(text, anyelement, integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
+'Enqueue one message, payload of any type, which must be the queue''s payload type; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076';
 
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads text[],
 	priority integer DEFAULT NULL,
@@ -62,9 +70,11 @@ CREATE FUNCTION aq.enqueue_array(queue_name text, payloads text[],
 	recipients text[] DEFAULT NULL,
 	sender text DEFAULT NULL,
 	exception_queue text DEFAULT NULL,
-	properties jsonb DEFAULT NULL)
+	properties jsonb DEFAULT NULL,
+	relative_msgid uuid DEFAULT NULL,
+	deviation text DEFAULT NULL)
 RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_text';
-COMMENT ON FUNCTION aq.enqueue_array(text, text[], integer, interval, interval, text, text[], text, text, jsonb) IS
+COMMENT ON FUNCTION aq.enqueue_array(text, text[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
 'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';
 
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads varchar[],
@@ -75,9 +85,11 @@ CREATE FUNCTION aq.enqueue_array(queue_name text, payloads varchar[],
 	recipients text[] DEFAULT NULL,
 	sender text DEFAULT NULL,
 	exception_queue text DEFAULT NULL,
-	properties jsonb DEFAULT NULL)
+	properties jsonb DEFAULT NULL,
+	relative_msgid uuid DEFAULT NULL,
+	deviation text DEFAULT NULL)
 RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_text';
-COMMENT ON FUNCTION aq.enqueue_array(text, varchar[], integer, interval, interval, text, text[], text, text, jsonb) IS
+COMMENT ON FUNCTION aq.enqueue_array(text, varchar[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
 'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue; for drivers that send varchar arrays';
 
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads text,
@@ -88,9 +100,11 @@ CREATE FUNCTION aq.enqueue_array(queue_name text, payloads text,
 	recipients text[] DEFAULT NULL,
 	sender text DEFAULT NULL,
 	exception_queue text DEFAULT NULL,
-	properties jsonb DEFAULT NULL)
+	properties jsonb DEFAULT NULL,
+	relative_msgid uuid DEFAULT NULL,
+	deviation text DEFAULT NULL)
 RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_literal';
-COMMENT ON FUNCTION aq.enqueue_array(text, text, integer, interval, interval, text, text[], text, text, jsonb) IS
+COMMENT ON FUNCTION aq.enqueue_array(text, text, integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
 'Enqueue one message per element of an array written as text, ''{...}'', in their order and with the same properties; returns their ids in that order. What bare literals and drivers'' untyped parameters come to. Options and errors as aq.enqueue';
 
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads jsonb[],
@@ -101,9 +115,11 @@ CREATE FUNCTION aq.enqueue_array(queue_name text, payloads jsonb[],
 	recipients text[] DEFAULT NULL,
 	sender text DEFAULT NULL,
 	exception_queue text DEFAULT NULL,
-	properties jsonb DEFAULT NULL)
+	properties jsonb DEFAULT NULL,
+	relative_msgid uuid DEFAULT NULL,
+	deviation text DEFAULT NULL)
 RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_typed';
-COMMENT ON FUNCTION aq.enqueue_array(text, jsonb[], integer, interval, interval, text, text[], text, text, jsonb) IS
+COMMENT ON FUNCTION aq.enqueue_array(text, jsonb[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
 'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';
 
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads bytea[],
@@ -114,9 +130,11 @@ CREATE FUNCTION aq.enqueue_array(queue_name text, payloads bytea[],
 	recipients text[] DEFAULT NULL,
 	sender text DEFAULT NULL,
 	exception_queue text DEFAULT NULL,
-	properties jsonb DEFAULT NULL)
+	properties jsonb DEFAULT NULL,
+	relative_msgid uuid DEFAULT NULL,
+	deviation text DEFAULT NULL)
 RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_typed';
-COMMENT ON FUNCTION aq.enqueue_array(text, bytea[], integer, interval, interval, text, text[], text, text, jsonb) IS
+COMMENT ON FUNCTION aq.enqueue_array(text, bytea[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
 'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';
 
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads anyarray,
@@ -127,7 +145,9 @@ CREATE FUNCTION aq.enqueue_array(queue_name text, payloads anyarray,
 	recipients text[] DEFAULT NULL,
 	sender text DEFAULT NULL,
 	exception_queue text DEFAULT NULL,
-	properties jsonb DEFAULT NULL)
+	properties jsonb DEFAULT NULL,
+	relative_msgid uuid DEFAULT NULL,
+	deviation text DEFAULT NULL)
 RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_typed';
-COMMENT ON FUNCTION aq.enqueue_array(text, anyarray, integer, interval, interval, text, text[], text, text, jsonb) IS
+COMMENT ON FUNCTION aq.enqueue_array(text, anyarray, integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
 'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';

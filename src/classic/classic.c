@@ -200,10 +200,11 @@ find_doubts(AqQueueShm *shm)
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
 		bool		isnull;
+		TransactionId xid = DatumGetTransactionId(SPI_getbinval(SPI_tuptable->vals[i],
+																SPI_tuptable->tupdesc, 1, &isnull));
 
-		aq_classic_doubt_add(DatumGetTransactionId(SPI_getbinval(SPI_tuptable->vals[i],
-																 SPI_tuptable->tupdesc, 1, &isnull)),
-							 shm->object->index);
+		aq_classic_doubt_add(xid, shm->object->index);
+		aq_retry_doubt(shm, xid);
 	}
 	if (SPI_processed > 0)
 		aq_queue_post_work(shm, AQ_WORK_DOUBT);

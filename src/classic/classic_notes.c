@@ -16,8 +16,8 @@
  *
  * A prepared transaction commits and rolls back without a callback: what it
  * has taken is announced when it is prepared, walks do not count it as gone
- * (aq_xid_in_doubt), and the worker watches it, to wake waiters when it ends.
- * It does not count as a retry.
+ * (aq_xid_in_doubt), and the worker watches it, to wake waiters when it ends,
+ * and to count what was rolled back.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -80,32 +80,59 @@ aq_retry_free(uint32 index)
 	aq_latch_free(&aq_classic->latch);
 }
 
+static void
+retry_link(AqQueueShm *shm, uint32 index)
+{
+	ClassicQueue *cq = classic_queue(shm);
+
+	aq_latch_get(&cq->latch, AQ_EXCLUSIVE, AQ_LOC_CLASSIC_RETRY);
+	aq_retries[index].next = cq->retries;
+	cq->retries = index;
+	pg_atomic_fetch_add_u32(&cq->nretries, 1);
+	aq_latch_free(&cq->latch);
+}
+
 /* From now on nobody dequeues them before the worker has counted. */
 static void
-retry_hand_over(Note *note)
+retry_hand_over(Note *note, TransactionId doubt)
 {
-	ClassicQueue *cq = classic_queue(note->shm);
 	Retry	   *retry = &aq_retries[note->retry];
 
 	retry->position = note->position;
+	retry->doubt = doubt;
 	retry->first = note->first;
 	retry->last = note->last;
 	retry->lowest = note->lowest;
 	retry->highest = note->highest;
-	aq_latch_get(&cq->latch, AQ_EXCLUSIVE, AQ_LOC_CLASSIC_RETRY);
-	retry->next = cq->retries;
-	cq->retries = note->retry;
-	pg_atomic_fetch_add_u32(&cq->nretries, 1);
-	aq_latch_free(&cq->latch);
+	retry_link(note->shm, note->retry);
 	note->retry = 0;
-	aq_queue_post_work(note->shm, AQ_WORK_RETRY);
+	if (!TransactionIdIsValid(doubt))
+		aq_queue_post_work(note->shm, AQ_WORK_RETRY);
+}
+
+/* A prepared transaction of before a restart may have taken anything. */
+void
+aq_retry_doubt(AqQueueShm *shm, TransactionId xid)
+{
+	uint32		index = retry_reserve();
+	Retry	   *retry = &aq_retries[index];
+
+	if (index == 0)
+		return;
+	retry->position = ANY_POSITION;
+	retry->doubt = retry->first = xid;
+	retry->last = ReadNextTransactionId();
+	retry->lowest = KEY_FIRST;
+	retry->highest = KEY_LAST;
+	retry_link(shm, index);
 }
 
 static bool
 covers(const Retry *retry, int position, const Key *key, TransactionId xid)
 {
-	return retry->position == position &&
+	return (retry->position == position || retry->position == ANY_POSITION) &&
 		key_compare(&retry->lowest, key) <= 0 && key_compare(key, &retry->highest) <= 0 &&
+		(TransactionIdIsValid(xid) || !TransactionIdIsValid(retry->doubt)) &&
 		(!TransactionIdIsValid(xid) ||
 		 (!TransactionIdPrecedes(xid, retry->first) && !TransactionIdPrecedes(retry->last, xid)));
 }
@@ -338,7 +365,7 @@ settle_abort(Note *note)
 	{
 		/* a session that ends does not count, see aq.dequeue */
 		if (note->kind == NOTE_REMOVE && !proc_exit_inprogress)
-			retry_hand_over(note);
+			retry_hand_over(note, InvalidTransactionId);
 		aq_ranges_announce(note->shm, note->position, &note->lowest, &note->highest);
 	}
 	if (note->n > 0 && (is_taken(note) || note->kind == NOTE_LOCK))
@@ -348,12 +375,14 @@ settle_abort(Note *note)
 }
 
 static void
-settle_prepare(Note *note)
+settle_prepare(Note *note, TransactionId xid)
 {
 	if (note->n > 0 && (is_taken(note) || note->kind == NOTE_LOCK || note->kind == NOTE_PUT))
 	{
 		if (is_taken(note))
 			aq_ranges_announce(note->shm, note->position, &note->lowest, &note->highest);
+		if (note->kind == NOTE_REMOVE)
+			retry_hand_over(note, xid);
 		aq_queue_post_work(note->shm, AQ_WORK_DOUBT);
 	}
 	if (note->kind == NOTE_PUT || note->kind == NOTE_PUT_LATER)
@@ -381,6 +410,8 @@ prepare(void)
 static void
 xact_callback(XactEvent event, void *arg)
 {
+	TransactionId xid;
+
 	if (nnotes == 0)
 		return;
 	switch (event)
@@ -389,8 +420,9 @@ xact_callback(XactEvent event, void *arg)
 			prepare();
 			break;
 		case XACT_EVENT_PREPARE:
+			xid = GetTopTransactionIdIfAny();
 			for (int i = 0; i < nnotes; i++)
-				settle_prepare(&notes[i]);
+				settle_prepare(&notes[i], xid);
 			nnotes = 0;
 			break;
 		case XACT_EVENT_COMMIT:

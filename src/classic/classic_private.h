@@ -111,12 +111,15 @@ typedef struct News
 typedef struct Retry
 {
 	uint32		next;			/* of the queue's, or of the free ones; 0 ends */
-	int32		position;
+	int32		position;		/* ANY_POSITION: of all consumers */
+	TransactionId doubt;		/* prepared, and perhaps not rolled back; else invalid */
 	TransactionId first,		/* what took them */
 				last;
 	Key			lowest,			/* what was taken lies between, ends included */
 				highest;
 } Retry;
+
+#define ANY_POSITION (-1)
 
 typedef struct ClassicQueue
 {
@@ -184,6 +187,7 @@ typedef struct Line
 {
 	Relation	rel;
 	Relation	order;			/* its index */
+	LOCKMODE	lock;
 	TupleTableSlot *slot;
 	IndexScanDesc scan;
 	SnapshotData dirty;
@@ -193,7 +197,7 @@ typedef struct Line
 } Line;
 
 extern void aq_line_open(Line *line, Oid table, LOCKMODE mode);
-extern void aq_line_close(Line *line);
+extern void aq_line_close(Line *line, bool unused);
 extern void aq_line_seek(Line *line, int32 queue, int position, const Key *low, const Key *high);
 extern bool aq_line_find(Line *line, int32 queue, int position, const Key *key);
 extern Key	aq_slot_key(TupleTableSlot *slot);
@@ -251,6 +255,7 @@ typedef enum NoteKind
 extern void aq_classic_note_reserve(AqQueueShm *shm, int position, NoteKind kind);
 extern void aq_classic_doubt_add(TransactionId xid, uint32 queue);
 extern void aq_retry_free(uint32 index);
+extern void aq_retry_doubt(AqQueueShm *shm, TransactionId xid);
 extern void aq_classic_note(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n);
 extern void aq_classic_xact_init(void);
 extern bool aq_xid_in_doubt(TransactionId xid);

@@ -29,6 +29,9 @@
 #define STEP_SHIFT 10
 #define STEP_GAP (INT64CONST(1) << STEP_SHIFT)
 
+/* a message put before another one comes as much before it, if nothing is there */
+#define BEFORE_ROOM (STEP_GAP << 16)
+
 /* --- steps and message ids --------------------------------------------------------
  *
  * A uuid of version 8: the queue's key (60 bits) and the step (62), around
@@ -96,6 +99,89 @@ ordinary_key(AqQueue *queue, const AqPutOptions *options, int64 step)
 		key.key1 = step >> STEP_SHIFT;
 		key.key2 = options->priority;
 	}
+	return key;
+}
+
+/* The nearest row before (direction backward) or after a key, for anybody. */
+static bool
+neighbour(Line *line, int32 queue, const Key *low, const Key *high, ScanDirection direction, Key *key)
+{
+	aq_line_seek(line, queue, 0, low, high);
+	if (!index_getnext_slot(line->scan, direction, line->slot))
+		return false;
+	*key = aq_slot_key(line->slot);
+	return true;
+}
+
+/* Before a message: between it and the one before it, nearer to that. */
+static Key
+key_before(AqQueue *queue, const AqPutOptions *options, Line *line)
+{
+	const Key	first = KEY_FIRST;
+	Key			key,
+				last,
+				previous;
+	int64		room;
+
+	if (!aq_row_find_by_id(line, queue, options->before) || TransactionIdIsValid(line->dirty.xmin) ||
+		TransactionIdIsValid(line->dirty.xmax))
+		ereport(ERROR,
+				aq_error(AQ_ERR_RELATIVE_UNDEFINED, "the message to come before is not in queue \"%s\"",
+						 queue->name),
+				errhint("It may have been dequeued meanwhile."));
+	slot_getsomeattrs(line->slot, COL_READY_AT + 1);
+	if (options->ready_at != 0 && (line->slot->tts_isnull[COL_READY_AT] ||
+								   DatumGetTimestampTz(line->slot->tts_values[COL_READY_AT]) < options->ready_at))
+		ereport(ERROR,
+				aq_error(AQ_ERR_DEVIATION_DELAY, "the delay is longer than that of the message to come before"));
+	if (strchr(queue->table.sort, AQ_SORT_PRIORITY) != NULL &&
+		options->priority > DatumGetInt32(line->slot->tts_values[COL_PRIORITY]))
+		ereport(ERROR,
+				aq_error(AQ_ERR_DEVIATION_PRIORITY, "the message to come before is more urgent"),
+				errhint("Give a priority of %d or less.", DatumGetInt32(line->slot->tts_values[COL_PRIORITY])));
+	key = last = aq_slot_key(line->slot);
+	last.step--;
+	room = BEFORE_ROOM;
+	if (neighbour(line, queue->id, &first, &last, BackwardScanDirection, &previous) &&
+		previous.key1 == key.key1 && previous.key2 == key.key2 && key.step - previous.step < room)
+		room = key.step - previous.step;
+	if (room < 2)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "there is no room before the message"),
+				errhint("Too many messages were put before it: put this one before another, or at the top."));
+	/* the next one before it is to find room as well */
+	key.step -= room - Max(room / 16, 1);
+	return key;
+}
+
+/* Before all that are there. */
+static bool
+key_top(AqQueue *queue, Line *line, Key *key)
+{
+	const Key	first = KEY_FIRST,
+				last = KEY_LAST;
+
+	if (!neighbour(line, queue->id, &first, &last, ForwardScanDirection, key))
+		return false;
+	key->step -= STEP_GAP;
+	return true;
+}
+
+/* Against the order, if the options say so. */
+static Key
+key_of(AqQueue *queue, const AqPutOptions *options, int64 step)
+{
+	Key			key = ordinary_key(queue, options, step);
+	Line		line;
+
+	if (!options->top && options->before == NULL)
+		return key;
+	aq_line_open(&line, queue->table.messages, RowExclusiveLock);
+	if (options->before != NULL)
+		key = key_before(queue, options, &line);
+	else
+		(void) key_top(queue, &line, &key);
+	aq_line_close(&line, false);
 	return key;
 }
 
@@ -323,8 +409,15 @@ aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 	for (uint32 i = 0; i < n; i++)
 	{
 		int64		step = aq_classic_step(queue->shm);
-		Key			key = ordinary_key(queue, options, step);
+		Key			key;
 
+		/* each one has its place by those before it */
+		if (i > 0 && (options->top || options->before != NULL))
+		{
+			batch_flush(put.messages);
+			CommandCounterIncrement();
+		}
+		key = key_of(queue, options, step);
 		if (i == 0 || key_compare(&key, &put.lowest) < 0)
 			put.lowest = key;
 		if (i == 0 || key_compare(&key, &put.highest) > 0)

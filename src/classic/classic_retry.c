@@ -58,11 +58,11 @@ aq_hands_open(Hands *hands, AqQueue *queue)
 void
 aq_hands_close(Hands *hands)
 {
-	aq_line_close(&hands->messages);
+	aq_line_close(&hands->messages, false);
 	if (hands->queue->multi)
 	{
-		aq_line_close(&hands->consumers);
-		aq_line_close(&hands->probe);
+		aq_line_close(&hands->consumers, false);
+		aq_line_close(&hands->probe, false);
 	}
 }
 
@@ -283,17 +283,28 @@ count_attempt(Hands *hands, Line *line, int position)
 }
 
 static void
-count_retry(Hands *hands, const Retry *retry)
+count_retry(Hands *hands, const Retry *retry, int position)
 {
 	Line	   *line = hands->queue->multi ? &hands->consumers : &hands->messages;
 
-	aq_line_seek(line, hands->queue->id, retry->position, &retry->lowest, &retry->highest);
+	aq_line_seek(line, hands->queue->id, position, &retry->lowest, &retry->highest);
 	while (index_getnext_slot(line->scan, ForwardScanDirection, line->slot))
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (was_taken_by(retry, line))
-			count_attempt(hands, line, retry->position);
+			count_attempt(hands, line, position);
 	}
+}
+
+/* The same for those that it is about. */
+static void
+count_all(Hands *hands, const Retry *retry)
+{
+	if (retry->position != ANY_POSITION || !hands->queue->multi)
+		count_retry(hands, retry, Max(retry->position, 0));
+	else
+		for (int i = 0; i < hands->queue->nconsumers; i++)
+			count_retry(hands, retry, hands->queue->consumers[i].position);
 }
 
 static int
@@ -301,12 +312,18 @@ read_retries(AqQueueShm *shm, uint32 *indexes)
 {
 	ClassicQueue *cq = classic_queue(shm);
 	int			n = 0;
+	int			kept = 0;
 
 	aq_latch_get(&cq->latch, AQ_SHARED, AQ_LOC_CLASSIC_RETRY);
 	for (uint32 i = cq->retries; i != 0 && n < RETRIES_MAX; i = aq_retries[i].next)
 		indexes[n++] = i;
 	aq_latch_free(&cq->latch);
-	return n;
+	/* without those that are still prepared */
+	for (int i = 0; i < n; i++)
+		if (!TransactionIdIsValid(aq_retries[indexes[i]].doubt) ||
+			!TransactionIdIsInProgress(aq_retries[indexes[i]].doubt))
+			indexes[kept++] = indexes[i];
+	return kept;
 }
 
 static void
@@ -347,7 +364,10 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 	aq_hands_open(&hands, queue);
 	for (int i = 0; i < n; i++)
 	{
-		count_retry(&hands, &aq_retries[indexes[i]]);
+		const Retry *retry = &aq_retries[indexes[i]];
+
+		if (!TransactionIdIsValid(retry->doubt) || !TransactionIdDidCommit(retry->doubt))
+			count_all(&hands, retry);
 		/* the next one is not to meet what this one has written as old */
 		CommandCounterIncrement();
 	}

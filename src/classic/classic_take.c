@@ -30,6 +30,7 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "storage/procarray.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -50,7 +51,11 @@ typedef struct Take
 	Snapshot	snapshot;		/* in REPEATABLE READ and above, else NULL */
 	bool		peek;			/* only look whether there is something */
 	bool		ignore_retries; /* the worker has not answered */
-	bool		retry_met;		/* a row that waits for its retry count */
+	bool		retry_met;		/* a row that waits for its retry count: */
+	Key			retry_key;
+	TransactionId retry_xid;
+	int64		group;			/* the one we are in */
+	int64		locked_group;	/* met last, in others' hands */
 	NoteKind	kind;
 	Line		line;
 	Line		messages;		/* of a topic: t, while line is c */
@@ -111,6 +116,11 @@ read_message(Take *take, TupleTableSlot *slot, int attempts, AqMessage *m)
 	m->properties = varlena_of(slot, COL_PROPERTIES);
 	m->sender = varlena_of(slot, COL_SENDER);
 	m->exception_queue = varlena_of(slot, COL_EXCEPTION_QUEUE);
+	m->original_queue = varlena_of(slot, COL_ORIGINAL_QUEUE);
+	m->state = DatumGetInt16(value_of(take->line.slot, COL_STATE));
+	m->group = slot->tts_isnull[COL_GROUP] ? 0 : DatumGetInt64(value_of(slot, COL_GROUP));
+	for (int i = 0; i < 3; i++)
+		m->place.key[i] = DatumGetInt64(value_of(slot, COL_KEY1 + i));
 	m->original_id = slot->tts_isnull[COL_ORIGINAL_ID] ? NULL : DatumGetUUIDP(value_of(slot, COL_ORIGINAL_ID));
 }
 
@@ -152,6 +162,8 @@ is_given_back(Take *take, HeapTupleHeader header, const Key *key)
 	if (!aq_retry_pending(take->queue->shm, take->options->position, key, xid))
 		return true;
 	take->retry_met = true;
+	take->retry_key = *key;
+	take->retry_xid = xid;
 	return false;
 }
 
@@ -205,6 +217,30 @@ lock_row(Take *take)
 	return result == TM_Ok;
 }
 
+/*
+ * Is the message's group for us?  It is the transaction's that has locked it,
+ * until that ends.
+ */
+static bool
+group_allows(Take *take, int64 group)
+{
+	const AqTakeOptions *options = take->options;
+	int64		wanted = take->group != 0 ? take->group : options->group;
+	LOCKTAG		tag;
+
+	if (!take->queue->table.grouping || options->mode == AQ_MODE_BROWSE || options->mode == AQ_MODE_PURGE)
+		return true;
+	if ((wanted != 0 && group != wanted) || group == options->not_group || group == take->locked_group)
+		return false;
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, take->queue->anchor, (uint32) group, options->position);
+	if (!take->peek && LockAcquire(&tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+	{
+		take->locked_group = group;
+		return false;
+	}
+	return true;
+}
+
 /* True when this transaction has it now. */
 static bool
 take_row(Take *take, const Key *key)
@@ -238,9 +274,13 @@ try_row(Take *take, const Key *key)
 	read_message(take, slot, DatumGetInt32(value_of(take->line.slot, COL_ATTEMPTS)), &m);
 	if (options->filter != NULL && !options->filter(options->filter_arg, &m))
 		return;
+	if (!group_allows(take, m.group))
+		return;
 	if (take->peek || options->mode == AQ_MODE_BROWSE || take_row(take, key))
 	{
 		take->taken++;
+		if (options->one_group)
+			take->group = m.group;
 		if (options->emit != NULL && !take->peek)
 			options->emit(options->emit_arg, &m);
 		if (take->topic && take->removes && !take->peek)
@@ -284,7 +324,11 @@ look_at_row(Take *take)
 	{
 		/* in the hands of others, who will say when they give it back */
 		if (aq_retry_pending(take->queue->shm, take->options->position, &key, InvalidTransactionId))
+		{
 			take->retry_met = !take->ignore_retries;	/* the worker is at it */
+			take->retry_key = key;
+			take->retry_xid = InvalidTransactionId;
+		}
 		else if (aq_xid_in_doubt(line->dirty.xmax))
 			end_gap(take, &key);
 		else
@@ -392,10 +436,15 @@ take_by_id(Take *take)
 
 /* Where to go on behind this message, which may be gone. */
 static Key
-key_behind(Take *take, const pg_uuid_t *id)
+key_behind(Take *take)
 {
+	const pg_uuid_t *id = take->options->after;
+	const AqPlace *place = take->options->place;
 	Key			key = {0, 0, 0};
 	Line	   *messages = take->topic ? &take->messages : &take->line;
+
+	if (place != NULL)
+		return (Key) {place->key[0], place->key[1], place->key[2]};
 
 	if (aq_row_find_by_id(messages, take->queue, id))
 		return aq_slot_key(messages->slot);
@@ -421,7 +470,7 @@ wait_for_retries(Take *take)
 	aq_queue_post_work(shm, AQ_WORK_RETRY);
 	aq_jobs_post();
 	aq_cond_prepare(&shm->changed);
-	while (pg_atomic_read_u32(&classic_queue(shm)->nretries) > 0)
+	while (aq_retry_pending(shm, take->options->position, &take->retry_key, take->retry_xid))
 	{
 		if (aq_clock_us() > deadline)
 		{
@@ -444,6 +493,10 @@ begin_take(Take *take, AqQueue *queue, const AqTakeOptions *options, bool peek)
 {
 	LOCKMODE	lock;
 
+	if (queue->shm->object->state == AQ_OBJECT_DROPPED)
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
+				errdetail("It was dropped just now."));
 	memset(take, 0, offsetof(Take, line));
 	take->queue = queue;
 	take->options = options;
@@ -469,11 +522,13 @@ begin_take(Take *take, AqQueue *queue, const AqTakeOptions *options, bool peek)
 static void
 end_take(Take *take)
 {
-	aq_line_close(&take->line);
+	bool		unused = take->peek || take->taken == 0;
+
+	aq_line_close(&take->line, unused);
 	if (take->topic)
 	{
-		aq_line_close(&take->messages);
-		aq_line_close(&take->probe);
+		aq_line_close(&take->messages, unused);
+		aq_line_close(&take->probe, unused);
 	}
 	aq_chunks_trim();
 }
@@ -486,7 +541,7 @@ aq_classic_take(AqQueue *queue, const AqTakeOptions *options)
 
 	begin_take(&take, queue, options, false);
 	if (options->after != NULL)
-		after = key_behind(&take, options->after);
+		after = key_behind(&take);
 	for (;;)
 	{
 		if (options->id != NULL)

@@ -95,7 +95,10 @@ doubt_job(int32 id, AqQueueShm *shm)
 		ended = true;
 	}
 	if (ended)
+	{
+		aq_queue_post_work(shm, AQ_WORK_RETRY);
 		aq_wake_everybody(shm);
+	}
 	if (left)
 		aq_classic_later(shm, AQ_WORK_DOUBT, DOUBT_AGAIN);
 }
@@ -167,9 +170,9 @@ empty_line(AqQueue *queue, int position)
 		if (aq_line_find(&messages, queue->id, 0, &key))
 			aq_message_check(queue, &probe, &messages, &key, position);
 	}
-	aq_line_close(&line);
-	aq_line_close(&probe);
-	aq_line_close(&messages);
+	aq_line_close(&line, false);
+	aq_line_close(&probe, false);
+	aq_line_close(&messages, false);
 	return !busy;
 }
 

@@ -82,20 +82,26 @@ void
 aq_line_open(Line *line, Oid table, LOCKMODE mode)
 {
 	memset(line, 0, offsetof(Line, keys));
-	line->rel = table_open(table, mode);
+	line->lock = mode;
+	line->rel = try_table_open(table, mode);
+	if (line->rel == NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue does not exist"),
+				errdetail("Its queue table was dropped just now."));
 	line->order = open_index(line->rel, INDEX_ORDER, AccessShareLock);
 	line->slot = table_slot_create(line->rel, NULL);
 	InitDirtySnapshot(line->dirty);
 	line->scan = aq_index_beginscan(line->rel, line->order, &line->dirty, lengthof(line->keys));
 }
 
+/* unused: nothing was locked or changed, so who drops the queue need not wait for us. */
 void
-aq_line_close(Line *line)
+aq_line_close(Line *line, bool unused)
 {
 	ExecDropSingleTupleTableSlot(line->slot);
 	index_endscan(line->scan);
-	index_close(line->order, NoLock);
-	table_close(line->rel, NoLock);
+	index_close(line->order, unused ? AccessShareLock : NoLock);
+	table_close(line->rel, unused ? line->lock : NoLock);
 }
 
 static void

@@ -29,16 +29,21 @@ typedef struct Request
 	text	   *correlation;	/* LIKE pattern, or NULL */
 	AqRule	   *condition;		/* or NULL */
 	const char *consumer;
+	const char *pattern;		/* correlation as a string */
+	AqNavigation navigation;
 	ReturnSetInfo *result;
 	uint32		found;
 } Request;
 
-/* columns of a result row; the last eight in aq.dequeue_full only */
+#define DELIVERY_PERSISTENT 1	/* Oracle's number */
+
+/* columns of a result row; from COL_SENDER on in aq.dequeue_full only */
 enum
 {
 	COL_MSGID, COL_PAYLOAD, COL_PRIORITY, COL_CORRELATION, COL_ENQUEUE_TIME, COL_ATTEMPTS,
 	COL_PROPERTIES, COL_SENDER, COL_CONSUMER, COL_READY_AT, COL_EXPIRES_AT,
-	COL_EXCEPTION_QUEUE, COL_ORIGINAL_MSGID, COL_SHARD, COL_SESSION_ID, COL_COUNT
+	COL_EXCEPTION_QUEUE, COL_ORIGINAL_MSGID, COL_SHARD, COL_SESSION_ID, COL_STATE, COL_GROUP,
+	COL_DELIVERY_MODE, COL_COUNT
 };
 
 static void
@@ -74,8 +79,13 @@ emit_row(void *arg, const AqMessage *m)
 		nulls[COL_ORIGINAL_MSGID] = m->original_id == NULL;
 		values[COL_SHARD] = Int32GetDatum(m->shard);
 		values[COL_SESSION_ID] = Int64GetDatum(m->session_id);
+		values[COL_STATE] = Int32GetDatum(m->state);
+		values[COL_GROUP] = m->group ? CStringGetTextDatum(psprintf(INT64_FORMAT, m->group)) : 0;
+		nulls[COL_GROUP] = m->group == 0;
+		values[COL_DELIVERY_MODE] = Int32GetDatum(DELIVERY_PERSISTENT);
 	}
 	tuplestore_putvalues(request->result->setResult, request->result->setDesc, values, nulls);
+	aq_navigation_moved(&request->navigation, m, request->consumer, request->pattern);
 }
 
 static bool
@@ -132,7 +142,10 @@ static void
 set_filter(Request *request, FunctionCallInfo fcinfo, int correlation, int condition)
 {
 	if (!PG_ARGISNULL(correlation))
+	{
 		request->correlation = PG_GETARG_TEXT_PP(correlation);
+		request->pattern = text_to_cstring(request->correlation);
+	}
 	if (!PG_ARGISNULL(condition))
 		request->condition = aq_rule_compile(request->queue,
 											 text_to_cstring(PG_GETARG_TEXT_PP(condition)),
@@ -183,6 +196,8 @@ attempt(void *arg)
 	Request    *request = arg;
 
 	request->found = request->queue->store->take(request->queue, &request->take);
+	if (request->found == 0 && aq_navigation_rewind(request->queue, &request->navigation, &request->take))
+		request->found = request->queue->store->take(request->queue, &request->take);
 	return request->found > 0;
 }
 
@@ -213,6 +228,9 @@ dequeue(FunctionCallInfo fcinfo, int first)
 					errhint("A message id names exactly one message: leave max_messages at 1."));
 	}
 
+	request.navigation = aq_navigation_begin(request.queue, &request.take,
+											 aq_arg_name_or_null(fcinfo, first + 7, "navigation"),
+											 request.consumer, request.pattern);
 	aq_queue_pin(request.queue);
 	if (request.take.position >= 0 && attempt(&request))
 		return (Datum) 0;
@@ -225,6 +243,8 @@ dequeue(FunctionCallInfo fcinfo, int first)
 								 request.take.filter != NULL || request.take.id != NULL,
 								 timeout, attempt, &request);
 	}
+	if (request.found == 0)
+		aq_navigation_none(&request.navigation);
 	return (Datum) 0;
 }
 

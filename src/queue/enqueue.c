@@ -18,12 +18,13 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
+#include "utils/uuid.h"
 
 /* the arguments behind queue_name and payload(s) */
 enum
 {
 	ARG_QUEUE, ARG_PAYLOAD, ARG_PRIORITY, ARG_DELAY, ARG_EXPIRATION, ARG_CORRELATION,
-	ARG_RECIPIENTS, ARG_SENDER, ARG_EXCEPTION_QUEUE, ARG_PROPERTIES
+	ARG_RECIPIENTS, ARG_SENDER, ARG_EXCEPTION_QUEUE, ARG_PROPERTIES, ARG_RELATIVE, ARG_DEVIATION
 };
 
 static struct varlena *
@@ -85,6 +86,34 @@ aq_exception_queue_of(AqQueue *queue, struct varlena *named)
 	return target;
 }
 
+/* A place against the order: before all others, or before one. */
+static void
+read_deviation(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
+{
+	const char *deviation;
+
+	if (PG_ARGISNULL(ARG_DEVIATION))
+		return;
+	deviation = text_to_cstring(PG_GETARG_TEXT_PP(ARG_DEVIATION));
+	options->top = strcmp(deviation, "top") == 0;
+	if (!options->top && strcmp(deviation, "before") != 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_DEVIATION_INVALID, "deviation \"%s\" does not exist", deviation),
+				errhint("The deviations are before, with relative_msgid, and top."));
+	if (queue->table.id == 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NOT_SHARDED, "sequence deviation needs a queue table, which queue \"%s\" has not",
+						 queue->name),
+				errhint("Use priorities, or a queue in a queue table."));
+	if (options->top)
+		return;
+	if (PG_ARGISNULL(ARG_RELATIVE))
+		ereport(ERROR,
+				aq_error(AQ_ERR_RELATIVE_MSGID_MISSING, "deviation before needs \"relative_msgid\""),
+				errhint("Give the id of the message that it is to come before, or use top."));
+	options->before = PG_GETARG_UUID_P(ARG_RELATIVE);
+}
+
 static void
 read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 {
@@ -118,6 +147,7 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 	options->sender = varlena_arg(fcinfo, ARG_SENDER);
 	options->exception_queue = varlena_arg(fcinfo, ARG_EXCEPTION_QUEUE);
 	options->properties = varlena_arg(fcinfo, ARG_PROPERTIES);
+	read_deviation(fcinfo, queue, options);
 	if (options->exception_queue)
 		check_exception_queue(queue, text_to_cstring((text *) options->exception_queue));
 }

@@ -91,6 +91,25 @@ typedef struct AqQueueTableRow
 
 extern AqQueueTableRow aq_queue_table_get(const char *name, bool must_own);
 
+/* position.c */
+typedef struct AqPosition AqPosition;
+
+typedef struct AqNavigation
+{
+	bool		given;
+	bool		first;			/* from the head */
+	bool		transaction;	/* to the next group */
+	bool		groups;			/* over the ends of groups */
+	AqPosition *position;		/* NULL: none is kept */
+} AqNavigation;
+
+extern AqNavigation aq_navigation_begin(AqQueue *queue, AqTakeOptions *take, const char *name,
+										const char *consumer, const char *correlation);
+extern void aq_navigation_moved(const AqNavigation *navigation, const AqMessage *message,
+								const char *consumer, const char *correlation);
+extern bool aq_navigation_rewind(AqQueue *queue, const AqNavigation *navigation, AqTakeOptions *take);
+extern void aq_navigation_none(const AqNavigation *navigation);
+
 /* subscriber.c */
 extern void aq_add_recipient(AqQueue *queue, const char *name);
 

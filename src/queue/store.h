@@ -28,7 +28,16 @@ typedef struct AqPutOptions
 	int			attempts;
 	struct varlena *original_queue; /* text */
 	struct varlena *reason;		/* text */
+	/* against the order */
+	bool		top;			/* before all others */
+	const pg_uuid_t *before;	/* this one */
 } AqPutOptions;
+
+/* A message's place in its store, for going on behind it. */
+typedef struct AqPlace
+{
+	int64		key[3];
+} AqPlace;
 
 typedef enum AqMode
 {
@@ -59,6 +68,10 @@ typedef struct AqMessage
 	struct varlena *sender;
 	struct varlena *exception_queue;
 	pg_uuid_t  *original_id;
+	struct varlena *original_queue;
+	int			state;			/* Oracle's number: 0 ready, 1 waiting, 3 expired */
+	int64		group;			/* of messages that belong together; 0: none */
+	AqPlace		place;
 } AqMessage;
 
 typedef struct AqTakeOptions
@@ -67,7 +80,11 @@ typedef struct AqTakeOptions
 	uint32		max;
 	AqMode		mode;
 	const pg_uuid_t *id;		/* exactly this one; NULL: any */
-	const pg_uuid_t *after;		/* browse: behind this one; NULL: from the head */
+	const pg_uuid_t *after;		/* behind this one; NULL: from the head; sharded: browse only */
+	const AqPlace *place;		/* of after, where it is known */
+	int64		group;			/* this one only; 0: any */
+	int64		not_group;
+	bool		one_group;		/* not more than one */
 	bool		(*filter) (void *arg, const AqMessage *message);	/* NULL: all */
 	void	   *filter_arg;
 	void		(*emit) (void *arg, const AqMessage *message);	/* NULL: only count */

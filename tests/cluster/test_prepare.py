@@ -140,6 +140,7 @@ def test_own_message_taken_in_the_same_transaction(server, queue, how, finish, s
             assert not ready(conn, queue, timeout="0.2 s")
 
 
+@pytest.mark.sharded
 @pytest.mark.parametrize("finish", FINISH)
 @pytest.mark.parametrize("how", ["nothing", "kill"])
 def test_own_message_taken_behind_a_doubt(server, topic, how, finish):
@@ -164,6 +165,7 @@ def test_own_message_taken_behind_a_doubt(server, topic, how, finish):
         assert not ready(conn, topic, "a") and not ready(conn, topic, "b")
 
 
+@pytest.mark.sharded
 @pytest.mark.parametrize("finish", FINISH)
 def test_taken_messages_do_not_wait_for_an_older_doubt(server, conn, queue, finish):
     """The session's older prepared transaction holds back its messages, not what a later one took."""
@@ -210,6 +212,7 @@ def test_topic(server, topic, how, finish):
             assert take(conn, topic, "b") == []
 
 
+@pytest.mark.sharded
 @pytest.mark.parametrize("finish", FINISH)
 @pytest.mark.parametrize("shards", [1, 4])
 def test_nothing_overtakes_what_is_in_doubt(server, conn, queue, finish, shards):
@@ -233,6 +236,7 @@ def test_nothing_overtakes_what_is_in_doubt(server, conn, queue, finish, shards)
     db.execute(conn, "SELECT aq.drop_queue(%s)", [name])
 
 
+@pytest.mark.sharded
 @pytest.mark.parametrize("finish", FINISH)
 def test_order_behind_doubt_survives_a_crash(server, queue, finish):
     with server.connect() as producer:

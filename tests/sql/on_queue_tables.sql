@@ -9,9 +9,9 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	comment text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM aq.create_queue_table('t.qt_' || queue_name, payload_type, 'priority, enq_time', multiple_consumers);
+	PERFORM aq.create_queue_table('public.qt_' || queue_name, payload_type, 'priority, enq_time', multiple_consumers);
 	PERFORM aq.create_queue_as_it_is(queue_name, payload_type, multiple_consumers, NULL, max_retries, retry_delay, retention,
-		exception_queue, comment, 't.qt_' || queue_name);
+		exception_queue, comment, 'public.qt_' || queue_name);
 	-- what fails or expires is dropped, as without an exception queue
 	IF exception_queue IS NULL THEN
 		PERFORM aq.alter_queue(queue_name, exception_queue => '');

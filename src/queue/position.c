@@ -1,0 +1,217 @@
+/*-------------------------------------------------------------------------
+ *
+ * position.c
+ *	  Where a session is in each queue: FIRST_MESSAGE and NEXT_MESSAGE.
+ *
+ * With a navigation, a session reads a queue from its head to its end: each
+ * dequeue goes on behind the message of the one before.  What comes in before
+ * that place meanwhile is seen when the end is reached and the next round
+ * begins.  The place belongs to the session and the queue, and outlives
+ * transactions.  Without a navigation every dequeue begins at the head.
+ *
+ * In a queue table with message grouping a session is in a group as well: it
+ * gets the messages of one transaction, then is told that the group has ended,
+ * and asks for the next one.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+struct AqPosition
+{
+	int32		queue_id;		/* hash key */
+	bool		begun;			/* there is a message behind us */
+	pg_uuid_t	id;				/* of the latest message */
+	AqPlace		place;
+	int64		group;			/* 0: none */
+	char	   *consumer;		/* NULL: none */
+	char	   *correlation;	/* NULL: any */
+};
+
+static HTAB *positions;
+
+static AqPosition *
+position_of(AqQueue *queue)
+{
+	AqPosition *position;
+	bool		found;
+
+	if (positions == NULL)
+	{
+		HASHCTL		info = {.keysize = sizeof(int32),.entrysize = sizeof(AqPosition)};
+
+		positions = hash_create("pgaq positions", 16, &info, HASH_ELEM | HASH_BLOBS);
+	}
+	position = hash_search(positions, &queue->id, HASH_ENTER, &found);
+	if (!found)
+	{
+		position->begun = false;
+		position->group = 0;
+		position->consumer = position->correlation = NULL;
+	}
+	return position;
+}
+
+static void
+clear(AqPosition *position)
+{
+	position->begun = false;
+	position->group = 0;
+	if (position->consumer != NULL)
+		pfree(position->consumer);
+	if (position->correlation != NULL)
+		pfree(position->correlation);
+	position->consumer = position->correlation = NULL;
+}
+
+static bool
+same(const char *a, const char *b)
+{
+	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+/* Is what the caller chooses by what the position was reached with? */
+static void
+check_same(AqQueue *queue, AqPosition *position, const char *consumer, const char *correlation)
+{
+	if (!same(position->consumer, consumer))
+		ereport(ERROR,
+				aq_error(AQ_ERR_CONSUMER_CHANGED, "the consumer has changed in the middle of queue \"%s\"",
+						 queue->name),
+				errhint("Begin again with navigation => 'first_message'."));
+	if (!same(position->correlation, correlation))
+		ereport(ERROR,
+				aq_error(AQ_ERR_CORRELATION_CHANGED, "the correlation has changed in the middle of queue \"%s\"",
+						 queue->name),
+				errhint("Begin again with navigation => 'first_message'."));
+}
+
+static AqNavigation
+navigation_of(const char *name)
+{
+	static const struct
+	{
+		const char *name;
+		AqNavigation navigation;
+	}			names[] = {
+		{"first_message", {.given = true,.first = true}},
+		{"next_message", {.given = true}},
+		{"next_transaction", {.given = true,.transaction = true}},
+		{"first_message_multi_group", {.given = true,.first = true,.groups = true}},
+		{"next_message_multi_group", {.given = true,.groups = true}},
+	};
+
+	for (int i = 0; i < lengthof(names); i++)
+		if (strcmp(names[i].name, name) == 0)
+			return names[i].navigation;
+	ereport(ERROR,
+			aq_error(AQ_ERR_NAVIGATION_INVALID, "navigation \"%s\" does not exist", name),
+			errhint("The navigations are first_message, next_message, next_transaction, "
+					"first_message_multi_group and next_message_multi_group."));
+}
+
+/*
+ * Set what the take has to know of the session's position.  name: of the
+ * navigation, NULL for none.
+ */
+AqNavigation
+aq_navigation_begin(AqQueue *queue, AqTakeOptions *take, const char *name,
+					const char *consumer, const char *correlation)
+{
+	AqNavigation navigation = {0};
+	AqPosition *position;
+	bool		grouped = queue->table.grouping && take->mode != AQ_MODE_BROWSE;
+
+	if (name != NULL)
+		navigation = navigation_of(name);
+	take->one_group = grouped && !navigation.groups && take->id == NULL;
+	if (!navigation.given || take->id != NULL)
+	{
+		navigation.given = false;
+		return navigation;
+	}
+	if (navigation.transaction && !queue->table.grouping)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NOT_GROUPED, "queue \"%s\" does not group messages by transactions", queue->name),
+				errhint("navigation next_transaction needs a queue table with message_grouping => true."));
+	position = position_of(queue);
+	if (navigation.first)
+		clear(position);
+	else if (navigation.transaction && !position->begun)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NAVIGATION_SEQUENCE, "there is no transaction before the next one in queue \"%s\"",
+						 queue->name),
+				errhint("Begin with first_message or next_message."));
+	else if (position->begun)
+	{
+		check_same(queue, position, consumer, correlation);
+		take->after = &position->id;
+		take->place = &position->place;
+		if (grouped && navigation.transaction)
+			take->not_group = position->group;
+		else if (grouped && !navigation.groups)
+			take->group = position->group;
+	}
+	navigation.position = position;
+	return navigation;
+}
+
+static char *
+keep(const char *string)
+{
+	return string ? MemoryContextStrdup(TopMemoryContext, string) : NULL;
+}
+
+/* A message was handed out: the session is behind it now. */
+void
+aq_navigation_moved(const AqNavigation *navigation, const AqMessage *message,
+					const char *consumer, const char *correlation)
+{
+	AqPosition *position = navigation->position;
+
+	if (position == NULL)
+		return;
+	if (!position->begun)
+	{
+		clear(position);
+		position->consumer = keep(consumer);
+		position->correlation = keep(correlation);
+	}
+	position->begun = true;
+	position->id = message->id;
+	position->place = message->place;
+	position->group = message->group;
+}
+
+/*
+ * The take has found nothing behind the position: go on from the head, if
+ * that can bring something else.
+ */
+bool
+aq_navigation_rewind(AqQueue *queue, const AqNavigation *navigation, AqTakeOptions *take)
+{
+	if (navigation->position == NULL || take->after == NULL)
+		return false;
+	if (take->group != 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_GROUP_END, "the messages of the transaction in queue \"%s\" have ended", queue->name),
+				errhint("Go on with navigation => 'next_transaction'."));
+	if (take->mode == AQ_MODE_BROWSE)
+		return false;
+	take->after = NULL;
+	take->place = NULL;
+	return true;
+}
+
+/* No message, and no more waiting: the next dequeue begins anew. */
+void
+aq_navigation_none(const AqNavigation *navigation)
+{
+	if (navigation->position != NULL)
+		clear(navigation->position);
+}
