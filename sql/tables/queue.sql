@@ -128,7 +128,7 @@ COMMENT ON TABLE aq_data.log_template IS 'Form of the dequeue logs: which consum
 COMMENT ON COLUMN aq_data.log_template.kind IS 't taken, p purged, r dequeue rolled back, x expired or failed, m moved to the exception queue or dropped, l locked by a prepared transaction';
 COMMENT ON COLUMN aq_data.log_template.stream IS 'stream of the messages: (shard * 10 + priority) * 2, plus 1 if delayed';
 COMMENT ON COLUMN aq_data.log_template.consumer IS 'position of the consumer, see aq.subscriber; 0 in single-consumer queues';
-COMMENT ON COLUMN aq_data.log_template.at IS 'time of the dequeue';
+COMMENT ON COLUMN aq_data.log_template.at IS 'time of the dequeue; of kind r, when the message may be tried again';
 COMMENT ON COLUMN aq_data.log_template.ordinals IS 'the messages'' ordinals in their stream';
 
 -- The catalog is dumped with its rows; message tables are dumped as the

@@ -472,7 +472,7 @@ latch_prepared(Stream *stream, Partition *partition, List *slots, Bitmapset *pos
 			   Bitmapset *back, TimestampTz now)
 {
 	Frame	   *frame = frame_of(partition);
-	bool		waiting = false;
+	bool		waiting = stream->delayed;	/* dequeued by its id */
 	uint32		timers = 0;
 	uint32		needs,
 				reserved;

@@ -177,12 +177,14 @@ aq_clear_ready(Stream *stream, Partition *partition, int position, uint32 slot)
 	return true;
 }
 
-/* The message waits for the consumer; his bitmap was made ready for that. */
+/* The message waits for the consumer; his bitmap is there, or a chunk reserved. */
 void
 aq_set_waiting(Partition *partition, int position, uint32 slot)
 {
 	FrameSub   *sub = frame_sub(frame_of(partition), position);
 
+	if (sub->waiting == 0)
+		sub->waiting = aq_chunk_take();
 	if (aq_bitmap_set(bitmap_of(sub->waiting), slot))
 		sub->nwaiting++;
 }

@@ -29,6 +29,7 @@
 #include "executor/spi.h"
 #include "access/twophase.h"
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "storage/bufmgr.h"
 #include "storage/procarray.h"
 #include "utils/array.h"
@@ -53,11 +54,12 @@ typedef struct Picture
 	TimestampTz *ready_at;		/* of WAITING slots */
 	uint64_t   *todo[AQ_MAX_CONSUMERS]; /* for him and not done; NULL: none */
 	uint8	   *attempts[AQ_MAX_CONSUMERS];
-	uint32		ntodo[AQ_MAX_CONSUMERS];	/* counted at the end */
 	uint32		inflight;		/* taken by transactions in doubt */
 	uint32		pending;		/* slots in doubt */
 	uint32		nfailed;
-	uint32		ntimers;
+	uint32		ntimers;		/* the rests' included, in the end */
+	List	   *rests;			/* of Timers: retry delays that are not over */
+	TimestampTz next_timer;		/* of the rests */
 	List	   *doubts;			/* of xids; sessions beside them */
 	List	   *doubt_sessions;
 	TimestampTz last_take;
@@ -190,9 +192,41 @@ read_message(Picture *p, HeapTuple tuple, TupleDesc desc)
 	}
 }
 
+/* A rolled back dequeue: the message rests until then. */
+static void
+add_rest(Picture *p, int position, uint32 number, TimestampTz until)
+{
+	Timer	   *rest = palloc(sizeof(Timer));
+
+	*rest = (Timer) {.when = until,.slot = number,.position = position,.kind = TIMER_RETRY};
+	p->rests = lappend(p->rests, rest);
+}
+
+/* Keep the rests of those that are still to be taken, as far as timers go. */
+static void
+sift_rests(Picture *p)
+{
+	List	   *kept = NIL;
+	ListCell   *lc;
+
+	foreach(lc, p->rests)
+	{
+		Timer	   *rest = lfirst(lc);
+
+		if (p->slots[rest->slot].state != SLOT_READY || p->todo[rest->position] == NULL ||
+			!aq_bitmap_test(p->todo[rest->position], rest->slot) || p->ntimers == MAX_TIMERS)
+			continue;
+		kept = lappend(kept, rest);
+		p->ntimers++;
+		if (p->next_timer == 0 || rest->when < p->next_timer)
+			p->next_timer = rest->when;
+	}
+	p->rests = kept;
+}
+
 static void
 read_log_ordinal(Picture *p, char kind, RowStatus status, TransactionId xid,
-				 int position, uint32 number)
+				 int position, uint32 number, TimestampTz at)
 {
 	Slot	   *slot = &p->slots[number];
 
@@ -225,6 +259,8 @@ read_log_ordinal(Picture *p, char kind, RowStatus status, TransactionId xid,
 				p->attempts[position] = palloc0(PARTITION_SLOTS);
 			if (p->attempts[position][number] < PG_UINT8_MAX)
 				p->attempts[position][number]++;
+			if (at > p->now)
+				add_rest(p, position, number, at);
 			break;
 		default:
 			break;
@@ -240,6 +276,8 @@ read_log_row(Picture *p, HeapTuple tuple, TupleDesc desc)
 	RowStatus	status = row_status(tuple->t_data, &xid);
 	ArrayType  *array;
 	int64	   *ordinals;
+	TimestampTz at;
+	char		kind;
 	int			n,
 				position;
 
@@ -250,15 +288,17 @@ read_log_row(Picture *p, HeapTuple tuple, TupleDesc desc)
 	if (DatumGetInt16(values[LOG_STREAM]) != p->stream ||
 		position < 0 || position >= AQ_MAX_CONSUMERS)
 		return;					/* of an earlier use of the tables */
-	p->last_take = Max(p->last_take, DatumGetTimestampTz(values[LOG_TIME]));
+	kind = DatumGetChar(values[LOG_KIND]);
+	at = DatumGetTimestampTz(values[LOG_TIME]);
+	if (kind != LOG_RETRY)
+		p->last_take = Max(p->last_take, at);
 	array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
 	n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
 	ordinals = (int64 *) ARR_DATA_PTR(array);
 	for (int i = 0; i < n; i++)
 		if (ordinals[i] / PARTITION_SLOTS == p->partition->number &&
 			p->slots[ordinals[i] % PARTITION_SLOTS].state != SLOT_EMPTY)
-			read_log_ordinal(p, DatumGetChar(values[LOG_KIND]), status, xid, position,
-							 ordinals[i] % PARTITION_SLOTS);
+			read_log_ordinal(p, kind, status, xid, position, ordinals[i] % PARTITION_SLOTS, at);
 }
 
 /* Returns the number of the file that was read. */
@@ -359,6 +399,7 @@ read_partition(AqQueueShm *shm, Partition *partition)
 		if (p->slots[i].state == SLOT_DONE && (p->slots[i].flags & SLOT_FAILED))
 			p->nfailed++;
 	}
+	sift_rests(p);
 	return p;
 }
 
@@ -379,17 +420,9 @@ static void
 count_lag(Picture *p)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
-	{
-		uint64		n = 0;
-
-		if (p->todo[position] == NULL)
-			continue;
-		for (uint32 i = 0; i < AQ_CHUNK_SIZE / sizeof(uint64); i++)
-			n += __builtin_popcountll(p->todo[position][i]);
-		p->ntodo[position] = n;
-		if (!p->partition->counted)
-			pg_atomic_fetch_add_u64(&aq_consumer_shm(p->shm, position)->enqueued, n);
-	}
+		if (p->todo[position] != NULL && !p->partition->counted)
+			pg_atomic_fetch_add_u64(&aq_consumer_shm(p->shm, position)->enqueued,
+									pg_popcount((const char *) p->todo[position], AQ_CHUNK_SIZE));
 }
 
 /* What a frame and a summary have in common. Latch held. */
@@ -404,7 +437,7 @@ install_summary(Picture *p)
 	partition->reserved = PARTITION_SLOTS;
 	if (partition->last_take == 0)
 		partition->last_take = p->last_take;
-	partition->next_timer = 0;
+	partition->next_timer = p->next_timer;
 	for (uint32 i = 0; i < p->nslots; i++)
 	{
 		Slot	   *slot = &p->slots[i];
@@ -455,19 +488,30 @@ install_consumer(Picture *p, Stream *stream, int position)
 			if (p->slots[slot].state == SLOT_READY)
 				aq_set_ready(stream, partition, position, slot, 1);
 			else if (p->slots[slot].state == SLOT_WAITING)
-			{
-				FrameSub   *sub = frame_sub(frame, position);
-
-				if (sub->waiting == 0)
-					sub->waiting = aq_chunk_take();
 				aq_set_waiting(partition, position, slot);
-			}
 		}
 	}
 	if (p->attempts[position] != NULL)
 		for (uint32 slot = 0; slot < p->nslots; slot++)
 			if (p->attempts[position][slot] > 0)
 				aq_attempts_set(frame, position, slot, p->attempts[position][slot]);
+}
+
+/* Those that were ready have to wait. */
+static void
+install_rests(Picture *p, Stream *stream)
+{
+	Partition  *partition = p->partition;
+	ListCell   *lc;
+
+	foreach(lc, p->rests)
+	{
+		Timer	   *rest = lfirst(lc);
+
+		aq_timer_push(partition, rest->when, rest->slot, rest->position, TIMER_RETRY);
+		if (aq_clear_ready(stream, partition, rest->position, rest->slot))
+			aq_set_waiting(partition, rest->position, rest->slot);
+	}
 }
 
 /* Latch held, chunks reserved. */
@@ -506,6 +550,7 @@ install_frame(Picture *p, Stream *stream)
 				(slot->flags & SLOT_EXPIRES))
 				aq_timer_push(partition, slot->expires_at, i, 0, TIMER_EXPIRE);
 		}
+		install_rests(p, stream);
 		frame->timers_reserved = 0;
 	}
 }

@@ -209,9 +209,9 @@ write_log(bool preparing)
 			continue;
 		if (is_removal(note))
 			aq_log_write(note->partition, note->mode == AQ_MODE_PURGE ? LOG_PURGED : LOG_TAKEN,
-						 note->position, note->slots, note->count);
+						 0, note->position, note->slots, note->count);
 		else if (preparing)
-			aq_log_write(note->partition, LOG_LOCKED, note->position, note->slots, note->count);
+			aq_log_write(note->partition, LOG_LOCKED, 0, note->position, note->slots, note->count);
 	}
 }
 

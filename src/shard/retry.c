@@ -43,12 +43,13 @@ typedef struct Batch
 	uint32		n;
 	uint16	   *slots;
 	bool	   *failed;
+	TimestampTz rest;			/* those that have not failed rest until then; 0: no */
 } Batch;
 
 /* --- retry counts ------------------------------------------------------------------ */
 
 static Batch *
-make_batch(Stream *stream, Partition *partition, int position, uint32 size)
+make_batch(AqQueue *queue, Stream *stream, Partition *partition, int position, uint32 size)
 {
 	Batch	   *batch = palloc0(sizeof(Batch));
 
@@ -57,6 +58,8 @@ make_batch(Stream *stream, Partition *partition, int position, uint32 size)
 	batch->position = position;
 	batch->slots = palloc(size * sizeof(uint16));
 	batch->failed = palloc0(size * sizeof(bool));
+	if (queue->retry_delay > 0)
+		batch->rest = GetCurrentTimestamp() + queue->retry_delay;
 	return batch;
 }
 
@@ -126,7 +129,8 @@ collect_batches(AqQueueShm *shm, AqQueue *queue, Partition *only)
 			aq_queue_post_work(shm, AQ_WORK_RETRY); /* there may be more */
 		for (int i = 0; i < n; i++)
 		{
-			Batch	   *batch = make_batch(stream, found[i].partition, found[i].position, found[i].n);
+			Batch	   *batch = make_batch(queue, stream, found[i].partition,
+										   found[i].position, found[i].n);
 
 			batches = lappend(batches, batch);
 			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
@@ -150,9 +154,9 @@ write_batch(Batch *batch)
 	for (uint32 i = 0; i < batch->n; i++)
 		if (batch->failed[i])
 			failed[nfailed++] = batch->slots[i];
-	aq_log_write(batch->partition, LOG_RETRY, batch->position, batch->slots, batch->n);
+	aq_log_write(batch->partition, LOG_RETRY, batch->rest, batch->position, batch->slots, batch->n);
 	if (nfailed > 0)
-		aq_log_write(batch->partition, LOG_FAILED, batch->position, failed, nfailed);
+		aq_log_write(batch->partition, LOG_FAILED, 0, batch->position, failed, nfailed);
 }
 
 /* The slot has failed for one of its consumers: it is to be moved. Latch held. */
@@ -193,12 +197,12 @@ end_retry(AqQueueShm *shm, Batch *batch, uint32 i)
 
 /* Chunks that apply_batch may need. */
 static uint32
-batch_needs(const Batch *batch, int64 retry_delay)
+batch_needs(const Batch *batch)
 {
-	uint32		needs = 1 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK;
+	uint32		needs = 2 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK;	/* bitmap; directory, counts */
 
-	if (retry_delay > 0)		/* bitmap; directory, timers */
-		needs += 3 + batch->n / TIMERS_PER_CHUNK;
+	if (batch->rest != 0)		/* directory, timers */
+		needs += 2 + batch->n / TIMERS_PER_CHUNK;
 	return needs;
 }
 
@@ -211,28 +215,21 @@ retry_timers(const Partition *partition)
 
 /* The counts are on disk: ready again, or resting, or failed. */
 static void
-apply_batch(AqQueueShm *shm, Batch *batch, int64 retry_delay)
+apply_batch(AqQueueShm *shm, Batch *batch)
 {
 	Stream	   *stream = batch->stream;
 	Partition  *partition = batch->partition;
-	TimestampTz when = GetCurrentTimestamp() + retry_delay;
 	uint32		ready = 0;
 	uint32		reserved;
 	Frame	   *frame;
-	FrameSub   *sub;
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 	frame = frame_of(partition);
-	sub = frame_sub(frame, batch->position);
 	reserved = frame->timers_reserved;
-	if (retry_delay > 0 && frame->ntimers + frame->timers_reserved + batch->n <= retry_timers(partition))
-	{
+	if (batch->rest != 0 && frame->ntimers + frame->timers_reserved + batch->n <= retry_timers(partition))
 		aq_frame_prepare(stream, frame, 0, 1, NULL, false, batch->n);
-		if (sub->waiting == 0)
-			sub->waiting = aq_chunk_take();
-	}
 	else
-		retry_delay = 0;
+		batch->rest = 0;
 	for (uint32 i = 0; i < batch->n; i++)
 	{
 		uint32		slot = batch->slots[i];
@@ -241,19 +238,19 @@ apply_batch(AqQueueShm *shm, Batch *batch, int64 retry_delay)
 						aq_attempts_get(frame, batch->position, slot) + 1);
 		if (!end_retry(shm, batch, i))
 			continue;
-		if (retry_delay > 0)
+		if (batch->rest != 0 && slot_at(frame, slot)->state == SLOT_READY)
 		{
 			aq_set_waiting(partition, batch->position, slot);
-			aq_timer_push(partition, when, slot, batch->position, TIMER_RETRY);
+			aq_timer_push(partition, batch->rest, slot, batch->position, TIMER_RETRY);
 		}
 		else
 		{
-			aq_set_ready(stream, partition, batch->position, slot, 1);
+			aq_give_back(stream, partition, batch->position, slot);
 			ready++;
 		}
 	}
 	frame->timers_reserved = reserved;
-	if (retry_delay > 0)
+	if (batch->rest != 0)
 		aq_timer_announce(shm, partition->next_timer);
 	aq_partition_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
@@ -265,7 +262,6 @@ typedef struct Retries
 {
 	AqQueueShm *shm;
 	List	   *batches;
-	int64		retry_delay;
 	/* when the frame goes */
 	Stream	   *stream;
 	Partition  *partition;
@@ -279,7 +275,7 @@ apply_batches(void *arg)
 	ListCell   *lc;
 
 	foreach(lc, retries->batches)
-		apply_batch(retries->shm, lfirst(lc), retries->retry_delay);
+		apply_batch(retries->shm, lfirst(lc));
 }
 
 /* Begin a transaction; what is allocated now outlives it, until the next. */
@@ -318,12 +314,9 @@ write_counts(int32 id, AqQueueShm *shm, Partition *only)
 	begin();
 	queue = aq_queue_get_by_id(id, true);
 	if (queue != NULL)
-	{
 		retries.batches = collect_batches(shm, queue, only);
-		retries.retry_delay = queue->retry_delay;
-	}
 	foreach(lc, retries.batches)
-		needs += batch_needs(lfirst(lc), retries.retry_delay);
+		needs += batch_needs(lfirst(lc));
 	if (!aq_chunks_try(needs))
 		outcome = RETRIES_NO_MEMORY;
 	else if (retries.batches != NIL)
@@ -391,13 +384,22 @@ let_frame_go(void *arg)
 
 		for (uint32 i = 0; i < batch->n; i++)
 			(void) end_retry(retries->shm, batch, i);
+		if (batch->rest != 0 && (partition->next_timer == 0 || batch->rest < partition->next_timer))
+			partition->next_timer = batch->rest;
 	}
 	aq_partition_check_done(retries->stream, partition);
 	if (partition->frame != 0)
 		aq_frame_evict(retries->stream, partition);
+	if (partition->next_timer != 0)
+		aq_timer_announce(retries->shm, partition->next_timer);
 	aq_latch_free(&retries->stream->latch);
 	foreach(lc, retries->batches)
-		aq_wake_consumers(retries->shm, ((Batch *) lfirst(lc))->position, ((Batch *) lfirst(lc))->n);
+	{
+		Batch	   *batch = lfirst(lc);
+
+		if (batch->rest == 0)
+			aq_wake_consumers(retries->shm, batch->position, batch->n);
+	}
 }
 
 /* Write the counts in a frame that was detached, and commit. */
@@ -415,7 +417,7 @@ write_detached(Retries *retries, AqQueue *queue)
 
 		if (n == 0)
 			continue;
-		batch = make_batch(retries->stream, retries->partition, position, n);
+		batch = make_batch(queue, retries->stream, retries->partition, position, n);
 		fill_batch(batch, frame, n, queue, now);
 		write_batch(batch);
 		retries->batches = lappend(retries->batches, batch);
@@ -613,7 +615,7 @@ move_batch(int32 id, Move *move)
 							move->attempts[move->nmoved]))
 			move->nmoved++;
 		table_close(move->rel, NoLock);
-		aq_log_write(move->partition, LOG_MOVED, 0, move->slots, move->nmoved);
+		aq_log_write(move->partition, LOG_MOVED, 0, 0, move->slots, move->nmoved);
 		aq_point("failed-moved");
 		aq_at_commit(end_move, move);
 		aq_job_commit(false);

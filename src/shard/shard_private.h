@@ -366,7 +366,7 @@ targets_next(bytea *targets, int position)
 /* kinds of log rows */
 #define LOG_TAKEN	't'			/* consumed */
 #define LOG_PURGED	'p'
-#define LOG_RETRY	'r'			/* a dequeue was rolled back */
+#define LOG_RETRY	'r'			/* a dequeue was rolled back; time: when its rest ends */
 #define LOG_FAILED	'x'			/* expired or failed for this consumer */
 #define LOG_MOVED	'm'			/* moved to the exception queue, or dropped */
 #define LOG_LOCKED	'l'			/* kept by a prepared transaction, not consumed */
@@ -422,7 +422,7 @@ extern void aq_tables_subcommit(SubTransactionId subid, SubTransactionId parent)
 extern void aq_tables_xact_end(void);
 extern bool aq_tables_ready_for_worker(AqQueueShm *shm);
 extern void aq_tables_job(int32 id, AqQueueShm *shm);
-extern void aq_log_write(Partition *partition, char kind, int position,
+extern void aq_log_write(Partition *partition, char kind, TimestampTz at, int position,
 						 const uint16 *slots, uint32 n);
 extern Relation aq_messages_open(Partition *partition, LOCKMODE mode);
 

@@ -282,7 +282,7 @@ aq_view_message_cache(PG_FUNCTION_ARGS)
 typedef struct LogPicture
 {
 	char	   *kind[AQ_MAX_CONSUMERS]; /* a char per slot, '\0' none */
-	TimestampTz *when[AQ_MAX_CONSUMERS];
+	TimestampTz *when[AQ_MAX_CONSUMERS];	/* kind none: until when it rests */
 	uint8	   *attempts[AQ_MAX_CONSUMERS];
 	bool		resident;
 	uint64_t   *ready[AQ_MAX_CONSUMERS];	/* copies of the bitmaps; NULL: none */
@@ -319,10 +319,10 @@ read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 		if (kind == LOG_RETRY)
 			p->attempts[position][slot]++;
 		else
-		{
 			p->kind[position][slot] = kind;
+		/* rows of several sessions come in any order */
+		if (kind != LOG_RETRY || p->kind[position][slot] == '\0')
 			p->when[position][slot] = DatumGetTimestampTz(values[LOG_TIME]);
-		}
 	}
 }
 
@@ -368,6 +368,7 @@ static const char *
 message_state(LogPicture *p, int position, int slot, const AqMessage *m, TimestampTz now)
 {
 	char		kind = p->kind[position] ? p->kind[position][slot] : '\0';
+	TimestampTz when = p->when[position] ? p->when[position][slot] : 0;
 
 	if (kind == LOG_TAKEN)
 		return "PROCESSED";
@@ -380,7 +381,7 @@ message_state(LogPicture *p, int position, int slot, const AqMessage *m, Timesta
 	if (m->expires_at != 0 && m->expires_at <= now)
 		return "EXPIRED";
 	if (!p->resident)
-		return "READY";
+		return when > now ? "WAITING" : "READY";
 	if (p->waiting[position] != NULL && aq_bitmap_test(p->waiting[position], slot))
 		return "WAITING";
 	if (p->ready[position] != NULL && aq_bitmap_test(p->ready[position], slot))
@@ -404,7 +405,7 @@ message_row(MessageRows *rows, const AqMessage *m, int position, const char *con
 	bool		nulls[17] = {0};
 	int			slot = m->ordinal % PARTITION_SLOTS;
 	LogPicture *log = rows->log;
-	TimestampTz when = log->when[position] ? log->when[position][slot] : 0;
+	bool		done = log->kind[position] && log->kind[position][slot];
 
 	values[0] = UUIDPGetDatum(&m->id);
 	values[1] = consumer ? CStringGetTextDatum(consumer) : 0;
@@ -418,8 +419,8 @@ message_row(MessageRows *rows, const AqMessage *m, int position, const char *con
 	nulls[6] = m->ready_at == 0;
 	values[7] = TimestampTzGetDatum(m->expires_at);
 	nulls[7] = m->expires_at == 0;
-	values[8] = TimestampTzGetDatum(when);
-	nulls[8] = when == 0;
+	values[8] = done ? TimestampTzGetDatum(log->when[position][slot]) : 0;
+	nulls[8] = !done;
 	values[9] = Int32GetDatum(m->attempts + (log->attempts[position] ? log->attempts[position][slot] : 0));
 	values[10] = PointerGetDatum(m->sender);
 	nulls[10] = m->sender == NULL;

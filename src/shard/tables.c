@@ -453,7 +453,8 @@ aq_next_number(AqQueue *queue)
  * one.
  */
 void
-aq_log_write(Partition *partition, char kind, int position, const uint16 *slots, uint32 n)
+aq_log_write(Partition *partition, char kind, TimestampTz at, int position,
+			 const uint16 *slots, uint32 n)
 {
 	Relation	rel = try_table_open(partition->log, RowExclusiveLock);
 	bool		snapshot;
@@ -469,7 +470,7 @@ aq_log_write(Partition *partition, char kind, int position, const uint16 *slots,
 	values[LOG_KIND] = CharGetDatum(kind);
 	values[LOG_STREAM] = Int16GetDatum(stream_at(partition->stream)->number);
 	values[LOG_CONSUMER] = Int16GetDatum(position);
-	values[LOG_TIME] = TimestampTzGetDatum(GetCurrentTimestamp());
+	values[LOG_TIME] = TimestampTzGetDatum(at != 0 ? at : GetCurrentTimestamp());
 	for (uint32 i = 0; i < n; i += ORDINALS_PER_ROW)
 	{
 		uint32		count = Min(n - i, ORDINALS_PER_ROW);

@@ -143,7 +143,8 @@ log_expired(Round *round)
 					written[j] = true;
 			}
 		if (n > 0)
-			aq_log_write(round->partition, LOG_FAILED, round->expired[i].position, slots, n);
+			aq_log_write(round->partition, LOG_FAILED, 0, round->expired[i].position,
+						 slots, n);
 	}
 }
 
@@ -223,12 +224,22 @@ round_committed(void *arg)
 	finish_timers(arg, false);
 }
 
+/* What was due when the partition was loaded is ready without a timer. */
+static void
+wake_for_loaded(Round *round)
+{
+	int			position = -1;
+
+	while ((position = aq_next_sub(frame_of(round->partition), position)) >= 0)
+		round->woken[position] += frame_sub(frame_of(round->partition), position)->nready;
+}
+
 /*
  * Deal with a batch of due timers, in the transaction that the caller has
  * begun, and commit it; false when there was none.
  */
 static bool
-run_batch(Round *round)
+run_batch(Round *round, bool loaded)
 {
 	aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
 	if (round->partition->frame == 0 || round->partition->stream != round->stream->index)
@@ -239,6 +250,8 @@ run_batch(Round *round)
 	pop_timers(round);
 	round->expired_size = round->ntimers * count_subs(frame_of(round->partition));
 	end_delays(round);
+	if (loaded)
+		wake_for_loaded(round);
 	aq_latch_free(&round->stream->latch);
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (round->woken[position] > 0)
@@ -288,6 +301,8 @@ run_partition(AqQueueShm *shm, Stream *stream, Partition *partition)
 		{
 			Round	   *round;
 
+			bool		loaded = false;
+
 			aq_job_begin();
 			if (!aq_lock_for_worker(partition, RowExclusiveLock))
 			{
@@ -295,7 +310,10 @@ run_partition(AqQueueShm *shm, Stream *stream, Partition *partition)
 				break;
 			}
 			if (partition->frame == 0)
+			{
 				aq_load_partition(shm, partition);
+				loaded = true;
+			}
 			MemoryContextReset(context);
 			MemoryContextSwitchTo(context);
 			round = palloc0(sizeof(Round));
@@ -303,7 +321,7 @@ run_partition(AqQueueShm *shm, Stream *stream, Partition *partition)
 			round->stream = stream;
 			round->partition = partition;
 			round->now = GetCurrentTimestamp();
-			more = run_batch(round);
+			more = run_batch(round, loaded);
 			if (!more)
 				aq_job_commit(false);
 		}

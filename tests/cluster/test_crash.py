@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+import time
 
 import pytest
 
-from conftest import arrived, make_server, put, put_many, take, until
+from conftest import arrived, make_server, put, put_many, ready, take, until
 from pgaq import db, places
 from pgaq.lab import faults, stress
 from pgaq.lab.drivers import PGAQ, Shape
@@ -104,6 +105,38 @@ def test_state_after_restart(server, conn, queue, topic, how):
         assert take(after, topic, "a") == [2]
         assert take(after, topic, "b") == [1, 2]
         assert db.value(after, "SELECT aq.purge_queue(%s)", [queue]) == 1
+
+
+@pytest.mark.parametrize("how", ["fast", "immediate", "kill"])
+def test_retry_delay_goes_on_after_a_restart(server, conn, topic, how):
+    """A message that rests does so until its time, for the consumer that failed, and then wakes him."""
+    db.execute(conn, "SELECT aq.alter_queue(%s, retry_delay => '1 hour')", [topic])
+    put(conn, topic, "long", "short")
+    conn.execute("BEGIN")
+    assert take(conn, topic, "a", 1) == ["long"]
+    conn.execute("ROLLBACK")
+    assert take(conn, topic, "a", 1) == ["short"]  # so the count of "long" is written
+    put(conn, topic, "short")
+    db.execute(conn, "SELECT aq.alter_queue(%s, retry_delay => '4 s')", [topic])
+    conn.execute("BEGIN")
+    assert take(conn, topic, "a", 1) == ["short"]
+    rolled_back = time.monotonic()
+    conn.execute("ROLLBACK")
+    assert not ready(conn, topic, "a")
+    expect_crash_lines(server)
+    if how == "kill":
+        server.kill()
+        server.start()
+    else:
+        server.restart(how)
+    with server.connect() as now:
+        assert take(now, topic, "b") == ["long", "short", "short"]
+        states = "SELECT payload, state FROM aq.messages WHERE queue_name = %s AND consumer = 'a' AND state <> 'PROCESSED'"
+        assert ("\"long\"", "WAITING") in now.execute(states, [topic]).fetchall()
+        assert ready(now, topic, "a", "60 s")
+        assert time.monotonic() > rolled_back + 4
+        got = now.execute("SELECT payload, attempts FROM aq.dequeue(%s, 'a', max_messages => 10)", [topic]).fetchall()
+        assert got == [("short", 1)]
 
 
 def test_killed_consumers_do_not_count_as_attempts(server, conn, queue):

@@ -56,6 +56,12 @@ SELECT t.put('y', 11);
 BEGIN; SELECT payload FROM aq.dequeue('y'); ROLLBACK;
 CALL aq.wait('y', NULL, '60 s', NULL);
 SELECT payload, attempts FROM aq.dequeue('y');
+-- a delayed message that was fetched by its id and rolled back still has its delay
+SELECT aq.alter_queue('y', retry_delay => '0');
+SELECT aq.enqueue('y', '"later"', delay => '1 hour') AS later \gset
+BEGIN; SELECT payload FROM aq.dequeue('y', msgid => :'later'); ROLLBACK;
+SELECT t.drain('y') IS NULL;
+SELECT payload, attempts FROM aq.dequeue('y', msgid => :'later');
 -- several consumers: each with its own count; the message goes to the exception queue for the one that failed
 SELECT aq.create_queue('y_topic', multiple_consumers => true, max_retries => 0, exception_queue => 'y_dead');
 SELECT aq.subscribe('y_topic', 'good'), aq.subscribe('y_topic', 'bad');
