@@ -7,7 +7,7 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal')
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_create_queue';
 COMMENT ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text) IS
-'Create a queue, started, owned by the current role. payload_type: jsonb, text, bytea, xml or a composite type; multiple_consumers: a topic; shards 1 to 32 (null: pgaq.default_shards); max_retries: rolled back dequeues before a message goes to exception_queue or, without one, is dropped (null: no limit); retry_delay: rest after a rolled back dequeue; retention: how long consumed messages stay visible; queue_table: null for a sharded queue, or the queue table that it is in, which decides payload_type and multiple_consumers and has an exception queue for it; queue_type normal or exception (in queue tables, not started: takes what other queues could not deliver, and nothing else). Errors AQ002 to AQ005, AQ028, AQ032, AQ036';
+'Create a queue, started, owned by the current role. payload_type: jsonb, text, bytea, xml or a composite type; multiple_consumers: a topic; shards 1 to 32 (null: pgaq.default_shards); max_retries: rolled back dequeues before a message goes to exception_queue or, without one, is dropped (null: no limit); retry_delay: rest after a rolled back dequeue; retention: how long consumed messages stay visible; queue_table: null for a sharded queue, or the queue table that it is in, which decides payload_type and multiple_consumers and has an exception queue for it; queue_type normal or exception (not started: takes what other queues could not deliver, and nothing else). Errors AQ002 to AQ005, AQ028, AQ032';
 REVOKE EXECUTE ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text) FROM PUBLIC;
 
 CREATE FUNCTION aq.create_queue_table(queue_table text, payload_type regtype DEFAULT 'jsonb',
@@ -17,6 +17,11 @@ RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_creat
 COMMENT ON FUNCTION aq.create_queue_table(text, regtype, text, boolean, boolean, text) IS
 'Create a queue table, owned by the current role: the classic store, for what sharded queues cannot do. Its name is schema.table, or a name in the current schema. sort_list: enq_time, priority, commit_time; priority, enq_time; enq_time, priority; or priority, commit_time (null: the order of the enqueue calls); multiple_consumers: its queues are topics; message_grouping: what a transaction enqueues is dequeued by one transaction. Makes the exception queue schema.aq$_table_e, not started. Errors AQ003, AQ004, AQ008, AQ031, AQ033';
 REVOKE EXECUTE ON FUNCTION aq.create_queue_table(text, regtype, text, boolean, boolean, text) FROM PUBLIC;
+
+CREATE FUNCTION aq.alter_queue_table(queue_table text, comment text)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_alter_queue_table';
+COMMENT ON FUNCTION aq.alter_queue_table(text, text) IS
+'Change the comment of a queue table; null: none. For the queue table''s owner. Errors AQ032';
 
 CREATE FUNCTION aq.drop_queue_table(queue_table text, force boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_drop_queue_table';

@@ -139,5 +139,5 @@ CREATE TYPE dbms_aq._put_t AS (queue text, priority integer, delay interval, exp
 	recipients text[], sender text, exception_queue text, properties jsonb, transformation text);
 COMMENT ON TYPE dbms_aq._put_t IS 'Internal: arguments of aq.enqueue';
 CREATE TYPE dbms_aq._take_t AS (queue text, consumer text, mode text, navigation text, correlation text, msgid uuid,
-	condition text, timeout integer, selective boolean, transformation text);
+	condition text, timeout integer, selective boolean, transformation text, exception boolean);
 COMMENT ON TYPE dbms_aq._take_t IS 'Internal: arguments of aq.dequeue_full';

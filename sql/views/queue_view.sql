@@ -1,29 +1,25 @@
--- The views schema.aq$<queue> on the messages of one queue, with Oracle's columns.
+-- The views on messages with Oracle's columns: schema.aq$<queue> of a sharded queue; schema.<table>,
+-- schema.aq$<table>, aq$<table>_s and aq$<table>_r of a queue table.  They belong to who created the
+-- queue (table); others see what he grants them.
 
-CREATE FUNCTION aq._queue_view_text(native text) RETURNS text
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
-DECLARE
-	q record;
-BEGIN
-	SELECT queue_id, queue_name, payload_type, multiple_consumers INTO q FROM aq.queues WHERE queue_name = native;
-	RETURN format($view$SELECT aq._oracle_case(aq._bare_name(q.queue_name)) AS queue, m.msgid AS msg_id, m.correlation AS corr_id,
-	m.priority AS msg_priority,
-	CASE WHEN m.original_msgid IS NOT NULL AND m.state IN ('READY', 'LOCKED') THEN 'EXPIRED'
-		WHEN m.state = 'LOCKED' THEN 'READY' WHEN m.state = 'WAITING' THEN 'WAIT' ELSE m.state END AS msg_state,
-	m.ready_at AS delay, m.ready_at AS delay_timestamp,
-	round(extract(epoch FROM m.expires_at - coalesce(m.ready_at, m.enqueue_time)))::integer AS expiration,
-	m.enqueue_time AS enq_time, m.enqueue_time AS enq_timestamp, NULL::text AS enq_user_id, NULL::text AS enq_txn_id,
-	m.dequeue_time AS deq_time, m.dequeue_time AS deq_timestamp, NULL::text AS deq_user_id, NULL::text AS deq_txn_id,
-	m.attempts AS retry_count, aq._oracle_case(aq._name_schema(m.exception_queue)) AS exception_queue_owner,
-	aq._oracle_case(aq._bare_name(m.exception_queue)) AS exception_queue, m.payload::%1$s AS user_data,
-	NULL::uuid AS propagated_msgid, m.sender AS sender_name, NULL::text AS sender_address, NULL::integer AS sender_protocol,
-	m.original_msgid, NULL::text AS original_queue_name, NULL::text AS original_queue_owner, NULL::text AS expiration_reason,
-	aq._oracle_case(m.consumer) AS consumer_name, NULL::text AS address, NULL::integer AS protocol
-FROM aq.queues q, LATERAL aq._messages(q.queue_id) m
-WHERE q.queue_id = %2$s AND m.state NOT IN ('PURGED', 'EXPIRED')
-	AND (m.state <> 'PROCESSED' OR m.dequeue_time > now() - q.retention)$view$, q.payload_type, q.queue_id);
-END $$;
-COMMENT ON FUNCTION aq._queue_view_text(text) IS 'Internal: definition of the view on a queue''s messages';
+CREATE VIEW aq.queue_tables AS
+SELECT t.schema_name || '.' || t.table_name AS queue_table, t.queue_table_id, pg_get_userbyid(t.owner::oid) AS owner,
+	t.payload_type, t.sort_list, t.multiple_consumers, t.message_grouping, t.created, t.comment
+FROM aq.queue_table t
+WHERE pg_has_role(t.owner::oid, 'USAGE')
+	OR EXISTS (SELECT FROM aq.queue q WHERE q.queue_table_id = t.queue_table_id
+		AND (aq._allowed(q.queue_id, 'INSERT') OR aq._allowed(q.queue_id, 'DELETE')));
+COMMENT ON VIEW aq.queue_tables IS 'Queue tables that the current role owns, or may use a queue of';
+COMMENT ON COLUMN aq.queue_tables.queue_table IS 'name: schema.table';
+COMMENT ON COLUMN aq.queue_tables.queue_table_id IS 'number, part of its tables'' names in aq_data';
+COMMENT ON COLUMN aq.queue_tables.owner IS 'role that created it';
+COMMENT ON COLUMN aq.queue_tables.payload_type IS 'type of the payload';
+COMMENT ON COLUMN aq.queue_tables.sort_list IS 'order of dequeue; empty: the order of the enqueue calls';
+COMMENT ON COLUMN aq.queue_tables.multiple_consumers IS 'true: its queues are topics';
+COMMENT ON COLUMN aq.queue_tables.message_grouping IS 'true: messages of one transaction are a group';
+COMMENT ON COLUMN aq.queue_tables.created IS 'when it was created';
+COMMENT ON COLUMN aq.queue_tables.comment IS 'comment given at creation';
+GRANT SELECT ON aq.queue_tables TO PUBLIC;
 
 -- "schema.name" is what dbms_aqadm makes; the names of aq.create_queue have no schema.
 CREATE FUNCTION aq._bare_name(native text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
@@ -33,6 +29,46 @@ CREATE FUNCTION aq._name_schema(native text) RETURNS text LANGUAGE sql IMMUTABLE
 RETURN CASE WHEN strpos(native, '.') > 0 THEN split_part(native, '.', 1) END;
 COMMENT ON FUNCTION aq._name_schema(text) IS 'Internal: the schema in a queue''s name; null: it has none';
 
+CREATE FUNCTION aq._seconds_between(later timestamptz, earlier timestamptz) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN round(extract(epoch FROM later - earlier));
+COMMENT ON FUNCTION aq._seconds_between(timestamptz, timestamptz) IS 'Internal: whole seconds between two times';
+
+CREATE FUNCTION aq._make_view(view text, definition text, comment text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+BEGIN
+	EXECUTE format('CREATE VIEW %s AS %s', view, definition);
+	EXECUTE format('COMMENT ON VIEW %s IS %L', view, comment);
+END $$;
+COMMENT ON FUNCTION aq._make_view(text, text, text) IS 'Internal: make a view with a comment';
+
+-- Sharded queues
+
+CREATE FUNCTION aq._queue_view_text(native text) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+DECLARE
+	q record;
+BEGIN
+	SELECT queue_id, payload_type, multiple_consumers INTO q FROM aq.queues WHERE queue_name = native;
+	RETURN format($view$SELECT aq._oracle_case(aq._bare_name(q.queue_name)) AS queue, m.msgid AS msg_id, m.correlation AS corr_id,
+	m.priority AS msg_priority,
+	CASE WHEN q.queue_type = 'exception' AND m.state IN ('READY', 'LOCKED') THEN 'EXPIRED'
+		WHEN m.state = 'LOCKED' THEN 'READY' WHEN m.state = 'WAITING' THEN 'WAIT' ELSE m.state END AS msg_state,
+	m.ready_at AS delay, m.ready_at AS delay_timestamp,
+	aq._seconds_between(m.expires_at, coalesce(m.ready_at, m.enqueue_time)) AS expiration,
+	m.enqueue_time AS enq_time, m.enqueue_time AS enq_timestamp, NULL::text AS enq_user_id, NULL::text AS enq_txn_id,
+	m.dequeue_time AS deq_time, m.dequeue_time AS deq_timestamp, NULL::text AS deq_user_id, NULL::text AS deq_txn_id,
+	m.attempts AS retry_count, aq._oracle_case(aq._name_schema(m.exception_queue)) AS exception_queue_owner,
+	aq._oracle_case(aq._bare_name(m.exception_queue)) AS exception_queue, m.payload::%1$s AS user_data,
+	NULL::uuid AS propagated_msgid, m.sender AS sender_name, NULL::text AS sender_address, NULL::integer AS sender_protocol,
+	m.original_msgid, NULL::text AS original_queue_name, NULL::text AS original_queue_owner, NULL::text AS expiration_reason%3$s
+FROM aq.queues q, LATERAL aq._messages(q.queue_id) m
+WHERE q.queue_id = %2$s AND m.state NOT IN ('PURGED', 'EXPIRED')
+	AND (m.state <> 'PROCESSED' OR m.dequeue_time > now() - q.retention)$view$, q.payload_type, q.queue_id,
+	CASE WHEN q.multiple_consumers THEN
+		', aq._oracle_case(m.consumer) AS consumer_name, NULL::text AS address, NULL::integer AS protocol' ELSE '' END);
+END $$;
+COMMENT ON FUNCTION aq._queue_view_text(text) IS 'Internal: definition of the view on a sharded queue''s messages';
+
 -- Names too long for a view's have none.
 CREATE FUNCTION aq._queue_view_name(native text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN CASE WHEN octet_length(aq._bare_name(native)) <= 60 THEN
@@ -40,15 +76,11 @@ RETURN CASE WHEN octet_length(aq._bare_name(native)) <= 60 THEN
 COMMENT ON FUNCTION aq._queue_view_name(text) IS 'Internal: name of the view on a queue''s messages; null: there is none';
 
 CREATE FUNCTION aq._make_queue_view(native text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
-DECLARE
-	view text := aq._queue_view_name(native);
-BEGIN
-	IF view IS NOT NULL THEN
-		EXECUTE format('CREATE VIEW %s AS %s', view, aq._queue_view_text(native));
-		EXECUTE format('COMMENT ON VIEW %s IS %L', view, format('Messages of queue %s', native));
-	END IF;
-END $$;
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT aq._make_view(aq._queue_view_name(native), aq._queue_view_text(native), format('Messages of queue %s', native))
+		WHERE aq._queue_view_name(native) IS NOT NULL;
+END;
 COMMENT ON FUNCTION aq._make_queue_view(text) IS 'Internal: make the view on a queue''s messages';
 
 CREATE FUNCTION aq._drop_queue_view(native text) RETURNS void
@@ -59,3 +91,108 @@ BEGIN
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq._drop_queue_view(text) IS 'Internal: drop the view on a queue''s messages';
+
+-- Queue tables
+
+CREATE FUNCTION aq._table_consumers(queue_table text, OUT queue_id integer, OUT queue_name text, OUT "position" integer,
+	OUT consumer text, OUT subscriber boolean, OUT rule text)
+RETURNS SETOF record LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT q.queue_id, q.queue_name, c."position", c.consumer, c.subscriber, c.rule
+	FROM aq.queues q, LATERAL aq._queue_consumers(q.queue_name) c
+	WHERE q.queue_table = $1;
+END;
+COMMENT ON FUNCTION aq._table_consumers(text) IS 'Internal: the consumers of all queues of a queue table';
+
+-- In a topic the table c has a row for each consumer of a message; a message in an exception queue has none.
+CREATE FUNCTION aq._table_view_text(native text) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+DECLARE
+	t record;
+	state text := 's.state, s.attempts, s.dequeue_time, s.dequeue_user, s.dequeue_xid';
+BEGIN
+	SELECT * INTO t FROM aq.queue_tables WHERE queue_table = native;
+	RETURN format($view$SELECT aq._oracle_case(aq._bare_name(q.queue_name)) AS queue, m.msgid AS msg_id, m.correlation AS corr_id,
+	m.priority AS msg_priority,
+	CASE s.state WHEN 0 THEN 'READY' WHEN 1 THEN 'WAIT' WHEN 2 THEN 'PROCESSED' WHEN 3 THEN 'EXPIRED' END AS msg_state,
+	m.ready_at AS delay, m.ready_at AS delay_timestamp,
+	aq._seconds_between(m.expires_at, coalesce(m.ready_at, m.enqueue_time)) AS expiration,
+	m.enqueue_time AS enq_time, m.enqueue_time AS enq_timestamp,
+	aq._oracle_case(pg_get_userbyid(m.enqueue_user)) AS enq_user_id, m.enqueue_xid::text AS enq_txn_id,
+	s.dequeue_time AS deq_time, s.dequeue_time AS deq_timestamp,
+	aq._oracle_case(pg_get_userbyid(s.dequeue_user)) AS deq_user_id, s.dequeue_xid::text AS deq_txn_id,
+	s.attempts AS retry_count, aq._oracle_case(aq._name_schema(m.exception_queue)) AS exception_queue_owner,
+	aq._oracle_case(aq._bare_name(m.exception_queue)) AS exception_queue, m.payload AS user_data,
+	NULL::uuid AS propagated_msgid, m.sender AS sender_name, NULL::text AS sender_address, NULL::integer AS sender_protocol,
+	m.original_msgid, aq._oracle_case(aq._bare_name(m.original_queue)) AS original_queue_name,
+	aq._oracle_case(aq._name_schema(m.original_queue)) AS original_queue_owner, m.expiration_reason%3$s
+FROM aq_data.t%1$s m %4$s LEFT JOIN aq.queues q ON q.queue_id = m.queue_id WHERE m."position" >= 0 %5$s$view$,
+	t.queue_table_id, native,
+	CASE WHEN t.multiple_consumers THEN
+		', aq._oracle_case(n.consumer) AS consumer_name, NULL::text AS address, NULL::integer AS protocol' ELSE '' END,
+	CASE WHEN t.multiple_consumers THEN format($join$LEFT JOIN aq_data.c%1$s c USING (queue_id, key1, key2, step)
+	CROSS JOIN LATERAL (SELECT coalesce(c.state, m.state) AS state, coalesce(c.attempts, m.attempts) AS attempts,
+		coalesce(c.dequeue_time, m.dequeue_time) AS dequeue_time, coalesce(c.dequeue_user, m.dequeue_user) AS dequeue_user,
+		coalesce(c.dequeue_xid, m.dequeue_xid) AS dequeue_xid) s
+	LEFT JOIN aq._table_consumers(%2$L) n ON n.queue_id = m.queue_id AND n."position" = c."position"$join$,
+		t.queue_table_id, native)
+	ELSE 'CROSS JOIN LATERAL (SELECT m.state, m.attempts, m.dequeue_time, m.dequeue_user, m.dequeue_xid) s' END,
+	CASE WHEN t.multiple_consumers THEN 'AND coalesce(c."position", 0) >= 0' ELSE '' END);
+END $$;
+COMMENT ON FUNCTION aq._table_view_text(text) IS 'Internal: definition of the view aq$... on a queue table''s messages';
+
+CREATE FUNCTION aq._make_table_views(native text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	t record;
+	schema_name text := aq._name_schema(native);
+	table_name text := aq._bare_name(native);
+BEGIN
+	IF octet_length(table_name) > 58 THEN
+		PERFORM aq.raise_error('AQ087', format('queue table name "%s" is too long', table_name),
+			'It has at most 58 bytes: its views are called aq$..., with _s and _r behind.');
+	END IF;
+	SELECT * INTO t FROM aq.queue_tables WHERE queue_table = native;
+	PERFORM aq._make_view(format('%I.%I', schema_name, table_name), format($view$SELECT
+	aq._oracle_case(aq._bare_name(q.queue_name)) AS q_name,
+	m.msgid, m.correlation AS corrid, m.priority, m.state::integer AS state, m.ready_at AS delay,
+	aq._seconds_between(m.expires_at, coalesce(m.ready_at, m.enqueue_time)) AS expiration, m.next_at AS time_manager_info,
+	m.step AS local_order_no, 0 AS chain_no, NULL::bigint AS cscn, NULL::bigint AS dscn, m.enqueue_time AS enq_time,
+	aq._oracle_case(pg_get_userbyid(m.enqueue_user)) AS enq_uid, m.enqueue_xid::text AS enq_tid, m.dequeue_time AS deq_time,
+	aq._oracle_case(pg_get_userbyid(m.dequeue_user)) AS deq_uid, m.dequeue_xid::text AS deq_tid, m.attempts AS retry_count,
+	aq._oracle_case(aq._name_schema(m.exception_queue)) AS exception_qschema,
+	aq._oracle_case(aq._bare_name(m.exception_queue)) AS exception_queue, 0 AS step_no, 0 AS recipient_key,
+	NULL::uuid AS dequeue_msgid, m.sender AS sender_name, NULL::text AS sender_address, NULL::integer AS sender_protocol,
+	m.payload AS user_data, m.properties AS user_prop
+FROM aq_data.t%1$s m LEFT JOIN aq.queues q ON q.queue_id = m.queue_id WHERE m."position" >= 0$view$, t.queue_table_id),
+		format('Messages of queue table %s', native));
+	PERFORM aq._make_view(format('%I.%I', schema_name, 'aq$' || table_name), aq._table_view_text(native),
+		format('Messages of queue table %s, for each consumer', native));
+	IF t.multiple_consumers THEN
+		PERFORM aq._make_view(format('%I.%I', schema_name, 'aq$' || table_name || '_s'), format($view$SELECT
+	aq._oracle_case(aq._bare_name(c.queue_name)) AS queue, aq._oracle_case(c.consumer) AS name, NULL::text AS address,
+	NULL::integer AS protocol, NULL::text AS trans_name, 'PERSISTENT' AS delivery_mode, 'FALSE' AS queue_to_queue
+FROM aq._table_consumers(%L) c WHERE c.subscriber$view$, native), format('Subscribers of queue table %s', native));
+		PERFORM aq._make_view(format('%I.%I', schema_name, 'aq$' || table_name || '_r'), format($view$SELECT
+	aq._oracle_case(aq._bare_name(c.queue_name)) AS queue, aq._oracle_case(c.consumer) AS name, NULL::text AS address,
+	NULL::integer AS protocol, c.rule, NULL::text AS rule_set, NULL::text AS trans_name
+FROM aq._table_consumers(%L) c WHERE c.subscriber AND c.rule IS NOT NULL$view$, native),
+			format('Subscribers with rules of queue table %s', native));
+	END IF;
+END $$;
+COMMENT ON FUNCTION aq._make_table_views(text) IS 'Internal: make the views of a queue table';
+
+CREATE FUNCTION aq._drop_table_views(native text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	table_name text := aq._bare_name(native);
+	view text;
+BEGIN
+	FOREACH view IN ARRAY ARRAY['aq$' || table_name || '_s', 'aq$' || table_name || '_r', 'aq$' || table_name, table_name] LOOP
+		view := format('%I.%I', aq._name_schema(native), view);
+		IF to_regclass(view) IS NOT NULL THEN
+			EXECUTE format('DROP VIEW %s', view);
+		END IF;
+	END LOOP;
+END $$;
+COMMENT ON FUNCTION aq._drop_table_views(text) IS 'Internal: drop the views of a queue table';

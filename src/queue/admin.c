@@ -245,10 +245,10 @@ aq_create_queue(PG_FUNCTION_ARGS)
 	d.exception = is_exception_type(aq_arg_name(fcinfo, 10, "queue_type"));
 	if (!PG_ARGISNULL(9))
 		place_in_table(&d, fcinfo);
-	else if (d.exception)
+	else if (d.exception && d.multi)
 		ereport(ERROR,
-				aq_error(AQ_ERR_NOT_SHARDED, "an exception queue needs a queue table"),
-				errhint("For sharded queues any queue can be the exception queue; give queue_table for others."));
+				aq_error(AQ_ERR_OPTION_INVALID, "an exception queue has a single consumer"),
+				errhint("Leave \"multiple_consumers\" false."));
 	if (!PG_ARGISNULL(7))
 		d.exception_queue_id = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(7)), d.payload_type);
 	aq_queue_create(&d);

@@ -174,8 +174,8 @@ aq_describe_queue(PG_FUNCTION_ARGS)
 {
 	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
 	TupleDesc	desc;
-	Datum		values[4];
-	bool		nulls[4] = {false, false, false, false};
+	Datum		values[6];
+	bool		nulls[6] = {0};
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
@@ -183,6 +183,9 @@ aq_describe_queue(PG_FUNCTION_ARGS)
 	values[1] = BoolGetDatum(queue->multi);
 	values[2] = BoolGetDatum(queue->enqueue_enabled);
 	values[3] = BoolGetDatum(queue->dequeue_enabled);
+	values[4] = BoolGetDatum(queue->exception);
+	values[5] = Int32GetDatum(queue->table.id);
+	nulls[5] = queue->table.id == 0;
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
 }
 
@@ -217,4 +220,21 @@ aq_queue_consumers(PG_FUNCTION_ARGS)
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;
+}
+
+PG_FUNCTION_INFO_V1(aq_queue_counters);
+Datum
+aq_queue_counters(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	TupleDesc	desc;
+	Datum		values[2];
+	bool		nulls[2] = {false, false};
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	aq_queue_pin(queue);
+	values[0] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->enqueued));
+	values[1] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->dequeued));
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
 }

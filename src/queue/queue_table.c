@@ -282,3 +282,18 @@ aq_drop_queue_table(PG_FUNCTION_ARGS)
 				  0, NULL, NULL, NULL);
 	PG_RETURN_VOID();
 }
+
+PG_FUNCTION_INFO_V1(aq_alter_queue_table);
+Datum
+aq_alter_queue_table(PG_FUNCTION_ARGS)
+{
+	Oid			types[2] = {INT4OID, TEXTOID};
+	Datum		values[2];
+	char		nulls[3] = {' ', PG_ARGISNULL(1) ? 'n' : ' ', '\0'};
+
+	aq_begin_ddl("aq.alter_queue_table()");
+	values[0] = Int32GetDatum(aq_queue_table_get(aq_arg_name(fcinfo, 0, "queue_table"), true).id);
+	values[1] = PG_ARGISNULL(1) ? 0 : PG_GETARG_DATUM(1);
+	aq_run_change("UPDATE aq.queue_table SET comment = $2 WHERE queue_table_id = $1", 2, types, values, nulls);
+	PG_RETURN_VOID();
+}

@@ -156,6 +156,7 @@ DECLARE
 	take dbms_aq._take_t;
 BEGIN
 	take.queue := dbms_aq._queue(queue_name, 'dequeue');
+	take.exception := (SELECT exception FROM aq._describe_queue(take.queue));
 	take.mode := CASE coalesce(o.dequeue_mode, 3) WHEN 1 THEN 'browse' WHEN 2 THEN 'locked' WHEN 3 THEN 'remove'
 		WHEN 4 THEN 'remove_nodata' END;
 	IF take.mode IS NULL THEN
@@ -193,6 +194,10 @@ BEGIN
 			'A message id names exactly one message: leave the others null.');
 	END IF;
 	IF o.consumer_name IS NOT NULL THEN
+		IF take.exception THEN
+			PERFORM aq.raise_error('AQ072', format('queue "%s" is an exception queue, which has no consumers', take.queue),
+				'Leave consumer_name null.');
+		END IF;
 		/* what is no name at all is nobody's name */
 		take.consumer := coalesce((aq._split_name(o.consumer_name))[2], o.consumer_name);
 	END IF;
@@ -205,7 +210,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION dbms_aq._take(text, dbms_aq.dequeue_options_t) IS 'Internal: the arguments of aq.dequeue_full';
 
-CREATE FUNCTION dbms_aq._properties(m record) RETURNS dbms_aq.message_properties_t
+CREATE FUNCTION dbms_aq._properties(m record, exception boolean) RETURNS dbms_aq.message_properties_t
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 DECLARE
 	p dbms_aq.message_properties_t;
@@ -217,7 +222,7 @@ BEGIN
 	p.attempts := m.attempts;
 	p.exception_queue := m.exception_queue;
 	p.enqueue_time := m.enqueue_time;
-	p.state := CASE WHEN m.original_msgid IS NOT NULL THEN 3 WHEN m.ready_at > clock_timestamp() THEN 1 ELSE 0 END;
+	p.state := CASE WHEN exception THEN 3 WHEN m.ready_at > clock_timestamp() THEN 1 ELSE 0 END;
 	IF m.sender IS NOT NULL THEN
 		p.sender_id := ROW(m.sender, NULL, NULL);
 	END IF;
@@ -226,7 +231,7 @@ BEGIN
 	p.delivery_mode := 1;
 	RETURN p;
 END $$;
-COMMENT ON FUNCTION dbms_aq._properties(record) IS 'Internal: properties of a row of aq.dequeue_full';
+COMMENT ON FUNCTION dbms_aq._properties(record, boolean) IS 'Internal: properties of a row of aq.dequeue_full';
 
 CREATE FUNCTION dbms_aq._not_found(take dbms_aq._take_t) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
@@ -357,7 +362,7 @@ BEGIN
 	IF take.mode = 'remove_nodata' AND pg_typeof(as_type) = 'bytea'::regtype THEN
 		payload := '';
 	END IF;
-	message_properties := dbms_aq._properties(m);
+	message_properties := dbms_aq._properties(m, take.exception);
 END $$;
 COMMENT ON FUNCTION dbms_aq._dequeue(text, dbms_aq.dequeue_options_t, anyelement) IS 'Internal: one attempt to dequeue';
 
@@ -401,11 +406,11 @@ BEGIN
 	timeout := take.timeout;
 	selective := take.selective;
 	IF take.transformation IS NOT NULL THEN
-		SELECT array_agg(dbms_aq._properties(m)), array_agg(m.payload), array_agg(m.msgid)
+		SELECT array_agg(dbms_aq._properties(m, take.exception)), array_agg(m.payload), array_agg(m.msgid)
 			INTO message_properties_array, payload_array, msgid_array
 			FROM aq._dequeue_transformed(take, as_type[1], array_size) m;
 	ELSE
-		SELECT array_agg(dbms_aq._properties(m)), array_agg(m.payload), array_agg(m.msgid)
+		SELECT array_agg(dbms_aq._properties(m, take.exception)), array_agg(m.payload), array_agg(m.msgid)
 			INTO message_properties_array, payload_array, msgid_array
 			FROM aq.dequeue_full(take.queue, as_type[1], take.consumer, array_size, take.mode, take.correlation, NULL,
 				take.condition) m;

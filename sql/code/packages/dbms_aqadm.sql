@@ -92,6 +92,127 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION dbms_aqadm._max_retries(integer) IS 'Internal: a valid retry limit';
 
+CREATE FUNCTION dbms_aqadm._no_limits(max_retries integer, retry_delay numeric, retention_time numeric) RETURNS void
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+BEGIN
+	IF coalesce(retention_time, 0) <> 0 THEN
+		PERFORM aq.raise_error('AQ093', 'an exception queue has no retention time', 'Leave retention_time out.');
+	ELSIF coalesce(max_retries, 0) <> 0 OR coalesce(retry_delay, 0) <> 0 THEN
+		PERFORM aq.raise_error('AQ094', 'an exception queue has no retries', 'Leave max_retries and retry_delay out.');
+	END IF;
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._no_limits(integer, numeric, numeric) IS 'Internal: settings that an exception queue does not have';
+
+-- Queue tables and their queues
+
+CREATE FUNCTION dbms_aqadm._queue_table(name text, missing_ok boolean DEFAULT false) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+DECLARE
+	parts text[] := aq._split_name(name);
+	native text;
+BEGIN
+	IF parts IS NULL THEN
+		PERFORM aq.raise_error('AQ003', format('queue table name %s is not valid', coalesce('"' || name || '"', 'null')),
+			'Give [schema.]name; what is not an identifier must be in double quotes.');
+	END IF;
+	SELECT t.queue_table INTO native
+		FROM unnest(CASE WHEN parts[1] IS NULL THEN current_schemas(false)::text[] ELSE parts[1:1] END)
+			WITH ORDINALITY AS s (schema_name, n)
+			JOIN aq.queue_tables t ON t.queue_table = s.schema_name || '.' || parts[2]
+		ORDER BY s.n LIMIT 1;
+	IF native IS NULL AND NOT missing_ok THEN
+		PERFORM aq.raise_error('AQ032', format('queue table "%s" does not exist', name),
+			'The view sys.all_queue_tables lists the queue tables you may use.');
+	END IF;
+	RETURN native;
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._queue_table(text, boolean) IS 'Internal: native name of a queue table, or an error';
+
+CREATE FUNCTION dbms_aqadm._instances(primary_instance integer, secondary_instance integer) RETURNS void
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+BEGIN
+	IF coalesce(secondary_instance, 0) <> 0 AND coalesce(primary_instance, 0) = 0 THEN
+		PERFORM aq.raise_error('AQ092', 'secondary_instance needs a primary_instance', 'Leave both out: there is one instance.');
+	END IF;
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._instances(integer, integer) IS 'Internal: instances that make no sense together';
+
+CREATE PROCEDURE dbms_aqadm.create_queue_table(queue_table text, queue_payload_type text, storage_clause text DEFAULT NULL,
+	sort_list text DEFAULT NULL, multiple_consumers boolean DEFAULT false, message_grouping integer DEFAULT 0,
+	comment text DEFAULT NULL, auto_commit boolean DEFAULT true, primary_instance integer DEFAULT 0,
+	secondary_instance integer DEFAULT 0, compatible text DEFAULT NULL, secure boolean DEFAULT false,
+	replication_mode integer DEFAULT 0)
+LANGUAGE plpgsql AS $$
+DECLARE
+	new record := dbms_aqadm._new_name(queue_table, 'queue table');
+BEGIN
+	PERFORM dbms_aqadm._instances(primary_instance, secondary_instance);
+	IF secure THEN
+		PERFORM aq.raise_error('AQ060', 'secure queue tables are not supported', 'Leave secure false.');
+	ELSIF message_grouping NOT IN (0, 1) THEN
+		PERFORM aq.raise_error('AQ005', format('message grouping %s does not exist', message_grouping),
+			'Use dbms_aqadm.none() or dbms_aqadm.transactional().');
+	END IF;
+	PERFORM aq.create_queue_table(new.native, dbms_aqadm._payload_type(queue_payload_type), sort_list => sort_list,
+		multiple_consumers => coalesce(multiple_consumers, false), message_grouping => coalesce(message_grouping, 0) = 1,
+		comment => comment);
+	PERFORM aq._make_table_views(new.native);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.create_queue_table(text, text, text, text, boolean, integer, text, boolean, integer, integer,
+	text, boolean, integer) IS
+'Create a queue table, its exception queue aq$_table_e, and the views on it: table, aq$table and, for several consumers, aq$table_s and aq$table_r';
+
+CREATE PROCEDURE dbms_aqadm.alter_queue_table(queue_table text, comment text DEFAULT NULL, primary_instance integer DEFAULT NULL,
+	secondary_instance integer DEFAULT NULL, replication_mode integer DEFAULT NULL)
+LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM dbms_aqadm._instances(primary_instance, secondary_instance);
+	IF comment IS NOT NULL THEN
+		PERFORM aq.alter_queue_table(dbms_aqadm._queue_table(queue_table), comment);
+	END IF;
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.alter_queue_table(text, text, integer, integer, integer) IS
+'Change the comment of a queue table; null leaves it as it is';
+
+CREATE PROCEDURE dbms_aqadm.drop_queue_table(queue_table text, force boolean DEFAULT false, auto_commit boolean DEFAULT true)
+LANGUAGE plpgsql AS $$
+DECLARE
+	native text := dbms_aqadm._queue_table(queue_table);
+BEGIN
+	PERFORM aq._drop_table_views(native);
+	PERFORM aq.drop_queue_table(native, coalesce(force, false));
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.drop_queue_table(text, boolean, boolean) IS
+'Drop a queue table, its exception queue and its views; force: with its queues and their messages';
+
+CREATE PROCEDURE dbms_aqadm.create_queue(queue_name text, queue_table text, queue_type integer DEFAULT 0,
+	max_retries integer DEFAULT NULL, retry_delay numeric DEFAULT 0, retention_time numeric DEFAULT 0,
+	dependency_tracking boolean DEFAULT false, comment text DEFAULT NULL, auto_commit boolean DEFAULT true)
+LANGUAGE plpgsql AS $$
+DECLARE
+	new record := dbms_aqadm._new_name(queue_name, 'queue');
+	in_table text := dbms_aqadm._queue_table(queue_table);
+BEGIN
+	IF aq._name_schema(in_table) <> new.schema_name THEN
+		PERFORM aq.raise_error('AQ105', format('queue "%s" cannot be in queue table "%s"', new.native, in_table),
+			'A queue and its queue table have the same schema.');
+	ELSIF queue_type NOT IN (0, 1) THEN
+		PERFORM aq.raise_error('AQ080', format('queue type %s is not supported', queue_type),
+			'Use dbms_aqadm.normal_queue() or dbms_aqadm.exception_queue().');
+	ELSIF queue_type = 1 THEN
+		PERFORM dbms_aqadm._no_limits(max_retries, retry_delay, retention_time);
+		PERFORM aq.create_queue(new.native, queue_table => in_table, queue_type => 'exception', comment => comment);
+		RETURN;
+	END IF;
+	PERFORM aq.create_queue(new.native, queue_table => in_table,
+		max_retries => coalesce(dbms_aqadm._max_retries(max_retries), 5),
+		retry_delay => dbms_aqadm._seconds(coalesce(retry_delay, 0), 'AQ078', 'retry_delay', false),
+		retention => dbms_aqadm._seconds(coalesce(retention_time, 0), 'AQ079', 'retention_time', true), comment => comment);
+	PERFORM aq.stop_queue(new.native);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.create_queue(text, text, integer, integer, numeric, numeric, boolean, text, boolean) IS
+'Create a queue in a queue table, stopped';
+
 -- Transactional event queues (sharded queues)
 
 CREATE PROCEDURE dbms_aqadm.create_transactional_event_queue(queue_name text, storage_clause text DEFAULT NULL,
@@ -150,6 +271,16 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqadm.alter_sharded_queue(text, integer, text, dbms_aqadm.queue_props_t, integer) IS
 'The older name of alter_transactional_event_queue';
 
+CREATE FUNCTION dbms_aqadm._only_sharded(native text, what text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+BEGIN
+	IF (SELECT queue_table_id IS NOT NULL FROM aq._describe_queue(native)) THEN
+		PERFORM aq.raise_error('AQ060', format('%s is for sharded queues, and "%s" is in a queue table', what, native),
+			'Use the procedures for queue tables and queues.');
+	END IF;
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._only_sharded(text, text) IS 'Internal: an error for queues of queue tables';
+
 CREATE FUNCTION dbms_aqadm._drop_queue(native text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 DECLARE
@@ -159,7 +290,9 @@ BEGIN
 	IF q.enqueue_enabled OR q.dequeue_enabled THEN
 		PERFORM aq.raise_error('AQ081', format('queue "%s" is not stopped', native), 'Stop it with dbms_aqadm.stop_queue.');
 	END IF;
-	PERFORM aq._drop_queue_view(native);
+	IF q.queue_table_id IS NULL THEN
+		PERFORM aq._drop_queue_view(native);
+	END IF;
 	PERFORM aq.drop_queue(native, force => true);
 END $$;
 COMMENT ON FUNCTION dbms_aqadm._drop_queue(text) IS 'Internal: drop a stopped queue, its messages and its view';
@@ -169,6 +302,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
+	PERFORM dbms_aqadm._only_sharded(native, 'drop_transactional_event_queue');
 	IF force THEN
 		PERFORM aq.stop_queue(native);
 	END IF;
@@ -191,12 +325,12 @@ DECLARE
 	parts text[] := aq._split_name(queue_name);
 	new record;
 BEGIN
+	PERFORM dbms_aqadm._only_sharded(native, 'create_eq_exception_queue');
 	IF exception_queue_name IS NULL THEN
 		exception_queue_name := concat_ws('.', quote_ident(parts[1]), quote_ident('aq$_' || parts[2] || '_e'));
 	END IF;
 	new := dbms_aqadm._new_name(exception_queue_name, 'exception queue');
-	PERFORM aq.create_queue(new.native, aq._payload_type(native), comment => format('exception queue of %s', native));
-	PERFORM aq.stop_queue(new.native);
+	PERFORM aq.create_queue(new.native, aq._payload_type(native), queue_type => 'exception');
 	PERFORM aq.alter_queue(native, exception_queue => new.native);
 	PERFORM aq._make_queue_view(new.native);
 END $$;
@@ -215,8 +349,13 @@ COMMENT ON PROCEDURE dbms_aqadm.create_exception_queue(text, text) IS 'The older
 CREATE PROCEDURE dbms_aqadm.alter_queue(queue_name text, max_retries integer DEFAULT NULL, retry_delay numeric DEFAULT NULL,
 	retention_time numeric DEFAULT NULL, auto_commit boolean DEFAULT true, comment text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
+DECLARE
+	native text := dbms_aqadm._queue(queue_name);
 BEGIN
-	PERFORM aq.alter_queue(dbms_aqadm._queue(queue_name), max_retries => dbms_aqadm._max_retries(max_retries),
+	IF (SELECT exception FROM aq._describe_queue(native)) THEN
+		PERFORM dbms_aqadm._no_limits(max_retries, retry_delay, retention_time);
+	END IF;
+	PERFORM aq.alter_queue(native, max_retries => dbms_aqadm._max_retries(max_retries),
 		retry_delay => dbms_aqadm._seconds(retry_delay, 'AQ078', 'retry_delay', false),
 		retention => dbms_aqadm._seconds(retention_time, 'AQ079', 'retention_time', true), comment => comment);
 END $$;
@@ -256,8 +395,13 @@ COMMENT ON PROCEDURE dbms_aqadm.stop_queue(text, boolean, boolean, boolean, bool
 
 CREATE FUNCTION dbms_aqadm._subscriber(native text, subscriber sys.aq$_agent) RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	q record;
 BEGIN
-	IF NOT (SELECT multiple_consumers FROM aq._describe_queue(native)) THEN
+	SELECT * INTO q FROM aq._describe_queue(native);
+	IF q.exception THEN
+		PERFORM aq.raise_error('AQ091', format('queue "%s" is an exception queue, which has no subscribers', native));
+	ELSIF NOT q.multiple_consumers THEN
 		PERFORM aq.raise_error('AQ010', format('queue "%s" has a single consumer', native),
 			'Only a queue created with multiple_consumers => true has subscribers.');
 	ELSIF subscriber IS NULL THEN
@@ -385,26 +529,35 @@ COMMENT ON PROCEDURE dbms_aqadm.revoke_system_privilege(text, text) IS
 
 -- Purging
 
+-- A condition speaks of the columns of the view aq$...; the messages it finds are
+-- purged by their ids.
 CREATE PROCEDURE dbms_aqadm.purge_queue_table(queue_table text, purge_condition text,
 	purge_options dbms_aqadm.aq$_purge_options_t)
 LANGUAGE plpgsql AS $$
 DECLARE
-	native text := dbms_aqadm._queue(queue_table);
+	in_table text := dbms_aqadm._queue_table(queue_table, missing_ok => true);
+	native text;
 	chosen record;
 BEGIN
-	IF nullif(trim(purge_condition), '') IS NULL THEN
-		PERFORM aq.purge_queue(native);
-		RETURN;
-	END IF;
-	FOR chosen IN EXECUTE format('SELECT consumer_name, array_agg(msg_id) AS ids '
-			'FROM (%s) AS qtview WHERE (%s) GROUP BY consumer_name', aq._queue_view_text(native), purge_condition) LOOP
-		PERFORM aq.purge_queue(native,
-			(SELECT c.consumer FROM aq._queue_consumers(native) c WHERE aq._oracle_case(c.consumer) = chosen.consumer_name),
-			format('msgid = ANY (%L::pg_catalog.uuid[])', chosen.ids));
+	FOR native IN SELECT q.queue_name FROM aq.queues q WHERE q.queue_table = in_table
+			UNION ALL SELECT dbms_aqadm._queue(purge_queue_table.queue_table) WHERE in_table IS NULL LOOP
+		IF nullif(trim(purge_condition), '') IS NULL THEN
+			PERFORM aq.purge_queue(native);
+			CONTINUE;
+		END IF;
+		FOR chosen IN EXECUTE format('SELECT %s AS consumer, array_agg(msg_id) AS ids FROM (%s) AS qtview '
+				'WHERE queue = aq._oracle_case(aq._bare_name(%L)) AND (%s) GROUP BY 1',
+				CASE WHEN (SELECT multiple_consumers FROM aq._describe_queue(native)) THEN 'consumer_name' ELSE 'NULL::text' END,
+				CASE WHEN in_table IS NULL THEN aq._queue_view_text(native) ELSE aq._table_view_text(in_table) END,
+				native, purge_condition) LOOP
+			PERFORM aq.purge_queue(native,
+				(SELECT c.consumer FROM aq._queue_consumers(native) c WHERE aq._oracle_case(c.consumer) = chosen.consumer),
+				format('msgid = ANY (%L::pg_catalog.uuid[])', chosen.ids));
+		END LOOP;
 	END LOOP;
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.purge_queue_table(text, text, dbms_aqadm.aq$_purge_options_t) IS
-'Remove messages in the caller''s transaction: all, or those that meet a condition over the columns of the view aq$..., called qtview in it. For a sharded queue give its name';
+'Remove messages in the caller''s transaction: all, or those that meet a condition over the columns of the view aq$..., called qtview in it. queue_table is a queue table, or a sharded queue';
 
 CREATE PROCEDURE dbms_aqadm.verify_queue_types(src_queue_name text, dest_queue_name text, OUT rc integer)
 LANGUAGE plpgsql AS $$
@@ -424,4 +577,4 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text, text) IS 'Have two queues the same payload type? 1 or 0';
 
 -- Creating queues is not for everybody.
-GRANT EXECUTE ON FUNCTION aq.create_queue TO aq_administrator_role;
+GRANT EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table TO aq_administrator_role;

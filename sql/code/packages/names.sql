@@ -27,13 +27,18 @@ COMMENT ON FUNCTION aq._resolve_queue(text, text) IS
 'Internal: native name of a queue that the current role may use (enqueue, dequeue or any); null if there is none';
 
 CREATE FUNCTION aq._describe_queue(name text, OUT payload_type regtype, OUT multiple_consumers boolean,
-	OUT enqueue_enabled boolean, OUT dequeue_enabled boolean)
+	OUT enqueue_enabled boolean, OUT dequeue_enabled boolean, OUT exception boolean, OUT queue_table_id integer)
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_describe_queue';
 COMMENT ON FUNCTION aq._describe_queue(text) IS 'Internal: a queue by its native name, as the session knows it';
 
 CREATE FUNCTION aq._queue_consumers(name text, OUT "position" integer, OUT consumer text, OUT subscriber boolean, OUT rule text)
 RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_consumers';
 COMMENT ON FUNCTION aq._queue_consumers(text) IS 'Internal: subscribers and recipients of a queue by its native name';
+
+CREATE FUNCTION aq._queue_counters(name text, OUT enqueued bigint, OUT dequeued bigint)
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_counters';
+COMMENT ON FUNCTION aq._queue_counters(text) IS
+'Internal: messages enqueued, and (message, consumer) pairs done with, since the queue came into use';
 
 CREATE FUNCTION aq._payload_type(name text) RETURNS regtype
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_payload_type';
