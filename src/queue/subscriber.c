@@ -43,7 +43,8 @@ free_position(AqQueue *queue)
 	ereport(ERROR,
 			aq_error(AQ_ERR_SUBSCRIBER_LIMIT, "queue \"%s\" cannot have more than %d consumers",
 					 queue->name, POSITIONS),
-			errhint("Recipients and removed subscribers count as well."));
+			errhint("Remove some with aq.unsubscribe. Names from recipient lists count as well, "
+					"and removed consumers until their messages are gone."));
 }
 
 static void
