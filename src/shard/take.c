@@ -805,7 +805,11 @@ own_ready(Take *take)
 	return false;
 }
 
-/* Is there something that take() could have now? */
+/*
+ * Is there something that take() could have now?  For a statement outside of a
+ * transaction block it is the next one that will take it, with a snapshot of
+ * its own.
+ */
 bool
 aq_ready(AqQueue *queue, int position)
 {
@@ -813,6 +817,8 @@ aq_ready(AqQueue *queue, int position)
 	Take		take;
 
 	init_take(&take, queue, &options);
+	if (!IsTransactionBlock())
+		take.snapshot = NULL;
 	if (take.own_puts && own_ready(&take))
 		return true;
 	for (Stream *stream = stream_at(shard_queue(queue->shm)->streams); stream != NULL;

@@ -99,6 +99,18 @@ def pause(conn):
     db.execute(conn, "SELECT aq.drop_queue('pause')")
 
 
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_isolation_levels_wait_as_well(server, conn, queue, waiters, level):
+    """What is enqueued during the wait ends it, though the waiting statement's own snapshot cannot see it."""
+    waiter = waiters(1, queue)[0]
+    waiter.connection.execute(f"SET default_transaction_isolation = '{level}'")
+    waiter.wait()
+    asleep(conn, [waiter])
+    put(conn, queue, 1)
+    assert waiter.answer() == "t"
+    assert take(waiter.connection, queue) == [1]
+
+
 def test_hundred_waiters_cost_nothing(server, conn, queue, topic, waiters):
     group = waiters(WAITERS - 10, queue) + waiters(10, topic, "a")
     for waiter in group:
