@@ -1,13 +1,14 @@
 """The long runs: what their claims are made from, and what holds xmin meanwhile."""
 
 import json
+import os
 import time
 from types import SimpleNamespace
 
 import pytest
 
 from pgaq import db
-from pgaq.lab import endure, holders, results, tables
+from pgaq.lab import backlog, endure, holders, payload, results, tables
 from pgaq.lab.drivers import SKIP, Shape
 from pgaq.lab.endure import Line
 from pgaq.lab.load import Options, Workload
@@ -139,6 +140,45 @@ def test_a_result_is_a_file_with_the_claims(tmp_path):
     assert content["rate"] == 1234.57 and content["claims"][0]["ok"] is True
 
 
+# -- the backlog
+
+
+def test_the_cache_that_a_backlog_would_need():
+    assert backlog.needed_cache(1_000_000, 1) == 32_250_000
+    assert backlog.needed_cache(5_000_000, 10) == 172_500_000
+
+
+def test_subscribers_go_to_places_of_their_own():
+    names = [f"s{n}" for n in range(10)]
+    shares = backlog.quotas(1000, names)
+    assert "s0" not in shares  # has nothing to take, and 0 would mean: without limit
+    assert list(shares.values()) == [100, 200, 300, 400, 500, 600, 700, 800, 900]
+
+
+def test_private_memory_is_that_of_the_process():
+    with open("/proc/self/statm") as file:
+        resident = int(file.read().split()[1]) * 4096
+    assert 1 << 20 < backlog.private_memory(os.getpid()) <= resident
+    assert backlog.private_memory(1 << 30) == 0
+
+
+@pytest.mark.parametrize("length", [39, 40, 512, 10_000])
+def test_payloads_of_the_load_client_are_understood(plain_server, length):
+    with Workload(plain_server, SKIP, Shape(sessions=1, payload=length), Options(consumer_sessions=0, messages=20), queue=f"payload{length}") as workload:
+        workload.setup()
+        workload.start()
+        workload.until(lambda: workload.control.quiet == 1, 30, "the producer does not end")
+        workload.stop()
+        with plain_server.connect() as conn:
+            found = [row[0] for row in conn.execute(f"SELECT payload FROM payload{length} ORDER BY id")]
+    assert [payload.read(text, length) for text in found] == [(0, n) for n in range(1, 21)]
+    last = found[-1]
+    for at in {0, 8, 9, 21, 22, 38, length // 2, length - 1}:
+        changed = last[:at] + ("x" if last[at] != "x" else "y") + last[at + 1 :]
+        assert payload.read(changed, length) is None
+    assert payload.read(last + "a", length) is None and payload.read(last[:-1], length) is None
+
+
 # -- the load client
 
 
@@ -148,11 +188,11 @@ def test_a_quota_ends_each_subscribers_consumption(plain_server):
     with Workload(plain_server, SKIP, shape, filled, queue="quotas") as workload:
         workload.setup()
         workload.start()
-        workload._until(lambda: workload.control.quiet == 2, 30, "the producers do not end")
+        workload.until(lambda: workload.control.quiet == 2, 30, "the producers do not end")
         workload.stop()
         workload.options = Options(producer_sessions=0, consumer_sessions=2, quotas={"s00": 100, "s01": 250})
         workload.start()
-        workload._until(lambda: workload.control.delivered >= 350, 30, "the quotas are not reached")
+        workload.until(lambda: workload.control.delivered >= 350, 30, "the quotas are not reached")
         workload.stop()
         assert [result["messages"] for result in workload.results] == [100, 250]
         assert workload.check(drained=False).ok
@@ -170,7 +210,7 @@ def test_the_slowest_call_is_seen_once(plain_server):
                    CREATE TRIGGER dawdle BEFORE INSERT ON slow FOR EACH ROW EXECUTE FUNCTION dawdle()"""
             )
         workload.start()
-        workload._until(lambda: workload.control.delivered > 0, 30, "nothing arrives")
+        workload.until(lambda: workload.control.delivered > 0, 30, "nothing arrives")
         assert workload.control.slowest()[0] >= 300_000
         assert workload.control.slowest()[0] < 300_000
         workload.stop()

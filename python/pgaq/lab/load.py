@@ -136,7 +136,7 @@ class Options:
     binary: bool = True
     producer_sessions: int | None = None
     consumer_sessions: int | None = None
-    quotas: dict[str, int] = field(default_factory=dict)  # consumers: about so many messages of each subscriber, no more
+    quotas: dict[str, int] = field(default_factory=dict)  # only these subscribers consume, about so many messages each
     seed: int = 1
     processes: int = 1  # client processes on each side
 
@@ -234,7 +234,8 @@ class Workload:
         if self.driver.yardstick:
             self.producers, self.consumers = self.producers + sessions, 0
         elif self.options.quotas:
-            share = sessions // len(names)
+            share = sessions // len(self.options.quotas)
+            self.consumers = share * len(self.options.quotas)
             for number, (name, quota) in enumerate(self.options.quotas.items()):
                 self._spawn("consumer", share, number * share, [name], quota)
         else:
@@ -243,7 +244,7 @@ class Workload:
         if self.driver.tick:
             self._spawn("ticker", 1)
         ticker = 1 if self.driver.tick else 0
-        self._until(lambda: self.control.ready >= self.producers + self.consumers + ticker, timeout, "the clients did not connect")
+        self.until(lambda: self.control.ready >= self.producers + self.consumers + ticker, timeout, "the clients did not connect")
         if run:
             self.control.set_phase(RUN)
 
@@ -428,7 +429,8 @@ class Workload:
             if process.poll() not in (None, 0):
                 raise LoadError(f"a client ended with status {process.returncode}: {self._said(process)}")
 
-    def _until(self, condition: Callable[[], bool], timeout: float, what: str) -> None:
+    def until(self, condition: Callable[[], bool], timeout: float, what: str) -> None:
+        """Wait for something that the clients do; an error that says what when it does not come."""
         deadline = time.monotonic() + timeout
         while not condition():
             self._check_clients()
