@@ -136,8 +136,8 @@ COMMENT ON COLUMN dbms_aqadm.queue_props_t.cache_hint IS 'accepted; the message 
 -- What the packages hand from one function to another.
 
 CREATE TYPE dbms_aq._put_t AS (queue text, priority integer, delay interval, expiration interval, correlation text,
-	recipients text[], sender text, exception_queue text, properties jsonb, transformation text);
+	recipients text[], sender text, exception_queue text, properties jsonb, relative_msgid uuid, deviation text, transformation text);
 COMMENT ON TYPE dbms_aq._put_t IS 'Internal: arguments of aq.enqueue';
 CREATE TYPE dbms_aq._take_t AS (queue text, consumer text, mode text, navigation text, correlation text, msgid uuid,
-	condition text, timeout integer, selective boolean, transformation text, exception boolean);
+	condition text, timeout integer, selective boolean, transformation text);
 COMMENT ON TYPE dbms_aq._take_t IS 'Internal: arguments of aq.dequeue_full';

@@ -90,5 +90,4 @@ X(LISTEN_ADDRESS, "AQ100", 25246, "An agent given to listen has an address that 
 X(LISTEN_DUPLICATE, "AQ101", 25248, "An agent stands twice in the list given to listen.")
 X(LISTEN_DISABLED, "AQ102", 25253, "A queue given to listen is stopped for dequeue.")
 X(LISTEN_CONSUMER_MISSING, "AQ103", 25262, "A queue with several consumers was given to listen without the agent's name.")
-X(NOT_A_RECIPIENT, "AQ104", 25247, "The message named by its id is not for this consumer.")
 X(SCHEMA_DIFFERS, "AQ105", 24037, "A queue must be in the schema of its queue table.")

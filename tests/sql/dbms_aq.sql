@@ -65,7 +65,7 @@ EXCEPTION WHEN SQLSTATE 'AQ063' THEN
 END $$;
 
 -- payloads of every type; a text payload is read as, and written from, any type
-\set take 'dbms_aq.dequeue_options_t(wait => 0)'
+\set take 'dbms_aq.dequeue_options_t(wait => 0, navigation => 1)'
 DO $$
 DECLARE
 	mp dbms_aq.message_properties_t;
@@ -143,11 +143,11 @@ BEGIN
 		CALL dbms_aq.enqueue('orders', NULL, dbms_aq.message_properties_t(correlation => 'c' || i, priority => i), ROW(i, 'choose')::order_t, id);
 		first := coalesce(first, id);
 	END LOOP;
-	CALL dbms_aq.dequeue('orders', dbms_aq.dequeue_options_t(wait => 0, correlation => '%3'), mp, m, id);
+	CALL dbms_aq.dequeue('orders', dbms_aq.dequeue_options_t(wait => 0, navigation => 1, correlation => '%3'), mp, m, id);
 	RAISE NOTICE 'correlation %', m;
-	CALL dbms_aq.dequeue('orders', dbms_aq.dequeue_options_t(wait => 0, deq_condition => 'tab.user_data.id > 2 AND tab.corrid = ''c4'''), mp, m, id);
+	CALL dbms_aq.dequeue('orders', dbms_aq.dequeue_options_t(wait => 0, navigation => 1, deq_condition => 'tab.user_data.id > 2 AND tab.corrid = ''c4'''), mp, m, id);
 	RAISE NOTICE 'condition %', m;
-	CALL dbms_aq.dequeue('orders', dbms_aq.dequeue_options_t(wait => 0, deq_condition => 'priority = 2'), mp, m, id);
+	CALL dbms_aq.dequeue('orders', dbms_aq.dequeue_options_t(wait => 0, navigation => 1, deq_condition => 'priority = 2'), mp, m, id);
 	RAISE NOTICE 'condition %', m;
 	CALL dbms_aq.dequeue('orders', dbms_aq.dequeue_options_t(msgid => first), mp, m, id);
 	RAISE NOTICE 'msgid %', m;
@@ -183,13 +183,13 @@ BEGIN
 	mp.recipient_list := l_recipients;
 	CALL dbms_aq.enqueue('topic', NULL, mp, '{"to": "list"}', id);
 	CALL dbms_aq.enqueue('topic', NULL, NULL, '{"to": "subscribers"}', id);
-	CALL dbms_aq.dequeue('topic', dbms_aq.dequeue_options_t(wait => 0, consumer_name => 'guest'), mp, j, id);
+	CALL dbms_aq.dequeue('topic', dbms_aq.dequeue_options_t(wait => 0, navigation => 1, consumer_name => 'guest'), mp, j, id);
 	RAISE NOTICE 'guest % %', j, mp.recipient_list;
-	CALL dbms_aq.dequeue('topic', dbms_aq.dequeue_options_t(wait => 0, consumer_name => 'KSUB_2'), mp, j, id);
+	CALL dbms_aq.dequeue('topic', dbms_aq.dequeue_options_t(wait => 0, navigation => 1, consumer_name => 'KSUB_2'), mp, j, id);
 	RAISE NOTICE 'ksub_2 %', j;
-	CALL dbms_aq.dequeue('topic', dbms_aq.dequeue_options_t(wait => 0, consumer_name => 'KSUB_1'), mp, j, id);
+	CALL dbms_aq.dequeue('topic', dbms_aq.dequeue_options_t(wait => 0, navigation => 1, consumer_name => 'KSUB_1'), mp, j, id);
 	RAISE NOTICE 'ksub_1 %', j;
-	CALL dbms_aq.dequeue('topic', dbms_aq.dequeue_options_t(wait => 0, consumer_name => 'no such/consumer'), mp, j, id);
+	CALL dbms_aq.dequeue('topic', dbms_aq.dequeue_options_t(wait => 0, navigation => 1, consumer_name => 'no such/consumer'), mp, j, id);
 EXCEPTION WHEN SQLSTATE 'AQ063' THEN
 	RAISE NOTICE '%', sqlerrm;
 END $$;

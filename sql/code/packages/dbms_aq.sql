@@ -110,9 +110,10 @@ BEGIN
 			'Use dbms_aq.before(), dbms_aq.top() or null.');
 	ELSIF o.sequence_deviation = 2 AND o.relative_msgid IS NULL THEN
 		PERFORM aq.raise_error('AQ076', 'sequence deviation before needs a message', 'Give its id as relative_msgid.');
-	ELSIF o.sequence_deviation IS NOT NULL THEN
-		PERFORM aq.raise_error('AQ060', format('sequence deviation is not supported for sharded queue "%s"', put.queue),
-			'Use priorities.');
+	END IF;
+	put.deviation := CASE o.sequence_deviation WHEN 2 THEN 'before' WHEN 3 THEN 'top' END;
+	IF put.deviation = 'before' THEN
+		put.relative_msgid := o.relative_msgid;
 	END IF;
 	IF o.delivery_mode = 2 THEN
 		PERFORM aq.raise_error('AQ060', 'buffered messages are not supported', 'Use dbms_aq.persistent().');
@@ -156,7 +157,6 @@ DECLARE
 	take dbms_aq._take_t;
 BEGIN
 	take.queue := dbms_aq._queue(queue_name, 'dequeue');
-	take.exception := (SELECT exception FROM aq._describe_queue(take.queue));
 	take.mode := CASE coalesce(o.dequeue_mode, 3) WHEN 1 THEN 'browse' WHEN 2 THEN 'locked' WHEN 3 THEN 'remove'
 		WHEN 4 THEN 'remove_nodata' END;
 	IF take.mode IS NULL THEN
@@ -168,9 +168,6 @@ BEGIN
 	IF take.navigation IS NULL THEN
 		PERFORM aq.raise_error('AQ067', format('navigation %s does not exist', o.navigation),
 			'Use dbms_aq.first_message(), next_message() or next_transaction().');
-	ELSIF take.navigation = 'next_transaction' THEN
-		PERFORM aq.raise_error('AQ060', 'navigation next_transaction is not supported for sharded queues',
-			'Use dbms_aq.next_message().');
 	END IF;
 	IF o.visibility = 1 AND take.mode <> 'browse' THEN
 		PERFORM aq.raise_error('AQ060', 'immediate visibility is not supported', 'Use dbms_aq.on_commit().');
@@ -194,7 +191,7 @@ BEGIN
 			'A message id names exactly one message: leave the others null.');
 	END IF;
 	IF o.consumer_name IS NOT NULL THEN
-		IF take.exception THEN
+		IF (SELECT exception FROM aq._describe_queue(take.queue)) THEN
 			PERFORM aq.raise_error('AQ072', format('queue "%s" is an exception queue, which has no consumers', take.queue),
 				'Leave consumer_name null.');
 		END IF;
@@ -210,7 +207,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION dbms_aq._take(text, dbms_aq.dequeue_options_t) IS 'Internal: the arguments of aq.dequeue_full';
 
-CREATE FUNCTION dbms_aq._properties(m record, exception boolean) RETURNS dbms_aq.message_properties_t
+CREATE FUNCTION dbms_aq._properties(m record) RETURNS dbms_aq.message_properties_t
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 DECLARE
 	p dbms_aq.message_properties_t;
@@ -222,16 +219,18 @@ BEGIN
 	p.attempts := m.attempts;
 	p.exception_queue := m.exception_queue;
 	p.enqueue_time := m.enqueue_time;
-	p.state := CASE WHEN exception THEN 3 WHEN m.ready_at > clock_timestamp() THEN 1 ELSE 0 END;
+	p.state := CASE WHEN m.state <> 0 THEN m.state WHEN m.original_msgid IS NOT NULL THEN 3
+		WHEN m.ready_at > clock_timestamp() THEN 1 ELSE 0 END;
 	IF m.sender IS NOT NULL THEN
 		p.sender_id := ROW(m.sender, NULL, NULL);
 	END IF;
 	p.original_msgid := m.original_msgid;
 	p.user_property := m.properties;
-	p.delivery_mode := 1;
+	p.transaction_group := m.transaction_group;
+	p.delivery_mode := m.delivery_mode;
 	RETURN p;
 END $$;
-COMMENT ON FUNCTION dbms_aq._properties(record, boolean) IS 'Internal: properties of a row of aq.dequeue_full';
+COMMENT ON FUNCTION dbms_aq._properties(record) IS 'Internal: properties of a row of aq.dequeue_full';
 
 CREATE FUNCTION dbms_aq._not_found(take dbms_aq._take_t) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
@@ -255,7 +254,7 @@ BEGIN
 		msgid := aq._enqueue_transformed(put, payload);
 	ELSE
 		msgid := aq.enqueue(put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
-			put.sender, put.exception_queue, put.properties);
+			put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation);
 	END IF;
 END $$;
 COMMENT ON PROCEDURE dbms_aq.enqueue(text, dbms_aq.enqueue_options_t, dbms_aq.message_properties_t, text) IS
@@ -271,7 +270,7 @@ BEGIN
 		msgid := aq._enqueue_transformed(put, payload);
 	ELSE
 		msgid := aq.enqueue(put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
-			put.sender, put.exception_queue, put.properties);
+			put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation);
 	END IF;
 END $$;
 COMMENT ON PROCEDURE dbms_aq.enqueue(text, dbms_aq.enqueue_options_t, dbms_aq.message_properties_t, anyelement) IS
@@ -312,7 +311,7 @@ BEGIN
 			END LOOP;
 		ELSE
 			ids := ids || aq.enqueue_array(put.queue, payloads[base + first : base + last], put.priority, put.delay,
-				put.expiration, put.correlation, put.recipients, put.sender, put.exception_queue, put.properties);
+				put.expiration, put.correlation, put.recipients, put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation);
 		END IF;
 		first := last + 1;
 	END LOOP;
@@ -350,7 +349,7 @@ BEGIN
 		SELECT * INTO m FROM aq._dequeue_transformed(take, as_type, 1);
 	ELSE
 		SELECT * INTO m FROM aq.dequeue_full(take.queue, as_type, take.consumer, 1, take.mode, take.correlation,
-			take.msgid, take.condition);
+			take.msgid, take.condition, NULL, take.navigation);
 	END IF;
 	success := m.msgid IS NOT NULL;
 	IF NOT success THEN
@@ -362,7 +361,7 @@ BEGIN
 	IF take.mode = 'remove_nodata' AND pg_typeof(as_type) = 'bytea'::regtype THEN
 		payload := '';
 	END IF;
-	message_properties := dbms_aq._properties(m, take.exception);
+	message_properties := dbms_aq._properties(m);
 END $$;
 COMMENT ON FUNCTION dbms_aq._dequeue(text, dbms_aq.dequeue_options_t, anyelement) IS 'Internal: one attempt to dequeue';
 
@@ -406,14 +405,14 @@ BEGIN
 	timeout := take.timeout;
 	selective := take.selective;
 	IF take.transformation IS NOT NULL THEN
-		SELECT array_agg(dbms_aq._properties(m, take.exception)), array_agg(m.payload), array_agg(m.msgid)
+		SELECT array_agg(dbms_aq._properties(m)), array_agg(m.payload), array_agg(m.msgid)
 			INTO message_properties_array, payload_array, msgid_array
 			FROM aq._dequeue_transformed(take, as_type[1], array_size) m;
 	ELSE
-		SELECT array_agg(dbms_aq._properties(m, take.exception)), array_agg(m.payload), array_agg(m.msgid)
+		SELECT array_agg(dbms_aq._properties(m)), array_agg(m.payload), array_agg(m.msgid)
 			INTO message_properties_array, payload_array, msgid_array
 			FROM aq.dequeue_full(take.queue, as_type[1], take.consumer, array_size, take.mode, take.correlation, NULL,
-				take.condition) m;
+				take.condition, NULL, take.navigation) m;
 	END IF;
 	dequeued := coalesce(cardinality(msgid_array), 0);
 	success := dequeued > 0;
