@@ -92,6 +92,21 @@ def asleep(conn, waiters):
     until(lambda: db.value(conn, query, [pids]) == len(pids), f"{len(pids)} sessions waiting")
 
 
+def test_the_server_knows_the_names_of_waits(server, conn, queue, waiters):
+    """pg_stat_activity names what a session waits for, as our own view does."""
+    if conn.info.server_version < 170000:
+        pytest.skip("before PostgreSQL 17 every wait of an extension is called Extension")
+    [waiter] = waiters(1, queue)
+    asleep(conn, [waiter.wait()])
+    both = """SELECT a.wait_event AS server, w.event AS ours FROM pg_stat_activity a JOIN sys."v$session_wait" w USING (pid)
+              WHERE pid = %s AND w.state = 'WAITING'"""
+    name = "Streams AQ: waiting for messages in the queue"
+    assert db.row(conn, both, [waiter.pid]) == {"server": name, "ours": name}
+    missing = """SELECT array_agg(name) FROM sys."v$event_name"
+                 WHERE name NOT IN (SELECT name FROM pg_wait_events WHERE type = 'Extension')"""
+    assert db.value(conn, missing) is None
+
+
 def pause(conn):
     """A second that ends by an event of ours."""
     db.execute(conn, "SELECT aq.create_queue('pause')")
