@@ -92,6 +92,13 @@ aq_relation_file(Relation rel)
 #endif
 }
 
+/* A database that a DROP has left half removed; minor releases of 2023 know such. */
+static inline bool
+aq_database_half_dropped(Form_pg_database database)
+{
+	return database->datconnlimit == -2;
+}
+
 /* The index of the primary key; none of ours is deferrable. */
 static inline Oid
 aq_primary_key(Relation rel)

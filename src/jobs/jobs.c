@@ -8,10 +8,9 @@
  * dropped, so a session may keep a pointer to its own database's entry.  The
  * flags a post sets are atomics: posting takes no latch and cannot raise.
  *
- * A worker that dies by SIGKILL takes the server with it; one that ends by
- * an error is restarted by the postmaster; one that was asked to end (its
- * database is being dropped, renamed or copied) is started again by the next
- * session that needs it.
+ * Whoever misses a worker registers it: a session that uses a queue, or the
+ * launcher.  A worker takes its database's entry before it connects, so there
+ * is one at most, and whoever needs the database for himself sees it in time.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -25,31 +24,31 @@
 #include "postmaster/bgworker.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
-#include "utils/memutils.h"
+#include "utils/timestamp.h"
 
-static int	max_databases = 64;
+int			aq_max_databases = 64;
+JobsArea   *aq_jobs_area;
 
-static JobsArea *area;
 static AqDatabase *my_database;
 
 static Size
 shmem_size(void)
 {
 	return add_size(offsetof(JobsArea, databases),
-					mul_size(max_databases, sizeof(AqDatabase)));
+					mul_size(aq_max_databases, sizeof(AqDatabase)));
 }
 
 static void
 shmem_init(void *ptr, bool found)
 {
-	area = ptr;
+	aq_jobs_area = ptr;
 	if (found)
 		return;
 	memset(ptr, 0, shmem_size());
-	aq_latch_init(&area->latch, AQ_LATCH_DATABASES, 0);
-	for (int i = 0; i < max_databases; i++)
+	aq_latch_init(&aq_jobs_area->latch, AQ_LATCH_DATABASES, 0);
+	for (int i = 0; i < aq_max_databases; i++)
 	{
-		AqDatabase *db = &area->databases[i];
+		AqDatabase *db = &aq_jobs_area->databases[i];
 
 		aq_cond_init(&db->ended);
 		pg_atomic_init_u32(&db->work, 0);
@@ -62,12 +61,13 @@ define_parameters(void)
 {
 	DefineCustomIntVariable("pgaq.max_databases",
 							"Number of databases of the server that can use pgaq.",
-							"Each has a background worker of its own: see max_worker_processes.",
-							&max_databases,
+							"Each has a background worker of its own, and there is one more for all: see max_worker_processes.",
+							&aq_max_databases,
 							64, 1, 10000,
 							PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
 	aq_jobs_install_utility_hook();
+	aq_launcher_register();
 }
 
 const AqPart aq_jobs_part = {
@@ -77,25 +77,58 @@ const AqPart aq_jobs_part = {
 	.shmem_init = shmem_init,
 };
 
-/* The database's entry, or NULL. The latch is held. */
+/* The database's entry, or NULL.  The latch is held. */
 static AqDatabase *
 find_database(Oid database)
 {
-	for (int i = 0; i < max_databases; i++)
-		if (area->databases[i].oid == database)
-			return &area->databases[i];
+	for (int i = 0; i < aq_max_databases; i++)
+		if (aq_jobs_area->databases[i].oid == database)
+			return &aq_jobs_area->databases[i];
 	return NULL;
 }
 
+/* Likewise, a new one if need be; NULL when the directory is full. */
+static AqDatabase *
+make_database(Oid database)
+{
+	AqDatabase *db = find_database(database);
+
+	if (db != NULL)
+		return db;
+	db = find_database(InvalidOid);
+	if (db != NULL)
+	{
+		db->oid = database;
+		db->used = false;
+		db->asked_at = 0;
+		db->stops = 0;
+		db->worker_pid = 0;
+		db->rest_until = 0;
+		pg_atomic_write_u32(&db->work, 1);
+		pg_atomic_write_u64(&db->next_at, 0);
+	}
+	return db;
+}
+
+/* For the launcher, which frees it again when nothing else wants it. */
 AqDatabase *
 aq_jobs_database(Oid database)
 {
 	AqDatabase *db;
 
-	aq_latch_get(&area->latch, AQ_SHARED, AQ_LOC_JOB_POST);
-	db = find_database(database);
-	aq_latch_free(&area->latch);
+	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
+	db = make_database(database);
+	aq_latch_free(&aq_jobs_area->latch);
 	return db;
+}
+
+/* From now on the database shall have a worker. */
+void
+aq_jobs_used(AqDatabase *db)
+{
+	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
+	db->used = true;
+	aq_latch_free(&aq_jobs_area->latch);
 }
 
 static AqDatabase *
@@ -106,88 +139,147 @@ own_database(void)
 	if (my_database != NULL && my_database->oid == MyDatabaseId)
 		return my_database;
 
-	aq_latch_get(&area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
-	db = find_database(MyDatabaseId);
-	if (db == NULL)
-	{
-		db = find_database(InvalidOid);
-		if (db != NULL)
-		{
-			db->oid = MyDatabaseId;
-			db->worker_pid = 0;
-			db->starting = false;
-			db->stop = false;
-			pg_atomic_write_u32(&db->work, 1);
-			pg_atomic_write_u64(&db->next_at, 0);
-		}
-	}
-	aq_latch_free(&area->latch);
+	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
+	db = make_database(MyDatabaseId);
+	if (db != NULL)
+		db->used = true;		/* so that the launcher does not free it */
+	aq_latch_free(&aq_jobs_area->latch);
 	if (db == NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_CACHE_FULL, "too many databases use pgaq"),
 				errhint("Raise pgaq.max_databases (now %d) and restart the server.",
-						max_databases));
+						aq_max_databases));
 	my_database = db;
 	return db;
 }
 
+/* Does nobody need the entry?  The latch is held. */
+static bool
+is_unused(const AqDatabase *db)
+{
+	return !db->used && db->stops == 0 && db->worker_pid == 0;
+}
+
 void
-aq_jobs_forget_database(Oid database)
+aq_jobs_forget_database(Oid database, bool unused_only)
 {
 	AqDatabase *db;
 
-	aq_latch_get(&area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
+	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
+	db = find_database(database);
+	if (db != NULL && (!unused_only || is_unused(db)))
+		db->oid = InvalidOid;
+	aq_latch_free(&aq_jobs_area->latch);
+}
+
+/*
+ * From now on no worker starts in the database, also where there is none yet;
+ * the caller ends the one that runs.  NULL when the directory is full.
+ */
+AqDatabase *
+aq_jobs_stop(Oid database)
+{
+	AqDatabase *db;
+
+	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
+	db = make_database(database);
+	if (db != NULL)
+		db->stops++;
+	aq_latch_free(&aq_jobs_area->latch);
+	return db;
+}
+
+void
+aq_jobs_stop_over(Oid database)
+{
+	AqDatabase *db;
+
+	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
 	db = find_database(database);
 	if (db != NULL)
-		db->oid = InvalidOid;
-	aq_latch_free(&area->latch);
+	{
+		db->stops--;
+		if (is_unused(db))
+			db->oid = InvalidOid;
+	}
+	aq_latch_free(&aq_jobs_area->latch);
+	aq_launcher_wake();
+}
+
+/*
+ * For a worker that starts: the entry, now with it as the worker; NULL when
+ * it is not wanted any more.
+ */
+AqDatabase *
+aq_jobs_claim(Oid database)
+{
+	AqDatabase *db;
+
+	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
+	db = find_database(database);
+	if (db != NULL)
+	{
+		if (db->worker_pid != 0 || db->stops > 0)
+			db = NULL;
+		else
+			db->worker_pid = MyProcPid;
+	}
+	aq_latch_free(&aq_jobs_area->latch);
+	my_database = db;
+	return db;
 }
 
 static bool
-start_worker(AqDatabase *db)
+register_worker(Oid database)
 {
 	BackgroundWorker worker;
-	BackgroundWorkerHandle *handle;
-	MemoryContext old;
-	bool		started;
 
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-	worker.bgw_restart_time = 1;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;	/* the launcher does that */
 	snprintf(worker.bgw_library_name, BGW_MAXLEN, "pgaq");
 	snprintf(worker.bgw_function_name, BGW_MAXLEN, "aq_worker_main");
-	snprintf(worker.bgw_name, BGW_MAXLEN, "pgaq worker of database %u", db->oid);
+	snprintf(worker.bgw_name, BGW_MAXLEN, "pgaq worker of database %u", database);
 	snprintf(worker.bgw_type, BGW_MAXLEN, "pgaq worker");
-	worker.bgw_main_arg = ObjectIdGetDatum(db->oid);
-	worker.bgw_notify_pid = 0;
+	worker.bgw_main_arg = ObjectIdGetDatum(database);
+	return RegisterDynamicBackgroundWorker(&worker, NULL);
+}
 
-	old = MemoryContextSwitchTo(TopMemoryContext);
-	started = RegisterDynamicBackgroundWorker(&worker, &handle);
-	MemoryContextSwitchTo(old);
-	return started;
+/*
+ * See to it that a worker runs or comes.  False when there is no place for it.
+ * Who registers one that does not come, because the postmaster could not start
+ * it, is not held to it for ever.
+ */
+bool
+aq_jobs_start_worker(AqDatabase *db)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Oid			database;
+	bool		start;
+
+	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
+	database = db->oid;
+	start = OidIsValid(database) && db->worker_pid == 0 && db->stops == 0 &&
+		now - db->asked_at > START_PATIENCE;
+	if (start)
+		db->asked_at = now;
+	aq_latch_free(&aq_jobs_area->latch);
+
+	if (start && !register_worker(database))
+	{
+		db->asked_at = 0;
+		return false;
+	}
+	return true;
 }
 
 bool
 aq_jobs_ensure_worker(void)
 {
 	AqDatabase *db = own_database();
-	bool		start = false;
 
-	if (db->worker_pid != 0 || db->starting)
-		return true;
-
-	aq_latch_get(&area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
-	if (db->worker_pid == 0 && !db->starting)
-		db->starting = start = true;
-	aq_latch_free(&area->latch);
-
-	if (start && !start_worker(db))
-	{
-		db->starting = false;
-		return false;
-	}
-	return true;
+	return db->worker_pid != 0 || aq_jobs_start_worker(db);
 }
 
 void
@@ -196,7 +288,7 @@ aq_jobs_require_worker(void)
 	if (!aq_jobs_ensure_worker())
 		ereport(ERROR,
 				aq_error(AQ_ERR_WORKER_MISSING, "could not start the background worker of pgaq"),
-				errhint("Raise max_worker_processes: every database that uses pgaq needs one."));
+				errhint("Raise max_worker_processes: pgaq needs one for each database that uses it, and one more."));
 }
 
 void
@@ -246,10 +338,4 @@ aq_jobs_post_at(TimestampTz when)
 		if (proc != NULL && proc != MyProc)
 			SetLatch(&proc->procLatch);
 	}
-}
-
-AqDatabase *
-aq_jobs_own_database(void)
-{
-	return own_database();
 }

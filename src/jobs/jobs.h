@@ -2,7 +2,8 @@
  *
  * jobs.h
  *	  The door of part "jobs": one background worker per database that uses
- *	  pgaq, running the jobs that other parts register.
+ *	  pgaq, running the jobs that other parts register, and the launcher that
+ *	  sees to it that there is one.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -24,6 +25,7 @@
 typedef struct AqJob
 {
 	const char *name;
+	bool		(*needed) (void);	/* is there anything in this database?  May be NULL */
 	TimestampTz (*run) (void);
 } AqJob;
 

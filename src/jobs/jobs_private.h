@@ -14,12 +14,19 @@
 
 #include "port/atomics.h"
 
+/* how long a worker that was registered may take to come, microseconds */
+#define START_PATIENCE ((int64) 10000000)
+
 typedef struct AqDatabase
 {
-	Oid			oid;			/* InvalidOid: unused; latch "database directory" */
-	bool		starting;		/* registered, not running yet; same latch */
-	bool		stop;			/* the worker is asked to end */
-	int			worker_pid;		/* 0: none; set by the worker */
+	/* under the latch "database directory" */
+	Oid			oid;			/* InvalidOid: the entry is free */
+	bool		used;			/* pgaq is used here: there shall be a worker */
+	TimestampTz asked_at;		/* a worker was registered then, and has not come; 0: none */
+	int			stops;			/* commands that want the database without a worker */
+
+	int			worker_pid;		/* 0: none; from before it connects */
+	TimestampTz rest_until;		/* the launcher starts no other one before */
 	struct PGPROC *volatile worker_proc;
 	pg_atomic_uint32 work;		/* something was posted */
 	pg_atomic_uint64 next_at;	/* earliest time a job asked for; 0: none */
@@ -29,14 +36,26 @@ typedef struct AqDatabase
 typedef struct JobsArea
 {
 	AqLatch		latch;
+	struct PGPROC *volatile launcher_proc;
 	AqDatabase	databases[FLEXIBLE_ARRAY_MEMBER];
 } JobsArea;
 
+extern JobsArea *aq_jobs_area;
+extern int	aq_max_databases;
+
 /* jobs.c */
 extern AqDatabase *aq_jobs_database(Oid database);
-extern AqDatabase *aq_jobs_own_database(void);
+extern void aq_jobs_forget_database(Oid database, bool unused_only);
+extern AqDatabase *aq_jobs_stop(Oid database);
+extern void aq_jobs_stop_over(Oid database);
+extern bool aq_jobs_start_worker(AqDatabase *db);
+extern AqDatabase *aq_jobs_claim(Oid database);
+extern void aq_jobs_used(AqDatabase *db);
 extern bool aq_jobs_lower_time(AqDatabase *db, TimestampTz when);
-extern void aq_jobs_forget_database(Oid database);
+
+/* launcher.c */
+extern void aq_launcher_register(void);
+extern void aq_launcher_wake(void);
 
 /* utility.c */
 extern void aq_jobs_install_utility_hook(void);

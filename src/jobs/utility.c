@@ -2,7 +2,8 @@
  *
  * utility.c
  *	  The utility hook: commands that need a database without sessions first
- *	  end the worker there; COMMIT and ROLLBACK PREPARED hasten the sweeper.
+ *	  end the worker there, and the launcher starts it again; COMMIT and
+ *	  ROLLBACK PREPARED hasten the sweeper.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -79,7 +80,6 @@ stop_worker(AqDatabase *db)
 {
 	int64		deadline = aq_clock_us() + STOP_TIMEOUT;
 
-	db->stop = true;
 	aq_cond_prepare(&db->ended);
 	while (db->worker_pid != 0 && aq_clock_us() < deadline)
 	{
@@ -99,31 +99,32 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	AqDatabase *db = NULL;
 
 	if (OidIsValid(oid) && aq_database_owned(oid))
-		db = aq_jobs_database(oid);
-	if (db != NULL)
-		stop_worker(db);
+		db = aq_jobs_stop(oid);
 
 	PG_TRY();
 	{
+		if (db != NULL)
+			stop_worker(db);
 		if (previous_hook)
 			previous_hook(pstmt, query, read_only_tree, context, params, env, dest, qc);
 		else
 			standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
+
+		if (IsA(command, DropdbStmt) && OidIsValid(oid))
+		{
+			if (dropped)
+				dropped(oid);
+			aq_jobs_forget_database(oid, false);
+		}
 	}
 	PG_FINALLY();
 	{
 		if (db != NULL)
-			db->stop = false;
+			aq_jobs_stop_over(oid);
 	}
 	PG_END_TRY();
 
-	if (IsA(command, DropdbStmt) && OidIsValid(oid))
-	{
-		if (dropped)
-			dropped(oid);
-		aq_jobs_forget_database(oid);
-	}
-	else if (IsA(command, TransactionStmt))
+	if (IsA(command, TransactionStmt))
 	{
 		TransactionStmtKind kind = ((TransactionStmt *) command)->kind;
 

@@ -28,6 +28,9 @@
 /* how long a job that raised an error rests, microseconds */
 #define ERROR_REST ((int64) 1000000)
 
+/* how long there is no other worker after one that has ended unasked */
+#define EXIT_REST ((int64) 1000000)
+
 static const AqJob *jobs[MAX_JOBS];
 static int	njobs;
 static AqDatabase *database;
@@ -72,9 +75,21 @@ static void
 worker_exit(int code, Datum arg)
 {
 	database->worker_proc = NULL;
-	database->starting = false;
+	if (database->stops == 0)
+		database->rest_until = GetCurrentTimestamp() + EXIT_REST;
+	database->asked_at = 0;
 	database->worker_pid = 0;
 	aq_cond_broadcast(&database->ended);
+	aq_launcher_wake();
+}
+
+static bool
+is_needed(void)
+{
+	for (int i = 0; i < njobs; i++)
+		if (jobs[i]->needed != NULL && jobs[i]->needed())
+			return true;
+	return false;
 }
 
 /* Run one job; its time, or a rest when it raised an error. */
@@ -127,23 +142,18 @@ aq_worker_main(Datum arg)
 {
 	Oid			oid = DatumGetObjectId(arg);
 
+	/* connecting may wait for a lock: end at once when asked to */
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
-
-	/*
-	 * The entry is made by the session that started us; after a crash restart
-	 * the postmaster starts us by itself, and we make it.
-	 */
-	BackgroundWorkerInitializeConnectionByOid(oid, InvalidOid, 0);
-	database = aq_jobs_own_database();
-	if (database->worker_pid != 0 || database->stop)
-		proc_exit(0);			/* another one was faster */
-	database->worker_pid = MyProcPid;
-	before_shmem_exit(worker_exit, (Datum) 0);
-	database->worker_proc = MyProc;
-	database->starting = false;
 	aq_session_attach();
+
+	database = aq_jobs_claim(oid);
+	if (database == NULL)
+		proc_exit(0);
+	before_shmem_exit(worker_exit, (Datum) 0);
+	BackgroundWorkerInitializeConnectionByOid(oid, InvalidOid, 0);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 
 	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_SUSET, PGC_S_OVERRIDE);
@@ -152,6 +162,13 @@ aq_worker_main(Datum arg)
 	SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("default_transaction_read_only", "off", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("application_name", "pgaq worker", PGC_SUSET, PGC_S_OVERRIDE);
+
+	/* the launcher asks in each database whether it uses pgaq */
+	if (!database->used && !is_needed())
+		proc_exit(0);
+	aq_jobs_used(database);
+	database->worker_proc = MyProc;
+	aq_launcher_wake();
 
 	while (!ShutdownRequestPending)
 	{
@@ -179,6 +196,5 @@ aq_worker_main(Datum arg)
 		aq_wait_sleep(AQ_EVENT_JOB_IDLE, 0, 0, 0, sleep_us);
 	}
 
-	/* asked by the utility hook: gone for good; else let us be restarted */
-	proc_exit(database->stop ? 0 : 1);
+	proc_exit(0);
 }

@@ -253,7 +253,22 @@ upkeep(void)
 	return next_time();
 }
 
-static const AqJob upkeep_job = {.name = "upkeep",.run = upkeep};
+/* Does the database have a queue? */
+static bool
+upkeep_needed(void)
+{
+	bool		needed = false;
+
+	if (extension_exists())
+	{
+		aq_job_begin();
+		needed = aq_catalog_queue_ids() != NIL;
+		aq_job_commit(false);
+	}
+	return needed;
+}
+
+static const AqJob upkeep_job = {.name = "upkeep",.needed = upkeep_needed,.run = upkeep};
 
 /* A dropped database's queues. */
 static void

@@ -19,5 +19,6 @@ X(PARTITION_PROVIDE, "aq: waiting for a partition", CONFIGURATION, "queue id", "
 X(CACHE_FULL, "aq: message cache full", CONFIGURATION, "chunks wanted", "", "", "other transactions to let go of messages, so that a partition can be evicted")
 X(RETRY_COUNT, "aq: retry count write", OTHER, "queue id", "shard", "", "a worker to write the retry count of a message that was rolled back")
 X(JOB_IDLE, "aq: worker idle", IDLE, "job", "", "", "work to do")
+X(LAUNCHER_IDLE, "aq: launcher idle", IDLE, "databases to ask", "", "", "a worker to end")
 X(QUEUE_DDL, "aq: queue definition", CONCURRENCY, "queue id", "mode", "", "another session that changes the queue")
 X(TEST_POINT, "aq: test point", OTHER, "", "", "", "a test to release the session")

@@ -1,0 +1,206 @@
+"""Workers run from the server's start on: what is due happens without a session that uses a queue."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from conftest import arrived, put, take, until
+from pgaq import db
+
+WORKERS = "SELECT coalesce(array_agg(datname::text ORDER BY datname), '{}') FROM pg_stat_activity WHERE backend_type = 'pgaq worker'"
+
+
+def workers(conn):
+    """Databases that have a worker."""
+    return db.value(conn, WORKERS)
+
+
+def all_asked(conn):
+    """Has the launcher asked every database whether it has queues?"""
+    query = """SELECT p1 = 0 AND state = 'WAITING' FROM sys."v$session_wait" WHERE event = 'aq: launcher idle'"""
+    return db.value(conn, query)
+
+
+def connect(server):
+    """A connection, or None while the server does not take any."""
+    try:
+        return server.connect()
+    except db.Error:
+        return None
+
+
+def make_database(server, name, queue=True):
+    """A database with the extension and perhaps a queue."""
+    with server.connect() as conn:
+        conn.execute(f"CREATE DATABASE {name}")
+    with server.connect(name) as there:
+        there.execute("CREATE EXTENSION pgaq")
+        if queue:
+            db.execute(there, "SELECT aq.create_queue('q')")
+            put(there, "q", name)
+    with server.connect() as conn:
+        query = "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = %s AND backend_type = 'client backend'"
+        until(lambda: db.value(conn, query, [name]), "our session's end")
+
+
+def leave_expired_in_doubt(conn):
+    """A message that is to go to an exception queue as soon as its prepared transaction is committed."""
+    conn.execute("SELECT aq.create_queue('dead'), aq.create_queue('q', exception_queue => 'dead')")
+    conn.execute("BEGIN")
+    put(conn, "q", "late", expiration="1 millisecond")
+    conn.execute("PREPARE TRANSACTION 'late'")
+
+
+def stored(conn, queue):
+    """Rows in the tables of a queue; read as tables, so that nobody uses the queue."""
+    tables = conn.execute("SELECT format('aq_data.q%%s_%%s', t.queue_id, t.table_no) FROM aq.message_table t JOIN aq.queue q USING (queue_id) WHERE q.queue_name = %s", [queue])
+    return sum(db.value(conn, f"SELECT count(*) FROM {table}") for (table,) in tables.fetchall())
+
+
+def resolve_and_expire(conn):
+    """Commit the prepared transaction; the worker finds out and moves the message."""
+    assert stored(conn, "dead") == 0
+    conn.execute("COMMIT PREPARED 'late'")
+    until(lambda: stored(conn, "dead") == 1, "the message in the exception queue")
+    assert take(conn, "q") == []
+    assert take(conn, "dead") == ["late"]
+
+
+@pytest.mark.parametrize("how", ["fast", "crash", "kill"])
+def test_expiration_after_a_start(new_server, how):
+    """In doubt at the stop, expired after the start: moved, though no session uses the queue."""
+    own = new_server("start")
+    own.expect_log(r"terminat|crash")
+    with own.connect() as conn:
+        leave_expired_in_doubt(conn)
+        if how == "crash":
+            os.kill(conn.info.backend_pid, signal.SIGKILL)
+    if how == "kill":
+        own.kill()
+        own.start()
+    elif how == "fast":
+        own.restart()
+    with until(lambda: connect(own), "the server is back") as conn:
+        resolve_and_expire(conn)
+
+
+def test_expiration_after_promotion(new_server, throw_away):
+    """A standby has no launcher and no worker; from its promotion on it has."""
+    own = new_server("primary")
+    copy = throw_away(own.basebackup("standby"))
+    copy.expect_log(r"WARNING:.*standby")
+    with own.connect() as conn:
+        leave_expired_in_doubt(conn)
+    copy.start()
+    copy.wait_for_replay(own)
+    with copy.connect() as there:
+        assert db.value(there, "SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'pgaq%%'") == 0
+        copy.promote()
+        resolve_and_expire(there)
+
+
+def test_databases_with_queues_have_workers(new_server):
+    """These, and no others; templates and closed databases are left alone."""
+    own = new_server("several")
+    make_database(own, "used")
+    make_database(own, "also_used")
+    make_database(own, "without_queue", queue=False)
+    make_database(own, "template")
+    make_database(own, "closed")
+    with own.connect() as conn:
+        conn.execute("CREATE DATABASE without_extension")
+        conn.execute("ALTER DATABASE template IS_TEMPLATE true")
+        conn.execute("ALTER DATABASE closed ALLOW_CONNECTIONS false")
+    own.restart()
+    with own.connect() as conn:
+        until(lambda: all_asked(conn) and workers(conn) == ["also_used", "used"], "the workers")
+        # postgres has the extension, and from the first queue on a worker
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        put(conn, "q", 1)
+        until(lambda: workers(conn) == ["also_used", "postgres", "used"], "a worker")
+
+
+def test_databases_are_free_for_their_owner_after_a_start(new_server):
+    """DROP, RENAME and copying work at once, though the launcher may be asking the same database."""
+    own = new_server("owner")
+    for turn in range(2):
+        for name in ("dropped", "renamed", "copied"):
+            make_database(own, name)
+        with own.connect() as conn:
+            conn.execute("CREATE DATABASE empty")
+        own.restart()
+        with own.connect() as conn:
+            conn.execute("DROP DATABASE empty")
+            conn.execute("ALTER DATABASE renamed RENAME TO other_name")
+            conn.execute("CREATE DATABASE copy TEMPLATE copied")
+            conn.execute("DROP DATABASE dropped")
+            for name in ("other_name", "copied", "copy"):
+                conn.execute(f"DROP DATABASE {name}")
+
+
+def test_worker_returns_to_a_renamed_database(new_server):
+    """Without a session that asks for it; likewise after a copy, and after a drop that was refused."""
+    own = new_server("renamed")
+    make_database(own, "old_name")
+    with own.connect() as conn:
+        until(lambda: workers(conn) == ["old_name"], "the worker")
+        conn.execute("ALTER DATABASE old_name RENAME TO new_name")
+        until(lambda: workers(conn) == ["new_name"], "the worker after RENAME")
+        conn.execute("CREATE DATABASE copy TEMPLATE new_name")
+        until(lambda: workers(conn) == ["new_name"], "the worker after CREATE DATABASE")
+        with own.connect("new_name"):
+            with pytest.raises(db.Error) as caught:
+                conn.execute("DROP DATABASE new_name")
+            assert caught.value.sqlstate == "55006"
+        until(lambda: workers(conn) == ["new_name"], "the worker after DROP DATABASE")
+    with own.connect("new_name") as there:
+        assert take(there, "q") == ["old_name"]
+
+
+def test_terminated_worker_returns(new_server):
+    """Without a session that asks for it; the launcher is back, too."""
+    own = new_server("terminated")
+    make_database(own, "used")
+    pid = "SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE backend_type = %s"
+    with own.connect() as conn:
+        for kind in ("pgaq worker", "pgaq launcher", "pgaq worker"):
+            old = until(lambda: db.value(conn, pid, [kind]), kind)
+            conn.execute("SELECT pg_terminate_backend(%s)", [old])
+            until(lambda: db.value(conn, pid, [kind]) not in (0, old), f"another {kind}")
+
+
+def test_no_place_for_all_workers(new_server):
+    """The log says so once, and the worker comes when there is a place."""
+    own = new_server("places")
+    make_database(own, "one")
+    make_database(own, "two")
+    own.expect_log("WARNING:  could not start the background worker of pgaq")
+    own.configure(max_worker_processes="2", max_logical_replication_workers="0")
+    own.restart()
+    with own.connect() as conn:
+        until(lambda: "Raise max_worker_processes (now 2)" in own.log_text(), "a line in the log")
+        [lucky] = workers(conn)
+        conn.execute(f"DROP DATABASE {lucky}")
+        until(lambda: len(workers(conn)) == 1, "the other one's worker")
+    assert own.log_text().count("could not start the background worker") == 1
+
+
+def test_dropped_database_has_no_worker_any_more(new_server):
+    """Nothing tries to connect to it, also when its worker has just died by itself."""
+    own = new_server("gone")
+    make_database(own, "gone")
+    make_database(own, "kept")
+    with own.connect() as conn:
+        until(lambda: workers(conn) == ["gone", "kept"], "the workers")
+        conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'gone'")
+        until(lambda: workers(conn) == ["kept"], "the worker's end")
+        conn.execute("DROP DATABASE gone")
+        conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'kept'")
+        until(lambda: workers(conn) == [], "the worker's end")
+        until(lambda: workers(conn) == ["kept"], "the worker")
+    assert not [line for line in own.log_text().splitlines() if "FATAL" in line and "does not exist" in line]
+    with own.connect("kept") as there:
+        assert arrived(there, "q", 1) == ["kept"]
