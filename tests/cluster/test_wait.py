@@ -85,11 +85,18 @@ def waiters(server):
         waiter.close()
 
 
+def stable(waiter):
+    """In an interruptible sleep now?"""
+    return Path(f"/proc/{waiter.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+
 def asleep(conn, waiters):
     """Wait until all of them wait."""
     pids = [waiter.pid for waiter in waiters]
     query = "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY (%s) AND state = 'active' AND wait_event_type = 'Extension'"
     until(lambda: db.value(conn, query, [pids]) == len(pids), f"{len(pids)} sessions waiting")
+    # the server says so just before they sleep
+    until(lambda: all(stable(waiter) for waiter in waiters), "everybody asleep")
 
 
 def test_the_server_knows_the_names_of_waits(server, conn, queue, waiters):
@@ -135,7 +142,6 @@ def test_hundred_waiters_cost_nothing(server, conn, queue, topic, waiters):
     query = "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY (%s) AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)"
     assert db.value(conn, query, [pids]) == 0
     db.execute(conn, "SELECT aq.create_queue('elsewhere')")
-    until(lambda: all(stable(waiter) for waiter in group), "everybody asleep")
     cpu = [waiter.cpu() for waiter in group]
     switches = [waiter.switches() for waiter in group]
     # traffic in another queue, and time
@@ -149,11 +155,6 @@ def test_hundred_waiters_cost_nothing(server, conn, queue, topic, waiters):
     assert woken == 0, f"{woken} of {len(group)} sessions were woken for nothing"
     assert not any(waiter.done() for waiter in group)
     db.execute(conn, "SELECT aq.drop_queue('elsewhere', true)")
-
-
-def stable(waiter):
-    """In an interruptible sleep now?"""
-    return Path(f"/proc/{waiter.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
 def test_only_served_sessions_are_woken(server, conn, queue, waiters):
