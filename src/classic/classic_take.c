@@ -157,7 +157,7 @@ is_given_back(Take *take, HeapTupleHeader header, const Key *key)
 		(header->t_infomask & HEAP_XMAX_IS_MULTI) || take->ignore_retries)
 		return true;
 	/* its own subtransaction's callback has run */
-	if (!TransactionIdIsCurrentTransactionId(xid) && !ConditionalXactLockTableWait(xid))
+	if (!TransactionIdIsCurrentTransactionId(xid) && !aq_xact_ended(xid))
 		return false;
 	if (!aq_retry_pending(take->queue->shm, take->options->position, key, xid))
 		return true;

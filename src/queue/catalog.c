@@ -248,7 +248,7 @@ read_queue_table(AqQueueTable *table, int32 id, Snapshot snapshot)
 	char		name[NAMEDATALEN];
 
 	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
-	scan = systable_beginscan(rel, RelationGetPrimaryKeyIndex(rel), true, snapshot, 1, &key);
+	scan = systable_beginscan(rel, aq_primary_key(rel), true, snapshot, 1, &key);
 	tuple = systable_getnext(scan);
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "queue table %d does not exist", id);
