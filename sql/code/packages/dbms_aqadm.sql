@@ -521,8 +521,18 @@ COMMENT ON PROCEDURE dbms_aqadm.grant_system_privilege(text, text, boolean) IS
 
 CREATE PROCEDURE dbms_aqadm.revoke_system_privilege(privilege text, grantee text)
 LANGUAGE plpgsql AS $$
+DECLARE
+	command text := format('REVOKE %I FROM %s', dbms_aqadm._system_role(privilege), dbms_aqadm._role(grantee));
+	grantor name;
 BEGIN
-	EXECUTE format('REVOKE %I FROM %s', dbms_aqadm._system_role(privilege), dbms_aqadm._role(grantee));
+	-- whoever granted it; from PostgreSQL 16 on a plain REVOKE takes back one's own grant only
+	FOR grantor IN SELECT r.rolname FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.grantor
+			WHERE m.roleid = dbms_aqadm._system_role(privilege)::regrole AND m.member = dbms_aqadm._role(grantee) LOOP
+		EXECUTE format('%s GRANTED BY %I', command, grantor);
+	END LOOP;
+	IF NOT FOUND THEN
+		EXECUTE command;
+	END IF;
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.revoke_system_privilege(text, text) IS
 'Revoke ENQUEUE_ANY, DEQUEUE_ANY or MANAGE_ANY';
