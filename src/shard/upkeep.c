@@ -28,6 +28,9 @@
 /* how often a round looks whether the extension is still there, microseconds */
 #define CHECK_EXTENSION ((int64) 10000000)
 
+/* how long until a queue that could not be loaded is tried again, microseconds */
+#define LOAD_AGAIN ((int64) 60000000)
+
 typedef struct Job
 {
 	uint32		work;
@@ -70,6 +73,17 @@ aq_lock_for_worker(Partition *partition, LOCKMODE mode)
 		ConditionalLockRelationOid(partition->log, mode);
 }
 
+/* In PG_CATCH: log the error and end the transaction; the worker goes on. */
+static void
+overcome_error(MemoryContext context)
+{
+	MemoryContextSwitchTo(context);
+	EmitErrorReport();
+	FlushErrorState();
+	AbortCurrentTransaction();
+	aq_sync_release_all();
+}
+
 static void
 run_job(const Job *job, int32 id, AqQueueShm *shm)
 {
@@ -82,11 +96,7 @@ run_job(const Job *job, int32 id, AqQueueShm *shm)
 	}
 	PG_CATCH();
 	{
-		MemoryContextSwitchTo(context);
-		EmitErrorReport();
-		FlushErrorState();
-		AbortCurrentTransaction();
-		aq_sync_release_all();
+		overcome_error(context);
 		if (job->work != 0)
 			aq_work_later(shm, job->work, AFTER_ERROR);
 		else
@@ -148,33 +158,63 @@ serve_queue(AqObject *object)
 	aq_object_unpin(pinned);
 }
 
+/* Returns the SQLSTATE of the error that was logged, or 0. */
+static int
+load_queue(int32 id)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile int error = 0;
+
+	PG_TRY();
+	{
+		AqQueue    *queue;
+
+		aq_job_begin();
+		queue = aq_queue_get_by_id(id, true);
+		if (queue != NULL && OidIsValid(queue->anchor))
+			aq_queue_pin(queue);
+		aq_job_commit(false);
+	}
+	PG_CATCH();
+	{
+		error = geterrcode();
+		overcome_error(context);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	return error;
+}
+
 /*
  * After a start, every queue is loaded once: delayed messages and prepared
- * transactions need the worker even when no session uses the queue.
+ * transactions need the worker even when no session uses the queue.  False
+ * when that failed for some; the others do not suffer from it.
  */
-static void
+static bool
 load_all_queues(void)
 {
 	List	   *ids;
 	ListCell   *lc;
+	bool		all = true;
 	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq queue ids",
 												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = CurrentMemoryContext;
 
 	aq_job_begin();
 	MemoryContextSwitchTo(context);
 	ids = aq_catalog_queue_ids();
 	aq_job_commit(false);
+	MemoryContextSwitchTo(old);
 	foreach(lc, ids)
 	{
-		AqQueue    *queue;
+		int			error = load_queue(lfirst_int(lc));
 
-		aq_job_begin();
-		queue = aq_queue_get_by_id(lfirst_int(lc), true);
-		if (queue != NULL && OidIsValid(queue->anchor))
-			aq_queue_pin(queue);
-		aq_job_commit(false);
+		all = all && error == 0;
+		if (error == aq_error_sqlstate(AQ_ERR_CACHE_FULL))
+			break;				/* the next ones find no room either */
 	}
 	MemoryContextDelete(context);
+	return all;
 }
 
 /* Is the extension there?  Without it, the database's queues are gone. */
@@ -192,9 +232,9 @@ extension_exists(void)
 }
 
 static TimestampTz
-next_time(void)
+next_time(TimestampTz load_at)
 {
-	TimestampTz next = 0;
+	TimestampTz next = load_at == DT_NOEND ? 0 : load_at;
 
 	for (int i = 1; i <= aq_object_limit; i++)
 	{
@@ -216,13 +256,13 @@ next_time(void)
 static TimestampTz
 upkeep(void)
 {
-	static bool loaded = false;
+	static TimestampTz load_at = DT_NOBEGIN;
 	static TimestampTz checked = 0;
 	TimestampTz now = GetCurrentTimestamp();
 
 	aq_chunks_be_impatient();
 	aq_pins_sweep();
-	if (!loaded || now - checked > CHECK_EXTENSION)
+	if (now >= load_at || now - checked > CHECK_EXTENSION)
 	{
 		checked = now;
 		if (!extension_exists())
@@ -234,12 +274,11 @@ upkeep(void)
 				if (object->state != AQ_OBJECT_FREE && object->database == MyDatabaseId)
 					aq_object_drop(MyDatabaseId, object->id);
 			}
-			loaded = false;
+			load_at = DT_NOBEGIN;
 			return 0;
 		}
-		if (!loaded)
-			load_all_queues();
-		loaded = true;
+		if (now >= load_at)
+			load_at = load_all_queues() ? DT_NOEND : now + LOAD_AGAIN;
 	}
 	for (int i = 1; i <= aq_object_limit; i++)
 	{
@@ -250,7 +289,7 @@ upkeep(void)
 			aq_queue_shm_by_index(i)->store == AQ_STORE_SHARDED)
 			serve_queue(object);
 	}
-	return next_time();
+	return next_time(load_at);
 }
 
 /* Does the database have a queue? */

@@ -188,6 +188,19 @@ def test_no_place_for_all_workers(new_server):
     assert own.log_text().count("could not start the background worker") == 1
 
 
+def test_more_queues_than_places(new_server):
+    """Those that have a place are looked after; the log says what the others need, and not every second."""
+    own = new_server("many", **{"pgaq.max_queues": "64"})
+    with own.connect() as conn:
+        leave_expired_in_doubt(conn)
+        conn.execute("SELECT aq.create_queue('q' || n) FROM generate_series(1, 40) n")
+    own.configure(**{"pgaq.max_queues": "16"})
+    own.restart()
+    with own.connect() as conn:
+        resolve_and_expire(conn)
+    assert own.log_text().count("Raise pgaq.max_queues (now 16)") == 1
+
+
 def test_dropped_database_has_no_worker_any_more(new_server):
     """Nothing tries to connect to it, also when its worker has just died by itself."""
     own = new_server("gone")
