@@ -1,4 +1,4 @@
-"""Compiles and runs CallForms.java: the documented calls through pgjdbc."""
+"""Compiles and runs CallForms.java and PackageCalls.java: the documented calls through pgjdbc."""
 
 from __future__ import annotations
 
@@ -28,18 +28,29 @@ def server():
     end_server(made)
 
 
-def test_call_forms(server, tmp_path, capsys):
+def run(name, server, tmp_path, capsys):
+    """The number of checks that the program has passed."""
     driver = os.environ.get("PGJDBC") or next((path for path in DRIVERS if Path(path).exists()), None)
     assert driver and shutil.which("javac"), "a JDK and pgjdbc are needed: run tools/setup"
-    source = Path(__file__).parent / "CallForms.java"
+    source = Path(__file__).parent / f"{name}.java"
     done = subprocess.run(["javac", "-Xlint:all", "-Werror", "-cp", driver, "-d", str(tmp_path), str(source)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     url = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres"
-    done = subprocess.run(["java", "-cp", f"{driver}:{tmp_path}", "CallForms", url, "postgres", PASSWORD], capture_output=True, text=True)
+    done = subprocess.run(["java", "-cp", f"{driver}:{tmp_path}", name, url, "postgres", PASSWORD], capture_output=True, text=True)
     with capsys.disabled():
         print("\n" + (done.stdout.strip().splitlines()[-1] if done.stdout else "pgjdbc: no output"))
     assert done.returncode == 0, done.stdout + done.stderr
     found = re.search(r"^(\d+) passed, 0 failed$", done.stdout, re.M)
-    assert found and int(found.group(1)) > 200, done.stdout
+    assert found, done.stdout
+    return int(found.group(1))
+
+
+def test_call_forms(server, tmp_path, capsys):
+    assert run("CallForms", server, tmp_path, capsys) > 200
     with server.connect() as conn:
         assert db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'PostgreSQL JDBC Driver' AND state = 'active'") == 0
+
+
+def test_packages(server, tmp_path, capsys):
+    """dbms_aq and dbms_aqadm by CallableStatement."""
+    assert run("PackageCalls", server, tmp_path, capsys) == 60

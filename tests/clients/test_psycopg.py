@@ -275,6 +275,49 @@ def test_async(server):
     assert asyncio.run(scenario()) == list(range(200))
 
 
+@pytest.fixture(scope="module")
+def packages(server):
+    """A queue and a topic of dbms_aqadm."""
+    with server.connect() as conn:
+        conn.execute("CREATE SCHEMA ora")
+        for name, multiple in (("q", False), ("topic", True)):
+            conn.execute("CALL dbms_aqadm.create_sharded_queue(%s, multiple_consumers => %s, queue_payload_type => 'JSON')", [f"ora.{name}", multiple])
+            conn.execute("CALL dbms_aqadm.start_queue(%s)", [f"ora.{name}"])
+        conn.execute("CALL dbms_aqadm.add_subscriber('ora.topic', sys.aq$_agent(%s, NULL, NULL))", ["ANN"])
+
+
+def test_dbms_aq(conn, packages):
+    call = "CALL dbms_aq.enqueue(%s, NULL, dbms_aq.message_properties_t(priority => %s, correlation => %s), %s, NULL)"
+    (first,) = values(conn, call, ["ORA.Q", 2, "c", '{"n": 1}'])
+    (second,) = values(conn, call, ["ora.q", 0, None, Jsonb({"n": 2})])
+    row = conn.execute("CALL dbms_aq.dequeue(%s, dbms_aq.dequeue_options_t(wait => %s), NULL, NULL::jsonb, NULL)", ["ora.q", 5]).fetchone()
+    assert (row["payload"], row["msgid"]) == ({"n": 2}, second)
+    row = conn.execute("CALL dbms_aq.dequeue(%s, dbms_aq.dequeue_options_t(wait => 5, navigation => 1, correlation => %s), NULL, NULL::text, NULL)", ["ora.q", "c%"]).fetchone()
+    assert (row["payload"], row["msgid"]) == ('{"n": 1}', first)
+
+
+def test_dbms_aq_arrays(conn, packages):
+    properties = "ARRAY[NULL, dbms_aq.message_properties_t(priority => 0)]::dbms_aq.message_properties_t[]"
+    row = conn.execute(f"CALL dbms_aq.enqueue_array('ora.q', NULL, 2, {properties}, %s::jsonb[], NULL, NULL, NULL)", [['"a"', '"b"']]).fetchone()
+    assert row["enqueued"] == 2 and len(row["msgid_array"]) == 2
+    row = conn.execute("CALL dbms_aq.dequeue_array('ora.q', dbms_aq.dequeue_options_t(wait => 5, navigation => 1), 10, NULL, NULL::jsonb[], NULL, NULL, NULL)").fetchone()
+    assert (row["dequeued"], row["payload_array"]) == (2, ["b", "a"])
+
+
+def test_dbms_aq_listen_and_nothing(conn, packages):
+    with pytest.raises(psycopg.Error) as error:
+        conn.execute("CALL dbms_aq.dequeue('ora.topic', dbms_aq.dequeue_options_t(consumer_name => 'ann', wait => 0), NULL, NULL::jsonb, NULL)")
+    assert error.value.sqlstate == "AQ063" and "ORA-25228" in str(error.value)
+    conn.rollback()
+    conn.execute("CALL dbms_aq.enqueue('ora.topic', NULL, NULL, '1', NULL)")
+    conn.commit()
+    row = conn.execute("CALL dbms_aq.listen(ARRAY[sys.aq$_agent(%s, 'ora.topic', NULL)], %s, NULL)", ["ANN", 5]).fetchone()
+    assert "ANN" in str(row["agent"])
+    row = conn.execute("CALL dbms_aq.dequeue('ora.topic', dbms_aq.dequeue_options_t(consumer_name => %s, wait => 5), NULL, NULL::jsonb, NULL)", ["Ann"]).fetchone()
+    assert row["payload"] == 1
+    conn.commit()
+
+
 def test_cancel_while_waiting(server):
     import threading
 

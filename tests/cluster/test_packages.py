@@ -71,21 +71,23 @@ class Session:
         return self.rows
 
 
-def waits(conn, pid):
-    query = "SELECT backend_xmin::text FROM pg_stat_activity WHERE pid = %s AND state = 'active' AND wait_event_type = 'Extension'"
-    row = until(lambda: db.row(conn, query, [pid]), f"session {pid} asleep")
-    return row["backend_xmin"]
+def asleep(conn, pid, xmin):
+    """Wait until the session waits for messages, with or without an xmin."""
+    query = f"""SELECT 1 FROM pg_stat_activity a JOIN sys.v$session_wait w USING (pid)
+        WHERE a.pid = %s AND w.state = 'WAITING' AND a.backend_xmin IS {"NOT NULL" if xmin else "NULL"}
+            AND w.event IN ('Streams AQ: waiting for messages in the queue', 'wait for unread message on broadcast channel')"""
+    until(lambda: db.value(conn, query, [pid]), f"session {pid} asleep, xmin held: {xmin}")
 
 
 @pytest.mark.parametrize("transaction", [False, True], ids=["autocommit", "in a transaction"])
 @pytest.mark.parametrize("statement", [DEQUEUE, SELECTIVE, ARRAY, LISTEN], ids=["dequeue", "selective", "array", "listen"])
 def test_wait_without_snapshot(server, conn, statement, transaction):
     session = Session(server, statement, transaction)
-    assert waits(conn, session.pid) is None
+    asleep(conn, session.pid, False)
     # a message that it does not want wakes it in vain, and it gives its snapshot back again
     if statement == SELECTIVE:
         db.execute(conn, "CALL dbms_aq.enqueue('ora.orders', NULL, NULL, '(0,other)', NULL)")
-        assert waits(conn, session.pid) is None
+        asleep(conn, session.pid, False)
     db.execute(conn, "CALL dbms_aq.enqueue('ora.orders', NULL, dbms_aq.message_properties_t(correlation => 'wanted'), '(1,wanted)', NULL)")
     assert "wanted" in str(session.end()) or statement == LISTEN
     db.execute(conn, "SELECT aq.purge_queue('ora.orders')")
@@ -96,7 +98,7 @@ def test_wait_in_plpgsql(server, conn, statement):
     """Outside of a transaction block no snapshot is held; inside one PL/pgSQL holds it."""
     for transaction in (False, True):
         session = Session(server, statement, transaction)
-        assert (waits(conn, session.pid) is None) == (not transaction)
+        asleep(conn, session.pid, transaction)
         db.execute(conn, "CALL dbms_aq.enqueue('ora.orders', NULL, NULL, '(2,came)', NULL)")
         session.end()
 
@@ -107,7 +109,7 @@ def test_timeouts_and_interrupts(server, conn):
             other.execute("CALL dbms_aq.dequeue('ora.topic', dbms_aq.dequeue_options_t(consumer_name => 'nobody', wait => 1), NULL, NULL::jsonb, NULL)")
         assert error.value.sqlstate == "AQ063"
     session = Session(server, DEQUEUE, False)
-    waits(conn, session.pid)
+    asleep(conn, session.pid, False)
     db.execute(conn, "SELECT pg_cancel_backend(%s)", [session.pid])
     session.thread.join(60)
     assert session.error.sqlstate == "57014"
@@ -115,7 +117,7 @@ def test_timeouts_and_interrupts(server, conn):
 
 def test_a_queue_that_is_stopped_or_dropped_ends_the_wait(server, conn):
     session = Session(server, "CALL dbms_aq.dequeue('ora.topic', dbms_aq.dequeue_options_t(consumer_name => 'ann'), NULL, NULL::jsonb, NULL)", False)
-    waits(conn, session.pid)
+    asleep(conn, session.pid, False)
     db.execute(conn, "CALL dbms_aqadm.stop_queue('ora.topic')")
     session.thread.join(60)
     assert session.error.sqlstate == "AQ007"
