@@ -56,6 +56,7 @@ typedef struct Take
 	AqQueueShm *shm;
 	const AqTakeOptions *options;
 	uint32		taken;
+	bool		loaded;			/* a partition came into memory for it */
 	TimestampTz now;
 	Snapshot	snapshot;		/* in REPEATABLE READ and above, else NULL */
 	bool		ignore_retries; /* the worker has not answered */
@@ -329,6 +330,7 @@ take_from_stream(Take *take, Stream *stream)
 				break;
 			case FOUND_UNLOADED:
 				aq_load_partition(take->shm, take->partition);
+				take->loaded = true;
 				break;
 			case FOUND_RETRY:
 				wait_for_retries(take, take->partition);
@@ -695,16 +697,21 @@ has_own_puts(AqQueueShm *shm)
 
 /*
  * Streams of equal priority take turns in being looked at first, so that no
- * shard starves; sessions begin with different ones.
+ * shard starves; sessions begin with different ones.  Who had to load a
+ * partition stays with its stream for as many messages as it may hold: with a
+ * backlog beyond the cache each change of stream is likely to load one.
  */
 static void
 take_from_group(Take *take, Stream *first, int n)
 {
-	static uint32 calls;
+	static uint32 calls,
+				stay;			/* messages until the next turn */
+	uint32		before = take->taken;
 	int			start = (aq_session_number() + calls / TURN) % n;
 	Stream	   *stream = first;
 
-	if (n > 1)
+	take->loaded = false;
+	if (n > 1 && stay == 0)
 		calls++;
 	for (int i = 0; i < start; i++)
 		stream = stream_at(stream->next);
@@ -720,6 +727,7 @@ take_from_group(Take *take, Stream *first, int n)
 		}
 		stream = start + i + 1 == n ? first : stream_at(stream->next);
 	}
+	stay = take->loaded ? PARTITION_SLOTS : stay - Min(stay, Max(take->taken - before, 1));
 }
 
 static void

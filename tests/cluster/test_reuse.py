@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from conftest import arrived, put, put_many, take, until
@@ -93,6 +95,28 @@ def test_subscribers_at_different_places(server, conn, topic):
         for consumer, first in at.items():
             dequeue_numbers(now, topic, first, total, consumer, 20_000)
             assert take(now, topic, consumer) == []
+
+
+def test_few_loads_for_many_small_dequeues(server, conn, topic):
+    """Four consumers at four places of four shards, 16 partitions to read and room for 7: a loaded one is made use of."""
+    for name in ("c", "d"):
+        db.execute(conn, "SELECT aq.subscribe(%s, %s)", [topic, name])
+    with contextlib.ExitStack() as stack:
+        readers = {name: stack.enter_context(server.connect()) for name in "abcd"}
+        for reader in readers.values():  # each session to a shard of its own
+            put_many(reader, topic, 1, 4 * PARTITION)
+        for number, (name, reader) in enumerate(readers.items()):
+            for _ in range(64 * number):  # a partition of each shard, two, three
+                take(reader, topic, name, number=PARTITION // 16)
+        resident = "SELECT table_no FROM aq.partitions WHERE queue_name = %s AND resident"
+        loads, before = 0, set(conn.execute(resident, [topic]))
+        for _ in range(500):
+            for name, reader in readers.items():
+                assert len(take(reader, topic, name, number=10)) == 10
+            now = set(conn.execute(resident, [topic]))
+            loads += len(now - before)
+            before = now
+        assert loads <= 40
 
 
 def test_priorities_beyond_the_cache(server, conn, queue):
