@@ -403,11 +403,31 @@ next_of_others(const Take *take, const FrameSub *sub, uint32 from)
 }
 
 /*
+ * The partition is not what it was.  Was only its frame evicted?  Then it is
+ * loaded again, and true returned.  The caller has locked its table, so that it
+ * cannot be used for something else.
+ */
+static bool
+load_again(Take *take, Stream *stream)
+{
+	Partition  *partition = take->partition;
+	bool		evicted;
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DEQUEUE_BROWSE);
+	evicted = partition->stream == stream->index && partition->number == take->number &&
+		partition->frame == 0 && partition->state == PARTITION_CLOSED;
+	aq_latch_free(&stream->latch);
+	if (evicted)
+		aq_load_partition(take->shm, partition);
+	return evicted;
+}
+
+/*
  * Collect slots from *cursor on that could be taken; false when the partition
  * is not what it was.
  */
 static bool
-collect(Take *take, Stream *stream, uint32 *cursor)
+collect_resident(Take *take, Stream *stream, uint32 *cursor)
 {
 	Partition  *partition = take->partition;
 	int			position = take->options->position;
@@ -445,6 +465,16 @@ collect(Take *take, Stream *stream, uint32 *cursor)
 	return true;
 }
 
+/* The same; false only when the partition is gone. */
+static bool
+collect(Take *take, Stream *stream, uint32 *cursor)
+{
+	while (!collect_resident(take, stream, cursor))
+		if (!load_again(take, stream))
+			return false;
+	return true;
+}
+
 /* The transaction takes a message that it has enqueued itself. */
 static bool
 take_own(Take *take, uint32 number)
@@ -468,9 +498,9 @@ take_own(Take *take, uint32 number)
 	return true;
 }
 
-/* Take one particular ready slot; false when somebody was faster. */
+/* Take one particular ready slot of a resident partition. */
 static bool
-take_slot(Take *take, Stream *stream, uint32 number)
+take_resident(Take *take, Stream *stream, uint32 number)
 {
 	Partition  *partition = take->partition;
 	bool		taken = false;
@@ -495,6 +525,16 @@ take_slot(Take *take, Stream *stream, uint32 number)
 	}
 	aq_latch_free(&stream->latch);
 	return taken;
+}
+
+/* The same; false when somebody was faster. */
+static bool
+take_slot(Take *take, Stream *stream, uint32 number)
+{
+	while (!take_resident(take, stream, number))
+		if (!load_again(take, stream))
+			return false;
+	return true;
 }
 
 /* Look at one candidate: does it match, and can it be had? */
@@ -555,6 +595,7 @@ look_through(Take *take, Stream *stream, uint32 cursor)
 	{
 		if (!collect(take, stream, &cursor))
 			break;
+		aq_point("candidates-found");
 		for (uint32 i = 0; i < take->nitems && take->taken < take->options->max; i++)
 		{
 			CHECK_FOR_INTERRUPTS();

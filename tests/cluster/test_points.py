@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from pgaq.lab.load import Options, Workload
 
 POINTS = faults.test_points()
 # these need more than plain traffic, and have tests of their own below
-RARE = {"timers-fired", "failed-moved", "loading"}
+RARE = {"timers-fired", "failed-moved", "loading", "candidates-found"}
 LONG_RUNS = 200
 
 pytestmark = pytest.mark.test_build
@@ -178,6 +179,36 @@ def test_crash_while_loading(points_server):
     with points_server.connect() as conn:
         conn.execute("SELECT aq.point_reset()")
         assert arrived(conn, "loaded", 20_000) == list(range(10_001, 30_001))
+
+
+def test_evicted_between_look_and_take(library, monkeypatch):
+    """A selective dequeue gets what it has found, though the partition has left the cache meanwhile."""
+    monkeypatch.setenv("PGAQ_LIBDIR", library)
+    server = make_server("evicted", **{"pgaq.message_cache_size": "4MB"})
+    install_points(server)
+    try:
+        with server.connect() as conn, server.connect() as other, ThreadPoolExecutor() as pool:
+            db.execute(conn, "SELECT aq.create_queue('looked_at', shards => 1), aq.create_queue('large')")
+            put_many(conn, "looked_at", 1, 20_000)
+            for start in range(1, 150_000, 10_000):
+                put_many(conn, "large", start, start + 9_999)
+            db.execute(conn, "SELECT aq.point_hold('candidates-found')")
+            query = "SELECT payload FROM aq.dequeue('looked_at', max_messages => 3, condition => 'priority = 1')"
+            found = pool.submit(lambda: other.execute(query).fetchall())
+            try:
+                assert db.value(conn, "SELECT aq.point_await('candidates-found')")
+                conn.execute("BEGIN")
+                assert db.value(conn, "SELECT count(*) FROM aq.dequeue('large', max_messages => 110000, mode => 'locked')") == 110_000
+                assert db.value(conn, "SELECT bool_or(NOT resident) FROM aq.partitions WHERE queue_name = 'looked_at' AND state = 'closed'")
+                conn.execute("ROLLBACK")
+            finally:
+                with server.connect() as third:
+                    third.execute("SELECT aq.point_reset()")
+            assert found.result(PATIENCE) == [(1,), (2,), (3,)]
+            assert take(conn, "looked_at") == list(range(4, 20_001))
+        assert server.problems() == []
+    finally:
+        server.destroy()
 
 
 @pytest.mark.long
