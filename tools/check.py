@@ -297,8 +297,72 @@ def check_examples(server=True):
             yield line
 
 
+def sql_source():
+    """All SQL of the extension, comments left out."""
+    text = "\n".join(p.read_text(encoding="utf-8") for p in sorted((ROOT / "sql").rglob("*.sql")) if not p.name.startswith("pgaq--"))
+    return re.sub(r"^\s*--.*$", "", text, flags=re.M)
+
+
+def definitions(sql):
+    """Oracle's names -> words of their definitions: routines, types, domains, views of the packages."""
+    found = {}
+    for match in re.finditer(r"CREATE (?:FUNCTION|PROCEDURE) ((?:dbms_\w+|sys)\.[\w$]+)\((.*?)\)\s*(?:RETURNS|LANGUAGE)", sql, re.S):
+        found.setdefault(match[1], set()).update(re.findall(r"\w+", match[2]))
+    for match in re.finditer(r"CREATE (?:TYPE|DOMAIN|VIEW) ((?:dbms_\w+|sys)\.[\w$]+) AS(.*?);", sql, re.S):
+        found.setdefault(match[1], set()).update(re.findall(r"\w+", match[2]))
+    return found
+
+
+# areas of the matrix that are fields of a type
+RECORDS = {"enqueue_options_t": "dbms_aq", "dequeue_options_t": "dbms_aq", "message_properties_t": "dbms_aq",
+           "queue_props_t": "dbms_aqadm", "aq$_purge_options_t": "dbms_aqadm"}
+
+
+def check_compatibility():
+    """The matrix docs/compatibility.tsv does not lie: what works exists, and the test it names speaks of it."""
+    found = definitions(sql_source())
+    listed = set()
+    for number, line in enumerate(lines_of(ROOT / "docs" / "compatibility.tsv")[1:], 2):
+        where = f"docs/compatibility.tsv:{number}"
+        area, name, parameters, status, note, test = line.split("\t")
+        schema = area.split()[-1] if area.startswith(("dbms_", "constants ")) else None
+        full = f"{schema}.{name}" if schema else name
+        listed.add(full)
+        if status not in ("works", "differently", "no effect", "later"):
+            yield f"{where}: status {status}"
+        if area in RECORDS:
+            exists = name in found.get(f"{RECORDS[area]}.{area}", ())
+        elif area == "views of a queue table":
+            exists = True           # made by dbms_aqadm, not by the extension
+        else:
+            exists = full in found
+        if (status != "later") != exists and not (area in RECORDS and exists):
+            yield f"{where}: {full} is {status}, and {'exists' if exists else 'does not exist'}"
+        for parameter in parameters.split() if exists else ():
+            if parameter not in found[full]:
+                yield f"{where}: {full} has no parameter {parameter}"
+        if status in ("works", "differently"):
+            path = ROOT / "tests" / test
+            words = [word for word in re.split(r"<.*?>", name.split(".")[-1]) if word]
+            if not test or not path.is_file():
+                yield f"{where}: there is no test {test}"
+            elif any(word not in path.read_text(encoding="utf-8").lower() for word in words):
+                yield f"{where}: {test} does not mention {name}"
+        if status == "differently" and not note:
+            yield f"{where}: how differently?"
+    for full in sorted(found):
+        known = full in listed or full.split(".")[1] in RECORDS or full.split(".")[1].startswith("_")
+        if not known and (full.startswith("dbms_") or "CREATE VIEW " + full in sql_views()):
+            yield f"docs/compatibility.tsv: no row for {full}"
+
+
+def sql_views():
+    """The views that stand for Oracle's queue views."""
+    return "\n".join((ROOT / "sql" / "views" / name).read_text(encoding="utf-8") for name in ("dictionary.sql", "queue_stats.sql"))
+
+
 CHECKS = [check_layers, check_doors, check_sizes, check_stems, check_guards, check_comments, check_lists,
-          check_waiting, check_versions, check_symbols, check_links, check_docs, check_examples]
+          check_waiting, check_versions, check_symbols, check_compatibility, check_links, check_docs, check_examples]
 
 
 def main():

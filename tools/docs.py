@@ -11,7 +11,7 @@ Run it as tools/python tools/docs.py: the private server needs the package in py
 
 A generated table stands between <!-- begin KEY --> and <!-- end KEY -->.  KEY is
 "errors", "waits events|latches|mutexes|locations", "parameters", "function NAME",
-"views SCHEMA", "tables" or "benchmark".
+"views SCHEMA", "tables", "benchmark" or "compatibility AREA".
 
 Examples: every fence ```sql of a file is executed in order by one psql session in
 a database of its own.  ```sql no-run is left out; ```sql error must end in an error.
@@ -430,6 +430,8 @@ class Generator:
             return parameters(self.server)
         if kind == "function":
             return self.functions.text(rest)
+        if kind == "compatibility":
+            return compatibility(rest)
         if kind == "views":
             return relations(self.server, rest, "v")
         if kind == "tables":
@@ -441,6 +443,18 @@ class Generator:
             new = self.content(match[2])
             return match[0] if new is None else f"{match[1]}\n{new}\n{match[4]}"
         return BLOCK.sub(replace, text)
+
+
+def compatibility(area):
+    """The rows of docs/compatibility.tsv of one area."""
+    lines = ["| name | | | shown by |", "|---|---|---|---|"]
+    for line in (DOCS / "compatibility.tsv").read_text(encoding="utf-8").splitlines()[1:]:
+        found, name, _, status, note, test = line.split("\t")
+        if found == area:
+            name = name.replace("<", "&lt;")
+            shown = f"[{test}](../tests/{test})" if test else ""
+            lines.append(f"| `{name}` | {status} | {note} | {shown} |".replace("`&lt;", "`<"))
+    return "\n".join(lines)
 
 
 def pages():

@@ -1,0 +1,97 @@
+-- Oracle's constants have Oracle's values, and its types can be declared.
+\pset format unaligned
+\pset tuples_only on
+CREATE TABLE t.constant (name text, value integer);
+INSERT INTO t.constant VALUES
+	('dbms_aq.browse', dbms_aq.browse()),
+	('dbms_aq.locked', dbms_aq.locked()),
+	('dbms_aq.remove', dbms_aq.remove()),
+	('dbms_aq.remove_nodata', dbms_aq.remove_nodata()),
+	('dbms_aq.first_message', dbms_aq.first_message()),
+	('dbms_aq.next_transaction', dbms_aq.next_transaction()),
+	('dbms_aq.next_message', dbms_aq.next_message()),
+	('dbms_aq.first_message_multi_group', dbms_aq.first_message_multi_group()),
+	('dbms_aq.next_message_multi_group', dbms_aq.next_message_multi_group()),
+	('dbms_aq.immediate', dbms_aq.immediate()),
+	('dbms_aq.on_commit', dbms_aq.on_commit()),
+	('dbms_aq.no_wait', dbms_aq.no_wait()),
+	('dbms_aq.forever', dbms_aq.forever()),
+	('dbms_aq.persistent', dbms_aq.persistent()),
+	('dbms_aq.buffered', dbms_aq.buffered()),
+	('dbms_aq.persistent_or_buffered', dbms_aq.persistent_or_buffered()),
+	('dbms_aq.ready', dbms_aq.ready()),
+	('dbms_aq.waiting', dbms_aq.waiting()),
+	('dbms_aq.processed', dbms_aq.processed()),
+	('dbms_aq.expired', dbms_aq.expired()),
+	('dbms_aq.no_delay', dbms_aq.no_delay()),
+	('dbms_aq.never', dbms_aq.never()),
+	('dbms_aq.before', dbms_aq.before()),
+	('dbms_aq.top', dbms_aq.top()),
+	('dbms_aq.namespace_anonymous', dbms_aq.namespace_anonymous()),
+	('dbms_aq.namespace_aq', dbms_aq.namespace_aq()),
+	('dbms_aq.ntfn_qos_reliable', dbms_aq.ntfn_qos_reliable()),
+	('dbms_aq.ntfn_qos_payload', dbms_aq.ntfn_qos_payload()),
+	('dbms_aq.ntfn_qos_purge_on_ntfn', dbms_aq.ntfn_qos_purge_on_ntfn()),
+	('dbms_aq.ntfn_grouping_class_time', dbms_aq.ntfn_grouping_class_time()),
+	('dbms_aq.ntfn_grouping_type_summary', dbms_aq.ntfn_grouping_type_summary()),
+	('dbms_aq.ntfn_grouping_type_last', dbms_aq.ntfn_grouping_type_last()),
+	('dbms_aq.ntfn_grouping_forever', dbms_aq.ntfn_grouping_forever()),
+	('dbms_aqadm.none', dbms_aqadm.none()),
+	('dbms_aqadm.transactional', dbms_aqadm.transactional()),
+	('dbms_aqadm.normal_queue', dbms_aqadm.normal_queue()),
+	('dbms_aqadm.exception_queue', dbms_aqadm.exception_queue()),
+	('dbms_aqadm.non_persistent_queue', dbms_aqadm.non_persistent_queue()),
+	('dbms_aqadm.infinite', dbms_aqadm.infinite()),
+	('dbms_aqadm.persistent', dbms_aqadm.persistent()),
+	('dbms_aqadm.buffered', dbms_aqadm.buffered()),
+	('dbms_aqadm.persistent_or_buffered', dbms_aqadm.persistent_or_buffered()),
+	('dbms_aqadm.replication_mode', dbms_aqadm.replication_mode());
+SELECT name, value FROM t.constant ORDER BY name COLLATE "C";
+-- these are all
+SELECT count(*) FROM t.constant
+FULL JOIN (SELECT n.nspname || '.' || p.proname AS name FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+	WHERE n.nspname IN ('dbms_aq', 'dbms_aqadm') AND p.pronargs = 0 AND p.prokind = 'f' AND p.provolatile = 'i' AND p.prorettype = 'integer'::regtype) f USING (name)
+WHERE constant.name IS NULL OR f.name IS NULL;
+SELECT dbms_aqadm.jms_type();
+
+-- lists are arrays, of both packages and of sys
+DO $$
+DECLARE
+	recipients dbms_aq.aq$_recipient_list_t;
+	recipients2 sys.aq$_recipient_list_t;
+	agents dbms_aq.aq$_agent_list_t;
+	agents2 sys.aq$_agent_list_t;
+	subscribers dbms_aqadm.aq$_subscriber_list_t;
+	subscribers2 sys.aq$_subscriber_list_t;
+	p dbms_aq.message_properties_t;
+BEGIN
+	recipients[1] := sys.aq$_agent('A', NULL, NULL);
+	recipients[2].name := 'B';
+	recipients2 := recipients;
+	agents := recipients2;
+	agents2 := agents;
+	subscribers := agents2;
+	subscribers2 := subscribers;
+	p.recipient_list := subscribers2;
+	p.recipient_list[3] := sys.aq$_agent('C', 'q', 0);
+	RAISE NOTICE '%', p.recipient_list;
+END $$;
+
+-- every field of the records can be set
+DO $$
+DECLARE
+	props dbms_aqadm.queue_props_t;
+	purge dbms_aqadm.aq$_purge_options_t;
+	e dbms_aq.error_t;
+	errors dbms_aq.error_array_t;
+BEGIN
+	props.queue_type := dbms_aqadm.normal_queue();
+	props.retry_delay := 1;
+	props.retention_time := dbms_aqadm.infinite();
+	props.sort_list := 0;
+	props.cache_hint := 0;
+	purge.block := false;
+	purge.delivery_mode := dbms_aqadm.persistent();
+	errors[1] := e;
+	RAISE NOTICE '% % %', props, purge, errors;
+END $$;
