@@ -123,6 +123,14 @@ def test_a_queue_that_is_stopped_or_dropped_ends_the_wait(server, conn):
     assert session.error.sqlstate == "AQ007"
 
 
+def test_a_client_that_disconnects_gives_its_message_back(server, conn):
+    db.execute(conn, "CALL dbms_aq.enqueue('ora.orders', NULL, NULL, '(3,back)', NULL)")
+    consumer = psycopg.connect(server.conninfo())
+    assert "back" in str(consumer.execute(DEQUEUE).fetchone())
+    consumer.close()
+    assert "back" in str(conn.execute(DEQUEUE).fetchone())
+
+
 def test_dump_and_restore(server, new_server, tmp_path):
     """Queues, their views, transformations and rights of the packages come back."""
     with server.connect() as setup:

@@ -19,7 +19,7 @@ ORDER BY c.oid::regclass::text COLLATE "C";
 -- everything has its comment: schemas, relations, columns, routines, types
 SELECT 'schema ' || n.nspname AS without_comment
 FROM pg_namespace n
-WHERE n.nspname IN ('aq', 'aq_data', 'sys') AND obj_description(n.oid, 'pg_namespace') IS NULL
+WHERE n.nspname IN ('aq', 'aq_data', 'sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform') AND obj_description(n.oid, 'pg_namespace') IS NULL
 UNION ALL
 SELECT 'relation ' || c.oid::regclass
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -29,17 +29,17 @@ UNION ALL
 SELECT 'column ' || c.oid::regclass || '.' || a.attname
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE n.nspname IN ('aq', 'sys') AND c.relkind IN ('r', 'v', 'm', 'c')
+WHERE n.nspname IN ('aq', 'sys', 'dbms_aq', 'dbms_aqadm') AND c.relname NOT LIKE '\_%' AND c.relkind IN ('r', 'v', 'm', 'c')
 	AND col_description(c.oid, a.attnum) IS NULL
 UNION ALL
 SELECT 'routine ' || p.oid::regprocedure
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-WHERE n.nspname IN ('aq', 'sys') AND obj_description(p.oid, 'pg_proc') IS NULL
+WHERE n.nspname IN ('aq', 'sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform') AND obj_description(p.oid, 'pg_proc') IS NULL
 UNION ALL
 SELECT 'type ' || y.oid::regtype
 FROM pg_type y JOIN pg_namespace n ON n.oid = y.typnamespace
 LEFT JOIN pg_class c ON c.oid = y.typrelid
-WHERE n.nspname IN ('aq', 'sys') AND y.typelem = 0 AND coalesce(c.relkind, 'c') = 'c'
+WHERE n.nspname IN ('aq', 'sys', 'dbms_aq', 'dbms_aqadm') AND y.typelem = 0 AND coalesce(c.relkind, 'c') = 'c'
 	AND obj_description(y.oid, 'pg_type') IS NULL
 ORDER BY 1;
 
