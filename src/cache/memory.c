@@ -16,8 +16,11 @@
 
 #include "utils/memutils.h"
 
-/* taken from the pool at a time, and kept by aq_chunks_trim */
+/* taken from the pool at a time, and kept by aq_chunks_trim, at most */
 #define RESERVE_BATCH 16
+
+/* of the pool, what all sessions together may keep: one in ... */
+#define KEPT_SHARE 8
 
 /*
  * When everything in the pool belongs to transactions that run, one of them
@@ -105,6 +108,13 @@ aq_chunks_reserved(void)
 	return nreserve;
 }
 
+/* What a session keeps for its next calls. */
+static uint32
+kept(void)
+{
+	return Min(RESERVE_BATCH, area->total / KEPT_SHARE / aq_session_slots());
+}
+
 /* Move up to count chunks from the pool to the reserve. */
 static void
 fill_reserve(uint32 count)
@@ -161,7 +171,7 @@ aq_chunks_try(uint32 count)
 	}
 	do
 	{
-		fill_reserve(count + RESERVE_BATCH / 2 - nreserve);
+		fill_reserve(count + kept() / 2 - nreserve);
 		if (nreserve >= count)
 			return true;
 	} while (pressure != NULL && pressure());
@@ -240,10 +250,12 @@ aq_chunks_free(const AqChunk *chunks, uint32 count)
 void
 aq_chunks_trim(void)
 {
-	if (nreserve <= RESERVE_BATCH)
+	uint32		keep = kept();
+
+	if (nreserve <= keep)
 		return;
-	aq_chunks_free(reserve + RESERVE_BATCH, nreserve - RESERVE_BATCH);
-	nreserve = RESERVE_BATCH;
+	aq_chunks_free(reserve + keep, nreserve - keep);
+	nreserve = keep;
 }
 
 void

@@ -279,6 +279,7 @@ xact_callback(XactEvent event, void *arg)
 			aq_tables_subabort(InvalidSubTransactionId);
 			aq_tables_xact_end();
 			aq_queue_xact_end(false);
+			aq_chunks_trim();
 			break;
 
 		default:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from conftest import arrived, make_server, put, put_many, ready, take, until
@@ -91,6 +93,20 @@ def test_message_cache_used_up(new_server):
         while len(got) < 200_000 and ready(conn, "q", timeout="20 s"):
             got += take(conn, "q", number=5_000)
         assert got == list(range(1, 200_001))
+
+
+def test_idle_sessions_leave_the_message_cache(new_server):
+    """However many sessions have used queues: what they keep for their next messages is a small part of the cache."""
+    own = new_server("crowd", max_connections="200", **{"pgaq.message_cache_size": "4MB"})
+    with own.connect() as conn, contextlib.ExitStack() as crowd:
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        for number in range(150):
+            other = crowd.enter_context(own.connect())
+            put(other, "q", number)
+            assert take(other, "q") == [number]
+        assert db.value(conn, "SELECT used_bytes < total_bytes / 3 FROM aq.message_cache")
+        put_many(conn, "q", 1, 60_000)
+        assert take(conn, "q") == list(range(1, 60_001))
 
 
 @pytest.mark.parametrize("retry_delay", ["0", "2 s"])
