@@ -62,6 +62,7 @@ CREATE TABLE aq.subscriber (
 	rule text,
 	created timestamptz NOT NULL DEFAULT now(),
 	comment text,
+	transformation text,
 	PRIMARY KEY (queue_id, "position"),
 	UNIQUE (queue_id, consumer)
 );
@@ -73,6 +74,7 @@ COMMENT ON COLUMN aq.subscriber.kind IS 'subscriber: by aq.subscribe; recipient:
 COMMENT ON COLUMN aq.subscriber.rule IS 'condition that a message must meet; null: every message';
 COMMENT ON COLUMN aq.subscriber.created IS 'when the consumer was first named';
 COMMENT ON COLUMN aq.subscriber.comment IS 'the creator''s comment';
+COMMENT ON COLUMN aq.subscriber.transformation IS 'function that dbms_aq applies to the payloads it dequeues; null: none';
 
 CREATE TABLE aq.message_table (
 	queue_id integer NOT NULL,

@@ -205,7 +205,7 @@ GRANT SELECT ON sys.user_queue_tables TO PUBLIC;
 CREATE VIEW sys.dba_queue_subscribers AS
 SELECT
 	q.owner, q.name AS queue_name, q.queue_table, aq._oracle_case(s.consumer) AS consumer_name, NULL::text AS address,
-	NULL::integer AS protocol, NULL::text AS transformation, s.rule, 'PERSISTENT' AS delivery_mode,
+	NULL::integer AS protocol, aq._oracle_case(s.transformation) AS transformation, s.rule, 'PERSISTENT' AS delivery_mode,
 	'NO' AS if_nondurable_subscriber, 'FALSE' AS queue_to_queue, s."position"::integer AS subscriber_id,
 	s."position"::integer AS pos_bitmap, q.qid
 FROM sys.dba_queues q JOIN aq.subscriber s ON s.queue_id = q.qid WHERE s.kind = 'subscriber';
@@ -216,7 +216,7 @@ COMMENT ON COLUMN sys.dba_queue_subscribers.queue_table IS 'its queue table';
 COMMENT ON COLUMN sys.dba_queue_subscribers.consumer_name IS 'name of the subscriber';
 COMMENT ON COLUMN sys.dba_queue_subscribers.address IS 'always null';
 COMMENT ON COLUMN sys.dba_queue_subscribers.protocol IS 'always null';
-COMMENT ON COLUMN sys.dba_queue_subscribers.transformation IS 'always null';
+COMMENT ON COLUMN sys.dba_queue_subscribers.transformation IS 'transformation of its payloads; null: none';
 COMMENT ON COLUMN sys.dba_queue_subscribers.rule IS 'condition that messages must meet; null: all';
 COMMENT ON COLUMN sys.dba_queue_subscribers.delivery_mode IS 'always PERSISTENT';
 COMMENT ON COLUMN sys.dba_queue_subscribers.if_nondurable_subscriber IS 'always NO';
@@ -239,7 +239,7 @@ COMMENT ON COLUMN sys.all_queue_subscribers.queue_table IS 'its queue table';
 COMMENT ON COLUMN sys.all_queue_subscribers.consumer_name IS 'name of the subscriber';
 COMMENT ON COLUMN sys.all_queue_subscribers.address IS 'always null';
 COMMENT ON COLUMN sys.all_queue_subscribers.protocol IS 'always null';
-COMMENT ON COLUMN sys.all_queue_subscribers.transformation IS 'always null';
+COMMENT ON COLUMN sys.all_queue_subscribers.transformation IS 'transformation of its payloads; null: none';
 COMMENT ON COLUMN sys.all_queue_subscribers.rule IS 'condition that messages must meet; null: all';
 COMMENT ON COLUMN sys.all_queue_subscribers.delivery_mode IS 'always PERSISTENT';
 COMMENT ON COLUMN sys.all_queue_subscribers.if_nondurable_subscriber IS 'always NO';
@@ -260,7 +260,7 @@ COMMENT ON COLUMN sys.user_queue_subscribers.queue_table IS 'its queue table';
 COMMENT ON COLUMN sys.user_queue_subscribers.consumer_name IS 'name of the subscriber';
 COMMENT ON COLUMN sys.user_queue_subscribers.address IS 'always null';
 COMMENT ON COLUMN sys.user_queue_subscribers.protocol IS 'always null';
-COMMENT ON COLUMN sys.user_queue_subscribers.transformation IS 'always null';
+COMMENT ON COLUMN sys.user_queue_subscribers.transformation IS 'transformation of its payloads; null: none';
 COMMENT ON COLUMN sys.user_queue_subscribers.rule IS 'condition that messages must meet; null: all';
 COMMENT ON COLUMN sys.user_queue_subscribers.delivery_mode IS 'always PERSISTENT';
 COMMENT ON COLUMN sys.user_queue_subscribers.if_nondurable_subscriber IS 'always NO';

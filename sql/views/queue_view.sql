@@ -95,10 +95,10 @@ COMMENT ON FUNCTION aq._drop_queue_view(text) IS 'Internal: drop the view on a q
 -- Queue tables
 
 CREATE FUNCTION aq._table_consumers(queue_table text, OUT queue_id integer, OUT queue_name text, OUT "position" integer,
-	OUT consumer text, OUT subscriber boolean, OUT rule text)
+	OUT consumer text, OUT subscriber boolean, OUT rule text, OUT transformation text)
 RETURNS SETOF record LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
-	SELECT q.queue_id, q.queue_name, c."position", c.consumer, c.subscriber, c.rule
+	SELECT q.queue_id, q.queue_name, c."position", c.consumer, c.subscriber, c.rule, c.transformation
 	FROM aq.queues q, LATERAL aq._queue_consumers(q.queue_name) c
 	WHERE q.queue_table = $1;
 END;
@@ -171,11 +171,11 @@ FROM aq_data.t%1$s m LEFT JOIN aq.queues q ON q.queue_id = m.queue_id WHERE m."p
 	IF t.multiple_consumers THEN
 		PERFORM aq._make_view(format('%I.%I', schema_name, 'aq$' || table_name || '_s'), format($view$SELECT
 	aq._oracle_case(aq._bare_name(c.queue_name)) AS queue, aq._oracle_case(c.consumer) AS name, NULL::text AS address,
-	NULL::integer AS protocol, NULL::text AS trans_name, 'PERSISTENT' AS delivery_mode, 'FALSE' AS queue_to_queue
+	NULL::integer AS protocol, aq._oracle_case(c.transformation) AS trans_name, 'PERSISTENT' AS delivery_mode, 'FALSE' AS queue_to_queue
 FROM aq._table_consumers(%L) c WHERE c.subscriber$view$, native), format('Subscribers of queue table %s', native));
 		PERFORM aq._make_view(format('%I.%I', schema_name, 'aq$' || table_name || '_r'), format($view$SELECT
 	aq._oracle_case(aq._bare_name(c.queue_name)) AS queue, aq._oracle_case(c.consumer) AS name, NULL::text AS address,
-	NULL::integer AS protocol, c.rule, NULL::text AS rule_set, NULL::text AS trans_name
+	NULL::integer AS protocol, c.rule, NULL::text AS rule_set, aq._oracle_case(c.transformation) AS trans_name
 FROM aq._table_consumers(%L) c WHERE c.subscriber AND c.rule IS NOT NULL$view$, native),
 			format('Subscribers with rules of queue table %s', native));
 	END IF;

@@ -179,8 +179,8 @@ read_consumers(AqQueue *queue, Snapshot snapshot)
 	scan = systable_beginscan(rel, index, true, snapshot, 1, &key);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
-		Datum		values[7];
-		bool		nulls[7];
+		Datum		values[8];
+		bool		nulls[8];
 		AqConsumer *consumer;
 		const char *kind;
 
@@ -200,6 +200,8 @@ read_consumers(AqQueue *queue, Snapshot snapshot)
 		consumer->subscriber = strcmp(kind, "subscriber") == 0;
 		if (!nulls[4])
 			consumer->rule_text = TextDatumGetCString(values[4]);
+		if (!nulls[7])
+			consumer->transformation = TextDatumGetCString(values[7]);
 		if (consumer->subscriber && consumer->rule_text == NULL)
 			queue->everybody = bms_add_member(queue->everybody, consumer->position);
 		else if (consumer->subscriber)

@@ -208,8 +208,8 @@ aq_queue_consumers(PG_FUNCTION_ARGS)
 	for (int i = 0; i < queue->nconsumers; i++)
 	{
 		AqConsumer *consumer = &queue->consumers[i];
-		Datum		values[4];
-		bool		nulls[4] = {false, false, false, consumer->rule_text == NULL};
+		Datum		values[5];
+		bool		nulls[5] = {false, false, false, consumer->rule_text == NULL, consumer->transformation == NULL};
 
 		if (consumer->name == NULL)
 			continue;
@@ -217,6 +217,7 @@ aq_queue_consumers(PG_FUNCTION_ARGS)
 		values[1] = CStringGetTextDatum(consumer->name);
 		values[2] = BoolGetDatum(consumer->subscriber);
 		values[3] = consumer->rule_text ? CStringGetTextDatum(consumer->rule_text) : 0;
+		values[4] = consumer->transformation ? CStringGetTextDatum(consumer->transformation) : 0;
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;
@@ -237,4 +238,16 @@ aq_queue_counters(PG_FUNCTION_ARGS)
 	values[0] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->enqueued));
 	values[1] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->dequeued));
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+}
+
+PG_FUNCTION_INFO_V1(aq_subscriber_transformation);
+Datum
+aq_subscriber_transformation(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	AqConsumer *consumer = aq_queue_consumer(queue, text_to_cstring(PG_GETARG_TEXT_PP(1)));
+
+	if (consumer == NULL || consumer->transformation == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(consumer->transformation));
 }

@@ -91,6 +91,7 @@ typedef struct AqConsumer
 	char	   *name;			/* NULL: removed */
 	bool		subscriber;		/* else named in recipient lists only */
 	char	   *rule_text;		/* NULL: every message */
+	char	   *transformation; /* of dbms_aq; NULL: none */
 	AqRule	   *rule;			/* compiled when first needed */
 } AqConsumer;
 

@@ -153,6 +153,19 @@ aq_alter_subscriber(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+PG_FUNCTION_INFO_V1(aq_set_transformation);
+Datum
+aq_set_transformation(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue = topic_for_change(fcinfo, "dbms_aqadm.alter_subscriber()");
+	char	   *name = aq_arg_name(fcinfo, 1, "consumer");
+
+	update_consumer(queue, existing_subscriber(queue, name, false)->position, "transformation = $3",
+					aq_arg_name_or_null(fcinfo, 2, "transformation"));
+	aq_catalog_changed();
+	PG_RETURN_VOID();
+}
+
 PG_FUNCTION_INFO_V1(aq_unsubscribe);
 Datum
 aq_unsubscribe(PG_FUNCTION_ARGS)
@@ -163,7 +176,7 @@ aq_unsubscribe(PG_FUNCTION_ARGS)
 	int32		id = queue->id;
 
 	aq_queue_pin(queue);		/* so that the commit can say it in shared memory */
-	update_consumer(queue, position, "kind = 'removed', consumer = $3", NULL);
+	update_consumer(queue, position, "kind = 'removed', consumer = $3, transformation = NULL", NULL);
 	aq_consumer_removed_here(id, position);
 	aq_catalog_changed();
 	PG_RETURN_VOID();

@@ -58,6 +58,22 @@ CALL dbms_transform.modify_transformation('ora', 'to_short', 1, '1 / ((source.us
 SELECT t.error($$CALL dbms_aq.dequeue('orders', dbms_aq.dequeue_options_t(wait => 0, transformation => 'to_short'), NULL, NULL::ora.short_t, NULL)$$);
 CALL dbms_aq.dequeue('orders', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::text, NULL) \gset
 SELECT :'payload';
+-- a subscriber's own transformation; null in alter_subscriber clears it
+CALL dbms_transform.create_transformation('ora', 'twice', NULL, 'JSON', NULL, 'JSON', 'to_jsonb((source.user_data::text)::integer * 2)');
+CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('DOUBLE', NULL, NULL), transformation => 'ora.twice');
+SELECT consumer_name, transformation FROM sys.dba_queue_subscribers WHERE consumer_name = 'DOUBLE';
+CALL dbms_aq.enqueue('topic', NULL, dbms_aq.message_properties_t(recipient_list => ARRAY[sys.aq$_agent('double', NULL, NULL)]), '21', NULL) \g /dev/null
+CALL dbms_aq.dequeue('topic', dbms_aq.dequeue_options_t(wait => 0, navigation => 1, consumer_name => 'double'), NULL, NULL::jsonb, NULL) \gset
+SELECT :'payload';
+CALL dbms_aqadm.alter_subscriber('topic', sys.aq$_agent('DOUBLE', NULL, NULL), NULL, NULL);
+CALL dbms_aq.enqueue('topic', NULL, dbms_aq.message_properties_t(recipient_list => ARRAY[sys.aq$_agent('double', NULL, NULL)]), '21', NULL) \g /dev/null
+CALL dbms_aq.dequeue('topic', dbms_aq.dequeue_options_t(wait => 0, navigation => 1, consumer_name => 'double'), NULL, NULL::jsonb, NULL) \gset
+SELECT :'payload';
+SELECT t.error($$CALL dbms_aqadm.alter_subscriber('topic', sys.aq$_agent('DOUBLE', NULL, NULL), NULL, 'to_short')$$);
+SELECT t.error($$CALL dbms_aqadm.alter_subscriber('topic', sys.aq$_agent('DOUBLE', NULL, NULL), NULL, 'jsonb_typeof')$$);
+CALL dbms_aqadm.remove_subscriber('topic', sys.aq$_agent('DOUBLE', NULL, NULL));
+CALL dbms_transform.drop_transformation('ora', 'twice');
+
 CALL dbms_transform.drop_transformation('ora', 'to_order');
 CALL dbms_transform.drop_transformation('ora', 'to_short');
 SELECT t.error($$CALL dbms_transform.drop_transformation('ora', 'to_short')$$);

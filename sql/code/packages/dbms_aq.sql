@@ -197,12 +197,14 @@ BEGIN
 		END IF;
 		/* what is no name at all is nobody's name */
 		take.consumer := coalesce((aq._split_name(o.consumer_name))[2], o.consumer_name);
+		take.transformation := aq._check_subscriber_transformation(take.queue, aq._subscriber_transformation(take.queue, take.consumer));
 	END IF;
 	take.correlation := o.correlation;
 	take.condition := o.deq_condition;
 	take.msgid := o.msgid;
 	take.selective := take.correlation IS NOT NULL OR take.condition IS NOT NULL;
-	take.transformation := o.transformation;
+	/* the call's own comes first */
+	take.transformation := coalesce(o.transformation, take.transformation);
 	RETURN take;
 END $$;
 COMMENT ON FUNCTION dbms_aq._take(text, dbms_aq.dequeue_options_t) IS 'Internal: the arguments of aq.dequeue_full';

@@ -420,13 +420,14 @@ DECLARE
 BEGIN
 	IF queue_to_queue THEN
 		PERFORM aq.raise_error('AQ060', 'propagation is not supported', 'Leave queue_to_queue false.');
-	ELSIF transformation IS NOT NULL THEN
-		PERFORM aq.raise_error('AQ060', 'transformations of subscribers are not supported',
-			'Name the transformation in the dequeue options.');
 	ELSIF delivery_mode = 2 THEN
 		PERFORM aq.raise_error('AQ060', 'buffered messages are not supported', 'Use dbms_aqadm.persistent().');
 	END IF;
 	PERFORM aq.subscribe(native, dbms_aqadm._subscriber(native, subscriber), rule);
+	IF transformation IS NOT NULL THEN
+		PERFORM aq._set_transformation(native, dbms_aqadm._subscriber(native, subscriber),
+			aq._check_subscriber_transformation(native, transformation));
+	END IF;
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.add_subscriber(text, sys.aq$_agent, text, text, boolean, integer) IS
 'Add a subscriber: it gets the messages enqueued after this commits that meet its rule';
@@ -436,13 +437,11 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
-	IF transformation IS NOT NULL THEN
-		PERFORM aq.raise_error('AQ060', 'transformations of subscribers are not supported',
-			'Name the transformation in the dequeue options.');
-	END IF;
 	PERFORM aq.alter_subscriber(native, dbms_aqadm._subscriber(native, subscriber), rule);
+	PERFORM aq._set_transformation(native, dbms_aqadm._subscriber(native, subscriber),
+		aq._check_subscriber_transformation(native, transformation));
 END $$;
-COMMENT ON PROCEDURE dbms_aqadm.alter_subscriber(text, sys.aq$_agent, text, text) IS 'Replace a subscriber''s rule; null: every message';
+COMMENT ON PROCEDURE dbms_aqadm.alter_subscriber(text, sys.aq$_agent, text, text) IS 'Replace a subscriber''s rule and transformation; null: every message, as it is';
 
 CREATE PROCEDURE dbms_aqadm.remove_subscriber(queue_name text, subscriber sys.aq$_agent)
 LANGUAGE plpgsql AS $$

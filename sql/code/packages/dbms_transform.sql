@@ -2,13 +2,14 @@
 -- create_transformation makes, or any other.  It is made with the rights and the
 -- search_path of its creator, who may grant EXECUTE on it like on any function.
 
-CREATE FUNCTION aq._transformation(name text, from_type regtype, OUT call text, OUT source regtype, OUT target regtype)
+CREATE FUNCTION aq._transformation(name text, from_type regtype, OUT call text, OUT source regtype, OUT target regtype,
+	OUT definer boolean)
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
 DECLARE
 	parts text[] := aq._split_name(name);
 BEGIN
-	SELECT format('%I.%I', n.nspname, p.proname), p.proargtypes[0]::regtype, p.prorettype::regtype
-		INTO call, source, target
+	SELECT format('%I.%I', n.nspname, p.proname), p.proargtypes[0]::regtype, p.prorettype::regtype, p.prosecdef
+		INTO call, source, target, definer
 		FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
 		WHERE p.proname = parts[2] AND p.pronargs = 1 AND p.prokind = 'f' AND NOT p.proretset
 			AND (n.nspname = parts[1] OR parts[1] IS NULL AND pg_function_is_visible(p.oid))
@@ -20,6 +21,26 @@ BEGIN
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq._transformation(text, regtype) IS 'Internal: the function behind a transformation''s name';
+
+-- A subscriber's transformation is chosen by the queue's owner and runs in the consumers' sessions: not with their rights.
+CREATE FUNCTION aq._check_subscriber_transformation(native text, name text) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+DECLARE
+	t record;
+BEGIN
+	IF name IS NULL THEN
+		RETURN NULL;
+	END IF;
+	SELECT * INTO t FROM aq._transformation(name, aq._payload_type(native));
+	IF t.source <> aq._payload_type(native) THEN
+		PERFORM aq.raise_error('AQ096', format('transformation "%s" takes %s, not %s', name, t.source, aq._payload_type(native)));
+	ELSIF NOT t.definer THEN
+		PERFORM aq.raise_error('AQ060', format('"%s" cannot be the transformation of a subscriber', name),
+			'Make it with dbms_transform.create_transformation, or SECURITY DEFINER.');
+	END IF;
+	RETURN t.call;
+END $$;
+COMMENT ON FUNCTION aq._check_subscriber_transformation(text, text) IS 'Internal: the full name of a transformation for a subscriber';
 
 CREATE FUNCTION aq._check_transformation(name text, given regtype, wanted regtype, source regtype, target regtype) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$

@@ -31,7 +31,8 @@ CREATE FUNCTION aq._describe_queue(name text, OUT payload_type regtype, OUT mult
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_describe_queue';
 COMMENT ON FUNCTION aq._describe_queue(text) IS 'Internal: a queue by its native name, as the session knows it';
 
-CREATE FUNCTION aq._queue_consumers(name text, OUT "position" integer, OUT consumer text, OUT subscriber boolean, OUT rule text)
+CREATE FUNCTION aq._queue_consumers(name text, OUT "position" integer, OUT consumer text, OUT subscriber boolean, OUT rule text,
+	OUT transformation text)
 RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_consumers';
 COMMENT ON FUNCTION aq._queue_consumers(text) IS 'Internal: subscribers and recipients of a queue by its native name';
 
@@ -39,6 +40,14 @@ CREATE FUNCTION aq._queue_counters(name text, OUT enqueued bigint, OUT dequeued 
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_counters';
 COMMENT ON FUNCTION aq._queue_counters(text) IS
 'Internal: messages enqueued, and (message, consumer) pairs done with, since the queue came into use';
+
+CREATE FUNCTION aq._subscriber_transformation(name text, consumer text) RETURNS text
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_transformation';
+COMMENT ON FUNCTION aq._subscriber_transformation(text, text) IS 'Internal: the transformation of a subscriber; null: none';
+
+CREATE FUNCTION aq._set_transformation(queue_name text, consumer text, transformation text) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_set_transformation';
+COMMENT ON FUNCTION aq._set_transformation(text, text, text) IS 'Internal: what dbms_aqadm does for a subscriber''s transformation';
 
 CREATE FUNCTION aq._payload_type(name text) RETURNS regtype
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_payload_type';
