@@ -24,7 +24,6 @@
 #include "postmaster/bgworker.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
-#include "utils/timestamp.h"
 
 int			aq_max_databases = 64;
 JobsArea   *aq_jobs_area;
@@ -247,21 +246,29 @@ register_worker(Oid database)
 }
 
 /*
+ * Was a worker registered that may still come?  The postmaster may fail to
+ * start it, so nobody waits for it for ever.
+ */
+bool
+aq_jobs_is_coming(const AqDatabase *db, int64 now)
+{
+	return db->asked_at != 0 && now - db->asked_at <= START_PATIENCE;
+}
+
+/*
  * See to it that a worker runs or comes.  False when there is no place for it.
- * Who registers one that does not come, because the postmaster could not start
- * it, is not held to it for ever.
  */
 bool
 aq_jobs_start_worker(AqDatabase *db)
 {
-	TimestampTz now = GetCurrentTimestamp();
+	int64		now = aq_clock_us();
 	Oid			database;
 	bool		start;
 
 	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
 	database = db->oid;
 	start = OidIsValid(database) && db->worker_pid == 0 && db->stops == 0 &&
-		now - db->asked_at > START_PATIENCE;
+		!aq_jobs_is_coming(db, now);
 	if (start)
 		db->asked_at = now;
 	aq_latch_free(&aq_jobs_area->latch);

@@ -14,6 +14,8 @@
 
 #include "port/atomics.h"
 
+/* times here are of aq_clock_us(), which nobody sets back */
+
 /* how long a worker that was registered may take to come, microseconds */
 #define START_PATIENCE ((int64) 10000000)
 
@@ -22,11 +24,11 @@ typedef struct AqDatabase
 	/* under the latch "database directory" */
 	Oid			oid;			/* InvalidOid: the entry is free */
 	bool		used;			/* pgaq is used here: there shall be a worker */
-	TimestampTz asked_at;		/* a worker was registered then, and has not come; 0: none */
+	int64		asked_at;		/* a worker was registered then, and has not come; 0: none */
 	int			stops;			/* commands that want the database without a worker */
 
 	int			worker_pid;		/* 0: none; from before it connects */
-	TimestampTz rest_until;		/* the launcher starts no other one before */
+	int64		rest_until;		/* the launcher starts no other one before */
 	struct PGPROC *volatile worker_proc;
 	pg_atomic_uint32 work;		/* something was posted */
 	pg_atomic_uint64 next_at;	/* earliest time a job asked for; 0: none */
@@ -48,6 +50,7 @@ extern AqDatabase *aq_jobs_database(Oid database);
 extern void aq_jobs_forget_database(Oid database, bool unused_only);
 extern AqDatabase *aq_jobs_stop(Oid database);
 extern void aq_jobs_stop_over(Oid database);
+extern bool aq_jobs_is_coming(const AqDatabase *db, int64 now);
 extern bool aq_jobs_start_worker(AqDatabase *db);
 extern AqDatabase *aq_jobs_claim(Oid database);
 extern void aq_jobs_used(AqDatabase *db);

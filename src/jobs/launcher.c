@@ -33,7 +33,6 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
-#include "utils/timestamp.h"
 
 /* how many databases are asked at a time whether they have queues */
 #define MAX_PROBES 2
@@ -45,7 +44,7 @@
 PGDLLEXPORT void aq_launcher_main(Datum arg);
 
 static List *unseen = NIL;		/* databases to be asked */
-static TimestampTz failing_since;	/* 0: all went well */
+static int64 failing_since;		/* 0: all went well */
 static bool complained;			/* of that, in the log */
 
 void
@@ -158,8 +157,8 @@ may_complain(void)
 	bool		may;
 
 	if (failing_since == 0)
-		failing_since = GetCurrentTimestamp();
-	may = !complained && GetCurrentTimestamp() - failing_since >= SHORT_REST;
+		failing_since = aq_clock_us();
+	may = !complained && aq_clock_us() - failing_since >= SHORT_REST;
 	complained |= may;
 	return may;
 }
@@ -187,7 +186,7 @@ complain_of_directory(void)
 }
 
 static void
-sooner(TimestampTz *next, TimestampTz at)
+sooner(int64 *next, int64 at)
 {
 	if (*next == 0 || at < *next)
 		*next = at;
@@ -199,24 +198,23 @@ sooner(TimestampTz *next, TimestampTz at)
  * worker.
  */
 static bool
-look_after_workers(int *probes, TimestampTz *next)
+look_after_workers(int *probes, int64 *next)
 {
-	TimestampTz now = GetCurrentTimestamp();
+	int64		now = aq_clock_us();
 
 	for (int i = 0; i < aq_max_databases; i++)
 	{
 		AqDatabase *db = &aq_jobs_area->databases[i];
 		Oid			oid = db->oid;
-		TimestampTz asked_at = db->asked_at;
-		TimestampTz rest_until = db->rest_until;
+		int64		rest_until = db->rest_until;
 
 		if (!OidIsValid(oid) || db->stops > 0)
 			continue;
-		if (db->worker_pid != 0 || now - asked_at <= START_PATIENCE)
+		if (db->worker_pid != 0 || aq_jobs_is_coming(db, now))
 		{
 			*probes += !db->used;
 			if (db->worker_pid == 0)
-				sooner(next, asked_at + START_PATIENCE);
+				sooner(next, now + START_PATIENCE);
 		}
 		else if (!db->used)
 			aq_jobs_forget_database(oid, true);	/* it has been asked */
@@ -245,7 +243,7 @@ look_after_workers(int *probes, TimestampTz *next)
 
 /* Ask the next databases; false when there is no place for a worker. */
 static bool
-ask_databases(int probes, TimestampTz *next)
+ask_databases(int probes, int64 *next)
 {
 	ListCell   *lc;
 
@@ -275,7 +273,7 @@ ask_databases(int probes, TimestampTz *next)
 				return false;
 			}
 			probes++;
-			sooner(next, GetCurrentTimestamp() + START_PATIENCE);
+			sooner(next, aq_clock_us() + START_PATIENCE);
 		}
 		unseen = foreach_delete_current(unseen, lc);
 	}
@@ -283,10 +281,10 @@ ask_databases(int probes, TimestampTz *next)
 }
 
 /* When to look again; 0: when woken. */
-static TimestampTz
+static int64
 look(void)
 {
-	TimestampTz next = 0;
+	int64		next = 0;
 	int			probes = 0;
 
 	if (look_after_workers(&probes, &next) && ask_databases(probes, &next))
@@ -295,7 +293,7 @@ look(void)
 		complained = false;
 	}
 	else
-		sooner(&next, GetCurrentTimestamp() + (complained ? LONG_REST : SHORT_REST));
+		sooner(&next, aq_clock_us() + (complained ? LONG_REST : SHORT_REST));
 	return next;
 }
 
@@ -314,11 +312,11 @@ aq_launcher_main(Datum arg)
 	unseen = list_databases();
 	while (!ShutdownRequestPending)
 	{
-		TimestampTz next = look();
+		int64		next = look();
 		int64		sleep_us = -1;
 
 		if (next != 0)
-			sleep_us = Max(next - GetCurrentTimestamp(), 0);
+			sleep_us = Max(next - aq_clock_us(), 0);
 		aq_wait_sleep(AQ_EVENT_LAUNCHER_IDLE, list_length(unseen), 0, 0, sleep_us);
 		if (ConfigReloadPending)
 		{

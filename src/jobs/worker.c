@@ -76,7 +76,7 @@ worker_exit(int code, Datum arg)
 {
 	database->worker_proc = NULL;
 	if (database->stops == 0)
-		database->rest_until = GetCurrentTimestamp() + EXIT_REST;
+		database->rest_until = aq_clock_us() + EXIT_REST;
 	database->asked_at = 0;
 	database->worker_pid = 0;
 	aq_cond_broadcast(&database->ended);
