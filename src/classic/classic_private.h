@@ -191,14 +191,17 @@ typedef struct Line
 	TupleTableSlot *slot;
 	IndexScanDesc scan;
 	SnapshotData dirty;
-	ScanKeyData keys[4];
-	ScanKeyData low[3];
-	ScanKeyData high[3];
+	ScanDirection direction;
+	ScanKeyData keys[3];
+	ScanKeyData from[3];
 } Line;
 
 extern void aq_line_open(Line *line, Oid table, LOCKMODE mode);
 extern void aq_line_close(Line *line, bool unused);
-extern void aq_line_seek(Line *line, int32 queue, int position, const Key *low, const Key *high);
+extern void aq_line_seek(Line *line, int32 queue, int position, const Key *from, ScanDirection direction);
+extern bool aq_line_next(Line *line, const Key *end, Key *key);
+extern bool aq_line_fetch(Line *line);
+extern bool aq_line_next_row(Line *line, const Key *end, Key *key);
 extern bool aq_line_find(Line *line, int32 queue, int position, const Key *key);
 extern Key	aq_slot_key(TupleTableSlot *slot);
 extern HeapTupleHeader aq_slot_header(TupleTableSlot *slot);

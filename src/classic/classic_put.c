@@ -102,17 +102,6 @@ ordinary_key(AqQueue *queue, const AqPutOptions *options, int64 step)
 	return key;
 }
 
-/* The nearest row before (direction backward) or after a key, for anybody. */
-static bool
-neighbour(Line *line, int32 queue, const Key *low, const Key *high, ScanDirection direction, Key *key)
-{
-	aq_line_seek(line, queue, 0, low, high);
-	if (!index_getnext_slot(line->scan, direction, line->slot))
-		return false;
-	*key = aq_slot_key(line->slot);
-	return true;
-}
-
 /* Before a message: between it and the one before it, nearer to that. */
 static Key
 key_before(AqQueue *queue, const AqPutOptions *options, Line *line)
@@ -142,7 +131,8 @@ key_before(AqQueue *queue, const AqPutOptions *options, Line *line)
 	key = last = aq_slot_key(line->slot);
 	last.step--;
 	room = BEFORE_ROOM;
-	if (neighbour(line, queue->id, &first, &last, BackwardScanDirection, &previous) &&
+	aq_line_seek(line, queue->id, 0, &last, BackwardScanDirection);
+	if (aq_line_next_row(line, &first, &previous) &&
 		previous.key1 == key.key1 && previous.key2 == key.key2 && key.step - previous.step < room)
 		room = key.step - previous.step;
 	if (room < 2)
@@ -161,7 +151,8 @@ key_top(AqQueue *queue, Line *line, Key *key)
 	const Key	first = KEY_FIRST,
 				last = KEY_LAST;
 
-	if (!neighbour(line, queue->id, &first, &last, ForwardScanDirection, key))
+	aq_line_seek(line, queue->id, 0, &first, ForwardScanDirection);
+	if (!aq_line_next_row(line, &last, key))
 		return false;
 	key->step -= STEP_GAP;
 	return true;

@@ -286,9 +286,10 @@ static void
 count_retry(Hands *hands, const Retry *retry, int position)
 {
 	Line	   *line = hands->queue->multi ? &hands->consumers : &hands->messages;
+	Key			key;
 
-	aq_line_seek(line, hands->queue->id, position, &retry->lowest, &retry->highest);
-	while (index_getnext_slot(line->scan, ForwardScanDirection, line->slot))
+	aq_line_seek(line, hands->queue->id, position, &retry->lowest, ForwardScanDirection);
+	while (aq_line_next_row(line, &retry->highest, &key))
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (was_taken_by(retry, line))

@@ -352,13 +352,13 @@ static void
 walk(Take *take, const Key *low, const Key *high)
 {
 	Line	   *line = &take->line;
+	Key			key;
 
-	aq_line_seek(line, take->queue->id, take->options->position, low, high);
-	while (take->taken < take->options->max && !take->retry_met &&
-		   index_getnext_tid(line->scan, ForwardScanDirection) != NULL)
+	aq_line_seek(line, take->queue->id, take->options->position, low, ForwardScanDirection);
+	while (take->taken < take->options->max && !take->retry_met && aq_line_next(line, high, &key))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!index_fetch_heap(line->scan, line->slot))
+		if (!aq_line_fetch(line))
 			take->passed++;
 		else
 			look_at_row(take);

@@ -150,16 +150,15 @@ empty_line(AqQueue *queue, int position)
 	Line		line,
 				probe,
 				messages;
+	Key			key;
 	bool		busy = false;
 
 	aq_line_open(&line, queue->table.consumers, RowExclusiveLock);
 	aq_line_open(&probe, queue->table.consumers, RowExclusiveLock);
 	aq_line_open(&messages, queue->table.messages, RowExclusiveLock);
-	aq_line_seek(&line, queue->id, position, &first, &last);
-	while (index_getnext_slot(line.scan, ForwardScanDirection, line.slot))
+	aq_line_seek(&line, queue->id, position, &first, ForwardScanDirection);
+	while (aq_line_next_row(&line, &last, &key))
 	{
-		Key			key = aq_slot_key(line.slot);
-
 		CHECK_FOR_INTERRUPTS();
 		if (TransactionIdIsValid(line.dirty.xmin) || TransactionIdIsValid(line.dirty.xmax) ||
 			aq_row_delete(line.rel, line.slot) != TM_Ok)

@@ -92,6 +92,7 @@ aq_line_open(Line *line, Oid table, LOCKMODE mode)
 	line->slot = table_slot_create(line->rel, NULL);
 	InitDirtySnapshot(line->dirty);
 	line->scan = aq_index_beginscan(line->rel, line->order, &line->dirty, lengthof(line->keys));
+	line->scan->xs_want_itup = true;
 }
 
 /* unused: nothing was locked or changed, so who drops the queue need not wait for us. */
@@ -104,39 +105,84 @@ aq_line_close(Line *line, bool unused)
 	table_close(line->rel, unused ? line->lock : NoLock);
 }
 
-static void
-set_bound(ScanKey header, ScanKey members, StrategyNumber strategy, const Key *key)
-{
-	const int64 values[3] = {key->key1, key->key2, key->step};
-
-	for (int i = 0; i < 3; i++)
-		ScanKeyEntryInitialize(&members[i], SK_ROW_MEMBER | (i == 2 ? SK_ROW_END : 0),
-							   ORDER_KEY + i, strategy, INT8OID, InvalidOid, F_BTINT8CMP,
-							   Int64GetDatum(values[i]));
-	memset(header, 0, sizeof(ScanKeyData));
-	header->sk_flags = SK_ROW_HEADER;
-	header->sk_attno = ORDER_KEY;
-	header->sk_strategy = strategy;
-	header->sk_argument = PointerGetDatum(members);
-}
-
-/* Walk from low to high, both included. */
+/*
+ * Walk from this key on, included, forward or backward.
+ *
+ * There is no scan key for the other end: of a row comparison the index stops
+ * by the first column only, and would walk on over what is behind it.  The
+ * end is where aq_line_next() says.
+ */
 void
-aq_line_seek(Line *line, int32 queue, int position, const Key *low, const Key *high)
+aq_line_seek(Line *line, int32 queue, int position, const Key *from, ScanDirection direction)
 {
+	const int64 values[3] = {from->key1, from->key2, from->step};
+	StrategyNumber strategy = ScanDirectionIsForward(direction) ? BTGreaterEqualStrategyNumber
+		: BTLessEqualStrategyNumber;
+
+	line->direction = direction;
 	ScanKeyInit(&line->keys[0], ORDER_QUEUE, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(queue));
 	ScanKeyInit(&line->keys[1], ORDER_POSITION, BTEqualStrategyNumber, F_INT2EQ, Int16GetDatum(position));
-	set_bound(&line->keys[2], line->low, BTGreaterEqualStrategyNumber, low);
-	set_bound(&line->keys[3], line->high, BTLessEqualStrategyNumber, high);
+	for (int i = 0; i < 3; i++)
+		ScanKeyEntryInitialize(&line->from[i], SK_ROW_MEMBER | (i == 2 ? SK_ROW_END : 0),
+							   ORDER_KEY + i, strategy, INT8OID, InvalidOid, F_BTINT8CMP,
+							   Int64GetDatum(values[i]));
+	memset(&line->keys[2], 0, sizeof(ScanKeyData));
+	line->keys[2].sk_flags = SK_ROW_HEADER;
+	line->keys[2].sk_attno = ORDER_KEY;
+	line->keys[2].sk_strategy = strategy;
+	line->keys[2].sk_argument = PointerGetDatum(line->from);
 	index_rescan(line->scan, line->keys, lengthof(line->keys), NULL, 0);
+}
+
+static int64
+index_value(IndexScanDesc scan, int column)
+{
+	bool		isnull;
+
+	return DatumGetInt64(index_getattr(scan->xs_itup, column, scan->xs_itupdesc, &isnull));
+}
+
+/* The next index entry up to end, included; false when there is none. */
+bool
+aq_line_next(Line *line, const Key *end, Key *key)
+{
+	IndexScanDesc scan = line->scan;
+	int			order;
+
+	if (index_getnext_tid(scan, line->direction) == NULL)
+		return false;
+	key->key1 = index_value(scan, ORDER_KEY);
+	key->key2 = index_value(scan, ORDER_KEY + 1);
+	key->step = index_value(scan, ORDER_KEY + 2);
+	order = key_compare(key, end);
+	return ScanDirectionIsForward(line->direction) ? order <= 0 : order >= 0;
+}
+
+/* The entry's row, as the dirty snapshot shows it, in the slot. */
+bool
+aq_line_fetch(Line *line)
+{
+	return index_fetch_heap(line->scan, line->slot);
+}
+
+/* The next row up to end. */
+bool
+aq_line_next_row(Line *line, const Key *end, Key *key)
+{
+	while (aq_line_next(line, end, key))
+		if (aq_line_fetch(line))
+			return true;
+	return false;
 }
 
 /* The row with exactly this key, as the dirty snapshot sees it, in the slot. */
 bool
 aq_line_find(Line *line, int32 queue, int position, const Key *key)
 {
-	aq_line_seek(line, queue, position, key, key);
-	return index_getnext_slot(line->scan, ForwardScanDirection, line->slot);
+	Key			found;
+
+	aq_line_seek(line, queue, position, key, ForwardScanDirection);
+	return aq_line_next_row(line, key, &found);
 }
 
 Key
