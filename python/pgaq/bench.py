@@ -183,7 +183,7 @@ def present(server: Server, names: list[str]) -> list[Driver]:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/run", description="Ours, PgQ, SKIP LOCKED and two INSERTs side by side; see bench/README.md.")
-    parser.add_argument("--contestants", default="pgaq,pgq,skip,bare", help="of pgaq, pgq, skip, bare, separated by commas")
+    parser.add_argument("--contestants", default="pgaq,classic,pgq,skip,bare", help="of pgaq, classic, pgq, skip, bare, separated by commas")
     parser.add_argument("--shapes", default="", help="only shapes whose name contains one of these, separated by commas")
     parser.add_argument("--list", action="store_true", help="print the shapes and end")
     parser.add_argument("--rounds", type=int, default=3)
@@ -234,7 +234,7 @@ def main(arguments: list[str] | None = None) -> int:
 def run(given: argparse.Namespace, program: list[Shape]) -> int:
     names = given.contestants.split(",")
     settings: dict[str, Any] = {**results.SETTINGS, **dict(item.split("=", 1) for item in given.set)}
-    settings["shared_preload_libraries"] = "pgaq" if "pgaq" in names else ""
+    settings["shared_preload_libraries"] = "pgaq" if any(DRIVERS[name].preload for name in names) else ""
     # a real disk: /tmp may be memory
     parent = given.parent or places.private_directory(places.ROOT / ".pgaq")
     load_before = machine.busy()

@@ -73,6 +73,7 @@ shmem_init(void *area, bool found)
 		aq_latch_init(&cq->latch, AQ_LATCH_LINES, i);
 		pg_atomic_init_u32(&cq->nretries, 0);
 		pg_atomic_init_u64(&cq->step, 0);
+		pg_atomic_init_u32(&cq->worker, InvalidTransactionId);
 		pg_atomic_init_u64(&cq->next_time, 0);
 		pg_atomic_init_u64(&cq->time_from, 0);
 	}

@@ -347,11 +347,7 @@ settle_commit(Note *note)
 			aq_wake_consumers(note->shm, note->position, note->n);
 			break;
 		case NOTE_READY:
-			if (note->n > 0)
-			{
-				aq_ranges_announce(note->shm, note->position, &note->lowest, &note->highest);
-				aq_wake_consumers(note->shm, note->position, note->n);
-			}
+			aq_wake_consumers(note->shm, note->position, note->n);
 			break;
 	}
 	aq_retry_free(note->retry);

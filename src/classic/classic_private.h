@@ -130,6 +130,7 @@ typedef struct ClassicQueue
 	uint32		retries;		/* to be written */
 	pg_atomic_uint32 nretries;
 	pg_atomic_uint64 step;		/* the latest number given */
+	pg_atomic_uint32 worker;	/* transaction in which the worker changed rows last */
 	pg_atomic_uint64 next_time; /* when the worker has something to do; 0: never */
 	pg_atomic_uint64 time_from; /* no row has an earlier next_at, but those the worker has in hand */
 	/* the worker's own */
@@ -177,6 +178,7 @@ typedef struct RangeCopy
 
 extern void aq_ranges_read(AqQueueShm *shm, int position, RangeCopy *copy);
 extern void aq_ranges_add(AqQueueShm *shm, int position, const RangeCopy *since, const Range *range);
+extern void aq_ranges_worker(AqQueueShm *shm);
 extern void aq_ranges_announce(AqQueueShm *shm, int position, const Key *lowest, const Key *highest);
 extern void aq_ranges_announce_set(AqQueueShm *shm, const Bitmapset *positions,
 								   const Key *lowest, const Key *highest);
@@ -192,11 +194,17 @@ typedef struct Line
 	IndexScanDesc scan;
 	SnapshotData dirty;
 	ScanDirection direction;
+	/* where aq_line_find() was last, if nothing has moved since */
+	bool		found;
+	int32		found_queue;
+	int			found_position;
+	Key			found_key;
 	ScanKeyData keys[3];
 	ScanKeyData from[3];
 } Line;
 
-extern void aq_line_open(Line *line, Oid table, LOCKMODE mode);
+extern Relation aq_table_open(AqQueue *queue, Oid table, LOCKMODE mode);
+extern void aq_line_open(Line *line, AqQueue *queue, Oid table, LOCKMODE mode);
 extern void aq_line_close(Line *line, bool unused);
 extern void aq_line_seek(Line *line, int32 queue, int position, const Key *from, ScanDirection direction);
 extern bool aq_line_next(Line *line, const Key *end, Key *key);

@@ -167,7 +167,7 @@ key_of(AqQueue *queue, const AqPutOptions *options, int64 step)
 
 	if (!options->top && options->before == NULL)
 		return key;
-	aq_line_open(&line, queue->table.messages, RowExclusiveLock);
+	aq_line_open(&line, queue, queue->table.messages, RowExclusiveLock);
 	if (options->before != NULL)
 		key = key_before(queue, options, &line);
 	else
@@ -280,11 +280,11 @@ typedef struct Batch
 } Batch;
 
 static Batch *
-batch_begin(Oid table)
+batch_begin(AqQueue *queue, Oid table)
 {
 	Batch	   *batch = palloc(sizeof(Batch));
 
-	batch->rel = table_open(table, RowExclusiveLock);
+	batch->rel = aq_table_open(queue, table, RowExclusiveLock);
 	batch->nslots = batch->n = 0;
 	return batch;
 }
@@ -395,8 +395,8 @@ aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 	Bitmapset  *last_targets = NULL;
 
 	message_columns(queue, options, values, row_nulls);
-	put.messages = batch_begin(queue->table.messages);
-	put.consumers = targets != NULL ? batch_begin(queue->table.consumers) : NULL;
+	put.messages = batch_begin(queue, queue->table.messages);
+	put.consumers = targets != NULL ? batch_begin(queue, queue->table.consumers) : NULL;
 	for (uint32 i = 0; i < n; i++)
 	{
 		int64		step = aq_classic_step(queue->shm);

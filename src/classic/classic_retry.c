@@ -47,11 +47,11 @@ void
 aq_hands_open(Hands *hands, AqQueue *queue)
 {
 	hands->queue = queue;
-	aq_line_open(&hands->messages, queue->table.messages, RowExclusiveLock);
+	aq_line_open(&hands->messages, queue, queue->table.messages, RowExclusiveLock);
 	if (queue->multi)
 	{
-		aq_line_open(&hands->consumers, queue->table.consumers, RowExclusiveLock);
-		aq_line_open(&hands->probe, queue->table.consumers, RowExclusiveLock);
+		aq_line_open(&hands->consumers, queue, queue->table.consumers, RowExclusiveLock);
+		aq_line_open(&hands->probe, queue, queue->table.consumers, RowExclusiveLock);
 	}
 }
 
@@ -274,8 +274,10 @@ count_attempt(Hands *hands, Line *line, int position)
 		values[1] = line->slot->tts_values[COL_STATE];
 	values[2] = TimestampTzGetDatum(next_at);
 	nulls[2] = next_at == 0;
+	aq_ranges_worker(queue->shm);
 	if (aq_row_update(line->rel, line->slot, columns, values, nulls, lengthof(columns)) != TM_Ok)
 		return;
+	aq_ranges_announce(queue->shm, position, &key, &key);
 	if (DatumGetInt16(values[1]) == STATE_WAITING)
 		aq_classic_announce_time(queue->shm, next_at);
 	else

@@ -25,6 +25,7 @@
 
 #include "access/detoast.h"
 #include "access/heapam.h"
+#include "access/multixact.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
@@ -145,6 +146,18 @@ is_held_here(HeapTupleHeader header)
 		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmax(header));
 }
 
+/* Locked by another transaction, or by several? */
+static bool
+is_held_elsewhere(HeapTupleHeader header)
+{
+	if (!HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) || (header->t_infomask & HEAP_XMAX_INVALID) ||
+		is_held_here(header))
+		return false;
+	if (header->t_infomask & HEAP_XMAX_IS_MULTI)
+		return MultiXactIdIsRunning(HeapTupleHeaderGetRawXmax(header), true);
+	return TransactionIdIsInProgress(HeapTupleHeaderGetRawXmax(header));
+}
+
 /*
  * The row was taken before, and that was rolled back: is it ready again?
  */
@@ -181,6 +194,9 @@ can_be_had(Take *take, int state, const Key *key)
 		XidInMVCCSnapshot(HeapTupleHeaderGetXmin(header), take->snapshot))
 		return false;
 	if (is_held_here(header) && (take->options->id == NULL || take->options->mode == AQ_MODE_PURGE))
+		return false;
+	/* a take finds that out by itself */
+	if ((take->peek || take->options->mode == AQ_MODE_BROWSE) && is_held_elsewhere(header))
 		return false;
 	return is_given_back(take, header, key);
 }
@@ -329,7 +345,8 @@ look_at_row(Take *take)
 			take->retry_key = key;
 			take->retry_xid = InvalidTransactionId;
 		}
-		else if (aq_xid_in_doubt(line->dirty.xmax))
+		else if (line->dirty.xmax == pg_atomic_read_u32(&classic_queue(take->queue->shm)->worker) ||
+				 aq_xid_in_doubt(line->dirty.xmax))
 			end_gap(take, &key);
 		else
 			take->passed++;
@@ -493,10 +510,6 @@ begin_take(Take *take, AqQueue *queue, const AqTakeOptions *options, bool peek)
 {
 	LOCKMODE	lock;
 
-	if (queue->shm->object->state == AQ_OBJECT_DROPPED)
-		ereport(ERROR,
-				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
-				errdetail("It was dropped just now."));
 	memset(take, 0, offsetof(Take, line));
 	take->queue = queue;
 	take->options = options;
@@ -511,12 +524,12 @@ begin_take(Take *take, AqQueue *queue, const AqTakeOptions *options, bool peek)
 	lock = peek || options->mode == AQ_MODE_BROWSE ? AccessShareLock : RowExclusiveLock;
 	if (take->topic)
 	{
-		aq_line_open(&take->messages, queue->table.messages, lock);
-		aq_line_open(&take->line, queue->table.consumers, lock);
-		aq_line_open(&take->probe, queue->table.consumers, lock);
+		aq_line_open(&take->messages, queue, queue->table.messages, lock);
+		aq_line_open(&take->line, queue, queue->table.consumers, lock);
+		aq_line_open(&take->probe, queue, queue->table.consumers, lock);
 	}
 	else
-		aq_line_open(&take->line, queue->table.messages, lock);
+		aq_line_open(&take->line, queue, queue->table.messages, lock);
 }
 
 static void

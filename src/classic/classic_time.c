@@ -84,8 +84,10 @@ make_ready(Due *due, Line *line, int position)
 	if (expires != 0 && expires <= due->now)
 		return aq_give_up(&due->hands, line, position,
 						  DatumGetInt32(line->slot->tts_values[COL_ATTEMPTS]), "time expiration");
+	aq_ranges_worker(due->shm);
 	if (aq_row_update(line->rel, line->slot, columns, values, nulls, lengthof(columns)) != TM_Ok)
 		return false;
+	aq_ranges_announce(due->shm, position, &key, &key);
 	if (expires != 0)
 		aq_classic_announce_time(due->shm, expires);
 	aq_classic_note(due->shm, position, NOTE_READY, &key, 1);

@@ -153,9 +153,9 @@ empty_line(AqQueue *queue, int position)
 	Key			key;
 	bool		busy = false;
 
-	aq_line_open(&line, queue->table.consumers, RowExclusiveLock);
-	aq_line_open(&probe, queue->table.consumers, RowExclusiveLock);
-	aq_line_open(&messages, queue->table.messages, RowExclusiveLock);
+	aq_line_open(&line, queue, queue->table.consumers, RowExclusiveLock);
+	aq_line_open(&probe, queue, queue->table.consumers, RowExclusiveLock);
+	aq_line_open(&messages, queue, queue->table.messages, RowExclusiveLock);
 	aq_line_seek(&line, queue->id, position, &first, ForwardScanDirection);
 	while (aq_line_next_row(&line, &last, &key))
 	{
@@ -188,6 +188,8 @@ removed_job(int32 id, AqQueueShm *shm)
 	if (queue != NULL && !aq_classic_lock(queue))
 		left = true;
 	else if (queue != NULL)
+		aq_queue_pin(queue);
+	if (queue != NULL && !left)
 		for (int i = 0; i < queue->nconsumers; i++)
 		{
 			int			position = queue->consumers[i].position;

@@ -21,13 +21,28 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 
+/* Has the consumer whose row is in the slot the message before him? */
+static bool
+is_waiting(Line *consumers)
+{
+	if (TransactionIdIsValid(consumers->dirty.xmax))
+		return false;
+	slot_getsomeattrs(consumers->slot, COL_STATE + 1);
+	return DatumGetInt16(consumers->slot->tts_values[COL_STATE]) != STATE_EXPIRED;
+}
+
 /* What the other consumers of a message are up to. */
 AqOthers
 aq_message_others(AqQueue *queue, Line *consumers, const Bitmapset *targets, const Key *key, int position)
 {
+	static int	slow = -1;		/* who had something before him at the last look */
 	AqOthers	others = OTHERS_DONE;
 	int			other = -1;
 
+	/* he is most likely not to have begun now, too: then that is the answer */
+	if (slow >= 0 && slow != position && bms_is_member(slow, targets) &&
+		aq_line_find(consumers, queue->id, slow, key) && is_waiting(consumers))
+		return OTHERS_WAIT;
 	while ((other = bms_next_member(targets, other)) >= 0)
 	{
 		if (other == position || !aq_line_find(consumers, queue->id, other, key))
@@ -37,14 +52,13 @@ aq_message_others(AqQueue *queue, Line *consumers, const Bitmapset *targets, con
 			others = OTHERS_UNKNOWN;
 			continue;
 		}
-		slot_getsomeattrs(consumers->slot, COL_STATE + 1);
-		if (DatumGetInt16(consumers->slot->tts_values[COL_STATE]) == STATE_EXPIRED)
+		if (is_waiting(consumers))
 		{
-			if (others == OTHERS_DONE)
-				others = OTHERS_FAILED;
-		}
-		else
+			slow = other;
 			return OTHERS_WAIT;
+		}
+		if (others == OTHERS_DONE)
+			others = OTHERS_FAILED;
 	}
 	return others;
 }

@@ -31,6 +31,9 @@
 #define ORDER_POSITION 2
 #define ORDER_KEY 3				/* three of them */
 
+/* entries that are walked over before the index is searched again */
+#define NEAR 4
+
 /* --- indexes ------------------------------------------------------------------ */
 
 /* Of the indexes that we make, which is this?  By its first column and its predicate. */
@@ -78,16 +81,28 @@ aq_time_index_open(Relation rel)
 
 /* --- walking --------------------------------------------------------------------- */
 
+/*
+ * Who drops the queue holds a lock that conflicts with ours: when we have
+ * waited for it, the queue is gone.
+ */
+Relation
+aq_table_open(AqQueue *queue, Oid table, LOCKMODE mode)
+{
+	Relation	rel = try_table_open(table, mode);
+
+	if (rel == NULL || queue->shm->object->state == AQ_OBJECT_DROPPED)
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
+				errdetail("It was dropped just now."));
+	return rel;
+}
+
 void
-aq_line_open(Line *line, Oid table, LOCKMODE mode)
+aq_line_open(Line *line, AqQueue *queue, Oid table, LOCKMODE mode)
 {
 	memset(line, 0, offsetof(Line, keys));
 	line->lock = mode;
-	line->rel = try_table_open(table, mode);
-	if (line->rel == NULL)
-		ereport(ERROR,
-				aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue does not exist"),
-				errdetail("Its queue table was dropped just now."));
+	line->rel = aq_table_open(queue, table, mode);
 	line->order = open_index(line->rel, INDEX_ORDER, AccessShareLock);
 	line->slot = table_slot_create(line->rel, NULL);
 	InitDirtySnapshot(line->dirty);
@@ -120,6 +135,7 @@ aq_line_seek(Line *line, int32 queue, int position, const Key *from, ScanDirecti
 		: BTLessEqualStrategyNumber;
 
 	line->direction = direction;
+	line->found = false;
 	ScanKeyInit(&line->keys[0], ORDER_QUEUE, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(queue));
 	ScanKeyInit(&line->keys[1], ORDER_POSITION, BTEqualStrategyNumber, F_INT2EQ, Int16GetDatum(position));
 	for (int i = 0; i < 3; i++)
@@ -179,10 +195,35 @@ aq_line_next_row(Line *line, const Key *end, Key *key)
 bool
 aq_line_find(Line *line, int32 queue, int position, const Key *key)
 {
+	const Key	last = KEY_LAST;
 	Key			found;
 
+	/* messages are looked up in their order: often it is one of the next entries */
+	if (line->found && line->found_queue == queue && line->found_position == position &&
+		key_compare(&line->found_key, key) < 0)
+		for (int i = 0; i < NEAR; i++)
+		{
+			int			order;
+
+			if (!aq_line_next(line, &last, &found))
+				break;
+			order = key_compare(&found, key);
+			if (order < 0 || (order == 0 && !aq_line_fetch(line)))
+				continue;
+			line->found = order == 0;
+			line->found_key = *key;
+			if (line->found)
+				return true;
+			break;
+		}
 	aq_line_seek(line, queue, position, key, ForwardScanDirection);
-	return aq_line_next_row(line, key, &found);
+	if (!aq_line_next_row(line, key, &found))
+		return false;
+	line->found = true;
+	line->found_queue = queue;
+	line->found_position = position;
+	line->found_key = *key;
+	return true;
 }
 
 Key

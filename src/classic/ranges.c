@@ -14,9 +14,10 @@
  *	- what is gone for good: consumed and committed, enqueued and rolled back;
  *	- what a running transaction has taken: it announces its keys when it
  *	  rolls back, in whole or to a savepoint, or is prepared;
- *	- what waits for its time: the worker announces it when it is ready.
- * A row that a running transaction has enqueued may not: nobody says when it
- * commits.  The enqueuer announces its keys when the rows are in the index.
+ *	- what waits for its time: the worker announces it when he makes it ready.
+ * A row that a running transaction has enqueued, or the worker is changing, may
+ * not: nobody says when it commits.  They announce its key when the row is in
+ * the index, before they commit.
  *
  * To announce is to cut the keys out of all ranges, and to put them into the
  * queue's ring of news: a walk that has begun before, and may have passed the
@@ -31,6 +32,8 @@
  *-------------------------------------------------------------------------
  */
 #include "classic/classic_private.h"
+
+#include "access/xact.h"
 
 static bool
 is_last(const Key *key)
@@ -183,6 +186,14 @@ aq_ranges_add(AqQueueShm *shm, int position, const RangeCopy *since, const Range
 	if (list->n < RANGES_MAX)
 		insert_range(list, i, &all);
 	aq_latch_free(&cq->latch);
+}
+
+/* The worker's transaction is about to change rows of the queue. */
+void
+aq_ranges_worker(AqQueueShm *shm)
+{
+	pg_atomic_write_u32(&classic_queue(shm)->worker, GetCurrentTransactionId());
+	pg_memory_barrier();		/* seen by whoever sees a row that it has changed */
 }
 
 static void

@@ -125,6 +125,33 @@ PGAQ = Driver(
 )
 
 
+def _classic_setup(conn: db.Connection, queue: str, shape: Shape) -> None:
+    sort = "priority, enq_time" if shape.priorities else None
+    db.execute(conn, "SELECT aq.create_queue_table('public.' || %s, 'text', %s, %s)", [queue, sort, shape.kind == "topic"])
+    db.execute(conn, "SELECT aq.create_queue(%s, queue_table => 'public.' || %s)", [queue, queue])
+    for consumer in shape.consumers:
+        db.execute(conn, "SELECT aq.subscribe(queue_name => %s, consumer => %s)", [queue, consumer])
+
+
+def _classic_teardown(conn: db.Connection, queue: str) -> None:
+    db.execute(conn, "SELECT aq.drop_queue_table('public.' || %s, force => true)", [queue])
+
+
+CLASSIC = Driver(
+    name="classic",
+    title="pgaq, queue table",
+    setup=_classic_setup,
+    teardown=_classic_teardown,
+    enqueue=_pgaq_enqueue,
+    dequeue=_pgaq_dequeue,
+    wait=PGAQ.wait,
+    ordered=False,
+    preload=True,
+    extension="pgaq",
+    note="the same calls as pgaq, on a queue in a queue table",
+)
+
+
 # -- PgQ
 
 
@@ -253,4 +280,4 @@ BARE = Driver(
     "table without an index; two rows count as one message enqueued and delivered",
 )
 
-DRIVERS = {driver.name: driver for driver in (PGAQ, PGQ, SKIP, BARE)}
+DRIVERS = {driver.name: driver for driver in (PGAQ, CLASSIC, PGQ, SKIP, BARE)}
