@@ -26,6 +26,9 @@ from pgaq.server import Server  # noqa: E402
 SUITES = {
     "sql": ("regress/pg_regress", HERE, "regress_pgaq", []),
     "queue_tables": ("regress/pg_regress", HERE / "queue_tables", "regress_pgaq_tables", []),
+    "queue_tables_isolation": (
+        "isolation/pg_isolation_regress", HERE / "queue_tables" / "isolation", "isolation_regress_pgaq_tables", ["--load-extension=pgaq"],
+    ),  # fmt: skip
     "isolation": ("isolation/pg_isolation_regress", HERE / "isolation", "isolation_regress_pgaq", ["--load-extension=pgaq"]),
 }
 

@@ -68,6 +68,7 @@ def rungs(long: bool) -> list[Rung]:
         Rung("regress", "one session (pg_regress)", [sys.executable, regress, "sql"]),
         Rung("queue_tables", "the same on queue tables", [sys.executable, regress, "queue_tables"]),
         Rung("isolation", "several sessions in order", [sys.executable, regress, "isolation"]),
+        Rung("tables_isolation", "the same on queue tables", [sys.executable, regress, "queue_tables_isolation"]),
         Rung("clients", "psycopg and pgjdbc", [*PYTEST, str(ROOT / "tests" / "clients")], takes_long=True),
         Rung("cluster", "crash, restart, standby, load", [*PYTEST, str(ROOT / "tests" / "cluster")], takes_long=True),
     ]
