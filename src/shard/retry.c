@@ -423,6 +423,7 @@ write_detached(Retries *retries, AqQueue *queue)
 		retries->batches = lappend(retries->batches, batch);
 	}
 	aq_at_commit(let_frame_go, retries);
+	aq_point("counts-written-out");
 	aq_job_commit(true);
 }
 
@@ -450,6 +451,7 @@ write_out(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 			aq_sync_release_all();
 			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 			attach_frame(&retries);
+			partition->file = 0;	/* aq_relocate has passed it over */
 			aq_latch_free(&stream->latch);
 			aq_cond_broadcast(&shm->changed);
 			PG_RE_THROW();

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PATIENCE, ROOT, arrived, make_server, put_many, take, until
+from conftest import PATIENCE, ROOT, arrived, make_server, put_many, ready, take, until
 from pgaq import db, places
 from pgaq.lab import faults
 from pgaq.lab.drivers import PGAQ, Shape
@@ -25,8 +25,9 @@ from pgaq.lab.load import Options, Workload
 
 POINTS = faults.test_points()
 # these need more than plain traffic, and have tests of their own below
-RARE = {"timers-fired", "failed-moved", "loading", "candidates-found"}
+RARE = {"timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out"}
 LONG_RUNS = 200
+PARTITION = 16384
 
 pytestmark = pytest.mark.test_build
 
@@ -181,34 +182,69 @@ def test_crash_while_loading(points_server):
         assert arrived(conn, "loaded", 20_000) == list(range(10_001, 30_001))
 
 
-def test_evicted_between_look_and_take(library, monkeypatch):
-    """A selective dequeue gets what it has found, though the partition has left the cache meanwhile."""
+@pytest.fixture
+def small_cache(library, monkeypatch):
+    """A server with test points whose message cache holds seven partitions."""
     monkeypatch.setenv("PGAQ_LIBDIR", library)
-    server = make_server("evicted", **{"pgaq.message_cache_size": "4MB"})
+    server = make_server("small", **{"pgaq.message_cache_size": "4MB"})
+    server.expect_log(r"terminat|crash|signal 9")
     install_points(server)
-    try:
-        with server.connect() as conn, server.connect() as other, ThreadPoolExecutor() as pool:
-            db.execute(conn, "SELECT aq.create_queue('looked_at', shards => 1), aq.create_queue('large')")
-            put_many(conn, "looked_at", 1, 20_000)
-            for start in range(1, 150_000, 10_000):
-                put_many(conn, "large", start, start + 9_999)
-            db.execute(conn, "SELECT aq.point_hold('candidates-found')")
-            query = "SELECT payload FROM aq.dequeue('looked_at', max_messages => 3, condition => 'priority = 1')"
-            found = pool.submit(lambda: other.execute(query).fetchall())
-            try:
-                assert db.value(conn, "SELECT aq.point_await('candidates-found')")
-                conn.execute("BEGIN")
-                assert db.value(conn, "SELECT count(*) FROM aq.dequeue('large', max_messages => 110000, mode => 'locked')") == 110_000
-                assert db.value(conn, "SELECT bool_or(NOT resident) FROM aq.partitions WHERE queue_name = 'looked_at' AND state = 'closed'")
-                conn.execute("ROLLBACK")
-            finally:
-                with server.connect() as third:
-                    third.execute("SELECT aq.point_reset()")
-            assert found.result(PATIENCE) == [(1,), (2,), (3,)]
-            assert take(conn, "looked_at") == list(range(4, 20_001))
-        assert server.problems() == []
-    finally:
-        server.destroy()
+    yield server
+    problems = server.problems()
+    server.destroy()
+    assert problems == []
+
+
+def test_evicted_between_look_and_take(small_cache):
+    """A selective dequeue gets what it has found, though the partition has left the cache meanwhile."""
+    server = small_cache
+    with server.connect() as conn, server.connect() as other, ThreadPoolExecutor() as pool:
+        db.execute(conn, "SELECT aq.create_queue('looked_at', shards => 1), aq.create_queue('large')")
+        put_many(conn, "looked_at", 1, 20_000)
+        for start in range(1, 150_000, 10_000):
+            put_many(conn, "large", start, start + 9_999)
+        db.execute(conn, "SELECT aq.point_hold('candidates-found')")
+        query = "SELECT payload FROM aq.dequeue('looked_at', max_messages => 3, condition => 'priority = 1')"
+        found = pool.submit(lambda: other.execute(query).fetchall())
+        try:
+            assert db.value(conn, "SELECT aq.point_await('candidates-found')")
+            conn.execute("BEGIN")
+            assert db.value(conn, "SELECT count(*) FROM aq.dequeue('large', max_messages => 110000, mode => 'locked')") == 110_000
+            assert db.value(conn, "SELECT bool_or(NOT resident) FROM aq.partitions WHERE queue_name = 'looked_at' AND state = 'closed'")
+            conn.execute("ROLLBACK")
+        finally:
+            with server.connect() as third:
+                third.execute("SELECT aq.point_reset()")
+        assert found.result(PATIENCE) == [(1,), (2,), (3,)]
+        assert take(conn, "looked_at") == list(range(4, 20_001))
+
+
+@pytest.mark.parametrize("action", ["error", "crash"])
+def test_counts_are_written_out(small_cache, action):
+    """Retry counts for which there is no memory: an error or a crash while they are written loses none and counts none twice."""
+    with small_cache.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('q', retry_delay => '1 s')")  # whose timers do not fit
+        for start in range(1, 120_000, 10_000):
+            put_many(conn, "q", start, start + 9_999)
+        conn.execute("BEGIN")
+        assert take(conn, "q", number=110_000) == list(range(1, 110_001))
+        with small_cache.connect() as other:
+            other.execute("SELECT aq.point_arm('counts-written-out', %s, 2)", [action])
+        before = generation(small_cache)
+        conn.execute("ROLLBACK")
+        if action == "error":
+            until(lambda: "test point" in small_cache.log_text(), "the error")
+    if action == "crash":
+        until(lambda: generation(small_cache) not in (None, before), "a crash")
+    found = []
+    with small_cache.connect() as conn:
+        while len(found) < 120_000 and ready(conn, "q", timeout="20 s"):
+            found += conn.execute("SELECT payload, attempts FROM aq.dequeue('q', max_messages => 5000)").fetchall()
+    assert sorted(number for number, _ in found) == list(range(1, 120_001))
+    once = [number for number, attempts in found if attempts == 1]
+    assert all(attempts <= 1 for _, attempts in found)
+    # a crash is no rollback: what was not written then does not count
+    assert once == list(range(1, 110_001)) if action == "error" else len(once) == 2 * PARTITION
 
 
 @pytest.mark.long
