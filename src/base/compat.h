@@ -17,7 +17,6 @@
 #include "access/tableam.h"
 #include "catalog/pg_database.h"
 #include "miscadmin.h"
-#include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
@@ -90,17 +89,6 @@ aq_relation_file(Relation rel)
 	return rel->rd_locator.relNumber;
 #else
 	return rel->rd_node.relNode;
-#endif
-}
-
-/* Has the transaction ended?  It holds its locks until its callbacks have run. */
-static inline bool
-aq_xact_ended(TransactionId xid)
-{
-#if PG_VERSION_NUM >= 180000
-	return ConditionalXactLockTableWait(xid, false);
-#else
-	return ConditionalXactLockTableWait(xid);
 #endif
 }
 

@@ -169,9 +169,8 @@ is_given_back(Take *take, HeapTupleHeader header, const Key *key)
 	if (!TransactionIdIsNormal(xid) || HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) ||
 		(header->t_infomask & HEAP_XMAX_IS_MULTI) || take->ignore_retries)
 		return true;
-	/* its own subtransaction's callback has run */
-	if (!TransactionIdIsCurrentTransactionId(xid) && !aq_xact_ended(xid))
-		return false;
+	/* it has aborted: what is waited for is its callback, until it lets go of its locks */
+	XactLockTableWait(xid, NULL, NULL, XLTW_None);
 	if (!aq_retry_pending(take->queue->shm, take->options->position, key, xid))
 		return true;
 	take->retry_met = true;
