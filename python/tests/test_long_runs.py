@@ -13,6 +13,7 @@ from pgaq.lab.drivers import SKIP, Shape
 from pgaq.lab.endure import Line
 from pgaq.lab.load import Options, Workload
 from pgaq.lab.results import Claim
+from pgaq.places import SurroundingsError
 
 GIVEN = SimpleNamespace(interval=60, reuses=20)
 
@@ -63,7 +64,7 @@ def test_first_and_last_are_the_complete_ones():
 
 
 def test_ninety_per_cent_of_the_first_is_enough_and_less_is_not():
-    what = "rate, last of first 60 s"
+    what = "rate of the last 60 s, of the first"
     assert verdicts([line(1, 1000.0), line(2, 900.0)])[what] is True
     assert verdicts([line(1, 1000.0), line(2, 899.0)])[what] is False
     assert verdicts([line(1, 1000.0)])[what] is None
@@ -138,6 +139,14 @@ def test_a_result_is_a_file_with_the_claims(tmp_path):
     content = json.loads(path.read_text())
     assert path.name == "20300101-0000-x.json"
     assert content["rate"] == 1234.57 and content["claims"][0]["ok"] is True
+
+
+def test_a_disk_that_is_too_small_is_explained(tmp_path):
+    results.require_disk(tmp_path, 1)
+    with pytest.raises(SurroundingsError, match="GB of disk are needed"):
+        results.require_disk(tmp_path, 1 << 60)
+    held, alone = SimpleNamespace(minutes=10, hold="slot"), SimpleNamespace(minutes=1, hold="none")
+    assert endure.room(alone) < endure.room(held) < endure.room(SimpleNamespace(minutes=10, hold="logical-slot"))
 
 
 # -- the backlog

@@ -134,7 +134,7 @@ class Backlog:
         began = time.monotonic()
         work.until(lambda: work.control.quiet >= work.producers, 3600, "the backlog was not filled within an hour")
         seconds = time.monotonic() - began
-        work.stop()
+        work.stop(300)
         self.stored += sum(result["messages"] for result in work.results)
         work.shape = self.shape
         for one in self.subscribers.values():
@@ -152,7 +152,7 @@ class Backlog:
         self._watch(wanted * 9 // 10)
         seconds = time.monotonic() - began
         self._watch(wanted)
-        work.stop()
+        work.stop(300)
         for name, result in zip(shares, work.results):
             one = self.subscribers[name]
             one.taken += result["messages"]
@@ -322,9 +322,8 @@ def run(given: argparse.Namespace) -> int:
     cache = given.cache or f"{max(LEAST_CACHE, need // 10) >> 10}kB"
     settings: dict[str, Any] = {**results.SETTINGS, "pgaq.message_cache_size": cache, **dict(item.split("=", 1) for item in given.set)}
     parent = given.parent or places.private_directory(places.ROOT / ".pgaq")
-    room = given.messages * (given.payload + 200) * 2 + (20 << 30)
-    if machine.free_bytes(parent) < room:
-        raise SurroundingsError(f"{room >> 30} GB of disk are needed where {parent} lies, {machine.free_bytes(parent) >> 30} GB are free.")
+    # the tables, the WAL of filling and of taking, the ledgers
+    results.require_disk(parent, given.messages * (2 * (given.payload + 200) + 200 * given.subscribers) + (4 << 30))
     busy = machine.busy()
     about = results.about(settings, busy)
     shape = Shape(kind="topic", subscribers=given.subscribers, batch=given.batch, payload=given.payload)

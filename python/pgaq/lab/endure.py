@@ -30,6 +30,7 @@ from pgaq.server import Server, SurroundingsError
 STALL = 1.0  # seconds
 ENOUGH = 0.9  # of the rate compared with
 YOUNG = 10_000_000  # transactions
+WAL_PER_SECOND = 80 << 20
 
 
 @dataclass
@@ -185,7 +186,7 @@ def _rates(lines: list[Line], held: list[Line], free: list[Line], given: argpars
         measured = f"{share:.1%} ({pair[1]:,.0f}/s after {pair[0]:,.0f}/s)" if share is not None else "-"
         enough = lines[-1].reuses
         return [
-            Claim(f"rate, last of first {given.interval:g} s", f">= {ENOUGH:.0%}", measured, None if share is None else share >= ENOUGH),
+            Claim(f"rate of the last {given.interval:g} s, of the first", f">= {ENOUGH:.0%}", measured, None if share is None else share >= ENOUGH),
             Claim("reuses of the least reused partition", f">= {given.reuses}", f"{enough}", enough >= given.reuses),
         ]
     name = held[0].held
@@ -269,6 +270,7 @@ def run(given: argparse.Namespace) -> int:
     if given.hold == "logical-slot":
         settings["wal_level"] = "logical"
     parent = given.parent or places.private_directory(places.ROOT / ".pgaq")
+    results.require_disk(parent, room(given))
     busy = machine.busy()
     about = results.about(settings, busy)
     with Server.temporary("endure", parent=parent, settings=settings) as server:
@@ -295,6 +297,13 @@ def run(given: argparse.Namespace) -> int:
     return 1 if results.failed(claims) else 0
 
 
+def room(given: argparse.Namespace) -> int:
+    """Bytes of disk that the run may need: WAL, of which max_wal_size is kept unless a slot wants more; tables and ledgers."""
+    seconds = 60 * given.minutes * (1 if given.hold == "none" else 2)
+    wal = int(seconds * WAL_PER_SECOND)
+    return (wal if given.hold == "logical-slot" else min(wal, 16 << 30)) + (4 << 30)
+
+
 def endure(server: Server, workload: Workload, given: argparse.Namespace, grace: float) -> tuple[Endurance, list[Claim], dict[str, Any]]:
     """The load from beginning to end, and what came of it."""
     endurance = Endurance(server, workload, given)
@@ -313,7 +322,7 @@ def endure(server: Server, workload: Workload, given: argparse.Namespace, grace:
         endurance.stretch("none", seconds / 2)
     workload.end_measure()
     drained = workload.drain(300)
-    workload.stop()
+    workload.stop(300)  # the ledgers go to disk now
     print("\nreading the ledgers ...", flush=True)
     report = workload.check()
     metrics = workload.metrics()

@@ -11,6 +11,7 @@ from typing import Any
 
 from pgaq import places, text
 from pgaq.lab import machine
+from pgaq.places import SurroundingsError
 
 RESULTS = places.ROOT / "bench" / "results"
 
@@ -53,6 +54,13 @@ def commit_id() -> str:
     """What was measured, as far as git knows."""
     done = subprocess.run(["git", "-C", str(places.ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True)
     return done.stdout.strip() or "unknown"
+
+
+def require_disk(directory: Path, needed: int) -> None:
+    """An error when less is free: better now than after an hour."""
+    free = machine.free_bytes(directory)
+    if free < needed:
+        raise SurroundingsError(f"Up to {needed / (1 << 30):.0f} GB of disk are needed where {directory} lies, {free / (1 << 30):.0f} GB are free.")
 
 
 def about(settings: dict[str, Any], busy: float) -> dict[str, Any]:
