@@ -91,18 +91,29 @@ def slot(server: Server) -> Iterator[Hold]:
     """The replication slot of a standby with hot_standby_feedback that is gone: it holds xmin and catalog_xmin."""
     with server.connect() as conn:
         conn.execute("SELECT pg_create_physical_replication_slot(%s, true)", [SLOT])
-        _feedback(server, int(db.value(conn, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text")))
-        deadline = time.monotonic() + 30
-        while db.value(conn, "SELECT xmin IS NULL OR active FROM pg_replication_slots WHERE slot_name = %s", [SLOT]):
-            if time.monotonic() > deadline:
-                raise RuntimeError("the slot does not hold xmin")
-            time.sleep(0.01)
+        stream = _feedback(server, int(db.value(conn, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text")))
+        try:
+            _await_slot(conn, "xmin IS NOT NULL")
+        finally:
+            stream.close()
+        _await_slot(conn, "NOT active")
         yield _Slot(conn)
         conn.execute("SELECT pg_drop_replication_slot(%s)", [SLOT])
 
 
-def _feedback(server: Server, xmin: int) -> None:
-    """Say what a standby says of the oldest snapshot on it, and go (protocol: hot standby feedback message)."""
+def _await_slot(conn: db.Connection, condition: str) -> None:
+    deadline = time.monotonic() + 30
+    while not db.value(conn, f"SELECT {condition} FROM pg_replication_slots WHERE slot_name = %s", [SLOT]):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"not so for 30 s: {condition} of the slot")
+        time.sleep(0.01)
+
+
+def _feedback(server: Server, xmin: int) -> db.Connection:
+    """Say what a standby says of the oldest snapshot on it (protocol: hot standby feedback message).
+
+    The caller closes the connection when it has taken effect: what is on its way is lost with it.
+    """
     conn = server.connect(replication="true")
     try:
         # from here on libpq alone: a stream is nothing psycopg knows
@@ -113,10 +124,11 @@ def _feedback(server: Server, xmin: int) -> None:
             raise RuntimeError(f"the slot could not be used: {answer.error_message.decode()}")
         epoch, xid = divmod(xmin, 1 << 32)
         plain.put_copy_data(struct.pack("!cqIIII", b"h", 0, xid, epoch, xid, epoch))
-        plain.put_copy_end()
         plain.flush()
-    finally:
+        return conn
+    except BaseException:
         conn.close()
+        raise
 
 
 @contextmanager
