@@ -14,7 +14,7 @@
 static Size
 shmem_size(void)
 {
-	return add_size(aq_queue_shmem_size(), aq_wait_shmem_size());
+	return add_size(add_size(aq_queue_shmem_size(), aq_wait_shmem_size()), aq_channel_shmem_size());
 }
 
 static void
@@ -22,9 +22,16 @@ shmem_init(void *area, bool found)
 {
 	aq_queue_shmem_init(area, found);
 	aq_wait_shmem_init((char *) area + aq_queue_shmem_size(), found);
+	aq_channel_shmem_init((char *) area + aq_queue_shmem_size() + aq_wait_shmem_size(), found);
 }
 
 int			aq_default_shards = 4;
+
+static const struct config_enum_entry listen_wakeups[] = {
+	{"targeted", AQ_LISTEN_TARGETED, false},
+	{"broadcast", AQ_LISTEN_BROADCAST, false},
+	{NULL, 0, false}
+};
 
 /* --- the stores ------------------------------------------------------------------- */
 
@@ -63,6 +70,14 @@ define_parameters(void)
 							4, 1, AQ_MAX_SHARDS,
 							PGC_USERSET, 0,
 							NULL, NULL, NULL);
+	DefineCustomEnumVariable("pgaq.listen_wakeup",
+							 "Whom a message wakes of the sessions that listen.",
+							 "targeted: as many as there are messages, of those that listen for its consumer. "
+							 "broadcast: everybody who listens, through one channel with one latch, for study.",
+							 &aq_listen_wakeup,
+							 AQ_LISTEN_TARGETED, listen_wakeups,
+							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.fetch_patience",
 							"How long after aq.wait a client may take to fetch the message before another waiter is told of it.",
 							"-1 tells nobody else: then a client that is busy or gone keeps the message from "

@@ -213,6 +213,7 @@ extern AqQueue *aq_exception_queue_of(AqQueue *queue, struct varlena *named);
 extern void aq_recipients_job(int32 id, AqQueueShm *shm);
 
 /* --- wait.c: wake-ups; never raises */
+extern bool aq_anybody_waits(AqQueueShm *shm);	/* after a memory barrier */
 extern void aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages);
 extern void aq_wake_everybody(AqQueueShm *shm); /* the definition has changed */
 extern void aq_waiters_job(int32 id, AqQueueShm *shm);

@@ -47,6 +47,21 @@ extern bool aq_wait_released(char *queue, char *consumer, bool selective, int64 
 							 bool (*attempt) (void *arg), void *arg);
 extern int	aq_listen_released(int n, char **queues, char **consumers, int64 timeout_us);
 
+/* channel.c: how listen is woken */
+typedef enum AqListenWakeup
+{
+	AQ_LISTEN_TARGETED,
+	AQ_LISTEN_BROADCAST
+} AqListenWakeup;
+
+extern int	aq_listen_wakeup;	/* pgaq.listen_wakeup */
+extern Size aq_channel_shmem_size(void);
+extern void aq_channel_shmem_init(void *area, bool found);
+extern void aq_channel_join(void);
+extern void aq_channel_leave(void);
+extern bool aq_channel_has_listeners(void);
+extern void aq_channel_wake(void);
+
 /* rule.c: conditions over messages */
 extern AqRule *aq_rule_compile(AqQueue *queue, const char *text, bool as_owner,
 							   MemoryContext context);

@@ -132,6 +132,12 @@ pop(AqQueueShm *shm, AqWaitList *list, int n, int32 *sessions)
 	return got;
 }
 
+bool
+aq_anybody_waits(AqQueueShm *shm)
+{
+	return pg_atomic_read_u32(&shm->waiting) > 0 || aq_channel_has_listeners();
+}
+
 void
 aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages)
 {
@@ -139,8 +145,9 @@ aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages)
 
 	/* pairs with the barrier in join: they entered before, or they will see it */
 	pg_memory_barrier();
-	if (pg_atomic_read_u32(&shm->waiting) == 0)
+	if (!aq_anybody_waits(shm))
 		return;
+	aq_channel_wake();
 	consumer = aq_consumer_shm(shm, position);
 	if (consumer == NULL)
 		return;
@@ -232,6 +239,7 @@ join(Target *target)
 static void
 leave_all(bool pass_on)
 {
+	aq_channel_leave();
 	while (njoined > 0)
 	{
 		Target	   *target = &joined[--njoined];
@@ -259,10 +267,10 @@ aq_wait_session_exit(void)
  * Sleep until one of the targets has something, as look() says: it returns
  * the number of the target, or -1.  Returns look()'s answer, -1 after the
  * deadline (microseconds of aq_clock_us; negative: none).  The targets' queues
- * are pinned.
+ * are pinned.  channel: be woken by every message of all queues.
  */
 static int
-sleep_for(Target *targets, int n, AqEvent event, int64 deadline,
+sleep_for(Target *targets, int n, bool channel, AqEvent event, int64 deadline,
 		  int (*look) (void *arg), void *arg)
 {
 	uint32		base = (uint32) aq_session_number() * ENTRIES_PER_SESSION;
@@ -275,7 +283,9 @@ sleep_for(Target *targets, int n, AqEvent event, int64 deadline,
 		{
 			int64		left = -1;
 
-			for (int i = 0; i < n; i++)
+			if (channel)
+				aq_channel_join();
+			for (int i = 0; i < n && !channel; i++)
 			{
 				targets[i].entry = base + i;
 				join(&targets[i]);
@@ -334,7 +344,7 @@ aq_wait_until(AqQueue *queue, int position, bool selective, int64 timeout_us,
 	DequeueWait wait = {.attempt = attempt,.arg = arg};
 	int64		deadline = timeout_us < 0 ? -1 : aq_clock_us() + timeout_us;
 
-	return sleep_for(&target, 1, AQ_EVENT_DEQUEUE_WAIT, deadline, look_by_attempt, &wait) >= 0;
+	return sleep_for(&target, 1, false, AQ_EVENT_DEQUEUE_WAIT, deadline, look_by_attempt, &wait) >= 0;
 }
 
 /* --- the procedures --------------------------------------------------------------------- */
@@ -375,6 +385,7 @@ typedef struct Listening
 	char	  **consumers;		/* elements may be NULL */
 	Target	   *targets;
 	bool		selective;
+	bool		channel;		/* wait on the broadcast channel */
 	bool		(*attempt) (void *arg); /* what a look is; NULL: ask the store */
 	void	   *arg;
 } Listening;
@@ -444,8 +455,8 @@ listen_to(Listening *listening, int64 timeout_us)
 	if (found >= 0)
 		return found;
 	release_snapshot();
-	found = sleep_for(listening->targets, listening->n,
-					  listening->n == 1 ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT,
+	found = sleep_for(listening->targets, listening->n, listening->channel,
+					  listening->n == 1 && !listening->channel ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT,
 					  deadline, look_at_queues, listening);
 	EnsurePortalSnapshotExists();
 	if (found >= 0 && pg_atomic_read_u32(&listening->targets[found].shm->waiting) > 0)
@@ -511,7 +522,8 @@ names_of(ArrayType *array, int *n)
 int
 aq_listen_released(int n, char **queues, char **consumers, int64 timeout_us)
 {
-	Listening	listening = {.n = n,.queues = queues,.consumers = consumers};
+	Listening	listening = {.n = n,.queues = queues,.consumers = consumers,
+	.channel = aq_listen_wakeup == AQ_LISTEN_BROADCAST};
 
 	if (n > ENTRIES_PER_SESSION)
 		ereport(ERROR,

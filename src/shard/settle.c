@@ -229,7 +229,7 @@ static void
 wake_targets(PutNote *note)
 {
 	pg_memory_barrier();		/* ready before we look who waits */
-	if (note->ready_at != 0 || pg_atomic_read_u32(&note->shm->waiting) == 0)
+	if (note->ready_at != 0 || !aq_anybody_waits(note->shm))
 		return;
 	if (note->shared_targets == NULL && note->targets == NULL)
 	{

@@ -297,6 +297,37 @@ def test_listen(server, conn, queue, topic, waiters):
     assert first.answer() == topic
 
 
+@pytest.mark.parametrize("how", ["targeted", "broadcast"])
+def test_whom_a_message_wakes_that_listens(server, conn, queue, topic, waiters, how):
+    """targeted: as many as there are messages for them; broadcast: everybody, by every message of any queue."""
+    group = waiters(10, queue, statement=f"CALL aq.listen(ARRAY['{queue}'], ARRAY[NULL], NULL, NULL, NULL)")
+    for waiter in group:
+        waiter.connection.execute(f"SET pgaq.listen_wakeup = {how}")
+        waiter.wait()
+    asleep(conn, group)
+    until(lambda: all(stable(waiter) for waiter in group), "everybody asleep")
+    before = [waiter.switches() for waiter in group]
+    put(conn, topic, "for somebody else", recipients=["a"])
+    if how == "broadcast":
+        until(lambda: all(waiter.switches() > old for waiter, old in zip(group, before)), "everybody woken")
+        asleep(conn, group)
+    else:
+        pause(conn)
+        assert [waiter.switches() for waiter in group] == before
+    assert not any(waiter.done() for waiter in group)
+    pids = [waiter.pid for waiter in group]
+    assert db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY (%s) AND backend_xmin IS NOT NULL", [pids]) == 0
+    put(conn, queue, 1)
+    until(lambda: sum(waiter.done() for waiter in group) >= (10 if how == "broadcast" else 1), "listeners")
+    if how == "targeted":
+        pause(conn)
+        assert sum(waiter.done() for waiter in group) == 1
+    else:
+        gets = "SELECT gets FROM sys.v$latch WHERE name = 'channel operations parent latch'"
+        assert db.value(conn, gets) >= 20
+    assert next(waiter for waiter in group if waiter.done()).answer() == queue
+
+
 @pytest.mark.parametrize("how", ["cancel", "terminate", "statement_timeout", "lock_timeout is no reason"])
 def test_interrupted(server, conn, queue, waiters, how):
     waiter, other = waiters(2, queue)

@@ -1,0 +1,125 @@
+/*-------------------------------------------------------------------------
+ *
+ * channel.c
+ *	  The broadcast channel: one list of listeners, with one latch, for all
+ *	  queues (pgaq.listen_wakeup = broadcast).
+ *
+ * Whoever makes a message ready, for whatever consumer of whatever queue,
+ * wakes all who listen on the channel; each looks whether it was for him.  That
+ * is how Oracle's listen was observed to work, and it is here to be studied: the
+ * thundering herd and its latch.  Listeners that are woken one per message enter
+ * the lists of their consumers instead, see wait.c.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "storage/proc.h"
+
+typedef struct Channel
+{
+	AqLatch		latch;			/* protects the list */
+	AqWaitList	listeners;
+	pg_atomic_uint32 waiting;	/* in the list; read without the latch */
+	AqWaitEntry entries[FLEXIBLE_ARRAY_MEMBER]; /* one for each session */
+} Channel;
+
+static Channel *channel;
+static bool joined;
+
+int			aq_listen_wakeup = AQ_LISTEN_TARGETED;
+
+Size
+aq_channel_shmem_size(void)
+{
+	return CACHELINEALIGN(add_size(offsetof(Channel, entries),
+								   mul_size(aq_session_slots(), sizeof(AqWaitEntry))));
+}
+
+void
+aq_channel_shmem_init(void *area, bool found)
+{
+	channel = area;
+	if (found)
+		return;
+	memset(area, 0, aq_channel_shmem_size());
+	aq_latch_init(&channel->latch, AQ_LATCH_CHANNEL, 0);
+	aq_wakeup_list_init(&channel->listeners);
+	pg_atomic_init_u32(&channel->waiting, 0);
+	for (int i = 0; i < aq_session_slots(); i++)
+	{
+		channel->entries[i].state = AQ_WAKEUP_FREE;
+		channel->entries[i].next = channel->entries[i].prev = AQ_WAKEUP_NONE;
+	}
+}
+
+/* The entries, with one free: the caller's. */
+static AqWaitPool
+pool_with(uint32 entry)
+{
+	AqWaitPool	pool = {.entries = channel->entries,.nentries = aq_session_slots(),.free = entry};
+
+	return pool;
+}
+
+void
+aq_channel_join(void)
+{
+	AqWaitPool	pool = pool_with(aq_session_number());
+
+	aq_latch_get(&channel->latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
+	(void) aq_wakeup_add(&pool, &channel->listeners, 0, aq_session_number());
+	pg_atomic_fetch_add_u32(&channel->waiting, 1);
+	aq_latch_free(&channel->latch);
+	joined = true;
+}
+
+/* Nothing is passed on: everybody was woken. */
+void
+aq_channel_leave(void)
+{
+	AqWaitPool	pool = pool_with(AQ_WAKEUP_NONE);
+
+	if (!joined)
+		return;
+	joined = false;
+	aq_latch_get(&channel->latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_LEAVE);
+	if (!aq_wakeup_remove(&pool, &channel->listeners, aq_session_number()))
+		pg_atomic_fetch_sub_u32(&channel->waiting, 1);
+	channel->entries[aq_session_number()].next = AQ_WAKEUP_NONE;
+	aq_latch_free(&channel->latch);
+}
+
+bool
+aq_channel_has_listeners(void)
+{
+	return pg_atomic_read_u32(&channel->waiting) > 0;
+}
+
+/* Wake all listeners; does not raise.  The caller has issued a memory barrier. */
+void
+aq_channel_wake(void)
+{
+	while (pg_atomic_read_u32(&channel->waiting) > 0)
+	{
+		AqWaitPool	pool = pool_with(AQ_WAKEUP_NONE);
+		int32		sessions[64];
+		int			n;
+
+		aq_latch_get(&channel->latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_POST);
+		n = aq_wakeup_pop(&pool, &channel->listeners, lengthof(sessions), sessions);
+		pg_atomic_fetch_sub_u32(&channel->waiting, n);
+		aq_latch_free(&channel->latch);
+		for (int i = 0; i < n; i++)
+		{
+			PGPROC	   *proc = aq_session_proc(sessions[i]);
+
+			if (proc != NULL)
+				SetLatch(&proc->procLatch);
+		}
+		if (n == 0)
+			break;
+	}
+}
