@@ -29,6 +29,7 @@
 #include "access/htup_details.h"
 #include "access/transam.h"
 #include "access/xlogdefs.h"
+#include "storage/buf.h"
 #include "storage/itemptr.h"
 #include "utils/relcache.h"
 
@@ -425,6 +426,7 @@ extern void aq_tables_job(int32 id, AqQueueShm *shm);
 extern void aq_log_write(Partition *partition, char kind, TimestampTz at, int position,
 						 const uint16 *slots, uint32 n);
 extern Relation aq_messages_open(Partition *partition, LOCKMODE mode);
+extern bool aq_row_read(Relation rel, HeapTuple tuple, Buffer *buffer);
 
 /* --- load.c ---------------------------------------------------------------------------------------- */
 extern List *aq_queue_table_numbers(int32 id);

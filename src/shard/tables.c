@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * tables.c
- *	  The tables behind partitions: making, handing out, writing, dropping.
+ *	  The tables behind partitions: making, handing out, writing, reading, dropping.
  *
  * Empty pairs of tables stand in the queue's list "empty".  The worker makes
  * new ones ahead of need, in transactions of its own, so that a user's
@@ -23,6 +23,7 @@
 #include "commands/sequence.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -433,6 +434,37 @@ aq_messages_open(Partition *partition, LOCKMODE mode)
 	if (partition->file != aq_relation_file(rel))
 		aq_relocate(partition, rel);
 	return rel;
+}
+
+/*
+ * Read the row that t_self names.  The buffer of the row before it may come
+ * along pinned: the next message is mostly on the same page.  A committed row
+ * neither moves nor changes, so the pin is enough when the lock is gone.
+ */
+bool
+aq_row_read(Relation rel, HeapTuple tuple, Buffer *buffer)
+{
+	OffsetNumber offset = ItemPointerGetOffsetNumber(&tuple->t_self);
+	bool		found = false;
+	Page		page;
+
+	*buffer = ReleaseAndReadBuffer(*buffer, rel, ItemPointerGetBlockNumber(&tuple->t_self));
+	LockBuffer(*buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(*buffer);
+	if (offset >= FirstOffsetNumber && offset <= PageGetMaxOffsetNumber(page))
+	{
+		ItemId		item = PageGetItemId(page, offset);
+
+		found = ItemIdIsNormal(item);
+		if (found)
+		{
+			tuple->t_data = (HeapTupleHeader) PageGetItem(page, item);
+			tuple->t_len = ItemIdGetLength(item);
+			tuple->t_tableOid = RelationGetRelid(rel);
+		}
+	}
+	LockBuffer(*buffer, BUFFER_LOCK_UNLOCK);
+	return found;
 }
 
 /* The next partition number of the queue. */

@@ -109,7 +109,7 @@ aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc
 	m->attempts += nulls[MSG_ATTEMPTS] ? 0 : DatumGetInt16(values[MSG_ATTEMPTS]);
 }
 
-/* Fetch a message's row; the caller releases the buffer. */
+/* Fetch a message's row; the caller releases the buffer in the end. */
 static void
 fetch(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *values, bool *nulls,
 	  Buffer *buffer)
@@ -121,7 +121,7 @@ fetch(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *valu
 	memset(m, 0, sizeof(AqMessage));
 	m->attempts = item->attempts;
 	m->position = take->options->position;
-	if (heap_fetch(rel, SnapshotAny, &tuple, buffer, false))
+	if (aq_row_read(rel, &tuple, buffer))
 		aq_message_read(take->queue, stream_at(take->partition->stream), &tuple, RelationGetDescr(rel), m, values, nulls);
 	if (m->ordinal != ordinal)
 		ereport(ERROR,
@@ -151,6 +151,7 @@ static void
 emit_items(Take *take)
 {
 	Relation	rel;
+	Buffer		buffer = InvalidBuffer;
 
 	take->taken += take->nitems;
 	if (take->options->emit == NULL || take->nitems == 0)
@@ -164,12 +165,11 @@ emit_items(Take *take)
 		AqMessage	m;
 		Datum		values[MSG_COLUMNS];
 		bool		nulls[MSG_COLUMNS];
-		Buffer		buffer;
 
 		fetch(take, rel, &take->items[i], &m, values, nulls, &buffer);
 		take->options->emit(take->options->emit_arg, &m);
-		ReleaseBuffer(buffer);
 	}
+	ReleaseBuffer(buffer);
 	table_close(rel, NoLock);
 }
 
@@ -545,7 +545,7 @@ try_item(Take *take, Stream *stream, Relation rel, const Candidate *item)
 	AqMessage	m;
 	Datum		values[MSG_COLUMNS];
 	bool		nulls[MSG_COLUMNS];
-	Buffer		buffer;
+	Buffer		buffer = InvalidBuffer;
 
 	fetch(take, rel, item, &m, values, nulls, &buffer);
 	if (options->filter == NULL || options->filter(options->filter_arg, &m))
