@@ -292,6 +292,36 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 
 /* --- taken messages --------------------------------------------------------------------- */
 
+static void
+slot_done(AqQueueShm *shm, Partition *partition, uint32 number)
+{
+	Slot	   *slot = slot_at(frame_of(partition), number);
+
+	Assert(slot->open > 0 && partition->open > 0);
+	slot->open--;
+	partition->open--;
+	if (slot->open == 0)
+	{
+		slot->state = SLOT_DONE;
+		if (slot->flags & SLOT_FAILED)
+			aq_queue_post_work(shm, AQ_WORK_FAILED);
+	}
+}
+
+/* The books of n slots that a consumer was done with together. */
+static void
+book_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
+		  uint32 n, TransactionId xid)
+{
+	stream_sub(stream, position)->delivered += n;
+	count(shm, position, 0, n);
+	if (TransactionIdIsValid(xid))
+		partition->last_taker = xid;
+	partition->last_take = GetCurrentTimestamp();
+	/* whoever calls has just committed the log row that says so */
+	partition->last_lsn = Max(partition->last_lsn, XactLastCommitEnd);
+}
+
 /*
  * The consumer is done with the message: it has it for good, or it failed.
  * Latch held.  The caller checks the partition afterwards.
@@ -300,24 +330,8 @@ void
 aq_consumer_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 				 uint32 number, TransactionId xid)
 {
-	Slot	   *slot = slot_at(frame_of(partition), number);
-
-	Assert(slot->open > 0 && partition->open > 0);
-	slot->open--;
-	partition->open--;
-	stream_sub(stream, position)->delivered++;
-	count(shm, position, 0, 1);
-	if (slot->open == 0)
-	{
-		slot->state = SLOT_DONE;
-		if (slot->flags & SLOT_FAILED)
-			aq_queue_post_work(shm, AQ_WORK_FAILED);
-	}
-	if (TransactionIdIsValid(xid))
-		partition->last_taker = xid;
-	partition->last_take = GetCurrentTimestamp();
-	/* whoever calls has just committed the log row that says so */
-	partition->last_lsn = Max(partition->last_lsn, XactLastCommitEnd);
+	slot_done(shm, partition, number);
+	book_done(shm, stream, partition, position, 1, xid);
 }
 
 /*
@@ -374,7 +388,8 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 	Partition  *partition = note->partition;
 	Stream	   *stream = stream_at(partition->stream);
 	bool		final = commit && note->mode != AQ_MODE_LOCKED;
-	uint32		back = 0;
+	uint32		done = 0,
+				back = 0;
 
 	if (note->count == 0)
 		return;
@@ -397,10 +412,11 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 		/* its own message stands behind a doubt: the log will say who has it */
 		if (note->own && slot_at(frame_of(partition), number)->state == SLOT_DOUBT)
 			continue;
-		if (final)
-			aq_consumer_done(note->shm, stream, partition, note->position, number, xid);
-		else if (!counts(note->shm, note->position))
-			aq_consumer_done(note->shm, stream, partition, note->position, number, InvalidTransactionId);
+		if (final || !counts(note->shm, note->position))
+		{
+			slot_done(note->shm, partition, number);
+			done++;
+		}
 		else if (count_retry && sub->retry != 0 &&
 				 (note->mode == AQ_MODE_REMOVE || note->mode == AQ_MODE_REMOVE_NODATA))
 			aq_hand_to_worker(stream, partition, note->position, number);
@@ -410,6 +426,9 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 			back++;
 		}
 	}
+	if (done > 0)
+		book_done(note->shm, stream, partition, note->position, done,
+				  final ? xid : InvalidTransactionId);
 	if (partition->nretry > 0)
 		aq_queue_post_work(note->shm, AQ_WORK_RETRY);
 	aq_partition_check_done(stream, partition);
