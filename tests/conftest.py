@@ -180,6 +180,15 @@ def put_many(conn: db.Connection, queue: str, first: int, last: int, **options: 
     db.execute(conn, query, [queue, first, last, *options.values()])
 
 
+def generation(server: Server) -> int | None:
+    """Changes with every start of shared memory; None while the server does not answer."""
+    try:
+        with server.connect() as conn:
+            return db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
+    except db.OperationalError:
+        return None
+
+
 def take(conn: db.Connection, queue: str, consumer: str | None = None, number: int = 100_000) -> list[Any]:
     """Dequeue what is ready now; the payloads."""
     query = "SELECT payload FROM aq.dequeue(%s, consumer => %s, max_messages => %s)"

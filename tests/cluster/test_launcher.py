@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from conftest import arrived, put, take, until
+from conftest import arrived, generation, put, take, until
 from pgaq import db
 
 WORKERS = "SELECT coalesce(array_agg(datname::text ORDER BY datname), '{}') FROM pg_stat_activity WHERE backend_type = 'pgaq worker'"
@@ -76,8 +76,10 @@ def test_expiration_after_a_start(new_server, how):
     own.expect_log(r"terminat|crash")
     with own.connect() as conn:
         leave_expired_in_doubt(conn)
+        before = generation(own)
         if how == "crash":
             os.kill(conn.info.backend_pid, signal.SIGKILL)
+            until(lambda: generation(own) not in (None, before), "the server has started anew")
     if how == "kill":
         own.kill()
         own.start()

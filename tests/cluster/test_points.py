@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PATIENCE, ROOT, arrived, make_server, put_many, ready, take, until
+from conftest import PATIENCE, ROOT, arrived, generation, make_server, put_many, ready, take, until
 from pgaq import db, places
 from pgaq.lab import faults
 from pgaq.lab.drivers import PGAQ, Shape
@@ -69,15 +69,6 @@ def install_points(server):
     script = (ROOT / "sql" / "test_points.sql").read_text().replace("$libdir/", "")
     with server.connect() as conn:
         conn.execute(script)
-
-
-def generation(server):
-    """Changes with every start of shared memory; None while the server does not answer."""
-    try:
-        with server.connect() as conn:
-            return db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
-    except db.OperationalError:
-        return None
 
 
 def crash_once(server, work, point, skip):
