@@ -149,9 +149,9 @@ class Backlog:
         work.start()
         began = time.monotonic()
         wanted = sum(min(share, self.subscribers[name].due) for name, share in shares.items())
-        self._watch(wanted * 9 // 10)
+        self._watch(wanted * 9 // 10, wanted)
         seconds = time.monotonic() - began
-        self._watch(wanted)
+        self._watch(wanted, wanted)
         work.stop(300)
         for name, result in zip(shares, work.results):
             one = self.subscribers[name]
@@ -159,12 +159,12 @@ class Backlog:
             one.due = self.stored - one.taken
         return wanted * 9 // 10 / seconds
 
-    def _watch(self, wanted: int) -> None:
-        """A line every interval until so many were delivered; fails when nothing comes any more."""
+    def _watch(self, until: int, wanted: int) -> None:
+        """A line every interval until so many of those wanted were delivered; fails when nothing comes any more."""
         work, control = self.workload, self.workload.control
         last_at = last_look = time.monotonic()
         last = looked = control.delivered
-        while control.delivered < wanted:
+        while control.delivered < until:
             work.run_for(0.1)
             now, delivered = time.monotonic(), control.delivered
             if delivered > last:
