@@ -79,6 +79,7 @@ def test_expiration_after_a_start(new_server, how):
         before = generation(own)
         if how == "crash":
             os.kill(conn.info.backend_pid, signal.SIGKILL)
+            until(lambda: "reinitializing" in own.log_text(), "the crash")
             until(lambda: generation(own) not in (None, before), "the server has started anew")
     if how == "kill":
         own.kill()
