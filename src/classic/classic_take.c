@@ -515,7 +515,7 @@ begin_take(Take *take, AqQueue *queue, const AqTakeOptions *options, bool peek)
 	take->peek = peek;
 	take->ignore_retries = aq_jobs_in_worker();	/* it cannot wait for itself */
 	take->now = GetCurrentTimestamp();
-	if (IsolationUsesXactSnapshot())
+	if (aq_take_uses_snapshot())
 		take->snapshot = GetTransactionSnapshot();
 	take->kind = note_kind(options->mode);
 	take->topic = queue->multi;

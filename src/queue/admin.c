@@ -341,6 +341,51 @@ aq_alter_queue(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* Has the queue ever had tables for messages? */
+static bool
+was_used(int32 id)
+{
+	bool		used;
+
+	aq_run_sql(psprintf("SELECT 1 FROM aq.message_table WHERE queue_id = %d LIMIT 1", id),
+			   0, NULL, NULL, NULL, true);
+	used = SPI_processed > 0;
+	SPI_finish();
+	return used;
+}
+
+/* Only before the first message: a session's messages stay in one shard. */
+PG_FUNCTION_INFO_V1(aq_set_shards);
+Datum
+aq_set_shards(PG_FUNCTION_ARGS)
+{
+	char	   *name;
+	AqQueue    *queue;
+	int32		id;
+	int			shards;
+
+	aq_begin_ddl("dbms_aqadm.set_queue_parameter()");
+	name = aq_arg_name(fcinfo, 0, "queue_name");
+	if (PG_ARGISNULL(1))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"shards\" must not be null"));
+	shards = PG_GETARG_INT32(1);
+	if (shards < 1 || shards > AQ_MAX_SHARDS)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "a queue has 1 to %d shards, not %d",
+						 AQ_MAX_SHARDS, shards));
+	queue = aq_queue_for_change(name, ShareUpdateExclusiveLock);
+	id = queue->id;
+	if (queue->enqueue_enabled || was_used(id))
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "the number of shards of queue \"%s\" cannot be changed any more",
+						 name),
+				errhint("Set it before the queue is started for the first time."));
+	set_column(id, "shards", INT2OID, Int16GetDatum(shards), false);
+	aq_queue_altered_here(id);
+	aq_catalog_changed();
+	PG_RETURN_VOID();
+}
+
 static Datum
 start_stop(FunctionCallInfo fcinfo, bool start)
 {

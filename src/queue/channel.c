@@ -76,6 +76,13 @@ aq_channel_join(void)
 	joined = true;
 }
 
+/* Has this session been woken since it joined? */
+bool
+aq_channel_woken(void)
+{
+	return joined && channel->entries[aq_session_number()].state == AQ_WAKEUP_WOKEN;
+}
+
 /* Nothing is passed on: everybody was woken. */
 void
 aq_channel_leave(void)

@@ -15,6 +15,7 @@
 #include "queue/queue_private.h"
 
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "funcapi.h"
@@ -28,11 +29,15 @@
 /* what an attempt's function returns in front of the procedure's own results */
 enum
 {
-	TRY_FOUND, TRY_QUEUE, TRY_CONSUMER, TRY_TIMEOUT, TRY_SELECTIVE, TRY_COLUMNS
+	TRY_SUCCESS, TRY_QUEUE, TRY_CONSUMER, TRY_TIMEOUT, TRY_SELECTIVE, TRY_COLUMNS
 };
 
 #define MAX_ARGUMENTS 4
 #define MAX_RESULTS 5
+
+/* Oracle's values, see sql/code/packages/constants.sql */
+#define VISIBILITY_IMMEDIATE 1
+#define MODE_BROWSE 1
 
 /* attempts are planned once for each function and payload type */
 typedef struct PlanKey
@@ -44,21 +49,28 @@ typedef struct PlanKey
 typedef struct PlanEntry
 {
 	PlanKey		key;
-	SPIPlanPtr	plan;
+	SPIPlanPtr	plan;			/* NULL: not planned here yet */
+	char	   *sql;
+	Oid			types[MAX_ARGUMENTS];
 } PlanEntry;
 
 static HTAB *plans;
 
+/* an attempt runs that may take what is newer than its snapshot */
+static bool looks_ahead;
+
 typedef struct Attempt
 {
-	SPIPlanPtr	plan;
+	PlanEntry  *call;
+	int			nargs;
+	bool		immediate;		/* each in a transaction of its own */
 	Datum	   *values;			/* arguments */
 	char	   *nulls;
 	MemoryContext context;		/* of the results */
 	int			nresults;
 	Datum		results[MAX_RESULTS];
 	bool		isnull[MAX_RESULTS];
-	bool		found;
+	bool		success;
 	char	   *queue;
 	char	   *consumer;
 	int64		timeout_us;		/* -1: for ever */
@@ -67,14 +79,13 @@ typedef struct Attempt
 
 /* --- attempts ----------------------------------------------------------------- */
 
-/* The saved plan of "SELECT * FROM function(arguments)". */
-static SPIPlanPtr
-plan_of(FunctionCallInfo fcinfo, const char *function, int payload)
+/* "SELECT * FROM function(arguments)". */
+static PlanEntry *
+call_of(FunctionCallInfo fcinfo, const char *function, int payload)
 {
 	PlanKey		key = {fcinfo->flinfo->fn_oid, get_fn_expr_argtype(fcinfo->flinfo, payload)};
 	PlanEntry  *entry;
 	bool		found;
-	Oid			types[MAX_ARGUMENTS];
 	StringInfoData sql;
 
 	if (plans == NULL)
@@ -87,25 +98,33 @@ plan_of(FunctionCallInfo fcinfo, const char *function, int payload)
 	}
 	entry = hash_search(plans, &key, HASH_FIND, NULL);
 	if (entry != NULL)
-		return entry->plan;
+		return entry;
 
 	initStringInfo(&sql);
 	appendStringInfo(&sql, "SELECT * FROM dbms_aq.%s(", function);
 	for (int i = 0; i < PG_NARGS(); i++)
-	{
-		types[i] = get_fn_expr_argtype(fcinfo->flinfo, i);
 		appendStringInfo(&sql, "%s$%d", i > 0 ? ", " : "", i + 1);
-	}
 	appendStringInfoChar(&sql, ')');
-	{
-		SPIPlanPtr	plan = SPI_prepare(sql.data, PG_NARGS(), types);
+	entry = hash_search(plans, &key, HASH_ENTER, &found);
+	entry->plan = NULL;
+	entry->sql = MemoryContextStrdup(TopMemoryContext, sql.data);
+	for (int i = 0; i < PG_NARGS(); i++)
+		entry->types[i] = get_fn_expr_argtype(fcinfo->flinfo, i);
+	return entry;
+}
 
-		if (plan == NULL || SPI_keepplan(plan) != 0)
-			elog(ERROR, "could not plan \"%s\": %s", sql.data, SPI_result_code_string(SPI_result));
-		entry = hash_search(plans, &key, HASH_ENTER, &found);
-		entry->plan = plan;
-	}
-	return entry->plan;
+/* SPI is connected. */
+static void
+plan_call(PlanEntry *call, int nargs)
+{
+	SPIPlanPtr	plan;
+
+	if (call->plan != NULL)
+		return;
+	plan = SPI_prepare(call->sql, nargs, call->types);
+	if (plan == NULL || SPI_keepplan(plan) != 0)
+		elog(ERROR, "could not plan \"%s\": %s", call->sql, SPI_result_code_string(SPI_result));
+	call->plan = plan;
 }
 
 /* The value of a column, without references to TOAST tables, in the caller's memory. */
@@ -128,52 +147,87 @@ keep_column(Attempt *attempt, int column, bool *isnull)
 	return value;
 }
 
-static char *
-keep_string(Attempt *attempt, int column)
-{
-	bool		isnull;
-	Datum		value = keep_column(attempt, column, &isnull);
-	char	   *string = NULL;
-
-	if (!isnull)
-	{
-		MemoryContext old = MemoryContextSwitchTo(attempt->context);
-
-		string = TextDatumGetCString(value);
-		MemoryContextSwitchTo(old);
-	}
-	return string;
-}
-
 static int64
 seconds_to_us(int seconds)
 {
 	return seconds < 0 ? -1 : seconds * INT64CONST(1000000);
 }
 
+bool
+aq_take_uses_snapshot(void)
+{
+	return IsolationUsesXactSnapshot() && !looks_ahead;
+}
+
+/* Execute the call here; all columns of its row are kept. */
+static void
+call_here(Attempt *attempt, Datum *columns, bool *nulls)
+{
+	SPI_connect();
+	plan_call(attempt->call, attempt->nargs);
+	if (SPI_execute_plan(attempt->call->plan, attempt->values, attempt->nulls, false, 1) != SPI_OK_SELECT ||
+		SPI_processed != 1 || SPI_tuptable->tupdesc->natts != TRY_COLUMNS + attempt->nresults)
+		elog(ERROR, "an attempt to dequeue did not return what it should");
+	for (int i = 0; i < TRY_COLUMNS + attempt->nresults; i++)
+		columns[i] = keep_column(attempt, i, &nulls[i]);
+	SPI_finish();
+}
+
 static bool
 try_once(void *arg)
 {
 	Attempt    *attempt = arg;
-	bool		isnull;
-	int			timeout;
+	Datum		columns[TRY_COLUMNS + MAX_RESULTS];
+	bool		nulls[TRY_COLUMNS + MAX_RESULTS];
+	MemoryContext old;
 
 	MemoryContextReset(attempt->context);
-	SPI_connect();
-	if (SPI_execute_plan(attempt->plan, attempt->values, attempt->nulls, false, 1) != SPI_OK_SELECT ||
-		SPI_processed != 1 || SPI_tuptable->tupdesc->natts != TRY_COLUMNS + attempt->nresults)
-		elog(ERROR, "an attempt to dequeue did not return what it should");
-	attempt->found = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc,
-												TRY_FOUND + 1, &isnull));
-	attempt->queue = keep_string(attempt, TRY_QUEUE);
-	attempt->consumer = keep_string(attempt, TRY_CONSUMER);
-	timeout = DatumGetInt32(keep_column(attempt, TRY_TIMEOUT, &isnull));
-	attempt->timeout_us = seconds_to_us(timeout);
-	attempt->selective = DatumGetBool(keep_column(attempt, TRY_SELECTIVE, &isnull));
+	old = MemoryContextSwitchTo(attempt->context);
+	if (attempt->immediate)
+		aq_autonomous_call(attempt->call->sql, attempt->nargs, attempt->call->types, attempt->values, attempt->nulls,
+						   TRY_COLUMNS + attempt->nresults, columns, nulls);
+	else
+	{
+		looks_ahead = !IsTransactionBlock();
+		PG_TRY();
+		{
+			call_here(attempt, columns, nulls);
+		}
+		PG_FINALLY();
+		{
+			looks_ahead = false;
+		}
+		PG_END_TRY();
+	}
+	attempt->success = DatumGetBool(columns[TRY_SUCCESS]);
+	attempt->queue = TextDatumGetCString(columns[TRY_QUEUE]);
+	attempt->consumer = nulls[TRY_CONSUMER] ? NULL : TextDatumGetCString(columns[TRY_CONSUMER]);
+	attempt->timeout_us = seconds_to_us(DatumGetInt32(columns[TRY_TIMEOUT]));
+	attempt->selective = DatumGetBool(columns[TRY_SELECTIVE]);
 	for (int i = 0; i < attempt->nresults; i++)
-		attempt->results[i] = keep_column(attempt, TRY_COLUMNS + i, &attempt->isnull[i]);
-	SPI_finish();
-	return attempt->found;
+	{
+		attempt->results[i] = columns[TRY_COLUMNS + i];
+		attempt->isnull[i] = nulls[TRY_COLUMNS + i];
+	}
+	MemoryContextSwitchTo(old);
+	return attempt->success;
+}
+
+/* Do these dbms_aq.dequeue_options_t ask for immediate visibility?  A browse takes nothing. */
+static bool
+wants_immediate(FunctionCallInfo fcinfo, int options)
+{
+	HeapTupleHeader record;
+	bool		isnull;
+	int			visibility;
+
+	if (PG_ARGISNULL(options))
+		return false;
+	record = PG_GETARG_HEAPTUPLEHEADER(options);
+	visibility = DatumGetInt32(GetAttributeByName(record, "visibility", &isnull));
+	if (isnull || visibility != VISIBILITY_IMMEDIATE)
+		return false;
+	return DatumGetInt32(GetAttributeByName(record, "dequeue_mode", &isnull)) != MODE_BROWSE || isnull;
 }
 
 /*
@@ -204,15 +258,19 @@ dequeue_by(FunctionCallInfo fcinfo, const char *function, int payload)
 	attempt.nresults = desc->natts;
 	Assert(attempt.nresults <= MAX_RESULTS);
 
-	SPI_connect();
-	attempt.plan = plan_of(fcinfo, function, payload);
-	SPI_finish();
+	attempt.call = call_of(fcinfo, function, payload);
+	attempt.nargs = PG_NARGS();
+	attempt.immediate = wants_immediate(fcinfo, 1);
+	/* while it waits there is no snapshot to fetch their parts with */
+	for (int i = 0; i < attempt.nargs; i++)
+		if (nulls[i] != 'n' && get_typlen(attempt.call->types[i]) == -1)
+			values[i] = PointerGetDatum(PG_DETOAST_DATUM(values[i]));
 
 	if (!try_once(&attempt) && attempt.timeout_us != 0)
 		(void) aq_wait_released(pstrdup(attempt.queue),
 								attempt.consumer ? pstrdup(attempt.consumer) : NULL,
 								attempt.selective, attempt.timeout_us, try_once, &attempt);
-	if (!attempt.found)
+	if (!attempt.success)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NO_MESSAGE, "there is no message for this consumer in queue \"%s\"",
 						 attempt.queue));

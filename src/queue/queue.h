@@ -212,6 +212,13 @@ extern AqQueue *aq_exception_queue_of(AqQueue *queue, struct varlena *named);
 /* --- subscriber.c: the worker's share */
 extern void aq_recipients_job(int32 id, AqQueueShm *shm);
 
+/*
+ * --- packages.c: must a take pass by what the transaction's snapshot does not
+ * show?  In REPEATABLE READ and above, but not for a CALL that waits outside of
+ * a transaction block: what it waits for comes after its snapshot.
+ */
+extern bool aq_take_uses_snapshot(void);
+
 /* --- wait.c: wake-ups; never raises */
 extern bool aq_anybody_waits(AqQueueShm *shm);	/* after a memory barrier */
 extern void aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages);

@@ -60,7 +60,12 @@ extern void aq_channel_shmem_init(void *area, bool found);
 extern void aq_channel_join(void);
 extern void aq_channel_leave(void);
 extern bool aq_channel_has_listeners(void);
+extern bool aq_channel_woken(void);
 extern void aq_channel_wake(void);
+
+/* autonomous.c: a statement in a transaction of its own */
+extern void aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *values,
+							   const char *nulls, int ncolumns, Datum *results, bool *isnull);
 
 /* rule.c: conditions over messages */
 extern AqRule *aq_rule_compile(AqQueue *queue, const char *text, bool as_owner,

@@ -257,6 +257,16 @@ leave_all(bool pass_on)
 	}
 }
 
+/* Has somebody woken this session since it entered? */
+static bool
+woken_meanwhile(void)
+{
+	for (int i = 0; i < njoined; i++)
+		if (entries[joined[i].entry].state == AQ_WAKEUP_WOKEN)
+			return true;
+	return aq_channel_woken();
+}
+
 void
 aq_wait_session_exit(void)
 {
@@ -303,6 +313,12 @@ sleep_for(Target *targets, int n, bool channel, AqEvent event, int64 deadline,
 				left = deadline - aq_clock_us();
 				if (left <= 0)
 					break;
+			}
+			/* what the look waited for may have taken the wake-up's signal */
+			if (woken_meanwhile())
+			{
+				leave_all(false);
+				continue;
 			}
 			InvalidateCatalogSnapshot();
 			(void) aq_wait_sleep(event, targets[0].shm->queue_id, MyProcPid,

@@ -802,7 +802,7 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 	take->shm = queue->shm;
 	take->options = options;
 	take->now = GetCurrentTimestamp();
-	if (IsolationUsesXactSnapshot())
+	if (aq_take_uses_snapshot())
 		take->snapshot = GetTransactionSnapshot();
 	take->own_puts = has_own_puts(queue->shm);
 	take->ignore_retries = aq_jobs_in_worker();	/* it cannot wait for itself */

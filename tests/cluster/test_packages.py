@@ -33,6 +33,7 @@ DEQUEUE = "CALL dbms_aq.dequeue('ora.orders', NULL, NULL, NULL::ora.order_t, NUL
 SELECTIVE = "CALL dbms_aq.dequeue('ora.orders', dbms_aq.dequeue_options_t(correlation => 'wan%'), NULL, NULL::ora.order_t, NULL)"
 ARRAY = "CALL dbms_aq.dequeue_array('ora.orders', NULL, 10, NULL, NULL::ora.order_t[], NULL, NULL, NULL)"
 LISTEN = "CALL dbms_aq.listen(ARRAY[sys.aq$_agent('ANN', 'ora.topic', NULL), sys.aq$_agent(NULL, 'ora.orders', NULL)], NULL, NULL)"
+LISTEN_ONE = "CALL dbms_aq.listen(ARRAY[sys.aq$_agent(NULL, 'ora.orders', NULL)], NULL, NULL)"
 PROCEDURE = "CALL ora.next(NULL)"
 BLOCK = "DO $$ DECLARE note text; BEGIN CALL ora.next(note); END $$"
 
@@ -46,8 +47,10 @@ def queues(server):
 class Session:
     """A session that executes one statement in a thread."""
 
-    def __init__(self, server, statement, transaction):
+    def __init__(self, server, statement, transaction, level="read committed"):
         self.connection = psycopg.connect(server.conninfo(), autocommit=not transaction)
+        self.connection.execute(f"SET default_transaction_isolation = '{level}'")
+        self.connection.commit()
         self.pid = self.connection.info.backend_pid
         if transaction:
             self.connection.execute("SET LOCAL application_name = 'in a transaction'")
@@ -121,6 +124,94 @@ def test_a_queue_that_is_stopped_or_dropped_ends_the_wait(server, conn):
     db.execute(conn, "CALL dbms_aqadm.stop_queue('ora.topic')")
     session.thread.join(60)
     assert session.error.sqlstate == "AQ007"
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+@pytest.mark.parametrize("statement", [DEQUEUE, ARRAY, LISTEN_ONE, BLOCK], ids=["dequeue", "array", "listen", "block"])
+def test_wait_in_other_isolation_levels(server, conn, statement, level):
+    """What comes after the snapshot of a CALL that waits outside of a transaction block is what it waits for."""
+    session = Session(server, statement, False, level)
+    until(lambda: db.value(conn, "SELECT state = 'WAITING' FROM sys.v$session_wait WHERE pid = %s AND event LIKE '%%message%%'", [session.pid]), "asleep")
+    db.execute(conn, "CALL dbms_aq.enqueue('ora.orders', NULL, NULL, '(2,came)', NULL)")
+    session.end()
+    db.execute(conn, "SELECT aq.purge_queue('ora.orders')")
+
+
+IMMEDIATE = "CALL dbms_aq.dequeue('ora.orders', dbms_aq.dequeue_options_t(visibility => 1, correlation => %s), NULL, NULL::ora.order_t, NULL)"
+HELPERS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq helper'"
+
+
+@pytest.mark.parametrize("transaction", [False, True], ids=["autocommit", "in a transaction"])
+def test_immediate_dequeue_waits_without_snapshot(server, conn, transaction):
+    session = Session(server, IMMEDIATE.replace("%s", "'wan%'") if not transaction else IMMEDIATE.replace("%s", "NULL"), transaction)
+    asleep(conn, session.pid, False)
+    if not transaction:
+        db.execute(conn, "CALL dbms_aq.enqueue('ora.orders', NULL, NULL, '(0,other)', NULL)")
+        asleep(conn, session.pid, False)
+    db.execute(conn, "CALL dbms_aq.enqueue('ora.orders', NULL, dbms_aq.message_properties_t(correlation => 'wanted'), '(4,wanted)', NULL)")
+    assert "wanted" in str(session.end())
+    db.execute(conn, "SELECT aq.purge_queue('ora.orders')")
+    until(lambda: db.value(conn, HELPERS) == 0, "the helper to end with its session")
+
+
+def test_immediate_is_seen_before_the_commit(server, conn):
+    with psycopg.connect(server.conninfo()) as producer:
+        producer.execute("CALL dbms_aq.enqueue('ora.orders', dbms_aq.enqueue_options_t(visibility => 1), NULL, '(5,early)', NULL)")
+        assert "early" in str(conn.execute(DEQUEUE).fetchone())
+        producer.rollback()
+
+
+def test_immediate_after_a_cancel_and_after_a_kill(server, conn):
+    with server.connect() as consumer:
+        thread = threading.Thread(target=lambda: pytest.raises(psycopg.Error, consumer.execute, IMMEDIATE, [None]))
+        pid = consumer.info.backend_pid
+        thread.start()
+        asleep(conn, pid, False)
+        db.execute(conn, "SELECT pg_cancel_backend(%s)", [pid])
+        thread.join(60)
+        enqueue = "CALL dbms_aq.enqueue('ora.orders', dbms_aq.enqueue_options_t(visibility => 1), NULL, '(6,again)', NULL)"
+        consumer.execute(enqueue)
+        # the helper dies between two calls: one error, then a new helper
+        db.execute(conn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgaq helper'")
+        until(lambda: db.value(conn, HELPERS) == 0, "the helper's end")
+        with pytest.raises(psycopg.Error) as error:
+            consumer.execute(enqueue)
+        assert error.value.sqlstate == "AQ026"
+        consumer.execute(enqueue)
+        assert db.value(conn, "SELECT aq.purge_queue('ora.orders')") == 2
+
+
+def test_immediate_without_a_free_worker(new_server):
+    own = new_server("full", max_worker_processes="8")
+    own.expect_log("could not start the background worker")
+    ordinary = "CALL dbms_aq.enqueue('ora.orders', NULL, NULL, '(7,x)', NULL)"
+    sessions = []
+    with own.connect() as conn:
+        conn.execute(SETUP)
+        conn.execute(ordinary)      # the queue's worker is there
+        with pytest.raises(psycopg.Error) as error:
+            for _ in range(9):
+                sessions.append(own.connect())
+                sessions[-1].execute(ordinary.replace("NULL", "dbms_aq.enqueue_options_t(visibility => 1)", 1))
+        assert error.value.sqlstate == "AQ026" and "max_worker_processes" in str(error.value)
+        sessions[-1].execute(ordinary)
+        for session in sessions:
+            session.close()
+
+
+def test_immediate_against_an_own_lock_ends(server):
+    """The helper cannot wait for its session: its lock_timeout ends that."""
+    with psycopg.connect(server.conninfo()) as holder:
+        holder.execute("CALL dbms_aqadm.alter_queue('ora.orders', comment => 'locked')")
+        holder.execute("CALL dbms_aq.enqueue('ora.orders', dbms_aq.enqueue_options_t(visibility => 1), NULL, '(8,free)', NULL)")
+        holder.rollback()
+    with psycopg.connect(server.conninfo()) as holder:
+        holder.execute("LOCK TABLE aq.queue")
+        with pytest.raises(psycopg.Error) as error:
+            holder.execute("CALL dbms_aq.enqueue('ora.orders', dbms_aq.enqueue_options_t(visibility => 1), NULL, '(9,never)', NULL)")
+        assert error.value.sqlstate == "55P03"
+    with server.connect() as conn:
+        conn.execute("SELECT aq.purge_queue('ora.orders')")
 
 
 def test_a_client_that_disconnects_gives_its_message_back(server, conn):

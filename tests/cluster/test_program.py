@@ -88,6 +88,22 @@ def test_program(new_server, is_long, method):
         assert db.value(conn, "SELECT count(*) FROM dba_queue_subscribers WHERE queue_name = 'MSG_QUEUE'") == 0
 
 
+def test_program_with_immediate_visibility(new_server):
+    """The same, each enqueue and dequeue in a transaction of its own, by a helper for each session."""
+    server = new_server("immediate", max_worker_processes="40", **SETTINGS)
+    sessions, messages = 6, 10
+    with server.connect() as conn:
+        conn.execute(PROGRAM.replace("dbms_aq.on_commit()", "dbms_aq.immediate()"))
+        conn.execute("CALL create_subscribers('msg_queue', %s)", [sessions])
+        clients = Clients(server)
+        for number in range(1, sessions + 1):
+            clients.dequeue(number, METHODS["listen"], messages)
+            clients.enqueue(number, messages)
+        clients.join()
+        assert clients.sent == clients.got and set(clients.got.values()) == {1}
+        assert conn.execute("SELECT msg_state, count(*) FROM aq$messages_qtab GROUP BY 1").fetchall() == [("PROCESSED", sessions * messages)]
+
+
 def test_loops(new_server, is_long):
     """The server's own loops, both methods at once; what is left over is READY."""
     server = new_server("loops", **SETTINGS)

@@ -130,6 +130,38 @@ SELECT count(*) FROM aq.queues;
 RESET ROLE;
 SELECT t.error($$CALL dbms_aqadm.grant_system_privilege('DRINK_ANY', 'regress_ora_user')$$);
 
+-- parameters
+DO $$
+DECLARE
+	n numeric;
+BEGIN
+	CALL dbms_aqadm.create_sharded_queue('shards', queue_payload_type => 'JSON');
+	CALL dbms_aqadm.set_queue_parameter('shards', 'SHARD_NUM', 7);
+	CALL dbms_aqadm.get_queue_parameter('shards', 'shard_num', n);
+	RAISE NOTICE '%', n;
+	CALL dbms_aqadm.unset_queue_parameter('shards', 'SHARD_NUM');
+	CALL dbms_aqadm.get_queue_parameter('shards', 'SHARD_NUM', n);
+	RAISE NOTICE '%', n = current_setting('pgaq.default_shards')::integer;
+	CALL dbms_aqadm.set_queue_parameter('shards', 'KEY_BASED_ENQUEUE', 0);
+	CALL dbms_aqadm.get_queue_parameter('shards', 'STICKY_DEQUEUE', n);
+	RAISE NOTICE '%', n;
+	CALL dbms_aqadm.get_min_streams_pool(n);
+	RAISE NOTICE '%', n > 0;
+	CALL dbms_aqadm.get_max_streams_pool(n);
+	RAISE NOTICE '%', n > 0;
+END $$;
+SELECT t.error($$CALL dbms_aqadm.set_queue_parameter('shards', 'SHARD_NUM', 33)$$);
+SELECT t.error($$CALL dbms_aqadm.set_queue_parameter('shards', 'KEY_BASED_ENQUEUE', 1)$$);
+SELECT t.error($$CALL dbms_aqadm.set_queue_parameter('shards', 'COLOR', 1)$$);
+SELECT t.error($$CALL dbms_aqadm.set_min_streams_pool(100)$$);
+SELECT t.error($$CALL dbms_aqadm.set_max_streams_pool(100)$$);
+CALL dbms_aqadm.start_queue('shards');
+SELECT t.error($$CALL dbms_aqadm.set_queue_parameter('shards', 'SHARD_NUM', 2)$$);
+SELECT aq.enqueue('ora.shards', '1') IS NOT NULL;
+CALL dbms_aqadm.stop_queue('shards');
+SELECT t.error($$CALL dbms_aqadm.set_queue_parameter('shards', 'SHARD_NUM', 2)$$);
+CALL dbms_aqadm.drop_queue('shards');
+
 -- drop: stopped first, unless force; takes the view along
 SELECT t.error($$CALL dbms_aqadm.drop_queue('topic')$$);
 CALL dbms_aqadm.stop_queue('topic');

@@ -14,6 +14,8 @@ SELECT queue_name, queue_table, queue_type, multiple_consumers, max_retries, exc
 	FROM aq.queues WHERE queue_table IS NOT NULL ORDER BY queue_name COLLATE "C";
 CALL dbms_aqadm.alter_queue_table('orders_tab', comment => 'second');
 SELECT comment FROM aq.queue_tables WHERE queue_table = 'ora.orders_tab';
+CALL dbms_aqadm.migrate_queue_table('orders_tab', '10.0');
+SELECT t.error($$CALL dbms_aqadm.set_queue_parameter('classic', 'SHARD_NUM', 2)$$);
 CALL dbms_aqadm.start_queue('classic');
 CALL dbms_aqadm.start_queue('events');
 CALL dbms_aqadm.add_subscriber('events', sys.aq$_agent('ANN', NULL, NULL));

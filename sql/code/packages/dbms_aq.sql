@@ -99,9 +99,7 @@ DECLARE
 	put dbms_aq._put_t;
 BEGIN
 	put.queue := dbms_aq._queue(queue_name, 'enqueue');
-	IF o.visibility = 1 THEN
-		PERFORM aq.raise_error('AQ060', 'immediate visibility is not supported', 'Use dbms_aq.on_commit().');
-	ELSIF o.visibility <> 2 THEN
+	IF o.visibility NOT IN (1, 2) THEN
 		PERFORM aq.raise_error('AQ065', format('visibility %s does not exist', o.visibility),
 			'Use dbms_aq.on_commit() or dbms_aq.immediate().');
 	END IF;
@@ -169,9 +167,7 @@ BEGIN
 		PERFORM aq.raise_error('AQ067', format('navigation %s does not exist', o.navigation),
 			'Use dbms_aq.first_message(), next_message() or next_transaction().');
 	END IF;
-	IF o.visibility = 1 AND take.mode <> 'browse' THEN
-		PERFORM aq.raise_error('AQ060', 'immediate visibility is not supported', 'Use dbms_aq.on_commit().');
-	ELSIF o.visibility NOT IN (1, 2) THEN
+	IF o.visibility NOT IN (1, 2) THEN
 		PERFORM aq.raise_error('AQ065', format('visibility %s does not exist', o.visibility),
 			'Use dbms_aq.on_commit() or dbms_aq.immediate().');
 	END IF;
@@ -246,17 +242,31 @@ COMMENT ON FUNCTION dbms_aq._not_found(dbms_aq._take_t) IS 'Internal: a message 
 
 -- enqueue
 
+CREATE FUNCTION aq._put_message(put dbms_aq._put_t, payload anyelement) RETURNS uuid
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+BEGIN
+	IF put.transformation IS NOT NULL THEN
+		RETURN aq._enqueue_transformed(put, payload);
+	END IF;
+	RETURN aq.enqueue(put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
+		put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation);
+END $$;
+COMMENT ON FUNCTION aq._put_message(dbms_aq._put_t, anyelement) IS 'Internal: enqueue what dbms_aq._put has prepared';
+
+CREATE FUNCTION aq._put_immediately(put dbms_aq._put_t, payload anyelement) RETURNS uuid
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_put_immediately';
+COMMENT ON FUNCTION aq._put_immediately(dbms_aq._put_t, anyelement) IS 'Internal: aq._put_message in a transaction of its own';
+
 CREATE PROCEDURE dbms_aq.enqueue(queue_name text, enqueue_options dbms_aq.enqueue_options_t,
 	message_properties dbms_aq.message_properties_t, payload text, OUT msgid uuid)
 LANGUAGE plpgsql AS $$
 DECLARE
 	put dbms_aq._put_t := dbms_aq._put(queue_name, enqueue_options, message_properties);
 BEGIN
-	IF put.transformation IS NOT NULL THEN
-		msgid := aq._enqueue_transformed(put, payload);
+	IF enqueue_options.visibility = 1 THEN
+		msgid := aq._put_immediately(put, payload);
 	ELSE
-		msgid := aq.enqueue(put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
-			put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation);
+		msgid := aq._put_message(put, payload);
 	END IF;
 END $$;
 COMMENT ON PROCEDURE dbms_aq.enqueue(text, dbms_aq.enqueue_options_t, dbms_aq.message_properties_t, text) IS
@@ -268,11 +278,10 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	put dbms_aq._put_t := dbms_aq._put(queue_name, enqueue_options, message_properties);
 BEGIN
-	IF put.transformation IS NOT NULL THEN
-		msgid := aq._enqueue_transformed(put, payload);
+	IF enqueue_options.visibility = 1 THEN
+		msgid := aq._put_immediately(put, payload);
 	ELSE
-		msgid := aq.enqueue(put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
-			put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation);
+		msgid := aq._put_message(put, payload);
 	END IF;
 END $$;
 COMMENT ON PROCEDURE dbms_aq.enqueue(text, dbms_aq.enqueue_options_t, dbms_aq.message_properties_t, anyelement) IS
@@ -322,12 +331,23 @@ END $$;
 COMMENT ON FUNCTION dbms_aq._enqueue_array(text, dbms_aq.enqueue_options_t, integer, dbms_aq.message_properties_t[], anyarray) IS
 'Internal: what dbms_aq.enqueue_array does';
 
+CREATE FUNCTION aq._put_array_immediately(queue_name text, o dbms_aq.enqueue_options_t, array_size integer,
+	properties dbms_aq.message_properties_t[], payloads anyarray) RETURNS uuid[]
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_put_array_immediately';
+COMMENT ON FUNCTION aq._put_array_immediately(text, dbms_aq.enqueue_options_t, integer, dbms_aq.message_properties_t[], anyarray) IS
+'Internal: dbms_aq._enqueue_array in a transaction of its own';
+
 CREATE PROCEDURE dbms_aq.enqueue_array(queue_name text, enqueue_options dbms_aq.enqueue_options_t, array_size integer,
 	message_properties_array dbms_aq.message_properties_array_t, payload_array anyarray,
 	OUT msgid_array dbms_aq.msgid_array_t, OUT error_array dbms_aq.error_array_t, OUT enqueued integer)
 LANGUAGE plpgsql AS $$
 BEGIN
-	msgid_array := dbms_aq._enqueue_array(queue_name, enqueue_options, array_size, message_properties_array, payload_array);
+	IF enqueue_options.visibility = 1 THEN
+		msgid_array := aq._put_array_immediately(queue_name, enqueue_options, array_size,
+			message_properties_array::dbms_aq.message_properties_t[], payload_array);
+	ELSE
+		msgid_array := dbms_aq._enqueue_array(queue_name, enqueue_options, array_size, message_properties_array, payload_array);
+	END IF;
 	enqueued := cardinality(msgid_array);
 END $$;
 COMMENT ON PROCEDURE dbms_aq.enqueue_array(text, dbms_aq.enqueue_options_t, integer, dbms_aq.message_properties_array_t, anyarray) IS

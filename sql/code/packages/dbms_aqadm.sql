@@ -585,5 +585,88 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text, text) IS 'Have two queues the same payload type? 1 or 0';
 
+-- Parameters of queues and of the server
+
+CREATE FUNCTION dbms_aqadm._parameter(queue_name text, param_name text) RETURNS text
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	native text := dbms_aqadm._queue(queue_name);
+BEGIN
+	IF upper(param_name) IN ('SHARD_NUM', 'KEY_BASED_ENQUEUE', 'STICKY_DEQUEUE') THEN
+		PERFORM dbms_aqadm._only_sharded(native, upper(param_name));
+		RETURN native;
+	END IF;
+	PERFORM aq.raise_error('AQ005', format('queue parameter %s does not exist', coalesce('"' || param_name || '"', 'null')),
+		'The parameters are SHARD_NUM, KEY_BASED_ENQUEUE and STICKY_DEQUEUE.');
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._parameter(text, text) IS 'Internal: native name of a queue with this parameter';
+
+CREATE PROCEDURE dbms_aqadm.get_queue_parameter(queue_name text, param_name text, OUT param_value numeric)
+LANGUAGE plpgsql AS $$
+DECLARE
+	native text := dbms_aqadm._parameter(queue_name, param_name);
+BEGIN
+	param_value := CASE upper(param_name) WHEN 'SHARD_NUM' THEN (SELECT q.shards FROM aq.queues q WHERE q.queue_name = native) ELSE 0 END;
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.get_queue_parameter(text, text) IS
+'SHARD_NUM of a sharded queue; KEY_BASED_ENQUEUE and STICKY_DEQUEUE are always 0';
+
+CREATE PROCEDURE dbms_aqadm.set_queue_parameter(queue_name text, param_name text, param_value numeric)
+LANGUAGE plpgsql AS $$
+DECLARE
+	native text := dbms_aqadm._parameter(queue_name, param_name);
+BEGIN
+	IF upper(param_name) <> 'SHARD_NUM' THEN
+		IF param_value <> 0 THEN
+			PERFORM aq.raise_error('AQ060', format('%s is not supported', upper(param_name)),
+				'A session enqueues into one shard; a queue with SHARD_NUM 1 has one order for all.');
+		END IF;
+	ELSE
+		PERFORM aq._set_shards(native, param_value::integer);
+	END IF;
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.set_queue_parameter(text, text, numeric) IS
+'Set SHARD_NUM of a sharded queue, 1 to 32; the queue must be stopped for enqueue and never have been used';
+
+CREATE PROCEDURE dbms_aqadm.unset_queue_parameter(queue_name text, param_name text)
+LANGUAGE plpgsql AS $$
+DECLARE
+	native text := dbms_aqadm._parameter(queue_name, param_name);
+BEGIN
+	IF upper(param_name) = 'SHARD_NUM' THEN
+		PERFORM aq._set_shards(native, current_setting('pgaq.default_shards')::integer);
+	END IF;
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.unset_queue_parameter(text, text) IS 'Set SHARD_NUM back to the parameter pgaq.default_shards';
+
+CREATE PROCEDURE dbms_aqadm.get_min_streams_pool(OUT value numeric)
+LANGUAGE sql AS $$ SELECT round(total_bytes / 1048576.0) FROM aq.message_cache $$;
+COMMENT ON PROCEDURE dbms_aqadm.get_min_streams_pool() IS 'Size of the message cache in MB';
+CREATE PROCEDURE dbms_aqadm.get_max_streams_pool(OUT value numeric)
+LANGUAGE sql AS $$ SELECT round(total_bytes / 1048576.0) FROM aq.message_cache $$;
+COMMENT ON PROCEDURE dbms_aqadm.get_max_streams_pool() IS 'Size of the message cache in MB';
+
+CREATE FUNCTION dbms_aqadm._not_at_run_time() RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+BEGIN
+	PERFORM aq.raise_error('AQ060', 'the size of the message cache cannot be changed while the server runs',
+		'Set pgaq.message_cache_size and restart the server.');
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._not_at_run_time() IS 'Internal: an error';
+
+CREATE PROCEDURE dbms_aqadm.set_min_streams_pool(value numeric)
+LANGUAGE sql AS $$ SELECT dbms_aqadm._not_at_run_time() $$;
+COMMENT ON PROCEDURE dbms_aqadm.set_min_streams_pool(numeric) IS 'Refused: the parameter pgaq.message_cache_size is the size of the message cache';
+CREATE PROCEDURE dbms_aqadm.set_max_streams_pool(value numeric)
+LANGUAGE sql AS $$ SELECT dbms_aqadm._not_at_run_time() $$;
+COMMENT ON PROCEDURE dbms_aqadm.set_max_streams_pool(numeric) IS 'Refused: the parameter pgaq.message_cache_size is the size of the message cache';
+
+CREATE PROCEDURE dbms_aqadm.migrate_queue_table(queue_table text, compatible text)
+LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM dbms_aqadm._queue_table(queue_table);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.migrate_queue_table(text, text) IS 'Accepted: queue tables have one format';
+
 -- Creating queues is not for everybody.
 GRANT EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table TO aq_administrator_role;

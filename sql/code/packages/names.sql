@@ -49,6 +49,10 @@ CREATE FUNCTION aq._set_transformation(queue_name text, consumer text, transform
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_set_transformation';
 COMMENT ON FUNCTION aq._set_transformation(text, text, text) IS 'Internal: what dbms_aqadm does for a subscriber''s transformation';
 
+CREATE FUNCTION aq._set_shards(queue_name text, shards integer) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_set_shards';
+COMMENT ON FUNCTION aq._set_shards(text, integer) IS 'Internal: what dbms_aqadm.set_queue_parameter does';
+
 CREATE FUNCTION aq._payload_type(name text) RETURNS regtype
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_payload_type';
 COMMENT ON FUNCTION aq._payload_type(text) IS 'Internal: payload type of a queue by its native name';
