@@ -74,7 +74,6 @@ shmem_init(void *area, bool found)
 		pg_atomic_init_u32(&cq->nretries, 0);
 		pg_atomic_init_u64(&cq->step, 0);
 		pg_atomic_init_u32(&cq->worker, InvalidTransactionId);
-		pg_atomic_init_u64(&cq->next_time, 0);
 		pg_atomic_init_u64(&cq->time_from, 0);
 	}
 }
@@ -220,7 +219,7 @@ load(AqQueue *queue, AqQueueShm *shm)
 	pg_atomic_write_u64(&cq->step, (uint64) latest_step(queue));
 	find_doubts(shm);
 	pg_atomic_write_u64(&cq->time_from, 0);
-	pg_atomic_write_u64(&cq->next_time, 1); /* whatever there is */
+	pg_atomic_write_u64(&shm->next_time, 1);	/* whatever there is */
 	aq_jobs_post();
 	aq_chunks_reserve(1);
 	cq->news = aq_chunk_take();
@@ -248,10 +247,12 @@ unload(AqQueueShm *shm)
 		aq_retry_free(index);
 	}
 	pg_atomic_write_u32(&cq->nretries, 0);
-	pg_atomic_write_u64(&cq->next_time, 0);
-	cq->later_work = 0;
-	cq->later_at = 0;
 }
+
+static const AqStoreJob classic_jobs[] = {
+	{AQ_WORK_RETRY, aq_classic_retry_job},
+	{AQ_WORK_DOUBT, aq_classic_doubt_job},
+};
 
 static const AqStore classic_store = {
 	.kind = AQ_STORE_CLASSIC,
@@ -261,6 +262,10 @@ static const AqStore classic_store = {
 	.put = aq_classic_put,
 	.take = aq_classic_take,
 	.ready = aq_classic_ready,
+	.free_position = aq_line_free,
+	.jobs = classic_jobs,
+	.njobs = lengthof(classic_jobs),
+	.time_job = {0, aq_classic_time_job},
 	.make_tables = make_tables,
 	.drop_tables = drop_tables,
 };
@@ -272,7 +277,6 @@ define_parameters(void)
 {
 	aq_store_register(&classic_store);
 	aq_classic_xact_init();
-	aq_classic_upkeep_init();
 }
 
 const AqPart aq_classic_part = {

@@ -131,11 +131,7 @@ typedef struct ClassicQueue
 	pg_atomic_uint32 nretries;
 	pg_atomic_uint64 step;		/* the latest number given */
 	pg_atomic_uint32 worker;	/* transaction in which the worker changed rows last */
-	pg_atomic_uint64 next_time; /* when the worker has something to do; 0: never */
 	pg_atomic_uint64 time_from; /* no row has an earlier next_at, but those the worker has in hand */
-	/* the worker's own */
-	uint32		later_work;
-	TimestampTz later_at;
 } ClassicQueue;
 
 #define TIME_NONE PG_UINT64_MAX
@@ -273,8 +269,8 @@ extern bool aq_xid_in_doubt(TransactionId xid);
 extern bool aq_retry_pending(AqQueueShm *shm, int position, const Key *key, TransactionId xid);
 
 /* --- jobs of the worker --------------------------------------------------------------------------- */
-extern void aq_classic_upkeep_init(void);
-extern void aq_classic_later(AqQueueShm *shm, uint32 work, int64 microseconds);
+extern void aq_classic_doubt_job(int32 id, AqQueueShm *shm);
+extern bool aq_line_free(AqQueue *queue, AqRemoved *removed);
 extern void aq_classic_announce_time(AqQueueShm *shm, TimestampTz when);
 extern bool aq_classic_lock(AqQueue *queue);
 

@@ -178,25 +178,6 @@ key_of(AqQueue *queue, const AqPutOptions *options, int64 step)
 
 /* --- rows ------------------------------------------------------------------------------ */
 
-static bytea *
-targets_to_bytes(const Bitmapset *targets)
-{
-	int			last = -1,
-				position = -1;
-	bytea	   *bytes;
-	uint8	   *bits;
-
-	while ((position = bms_next_member(targets, position)) >= 0)
-		last = position;
-	bytes = palloc0(VARHDRSZ + last / 8 + 1);
-	SET_VARSIZE(bytes, VARHDRSZ + last / 8 + 1);
-	bits = (uint8 *) VARDATA(bytes);
-	position = -1;
-	while ((position = bms_next_member(targets, position)) >= 0)
-		bits[position / 8] |= 1 << (position % 8);
-	return bytes;
-}
-
 Bitmapset *
 aq_targets_read(Datum datum)
 {
@@ -425,7 +406,7 @@ aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 			{
 				last_targets = targets[i];
 				put.everybody = bms_add_members(put.everybody, last_targets);
-				values[COL_TARGETS] = PointerGetDatum(targets_to_bytes(last_targets));
+				values[COL_TARGETS] = PointerGetDatum(aq_targets_to_bytes(last_targets));
 				row_nulls[COL_TARGETS] = false;
 			}
 			put_consumers(&put, &key, targets[i]);

@@ -208,6 +208,7 @@ aq_give_up(Hands *hands, Line *line, int position, int attempts, const char *rea
 	Key			key = aq_slot_key(line->slot);
 	bool		done;
 
+	aq_ranges_worker(hands->queue->shm);
 	if (!hands->queue->multi)
 		done = give_up_message(hands, attempts, reason);
 	else
@@ -360,7 +361,7 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 	{
 		aq_job_commit(false);
 		if (queue != NULL)
-			aq_classic_later(shm, AQ_WORK_RETRY, TRY_AGAIN);
+			aq_work_later(shm, AQ_WORK_RETRY, TRY_AGAIN);
 		return;
 	}
 	aq_queue_pin(queue);

@@ -28,12 +28,13 @@
 #define CHECK_AGAIN ((int64) 1000000)
 
 static void
-lower(pg_atomic_uint64 *time, TimestampTz when, uint64 never)
+lower_from(AqQueueShm *shm, TimestampTz when)
 {
-	uint64		old = pg_atomic_read_u64(time);
+	pg_atomic_uint64 *from = &classic_queue(shm)->time_from;
+	uint64		old = pg_atomic_read_u64(from);
 
-	while ((old == never || when < (TimestampTz) old) &&
-		   !pg_atomic_compare_exchange_u64(time, &old, (uint64) when))
+	while ((old == TIME_NONE || when < (TimestampTz) old) &&
+		   !pg_atomic_compare_exchange_u64(from, &old, (uint64) when))
 		;
 }
 
@@ -41,9 +42,8 @@ lower(pg_atomic_uint64 *time, TimestampTz when, uint64 never)
 void
 aq_classic_announce_time(AqQueueShm *shm, TimestampTz when)
 {
-	lower(&classic_queue(shm)->time_from, when, TIME_NONE);
-	lower(&classic_queue(shm)->next_time, when, 0);
-	aq_jobs_post_at(when);
+	lower_from(shm, when);
+	aq_queue_announce_time(shm, when);
 }
 
 typedef struct Due
@@ -167,8 +167,8 @@ walk_times(Due *due, Line *line)
 			due->done++;
 		else
 		{
-			lower(&classic_queue(due->shm)->time_from, at, TIME_NONE);
-			lower(&classic_queue(due->shm)->next_time, due->now + BUSY_AGAIN, 0);
+			lower_from(due->shm, at);
+			aq_queue_announce_time(due->shm, due->now + BUSY_AGAIN);
 		}
 	}
 	index_endscan(scan);
@@ -183,6 +183,8 @@ work_on(int32 id, AqQueueShm *shm)
 	AqQueue    *queue;
 	Due			due = {.shm = shm,.now = GetCurrentTimestamp()};
 
+	/* from here on, sessions announce earlier times anew */
+	pg_atomic_write_u64(&shm->next_time, 0);
 	aq_job_begin();
 	queue = aq_queue_get_by_id(id, true);
 	if (queue == NULL || !aq_classic_lock(queue))
@@ -193,16 +195,23 @@ work_on(int32 id, AqQueueShm *shm)
 		return false;
 	}
 	aq_queue_pin(queue);
-	pg_atomic_write_u64(&cq->next_time, 0);
 	due.from = (TimestampTz) pg_atomic_exchange_u64(&cq->time_from, TIME_NONE);
-	aq_hands_open(&due.hands, queue);
-	/* a line of its own: the hands' lines are for looking things up */
-	walk_times(&due, &due.hands.messages);
-	if (queue->multi)
-		walk_times(&due, &due.hands.consumers);
-	aq_hands_close(&due.hands);
-	lower(&cq->time_from, due.now, TIME_NONE);
-	aq_job_commit(false);
+	PG_TRY();
+	{
+		aq_hands_open(&due.hands, queue);
+		walk_times(&due, &due.hands.messages);
+		if (queue->multi)
+			walk_times(&due, &due.hands.consumers);
+		aq_hands_close(&due.hands);
+		aq_job_commit(false);
+	}
+	PG_CATCH();
+	{
+		lower_from(shm, due.from);	/* nothing is done */
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	lower_from(shm, due.now);
 	return due.more;
 }
 

@@ -120,3 +120,22 @@ aq_session_identity(void)
 	}
 	return identity;
 }
+
+bytea *
+aq_targets_to_bytes(const Bitmapset *targets)
+{
+	int			last = -1,
+				position = -1;
+	bytea	   *bytes;
+	uint8	   *bits;
+
+	while ((position = bms_next_member(targets, position)) >= 0)
+		last = position;
+	bytes = palloc0(VARHDRSZ + last / 8 + 1);
+	SET_VARSIZE(bytes, VARHDRSZ + last / 8 + 1);
+	bits = (uint8 *) VARDATA(bytes);
+	position = -1;
+	while ((position = bms_next_member(targets, position)) >= 0)
+		bits[position / 8] |= 1 << (position % 8);
+	return bytes;
+}

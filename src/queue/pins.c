@@ -298,7 +298,7 @@ end_consumer(int32 id, int position)
 		return;
 	shm = aq_queue_shm_by_index(object->index);
 	aq_consumer_shm(shm, position)->removed = true;
-	aq_queue_post_work(shm, AQ_WORK_REMOVED);
+	aq_queue_post_work(shm, AQ_WORK_REMOVED | AQ_WORK_POSITIONS);
 }
 
 /* Needs no pin of ours: an entry that was freed meanwhile has no waiters. */

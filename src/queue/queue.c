@@ -87,6 +87,7 @@ define_parameters(void)
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	aq_catalog_init();
+	aq_upkeep_init();
 }
 
 static void

@@ -60,6 +60,9 @@ typedef struct AqQueueShm
 	pg_atomic_uint32 waiting;	/* wait entries for any consumer of it */
 	pg_atomic_uint32 work;		/* what the worker has to look at: AQ_WORK_* */
 	pg_atomic_uint64 check_at;	/* when it has to look at waiters; 0: not */
+	pg_atomic_uint64 next_time; /* when the store has something to do by time; 0: never */
+	uint32		later_work;		/* the worker's own: what it wants to do ... */
+	TimestampTz later_at;		/* ... at this time */
 	AqCond		changed;		/* a table, a load, a retry, a recipient is there */
 	char		recipient[AQ_MAX_NAME]; /* to be given a position; waiters latch */
 	/* counters since the queue was loaded */
@@ -209,8 +212,30 @@ extern int64 aq_session_identity(void);
 /* --- enqueue.c: the queue that failed messages of this one go to, or NULL */
 extern AqQueue *aq_exception_queue_of(AqQueue *queue, struct varlena *named);
 
+/* --- args.c: a message's consumers as a column of its row */
+extern bytea *aq_targets_to_bytes(const Bitmapset *targets);
+
 /* --- subscriber.c: the worker's share */
+
+/*
+ * A removed consumer, whose position is to be used again; kept by the worker
+ * from its first look on.
+ */
+typedef struct AqRemoved
+{
+	int32		id;				/* of the queue */
+	int			position;
+	TransactionId horizon;		/* transactions before it may still enqueue for it */
+	bool		settled;		/* they have ended */
+	int64		mark;			/* the store's own */
+} AqRemoved;
+
 extern void aq_recipients_job(int32 id, AqQueueShm *shm);
+extern void aq_positions_job(int32 id, AqQueueShm *shm);
+
+/* --- upkeep.c: the worker's round */
+extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);	/* the worker only */
+extern void aq_queue_announce_time(AqQueueShm *shm, TimestampTz when);	/* never raises */
 
 /*
  * --- packages.c: must a take pass by what the transaction's snapshot does not

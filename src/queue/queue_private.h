@@ -130,6 +130,9 @@ extern void aq_navigation_moved(const AqNavigation *navigation, const AqMessage 
 extern bool aq_navigation_rewind(AqQueue *queue, const AqNavigation *navigation, AqTakeOptions *take);
 extern void aq_navigation_none(const AqNavigation *navigation);
 
+/* upkeep.c */
+extern void aq_upkeep_init(void);
+
 /* subscriber.c */
 extern void aq_add_recipient(AqQueue *queue, const char *name);
 

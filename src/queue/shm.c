@@ -52,6 +52,9 @@ reset_entry(AqQueueShm *shm)
 	pg_atomic_write_u32(&shm->waiting, 0);
 	pg_atomic_write_u32(&shm->work, 0);
 	pg_atomic_write_u64(&shm->check_at, 0);
+	pg_atomic_write_u64(&shm->next_time, 0);
+	shm->later_work = 0;
+	shm->later_at = 0;
 	pg_atomic_write_u64(&shm->enqueued, 0);
 	pg_atomic_write_u64(&shm->dequeued, 0);
 	init_consumer(&shm->first);
@@ -87,6 +90,7 @@ aq_queue_shmem_init(void *area, bool found)
 		pg_atomic_init_u32(&shm->waiting, 0);
 		pg_atomic_init_u32(&shm->work, 0);
 		pg_atomic_init_u64(&shm->check_at, 0);
+		pg_atomic_init_u64(&shm->next_time, 0);
 		pg_atomic_init_u64(&shm->enqueued, 0);
 		pg_atomic_init_u64(&shm->dequeued, 0);
 		reset_entry(shm);

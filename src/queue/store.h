@@ -91,6 +91,13 @@ typedef struct AqTakeOptions
 	void	   *emit_arg;
 } AqTakeOptions;
 
+/* What the worker does for a queue when this bit of AqQueueShm.work is set. */
+typedef struct AqStoreJob
+{
+	uint32		work;			/* AQ_WORK_*; 0: asked for by time */
+	void		(*run) (int32 id, AqQueueShm *shm);
+} AqStoreJob;
+
 /*
  * Each queue has one of the stores, for its life: aq.queue.store says which.
  */
@@ -117,6 +124,16 @@ typedef struct AqStore
 	uint32		(*take) (AqQueue *queue, const AqTakeOptions *options);
 	/* Could take() find something now? */
 	bool		(*ready) (AqQueue *queue, int position);
+	/*
+	 * Is nothing of the removed consumer left?  Asked by the worker, again
+	 * and again, in a transaction; transactions that may enqueue for it have
+	 * ended when removed->settled.
+	 */
+	bool		(*free_position) (AqQueue *queue, AqRemoved *removed);
+	/* The worker's jobs, in their order; time_job when aq_queue_announce_time() has said so. */
+	const AqStoreJob *jobs;
+	int			njobs;
+	AqStoreJob	time_job;
 	/*
 	 * The tables of a queue table, whose owner may read them; only of a store
 	 * whose queues share one.

@@ -15,14 +15,19 @@
  */
 #include "queue/queue_private.h"
 
+#include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
+#include "storage/procarray.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
 /* how long to wait for the worker before asking again, microseconds */
 #define ASK_AGAIN ((int64) 1000000)
+
+/* how long between looks at removed consumers, microseconds */
+#define LOOK_AGAIN ((int64) 5000000)
 
 /* the last position belongs to those who wait for nobody, see wait.c */
 #define POSITIONS (AQ_MAX_CONSUMERS - 1)
@@ -256,4 +261,96 @@ aq_recipients_job(int32 id, AqQueueShm *shm)
 	}
 	aq_job_commit(false);
 	aq_cond_broadcast(&shm->changed);
+}
+
+/* --- positions of removed consumers ------------------------------------------------------ */
+
+static List *removed_consumers; /* of AqRemoved, in TopMemoryContext */
+
+static AqRemoved *
+find_or_note(int32 id, int position)
+{
+	ListCell   *lc;
+	MemoryContext old;
+	AqRemoved  *r;
+
+	foreach(lc, removed_consumers)
+	{
+		r = lfirst(lc);
+		if (r->id == id && r->position == position)
+			return r;
+	}
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	r = palloc0(sizeof(AqRemoved));
+	r->id = id;
+	r->position = position;
+	r->horizon = ReadNextTransactionId();
+	removed_consumers = lappend(removed_consumers, r);
+	MemoryContextSwitchTo(old);
+	return r;
+}
+
+static bool
+is_free(AqQueue *queue, AqRemoved *r)
+{
+	if (!r->settled && TransactionIdPrecedes(GetOldestActiveTransactionId(), r->horizon))
+		return false;
+	r->settled = true;
+	return queue->store->free_position(queue, r);
+}
+
+static void
+delete_row(int32 id, int position)
+{
+	aq_run_change(psprintf("DELETE FROM aq.subscriber WHERE queue_id = %d "
+						   "AND \"position\" = %d AND kind = 'removed'", id, position),
+				  0, NULL, NULL, NULL);
+}
+
+/* The worker: what nobody can be using any more is free for others. */
+void
+aq_positions_job(int32 id, AqQueueShm *shm)
+{
+	AqQueue    *queue;
+	bool		left = false;
+	List	   *freed = NIL;
+	ListCell   *lc;
+	MemoryContext old;
+
+	aq_job_begin();
+	queue = aq_queue_get_by_id(id, true);
+	if (queue != NULL)
+		aq_queue_pin(queue);
+	for (int i = 0; queue != NULL && i < queue->nconsumers; i++)
+	{
+		AqRemoved  *r;
+
+		if (queue->consumers[i].name != NULL)
+			continue;
+		r = find_or_note(id, queue->consumers[i].position);
+		if (is_free(queue, r) && aq_queue_lock(id, ShareUpdateExclusiveLock, false))
+		{
+			delete_row(id, r->position);
+			old = MemoryContextSwitchTo(TopMemoryContext);
+			freed = lappend(freed, r);
+			MemoryContextSwitchTo(old);
+		}
+		else
+			left = true;
+	}
+	if (freed != NIL)
+		aq_catalog_changed();
+	aq_job_commit(false);
+
+	foreach(lc, freed)
+	{
+		AqRemoved  *r = lfirst(lc);
+
+		aq_consumer_shm(shm, r->position)->removed = false;
+		removed_consumers = list_delete_ptr(removed_consumers, r);
+		pfree(r);
+	}
+	list_free(freed);
+	if (left)
+		aq_work_later(shm, AQ_WORK_POSITIONS, LOOK_AGAIN);
 }

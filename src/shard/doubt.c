@@ -539,7 +539,7 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots,
 	if (partition->nretry > 0)
 		aq_queue_post_work(shm, AQ_WORK_RETRY);
 	if (partition->next_timer)
-		aq_timer_announce(shm, partition->next_timer);
+		aq_queue_announce_time(shm, partition->next_timer);
 	more = has_slots_in_doubt(partition, xid);
 	if (!more)
 	{

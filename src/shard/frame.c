@@ -336,26 +336,6 @@ aq_timer_pop(Partition *partition, TimestampTz now, Timer *timer)
 	return true;
 }
 
-/*
- * A timer of the queue is due at this time: let the worker know.  Needs no
- * latch, does not raise.
- */
-void
-aq_timer_announce(AqQueueShm *shm, TimestampTz when)
-{
-	ShardQueue *queue = shard_queue(shm);
-	uint64		old = pg_atomic_read_u64(&queue->next_timer);
-
-	while (old == 0 || (TimestampTz) old > when)
-	{
-		if (pg_atomic_compare_exchange_u64(&queue->next_timer, &old, (uint64) when))
-		{
-			aq_jobs_post_at(when);
-			return;
-		}
-	}
-}
-
 /* --- freeing and evicting ------------------------------------------------------------------------ */
 
 static void

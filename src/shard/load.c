@@ -619,7 +619,7 @@ load(AqQueueShm *shm, Partition *partition, bool whole)
 		aq_latch_free(&stream->latch);
 
 		if (partition->next_timer != 0)
-			aq_timer_announce(shm, partition->next_timer);
+			aq_queue_announce_time(shm, partition->next_timer);
 		if (in_doubt)
 		{
 			ListCell   *x,

@@ -190,25 +190,6 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-static bytea *
-targets_to_bytes(const Bitmapset *targets)
-{
-	int			last = -1,
-				position = -1;
-	bytea	   *bytes;
-	uint8	   *bits;
-
-	while ((position = bms_next_member(targets, position)) >= 0)
-		last = position;
-	bytes = palloc0(VARHDRSZ + last / 8 + 1);
-	SET_VARSIZE(bytes, VARHDRSZ + last / 8 + 1);
-	bits = (uint8 *) VARDATA(bytes);
-	position = -1;
-	while ((position = bms_next_member(targets, position)) >= 0)
-		bits[position / 8] |= 1 << (position % 8);
-	return bytes;
-}
-
 static void
 set_varlena(Datum *values, bool *nulls, int column, struct varlena *value)
 {
@@ -264,7 +245,7 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const Datum
 			if (targets != NULL && targets[m] != last_targets)
 			{
 				last_targets = targets[m];
-				values[MSG_TARGETS] = PointerGetDatum(targets_to_bytes(last_targets));
+				values[MSG_TARGETS] = PointerGetDatum(aq_targets_to_bytes(last_targets));
 				nulls[MSG_TARGETS] = false;
 			}
 			ExecForceStoreHeapTuple(heap_form_tuple(desc, values, nulls), rows[i], true);

@@ -251,7 +251,7 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 	}
 	frame->timers_reserved = reserved;
 	if (batch->rest != 0)
-		aq_timer_announce(shm, partition->next_timer);
+		aq_queue_announce_time(shm, partition->next_timer);
 	aq_partition_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
 	if (ready > 0)
@@ -391,7 +391,7 @@ let_frame_go(void *arg)
 	if (partition->frame != 0)
 		aq_frame_evict(retries->stream, partition);
 	if (partition->next_timer != 0)
-		aq_timer_announce(retries->shm, partition->next_timer);
+		aq_queue_announce_time(retries->shm, partition->next_timer);
 	aq_latch_free(&retries->stream->latch);
 	foreach(lc, retries->batches)
 	{

@@ -191,7 +191,7 @@ push_timers(PutNote *note, Partition *partition)
 			aq_timer_push(partition, note->expires_at, note->first + i, 0, TIMER_EXPIRE);
 	}
 	if (note->count > 0 && (note->ready_at || note->expires_at))
-		aq_timer_announce(note->shm, partition->next_timer);
+		aq_queue_announce_time(note->shm, partition->next_timer);
 }
 
 /*

@@ -93,7 +93,6 @@ shmem_init(void *area, bool found)
 	for (int i = 0; i <= aq_object_limit; i++)
 	{
 		aq_latch_init(&aq_shard_queues[i].latch, AQ_LATCH_QUEUE, i);
-		pg_atomic_init_u64(&aq_shard_queues[i].next_timer, 0);
 		pg_atomic_init_u32(&aq_shard_queues[i].wanting, 0);
 	}
 }
@@ -128,7 +127,6 @@ define_parameters(void)
 	aq_chunks_on_pressure(aq_evict_one);
 	aq_store_register(&shard_store);
 	aq_xact_init();
-	aq_upkeep_init();
 }
 
 const AqPart aq_shard_part = {
@@ -380,9 +378,6 @@ unload(AqQueueShm *shm)
 	queue->last_table_no = 0;
 	queue->recovered = false;
 	queue->worker_wants = false;
-	queue->later_work = 0;
-	queue->later_at = 0;
-	pg_atomic_write_u64(&queue->next_timer, 0);
 	queue->streams = 0;
 	while (list != 0)
 	{
@@ -462,6 +457,16 @@ drop(AqQueue *queue, bool force)
 	aq_tables_drop(queue);
 }
 
+static const AqStoreJob shard_jobs[] = {
+	{AQ_WORK_RETRY, aq_retry_job},
+	{AQ_WORK_TABLES, aq_tables_job},
+	{AQ_WORK_DOUBT, aq_doubt_job},
+	{AQ_WORK_REMOVED, aq_removed_job},
+	{AQ_WORK_RECOUNT, aq_recount_job},
+	{AQ_WORK_FAILED, aq_failed_job},
+	{AQ_WORK_RECLAIM, aq_reclaim_job},
+};
+
 static const AqStore shard_store = {
 	.kind = AQ_STORE_SHARDED,
 	.load = load,
@@ -470,5 +475,9 @@ static const AqStore shard_store = {
 	.put = aq_put,
 	.take = aq_take,
 	.ready = aq_ready,
+	.free_position = aq_position_free,
+	.jobs = shard_jobs,
+	.njobs = lengthof(shard_jobs),
+	.time_job = {0, aq_timer_job},
 	.worker_may_put = aq_tables_ready_for_worker,
 };

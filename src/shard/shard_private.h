@@ -218,10 +218,7 @@ typedef struct ShardQueue
 	bool		worker_wants;	/* the worker itself will need some */
 	int			last_table_no;
 	bool		recovered;		/* the worker has counted what a restart left */
-	uint32		later_work;		/* the worker's own: what it wants to do ... */
-	TimestampTz later_at;		/* ... at this time */
 	bool		single;
-	pg_atomic_uint64 next_timer;	/* earliest of all partitions; 0: none */
 } ShardQueue;
 
 /* A prepared transaction in a partition. */
@@ -405,7 +402,6 @@ extern void aq_attempts_set(Frame *frame, int position, uint32 slot, int attempt
 extern void aq_timer_push(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind);
 extern bool aq_timer_pop(Partition *partition, TimestampTz now, Timer *timer);
 extern TimestampTz aq_timer_next(Partition *partition);
-extern void aq_timer_announce(AqQueueShm *shm, TimestampTz when);	/* any time */
 extern bool aq_frame_is_idle(const Partition *partition);
 extern void aq_frame_evict(Stream *stream, Partition *partition);
 extern bool aq_evict_one(void); /* no latch held */
@@ -427,6 +423,7 @@ extern void aq_log_write(Partition *partition, char kind, TimestampTz at, int po
 						 const uint16 *slots, uint32 n);
 extern Relation aq_messages_open(Partition *partition, LOCKMODE mode);
 extern bool aq_row_read(Relation rel, HeapTuple tuple, Buffer *buffer);
+extern bool aq_lock_for_worker(Partition *partition, LOCKMODE mode);
 
 /* --- load.c ---------------------------------------------------------------------------------------- */
 extern List *aq_queue_table_numbers(int32 id);
@@ -512,20 +509,14 @@ extern TransactionId aq_doubt_of_session(uint32 stream, int64 session, int64 bef
 extern bool aq_doubts_resolve(AqQueueShm *shm);
 extern void aq_doubt_job(int32 id, AqQueueShm *shm);
 
-/* --- upkeep.c: the worker's round; the jobs of the other files have this form ------------------------------ */
-extern void aq_upkeep_init(void);
-extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);
-
-extern bool aq_lock_for_worker(Partition *partition, LOCKMODE mode);
-
-/* reclaim.c, retry.c, timers.c, positions.c */
+/* --- jobs of the worker: reclaim.c, retry.c, timers.c, positions.c ------------------------------------------- */
 extern void aq_reclaim_job(int32 id, AqQueueShm *shm);
 extern void aq_retry_job(int32 id, AqQueueShm *shm);
 extern void aq_timer_job(int32 id, AqQueueShm *shm);
 extern void aq_mark_failed(Partition *partition, uint32 number);
 extern void aq_failed_job(int32 id, AqQueueShm *shm);
 extern void aq_removed_job(int32 id, AqQueueShm *shm);
-extern void aq_positions_job(int32 id, AqQueueShm *shm);
+extern bool aq_position_free(AqQueue *queue, AqRemoved *removed);
 extern void aq_recount_job(int32 id, AqQueueShm *shm);
 
 #endif							/* AQ_SHARD_PRIVATE_H */

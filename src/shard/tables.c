@@ -522,6 +522,19 @@ aq_log_write(Partition *partition, char kind, TimestampTz at, int position,
 	table_close(rel, NoLock);
 }
 
+/* --- locking ------------------------------------------------------------------------------- */
+
+/*
+ * Lock a partition's tables, if nobody is in the way; a user who drops the
+ * queue must not stop the worker.
+ */
+bool
+aq_lock_for_worker(Partition *partition, LOCKMODE mode)
+{
+	return ConditionalLockRelationOid(partition->messages, mode) &&
+		ConditionalLockRelationOid(partition->log, mode);
+}
+
 /* --- dropping ------------------------------------------------------------------------------ */
 
 static void

@@ -341,7 +341,7 @@ aq_timer_job(int32 id, AqQueueShm *shm)
 	TimestampTz next = 0;
 
 	/* from here on, sessions announce earlier times anew */
-	pg_atomic_write_u64(&sq->next_timer, 0);
+	pg_atomic_write_u64(&shm->next_time, 0);
 	for (Stream *stream = stream_at(sq->streams); stream != NULL; stream = stream_at(stream->next))
 	{
 		Partition  *partition;
@@ -366,6 +366,6 @@ aq_timer_job(int32 id, AqQueueShm *shm)
 	{
 		TimestampTz now = GetCurrentTimestamp();
 
-		aq_timer_announce(shm, next > now ? next : now + TRY_AGAIN);
+		aq_queue_announce_time(shm, next > now ? next : now + TRY_AGAIN);
 	}
 }

@@ -2,7 +2,7 @@
  *
  * upkeep.c
  *	  The worker's round: for each queue with work, the jobs its work bits ask
- *	  for.
+ *	  for: those of its store, and the few that are the same for all.
  *
  * Sessions set bits in AqQueueShm.work and post the worker.  A job does what
  * it finds, in transactions of its own; what it cannot do now, because a user
@@ -13,12 +13,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "shard/shard_private.h"
+#include "queue/queue_private.h"
 
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "miscadmin.h"
-#include "storage/lmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -31,46 +30,38 @@
 /* how long until a queue that could not be loaded is tried again, microseconds */
 #define LOAD_AGAIN ((int64) 60000000)
 
-typedef struct Job
-{
-	uint32		work;
-	void		(*run) (int32 id, AqQueueShm *shm);
-} Job;
-
-static const Job jobs[] = {
-	{AQ_WORK_RETRY, aq_retry_job},
+/* the same for all stores */
+static const AqStoreJob common_jobs[] = {
 	{AQ_WORK_RECIPIENTS, aq_recipients_job},
-	{AQ_WORK_TABLES, aq_tables_job},
 	{AQ_WORK_WAITERS, aq_waiters_job},
-	{AQ_WORK_DOUBT, aq_doubt_job},
-	{AQ_WORK_REMOVED, aq_removed_job},
-	{AQ_WORK_RECOUNT, aq_recount_job},
 	{AQ_WORK_POSITIONS, aq_positions_job},
-	{AQ_WORK_FAILED, aq_failed_job},
-	{AQ_WORK_RECLAIM, aq_reclaim_job},
 };
+
+/* There is something to do for the queue's store at this time.  Needs no latch, does not raise. */
+void
+aq_queue_announce_time(AqQueueShm *shm, TimestampTz when)
+{
+	uint64		old = pg_atomic_read_u64(&shm->next_time);
+
+	while (old == 0 || (TimestampTz) old > when)
+	{
+		if (pg_atomic_compare_exchange_u64(&shm->next_time, &old, (uint64) when))
+		{
+			aq_jobs_post_at(when);
+			return;
+		}
+	}
+}
 
 /* Ask for a job again after some time.  The worker only. */
 void
 aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds)
 {
-	ShardQueue *queue = shard_queue(shm);
 	TimestampTz at = GetCurrentTimestamp() + microseconds;
 
-	queue->later_work |= work;
-	if (queue->later_at == 0 || at < queue->later_at)
-		queue->later_at = at;
-}
-
-/*
- * Lock a partition's tables, if nobody is in the way; a user who drops the
- * queue must not stop the worker.
- */
-bool
-aq_lock_for_worker(Partition *partition, LOCKMODE mode)
-{
-	return ConditionalLockRelationOid(partition->messages, mode) &&
-		ConditionalLockRelationOid(partition->log, mode);
+	shm->later_work |= work;
+	if (shm->later_at == 0 || at < shm->later_at)
+		shm->later_at = at;
 }
 
 /* In PG_CATCH: log the error and end the transaction; the worker goes on. */
@@ -85,7 +76,7 @@ overcome_error(MemoryContext context)
 }
 
 static void
-run_job(const Job *job, int32 id, AqQueueShm *shm)
+run_job(const AqStoreJob *job, int32 id, AqQueueShm *shm)
 {
 	MemoryContext context = CurrentMemoryContext;
 
@@ -100,38 +91,42 @@ run_job(const Job *job, int32 id, AqQueueShm *shm)
 		if (job->work != 0)
 			aq_work_later(shm, job->work, AFTER_ERROR);
 		else
-			aq_timer_announce(shm, GetCurrentTimestamp() + AFTER_ERROR);
+			aq_queue_announce_time(shm, GetCurrentTimestamp() + AFTER_ERROR);
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
 }
 
 static bool
-timer_due(AqQueueShm *shm)
+time_has_come(AqQueueShm *shm)
 {
-	TimestampTz next = (TimestampTz) pg_atomic_read_u64(&shard_queue(shm)->next_timer);
+	TimestampTz next = (TimestampTz) pg_atomic_read_u64(&shm->next_time);
 
 	return next != 0 && next <= GetCurrentTimestamp();
 }
 
-/* asked for by time, not by a bit */
-static const Job timer_job = {0, aq_timer_job};
+static void
+run_jobs(const AqStoreJob *jobs, int n, uint32 work, int32 id, AqQueueShm *shm)
+{
+	for (int i = 0; i < n; i++)
+		if (work & jobs[i].work)
+			run_job(&jobs[i], id, shm);
+}
 
 static void
 serve_queue(AqObject *object)
 {
 	AqQueueShm *shm = aq_queue_shm_by_index(object->index);
-	ShardQueue *queue = &aq_shard_queues[object->index];
 	uint32		work;
 	TimestampTz check_at;
 	bool		must_load;
 	AqObject   *pinned;
 
-	if (queue->later_at != 0 && queue->later_at <= GetCurrentTimestamp())
+	if (shm->later_at != 0 && shm->later_at <= GetCurrentTimestamp())
 	{
-		pg_atomic_fetch_or_u32(&shm->work, queue->later_work);
-		queue->later_work = 0;
-		queue->later_at = 0;
+		pg_atomic_fetch_or_u32(&shm->work, shm->later_work);
+		shm->later_work = 0;
+		shm->later_at = 0;
 	}
 	check_at = (TimestampTz) pg_atomic_read_u64(&shm->check_at);
 	if (check_at != 0 && check_at <= GetCurrentTimestamp())
@@ -139,7 +134,7 @@ serve_queue(AqObject *object)
 		pg_atomic_write_u64(&shm->check_at, 0);
 		pg_atomic_fetch_or_u32(&shm->work, AQ_WORK_WAITERS);
 	}
-	if (pg_atomic_read_u32(&shm->work) == 0 && !timer_due(shm))
+	if (pg_atomic_read_u32(&shm->work) == 0 && !time_has_come(shm))
 		return;
 
 	/* the pin lasts over the jobs' transactions */
@@ -148,12 +143,13 @@ serve_queue(AqObject *object)
 		aq_object_loaded(pinned, false);	/* it was dropped this moment */
 	else if (pinned == object)
 	{
+		const AqStore *store = aq_store_of(shm->store);
+
 		work = pg_atomic_exchange_u32(&shm->work, 0);
-		for (int i = 0; i < lengthof(jobs); i++)
-			if (work & jobs[i].work)
-				run_job(&jobs[i], object->id, shm);
-		if (timer_due(shm))
-			run_job(&timer_job, object->id, shm);
+		run_jobs(store->jobs, store->njobs, work, object->id, shm);
+		run_jobs(common_jobs, lengthof(common_jobs), work, object->id, shm);
+		if (time_has_come(shm))
+			run_job(&store->time_job, object->id, shm);
 	}
 	aq_object_unpin(pinned);
 }
@@ -243,8 +239,8 @@ next_time(TimestampTz load_at)
 
 		if (object->state != AQ_OBJECT_VALID || object->database != MyDatabaseId)
 			continue;
-		times[0] = (TimestampTz) pg_atomic_read_u64(&aq_shard_queues[i].next_timer);
-		times[1] = aq_shard_queues[i].later_at;
+		times[0] = (TimestampTz) pg_atomic_read_u64(&aq_queue_shm_by_index(i)->next_time);
+		times[1] = aq_queue_shm_by_index(i)->later_at;
 		times[2] = (TimestampTz) pg_atomic_read_u64(&aq_queue_shm_by_index(i)->check_at);
 		for (int t = 0; t < lengthof(times); t++)
 			if (times[t] != 0 && (next == 0 || times[t] < next))
@@ -285,8 +281,7 @@ upkeep(void)
 		AqObject   *object = aq_object_by_index(i);
 
 		CHECK_FOR_INTERRUPTS();
-		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId &&
-			aq_queue_shm_by_index(i)->store == AQ_STORE_SHARDED)
+		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId)
 			serve_queue(object);
 	}
 	return next_time(load_at);
