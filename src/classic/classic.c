@@ -176,7 +176,7 @@ latest_step(AqQueue *queue)
 {
 	int64		step = 0;
 
-	if (queue->table.sort[0] == AQ_SORT_PRIORITY || queue->table.sort[1] != '\0')
+	if (!aq_by_calls(queue))
 		return 0;
 	aq_run_sql(psprintf("SELECT step FROM aq_data.t%d WHERE queue_id = %d AND \"position\" = 0 AND key1 = 0 "
 						"AND key2 = 0 AND state <> %d ORDER BY queue_id DESC, \"position\" DESC, key1 DESC, key2 DESC, step DESC LIMIT 1",

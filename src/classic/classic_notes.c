@@ -408,11 +408,17 @@ xact_callback(XactEvent event, void *arg)
 {
 	TransactionId xid;
 
+	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
+		aq_commit_order_forget();
 	if (nnotes == 0)
 		return;
 	switch (event)
 	{
+		case XACT_EVENT_PRE_COMMIT:
+			aq_commit_order_number();
+			break;
 		case XACT_EVENT_PRE_PREPARE:
+			aq_commit_order_number();
 			prepare();
 			break;
 		case XACT_EVENT_PREPARE:

@@ -226,6 +226,17 @@ extern pg_uuid_t aq_classic_id(uint64 key, int64 step);
 extern bool aq_classic_id_parse(const pg_uuid_t *id, uint64 key, int64 *step);
 extern Bitmapset *aq_targets_read(Datum bytes);
 
+/* --- commit_order.c: queue tables sorted by commit_time ---------------------------------------- */
+
+/* the second key of a message whose transaction has not committed */
+#define KEY_PENDING (PG_INT64_MAX - 1)
+
+extern bool aq_by_commit(const AqQueue *queue);
+extern bool aq_by_calls(const AqQueue *queue);
+extern void aq_commit_order_note(const AqQueue *queue, const Key *key);
+extern void aq_commit_order_number(void);
+extern void aq_commit_order_forget(void);
+
 /* --- consumers.c: the consumers of a topic's message -------------------------------------------- */
 typedef enum AqOthers
 {

@@ -99,6 +99,8 @@ ordinary_key(AqQueue *queue, const AqPutOptions *options, int64 step)
 		key.key1 = step >> STEP_SHIFT;
 		key.key2 = options->priority;
 	}
+	if (aq_by_commit(queue))
+		key.key2 = KEY_PENDING;
 	return key;
 }
 
@@ -390,6 +392,8 @@ aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 			CommandCounterIncrement();
 		}
 		key = key_of(queue, options, step);
+		if (key.key2 == KEY_PENDING)
+			aq_commit_order_note(queue, &key);
 		if (i == 0 || key_compare(&key, &put.lowest) < 0)
 			put.lowest = key;
 		if (i == 0 || key_compare(&key, &put.highest) > 0)

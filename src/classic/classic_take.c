@@ -464,7 +464,7 @@ key_behind(Take *take)
 
 	if (aq_row_find_by_id(messages, take->queue, id))
 		return aq_slot_key(messages->slot);
-	if (take->queue->table.sort[0] == AQ_SORT_PRIORITY || take->queue->table.sort[1] != '\0' ||
+	if (!aq_by_calls(take->queue) ||
 		!aq_classic_id_parse(id, take->queue->key, &key.step))
 		ereport(ERROR,
 				aq_error(AQ_ERR_MESSAGE_UNDEFINED, "\"after\" is not a message of queue \"%s\"",

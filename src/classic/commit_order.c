@@ -1,0 +1,174 @@
+/*-------------------------------------------------------------------------
+ *
+ * commit_order.c
+ *	  Queue tables sorted by commit_time: the order of the commits.
+ *
+ * Until its transaction commits a message stands behind all that have: its
+ * second key is PENDING.  Before the commit the transaction takes the queue's
+ * commit lock, which it keeps to its end, draws a number, and writes it into
+ * the keys of its messages.  So transactions that enqueue into such a queue
+ * commit one after the other, and the numbers are in the order of the commits.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "classic/classic_private.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+/* A message that this transaction has enqueued. */
+typedef struct Pending
+{
+	int32		queue;
+	Key			key;
+} Pending;
+
+/* in TopMemoryContext, grown as needed, emptied at the transaction's end */
+static Pending *pending;
+static uint32 npending,
+			pending_size;
+
+bool
+aq_by_commit(const AqQueue *queue)
+{
+	return strchr(queue->table.sort, AQ_SORT_COMMIT_TIME) != NULL;
+}
+
+/* In the order of the enqueue calls?  Then a message's id says its place. */
+bool
+aq_by_calls(const AqQueue *queue)
+{
+	return queue->table.sort[0] == '\0' ||
+		(queue->table.sort[0] == AQ_SORT_ENQUEUE_TIME && queue->table.sort[1] == '\0');
+}
+
+void
+aq_commit_order_note(const AqQueue *queue, const Key *key)
+{
+	if (npending == pending_size)
+	{
+		uint32		size = Max(64, 2 * pending_size);
+
+		pending = pending ? repalloc_huge(pending, size * sizeof(Pending))
+			: MemoryContextAlloc(TopMemoryContext, size * sizeof(Pending));
+		pending_size = size;
+	}
+	pending[npending].queue = queue->id;
+	pending[npending++].key = *key;
+}
+
+/* The transaction has ended. Does not raise. */
+void
+aq_commit_order_forget(void)
+{
+	npending = 0;
+}
+
+static void
+lock_commits(AqQueue *queue)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, queue->anchor, 0, 0);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+}
+
+/* Give the row with this key its number; false when it is gone. */
+static bool
+set_number(Line *line, AqQueue *queue, int position, const Key *key, int64 number)
+{
+	const int	column = COL_KEY2;
+	Datum		value = Int64GetDatum(number);
+
+	return aq_line_find(line, queue->id, position, key) &&
+		!TransactionIdIsValid(line->dirty.xmin) && !TransactionIdIsValid(line->dirty.xmax) &&
+		aq_row_update(line->rel, line->slot, &column, &value, NULL, 1) == TM_Ok;
+}
+
+/* The same for its consumers. */
+static Bitmapset *
+set_consumers(Line *messages, Line *consumers, AqQueue *queue, const Key *key, int64 number)
+{
+	Bitmapset  *targets;
+	int			position = -1;
+
+	slot_getsomeattrs(messages->slot, COL_TARGETS + 1);
+	targets = aq_targets_read(messages->slot->tts_values[COL_TARGETS]);
+	while ((position = bms_next_member(targets, position)) >= 0)
+		(void) set_number(consumers, queue, position, key, number);
+	return targets;
+}
+
+/* All messages of one queue. */
+static void
+number_queue(AqQueue *queue)
+{
+	Line		messages,
+				consumers;
+	int64		number;
+	Bitmapset  *everybody = queue->multi ? NULL : bms_make_singleton(0);
+	Key			lowest = KEY_LAST,
+				highest = KEY_FIRST;
+
+	aq_queue_pin(queue);
+	lock_commits(queue);
+	number = aq_classic_step(queue->shm);
+	aq_line_open(&messages, queue, queue->table.messages, RowExclusiveLock);
+	if (queue->multi)
+		aq_line_open(&consumers, queue, queue->table.consumers, RowExclusiveLock);
+	for (uint32 i = 0; i < npending; i++)
+	{
+		Key			key = pending[i].key;
+
+		if (pending[i].queue != queue->id || !set_number(&messages, queue, 0, &key, number))
+			continue;
+		if (queue->multi)
+			everybody = bms_join(everybody, set_consumers(&messages, &consumers, queue, &key, number));
+		key.key2 = number;
+		if (key_compare(&key, &lowest) < 0)
+			lowest = key;
+		if (key_compare(&key, &highest) > 0)
+			highest = key;
+	}
+	aq_line_close(&messages, false);
+	if (queue->multi)
+		aq_line_close(&consumers, false);
+	if (key_compare(&lowest, &highest) <= 0)
+		aq_ranges_announce_set(queue->shm, everybody, &lowest, &highest);
+}
+
+/* The queues in the order of their ids, so that nobody waits in a circle. */
+static int32
+next_queue(int32 after)
+{
+	int32		next = 0;
+
+	for (uint32 i = 0; i < npending; i++)
+		if (pending[i].queue > after && (next == 0 || pending[i].queue < next))
+			next = pending[i].queue;
+	return next;
+}
+
+/* The transaction is about to commit, or to be prepared. */
+void
+aq_commit_order_number(void)
+{
+	int32		id = 0;
+
+	if (npending == 0)
+		return;
+	PushActiveSnapshot(GetLatestSnapshot());
+	while ((id = next_queue(id)) != 0)
+	{
+		AqQueue    *queue = aq_queue_get_by_id(id, true);
+
+		if (queue != NULL && !aq_xact_dropped(id))
+			number_queue(queue);
+	}
+	PopActiveSnapshot();
+}
