@@ -191,6 +191,31 @@ latest_step(AqQueue *queue)
 	return step;
 }
 
+/*
+ * What is there for each consumer: the lag is right from the start.  Nobody
+ * else uses the queue while it is loaded.
+ */
+static void
+count_messages(AqQueue *queue, AqQueueShm *shm)
+{
+	aq_run_sql(psprintf("SELECT \"position\", count(*) FROM aq_data.%c%d WHERE queue_id = %d AND state <> %d%s "
+						"AND \"position\" >= 0 GROUP BY 1", queue->multi ? 'c' : 't', queue->table.id,
+						queue->id, STATE_PROCESSED,
+						queue->multi ? psprintf(" AND state <> %d", STATE_EXPIRED) : ""),
+			   0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		bool		isnull;
+		HeapTuple	tuple = SPI_tuptable->vals[i];
+		TupleDesc	desc = SPI_tuptable->tupdesc;
+		AqConsumerShm *consumer = aq_consumer_shm(shm, DatumGetInt16(SPI_getbinval(tuple, desc, 1, &isnull)));
+
+		if (consumer != NULL)
+			pg_atomic_write_u64(&consumer->enqueued, DatumGetInt64(SPI_getbinval(tuple, desc, 2, &isnull)));
+	}
+	SPI_finish();
+}
+
 /* Prepared transactions that a restart has left: any may have messages in hand. */
 static void
 find_doubts(AqQueueShm *shm)
@@ -217,6 +242,7 @@ load(AqQueue *queue, AqQueueShm *shm)
 	ClassicQueue *cq = classic_queue(shm);
 
 	pg_atomic_write_u64(&cq->step, (uint64) latest_step(queue));
+	count_messages(queue, shm);
 	find_doubts(shm);
 	pg_atomic_write_u64(&cq->time_from, 0);
 	pg_atomic_write_u64(&shm->next_time, 1);	/* whatever there is */

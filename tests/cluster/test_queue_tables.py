@@ -127,6 +127,7 @@ def test_a_restart_finds_the_place_again(server, conn, table_queue):
     db.execute(conn, "CALL eat(%s, NULL, 400, 10)", [table_queue])
     server.restart("immediate")
     with server.connect() as conn:
+        assert db.value(conn, "SELECT lag FROM aq.subscribers WHERE queue_name = %s", [table_queue]) == 1000
         assert take(conn, table_queue, number=3) == [4001, 4002, 4003]
         conn.execute("VACUUM")
         assert len(take(conn, table_queue)) == 997
