@@ -222,7 +222,10 @@ aq_give_up(Hands *hands, Line *line, int position, int attempts, const char *rea
 		}
 	}
 	if (done)
+	{
 		aq_classic_note(hands->queue->shm, position, NOTE_FAIL, NULL, 1);
+		aq_point("failed-moved");
+	}
 	return done;
 }
 

@@ -570,6 +570,8 @@ aq_classic_take(AqQueue *queue, const AqTakeOptions *options)
 		wait_for_retries(&take);
 		take.now = GetCurrentTimestamp();
 	}
+	if (take.taken > 0)
+		aq_point("messages-taken");
 	end_take(&take);
 	return take.taken;
 }

@@ -203,6 +203,8 @@ work_on(int32 id, AqQueueShm *shm)
 		if (queue->multi)
 			walk_times(&due, &due.hands.consumers);
 		aq_hands_close(&due.hands);
+		if (due.done > 0)
+			aq_point("timers-fired");
 		aq_job_commit(false);
 	}
 	PG_CATCH();
