@@ -189,9 +189,9 @@ work_on(int32 id, AqQueueShm *shm)
 	queue = aq_queue_get_by_id(id, true);
 	if (queue == NULL || !aq_classic_lock(queue))
 	{
+		/* a queue that is not there yet may come: its creation may be committing */
 		aq_job_commit(false);
-		if (queue != NULL)
-			aq_classic_announce_time(shm, due.now + BUSY_AGAIN);
+		aq_classic_announce_time(shm, due.now + BUSY_AGAIN);
 		return false;
 	}
 	aq_queue_pin(queue);

@@ -151,6 +151,8 @@ new_pin(AqQueue *queue)
 		}
 		PG_END_TRY();
 		aq_object_loaded(object, true);
+		/* what the store has asked for while loading: the worker skipped the queue */
+		aq_jobs_post();
 	}
 	return shm;
 }
