@@ -10,11 +10,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from pgaq import db, places, text
-from pgaq.lab import machine, results
+from pgaq import db, text
+from pgaq.lab import machine, program, results
 from pgaq.lab.drivers import DRIVERS, Driver, Shape
-from pgaq.lab.load import LoadError, Options, Workload
-from pgaq.server import Server, SurroundingsError
+from pgaq.lab.load import Options, Workload
+from pgaq.server import Server
 
 # What the project wants of itself: shape without sessions -> (metric, at least or at most).
 WANTED: list[tuple[str, str, str, float]] = [
@@ -195,10 +195,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--text", action="store_true", help="send arrays and fetch results as text rather than binary")
     parser.add_argument("--processes", type=int, default=1, help="client processes on each side")
     parser.add_argument("--backlog", type=int, help="how far producers may be ahead (default: what suits each contestant)")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another server setting, for all")
-    parser.add_argument("--parent", type=Path, help="directory for the server (default: beside the tree, or /var/tmp)")
-    parser.add_argument("--no-save", action="store_true", help="write no files")
-    parser.add_argument("--output", type=Path, default=results.RESULTS)
+    program.add_options(parser)
     given = parser.parse_args(arguments)
     if given.quick:
         given.rounds, given.seconds, given.warm_up = 1, 3.0, 1.0
@@ -213,30 +210,20 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     given = parse(arguments)
     wanted = [name for name in given.shapes.split(",") if name]
-    program = [replace(s, payload=given.payload) for s in shapes(given.long) if not wanted or any(w in s.name for w in wanted)]
+    chosen = [replace(s, payload=given.payload) for s in shapes(given.long) if not wanted or any(w in s.name for w in wanted)]
     if given.list:
-        print("\n".join(shape.name for shape in program))
+        print("\n".join(shape.name for shape in chosen))
         return 0
-    if not program:
+    if not chosen:
         print("bench: no shape has such a name; see bench/run --list", file=sys.stderr)
         return 2
-    places.clean_up_when_terminated()
-    try:
-        return run(given, program)
-    except (SurroundingsError, LoadError) as error:
-        print(f"\nbench: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nbench: interrupted", file=sys.stderr)
-        return 130
+    return program.carry_out("bench", lambda: run(given, chosen))
 
 
-def run(given: argparse.Namespace, program: list[Shape]) -> int:
+def run(given: argparse.Namespace, chosen: list[Shape]) -> int:
     names = given.contestants.split(",")
-    settings: dict[str, Any] = {**results.SETTINGS, **dict(item.split("=", 1) for item in given.set)}
+    settings = program.settings(given)
     settings["shared_preload_libraries"] = "pgaq" if any(DRIVERS[name].preload for name in names) else ""
-    # a real disk: /tmp may be memory
-    parent = given.parent or places.private_directory(places.ROOT / ".pgaq")
     load_before = machine.busy()
     about: dict[str, Any] = {
         **results.about(settings, load_before), "seconds": given.seconds, "warm_up": given.warm_up,
@@ -244,12 +231,12 @@ def run(given: argparse.Namespace, program: list[Shape]) -> int:
     }  # fmt: skip
     if load_before > 0.1:
         print(f"Attention: {load_before:.2f} CPUs of {os.cpu_count()} are busy before the benchmark begins.")
-    with Server.temporary("bench", parent=parent, settings=settings) as server:
+    with Server.temporary("bench", parent=program.parent(given), settings=settings) as server:
         with server.connect() as conn:
             about["server"] = db.value(conn, "SELECT version()")
         contestants = present(server, names)
         bench = Bench(server, contestants, given)
-        total = len(program) * given.rounds * len(contestants)
+        total = len(chosen) * given.rounds * len(contestants)
         progress = text.Progress(total * (given.seconds + given.warm_up + 1.5))
         rows: list[list[str]] = []
         failures: list[str] = []
@@ -257,7 +244,7 @@ def run(given: argparse.Namespace, program: list[Shape]) -> int:
             f"{about['machine']['cpus']} CPUs ({about['machine']['cpu_model']}), {load_before:.2f} busy before; {about['server'].split(' on ')[0]}; "
             f"{given.payload}-byte payloads; {given.rounds} round{'s' if given.rounds > 1 else ''} of {given.seconds:g} s, medians"
         )
-        for number, shape in enumerate(program):
+        for number, shape in enumerate(chosen):
             bench.play(shape, progress, number * given.rounds * len(contestants), total)
             progress.clear()
             rows += rows_of(shape.name, contestants, bench.rounds[shape.name])

@@ -19,13 +19,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pgaq import db, places, text
-from pgaq.lab import ledger, machine, payload, results, tables
+from pgaq import db, text
+from pgaq.lab import ledger, machine, payload, program, results, tables
 from pgaq.lab.drivers import PGAQ, Shape
 from pgaq.lab.endure import clock, megabytes
 from pgaq.lab.load import LoadError, Options, Workload
 from pgaq.lab.results import Claim
-from pgaq.server import Server, SurroundingsError
+from pgaq.server import Server
 
 QUEUE = "backlog"
 SLOT_BYTES = 32  # of the message cache, for a message
@@ -294,10 +294,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--fill-batch", type=int, default=100, help="messages of an enqueue (100)")
     parser.add_argument("--payload", type=int, default=512)
     parser.add_argument("--interval", type=float, default=10, help="seconds of a line (10)")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another server setting")
-    parser.add_argument("--parent", type=Path, help="directory for the server (default: beside the tree, or /var/tmp)")
-    parser.add_argument("--no-save", action="store_true", help="write no file")
-    parser.add_argument("--output", type=Path, default=results.RESULTS)
+    program.add_options(parser)
     given = parser.parse_args(arguments)
     if given.messages < 1000 or not 1 <= given.subscribers <= 100 or given.sessions < 1:
         parser.error("at least 1000 messages, 1 to 100 subscribers, 1 session of each")
@@ -306,22 +303,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> int:
     given = parse(arguments)
-    places.clean_up_when_terminated()
-    try:
-        return run(given)
-    except (SurroundingsError, LoadError) as error:
-        print(f"\nbacklog: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nbacklog: interrupted", file=sys.stderr)
-        return 130
+    return program.carry_out("backlog", lambda: run(given))
 
 
 def run(given: argparse.Namespace) -> int:
     need = needed_cache(given.messages, given.subscribers)
     cache = given.cache or f"{max(LEAST_CACHE, need // 10) >> 10}kB"
-    settings: dict[str, Any] = {**results.SETTINGS, "pgaq.message_cache_size": cache, **dict(item.split("=", 1) for item in given.set)}
-    parent = given.parent or places.private_directory(places.ROOT / ".pgaq")
+    settings = program.settings(given, **{"pgaq.message_cache_size": cache})
+    parent = program.parent(given)
     # the tables, the WAL of filling and of taking, the ledgers
     results.require_disk(parent, given.messages * (2 * (given.payload + 200) + 200 * given.subscribers) + (4 << 30))
     busy = machine.busy()

@@ -20,12 +20,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pgaq import db, places, text
-from pgaq.lab import holders, machine, results, tables
+from pgaq import db, text
+from pgaq.lab import holders, machine, program, results, tables
 from pgaq.lab.drivers import PGAQ, Shape
-from pgaq.lab.load import LoadError, Options, Workload
+from pgaq.lab.load import Options, Workload
 from pgaq.lab.results import Claim
-from pgaq.server import Server, SurroundingsError
+from pgaq.server import Server
 
 STALL = 1.0  # seconds
 ENOUGH = 0.9  # of the rate compared with
@@ -242,10 +242,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--sessions", type=int, default=16, help="on each side (16)")
     parser.add_argument("--batch", type=int, default=10, help="messages per transaction (10)")
     parser.add_argument("--payload", type=int, default=512)
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another server setting")
-    parser.add_argument("--parent", type=Path, help="directory for the server (default: beside the tree, or /var/tmp)")
-    parser.add_argument("--no-save", action="store_true", help="write no file")
-    parser.add_argument("--output", type=Path, default=results.RESULTS)
+    program.add_options(parser)
     given = parser.parse_args(arguments)
     if given.minutes <= 0 or given.interval <= 0 or given.interval > given.minutes * 60:
         parser.error("--minutes and --interval must be above 0, and a line cannot be longer than the run")
@@ -254,22 +251,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> int:
     given = parse(arguments)
-    places.clean_up_when_terminated()
-    try:
-        return run(given)
-    except (SurroundingsError, LoadError) as error:
-        print(f"\nendure: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nendure: interrupted", file=sys.stderr)
-        return 130
+    return program.carry_out("endure", lambda: run(given))
 
 
 def run(given: argparse.Namespace) -> int:
-    settings: dict[str, Any] = {**results.SETTINGS, **dict(item.split("=", 1) for item in given.set)}
+    settings = program.settings(given)
     if given.hold == "logical-slot":
         settings["wal_level"] = "logical"
-    parent = given.parent or places.private_directory(places.ROOT / ".pgaq")
+    parent = program.parent(given)
     results.require_disk(parent, room(given))
     busy = machine.busy()
     about = results.about(settings, busy)
