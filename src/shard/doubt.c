@@ -576,7 +576,8 @@ resolve(AqQueueShm *shm, const Doubt *entry, bool blocked)
 
 		foreach(lc, slots)
 		{
-			read_slot(rel, lfirst(lc));
+			if (!blocked)
+				read_slot(rel, lfirst(lc));
 			set = bms_add_member(set, ((DoubtSlot *) lfirst(lc))->slot);
 		}
 		again = settle(shm, partition, entry->xid, blocked ? NIL : slots, set,

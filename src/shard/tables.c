@@ -21,7 +21,6 @@
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "commands/sequence.h"
-#include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
@@ -538,16 +537,13 @@ aq_lock_for_worker(Partition *partition, LOCKMODE mode)
 /* --- dropping ------------------------------------------------------------------------------ */
 
 static void
-append_tables(StringInfo command, char letter, int32 id)
+append_tables(StringInfo command, char letter, int32 id, List *numbers)
 {
-	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		bool		isnull;
-		Datum		no = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull);
+	ListCell   *lc;
 
+	foreach(lc, numbers)
 		appendStringInfo(command, "%s aq_data.%c%d_%d", command->len > 10 ? "," : "",
-						 letter, id, DatumGetInt32(no));
-	}
+						 letter, id, lfirst_int(lc));
 }
 
 /*
@@ -579,19 +575,14 @@ aq_tables_lock(AqQueue *queue)
 void
 aq_tables_drop(AqQueue *queue)
 {
+	List	   *numbers = aq_queue_table_numbers(queue->id);
 	StringInfoData command;
-	MemoryContext context = CurrentMemoryContext;
-	uint64		n;
 
-	aq_run_sql(psprintf("SELECT table_no FROM aq.message_table WHERE queue_id = %d ORDER BY 1", queue->id),
-			   0, NULL, NULL, NULL, true);
-	n = SPI_processed;
-	MemoryContextSwitchTo(context);
+	if (numbers == NIL)
+		return;
 	initStringInfo(&command);
 	appendStringInfoString(&command, "DROP TABLE");
-	append_tables(&command, 'q', queue->id);
-	append_tables(&command, 'l', queue->id);
-	SPI_finish();
-	if (n > 0)
-		run_ddl(command.data);
+	append_tables(&command, 'q', queue->id, numbers);
+	append_tables(&command, 'l', queue->id, numbers);
+	run_ddl(command.data);
 }
