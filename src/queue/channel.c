@@ -16,8 +16,6 @@
  */
 #include "queue/queue_private.h"
 
-#include "storage/proc.h"
-
 typedef struct Channel
 {
 	AqLatch		latch;			/* protects the list */
@@ -41,6 +39,8 @@ aq_channel_shmem_size(void)
 void
 aq_channel_shmem_init(void *area, bool found)
 {
+	AqWaitPool	pool;			/* no list of free entries: each is a session's */
+
 	channel = area;
 	if (found)
 		return;
@@ -48,11 +48,7 @@ aq_channel_shmem_init(void *area, bool found)
 	aq_latch_init(&channel->latch, AQ_LATCH_CHANNEL, 0);
 	aq_wakeup_list_init(&channel->listeners);
 	pg_atomic_init_u32(&channel->waiting, 0);
-	for (int i = 0; i < aq_session_slots(); i++)
-	{
-		channel->entries[i].state = AQ_WAKEUP_FREE;
-		channel->entries[i].next = channel->entries[i].prev = AQ_WAKEUP_NONE;
-	}
+	aq_wakeup_pool_init(&pool, channel->entries, aq_session_slots());
 }
 
 /* The entries, with one free: the caller's. */
@@ -119,13 +115,7 @@ aq_channel_wake(void)
 		n = aq_wakeup_pop(&pool, &channel->listeners, lengthof(sessions), sessions);
 		pg_atomic_fetch_sub_u32(&channel->waiting, n);
 		aq_latch_free(&channel->latch);
-		for (int i = 0; i < n; i++)
-		{
-			PGPROC	   *proc = aq_session_proc(sessions[i]);
-
-			if (proc != NULL)
-				SetLatch(&proc->procLatch);
-		}
+		aq_set_latches(sessions, n);
 		if (n == 0)
 			break;
 	}

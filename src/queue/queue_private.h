@@ -35,6 +35,7 @@ extern void aq_xact_ddl(void);
 extern Size aq_wait_shmem_size(void);
 extern void aq_wait_shmem_init(void *area, bool found);
 extern void aq_wait_session_exit(void);
+extern void aq_set_latches(const int32 *sessions, int n);
 extern int	aq_fetch_patience_ms;	/* pgaq.fetch_patience */
 extern bool aq_wait_until(AqQueue *queue, int position, bool selective, int64 timeout_us,
 						  bool (*attempt) (void *arg), void *arg);

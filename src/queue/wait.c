@@ -74,15 +74,14 @@ aq_wait_shmem_size(void)
 void
 aq_wait_shmem_init(void *area, bool found)
 {
+	AqWaitPool	pool;
+
 	entries = area;
 	if (found)
 		return;
 	memset(area, 0, aq_wait_shmem_size());
-	for (Size i = 0; i < (Size) aq_session_slots() * ENTRIES_PER_SESSION; i++)
-	{
-		entries[i].state = AQ_WAKEUP_FREE;
-		entries[i].next = entries[i].prev = AQ_WAKEUP_NONE;
-	}
+	/* its list of free entries is not used: every entry belongs to a session */
+	aq_wakeup_pool_init(&pool, entries, (uint32) aq_session_slots() * ENTRIES_PER_SESSION);
 }
 
 /*
@@ -110,8 +109,8 @@ list_of(const Target *target)
 
 /* --- waking ---------------------------------------------------------------------- */
 
-static void
-set_latches(const int32 *sessions, int n)
+void
+aq_set_latches(const int32 *sessions, int n)
 {
 	for (int i = 0; i < n; i++)
 	{
@@ -162,7 +161,7 @@ aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages)
 		n = pop(shm, &consumer->selective, WAKE_BATCH / 2, sessions);
 		plain = pop(shm, &consumer->waiters, Min(messages, WAKE_BATCH / 2), sessions + n);
 		aq_latch_free(&shm->waiters_latch);
-		set_latches(sessions, n + plain);
+		aq_set_latches(sessions, n + plain);
 		messages -= plain;
 		if (n + plain == 0)
 			break;
