@@ -59,16 +59,22 @@ def library():
     shutil.rmtree(build, ignore_errors=True)
 
 
-@pytest.fixture
-def points_server(library, monkeypatch):
+def server_with_points(monkeypatch, library, name, expected, **settings):
+    """Yields it, and proves in the end that its log holds nothing but what is expected."""
     monkeypatch.setenv("PGAQ_LIBDIR", library)
-    server = make_server("points", **{"pgaq.reuse_grace": "0"})
-    server.expect_log(r"terminat|crash|signal 9|there is no transaction in progress")
+    server = make_server(name, **settings)
+    server.expect_log(expected)
     install_points(server)
     yield server
     problems = server.problems()
     server.destroy()
     assert problems == []
+
+
+@pytest.fixture
+def points_server(library, monkeypatch):
+    expected = r"terminat|crash|signal 9|there is no transaction in progress"
+    yield from server_with_points(monkeypatch, library, "points", expected, **{"pgaq.reuse_grace": "0"})
 
 
 def install_points(server):
@@ -183,14 +189,7 @@ def test_crash_while_loading(points_server):
 @pytest.fixture
 def small_cache(library, monkeypatch):
     """A server with test points whose message cache holds seven partitions."""
-    monkeypatch.setenv("PGAQ_LIBDIR", library)
-    server = make_server("small", **{"pgaq.message_cache_size": "4MB"})
-    server.expect_log(r"terminat|crash|signal 9")
-    install_points(server)
-    yield server
-    problems = server.problems()
-    server.destroy()
-    assert problems == []
+    yield from server_with_points(monkeypatch, library, "small", r"terminat|crash|signal 9", **{"pgaq.message_cache_size": "4MB"})
 
 
 @pytest.mark.sharded
