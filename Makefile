@@ -2,22 +2,26 @@
 #   make, make install      the extension
 #   make TEST_POINTS=1      with named test points compiled in (tests only)
 #   make ASSERTS=1          with assertions, also on a server built without (tests only)
+#   make NO_ACCOUNTING=1    without counters, times and traces (only to measure what they cost: bench/accounting)
 # Tests are run by ./test, which knows all rungs.
 
-EXTENSION = pgaq
+EXTENSION = pgaq pgaq_lab
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgaq.control)
 MODULE_big = pgaq
-PARTS = base sync cache jobs queue shard classic
+PARTS = base sync cache jobs queue shard classic monitor lab
 OBJS = src/module.o $(patsubst %.c,%.o,$(sort $(foreach part,$(PARTS),$(wildcard src/$(part)/*.c))))
 
-DATA_built = sql/pgaq--$(EXTVERSION).sql
+DATA_built = sql/pgaq--$(EXTVERSION).sql sql/pgaq_lab--$(EXTVERSION).sql
 SQL_PARTS = $(shell cat sql/order)
-EXTRA_CLEAN = sql/pgaq--$(EXTVERSION).sql
+EXTRA_CLEAN = $(DATA_built)
 
 PG_CPPFLAGS = -I$(srcdir)/src
 PG_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-clobbered -Werror
 ifdef TEST_POINTS
 PG_CPPFLAGS += -DAQ_TEST_POINTS
+endif
+ifdef NO_ACCOUNTING
+PG_CPPFLAGS += -DAQ_NO_ACCOUNTING
 endif
 ifdef ASSERTS
 PG_CPPFLAGS += -DUSE_ASSERT_CHECKING=1
@@ -25,6 +29,13 @@ endif
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
+
+# Calls and variables within the library need no detour by its tables of symbols: nobody
+# replaces them.  From PostgreSQL 16 on this is so by itself.
+PG_CFLAGS += -fno-semantic-interposition
+ifeq ($(shell uname -s), Linux)
+SHLIB_LINK += -Wl,-Bsymbolic
+endif
 
 # no bitcode: nothing here is worth inlining into queries
 override with_llvm = no
@@ -34,7 +45,11 @@ sql/pgaq--$(EXTVERSION).sql: $(addprefix sql/,$(SQL_PARTS)) sql/order pgaq.contr
 	printf '%s\n' '\echo Use "CREATE EXTENSION pgaq" to load this file. \quit' > $@
 	cat $(addprefix sql/,$(SQL_PARTS)) >> $@
 
+sql/pgaq_lab--$(EXTVERSION).sql: sql/lab.sql
+	printf '%s\n' '\echo Use "CREATE EXTENSION pgaq_lab" to load this file. \quit' > $@
+	cat $< >> $@
+
 # headers: rebuild everything when one changes
 $(OBJS): $(wildcard src/*/*.h)
 
-install: sql/pgaq--$(EXTVERSION).sql
+install: $(DATA_built)

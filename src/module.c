@@ -15,6 +15,8 @@
 #include "cache/cache.h"
 #include "classic/classic.h"
 #include "jobs/jobs.h"
+#include "lab/lab.h"
+#include "monitor/monitor.h"
 #include "queue/queue.h"
 #include "shard/shard.h"
 #include "sync/sync.h"
@@ -30,6 +32,8 @@ static const AqPart *const parts[] = {
 	&aq_queue_part,
 	&aq_shard_part,
 	&aq_classic_part,
+	&aq_monitor_part,
+	&aq_lab_part,
 };
 
 void

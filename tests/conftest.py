@@ -7,7 +7,10 @@ is thrown away after its test file, and its log must not hold an unexpected line
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -35,15 +38,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     global on_queue_tables
     on_queue_tables = config.getoption("--queue-tables")
-    config.addinivalue_line("markers", "sharded: says something of sharded queues only")
+    config.addinivalue_line("markers", "sharded(reason): says something of sharded queues only")
+    config.addinivalue_line("markers", "own_tables: makes its queue tables itself, so it says the same with --queue-tables")
     config.addinivalue_line("markers", "long: takes minutes; runs with --long only")
     config.addinivalue_line("markers", "test_build: needs a library built with TEST_POINTS=1")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if "sharded" in item.keywords and config.getoption("--queue-tables"):
-            item.add_marker(pytest.mark.skip(reason="of sharded queues only"))
+        if not on_queue_tables:
+            break
+        for mark in (*item.iter_markers("sharded"), *item.iter_markers("own_tables")):
+            item.add_marker(pytest.mark.skip(reason=mark.args[0] if mark.args else "makes its queue tables itself"))
     if config.getoption("--long"):
         return
     for item in items:
@@ -69,10 +75,22 @@ def make_server(name: str, **settings: Any) -> Server:
     """A server with the extension in database postgres."""
     server = Server.temporary(name, settings=settings)
     with server.connect() as conn:
-        db.execute(conn, "CREATE EXTENSION pgaq")
-        if on_queue_tables:
-            conn.execute((ROOT / "tests/sql/on_queue_tables.sql").read_text())
+        install(conn)
     return server
+
+
+def install(conn: db.Connection) -> None:
+    """The extension, in a database that has none."""
+    conn.execute("CREATE EXTENSION pgaq")
+    if on_queue_tables:
+        use_queue_tables(conn)
+
+
+def use_queue_tables(conn: db.Connection) -> None:
+    """From here on aq.create_queue of this database makes queue tables."""
+    conn.execute((ROOT / "tests/sql/on_queue_tables.sql").read_text())
+    # as members of the extension they are in no dump
+    conn.execute("ALTER EXTENSION pgaq ADD FUNCTION aq.create_queue; ALTER EXTENSION pgaq ADD FUNCTION aq.drop_queue")
 
 
 def end_server(server: Server) -> None:
@@ -187,6 +205,19 @@ def generation(server: Server) -> int | None:
             return db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
     except db.OperationalError:
         return None
+
+
+@contextlib.contextmanager
+def stopped_worker(conn: db.Connection, kind: str = "worker") -> Iterator[None]:
+    """The database's worker, or the server's sampler, does nothing for a while, and holds nothing that others wait for."""
+    idle = """SELECT max(pid) FROM pg_stat_activity JOIN sys."v$session_wait" w USING (pid)
+        WHERE backend_type = 'pgaq ' || %s AND (datname IS NULL OR datname = current_database()) AND w.event = 'aq: ' || %s || ' idle' AND w.state = 'WAITING'"""
+    process = until(lambda: db.value(conn, idle, [kind, kind]), f"the {kind} at rest")
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
 
 
 def take(conn: db.Connection, queue: str, consumer: str | None = None, number: int = 100_000) -> list[Any]:

@@ -94,7 +94,7 @@ def check_layers():
 
 
 def check_doors():
-    """Every part has a door and a README."""
+    """Every part has a door and a README that names each of its files."""
     for part in dependency_table():
         folder = SRC / part
         if not folder.is_dir():
@@ -103,6 +103,9 @@ def check_doors():
         for needed in (f"{part}.h", "README.md"):
             if not (folder / needed).exists():
                 yield f"src/{part}/{needed}: missing"
+        for path in sorted(folder.glob("*.c")):
+            if f"`{path.name}`" not in (folder / "README.md").read_text():
+                yield f"src/{part}/README.md: says nothing of {path.name}"
 
 
 # --- files -------------------------------------------------------------------
@@ -361,8 +364,50 @@ def sql_views():
     return "\n".join((ROOT / "sql" / "views" / name).read_text(encoding="utf-8") for name in ("dictionary.sql", "queue_stats.sql"))
 
 
+def check_drivers():
+    """Every point of tests/drivers.tsv has its name in the test that shows it, and every name in brackets is a point."""
+    points = [line.split("\t") for line in lines_of(ROOT / "tests" / "drivers.tsv")[1:]]
+    for name, _, _, test in points:
+        path = ROOT / "tests" / test
+        if not path.is_file() or f"[{name}]" not in path.read_text(encoding="utf-8"):
+            yield f"tests/drivers.tsv: tests/{test} does not show [{name}]"
+    shown = re.findall(r"^-- ((?:\[[a-z ]+\] )+)", (ROOT / "tests/sql/dbms_drivers.sql").read_text(encoding="utf-8"), re.M)
+    for name in sorted(set(re.findall(r"\[([a-z ]+)\]", "".join(shown))) - {point[0] for point in points}):
+        yield f"tests/sql/dbms_drivers.sql: [{name}] is not in tests/drivers.tsv"
+
+
+# --- isolation specs -----------------------------------------------------------
+
+def permutations_of(spec):
+    """The permutations of a spec, each a list of steps, without markers of what they wait for."""
+    text = re.sub(r"#.*", "", spec.read_text(encoding="utf-8"))
+    lists = re.findall(r"^permutation((?:\s+(?!permutation)\S+)+)", text, re.M)
+    return [re.sub(r"\([^)]*\)", "", steps).split() for steps in lists]
+
+
+def check_pairs():
+    """Every step of an isolation spec is used; every pair of the operations in tests/README.md has a permutation."""
+    specs = ROOT / "tests" / "isolation" / "specs"
+    for spec in sorted(specs.glob("*.spec")):
+        used = {step for steps in permutations_of(spec) for step in steps}
+        for step in re.findall(r"^step\s+(\w+)", spec.read_text(encoding="utf-8"), re.M):
+            if used and step not in used:
+                yield f"{relative(spec)}: no permutation uses step {step}"
+    section = (ROOT / "tests" / "README.md").read_text(encoding="utf-8").split("## Pairs of operations")[1].split("\n## ")[0]
+    operations = re.findall(r"^\| (\w+) \|", section, re.M)[1:]
+    spec = specs / "all-pairs.spec"
+    shown = {tuple(steps[:2]) for steps in permutations_of(spec)}
+    for first in operations:
+        for second in operations:
+            if (f"{first}1", f"{second}2") not in shown:
+                yield f"{relative(spec)}: no permutation begins with {first}1 {second}2"
+    for schedule in ("isolation/schedule", "queue_tables/isolation/schedule"):
+        if "test: all-pairs" not in lines_of(ROOT / "tests" / schedule):
+            yield f"tests/{schedule}: all-pairs is missing"
+
+
 CHECKS = [check_layers, check_doors, check_sizes, check_stems, check_guards, check_comments, check_lists,
-          check_waiting, check_versions, check_symbols, check_compatibility, check_links, check_docs, check_examples]
+          check_waiting, check_versions, check_symbols, check_compatibility, check_drivers, check_pairs, check_links, check_docs, check_examples]
 
 
 def main():

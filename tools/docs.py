@@ -138,7 +138,20 @@ def locations():
                  [a + b for a, b in zip(rows[:half], rows[half:])])
 
 
-WAITS = {"events": wait_events, "latches": latches, "mutexes": mutexes, "locations": locations}
+STAT_CLASSES = {"1": "user", "2": "redo", "4": "enqueue", "8": "cache", "128": "debug"}
+
+
+def statistics():
+    rows = [(f"`{name}`", STAT_CLASSES[kind], text) for _, name, kind, text in list_rows(ROOT / "src/sync/stat_list.h")]
+    return table(("statistic", "class", "counts"), rows)
+
+
+def times():
+    rows = [(f"`{name} elapsed time`, `{name} cpu time`", text) for _, name, text in list_rows(ROOT / "src/sync/time_list.h")]
+    return table(("lines", "time of"), rows)
+
+
+WAITS = {"statistics": statistics, "times": times, "events": wait_events, "latches": latches, "mutexes": mutexes, "locations": locations}
 
 
 def link_errors(text):
@@ -190,7 +203,7 @@ def parameters(server):
 
 
 FUNCTIONS = """
-SELECT p.oid, p.proname AS name, p.prokind AS kind,
+SELECT p.oid, p.proname AS name, p.pronamespace::regnamespace::text AS schema, p.prokind AS kind,
   pg_get_function_result(p.oid) AS result, obj_description(p.oid, 'pg_proc') AS comment,
   (SELECT json_agg(json_build_object('name', a.name, 'type', format_type(a.type, NULL), 'mode', a.mode,
      'initial', CASE WHEN a.mode <> 't' THEN pg_get_function_arg_default(p.oid, a.input::int) END) ORDER BY n)
@@ -198,7 +211,7 @@ SELECT p.oid, p.proname AS name, p.prokind AS kind,
            count(*) FILTER (WHERE coalesce(p.proargmodes[n], 'i') IN ('i', 'b')) OVER (ORDER BY n) AS input
          FROM unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) WITH ORDINALITY AS u(t, n)) a) AS arguments
 FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-WHERE p.pronamespace = 'aq'::regnamespace AND p.proname NOT LIKE '\\_%' ORDER BY p.oid"""
+WHERE p.pronamespace IN ('aq'::regnamespace, 'aq_lab'::regnamespace) AND p.proname NOT LIKE '\\_%' ORDER BY p.oid"""
 
 TYPE_NAMES = {"timestamp with time zone": "timestamptz", "integer": "int", "boolean": "bool"}
 
@@ -266,12 +279,14 @@ def common_end(texts):
 
 
 class Functions:
-    """The overloads of one function, grouped by their arguments' names."""
+    """The overloads of one function, grouped by their arguments' names.  Names in aq stand without a schema."""
 
     def __init__(self, server):
         self.by_name = {}
         for function in server.rows(FUNCTIONS):
-            self.by_name.setdefault(function["name"], []).append(function)
+            function["arguments"] = function["arguments"] or []
+            schema = "" if function["schema"] == "aq" else function["schema"] + "."
+            self.by_name.setdefault(schema + function["name"], []).append(function)
 
     def text(self, name):
         groups = {}
@@ -290,13 +305,13 @@ class Functions:
                          initial_value(argument["initial"]) if argument["initial"] else None,
                          argument["mode"])
             (outputs if argument["mode"] == "t" else inputs).append(described)
-        width = max(len(a[0]) for a in inputs) + 1
+        width = max((len(a[0]) for a in inputs), default=0) + 1
         lines = []
         for argname, argtype, initial, mode in inputs:
             prefix = "inout " if mode == "b" else ""
             lines.append(f"    {argname:<{width}}{prefix}{argtype}" + (f" = {initial}" if initial else ""))
         call = "CALL " if procedure else ""
-        text = f"{call}aq.{first['name']}(\n" + ",\n".join(lines) + ")"
+        text = f"{call}{first['schema']}.{first['name']}(\n" + ",\n".join(lines) + ")"
         if outputs:
             columns = ", ".join(f"{argname} {argtype}" for argname, argtype, _, _ in outputs)
             text += "\n-> table (" + columns + ")"
@@ -463,11 +478,11 @@ def pages():
 
 def missing(generator):
     """Functions of aq without a place in the reference."""
-    text = (DOCS / "aq.md").read_text(encoding="utf-8")
+    text = "".join(page.read_text(encoding="utf-8") for page in pages())
     if generator.functions:
         for name in generator.functions.by_name:
             if f"<!-- begin function {name} -->" not in text:
-                yield f"docs/aq.md: function aq.{name} is not described"
+                yield f"docs: function {name} is described on no page"
 
 
 def write(generator, check):
@@ -557,7 +572,7 @@ def main():
     with private_server(options.dsn) as server:
         if options.run:
             return run(server, options.files, options.verbose)
-        server.execute("CREATE EXTENSION IF NOT EXISTS pgaq")
+        server.execute("CREATE EXTENSION IF NOT EXISTS pgaq_lab CASCADE")
         return write(Generator(server), options.check)
 
 

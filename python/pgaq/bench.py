@@ -72,13 +72,7 @@ class Bench:
             db.execute(conn, "CHECKPOINT")
         options = Options(binary=not given.text, processes=given.processes, backlog=given.backlog)
         with Workload(self.server, driver, shape, options, queue="bench") as workload:
-            workload.setup()
-            workload.start()
-            workload.run_for(given.warm_up)
-            workload.measure(given.seconds)
-            drained = workload.drain(120)
-            workload.stop()
-            metrics = workload.metrics()
+            metrics, drained = workload.play(given.warm_up, given.seconds, drain=120)
             report = None if driver.yardstick else workload.check()
             said = workload.said()
             workload.teardown()
@@ -186,15 +180,15 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--contestants", default="pgaq,classic,pgq,skip,bare", help="of pgaq, classic, pgq, skip, bare, separated by commas")
     parser.add_argument("--shapes", default="", help="only shapes whose name contains one of these, separated by commas")
     parser.add_argument("--list", action="store_true", help="print the shapes and end")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=6, help="measured in each round (6)")
-    parser.add_argument("--warm-up", type=float, default=2)
+    parser.add_argument("--rounds", type=program.at_least(1), default=3)
+    parser.add_argument("--seconds", type=program.above_zero, default=6, help="measured in each round (6)")
+    parser.add_argument("--warm-up", type=program.at_least(0, float), default=2)
     parser.add_argument("--quick", action="store_true", help="one round of 3 seconds")
     parser.add_argument("--long", action="store_true", help="64 sessions too, 5 rounds of 20 seconds")
-    parser.add_argument("--payload", type=int, default=512)
+    parser.add_argument("--payload", type=program.at_least(program.LEAST_PAYLOAD), default=512)
     parser.add_argument("--text", action="store_true", help="send arrays and fetch results as text rather than binary")
-    parser.add_argument("--processes", type=int, default=1, help="client processes on each side")
-    parser.add_argument("--backlog", type=int, help="how far producers may be ahead (default: what suits each contestant)")
+    parser.add_argument("--processes", type=program.at_least(1), default=1, help="client processes on each side")
+    parser.add_argument("--backlog", type=program.at_least(1), help="how far producers may be ahead (default: what suits each contestant)")
     program.add_options(parser)
     given = parser.parse_args(arguments)
     if given.quick:
@@ -203,7 +197,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         given.rounds, given.seconds = 5, 20.0
     for name in given.contestants.split(","):
         if name not in DRIVERS:
-            parser.error(f"there is no contestant {name}")
+            parser.error(f"there is no contestant {name!r}; there are {', '.join(DRIVERS)}")
     return given
 
 
@@ -217,7 +211,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not chosen:
         print("bench: no shape has such a name; see bench/run --list", file=sys.stderr)
         return 2
-    return program.carry_out("bench", lambda: run(given, chosen))
+    return program.carry_out("bench", given, lambda: run(given, chosen))
 
 
 def run(given: argparse.Namespace, chosen: list[Shape]) -> int:

@@ -183,6 +183,25 @@ def top_waits(server: Server, limit: int = 6) -> str:
     return text.table(["waits of the extension", "waits", "time", "average"], cells)
 
 
+def snapshot(server: Server) -> int | None:
+    """Take one; its number.  None where the driver has no repository."""
+    try:
+        with server.connect(DATABASE) as conn:
+            return int(db.value(conn, "SELECT dbms_workload_repository.create_snapshot()"))
+    except db.Error:
+        return None
+
+
+def save_report(server: Server, home: Path, first: int | None, last: int | None) -> str:
+    """The report between two snapshots, as a page; a line that says where it is."""
+    if first is None or last is None:
+        return "(there is no report: a snapshot could not be taken)"
+    file = home / "report.html"
+    with server.connect(DATABASE) as conn:
+        file.write_text(db.value(conn, "SELECT aq.report_html(aq.report_awr(%s, %s))", [first, last]), encoding="utf-8")
+    return f"Where the time went, latches, waits and queues, with charts, for any browser:\n  {file}"
+
+
 def connect_hints(server: Server, home: Path) -> str:
     """How to get in, and how to end it."""
     psql = f"psql -h {shlex.quote(str(server.socket_dir))} -p {server.port} -U postgres {DATABASE}"
@@ -209,10 +228,12 @@ def run(given: argparse.Namespace) -> int:
     played: list[Act] = []
     program = acts(server, home, given.seconds, given.sessions, driver)
     progress = text.Progress(given.seconds + 3)
+    snapshots = [snapshot(server)]
     try:
         for act in program:
             act.play(progress)
             played.append(act)
+            snapshots.append(snapshot(server))
             if not act.report.ok:
                 break
     except KeyboardInterrupt:
@@ -240,6 +261,7 @@ def run(given: argparse.Namespace) -> int:
         )
     print()
     print(connect_hints(server, home))
+    print("\n" + save_report(server, home, snapshots[0], snapshots[-1]))
     return 1 if failed else 0
 
 

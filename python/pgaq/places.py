@@ -53,7 +53,9 @@ def pg_config_program() -> str:
 @lru_cache(maxsize=None)
 def pg_config(option: str) -> str:
     """One answer of pg_config, such as pg_config('bindir')."""
-    result = subprocess.run([pg_config_program(), f"--{option}"], capture_output=True, text=True, check=True)
+    result = subprocess.run([pg_config_program(), f"--{option}"], capture_output=True, text=True)
+    if result.returncode != 0:
+        raise SurroundingsError(f"{pg_config_program()} --{option} fails; PG_CONFIG must name the pg_config of PostgreSQL {MIN_MAJOR} or later.")
     return result.stdout.strip()
 
 
@@ -61,15 +63,17 @@ def pg_major() -> int:
     """The major version; an error when it is too old."""
     text = pg_config("version")
     found = re.search(r"PostgreSQL (\d+)", text)
-    major = int(found.group(1)) if found else 0
+    if not found:
+        raise SurroundingsError(f"{pg_config_program()} is no pg_config; PG_CONFIG must name that of PostgreSQL {MIN_MAJOR} or later.")
+    major = int(found.group(1))
     if major < MIN_MAJOR:
         raise SurroundingsError(f"This is {text}, but pgaq needs PostgreSQL {MIN_MAJOR} or later (set PG_CONFIG to choose another).")
     return major
 
 
-def program(name: str) -> str:
-    """Path of one of PostgreSQL's programs."""
-    path = Path(pg_config("bindir")) / name
+def program(name: str, bindir: Path | str | None = None) -> str:
+    """Path of one of PostgreSQL's programs; of another installation if bindir is given."""
+    path = Path(bindir or pg_config("bindir")) / name
     if not path.exists():
         raise SurroundingsError(f"{path} is missing: the server package of PostgreSQL {pg_major()} is not installed; run tools/setup.")
     return str(path)

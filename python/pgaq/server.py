@@ -81,8 +81,12 @@ class Server:
         port: int | None = None,
         settings: dict[str, Any] | None = None,
         tcp: bool = False,
+        bindir: Path | str | None = None,
+        initdb: tuple[str, ...] = (),
     ) -> None:
         self.directory = Path(directory)
+        self.bindir = Path(bindir or places.pg_config("bindir"))
+        self.initdb = initdb
         self.name = name
         self.data = self.directory / "data"
         self.port = port or (free_port() if tcp else 5432)
@@ -127,9 +131,9 @@ class Server:
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         places.give_to_server(self.directory)
         command = ["-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"]
-        result = self._run("initdb", *command)
+        result = self._run("initdb", *command, *self.initdb)
         if result.returncode != 0:
-            raise SurroundingsError(f"initdb failed in {self.directory}: {_last_line(result.stderr)}")
+            raise SurroundingsError(f"initdb failed in {self.directory}: {_reason(result.stderr) or _last_line(result.stderr)}")
         self.configure()
 
     def configure(self, **settings: Any) -> None:
@@ -156,10 +160,29 @@ class Server:
     def destroy(self) -> None:
         """Stop it at once and remove everything of it but a log kept elsewhere."""
         if self.data.exists():
-            self.kill()
+            self._quit()
+            self._remove_segment()
         if self._socket_dir is not None and self._socket_dir != self.directory:
             shutil.rmtree(self._socket_dir, ignore_errors=True)
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _quit(self) -> None:
+        """An immediate shutdown, in which the postmaster removes its shared memory; kill -9 for one that does not listen."""
+        pid = self.postmaster_pid()
+        if pid is not None:
+            os.kill(pid, signal.SIGQUIT)
+            if not _wait_for(lambda: not _alive(pid), 10):
+                self.kill()
+            self._reap()
+
+    def _remove_segment(self) -> None:
+        """The shared memory by which a killed server would be recognised at its next start, named in its lock file: the machine has room for some thousand."""
+        try:
+            lines = (self.data / "postmaster.pid").read_text().split("\n")
+        except OSError:
+            return
+        if len(lines) > 6 and lines[6].split():
+            subprocess.run(["ipcrm", "-m", lines[6].split()[-1]], capture_output=True)
 
     def __enter__(self) -> "Server":
         return self
@@ -203,7 +226,7 @@ class Server:
         # our own child, not pg_ctl's: if it is killed, we reap it, whatever process 1 of a container does
         with self.log.open("a") as log:
             self._process = subprocess.Popen(
-                [places.program("postgres"), "-D", str(self.data)], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                [places.program("postgres", self.bindir), "-D", str(self.data)], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 cwd="/", env=self._clean_environment(), start_new_session=True, **places.popen_user(),
             )  # fmt: skip
         while self._process.poll() is None and time.monotonic() < deadline:
@@ -343,6 +366,16 @@ class Server:
             if not _wait_for(lambda: db.value(conn, query, [target]), timeout):
                 raise RuntimeError("the standby did not catch up")
 
+    def upgrade(self, old: "Server", *options: str) -> None:
+        """pg_upgrade: this new server, created and not started, becomes what the old, stopped one is."""
+        command = ["-b", str(old.bindir), "-B", str(self.bindir), "-d", str(old.data), "-D", str(self.data), "-U", "postgres", "-s", str(self.socket_dir), "--no-sync"]
+        # it leaves scripts for afterwards where it runs
+        result = self._run("pg_upgrade", *command, *options, cwd=self.directory)
+        if result.returncode != 0:
+            logs = [log.read_text(errors="replace") for log in (self.data / "pg_upgrade_output.d").glob("*/log/*.log")]
+            reasons = "\n".join(line for log in logs for line in log.splitlines() if re.search(r"(ERROR|FATAL|error): ", line))
+            raise RuntimeError(f"pg_upgrade failed: {result.stdout}{result.stderr}{reasons}")
+
     # -- connecting
 
     def conninfo(self, dbname: str = "postgres", user: str = "postgres", **more: Any) -> str:
@@ -359,12 +392,12 @@ class Server:
 
     def psql(self, script: str, dbname: str = "postgres", *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run psql -X with the script on its standard input, stopping at the first error."""
-        command = [places.program("psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", *arguments]
+        command = [places.program("psql", self.bindir), "-X", "-q", "-v", "ON_ERROR_STOP=1", *arguments]
         return subprocess.run(command, input=script, text=True, capture_output=True, env=self.environment(dbname))
 
-    def run(self, name: str, *arguments: str, dbname: str = "postgres", **options: Any) -> subprocess.CompletedProcess[str]:
+    def run(self, name: str, *arguments: str, dbname: str = "postgres", bindir: Path | str | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run one of PostgreSQL's client programs against this server, as ourselves."""
-        command = [places.program(name), *arguments]
+        command = [places.program(name, bindir or self.bindir), *arguments]
         return subprocess.run(command, text=True, capture_output=True, env=self.environment(dbname), **options)
 
     # -- the log
@@ -394,12 +427,12 @@ class Server:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("PG") or k.startswith("PGAQ")}
         return {**kept, "LC_ALL": "C"}
 
-    def _run(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def _run(self, name: str, *arguments: str, cwd: Path | str = "/") -> subprocess.CompletedProcess[str]:
         # a daemon must not inherit a pipe, or its reader never ends: output goes to files
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             done = subprocess.run(
-                [places.program(name), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                cwd="/", env=self._clean_environment(), text=True, **places.popen_user(),
+                [places.program(name, self.bindir), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                cwd=cwd, env=self._clean_environment(), text=True, **places.popen_user(),
             )
             out.seek(0)
             err.seek(0)

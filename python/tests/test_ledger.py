@@ -30,9 +30,9 @@ class Book:
                 writer.outcome(outcome)
         writer.close()
 
-    def consumer(self, *transactions, name="", orderly=True):
+    def consumer(self, *transactions, name="", orderly=True, moved=False):
         """As producer; 'N' and 'X' among the spans are the lost connection and the lost dequeue."""
-        writer = Writer(self.directory, "consumer", next(self.numbers), consumer=name)
+        writer = Writer(self.directory, "consumer", next(self.numbers), consumer=name, moved=moved)
         for outcome, *spans in transactions:
             for span in spans:
                 if span == "N":
@@ -53,7 +53,7 @@ class Book:
 
     def check(self, **options):
         report = check(self.directory, **options)
-        if "wanted" not in options:
+        if not {"wanted", "retry_delay", "lossy"} & set(options):
             # the check of long runs says the same, where it says anything
             names = options.pop("subscribers", None) or sorted({read(path).consumer for path in self.directory.glob("consumer*")})
             quick = tally.check(self.directory, subscribers=names, **options)
@@ -163,6 +163,40 @@ def test_one_consumer_must_get_its_own_rollback_back_first(book):
     book.producer(("C", (S, 1, 4)))
     book.consumer(("R", (S, 1, 2)), ("C", (S, 3, 2)), ("C", (S, 1, 2)))
     assert book.kinds() == {"order": 2}
+
+
+def test_with_a_retry_delay_what_was_given_back_may_be_late_and_nothing_else(book):
+    book.producer(("C", (S, 1, 6)))
+    book.consumer(("R", (S, 1, 2)), ("C", (S, 4, 3)), ("C", (S, 1, 2)), ("C", (S, 3, 1)))
+    report = book.check(retry_delay=True)
+    assert report.counts == {"order": 1}
+    assert report.late == 2
+
+
+def test_exception_queue_delivers_in_no_order(book):
+    book.producer(("C", (S, 1, 6)))
+    book.consumer(("C", (S, 1, 1)), ("R", (S, 2, 2)), ("C", (S, 5, 2)))
+    book.consumer(("C", (S, 4, 1), (S, 2, 2)), moved=True)
+    report = book.check()
+    assert report.ok, report
+    assert report.moved == 3
+
+
+def test_exception_queue_delivers_what_the_queue_has_not(book):
+    book.producer(("C", (S, 1, 4)))
+    book.consumer(("C", (S, 1, 2)))
+    book.consumer(("C", (S, 2, 1), (S, 3, 1)), moved=True)
+    assert book.kinds() == {"duplicate": 1, "lost": 1}
+
+
+def test_a_crash_may_lose_and_must_not_repeat(book):
+    book.producer(("C", (S, 1, 6)), ("R", (S, 7, 1)))
+    book.consumer(("C", (S, 1, 2)), ("U", (S, 3, 1), "N"), ("C", (S, 6, 1)))
+    assert book.kinds() == {"lost": 2}
+    report = book.check(lossy=True)
+    assert report.ok and report.lost_in_crash == 2
+    book.consumer(("C", (S, 2, 1), (S, 7, 1)))
+    assert book.kinds(lossy=True) == {"duplicate": 1, "ghost": 1}
 
 
 def test_late_because_another_consumer_held_it(book):
@@ -336,6 +370,12 @@ def test_main_prints_and_fails(book, capsys):
 def test_tally_leaves_to_the_full_check_what_it_does_not_know(book, producer, consumer):
     book.producer(producer, ("C", (T, 1, 1)))
     book.consumer(consumer)
+    assert tally.check(book.directory, subscribers=[""]) is None
+
+
+def test_tally_leaves_exception_queues_to_the_full_check(book):
+    book.producer(("C", (S, 1, 1)))
+    book.consumer(("C", (S, 1, 1)), moved=True)
     assert tally.check(book.directory, subscribers=[""]) is None
 
 

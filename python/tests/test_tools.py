@@ -1,6 +1,8 @@
 """Private servers, the load client and the demo's output, without the extension."""
 
 import random
+import re
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +22,22 @@ def test_server_survives_kill_of_the_postmaster(plain_server):
     plain_server.start()
     with plain_server.connect() as conn:
         assert db.value(conn, "SELECT n FROM kept") == 42
+
+
+def test_nothing_is_left_of_a_destroyed_server():
+    def segments():
+        with open("/proc/sysvipc/shm") as file:
+            return {line.split()[1] for line in file}
+
+    server = Server.temporary("gone", settings={"shared_preload_libraries": ""})
+    mine = (server.data / "postmaster.pid").read_text().split("\n")[6].split()[-1]
+    maps = Path(f"/proc/{server.postmaster_pid()}/maps").read_text()
+    files = [Path(name) for name in re.findall(r"/dev/shm/PostgreSQL\S+", maps)]
+    assert mine in segments() and files and all(file.exists() for file in files)
+    server.destroy()
+    assert mine not in segments()
+    assert not any(file.exists() for file in files)
+    assert not server.directory.exists()
 
 
 def test_server_does_not_run_as_root(plain_server):

@@ -28,6 +28,16 @@ RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_drop_
 COMMENT ON FUNCTION aq.drop_queue_table(text, boolean) IS
 'Drop a queue table, its exception queue and the views on it; force: with all its queues and their messages. Waits for transactions that use them. For the queue table''s owner. Errors AQ016, AQ028, AQ032, AQ034';
 
+CREATE FUNCTION aq.convert_queue(queue_name text, shards integer DEFAULT NULL)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_convert_queue';
+COMMENT ON FUNCTION aq.convert_queue(text, integer) IS
+'Make a queue of a queue table a sharded queue, while it is in use: from the commit on new messages go into the sharded store; those in the queue table are dequeued first, as they are, and when the last is gone the queue leaves its queue table. shards as in aq.create_queue. For the queue''s owner. Errors AQ001, AQ005, AQ110';
+
+CREATE FUNCTION aq.conversion_obstacles(queue_name text, OUT obstacle text, OUT hint text)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_conversion_obstacles';
+COMMENT ON FUNCTION aq.conversion_obstacles(text) IS
+'Why aq.convert_queue would refuse the queue, and what can be done about it; no row: it would not. Errors AQ001, AQ005';
+
 CREATE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL,
 	retry_delay interval DEFAULT NULL, retention interval DEFAULT NULL,
 	exception_queue text DEFAULT NULL, comment text DEFAULT NULL,
@@ -46,20 +56,31 @@ RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_start
 COMMENT ON FUNCTION aq.start_queue(text, boolean, boolean) IS
 'Allow enqueue and dequeue again; false leaves that side as it is. For the queue''s owner. Errors AQ001';
 
-CREATE FUNCTION aq.stop_queue(queue_name text, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true)
+CREATE FUNCTION aq.stop_queue(queue_name text, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true,
+	wait boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_stop_queue';
-COMMENT ON FUNCTION aq.stop_queue(text, boolean, boolean) IS
-'Refuse enqueue and dequeue from the commit on; false leaves that side as it is. For the queue''s owner. Errors AQ001';
+COMMENT ON FUNCTION aq.stop_queue(text, boolean, boolean, boolean) IS
+'Refuse enqueue and dequeue from the commit on; false leaves that side as it is. wait: refuse them at once to transactions that do not use the queue yet, and wait until those that do have ended, prepared ones too. For the queue''s owner. Errors AQ001';
 
-CREATE FUNCTION aq.purge_queue(queue_name text, consumer text DEFAULT NULL, condition text DEFAULT NULL)
+CREATE FUNCTION aq._queue_in_use(queue_name text) RETURNS boolean
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_in_use';
+COMMENT ON FUNCTION aq._queue_in_use(text) IS 'Internal: do transactions have messages of the queue in hand, or enqueued?';
+
+CREATE FUNCTION aq.purge_queue(queue_name text, consumer text DEFAULT NULL, condition text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL, "block" boolean DEFAULT false)
 RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_purge_queue';
-COMMENT ON FUNCTION aq.purge_queue(text, text, text) IS
-'Remove messages without reading them, in the caller''s transaction: of one consumer or of all, those that meet the condition or all. Returns how many (message, consumer) pairs were removed; messages in other transactions'' hands stay. For the queue''s owner. Errors AQ001, AQ018';
+COMMENT ON FUNCTION aq.purge_queue(text, text, text, text, boolean) IS
+'Remove messages without reading them, in the caller''s transaction: of one consumer or of all, those that meet the condition or all, of delivery_mode persistent (null), buffered or persistent_or_buffered. Returns how many (message, consumer) pairs were removed; messages in other transactions'' hands stay, unless block: then they are waited for, and others have to wait until the purge commits. For the queue''s owner. Errors AQ001, AQ018, AQ115';
 
-CREATE FUNCTION aq.subscribe(queue_name text, consumer text, rule text DEFAULT NULL, comment text DEFAULT NULL)
+CREATE FUNCTION aq._purge_processed(queue_name text, consumer text, ids uuid[]) RETURNS bigint
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_purge_processed';
+COMMENT ON FUNCTION aq._purge_processed(text, text, uuid[]) IS 'Internal: delete delivered messages that a queue table retains';
+
+CREATE FUNCTION aq.subscribe(queue_name text, consumer text, rule text DEFAULT NULL, comment text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscribe';
-COMMENT ON FUNCTION aq.subscribe(text, text, text, text) IS
-'Add a subscriber: it gets the messages enqueued after this commits whose properties meet the rule, an SQL condition over priority, correlation, properties, payload and the fields of a composite payload (names are looked up in pg_catalog; it runs with the rights of the queue''s owner). For the queue''s owner. Errors AQ001, AQ003, AQ010, AQ013, AQ015, AQ018';
+COMMENT ON FUNCTION aq.subscribe(text, text, text, text, text) IS
+'Add a subscriber: it gets the messages enqueued after this commits whose properties meet the rule, an SQL condition over priority, correlation, properties, payload and the fields of a composite payload (names are looked up in pg_catalog; it runs with the rights of the queue''s owner). delivery_mode: persistent (null), buffered or persistent_or_buffered, which messages it gets; it is not changed later. For the queue''s owner. Errors AQ001, AQ003, AQ010, AQ013, AQ015, AQ018, AQ115';
 
 CREATE FUNCTION aq.alter_subscriber(queue_name text, consumer text, rule text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_alter_subscriber';
@@ -71,12 +92,13 @@ RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_unsub
 COMMENT ON FUNCTION aq.unsubscribe(text, text) IS
 'Remove a consumer and what waits for it. For the queue''s owner. Errors AQ001, AQ014';
 
-CREATE FUNCTION aq.grant_queue(queue_name text, grantee regrole, privilege text DEFAULT 'all')
+CREATE FUNCTION aq.grant_queue(queue_name text, grantee regrole, privilege text DEFAULT 'all',
+	grant_option boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_grant_queue';
-COMMENT ON FUNCTION aq.grant_queue(text, regrole, text) IS
-'Grant enqueue, dequeue or all on a queue to a role (null: PUBLIC). For the queue''s owner. Errors AQ001, AQ027';
+COMMENT ON FUNCTION aq.grant_queue(text, regrole, text, boolean) IS
+'Grant enqueue, dequeue or all on a queue to a role (null: PUBLIC). grant_option: the role may grant them to others. For the queue''s owner, and for those with the grant option. Errors AQ001, AQ005, AQ027';
 
 CREATE FUNCTION aq.revoke_queue(queue_name text, grantee regrole, privilege text DEFAULT 'all')
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_revoke_queue';
 COMMENT ON FUNCTION aq.revoke_queue(text, regrole, text) IS
-'Revoke enqueue, dequeue or all on a queue from a role (null: PUBLIC). For the queue''s owner. Errors AQ001, AQ027';
+'Revoke enqueue, dequeue or all on a queue from a role (null: PUBLIC), and what the role has granted by its grant option. The queue''s owner revokes what was granted in his name, another what he has granted himself. Errors AQ001, AQ027';

@@ -10,12 +10,13 @@ CREATE FUNCTION aq.dequeue(queue_name text,
 	msgid uuid DEFAULT NULL,
 	condition text DEFAULT NULL,
 	wait interval DEFAULT NULL,
-	navigation text DEFAULT NULL)
+	navigation text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL)
 RETURNS TABLE (msgid uuid, payload jsonb, priority integer, correlation text,
 	enqueue_time timestamptz, attempts integer, properties jsonb)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_dequeue_jsonb';
-COMMENT ON FUNCTION aq.dequeue(text, text, integer, text, text, uuid, text, interval, text) IS
-'Dequeue up to max_messages messages of a jsonb queue. consumer: its name, for queues with several consumers; max_messages; mode remove, remove_nodata (the payload comes back null), locked (kept from others until the end of the transaction, not consumed) or browse; correlation: a LIKE pattern; msgid: exactly this message; condition: an SQL condition over priority, correlation, properties, enqueue_time, attempts, payload and the fields of a composite payload; wait: null does not wait, a negative interval waits for ever; navigation: null begins at the head, first_message too, next_message goes on behind the message that the session has got last, next_transaction at the next group, first_message_multi_group and next_message_multi_group do not stop at a group''s end. Waiting here holds the statement''s snapshot, and so the xmin horizon: CALL aq.wait does not. Errors AQ001, AQ005, AQ007 to AQ010, AQ018, AQ042 to AQ046, AQ067';
+COMMENT ON FUNCTION aq.dequeue(text, text, integer, text, text, uuid, text, interval, text, text) IS
+'Dequeue up to max_messages messages of a jsonb queue. consumer: its name, for queues with several consumers; max_messages; mode remove, remove_nodata (the payload comes back null), locked (kept from others until the end of the transaction, not consumed) or browse; correlation: a LIKE pattern; msgid: exactly this message; condition: an SQL condition over priority, correlation, properties, enqueue_time, attempts, payload and the fields of a composite payload; wait: null does not wait, a negative interval waits for ever; navigation: null begins at the head, first_message too, next_message goes on behind the message that the session has got last, next_transaction at the next group, first_message_multi_group and next_message_multi_group do not stop at a group''s end; delivery_mode: persistent (null), buffered or persistent_or_buffered, which of the messages. Waiting here holds the statement''s snapshot, and so the xmin horizon: CALL aq.wait does not. Errors AQ001, AQ005, AQ007 to AQ010, AQ018, AQ042 to AQ046, AQ067, AQ115, AQ117';
 
 CREATE FUNCTION aq.dequeue(queue_name text, as_type anyelement,
 	consumer text DEFAULT NULL,
@@ -25,11 +26,12 @@ CREATE FUNCTION aq.dequeue(queue_name text, as_type anyelement,
 	msgid uuid DEFAULT NULL,
 	condition text DEFAULT NULL,
 	wait interval DEFAULT NULL,
-	navigation text DEFAULT NULL)
+	navigation text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL)
 RETURNS TABLE (msgid uuid, payload anyelement, priority integer, correlation text,
 	enqueue_time timestamptz, attempts integer, properties jsonb)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_dequeue_typed';
-COMMENT ON FUNCTION aq.dequeue(text, anyelement, text, integer, text, text, uuid, text, interval, text) IS
+COMMENT ON FUNCTION aq.dequeue(text, anyelement, text, integer, text, text, uuid, text, interval, text, text) IS
 'Dequeue up to max_messages messages; as_type is a null of the queue''s payload type (name it for text: as_type => null::text). Options and errors as the jsonb form';
 
 CREATE FUNCTION aq.dequeue_full(queue_name text, as_type anyelement,
@@ -40,15 +42,16 @@ CREATE FUNCTION aq.dequeue_full(queue_name text, as_type anyelement,
 	msgid uuid DEFAULT NULL,
 	condition text DEFAULT NULL,
 	wait interval DEFAULT NULL,
-	navigation text DEFAULT NULL)
+	navigation text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL)
 RETURNS TABLE (msgid uuid, payload anyelement, priority integer, correlation text,
 	enqueue_time timestamptz, attempts integer, properties jsonb,
 	sender text, consumer_name text, ready_at timestamptz, expires_at timestamptz,
 	exception_queue text, original_msgid uuid, shard integer, session_id bigint, state integer,
-	transaction_group text, delivery_mode integer)
+	transaction_group text, message_delivery_mode integer)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_dequeue_typed';
-COMMENT ON FUNCTION aq.dequeue_full(text, anyelement, text, integer, text, text, uuid, text, interval, text) IS
-'As aq.dequeue, with every property of the message: sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid, shard, session_id, state (0 ready, 1 waiting, 3 expired, when it was dequeued), transaction_group, delivery_mode (1: persistent)';
+COMMENT ON FUNCTION aq.dequeue_full(text, anyelement, text, integer, text, text, uuid, text, interval, text, text) IS
+'As aq.dequeue, with every property of the message: sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid, shard, session_id, state (0 ready, 1 waiting, 3 expired, when it was dequeued), transaction_group, message_delivery_mode (1 persistent, 2 buffered)';
 
 CREATE FUNCTION aq.browse(queue_name text,
 	consumer text DEFAULT NULL,

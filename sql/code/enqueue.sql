@@ -12,10 +12,11 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload text,
 	exception_queue text DEFAULT NULL,
 	properties jsonb DEFAULT NULL,
 	relative_msgid uuid DEFAULT NULL,
-	deviation text DEFAULT NULL)
+	deviation text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_text';
-COMMENT ON FUNCTION aq.enqueue(text, text, integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
-'Enqueue one message, payload as text, read by the payload type''s input function; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076';
+COMMENT ON FUNCTION aq.enqueue(text, text, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
+'Enqueue one message, payload as text, read by the payload type''s input function; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
 
 CREATE FUNCTION aq.enqueue(queue_name text, payload jsonb,
 	priority integer DEFAULT NULL,
@@ -27,10 +28,11 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload jsonb,
 	exception_queue text DEFAULT NULL,
 	properties jsonb DEFAULT NULL,
 	relative_msgid uuid DEFAULT NULL,
-	deviation text DEFAULT NULL)
+	deviation text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
-COMMENT ON FUNCTION aq.enqueue(text, jsonb, integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
-'Enqueue one message, payload jsonb; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076';
+COMMENT ON FUNCTION aq.enqueue(text, jsonb, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
+'Enqueue one message, payload jsonb; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
 
 CREATE FUNCTION aq.enqueue(queue_name text, payload bytea,
 	priority integer DEFAULT NULL,
@@ -42,10 +44,11 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload bytea,
 	exception_queue text DEFAULT NULL,
 	properties jsonb DEFAULT NULL,
 	relative_msgid uuid DEFAULT NULL,
-	deviation text DEFAULT NULL)
+	deviation text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
-COMMENT ON FUNCTION aq.enqueue(text, bytea, integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
-'Enqueue one message, payload bytea; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076';
+COMMENT ON FUNCTION aq.enqueue(text, bytea, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
+'Enqueue one message, payload bytea; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
 
 CREATE FUNCTION aq.enqueue(queue_name text, payload anyelement,
 	priority integer DEFAULT NULL,
@@ -57,10 +60,11 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload anyelement,
 	exception_queue text DEFAULT NULL,
 	properties jsonb DEFAULT NULL,
 	relative_msgid uuid DEFAULT NULL,
-	deviation text DEFAULT NULL)
+	deviation text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
-COMMENT ON FUNCTION aq.enqueue(text, anyelement, integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
-'Enqueue one message, payload of any type, which must be the queue''s payload type; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076';
+COMMENT ON FUNCTION aq.enqueue(text, anyelement, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
+'Enqueue one message, payload of any type, which must be the queue''s payload type; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
 
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads text[],
 	priority integer DEFAULT NULL,
@@ -72,9 +76,10 @@ CREATE FUNCTION aq.enqueue_array(queue_name text, payloads text[],
 	exception_queue text DEFAULT NULL,
 	properties jsonb DEFAULT NULL,
 	relative_msgid uuid DEFAULT NULL,
-	deviation text DEFAULT NULL)
+	deviation text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL)
 RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_text';
-COMMENT ON FUNCTION aq.enqueue_array(text, text[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
+COMMENT ON FUNCTION aq.enqueue_array(text, text[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
 'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';
 
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads varchar[],
@@ -87,9 +92,10 @@ CREATE FUNCTION aq.enqueue_array(queue_name text, payloads varchar[],
 	exception_queue text DEFAULT NULL,
 	properties jsonb DEFAULT NULL,
 	relative_msgid uuid DEFAULT NULL,
-	deviation text DEFAULT NULL)
+	deviation text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL)
 RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_text';
-COMMENT ON FUNCTION aq.enqueue_array(text, varchar[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
+COMMENT ON FUNCTION aq.enqueue_array(text, varchar[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
 'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue; for drivers that send varchar arrays';
 
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads text,
@@ -102,9 +108,10 @@ CREATE FUNCTION aq.enqueue_array(queue_name text, payloads text,
 	exception_queue text DEFAULT NULL,
 	properties jsonb DEFAULT NULL,
 	relative_msgid uuid DEFAULT NULL,
-	deviation text DEFAULT NULL)
+	deviation text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL)
 RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_literal';
-COMMENT ON FUNCTION aq.enqueue_array(text, text, integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
+COMMENT ON FUNCTION aq.enqueue_array(text, text, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
 'Enqueue one message per element of an array written as text, ''{...}'', in their order and with the same properties; returns their ids in that order. What bare literals and drivers'' untyped parameters come to. Options and errors as aq.enqueue';
 
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads jsonb[],
@@ -117,9 +124,10 @@ CREATE FUNCTION aq.enqueue_array(queue_name text, payloads jsonb[],
 	exception_queue text DEFAULT NULL,
 	properties jsonb DEFAULT NULL,
 	relative_msgid uuid DEFAULT NULL,
-	deviation text DEFAULT NULL)
+	deviation text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL)
 RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_typed';
-COMMENT ON FUNCTION aq.enqueue_array(text, jsonb[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
+COMMENT ON FUNCTION aq.enqueue_array(text, jsonb[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
 'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';
 
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads bytea[],
@@ -132,9 +140,10 @@ CREATE FUNCTION aq.enqueue_array(queue_name text, payloads bytea[],
 	exception_queue text DEFAULT NULL,
 	properties jsonb DEFAULT NULL,
 	relative_msgid uuid DEFAULT NULL,
-	deviation text DEFAULT NULL)
+	deviation text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL)
 RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_typed';
-COMMENT ON FUNCTION aq.enqueue_array(text, bytea[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
+COMMENT ON FUNCTION aq.enqueue_array(text, bytea[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
 'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';
 
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads anyarray,
@@ -147,7 +156,8 @@ CREATE FUNCTION aq.enqueue_array(queue_name text, payloads anyarray,
 	exception_queue text DEFAULT NULL,
 	properties jsonb DEFAULT NULL,
 	relative_msgid uuid DEFAULT NULL,
-	deviation text DEFAULT NULL)
+	deviation text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL)
 RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_typed';
-COMMENT ON FUNCTION aq.enqueue_array(text, anyarray, integer, interval, interval, text, text[], text, text, jsonb, uuid, text) IS
+COMMENT ON FUNCTION aq.enqueue_array(text, anyarray, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
 'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';

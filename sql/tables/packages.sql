@@ -7,7 +7,11 @@ CREATE SCHEMA dbms_aqadm;
 COMMENT ON SCHEMA dbms_aqadm IS 'Advanced Queuing: Oracle''s package to administer queues';
 CREATE SCHEMA dbms_transform;
 COMMENT ON SCHEMA dbms_transform IS 'Advanced Queuing: Oracle''s package to define transformations';
-GRANT USAGE ON SCHEMA dbms_aq, dbms_aqadm, dbms_transform TO PUBLIC;
+CREATE SCHEMA dbms_aqmigtool;
+COMMENT ON SCHEMA dbms_aqmigtool IS 'Advanced Queuing: Oracle''s package to make sharded queues of queue tables'' queues';
+CREATE SCHEMA dbms_shared_pool;
+COMMENT ON SCHEMA dbms_shared_pool IS 'Advanced Queuing: Oracle''s package of what is in shared memory';
+GRANT USAGE ON SCHEMA dbms_aq, dbms_aqadm, dbms_aqmigtool, dbms_transform, dbms_shared_pool TO PUBLIC;
 
 -- Roles belong to the whole server: they may be there already, and stay when
 -- the extension is dropped.
@@ -116,13 +120,34 @@ COMMENT ON COLUMN dbms_aq.message_properties_t.delivery_mode IS 'out: persistent
 CREATE DOMAIN dbms_aq.message_properties_array_t AS dbms_aq.message_properties_t[];
 COMMENT ON DOMAIN dbms_aq.message_properties_array_t IS 'Properties of the messages of an array call';
 
+CREATE TYPE dbms_aq.seek_pos_t AS (msgid uuid);
+COMMENT ON TYPE dbms_aq.seek_pos_t IS 'A place in a queue';
+COMMENT ON COLUMN dbms_aq.seek_pos_t.msgid IS 'the message at this place';
+CREATE TYPE dbms_aq.seek_input_t AS (shard integer, priority integer, seek_type integer, seek_pos dbms_aq.seek_pos_t);
+COMMENT ON TYPE dbms_aq.seek_input_t IS 'Where to go';
+COMMENT ON COLUMN dbms_aq.seek_input_t.shard IS 'number of the shard; null or -1: all';
+COMMENT ON COLUMN dbms_aq.seek_input_t.priority IS 'priority; null or -1: all';
+COMMENT ON COLUMN dbms_aq.seek_input_t.seek_type IS 'seek_begin(), seek_end() or seek_msgid()';
+COMMENT ON COLUMN dbms_aq.seek_input_t.seek_pos IS 'with seek_msgid(): the message that is to be the next one';
+CREATE DOMAIN dbms_aq.seek_input_array_t AS dbms_aq.seek_input_t[];
+COMMENT ON DOMAIN dbms_aq.seek_input_array_t IS 'Where to go, in several shards or priorities';
+CREATE TYPE dbms_aq.seek_output_t AS (shard integer, priority integer, seek_type integer, seek_pos dbms_aq.seek_pos_t, skipped bigint);
+COMMENT ON TYPE dbms_aq.seek_output_t IS 'Where a seek has come to';
+COMMENT ON COLUMN dbms_aq.seek_output_t.shard IS 'as given';
+COMMENT ON COLUMN dbms_aq.seek_output_t.priority IS 'as given';
+COMMENT ON COLUMN dbms_aq.seek_output_t.seek_type IS 'as given';
+COMMENT ON COLUMN dbms_aq.seek_output_t.seek_pos IS 'the next message; null at the end';
+COMMENT ON COLUMN dbms_aq.seek_output_t.skipped IS 'messages that could have been dequeued and were passed by';
+CREATE DOMAIN dbms_aq.seek_output_array_t AS dbms_aq.seek_output_t[];
+COMMENT ON DOMAIN dbms_aq.seek_output_array_t IS 'Where a seek has come to, one element for each given';
+
 -- Types of package dbms_aqadm
 
 CREATE DOMAIN dbms_aqadm.aq$_subscriber_list_t AS sys.aq$_agent[];
 COMMENT ON DOMAIN dbms_aqadm.aq$_subscriber_list_t IS 'Subscribers of a queue';
 CREATE TYPE dbms_aqadm.aq$_purge_options_t AS ("block" boolean, delivery_mode integer);
 COMMENT ON TYPE dbms_aqadm.aq$_purge_options_t IS 'Options of dbms_aqadm.purge_queue_table; null: the default';
-COMMENT ON COLUMN dbms_aqadm.aq$_purge_options_t."block" IS 'accepted; a purge never waits';
+COMMENT ON COLUMN dbms_aqadm.aq$_purge_options_t."block" IS 'true: wait for messages in other transactions'' hands';
 COMMENT ON COLUMN dbms_aqadm.aq$_purge_options_t.delivery_mode IS 'persistent() (default), buffered() or persistent_or_buffered()';
 CREATE TYPE dbms_aqadm.queue_props_t AS (queue_type integer, retry_delay integer, retention_time integer,
 	sort_list integer, cache_hint integer);
@@ -136,8 +161,9 @@ COMMENT ON COLUMN dbms_aqadm.queue_props_t.cache_hint IS 'accepted; the message 
 -- What the packages hand from one function to another.
 
 CREATE TYPE dbms_aq._put_t AS (queue text, priority integer, delay interval, expiration interval, correlation text,
-	recipients text[], sender text, exception_queue text, properties jsonb, relative_msgid uuid, deviation text, transformation text);
+	recipients text[], sender text, exception_queue text, properties jsonb, relative_msgid uuid, deviation text, transformation text,
+	delivery_mode text);
 COMMENT ON TYPE dbms_aq._put_t IS 'Internal: arguments of aq.enqueue';
 CREATE TYPE dbms_aq._take_t AS (queue text, consumer text, mode text, navigation text, correlation text, msgid uuid,
-	condition text, timeout integer, selective boolean, transformation text);
+	condition text, timeout integer, selective boolean, transformation text, delivery integer, delivery_mode text);
 COMMENT ON TYPE dbms_aq._take_t IS 'Internal: arguments of aq.dequeue_full';

@@ -31,9 +31,10 @@ CREATE TABLE aq.queue (
 	key bigint NOT NULL,
 	created timestamptz NOT NULL DEFAULT now(),
 	comment text,
-	store "char" NOT NULL DEFAULT 's' CHECK (store IN ('s', 'c')),
-	queue_table_id integer CHECK ((queue_table_id IS NOT NULL) = (store = 'c')),
-	queue_type text NOT NULL DEFAULT 'normal' CHECK (queue_type IN ('normal', 'exception'))
+	store "char" NOT NULL DEFAULT 's' CHECK (store IN ('s', 'c', 'b')),
+	queue_table_id integer CHECK ((queue_table_id IS NOT NULL) = (store <> 's')),
+	queue_type text NOT NULL DEFAULT 'normal' CHECK (queue_type IN ('normal', 'exception')),
+	converted timestamptz CHECK (store <> 'b' OR converted IS NOT NULL)
 );
 COMMENT ON TABLE aq.queue IS 'One row per queue; owner and privileges stand at the view aq_data.q<queue_id>';
 COMMENT ON COLUMN aq.queue.queue_id IS 'number of the queue, part of its tables'' names';
@@ -50,9 +51,13 @@ COMMENT ON COLUMN aq.queue.dequeue_enabled IS 'false after aq.stop_queue(dequeue
 COMMENT ON COLUMN aq.queue.key IS 'random number that makes message ids of this queue unique';
 COMMENT ON COLUMN aq.queue.created IS 'when the queue was created';
 COMMENT ON COLUMN aq.queue.comment IS 'the creator''s comment';
-COMMENT ON COLUMN aq.queue.store IS 'what keeps its messages: s the sharded store, c a queue table of the classic store';
+COMMENT ON COLUMN aq.queue.store IS 'what keeps its messages: s the sharded store, c a queue table of the classic store, b both: converted, and not all that was in the queue table is gone';
 COMMENT ON COLUMN aq.queue.queue_table_id IS 'its queue table; null: sharded';
 COMMENT ON COLUMN aq.queue.queue_type IS 'normal, or exception: takes what other queues of its queue table could not deliver, and nothing else';
+COMMENT ON COLUMN aq.queue.converted IS 'when aq.convert_queue made it a sharded queue; null: it was made as what it is';
+
+CREATE SEQUENCE aq.consumer_number_seq AS bigint;
+COMMENT ON SEQUENCE aq.consumer_number_seq IS 'Numbers of consumers; never reused';
 
 CREATE TABLE aq.subscriber (
 	queue_id integer NOT NULL,
@@ -63,6 +68,8 @@ CREATE TABLE aq.subscriber (
 	created timestamptz NOT NULL DEFAULT now(),
 	comment text,
 	transformation text,
+	delivery_mode smallint NOT NULL DEFAULT 1 CHECK (delivery_mode BETWEEN 1 AND 3),
+	number bigint NOT NULL DEFAULT pg_catalog.nextval('aq.consumer_number_seq'),
 	PRIMARY KEY (queue_id, "position"),
 	UNIQUE (queue_id, consumer)
 );
@@ -75,6 +82,28 @@ COMMENT ON COLUMN aq.subscriber.rule IS 'condition that a message must meet; nul
 COMMENT ON COLUMN aq.subscriber.created IS 'when the consumer was first named';
 COMMENT ON COLUMN aq.subscriber.comment IS 'the creator''s comment';
 COMMENT ON COLUMN aq.subscriber.transformation IS 'function that dbms_aq applies to the payloads it dequeues; null: none';
+COMMENT ON COLUMN aq.subscriber.delivery_mode IS 'which messages it gets: 1 persistent, 2 buffered, 3 both';
+
+CREATE TABLE aq.buffered_queue (
+	queue_id integer PRIMARY KEY,
+	created timestamptz NOT NULL DEFAULT clock_timestamp(),
+	losses integer NOT NULL DEFAULT 0,
+	lost_at timestamptz
+);
+COMMENT ON TABLE aq.buffered_queue IS 'Queues that have had buffered messages: these are in aq_data.b<queue_id>, what they are to their consumers in aq_data.d<queue_id>, both unlogged';
+COMMENT ON COLUMN aq.buffered_queue.queue_id IS 'the queue';
+COMMENT ON COLUMN aq.buffered_queue.created IS 'when the tables were made, for the first buffered message';
+COMMENT ON COLUMN aq.buffered_queue.losses IS 'how often the tables were found empty after a crash';
+COMMENT ON COLUMN aq.buffered_queue.lost_at IS 'when that was last; buffered messages of before are gone';
+COMMENT ON COLUMN aq.subscriber.number IS 'tells the consumer from those that had its position before: it is higher than theirs';
+
+CREATE TABLE aq.property (
+	name text PRIMARY KEY,
+	value text NOT NULL CHECK (length(value) BETWEEN 1 AND 200)
+);
+COMMENT ON TABLE aq.property IS 'Properties of the database that somebody has set: see sys.database_properties';
+COMMENT ON COLUMN aq.property.name IS 'name of the property';
+COMMENT ON COLUMN aq.property.value IS 'its value';
 
 CREATE TABLE aq.message_table (
 	queue_id integer NOT NULL,
@@ -135,10 +164,13 @@ COMMENT ON COLUMN aq_data.log_template.ordinals IS 'the messages'' ordinals in t
 
 -- The catalog is dumped with its rows; message tables are dumped as the
 -- ordinary tables that they are.
+SELECT pg_catalog.pg_extension_config_dump('aq.property', '');
 SELECT pg_catalog.pg_extension_config_dump('aq.queue', '');
 SELECT pg_catalog.pg_extension_config_dump('aq.subscriber', '');
+SELECT pg_catalog.pg_extension_config_dump('aq.buffered_queue', '');
 SELECT pg_catalog.pg_extension_config_dump('aq.message_table', '');
 SELECT pg_catalog.pg_extension_config_dump('aq.queue_table', '');
 SELECT pg_catalog.pg_extension_config_dump('aq.queue_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('aq.queue_table_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('aq.session_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('aq.consumer_number_seq', '');

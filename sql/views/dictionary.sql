@@ -34,8 +34,8 @@ SELECT
 	extract(epoch FROM q.retry_delay)::integer AS retry_delay, aq._yes_no(q.enqueue_enabled) AS enqueue_enabled,
 	aq._yes_no(q.dequeue_enabled) AS dequeue_enabled,
 	CASE WHEN q.retention >= '1000 years' THEN 'FOREVER' ELSE extract(epoch FROM q.retention)::bigint::text END AS retention,
-	q.comment AS user_comment, NULL::text AS network_name, CASE WHEN q.store = 's' THEN 'TRUE' ELSE 'FALSE' END AS sharded,
-	CASE WHEN q.store = 's' THEN 'Transactional Event Queue' ELSE 'Classic Queue' END AS queue_category,
+	q.comment AS user_comment, NULL::text AS network_name, CASE WHEN q.store <> 'c' THEN 'TRUE' ELSE 'FALSE' END AS sharded,
+	CASE WHEN q.store <> 'c' THEN 'Transactional Event Queue' ELSE 'Classic Queue' END AS queue_category,
 	CASE WHEN q.multiple_consumers THEN 'MULTIPLE' ELSE 'SINGLE' END AS recipients
 FROM aq.queue q LEFT JOIN aq.queue_table t ON t.queue_table_id = q.queue_table_id;
 COMMENT ON VIEW sys.dba_queues IS 'All queues';
@@ -138,7 +138,7 @@ UNION ALL
 SELECT aq._oracle_case(aq._name_schema(q.queue_name)), aq._oracle_case(aq._bare_name(q.queue_name)), aq._oracle_type(q.payload_type),
 	aq._oracle_type_name(q.payload_type), 'PRIORITY, ENQUEUE_TIME', CASE WHEN q.multiple_consumers THEN 'MULTIPLE' ELSE 'SINGLE' END,
 	'NONE', '12.1', 0, 0, 1, q.comment, 'NO', 'NONE'
-FROM aq.queue q WHERE q.store = 's';
+FROM aq.queue q WHERE q.store <> 'c';
 COMMENT ON VIEW sys.dba_queue_tables IS 'All queue tables';
 COMMENT ON COLUMN sys.dba_queue_tables.owner IS 'schema of the queue table';
 COMMENT ON COLUMN sys.dba_queue_tables.queue_table IS 'name; a sharded queue counts as its own queue table';
@@ -205,7 +205,8 @@ GRANT SELECT ON sys.user_queue_tables TO PUBLIC;
 CREATE VIEW sys.dba_queue_subscribers AS
 SELECT
 	q.owner, q.name AS queue_name, q.queue_table, aq._oracle_case(s.consumer) AS consumer_name, NULL::text AS address,
-	NULL::integer AS protocol, aq._oracle_case(s.transformation) AS transformation, s.rule, 'PERSISTENT' AS delivery_mode,
+	NULL::integer AS protocol, aq._oracle_case(s.transformation) AS transformation, s.rule,
+	aq._oracle_delivery(s.delivery_mode) AS delivery_mode,
 	'NO' AS if_nondurable_subscriber, 'FALSE' AS queue_to_queue, s."position"::integer AS subscriber_id,
 	s."position"::integer AS pos_bitmap, q.qid
 FROM sys.dba_queues q JOIN aq.subscriber s ON s.queue_id = q.qid WHERE s.kind = 'subscriber';
@@ -218,7 +219,7 @@ COMMENT ON COLUMN sys.dba_queue_subscribers.address IS 'always null';
 COMMENT ON COLUMN sys.dba_queue_subscribers.protocol IS 'always null';
 COMMENT ON COLUMN sys.dba_queue_subscribers.transformation IS 'transformation of its payloads; null: none';
 COMMENT ON COLUMN sys.dba_queue_subscribers.rule IS 'condition that messages must meet; null: all';
-COMMENT ON COLUMN sys.dba_queue_subscribers.delivery_mode IS 'always PERSISTENT';
+COMMENT ON COLUMN sys.dba_queue_subscribers.delivery_mode IS 'which messages it gets: PERSISTENT, BUFFERED or PERSISTENT_OR_BUFFERED';
 COMMENT ON COLUMN sys.dba_queue_subscribers.if_nondurable_subscriber IS 'always NO';
 COMMENT ON COLUMN sys.dba_queue_subscribers.queue_to_queue IS 'always FALSE';
 COMMENT ON COLUMN sys.dba_queue_subscribers.subscriber_id IS 'number of the subscriber in its queue';
@@ -241,7 +242,7 @@ COMMENT ON COLUMN sys.all_queue_subscribers.address IS 'always null';
 COMMENT ON COLUMN sys.all_queue_subscribers.protocol IS 'always null';
 COMMENT ON COLUMN sys.all_queue_subscribers.transformation IS 'transformation of its payloads; null: none';
 COMMENT ON COLUMN sys.all_queue_subscribers.rule IS 'condition that messages must meet; null: all';
-COMMENT ON COLUMN sys.all_queue_subscribers.delivery_mode IS 'always PERSISTENT';
+COMMENT ON COLUMN sys.all_queue_subscribers.delivery_mode IS 'which messages it gets: PERSISTENT, BUFFERED or PERSISTENT_OR_BUFFERED';
 COMMENT ON COLUMN sys.all_queue_subscribers.if_nondurable_subscriber IS 'always NO';
 COMMENT ON COLUMN sys.all_queue_subscribers.queue_to_queue IS 'always FALSE';
 COMMENT ON COLUMN sys.all_queue_subscribers.subscriber_id IS 'number of the subscriber in its queue';
@@ -262,7 +263,7 @@ COMMENT ON COLUMN sys.user_queue_subscribers.address IS 'always null';
 COMMENT ON COLUMN sys.user_queue_subscribers.protocol IS 'always null';
 COMMENT ON COLUMN sys.user_queue_subscribers.transformation IS 'transformation of its payloads; null: none';
 COMMENT ON COLUMN sys.user_queue_subscribers.rule IS 'condition that messages must meet; null: all';
-COMMENT ON COLUMN sys.user_queue_subscribers.delivery_mode IS 'always PERSISTENT';
+COMMENT ON COLUMN sys.user_queue_subscribers.delivery_mode IS 'which messages it gets: PERSISTENT, BUFFERED or PERSISTENT_OR_BUFFERED';
 COMMENT ON COLUMN sys.user_queue_subscribers.if_nondurable_subscriber IS 'always NO';
 COMMENT ON COLUMN sys.user_queue_subscribers.queue_to_queue IS 'always FALSE';
 COMMENT ON COLUMN sys.user_queue_subscribers.subscriber_id IS 'number of the subscriber in its queue';

@@ -2,7 +2,7 @@
 -- current role has a right to.
 
 CREATE FUNCTION aq._consumers(OUT queue_id integer, OUT "position" integer, OUT enqueued bigint,
-	OUT dequeued bigint, OUT ready bigint, OUT waiting integer)
+	OUT dequeued bigint, OUT ready bigint, OUT waiting integer, OUT last_dequeue timestamptz)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_consumers';
 COMMENT ON FUNCTION aq._consumers() IS 'Internal: what aq.subscribers shows of shared memory';
 
@@ -37,6 +37,35 @@ CREATE FUNCTION aq._classic_messages(queue_id integer, OUT msgid uuid, OUT consu
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_classic_messages';
 COMMENT ON FUNCTION aq._classic_messages(integer) IS 'Internal: what aq.messages shows of one queue of a queue table';
 
+CREATE FUNCTION aq._buffered_messages(queue_id integer, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
+	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
+	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
+	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
+	OUT in_memory boolean)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_buffered_messages';
+COMMENT ON FUNCTION aq._buffered_messages(integer) IS 'Internal: the buffered messages of one queue';
+
+CREATE FUNCTION aq._buffered_queue(queue_id integer, OUT messages bigint, OUT spilled bigint, OUT oldest_msgid uuid,
+	OUT oldest_time timestamptz, OUT average_age interval, OUT bytes bigint, OUT enqueued bigint, OUT dequeued bigint,
+	OUT failed bigint)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_view_buffered_queue';
+COMMENT ON FUNCTION aq._buffered_queue(integer) IS 'Internal: what aq.buffered_queues shows of one queue';
+
+CREATE FUNCTION aq._buffered_consumers(queue_id integer, OUT "position" integer, OUT enqueued bigint, OUT dequeued bigint,
+	OUT waiting integer)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_buffered_consumers';
+COMMENT ON FUNCTION aq._buffered_consumers(integer) IS 'Internal: traffic of buffered messages by consumer';
+
+CREATE FUNCTION aq._buffered_publishers(queue_id integer, OUT sender text, OUT messages bigint, OUT spilled bigint,
+	OUT latest_msgid uuid, OUT latest_time timestamptz, OUT memory_percent numeric, OUT in_flow_control boolean)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_buffered_publishers';
+COMMENT ON FUNCTION aq._buffered_publishers(integer) IS 'Internal: the buffered messages of one queue by sender';
+
+-- STABLE, so that who does not select the column that it is does not wait for it
+CREATE FUNCTION aq._classic_ready(queue_id integer, "position" integer) RETURNS bigint
+LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_classic_ready';
+COMMENT ON FUNCTION aq._classic_ready(integer, integer) IS 'Internal: what a consumer of a queue in a queue table could have now';
+
 -- The anchors are looked up once per query, not per row.
 CREATE FUNCTION aq._allowed(queue_id integer, privilege text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL UNSAFE
@@ -60,7 +89,7 @@ SELECT q.queue_name, q.queue_id,
 	aq._allowed(q.queue_id, 'DELETE') AS may_dequeue,
 	q.created, q.comment,
 	(SELECT t.schema_name || '.' || t.table_name FROM aq.queue_table t WHERE t.queue_table_id = q.queue_table_id) AS queue_table,
-	q.queue_type
+	q.queue_type, q.store = 'b' AS converting
 FROM aq.queue q
 WHERE aq._allowed(q.queue_id, 'INSERT') OR aq._allowed(q.queue_id, 'DELETE');
 COMMENT ON VIEW aq.queues IS 'Queues that the current role may use';
@@ -82,10 +111,28 @@ COMMENT ON COLUMN aq.queues.created IS 'when it was created';
 COMMENT ON COLUMN aq.queues.comment IS 'comment given at creation';
 COMMENT ON COLUMN aq.queues.queue_table IS 'its queue table; null: a sharded queue';
 COMMENT ON COLUMN aq.queues.queue_type IS 'normal or exception';
+COMMENT ON COLUMN aq.queues.converting IS 'true: converted to a sharded queue, and not all that was in the queue table is gone';
+
+CREATE VIEW aq.buffered_queues AS
+SELECT q.queue_name, s.messages, s.spilled, s.enqueued, s.dequeued, s.failed, s.bytes, b.created, b.losses, b.lost_at
+FROM aq.buffered_queue b JOIN aq.queue q ON q.queue_id = b.queue_id, LATERAL aq._buffered_queue(q.queue_id) s;
+COMMENT ON VIEW aq.buffered_queues IS 'Queues that have had buffered messages; reads these, so restrict it to a queue';
+COMMENT ON COLUMN aq.buffered_queues.queue_name IS 'the queue';
+COMMENT ON COLUMN aq.buffered_queues.messages IS 'its buffered messages';
+COMMENT ON COLUMN aq.buffered_queues.spilled IS 'those of them that are on disk and not in shared buffers';
+COMMENT ON COLUMN aq.buffered_queues.enqueued IS 'buffered messages enqueued since the server or the queue came into use';
+COMMENT ON COLUMN aq.buffered_queues.dequeued IS '(message, consumer) pairs done with since: consumed, purged, expired or failed';
+COMMENT ON COLUMN aq.buffered_queues.failed IS 'of these: expired or failed';
+COMMENT ON COLUMN aq.buffered_queues.bytes IS 'size of its tables';
+COMMENT ON COLUMN aq.buffered_queues.created IS 'when it got its first buffered message';
+COMMENT ON COLUMN aq.buffered_queues.losses IS 'how often its buffered messages were lost, if there were any: crashes, promotions, restored backups';
+COMMENT ON COLUMN aq.buffered_queues.lost_at IS 'when that was noticed last, after the start; null: never';
 
 CREATE VIEW aq.subscribers AS
 SELECT q.queue_name, s.consumer, COALESCE(s.kind, 'single') AS kind, s.rule,
-	c.enqueued, c.dequeued, c.enqueued - c.dequeued AS lag, c.ready, c.waiting, s.created, s.comment
+	c.enqueued, c.dequeued, c.enqueued - c.dequeued AS lag,
+	c.ready + CASE WHEN q.store = 's' THEN 0 ELSE aq._classic_ready(q.queue_id, c."position") END AS ready, c.waiting, s.created, s.comment,
+	CASE s.delivery_mode WHEN 1 THEN 'persistent' WHEN 2 THEN 'buffered' WHEN 3 THEN 'persistent_or_buffered' END AS delivery_mode
 FROM aq.queue q
 	JOIN aq._consumers() c ON c.queue_id = q.queue_id
 	LEFT JOIN aq.subscriber s ON s.queue_id = q.queue_id AND s."position" = c."position"
@@ -98,10 +145,11 @@ COMMENT ON COLUMN aq.subscribers.rule IS 'condition that messages must meet; nul
 COMMENT ON COLUMN aq.subscribers.enqueued IS 'messages for it since the server or the queue came into use, plus those found then';
 COMMENT ON COLUMN aq.subscribers.dequeued IS 'messages it was done with since: consumed, purged, expired or failed';
 COMMENT ON COLUMN aq.subscribers.lag IS 'messages it is not done with; after a restart it grows to the true figure while the worker counts';
-COMMENT ON COLUMN aq.subscribers.ready IS 'messages it could have now, of those resident in the message cache';
+COMMENT ON COLUMN aq.subscribers.ready IS 'messages it could have now: of a sharded queue those resident in the message cache; of a queue table they are counted in its index each time the column is selected, which takes about half a second for a million; lag costs nothing';
 COMMENT ON COLUMN aq.subscribers.waiting IS 'sessions that wait for its messages';
 COMMENT ON COLUMN aq.subscribers.created IS 'when it was first named';
 COMMENT ON COLUMN aq.subscribers.comment IS 'comment given with aq.subscribe';
+COMMENT ON COLUMN aq.subscribers.delivery_mode IS 'which messages it gets: persistent, buffered or persistent_or_buffered; the counters are of persistent ones';
 
 CREATE VIEW aq.shards AS
 SELECT q.queue_name, s.shard, s.priority, s.delayed, s.enqueued, s.pending, s.in_hand, s.partitions, s.resident
@@ -157,9 +205,10 @@ COMMENT ON COLUMN aq.message_cache.max_partitions IS 'pgaq.max_partitions';
 CREATE VIEW aq.messages AS
 SELECT q.queue_name, m.consumer, m.msgid, m.state, m.priority, m.correlation, m.payload, m.enqueue_time, m.ready_at,
 	m.expires_at, m.dequeue_time, m.attempts, m.sender, m.exception_queue, m.original_msgid, m.properties,
-	m.shard, m.session_id
-FROM aq.queue q, LATERAL (SELECT * FROM aq._messages(q.queue_id) WHERE q.store = 's'
-	UNION ALL SELECT * FROM aq._classic_messages(q.queue_id) WHERE q.store = 'c') m;
+	m.shard, m.session_id, CASE WHEN m.in_memory IS NULL THEN 'persistent' ELSE 'buffered' END AS delivery_mode, m.in_memory
+FROM aq.queue q, LATERAL (SELECT *, NULL::boolean AS in_memory FROM aq._messages(q.queue_id) WHERE q.store <> 'c'
+	UNION ALL SELECT *, NULL::boolean FROM aq._classic_messages(q.queue_id) WHERE q.store <> 's'
+	UNION ALL SELECT * FROM aq._buffered_messages(q.queue_id)) m;
 COMMENT ON VIEW aq.messages IS 'Messages of the queues that the current role may dequeue from, one row per message and consumer; reads the tables, so restrict it to a queue';
 COMMENT ON COLUMN aq.messages.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.messages.consumer IS 'the consumer; null in single-consumer queues';
@@ -179,5 +228,7 @@ COMMENT ON COLUMN aq.messages.original_msgid IS 'in an exception queue: its id i
 COMMENT ON COLUMN aq.messages.properties IS 'free properties given at enqueue';
 COMMENT ON COLUMN aq.messages.shard IS 'shard it is in; null in queue tables';
 COMMENT ON COLUMN aq.messages.session_id IS 'identity of the session that enqueued it';
+COMMENT ON COLUMN aq.messages.delivery_mode IS 'persistent or buffered';
+COMMENT ON COLUMN aq.messages.in_memory IS 'of a buffered message: it is in shared buffers; else it is on disk only';
 
-GRANT SELECT ON aq.queues, aq.subscribers, aq.shards, aq.partitions, aq.message_cache, aq.messages TO PUBLIC;
+GRANT SELECT ON aq.queues, aq.buffered_queues, aq.subscribers, aq.shards, aq.partitions, aq.message_cache, aq.messages TO PUBLIC;

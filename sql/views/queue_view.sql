@@ -33,26 +33,26 @@ CREATE FUNCTION aq._seconds_between(later timestamptz, earlier timestamptz) RETU
 RETURN round(extract(epoch FROM later - earlier));
 COMMENT ON FUNCTION aq._seconds_between(timestamptz, timestamptz) IS 'Internal: whole seconds between two times';
 
-CREATE FUNCTION aq._make_view(view text, definition text, comment text) RETURNS void
+CREATE FUNCTION aq._make_owned_view(view text, owner name, definition text, comment text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 BEGIN
 	EXECUTE format('CREATE VIEW %s AS %s', view, definition);
 	EXECUTE format('COMMENT ON VIEW %s IS %L', view, comment);
+	EXECUTE format('ALTER VIEW %s OWNER TO %I', view, owner);
 END $$;
-COMMENT ON FUNCTION aq._make_view(text, text, text) IS 'Internal: make a view with a comment';
+COMMENT ON FUNCTION aq._make_owned_view(text, name, text, text) IS 'Internal: make a view with a comment, and give it to its owner';
 
 -- Sharded queues
 
-CREATE FUNCTION aq._queue_view_text(native text) RETURNS text
+-- q is a row of aq.queues, m one of aq._messages or aq._buffered_messages.
+CREATE FUNCTION aq._view_columns(payload_type regtype, multiple_consumers boolean) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
-DECLARE
-	q record;
 BEGIN
-	SELECT queue_id, payload_type, multiple_consumers INTO q FROM aq.queues WHERE queue_name = native;
-	RETURN format($view$SELECT aq._oracle_case(aq._bare_name(q.queue_name)) AS queue, m.msgid AS msg_id, m.correlation AS corr_id,
+	RETURN format($view$aq._oracle_case(aq._bare_name(q.queue_name)) AS queue, m.msgid AS msg_id, m.correlation AS corr_id,
 	m.priority AS msg_priority,
 	CASE WHEN q.queue_type = 'exception' AND m.state IN ('READY', 'LOCKED') THEN 'EXPIRED'
-		WHEN m.state = 'LOCKED' THEN 'READY' WHEN m.state = 'WAITING' THEN 'WAIT' ELSE m.state END AS msg_state,
+		WHEN m.state = 'WAITING' THEN 'WAIT' WHEN m.in_memory THEN 'IN MEMORY' WHEN NOT m.in_memory THEN 'SPILLED'
+		WHEN m.state = 'LOCKED' THEN 'READY' ELSE m.state END AS msg_state,
 	m.ready_at AS delay, m.ready_at AS delay_timestamp,
 	aq._seconds_between(m.expires_at, coalesce(m.ready_at, m.enqueue_time)) AS expiration,
 	m.enqueue_time AS enq_time, m.enqueue_time AS enq_timestamp, NULL::text AS enq_user_id, NULL::text AS enq_txn_id,
@@ -60,12 +60,25 @@ BEGIN
 	m.attempts AS retry_count, aq._oracle_case(aq._name_schema(m.exception_queue)) AS exception_queue_owner,
 	aq._oracle_case(aq._bare_name(m.exception_queue)) AS exception_queue, m.payload::%1$s AS user_data,
 	NULL::uuid AS propagated_msgid, m.sender AS sender_name, NULL::text AS sender_address, NULL::integer AS sender_protocol,
-	m.original_msgid, NULL::text AS original_queue_name, NULL::text AS original_queue_owner, NULL::text AS expiration_reason%3$s
-FROM aq.queues q, LATERAL aq._messages(q.queue_id) m
-WHERE q.queue_id = %2$s AND m.state NOT IN ('PURGED', 'EXPIRED')
-	AND (m.state <> 'PROCESSED' OR m.dequeue_time > now() - q.retention)$view$, q.payload_type, q.queue_id,
-	CASE WHEN q.multiple_consumers THEN
+	m.original_msgid, NULL::text AS original_queue_name, NULL::text AS original_queue_owner, NULL::text AS expiration_reason%2$s$view$, payload_type,
+	CASE WHEN multiple_consumers THEN
 		', aq._oracle_case(m.consumer) AS consumer_name, NULL::text AS address, NULL::integer AS protocol' ELSE '' END);
+END $$;
+COMMENT ON FUNCTION aq._view_columns(regtype, boolean) IS 'Internal: columns of a view on messages, from aq.queues q and messages m';
+
+CREATE FUNCTION aq._queue_view_text(native text) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+DECLARE
+	q record;
+BEGIN
+	SELECT queue_id, payload_type, multiple_consumers INTO q FROM aq.queues WHERE queue_name = native;
+	RETURN format($view$SELECT %1$s
+FROM aq.queues q, LATERAL (SELECT *, NULL::boolean AS in_memory FROM aq._messages(q.queue_id)
+	UNION ALL SELECT *, NULL FROM aq._classic_messages(q.queue_id) WHERE q.converting
+	UNION ALL SELECT * FROM aq._buffered_messages(q.queue_id)) m
+WHERE q.queue_id = %2$s AND m.state NOT IN ('PURGED', 'EXPIRED')
+	AND (m.state <> 'PROCESSED' OR m.dequeue_time > now() - q.retention)$view$,
+	aq._view_columns(q.payload_type, q.multiple_consumers), q.queue_id);
 END $$;
 COMMENT ON FUNCTION aq._queue_view_text(text) IS 'Internal: definition of the view on a sharded queue''s messages';
 
@@ -78,15 +91,25 @@ COMMENT ON FUNCTION aq._queue_view_name(text) IS 'Internal: name of the view on 
 CREATE FUNCTION aq._make_queue_view(native text) RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
-	SELECT aq._make_view(aq._queue_view_name(native), aq._queue_view_text(native), format('Messages of queue %s', native))
+	SELECT aq._make_owned_view(aq._queue_view_name(native), current_user, aq._queue_view_text(native),
+			format('Messages of queue %s', native))
 		WHERE aq._queue_view_name(native) IS NOT NULL;
 END;
 COMMENT ON FUNCTION aq._make_queue_view(text) IS 'Internal: make the view on a queue''s messages';
 
+-- Such a view, and not what somebody else has made under its name meanwhile.
+CREATE FUNCTION aq._is_message_view(view text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT EXISTS (SELECT FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+		WHERE r.ev_class = to_regclass($1) AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = 'aq._oracle_case(text)'::regprocedure);
+END;
+COMMENT ON FUNCTION aq._is_message_view(text) IS 'Internal: is there a view of this name on messages or subscribers?';
+
 CREATE FUNCTION aq._drop_queue_view(native text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 BEGIN
-	IF to_regclass(aq._queue_view_name(native)) IS NOT NULL THEN
+	IF aq._is_message_view(aq._queue_view_name(native)) THEN
 		EXECUTE format('DROP VIEW %s', aq._queue_view_name(native));
 	END IF;
 END $$;
@@ -95,10 +118,11 @@ COMMENT ON FUNCTION aq._drop_queue_view(text) IS 'Internal: drop the view on a q
 -- Queue tables
 
 CREATE FUNCTION aq._table_consumers(queue_table text, OUT queue_id integer, OUT queue_name text, OUT "position" integer,
-	OUT consumer text, OUT subscriber boolean, OUT rule text, OUT transformation text)
+	OUT consumer text, OUT subscriber boolean, OUT rule text, OUT transformation text, OUT delivery_mode integer)
 RETURNS SETOF record LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
-	SELECT q.queue_id, q.queue_name, c."position", c.consumer, c.subscriber, c.rule, c.transformation
+	SELECT q.queue_id, q.queue_name, c."position", c.consumer, c.subscriber, c.rule, c.transformation,
+		c.delivery_mode
 	FROM aq.queues q, LATERAL aq._queue_consumers(q.queue_name) c
 	WHERE q.queue_table = $1;
 END;
@@ -126,7 +150,9 @@ BEGIN
 	NULL::uuid AS propagated_msgid, m.sender AS sender_name, NULL::text AS sender_address, NULL::integer AS sender_protocol,
 	m.original_msgid, aq._oracle_case(aq._bare_name(m.original_queue)) AS original_queue_name,
 	aq._oracle_case(aq._name_schema(m.original_queue)) AS original_queue_owner, m.expiration_reason%3$s
-FROM aq_data.t%1$s m %4$s LEFT JOIN aq.queues q ON q.queue_id = m.queue_id WHERE m."position" >= 0 %5$s$view$,
+FROM aq_data.t%1$s m %4$s LEFT JOIN aq.queues q ON q.queue_id = m.queue_id WHERE m."position" >= 0 %5$s
+UNION ALL SELECT %6$s
+FROM aq.queues q, LATERAL aq._buffered_messages(q.queue_id) m WHERE q.queue_table = %2$L AND m.state <> 'EXPIRED'$view$,
 	t.queue_table_id, native,
 	CASE WHEN t.multiple_consumers THEN
 		', aq._oracle_case(n.consumer) AS consumer_name, NULL::text AS address, NULL::integer AS protocol' ELSE '' END,
@@ -137,12 +163,25 @@ FROM aq_data.t%1$s m %4$s LEFT JOIN aq.queues q ON q.queue_id = m.queue_id WHERE
 	LEFT JOIN aq._table_consumers(%2$L) n ON n.queue_id = m.queue_id AND n."position" = c."position"$join$,
 		t.queue_table_id, native)
 	ELSE 'CROSS JOIN LATERAL (SELECT m.state, m.attempts, m.dequeue_time, m.dequeue_user, m.dequeue_xid) s' END,
-	CASE WHEN t.multiple_consumers THEN 'AND coalesce(c."position", 0) >= 0' ELSE '' END);
+	CASE WHEN t.multiple_consumers THEN 'AND coalesce(c."position", 0) >= 0' ELSE '' END,
+	aq._view_columns(t.payload_type, t.multiple_consumers));
 END $$;
 COMMENT ON FUNCTION aq._table_view_text(text) IS 'Internal: definition of the view aq$... on a queue table''s messages';
 
+CREATE FUNCTION aq._table_views(native text) RETURNS text[]
+LANGUAGE sql STABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT coalesce(array_agg(view), '{}')
+	FROM unnest(ARRAY['aq$' || aq._bare_name($1) || '_s', 'aq$' || aq._bare_name($1) || '_r', 'aq$' || aq._bare_name($1),
+		aq._bare_name($1)]) name, format('%I.%I', aq._name_schema($1), name) view
+	WHERE aq._is_message_view(view);
+END;
+COMMENT ON FUNCTION aq._table_views(text) IS 'Internal: the views of a queue table that there are';
+
+-- Made with the rights of the extension's owner, because only he may name what is in aq_data; given to the queue table's owner,
+-- who could have made them himself but for that.
 CREATE FUNCTION aq._make_table_views(native text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	t record;
 	schema_name text := aq._name_schema(native);
@@ -152,8 +191,12 @@ BEGIN
 		PERFORM aq.raise_error('AQ087', format('queue table name "%s" is too long', table_name),
 			'It has at most 58 bytes: its views are called aq$..., with _s and _r behind.');
 	END IF;
-	SELECT * INTO t FROM aq.queue_tables WHERE queue_table = native;
-	PERFORM aq._make_view(format('%I.%I', schema_name, table_name), format($view$SELECT
+	SELECT * INTO STRICT t FROM aq.queue_tables WHERE queue_table = native;
+	IF NOT has_schema_privilege(t.owner, schema_name, 'CREATE') THEN
+		RAISE insufficient_privilege USING MESSAGE = format('permission denied for schema %s', schema_name),
+			HINT = 'The views of a queue table belong to its owner, who needs the right to create them in its schema.';
+	END IF;
+	PERFORM aq._make_owned_view(format('%I.%I', schema_name, table_name), t.owner, format($view$SELECT
 	aq._oracle_case(aq._bare_name(q.queue_name)) AS q_name,
 	m.msgid, m.correlation AS corrid, m.priority, m.state::integer AS state, m.ready_at AS delay,
 	aq._seconds_between(m.expires_at, coalesce(m.ready_at, m.enqueue_time)) AS expiration, m.next_at AS time_manager_info,
@@ -166,33 +209,90 @@ BEGIN
 	m.payload AS user_data, m.properties AS user_prop
 FROM aq_data.t%1$s m LEFT JOIN aq.queues q ON q.queue_id = m.queue_id WHERE m."position" >= 0$view$, t.queue_table_id),
 		format('Messages of queue table %s', native));
-	PERFORM aq._make_view(format('%I.%I', schema_name, 'aq$' || table_name), aq._table_view_text(native),
+	PERFORM aq._make_owned_view(format('%I.%I', schema_name, 'aq$' || table_name), t.owner, aq._table_view_text(native),
 		format('Messages of queue table %s, for each consumer', native));
 	IF t.multiple_consumers THEN
-		PERFORM aq._make_view(format('%I.%I', schema_name, 'aq$' || table_name || '_s'), format($view$SELECT
+		PERFORM aq._make_owned_view(format('%I.%I', schema_name, 'aq$' || table_name || '_s'), t.owner, format($view$SELECT
 	aq._oracle_case(aq._bare_name(c.queue_name)) AS queue, aq._oracle_case(c.consumer) AS name, NULL::text AS address,
-	NULL::integer AS protocol, aq._oracle_case(c.transformation) AS trans_name, 'PERSISTENT' AS delivery_mode, 'FALSE' AS queue_to_queue
+	NULL::integer AS protocol, aq._oracle_case(c.transformation) AS trans_name, aq._oracle_delivery(c.delivery_mode) AS delivery_mode,
+	'FALSE' AS queue_to_queue
 FROM aq._table_consumers(%L) c WHERE c.subscriber$view$, native), format('Subscribers of queue table %s', native));
-		PERFORM aq._make_view(format('%I.%I', schema_name, 'aq$' || table_name || '_r'), format($view$SELECT
+		PERFORM aq._make_owned_view(format('%I.%I', schema_name, 'aq$' || table_name || '_r'), t.owner, format($view$SELECT
 	aq._oracle_case(aq._bare_name(c.queue_name)) AS queue, aq._oracle_case(c.consumer) AS name, NULL::text AS address,
 	NULL::integer AS protocol, c.rule, NULL::text AS rule_set, aq._oracle_case(c.transformation) AS trans_name
 FROM aq._table_consumers(%L) c WHERE c.subscriber AND c.rule IS NOT NULL$view$, native),
 			format('Subscribers with rules of queue table %s', native));
 	END IF;
 END $$;
-COMMENT ON FUNCTION aq._make_table_views(text) IS 'Internal: make the views of a queue table';
+COMMENT ON FUNCTION aq._make_table_views(text) IS 'Internal: make the views of a queue table, once';
 
 CREATE FUNCTION aq._drop_table_views(native text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 DECLARE
-	table_name text := aq._bare_name(native);
 	view text;
 BEGIN
-	FOREACH view IN ARRAY ARRAY['aq$' || table_name || '_s', 'aq$' || table_name || '_r', 'aq$' || table_name, table_name] LOOP
-		view := format('%I.%I', aq._name_schema(native), view);
-		IF to_regclass(view) IS NOT NULL THEN
-			EXECUTE format('DROP VIEW %s', view);
-		END IF;
+	FOREACH view IN ARRAY aq._table_views(native) LOOP
+		EXECUTE format('DROP VIEW %s', view);
 	END LOOP;
 END $$;
 COMMENT ON FUNCTION aq._drop_table_views(text) IS 'Internal: drop the views of a queue table';
+
+CREATE FUNCTION aq._drop_views(native text, of_table boolean) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_drop_views';
+COMMENT ON FUNCTION aq._drop_views(text, boolean) IS 'Internal: the same, or the view of a queue, for everybody who may administer it';
+
+-- What aq_data holds may be named by the extension's owner only: who owns a queue table reads it by his view.
+CREATE FUNCTION aq._meeting_condition(native text, in_table text, condition text, OUT consumer text, OUT ids uuid[])
+RETURNS SETOF record LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	view text := quote_ident(aq._name_schema(in_table)) || '.' || quote_ident('aq$' || aq._bare_name(in_table));
+	source text := CASE WHEN in_table IS NULL THEN '(' || aq._queue_view_text(native) || ')'
+		WHEN has_table_privilege(to_regclass(view), 'SELECT') THEN view ELSE '(' || aq._table_view_text(in_table) || ')' END;
+BEGIN
+	RETURN QUERY EXECUTE format('SELECT %s, array_agg(msg_id) FROM %s AS qtview '
+		'WHERE queue = aq._oracle_case(aq._bare_name(%L)) AND (%s) GROUP BY 1',
+		CASE WHEN (SELECT multiple_consumers FROM aq._describe_queue(native)) THEN 'consumer_name' ELSE 'NULL::text' END,
+		source, native, condition);
+EXCEPTION
+	WHEN syntax_error_or_access_rule_violation THEN
+		IF SQLSTATE = '42501' THEN	-- insufficient_privilege
+			RAISE;
+		END IF;
+		PERFORM aq.raise_error('AQ018', format('condition "%s" is not valid: %s', condition, SQLERRM),
+			'A condition is one SQL expression over the columns of the view aq$..., called qtview, as in qtview.msg_state = ''READY''.');
+END $$;
+COMMENT ON FUNCTION aq._meeting_condition(text, text, text) IS 'Internal: ids of the messages to purge, by consumer';
+
+CREATE FUNCTION aq.purge_queue_table(queue_table text, condition text DEFAULT NULL, "block" boolean DEFAULT false,
+	delivery_mode text DEFAULT NULL)
+RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	in_table text := (SELECT t.queue_table FROM aq.queue_tables t WHERE t.queue_table = purge_queue_table.queue_table);
+	native text;
+	chosen record;
+	consumer text;
+	purged bigint := 0;
+BEGIN
+	FOR native IN SELECT q.queue_name FROM aq.queues q WHERE q.queue_table = in_table
+			UNION ALL SELECT purge_queue_table.queue_table WHERE in_table IS NULL LOOP
+		IF nullif(trim(condition), '') IS NULL THEN
+			purged := purged + aq.purge_queue(native, delivery_mode => purge_queue_table.delivery_mode, "block" => purge_queue_table."block");
+			CONTINUE;
+		END IF;
+		-- nothing is to be found that somebody else takes meanwhile
+		IF "block" THEN
+			purged := purged + aq.purge_queue(native, condition => 'false', "block" => true);
+		END IF;
+		FOR chosen IN SELECT * FROM aq._meeting_condition(native, in_table, condition) LOOP
+			consumer := (SELECT c.consumer FROM aq._queue_consumers(native) c WHERE aq._oracle_case(c.consumer) = chosen.consumer);
+			purged := purged + aq.purge_queue(native, consumer, format('msgid = ANY (%L::pg_catalog.uuid[])', chosen.ids),
+				purge_queue_table.delivery_mode);
+			IF in_table IS NOT NULL THEN
+				purged := purged + aq._purge_processed(native, consumer, chosen.ids);
+			END IF;
+		END LOOP;
+	END LOOP;
+	RETURN purged;
+END $$;
+COMMENT ON FUNCTION aq.purge_queue_table(text, text, boolean, text) IS
+'Remove messages of all queues of a queue table, or of a sharded queue, in the caller''s transaction: all that are to be dequeued, or those that meet condition, an SQL condition over the columns of the view aq$..., called qtview in it; by condition also delivered ones that a queue table retains. block and delivery_mode as in aq.purge_queue. Returns how many (message, consumer) pairs were removed. For the queues'' owner. Errors AQ001, AQ018, AQ115';

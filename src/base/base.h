@@ -16,6 +16,7 @@
 #include "postgres.h"
 
 #include "base/compat.h"
+#include "base/rows.h"
 
 /*
  * A part of the extension.  module.c lists the parts in order; base walks
@@ -53,6 +54,7 @@ extern int	aq_session_slots(void); /* known from shmem_size() on */
 extern struct PGPROC *aq_session_proc(int number);	/* NULL when not in use */
 extern int	aq_session_pid(int number); /* 0 when not in use */
 extern uint32 aq_session_serial(int number);	/* which process in this slot */
+extern int	aq_session_of_pid(int pid, Oid *role);	/* attached or not; -1: no such process */
 
 /* First thing in every SQL function; idempotent.  Raises only the first time. */
 static inline void
@@ -73,6 +75,15 @@ aq_session_number(void)
 /* --- clock --------------------------------------------------------------- */
 extern int64 aq_clock_us(void); /* monotonic, microseconds */
 extern int64 aq_clock_ns(void); /* monotonic, nanoseconds */
+extern int64 aq_cpu_ns(void);	/* CPU time of this process */
+extern int64 aq_cpu_ns_of(int pid); /* of another one; -1: not known */
+
+/* --- background workers --------------------------------------------------- */
+struct BackgroundWorker;
+struct dsm_segment;
+
+extern void aq_process_init(struct BackgroundWorker *worker, const char *function, const char *type);
+extern struct dsm_segment *aq_process_attach(Datum handle, const char *name);
 
 /* --- errors ---------------------------------------------------------------
  *

@@ -17,17 +17,45 @@
 
 #include "base/base.h"
 
+static inline int64
+in_ns(struct timespec time)
+{
+	return (int64) time.tv_sec * INT64CONST(1000000000) + time.tv_nsec;
+}
+
 int64
 aq_clock_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64) now.tv_sec * INT64CONST(1000000000) + now.tv_nsec;
+	return in_ns(now);
 }
 
 int64
 aq_clock_us(void)
 {
 	return aq_clock_ns() / 1000;
+}
+
+/* CPU time of this process; a system call. */
+int64
+aq_cpu_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	return in_ns(used);
+}
+
+/* Of another process; -1 when it is gone or the system does not tell. */
+int64
+aq_cpu_ns_of(int pid)
+{
+	clockid_t	clock;
+	struct timespec used;
+
+	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
+		return -1;
+	return in_ns(used);
 }

@@ -15,6 +15,7 @@
 #include "commands/vacuum.h"
 #include "pgstat.h"
 #include "storage/procarray.h"
+#include "utils/backend_status.h"
 #include "utils/rel.h"
 
 static void
@@ -59,5 +60,15 @@ aq_after_truncate(Relation rel, int32 freeze_age)
 	pgstat_report_vacuum(RelationGetRelid(rel), false, 0, 0, 0);
 #else
 	pgstat_report_vacuum(RelationGetRelid(rel), false, 0, 0);
+#endif
+}
+
+LocalPgBackendStatus *
+aq_backend_status(int i)
+{
+#if PG_VERSION_NUM >= 160000
+	return pgstat_get_local_beentry_by_index(i);
+#else
+	return pgstat_fetch_stat_local_beentry(i);
 #endif
 }

@@ -17,10 +17,12 @@
 #include "access/tableam.h"
 #include "catalog/pg_database.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 #include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000
@@ -69,6 +71,18 @@ aq_server_wait_event(const char *name)
 	return PG_WAIT_EXTENSION;
 #endif
 }
+
+/* Backend i, from 1 on, of this process's copy of what pg_stat_activity shows. */
+extern struct LocalPgBackendStatus *aq_backend_status(int i);
+
+/* What a hook into the executor's run is given and passes on. */
+#if PG_VERSION_NUM >= 180000
+#define AQ_EXECUTOR_RUN_ARGS QueryDesc *query, ScanDirection direction, uint64 count
+#define AQ_EXECUTOR_RUN_PASS query, direction, count
+#else
+#define AQ_EXECUTOR_RUN_ARGS QueryDesc *query, ScanDirection direction, uint64 count, bool once
+#define AQ_EXECUTOR_RUN_PASS query, direction, count, once
+#endif
 
 /* Does the current role own the database? */
 static inline bool
@@ -148,6 +162,30 @@ aq_table_update(struct RelationData *rel, ItemPointer tid, TupleTableSlot *slot,
 								&failure, &mode, indexes);
 #endif
 	return result;
+}
+
+/*
+ * A row of a system catalog that is to be changed, NULL if there is none; the
+ * caller ends by aq_catalog_row_unlock.  The minor releases from November 2024
+ * on want it locked against the server's own changes in place.
+ */
+static inline HeapTuple
+aq_catalog_row_lock(int cache, Datum key)
+{
+#ifdef InplaceUpdateTupleLock
+	return SearchSysCacheLocked1(cache, key);
+#else
+	return SearchSysCache1(cache, key);
+#endif
+}
+
+static inline void
+aq_catalog_row_unlock(struct RelationData *catalog, HeapTuple row)
+{
+#ifdef InplaceUpdateTupleLock
+	UnlockTuple(catalog, &row->t_self, InplaceUpdateTupleLock);
+#endif
+	ReleaseSysCache(row);
 }
 
 /* Memory of a check hook's "extra": from 16 on it is the parameters' own. */

@@ -24,6 +24,7 @@
 #include "base/base_int.h"
 #include "port/atomics.h"
 #include "storage/ipc.h"
+#include "storage/procarray.h"
 #include "storage/shmem.h"
 
 struct AqSession
@@ -113,4 +114,19 @@ aq_session_serial(int number)
 {
 	Assert(number >= 0 && number < aq_proc_slots());
 	return pg_atomic_read_u32(&slots[number].serial);
+}
+
+/*
+ * The number of a process that has a PGPROC, whether it has attached or not, and
+ * the role it has logged in as (invalid for background processes).
+ */
+int
+aq_session_of_pid(int pid, Oid *role)
+{
+	PGPROC	   *proc = BackendPidGetProc(pid);
+
+	if (proc == NULL)
+		return -1;
+	*role = proc->roleId;
+	return (int) (proc - ProcGlobal->allProcs);
 }

@@ -14,14 +14,15 @@
 static Size
 shmem_size(void)
 {
-	return add_size(aq_object_shmem_size(), aq_memory_shmem_size());
+	return add_size(aq_object_shmem_size(), add_size(aq_row_shmem_size(), aq_memory_shmem_size()));
 }
 
 static void
 shmem_init(void *area, bool found)
 {
 	aq_object_shmem_init(area, found);
-	aq_memory_shmem_init((char *) area + aq_object_shmem_size(), found);
+	aq_row_shmem_init((char *) area + aq_object_shmem_size(), found);
+	aq_memory_shmem_init((char *) area + aq_object_shmem_size() + aq_row_shmem_size(), found);
 }
 
 static void
@@ -29,10 +30,39 @@ define_parameters(void)
 {
 	DefineCustomIntVariable("pgaq.max_queues",
 							"Number of queues, of all databases, that can be in use at a time.",
-							NULL,
+							"When there are more, the one that was not used for longest leaves memory.",
 							&aq_object_limit,
 							1200, 16, 1000000,
 							PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.hot_object_copies",
+							"Number of copies of an object that dbms_shared_pool.markhot marks hot.",
+							"0 makes as many as there are processors, and two at least.",
+							&aq_hot_copies,
+							0, 0, 255,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.row_cache_rows",
+							"Number of rows in the dictionary cache.",
+							"When there are more, one that was not used lately makes room.",
+							&aq_row_limit,
+							1024, 64, 1000000,
+							PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
+	DefineCustomEnumVariable("pgaq.row_cache_serialization",
+							 "What a session waits for in the dictionary cache.",
+							 "mutex: one for each hash bucket and each row. latch: one for each cache, taken "
+							 "three times for a row, for study.",
+							 &aq_row_serialization,
+							 aq_row_serialization, aq_row_serializations,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.row_cache_clone_sleeps",
+							"How often sessions have slept for a row of the dictionary cache when it gets clones.",
+							"A row has as many clones as pgaq.hot_object_copies says. 0 makes none.",
+							&aq_row_clone_sleeps,
+							0, 0, INT_MAX,
+							PGC_SIGHUP, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.message_cache_size",
 							"Shared memory for the state of resident messages and for queues in use.",
@@ -42,6 +72,14 @@ define_parameters(void)
 							128 * 1024, 4 * 1024, MAX_KILOBYTES,
 							PGC_POSTMASTER, GUC_UNIT_KB,
 							NULL, NULL, NULL);
+	aq_row_init();
+}
+
+static void
+session_exit(void)
+{
+	aq_object_session_exit();
+	aq_memory_session_exit();
 }
 
 const AqPart aq_cache_part = {
@@ -49,5 +87,5 @@ const AqPart aq_cache_part = {
 	.define_parameters = define_parameters,
 	.shmem_size = shmem_size,
 	.shmem_init = shmem_init,
-	.session_exit = aq_memory_session_exit,
+	.session_exit = session_exit,
 };

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * cache_private.h
- *	  What the files of part "cache" share: their shares of its one area.
+ *	  What the files of part "cache" share.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -12,11 +12,125 @@
 
 #include "cache/cache.h"
 
+/* --- handle.c ---------------------------------------------------------------- */
+
+/* handles of copies of hot objects; they follow those that have a value */
+#define AQ_COPY_HANDLES 1024
+
+typedef enum AqHold
+{
+	AQ_HOLD_NULL,				/* the null lock */
+	AQ_HOLD_LOCK,				/* the share or exclusive lock */
+	AQ_HOLD_PIN,				/* a pin */
+	AQ_HOLD_KINDS
+} AqHold;
+
+typedef struct AqBucket
+{
+	AqMutex		mutex;
+	uint32		first;			/* object index; 0 none */
+	/* protected by the mutex, as the chain */
+	uint32		ghost;			/* hash of the object that was freed last to make room; 0: none */
+	uint64		gets;			/* somebody has looked for an object */
+	uint64		hits;
+	uint64		reloads;		/* it was there, and had been freed to make room */
+} AqBucket;
+
+/* What a session waits for; written by itself. */
+typedef struct AqObjectRequest
+{
+	uint32		object;			/* 0: nothing */
+	bool		pin;			/* else the lock */
+	AqObjectMode mode;
+} AqObjectRequest;
+
+typedef struct AqObjectArea
+{
+	AqMutex		free_mutex;		/* of the free lists and the totals */
+	uint32		free;			/* first unused handle */
+	uint32		free_copy;
+	uint32		nbuckets;		/* power of two */
+	AqMutex		hot_mutex;		/* one session at a time makes or drops copies */
+	pg_atomic_uint32 pressure;
+	pg_atomic_uint32 npinned;	/* objects, not copies, that are pinned */
+	AqCond		unused;			/* one of them was unpinned */
+	pg_atomic_uint32 waiting;	/* sessions that wait for that */
+	/* of handles that were given back */
+	uint64		pinned_total;
+	uint64		loads;
+	uint64		invalidations;
+	uint64		aged_out;		/* handles freed to make room */
+	AqBucket	buckets[FLEXIBLE_ARRAY_MEMBER];
+	/* the handles follow, their holders, the sessions' requests */
+} AqObjectArea;
+
+extern AqObjectArea *aq_object_area;
+extern Size aq_object_value_size;
+extern AqObject *aq_objects;	/* 1 .. aq_object_limit, then copies */
+
 extern Size aq_object_shmem_size(void);
 extern void aq_object_shmem_init(void *area, bool found);
+extern uint32 aq_object_handles(void);
+extern bool aq_object_holds(uint32 index, AqHold kind, int session);
+extern uint32 *aq_object_hold_words(uint32 index, AqHold kind);	/* a bit for each session */
+extern AqObjectRequest *aq_object_request(int session);
+
+/* the hash and its handles; the bucket's mutex is held, and to leave the object's too */
+extern uint32 aq_object_hash(Oid database, uint32 id, uint32 copy);
+extern AqBucket *aq_object_bucket(uint32 hash);
+extern AqObject *aq_object_in_bucket(AqBucket *bucket, Oid database, uint32 id, uint32 copy);
+extern void aq_object_enter(AqBucket *bucket, AqObject *object, Oid database, uint32 id, uint32 copy);
+extern void aq_object_leave(AqBucket *bucket, AqObject *object);
+extern AqObject *aq_object_take_handle(bool copy);
+extern void aq_object_give_handle(AqObject *object);
+extern AqObject *aq_object_new_handle(void);	/* may raise */
+extern void aq_object_free(AqObject *object);
+extern void aq_object_now_used(const AqObject *object);
+extern void aq_object_now_unused(const AqObject *object);
+extern void aq_object_tell_unused(void);
+
+/* --- object.c --------------------------------------------------------------------- */
+
+extern void aq_object_session_exit(void);
+extern void aq_object_unhold(AqObject *object);
+extern void aq_object_drop_copies(Oid database, uint32 id, uint32 copies);
+
+/* --- hot.c ------------------------------------------------------------------------ */
+
+extern uint32 aq_hot_copies_wanted(void);
+
+/* --- row.c ------------------------------------------------------------------------ */
+
+typedef struct AqRowCounts
+{
+	const char *name;
+	int			number;
+	int			usage;
+	int			clones;
+	uint64		gets;
+	uint64		misses;
+	uint64		modifications;
+	uint64		flushes;
+	uint64		sleeps;
+} AqRowCounts;
+
+struct config_enum_entry;
+
+extern int	aq_row_limit;		/* pgaq.row_cache_rows */
+extern int	aq_row_serialization;	/* pgaq.row_cache_serialization */
+extern int	aq_row_clone_sleeps;	/* pgaq.row_cache_clone_sleeps */
+extern const struct config_enum_entry aq_row_serializations[];
+
+extern Size aq_row_shmem_size(void);
+extern void aq_row_shmem_init(void *area, bool found);
+extern void aq_row_init(void);
+extern void aq_row_count(AqRowCacheId id, AqRowCounts *counts);
+
+/* --- memory.c ------------------------------------------------------------------- */
 
 extern Size aq_memory_shmem_size(void);
 extern void aq_memory_shmem_init(void *area, bool found);
 extern void aq_memory_session_exit(void);
+extern bool aq_cache_impatient; /* others wait for this session: it must not wait for them */
 
 #endif							/* AQ_CACHE_PRIVATE_H */

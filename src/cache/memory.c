@@ -50,7 +50,7 @@ static AqChunkPressure pressure;
 static AqChunk *reserve;
 static uint32 nreserve;
 static uint32 reserve_size;
-static int64 patience = PATIENCE;
+bool		aq_cache_impatient = false;
 
 static uint32
 chunk_total(void)
@@ -189,7 +189,7 @@ aq_chunks_reserve(uint32 count)
 		int64		now = aq_clock_us();
 
 		if (deadline == 0)
-			deadline = now + patience;
+			deadline = now + (aq_cache_impatient ? -1 : PATIENCE);
 		if (now > deadline)
 			ereport(ERROR,
 					aq_error(AQ_ERR_CACHE_FULL, "the message cache is full"),
@@ -202,9 +202,9 @@ aq_chunks_reserve(uint32 count)
 
 /* The session is one that others wait for: it must not wait for them. */
 void
-aq_chunks_be_impatient(void)
+aq_cache_be_impatient(void)
 {
-	patience = -1;
+	aq_cache_impatient = true;
 }
 
 AqChunk

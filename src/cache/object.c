@@ -1,11 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * object.c
- *	  The object cache: handles, lock and pin, load once.  See cache.h.
+ *	  The object cache: lock and pin, load once, changes.  See cache.h for the
+ *	  modes, README.md for how they go with heavyweight locks, handle.c for the
+ *	  states of a handle.
  *
  * Order: bucket mutex, then object mutex.  Neither is held while anything
- * else is taken.  A session that dies with a pin takes the server with it
- * (SIGKILL), or gives the pin back in its transaction's end callback.
+ * else is taken.
+ *
+ * A session that dies with a pin takes the server with it (SIGKILL), or gives
+ * the pin back in its transaction's end callback or at its exit.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -13,309 +17,664 @@
  */
 #include "cache/cache_private.h"
 
-#include "common/hashfn.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
 
-typedef struct AqBucket
+/* What this session has of a handle. */
+typedef struct Mine
 {
-	AqMutex		mutex;
-	uint32		first;			/* object index; 0 none */
-} AqBucket;
+	uint32		pins;			/* share */
+	bool		locked;
+} Mine;
 
-typedef struct ObjectArea
+/* What aq_object_pin has met. */
+typedef enum Met
 {
-	AqMutex		free_mutex;
-	uint32		free;			/* first unused handle */
-	uint32		nbuckets;		/* power of two */
-	AqBucket	buckets[FLEXIBLE_ARRAY_MEMBER];
-	/* the handles follow */
-} ObjectArea;
+	MET_NOTHING,
+	MET_PINNED,
+	MET_NEW,					/* ours to load */
+	MET_BUSY					/* somebody loads or frees it */
+} Met;
 
-int			aq_object_limit = 1200;
+/* by handle; in TopMemoryContext */
+static Mine *mine;
 
-static ObjectArea *area;
-static AqObject *objects;		/* 1 .. aq_object_limit; 0 is unused */
-static AqObjectFree free_value;
+/* the exclusive locks of this transaction; in TopMemoryContext */
+static AqObject **locked;
+static int	nlocked,
+			locked_size;
 
-static uint32
-bucket_count(void)
+/* --- who holds what ----------------------------------------------------------------- */
+
+/* The object's mutex is held. */
+static inline void
+set_hold(AqObject *object, AqHold kind)
 {
-	uint32		n = 64;
-
-	while (n < (uint32) aq_object_limit)
-		n *= 2;
-	return n;
+	aq_object_hold_words(object->index, kind)[aq_session_own_number / 32] |= (uint32) 1 << (aq_session_own_number % 32);
 }
 
-static Size
-buckets_size(void)
+static inline void
+clear_hold(AqObject *object, AqHold kind)
 {
-	return CACHELINEALIGN(offsetof(ObjectArea, buckets) +
-						  mul_size(bucket_count(), sizeof(AqBucket)));
+	aq_object_hold_words(object->index, kind)[aq_session_own_number / 32] &= ~((uint32) 1 << (aq_session_own_number % 32));
 }
 
-Size
-aq_object_shmem_size(void)
+/* as traces name it */
+static AqTraceObjectId
+traced(const AqObject *object)
 {
-	return CACHELINEALIGN(add_size(buckets_size(),
-								   mul_size(aq_object_limit + 1, sizeof(AqObject))));
+	AqTraceObjectId id = {.handle = object->index,.database = object->database,.id = object->id};
+
+	return id;
 }
 
-void
-aq_object_shmem_init(void *ptr, bool found)
+static Mine *
+mine_of(const AqObject *object)
 {
-	area = ptr;
-	objects = (AqObject *) ((char *) ptr + buckets_size());
-	if (found)
-		return;
-
-	memset(ptr, 0, aq_object_shmem_size());
-	area->nbuckets = bucket_count();
-	aq_mutex_init(&area->free_mutex, AQ_MUTEX_TYPE_BUCKET, 0);
-	for (uint32 i = 0; i < area->nbuckets; i++)
-		aq_mutex_init(&area->buckets[i].mutex, AQ_MUTEX_TYPE_BUCKET, i);
-	for (uint32 i = aq_object_limit; i >= 1; i--)
-	{
-		AqObject   *object = &objects[i];
-
-		aq_mutex_init(&object->mutex, AQ_MUTEX_TYPE_OBJECT, i);
-		aq_cond_init(&object->changed);
-		object->index = i;
-		object->next = area->free;
-		area->free = i;
-	}
-}
-
-void
-aq_object_on_free(AqObjectFree callback)
-{
-	free_value = callback;
-}
-
-AqObject *
-aq_object_by_index(uint32 index)
-{
-	Assert(index >= 1 && index <= (uint32) aq_object_limit);
-	return &objects[index];
-}
-
-static uint32
-object_hash(Oid database, uint32 id)
-{
-	/* above the bucket numbers, as Oracle's hash values are above its buckets */
-	return hash_combine(murmurhash32(database), murmurhash32(id)) | 0x80000000;
-}
-
-static inline AqBucket *
-bucket_of(uint32 hash)
-{
-	return &area->buckets[hash & (area->nbuckets - 1)];
-}
-
-static AqObject *
-find_in_bucket(AqBucket *bucket, Oid database, uint32 id)
-{
-	for (uint32 i = bucket->first; i != 0; i = objects[i].next)
-		if (objects[i].database == database && objects[i].id == id)
-			return &objects[i];
-	return NULL;
-}
-
-static AqObject *
-new_handle(void)
-{
-	AqObject   *object = NULL;
-
-	aq_mutex_get(&area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
-	if (area->free != 0)
-	{
-		object = &objects[area->free];
-		area->free = object->next;
-	}
-	aq_mutex_free(&area->free_mutex);
-	return object;
+	Assert(mine != NULL);
+	return &mine[object->index];
 }
 
 static void
-free_handle(AqObject *object)
+prepare_mine(void)
 {
-	object->state = AQ_OBJECT_FREE;
-	aq_mutex_get(&area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
-	object->next = area->free;
-	area->free = object->index;
-	aq_mutex_free(&area->free_mutex);
+	aq_session_attach();
+	if (mine == NULL)
+		mine = MemoryContextAllocZero(TopMemoryContext, (aq_object_handles() + 1) * sizeof(Mine));
+}
+
+/* --- waiting -------------------------------------------------------------------------------- */
+
+static inline bool
+is_busy(const AqObject *object)
+{
+	return object->state == AQ_OBJECT_LOADING || object->state == AQ_OBJECT_AGING;
+}
+
+/* Sleep until what others do with the object may have changed. */
+static void
+sleep_for(AqObject *object, bool pin, AqObjectMode mode)
+{
+	AqObjectRequest *request = aq_object_request(aq_session_own_number);
+
+	request->pin = pin;
+	request->mode = mode;
+	request->object = object->index;
+	PG_TRY();
+	{
+		aq_cond_sleep(&object->changed, pin ? AQ_EVENT_LIBCACHE_PIN : AQ_EVENT_LIBCACHE_LOCK,
+					  (uint64) (uintptr_t) object,
+					  (uint64) (uintptr_t) (pin ? &object->pin_holder : &object->lock_holder),
+					  100 * mode + AQ_NAMESPACE_QUEUE, -1);
+	}
+	PG_FINALLY();
+	{
+		request->object = 0;
+	}
+	PG_END_TRY();
+}
+
+static void
+wait_while_busy(AqObject *object, uint32 serial)
+{
+	aq_cond_prepare(&object->changed);
+	while (object->serial == serial && is_busy(object))
+		sleep_for(object, true, AQ_OBJECT_SHARE);
+	aq_cond_cancel();
+}
+
+/* --- pins -------------------------------------------------------------------------------------- */
+
+/* The object's mutex is held. */
+static void
+add_pin(AqObject *object)
+{
+	if (object->pins++ == 0)
+		aq_object_now_used(object);
+	object->pinned_total++;
+	set_hold(object, AQ_HOLD_PIN);
+	mine_of(object)->pins++;
+}
+
+/* The object's mutex is held. */
+static Met
+pin_or_begin_load(AqObject *object)
+{
+	if (object->state == AQ_OBJECT_NEW)
+	{
+		object->state = AQ_OBJECT_LOADING;
+		object->pin_holder = aq_session_own_number;
+		set_hold(object, AQ_HOLD_NULL);
+		return MET_NEW;
+	}
+	if (object->state != AQ_OBJECT_VALID)
+		return MET_BUSY;
+	add_pin(object);
+	set_hold(object, AQ_HOLD_NULL);
+	return MET_PINNED;
 }
 
 /*
- * Find the object and pin it; make it if it is not there.
+ * Find the object and pin it; enter *fresh for it if it is not there.
  */
-static AqObject *
-find_and_pin(Oid database, uint32 id)
+static Met
+find_and_pin(Oid database, uint32 id, uint32 copy, AqObject **fresh, AqObject **result, uint32 *serial)
 {
-	uint32		hash = object_hash(database, id);
-	AqBucket   *bucket = bucket_of(hash);
+	AqBucket   *bucket = aq_object_bucket(aq_object_hash(database, id, copy));
 	AqObject   *object;
-	AqObject   *fresh = NULL;
+	Met			met = MET_NOTHING;
 
-	for (;;)
+	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
+	bucket->gets++;
+	object = aq_object_in_bucket(bucket, database, id, copy);
+	if (object != NULL)
+		bucket->hits++;
+	else if (fresh != NULL && *fresh != NULL)
 	{
-		aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
-		object = find_in_bucket(bucket, database, id);
-		if (object == NULL && fresh != NULL)
-		{
-			object = fresh;
-			fresh = NULL;
-			object->database = database;
-			object->id = id;
-			object->hash = hash;
-			object->locks = object->pins = 0;
-			object->loads = object->invalidations = 0;
-			object->locked_total = object->pinned_total = 0;
-			object->state = AQ_OBJECT_NEW;
-			object->next = bucket->first;
-			bucket->first = object->index;
-		}
-		if (object != NULL)
-		{
-			aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_PIN);
-			object->pins++;
-			object->pinned_total++;
-			object->locks++;
-			object->locked_total++;
-			aq_mutex_free(&object->mutex);
-		}
-		aq_mutex_free(&bucket->mutex);
-
-		if (object != NULL)
-		{
-			if (fresh != NULL)
-				free_handle(fresh);
-			return object;
-		}
-		fresh = new_handle();
-		if (fresh == NULL)
-			ereport(ERROR,
-					aq_error(AQ_ERR_CACHE_FULL, "too many queues are in use"),
-					errhint("Raise pgaq.max_queues (now %d) and restart the server.",
-							aq_object_limit));
+		object = *fresh;
+		*fresh = NULL;
+		aq_object_enter(bucket, object, database, id, copy);
 	}
+	if (object != NULL)
+	{
+		aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_PIN);
+		met = pin_or_begin_load(object);
+		*serial = object->serial;
+		aq_mutex_free(&object->mutex);
+	}
+	aq_mutex_free(&bucket->mutex);
+	*result = object;
+	return met;
+}
+
+static void unpin(AqObject *object);
+
+/* The session's copy of a hot object instead of the master, which is pinned. */
+static AqObject *
+copy_instead(AqObject *master)
+{
+	uint32		copies = master->copies;
+	AqObject   *copy;
+	uint32		serial;
+
+	if (copies == 0 ||
+		find_and_pin(master->database, master->id, aq_session_own_number % copies + 1,
+					 NULL, &copy, &serial) != MET_PINNED)
+		return master;
+	unpin(master);
+	return copy;
 }
 
 AqObject *
 aq_object_pin(Oid database, uint32 id, bool *must_load)
 {
-	AqObject   *object = find_and_pin(database, id);
+	AqObject   *object;
+	AqObject   *fresh = NULL;
+	uint32		serial;
+	int64		asked;
 
+	prepare_mine();
+	asked = aq_trace_asked();
 	*must_load = false;
 	for (;;)
 	{
-		AqObjectState state;
+		Met			met = find_and_pin(database, id, 0, &fresh, &object, &serial);
 
-		aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOAD);
-		state = object->state;
-		if (state == AQ_OBJECT_NEW)
-			object->state = AQ_OBJECT_LOADING;
-		aq_mutex_free(&object->mutex);
-
-		if (state == AQ_OBJECT_NEW)
+		if (met == MET_NOTHING)
 		{
-			*must_load = true;
-			return object;
+			fresh = aq_object_new_handle();
+			continue;
 		}
-		if (state != AQ_OBJECT_LOADING)
-			return object;
-
-		/* Another session loads: wait, and give the pin back if cancelled. */
-		PG_TRY();
+		if (fresh != NULL)
+			aq_object_give_handle(fresh);
+		fresh = NULL;
+		if (met == MET_BUSY)
 		{
-			aq_cond_prepare(&object->changed);
-			while (object->state == AQ_OBJECT_LOADING)
-				aq_cond_sleep(&object->changed, AQ_EVENT_LIBCACHE_PIN,
-							  object->hash, (uint64) object->index, 0, -1);
-			aq_cond_cancel();
+			wait_while_busy(object, serial);
+			continue;
 		}
-		PG_CATCH();
-		{
-			aq_cond_cancel();
-			aq_object_unpin(object);
-			PG_RE_THROW();
-		}
-		PG_END_TRY();
+		*must_load = met == MET_NEW;
+		if (met == MET_PINNED)
+			object = copy_instead(object);
+		aq_trace_object_got(AQ_TRACE_LOCK, traced(object), AQ_TRACE_NULL, AQ_LOC_OBJECT_LOCK, asked);
+		aq_trace_object_got(AQ_TRACE_PIN, traced(object), *must_load ? AQ_EXCLUSIVE : AQ_SHARED,
+							AQ_LOC_OBJECT_PIN, asked);
+		return object;
 	}
 }
 
 void
 aq_object_loaded(AqObject *object, bool success)
 {
+	AqBucket   *bucket = aq_object_bucket(object->hash);
+	TimestampTz now = GetCurrentTimestamp();
+
+	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOAD);
 	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOAD);
+	object->pin_holder = -1;
+	add_pin(object);
+	if (success)
+	{
+		object->loads++;
+		object->loaded_before = object->loaded_at;
+		object->loaded_at = now;
+	}
 	if (object->state == AQ_OBJECT_LOADING)
-		object->state = success ? AQ_OBJECT_VALID : AQ_OBJECT_NEW;
-	object->loads++;
+	{
+		object->state = success ? AQ_OBJECT_VALID : AQ_OBJECT_DROPPED;
+		if (!success)
+			aq_object_leave(bucket, object);
+	}
 	aq_mutex_free(&object->mutex);
+	aq_mutex_free(&bucket->mutex);
 	aq_cond_broadcast(&object->changed);
 }
 
+/* Give back a pin that is not a session's own: a copy's on its master. */
 void
-aq_object_unpin(AqObject *object)
+aq_object_unhold(AqObject *object)
 {
 	bool		last;
 
 	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_UNPIN);
 	Assert(object->pins > 0);
-	object->pins--;
-	object->locks--;
-	last = object->pins == 0 && object->state == AQ_OBJECT_DROPPED;
+	last = --object->pins == 0 && object->state == AQ_OBJECT_DROPPED && object->pin_holder < 0;
+	if (object->pins == 0)
+		aq_object_now_unused(object);
 	aq_mutex_free(&object->mutex);
-
 	if (last)
+		aq_object_free(object);
+}
+
+static void
+unpin(AqObject *object)
+{
+	bool		last;
+	bool		unused;
+
+	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_UNPIN);
+	Assert(object->pins > 0 && mine_of(object)->pins > 0);
+	if (--mine_of(object)->pins == 0)
+		clear_hold(object, AQ_HOLD_PIN);
+	unused = --object->pins == 0;
+	if (unused)
 	{
-		/* out of the hash and unpinned: nobody else can reach it any more */
-		if (free_value)
-			free_value(object);
-		free_handle(object);
+		object->used = aq_clock_us();
+		aq_object_now_unused(object);
 	}
+	last = unused && object->state == AQ_OBJECT_DROPPED && object->pin_holder < 0;
+	aq_mutex_free(&object->mutex);
+	if (last)
+		aq_object_free(object);
+	if (unused)
+		aq_object_tell_unused();
+}
+
+bool
+aq_object_pin_handle(AqObject *object)
+{
+	bool		valid;
+	int64		asked;
+
+	prepare_mine();
+	asked = aq_trace_asked();
+	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_PIN);
+	valid = object->state == AQ_OBJECT_VALID;
+	if (valid)
+		(void) pin_or_begin_load(object);
+	aq_mutex_free(&object->mutex);
+	if (valid)
+		aq_trace_object_got(AQ_TRACE_PIN, traced(object), AQ_SHARED, AQ_LOC_OBJECT_PIN, asked);
+	return valid;
+}
+
+void
+aq_object_unpin(AqObject *object)
+{
+	aq_trace_object_free(AQ_TRACE_PIN, traced(object));
+	unpin(object);
+}
+
+void
+aq_object_forget(AqObject *object, uint32 serial)
+{
+	aq_trace_object_free(AQ_TRACE_LOCK, traced(object));
+	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_UNLOCK);
+	if (object->serial == serial)
+		clear_hold(object, AQ_HOLD_NULL);
+	aq_mutex_free(&object->mutex);
+}
+
+/* --- locks --------------------------------------------------------------------------------------- */
+
+/* Does another session have the exclusive lock, or wait for it? */
+static inline bool
+is_locked_by_others(const AqObject *object)
+{
+	return object->lock_holder != aq_session_own_number &&
+		(object->lock_holder >= 0 || object->lock_waiters > 0);
+}
+
+/* Is it still the object the session knows, and its handle the one to use? */
+static inline bool
+is_known(const AqObject *object, uint32 serial)
+{
+	return object->serial == serial && object->state == AQ_OBJECT_VALID && object->copies == 0;
+}
+
+/*
+ * The share lock, of an object that may not be what it was.
+ */
+static bool
+lock_share(AqObject *object, uint32 serial)
+{
+	for (;;)
+	{
+		bool		known;
+		bool		free;
+
+		aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOCK);
+		known = is_known(object, serial);
+		free = !is_locked_by_others(object);
+		if (known && free)
+		{
+			object->locks++;
+			object->locked_total++;
+			set_hold(object, AQ_HOLD_LOCK);
+		}
+		aq_mutex_free(&object->mutex);
+		if (!known || free)
+			return known;
+
+		aq_cond_prepare(&object->changed);
+		while (is_known(object, serial) && is_locked_by_others(object))
+			sleep_for(object, false, AQ_OBJECT_SHARE);
+		aq_cond_cancel();
+	}
+}
+
+static void
+unlock_share(AqObject *object)
+{
+	bool		wanted;
+
+	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_UNLOCK);
+	clear_hold(object, AQ_HOLD_LOCK);
+	wanted = --object->locks == 0 && object->lock_waiters > 0;
+	aq_mutex_free(&object->mutex);
+	if (wanted)
+		aq_cond_broadcast(&object->changed);
+}
+
+bool
+aq_object_check(AqObject *object, uint32 serial)
+{
+	bool		known;
+	int64		asked = aq_trace_asked();
+
+	if (!lock_share(object, serial))
+		return false;
+	aq_trace_object_got(AQ_TRACE_LOCK, traced(object), AQ_SHARED, AQ_LOC_OBJECT_LOCK, asked);
+	asked = aq_trace_asked();
+	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_PIN);
+	known = is_known(object, serial);
+	if (known)
+		(void) pin_or_begin_load(object);
+	aq_mutex_free(&object->mutex);
+	if (known)
+		aq_trace_object_got(AQ_TRACE_PIN, traced(object), AQ_SHARED, AQ_LOC_OBJECT_PIN, asked);
+	aq_trace_object_free(AQ_TRACE_LOCK, traced(object));
+	unlock_share(object);
+	return known;
+}
+
+/* One try; counted: this session is among the waiters. */
+static bool
+try_lock_exclusive(AqObject *object, bool counted)
+{
+	bool		got;
+
+	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOCK);
+	got = object->locks == 0 && object->lock_holder < 0;
+	if (got)
+	{
+		object->lock_holder = aq_session_own_number;
+		object->locked_total++;
+		set_hold(object, AQ_HOLD_LOCK);
+	}
+	if (got && counted)
+		object->lock_waiters--;
+	if (!got && !counted)
+		object->lock_waiters++;
+	aq_mutex_free(&object->mutex);
+	return got;
+}
+
+static void
+stop_waiting(AqObject *object)
+{
+	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOCK);
+	object->lock_waiters--;
+	aq_mutex_free(&object->mutex);
+	aq_cond_broadcast(&object->changed);
+}
+
+/* The object is pinned. */
+static void
+lock_exclusive(AqObject *object)
+{
+	volatile bool counted = false;
+
+	PG_TRY();
+	{
+		aq_cond_prepare(&object->changed);
+		while (!try_lock_exclusive(object, counted))
+		{
+			counted = true;
+			sleep_for(object, false, AQ_OBJECT_EXCLUSIVE);
+		}
+		counted = false;
+		aq_cond_cancel();
+	}
+	PG_CATCH();
+	{
+		aq_cond_cancel();
+		if (counted)
+			stop_waiting(object);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+}
+
+/* Pin it, if it is there, and note that its lock will be ours. */
+static AqObject *
+pin_for_lock(Oid database, uint32 id, uint32 copy)
+{
+	for (;;)
+	{
+		AqObject   *object;
+		uint32		serial;
+		Met			met = find_and_pin(database, id, copy, NULL, &object, &serial);
+
+		if (met == MET_PINNED)
+			return object;
+		if (met == MET_NOTHING)
+			return NULL;
+		Assert(met == MET_BUSY);	/* what is new is ours only if we have entered it */
+		wait_while_busy(object, serial);
+	}
+}
+
+static void
+lock_one(AqObject *object)
+{
+	int64		asked = aq_trace_asked();
+
+	if (mine_of(object)->locked)
+	{
+		unpin(object);
+		return;
+	}
+	PG_TRY();
+	{
+		if (nlocked == locked_size)
+		{
+			int			size = Max(8, 2 * locked_size);
+
+			locked = locked ? repalloc(locked, size * sizeof(AqObject *))
+				: MemoryContextAlloc(TopMemoryContext, size * sizeof(AqObject *));
+			locked_size = size;
+		}
+		lock_exclusive(object);
+	}
+	PG_CATCH();
+	{
+		unpin(object);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	aq_trace_object_got(AQ_TRACE_LOCK, traced(object), AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOCK, asked);
+	mine_of(object)->locked = true;
+	locked[nlocked++] = object;
+}
+
+void
+aq_object_lock(Oid database, uint32 id)
+{
+	AqObject   *master;
+	uint32		copies;
+
+	prepare_mine();
+	master = pin_for_lock(database, id, 0);
+	if (master == NULL)
+		return;
+	copies = master->copies;
+	lock_one(master);
+	for (uint32 copy = 1; copy <= copies; copy++)
+	{
+		AqObject   *object = pin_for_lock(database, id, copy);
+
+		if (object != NULL)
+			lock_one(object);
+	}
+}
+
+void
+aq_object_unlock_all(void)
+{
+	while (nlocked > 0)
+	{
+		AqObject   *object = locked[--nlocked];
+
+		mine_of(object)->locked = false;
+		aq_trace_object_free(AQ_TRACE_LOCK, traced(object));
+		aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_UNLOCK);
+		object->lock_holder = -1;
+		clear_hold(object, AQ_HOLD_LOCK);
+		aq_mutex_free(&object->mutex);
+		aq_cond_broadcast(&object->changed);
+		unpin(object);
+	}
+}
+
+void
+aq_object_session_exit(void)
+{
+	aq_object_unlock_all();
+}
+
+/* --- changes --------------------------------------------------------------------------------------- */
+
+static void
+invalidate_one(Oid database, uint32 id, uint32 copy)
+{
+	AqBucket   *bucket = aq_object_bucket(aq_object_hash(database, id, copy));
+	AqObject   *object;
+
+	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_INVALIDATE);
+	object = aq_object_in_bucket(bucket, database, id, copy);
+	if (object != NULL)
+	{
+		aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_INVALIDATE);
+		object->version++;
+		object->invalidations++;
+		aq_mutex_free(&object->mutex);
+	}
+	aq_mutex_free(&bucket->mutex);
+}
+
+void
+aq_object_invalidate(Oid database, uint32 id)
+{
+	AqObject   *master = aq_object_find(database, id);
+	uint32		copies = master != NULL ? master->copies : 0;
+
+	for (uint32 copy = 0; copy <= copies; copy++)
+		invalidate_one(database, id, copy);
+}
+
+/*
+ * Take one handle out of the hash; its last unpin frees it.  Returns how many
+ * copies it had.
+ */
+static uint32
+drop_one(Oid database, uint32 id, uint32 copy)
+{
+	AqBucket   *bucket = aq_object_bucket(aq_object_hash(database, id, copy));
+	AqObject   *object;
+	uint32		copies = 0;
+	bool		last = false;
+
+	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
+	object = aq_object_in_bucket(bucket, database, id, copy);
+	if (object != NULL)
+	{
+		aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOCK);
+		aq_object_leave(bucket, object);
+		object->state = AQ_OBJECT_DROPPED;
+		object->version++;
+		object->invalidations++;
+		copies = object->copies;
+		last = object->pins == 0 && object->pin_holder < 0;
+		aq_mutex_free(&object->mutex);
+	}
+	aq_mutex_free(&bucket->mutex);
+	if (object != NULL)
+		aq_cond_broadcast(&object->changed);
+	if (last)
+		aq_object_free(object);
+	return copies;
 }
 
 void
 aq_object_drop(Oid database, uint32 id)
 {
-	AqBucket   *bucket = bucket_of(object_hash(database, id));
-	AqObject   *object;
-	bool		last = false;
+	/* the copies pin the master: it is there until the last one goes */
+	aq_object_drop_copies(database, id, drop_one(database, id, 0));
+}
 
-	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
-	object = find_in_bucket(bucket, database, id);
-	if (object != NULL)
-	{
-		uint32	   *link = &bucket->first;
-
-		while (*link != object->index)
-			link = &objects[*link].next;
-		*link = object->next;
-
-		aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOCK);
-		object->state = AQ_OBJECT_DROPPED;
-		object->invalidations++;
-		last = object->pins == 0;
-		aq_mutex_free(&object->mutex);
-	}
-	aq_mutex_free(&bucket->mutex);
-
-	if (last)
-	{
-		if (free_value)
-			free_value(object);
-		free_handle(object);
-	}
+void
+aq_object_drop_copies(Oid database, uint32 id, uint32 copies)
+{
+	for (uint32 copy = 1; copy <= copies; copy++)
+		(void) drop_one(database, id, copy);
 }
 
 AqObject *
 aq_object_find(Oid database, uint32 id)
 {
-	AqBucket   *bucket = bucket_of(object_hash(database, id));
+	AqBucket   *bucket = aq_object_bucket(aq_object_hash(database, id, 0));
 	AqObject   *object;
+	bool		valid = false;
 
 	aq_mutex_get(&bucket->mutex, AQ_SHARED, AQ_LOC_BUCKET_FIND);
-	object = find_in_bucket(bucket, database, id);
+	object = aq_object_in_bucket(bucket, database, id, 0);
+	if (object != NULL)
+	{
+		aq_mutex_get(&object->mutex, AQ_SHARED, AQ_LOC_OBJECT_FIND);
+		valid = object->state == AQ_OBJECT_VALID;
+		aq_mutex_free(&object->mutex);
+	}
 	aq_mutex_free(&bucket->mutex);
-	return object != NULL && object->state == AQ_OBJECT_VALID ? object : NULL;
+	return valid ? object : NULL;
 }

@@ -54,6 +54,18 @@ static int	nnotes,
 			notes_size;
 static int	cursor;				/* where the latest note was found */
 
+/* prepared transactions that aq_retry_pending() tells from what has ended; of more it says: wait */
+#define RETRY_DOUBTS 32
+
+/* The transaction in which xid is, while that is known. */
+static TransactionId
+top_of(TransactionId xid)
+{
+	if (TransactionIdPrecedes(xid, TransactionXmin))
+		return xid;
+	return SubTransGetTopmostTransaction(xid);
+}
+
 /* --- retries to be written ------------------------------------------------------------ */
 
 static uint32
@@ -92,6 +104,12 @@ retry_link(AqQueueShm *shm, uint32 index)
 	aq_latch_free(&cq->latch);
 }
 
+static bool
+is_put(const Note *note)
+{
+	return note->kind == NOTE_PUT || note->kind == NOTE_PUT_LATER;
+}
+
 /* From now on nobody dequeues them before the worker has counted. */
 static void
 retry_hand_over(Note *note, TransactionId doubt)
@@ -104,65 +122,84 @@ retry_hand_over(Note *note, TransactionId doubt)
 	retry->last = note->last;
 	retry->lowest = note->lowest;
 	retry->highest = note->highest;
+	retry->n = note->n;
+	retry->put = is_put(note);
 	retry_link(note->shm, note->retry);
 	note->retry = 0;
 	if (!TransactionIdIsValid(doubt))
 		aq_queue_post_work(note->shm, AQ_WORK_RETRY);
 }
 
-/* A prepared transaction of before a restart may have taken anything. */
-void
-aq_retry_doubt(AqQueueShm *shm, TransactionId xid)
+/* Nothing but its number matters, when the transaction commits. */
+static void
+count_hand_over(Note *note, TransactionId doubt)
 {
-	uint32		index = retry_reserve();
-	Retry	   *retry = &aq_retries[index];
+	note->lowest = KEY_LAST;
+	note->highest = KEY_FIRST;
+	retry_hand_over(note, doubt);
+}
 
-	if (index == 0)
+/* A restart has left this.  The queue is being loaded. */
+void
+aq_retry_doubt(AqQueueShm *shm, const InHand *hand)
+{
+	Note		note = {.shm = shm,.position = hand->position,.n = hand->n,.first = hand->xid,
+	.last = hand->xid,.lowest = hand->lowest,.highest = hand->highest,
+	.kind = hand->put ? NOTE_PUT : NOTE_REMOVE};
+
+	note.retry = retry_reserve();
+	if (note.retry == 0)
 		return;
-	retry->position = ANY_POSITION;
-	retry->doubt = retry->first = xid;
-	retry->last = ReadNextTransactionId();
-	retry->lowest = KEY_FIRST;
-	retry->highest = KEY_LAST;
-	retry_link(shm, index);
+	if (hand->put)
+		count_hand_over(&note, top_of(hand->xid));
+	else
+		retry_hand_over(&note, top_of(hand->xid));
 }
 
 static bool
 covers(const Retry *retry, int position, const Key *key, TransactionId xid)
 {
-	return (retry->position == position || retry->position == ANY_POSITION) &&
+	return retry->position == position &&
 		key_compare(&retry->lowest, key) <= 0 && key_compare(key, &retry->highest) <= 0 &&
-		(TransactionIdIsValid(xid) || !TransactionIdIsValid(retry->doubt)) &&
-		(!TransactionIdIsValid(xid) ||
-		 (!TransactionIdPrecedes(xid, retry->first) && !TransactionIdPrecedes(retry->last, xid)));
+		(TransactionIdIsValid(xid)
+		 ? !TransactionIdPrecedes(xid, retry->first) && !TransactionIdPrecedes(retry->last, xid)
+		 : !TransactionIdIsValid(retry->doubt));
 }
 
-/* Is a row that xid (invalid: anybody) took, and rolled back, still to be counted? */
+/*
+ * Is a row that xid (invalid: anybody) took, and rolled back, still to be
+ * counted?  Not by those that are still prepared: who took it was another.
+ */
 bool
 aq_retry_pending(AqQueueShm *shm, int position, const Key *key, TransactionId xid)
 {
 	ClassicQueue *cq = classic_queue(shm);
+	TransactionId doubts[RETRY_DOUBTS];
+	int			ndoubts = 0;
 	bool		pending = false;
 
 	if (pg_atomic_read_u32(&cq->nretries) == 0)
 		return false;
 	aq_latch_get(&cq->latch, AQ_SHARED, AQ_LOC_CLASSIC_RETRY);
 	for (uint32 i = cq->retries; i != 0 && !pending; i = aq_retries[i].next)
-		pending = covers(&aq_retries[i], position, key, xid);
+	{
+		const Retry *retry = &aq_retries[i];
+
+		if (!covers(retry, position, key, xid))
+			continue;
+		if (TransactionIdIsValid(retry->doubt) && ndoubts < RETRY_DOUBTS)
+			doubts[ndoubts++] = retry->doubt;
+		else
+			pending = true;
+	}
 	aq_latch_free(&cq->latch);
+	/* may read from disk, which nobody does under a latch */
+	for (int i = 0; i < ndoubts && !pending; i++)
+		pending = !TransactionIdIsInProgress(doubts[i]);
 	return pending;
 }
 
 /* --- prepared transactions ---------------------------------------------------------------- */
-
-/* The transaction in which xid is, while that is known. */
-static TransactionId
-top_of(TransactionId xid)
-{
-	if (TransactionIdPrecedes(xid, TransactionXmin))
-		return xid;
-	return SubTransGetTopmostTransaction(xid);
-}
 
 /* Is xid, which is in progress, of a prepared transaction? */
 bool
@@ -299,6 +336,18 @@ aq_classic_note(AqQueueShm *shm, int position, NoteKind kind, const Key *key, ui
 	note->n += n;
 }
 
+/* How many messages has the transaction enqueued, and not rolled back? */
+uint64
+aq_classic_enqueued_here(AqQueueShm *shm)
+{
+	uint64		n = 0;
+
+	for (int i = 0; i < nnotes; i++)
+		if (notes[i].shm == shm && notes[i].kind == NOTE_MESSAGES)
+			n += notes[i].n;
+	return n;
+}
+
 /* --- the end of a transaction ---------------------------------------------------------------------- */
 
 static bool
@@ -307,8 +356,8 @@ is_taken(const Note *note)
 	return note->kind == NOTE_REMOVE || note->kind == NOTE_PURGE;
 }
 
-static void
-count(AqQueueShm *shm, int position, uint32 enqueued, uint32 dequeued)
+void
+aq_classic_count(AqQueueShm *shm, int position, uint32 enqueued, uint32 dequeued)
 {
 	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
 
@@ -320,38 +369,68 @@ count(AqQueueShm *shm, int position, uint32 enqueued, uint32 dequeued)
 	{
 		pg_atomic_fetch_add_u64(&consumer->dequeued, dequeued);
 		pg_atomic_fetch_add_u64(&shm->dequeued, dequeued);
+		aq_flow_room(shm, position);
 	}
 }
 
 static void
-settle_commit(Note *note)
+count_commit(const Note *note)
 {
 	switch (note->kind)
 	{
 		case NOTE_MESSAGES:
+			/* it comes before the sharded store's callback: see queue/convert.c */
+			pg_atomic_fetch_add_u64(&note->shm->table_puts, note->n);
 			pg_atomic_fetch_add_u64(&note->shm->enqueued, note->n);
+			aq_stat_add(AQ_STAT_ENQUEUE_COMMITTED, note->n);
+			aq_traffic_time(note->shm, AQ_TRAFFIC_LAST_ENQUEUE, GetCurrentTimestamp());
 			break;
 		case NOTE_PUT:
-			count(note->shm, note->position, note->n, 0);
-			aq_wake_consumers(note->shm, note->position, note->n);
-			break;
 		case NOTE_PUT_LATER:
-			count(note->shm, note->position, note->n, 0);
+			aq_classic_count(note->shm, note->position, note->n, 0);
+			break;
+		case NOTE_FAIL:
+			aq_traffic_add(note->shm, AQ_TRAFFIC_FAILED, note->n);
+			aq_traffic_time(note->shm, AQ_TRAFFIC_LAST_FAILURE, GetCurrentTimestamp());
+			aq_classic_count(note->shm, note->position, 0, note->n);
 			break;
 		case NOTE_REMOVE:
+			aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, note->n);
+			aq_traffic_dequeued(note->shm, note->position);
+			/* FALLTHROUGH */
 		case NOTE_PURGE:
-		case NOTE_FAIL:
-			count(note->shm, note->position, 0, note->n);
-			break;
-		case NOTE_LOCK:
-			aq_wake_consumers(note->shm, note->position, note->n);
+			aq_classic_count(note->shm, note->position, 0, note->n);
 			break;
 		case NOTE_READY:
-			aq_wake_consumers(note->shm, note->position, note->n);
+			aq_traffic_add(note->shm, AQ_TRAFFIC_MADE_READY, note->n);
+			aq_traffic_time(note->shm, AQ_TRAFFIC_LAST_READY, GetCurrentTimestamp());
+			break;
+		case NOTE_LOCK:
 			break;
 	}
-	aq_retry_free(note->retry);
-	note->retry = 0;
+}
+
+static void
+wake_for_commit(const Note *note)
+{
+	if (note->kind == NOTE_PUT)
+		aq_trace_publish(note->shm->database, note->shm->queue_id, note->n);
+	if (note->kind == NOTE_PUT || note->kind == NOTE_LOCK || note->kind == NOTE_READY)
+		aq_wake_consumers(note->shm, note->position, note->n);
+}
+
+/* Who is woken finds the counters as they are after the commit. */
+static void
+settle_commits(void)
+{
+	for (int i = 0; i < nnotes; i++)
+		count_commit(&notes[i]);
+	for (int i = 0; i < nnotes; i++)
+	{
+		wake_for_commit(&notes[i]);
+		aq_retry_free(notes[i].retry);
+	}
+	nnotes = 0;
 }
 
 static void
@@ -361,7 +440,10 @@ settle_abort(Note *note)
 	{
 		/* a session that ends does not count, see aq.dequeue */
 		if (note->kind == NOTE_REMOVE && !proc_exit_inprogress)
+		{
 			retry_hand_over(note, InvalidTransactionId);
+			aq_stat_add(AQ_STAT_RETRIES, note->n);
+		}
 		aq_ranges_announce(note->shm, note->position, &note->lowest, &note->highest);
 	}
 	if (note->n > 0 && (is_taken(note) || note->kind == NOTE_LOCK))
@@ -370,10 +452,17 @@ settle_abort(Note *note)
 	note->retry = 0;
 }
 
+/* Does nothing of it matter after a rollback? */
+static bool
+counts_at_end(const Note *note)
+{
+	return is_put(note) || note->kind == NOTE_PURGE;
+}
+
 static void
 settle_prepare(Note *note, TransactionId xid)
 {
-	if (note->n > 0 && (is_taken(note) || note->kind == NOTE_LOCK || note->kind == NOTE_PUT))
+	if (note->n > 0 && (is_taken(note) || note->kind == NOTE_LOCK || is_put(note)))
 	{
 		if (is_taken(note))
 			aq_ranges_announce(note->shm, note->position, &note->lowest, &note->highest);
@@ -381,8 +470,8 @@ settle_prepare(Note *note, TransactionId xid)
 			retry_hand_over(note, xid);
 		aq_queue_post_work(note->shm, AQ_WORK_DOUBT);
 	}
-	if (note->kind == NOTE_PUT || note->kind == NOTE_PUT_LATER)
-		count(note->shm, note->position, note->n, 0);
+	if (note->retry != 0 && note->n > 0 && counts_at_end(note))
+		count_hand_over(note, xid);
 	aq_retry_free(note->retry);
 	note->retry = 0;
 }
@@ -396,12 +485,18 @@ prepare(void)
 
 	for (int i = 0; i < nnotes; i++)
 	{
+		/* without one the consumer's lag is off */
+		if (notes[i].n > 0 && counts_at_end(&notes[i]) && notes[i].retry == 0)
+			notes[i].retry = retry_reserve();
 		if (notes[i].shm == last)
 			continue;
 		last = notes[i].shm;
 		aq_classic_doubt_add(xid, last->object->index);
 	}
 }
+
+/* The end of a transaction that has notes, from pre-commit on. */
+static AqTimed committing;
 
 static void
 xact_callback(XactEvent event, void *arg)
@@ -415,6 +510,7 @@ xact_callback(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
+			committing = aq_time_enter(AQ_TIME_COMMIT);
 			aq_commit_order_number();
 			break;
 		case XACT_EVENT_PRE_PREPARE:
@@ -428,12 +524,12 @@ xact_callback(XactEvent event, void *arg)
 			nnotes = 0;
 			break;
 		case XACT_EVENT_COMMIT:
-			for (int i = 0; i < nnotes; i++)
-				settle_commit(&notes[i]);
-			nnotes = 0;
+			settle_commits();
+			aq_time_leave(&committing);
 			break;
 		case XACT_EVENT_ABORT:
 			aq_sync_release_all();
+			committing.open = false;
 			for (int i = 0; i < nnotes; i++)
 				settle_abort(&notes[i]);
 			nnotes = 0;

@@ -111,15 +111,15 @@ typedef struct News
 typedef struct Retry
 {
 	uint32		next;			/* of the queue's, or of the free ones; 0 ends */
-	int32		position;		/* ANY_POSITION: of all consumers */
+	int32		position;
 	TransactionId doubt;		/* prepared, and perhaps not rolled back; else invalid */
 	TransactionId first,		/* what took them */
 				last;
 	Key			lowest,			/* what was taken lies between, ends included */
 				highest;
+	uint32		n;				/* of a doubt: messages that count when it commits, ... */
+	bool		put;			/* ... for the consumer, or else as dequeued */
 } Retry;
-
-#define ANY_POSITION (-1)
 
 typedef struct ClassicQueue
 {
@@ -215,7 +215,13 @@ extern void aq_rows_insert(Relation rel, TupleTableSlot **slots, int n);
 extern TM_Result aq_row_delete(Relation rel, TupleTableSlot *slot);
 extern TM_Result aq_row_update(Relation rel, TupleTableSlot *slot, const int *columns,
 							   const Datum *values, const bool *nulls, int n);
+extern bool aq_row_with_time(Line *line, int32 queue);
 extern bool aq_row_find_by_id(Line *line, AqQueue *queue, const pg_uuid_t *id);
+
+/* --- unlogged.c: the tables of buffered messages ------------------------------------------------ */
+extern void aq_unlogged_mark(const char *table);
+extern AqAnswer aq_classic_was_emptied(AqQueue *queue);
+extern bytea *aq_blocks_in_memory(Oid table);
 
 /* --- classic_put.c ------------------------------------------------------------------------------ */
 extern void aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
@@ -233,6 +239,7 @@ extern Bitmapset *aq_targets_read(Datum bytes);
 
 extern bool aq_by_commit(const AqQueue *queue);
 extern bool aq_by_calls(const AqQueue *queue);
+extern bool aq_classic_may_put(AqQueue *queue);
 extern void aq_commit_order_note(const AqQueue *queue, const Key *key);
 extern void aq_commit_order_number(void);
 extern void aq_commit_order_forget(void);
@@ -273,14 +280,30 @@ typedef enum NoteKind
 extern void aq_classic_note_reserve(AqQueueShm *shm, int position, NoteKind kind);
 extern void aq_classic_doubt_add(TransactionId xid, uint32 queue);
 extern void aq_retry_free(uint32 index);
-extern void aq_retry_doubt(AqQueueShm *shm, TransactionId xid);
+extern void aq_classic_doubts_forget(uint32 queue);
+
+/* What a restart has left in the hands of a prepared transaction. */
+typedef struct InHand
+{
+	int			position;
+	TransactionId xid;
+	bool		put;			/* enqueued, else taken */
+	uint32		n;
+	Key			lowest,
+				highest;
+} InHand;
+
+extern void aq_retry_doubt(AqQueueShm *shm, const InHand *hand);
+extern void aq_classic_count(AqQueueShm *shm, int position, uint32 enqueued, uint32 dequeued);
 extern void aq_classic_note(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n);
+extern uint64 aq_classic_enqueued_here(AqQueueShm *shm);
 extern void aq_classic_xact_init(void);
 extern bool aq_xid_in_doubt(TransactionId xid);
 extern bool aq_retry_pending(AqQueueShm *shm, int position, const Key *key, TransactionId xid);
 
 /* --- jobs of the worker --------------------------------------------------------------------------- */
 extern void aq_classic_doubt_job(int32 id, AqQueueShm *shm);
+extern bool aq_classic_in_doubt(AqQueueShm *shm);
 extern bool aq_line_free(AqQueue *queue, AqRemoved *removed);
 extern void aq_classic_announce_time(AqQueueShm *shm, TimestampTz when);
 extern bool aq_classic_lock(AqQueue *queue);
@@ -297,6 +320,7 @@ typedef struct Hands
 extern void aq_hands_open(Hands *hands, AqQueue *queue);
 extern void aq_hands_close(Hands *hands);
 extern bool aq_topic_message_look(Hands *hands, const Key *key, const char *reason);
+extern bool aq_is_over_limit(const AqQueue *queue, int attempts);
 extern bool aq_give_up(Hands *hands, Line *line, int position, int attempts, const char *reason);
 extern void aq_classic_retry_job(int32 id, AqQueueShm *shm);
 extern void aq_classic_time_job(int32 id, AqQueueShm *shm);

@@ -29,8 +29,8 @@
 #define STEP_SHIFT 10
 #define STEP_GAP (INT64CONST(1) << STEP_SHIFT)
 
-/* a message put before another one comes as much before it, if nothing is there */
-#define BEFORE_ROOM (STEP_GAP << 16)
+/* a message put before another one comes at most so much before it, also if nothing is there */
+#define BEFORE_ROOM (STEP_GAP << 32)
 
 /* --- steps and message ids --------------------------------------------------------
  *
@@ -104,7 +104,36 @@ ordinary_key(AqQueue *queue, const AqPutOptions *options, int64 step)
 	return key;
 }
 
-/* Before a message: between it and the one before it, nearer to that. */
+/* The number that the message in the slot was given when it was enqueued, wherever it was put. */
+static int64
+enqueue_step(AqQueue *queue, TupleTableSlot *slot)
+{
+	int64		step;
+
+	slot_getsomeattrs(slot, COL_ID + 1);
+	return aq_classic_id_parse(DatumGetUUIDP(slot->tts_values[COL_ID]), queue->key, &step) ? step : 0;
+}
+
+/*
+ * How much before a message another one comes, when there is room for so much
+ * to the one in front.  There are three ways to go on, and in each of them
+ * as much room as possible is to be left where the next one is going to be:
+ *
+ *	The one in front is the newer one: it was put there before the same
+ *	message, and so will the next.
+ *	The message was put where it is, after the one in front: they are put
+ *	each before the latest.
+ *	Neither was: nobody knows.
+ */
+static int64
+distance(int64 room, bool front_is_newer, bool odd)
+{
+	if (front_is_newer)
+		return room - Max(room / 512, 1);
+	return odd ? Max(room / 16, 1) : room - Max(room / 16, 1);
+}
+
+/* Before a message: between it and the one before it. */
 static Key
 key_before(AqQueue *queue, const AqPutOptions *options, Line *line)
 {
@@ -112,7 +141,10 @@ key_before(AqQueue *queue, const AqPutOptions *options, Line *line)
 	Key			key,
 				last,
 				previous;
-	int64		room;
+	int64		room = BEFORE_ROOM,
+				enqueued;
+	bool		odd,
+				front_is_newer = false;
 
 	if (!aq_row_find_by_id(line, queue, options->before) || TransactionIdIsValid(line->dirty.xmin) ||
 		TransactionIdIsValid(line->dirty.xmax))
@@ -131,18 +163,20 @@ key_before(AqQueue *queue, const AqPutOptions *options, Line *line)
 				aq_error(AQ_ERR_DEVIATION_PRIORITY, "the message to come before is more urgent"),
 				errhint("Give a priority of %d or less.", DatumGetInt32(line->slot->tts_values[COL_PRIORITY])));
 	key = last = aq_slot_key(line->slot);
+	odd = DatumGetBool(line->slot->tts_values[COL_ODD]);
+	enqueued = enqueue_step(queue, line->slot);
 	last.step--;
-	room = BEFORE_ROOM;
 	aq_line_seek(line, queue->id, 0, &last, BackwardScanDirection);
-	if (aq_line_next_row(line, &first, &previous) &&
-		previous.key1 == key.key1 && previous.key2 == key.key2 && key.step - previous.step < room)
-		room = key.step - previous.step;
+	if (aq_line_next_row(line, &first, &previous) && previous.key1 == key.key1 && previous.key2 == key.key2)
+	{
+		room = Min(room, key.step - previous.step);
+		front_is_newer = enqueue_step(queue, line->slot) > enqueued;
+	}
 	if (room < 2)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "there is no room before the message"),
 				errhint("Too many messages were put before it: put this one before another, or at the top."));
-	/* the next one before it is to find room as well */
-	key.step -= room - Max(room / 16, 1);
+	key.step -= distance(room, front_is_newer, odd);
 	return key;
 }
 

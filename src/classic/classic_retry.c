@@ -106,11 +106,11 @@ move_outside(Hands *hands, AqQueue *target, int attempts, const char *reason)
 	bool		isnull;
 	pg_uuid_t	id;
 
-	if (target->store->worker_may_put != NULL && !target->store->worker_may_put(target->shm))
+	if (target->store->worker_may_put != NULL && !target->store->worker_may_put(target))
 		return false;
 	slot_getallattrs(slot);
 	options.priority = DatumGetInt32(slot->tts_values[COL_PRIORITY]);
-	if (target->table.id == 0)
+	if (aq_is_sharded(target))
 		options.priority = Min(Max(options.priority, 0), AQ_PRIORITIES - 1);
 	options.correlation = varlena_of(slot, COL_CORRELATION);
 	options.properties = varlena_of(slot, COL_PROPERTIES);
@@ -134,15 +134,19 @@ give_up_message(Hands *hands, int attempts, const char *reason)
 {
 	TupleTableSlot *slot = hands->messages.slot;
 	AqQueue    *target;
+	bool		moved;
 
 	slot_getsomeattrs(slot, COL_EXCEPTION_QUEUE + 1);
 	target = aq_exception_queue_of(hands->queue, varlena_of(slot, COL_EXCEPTION_QUEUE));
 	if (target == NULL || target->id == hands->queue->id)
 		return aq_row_delete(hands->messages.rel, slot) == TM_Ok;
 	aq_queue_pin(target);
-	if (target->table.id == hands->queue->table.id)
-		return move_within(hands, target, attempts, reason);
-	return move_outside(hands, target, attempts, reason);
+	if (!aq_is_sharded(target) && target->table.id == hands->queue->table.id)
+		moved = move_within(hands, target, attempts, reason);
+	else
+		moved = move_outside(hands, target, attempts, reason);
+	aq_stat_add(AQ_STAT_EXCEPTIONS, moved);
+	return moved;
 }
 
 /* Delete the rows of consumers that have given up; the most attempts of them. */
@@ -229,6 +233,13 @@ aq_give_up(Hands *hands, Line *line, int position, int attempts, const char *rea
 	return done;
 }
 
+/* Has a message been tried too often? */
+bool
+aq_is_over_limit(const AqQueue *queue, int attempts)
+{
+	return queue->max_retries >= 0 && attempts > queue->max_retries && !queue->exception;
+}
+
 /* --- retry counts ------------------------------------------------------------------------ */
 
 /* Was the row in the slot taken by one of these transactions, and given back? */
@@ -244,8 +255,12 @@ was_taken_by(const Retry *retry, const Line *line)
 		!TransactionIdIsValid(line->dirty.xmin) && !TransactionIdIsValid(line->dirty.xmax);
 }
 
-/* Count the attempt of the row in the slot: ready again, resting, or given up. */
-static void
+/*
+ * Count the attempt of the row in the slot: ready again, resting, or given up.
+ * What cannot be given up now stands there as expired until it can.  False
+ * when it has to be tried again.
+ */
+static bool
 count_attempt(Hands *hands, Line *line, int position)
 {
 	AqQueue    *queue = hands->queue;
@@ -253,6 +268,7 @@ count_attempt(Hands *hands, Line *line, int position)
 	Datum		values[3];
 	bool		nulls[3] = {false};
 	int			attempts;
+	bool		expired = false;
 	TimestampTz next_at;
 	TimestampTz now = GetCurrentTimestamp();
 	Key			key = aq_slot_key(line->slot);
@@ -263,13 +279,17 @@ count_attempt(Hands *hands, Line *line, int position)
 		: DatumGetTimestampTz(line->slot->tts_values[COL_NEXT_AT]);
 	if (queue->exception)
 		;						/* nowhere to go from there */
-	else if (queue->max_retries >= 0 && attempts > queue->max_retries)
+	else if (aq_is_over_limit(queue, attempts))
 	{
-		(void) aq_give_up(hands, line, position, attempts, "max retries exceeded");
-		return;
+		if (aq_give_up(hands, line, position, attempts, "max retries exceeded"))
+			return true;
+		if (queue->multi)
+			return false;
+		expired = true;
+		next_at = now;
 	}
 	values[0] = Int32GetDatum(attempts);
-	if (queue->retry_delay > 0 && !queue->exception)
+	if (queue->retry_delay > 0 && !queue->exception && !expired)
 	{
 		values[1] = Int16GetDatum(STATE_WAITING);
 		next_at = now + queue->retry_delay;
@@ -280,38 +300,31 @@ count_attempt(Hands *hands, Line *line, int position)
 	nulls[2] = next_at == 0;
 	aq_ranges_worker(queue->shm);
 	if (aq_row_update(line->rel, line->slot, columns, values, nulls, lengthof(columns)) != TM_Ok)
-		return;
+		return true;
 	aq_ranges_announce(queue->shm, position, &key, &key);
-	if (DatumGetInt16(values[1]) == STATE_WAITING)
+	if (DatumGetInt16(values[1]) == STATE_WAITING || expired)
 		aq_classic_announce_time(queue->shm, next_at);
 	else
 		aq_classic_note(queue->shm, position, NOTE_READY, &key, 1);
+	return true;
 }
 
-static void
-count_retry(Hands *hands, const Retry *retry, int position)
+/* False when some are left: what is counted shows another xmax the next time. */
+static bool
+count_retry(Hands *hands, const Retry *retry)
 {
 	Line	   *line = hands->queue->multi ? &hands->consumers : &hands->messages;
 	Key			key;
+	bool		all = true;
 
-	aq_line_seek(line, hands->queue->id, position, &retry->lowest, ForwardScanDirection);
+	aq_line_seek(line, hands->queue->id, retry->position, &retry->lowest, ForwardScanDirection);
 	while (aq_line_next_row(line, &retry->highest, &key))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (was_taken_by(retry, line))
-			count_attempt(hands, line, position);
+		if (was_taken_by(retry, line) && !count_attempt(hands, line, retry->position))
+			all = false;
 	}
-}
-
-/* The same for those that it is about. */
-static void
-count_all(Hands *hands, const Retry *retry)
-{
-	if (retry->position != ANY_POSITION || !hands->queue->multi)
-		count_retry(hands, retry, Max(retry->position, 0));
-	else
-		for (int i = 0; i < hands->queue->nconsumers; i++)
-			count_retry(hands, retry, hands->queue->consumers[i].position);
+	return all;
 }
 
 static int
@@ -348,10 +361,22 @@ unlink_retry(AqQueueShm *shm, uint32 index)
 	aq_retry_free(index);
 }
 
+/* What was prepared is committed. */
+static void
+count_doubt(AqQueueShm *shm, const Retry *retry)
+{
+	if (retry->put)
+		aq_classic_count(shm, retry->position, retry->n, 0);
+	else
+		aq_classic_count(shm, retry->position, 0, retry->n);
+}
+
 void
 aq_classic_retry_job(int32 id, AqQueueShm *shm)
 {
 	uint32		indexes[RETRIES_MAX];
+	bool		done[RETRIES_MAX];
+	bool		committed[RETRIES_MAX];
 	int			n = read_retries(shm, indexes);
 	AqQueue    *queue;
 	Hands		hands;
@@ -373,8 +398,8 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 	{
 		const Retry *retry = &aq_retries[indexes[i]];
 
-		if (!TransactionIdIsValid(retry->doubt) || !TransactionIdDidCommit(retry->doubt))
-			count_all(&hands, retry);
+		committed[i] = TransactionIdIsValid(retry->doubt) && TransactionIdDidCommit(retry->doubt);
+		done[i] = committed[i] || count_retry(&hands, retry);
 		/* the next one is not to meet what this one has written as old */
 		CommandCounterIncrement();
 	}
@@ -382,7 +407,14 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 	aq_point("retries-written");
 	aq_job_commit(true);
 	for (int i = 0; i < n; i++)
-		unlink_retry(shm, indexes[i]);
+		if (done[i])
+		{
+			if (committed[i])
+				count_doubt(shm, &aq_retries[indexes[i]]);
+			unlink_retry(shm, indexes[i]);
+		}
+		else
+			aq_work_later(shm, AQ_WORK_RETRY, TRY_AGAIN);
 	aq_cond_broadcast(&shm->changed);
 	if (n == RETRIES_MAX)
 		aq_queue_post_work(shm, AQ_WORK_RETRY);

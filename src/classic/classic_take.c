@@ -14,8 +14,15 @@
  * (his lock on his own transaction id tells) and, if he has handed it to the
  * worker, until its retry count is written.
  *
- * In REPEATABLE READ and above a message is only seen when the transaction
- * that stored it is visible to the snapshot.
+ * A walk sees messages whose transaction had committed when it began, so that
+ * it does not get the end of what one transaction has enqueued without the
+ * beginning; when it meets what was committed since, it begins anew, some
+ * times.  In REPEATABLE READ and above the transaction's snapshot decides;
+ * a wait ends for any message.
+ *
+ * A session's later messages do not overtake one that is in doubt, of a
+ * prepared transaction: whoever meets that one leaves alone what the session
+ * has put behind it, at the same priority if the queue table sorts by that.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -40,6 +47,9 @@
 /* rows passed by before it is worth to remember the range */
 #define WORTH_REMEMBERING 24
 
+/* walks that are begun anew because of what was committed meanwhile */
+#define OVERTAKEN_MAX 5
+
 /* how long a dequeue waits for the worker to write retry counts, microseconds */
 #define RETRY_PATIENCE ((int64) 5000000)
 
@@ -49,21 +59,34 @@ typedef struct Take
 	const AqTakeOptions *options;
 	uint32		taken;
 	TimestampTz now;
-	Snapshot	snapshot;		/* in REPEATABLE READ and above, else NULL */
+	Snapshot	snapshot;		/* who stored a message is to be visible to it; NULL: anybody */
 	bool		peek;			/* only look whether there is something */
 	bool		ignore_retries; /* the worker has not answered */
+	uint32		overtaken;		/* walks that have met what was committed meanwhile */
+	bool		again;			/* this one has, and begins anew */
 	bool		retry_met;		/* a row that waits for its retry count: */
 	Key			retry_key;
 	TransactionId retry_xid;
 	int64		group;			/* the one we are in */
 	int64		locked_group;	/* met last, in others' hands */
 	NoteKind	kind;
+	/* sessions whose messages behind the walk's place are held back */
+	struct
+	{
+		int64		session;
+		int32		priority;
+	}		   *held;
+	int			nheld,
+				held_size;
+	bool		only_looks;		/* for them */
 	Line		line;
 	Line		messages;		/* of a topic: t, while line is c */
 	Line		probe;			/* of a topic: c, to look for the message's other consumers */
 	bool		topic;
 	bool		removes;
+	bool		by_priority;	/* is it a part of the order? */
 	/* the walk */
+	Key			last;			/* what was taken or shown last */
 	RangeCopy	ranges;
 	Key			gap_after;		/* nothing to dequeue since this key */
 	uint32		passed;			/* rows since then */
@@ -158,6 +181,18 @@ is_held_elsewhere(HeapTupleHeader header)
 	return TransactionIdIsInProgress(HeapTupleHeaderGetRawXmax(header));
 }
 
+/* Has the worker still to count that xid (invalid: anybody) took the row?  Then that is to be waited for. */
+static bool
+is_to_be_counted(Take *take, const Key *key, TransactionId xid)
+{
+	if (!aq_retry_pending(take->queue->shm, take->options->position, key, xid))
+		return false;
+	take->retry_met = !take->ignore_retries;
+	take->retry_key = *key;
+	take->retry_xid = xid;
+	return true;
+}
+
 /*
  * The row was taken before, and that was rolled back: is it ready again?
  */
@@ -171,12 +206,7 @@ is_given_back(Take *take, HeapTupleHeader header, const Key *key)
 		return true;
 	/* it has aborted: what is waited for is its callback, until it lets go of its locks */
 	XactLockTableWait(xid, NULL, NULL, XLTW_None);
-	if (!aq_retry_pending(take->queue->shm, take->options->position, key, xid))
-		return true;
-	take->retry_met = true;
-	take->retry_key = *key;
-	take->retry_xid = xid;
-	return false;
+	return !is_to_be_counted(take, key, xid);
 }
 
 /* Can this row be dequeued by this transaction now? */
@@ -189,15 +219,79 @@ can_be_had(Take *take, int state, const Key *key)
 
 	if (state == STATE_READY && next_at != 0 && next_at <= take->now)
 		return false;			/* expired */
-	if (take->snapshot != NULL && !TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(header)) &&
-		XidInMVCCSnapshot(HeapTupleHeaderGetXmin(header), take->snapshot))
-		return false;
 	if (is_held_here(header) && (take->options->id == NULL || take->options->mode == AQ_MODE_PURGE))
 		return false;
 	/* a take finds that out by itself */
 	if ((take->peek || take->options->mode == AQ_MODE_BROWSE) && is_held_elsewhere(header))
 		return false;
 	return is_given_back(take, header, key);
+}
+
+/*
+ * Was the row stored, or given back, after the walk began?  What stands before
+ * it may have been, too, and was not there yet when the walk came by.
+ */
+static bool
+is_too_new(Take *take)
+{
+	TransactionId xmin = HeapTupleHeaderGetXmin(aq_slot_header(take->line.slot));
+
+	if (take->snapshot == NULL || TransactionIdIsCurrentTransactionId(xmin) ||
+		!XidInMVCCSnapshot(xmin, take->snapshot))
+		return false;
+	if (take->taken == 0 && !aq_take_uses_snapshot())
+		take->again = take->overtaken++ < OVERTAKEN_MAX;
+	return true;
+}
+
+/* --- behind what is in doubt --------------------------------------------------------------- */
+
+static bool
+is_held_back(Take *take, int64 session, int32 priority)
+{
+	for (int i = 0; i < take->nheld; i++)
+		if (take->held[i].session == session && (!take->by_priority || take->held[i].priority == priority))
+			return true;
+	return false;
+}
+
+static void
+hold_back(Take *take, int64 session, int32 priority)
+{
+	if (is_held_back(take, session, priority))
+		return;
+	if (take->nheld == take->held_size)
+	{
+		take->held_size = Max(8, 2 * take->held_size);
+		take->held = take->held == NULL ? palloc(take->held_size * sizeof(*take->held))
+			: repalloc(take->held, take->held_size * sizeof(*take->held));
+	}
+	take->held[take->nheld].session = session;
+	take->held[take->nheld++].priority = priority;
+}
+
+/* The line's row is being enqueued: hold back its session if that is in doubt. */
+static void
+look_for_doubt(Take *take, const Key *key)
+{
+	TupleTableSlot *slot;
+
+	if (!aq_xid_in_doubt(take->line.dirty.xmin))
+		return;
+	slot = message_slot(take, key);
+	if (slot == NULL)
+		return;
+	slot_getsomeattrs(slot, COL_SESSION + 1);
+	hold_back(take, DatumGetInt64(value_of(slot, COL_SESSION)), DatumGetInt32(value_of(slot, COL_PRIORITY)));
+}
+
+/* May this transaction have it although something before it is in doubt? */
+static bool
+doubts_allow(Take *take, const AqMessage *m)
+{
+	return take->nheld == 0 || take->options->id != NULL || take->options->mode == AQ_MODE_PURGE ||
+		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(aq_slot_header(take->line.slot))) ||
+		!is_held_back(take, m->session_id, m->priority);
 }
 
 /* --- taking ---------------------------------------------------------------------------- */
@@ -289,11 +383,19 @@ try_row(Take *take, const Key *key)
 	read_message(take, slot, DatumGetInt32(value_of(take->line.slot, COL_ATTEMPTS)), &m);
 	if (options->filter != NULL && !options->filter(options->filter_arg, &m))
 		return;
+	if (is_too_new(take))
+	{
+		hold_back(take, m.session_id, m.priority);
+		return;
+	}
+	if (!doubts_allow(take, &m))
+		return;
 	if (!group_allows(take, m.group))
 		return;
 	if (take->peek || options->mode == AQ_MODE_BROWSE || take_row(take, key))
 	{
 		take->taken++;
+		take->last = *key;
 		if (options->one_group)
 			take->group = m.group;
 		if (options->emit != NULL && !take->peek)
@@ -319,6 +421,13 @@ end_gap(Take *take, const Key *key)
 	take->passed = 0;
 }
 
+/* Is this the worker's transaction, who is changing rows of the queue? */
+static bool
+is_workers(Take *take, TransactionId xid)
+{
+	return xid == pg_atomic_read_u32(&classic_queue(take->queue->shm)->worker);
+}
+
 /*
  * A row of the line, as the dirty snapshot shows it.
  */
@@ -333,19 +442,16 @@ look_at_row(Take *take)
 	if (TransactionIdIsValid(line->dirty.xmin))
 	{
 		end_gap(take, &key);	/* being enqueued */
+		look_for_doubt(take, &key);
+		aq_point("uncommitted-met");
 		return;
 	}
 	if (TransactionIdIsValid(line->dirty.xmax))
 	{
 		/* in the hands of others, who will say when they give it back */
-		if (aq_retry_pending(take->queue->shm, take->options->position, &key, InvalidTransactionId))
-		{
-			take->retry_met = !take->ignore_retries;	/* the worker is at it */
-			take->retry_key = key;
-			take->retry_xid = InvalidTransactionId;
-		}
-		else if (line->dirty.xmax == pg_atomic_read_u32(&classic_queue(take->queue->shm)->worker) ||
-				 aq_xid_in_doubt(line->dirty.xmax))
+		if (is_to_be_counted(take, &key, InvalidTransactionId))
+			;					/* the worker is at it */
+		else if (is_workers(take, line->dirty.xmax) || aq_xid_in_doubt(line->dirty.xmax))
 			end_gap(take, &key);
 		else
 			take->passed++;
@@ -363,6 +469,12 @@ look_at_row(Take *take)
 		try_row(take, &key);
 }
 
+static bool
+goes_on(const Take *take)
+{
+	return take->taken < take->options->max && !take->retry_met && !take->again;
+}
+
 /* From low to high, both included, until there is enough. */
 static void
 walk(Take *take, const Key *low, const Key *high)
@@ -371,49 +483,67 @@ walk(Take *take, const Key *low, const Key *high)
 	Key			key;
 
 	aq_line_seek(line, take->queue->id, take->options->position, low, ForwardScanDirection);
-	while (take->taken < take->options->max && !take->retry_met && aq_line_next(line, high, &key))
+	while (goes_on(take) && aq_line_next(line, high, &key))
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (!aq_line_fetch(line))
 			take->passed++;
-		else
+		else if (!take->only_looks)
 			look_at_row(take);
+		else if (TransactionIdIsValid(line->dirty.xmin))
+			look_for_doubt(take, &key);
 	}
 }
 
-/* The whole line behind after, leaving out the ranges that are known. */
+/* The same, leaving out the ranges that are known. */
 static void
-walk_line(Take *take, const Key *after)
+walk_between(Take *take, Key low, const Key *high)
 {
 	const Key	first = KEY_FIRST;
-	Key			low = first;
-	Key			last = KEY_LAST;
 
-	take->gap_after = first;
-	take->passed = 0;
-	if (after != NULL)
-	{
-		low = take->gap_after = *after;
-		if (low.step < PG_INT64_MAX)
-			low.step++;
-	}
-	for (uint32 i = 0; i < take->ranges.n && take->taken < take->options->max && !take->retry_met; i++)
+	for (uint32 i = 0; i < take->ranges.n && goes_on(take); i++)
 	{
 		const Range *range = &take->ranges.ranges[i];
 
 		if (key_compare(&range->before, &low) <= 0)
 			continue;
+		if (key_compare(&range->after, high) >= 0)
+			break;
 		if (key_compare(&range->after, &first) > 0 && key_compare(&range->after, &low) >= 0)
 			walk(take, &low, &range->after);
 		low = range->before;
 	}
-	if (take->taken < take->options->max && !take->retry_met)
+	if (goes_on(take))
+		walk(take, &low, high);
+}
+
+/* The whole line behind after. */
+static void
+walk_line(Take *take, const Key *after)
+{
+	Key			low = KEY_FIRST;
+	Key			last = KEY_LAST;
+
+	take->gap_after = low;
+	take->passed = 0;
+	take->nheld = 0;
+	if (after != NULL)
 	{
-		walk(take, &low, &last);
-		/* to the end without finding enough: behind the last there is nothing */
-		if (take->taken < take->options->max && !take->retry_met)
-			end_gap(take, &last);
+		if (aq_classic->ndoubts > 0)
+		{
+			take->only_looks = true;
+			walk_between(take, low, after);
+			take->only_looks = false;
+			take->passed = 0;
+		}
+		low = take->gap_after = *after;
+		if (low.step < PG_INT64_MAX)
+			low.step++;
 	}
+	walk_between(take, low, &last);
+	/* to the end without finding enough: behind the last there is nothing */
+	if (goes_on(take))
+		end_gap(take, &last);
 }
 
 /* --- by message id ------------------------------------------------------------------------- */
@@ -439,10 +569,21 @@ take_by_id(Take *take)
 	Key			key;
 	int			state;
 
-	if (!find_by_id(take, take->options->id) ||
-		TransactionIdIsValid(line->dirty.xmin) || TransactionIdIsValid(line->dirty.xmax))
-		return;
-	key = aq_slot_key(line->slot);
+	for (;;)
+	{
+		TransactionId busy;
+
+		if (!find_by_id(take, take->options->id))
+			return;
+		key = aq_slot_key(line->slot);
+		busy = TransactionIdIsValid(line->dirty.xmin) ? line->dirty.xmin : line->dirty.xmax;
+		if (!TransactionIdIsValid(busy))
+			break;
+		if (is_to_be_counted(take, &key, InvalidTransactionId) || !is_workers(take, busy))
+			return;
+		/* the worker does not have it for long */
+		XactLockTableWait(busy, NULL, NULL, XLTW_None);
+	}
 	slot_getsomeattrs(line->slot, COL_NEXT_AT + 1);
 	state = DatumGetInt16(value_of(line->slot, COL_STATE));
 	if (take->topic ? state <= STATE_WAITING : state != STATE_PROCESSED)
@@ -515,10 +656,9 @@ begin_take(Take *take, AqQueue *queue, const AqTakeOptions *options, bool peek)
 	take->peek = peek;
 	take->ignore_retries = aq_jobs_in_worker();	/* it cannot wait for itself */
 	take->now = GetCurrentTimestamp();
-	if (aq_take_uses_snapshot())
-		take->snapshot = GetTransactionSnapshot();
 	take->kind = note_kind(options->mode);
 	take->topic = queue->multi;
+	take->by_priority = strchr(queue->table.sort, AQ_SORT_PRIORITY) != NULL;
 	take->removes = options->mode != AQ_MODE_LOCKED && options->mode != AQ_MODE_BROWSE;
 	lock = peek || options->mode == AQ_MODE_BROWSE ? AccessShareLock : RowExclusiveLock;
 	if (take->topic)
@@ -545,30 +685,53 @@ end_take(Take *take)
 	aq_chunks_trim();
 }
 
+/* One walk, or look. */
+static void
+take_once(Take *take, const Key *after)
+{
+	const AqTakeOptions *options = take->options;
+	AqQueueShm *shm = take->queue->shm;
+
+	take->now = GetCurrentTimestamp();
+	take->again = false;
+	if (options->id != NULL)
+	{
+		if (aq_take_uses_snapshot())
+			take->snapshot = GetTransactionSnapshot();
+		take_by_id(take);
+		return;
+	}
+	aq_ranges_read(shm, options->position, &take->ranges);
+	if (options->mode == AQ_MODE_PURGE)
+		take->ranges.n = 0;		/* what waits is in them */
+	take->snapshot = RegisterSnapshot(aq_take_uses_snapshot() ? GetTransactionSnapshot() : GetLatestSnapshot());
+	walk_line(take, after);
+	UnregisterSnapshot(take->snapshot);
+}
+
 uint32
 aq_classic_take(AqQueue *queue, const AqTakeOptions *options)
 {
 	Take		take;
-	Key			after;
+	Key			place;
+	const Key  *after = NULL;
 
 	begin_take(&take, queue, options, false);
 	if (options->after != NULL)
-		after = key_behind(&take);
+	{
+		place = key_behind(&take);
+		after = &place;
+	}
 	for (;;)
 	{
-		if (options->id != NULL)
-			take_by_id(&take);
-		else
-		{
-			aq_ranges_read(queue->shm, options->position, &take.ranges);
-			if (options->mode == AQ_MODE_PURGE)
-				take.ranges.n = 0;	/* what waits is in them */
-			walk_line(&take, options->after != NULL ? &after : NULL);
-		}
-		if (!take.retry_met)
+		take_once(&take, after);
+		if (take.retry_met)
+			wait_for_retries(&take);
+		else if (!take.again)
 			break;
-		wait_for_retries(&take);
-		take.now = GetCurrentTimestamp();
+		/* what was shown is still there: go on behind it */
+		if (options->mode == AQ_MODE_BROWSE && take.taken > 0)
+			after = &take.last;
 	}
 	if (take.taken > 0)
 		aq_point("messages-taken");

@@ -71,6 +71,18 @@ expires_at(Due *due, Line *line, const Key *key)
 	return slot->tts_isnull[COL_EXPIRES_AT] ? 0 : DatumGetTimestampTz(slot->tts_values[COL_EXPIRES_AT]);
 }
 
+static bool
+expire(Due *due, Line *line, int position)
+{
+	int			attempts = DatumGetInt32(line->slot->tts_values[COL_ATTEMPTS]);
+	bool		failed = aq_is_over_limit(due->hands.queue, attempts);	/* and could not be moved then */
+	bool		done = aq_give_up(&due->hands, line, position, attempts,
+								  failed ? "max retries exceeded" : "time expiration");
+
+	aq_stat_add(AQ_STAT_EXPIRATIONS, done && !failed);
+	return done;
+}
+
 /* A delay or a rest is over. */
 static bool
 make_ready(Due *due, Line *line, int position)
@@ -82,8 +94,7 @@ make_ready(Due *due, Line *line, int position)
 	bool		nulls[] = {false, expires == 0};
 
 	if (expires != 0 && expires <= due->now)
-		return aq_give_up(&due->hands, line, position,
-						  DatumGetInt32(line->slot->tts_values[COL_ATTEMPTS]), "time expiration");
+		return expire(due, line, position);
 	aq_ranges_worker(due->shm);
 	if (aq_row_update(line->rel, line->slot, columns, values, nulls, lengthof(columns)) != TM_Ok)
 		return false;
@@ -123,8 +134,7 @@ act(Due *due, Line *line)
 		case STATE_WAITING:
 			return make_ready(due, line, position);
 		case STATE_READY:
-			return aq_give_up(&due->hands, line, position,
-							  DatumGetInt32(line->slot->tts_values[COL_ATTEMPTS]), "time expiration");
+			return expire(due, line, position);
 		case STATE_PROCESSED:
 			return aq_row_delete(line->rel, line->slot) == TM_Ok;
 		case STATE_CHECK:
@@ -183,8 +193,6 @@ work_on(int32 id, AqQueueShm *shm)
 	AqQueue    *queue;
 	Due			due = {.shm = shm,.now = GetCurrentTimestamp()};
 
-	/* from here on, sessions announce earlier times anew */
-	pg_atomic_write_u64(&shm->next_time, 0);
 	aq_job_begin();
 	queue = aq_queue_get_by_id(id, true);
 	if (queue == NULL || !aq_classic_lock(queue))

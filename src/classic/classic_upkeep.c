@@ -34,6 +34,19 @@ read_doubts(uint32 queue, TransactionId *xids)
 	return n;
 }
 
+bool
+aq_classic_in_doubt(AqQueueShm *shm)
+{
+	TransactionId xids[DOUBTS_MAX];
+	int			n = read_doubts(shm->object->index, xids);
+
+	for (int i = 0; i < n; i++)
+		if (TransactionIdIsInProgress(xids[i]))
+			return true;
+	return false;
+}
+
+/* xid: invalid for all of the queue's. */
 static void
 drop_doubt(uint32 queue, TransactionId xid)
 {
@@ -41,10 +54,18 @@ drop_doubt(uint32 queue, TransactionId xid)
 
 	aq_latch_get(&aq_classic->latch, AQ_EXCLUSIVE, AQ_LOC_CLASSIC_DOUBT);
 	for (uint32 i = 0; i < aq_classic->ndoubts; i++)
-		if (aq_classic->doubts[i].queue != queue || aq_classic->doubts[i].xid != xid)
+		if (aq_classic->doubts[i].queue != queue ||
+			(TransactionIdIsValid(xid) && aq_classic->doubts[i].xid != xid))
 			aq_classic->doubts[kept++] = aq_classic->doubts[i];
 	aq_classic->ndoubts = kept;
 	aq_latch_free(&aq_classic->latch);
+}
+
+/* The queue is no more. */
+void
+aq_classic_doubts_forget(uint32 queue)
+{
+	drop_doubt(queue, InvalidTransactionId);
 }
 
 /* Drop the entries of those that have ended; true when some are left for the queue. */
@@ -126,12 +147,15 @@ empty_line(AqQueue *queue, int position)
 	while (aq_line_next_row(&line, &last, &key))
 	{
 		CHECK_FOR_INTERRUPTS();
+		aq_classic_note_reserve(queue->shm, position, NOTE_PURGE);
 		if (TransactionIdIsValid(line.dirty.xmin) || TransactionIdIsValid(line.dirty.xmax) ||
 			aq_row_delete(line.rel, line.slot) != TM_Ok)
 		{
 			busy = true;
 			continue;
 		}
+		/* the next consumer at this position begins with nothing before it */
+		aq_classic_note(queue->shm, position, NOTE_PURGE, &key, 1);
 		if (aq_line_find(&messages, queue->id, 0, &key))
 			aq_message_check(queue, &probe, &messages, &key, position);
 	}

@@ -9,8 +9,9 @@
  */
 #include "classic/classic_private.h"
 
+#include "access/xlog.h"
+#include "catalog/pg_type.h"
 #include "executor/spi.h"
-#include "funcapi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -20,8 +21,9 @@
  * The query over one queue's rows, as the caller's snapshot sees them; l is
  * the line's row, m the message's.  Whose xmax runs is in somebody's hand.
  */
+/* where: what else is known of a row, as another column; or "" */
 static char *
-messages_query(AqQueue *queue)
+messages_query(AqQueue *queue, const char *where)
 {
 	StringInfoData s;
 
@@ -34,37 +36,178 @@ messages_query(AqQueue *queue)
 					 "WHEN l.state = %d OR l.next_at <= clock_timestamp() THEN 'EXPIRED' ELSE 'READY' END, "
 					 "m.priority, m.correlation, m.enqueue_time, m.ready_at, m.expires_at, l.dequeue_time, "
 					 "l.attempts, m.sender, m.exception_queue, m.original_msgid, m.properties, NULL::integer, "
-					 "m.session_id, m.payload::text FROM ",
+					 "m.session_id, m.payload::text%s FROM ",
 					 queue->multi ? "s.consumer" : "NULL::text", STATE_PROCESSED, STATE_PROCESSED,
-					 STATE_WAITING, STATE_EXPIRED);
+					 STATE_WAITING, STATE_EXPIRED, where);
 	if (queue->multi)
 		appendStringInfo(&s,
-						 "aq_data.c%d l JOIN aq_data.t%d m USING (queue_id, key1, key2, step) "
-						 "JOIN aq.subscriber s ON s.queue_id = l.queue_id AND s.\"position\" = l.\"position\" "
+						 "aq_data.%s l JOIN aq_data.%s m USING (queue_id, key1, key2, step) "
+						 "JOIN aq.subscriber s ON s.queue_id = abs(l.queue_id) AND s.\"position\" = l.\"position\" "
 						 "AND s.consumer IS NOT NULL",
-						 queue->table.id, queue->table.id);
+						 aq_consumer_table(queue->table.id), aq_message_table(queue->table.id));
 	else
-		appendStringInfo(&s, "aq_data.t%d m, LATERAL (SELECT m.*, m.xmin, m.xmax) l", queue->table.id);
+		appendStringInfo(&s, "aq_data.%s m, LATERAL (SELECT m.*, m.xmin, m.xmax) l",
+						 aq_message_table(queue->table.id));
 	appendStringInfo(&s, " WHERE %s = %d", queue->multi ? "l.queue_id" : "m.queue_id", queue->id);
 	return s.data;
 }
 
-PG_FUNCTION_INFO_V1(aq_view_classic_messages);
-Datum
-aq_view_classic_messages(PG_FUNCTION_ARGS)
+/* The query's rows are the function's. */
+static void
+put_rows_of(AqRow *row, const char *query, int nargs, Oid *types, Datum *values)
 {
-	ReturnSetInfo *result;
+	aq_run_sql(query, nargs, types, values, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+		tuplestore_puttuple(row->result->setResult, SPI_tuptable->vals[i]);
+	SPI_finish();
+}
+
+AQ_ROWS(aq_view_classic_messages)
+{
+	AqQueue    *queue = aq_queue_get_by_id(PG_GETARG_INT32(0), true);
+
+	if (queue != NULL && queue->table.id != 0 && aq_queue_allows(queue, AQ_RIGHT_DEQUEUE))
+		put_rows_of(row, messages_query(queue, ""), 0, NULL, NULL);
+}
+
+/* --- buffered messages ----------------------------------------------------------- */
+
+/*
+ * The buffered side of a queue, if the caller has the right to it.  A standby
+ * cannot read unlogged tables, and has nothing in them.
+ */
+static AqQueue *
+buffered_side(int32 id, AqRight right)
+{
 	AqQueue    *queue;
 
+	if (RecoveryInProgress())
+		return NULL;
+	queue = aq_queue_get_by_id(-id, true);
+	return queue != NULL && aq_queue_allows(queue, right) ? queue : NULL;
+}
+
+/* Is the row m in shared buffers?  $1 are the blocks that were there before it was read. */
+#define IN_MEMORY \
+	"CASE WHEN (m.ctid::text::point)[0] < octet_length($1) * 8 " \
+	"THEN get_bit($1, ((m.ctid::text::point)[0])::bigint) = 1 ELSE true END"
+
+static void
+put_rows_of_side(AqRow *row, AqQueue *side, const char *query)
+{
+	Oid			types[] = {BYTEAOID};
+	Datum		values[] = {PointerGetDatum(aq_blocks_in_memory(side->table.messages))};
+
+	put_rows_of(row, query, lengthof(types), types, values);
+}
+
+AQ_ROWS(aq_view_buffered_messages)
+{
+	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_DEQUEUE);
+
+	if (side != NULL)
+		put_rows_of_side(row, side, messages_query(side, ", " IN_MEMORY));
+}
+
+AQ_ROWS(aq_view_buffered_queue)
+{
+	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_ANY);
+	const char *table;
+
+	if (side == NULL)
+		return;
+	aq_queue_pin(side);
+	table = aq_message_table(side->table.id);
+	put_rows_of_side(row, side,
+					 psprintf("SELECT count(*), count(*) FILTER (WHERE NOT " IN_MEMORY "), "
+							  "(array_agg(m.msgid ORDER BY m.enqueue_time, m.step))[1], min(m.enqueue_time), "
+							  "avg(clock_timestamp() - m.enqueue_time), pg_total_relation_size('aq_data.%s')%s, "
+							  UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint "
+							  "FROM aq_data.%s m WHERE m.queue_id = %d", table,
+							  side->multi ? psprintf(" + pg_total_relation_size('aq_data.%s')",
+													 aq_consumer_table(side->table.id)) : "",
+							  pg_atomic_read_u64(&side->shm->enqueued), pg_atomic_read_u64(&side->shm->dequeued),
+							  pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_FAILED]), table, side->id));
+}
+
+AQ_ROWS(aq_view_buffered_publishers)
+{
+	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_ANY);
+
+	if (side == NULL)
+		return;
+	aq_queue_pin(side);
+	put_rows_of_side(row, side,
+					 psprintf("SELECT m.sender, count(*), count(*) FILTER (WHERE NOT " IN_MEMORY "), "
+							  "(array_agg(m.msgid ORDER BY m.enqueue_time DESC, m.step DESC))[1], max(m.enqueue_time), "
+							  "100.0 * bit_count($1) / %d, %s FROM aq_data.%s m WHERE m.queue_id = %d GROUP BY m.sender",
+							  NBuffers, aq_flow_is_full(side) ? "true" : "false",
+							  aq_message_table(side->table.id), side->id));
+}
+
+static void
+put_consumer(AqRow *row, AqQueue *side, int position)
+{
+	AqConsumerShm *consumer = aq_consumer_shm(side->shm, position);
+
+	if (consumer == NULL)
+		return;
+	aq_row_int(row, position);
+	aq_row_number(row, pg_atomic_read_u64(&consumer->enqueued));
+	aq_row_number(row, pg_atomic_read_u64(&consumer->dequeued));
+	aq_row_int(row, consumer->waiters.waiting + consumer->selective.waiting);
+	aq_row_end(row);
+}
+
+AQ_ROWS(aq_view_buffered_consumers)
+{
+	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_ANY);
+
+	if (side == NULL)
+		return;
+	aq_queue_pin(side);
+	if (!side->multi)
+		put_consumer(row, side, 0);
+	for (int i = 0; i < side->nconsumers; i++)
+		if (side->consumers[i].name != NULL)
+			put_consumer(row, side, side->consumers[i].position);
+}
+
+/* How many messages of a line could be dequeued now; null without a right to the queue. */
+PG_FUNCTION_INFO_V1(aq_view_classic_ready);
+Datum
+aq_view_classic_ready(PG_FUNCTION_ARGS)
+{
+	const Key	first = KEY_FIRST,
+				last = KEY_LAST;
+	AqQueue    *queue;
+	TimestampTz now = GetCurrentTimestamp();
+	Line		line;
+	Key			key;
+	int64		ready = 0;
+
 	aq_require_preload();
-	InitMaterializedSRF(fcinfo, 0);
-	result = (ReturnSetInfo *) fcinfo->resultinfo;
 	queue = aq_queue_get_by_id(PG_GETARG_INT32(0), true);
-	if (queue == NULL || queue->table.id == 0 || !aq_queue_allows(queue, AQ_RIGHT_DEQUEUE))
-		return (Datum) 0;
-	aq_run_sql(messages_query(queue), 0, NULL, NULL, NULL, true);
-	for (uint64 i = 0; i < SPI_processed; i++)
-		tuplestore_puttuple(result->setResult, SPI_tuptable->vals[i]);
-	SPI_finish();
-	return (Datum) 0;
+	if (queue == NULL || queue->table.id == 0 || !aq_queue_allows(queue, AQ_RIGHT_ANY))
+		PG_RETURN_NULL();
+	aq_queue_pin(queue);
+	aq_line_open(&line, queue, queue->multi ? queue->table.consumers : queue->table.messages, AccessShareLock);
+	aq_line_seek(&line, queue->id, PG_GETARG_INT32(1), &first, ForwardScanDirection);
+	while (aq_line_next_row(&line, &last, &key))
+	{
+		TupleTableSlot *slot = line.slot;
+		int			state;
+
+		CHECK_FOR_INTERRUPTS();
+		if (TransactionIdIsValid(line.dirty.xmin) || TransactionIdIsValid(line.dirty.xmax))
+			continue;			/* in a transaction's hands */
+		slot_getsomeattrs(slot, COL_NEXT_AT + 1);
+		state = DatumGetInt16(slot->tts_values[COL_STATE]);
+		if (state == STATE_READY
+			? slot->tts_isnull[COL_NEXT_AT] || DatumGetTimestampTz(slot->tts_values[COL_NEXT_AT]) > now
+			: state == STATE_EXPIRED && !queue->multi)
+			ready++;
+	}
+	aq_line_close(&line, true);
+	PG_RETURN_INT64(ready);
 }

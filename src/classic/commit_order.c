@@ -78,6 +78,20 @@ lock_commits(AqQueue *queue)
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
 }
 
+/*
+ * Can the worker commit into the queue without waiting?  It gets the locks for
+ * that, and keeps them.
+ */
+bool
+aq_classic_may_put(AqQueue *queue)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, queue->anchor, 0, 0);
+	return aq_classic_lock(queue) &&
+		(!aq_by_commit(queue) || LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL);
+}
+
 /* Give the row with this key its number; false when it is gone. */
 static bool
 set_number(Line *line, AqQueue *queue, int position, const Key *key, int64 number)

@@ -245,6 +245,23 @@ aq_slot_header(TupleTableSlot *slot)
 	return ((HeapTupleTableSlot *) slot)->tuple->t_data;
 }
 
+/* Has the queue a row that the worker has something to do with by time? */
+bool
+aq_row_with_time(Line *line, int32 queue)
+{
+	Relation	index = aq_time_index_open(line->rel);
+	IndexScanDesc scan = aq_index_beginscan(line->rel, index, &line->dirty, 1);
+	ScanKeyData key;
+	bool		found;
+
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(queue));
+	index_rescan(scan, &key, 1, NULL, 0);
+	found = index_getnext_slot(scan, ForwardScanDirection, line->slot);
+	index_endscan(scan);
+	index_close(index, NoLock);
+	return found;
+}
+
 /* --- by message id ------------------------------------------------------------------ */
 
 /*

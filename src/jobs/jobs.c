@@ -60,7 +60,7 @@ define_parameters(void)
 {
 	DefineCustomIntVariable("pgaq.max_databases",
 							"Number of databases of the server that can use pgaq.",
-							"Each has a background worker of its own, and there is one more for all: see max_worker_processes.",
+							"Each has a background worker of its own, and there are two more for all: see max_worker_processes.",
 							&aq_max_databases,
 							64, 1, 10000,
 							PGC_POSTMASTER, 0,
@@ -233,14 +233,9 @@ register_worker(Oid database)
 {
 	BackgroundWorker worker;
 
-	memset(&worker, 0, sizeof(worker));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;	/* the launcher does that */
-	snprintf(worker.bgw_library_name, BGW_MAXLEN, "pgaq");
-	snprintf(worker.bgw_function_name, BGW_MAXLEN, "aq_worker_main");
+	/* never restarted: the launcher does that */
+	aq_process_init(&worker, "aq_worker_main", "pgaq worker");
 	snprintf(worker.bgw_name, BGW_MAXLEN, "pgaq worker of database %u", database);
-	snprintf(worker.bgw_type, BGW_MAXLEN, "pgaq worker");
 	worker.bgw_main_arg = ObjectIdGetDatum(database);
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }
@@ -295,7 +290,7 @@ aq_jobs_require_worker(void)
 	if (!aq_jobs_ensure_worker())
 		ereport(ERROR,
 				aq_error(AQ_ERR_WORKER_MISSING, "could not start the background worker of pgaq"),
-				errhint("Raise max_worker_processes: pgaq needs one for each database that uses it, and one more."));
+				errhint("Raise max_worker_processes: pgaq needs one for each database that uses it, and two more."));
 }
 
 void

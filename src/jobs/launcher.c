@@ -47,23 +47,26 @@ static List *unseen = NIL;		/* databases to be asked */
 static int64 failing_since;		/* 0: all went well */
 static bool complained;			/* of that, in the log */
 
+/* See jobs.h. */
 void
-aq_launcher_register(void)
+aq_jobs_register_process(const char *name, const char *function, bool on_standby)
 {
 	BackgroundWorker worker;
 
 	/* pg_upgrade wants nobody in its databases */
 	if (IsBinaryUpgrade)
 		return;
-	memset(&worker, 0, sizeof(worker));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	aq_process_init(&worker, function, name);
+	if (on_standby)
+		worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = 1;
-	snprintf(worker.bgw_library_name, BGW_MAXLEN, "pgaq");
-	snprintf(worker.bgw_function_name, BGW_MAXLEN, "aq_launcher_main");
-	snprintf(worker.bgw_name, BGW_MAXLEN, "pgaq launcher");
-	snprintf(worker.bgw_type, BGW_MAXLEN, "pgaq launcher");
 	RegisterBackgroundWorker(&worker);
+}
+
+void
+aq_launcher_register(void)
+{
+	aq_jobs_register_process("pgaq launcher", "aq_launcher_main", false);
 }
 
 /* Have it look after the workers.  Never raises. */
@@ -170,7 +173,7 @@ complain_of_worker(Oid database)
 		ereport(WARNING,
 				aq_error(AQ_ERR_WORKER_MISSING, "could not start the background worker of pgaq for database %u", database),
 				errdetail("Until it runs, delays, expirations and prepared transactions have to wait there."),
-				errhint("Raise max_worker_processes (now %d): pgaq needs one for each database that uses it, and one more.",
+				errhint("Raise max_worker_processes (now %d): pgaq needs one for each database that uses it, and two more.",
 						max_worker_processes));
 }
 

@@ -24,11 +24,25 @@
 
 static ProcessUtility_hook_type previous_hook;
 static AqDatabaseDropped dropped;
+static AqCommandDone command_done;
+static Node *running;			/* the innermost command */
 
 void
 aq_jobs_on_database_dropped(AqDatabaseDropped callback)
 {
 	dropped = callback;
+}
+
+void
+aq_jobs_on_command(AqCommandDone callback)
+{
+	command_done = callback;
+}
+
+Node *
+aq_jobs_command(void)
+{
+	return running;
 }
 
 /* The database the command needs for itself, or InvalidOid. */
@@ -95,12 +109,14 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			 QueryEnvironment *env, DestReceiver *dest, QueryCompletion *qc)
 {
 	Node	   *command = pstmt->utilityStmt;
+	Node	   *outer = running;
 	Oid			oid = wanted_database(command);
 	AqDatabase *db = NULL;
 
 	if (OidIsValid(oid) && aq_database_owned(oid))
 		db = aq_jobs_stop(oid);
 
+	running = command;
 	PG_TRY();
 	{
 		if (db != NULL)
@@ -119,11 +135,14 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	}
 	PG_FINALLY();
 	{
+		running = outer;
 		if (db != NULL)
 			aq_jobs_stop_over(oid);
 	}
 	PG_END_TRY();
 
+	if (command_done)
+		command_done(command);
 	if (IsA(command, TransactionStmt))
 	{
 		TransactionStmtKind kind = ((TransactionStmt *) command)->kind;

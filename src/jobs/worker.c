@@ -11,11 +11,14 @@
 #include "jobs/jobs_private.h"
 
 #include "access/xact.h"
+#include "catalog/pg_extension.h"
+#include "commands/extension.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
+#include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
@@ -59,6 +62,21 @@ aq_job_begin(void)
 }
 
 /*
+ * Keep the extension until the transaction ends: who drops it waits, and does
+ * not meet us with one of its tables in hand while we want the next.  False
+ * when it is not there, or somebody is about to drop it.
+ */
+bool
+aq_job_lock_extension(void)
+{
+	Oid			extension = get_extension_oid("pgaq", true);
+
+	return OidIsValid(extension) &&
+		ConditionalLockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock) &&
+		get_extension_oid("pgaq", true) == extension;
+}
+
+/*
  * The worker's synchronous_commit is off, so that it never waits for a
  * standby; what must survive a crash is flushed here, locally.
  */
@@ -96,6 +114,7 @@ is_needed(void)
 static TimestampTz
 run_job(const AqJob *job)
 {
+	AqTimed		timed = aq_time_enter(AQ_TIME_JOB);
 	TimestampTz next = 0;
 	MemoryContext context = CurrentMemoryContext;
 
@@ -114,6 +133,7 @@ run_job(const AqJob *job)
 		next = GetCurrentTimestamp() + ERROR_REST;
 	}
 	PG_END_TRY();
+	aq_time_leave(&timed);
 	return next;
 }
 

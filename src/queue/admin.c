@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * admin.c
- *	  Creating, altering, dropping, starting, stopping and purging queues, and
- *	  rights on them.
+ *	  Creating, altering, dropping, starting, stopping and purging queues.
  *
  * All of it is ordinary transactional DDL on the catalog tables.  Changes of
  * one queue are serialised by its heavyweight lock, taken before its
@@ -212,6 +211,7 @@ PG_FUNCTION_INFO_V1(aq_create_queue);
 Datum
 aq_create_queue(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueueDefinition d = {.owner = GetUserId(),.max_retries = -1};
 
 	aq_begin_ddl("aq.create_queue()");
@@ -279,12 +279,14 @@ set_owner(int32 id, Oid owner)
 	aq_run_change(psprintf("ALTER VIEW aq_data.q%d OWNER TO %s", id,
 						   quote_identifier(GetUserNameFromId(owner, false))),
 				  0, NULL, NULL, NULL);
+	aq_row_count_modification(AQ_ROW_USERS);
 }
 
 PG_FUNCTION_INFO_V1(aq_alter_queue);
 Datum
 aq_alter_queue(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue;
 	int32		id;
 	Oid			payload_type;
@@ -359,6 +361,7 @@ PG_FUNCTION_INFO_V1(aq_set_shards);
 Datum
 aq_set_shards(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_ADMIN);
 	char	   *name;
 	AqQueue    *queue;
 	int32		id;
@@ -411,6 +414,7 @@ PG_FUNCTION_INFO_V1(aq_start_queue);
 Datum
 aq_start_queue(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_ADMIN);
 	aq_begin_ddl("aq.start_queue()");
 	return start_stop(fcinfo, true);
 }
@@ -419,7 +423,11 @@ PG_FUNCTION_INFO_V1(aq_stop_queue);
 Datum
 aq_stop_queue(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_ADMIN);
 	aq_begin_ddl("aq.stop_queue()");
+	if (!PG_ARGISNULL(3) && PG_GETARG_BOOL(3))
+		aq_queue_quiesce(aq_queue_get(aq_arg_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER),
+						 !PG_ARGISNULL(1) && PG_GETARG_BOOL(1), !PG_ARGISNULL(2) && PG_GETARG_BOOL(2));
 	return start_stop(fcinfo, false);
 }
 
@@ -461,10 +469,11 @@ aq_queue_drop(const char *name, bool force)
 {
 	AqQueue    *queue = aq_queue_for_change(name, AccessExclusiveLock);
 	int32		id = queue->id;
-	bool		sharded = queue->table.id == 0;
+	bool		sharded = OidIsValid(queue->sequence);
 
 	aq_queue_pin(queue);
 	queue->store->drop(queue, force);
+	aq_buffered_drop(name, force);
 	drop_definition(id, sharded);
 }
 
@@ -472,6 +481,7 @@ PG_FUNCTION_INFO_V1(aq_drop_queue);
 Datum
 aq_drop_queue(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_ADMIN);
 	char	   *name;
 
 	aq_begin_ddl("aq.drop_queue()");
@@ -489,79 +499,94 @@ matches(void *arg, const AqMessage *message)
 	return aq_rule_matches(arg, message);
 }
 
+/* consumer NULL: of all. */
+static uint64
+purge(AqQueue *queue, const char *consumer, AqTakeOptions *options)
+{
+	uint64		purged = 0;
+
+	aq_queue_pin(queue);
+	if (!queue->multi || consumer != NULL)
+	{
+		options->position = aq_dequeue_position(queue, consumer);
+		return options->position >= 0 ? queue->store->take(queue, options) : 0;
+	}
+	for (int i = 0; i < queue->nconsumers; i++)
+	{
+		options->position = queue->consumers[i].position;
+		purged += queue->store->take(queue, options);
+	}
+	return purged;
+}
+
 PG_FUNCTION_INFO_V1(aq_purge_queue);
 Datum
 aq_purge_queue(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue;
 	AqTakeOptions options = {.max = PG_UINT32_MAX,.mode = AQ_MODE_PURGE};
 	char	   *consumer;
+	int			delivery;
 	uint64		purged = 0;
 
 	aq_begin_ddl("aq.purge_queue()");
 	queue = aq_queue_get(aq_arg_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
 	consumer = aq_arg_name_or_null(fcinfo, 1, "consumer");
-	aq_queue_pin(queue);
+	delivery = aq_delivery_arg(fcinfo, 3);
+	queue = aq_queue_pin_current(queue, false);
+	if (!PG_ARGISNULL(4) && PG_GETARG_BOOL(4))
+		queue->store->lock(queue);
 	if (!PG_ARGISNULL(2))
 	{
 		options.filter = matches;
 		options.filter_arg = aq_rule_compile(queue, text_to_cstring(PG_GETARG_TEXT_PP(2)),
 											 false, CurrentMemoryContext);
 	}
-	if (!queue->multi || consumer != NULL)
-	{
-		options.position = aq_dequeue_position(queue, consumer);
-		if (options.position >= 0)
-			purged = queue->store->take(queue, &options);
-	}
-	else
-		for (int i = 0; i < queue->nconsumers; i++)
-		{
-			options.position = queue->consumers[i].position;
-			purged += queue->store->take(queue, &options);
-		}
+	if (delivery & AQ_PERSISTENT)
+		purged += purge(queue, consumer, &options);
+	if ((delivery & AQ_BUFFERED) && queue->buffered != NULL)
+		purged += purge(queue->buffered, consumer, &options);
 	PG_RETURN_INT64(purged);
 }
 
-/* --- rights ------------------------------------------------------------------------------------ */
-
-static Datum
-grant_revoke(FunctionCallInfo fcinfo, const char *format)
-{
-	AqQueue    *queue = aq_queue_for_change(aq_arg_name(fcinfo, 0, "queue_name"),
-											ShareUpdateExclusiveLock);
-	char	   *privilege = aq_arg_name(fcinfo, 2, "privilege");
-	const char *sql;
-	const char *role = "PUBLIC";
-
-	if (pg_strcasecmp(privilege, "enqueue") == 0)
-		sql = "INSERT";
-	else if (pg_strcasecmp(privilege, "dequeue") == 0)
-		sql = "DELETE";
-	else if (pg_strcasecmp(privilege, "all") == 0)
-		sql = "INSERT, DELETE";
-	else
-		ereport(ERROR,
-				aq_error(AQ_ERR_PRIVILEGE_INVALID, "privilege \"%s\" does not exist", privilege),
-				errhint("The privileges are enqueue, dequeue and all."));
-	if (!PG_ARGISNULL(1))
-		role = quote_identifier(GetUserNameFromId(PG_GETARG_OID(1), false));
-	aq_run_change(psprintf(format, sql, queue->id, role), 0, NULL, NULL, NULL);
-	PG_RETURN_VOID();
-}
-
-PG_FUNCTION_INFO_V1(aq_grant_queue);
+/*
+ * Delivered messages that a queue table retains: of one consumer, those with
+ * these ids.  How many there were.
+ */
+PG_FUNCTION_INFO_V1(aq_purge_processed);
 Datum
-aq_grant_queue(PG_FUNCTION_ARGS)
+aq_purge_processed(PG_FUNCTION_ARGS)
 {
-	aq_begin_ddl("aq.grant_queue()");
-	return grant_revoke(fcinfo, "GRANT %s ON aq_data.q%d TO %s");
-}
+	AQ_TIMED(AQ_TIME_ADMIN);
+	AqQueue    *queue = aq_queue_get(aq_arg_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
+	char	   *consumer = aq_arg_name_or_null(fcinfo, 1, "consumer");
+	Oid			types[2] = {INT4OID, UUIDARRAYOID};
+	Datum		values[2] = {Int32GetDatum(queue->id), PG_GETARG_DATUM(2)};
+	int			table = queue->table.id;
+	int64		purged;
+	int			position = 0;
 
-PG_FUNCTION_INFO_V1(aq_revoke_queue);
-Datum
-aq_revoke_queue(PG_FUNCTION_ARGS)
-{
-	aq_begin_ddl("aq.revoke_queue()");
-	return grant_revoke(fcinfo, "REVOKE %s ON aq_data.q%d FROM %s");
+	aq_begin_ddl("aq.purge_queue_table()");
+	if (table == 0)
+		PG_RETURN_INT64(0);		/* sharded: they go with their partition */
+	if (queue->multi)
+	{
+		/* null: those that are in nobody's line any more */
+		position = consumer != NULL ? aq_dequeue_position(queue, consumer) : -1;
+		aq_run_sql(psprintf("DELETE FROM aq_data.c%d c USING aq_data.t%d m WHERE c.queue_id = $1 AND c.\"position\" = %d "
+							"AND c.state = 2 AND m.queue_id = c.queue_id AND m.key1 = c.key1 AND m.key2 = c.key2 "
+							"AND m.step = c.step AND m.msgid = ANY ($2)", table, table, position), 2, types, values, NULL, true);
+		purged = SPI_processed;
+		SPI_finish();
+		aq_run_change(psprintf("DELETE FROM aq_data.t%d m WHERE queue_id = $1 AND state = 2 AND msgid = ANY ($2) "
+							   "AND NOT EXISTS (SELECT FROM aq_data.c%d c WHERE c.queue_id = m.queue_id AND c.key1 = m.key1 "
+							   "AND c.key2 = m.key2 AND c.step = m.step)", table, table), 2, types, values, NULL);
+		PG_RETURN_INT64(purged);
+	}
+	aq_run_sql(psprintf("DELETE FROM aq_data.t%d WHERE queue_id = $1 AND state = 2 AND msgid = ANY ($2)", table),
+			   2, types, values, NULL, true);
+	purged = SPI_processed;
+	SPI_finish();
+	PG_RETURN_INT64(purged);
 }

@@ -101,7 +101,7 @@ aq_dequeue_position(AqQueue *queue, const char *name)
 		ereport(ERROR,
 				aq_error(AQ_ERR_CONSUMER_MISSING,
 						 "queue \"%s\" has multiple consumers: name one", queue->name),
-				errhint("Give consumer => the name of a subscriber or recipient."));
+				errhint("Name a subscriber or recipient as the consumer."));
 	consumer = aq_queue_consumer(queue, name);
 	return consumer ? consumer->position : -1;
 }

@@ -33,18 +33,19 @@
 #include "storage/proc.h"
 #include "storage/shm_mq.h"
 #include "storage/shm_toc.h"
-#include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
 #define MAGIC 0x61710001
 #define RING_BYTES 65536
 #define MAX_PARAMETERS 8
+
+/* what the helper takes over from the session; it is limited as the session is */
+static const char *const settings[] = {"search_path", "pgaq.buffered_message_limit", "pgaq.flow_control_timeout"};
 
 /* a lock that the session itself holds would never be given */
 #define LOCK_TIMEOUT "5s"
@@ -72,6 +73,7 @@ static struct
 	dsm_segment *segment;
 	Oid			user;			/* whom it works for */
 	BackgroundWorkerHandle *worker;
+	bool		asked;			/* and has not answered */
 	shm_mq_handle *requests;
 	shm_mq_handle *answers;
 }			helper;
@@ -165,7 +167,7 @@ start_helper(void)
 	shm_toc    *toc;
 	Header	   *header;
 	shm_mq	   *ring;
-	BackgroundWorker worker = {0};
+	BackgroundWorker worker;
 
 	shm_toc_initialize_estimator(&estimator);
 	shm_toc_estimate_chunk(&estimator, sizeof(Header));
@@ -190,13 +192,8 @@ start_helper(void)
 	shm_mq_set_receiver(ring, MyProc);
 	helper.answers = shm_mq_attach(ring, helper.segment, NULL);
 
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	snprintf(worker.bgw_library_name, BGW_MAXLEN, "pgaq");
-	snprintf(worker.bgw_function_name, BGW_MAXLEN, "aq_autonomous_main");
+	aq_process_init(&worker, "aq_autonomous_main", "pgaq helper");
 	snprintf(worker.bgw_name, BGW_MAXLEN, "pgaq helper of process %d", MyProcPid);
-	snprintf(worker.bgw_type, BGW_MAXLEN, "pgaq helper");
 	worker.bgw_main_arg = UInt32GetDatum(dsm_segment_handle(helper.segment));
 	worker.bgw_notify_pid = MyProcPid;
 	if (!RegisterDynamicBackgroundWorker(&worker, &helper.worker))
@@ -236,12 +233,22 @@ ask_helper(StringInfo request)
 	Size		size;
 	void	   *answer;
 
+	helper.asked = true;
 	if (shm_mq_send(helper.requests, request->len, request->data, false, true) != SHM_MQ_SUCCESS ||
 		shm_mq_receive(helper.answers, &size, &answer, false) != SHM_MQ_SUCCESS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_WORKER_MISSING, "the background worker for immediate visibility has ended"),
 				errhint("The server's log says why; max_worker_processes may be too small."));
+	helper.asked = false;
 	return answer;
+}
+
+/* The session ends: what it has asked for, and nobody will hear of, ends too. */
+void
+aq_autonomous_session_exit(void)
+{
+	if (helper.asked)
+		TerminateBackgroundWorker(helper.worker);
 }
 
 /*
@@ -268,7 +275,8 @@ aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *va
 
 	initStringInfo(&request);
 	put_oid(&request, GetUserId());
-	put_string(&request, GetConfigOption("search_path", false, false));
+	for (int i = 0; i < lengthof(settings); i++)
+		put_string(&request, GetConfigOption(settings[i], false, false));
 	put_string(&request, sql);
 	put_oid(&request, (Oid) nargs);
 	for (int i = 0; i < nargs; i++)
@@ -288,6 +296,7 @@ aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *va
 			start_helper();
 			MemoryContextSwitchTo(context);
 		}
+		aq_stat_add(AQ_STAT_IMMEDIATE, 1);
 		answer = ask_helper(&request);
 	}
 	PG_CATCH();
@@ -309,7 +318,8 @@ aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *va
 static void
 set_option(const char *name, const char *value)
 {
-	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+	/* the session was allowed to */
+	(void) set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
 }
 
 /* Execute the request, commit, and put the row into the answer. */
@@ -317,20 +327,25 @@ static void
 execute(char *request, StringInfo answer, MemoryContext context)
 {
 	Oid			user = get_oid(&request);
-	const char *search_path = get_string(&request);
-	const char *sql = get_string(&request);
-	int			nargs = (int) get_oid(&request);
+	const char *given[lengthof(settings)];
+	const char *sql;
+	int			nargs;
 	Oid			types[MAX_PARAMETERS];
 	Datum		values[MAX_PARAMETERS];
 	char		nulls[MAX_PARAMETERS];
 
+	for (int i = 0; i < lengthof(settings); i++)
+		given[i] = get_string(&request);
+	sql = get_string(&request);
+	nargs = (int) get_oid(&request);
 	if (nargs > MAX_PARAMETERS)
 		elog(ERROR, "too many parameters");
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
 	/* in force until the commit, where deferred triggers run */
 	SetUserIdAndSecContext(user, SECURITY_LOCAL_USERID_CHANGE);
-	set_option("search_path", search_path);
+	for (int i = 0; i < lengthof(settings); i++)
+		set_option(settings[i], given[i]);
 	set_option("lock_timeout", LOCK_TIMEOUT);
 	pgstat_report_activity(STATE_RUNNING, sql);
 	for (int i = 0; i < nargs; i++)
@@ -423,15 +438,7 @@ aq_autonomous_main(Datum arg)
 	shm_mq_handle *requests,
 			   *answers;
 
-	pqsignal(SIGTERM, die);
-	BackgroundWorkerUnblockSignals();
-
-	/* needs an owner until it is pinned */
-	CurrentResourceOwner = ResourceOwnerCreate(NULL, "pgaq helper");
-	segment = dsm_attach(DatumGetUInt32(arg));
-	if (segment == NULL)
-		proc_exit(0);			/* the session is gone already */
-	dsm_pin_mapping(segment);
+	segment = aq_process_attach(arg, "pgaq helper");
 	toc = shm_toc_attach(MAGIC, dsm_segment_address(segment));
 	if (toc == NULL)
 		elog(ERROR, "a helper was given something else than a session's rings");
@@ -458,6 +465,7 @@ aq_autonomous_main(Datum arg)
 static Datum
 call_immediately(FunctionCallInfo fcinfo, const char *function)
 {
+	AQ_TIMED(AQ_TIME_ENQUEUE);
 	Oid			types[MAX_PARAMETERS];
 	Datum		values[MAX_PARAMETERS];
 	char		nulls[MAX_PARAMETERS];

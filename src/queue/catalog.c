@@ -46,6 +46,9 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
+/* where the rights begin in a row of dc_users, behind the owner */
+#define RIGHTS_ACL 8
+
 typedef struct NameEntry
 {
 	char		name[AQ_MAX_NAME];	/* hash key */
@@ -61,6 +64,8 @@ static Oid	queue_relation;		/* aq.queue; its invalidation counts up */
 static void
 on_relcache_invalidation(Datum arg, Oid relation)
 {
+	if (OidIsValid(relation))
+		aq_row_relation_changed(relation);
 	if (relation == InvalidOid || relation == queue_relation)
 	{
 		generation++;
@@ -104,6 +109,18 @@ aq_data_relation(const char *name)
 	return OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
 }
 
+char *
+aq_message_table(int32 id)
+{
+	return id > 0 ? psprintf("t%d", id) : psprintf("b%d", -id);
+}
+
+char *
+aq_consumer_table(int32 id)
+{
+	return id > 0 ? psprintf("c%d", id) : psprintf("d%d", -id);
+}
+
 Oid
 aq_catalog_owner(void)
 {
@@ -123,6 +140,8 @@ aq_catalog_changed(void)
 {
 	CommandCounterIncrement();
 	CacheInvalidateRelcacheByRelid(aq_catalog_relation("queue"));
+	aq_row_relation_changed(aq_catalog_relation("queue"));
+	aq_row_count_modification(AQ_ROW_OBJECTS);
 	generation++;				/* this session sees it at once */
 	aq_xact_ddl();
 }
@@ -164,6 +183,14 @@ aq_run_sql(const char *command, int nargs, Oid *types, Datum *values,
 
 /* --- reading ---------------------------------------------------------------------- */
 
+/* The columns of aq.subscriber. */
+enum
+{
+	SUBSCRIBER_QUEUE, SUBSCRIBER_POSITION, SUBSCRIBER_NAME, SUBSCRIBER_KIND, SUBSCRIBER_RULE,
+	SUBSCRIBER_CREATED, SUBSCRIBER_COMMENT, SUBSCRIBER_TRANSFORMATION, SUBSCRIBER_DELIVERY,
+	SUBSCRIBER_NUMBER, SUBSCRIBER_COLUMNS
+};
+
 static void
 read_consumers(AqQueue *queue, Snapshot snapshot)
 {
@@ -179,8 +206,8 @@ read_consumers(AqQueue *queue, Snapshot snapshot)
 	scan = systable_beginscan(rel, index, true, snapshot, 1, &key);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
-		Datum		values[8];
-		bool		nulls[8];
+		Datum		values[SUBSCRIBER_COLUMNS];
+		bool		nulls[SUBSCRIBER_COLUMNS];
 		AqConsumer *consumer;
 		const char *kind;
 
@@ -192,23 +219,41 @@ read_consumers(AqQueue *queue, Snapshot snapshot)
 		}
 		consumer = &queue->consumers[queue->nconsumers++];
 		memset(consumer, 0, sizeof(AqConsumer));
-		consumer->position = DatumGetInt16(values[1]);
-		kind = TextDatumGetCString(values[3]);
+		consumer->position = DatumGetInt16(values[SUBSCRIBER_POSITION]);
+		consumer->number = DatumGetInt64(values[SUBSCRIBER_NUMBER]);
+		kind = TextDatumGetCString(values[SUBSCRIBER_KIND]);
 		if (strcmp(kind, "removed") == 0)
 			continue;
-		consumer->name = TextDatumGetCString(values[2]);
+		consumer->name = TextDatumGetCString(values[SUBSCRIBER_NAME]);
 		consumer->subscriber = strcmp(kind, "subscriber") == 0;
-		if (!nulls[4])
-			consumer->rule_text = TextDatumGetCString(values[4]);
-		if (!nulls[7])
-			consumer->transformation = TextDatumGetCString(values[7]);
-		if (consumer->subscriber && consumer->rule_text == NULL)
-			queue->everybody = bms_add_member(queue->everybody, consumer->position);
-		else if (consumer->subscriber)
-			queue->has_rules = true;
+		consumer->delivery = DatumGetInt16(values[SUBSCRIBER_DELIVERY]);
+		if (!nulls[SUBSCRIBER_RULE])
+			consumer->rule_text = TextDatumGetCString(values[SUBSCRIBER_RULE]);
+		if (!nulls[SUBSCRIBER_TRANSFORMATION])
+			consumer->transformation = TextDatumGetCString(values[SUBSCRIBER_TRANSFORMATION]);
 	}
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
+	aq_queue_find_everybody(queue);
+}
+
+/* Whom a message without recipients is for: which subscribers need no look at it. */
+void
+aq_queue_find_everybody(AqQueue *queue)
+{
+	queue->everybody = NULL;
+	queue->has_rules = false;
+	for (int i = 0; i < queue->nconsumers; i++)
+	{
+		AqConsumer *consumer = &queue->consumers[i];
+
+		if (!consumer->subscriber || !(consumer->delivery & queue->delivery))
+			continue;
+		if (consumer->rule_text == NULL)
+			queue->everybody = bms_add_member(queue->everybody, consumer->position);
+		else
+			queue->has_rules = true;
+	}
 }
 
 /* The columns of aq.queue and aq.queue_table. */
@@ -216,7 +261,8 @@ enum
 {
 	QUEUE_ID, QUEUE_NAME, QUEUE_PAYLOAD_TYPE, QUEUE_MULTI, QUEUE_SHARDS, QUEUE_MAX_RETRIES,
 	QUEUE_RETRY_DELAY, QUEUE_RETENTION, QUEUE_EXCEPTION_QUEUE, QUEUE_ENQUEUE, QUEUE_DEQUEUE,
-	QUEUE_KEY, QUEUE_CREATED, QUEUE_COMMENT, QUEUE_STORE, QUEUE_TABLE, QUEUE_TYPE, QUEUE_COLUMNS
+	QUEUE_KEY, QUEUE_CREATED, QUEUE_COMMENT, QUEUE_STORE, QUEUE_TABLE, QUEUE_TYPE, QUEUE_CONVERTED,
+	QUEUE_COLUMNS
 };
 
 enum
@@ -238,6 +284,13 @@ read_sort_list(AqQueueTable *table, Datum array)
 		table->sort[i] = *VARDATA_ANY(DatumGetTextPP(columns[i]));
 }
 
+void
+aq_queue_table_relations(AqQueueTable *table)
+{
+	table->messages = aq_data_relation(aq_message_table(table->id));
+	table->consumers = table->multi ? aq_data_relation(aq_consumer_table(table->id)) : InvalidOid;
+}
+
 static void
 read_queue_table(AqQueueTable *table, int32 id, Snapshot snapshot)
 {
@@ -247,7 +300,6 @@ read_queue_table(AqQueueTable *table, int32 id, Snapshot snapshot)
 	HeapTuple	tuple;
 	Datum		values[TABLE_COLUMNS];
 	bool		nulls[TABLE_COLUMNS];
-	char		name[NAMEDATALEN];
 
 	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
 	scan = systable_beginscan(rel, aq_primary_key(rel), true, snapshot, 1, &key);
@@ -262,10 +314,7 @@ read_queue_table(AqQueueTable *table, int32 id, Snapshot snapshot)
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
 
-	snprintf(name, sizeof(name), "t%d", id);
-	table->messages = aq_data_relation(name);
-	snprintf(name, sizeof(name), "c%d", id);
-	table->consumers = table->multi ? aq_data_relation(name) : InvalidOid;
+	aq_queue_table_relations(table);
 }
 
 /* Fill a description from a row of aq.queue. */
@@ -280,6 +329,7 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 	heap_deform_tuple(tuple, desc, values, nulls);
 	queue->id = DatumGetInt32(values[QUEUE_ID]);
 	queue->name = TextDatumGetCString(values[QUEUE_NAME]);
+	queue->delivery = AQ_PERSISTENT;
 	queue->payload_type = DatumGetObjectId(values[QUEUE_PAYLOAD_TYPE]);
 	queue->multi = DatumGetBool(values[QUEUE_MULTI]);
 	queue->shards = DatumGetInt16(values[QUEUE_SHARDS]);
@@ -291,7 +341,10 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 	queue->enqueue_enabled = DatumGetBool(values[QUEUE_ENQUEUE]);
 	queue->dequeue_enabled = DatumGetBool(values[QUEUE_DEQUEUE]);
 	queue->key = (uint64) DatumGetInt64(values[QUEUE_KEY]) & AQ_KEY_MASK;
-	queue->store = aq_store_of(DatumGetChar(values[QUEUE_STORE]));
+	queue->converted = !nulls[QUEUE_CONVERTED] && !aq_xact_converted(queue->id);
+	queue->shard_key = nulls[QUEUE_CONVERTED] ? queue->key : queue->key ^ AQ_SHARD_KEY;
+	queue->store = aq_store_of(aq_xact_converted(queue->id) ? AQ_STORE_CLASSIC
+							   : DatumGetChar(values[QUEUE_STORE]));
 	queue->exception = strcmp(TextDatumGetCString(values[QUEUE_TYPE]), "exception") == 0;
 	if (!nulls[QUEUE_TABLE])
 		read_queue_table(&queue->table, DatumGetInt32(values[QUEUE_TABLE]), snapshot);
@@ -329,8 +382,14 @@ read_catalog(const char *name, int32 id)
 	SysScanDesc scan;
 	HeapTuple	tuple;
 	AqQueue    *queue = NULL;
+	uint64		definition = aq_queue_clock();
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 
+	/*
+	 * Who was woken by a commit may be here before the server tells of what
+	 * that has changed: its catalogs are to be seen as our tables are.
+	 */
+	InvalidateCatalogSnapshot();
 	queue_relation = RelationGetRelid(rel);
 	if (name != NULL)
 	{
@@ -354,11 +413,13 @@ read_catalog(const char *name, int32 id)
 
 		queue = palloc0(sizeof(AqQueue));
 		queue->context = context;
+		queue->definition = definition;
 		PG_TRY();
 		{
 			read_queue(queue, RelationGetDescr(rel), tuple, snapshot);
 			if (queue->multi)
 				read_consumers(queue, snapshot);
+			queue->buffered = aq_buffered_describe(queue);
 		}
 		PG_CATCH();
 		{
@@ -376,6 +437,16 @@ read_catalog(const char *name, int32 id)
 
 /* --- lookup --------------------------------------------------------------------------- */
 
+/* The one that was looked up last: mostly it is looked up again. */
+static NameEntry *latest;
+
+static void
+forget_entry(NameEntry *entry)
+{
+	latest = NULL;
+	hash_search(queues_by_name, entry->name, HASH_REMOVE, NULL);
+}
+
 static NameEntry *
 name_entry(const char *name)
 {
@@ -383,6 +454,8 @@ name_entry(const char *name)
 	NameEntry  *entry;
 	bool		found;
 
+	if (latest != NULL && strcmp(latest->name, name) == 0)
+		return latest;
 	if (queues_by_name == NULL)
 	{
 		HASHCTL		info;
@@ -395,7 +468,51 @@ name_entry(const char *name)
 	entry = hash_search(queues_by_name, key, HASH_ENTER, &found);
 	if (!found)
 		entry->queue = NULL;
+	latest = entry;
 	return entry;
+}
+
+/* dc_objects: the queue's id. */
+static int
+load_object(const AqRowKey *key, char *value, void *arg)
+{
+	Relation	rel = table_open(key->relation, AccessShareLock);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	ScanKeyData scankey;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	int			length = -1;
+
+	ScanKeyInit(&scankey, 2, BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(key->name));
+	scankey.sk_collation = DEFAULT_COLLATION_OID;
+	scan = systable_beginscan(rel, aq_catalog_relation("queue_queue_name_key"), true, snapshot, 1, &scankey);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		bool		isnull;
+		int32		id = DatumGetInt32(heap_getattr(tuple, 1, RelationGetDescr(rel), &isnull));
+
+		memcpy(value, &id, sizeof(id));
+		length = sizeof(id);
+	}
+	systable_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	table_close(rel, AccessShareLock);
+	return length;
+}
+
+/* The id of the queue of this name, 0: there is none. */
+static int32
+id_of_name(const char *name)
+{
+	AqRowKey	key = {.database = MyDatabaseId,.relation = aq_catalog_relation("queue")};
+	char		value[AQ_ROW_VALUE];
+	int32		id = 0;
+
+	strlcpy(key.name, name, sizeof(key.name));
+	if (aq_row_get(AQ_ROW_OBJECTS, &key, value, load_object, NULL) > 0)
+		memcpy(&id, value, sizeof(id));
+	return id;
 }
 
 /* The description in force, or NULL. */
@@ -411,9 +528,17 @@ lookup(const char *name)
 
 	AcceptInvalidationMessages();
 	entry = name_entry(name);
-	if (entry->queue != NULL && entry->queue->generation == generation)
+	if (entry->queue != NULL && entry->queue->generation == generation &&
+		!aq_queue_is_stale(entry->queue) &&
+		(aq_session_pins || id_of_name(name) == entry->queue->id))
 		return entry->queue;
 
+	/* many names are looked for that are no queue's: schema by schema */
+	if (entry->queue == NULL && id_of_name(name) == 0)
+	{
+		forget_entry(entry);
+		return NULL;
+	}
 	before = generation;		/* a change during the read makes it stale again */
 	queue = read_catalog(name, 0);
 	entry = name_entry(name);
@@ -422,7 +547,7 @@ lookup(const char *name)
 	entry->queue = queue;
 	if (queue == NULL)
 	{
-		hash_search(queues_by_name, entry->name, HASH_REMOVE, NULL);
+		forget_entry(entry);
 		return NULL;
 	}
 	queue->generation = before;
@@ -438,6 +563,67 @@ has_system_privilege(Oid role, const char *privilege)
 	return OidIsValid(group) && has_privs_of_role(role, group);
 }
 
+/* dc_users: the owner of the anchor, and its rights as they are in pg_class. */
+static int
+load_rights(const AqRowKey *key, char *value, void *arg)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(key->relation));
+	Oid			owner;
+	Datum		datum;
+	bool		isnull;
+	Acl		   *acl;
+	Size		length;
+
+	if (!HeapTupleIsValid(tuple))
+		return -1;
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	datum = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relacl, &isnull);
+	acl = isnull ? acldefault(OBJECT_TABLE, owner) : DatumGetAclPCopy(datum);
+	length = RIGHTS_ACL + VARSIZE(acl);
+	if (length < AQ_ROW_VALUE)
+	{
+		memcpy(value, &owner, sizeof(owner));
+		memcpy(value + RIGHTS_ACL, acl, VARSIZE(acl));
+	}
+	ReleaseSysCache(tuple);
+	return (int) Min(length, AQ_ROW_VALUE);
+}
+
+/*
+ * Has the role this right to the queue's anchor?  PostgreSQL's own cache of the
+ * session knows, and nobody else has to wait for it; with pgaq.session_pins off
+ * the shared one is asked, as in Oracle.
+ */
+static bool
+anchor_allows(AqQueue *queue, Oid role, AclMode mode)
+{
+	AqRowKey	key = {.database = MyDatabaseId,.relation = queue->anchor};
+	union
+	{
+		char		bytes[AQ_ROW_VALUE];
+		int64		align;
+	}			value;
+	int			length;
+	Oid			owner;
+
+	if (aq_session_pins)
+		return pg_class_aclcheck(queue->anchor, role, mode) == ACLCHECK_OK;
+	length = aq_row_get(AQ_ROW_USERS, &key, value.bytes, load_rights, NULL);
+	if (length == AQ_ROW_VALUE)	/* too many grantees for a row */
+		return pg_class_aclcheck(queue->anchor, role, mode) == ACLCHECK_OK;
+	if (length < 0)
+		return false;
+	memcpy(&owner, value.bytes, sizeof(owner));
+	return aclmask((Acl *) (value.bytes + RIGHTS_ACL), role, owner, mode, ACLMASK_ANY) != 0;
+}
+
+/* May the current role do what the owner may, with every queue and queue table? */
+bool
+aq_may_manage_any(void)
+{
+	return has_system_privilege(GetUserId(), "aq_manage_any");
+}
+
 /* Has the current role the right? */
 bool
 aq_queue_allows(AqQueue *queue, AqRight right)
@@ -451,16 +637,16 @@ aq_queue_allows(AqQueue *queue, AqRight right)
 	switch (right)
 	{
 		case AQ_RIGHT_ENQUEUE:
-			return pg_class_aclcheck(queue->anchor, role, ACL_INSERT) == ACLCHECK_OK ||
+			return anchor_allows(queue, role, ACL_INSERT) ||
 				has_system_privilege(role, "aq_enqueue_any");
 		case AQ_RIGHT_DEQUEUE:
-			return pg_class_aclcheck(queue->anchor, role, ACL_DELETE) == ACLCHECK_OK ||
+			return anchor_allows(queue, role, ACL_DELETE) ||
 				has_system_privilege(role, "aq_dequeue_any");
 		case AQ_RIGHT_ANY:
 			return aq_queue_allows(queue, AQ_RIGHT_ENQUEUE) || aq_queue_allows(queue, AQ_RIGHT_DEQUEUE) ||
 				aq_queue_allows(queue, AQ_RIGHT_OWNER);
 		case AQ_RIGHT_OWNER:
-			return has_system_privilege(role, "aq_manage_any");
+			return aq_may_manage_any();
 	}
 	return false;
 }
@@ -506,7 +692,7 @@ known_by_id(int32 id)
 	hash_seq_init(&seq, queues_by_name);
 	while ((entry = hash_seq_search(&seq)) != NULL)
 		if (entry->queue != NULL && entry->queue->id == id &&
-			entry->queue->generation == generation)
+			entry->queue->generation == generation && !aq_queue_is_stale(entry->queue))
 		{
 			hash_seq_term(&seq);
 			return entry->queue;
@@ -514,26 +700,37 @@ known_by_id(int32 id)
 	return NULL;
 }
 
-/* By id, without asking for rights: for workers and references. */
-AqQueue *
-aq_queue_get_by_id(int32 id, bool missing_ok)
+static AqQueue *
+find_by_id(int32 id)
 {
 	AqQueue    *queue = known_by_id(id);
-	char	   *name;
+	uint64		before = generation;
+	NameEntry  *entry;
 
 	if (queue != NULL)
 		return queue;
 	queue = read_catalog(NULL, id);
 	if (queue == NULL)
-	{
-		if (!missing_ok)
-			elog(ERROR, "queue %d does not exist", id);
 		return NULL;
-	}
-	name = pstrdup(queue->name);
-	MemoryContextDelete(queue->context);
-	queue = lookup(name);
-	pfree(name);
+	/* not looked up by name: meanwhile that may be another queue's, or nobody's yet for others */
+	entry = name_entry(queue->name);
+	if (entry->queue != NULL)
+		MemoryContextDelete(entry->queue->context);
+	entry->queue = queue;
+	queue->generation = before;
+	return queue;
+}
+
+/* By id, without asking for rights: for workers and references. */
+AqQueue *
+aq_queue_get_by_id(int32 id, bool missing_ok)
+{
+	AqQueue    *queue = find_by_id(abs(id));
+
+	if (id < 0 && queue != NULL)
+		queue = queue->buffered;
+	if (queue == NULL && !missing_ok)
+		elog(ERROR, "queue %d does not exist", id);
 	return queue;
 }
 
@@ -569,15 +766,11 @@ aq_catalog_queue_ids(void)
 	return ids;
 }
 
-/* Is the queue there, as the latest committed state has it? */
-bool
-aq_catalog_has_queue(int32 id)
+/* A description as the latest committed state has it, the caller's own; NULL when there is no such queue. */
+AqQueue *
+aq_catalog_read(int32 id)
 {
-	AqQueue    *queue = read_catalog(NULL, id);
-
-	if (queue != NULL)
-		MemoryContextDelete(queue->context);
-	return queue != NULL;
+	return read_catalog(NULL, abs(id));
 }
 
 bool

@@ -79,20 +79,23 @@ aq_channel_woken(void)
 	return joined && channel->entries[aq_session_number()].state == AQ_WAKEUP_WOKEN;
 }
 
-/* Nothing is passed on: everybody was woken. */
-void
+/* Nothing is passed on: everybody was woken.  Returns how often this session was. */
+int
 aq_channel_leave(void)
 {
 	AqWaitPool	pool = pool_with(AQ_WAKEUP_NONE);
+	bool		woken;
 
 	if (!joined)
-		return;
+		return 0;
 	joined = false;
 	aq_latch_get(&channel->latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_LEAVE);
-	if (!aq_wakeup_remove(&pool, &channel->listeners, aq_session_number()))
+	woken = aq_wakeup_remove(&pool, &channel->listeners, aq_session_number());
+	if (!woken)
 		pg_atomic_fetch_sub_u32(&channel->waiting, 1);
 	channel->entries[aq_session_number()].next = AQ_WAKEUP_NONE;
 	aq_latch_free(&channel->latch);
+	return woken ? 1 : 0;
 }
 
 bool
@@ -101,22 +104,30 @@ aq_channel_has_listeners(void)
 	return pg_atomic_read_u32(&channel->waiting) > 0;
 }
 
-/* Wake all listeners; does not raise.  The caller has issued a memory barrier. */
+/*
+ * Wake all listeners; does not raise.  The caller has issued a memory barrier.
+ * As many as there are now: those who come back from a look that found nothing
+ * stand behind them, and are not woken by the same message again.
+ */
 void
 aq_channel_wake(void)
 {
-	while (pg_atomic_read_u32(&channel->waiting) > 0)
+	uint32		left = pg_atomic_read_u32(&channel->waiting);
+
+	while (left > 0)
 	{
 		AqWaitPool	pool = pool_with(AQ_WAKEUP_NONE);
 		int32		sessions[64];
 		int			n;
 
 		aq_latch_get(&channel->latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_POST);
-		n = aq_wakeup_pop(&pool, &channel->listeners, lengthof(sessions), sessions);
+		n = aq_wakeup_pop(&pool, &channel->listeners, Min(left, lengthof(sessions)), sessions);
 		pg_atomic_fetch_sub_u32(&channel->waiting, n);
 		aq_latch_free(&channel->latch);
 		aq_set_latches(sessions, n);
+		aq_stat_add(AQ_STAT_WAKEUPS_SENT, n);
 		if (n == 0)
 			break;
+		left -= n;
 	}
 }

@@ -10,6 +10,7 @@
  */
 #include "queue/queue_private.h"
 
+#include "access/detoast.h"
 #include "access/xact.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
@@ -21,21 +22,34 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+/* A side of the queue that the call takes from: the persistent or the buffered one. */
+typedef struct Source
+{
+	int			delivery;
+	AqQueue    *queue;
+	AqTakeOptions take;
+	AqNavigation navigation;
+} Source;
+
+#define SOURCES_MAX 2
+
 /* what a call asks for */
 typedef struct Request
 {
 	AqQueue    *queue;
-	AqTakeOptions take;
+	AqTakeOptions take;			/* of all sources */
 	text	   *correlation;	/* LIKE pattern, or NULL */
 	AqRule	   *condition;		/* or NULL */
 	const char *consumer;
 	const char *pattern;		/* correlation as a string */
-	AqNavigation navigation;
+	int			delivery;
+	int			nsources;
+	Source		sources[SOURCES_MAX];
+	Source	   *source;			/* being taken from */
 	ReturnSetInfo *result;
 	uint32		found;
+	int64		bytes;			/* of payloads handed out */
 } Request;
-
-#define DELIVERY_PERSISTENT 1	/* Oracle's number */
 
 /* columns of a result row; from COL_SENDER on in aq.dequeue_full only */
 enum
@@ -82,10 +96,12 @@ emit_row(void *arg, const AqMessage *m)
 		values[COL_STATE] = Int32GetDatum(m->state);
 		values[COL_GROUP] = m->group ? CStringGetTextDatum(psprintf(INT64_FORMAT, m->group)) : 0;
 		nulls[COL_GROUP] = m->group == 0;
-		values[COL_DELIVERY_MODE] = Int32GetDatum(DELIVERY_PERSISTENT);
+		values[COL_DELIVERY_MODE] = Int32GetDatum(request->source->queue->delivery);
 	}
 	tuplestore_putvalues(request->result->setResult, request->result->setDesc, values, nulls);
-	aq_navigation_moved(&request->navigation, m, request->consumer, request->pattern);
+	if (!m->payload_null)
+		request->bytes += toast_raw_datum_size(m->payload) - VARHDRSZ;
+	aq_navigation_moved(&request->source->navigation, m, request->consumer, request->pattern);
 }
 
 static bool
@@ -135,7 +151,7 @@ check_result_type(AqQueue *queue, Oid type)
 	ereport(ERROR,
 			aq_error(AQ_ERR_PAYLOAD_TYPE, "queue \"%s\" holds %s, not %s", queue->name,
 					 format_type_be(queue->payload_type), format_type_be(type)),
-			errhint("Call it with as_type => null::%s.", format_type_be(queue->payload_type)));
+			errhint("Ask for that type: null::%s as as_type in schema aq, as payload in dbms_aq.", format_type_be(queue->payload_type)));
 }
 
 static void
@@ -167,10 +183,7 @@ begin_request(Request *request, FunctionCallInfo fcinfo, int first, const char *
 	PreventCommandIfParallelMode(command);
 	PreventCommandDuringRecovery(command);
 	request->queue = aq_queue_get(aq_arg_name(fcinfo, 0, "queue_name"), AQ_RIGHT_DEQUEUE);
-	if (!request->queue->dequeue_enabled)
-		ereport(ERROR,
-				aq_error(AQ_ERR_DEQUEUE_DISABLED, "queue \"%s\" is stopped for dequeue", request->queue->name),
-				errhint("Start it with aq.start_queue."));
+	aq_queue_check_started(request->queue, false);
 	check_result_type(request->queue,
 					  first == 1 ? JSONBOID : get_fn_expr_argtype(fcinfo->flinfo, 1));
 	request->consumer = aq_arg_name_or_null(fcinfo, first, "consumer");
@@ -181,6 +194,7 @@ begin_request(Request *request, FunctionCallInfo fcinfo, int first, const char *
 	if (max < 1)
 		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "max_messages must be positive, not %d", max));
 	request->take.max = max;
+	aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
 
 	request->result = (ReturnSetInfo *) fcinfo->resultinfo;
 	/* the executor has made the row's description already, where it is known */
@@ -190,22 +204,138 @@ begin_request(Request *request, FunctionCallInfo fcinfo, int first, const char *
 	request->take.emit_arg = request;
 }
 
+/* --- sources ----------------------------------------------------------------------- */
+
+/* must_exist: there is going to be a wait for its messages. */
+static void
+find_sources(Request *request, const char *navigation, bool must_exist)
+{
+	static const int kinds[SOURCES_MAX] = {AQ_PERSISTENT, AQ_BUFFERED};
+
+	if (request->delivery == AQ_BUFFERED && request->consumer != NULL)
+	{
+		AqConsumer *consumer = aq_queue_consumer(request->queue, request->consumer);
+
+		if (consumer != NULL && !(consumer->delivery & AQ_BUFFERED))
+			ereport(ERROR,
+					aq_error(AQ_ERR_BUFFERED_CONSUMER, "subscriber \"%s\" does not get buffered messages",
+							 request->consumer),
+					errhint("Subscribe it with delivery_mode buffered or persistent_or_buffered."));
+	}
+	/* first of all, because it may look the queue up again */
+	if (must_exist && (request->delivery & AQ_BUFFERED) && request->queue->buffered == NULL)
+	{
+		char	   *name = pstrdup(request->queue->name);
+
+		(void) aq_queue_side_made(request->queue, AQ_BUFFERED);
+		request->queue = aq_queue_get(name, AQ_RIGHT_DEQUEUE);
+	}
+	for (int i = 0; i < SOURCES_MAX; i++)
+	{
+		Source	   *source = &request->sources[request->nsources];
+
+		if (!(request->delivery & kinds[i]))
+			continue;
+		source->queue = aq_queue_side(request->queue, kinds[i]);
+		if (source->queue == NULL)
+			continue;			/* there has never been a buffered message */
+		source->delivery = kinds[i];
+		source->take = request->take;
+		source->navigation = aq_navigation_begin(source->queue, &source->take, navigation,
+												 request->consumer, request->pattern);
+		aq_queue_pin(source->queue);
+		request->nsources++;
+	}
+}
+
+/* The queue may have been read again, and be another one of the name. */
+static void
+refresh_sources(Request *request)
+{
+	for (int i = 0; i < request->nsources; i++)
+	{
+		Source	   *source = &request->sources[i];
+
+		source->queue = aq_queue_side(request->queue, source->delivery);
+		if (source->queue == NULL)
+			ereport(ERROR,
+					aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", request->queue->name),
+					errdetail("It was dropped just now."));
+		aq_queue_pin(source->queue);
+	}
+}
+
+static void
+take_from(Request *request, Source *source)
+{
+	uint32		found;
+
+	request->source = source;
+	source->take.max = request->take.max - request->found;
+	found = source->queue->store->take(source->queue, &source->take);
+	if (found == 0 && aq_navigation_rewind(source->queue, &source->navigation, &source->take))
+		found = source->queue->store->take(source->queue, &source->take);
+	request->found += found;
+}
+
+static void
+count_traffic(const Request *request)
+{
+	if (request->found == 0 || request->delivery == AQ_BUFFERED)
+		return;
+	if (request->take.mode == AQ_MODE_BROWSE)
+		aq_traffic_add(request->queue->shm, AQ_TRAFFIC_BROWSED, request->found);
+	else if (request->take.mode != AQ_MODE_LOCKED)
+		aq_pin_did(request->queue->shm, false);
+}
+
+/* The sources take turns to be the first, so that neither starves. */
 static bool
 attempt(void *arg)
 {
+	static unsigned int turn;
 	Request    *request = arg;
+	bool		begins = false;
 
-	request->found = request->queue->store->take(request->queue, &request->take);
-	if (request->found == 0 && aq_navigation_rewind(request->queue, &request->navigation, &request->take))
-		request->found = request->queue->store->take(request->queue, &request->take);
+	/* a wait is long: it may have been changed meanwhile */
+	if (request->take.mode == AQ_MODE_BROWSE)
+		request->queue = aq_queue_pin_current(request->queue, false);
+	else
+		request->queue = aq_queue_use(request->queue, false, &begins);
+	refresh_sources(request);
+	for (int i = 0; i < request->nsources && request->found < request->take.max; i++)
+		take_from(request, &request->sources[(turn + i) % request->nsources]);
+	if (request->found > 0 && request->nsources > 1)
+		turn++;
+	if (begins && request->found == 0)
+		aq_queue_unuse(request->queue);
+	aq_stat_add(AQ_STAT_DEQUEUE_MESSAGES, request->found);
+	aq_stat_add(AQ_STAT_DEQUEUE_BYTES, request->bytes);
+	request->bytes = 0;
+	if (request->found > 0 && request->take.mode != AQ_MODE_BROWSE)
+		aq_stat_touched = true;
+	count_traffic(request);
 	return request->found > 0;
+}
+
+static void
+wait_for_sources(Request *request, int64 timeout)
+{
+	AqQueue    *queues[SOURCES_MAX];
+
+	for (int i = 0; i < request->nsources; i++)
+		queues[i] = request->sources[i].queue;
+	(void) aq_wait_until(queues, request->nsources, request->take.position,
+						 request->take.filter != NULL || request->take.id != NULL,
+						 timeout, attempt, request);
 }
 
 static Datum
 dequeue(FunctionCallInfo fcinfo, int first)
 {
+	AQ_TIMED(AQ_TIME_DEQUEUE);
 	Request		request;
-	bool		wait = !PG_ARGISNULL(first + 6);
+	int64		timeout = PG_ARGISNULL(first + 6) ? 0 : aq_interval_to_us(PG_GETARG_DATUM(first + 6));
 
 	begin_request(&request, fcinfo, first, "aq.dequeue()");
 	if (PG_ARGISNULL(first + 2))
@@ -228,23 +358,15 @@ dequeue(FunctionCallInfo fcinfo, int first)
 					errhint("A message id names exactly one message: leave max_messages at 1."));
 	}
 
-	request.navigation = aq_navigation_begin(request.queue, &request.take,
-											 aq_arg_name_or_null(fcinfo, first + 7, "navigation"),
-											 request.consumer, request.pattern);
-	aq_queue_pin(request.queue);
+	request.delivery = aq_delivery_arg(fcinfo, first + 8);
+	find_sources(&request, aq_arg_name_or_null(fcinfo, first + 7, "navigation"), timeout != 0);
 	if (request.take.position >= 0 && attempt(&request))
 		return (Datum) 0;
-	if (wait)
-	{
-		int64		timeout = aq_interval_to_us(PG_GETARG_DATUM(first + 6));
-
-		if (request.take.position >= 0 && timeout != 0)
-			(void) aq_wait_until(request.queue, request.take.position,
-								 request.take.filter != NULL || request.take.id != NULL,
-								 timeout, attempt, &request);
-	}
+	if (request.take.position >= 0 && timeout != 0)
+		wait_for_sources(&request, timeout);
 	if (request.found == 0)
-		aq_navigation_none(&request.navigation);
+		for (int i = 0; i < request.nsources; i++)
+			aq_navigation_none(&request.sources[i].navigation);
 	return (Datum) 0;
 }
 
@@ -265,6 +387,7 @@ aq_dequeue_typed(PG_FUNCTION_ARGS)
 static Datum
 browse(FunctionCallInfo fcinfo, int first)
 {
+	AQ_TIMED(AQ_TIME_DEQUEUE);
 	Request		request;
 
 	begin_request(&request, fcinfo, first, "aq.browse()");
@@ -272,7 +395,8 @@ browse(FunctionCallInfo fcinfo, int first)
 	set_filter(&request, fcinfo, first + 2, first + 3);
 	if (!PG_ARGISNULL(first + 4))
 		request.take.after = PG_GETARG_UUID_P(first + 4);
-	aq_queue_pin(request.queue);
+	request.delivery = AQ_PERSISTENT;
+	find_sources(&request, NULL, false);
 	if (request.take.position >= 0)
 		(void) attempt(&request);
 	return (Datum) 0;

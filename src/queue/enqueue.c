@@ -9,6 +9,7 @@
  */
 #include "queue/queue_private.h"
 
+#include "access/detoast.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
@@ -24,7 +25,8 @@
 enum
 {
 	ARG_QUEUE, ARG_PAYLOAD, ARG_PRIORITY, ARG_DELAY, ARG_EXPIRATION, ARG_CORRELATION,
-	ARG_RECIPIENTS, ARG_SENDER, ARG_EXCEPTION_QUEUE, ARG_PROPERTIES, ARG_RELATIVE, ARG_DEVIATION
+	ARG_RECIPIENTS, ARG_SENDER, ARG_EXCEPTION_QUEUE, ARG_PROPERTIES, ARG_RELATIVE, ARG_DEVIATION,
+	ARG_DELIVERY
 };
 
 static struct varlena *
@@ -46,10 +48,7 @@ get_queue(FunctionCallInfo fcinfo, const char *command)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_ENQUEUE, "queue \"%s\" is an exception queue", queue->name),
 				errhint("Only messages that could not be delivered come into it."));
-	if (!queue->enqueue_enabled)
-		ereport(ERROR,
-				aq_error(AQ_ERR_ENQUEUE_DISABLED, "queue \"%s\" is stopped for enqueue", queue->name),
-				errhint("Start it with aq.start_queue."));
+	aq_queue_check_started(queue, true);
 	return queue;
 }
 
@@ -100,7 +99,7 @@ read_deviation(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 		ereport(ERROR,
 				aq_error(AQ_ERR_DEVIATION_INVALID, "deviation \"%s\" does not exist", deviation),
 				errhint("The deviations are before, with relative_msgid, and top."));
-	if (queue->table.id == 0)
+	if (aq_is_sharded(queue))
 		ereport(ERROR,
 				aq_error(AQ_ERR_NOT_SHARDED, "sequence deviation needs a queue table, which queue \"%s\" has not",
 						 queue->name),
@@ -119,7 +118,7 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 {
 	memset(options, 0, sizeof(AqPutOptions));
 	options->priority = PG_ARGISNULL(ARG_PRIORITY) ? AQ_DEFAULT_PRIORITY : PG_GETARG_INT32(ARG_PRIORITY);
-	if (queue->table.id == 0 && (options->priority < 0 || options->priority >= AQ_PRIORITIES))
+	if (aq_is_sharded(queue) && (options->priority < 0 || options->priority >= AQ_PRIORITIES))
 		ereport(ERROR,
 				aq_error(AQ_ERR_PRIORITY_INVALID, "priority %d is out of range", options->priority),
 				errhint("Priorities go from 0, the most urgent, to %d.", AQ_PRIORITIES - 1));
@@ -176,6 +175,21 @@ check_payload_type(AqQueue *queue, Oid type)
 			errhint("Cast the payload to %s.", format_type_be(queue->payload_type)));
 }
 
+/* --- the side of the queue ------------------------------------------------------------ */
+
+/* The side of the queue that is to keep the messages. */
+static AqQueue *
+side_to_put(FunctionCallInfo fcinfo, AqQueue *queue)
+{
+	int			delivery = aq_delivery_arg(fcinfo, ARG_DELIVERY);
+
+	if (delivery == AQ_PERSISTENT_OR_BUFFERED)
+		ereport(ERROR,
+				aq_error(AQ_ERR_DELIVERY_INVALID, "a message is either persistent or buffered"),
+				errhint("persistent_or_buffered is for dequeue, wait and listen."));
+	return aq_queue_side_made(queue, delivery);
+}
+
 /* --- recipients --------------------------------------------------------------------- */
 
 /*
@@ -190,6 +204,7 @@ recipient_list(AqQueue **queue, ArrayType *array)
 	int			n;
 	Bitmapset  *set = NULL;
 	char	   *queue_name = pstrdup((*queue)->name);
+	int			delivery = (*queue)->delivery;
 
 	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
 	if (n > AQ_MAX_CONSUMERS)
@@ -209,8 +224,8 @@ recipient_list(AqQueue **queue, ArrayType *array)
 		if (consumer == NULL)
 		{
 			aq_check_name(name, "recipient");
-			aq_add_recipient(*queue, name);
-			*queue = aq_queue_get(queue_name, AQ_RIGHT_ENQUEUE);
+			aq_add_recipient(aq_queue_get(queue_name, AQ_RIGHT_ENQUEUE), name);
+			*queue = aq_queue_side(aq_queue_get(queue_name, AQ_RIGHT_ENQUEUE), delivery);
 			consumer = aq_queue_consumer(*queue, name);
 			if (consumer == NULL)
 				elog(ERROR, "recipient \"%s\" was not added", name);
@@ -218,6 +233,12 @@ recipient_list(AqQueue **queue, ArrayType *array)
 		if (bms_is_member(consumer->position, set))
 			ereport(ERROR,
 					aq_error(AQ_ERR_RECIPIENT_INVALID, "recipient \"%s\" is in the list twice", name));
+		if (!(consumer->delivery & delivery))
+			ereport(ERROR,
+					aq_error(delivery == AQ_BUFFERED ? AQ_ERR_BUFFERED_CONSUMER : AQ_ERR_RECIPIENT_INVALID,
+							 "subscriber \"%s\" does not get %s messages", name,
+							 delivery == AQ_BUFFERED ? "buffered" : "persistent"),
+					errhint("Subscribe it with another delivery mode."));
 		set = bms_add_member(set, consumer->position);
 	}
 	return set;
@@ -234,14 +255,18 @@ subscribers_of(AqQueue *queue, const AqPutOptions *options, Datum payload, bool 
 	message.correlation = options->correlation;
 	message.properties = options->properties;
 	message.sender = options->sender;
+	message.exception_queue = options->exception_queue;
 	message.enqueue_time = GetCurrentTimestamp();
+	message.ready_at = options->ready_at;
+	message.expires_at = options->expires_at;
+	message.state = options->ready_at > message.enqueue_time ? 1 : 0;
 	message.payload = payload;
 	message.payload_null = isnull;
 	for (int i = 0; i < queue->nconsumers; i++)
 	{
 		AqConsumer *consumer = &queue->consumers[i];
 
-		if (!consumer->subscriber || consumer->rule_text == NULL)
+		if (!consumer->subscriber || consumer->rule_text == NULL || !(consumer->delivery & queue->delivery))
 			continue;
 		if (consumer->rule == NULL)
 			consumer->rule = aq_rule_compile(queue, consumer->rule_text, true, queue->context);
@@ -313,25 +338,50 @@ choose_targets(FunctionCallInfo fcinfo, AqQueue **queue, const AqPutOptions *opt
 
 /* --- the functions ---------------------------------------------------------------------- */
 
+static void
+count_put(const AqQueue *queue, uint32 n, const Datum *payloads, const bool *nulls)
+{
+	int64		bytes = 0;
+
+	for (uint32 i = 0; i < n; i++)
+		if (!nulls[i])
+			bytes += toast_raw_datum_size(payloads[i]) - VARHDRSZ;
+	aq_stat_add(AQ_STAT_ENQUEUE_CALLS, 1);
+	aq_stat_add(AQ_STAT_ENQUEUE_MESSAGES, n);
+	aq_stat_add(AQ_STAT_ENQUEUE_BYTES, bytes);
+	aq_stat_touched = true;
+	if (queue->whole == NULL)
+		aq_pin_did(queue->shm, true);
+}
+
 static Datum
 enqueue_one(FunctionCallInfo fcinfo, bool from_text)
 {
-	AqQueue    *queue = get_queue(fcinfo, "aq.enqueue()");
+	AQ_TIMED(AQ_TIME_ENQUEUE);
+	AqQueue    *queue;
 	AqPutOptions options;
 	bool		isnull = PG_ARGISNULL(ARG_PAYLOAD);
 	Datum		payload = (Datum) 0;
 	Bitmapset **targets;
 	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
+	int64		deadline = 0;
+	bool		begins;
 
-	if (!from_text)
-		check_payload_type(queue, get_fn_expr_argtype(fcinfo->flinfo, ARG_PAYLOAD));
-	read_options(fcinfo, queue, &options);
-	if (!isnull)
-		payload = from_text ? text_to_payload(queue, PG_GETARG_DATUM(ARG_PAYLOAD))
-			: PG_GETARG_DATUM(ARG_PAYLOAD);
-	targets = choose_targets(fcinfo, &queue, &options, 1, &payload, &isnull);
-	aq_queue_pin(queue);
+	do
+	{
+		queue = get_queue(fcinfo, "aq.enqueue()");
+		if (!from_text)
+			check_payload_type(queue, get_fn_expr_argtype(fcinfo->flinfo, ARG_PAYLOAD));
+		read_options(fcinfo, queue, &options);
+		if (!isnull)
+			payload = from_text ? text_to_payload(queue, PG_GETARG_DATUM(ARG_PAYLOAD))
+				: PG_GETARG_DATUM(ARG_PAYLOAD);
+		queue = side_to_put(fcinfo, queue);
+		targets = choose_targets(fcinfo, &queue, &options, 1, &payload, &isnull);
+	} while (!aq_flow_admits(queue, targets, 1, &deadline));
+	queue = aq_queue_use(queue, true, &begins);
 	queue->store->put(queue, &options, 1, &payload, &isnull, targets, id);
+	count_put(queue, 1, &payload, &isnull);
 	PG_RETURN_UUID_P(id);
 }
 
@@ -377,8 +427,9 @@ array_of_literal(FunctionCallInfo fcinfo)
 static Datum
 enqueue_many(FunctionCallInfo fcinfo, Given given)
 {
+	AQ_TIMED(AQ_TIME_ENQUEUE);
 	bool		from_text = given != GIVEN_TYPED;
-	AqQueue    *queue = get_queue(fcinfo, "aq.enqueue_array()");
+	AqQueue    *queue;
 	AqPutOptions options;
 	ArrayType  *array;
 	Datum	   *payloads;
@@ -389,26 +440,33 @@ enqueue_many(FunctionCallInfo fcinfo, Given given)
 	char		typalign;
 	Bitmapset **targets;
 	pg_uuid_t  *ids;
+	int64		deadline = 0;
+	bool		begins;
 
-	if (PG_ARGISNULL(ARG_PAYLOAD))
-		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"payloads\" must not be null"));
-	array = given == GIVEN_LITERAL ? array_of_literal(fcinfo) : PG_GETARG_ARRAYTYPE_P(ARG_PAYLOAD);
-	if (!from_text)
-		check_payload_type(queue, ARR_ELEMTYPE(array));
-	read_options(fcinfo, queue, &options);
-	get_typlenbyvalalign(ARR_ELEMTYPE(array), &typlen, &typbyval, &typalign);
-	deconstruct_array(array, ARR_ELEMTYPE(array), typlen, typbyval, typalign,
-					  &payloads, &nulls, &n);
-	if (n == 0)
-		PG_RETURN_ARRAYTYPE_P(construct_empty_array(UUIDOID));
-	if (from_text)
+	do
+	{
+		queue = get_queue(fcinfo, "aq.enqueue_array()");
+		if (PG_ARGISNULL(ARG_PAYLOAD))
+			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"payloads\" must not be null"));
+		array = given == GIVEN_LITERAL ? array_of_literal(fcinfo) : PG_GETARG_ARRAYTYPE_P(ARG_PAYLOAD);
+		if (!from_text)
+			check_payload_type(queue, ARR_ELEMTYPE(array));
+		read_options(fcinfo, queue, &options);
+		get_typlenbyvalalign(ARR_ELEMTYPE(array), &typlen, &typbyval, &typalign);
+		deconstruct_array(array, ARR_ELEMTYPE(array), typlen, typbyval, typalign,
+						  &payloads, &nulls, &n);
+		if (n == 0)
+			PG_RETURN_ARRAYTYPE_P(construct_empty_array(UUIDOID));
 		for (int i = 0; i < n; i++)
-			if (!nulls[i])
+			if (from_text && !nulls[i])
 				payloads[i] = text_to_payload(queue, payloads[i]);
-	targets = choose_targets(fcinfo, &queue, &options, n, payloads, nulls);
+		queue = side_to_put(fcinfo, queue);
+		targets = choose_targets(fcinfo, &queue, &options, n, payloads, nulls);
+	} while (!aq_flow_admits(queue, targets, n, &deadline));
 	ids = palloc(n * sizeof(pg_uuid_t));
-	aq_queue_pin(queue);
+	queue = aq_queue_use(queue, true, &begins);
 	queue->store->put(queue, &options, n, payloads, nulls, targets, ids);
+	count_put(queue, n, payloads, nulls);
 	PG_RETURN_ARRAYTYPE_P(ids_to_array(ids, n));
 }
 

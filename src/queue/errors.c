@@ -9,9 +9,6 @@
  */
 #include "queue/queue_private.h"
 
-#include "funcapi.h"
-#include "utils/builtins.h"
-#include "utils/tuplestore.h"
 
 static AqErrorId
 error_of_code(const char *code)
@@ -40,18 +37,15 @@ PG_FUNCTION_INFO_V1(aq_view_errors);
 Datum
 aq_view_errors(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	AqRow		row;
 
-	InitMaterializedSRF(fcinfo, 0);
+	aq_rows_begin_plain(&row, fcinfo);
 	for (int i = 0; i < AQ_ERR_COUNT; i++)
 	{
-		Datum		values[3];
-		bool		nulls[3] = {false, aq_error_ora(i) == 0, false};
-
-		values[0] = CStringGetTextDatum(aq_error_code(i));
-		values[1] = Int32GetDatum(aq_error_ora(i));
-		values[2] = CStringGetTextDatum(aq_error_meaning(i));
-		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		aq_row_text(&row, aq_error_code(i));
+		aq_row_int_if(&row, aq_error_ora(i) != 0, aq_error_ora(i));
+		aq_row_text(&row, aq_error_meaning(i));
+		aq_row_end(&row);
 	}
 	return (Datum) 0;
 }

@@ -13,15 +13,12 @@
  */
 #include "queue/queue_private.h"
 
-#include "access/htup_details.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
-#include "funcapi.h"
 #include "parser/scansup.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/tuplestore.h"
 
 static const char *
 skip_blanks(const char *s)
@@ -173,20 +170,17 @@ Datum
 aq_describe_queue(PG_FUNCTION_ARGS)
 {
 	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
-	TupleDesc	desc;
 	Datum		values[6];
 	bool		nulls[6] = {0};
 
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	values[0] = ObjectIdGetDatum(queue->payload_type);
 	values[1] = BoolGetDatum(queue->multi);
 	values[2] = BoolGetDatum(queue->enqueue_enabled);
 	values[3] = BoolGetDatum(queue->dequeue_enabled);
 	values[4] = BoolGetDatum(queue->exception);
 	values[5] = Int32GetDatum(queue->table.id);
-	nulls[5] = queue->table.id == 0;
-	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+	nulls[5] = aq_is_sharded(queue);
+	return aq_result_row(fcinfo, values, nulls);
 }
 
 PG_FUNCTION_INFO_V1(aq_payload_type);
@@ -197,30 +191,24 @@ aq_payload_type(PG_FUNCTION_ARGS)
 }
 
 /* The consumers of a queue, by its native name. */
-PG_FUNCTION_INFO_V1(aq_queue_consumers);
-Datum
-aq_queue_consumers(PG_FUNCTION_ARGS)
+AQ_ROWS(aq_queue_consumers)
 {
 	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
-	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; i < queue->nconsumers; i++)
 	{
 		AqConsumer *consumer = &queue->consumers[i];
-		Datum		values[5];
-		bool		nulls[5] = {false, false, false, consumer->rule_text == NULL, consumer->transformation == NULL};
 
 		if (consumer->name == NULL)
 			continue;
-		values[0] = Int32GetDatum(consumer->position);
-		values[1] = CStringGetTextDatum(consumer->name);
-		values[2] = BoolGetDatum(consumer->subscriber);
-		values[3] = consumer->rule_text ? CStringGetTextDatum(consumer->rule_text) : 0;
-		values[4] = consumer->transformation ? CStringGetTextDatum(consumer->transformation) : 0;
-		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		aq_row_int(row, consumer->position);
+		aq_row_text(row, consumer->name);
+		aq_row_bool(row, consumer->subscriber);
+		aq_row_text(row, consumer->rule_text);
+		aq_row_text(row, consumer->transformation);
+		aq_row_int(row, consumer->delivery);
+		aq_row_end(row);
 	}
-	return (Datum) 0;
 }
 
 PG_FUNCTION_INFO_V1(aq_queue_counters);
@@ -228,16 +216,35 @@ Datum
 aq_queue_counters(PG_FUNCTION_ARGS)
 {
 	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
-	TupleDesc	desc;
 	Datum		values[2];
 	bool		nulls[2] = {false, false};
 
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	aq_queue_pin(queue);
 	values[0] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->enqueued));
 	values[1] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->dequeued));
-	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+	return aq_result_row(fcinfo, values, nulls);
+}
+
+PG_FUNCTION_INFO_V1(aq_queue_traffic);
+Datum
+aq_queue_traffic(PG_FUNCTION_ARGS)
+{
+	static const bool is_time[] = {
+#define X(id, is_time) is_time,
+#include "queue/traffic_list.h"
+#undef X
+	};
+	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	Datum		values[AQ_NTRAFFIC];
+	bool		nulls[AQ_NTRAFFIC] = {0};
+
+	aq_queue_pin(queue);
+	for (int i = 0; i < AQ_NTRAFFIC; i++)
+	{
+		values[i] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->traffic[i]));	/* a timestamp is one, too */
+		nulls[i] = is_time[i] && DatumGetInt64(values[i]) == 0;
+	}
+	return aq_result_row(fcinfo, values, nulls);
 }
 
 PG_FUNCTION_INFO_V1(aq_subscriber_transformation);

@@ -29,7 +29,7 @@
 /* what an attempt's function returns in front of the procedure's own results */
 enum
 {
-	TRY_SUCCESS, TRY_QUEUE, TRY_CONSUMER, TRY_TIMEOUT, TRY_SELECTIVE, TRY_COLUMNS
+	TRY_SUCCESS, TRY_QUEUE, TRY_CONSUMER, TRY_TIMEOUT, TRY_SELECTIVE, TRY_DELIVERY, TRY_COLUMNS
 };
 
 #define MAX_ARGUMENTS 4
@@ -75,6 +75,7 @@ typedef struct Attempt
 	char	   *consumer;
 	int64		timeout_us;		/* -1: for ever */
 	bool		selective;
+	int			delivery;
 } Attempt;
 
 /* --- attempts ----------------------------------------------------------------- */
@@ -204,6 +205,7 @@ try_once(void *arg)
 	attempt->consumer = nulls[TRY_CONSUMER] ? NULL : TextDatumGetCString(columns[TRY_CONSUMER]);
 	attempt->timeout_us = seconds_to_us(DatumGetInt32(columns[TRY_TIMEOUT]));
 	attempt->selective = DatumGetBool(columns[TRY_SELECTIVE]);
+	attempt->delivery = DatumGetInt32(columns[TRY_DELIVERY]);
 	for (int i = 0; i < attempt->nresults; i++)
 	{
 		attempt->results[i] = columns[TRY_COLUMNS + i];
@@ -238,6 +240,7 @@ wants_immediate(FunctionCallInfo fcinfo, int options)
 static Datum
 dequeue_by(FunctionCallInfo fcinfo, const char *function, int payload)
 {
+	AQ_TIMED(AQ_TIME_DEQUEUE);
 	Attempt		attempt = {0};
 	Datum		values[MAX_ARGUMENTS];
 	char		nulls[MAX_ARGUMENTS];
@@ -269,7 +272,7 @@ dequeue_by(FunctionCallInfo fcinfo, const char *function, int payload)
 	if (!try_once(&attempt) && attempt.timeout_us != 0)
 		(void) aq_wait_released(pstrdup(attempt.queue),
 								attempt.consumer ? pstrdup(attempt.consumer) : NULL,
-								attempt.selective, attempt.timeout_us, try_once, &attempt);
+								attempt.delivery, attempt.selective, attempt.timeout_us, try_once, &attempt);
 	if (!attempt.success)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NO_MESSAGE, "there is no message for this consumer in queue \"%s\"",
@@ -314,24 +317,25 @@ strings_of(Datum array, int *n)
 /*
  * listen(agent_list [, wait [, listen_delivery_mode]], OUT agent [, OUT
  * message_delivery_mode]): dbms_aq._listen_targets checks the arguments and
- * returns queues, consumers and seconds.
+ * returns queues, consumers, seconds and the delivery mode.
  */
 PG_FUNCTION_INFO_V1(aq_package_listen);
 Datum
 aq_package_listen(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_LISTEN);
 	Attempt		targets = {.context = CurrentMemoryContext};
 	Oid			types[3] = {get_fn_expr_argtype(fcinfo->flinfo, 0), INT4OID, INT4OID};
 	Datum		values[3] = {0};
 	char		nulls[4] = "nnn";
-	Datum		columns[3];
+	Datum		columns[4];
 	bool		isnull;
 	int			n,
 				found,
-				index;
+				index,
+				delivery;
 	char	  **queues,
 			  **consumers;
-	TupleDesc	desc;
 	Datum		results[2];
 	bool		result_nulls[2] = {false, false};
 	ArrayType  *agents;
@@ -340,8 +344,6 @@ aq_package_listen(PG_FUNCTION_ARGS)
 	char		align;
 
 	aq_require_preload();
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	for (int i = 0; i < PG_NARGS(); i++)
 	{
 		values[i] = PG_GETARG_DATUM(i);
@@ -351,13 +353,14 @@ aq_package_listen(PG_FUNCTION_ARGS)
 	if (SPI_execute_with_args("SELECT * FROM dbms_aq._listen_targets($1, $2, $3)", 3, types, values, nulls,
 							  false, 1) != SPI_OK_SELECT || SPI_processed != 1)
 		elog(ERROR, "dbms_aq._listen_targets() did not return what it should");
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < lengthof(columns); i++)
 		columns[i] = keep_column(&targets, i, &isnull);
 	SPI_finish();
 
 	queues = strings_of(columns[0], &n);
 	consumers = strings_of(columns[1], &n);
-	found = aq_listen_released(n, queues, consumers, seconds_to_us(DatumGetInt32(columns[2])));
+	delivery = DatumGetInt32(columns[3]);
+	found = aq_listen_released(n, queues, consumers, &delivery, seconds_to_us(DatumGetInt32(columns[2])));
 	if (found < 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_LISTEN_TIMEOUT, "there is no message for any agent of the list"));
@@ -366,6 +369,6 @@ aq_package_listen(PG_FUNCTION_ARGS)
 	get_typlenbyvalalign(ARR_ELEMTYPE(agents), &length, &byval, &align);
 	index = found + ARR_LBOUND(agents)[0];
 	results[0] = array_get_element(PointerGetDatum(agents), 1, &index, -1, length, byval, align, &isnull);
-	results[1] = Int32GetDatum(1);	/* persistent */
-	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), results, result_nulls));
+	results[1] = Int32GetDatum(delivery);
+	return aq_result_row(fcinfo, results, result_nulls);
 }

@@ -4,11 +4,16 @@
  *	  What a session holds of queues: pins on their shared memory, and the
  *	  queues its transaction has created, altered or dropped.
  *
- * A pin is taken at the session's first use of a queue and kept, because a pin
- * per transaction made the object's mutex the busiest place of all.  It is
- * what makes the queue's shared memory safe to touch even when the queue is
- * dropped meanwhile; it is given back when the session ends, or at the end of
- * its next transaction after the drop.
+ * A pin is what makes the queue's shared memory safe to touch even when the
+ * queue is dropped meanwhile.  It is taken at the session's first use of a queue
+ * and kept, because a pin per transaction made the object's mutex the busiest
+ * place of all.  It is given back when the session ends, at the end of its next
+ * transaction after a drop, and when handles are scarce.
+ *
+ * With pgaq.session_pins off, and in the worker, each use locks the object,
+ * pins it, unlocks it, and the pin lasts until the transaction ends, as long as
+ * the transaction's notes may point to the queue.  Between transactions the
+ * session only knows the handle (the null lock), and asks it the next time.
  *
  * A queue's id is never used twice, so an object that this transaction makes
  * for a queue it has just created cannot be found by others; when the
@@ -27,8 +32,14 @@
 typedef struct Pin
 {
 	int32		id;
-	AqObject   *object;
+	AqObject   *object;			/* the session's copy, if it is hot */
+	uint32		serial;			/* of the object, while it is not pinned */
+	uint32		pins;			/* 0: the session only knows it */
+	uint64		used_in;		/* number of the session's transaction */
 	bool		stale;			/* give it back at the transaction's end */
+	bool		used;			/* the transaction enqueues or dequeues: see stop.c */
+	bool		put;			/* it has enqueued persistent messages */
+	bool		taken;			/* it has dequeued some */
 } Pin;
 
 typedef struct Change
@@ -36,9 +47,17 @@ typedef struct Change
 	int32		id;
 	enum
 	{
-		CREATED, ALTERED, DROPPED, UNSUBSCRIBED
+		CREATED,
+		ALTERED,				/* waiters have to look again */
+		CHANGED,				/* they need not */
+		DROPPED,
+		UNSUBSCRIBED,
+		CONVERTED,
+		TABLE_LEFT,
+		STOPPING
 	}			kind;
-	int			position;		/* UNSUBSCRIBED: of the consumer */
+	int			position;		/* UNSUBSCRIBED: of the consumer; STOPPING: bits, 1 enqueue, 2 dequeue */
+	int64		number;
 	SubTransactionId subid;
 } Change;
 
@@ -50,8 +69,19 @@ static Change *changes;
 static int	nchanges,
 			changes_size;
 static bool ddl;				/* a definition was changed */
+static int	nused;				/* pins that the transaction uses */
 
+static uint64 transactions;		/* number of the running one */
+static uint32 pressure_seen;
 
+bool		aq_session_pins = true;
+
+/* Does a pin outlive its transaction? */
+static inline bool
+pins_last(void)
+{
+	return aq_session_pins && !aq_jobs_in_worker();
+}
 
 /* Every consumer of the description has its place in shared memory. */
 static void
@@ -61,13 +91,15 @@ make_consumers(AqQueue *queue)
 		return;
 	for (int i = 0; i < queue->nconsumers; i++)
 	{
-		AqConsumerShm *consumer = aq_consumer_shm_make(queue->shm,
-													   queue->consumers[i].position);
+		const AqConsumer *consumer = &queue->consumers[i];
+		AqConsumerShm *place = aq_consumer_shm_make(queue->shm, consumer->position);
 
-		if (queue->consumers[i].name == NULL)
+		aq_raise_to(&place->number, consumer->number);
+		if (consumer->name == NULL)
 		{
-			consumer->removed = true;
-			aq_queue_post_work(queue->shm, AQ_WORK_POSITIONS);
+			aq_raise_to(&place->removed, consumer->number);
+			if (queue->id > 0)	/* which sees to its buffered side */
+				aq_queue_post_work(queue->shm, AQ_WORK_POSITIONS);
 		}
 	}
 	queue->consumers_made = true;
@@ -82,79 +114,215 @@ find_pin(int32 id)
 	return NULL;
 }
 
-/* Pin the queue's object, and load it if it is new. */
 static AqQueueShm *
+shm_of(const Pin *pin)
+{
+	return aq_queue_shm_by_index(pin->object->master);
+}
+
+/* --- users: see stop.c ------------------------------------------------------- */
+
+/* The pin by which the session has this place in shared memory; it may be stale meanwhile. */
+static Pin *
+pin_of(const AqQueueShm *shm)
+{
+	for (int i = 0; i < npins; i++)
+		if (pins[i].pins > 0 && shm_of(&pins[i]) == shm)
+			return &pins[i];
+	elog(ERROR, "queue %d is not pinned", shm->queue_id);
+}
+
+/* True when the transaction has not used it before. */
+bool
+aq_pin_use(const AqQueueShm *shm)
+{
+	Pin		   *pin = pin_of(shm);
+
+	if (pin->used)
+		return false;
+	pin->used = true;
+	pin->put = pin->taken = false;
+	nused++;
+	return true;
+}
+
+/* The transaction, which uses the queue, has enqueued or dequeued. */
+void
+aq_pin_did(const AqQueueShm *shm, bool put)
+{
+	Pin		   *pin = pin_of(shm);
+
+	pin->put |= put;
+	pin->taken |= !put;
+}
+
+void
+aq_pin_unuse(const AqQueueShm *shm)
+{
+	pin_of(shm)->used = false;
+	nused--;
+}
+
+bool
+aq_pin_is_used(const AqQueueShm *shm)
+{
+	return pin_of(shm)->used;
+}
+
+/* At the end of a transaction. */
+static void
+end_use(bool commit)
+{
+	for (int i = 0; i < npins && nused > 0; i++)
+	{
+		AqQueueShm *shm;
+
+		if (!pins[i].used)
+			continue;
+		shm = shm_of(&pins[i]);
+		if (commit && pins[i].put)
+			aq_traffic_add(shm, AQ_TRAFFIC_ENQUEUE_TRANSACTIONS, 1);
+		if (commit && pins[i].taken)
+			aq_traffic_add(shm, AQ_TRAFFIC_DEQUEUE_TRANSACTIONS, 1);
+		pins[i].used = false;
+		nused--;
+		aq_queue_used(shm);
+	}
+}
+
+/* --- pins -------------------------------------------------------------------- */
+
+/* A place for one more; pins[npins] then. */
+static void
+make_room(void)
+{
+	int			size = Max(8, 2 * pins_size);
+
+	if (npins < pins_size)
+		return;
+	pins = pins ? repalloc(pins, size * sizeof(Pin))
+		: MemoryContextAlloc(TopMemoryContext, size * sizeof(Pin));
+	pins_size = size;
+}
+
+/*
+ * The first to pin it fills its place in shared memory, as the latest commit
+ * has left the queue.  The session's own description may be older than a drop
+ * or a change that has just committed: its invalidation is sent after the
+ * callback that takes the object away.
+ */
+static void
+load(AqQueue *queue, AqObject *object, int slot)
+{
+	AqQueueShm *shm = aq_queue_shm_by_index(object->index);
+	AqQueue    *volatile latest = NULL;
+
+	PG_TRY();
+	{
+		AqQueue    *side;
+
+		aq_point("object-loading");
+		latest = aq_catalog_read(queue->id);
+		side = latest != NULL && queue->id < 0 ? latest->buffered : latest;
+		if (side == NULL)
+			ereport(ERROR,
+					aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
+					errdetail("It was dropped just now."));
+		shm->object = object;
+		shm->database = MyDatabaseId;
+		shm->queue_id = side->id;
+		shm->key = side->key;
+		shm->store = side->store->kind;
+		shm->single = !side->multi;
+		shm->converted = side->converted;
+		shm->table_done = side->converted && side->store->kind == AQ_STORE_SHARDED;
+		aq_raise_to(&shm->definition, side->definition);
+		if (side->store->kind == AQ_STORE_BOTH)
+			aq_queue_post_work(shm, AQ_WORK_CONVERT);
+		side->shm = shm;
+		make_consumers(side);
+		side->store->load(side, shm);
+		aq_traffic_time(shm, AQ_TRAFFIC_SINCE, GetCurrentTimestamp());
+	}
+	PG_CATCH();
+	{
+		if (latest != NULL)
+			MemoryContextDelete(latest->context);
+		queue->shm = NULL;
+		pins[slot].stale = true;
+		aq_object_loaded(object, false);	/* nobody else finds it */
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	MemoryContextDelete(latest->context);
+	aq_object_loaded(object, true);
+	/* what the store has asked for while loading: the worker skipped the queue */
+	aq_jobs_post();
+}
+
+/* Pin the queue's object, and load it if it is new. */
+static Pin *
 new_pin(AqQueue *queue)
 {
 	AqObject   *object;
-	AqQueueShm *shm;
 	bool		must_load;
+	int			slot;
 
+	aq_point("object-wanted");
 	/* from now on this session's posts reach the worker */
 	(void) aq_jobs_ensure_worker();
-	if (npins == pins_size)
-	{
-		int			size = Max(8, 2 * pins_size);
-
-		pins = pins ? repalloc(pins, size * sizeof(Pin))
-			: MemoryContextAlloc(TopMemoryContext, size * sizeof(Pin));
-		pins_size = size;
-	}
-
+	make_room();
 	for (;;)
 	{
 		object = aq_object_pin(MyDatabaseId, queue->id, &must_load);
-		if (must_load || aq_queue_shm_by_index(object->index)->key == queue->key)
+		if (must_load || aq_queue_shm_by_index(object->master)->key == queue->key)
 			break;
 		/* left over from another extension or database of the same number */
 		aq_object_drop(MyDatabaseId, queue->id);
 		aq_object_unpin(object);
 	}
-	pins[npins].id = queue->id;
-	pins[npins].object = object;
-	pins[npins].stale = false;
-	npins++;
-	shm = aq_queue_shm_by_index(object->index);
-
+	slot = npins++;
+	pins[slot].id = queue->id;
+	pins[slot].object = object;
+	pins[slot].serial = object->serial;
+	pins[slot].pins = 1;
+	pins[slot].used_in = transactions;
+	pins[slot].stale = false;
+	pins[slot].used = pins[slot].put = pins[slot].taken = false;
 	if (must_load)
+		load(queue, object, slot);
+	return &pins[slot];
+}
+
+/* Use what the session has; false: it has to be found anew. */
+static bool
+use_pin(Pin *pin, const AqQueue *queue)
+{
+	if (pin->pins == 0 || !pins_last())
 	{
-		PG_TRY();
-		{
-			/*
-			 * The description may be older than a drop that has just
-			 * committed: its invalidation is sent after the callback that
-			 * took the object away.
-			 */
-			if (!aq_catalog_has_queue(queue->id))
-				ereport(ERROR,
-						aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
-						errdetail("It was dropped just now."));
-			shm->object = object;
-			shm->database = MyDatabaseId;
-			shm->queue_id = queue->id;
-			shm->key = queue->key;
-			shm->store = queue->store->kind;
-			shm->single = !queue->multi;
-			queue->shm = shm;
-			make_consumers(queue);
-			queue->store->load(queue, shm);
-		}
-		PG_CATCH();
-		{
-			queue->shm = NULL;
-			queue->consumers_made = false;
-			pins[npins - 1].stale = true;
-			aq_object_loaded(object, false);
-			/* nobody else is to find a queue that does not exist */
-			aq_object_drop(MyDatabaseId, pins[npins - 1].id);
-			PG_RE_THROW();
-		}
-		PG_END_TRY();
-		aq_object_loaded(object, true);
-		/* what the store has asked for while loading: the worker skipped the queue */
-		aq_jobs_post();
+		if (!aq_object_check(pin->object, pin->serial))
+			return false;
+		pin->pins++;
 	}
-	return shm;
+	pin->used_in = transactions;
+
+	/* read without the mutex: a drop is ordered by the locks on the tables */
+	return pin->object->state == AQ_OBJECT_VALID && pin->object->copies == 0 &&
+		shm_of(pin)->key == queue->key;
+}
+
+/* The time of an operation on the queue; lost if an error has taken the pin. */
+void
+aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu)
+{
+	Pin		   *pin = find_pin(id);
+	bool		enqueue = kind == AQ_TIME_ENQUEUE;
+
+	if (pin == NULL || pin->pins == 0 || !(enqueue || kind == AQ_TIME_DEQUEUE))
+		return;
+	aq_traffic_add(shm_of(pin), enqueue ? AQ_TRAFFIC_ENQUEUE_ELAPSED : AQ_TRAFFIC_DEQUEUE_ELAPSED, elapsed);
+	if (cpu > 0)
+		aq_traffic_add(shm_of(pin), enqueue ? AQ_TRAFFIC_ENQUEUE_CPU : AQ_TRAFFIC_DEQUEUE_CPU, cpu);
 }
 
 /*
@@ -166,22 +334,65 @@ aq_queue_pin(AqQueue *queue)
 {
 	Pin		   *pin = find_pin(queue->id);
 
-	if (pin != NULL)
+	aq_time_queue(queue->id);
+	if (pin == NULL || !use_pin(pin, queue))
 	{
-		AqQueueShm *shm = aq_queue_shm_by_index(pin->object->index);
-
-		/* read without the mutex: a drop is ordered by the locks on the tables */
-		if (pin->object->state == AQ_OBJECT_VALID && shm->key == queue->key)
-		{
-			queue->shm = shm;
-			make_consumers(queue);
-			return;
-		}
-		pin->stale = true;		/* its memory stays until the transaction ends */
+		if (pin != NULL)
+			pin->stale = true;	/* its memory stays until the transaction ends */
+		queue->consumers_made = false;
+		pin = new_pin(queue);
 	}
-	queue->consumers_made = false;
-	queue->shm = new_pin(queue);
+	queue->shm = shm_of(pin);
+	if (queue->object != pin->object || queue->serial != pin->serial)
+	{
+		queue->object = pin->object;
+		queue->serial = pin->serial;
+		queue->version = pin->object->version;
+		queue->consumers_made = false;
+	}
 	make_consumers(queue);
+}
+
+/*
+ * Pin the queue, and return its description as the latest commit has left it.
+ * Who has changed the queue says so in shared memory when he commits, a moment
+ * before PostgreSQL tells everybody.  put: the caller is about to enqueue.
+ */
+AqQueue *
+aq_queue_pin_current(AqQueue *queue, bool put)
+{
+	uint64		definition;
+	char	   *name;
+
+	aq_queue_pin(queue);
+	if (put && !aq_is_sharded(queue))
+	{
+		/* the transaction has its id before it looks: see convert.c */
+		(void) GetTopTransactionId();
+		pg_memory_barrier();
+	}
+	definition = pg_atomic_read_u64(&queue->shm->definition);
+	if (queue->definition >= definition)
+		return queue;
+
+	name = pstrdup(queue->name);
+	queue->generation = 0;		/* read it again */
+	queue = aq_queue_get_by_id(queue->id, true);
+	if (queue == NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name),
+				errdetail("It was dropped just now."));
+	Assert(queue->definition >= definition);
+	aq_queue_pin(queue);
+	return queue;
+}
+
+/* Has the definition changed, for everybody, since the description was used first? */
+bool
+aq_queue_is_stale(const AqQueue *queue)
+{
+	return queue->object != NULL && queue->object->serial == queue->serial &&
+		queue->object->version != queue->version;
 }
 
 static void
@@ -220,28 +431,86 @@ aq_queue_altered_here(int32 id)
 }
 
 void
-aq_consumer_removed_here(int32 id, int position)
+aq_queue_changed_here(int32 id)
+{
+	remember_change(id, CHANGED);
+}
+
+void
+aq_consumer_removed_here(int32 id, int position, int64 number)
 {
 	remember_change(id, UNSUBSCRIBED);
 	changes[nchanges - 1].position = position;
+	changes[nchanges - 1].number = number;
+}
+
+void
+aq_queue_converted_here(int32 id)
+{
+	remember_change(id, CONVERTED);
+}
+
+void
+aq_queue_table_left_here(int32 id)
+{
+	remember_change(id, TABLE_LEFT);
+}
+
+static void
+count_stops(AqQueueShm *shm, int bits, int32 by)
+{
+	if (bits & 1)
+		pg_atomic_fetch_add_u32(&shm->stops_enqueue, by);
+	if (bits & 2)
+		pg_atomic_fetch_add_u32(&shm->stops_dequeue, by);
+}
+
+/* Until the transaction ends nobody begins to use the queue. */
+void
+aq_queue_stopping_here(AqQueue *queue, bool enqueue, bool dequeue)
+{
+	int			bits = (enqueue ? 1 : 0) | (dequeue ? 2 : 0);
+
+	remember_change(queue->id, STOPPING);
+	changes[nchanges - 1].position = bits;
+	count_stops(queue->shm, bits, 1);
+}
+
+/* The session has the queue pinned. */
+static void
+end_stopping(const Change *change)
+{
+	Pin		   *pin = find_pin(change->id);
+
+	if (pin != NULL)
+		count_stops(aq_queue_shm_by_index(pin->object->index), change->position, -1);
+}
+
+static bool
+has_change(int32 id, int kind)
+{
+	for (int i = 0; i < nchanges; i++)
+		if (changes[i].id == id && (int) changes[i].kind == kind)
+			return true;
+	return false;
 }
 
 bool
 aq_xact_dropped(int32 id)
 {
-	for (int i = 0; i < nchanges; i++)
-		if (changes[i].id == id && changes[i].kind == DROPPED)
-			return true;
-	return false;
+	return has_change(id, DROPPED);
 }
 
 bool
 aq_xact_created(int32 id)
 {
-	for (int i = 0; i < nchanges; i++)
-		if (changes[i].id == id && changes[i].kind == CREATED)
-			return true;
-	return false;
+	return has_change(id, CREATED);
+}
+
+bool
+aq_xact_converted(int32 id)
+{
+	return has_change(id, CONVERTED);
 }
 
 void
@@ -257,12 +526,49 @@ aq_xact_has_ddl(void)
 }
 
 static void
-unpin(int i)
+unpin(Pin *pin)
 {
-	AqObject   *object = pins[i].object;
+	for (; pin->pins > 0; pin->pins--)
+		aq_object_unpin(pin->object);
+}
 
+/* The session does not even know it any more. */
+static void
+forget(int i)
+{
+	unpin(&pins[i]);
+	aq_object_forget(pins[i].object, pins[i].serial);
 	pins[i] = pins[--npins];
-	aq_object_unpin(object);
+}
+
+/* The cache is full: what this transaction has not used can go. */
+bool
+aq_pins_give_back(void)
+{
+	bool		any = false;
+
+	for (int i = 0; i < npins; i++)
+		if (pins[i].pins > 0 && pins[i].used_in != transactions)
+		{
+			unpin(&pins[i]);
+			any = true;
+		}
+	return any;
+}
+
+/*
+ * Definitions that the transaction has changed: from now until it has ended,
+ * nobody begins to use them.  Before commit; may wait and raise.  Nothing
+ * that waits for other transactions may come after this.
+ */
+void
+aq_queue_pre_commit(void)
+{
+	for (int i = 0; i < nchanges; i++)
+		if (changes[i].kind != CREATED && changes[i].kind != STOPPING)
+			aq_object_lock(MyDatabaseId, changes[i].id);
+	if (nchanges > 0)
+		aq_point("definition-locked");
 }
 
 /* A subtransaction has ended. Does not raise. */
@@ -281,6 +587,8 @@ aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId paren
 			{
 				if (changes[i].kind == CREATED)
 					aq_object_drop(MyDatabaseId, changes[i].id);
+				else if (changes[i].kind == STOPPING)
+					end_stopping(&changes[i]);
 				continue;
 			}
 		}
@@ -289,58 +597,132 @@ aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId paren
 	nchanges = kept;
 }
 
-/* Nothing counts for the consumer any more; the worker cleans up behind it. */
-static void
-end_consumer(int32 id, int position)
+static AqQueueShm *
+valid_shm(int32 id)
 {
 	AqObject   *object = aq_object_find(MyDatabaseId, id);
+
+	return object != NULL ? aq_queue_shm_by_index(object->index) : NULL;
+}
+
+/* Nothing counts for the consumer any more; the worker cleans up behind it. */
+static void
+end_consumer(int32 id, int position, int64 number)
+{
+	AqQueueShm *shm = valid_shm(id);
+	AqConsumerShm *consumer;
+
+	if (shm != NULL)
+	{
+		aq_raise_to(&aq_consumer_shm(shm, position)->removed, number);
+		aq_queue_post_work(shm, AQ_WORK_REMOVED | AQ_WORK_POSITIONS);
+	}
+	/* its buffered side */
+	shm = valid_shm(-id);
+	consumer = shm != NULL ? aq_consumer_shm(shm, position) : NULL;
+	if (consumer != NULL)
+		aq_raise_to(&consumer->removed, number);
+}
+
+/* The conversion of the queue, or its end, is committed. */
+static void
+end_conversion(AqQueueShm *shm, const Change *change)
+{
+	if (change->kind == CONVERTED)
+	{
+		shm->converted = true;
+		pg_memory_barrier();	/* before the worker reads the next transaction id */
+		aq_queue_post_work(shm, AQ_WORK_CONVERT);
+	}
+	else if (change->kind == TABLE_LEFT)
+		shm->table_done = true;
+}
+
+/*
+ * The queue is not what it was: those who wait look at it again.  Needs no pin
+ * of ours: an entry that was freed meanwhile has no waiters.
+ */
+static void
+announce_change(const Change *change)
+{
+	uint64		now = aq_queue_clock_tick();	/* also when it is not in memory */
+	AqObject   *object = aq_object_find(MyDatabaseId, change->id);
 	AqQueueShm *shm;
 
 	if (object == NULL)
 		return;
 	shm = aq_queue_shm_by_index(object->index);
-	aq_consumer_shm(shm, position)->removed = true;
-	aq_queue_post_work(shm, AQ_WORK_REMOVED | AQ_WORK_POSITIONS);
-}
-
-/* Needs no pin of ours: an entry that was freed meanwhile has no waiters. */
-static void
-wake_waiters(int32 id)
-{
-	AqObject   *object = aq_object_find(MyDatabaseId, id);
-
+	aq_raise_to(&shm->definition, now);
+	end_conversion(shm, change);
+	aq_wake_everybody(shm);
+	/* those who wait for its buffered messages */
+	object = change->id > 0 ? aq_object_find(MyDatabaseId, -change->id) : NULL;
 	if (object != NULL)
 		aq_wake_everybody(aq_queue_shm_by_index(object->index));
 }
 
-/* Give back the pins on what was dropped.  Between transactions; does not raise. */
+/*
+ * Give back the pins that are not needed any more, and forget what was
+ * dropped.  Between transactions; does not raise.
+ */
 void
 aq_pins_sweep(void)
 {
+	bool		last = pins_last() && !(npins > 0 && aq_object_pins_scarce());
+	uint32		pressure = aq_object_pressure();
+
 	for (int i = npins - 1; i >= 0; i--)
-		if (pins[i].stale || pins[i].object->state == AQ_OBJECT_DROPPED)
-			unpin(i);
+	{
+		Pin		   *pin = &pins[i];
+
+		if (pin->stale || (pin->pins == 0 ? pin->object->serial != pin->serial
+						   : pin->object->state == AQ_OBJECT_DROPPED))
+			forget(i);
+		else if (!last || (pressure != pressure_seen && pin->used_in != transactions))
+			unpin(pin);
+	}
+	pressure_seen = pressure;
+	transactions++;
+}
+
+/* The definition is another one, or again what it was. */
+static void
+end_change(const Change *change, bool commit)
+{
+	if (change->kind == UNSUBSCRIBED && commit)
+		end_consumer(change->id, change->position, change->number);
+	if (change->kind != CREATED && change->kind != STOPPING)
+		aq_object_invalidate(MyDatabaseId, change->id);
+	if (change->kind != CREATED && change->kind != CHANGED && change->kind != STOPPING && commit)
+		announce_change(change);
+}
+
+/* Created and rolled back, or dropped and committed? */
+static void
+drop_changed(const Change *change, bool commit)
+{
+	if (change->kind != (commit ? DROPPED : CREATED))
+		return;
+	aq_object_drop(MyDatabaseId, change->id);
+	aq_jobs_post();				/* the worker forgets it */
 }
 
 /* The transaction has ended, its messages are settled. Does not raise. */
 void
 aq_queue_xact_end(bool commit)
 {
+	end_use(commit);
 	for (int i = 0; i < nchanges; i++)
-	{
-		if (changes[i].kind == UNSUBSCRIBED && commit)
-			end_consumer(changes[i].id, changes[i].position);
-		/* waiters look at the definition again, and find the queue gone */
-		if (changes[i].kind != CREATED && commit)
-			wake_waiters(changes[i].id);
-		/* created and rolled back, or dropped and committed */
-		if (changes[i].kind == (commit ? DROPPED : CREATED))
-		{
-			aq_object_drop(MyDatabaseId, changes[i].id);
-			aq_jobs_post();		/* the worker gives its pin back */
-		}
-	}
+		end_change(&changes[i], commit);
+	/* a queue and its buffered side go when who waits at one has heard of both */
+	for (int i = 0; i < nchanges; i++)
+		drop_changed(&changes[i], commit);
+	/* who comes in again sees that the definition has changed */
+	for (int i = 0; i < nchanges; i++)
+		if (changes[i].kind == STOPPING)
+			end_stopping(&changes[i]);
 	nchanges = 0;
+	aq_object_unlock_all();
 	if (ddl)
 		aq_catalog_stale();		/* what was the transaction's own is everybody's */
 	ddl = false;
@@ -353,5 +735,5 @@ void
 aq_pins_session_exit(void)
 {
 	while (npins > 0)
-		unpin(npins - 1);
+		forget(npins - 1);
 }

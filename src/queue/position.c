@@ -215,3 +215,43 @@ aq_navigation_none(const AqNavigation *navigation)
 	if (navigation->position != NULL)
 		clear(navigation->position);
 }
+
+static void
+move_there(void *arg, const AqMessage *message)
+{
+	AqPosition *position = arg;
+
+	position->begun = true;
+	position->id = message->id;
+	position->place = message->place;
+	position->group = message->group;
+}
+
+/*
+ * For dbms_aq.seek: the session is behind this message of the consumer's, or,
+ * when it is null, at the head.
+ */
+PG_FUNCTION_INFO_V1(aq_set_position);
+Datum
+aq_set_position(PG_FUNCTION_ARGS)
+{
+	AQ_TIMED(AQ_TIME_ADMIN);
+	AqQueue    *queue = aq_queue_get(aq_arg_name(fcinfo, 0, "queue_name"), AQ_RIGHT_DEQUEUE);
+	char	   *consumer = aq_arg_name_or_null(fcinfo, 1, "consumer");
+	AqTakeOptions look = {.max = 1,.mode = AQ_MODE_BROWSE,.emit = move_there};
+	AqPosition *position = position_of(queue);
+
+	clear(position);
+	if (PG_ARGISNULL(2))
+		PG_RETURN_VOID();
+	look.position = aq_dequeue_position(queue, consumer);
+	look.id = PG_GETARG_UUID_P(2);
+	look.emit_arg = position;
+	queue = aq_queue_pin_current(queue, false);
+	if (look.position < 0 || queue->store->take(queue, &look) == 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_MESSAGE_UNDEFINED, "the last message to be skipped has been dequeued just now"),
+				errhint("Try again."));
+	position->consumer = keep(consumer);
+	PG_RETURN_VOID();
+}

@@ -35,7 +35,7 @@ static const struct config_enum_entry listen_wakeups[] = {
 
 /* --- the stores ------------------------------------------------------------------- */
 
-static const AqStore *stores[2];
+static const AqStore *stores[3];
 
 void
 aq_store_register(const AqStore *store)
@@ -78,6 +78,14 @@ define_parameters(void)
 							 AQ_LISTEN_TARGETED, listen_wakeups,
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("pgaq.session_pins",
+							 "Keeps a queue pinned in the object cache from a session's first use of it.",
+							 "off locks and pins it for each use, as Oracle does, for study: then all users "
+							 "of a queue meet at its mutex.",
+							 &aq_session_pins,
+							 true,
+							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.fetch_patience",
 							"How long after aq.wait a client may take to fetch the message before another waiter is told of it.",
 							"-1 tells nobody else: then a client that is busy or gone keeps the message from "
@@ -86,14 +94,35 @@ define_parameters(void)
 							1000, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.buffered_message_limit",
+							"Number of buffered messages that may lie before a consumer.",
+							"Who enqueues buffered messages for one that has as many waits for it, up to "
+							"pgaq.flow_control_timeout. A transaction cannot enqueue more into a queue, but for the "
+							"rest of an array. 0: no limit.",
+							&aq_buffered_message_limit,
+							100000, 0, INT_MAX,
+							PGC_SUSET, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.flow_control_timeout",
+							"How long an enqueuer of a buffered message waits for consumers that have too many.",
+							"Then it gets an error. 0 does not wait.",
+							&aq_flow_control_timeout_ms,
+							10000, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	aq_store_register(&aq_both_stores);
+	aq_object_on_pressure(aq_pins_give_back);
 	aq_catalog_init();
 	aq_upkeep_init();
+	aq_property_init();
+	aq_guard_init();
 }
 
 static void
 session_exit(void)
 {
 	aq_wait_session_exit();
+	aq_autonomous_session_exit();
 	aq_pins_session_exit();
 }
 

@@ -9,7 +9,7 @@
  *				 invalidation, so it is transactional);
  *	AqQueueShm	 its place in shared memory, the value of its object in the
  *				 object cache, pinned by a session from its first use of the queue
- *				 until it is dropped;
+ *				 on, see pins.c;
  *	a store		 which keeps the messages: see store.h.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -43,10 +43,35 @@ typedef struct AqConsumerShm
 {
 	AqWaitList	waiters;		/* woken one per message; queue's waiters latch */
 	AqWaitList	selective;		/* with a condition: woken by every message */
-	bool		removed;		/* unsubscribed: nothing counts for it any more */
+
+	/*
+	 * Positions are used again, numbers are not.  Both only grow, so whoever
+	 * comes late with what it knows of an earlier consumer changes nothing.
+	 */
+	pg_atomic_uint64 number;	/* of the latest consumer at this position */
+	pg_atomic_uint64 removed;	/* of the latest that was removed; 0: none */
 	pg_atomic_uint64 enqueued;	/* messages made ready or waiting for it */
 	pg_atomic_uint64 dequeued;	/* consumed and committed, expired, purged */
+	pg_atomic_uint64 last_dequeue;	/* when the latest was consumed and committed; 0: none */
 } AqConsumerShm;
+
+/* Other counters, and times, of a queue. */
+typedef enum AqTraffic
+{
+#define X(id, is_time) AQ_TRAFFIC_##id,
+#include "queue/traffic_list.h"
+#undef X
+	AQ_NTRAFFIC
+} AqTraffic;
+
+/* Unsubscribed: nothing counts for it any more. */
+static inline bool
+aq_consumer_removed(AqConsumerShm *consumer)
+{
+	uint64		removed = pg_atomic_read_u64(&consumer->removed);
+
+	return removed != 0 && removed >= pg_atomic_read_u64(&consumer->number);
+}
 
 typedef struct AqQueueShm
 {
@@ -63,14 +88,43 @@ typedef struct AqQueueShm
 	pg_atomic_uint64 next_time; /* when the store has something to do by time; 0: never */
 	uint32		later_work;		/* the worker's own: what it wants to do ... */
 	TimestampTz later_at;		/* ... at this time */
+	pg_atomic_uint64 definition;	/* descriptions read before this time of the clock are old: see shm.c */
+	/* transactions that have enqueued or dequeued, those that wait to stop it: see stop.c */
+	pg_atomic_uint32 users;
+	pg_atomic_uint32 stops_enqueue;
+	pg_atomic_uint32 stops_dequeue;
+	/* of a queue converted from a queue table: see convert.c */
+	bool		converted;		/* nothing new goes into the queue table */
+	bool		settled;		/* and nobody is still at it */
+	bool		table_done;		/* nothing is left there */
+	TransactionId horizon;		/* the worker's own: transactions before it may be */
+	pg_atomic_uint64 table_puts;	/* messages committed into the queue table */
 	AqCond		changed;		/* a table, a load, a retry, a recipient is there */
+	AqCond		room;			/* enqueuers of buffered messages may go on: see flow.c */
+	pg_atomic_uint64 room_below;	/* they wait for a lag below this; 0: nobody waits */
 	char		recipient[AQ_MAX_NAME]; /* to be given a position; waiters latch */
 	/* counters since the queue was loaded */
 	pg_atomic_uint64 enqueued;
 	pg_atomic_uint64 dequeued;
+	pg_atomic_uint64 traffic[AQ_NTRAFFIC];
 	AqConsumerShm first;		/* position 0, all a single-consumer queue needs */
 	AqChunk		more[AQ_MAX_CONSUMERS / 32];	/* 32 consumers each; 0: none yet */
 } AqQueueShm;
+
+static inline void
+aq_traffic_add(AqQueueShm *shm, AqTraffic item, uint64 n)
+{
+	pg_atomic_fetch_add_u64(&shm->traffic[item], n);
+}
+
+static inline void
+aq_traffic_time(AqQueueShm *shm, AqTraffic item, TimestampTz when)
+{
+	pg_atomic_write_u64(&shm->traffic[item], (uint64) when);
+}
+
+/* The consumer has dequeued and committed now.  Never raises. */
+extern void aq_traffic_dequeued(AqQueueShm *shm, int position);
 
 /* bits of AqQueueShm.work */
 #define AQ_WORK_TABLES		0x0001	/* provide empty tables */
@@ -83,16 +137,25 @@ typedef struct AqQueueShm
 #define AQ_WORK_RECOUNT		0x0080	/* count what a restart has left */
 #define AQ_WORK_POSITIONS	0x0100	/* free positions of removed consumers */
 #define AQ_WORK_WAITERS		0x0200	/* wake for what nobody has fetched */
+#define AQ_WORK_CONVERT		0x0400	/* end the conversion from a queue table */
+#define AQ_WORK_BUFFERED	0x0800	/* make the tables of buffered messages */
 
 /* --- a session's description of a queue --------------------------------------- */
 
 typedef struct AqRule AqRule;
 
+/* How a message is kept, as bits; Oracle's numbers. */
+#define AQ_PERSISTENT 1
+#define AQ_BUFFERED 2
+#define AQ_PERSISTENT_OR_BUFFERED 3
+
 typedef struct AqConsumer
 {
 	int			position;
+	int64		number;
 	char	   *name;			/* NULL: removed */
 	bool		subscriber;		/* else named in recipient lists only */
+	int			delivery;		/* AQ_PERSISTENT, AQ_BUFFERED: what a subscriber gets */
 	char	   *rule_text;		/* NULL: every message */
 	char	   *transformation; /* of dbms_aq; NULL: none */
 	AqRule	   *rule;			/* compiled when first needed */
@@ -101,7 +164,7 @@ typedef struct AqConsumer
 /* What a queue table of the classic store says of all its queues. */
 typedef struct AqQueueTable
 {
-	int32		id;				/* 0: the queue is sharded */
+	int32		id;				/* 0: the queue is sharded; negative: of a buffered side */
 	bool		multi;			/* consumers have rows of their own */
 	bool		grouping;		/* a transaction's messages stay together */
 	char		sort[4];		/* of AQ_SORT_*, in order; "" is the order of the calls */
@@ -109,14 +172,18 @@ typedef struct AqQueueTable
 	Oid			consumers;		/* aq_data.c<id>, when multi */
 } AqQueueTable;
 
+
 #define AQ_SORT_PRIORITY 'p'
 #define AQ_SORT_ENQUEUE_TIME 'e'
 #define AQ_SORT_COMMIT_TIME 'c'
 
 typedef struct AqQueue
 {
-	int32		id;
+	int32		id;				/* negative: the buffered side of a queue */
 	char	   *name;
+	int			delivery;		/* AQ_PERSISTENT, or AQ_BUFFERED of a buffered side */
+	struct AqQueue *buffered;	/* its buffered side; NULL: not made yet */
+	struct AqQueue *whole;		/* of a buffered side: the queue; else NULL */
 	const struct AqStore *store;
 	AqQueueTable table;
 	bool		exception;		/* an exception queue of its queue table */
@@ -129,7 +196,9 @@ typedef struct AqQueue
 	int32		exception_queue_id; /* 0: none */
 	bool		enqueue_enabled;
 	bool		dequeue_enabled;
-	uint64		key;			/* 60 bits, part of every message id */
+	uint64		key;			/* 60 bits, part of every message id ... */
+	uint64		shard_key;		/* ... and of those of the sharded store */
+	bool		converted;
 	Oid			anchor;			/* the view that carries owner and rights */
 	Oid			sequence;		/* of partition numbers */
 	Oid			owner;
@@ -144,6 +213,10 @@ typedef struct AqQueue
 	bool		input_is_text;	/* text: the bytes as they are */
 	/* where the session has pinned it */
 	AqQueueShm *shm;			/* NULL: not pinned yet */
+	AqObject   *object;			/* whose definition this is ... */
+	uint32		serial;			/* ... while it has this serial, */
+	uint32		version;		/* and this version */
+	uint64		definition;		/* the clock of definitions, before this was read */
 	bool		consumers_made; /* every consumer has its place there */
 	MemoryContext context;		/* of this description */
 	uint64		generation;
@@ -170,16 +243,27 @@ extern AqQueue *aq_queue_get_by_id(int32 id, bool missing_ok);
 extern AqQueue *aq_queue_get_by_name(const char *name); /* NULL: none; no rights asked */
 extern bool aq_queue_allows(AqQueue *queue, AqRight right);
 extern void aq_queue_pin(AqQueue *queue);
+extern AqQueue *aq_queue_pin_current(AqQueue *queue, bool put);
 extern AqConsumer *aq_queue_consumer(AqQueue *queue, const char *name);
 extern void aq_queue_created_here(int32 id);	/* by this transaction */
 extern void aq_queue_dropped_here(int32 id);
 extern void aq_queue_altered_here(int32 id);	/* waiters have to look again */
-extern void aq_consumer_removed_here(int32 id, int position);
+extern void aq_queue_changed_here(int32 id);	/* they need not */
+extern void aq_queue_converted_here(int32 id);
+extern void aq_queue_table_left_here(int32 id);
+extern void aq_consumer_removed_here(int32 id, int position, int64 number);
 extern bool aq_xact_dropped(int32 id);
 extern void aq_catalog_changed(void);	/* tell every session, at commit */
 extern Oid	aq_catalog_owner(void);		/* the extension's owner */
 extern Oid	aq_catalog_relation(const char *name);	/* in schema aq */
 extern Oid	aq_data_relation(const char *name); /* in schema aq_data; may be InvalidOid */
+
+/*
+ * Names of a queue table's tables: t<id> and c<id>.  The tables of the buffered
+ * messages of queue n are those of queue table -n: b<n> and d<n>.
+ */
+extern char *aq_message_table(int32 queue_table_id);
+extern char *aq_consumer_table(int32 queue_table_id);
 extern List *aq_catalog_queue_ids(void);	/* all of the database */
 
 /* run a command as the extension's owner, with a pinned search_path */
@@ -189,18 +273,36 @@ extern int	aq_run_sql(const char *command, int nargs, Oid *types, Datum *values,
 /*
  * The heavyweight lock of a queue: AccessExclusiveLock to drop it,
  * ShareUpdateExclusiveLock for other definitions, AccessShareLock for the
- * worker that makes tables; enqueue and dequeue take none.
+ * worker that makes tables; enqueue and dequeue take none, unless they have to
+ * wait for a table while they hold another.
  */
 extern bool aq_queue_lock(int32 id, LOCKMODE mode, bool wait);
 extern bool aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait);
+
+/*
+ * --- buffered.c ---------------------------------------------------------------
+ *
+ * The side of a queue that keeps messages of this delivery mode: the queue
+ * itself, or its buffered side.  The first may be missing and is NULL then;
+ * the second makes it, and the queue may have been looked up again.
+ */
+extern AqQueue *aq_queue_side(AqQueue *queue, int delivery);
+extern AqQueue *aq_queue_side_made(AqQueue *queue, int delivery);
+
+/* --- flow.c: flow control of buffered messages */
+extern bool aq_flow_is_full(AqQueue *side);
+extern void aq_flow_room(AqQueueShm *shm, int position);	/* never raises */
+extern void aq_flow_look_again(AqQueueShm *shm);	/* never raises */
 
 /* --- shm.c ------------------------------------------------------------------- */
 extern AqConsumerShm *aq_consumer_shm(AqQueueShm *shm, int position);
 extern AqConsumerShm *aq_consumer_shm_make(AqQueueShm *shm, int position);
 extern AqQueueShm *aq_queue_shm_by_index(uint32 index);
+extern uint32 aq_queue_of_latch(int child, uint32 *database);	/* for aq_trace_on_name */
 extern void aq_queue_post_work(AqQueueShm *shm, uint32 work);	/* never raises */
 
-/* --- pins.c: called by the store's transaction callbacks; never raise */
+/* --- pins.c: called by the store's transaction callbacks; never raise, but for the first */
+extern void aq_queue_pre_commit(void);
 extern bool aq_xact_has_ddl(void);
 extern void aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent);
 extern void aq_queue_xact_end(bool commit);
@@ -251,5 +353,12 @@ extern void aq_wake_everybody(AqQueueShm *shm); /* the definition has changed */
 extern void aq_waiters_job(int32 id, AqQueueShm *shm);
 
 #include "queue/store.h"
+
+/* Do new messages go into the sharded store? */
+static inline bool
+aq_is_sharded(const AqQueue *queue)
+{
+	return queue->store->kind != AQ_STORE_CLASSIC;
+}
 
 #endif							/* AQ_QUEUE_H */

@@ -16,19 +16,46 @@
 #include "utils/timestamp.h"
 
 #define AQ_KEY_MASK ((UINT64CONST(1) << 60) - 1)
+#define AQ_SHARD_KEY UINT64CONST(1) /* what a converted queue's two keys differ by */
+#define AQ_BUFFERED_KEY UINT64CONST(2)	/* ... and a buffered side's from its queue's */
+
+/* Of a number that only grows. */
+static inline void
+aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
+{
+	uint64		before = pg_atomic_read_u64(highest);
+
+	while (before < number && !pg_atomic_compare_exchange_u64(highest, &before, number))
+		;
+}
 
 /* catalog.c */
 extern void aq_catalog_init(void);
+extern bool aq_may_manage_any(void);
 extern void aq_catalog_stale(void);
-extern bool aq_catalog_has_queue(int32 id);
+extern AqQueue *aq_catalog_read(int32 id);
+extern void aq_queue_table_relations(AqQueueTable *table);
+extern void aq_queue_find_everybody(AqQueue *queue);
 
 /* shm.c */
 extern Size aq_queue_shmem_size(void);
 extern void aq_queue_shmem_init(void *area, bool found);
+extern uint64 aq_queue_clock(void);
+extern uint64 aq_queue_clock_tick(void);
 
 /* pins.c: what a transaction holds of queues */
+extern bool aq_session_pins;	/* pgaq.session_pins */
+extern void aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu);
+extern bool aq_pins_give_back(void);
+extern bool aq_queue_is_stale(const AqQueue *queue);
 extern void aq_pins_session_exit(void);
 extern bool aq_xact_created(int32 id);
+extern bool aq_xact_converted(int32 id);
+extern bool aq_pin_use(const AqQueueShm *shm);
+extern void aq_pin_did(const AqQueueShm *shm, bool put);
+extern void aq_pin_unuse(const AqQueueShm *shm);
+extern bool aq_pin_is_used(const AqQueueShm *shm);
+extern void aq_queue_stopping_here(AqQueue *queue, bool enqueue, bool dequeue);
 extern void aq_xact_ddl(void);
 
 /* wait.c */
@@ -37,16 +64,16 @@ extern void aq_wait_shmem_init(void *area, bool found);
 extern void aq_wait_session_exit(void);
 extern void aq_set_latches(const int32 *sessions, int n);
 extern int	aq_fetch_patience_ms;	/* pgaq.fetch_patience */
-extern bool aq_wait_until(AqQueue *queue, int position, bool selective, int64 timeout_us,
+extern bool aq_wait_until(AqQueue *const *queues, int n, int position, bool selective, int64 timeout_us,
 						  bool (*attempt) (void *arg), void *arg);
 
 /*
  * For procedures: wait without a snapshot.  attempt looks, and takes one of its
  * own for that; the number of the pair that has something, or -1.
  */
-extern bool aq_wait_released(char *queue, char *consumer, bool selective, int64 timeout_us,
+extern bool aq_wait_released(char *queue, char *consumer, int delivery, bool selective, int64 timeout_us,
 							 bool (*attempt) (void *arg), void *arg);
-extern int	aq_listen_released(int n, char **queues, char **consumers, int64 timeout_us);
+extern int	aq_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us);
 
 /* channel.c: how listen is woken */
 typedef enum AqListenWakeup
@@ -59,12 +86,24 @@ extern int	aq_listen_wakeup;	/* pgaq.listen_wakeup */
 extern Size aq_channel_shmem_size(void);
 extern void aq_channel_shmem_init(void *area, bool found);
 extern void aq_channel_join(void);
-extern void aq_channel_leave(void);
+extern int	aq_channel_leave(void);
 extern bool aq_channel_has_listeners(void);
 extern bool aq_channel_woken(void);
 extern void aq_channel_wake(void);
 
+/* stop.c: who uses a queue */
+extern void aq_queue_check_started(AqQueue *queue, bool enqueue);
+extern AqQueue *aq_queue_use(AqQueue *queue, bool enqueue, bool *begins);
+extern void aq_queue_unuse(AqQueue *queue);
+extern void aq_queue_used(AqQueueShm *shm);
+extern void aq_queue_quiesce(AqQueue *queue, bool enqueue, bool dequeue);
+
+/* convert.c: from a queue table to the sharded store */
+extern const AqStore aq_both_stores;
+extern void aq_conversion_job(int32 id, AqQueueShm *shm);
+
 /* autonomous.c: a statement in a transaction of its own */
+extern void aq_autonomous_session_exit(void);
 extern void aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *values,
 							   const char *nulls, int ncolumns, Datum *results, bool *isnull);
 
@@ -133,6 +172,29 @@ extern void aq_navigation_none(const AqNavigation *navigation);
 
 /* upkeep.c */
 extern void aq_upkeep_init(void);
+extern bool aq_queue_in_hand(AqQueue *queue);
+extern void aq_have_worker_change(AqQueue *queue, AqRight right,
+								  bool (*done) (AqQueue *queue, const char *arg),
+								  void (*ask) (AqQueueShm *shm, const char *arg), const char *arg);
+
+/* property.c */
+extern void aq_property_init(void);
+
+/* guard.c */
+extern void aq_guard_init(void);
+
+/* flow.c */
+extern int	aq_buffered_message_limit;
+extern int	aq_flow_control_timeout_ms;
+extern bool aq_flow_admits(AqQueue *side, Bitmapset *const *targets, uint32 n, int64 *deadline);
+
+/* buffered.c */
+extern AqQueue *aq_buffered_describe(AqQueue *queue);
+extern void aq_buffered_check(AqQueue *queue);
+extern void aq_buffered_job(int32 id, AqQueueShm *shm);
+extern void aq_buffered_drop(const char *name, bool force);
+extern int	aq_delivery_of(const char *name);
+extern int	aq_delivery_arg(FunctionCallInfo fcinfo, int arg);
 
 /* subscriber.c */
 extern void aq_add_recipient(AqQueue *queue, const char *name);

@@ -83,7 +83,19 @@ find_row(const char *schema, const char *table, AqQueueTableRow *row, Oid *owner
 	return found;
 }
 
-/* The queue table of this name; must_own: which the caller must own. */
+/* REASSIGN OWNED gives away its queues, and with the exception queue the queue table. */
+static bool
+may_administer(const AqQueueTableRow *row, Oid owner)
+{
+	AqQueue    *queue;
+
+	if (has_privs_of_role(GetUserId(), owner) || aq_may_manage_any())
+		return true;
+	queue = row->exception_queue_id != 0 ? aq_queue_get_by_id(row->exception_queue_id, true) : NULL;
+	return queue != NULL && aq_queue_allows(queue, AQ_RIGHT_OWNER);
+}
+
+/* The queue table of this name; must_own: which the caller must own, or have MANAGE_ANY. */
 AqQueueTableRow
 aq_queue_table_get(const char *name, bool must_own)
 {
@@ -103,7 +115,7 @@ aq_queue_table_get(const char *name, bool must_own)
 			if (schema != NULL && (found = find_row(schema, split.table, &row, &owner)))
 				break;
 		}
-	if (!found || (must_own && !has_privs_of_role(GetUserId(), owner)))
+	if (!found || (must_own && !may_administer(&row, owner)))
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_TABLE_UNDEFINED, "queue table \"%s\" does not exist", name),
 				errhint("Create it with aq.create_queue_table; only its owner can use it in definitions."));
@@ -173,6 +185,7 @@ PG_FUNCTION_INFO_V1(aq_create_queue_table);
 Datum
 aq_create_queue_table(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_ADMIN);
 	const char *given;
 	TableName	name;
 	AqQueueTableRow row;
@@ -259,6 +272,7 @@ PG_FUNCTION_INFO_V1(aq_drop_queue_table);
 Datum
 aq_drop_queue_table(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_ADMIN);
 	const char *name;
 	AqQueueTableRow row;
 	List	   *names;
@@ -283,10 +297,33 @@ aq_drop_queue_table(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/*
+ * The views in the user's schema belong to who made the queue or queue table;
+ * who may drop that, with MANAGE_ANY for instance, need not be able to drop them.
+ */
+PG_FUNCTION_INFO_V1(aq_drop_views);
+Datum
+aq_drop_views(PG_FUNCTION_ARGS)
+{
+	const char *name = aq_arg_name(fcinfo, 0, "name");
+	bool		of_table = PG_GETARG_BOOL(1);
+	Oid			types[] = {TEXTOID};
+	Datum		values[] = {PG_GETARG_DATUM(0)};
+
+	if (of_table)
+		(void) aq_queue_table_get(name, true);
+	else
+		(void) aq_queue_get(name, AQ_RIGHT_OWNER);
+	aq_run_sql(of_table ? "SELECT aq._drop_table_views($1)" : "SELECT aq._drop_queue_view($1)",
+			   1, types, values, NULL, false);
+	PG_RETURN_VOID();
+}
+
 PG_FUNCTION_INFO_V1(aq_alter_queue_table);
 Datum
 aq_alter_queue_table(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_ADMIN);
 	Oid			types[2] = {INT4OID, TEXTOID};
 	Datum		values[2];
 	char		nulls[3] = {' ', PG_ARGISNULL(1) ? 'n' : ' ', '\0'};

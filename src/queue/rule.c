@@ -47,7 +47,13 @@ typedef enum Variable
 	VAR_ATTEMPTS,
 	VAR_SENDER,
 	VAR_MSGID,
-	VAR_LAST = VAR_MSGID
+	VAR_PROPERTY_LAST = VAR_MSGID,	/* the others may be hidden by a field of the payload */
+	VAR_STATE,
+	VAR_DELAY,
+	VAR_EXPIRATION,
+	VAR_EXCEPTION_QUEUE,
+	VAR_ORIGINAL_MSGID,
+	VAR_LAST = VAR_ORIGINAL_MSGID
 } Variable;
 
 static const struct
@@ -63,6 +69,12 @@ static const struct
 	{"attempts", INT4OID},
 	{"sender", TEXTOID},
 	{"msgid", UUIDOID},
+	/* columns of Oracle's queue tables */
+	{"state", INT4OID},
+	{"delay", TIMESTAMPTZOID},	/* when it is ready */
+	{"expiration", INT4OID},	/* seconds from then */
+	{"exception_queue", TEXTOID},
+	{"original_msgid", UUIDOID},
 };
 
 /* What Oracle calls them in rules and conditions. */
@@ -130,7 +142,7 @@ variable_param(Compilation *c, const char *name, int location)
 	{
 		Param	   *param;
 
-		if (strcmp(variables[i].name, name) != 0)
+		if (strcmp(variables[i].name, name) != 0 || (i >= VAR_PROPERTY_LAST && has_field(c->payload_type, name)))
 			continue;
 		param = makeNode(Param);
 		param->paramkind = PARAM_EXTERN;
@@ -151,6 +163,15 @@ field_of(ParseState *pstate, Node *value, Node *field, int location)
 		return NULL;
 	return ParseFuncOrColumn(pstate, list_make1(field), list_make1(value),
 							 pstate->p_last_srf, NULL, false, location);
+}
+
+/* What PostgreSQL says of a name with a prefix speaks of a FROM clause, which a condition does not have. */
+static void
+no_such_column(List *fields)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_COLUMN),
+			 errmsg("column \"%s\" does not exist", NameListToString(fields))));
 }
 
 /*
@@ -177,6 +198,8 @@ resolve_column(ParseState *pstate, ColumnRef *cref, Node *var)
 						  cref->location);
 	for_each_from(cell, fields, 1)
 		result = field_of(pstate, result, lfirst(cell), cref->location);
+	if (result == NULL && list_length(cref->fields) > 1)
+		no_such_column(cref->fields);
 	return result;
 }
 
@@ -317,8 +340,9 @@ aq_rule_compile(AqQueue *queue, const char *text, bool as_owner, MemoryContext c
 		FlushErrorState();
 		ereport(ERROR,
 				aq_error(AQ_ERR_RULE_INVALID, "condition \"%s\" is not valid: %s", text, error->message),
-				errhint("A condition is one SQL expression over priority, correlation, properties, payload, "
-						"enqueue_time, attempts, sender, msgid and the fields of a composite payload."));
+				errhint("A condition is one SQL expression over priority, correlation (corrid), properties (user_prop), "
+						"payload (user_data), enqueue_time (enq_time), attempts (retry_count), sender (sender_name), "
+						"msgid, original_msgid, state, delay, expiration, exception_queue and the fields of a composite payload."));
 	}
 	PG_END_TRY();
 
@@ -338,6 +362,9 @@ set_param(AqRule *rule, Variable variable, Datum value, bool isnull)
 static void
 set_message(AqRule *rule, const AqMessage *m)
 {
+	int64		lifetime = m->expires_at - (m->ready_at ? m->ready_at : m->enqueue_time);
+	int			expiration = Min((lifetime + USECS_PER_SEC / 2) / USECS_PER_SEC, PG_INT32_MAX);
+
 	set_param(rule, VAR_PRIORITY, Int32GetDatum(m->priority), false);
 	set_param(rule, VAR_CORRELATION, PointerGetDatum(m->correlation), m->correlation == NULL);
 	set_param(rule, VAR_PROPERTIES, PointerGetDatum(m->properties), m->properties == NULL);
@@ -346,6 +373,11 @@ set_message(AqRule *rule, const AqMessage *m)
 	set_param(rule, VAR_ATTEMPTS, Int32GetDatum(m->attempts), false);
 	set_param(rule, VAR_SENDER, PointerGetDatum(m->sender), m->sender == NULL);
 	set_param(rule, VAR_MSGID, UUIDPGetDatum(&m->id), false);
+	set_param(rule, VAR_STATE, Int32GetDatum(m->state != 0 ? m->state : m->original_id ? 3 : 0), false);
+	set_param(rule, VAR_DELAY, TimestampTzGetDatum(m->ready_at), m->ready_at == 0);
+	set_param(rule, VAR_EXPIRATION, Int32GetDatum(expiration), m->expires_at == 0);
+	set_param(rule, VAR_EXCEPTION_QUEUE, PointerGetDatum(m->exception_queue), m->exception_queue == NULL);
+	set_param(rule, VAR_ORIGINAL_MSGID, UUIDPGetDatum(m->original_id), m->original_id == NULL);
 }
 
 /* Null counts as false. */

@@ -4,8 +4,14 @@
  *	  Queues in shared memory: the values of the object cache's handles.
  *
  * An entry is made ready by its first user under the object's load, and freed
- * by its last unpin after a drop.  Latches and conditions are initialised
+ * by its last unpin after a drop, or when the object cache needs the handle.  Latches and conditions are initialised
  * once, at server start, and survive reuse of the entry.
+ *
+ * The clock of definitions, one for all queues, counts committed changes.  A
+ * description carries the time at which its reading began, a queue the time of
+ * its last change or load: whoever meets a queue with an older description
+ * reads that again.  It need not matter that the queue was not in memory when
+ * it was changed, or has left it since.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -22,11 +28,12 @@ StaticAssertDecl(sizeof(AqConsumerShm) * CONSUMERS_PER_CHUNK <= AQ_CHUNK_SIZE,
 				 "a chunk holds 32 consumers");
 
 static AqQueueShm *entries;		/* 1 .. aq_object_limit */
+static pg_atomic_uint64 *definitions;	/* the clock */
 
 Size
 aq_queue_shmem_size(void)
 {
-	return CACHELINEALIGN(mul_size(aq_object_limit + 1, sizeof(AqQueueShm)));
+	return CACHELINEALIGN(add_size(PG_CACHE_LINE_SIZE, mul_size(aq_object_limit + 1, sizeof(AqQueueShm))));
 }
 
 static void
@@ -34,9 +41,11 @@ init_consumer(AqConsumerShm *consumer)
 {
 	aq_wakeup_list_init(&consumer->waiters);
 	aq_wakeup_list_init(&consumer->selective);
-	consumer->removed = false;
+	pg_atomic_init_u64(&consumer->number, 0);
+	pg_atomic_init_u64(&consumer->removed, 0);
 	pg_atomic_init_u64(&consumer->enqueued, 0);
 	pg_atomic_init_u64(&consumer->dequeued, 0);
+	pg_atomic_init_u64(&consumer->last_dequeue, 0);
 }
 
 static void
@@ -52,11 +61,21 @@ reset_entry(AqQueueShm *shm)
 	pg_atomic_write_u32(&shm->waiting, 0);
 	pg_atomic_write_u32(&shm->work, 0);
 	pg_atomic_write_u64(&shm->check_at, 0);
+	pg_atomic_write_u64(&shm->room_below, 0);
 	pg_atomic_write_u64(&shm->next_time, 0);
 	shm->later_work = 0;
 	shm->later_at = 0;
+	pg_atomic_write_u64(&shm->definition, 0);
+	pg_atomic_write_u32(&shm->users, 0);
+	pg_atomic_write_u32(&shm->stops_enqueue, 0);
+	pg_atomic_write_u32(&shm->stops_dequeue, 0);
+	shm->converted = shm->settled = shm->table_done = false;
+	shm->horizon = InvalidTransactionId;
+	pg_atomic_write_u64(&shm->table_puts, 0);
 	pg_atomic_write_u64(&shm->enqueued, 0);
 	pg_atomic_write_u64(&shm->dequeued, 0);
+	for (int i = 0; i < AQ_NTRAFFIC; i++)
+		pg_atomic_write_u64(&shm->traffic[i], 0);
 	init_consumer(&shm->first);
 	memset(shm->more, 0, sizeof(shm->more));
 }
@@ -73,28 +92,86 @@ free_entry(AqObject *object)
 	reset_entry(shm);
 }
 
+/* of latches that have a child for each queue, by the same index */
+uint32
+aq_queue_of_latch(int child, uint32 *database)
+{
+	*database = entries[child].database;
+	return entries[child].queue_id;
+}
+
+/* the worker finds these again when the queue is loaded, and nobody misses them until then */
+#define FOUND_AGAIN (AQ_WORK_TABLES | AQ_WORK_RECLAIM | AQ_WORK_POSITIONS)
+
+/*
+ * Called by the object cache, which has seen to it that nobody uses the queue
+ * and nobody can begin to: is there nothing that only memory knows, nothing
+ * for the worker to do that others wait for, now or later?
+ */
+static bool
+is_idle(AqObject *object)
+{
+	AqQueueShm *shm = &entries[object->index];
+
+	return shm->object != NULL && (pg_atomic_read_u32(&shm->work) & ~FOUND_AGAIN) == 0 &&
+		pg_atomic_read_u32(&shm->waiting) == 0 &&
+		pg_atomic_read_u64(&shm->check_at) == 0 && pg_atomic_read_u64(&shm->next_time) == 0 &&
+		(shm->later_work & ~FOUND_AGAIN) == 0 && shm->recipient[0] == '\0' &&
+		aq_store_of(shm->store)->idle(shm);
+}
+
 void
 aq_queue_shmem_init(void *area, bool found)
 {
-	entries = area;
-	aq_object_on_free(free_entry);
+	definitions = area;
+	entries = (AqQueueShm *) ((char *) area + PG_CACHE_LINE_SIZE);
+	aq_object_on_free(free_entry, is_idle, sizeof(AqQueueShm));
+	aq_trace_on_name(AQ_LATCH_WAITERS, aq_queue_of_latch);
+	aq_time_on_queue(aq_pins_book_time);
 	if (found)
 		return;
 	memset(area, 0, aq_queue_shmem_size());
+	pg_atomic_init_u64(definitions, 0);
 	for (int i = 0; i <= aq_object_limit; i++)
 	{
 		AqQueueShm *shm = &entries[i];
 
 		aq_latch_init(&shm->waiters_latch, AQ_LATCH_WAITERS, i);
 		aq_cond_init(&shm->changed);
+		aq_cond_init(&shm->room);
 		pg_atomic_init_u32(&shm->waiting, 0);
 		pg_atomic_init_u32(&shm->work, 0);
 		pg_atomic_init_u64(&shm->check_at, 0);
+		pg_atomic_init_u64(&shm->room_below, 0);
 		pg_atomic_init_u64(&shm->next_time, 0);
+		pg_atomic_init_u64(&shm->definition, 0);
+		pg_atomic_init_u32(&shm->users, 0);
+		pg_atomic_init_u32(&shm->stops_enqueue, 0);
+		pg_atomic_init_u32(&shm->stops_dequeue, 0);
+		pg_atomic_init_u64(&shm->table_puts, 0);
 		pg_atomic_init_u64(&shm->enqueued, 0);
 		pg_atomic_init_u64(&shm->dequeued, 0);
+		for (int j = 0; j < AQ_NTRAFFIC; j++)
+			pg_atomic_init_u64(&shm->traffic[j], 0);
 		reset_entry(shm);
 	}
+}
+
+/* A description whose reading begins now knows of all changes until this time. */
+uint64
+aq_queue_clock(void)
+{
+	uint64		now = pg_atomic_read_u64(definitions);
+
+	pg_memory_barrier();
+	return now;
+}
+
+/* A change has been committed. */
+uint64
+aq_queue_clock_tick(void)
+{
+	return pg_atomic_fetch_add_u64(definitions, 1) + 1;
 }
 
 AqQueueShm *
@@ -139,6 +216,17 @@ aq_consumer_shm_make(AqQueueShm *shm, int position)
 	}
 	aq_latch_free(&shm->waiters_latch);
 	return aq_consumer_shm(shm, position);
+}
+
+void
+aq_traffic_dequeued(AqQueueShm *shm, int position)
+{
+	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+	TimestampTz now = GetCurrentTimestamp();
+
+	aq_traffic_time(shm, AQ_TRAFFIC_LAST_DEQUEUE, now);
+	if (consumer != NULL)
+		pg_atomic_write_u64(&consumer->last_dequeue, (uint64) now);
 }
 
 void

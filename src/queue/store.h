@@ -82,6 +82,7 @@ typedef struct AqTakeOptions
 	const pg_uuid_t *id;		/* exactly this one; NULL: any */
 	const pg_uuid_t *after;		/* behind this one; NULL: from the head; sharded: browse only */
 	const AqPlace *place;		/* of after, where it is known */
+	int			below;			/* more urgent than this only; 0: any; sharded */
 	int64		group;			/* this one only; 0: any */
 	int64		not_group;
 	bool		one_group;		/* not more than one */
@@ -91,6 +92,11 @@ typedef struct AqTakeOptions
 	void	   *emit_arg;
 } AqTakeOptions;
 
+typedef enum AqAnswer
+{
+	AQ_NO, AQ_YES, AQ_CANNOT_SAY
+} AqAnswer;
+
 /* What the worker does for a queue when this bit of AqQueueShm.work is set. */
 typedef struct AqStoreJob
 {
@@ -99,7 +105,7 @@ typedef struct AqStoreJob
 } AqStoreJob;
 
 /*
- * Each queue has one of the stores, for its life: aq.queue.store says which.
+ * Each queue has one of the stores: aq.queue.store says which.
  */
 typedef struct AqStore
 {
@@ -109,10 +115,18 @@ typedef struct AqStore
 	/* Free it; no session can reach it any more.  Must not raise. */
 	void		(*unload) (AqQueueShm *shm);
 	/*
+	 * May it be freed, and loaded again at its next use?  Asked while no
+	 * session uses the queue: is all that memory knows in the tables, too?
+	 * Must not raise.
+	 */
+	bool		(*idle) (AqQueueShm *shm);
+	/*
 	 * Drop all tables of the queue, waiting for their users; raise
 	 * AQ_ERR_QUEUE_NOT_EMPTY if there are messages and force is not given.
 	 */
 	void		(*drop) (AqQueue *queue, bool force);
+	/* Wait for those who use its tables, and keep others out until the transaction ends. */
+	void		(*lock) (AqQueue *queue);
 
 	/*
 	 * Store n messages; targets[i] is the set of consumers' positions, or NULL
@@ -122,8 +136,12 @@ typedef struct AqStore
 						const Datum *payloads, const bool *nulls,
 						Bitmapset *const *targets, pg_uuid_t *ids);
 	uint32		(*take) (AqQueue *queue, const AqTakeOptions *options);
+	/* Is it the id of a message of this queue, there or not? */
+	bool		(*owns) (AqQueue *queue, const pg_uuid_t *id);
 	/* Could take() find something now? */
 	bool		(*ready) (AqQueue *queue, int position);
+	/* Has a prepared transaction messages of it in hand? */
+	bool		(*in_doubt) (AqQueueShm *shm);
 	/*
 	 * Is nothing of the removed consumer left?  Asked by the worker, again
 	 * and again, in a transaction; transactions that may enqueue for it have
@@ -140,12 +158,26 @@ typedef struct AqStore
 	 */
 	void		(*make_tables) (int32 queue_table_id, Oid payload_type, bool multi, Oid owner);
 	void		(*drop_tables) (int32 queue_table_id);
-	/* Asked by the worker before it puts: could put() wait for the worker? NULL: never. */
-	bool		(*worker_may_put) (AqQueueShm *shm);
+	/* Has the queue anything left in them?  And give up what it shares of them. */
+	bool		(*table_holds) (AqQueue *queue);
+	void		(*leave_tables) (AqQueue *queue);
+	/*
+	 * Of a buffered side, by the worker: has it lost its messages since this was
+	 * asked last?
+	 */
+	AqAnswer	(*was_emptied) (AqQueue *queue);
+	/* Of a buffered side: how many messages has this transaction enqueued? */
+	uint64		(*enqueued_here) (AqQueueShm *shm);
+	/*
+	 * Asked by the worker before it puts: is put(), or the commit, sure not to
+	 * wait, for the worker itself or for a user?  NULL: always.
+	 */
+	bool		(*worker_may_put) (AqQueue *queue);
 } AqStore;
 
 #define AQ_STORE_SHARDED 's'
 #define AQ_STORE_CLASSIC 'c'
+#define AQ_STORE_BOTH 'b'		/* converted from the second to the first: see convert.c */
 
 /* The part that implements a store registers it when its parameters are defined. */
 extern void aq_store_register(const AqStore *store);

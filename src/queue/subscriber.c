@@ -23,9 +23,6 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-/* how long to wait for the worker before asking again, microseconds */
-#define ASK_AGAIN ((int64) 1000000)
-
 /* how long between looks at removed consumers, microseconds */
 #define LOOK_AGAIN ((int64) 5000000)
 
@@ -53,12 +50,12 @@ free_position(AqQueue *queue)
 }
 
 static void
-insert_consumer(AqQueue *queue, const char *name, const char *kind, const char *rule, Datum comment,
-				bool comment_null)
+insert_consumer(AqQueue *queue, const char *name, const char *kind, const char *rule, int delivery,
+				Datum comment, bool comment_null)
 {
-	Oid			types[6] = {INT4OID, INT2OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID};
-	Datum		values[6];
-	char		nulls[7] = "      ";
+	Oid			types[7] = {INT4OID, INT2OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT2OID};
+	Datum		values[7];
+	char		nulls[8] = "       ";
 
 	values[0] = Int32GetDatum(queue->id);
 	values[1] = Int16GetDatum(free_position(queue));
@@ -68,8 +65,9 @@ insert_consumer(AqQueue *queue, const char *name, const char *kind, const char *
 	nulls[4] = rule ? ' ' : 'n';
 	values[5] = comment;
 	nulls[5] = comment_null ? 'n' : ' ';
-	aq_run_change("INSERT INTO aq.subscriber (queue_id, \"position\", consumer, kind, rule, comment) "
-				  "VALUES ($1, $2, $3, $4, $5, $6)", 6, types, values, nulls);
+	values[6] = Int16GetDatum(delivery);
+	aq_run_change("INSERT INTO aq.subscriber (queue_id, \"position\", consumer, kind, rule, comment, delivery_mode) "
+				  "VALUES ($1, $2, $3, $4, $5, $6, $7)", 7, types, values, nulls);
 }
 
 /* SET ... of one consumer's row; $3 is a text. */
@@ -118,10 +116,12 @@ PG_FUNCTION_INFO_V1(aq_subscribe);
 Datum
 aq_subscribe(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue = topic_for_change(fcinfo, "aq.subscribe()");
 	char	   *name = aq_arg_name(fcinfo, 1, "consumer");
 	char	   *rule = aq_arg_name_or_null(fcinfo, 2, "rule");
 	AqConsumer *consumer;
+	int			delivery = aq_delivery_arg(fcinfo, 4);
 	int32		id = queue->id;
 
 	aq_check_name(name, "consumer");
@@ -134,9 +134,10 @@ aq_subscribe(PG_FUNCTION_ARGS)
 						 name, queue->name),
 				errhint("Change its rule with aq.alter_subscriber."));
 	if (consumer != NULL)
-		update_consumer(queue, consumer->position, "kind = 'subscriber', rule = $3", rule);
+		update_consumer(queue, consumer->position,
+						psprintf("kind = 'subscriber', rule = $3, delivery_mode = %d", delivery), rule);
 	else
-		insert_consumer(queue, name, "subscriber", rule,
+		insert_consumer(queue, name, "subscriber", rule, delivery,
 						PG_ARGISNULL(3) ? 0 : PG_GETARG_DATUM(3), PG_ARGISNULL(3));
 	aq_queue_altered_here(id);
 	aq_catalog_changed();
@@ -147,13 +148,16 @@ PG_FUNCTION_INFO_V1(aq_alter_subscriber);
 Datum
 aq_alter_subscriber(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue = topic_for_change(fcinfo, "aq.alter_subscriber()");
 	char	   *name = aq_arg_name(fcinfo, 1, "consumer");
 	char	   *rule = aq_arg_name_or_null(fcinfo, 2, "rule");
+	int32		id = queue->id;
 
 	if (rule != NULL)
 		(void) aq_rule_compile(queue, rule, true, CurrentMemoryContext);
 	update_consumer(queue, existing_subscriber(queue, name, false)->position, "rule = $3", rule);
+	aq_queue_changed_here(id);
 	aq_catalog_changed();
 	PG_RETURN_VOID();
 }
@@ -162,11 +166,14 @@ PG_FUNCTION_INFO_V1(aq_set_transformation);
 Datum
 aq_set_transformation(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue = topic_for_change(fcinfo, "dbms_aqadm.alter_subscriber()");
 	char	   *name = aq_arg_name(fcinfo, 1, "consumer");
+	int32		id = queue->id;
 
 	update_consumer(queue, existing_subscriber(queue, name, false)->position, "transformation = $3",
 					aq_arg_name_or_null(fcinfo, 2, "transformation"));
+	aq_queue_changed_here(id);
 	aq_catalog_changed();
 	PG_RETURN_VOID();
 }
@@ -175,14 +182,15 @@ PG_FUNCTION_INFO_V1(aq_unsubscribe);
 Datum
 aq_unsubscribe(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue = topic_for_change(fcinfo, "aq.unsubscribe()");
 	char	   *name = aq_arg_name(fcinfo, 1, "consumer");
-	int			position = existing_subscriber(queue, name, true)->position;
+	AqConsumer	consumer = *existing_subscriber(queue, name, true);
 	int32		id = queue->id;
 
 	aq_queue_pin(queue);		/* so that the commit can say it in shared memory */
-	update_consumer(queue, position, "kind = 'removed', consumer = $3, transformation = NULL", NULL);
-	aq_consumer_removed_here(id, position);
+	update_consumer(queue, consumer.position, "kind = 'removed', consumer = $3, transformation = NULL", NULL);
+	aq_consumer_removed_here(id, consumer.position, consumer.number);
 	aq_catalog_changed();
 	PG_RETURN_VOID();
 }
@@ -198,39 +206,36 @@ ask_worker(AqQueueShm *shm, const char *name)
 		strlcpy(shm->recipient, name, AQ_MAX_NAME);
 	aq_latch_free(&shm->waiters_latch);
 	aq_queue_post_work(shm, AQ_WORK_RECIPIENTS);
-	aq_jobs_post();
+}
+
+static bool
+is_added(AqQueue *queue, const char *name)
+{
+	if (aq_queue_consumer(queue, name) != NULL)
+		return true;
+	if (queue->nconsumers >= POSITIONS)
+		(void) free_position(queue);	/* says that there is none */
+	return false;
 }
 
 /* Give a new recipient a position; the queue's description becomes stale. */
 void
 aq_add_recipient(AqQueue *queue, const char *name)
 {
-	char	   *queue_name = pstrdup(queue->name);
-	AqQueueShm *shm;
+	char	   *queue_name;
 
-	if (queue->own)
+	if (!aq_queue_in_hand(queue))
 	{
-		insert_consumer(queue, name, "recipient", NULL, 0, true);
-		aq_catalog_changed();
+		aq_have_worker_change(queue, AQ_RIGHT_ENQUEUE, is_added, ask_worker, name);
 		return;
 	}
-	aq_jobs_require_worker();
-	aq_queue_pin(queue);
-	shm = queue->shm;
-	aq_cond_prepare(&shm->changed);
-	for (;;)
+	queue_name = pstrdup(queue->name);
+	queue = aq_queue_get(queue_name, AQ_RIGHT_ENQUEUE);
+	if (aq_queue_consumer(queue, name) == NULL)
 	{
-		queue = aq_queue_get(queue_name, AQ_RIGHT_ENQUEUE);
-		if (aq_queue_consumer(queue, name) != NULL)
-			break;
-		if (queue->nconsumers >= POSITIONS)
-			(void) free_position(queue);	/* says that there is none */
-		/* not behind the worker's back: it gives up where it had to wait */
-		(void) aq_queue_lock_pass(queue->id, ShareUpdateExclusiveLock, true);
-		ask_worker(shm, name);
-		aq_cond_sleep(&shm->changed, AQ_EVENT_QUEUE_DDL, queue->id, 0, 0, ASK_AGAIN);
+		insert_consumer(queue, name, "recipient", NULL, AQ_PERSISTENT_OR_BUFFERED, 0, true);
+		aq_catalog_changed();
 	}
-	aq_cond_cancel();
 }
 
 /* The worker: give the requested name a position. */
@@ -255,7 +260,8 @@ aq_recipients_job(int32 id, AqQueueShm *shm)
 		queue = aq_queue_get_by_id(id, true);
 		if (queue != NULL && aq_queue_consumer(queue, name) == NULL)
 		{
-			insert_consumer(queue, name, "recipient", NULL, 0, true);
+			insert_consumer(queue, name, "recipient", NULL, AQ_PERSISTENT_OR_BUFFERED, 0, true);
+			aq_queue_changed_here(id);
 			aq_catalog_changed();
 		}
 	}
@@ -296,7 +302,8 @@ is_free(AqQueue *queue, AqRemoved *r)
 	if (!r->settled && TransactionIdPrecedes(GetOldestActiveTransactionId(), r->horizon))
 		return false;
 	r->settled = true;
-	return queue->store->free_position(queue, r);
+	return queue->store->free_position(queue, r) &&
+		(queue->buffered == NULL || queue->buffered->store->free_position(queue->buffered, r));
 }
 
 static void
@@ -321,6 +328,8 @@ aq_positions_job(int32 id, AqQueueShm *shm)
 	queue = aq_queue_get_by_id(id, true);
 	if (queue != NULL)
 		aq_queue_pin(queue);
+	if (queue != NULL && queue->buffered != NULL)
+		aq_queue_pin(queue->buffered);
 	for (int i = 0; queue != NULL && i < queue->nconsumers; i++)
 	{
 		AqRemoved  *r;
@@ -339,14 +348,17 @@ aq_positions_job(int32 id, AqQueueShm *shm)
 			left = true;
 	}
 	if (freed != NIL)
+	{
+		aq_queue_changed_here(id);
 		aq_catalog_changed();
+	}
 	aq_job_commit(false);
+	aq_point("positions-freed");
 
 	foreach(lc, freed)
 	{
 		AqRemoved  *r = lfirst(lc);
 
-		aq_consumer_shm(shm, r->position)->removed = false;
 		removed_consumers = list_delete_ptr(removed_consumers, r);
 		pfree(r);
 	}

@@ -24,6 +24,9 @@
 
 #define AFTER_ERROR ((int64) 1000000)
 
+/* how long a session waits for the worker before it asks again, microseconds */
+#define ASK_AGAIN ((int64) 1000000)
+
 /* how often a round looks whether the extension is still there, microseconds */
 #define CHECK_EXTENSION ((int64) 10000000)
 
@@ -35,6 +38,8 @@ static const AqStoreJob common_jobs[] = {
 	{AQ_WORK_RECIPIENTS, aq_recipients_job},
 	{AQ_WORK_WAITERS, aq_waiters_job},
 	{AQ_WORK_POSITIONS, aq_positions_job},
+	{AQ_WORK_CONVERT, aq_conversion_job},
+	{AQ_WORK_BUFFERED, aq_buffered_job},
 };
 
 /* There is something to do for the queue's store at this time.  Needs no latch, does not raise. */
@@ -51,6 +56,50 @@ aq_queue_announce_time(AqQueueShm *shm, TimestampTz when)
 			return;
 		}
 	}
+}
+
+/*
+ * May this transaction change the queue's definition itself, and keep nobody
+ * from it who could not be kept from it anyway?  When it has created the queue,
+ * or has changed a definition and gets the lock at once.
+ */
+bool
+aq_queue_in_hand(AqQueue *queue)
+{
+	return queue->own ||
+		(aq_xact_has_ddl() && aq_queue_lock(queue->id, ShareUpdateExclusiveLock, false));
+}
+
+/*
+ * Have the worker change the definition of a queue, and wait for that.  done:
+ * is it what was wanted?  ask: tell the worker what that is.  The queue is
+ * looked up again.
+ */
+void
+aq_have_worker_change(AqQueue *queue, AqRight right,
+					  bool (*done) (AqQueue *queue, const char *arg),
+					  void (*ask) (AqQueueShm *shm, const char *arg), const char *arg)
+{
+	char	   *name = pstrdup(queue->name);
+	AqQueueShm *shm;
+
+	aq_jobs_require_worker();
+	aq_queue_pin(queue);
+	shm = queue->shm;
+	for (;;)
+	{
+		/* not behind the worker's back: it gives up where it had to wait */
+		(void) aq_queue_lock_pass(queue->id, ShareUpdateExclusiveLock, true);
+		aq_cond_prepare(&shm->changed); /* only now: a wait for the lock eats the signal */
+		queue = aq_queue_get(name, right);
+		if (done(queue, arg))
+			break;
+		ask(shm, arg);
+		aq_jobs_post();
+		aq_cond_sleep(&shm->changed, AQ_EVENT_QUEUE_DDL, queue->id, 0, 0, ASK_AGAIN);
+	}
+	aq_cond_cancel();
+	pfree(name);
 }
 
 /* Ask for a job again after some time.  The worker only. */
@@ -113,14 +162,46 @@ run_jobs(const AqStoreJob *jobs, int n, uint32 work, int32 id, AqQueueShm *shm)
 			run_job(&jobs[i], id, shm);
 }
 
+/* What its store, or its stores, have to do. */
 static void
-serve_queue(AqObject *object)
+run_stores(uint32 work, int32 id, AqQueueShm *shm)
 {
-	AqQueueShm *shm = aq_queue_shm_by_index(object->index);
-	uint32		work;
-	TimestampTz check_at;
-	bool		must_load;
-	AqObject   *pinned;
+	static const char kinds[] = {AQ_STORE_CLASSIC, AQ_STORE_SHARDED};
+	bool		time = time_has_come(shm);
+
+	/* from here on, sessions announce earlier times anew */
+	if (time)
+		pg_atomic_write_u64(&shm->next_time, 0);
+	for (int i = 0; i < lengthof(kinds); i++)
+	{
+		const AqStore *store = aq_store_of(kinds[i]);
+
+		if (shm->store != kinds[i] && shm->store != AQ_STORE_BOTH)
+			continue;
+		if (kinds[i] == AQ_STORE_CLASSIC && shm->table_done)
+			continue;
+		run_jobs(store->jobs, store->njobs, work, id, shm);
+		if (time)
+			run_job(&store->time_job, id, shm);
+	}
+}
+
+/* Is there anything to do?  The queue need not be pinned. */
+static bool
+has_work(AqQueueShm *shm)
+{
+	TimestampTz check_at = (TimestampTz) pg_atomic_read_u64(&shm->check_at);
+	TimestampTz now = GetCurrentTimestamp();
+
+	return pg_atomic_read_u32(&shm->work) != 0 || time_has_come(shm) ||
+		(shm->later_at != 0 && shm->later_at <= now) || (check_at != 0 && check_at <= now);
+}
+
+/* Work bits of what has become due. */
+static void
+collect_work(AqQueueShm *shm)
+{
+	TimestampTz check_at = (TimestampTz) pg_atomic_read_u64(&shm->check_at);
 
 	if (shm->later_at != 0 && shm->later_at <= GetCurrentTimestamp())
 	{
@@ -128,30 +209,44 @@ serve_queue(AqObject *object)
 		shm->later_work = 0;
 		shm->later_at = 0;
 	}
-	check_at = (TimestampTz) pg_atomic_read_u64(&shm->check_at);
 	if (check_at != 0 && check_at <= GetCurrentTimestamp())
 	{
 		pg_atomic_write_u64(&shm->check_at, 0);
 		pg_atomic_fetch_or_u32(&shm->work, AQ_WORK_WAITERS);
 	}
-	if (pg_atomic_read_u32(&shm->work) == 0 && !time_has_come(shm))
+}
+
+static void
+serve_queue(AqObject *object)
+{
+	AqQueueShm *shm = aq_queue_shm_by_index(object->index);
+
+	/* the pin lasts over the jobs' transactions; until then the handle may become another queue's */
+	if (!has_work(shm) || !aq_object_pin_handle(object))
 		return;
-
-	/* the pin lasts over the jobs' transactions */
-	pinned = aq_object_pin(object->database, object->id, &must_load);
-	if (must_load)
-		aq_object_loaded(pinned, false);	/* it was dropped this moment */
-	else if (pinned == object)
+	if (object->database == MyDatabaseId)
 	{
-		const AqStore *store = aq_store_of(shm->store);
+		uint32		work;
 
+		collect_work(shm);
 		work = pg_atomic_exchange_u32(&shm->work, 0);
-		run_jobs(store->jobs, store->njobs, work, object->id, shm);
+		run_stores(work, object->id, shm);
 		run_jobs(common_jobs, lengthof(common_jobs), work, object->id, shm);
-		if (time_has_come(shm))
-			run_job(&store->time_job, object->id, shm);
 	}
-	aq_object_unpin(pinned);
+	aq_object_unpin(object);
+}
+
+static void
+serve_all_queues(void)
+{
+	for (int i = 1; i <= aq_object_limit; i++)
+	{
+		AqObject   *object = aq_object_by_index(i);
+
+		CHECK_FOR_INTERRUPTS();
+		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId)
+			serve_queue(object);
+	}
 }
 
 /* Returns the SQLSTATE of the error that was logged, or 0. */
@@ -168,7 +263,14 @@ load_queue(int32 id)
 		aq_job_begin();
 		queue = aq_queue_get_by_id(id, true);
 		if (queue != NULL && OidIsValid(queue->anchor))
+		{
 			aq_queue_pin(queue);
+			if (queue->buffered != NULL)
+			{
+				aq_queue_pin(queue->buffered);
+				aq_queue_post_work(queue->buffered->shm, AQ_WORK_BUFFERED);
+			}
+		}
 		aq_job_commit(false);
 	}
 	PG_CATCH();
@@ -205,6 +307,12 @@ load_all_queues(void)
 	{
 		int			error = load_queue(lfirst_int(lc));
 
+		if (error == aq_error_sqlstate(AQ_ERR_CACHE_FULL))
+		{
+			/* those that have nothing to do any more make room */
+			serve_all_queues();
+			error = load_queue(lfirst_int(lc));
+		}
 		all = all && error == 0;
 		if (error == aq_error_sqlstate(AQ_ERR_CACHE_FULL))
 			break;				/* the next ones find no room either */
@@ -256,7 +364,7 @@ upkeep(void)
 	static TimestampTz checked = 0;
 	TimestampTz now = GetCurrentTimestamp();
 
-	aq_chunks_be_impatient();
+	aq_cache_be_impatient();
 	aq_pins_sweep();
 	if (now >= load_at || now - checked > CHECK_EXTENSION)
 	{
@@ -276,14 +384,7 @@ upkeep(void)
 		if (now >= load_at)
 			load_at = load_all_queues() ? DT_NOEND : now + LOAD_AGAIN;
 	}
-	for (int i = 1; i <= aq_object_limit; i++)
-	{
-		AqObject   *object = aq_object_by_index(i);
-
-		CHECK_FOR_INTERRUPTS();
-		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId)
-			serve_queue(object);
-	}
+	serve_all_queues();
 	return next_time(load_at);
 }
 
@@ -315,6 +416,7 @@ forget_database(Oid database)
 		if (object->state != AQ_OBJECT_FREE && object->database == database)
 			aq_object_drop(database, object->id);
 	}
+	aq_row_flush_database(database);
 }
 
 void

@@ -24,10 +24,8 @@
  */
 #include "queue/queue_private.h"
 
-#include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/proc.h"
 #include "tcop/pquery.h"
@@ -117,7 +115,10 @@ aq_set_latches(const int32 *sessions, int n)
 		PGPROC	   *proc = aq_session_proc(sessions[i]);
 
 		if (proc != NULL)
+		{
+			aq_trace_wakeup(proc->pid);
 			SetLatch(&proc->procLatch);
+		}
 	}
 }
 
@@ -141,6 +142,7 @@ void
 aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages)
 {
 	AqConsumerShm *consumer;
+	uint32		selective;
 
 	/* pairs with the barrier in join: they entered before, or they will see it */
 	pg_memory_barrier();
@@ -150,18 +152,22 @@ aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages)
 	consumer = aq_consumer_shm(shm, position);
 	if (consumer == NULL)
 		return;
-	while (consumer->selective.waiting > 0 ||
-		   (messages > 0 && consumer->waiters.waiting > 0))
+	/* who looks, finds nothing and enters again stands behind those who are there now */
+	selective = consumer->selective.waiting;
+	messages = Min(messages, consumer->waiters.waiting);
+	while (selective > 0 || messages > 0)
 	{
 		int32		sessions[WAKE_BATCH];
 		int			n,
 					plain;
 
 		aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_POST);
-		n = pop(shm, &consumer->selective, WAKE_BATCH / 2, sessions);
+		n = pop(shm, &consumer->selective, Min(selective, WAKE_BATCH / 2), sessions);
 		plain = pop(shm, &consumer->waiters, Min(messages, WAKE_BATCH / 2), sessions + n);
 		aq_latch_free(&shm->waiters_latch);
 		aq_set_latches(sessions, n + plain);
+		aq_stat_add(AQ_STAT_WAKEUPS_SENT, n + plain);
+		selective -= n;
 		messages -= plain;
 		if (n + plain == 0)
 			break;
@@ -171,6 +177,7 @@ aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages)
 void
 aq_wake_everybody(AqQueueShm *shm)
 {
+	aq_flow_look_again(shm);
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
 		if (pg_atomic_read_u32(&shm->waiting) == 0)
@@ -233,12 +240,14 @@ join(Target *target)
 
 /*
  * Leave all lists.  pass_on: the session has not looked since it was woken,
- * so somebody else gets its wake-up.  Does not raise.
+ * so somebody else gets its wake-up.  Returns how many wake-ups it has got
+ * since it entered.  Does not raise.
  */
-static void
+static int
 leave_all(bool pass_on)
 {
-	aq_channel_leave();
+	int			wakeups = aq_channel_leave();
+
 	while (njoined > 0)
 	{
 		Target	   *target = &joined[--njoined];
@@ -251,9 +260,11 @@ leave_all(bool pass_on)
 			pg_atomic_fetch_sub_u32(&target->shm->waiting, 1);
 		entries[target->entry].next = AQ_WAKEUP_NONE;
 		aq_latch_free(&target->shm->waiters_latch);
+		wakeups += woken;
 		if (woken && pass_on && !target->selective)
 			aq_wake_consumers(target->shm, target->position, 1);
 	}
+	return wakeups;
 }
 
 /* Has somebody woken this session since it entered? */
@@ -269,7 +280,17 @@ woken_meanwhile(void)
 void
 aq_wait_session_exit(void)
 {
-	leave_all(true);
+	aq_stat_add(AQ_STAT_WAKEUPS_LEFT, leave_all(true));
+}
+
+/* The session has looked after this many wake-ups; one is enough to find a message. */
+static void
+count_wakeups(int wakeups, bool found)
+{
+	if (wakeups == 0)
+		return;
+	aq_stat_add(AQ_STAT_WAKEUPS_USEFUL, found ? 1 : 0);
+	aq_stat_add(AQ_STAT_WAKEUPS_FALSE, found ? wakeups - 1 : wakeups);
 }
 
 /*
@@ -284,6 +305,7 @@ sleep_for(Target *targets, int n, bool channel, AqEvent event, int64 deadline,
 {
 	uint32		base = (uint32) aq_session_number() * ENTRIES_PER_SESSION;
 	int			found = -1;
+	volatile int wakeups = 0;	/* got, and not looked since */
 
 	Assert(njoined == 0);
 	PG_TRY();
@@ -300,11 +322,13 @@ sleep_for(Target *targets, int n, bool channel, AqEvent event, int64 deadline,
 				join(&targets[i]);
 			}
 			found = look(arg);
+			count_wakeups(wakeups, found >= 0);
+			wakeups = 0;
 			if (found >= 0)
 				break;
 			if (found == LOOK_AGAIN)
 			{
-				leave_all(false);
+				wakeups = leave_all(false);
 				continue;
 			}
 			if (deadline >= 0)
@@ -316,19 +340,19 @@ sleep_for(Target *targets, int n, bool channel, AqEvent event, int64 deadline,
 			/* what the look waited for may have taken the wake-up's signal */
 			if (woken_meanwhile())
 			{
-				leave_all(false);
+				wakeups = leave_all(false);
 				continue;
 			}
 			InvalidateCatalogSnapshot();
-			(void) aq_wait_sleep(event, targets[0].shm->queue_id, MyProcPid,
+			(void) aq_wait_sleep(event, abs(targets[0].shm->queue_id), MyProcPid,
 								 left < 0 ? 0 : left, left);
-			leave_all(false);	/* and look, after entering again */
+			wakeups = leave_all(false); /* and look, after entering again */
 		}
-		leave_all(found < 0);
+		aq_stat_add(AQ_STAT_WAKEUPS_LEFT, leave_all(found < 0));
 	}
 	PG_CATCH();
 	{
-		leave_all(true);
+		aq_stat_add(AQ_STAT_WAKEUPS_LEFT, wakeups + leave_all(true));
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -351,15 +375,22 @@ look_by_attempt(void *arg)
 	return wait->attempt(wait->arg) ? 0 : -1;
 }
 
+/* queues: the sides of one queue. */
 bool
-aq_wait_until(AqQueue *queue, int position, bool selective, int64 timeout_us,
+aq_wait_until(AqQueue *const *queues, int n, int position, bool selective, int64 timeout_us,
 			  bool (*attempt) (void *arg), void *arg)
 {
-	Target		target = {.shm = queue->shm,.position = position,.selective = selective};
+	Target	   *targets = palloc0(n * sizeof(Target));
 	DequeueWait wait = {.attempt = attempt,.arg = arg};
 	int64		deadline = timeout_us < 0 ? -1 : aq_clock_us() + timeout_us;
 
-	return sleep_for(&target, 1, false, AQ_EVENT_DEQUEUE_WAIT, deadline, look_by_attempt, &wait) >= 0;
+	for (int i = 0; i < n; i++)
+	{
+		targets[i].shm = queues[i]->shm;
+		targets[i].position = position;
+		targets[i].selective = selective;
+	}
+	return sleep_for(targets, n, false, AQ_EVENT_DEQUEUE_WAIT, deadline, look_by_attempt, &wait) >= 0;
 }
 
 /* --- the procedures --------------------------------------------------------------------- */
@@ -395,11 +426,13 @@ release_snapshot(void)
 
 typedef struct Listening
 {
-	int			n;
+	int			n;				/* entries */
 	char	  **queues;
 	char	  **consumers;		/* elements may be NULL */
+	int		   *deliveries;		/* AQ_PERSISTENT or AQ_BUFFERED */
 	Target	   *targets;
 	bool		selective;
+	bool		single;			/* one queue and consumer */
 	bool		channel;		/* wait on the broadcast channel */
 	bool		(*attempt) (void *arg); /* what a look is; NULL: ask the store */
 	void	   *arg;
@@ -424,10 +457,14 @@ look_at_queues(void *arg)
 		AqQueue    *queue = aq_queue_get(listening->queues[i], AQ_RIGHT_DEQUEUE);
 		int			position;
 
-		if (!queue->dequeue_enabled)
-			ereport(ERROR,
-					aq_error(AQ_ERR_DEQUEUE_DISABLED, "queue \"%s\" is stopped for dequeue", queue->name),
-					errhint("Start it with aq.start_queue."));
+		CHECK_FOR_INTERRUPTS();
+		queue = aq_queue_pin_current(queue, false);
+		aq_queue_check_started(queue, false);
+		queue = aq_queue_side(queue, listening->deliveries[i]);
+		if (queue == NULL && listening->targets == NULL)
+			continue;			/* there has never been a buffered message */
+		if (queue == NULL)
+			queue = aq_queue_side_made(aq_queue_get(listening->queues[i], AQ_RIGHT_DEQUEUE), AQ_BUFFERED);
 		aq_queue_pin(queue);
 		position = aq_dequeue_position(queue, listening->consumers[i]);
 		if (listening->attempt == NULL && position >= 0 && queue->store->ready(queue, position))
@@ -460,6 +497,8 @@ listen_to(Listening *listening, int64 timeout_us)
 	int			found;
 
 	PreventCommandDuringRecovery("aq.wait()");
+	if (listening->attempt == NULL)
+		aq_stat_add(AQ_STAT_LISTEN_CALLS, 1);
 	found = look_at_queues(listening);
 	if (found >= 0 || timeout_us == 0)
 		return found;
@@ -471,7 +510,7 @@ listen_to(Listening *listening, int64 timeout_us)
 		return found;
 	release_snapshot();
 	found = sleep_for(listening->targets, listening->n, listening->channel,
-					  listening->n == 1 && !listening->channel ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT,
+					  listening->single && !listening->channel ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT,
 					  deadline, look_at_queues, listening);
 	EnsurePortalSnapshotExists();
 	if (found >= 0 && pg_atomic_read_u32(&listening->targets[found].shm->waiting) > 0)
@@ -479,13 +518,38 @@ listen_to(Listening *listening, int64 timeout_us)
 	return found;
 }
 
+/* An entry for each of the n pairs, or two: for its persistent and its buffered messages. */
+static void
+make_entries(Listening *listening, int n, char **queues, char **consumers, int delivery)
+{
+	static const int kinds[] = {AQ_PERSISTENT, AQ_BUFFERED};
+
+	listening->n = 0;
+	listening->single = n == 1;
+	listening->queues = palloc(2 * n * sizeof(char *));
+	listening->consumers = palloc(2 * n * sizeof(char *));
+	listening->deliveries = palloc(2 * n * sizeof(int));
+	for (int i = 0; i < n; i++)
+		for (int k = 0; k < lengthof(kinds); k++)
+			if (delivery & kinds[k])
+			{
+				listening->queues[listening->n] = queues[i];
+				listening->consumers[listening->n] = consumers[i];
+				listening->deliveries[listening->n++] = kinds[k];
+			}
+	if (listening->n > ENTRIES_PER_SESSION)
+		ereport(ERROR,
+				aq_error(AQ_ERR_LISTEN_ARGUMENT, "listen takes at most %d queues, not %d",
+						 ENTRIES_PER_SESSION / (listening->n / n), n));
+}
+
 bool
-aq_wait_released(char *queue, char *consumer, bool selective, int64 timeout_us,
+aq_wait_released(char *queue, char *consumer, int delivery, bool selective, int64 timeout_us,
 				 bool (*attempt) (void *arg), void *arg)
 {
-	Listening	listening = {.n = 1,.queues = &queue,.consumers = &consumer,.selective = selective,
-	.attempt = attempt,.arg = arg};
+	Listening	listening = {.selective = selective,.attempt = attempt,.arg = arg};
 
+	make_entries(&listening, 1, &queue, &consumer, delivery);
 	return listen_to(&listening, timeout_us) >= 0;
 }
 
@@ -495,28 +559,20 @@ timeout_arg(FunctionCallInfo fcinfo, int arg)
 	return PG_ARGISNULL(arg) ? -1 : aq_interval_to_us(PG_GETARG_DATUM(arg));
 }
 
-static Datum
-result_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
-{
-	TupleDesc	desc;
-
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
-}
-
+/* aq.wait(queue_name, consumer, timeout [, delivery_mode], ready) */
 PG_FUNCTION_INFO_V1(aq_wait);
 Datum
 aq_wait(PG_FUNCTION_ARGS)
 {
+	AQ_TIMED(AQ_TIME_LISTEN);
 	char	   *name = aq_arg_name(fcinfo, 0, "queue_name");
 	char	   *consumer = aq_arg_name_or_null(fcinfo, 1, "consumer");
-	Listening	listening = {.n = 1,.queues = &name,.consumers = &consumer};
-	int			found = listen_to(&listening, timeout_arg(fcinfo, 2));
-	Datum		value = BoolGetDatum(found >= 0);
+	int			delivery = PG_NARGS() > 4 ? aq_delivery_arg(fcinfo, 3) : AQ_PERSISTENT;
+	Datum		value = BoolGetDatum(aq_wait_released(name, consumer, delivery, false,
+													  timeout_arg(fcinfo, 2), NULL, NULL));
 	bool		isnull = false;
 
-	PG_RETURN_DATUM(result_row(fcinfo, &value, &isnull));
+	PG_RETURN_DATUM(aq_result_row(fcinfo, &value, &isnull));
 }
 
 static char **
@@ -534,70 +590,86 @@ names_of(ArrayType *array, int *n)
 	return names;
 }
 
+/* delivery: what is waited for, and what was found. */
 int
-aq_listen_released(int n, char **queues, char **consumers, int64 timeout_us)
+aq_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us)
 {
-	Listening	listening = {.n = n,.queues = queues,.consumers = consumers,
-	.channel = aq_listen_wakeup == AQ_LISTEN_BROADCAST};
+	Listening	listening = {.channel = aq_listen_wakeup == AQ_LISTEN_BROADCAST};
+	int			found;
 
-	if (n > ENTRIES_PER_SESSION)
-		ereport(ERROR,
-				aq_error(AQ_ERR_LISTEN_ARGUMENT, "listen takes at most %d queues, not %d",
-						 ENTRIES_PER_SESSION, n));
-	return listen_to(&listening, timeout_us);
+	make_entries(&listening, n, queues, consumers, *delivery);
+	found = listen_to(&listening, timeout_us);
+	if (found < 0)
+		return found;
+	*delivery = listening.deliveries[found];
+	return found / (listening.n / n);
 }
+
+/* Each pair once, with a queue. */
+static void
+check_pairs(int n, char **queues, char **consumers)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (queues[i] == NULL)
+			ereport(ERROR,
+					aq_error(AQ_ERR_LISTEN_ARGUMENT, "queue name %d of the list is null", i + 1));
+		for (int j = 0; j < i; j++)
+			if (strcmp(queues[i], queues[j]) == 0 &&
+				(consumers[i] == NULL || consumers[j] == NULL || strcmp(consumers[i], consumers[j]) == 0))
+				ereport(ERROR,
+						aq_error(AQ_ERR_LISTEN_ARGUMENT,
+								 "queue \"%s\" is in the list twice for the same consumer", queues[i]));
+	}
+}
+
+/*
+ * aq.listen(queue_names, consumers, timeout, queue_name, consumer), or with
+ * delivery_mode behind timeout and message_delivery_mode at the end.
+ */
 
 PG_FUNCTION_INFO_V1(aq_listen);
 Datum
 aq_listen(PG_FUNCTION_ARGS)
 {
-	Listening	listening = {0};
-	Datum		values[2] = {0, 0};
-	bool		nulls[2] = {true, true};
+	AQ_TIMED(AQ_TIME_LISTEN);
+	Datum		values[3] = {0};
+	bool		nulls[3] = {true, true, true};
+	char	  **queues,
+			  **consumers;
 	int			n,
+				nconsumers,
 				found;
+	int			delivery = PG_NARGS() > 5 ? aq_delivery_arg(fcinfo, 3) : AQ_PERSISTENT;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"queue_names\" must not be null"));
-	listening.queues = names_of(PG_GETARG_ARRAYTYPE_P(0), &listening.n);
+	queues = names_of(PG_GETARG_ARRAYTYPE_P(0), &n);
+	nconsumers = n;
 	if (PG_ARGISNULL(1))
-	{
-		n = listening.n;
-		listening.consumers = palloc0((n + 1) * sizeof(char *));
-	}
+		consumers = palloc0((n + 1) * sizeof(char *));
 	else
-		listening.consumers = names_of(PG_GETARG_ARRAYTYPE_P(1), &n);
-	if (n != listening.n || n == 0)
+		consumers = names_of(PG_GETARG_ARRAYTYPE_P(1), &nconsumers);
+	if (n != nconsumers || n == 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_LISTEN_ARGUMENT,
 						 "listen needs as many consumers as queues, and at least one: got %d and %d",
-						 n, listening.n),
+						 nconsumers, n),
 				errhint("Give one consumer per queue, null for a queue with a single consumer."));
-	for (int i = 0; i < n; i++)
-	{
-		if (listening.queues[i] == NULL)
-			ereport(ERROR,
-					aq_error(AQ_ERR_LISTEN_ARGUMENT, "queue name %d of the list is null", i + 1));
-		for (int j = 0; j < i; j++)
-			if (strcmp(listening.queues[i], listening.queues[j]) == 0 &&
-				(listening.consumers[i] == NULL || listening.consumers[j] == NULL ||
-				 strcmp(listening.consumers[i], listening.consumers[j]) == 0))
-				ereport(ERROR,
-						aq_error(AQ_ERR_LISTEN_ARGUMENT,
-								 "queue \"%s\" is in the list twice for the same consumer",
-								 listening.queues[i]));
-	}
+	check_pairs(n, queues, consumers);
 
-	found = aq_listen_released(n, listening.queues, listening.consumers, timeout_arg(fcinfo, 2));
+	found = aq_listen_released(n, queues, consumers, &delivery, timeout_arg(fcinfo, 2));
 	if (found >= 0)
 	{
-		values[0] = CStringGetTextDatum(listening.queues[found]);
+		values[0] = CStringGetTextDatum(queues[found]);
 		nulls[0] = false;
-		if (listening.consumers[found] != NULL)
+		if (consumers[found] != NULL)
 		{
-			values[1] = CStringGetTextDatum(listening.consumers[found]);
+			values[1] = CStringGetTextDatum(consumers[found]);
 			nulls[1] = false;
 		}
+		values[2] = CStringGetTextDatum(delivery == AQ_BUFFERED ? "buffered" : "persistent");
+		nulls[2] = false;
 	}
-	PG_RETURN_DATUM(result_row(fcinfo, values, nulls));
+	PG_RETURN_DATUM(aq_result_row(fcinfo, values, nulls));
 }

@@ -375,6 +375,8 @@ settle_slot(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtSlot *do
 		slot->open = 0;
 		return;
 	}
+	if (!(slot->flags & SLOT_FOLLOWER))
+		aq_stat_add(AQ_STAT_ENQUEUE_COMMITTED, 1);	/* followers were counted at their commit */
 	if (doubt->ready_at <= now)
 		doubt->ready_at = 0;
 	aq_publish_slot(shm, stream, partition, doubt->slot, doubt->targets, doubt->ready_at);
@@ -388,13 +390,22 @@ settle_slot(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtSlot *do
 	}
 }
 
+static void
+done_after_doubt(AqQueueShm *shm, Stream *stream, Partition *partition, const DoubtTake *take)
+{
+	aq_consumer_done(shm, stream, partition, take->position, take->slot, take->xid);
+	aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, take->kind == LOG_TAKEN);
+	if (take->kind == LOG_TAKEN)
+		aq_traffic_dequeued(shm, take->position);
+}
+
 /* A message that was taken by the transaction that had enqueued it; it is published already. */
 static void
 settle_own_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *take, bool commit)
 {
 	if (commit && (take->kind == LOG_TAKEN || take->kind == LOG_PURGED) &&
 		aq_clear_ready(stream, partition, take->position, take->slot))
-		aq_consumer_done(shm, stream, partition, take->position, take->slot, take->xid);
+		done_after_doubt(shm, stream, partition, take);
 }
 
 static void
@@ -404,8 +415,8 @@ settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *ta
 		return;
 	partition->inflight--;
 	if (commit && take->kind != LOG_LOCKED)
-		aq_consumer_done(shm, stream, partition, take->position, take->slot, take->xid);
-	else if (aq_consumer_shm(shm, take->position)->removed)
+		done_after_doubt(shm, stream, partition, take);
+	else if (aq_consumer_removed(aq_consumer_shm(shm, take->position)))
 		aq_consumer_done(shm, stream, partition, take->position, take->slot, InvalidTransactionId);
 	else if (!commit && take->kind == LOG_TAKEN)
 		aq_hand_to_worker(stream, partition, take->position, take->slot);

@@ -276,6 +276,13 @@ swap_timers(Timer *a, Timer *b)
 	*b = t;
 }
 
+/* Messages whose time is the same become ready in their order. */
+static bool
+is_before(const Timer *a, const Timer *b)
+{
+	return a->when < b->when || (a->when == b->when && a->slot < b->slot);
+}
+
 /* Uses one of the reserved places. */
 void
 aq_timer_push(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind)
@@ -290,7 +297,7 @@ aq_timer_push(Partition *partition, TimestampTz when, uint32 slot, int position,
 	timer->slot = slot;
 	timer->position = position;
 	timer->kind = kind;
-	while (i > 0 && timer_at(frame, (i - 1) / 2)->when > timer_at(frame, i)->when)
+	while (i > 0 && is_before(timer_at(frame, i), timer_at(frame, (i - 1) / 2)))
 	{
 		swap_timers(timer_at(frame, i), timer_at(frame, (i - 1) / 2));
 		i = (i - 1) / 2;
@@ -325,9 +332,9 @@ aq_timer_pop(Partition *partition, TimestampTz now, Timer *timer)
 		if (child >= frame->ntimers)
 			break;
 		if (child + 1 < frame->ntimers &&
-			timer_at(frame, child + 1)->when < timer_at(frame, child)->when)
+			is_before(timer_at(frame, child + 1), timer_at(frame, child)))
 			child++;
-		if (timer_at(frame, i)->when <= timer_at(frame, child)->when)
+		if (!is_before(timer_at(frame, child), timer_at(frame, i)))
 			break;
 		swap_timers(timer_at(frame, i), timer_at(frame, child));
 		i = child;
@@ -426,6 +433,7 @@ evict(Partition *partition)
 		aq_frame_is_idle(partition))
 	{
 		aq_frame_evict(stream, partition);
+		aq_stat_add(AQ_STAT_PARTITION_EVICTIONS, 1);
 		evicted = true;
 	}
 	aq_latch_free(&stream->latch);

@@ -227,18 +227,24 @@ settle_all(bool commit)
 		aq_settle_take(take_notes[i], commit, !proc_exit_inprogress, xid);
 }
 
+/* The end of a transaction that has notes, from pre-commit on. */
+static AqTimed committing;
+
 static void
 xact_callback(XactEvent event, void *arg)
 {
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
+			if (nputs > 0 || ntakes > 0)
+				committing = aq_time_enter(AQ_TIME_COMMIT);
 			if (ntakes > 0)
 			{
 				aq_point("before-log");
 				write_log(false);
 				aq_point("after-log");
 			}
+			aq_queue_pre_commit();
 			break;
 
 		case XACT_EVENT_PRE_PREPARE:
@@ -268,10 +274,12 @@ xact_callback(XactEvent event, void *arg)
 			forget_everything();
 			aq_tables_xact_end();
 			aq_queue_xact_end(true);
+			aq_time_leave(&committing);
 			break;
 
 		case XACT_EVENT_ABORT:
 			aq_sync_release_all();
+			committing.open = false;
 			commit_callback = NULL;
 			settle_all(false);
 			aq_doubt_cancel();

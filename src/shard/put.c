@@ -22,6 +22,7 @@
 #include "access/xact.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
+#include "port/pg_bswap.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
@@ -44,11 +45,10 @@ aq_message_id(uint64 key, int stream, int64 ordinal)
 	uint64		low = UINT64CONST(0x8000000000000000) |
 		((uint64) stream << ORDINAL_BITS) | (uint64) ordinal;
 
-	for (int i = 0; i < 8; i++)
-	{
-		id.data[i] = high >> (56 - 8 * i);
-		id.data[8 + i] = low >> (56 - 8 * i);
-	}
+	high = pg_hton64(high);
+	low = pg_hton64(low);
+	memcpy(id.data, &high, sizeof(high));
+	memcpy(id.data + sizeof(high), &low, sizeof(low));
 	return id;
 }
 
@@ -56,18 +56,26 @@ aq_message_id(uint64 key, int stream, int64 ordinal)
 bool
 aq_message_id_parse(const pg_uuid_t *id, uint64 key, int *stream, int64 *ordinal)
 {
-	uint64		high = 0,
-				low = 0;
+	uint64		high,
+				low;
 
-	for (int i = 0; i < 8; i++)
-	{
-		high = high << 8 | id->data[i];
-		low = low << 8 | id->data[8 + i];
-	}
+	memcpy(&high, id->data, sizeof(high));
+	memcpy(&low, id->data + sizeof(high), sizeof(low));
+	high = pg_ntoh64(high);
+	low = pg_ntoh64(low);
 	*stream = low >> ORDINAL_BITS & 0x3FF;
 	*ordinal = low & ((UINT64CONST(1) << ORDINAL_BITS) - 1);
 	return (high >> 16 << 12 | (high & 0xFFF)) == key && (high & 0xF000) == 0x8000 &&
 		low >> 62 == 2;
+}
+
+bool
+aq_shard_owns(AqQueue *queue, const pg_uuid_t *id)
+{
+	int			stream;
+	int64		ordinal;
+
+	return aq_message_id_parse(id, queue->shard_key, &stream, &ordinal);
 }
 
 /* --- opening a partition ---------------------------------------------------------------- */
@@ -220,6 +228,46 @@ common_columns(const AqPutOptions *options, int stream, Datum *values, bool *nul
 	nulls[MSG_ATTEMPTS] = options->attempts == 0;
 }
 
+/* Message tables differ in the type of the payload only. */
+static inline bool
+fits(const TupleTableSlot *slot, TupleDesc desc)
+{
+	TupleDesc	own = slot->tts_tupleDescriptor;
+
+	return own->natts == desc->natts &&
+		TupleDescAttr(own, MSG_PAYLOAD)->atttypid == TupleDescAttr(desc, MSG_PAYLOAD)->atttypid;
+}
+
+/*
+ * The slots by which rows go to heap_multi_insert(), kept for the session: with
+ * many messages in a call making and dropping them cost as much as forming the
+ * rows.  An error leaves tuples in them that are gone; the first one shows it,
+ * as it is filled first and emptied last.
+ */
+static TupleTableSlot **
+carriers(TupleDesc desc, uint32 n)
+{
+	static MemoryContext context;
+	static TupleTableSlot **slots;
+	static uint32 nslots;
+	MemoryContext old;
+
+	if (n <= nslots && TTS_EMPTY(slots[0]) && fits(slots[0], desc))
+		return slots;
+	if (context == NULL)
+		context = AllocSetContextCreate(TopMemoryContext, "pgaq rows to insert", ALLOCSET_DEFAULT_SIZES);
+	MemoryContextReset(context);
+	nslots = 0;
+	old = MemoryContextSwitchTo(context);
+	desc = CreateTupleDescCopy(desc);
+	slots = palloc(n * sizeof(TupleTableSlot *));
+	for (uint32 i = 0; i < n; i++)
+		slots[i] = MakeSingleTupleTableSlot(desc, &TTSOpsHeapTuple);
+	nslots = n;
+	MemoryContextSwitchTo(old);
+	return slots;
+}
+
 static void
 insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const Datum *payloads,
 			const bool *payload_nulls, Bitmapset *const *targets)
@@ -227,11 +275,9 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const Datum
 	Frame	   *frame = frame_of(note->partition);
 	TupleDesc	desc = RelationGetDescr(rel);
 	uint32		batch = Min(note->count, INSERT_BATCH);
-	TupleTableSlot **rows = palloc(batch * sizeof(TupleTableSlot *));
+	TupleTableSlot **rows = carriers(desc, batch);
 	Bitmapset  *last_targets = NULL;
 
-	for (uint32 i = 0; i < batch; i++)
-		rows[i] = MakeSingleTupleTableSlot(desc, &TTSOpsHeapTuple);
 	for (uint32 done = 0; done < note->count; done += batch)
 	{
 		batch = Min(note->count - done, INSERT_BATCH);
@@ -250,6 +296,7 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const Datum
 			}
 			ExecForceStoreHeapTuple(heap_form_tuple(desc, values, nulls), rows[i], true);
 		}
+		aq_point("rows-formed");
 		if (batch == 1)
 		{
 			HeapTuple	tuple = ExecFetchSlotHeapTuple(rows[0], false, NULL);
@@ -266,10 +313,9 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const Datum
 			slot->block = ItemPointerGetBlockNumber(&rows[i]->tts_tid);
 			slot->offset = ItemPointerGetOffsetNumber(&rows[i]->tts_tid);
 		}
+		for (uint32 i = batch; i-- > 0;)
+			ExecClearTuple(rows[i]);
 	}
-	for (uint32 i = 0; i < Min(note->count, INSERT_BATCH); i++)
-		ExecDropSingleTupleTableSlot(rows[i]);
-	pfree(rows);
 	note->inserted = true;
 }
 
@@ -345,7 +391,7 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 		aq_point("rows-inserted");
 
 		for (uint32 i = 0; i < note->count; i++)
-			ids[done + i] = aq_message_id(queue->key, stream->number,
+			ids[done + i] = aq_message_id(queue->shard_key, stream->number,
 										  ordinal_of(note->partition, note->first + i));
 		done += note->count;
 	}

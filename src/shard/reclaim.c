@@ -113,7 +113,10 @@ reclaim_one(AqQueueShm *shm, Partition *partition)
 	}
 	PG_END_TRY();
 	if (truncated)
+	{
 		aq_tables_give_back(shm, partition);
+		aq_stat_add(AQ_STAT_PARTITION_REUSES, 1);
+	}
 	else
 	{
 		put_back(shard_queue(shm), partition);
@@ -285,7 +288,7 @@ aq_removed_job(int32 id, AqQueueShm *shm)
 			{
 				AqConsumerShm *consumer = aq_consumer_shm(shm, position);
 
-				if (consumer != NULL && consumer->removed)
+				if (consumer != NULL && aq_consumer_removed(consumer))
 					finish_bits(shm, stream, partition, position);
 			}
 			aq_partition_check_done(stream, partition);

@@ -172,6 +172,13 @@ aq_mark_failed(Partition *partition, uint32 number)
 	partition->open++;
 }
 
+void
+aq_count_failed(AqQueueShm *shm, uint32 n)
+{
+	aq_traffic_add(shm, AQ_TRAFFIC_FAILED, n);
+	aq_traffic_time(shm, AQ_TRAFFIC_LAST_FAILURE, GetCurrentTimestamp());
+}
+
 /*
  * A count is on disk.  True: the message is for the consumer again; false: it
  * has failed, or the consumer was removed meanwhile.  Latch held.
@@ -187,10 +194,13 @@ end_retry(AqQueueShm *shm, Batch *batch, uint32 i)
 		return false;
 	sub->nretry--;
 	partition->nretry--;
-	if (!batch->failed[i] && !aq_consumer_shm(shm, batch->position)->removed)
+	if (!batch->failed[i] && !aq_consumer_removed(aq_consumer_shm(shm, batch->position)))
 		return true;
 	if (batch->failed[i])
+	{
 		aq_mark_failed(partition, slot);
+		aq_count_failed(shm, 1);
+	}
 	aq_consumer_done(shm, batch->stream, partition, batch->position, slot, InvalidTransactionId);
 	return false;
 }
@@ -520,7 +530,7 @@ move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
 		pg_uuid_t	id;
 
 		aq_queue_pin(target);
-		moved = target->store->worker_may_put == NULL || target->store->worker_may_put(target->shm);
+		moved = target->store->worker_may_put == NULL || target->store->worker_may_put(target);
 		if (moved)
 			target->store->put(target, &options, 1, &m.payload, &m.payload_null, NULL, &id);
 	}
@@ -600,6 +610,7 @@ end_move(void *arg)
 	partition->last_lsn = Max(partition->last_lsn, XactLastCommitEnd);
 	aq_partition_check_done(move->stream, partition);
 	aq_latch_free(&move->stream->latch);
+	aq_stat_add(AQ_STAT_EXCEPTIONS, move->nmoved);
 }
 
 /*

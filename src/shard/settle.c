@@ -28,7 +28,7 @@ counts(AqQueueShm *shm, int position)
 {
 	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
 
-	return consumer != NULL && !consumer->removed;
+	return consumer != NULL && !aq_consumer_removed(consumer);
 }
 
 static void
@@ -281,13 +281,19 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 			published = true;
 		}
 		stream->enqueued += note->count;
+		aq_stat_add(AQ_STAT_ENQUEUE_COMMITTED, note->count);
 		pg_atomic_fetch_add_u64(&note->shm->enqueued, note->count);
 	}
 	aq_partition_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
 
+	if (commit)
+		aq_traffic_time(note->shm, AQ_TRAFFIC_LAST_ENQUEUE, GetCurrentTimestamp());
 	if (published)
+	{
+		aq_trace_publish(note->shm->database, note->shm->queue_id, note->count);
 		wake_targets(note);
+	}
 }
 
 /* --- taken messages --------------------------------------------------------------------- */
@@ -389,7 +395,8 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 	Stream	   *stream = stream_at(partition->stream);
 	bool		final = commit && note->mode != AQ_MODE_LOCKED;
 	uint32		done = 0,
-				back = 0;
+				back = 0,
+				retries = 0;
 
 	if (note->count == 0)
 		return;
@@ -419,7 +426,10 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 		}
 		else if (count_retry && sub->retry != 0 &&
 				 (note->mode == AQ_MODE_REMOVE || note->mode == AQ_MODE_REMOVE_NODATA))
+		{
 			aq_hand_to_worker(stream, partition, note->position, number);
+			retries++;
+		}
 		else
 		{
 			aq_give_back(stream, partition, note->position, number);
@@ -434,6 +444,12 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 	aq_partition_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
 
+	if (final && note->mode != AQ_MODE_PURGE)
+	{
+		aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, note->count);
+		aq_traffic_dequeued(note->shm, note->position);
+	}
+	aq_stat_add(AQ_STAT_RETRIES, retries);
 	if (back > 0)
 		aq_wake_consumers(note->shm, note->position, back);
 }

@@ -53,6 +53,12 @@ shmem_size(void)
 	return size;
 }
 
+static uint32
+queue_of_stream(int child, uint32 *database)
+{
+	return aq_queue_of_latch(aq_streams[child].queue, database);
+}
+
 static void
 shmem_init(void *area, bool found)
 {
@@ -67,6 +73,8 @@ shmem_init(void *area, bool found)
 	aq_shard_queues = (ShardQueue *) at;
 	carve(&at, mul_size(aq_object_limit + 1, sizeof(ShardQueue)));
 	aq_doubts = (Doubt *) at;
+	aq_trace_on_name(AQ_LATCH_QUEUE, aq_queue_of_latch);
+	aq_trace_on_name(AQ_LATCH_STREAM, queue_of_stream);
 	if (found)
 		return;
 
@@ -364,7 +372,42 @@ release_list(uint32 list)
 	}
 }
 
-/* Nobody can reach the queue any more: no latch of its is needed. */
+/*
+ * Can the partition be learnt from its tables again?  What a rollback or a
+ * timer needs is in memory only, or has to be done in time.
+ */
+static bool
+partition_is_idle(const Partition *partition)
+{
+	return (partition->state == PARTITION_CLOSED || partition->state == PARTITION_OPEN) &&
+		partition->pending == 0 && partition->inflight == 0 && partition->nretry == 0 &&
+		partition->nfailed == 0 && partition->ndoubt == 0 && partition->next_timer == 0 &&
+		!partition->loading && partition->own_subid == InvalidSubTransactionId &&
+		(partition->frame == 0 || frame_of(partition)->timers_reserved == 0);
+}
+
+static bool
+idle(AqQueueShm *shm)
+{
+	ShardQueue *queue = shard_queue(shm);
+	bool		idle = !queue->worker_wants && pg_atomic_read_u32(&queue->wanting) == 0;
+
+	for (Stream *stream = stream_at(queue->streams); stream != NULL && idle;
+		 stream = stream_at(stream->next))
+	{
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_UNLOAD);
+		idle = stream->ndoubt == 0;
+		for (uint32 i = stream->head; i != 0 && idle; i = partition_at(i)->next)
+			idle = partition_is_idle(partition_at(i));
+		aq_latch_free(&stream->latch);
+	}
+	return idle;
+}
+
+/*
+ * No session can reach the queue any more, but one that looks for a frame to
+ * evict goes through all partitions: hence the latch.
+ */
 static void
 unload(AqQueueShm *shm)
 {
@@ -384,11 +427,13 @@ unload(AqQueueShm *shm)
 		Stream	   *stream = stream_at(list);
 
 		list = stream->next;
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_UNLOAD);
 		release_list(stream->head);
 		aq_chunks_free(stream->subs, SUB_DIRECTORY);
 		memset(stream->subs, 0, sizeof(stream->subs));
 		stream->head = stream->tail = stream->open = 0;
 		stream->queue = 0;
+		aq_latch_free(&stream->latch);
 		aq_latch_get(&aq_shard->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_DROP);
 		stream->next = aq_shard->unused_stream;
 		aq_shard->unused_stream = stream->index;
@@ -439,11 +484,28 @@ holds_messages(AqQueue *queue)
 	return false;
 }
 
+/* The worker may not have got to those who were removed. */
+static void
+forget_removed(AqQueue *queue)
+{
+	for (int i = 0; i < queue->nconsumers; i++)
+	{
+		if (queue->consumers[i].name == NULL)
+		{
+			aq_removed_job(queue->id, queue->shm);
+			return;
+		}
+	}
+}
+
 static void
 drop(AqQueue *queue, bool force)
 {
 	if (!force)
+	{
+		forget_removed(queue);
 		count_messages(queue);
+	}
 	aq_tables_lock(queue);
 	if (!force)
 	{
@@ -455,6 +517,22 @@ drop(AqQueue *queue, bool force)
 					errhint("Dequeue or purge them, or call aq.drop_queue with force => true."));
 	}
 	aq_tables_drop(queue);
+}
+
+static bool
+has_doubts(const Partition *partition)
+{
+	return partition->ndoubt > 0;
+}
+
+static bool
+in_doubt(AqQueueShm *shm)
+{
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
+		if (aq_partition_from(stream, 0, has_doubts) != NULL)
+			return true;
+	return false;
 }
 
 static const AqStoreJob shard_jobs[] = {
@@ -471,10 +549,14 @@ static const AqStore shard_store = {
 	.kind = AQ_STORE_SHARDED,
 	.load = load,
 	.unload = unload,
+	.idle = idle,
 	.drop = drop,
+	.lock = aq_tables_lock,
 	.put = aq_put,
 	.take = aq_take,
+	.owns = aq_shard_owns,
 	.ready = aq_ready,
+	.in_doubt = in_doubt,
 	.free_position = aq_position_free,
 	.jobs = shard_jobs,
 	.njobs = lengthof(shard_jobs),

@@ -417,7 +417,7 @@ extern void aq_tables_give_back(AqQueueShm *shm, Partition *partition);
 extern void aq_tables_subabort(SubTransactionId subid);
 extern void aq_tables_subcommit(SubTransactionId subid, SubTransactionId parent);
 extern void aq_tables_xact_end(void);
-extern bool aq_tables_ready_for_worker(AqQueueShm *shm);
+extern bool aq_tables_ready_for_worker(AqQueue *queue);
 extern void aq_tables_job(int32 id, AqQueueShm *shm);
 extern void aq_log_write(Partition *partition, char kind, TimestampTz at, int position,
 						 const uint16 *slots, uint32 n);
@@ -425,7 +425,7 @@ extern Relation aq_messages_open(Partition *partition, LOCKMODE mode);
 extern bool aq_row_read(Relation rel, HeapTuple tuple, Buffer *buffer);
 extern bool aq_lock_for_worker(Partition *partition, LOCKMODE mode);
 
-/* --- load.c ---------------------------------------------------------------------------------------- */
+/* --- first_use.c, load.c ---------------------------------------------------------------------------- */
 extern List *aq_queue_table_numbers(int32 id);
 extern void aq_load_queue(AqQueue *queue, AqQueueShm *shm);
 extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* waits; no latch */
@@ -442,6 +442,7 @@ extern void aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tupl
 							AqMessage *message, Datum *values, bool *nulls);
 extern uint32 aq_take(AqQueue *queue, const AqTakeOptions *options);
 extern bool aq_ready(AqQueue *queue, int position);
+extern bool aq_shard_owns(AqQueue *queue, const pg_uuid_t *id);
 
 /* --- notes.c: what the transaction has in hand ----------------------------------------------------------- */
 
@@ -514,6 +515,7 @@ extern void aq_reclaim_job(int32 id, AqQueueShm *shm);
 extern void aq_retry_job(int32 id, AqQueueShm *shm);
 extern void aq_timer_job(int32 id, AqQueueShm *shm);
 extern void aq_mark_failed(Partition *partition, uint32 number);
+extern void aq_count_failed(AqQueueShm *shm, uint32 n);
 extern void aq_failed_job(int32 id, AqQueueShm *shm);
 extern void aq_removed_job(int32 id, AqQueueShm *shm);
 extern bool aq_position_free(AqQueue *queue, AqRemoved *removed);

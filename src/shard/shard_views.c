@@ -19,7 +19,6 @@
 #include "access/tableam.h"
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -28,19 +27,13 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
-#include "utils/tuplestore.h"
 
 /* Call row() for every queue the role may use, pinned. */
 static void
-each_queue(FunctionCallInfo fcinfo, AqRight right,
-		   void (*row) (ReturnSetInfo *result, AqQueue *queue))
+each_queue(AqRow *row, AqRight right, void (*put) (AqRow *row, AqQueue *queue))
 {
-	ReturnSetInfo *result;
 	ListCell   *lc;
 
-	aq_require_preload();
-	InitMaterializedSRF(fcinfo, 0);
-	result = (ReturnSetInfo *) fcinfo->resultinfo;
 	if (RecoveryInProgress())
 		return;
 	foreach(lc, aq_catalog_queue_ids())
@@ -51,24 +44,16 @@ each_queue(FunctionCallInfo fcinfo, AqRight right,
 		if (queue == NULL || !aq_queue_allows(queue, right))
 			continue;
 		aq_queue_pin(queue);
-		row(result, queue);
+		put(row, queue);
 	}
-}
-
-static void
-put_row(ReturnSetInfo *result, Datum *values, bool *nulls)
-{
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
 /* --- consumers ---------------------------------------------------------------------- */
 
 static void
-consumer_row(ReturnSetInfo *result, AqQueue *queue, int position)
+consumer_row(AqRow *row, AqQueue *queue, int position)
 {
 	AqConsumerShm *consumer = aq_consumer_shm(queue->shm, position);
-	Datum		values[6];
-	bool		nulls[6] = {0};
 	int64		ready = 0;
 
 	if (consumer == NULL)
@@ -84,43 +69,39 @@ consumer_row(ReturnSetInfo *result, AqQueue *queue, int position)
 			ready += ssub->ready;
 		aq_latch_free(&stream->latch);
 	}
-	values[0] = Int32GetDatum(queue->id);
-	values[1] = Int32GetDatum(position);
-	values[2] = Int64GetDatum(pg_atomic_read_u64(&consumer->enqueued));
-	values[3] = Int64GetDatum(pg_atomic_read_u64(&consumer->dequeued));
-	values[4] = Int64GetDatum(ready);
-	values[5] = Int32GetDatum(consumer->waiters.waiting + consumer->selective.waiting);
-	put_row(result, values, nulls);
+	aq_row_int(row, queue->id);
+	aq_row_int(row, position);
+	aq_row_number(row, pg_atomic_read_u64(&consumer->enqueued));
+	aq_row_number(row, pg_atomic_read_u64(&consumer->dequeued));
+	aq_row_number(row, ready);
+	aq_row_int(row, consumer->waiters.waiting + consumer->selective.waiting);
+	aq_row_time(row, (TimestampTz) pg_atomic_read_u64(&consumer->last_dequeue));
+	aq_row_end(row);
 }
 
 static void
-consumer_rows(ReturnSetInfo *result, AqQueue *queue)
+consumer_rows(AqRow *row, AqQueue *queue)
 {
 	if (!queue->multi)
-		consumer_row(result, queue, 0);
+		consumer_row(row, queue, 0);
 	for (int i = 0; i < queue->nconsumers; i++)
 		if (queue->consumers[i].name != NULL)
-			consumer_row(result, queue, queue->consumers[i].position);
+			consumer_row(row, queue, queue->consumers[i].position);
 }
 
-PG_FUNCTION_INFO_V1(aq_view_consumers);
-Datum
-aq_view_consumers(PG_FUNCTION_ARGS)
+AQ_ROWS(aq_view_consumers)
 {
-	each_queue(fcinfo, AQ_RIGHT_ANY, consumer_rows);
-	return (Datum) 0;
+	each_queue(row, AQ_RIGHT_ANY, consumer_rows);
 }
 
 /* --- shards ------------------------------------------------------------------------------ */
 
 static void
-stream_rows(ReturnSetInfo *result, AqQueue *queue)
+stream_rows(AqRow *row, AqQueue *queue)
 {
 	for (Stream *stream = stream_at(shard_queue(queue->shm)->streams); stream != NULL;
 		 stream = stream_at(stream->next))
 	{
-		Datum		values[9];
-		bool		nulls[9] = {0};
 		int			partitions = 0,
 					resident = 0;
 		int64		pending = 0,
@@ -135,25 +116,22 @@ stream_rows(ReturnSetInfo *result, AqQueue *queue)
 			inflight += partition_at(i)->inflight;
 		}
 		aq_latch_free(&stream->latch);
-		values[0] = Int32GetDatum(queue->id);
-		values[1] = Int32GetDatum(stream->shard);
-		values[2] = Int32GetDatum(stream->priority);
-		values[3] = BoolGetDatum(stream->delayed);
-		values[4] = Int64GetDatum(stream->enqueued);
-		values[5] = Int32GetDatum(partitions);
-		values[6] = Int32GetDatum(resident);
-		values[7] = Int64GetDatum(pending);
-		values[8] = Int64GetDatum(inflight);
-		put_row(result, values, nulls);
+		aq_row_int(row, queue->id);
+		aq_row_int(row, stream->shard);
+		aq_row_int(row, stream->priority);
+		aq_row_bool(row, stream->delayed);
+		aq_row_number(row, stream->enqueued);
+		aq_row_int(row, partitions);
+		aq_row_int(row, resident);
+		aq_row_number(row, pending);
+		aq_row_number(row, inflight);
+		aq_row_end(row);
 	}
 }
 
-PG_FUNCTION_INFO_V1(aq_view_streams);
-Datum
-aq_view_streams(PG_FUNCTION_ARGS)
+AQ_ROWS(aq_view_streams)
 {
-	each_queue(fcinfo, AQ_RIGHT_ANY, stream_rows);
-	return (Datum) 0;
+	each_queue(row, AQ_RIGHT_ANY, stream_rows);
 }
 
 /* --- partitions ----------------------------------------------------------------------------- */
@@ -182,35 +160,25 @@ state_name(PartitionState state)
 }
 
 static void
-partition_row(ReturnSetInfo *result, AqQueue *queue, const Partition *p, const Stream *stream)
+partition_row(AqRow *row, AqQueue *queue, const Partition *p, const Stream *stream)
 {
-	Datum		values[16];
-	bool		nulls[16] = {0};
-
-	values[0] = Int32GetDatum(queue->id);
-	values[1] = Int32GetDatum(p->table_no);
-	values[2] = ObjectIdGetDatum(p->messages);
-	values[3] = ObjectIdGetDatum(p->log);
-	values[4] = CStringGetTextDatum(state_name(p->state));
-	nulls[5] = nulls[6] = nulls[7] = nulls[8] = stream == NULL;
-	if (stream != NULL)
-	{
-		values[5] = Int32GetDatum(stream->shard);
-		values[6] = Int32GetDatum(stream->priority);
-		values[7] = BoolGetDatum(stream->delayed);
-		values[8] = Int64GetDatum(p->number * PARTITION_SLOTS);
-	}
-	values[9] = Int32GetDatum(p->reserved);
-	values[10] = Int32GetDatum(p->pending);
-	values[11] = Int32GetDatum(p->inflight);
-	values[12] = Int32GetDatum(p->open);
-	nulls[12] = !p->counted && stream != NULL;
-	values[13] = BoolGetDatum(p->frame != 0);
-	values[14] = TimestampTzGetDatum(p->next_timer);
-	nulls[14] = p->next_timer == 0;
-	values[15] = TimestampTzGetDatum(p->last_take);
-	nulls[15] = p->last_take == 0;
-	put_row(result, values, nulls);
+	aq_row_int(row, queue->id);
+	aq_row_int(row, p->table_no);
+	aq_row_put(row, ObjectIdGetDatum(p->messages));
+	aq_row_put(row, ObjectIdGetDatum(p->log));
+	aq_row_text(row, state_name(p->state));
+	aq_row_int_if(row, stream != NULL, stream != NULL ? stream->shard : 0);
+	aq_row_int_if(row, stream != NULL, stream != NULL ? stream->priority : 0);
+	aq_row_put_if(row, stream != NULL, BoolGetDatum(stream != NULL && stream->delayed));
+	aq_row_number_if(row, stream != NULL, p->number * PARTITION_SLOTS);
+	aq_row_int(row, p->reserved);
+	aq_row_int(row, p->pending);
+	aq_row_int(row, p->inflight);
+	aq_row_int_if(row, p->counted || stream == NULL, p->open);
+	aq_row_bool(row, p->frame != 0);
+	aq_row_time(row, p->next_timer);
+	aq_row_time(row, p->last_take);
+	aq_row_end(row);
 }
 
 /*
@@ -218,7 +186,7 @@ partition_row(ReturnSetInfo *result, AqQueue *queue, const Partition *p, const S
  * an entry that changes hands meanwhile is left out.
  */
 static void
-partition_rows(ReturnSetInfo *result, AqQueue *queue)
+partition_rows(AqRow *row, AqQueue *queue)
 {
 	for (int i = 1; i <= aq_max_partitions; i++)
 	{
@@ -235,45 +203,35 @@ partition_rows(ReturnSetInfo *result, AqQueue *queue)
 		if (stream != NULL)
 			aq_latch_free(&stream->latch);
 		if (copy.queue == queue->shm->object->index && copy.state != PARTITION_UNUSED)
-			partition_row(result, queue, &copy,
+			partition_row(row, queue, &copy,
 						  copy.state == PARTITION_EMPTY ? NULL : stream_at(copy.stream));
 	}
 }
 
-PG_FUNCTION_INFO_V1(aq_view_partitions);
-Datum
-aq_view_partitions(PG_FUNCTION_ARGS)
+AQ_ROWS(aq_view_partitions)
 {
-	each_queue(fcinfo, AQ_RIGHT_ANY, partition_rows);
-	return (Datum) 0;
+	each_queue(row, AQ_RIGHT_ANY, partition_rows);
 }
 
 /* --- the message cache ------------------------------------------------------------------------- */
 
-PG_FUNCTION_INFO_V1(aq_view_message_cache);
-Datum
-aq_view_message_cache(PG_FUNCTION_ARGS)
+AQ_ROWS(aq_view_message_cache)
 {
-	Datum		values[6];
-	bool		nulls[6] = {0};
 	int64		resident = 0,
 				known = 0;
 
-	aq_require_preload();
-	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 1; i <= aq_max_partitions; i++)
 	{
 		known += aq_partitions[i].state != PARTITION_UNUSED;
 		resident += aq_partitions[i].frame != 0;
 	}
-	values[0] = Int64GetDatum((int64) aq_chunks_total() * AQ_CHUNK_SIZE);
-	values[1] = Int64GetDatum((int64) aq_chunks_free_count() * AQ_CHUNK_SIZE);
-	values[2] = Int32GetDatum(AQ_CHUNK_SIZE);
-	values[3] = Int64GetDatum(resident);
-	values[4] = Int64GetDatum(known);
-	values[5] = Int64GetDatum(aq_max_partitions);
-	put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
-	return (Datum) 0;
+	aq_row_number(row, (int64) aq_chunks_total() * AQ_CHUNK_SIZE);
+	aq_row_number(row, (int64) aq_chunks_free_count() * AQ_CHUNK_SIZE);
+	aq_row_int(row, AQ_CHUNK_SIZE);
+	aq_row_number(row, resident);
+	aq_row_number(row, known);
+	aq_row_number(row, aq_max_partitions);
+	aq_row_end(row);
 }
 
 /* --- messages -------------------------------------------------------------------------------------- */
@@ -391,7 +349,7 @@ message_state(LogPicture *p, int position, int slot, const AqMessage *m, Timesta
 
 typedef struct MessageRows
 {
-	ReturnSetInfo *result;
+	AqRow	   *row;
 	AqQueue    *queue;
 	LogPicture *log;
 	TimestampTz now;
@@ -401,41 +359,29 @@ typedef struct MessageRows
 static void
 message_row(MessageRows *rows, const AqMessage *m, int position, const char *consumer)
 {
-	Datum		values[17];
-	bool		nulls[17] = {0};
+	AqRow	   *row = rows->row;
 	int			slot = m->ordinal % PARTITION_SLOTS;
 	LogPicture *log = rows->log;
 	bool		done = log->kind[position] && log->kind[position][slot];
 
-	values[0] = UUIDPGetDatum(&m->id);
-	values[1] = consumer ? CStringGetTextDatum(consumer) : 0;
-	nulls[1] = consumer == NULL;
-	values[2] = CStringGetTextDatum(message_state(log, position, slot, m, rows->now));
-	values[3] = Int32GetDatum(m->priority);
-	values[4] = PointerGetDatum(m->correlation);
-	nulls[4] = m->correlation == NULL;
-	values[5] = TimestampTzGetDatum(m->enqueue_time);
-	values[6] = TimestampTzGetDatum(m->ready_at);
-	nulls[6] = m->ready_at == 0;
-	values[7] = TimestampTzGetDatum(m->expires_at);
-	nulls[7] = m->expires_at == 0;
-	values[8] = done ? TimestampTzGetDatum(log->when[position][slot]) : 0;
-	nulls[8] = !done;
-	values[9] = Int32GetDatum(m->attempts + (log->attempts[position] ? log->attempts[position][slot] : 0));
-	values[10] = PointerGetDatum(m->sender);
-	nulls[10] = m->sender == NULL;
-	values[11] = PointerGetDatum(m->exception_queue);
-	nulls[11] = m->exception_queue == NULL;
-	values[12] = UUIDPGetDatum(m->original_id);
-	nulls[12] = m->original_id == NULL;
-	values[13] = PointerGetDatum(m->properties);
-	nulls[13] = m->properties == NULL;
-	values[14] = Int32GetDatum(m->shard);
-	values[15] = Int64GetDatum(m->session_id);
-	nulls[16] = m->payload_null;
-	values[16] = m->payload_null ? 0
-		: CStringGetTextDatum(OutputFunctionCall(&rows->output, m->payload));
-	put_row(rows->result, values, nulls);
+	aq_row_put(row, UUIDPGetDatum(&m->id));
+	aq_row_text(row, consumer);
+	aq_row_text(row, message_state(log, position, slot, m, rows->now));
+	aq_row_int(row, m->priority);
+	aq_row_pointer(row, m->correlation);
+	aq_row_time(row, m->enqueue_time);
+	aq_row_time(row, m->ready_at);
+	aq_row_time(row, m->expires_at);
+	aq_row_time(row, done ? log->when[position][slot] : 0);
+	aq_row_int(row, m->attempts + (log->attempts[position] ? log->attempts[position][slot] : 0));
+	aq_row_pointer(row, m->sender);
+	aq_row_pointer(row, m->exception_queue);
+	aq_row_pointer(row, m->original_id);
+	aq_row_pointer(row, m->properties);
+	aq_row_int(row, m->shard);
+	aq_row_number(row, m->session_id);
+	aq_row_text(row, m->payload_null ? NULL : OutputFunctionCall(&rows->output, m->payload));
+	aq_row_end(row);
 }
 
 static const char *
@@ -520,26 +466,18 @@ table_rows(MessageRows *rows, int table_no)
 	table_close(log, AccessShareLock);
 }
 
-PG_FUNCTION_INFO_V1(aq_view_messages);
-Datum
-aq_view_messages(PG_FUNCTION_ARGS)
+AQ_ROWS(aq_view_messages)
 {
-	AqQueue    *queue;
-	MessageRows rows = {0};
+	AqQueue    *queue = aq_queue_get_by_id(PG_GETARG_INT32(0), true);
+	MessageRows rows = {.row = row,.queue = queue,.now = GetCurrentTimestamp()};
 	Oid			output;
 	bool		is_varlena;
 	ListCell   *lc;
 
-	aq_require_preload();
-	InitMaterializedSRF(fcinfo, 0);
-	queue = aq_queue_get_by_id(PG_GETARG_INT32(0), true);
 	if (queue == NULL || !aq_queue_allows(queue, AQ_RIGHT_DEQUEUE))
-		return (Datum) 0;
+		return;
 	if (!RecoveryInProgress())
 		aq_queue_pin(queue);
-	rows.result = (ReturnSetInfo *) fcinfo->resultinfo;
-	rows.queue = queue;
-	rows.now = GetCurrentTimestamp();
 	getTypeOutputInfo(queue->payload_type, &output, &is_varlena);
 	fmgr_info(output, &rows.output);
 	foreach(lc, aq_queue_table_numbers(queue->id))
@@ -552,5 +490,4 @@ aq_view_messages(PG_FUNCTION_ARGS)
 		MemoryContextSwitchTo(old);
 		MemoryContextDelete(context);
 	}
-	return (Datum) 0;
 }

@@ -171,8 +171,9 @@ wants_tables(AqQueueShm *shm)
  * are tables, and if not, tries again when its next round has made some.
  */
 bool
-aq_tables_ready_for_worker(AqQueueShm *shm)
+aq_tables_ready_for_worker(AqQueue *queue)
 {
+	AqQueueShm *shm = queue->shm;
 	ShardQueue *sq = shard_queue(shm);
 
 	sq->worker_wants = sq->nempty == 0;
@@ -403,17 +404,23 @@ aq_tables_provide(AqQueue *queue)
 /* --- using ------------------------------------------------------------------------------- */
 
 /*
- * Lock a relation of the queue against a drop, which locks the sequence, then
- * the message tables, then the logs, and waits for all who hold one.  So who
- * holds a table must not wait for a drop in turn.
+ * Lock a relation of the queue, other than this partition's, against a drop.
+ * That locks the queue, the sequence, the message tables, then the logs, and
+ * waits for all who hold one.  So who holds a table must not wait for a drop in
+ * turn; but for others who have it for a moment, the worker or VACUUM FULL, and
+ * with the queue locked no drop can come meanwhile.
  */
 static void
-lock_against_drop(Oid relid, LOCKMODE mode, bool holds_table)
+lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode)
 {
-	if (!holds_table)
-		LockRelationOid(relid, mode);
-	else if (!ConditionalLockRelationOid(relid, mode))
-		queue_is_gone();
+	if (holds_others(queue, partition))
+	{
+		if (ConditionalLockRelationOid(relid, mode))
+			return;
+		if (!aq_queue_lock(aq_queue_shm_by_index(queue)->queue_id, AccessShareLock, false))
+			queue_is_gone();
+	}
+	LockRelationOid(relid, mode);
 }
 
 /*
@@ -426,7 +433,7 @@ aq_messages_open(Partition *partition, LOCKMODE mode)
 {
 	Relation	rel;
 
-	lock_against_drop(partition->messages, mode, holds_others(partition->queue, partition));
+	lock_against_drop(partition->queue, partition, partition->messages, mode);
 	rel = try_table_open(partition->messages, NoLock);
 	if (rel == NULL)
 		queue_is_gone();
@@ -470,8 +477,7 @@ aq_row_read(Relation rel, HeapTuple tuple, Buffer *buffer)
 int64
 aq_next_number(AqQueue *queue)
 {
-	lock_against_drop(queue->sequence, RowExclusiveLock,
-					  holds_others(queue->shm->object->index, NULL));
+	lock_against_drop(queue->shm->object->index, NULL, queue->sequence, RowExclusiveLock);
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(queue->sequence)))
 		queue_is_gone();
 	return nextval_internal(queue->sequence, false);

@@ -92,7 +92,7 @@ aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc
 {
 	heap_deform_tuple(tuple, desc, values, nulls);
 	m->ordinal = DatumGetInt64(values[MSG_ORDINAL]);
-	m->id = aq_message_id(queue->key, stream->number, m->ordinal);
+	m->id = aq_message_id(queue->shard_key, stream->number, m->ordinal);
 	m->priority = stream->priority;
 	m->shard = stream->shard;
 	m->session_id = DatumGetInt64(values[MSG_SESSION]);
@@ -325,10 +325,12 @@ take_from_stream(Take *take, Stream *stream)
 			case FOUND_NOTHING:
 				return;
 			case FOUND_ITEMS:
+				aq_stat_add(AQ_STAT_CACHE_HITS, 1);
 				aq_point("messages-taken");
 				emit_items(take);
 				break;
 			case FOUND_UNLOADED:
+				aq_stat_add(AQ_STAT_CACHE_MISSES, 1);
 				aq_load_partition(take->shm, take->partition);
 				take->loaded = true;
 				break;
@@ -628,7 +630,11 @@ partition_from(Take *take, Stream *stream, int64 number)
 		if (partition == NULL)
 			return false;
 		if (!unloaded)
+		{
+			aq_stat_add(AQ_STAT_CACHE_HITS, 1);
 			return true;
+		}
+		aq_stat_add(AQ_STAT_CACHE_MISSES, 1);
 		aq_load_partition(take->shm, partition);
 	}
 }
@@ -697,7 +703,7 @@ take_by_id(Take *take)
 	Relation	rel;
 	uint32		cursor;
 
-	if (!aq_message_id_parse(take->options->id, take->queue->key, &stream_no, &ordinal))
+	if (!aq_message_id_parse(take->options->id, take->queue->shard_key, &stream_no, &ordinal))
 		return;
 	stream = aq_stream_find(take->shm, stream_no);
 	if (stream == NULL || !partition_from(take, stream, ordinal / PARTITION_SLOTS) ||
@@ -780,7 +786,7 @@ browse(Take *take)
 
 	if (take->options->after != NULL)
 	{
-		if (!aq_message_id_parse(take->options->after, take->queue->key, &after_stream, &after))
+		if (!aq_message_id_parse(take->options->after, take->queue->shard_key, &after_stream, &after))
 			ereport(ERROR,
 					aq_error(AQ_ERR_MESSAGE_UNDEFINED, "\"after\" is not a message of queue \"%s\"",
 							 take->queue->name));
@@ -828,6 +834,8 @@ aq_take(AqQueue *queue, const AqTakeOptions *options)
 			Stream	   *first = stream;
 			int			n = 0;
 
+			if (options->below > 0 && first->priority >= options->below)
+				break;
 			for (; stream != NULL && stream->priority == first->priority;
 				 stream = stream_at(stream->next))
 				n++;

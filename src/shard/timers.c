@@ -168,6 +168,11 @@ settle_expired(Round *round, bool failed)
 						 InvalidTransactionId);
 	}
 	aq_latch_free(&round->stream->latch);
+	if (failed && round->nexpired > 0)
+	{
+		aq_stat_add(AQ_STAT_EXPIRATIONS, round->nexpired);
+		aq_count_failed(round->shm, round->nexpired);
+	}
 	round->nexpired = 0;
 }
 
@@ -180,6 +185,8 @@ make_ready(Round *round, int position, uint32 number)
 	if (!aq_clear_waiting(round->partition, position, number))
 		return;
 	aq_set_ready(round->stream, round->partition, position, number, 1);
+	aq_traffic_add(round->shm, AQ_TRAFFIC_MADE_READY, 1);
+	aq_traffic_time(round->shm, AQ_TRAFFIC_LAST_READY, round->now);
 	round->woken[position]++;
 }
 
@@ -340,8 +347,6 @@ aq_timer_job(int32 id, AqQueueShm *shm)
 	ShardQueue *sq = shard_queue(shm);
 	TimestampTz next = 0;
 
-	/* from here on, sessions announce earlier times anew */
-	pg_atomic_write_u64(&shm->next_time, 0);
 	for (Stream *stream = stream_at(sq->streams); stream != NULL; stream = stream_at(stream->next))
 	{
 		Partition  *partition;

@@ -40,4 +40,14 @@ aq_cpu_pause(void)
 
 #endif							/* AQ_UNIT */
 
+/*
+ * Built with NO_ACCOUNTING=1 nothing is counted, timed or traced, and the views
+ * of contention are empty: only to measure what the accounting costs.
+ */
+#ifdef AQ_NO_ACCOUNTING
+#define AQ_ACCOUNTING	false
+#else
+#define AQ_ACCOUNTING	true
+#endif
+
 #endif							/* AQ_ATOMICS_H */

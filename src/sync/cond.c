@@ -34,7 +34,7 @@ aq_cond_sleep(AqCond *cond, AqEvent event,
 	volatile bool timed_out = false;
 
 	aq_sync_assert_none_held();
-	aq_wait_begin(event, p1, p2, p3);
+	aq_wait_begin_timed(event, p1, p2, p3, timeout_us);
 	PG_TRY();
 	{
 		uint32		info = aq_wait_info(event);

@@ -29,6 +29,7 @@
 #include "pgstat.h"
 #include "storage/latch.h"
 #include "sync/event_int.h"
+#include "sync/stat_int.h"
 #include "utils/timestamp.h"
 
 #define MAX_NESTED	4
@@ -40,13 +41,8 @@ typedef struct OpenWait
 	uint64		p2;
 	uint64		p3;
 	int64		start;
+	int64		until;
 } OpenWait;
-
-static const char *const event_names[] = {
-#define X(id, name, class, p1, p2, p3, text) name,
-#include "sync/event_list.h"
-#undef X
-};
 
 AqEventShared *aq_event_shared = NULL;
 
@@ -73,6 +69,8 @@ aq_event_shmem_init(void *area, bool found)
 	for (int i = 0; i < aq_session_slots(); i++)
 	{
 		pg_atomic_init_u32(&aq_event_shared->slots[i].change, 0);
+		pg_atomic_init_u64(&aq_event_shared->slots[i].watched, 0);
+		pg_atomic_init_u64(&aq_event_shared->slots[i].watched_time, 0);
 		aq_event_shared->slots[i].now.event = -1;
 	}
 }
@@ -113,6 +111,30 @@ aq_event_read(int session, AqWaitNow *now)
 			return;
 		CHECK_FOR_INTERRUPTS();
 	}
+}
+
+int64
+aq_wait_left(const AqWaitNow *now, int64 clock)
+{
+	return now->until == 0 ? -1 : Max(now->until - clock, 0);
+}
+
+void
+aq_event_watch(int session, uint64 sequence)
+{
+	AqWaitSlot *slot = &aq_event_shared->slots[session];
+
+	pg_atomic_write_u64(&slot->watched_time, 0);
+	pg_atomic_write_u64(&slot->watched, sequence);
+}
+
+int64
+aq_event_watched(int session, uint64 sequence)
+{
+	AqWaitSlot *slot = &aq_event_shared->slots[session];
+	int64		time = (int64) pg_atomic_read_u64(&slot->watched_time);
+
+	return pg_atomic_read_u64(&slot->watched) == sequence ? time - 1 : -1;
 }
 
 static void
@@ -156,7 +178,7 @@ aq_event_session_start(void)
 	own_slot->background = (MyBackendType != B_BACKEND);
 	nopen = 0;
 	for (int event = 0; event < AQ_EVENT_COUNT; event++)
-		server_events[event] = aq_server_wait_event(event_names[event]);
+		server_events[event] = aq_server_wait_event(aq_event_names[event].name);
 	write_now(&now);
 }
 
@@ -179,12 +201,17 @@ aq_event_session_exit(void)
 }
 
 void
-aq_wait_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3)
+aq_wait_begin_timed(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 {
 	OpenWait   *wait;
 	AqWaitNow	now;
 
 	aq_session_attach();
+	if (!AQ_ACCOUNTING)
+	{
+		pgstat_report_wait_start(server_events[event]);
+		return;
+	}
 	Assert(nopen < MAX_NESTED);
 	if (nopen >= MAX_NESTED)
 		return;
@@ -194,6 +221,7 @@ aq_wait_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3)
 	wait->p2 = p2;
 	wait->p3 = p3;
 	wait->start = aq_clock_us();
+	wait->until = timeout_us < 0 ? 0 : wait->start + timeout_us;
 
 	now.event = event;
 	now.waiting = true;
@@ -203,8 +231,16 @@ aq_wait_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3)
 	now.sequence = own_slot->now.sequence + 1;
 	now.start = wait->start;
 	now.end = 0;
+	now.until = wait->until;
 	write_now(&now);
 	pgstat_report_wait_start(server_events[event]);
+	aq_trace_wait_begin(event, p1, p2, p3);
+}
+
+void
+aq_wait_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3)
+{
+	aq_wait_begin_timed(event, p1, p2, p3, -1);
 }
 
 static void
@@ -213,9 +249,15 @@ end_wait(bool timed_out)
 	OpenWait   *wait;
 	AqEventCounters *counters;
 	AqWaitNow	now;
-	int64		end = aq_clock_us();
+	int64		end;
 	int64		time;
 
+	if (!AQ_ACCOUNTING)
+	{
+		pgstat_report_wait_end();
+		return;
+	}
+	end = aq_clock_us();
 	Assert(nopen > 0);
 	if (nopen == 0)
 		return;
@@ -230,6 +272,11 @@ end_wait(bool timed_out)
 	if ((uint64) time > counters->max)
 		counters->max = time;
 	counters->histogram[aq_hist_bucket(time)]++;
+	aq_trace_wait_end(wait->event, timed_out, time);
+	if (pg_atomic_read_u64(&own_slot->watched) == own_slot->now.sequence)
+		pg_atomic_write_u64(&own_slot->watched_time, time + 1);
+	if (aq_event_names[wait->event].class == AQ_CLASS_IDLE && nopen == 0)
+		aq_time_idle(time);
 
 	now = own_slot->now;
 	if (nopen > 0)
@@ -241,6 +288,7 @@ end_wait(bool timed_out)
 		now.p2 = wait->p2;
 		now.p3 = wait->p3;
 		now.start = wait->start;
+		now.until = wait->until;
 		write_now(&now);
 		pgstat_report_wait_start(server_events[wait->event]);
 	}
@@ -280,7 +328,7 @@ aq_wait_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 	long		timeout_ms = -1;
 	int			rc;
 
-	Assert(aq_sync_self.nheld == 0);
+	aq_sync_assert_none_held();
 
 	if (timeout_us >= 0)
 	{
@@ -288,7 +336,7 @@ aq_wait_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 		timeout_ms = (long) Min((timeout_us + 999) / 1000, (int64) INT_MAX);
 	}
 
-	aq_wait_begin(event, p1, p2, p3);
+	aq_wait_begin_timed(event, p1, p2, p3, timeout_us);
 	rc = WaitLatch(MyLatch, wake_events, timeout_ms, server_events[event]);
 	end_wait((rc & WL_LATCH_SET) == 0);
 	ResetLatch(MyLatch);

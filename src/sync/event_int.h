@@ -22,25 +22,16 @@ typedef struct AqEventCounters
 	uint64		histogram[AQ_HIST_BUCKETS];
 } AqEventCounters;
 
-/* What a session waits for, or waited for last. */
-typedef struct AqWaitNow
-{
-	int32		event;			/* AqEvent, -1: has not waited yet */
-	bool		waiting;
-	uint64		p1;
-	uint64		p2;
-	uint64		p3;
-	uint64		sequence;		/* of waits of this session */
-	int64		start;			/* aq_clock_us */
-	int64		end;			/* of the last wait; when not waiting */
-} AqWaitNow;
-
 /* One per session; written by its owner only. */
 typedef struct AqWaitSlot
 {
 	pg_atomic_uint32 change;	/* odd while now is written */
 	AqWaitNow	now;
 	bool		background;		/* a background worker */
+
+	/* the sampler writes the first, the owner the second when that wait ends */
+	pg_atomic_uint64 watched;	/* sequence; 0: none */
+	pg_atomic_uint64 watched_time;	/* microseconds + 1; 0: not over */
 
 	/*
 	 * Read by views while the owner adds: each number by itself is right, the
@@ -60,7 +51,6 @@ typedef struct AqEventShared
 
 extern AqEventShared *aq_event_shared;
 
-extern void aq_event_read(int session, AqWaitNow *now);
 extern void aq_event_sum(AqEventCounters sums[2][AQ_EVENT_COUNT]);
 
 #endif							/* AQ_EVENT_INT_H */

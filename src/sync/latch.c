@@ -3,7 +3,7 @@
  * latch.c
  *	  Latches: exclusive or shared, spin first, then sleep until posted.
  *
- * A latch is one word.  Its bits:
+ * A latch is one word.  Its low half:
  *
  *	EXCLUSIVE	held exclusively; the count is then the holder's number + 1
  *	count		holders in shared mode
@@ -14,15 +14,22 @@
  *	PENDING		an exclusive request sleeps or was posted: newcomers do not
  *				get the latch in shared mode, or they could starve it
  *
+ * Its high half counts the gets, so that the operation that gets the latch is
+ * also the one that counts it.
+ *
  * who					exclusive get succeeds if	shared get succeeds if
  * newcomer				not EXCLUSIVE, count = 0	not EXCLUSIVE, not PENDING
  * who has been posted	not EXCLUSIVE, count = 0	not EXCLUSIVE
  *
  * A get that fails spins, then enters the wait list, then tries once more, then
- * sleeps on its semaphore without a time-out.  The last holder's free posts the
- * head of the list, and only that.  Who was posted competes with newcomers
- * (that keeps the latch busy while it wakes up); when it loses it sleeps again
- * as the head of the list.
+ * sleeps on its semaphore.  The last holder's free posts the head of the list,
+ * and only that.  Who was posted competes with newcomers (that keeps the latch
+ * busy while it wakes up); when it loses it sleeps again as the head of the list.
+ *
+ * How long to spin, how often to yield and spin again before sleeping, and
+ * whether sleeps end only by a post, is the class's matter (latch_class.c).  Who
+ * wakes up because its time is over keeps its place in the list while it spins,
+ * and competes as a newcomer.
  *
  * Why no wake-up is lost.  All flags are in one word, so all changes have one
  * order.
@@ -34,17 +41,17 @@
  *	I3	PENDING is set only while an exclusive request is in the list, or was
  *		posted and not yet settled.  Then the latch is either held, or somebody is
  *		awake who will try; so who sleeps because of PENDING is posted later.
- *	I4	A post belongs to one sleep: a session leaves the list or is taken from it
- *		under LIST, and it sleeps until its state says POSTED, whatever else
- *		returns from the semaphore.  A post that came too late to be needed
- *		stays in the semaphore and makes the next sleep look twice, no more.
+ *	I4	A post belongs to one stay in the list: a session leaves the list or is
+ *		taken from it under LIST, and only its state says whether it was posted,
+ *		whatever else returns from the semaphore.  A post that came too late to be
+ *		needed stays in the semaphore and makes the next sleep look twice, no more.
  *
- * Counters are in the latch and are changed while it is held: plainly by an
- * exclusive holder, atomically by shared ones.  They are exact:
+ * The other counters are in the latch and are changed while it is held: plainly
+ * by an exclusive holder, atomically by shared ones.  They are exact:
  *		gets = gets at once + spin_gets + gets that slept
  *		misses = spin_gets + gets that slept
  *		sleeps + spin_gets - misses = repeated sleeps, never negative
- * The clock is read only when a session sleeps.
+ * The clock is read only by who missed it.
  *
  * While a latch is held, interrupts are held off; a sleep for a latch is not
  * interruptible.  Both must therefore be short, and nothing may be raised.
@@ -55,14 +62,19 @@
  */
 #include "sync/sync_int.h"
 
-#define W_EXCLUSIVE		((uint32) 0x80000000)
-#define W_WAITERS		((uint32) 0x40000000)
-#define W_LIST			((uint32) 0x20000000)
-#define W_WAKING		((uint32) 0x10000000)
-#define W_PENDING		((uint32) 0x08000000)
-#define W_COUNT			((uint32) 0x07FFFFFF)
+#define W_EXCLUSIVE	UINT64CONST(0x80000000)
+#define W_WAITERS		UINT64CONST(0x40000000)
+#define W_LIST		UINT64CONST(0x20000000)
+#define W_WAKING		UINT64CONST(0x10000000)
+#define W_PENDING		UINT64CONST(0x08000000)
+#define W_COUNT		UINT64CONST(0x07FFFFFF)
 #define W_HELD			(W_EXCLUSIVE | W_COUNT)
 #define W_FLAGS			(W_WAITERS | W_WAKING | W_PENDING)
+
+/* One get, in the high half. */
+#define GETS_SHIFT		32
+#define W_GET			(AQ_ACCOUNTING ? UINT64CONST(1) << GETS_SHIFT : 0)
+#define HALF_MASK		UINT64CONST(0x7FFFFFFF)
 
 #define LATCH_MAGIC		0x4c415147
 
@@ -85,7 +97,10 @@ typedef struct LatchRow
  */
 AQ_LOCAL int aq_spin_count = 200;
 AQ_LOCAL uint8 aq_latch_class[AQ_LATCH_COUNT];
-AQ_LOCAL int aq_latch_class_spin[AQ_LATCH_CLASSES];
+AQ_LOCAL AqLatchClass aq_latch_classes[AQ_LATCH_CLASSES] = {
+	/* how everything waits that no parameter speaks of: until posted */
+	{.spin = -1}
+};
 
 static const LatchRow latch_rows[] = {
 #define X(id, name, level, event, children, text) {level, AQ_EVENT_##event},
@@ -113,27 +128,29 @@ aq_latch_init(AqLatch *latch, AqLatchId id, int child)
 
 	if (latch->magic == LATCH_MAGIC && latch->id == id)
 	{
-		Assert((pg_atomic_read_u32(&latch->word) & W_HELD) == 0);
+		Assert((pg_atomic_read_u64(&latch->word) & W_HELD) == 0);
 		latch->child = child;
 		return;
 	}
 
-	pg_atomic_init_u32(&latch->word, 0);
+	pg_atomic_init_u64(&latch->word, 0);
 	latch->magic = LATCH_MAGIC;
 	latch->id = (uint16) id;
-	latch->pad = 0;
 	latch->child = child;
 	pg_atomic_init_u32(&latch->where, AQ_LOC_NONE);
 	latch->head = latch->tail = -1;
 	latch->exclusives = 0;
 	latch->waking_exclusive = false;
-	pg_atomic_init_u64(&latch->gets, 0);
+	pg_atomic_init_u64(&latch->halves, 0);
 	pg_atomic_init_u64(&latch->immediate_gets, 0);
 	pg_atomic_init_u64(&latch->immediate_misses, 0);
 	pg_atomic_init_u64(&latch->misses, 0);
 	pg_atomic_init_u64(&latch->sleeps, 0);
 	pg_atomic_init_u64(&latch->spin_gets, 0);
 	pg_atomic_init_u64(&latch->wait_time, 0);
+	pg_atomic_init_u64(&latch->spin_time, 0);
+	pg_atomic_init_u64(&latch->holding_sleeps, 0);
+	pg_atomic_init_u64(&latch->woken, 0);
 
 	head = pg_atomic_read_u64(&aq_sync_shared->latches[id]);
 	do
@@ -146,14 +163,16 @@ aq_latch_init(AqLatch *latch, AqLatchId id, int child)
 static inline void
 count(pg_atomic_uint64 *counter, AqLatchMode mode, int64 n)
 {
+	if (!AQ_ACCOUNTING)
+		return;
 	if (mode == AQ_EXCLUSIVE)
-		pg_atomic_write_u64(counter, pg_atomic_read_u64(counter) + n);
+		aq_own_add(counter, n);
 	else
 		pg_atomic_fetch_add_u64(counter, n);
 }
 
 static inline bool
-obtainable(uint32 word, AqLatchMode mode, bool posted)
+obtainable(uint64 word, AqLatchMode mode, bool posted)
 {
 	if (mode == AQ_EXCLUSIVE)
 		return (word & W_HELD) == 0;
@@ -162,18 +181,41 @@ obtainable(uint32 word, AqLatchMode mode, bool posted)
 
 /* One try: fails only when another holds the latch or comes first. */
 static inline bool
-try_get(AqLatch *latch, AqLatchMode mode, bool posted, uint32 expected)
+try_get(AqLatch *latch, AqLatchMode mode, bool posted)
 {
-	uint32		grant = (mode == AQ_EXCLUSIVE) ?
-		(W_EXCLUSIVE | (uint32) (aq_session_own_number + 1)) : 1;
+	uint64		expected = pg_atomic_read_u64(&latch->word);
+	uint64		grant = (mode == AQ_EXCLUSIVE) ?
+		(W_EXCLUSIVE | (uint64) (aq_session_own_number + 1)) : 1;
 
 	/* The exchange fails too when a flag alone has changed: look again. */
 	while (obtainable(expected, mode, posted))
 	{
-		if (pg_atomic_compare_exchange_u32(&latch->word, &expected, expected + grant))
+		if (pg_atomic_compare_exchange_u64(&latch->word, &expected, expected + grant + W_GET))
+		{
+			if (unlikely((expected >> GETS_SHIFT & HALF_MASK) == HALF_MASK))
+				count(&latch->halves, mode, 1);
 			return true;
+		}
 	}
 	return false;
+}
+
+/*
+ * How often it was got, waiting or not.  The word has the lower 32 bits of the
+ * number, halves counts how often their highest bit has changed: the two
+ * disagree for the moment between the get that changes it and its holder's note,
+ * and then the note is the one that is late.
+ */
+uint64
+aq_latch_gets(const AqLatch *latch)
+{
+	AqLatch    *l = (AqLatch *) latch;
+	uint64		halves = pg_atomic_read_u64(&l->halves);
+	uint64		low = pg_atomic_read_u64(&l->word) >> GETS_SHIFT;
+
+	if ((halves & 1) != low >> 31)
+		halves++;
+	return (halves >> 1 << GETS_SHIFT) | low;
 }
 
 /* --- the wait list ----------------------------------------------------------- */
@@ -183,7 +225,7 @@ lock_list(AqLatch *latch)
 {
 	int			polls = 0;
 
-	while (pg_atomic_fetch_or_u32(&latch->word, W_LIST) & W_LIST)
+	while (pg_atomic_fetch_or_u64(&latch->word, W_LIST) & W_LIST)
 	{
 		do
 		{
@@ -192,7 +234,7 @@ lock_list(AqLatch *latch)
 				aq_os_yield();
 			else
 				aq_cpu_pause();
-		} while (pg_atomic_read_u32(&latch->word) & W_LIST);
+		} while (pg_atomic_read_u64(&latch->word) & W_LIST);
 	}
 }
 
@@ -200,8 +242,8 @@ lock_list(AqLatch *latch)
 static void
 unlock_list(AqLatch *latch, bool waking)
 {
-	uint32		flags = 0;
-	uint32		word = pg_atomic_read_u32(&latch->word);
+	uint64		flags = 0;
+	uint64		word = pg_atomic_read_u64(&latch->word);
 
 	if (latch->head >= 0)
 		flags |= W_WAITERS;
@@ -209,7 +251,7 @@ unlock_list(AqLatch *latch, bool waking)
 		flags |= W_WAKING;
 	if (latch->exclusives > 0 || (waking && latch->waking_exclusive))
 		flags |= W_PENDING;
-	while (!pg_atomic_compare_exchange_u32(&latch->word, &word,
+	while (!pg_atomic_compare_exchange_u64(&latch->word, &word,
 										   (word & ~(W_LIST | W_FLAGS)) | flags))
 		;
 }
@@ -259,10 +301,12 @@ take_head(AqLatch *latch)
 
 	list_remove(latch, session);
 	latch->waking_exclusive = sleeper->exclusive;
+	aq_own_add(&latch->woken, 1);
 	pg_atomic_write_u32(&sleeper->state, AQ_SLEEP_POSTED);
 	return sleeper;
 }
 
+/* The end of a free: interrupts come again. */
 static pg_noinline void
 post_head(AqLatch *latch)
 {
@@ -270,7 +314,7 @@ post_head(AqLatch *latch)
 	bool		waking;
 
 	lock_list(latch);
-	waking = (pg_atomic_read_u32(&latch->word) & W_WAKING) != 0;
+	waking = (pg_atomic_read_u64(&latch->word) & W_WAKING) != 0;
 	if (!waking && latch->head >= 0)
 	{
 		sleeper = take_head(latch);
@@ -279,6 +323,7 @@ post_head(AqLatch *latch)
 	unlock_list(latch, waking);
 	if (sleeper != NULL)
 		aq_os_sem_post(&sleeper->sem);
+	RESUME_INTERRUPTS();
 }
 
 /*
@@ -295,7 +340,7 @@ enter_list(AqLatch *latch, AqLatchMode mode, bool posted)
 	sleeper->exclusive = (mode == AQ_EXCLUSIVE);
 	pg_atomic_write_u32(&sleeper->state, AQ_SLEEP_QUEUED);
 	list_insert(latch, aq_session_own_number, posted);
-	waking = !posted && (pg_atomic_read_u32(&latch->word) & W_WAKING) != 0;
+	waking = !posted && (pg_atomic_read_u64(&latch->word) & W_WAKING) != 0;
 	unlock_list(latch, waking);
 }
 
@@ -312,7 +357,7 @@ settle(AqLatch *latch, AqLatchMode mode)
 	bool		waking;
 
 	lock_list(latch);
-	waking = (pg_atomic_read_u32(&latch->word) & W_WAKING) != 0;
+	waking = (pg_atomic_read_u64(&latch->word) & W_WAKING) != 0;
 	if (pg_atomic_read_u32(&me->state) == AQ_SLEEP_QUEUED)
 		list_remove(latch, aq_session_own_number);
 	else
@@ -332,73 +377,136 @@ settle(AqLatch *latch, AqLatchMode mode)
 /* --- get ---------------------------------------------------------------------- */
 
 static bool
-spin(AqLatch *latch, AqLatchMode mode, bool posted)
+spin(AqLatch *latch, AqLatchMode mode, const AqLatchClass *class, bool posted)
 {
-	int			polls = aq_spin_count;
-	int			class = aq_latch_class[latch->id];
+	int			polls = class->spin >= 0 ? class->spin : aq_spin_count;
 
-	if (class > 0 && aq_latch_class_spin[class] >= 0)
-		polls = aq_latch_class_spin[class];
 	/* Shared holders are shorter and come in numbers: Oracle spins twice as long. */
 	if (mode == AQ_SHARED)
 		polls *= 2;
 
 	for (int i = 0; i <= polls; i++)
 	{
-		uint32		word = pg_atomic_read_u32(&latch->word);
-
-		if (obtainable(word, mode, posted) && try_get(latch, mode, posted, word))
+		if (try_get(latch, mode, posted))
 			return true;
 		aq_cpu_pause();
 	}
 	return false;
 }
 
-/* Sleeps until posted; returns microseconds. */
-static int64
-sleep_until_posted(AqLatch *latch, AqLocation where)
+/* All that the class does before the session sleeps. */
+static bool
+spin_and_yield(AqLatch *latch, AqLatchMode mode, const AqLatchClass *class, bool posted)
+{
+	for (int yields = class->yields;; yields--)
+	{
+		if (spin(latch, mode, class, posted))
+			return true;
+		if (yields <= 0)
+			return false;
+		aq_os_yield();
+	}
+}
+
+static inline void
+count_miss(pg_atomic_uint64 *counter)
+{
+	if (AQ_ACCOUNTING)
+		pg_atomic_fetch_add_u64(counter, 1);
+}
+
+static bool
+holds_a_latch(void)
+{
+	for (uint32 i = 0; i < aq_held_count(); i++)
+	{
+		if ((pg_atomic_read_u64(&aq_sync_self->held[i].lock) & AQ_LOCK_MUTEX) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Sleeps for the n-th time; returns whether it was posted. */
+static bool
+sleep_once(AqLatch *latch, const AqLatchClass *class, int64 n, AqLocation where)
 {
 	AqSleeper  *me = &aq_sync_shared->sleepers[aq_session_own_number];
-	uint32		holder_where = pg_atomic_read_u32(&latch->where);
-	int64		start = aq_clock_us();
+	AqLatchMisses *misses = aq_sync_shared->latch_misses[latch->id];
+	AqLatchMisses *holder = &misses[pg_atomic_read_u32(&latch->where)];
+	uint64		got_before = aq_latch_gets(latch);
 
-	pg_atomic_fetch_add_u64(&aq_sync_shared->latch_misses[latch->id][holder_where].sleeps, 1);
-	pg_atomic_fetch_add_u64(&aq_sync_shared->latch_misses[latch->id][where].waiter_sleeps, 1);
+	count_miss(&holder->sleeps);
+	count_miss(&misses[where].waiter_sleeps);
+	AQ_PROBE4(latch__sleep, latch, latch->id, where, pg_atomic_read_u32(&latch->where));
 	aq_wait_begin(latch_rows[latch->id].event, (uint64) (uintptr_t) latch, latch->id, where);
-	do
-		aq_os_sem_wait(&me->sem);
-	while (pg_atomic_read_u32(&me->state) != AQ_SLEEP_POSTED);
+	if (class->timed)
+		aq_os_sem_wait_us(&me->sem, class->sleep_us[Min(n, AQ_CLASS_SLEEPS - 1)]);
+	else
+	{
+		do
+			aq_os_sem_wait(&me->sem);
+		while (pg_atomic_read_u32(&me->state) != AQ_SLEEP_POSTED);
+	}
 	aq_wait_end();
-	return aq_clock_us() - start;
+	/* Nobody has got it since: who had it when we fell asleep had it all the time. */
+	if (aq_latch_gets(latch) == got_before)
+		count_miss(&holder->long_holds);
+	return pg_atomic_read_u32(&me->state) == AQ_SLEEP_POSTED;
+}
+
+static inline int64
+read_clock(void)
+{
+	return AQ_ACCOUNTING ? aq_clock_ns() : 0;
 }
 
 static pg_noinline void
 get_slow(AqLatch *latch, AqLatchMode mode, AqLocation where)
 {
+	const AqLatchClass *class = &aq_latch_classes[aq_latch_class[latch->id]];
 	int64		sleeps = 0;
-	int64		wait_time = 0;
-	bool		listed = false;
+	int64		slept = 0;		/* nanoseconds */
+	int64		start = read_clock();
+	bool		posted = false;
+	bool		queued = false;
 
-	while (!spin(latch, mode, sleeps > 0))
+	AQ_PROBE4(latch__miss, latch, latch->id, mode, where);
+	while (!spin_and_yield(latch, mode, class, posted))
 	{
-		enter_list(latch, mode, sleeps > 0);
-		listed = true;
-		/* I1: whoever freed it before we were in the list did not see us. */
-		if (try_get(latch, mode, sleeps > 0, pg_atomic_read_u32(&latch->word)))
-			break;
-		wait_time += sleep_until_posted(latch, where);
-		sleeps++;
-	}
-	if (listed)
-		settle(latch, mode);
+		int64		asleep;
 
+		pg_atomic_write_u64(&aq_sync_self->wants, aq_lock_word(latch, false, mode));
+		if (!queued)
+		{
+			enter_list(latch, mode, posted);
+			queued = true;
+			/* I1: whoever freed it before we were in the list did not see us. */
+			if (try_get(latch, mode, posted))
+				break;
+		}
+		asleep = read_clock();
+		posted = sleep_once(latch, class, sleeps++, where);
+		slept += read_clock() - asleep;
+		if (posted)
+			queued = false;
+	}
+	if (queued || posted)
+	{
+		settle(latch, mode);
+		pg_atomic_write_u64(&aq_sync_self->wants, 0);
+	}
+
+	/* Ours now: in shared mode others count with us, hence count(). */
 	count(&latch->misses, mode, 1);
+	count(&latch->spin_time, mode, read_clock() - start - slept);
 	if (sleeps == 0)
 		count(&latch->spin_gets, mode, 1);
 	else
 	{
 		count(&latch->sleeps, mode, sleeps);
-		count(&latch->wait_time, mode, wait_time);
+		count(&latch->wait_time, mode, slept / 1000);
+		if (holds_a_latch())
+			count(&latch->holding_sleeps, mode, sleeps);
 	}
 }
 
@@ -407,41 +515,109 @@ static inline void
 assert_order(const AqLatch *latch)
 {
 #ifdef USE_ASSERT_CHECKING
-	for (int i = 0; i < aq_sync_self.nheld; i++)
+	for (uint32 i = 0; i < aq_held_count(); i++)
 	{
-		AqHeld	   *held = &aq_sync_self.held[i];
+		uint64		held = pg_atomic_read_u64(&aq_sync_self->held[i].lock);
 
-		if (!held->is_mutex)
-			Assert(aq_latch_level(held->lock) < aq_latch_level(latch));
+		if ((held & AQ_LOCK_MUTEX) == 0)
+			Assert(aq_latch_level(aq_lock_address(held)) < aq_latch_level(latch));
 	}
 #endif
 }
 
+/* end: of what the session held before */
 static inline void
-got(AqLatch *latch, AqLatchMode mode, AqLocation where)
+got(AqLatch *latch, AqLatchMode mode, AqLocation where, AqHeldEnd end)
 {
-	pg_atomic_write_u32(&latch->where, where);
-	aq_held_push(latch, false, mode);
+	if (AQ_ACCOUNTING)
+		pg_atomic_write_u32(&latch->where, where);
+	aq_held_push(end, latch, false, mode, where);
+}
+
+/* The first try has failed; interrupts are held off. */
+static pg_noinline void
+get_after_miss(AqLatch *latch, AqLatchMode mode, AqLocation where, int64 asked)
+{
+	get_slow(latch, mode, where);
+	got(latch, mode, where, aq_held_end());
+	aq_trace_latch_got(latch, mode, where, asked);
+}
+
+/* In a session that is traced, or the first thing it does with us. */
+static pg_noinline void
+get_traced(AqLatch *latch, AqLatchMode mode, AqLocation where)
+{
+	int64		asked = aq_trace_asked();
+
+	aq_session_attach();
+	HOLD_INTERRUPTS();
+	if (!try_get(latch, mode, false))
+	{
+		get_after_miss(latch, mode, where, asked);
+		return;
+	}
+	got(latch, mode, where, aq_held_end());
+	aq_trace_latch_got(latch, mode, where, asked);
 }
 
 /*
  * Waits as long as it takes.  The session must not hold this latch, nor one of
- * the same or a higher level.
+ * the same or a higher level.  Built as aq_mutex_get().
  */
 void
 aq_latch_get(AqLatch *latch, AqLatchMode mode, AqLocation where)
 {
+	AqHeldEnd	end = aq_held_end();
+
 	Assert(latch->magic == LATCH_MAGIC);
 	Assert(mode == AQ_SHARED || mode == AQ_EXCLUSIVE);
 	Assert(aq_held_find(latch) == NULL);
 
-	aq_session_attach();
 	assert_order(latch);
+	if (unlikely(!aq_trace_is_idle()))
+	{
+		get_traced(latch, mode, where);
+		return;
+	}
 	HOLD_INTERRUPTS();
-	if (unlikely(!try_get(latch, mode, false, 0)))
-		get_slow(latch, mode, where);
-	count(&latch->gets, mode, 1);
-	got(latch, mode, where);
+	if (unlikely(!try_get(latch, mode, false)))
+	{
+		get_after_miss(latch, mode, where, 0);
+		return;
+	}
+	got(latch, mode, where, end);
+	aq_trace_latch_got(latch, mode, where, 0);
+}
+
+static inline void
+got_at_once(AqLatch *latch, AqLatchMode mode, AqLocation where, AqHeldEnd end, int64 asked)
+{
+	count(&latch->immediate_gets, mode, 1);
+	got(latch, mode, where, end);
+	aq_trace_latch_got(latch, mode, where, asked);
+}
+
+static pg_noinline bool
+not_got(AqLatch *latch, AqLatchMode mode, AqLocation where, int64 asked)
+{
+	RESUME_INTERRUPTS();
+	count_miss(&latch->immediate_misses);
+	count_miss(&aq_sync_shared->latch_misses[latch->id][where].nowait_failures);
+	aq_trace_latch_failed(latch, mode, where, asked);
+	return false;
+}
+
+static pg_noinline bool
+get_nowait_traced(AqLatch *latch, AqLatchMode mode, AqLocation where)
+{
+	int64		asked = aq_trace_asked();
+
+	aq_session_attach();
+	HOLD_INTERRUPTS();
+	if (!try_get(latch, mode, false))
+		return not_got(latch, mode, where, asked);
+	got_at_once(latch, mode, where, aq_held_end(), asked);
+	return true;
 }
 
 /*
@@ -450,48 +626,72 @@ aq_latch_get(AqLatch *latch, AqLatchMode mode, AqLocation where)
 bool
 aq_latch_get_nowait(AqLatch *latch, AqLatchMode mode, AqLocation where)
 {
+	AqHeldEnd	end = aq_held_end();
+
 	Assert(latch->magic == LATCH_MAGIC);
 	Assert(mode == AQ_SHARED || mode == AQ_EXCLUSIVE);
 	Assert(aq_held_find(latch) == NULL);
 
-	aq_session_attach();
+	if (unlikely(!aq_trace_is_idle()))
+		return get_nowait_traced(latch, mode, where);
 	HOLD_INTERRUPTS();
-	if (!try_get(latch, mode, false, 0))
-	{
-		RESUME_INTERRUPTS();
-		pg_atomic_fetch_add_u64(&latch->immediate_misses, 1);
-		pg_atomic_fetch_add_u64(&aq_sync_shared->latch_misses[latch->id][where].nowait_failures, 1);
-		return false;
-	}
-	count(&latch->immediate_gets, mode, 1);
-	got(latch, mode, where);
+	if (!try_get(latch, mode, false))
+		return not_got(latch, mode, where, 0);
+	got_at_once(latch, mode, where, end, 0);
 	return true;
+}
+
+static inline void
+free_held(AqLatch *latch, AqHeldEnd end, AqHeld *held)
+{
+	uint64		word;
+	bool		last;
+
+	if (aq_lock_mode(pg_atomic_read_u64(&held->lock)) == AQ_EXCLUSIVE)
+	{
+		/* One atomic operation: the holder knows what is in the count. */
+		word = pg_atomic_fetch_sub_u64(&latch->word,
+									   (int64) (W_EXCLUSIVE | (uint64) (aq_session_own_number + 1)));
+		last = true;
+	}
+	else
+	{
+		word = pg_atomic_fetch_sub_u64(&latch->word, 1);
+		last = (word & W_COUNT) == 1;
+	}
+	aq_held_drop(end, held);
+	if (unlikely(last && (word & (W_WAITERS | W_WAKING)) == W_WAITERS))
+	{
+		post_head(latch);
+		return;
+	}
+	RESUME_INTERRUPTS();
+}
+
+/* Not what was got last, or in a session that is traced. */
+static pg_noinline void
+free_other(AqLatch *latch)
+{
+	AqHeld	   *held = aq_held_find(latch);
+
+	Assert(held != NULL);
+	aq_trace_latch_free(latch);
+	free_held(latch, aq_held_end(), held);
 }
 
 void
 aq_latch_free(AqLatch *latch)
 {
-	AqHeld	   *held = aq_held_find(latch);
-	uint32		word;
-	bool		last;
+	AqHeldEnd	end = aq_held_end();
+	AqHeld	   *held = aq_held_last(end, latch);
 
-	Assert(held != NULL);
-	if (held->mode == AQ_EXCLUSIVE)
+	if (unlikely(held == NULL || aq_traced()))
 	{
-		/* One atomic operation: the holder knows what is in the count. */
-		word = pg_atomic_fetch_sub_u32(&latch->word,
-									   (int32) (W_EXCLUSIVE | (uint32) (aq_session_own_number + 1)));
-		last = true;
+		free_other(latch);
+		return;
 	}
-	else
-	{
-		word = pg_atomic_fetch_sub_u32(&latch->word, 1);
-		last = (word & W_COUNT) == 1;
-	}
-	aq_held_drop(held);
-	if (unlikely(last && (word & (W_WAITERS | W_WAKING)) == W_WAITERS))
-		post_head(latch);
-	RESUME_INTERRUPTS();
+	AQ_PROBE2(latch__free, latch, latch->id);
+	free_held(latch, end, held);
 }
 
 bool
@@ -504,7 +704,7 @@ aq_latch_held(const AqLatch *latch)
 int
 aq_latch_holder(const AqLatch *latch)
 {
-	uint32		word = pg_atomic_read_u32((pg_atomic_uint32 *) &latch->word);
+	uint64		word = pg_atomic_read_u64((pg_atomic_uint64 *) &latch->word);
 
 	if ((word & W_EXCLUSIVE) == 0)
 		return -1;

@@ -7,6 +7,7 @@
  * levels only.  The C enum, the levels, v$latchname and the table in the
  * documentation come from this list.  No guard: it is included more than once.
  */
+X(ROW_CACHE, "row cache objects", 1, LATCH_ROW_CACHE, true, "a dictionary cache, with pgaq.row_cache_serialization = latch")
 X(DATABASES, "database directory", 2, LATCH_FREE, false, "the list of databases that have queues")
 X(QUEUE, "queue entry", 3, LATCH_FREE, true, "one queue in shared memory: its shards and its counters")
 X(LINES, "queue table lines", 4, LATCH_FREE, true, "where in a queue of a queue table there is nothing to dequeue")
@@ -18,4 +19,6 @@ X(CHANNEL, "channel operations parent latch", 6, LATCH_FREE, false, "the session
 X(PARTITIONS, "partition descriptors", 7, LATCH_FREE, false, "the free descriptors of partitions")
 X(CHUNKS, "message cache", 8, LATCH_FREE, false, "the free chunks of the message cache")
 X(JOBS, "job board", 9, LATCH_FREE, false, "the requests to background workers")
+X(TRACES, "session traces", 10, LATCH_FREE, false, "which sessions are traced, and by whom")
+X(LAB, "lab", 11, LATCH_FREE, true, "nothing: for experiments of pgaq_lab")
 X(STATISTICS, "wait statistics", 12, LATCH_FREE, false, "the totals of sessions that have ended")

@@ -35,12 +35,12 @@ typedef union AqLatch
 	struct
 	{
 		/* The protocol's only shared truth: see the table in latch.c. */
-		pg_atomic_uint32 word;
+		pg_atomic_uint64 word;
 
 		/* Set once by aq_latch_init. */
 		uint32		magic;
 		uint16		id;			/* AqLatchId */
-		uint16		pad;
+		bool		waking_exclusive;	/* LIST bit: who was posted wants it so */
 		int32		child;
 
 		/* Location of the latest successful get; a hint for others. */
@@ -52,19 +52,23 @@ typedef union AqLatch
 		int32		exclusives; /* how many of them want it exclusively */
 
 		/* Written while the latch is held, atomically when it is shared. */
-		pg_atomic_uint64 gets;
-		pg_atomic_uint64 immediate_gets;	/* successful ones */
+		pg_atomic_uint64 halves;	/* of the number of gets in the word: see aq_latch_gets */
+		pg_atomic_uint64 immediate_gets;	/* successful ones without waiting */
 		pg_atomic_uint64 misses;
 		pg_atomic_uint64 sleeps;
 		pg_atomic_uint64 spin_gets;
-		pg_atomic_uint64 wait_time; /* microseconds */
+		pg_atomic_uint64 wait_time; /* microseconds asleep */
+		pg_atomic_uint64 spin_time; /* nanoseconds spent spinning */
+		pg_atomic_uint64 holding_sleeps;	/* of those who held another latch */
 
 		/* Added to atomically by those who do not get it. */
 		pg_atomic_uint64 immediate_misses;
 
+		/* Written under the LIST bit. */
+		pg_atomic_uint64 woken; /* sleepers posted */
+
 		/* The registry's list of latches of this id; set once. */
 		union AqLatch *next;
-		bool		waking_exclusive;	/* LIST bit: who was posted wants it so */
 	};
 	char		padding[AQ_LATCH_SIZE];
 } AqLatch;
@@ -74,7 +78,7 @@ typedef union AqLatch
  */
 typedef struct AqMutex
 {
-	pg_atomic_uint64 word;		/* session + 1 << 32 | reference count */
+	pg_atomic_uint64 word;		/* session, reference count, gets: see mutex.c */
 
 	/* Set once: what P1 and P3 of a wait say. */
 	uint32		idn;
@@ -83,7 +87,7 @@ typedef struct AqMutex
 	uint16		type;			/* AqMutexType */
 
 	/* Written atomically, or by the only holder. */
-	pg_atomic_uint64 gets;
+	pg_atomic_uint64 halves;	/* of the number of gets in the word */
 	pg_atomic_uint64 sleeps;
 } AqMutex;
 

@@ -3,8 +3,10 @@
  * mutex.c
  *	  Mutexes: small, embedded in what they protect, without a wait list.
  *
- * The word's high half is the session that has it exclusively or examines it
- * (number + 1, 0: nobody), its low half a reference count:
+ * The word has, from its high end, the number of gets (24 bits), a reference
+ * count (20 bits), and the session that has it exclusively or examines it
+ * (number + 1, 0: nobody; 20 bits).  So one addition gets the mutex and counts
+ * it, and what is checked before is checked with short constants:
  *
  *	mode		from		to				meaning
  *	exclusive	(0, 0)		(session, 0)	alone
@@ -19,10 +21,8 @@
  *
  * The holder may get an exclusive mutex again; it frees it as often.
  *
- * Gets are counted in the mutex, one per request.  Sleeps are steps of the wait
- * loop.  Sleeps and wait time go to one table by type and location, shared by
- * all sessions: one atomic addition per request that waited, so a slot per
- * session would gain nothing.
+ * Sleeps are steps of the wait loop.  Gets, misses, sleeps and times by type and location are counted by each
+ * session in a table of its own.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -30,8 +30,12 @@
  */
 #include "sync/sync_int.h"
 
-#define COUNT_MASK		UINT64CONST(0x00000000FFFFFFFF)
-#define OWNER_SHIFT		32
+#define GETS_SHIFT		40
+#define COUNT_SHIFT		20
+#define COUNT_ONE		(UINT64CONST(1) << COUNT_SHIFT)
+#define COUNT_MAX		((UINT64CONST(1) << (GETS_SHIFT - COUNT_SHIFT)) - 1)
+#define OWNER_MASK		(COUNT_ONE - 1)
+#define ONE_GET			(AQ_ACCOUNTING ? UINT64CONST(1) << GETS_SHIFT : 0)
 
 typedef struct MutexRow
 {
@@ -50,7 +54,26 @@ StaticAssertDecl(lengthof(mutex_rows) == AQ_MUTEX_TYPE_COUNT, "mutex_list.h chan
 static inline uint64
 own_owner(void)
 {
-	return (uint64) (aq_session_own_number + 1) << OWNER_SHIFT;
+	return (uint64) (aq_session_own_number + 1);
+}
+
+static inline uint64
+owner_of(uint64 word)
+{
+	return word & OWNER_MASK;
+}
+
+static inline uint64
+count_of(uint64 word)
+{
+	return word >> COUNT_SHIFT & COUNT_MAX;
+}
+
+/* The word as waits and views show it: session high, references low. */
+static inline uint64
+shown(uint64 word)
+{
+	return owner_of(word) << 32 | count_of(word);
 }
 
 void
@@ -61,51 +84,73 @@ aq_mutex_init(AqMutex *mutex, AqMutexType type, uint32 idn)
 	mutex->object = 0;
 	mutex->namespace = 0;
 	mutex->type = (uint16) type;
-	pg_atomic_init_u64(&mutex->gets, 0);
+	pg_atomic_init_u64(&mutex->halves, 0);
 	pg_atomic_init_u64(&mutex->sleeps, 0);
 }
 
-/* What P3 of a wait says beside the location; before the mutex is shared. */
+/* What a wait says beside the location. */
 void
-aq_mutex_set_object(AqMutex *mutex, uint32 object, uint16 namespace)
+aq_mutex_set_object(AqMutex *mutex, uint32 idn, uint32 object, uint16 namespace)
 {
+	mutex->idn = idn;
 	mutex->object = object;
 	mutex->namespace = namespace;
 }
 
-/* May the word be changed to what the mode wants, and to what? */
+/* May the word be changed to what the mode wants, and by adding what? */
 static inline bool
-wanted(uint64 word, AqMutexMode mode, uint64 *result)
+wanted(uint64 word, AqMutexMode mode, uint64 *grant)
 {
-	switch (mode)
-	{
-		case AQ_EXCLUSIVE:
-			*result = own_owner();
-			return word == 0;
-		case AQ_SHARED:
-			*result = word + 1;
-			return (word & ~COUNT_MASK) == 0;
-		case AQ_EXAMINE:
-			*result = word | own_owner();
-			return (word & ~COUNT_MASK) == 0;
-	}
-	return false;
+	*grant = mode == AQ_SHARED ? COUNT_ONE : own_owner();
+	return owner_of(word) == 0 && (mode != AQ_EXCLUSIVE || word << (64 - GETS_SHIFT) == 0);
+}
+
+/* Exchanges the word for one with the grant added and one get more. */
+static inline bool
+exchange(AqMutex *mutex, uint64 word, uint64 grant)
+{
+	uint64		next = word + grant + ONE_GET;
+
+	if (!pg_atomic_compare_exchange_u64(&mutex->word, &word, next))
+		return false;
+	if (unlikely((int64) (word ^ next) < 0))	/* the highest bit of gets has changed */
+		pg_atomic_fetch_add_u64(&mutex->halves, 1);
+	return true;
 }
 
 static inline bool
 try_get(AqMutex *mutex, AqMutexMode mode)
 {
 	uint64		word = pg_atomic_read_u64(&mutex->word);
-	uint64		result;
+	uint64		grant;
 
-	return wanted(word, mode, &result) &&
-		pg_atomic_compare_exchange_u64(&mutex->word, &word, result);
+	return wanted(word, mode, &grant) && exchange(mutex, word, grant);
+}
+
+/* How often it was got; as aq_latch_gets(). */
+uint64
+aq_mutex_gets(AqMutex *mutex)
+{
+	uint64		halves = pg_atomic_read_u64(&mutex->halves);
+	uint64		low = pg_atomic_read_u64(&mutex->word) >> GETS_SHIFT;
+
+	if ((halves & 1) != low >> (63 - GETS_SHIFT))
+		halves++;
+	return (halves >> 1 << (64 - GETS_SHIFT)) | low;
+}
+
+/* Gets and sleeps since it was initialised. */
+void
+aq_mutex_counters(AqMutex *mutex, uint64 *gets, uint64 *sleeps)
+{
+	*gets = aq_mutex_gets(mutex);
+	*sleeps = pg_atomic_read_u64(&mutex->sleeps);
 }
 
 static bool
-spin(AqMutex *mutex, AqMutexMode mode)
+spin(AqMutex *mutex, AqMutexMode mode, int polls)
 {
-	for (int i = 0; i < aq_mutex_spin_count; i++)
+	for (int i = 0; i < polls; i++)
 	{
 		if (try_get(mutex, mode))
 			return true;
@@ -114,19 +159,74 @@ spin(AqMutex *mutex, AqMutexMode mode)
 	return false;
 }
 
-static inline void
-count_get(AqMutex *mutex, AqMutexMode mode)
+static inline AqMutexCounts *
+own_counts(const AqMutex *mutex, AqLocation where)
 {
-	/* Others may hold it too, unless it is ours alone. */
-	if (mode == AQ_EXCLUSIVE)
-		pg_atomic_write_u64(&mutex->gets, pg_atomic_read_u64(&mutex->gets) + 1);
-	else
-		pg_atomic_fetch_add_u64(&mutex->gets, 1);
+	return &aq_sync_self->mutexes[mutex->type][where];
 }
+
+/*
+ * Where a get will be noted: looked up before it, see AqHeldEnd.  By place it is
+ * counted here; exchange() counts it for the mutex.
+ */
+typedef struct Books
+{
+	AqHeldEnd	end;
+	pg_atomic_uint64 *counter;
+	uint64		gets;
+} Books;
+
+static inline Books
+open_books(const AqMutex *mutex, AqLocation where)
+{
+	Books		books = {.end = aq_held_end()};
+
+	books.counter = &books.end.self->mutexes[mutex->type][where].gets;
+	books.gets = pg_atomic_read_u64(books.counter);
+	return books;
+}
+
+static inline void
+count_get(const Books *books)
+{
+	if (AQ_ACCOUNTING)
+		pg_atomic_write_u64(books->counter, books->gets + 1);
+}
+
+/* What all sessions have done at one place. */
+AqMutexSum
+aq_mutex_sum(AqMutexType type, AqLocation where)
+{
+	AqMutexSum	sum = {0};
+
+	for (int i = 0; i < aq_sync_shared->nsleepers; i++)
+	{
+		AqMutexCounts *one = &aq_sync_shared->selves[i].mutexes[type][where];
+
+		sum.gets += pg_atomic_read_u64(&one->gets);
+		sum.misses += pg_atomic_read_u64(&one->misses);
+		sum.waits += pg_atomic_read_u64(&one->waits);
+		sum.sleeps += pg_atomic_read_u64(&one->sleeps);
+		sum.wait_time += pg_atomic_read_u64(&one->wait_time);
+		sum.spin_time += pg_atomic_read_u64(&one->spin_time);
+	}
+	return sum;
+}
+
+/* One request that waited. */
+typedef struct MutexWait
+{
+	AqMutexMode mode;
+	AqLocation	where;
+	uint64		value;			/* of the word when the wait began */
+	uint64		p3;
+	uint64		sleeps;
+	int64		time;			/* microseconds */
+} MutexWait;
 
 /* The circular history: the latest requests that waited. */
 static void
-remember(AqMutex *mutex, AqLocation where, uint64 value, uint64 sleeps)
+remember(AqMutex *mutex, const MutexWait *wait)
 {
 	uint64		n = pg_atomic_fetch_add_u64(&aq_sync_shared->history_next, 1);
 	AqMutexSleepRow *row = &aq_sync_shared->history[n % AQ_MUTEX_HISTORY];
@@ -138,14 +238,34 @@ remember(AqMutex *mutex, AqLocation where, uint64 value, uint64 sleeps)
 		return;
 	row->idn = mutex->idn;
 	row->time = aq_clock_us();
-	row->gets = pg_atomic_read_u64(&mutex->gets);
-	row->sleeps = sleeps;
-	row->value = value;
+	row->gets = aq_mutex_gets(mutex);
+	row->sleeps = wait->sleeps;
+	row->value = wait->value;
+	row->where = wait->p3;
+	row->wait_time = wait->time;
 	row->session = aq_session_own_number;
-	row->blocker = (int32) (value >> OWNER_SHIFT) - 1;
+	row->blocker = (int32) (wait->value >> 32) - 1;
 	row->type = mutex->type;
-	row->location = (uint16) where;
+	row->location = (uint16) wait->where;
+	row->mode = (uint16) wait->mode;
 	pg_atomic_fetch_add_u32(&row->change, 1);
+}
+
+static inline int64
+read_clock(void)
+{
+	return AQ_ACCOUNTING ? aq_clock_ns() : 0;
+}
+
+/* Spins once; adds the nanoseconds that took. */
+static bool
+timed_spin(AqMutex *mutex, AqMutexMode mode, int polls, int64 *spent)
+{
+	int64		start = read_clock();
+	bool		got = spin(mutex, mode, polls);
+
+	*spent += read_clock() - start;
+	return got;
 }
 
 static pg_noinline void
@@ -153,102 +273,208 @@ get_slow(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 {
 	const MutexRow *row = &mutex_rows[mutex->type];
 	AqSleeper  *me = &aq_sync_shared->sleepers[aq_session_own_number];
-	AqMutexSleeps *total = &aq_sync_shared->mutex_sleeps[mutex->type][where];
+	AqMutexCounts *counts = own_counts(mutex, where);
+	MutexWait	wait = {.mode = mode, .where = where};
 	AqScheme	scheme;
-	uint64		value;
+	int64		spun = 0;
 	int64		start;
 
-	if (spin(mutex, mode))
+	aq_scheme_start(&scheme, mutex->type);
+	AQ_PROBE4(mutex__spin, mutex, mutex->idn, mode, where);
+	if (!timed_spin(mutex, mode, scheme.way.spin, &spun))
+	{
+		wait.value = shown(pg_atomic_read_u64(&mutex->word));
+		wait.p3 = ((uint64) mutex->object << 32) | ((uint64) mutex->namespace << 16) | where;
+		start = read_clock();
+		pg_atomic_write_u64(&aq_sync_self->wants, aq_lock_word(mutex, true, mode));
+		if (mutex->type == AQ_MUTEX_TYPE_ROW)	/* whose parameters are its own, as in Oracle */
+			aq_wait_begin(row->event_exclusive, mutex->object, where, 0);
+		else
+			aq_wait_begin(mode == AQ_SHARED ? row->event_shared : row->event_exclusive,
+						  mutex->idn, wait.value, wait.p3);
+		do
+		{
+			AQ_PROBE4(mutex__sleep, mutex, mutex->idn, where, scheme.step);
+			aq_scheme_step(&scheme, &me->sem);
+		} while (!timed_spin(mutex, mode, scheme.way.spin, &spun));
+		aq_wait_end();
+		pg_atomic_write_u64(&aq_sync_self->wants, 0);
+		wait.time = (read_clock() - start) / 1000;
+		wait.sleeps = scheme.step;
+	}
+	if (!AQ_ACCOUNTING)
 		return;
 
-	value = pg_atomic_read_u64(&mutex->word);
-	aq_scheme_start(&scheme);
-	start = aq_clock_us();
-	aq_wait_begin(mode == AQ_SHARED ? row->event_shared : row->event_exclusive,
-				  mutex->idn, value,
-				  ((uint64) mutex->object << 32) | ((uint64) mutex->namespace << 16) | where);
-	do
-		aq_scheme_step(&scheme, &me->sem);
-	while (!spin(mutex, mode));
-	aq_wait_end();
-
-	pg_atomic_fetch_add_u64(&mutex->sleeps, scheme.step);
-	pg_atomic_fetch_add_u64(&total->sleeps, scheme.step);
-	pg_atomic_fetch_add_u64(&total->waits, 1);
+	aq_own_add(&counts->misses, 1);
+	aq_own_add(&counts->spin_time, spun);
+	if (wait.sleeps == 0)
+		return;
+	pg_atomic_fetch_add_u64(&mutex->sleeps, wait.sleeps);
+	aq_own_add(&counts->waits, 1);
+	aq_own_add(&counts->sleeps, wait.sleeps);
 	if (scheme.timed)
-		pg_atomic_fetch_add_u64(&total->wait_time, aq_clock_us() - start);
-	remember(mutex, where, value, scheme.step);
+		aq_own_add(&counts->wait_time, wait.time);
+	remember(mutex, &wait);
 }
 
 /* An exclusive holder that gets its mutex again. */
 static bool
-get_again(AqMutex *mutex, AqMutexMode mode)
+get_again(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 {
+	uint64		word = pg_atomic_read_u64(&mutex->word);
 	AqHeld	   *held;
+	Books		books;
 
-	if ((pg_atomic_read_u64(&mutex->word) & ~COUNT_MASK) != own_owner())
+	if (owner_of(word) != (uint64) aq_session_own_number + 1)
 		return false;
 	held = aq_held_find(mutex);
-	if (held == NULL || held->mode != AQ_EXCLUSIVE)
+	if (held == NULL || aq_lock_mode(pg_atomic_read_u64(&held->lock)) != AQ_EXCLUSIVE)
 		return false;
 	Assert(mode == AQ_EXCLUSIVE);
-	held->depth++;
-	count_get(mutex, AQ_EXCLUSIVE);
+	held->again++;
+	/* others may try, but nobody else can change the word */
+	(void) exchange(mutex, word, 0);
+	books = open_books(mutex, where);
+	count_get(&books);
 	return true;
+}
+
+static inline void
+got(AqMutex *mutex, AqMutexMode mode, AqLocation where, const Books *books)
+{
+	count_get(books);
+	aq_held_push(books->end, mutex, true, mode, where);
+}
+
+/* The first try has failed; interrupts are held off. */
+static pg_noinline void
+get_after_miss(AqMutex *mutex, AqMutexMode mode, AqLocation where, int64 asked)
+{
+	if (!get_again(mutex, mode, where))
+	{
+		Books		books;
+
+		get_slow(mutex, mode, where);
+		books = open_books(mutex, where);
+		got(mutex, mode, where, &books);
+	}
+	aq_trace_mutex_got(mutex, mode, where, asked);
+}
+
+/*
+ * The first try of a session that may be traced, or has not used us yet; when
+ * it asked is for what comes next.  Interrupts are held off, got or not.
+ */
+static bool
+first_try(AqMutex *mutex, AqMutexMode mode, AqLocation where, int64 *asked)
+{
+	Books		books;
+
+	*asked = aq_trace_asked();
+	aq_session_attach();
+	books = open_books(mutex, where);
+	HOLD_INTERRUPTS();
+	if (!try_get(mutex, mode))
+		return false;
+	got(mutex, mode, where, &books);
+	aq_trace_mutex_got(mutex, mode, where, *asked);
+	return true;
+}
+
+static pg_noinline void
+get_traced(AqMutex *mutex, AqMutexMode mode, AqLocation where)
+{
+	int64		asked;
+
+	if (!first_try(mutex, mode, where, &asked))
+		get_after_miss(mutex, mode, where, asked);
 }
 
 /*
  * Waits as long as it takes.  Do not wait for a latch while holding a mutex.
+ *
+ * What nearly every get comes to is done without a call, so that no register
+ * has to be saved.
  */
 void
 aq_mutex_get(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 {
-	aq_session_attach();
+	Books		books;
+
+	if (unlikely(!aq_trace_is_idle()))
+	{
+		get_traced(mutex, mode, where);
+		return;
+	}
+	books = open_books(mutex, where);
 	HOLD_INTERRUPTS();
 	if (unlikely(!try_get(mutex, mode)))
 	{
-		if (get_again(mutex, mode))
-			return;
-		get_slow(mutex, mode, where);
+		get_after_miss(mutex, mode, where, 0);
+		return;
 	}
-	count_get(mutex, mode);
-	aq_held_push(mutex, true, mode);
+	got(mutex, mode, where, &books);
+	aq_trace_mutex_got(mutex, mode, where, 0);
 }
 
-/*
- * Never waits.  The place is asked for as in aq_mutex_get, but only sleeps are
- * counted by place.
- */
+/* Never waits. */
 bool
 aq_mutex_get_nowait(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 {
-	(void) where;
-	aq_session_attach();
-	HOLD_INTERRUPTS();
-	if (!try_get(mutex, mode))
+	int64		asked;
+
+	if (first_try(mutex, mode, where, &asked))
+		return true;
+	if (get_again(mutex, mode, where))
 	{
-		if (get_again(mutex, mode))
-			return true;
-		RESUME_INTERRUPTS();
-		return false;
+		aq_trace_mutex_got(mutex, mode, where, asked);
+		return true;
 	}
-	count_get(mutex, mode);
-	aq_held_push(mutex, true, mode);
-	return true;
+	RESUME_INTERRUPTS();
+	aq_trace_mutex_failed(mutex, mode, where, asked);
+	return false;
+}
+
+static inline void
+free_held(AqMutex *mutex, AqHeldEnd end, AqHeld *held)
+{
+	bool		shared = aq_lock_mode(pg_atomic_read_u64(&held->lock)) == AQ_SHARED;
+
+	pg_atomic_fetch_sub_u64(&mutex->word, shared ? COUNT_ONE : own_owner());
+	aq_held_drop(end, held);
+	RESUME_INTERRUPTS();
+}
+
+/* Not what was got last, or got again, or in a session that is traced. */
+static pg_noinline void
+free_other(AqMutex *mutex)
+{
+	AqHeld	   *held = aq_held_find(mutex);
+
+	Assert(held != NULL);
+	aq_trace_mutex_free(mutex);
+	if (held->again > 0)
+	{
+		held->again--;
+		RESUME_INTERRUPTS();
+	}
+	else
+		free_held(mutex, aq_held_end(), held);
 }
 
 void
 aq_mutex_free(AqMutex *mutex)
 {
-	AqHeld	   *held = aq_held_find(mutex);
+	AqHeldEnd	end = aq_held_end();
+	AqHeld	   *held = aq_held_last(end, mutex);
 
-	Assert(held != NULL);
-	if (--held->depth == 0)
+	if (unlikely(held == NULL || held->again > 0 || aq_traced()))
 	{
-		pg_atomic_fetch_sub_u64(&mutex->word, held->mode == AQ_SHARED ? 1 : own_owner());
-		aq_held_drop(held);
+		free_other(mutex);
+		return;
 	}
-	RESUME_INTERRUPTS();
+	AQ_PROBE2(mutex__release, mutex, mutex->idn);
+	free_held(mutex, end, held);
 }
 
 bool
@@ -261,14 +487,22 @@ aq_mutex_held(const AqMutex *mutex)
 uint32
 aq_mutex_count(AqMutex *mutex)
 {
-	return (uint32) (pg_atomic_read_u64(&mutex->word) & COUNT_MASK);
+	return (uint32) count_of(pg_atomic_read_u64(&mutex->word));
 }
 
 /* Changes the reference count; the caller holds the mutex in examine mode. */
 void
 aq_mutex_add_count(AqMutex *mutex, int32 n)
 {
-	Assert(aq_held_find(mutex) != NULL && aq_held_find(mutex)->mode == AQ_EXAMINE);
-	Assert((int64) aq_mutex_count(mutex) + n >= 0);
-	pg_atomic_fetch_add_u64(&mutex->word, n);
+	Assert(aq_held_find(mutex) != NULL &&
+		   aq_lock_mode(pg_atomic_read_u64(&aq_held_find(mutex)->lock)) == AQ_EXAMINE);
+	Assert((int64) aq_mutex_count(mutex) + n >= 0 && (int64) aq_mutex_count(mutex) + n <= (int64) COUNT_MAX);
+	pg_atomic_fetch_add_u64(&mutex->word, (int64) n * (int64) COUNT_ONE);
+}
+
+/* For views: the session that has it alone or examines it, or -1. */
+int
+aq_mutex_holder(AqMutex *mutex)
+{
+	return (int) owner_of(pg_atomic_read_u64(&mutex->word)) - 1;
 }

@@ -81,3 +81,11 @@ aq_os_poll_ms(int ms)
 {
 	(void) poll(NULL, 0, ms);
 }
+
+void
+aq_sleep_holding(int64 us)
+{
+	struct timespec time = {.tv_sec = us / 1000000,.tv_nsec = us % 1000000 * 1000};
+
+	(void) nanosleep(&time, NULL);
+}

@@ -1,11 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * scheme.c
- *	  How a mutex waits: one step of the wait loop, by pgaq.mutex_wait_scheme.
+ *	  How a mutex waits: one step of the wait loop, by pgaq.mutex_wait_scheme
+ *	  and mutex_wait_time, or by what pgaq.mutex_types says of the type of mutex.
  *
  * scheme	step k
- * 0		yield; every wait_yield_sleep_freq-th step sleeps
- *			wait_yield_sleep_time ms instead
+ * 0		wait_yield_mode yield: yield; every wait_yield_sleep_freq-th step sleeps
+ *			wait_yield_sleep_time ms instead.  wait_yield_mode sleep: sleep; every
+ *			wait_yield_yield_freq-th step yields instead
  * 1		the first step yields, then sleeps mutex_wait_time ms; with
  *			mutex_wait_time 0 as scheme 0
  * 2		two steps yield, then waits on the session's semaphore with a time-out
@@ -27,21 +29,32 @@
 AQ_LOCAL int aq_mutex_spin_count = 255;
 AQ_LOCAL int aq_mutex_wait_scheme = 2;
 AQ_LOCAL int aq_mutex_wait_time = 1;
+AQ_LOCAL int aq_wait_yield_mode = AQ_YIELD_MODE_YIELD;
 AQ_LOCAL int aq_wait_yield_sleep_time = 1;
 AQ_LOCAL int aq_wait_yield_sleep_freq = 100;
+AQ_LOCAL int aq_wait_yield_yield_freq = 20;
+AQ_LOCAL AqMutexWay aq_mutex_ways[AQ_MUTEX_TYPE_COUNT] = {
+	[0 ... AQ_MUTEX_TYPE_COUNT - 1] = {-1, -1, -1}
+};
 
 void
-aq_scheme_start(AqScheme *scheme)
+aq_scheme_start(AqScheme *scheme, AqMutexType type)
 {
+	AqMutexWay *own = &aq_mutex_ways[type];
+	AqMutexWay *way = &scheme->way;
+
+	way->spin = own->spin >= 0 ? own->spin : aq_mutex_spin_count;
+	way->scheme = own->scheme >= 0 ? own->scheme : aq_mutex_wait_scheme;
+	way->time = own->time >= 0 ? own->time : aq_mutex_wait_time;
 	scheme->step = 0;
-	scheme->timed = (aq_mutex_wait_scheme >= 0 && aq_mutex_wait_scheme <= 2);
+	scheme->timed = way->scheme <= 2;
 }
 
 /* Sessions that fell asleep together should not wake up together. */
 static int
 spread(int ms)
 {
-	uint32		x = aq_sync_self.random;
+	uint32		x = aq_sync_self->random;
 	int			width = ms / 8;
 
 	if (x == 0)
@@ -49,21 +62,27 @@ spread(int ms)
 	x ^= x << 13;
 	x ^= x >> 17;
 	x ^= x << 5;
-	aq_sync_self.random = x;
+	aq_sync_self->random = x;
 	return ms - width / 2 + (int) (x % (uint32) (width + 1));
 }
 
 static void
 step_yield(uint64 k)
 {
-	if (aq_wait_yield_sleep_freq > 0 && k % aq_wait_yield_sleep_freq == 0)
+	bool		sleeps = (aq_wait_yield_mode == AQ_YIELD_MODE_SLEEP);
+	int			freq = sleeps ? aq_wait_yield_yield_freq : aq_wait_yield_sleep_freq;
+
+	/* 0: never the other one */
+	if (freq > 0 && k % freq == 0)
+		sleeps = !sleeps;
+	if (sleeps)
 		aq_os_poll_ms(aq_wait_yield_sleep_time);
 	else
 		aq_os_yield();
 }
 
 static void
-step_backoff(uint64 k, AqSem *sem)
+step_backoff(uint64 k, int time, AqSem *sem)
 {
 	static const int backoff_ms[] = {10, 30, 75, 155, 310, 630, 1270, 2000};
 	uint64		pair;
@@ -79,30 +98,31 @@ step_backoff(uint64 k, AqSem *sem)
 	ms = backoff_ms[Min(pair, lengthof(backoff_ms) - 1)];
 	if (pair >= 2)
 		ms = spread(ms);
-	cap = (aq_mutex_wait_time == 0) ? 2000 : aq_mutex_wait_time * 10;
+	cap = (time == 0) ? 2000 : time * 10;
 	aq_os_sem_wait_us(sem, (int64) Min(ms, cap) * 1000);
 }
 
 void
 aq_scheme_step(AqScheme *scheme, AqSem *sem)
 {
+	const AqMutexWay *way = &scheme->way;
 	uint64		k = ++scheme->step;
 
-	switch (aq_mutex_wait_scheme)
+	switch (way->scheme)
 	{
 		case 0:
 			step_yield(k);
 			break;
 		case 1:
-			if (aq_mutex_wait_time == 0)
+			if (way->time == 0)
 				step_yield(k);
 			else if (k == 1)
 				aq_os_yield();
 			else
-				aq_os_poll_ms(aq_mutex_wait_time);
+				aq_os_poll_ms(way->time);
 			break;
 		case 2:
-			step_backoff(k, sem);
+			step_backoff(k, way->time, sem);
 			break;
 		default:
 			if (k % SPIN_ONLY_STEPS == 0)

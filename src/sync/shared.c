@@ -13,10 +13,25 @@
 
 AqSyncShared *aq_sync_shared = NULL;
 
+static Size
+sleepers_end(int nsleepers)
+{
+	Size		end = offsetof(AqSyncShared, sleepers) + (Size) nsleepers * sizeof(AqSleeper);
+
+	return (end + PG_CACHE_LINE_SIZE - 1) / PG_CACHE_LINE_SIZE * PG_CACHE_LINE_SIZE;
+}
+
+Size
+aq_sync_shared_size(int nsleepers)
+{
+	return sleepers_end(nsleepers) + (Size) nsleepers * sizeof(AqSyncSelf);
+}
+
 void
 aq_sync_shared_init(AqSyncShared *shared, int nsleepers)
 {
 	aq_sync_shared = shared;
+	shared->selves = (AqSyncSelf *) ((char *) shared + sleepers_end(nsleepers));
 
 	for (int id = 0; id < AQ_LATCH_COUNT; id++)
 	{
@@ -28,17 +43,7 @@ aq_sync_shared_init(AqSyncShared *shared, int nsleepers)
 			pg_atomic_init_u64(&misses->nowait_failures, 0);
 			pg_atomic_init_u64(&misses->sleeps, 0);
 			pg_atomic_init_u64(&misses->waiter_sleeps, 0);
-		}
-	}
-	for (int type = 0; type < AQ_MUTEX_TYPE_COUNT; type++)
-	{
-		for (int where = 0; where < AQ_LOC_COUNT; where++)
-		{
-			AqMutexSleeps *sleeps = &shared->mutex_sleeps[type][where];
-
-			pg_atomic_init_u64(&sleeps->sleeps, 0);
-			pg_atomic_init_u64(&sleeps->waits, 0);
-			pg_atomic_init_u64(&sleeps->wait_time, 0);
+			pg_atomic_init_u64(&misses->long_holds, 0);
 		}
 	}
 	pg_atomic_init_u64(&shared->history_next, 0);
@@ -55,5 +60,6 @@ aq_sync_shared_init(AqSyncShared *shared, int nsleepers)
 		pg_atomic_init_u32(&sleeper->state, AQ_SLEEP_NONE);
 		sleeper->next = sleeper->prev = -1;
 		sleeper->exclusive = false;
+		aq_sync_self_init(&shared->selves[i]);
 	}
 }

@@ -12,8 +12,14 @@
 #include "access/xact.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
-#include "sync/sync_int.h"
+#include "sync/stat_int.h"
 #include "utils/guc.h"
+
+static const struct config_enum_entry yield_modes[] = {
+	{"yield", AQ_YIELD_MODE_YIELD, false},
+	{"sleep", AQ_YIELD_MODE_SLEEP, false},
+	{NULL, 0, false}
+};
 
 static void
 define_parameters(void)
@@ -21,47 +27,65 @@ define_parameters(void)
 	DefineCustomIntVariable("pgaq.spin_count",
 							"How often a latch is polled before the session sleeps.",
 							"A request for shared mode polls twice as often.",
-							&aq_spin_count, aq_spin_count, 0, 1000000,
+							&aq_spin_count, aq_spin_count, 0, AQ_MAX_SPIN,
 							PGC_SUSET, 0, NULL, NULL, NULL);
-	aq_latch_class_define_parameters();
 	DefineCustomIntVariable("pgaq.mutex_spin_count",
 							"How often a mutex is polled in each step of its wait loop.",
 							NULL,
-							&aq_mutex_spin_count, aq_mutex_spin_count, 1, 1000000,
+							&aq_mutex_spin_count, aq_mutex_spin_count, 1, AQ_MAX_SPIN,
 							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.mutex_wait_scheme",
 							"How a session waits for a mutex.",
 							"0 yields, 1 sleeps a fixed time, 2 sleeps with a growing time, any other number spins.",
-							&aq_mutex_wait_scheme, aq_mutex_wait_scheme, 0, 255,
+							&aq_mutex_wait_scheme, aq_mutex_wait_scheme, 0, AQ_MAX_SCHEME,
 							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.mutex_wait_time",
 							"How long a session sleeps for a mutex in one step.",
 							"Milliseconds in scheme 1 (0 makes it scheme 0), the limit in units of ten milliseconds in scheme 2 (0 makes it two seconds).",
-							&aq_mutex_wait_time, aq_mutex_wait_time, 0, 100000,
+							&aq_mutex_wait_time, aq_mutex_wait_time, 0, AQ_MAX_WAIT_TIME,
 							PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("pgaq.wait_yield_mode",
+							 "What mutex wait scheme 0 does in most of its steps.",
+							 "yield: yields the processor, and sleeps as often as pgaq.wait_yield_sleep_freq says. sleep: sleeps, and yields as often as pgaq.wait_yield_yield_freq says.",
+							 &aq_wait_yield_mode, aq_wait_yield_mode, yield_modes,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.wait_yield_sleep_time",
 							"How long mutex wait scheme 0 sleeps when it does not yield.",
 							NULL,
 							&aq_wait_yield_sleep_time, aq_wait_yield_sleep_time, 0, 10000,
 							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.wait_yield_sleep_freq",
-							"How many steps of mutex wait scheme 0 lead to one sleep.",
+							"How many steps of mutex wait scheme 0 lead to one sleep, in mode yield.",
 							"0 never sleeps.",
 							&aq_wait_yield_sleep_freq, aq_wait_yield_sleep_freq, 0, 1000000,
 							PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.wait_yield_yield_freq",
+							"How many steps of mutex wait scheme 0 lead to one yield, in mode sleep.",
+							"0 never yields.",
+							&aq_wait_yield_yield_freq, aq_wait_yield_yield_freq, 0, 1000000,
+							PGC_SUSET, 0, NULL, NULL, NULL);
+	aq_lock_lists_define_parameters();
+	aq_trace_define_parameters();
+	aq_time_define_parameters();
 }
 
 static Size
 latches_size(void)
 {
-	return CACHELINEALIGN(add_size(offsetof(AqSyncShared, sleepers),
-								   mul_size(sizeof(AqSleeper), aq_session_slots())));
+	return CACHELINEALIGN(aq_sync_shared_size(aq_session_slots()));
+}
+
+static Size
+events_size(void)
+{
+	return CACHELINEALIGN(aq_event_shmem_size());
 }
 
 static Size
 sync_shmem_size(void)
 {
-	return add_size(latches_size(), aq_event_shmem_size());
+	return add_size(add_size(latches_size(), events_size()),
+					add_size(CACHELINEALIGN(aq_trace_shmem_size()), aq_stat_shmem_size()));
 }
 
 static void
@@ -71,6 +95,8 @@ sync_shmem_init(void *area, bool found)
 	if (!found)
 		aq_sync_shared_init(area, aq_session_slots());
 	aq_event_shmem_init((char *) area + latches_size(), found);
+	aq_trace_shmem_init((char *) area + latches_size() + events_size(), found);
+	aq_stat_shmem_init((char *) area + latches_size() + events_size() + CACHELINEALIGN(aq_trace_shmem_size()), found);
 }
 
 /*
@@ -91,8 +117,20 @@ release_before_exit(int code, Datum arg)
 static void
 transaction_ended(XactEvent event, void *arg)
 {
-	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
-		aq_sync_release_all();
+	switch (event)
+	{
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PARALLEL_ABORT:
+			aq_sync_release_all();
+			break;
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_PREPARE:
+			break;
+		default:
+			return;
+	}
+	aq_stat_xact_end(event);
+	aq_time_xact_end(event == XACT_EVENT_ABORT);
 }
 
 static void
@@ -100,13 +138,19 @@ subtransaction_ended(SubXactEvent event, SubTransactionId id,
 					 SubTransactionId parent, void *arg)
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB)
+	{
 		aq_sync_release_all();
+		aq_time_subxact_abort();
+	}
 }
 
 static void
 session_start(void)
 {
+	aq_sync_self_set(aq_session_own_number);
+	aq_trace_session_start();
 	aq_event_session_start();
+	aq_stat_session_start();
 	RegisterXactCallback(transaction_ended, NULL);
 	RegisterSubXactCallback(subtransaction_ended, NULL);
 	before_shmem_exit(release_before_exit, (Datum) 0);
@@ -116,7 +160,10 @@ static void
 session_exit(void)
 {
 	aq_sync_release_all();
+	aq_stat_session_exit();
 	aq_event_session_exit();
+	aq_trace_session_exit();
+	aq_sync_self_set(-1);
 }
 
 const AqPart aq_sync_part = {

@@ -24,6 +24,10 @@
 #include "sync/lists.h"			/* enums from the list headers, see there */
 #include "sync/latch_types.h"	/* AqLatch, AqMutex: structs, embeddable in shared memory */
 #include "sync/wakeup.h"		/* lists of waiters, for those who wake them */
+#include "sync/trace.h"			/* hooks of session traces */
+#ifndef AQ_UNIT
+#include "sync/session_wait.h"	/* what sessions wait for; statistics, time model */
+#endif
 
 #ifndef AQ_UNIT
 extern const AqPart aq_sync_part;
@@ -41,6 +45,7 @@ extern bool aq_latch_get_nowait(AqLatch *latch, AqLatchMode mode, AqLocation whe
 extern void aq_latch_free(AqLatch *latch);
 extern bool aq_latch_held(const AqLatch *latch);	/* by this session; for Assert */
 extern int	aq_latch_holder(const AqLatch *latch);	/* session number, or -1 */
+extern AqLatch *aq_latch_find(const char *name, int child); /* or NULL */
 
 /* --- mutexes: small, embedded in what they protect -------------------------
  * idn is the identifier shown as P1 (hash of the protected object).
@@ -50,16 +55,30 @@ extern void aq_mutex_get(AqMutex *mutex, AqMutexMode mode, AqLocation where);
 extern bool aq_mutex_get_nowait(AqMutex *mutex, AqMutexMode mode, AqLocation where);
 extern void aq_mutex_free(AqMutex *mutex);
 extern bool aq_mutex_held(const AqMutex *mutex);
+extern uint64 aq_mutex_gets(AqMutex *mutex);	/* since it was initialised */
+extern int	aq_mutex_holder(AqMutex *mutex);	/* exclusively or examining: session number, or -1 */
 
 /* The reference count beside the owner: in mode AQ_EXAMINE it may be changed. */
 extern uint32 aq_mutex_count(AqMutex *mutex);
 extern void aq_mutex_add_count(AqMutex *mutex, int32 n);
 
-/* Optional, after init: shown in P3 as object << 32 | namespace << 16 | location. */
-extern void aq_mutex_set_object(AqMutex *mutex, uint32 object, uint16 namespace);
+/* After init: P1, and P3 as object << 32 | namespace << 16 | location.  The mutex is held, or not shared yet. */
+extern void aq_mutex_set_object(AqMutex *mutex, uint32 idn, uint32 object, uint16 namespace);
+extern void aq_mutex_counters(AqMutex *mutex, uint64 *gets, uint64 *sleeps);
+
+/* For views: who has the latch or mutex that a session waits for; -1: none, nobody. */
+extern int	aq_sync_blocker(int session);
 
 extern void aq_sync_release_all(void);
 extern void aq_sync_assert_none_held(void);
+
+/* Only experiments sleep while they hold something. */
+extern void aq_sleep_holding(int64 us);
+
+/* What a get and a free cost; nobody else may use the two meanwhile. */
+#ifndef AQ_UNIT
+extern void aq_cost_rows(AqRow *row, AqLatch *free_latch, AqMutex *free_mutex, int n);
+#endif
 
 /* --- named waits -------------------------------------------------------------
  * AqEvent comes from event_list.h (name, class, P1-P3 texts).
@@ -69,6 +88,7 @@ extern void aq_sync_assert_none_held(void);
  * time-out.  It resets the process latch: check your condition after it.
  */
 extern void aq_wait_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3);
+extern void aq_wait_begin_timed(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
 extern void aq_wait_end(void);
 extern void aq_wait_end_timeout(void);	/* the same, counted as timed out */
 extern bool aq_wait_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);

@@ -14,9 +14,6 @@
  */
 #include "postgres.h"
 
-#include "common/hashfn.h"
-#include "fmgr.h"
-#include "funcapi.h"
 #include "sync/event_int.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
@@ -35,12 +32,6 @@ static const LatchName latch_names[] = {
 #undef X
 };
 
-static const char *const mutex_names[] = {
-#define X(id, name, event_x, event_s, text) name,
-#include "sync/mutex_list.h"
-#undef X
-};
-
 static const char *const location_names[] = {
 	"",
 #define X(id, name) name,
@@ -48,208 +39,175 @@ static const char *const location_names[] = {
 #undef X
 };
 
-typedef struct ClassName
+/* AqLatchMode */
+static const char *const mode_names[] = {"SHARED", "EXCLUSIVE", "EXAMINE", ""};
+
+static void
+put_counter(AqRow *row, pg_atomic_uint64 *counter)
 {
-	const char *name;
-	int			number;
-	int64		identifier;
-} ClassName;
-
-static const ClassName class_names[] = {
-#define X(id, name, number, identifier) {name, number, INT64CONST(identifier)},
-#include "sync/class_list.h"
-#undef X
-};
-
-typedef struct EventName
-{
-	const char *name;
-	AqWaitClass class;
-	const char *parameters[3];
-	const char *text;
-} EventName;
-
-static const EventName event_names[] = {
-#define X(id, name, class, p1, p2, p3, text) {name, AQ_CLASS_##class, {p1, p2, p3}, text},
-#include "sync/event_list.h"
-#undef X
-};
-
-#define MAX_COLUMNS 20
-
-/* One row in the making. */
-typedef struct Row
-{
-	ReturnSetInfo *result;
-	int			n;
-	Datum		values[MAX_COLUMNS];
-	bool		nulls[MAX_COLUMNS];
-} Row;
-
-static Row
-begin_rows(FunctionCallInfo fcinfo)
-{
-	Row			row;
-
-	aq_session_attach();
-	InitMaterializedSRF(fcinfo, 0);
-	row.result = (ReturnSetInfo *) fcinfo->resultinfo;
-	row.n = 0;
-	return row;
+	aq_row_number(row, (int64) pg_atomic_read_u64(counter));
 }
 
 static void
-put(Row *row, Datum value)
-{
-	Assert(row->n < MAX_COLUMNS);
-	row->values[row->n] = value;
-	row->nulls[row->n++] = false;
-}
-
-static void
-put_null(Row *row)
-{
-	Assert(row->n < MAX_COLUMNS);
-	row->values[row->n] = (Datum) 0;
-	row->nulls[row->n++] = true;
-}
-
-static void
-put_number(Row *row, int64 value)
-{
-	put(row, Int64GetDatum(value));
-}
-
-static void
-put_int(Row *row, int32 value)
-{
-	put(row, Int32GetDatum(value));
-}
-
-static void
-put_text(Row *row, const char *value)
-{
-	put(row, CStringGetTextDatum(value));
-}
-
-/* An address or a parameter as Oracle's RAW columns show it. */
-static void
-put_raw(Row *row, uint64 value)
-{
-	put_text(row, psprintf("%016llX", (unsigned long long) value));
-}
-
-static void
-put_counter(Row *row, pg_atomic_uint64 *counter)
-{
-	put_number(row, (int64) pg_atomic_read_u64(counter));
-}
-
-static int64
-name_hash(const char *name)
-{
-	return (int64) hash_bytes((const unsigned char *) name, (int) strlen(name));
-}
-
-/* The session that a number means, as the views name sessions: from 1. */
-static void
-put_session(Row *row, int number)
-{
-	if (number < 0)
-		put_null(row);
-	else
-		put_int(row, number + 1);
-}
-
-static void
-put_pid(Row *row, int number)
+put_pid(AqRow *row, int number)
 {
 	int			pid = (number < 0 || number >= aq_session_slots()) ? 0 : aq_session_pid(number);
 
-	if (pid == 0)
-		put_null(row);
-	else
-		put_int(row, pid);
+	aq_row_int_if(row, pid != 0, pid);
+}
+
+/* Counters of a latch, or of several. */
+typedef struct LatchSum
+{
+	uint64		address;		/* the lowest, 0: none */
+	int64		gets;
+	int64		misses;
+	int64		sleeps;
+	int64		immediate_gets;
+	int64		immediate_misses;
+	int64		woken;
+	int64		holding_sleeps;
+	int64		spin_gets;
+	int64		wait_time;
+	int64		spin_time;		/* nanoseconds */
+} LatchSum;
+
+static void
+add_latch(LatchSum *sum, AqLatch *latch)
+{
+	uint64		address = (uint64) (uintptr_t) latch;
+	int64		immediate_misses = pg_atomic_read_u64(&latch->immediate_misses);
+
+	if (sum->address == 0 || address < sum->address)
+		sum->address = address;
+	sum->gets += aq_latch_willing_gets(latch);
+	sum->misses += pg_atomic_read_u64(&latch->misses);
+	sum->sleeps += pg_atomic_read_u64(&latch->sleeps);
+	sum->immediate_gets += pg_atomic_read_u64(&latch->immediate_gets) + immediate_misses;
+	sum->immediate_misses += immediate_misses;
+	sum->woken += pg_atomic_read_u64(&latch->woken);
+	sum->holding_sleeps += pg_atomic_read_u64(&latch->holding_sleeps);
+	sum->spin_gets += pg_atomic_read_u64(&latch->spin_gets);
+	sum->wait_time += pg_atomic_read_u64(&latch->wait_time);
+	sum->spin_time += pg_atomic_read_u64(&latch->spin_time);
 }
 
 static void
-end_row(Row *row)
+put_latch_sum(AqRow *row, const LatchSum *sum)
 {
-	Assert(row->n == row->result->setDesc->natts);
-	tuplestore_putvalues(row->result->setResult, row->result->setDesc, row->values, row->nulls);
-	row->n = 0;
+	if (sum->address == 0)
+		aq_row_null(row);
+	else
+		aq_row_raw(row, sum->address);
+	aq_row_number(row, sum->gets);
+	aq_row_number(row, sum->misses);
+	aq_row_number(row, sum->sleeps);
+	aq_row_number(row, sum->immediate_gets);
+	aq_row_number(row, sum->immediate_misses);
+	aq_row_number(row, sum->woken);
+	aq_row_number(row, sum->holding_sleeps);
+	aq_row_number(row, sum->spin_gets);
+	aq_row_number(row, sum->wait_time);
+	aq_row_number(row, sum->spin_time / 1000);
+}
+
+static AqLatch *
+first_latch(int id)
+{
+	return (AqLatch *) (uintptr_t) pg_atomic_read_u64(&aq_sync_shared->latches[id]);
+}
+
+/* Every latch: number, name, hash, level, has children, child, address, counters. */
+AQ_ROWS(aq_sync_latches)
+{
+	for (int id = 0; id < AQ_LATCH_COUNT; id++)
+	{
+		for (AqLatch *latch = first_latch(id); latch != NULL; latch = latch->next)
+		{
+			LatchSum	sum = {0};
+
+			add_latch(&sum, latch);
+			aq_row_int(row, id);
+			aq_row_text(row, latch_names[id].name);
+			aq_row_number(row, aq_name_hash(latch_names[id].name));
+			aq_row_int(row, latch_names[id].level);
+			aq_row_bool(row, latch_names[id].children);
+			aq_row_int(row, latch->child);
+			put_latch_sum(row, &sum);
+			aq_row_end(row);
+		}
+	}
+}
+
+/* The kinds of latch with all of their latches added up: number, lowest address, counters. */
+AQ_ROWS(aq_sync_latch_sums)
+{
+	for (int id = 0; id < AQ_LATCH_COUNT; id++)
+	{
+		LatchSum	sum = {0};
+
+		for (AqLatch *latch = first_latch(id); latch != NULL; latch = latch->next)
+			add_latch(&sum, latch);
+		aq_row_int(row, id);
+		put_latch_sum(row, &sum);
+		aq_row_end(row);
+	}
 }
 
 /*
- * Every latch: number, name, hash, level, has children, child, address, counters,
- * holder, holder's pid, location.
+ * What sessions hold at this moment: session, pid, is it a mutex, address, name,
+ * child or identifier, mode, location, gets.  A lock that is let go of while we
+ * look may be shown still.
  */
-PG_FUNCTION_INFO_V1(aq_sync_latches);
-Datum
-aq_sync_latches(PG_FUNCTION_ARGS)
+AQ_ROWS(aq_sync_held)
 {
-	Row			row = begin_rows(fcinfo);
-
-	for (int id = 0; id < AQ_LATCH_COUNT; id++)
+	for (int i = 0; i < aq_session_slots(); i++)
 	{
-		AqLatch    *latch = (AqLatch *) (uintptr_t)
-			pg_atomic_read_u64(&aq_sync_shared->latches[id]);
+		AqSyncSelf *self = &aq_sync_shared->selves[i];
 
-		for (; latch != NULL; latch = latch->next)
+		for (uint32 k = 0; k < pg_atomic_read_u32(&self->nheld); k++)
 		{
-			int			holder = aq_latch_holder(latch);
+			AqHeld	   *held = &self->held[k];
+			uint64		lock = pg_atomic_read_u64(&held->lock);
+			AqLatch    *latch = aq_lock_address(lock);
+			AqMutex    *mutex = aq_lock_address(lock);
+			bool		is_mutex = (lock & AQ_LOCK_MUTEX) != 0;
 
-			put_int(&row, id);
-			put_text(&row, latch_names[id].name);
-			put_number(&row, name_hash(latch_names[id].name));
-			put_int(&row, latch_names[id].level);
-			put(&row, BoolGetDatum(latch_names[id].children));
-			put_int(&row, latch->child);
-			put_raw(&row, (uint64) (uintptr_t) latch);
-			put_counter(&row, &latch->gets);
-			put_counter(&row, &latch->misses);
-			put_counter(&row, &latch->sleeps);
-			put_number(&row, (int64) (pg_atomic_read_u64(&latch->immediate_gets) +
-									  pg_atomic_read_u64(&latch->immediate_misses)));
-			put_counter(&row, &latch->immediate_misses);
-			put_counter(&row, &latch->spin_gets);
-			put_counter(&row, &latch->wait_time);
-			put_session(&row, holder);
-			put_pid(&row, holder);
-			put_text(&row, location_names[pg_atomic_read_u32(&latch->where)]);
-			end_row(&row);
+			/* just begun, of nobody any more, or a mutex that was given back */
+			if (lock == 0 || aq_session_pid(i) == 0 || (is_mutex && mutex->type >= AQ_MUTEX_TYPE_COUNT))
+				continue;
+			aq_row_session(row, i);
+			put_pid(row, i);
+			aq_row_bool(row, is_mutex);
+			aq_row_raw(row, (uint64) (uintptr_t) aq_lock_address(lock));
+			aq_row_text(row, is_mutex ? aq_mutex_names[mutex->type] : latch_names[latch->id].name);
+			aq_row_number(row, is_mutex ? (int64) mutex->idn : (int64) latch->child);
+			aq_row_text(row, mode_names[aq_lock_mode(lock)]);
+			aq_row_text(row, location_names[pg_atomic_read_u32(&held->where)]);
+			aq_row_number(row, (int64) (is_mutex ? aq_mutex_gets(mutex) : aq_latch_willing_gets(latch)));
+			aq_row_end(row);
 		}
 	}
-	return (Datum) 0;
 }
 
 /* The kinds of latch: number, name, hash, level, has children, what it protects. */
-PG_FUNCTION_INFO_V1(aq_sync_latch_names);
-Datum
-aq_sync_latch_names(PG_FUNCTION_ARGS)
+AQ_ROWS(aq_sync_latch_names)
 {
-	Row			row = begin_rows(fcinfo);
-
 	for (int id = 0; id < AQ_LATCH_COUNT; id++)
 	{
-		put_int(&row, id);
-		put_text(&row, latch_names[id].name);
-		put_number(&row, name_hash(latch_names[id].name));
-		put_int(&row, latch_names[id].level);
-		put(&row, BoolGetDatum(latch_names[id].children));
-		put_text(&row, latch_names[id].text);
-		end_row(&row);
+		aq_row_int(row, id);
+		aq_row_text(row, latch_names[id].name);
+		aq_row_number(row, aq_name_hash(latch_names[id].name));
+		aq_row_int(row, latch_names[id].level);
+		aq_row_bool(row, latch_names[id].children);
+		aq_row_text(row, latch_names[id].text);
+		aq_row_end(row);
 	}
-	return (Datum) 0;
 }
 
-/* Where latches were missed: name, location, three counters. */
-PG_FUNCTION_INFO_V1(aq_sync_latch_misses);
-Datum
-aq_sync_latch_misses(PG_FUNCTION_ARGS)
+/* Where latches were missed: name, location, four counters. */
+AQ_ROWS(aq_sync_latch_misses)
 {
-	Row			row = begin_rows(fcinfo);
-
 	for (int id = 0; id < AQ_LATCH_COUNT; id++)
 	{
 		for (int where = 0; where < AQ_LOC_COUNT; where++)
@@ -260,53 +218,52 @@ aq_sync_latch_misses(PG_FUNCTION_ARGS)
 				pg_atomic_read_u64(&misses->sleeps) == 0 &&
 				pg_atomic_read_u64(&misses->waiter_sleeps) == 0)
 				continue;
-			put_text(&row, latch_names[id].name);
-			put_text(&row, location_names[where]);
-			put_counter(&row, &misses->nowait_failures);
-			put_counter(&row, &misses->sleeps);
-			put_counter(&row, &misses->waiter_sleeps);
-			end_row(&row);
+			aq_row_text(row, latch_names[id].name);
+			aq_row_text(row, location_names[where]);
+			put_counter(row, &misses->nowait_failures);
+			put_counter(row, &misses->sleeps);
+			put_counter(row, &misses->waiter_sleeps);
+			put_counter(row, &misses->long_holds);
+			aq_row_end(row);
 		}
 	}
-	return (Datum) 0;
 }
 
-/* Mutexes that slept: type, location number, location, sleeps, waits, time. */
-PG_FUNCTION_INFO_V1(aq_sync_mutex_sleeps);
-Datum
-aq_sync_mutex_sleeps(PG_FUNCTION_ARGS)
+/*
+ * Requests for mutexes: type, location number, location, gets, misses, waits,
+ * sleeps, microseconds waited, microseconds spent spinning.
+ */
+AQ_ROWS(aq_sync_mutexes)
 {
-	Row			row = begin_rows(fcinfo);
-
 	for (int type = 0; type < AQ_MUTEX_TYPE_COUNT; type++)
 	{
 		for (int where = 0; where < AQ_LOC_COUNT; where++)
 		{
-			AqMutexSleeps *sleeps = &aq_sync_shared->mutex_sleeps[type][where];
+			AqMutexSum	sum = aq_mutex_sum(type, where);
 
-			if (pg_atomic_read_u64(&sleeps->sleeps) == 0)
+			if (sum.gets == 0)
 				continue;
-			put_text(&row, mutex_names[type]);
-			put_int(&row, where);
-			put_text(&row, location_names[where]);
-			put_counter(&row, &sleeps->sleeps);
-			put_counter(&row, &sleeps->waits);
-			put_counter(&row, &sleeps->wait_time);
-			end_row(&row);
+			aq_row_text(row, aq_mutex_names[type]);
+			aq_row_int(row, where);
+			aq_row_text(row, location_names[where]);
+			aq_row_number(row, (int64) sum.gets);
+			aq_row_number(row, (int64) sum.misses);
+			aq_row_number(row, (int64) sum.waits);
+			aq_row_number(row, (int64) sum.sleeps);
+			aq_row_number(row, (int64) sum.wait_time);
+			aq_row_number(row, (int64) (sum.spin_time / 1000));
+			aq_row_end(row);
 		}
 	}
-	return (Datum) 0;
 }
 
 /*
  * The latest requests for a mutex that waited: identifier, when, type, gets,
- * sleeps, requester, its blocker, location, value.
+ * sleeps, requester, its blocker, location, value, P3 of the wait, mode,
+ * microseconds.
  */
-PG_FUNCTION_INFO_V1(aq_sync_mutex_history);
-Datum
-aq_sync_mutex_history(PG_FUNCTION_ARGS)
+AQ_ROWS(aq_sync_mutex_history)
 {
-	Row			row = begin_rows(fcinfo);
 	TimestampTz now = GetCurrentTimestamp();
 	int64		clock = aq_clock_us();
 
@@ -322,52 +279,50 @@ aq_sync_mutex_history(PG_FUNCTION_ARGS)
 		/* never used, being written, or overwritten meanwhile */
 		if (before == 0 || (before & 1) != 0 || before != pg_atomic_read_u32(&one->change))
 			continue;
-		put_number(&row, copy.idn);
-		put(&row, TimestampTzGetDatum(now - (clock - copy.time)));
-		put_text(&row, mutex_names[copy.type]);
-		put_number(&row, (int64) copy.gets);
-		put_number(&row, (int64) copy.sleeps);
-		put_session(&row, copy.session);
-		put_session(&row, copy.blocker);
-		put_text(&row, location_names[copy.location]);
-		put_raw(&row, copy.value);
-		end_row(&row);
+		aq_row_number(row, copy.idn);
+		aq_row_put(row, TimestampTzGetDatum(now - (clock - copy.time)));
+		aq_row_text(row, aq_mutex_names[copy.type]);
+		aq_row_number(row, (int64) copy.gets);
+		aq_row_number(row, (int64) copy.sleeps);
+		aq_row_session(row, copy.session);
+		aq_row_session(row, copy.blocker);
+		aq_row_text(row, location_names[copy.location]);
+		aq_row_raw(row, copy.value);
+		aq_row_number(row, (int64) copy.where);
+		aq_row_raw(row, copy.where);
+		aq_row_text(row, mode_names[copy.mode]);
+		aq_row_number(row, copy.wait_time);
+		aq_row_end(row);
 	}
-	return (Datum) 0;
 }
 
 /* Events: number, identifier, name, three parameters, class id, number, name, text. */
-PG_FUNCTION_INFO_V1(aq_sync_event_names);
-Datum
-aq_sync_event_names(PG_FUNCTION_ARGS)
+AQ_ROWS(aq_sync_event_names)
 {
-	Row			row = begin_rows(fcinfo);
-
 	for (int event = 0; event < AQ_EVENT_COUNT; event++)
 	{
-		const EventName *name = &event_names[event];
-		const ClassName *class = &class_names[name->class];
+		const AqEventName *name = &aq_event_names[event];
+		const AqClassName *class = &aq_class_names[name->class];
 
-		put_int(&row, event);
-		put_number(&row, name_hash(name->name));
-		put_text(&row, name->name);
+		aq_row_int(row, event);
+		aq_row_number(row, aq_name_hash(name->name));
+		aq_row_text(row, name->name);
 		for (int i = 0; i < 3; i++)
-			put_text(&row, name->parameters[i]);
-		put_number(&row, class->identifier);
-		put_int(&row, class->number);
-		put_text(&row, class->name);
-		put_text(&row, name->text);
-		end_row(&row);
+			aq_row_text(row, name->parameters[i]);
+		aq_row_number(row, class->identifier);
+		aq_row_int(row, class->number);
+		aq_row_text(row, class->name);
+		aq_row_text(row, name->text);
+		aq_row_end(row);
 	}
-	return (Datum) 0;
 }
 
 static void
-put_event_counters(Row *row, const AqEventCounters *counters)
+put_event_counters(AqRow *row, const AqEventCounters *counters)
 {
-	put_number(row, (int64) counters->waits);
-	put_number(row, (int64) counters->timeouts);
-	put_number(row, (int64) counters->time);
+	aq_row_number(row, (int64) counters->waits);
+	aq_row_number(row, (int64) counters->timeouts);
+	aq_row_number(row, (int64) counters->time);
 }
 
 /* Both halves of all sessions' counters; palloc'd. */
@@ -384,11 +339,8 @@ static AqEventCounters (*read_sums(void))[AQ_EVENT_COUNT]
  * Waits by event: number, all sessions' waits, time-outs, microseconds, longest;
  * then waits, time-outs, microseconds of the foreground.
  */
-PG_FUNCTION_INFO_V1(aq_sync_events);
-Datum
-aq_sync_events(PG_FUNCTION_ARGS)
+AQ_ROWS(aq_sync_events)
 {
-	Row			row = begin_rows(fcinfo);
 	AqEventCounters (*sums)[AQ_EVENT_COUNT] = read_sums();
 
 	for (int event = 0; event < AQ_EVENT_COUNT; event++)
@@ -396,23 +348,19 @@ aq_sync_events(PG_FUNCTION_ARGS)
 		AqEventCounters *foreground = &sums[0][event];
 		AqEventCounters *background = &sums[1][event];
 
-		put_int(&row, event);
-		put_number(&row, (int64) (foreground->waits + background->waits));
-		put_number(&row, (int64) (foreground->timeouts + background->timeouts));
-		put_number(&row, (int64) (foreground->time + background->time));
-		put_number(&row, (int64) Max(foreground->max, background->max));
-		put_event_counters(&row, foreground);
-		end_row(&row);
+		aq_row_int(row, event);
+		aq_row_number(row, (int64) (foreground->waits + background->waits));
+		aq_row_number(row, (int64) (foreground->timeouts + background->timeouts));
+		aq_row_number(row, (int64) (foreground->time + background->time));
+		aq_row_number(row, (int64) Max(foreground->max, background->max));
+		put_event_counters(row, foreground);
+		aq_row_end(row);
 	}
-	return (Datum) 0;
 }
 
 /* Histogram: event number, upper bound in microseconds, waits. */
-PG_FUNCTION_INFO_V1(aq_sync_histogram);
-Datum
-aq_sync_histogram(PG_FUNCTION_ARGS)
+AQ_ROWS(aq_sync_histogram)
 {
-	Row			row = begin_rows(fcinfo);
 	AqEventCounters (*sums)[AQ_EVENT_COUNT] = read_sums();
 
 	for (int event = 0; event < AQ_EVENT_COUNT; event++)
@@ -423,22 +371,17 @@ aq_sync_histogram(PG_FUNCTION_ARGS)
 
 			if (waits == 0)
 				continue;
-			put_int(&row, event);
-			put_number(&row, aq_hist_bound(bucket));
-			put_number(&row, (int64) waits);
-			end_row(&row);
+			aq_row_int(row, event);
+			aq_row_number(row, aq_hist_bound(bucket));
+			aq_row_number(row, (int64) waits);
+			aq_row_end(row);
 		}
 	}
-	return (Datum) 0;
 }
 
 /* Waits by session: session, pid, event number, waits, time-outs, time, longest. */
-PG_FUNCTION_INFO_V1(aq_sync_session_events);
-Datum
-aq_sync_session_events(PG_FUNCTION_ARGS)
+AQ_ROWS(aq_sync_session_events)
 {
-	Row			row = begin_rows(fcinfo);
-
 	for (int i = 0; i < aq_session_slots(); i++)
 	{
 		if (aq_session_pid(i) == 0)
@@ -449,28 +392,24 @@ aq_sync_session_events(PG_FUNCTION_ARGS)
 
 			if (counters->waits == 0)
 				continue;
-			put_session(&row, i);
-			put_pid(&row, i);
-			put_int(&row, event);
-			put_event_counters(&row, counters);
-			put_number(&row, (int64) counters->max);
-			end_row(&row);
+			aq_row_session(row, i);
+			put_pid(row, i);
+			aq_row_int(row, event);
+			put_event_counters(row, counters);
+			aq_row_number(row, (int64) counters->max);
+			aq_row_end(row);
 		}
 	}
-	return (Datum) 0;
 }
 
 /*
  * What sessions wait for, or waited for last: session, serial number, pid,
  * sequence, event number, waiting, P1 to P3 as numbers and as raw, microseconds
- * of the wait so far or in all, microseconds since it ended.
+ * of the wait so far or in all, microseconds since it ended, microseconds that it
+ * may still take, who blocks it.
  */
-PG_FUNCTION_INFO_V1(aq_sync_session_waits);
-Datum
-aq_sync_session_waits(PG_FUNCTION_ARGS)
+AQ_ROWS(aq_sync_session_waits)
 {
-	Row			row = begin_rows(fcinfo);
-
 	for (int i = 0; i < aq_session_slots(); i++)
 	{
 		AqWaitNow	now;
@@ -486,38 +425,34 @@ aq_sync_session_waits(PG_FUNCTION_ARGS)
 		p[0] = now.p1;
 		p[1] = now.p2;
 		p[2] = now.p3;
-		put_session(&row, i);
-		put_number(&row, aq_session_serial(i));
-		put_pid(&row, i);
-		put_number(&row, (int64) now.sequence);
-		put_int(&row, now.event);
-		put(&row, BoolGetDatum(now.waiting));
+		aq_row_session(row, i);
+		aq_row_number(row, aq_session_serial(i));
+		put_pid(row, i);
+		aq_row_number(row, (int64) now.sequence);
+		aq_row_int(row, now.event);
+		aq_row_bool(row, now.waiting);
 		for (int k = 0; k < 3; k++)
-			put_number(&row, (int64) p[k]);
+			aq_row_number(row, (int64) p[k]);
 		for (int k = 0; k < 3; k++)
-			put_raw(&row, p[k]);
-		put_number(&row, Max((now.waiting ? clock : now.end) - now.start, 0));
+			aq_row_raw(row, p[k]);
+		aq_row_number(row, Max((now.waiting ? clock : now.end) - now.start, 0));
 		if (now.waiting)
-			put_number(&row, 0);
+			aq_row_number(row, 0);
 		else
-			put_number(&row, Max(clock - now.end, 0));
-		end_row(&row);
+			aq_row_number(row, Max(clock - now.end, 0));
+		aq_row_number_if(row, now.waiting, aq_wait_left(&now, clock));
+		aq_row_session(row, now.waiting ? aq_sync_blocker(i) : -1);
+		aq_row_end(row);
 	}
-	return (Datum) 0;
 }
 
 /* Every place in the code that asks for a latch or mutex: number, name. */
-PG_FUNCTION_INFO_V1(aq_sync_locations);
-Datum
-aq_sync_locations(PG_FUNCTION_ARGS)
+AQ_ROWS(aq_sync_locations)
 {
-	Row			row = begin_rows(fcinfo);
-
 	for (int where = 1; where < AQ_LOC_COUNT; where++)
 	{
-		put_int(&row, where);
-		put_text(&row, location_names[where]);
-		end_row(&row);
+		aq_row_int(row, where);
+		aq_row_text(row, location_names[where]);
+		aq_row_end(row);
 	}
-	return (Datum) 0;
 }

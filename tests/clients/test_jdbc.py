@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import end_server
+from conftest import end_server, until
 from pgaq import db
 from pgaq.server import Server
 
@@ -48,7 +48,8 @@ def run(name, server, tmp_path, capsys):
 def test_call_forms(server, tmp_path, capsys):
     assert run("CallForms", server, tmp_path, capsys) > 200
     with server.connect() as conn:
-        assert db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'PostgreSQL JDBC Driver' AND state = 'active'") == 0
+        active = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'PostgreSQL JDBC Driver' AND state = 'active'"
+        until(lambda: db.value(conn, active) == 0, "the end of all calls")
 
 
 def test_packages(server, tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import time
 
@@ -12,6 +13,9 @@ from pgaq import db, places
 from pgaq.lab import faults, stress
 from pgaq.lab.drivers import PGAQ, Shape
 from pgaq.lab.load import Options
+
+
+LOST = "WARNING:  buffered messages of queue .* have been lost"
 
 
 def expect_crash_lines(server):
@@ -57,10 +61,24 @@ def test_clients_killed_with_the_server(server, seed):
     prove(server, stress.Plan(seed * 100 + 60, SHAPES["queue"], options, ["crash"], [0.6, 0.5], kill_clients=True))
 
 
+@pytest.mark.parametrize(
+    "more",
+    [{"retry_delay_ms": 50, "max_retries": 1, "expiration_ms": 1000}, {"retry_delay_ms": 50, "buffered": True}],
+    ids=["given up", "buffered"],
+)
+def test_options_of_queues_under_faults(server, seed, more):
+    """What rests, goes to the exception queue, or is lost with the crash and counted as such."""
+    server.expect_log(LOST)
+    options = Options(fsync="each", explicit=True, reconnect=True, rollback=20, savepoint=5, backlog=3000, seed=seed)
+    plan = stress.Plan(seed * 100 + 70 + len(more), dataclasses.replace(SHAPES["queue"], **more), options, ["crash"], [0.6, 0.5])
+    prove(server, plan)
+
+
 @pytest.mark.long
 def test_many_random_faults(seed):
     for number in range(40):
         server = make_server("faults", fsync="on")
+        server.expect_log(LOST)
         try:
             prove(server, stress.choose(seed + number))
         finally:
@@ -139,6 +157,29 @@ def test_retry_delay_goes_on_after_a_restart(server, conn, topic, how):
         assert got == [("short", 1)]
 
 
+@pytest.mark.sharded("looks at the order of the rows of a log")
+def test_a_failed_message_moves_once_wherever_its_log_rows_lie(server, conn):
+    """The log says failed, then moved; the rows may lie the other way round, for a row goes where there is room."""
+    db.execute(conn, "SELECT aq.create_queue('failed')")
+    db.execute(conn, "SELECT aq.create_queue('failing', shards => 1, exception_queue => 'failed')")
+    put(conn, "failing", "stays")
+    put(conn, "failing", "moved", expiration="1 ms")
+    assert arrived(conn, "failed", 1) == ["moved"]
+    log = db.value(conn, "SELECT log FROM aq.partitions WHERE queue_name = 'failing' AND state = 'open'")
+    assert db.value(conn, f"SELECT string_agg(kind, '' ORDER BY ctid) FROM {log}") == "xm"
+    conn.execute(f"CREATE INDEX by_kind ON {log} (kind)")
+    conn.execute(f"CLUSTER {log} USING by_kind")
+    assert db.value(conn, f"SELECT string_agg(kind, '' ORDER BY ctid) FROM {log}") == "mx"
+    conn.execute("DROP INDEX aq_data.by_kind")
+    server.restart()
+    with server.connect() as now:
+        put(now, "failing", "next", expiration="1 ms")
+        # the worker moves what has failed in the order of the partitions and slots
+        assert arrived(now, "failed", 1) == ["next"]
+        assert take(now, "failing") == ["stays"]
+        db.execute(now, "SELECT aq.drop_queue('failing'), aq.drop_queue('failed')")
+
+
 def test_killed_consumers_do_not_count_as_attempts(server, conn, queue):
     put(conn, queue, 1)
     for _ in range(3):
@@ -155,7 +196,7 @@ def look_attempts(conn, queue):
 
 
 def test_client_disappears(server, conn, queue):
-    """A client that is gone without a word: its messages come back to the next."""
+    """[disconnect] A client that is gone without a word: its messages come back to the next."""
     put_many(conn, queue, 1, 10)
     script = f"BEGIN;\nSELECT payload FROM aq.dequeue('{queue}', max_messages => 5);\n"
     client = subprocess.Popen([places.program("psql"), "-XAtq"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=server.environment())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conftest import arrived, look, put, put_many, ready, take, until
+from conftest import arrived, install, look, put, put_many, ready, take, until
 from pgaq import db
 from test_backup import FACTS, Facts, assert_facts
 
@@ -21,7 +21,8 @@ def other(server):
     server.expect_log("could not open directory|some useless files may be left behind")
     with server.connect() as conn:
         conn.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
-        conn.execute("DROP EXTENSION pgaq CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE EXTENSION pgaq")
+        conn.execute("DROP EXTENSION pgaq CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+        install(conn)
         if db.value(conn, "SELECT count(*) FROM pg_roles WHERE rolname = 'shop'"):
             conn.execute("DROP OWNED BY shop; DROP ROLE shop")
 
@@ -42,7 +43,7 @@ def restore(server, how, path, dbname):
 @pytest.mark.parametrize("how", ["plain", "custom"])
 def test_dump_and_restore(server, other, tmp_path, how):
     with server.connect() as conn:
-        conn.execute("CREATE ROLE shop; GRANT EXECUTE ON FUNCTION aq.create_queue TO shop")
+        conn.execute("CREATE ROLE shop; GRANT EXECUTE ON FUNCTION aq.create_queue_table TO shop")
         conn.execute("CREATE TYPE parcel AS (id int, town text)")
         conn.execute("SELECT aq.create_queue('dead'), aq.create_queue('jobs', max_retries => 3, exception_queue => 'dead', comment => 'c')")
         conn.execute("SELECT aq.create_queue('news', multiple_consumers => true), aq.create_queue('parcels', 'parcel')")
@@ -155,7 +156,8 @@ def test_schema_only_dump(server, other, tmp_path):
         db.execute(conn, "SELECT aq.create_queue('new')")
         put(conn, "new", 1)
         assert take(conn, "new") == [1]
-        conn.execute("DROP EXTENSION pgaq CASCADE; CREATE EXTENSION pgaq")
+        conn.execute("DROP EXTENSION pgaq CASCADE")
+        install(conn)
         db.execute(conn, "SELECT aq.create_queue('empty')")
         put(conn, "empty", 2)
         assert take(conn, "empty") == [2]
@@ -164,7 +166,7 @@ def test_schema_only_dump(server, other, tmp_path):
 def test_two_databases(server, other):
     """The same names, nothing in common."""
     with server.connect() as here, server.connect(other) as there:
-        there.execute("CREATE EXTENSION pgaq")
+        install(there)
         for conn in (here, there):
             db.execute(conn, "SELECT aq.create_queue('same', multiple_consumers => true)")
             db.execute(conn, "SELECT aq.subscribe('same', 'x')")
@@ -188,7 +190,7 @@ def test_two_databases(server, other):
 
 def test_drop_database_with_a_worker_in_it(server, other):
     with server.connect(other) as conn:
-        conn.execute("CREATE EXTENSION pgaq")
+        install(conn)
         db.execute(conn, "SELECT aq.create_queue('q')")
         put_many(conn, "q", 1, 100)
         conn.execute("BEGIN")
@@ -203,13 +205,13 @@ def test_drop_database_with_a_worker_in_it(server, other):
         # and a new one of the same name knows nothing of it
         conn.execute(f"CREATE DATABASE {other}")
     with server.connect(other) as conn:
-        conn.execute("CREATE EXTENSION pgaq")
+        install(conn)
         assert db.value(conn, "SELECT count(*) FROM aq.queues") == 0
 
 
 def test_database_as_template_and_renamed(server, other):
     with server.connect(other) as conn:
-        conn.execute("CREATE EXTENSION pgaq")
+        install(conn)
         db.execute(conn, "SELECT aq.create_queue('q')")
         put(conn, "q", 1, 2)
     with server.connect() as conn:
@@ -227,7 +229,7 @@ def test_database_as_template_and_renamed(server, other):
 def test_drop_extension(server, other):
     with server.connect(other) as conn:
         for number in range(3):
-            conn.execute("CREATE EXTENSION pgaq")
+            install(conn)
             db.execute(conn, "SELECT aq.create_queue('q'), aq.create_queue('t', multiple_consumers => true)")
             db.execute(conn, "SELECT aq.subscribe('t', 'x')")
             put(conn, "q", number)
@@ -249,9 +251,9 @@ def test_drop_extension(server, other):
 
 def test_drop_extension_without_cascade_when_empty(server, other):
     with server.connect(other) as conn:
-        conn.execute("CREATE EXTENSION pgaq")
+        install(conn)
         conn.execute("DROP EXTENSION pgaq")
-        conn.execute("CREATE EXTENSION pgaq")
+        install(conn)
         db.execute(conn, "SELECT aq.create_queue('q')")
         put(conn, "q", 1)
         assert ready(conn, "q") and take(conn, "q") == [1]
@@ -262,7 +264,7 @@ def test_drop_extension_wakes_or_fails_a_waiter(server, other):
     import threading
 
     with server.connect(other) as conn, server.connect(other) as waiter:
-        conn.execute("CREATE EXTENSION pgaq")
+        install(conn)
         db.execute(conn, "SELECT aq.create_queue('q')")
         outcome = []
 
@@ -278,3 +280,25 @@ def test_drop_extension_wakes_or_fails_a_waiter(server, other):
         db.execute(conn, "SELECT aq.drop_queue('q', true)")
         thread.join(30)
         assert outcome == ["AQ001"]
+
+
+@pytest.mark.sharded
+def test_dump_of_a_queue_that_is_being_converted(server, other, tmp_path):
+    """Old and new messages come over, and the conversion ends there."""
+    with server.connect() as conn:
+        conn.execute("SELECT aq.create_queue_table('public.tab')")
+        conn.execute("SELECT aq.create_queue('old', queue_table => 'public.tab')")
+        put_many(conn, "old", 1, 3)
+        conn.execute("BEGIN")
+        take(conn, "old", number=1)
+        conn.execute("ROLLBACK")
+        until(lambda: db.value(conn, "SELECT max(attempts) = 1 FROM aq.browse('old')"), "attempt written")
+        conn.execute("SELECT aq.convert_queue('old')")
+        put_many(conn, "old", 4, 6)
+        ids = conn.execute("SELECT msgid, payload, attempts FROM aq.browse('old')").fetchall()
+    dump(server, "plain", tmp_path / "dump")
+    restore(server, "plain", tmp_path / "dump", other)
+    with server.connect(other) as conn:
+        assert conn.execute("SELECT msgid, payload, attempts FROM aq.dequeue('old', max_messages => 10)").fetchall() == ids
+        assert [row[1:] for row in ids] == [(1, 1), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0)]
+        until(lambda: db.value(conn, "SELECT queue_table IS NULL FROM aq.queues WHERE queue_name = 'old'"), "the end of the conversion")

@@ -13,7 +13,6 @@ import time
 
 import pytest
 
-import conftest
 from conftest import PATIENCE, make_server, until
 from pgaq import db
 
@@ -73,8 +72,8 @@ class Model:
         return found
 
     def behind_doubt(self, message):
-        """An earlier message of its session and priority belongs to a prepared transaction: sharded queues keep the order."""
-        return not conftest.on_queue_tables and any(
+        """An earlier message of its session and priority belongs to a prepared transaction."""
+        return any(
             other.owner is not None and other.owner.prepared and not other.dead
             and other.session == message.session and other.priority == message.priority and other.number < message.number
             for other in self.messages

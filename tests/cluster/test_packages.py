@@ -7,14 +7,14 @@ import threading
 import psycopg
 import pytest
 
+import conftest
 from conftest import until
 from pgaq import db
 
 SETUP = """
 CREATE SCHEMA ora;
 CREATE TYPE ora.order_t AS (id integer, note text);
-CALL dbms_aqadm.create_sharded_queue('ora.orders', queue_payload_type => 'ora.order_t');
-CALL dbms_aqadm.create_sharded_queue('ora.topic', queue_payload_type => 'JSON', multiple_consumers => true);
+{queues}
 CALL dbms_aqadm.start_queue('ora.orders');
 CALL dbms_aqadm.start_queue('ora.topic');
 CALL dbms_aqadm.add_subscriber('ora.topic', sys.aq$_agent('ANN', NULL, NULL));
@@ -29,6 +29,16 @@ BEGIN
     note := m.note;
 END $$;
 """
+SHARDED = """
+CALL dbms_aqadm.create_sharded_queue('ora.orders', queue_payload_type => 'ora.order_t');
+CALL dbms_aqadm.create_sharded_queue('ora.topic', queue_payload_type => 'JSON', multiple_consumers => true);
+"""
+CLASSIC = """
+CALL dbms_aqadm.create_queue_table('ora.orders', 'ora.order_t');
+CALL dbms_aqadm.create_queue('ora.orders', 'ora.orders');
+CALL dbms_aqadm.create_queue_table('ora.topic', 'JSON', multiple_consumers => true);
+CALL dbms_aqadm.create_queue('ora.topic', 'ora.topic');
+"""
 DEQUEUE = "CALL dbms_aq.dequeue('ora.orders', NULL, NULL, NULL::ora.order_t, NULL)"
 SELECTIVE = "CALL dbms_aq.dequeue('ora.orders', dbms_aq.dequeue_options_t(correlation => 'wan%'), NULL, NULL::ora.order_t, NULL)"
 ARRAY = "CALL dbms_aq.dequeue_array('ora.orders', NULL, 10, NULL, NULL::ora.order_t[], NULL, NULL, NULL)"
@@ -38,10 +48,14 @@ PROCEDURE = "CALL ora.next(NULL)"
 BLOCK = "DO $$ DECLARE note text; BEGIN CALL ora.next(note); END $$"
 
 
+def set_up(conn):
+    conn.execute(SETUP.replace("{queues}", CLASSIC if conftest.on_queue_tables else SHARDED))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def queues(server):
     with server.connect() as setup:
-        setup.execute(SETUP)
+        set_up(setup)
 
 
 class Session:
@@ -187,7 +201,7 @@ def test_immediate_without_a_free_worker(new_server):
     ordinary = "CALL dbms_aq.enqueue('ora.orders', NULL, NULL, '(7,x)', NULL)"
     sessions = []
     with own.connect() as conn:
-        conn.execute(SETUP)
+        set_up(conn)
         conn.execute(ordinary)      # the queue's worker is there
         with pytest.raises(psycopg.Error) as error:
             for _ in range(9):

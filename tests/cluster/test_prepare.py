@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from pathlib import Path
-
 import pytest
 
-from conftest import arrived, look, put, ready, take, until
+from conftest import arrived, look, put, put_many, ready, stopped_worker, take, until
 from pgaq import db
 
 FINISH = ["COMMIT PREPARED", "ROLLBACK PREPARED"]
@@ -72,6 +68,28 @@ def test_dequeue(server, queue, how, finish):
         else:
             assert arrived(conn, queue, 1) == [4]
             assert not ready(conn, queue, timeout="0.2 s")
+
+
+@pytest.mark.parametrize("finish", FINISH)
+def test_what_a_crash_gives_back_beside_a_doubt(server, queue, finish):
+    """It is there at once and has no attempt more, whatever becomes of the prepared transaction."""
+    with server.connect() as conn:
+        put(conn, queue, 1, 2, 3, 4)
+        assert prepare(server, queue, "d", dequeue=1) == [1]
+        other = server.connect()
+        other.execute("BEGIN")
+        assert take(other, queue, number=2) == [2, 3]
+    server.kill()
+    other.close()
+    server.start()
+    with server.connect() as conn:
+        assert look(conn, queue) == [2, 3, 4]
+        assert db.value(conn, """SELECT coalesce(sum(total_waits), 0) FROM sys."v$system_event" WHERE event = 'aq: retry count write'""") == 0
+        conn.execute(f"{finish} 'd'")
+        first = [(1, 1)] if finish == "ROLLBACK PREPARED" else []
+        until(lambda: len(look(conn, queue)) == 3 + len(first), "given back")
+        got = conn.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 10)", [queue]).fetchall()
+        assert got == [*first, (2, 0), (3, 0), (4, 0)]
 
 
 def test_attempts_of_what_was_rolled_back(server, queue):
@@ -140,7 +158,6 @@ def test_own_message_taken_in_the_same_transaction(server, queue, how, finish, s
             assert not ready(conn, queue, timeout="0.2 s")
 
 
-@pytest.mark.sharded
 @pytest.mark.parametrize("finish", FINISH)
 @pytest.mark.parametrize("how", ["nothing", "kill"])
 def test_own_message_taken_behind_a_doubt(server, topic, how, finish):
@@ -165,7 +182,6 @@ def test_own_message_taken_behind_a_doubt(server, topic, how, finish):
         assert not ready(conn, topic, "a") and not ready(conn, topic, "b")
 
 
-@pytest.mark.sharded
 @pytest.mark.parametrize("finish", FINISH)
 def test_taken_messages_do_not_wait_for_an_older_doubt(server, conn, queue, finish):
     """The session's older prepared transaction holds back its messages, not what a later one took."""
@@ -212,7 +228,6 @@ def test_topic(server, topic, how, finish):
             assert take(conn, topic, "b") == []
 
 
-@pytest.mark.sharded
 @pytest.mark.parametrize("finish", FINISH)
 @pytest.mark.parametrize("shards", [1, 4])
 def test_nothing_overtakes_what_is_in_doubt(server, conn, queue, finish, shards):
@@ -236,7 +251,23 @@ def test_nothing_overtakes_what_is_in_doubt(server, conn, queue, finish, shards)
     db.execute(conn, "SELECT aq.drop_queue(%s)", [name])
 
 
-@pytest.mark.sharded
+def test_nothing_overtakes_for_those_who_go_on(server, conn, queue):
+    """Also for a reader who begins behind what is in doubt."""
+    queue += "_one"
+    db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [queue])
+    with server.connect() as producer:
+        producer.execute("BEGIN")
+        put(producer, queue, "in doubt")
+        producer.execute("PREPARE TRANSACTION 'on'")
+        [behind] = put(conn, queue, "other")
+        put(producer, queue, "later")
+        query = "SELECT payload FROM aq.browse(%s, max_messages => 10, after => %s)"
+        assert conn.execute(query, [queue, behind]).fetchall() == []
+        conn.execute("COMMIT PREPARED 'on'")
+        until(lambda: conn.execute(query, [queue, behind]).fetchall() == [("later",)], "the end of the doubt")
+    assert take(conn, queue) == ["in doubt", "other", "later"]
+
+
 @pytest.mark.parametrize("finish", FINISH)
 def test_order_behind_doubt_survives_a_crash(server, queue, finish):
     with server.connect() as producer:
@@ -361,22 +392,63 @@ def test_drop_right_after_the_end(server, conn, finish):
     put(conn, "brief", 2)
     assert take(conn, "brief") == [2]
     conn.execute("PREPARE TRANSACTION 'brief'")
-    worker = db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgaq worker' AND datname = current_database()")
-    until(lambda: asleep(worker), "the worker asleep")
-    os.kill(worker, signal.SIGSTOP)
-    try:
+    with stopped_worker(conn):
         conn.execute(f"{finish} 'brief'")
         if finish == "COMMIT PREPARED":
             db.execute(conn, "SELECT aq.drop_queue('brief')")
         else:
             with pytest.raises(db.Error, match="holds messages"):
                 db.execute(conn, "SELECT aq.drop_queue('brief')")
-    finally:
-        os.kill(worker, signal.SIGCONT)
     if finish == "ROLLBACK PREPARED":
         assert arrived(conn, "brief", 1) == [1]
         db.execute(conn, "SELECT aq.drop_queue('brief')")
 
 
-def asleep(pid):
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+@pytest.mark.parametrize("restart", [False, True], ids=["", "restart"])
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+@pytest.mark.parametrize("what", ["put", "take"])
+def test_the_lag_of_prepared_transactions(server, queue, what, end, restart):
+    """A message that is prepared to be enqueued does not count; one that is prepared to be taken does, until it is gone."""
+    here = "SELECT lag FROM aq.subscribers WHERE queue_name = %s"
+    with server.connect() as conn:
+        put_many(conn, queue, 1, 10)
+        conn.execute("BEGIN")
+        if what == "put":
+            put_many(conn, queue, 11, 14)
+        else:
+            assert len(take(conn, queue, number=4)) == 4
+        conn.execute("PREPARE TRANSACTION 'lag'")
+        assert db.value(conn, here, [queue]) == 10
+    if restart:
+        server.restart("immediate")
+    with server.connect() as conn:
+        assert len(take(conn, queue, number=1)) == 1
+        until(lambda: db.value(conn, here, [queue]) == 9, "the lag")
+        conn.execute(f"{end} PREPARED 'lag'")
+        left = {"put COMMIT": 13, "take COMMIT": 5}.get(f"{what} {end}", 9)
+        # the worker is done with it
+        until(lambda: db.value(conn, "SELECT coalesce(sum(pending + in_hand), 0) FROM aq.shards WHERE queue_name = %s", [queue]) == 0)
+        until(lambda: db.value(conn, here, [queue]) == left, "the lag")
+        assert len(arrived(conn, queue, left)) == left
+        until(lambda: db.value(conn, here, [queue]) == 0, "the end")
+
+
+@pytest.mark.own_tables
+def test_worker_does_not_wait_for_a_commit_order(server, conn):
+    """The exception queue is sorted by commit_time, and a prepared transaction has its turn: the worker does what else there is."""
+    db.execute(conn, "SELECT aq.create_queue_table('public.dead', sort_list => 'commit_time'), aq.create_queue_table('public.mortal')")
+    db.execute(conn, "SELECT aq.create_queue('dead', queue_table => 'public.dead'), aq.create_queue('other')")
+    db.execute(conn, "SELECT aq.create_queue('mortal', queue_table => 'public.mortal', exception_queue => 'dead', max_retries => 0)")
+    prepare(server, "dead", "turn", enqueue=["first"])
+    put(conn, "mortal", "second")
+    conn.execute("BEGIN")
+    assert take(conn, "mortal") == ["second"]
+    conn.execute("ROLLBACK")
+    assert take(conn, "mortal") == []
+    put(conn, "other", 1, delay="0.1 s")
+    assert arrived(conn, "other", 1) == [1]
+    conn.execute("COMMIT PREPARED 'turn'")
+    until(lambda: len(look(conn, "dead")) == 2, "the message in the exception queue")
+    reasons = db.value(conn, "SELECT 'aq_data.t' || queue_table_id FROM aq.queue WHERE queue_name = 'dead'")
+    assert db.value(conn, f"SELECT max(expiration_reason) FROM {reasons}") == "max retries exceeded"
+    assert take(conn, "dead") == ["first", "second"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -23,6 +24,7 @@ class Clients:
         self.server = server
         self.threads, self.errors = [], []
         self.sent, self.got = Counter(), Counter()
+        self.numbers = {}  # of messages, by subscriber, once all are sent
 
     def start(self, work):
         def run():
@@ -33,7 +35,7 @@ class Clients:
             except BaseException as error:
                 self.errors.append(error)
 
-        self.threads.append(threading.Thread(target=run))
+        self.threads.append(threading.Thread(target=run, daemon=True))
         self.threads[-1].start()
 
     def join(self):
@@ -41,19 +43,25 @@ class Clients:
             thread.join(300)
         assert not self.errors, self.errors
 
-    def enqueue(self, subscriber, number):
+    def enqueue(self, subscriber, number, seconds=None):
+        """So many messages, or as many as go in a time."""
+        end = time.monotonic() + seconds if seconds else None
+
         def work(conn):
-            for _ in range(number):
+            sent = 0
+            while time.monotonic() < end if end else sent < number:
                 self.sent[subscriber, db.value(conn, "CALL enq(%s, NULL)", [subscriber])] += 1
+                sent += 1
+            self.numbers[subscriber] = sent
 
         self.start(work)
 
-    def dequeue(self, subscriber, procedure, number):
+    def dequeue(self, subscriber, procedure):
         """Until it has got as many as were sent to it."""
 
         def work(conn):
             got = 0
-            while got < number:
+            while got != self.numbers.get(subscriber) and not self.errors:
                 msgid = db.value(conn, f"CALL {procedure}(%s, 2, NULL)", [subscriber])
                 if msgid is not None:
                     self.got[subscriber, msgid] += 1
@@ -64,17 +72,19 @@ class Clients:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_program(new_server, is_long, method):
-    subscribers, sessions, messages = (100, 80, 200) if is_long else (20, 8, 30)
+    """The long form is the size and the minute that such programs are measured with."""
+    subscribers, sessions, messages, seconds = (100, 80, None, 60) if is_long else (20, 8, 30, None)
     server = new_server("program", **SETTINGS)
     with server.connect() as conn:
         conn.execute(PROGRAM)
         conn.execute("CALL create_subscribers('msg_queue', %s)", [subscribers])
         clients = Clients(server)
         for number in range(1, sessions + 1):
-            clients.dequeue(number, METHODS[method], messages)
-            clients.enqueue(number, messages)
+            clients.dequeue(number, METHODS[method])
+            clients.enqueue(number, messages, seconds)
         clients.join()
-        total = sessions * messages
+        total = sum(clients.numbers.values())
+        print(f"{method}: {total} messages, {sessions} + {sessions} sessions, {subscribers} subscribers")
         # every message once, and for its subscriber
         assert clients.sent == clients.got and len(clients.got) == total and set(clients.got.values()) == {1}
         # the views say the same
@@ -97,7 +107,7 @@ def test_program_with_immediate_visibility(new_server):
         conn.execute("CALL create_subscribers('msg_queue', %s)", [sessions])
         clients = Clients(server)
         for number in range(1, sessions + 1):
-            clients.dequeue(number, METHODS["listen"], messages)
+            clients.dequeue(number, METHODS["listen"])
             clients.enqueue(number, messages)
         clients.join()
         assert clients.sent == clients.got and set(clients.got.values()) == {1}
@@ -107,7 +117,7 @@ def test_program_with_immediate_visibility(new_server):
 def test_loops(new_server, is_long):
     """The server's own loops, both methods at once; what is left over is READY."""
     server = new_server("loops", **SETTINGS)
-    sessions, seconds = (40, 20) if is_long else (4, 2)
+    sessions, seconds = (80, 60) if is_long else (4, 2)
     with server.connect() as conn:
         conn.execute(PROGRAM)
         conn.execute("CALL create_subscribers('msg_queue', %s)", [sessions])

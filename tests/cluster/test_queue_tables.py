@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
-from conftest import drop, look, put, put_many, take, until
+from conftest import PATIENCE, drop, look, put, put_many, stopped_worker, take, until
 from pgaq import db
 
 SETTINGS = {"autovacuum": "off"}
+pytestmark = pytest.mark.own_tables
 
 EAT = """
 CREATE PROCEDURE eat(queue text, consumer text, rounds int, size int) LANGUAGE plpgsql AS $$
@@ -194,3 +197,30 @@ def test_dump_and_restore(server, conn, table_queue, table_topic, tmp_path, how)
         db.execute(there, "SELECT aq.create_queue('more', queue_table => 'public.one')")
         db.execute(there, "SELECT aq.drop_queue_table('public.one', force => true), aq.drop_queue_table('public.many', force => true)")
     db.execute(conn, "DROP DATABASE other WITH (FORCE)")
+
+
+def test_what_waits_for_its_count_is_browsed_once(server, conn, table_queue):
+    """A browse that meets it waits for the worker, and goes on behind what it has shown."""
+    put_many(conn, table_queue, 1, 3)
+    with server.connect() as other, ThreadPoolExecutor() as pool:
+        with stopped_worker(conn):
+            conn.execute("BEGIN")
+            assert db.value(conn, "SELECT payload FROM aq.dequeue(%s, condition => 'payload = ''2''')", [table_queue]) == 2
+            conn.execute("ROLLBACK")
+            query = "SELECT payload, attempts FROM aq.browse(%s, max_messages => 10)"
+            found = pool.submit(lambda: other.execute(query, [table_queue]).fetchall())
+            waits = """SELECT 1 FROM sys."v$session_wait" WHERE pid = %s AND state = 'WAITING' AND event = 'aq: retry count write'"""
+            until(lambda: db.value(conn, waits, [other.info.backend_pid]), "a browse that waits")
+        assert found.result(PATIENCE) == [(1, 0), (2, 1), (3, 0)]
+
+
+def test_a_topic_is_empty_when_all_are_done(server, conn, table_topic):
+    """Two consumers at the same time: though the worker has still to look at the message, the topic can be dropped."""
+    put(conn, table_topic, 1)
+    with server.connect() as other, stopped_worker(conn):
+        for session, consumer in ((conn, "a"), (other, "b")):
+            session.execute("BEGIN")
+            assert take(session, table_topic, consumer) == [1]
+        conn.execute("COMMIT")
+        other.execute("COMMIT")
+        db.execute(conn, "SELECT aq.drop_queue(%s)", [table_topic])

@@ -46,6 +46,7 @@ def test_partitions_are_reused(server, conn, queue, is_long):
     assert take(conn, queue) == []
 
 
+@pytest.mark.sharded("a queue table has no partitions")
 def test_partitions_take_turns(server, conn, queue):
     """Those in reserve too: only truncation keeps a table's relfrozenxid young."""
     conn.execute("CALL turn_over(%s, %s, 1000)", [queue, 4 * PARTITION // 1000])

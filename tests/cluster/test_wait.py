@@ -10,6 +10,7 @@ import pytest
 
 from conftest import PATIENCE, put, put_many, ready, take, until
 from pgaq import db
+from test_limits import TABLE
 
 import psycopg
 
@@ -93,8 +94,8 @@ def stable(waiter):
 def asleep(conn, waiters):
     """Wait until all of them wait."""
     pids = [waiter.pid for waiter in waiters]
-    query = "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY (%s) AND state = 'active' AND wait_event_type = 'Extension'"
-    until(lambda: db.value(conn, query, [pids]) == len(pids), f"{len(pids)} sessions waiting")
+    query = """SELECT count(*) FROM sys."v$session_wait" WHERE pid = ANY (%s) AND state = 'WAITING' AND event ~ 'message'"""
+    until(lambda: db.value(conn, query, [pids]) == len(pids), f"{len(pids)} sessions waiting for messages")
     # the server says so just before they sleep
     until(lambda: all(stable(waiter) for waiter in waiters), "everybody asleep")
 
@@ -109,6 +110,8 @@ def test_the_server_knows_the_names_of_waits(server, conn, queue, waiters):
               WHERE pid = %s AND w.state = 'WAITING'"""
     name = "Streams AQ: waiting for messages in the queue"
     assert db.row(conn, both, [waiter.pid]) == {"server": name, "ours": name}
+    idle = "SELECT count(DISTINCT wait_event) = 3 FROM pg_stat_activity WHERE wait_event IN ('aq: launcher idle', 'aq: worker idle', 'aq: sampler idle')"
+    until(lambda: db.value(conn, idle), "the processes of the extension idle, by name")
     missing = """SELECT array_agg(name) FROM sys."v$event_name"
                  WHERE name NOT IN (SELECT name FROM pg_wait_events WHERE type = 'Extension')"""
     assert db.value(conn, missing) is None
@@ -295,6 +298,81 @@ def test_listen(server, conn, queue, topic, waiters):
     until(lambda: any(waiter.done() for waiter in group), "a listener")
     first = next(waiter for waiter in group if waiter.done())
     assert first.answer() == topic
+
+
+@pytest.fixture(scope="module")
+def both_stores(server):
+    """A sharded queue, one in a queue table, and topics of both kinds; the statement that listens to them, in this order."""
+    pairs = [("s", None), ("t", None), ("s_topic", "a"), ("t_topic", "a")]
+    with server.connect() as conn:
+        for name, consumer in pairs:
+            table = None
+            if name.startswith("t"):
+                table = f"public.{name}"
+                db.execute(conn, "SELECT aq.create_queue_table(%s, multiple_consumers => %s)", [table, consumer is not None])
+            db.execute(conn, "SELECT aq.create_queue(%s, multiple_consumers => %s, queue_table => %s)", [name, consumer is not None, table])
+            if consumer:
+                db.execute(conn, "SELECT aq.subscribe(%s, %s)", [name, consumer])
+    names = ", ".join(f"'{name}'" for name, _ in pairs)
+    return pairs, f"CALL aq.listen(ARRAY[{names}], ARRAY[NULL, NULL, 'a', 'a'], %s, NULL, NULL)"
+
+
+@pytest.mark.own_tables
+def test_listen_returns_the_first_of_the_list(server, conn, both_stores):
+    """Whatever came first; and it consumes nothing."""
+    pairs, statement = both_stores
+    for name, _ in reversed(pairs):
+        put(conn, name, name)
+        assert conn.execute(statement % "'0'").fetchone()[0] == name
+    for name, consumer in pairs:
+        assert conn.execute(statement % "'0'").fetchone()[:2] == (name, consumer)
+        assert take(conn, name, consumer) == [name]
+    assert conn.execute(statement % "'0'").fetchone() == (None, None)
+
+
+@pytest.mark.own_tables
+@pytest.mark.parametrize("how", ["targeted", "broadcast"])
+def test_listen_misses_nothing(server, conn, both_stores, waiters, how, seed):
+    """One message at a time, put while the listener goes to sleep: each must wake it, there is nothing else that would."""
+    import random
+
+    rng = random.Random(seed)
+    pairs, statement = both_stores
+    waiter = waiters(1, None, statement=statement % "NULL")[0]
+    waiter.connection.execute(f"SET pgaq.listen_wakeup = {how}")
+    for number in range(200):
+        name, consumer = rng.choice(pairs)
+        waiter.wait()
+        for _ in range(rng.choice([0, 0, 1, 3])):
+            db.execute(conn, "SELECT 1")  # so that it is somewhere else each time
+        put(conn, name, number)
+        assert waiter.answer() == name
+        assert take(conn, name, consumer) == [number]
+
+
+@pytest.mark.own_tables
+@pytest.mark.parametrize("how", ["targeted", "broadcast"])
+def test_woken_while_it_looks(server, conn, both_stores, waiters, how):
+    """A message for a queue that was looked at already, while the look waits for a lock at the next one: that wait takes the signal."""
+    _, statement = both_stores
+    waiter = waiters(1, None, statement=statement % "NULL")[0]
+    # the alarm of this timeout would wake it, too
+    waiter.connection.execute(f"SET pgaq.listen_wakeup = {how}; SET deadlock_timeout = '10 min'")
+    waiter.wait()
+    asleep(conn, [waiter])
+    table = db.value(conn, TABLE, ["t"])
+    at_lock = "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s"
+    with server.connect() as holder:
+        holder.execute(f"BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        conn.execute("SELECT pg_reload_conf()")  # wakes it in vain
+        until(lambda: db.value(conn, at_lock, [waiter.pid]), "a look that waits for the lock")
+        before = waiter.switches()
+        put(conn, "s", 1)
+        until(lambda: waiter.switches() > before and stable(waiter), "the signal taken")
+        holder.execute("ROLLBACK")
+    until(waiter.done, "an answer", PATIENCE / 2)  # a sleep ends by itself some time
+    assert waiter.answer() == "s"
+    assert take(conn, "s") == [1]
 
 
 @pytest.mark.parametrize("how", ["targeted", "broadcast"])

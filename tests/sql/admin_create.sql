@@ -60,6 +60,21 @@ SELECT count(*) FROM aq.queue WHERE queue_name = 'c_bad';
 
 -- a queue's payload type cannot be pulled away from under it
 SELECT split_part(t.error('DROP TYPE t.pair'), ' | ', 1);
+SET client_min_messages = warning;
+SELECT t.error('DROP TYPE t.pair CASCADE');
+SELECT t.error('DROP TABLE t.person CASCADE');
+SELECT split_part(t.error('DROP SCHEMA t CASCADE'), ' | ', 1);
+SELECT split_part(t.error($$DO 'BEGIN EXECUTE ''DROP TYPE t.pair CASCADE''; END'$$), ' | ', 1);
+CREATE ROLE regress_aq_leaver;
+GRANT EXECUTE ON FUNCTION aq.create_queue TO regress_aq_leaver;
+SET ROLE regress_aq_leaver;
+SELECT aq.create_queue('c_left');
+RESET ROLE;
+SELECT t.error('DROP OWNED BY regress_aq_leaver');
+REASSIGN OWNED BY regress_aq_leaver TO CURRENT_USER;
+DROP OWNED BY regress_aq_leaver;
+DROP ROLE regress_aq_leaver;
+RESET client_min_messages;
 SELECT aq.enqueue('c_pair', ROW(1, 'still there')::t.pair) IS NOT NULL;
 SELECT payload FROM aq.dequeue('c_pair', NULL::t.pair);
 

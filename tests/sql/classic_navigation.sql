@@ -64,7 +64,7 @@ BEGIN; SELECT t.put('grouped', 1, 2); COMMIT;
 BEGIN; SELECT t.put('grouped', 3, 4); COMMIT;
 BEGIN; SELECT t.put('grouped', 5, 6); COMMIT;
 SELECT t.go('grouped', 'first_message_multi_group', number => 3), t.go('grouped', NULL, number => 10), t.go('grouped', NULL, number => 10);
-SELECT transaction_group IS NULL, state, delivery_mode FROM (SELECT aq.enqueue('grouped', '1') OFFSET 0) e, LATERAL aq.dequeue_full('grouped', as_type => (CASE WHEN e IS NULL THEN NULL END)::jsonb);
+SELECT transaction_group IS NULL, state, message_delivery_mode FROM (SELECT aq.enqueue('grouped', '1') OFFSET 0) e, LATERAL aq.dequeue_full('grouped', as_type => (CASE WHEN e IS NULL THEN NULL END)::jsonb);
 -- against the order
 SELECT t.put('plain', 1, 2);
 SELECT aq.enqueue('plain', '3') AS ref \gset
@@ -75,6 +75,41 @@ SELECT aq.enqueue('plain', '"last top"', deviation => 'top') AS top \gset
 SELECT payload FROM aq.dequeue('plain', msgid => :'top');
 SELECT cardinality(aq.enqueue_array('plain', '{"\"a\"", "\"b\""}'::jsonb[], deviation => 'before', relative_msgid => :'ref'));
 SELECT t.drain('plain');
+-- many before the same message: at the head, behind another one, behind its neighbour of an array
+CREATE FUNCTION t.put_before(name text, ref uuid, n int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. n LOOP
+		PERFORM aq.enqueue(name, to_jsonb(i), deviation => 'before', relative_msgid => ref);
+	END LOOP;
+END $$;
+-- each before the latest
+CREATE FUNCTION t.put_down(name text, ref uuid, n int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. n LOOP
+		ref := aq.enqueue(name, to_jsonb(n + 1 - i), deviation => 'before', relative_msgid => ref);
+	END LOOP;
+END $$;
+-- the numbers 1 to n stand between '"front"', if there is one, and '"last"'
+CREATE FUNCTION t.in_order(name text) RETURNS text LANGUAGE sql AS $$
+	SELECT count(*) || CASE WHEN array_agg(payload ORDER BY number) = array_agg(payload ORDER BY
+		CASE payload WHEN '"front"' THEN 0 WHEN '"last"' THEN 9999 ELSE payload::text::int END) THEN ' in order' ELSE ' in disorder' END
+	FROM (SELECT payload, row_number() OVER () AS number FROM aq.dequeue(name, max_messages => 5000)) d $$;
+SELECT aq.enqueue('plain', '"last"') AS ref \gset
+SELECT t.put_before('plain', :'ref', 2000);
+SELECT t.in_order('plain');
+SELECT aq.enqueue('plain', '"front"') IS NOT NULL;
+SELECT aq.enqueue('plain', '"last"') AS ref \gset
+SELECT t.put_before('plain', :'ref', 2000);
+SELECT t.in_order('plain');
+SELECT (aq.enqueue_array('plain', '{"\"front\"", "\"last\""}'::jsonb[]))[2] AS ref \gset
+SELECT t.put_before('plain', :'ref', 800);
+SELECT t.in_order('plain');
+SELECT aq.enqueue('plain', '"last"') AS ref \gset
+SELECT t.put_down('plain', :'ref', 300);
+SELECT t.in_order('plain');
+SELECT (aq.enqueue_array('plain', '{"\"front\"", "\"last\""}'::jsonb[]))[2] AS ref \gset
+SELECT t.error(format('SELECT t.put_down(%L, %L, 1000)', 'plain', :'ref'));
+SELECT t.in_order('plain');
 SELECT aq.enqueue('pos', '10', priority => 10) AS ref \gset
 SELECT t.error(format($$SELECT aq.enqueue('pos', '11', priority => 11, deviation => 'before', relative_msgid => %L)$$, :'ref'));
 SELECT t.error(format($$SELECT aq.enqueue('pos', '9', priority => 9, delay => '1 s', deviation => 'before', relative_msgid => %L)$$, :'ref'));
@@ -86,3 +121,4 @@ SELECT t.error($$SELECT aq.enqueue('pos', '9', deviation => 'after')$$);
 SELECT t.error($$SELECT aq.enqueue('sharded', '9', deviation => 'top')$$);
 SELECT aq.drop_queue_table('t.pos', true), aq.drop_queue_table('t.plain', true), aq.drop_queue_table('t.grouped', true), aq.drop_queue('sharded', true);
 DROP FUNCTION t.go;
+DROP FUNCTION t.put_before, t.put_down, t.in_order;

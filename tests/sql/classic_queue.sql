@@ -127,3 +127,15 @@ ROLLBACK;
 SELECT aq.drop_queue_table('t.here'), aq.drop_queue_table('t.prio', force => true);
 SELECT count(*) FROM aq.queue_table;
 SELECT count(*) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[tc][0-9]';
+-- what could be dequeued now is counted for each consumer
+SELECT aq.create_queue_table('t.ready', multiple_consumers => true);
+SELECT aq.create_queue('c.ready', queue_table => 't.ready');
+SELECT aq.subscribe('c.ready', c) FROM unnest('{a,b}'::text[]) c;
+SELECT t.put('c.ready', 1, 5);
+SELECT aq.enqueue('c.ready', '6', delay => '1 hour') IS NOT NULL;
+SELECT count(*) FROM aq.dequeue('c.ready', 'a', max_messages => 2);
+BEGIN;
+SELECT count(*) FROM aq.dequeue('c.ready', 'b', max_messages => 4);
+SELECT consumer, lag, ready FROM aq.subscribers WHERE queue_name = 'c.ready' ORDER BY 1;
+ROLLBACK;
+SELECT aq.drop_queue_table('t.ready', force => true);

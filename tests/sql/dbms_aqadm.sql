@@ -46,7 +46,7 @@ SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent(NULL, NUL
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('x', NULL, 9))$$);
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('x', NULL, NULL), rule => 'no_such = 1')$$);
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('x', NULL, NULL), queue_to_queue => true)$$);
-SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('x', NULL, NULL), delivery_mode => dbms_aqadm.buffered())$$);
+SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('x', NULL, NULL), delivery_mode => 5)$$);
 
 -- the view on the messages, with Oracle's columns
 CALL dbms_aq.enqueue('topic', NULL, dbms_aq.message_properties_t(correlation => 'x1', expiration => 100), '{"n": 1}', NULL) \g /dev/null
@@ -108,7 +108,12 @@ RESET ROLE;
 CALL dbms_aqadm.revoke_queue_privilege('ALL', 'single', 'PUBLIC');
 SELECT t.error($$CALL dbms_aqadm.grant_queue_privilege('READ', 'single', 'PUBLIC')$$);
 SELECT t.error($$CALL dbms_aqadm.grant_queue_privilege('ALL', 'single', 'regress_no_such_role')$$);
-SELECT t.error($$CALL dbms_aqadm.grant_queue_privilege('ALL', 'single', 'regress_ora_user', grant_option => true)$$);
+CALL dbms_aqadm.grant_queue_privilege('ALL', 'single', 'regress_ora_user', grant_option => true);
+SET ROLE regress_ora_user;
+CALL dbms_aqadm.grant_queue_privilege('DEQUEUE', 'ora.single', 'PUBLIC');
+RESET ROLE;
+CALL dbms_aqadm.revoke_queue_privilege('ALL', 'single', 'regress_ora_user');
+SELECT has_table_privilege('regress_ora_user', format('aq_data.q%s', queue_id), 'DELETE') FROM aq.queues WHERE queue_name = 'ora.single';
 -- rights on all queues
 SET ROLE regress_ora_admin;
 CALL dbms_aqadm.grant_system_privilege('ENQUEUE_ANY', 'regress_ora_user');
@@ -129,6 +134,9 @@ SET ROLE regress_ora_user;
 SELECT count(*) FROM aq.queues;
 RESET ROLE;
 SELECT t.error($$CALL dbms_aqadm.grant_system_privilege('DRINK_ANY', 'regress_ora_user')$$);
+SELECT t.error($$CALL dbms_aqadm.grant_system_privilege(NULL, 'regress_ora_user')$$);
+SELECT t.error($$CALL dbms_aqadm.grant_system_privilege('ENQUEUE_ANY', 'PUBLIC')$$);
+SELECT t.error($$CALL dbms_aqadm.revoke_system_privilege('ENQUEUE_ANY', 'public')$$);
 
 -- parameters
 DO $$
@@ -153,6 +161,9 @@ END $$;
 SELECT t.error($$CALL dbms_aqadm.set_queue_parameter('shards', 'SHARD_NUM', 33)$$);
 SELECT t.error($$CALL dbms_aqadm.set_queue_parameter('shards', 'KEY_BASED_ENQUEUE', 1)$$);
 SELECT t.error($$CALL dbms_aqadm.set_queue_parameter('shards', 'COLOR', 1)$$);
+CALL dbms_aqadm.get_watermark(NULL) \gset
+SELECT :wmvalue > 0;
+SELECT t.error($$CALL dbms_aqadm.set_watermark(100)$$);
 SELECT t.error($$CALL dbms_aqadm.set_min_streams_pool(100)$$);
 SELECT t.error($$CALL dbms_aqadm.set_max_streams_pool(100)$$);
 CALL dbms_aqadm.start_queue('shards');

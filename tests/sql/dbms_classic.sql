@@ -14,6 +14,7 @@ SELECT queue_name, queue_table, queue_type, multiple_consumers, max_retries, exc
 	FROM aq.queues WHERE queue_table IS NOT NULL ORDER BY queue_name COLLATE "C";
 CALL dbms_aqadm.alter_queue_table('orders_tab', comment => 'second');
 SELECT comment FROM aq.queue_tables WHERE queue_table = 'ora.orders_tab';
+SELECT t.error($$CALL dbms_aqadm.alter_queue_table('no_such_tab')$$);
 CALL dbms_aqadm.migrate_queue_table('orders_tab', '10.0');
 SELECT t.error($$CALL dbms_aqadm.set_queue_parameter('classic', 'SHARD_NUM', 2)$$);
 CALL dbms_aqadm.start_queue('classic');
@@ -117,6 +118,21 @@ CALL dbms_aqadm.purge_queue_table('events_tab', 'qtview.queue = ''EVENTS'' AND q
 SELECT msg_state, user_data, consumer_name FROM aq$events_tab ORDER BY user_data, consumer_name;
 CALL dbms_aqadm.purge_queue_table('ora.events_tab', '', NULL);
 SELECT count(*) FROM aq$events_tab;
+-- what was delivered and is retained goes by a condition only
+CALL dbms_aqadm.create_queue_table('purge_tab', 'JSON', multiple_consumers => true);
+CALL dbms_aqadm.create_queue('purged', 'purge_tab', retention_time => 3600);
+CALL dbms_aqadm.start_queue('purged');
+SELECT count(aq.enqueue('ora.purged', payload => to_jsonb(n), recipients => '{ann,bob}')) FROM generate_series(1, 3) n;
+SELECT t.drain('ora.purged', 'ann'), (SELECT count(*) FROM aq.dequeue('ora.purged', 'bob'));
+SELECT msg_state, user_data, consumer_name FROM aq$purge_tab ORDER BY user_data, consumer_name;
+CALL dbms_aqadm.purge_queue_table('purge_tab', 'qtview.msg_state = ''PROCESSED'' AND (qtview.user_data)::int < 3', ROW(true, NULL)::dbms_aqadm.aq$_purge_options_t);
+SELECT msg_state, user_data, consumer_name FROM aq$purge_tab ORDER BY user_data, consumer_name;
+SELECT t.look('ora.purged', 'ann') IS NULL, t.look('ora.purged', 'bob');
+SELECT aq.purge_queue_table('ora.purge_tab'), aq.purge_queue_table('ora.purge_tab', 'true', "block" => true), aq.purge_queue_table('ora.purge_tab', 'true');
+SELECT count(*) FROM aq$purge_tab;
+SELECT t.error($$SELECT aq.purge_queue_table('ora.nothing')$$);
+SELECT t.error($$SELECT aq.purge_queue_table('ora.events_tab', 'nonsense =')$$);
+CALL dbms_aqadm.drop_queue_table('purge_tab', force => true);
 
 -- the views belong to the creator, who may grant them
 SET ROLE regress_ora_user;
@@ -127,6 +143,61 @@ SET ROLE regress_ora_user;
 SELECT count(*) > 0, count(q_name) FROM ora.orders_tab;
 SELECT count(*) FROM aq.queue_tables;
 RESET ROLE;
+
+-- who may create queues makes and uses queue tables, without being a superuser
+SET ROLE regress_ora_admin;
+CALL dbms_aqadm.create_queue_table('own_tab', 'JSON', multiple_consumers => true, sort_list => 'PRIORITY');
+CALL dbms_aqadm.create_queue('own', 'own_tab');
+CALL dbms_aqadm.start_queue('own');
+CALL dbms_aqadm.add_subscriber('own', sys.aq$_agent('ANN', NULL, NULL), rule => 'tab.priority < 3');
+SELECT count(aq.enqueue('ora.own', to_jsonb(n), priority => 3 - n)) FROM generate_series(1, 3) n;
+SELECT payload FROM aq.dequeue('ora.own', 'ann');
+SELECT user_data, consumer_name FROM aq$own_tab;
+SELECT name, rule FROM aq$own_tab_s JOIN aq$own_tab_r USING (name);
+CALL dbms_aqadm.purge_queue_table('own_tab', 'qtview.user_data = ''2''', NULL);
+SELECT user_data, consumer_name FROM aq$own_tab;
+SELECT t.error($$CALL dbms_aqadm.purge_queue_table('own_tab', 'qtview.colour = 1', NULL)$$);
+RESET ROLE;
+SELECT relname, relowner::regrole FROM pg_class WHERE relnamespace = 'ora'::regnamespace AND relname ~ 'own_tab' ORDER BY relname COLLATE "C";
+SET ROLE regress_ora_admin;
+RESET ROLE;
+-- who may administer all queues drops those of others with their views
+CALL dbms_aqadm.create_queue_table('others_tab', 'JSON', multiple_consumers => true);
+CALL dbms_aqadm.create_sharded_queue('others', queue_payload_type => 'JSON');
+CALL dbms_aqadm.grant_system_privilege('MANAGE_ANY', 'regress_ora_user');
+SET ROLE regress_ora_user;
+CALL dbms_aqadm.drop_queue_table('ora.own_tab', force => true);
+CALL dbms_aqadm.drop_queue_table('ora.others_tab', force => true);
+CALL dbms_aqadm.drop_queue('ora.others');
+RESET ROLE;
+CALL dbms_aqadm.revoke_system_privilege('MANAGE_ANY', 'regress_ora_user');
+SET ROLE regress_ora_user;
+SELECT split_part(t.error($$CALL dbms_aqadm.drop_queue_table('ora.orders_tab')$$), ' | ', 2), split_part(t.error($$SELECT aq._drop_views('ora.orders_tab', true)$$), ' | ', 2);
+RESET ROLE;
+SELECT relname FROM pg_class WHERE relnamespace = 'ora'::regnamespace AND relname ~ 'own_tab|others' ORDER BY 1;
+-- a queue table goes with its queues to whom REASSIGN OWNED gives them
+CREATE ROLE regress_ora_leaver;
+GRANT aq_administrator_role TO regress_ora_leaver;
+GRANT CREATE, USAGE ON SCHEMA ora TO regress_ora_leaver;
+SET ROLE regress_ora_leaver;
+CALL dbms_aqadm.create_queue_table('ora.left_tab', 'JSON');
+RESET ROLE;
+REASSIGN OWNED BY regress_ora_leaver TO regress_ora_user;
+DROP OWNED BY regress_ora_leaver;
+DROP ROLE regress_ora_leaver;
+SET ROLE regress_ora_user;
+CALL dbms_aqadm.drop_queue_table('ora.left_tab');
+RESET ROLE;
+-- but not in a schema in which he may not create, by no way
+CREATE SCHEMA ora_closed;
+GRANT USAGE ON SCHEMA ora_closed TO regress_ora_admin;
+SET ROLE regress_ora_admin;
+SELECT t.error($$CALL dbms_aqadm.create_queue_table('ora_closed.own_tab', 'JSON')$$);
+SELECT aq.create_queue_table('ora_closed.own_tab');
+SELECT t.error($$SELECT aq._make_table_views('ora_closed.own_tab')$$);
+SELECT aq.drop_queue_table('ora_closed.own_tab');
+RESET ROLE;
+DROP SCHEMA ora_closed;
 
 -- dropped with their views
 CALL dbms_aqadm.stop_queue('events');

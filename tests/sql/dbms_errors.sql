@@ -29,7 +29,7 @@ INSERT INTO t.raises VALUES
 ('AQ002', $$CALL dbms_aqadm.create_sharded_queue('e_q', queue_payload_type => 'JSON')$$),
 ('AQ003', $$CALL dbms_aqadm.start_queue('a b')$$),
 ('AQ004', $$CALL dbms_aqadm.add_subscriber('e_topic', NULL)$$),
-('AQ005', $$CALL dbms_aq.enqueue('e_q', dbms_aq.enqueue_options_t(delivery_mode => 9), NULL, '1', NULL)$$),
+('AQ005', $$CALL dbms_aqadm.create_queue_table('e_tab3', 'JSON', message_grouping => 9)$$),
 ('AQ006', $$CALL dbms_aq.enqueue('e_stopped', NULL, NULL, '1', NULL)$$),
 ('AQ007', $$CALL dbms_aq.dequeue('e_stopped', NULL, NULL, NULL::jsonb, NULL)$$),
 ('AQ008', $$CALL dbms_aq.enqueue('e_q', NULL, NULL, 1, NULL)$$),
@@ -101,12 +101,25 @@ INSERT INTO t.raises VALUES
 ('AQ101', $$CALL dbms_aq.listen(array_fill(sys.aq$_agent(NULL, 'e_q', NULL), ARRAY[2]), 0, NULL)$$),
 ('AQ102', $$CALL dbms_aq.listen(ARRAY[sys.aq$_agent(NULL, 'e_stopped', NULL)], 0, NULL)$$),
 ('AQ103', $$CALL dbms_aq.listen(ARRAY[sys.aq$_agent(NULL, 'e_topic', NULL)], 0, NULL)$$),
-('AQ105', $$CALL dbms_aqadm.create_queue('public.e_x', 'e_tab')$$);
+('AQ111', $$CALL dbms_aq.seek('e_classic', NULL, ARRAY[dbms_aq.seek_input_t(seek_type => 2)], NULL, NULL)$$),
+('AQ110', $$SELECT aq.convert_queue('ora.e_groups')$$),
+('AQ105', $$CALL dbms_aqadm.create_queue('public.e_x', 'e_tab')$$),
+('AQ106', $$CALL dbms_aqadm.alter_queue_table('e_tab', secondary_instance => 2)$$),
+('AQ115', $$CALL dbms_aq.enqueue('e_q', dbms_aq.enqueue_options_t(delivery_mode => 9), NULL, '1', NULL)$$),
+('AQ116', $$CALL dbms_aq.enqueue('e_q', dbms_aq.enqueue_options_t(delivery_mode => dbms_aq.buffered()), NULL, '1', NULL)$$),
+('AQ117', $$CALL dbms_aq.dequeue('e_topic', dbms_aq.dequeue_options_t(consumer_name => 'ann', delivery_mode => dbms_aq.buffered(), visibility => 1, wait => 0), NULL, NULL::jsonb, NULL)$$),
+('AQ118', $$SET LOCAL pgaq.buffered_message_limit = 1; SELECT aq.enqueue('ora.e_q', '1', delivery_mode => 'buffered') FROM generate_series(1, 2)$$);
 INSERT INTO t.raises VALUES
 ('AQ023', NULL, 'PREPARE TRANSACTION ends the transaction: tests/cluster/test_prepare.py'),
 ('AQ024', NULL, 'needs a small shared memory: tests/cluster/test_scale.py'),
 ('AQ025', NULL, 'needs a server without the library'),
-('AQ026', NULL, 'needs a server without workers');
+('AQ026', NULL, 'needs a server without workers'),
+('AQ143', NULL, 'needs as many sessions as can be traced: tests/cluster/test_trace.py');
+INSERT INTO t.raises VALUES
+('AQ140', $$SELECT aq.trace_start(-1)$$),
+('AQ141', $$SELECT aq.trace_start(), aq.trace_start()$$),
+('AQ142', $$SELECT aq.trace_stop(-1)$$),
+('AQ144', $$SELECT aq.trace_start(operations => '{lunch}')$$);
 -- those that need two calls
 INSERT INTO t.raises VALUES
 ('AQ040', format('CALL dbms_aq.enqueue(''e_classic'', dbms_aq.enqueue_options_t(sequence_deviation => 2, relative_msgid => %L), dbms_aq.message_properties_t(delay => 10), ''1'', NULL)', :'urgent')),
@@ -116,6 +129,7 @@ INSERT INTO t.raises VALUES
 ('AQ046', $$SELECT * FROM aq.dequeue('ora.e_topic', 'ann', navigation => 'first_message'); SELECT * FROM aq.dequeue('ora.e_topic', 'bob', navigation => 'next_message')$$);
 UPDATE t.raises SET statement = format('CALL dbms_aqadm.create_queue_table(%L, %L)', repeat('x', 60), 'JSON') WHERE sqlstate = 'AQ087';
 
+INSERT INTO t.raises SELECT 'AQ' || n, NULL, 'of snapshots and reports: tests/sql/snapshots.sql' FROM generate_series(120, 126) n;
 -- every row of the list has a statement or a reason, and nothing else has
 SELECT e.sqlstate, r.sqlstate FROM aq.errors e FULL JOIN t.raises r USING (sqlstate) WHERE e.sqlstate IS NULL OR r.sqlstate IS NULL;
 SELECT e.sqlstate, e.ora, r.why_not FROM aq.errors e JOIN t.raises r USING (sqlstate) WHERE r.statement IS NULL ORDER BY 1;
@@ -126,6 +140,7 @@ WHERE r.statement IS NOT NULL AND (split_part(x.error, ' | ', 1) <> e.sqlstate
 	OR e.ora IS NOT NULL AND x.error NOT LIKE format('%% (ORA-%s) | %%ORA-%s%%', e.ora, e.ora))
 ORDER BY e.sqlstate;
 
+SELECT aq.trace_stop();
 CALL dbms_transform.drop_transformation('ora', 'e_same');
 SELECT format('CALL dbms_aqadm.drop_sharded_queue(%L, force => true)', q) FROM unnest(ARRAY['e_q', 'e_topic', 'e_stopped', 'e_failed']) q \gexec
 CALL dbms_aqadm.drop_queue_table('e_tab', force => true);

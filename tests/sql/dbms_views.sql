@@ -57,9 +57,63 @@ SELECT q.name, c.priority, c.enqueued_msgs, c.max_msgs, c.state FROM v$aq_messag
 	WHERE q.name = 'VIEWS_S' AND c.enqueued_msgs > 0 ORDER BY c.enqueued_msgs;
 SELECT p.partitions_qt >= p.used_partitions_qt, p.used_partitions_qt, p.partitions_dq = p.partitions_qt, p.bytes > 0 FROM v$aq_partition_stats p JOIN dba_queues q ON q.qid = p.queue_id WHERE q.name = 'VIEWS_S';
 SELECT count(*) FROM v$buffered_queues;
+SELECT count(*) > 0 FROM user_queue_shards WHERE name = 'VIEWS_S';
+SELECT sum(enqueued_msgs), bool_and(partitions > 0), count(DISTINCT queue_id) FROM all_queue_shards JOIN dba_queue_shards USING (name, queue_id, shard_id, enqueued_msgs, partitions) WHERE name = 'VIEWS_S';
+SELECT aq.enqueue('ora.views_s', '5', sender => 'press') IS NOT NULL, aq.enqueue('ora.views_s', '6', sender => 'press') IS NOT NULL;
+SELECT queue_name, publisher_name, enqueued_msgs, last_enqueue_time > now() - interval '1 hour' FROM v$persistent_publishers WHERE queue_name = 'VIEWS_S';
+SELECT num_cached > 0, num_tracked >= num_cached, num_uncached = num_tracked - num_cached, mean_subsh_size > 0, avg_miss_ratio BETWEEN 0 AND 1, num_evicted >= 0, num_unevicted >= 0
+	FROM v$aq_message_cache_stat;
+SELECT estd_size_type, size_for_estimate >= 4, size_factor > 0 FROM v$aq_message_cache_advice;
+SELECT q.name, l.latency_state, l.latency, l.dequeue_requests, l.active_shards, l.dequeue_sessions FROM v$aq_subscriber_load l JOIN dba_queues q ON q.qid = l.queue_id WHERE q.name = 'VIEWS_S';
 
 -- every column of a view that counts nothing is null, not a number that was made up
-SELECT count(browsed_msgs), count(oldest_msgid), count(last_enqueue_time) FROM v$persistent_queues;
+SELECT count(elapsed_transformation_time), count(dequeued_msg_latency), count(execution_count) FROM v$persistent_queues;
+
+-- the same program on both stores counts the same: two transactions that enqueue, one that takes it back, browsing, three that dequeue,
+-- a message that fails, one whose delay ends
+CALL dbms_aqadm.create_queue_table('traffic_tab', 'JSON', multiple_consumers => true);
+CALL dbms_aqadm.create_queue('traffic_c', 'traffic_tab', max_retries => 0);
+CALL dbms_aqadm.create_sharded_queue('traffic_s', queue_payload_type => 'JSON', multiple_consumers => true, max_retries => 0);
+CREATE TEMP TABLE traffic AS SELECT unnest(ARRAY['traffic_c', 'traffic_s']) AS q;
+SELECT format('CALL dbms_aqadm.start_queue(%L)', q) FROM traffic \gexec
+SELECT format('CALL dbms_aqadm.add_subscriber(%L, sys.aq$_agent(%L, NULL, NULL))', q, a) FROM traffic, unnest(ARRAY['A', 'B']) a \gexec
+BEGIN; SELECT count(aq.enqueue('ora.' || q, to_jsonb(n))) FROM traffic, generate_series(1, 4) n; COMMIT;
+BEGIN; SELECT count(aq.enqueue('ora.' || q, '"never"')) FROM traffic; ROLLBACK;
+SELECT count(aq.enqueue('ora.' || q, '"late"', delay => '1 millisecond', priority => 9)) FROM traffic;
+SELECT q, (SELECT count(*) FROM aq.browse('ora.' || q, 'b', 3)) + (SELECT count(*) FROM aq.dequeue('ora.' || q, 'b', 1, mode => 'browse')) FROM traffic;
+BEGIN; SELECT q, (SELECT payload FROM aq.dequeue('ora.' || q, 'b')) FROM traffic; ROLLBACK;
+BEGIN; SELECT q, (SELECT payload FROM aq.dequeue('ora.' || q, 'a', mode => 'locked')) FROM traffic; COMMIT;
+SELECT q, (SELECT count(*) FROM aq.dequeue('ora.' || q, 'a', 4)) FROM traffic;
+SELECT q, (SELECT payload FROM aq.dequeue('ora.' || q, 'a', wait => '10 seconds', condition => $$payload = '"late"'$$)) FROM traffic;
+SELECT q, (SELECT count(*) FROM aq.dequeue('ora.' || q, 'b', 2, condition => $$payload::text < '4'$$)) FROM traffic;
+SELECT queue_name, enqueued_msgs, browsed_msgs, msgs_made_expired, msgs_made_ready, enqueue_transactions, dequeue_transactions,
+	last_enqueue_time > first_activity_time AS enqueued, last_dequeue_time > last_enqueue_time AS dequeued, last_tm_expiry_time > last_enqueue_time AS failed,
+	last_tm_ready_time > first_activity_time AS ready
+	FROM v$persistent_queues WHERE queue_name LIKE 'TRAFFIC%' ORDER BY queue_name;
+SELECT v.queue_name, v.oldest_msgid = m.msgid AS oldest, v.oldest_msg_enqtm = m.enqueue_time AS since, v.avg_msg_age < 100 AS age
+	FROM v$persistent_queues v JOIN aq.messages m ON m.queue_name = lower('ora.' || v.queue_name) AND m.state = 'READY' AND m.payload = '4' WHERE v.queue_name LIKE 'TRAFFIC%' ORDER BY 1;
+SELECT queue_name, subscriber_name, enqueued_msgs, dequeued_msgs, last_dequeue_time > first_activity_time AS dequeued
+	FROM v$persistent_subscribers WHERE queue_name LIKE 'TRAFFIC%' ORDER BY queue_name, subscriber_name;
+SELECT v.queue_name, v.subscriber_name, (SELECT payload FROM aq.messages m WHERE m.msgid = v.oldest_msgid AND m.consumer = lower(v.subscriber_name)) AS oldest,
+	v.oldest_msg_enqtm < clock_timestamp() AS since, v.avg_msg_age < 100 AS age
+	FROM v$persistent_subscribers v WHERE v.queue_name LIKE 'TRAFFIC%' ORDER BY 1, 2;
+SELECT subscriber_id, dequeue_rate > 0 AS rate, time_since_last_dequeue < 100 AS last, estd_time_to_drain, estd_time_to_drain_no_enq > 0 AS no_enq
+	FROM v$aq_sharded_subscriber_stat s JOIN dba_queues q ON q.qid = s.queue_id WHERE q.name = 'TRAFFIC_S' ORDER BY 1;
+-- the messages are read only when a column is asked for that needs them
+CREATE FUNCTION t.reads_messages(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN ' || query LOOP
+		IF line ~ '_messages' THEN RETURN true; END IF;
+	END LOOP;
+	RETURN false;
+END $$;
+SELECT t.reads_messages('SELECT enqueued_msgs, last_enqueue_time FROM sys.v$persistent_queues'), t.reads_messages('SELECT oldest_msgid FROM sys.v$persistent_queues');
+SELECT t.reads_messages('SELECT enqueued_msgs, last_dequeue_time FROM sys.v$persistent_subscribers'), t.reads_messages('SELECT oldest_msgid FROM sys.v$persistent_subscribers');
+DROP FUNCTION t.reads_messages;
+CALL dbms_aqadm.drop_queue_table('traffic_tab', force => true);
+CALL dbms_aqadm.drop_sharded_queue('traffic_s', force => true);
 
 CALL dbms_transform.drop_transformation('ora', 'views_t');
 CALL dbms_aqadm.drop_queue_table('views_tab', force => true);

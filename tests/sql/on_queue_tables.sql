@@ -6,14 +6,16 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL,
 	max_retries integer DEFAULT NULL, retry_delay interval DEFAULT '0',
 	retention interval DEFAULT '0', exception_queue text DEFAULT NULL,
-	comment text DEFAULT NULL)
+	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal')
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM aq.create_queue_table('public.qt_' || queue_name, payload_type, 'priority, enq_time', multiple_consumers);
+	IF queue_table IS NULL THEN
+		PERFORM aq.create_queue_table('public.qt_' || queue_name, payload_type, 'priority, enq_time', multiple_consumers);
+	END IF;
 	PERFORM aq.create_queue_as_it_is(queue_name, payload_type, multiple_consumers, NULL, max_retries, retry_delay, retention,
-		exception_queue, comment, 'public.qt_' || queue_name);
+		exception_queue, comment, coalesce(queue_table, 'public.qt_' || queue_name), queue_type);
 	-- what fails or expires is dropped, as without an exception queue
-	IF exception_queue IS NULL THEN
+	IF queue_table IS NULL AND exception_queue IS NULL THEN
 		PERFORM aq.alter_queue(queue_name, exception_queue => '');
 	END IF;
 END $$;
@@ -23,5 +25,7 @@ DECLARE
 	qt text := (SELECT q.queue_table FROM aq.queues q WHERE q.queue_name = drop_queue.queue_name);
 BEGIN
 	PERFORM aq.drop_queue_as_it_is(queue_name, force);
-	PERFORM aq.drop_queue_table(qt);
+	IF qt LIKE 'public.qt\_%' THEN
+		PERFORM aq.drop_queue_table(qt);
+	END IF;
 END $$;

@@ -202,6 +202,32 @@ RESET ROLE;
 SELECT t.drain('q_lent');
 DROP FUNCTION t.lent(jsonb);
 
+-- a right with grant option can be handed on, and is taken back with what was handed on
+SET ROLE regress_aq_owner;
+SELECT aq.grant_queue('q_lent', 'regress_aq_in', 'enqueue', grant_option => true);
+SET ROLE regress_aq_in;
+SELECT aq.grant_queue('q_lent', 'regress_aq_none', 'enqueue');
+SELECT aq.grant_queue('q_lent', 'regress_aq_other', 'enqueue', grant_option => true);
+SELECT t.error($$SELECT aq.grant_queue('q_lent', 'regress_aq_none', 'dequeue')$$);
+SELECT t.error($$SELECT aq.grant_queue('q_lent', 'regress_aq_none', 'all')$$);
+SET ROLE regress_aq_none;
+SELECT t.put('q_lent', 1);
+SELECT t.error($$SELECT aq.grant_queue('q_lent', 'regress_aq_out', 'enqueue')$$);
+SET ROLE regress_aq_other;
+SELECT aq.grant_queue('q_lent', 'regress_aq_none', 'enqueue');
+-- only the grantor takes it back: it stays by the other's grant
+SET ROLE regress_aq_in;
+SELECT aq.revoke_queue('q_lent', 'regress_aq_none', 'enqueue');
+SET ROLE regress_aq_none;
+SELECT t.put('q_lent', 2);
+SET ROLE regress_aq_owner;
+SELECT t.error($$SELECT aq.grant_queue('q_lent', NULL, 'enqueue', grant_option => true)$$);
+SELECT aq.revoke_queue('q_lent', 'regress_aq_in', 'enqueue');
+SET ROLE regress_aq_none;
+SELECT split_part(t.error($$SELECT t.put('q_lent', 3)$$), ' | ', 1);
+RESET ROLE;
+SELECT t.drain('q_lent');
+
 -- a role that owns queues is not dropped silently
 SELECT split_part(t.error('DROP ROLE regress_aq_owner'), ' | ', 1);
 SELECT aq.drop_queue('q', true), aq.drop_queue('q_topic', true), aq.drop_queue('q_dead', true), aq.drop_queue('q_lent', true);

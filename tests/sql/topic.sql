@@ -93,3 +93,11 @@ SELECT count(aq.subscribe('n', 'c' || i)) FROM generate_series(1, 100) i;
 SELECT t.put('n', 1, 3);
 SELECT bool_and(t.drain('n', 'c' || i) = '1 2 3') FROM generate_series(1, 100) i;
 SELECT aq.drop_queue('n');
+-- a new recipient in a transaction that has changed the definition itself
+SELECT aq.create_queue('n', multiple_consumers => true);
+BEGIN;
+SELECT aq.subscribe('n', 'ann');
+SELECT aq.enqueue('n', '1', recipients => '{guest}') IS NOT NULL;
+COMMIT;
+SELECT t.drain('n', 'guest'), t.drain('n', 'ann');
+SELECT aq.drop_queue('n');

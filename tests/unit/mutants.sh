@@ -11,15 +11,16 @@ trap 'rm -rf "$dir"' EXIT
 killed=0
 alive=0
 
-# name, file, a Perl expression that changes the file (whole text in $_)
+# name, file of $part, a Perl expression that changes the file (whole text in $_)
+part=sync
 mutant() {
-	local name=$1 file=$2 change=$3
+	local name=$1 file=$part/$2 change=$3
 	[ -n "${only:-}" ] && [ "$only" != "$name" ] && return
 	rm -rf "$dir/src" "$dir/build"
 	mkdir -p "$dir/src"
-	cp -r ../../src/sync "$dir/src/"
-	perl -0pi -e "$change" "$dir/src/sync/$file"
-	if cmp -s "../../src/sync/$file" "$dir/src/sync/$file"; then
+	cp -r ../../src/sync ../../src/cache "$dir/src/"
+	perl -0pi -e "$change" "$dir/src/$file"
+	if cmp -s "../../src/$file" "$dir/src/$file"; then
 		echo "STALE  $name: changes nothing"
 		alive=$((alive + 1))
 		return
@@ -44,14 +45,15 @@ mutant() {
 only=${1:-}
 
 # latches
-mutant no-retest latch.c 's/if \(try_get\(latch, mode, sleeps > 0, pg_atomic_read_u32\(&latch->word\)\)\)\n\t\t\tbreak;//'
-mutant retest-unprivileged latch.c 's/if \(try_get\(latch, mode, sleeps > 0, pg_atomic_read/if (try_get(latch, mode, false, pg_atomic_read/'
-mutant requeue-last latch.c 's/enter_list\(latch, mode, sleeps > 0\)/enter_list(latch, mode, false)/'
+mutant no-retest latch.c 's/if \(try_get\(latch, mode, posted\)\)\n\t\t\t\tbreak;//'
+mutant retest-unprivileged latch.c 's/if \(try_get\(latch, mode, posted\)\)\n\t\t\t\tbreak/if (try_get(latch, mode, false))\n\t\t\t\tbreak/'
+mutant requeue-last latch.c 's/enter_list\(latch, mode, posted\)/enter_list(latch, mode, false)/'
 mutant waking-stays-on-requeue latch.c 's/waking = !posted && \(pg_atomic/waking = (pg_atomic/'
-mutant no-settle latch.c 's/if \(listed\)\n\t\tsettle\(latch, mode\);//'
+mutant no-settle latch.c 's/\t\tsettle\(latch, mode\);//'
+mutant no-settle-when-posted latch.c 's/if \(queued \|\| posted\)/if (queued)/'
 mutant settle-keeps-waking latch.c 's/else\n\t\twaking = false;\n\tpg_atomic_write/pg_atomic_write/'
 mutant settle-stays-listed latch.c 's/\t\tlist_remove\(latch, aq_session_own_number\);\n\telse/\t\t;\n\telse/'
-mutant free-posts-nobody latch.c 's/\t\tpost_head\(latch\);\n\tRESUME/\t\t;\n\tRESUME/'
+mutant free-posts-nobody latch.c 's/\t\tpost_head\(latch\);\n\t\treturn;/\t\t;/'
 mutant every-sharer-posts latch.c 's/last = \(word & W_COUNT\) == 1;/last = true;/'
 mutant last-sharer-does-not-post latch.c 's/last = \(word & W_COUNT\) == 1;/last = false;/'
 mutant post-in-spite-of-waking latch.c 's/if \(!waking && latch->head >= 0\)/if (latch->head >= 0)/; s/\(word & \(W_WAITERS \| W_WAKING\)\) == W_WAITERS/(word \& W_WAITERS)/'
@@ -62,43 +64,67 @@ mutant pending-for-ever latch.c 's/if \(latch->exclusives > 0 \|\| \(waking && l
 mutant last-in-first-out latch.c 's/list_insert\(latch, aq_session_own_number, posted\)/list_insert(latch, aq_session_own_number, true)/'
 mutant no-cascade latch.c 's/if \(mode == AQ_SHARED && !waking/if (false \&\& !waking/'
 mutant cascade-wakes-exclusive latch.c 's/ &&\n\t\t!aq_sync_shared->sleepers\[latch->head\]\.exclusive\)/)/'
-mutant early-return-is-a-post latch.c 's/while \(pg_atomic_read_u32\(&me->state\) != AQ_SLEEP_POSTED\);/while (false);/'
+mutant early-return-is-a-post latch.c 's/while \(pg_atomic_read_u32\(&me->state\) != AQ_SLEEP_POSTED\);/while (false);/; s/return pg_atomic_read_u32\(&me->state\) == AQ_SLEEP_POSTED;/return true;/'
+mutant timed-out-is-posted latch.c 's/return pg_atomic_read_u32\(&me->state\) == AQ_SLEEP_POSTED;/return true;/'
+mutant timed-out-is-forgotten latch.c 's/\t\tif \(posted\)\n\t\t\tqueued = false;/\t\tqueued = false;/'
 mutant post-without-state latch.c 's/pg_atomic_write_u32\(&sleeper->state, AQ_SLEEP_POSTED\);//'
-mutant unlocked-list latch.c 's/while \(pg_atomic_fetch_or_u32\(&latch->word, W_LIST\) & W_LIST\)/while (false)/'
+mutant unlocked-list latch.c 's/while \(pg_atomic_fetch_or_u64\(&latch->word, W_LIST\) & W_LIST\)/while (false)/'
 mutant shared-ignores-exclusive latch.c 's/return \(word & W_EXCLUSIVE\) == 0 && \(posted/return (posted/'
 mutant exclusive-ignores-sharers latch.c 's/return \(word & W_HELD\) == 0;/return (word & W_EXCLUSIVE) == 0;/'
 mutant shared-counter-not-atomic latch.c 's/pg_atomic_fetch_add_u64\(counter, n\);/pg_atomic_write_u64(counter, pg_atomic_read_u64(counter) + n);/'
 mutant spin-get-always-counted latch.c 's/if \(sleeps == 0\)\n\t\tcount/count/; s/\telse\n\t\{\n\t\tcount\(&latch->sleeps/\t{\n\t\tcount(&latch->sleeps/'
-mutant interrupts-left-off latch.c 's/\t\tRESUME_INTERRUPTS\(\);\n\t\tpg_atomic_fetch_add_u64\(&latch->immediate/\t\tpg_atomic_fetch_add_u64(&latch->immediate/'
-mutant levels-not-checked latch.c 's/Assert\(aq_latch_level\(held->lock\) < aq_latch_level\(latch\)\);/(void) held;/'
+mutant interrupts-left-off latch.c 's/\tRESUME_INTERRUPTS\(\);\n\tcount_miss\(&latch->immediate/\tcount_miss(\&latch->immediate/'
+mutant levels-not-checked latch.c 's/Assert\(aq_latch_level\(aq_lock_address\(held\)\) < aq_latch_level\(latch\)\);/(void) held;/'
 mutant registered-twice latch.c 's/if \(latch->magic == LATCH_MAGIC && latch->id == id\)/if (false)/'
 mutant exclusives-not-counted-down latch.c 's/latch->exclusives -= sleeper->exclusive;//'
-mutant held-forgets-order held.c 's/nheld - 1; i >= 0; i--/nheld - 2; i >= 0; i--/'
-mutant class-ignored latch.c 's/if \(class > 0 && /if (false \&\& /'
-mutant class-without-number latch.c 's/ && aq_latch_class_spin\[class\] >= 0//'
+mutant held-forgets-first held.c 's/aq_held_count\(\) - 1; i >= 0; i--/aq_held_count() - 1; i > 0; i--/'
+mutant held-last-is-anything sync_int.h 's/ && aq_lock_address\(pg_atomic_read_u64\(&last->lock\)\) == lock\) \?/) ?/'
+mutant class-ignored latch.c 's/aq_latch_classes\[aq_latch_class\[latch->id\]\]/aq_latch_classes[0]/'
+mutant class-without-number latch.c 's/class->spin >= 0 \? class->spin : aq_spin_count/class->spin/'
+mutant class-of-all latch.c 's/aq_latch_class\[latch->id\]\]/aq_latch_class[AQ_LATCH_QUEUE]]/'
+mutant class-never-timed latch.c 's/if \(class->timed\)/if (false)/'
+mutant class-one-sleep latch.c 's/Min\(n, AQ_CLASS_SLEEPS - 1\)/0/'
+mutant class-no-yields latch.c 's/for \(int yields = class->yields;; yields--\)/for (int yields = 0;; yields--)/'
+mutant class-one-yield-more latch.c 's/if \(yields <= 0\)/if (yields < 0)/'
 mutant shared-spins-once latch.c 's/polls \*= 2;/;/'
 
+mutant long-hold-always latch.c 's/if \(aq_latch_gets\(latch\) == got_before\)/if (true)/'
+mutant long-hold-never latch.c 's/if \(aq_latch_gets\(latch\) == got_before\)/if (false)/'
+mutant holding-not-seen latch.c 's/if \(holds_a_latch\(\)\)/if (false)/'
+mutant woken-not-counted latch.c 's/aq_own_add\(&latch->woken, 1\);//'
+mutant wants-forever latch.c 's/\t\tpg_atomic_write_u64\(&aq_sync_self->wants, 0\);//'
+mutant blocker-forgets-sharers held.c 's/if \(i != session && held_by\(i, lock\) != NULL\)/if (false)/'
+
+mutant gets-lose-a-half latch.c 's/count\(&latch->halves, mode, 1\);/;/'
+mutant gets-jump-back latch.c 's/\t\thalves\+\+;/\t\t;/'
+
 # mutexes
-mutant mutex-exclusive-over-references mutex.c 's/return word == 0;/return (word \& ~COUNT_MASK) == 0;/'
-mutant mutex-shared-over-owner mutex.c 's/\*result = word \+ 1;\n\t\t\treturn \(word & ~COUNT_MASK\) == 0;/*result = word + 1;\n\t\t\treturn true;/'
-mutant mutex-examine-over-owner mutex.c 's/\*result = word \| own_owner\(\);\n\t\t\treturn \(word & ~COUNT_MASK\) == 0;/*result = word | own_owner();\n\t\t\treturn true;/'
-mutant mutex-free-drops-count mutex.c 's/pg_atomic_fetch_sub_u64\(&mutex->word, held->mode == AQ_SHARED \? 1 : own_owner\(\)\);/pg_atomic_write_u64(\&mutex->word, 0);/'
-mutant mutex-depth-ignored mutex.c 's/if \(--held->depth == 0\)/held->depth--;/'
-mutant mutex-gets-not-atomic mutex.c 's/if \(mode == AQ_EXCLUSIVE\)\n\t\tpg_atomic_write/if (true)\n\t\tpg_atomic_write/'
-mutant mutex-gets-twice mutex.c 's/\tcount_get\(mutex, mode\);\n\taq_held_push/\tcount_get(mutex, mode);\n\tcount_get(mutex, mode);\n\taq_held_push/'
-mutant mutex-wait-per-step mutex.c 's/\tdo\n\t\taq_scheme_step/\tdo\n\t\taq_wait_begin(0, 0, 0, 0), aq_wait_end(), aq_scheme_step/'
-mutant scheme-0-freq scheme.c 's/k % aq_wait_yield_sleep_freq == 0\)/k % (aq_wait_yield_sleep_freq + 1) == 0)/'
+mutant mutex-exclusive-over-references mutex.c 's/ && \(mode != AQ_EXCLUSIVE \|\| word << \(64 - GETS_SHIFT\) == 0\)//'
+mutant mutex-shared-over-owner mutex.c 's/return owner_of\(word\) == 0 &&/return (mode == AQ_SHARED || owner_of(word) == 0) \&\&/'
+mutant mutex-examine-over-owner mutex.c 's/return owner_of\(word\) == 0 &&/return (mode == AQ_EXAMINE || owner_of(word) == 0) \&\&/'
+mutant mutex-free-drops-count mutex.c 's/pg_atomic_fetch_sub_u64\(&mutex->word, shared \? COUNT_ONE : own_owner\(\)\);/pg_atomic_write_u64(\&mutex->word, 0);/'
+mutant mutex-depth-ignored mutex.c 's/held->again > 0 \|\| aq_traced/aq_traced/; s/if \(held->again > 0\)/if (false)/'
+mutant mutex-gets-uncounted mutex.c 's/word \+ grant \+ ONE_GET/word + grant/'
+mutant mutex-gets-lose-a-half mutex.c 's/pg_atomic_fetch_add_u64\(&mutex->halves, 1\);/;/'
+mutant mutex-gets-twice mutex.c 's/books->gets \+ 1/books->gets + 2/'
+mutant mutex-sum-forgets-one mutex.c 's/for \(int i = 0; i < aq_sync_shared->nsleepers; i\+\+\)/for (int i = 1; i < aq_sync_shared->nsleepers; i++)/'
+mutant mutex-wait-per-step mutex.c 's/\taq_scheme_step\(&scheme/\taq_wait_begin(0, 0, 0, 0), aq_wait_end(), aq_scheme_step(\&scheme/'
+mutant scheme-0-freq scheme.c 's/k % freq == 0\)/k % (freq + 1) == 0)/'
+mutant scheme-0-one-freq scheme.c 's/sleeps \? aq_wait_yield_yield_freq : aq_wait_yield_sleep_freq/aq_wait_yield_sleep_freq/'
+mutant scheme-0-mode scheme.c 's/bool\t\tsleeps = \(aq_wait_yield_mode == AQ_YIELD_MODE_SLEEP\);/bool sleeps = false;/'
 mutant scheme-0-never-sleeps scheme.c 's/aq_os_poll_ms\(aq_wait_yield_sleep_time\);/aq_os_yield();/'
 mutant scheme-1-no-yield scheme.c 's/else if \(k == 1\)/else if (k == 0)/'
-mutant scheme-1-zero scheme.c 's/if \(aq_mutex_wait_time == 0\)\n/if (false)\n/'
+mutant scheme-1-zero scheme.c 's/if \(way->time == 0\)\n/if (false)\n/'
 mutant scheme-2-one-yield scheme.c 's/if \(k <= 2\)/if (k <= 1)/'
 mutant scheme-2-no-cap scheme.c 's/Min\(ms, cap\)/ms/'
-mutant scheme-2-cap-unit scheme.c 's/aq_mutex_wait_time \* 10;/aq_mutex_wait_time;/'
+mutant scheme-2-cap-unit scheme.c 's/time \* 10;/time;/'
 mutant scheme-2-constant scheme.c 's/pair = \(k - 3\) \/ 2;/pair = 0;/'
-mutant scheme-other-timed scheme.c 's/aq_mutex_wait_scheme <= 2\);/true);/'
+mutant scheme-other-timed scheme.c 's/way->scheme <= 2;/true;/'
+mutant scheme-of-all-types scheme.c 's/&aq_mutex_ways\[type\]/\&aq_mutex_ways[0]/'
+mutant scheme-type-ignored scheme.c 's/own->scheme >= 0 \? own->scheme : //'
 mutant scheme-other-yields scheme.c 's/STEPS\t65536/STEPS\t65535/'
 
-mutant scheme-0-freq-zero scheme.c 's/aq_wait_yield_sleep_freq > 0 && k/k/'
+mutant scheme-0-freq-zero scheme.c 's/freq > 0 && k/k/'
 
 # lists of waiters
 mutant wakeup-lifo wakeup.c 's/unlink_entry\(pool, list, entry\);\n\t\tentry->state = AQ_WAKEUP_WOKEN;/entry = \&pool->entries[list->tail]; unlink_entry(pool, list, entry);\n\t\tentry->state = AQ_WAKEUP_WOKEN;/'
@@ -107,6 +133,36 @@ mutant wakeup-woken-forgotten wakeup.c 's/return woken;/return false;/'
 mutant wakeup-leak wakeup.c 's/\tpool->free = index;\n\treturn woken/\treturn woken/'
 mutant wakeup-tail-lost wakeup.c 's/list->tail = entry->prev;/;/'
 mutant hist-off-by-one hist.h 's/64 - __builtin_clzll/63 - __builtin_clzll/'
+
+# the object cache
+part=cache
+mutant load-twice object.c 's/object->state = AQ_OBJECT_LOADING;//'
+mutant pin-while-loading object.c 's/if \(object->state != AQ_OBJECT_VALID\)\n\t\treturn MET_BUSY;//'
+mutant failed-load-is-valid object.c 's/success \? AQ_OBJECT_VALID : AQ_OBJECT_DROPPED/AQ_OBJECT_VALID/'
+mutant failed-load-stays object.c 's/if \(!success\)\n\t\t\taq_object_leave\(bucket, object\);//'
+mutant load-tells-nobody object.c 's/(aq_object_leave\(bucket, object\);\n\t\}\n\taq_mutex_free\(&object->mutex\);\n\taq_mutex_free\(&bucket->mutex\);\n\t)aq_cond_broadcast/$1(void) /'
+mutant drop-frees-what-is-pinned object.c 's/last = object->pins == 0 && object->pin_holder < 0;/last = true;/'
+mutant drop-frees-what-is-loading object.c 's/last = object->pins == 0 && object->pin_holder < 0;/last = object->pins == 0;/'
+mutant last-unpin-frees-nothing object.c 's/last = unused && object->state == AQ_OBJECT_DROPPED && object->pin_holder < 0;/last = false;/'
+mutant exclusive-over-exclusive object.c 's/got = object->locks == 0 && object->lock_holder < 0;/got = object->locks == 0;/'
+mutant exclusive-over-share object.c 's/got = object->locks == 0 && object->lock_holder < 0;/got = object->lock_holder < 0;/'
+mutant share-over-exclusive object.c 's/free = !is_locked_by_others\(object\);/free = true;/'
+mutant unlock-tells-nobody object.c 's/aq_mutex_free\(&object->mutex\);\n\t\taq_cond_broadcast\(&object->changed\);/aq_mutex_free(\&object->mutex);/'
+mutant waiter-stays-counted object.c 's/if \(got && counted\)/if (false)/'
+mutant fresh-handle-is-lost object.c 's/if \(fresh != NULL\)\n\t\t\taq_object_give_handle\(fresh\);//'
+mutant pin-bit-stays object.c 's/clear_hold\(object, AQ_HOLD_PIN\);/;/'
+mutant check-ignores-serial object.c 's/return object->serial == serial && /return /'
+mutant copies-stay object.c 's/drop_one\(database, id, 0\)\);/(drop_one(database, id, 0), 0));/'
+mutant ages-what-is-pinned handle.c 's/object->pins == 0 && object->locks == 0/object->locks == 0/'
+mutant ages-what-is-not-idle handle.c 's/\(idle && !dropped\)/(!dropped)/'
+mutant not-idle-tells-nobody handle.c 's/(aq_mutex_free\(&bucket->mutex\);\n\t)aq_cond_broadcast\(&object->changed\);/$1/'
+mutant dropped-while-aging-is-lost handle.c 's/if \(!idle && !dropped\)/if (!idle || dropped)/'
+mutant serial-stays handle.c 's/object->serial\+\+;//'
+mutant null-locks-stay handle.c 's/memset\(aq_object_hold_words[^;]*;//'
+mutant copy-frees-the-value handle.c 's/if \(object->copy != 0\)/if (false)/'
+mutant copy-without-pin hot.c 's/if \(master->pins\+\+ == 0\)/if (master->pins == 0)/'
+mutant copies-of-a-dropped-one hot.c 's/if \(!announce\(master, copies\)\)/if (!announce(master, copies) \&\& false)/'
+mutant unmarked-copies-stay hot.c 's/aq_object_drop_copies\(master->database, master->id, copies\);\n\taq_mutex/aq_mutex/'
 
 echo "$killed killed, $alive alive"
 [ "$alive" -eq 0 ] && [ "$killed" -gt 0 ]

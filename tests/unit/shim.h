@@ -87,6 +87,7 @@ extern AQ_LOCAL int shim_interrupt_holdoff;
 	do { Assert(shim_interrupt_holdoff > 0); shim_interrupt_holdoff--; } while (0)
 
 extern int64 aq_clock_us(void);
+extern int64 aq_clock_ns(void);
 
 /* --- atomics --------------------------------------------------------------------- */
 

@@ -51,7 +51,6 @@ typedef struct Session
 	bool		latch_set;
 
 	/* what a process has of its own */
-	AqSyncSelf	self;
 	int			holdoff;
 	UnitCounts	counts;
 } Session;
@@ -67,6 +66,9 @@ static bool stray_posts;
 static bool frozen;
 static int64 now;
 static int64 steps;
+
+void		(*sim_take_up) (int session);
+void		(*sim_put_down) (int session);
 
 int			sim_nposted;
 int			sim_posted[64];
@@ -133,12 +135,14 @@ resume(int number)
 	Session    *s = &sessions[number];
 
 	running = number;
-	aq_session_own_number = number;
-	aq_sync_self = s->self;
+	unit_be(number);
 	shim_interrupt_holdoff = s->holdoff;
 	unit_counts = s->counts;
+	if (sim_take_up != NULL)
+		sim_take_up(number);
 	swapcontext(&outside, &s->context);
-	s->self = aq_sync_self;
+	if (sim_put_down != NULL)
+		sim_put_down(number);
 	s->holdoff = shim_interrupt_holdoff;
 	s->counts = unit_counts;
 	running = -1;
@@ -204,7 +208,8 @@ sim_run(void)
 	}
 	for (int i = 0; i < nsessions; i++)
 	{
-		CHECK_EQ(sessions[i].self.nheld, 0);
+		CHECK_EQ(pg_atomic_read_u32(&aq_sync_shared->selves[i].nheld), 0);
+		CHECK_EQ(pg_atomic_read_u64(&aq_sync_shared->selves[i].wants), 0);
 		CHECK_EQ(sessions[i].holdoff, 0);
 	}
 }
@@ -261,6 +266,7 @@ sim_start(int n)
 	steps = 0;
 	switch_odds = odds[sim_random(lengthof(odds))];
 	early_returns = stray_posts = frozen = false;
+	sim_take_up = sim_put_down = NULL;
 	sim_nposted = sim_ntimed = 0;
 	for (int i = 0; i < SIM_MAX_SESSIONS; i++)
 	{
@@ -363,6 +369,13 @@ int64
 aq_clock_us(void)
 {
 	return now;
+}
+
+/* Time here has no smaller unit. */
+int64
+aq_clock_ns(void)
+{
+	return now * 1000;
 }
 
 void

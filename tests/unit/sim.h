@@ -25,6 +25,10 @@ extern void sim_spawn(int session, SimMain main, void *arg);
 extern void sim_run(void);
 extern void sim_abandon(void);
 
+/* Called when a session goes on and when it stops: what the code under test keeps in its own variables. */
+extern void (*sim_take_up) (int session);
+extern void (*sim_put_down) (int session);
+
 /* What goes wrong outside: semaphores that return early or have a post too many. */
 extern void sim_disturb(bool early_returns, bool stray_posts);
 

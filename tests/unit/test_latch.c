@@ -35,7 +35,7 @@ read_counter(pg_atomic_uint64 *counter)
 static void
 check_at_rest(AqLatch *l)
 {
-	CHECK_EQ(pg_atomic_read_u32(&l->word), 0);
+	CHECK_EQ((uint32) pg_atomic_read_u64(&l->word), 0);
 	CHECK_EQ(l->head, -1);
 	CHECK_EQ(l->tail, -1);
 	CHECK_EQ(l->exclusives, 0);
@@ -131,7 +131,7 @@ check_counters(void)
 
 	check_at_rest(&latch);
 	CHECK_EQ(protected_number, expected_number);
-	CHECK_EQ(read_counter(&latch.gets), want_gets);
+	CHECK_EQ(aq_latch_willing_gets(&latch), want_gets);
 	CHECK_EQ(read_counter(&latch.immediate_gets), want_immediate);
 	CHECK_EQ(read_counter(&latch.immediate_misses), want_immediate_misses);
 	CHECK_EQ(read_counter(&latch.sleeps), want_sleeps);
@@ -140,6 +140,17 @@ check_counters(void)
 	CHECK(read_counter(&latch.sleeps) + read_counter(&latch.spin_gets) - slept_or_spun >= 0);
 	CHECK_EQ(read_counter(&aq_sync_shared->latch_misses[AQ_LATCH_STREAM][AQ_LOC_DEQUEUE_TAKE].waiter_sleeps),
 			 want_sleeps);
+	CHECK_EQ((read_counter(&latch.spin_time) > 0), (slept_or_spun > 0));
+	CHECK_EQ((read_counter(&latch.wait_time) > 0), (want_sleeps > 0));
+	CHECK_EQ(read_counter(&latch.holding_sleeps), 0);
+	if (sim_nposted < (int) lengthof(sim_posted))
+		CHECK_EQ(read_counter(&latch.woken), sim_nposted);
+}
+
+static int64
+long_holds(void)
+{
+	return read_counter(&aq_sync_shared->latch_misses[AQ_LATCH_STREAM][AQ_LOC_VIEW].long_holds);
 }
 
 /*
@@ -163,6 +174,35 @@ test_latch_random(void)
 		sim_spawn(i, random_user, &percent_shared);
 	sim_run();
 	check_counters();
+}
+
+/* The number of gets goes on where 32 bits end, and where their highest bit changes. */
+void
+test_latch_many_gets(void)
+{
+	static const uint64 starts[] = {UINT64CONST(0x7FFFFFFE), UINT64CONST(0xFFFFFFFE)};
+
+	sim_start(1);
+	for (int mode = AQ_SHARED; mode <= AQ_EXCLUSIVE; mode++)
+	{
+		for (int i = 0; i < (int) lengthof(starts); i++)
+		{
+			prepare();
+			pg_atomic_write_u64(&latch.word, starts[i] << 32);
+			pg_atomic_write_u64(&latch.halves, i);
+			for (uint64 n = 0; n < 4; n++)
+			{
+				CHECK_EQ(aq_latch_gets(&latch), starts[i] + n);
+				aq_latch_get(&latch, mode, AQ_LOC_VIEW);
+				CHECK_EQ(aq_latch_gets(&latch), starts[i] + n + 1);
+				aq_latch_free(&latch);
+			}
+			CHECK_EQ(read_counter(&latch.halves), i + 1);
+			/* between the get and its note */
+			pg_atomic_write_u64(&latch.halves, i);
+			CHECK_EQ(aq_latch_gets(&latch), starts[i] + 4);
+		}
+	}
 }
 
 /* --- first come, first served -------------------------------------------------- */
@@ -245,28 +285,15 @@ test_latch_fifo(void)
 		CHECK_EQ(read_counter(&latch.sleeps), MAX_N - 1);
 		CHECK_EQ(read_counter(&latch.misses), MAX_N - 1);
 		CHECK_EQ(read_counter(&latch.spin_gets), 0);
-		CHECK_EQ(read_counter(&latch.gets), MAX_N);
+		CHECK_EQ(aq_latch_willing_gets(&latch), MAX_N);
+		CHECK_EQ(read_counter(&latch.woken), MAX_N - 1);
+		/* only the first slept while one and the same session had it */
+		if (!shared)
+			CHECK(long_holds() <= 1);
 	}
 }
 
 /* --- shared and exclusive --------------------------------------------------------- */
-
-static void
-as_session(int number)
-{
-	static AqSyncSelf selves[MAX_N];
-	static AqSyncShared *of = NULL;
-	static uint64 of_seed;
-
-	if (of != aq_sync_shared || of_seed != unit_seed)
-		memset(selves, 0, sizeof(selves));
-	else
-		selves[aq_session_own_number] = aq_sync_self;
-	of = aq_sync_shared;
-	of_seed = unit_seed;
-	aq_session_own_number = number;
-	aq_sync_self = selves[number];
-}
 
 /* One session after the other, without a scheduler. */
 void
@@ -274,31 +301,31 @@ test_latch_modes(void)
 {
 	sim_start(MAX_N);
 	prepare();
-	as_session(0);
+	unit_be(0);
 	CHECK(aq_latch_get_nowait(&latch, AQ_SHARED, AQ_LOC_VIEW));
 	CHECK_EQ(aq_latch_holder(&latch), -1);
-	as_session(1);
+	unit_be(1);
 	CHECK(aq_latch_get_nowait(&latch, AQ_SHARED, AQ_LOC_VIEW));
-	as_session(2);
+	unit_be(2);
 	CHECK(!aq_latch_get_nowait(&latch, AQ_EXCLUSIVE, AQ_LOC_VIEW));
-	as_session(0);
+	unit_be(0);
 	aq_latch_free(&latch);
-	as_session(2);
+	unit_be(2);
 	CHECK(!aq_latch_get_nowait(&latch, AQ_EXCLUSIVE, AQ_LOC_VIEW));
-	as_session(1);
+	unit_be(1);
 	aq_latch_free(&latch);
-	as_session(2);
+	unit_be(2);
 	CHECK(aq_latch_get_nowait(&latch, AQ_EXCLUSIVE, AQ_LOC_VIEW));
 	CHECK_EQ(aq_latch_holder(&latch), 2);
-	as_session(0);
+	unit_be(0);
 	CHECK(!aq_latch_get_nowait(&latch, AQ_SHARED, AQ_LOC_VIEW));
-	as_session(2);
+	unit_be(2);
 	aq_latch_free(&latch);
-	as_session(0);
+	unit_be(0);
 	check_at_rest(&latch);
 	CHECK_EQ(read_counter(&latch.immediate_gets), 3);
 	CHECK_EQ(read_counter(&latch.immediate_misses), 3);
-	CHECK_EQ(read_counter(&latch.gets), 0);
+	CHECK_EQ(aq_latch_willing_gets(&latch), 0);
 	CHECK_EQ(shim_interrupt_holdoff, 0);
 }
 
@@ -528,19 +555,27 @@ test_latch_last_sharer(void)
 	CHECK_EQ(read_counter(&latch.sleeps), 1);
 }
 
-/* --- classes: how long to spin ------------------------------------------------------ */
+/* --- classes: how a latch is waited for ---------------------------------------------- */
 
 static AqLatchMode class_mode;
-static int64 polls_made;
+static int64 class_sleeps;
+static UnitCounts class_counts;
+
+static bool
+slept_enough(void *arg)
+{
+	UnitCounts *counts = sim_counts(1);
+
+	(void) arg;
+	return counts->timed_waits >= class_sleeps || sim_asleep(1);
+}
 
 static void
 class_holder(void *arg)
 {
-	int			one = 1;
-
 	(void) arg;
 	aq_latch_get(&latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
-	sim_wait_for(is_asleep, &one);
+	sim_wait_for(slept_enough, NULL);
 	aq_latch_free(&latch);
 }
 
@@ -551,39 +586,113 @@ class_waiter(void *arg)
 	while (aq_latch_holder(&latch) != 0)
 		sim_sleep_us(1);
 	aq_latch_get(&latch, class_mode, AQ_LOC_VIEW);
-	polls_made = unit_counts.pauses_at_wait;
+	class_counts = unit_counts;
 	aq_latch_free(&latch);
+}
+
+/*
+ * One session waits for a latch until it has slept that often, or for good;
+ * what it did is in class_counts then, its timed sleeps are in sim_timed_us.
+ */
+static void
+wait_in_class(AqLatchMode mode, int64 sleeps)
+{
+	sim_start(2);
+	prepare();
+	class_mode = mode;
+	class_sleeps = sleeps;
+	sim_spawn(0, class_holder, NULL);
+	sim_spawn(1, class_waiter, NULL);
+	sim_run();
+	check_at_rest(&latch);
+	CHECK_EQ(read_counter(&latch.misses), 1);
+	CHECK_EQ(aq_latch_willing_gets(&latch), 2);
+	CHECK_EQ(read_counter(&latch.sleeps), class_counts.sem_waits + class_counts.timed_waits);
+	CHECK_EQ(class_counts.waits_begun, read_counter(&latch.sleeps));
+	/* one holder all the time; its get may be counted while the first sleep begins */
+	CHECK(long_holds() <= read_counter(&latch.sleeps));
+	CHECK(long_holds() >= read_counter(&latch.sleeps) - 1);
 }
 
 static int64
 polls_before_sleep(AqLatchMode mode)
 {
-	sim_start(2);
-	prepare();
-	class_mode = mode;
-	sim_spawn(0, class_holder, NULL);
-	sim_spawn(1, class_waiter, NULL);
-	sim_run();
+	wait_in_class(mode, 1);
 	CHECK_EQ(read_counter(&latch.sleeps), 1);
-	return polls_made;
+	return class_counts.pauses_at_wait;
 }
 
-/* The class decides; without a number of its own it spins as all others do. */
+/* The number of polls is the class's own, or that of all. */
 void
 test_latch_class(void)
 {
+	AqLatchClass *class = &aq_latch_classes[2];
+
 	aq_spin_count = 30;
 	CHECK_EQ(polls_before_sleep(AQ_EXCLUSIVE), 31);
 	CHECK_EQ(polls_before_sleep(AQ_SHARED), 61);
 	aq_latch_class[AQ_LATCH_STREAM] = 2;
-	aq_latch_class_spin[2] = 5;
+	*class = (AqLatchClass) {.spin = 5};
 	CHECK_EQ(polls_before_sleep(AQ_EXCLUSIVE), 6);
 	CHECK_EQ(polls_before_sleep(AQ_SHARED), 11);
-	aq_latch_class_spin[2] = 0;
+	CHECK_EQ(class_counts.yields, 0);
+	CHECK_EQ(class_counts.timed_waits, 0);
+	class->spin = 0;
 	CHECK_EQ(polls_before_sleep(AQ_EXCLUSIVE), 1);
-	aq_latch_class_spin[2] = -1;
+	class->spin = -1;
 	CHECK_EQ(polls_before_sleep(AQ_EXCLUSIVE), 31);
+
+	/* a class that another kind of latch has changes nothing here */
 	aq_latch_class[AQ_LATCH_STREAM] = 0;
+	aq_latch_class[AQ_LATCH_QUEUE] = 2;
+	class->spin = 3;
+	CHECK_EQ(polls_before_sleep(AQ_EXCLUSIVE), 31);
+	aq_latch_class[AQ_LATCH_QUEUE] = 0;
+}
+
+/* It yields so often and spins each time, then sleeps as long as the class says. */
+void
+test_latch_class_sleeps(void)
+{
+	static const int sleeps[] = {100, 200, 300, 400, 500, 600, 700, 800};
+	AqLatchClass *class = &aq_latch_classes[3];
+
+	aq_latch_class[AQ_LATCH_STREAM] = 3;
+	*class = (AqLatchClass) {.spin = 4, .yields = 2, .timed = true};
+	memcpy(class->sleep_us, sleeps, sizeof(sleeps));
+
+	CHECK_EQ(polls_before_sleep(AQ_EXCLUSIVE), 3 * 5);
+	CHECK_EQ(class_counts.sem_waits, 0);
+	wait_in_class(AQ_EXCLUSIVE, 11);
+	CHECK(class_counts.timed_waits >= 11);
+	/* each sleep follows three rounds of spinning and two yields; so does none the get */
+	CHECK(class_counts.yields >= 2 * class_counts.timed_waits);
+	CHECK(class_counts.yields <= 2 * class_counts.timed_waits + 2);
+	for (int i = 0; i < sim_ntimed; i++)
+		CHECK_EQ(sim_timed_us[i], sleeps[Min(i, 7)]);
+	aq_latch_class[AQ_LATCH_STREAM] = 0;
+}
+
+/* As latch_random, where sleeps end by themselves in some sessions or all. */
+void
+test_latch_timed(void)
+{
+	int			percent_shared;
+
+	sim_start(MAX_N);
+	percent_shared = (int) (sim_random(3) * 50);
+	aq_spin_count = (int) (sim_random(3) * 3);
+	aq_latch_class[AQ_LATCH_STREAM] = 1;
+	aq_latch_classes[1] = (AqLatchClass) {.spin = -1, .yields = (int) sim_random(2), .timed = true};
+	for (int i = 0; i < AQ_CLASS_SLEEPS; i++)
+		aq_latch_classes[1].sleep_us[i] = 1 + (int) sim_random(30);
+	sim_disturb(sim_random(2) == 0, sim_random(2) == 0);
+	prepare();
+	for (int i = 0; i < MAX_N; i++)
+		sim_spawn(i, random_user, &percent_shared);
+	sim_run();
+	aq_latch_class[AQ_LATCH_STREAM] = 0;
+	check_counters();
 }
 
 /* --- order, registry, errors --------------------------------------------------------- */
@@ -596,7 +705,7 @@ test_latch_levels(void)
 	aq_latch_init(&latches[0], AQ_LATCH_QUEUE, 1);
 	aq_latch_init(&latches[1], AQ_LATCH_STREAM, 1);
 	aq_latch_init(&latches[2], AQ_LATCH_STREAM, 2);
-	aq_session_own_number = 0;
+	unit_be(0);
 
 	aq_latch_get(&latches[0], AQ_EXCLUSIVE, AQ_LOC_VIEW);
 	aq_latch_get(&latches[1], AQ_SHARED, AQ_LOC_VIEW);
@@ -618,7 +727,7 @@ test_latch_levels(void)
 	unit_expect_assert = false;
 	aq_latch_free(&latches[0]);
 	aq_latch_free(&latches[2]);
-	CHECK_EQ(aq_sync_self.nheld, 0);
+	CHECK_EQ(aq_held_count(), 0);
 }
 
 void
@@ -631,7 +740,7 @@ test_latch_registry(void)
 	memset(latches, 0, sizeof(latches));
 	for (int i = 0; i < 3; i++)
 		aq_latch_init(&latches[i], AQ_LATCH_WAITERS, i + 1);
-	aq_session_own_number = 0;
+	unit_be(0);
 	aq_latch_get(&latches[1], AQ_EXCLUSIVE, AQ_LOC_VIEW);
 	aq_latch_free(&latches[1]);
 	/* again, as when the struct around it is used anew: still there once, counters kept */
@@ -644,7 +753,7 @@ test_latch_registry(void)
 	}
 	CHECK_EQ(n, 3);
 	CHECK_EQ(children, 1 + 7 + 3);
-	CHECK_EQ(read_counter(&latches[1].gets), 1);
+	CHECK_EQ(aq_latch_willing_gets(&latches[1]), 1);
 }
 
 /* After an error nothing is held, and interrupts are served again. */
@@ -654,7 +763,7 @@ test_latch_release_all(void)
 	AqMutex		mutex;
 
 	sim_start(1);
-	aq_session_own_number = 0;
+	unit_be(0);
 	memset(latches, 0, sizeof(latches));
 	aq_latch_init(&latches[0], AQ_LATCH_QUEUE, 1);
 	aq_latch_init(&latches[1], AQ_LATCH_STREAM, 1);
@@ -669,8 +778,76 @@ test_latch_release_all(void)
 	CHECK_EQ(shim_interrupt_holdoff, 0);
 	check_at_rest(&latches[0]);
 	check_at_rest(&latches[1]);
-	CHECK_EQ(pg_atomic_read_u64(&mutex.word), 0);
+	CHECK_EQ(aq_mutex_holder(&mutex), -1);
+	CHECK_EQ(aq_mutex_count(&mutex), 0);
 }
+
+/* --- who blocks whom ------------------------------------------------------------------ */
+
+static AqMutex blocked_mutex;
+static AqLatchMode blocking_mode;
+
+static bool
+waits_for_me(void *arg)
+{
+	return aq_sync_blocker(1) == *(int *) arg;
+}
+
+static void
+blocker(void *arg)
+{
+	int			me = 0;
+
+	(void) arg;
+	CHECK_EQ(aq_sync_blocker(1), -1);
+	aq_latch_get(&latch, blocking_mode, AQ_LOC_VIEW);
+	posts_stage = 1;
+	sim_wait_for(waits_for_me, &me);
+	aq_mutex_get(&blocked_mutex, blocking_mode, AQ_LOC_OBJECT_PIN);
+	CHECK_EQ(aq_sync_blocker(0), -1);
+	aq_latch_free(&latch);
+	/* it has the latch now and waits for the mutex */
+	me = 0;
+	posts_stage = 2;
+	sim_wait_for(waits_for_me, &me);
+	CHECK_EQ(aq_mutex_holder(&blocked_mutex), blocking_mode == AQ_EXCLUSIVE ? 0 : -1);
+	aq_mutex_free(&blocked_mutex);
+}
+
+static void
+blocked(void *arg)
+{
+	int			stage = 1;
+
+	(void) arg;
+	sim_wait_for(stage_reached, &stage);
+	aq_latch_get(&latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+	CHECK_EQ(aq_sync_blocker(1), -1);
+	aq_latch_free(&latch);
+	stage = 2;
+	sim_wait_for(stage_reached, &stage);
+	aq_mutex_get(&blocked_mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_PIN);
+	aq_mutex_free(&blocked_mutex);
+}
+
+/* While a session waits, the one that holds what it wants is known, alone or shared. */
+void
+test_blocker(void)
+{
+	for (blocking_mode = AQ_SHARED; blocking_mode <= AQ_EXCLUSIVE; blocking_mode++)
+	{
+		sim_start(3);
+		prepare();
+		aq_mutex_init(&blocked_mutex, AQ_MUTEX_TYPE_OBJECT, 1);
+		posts_stage = 0;
+		sim_spawn(0, blocker, NULL);
+		sim_spawn(1, blocked, NULL);
+		sim_run();
+		check_at_rest(&latch);
+	}
+}
+
+static int64 want_holding[3];
 
 /* Three latches of rising levels, taken one inside the other: still no deadlock. */
 static void
@@ -682,7 +859,13 @@ nested_user(void *arg)
 		uint32		from = sim_random(3);
 
 		for (uint32 k = from; k < 3; k++)
+		{
+			int64		begun = unit_counts.waits_begun;
+
 			aq_latch_get(&latches[k], sim_random(2) ? AQ_SHARED : AQ_EXCLUSIVE, AQ_LOC_VIEW);
+			if (k > from)
+				want_holding[k] += unit_counts.waits_begun - begun;
+		}
 		sim_switch();
 		for (uint32 k = from; k < 3; k++)
 			aq_latch_free(&latches[k]);
@@ -697,11 +880,15 @@ test_latch_nested(void)
 	sim_start(4);
 	aq_spin_count = (int) sim_random(3);
 	memset(latches, 0, sizeof(latches));
+	memset(want_holding, 0, sizeof(want_holding));
 	for (int i = 0; i < 3; i++)
 		aq_latch_init(&latches[i], ids[i], 0);
 	for (int i = 0; i < 4; i++)
 		sim_spawn(i, nested_user, NULL);
 	sim_run();
 	for (int i = 0; i < 3; i++)
+	{
 		check_at_rest(&latches[i]);
+		CHECK_EQ(read_counter(&latches[i].holding_sleeps), want_holding[i]);
+	}
 }

@@ -31,6 +31,15 @@ prepare(void)
 	aq_mutex_wait_time = 1;
 	aq_wait_yield_sleep_time = 1;
 	aq_wait_yield_sleep_freq = 100;
+	aq_wait_yield_yield_freq = 20;
+	aq_wait_yield_mode = AQ_YIELD_MODE_YIELD;
+}
+
+/* Nobody has it, nothing refers to it: only the number of gets is left in the word. */
+static bool
+at_rest(AqMutex *m)
+{
+	return aq_mutex_holder(m) == -1 && aq_mutex_count(m) == 0;
 }
 
 static void
@@ -120,7 +129,8 @@ void
 test_mutex_random(void)
 {
 	int			n;
-	AqMutexSleeps *total;
+	AqMutexSum	pin;
+	AqMutexSum	load;
 
 	sim_start(MAX_N);
 	n = 2 + (int) sim_random(MAX_N - 1);
@@ -134,14 +144,50 @@ test_mutex_random(void)
 		sim_spawn(i, random_user, NULL);
 	sim_run();
 
-	total = &aq_sync_shared->mutex_sleeps[AQ_MUTEX_TYPE_OBJECT][AQ_LOC_OBJECT_PIN];
-	CHECK_EQ(pg_atomic_read_u64(&mutex.word), 0);
+	pin = aq_mutex_sum(AQ_MUTEX_TYPE_OBJECT, AQ_LOC_OBJECT_PIN);
+	load = aq_mutex_sum(AQ_MUTEX_TYPE_OBJECT, AQ_LOC_OBJECT_LOAD);
+	CHECK(at_rest(&mutex));
 	CHECK_EQ(protected_number, expected_number);
-	CHECK_EQ(pg_atomic_read_u64(&mutex.gets), want_gets);
-	CHECK_EQ(pg_atomic_read_u64(&total->waits), want_waits);
-	CHECK_EQ(pg_atomic_read_u64(&total->sleeps), pg_atomic_read_u64(&mutex.sleeps));
-	CHECK(pg_atomic_read_u64(&total->sleeps) >= pg_atomic_read_u64(&total->waits));
+	CHECK_EQ(aq_mutex_gets(&mutex), want_gets);
+	CHECK_EQ(pin.gets + load.gets, want_gets);
+	CHECK_EQ(pin.waits, want_waits);
+	CHECK_EQ(pin.sleeps, pg_atomic_read_u64(&mutex.sleeps));
+	CHECK(pin.sleeps >= pin.waits);
+	CHECK(pin.misses >= pin.waits && pin.misses <= pin.gets);
+	CHECK((pin.spin_time > 0) == (pin.misses > 0));
+	/* who got it again has neither waited nor missed */
+	CHECK_EQ(load.misses, 0);
 	CHECK_EQ(pg_atomic_read_u64(&aq_sync_shared->history_next), want_waits);
+}
+
+/* The number of gets goes on where its bits in the word end, and where their highest changes. */
+void
+test_mutex_many_gets(void)
+{
+	static const uint64 starts[] = {UINT64CONST(0x7FFFFE), UINT64CONST(0xFFFFFE)};
+
+	sim_start(1);
+	for (int mode = AQ_SHARED; mode <= AQ_EXAMINE; mode++)
+	{
+		for (int i = 0; i < (int) lengthof(starts); i++)
+		{
+			prepare();
+			pg_atomic_write_u64(&mutex.word, starts[i] << 40); /* they are the highest 24 bits */
+			pg_atomic_write_u64(&mutex.halves, i);
+			for (uint64 n = 0; n < 4; n++)
+			{
+				CHECK_EQ(aq_mutex_gets(&mutex), starts[i] + n);
+				aq_mutex_get(&mutex, mode, AQ_LOC_OBJECT_PIN);
+				CHECK_EQ(aq_mutex_gets(&mutex), starts[i] + n + 1);
+				aq_mutex_free(&mutex);
+				CHECK(at_rest(&mutex));
+			}
+			CHECK_EQ(pg_atomic_read_u64(&mutex.halves), i + 1);
+			/* between the get and its note */
+			pg_atomic_write_u64(&mutex.halves, i);
+			CHECK_EQ(aq_mutex_gets(&mutex), starts[i] + 4);
+		}
+	}
 }
 
 /* --- pins: the reference count, changed by examiners ----------------------------- */
@@ -198,7 +244,7 @@ test_mutex_pins(void)
 		sim_spawn(i, pin_and_unpin, NULL);
 	sim_spawn(3, alone, NULL);
 	sim_run();
-	CHECK_EQ(pg_atomic_read_u64(&mutex.word), 0);
+	CHECK(at_rest(&mutex));
 }
 
 /* --- schemes: the table, step by step --------------------------------------------- */
@@ -236,38 +282,48 @@ steps(void *arg)
 	(void) arg;
 
 	aq_mutex_wait_scheme = 0;
-	aq_scheme_start(&table_scheme);
+	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	CHECK(table_scheme.timed);
 	for (int k = 1; k <= 500; k++)
 		CHECK_EQ(one_step(), k % 100 == 0 ? POLL : YIELD);
 
 	aq_wait_yield_sleep_freq = 0;	/* never sleeps */
-	aq_scheme_start(&table_scheme);
+	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	for (int k = 1; k <= 500; k++)
 		CHECK_EQ(one_step(), YIELD);
 	aq_wait_yield_sleep_freq = 100;
 
+	aq_wait_yield_mode = AQ_YIELD_MODE_SLEEP;
+	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
+	for (int k = 1; k <= 100; k++)
+		CHECK_EQ(one_step(), k % 20 == 0 ? YIELD : POLL);
+	aq_wait_yield_yield_freq = 0;	/* never yields */
+	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
+	for (int k = 1; k <= 100; k++)
+		CHECK_EQ(one_step(), POLL);
+	aq_wait_yield_mode = AQ_YIELD_MODE_YIELD;
+
 	aq_mutex_wait_scheme = 1;
 	aq_mutex_wait_time = 1;
-	aq_scheme_start(&table_scheme);
+	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	CHECK(table_scheme.timed);
 	for (int k = 1; k <= 20; k++)
 		CHECK_EQ(one_step(), k == 1 ? YIELD : POLL);
 
 	aq_mutex_wait_time = 0;		/* as scheme 0 */
-	aq_scheme_start(&table_scheme);
+	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	for (int k = 1; k <= 500; k++)
 		CHECK_EQ(one_step(), k % 100 == 0 ? POLL : YIELD);
 
 	aq_mutex_wait_scheme = 2;
 	aq_mutex_wait_time = 1;
-	aq_scheme_start(&table_scheme);
+	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	CHECK(table_scheme.timed);
 	for (int k = 1; k <= 20; k++)
 		CHECK_EQ(one_step(), k <= 2 ? YIELD : TIMED);
 
 	aq_mutex_wait_scheme = 7;
-	aq_scheme_start(&table_scheme);
+	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	CHECK(!table_scheme.timed);
 	for (int k = 1; k <= 3 * 65536; k++)
 		CHECK_EQ(one_step(), k % 65536 == 0 ? YIELD : NO_CALL);
@@ -279,6 +335,39 @@ test_scheme_table(void)
 	sim_start(1);
 	prepare();
 	sim_spawn(0, steps, NULL);
+	sim_run();
+}
+
+/* A type of mutex may have what the others have not; what it leaves open is as theirs. */
+static void
+steps_of_types(void *arg)
+{
+	(void) arg;
+	aq_mutex_spin_count = 255;
+	aq_mutex_wait_scheme = 2;
+	aq_mutex_ways[AQ_MUTEX_TYPE_OBJECT] = (AqMutexWay) {.spin = -1, .scheme = 1, .time = 7};
+	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
+	CHECK_EQ(table_scheme.way.spin, 255);
+	CHECK_EQ(one_step(), YIELD);
+	CHECK_EQ(one_step(), POLL);
+	CHECK_EQ(unit_counts.poll_ms, 7);
+	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_BUCKET);
+	for (int k = 1; k <= 4; k++)
+		CHECK_EQ(one_step(), k <= 2 ? YIELD : TIMED);
+	aq_mutex_ways[AQ_MUTEX_TYPE_OBJECT] = (AqMutexWay) {.spin = 3, .scheme = -1, .time = -1};
+	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
+	CHECK_EQ(table_scheme.way.spin, 3);
+	CHECK_EQ(table_scheme.way.scheme, 2);
+	CHECK_EQ(table_scheme.way.time, 1);
+	aq_mutex_ways[AQ_MUTEX_TYPE_OBJECT] = (AqMutexWay) {-1, -1, -1};
+}
+
+void
+test_scheme_types(void)
+{
+	sim_start(1);
+	prepare();
+	sim_spawn(0, steps_of_types, NULL);
 	sim_run();
 }
 
@@ -433,14 +522,15 @@ test_scheme_backoff(void)
 void
 test_scheme_spin(void)
 {
-	AqMutexSleeps *total;
+	AqMutexSum	total;
 
 	wait_through(9, 1, 1);
 	CHECK_EQ(waiter_counts.polls, 0);
 	CHECK_EQ(waiter_counts.timed_waits, 0);
 	CHECK(waiter_counts.yields >= 1);
 	CHECK_EQ(pg_atomic_read_u64(&mutex.sleeps) / 65536, waiter_counts.yields);
-	total = &aq_sync_shared->mutex_sleeps[AQ_MUTEX_TYPE_OBJECT][AQ_LOC_OBJECT_PIN];
-	CHECK_EQ(pg_atomic_read_u64(&total->wait_time), 0);
-	CHECK_EQ(pg_atomic_read_u64(&total->sleeps), pg_atomic_read_u64(&mutex.sleeps));
+	total = aq_mutex_sum(AQ_MUTEX_TYPE_OBJECT, AQ_LOC_OBJECT_PIN);
+	CHECK_EQ(total.wait_time, 0);
+	CHECK_EQ(total.sleeps, pg_atomic_read_u64(&mutex.sleeps));
+	CHECK(total.spin_time > 0);
 }

@@ -12,6 +12,7 @@
 #define UNIT_TESTS(X) \
 	X(latch_modes, false) \
 	X(latch_levels, false) \
+	X(latch_many_gets, false) \
 	X(latch_registry, false) \
 	X(latch_release_all, false) \
 	X(latch_random, true) \
@@ -21,10 +22,15 @@
 	X(latch_last_sharer, true) \
 	X(latch_starvation, true) \
 	X(latch_class, false) \
+	X(latch_class_sleeps, false) \
+	X(latch_timed, true) \
 	X(latch_nested, true) \
+	X(blocker, true) \
 	X(mutex_random, true) \
 	X(mutex_pins, true) \
+	X(mutex_many_gets, false) \
 	X(scheme_table, false) \
+	X(scheme_types, false) \
 	X(scheme_yield, true) \
 	X(scheme_sleep, true) \
 	X(scheme_backoff, true) \
@@ -33,7 +39,11 @@
 	X(wakeup_queue, true) \
 	X(bitmap_model, true) \
 	X(bitmap_queue, true) \
-	X(hist, false)
+	X(hist, false) \
+	X(object_load_once, true) \
+	X(object_age_out, true) \
+	X(object_hot, true) \
+	X(object_random, true)
 
 #define X(name, seeded) extern void test_##name(void);
 UNIT_TESTS(X)

@@ -21,12 +21,18 @@
 /* --- sync/os.c ------------------------------------------------------------------ */
 
 int64
-aq_clock_us(void)
+aq_clock_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+	return (int64) now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64
+aq_clock_us(void)
+{
+	return aq_clock_ns() / 1000;
 }
 
 void
@@ -86,10 +92,9 @@ thread_main(void *arg)
 {
 	Start	   *start = arg;
 
-	aq_session_own_number = start->number;
-	memset(&aq_sync_self, 0, sizeof(aq_sync_self));
+	unit_be(start->number);
 	start->body(start->number);
-	CHECK_EQ(aq_sync_self.nheld, 0);
+	CHECK_EQ(aq_held_count(), 0);
 	CHECK_EQ(shim_interrupt_holdoff, 0);
 	return NULL;
 }
@@ -185,8 +190,8 @@ test_threads_latch(void)
 		all_gets += gets[i];
 	}
 	CHECK_EQ(number, sum);
-	CHECK_EQ(pg_atomic_read_u64(&latch.gets), all_gets);
-	CHECK_EQ(pg_atomic_read_u32(&latch.word), 0);
+	CHECK_EQ(aq_latch_willing_gets(&latch), all_gets);
+	CHECK_EQ((uint32) pg_atomic_read_u64(&latch.word), 0);
 	CHECK(pg_atomic_read_u64(&latch.sleeps) + pg_atomic_read_u64(&latch.spin_gets) >=
 		  pg_atomic_read_u64(&latch.misses));
 }
@@ -247,8 +252,9 @@ test_threads_mutex(void)
 			all_gets += gets[i];
 		}
 		CHECK_EQ(number, sum);
-		CHECK_EQ(pg_atomic_read_u64(&mutex.gets), all_gets);
-		CHECK_EQ(pg_atomic_read_u64(&mutex.word), 0);
+		CHECK_EQ(aq_mutex_gets(&mutex), all_gets);
+		CHECK_EQ(aq_mutex_holder(&mutex), -1);
+		CHECK_EQ(aq_mutex_count(&mutex), 0);
 	}
 }
 

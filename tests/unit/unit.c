@@ -83,11 +83,20 @@ void
 unit_shared(int nsessions)
 {
 	free(shared);
-	shared = calloc(1, offsetof(AqSyncShared, sleepers) + nsessions * sizeof(AqSleeper));
+	shared = aligned_alloc(PG_CACHE_LINE_SIZE, (aq_sync_shared_size(nsessions) + PG_CACHE_LINE_SIZE - 1) /
+						   PG_CACHE_LINE_SIZE * PG_CACHE_LINE_SIZE);
 	aq_sync_shared_init(shared, nsessions);
-	memset(&aq_sync_self, 0, sizeof(aq_sync_self));
+	unit_be(0);
 	memset(&unit_counts, 0, sizeof(unit_counts));
 	shim_interrupt_holdoff = 0;
+}
+
+/* The code under test runs as this session from now on. */
+void
+unit_be(int session)
+{
+	aq_session_own_number = session;
+	aq_sync_self_set(session);
 }
 
 void

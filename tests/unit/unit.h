@@ -45,6 +45,7 @@ extern uint64 unit_seed;
 
 /* Fresh shared memory for n sessions. */
 extern void unit_shared(int nsessions);
+extern void unit_be(int session);
 
 /* What the code under test did by the functions of sync/os.c and event.c. */
 typedef struct UnitCounts

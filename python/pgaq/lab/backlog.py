@@ -285,25 +285,25 @@ class Backlog:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/backlog", description="Millions of messages, a restart, ten subscribers at ten places; see bench/README.md.")
-    parser.add_argument("--messages", type=int, default=5_000_000)
-    parser.add_argument("--subscribers", type=int, default=10)
+    parser.add_argument("--messages", type=program.at_least(1000), default=5_000_000)
+    parser.add_argument("--subscribers", type=program.at_least(1), default=10)
     parser.add_argument("--cache", help="pgaq.message_cache_size (default: a tenth of what the backlog would need)")
     parser.add_argument("--kill", action="store_true", help="kill -9 of the whole server instead of a stop")
-    parser.add_argument("--sessions", type=int, default=2, help="of each subscriber (2)")
-    parser.add_argument("--batch", type=int, default=10, help="messages of a dequeue (10)")
-    parser.add_argument("--fill-batch", type=int, default=100, help="messages of an enqueue (100)")
-    parser.add_argument("--payload", type=int, default=512)
-    parser.add_argument("--interval", type=float, default=10, help="seconds of a line (10)")
+    parser.add_argument("--sessions", type=program.at_least(1), default=2, help="of each subscriber (2)")
+    parser.add_argument("--batch", type=program.at_least(1), default=10, help="messages of a dequeue (10)")
+    parser.add_argument("--fill-batch", type=program.at_least(1), default=100, help="messages of an enqueue (100)")
+    parser.add_argument("--payload", type=program.at_least(program.LEAST_PAYLOAD), default=512)
+    parser.add_argument("--interval", type=program.above_zero, default=10, help="seconds of a line (10)")
     program.add_options(parser)
     given = parser.parse_args(arguments)
-    if given.messages < 1000 or not 1 <= given.subscribers <= 100 or given.sessions < 1:
-        parser.error("at least 1000 messages, 1 to 100 subscribers, 1 session of each")
+    if given.subscribers > 100:
+        parser.error("--subscribers must be at most 100")
     return given
 
 
 def main(arguments: list[str] | None = None) -> int:
     given = parse(arguments)
-    return program.carry_out("backlog", lambda: run(given))
+    return program.carry_out("backlog", given, lambda: run(given))
 
 
 def run(given: argparse.Namespace) -> int:

@@ -26,6 +26,15 @@ class Shape:
     rate: float = 0  # messages per second; 0: as fast as it goes
     priorities: bool = False
     delay_ms: int = 0
+    expiration_ms: int = 0
+    retry_delay_ms: int = 0
+    max_retries: int | None = None
+    buffered: bool = False
+
+    @property
+    def gives_up(self) -> bool:
+        """Some messages end in the exception queue."""
+        return self.max_retries is not None or self.expiration_ms > 0
 
     @property
     def consumers(self) -> list[str]:
@@ -60,6 +69,8 @@ class Driver:
     open: str | None = None  # of a batch
     close: str | None = None
     wait: str | None = None  # None: poll
+    failed: str | None = None  # takes some of the exception queue's messages
+    convert: str | None = None  # makes a queue of another kind of it, in use
     tick: str | None = None  # maintenance that must be called all the time
     tick_seconds: float = 1.0
     latency_tick_seconds: float = 0.1
@@ -81,22 +92,32 @@ class Driver:
 
 
 def _pgaq_setup(conn: db.Connection, queue: str, shape: Shape) -> None:
-    db.execute(
-        conn,
-        "SELECT aq.create_queue(queue_name => %s, payload_type => 'text', multiple_consumers => %s)",
-        [queue, shape.kind == "topic"],
-    )
+    _pgaq_create(conn, queue, shape, f"payload_type => 'text', multiple_consumers => {shape.kind == 'topic'}")
+
+
+def _pgaq_create(conn: db.Connection, queue: str, shape: Shape, options: str) -> None:
+    """A queue with its exception queue and its subscribers."""
+    options += f", retry_delay => '{shape.retry_delay_ms} milliseconds'" if shape.retry_delay_ms else ""
+    options += f", max_retries => {shape.max_retries}" if shape.max_retries is not None else ""
+    if shape.gives_up:
+        db.execute(conn, "SELECT aq.create_queue(%s || '_failed', 'text')", [queue])
+        options += f", exception_queue => '{queue}_failed'"
+    db.execute(conn, f"SELECT aq.create_queue(%s, {options})", [queue])
+    mode = "buffered" if shape.buffered else None
     for consumer in shape.consumers:
-        db.execute(conn, "SELECT aq.subscribe(queue_name => %s, consumer => %s)", [queue, consumer])
+        db.execute(conn, "SELECT aq.subscribe(queue_name => %s, consumer => %s, delivery_mode => %s)", [queue, consumer, mode])
 
 
 def _pgaq_teardown(conn: db.Connection, queue: str) -> None:
-    db.execute(conn, "SELECT aq.drop_queue(queue_name => %s, force => true)", [queue])
+    for name in (queue, f"{queue}_failed"):
+        db.execute(conn, "SELECT aq.drop_queue(queue_name, force => true) FROM aq.queues WHERE queue_name = %s", [name])
 
 
 def _pgaq_enqueue(shape: Shape) -> str:
     options = ", priority => $3" if shape.priorities or shape.delay_ms else ""
     options += ", delay => $4" if shape.delay_ms else ""
+    options += f", expiration => '{shape.expiration_ms} milliseconds'" if shape.expiration_ms else ""
+    options += ", delivery_mode => 'buffered'" if shape.buffered else ""
     if shape.single or shape.batch == 1:
         return f"SELECT aq.enqueue($1, $2{options})"
     return f"SELECT aq.enqueue_array($1, $2::text[]{options})"
@@ -106,8 +127,9 @@ def _pgaq_dequeue(shape: Shape) -> str:
     number = 1 if shape.single else shape.batch
     consumer = ", consumer => $2" if shape.kind == "topic" else ""
     # where latency counts, the wait and the dequeue are one call: no round trip after the wake-up
-    wait = ", wait => '1 s'" if shape.rate else ""
-    return f"SELECT * FROM aq.dequeue($1, as_type => null::text{consumer}, max_messages => {number}{wait})"
+    more = ", wait => '1 s'" if shape.rate else ""
+    more += ", delivery_mode => 'buffered'" if shape.buffered else ""
+    return f"SELECT * FROM aq.dequeue($1, as_type => null::text{consumer}, max_messages => {number}{more})"
 
 
 PGAQ = Driver(
@@ -117,7 +139,8 @@ PGAQ = Driver(
     teardown=_pgaq_teardown,
     enqueue=_pgaq_enqueue,
     dequeue=_pgaq_dequeue,
-    wait="CALL aq.wait($1, {consumer}, '1 s', null)",
+    wait="CALL aq.wait($1, {consumer}, '1 s', {mode}null)",
+    failed="SELECT payload FROM aq.dequeue(%s || '_failed', as_type => null::text, max_messages => 1000)",
     preload=True,
     extension="pgaq",
     note="enqueue_array and dequeue of the extension; an empty queue is waited for with CALL aq.wait, "
@@ -128,12 +151,11 @@ PGAQ = Driver(
 def _classic_setup(conn: db.Connection, queue: str, shape: Shape) -> None:
     sort = "priority, enq_time" if shape.priorities else None
     db.execute(conn, "SELECT aq.create_queue_table('public.' || %s, 'text', %s, %s)", [queue, sort, shape.kind == "topic"])
-    db.execute(conn, "SELECT aq.create_queue(%s, queue_table => 'public.' || %s)", [queue, queue])
-    for consumer in shape.consumers:
-        db.execute(conn, "SELECT aq.subscribe(queue_name => %s, consumer => %s)", [queue, consumer])
+    _pgaq_create(conn, queue, shape, f"queue_table => 'public.{queue}'")
 
 
 def _classic_teardown(conn: db.Connection, queue: str) -> None:
+    _pgaq_teardown(conn, queue)
     db.execute(conn, "SELECT aq.drop_queue_table('public.' || %s, force => true)", [queue])
 
 
@@ -145,6 +167,8 @@ CLASSIC = Driver(
     enqueue=_pgaq_enqueue,
     dequeue=_pgaq_dequeue,
     wait=PGAQ.wait,
+    failed=PGAQ.failed,
+    convert="SELECT aq.convert_queue(%s)",
     ordered=False,
     preload=True,
     extension="pgaq",

@@ -229,29 +229,29 @@ def _stall(held: list[Line], free: list[Line]) -> Claim:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/endure", description="Full rate for a long time; see bench/README.md.")
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--reuses", type=int, default=20, help="go on until every partition was reused so often (20)")
-    parser.add_argument("--at-most", type=float, help="minutes; default: three times --minutes")
+    parser.add_argument("--minutes", type=program.above_zero, default=10)
+    parser.add_argument("--reuses", type=program.at_least(0), default=20, help="go on until every partition was reused so often (20)")
+    parser.add_argument("--at-most", type=program.above_zero, help="minutes; default: three times --minutes")
     parser.add_argument(
         "--hold", choices=sorted(holders.HOLDERS), default="none", metavar="WHAT",
         help="hold back xmin: idle (transaction), repeatable-read, prepared, slot, logical-slot (keeps all WAL); dump (again and again), slow-dump (one all the time)",
     )  # fmt: skip
     parser.add_argument("--dump", dest="hold", action="store_const", const="dump", help="the same as --hold dump")
-    parser.add_argument("--interval", type=float, default=60, help="seconds of a line (60)")
-    parser.add_argument("--warm-up", type=float, default=10)
-    parser.add_argument("--sessions", type=int, default=16, help="on each side (16)")
-    parser.add_argument("--batch", type=int, default=10, help="messages per transaction (10)")
-    parser.add_argument("--payload", type=int, default=512)
+    parser.add_argument("--interval", type=program.above_zero, default=60, help="seconds of a line (60)")
+    parser.add_argument("--warm-up", type=program.at_least(0, float), default=10)
+    parser.add_argument("--sessions", type=program.at_least(1), default=16, help="on each side (16)")
+    parser.add_argument("--batch", type=program.at_least(1), default=10, help="messages per transaction (10)")
+    parser.add_argument("--payload", type=program.at_least(program.LEAST_PAYLOAD), default=512)
     program.add_options(parser)
     given = parser.parse_args(arguments)
-    if given.minutes <= 0 or given.interval <= 0 or given.interval > given.minutes * 60:
-        parser.error("--minutes and --interval must be above 0, and a line cannot be longer than the run")
+    if given.interval > given.minutes * 60:
+        parser.error("a line (--interval) cannot be longer than the run (--minutes)")
     return given
 
 
 def main(arguments: list[str] | None = None) -> int:
     given = parse(arguments)
-    return program.carry_out("endure", lambda: run(given))
+    return program.carry_out("endure", given, lambda: run(given))
 
 
 def run(given: argparse.Namespace) -> int:

@@ -9,17 +9,21 @@ A producer writes I (messages first .. first+count-1 of a session are about to b
 enqueued) before its COMMIT and the outcome after it: C committed, R rolled back,
 U unknown (the connection broke in COMMIT).  A consumer writes D (received)
 before its COMMIT and the outcome after it.  S, B and L are a savepoint, the way
-back to it and its release; X is a dequeue whose answer was lost; N says that the
-connection was lost; E is a payload that was not what the producer had sent; Z is
+back to it and its release; X is a dequeue that failed or whose answer was lost; N
+says that the connection was lost; E is a payload that was not what the producer had sent; Z is
 an orderly end.  A file that ends without an outcome leaves its last transaction
-in doubt, as U does.
+in doubt, as U does.  A consumer whose head says "moved" has read an exception
+queue: what it got took effect there, instead of in the queue, and in no order.
 
 `check` proves, for every subscriber:
   - every committed message took effect exactly once, none that was rolled back;
   - a transaction in doubt took effect as a whole or not at all;
   - within one consumer session, the messages of one producing session and
     priority came in the order enqueued.  A message may come late only if another
-    consumer had it and gave it back, or the connection broke while it was held.
+    consumer had it and gave it back, or the connection broke while it was held;
+    with a retry delay also if it was given back at all, because then it rests.
+Where a crash may lose messages, those that never came are counted, and everything
+else is proved of the others.
 Sessions are numbers; a producer that reconnects takes a new one, as order is
 promised within a session only.
 """
@@ -65,7 +69,7 @@ class Transaction:
         self.outcome = "U"
         self.spans: list[Span] = []
         self.undone: list[Span] = []  # by ROLLBACK TO SAVEPOINT
-        self.lost = 0  # a dequeue of so many was under way when the connection broke
+        self.lost = 0  # a dequeue of so many failed, or was under way when the connection broke
         self.broken = False
         self.at = at
 
@@ -81,6 +85,7 @@ class Client:
         self.role = str(head["role"])
         self.consumer = str(head.get("consumer", ""))
         self.batch = int(head.get("batch", 1))  # type: ignore[call-overload]
+        self.moved = bool(head.get("moved"))
         self.transactions: list[Transaction] = []
         self.bad_payloads: list[Span] = []
         self.ended = False
@@ -107,6 +112,8 @@ class Report:
     given_back: int = 0
     doubtful_takes: int = 0
     late: int = 0  # out of order with an excuse
+    moved: int = 0  # delivered by the exception queue
+    lost_in_crash: int = 0  # where that is allowed
     subscribers: int = 0
     problems: list[Problem] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -126,8 +133,12 @@ class Report:
             f"({self.found_committed:,} of them committed); {self.deliveries:,} deliveries to {self.subscribers} "
             f"subscriber{'s' if self.subscribers != 1 else ''}, {self.given_back:,} given back, {self.late:,} late with a reason"
         ]
+        if self.moved:
+            lines.append(f"{self.moved:,} of the deliveries by the exception queue")
+        if self.lost_in_crash:
+            lines.append(f"{self.lost_in_crash:,} lost in a crash")
         if self.ok:
-            lines.append("every committed message took effect exactly once, in order")
+            lines.append(f"every {'other ' if self.lost_in_crash else ''}committed message took effect exactly once, in order")
         else:
             lines.append("VIOLATIONS: " + ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.counts.items())))
             lines += [f"  {p.kind}: {p.text}" for p in self.problems]
@@ -137,11 +148,13 @@ class Report:
 class Writer:
     """Writes one ledger file; for clients in Python and for forged ledgers in tests."""
 
-    def __init__(self, directory: Path, role: str, client: int, *, consumer: str = "", batch: int = 10, sync: bool = True) -> None:
+    def __init__(
+        self, directory: Path, role: str, client: int, *, consumer: str = "", batch: int = 10, sync: bool = True, moved: bool = False
+    ) -> None:
         name = f"{role}-{consumer}{'-' if consumer else ''}{client:04d}.led"
         self._fd = os.open(Path(directory) / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
         self._sync = sync
-        head = {"role": role, "client": client, "consumer": consumer, "batch": batch}
+        head = {"role": role, "client": client, "consumer": consumer, "batch": batch, "moved": moved}
         os.write(self._fd, json.dumps(head).encode() + b"\n")
 
     def _note(self, kind: str, session: int = 0, first: int = 0, count: int = 0, priority: int = 0) -> None:
@@ -299,14 +312,17 @@ def check(
     subscribers: list[str] | None = None,
     order: bool = True,
     drained: bool = True,
+    retry_delay: bool = False,
+    lossy: bool = False,
     wanted: Callable[[str, int], bool] | None = None,
 ) -> Report:
     """Compare all ledgers in a directory.
 
     subscribers: who should have received (default: who has a ledger); order:
     check it; drained: consumers have taken all there was, so that what did not
-    arrive is lost; wanted(subscriber, session): False for sessions whose
-    messages the subscriber's rule leaves out.
+    arrive is lost; retry_delay: what is given back rests, and others overtake it;
+    lossy: a crash may have lost messages; wanted(subscriber, session): False for
+    sessions whose messages the subscriber's rule leaves out.
     """
     clients = [read(path) for path in sorted(Path(directory).glob("*.led"))]
     producers = [client for client in clients if client.role == "producer"]
@@ -322,7 +338,10 @@ def check(
     committed, rolled_back, unordered = _committed(producers, consumers, report, drained)
     for name in names:
         expected = committed if wanted is None else {s: i for s, i in committed.items() if wanted(name, s)}
-        _check_subscriber(name, consumers.get(name, []), expected, rolled_back, unordered, report, order=order, drained=drained)
+        _check_subscriber(
+            name, consumers.get(name, []), expected, rolled_back, unordered, report,
+            order=order, drained=drained, retry_delay=retry_delay, lossy=lossy,
+        )  # fmt: skip
     return report
 
 
@@ -370,7 +389,7 @@ def _committed(
 
 def _check_subscriber(
     name: str, clients: list[Client], expected: Intervals, rolled_back: Intervals, unordered: set[int], report: Report,
-    *, order: bool, drained: bool,
+    *, order: bool, drained: bool, retry_delay: bool, lossy: bool,
 ) -> None:  # fmt: skip
     label = f"subscriber {name}" if name else "the queue"
     for client in clients:
@@ -380,10 +399,11 @@ def _check_subscriber(
     effective = [t for t in transactions if t.outcome == "C"]
     doubts = [t for t in transactions if t.outcome == "U" and t.spans]
     report.doubtful_takes += len(doubts)
-    settled = _settle(doubts, effective, expected, report, label, drained)
+    settled = _settle(doubts, effective, expected, report, label, drained and not lossy)
     taken = set(settled)
     effective += settled
     report.deliveries += sum(span.count for t in effective for span in t.spans)
+    report.moved += sum(span.count for t in effective if t.client.moved for span in t.spans)
 
     got: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for t in effective:
@@ -398,7 +418,10 @@ def _check_subscriber(
             report.add("ghost", f"{label}: {_say(session, first, end)} {why}", end - first)
         if drained:
             for first, end in _minus(expected.get(session, []), union):
-                report.add("lost", f"{label}: {_say(session, first, end)} never took effect", end - first)
+                if lossy:
+                    report.lost_in_crash += end - first
+                else:
+                    report.add("lost", f"{label}: {_say(session, first, end)} never took effect", end - first)
 
     returned: dict[tuple[int, int], list[Transaction]] = defaultdict(list)
     for t in transactions:
@@ -410,14 +433,15 @@ def _check_subscriber(
                 if not _covers(expected.get(span.session, []), n):
                     report.add("ghost", f"{label}: {_say(span.session, n, n + 1)} was seen uncommitted ({t})")
     if order:
-        _check_order(label, clients, taken, returned, unordered, report)
+        ordered = [client for client in clients if not client.moved]
+        _check_order(label, ordered, taken, returned, unordered, report, retry_delay)
 
 
 def _check_order(
     label: str, clients: list[Client], taken: set[Transaction], returned: dict[tuple[int, int], list[Transaction]],
-    unordered: set[int], report: Report,
+    unordered: set[int], report: Report, retry_delay: bool,
 ) -> None:  # fmt: skip
-    """Each consumer session by itself; a message that was held elsewhere meanwhile may be late."""
+    """Each consumer session by itself; a message that was held elsewhere or rested meanwhile may be late."""
     lost_calls = sum(t.lost for client in clients for t in client.transactions)
     lost_calls += sum(client.batch for client in clients if not client.ended)
     for client in clients:
@@ -436,7 +460,7 @@ def _check_order(
                     continue
                 for n in range(span.first, min(end, before + 1)):
                     holders = returned.get((span.session, n), ())
-                    if any(h.client is not client or h.broken for h in holders):
+                    if any(retry_delay or h.client is not client or h.broken for h in holders):
                         report.late += 1
                     elif lost_calls > 0:
                         lost_calls -= 1
@@ -505,8 +529,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--unordered", action="store_true", help="do not check the order")
     parser.add_argument("--not-drained", action="store_true", help="messages may still be in the queue")
+    parser.add_argument("--retry-delay", action="store_true", help="messages that were given back may be overtaken")
+    parser.add_argument("--lossy", action="store_true", help="a crash may have lost messages")
     given = parser.parse_args(arguments)
-    report = check(given.directory, order=not given.unordered, drained=not given.not_drained)
+    report = check(
+        given.directory, order=not given.unordered, drained=not given.not_drained, retry_delay=given.retry_delay, lossy=given.lossy
+    )
     print(report)
     return 0 if report.ok else 1
 

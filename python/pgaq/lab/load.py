@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from pgaq import db, places
-from pgaq.lab import ledger, machine, tally
+from pgaq.lab import ledger, machine, payload, tally
 from pgaq.lab.drivers import Driver, Shape
 from pgaq.server import Server
 
@@ -184,6 +184,7 @@ class Workload:
         self.producers = 0
         self.consumers = 0
         self._generation = 0
+        self._failed = 0
         self._marks: list[dict[str, Any]] = []
 
     # -- setup
@@ -290,7 +291,8 @@ class Workload:
         topic = shape.kind == "topic"
 
         def text(template: str) -> str:
-            return template.format(queue=self.queue, consumer="$2" if topic else "null", consumer_or_c="$2" if topic else "'c'")
+            mode = "'buffered', " if shape.buffered else ""
+            return template.format(queue=self.queue, consumer="$2" if topic else "null", consumer_or_c="$2" if topic else "'c'", mode=mode)
 
         given: list[str] = ["--setup", driver.session_setup] if driver.session_setup else []
         if role == "producer":
@@ -357,6 +359,16 @@ class Workload:
                 "produced": control.produced, "delivered": control.delivered,
             }
         )  # fmt: skip
+
+    def play(self, warm_up: float, seconds: float, drain: float = 60) -> tuple[Metrics, bool]:
+        """From the setup to the end of the clients: what was measured, and whether all was taken within `drain` seconds."""
+        self.setup()
+        self.start()
+        self.run_for(warm_up)
+        self.measure(seconds)
+        drained = self.drain(drain)
+        self.stop()
+        return self.metrics(), drained
 
     def drain(self, timeout: float = 120, quiet: float = 2.0, patience: float = 15.0) -> bool:
         """Stop the producers and let the consumers take what is left.
@@ -440,14 +452,27 @@ class Workload:
 
     # -- check and metrics
 
-    def check(self, *, drained: bool = True) -> ledger.Report:
+    def take_failed(self) -> None:
+        """What is in the exception queue now goes into a ledger, too."""
+        self._failed += 1
+        writer = ledger.Writer(self.ledger_dir, "consumer", 9000 + self._failed, moved=True)
+        with self.server.connect(self.dbname) as conn:
+            while rows := conn.execute(self.driver.failed, [self.queue]).fetchall():
+                for (text,) in rows:
+                    sent = payload.read(text, self.shape.payload)
+                    writer.delivered(*sent) if sent else writer.bad_payload()
+                writer.outcome("C")
+        writer.close()
+
+    def check(self, *, drained: bool = True, lossy: bool = False) -> ledger.Report:
         """Compare all ledgers of this workload."""
         names = self.shape.consumers or [""]
         if sum(path.stat().st_size for path in self.ledger_dir.glob("*.led")) > LARGE_LEDGER:
             report = tally.check(self.ledger_dir, subscribers=names, order=self.driver.ordered, drained=drained)
             if report is not None:
                 return report
-        return ledger.check(self.ledger_dir, subscribers=names, order=self.driver.ordered, drained=drained)
+        rests = self.shape.retry_delay_ms > 0
+        return ledger.check(self.ledger_dir, subscribers=names, order=self.driver.ordered, drained=drained, retry_delay=rests, lossy=lossy)
 
     def metrics(self) -> Metrics:
         """What `measure` saw; call it after `stop`."""

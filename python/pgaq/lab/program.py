@@ -3,22 +3,56 @@
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Callable
 
-from pgaq import places
+from pgaq import db, places
 from pgaq.lab import results
 from pgaq.lab.load import LoadError
 from pgaq.places import SurroundingsError
 
 
+# the load client numbers and names each message inside its payload
+LEAST_PAYLOAD = 39
+
+
+def at_least(least: float, kind: type = int) -> Callable[[str], Any]:
+    """Type of an option: a number, and not less."""
+
+    def read(word: str) -> Any:
+        number = kind(word)
+        if number < least:
+            raise argparse.ArgumentTypeError(f"must be at least {least:g}, not {word}")
+        return number
+
+    read.__name__ = kind.__name__  # argparse names it when the word is no number
+    return read
+
+
+def above_zero(word: str) -> float:
+    """Type of an option: a number of seconds or minutes."""
+    number = float(word)
+    if not number > 0:
+        raise argparse.ArgumentTypeError(f"must be above 0, not {word}")
+    return number
+
+
+def setting(word: str) -> str:
+    """Type of the option --set."""
+    if "=" not in word.lstrip("="):
+        raise argparse.ArgumentTypeError(f"{word!r} is not of the form NAME=VALUE")
+    return word
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of every such program."""
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another server setting")
+    parser.add_argument("--set", type=setting, action="append", default=[], metavar="NAME=VALUE", help="another server setting")
     parser.add_argument("--parent", type=Path, help="directory for the server (default: beside the tree, or /var/tmp)")
     parser.add_argument("--no-save", action="store_true", help="write no file")
-    parser.add_argument("--output", type=Path, default=results.RESULTS)
+    parser.add_argument("--output", type=Path, default=results.RESULTS, help="directory for the file (bench/results)")
 
 
 def settings(given: argparse.Namespace, **own: Any) -> dict[str, Any]:
@@ -31,13 +65,42 @@ def parent(given: argparse.Namespace) -> Path:
     return given.parent or places.private_directory(places.ROOT / ".pgaq")
 
 
-def carry_out(name: str, run: Callable[[], int]) -> int:
+def check(given: argparse.Namespace) -> None:
+    """What is missing or in the way is said before anything is built or measured."""
+    places.pg_major()
+    if given.parent is not None:
+        if not given.parent.is_dir():
+            raise SurroundingsError(f"--parent: there is no directory {given.parent}; make it first, on a disk with room.")
+        if not (os.access(given.parent, os.W_OK | os.X_OK) and places.server_can_reach(given.parent)):
+            who = places.server_user() or "you"
+            raise SurroundingsError(f"--parent: {given.parent} cannot be written by us or entered by {who}, who runs the server; choose another, such as /var/tmp.")
+    if not given.no_save:
+        try:
+            given.output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SurroundingsError(f"--output: {given.output} cannot be made ({error.strerror}); choose another, or --no-save.") from None
+        if not os.access(given.output, os.W_OK | os.X_OK):
+            raise SurroundingsError(f"--output: {given.output} cannot be written; choose another, or --no-save.")
+
+
+def carry_out(name: str, given: argparse.Namespace, run: Callable[[], int]) -> int:
     """The exit status of run(); what it cannot help becomes one line."""
     places.clean_up_when_terminated()
     try:
+        check(given)
         return run()
     except (SurroundingsError, LoadError) as error:
         print(f"\n{name}: {error}", file=sys.stderr)
+        return 1
+    except db.Error as error:
+        print(f"\n{name}: the server says: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        # no room, too many open files
+        print(f"\n{name}: {error.filename or given.parent or 'this machine'}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    except subprocess.CalledProcessError as error:
+        print(f"\n{name}: {error}: {(error.stderr or '').strip()}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(f"\n{name}: interrupted", file=sys.stderr)

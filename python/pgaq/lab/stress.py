@@ -10,6 +10,7 @@ and times of faults (what the scheduler of the machine makes of it differs).
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import random
 import shutil
 import sys
@@ -17,6 +18,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pgaq import db, places
 from pgaq.lab import faults, ledger
@@ -66,11 +68,14 @@ def choose(seed: int, *, kind: str | None = None, fault: str | None = None, seco
         single=rng.random() < 0.2,
         payload=rng.choice([60, 512, 512, 3000]),
     )
-    if driver.name == "pgaq":
-        ours = random.Random(seed + 1)
-        shape = Shape(**{**vars(shape), "priorities": ours.random() < 0.25, "delay_ms": ours.choice([0, 0, 0, 300])})
+    if driver.failed:
+        shape = dataclasses.replace(shape, **_options_of_queues(random.Random(seed + 1), shape.kind))
     number = rng.choice([1, 2, 3])
     cuts = sorted(rng.uniform(0.1, seconds) for _ in range(number))
+    strikes = [fault or rng.choice(names) for _ in range(number)]
+    if driver.convert and not fault and random.Random(seed + 2).random() < 0.5:
+        strikes.insert(random.Random(seed + 3).randrange(number), "convert")
+        del strikes[number:]
     return Plan(
         seed=seed,
         shape=shape,
@@ -78,10 +83,21 @@ def choose(seed: int, *, kind: str | None = None, fault: str | None = None, seco
             fsync="each", explicit=True, reconnect=True, rollback=rng.choice([0, 5, 20]), savepoint=rng.choice([0, 10]),
             prepare=rng.choice([0, 0, 10]), backlog=rng.choice([500, 5000, 50000]), seed=seed, processes=rng.choice([1, 2]),
         ),
-        faults=[fault or rng.choice(names) for _ in range(number)],
+        faults=strikes,
         pauses=[b - a for a, b in zip([0.0, *cuts], cuts)] + [seconds - cuts[-1]],
         kill_clients=rng.random() < 0.2,
     )  # fmt: skip
+
+
+def _options_of_queues(rng: random.Random, kind: str) -> dict[str, Any]:
+    """What queues of pgaq have, and others not."""
+    given: dict[str, Any] = {"priorities": rng.random() < 0.25, "delay_ms": rng.choice([0, 0, 0, 300])}
+    given["retry_delay_ms"] = rng.choice([0, 0, 50, 300])
+    if kind == "queue":  # of a topic's message nobody could say whose copy came to the exception queue
+        given["max_retries"] = rng.choice([None, None, 0, 1, 2])
+        given["expiration_ms"] = rng.choice([0, 0, 0, 200, 2000])
+    given["buffered"] = rng.random() < 0.25
+    return given
 
 
 def carry_out(server: Server, driver: Driver, plan: Plan, keep: Path | None = None) -> Outcome:
@@ -97,7 +113,7 @@ def carry_out(server: Server, driver: Driver, plan: Plan, keep: Path | None = No
         for pause, name in zip(plan.pauses, [*plan.faults, None]):
             workload.run_for(pause)
             if name:
-                _strike(server, name, rng)
+                _strike(server, workload, name, rng)
         if plan.kill_clients:
             # all clients die with what they had; others come, finish the rest and go on
             reconnects += workload.control.reconnects
@@ -110,7 +126,7 @@ def carry_out(server: Server, driver: Driver, plan: Plan, keep: Path | None = No
         reconnects += workload.control.reconnects
         workload.stop()
         said += workload.said()
-        report = workload.check()
+        report = _verdict(server, workload)
         outcome = Outcome(plan, report, drained, time.monotonic() - began, reconnects, server.problems()[before:], said)
         if outcome.ok:
             workload.teardown()
@@ -122,8 +138,30 @@ def carry_out(server: Server, driver: Driver, plan: Plan, keep: Path | None = No
         return outcome
 
 
-def _strike(server: Server, name: str, rng: random.Random) -> None:
-    if name.startswith("point:"):
+def _verdict(server: Server, workload: Workload) -> ledger.Report:
+    """The ledger's. Some seconds may pass before a worker has moved what was given up, and noted that a crash has lost something."""
+    deadline = time.monotonic() + 30
+    while True:
+        if workload.shape.gives_up:
+            workload.take_failed()
+        lossy = workload.shape.buffered and _losses(server, workload.queue) > 0
+        report = workload.check(lossy=lossy)
+        later = workload.shape.gives_up or workload.shape.buffered
+        if report.ok or not later or set(report.counts) != {"lost"} or time.monotonic() > deadline:
+            return report
+        time.sleep(0.2)
+
+
+def _losses(server: Server, queue: str) -> int:
+    with server.connect() as conn:
+        return db.value(conn, "SELECT coalesce(max(losses), 0) FROM aq.buffered_queues WHERE queue_name = %s", [queue])
+
+
+def _strike(server: Server, workload: Workload, name: str, rng: random.Random) -> None:
+    if name == "convert":
+        with server.connect() as conn:
+            db.execute(conn, workload.driver.convert, [workload.queue])
+    elif name.startswith("point:"):
         faults.arm_crash(server, name[6:], rng.randrange(50))
         # the load reaches the point sooner or later; if not, that is no failure
         deadline = time.monotonic() + 2
@@ -140,6 +178,7 @@ def _strike(server: Server, name: str, rng: random.Random) -> None:
 
 def _await_end_of_sessions(server: Server) -> None:
     """Sessions of killed clients end by themselves; wait for it."""
+    faults.wait_until_up(server)
     deadline = time.monotonic() + 30
     with server.connect() as conn:
         while time.monotonic() < deadline:
@@ -147,6 +186,19 @@ def _await_end_of_sessions(server: Server) -> None:
             if left == 0:
                 return
             time.sleep(0.02)
+
+
+def _rest(server: Server, workload: Workload) -> int:
+    """Messages that consumers will get, or the exception queue, when their time has come or the worker to it."""
+    if not workload.driver.failed:
+        return 0
+    with server.connect() as conn:
+        return db.value(
+            conn,
+            "SELECT (SELECT coalesce(sum(lag), 0) FROM aq.subscribers WHERE queue_name = %s)::bigint"
+            " + (SELECT coalesce(sum(messages), 0) FROM aq.buffered_queues WHERE queue_name = %s)::bigint",
+            [workload.queue, workload.queue],
+        )
 
 
 def _drain(server: Server, workload: Workload, rng: random.Random, *, doubts: bool) -> bool:
@@ -164,7 +216,7 @@ def _drain(server: Server, workload: Workload, rng: random.Random, *, doubts: bo
             last, since = control.delivered, now
         settled = control.quiet >= workload.producers and control.idle >= workload.consumers and left == 0
         exact = not doubts and control.unknown == 0 and control.delivered == control.produced * workload.shape.fan_out
-        if settled and (exact or now - since > 2.5):
+        if settled and (exact or (now - since > 2.5 and not _rest(server, workload))):
             return True
         time.sleep(0.1)
     return False
@@ -178,12 +230,13 @@ def line(outcome: Outcome) -> str:
         letter
         for letter, on in (
             ("r", options.rollback), ("s", options.savepoint), ("2", options.prepare), ("p", plan.shape.priorities),
-            ("d", plan.shape.delay_ms), ("k", plan.kill_clients),
+            ("d", plan.shape.delay_ms), ("w", plan.shape.retry_delay_ms), ("m", plan.shape.max_retries is not None),
+            ("e", plan.shape.expiration_ms), ("b", plan.shape.buffered), ("k", plan.kill_clients),
         )
         if on
     )  # fmt: skip
     return (
-        f"{plan.seed:>6}  {plan.shape.name:<22} {marks:<6} {'+'.join(plan.faults):<48.48} "
+        f"{plan.seed:>6}  {plan.shape.name:<22} {marks:<8} {'+'.join(plan.faults):<48.48} "
         f"{outcome.report.committed:>9,} {outcome.report.deliveries:>9,} {outcome.report.in_doubt:>6,} {outcome.report.late:>6,} "
         f"{outcome.seconds:>5.1f}s  {'ok' if outcome.ok else 'FAILED'}"
     )
@@ -199,7 +252,7 @@ def _explain(outcome: Outcome) -> None:
         print(f"  {text}")
 
 
-HEAD = f"{'seed':>6}  {'shape':<22} {'opt':<6} {'faults':<48} {'committed':>9} {'delivered':>9} {'doubt':>6} {'late':>6} {'time':>6}"
+HEAD = f"{'seed':>6}  {'shape':<22} {'opt':<8} {'faults':<48} {'committed':>9} {'delivered':>9} {'doubt':>6} {'late':>6} {'time':>6}"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -225,6 +278,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(HEAD)
     with Server.temporary("stress", settings=settings) as server:
         server.expect_log("WARNING:  there is (already a|no) transaction in progress")
+        server.expect_log("WARNING:  buffered messages of queue .* have been lost")
         for number in range(given.runs):
             fault = f"point:{points[number % len(points)]}" if points else given.fault
             plan = choose(first + number, kind=given.kind, fault=fault, seconds=given.seconds, driver=driver)

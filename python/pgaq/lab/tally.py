@@ -30,6 +30,8 @@ def check(directory: Path, *, subscribers: list[str], order: bool = True, draine
     consumers: dict[str, list[Path]] = {name: [] for name in subscribers}
     for path in sorted(Path(directory).glob("*.led")):
         head = _head(path)
+        if head.get("moved"):
+            return None
         if head["role"] == "producer":
             producers.append(path)
         else:

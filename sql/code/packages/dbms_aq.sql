@@ -92,6 +92,26 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq._check_local(text, sys.aq$_agent) IS 'Internal: the agent must be a consumer of this queue';
 
+CREATE FUNCTION dbms_aq._delivery_mode(delivery_mode integer) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+BEGIN
+	IF delivery_mode NOT IN (1, 2, 3) THEN
+		PERFORM aq.raise_error('AQ115', format('delivery mode %s does not exist', delivery_mode),
+			'Use dbms_aq.persistent(), buffered() or persistent_or_buffered().');
+	END IF;
+	RETURN CASE delivery_mode WHEN 2 THEN 'buffered' WHEN 3 THEN 'persistent_or_buffered' END;
+END $$;
+COMMENT ON FUNCTION dbms_aq._delivery_mode(integer) IS 'Internal: what schema aq calls it; null: persistent';
+
+CREATE FUNCTION dbms_aq._check_immediate(visibility integer) RETURNS void
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+BEGIN
+	IF visibility IS DISTINCT FROM 1 THEN
+		PERFORM aq.raise_error('AQ116', 'buffered messages need immediate visibility', 'Set visibility to dbms_aq.immediate().');
+	END IF;
+END $$;
+COMMENT ON FUNCTION dbms_aq._check_immediate(integer) IS 'Internal: buffered messages are no part of the caller''s transaction';
+
 CREATE FUNCTION dbms_aq._put(queue_name text, o dbms_aq.enqueue_options_t, p dbms_aq.message_properties_t)
 RETURNS dbms_aq._put_t
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
@@ -114,10 +134,10 @@ BEGIN
 		put.relative_msgid := o.relative_msgid;
 	END IF;
 	IF o.delivery_mode = 2 THEN
-		PERFORM aq.raise_error('AQ060', 'buffered messages are not supported', 'Use dbms_aq.persistent().');
-	ELSIF o.delivery_mode NOT IN (1, 3) THEN
-		PERFORM aq.raise_error('AQ005', format('delivery mode %s does not exist', o.delivery_mode),
-			'Use dbms_aq.persistent().');
+		PERFORM dbms_aq._check_immediate(o.visibility);
+		put.delivery_mode := 'buffered';
+	ELSE
+		PERFORM dbms_aq._delivery_mode(o.delivery_mode);
 	END IF;
 	put.transformation := o.transformation;
 
@@ -171,11 +191,10 @@ BEGIN
 		PERFORM aq.raise_error('AQ065', format('visibility %s does not exist', o.visibility),
 			'Use dbms_aq.on_commit() or dbms_aq.immediate().');
 	END IF;
-	IF o.delivery_mode = 2 THEN
-		PERFORM aq.raise_error('AQ060', 'buffered messages are not supported', 'Use dbms_aq.persistent().');
-	ELSIF o.delivery_mode NOT IN (1, 3) THEN
-		PERFORM aq.raise_error('AQ005', format('delivery mode %s does not exist', o.delivery_mode),
-			'Use dbms_aq.persistent() or dbms_aq.persistent_or_buffered().');
+	take.delivery := coalesce(o.delivery_mode, 1);
+	take.delivery_mode := dbms_aq._delivery_mode(o.delivery_mode);
+	IF take.delivery <> 1 AND take.mode <> 'browse' THEN
+		PERFORM dbms_aq._check_immediate(o.visibility);
 	END IF;
 	take.timeout := coalesce(o.wait, -1);
 	IF take.timeout < -1 THEN
@@ -225,7 +244,7 @@ BEGIN
 	p.original_msgid := m.original_msgid;
 	p.user_property := m.properties;
 	p.transaction_group := m.transaction_group;
-	p.delivery_mode := m.delivery_mode;
+	p.delivery_mode := m.message_delivery_mode;
 	RETURN p;
 END $$;
 COMMENT ON FUNCTION dbms_aq._properties(record) IS 'Internal: properties of a row of aq.dequeue_full';
@@ -249,7 +268,7 @@ BEGIN
 		RETURN aq._enqueue_transformed(put, payload);
 	END IF;
 	RETURN aq.enqueue(put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
-		put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation);
+		put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation, put.delivery_mode);
 END $$;
 COMMENT ON FUNCTION aq._put_message(dbms_aq._put_t, anyelement) IS 'Internal: enqueue what dbms_aq._put has prepared';
 
@@ -322,7 +341,8 @@ BEGIN
 			END LOOP;
 		ELSE
 			ids := ids || aq.enqueue_array(put.queue, payloads[base + first : base + last], put.priority, put.delay,
-				put.expiration, put.correlation, put.recipients, put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation);
+				put.expiration, put.correlation, put.recipients, put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation,
+				put.delivery_mode);
 		END IF;
 		first := last + 1;
 	END LOOP;
@@ -356,7 +376,7 @@ COMMENT ON PROCEDURE dbms_aq.enqueue_array(text, dbms_aq.enqueue_options_t, inte
 -- dequeue
 
 CREATE FUNCTION dbms_aq._dequeue(queue_name text, options dbms_aq.dequeue_options_t, as_type anyelement,
-	OUT success boolean, OUT queue text, OUT consumer text, OUT timeout integer, OUT selective boolean,
+	OUT success boolean, OUT queue text, OUT consumer text, OUT timeout integer, OUT selective boolean, OUT delivery integer,
 	OUT message_properties dbms_aq.message_properties_t, OUT payload anyelement, OUT msgid uuid)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 DECLARE
@@ -367,11 +387,12 @@ BEGIN
 	consumer := take.consumer;
 	timeout := take.timeout;
 	selective := take.selective;
+	delivery := take.delivery;
 	IF take.transformation IS NOT NULL THEN
 		SELECT * INTO m FROM aq._dequeue_transformed(take, as_type, 1);
 	ELSE
 		SELECT * INTO m FROM aq.dequeue_full(take.queue, as_type, take.consumer, 1, take.mode, take.correlation,
-			take.msgid, take.condition, NULL, take.navigation);
+			take.msgid, take.condition, NULL, take.navigation, take.delivery_mode);
 	END IF;
 	success := m.msgid IS NOT NULL;
 	IF NOT success THEN
@@ -388,7 +409,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aq._dequeue(text, dbms_aq.dequeue_options_t, anyelement) IS 'Internal: one attempt to dequeue';
 
 CREATE FUNCTION dbms_aq._dequeue_text(queue_name text, options dbms_aq.dequeue_options_t, as_text text,
-	OUT success boolean, OUT queue text, OUT consumer text, OUT timeout integer, OUT selective boolean,
+	OUT success boolean, OUT queue text, OUT consumer text, OUT timeout integer, OUT selective boolean, OUT delivery integer,
 	OUT message_properties dbms_aq.message_properties_t, OUT payload text, OUT msgid uuid)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 DECLARE
@@ -402,6 +423,7 @@ BEGIN
 	consumer := m.consumer;
 	timeout := m.timeout;
 	selective := m.selective;
+	delivery := m.delivery;
 	message_properties := m.message_properties;
 	payload := m.as_text;
 	msgid := m.msgid;
@@ -410,7 +432,7 @@ COMMENT ON FUNCTION dbms_aq._dequeue_text(text, dbms_aq.dequeue_options_t, text)
 'Internal: one attempt to dequeue, the payload as text';
 
 CREATE FUNCTION dbms_aq._dequeue_array(queue_name text, options dbms_aq.dequeue_options_t, array_size integer, as_type anyarray,
-	OUT success boolean, OUT queue text, OUT consumer text, OUT timeout integer, OUT selective boolean,
+	OUT success boolean, OUT queue text, OUT consumer text, OUT timeout integer, OUT selective boolean, OUT delivery integer,
 	OUT message_properties_array dbms_aq.message_properties_array_t, OUT payload_array anyarray,
 	OUT msgid_array dbms_aq.msgid_array_t, OUT error_array dbms_aq.error_array_t, OUT dequeued integer)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
@@ -426,6 +448,7 @@ BEGIN
 	consumer := take.consumer;
 	timeout := take.timeout;
 	selective := take.selective;
+	delivery := take.delivery;
 	IF take.transformation IS NOT NULL THEN
 		SELECT array_agg(dbms_aq._properties(m)), array_agg(m.payload), array_agg(m.msgid)
 			INTO message_properties_array, payload_array, msgid_array
@@ -434,7 +457,7 @@ BEGIN
 		SELECT array_agg(dbms_aq._properties(m)), array_agg(m.payload), array_agg(m.msgid)
 			INTO message_properties_array, payload_array, msgid_array
 			FROM aq.dequeue_full(take.queue, as_type[1], take.consumer, array_size, take.mode, take.correlation, NULL,
-				take.condition, NULL, take.navigation) m;
+				take.condition, NULL, take.navigation, take.delivery_mode) m;
 	END IF;
 	dequeued := coalesce(cardinality(msgid_array), 0);
 	success := dequeued > 0;
@@ -470,7 +493,7 @@ COMMENT ON PROCEDURE dbms_aq.dequeue_array(text, dbms_aq.dequeue_options_t, inte
 -- listen
 
 CREATE FUNCTION dbms_aq._listen_targets(agent_list dbms_aq.aq$_agent_list_t, wait integer, listen_delivery_mode integer,
-	OUT queues text[], OUT consumers text[], OUT timeout integer)
+	OUT queues text[], OUT consumers text[], OUT timeout integer, OUT delivery integer)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 DECLARE
 	agent sys.aq$_agent;
@@ -480,12 +503,9 @@ DECLARE
 BEGIN
 	IF coalesce(cardinality(agent_list), 0) = 0 THEN
 		PERFORM aq.raise_error('AQ069', 'agent_list must not be empty', 'Give an agent for each queue and consumer.');
-	ELSIF listen_delivery_mode = 2 THEN
-		PERFORM aq.raise_error('AQ060', 'buffered messages are not supported', 'Use dbms_aq.persistent().');
-	ELSIF listen_delivery_mode NOT IN (1, 3) THEN
-		PERFORM aq.raise_error('AQ005', format('delivery mode %s does not exist', listen_delivery_mode),
-			'Use dbms_aq.persistent().');
 	END IF;
+	PERFORM dbms_aq._delivery_mode(listen_delivery_mode);
+	delivery := coalesce(listen_delivery_mode, 1);
 	timeout := coalesce(wait, -1);
 	IF timeout < -1 THEN
 		PERFORM aq.raise_error('AQ068', format('wait time %s is negative', wait),

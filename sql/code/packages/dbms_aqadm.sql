@@ -132,7 +132,8 @@ CREATE FUNCTION dbms_aqadm._instances(primary_instance integer, secondary_instan
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
 BEGIN
 	IF coalesce(secondary_instance, 0) <> 0 AND coalesce(primary_instance, 0) = 0 THEN
-		PERFORM aq.raise_error('AQ092', 'secondary_instance needs a primary_instance', 'Leave both out: there is one instance.');
+		PERFORM aq.raise_error(CASE WHEN primary_instance IS NULL THEN 'AQ106' ELSE 'AQ092' END,
+			'secondary_instance needs a primary_instance', 'Leave both out: there is one instance.');
 	END IF;
 END $$;
 COMMENT ON FUNCTION dbms_aqadm._instances(integer, integer) IS 'Internal: instances that make no sense together';
@@ -165,10 +166,12 @@ COMMENT ON PROCEDURE dbms_aqadm.create_queue_table(text, text, text, text, boole
 CREATE PROCEDURE dbms_aqadm.alter_queue_table(queue_table text, comment text DEFAULT NULL, primary_instance integer DEFAULT NULL,
 	secondary_instance integer DEFAULT NULL, replication_mode integer DEFAULT NULL)
 LANGUAGE plpgsql AS $$
+DECLARE
+	native text := dbms_aqadm._queue_table(queue_table);
 BEGIN
 	PERFORM dbms_aqadm._instances(primary_instance, secondary_instance);
 	IF comment IS NOT NULL THEN
-		PERFORM aq.alter_queue_table(dbms_aqadm._queue_table(queue_table), comment);
+		PERFORM aq.alter_queue_table(native, comment);
 	END IF;
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.alter_queue_table(text, text, integer, integer, integer) IS
@@ -179,7 +182,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	native text := dbms_aqadm._queue_table(queue_table);
 BEGIN
-	PERFORM aq._drop_table_views(native);
+	PERFORM aq._drop_views(native, true);
 	PERFORM aq.drop_queue_table(native, coalesce(force, false));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.drop_queue_table(text, boolean, boolean) IS
@@ -291,7 +294,7 @@ BEGIN
 		PERFORM aq.raise_error('AQ081', format('queue "%s" is not stopped', native), 'Stop it with dbms_aqadm.stop_queue.');
 	END IF;
 	IF q.queue_table_id IS NULL THEN
-		PERFORM aq._drop_queue_view(native);
+		PERFORM aq._drop_views(native, false);
 	END IF;
 	PERFORM aq.drop_queue(native, force => true);
 END $$;
@@ -382,14 +385,14 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
-	IF NOT wait AND EXISTS (SELECT FROM aq.shards s WHERE s.queue_name = native AND (s.pending > 0 OR s.in_hand > 0)) THEN
+	IF NOT wait AND aq._queue_in_use(native) THEN
 		PERFORM aq.raise_error('AQ086', format('transactions have messages of queue "%s" in hand', native),
 			'Try again, or stop it with wait => true.');
 	END IF;
-	PERFORM aq.stop_queue(native, coalesce(enqueue, false), coalesce(dequeue, false));
+	PERFORM aq.stop_queue(native, coalesce(enqueue, false), coalesce(dequeue, false), coalesce(wait, true));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.stop_queue(text, boolean, boolean, boolean, boolean) IS
-'Refuse enqueue and dequeue from the commit on; false leaves that side as it is. Transactions that have messages in hand may end as they like; wait => false is refused then';
+'Refuse enqueue and dequeue from the commit on; false leaves that side as it is. wait waits until transactions that have enqueued or dequeued have ended; wait => false is refused while there are any';
 
 -- Subscribers
 
@@ -420,10 +423,9 @@ DECLARE
 BEGIN
 	IF queue_to_queue THEN
 		PERFORM aq.raise_error('AQ060', 'propagation is not supported', 'Leave queue_to_queue false.');
-	ELSIF delivery_mode = 2 THEN
-		PERFORM aq.raise_error('AQ060', 'buffered messages are not supported', 'Use dbms_aqadm.persistent().');
 	END IF;
-	PERFORM aq.subscribe(native, dbms_aqadm._subscriber(native, subscriber), rule);
+	PERFORM aq.subscribe(native, dbms_aqadm._subscriber(native, subscriber), rule,
+		delivery_mode => dbms_aq._delivery_mode(delivery_mode));
 	IF transformation IS NOT NULL THEN
 		PERFORM aq._set_transformation(native, dbms_aqadm._subscriber(native, subscriber),
 			aq._check_subscriber_transformation(native, transformation));
@@ -482,13 +484,10 @@ CREATE PROCEDURE dbms_aqadm.grant_queue_privilege(privilege text, queue_name tex
 	grant_option boolean DEFAULT false)
 LANGUAGE plpgsql AS $$
 BEGIN
-	IF grant_option THEN
-		PERFORM aq.raise_error('AQ060', 'grant_option is not supported', 'Only the queue''s owner grants rights on it.');
-	END IF;
-	PERFORM aq.grant_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee), privilege);
+	PERFORM aq.grant_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee), privilege, coalesce(grant_option, false));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.grant_queue_privilege(text, text, text, boolean) IS
-'Grant ENQUEUE, DEQUEUE or ALL on a queue to a role or PUBLIC. For the queue''s owner';
+'Grant ENQUEUE, DEQUEUE or ALL on a queue to a role or PUBLIC. For the queue''s owner, and for those with the grant option';
 
 CREATE PROCEDURE dbms_aqadm.revoke_queue_privilege(privilege text, queue_name text, grantee text)
 LANGUAGE plpgsql AS $$
@@ -501,7 +500,9 @@ COMMENT ON PROCEDURE dbms_aqadm.revoke_queue_privilege(text, text, text) IS
 CREATE FUNCTION dbms_aqadm._system_role(privilege text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
 BEGIN
-	IF upper(privilege) IN ('ENQUEUE_ANY', 'DEQUEUE_ANY', 'MANAGE_ANY') THEN
+	IF privilege IS NULL THEN
+		PERFORM aq.raise_error('AQ004', '"privilege" must not be null', 'The system privileges are ENQUEUE_ANY, DEQUEUE_ANY and MANAGE_ANY.');
+	ELSIF upper(privilege) IN ('ENQUEUE_ANY', 'DEQUEUE_ANY', 'MANAGE_ANY') THEN
 		RETURN 'aq_' || lower(privilege);
 	END IF;
 	PERFORM aq.raise_error('AQ027', format('privilege "%s" does not exist', privilege),
@@ -509,10 +510,24 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION dbms_aqadm._system_role(text) IS 'Internal: the role behind a system privilege';
 
+-- Membership is a role's: there is nobody to give it to everybody.
+CREATE FUNCTION dbms_aqadm._one_role(name text) RETURNS regrole
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+DECLARE
+	role regrole := dbms_aqadm._role(name);
+BEGIN
+	IF role IS NULL THEN
+		PERFORM aq.raise_error('AQ060', 'system privileges of PUBLIC are not supported',
+			'Name a role; a right to one queue can be granted to PUBLIC with dbms_aqadm.grant_queue_privilege.');
+	END IF;
+	RETURN role;
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._one_role(text) IS 'Internal: a role by its name, not PUBLIC';
+
 CREATE PROCEDURE dbms_aqadm.grant_system_privilege(privilege text, grantee text, admin_option boolean DEFAULT false)
 LANGUAGE plpgsql AS $$
 BEGIN
-	EXECUTE format('GRANT %I TO %s%s', dbms_aqadm._system_role(privilege), dbms_aqadm._role(grantee),
+	EXECUTE format('GRANT %I TO %s%s', dbms_aqadm._system_role(privilege), dbms_aqadm._one_role(grantee),
 		CASE WHEN admin_option THEN ' WITH ADMIN OPTION' ELSE '' END);
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.grant_system_privilege(text, text, boolean) IS
@@ -521,7 +536,7 @@ COMMENT ON PROCEDURE dbms_aqadm.grant_system_privilege(text, text, boolean) IS
 CREATE PROCEDURE dbms_aqadm.revoke_system_privilege(privilege text, grantee text)
 LANGUAGE plpgsql AS $$
 DECLARE
-	command text := format('REVOKE %I FROM %s', dbms_aqadm._system_role(privilege), dbms_aqadm._role(grantee));
+	command text := format('REVOKE %I FROM %s', dbms_aqadm._system_role(privilege), dbms_aqadm._one_role(grantee));
 	grantor name;
 BEGIN
 	-- whoever granted it; from PostgreSQL 16 on a plain REVOKE takes back one's own grant only
@@ -545,25 +560,9 @@ CREATE PROCEDURE dbms_aqadm.purge_queue_table(queue_table text, purge_condition 
 LANGUAGE plpgsql AS $$
 DECLARE
 	in_table text := dbms_aqadm._queue_table(queue_table, missing_ok => true);
-	native text;
-	chosen record;
 BEGIN
-	FOR native IN SELECT q.queue_name FROM aq.queues q WHERE q.queue_table = in_table
-			UNION ALL SELECT dbms_aqadm._queue(purge_queue_table.queue_table) WHERE in_table IS NULL LOOP
-		IF nullif(trim(purge_condition), '') IS NULL THEN
-			PERFORM aq.purge_queue(native);
-			CONTINUE;
-		END IF;
-		FOR chosen IN EXECUTE format('SELECT %s AS consumer, array_agg(msg_id) AS ids FROM (%s) AS qtview '
-				'WHERE queue = aq._oracle_case(aq._bare_name(%L)) AND (%s) GROUP BY 1',
-				CASE WHEN (SELECT multiple_consumers FROM aq._describe_queue(native)) THEN 'consumer_name' ELSE 'NULL::text' END,
-				CASE WHEN in_table IS NULL THEN aq._queue_view_text(native) ELSE aq._table_view_text(in_table) END,
-				native, purge_condition) LOOP
-			PERFORM aq.purge_queue(native,
-				(SELECT c.consumer FROM aq._queue_consumers(native) c WHERE aq._oracle_case(c.consumer) = chosen.consumer),
-				format('msgid = ANY (%L::pg_catalog.uuid[])', chosen.ids));
-		END LOOP;
-	END LOOP;
+	PERFORM aq.purge_queue_table(coalesce(in_table, dbms_aqadm._queue(queue_table)), purge_condition,
+		coalesce(purge_options."block", false), dbms_aq._delivery_mode(purge_options.delivery_mode));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.purge_queue_table(text, text, dbms_aqadm.aq$_purge_options_t) IS
 'Remove messages in the caller''s transaction: all, or those that meet a condition over the columns of the view aq$..., called qtview in it. queue_table is a queue table, or a sharded queue';
@@ -660,6 +659,17 @@ COMMENT ON PROCEDURE dbms_aqadm.set_min_streams_pool(numeric) IS 'Refused: the p
 CREATE PROCEDURE dbms_aqadm.set_max_streams_pool(value numeric)
 LANGUAGE sql AS $$ SELECT dbms_aqadm._not_at_run_time() $$;
 COMMENT ON PROCEDURE dbms_aqadm.set_max_streams_pool(numeric) IS 'Refused: the parameter pgaq.message_cache_size is the size of the message cache';
+
+CREATE PROCEDURE dbms_aqadm.get_watermark(OUT wmvalue numeric)
+LANGUAGE sql AS $$ SELECT round(pg_size_bytes(current_setting('shared_buffers')) / 1048576.0) $$;
+COMMENT ON PROCEDURE dbms_aqadm.get_watermark() IS 'Memory that buffered messages can be in before they go to disk, MB: the server''s shared buffers';
+CREATE PROCEDURE dbms_aqadm.set_watermark(wmvalue numeric)
+LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM aq.raise_error('AQ060', 'the memory for buffered messages cannot be changed while the server runs',
+		'They are in the server''s buffers: set shared_buffers and restart the server.');
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.set_watermark(numeric) IS 'Refused: the parameter shared_buffers is the memory that buffered messages are in';
 
 CREATE PROCEDURE dbms_aqadm.migrate_queue_table(queue_table text, compatible text)
 LANGUAGE plpgsql AS $$

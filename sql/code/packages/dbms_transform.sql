@@ -75,9 +75,9 @@ BEGIN
 	END IF;
 	PERFORM aq._check_transformation(put.transformation, given, wanted, t.source, t.target);
 	BEGIN
-		EXECUTE format('SELECT aq.enqueue($1, %s($2::%s), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)', t.call, t.source)
+		EXECUTE format('SELECT aq.enqueue($1, %s($2::%s), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)', t.call, t.source)
 			INTO id USING put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
-				put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation;
+				put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation, put.delivery_mode;
 	EXCEPTION WHEN OTHERS THEN
 		IF sqlstate LIKE 'AQ%' THEN
 			RAISE;
@@ -91,7 +91,7 @@ COMMENT ON FUNCTION aq._enqueue_transformed(dbms_aq._put_t, anyelement) IS 'Inte
 CREATE FUNCTION aq._dequeue_transformed(take dbms_aq._take_t, as_type anyelement, max_messages integer)
 RETURNS TABLE (msgid uuid, payload anyelement, priority integer, correlation text, enqueue_time timestamptz, attempts integer,
 	properties jsonb, sender text, consumer_name text, ready_at timestamptz, expires_at timestamptz,
-	exception_queue text, original_msgid uuid, state integer, transaction_group text, delivery_mode integer)
+	exception_queue text, original_msgid uuid, state integer, transaction_group text, message_delivery_mode integer)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 #variable_conflict use_column
 DECLARE
@@ -103,10 +103,10 @@ BEGIN
 	BEGIN
 		RETURN QUERY EXECUTE format('SELECT msgid, %s(payload), priority, correlation, enqueue_time, attempts, properties, '
 			'sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid, state, transaction_group, '
-			'delivery_mode '
-			'FROM aq.dequeue_full($1, NULL::%s, $2, $3, $4, $5, $6, $7, NULL, $8)', t.call, t.source)
+			'message_delivery_mode '
+			'FROM aq.dequeue_full($1, NULL::%s, $2, $3, $4, $5, $6, $7, NULL, $8, $9)', t.call, t.source)
 			USING take.queue, take.consumer, max_messages, take.mode, take.correlation, take.msgid, take.condition,
-				take.navigation;
+				take.navigation, take.delivery_mode;
 	EXCEPTION WHEN OTHERS THEN
 		IF sqlstate LIKE 'AQ%' THEN
 			RAISE;

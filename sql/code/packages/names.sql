@@ -32,7 +32,7 @@ LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_describe_qu
 COMMENT ON FUNCTION aq._describe_queue(text) IS 'Internal: a queue by its native name, as the session knows it';
 
 CREATE FUNCTION aq._queue_consumers(name text, OUT "position" integer, OUT consumer text, OUT subscriber boolean, OUT rule text,
-	OUT transformation text)
+	OUT transformation text, OUT delivery_mode integer)
 RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_consumers';
 COMMENT ON FUNCTION aq._queue_consumers(text) IS 'Internal: subscribers and recipients of a queue by its native name';
 
@@ -40,6 +40,13 @@ CREATE FUNCTION aq._queue_counters(name text, OUT enqueued bigint, OUT dequeued 
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_counters';
 COMMENT ON FUNCTION aq._queue_counters(text) IS
 'Internal: messages enqueued, and (message, consumer) pairs done with, since the queue came into use';
+
+CREATE FUNCTION aq._queue_traffic(name text, OUT since timestamptz, OUT last_enqueue timestamptz, OUT last_dequeue timestamptz,
+	OUT last_failure timestamptz, OUT last_ready timestamptz, OUT enqueue_transactions bigint, OUT dequeue_transactions bigint,
+	OUT browsed bigint, OUT failed bigint, OUT made_ready bigint, OUT enqueue_elapsed bigint, OUT enqueue_cpu bigint,
+	OUT dequeue_elapsed bigint, OUT dequeue_cpu bigint)
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_traffic';
+COMMENT ON FUNCTION aq._queue_traffic(text) IS 'Internal: what else is counted of a queue since it came into use';
 
 CREATE FUNCTION aq._subscriber_transformation(name text, consumer text) RETURNS text
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_transformation';
@@ -78,6 +85,11 @@ BEGIN
 	RETURN parts[2];
 END $$;
 COMMENT ON FUNCTION aq._agent_name(text) IS 'Internal: consumer''s native name of an agent''s name';
+
+CREATE FUNCTION aq._oracle_delivery(delivery_mode integer) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN CASE delivery_mode WHEN 1 THEN 'PERSISTENT' WHEN 2 THEN 'BUFFERED' WHEN 3 THEN 'PERSISTENT_OR_BUFFERED' END;
+COMMENT ON FUNCTION aq._oracle_delivery(integer) IS 'Internal: a delivery mode as Oracle''s views spell it';
 
 CREATE FUNCTION aq._oracle_case(name text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE

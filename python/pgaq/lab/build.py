@@ -1,0 +1,28 @@
+"""Builds of the extension other than the installed one: with test points, without accounting."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from pgaq import places
+
+
+def make_library(*flags: str, parent: Path | str | None = None) -> Path:
+    """Builds pgaq.so with make's flags ("TEST_POINTS=1") in a new directory, which is returned; the caller removes it."""
+    directory = Path(tempfile.mkdtemp(prefix="pgaq-build-", dir=parent))
+    directory.chmod(0o755)
+    for name in ("src", "sql", "Makefile", "pgaq.control", "pgaq_lab.control"):
+        source = places.ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, directory / name, ignore=shutil.ignore_patterns("*.o", "*.bc", "*.so"))
+        else:
+            shutil.copy(source, directory / name)
+    command = ["make", "-s", f"-j{os.cpu_count()}", *flags, f"PG_CONFIG={places.pg_config_program()}"]
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise places.SurroundingsError(f"building with {' '.join(flags)} failed:\n{done.stdout}{done.stderr}")
+    return directory

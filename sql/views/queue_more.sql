@@ -1,0 +1,140 @@
+-- More of Oracle's views on queues: shards, senders, the message cache, what subscribers have before them.
+
+CREATE VIEW sys.dba_queue_shards AS
+SELECT
+	aq._oracle_case(aq._name_schema(s.queue_name)) AS owner, aq._oracle_case(aq._bare_name(s.queue_name)) AS name,
+	q.queue_id, q.queue_id AS base_queue_id, s.shard AS shard_id, s.shard AS delay_shard_id, 1 AS enqueue_instance,
+	'PERSISTENT' AS shard_type, sum(s.enqueued)::bigint AS enqueued_msgs, sum(s.partitions)::bigint AS partitions
+FROM aq.shards s JOIN aq.queue q USING (queue_name) GROUP BY s.queue_name, q.queue_id, s.shard;
+COMMENT ON VIEW sys.dba_queue_shards IS 'Shards of sharded queues that have been used since the queue came into use';
+COMMENT ON COLUMN sys.dba_queue_shards.owner IS 'schema of the queue; null for a queue of aq.create_queue';
+COMMENT ON COLUMN sys.dba_queue_shards.name IS 'name of the queue';
+COMMENT ON COLUMN sys.dba_queue_shards.queue_id IS 'number of the queue';
+COMMENT ON COLUMN sys.dba_queue_shards.base_queue_id IS 'the same';
+COMMENT ON COLUMN sys.dba_queue_shards.shard_id IS 'number of the shard';
+COMMENT ON COLUMN sys.dba_queue_shards.delay_shard_id IS 'shard of the delayed messages: the same';
+COMMENT ON COLUMN sys.dba_queue_shards.enqueue_instance IS 'always 1';
+COMMENT ON COLUMN sys.dba_queue_shards.shard_type IS 'PERSISTENT';
+COMMENT ON COLUMN sys.dba_queue_shards.enqueued_msgs IS 'messages committed into it since the queue came into use';
+COMMENT ON COLUMN sys.dba_queue_shards.partitions IS 'partitions that hold its messages';
+GRANT SELECT ON sys.dba_queue_shards TO aq_administrator_role;
+
+CREATE VIEW sys.all_queue_shards AS
+SELECT
+	d.owner, d.name, d.queue_id, d.base_queue_id, d.shard_id, d.delay_shard_id, d.enqueue_instance, d.shard_type,
+	d.enqueued_msgs, d.partitions
+FROM sys.dba_queue_shards d WHERE aq._allowed(d.queue_id, 'INSERT') OR aq._allowed(d.queue_id, 'DELETE');
+COMMENT ON VIEW sys.all_queue_shards IS 'Shards of sharded queues that the current role may use';
+COMMENT ON COLUMN sys.all_queue_shards.owner IS 'schema of the queue; null for a queue of aq.create_queue';
+COMMENT ON COLUMN sys.all_queue_shards.name IS 'name of the queue';
+COMMENT ON COLUMN sys.all_queue_shards.queue_id IS 'number of the queue';
+COMMENT ON COLUMN sys.all_queue_shards.base_queue_id IS 'the same';
+COMMENT ON COLUMN sys.all_queue_shards.shard_id IS 'number of the shard';
+COMMENT ON COLUMN sys.all_queue_shards.delay_shard_id IS 'shard of the delayed messages: the same';
+COMMENT ON COLUMN sys.all_queue_shards.enqueue_instance IS 'always 1';
+COMMENT ON COLUMN sys.all_queue_shards.shard_type IS 'PERSISTENT';
+COMMENT ON COLUMN sys.all_queue_shards.enqueued_msgs IS 'messages committed into it since the queue came into use';
+COMMENT ON COLUMN sys.all_queue_shards.partitions IS 'partitions that hold its messages';
+GRANT SELECT ON sys.all_queue_shards TO PUBLIC;
+
+CREATE VIEW sys.user_queue_shards AS
+SELECT
+	d.owner, d.name, d.queue_id, d.base_queue_id, d.shard_id, d.delay_shard_id, d.enqueue_instance, d.shard_type,
+	d.enqueued_msgs, d.partitions
+FROM sys.dba_queue_shards d WHERE pg_has_role((SELECT q.owner FROM aq.queues q WHERE q.queue_id = d.queue_id), 'USAGE');
+COMMENT ON VIEW sys.user_queue_shards IS 'Shards of sharded queues that the current role owns';
+COMMENT ON COLUMN sys.user_queue_shards.owner IS 'schema of the queue; null for a queue of aq.create_queue';
+COMMENT ON COLUMN sys.user_queue_shards.name IS 'name of the queue';
+COMMENT ON COLUMN sys.user_queue_shards.queue_id IS 'number of the queue';
+COMMENT ON COLUMN sys.user_queue_shards.base_queue_id IS 'the same';
+COMMENT ON COLUMN sys.user_queue_shards.shard_id IS 'number of the shard';
+COMMENT ON COLUMN sys.user_queue_shards.delay_shard_id IS 'shard of the delayed messages: the same';
+COMMENT ON COLUMN sys.user_queue_shards.enqueue_instance IS 'always 1';
+COMMENT ON COLUMN sys.user_queue_shards.shard_type IS 'PERSISTENT';
+COMMENT ON COLUMN sys.user_queue_shards.enqueued_msgs IS 'messages committed into it since the queue came into use';
+COMMENT ON COLUMN sys.user_queue_shards.partitions IS 'partitions that hold its messages';
+GRANT SELECT ON sys.user_queue_shards TO PUBLIC;
+
+CREATE VIEW sys.v$persistent_publishers AS
+SELECT
+	q.queue_id, aq._oracle_case(aq._name_schema(q.queue_name)) AS queue_schema,
+	aq._oracle_case(aq._bare_name(q.queue_name)) AS queue_name, m.sender AS publisher_name,
+	NULL::text AS publisher_address, NULL::integer AS protocol, count(DISTINCT m.msgid) AS enqueued_msgs,
+	NULL::bigint AS elapsed_enqueue_time, NULL::bigint AS enqueue_cpu_time, max(m.enqueue_time) AS last_enqueue_time,
+	NULL::bigint AS enqueue_transactions, NULL::integer AS con_id
+FROM aq.queues q JOIN aq.messages m ON m.queue_name = q.queue_name WHERE m.sender IS NOT NULL
+GROUP BY q.queue_id, q.queue_name, m.sender;
+COMMENT ON VIEW sys.v$persistent_publishers IS 'Senders of the messages that are there; reads the messages';
+COMMENT ON COLUMN sys.v$persistent_publishers.queue_id IS 'number of the queue';
+COMMENT ON COLUMN sys.v$persistent_publishers.queue_schema IS 'schema of the queue; null for a queue of aq.create_queue';
+COMMENT ON COLUMN sys.v$persistent_publishers.queue_name IS 'name of the queue';
+COMMENT ON COLUMN sys.v$persistent_publishers.publisher_name IS 'sender, as given at the enqueue';
+COMMENT ON COLUMN sys.v$persistent_publishers.publisher_address IS 'always null';
+COMMENT ON COLUMN sys.v$persistent_publishers.protocol IS 'always null';
+COMMENT ON COLUMN sys.v$persistent_publishers.enqueued_msgs IS 'messages of the sender that are there, retained ones too';
+COMMENT ON COLUMN sys.v$persistent_publishers.elapsed_enqueue_time IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$persistent_publishers.enqueue_cpu_time IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$persistent_publishers.last_enqueue_time IS 'time of the latest of them';
+COMMENT ON COLUMN sys.v$persistent_publishers.enqueue_transactions IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$persistent_publishers.con_id IS 'always null';
+GRANT SELECT ON sys.v$persistent_publishers TO PUBLIC;
+
+CREATE VIEW sys.v$aq_message_cache_stat AS
+SELECT
+	(SELECT s.value FROM sys.v$sysstat s WHERE s.name = 'message cache partitions evicted') AS num_evicted,
+	NULL::bigint AS num_prefetched,
+	(SELECT s.value FROM sys.v$sysstat s WHERE s.name = 'message cache partitions loaded') AS num_unevicted,
+	c.known_partitions - c.resident_partitions AS num_uncached, c.known_partitions AS num_tracked,
+	c.resident_partitions AS num_cached, NULL::bigint AS max_subsh_size, NULL::bigint AS min_subsh_size,
+	(c.used_bytes / nullif(c.resident_partitions, 0))::bigint AS mean_subsh_size,
+	(SELECT round(m.value / nullif(h.value + m.value, 0)::numeric, 6) FROM sys.v$sysstat h, sys.v$sysstat m
+		WHERE h.name = 'message cache hits' AND m.name = 'message cache misses') AS avg_miss_ratio,
+	NULL::integer AS con_id
+FROM aq.message_cache c;
+COMMENT ON VIEW sys.v$aq_message_cache_stat IS 'What the message cache has done since the server started, and what is in it';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_evicted IS 'partitions that have left it to make room';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_prefetched IS 'always null: nothing is loaded before it is wanted';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_unevicted IS 'partitions loaded';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_uncached IS 'partitions that are not in it';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_tracked IS 'partitions that it knows of';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_cached IS 'partitions in it';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.max_subsh_size IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.min_subsh_size IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.mean_subsh_size IS 'memory used for each partition in it, bytes';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.avg_miss_ratio IS 'dequeues that had to load a partition, of all that found messages';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.con_id IS 'always null';
+GRANT SELECT ON sys.v$aq_message_cache_stat TO pg_monitor, aq_administrator_role;
+
+CREATE VIEW sys.v$aq_message_cache_advice AS
+SELECT
+	a.size_for_estimate, round(a.size_for_estimate / (c.total_bytes / 1048576.0), 4) AS size_factor, a.estd_size_type,
+	NULL::numeric AS estd_msgs_cached, NULL::numeric AS estd_evictions, NULL::integer AS con_id
+FROM aq.message_cache c, LATERAL (VALUES ('MINIMUM', 4::numeric),
+	('MAXIMUM', greatest(4, ceil(c.used_bytes::numeric / greatest(c.resident_partitions, 1) * c.known_partitions / 1048576)))) a (estd_size_type, size_for_estimate);
+COMMENT ON VIEW sys.v$aq_message_cache_advice IS 'How large the message cache would have to be: at least, and to hold every partition that there is now';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.size_for_estimate IS 'size, MB';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.size_factor IS 'the same, of the size that it has';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_size_type IS 'MINIMUM, or MAXIMUM: nothing is evicted';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_msgs_cached IS 'always null: not estimated';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_evictions IS 'always null: not estimated';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.con_id IS 'always null';
+GRANT SELECT ON sys.v$aq_message_cache_advice TO PUBLIC;
+
+CREATE VIEW sys.v$aq_subscriber_load AS
+SELECT
+	q.queue_id, c."position" AS subscriber_id, CASE WHEN c.enqueued = c.dequeued THEN 'FINITE' ELSE 'UNKNOWN' END AS latency_state,
+	CASE WHEN c.enqueued = c.dequeued THEN 0 END AS latency, c.enqueued - c.dequeued AS dequeue_requests,
+	(SELECT count(DISTINCT s.shard) FROM aq.shards s WHERE s.queue_name = q.queue_name) AS active_shards,
+	NULL::bigint AS active_listener, c.waiting AS dequeue_sessions, NULL::integer AS con_id
+FROM aq.queues q JOIN aq._consumers() c ON c.queue_id = q.queue_id WHERE q.queue_table IS NULL OR q.converting;
+COMMENT ON VIEW sys.v$aq_subscriber_load IS 'What each subscriber of a sharded queue has before it';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.queue_id IS 'number of the queue';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.subscriber_id IS 'number of the subscriber in its queue';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.latency_state IS 'FINITE when nothing is left to dequeue, else UNKNOWN';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.latency IS 'seconds until all is dequeued: 0 or null';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.dequeue_requests IS 'messages that it is not done with';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.active_shards IS 'shards of the queue in use';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.active_listener IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.dequeue_sessions IS 'sessions that wait for its messages';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.con_id IS 'always null';
+GRANT SELECT ON sys.v$aq_subscriber_load TO PUBLIC;

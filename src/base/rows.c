@@ -1,0 +1,143 @@
+/*-------------------------------------------------------------------------
+ *
+ * rows.c
+ *	  Rows of functions that return a set or one row.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "base/base.h"
+#include "common/hashfn.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/tuplestore.h"
+
+void
+aq_rows_begin(AqRow *row, FunctionCallInfo fcinfo)
+{
+	aq_session_attach();
+	aq_rows_begin_plain(row, fcinfo);
+}
+
+void
+aq_rows_begin_plain(AqRow *row, FunctionCallInfo fcinfo)
+{
+	InitMaterializedSRF(fcinfo, 0);
+	row->result = (ReturnSetInfo *) fcinfo->resultinfo;
+	row->n = 0;
+}
+
+void
+aq_row_put(AqRow *row, Datum value)
+{
+	Assert(row->n < AQ_MAX_COLUMNS);
+	row->values[row->n] = value;
+	row->nulls[row->n++] = false;
+}
+
+void
+aq_row_null(AqRow *row)
+{
+	Assert(row->n < AQ_MAX_COLUMNS);
+	row->values[row->n] = (Datum) 0;
+	row->nulls[row->n++] = true;
+}
+
+void
+aq_row_int(AqRow *row, int32 value)
+{
+	aq_row_put(row, Int32GetDatum(value));
+}
+
+void
+aq_row_number(AqRow *row, int64 value)
+{
+	aq_row_put(row, Int64GetDatum(value));
+}
+
+void
+aq_row_bool(AqRow *row, bool value)
+{
+	aq_row_put(row, BoolGetDatum(value));
+}
+
+void
+aq_row_text(AqRow *row, const char *value)
+{
+	if (value == NULL)
+		aq_row_null(row);
+	else
+		aq_row_put(row, CStringGetTextDatum(value));
+}
+
+void
+aq_row_raw(AqRow *row, uint64 value)
+{
+	aq_row_text(row, psprintf("%016llX", (unsigned long long) value));
+}
+
+void
+aq_row_time(AqRow *row, int64 time)
+{
+	aq_row_put_if(row, time != 0, Int64GetDatum(time));
+}
+
+void
+aq_row_pointer(AqRow *row, const void *value)
+{
+	aq_row_put_if(row, value != NULL, PointerGetDatum(value));
+}
+
+void
+aq_row_put_if(AqRow *row, bool known, Datum value)
+{
+	if (known)
+		aq_row_put(row, value);
+	else
+		aq_row_null(row);
+}
+
+void
+aq_row_int_if(AqRow *row, bool known, int32 value)
+{
+	aq_row_put_if(row, known, Int32GetDatum(value));
+}
+
+void
+aq_row_number_if(AqRow *row, bool known, int64 value)
+{
+	aq_row_put_if(row, known, Int64GetDatum(value));
+}
+
+void
+aq_row_session(AqRow *row, int number)
+{
+	aq_row_int_if(row, number >= 0, number + 1);
+}
+
+void
+aq_row_end(AqRow *row)
+{
+	Assert(row->n == row->result->setDesc->natts);
+	tuplestore_putvalues(row->result->setResult, row->result->setDesc, row->values, row->nulls);
+	row->n = 0;
+}
+
+Datum
+aq_result_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
+{
+	TupleDesc	desc;
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+}
+
+int64
+aq_name_hash(const char *name)
+{
+	return (int64) hash_bytes((const unsigned char *) name, (int) strlen(name));
+}

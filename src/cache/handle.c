@@ -1,0 +1,536 @@
+/*-------------------------------------------------------------------------
+ *
+ * handle.c
+ *	  The object cache: the hash, handles, freeing and aging out.
+ *
+ * States of a handle, and who moves it:
+ *
+ *	FREE -> NEW			aq_object_pin enters it into the hash
+ *	NEW -> LOADING		the first pin, exclusive
+ *	LOADING -> VALID	aq_object_loaded: the pin becomes a shared one
+ *	LOADING -> DROPPED	aq_object_loaded, when loading has failed
+ *	VALID -> AGING		age_out: nobody has it pinned or locked
+ *	AGING -> VALID		its value is needed, as the owner of the value says
+ *	AGING -> FREE		it is out of the hash, its value is freed
+ *	any in the hash -> DROPPED	aq_object_drop takes it out of the hash
+ *	DROPPED -> FREE		the last pin is given back
+ *
+ * Handles are never unmapped, so a session may ask one it knows without being
+ * sure that it still is what it was: the serial tells.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "cache/cache_private.h"
+
+#include "common/hashfn.h"
+
+/* how long to wait for the worker to be done with a queue, and how often to look, microseconds */
+#define PATIENCE ((int64) 10000000)
+/* the same when all are pinned: transactions end, but they may wait for us as well */
+#define PATIENCE_ALL_PINNED ((int64) 1000000)
+#define LOOK_AGAIN ((int64) 20000)
+
+int			aq_object_limit = 1200;
+
+AqObjectArea *aq_object_area;
+AqObject   *aq_objects;
+
+static uint32 *holders;			/* bits: by handle, kind of hold, session */
+static AqObjectRequest *requests;	/* by session */
+
+Size		aq_object_value_size;	/* fixed part of a value */
+static AqObjectFree free_value;
+static AqObjectIdle value_is_idle;
+static AqObjectPressure give_back;
+
+/* --- shared memory ------------------------------------------------------------------ */
+
+static uint32
+bucket_count(void)
+{
+	uint32		n = 64;
+
+	while (n < (uint32) aq_object_limit)
+		n *= 2;
+	return n;
+}
+
+/* Handles are numbered from 1 on. */
+uint32
+aq_object_handles(void)
+{
+	return (uint32) aq_object_limit + AQ_COPY_HANDLES;
+}
+
+static Size
+buckets_size(void)
+{
+	return CACHELINEALIGN(offsetof(AqObjectArea, buckets) +
+						  mul_size(bucket_count(), sizeof(AqBucket)));
+}
+
+static Size
+handles_size(void)
+{
+	return CACHELINEALIGN(mul_size(aq_object_handles() + 1, sizeof(AqObject)));
+}
+
+static inline uint32
+words_per_hold(void)
+{
+	return (aq_session_slots() + 31) / 32;
+}
+
+static Size
+holders_size(void)
+{
+	return CACHELINEALIGN(mul_size(mul_size(aq_object_handles() + 1, AQ_HOLD_KINDS),
+								   words_per_hold() * sizeof(uint32)));
+}
+
+Size
+aq_object_shmem_size(void)
+{
+	Size		size = add_size(buckets_size(), handles_size());
+
+	size = add_size(size, holders_size());
+	return add_size(size, CACHELINEALIGN(mul_size(aq_session_slots(), sizeof(AqObjectRequest))));
+}
+
+void
+aq_object_shmem_init(void *ptr, bool found)
+{
+	aq_object_area = ptr;
+	aq_objects = (AqObject *) ((char *) ptr + buckets_size());
+	holders = (uint32 *) ((char *) aq_objects + handles_size());
+	requests = (AqObjectRequest *) ((char *) holders + holders_size());
+	if (found)
+		return;
+
+	memset(ptr, 0, aq_object_shmem_size());
+	aq_object_area->nbuckets = bucket_count();
+	aq_mutex_init(&aq_object_area->free_mutex, AQ_MUTEX_TYPE_BUCKET, 0);
+	aq_mutex_init(&aq_object_area->hot_mutex, AQ_MUTEX_TYPE_BUCKET, 0);
+	pg_atomic_init_u32(&aq_object_area->pressure, 0);
+	pg_atomic_init_u32(&aq_object_area->npinned, 0);
+	pg_atomic_init_u32(&aq_object_area->waiting, 0);
+	aq_cond_init(&aq_object_area->unused);
+	for (uint32 i = 0; i < aq_object_area->nbuckets; i++)
+		aq_mutex_init(&aq_object_area->buckets[i].mutex, AQ_MUTEX_TYPE_BUCKET, i);
+	for (uint32 i = aq_object_handles(); i >= 1; i--)
+	{
+		AqObject   *object = &aq_objects[i];
+		uint32	   *list = i > (uint32) aq_object_limit ? &aq_object_area->free_copy : &aq_object_area->free;
+
+		aq_mutex_init(&object->mutex, AQ_MUTEX_TYPE_OBJECT, i);
+		aq_cond_init(&object->changed);
+		object->index = i;
+		object->lock_holder = object->pin_holder = -1;
+		object->next = *list;
+		*list = i;
+	}
+}
+
+void
+aq_object_on_free(AqObjectFree free_callback, AqObjectIdle idle_callback, Size value_size)
+{
+	aq_object_value_size = value_size;
+	free_value = free_callback;
+	value_is_idle = idle_callback;
+}
+
+void
+aq_object_on_pressure(AqObjectPressure callback)
+{
+	give_back = callback;
+}
+
+/*
+ * So that sessions which do nothing never have all objects pinned, nobody
+ * keeps a pin while more than three quarters are.
+ */
+bool
+aq_object_pins_scarce(void)
+{
+	return pg_atomic_read_u32(&aq_object_area->npinned) > (uint32) aq_object_limit * 3 / 4;
+}
+
+uint32
+aq_object_pressure(void)
+{
+	return pg_atomic_read_u32(&aq_object_area->pressure);
+}
+
+AqObject *
+aq_object_by_index(uint32 index)
+{
+	Assert(index >= 1 && index <= (uint32) aq_object_limit);
+	return &aq_objects[index];
+}
+
+/* --- who holds what ----------------------------------------------------------------- */
+
+uint32 *
+aq_object_hold_words(uint32 index, AqHold kind)
+{
+	return holders + (Size) (index * AQ_HOLD_KINDS + kind) * words_per_hold();
+}
+
+bool
+aq_object_holds(uint32 index, AqHold kind, int session)
+{
+	return (aq_object_hold_words(index, kind)[session / 32] & ((uint32) 1 << (session % 32))) != 0;
+}
+
+AqObjectRequest *
+aq_object_request(int session)
+{
+	return &requests[session];
+}
+
+/* --- the hash ------------------------------------------------------------------------- */
+
+uint32
+aq_object_hash(Oid database, uint32 id, uint32 copy)
+{
+	uint32		hash = hash_combine(murmurhash32(database), murmurhash32(id));
+
+	/* above the bucket numbers, as Oracle's hash values are above its buckets */
+	return (copy == 0 ? hash : hash_combine(hash, murmurhash32(copy))) | 0x80000000;
+}
+
+AqBucket *
+aq_object_bucket(uint32 hash)
+{
+	return &aq_object_area->buckets[hash & (aq_object_area->nbuckets - 1)];
+}
+
+/* The bucket's mutex is held. */
+AqObject *
+aq_object_in_bucket(AqBucket *bucket, Oid database, uint32 id, uint32 copy)
+{
+	for (uint32 i = bucket->first; i != 0; i = aq_objects[i].next)
+		if (aq_objects[i].id == id && aq_objects[i].database == database && aq_objects[i].copy == copy)
+			return &aq_objects[i];
+	return NULL;
+}
+
+/*
+ * Put a handle from the free list into the hash.  The bucket's mutex is held;
+ * the object's is taken for those who know the handle from former times.
+ */
+void
+aq_object_enter(AqBucket *bucket, AqObject *object, Oid database, uint32 id, uint32 copy)
+{
+	uint32		hash = aq_object_hash(database, id, copy);
+
+	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOAD);
+	object->database = database;
+	object->id = id;
+	object->copy = copy;
+	object->hash = hash;
+	object->master = object->index;
+	aq_mutex_set_object(&object->mutex, hash, id, AQ_NAMESPACE_QUEUE);
+	aq_mutex_counters(&object->mutex, &object->mutex_gets, &object->mutex_sleeps);
+	object->locks = object->pins = object->lock_waiters = 0;
+	object->lock_holder = object->pin_holder = -1;
+	object->copies = 0;
+	object->loads = object->invalidations = 0;
+	object->locked_total = object->pinned_total = 0;
+	object->loaded_at = object->loaded_before = 0;
+	object->used = 0;
+	object->state = AQ_OBJECT_NEW;
+	object->chained = true;
+	aq_mutex_free(&object->mutex);
+	object->next = bucket->first;
+	bucket->first = object->index;
+	if (bucket->ghost == hash)
+	{
+		bucket->reloads++;
+		bucket->ghost = 0;
+	}
+}
+
+/* Take it out of the hash.  Both mutexes are held. */
+void
+aq_object_leave(AqBucket *bucket, AqObject *object)
+{
+	uint32	   *link = &bucket->first;
+
+	while (*link != object->index)
+		link = &aq_objects[*link].next;
+	*link = object->next;
+	object->chained = false;
+}
+
+/* --- handles ---------------------------------------------------------------------------- */
+
+AqObject *
+aq_object_take_handle(bool copy)
+{
+	uint32	   *list = copy ? &aq_object_area->free_copy : &aq_object_area->free;
+	AqObject   *object = NULL;
+
+	aq_mutex_get(&aq_object_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
+	if (*list != 0)
+	{
+		object = &aq_objects[*list];
+		*list = object->next;
+	}
+	aq_mutex_free(&aq_object_area->free_mutex);
+	return object;
+}
+
+/* Nobody can reach the object any more; who knows the handle learns it by the serial. */
+static void
+end_object(AqObject *object)
+{
+	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_UNPIN);
+	object->state = AQ_OBJECT_FREE;
+	object->serial++;
+	object->pin_holder = -1;
+	memset(aq_object_hold_words(object->index, AQ_HOLD_NULL), 0, words_per_hold() * sizeof(uint32));
+	aq_mutex_free(&object->mutex);
+	aq_cond_broadcast(&object->changed);
+
+	aq_mutex_get(&aq_object_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
+	aq_object_area->pinned_total += object->pinned_total;
+	aq_object_area->loads += object->loads;
+	aq_object_area->invalidations += object->invalidations;
+	object->pinned_total = object->loads = object->invalidations = 0;
+	aq_mutex_free(&aq_object_area->free_mutex);
+}
+
+void
+aq_object_give_handle(AqObject *object)
+{
+	uint32	   *list = object->index > (uint32) aq_object_limit ? &aq_object_area->free_copy : &aq_object_area->free;
+
+	end_object(object);
+	aq_mutex_get(&aq_object_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
+	object->next = *list;
+	*list = object->index;
+	aq_mutex_free(&aq_object_area->free_mutex);
+}
+
+/* Out of the hash and unpinned: nobody else can reach it any more. */
+void
+aq_object_free(AqObject *object)
+{
+	if (object->copy != 0)
+	{
+		AqObject   *master = &aq_objects[object->master];
+
+		aq_object_give_handle(object);
+		aq_object_unhold(master);
+		return;
+	}
+	if (free_value)
+		free_value(object);
+	aq_object_give_handle(object);
+}
+
+/* --- aging out ------------------------------------------------------------------------------- */
+
+/* Nobody uses or changes it.  The mutex is held. */
+static inline bool
+is_unused(const AqObject *object)
+{
+	return object->state == AQ_OBJECT_VALID && object->pins == 0 && object->locks == 0 &&
+		object->lock_holder < 0 && object->copies == 0;
+}
+
+/* An exclusive pin for freeing it: without waiting. */
+static bool
+pin_for_aging(AqObject *object)
+{
+	bool		mine_now = false;
+
+	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_AGE);
+	if (is_unused(object))
+	{
+		object->state = AQ_OBJECT_AGING;
+		object->pin_holder = aq_session_own_number;
+		mine_now = true;
+	}
+	aq_mutex_free(&object->mutex);
+	return mine_now;
+}
+
+/* Out of the hash, if the value may go; true when the handle is ours. */
+static bool
+age_out_object(AqObject *object)
+{
+	AqBucket   *bucket;
+	bool		idle;
+	bool		dropped;
+
+	if (!pin_for_aging(object))
+		return false;
+	idle = value_is_idle == NULL || value_is_idle(object);
+	aq_point("object-aging");
+
+	/* hash and bucket are ours to read: the object stays until we have given the pin back */
+	bucket = aq_object_bucket(object->hash);
+	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_AGE);
+	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_AGE);
+	dropped = object->state == AQ_OBJECT_DROPPED;
+	if (idle && !dropped)
+	{
+		aq_object_leave(bucket, object);
+		bucket->ghost = object->hash;
+		object->state = AQ_OBJECT_DROPPED;
+	}
+	else if (!dropped)
+	{
+		object->state = AQ_OBJECT_VALID;
+		object->pin_holder = -1;
+	}
+	aq_mutex_free(&object->mutex);
+	aq_mutex_free(&bucket->mutex);
+	aq_cond_broadcast(&object->changed);
+	if (!idle && !dropped)
+		return false;
+
+	if (free_value)
+		free_value(object);
+	end_object(object);
+	return true;
+}
+
+typedef struct Candidate
+{
+	uint32		index;
+	int64		used;
+} Candidate;
+
+static int
+compare_candidates(const void *a, const void *b)
+{
+	int64		x = ((const Candidate *) a)->used;
+	int64		y = ((const Candidate *) b)->used;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The handle of the object that was not used for longest, or NULL: all are in use. */
+static AqObject *
+age_out(void)
+{
+	Candidate  *candidates = palloc(aq_object_limit * sizeof(Candidate));
+	AqObject   *object = NULL;
+	int			n = 0;
+
+	for (int i = 1; i <= aq_object_limit; i++)
+		if (is_unused(&aq_objects[i]))	/* looked at again under the mutex */
+		{
+			candidates[n].index = i;
+			candidates[n++].used = aq_objects[i].used;
+		}
+	qsort(candidates, n, sizeof(Candidate), compare_candidates);
+	for (int i = 0; i < n && object == NULL; i++)
+		if (age_out_object(&aq_objects[candidates[i].index]))
+			object = &aq_objects[candidates[i].index];
+	pfree(candidates);
+	if (object != NULL)
+	{
+		aq_mutex_get(&aq_object_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
+		aq_object_area->aged_out++;
+		aq_mutex_free(&aq_object_area->free_mutex);
+	}
+	return object;
+}
+
+/* Is there an object that nobody uses, but that has something to do? */
+static bool
+any_unused(void)
+{
+	for (int i = 1; i <= aq_object_limit; i++)
+		if (is_unused(&aq_objects[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Until the worker has done its work for a queue that nobody else uses, or a
+ * pin was given back.  What has to be done later ends without a signal, so
+ * this also looks from time to time.
+ */
+static void
+wait_for_handle(void)
+{
+	pg_atomic_fetch_add_u32(&aq_object_area->waiting, 1);
+	PG_TRY();
+	{
+		aq_cond_prepare(&aq_object_area->unused);
+		(void) aq_cond_sleep(&aq_object_area->unused, AQ_EVENT_OBJECT_CACHE_FULL, 0, 0, 0, LOOK_AGAIN);
+		aq_cond_cancel();
+	}
+	PG_FINALLY();
+	{
+		pg_atomic_fetch_sub_u32(&aq_object_area->waiting, 1);
+	}
+	PG_END_TRY();
+}
+
+/* The first pin was taken, or the last one given back. */
+void
+aq_object_now_used(const AqObject *object)
+{
+	if (object->copy == 0)
+		pg_atomic_fetch_add_u32(&aq_object_area->npinned, 1);
+}
+
+void
+aq_object_now_unused(const AqObject *object)
+{
+	if (object->copy == 0)
+		pg_atomic_fetch_sub_u32(&aq_object_area->npinned, 1);
+}
+
+/* For who waits for a handle; no mutex is held. */
+void
+aq_object_tell_unused(void)
+{
+	if (pg_atomic_read_u32(&aq_object_area->waiting) > 0)
+		aq_cond_broadcast(&aq_object_area->unused);
+}
+
+static AqObject *
+try_new_handle(void)
+{
+	AqObject   *object = aq_object_take_handle(false);
+
+	return object != NULL ? object : age_out();
+}
+
+AqObject *
+aq_object_new_handle(void)
+{
+	AqObject   *object = try_new_handle();
+	int64		start;
+
+	if (object != NULL)
+		return object;
+
+	/* what others have no use for comes back when their transactions end */
+	pg_atomic_fetch_add_u32(&aq_object_area->pressure, 1);
+	if (give_back != NULL && give_back())
+		object = try_new_handle();
+	start = aq_clock_us();
+	while (object == NULL && !aq_cache_impatient &&
+		   aq_clock_us() - start < (any_unused() ? PATIENCE : PATIENCE_ALL_PINNED))
+	{
+		wait_for_handle();
+		object = try_new_handle();
+	}
+	if (object == NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_CACHE_FULL, "too many queues are in use"),
+				errdetail("All %d are pinned by sessions, or have something to do.", aq_object_limit),
+				errhint("Raise pgaq.max_queues (now %d) and restart the server.",
+						aq_object_limit));
+	return object;
+}

@@ -1,0 +1,73 @@
+/*-------------------------------------------------------------------------
+ *
+ * unlogged.c
+ *	  The tables of buffered messages: what a crash empties, what is in memory.
+ *
+ * A row that is no message's tells whether the tables are the ones that were
+ * made: PostgreSQL empties unlogged tables in crash recovery, and they are empty
+ * in a base backup and on a promoted standby.  It is a row of no queue, so no
+ * walk comes by it, and nobody changes it.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "classic/classic_private.h"
+
+#include "access/table.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "utils/builtins.h"
+
+/* of no queue */
+#define MARK_QUEUE 0
+
+/* table: its bare name */
+void
+aq_unlogged_mark(const char *table)
+{
+	(void) aq_run_sql(psprintf("INSERT INTO aq_data.%s (queue_id, \"position\", state, attempts, key1, key2, step, "
+							   "odd, msgid, priority, enqueue_time) "
+							   "VALUES (%d, -1, %d, 0, 0, 0, 0, false, gen_random_uuid(), 0, clock_timestamp())",
+							   table, MARK_QUEUE, STATE_CHECK), 0, NULL, NULL, NULL, false);
+}
+
+AqAnswer
+aq_classic_was_emptied(AqQueue *queue)
+{
+	const char *table = aq_message_table(queue->table.id);
+	bool		marked;
+
+	if (!aq_classic_lock(queue))
+		return AQ_CANNOT_SAY;
+	aq_run_sql(psprintf("SELECT 1 FROM aq_data.%s WHERE queue_id = %d AND state <> %d", table, MARK_QUEUE,
+						STATE_PROCESSED), 0, NULL, NULL, NULL, true);
+	marked = SPI_processed > 0;
+	SPI_finish();
+	if (!marked)
+		aq_unlogged_mark(table);
+	return marked ? AQ_NO : AQ_YES;
+}
+
+/* A bit for each block of the table: is it in shared buffers? */
+bytea *
+aq_blocks_in_memory(Oid table)
+{
+	Relation	rel = table_open(table, AccessShareLock);
+	BlockNumber n = RelationGetNumberOfBlocks(rel);
+	Size		length = (n + 7) / 8;
+	bytea	   *bits = palloc(VARHDRSZ + length);
+
+	SET_VARSIZE(bits, VARHDRSZ + length);
+	memset(VARDATA(bits), 0xff, length);	/* what is added meanwhile is there */
+	/* asking for a block that is not there has it read ahead: no harm */
+	for (BlockNumber block = 0; block < n; block++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!BufferIsValid(PrefetchBuffer(rel, MAIN_FORKNUM, block).recent_buffer))
+			VARDATA(bits)[block / 8] &= ~(1 << (block % 8));
+	}
+	table_close(rel, AccessShareLock);
+	return bits;
+}

@@ -1,0 +1,69 @@
+/*-------------------------------------------------------------------------
+ *
+ * ash.h
+ *	  The history of active sessions: a ring of samples in shared memory.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_ASH_H
+#define AQ_ASH_H
+
+#include "monitor/monitor_private.h"
+
+#include "datatype/timestamp.h"
+
+/* One active session in one sample. */
+typedef struct AqSample
+{
+	uint64		number;			/* of the row, from 1; 0: none */
+	int64		sample_id;
+	TimestampTz time;
+	int32		session;		/* number of the PGPROC */
+	int32		pid;
+	Oid			database;
+	Oid			user;
+	uint64		query_id;
+	uint32		wait_info;		/* the server's own wait; 0: none */
+	int16		event;			/* AqEvent, or -1 */
+	int16		operation;		/* AqTimeKind, or -1 */
+	int32		queue;
+	bool		background;
+	int32		blocker;		/* session's number, or -1 */
+	int32		blocker_pid;
+	uint64		sequence;		/* of the wait */
+	uint64		p[3];
+	int64		wait_us;		/* how long it had waited; -1: not known */
+	int64		time_waited;	/* how long it waited in all; -1: not known (yet) */
+	char		program[AQ_WORD];
+	char		module[AQ_WORD];
+	char		action[AQ_WORD];
+} AqSample;
+
+/* --- ring.c --- */
+extern int	aq_ash_size_kb;		/* pgaq.ash_size */
+
+extern Size aq_ring_shmem_size(void);
+extern void aq_ring_shmem_init(void *area, bool found);
+extern uint64 aq_ring_rows(void);	/* that fit */
+extern uint64 aq_ring_last(void);	/* number of the last row; 0: none */
+extern bool aq_ring_read(uint64 number, AqSample *row);
+
+/* the sampler only */
+extern int64 aq_ring_begin_sample(void);
+extern void aq_ring_add(AqSample *row);
+extern void aq_ring_end_sample(int64 spent_us);
+extern void aq_ring_set_time_waited(uint64 number, int64 time_waited);
+
+/* samples of the server's own events since the start, and of time on CPU */
+extern void aq_profile_add(uint32 wait_info, bool background, int64 interval_us);
+
+/* --- sampler.c --- */
+extern int	aq_ash_interval_ms; /* pgaq.ash_interval */
+extern void aq_sampler_define(void);
+
+/* --- flush.c --- */
+extern void aq_flush_init(void);
+
+#endif							/* AQ_ASH_H */

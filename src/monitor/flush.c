@@ -1,0 +1,111 @@
+/*-------------------------------------------------------------------------
+ *
+ * flush.c
+ *	  The worker's job that keeps one sample in ten in a table of its database.
+ *
+ * It is SQL, aq._ash_flush(); here is when it runs: once a minute, or before half
+ * of the ring is overwritten if that is sooner, and only when the ring has a row
+ * to keep.  So an idle database costs a look at new rows of the ring, and no
+ * transaction.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "monitor/ash.h"
+
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/timestamp.h"
+
+#define FLUSH_EVERY ((int64) 60000000)
+#define FLUSH_SOONEST ((int64) 100000)
+/* how long until the next try when somebody drops the extension */
+#define LATER ((int64) 1000000)
+
+#define FIRST_PURGE ((int64) 600000000)
+#define PURGE_EVERY ((int64) INT64CONST(3600000000))
+
+/* Is there a row to keep among those later than this one? */
+static bool
+has_rows(uint64 after, uint64 last)
+{
+	AqSample	row;
+
+	for (uint64 number = Max(after, last - Min(last, aq_ring_rows())) + 1; number <= last; number++)
+		if (aq_ring_read(number, &row) && row.sample_id % 10 == 0 && row.database == MyDatabaseId)
+			return true;
+	return false;
+}
+
+/* In this time not more than half of the ring is overwritten, even if all sessions are active. */
+static int64
+pause_us(void)
+{
+	int64		rounds = aq_ring_rows() / 2 / aq_session_slots();
+
+	if (aq_ash_interval_ms == 0)
+		return FLUSH_EVERY;
+	return Max(FLUSH_SOONEST, Min(FLUSH_EVERY, rounds * aq_ash_interval_ms * 1000));
+}
+
+/* False when it has to be tried again. */
+static bool
+flush(bool purge)
+{
+	bool		locked;
+
+	aq_job_begin();
+	locked = aq_job_lock_extension();
+	if (locked)
+	{
+		SPI_connect();
+		if (SPI_execute("SELECT aq._ash_flush_turn()", false, 1) != SPI_OK_SELECT)
+			elog(ERROR, "could not keep the history of active sessions");
+		if (purge && SPI_execute("SELECT aq._ash_purge()", false, 1) != SPI_OK_SELECT)
+			elog(ERROR, "could not purge the history of active sessions");
+		SPI_finish();
+	}
+	aq_job_commit(false);
+	return locked;
+}
+
+static TimestampTz
+keep_samples(void)
+{
+	static TimestampTz next;
+	static uint64 looked;		/* row of the ring */
+	static TimestampTz purge_at;
+	TimestampTz now = GetCurrentTimestamp();
+	uint64		last = aq_ring_last();
+	bool		purge;
+
+	if (aq_ash_size_kb == 0)
+		return 0;
+	if (now < next)
+		return next;
+	if (purge_at == 0)
+		purge_at = now + FIRST_PURGE;
+	purge = now >= purge_at;
+
+	/* as it will be if an error ends this turn */
+	next = now + FLUSH_EVERY;
+	if ((purge || has_rows(looked, last)) && !flush(purge))
+	{
+		next = now + LATER;
+		return next;
+	}
+	if (purge)
+		purge_at = now + PURGE_EVERY;
+	looked = last;
+	next = now + pause_us();
+	return next;
+}
+
+static const AqJob flush_job = {.name = "active sessions",.run = keep_samples};
+
+void
+aq_flush_init(void)
+{
+	aq_jobs_register(&flush_job);
+}

@@ -1,0 +1,249 @@
+/*-------------------------------------------------------------------------
+ *
+ * look.c
+ *	  One look at all processes of the server: who is active, who waits for what,
+ *	  who blocks whom.
+ *
+ * It reads what the server keeps for pg_stat_activity, each process's PGPROC, and
+ * our own slots of sessions that are attached.  Nobody is stopped for it: words
+ * are read as they are, each session's a moment later than the one before.  Only
+ * for a session that waits for a lock of the server the lock manager is asked who
+ * holds it, as by pg_blocking_pids().
+ *
+ * The waits of PostgreSQL's own are seen only when somebody looks: here they get
+ * a class, so that they can stand beside ours.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "monitor/monitor_private.h"
+
+#include "fmgr.h"
+#include "pgstat.h"
+#include "storage/proc.h"
+#include "utils/array.h"
+#include "utils/backend_status.h"
+#include "utils/builtins.h"
+#include "utils/wait_event.h"
+
+#define TYPE_OF(info) ((info) & 0xFF000000U)
+
+/* 15 writes it with another underscore */
+#define WAIT_BUFFER_PIN 0x04000000U
+
+/* --- the server's waits -------------------------------------------------------------- */
+
+static AqWaitClass
+class_of_io(const char *name, bool background)
+{
+	/* WALSync is WalSync from 17 on */
+	if (pg_strncasecmp(name, "WAL", 3) == 0)
+		return background ? AQ_CLASS_SYSTEM_IO : AQ_CLASS_COMMIT;
+	return background ? AQ_CLASS_SYSTEM_IO : AQ_CLASS_USER_IO;
+}
+
+/* The class of one of the server's own waits. */
+AqWaitClass
+aq_server_wait_class(uint32 info, bool background)
+{
+	const char *name = pgstat_get_wait_event(info);
+
+	if (name == NULL)
+		return AQ_CLASS_OTHER;
+	switch (TYPE_OF(info))
+	{
+		case PG_WAIT_LWLOCK:
+			return strcmp(name, "WALWrite") == 0 ? AQ_CLASS_COMMIT : AQ_CLASS_CONCURRENCY;
+		case PG_WAIT_LOCK:
+			return strcmp(name, "extend") == 0 ? AQ_CLASS_CONFIGURATION : AQ_CLASS_APPLICATION;
+		case WAIT_BUFFER_PIN:
+			return AQ_CLASS_CONCURRENCY;
+		case PG_WAIT_ACTIVITY:
+			return AQ_CLASS_IDLE;
+		case PG_WAIT_CLIENT:
+			return strcmp(name, "ClientRead") == 0 ? AQ_CLASS_IDLE : AQ_CLASS_NETWORK;
+		case PG_WAIT_IPC:
+			return strcmp(name, "SyncRep") == 0 ? AQ_CLASS_COMMIT : AQ_CLASS_OTHER;
+		case PG_WAIT_TIMEOUT:
+			/* the checkpointer ahead of its schedule has nothing to do either */
+			return strcmp(name, "PgSleep") == 0 || strcmp(name, "CheckpointWriteDelay") == 0 ? AQ_CLASS_IDLE :
+				strcmp(name, "SpinDelay") == 0 ? AQ_CLASS_CONCURRENCY : AQ_CLASS_OTHER;
+		case PG_WAIT_IO:
+			return class_of_io(name, background);
+		default:
+			return AQ_CLASS_OTHER;
+	}
+}
+
+/* Its name, as "IO: WALSync", so that it is seen to be the server's. */
+const char *
+aq_server_wait_name(uint32 info)
+{
+	const char *type = pgstat_get_wait_event_type(info);
+	const char *name = pgstat_get_wait_event(info);
+
+	return psprintf("%s: %s", type ? type : "unknown", name ? name : "unknown");
+}
+
+/* --- who is there --------------------------------------------------------------------- */
+
+typedef struct Place
+{
+	int			pid;
+	int			number;			/* of the PGPROC */
+} Place;
+
+static int
+compare_places(const void *a, const void *b)
+{
+	return ((const Place *) a)->pid - ((const Place *) b)->pid;
+}
+
+/* The PGPROCs in use, by process id. */
+static Place *
+list_places(int *n)
+{
+	Place	   *places = palloc(aq_session_slots() * sizeof(Place));
+
+	*n = 0;
+	for (int i = 0; i < aq_session_slots(); i++)
+	{
+		int			pid = ProcGlobal->allProcs[i].pid;
+
+		if (pid != 0)
+		{
+			places[*n].pid = pid;
+			places[(*n)++].number = i;
+		}
+	}
+	qsort(places, *n, sizeof(Place), compare_places);
+	return places;
+}
+
+static int
+number_of(const Place *places, int n, int pid)
+{
+	Place		key = {.pid = pid};
+	Place	   *found = bsearch(&key, places, n, sizeof(Place), compare_places);
+
+	return found ? found->number : -1;
+}
+
+static bool
+is_background(const PgBackendStatus *status, const PGPROC *proc)
+{
+	if (status->st_backendType == B_BACKEND)
+		return false;
+	/* what a user's session has called for help */
+	return proc->lockGroupLeader == NULL || proc->lockGroupLeader == proc;
+}
+
+static void
+look_at(AqLook *look, const PgBackendStatus *status, int number)
+{
+	const PGPROC *proc = &ProcGlobal->allProcs[number];
+	bool		running = status->st_state == STATE_RUNNING || status->st_state == STATE_FASTPATH;
+
+	look->number = number;
+	look->pid = status->st_procpid;
+	look->background = is_background(status, proc);
+	look->database = status->st_databaseid;
+	look->user = status->st_userid;
+	look->program = status->st_appname;
+	look->type = status->st_backendType;
+	look->query_id = running ? status->st_query_id : 0;
+	look->attached = aq_session_pid(number) == look->pid;
+	look->now.event = -1;
+	look->operation = -1;
+	look->blocker = -1;
+	if (look->attached)
+	{
+		aq_event_read(number, &look->now);
+		look->operation = aq_session_operation(number, &look->queue);
+		aq_application_read(number, &look->said);
+	}
+	look->wait_info = look->now.waiting ? 0 : proc->wait_event_info;
+	if (look->now.waiting)
+		look->class = aq_event_names[look->now.event].class;
+	else if (look->wait_info != 0)
+		look->class = aq_server_wait_class(look->wait_info, look->background);
+	else
+		look->class = AQ_CLASS_OTHER;
+
+	/* processes without statements are at work while they do not wait for any */
+	look->active = (running || status->st_state == STATE_UNDEFINED) &&
+		((look->wait_info == 0 && !look->now.waiting) || look->class != AQ_CLASS_IDLE);
+}
+
+/* Who holds the lock of the server that the process waits for. */
+static int
+lock_blocker(int pid, const Place *places, int n)
+{
+	ArrayType  *pids = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids, Int32GetDatum(pid)));
+	int			npids = ArrayGetNItems(ARR_NDIM(pids), ARR_DIMS(pids));
+
+	for (int i = 0; i < npids; i++)
+	{
+		int			number = number_of(places, n, ((int *) ARR_DATA_PTR(pids))[i]);
+
+		if (number >= 0)
+			return number;
+	}
+	return -1;
+}
+
+/* The session at the end of the chain; -1 when it is a circle. */
+static void
+find_final_blockers(AqLook *looks, int n)
+{
+	int		   *blocked_by = palloc(aq_session_slots() * sizeof(int));
+
+	for (int i = 0; i < aq_session_slots(); i++)
+		blocked_by[i] = -1;
+	for (int i = 0; i < n; i++)
+		blocked_by[looks[i].number] = looks[i].blocker;
+	for (int i = 0; i < n; i++)
+	{
+		int			last = looks[i].blocker;
+		int			steps = 0;
+
+		while (last >= 0 && blocked_by[last] >= 0 && steps++ < n)
+			last = blocked_by[last];
+		looks[i].final_blocker = steps > n ? -1 : last;
+	}
+	pfree(blocked_by);
+}
+
+/*
+ * Look at all processes; their number.  What the looks point to is good until the
+ * process's copy of the server's status is cleared.
+ */
+int
+aq_look_around(AqLook **result)
+{
+	int			nplaces;
+	Place	   *places = list_places(&nplaces);
+	int			nbackends = pgstat_fetch_stat_numbackends();
+	AqLook	   *looks = palloc0((nbackends + 1) * sizeof(AqLook));
+	int			n = 0;
+
+	for (int i = 1; i <= nbackends; i++)
+	{
+		PgBackendStatus *status = &aq_backend_status(i)->backendStatus;
+		int			number = number_of(places, nplaces, status->st_procpid);
+
+		if (number < 0)
+			continue;			/* coming or gone */
+		look_at(&looks[n], status, number);
+		if (looks[n].now.waiting)
+			looks[n].blocker = aq_sync_blocker(number);
+		else if (TYPE_OF(looks[n].wait_info) == PG_WAIT_LOCK)
+			looks[n].blocker = lock_blocker(looks[n].pid, places, nplaces);
+		n++;
+	}
+	find_final_blockers(looks, n);
+	pfree(places);
+	*result = looks;
+	return n;
+}

@@ -1,0 +1,45 @@
+/*-------------------------------------------------------------------------
+ *
+ * monitor.c
+ *	  The part record of "monitor".
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "monitor/ash.h"
+
+static void
+define_parameters(void)
+{
+	aq_snapshots_init();
+	aq_sampler_define();
+	aq_flush_init();
+}
+
+static Size
+shmem_size(void)
+{
+	return add_size(add_size(MAXALIGN(aq_snapshots_shmem_size()), MAXALIGN(aq_application_shmem_size())),
+					aq_ring_shmem_size());
+}
+
+static void
+shmem_init(void *area, bool found)
+{
+	char	   *place = area;
+
+	aq_snapshots_shmem_init(place, found);
+	place += MAXALIGN(aq_snapshots_shmem_size());
+	aq_application_shmem_init(place, found);
+	place += MAXALIGN(aq_application_shmem_size());
+	aq_ring_shmem_init(place, found);
+}
+
+const AqPart aq_monitor_part = {
+	.name = "monitor",
+	.define_parameters = define_parameters,
+	.shmem_size = shmem_size,
+	.shmem_init = shmem_init,
+	.session_start = aq_application_session_start,
+};

@@ -1,0 +1,70 @@
+/*-------------------------------------------------------------------------
+ *
+ * monitor_private.h
+ *	  What the files of part "monitor" share.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_MONITOR_PRIVATE_H
+#define AQ_MONITOR_PRIVATE_H
+
+#include "monitor/monitor.h"
+
+#include "miscadmin.h"
+
+/* --- application.c: what a session says of itself --- */
+
+#define AQ_WORD 64
+
+typedef struct AqApplication
+{
+	char		module[AQ_WORD];
+	char		action[AQ_WORD];
+	char		client_info[AQ_WORD];
+} AqApplication;
+
+extern Size aq_application_shmem_size(void);
+extern void aq_application_shmem_init(void *area, bool found);
+extern void aq_application_session_start(void);
+extern void aq_application_read(int session, AqApplication *words);
+
+/* --- look.c: all processes at a moment --- */
+
+typedef struct AqLook
+{
+	int			number;			/* of the PGPROC, and the session if it is attached */
+	int			pid;
+	BackendType type;
+	bool		attached;
+	bool		background;
+	bool		active;			/* runs a statement, and waits for nothing idle */
+	Oid			database;		/* InvalidOid: none */
+	Oid			user;
+	uint64		query_id;		/* 0: none */
+	const char *program;
+	uint32		wait_info;		/* the server's own wait; 0: none, or one of ours */
+	AqWaitNow	now;
+	AqWaitClass class;
+	int			operation;		/* AqTimeKind, or -1 */
+	int32		queue;			/* 0: none */
+	int			blocker;		/* session's number, or -1 */
+	int			final_blocker;
+	AqApplication said;
+} AqLook;
+
+extern int	aq_look_around(AqLook **result);
+extern AqWaitClass aq_server_wait_class(uint32 info, bool background);
+extern const char *aq_server_wait_name(uint32 info);
+
+/* --- session_views.c --- */
+extern void aq_row_event(AqRow *row, int event, uint32 wait_info, bool background);
+extern void aq_row_parameters(AqRow *row, int event, const uint64 *p);
+
+/* snapshots.c */
+extern Size aq_snapshots_shmem_size(void);
+extern void aq_snapshots_shmem_init(void *area, bool found);
+extern void aq_snapshots_init(void);
+
+#endif							/* AQ_MONITOR_PRIVATE_H */

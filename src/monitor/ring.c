@@ -1,0 +1,300 @@
+/*-------------------------------------------------------------------------
+ *
+ * ring.c
+ *	  The ring of samples: one process writes, anybody reads.
+ *
+ * A row has a number that only grows; it lies at that number modulo the size of
+ * the ring.  The writer makes a row's change number odd, writes, and makes it even;
+ * a reader copies a row and takes it if the change number was even before and
+ * the same after, and the row's number is the one that it wants.  So a reader never
+ * waits for the writer, nor the writer for a reader; a row that is overwritten
+ * while it is read is not seen, as if the reader had come a moment later.
+ *
+ * The writer may die at any place: the row that it was writing is odd, and not
+ * counted yet; its successor writes it again.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "monitor/ash.h"
+
+#include "fmgr.h"
+#include "utils/timestamp.h"
+
+/* kinds of waits of the server that can be told apart in the profile */
+#define PROFILE_SIZE 512
+
+/* sample ids go on growing over restarts: they begin with the time of the start */
+#define ID_UNIT 10000
+
+typedef struct RingRow
+{
+	pg_atomic_uint32 change;	/* odd: being written */
+	AqSample	sample;
+} RingRow;
+
+typedef struct ProfileEntry
+{
+	pg_atomic_uint64 key;		/* wait_info << 1 | background, + 1; 0: free */
+	pg_atomic_uint64 samples;
+	pg_atomic_uint64 time;		/* microseconds that the samples stand for */
+} ProfileEntry;
+
+typedef struct RingShared
+{
+	uint64		nrows;
+	pg_atomic_uint64 last;		/* number of the last row that is whole */
+	pg_atomic_uint64 sample_id; /* of the last sample, or of the one being taken */
+	pg_atomic_uint64 whole_id;	/* of the last one that is whole */
+	pg_atomic_uint64 samples;	/* taken since the start */
+	pg_atomic_uint64 spent;		/* microseconds that they took */
+	pg_atomic_uint64 lost;		/* profile entries that there was no place for */
+	TimestampTz started;
+	ProfileEntry profile[PROFILE_SIZE];
+	RingRow		rows[FLEXIBLE_ARRAY_MEMBER];
+} RingShared;
+
+int			aq_ash_size_kb = 16384;
+
+static RingShared *ring;
+
+static uint64
+rows_that_fit(void)
+{
+	return (uint64) aq_ash_size_kb * 1024 / sizeof(RingRow);
+}
+
+Size
+aq_ring_shmem_size(void)
+{
+	return add_size(offsetof(RingShared, rows), mul_size(rows_that_fit(), sizeof(RingRow)));
+}
+
+void
+aq_ring_shmem_init(void *area, bool found)
+{
+	ring = area;
+	if (found)
+		return;
+	memset(ring, 0, aq_ring_shmem_size());
+	ring->nrows = rows_that_fit();
+	ring->started = GetCurrentTimestamp();
+	pg_atomic_init_u64(&ring->last, 0);
+	pg_atomic_init_u64(&ring->sample_id, (uint64) (ring->started / ID_UNIT));
+	pg_atomic_init_u64(&ring->whole_id, 0);
+	pg_atomic_init_u64(&ring->samples, 0);
+	pg_atomic_init_u64(&ring->spent, 0);
+	pg_atomic_init_u64(&ring->lost, 0);
+	for (int i = 0; i < PROFILE_SIZE; i++)
+	{
+		pg_atomic_init_u64(&ring->profile[i].key, 0);
+		pg_atomic_init_u64(&ring->profile[i].samples, 0);
+		pg_atomic_init_u64(&ring->profile[i].time, 0);
+	}
+	for (uint64 i = 0; i < ring->nrows; i++)
+		pg_atomic_init_u32(&ring->rows[i].change, 0);
+}
+
+static RingRow *
+row_at(uint64 number)
+{
+	return &ring->rows[number % ring->nrows];
+}
+
+uint64
+aq_ring_rows(void)
+{
+	return ring->nrows;
+}
+
+uint64
+aq_ring_last(void)
+{
+	return pg_atomic_read_u64(&ring->last);
+}
+
+/* False when it is not there any more. */
+bool
+aq_ring_read(uint64 number, AqSample *copy)
+{
+	RingRow    *row = row_at(number);
+	uint32		before = pg_atomic_read_u32(&row->change);
+
+	pg_read_barrier();
+	*copy = row->sample;
+	pg_read_barrier();
+	return (before & 1) == 0 && before == pg_atomic_read_u32(&row->change) && copy->number == number;
+}
+
+/* --- the writer -------------------------------------------------------------------------- */
+
+static void
+write_row(RingRow *row, const AqSample *sample)
+{
+	uint32		change = pg_atomic_read_u32(&row->change) | 1;
+
+	pg_atomic_write_u32(&row->change, change);
+	pg_write_barrier();
+	row->sample = *sample;
+	pg_write_barrier();
+	pg_atomic_write_u32(&row->change, change + 1);
+}
+
+int64
+aq_ring_begin_sample(void)
+{
+	return (int64) pg_atomic_add_fetch_u64(&ring->sample_id, 1);
+}
+
+void
+aq_ring_add(AqSample *sample)
+{
+	sample->number = pg_atomic_read_u64(&ring->last) + 1;
+	write_row(row_at(sample->number), sample);
+	pg_write_barrier();
+	pg_atomic_write_u64(&ring->last, sample->number);
+}
+
+void
+aq_ring_end_sample(int64 spent_us)
+{
+	pg_atomic_write_u64(&ring->whole_id, pg_atomic_read_u64(&ring->sample_id));
+	pg_atomic_fetch_add_u64(&ring->samples, 1);
+	pg_atomic_fetch_add_u64(&ring->spent, spent_us);
+}
+
+/* The wait that the row shows is over. */
+void
+aq_ring_set_time_waited(uint64 number, int64 time_waited)
+{
+	RingRow    *row = row_at(number);
+	AqSample	sample = row->sample;
+
+	if (sample.number != number)
+		return;					/* overwritten */
+	sample.time_waited = time_waited;
+	write_row(row, &sample);
+}
+
+void
+aq_profile_add(uint32 wait_info, bool background, int64 interval_us)
+{
+	uint64		key = ((uint64) wait_info << 1 | background) + 1;
+
+	for (int i = 0; i < PROFILE_SIZE; i++)
+	{
+		ProfileEntry *entry = &ring->profile[(key * 31 + i) % PROFILE_SIZE];
+		uint64		found = pg_atomic_read_u64(&entry->key);
+
+		if (found != 0 && found != key)
+			continue;
+		pg_atomic_fetch_add_u64(&entry->samples, 1);
+		pg_atomic_fetch_add_u64(&entry->time, interval_us);
+		if (found == 0)
+			pg_atomic_write_u64(&entry->key, key);
+		return;
+	}
+	pg_atomic_fetch_add_u64(&ring->lost, 1);
+}
+
+/* --- views ------------------------------------------------------------------------------- */
+
+static void
+put_sample(AqRow *row, const AqSample *sample)
+{
+	aq_row_number(row, sample->sample_id);
+	aq_row_put(row, TimestampTzGetDatum(sample->time));
+	aq_row_session(row, sample->session);
+	aq_row_int(row, sample->pid);
+	aq_row_bool(row, sample->background);
+	aq_row_put_if(row, OidIsValid(sample->database), ObjectIdGetDatum(sample->database));
+	aq_row_put_if(row, OidIsValid(sample->user), ObjectIdGetDatum(sample->user));
+	aq_row_number_if(row, sample->query_id != 0, (int64) sample->query_id);
+	aq_row_event(row, sample->event, sample->wait_info, sample->background);
+	aq_row_number_if(row, sample->event >= 0, (int64) sample->sequence);
+	aq_row_parameters(row, sample->event, sample->p);
+	aq_row_number_if(row, sample->wait_us >= 0, sample->wait_us);
+	aq_row_number_if(row, sample->time_waited >= 0, sample->time_waited);
+	aq_row_session(row, sample->blocker);
+	aq_row_int_if(row, sample->blocker >= 0, sample->blocker_pid);
+	aq_row_text(row, sample->operation < 0 ? NULL : aq_time_kind_names[sample->operation]);
+	aq_row_int_if(row, sample->queue != 0, sample->queue);
+	aq_row_text(row, sample->program[0] ? sample->program : NULL);
+	aq_row_text(row, sample->module[0] ? sample->module : NULL);
+	aq_row_text(row, sample->action[0] ? sample->action : NULL);
+	aq_row_end(row);
+}
+
+/*
+ * Rows of the ring, of samples later than the given one: sample, time, session,
+ * pid, background, database, user, query; event, class; sequence; P1 to P3;
+ * microseconds waited so far, in all; blocker, its pid; operation, queue; program,
+ * module, action.
+ */
+PG_FUNCTION_INFO_V1(aq_ash_rows);
+Datum
+aq_ash_rows(PG_FUNCTION_ARGS)
+{
+	int64		after = PG_GETARG_INT64(0);
+	uint64		last = aq_ring_last();
+	uint64		first = last > ring->nrows ? last - ring->nrows + 1 : 1;
+	AqRow		row;
+
+	aq_rows_begin(&row, fcinfo);
+	for (uint64 number = last; number >= first; number--)
+	{
+		AqSample	sample;
+
+		if ((number & 0x3FF) == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (!aq_ring_read(number, &sample))
+			continue;
+		if (sample.sample_id <= after)
+			break;
+		put_sample(&row, &sample);
+	}
+	return (Datum) 0;
+}
+
+/* The server's own events and time on CPU: event, class, samples, microseconds; of them of the foreground. */
+PG_FUNCTION_INFO_V1(aq_ash_profile);
+Datum
+aq_ash_profile(PG_FUNCTION_ARGS)
+{
+	AqRow		row;
+
+	aq_rows_begin(&row, fcinfo);
+	for (int i = 0; i < PROFILE_SIZE; i++)
+	{
+		ProfileEntry *entry = &ring->profile[i];
+		uint64		key = pg_atomic_read_u64(&entry->key);
+
+		if (key == 0)
+			continue;
+		aq_row_bool(&row, (key - 1) & 1);
+		aq_row_event(&row, -1, (uint32) ((key - 1) >> 1), (key - 1) & 1);
+		aq_row_number(&row, (int64) pg_atomic_read_u64(&entry->samples));
+		aq_row_number(&row, (int64) pg_atomic_read_u64(&entry->time));
+		aq_row_end(&row);
+	}
+	return (Datum) 0;
+}
+
+/* The ring itself: rows that fit, written, last whole sample, samples taken, microseconds they took, start. */
+PG_FUNCTION_INFO_V1(aq_ash_info);
+Datum
+aq_ash_info(PG_FUNCTION_ARGS)
+{
+	AqRow		row;
+
+	aq_rows_begin(&row, fcinfo);
+	aq_row_number(&row, (int64) ring->nrows);
+	aq_row_number(&row, (int64) aq_ring_last());
+	aq_row_number(&row, (int64) pg_atomic_read_u64(&ring->whole_id));
+	aq_row_number(&row, (int64) pg_atomic_read_u64(&ring->samples));
+	aq_row_number(&row, (int64) pg_atomic_read_u64(&ring->spent));
+	aq_row_put(&row, TimestampTzGetDatum(ring->started));
+	aq_row_end(&row);
+	return (Datum) 0;
+}

@@ -1,0 +1,209 @@
+/*-------------------------------------------------------------------------
+ *
+ * sampler.c
+ *	  The background worker that looks at all sessions every pgaq.ash_interval
+ *	  and notes the active ones in the ring.
+ *
+ * It is connected to no database, takes no lock but those of one look, and keeps
+ * only numbers; names are found when somebody reads.  An error ends it, and the
+ * postmaster starts it again a second later: the ring stays.
+ *
+ * A wait of ours that a sample has met is watched: the session leaves the time
+ * it took in its slot, and the next sample but one knows it.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "monitor/ash.h"
+
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/proc.h"
+#include "tcop/tcopprot.h"
+#include "utils/backend_status.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+PGDLLEXPORT void aq_sampler_main(Datum arg);
+
+int			aq_ash_interval_ms = 1000;
+
+/* the row that shows a session's wait, until it is known how long it took */
+typedef struct Watch
+{
+	uint64		row;			/* 0: none */
+	uint64		sequence;
+	int			pid;
+} Watch;
+
+static Watch *watches;			/* by session */
+
+void
+aq_sampler_define(void)
+{
+	DefineCustomIntVariable("pgaq.ash_size",
+							"Shared memory for the history of active sessions.",
+							"A session that is active takes some 350 bytes in each sample. 0 keeps no history, and there is no sampler.",
+							&aq_ash_size_kb,
+							16384, 0, INT_MAX / 2,
+							PGC_POSTMASTER, GUC_UNIT_KB,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.ash_interval",
+							"How often the sampler looks at all sessions.",
+							"0 stops it.",
+							&aq_ash_interval_ms,
+							1000, 0, 3600000,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	if (aq_ash_size_kb > 0)
+		aq_jobs_register_process("pgaq sampler", "aq_sampler_main", true);
+}
+
+/* --- a sample -------------------------------------------------------------------------- */
+
+/* How long the wait took that the last sample met, if it is over and known. */
+static void
+settle_watch(int session)
+{
+	Watch	   *watch = &watches[session];
+	int64		time;
+
+	if (watch->row == 0)
+		return;
+	if (aq_session_pid(session) == watch->pid)
+	{
+		AqWaitNow	now;
+
+		time = aq_event_watched(session, watch->sequence);
+		if (time < 0)
+		{
+			aq_event_read(session, &now);
+			if (now.sequence == watch->sequence && now.waiting)
+				return;			/* not over yet */
+			if (now.sequence == watch->sequence)
+				time = now.end - now.start; /* it ended before it was watched */
+		}
+		if (time >= 0)
+			aq_ring_set_time_waited(watch->row, time);
+	}
+	watch->row = 0;
+}
+
+static void
+note_session(const AqLook *look, int64 sample_id, TimestampTz time)
+{
+	AqSample	row;
+	bool		waits = look->now.waiting;
+
+	memset(&row, 0, sizeof(row));
+	row.sample_id = sample_id;
+	row.time = time;
+	row.session = look->number;
+	row.pid = look->pid;
+	row.database = look->database;
+	row.user = look->user;
+	row.query_id = look->query_id;
+	row.wait_info = look->wait_info;
+	row.event = waits ? look->now.event : -1;
+	row.operation = look->operation;
+	row.queue = look->queue;
+	row.background = look->background;
+	row.blocker = look->blocker;
+	row.blocker_pid = look->blocker < 0 ? 0 : ProcGlobal->allProcs[look->blocker].pid;
+	row.wait_us = row.time_waited = -1;
+	if (waits)
+	{
+		row.sequence = look->now.sequence;
+		row.p[0] = look->now.p1;
+		row.p[1] = look->now.p2;
+		row.p[2] = look->now.p3;
+		row.wait_us = Max(aq_clock_us() - look->now.start, 0);
+	}
+	strlcpy(row.program, look->program && look->program[0] ? look->program : GetBackendTypeDesc(look->type), AQ_WORD);
+	strlcpy(row.module, look->said.module, AQ_WORD);
+	strlcpy(row.action, look->said.action, AQ_WORD);
+	aq_ring_add(&row);
+
+	if (waits)
+	{
+		Watch	   *watch = &watches[look->number];
+
+		if (watch->sequence != row.sequence || watch->pid != row.pid)
+			aq_event_watch(look->number, row.sequence);
+		watch->row = row.number;
+		watch->sequence = row.sequence;
+		watch->pid = row.pid;
+	}
+}
+
+static void
+take_sample(void)
+{
+	int64		began = aq_clock_us();
+	TimestampTz time = GetCurrentTimestamp();
+	int64		sample_id = aq_ring_begin_sample();
+	AqLook	   *looks;
+	int			n;
+
+	pgstat_clear_backend_activity_snapshot();
+	for (int i = 0; i < aq_session_slots(); i++)
+		settle_watch(i);
+	n = aq_look_around(&looks);
+	for (int i = 0; i < n; i++)
+	{
+		if (!looks[i].active || looks[i].pid == MyProcPid)
+			continue;
+		note_session(&looks[i], sample_id, time);
+		if (!looks[i].now.waiting)
+			aq_profile_add(looks[i].wait_info, looks[i].background, (int64) aq_ash_interval_ms * 1000);
+	}
+	aq_point("sampled");
+	aq_ring_end_sample(aq_clock_us() - began);
+}
+
+void
+aq_sampler_main(Datum arg)
+{
+	MemoryContext context;
+	int64		next;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	aq_session_attach();
+	watches = MemoryContextAllocZero(TopMemoryContext, aq_session_slots() * sizeof(Watch));
+	context = AllocSetContextCreate(TopMemoryContext, "pgaq sampler", ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(context);
+
+	next = aq_clock_us();
+	while (!ShutdownRequestPending)
+	{
+		int64		interval = (int64) aq_ash_interval_ms * 1000;
+		int64		now = aq_clock_us();
+
+		if (interval == 0)
+			aq_wait_sleep(AQ_EVENT_SAMPLER_IDLE, 0, 0, 0, -1);
+		else if (now < next)
+			aq_wait_sleep(AQ_EVENT_SAMPLER_IDLE, interval / 1000, 0, 0, Min(next - now, interval));
+		else
+		{
+			take_sample();
+			MemoryContextReset(context);
+			/* a tick that was missed is not made up for */
+			next = Max(next + interval, now);
+		}
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+			next = aq_clock_us() + (int64) aq_ash_interval_ms * 1000;
+		}
+	}
+	/* the postmaster starts us again, unless it ends itself */
+	proc_exit(1);
+}

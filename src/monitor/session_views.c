@@ -1,0 +1,123 @@
+/*-------------------------------------------------------------------------
+ *
+ * session_views.c
+ *	  The function under sys."v$session".
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "monitor/monitor_private.h"
+
+#include "fmgr.h"
+
+/* Event: number, identifier, name; class: identifier, number, name.  The server's has no number. */
+void
+aq_row_event(AqRow *row, int event, uint32 wait_info, bool background)
+{
+	const AqClassName *class;
+	const char *name;
+
+	if (event < 0 && wait_info == 0)
+	{
+		for (int i = 0; i < 6; i++)
+			aq_row_null(row);
+		return;
+	}
+	if (event >= 0)
+	{
+		name = aq_event_names[event].name;
+		class = &aq_class_names[aq_event_names[event].class];
+		aq_row_int(row, event);
+	}
+	else
+	{
+		name = aq_server_wait_name(wait_info);
+		class = &aq_class_names[aq_server_wait_class(wait_info, background)];
+		aq_row_null(row);
+	}
+	aq_row_number(row, aq_name_hash(name));
+	aq_row_text(row, name);
+	aq_row_number(row, class->identifier);
+	aq_row_int(row, class->number);
+	aq_row_text(row, class->name);
+}
+
+/* P1 to P3: name and value of each; known of our own waits only. */
+void
+aq_row_parameters(AqRow *row, int event, const uint64 *p)
+{
+	for (int i = 0; i < 3; i++)
+	{
+		if (event < 0)
+		{
+			aq_row_null(row);
+			aq_row_null(row);
+		}
+		else
+		{
+			aq_row_text(row, aq_event_names[event].parameters[i]);
+			aq_row_number(row, (int64) p[i]);
+		}
+	}
+}
+
+static void
+put_word(AqRow *row, const char *word)
+{
+	aq_row_text(row, word[0] != '\0' ? word : NULL);
+}
+
+/*
+ * All processes: session, pid, attached, background, active; event, class, P1 to
+ * P3; waiting, sequence, microseconds of the wait so far or in all, since it ended,
+ * until its time is over; blocker, final blocker; operation, queue; module, action, client info.
+ */
+PG_FUNCTION_INFO_V1(aq_sessions);
+Datum
+aq_sessions(PG_FUNCTION_ARGS)
+{
+	AqRow		row;
+	AqLook	   *looks;
+	int			n;
+
+	aq_rows_begin(&row, fcinfo);
+	n = aq_look_around(&looks);
+	for (int i = 0; i < n; i++)
+	{
+		const AqLook *look = &looks[i];
+		const AqWaitNow *now = &look->now;
+		const uint64 p[] = {now->p1, now->p2, now->p3};
+		/* the server's wait hides what the session waited for last */
+		int			event = look->wait_info != 0 ? -1 : now->event;
+		int64		clock = aq_clock_us();
+
+		aq_row_session(&row, look->number);
+		aq_row_int(&row, look->pid);
+		aq_row_bool(&row, look->attached);
+		aq_row_bool(&row, look->background);
+		aq_row_bool(&row, look->active);
+		aq_row_event(&row, event, look->wait_info, look->background);
+		aq_row_parameters(&row, event, p);
+		aq_row_bool(&row, now->waiting || look->wait_info != 0);
+		if (event < 0)
+			for (int k = 0; k < 4; k++)
+				aq_row_null(&row);
+		else
+		{
+			aq_row_number(&row, (int64) now->sequence);
+			aq_row_number(&row, Max((now->waiting ? clock : now->end) - now->start, 0));
+			aq_row_number(&row, now->waiting ? 0 : Max(clock - now->end, 0));
+			aq_row_number_if(&row, now->waiting, aq_wait_left(now, clock));
+		}
+		aq_row_session(&row, look->blocker);
+		aq_row_session(&row, look->final_blocker);
+		aq_row_text(&row, look->operation < 0 ? NULL : aq_time_kind_names[look->operation]);
+		aq_row_int_if(&row, look->queue != 0, look->queue);
+		put_word(&row, look->said.module);
+		put_word(&row, look->said.action);
+		put_word(&row, look->said.client_info);
+		aq_row_end(&row);
+	}
+	return (Datum) 0;
+}

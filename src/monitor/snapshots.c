@@ -1,0 +1,133 @@
+/*-------------------------------------------------------------------------
+ *
+ * snapshots.c
+ *	  When the worker takes snapshots.  How they are taken and purged is SQL:
+ *	  aq._snapshot_turn().
+ *
+ * The worker remembers when the next snapshot is due, so that a turn without
+ * one costs a comparison.  Who changes the settings counts `changes` up at his
+ * commit and posts the worker, which then asks again.  (COMMIT PREPARED does
+ * not: such a change is seen when the next snapshot is due.)
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "monitor/monitor_private.h"
+
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+/* how long until the next try after an error, microseconds */
+#define TRY_AGAIN ((int64) 60000000)
+
+typedef struct SnapshotsShared
+{
+	pg_atomic_uint32 changes;	/* of settings, in any database */
+} SnapshotsShared;
+
+static SnapshotsShared *shared;
+static bool settings_changed;	/* by this transaction */
+
+Size
+aq_snapshots_shmem_size(void)
+{
+	return sizeof(SnapshotsShared);
+}
+
+void
+aq_snapshots_shmem_init(void *area, bool found)
+{
+	shared = area;
+	if (!found)
+		pg_atomic_init_u32(&shared->changes, 0);
+}
+
+/* Does the database have snapshots, that is, a version of the extension that has them? */
+static bool
+have_snapshots(void)
+{
+	Oid			schema = get_namespace_oid("aq", true);
+
+	return OidIsValid(schema) && OidIsValid(get_relname_relid("snapshot", schema));
+}
+
+/* Take a snapshot if one is due; when the next one is, or 0 for never. */
+static TimestampTz
+take_turn(void)
+{
+	bool		isnull;
+	Datum		due;
+
+	SPI_connect();
+	if (SPI_execute("SELECT aq._snapshot_turn()", false, 1) != SPI_OK_SELECT || SPI_processed != 1)
+		elog(ERROR, "could not take a snapshot");
+	due = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
+	SPI_finish();
+	return isnull ? 0 : DatumGetTimestampTz(due);
+}
+
+static TimestampTz
+snapshots(void)
+{
+	static bool known = false;
+	static uint32 changes_seen;
+	static TimestampTz next;
+	TimestampTz due = 0;
+	uint32		changes = pg_atomic_read_u32(&shared->changes);
+
+	if (known && changes == changes_seen && (next == 0 || next > GetCurrentTimestamp()))
+		return next;
+	changes_seen = changes;
+
+	/* as it will be if an error ends this turn */
+	next = GetCurrentTimestamp() + TRY_AGAIN;
+	known = true;
+
+	aq_job_begin();
+	if (!have_snapshots())
+		known = false;			/* ask at the next post */
+	else if (aq_job_lock_extension())
+		due = take_turn();
+	else
+		due = next;
+	aq_job_commit(false);
+	next = due;
+	return next;
+}
+
+static const AqJob snapshots_job = {.name = "snapshots",.run = snapshots};
+
+static void
+transaction_ended(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_COMMIT && settings_changed)
+	{
+		pg_atomic_fetch_add_u32(&shared->changes, 1);
+		aq_jobs_post();
+	}
+	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
+		settings_changed = false;
+}
+
+void
+aq_snapshots_init(void)
+{
+	aq_jobs_register(&snapshots_job);
+	RegisterXactCallback(transaction_ended, NULL);
+}
+
+PG_FUNCTION_INFO_V1(aq_snapshot_settings_changed);
+Datum
+aq_snapshot_settings_changed(PG_FUNCTION_ARGS)
+{
+	aq_require_preload();
+	/* who wants snapshots wants a worker; without one they come when there is one */
+	(void) aq_jobs_ensure_worker();
+	settings_changed = true;
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,229 @@
+/*-------------------------------------------------------------------------
+ *
+ * buffered.c
+ *	  Buffered messages: those that are not worth a log.
+ *
+ * The buffered messages of a queue are kept by a second queue behind it, its
+ * buffered side: one of the classic store, whose tables are UNLOGGED.  So they
+ * are in shared buffers, go to disk when room is short, and are gone after a
+ * crash; and whatever works on a queue table works on them.  The side is no
+ * queue of the catalog: name, rights, consumers and limits are those of its
+ * queue, its id is the queue's with a minus, and so is that of its queue table.
+ *
+ * It is made when the first buffered message comes, by the worker, so that an
+ * enqueuer's transaction does not keep the catalog to itself; only in a
+ * transaction that has the definition in hand anyway it is made here.
+ *
+ * After each start the worker looks whether the tables were emptied meanwhile,
+ * and says so, in the log and in aq.buffered_queue.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+
+/* how long until a side in a user's hands is looked at again, microseconds */
+#define LOOK_AGAIN ((int64) 1000000)
+
+/* --- the description ------------------------------------------------------------ */
+
+/* The buffered side of a queue that was just read, in its memory; NULL: it has none. */
+AqQueue *
+aq_buffered_describe(AqQueue *queue)
+{
+	AqQueue    *side;
+
+	if (!OidIsValid(aq_data_relation(aq_message_table(-queue->id))))
+		return NULL;
+	side = palloc(sizeof(AqQueue));
+	*side = *queue;
+	side->id = -queue->id;
+	side->whole = queue;
+	side->delivery = AQ_BUFFERED;
+	side->store = aq_store_of(AQ_STORE_CLASSIC);
+	side->retention = 0;
+	side->converted = false;
+	side->key = queue->key ^ AQ_BUFFERED_KEY;	/* their ids are made in the same way */
+	memset(&side->table, 0, sizeof(AqQueueTable));
+	side->table.id = side->id;
+	side->table.multi = queue->multi;
+	aq_queue_table_relations(&side->table);
+	/* by priority, as in a sharded queue, or as in its queue table; a commit's order is that of the calls */
+	if (aq_is_sharded(queue))
+		side->table.sort[0] = AQ_SORT_PRIORITY;
+	else
+		for (int i = 0; queue->table.sort[i] != '\0' && queue->table.sort[i] != AQ_SORT_COMMIT_TIME; i++)
+			side->table.sort[i] = queue->table.sort[i];
+	if (queue->nconsumers > 0)
+	{
+		side->consumers = palloc(queue->nconsumers * sizeof(AqConsumer));
+		memcpy(side->consumers, queue->consumers, queue->nconsumers * sizeof(AqConsumer));
+	}
+	aq_queue_find_everybody(side);
+	return side;
+}
+
+AqQueue *
+aq_queue_side(AqQueue *queue, int delivery)
+{
+	return delivery == AQ_BUFFERED ? queue->buffered : queue;
+}
+
+/* --- delivery modes as the user gives them ------------------------------------------ */
+
+int
+aq_delivery_of(const char *name)
+{
+	if (name == NULL || strcmp(name, "persistent") == 0)
+		return AQ_PERSISTENT;
+	if (strcmp(name, "buffered") == 0)
+		return AQ_BUFFERED;
+	if (strcmp(name, "persistent_or_buffered") == 0)
+		return AQ_PERSISTENT_OR_BUFFERED;
+	ereport(ERROR,
+			aq_error(AQ_ERR_DELIVERY_INVALID, "delivery mode \"%s\" does not exist", name),
+			errhint("The delivery modes are persistent, buffered and persistent_or_buffered."));
+}
+
+int
+aq_delivery_arg(FunctionCallInfo fcinfo, int arg)
+{
+	return aq_delivery_of(aq_arg_name_or_null(fcinfo, arg, "delivery_mode"));
+}
+
+/* --- making it ------------------------------------------------------------------------ */
+
+/* The queue is locked for it. */
+static void
+make(AqQueue *queue)
+{
+	int32		id = queue->id;
+
+	aq_store_of(AQ_STORE_CLASSIC)->make_tables(-id, queue->payload_type, queue->multi, InvalidOid);
+	aq_run_change(psprintf("INSERT INTO aq.buffered_queue (queue_id) VALUES (%d) ON CONFLICT DO NOTHING", id),
+				  0, NULL, NULL, NULL);
+	aq_queue_created_here(-id);
+	aq_catalog_changed();
+	aq_point("buffered-made");
+}
+
+static bool
+is_made(AqQueue *queue, const char *arg)
+{
+	return queue->buffered != NULL;
+}
+
+static void
+ask_worker(AqQueueShm *shm, const char *arg)
+{
+	aq_queue_post_work(shm, AQ_WORK_BUFFERED);
+}
+
+AqQueue *
+aq_queue_side_made(AqQueue *queue, int delivery)
+{
+	char	   *name;
+
+	if (aq_queue_side(queue, delivery) != NULL)
+		return aq_queue_side(queue, delivery);
+	name = pstrdup(queue->name);
+	if (aq_queue_in_hand(queue))
+	{
+		/* while we came to the lock somebody may have made it */
+		queue = aq_queue_get(name, AQ_RIGHT_ANY);
+		if (queue->buffered == NULL)
+			make(queue);
+	}
+	else
+		aq_have_worker_change(queue, AQ_RIGHT_ANY, is_made, ask_worker, NULL);
+	return aq_queue_side(aq_queue_get(name, AQ_RIGHT_ANY), delivery);
+}
+
+/* Its messages, its tables; the queue is locked for it. */
+void
+aq_buffered_drop(const char *name, bool force)
+{
+	AqQueue    *side = aq_queue_get_by_name(name)->buffered;
+	int32		id;
+
+	if (side == NULL)
+		return;
+	id = side->id;
+	aq_queue_pin(side);
+	side->store->drop(side, force);
+	aq_store_of(AQ_STORE_CLASSIC)->drop_tables(id);
+	aq_run_change(psprintf("DELETE FROM aq.buffered_queue WHERE queue_id = %d", -id), 0, NULL, NULL, NULL);
+	aq_queue_dropped_here(id);
+}
+
+/* --- the worker ----------------------------------------------------------------------------- */
+
+static void
+make_by_worker(int32 id, AqQueueShm *shm)
+{
+	AqQueue    *queue;
+
+	aq_job_begin();
+	/* when somebody changes the queue now, who wants the side asks again */
+	if (aq_queue_lock(id, ShareUpdateExclusiveLock, false))
+	{
+		queue = aq_queue_get_by_id(id, true);
+		if (queue != NULL && queue->buffered == NULL)
+			make(queue);
+	}
+	/* messages are not logged, but that there were some is */
+	aq_job_commit(true);
+	aq_cond_broadcast(&shm->changed);
+}
+
+static void
+note_loss(AqQueue *side)
+{
+	aq_run_change(psprintf("INSERT INTO aq.buffered_queue (queue_id, losses, lost_at) VALUES (%d, 1, clock_timestamp()) "
+						   "ON CONFLICT (queue_id) DO UPDATE SET losses = buffered_queue.losses + 1, "
+						   "lost_at = excluded.lost_at", -side->id), 0, NULL, NULL, NULL);
+	ereport(WARNING,
+			(errmsg("buffered messages of queue \"%s\" have been lost, if there were any", side->name),
+			 errdetail("The server was not shut down, or this one was made from a backup or a standby."),
+			 errhint("Persistent messages are not touched. The view aq.buffered_queues shows since when.")));
+}
+
+/* Have the tables been emptied since the last look? */
+static void
+look_for_loss(int32 id, AqQueueShm *shm)
+{
+	AqQueue    *side;
+
+	aq_job_begin();
+	side = aq_queue_get_by_id(id, true);
+	if (side != NULL)
+	{
+		aq_queue_pin(side);
+		switch (side->store->was_emptied(side))
+		{
+			case AQ_NO:
+				break;
+			case AQ_YES:
+				note_loss(side);
+				break;
+			case AQ_CANNOT_SAY:
+				aq_work_later(shm, AQ_WORK_BUFFERED, LOOK_AGAIN);
+				break;
+		}
+	}
+	aq_job_commit(true);
+}
+
+/* Of a queue: it is to have a buffered side.  Of the side: look whether it is whole. */
+void
+aq_buffered_job(int32 id, AqQueueShm *shm)
+{
+	if (id > 0)
+		make_by_worker(id, shm);
+	else
+		look_for_loss(id, shm);
+}

@@ -1,0 +1,458 @@
+/*-------------------------------------------------------------------------
+ *
+ * convert.c
+ *	  Converting a queue of a queue table to a sharded one, while in use.
+ *
+ * Nothing is copied.  From the commit of aq.convert_queue() on, new messages go
+ * into the sharded store; those in the queue table stay there, with their ids,
+ * attempts, delays and consumers, and are dequeued first.  When the last one is
+ * gone the worker takes the queue out of the queue table.  In between the queue
+ * has both stores, under the same id: each has its own place in shared memory,
+ * the wait lists and counters of consumers are the queue's and serve both.
+ *
+ * Nobody is kept waiting for any of this, so a transaction may have enqueued
+ * into the queue table before the conversion and commit after it.  What is
+ * said to whom, and when:
+ *
+ *	converted	is set when the conversion commits.  Whoever is about to enqueue
+ *				by an older description has a transaction id, then looks at the
+ *				flag, and reads the definition again.  So when all transactions
+ *				have ended that began before the worker has seen the flag,
+ *	settled		is set: nothing will come into the queue table any more.  Until
+ *				then a dequeue that has found the queue table empty looks again
+ *				before it takes from the sharded store, or a message would
+ *				overtake one that its session has enqueued before it.
+ *	table_done	is set when the queue has left the queue table, and when it is
+ *				loaded after that.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/transam.h"
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "storage/procarray.h"
+#include "utils/builtins.h"
+
+/* how long between the worker's looks at the queue table, microseconds */
+#define LOOK_AGAIN ((int64) 500000)
+
+/* ... or as many times as long as the look has taken */
+#define LOOK_COST 50
+
+static const AqStore *
+sharded(void)
+{
+	return aq_store_of(AQ_STORE_SHARDED);
+}
+
+static const AqStore *
+classic(void)
+{
+	return aq_store_of(AQ_STORE_CLASSIC);
+}
+
+/* --- a queue with both stores ------------------------------------------------------ */
+
+static void
+both_load(AqQueue *queue, AqQueueShm *shm)
+{
+	classic()->load(queue, shm);
+	sharded()->load(queue, shm);
+}
+
+static void
+both_unload(AqQueueShm *shm)
+{
+	classic()->unload(shm);
+	sharded()->unload(shm);
+}
+
+static void
+both_drop(AqQueue *queue, bool force)
+{
+	classic()->drop(queue, force);
+	sharded()->drop(queue, force);
+}
+
+static void
+both_lock(AqQueue *queue)
+{
+	classic()->lock(queue);
+	sharded()->lock(queue);
+}
+
+static void
+both_put(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads,
+		 const bool *nulls, Bitmapset *const *targets, pg_uuid_t *ids)
+{
+	sharded()->put(queue, options, n, payloads, nulls, targets, ids);
+}
+
+/* The sharded store's share of a take, while the queue table may still get messages. */
+typedef struct Recheck
+{
+	const AqTakeOptions *options;
+	pg_atomic_uint64 *puts;
+	uint64		before;			/* *puts, when the queue table had nothing */
+	bool		again;			/* it may have something now */
+} Recheck;
+
+static bool
+recheck(void *arg, const AqMessage *message)
+{
+	Recheck    *check = arg;
+
+	if (pg_atomic_read_u64(check->puts) != check->before)
+		check->again = true;
+	if (check->again)
+		return false;
+	return check->options->filter == NULL || check->options->filter(check->options->filter_arg, message);
+}
+
+/* From the sharded store, unless something has come into the queue table meanwhile. */
+static uint32
+take_sharded(AqQueue *queue, const AqTakeOptions *options, uint64 puts, bool *again)
+{
+	AqTakeOptions checked = *options;
+	Recheck		check = {.options = options,.puts = &queue->shm->table_puts,.before = puts};
+	uint32		taken;
+
+	*again = false;
+	if (queue->shm->settled || options->mode == AQ_MODE_BROWSE)
+		return sharded()->take(queue, options);
+	checked.filter = recheck;
+	checked.filter_arg = &check;
+	taken = sharded()->take(queue, &checked);
+	*again = check.again;
+	return taken;
+}
+
+static void
+note_priority(void *arg, const AqMessage *message)
+{
+	*(int *) arg = message->priority;
+}
+
+/* The priority of what the queue table would give now; false when that is nothing. */
+static bool
+table_head(AqQueue *queue, const AqTakeOptions *options, int *priority)
+{
+	AqTakeOptions look = *options;
+
+	look.mode = AQ_MODE_BROWSE;
+	look.max = 1;
+	look.emit = note_priority;
+	look.emit_arg = priority;
+	return classic()->take(queue, &look) > 0;
+}
+
+/*
+ * Some of what is wanted, from one of the stores; 0 when neither has anything.
+ * In the order of priorities, the sharded store's more urgent messages come
+ * before the queue table's, so that is asked for one message at a time.
+ */
+static uint32
+take_some(AqQueue *queue, const AqTakeOptions *options)
+{
+	bool		by_priority = queue->table.sort[0] == AQ_SORT_PRIORITY &&
+	options->mode != AQ_MODE_PURGE;
+	AqTakeOptions from_table = *options;
+	AqTakeOptions from_shards = *options;
+	uint32		taken;
+	bool		again;
+
+	from_table.max = by_priority ? 1 : options->max;
+	from_shards.after = NULL;
+	from_shards.place = NULL;
+	do
+	{
+		uint64		puts = pg_atomic_read_u64(&queue->shm->table_puts);
+		int			priority;
+
+		pg_memory_barrier();
+		taken = 0;
+		again = false;
+		if (!by_priority || table_head(queue, options, &priority))
+		{
+			from_shards.below = by_priority ? Min(priority, AQ_PRIORITIES) : 0;
+			if (from_shards.below > 0)
+				taken = take_sharded(queue, &from_shards, puts, &again);
+			if (taken == 0 && !again)
+				taken = classic()->take(queue, &from_table);
+		}
+		from_shards.below = 0;
+		if (taken == 0 && !again)
+			taken = take_sharded(queue, &from_shards, puts, &again);
+	} while (taken == 0 && again);
+	return taken;
+}
+
+/* The queue table's messages, as its order is, then the sharded store's. */
+static uint32
+browse(AqQueue *queue, AqTakeOptions *options)
+{
+	uint32		seen = classic()->take(queue, options);
+
+	if (seen == options->max)
+		return seen;
+	options->max -= seen;
+	options->after = NULL;
+	options->place = NULL;
+	return seen + sharded()->take(queue, options);
+}
+
+/*
+ * The queue table's messages first.  A position in the sharded store matters
+ * to a browse only: a dequeue there always begins at the head.
+ */
+static uint32
+both_take(AqQueue *queue, const AqTakeOptions *given)
+{
+	AqTakeOptions options = *given;
+	const pg_uuid_t *named = options.id != NULL ? options.id
+		: options.mode == AQ_MODE_BROWSE ? options.after : NULL;
+	uint32		taken = 0;
+	uint32		n;
+
+	if (queue->shm->table_done || (named != NULL && sharded()->owns(queue, named)))
+		return sharded()->take(queue, given);
+	if (options.id != NULL)
+		return classic()->take(queue, given);
+	if (options.mode == AQ_MODE_BROWSE)
+		return browse(queue, &options);
+	if (options.after != NULL && sharded()->owns(queue, options.after))
+	{
+		options.after = NULL;
+		options.place = NULL;
+	}
+	do
+	{
+		options.max = given->max - taken;
+		n = take_some(queue, &options);
+		taken += n;
+	} while (n > 0 && taken < given->max);
+	return taken;
+}
+
+static bool
+both_owns(AqQueue *queue, const pg_uuid_t *id)
+{
+	return classic()->owns(queue, id) || sharded()->owns(queue, id);
+}
+
+static bool
+both_ready(AqQueue *queue, int position)
+{
+	return (!queue->shm->table_done && classic()->ready(queue, position)) ||
+		sharded()->ready(queue, position);
+}
+
+static bool
+both_free_position(AqQueue *queue, AqRemoved *removed)
+{
+	return classic()->free_position(queue, removed) && sharded()->free_position(queue, removed);
+}
+
+static bool
+both_in_doubt(AqQueueShm *shm)
+{
+	return classic()->in_doubt(shm) || sharded()->in_doubt(shm);
+}
+
+static bool
+both_worker_may_put(AqQueue *queue)
+{
+	return sharded()->worker_may_put(queue);
+}
+
+/* Not while the conversion goes on; loaded again, it is a sharded queue. */
+static bool
+both_idle(AqQueueShm *shm)
+{
+	return shm->table_done && classic()->idle(shm) && sharded()->idle(shm);
+}
+
+/* Its jobs are those of both: see upkeep.c. */
+const AqStore aq_both_stores = {
+	.kind = AQ_STORE_BOTH,
+	.load = both_load,
+	.unload = both_unload,
+	.idle = both_idle,
+	.drop = both_drop,
+	.lock = both_lock,
+	.put = both_put,
+	.take = both_take,
+	.owns = both_owns,
+	.ready = both_ready,
+	.in_doubt = both_in_doubt,
+	.free_position = both_free_position,
+	.worker_may_put = both_worker_may_put,
+};
+
+/* --- aq.convert_queue ------------------------------------------------------------------ */
+
+/* Are there priorities that the sharded store does not have? */
+static bool
+has_other_priorities(const AqQueue *queue)
+{
+	bool		found;
+
+	aq_run_sql(psprintf("SELECT 1 FROM aq_data.t%d WHERE queue_id = %d AND state <> 2 "
+						"AND priority NOT BETWEEN 0 AND %d LIMIT 1", queue->table.id, queue->id,
+						AQ_PRIORITIES - 1), 0, NULL, NULL, NULL, true);
+	found = SPI_processed > 0;
+	SPI_finish();
+	return found;
+}
+
+typedef struct Obstacle
+{
+	const char *what;
+	const char *hint;
+} Obstacle;
+
+#define MAX_OBSTACLES 4
+
+/* What the queue has that sharded queues do not; their number. */
+static int
+find_obstacles(const AqQueue *queue, Obstacle *obstacles)
+{
+	int			n = 0;
+
+	if (queue->exception)
+		obstacles[n++] = (Obstacle) {"it is an exception queue",
+		"Leave it where it is: it goes on taking the failed messages of converted queues."};
+	if (queue->table.grouping)
+		obstacles[n++] = (Obstacle) {"its messages are grouped by transactions",
+		"Sharded queues have no groups: leave it where it is, or enqueue what belongs together as one message."};
+	if (strchr(queue->table.sort, AQ_SORT_COMMIT_TIME) != NULL)
+		obstacles[n++] = (Obstacle) {"its queue table is sorted by commit time",
+		"Sharded queues have the order of the enqueue calls of each session: leave it where it is."};
+	if (has_other_priorities(queue))
+		obstacles[n++] = (Obstacle) {"it holds messages with a priority outside 0 to 9",
+		"Dequeue or purge them, and give priorities from 0 to 9."};
+	return n;
+}
+
+/* The queue, which is in a queue table and the caller's. */
+static AqQueue *
+queue_to_convert(FunctionCallInfo fcinfo, LOCKMODE lock)
+{
+	AqQueue    *queue = aq_queue_for_change(aq_arg_name(fcinfo, 0, "queue_name"), lock);
+
+	if (queue->store->kind != AQ_STORE_CLASSIC || aq_xact_converted(queue->id))
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "queue \"%s\" is a sharded queue already", queue->name),
+				errhint("The column \"converting\" of aq.queues shows whether it still has messages in its queue table."));
+	return queue;
+}
+
+AQ_ROWS(aq_conversion_obstacles)
+{
+	Obstacle	obstacles[MAX_OBSTACLES];
+	int			n = find_obstacles(queue_to_convert(fcinfo, AccessShareLock), obstacles);
+
+	for (int i = 0; i < n; i++)
+	{
+		aq_row_text(row, obstacles[i].what);
+		aq_row_text(row, obstacles[i].hint);
+		aq_row_end(row);
+	}
+}
+
+PG_FUNCTION_INFO_V1(aq_convert_queue);
+Datum
+aq_convert_queue(PG_FUNCTION_ARGS)
+{
+	AQ_TIMED(AQ_TIME_ADMIN);
+	AqQueue    *queue;
+	int			shards = PG_ARGISNULL(1) ? aq_default_shards : PG_GETARG_INT32(1);
+	Obstacle	obstacles[MAX_OBSTACLES];
+	int32		id;
+
+	aq_begin_ddl("aq.convert_queue()");
+	if (shards < 1 || shards > AQ_MAX_SHARDS)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "a queue has 1 to %d shards, not %d", AQ_MAX_SHARDS, shards));
+	queue = queue_to_convert(fcinfo, ShareUpdateExclusiveLock);
+	id = queue->id;
+	if (find_obstacles(queue, obstacles) > 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_CONVERSION_BLOCKED, "queue \"%s\" cannot be converted: %s", queue->name,
+						 obstacles[0].what),
+				errhint("%s", obstacles[0].hint));
+	aq_queue_pin(queue);
+
+	/* empty, and of no use to anybody if this transaction rolls back */
+	sharded()->load(queue, queue->shm);
+	queue->shm->store = AQ_STORE_BOTH;
+	aq_run_change(psprintf("CREATE SEQUENCE IF NOT EXISTS aq_data.s%d", id), 0, NULL, NULL, NULL);
+	aq_run_change(psprintf("UPDATE aq.queue SET store = '%c', shards = %d, converted = now() WHERE queue_id = %d",
+						   AQ_STORE_BOTH, shards, id), 0, NULL, NULL, NULL);
+	aq_queue_converted_here(id);
+	aq_catalog_changed();
+	aq_point("conversion-written");
+	PG_RETURN_VOID();
+}
+
+/* --- the worker ---------------------------------------------------------------------------- */
+
+/* Nobody can be enqueuing into the queue table. */
+static bool
+is_settled(AqQueueShm *shm)
+{
+	if (!TransactionIdIsValid(shm->horizon))
+		shm->horizon = ReadNextTransactionId();
+	if (!shm->settled && !TransactionIdPrecedes(GetOldestActiveTransactionId(), shm->horizon))
+		shm->settled = true;
+	return shm->settled;
+}
+
+/* The queue leaves its queue table; false when somebody is changing it. */
+static bool
+leave_table(int32 id)
+{
+	AqQueue    *queue;
+
+	if (!aq_queue_lock(id, ShareUpdateExclusiveLock, false))
+		return false;
+	queue = aq_queue_get_by_id(id, true);
+	if (queue == NULL || queue->store->kind != AQ_STORE_BOTH)
+		return true;
+	classic()->leave_tables(queue);
+	aq_run_change(psprintf("UPDATE aq.queue SET store = '%c', queue_table_id = NULL WHERE queue_id = %d",
+						   AQ_STORE_SHARDED, id), 0, NULL, NULL, NULL);
+	aq_queue_table_left_here(id);
+	aq_catalog_changed();
+	aq_point("conversion-ended");
+	return true;
+}
+
+void
+aq_conversion_job(int32 id, AqQueueShm *shm)
+{
+	AqQueue    *queue;
+	bool		done = false;
+	int64		began = aq_clock_us();
+
+	aq_job_begin();
+	if (is_settled(shm))
+	{
+		queue = aq_queue_get_by_id(id, true);
+		if (queue == NULL || queue->store->kind != AQ_STORE_BOTH)
+			done = queue == NULL || queue->store->kind == AQ_STORE_SHARDED;
+		else
+		{
+			aq_queue_pin(queue);
+			done = !classic()->table_holds(queue) && leave_table(id);
+		}
+	}
+	aq_job_commit(false);
+	if (!done)
+		aq_work_later(shm, AQ_WORK_CONVERT, Max(LOOK_AGAIN, LOOK_COST * (aq_clock_us() - began)));
+}

@@ -1,0 +1,99 @@
+/*-------------------------------------------------------------------------
+ *
+ * guard.c
+ *	  Queues are not dropped behind their own back.
+ *
+ * A queue's anchor, the view aq_data.q<id>, depends on the payload type and
+ * belongs to the queue's owner.  So DROP TYPE, DROP SCHEMA or DROP TABLE with
+ * CASCADE, and DROP OWNED, reach it, and would leave a queue that has neither
+ * type nor owner: it could not even be dropped.  They are refused.  What names
+ * aq_data itself (our own commands, and the restore of a dump) may go on, and
+ * so may DROP EXTENSION.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "catalog/namespace.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
+#include "commands/extension.h"
+#include "utils/lsyscache.h"
+
+static object_access_hook_type previous_hook;
+
+/* Does the command drop this extension, or name things of aq_data? */
+static bool
+means_us(Node *command)
+{
+	DropStmt   *drop = (DropStmt *) command;
+	ListCell   *lc;
+
+	if (command == NULL || !IsA(command, DropStmt))
+		return false;
+	foreach(lc, drop->objects)
+	{
+		Node	   *object = lfirst(lc);
+
+		if (drop->removeType == OBJECT_EXTENSION && IsA(object, String) &&
+			strcmp(strVal(object), "pgaq") == 0)
+			return true;
+		if (IsA(object, List) && list_length((List *) object) > 1 &&
+			strcmp(strVal(linitial((List *) object)), "aq_data") == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The number of the queue whose anchor this is; 0: it is none. */
+static int32
+anchored_queue(Oid relation)
+{
+	Oid			schema = get_namespace_oid("aq_data", true);
+	char	   *name;
+	char	   *end;
+	long		id;
+
+	if (!OidIsValid(schema) || get_rel_namespace(relation) != schema || get_rel_relkind(relation) != RELKIND_VIEW ||
+		!OidIsValid(get_extension_oid("pgaq", true)))
+		return 0;
+	name = get_rel_name(relation);
+	id = name[0] == 'q' ? strtol(name + 1, &end, 10) : 0;
+	return id > 0 && *end == '\0' ? (int32) id : 0;
+}
+
+static void
+refuse(int32 id)
+{
+	AqQueue    *queue = aq_queue_get_by_id(id, true);
+
+	if (queue != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
+				 errmsg("cannot drop what queue \"%s\" depends on", queue->name),
+				 errdetail("CASCADE does not reach queues."),
+				 errhint("Drop the queue first, with aq.drop_queue or dbms_aqadm.drop_queue, or give it away with REASSIGN OWNED.")));
+}
+
+static void
+guard_hook(ObjectAccessType access, Oid class, Oid object, int column, void *arg)
+{
+	int32		id;
+
+	if (previous_hook)
+		previous_hook(access, class, object, column, arg);
+	if (access != OAT_DROP || class != RelationRelationId || column != 0)
+		return;
+	id = anchored_queue(object);
+	if (id != 0 && !means_us(aq_jobs_command()))
+		refuse(id);
+}
+
+void
+aq_guard_init(void)
+{
+	previous_hook = object_access_hook;
+	object_access_hook = guard_hook;
+}

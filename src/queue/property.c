@@ -1,0 +1,172 @@
+/*-------------------------------------------------------------------------
+ *
+ * property.c
+ *	  Properties of the database, read row by row through the dictionary cache.
+ *
+ * What somebody has set is in table aq.property; everything else has the value
+ * of property_list.h, or one that follows from the database.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/pg_collation.h"
+#include "commands/dbcommands.h"
+#include "commands/tablespace.h"
+#include "commands/trigger.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "pgtime.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+typedef struct Property
+{
+	const char *name;
+	const char *value;
+	const char *text;
+} Property;
+
+static const Property properties[] = {
+#define X(name, text, value) {#name, value, text},
+#include "queue/property_list.h"
+#undef X
+};
+
+/* Oracle's name of the database's encoding, where it has one. */
+static const char *
+character_set(void)
+{
+	switch (GetDatabaseEncoding())
+	{
+		case PG_UTF8:
+			return "AL32UTF8";
+		case PG_SQL_ASCII:
+			return "US7ASCII";
+		case PG_LATIN1:
+			return "WE8ISO8859P1";
+		case PG_LATIN9:
+			return "WE8ISO8859P15";
+		case PG_WIN1252:
+			return "WE8MSWIN1252";
+		default:
+			return GetDatabaseEncodingName();
+	}
+}
+
+static const char *
+derived_value(const char *name)
+{
+	if (strstr(name, "CHARACTERSET") != NULL)
+		return character_set();
+	if (strcmp(name, "DBTIMEZONE") == 0)
+		return pg_get_timezone_name(log_timezone);
+	if (strcmp(name, "GLOBAL_DB_NAME") == 0)
+		return get_database_name(MyDatabaseId);
+	if (strcmp(name, "NLS_RDBMS_VERSION") == 0)
+		return PG_VERSION;
+	return get_tablespace_name(MyDatabaseTableSpace);
+}
+
+/* dc_props: the value, as it is in the table or by default. */
+static int
+load_property(const AqRowKey *key, char *value, void *arg)
+{
+	const Property *property = arg;
+	Relation	rel = table_open(key->relation, AccessShareLock);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	const char *found = property->value ? property->value : derived_value(property->name);
+	ScanKeyData scankey;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&scankey, 1, BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(key->name));
+	scankey.sk_collation = DEFAULT_COLLATION_OID;
+	scan = systable_beginscan(rel, aq_primary_key(rel), true, snapshot, 1, &scankey);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		bool		isnull;
+
+		found = TextDatumGetCString(heap_getattr(tuple, 2, RelationGetDescr(rel), &isnull));
+	}
+	strlcpy(value, found ? found : "", AQ_ROW_VALUE - 1);
+	systable_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	table_close(rel, AccessShareLock);
+	return (int) strlen(value) + 1;
+}
+
+/* All of them, one get of the dictionary cache for each. */
+AQ_ROWS(aq_properties)
+{
+	AqRowKey	key = {.database = MyDatabaseId,.relation = aq_catalog_relation("property")};
+
+	for (int i = 0; i < lengthof(properties); i++)
+	{
+		char		value[AQ_ROW_VALUE];
+
+		memset(key.name, 0, sizeof(key.name));
+		strlcpy(key.name, properties[i].name, sizeof(key.name));
+		(void) aq_row_get(AQ_ROW_PROPS, &key, value, load_property, unconstify(Property *, &properties[i]));
+		aq_row_text(row, properties[i].name);
+		aq_row_text(row, value);
+		aq_row_text(row, properties[i].text);
+		aq_row_end(row);
+	}
+}
+
+/* Trigger on aq.property, after each statement that changes it. */
+PG_FUNCTION_INFO_V1(aq_property_changed);
+Datum
+aq_property_changed(PG_FUNCTION_ARGS)
+{
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		elog(ERROR, "not called as a trigger");
+	(void) GetTopTransactionId();
+	aq_row_relation_changed(RelationGetRelid(((TriggerData *) fcinfo->context)->tg_relation));
+	aq_row_count_modification(AQ_ROW_PROPS);
+	PG_RETURN_POINTER(NULL);
+}
+
+/*
+ * A command may have changed rights or owners that are in the dictionary
+ * cache.  Counting the command up lets PostgreSQL tell this session, as
+ * it will tell the others, of which relations.
+ */
+static void
+command_done(Node *command)
+{
+	switch (nodeTag(command))
+	{
+		case T_GrantStmt:
+		case T_AlterOwnerStmt:
+		case T_AlterTableStmt:
+		case T_DropOwnedStmt:
+		case T_ReassignOwnedStmt:
+			if (IsTransactionState())
+				CommandCounterIncrement();
+			break;
+		case T_TransactionStmt:
+			/* nobody knows what the transaction has changed */
+			if (((TransactionStmt *) command)->kind == TRANS_STMT_COMMIT_PREPARED)
+				aq_row_flush_database(MyDatabaseId);
+			break;
+		default:
+			break;
+	}
+}
+
+void
+aq_property_init(void)
+{
+	aq_jobs_on_command(command_done);
+}

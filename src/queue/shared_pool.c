@@ -1,0 +1,68 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared_pool.c
+ *	  Package dbms_shared_pool: queues that are hot.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "miscadmin.h"
+#include "utils/builtins.h"
+
+static void
+mark(AqObject *object, bool hot)
+{
+	if (hot)
+		aq_object_mark_hot(object);
+	else
+		aq_object_unmark_hot(object);
+}
+
+/* By the queue's native name. */
+PG_FUNCTION_INFO_V1(aq_mark_hot);
+Datum
+aq_mark_hot(PG_FUNCTION_ARGS)
+{
+	AQ_TIMED(AQ_TIME_ADMIN);
+	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+
+	aq_queue_pin(queue);
+	mark(queue->object, PG_GETARG_BOOL(1));
+	PG_RETURN_VOID();
+}
+
+/* By FULL_HASH_VALUE of sys."v$db_object_cache"; false when there is none in this database. */
+PG_FUNCTION_INFO_V1(aq_mark_hot_by_hash);
+Datum
+aq_mark_hot_by_hash(PG_FUNCTION_ARGS)
+{
+	AQ_TIMED(AQ_TIME_ADMIN);
+	char	   *wanted = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	bool		found = false;
+
+	aq_require_preload();
+	for (int i = 1; i <= aq_object_limit && !found; i++)
+	{
+		AqObject   *object = aq_object_by_index(i);
+		char		hash[AQ_FULL_HASH];
+
+		if (!aq_object_pin_handle(object))
+			continue;
+		aq_object_full_hash(object, hash);
+		found = object->database == MyDatabaseId && pg_strcasecmp(hash, wanted) == 0;
+		PG_TRY();
+		{
+			if (found)
+				mark(object, PG_GETARG_BOOL(1));
+		}
+		PG_FINALLY();
+		{
+			aq_object_unpin(object);
+		}
+		PG_END_TRY();
+	}
+	PG_RETURN_BOOL(found);
+}

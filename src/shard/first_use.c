@@ -1,0 +1,202 @@
+/*-------------------------------------------------------------------------
+ *
+ * first_use.c
+ *	  A queue's first use after a start: which of its tables hold what.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "shard/shard_private.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/twophase.h"
+#include "access/xlog.h"
+#include "executor/spi.h"
+#include "storage/bufmgr.h"
+#include "utils/fmgroids.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* The first row of the table, also an aborted one; false when there is none. */
+static bool
+first_row(Relation rel, int64 *ordinal, int *stream)
+{
+	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	HeapTuple	tuple = heap_getnext(scan, ForwardScanDirection);
+	bool		found = HeapTupleIsValid(tuple);
+
+	if (found)
+	{
+		bool		isnull;
+
+		*ordinal = DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull));
+		*stream = DatumGetInt16(heap_getattr(tuple, MSG_STREAM + 1, RelationGetDescr(rel), &isnull));
+	}
+	table_endscan(scan);
+	return found;
+}
+
+static BlockNumber
+table_blocks(Oid relid)
+{
+	Relation	rel = table_open(relid, AccessShareLock);
+	BlockNumber blocks = RelationGetNumberOfBlocks(rel);
+
+	table_close(rel, AccessShareLock);
+	return blocks;
+}
+
+static void
+add_table(AqQueueShm *shm, int32 id, int table_no)
+{
+	ShardQueue *sq = shard_queue(shm);
+	Partition  *partition;
+	char		name[NAMEDATALEN];
+	Oid			messages,
+				log;
+	Relation	rel;
+	int64		ordinal = 0;
+	int			number = 0;
+
+	snprintf(name, sizeof(name), "q%d_%d", id, table_no);
+	messages = aq_data_relation(name);
+	snprintf(name, sizeof(name), "l%d_%d", id, table_no);
+	log = aq_data_relation(name);
+	sq->last_table_no = Max(sq->last_table_no, table_no);
+	rel = OidIsValid(messages) && OidIsValid(log) ? try_table_open(messages, AccessShareLock) : NULL;
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("tables number %d of queue %d are missing", table_no, id),
+				 errhint("Restore them from a backup, or drop the queue.")));
+
+	partition = aq_partition_alloc(shm);
+	partition->table_no = table_no;
+	partition->messages = messages;
+	partition->log = log;
+	if (first_row(rel, &ordinal, &number))
+	{
+		Stream	   *stream = aq_stream_make(shm, number);
+
+		partition->number = ordinal / PARTITION_SLOTS;
+		partition->state = PARTITION_CLOSED;
+		partition->reserved = PARTITION_SLOTS;
+		/* whoever took something from it, before the queue left memory, may have committed asynchronously */
+		partition->last_lsn = GetXLogInsertRecPtr();
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_LOAD);
+		aq_partition_append(stream, partition);
+		aq_latch_free(&stream->latch);
+	}
+	else if (RelationGetNumberOfBlocks(rel) > 0 || table_blocks(log) > 0)
+	{
+		/* pages of aborted rows, or a crash between the two truncations */
+		partition->state = PARTITION_DONE;
+		partition->next = sq->done;
+		sq->done = partition->index;
+		aq_queue_post_work(shm, AQ_WORK_RECLAIM);
+	}
+	else
+		aq_tables_give_back(shm, partition);
+	table_close(rel, AccessShareLock);
+}
+
+/*
+ * Tables in which a prepared transaction holds a lock are loaded at once, so
+ * that every transaction in doubt is known before the first message is handed
+ * out: later messages of its session stand behind it.
+ */
+static void
+load_doubtful(AqQueueShm *shm)
+{
+	List	   *locked = NIL;
+	MemoryContext context = CurrentMemoryContext;
+
+	if (max_prepared_xacts == 0)
+		return;
+	aq_run_sql("SELECT DISTINCT l.relation FROM pg_catalog.pg_locks l "
+			   "WHERE l.locktype = 'relation' AND l.pid IS NULL AND l.mode = 'RowExclusiveLock' "
+			   "AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())",
+			   0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		bool		isnull;
+		MemoryContext spi = MemoryContextSwitchTo(context);
+
+		locked = lappend_oid(locked, DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[i],
+																	SPI_tuptable->tupdesc, 1, &isnull)));
+		MemoryContextSwitchTo(spi);
+	}
+	SPI_finish();
+	if (locked == NIL)
+		return;
+
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
+	{
+		uint32		index = stream->head;
+
+		while (index != 0)
+		{
+			Partition  *partition = partition_at(index);
+
+			index = partition->next;
+			if (list_member_oid(locked, partition->messages) ||
+				list_member_oid(locked, partition->log))
+				aq_load_partition(shm, partition);
+		}
+	}
+}
+
+/* Numbers of the queue's tables, as the catalog's latest state has them. */
+List *
+aq_queue_table_numbers(int32 id)
+{
+	Relation	rel = table_open(aq_catalog_relation("message_table"), AccessShareLock);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	List	   *tables = NIL;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
+	scan = systable_beginscan(rel, aq_primary_key(rel), true, snapshot, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		bool		isnull;
+
+		tables = lappend_int(tables, DatumGetInt32(heap_getattr(tuple, 2, RelationGetDescr(rel), &isnull)));
+	}
+	systable_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	table_close(rel, AccessShareLock);
+	return tables;
+}
+
+void
+aq_load_queue(AqQueue *queue, AqQueueShm *shm)
+{
+	List	   *tables = aq_queue_table_numbers(queue->id);
+	ListCell   *lc;
+
+	shard_queue(shm)->single = !queue->multi;
+	PG_TRY();
+	{
+		foreach(lc, tables)
+			add_table(shm, queue->id, lfirst_int(lc));
+		load_doubtful(shm);
+	}
+	PG_CATCH();
+	{
+		queue->store->unload(shm);	/* the next one begins anew */
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (tables != NIL && !shard_queue(shm)->recovered)
+		aq_queue_post_work(shm, AQ_WORK_RECOUNT);
+}

@@ -1,0 +1,375 @@
+/*-------------------------------------------------------------------------
+ *
+ * picture.c
+ *	  Reading a partition's tables: what is to be done for whom.
+ *
+ * The committed rows of the tables are the truth (invariant I1).  A partition
+ * is only read while no transaction of a running session has anything in it,
+ * because such a transaction keeps the frame; so every row is committed,
+ * aborted, or belongs to a prepared transaction, which is in doubt (I2).
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "shard/picture.h"
+
+#include "access/heapam.h"
+#include "access/subtrans.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/procarray.h"
+#include "utils/array.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+typedef enum RowStatus
+{
+	ROW_COMMITTED, ROW_DOUBT, ROW_ABORTED
+} RowStatus;
+
+/*
+ * By transaction status alone: snapshots play no part.  In-progress first, as
+ * always, because a transaction leaves that state last.
+ */
+static RowStatus
+row_status(HeapTupleHeader header, TransactionId *xid)
+{
+	*xid = HeapTupleHeaderGetRawXmin(header);
+	if (HeapTupleHeaderXminFrozen(header) || HeapTupleHeaderXminCommitted(header))
+		return ROW_COMMITTED;
+	if (HeapTupleHeaderXminInvalid(header))
+		return ROW_ABORTED;
+	if (TransactionIdIsCurrentTransactionId(*xid) || TransactionIdIsInProgress(*xid))
+	{
+		*xid = SubTransGetTopmostTransaction(*xid);
+		return ROW_DOUBT;
+	}
+	return TransactionIdDidCommit(*xid) ? ROW_COMMITTED : ROW_ABORTED;
+}
+
+static bool
+is_removed(AqQueueShm *shm, int position)
+{
+	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+
+	return consumer == NULL || aq_consumer_removed(consumer);
+}
+
+static void
+add_todo(Picture *p, int position, uint32 slot)
+{
+	if (is_removed(p->shm, position))
+		return;
+	if (p->todo[position] == NULL)
+		p->todo[position] = palloc0(AQ_CHUNK_SIZE);
+	(void) aq_bitmap_set(p->todo[position], slot);
+	p->slots[slot].open++;
+}
+
+/* Was it to do, and is not any more? */
+static bool
+strike(Picture *p, int position, uint32 slot)
+{
+	if (p->todo[position] == NULL || !aq_bitmap_clear(p->todo[position], slot))
+		return false;
+	p->slots[slot].open--;
+	return true;
+}
+
+static void
+add_doubt(Picture *p, TransactionId xid, int64 session)
+{
+	ListCell   *lc;
+
+	foreach(lc, p->doubts)
+		if ((TransactionId) lfirst_oid(lc) == xid)
+			return;
+	p->doubts = lappend_oid(p->doubts, (Oid) xid);
+	p->doubt_sessions = lappend(p->doubt_sessions, (void *) (intptr_t) session);
+}
+
+static void
+read_message(Picture *p, HeapTuple tuple, TupleDesc desc)
+{
+	Datum		values[MSG_COLUMNS];
+	bool		nulls[MSG_COLUMNS];
+	int64		ordinal;
+	uint32		number;
+	Slot	   *slot;
+	TransactionId xid;
+	RowStatus	status = row_status(tuple->t_data, &xid);
+
+	heap_deform_tuple(tuple, desc, values, nulls);
+	ordinal = DatumGetInt64(values[MSG_ORDINAL]);
+	if (ordinal / PARTITION_SLOTS != p->partition->number ||
+		DatumGetInt16(values[MSG_STREAM]) != p->stream)
+		elog(ERROR, "message %lld of stream %d is in the wrong table",
+			 (long long) ordinal, DatumGetInt16(values[MSG_STREAM]));
+	number = ordinal % PARTITION_SLOTS;
+	p->nslots = Max(p->nslots, number + 1);
+	slot = &p->slots[number];
+	slot->block = ItemPointerGetBlockNumber(&tuple->t_self);
+	slot->offset = ItemPointerGetOffsetNumber(&tuple->t_self);
+	slot->xid = xid;
+	slot->session = DatumGetInt64(values[MSG_SESSION]);
+	slot->state = SLOT_DONE;
+	if (status == ROW_ABORTED)
+		return;
+	if (!nulls[MSG_EXPIRES_AT])
+	{
+		slot->expires_at = DatumGetTimestampTz(values[MSG_EXPIRES_AT]);
+		slot->flags |= SLOT_EXPIRES;
+	}
+
+	if (status == ROW_DOUBT)
+	{
+		slot->state = SLOT_DOUBT;
+		p->pending++;
+		return;
+	}
+
+	slot->state = SLOT_READY;
+	if (!nulls[MSG_READY_AT] && DatumGetTimestampTz(values[MSG_READY_AT]) > p->now)
+	{
+		slot->state = SLOT_WAITING;
+		p->ready_at[number] = DatumGetTimestampTz(values[MSG_READY_AT]);
+		p->ntimers++;
+	}
+	if (slot->flags & SLOT_EXPIRES)
+		p->ntimers++;
+	if (p->shm->single)
+		add_todo(p, 0, number);
+	else if (!nulls[MSG_TARGETS])
+	{
+		bytea	   *targets = DatumGetByteaPP(values[MSG_TARGETS]);
+		int			position = -1;
+
+		while ((position = targets_next(targets, position)) >= 0)
+			add_todo(p, position, number);
+	}
+}
+
+/* A rolled back dequeue: the message rests until then. */
+static void
+add_rest(Picture *p, int position, uint32 number, TimestampTz until)
+{
+	Timer	   *rest = palloc(sizeof(Timer));
+
+	*rest = (Timer) {.when = until,.slot = number,.position = position,.kind = TIMER_RETRY};
+	p->rests = lappend(p->rests, rest);
+}
+
+/* Keep the rests of those that are still to be taken, as far as timers go. */
+static void
+sift_rests(Picture *p)
+{
+	List	   *kept = NIL;
+	ListCell   *lc;
+
+	foreach(lc, p->rests)
+	{
+		Timer	   *rest = lfirst(lc);
+
+		if (p->slots[rest->slot].state != SLOT_READY || p->todo[rest->position] == NULL ||
+			!aq_bitmap_test(p->todo[rest->position], rest->slot) || p->ntimers == MAX_TIMERS)
+			continue;
+		kept = lappend(kept, rest);
+		p->ntimers++;
+		if (p->next_timer == 0 || rest->when < p->next_timer)
+			p->next_timer = rest->when;
+	}
+	p->rests = kept;
+}
+
+static void
+read_log_ordinal(Picture *p, char kind, RowStatus status, TransactionId xid,
+				 int position, uint32 number, TimestampTz at)
+{
+	Slot	   *slot = &p->slots[number];
+
+	if (status == ROW_DOUBT)
+	{
+		/* taken, or kept, by a prepared transaction: not done, not ready */
+		if (kind != LOG_RETRY && p->todo[position] != NULL &&
+			aq_bitmap_clear(p->todo[position], number))
+		{
+			p->inflight++;
+			p->doubtful[position]++;
+		}
+		add_doubt(p, xid, 0);
+		return;
+	}
+	switch (kind)
+	{
+		case LOG_TAKEN:
+		case LOG_PURGED:
+			(void) strike(p, position, number);
+			break;
+		case LOG_FAILED:
+			if (strike(p, position, number))
+				slot->flags |= SLOT_FAILED;
+			break;
+		case LOG_MOVED:
+			/* its row may come before that of the failure: rows go where there is room */
+			(void) aq_bitmap_set(p->moved, number);
+			break;
+		case LOG_RETRY:
+			if (is_removed(p->shm, position))
+				break;
+			if (p->attempts[position] == NULL)
+				p->attempts[position] = palloc0(PARTITION_SLOTS);
+			if (p->attempts[position][number] < PG_UINT8_MAX)
+				p->attempts[position][number]++;
+			if (at > p->now)
+				add_rest(p, position, number, at);
+			break;
+		default:
+			break;
+	}
+}
+
+static void
+read_log_row(Picture *p, HeapTuple tuple, TupleDesc desc)
+{
+	Datum		values[LOG_COLUMNS];
+	bool		nulls[LOG_COLUMNS];
+	TransactionId xid;
+	RowStatus	status = row_status(tuple->t_data, &xid);
+	ArrayType  *array;
+	int64	   *ordinals;
+	TimestampTz at;
+	char		kind;
+	int			n,
+				position;
+
+	if (status == ROW_ABORTED)
+		return;
+	heap_deform_tuple(tuple, desc, values, nulls);
+	position = DatumGetInt16(values[LOG_CONSUMER]);
+	if (DatumGetInt16(values[LOG_STREAM]) != p->stream ||
+		position < 0 || position >= AQ_MAX_CONSUMERS)
+		return;					/* of an earlier use of the tables */
+	kind = DatumGetChar(values[LOG_KIND]);
+	at = DatumGetTimestampTz(values[LOG_TIME]);
+	if (kind != LOG_RETRY)
+		p->last_take = Max(p->last_take, at);
+	array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
+	n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+	ordinals = (int64 *) ARR_DATA_PTR(array);
+	for (int i = 0; i < n; i++)
+		if (ordinals[i] / PARTITION_SLOTS == p->partition->number &&
+			p->slots[ordinals[i] % PARTITION_SLOTS].state != SLOT_EMPTY)
+			read_log_ordinal(p, kind, status, xid, position, ordinals[i] % PARTITION_SLOTS, at);
+}
+
+/* Returns the number of the file that was read. */
+static uint32
+scan_table(Picture *p, Oid relid, void (*row) (Picture *, HeapTuple, TupleDesc))
+{
+	Relation	rel = try_table_open(relid, AccessShareLock);
+	TableScanDesc scan;
+	HeapTuple	tuple;
+	uint32		file;
+
+	if (rel == NULL)
+		ereport(ERROR, aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue was dropped"));
+	scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		row(p, tuple, RelationGetDescr(rel));
+	}
+	table_endscan(scan);
+	file = aq_relation_file(rel);
+	table_close(rel, AccessShareLock);
+	return file;
+}
+
+/* The session's newest transaction in doubt before this slot. */
+static TransactionId
+doubt_before(Picture *p, int64 session)
+{
+	TransactionId xid = InvalidTransactionId;
+	ListCell   *x,
+			   *s;
+
+	forboth(x, p->doubts, s, p->doubt_sessions)
+		if ((int64) (intptr_t) lfirst(s) == session)
+			xid = (TransactionId) lfirst_oid(x);
+	if (!TransactionIdIsValid(xid) && pg_atomic_read_u32(&aq_shard->ndoubts) > 0)
+		xid = aq_doubt_of_session(p->partition->stream, session, p->partition->number);
+	return xid;
+}
+
+/*
+ * In the order of the slots, which is the order of the calls: note the
+ * transactions in doubt, and hold the committed messages of their sessions
+ * that come after them.
+ */
+static void
+hold_followers(Picture *p)
+{
+	if (p->pending == 0 && pg_atomic_read_u32(&aq_shard->ndoubts) == 0)
+		return;
+	for (uint32 i = 0; i < p->nslots; i++)
+	{
+		Slot	   *slot = &p->slots[i];
+		TransactionId doubt;
+
+		if (slot->state == SLOT_DOUBT)
+			add_doubt(p, slot->xid, slot->session);
+		if (slot->state != SLOT_READY && slot->state != SLOT_WAITING)
+			continue;
+		doubt = doubt_before(p, slot->session);
+		if (!TransactionIdIsValid(doubt))
+			continue;
+		for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+			(void) strike(p, position, i);
+		if (slot->state == SLOT_WAITING)
+			p->ntimers--;
+		if (slot->flags & SLOT_EXPIRES)
+			p->ntimers--;
+		slot->state = SLOT_DOUBT;
+		slot->flags |= SLOT_FOLLOWER;
+		slot->xid = doubt;
+		p->pending++;
+		add_doubt(p, doubt, slot->session);
+	}
+}
+
+Picture *
+aq_picture_read(AqQueueShm *shm, Partition *partition)
+{
+	Picture    *p = palloc0(sizeof(Picture));
+
+	p->partition = partition;
+	p->shm = shm;
+	p->stream = stream_at(partition->stream)->number;
+	p->now = GetCurrentTimestamp();
+	p->slots = palloc0(PARTITION_SLOTS * sizeof(Slot));
+	p->ready_at = palloc0(PARTITION_SLOTS * sizeof(TimestampTz));
+	p->moved = palloc0(AQ_CHUNK_SIZE);
+	p->file = scan_table(p, partition->messages, read_message);
+	hold_followers(p);
+	(void) scan_table(p, partition->log, read_log_row);
+	for (uint32 i = 0; i < p->nslots; i++)
+	{
+		if (p->slots[i].open > 0 || p->slots[i].state == SLOT_DOUBT)
+			continue;
+		if (p->slots[i].state == SLOT_READY || p->slots[i].state == SLOT_WAITING)
+			p->slots[i].state = SLOT_DONE;
+		if (aq_bitmap_test(p->moved, i))
+			p->slots[i].flags &= ~SLOT_FAILED;
+		if (p->slots[i].state == SLOT_DONE && (p->slots[i].flags & SLOT_FAILED))
+			p->nfailed++;
+	}
+	sift_rests(p);
+	return p;
+}

@@ -1,0 +1,44 @@
+/*-------------------------------------------------------------------------
+ *
+ * picture.h
+ *	  What the tables say about a partition, in the reader's own memory.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_PICTURE_H
+#define AQ_PICTURE_H
+
+#include "shard/shard_private.h"
+
+#include "nodes/pg_list.h"
+
+typedef struct Picture
+{
+	Partition  *partition;
+	AqQueueShm *shm;
+	int			stream;			/* number */
+	TimestampTz now;
+	uint32		file;			/* of the message table */
+	uint32		nslots;			/* highest slot used, plus one */
+	Slot	   *slots;
+	TimestampTz *ready_at;		/* of WAITING slots */
+	uint64_t   *todo[AQ_MAX_CONSUMERS]; /* for him and not done; NULL: none */
+	uint16		doubtful[AQ_MAX_CONSUMERS]; /* in the hands of prepared transactions */
+	uint8	   *attempts[AQ_MAX_CONSUMERS];
+	uint64_t   *moved;			/* to the exception queue */
+	uint32		inflight;		/* taken by transactions in doubt */
+	uint32		pending;		/* slots in doubt */
+	uint32		nfailed;
+	uint32		ntimers;		/* the rests' included, in the end */
+	List	   *rests;			/* of Timers: retry delays that are not over */
+	TimestampTz next_timer;		/* of the rests */
+	List	   *doubts;			/* of xids; sessions beside them */
+	List	   *doubt_sessions;
+	TimestampTz last_take;
+} Picture;
+
+extern Picture *aq_picture_read(AqQueueShm *shm, Partition *partition);
+
+#endif

@@ -1,0 +1,384 @@
+/*-------------------------------------------------------------------------
+ *
+ * lock_lists.c
+ *	  Parameters that are lists: kinds of latches and mutexes that wait in
+ *	  another way than others.
+ *
+ * pgaq.latch_classes gives kinds of latch a class, 'shard stream:1, message
+ * cache:2'; pgaq.latch_class_1 ... 7 say how a class waits, in Oracle's form:
+ *
+ *		spin yield waittime sleep0 sleep1 ... sleep7
+ *
+ * spin is how often the latch is polled (-1, the default: pgaq.spin_count
+ * times), yield how often the session yields the processor and spins again before
+ * it sleeps (0).  With waittime 1, the default, its sleeps end after sleep0,
+ * sleep1, ... sleep7, sleep7, ... microseconds if it is not posted before, and it
+ * spins again; what is left out is as long as the one before it, or 1000.  With
+ * waittime 0 it sleeps until it is posted, as those of class 0 do.  (Oracle does
+ * not say what its waittime is.)  Class 0 is everything else.
+ *
+ * pgaq.mutex_types does the same for types of mutex, which need no classes:
+ * 'Library Cache:scheme=1 time=10, Library Cache Bucket:spin=500'.
+ *
+ * In Oracle all this is read at start only; here it may change at any time, for
+ * one session or for all.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <ctype.h>
+
+#include "sync/sync_int.h"
+#include "utils/guc.h"
+
+#define MAX_SLEEP_US	10000000
+#define DEFAULT_SLEEP_US 1000
+
+/* --- lists: name:setting, name:setting --------------------------------------- */
+
+typedef struct ListKind
+{
+	const char *what;			/* of what there are names */
+	const char *const *names;
+	int			n;
+	const char *where;			/* a view that lists the names; NULL: they are few */
+	const char *setting;		/* what stands behind the colon */
+	Size		size;			/* of the result */
+	void		(*clear) (void *result);
+	bool		(*set) (void *result, int id, char *text);	/* false: cannot be read */
+} ListKind;
+
+/* What names there are, for an error. */
+static void
+hint_names(const ListKind *kind)
+{
+	StringInfoData names;
+
+	if (kind->where != NULL)
+	{
+		GUC_check_errhint("%s lists them.", kind->where);
+		return;
+	}
+	initStringInfo(&names);
+	for (int i = 0; i < kind->n; i++)
+		appendStringInfo(&names, "%s%s", i == 0 ? "" : ", ", kind->names[i]);
+	GUC_check_errhint("There are %s.", names.data);
+	pfree(names.data);
+}
+
+/* Into *result; false with a detail when it cannot be read. */
+static bool
+parse_list(const ListKind *kind, const char *text, void *result)
+{
+	const char *p = text;
+
+	kind->clear(result);
+	for (;;)
+	{
+		char		setting[100];
+		const char *colon;
+		const char *end;
+		int			id;
+
+		while (*p == ',' || isspace((unsigned char) *p))
+			p++;
+		if (*p == '\0')
+			return true;
+		end = p + strcspn(p, ",");
+		colon = memchr(p, ':', end - p);
+		if (colon != NULL)
+		{
+			id = aq_name_find(kind->names, kind->n, p, (int) (colon - p));
+			if (id < 0)
+			{
+				GUC_check_errdetail("There is no %s named \"%.*s\".", kind->what, (int) (colon - p), p);
+				hint_names(kind);
+				return false;
+			}
+		}
+		if (colon == NULL || (Size) (end - colon) > sizeof(setting) ||
+			(strlcpy(setting, colon + 1, end - colon), !kind->set(result, id, setting)))
+		{
+			GUC_check_errdetail("Expected the name of a %s, a colon and %s at \"%s\".",
+								kind->what, kind->setting, p);
+			return false;
+		}
+		p = end;
+	}
+}
+
+static bool
+check_list(const ListKind *kind, const char *text, void **extra)
+{
+	void	   *result = aq_guc_alloc(kind->size);
+
+	if (result == NULL)
+		return false;
+	if (!parse_list(kind, text, result))
+	{
+		aq_guc_free(result);
+		return false;
+	}
+	*extra = result;
+	return true;
+}
+
+/* A whole number, blanks around it; false when it is none or out of bounds. */
+static bool
+parse_number(const char *text, int min, int max, int *value)
+{
+	char	   *end;
+	long		number;
+
+	errno = 0;
+	number = strtol(text, &end, 10);
+	while (isspace((unsigned char) *end))
+		end++;
+	*value = (int) number;
+	return end != text && *end == '\0' && errno == 0 && number >= min && number <= max;
+}
+
+/* --- pgaq.latch_classes -------------------------------------------------------- */
+
+static char *latch_classes_text = NULL;
+
+static void
+clear_classes(void *result)
+{
+	memset(result, 0, AQ_LATCH_COUNT);
+}
+
+static bool
+set_class(void *result, int id, char *text)
+{
+	int			class;
+
+	if (!parse_number(text, 0, AQ_LATCH_CLASSES - 1, &class))
+		return false;
+	((uint8 *) result)[id] = (uint8) class;
+	return true;
+}
+
+static const ListKind latch_classes = {
+	"latch", aq_latch_names, AQ_LATCH_COUNT, "The view sys.\"v$latchname\"", "a class from 0 to 7",
+	AQ_LATCH_COUNT, clear_classes, set_class
+};
+
+static bool
+check_classes(char **newval, void **extra, GucSource source)
+{
+	return check_list(&latch_classes, *newval, extra);
+}
+
+static void
+assign_classes(const char *newval, void *extra)
+{
+	memcpy(aq_latch_class, extra, AQ_LATCH_COUNT);
+}
+
+/* --- pgaq.mutex_types ------------------------------------------------------------ */
+
+static char *mutex_types_text = NULL;
+
+static void
+clear_ways(void *result)
+{
+	for (int type = 0; type < AQ_MUTEX_TYPE_COUNT; type++)
+		((AqMutexWay *) result)[type] = (AqMutexWay) {-1, -1, -1};
+}
+
+/* Any of scheme=, time=, spin=, separated by blanks. */
+static bool
+set_way(void *result, int id, char *text)
+{
+	AqMutexWay *way = &((AqMutexWay *) result)[id];
+	char	   *rest;
+	int			n = 0;
+
+	for (char *word = strtok_r(text, " \t\n", &rest); word != NULL; word = strtok_r(NULL, " \t\n", &rest))
+	{
+		n++;
+		if (strncmp(word, "scheme=", 7) == 0)
+		{
+			if (!parse_number(word + 7, 0, AQ_MAX_SCHEME, &way->scheme))
+				return false;
+		}
+		else if (strncmp(word, "time=", 5) == 0)
+		{
+			if (!parse_number(word + 5, 0, AQ_MAX_WAIT_TIME, &way->time))
+				return false;
+		}
+		else if (strncmp(word, "spin=", 5) == 0)
+		{
+			if (!parse_number(word + 5, 1, AQ_MAX_SPIN, &way->spin))
+				return false;
+		}
+		else
+			return false;
+	}
+	return n > 0;
+}
+
+static const ListKind mutex_types = {
+	"type of mutex", aq_mutex_names, AQ_MUTEX_TYPE_COUNT, NULL,
+	"any of scheme=0 to 255, time=0 to 100000, spin=1 to 1000000",
+	sizeof(aq_mutex_ways), clear_ways, set_way
+};
+
+static bool
+check_types(char **newval, void **extra, GucSource source)
+{
+	return check_list(&mutex_types, *newval, extra);
+}
+
+static void
+assign_types(const char *newval, void *extra)
+{
+	memcpy(aq_mutex_ways, extra, sizeof(aq_mutex_ways));
+}
+
+/* --- pgaq.latch_class_N ----------------------------------------------------------- */
+
+typedef struct ClassField
+{
+	const char *name;
+	int			initial;
+	int			min;
+	int			max;
+} ClassField;
+
+enum
+{
+	FIELD_SPIN,
+	FIELD_YIELD,
+	FIELD_TIMED,
+	FIELD_SLEEPS,				/* and those after it */
+	FIELDS = FIELD_SLEEPS + AQ_CLASS_SLEEPS
+};
+
+static ClassField
+class_field(int n)
+{
+	static const ClassField first[FIELD_SLEEPS] = {
+		{"spin", -1, -1, AQ_MAX_SPIN},
+		{"yield", 0, 0, AQ_MAX_SPIN},
+		{"waittime", 1, 0, 1}
+	};
+
+	if (n < FIELD_SLEEPS)
+		return first[n];
+	return (ClassField) {"sleep", DEFAULT_SLEEP_US, 1, MAX_SLEEP_US};
+}
+
+static bool
+parse_class(const char *text, AqLatchClass *class)
+{
+	int			values[FIELDS];
+	const char *p = text;
+
+	for (int n = 0; n < FIELDS; n++)
+	{
+		ClassField	field = class_field(n);
+		char	   *end;
+		long		value;
+
+		while (isspace((unsigned char) *p))
+			p++;
+		if (*p == '\0')
+		{
+			values[n] = n > FIELD_SLEEPS ? values[n - 1] : field.initial;
+			continue;
+		}
+		errno = 0;
+		value = strtol(p, &end, 10);
+		if (end == p || (*end != '\0' && !isspace((unsigned char) *end)) || errno != 0 ||
+			value < field.min || value > field.max)
+		{
+			GUC_check_errdetail("Number %d, %s, must be from %d to %d, at \"%s\".",
+								n + 1, field.name, field.min, field.max, p);
+			GUC_check_errhint("A class is \"spin yield waittime sleep0 ... sleep7\", sleeps in microseconds; the end may be left out.");
+			return false;
+		}
+		values[n] = (int) value;
+		p = end;
+	}
+	while (isspace((unsigned char) *p))
+		p++;
+	if (*p != '\0')
+	{
+		GUC_check_errdetail("A class has at most %d numbers; \"%s\" is left over.", FIELDS, p);
+		return false;
+	}
+	class->spin = values[FIELD_SPIN];
+	class->yields = values[FIELD_YIELD];
+	class->timed = values[FIELD_TIMED] != 0;
+	memcpy(class->sleep_us, &values[FIELD_SLEEPS], sizeof(class->sleep_us));
+	return true;
+}
+
+static bool
+check_class(char **newval, void **extra, GucSource source)
+{
+	AqLatchClass *class = aq_guc_alloc(sizeof(AqLatchClass));
+
+	if (class == NULL)
+		return false;
+	if (!parse_class(*newval, class))
+	{
+		aq_guc_free(class);
+		return false;
+	}
+	*extra = class;
+	return true;
+}
+
+/* The server's assign hook does not say which parameter it is for. */
+#define ASSIGN(n) \
+	static void assign_class_##n(const char *newval, void *extra) \
+	{ aq_latch_classes[n] = *(AqLatchClass *) extra; }
+ASSIGN(1)
+ASSIGN(2)
+ASSIGN(3)
+ASSIGN(4)
+ASSIGN(5)
+ASSIGN(6)
+ASSIGN(7)
+#undef ASSIGN
+
+void
+aq_lock_lists_define_parameters(void)
+{
+	static const GucStringAssignHook assign[] = {
+		NULL, assign_class_1, assign_class_2, assign_class_3, assign_class_4,
+		assign_class_5, assign_class_6, assign_class_7
+	};
+	static char names[AQ_LATCH_CLASSES][sizeof("pgaq.latch_class_0")];
+	static char *texts[AQ_LATCH_CLASSES];
+
+	StaticAssertStmt(lengthof(assign) == AQ_LATCH_CLASSES, "a class without an assign hook");
+	for (int class = 1; class < AQ_LATCH_CLASSES; class++)
+	{
+		snprintf(names[class], sizeof(names[class]), "pgaq.latch_class_%d", class);
+		DefineCustomStringVariable(names[class],
+								   "How sessions wait for latches of this class: spin yield waittime sleep0 ... sleep7.",
+								   "Polls (-1: as pgaq.spin_count says), yields before sleeping, 1 for sleeps that end by themselves, and their microseconds. The end may be left out: -1 0 1 1000.",
+								   &texts[class], "",
+								   PGC_SUSET, 0,
+								   check_class, assign[class], NULL);
+	}
+	DefineCustomStringVariable("pgaq.latch_classes",
+							   "Latches that have a class of their own, as name:class, separated by commas.",
+							   "Classes are 1 to 7; all other latches are class 0, which spins as pgaq.spin_count says and sleeps until it is posted.",
+							   &latch_classes_text, "",
+							   PGC_SUSET, 0,
+							   check_classes, assign_classes, NULL);
+	DefineCustomStringVariable("pgaq.mutex_types",
+							   "Types of mutex that are waited for in a way of their own, as type:scheme=n time=n spin=n, separated by commas.",
+							   "Each number may be left out; then pgaq.mutex_wait_scheme, pgaq.mutex_wait_time and pgaq.mutex_spin_count are used.",
+							   &mutex_types_text, "",
+							   PGC_SUSET, 0,
+							   check_types, assign_types, NULL);
+}

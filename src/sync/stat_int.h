@@ -1,0 +1,61 @@
+/*-------------------------------------------------------------------------
+ *
+ * stat_int.h
+ *	  What stat.c and time_model.c keep and stat_views.c shows.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_STAT_INT_H
+#define AQ_STAT_INT_H
+
+#include "access/xact.h"
+#include "sync/sync_int.h"
+
+/* Nanoseconds; all grow only. */
+typedef struct AqTimes
+{
+	uint64		db_time;
+	uint64		cpu;			/* of the process; of a running one see aq_stat_read */
+	uint64		op_elapsed[AQ_TIME_COUNT];
+	uint64		op_cpu[AQ_TIME_COUNT];
+} AqTimes;
+
+/* One per session, on cache lines of its own; written by its owner only. */
+typedef struct AqStatSlot
+{
+	uint64		counts[AQ_STAT_COUNT];
+	AqTimes		times;
+	uint64		cpu_before;		/* the process's CPU time when it attached */
+	int32		op;				/* AqTimeKind of the operation it is in, or -1 */
+	int32		queue;			/* queue id of that operation; 0: none yet */
+	bool		background;
+} AqStatSlot;
+
+typedef struct AqStatSums
+{
+	uint64		counts[AQ_STAT_COUNT];
+	AqTimes		times[2];		/* foreground, background */
+} AqStatSums;
+
+/* stat.c */
+extern Size aq_stat_shmem_size(void);
+extern void aq_stat_shmem_init(void *area, bool found);
+extern void aq_stat_session_start(void);
+extern void aq_stat_session_exit(void);
+extern AqStatSlot *aq_stat_slot(int session);
+extern void aq_stat_read(int session, AqStatSlot *copy);
+extern void aq_stat_sum(AqStatSums *sums);
+extern void aq_stat_xact_end(XactEvent event);
+
+/* time_model.c */
+extern bool aq_timed_statistics;
+extern void aq_time_define_parameters(void);
+extern void aq_time_session_start(AqStatSlot *slot);
+extern void aq_time_session_exit(void);
+extern void aq_time_idle(int64 us);
+extern void aq_time_xact_end(bool abort);
+extern void aq_time_subxact_abort(void);
+
+#endif							/* AQ_STAT_INT_H */

@@ -1,0 +1,33 @@
+/*
+ * stat_list.h
+ *	  Every statistic: X(id, name, Oracle's class, what is counted).
+ *
+ * A statistic only grows.  Classes are Oracle's, added up where several fit:
+ * 1 user, 4 enqueue, 8 cache, 128 debug.  The number of a statistic is its
+ * place in this list.  No guard: it is included more than once.
+ */
+X(ENQUEUE_CALLS, "queue enqueue calls", 1, "calls that enqueued")
+X(ENQUEUE_MESSAGES, "queue messages stored", 1, "messages that these calls stored, whether committed or not")
+X(ENQUEUE_BYTES, "queue payload bytes in", 1, "bytes of their payloads, not compressed")
+X(ENQUEUE_COMMITTED, "queue messages enqueued", 1, "messages whose enqueue was committed, those moved to an exception queue too")
+X(DEQUEUE_CALLS, "queue dequeue calls", 1, "calls that dequeued or browsed, whether they found a message or not")
+X(DEQUEUE_MESSAGES, "queue messages returned", 1, "messages that these calls found, whether committed or not")
+X(DEQUEUE_BYTES, "queue payload bytes out", 1, "bytes of their payloads, not compressed")
+X(DEQUEUE_COMMITTED, "queue messages dequeued", 1, "messages whose dequeue was committed; one that several consumers get counts for each of them")
+X(LISTEN_CALLS, "queue listen calls", 1, "calls that waited for messages without taking them: aq.wait, aq.listen, dbms_aq.listen")
+X(COMMITS, "queue commits", 1, "committed transactions that had enqueued or dequeued")
+X(ROLLBACKS, "queue rollbacks", 1, "rolled back transactions that had enqueued or dequeued")
+X(PREPARES, "queue prepares", 1, "transactions that had enqueued or dequeued and were prepared")
+X(IMMEDIATE, "queue immediate transactions", 1, "calls with immediate visibility, each a transaction of its own")
+X(WAKEUPS_SENT, "queue wake-ups sent", 4, "sessions woken because of a message; one that waits for several queues can be woken by each")
+X(WAKEUPS_USEFUL, "queue wake-ups useful", 4, "wake-ups after which the session found a message")
+X(WAKEUPS_FALSE, "queue wake-ups false", 4, "wake-ups after which it found none for it, and went on waiting")
+X(WAKEUPS_LEFT, "queue wake-ups passed on", 4, "wake-ups of a session that left: it was cancelled, its time was over, or it had a message already")
+X(CACHE_HITS, "message cache hits", 8, "times a dequeue found messages in a partition that was in memory")
+X(CACHE_MISSES, "message cache misses", 8, "times a dequeue had to load a partition, or wait for another session to load it")
+X(PARTITION_LOADS, "message cache partitions loaded", 8, "partitions read into the message cache")
+X(PARTITION_EVICTIONS, "message cache partitions evicted", 8, "partitions that left it to make room")
+X(PARTITION_REUSES, "queue partitions reused", 8, "consumed partitions that were truncated and can be used again")
+X(RETRIES, "queue messages rolled back", 1, "dequeued messages that a rollback put back, with a retry counted")
+X(EXPIRATIONS, "queue messages expired", 1, "messages that expired, for each consumer that had not got them")
+X(EXCEPTIONS, "queue messages moved to exception queue", 1, "failed or expired messages that were moved")

@@ -1,0 +1,199 @@
+/*-------------------------------------------------------------------------
+ *
+ * stat_views.c
+ *	  The functions under the views of statistics and of the time model.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "sync/stat_int.h"
+
+typedef struct StatName
+{
+	const char *name;
+	int			class;
+	const char *text;
+} StatName;
+
+static const StatName stat_names[] = {
+#define X(id, name, class, text) {name, class, text},
+#include "sync/stat_list.h"
+#undef X
+};
+
+static const struct
+{
+	const char *elapsed;
+	const char *cpu;
+}			time_names[] = {
+#define X(id, name, text) {name " elapsed time", name " cpu time"},
+#include "sync/time_list.h"
+#undef X
+};
+
+/* Statistics: number, name, class, identifier, what is counted. */
+PG_FUNCTION_INFO_V1(aq_stat_names);
+Datum
+aq_stat_names(PG_FUNCTION_ARGS)
+{
+	AqRow		row;
+
+	aq_rows_begin(&row, fcinfo);
+	for (int stat = 0; stat < AQ_STAT_COUNT; stat++)
+	{
+		aq_row_int(&row, stat);
+		aq_row_text(&row, stat_names[stat].name);
+		aq_row_int(&row, stat_names[stat].class);
+		aq_row_number(&row, aq_name_hash(stat_names[stat].name));
+		aq_row_text(&row, stat_names[stat].text);
+		aq_row_end(&row);
+	}
+	return (Datum) 0;
+}
+
+/* All sessions' counters: number, value. */
+PG_FUNCTION_INFO_V1(aq_stat_system);
+Datum
+aq_stat_system(PG_FUNCTION_ARGS)
+{
+	AqRow		row;
+	AqStatSums	sums;
+
+	aq_rows_begin(&row, fcinfo);
+	aq_stat_sum(&sums);
+	for (int stat = 0; stat < AQ_STAT_COUNT; stat++)
+	{
+		aq_row_int(&row, stat);
+		aq_row_number(&row, (int64) sums.counts[stat]);
+		aq_row_end(&row);
+	}
+	return (Datum) 0;
+}
+
+/* Each running session's counters, or only its own: session, pid, number, value. */
+PG_FUNCTION_INFO_V1(aq_stat_sessions);
+Datum
+aq_stat_sessions(PG_FUNCTION_ARGS)
+{
+	bool		only_own = PG_GETARG_BOOL(0);
+	AqRow		row;
+
+	aq_rows_begin(&row, fcinfo);
+	for (int i = 0; i < aq_session_slots(); i++)
+	{
+		int			pid = aq_session_pid(i);
+
+		if (pid == 0 || (only_own && i != aq_session_own_number))
+			continue;
+		for (int stat = 0; stat < AQ_STAT_COUNT; stat++)
+		{
+			aq_row_int(&row, i + 1);
+			aq_row_int(&row, pid);
+			aq_row_int(&row, stat);
+			aq_row_number(&row, (int64) aq_stat_slot(i)->counts[stat]);
+			aq_row_end(&row);
+		}
+	}
+	return (Datum) 0;
+}
+
+/* --- time model --------------------------------------------------------------------------- */
+
+typedef struct TimeLine
+{
+	const char *name;
+	int64		identifier;		/* Oracle's, or a hash of the name */
+	uint64		value;			/* nanoseconds */
+} TimeLine;
+
+#define LINES (4 + 2 * AQ_TIME_COUNT)
+
+static TimeLine
+line_of(const char *name, int64 identifier, uint64 value)
+{
+	TimeLine	line = {name, identifier != 0 ? identifier : aq_name_hash(name), value};
+
+	return line;
+}
+
+/* Times of the foreground and of the background, as lines with names. */
+static void
+make_lines(const AqTimes *foreground, const AqTimes *background, TimeLine *lines)
+{
+	uint64		background_elapsed = 0;
+	int			n = 4;
+
+	for (int kind = 0; kind < AQ_TIME_COUNT; kind++)
+	{
+		uint64		cpu = foreground->op_cpu[kind] + background->op_cpu[kind];
+
+		background_elapsed += background->op_elapsed[kind];
+		lines[n++] = line_of(time_names[kind].elapsed, 0,
+							 foreground->op_elapsed[kind] + background->op_elapsed[kind]);
+		lines[n++] = line_of(time_names[kind].cpu, 0, cpu);
+	}
+	Assert(n == LINES);
+	lines[0] = line_of("DB time", INT64CONST(3649082374), foreground->db_time);
+	lines[1] = line_of("DB CPU", INT64CONST(2748282437), foreground->cpu);
+	lines[2] = line_of("background elapsed time", INT64CONST(4157170894), background_elapsed);
+	lines[3] = line_of("background cpu time", INT64CONST(2451517896), background->cpu);
+}
+
+static void
+put_line(AqRow *row, const TimeLine *line)
+{
+	aq_row_number(row, line->identifier);
+	aq_row_text(row, line->name);
+	aq_row_number(row, (int64) (line->value / 1000));
+	aq_row_end(row);
+}
+
+/* All sessions' times: identifier, name, microseconds. */
+PG_FUNCTION_INFO_V1(aq_time_system);
+Datum
+aq_time_system(PG_FUNCTION_ARGS)
+{
+	AqRow		row;
+	AqStatSums	sums;
+	TimeLine	lines[LINES];
+
+	aq_rows_begin(&row, fcinfo);
+	aq_stat_sum(&sums);
+	make_lines(&sums.times[0], &sums.times[1], lines);
+	for (int i = 0; i < LINES; i++)
+		put_line(&row, &lines[i]);
+	return (Datum) 0;
+}
+
+/* Each running session's: session, pid, identifier, name, microseconds. */
+PG_FUNCTION_INFO_V1(aq_time_sessions);
+Datum
+aq_time_sessions(PG_FUNCTION_ARGS)
+{
+	static const AqTimes none;
+	AqRow		row;
+
+	aq_rows_begin(&row, fcinfo);
+	for (int session = 0; session < aq_session_slots(); session++)
+	{
+		int			pid = aq_session_pid(session);
+		AqStatSlot	slot;
+		TimeLine	lines[LINES];
+
+		if (pid == 0)
+			continue;
+		aq_stat_read(session, &slot);
+		make_lines(slot.background ? &none : &slot.times, slot.background ? &slot.times : &none, lines);
+		for (int i = 0; i < LINES; i++)
+		{
+			aq_row_int(&row, session + 1);
+			aq_row_int(&row, pid);
+			put_line(&row, &lines[i]);
+		}
+	}
+	return (Datum) 0;
+}

@@ -1,0 +1,279 @@
+/*-------------------------------------------------------------------------
+ *
+ * time_model.c
+ *	  Where the time of sessions goes: DB time, and queue operations by kind.
+ *
+ * DB time is the time of a session's statements, from the moment the server
+ * began one until it was booked last: at the end of a queue operation, of a
+ * query that the client sent, and of the transaction.  What lies between two bookings of one
+ * statement is counted once, what lies between two statements is not counted:
+ * there the client had its turn.  Idle waits are taken out.
+ *
+ * A queue operation's time is booked under its kind when the outermost one ends.
+ * CPU time costs a system call, ten times as much as reading the clock: the
+ * first operations of a kind are measured each, from then on one in CPU_SAMPLE,
+ * which counts as that many.  The CPU time of the whole process is exact and costs
+ * nothing, see aq_stat_read().
+ *
+ * An error leaves an operation open.  Each remembers the level of its
+ * transaction, so the end of that (sub)transaction closes it.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "executor/executor.h"
+#include "sync/stat_int.h"
+#include "tcop/dest.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+
+#define CPU_EXACT 16
+#define CPU_SAMPLE 64
+
+bool		aq_timed_statistics = AQ_ACCOUNTING; /* pgaq.timed_statistics */
+
+static AqStatSlot *own;			/* NULL: not attached */
+
+static uint64 idle;				/* nanoseconds of idle waits, of this session */
+
+/* --- DB time --- */
+static TimestampTz statement;	/* the one that is being booked */
+static int64 booked_until;		/* aq_clock_ns */
+static uint64 booked_idle;		/* of idle, what bookings have taken out */
+
+/* --- the outermost operation --- */
+static int	depth;				/* open operations */
+static int	levels[8];			/* their transactions' levels; deeper ones are as the last */
+static AqTimeKind kind;
+static int64 started;
+static uint64 started_idle;
+static int64 started_cpu;
+static bool timing;				/* it is measured */
+static int	weight;				/* of its CPU time; 0: not measured */
+static uint32 calls[AQ_TIME_COUNT];
+
+static AqTimeOnQueue on_queue;
+
+static ExecutorRun_hook_type previous_hook;
+
+void
+aq_time_session_start(AqStatSlot *slot)
+{
+	own = slot;
+	own->op = -1;
+	own->queue = 0;
+	own->cpu_before = aq_cpu_ns();
+	booked_until = aq_clock_ns();
+	statement = GetCurrentStatementStartTimestamp();
+	booked_idle = idle = 0;
+	depth = 0;
+	memset(calls, 0, sizeof(calls));
+}
+
+/* A wait of class Idle has ended. */
+void
+aq_time_idle(int64 us)
+{
+	idle += us * 1000;
+}
+
+/*
+ * When the statement began, by the clock that nobody sets.  The two clocks are
+ * compared once a second: a third reading in each statement would cost more than
+ * it tells.
+ */
+static int64
+statement_start(int64 now)
+{
+	static int64 offset;
+	static int64 compared;
+
+	if (compared == 0 || now - compared > INT64CONST(1000000000))
+	{
+		offset = GetCurrentTimestamp() * 1000 - now;
+		compared = now;
+	}
+	return statement * 1000 - offset;
+}
+
+/* The last booking, or the beginning of the statement if that is later. */
+static int64
+begin_of_share(int64 now)
+{
+	if (statement != GetCurrentStatementStartTimestamp())
+	{
+		statement = GetCurrentStatementStartTimestamp();
+		booked_until = Max(booked_until, Min(statement_start(now), now));
+	}
+	return booked_until;
+}
+
+/* Book what the session has done since the last booking. */
+static void
+book(int64 now)
+{
+	if (own->background || !aq_timed_statistics)
+		return;
+	if (now > begin_of_share(now))
+	{
+		uint64		passed = now - booked_until;
+
+		own->times.db_time += passed - Min(passed, idle - booked_idle);
+		booked_until = now;
+	}
+	booked_idle = idle;
+}
+
+/* --- operations ---------------------------------------------------------------------- */
+
+AqTimed
+aq_time_enter(AqTimeKind which)
+{
+	AqTimed		timed = {AQ_ACCOUNTING};
+	uint32		call;
+
+	if (!AQ_ACCOUNTING)
+		return timed;
+	aq_session_attach();
+	levels[Min(depth, lengthof(levels) - 1)] = GetCurrentTransactionNestLevel();
+	if (depth++ > 0)
+		return timed;
+
+	kind = which;
+	own->queue = 0;
+	own->op = kind;
+	timing = aq_timed_statistics;
+	if (timing)
+	{
+		call = calls[kind]++;
+		weight = call < CPU_EXACT ? 1 : call % CPU_SAMPLE == 0 ? CPU_SAMPLE : 0;
+		started_cpu = weight > 0 ? aq_cpu_ns() : 0;
+		started_idle = idle;
+		/* the end of a transaction follows what was booked last */
+		started = kind == AQ_TIME_COMMIT ? 0 : aq_clock_ns();
+	}
+	return timed;
+}
+
+void
+aq_time_on_queue(AqTimeOnQueue told)
+{
+	on_queue = told;
+}
+
+static void
+end_operation(void)
+{
+	int32		queue = own->queue;
+
+	own->op = -1;
+	own->queue = 0;
+	if (timing)
+	{
+		int64		now = aq_clock_ns();
+		uint64		passed = Max(now - (started != 0 ? started : begin_of_share(now)), 0);
+		uint64		elapsed = passed - Min(passed, idle - started_idle);
+		uint64		cpu = weight > 0 ? weight * (uint64) Max(aq_cpu_ns() - started_cpu, 0) : 0;
+
+		own->times.op_elapsed[kind] += elapsed;
+		own->times.op_cpu[kind] += cpu;
+		if (queue != 0 && on_queue != NULL)
+			on_queue(queue, kind, elapsed, cpu);
+		book(now);
+	}
+}
+
+void
+aq_time_leave(AqTimed *timed)
+{
+	if (!timed->open || depth == 0)
+		return;
+	timed->open = false;
+	if (--depth == 0)
+		end_operation();
+}
+
+void
+aq_time_queue(int32 queue_id)
+{
+	if (depth > 0 && own->queue == 0)
+		own->queue = queue_id;
+}
+
+/* Close what an error has left open at this level of transactions or deeper. */
+static void
+close_level(int level)
+{
+	while (depth > 0 && levels[Min(depth, lengthof(levels)) - 1] >= level)
+		if (--depth == 0)
+			end_operation();
+}
+
+void
+aq_time_subxact_abort(void)
+{
+	close_level(GetCurrentTransactionNestLevel());
+}
+
+void
+aq_time_xact_end(bool abort)
+{
+	if (abort)
+		close_level(1);
+	/* an open operation is the commit itself, which its own callback will end and book */
+	if (aq_timed_statistics && depth == 0)
+		book(aq_clock_ns());
+}
+
+/*
+ * The process ends: what it has used up to now is final.
+ */
+void
+aq_time_session_exit(void)
+{
+	depth = 0;
+	own->times.cpu = Max(aq_cpu_ns() - (int64) own->cpu_before, 0);
+	own = NULL;
+}
+
+/* --- statements ------------------------------------------------------------------------- */
+
+/*
+ * Will nobody else book the query's time?  The query that it is a part of will,
+ * and so will the transaction's end, if it comes with the end of the query; when
+ * that is to be timed itself, the query has to be booked first.
+ */
+static bool
+is_to_be_booked(const QueryDesc *query)
+{
+	return query->dest->mydest != DestSPI && query->dest->mydest != DestSQLFunction &&
+		(aq_stat_touched || IsTransactionBlock());
+}
+
+static void
+executor_run(AQ_EXECUTOR_RUN_ARGS)
+{
+	if (previous_hook)
+		previous_hook(AQ_EXECUTOR_RUN_PASS);
+	else
+		standard_ExecutorRun(AQ_EXECUTOR_RUN_PASS);
+	if (own != NULL && aq_timed_statistics && is_to_be_booked(query))
+		book(aq_clock_ns());
+}
+
+void
+aq_time_define_parameters(void)
+{
+	DefineCustomBoolVariable("pgaq.timed_statistics",
+							 "Books the time of statements and queue operations in the time model.",
+							 "It reads the clock twice in each queue operation and once in each statement and transaction "
+							 "of a session that uses queues. Waits are timed always.",
+							 &aq_timed_statistics, aq_timed_statistics,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	previous_hook = ExecutorRun_hook;
+	ExecutorRun_hook = executor_run;
+}

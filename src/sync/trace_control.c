@@ -1,0 +1,483 @@
+/*-------------------------------------------------------------------------
+ *
+ * trace_control.c
+ *	  Traces of sessions: started, stopped, read by others.
+ *
+ * pgaq.max_traces traces lie in shared memory from the server's start on.  A
+ * trace belongs to the session that is traced, not to the one that has started it:
+ * that one may end, and whoever may trace the session may stop it.  When the
+ * traced session ends, its trace stays to be read, until its place is needed:
+ * stopped traces are given up, the oldest first; running ones never.  A restart of
+ * the server forgets all.
+ *
+ * Who may trace a session, and read the trace: the session itself, a role that
+ * has the rights of its role, members of pg_monitor, superusers.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_authid.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "storage/procarray.h"
+#include "sync/trace_int.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+int			aq_max_traces = 4;
+int			aq_trace_rows = 10000;
+
+AqTraceSession *aq_trace_sessions;
+AqLatch    *aq_trace_board;
+
+static char *traces;			/* of trace_size() each */
+static AqTraceOwner owners[AQ_LATCH_COUNT];
+
+static const char *const operation_names[] = {
+#define X(id, name, text) name,
+#include "sync/trace_list.h"
+#undef X
+};
+
+void
+aq_trace_define_parameters(void)
+{
+	DefineCustomIntVariable("pgaq.max_traces",
+							"Number of sessions that can be traced at a time.",
+							"Each takes 270 kB of shared memory, and its rows.",
+							&aq_max_traces, aq_max_traces, 0, 64,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.trace_rows",
+							"Number of rows that a trace keeps, the latest ones.",
+							"A row takes 88 bytes of shared memory in each of pgaq.max_traces traces.",
+							&aq_trace_rows, aq_trace_rows, 100, 1000000,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+}
+
+static Size
+trace_size(void)
+{
+	return CACHELINEALIGN(add_size(offsetof(AqTrace, rows),
+								   mul_size(aq_trace_rows, sizeof(AqTraceRow))));
+}
+
+static Size
+sessions_size(void)
+{
+	return CACHELINEALIGN(mul_size(aq_session_slots(), sizeof(AqTraceSession)));
+}
+
+Size
+aq_trace_shmem_size(void)
+{
+	return add_size(add_size(CACHELINEALIGN(sizeof(AqLatch)), sessions_size()),
+					mul_size(aq_max_traces, trace_size()));
+}
+
+AqTrace *
+aq_trace_at(int number)
+{
+	return (AqTrace *) (traces + (Size) number * trace_size());
+}
+
+void
+aq_trace_shmem_init(void *area, bool found)
+{
+	aq_trace_board = area;
+	aq_trace_sessions = (AqTraceSession *) ((char *) area + CACHELINEALIGN(sizeof(AqLatch)));
+	traces = (char *) aq_trace_sessions + sessions_size();
+	if (found)
+		return;
+	memset(area, 0, aq_trace_shmem_size());
+	aq_latch_init(aq_trace_board, AQ_LATCH_TRACES, 0);
+	for (int i = 0; i < aq_session_slots(); i++)
+	{
+		pg_atomic_init_u32(&aq_trace_sessions[i].word, 0);
+		pg_atomic_init_u32(&aq_trace_sessions[i].busy, 0);
+	}
+	for (int i = 0; i < aq_max_traces; i++)
+	{
+		AqTrace    *trace = aq_trace_at(i);
+
+		pg_atomic_init_u64(&trace->written, 0);
+		for (int row = 0; row < aq_trace_rows; row++)
+			pg_atomic_init_u64(&trace->rows[row].sequence, 0);
+	}
+}
+
+/* --- the traced session ------------------------------------------------------------ */
+
+/* A trace may have been started before the session's first use of the extension. */
+void
+aq_trace_session_start(void)
+{
+	pg_atomic_write_u32(&aq_trace_sessions[aq_session_own_number].busy, 0);
+	aq_trace_word = &aq_trace_sessions[aq_session_own_number].word;
+}
+
+static void
+stop(AqTrace *trace)
+{
+	uint32		word = ((char *) trace - traces) / trace_size() + 1;
+
+	/* another process may have the number of one that has ended */
+	(void) pg_atomic_compare_exchange_u32(&aq_trace_sessions[trace->session].word, &word, 0);
+	trace->running = false;
+	trace->stopped = GetCurrentTimestamp();
+}
+
+/* The trace stays to be read.  Does not raise. */
+void
+aq_trace_session_exit(void)
+{
+	uint32		word = pg_atomic_read_u32(aq_trace_word);
+
+	if (word == 0)
+		return;
+	aq_latch_get(aq_trace_board, AQ_EXCLUSIVE, AQ_LOC_TRACE);
+	if (aq_trace_at(word - 1)->pid == MyProcPid && aq_trace_at(word - 1)->running)
+		stop(aq_trace_at(word - 1));
+	pg_atomic_write_u32(aq_trace_word, 0);
+	aq_latch_free(aq_trace_board);
+}
+
+/* --- names --------------------------------------------------------------------------- */
+
+void
+aq_trace_on_name(AqLatchId id, AqTraceOwner owner)
+{
+	owners[id] = owner;
+}
+
+uint32
+aq_trace_queue_of(AqLatchId id, int child, uint32 *database)
+{
+	return owners[id] != NULL ? owners[id] (child, database) : 0;
+}
+
+/* --- start and stop -------------------------------------------------------------------- */
+
+static bool
+may_trace(bool own, Oid role)
+{
+	return own || superuser() || has_privs_of_role(GetUserId(), ROLE_PG_MONITOR) ||
+		(OidIsValid(role) && has_privs_of_role(GetUserId(), role));
+}
+
+/* Of this very process, not of one that had its process id before it? */
+static bool
+is_own(const AqTrace *trace)
+{
+	return trace->pid == MyProcPid && trace->started >= MyStartTimestamp;
+}
+
+bool
+aq_trace_may_see(const AqTrace *trace)
+{
+	return may_trace(is_own(trace), trace->role);
+}
+
+static void
+check_right(int pid, bool own, Oid role)
+{
+	if (!may_trace(own, role))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied to trace session %d", pid),
+				 errhint("A session may be traced by itself, by roles that have the rights of its role, and by members of pg_monitor.")));
+}
+
+/* Which of the traces belong to processes that run?  Before the latch is taken. */
+static void
+find_alive(bool *alive)
+{
+	for (int i = 0; i < aq_max_traces; i++)
+		alive[i] = aq_trace_at(i)->pid != 0 && BackendPidGetProc(aq_trace_at(i)->pid) != NULL;
+}
+
+static bool
+is_running(int number, const bool *alive)
+{
+	return aq_trace_at(number)->running && alive[number];
+}
+
+/*
+ * Where the next trace may go: the one of the same session, one that was never
+ * used, or the one that was stopped first; -1: all are running.  Board held.
+ */
+static int
+choose_place(int pid, const bool *alive)
+{
+	int			best = -1;
+
+	for (int i = 0; i < aq_max_traces; i++)
+	{
+		AqTrace    *trace = aq_trace_at(i);
+
+		if (is_running(i, alive))
+			continue;
+		/* it was stopped while it wrote a row: a moment, unless it lost its processor */
+		if (trace->pid != 0 && pg_atomic_read_u32(&aq_trace_sessions[trace->session].busy) != 0 &&
+			alive[i])
+			continue;
+		if (trace->pid == pid)
+			return i;
+		if (best < 0 || trace->pid == 0 ||
+			(aq_trace_at(best)->pid != 0 && trace->stopped < aq_trace_at(best)->stopped))
+			best = i;
+	}
+	return best;
+}
+
+static void
+start(AqTrace *trace, int pid, int session, Oid role, uint32 operations)
+{
+	trace->pid = pid;
+	trace->session = session;
+	trace->role = role;
+	trace->started_by = GetUserId();
+	trace->operations = operations;
+	trace->running = true;
+	trace->started = GetCurrentTimestamp();
+	trace->stopped = 0;
+	trace->generation++;
+	trace->base = aq_clock_ns();
+	pg_atomic_write_u64(&trace->written, 0);
+	memset(trace->counts, 0, sizeof(trace->counts));
+	trace->unprofiled = 0;
+	trace->nprofiles = 0;
+	memset(trace->hash, 0, sizeof(trace->hash));
+	for (int row = 0; row < aq_trace_rows; row++)
+		pg_atomic_write_u64(&trace->rows[row].sequence, 0);
+}
+
+/* Bits of the operations named; all without an array. */
+static uint32
+operations_of(ArrayType *names)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	int			n;
+	uint32		bits = 0;
+
+	deconstruct_array(names, TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
+	for (int i = 0; i < n; i++)
+	{
+		char	   *name = nulls[i] ? "null" : TextDatumGetCString(elements[i]);
+		int			operation = 0;
+
+		while (operation < AQ_TRACE_OPERATIONS && strcmp(operation_names[operation], name) != 0)
+			operation++;
+		if (operation == AQ_TRACE_OPERATIONS)
+			ereport(ERROR,
+					aq_error(AQ_ERR_TRACE_OPERATION, "\"%s\" is not an operation that can be traced", name),
+					errhint("Operations are lock, pin, latch, mutex, wait, publish and wake-up."));
+		bits |= 1u << operation;
+	}
+	return bits;
+}
+
+/* aq.trace_start(pid, operations) */
+PG_FUNCTION_INFO_V1(aq_trace_start);
+Datum
+aq_trace_start(PG_FUNCTION_ARGS)
+{
+	int			pid = PG_ARGISNULL(0) ? MyProcPid : PG_GETARG_INT32(0);
+	uint32		operations = PG_ARGISNULL(1) ? PG_UINT32_MAX : operations_of(PG_GETARG_ARRAYTYPE_P(1));
+	bool		alive[64];
+	Oid			role;
+	int			session;
+	int			place = -1;
+	bool		running = false;
+
+	aq_session_attach();
+	session = aq_session_of_pid(pid, &role);
+	if (session < 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_TRACE_SESSION, "there is no session with process id %d", pid),
+				errhint("Take a process id from pg_stat_activity."));
+	check_right(pid, pid == MyProcPid, role);
+
+	find_alive(alive);
+	aq_latch_get(aq_trace_board, AQ_EXCLUSIVE, AQ_LOC_TRACE);
+	for (int i = 0; i < aq_max_traces; i++)
+		running = running || (is_running(i, alive) && aq_trace_at(i)->pid == pid);
+	if (!running)
+		place = choose_place(pid, alive);
+	if (place >= 0)
+	{
+		/* one trace a process id: an older one that could not be used again is forgotten */
+		for (int i = 0; i < aq_max_traces; i++)
+			if (i != place && aq_trace_at(i)->pid == pid)
+				aq_trace_at(i)->pid = 0;
+		start(aq_trace_at(place), pid, session, role, operations);
+		pg_memory_barrier();	/* all set before the session sees it */
+		pg_atomic_write_u32(&aq_trace_sessions[session].word, place + 1);
+	}
+	aq_latch_free(aq_trace_board);
+
+	if (running)
+		ereport(ERROR,
+				aq_error(AQ_ERR_TRACE_RUNNING, "session %d is traced already", pid),
+				errhint("Stop that trace with aq.trace_stop, or read it."));
+	if (place < 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_TRACE_FULL, "%d sessions are traced already", aq_max_traces),
+				errhint("Stop one of those in aq.traces, or raise pgaq.max_traces and restart the server."));
+	PG_RETURN_VOID();
+}
+
+/* The session's trace, running or not; NULL: none. */
+static AqTrace *
+find_trace(int pid)
+{
+	for (int i = 0; i < aq_max_traces; i++)
+		if (aq_trace_at(i)->pid == pid && pid != 0)
+			return aq_trace_at(i);
+	return NULL;
+}
+
+pg_noreturn static void
+no_trace_of(int pid)
+{
+	ereport(ERROR,
+			aq_error(AQ_ERR_TRACE_UNDEFINED, "there is no trace of session %d", pid),
+			errhint("Start one with aq.trace_start; aq.traces shows those there are."));
+}
+
+/*
+ * Is there a trace of the session, and may it be seen?  Without the board, as
+ * looking rights up may raise; the role is compared once more under it.
+ */
+static Oid
+check_trace(int pid)
+{
+	AqTrace    *trace = find_trace(pid);
+	Oid			role;
+
+	if (trace == NULL)
+		no_trace_of(pid);
+	role = trace->role;
+	check_right(pid, is_own(trace), role);
+	return role;
+}
+
+/*
+ * The session may be writing its last row: some instructions, unless it has lost
+ * its processor.  After that nothing in the trace changes any more.
+ */
+static void
+await_last_row(int session)
+{
+	while (pg_atomic_read_u32(&aq_trace_sessions[session].busy) != 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		aq_os_yield();
+	}
+}
+
+/* aq.trace_stop(pid): what was recorded stays. */
+PG_FUNCTION_INFO_V1(aq_trace_stop);
+Datum
+aq_trace_stop(PG_FUNCTION_ARGS)
+{
+	int			pid = PG_ARGISNULL(0) ? MyProcPid : PG_GETARG_INT32(0);
+	AqTrace    *trace;
+	Oid			role;
+	int			session = -1;
+
+	aq_session_attach();
+	role = check_trace(pid);
+	aq_latch_get(aq_trace_board, AQ_EXCLUSIVE, AQ_LOC_TRACE);
+	trace = find_trace(pid);
+	if (trace != NULL && trace->role != role)
+		trace = NULL;
+	if (trace != NULL && trace->running)
+	{
+		session = trace->session;
+		stop(trace);
+	}
+	aq_latch_free(aq_trace_board);
+	if (trace == NULL)
+		no_trace_of(pid);
+	if (session >= 0)
+		await_last_row(session);
+	PG_RETURN_VOID();
+}
+
+/* --- for the views --------------------------------------------------------------------- */
+
+/* Rows are written while they are copied: those that were are left out. */
+static void
+copy_rows(AqTrace *to, AqTrace *from)
+{
+	for (int i = 0; i < aq_trace_rows; i++)
+	{
+		uint64		before = pg_atomic_read_u64(&from->rows[i].sequence);
+
+		pg_read_barrier();
+		to->rows[i] = from->rows[i];
+		pg_read_barrier();
+		if (before != pg_atomic_read_u64(&from->rows[i].sequence))
+			before = 0;
+		pg_atomic_write_u64(&to->rows[i].sequence, before);
+	}
+}
+
+/* A copy of the session's trace; raises when there is none or it may not be seen. */
+AqTrace *
+aq_trace_copy(int pid, bool with_rows)
+{
+	AqTrace    *copy = MemoryContextAllocHuge(CurrentMemoryContext, trace_size());
+	Oid			role = check_trace(pid);
+	AqTrace    *trace;
+
+	aq_latch_get(aq_trace_board, AQ_SHARED, AQ_LOC_TRACE);
+	trace = find_trace(pid);
+	if (trace != NULL && trace->role != role)
+		trace = NULL;
+	if (trace != NULL)
+	{
+		/* the number first: a profile that comes now is not seen half */
+		int			nprofiles = trace->nprofiles;
+
+		pg_read_barrier();
+		memcpy(copy, trace, offsetof(AqTrace, rows));
+		copy->nprofiles = nprofiles;
+		if (with_rows)
+			copy_rows(copy, trace);
+	}
+	aq_latch_free(aq_trace_board);
+	if (trace == NULL)
+		no_trace_of(pid);
+	return copy;
+}
+
+/* The first parts of all traces that there are, at most aq_max_traces; how many. */
+int
+aq_trace_copy_heads(AqTrace *heads, bool *running)
+{
+	bool		alive[64];
+	int			n = 0;
+
+	find_alive(alive);
+	aq_latch_get(aq_trace_board, AQ_SHARED, AQ_LOC_TRACE);
+	for (int i = 0; i < aq_max_traces; i++)
+	{
+		AqTrace    *trace = aq_trace_at(i);
+
+		if (trace->pid == 0)
+			continue;
+		running[n] = is_running(i, alive);
+		memcpy(&heads[n++], trace, offsetof(AqTrace, hash));
+	}
+	aq_latch_free(aq_trace_board);
+	return n;
+}

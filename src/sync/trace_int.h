@@ -1,0 +1,143 @@
+/*-------------------------------------------------------------------------
+ *
+ * trace_int.h
+ *	  What trace.c records, trace_control.c manages and trace_views.c shows.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_TRACE_INT_H
+#define AQ_TRACE_INT_H
+
+#include "sync/sync_int.h"
+
+#include "datatype/timestamp.h"
+
+typedef enum AqTraceAction
+{
+	AQ_TRACE_GET,
+	AQ_TRACE_FREE,
+	AQ_TRACE_FAIL,				/* a get without waiting that failed */
+	AQ_TRACE_BEGIN,				/* of a wait, as the two below */
+	AQ_TRACE_END,
+	AQ_TRACE_TIMEOUT,
+	AQ_TRACE_POST				/* published, or sent */
+} AqTraceAction;
+
+#define AQ_TRACE_UNKNOWN (-1)	/* a time that nobody has measured */
+
+typedef struct AqTraceRow
+{
+	pg_atomic_uint64 sequence;	/* from 1; 0 while the row is written */
+	int64		at;				/* ns since the trace was started */
+	int64		elapsed;		/* ns to get it, or of the wait */
+	int64		held;			/* ns it was held */
+	uint64		p[3];			/* of a wait */
+	uint32		child;			/* latch child, mutex idn, handle, pid, messages */
+	uint32		database;
+	uint32		queue;			/* id, 0: see aq_trace_on_name */
+	uint16		number;			/* latch, mutex type, event */
+	uint16		where;
+	uint8		operation;
+	uint8		action;
+	uint8		mode;			/* AqLatchMode, AQ_TRACE_NULL or AQ_TRACE_NO_MODE */
+} AqTraceRow;
+
+#define AQ_TRACE_NO_MODE	255
+
+/*
+ * Histograms of ns as DTrace's quantize() makes them: bucket 0 holds 0, bucket k
+ * what is 2^(k-1) or more and less than 2^k; the last one the rest, too.
+ */
+#define AQ_QUANTIZE_BUCKETS	40
+
+static inline int
+aq_quantize_bucket(int64 ns)
+{
+	int			bucket = ns > 0 ? 64 - __builtin_clzll((unsigned long long) ns) : 0;
+
+	return Min(bucket, AQ_QUANTIZE_BUCKETS - 1);
+}
+
+typedef enum AqTraceMeasure
+{
+	AQ_MEASURE_ACQUIRE,			/* from asking to getting, or a wait */
+	AQ_MEASURE_HOLD,			/* from getting to giving back */
+	AQ_MEASURE_BOTH,			/* from asking to giving back, as the seeds' DTrace script measures */
+	AQ_MEASURES
+} AqTraceMeasure;
+
+/* The sums over one object and the place that asked for it. */
+typedef struct AqTraceProfile
+{
+	uint64		address;
+	uint32		child;
+	uint32		database;
+	uint32		queue;
+	uint16		number;
+	uint16		where;
+	uint8		operation;
+	uint64		gets;
+	uint64		releases;
+	uint64		failures;
+	uint64		ns[AQ_MEASURES];
+	uint64		histogram[AQ_MEASURES][AQ_QUANTIZE_BUCKETS];
+} AqTraceProfile;
+
+#define AQ_TRACE_PROFILES	256
+#define AQ_TRACE_HASH		512 /* a power of two, larger than that */
+
+/*
+ * One trace.  Its first part is written by whoever starts or stops it, under
+ * the latch "session traces"; the rest by the traced session only, and by who
+ * starts the next trace here, which nobody does while that session is busy in it.
+ */
+typedef struct AqTrace
+{
+	int			pid;			/* 0: never used, or forgotten */
+	int32		session;
+	uint32		role;			/* of the traced session; 0: a background process */
+	uint32		started_by;
+	uint32		operations;		/* bits: what makes rows */
+	bool		running;
+	TimestampTz started;
+	TimestampTz stopped;
+	uint32		generation;		/* another one with each start */
+
+	int64		base;			/* aq_clock_ns at the start */
+	pg_atomic_uint64 written;	/* rows; the latest of them are there */
+	uint64		counts[AQ_TRACE_OPERATIONS][AQ_TRACE_POST + 1];
+	uint64		unprofiled;		/* operations on objects that no profile was left for */
+	int32		nprofiles;
+	uint16		hash[AQ_TRACE_HASH];	/* profile + 1; 0: empty */
+	AqTraceProfile profiles[AQ_TRACE_PROFILES];
+	AqTraceRow	rows[FLEXIBLE_ARRAY_MEMBER];
+} AqTrace;
+
+/* One for each session; in a cache line of its own, as every get reads it. */
+typedef union AqTraceSession
+{
+	struct
+	{
+		pg_atomic_uint32 word;	/* trace + 1; 0: not traced */
+		pg_atomic_uint32 busy;	/* the session writes into its trace */
+	};
+	char		padding[64];
+} AqTraceSession;
+
+extern int	aq_max_traces;		/* pgaq.max_traces */
+extern int	aq_trace_rows;		/* pgaq.trace_rows */
+
+extern AqTraceSession *aq_trace_sessions;
+extern AqLatch *aq_trace_board; /* protects the first part of every trace */
+
+extern AqTrace *aq_trace_at(int number);
+extern uint32 aq_trace_queue_of(AqLatchId id, int child, uint32 *database);
+
+/* trace_control.c */
+extern bool aq_trace_may_see(const AqTrace *trace);
+extern AqTrace *aq_trace_copy(int pid, bool with_rows);
+extern int	aq_trace_copy_heads(AqTrace *heads, bool *running);
+
+#endif							/* AQ_TRACE_INT_H */

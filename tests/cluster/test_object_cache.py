@@ -1,0 +1,203 @@
+"""The object cache with room for few queues: loading, making room, changing and dropping at the same time."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+
+import pytest
+
+from conftest import arrived, generation, make_server, put, take, until
+from pgaq import db
+
+SETTINGS = {"pgaq.max_queues": "16"}
+QUEUES = 40
+
+
+def names():
+    return [f"q{n}" for n in range(QUEUES)]
+
+
+@pytest.fixture
+def forty(server):
+    with server.connect() as conn:
+        for name in names():
+            db.execute(conn, "SELECT aq.create_queue(%s)", [name])
+    yield names()
+    with server.connect() as conn:
+        for (name,) in conn.execute("SELECT queue_name FROM aq.queue ORDER BY exception_queue_id").fetchall():
+            db.execute(conn, "SELECT aq.drop_queue(%s, force => true)", [name])
+
+
+def in_memory(conn):
+    return db.value(conn, """SELECT count(*) FROM sys."v$db_object_cache" """)
+
+
+def test_more_queues_than_places(conn, forty):
+    """Each has what was put into it, in order, however often it has left memory."""
+    for round in range(3):
+        for n, name in enumerate(forty):
+            put(conn, name, [n, round])
+        assert in_memory(conn) <= 16
+    for n, name in enumerate(forty):
+        assert take(conn, name) == [[n, 0], [n, 1], [n, 2]]
+    made_room, reloads = conn.execute("""SELECT aged_out, reloads FROM sys."v$librarycache" """).fetchone()
+    assert made_room >= reloads >= 3 * QUEUES - 40
+
+
+def test_what_is_pinned_stays(server, conn, forty):
+    """A queue used by an open transaction, and one that somebody waits at, do not make room; with all of them pinned there is an error."""
+    with server.connect() as other:
+        other.execute("BEGIN")
+        put(other, "q0", "open")
+        for name in forty[1:]:
+            put(conn, name, 1)
+        addresses = """SELECT addr, loads FROM sys."v$db_object_cache" WHERE name = 'Q0'"""
+        assert db.value(conn, """SELECT pins FROM sys."v$db_object_cache" WHERE name = 'Q0'""") == 1
+        before = conn.execute(addresses).fetchall()
+        for name in forty[1:]:
+            assert take(conn, name) == [1]
+        assert conn.execute(addresses).fetchall() == before
+        other.execute("COMMIT")
+        assert take(conn, "q0") == ["open"]
+        other.execute("BEGIN")
+        with pytest.raises(db.Error) as caught:
+            for name in forty:
+                put(other, name, 2)
+        assert caught.value.sqlstate == "AQ024" and "pgaq.max_queues" in caught.value.diag.message_hint
+        other.execute("ROLLBACK")
+        for name in forty:
+            put(other, name, 2)
+            assert take(conn, name) == [2]
+
+
+def test_what_has_something_to_do_stays(conn, forty):
+    """Delayed messages, expirations and retries are on time though the queue was not used for longest."""
+    db.execute(conn, "SELECT aq.create_queue('dead'), aq.alter_queue('q1', exception_queue => 'dead')")
+    put(conn, "q0", "delayed", delay="0.5 s")
+    put(conn, "q1", "mortal", expiration="0.5 s")
+    db.execute(conn, "SELECT aq.alter_queue('q2', retry_delay => '0.3 s')")
+    put(conn, "q2", "again")
+    conn.execute("BEGIN")
+    assert take(conn, "q2") == ["again"]
+    conn.execute("ROLLBACK")
+    for name in forty[3:]:
+        put(conn, name, 1)
+    assert arrived(conn, "q0", 1) == ["delayed"]
+    assert arrived(conn, "dead", 1) == ["mortal"]
+    assert arrived(conn, "q2", 1) == ["again"]
+
+
+class Users:
+    """Sessions that use random queues and keep a ledger; every number is unique."""
+
+    def __init__(self, server, forty, rng, kept):
+        self.server, self.names, self.seed, self.kept = server, forty, rng.randrange(1 << 30), kept
+        self.sent, self.doubtful, self.got, self.failures = set(), set(), [], []
+        self.lock = threading.Lock()
+        self.over = threading.Event()
+
+    def use(self, number):
+        rng = random.Random(self.seed + number)
+        count = 0
+        try:
+            with self.server.connect() as conn:
+                conn.execute(f"SET pgaq.session_pins = {rng.choice(['on', 'off']) if self.kept is None else self.kept}")
+                while not self.over.is_set():
+                    count += 1
+                    self.step(conn, rng, number * 1_000_000 + count)
+        except db.OperationalError:
+            pass  # the server was killed
+        except Exception as error:  # noqa: BLE001
+            self.failures.append(repr(error))
+
+    def step(self, conn, rng, value):
+        name = rng.choice(self.names)
+        what = rng.random()
+        if what < 0.45:
+            self.doubtful.add(value)
+            put(conn, name, value)
+            with self.lock:
+                self.sent.add(value)
+            self.doubtful.discard(value)
+        elif what < 0.55:
+            conn.execute("BEGIN")
+            put(conn, name, -value)
+            taken = take(conn, rng.choice(self.names), number=2)
+            assert all(n > 0 or n == -value for n in taken)
+            conn.execute("ROLLBACK")
+        elif what < 0.6:
+            conn.execute("BEGIN")
+            db.execute(conn, "SELECT aq.alter_queue(%s, comment => 'changed')", [name])
+            conn.execute(rng.choice(["COMMIT", "ROLLBACK"]))
+        elif what < 0.63:
+            db.execute(conn, rng.choice(["CALL dbms_shared_pool.markhot(NULL, %s)", "CALL dbms_shared_pool.unmarkhot(NULL, %s)"]), [self.names[0]])
+        else:
+            taken = take(conn, name, number=3)
+            with self.lock:
+                self.got += taken
+
+    def run(self, sessions, enough):
+        threads = [threading.Thread(target=self.use, args=[number]) for number in range(1, sessions + 1)]
+        for thread in threads:
+            thread.start()
+        enough(self)
+        self.over.set()
+        for thread in threads:
+            thread.join()
+        assert self.failures == []
+
+    def check(self, conn, missing=0):
+        """All that was sent, once; of what was under way when the server died, either."""
+        for name in self.names:
+            self.got += arrived_all(conn, name)
+        assert len(self.got) == len(set(self.got)), "delivered twice"
+        assert len(self.sent - set(self.got)) <= missing, "lost"
+        assert set(self.got) <= self.sent | self.doubtful, "from nowhere"
+
+
+def arrived_all(conn, name):
+    """What is there, also what rests for a moment after a rollback."""
+    until(lambda: db.value(conn, "SELECT count(*) FROM aq.messages WHERE queue_name = %s AND state NOT IN ('READY', 'PROCESSED')", [name]) == 0, f"{name} at rest")
+    return take(conn, name)
+
+
+@pytest.mark.parametrize("kept", ["off", None])
+def test_load_change_and_make_room_at_the_same_time(server, conn, forty, seed, kept):
+    users = Users(server, forty[:24], random.Random(seed), kept)
+    # at most at a time: two queues of each session, one of the worker, the hot one with its copies; more would be an error
+    users.run(5, lambda u: until(lambda: len(u.sent) > 1000 or u.failures, "a thousand messages"))
+    users.check(conn)
+    until(lambda: in_memory(conn) > 0, "the cache")
+    query = """SELECT count(*) FROM sys."v$libcache_locks" WHERE mode_requested > 0 OR mode_held = 3"""
+    assert db.value(conn, query) == 0
+
+
+def test_kill_in_the_middle(seed):
+    """kill -9 of a session: the cache begins anew, nothing is lost or delivered twice."""
+    own = make_server("killed", **SETTINGS)
+    own.expect_log("terminat|crash|signal 9")
+    sessions = 4
+    try:
+        with own.connect() as conn:
+            for name in names():
+                db.execute(conn, "SELECT aq.create_queue(%s)", [name])
+        users = Users(own, names()[:24], random.Random(seed), "off")
+
+        def enough(users):
+            until(lambda: len(users.sent) > 300 or users.failures, "messages")
+            before = generation(own)
+            with own.connect() as conn:
+                victim = db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1")
+            os.kill(victim, signal.SIGKILL)
+            until(lambda: generation(own) not in (None, before), "a restart")
+
+        users.run(sessions, enough)
+        with own.connect() as conn:
+            # each session may have lost the answer to one dequeue, of up to three messages
+            users.check(conn, missing=3 * sessions)
+        assert own.problems() == []
+    finally:
+        own.destroy()

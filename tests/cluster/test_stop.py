@@ -1,0 +1,146 @@
+"""Stopping a queue: aq.stop_queue(wait => true) and who uses the queue meanwhile."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from conftest import PATIENCE, put, take, until
+from pgaq import db
+
+SETTINGS = {"max_prepared_transactions": "10"}
+
+STOP = "SELECT aq.stop_queue(%s, wait => true)"
+
+
+def waits(conn):
+    """Does somebody wait for a queue not to be in use?"""
+    return db.value(conn, """SELECT count(*) FROM sys."v$session_wait" WHERE event = 'aq: queue in use'""") > 0
+
+
+@pytest.fixture
+def stopping(server, conn, queue):
+    """Begins to stop the queue in a session of its own, when called; the pending result."""
+    with server.connect() as stopper, ThreadPoolExecutor() as pool:
+
+        def begin(statement=STOP):
+            result = pool.submit(lambda: stopper.execute(statement, [queue]).fetchall())
+            until(lambda: waits(conn), "the wait")
+            return result
+
+        begin.session = stopper
+        yield begin
+
+
+@pytest.mark.parametrize("use", ["enqueue", "dequeue"])
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_waits_for_transactions(server, conn, queue, stopping, use, end):
+    put(conn, queue, 1)
+    with server.connect() as user:
+        user.execute("BEGIN")
+        if use == "enqueue":
+            put(user, queue, 2)
+        else:
+            assert take(user, queue) == [1]
+        stopped = stopping()
+        # who is in goes on, who is not does not come in
+        put(user, queue, 3)
+        with pytest.raises(db.Error, match="being stopped for enqueue"):
+            put(conn, queue, 4)
+        with pytest.raises(db.Error, match="being stopped for dequeue"):
+            take(conn, queue)
+        user.execute(end)
+        stopped.result(PATIENCE)
+    with pytest.raises(db.Error, match="is stopped for enqueue"):
+        put(conn, queue, 5)
+    db.execute(conn, "SELECT aq.start_queue(%s)", [queue])
+    left = [1] if end == "ROLLBACK" else [1, 2, 3] if use == "enqueue" else [3]
+    assert sorted(take(conn, queue)) == left
+
+
+def test_waits_for_prepared_transactions(server, conn, queue, stopping):
+    with server.connect() as user:
+        user.execute("BEGIN")
+        put(user, queue, 1)
+        user.execute("PREPARE TRANSACTION 'stop'")
+    stopped = stopping()
+    conn.execute("COMMIT PREPARED 'stop'")
+    stopped.result(PATIENCE)
+
+
+def test_waits_for_prepared_transactions_after_a_restart(server, queue):
+    with server.connect() as user:
+        user.execute("BEGIN")
+        put(user, queue, 1)
+        user.execute("PREPARE TRANSACTION 'stop'")
+    server.restart("immediate")
+    with server.connect() as conn, server.connect() as stopper, ThreadPoolExecutor() as pool:
+        stopped = pool.submit(lambda: stopper.execute(STOP, [queue]).fetchall())
+        until(lambda: waits(conn), "the wait")
+        conn.execute("ROLLBACK PREPARED 'stop'")
+        stopped.result(PATIENCE)
+
+
+def test_a_cancelled_stop_lets_everybody_in_again(server, conn, queue, stopping):
+    with server.connect() as user:
+        user.execute("BEGIN")
+        put(user, queue, 1)
+        stopped = stopping()
+        db.execute(conn, "SELECT pg_cancel_backend(%s)", [stopping.session.info.backend_pid])
+        with pytest.raises(db.Error, match="canceling statement"):
+            stopped.result(PATIENCE)
+        put(conn, queue, 2)
+        user.execute("COMMIT")
+    assert sorted(take(conn, queue)) == [1, 2]
+
+
+def test_who_waits_for_messages_does_not_use_the_queue(server, conn, queue):
+    """A consumer that waits is told that the queue is stopped; its transaction does not keep the queue from being stopped."""
+    with server.connect() as consumer, ThreadPoolExecutor() as pool:
+        consumer.execute("BEGIN")
+        assert take(consumer, queue) == []
+        waiting = pool.submit(lambda: consumer.execute("SELECT payload FROM aq.dequeue(%s, wait => '1 min')", [queue]).fetchall())
+        until(lambda: db.value(conn, "SELECT waiting FROM aq.subscribers WHERE queue_name = %s", [queue]) == 1, "the consumer")
+        db.execute(conn, STOP, [queue])
+        with pytest.raises(db.Error, match="stopped for dequeue"):
+            waiting.result(PATIENCE)
+
+
+def test_own_messages_do_not_matter(conn, queue):
+    """As the transaction of the stop itself: it commits them with it."""
+    conn.execute("BEGIN")
+    put(conn, queue, 1)
+    db.execute(conn, STOP, [queue])
+    conn.execute("COMMIT")
+    db.execute(conn, "SELECT aq.start_queue(%s)", [queue])
+    assert take(conn, queue) == [1]
+
+
+def test_dbms_aqadm(server, conn, queue):
+    with server.connect() as user:
+        user.execute("BEGIN")
+        put(user, queue, 1)
+        with pytest.raises(db.Error, match="ORA-24018"):
+            db.execute(conn, "CALL dbms_aqadm.stop_queue(%s, wait => false)", [queue])
+        user.execute("COMMIT")
+    db.execute(conn, "CALL dbms_aqadm.stop_queue(%s)", [queue])
+    assert db.value(conn, "SELECT enqueue_enabled FROM aq.queues WHERE queue_name = %s", [queue]) is False
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_a_purge_that_waits(server, conn, queue, end):
+    """What others have in hand is waited for, and purged if it comes back; who comes meanwhile waits, and goes on."""
+    put(conn, queue, 1, 2)
+    blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'relation'"
+    with server.connect() as user, server.connect() as purger, server.connect() as late, ThreadPoolExecutor() as pool:
+        user.execute("BEGIN")
+        assert len(take(user, queue, number=1)) == 1
+        purged = pool.submit(lambda: db.value(purger, "SELECT aq.purge_queue(%s, block => true)", [queue]))
+        until(lambda: db.value(conn, blocked) == 1, "the purge")
+        found = pool.submit(take, late, queue)
+        until(lambda: db.value(conn, blocked) >= 2 or found.done(), "who comes late")
+        user.execute(end)
+        # who has come late may have been faster
+        assert purged.result(PATIENCE) + len(found.result(PATIENCE)) == (1 if end == "COMMIT" else 2)
+    assert take(conn, queue) == []

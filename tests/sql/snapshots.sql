@@ -1,0 +1,96 @@
+-- Snapshots, baselines and their settings.  What they say is tested in reports.sql, the worker in cluster/test_snapshots.py.
+\pset format unaligned
+SET search_path = dbms_workload_repository, public, sys;
+SELECT t.put('snap_q', 1) FROM aq.create_queue('snap_q');
+SELECT create_snapshot() AS one \gset
+CALL create_snapshot('ALL', NULL) \gset
+\set two :snap_id
+SELECT t.put('snap_q', 2, 4);
+SELECT create_snapshot('typical') AS three \gset
+SELECT :two - :one AS next, :three - :two AS next;
+SELECT snap_id - :one AS snap, instance_number, dbid = aq._dbid() AS here, startup_time < begin_interval_time OR snap_id = :one AS startup,
+	begin_interval_time <= end_interval_time AS "interval", flush_elapsed > '0' AS elapsed, snap_level, error_count, snap_flag
+FROM dba_hist_snapshot WHERE snap_id >= :one ORDER BY snap_id;
+-- an interval begins where the one before ended
+SELECT s.begin_interval_time = p.end_interval_time AS gapless FROM dba_hist_snapshot s JOIN dba_hist_snapshot p ON p.snap_id = s.snap_id - 1 WHERE s.snap_id > :one ORDER BY s.snap_id;
+-- what is in them
+SELECT snap_id - :one AS snap, queue_type, shards, enqueued_msgs, done_msgs, backlog, ready FROM dba_hist_queue WHERE queue_name = 'snap_q' AND snap_id >= :one ORDER BY snap_id;
+SELECT count(*) FROM dba_hist_snap_error WHERE snap_id >= :one;
+SELECT snap_id - :one AS snap, sum(gets) > 0 AS gets, min(gets) >= 0 AS counted, count(DISTINCT latch_name) = (SELECT count(*) FROM v$latchname) AS "all" FROM dba_hist_latch WHERE snap_id >= :one GROUP BY snap_id ORDER BY snap_id;
+SELECT count(*) > 0 AS parameters, bool_or(parameter_name = 'pgaq.spin_count') AS ours FROM dba_hist_parameter WHERE snap_id = :one;
+SELECT count(*) = (SELECT count(*) FROM v$latchname) AS all_names FROM dba_hist_latch_name;
+
+-- a rolled back snapshot is none at all
+BEGIN;
+SELECT create_snapshot() = :three + 1 AS next;
+ROLLBACK;
+SELECT count(*) FROM dba_hist_snapshot WHERE snap_id > :three;
+SELECT count(*) FROM aq.snapshot_data WHERE snap_id > :three;
+
+-- baselines
+SELECT create_baseline(:one, :two, 'before') > 0 AS made;
+SELECT create_baseline(:two, :three, 'after', expiration => 30) > 0 AS made;
+CALL rename_baseline('after', 'behind');
+SELECT baseline_name, baseline_type, start_snap_id - :one AS start, end_snap_id - :one AS "end", start_snap_time < end_snap_time AS times, expiration FROM dba_hist_baseline ORDER BY baseline_name;
+SELECT regexp_replace(t.error(format('CALL dbms_workload_repository.drop_snapshot_range(%s, %s)', :two, :three)), '[0-9]+ to [0-9]+', 'N to N') AS error;
+SELECT t.error(format($$SELECT dbms_workload_repository.create_baseline(%s, %s, 'before')$$, :two, :three));
+SELECT split_part(t.error(format($$SELECT dbms_workload_repository.create_baseline(%s, %s, 'x')$$, :three, :three + 100)), ' | ', 1);
+SELECT split_part(t.error(format($$SELECT dbms_workload_repository.create_baseline(%s, %s, 'x')$$, :three, :one)), ' | ', 1);
+SELECT t.error($$SELECT dbms_workload_repository.create_baseline(1, 2, '')$$);
+SELECT t.error($$CALL dbms_workload_repository.rename_baseline('none', 'x')$$);
+SELECT t.error($$CALL dbms_workload_repository.rename_baseline('before', 'behind')$$);
+SELECT t.error($$CALL dbms_workload_repository.drop_baseline('none')$$);
+SELECT split_part(t.error($$CALL dbms_workload_repository.drop_snapshot_range(5, 4)$$), ' | ', 1);
+SELECT t.error($$CALL dbms_workload_repository.drop_snapshot_range(1, 2, 77)$$);
+SELECT t.error($$SELECT dbms_workload_repository.create_snapshot('SOME')$$);
+
+-- what is old goes, but for baselines
+UPDATE aq.snapshot SET end_interval_time = end_interval_time - interval '9 days' WHERE snap_id IN (:one, :three);
+CALL drop_baseline('behind');
+SELECT aq._purge_snapshots();
+SELECT snap_id - :one AS snap FROM dba_hist_snapshot WHERE snap_id >= :one ORDER BY snap_id;
+SELECT DISTINCT snap_id - :one AS snap FROM aq.snapshot_data WHERE snap_id >= :one ORDER BY 1;
+CALL drop_baseline('before', cascade => true);
+SELECT count(*) FROM dba_hist_snapshot WHERE snap_id >= :one;
+SELECT count(*) FROM aq.snapshot_data WHERE snap_id >= :one;
+
+-- settings
+SELECT snap_interval, retention, topnsql FROM dba_hist_wr_control;
+CALL modify_snapshot_settings(retention => 1440);
+SELECT snap_interval, retention, topnsql FROM dba_hist_wr_control;
+CALL modify_snapshot_settings("interval" => 30, topnsql => 'MAXIMUM');
+SELECT snap_interval, retention, topnsql FROM dba_hist_wr_control;
+CALL modify_snapshot_settings(0, 0, '50');
+SELECT snap_interval, retention, topnsql FROM dba_hist_wr_control;
+SELECT aq._snapshot_turn() IS NULL AS no_more;
+SELECT t.error('CALL dbms_workload_repository.modify_snapshot_settings(retention => 1439)');
+SELECT t.error('CALL dbms_workload_repository.modify_snapshot_settings("interval" => -1)');
+SELECT t.error($$CALL dbms_workload_repository.modify_snapshot_settings(topnsql => '0')$$);
+SELECT snap_interval, retention, topnsql FROM dba_hist_wr_control;
+CALL modify_snapshot_settings(11520, 60, 'DEFAULT');
+
+-- a source that cannot be read costs its own figures only
+ALTER FUNCTION aq._consumers() RENAME TO _gone;
+SELECT create_snapshot() AS four \gset
+ALTER FUNCTION aq._gone() RENAME TO _consumers;
+SELECT error_count FROM dba_hist_snapshot WHERE snap_id = :four;
+SELECT source_name, error_message FROM dba_hist_snap_error WHERE snap_id = :four;
+SELECT count(*) > 0 AS latches FROM dba_hist_latch WHERE snap_id = :four;
+
+-- who may
+CREATE ROLE regress_snap_nobody;
+SET ROLE regress_snap_nobody;
+SELECT split_part(t.error('SELECT dbms_workload_repository.create_snapshot()'), ' | ', 2);
+SELECT split_part(t.error('SELECT * FROM sys.dba_hist_snapshot'), ' | ', 2);
+RESET ROLE;
+DROP ROLE regress_snap_nobody;
+SET ROLE pg_monitor;
+SELECT create_snapshot() = :four + 1 AS taken;
+SELECT error_count FROM dba_hist_snapshot WHERE snap_id = :four + 1;
+SELECT split_part(t.error('CALL dbms_workload_repository.drop_snapshot_range(1, 100)'), ' | ', 2);
+SELECT split_part(t.error('SELECT aq._snapshot_turn()'), ' | ', 2);
+RESET ROLE;
+CALL drop_snapshot_range(:four, :four + 1);
+SELECT count(*) FROM dba_hist_snapshot WHERE snap_id >= :one;
+RESET search_path;
+SELECT aq.drop_queue('snap_q', force => true);

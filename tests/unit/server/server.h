@@ -1,0 +1,80 @@
+/*-------------------------------------------------------------------------
+ *
+ * server.h
+ *	  Stands in for what part "cache" uses of the server and of part "base".
+ *
+ * The files beside it have the names of the server's headers.  An error of the
+ * code under test ends the test: what happens to the caller of a failed load is
+ * played by the test itself.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_UNIT_SERVER_H
+#define AQ_UNIT_SERVER_H
+
+#include "unit.h"
+
+typedef uint32 Oid;
+typedef int64 TimestampTz;
+typedef struct AqPart AqPart;
+struct config_enum_entry
+{
+	int			val;
+};
+
+#define CACHELINEALIGN(size) (((size) + PG_CACHE_LINE_SIZE - 1) / PG_CACHE_LINE_SIZE * PG_CACHE_LINE_SIZE)
+#define mul_size(a, b) ((Size) (a) * (Size) (b))
+#define add_size(a, b) ((Size) (a) + (Size) (b))
+
+#define TopMemoryContext NULL
+#define MemoryContextAlloc(context, size) malloc(size)
+#define MemoryContextAllocZero(context, size) calloc(1, size)
+#define palloc(size) malloc(size)
+#define repalloc(p, size) realloc(p, size)
+#define pfree(p) free(p)
+
+#define PG_TRY() do {
+#define PG_CATCH() } while (0); if (false) {
+#define PG_FINALLY() } while (0); {
+#define PG_END_TRY() }
+#define PG_RE_THROW() ((void) 0)
+#define ereport(level, ...) shim_panic("an error is raised in %s", __func__)
+
+#define GetCurrentTimestamp() aq_clock_us()
+#define aq_point(name) sim_switch()
+
+static inline uint32
+murmurhash32(uint32 n)
+{
+	n ^= n >> 16;
+	n *= 0x85ebca6b;
+	n ^= n >> 13;
+	n *= 0xc2b2ae35;
+	return n ^ n >> 16;
+}
+
+static inline uint32
+hash_combine(uint32 a, uint32 b)
+{
+	return a ^ (b + 0x9e3779b9 + (a << 6) + (a >> 2));
+}
+
+#define aq_trace_object_got(operation, object, mode, where, asked) ((void) (object), (void) (asked))
+#define aq_trace_object_free(operation, object) ((void) (object))
+
+/* A condition: who has prepared hears of each broadcast from then on. */
+typedef struct AqCond
+{
+	uint64		broadcasts;
+} AqCond;
+
+extern int	aq_session_slots(void);
+extern void aq_cond_init(AqCond *cond);
+extern void aq_cond_prepare(AqCond *cond);
+extern bool aq_cond_sleep(AqCond *cond, AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
+extern void aq_cond_cancel(void);
+extern void aq_cond_broadcast(AqCond *cond);
+
+#endif							/* AQ_UNIT_SERVER_H */
