@@ -207,12 +207,28 @@ def generation(server: Server) -> int | None:
         return None
 
 
+BACKGROUND = "backend_type = 'pgaq ' || %(kind)s AND datname IS NOT DISTINCT FROM CASE %(kind)s WHEN 'worker' THEN current_database() END"
+
+
+def background(conn: db.Connection, kind: str) -> int | None:
+    """The pid of this database's worker, or of the server's launcher or sampler; None while there is none.
+
+    The launcher starts workers in the other databases, too, for a moment: to learn whether they have queues.
+    """
+    return db.value(conn, f"SELECT max(pid) FROM pg_stat_activity WHERE {BACKGROUND}", {"kind": kind})
+
+
+def at_rest(conn: db.Connection, kind: str) -> int | None:
+    """The same, but None also while it is doing something."""
+    query = f"""SELECT max(pid) FROM pg_stat_activity JOIN sys."v$session_wait" w USING (pid)
+        WHERE {BACKGROUND} AND w.event = 'aq: ' || %(kind)s || ' idle' AND w.state = 'WAITING'"""
+    return db.value(conn, query, {"kind": kind})
+
+
 @contextlib.contextmanager
 def stopped_worker(conn: db.Connection, kind: str = "worker") -> Iterator[None]:
     """The database's worker, or the server's sampler, does nothing for a while, and holds nothing that others wait for."""
-    idle = """SELECT max(pid) FROM pg_stat_activity JOIN sys."v$session_wait" w USING (pid)
-        WHERE backend_type = 'pgaq ' || %s AND (datname IS NULL OR datname = current_database()) AND w.event = 'aq: ' || %s || ' idle' AND w.state = 'WAITING'"""
-    process = until(lambda: db.value(conn, idle, [kind, kind]), f"the {kind} at rest")
+    process = until(lambda: at_rest(conn, kind), f"the {kind} at rest")
     os.kill(process, signal.SIGSTOP)
     try:
         yield

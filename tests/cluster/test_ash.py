@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 
-from conftest import generation, put, stopped_worker, take, until
+from conftest import background, generation, put, stopped_worker, take, until
 from pgaq import db
 from test_sessions import Sessions, session
 
@@ -14,7 +14,6 @@ import psycopg
 
 INTERVAL = 20
 SETTINGS = {"pgaq.ash_interval": str(INTERVAL), "pgaq.ash_size": "2MB", "max_connections": "130", "compute_query_id": "on", "pgaq.fetch_patience": "-1"}
-SAMPLER = "SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE backend_type = 'pgaq sampler'"
 
 
 SAMPLED = 'SELECT sample_rows FROM sys."v$ash_info"'
@@ -58,7 +57,7 @@ def test_who_is_active_is_noted(server, conn, queue):
         assert len(history(conn, idle)) < before + 3, "but for a moment in which the server called it"
         busy = sessions.send(f"DO $$ BEGIN LOOP PERFORM aq.enqueue('{queue}', '1'); COMMIT; END LOOP; END $$")
         until(lambda: ("queue enqueue", queue) in history(conn, busy, "operation, queue_name"), "a sample in the operation")
-        assert history(conn, db.value(conn, SAMPLER)) == []
+        assert history(conn, background(conn, "sampler")) == []
     conn.execute("DROP TABLE held")
 
 
@@ -178,9 +177,9 @@ def test_the_sampler_comes_back(server, conn):
     """It is terminated: another one goes on with the same ring."""
     more_samples(conn)
     before = db.row(conn, 'SELECT sample_rows, latest_sample_id, started FROM sys."v$ash_info"')
-    old = until(lambda: db.value(conn, SAMPLER), "the sampler")
+    old = until(lambda: background(conn, "sampler"), "the sampler")
     conn.execute("SELECT pg_terminate_backend(%s)", [old])
-    until(lambda: db.value(conn, SAMPLER) not in (0, old), "another sampler")
+    until(lambda: background(conn, "sampler") not in (None, old), "another sampler")
     more_samples(conn)
     after = db.row(conn, 'SELECT sample_rows, latest_sample_id, started FROM sys."v$ash_info"')
     assert after["started"] == before["started"] and after["latest_sample_id"] > before["latest_sample_id"] and after["sample_rows"] >= before["sample_rows"]
@@ -241,6 +240,6 @@ def test_without_history(new_server):
         db.execute(conn, "SELECT aq.create_queue('q')")
         put(conn, "q", 1)
         assert take(conn, "q") == [1]
-        assert db.value(conn, SAMPLER) == 0
+        assert background(conn, "sampler") is None
         assert db.value(conn, 'SELECT count(*) FROM sys."v$active_session_history"') == 0
         db.execute(conn, "SELECT dbms_workload_repository.create_snapshot()")

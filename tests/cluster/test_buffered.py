@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from conftest import PATIENCE, arrived, drop, generation, put, put_many, stopped_worker, take, until
+from conftest import PATIENCE, arrived, at_rest, drop, generation, put, put_many, stopped_worker, take, until
 from pgaq import db
 
 SETTINGS = {"wal_level": "replica", "max_wal_senders": "5", "shared_buffers": "2MB"}
@@ -87,7 +87,7 @@ def test_nothing_is_said_of_queues_without_them(server, conn, queue):
     with server.connect() as conn:
         assert arrived(conn, queue, 1) == [1]
         # the worker has loaded the queue, and would have said it
-        until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq worker' AND wait_event_type IN ('Extension', 'Activity')"), "the worker at rest")
+        until(lambda: at_rest(conn, "worker"), "the worker at rest")
         assert server.log_text().count("have been lost") == before
         assert state(conn, queue) is None
 

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from conftest import arrived, generation, install, put, take, until
+from conftest import arrived, background, generation, install, put, take, until
 from pgaq import db
 
 WORKERS = "SELECT coalesce(array_agg(datname::text ORDER BY datname), '{}') FROM pg_stat_activity WHERE backend_type = 'pgaq worker'"
@@ -173,12 +173,11 @@ def test_terminated_worker_returns(new_server):
     """Without a session that asks for it; the launcher is back, too."""
     own = new_server("terminated")
     make_database(own, "used")
-    pid = "SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE backend_type = %s"
-    with own.connect() as conn:
-        for kind in ("pgaq worker", "pgaq launcher", "pgaq worker"):
-            old = until(lambda: db.value(conn, pid, [kind]), kind)
+    with own.connect("used") as conn:
+        for kind in ("worker", "launcher", "worker"):
+            old = until(lambda: background(conn, kind), kind)
             conn.execute("SELECT pg_terminate_backend(%s)", [old])
-            until(lambda: db.value(conn, pid, [kind]) not in (0, old), f"another {kind}")
+            until(lambda: background(conn, kind) not in (None, old), f"another {kind}")
 
 
 def test_no_place_for_all_workers(new_server):

@@ -6,7 +6,7 @@ import contextlib
 
 import pytest
 
-from conftest import arrived, install, make_server, put, put_many, ready, take, until
+from conftest import arrived, background, install, make_server, put, put_many, ready, take, until
 from pgaq import db
 from pgaq.server import Server
 
@@ -58,10 +58,10 @@ def test_no_place_for_a_worker(new_server):
 def test_workers_come_back(server, conn, queue, who):
     """pg_terminate_backend of a worker is no end: delays, retries and new partitions go on."""
     put(conn, queue, 1)
-    pattern = "%worker%" if who == "worker" else "%launcher%"
-    query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type LIKE 'pgaq%%' AND backend_type LIKE %s"
+    old = None
     for _ in range(3):
-        conn.execute(query, [pattern])
+        old = until(lambda: background(conn, who) not in (None, old) and background(conn, who), f"another {who}")
+        conn.execute("SELECT pg_terminate_backend(%s)", [old])
         put(conn, queue, "delayed", delay="0.1 s")
         conn.execute("BEGIN")
         take(conn, queue, number=1)

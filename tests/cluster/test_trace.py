@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from conftest import generation, put, take, until
+from conftest import background, generation, put, take, until
 from pgaq import db
 from test_wait import Waiter, asleep
 
@@ -103,7 +103,8 @@ def test_modes_of_locks_and_pins(new_server):
 
 def test_a_background_worker(conn, queue):
     """The worker's own waits: idle, until it is posted."""
-    pid = until(lambda: db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgaq worker'"), "a worker")
+    put(conn, queue, 1)  # or nobody needs a worker
+    pid = until(lambda: background(conn, "worker"), "a worker")
     start(conn, pid)
     put(conn, queue, 1, delay="0.05 s")
     until(lambda: head(conn, pid)["waits"] > 0, "a wait of the worker")
