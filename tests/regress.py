@@ -2,19 +2,23 @@
 """Run pg_regress or pg_isolation_regress on a private server.
 
     tests/regress.py sql [NAME...]          tests/sql against tests/expected
-    tests/regress.py queue_tables           most of tests/sql with queue tables against tests/queue_tables/expected
     tests/regress.py isolation [NAME...]    tests/isolation/specs against tests/isolation/expected
+    tests/regress.py queue_tables           most of tests/sql on queue tables
+    tests/regress.py queue_tables_isolation most of tests/isolation/specs on queue tables
 
 Without names the whole schedule runs; setup.sql always runs first.  What came out
-is in tests/results or tests/isolation/results, differences in regression.diffs
-beside it.  The server's log must not hold an unexpected line.
+is in results beside the schedule, differences in regression.diffs.  On queue tables
+the same results are expected, but where tests/queue_tables has a file of that name.
+The server's log must not hold an unexpected line.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -23,13 +27,42 @@ sys.path.insert(0, str(HERE.parent / "python"))
 from pgaq import places  # noqa: E402
 from pgaq.server import Server  # noqa: E402
 
+
+
+@dataclass
+class Suite:
+    """A schedule and what is expected of it."""
+
+    directory: Path
+    database: str
+    isolation: bool = False
+    like: Path | None = None  # whose files run here as well; only what they give otherwise is expected here
+
+    @property
+    def runner(self) -> Path:
+        name = "isolation/pg_isolation_regress" if self.isolation else "regress/pg_regress"
+        return Path(places.pg_config("pgxs")).parent.parent / "test" / name
+
+    def inputs(self) -> Path:
+        """The folder that pg_regress reads from."""
+        if self.like is None:
+            return self.directory
+        gathered = self.directory / "results" / "input"
+        shutil.rmtree(gathered, ignore_errors=True)
+        (gathered / "expected").mkdir(parents=True)
+        files = "specs" if self.isolation else "sql"
+        (gathered / files).symlink_to(self.like / files)
+        expected = {path.name: path for folder in (self.like, self.directory) for path in (folder / "expected").iterdir()}
+        for name, path in expected.items():
+            (gathered / "expected" / name).symlink_to(path)
+        return gathered
+
+
 SUITES = {
-    "sql": ("regress/pg_regress", HERE, "regress_pgaq", []),
-    "queue_tables": ("regress/pg_regress", HERE / "queue_tables", "regress_pgaq_tables", []),
-    "queue_tables_isolation": (
-        "isolation/pg_isolation_regress", HERE / "queue_tables" / "isolation", "isolation_regress_pgaq_tables", ["--load-extension=pgaq"],
-    ),  # fmt: skip
-    "isolation": ("isolation/pg_isolation_regress", HERE / "isolation", "isolation_regress_pgaq", ["--load-extension=pgaq"]),
+    "sql": Suite(HERE, "regress_pgaq"),
+    "queue_tables": Suite(HERE / "queue_tables", "regress_pgaq_tables", like=HERE),
+    "isolation": Suite(HERE / "isolation", "isolation_regress_pgaq", isolation=True),
+    "queue_tables_isolation": Suite(HERE / "queue_tables" / "isolation", "isolation_regress_pgaq_tables", isolation=True, like=HERE / "isolation"),
 }
 
 
@@ -38,18 +71,17 @@ def main() -> int:
     parser.add_argument("suite", choices=SUITES)
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
-    program, directory, database, more = SUITES[given.suite]
+    suite = SUITES[given.suite]
     if given.suite == "sql" and given.names and given.names[0] != "setup":
         given.names.insert(0, "setup")
-    runner = Path(places.pg_config("pgxs")).parent.parent / "test" / program
     with Server.temporary(f"{given.suite}-regress") as server:
         command = [
-            str(runner), f"--host={server.socket_dir}", f"--port={server.port}", "--user=postgres",
-            f"--bindir={places.pg_config('bindir')}", f"--inputdir={directory}", f"--outputdir={directory}",
-            f"--dbname={database}", *more,
+            str(suite.runner), f"--host={server.socket_dir}", f"--port={server.port}", "--user=postgres",
+            f"--bindir={places.pg_config('bindir')}", f"--inputdir={suite.inputs()}", f"--outputdir={suite.directory}",
+            f"--dbname={suite.database}", *(["--load-extension=pgaq"] if suite.isolation else []),
         ]  # fmt: skip
-        command += given.names if given.names else [f"--schedule={directory / 'schedule'}"]
-        status = subprocess.run(command, cwd=directory).returncode
+        command += given.names if given.names else [f"--schedule={suite.directory / 'schedule'}"]
+        status = subprocess.run(command, cwd=suite.directory).returncode
         problems = server.problems()
     for line in problems:
         print("unexpected line in the server log:", line)
