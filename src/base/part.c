@@ -18,6 +18,7 @@
 #include "postgres.h"
 
 #include "base/base_int.h"
+#include "commands/extension.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
@@ -25,6 +26,7 @@
 #include "utils/guc.h"
 
 #define AREA_NAME_SIZE	64
+#define PRELOAD_HINT	"Add \"pgaq\" to the parameter \"shared_preload_libraries\" and restart the server."
 
 static const AqPart *const *parts = NULL;
 static int	nparts = 0;
@@ -116,7 +118,13 @@ void
 aq_base_init(const AqPart *const *list, int n)
 {
 	if (!process_shared_preload_libraries_in_progress)
+	{
+		if (creating_extension)
+			ereport(WARNING,
+					errmsg("pgaq is not loaded, its functions will fail"),
+					errhint(PRELOAD_HINT));
 		return;
+	}
 
 	parts = list;
 	nparts = n;
@@ -148,7 +156,7 @@ aq_require_preload(void)
 	if (!preloaded)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NOT_PRELOADED, "pgaq must be loaded when the server starts"),
-				errhint("Add \"pgaq\" to the parameter \"shared_preload_libraries\" and restart the server."));
+				errhint(PRELOAD_HINT));
 }
 
 void

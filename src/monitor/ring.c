@@ -237,11 +237,13 @@ Datum
 aq_ash_rows(PG_FUNCTION_ARGS)
 {
 	int64		after = PG_GETARG_INT64(0);
-	uint64		last = aq_ring_last();
-	uint64		first = last > ring->nrows ? last - ring->nrows + 1 : 1;
+	uint64		last;
+	uint64		first;
 	AqRow		row;
 
 	aq_rows_begin(&row, fcinfo);
+	last = aq_ring_last();
+	first = last > ring->nrows ? last - ring->nrows + 1 : 1;
 	for (uint64 number = last; number >= first; number--)
 	{
 		AqSample	sample;

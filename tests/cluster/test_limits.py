@@ -29,15 +29,31 @@ def hint(error):
 
 
 def test_not_preloaded():
-    """CREATE EXTENSION or the first call says what is missing, and nothing breaks."""
+    """CREATE EXTENSION warns, the first call says what is missing."""
     with Server.temporary("bare", settings={"shared_preload_libraries": ""}) as server, server.connect() as conn:
-        try:
-            conn.execute("CREATE EXTENSION pgaq")
-            error = refused(conn, "AQ025", "SELECT aq.create_queue('q')")
-        except db.Error as caught:
-            error = caught
-            assert error.sqlstate == "AQ025"
-        assert "shared_preload_libraries" in str(error) + hint(error)
+        server.expect_log("pgaq is not loaded")
+        notices = []
+        conn.add_notice_handler(lambda notice: notices.append((notice.severity, notice.message_hint)))
+        conn.execute("CREATE EXTENSION pgaq")
+        assert [(severity, "shared_preload_libraries" in text) for severity, text in notices] == [("WARNING", True)]
+        assert "shared_preload_libraries" in hint(refused(conn, "AQ025", "SELECT aq.create_queue('q')"))
+
+
+def test_views_not_preloaded():
+    """Every view gives an answer or says what is missing; none takes the server down."""
+    with Server.temporary("bare_views", settings={"shared_preload_libraries": ""}) as server, server.connect() as conn:
+        server.expect_log("pgaq is not loaded")
+        conn.execute("CREATE EXTENSION pgaq")
+        views = db.rows(conn, """SELECT oid::regclass::text AS name FROM pg_class
+                                 WHERE relkind = 'v' AND relnamespace IN ('aq'::regnamespace, 'sys'::regnamespace)""")
+        refusals = 0
+        for view in views:
+            try:
+                conn.execute(f"SELECT * FROM {view['name']}")
+            except db.Error as error:
+                assert error.sqlstate == "AQ025", f"{view['name']}: {error}"
+                refusals += 1
+        assert refusals > 10
 
 
 def test_no_place_for_a_worker(new_server):
