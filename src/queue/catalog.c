@@ -651,6 +651,22 @@ aq_queue_allows(AqQueue *queue, AqRight right)
 	return false;
 }
 
+pg_noreturn static void
+refuse_right(const char *name, AqRight right)
+{
+	bool		put = right == AQ_RIGHT_ENQUEUE;
+
+	if (right == AQ_RIGHT_OWNER)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be owner of queue \"%s\"", name)));
+	ereport(ERROR,
+			put ? aq_error(AQ_ERR_QUEUE_UNDEFINED, "no right to enqueue into queue \"%s\"", name) :
+			aq_error(AQ_ERR_QUEUE_UNDEFINED, "no right to dequeue from queue \"%s\"", name),
+			errhint("Who owns the queue can grant it: aq.grant_queue(%s, %s, '%s').", quote_literal_cstr(name),
+					quote_literal_cstr(GetUserNameFromId(GetUserId(), false)), put ? "enqueue" : "dequeue"));
+}
+
 AqQueue *
 aq_queue_get(const char *name, AqRight right)
 {
@@ -658,13 +674,11 @@ aq_queue_get(const char *name, AqRight right)
 
 	aq_require_preload();
 	queue = lookup(name);
-	/* who has no right to a queue learns nothing of it */
+	/* who has no right to a queue learns nothing of it; who has another one knows that it is there */
 	if (queue == NULL || !aq_queue_allows(queue, right))
 	{
-		if (queue != NULL && right == AQ_RIGHT_OWNER && aq_queue_allows(queue, AQ_RIGHT_ANY))
-			ereport(ERROR,
-					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-					 errmsg("must be owner of queue \"%s\"", name)));
+		if (queue != NULL && aq_queue_allows(queue, AQ_RIGHT_ANY))
+			refuse_right(name, right);
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name),
 				errhint("Create it with aq.create_queue, or have the right granted with aq.grant_queue; "

@@ -142,6 +142,17 @@ mode_of(const char *name)
 			errhint("The modes are remove, remove_nodata, locked and browse."));
 }
 
+/* What was meant as the number of messages has been understood as a type. */
+static int
+type_hint(AqQueue *queue, Oid type)
+{
+	const char *wanted = format_type_be(queue->payload_type);
+
+	if (type == INT4OID)
+		return errhint("Name the argument: max_messages => 10.");
+	return errhint("Ask for that type: as_type => null::%s in schema aq, payload => null::%s in dbms_aq.", wanted, wanted);
+}
+
 /* The result's payload column must be of the queue's payload type. */
 static void
 check_result_type(AqQueue *queue, Oid type)
@@ -151,7 +162,7 @@ check_result_type(AqQueue *queue, Oid type)
 	ereport(ERROR,
 			aq_error(AQ_ERR_PAYLOAD_TYPE, "queue \"%s\" holds %s, not %s", queue->name,
 					 format_type_be(queue->payload_type), format_type_be(type)),
-			errhint("Ask for that type: null::%s as as_type in schema aq, as payload in dbms_aq.", format_type_be(queue->payload_type)));
+			type_hint(queue, type));
 }
 
 static void

@@ -304,6 +304,18 @@ become_self(AsOwner saved)
 	SetUserIdAndSecContext(saved.user, saved.context);
 }
 
+/* The parser takes the condition for a check constraint. */
+static const char *
+in_our_words(const char *message)
+{
+	static const char theirs[] = "check constraint";
+	const char *found = strstr(message, theirs);
+
+	if (found == NULL)
+		return message;
+	return psprintf("%.*s%s%s", (int) (found - message), message, "condition", found + strlen(theirs));
+}
+
 AqRule *
 aq_rule_compile(AqQueue *queue, const char *text, bool as_owner, MemoryContext context)
 {
@@ -339,7 +351,7 @@ aq_rule_compile(AqQueue *queue, const char *text, bool as_owner, MemoryContext c
 			PG_RE_THROW();
 		FlushErrorState();
 		ereport(ERROR,
-				aq_error(AQ_ERR_RULE_INVALID, "condition \"%s\" is not valid: %s", text, error->message),
+				aq_error(AQ_ERR_RULE_INVALID, "condition \"%s\" is not valid: %s", text, in_our_words(error->message)),
 				errhint("A condition is one SQL expression over priority, correlation (corrid), properties (user_prop), "
 						"payload (user_data), enqueue_time (enq_time), attempts (retry_count), sender (sender_name), "
 						"msgid, original_msgid, state, delay, expiration, exception_queue and the fields of a composite payload."));

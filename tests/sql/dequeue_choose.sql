@@ -29,7 +29,7 @@ SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => '')$$);
 SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'true); DROP TABLE x; --')$$);
 SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'true) OR (true')$$);
 SELECT split_part(t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'count(*) > 1')$$), ' | ', 1);
-SELECT split_part(t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'EXISTS (SELECT 1)')$$), ' | ', 1);
+SELECT split_part(t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'EXISTS (SELECT 1)')$$), ' | ', 2);
 SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => '1/0 = 1')$$);
 SELECT t.look('f') IS NOT NULL;
 -- an error in the condition took nothing
