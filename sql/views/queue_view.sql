@@ -163,7 +163,9 @@ FROM aq.queues q, LATERAL aq._buffered_messages(q.queue_id) m WHERE q.queue_tabl
 	LEFT JOIN aq._table_consumers(%2$L) n ON n.queue_id = m.queue_id AND n."position" = c."position"$join$,
 		t.queue_table_id, native)
 	ELSE 'CROSS JOIN LATERAL (SELECT m.state, m.attempts, m.dequeue_time, m.dequeue_user, m.dequeue_xid) s' END,
-	CASE WHEN t.multiple_consumers THEN 'AND coalesce(c."position", 0) >= 0' ELSE '' END,
+	-- what a removed consumer leaves is no message any more; the worker takes it away
+	CASE WHEN t.multiple_consumers THEN 'AND coalesce(c."position", 0) >= 0 AND NOT (s.state <> 2 AND c."position" IS NOT NULL '
+		'AND n."position" IS NULL AND q.queue_id IS NOT NULL)' ELSE '' END,
 	aq._view_columns(t.payload_type, t.multiple_consumers));
 END $$;
 COMMENT ON FUNCTION aq._table_view_text(text) IS 'Internal: definition of the view aq$... on a queue table''s messages';
@@ -241,6 +243,16 @@ CREATE FUNCTION aq._drop_views(native text, of_table boolean) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_drop_views';
 COMMENT ON FUNCTION aq._drop_views(text, boolean) IS 'Internal: the same, or the view of a queue, for everybody who may administer it';
 
+-- Oracle's source.user_data.name is (source.user_data).name in PostgreSQL.  What is in quotes stays as it is.
+CREATE FUNCTION aq._in_parentheses(expression text, "table" text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT string_agg(CASE WHEN length(part[1]) > 1 AND part[1] !~ '^[''"]' THEN '(' || part[1] || ')' ELSE part[1] END, '' ORDER BY n)
+	FROM regexp_matches(expression,
+		'(''[^'']*''|"[^"]*"|\m' || "table" || '\s*\.\s*user_data(?=\s*\.)|.)', 'gi') WITH ORDINALITY AS p (part, n);
+END;
+COMMENT ON FUNCTION aq._in_parentheses(text, text) IS 'Internal: an expression with Oracle''s way to name an attribute of user_data as PostgreSQL has it';
+
 -- What aq_data holds may be named by the extension's owner only: who owns a queue table reads it by his view.
 CREATE FUNCTION aq._meeting_condition(native text, in_table text, condition text, OUT consumer text, OUT ids uuid[])
 RETURNS SETOF record LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
@@ -252,7 +264,7 @@ BEGIN
 	RETURN QUERY EXECUTE format('SELECT %s, array_agg(msg_id) FROM %s AS qtview '
 		'WHERE queue = aq._oracle_case(aq._bare_name(%L)) AND (%s) GROUP BY 1',
 		CASE WHEN (SELECT multiple_consumers FROM aq._describe_queue(native)) THEN 'consumer_name' ELSE 'NULL::text' END,
-		source, native, condition);
+		source, native, aq._in_parentheses(condition, 'qtview'));
 EXCEPTION
 	WHEN syntax_error_or_access_rule_violation THEN
 		IF SQLSTATE = '42501' THEN	-- insufficient_privilege

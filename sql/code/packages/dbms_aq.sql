@@ -139,7 +139,7 @@ BEGIN
 	ELSE
 		PERFORM dbms_aq._delivery_mode(o.delivery_mode);
 	END IF;
-	put.transformation := o.transformation;
+	put.transformation := nullif(o.transformation, '');
 
 	put.priority := p.priority;
 	IF p.delay < 0 THEN
@@ -155,12 +155,12 @@ BEGIN
 	ELSIF p.expiration > 0 THEN
 		put.expiration := make_interval(secs => p.expiration);
 	END IF;
-	put.correlation := p.correlation;
+	put.correlation := nullif(p.correlation, '');
 	IF cardinality(p.recipient_list) > 0 THEN
 		put.recipients := dbms_aq._recipients(put.queue, p.recipient_list);
 	END IF;
 	put.sender := (p.sender_id).name;
-	IF p.exception_queue IS NOT NULL THEN
+	IF p.exception_queue <> '' THEN
 		put.exception_queue := dbms_aq._queue(p.exception_queue, 'enqueue');
 	END IF;
 	put.properties := p.user_property;
@@ -174,6 +174,11 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 DECLARE
 	take dbms_aq._take_t;
 BEGIN
+	/* an empty text is a null, as in Oracle */
+	o.consumer_name := nullif(o.consumer_name, '');
+	o.correlation := nullif(o.correlation, '');
+	o.deq_condition := nullif(o.deq_condition, '');
+	o.transformation := nullif(o.transformation, '');
 	take.queue := dbms_aq._queue(queue_name, 'dequeue');
 	take.mode := CASE coalesce(o.dequeue_mode, 3) WHEN 1 THEN 'browse' WHEN 2 THEN 'locked' WHEN 3 THEN 'remove'
 		WHEN 4 THEN 'remove_nodata' END;
@@ -234,7 +239,7 @@ BEGIN
 	p.expiration := coalesce(round(extract(epoch FROM m.expires_at - coalesce(m.ready_at, m.enqueue_time))), -1);
 	p.correlation := m.correlation;
 	p.attempts := m.attempts;
-	p.exception_queue := m.exception_queue;
+	p.exception_queue := aq._oracle_name(m.exception_queue);
 	p.enqueue_time := m.enqueue_time;
 	p.state := CASE WHEN m.state <> 0 THEN m.state WHEN m.original_msgid IS NOT NULL THEN 3
 		WHEN m.ready_at > clock_timestamp() THEN 1 ELSE 0 END;

@@ -34,7 +34,10 @@ BEGIN
 	schema_name := coalesce(parts[1], current_schema);
 	object_name := parts[2];
 	native := schema_name || '.' || object_name;
-	IF schema_name IS NULL OR to_regnamespace(quote_ident(schema_name)) IS NULL THEN
+	IF strpos(schema_name, '.') > 0 THEN
+		PERFORM aq.raise_error('AQ003', format('schema "%s" cannot hold queues: there is a dot in its name', schema_name),
+			'The native name of a queue is schema.queue: use another schema.');
+	ELSIF schema_name IS NULL OR to_regnamespace(quote_ident(schema_name)) IS NULL THEN
 		RAISE invalid_schema_name USING MESSAGE = format('schema "%s" does not exist', coalesce(schema_name, '')),
 			HINT = 'Create it, or give another in front of the name.';
 	ELSIF NOT has_schema_privilege(schema_name, 'CREATE') THEN
@@ -55,9 +58,11 @@ LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
 DECLARE
 	found regtype;
 BEGIN
-	IF upper(type_name) = 'JMS_TYPE' THEN
+	IF upper(type_name) ~ '^JMS_TYPE$|^(SYS\.)?AQ\$_JMS_' THEN
 		PERFORM aq.raise_error('AQ060', 'JMS payloads are not supported',
 			'Give queue_payload_type: RAW, JSON, XMLTYPE, text or a composite type.');
+	ELSIF upper(type_name) ~ '^(SYS\.)?ANYDATA$' THEN
+		PERFORM aq.raise_error('AQ060', 'ANYDATA payloads are not supported', 'JSON holds values of any type.');
 	END IF;
 	found := aq._type_named(NULL, type_name);
 	IF found NOT IN ('bytea', 'jsonb', 'xml', 'text')
@@ -424,9 +429,9 @@ BEGIN
 	IF queue_to_queue THEN
 		PERFORM aq.raise_error('AQ060', 'propagation is not supported', 'Leave queue_to_queue false.');
 	END IF;
-	PERFORM aq.subscribe(native, dbms_aqadm._subscriber(native, subscriber), rule,
+	PERFORM aq.subscribe(native, dbms_aqadm._subscriber(native, subscriber), nullif(rule, ''),
 		delivery_mode => dbms_aq._delivery_mode(delivery_mode));
-	IF transformation IS NOT NULL THEN
+	IF transformation <> '' THEN
 		PERFORM aq._set_transformation(native, dbms_aqadm._subscriber(native, subscriber),
 			aq._check_subscriber_transformation(native, transformation));
 	END IF;
@@ -439,9 +444,9 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
-	PERFORM aq.alter_subscriber(native, dbms_aqadm._subscriber(native, subscriber), rule);
+	PERFORM aq.alter_subscriber(native, dbms_aqadm._subscriber(native, subscriber), nullif(rule, ''));
 	PERFORM aq._set_transformation(native, dbms_aqadm._subscriber(native, subscriber),
-		aq._check_subscriber_transformation(native, transformation));
+		aq._check_subscriber_transformation(native, nullif(transformation, '')));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.alter_subscriber(text, sys.aq$_agent, text, text) IS 'Replace a subscriber''s rule and transformation; null: every message, as it is';
 

@@ -116,7 +116,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq._dequeue_transformed(dbms_aq._take_t, anyelement, integer) IS 'Internal: dequeue with a transformation';
 
--- The comment of a transformation's function holds what it was made of.
+-- The comment of a transformation's function holds what it was made of, as it was given.
 CREATE FUNCTION aq._make_transformation(schema_name text, name text, from_type regtype, to_type regtype, parts jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
@@ -132,7 +132,8 @@ BEGIN
 	END IF;
 	EXECUTE format('CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE SECURITY DEFINER '
 		'SET search_path FROM CURRENT AS %L', schema_name, name, from_type, to_type,
-		format('SELECT CAST((%s) AS %s) FROM (SELECT $1 AS user_data) AS source', expression, to_type));
+		format('SELECT CAST((%s) AS %s) FROM (SELECT $1 AS user_data) AS source',
+			aq._in_parentheses(expression, 'source'), to_type));
 	EXECUTE format('COMMENT ON FUNCTION %I.%I(%s) IS %L', schema_name, name, from_type, 'AQ transformation ' || parts::text);
 END $$;
 COMMENT ON FUNCTION aq._make_transformation(text, text, regtype, regtype, jsonb) IS 'Internal: make or replace a transformation''s function';
@@ -157,7 +158,7 @@ CREATE FUNCTION aq._type_named(schema_name text, type_name text) RETURNS regtype
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
 DECLARE
 	found regtype := CASE upper(type_name) WHEN 'RAW' THEN 'bytea'::regtype WHEN 'JSON' THEN 'jsonb'::regtype
-		WHEN 'XMLTYPE' THEN 'xml'::regtype WHEN 'VARCHAR2' THEN 'text'::regtype WHEN 'CLOB' THEN 'text'::regtype END;
+		WHEN 'XMLTYPE' THEN 'xml'::regtype WHEN 'SYS.XMLTYPE' THEN 'xml'::regtype WHEN 'VARCHAR2' THEN 'text'::regtype WHEN 'CLOB' THEN 'text'::regtype END;
 BEGIN
 	IF found IS NULL THEN
 		BEGIN
@@ -189,7 +190,7 @@ BEGIN
 			'Change it with dbms_transform.modify_transformation.');
 	END IF;
 	PERFORM aq._make_transformation(of_schema, aq._fold(name), source, target,
-		jsonb_strip_nulls(jsonb_build_object('0', transformation)));
+		jsonb_strip_nulls(jsonb_build_object('0', nullif(transformation, ''))));
 END $$;
 COMMENT ON PROCEDURE dbms_transform.create_transformation(text, text, text, text, text, text, text) IS
 'Make a transformation from one payload type to another: an expression over source.user_data, or attribute by attribute with modify_transformation';
@@ -222,7 +223,7 @@ BEGIN
 		t.parts := t.parts - '0';
 	END IF;
 	PERFORM aq._make_transformation(t.schema_name, t.transformation_name, t.from_type, t.to_type,
-		jsonb_strip_nulls(t.parts || jsonb_build_object(attribute_number::text, transformation)));
+		jsonb_strip_nulls(t.parts || jsonb_build_object(attribute_number::text, nullif(transformation, ''))));
 END $$;
 COMMENT ON PROCEDURE dbms_transform.modify_transformation(text, text, integer, text) IS
 'Change the expression of one attribute of the result; 0: of the whole';

@@ -16,6 +16,14 @@ COMMENT ON COLUMN aq.errors.ora IS 'Oracle''s number; null: Oracle has none';
 COMMENT ON COLUMN aq.errors.meaning IS 'what it means';
 GRANT SELECT ON aq.errors TO PUBLIC;
 
+CREATE FUNCTION aq.sqlcode("sqlstate" text) RETURNS integer
+LANGUAGE sql STABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT -e.ora FROM aq._errors() e WHERE e."sqlstate" = $1;
+END;
+COMMENT ON FUNCTION aq.sqlcode(text) IS
+'What Oracle''s SQLCODE is for an SQLSTATE: its number, negative; null when it has none';
+
 CREATE FUNCTION aq._split_name(name text) RETURNS text[]
 LANGUAGE c STRICT IMMUTABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_split_name';
 COMMENT ON FUNCTION aq._split_name(text) IS
@@ -66,8 +74,8 @@ COMMENT ON FUNCTION aq._payload_type(text) IS 'Internal: payload type of a queue
 
 CREATE FUNCTION sys.aq$_agent(name text, address text, protocol integer) RETURNS sys.aq$_agent
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN ROW($1, $2, $3)::sys.aq$_agent;
-COMMENT ON FUNCTION sys.aq$_agent(text, text, integer) IS 'Make an agent, as Oracle''s constructor';
+RETURN ROW(nullif($1, ''), nullif($2, ''), $3)::sys.aq$_agent;
+COMMENT ON FUNCTION sys.aq$_agent(text, text, integer) IS 'Make an agent, as Oracle''s constructor; an empty text is a null';
 
 CREATE FUNCTION aq._agent_name(agent_name text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
@@ -96,3 +104,15 @@ LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN CASE WHEN name = lower(name) THEN upper(name) ELSE name END;
 COMMENT ON FUNCTION aq._oracle_case(text) IS
 'Internal: a name as Oracle''s views spell it: in upper case, unless it had to be quoted';
+
+CREATE FUNCTION aq._oracle_name(native text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT string_agg(CASE WHEN (aq._split_name(upper(part)))[2] = part THEN upper(part)
+			ELSE '"' || replace(part, '"', '""') || '"' END, '.' ORDER BY n)
+	FROM unnest(CASE WHEN strpos(native, '.') > 0
+		THEN ARRAY[split_part(native, '.', 1), substr(native, strpos(native, '.') + 1)]
+		ELSE ARRAY[native] END) WITH ORDINALITY AS p (part, n);
+END;
+COMMENT ON FUNCTION aq._oracle_name(text) IS
+'Internal: a native name as a program can give it back: in upper case, or in quotes where it needs them';
