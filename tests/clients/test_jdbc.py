@@ -54,4 +54,4 @@ def test_call_forms(server, tmp_path, capsys):
 
 def test_packages(server, tmp_path, capsys):
     """dbms_aq and dbms_aqadm by CallableStatement."""
-    assert run("PackageCalls", server, tmp_path, capsys) == 60
+    assert run("PackageCalls", server, tmp_path, capsys) == 92

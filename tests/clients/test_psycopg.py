@@ -5,8 +5,10 @@ pipelines, server-side cursors, prepared statements, autocommit on and off.
 from __future__ import annotations
 
 import asyncio
+import re
 import uuid
 from datetime import timedelta
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -340,3 +342,20 @@ def test_cancel_while_waiting(server):
         assert outcome == ["57014"]
         conn.execute("SELECT aq.enqueue('f', '1')")
         assert conn.execute("SELECT payload FROM aq.dequeue('f')").fetchone()[0] == 1
+
+
+def test_dbms_aq_program(server):
+    """The Python program of docs/oracle.md: properties with fields, and a list of agents."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / "oracle.md").read_text()
+    (program,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    printed = []
+    with server.connect() as conn:
+        conn.execute("CREATE SCHEMA shop")
+        conn.execute("CREATE TYPE shop.order_t AS (id integer, customer text, total numeric)")
+        conn.execute("CALL dbms_aqadm.create_sharded_queue('shop.orders', queue_payload_type => 'shop.order_t', multiple_consumers => true)")
+        conn.execute("CALL dbms_aqadm.start_queue('shop.orders')")
+        with psycopg.connect(server.conninfo()) as own:
+            exec(program, {"conn": own, "print": lambda *values: printed.append(values)})
+        assert printed == [("from python", 1, "(7,Lin,20)")]
+        left = "SELECT array_agg(consumer_name) FROM shop.aq$orders WHERE msg_state = 'READY'"
+        assert db.value(conn, left) == ["BILLING"]
