@@ -13,6 +13,8 @@ import os
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
@@ -228,12 +230,30 @@ def at_rest(conn: db.Connection, kind: str) -> int | None:
 @contextlib.contextmanager
 def stopped_worker(conn: db.Connection, kind: str = "worker") -> Iterator[None]:
     """The database's worker, or the server's sampler, does nothing for a while, and holds nothing that others wait for."""
-    process = until(lambda: at_rest(conn, kind), f"the {kind} at rest")
-    os.kill(process, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as pool:
+        process = until(lambda: stop_at_rest(conn, kind, pool), f"the {kind} stopped at rest")
     try:
         yield
     finally:
         os.kill(process, signal.SIGCONT)
+
+
+def stop_at_rest(conn: db.Connection, kind: str, pool: ThreadPoolExecutor) -> int | None:
+    """Stop it; None, and nothing is done, when it was no longer at rest by then.
+
+    Then it may hold a lock of PostgreSQL's that the question itself waits for.
+    """
+    process = at_rest(conn, kind)
+    if process is None:
+        return None
+    os.kill(process, signal.SIGSTOP)
+    answer = pool.submit(at_rest, conn, kind)
+    with contextlib.suppress(FutureTimeout):
+        if answer.result(timeout=1) == process:
+            return process
+    os.kill(process, signal.SIGCONT)
+    answer.result()
+    return None
 
 
 def take(conn: db.Connection, queue: str, consumer: str | None = None, number: int = 100_000) -> list[Any]:

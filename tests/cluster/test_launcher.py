@@ -217,11 +217,13 @@ def test_dropped_database_has_no_worker_any_more(new_server):
     make_database(own, "kept")
     with own.connect() as conn:
         until(lambda: workers(conn) == ["gone", "kept"], "the workers")
-        conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'gone'")
-        until(lambda: workers(conn) == ["kept"], "the worker's end")
-        conn.execute("DROP DATABASE gone")
-        conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'kept'")
-        until(lambda: workers(conn) == [], "the worker's end")
+        there = "SELECT count(*) > 0 FROM pg_stat_activity WHERE pid = %s"
+        for name in ("gone", "kept"):
+            pid = db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgaq worker' AND datname = %s", [name])
+            conn.execute("SELECT pg_terminate_backend(%s)", [pid])
+            until(lambda: not db.value(conn, there, [pid]), "the worker's end")
+            if name == "gone":
+                conn.execute("DROP DATABASE gone")
         until(lambda: workers(conn) == ["kept"], "the worker")
     assert not [line for line in own.log_text().splitlines() if "FATAL" in line and "does not exist" in line]
     with own.connect("kept") as there:

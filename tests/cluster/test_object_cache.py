@@ -95,7 +95,7 @@ class Users:
 
     def __init__(self, server, forty, rng, kept):
         self.server, self.names, self.seed, self.kept = server, forty, rng.randrange(1 << 30), kept
-        self.sent, self.doubtful, self.got, self.failures = set(), set(), [], []
+        self.sent, self.doubtful, self.got, self.failures, self.pids = set(), set(), [], [], []
         self.lock = threading.Lock()
         self.over = threading.Event()
 
@@ -104,6 +104,7 @@ class Users:
         count = 0
         try:
             with self.server.connect() as conn:
+                self.pids.append(conn.info.backend_pid)
                 conn.execute(f"SET pgaq.session_pins = {rng.choice(['on', 'off']) if self.kept is None else self.kept}")
                 while not self.over.is_set():
                     count += 1
@@ -189,9 +190,7 @@ def test_kill_in_the_middle(seed):
         def enough(users):
             until(lambda: len(users.sent) > 300 or users.failures, "messages")
             before = generation(own)
-            with own.connect() as conn:
-                victim = db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1")
-            os.kill(victim, signal.SIGKILL)
+            os.kill(users.pids[0], signal.SIGKILL)
             until(lambda: generation(own) not in (None, before), "a restart")
 
         users.run(sessions, enough)

@@ -58,6 +58,14 @@ def queues(server):
         set_up(setup)
 
 
+@pytest.fixture(autouse=True)
+def nothing_left(server):
+    """Every test begins with empty queues that are started."""
+    yield
+    with server.connect() as conn:
+        conn.execute("SELECT aq.purge_queue('ora.orders'); CALL dbms_aqadm.start_queue('ora.topic')")
+
+
 class Session:
     """A session that executes one statement in a thread."""
 
@@ -107,7 +115,6 @@ def test_wait_without_snapshot(server, conn, statement, transaction):
         asleep(conn, session.pid, False)
     db.execute(conn, "CALL dbms_aq.enqueue('ora.orders', NULL, dbms_aq.message_properties_t(correlation => 'wanted'), '(1,wanted)', NULL)")
     assert "wanted" in str(session.end()) or statement == LISTEN
-    db.execute(conn, "SELECT aq.purge_queue('ora.orders')")
 
 
 @pytest.mark.parametrize("statement", [PROCEDURE, BLOCK], ids=["procedure", "block"])
@@ -148,7 +155,6 @@ def test_wait_in_other_isolation_levels(server, conn, statement, level):
     until(lambda: db.value(conn, "SELECT state = 'WAITING' FROM sys.v$session_wait WHERE pid = %s AND event LIKE '%%message%%'", [session.pid]), "asleep")
     db.execute(conn, "CALL dbms_aq.enqueue('ora.orders', NULL, NULL, '(2,came)', NULL)")
     session.end()
-    db.execute(conn, "SELECT aq.purge_queue('ora.orders')")
 
 
 IMMEDIATE = "CALL dbms_aq.dequeue('ora.orders', dbms_aq.dequeue_options_t(visibility => 1, correlation => %s), NULL, NULL::ora.order_t, NULL)"
@@ -164,7 +170,6 @@ def test_immediate_dequeue_waits_without_snapshot(server, conn, transaction):
         asleep(conn, session.pid, False)
     db.execute(conn, "CALL dbms_aq.enqueue('ora.orders', NULL, dbms_aq.message_properties_t(correlation => 'wanted'), '(4,wanted)', NULL)")
     assert "wanted" in str(session.end())
-    db.execute(conn, "SELECT aq.purge_queue('ora.orders')")
     until(lambda: db.value(conn, HELPERS) == 0, "the helper to end with its session")
 
 
@@ -186,6 +191,7 @@ def test_immediate_after_a_cancel_and_after_a_kill(server, conn):
         enqueue = "CALL dbms_aq.enqueue('ora.orders', dbms_aq.enqueue_options_t(visibility => 1), NULL, '(6,again)', NULL)"
         consumer.execute(enqueue)
         # the helper dies between two calls: one error, then a new helper
+        until(lambda: db.value(conn, HELPERS) == 1, "the end of other tests' helpers")
         db.execute(conn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgaq helper'")
         until(lambda: db.value(conn, HELPERS) == 0, "the helper's end")
         with pytest.raises(psycopg.Error) as error:
@@ -224,8 +230,6 @@ def test_immediate_against_an_own_lock_ends(server):
         with pytest.raises(psycopg.Error) as error:
             holder.execute("CALL dbms_aq.enqueue('ora.orders', dbms_aq.enqueue_options_t(visibility => 1), NULL, '(9,never)', NULL)")
         assert error.value.sqlstate == "55P03"
-    with server.connect() as conn:
-        conn.execute("SELECT aq.purge_queue('ora.orders')")
 
 
 def test_a_client_that_disconnects_gives_its_message_back(server, conn):

@@ -20,11 +20,11 @@ SAMPLES = """SELECT event, wait_class, session_type, p1, p2, p3, session_id, "se
     FROM sys."v$active_session_history" WHERE sample_time > %s AND sample_time <= %s"""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def blocked(server):
     """Two snapshots, with a session in between that waits for a row lock: times, samples, snapshots, the holder's number."""
     with server.connect() as conn, server.connect() as holder:
-        conn.execute("CREATE TABLE held (n int PRIMARY KEY); INSERT INTO held VALUES (1)")
+        conn.execute("CREATE TABLE IF NOT EXISTS held (n int PRIMARY KEY); INSERT INTO held VALUES (1) ON CONFLICT DO NOTHING")
         holder.execute("BEGIN")
         holder.execute("UPDATE held SET n = n")
         begin = snapshot(conn)
@@ -39,7 +39,7 @@ def blocked(server):
         last = db.value(conn, "SELECT clock_timestamp()")
         end = snapshot(conn)
         found = conn.execute(SAMPLES, [first, last]).fetchall()
-        return first, last, found, begin, end, db.value(conn, """SELECT max(blocking_session) FROM sys."v$active_session_history" """)
+        return first, last, found, begin, end, db.value(conn, """SELECT max(blocking_session) FROM sys."v$active_session_history" WHERE "blocking_session_serial#" = %s""", [pid])
 
 
 def update(server):
@@ -63,7 +63,8 @@ def test_ash_report(server, blocked):
     [lock] = [r for r in shown if r["Event"].startswith("Lock: ")]
     assert lock["Samples"] >= 10
     blockers = {r["Blocking Session"]: r["Samples"] for r in lines(model, "ash_blockers")}
-    assert blockers[str(holder)] == lock["Samples"]
+    # the waiter may be seen once more when the holder has gone
+    assert blockers[str(holder)] == len([1 for row in users if row[8] == holder]) >= 10
     sessions = Counter(str(row[7]) for row in users)
     assert {r["Process"] for r in lines(model, "ash_sessions")} <= set(sessions)
     assert section(model, "ash_activity")["chart"]["kind"] == "area"
@@ -133,6 +134,8 @@ def test_what_is_kept_on_disk(server, blocked):
 def test_before_the_first_sample(server, blocked):
     """A report that begins before there were samples says so."""
     with server.connect() as conn:
+        conn.execute("SELECT aq._ash_flush()")
         model = db.value(conn, "SELECT aq.report_ash(now() - interval '1 year', now())")
-        oldest = db.value(conn, "SELECT to_char(min(sample_time), 'YYYY-MM-DD HH24:MI:SS') FROM sys.dba_hist_active_sess_history")
+        oldest = db.value(conn, """SELECT to_char(least(min(sample_time), (SELECT started FROM sys."v$ash_info")), 'YYYY-MM-DD HH24:MI:SS')
+            FROM sys.dba_hist_active_sess_history""")
     assert ["Note", f"Samples are kept since {oldest} only."] in model["header"]

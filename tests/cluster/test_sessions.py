@@ -45,9 +45,11 @@ class Sessions:
             connection.pgconn.finish()
 
 
-def test_a_hundred_sessions_in_every_view(server, conn, queue):
+def test_a_hundred_sessions_in_every_view(new_server):
     """All are shown in their waits; the sum over sessions is what the system waited for."""
-    with Sessions(server) as sessions:
+    own, queue = new_server("hundred", **SETTINGS), "hundred"
+    with own.connect() as conn, Sessions(own) as sessions:
+        db.execute(conn, "SELECT aq.create_queue(%s)", [queue])
         pids = [sessions.send(f"CALL aq.wait('{queue}', NULL, NULL, NULL)") for _ in range(MANY)]
         query = """SELECT count(*) FROM sys."v$session" WHERE pid = ANY (%s) AND state = 'WAITING' AND wait_class = 'Idle' AND NOT active
                    AND operation = 'queue listen' AND queue_id = (SELECT queue_id FROM aq.queue WHERE queue_name = %s) AND program = 'busy'"""
@@ -58,7 +60,8 @@ def test_a_hundred_sessions_in_every_view(server, conn, queue):
         until(lambda: db.value(conn, 'SELECT count(*) FROM sys."v$session" FULL JOIN pg_stat_activity USING (pid) WHERE sid IS NULL') == 0, "the same processes in both")
         event = "Streams AQ: waiting for messages in the queue"
         put(conn, queue, *range(MANY))
-        until(lambda: db.value(conn, query, [pids, queue]) == 0, "nobody waits any more")
+        idle = """SELECT count(*) FROM sys."v$session" WHERE pid = ANY (%s) AND server_state = 'idle'"""
+        until(lambda: db.value(conn, idle, [pids]) == MANY, "nobody waits any more")
         total = db.row(conn, """SELECT sum(e.total_waits) AS sessions, (SELECT sum(wait_count) FROM sys."v$event_histogram" WHERE event = %s) AS milli,
             (SELECT sum(wait_count) FROM sys."v$event_histogram_micro" WHERE event = %s) AS micro,
             (SELECT sum(total_waits) FROM sys."v$system_event" WHERE event = %s) AS system

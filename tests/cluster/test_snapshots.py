@@ -22,9 +22,11 @@ def make_older(conn, snap, age):
     conn.execute("UPDATE aq.snapshot SET end_interval_time = end_interval_time - %s::interval WHERE snap_id = %s", [age, snap])
 
 
-def test_worker_takes_what_is_due(server, queue):
+def test_worker_takes_what_is_due(new_server):
     """An hour after the last one the worker takes the next; a change of the settings reaches it."""
-    with server.connect() as conn:
+    own, queue = new_server("due"), "q"
+    with own.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue(%s)", [queue])
         put(conn, queue, 1)
         kept, old, last = snapshot(conn), snapshot(conn), snapshot(conn)
         also_kept = snapshot(conn)

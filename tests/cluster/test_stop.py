@@ -132,14 +132,14 @@ def test_dbms_aqadm(server, conn, queue):
 def test_a_purge_that_waits(server, conn, queue, end):
     """What others have in hand is waited for, and purged if it comes back; who comes meanwhile waits, and goes on."""
     put(conn, queue, 1, 2)
-    blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'relation'"
+    blocked = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND locktype = 'relation' AND pid = %s"
     with server.connect() as user, server.connect() as purger, server.connect() as late, ThreadPoolExecutor() as pool:
         user.execute("BEGIN")
         assert len(take(user, queue, number=1)) == 1
         purged = pool.submit(lambda: db.value(purger, "SELECT aq.purge_queue(%s, block => true)", [queue]))
-        until(lambda: db.value(conn, blocked) == 1, "the purge")
+        until(lambda: db.value(conn, blocked, [purger.info.backend_pid]), "the purge")
         found = pool.submit(take, late, queue)
-        until(lambda: db.value(conn, blocked) >= 2 or found.done(), "who comes late")
+        until(lambda: db.value(conn, blocked, [late.info.backend_pid]) or found.done(), "who comes late")
         user.execute(end)
         # who has come late may have been faster
         assert purged.result(PATIENCE) + len(found.result(PATIENCE)) == (1 if end == "COMMIT" else 2)

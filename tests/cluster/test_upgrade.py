@@ -26,8 +26,10 @@ TO = "PGAQ_UPGRADE_TO"
 MANY = 17_000
 BUFFERED = {"delivery_mode": "buffered"}
 
-# all that a message is, but for what time may do to some while the server is down, and where it is kept
-MESSAGES = "SELECT to_jsonb(m) - 'in_memory' FROM aq.messages m WHERE payload NOT IN ('\"soon\"', '\"dying\"') ORDER BY queue_name, msgid, consumer"
+# all that a message is, but for what time may do to some while the server is down, where it is kept, and what is done with,
+# which is there until its partition is used again
+MESSAGES = """SELECT to_jsonb(m) - 'in_memory' FROM aq.messages m
+    WHERE payload NOT IN ('"soon"', '"dying"') AND (state NOT IN ('PROCESSED', 'EXPIRED') OR queue_name ~ 'kept') ORDER BY queue_name, msgid, consumer"""
 DEFINITIONS = {
     "queues": "SELECT to_jsonb(q) FROM aq.queues q ORDER BY queue_name",
     "subscribers": "SELECT to_jsonb(s) FROM aq.subscriber s ORDER BY queue_id, position",
