@@ -83,7 +83,7 @@ CREATE VIEW sys.all_dequeue_queues AS
 SELECT
 	d.owner, d.name, d.queue_table, d.qid, d.queue_type, d.max_retries, d.retry_delay, d.enqueue_enabled,
 	d.dequeue_enabled, d.retention, d.user_comment, d.network_name, d.sharded, d.queue_category, d.recipients
-FROM sys.dba_queues d WHERE aq._allowed(d.qid, 'DELETE');
+FROM sys.dba_queues d WHERE aq._may(d.qid, 'DELETE');
 COMMENT ON VIEW sys.all_dequeue_queues IS 'Queues that the current role may dequeue from';
 COMMENT ON COLUMN sys.all_dequeue_queues.owner IS 'schema of the queue; null for a queue of aq.create_queue';
 COMMENT ON COLUMN sys.all_dequeue_queues.name IS 'name';

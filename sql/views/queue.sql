@@ -76,7 +76,19 @@ BEGIN ATOMIC
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || queue_id), false);
 END;
-COMMENT ON FUNCTION aq._allowed(integer, text) IS 'Internal: has the current role this right (INSERT: enqueue, DELETE: dequeue), or owns it the queue?';
+COMMENT ON FUNCTION aq._allowed(integer, text) IS 'Internal: has the current role this right (INSERT: enqueue, DELETE: dequeue), or owns it the queue, or administers it?';
+
+-- MANAGE_ANY is neither the right to enqueue nor to dequeue.
+CREATE FUNCTION aq._may(queue_id integer, privilege text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT COALESCE((SELECT pg_has_role(c.relowner, 'USAGE') OR has_table_privilege(c.oid, privilege)
+			OR EXISTS (SELECT FROM pg_roles r WHERE pg_has_role(r.oid, 'USAGE')
+				AND r.rolname = CASE privilege WHEN 'INSERT' THEN 'aq_enqueue_any' ELSE 'aq_dequeue_any' END)
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || queue_id), false);
+END;
+COMMENT ON FUNCTION aq._may(integer, text) IS 'Internal: may the current role enqueue into the queue (INSERT), dequeue from it (DELETE)?';
 
 CREATE VIEW aq.queues AS
 SELECT q.queue_name, q.queue_id,
@@ -85,8 +97,8 @@ SELECT q.queue_name, q.queue_id,
 	q.payload_type, q.multiple_consumers, q.shards, q.max_retries, q.retry_delay, q.retention,
 	(SELECT e.queue_name FROM aq.queue e WHERE e.queue_id = q.exception_queue_id) AS exception_queue,
 	q.enqueue_enabled, q.dequeue_enabled,
-	aq._allowed(q.queue_id, 'INSERT') AS may_enqueue,
-	aq._allowed(q.queue_id, 'DELETE') AS may_dequeue,
+	aq._may(q.queue_id, 'INSERT') AS may_enqueue,
+	aq._may(q.queue_id, 'DELETE') AS may_dequeue,
 	q.created, q.comment,
 	(SELECT t.schema_name || '.' || t.table_name FROM aq.queue_table t WHERE t.queue_table_id = q.queue_table_id) AS queue_table,
 	q.queue_type, q.store = 'b' AS converting

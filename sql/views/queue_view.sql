@@ -66,21 +66,23 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq._view_columns(regtype, boolean) IS 'Internal: columns of a view on messages, from aq.queues q and messages m';
 
-CREATE FUNCTION aq._queue_view_text(native text) RETURNS text
+CREATE FUNCTION aq._queue_view_text(native text, of_topics boolean DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
 DECLARE
 	q record;
 BEGIN
 	SELECT queue_id, payload_type, multiple_consumers INTO q FROM aq.queues WHERE queue_name = native;
 	RETURN format($view$SELECT %1$s
-FROM aq.queues q, LATERAL (SELECT *, NULL::boolean AS in_memory FROM aq._messages(q.queue_id)
+FROM aq.queues q, LATERAL (SELECT *, NULL::boolean AS in_memory FROM aq.%3$I(q.queue_id)
 	UNION ALL SELECT *, NULL FROM aq._classic_messages(q.queue_id) WHERE q.converting
 	UNION ALL SELECT * FROM aq._buffered_messages(q.queue_id)) m
 WHERE q.queue_id = %2$s AND m.state NOT IN ('PURGED', 'EXPIRED')
 	AND (m.state <> 'PROCESSED' OR m.dequeue_time > now() - q.retention)$view$,
-	aq._view_columns(q.payload_type, q.multiple_consumers), q.queue_id);
+	aq._view_columns(q.payload_type, coalesce(of_topics, q.multiple_consumers)), q.queue_id,
+	CASE WHEN of_topics IS NULL THEN '_messages' ELSE '_classic_messages' END);
 END $$;
-COMMENT ON FUNCTION aq._queue_view_text(text) IS 'Internal: definition of the view on a sharded queue''s messages';
+COMMENT ON FUNCTION aq._queue_view_text(text, boolean) IS
+'Internal: definition of the view on a sharded queue''s messages, or of the like for a queue of a queue table, of topics or not';
 
 -- Names too long for a view's have none.
 CREATE FUNCTION aq._queue_view_name(native text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
@@ -253,14 +255,18 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION aq._in_parentheses(text, text) IS 'Internal: an expression with Oracle''s way to name an attribute of user_data as PostgreSQL has it';
 
--- What aq_data holds may be named by the extension's owner only: who owns a queue table reads it by his view.
+-- Who may administer a queue table need not be the one who reads its view: he sees its messages as aq.messages shows them.
 CREATE FUNCTION aq._meeting_condition(native text, in_table text, condition text, OUT consumer text, OUT ids uuid[])
 RETURNS SETOF record LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 DECLARE
 	view text := quote_ident(aq._name_schema(in_table)) || '.' || quote_ident('aq$' || aq._bare_name(in_table));
-	source text := CASE WHEN in_table IS NULL THEN '(' || aq._queue_view_text(native) || ')'
-		WHEN has_table_privilege(to_regclass(view), 'SELECT') THEN view ELSE '(' || aq._table_view_text(in_table) || ')' END;
+	source text := CASE WHEN has_table_privilege(to_regclass(view), 'SELECT') THEN view
+		ELSE '(' || aq._queue_view_text(native, (SELECT multiple_consumers FROM aq.queue_tables WHERE queue_table = in_table)) || ')' END;
 BEGIN
+	IF NOT (SELECT q.may_dequeue FROM aq.queues q WHERE q.queue_name = native) THEN
+		RAISE insufficient_privilege USING MESSAGE = format('permission denied to read the messages of queue %s', native),
+			HINT = 'To purge by a condition, have the right to dequeue as well.';
+	END IF;
 	RETURN QUERY EXECUTE format('SELECT %s, array_agg(msg_id) FROM %s AS qtview '
 		'WHERE queue = aq._oracle_case(aq._bare_name(%L)) AND (%s) GROUP BY 1',
 		CASE WHEN (SELECT multiple_consumers FROM aq._describe_queue(native)) THEN 'consumer_name' ELSE 'NULL::text' END,
@@ -274,6 +280,20 @@ EXCEPTION
 			'A condition is one SQL expression over the columns of the view aq$..., called qtview, as in qtview.msg_state = ''READY''.');
 END $$;
 COMMENT ON FUNCTION aq._meeting_condition(text, text, text) IS 'Internal: ids of the messages to purge, by consumer';
+
+CREATE FUNCTION aq._consumer_shown_as(native text, name text) RETURNS text
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+DECLARE
+	names text[] := (SELECT array_agg(c.consumer) FROM aq._queue_consumers(native) c WHERE aq._oracle_case(c.consumer) = name);
+BEGIN
+	IF cardinality(names) > 1 THEN
+		PERFORM aq.raise_error('AQ060', format('a condition that cannot tell consumers %s of queue "%s" apart is not supported',
+				(SELECT string_agg('"' || n || '"', ' and ' ORDER BY n COLLATE "C") FROM unnest(names) n), native),
+			'Purge what is before one of them with aq.purge_queue.');
+	END IF;
+	RETURN names[1];
+END $$;
+COMMENT ON FUNCTION aq._consumer_shown_as(text, text) IS 'Internal: native name of the consumer that a view shows under this name';
 
 CREATE FUNCTION aq.purge_queue_table(queue_table text, condition text DEFAULT NULL, "block" boolean DEFAULT false,
 	delivery_mode text DEFAULT NULL)
@@ -296,7 +316,7 @@ BEGIN
 			purged := purged + aq.purge_queue(native, condition => 'false', "block" => true);
 		END IF;
 		FOR chosen IN SELECT * FROM aq._meeting_condition(native, in_table, condition) LOOP
-			consumer := (SELECT c.consumer FROM aq._queue_consumers(native) c WHERE aq._oracle_case(c.consumer) = chosen.consumer);
+			consumer := aq._consumer_shown_as(native, chosen.consumer);
 			purged := purged + aq.purge_queue(native, consumer, format('msgid = ANY (%L::pg_catalog.uuid[])', chosen.ids),
 				purge_queue_table.delivery_mode);
 			IF in_table IS NOT NULL THEN

@@ -352,6 +352,9 @@ aq_rule_compile(AqQueue *queue, const char *text, bool as_owner, MemoryContext c
 		FlushErrorState();
 		ereport(ERROR,
 				aq_error(AQ_ERR_RULE_INVALID, "condition \"%s\" is not valid: %s", text, in_our_words(error->message)),
+				error->sqlerrcode == ERRCODE_UNDEFINED_FUNCTION ?
+				errhint("Functions, operators and types are looked up in pg_catalog: name others with their schema, "
+						"and cast arguments that do not fit.") :
 				errhint("A condition is one SQL expression over priority, correlation (corrid), properties (user_prop), "
 						"payload (user_data), enqueue_time (enq_time), attempts (retry_count), sender (sender_name), "
 						"msgid, original_msgid, state, delay, expiration, exception_queue and the fields of a composite payload."));

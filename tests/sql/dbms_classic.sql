@@ -164,7 +164,26 @@ RESET ROLE;
 -- who may administer all queues drops those of others with their views
 CALL dbms_aqadm.create_queue_table('others_tab', 'JSON', multiple_consumers => true);
 CALL dbms_aqadm.create_sharded_queue('others', queue_payload_type => 'JSON');
+CALL dbms_aqadm.start_queue('others');
+CALL dbms_aqadm.create_queue('others_too', 'others_tab');
+CALL dbms_aqadm.start_queue('others_too');
+SELECT count(aq.enqueue('ora.others', to_jsonb(n))), count(aq.enqueue('ora.others_too', to_jsonb(n), recipients => '{ann}')) FROM generate_series(1, 3) n;
 CALL dbms_aqadm.grant_system_privilege('MANAGE_ANY', 'regress_ora_user');
+SET ROLE regress_ora_user;
+-- but he does not read their messages, so he does not purge by a condition, until he may dequeue
+SELECT name FROM sys.all_dequeue_queues WHERE name ~ 'OTHERS';
+SELECT t.error(format('CALL dbms_aqadm.purge_queue_table(%L, %L, NULL)', q, 'qtview.msg_priority = 1')) FROM unnest(ARRAY['ora.others', 'ora.others_tab']) q;
+RESET ROLE;
+CALL dbms_aqadm.grant_queue_privilege('DEQUEUE', 'ora.others', 'regress_ora_user');
+CALL dbms_aqadm.grant_system_privilege('DEQUEUE_ANY', 'regress_ora_user');
+SET ROLE regress_ora_user;
+SELECT name FROM sys.all_dequeue_queues WHERE name ~ 'OTHERS';
+CALL dbms_aqadm.purge_queue_table('ora.others', 'qtview.user_data = ''2''', NULL);
+CALL dbms_aqadm.purge_queue_table('ora.others_tab', 'qtview.user_data = ''2'' AND qtview.consumer_name = ''ANN''', NULL);
+RESET ROLE;
+CALL dbms_aqadm.revoke_system_privilege('DEQUEUE_ANY', 'regress_ora_user');
+SELECT queue, user_data FROM ora.aq$others_tab UNION ALL SELECT queue, user_data FROM ora.aq$others ORDER BY 1, 2;
+CALL dbms_aqadm.stop_queue('others');
 SET ROLE regress_ora_user;
 CALL dbms_aqadm.drop_queue_table('ora.own_tab', force => true);
 CALL dbms_aqadm.drop_queue_table('ora.others_tab', force => true);

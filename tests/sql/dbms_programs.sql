@@ -132,6 +132,12 @@ BEGIN
 	END LOOP;
 END $$;
 
+-- A function is named with its schema.
+CREATE FUNCTION p_is_big(job_t) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1.amount > 1000';
+SELECT t.error($$CALL dbms_aqadm.add_subscriber('p_topic_c', sys.aq$_agent('BIG', NULL, NULL), 'p_is_big(tab.user_data)')$$);
+CALL dbms_aqadm.add_subscriber('p_topic_c', sys.aq$_agent('BIG', NULL, NULL), 'ora.p_is_big(tab.user_data)');
+CALL dbms_aqadm.remove_subscriber('p_topic_c', sys.aq$_agent('BIG', NULL, NULL));
+
 -- A recipient list instead; a subscriber is removed with what is before him, the others get theirs, and the views count no more.
 DO $$
 DECLARE
@@ -249,6 +255,15 @@ END $$;
 SELECT queue, (user_data).n, msg_state FROM aq$p_tab WHERE queue = 'P_C' UNION ALL SELECT queue, (user_data).n, msg_state FROM aq$p_s WHERE msg_state <> 'PROCESSED';
 CALL dbms_aqadm.purge_queue_table('p_tab', '', NULL);
 CALL dbms_aqadm.purge_queue_table('p_s', NULL, NULL);
+
+-- Two consumers whose names the view spells alike: neither loses what the condition meant of the other.
+CALL dbms_aqadm.add_subscriber('p_topic_c', sys.aq$_agent('fred', NULL, NULL));
+CALL dbms_aqadm.add_subscriber('p_topic_c', sys.aq$_agent('"FRED"', NULL, NULL));
+SELECT count(aq.enqueue('ora.p_topic_c', ROW(1, 'x', NULL, NULL)::job_t, recipients => ARRAY['fred', 'FRED']));
+SELECT t.error($$CALL dbms_aqadm.purge_queue_table('p_topic_tab', 'qtview.consumer_name = ''FRED''', NULL)$$);
+SELECT aq.purge_queue('ora.p_topic_c', 'FRED'), aq.purge_queue('ora.p_topic_c', 'fred');
+CALL dbms_aqadm.remove_subscriber('p_topic_c', sys.aq$_agent('fred', NULL, NULL));
+CALL dbms_aqadm.remove_subscriber('p_topic_c', sys.aq$_agent('"FRED"', NULL, NULL));
 
 -- Transformations, attribute by attribute and as a whole, with Oracle's source.user_data.<attribute>; quotes are left alone.
 CREATE TYPE short_job_t AS (n integer, city text, note text);
