@@ -6,6 +6,10 @@ CREATE FUNCTION aq._consumers(OUT queue_id integer, OUT "position" integer, OUT 
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_consumers';
 COMMENT ON FUNCTION aq._consumers() IS 'Internal: what aq.subscribers shows of shared memory';
 
+CREATE FUNCTION aq._listeners(OUT queue_id integer, OUT "position" integer)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_listeners';
+COMMENT ON FUNCTION aq._listeners() IS 'Internal: what sessions listen to, a row for each';
+
 CREATE FUNCTION aq._streams(OUT queue_id integer, OUT shard integer, OUT priority integer, OUT delayed boolean,
 	OUT enqueued bigint, OUT partitions integer, OUT resident integer, OUT pending bigint, OUT in_hand bigint)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_streams';
@@ -14,7 +18,8 @@ COMMENT ON FUNCTION aq._streams() IS 'Internal: what aq.shards shows';
 CREATE FUNCTION aq._partitions(OUT queue_id integer, OUT table_no integer, OUT messages regclass, OUT log regclass,
 	OUT state text, OUT shard integer, OUT priority integer, OUT delayed boolean, OUT first_ordinal bigint,
 	OUT slots integer, OUT pending integer, OUT in_hand integer, OUT outstanding integer, OUT resident boolean,
-	OUT next_timer timestamptz, OUT last_dequeue timestamptz)
+	OUT next_timer timestamptz, OUT last_dequeue timestamptz, OUT chunks bigint, OUT browsed bigint, OUT expired bigint,
+	OUT made_ready bigint)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_partitions';
 COMMENT ON FUNCTION aq._partitions() IS 'Internal: what aq.partitions shows';
 
@@ -22,6 +27,21 @@ CREATE FUNCTION aq._message_cache(OUT total_bytes bigint, OUT free_bytes bigint,
 	OUT resident_partitions bigint, OUT known_partitions bigint, OUT max_partitions bigint)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_view_message_cache';
 COMMENT ON FUNCTION aq._message_cache() IS 'Internal: what aq.message_cache shows';
+
+CREATE FUNCTION aq._message_cache_use(OUT partitions bigint, OUT slots bigint, OUT frames bigint, OUT frame_bytes bigint,
+	OUT seen bigint, OUT seen_slots bigint, OUT most_slots bigint, OUT fewest_slots bigint, OUT evictions bigint,
+	OUT since timestamptz, OUT most_used_bytes bigint)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_view_message_cache_use';
+COMMENT ON FUNCTION aq._message_cache_use() IS 'Internal: partitions with messages, those in the message cache and their size, and what was seen since the server started';
+
+CREATE FUNCTION aq._message_cache_returns(OUT more bigint, OUT to_sessions bigint, OUT to_worker bigint, OUT not_back bigint)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_view_message_cache_returns';
+COMMENT ON FUNCTION aq._message_cache_returns() IS 'Internal: partitions that were evicted, by how many more the message cache had to hold to keep them: those that came back, and those that did not yet';
+
+CREATE FUNCTION aq._table_counters(OUT queue_id integer, OUT added_by_sessions bigint, OUT added_by_worker bigint,
+	OUT truncated_messages bigint, OUT truncated_logs bigint)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_table_counters';
+COMMENT ON FUNCTION aq._table_counters() IS 'Internal: tables of sharded queues made and truncated';
 
 CREATE FUNCTION aq._messages(queue_id integer, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,

@@ -85,12 +85,12 @@ SELECT
 	NULL::bigint AS num_prefetched,
 	(SELECT s.value FROM sys.v$sysstat s WHERE s.name = 'message cache partitions loaded') AS num_unevicted,
 	c.known_partitions - c.resident_partitions AS num_uncached, c.known_partitions AS num_tracked,
-	c.resident_partitions AS num_cached, NULL::bigint AS max_subsh_size, NULL::bigint AS min_subsh_size,
-	(c.used_bytes / nullif(c.resident_partitions, 0))::bigint AS mean_subsh_size,
+	c.resident_partitions AS num_cached, u.most_slots AS max_subsh_size, u.fewest_slots AS min_subsh_size,
+	round(u.seen_slots / nullif(u.seen, 0)::numeric)::bigint AS mean_subsh_size,
 	(SELECT round(m.value / nullif(h.value + m.value, 0)::numeric, 6) FROM sys.v$sysstat h, sys.v$sysstat m
 		WHERE h.name = 'message cache hits' AND m.name = 'message cache misses') AS avg_miss_ratio,
 	NULL::integer AS con_id
-FROM aq.message_cache c;
+FROM aq.message_cache c, aq._message_cache_use() u;
 COMMENT ON VIEW sys.v$aq_message_cache_stat IS 'What the message cache has done since the server started, and what is in it';
 COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_evicted IS 'partitions that have left it to make room';
 COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_prefetched IS 'always null: nothing is loaded before it is wanted';
@@ -98,25 +98,61 @@ COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_unevicted IS 'partitions loade
 COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_uncached IS 'partitions that are not in it';
 COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_tracked IS 'partitions that it knows of';
 COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_cached IS 'partitions in it';
-COMMENT ON COLUMN sys.v$aq_message_cache_stat.max_subsh_size IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$aq_message_cache_stat.min_subsh_size IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$aq_message_cache_stat.mean_subsh_size IS 'memory used for each partition in it, bytes';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.max_subsh_size IS 'messages given a place in a partition: the most there were since the server started; null: none was opened';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.min_subsh_size IS 'the fewest';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.mean_subsh_size IS 'on average';
 COMMENT ON COLUMN sys.v$aq_message_cache_stat.avg_miss_ratio IS 'dequeues that had to load a partition, of all that found messages';
 COMMENT ON COLUMN sys.v$aq_message_cache_stat.con_id IS 'always null';
 GRANT SELECT ON sys.v$aq_message_cache_stat TO pg_monitor, aq_administrator_role;
 
 CREATE VIEW sys.v$aq_message_cache_advice AS
+WITH u AS (
+	-- all frames as large as they are on average; while there is none, as a full one of a single consumer
+	SELECT x.*, coalesce(x.frame_bytes / nullif(x.frames, 0)::numeric, 532480) / 1048576 AS each,
+		trim_scale(c.total_bytes / 1048576.0) AS megabytes, x.most_used_bytes / 1048576.0 AS most_used,
+		extract(epoch FROM clock_timestamp() - x.since)::numeric / 60 AS minutes
+	FROM aq._message_cache_use() x, aq.message_cache c
+), r AS (
+	SELECT x.*, sum(x.to_sessions + x.to_worker) OVER (ORDER BY x.more) >= 0.8 * sum(x.to_sessions + x.to_worker) OVER () AS enough
+	FROM aq._message_cache_returns() x
+), s AS (
+	SELECT u.*, l.line, l.type, ceil(greatest(4, l.mb)) AS mb
+	FROM u, LATERAL (VALUES (1, 'MINIMUM', 4), (2, 'CURRENT', u.megabytes),
+		(3, 'PREFERRED', CASE WHEN u.evictions = 0 THEN u.most_used
+			ELSE u.megabytes + u.each * (SELECT coalesce(min(r.more) FILTER (WHERE r.enough), 0) FROM r WHERE r.to_sessions + r.to_worker > 0) END),
+		(4, 'MAXIMUM', CASE WHEN u.evictions = 0 THEN u.most_used
+			ELSE greatest(u.each * u.partitions, u.megabytes + u.each * (SELECT max(r.more) FROM r)) END)) l (line, type, mb)
+)
 SELECT
-	a.size_for_estimate, round(a.size_for_estimate / (c.total_bytes / 1048576.0), 4) AS size_factor, a.estd_size_type,
-	NULL::numeric AS estd_msgs_cached, NULL::numeric AS estd_evictions, NULL::integer AS con_id
-FROM aq.message_cache c, LATERAL (VALUES ('MINIMUM', 4::numeric),
-	('MAXIMUM', greatest(4, ceil(c.used_bytes::numeric / greatest(c.resident_partitions, 1) * c.known_partitions / 1048576)))) a (estd_size_type, size_for_estimate);
-COMMENT ON VIEW sys.v$aq_message_cache_advice IS 'How large the message cache would have to be: at least, and to hold every partition that there is now';
+	s.mb AS size_for_estimate, round(s.mb / s.megabytes, 4) AS size_factor, s.type AS estd_size_type,
+	least(s.partitions, floor(s.mb / s.each))::bigint AS estd_cached_subshards,
+	greatest(s.partitions - floor(s.mb / s.each), 0)::bigint AS estd_uncached_subshards,
+	e.evictions AS estd_evictions, round(e.evictions / s.minutes, 3) AS estd_eviction_rate,
+	e.sessions AS estd_fg_unevictions, round(e.sessions / s.minutes, 3) AS estd_fg_uneviction_rate,
+	e.worker AS estd_bg_unevictions, round(e.worker / s.minutes, 3) AS estd_bg_uneviction_rate,
+	round(s.slots / nullif(s.partitions, 0)::numeric)::bigint AS avg_subshard_size, round(s.each * 1048576)::bigint AS avg_subshard_memory,
+	NULL::integer AS con_id
+FROM s LEFT JOIN LATERAL (
+	SELECT s.evictions - coalesce(sum(r.to_sessions + r.to_worker + r.not_back) FILTER (WHERE r.kept), 0)::bigint AS evictions,
+		coalesce(sum(r.to_sessions) FILTER (WHERE NOT r.kept), 0)::bigint AS sessions,
+		coalesce(sum(r.to_worker) FILTER (WHERE NOT r.kept), 0)::bigint AS worker
+	FROM (SELECT r.*, r.more <= (s.mb - s.megabytes) / s.each AS kept FROM r) r
+) e ON s.mb >= s.megabytes OR s.evictions = 0 AND s.mb >= s.most_used
+ORDER BY s.line;
+COMMENT ON VIEW sys.v$aq_message_cache_advice IS 'What a message cache of other sizes would have done since the server started; estimated from how many other partitions were evicted before an evicted one came back';
 COMMENT ON COLUMN sys.v$aq_message_cache_advice.size_for_estimate IS 'size, MB';
 COMMENT ON COLUMN sys.v$aq_message_cache_advice.size_factor IS 'the same, of the size that it has';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_size_type IS 'MINIMUM, or MAXIMUM: nothing is evicted';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_msgs_cached IS 'always null: not estimated';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_evictions IS 'always null: not estimated';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_size_type IS 'MINIMUM: the least that pgaq.message_cache_size can be; CURRENT; PREFERRED: four fifths of the unevictions would not have been; MAXIMUM: none of them, and it holds every partition that there is. While nothing was evicted the last two are the most that was ever used';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_cached_subshards IS 'partitions with messages, of those that there are now, that it would hold';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_uncached_subshards IS 'partitions that it would not hold';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_evictions IS 'partitions that would have left it to make room; null: the size is smaller than the present one, and what it would have evicted is not known';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_eviction_rate IS 'the same per minute';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_fg_unevictions IS 'partitions that sessions would have brought back; null likewise';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_fg_uneviction_rate IS 'the same per minute';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_bg_unevictions IS 'partitions that the worker would have brought back, for its timers and retries; null likewise';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_bg_uneviction_rate IS 'the same per minute';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.avg_subshard_size IS 'messages given a place in a partition, on average of those that there are; null: there is none';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.avg_subshard_memory IS 'memory that a partition is taken to need, bytes: the average of those in the cache, or while there is none 520 kB';
 COMMENT ON COLUMN sys.v$aq_message_cache_advice.con_id IS 'always null';
 GRANT SELECT ON sys.v$aq_message_cache_advice TO PUBLIC;
 
@@ -125,7 +161,8 @@ SELECT
 	q.queue_id, c."position" AS subscriber_id, CASE WHEN c.enqueued = c.dequeued THEN 'FINITE' ELSE 'UNKNOWN' END AS latency_state,
 	CASE WHEN c.enqueued = c.dequeued THEN 0 END AS latency, c.enqueued - c.dequeued AS dequeue_requests,
 	(SELECT count(DISTINCT s.shard) FROM aq.shards s WHERE s.queue_name = q.queue_name) AS active_shards,
-	NULL::bigint AS active_listener, c.waiting AS dequeue_sessions, NULL::integer AS con_id
+	CASE WHEN EXISTS (SELECT FROM aq._listeners() n WHERE n.queue_id = q.queue_id AND n."position" = c."position") THEN 'TRUE' ELSE 'FALSE' END AS active_listener,
+	c.waiting AS dequeue_sessions, NULL::integer AS con_id
 FROM aq.queues q JOIN aq._consumers() c ON c.queue_id = q.queue_id WHERE q.queue_table IS NULL OR q.converting;
 COMMENT ON VIEW sys.v$aq_subscriber_load IS 'What each subscriber of a sharded queue has before it';
 COMMENT ON COLUMN sys.v$aq_subscriber_load.queue_id IS 'number of the queue';
@@ -134,7 +171,7 @@ COMMENT ON COLUMN sys.v$aq_subscriber_load.latency_state IS 'FINITE when nothing
 COMMENT ON COLUMN sys.v$aq_subscriber_load.latency IS 'seconds until all is dequeued: 0 or null';
 COMMENT ON COLUMN sys.v$aq_subscriber_load.dequeue_requests IS 'messages that it is not done with';
 COMMENT ON COLUMN sys.v$aq_subscriber_load.active_shards IS 'shards of the queue in use';
-COMMENT ON COLUMN sys.v$aq_subscriber_load.active_listener IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$aq_subscriber_load.dequeue_sessions IS 'sessions that wait for its messages';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.active_listener IS 'TRUE while a session listens for its messages, persistent or buffered ones: aq.wait, aq.listen, dbms_aq.listen; else FALSE';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.dequeue_sessions IS 'sessions that wait for its messages, those included that listen, unless pgaq.listen_wakeup is broadcast';
 COMMENT ON COLUMN sys.v$aq_subscriber_load.con_id IS 'always null';
 GRANT SELECT ON sys.v$aq_subscriber_load TO PUBLIC;

@@ -230,13 +230,13 @@ GRANT SELECT ON sys.v$buffered_publishers TO PUBLIC;
 CREATE VIEW sys.v$aq_message_cache AS
 SELECT
 	q.queue_id, p.shard AS shard_id, p.priority, p.first_ordinal / 16384 AS subshard_id, p.table_no AS partition_id,
-	16384 AS max_msgs, p.slots AS enqueued_msgs, NULL::bigint AS browsed_msgs, NULL::bigint AS msgs_made_expired,
-	NULL::bigint AS msgs_made_ready, c.chunk_bytes AS chunk_size, NULL::bigint AS num_chunks,
-	NULL::bigint AS num_free_chunks, NULL::bigint AS used_memory_size,
+	16384 AS max_msgs, p.slots::bigint AS enqueued_msgs, p.browsed AS browsed_msgs, p.expired AS msgs_made_expired,
+	p.made_ready AS msgs_made_ready, c.chunk_bytes AS chunk_size, p.chunks AS num_chunks,
+	0::bigint AS num_free_chunks, p.chunks * c.chunk_bytes AS used_memory_size,
 	CASE WHEN p.resident THEN 'CACHED' WHEN p.state = 'empty' THEN 'UNCACHED_FREE' ELSE 'UNCACHED' END AS state,
 	NULL::integer AS con_id
-FROM aq.partitions p JOIN aq.queues q ON q.queue_name = p.queue_name CROSS JOIN aq.message_cache c;
-COMMENT ON VIEW sys.v$aq_message_cache IS 'Partitions of sharded queues and their place in the message cache';
+FROM aq._partitions() p JOIN aq.queues q ON q.queue_id = p.queue_id CROSS JOIN aq.message_cache c;
+COMMENT ON VIEW sys.v$aq_message_cache IS 'Partitions of sharded queues and their place in the message cache; counters begin when the partition is opened, or when the queue comes into use after a start';
 COMMENT ON COLUMN sys.v$aq_message_cache.queue_id IS 'number of the queue';
 COMMENT ON COLUMN sys.v$aq_message_cache.shard_id IS 'number of the shard';
 COMMENT ON COLUMN sys.v$aq_message_cache.priority IS 'priority of its messages';
@@ -244,13 +244,13 @@ COMMENT ON COLUMN sys.v$aq_message_cache.subshard_id IS 'which partition of the 
 COMMENT ON COLUMN sys.v$aq_message_cache.partition_id IS 'number of its pair of tables';
 COMMENT ON COLUMN sys.v$aq_message_cache.max_msgs IS 'messages it can hold';
 COMMENT ON COLUMN sys.v$aq_message_cache.enqueued_msgs IS 'messages given a place in it';
-COMMENT ON COLUMN sys.v$aq_message_cache.browsed_msgs IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$aq_message_cache.msgs_made_expired IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$aq_message_cache.msgs_made_ready IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$aq_message_cache.browsed_msgs IS 'messages read by dequeues in mode browse';
+COMMENT ON COLUMN sys.v$aq_message_cache.msgs_made_expired IS 'messages that expired or failed too often, for each consumer';
+COMMENT ON COLUMN sys.v$aq_message_cache.msgs_made_ready IS 'messages whose delay or rest has ended while the partition was in memory, for each consumer';
 COMMENT ON COLUMN sys.v$aq_message_cache.chunk_size IS 'unit of allocation, bytes';
-COMMENT ON COLUMN sys.v$aq_message_cache.num_chunks IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$aq_message_cache.num_free_chunks IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$aq_message_cache.used_memory_size IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$aq_message_cache.num_chunks IS 'chunks of the message cache that it has; 0: it is not in memory';
+COMMENT ON COLUMN sys.v$aq_message_cache.num_free_chunks IS 'always 0: a partition takes a chunk from the common pool when it needs it, and keeps none for later';
+COMMENT ON COLUMN sys.v$aq_message_cache.used_memory_size IS 'the same in bytes';
 COMMENT ON COLUMN sys.v$aq_message_cache.state IS 'CACHED, UNCACHED or UNCACHED_FREE (empty)';
 COMMENT ON COLUMN sys.v$aq_message_cache.con_id IS 'always null';
 GRANT SELECT ON sys.v$aq_message_cache TO PUBLIC;
@@ -290,19 +290,20 @@ CREATE VIEW sys.v$aq_partition_stats AS
 SELECT
 	q.queue_id, count(*) AS partitions_qt, count(*) FILTER (WHERE p.state NOT IN ('empty', 'taken')) AS used_partitions_qt,
 	count(*) FILTER (WHERE p.state IN ('empty', 'taken')) AS cached_partitions_qt, count(*) AS partitions_dq,
-	sum(p.bytes)::bigint AS bytes, NULL::bigint AS add_partition_fg, NULL::bigint AS add_partition_bg,
-	NULL::bigint AS trunc_partition_qt, NULL::bigint AS trunc_partition_dq, NULL::integer AS con_id
-FROM aq.partitions p JOIN aq.queues q ON q.queue_name = p.queue_name GROUP BY q.queue_id;
-COMMENT ON VIEW sys.v$aq_partition_stats IS 'Tables of each sharded queue';
+	sum(p.bytes)::bigint AS bytes, c.added_by_sessions AS add_partition_fg, c.added_by_worker AS add_partition_bg,
+	c.truncated_messages AS trunc_partition_qt, c.truncated_logs AS trunc_partition_dq, NULL::integer AS con_id
+FROM aq.partitions p JOIN aq.queues q ON q.queue_name = p.queue_name JOIN aq._table_counters() c ON c.queue_id = q.queue_id
+GROUP BY q.queue_id, c.added_by_sessions, c.added_by_worker, c.truncated_messages, c.truncated_logs;
+COMMENT ON VIEW sys.v$aq_partition_stats IS 'Tables of each sharded queue; counters begin when the queue comes into use after the start of the server';
 COMMENT ON COLUMN sys.v$aq_partition_stats.queue_id IS 'number of the queue';
 COMMENT ON COLUMN sys.v$aq_partition_stats.partitions_qt IS 'pairs of tables';
 COMMENT ON COLUMN sys.v$aq_partition_stats.used_partitions_qt IS 'of these: with messages';
 COMMENT ON COLUMN sys.v$aq_partition_stats.cached_partitions_qt IS 'of these: empty, to be used next';
 COMMENT ON COLUMN sys.v$aq_partition_stats.partitions_dq IS 'dequeue logs: one for each';
 COMMENT ON COLUMN sys.v$aq_partition_stats.bytes IS 'size of all on disk';
-COMMENT ON COLUMN sys.v$aq_partition_stats.add_partition_fg IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$aq_partition_stats.add_partition_bg IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$aq_partition_stats.trunc_partition_qt IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$aq_partition_stats.trunc_partition_dq IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$aq_partition_stats.add_partition_fg IS 'pairs of tables made by sessions: for a queue that their transaction had created';
+COMMENT ON COLUMN sys.v$aq_partition_stats.add_partition_bg IS 'pairs of tables made by the worker';
+COMMENT ON COLUMN sys.v$aq_partition_stats.trunc_partition_qt IS 'truncations of message tables, all by the worker';
+COMMENT ON COLUMN sys.v$aq_partition_stats.trunc_partition_dq IS 'truncations of dequeue logs, likewise';
 COMMENT ON COLUMN sys.v$aq_partition_stats.con_id IS 'always null';
 GRANT SELECT ON sys.v$aq_partition_stats TO PUBLIC;

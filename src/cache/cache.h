@@ -241,6 +241,7 @@ typedef bool (*AqChunkPressure) (void);
 extern void aq_chunks_on_pressure(AqChunkPressure callback);
 extern uint32 aq_chunks_total(void);
 extern uint32 aq_chunks_free_count(void);
+extern uint32 aq_chunks_most_used(void);
 
 /*
  * See to it that the session's reserve holds count chunks.  No latch held.

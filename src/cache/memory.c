@@ -102,6 +102,13 @@ aq_chunks_free_count(void)
 	return area->nfree;
 }
 
+/* At a time.  Freed ones are given out again before those that were never used. */
+uint32
+aq_chunks_most_used(void)
+{
+	return area->next_unused - 1;
+}
+
 uint32
 aq_chunks_reserved(void)
 {

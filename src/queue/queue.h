@@ -126,6 +126,16 @@ aq_traffic_time(AqQueueShm *shm, AqTraffic item, TimestampTz when)
 /* The consumer has dequeued and committed now.  Never raises. */
 extern void aq_traffic_dequeued(AqQueueShm *shm, int position);
 
+/* Of a number that only grows. */
+static inline void
+aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
+{
+	uint64		before = pg_atomic_read_u64(highest);
+
+	while (before < number && !pg_atomic_compare_exchange_u64(highest, &before, number))
+		;
+}
+
 /* bits of AqQueueShm.work */
 #define AQ_WORK_TABLES		0x0001	/* provide empty tables */
 #define AQ_WORK_RETRY		0x0002	/* write retry counts */

@@ -19,16 +19,6 @@
 #define AQ_SHARD_KEY UINT64CONST(1) /* what a converted queue's two keys differ by */
 #define AQ_BUFFERED_KEY UINT64CONST(2)	/* ... and a buffered side's from its queue's */
 
-/* Of a number that only grows. */
-static inline void
-aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
-{
-	uint64		before = pg_atomic_read_u64(highest);
-
-	while (before < number && !pg_atomic_compare_exchange_u64(highest, &before, number))
-		;
-}
-
 /* catalog.c */
 extern void aq_catalog_init(void);
 extern bool aq_may_manage_any(void);

@@ -58,6 +58,9 @@ int			aq_fetch_patience_ms = 1000;
 
 static AqWaitEntry *entries;	/* ENTRIES_PER_SESSION for each session */
 
+/* How many of its entries each session listens with, be they in lists or not: for the view. */
+static volatile uint16 *nlistened;
+
 /* what this session has entered; emptied by leave_all, also after errors */
 static Target joined[ENTRIES_PER_SESSION];
 static int	njoined;
@@ -65,8 +68,8 @@ static int	njoined;
 Size
 aq_wait_shmem_size(void)
 {
-	return CACHELINEALIGN(mul_size(mul_size(aq_session_slots(), ENTRIES_PER_SESSION),
-								   sizeof(AqWaitEntry)));
+	return CACHELINEALIGN(mul_size(aq_session_slots(),
+								   ENTRIES_PER_SESSION * sizeof(AqWaitEntry) + sizeof(uint16)));
 }
 
 void
@@ -75,6 +78,7 @@ aq_wait_shmem_init(void *area, bool found)
 	AqWaitPool	pool;
 
 	entries = area;
+	nlistened = (uint16 *) (entries + (Size) aq_session_slots() * ENTRIES_PER_SESSION);
 	if (found)
 		return;
 	memset(area, 0, aq_wait_shmem_size());
@@ -222,6 +226,48 @@ aq_waiters_job(int32 id, AqQueueShm *shm)
 	aq_job_commit(false);
 }
 
+/* --- listeners ------------------------------------------------------------------------ */
+
+/* What an entry is for, as the number of its list. */
+static uint32
+list_number(const Target *target)
+{
+	return target->shm->object->index * AQ_MAX_CONSUMERS + target->position;
+}
+
+/* The session listens to the targets; it has put their numbers into its entries. */
+static void
+begin_listening(int n)
+{
+	pg_write_barrier();
+	nlistened[aq_session_number()] = n;
+}
+
+/*
+ * Who listens to what.  Entries are read while their sessions write them: a row
+ * may be of something that a session has just left.
+ */
+AQ_ROWS(aq_view_listeners)
+{
+	for (int session = 0; session < aq_session_slots(); session++)
+		for (int i = 0; i < nlistened[session]; i++)
+		{
+			uint32		number = entries[session * ENTRIES_PER_SESSION + i].list;
+			AqQueueShm *shm = aq_queue_shm_by_index(number / AQ_MAX_CONSUMERS);
+			AqQueue    *queue;
+
+			CHECK_FOR_INTERRUPTS();
+			if (shm->database != MyDatabaseId)
+				continue;
+			queue = aq_queue_get_by_id(abs(shm->queue_id), true);
+			if (queue == NULL || !aq_queue_allows(queue, AQ_RIGHT_ANY))
+				continue;
+			aq_row_int(row, queue->id);
+			aq_row_int(row, number % AQ_MAX_CONSUMERS);
+			aq_row_end(row);
+		}
+}
+
 /* --- entering and leaving ------------------------------------------------------------ */
 
 static void
@@ -231,7 +277,7 @@ join(Target *target)
 	uint32		entry PG_USED_FOR_ASSERTS_ONLY;
 
 	aq_latch_get(&target->shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
-	entry = aq_wakeup_add(&pool, list_of(target), target->position, aq_session_number());
+	entry = aq_wakeup_add(&pool, list_of(target), list_number(target), aq_session_number());
 	Assert(entry == target->entry);
 	pg_atomic_fetch_add_u32(&target->shm->waiting, 1);
 	aq_latch_free(&target->shm->waiters_latch);
@@ -248,6 +294,7 @@ leave_all(bool pass_on)
 {
 	int			wakeups = aq_channel_leave();
 
+	nlistened[aq_session_number()] = 0;
 	while (njoined > 0)
 	{
 		Target	   *target = &joined[--njoined];
@@ -297,10 +344,11 @@ count_wakeups(int wakeups, bool found)
  * Sleep until one of the targets has something, as look() says: it returns
  * the number of the target, or -1.  Returns look()'s answer, -1 after the
  * deadline (microseconds of aq_clock_us; negative: none).  The targets' queues
- * are pinned.  channel: be woken by every message of all queues.
+ * are pinned.  listens: it is not going to take what it finds.  channel: be
+ * woken by every message of all queues.
  */
 static int
-sleep_for(Target *targets, int n, bool channel, AqEvent event, int64 deadline,
+sleep_for(Target *targets, int n, bool listens, bool channel, AqEvent event, int64 deadline,
 		  int (*look) (void *arg), void *arg)
 {
 	uint32		base = (uint32) aq_session_number() * ENTRIES_PER_SESSION;
@@ -316,11 +364,16 @@ sleep_for(Target *targets, int n, bool channel, AqEvent event, int64 deadline,
 
 			if (channel)
 				aq_channel_join();
-			for (int i = 0; i < n && !channel; i++)
+			for (int i = 0; i < n; i++)
 			{
 				targets[i].entry = base + i;
-				join(&targets[i]);
+				if (channel)
+					entries[base + i].list = list_number(&targets[i]);
+				else
+					join(&targets[i]);
 			}
+			if (listens)
+				begin_listening(n);
 			found = look(arg);
 			count_wakeups(wakeups, found >= 0);
 			wakeups = 0;
@@ -390,7 +443,7 @@ aq_wait_until(AqQueue *const *queues, int n, int position, bool selective, int64
 		targets[i].position = position;
 		targets[i].selective = selective;
 	}
-	return sleep_for(targets, n, false, AQ_EVENT_DEQUEUE_WAIT, deadline, look_by_attempt, &wait) >= 0;
+	return sleep_for(targets, n, false, false, AQ_EVENT_DEQUEUE_WAIT, deadline, look_by_attempt, &wait) >= 0;
 }
 
 /* --- the procedures --------------------------------------------------------------------- */
@@ -509,7 +562,7 @@ listen_to(Listening *listening, int64 timeout_us)
 	if (found >= 0)
 		return found;
 	release_snapshot();
-	found = sleep_for(listening->targets, listening->n, listening->channel,
+	found = sleep_for(listening->targets, listening->n, listening->attempt == NULL, listening->channel,
 					  listening->single && !listening->channel ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT,
 					  deadline, look_at_queues, listening);
 	EnsurePortalSnapshotExists();

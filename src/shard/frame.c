@@ -389,6 +389,45 @@ aq_frame_free(Partition *partition)
 	partition->frame = 0;
 }
 
+static uint32
+chunks_of_directory(AqChunk directory, uint32 entries)
+{
+	const AqChunk *pages;
+	uint32		n = 1;
+
+	if (directory == 0)
+		return 0;
+	pages = aq_chunk_ptr(directory);
+	for (uint32 i = 0; i < entries; i++)
+		n += pages[i] != 0;
+	return n;
+}
+
+/* How many chunks the frame is made of. */
+uint32
+aq_frame_chunks(const Partition *partition)
+{
+	const Frame *frame;
+	uint32		n = 1;
+	int			position = -1;
+
+	if (partition->frame == 0)
+		return 0;
+	frame = frame_of(partition);
+	while ((position = aq_next_sub(frame, position)) >= 0)
+	{
+		const FrameSub *sub = frame_sub((Frame *) frame, position);
+
+		n += 1 + (sub->retry != 0) + (sub->waiting != 0) +
+			chunks_of_directory(sub->attempts, PARTITION_SLOTS / ATTEMPTS_PER_CHUNK);
+	}
+	for (int i = 0; i < SUB_DIRECTORY; i++)
+		n += frame->subs[i] != 0;
+	for (int i = 0; i < PARTITION_SEGMENTS; i++)
+		n += frame->segments[i] != 0;
+	return n + chunks_of_directory(frame->timers, TIMER_PAGES);
+}
+
 /*
  * Does no transaction, and no job of the worker, have anything in hand in the
  * partition?  Then what the frame knows is in the tables, too, except for the
@@ -417,6 +456,39 @@ aq_frame_evict(Stream *stream, Partition *partition)
 		stream_sub(stream, position)->ready -= frame_sub(frame, position)->nready;
 	aq_stream_close(stream, partition);
 	aq_frame_free(partition);
+	partition->evicted = pg_atomic_add_fetch_u64(&aq_shard->history.evictions, 1);
+	aq_stat_add(AQ_STAT_PARTITION_EVICTIONS, 1);
+}
+
+/* The smallest power of two that is more than so many evictions. */
+int
+aq_return_class(uint64 evictions)
+{
+	int			b = 0;
+
+	while (b < RETURN_CLASSES - 1 && evictions >> b != 0)
+		b++;
+	return b;
+}
+
+/*
+ * The partition has a frame again.  As many other frames were evicted in
+ * between as the cache lacked, and one more: so the cache's advice says what a
+ * larger one would have kept.  It takes the clock for one that evicts what was
+ * not used for longest, and frames for equally large.
+ */
+void
+aq_frame_returned(Partition *partition)
+{
+	CacheHistory *history = &aq_shard->history;
+
+	if (partition->evicted != 0)
+	{
+		uint64		others = pg_atomic_read_u64(&history->evictions) - partition->evicted;
+
+		pg_atomic_fetch_add_u64(&history->returned[aq_jobs_in_worker()][aq_return_class(others)], 1);
+	}
+	partition->evicted = 0;
 }
 
 /* Take the frame from a partition; false if it is needed. */
@@ -433,7 +505,6 @@ evict(Partition *partition)
 		aq_frame_is_idle(partition))
 	{
 		aq_frame_evict(stream, partition);
-		aq_stat_add(AQ_STAT_PARTITION_EVICTIONS, 1);
 		evicted = true;
 	}
 	aq_latch_free(&stream->latch);

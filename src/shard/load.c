@@ -48,10 +48,11 @@ install_summary(Picture *p)
 {
 	Partition  *partition = p->partition;
 
+	if (!partition->counted)
+		partition->reserved = p->nslots;
 	partition->open = count_open(p);
 	partition->counted = true;
 	partition->nfailed = p->nfailed;
-	partition->reserved = PARTITION_SLOTS;
 	if (partition->last_take == 0)
 		partition->last_take = p->last_take;
 	partition->next_timer = p->next_timer;
@@ -232,6 +233,7 @@ load(AqQueueShm *shm, Partition *partition, bool whole)
 		if (whole && partition->open > 0)
 		{
 			install_frame(p, stream);
+			aq_frame_returned(partition);
 			aq_stat_add(AQ_STAT_PARTITION_LOADS, 1);
 		}
 		partition->loading = false;

@@ -104,6 +104,8 @@ open_partition(AqQueue *queue, Stream *stream)
 			partition->loading = false;
 			partition->reserved = partition->pending = partition->inflight = 0;
 			partition->nretry = partition->ndoubt = partition->nfailed = partition->open = 0;
+			partition->expired = partition->made_ready = partition->evicted = 0;
+			pg_atomic_write_u64(&partition->browsed, 0);
 			partition->next_timer = partition->last_take = 0;
 			partition->file = 0;
 			partition->last_taker = InvalidTransactionId;

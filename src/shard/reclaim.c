@@ -70,7 +70,7 @@ truncate_table(Oid relid)
 
 /* Truncate one; false if somebody is in the way. */
 static bool
-reclaim(Partition *partition)
+reclaim(ShardQueue *sq, Partition *partition)
 {
 	if (!aq_lock_for_worker(partition, AccessExclusiveLock))
 		return false;
@@ -78,8 +78,10 @@ reclaim(Partition *partition)
 		XLogFlush(partition->last_lsn);
 	aq_point("before-truncation");
 	truncate_table(partition->messages);
+	pg_atomic_fetch_add_u64(&sq->truncated_messages, 1);
 	aq_point("between-truncations");
 	truncate_table(partition->log);
+	pg_atomic_fetch_add_u64(&sq->truncated_logs, 1);
 	aq_point("after-truncation");
 	return true;
 }
@@ -103,7 +105,7 @@ reclaim_one(AqQueueShm *shm, Partition *partition)
 	PG_TRY();
 	{
 		aq_job_begin();
-		truncated = reclaim(partition);
+		truncated = reclaim(shard_queue(shm), partition);
 		aq_job_commit(false);
 	}
 	PG_CATCH();

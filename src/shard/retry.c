@@ -199,6 +199,7 @@ end_retry(AqQueueShm *shm, Batch *batch, uint32 i)
 	if (batch->failed[i])
 	{
 		aq_mark_failed(partition, slot);
+		partition->expired++;
 		aq_count_failed(shm, 1);
 	}
 	aq_consumer_done(shm, batch->stream, partition, batch->position, slot, InvalidTransactionId);
@@ -220,7 +221,8 @@ batch_needs(const Batch *batch)
 static uint32
 retry_timers(const Partition *partition)
 {
-	return MAX_TIMERS - 2 * (PARTITION_SLOTS - partition->reserved);
+	return partition->state == PARTITION_OPEN ? MAX_TIMERS - 2 * (PARTITION_SLOTS - partition->reserved)
+		: MAX_TIMERS;
 }
 
 /* The counts are on disk: ready again, or resting, or failed. */

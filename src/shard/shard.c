@@ -60,6 +60,31 @@ queue_of_stream(int child, uint32 *database)
 }
 
 static void
+reset_counters(ShardQueue *queue)
+{
+	pg_atomic_init_u64(&queue->added_by_sessions, 0);
+	pg_atomic_init_u64(&queue->added_by_worker, 0);
+	pg_atomic_init_u64(&queue->truncated_messages, 0);
+	pg_atomic_init_u64(&queue->truncated_logs, 0);
+}
+
+static void
+init_history(CacheHistory *history)
+{
+	history->since = GetCurrentTimestamp();
+	pg_atomic_init_u64(&history->evictions, 0);
+	for (int i = 0; i < RETURN_CLASSES; i++)
+	{
+		pg_atomic_init_u64(&history->returned[false][i], 0);
+		pg_atomic_init_u64(&history->returned[true][i], 0);
+	}
+	pg_atomic_init_u64(&history->closed, 0);
+	pg_atomic_init_u64(&history->closed_slots, 0);
+	pg_atomic_init_u64(&history->most_slots, 0);
+	pg_atomic_init_u64(&history->most_unused, 0);
+}
+
+static void
 shmem_init(void *area, bool found)
 {
 	char	   *at = area;
@@ -102,7 +127,9 @@ shmem_init(void *area, bool found)
 	{
 		aq_latch_init(&aq_shard_queues[i].latch, AQ_LATCH_QUEUE, i);
 		pg_atomic_init_u32(&aq_shard_queues[i].wanting, 0);
+		reset_counters(&aq_shard_queues[i]);
 	}
+	init_history(&aq_shard->history);
 }
 
 static const AqStore shard_store;
@@ -178,6 +205,7 @@ aq_partition_alloc(AqQueueShm *shm)
 		memset(partition, 0, sizeof(Partition));
 		partition->index = index;
 		partition->queue = shm->object->index;
+		pg_atomic_init_u64(&partition->browsed, 0);
 	}
 	aq_latch_free(&aq_shard->partitions_latch);
 	if (partition == NULL)
@@ -252,10 +280,18 @@ aq_partition_unlink(Stream *stream, Partition *partition)
 void
 aq_stream_close(Stream *stream, Partition *partition)
 {
+	CacheHistory *history = &aq_shard->history;
+
 	if (partition->state != PARTITION_OPEN)
 		return;
 	partition->state = PARTITION_CLOSED;
 	stream->open = 0;
+	if (partition->reserved == 0)
+		return;
+	pg_atomic_fetch_add_u64(&history->closed, 1);
+	pg_atomic_fetch_add_u64(&history->closed_slots, partition->reserved);
+	aq_raise_to(&history->most_slots, partition->reserved);
+	aq_raise_to(&history->most_unused, PARTITION_SLOTS - partition->reserved);
 }
 
 /* The stream's first partition from a number on that matches. */
@@ -419,6 +455,7 @@ unload(AqQueueShm *shm)
 	queue->empty = queue->done = 0;
 	queue->nempty = queue->nstreams = queue->opened = 0;
 	queue->last_table_no = 0;
+	reset_counters(queue);
 	queue->recovered = false;
 	queue->worker_wants = false;
 	queue->streams = 0;

@@ -166,6 +166,11 @@ typedef struct Partition
 	TransactionId last_taker;	/* newest transaction that was done with a message */
 	TimestampTz last_take;
 	XLogRecPtr	last_lsn;		/* WAL position behind that commit */
+	/* counted since it was opened, or the server started */
+	uint64		expired;		/* (slot, consumer)s that have expired or failed */
+	uint64		made_ready;		/* whose delay or rest has ended */
+	pg_atomic_uint64 browsed;	/* without the latch */
+	uint64		evicted;		/* the eviction that took its frame; 0: it has it, or had none */
 	SubTransactionId own_subid; /* tables made by a running transaction, else 0 */
 } Partition;
 
@@ -219,6 +224,11 @@ typedef struct ShardQueue
 	int			last_table_no;
 	bool		recovered;		/* the worker has counted what a restart left */
 	bool		single;
+	/* pairs of tables made, tables truncated, since the queue was loaded */
+	pg_atomic_uint64 added_by_sessions;
+	pg_atomic_uint64 added_by_worker;
+	pg_atomic_uint64 truncated_messages;
+	pg_atomic_uint64 truncated_logs;
 } ShardQueue;
 
 /* A prepared transaction in a partition. */
@@ -232,6 +242,25 @@ typedef struct Doubt
 	bool		takes_settled;	/* finished, but its messages stand behind another one */
 } Doubt;
 
+/*
+ * What the cache has done, for its advice: see frame.c.  A frame that comes
+ * back after n others were evicted would have stayed in a cache larger by n + 1;
+ * returned[][b] counts those for which n + 1 is at most 2 ^ b, and no less.
+ */
+#define RETURN_CLASSES 32
+
+typedef struct CacheHistory
+{
+	TimestampTz since;
+	pg_atomic_uint64 evictions;
+	pg_atomic_uint64 returned[2][RETURN_CLASSES];	/* [1]: to the worker */
+	/* partitions that have been closed, and the messages given a place in them */
+	pg_atomic_uint64 closed;
+	pg_atomic_uint64 closed_slots;
+	pg_atomic_uint64 most_slots;
+	pg_atomic_uint64 most_unused;	/* of the smallest one */
+} CacheHistory;
+
 typedef struct ShardArea
 {
 	AqLatch		partitions_latch;	/* the pools of partitions and streams */
@@ -243,6 +272,7 @@ typedef struct ShardArea
 	pg_atomic_uint32 ndoubts;
 	uint32		max_doubts;
 	uint64		doubt_sequence; /* of the last entry; doubt_latch */
+	CacheHistory history;
 } ShardArea;
 
 extern ShardArea *aq_shard;
@@ -404,6 +434,9 @@ extern bool aq_timer_pop(Partition *partition, TimestampTz now, Timer *timer);
 extern TimestampTz aq_timer_next(Partition *partition);
 extern bool aq_frame_is_idle(const Partition *partition);
 extern void aq_frame_evict(Stream *stream, Partition *partition);
+extern void aq_frame_returned(Partition *partition);
+extern int	aq_return_class(uint64 evictions);
+extern uint32 aq_frame_chunks(const Partition *partition);
 extern bool aq_evict_one(void); /* no latch held */
 extern void aq_partition_check_done(Stream *stream, Partition *partition);
 

@@ -160,7 +160,7 @@ state_name(PartitionState state)
 }
 
 static void
-partition_row(AqRow *row, AqQueue *queue, const Partition *p, const Stream *stream)
+partition_row(AqRow *row, AqQueue *queue, Partition *p, const Stream *stream, uint32 chunks)
 {
 	aq_row_int(row, queue->id);
 	aq_row_int(row, p->table_no);
@@ -178,6 +178,10 @@ partition_row(AqRow *row, AqQueue *queue, const Partition *p, const Stream *stre
 	aq_row_bool(row, p->frame != 0);
 	aq_row_time(row, p->next_timer);
 	aq_row_time(row, p->last_take);
+	aq_row_number(row, chunks);
+	aq_row_number(row, pg_atomic_read_u64(&p->browsed));
+	aq_row_number(row, p->expired);
+	aq_row_number(row, p->made_ready);
 	aq_row_end(row);
 }
 
@@ -192,6 +196,7 @@ partition_rows(AqRow *row, AqQueue *queue)
 	{
 		Partition	copy;
 		Stream	   *stream;
+		uint32		chunks = 0;
 
 		if (aq_partitions[i].queue != queue->shm->object->index ||
 			aq_partitions[i].state == PARTITION_UNUSED)
@@ -201,16 +206,40 @@ partition_rows(AqRow *row, AqQueue *queue)
 			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
 		copy = aq_partitions[i];
 		if (stream != NULL)
+		{
+			if (copy.stream == stream->index)
+				chunks = aq_frame_chunks(&copy);
 			aq_latch_free(&stream->latch);
+		}
 		if (copy.queue == queue->shm->object->index && copy.state != PARTITION_UNUSED)
 			partition_row(row, queue, &copy,
-						  copy.state == PARTITION_EMPTY ? NULL : stream_at(copy.stream));
+						  copy.state == PARTITION_EMPTY ? NULL : stream_at(copy.stream), chunks);
 	}
 }
 
 AQ_ROWS(aq_view_partitions)
 {
 	each_queue(row, AQ_RIGHT_ANY, partition_rows);
+}
+
+static void
+table_counters(AqRow *row, AqQueue *queue)
+{
+	ShardQueue *sq = shard_queue(queue->shm);
+
+	if (queue->shm->store == AQ_STORE_CLASSIC)
+		return;
+	aq_row_int(row, queue->id);
+	aq_row_number(row, pg_atomic_read_u64(&sq->added_by_sessions));
+	aq_row_number(row, pg_atomic_read_u64(&sq->added_by_worker));
+	aq_row_number(row, pg_atomic_read_u64(&sq->truncated_messages));
+	aq_row_number(row, pg_atomic_read_u64(&sq->truncated_logs));
+	aq_row_end(row);
+}
+
+AQ_ROWS(aq_view_table_counters)
+{
+	each_queue(row, AQ_RIGHT_ANY, table_counters);
 }
 
 /* --- the message cache ------------------------------------------------------------------------- */
@@ -232,6 +261,107 @@ AQ_ROWS(aq_view_message_cache)
 	aq_row_number(row, known);
 	aq_row_number(row, aq_max_partitions);
 	aq_row_end(row);
+}
+
+/* What the partitions that hold messages take, and would take. */
+typedef struct CacheUse
+{
+	int64		partitions;
+	int64		slots;			/* messages given a place in them */
+	int64		frames;
+	int64		chunks;			/* of the frames */
+	/* of the open ones */
+	int64		open;
+	int64		open_slots;
+	uint32		most_slots;
+	uint32		most_unused;
+	int64		returning[RETURN_CLASSES];	/* evicted and not back */
+} CacheUse;
+
+static void
+add_use(CacheUse *use, const Partition *partition)
+{
+	use->partitions++;
+	use->slots += partition->reserved;
+	use->frames += partition->frame != 0;
+	use->chunks += aq_frame_chunks(partition);
+	if (partition->frame == 0 && partition->evicted != 0)
+	{
+		uint64		others = pg_atomic_read_u64(&aq_shard->history.evictions) - partition->evicted;
+
+		use->returning[aq_return_class(others)]++;
+	}
+	if (partition->state == PARTITION_OPEN && partition->reserved > 0)
+	{
+		use->open++;
+		use->open_slots += partition->reserved;
+		use->most_slots = Max(use->most_slots, partition->reserved);
+		use->most_unused = Max(use->most_unused, PARTITION_SLOTS - partition->reserved);
+	}
+}
+
+static void
+find_use(CacheUse *use)
+{
+	memset(use, 0, sizeof(CacheUse));
+	for (int i = 1; i <= aq_max_partitions; i++)
+	{
+		Partition  *partition = &aq_partitions[i];
+		Stream	   *stream = stream_at(partition->stream);
+
+		if (stream == NULL)
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+		if (partition->stream == stream->index &&
+			(partition->state == PARTITION_OPEN || partition->state == PARTITION_CLOSED))
+			add_use(use, partition);
+		aq_latch_free(&stream->latch);
+	}
+}
+
+AQ_ROWS(aq_view_message_cache_use)
+{
+	CacheHistory *history = &aq_shard->history;
+	CacheUse	use;
+	uint64		seen;
+
+	find_use(&use);
+	seen = use.open + pg_atomic_read_u64(&history->closed);
+	aq_row_number(row, use.partitions);
+	aq_row_number(row, use.slots);
+	aq_row_number(row, use.frames);
+	aq_row_number(row, use.chunks * AQ_CHUNK_SIZE);
+	aq_row_number(row, seen);
+	aq_row_number(row, use.open_slots + pg_atomic_read_u64(&history->closed_slots));
+	aq_row_number_if(row, seen > 0, Max(use.most_slots, pg_atomic_read_u64(&history->most_slots)));
+	aq_row_number_if(row, seen > 0, PARTITION_SLOTS -
+					 Max(use.most_unused, pg_atomic_read_u64(&history->most_unused)));
+	aq_row_number(row, pg_atomic_read_u64(&history->evictions));
+	aq_row_time(row, history->since);
+	aq_row_number(row, (int64) aq_chunks_most_used() * AQ_CHUNK_SIZE);
+	aq_row_end(row);
+}
+
+AQ_ROWS(aq_view_message_cache_returns)
+{
+	CacheHistory *history = &aq_shard->history;
+	CacheUse	use;
+
+	find_use(&use);
+	for (int i = 0; i < RETURN_CLASSES; i++)
+	{
+		uint64		sessions = pg_atomic_read_u64(&history->returned[false][i]);
+		uint64		worker = pg_atomic_read_u64(&history->returned[true][i]);
+
+		if (sessions + worker + use.returning[i] == 0)
+			continue;
+		aq_row_number(row, INT64CONST(1) << i);
+		aq_row_number(row, sessions);
+		aq_row_number(row, worker);
+		aq_row_number(row, use.returning[i]);
+		aq_row_end(row);
+	}
 }
 
 /* --- messages -------------------------------------------------------------------------------------- */

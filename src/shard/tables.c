@@ -138,6 +138,9 @@ aq_tables_give_back(AqQueueShm *shm, Partition *partition)
 
 	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
 	partition->state = PARTITION_EMPTY;
+	partition->reserved = 0;
+	partition->expired = partition->made_ready = partition->evicted = 0;
+	pg_atomic_write_u64(&partition->browsed, 0);
 	partition->stream = 0;
 	partition->prev = 0;
 	partition->next = 0;
@@ -206,6 +209,7 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 		}
 		partition = new_partition(queue, shm);
 		aq_job_commit(false);
+		pg_atomic_fetch_add_u64(&shard_queue(shm)->added_by_worker, 1);
 		aq_tables_give_back(shm, partition);
 	}
 }
@@ -232,6 +236,7 @@ make_own(AqQueue *queue)
 	partition->own_subid = GetCurrentSubTransactionId();
 	partition->state = PARTITION_TAKEN;
 	own[nown++] = partition;
+	pg_atomic_fetch_add_u64(&shard_queue(queue->shm)->added_by_sessions, 1);
 	return partition;
 }
 
@@ -265,6 +270,7 @@ aq_tables_subabort(SubTransactionId subid)
 			aq_frame_free(partition);
 			aq_latch_free(&stream->latch);
 		}
+		pg_atomic_fetch_sub_u64(&aq_shard_queues[partition->queue].added_by_sessions, 1);
 		aq_partition_release(partition);
 	}
 }

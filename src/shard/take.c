@@ -550,15 +550,15 @@ try_item(Take *take, Stream *stream, Relation rel, const Candidate *item)
 	Buffer		buffer = InvalidBuffer;
 
 	fetch(take, rel, item, &m, values, nulls, &buffer);
-	if (options->filter == NULL || options->filter(options->filter_arg, &m))
+	if ((options->filter == NULL || options->filter(options->filter_arg, &m)) &&
+		(options->mode == AQ_MODE_BROWSE ||
+		 (item->own ? take_own(take, item->slot) : take_slot(take, stream, item->slot))))
 	{
-		if (options->mode == AQ_MODE_BROWSE ||
-			(item->own ? take_own(take, item->slot) : take_slot(take, stream, item->slot)))
-		{
-			if (options->emit)
-				options->emit(options->emit_arg, &m);
-			take->taken++;
-		}
+		if (options->emit)
+			options->emit(options->emit_arg, &m);
+		if (options->mode == AQ_MODE_BROWSE)
+			pg_atomic_fetch_add_u64(&take->partition->browsed, 1);
+		take->taken++;
 	}
 	ReleaseBuffer(buffer);
 }

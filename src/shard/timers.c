@@ -164,6 +164,7 @@ settle_expired(Round *round, bool failed)
 			continue;
 		}
 		aq_mark_failed(round->partition, e->slot);
+		round->partition->expired++;
 		aq_consumer_done(round->shm, round->stream, round->partition, e->position, e->slot,
 						 InvalidTransactionId);
 	}
@@ -185,6 +186,7 @@ make_ready(Round *round, int position, uint32 number)
 	if (!aq_clear_waiting(round->partition, position, number))
 		return;
 	aq_set_ready(round->stream, round->partition, position, number, 1);
+	round->partition->made_ready++;
 	aq_traffic_add(round->shm, AQ_TRAFFIC_MADE_READY, 1);
 	aq_traffic_time(round->shm, AQ_TRAFFIC_LAST_READY, round->now);
 	round->woken[position]++;

@@ -60,6 +60,50 @@ def test_partitions_take_turns(server, conn, queue):
     assert min(rows.values()) > PARTITION, rows
 
 
+@pytest.mark.sharded("a queue table has no partitions")
+def test_truncations_are_counted(server, conn):
+    """Three full partitions and a beginning: three pairs of tables are truncated, and those that were made are counted once."""
+    db.execute(conn, "SELECT aq.create_queue('counted', shards => 1)")
+    put_many(conn, "counted", 1, 3 * PARTITION + 1)
+    for _ in range(4):
+        take(conn, "counted", number=PARTITION)
+    query = 'SELECT trunc_partition_qt, trunc_partition_dq, add_partition_fg, add_partition_bg = partitions_qt FROM sys."v$aq_partition_stats" JOIN aq.queues USING (queue_id) WHERE queue_name = %s'
+    until(lambda: conn.execute(query, ["counted"]).fetchone()[1] == 3, "truncations")
+    # the worker makes tables until there are some in reserve
+    until(lambda: conn.execute(query, ["counted"]).fetchone() == (3, 3, 0, True), "what was made to be what there is")
+    db.execute(conn, "SELECT aq.drop_queue('counted')")
+
+
+def through_a_cache(new_server, size):
+    """Twelve partitions enqueued and dequeued with a cache of so many MB: what it did, and its advice by type."""
+    own = new_server(f"cache{size}", **{**SETTINGS, "pgaq.message_cache_size": f"{size}MB"})
+    with own.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('q', shards => 1)")
+        enqueue_numbers(conn, "q", 1, 12 * PARTITION)
+        dequeue_numbers(conn, "q", 1, 12 * PARTITION, step=4096)
+        done = conn.execute('SELECT num_evicted, num_unevicted, max_subsh_size FROM sys."v$aq_message_cache_stat"').fetchone()
+        advice = conn.execute(
+            'SELECT estd_size_type, size_for_estimate::int, estd_evictions, estd_fg_unevictions + estd_bg_unevictions, estd_fg_unevictions FROM sys."v$aq_message_cache_advice"'
+        )
+        return done, {kind: figures for kind, *figures in advice}
+
+
+@pytest.mark.sharded("a queue table has no partitions")
+def test_what_the_advice_foretells(new_server):
+    """What the view expects of a larger cache is what a larger cache does."""
+    (evicted, unevicted, most), advice = through_a_cache(new_server, 4)
+    assert evicted > 4 and unevicted > 4 and most == PARTITION
+    # what it has done itself, all of it for a session
+    assert advice["CURRENT"] == advice["MINIMUM"] == [4, evicted, unevicted, unevicted]
+    size, *foretold = advice["MAXIMUM"]
+    assert 4 < advice["PREFERRED"][0] <= size and advice["PREFERRED"][2] <= unevicted / 5
+    assert foretold == [0, 0, 0]
+    done, advice = through_a_cache(new_server, size)
+    assert done == (0, 0, PARTITION)
+    assert advice["CURRENT"] == [size, 0, 0, 0]
+    assert 4 < advice["MAXIMUM"][0] <= size and advice["MINIMUM"] == [4, None, None, None]
+
+
 def test_backlog_larger_than_the_cache(server, conn, queue, is_long):
     """Four megabytes of cache; the backlog needs a multiple of it.  A restart in the middle."""
     total = 2_000_000 if is_long else 200_000

@@ -406,6 +406,31 @@ def test_whom_a_message_wakes_that_listens(server, conn, queue, topic, waiters, 
     assert next(waiter for waiter in group if waiter.done()).answer() == queue
 
 
+@pytest.mark.sharded("the view shows sharded queues")
+@pytest.mark.parametrize("how", ["targeted", "broadcast"])
+def test_who_listens_is_shown(server, conn, queue, topic, waiters, how):
+    """While a session listens, to this consumer; not one that dequeues, not one that has gone."""
+    query = 'SELECT s.consumer, l.active_listener FROM sys."v$aq_subscriber_load" l JOIN aq.queues q USING (queue_id) CROSS JOIN LATERAL aq._queue_consumers(q.queue_name) s WHERE q.queue_name = %s AND s."position" = l.subscriber_id'
+    alone = 'SELECT l.active_listener FROM sys."v$aq_subscriber_load" l JOIN aq.queues q USING (queue_id) WHERE q.queue_name = %s'
+
+    def shown():
+        return dict(conn.execute(query, [topic]).fetchall()) | {None: db.value(conn, alone, [queue])}
+
+    (listener,) = waiters(1, queue, statement=f"CALL aq.listen(ARRAY['{queue}', '{topic}'], ARRAY[NULL, 'b'], NULL, NULL, NULL)")
+    (dequeuer,) = waiters(1, topic, statement=f"SELECT payload FROM aq.dequeue('{topic}', 'a', wait => '10 min')")
+    assert shown() == {"a": "FALSE", "b": "FALSE", None: "FALSE"}
+    listener.connection.execute(f"SET pgaq.listen_wakeup = {how}")
+    listener.wait()
+    dequeuer.wait()
+    asleep(conn, [listener, dequeuer])
+    assert shown() == {"a": "FALSE", "b": "TRUE", None: "TRUE"}
+    server.expect_log("terminat")
+    conn.execute("SELECT pg_terminate_backend(%s)", [listener.pid])
+    until(lambda: shown() == {"a": "FALSE", "b": "FALSE", None: "FALSE"}, "nobody listening")
+    put(conn, topic, 1, recipients=["a"])
+    assert dequeuer.answer() == "1"
+
+
 @pytest.mark.parametrize("how", ["cancel", "terminate", "statement_timeout", "lock_timeout is no reason"])
 def test_interrupted(server, conn, queue, waiters, how):
     waiter, other = waiters(2, queue)
