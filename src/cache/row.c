@@ -85,6 +85,7 @@ typedef struct RowArea
 	uint32		free;
 	pg_atomic_uint32 highest;	/* row that was ever in use */
 	pg_atomic_uint32 hand;
+	pg_atomic_uint32 flushing;	/* sessions that are taking rows out */
 	pg_atomic_uint32 read[RELATION_BITS / 32];	/* relations that somebody has read, by hash */
 	uint32		nbuckets;		/* of each cache; a power of two */
 	Bucket		buckets[FLEXIBLE_ARRAY_MEMBER];
@@ -173,6 +174,7 @@ aq_row_shmem_init(void *ptr, bool found)
 	aq_mutex_init(&area->free_mutex, AQ_MUTEX_TYPE_ROW, 0);
 	pg_atomic_init_u32(&area->highest, 0);
 	pg_atomic_init_u32(&area->hand, 0);
+	pg_atomic_init_u32(&area->flushing, 0);
 	area->nbuckets = bucket_count();
 	for (uint32 i = 0; i < area->nbuckets * AQ_ROW_CACHES; i++)
 	{
@@ -422,8 +424,6 @@ is_hot(Row *row)
 	uint64		gets,
 				sleeps;
 
-	if (aq_row_clone_sleeps == 0)
-		return false;
 	aq_mutex_counters(&row->mutex, &gets, &sleeps);
 	return sleeps - row->sleeps_before >= (uint64) aq_row_clone_sleeps;
 }
@@ -443,6 +443,13 @@ get_cached(AqRowCacheId id, const AqRowKey *key, uint32 clone, char *value, uint
 	Cache	   *cache = &area->caches[id];
 	uint32		hash = hash_of(id, key, clone);
 
+	/*
+	 * A flush under way may still have to come to this row, and be past the one
+	 * that the clone would get.  One that begins later is seen in enter().
+	 */
+	bool		may_clone = clone == 0 && aq_row_clone_sleeps > 0 &&
+		pg_atomic_read_u32(&area->flushing) == 0;
+
 	for (;;)
 	{
 		uint32		serial;
@@ -457,7 +464,7 @@ get_cached(AqRowCacheId id, const AqRowKey *key, uint32 clone, char *value, uint
 			continue;
 		length = row->length;
 		memcpy(value, row->value, Max(length, 0));
-		hot = clone == 0 && is_hot(row);
+		hot = may_clone && is_hot(row);
 		release(cache, row);
 		if (hot)
 		{
@@ -543,6 +550,7 @@ flush(Oid database)
 {
 	uint32		highest;
 
+	pg_atomic_fetch_add_u32(&area->flushing, 1);
 	for (int i = 0; i < AQ_ROW_CACHES; i++)
 		pg_atomic_fetch_add_u32(&area->caches[i].generation, 1);	/* a barrier, too */
 	highest = pg_atomic_read_u32(&area->highest);
@@ -564,6 +572,7 @@ flush(Oid database)
 		if (is_free)
 			give_row(row);
 	}
+	pg_atomic_fetch_sub_u32(&area->flushing, 1);
 }
 
 void
@@ -599,7 +608,7 @@ own_was_read(void)
 {
 	pg_memory_barrier();
 	for (int i = 0; i < RELATION_BITS / 32; i++)
-		if ((own[i] & pg_atomic_read_u32(&area->read[i])) != 0)
+		if (own[i] != 0 && (own[i] & pg_atomic_read_u32(&area->read[i])) != 0)
 			return true;
 	return false;
 }

@@ -43,7 +43,14 @@
 	X(object_load_once, true) \
 	X(object_age_out, true) \
 	X(object_hot, true) \
-	X(object_random, true)
+	X(object_random, true) \
+	X(row_own, false) \
+	X(row_standby, false) \
+	X(row_lengths, false) \
+	X(row_clock, false) \
+	X(row_clones, false) \
+	X(row_change, true) \
+	X(row_random, true)
 
 #define X(name, seeded) extern void test_##name(void);
 UNIT_TESTS(X)

@@ -21,8 +21,13 @@ typedef int64 TimestampTz;
 typedef struct AqPart AqPart;
 struct config_enum_entry
 {
+	const char *name;
 	int			val;
+	bool		hidden;
 };
+
+#define InvalidOid 0
+#define OidIsValid(oid) ((oid) != InvalidOid)
 
 #define CACHELINEALIGN(size) (((size) + PG_CACHE_LINE_SIZE - 1) / PG_CACHE_LINE_SIZE * PG_CACHE_LINE_SIZE)
 #define mul_size(a, b) ((Size) (a) * (Size) (b))
@@ -43,6 +48,8 @@ struct config_enum_entry
 #define ereport(level, ...) shim_panic("an error is raised in %s", __func__)
 
 #define GetCurrentTimestamp() aq_clock_us()
+#define pg_memory_barrier() sim_switch()
+#define pg_read_barrier() sim_switch()
 #define aq_point(name) sim_switch()
 
 static inline uint32
@@ -60,6 +67,41 @@ hash_combine(uint32 a, uint32 b)
 {
 	return a ^ (b + 0x9e3779b9 + (a << 6) + (a >> 2));
 }
+
+/* Bad on purpose: a chain has rows of several keys, and some of the same hash. */
+static inline uint32
+hash_bytes(const unsigned char *bytes, int length)
+{
+	uint32		sum = 0;
+
+	while (length-- > 0)
+		sum += *bytes++;
+	return sum % 4;
+}
+
+/* --- transactions: the test plays them ------------------------------------------ */
+
+typedef enum XactEvent
+{
+	XACT_EVENT_PRE_COMMIT,
+	XACT_EVENT_COMMIT
+} XactEvent;
+
+typedef enum ResourceReleasePhase
+{
+	RESOURCE_RELEASE_BEFORE_LOCKS,
+	RESOURCE_RELEASE_LOCKS,
+	RESOURCE_RELEASE_AFTER_LOCKS
+} ResourceReleasePhase;
+
+#define RegisterXactCallback(callback, arg) ((void) callback)
+#define RegisterResourceReleaseCallback(callback, arg) ((void) callback)
+#define TransactionIdIsValid(xid) ((xid) != 0)
+#define aq_session_is_attached true
+
+extern uint32 GetTopTransactionIdIfAny(void);
+extern bool RecoveryInProgress(void);
+extern void AcceptInvalidationMessages(void);
 
 #define aq_trace_object_got(operation, object, mode, where, asked) ((void) (object), (void) (asked))
 #define aq_trace_object_free(operation, object) ((void) (object))
