@@ -67,7 +67,7 @@ COMMENT ON FUNCTION aq._buffered_messages(integer) IS 'Internal: the buffered me
 
 CREATE FUNCTION aq._buffered_queue(queue_id integer, OUT messages bigint, OUT spilled bigint, OUT oldest_msgid uuid,
 	OUT oldest_time timestamptz, OUT average_age interval, OUT bytes bigint, OUT enqueued bigint, OUT dequeued bigint,
-	OUT failed bigint)
+	OUT failed bigint, OUT enqueue_elapsed bigint, OUT dequeue_elapsed bigint)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_view_buffered_queue';
 COMMENT ON FUNCTION aq._buffered_queue(integer) IS 'Internal: what aq.buffered_queues shows of one queue';
 

@@ -158,17 +158,19 @@ GRANT SELECT ON sys.v$aq_message_cache_advice TO PUBLIC;
 
 CREATE VIEW sys.v$aq_subscriber_load AS
 SELECT
-	q.queue_id, c."position" AS subscriber_id, CASE WHEN c.enqueued = c.dequeued THEN 'FINITE' ELSE 'UNKNOWN' END AS latency_state,
-	CASE WHEN c.enqueued = c.dequeued THEN 0 END AS latency, c.enqueued - c.dequeued AS dequeue_requests,
+	q.queue_id, c."position" AS subscriber_id,
+	CASE WHEN t.estd_time_to_drain IS NOT NULL THEN 'FINITE' WHEN c.dequeued = 0 THEN 'UNKNOWN' ELSE 'INFINITE' END AS latency_state,
+	t.estd_time_to_drain AS latency, c.enqueued - c.dequeued AS dequeue_requests,
 	(SELECT count(DISTINCT s.shard) FROM aq.shards s WHERE s.queue_name = q.queue_name) AS active_shards,
 	CASE WHEN EXISTS (SELECT FROM aq._listeners() n WHERE n.queue_id = q.queue_id AND n."position" = c."position") THEN 'TRUE' ELSE 'FALSE' END AS active_listener,
 	c.waiting AS dequeue_sessions, NULL::integer AS con_id
-FROM aq.queues q JOIN aq._consumers() c ON c.queue_id = q.queue_id WHERE q.queue_table IS NULL OR q.converting;
+FROM aq.queues q JOIN aq._consumers() c ON c.queue_id = q.queue_id
+	JOIN sys.v$aq_sharded_subscriber_stat t ON t.queue_id = c.queue_id AND t.subscriber_id = c."position";
 COMMENT ON VIEW sys.v$aq_subscriber_load IS 'What each subscriber of a sharded queue has before it';
 COMMENT ON COLUMN sys.v$aq_subscriber_load.queue_id IS 'number of the queue';
 COMMENT ON COLUMN sys.v$aq_subscriber_load.subscriber_id IS 'number of the subscriber in its queue';
-COMMENT ON COLUMN sys.v$aq_subscriber_load.latency_state IS 'FINITE when nothing is left to dequeue, else UNKNOWN';
-COMMENT ON COLUMN sys.v$aq_subscriber_load.latency IS 'seconds until all is dequeued: 0 or null';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.latency_state IS 'FINITE: the subscriber catches up, as far as rates since the queue came into use tell; INFINITE: it does not; UNKNOWN: it has not dequeued yet';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.latency IS 'seconds until all is dequeued, as estd_time_to_drain in v$aq_sharded_subscriber_stat; null unless FINITE';
 COMMENT ON COLUMN sys.v$aq_subscriber_load.dequeue_requests IS 'messages that it is not done with';
 COMMENT ON COLUMN sys.v$aq_subscriber_load.active_shards IS 'shards of the queue in use';
 COMMENT ON COLUMN sys.v$aq_subscriber_load.active_listener IS 'TRUE while a session listens for its messages, persistent or buffered ones: aq.wait, aq.listen, dbms_aq.listen; else FALSE';

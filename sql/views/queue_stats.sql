@@ -140,7 +140,7 @@ SELECT
 	greatest(pg_postmaster_start_time(), b.created, b.lost_at) AS startup_time,
 	s.messages - s.spilled AS num_msgs, s.spilled AS spill_msgs, s.enqueued AS cnum_msgs, NULL::bigint AS cspill_msgs,
 	s.failed AS expired_msgs, s.oldest_msgid, s.oldest_time AS oldest_msg_enqtm, NULL::text AS queue_state,
-	NULL::bigint AS elapsed_enqueue_time, NULL::bigint AS elapsed_dequeue_time,
+	s.enqueue_elapsed / 10000000 AS elapsed_enqueue_time, s.dequeue_elapsed / 10000000 AS elapsed_dequeue_time,
 	extract(epoch FROM s.average_age)::bigint AS avg_msg_age, s.bytes AS queue_size, NULL::integer AS con_id
 FROM aq.queues q JOIN aq.buffered_queue b ON b.queue_id = q.queue_id, LATERAL aq._buffered_queue(q.queue_id) s;
 COMMENT ON VIEW sys.v$buffered_queues IS 'Queues that have had buffered messages; reads these, so restrict it to a queue';
@@ -151,13 +151,13 @@ COMMENT ON COLUMN sys.v$buffered_queues.startup_time IS 'since when it has kept 
 COMMENT ON COLUMN sys.v$buffered_queues.num_msgs IS 'buffered messages in memory';
 COMMENT ON COLUMN sys.v$buffered_queues.spill_msgs IS 'on disk: written out, and not in shared buffers';
 COMMENT ON COLUMN sys.v$buffered_queues.cnum_msgs IS 'enqueued since the server started';
-COMMENT ON COLUMN sys.v$buffered_queues.cspill_msgs IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$buffered_queues.cspill_msgs IS 'always null: PostgreSQL does not tell when it takes a page out of shared buffers';
 COMMENT ON COLUMN sys.v$buffered_queues.expired_msgs IS 'expired or failed since the server started; of a topic (message, consumer) pairs';
 COMMENT ON COLUMN sys.v$buffered_queues.oldest_msgid IS 'oldest message';
 COMMENT ON COLUMN sys.v$buffered_queues.oldest_msg_enqtm IS 'when it was enqueued';
-COMMENT ON COLUMN sys.v$buffered_queues.queue_state IS 'always null';
-COMMENT ON COLUMN sys.v$buffered_queues.elapsed_enqueue_time IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$buffered_queues.elapsed_dequeue_time IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$buffered_queues.queue_state IS 'always null: see publisher_state in v$buffered_publishers';
+COMMENT ON COLUMN sys.v$buffered_queues.elapsed_enqueue_time IS 'hundredths of a second that enqueues of buffered messages took, waits included, the commit not; 0 while pgaq.timed_statistics is off';
+COMMENT ON COLUMN sys.v$buffered_queues.elapsed_dequeue_time IS 'hundredths of a second that dequeues of buffered messages alone took, without those that they waited for messages; likewise';
 COMMENT ON COLUMN sys.v$buffered_queues.avg_msg_age IS 'seconds since the enqueue, average of all';
 COMMENT ON COLUMN sys.v$buffered_queues.queue_size IS 'bytes';
 COMMENT ON COLUMN sys.v$buffered_queues.con_id IS 'always null';
@@ -169,11 +169,12 @@ SELECT
 	aq._oracle_case(aq._bare_name(q.queue_name)) AS queue_name, c."position" AS subscriber_id,
 	aq._oracle_case(s.consumer) AS subscriber_name, NULL::text AS subscriber_address, NULL::integer AS protocol,
 	CASE WHEN s.consumer IS NULL OR s.subscriber THEN 'SUBSCRIBER' ELSE 'RECIPIENT' END AS subscriber_type,
-	NULL::timestamptz AS startup_time, c.enqueued - c.dequeued AS num_msgs, c.enqueued AS cnum_msgs,
+	greatest(pg_postmaster_start_time(), b.created, b.lost_at, u.created) AS startup_time, c.enqueued - c.dequeued AS num_msgs, c.enqueued AS cnum_msgs,
 	c.dequeued AS total_dequeued_msg, NULL::bigint AS total_spilled_msg, NULL::bigint AS expired_msgs,
-	NULL::bigint AS message_lag, NULL::integer AS con_id
-FROM aq.queues q CROSS JOIN LATERAL aq._buffered_consumers(q.queue_id) c
+	c.enqueued - c.dequeued AS message_lag, NULL::integer AS con_id
+FROM aq.queues q JOIN aq.buffered_queue b ON b.queue_id = q.queue_id CROSS JOIN LATERAL aq._buffered_consumers(q.queue_id) c
 	LEFT JOIN LATERAL aq._queue_consumers(q.queue_name) s ON s."position" = c."position"
+	LEFT JOIN aq.subscriber u ON u.queue_id = q.queue_id AND u."position" = c."position"
 WHERE s.delivery_mode IS DISTINCT FROM 1;
 COMMENT ON VIEW sys.v$buffered_subscribers IS 'Traffic of buffered messages by subscriber and recipient since the server started; those that are single-consumer with a null name';
 COMMENT ON COLUMN sys.v$buffered_subscribers.queue_id IS 'number of the queue';
@@ -184,13 +185,13 @@ COMMENT ON COLUMN sys.v$buffered_subscribers.subscriber_name IS 'name';
 COMMENT ON COLUMN sys.v$buffered_subscribers.subscriber_address IS 'always null';
 COMMENT ON COLUMN sys.v$buffered_subscribers.protocol IS 'always null';
 COMMENT ON COLUMN sys.v$buffered_subscribers.subscriber_type IS 'SUBSCRIBER, or RECIPIENT: named in a recipient list only';
-COMMENT ON COLUMN sys.v$buffered_subscribers.startup_time IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$buffered_subscribers.startup_time IS 'since when there may be messages for it: start of the server, first buffered message, last loss, or its own beginning';
 COMMENT ON COLUMN sys.v$buffered_subscribers.num_msgs IS 'messages it is not done with';
 COMMENT ON COLUMN sys.v$buffered_subscribers.cnum_msgs IS 'messages for it, plus those found when the queue came into use';
 COMMENT ON COLUMN sys.v$buffered_subscribers.total_dequeued_msg IS 'messages it was done with: consumed, purged, expired or failed';
-COMMENT ON COLUMN sys.v$buffered_subscribers.total_spilled_msg IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$buffered_subscribers.total_spilled_msg IS 'always null: PostgreSQL does not tell when it takes a page out of shared buffers';
 COMMENT ON COLUMN sys.v$buffered_subscribers.expired_msgs IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$buffered_subscribers.message_lag IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$buffered_subscribers.message_lag IS 'the same as num_msgs';
 COMMENT ON COLUMN sys.v$buffered_subscribers.con_id IS 'always null';
 GRANT SELECT ON sys.v$buffered_subscribers TO PUBLIC;
 
@@ -215,13 +216,13 @@ COMMENT ON COLUMN sys.v$buffered_publishers.sender_name IS 'sender given at enqu
 COMMENT ON COLUMN sys.v$buffered_publishers.sender_address IS 'always null';
 COMMENT ON COLUMN sys.v$buffered_publishers.sender_protocol IS 'always null';
 COMMENT ON COLUMN sys.v$buffered_publishers.num_msgs IS 'its messages that a consumer is not done with';
-COMMENT ON COLUMN sys.v$buffered_publishers.cnum_msgs IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$buffered_publishers.cnum_msgs IS 'always null: a sender is a name in messages, and nothing is kept of it beside them';
 COMMENT ON COLUMN sys.v$buffered_publishers.last_enqueued_msg IS 'the latest of them';
 COMMENT ON COLUMN sys.v$buffered_publishers.unbrowsed_msgs IS 'as num_msgs: who has browsed a message is not kept';
 COMMENT ON COLUMN sys.v$buffered_publishers.overspilled_msgs IS 'of them on disk: written out, and not in shared buffers';
 COMMENT ON COLUMN sys.v$buffered_publishers.memory_usage IS 'per cent of shared buffers that hold the queue''s buffered messages';
-COMMENT ON COLUMN sys.v$buffered_publishers.elapsed_enqueue_time IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$buffered_publishers.enqueue_cpu_time IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$buffered_publishers.elapsed_enqueue_time IS 'always null: a sender is a name in messages, and nothing is kept of it beside them';
+COMMENT ON COLUMN sys.v$buffered_publishers.enqueue_cpu_time IS 'always null: a sender is a name in messages, and nothing is kept of it beside them';
 COMMENT ON COLUMN sys.v$buffered_publishers.last_enqueue_time IS 'when the latest was enqueued';
 COMMENT ON COLUMN sys.v$buffered_publishers.publisher_state IS 'of the queue: PUBLISHING MESSAGES, or IN FLOW CONTROL: TOO MANY UNBROWSED MESSAGES while a consumer has pgaq.buffered_message_limit or more before it, so that an enqueue for it waits';
 COMMENT ON COLUMN sys.v$buffered_publishers.con_id IS 'always null';
@@ -274,7 +275,7 @@ COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.queue_id IS 'number of the qu
 COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.subscriber_id IS 'number of the subscriber in its queue';
 COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.shard_id IS 'always null: all shards';
 COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.priority IS 'always null: all priorities';
-COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.dequeue_subshard IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.dequeue_subshard IS 'always null: it is at a place of its own in each shard';
 COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.enqueued_msgs IS 'messages for it, plus those found when the queue came into use';
 COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.dequeued_msgs IS 'messages it was done with; the difference is its lag';
 COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.elapsed_dequeue_time IS 'always null: not counted';

@@ -122,12 +122,14 @@ AQ_ROWS(aq_view_buffered_queue)
 					 psprintf("SELECT count(*), count(*) FILTER (WHERE NOT " IN_MEMORY "), "
 							  "(array_agg(m.msgid ORDER BY m.enqueue_time, m.step))[1], min(m.enqueue_time), "
 							  "avg(clock_timestamp() - m.enqueue_time), pg_total_relation_size('aq_data.%s')%s, "
-							  UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint "
-							  "FROM aq_data.%s m WHERE m.queue_id = %d", table,
+							  UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint, "
+							  UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint FROM aq_data.%s m WHERE m.queue_id = %d", table,
 							  side->multi ? psprintf(" + pg_total_relation_size('aq_data.%s')",
 													 aq_consumer_table(side->table.id)) : "",
 							  pg_atomic_read_u64(&side->shm->enqueued), pg_atomic_read_u64(&side->shm->dequeued),
-							  pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_FAILED]), table, side->id));
+							  pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_FAILED]),
+							  pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_ENQUEUE_ELAPSED]),
+							  pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_DEQUEUE_ELAPSED]), table, side->id));
 }
 
 AQ_ROWS(aq_view_buffered_publishers)

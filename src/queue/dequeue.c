@@ -371,6 +371,8 @@ dequeue(FunctionCallInfo fcinfo, int first)
 
 	request.delivery = aq_delivery_arg(fcinfo, first + 8);
 	find_sources(&request, aq_arg_name_or_null(fcinfo, first + 7, "navigation"), timeout != 0);
+	if (request.delivery == AQ_BUFFERED && request.nsources > 0)
+		aq_time_queue_is(request.sources[0].queue->id);
 	if (request.take.position >= 0 && attempt(&request))
 		return (Datum) 0;
 	if (request.take.position >= 0 && timeout != 0)

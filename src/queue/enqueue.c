@@ -352,6 +352,8 @@ count_put(const AqQueue *queue, uint32 n, const Datum *payloads, const bool *nul
 	aq_stat_touched = true;
 	if (queue->whole == NULL)
 		aq_pin_did(queue->shm, true);
+	else
+		aq_time_queue_is(queue->id);
 }
 
 static Datum

@@ -69,6 +69,9 @@ extern void aq_time_leave(AqTimed *timed);
 /* The queue that the operation is about; shown in the session history. */
 extern void aq_time_queue(int32 queue_id);
 
+/* It is this one, whichever it was taken for. */
+extern void aq_time_queue_is(int32 queue_id);
+
 /* Who is told at the end of each: nanoseconds, without idle waits; of the CPU an estimate as in the time model.  Must not raise. */
 typedef void (*AqTimeOnQueue) (int32 queue_id, AqTimeKind kind, uint64 elapsed, uint64 cpu);
 extern void aq_time_on_queue(AqTimeOnQueue told);

@@ -204,6 +204,13 @@ aq_time_queue(int32 queue_id)
 		own->queue = queue_id;
 }
 
+void
+aq_time_queue_is(int32 queue_id)
+{
+	if (depth == 1)
+		own->queue = queue_id;
+}
+
 /* Close what an error has left open at this level of transactions or deeper. */
 static void
 close_level(int level)

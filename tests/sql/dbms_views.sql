@@ -99,6 +99,10 @@ SELECT v.queue_name, v.subscriber_name, (SELECT payload FROM aq.messages m WHERE
 	FROM v$persistent_subscribers v WHERE v.queue_name LIKE 'TRAFFIC%' ORDER BY 1, 2;
 SELECT subscriber_id, dequeue_rate > 0 AS rate, time_since_last_dequeue < 100 AS last, estd_time_to_drain, estd_time_to_drain_no_enq > 0 AS no_enq
 	FROM v$aq_sharded_subscriber_stat s JOIN dba_queues q ON q.qid = s.queue_id WHERE q.name = 'TRAFFIC_S' ORDER BY 1;
+SELECT subscriber_id, latency_state, latency FROM v$aq_subscriber_load l JOIN dba_queues q ON q.qid = l.queue_id WHERE q.name = 'TRAFFIC_S' ORDER BY 1;
+CALL dbms_aqadm.add_subscriber('traffic_s', sys.aq$_agent('C', NULL, NULL));
+SELECT count(aq.enqueue('ora.traffic_s', '1'));
+SELECT subscriber_id, latency_state, latency IS NULL AS no_latency FROM v$aq_subscriber_load l JOIN dba_queues q ON q.qid = l.queue_id WHERE q.name = 'TRAFFIC_S' ORDER BY 1;
 -- the messages are read only when a column is asked for that needs them
 CREATE FUNCTION t.reads_messages(query text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
