@@ -456,6 +456,8 @@ extern void aq_log_write(Partition *partition, char kind, TimestampTz at, int po
 						 const uint16 *slots, uint32 n);
 extern Relation aq_messages_open(Partition *partition, LOCKMODE mode);
 extern bool aq_row_read(Relation rel, HeapTuple tuple, Buffer *buffer);
+extern void aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
+							AqMessage *message, Datum *values, bool *nulls);
 extern bool aq_lock_for_worker(Partition *partition, LOCKMODE mode);
 
 /* --- first_use.c, load.c ---------------------------------------------------------------------------- */
@@ -471,8 +473,6 @@ extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 				   Bitmapset *const *targets, pg_uuid_t *ids);
 extern pg_uuid_t aq_message_id(uint64 key, int stream, int64 ordinal);
 extern bool aq_message_id_parse(const pg_uuid_t *id, uint64 key, int *stream, int64 *ordinal);
-extern void aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
-							AqMessage *message, Datum *values, bool *nulls);
 extern uint32 aq_take(AqQueue *queue, const AqTakeOptions *options);
 extern bool aq_ready(AqQueue *queue, int position);
 extern bool aq_shard_owns(AqQueue *queue, const pg_uuid_t *id);

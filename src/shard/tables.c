@@ -479,6 +479,36 @@ aq_row_read(Relation rel, HeapTuple tuple, Buffer *buffer)
 	return found;
 }
 
+static struct varlena *
+varlena_or_null(Datum *values, bool *nulls, int column)
+{
+	return nulls[column] ? NULL : (struct varlena *) DatumGetPointer(values[column]);
+}
+
+/* Values point into the tuple and must outlive the message. */
+void
+aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
+				AqMessage *m, Datum *values, bool *nulls)
+{
+	heap_deform_tuple(tuple, desc, values, nulls);
+	m->ordinal = DatumGetInt64(values[MSG_ORDINAL]);
+	m->id = aq_message_id(queue->shard_key, stream->number, m->ordinal);
+	m->priority = stream->priority;
+	m->shard = stream->shard;
+	m->session_id = DatumGetInt64(values[MSG_SESSION]);
+	m->enqueue_time = DatumGetTimestampTz(values[MSG_ENQUEUE_TIME]);
+	m->payload = values[MSG_PAYLOAD];
+	m->payload_null = nulls[MSG_PAYLOAD];
+	m->correlation = varlena_or_null(values, nulls, MSG_CORRELATION);
+	m->properties = varlena_or_null(values, nulls, MSG_PROPERTIES);
+	m->sender = varlena_or_null(values, nulls, MSG_SENDER);
+	m->exception_queue = varlena_or_null(values, nulls, MSG_EXCEPTION_QUEUE);
+	m->ready_at = nulls[MSG_READY_AT] ? 0 : DatumGetTimestampTz(values[MSG_READY_AT]);
+	m->expires_at = nulls[MSG_EXPIRES_AT] ? 0 : DatumGetTimestampTz(values[MSG_EXPIRES_AT]);
+	m->original_id = nulls[MSG_ORIGINAL_ID] ? NULL : DatumGetUUIDP(values[MSG_ORIGINAL_ID]);
+	m->attempts += nulls[MSG_ATTEMPTS] ? 0 : DatumGetInt16(values[MSG_ATTEMPTS]);
+}
+
 /* The next partition number of the queue. */
 int64
 aq_next_number(AqQueue *queue)

@@ -1,0 +1,87 @@
+/*-------------------------------------------------------------------------
+ *
+ * take.h
+ *	  One dequeue, as take.c and search.c share it.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_TAKE_H
+#define AQ_TAKE_H
+
+#include "shard/shard_private.h"
+
+#include "utils/snapmgr.h"
+
+/* messages taken, or looked at, in one hold of the latch */
+#define TAKE_BATCH 1024
+#define LOOK_BATCH 64
+
+typedef struct Candidate
+{
+	uint16		slot;
+	bool		own;			/* enqueued by this transaction */
+	uint8		attempts;
+	ItemPointerData tid;
+} Candidate;
+
+typedef struct Take
+{
+	AqQueue    *queue;
+	AqQueueShm *shm;
+	const AqTakeOptions *options;
+	uint32		taken;
+	bool		loaded;			/* a partition came into memory for it */
+	TimestampTz now;
+	Snapshot	snapshot;		/* in REPEATABLE READ and above, else NULL */
+	bool		ignore_retries; /* the worker has not answered */
+	bool		own_puts;		/* the transaction has enqueued into this queue */
+	Candidate  *items;
+	/* the partition that items are in */
+	Partition  *partition;
+	int64		number;
+	uint32		file;			/* that the items' TIDs belong to */
+	uint32		nitems;
+} Take;
+
+static inline void
+candidate_locate(const Partition *partition, Candidate *item)
+{
+	Slot	   *slot = slot_at(frame_of(partition), item->slot);
+
+	ItemPointerSet(&item->tid, slot->block, slot->offset);
+}
+
+/* The stream's latch is held. */
+static inline void
+candidate_set(const Take *take, Partition *partition, Candidate *item, uint32 number, bool own)
+{
+	item->slot = number;
+	item->own = own;
+	item->attempts = aq_attempts_get(frame_of(partition), take->options->position, number);
+	candidate_locate(partition, item);
+}
+
+/* May this transaction have it now? */
+static inline bool
+is_due(const Take *take, const Slot *slot)
+{
+	if ((slot->flags & SLOT_EXPIRES) && slot->expires_at <= take->now)
+		return false;
+	return take->snapshot == NULL || !XidInMVCCSnapshot(slot->xid, take->snapshot);
+}
+
+/* --- take.c ------------------------------------------------------------------------ */
+extern void aq_take_read(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *values,
+						 bool *nulls, Buffer *buffer);
+extern void aq_take_emit(Take *take);
+extern void aq_take_await_retries(Take *take, Partition *partition);
+
+/* --- search.c ---------------------------------------------------------------------- */
+extern void aq_search_stream(Take *take, Stream *stream, int64 after);
+extern void aq_search_browse(Take *take);
+extern void aq_search_id(Take *take);
+extern bool aq_search_own(Take *take);
+
+#endif							/* AQ_TAKE_H */
