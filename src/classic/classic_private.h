@@ -228,7 +228,6 @@ extern void aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n
 						   const Datum *payloads, const bool *nulls,
 						   Bitmapset *const *targets, pg_uuid_t *ids);
 extern int64 aq_classic_step(AqQueueShm *shm);
-extern pg_uuid_t aq_classic_id(uint64 key, int64 step);
 extern bool aq_classic_id_parse(const pg_uuid_t *id, uint64 key, int64 *step);
 extern Bitmapset *aq_targets_read(Datum bytes);
 

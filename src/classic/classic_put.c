@@ -53,8 +53,8 @@ aq_classic_step(AqQueueShm *shm)
 	return (int64) step;
 }
 
-pg_uuid_t
-aq_classic_id(uint64 key, int64 step)
+static pg_uuid_t
+message_id(uint64 key, int64 step)
 {
 	pg_uuid_t	id;
 	uint64		high = (key >> 12 << 16) | UINT64CONST(0x8000) | (key & 0xFFF);
@@ -432,7 +432,7 @@ aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 			put.lowest = key;
 		if (i == 0 || key_compare(&key, &put.highest) > 0)
 			put.highest = key;
-		ids[i] = aq_classic_id(queue->key, step);
+		ids[i] = message_id(queue->key, step);
 		set_key(values, &key);
 		values[COL_ID] = UUIDPGetDatum(&ids[i]);
 		values[COL_ODD] = BoolGetDatum(key.key1 != 0 || key.key2 != 0 || key.step != step);

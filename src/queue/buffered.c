@@ -75,8 +75,8 @@ aq_queue_side(AqQueue *queue, int delivery)
 
 /* --- delivery modes as the user gives them ------------------------------------------ */
 
-int
-aq_delivery_of(const char *name)
+static int
+delivery_of(const char *name)
 {
 	if (name == NULL || strcmp(name, "persistent") == 0)
 		return AQ_PERSISTENT;
@@ -92,7 +92,7 @@ aq_delivery_of(const char *name)
 int
 aq_delivery_arg(FunctionCallInfo fcinfo, int arg)
 {
-	return aq_delivery_of(aq_arg_name_or_null(fcinfo, arg, "delivery_mode"));
+	return delivery_of(aq_arg_name_or_null(fcinfo, arg, "delivery_mode"));
 }
 
 /* --- making it ------------------------------------------------------------------------ */

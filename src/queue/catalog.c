@@ -121,8 +121,8 @@ aq_consumer_table(int32 id)
 	return id > 0 ? psprintf("c%d", id) : psprintf("d%d", -id);
 }
 
-Oid
-aq_catalog_owner(void)
+static Oid
+extension_owner(void)
 {
 	HeapTuple	tuple;
 	Oid			owner;
@@ -161,7 +161,7 @@ aq_run_sql(const char *command, int nargs, Oid *types, Datum *values,
 	int			result;
 
 	GetUserIdAndSecContext(&save_user, &save_context);
-	SetUserIdAndSecContext(aq_catalog_owner(),
+	SetUserIdAndSecContext(extension_owner(),
 						   save_context | SECURITY_LOCAL_USERID_CHANGE);
 	(void) set_config_option("search_path", "pg_catalog, pg_temp",
 							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);

@@ -264,7 +264,6 @@ extern void aq_queue_table_left_here(int32 id);
 extern void aq_consumer_removed_here(int32 id, int position, int64 number);
 extern bool aq_xact_dropped(int32 id);
 extern void aq_catalog_changed(void);	/* tell every session, at commit */
-extern Oid	aq_catalog_owner(void);		/* the extension's owner */
 extern Oid	aq_catalog_relation(const char *name);	/* in schema aq */
 extern Oid	aq_data_relation(const char *name); /* in schema aq_data; may be InvalidOid */
 

@@ -180,10 +180,8 @@ extern bool aq_flow_admits(AqQueue *side, Bitmapset *const *targets, uint32 n, i
 
 /* buffered.c */
 extern AqQueue *aq_buffered_describe(AqQueue *queue);
-extern void aq_buffered_check(AqQueue *queue);
 extern void aq_buffered_job(int32 id, AqQueueShm *shm);
 extern void aq_buffered_drop(const char *name, bool force);
-extern int	aq_delivery_of(const char *name);
 extern int	aq_delivery_arg(FunctionCallInfo fcinfo, int arg);
 
 /* subscriber.c */

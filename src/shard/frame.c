@@ -19,9 +19,9 @@
 
 /* --- slots and consumers ------------------------------------------------------ */
 
-/* Chunks that aq_sub_make and aq_stream_sub_make may need for the consumer. */
-uint32
-aq_sub_needs(Frame *frame, Stream *stream, int position)
+/* Chunks that aq_frame_sub_make and aq_stream_sub_make may need for the consumer. */
+static uint32
+sub_needs(Frame *frame, Stream *stream, int position)
 {
 	uint32		needs = 0;
 
@@ -102,7 +102,7 @@ aq_frame_needs(Stream *stream, Frame *frame, uint32 first, uint32 count, Bitmaps
 	{
 		const FrameSub *sub = frame_sub(frame, position);
 
-		needs += aq_sub_needs(frame, stream, position) +
+		needs += sub_needs(frame, stream, position) +
 			(waiting && (sub == NULL || sub->waiting == 0) ? 1 : 0);
 	}
 	return needs + timer_pages_needed(frame, timers);

@@ -419,7 +419,6 @@ extern void aq_frame_prepare(Stream *stream, Frame *frame, uint32 first, uint32 
 							 Bitmapset *positions, bool waiting, uint32 timers);
 extern FrameSub *aq_frame_sub_make(Frame *frame, int position);
 extern StreamSub *aq_stream_sub_make(Stream *stream, int position);
-extern uint32 aq_sub_needs(Frame *frame, Stream *stream, int position);
 extern int	aq_next_sub(const Frame *frame, int position);
 extern void aq_frame_free(Partition *partition);
 extern void aq_set_ready(Stream *stream, Partition *partition, int position, uint32 slot, uint32 count);
@@ -431,7 +430,6 @@ extern int	aq_attempts_get(Frame *frame, int position, uint32 slot);
 extern void aq_attempts_set(Frame *frame, int position, uint32 slot, int attempts);
 extern void aq_timer_push(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind);
 extern bool aq_timer_pop(Partition *partition, TimestampTz now, Timer *timer);
-extern TimestampTz aq_timer_next(Partition *partition);
 extern bool aq_frame_is_idle(const Partition *partition);
 extern void aq_frame_evict(Stream *stream, Partition *partition);
 extern void aq_frame_returned(Partition *partition);
@@ -441,7 +439,6 @@ extern bool aq_evict_one(void); /* no latch held */
 extern void aq_partition_check_done(Stream *stream, Partition *partition);
 
 /* --- tables.c ----------------------------------------------------------------------------------- */
-extern void aq_tables_create(AqQueue *queue, int table_no);
 extern void aq_tables_lock(AqQueue *queue);
 extern void aq_tables_drop(AqQueue *queue);
 extern int64 aq_next_number(AqQueue *queue);

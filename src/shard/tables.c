@@ -55,8 +55,8 @@ run_ddl(const char *command)
 	(void) aq_run_sql(command, 0, NULL, NULL, NULL, false);
 }
 
-void
-aq_tables_create(AqQueue *queue, int table_no)
+static void
+create_tables(AqQueue *queue, int table_no)
 {
 	char	   *type = format_type_extended(queue->payload_type, -1, FORMAT_TYPE_FORCE_QUALIFY);
 
@@ -118,7 +118,7 @@ new_partition(AqQueue *queue, AqQueueShm *shm)
 	PG_TRY();
 	{
 		partition->table_no = next_table_no(shm);
-		aq_tables_create(queue, partition->table_no);
+		create_tables(queue, partition->table_no);
 		CommandCounterIncrement();
 		find_tables(queue->id, partition);
 	}

@@ -110,12 +110,6 @@ static const LatchRow latch_rows[] = {
 
 StaticAssertDecl(lengthof(latch_rows) == AQ_LATCH_COUNT, "latch_list.h changed while it was read");
 
-int
-aq_latch_level(const AqLatch *latch)
-{
-	return latch_rows[latch->id].level;
-}
-
 /*
  * In shared memory that is never given back, zeroed or a latch already: the
  * registry keeps the latch for ever.  A latch that is initialised again (its
@@ -520,7 +514,7 @@ assert_order(const AqLatch *latch)
 		uint64		held = pg_atomic_read_u64(&aq_sync_self->held[i].lock);
 
 		if ((held & AQ_LOCK_MUTEX) == 0)
-			Assert(aq_latch_level(aq_lock_address(held)) < aq_latch_level(latch));
+			Assert(latch_rows[((AqLatch *) aq_lock_address(held))->id].level < latch_rows[latch->id].level);
 	}
 #endif
 }
@@ -543,21 +537,30 @@ get_after_miss(AqLatch *latch, AqLatchMode mode, AqLocation where, int64 asked)
 	aq_trace_latch_got(latch, mode, where, asked);
 }
 
-/* In a session that is traced, or the first thing it does with us. */
-static pg_noinline void
-get_traced(AqLatch *latch, AqLatchMode mode, AqLocation where)
+/*
+ * The first try of a session that may be traced, or has not used us yet; when
+ * it asked is for what comes next.  Interrupts are held off, got or not.
+ */
+static bool
+first_try(AqLatch *latch, AqLatchMode mode, AqLocation where, int64 *asked)
 {
-	int64		asked = aq_trace_asked();
-
+	*asked = aq_trace_asked();
 	aq_session_attach();
 	HOLD_INTERRUPTS();
 	if (!try_get(latch, mode, false))
-	{
-		get_after_miss(latch, mode, where, asked);
-		return;
-	}
+		return false;
 	got(latch, mode, where, aq_held_end());
-	aq_trace_latch_got(latch, mode, where, asked);
+	aq_trace_latch_got(latch, mode, where, *asked);
+	return true;
+}
+
+static pg_noinline void
+get_traced(AqLatch *latch, AqLatchMode mode, AqLocation where)
+{
+	int64		asked;
+
+	if (!first_try(latch, mode, where, &asked))
+		get_after_miss(latch, mode, where, asked);
 }
 
 /*
@@ -589,56 +592,26 @@ aq_latch_get(AqLatch *latch, AqLatchMode mode, AqLocation where)
 	aq_trace_latch_got(latch, mode, where, 0);
 }
 
-static inline void
-got_at_once(AqLatch *latch, AqLatchMode mode, AqLocation where, AqHeldEnd end, int64 asked)
-{
-	count(&latch->immediate_gets, mode, 1);
-	got(latch, mode, where, end);
-	aq_trace_latch_got(latch, mode, where, asked);
-}
-
-static pg_noinline bool
-not_got(AqLatch *latch, AqLatchMode mode, AqLocation where, int64 asked)
-{
-	RESUME_INTERRUPTS();
-	count_miss(&latch->immediate_misses);
-	count_miss(&aq_sync_shared->latch_misses[latch->id][where].nowait_failures);
-	aq_trace_latch_failed(latch, mode, where, asked);
-	return false;
-}
-
-static pg_noinline bool
-get_nowait_traced(AqLatch *latch, AqLatchMode mode, AqLocation where)
-{
-	int64		asked = aq_trace_asked();
-
-	aq_session_attach();
-	HOLD_INTERRUPTS();
-	if (!try_get(latch, mode, false))
-		return not_got(latch, mode, where, asked);
-	got_at_once(latch, mode, where, aq_held_end(), asked);
-	return true;
-}
-
-/*
- * Never waits, hence may be called whatever latches are held.
- */
+/* Never waits, hence may be called whatever latches are held. */
 bool
 aq_latch_get_nowait(AqLatch *latch, AqLatchMode mode, AqLocation where)
 {
-	AqHeldEnd	end = aq_held_end();
+	int64		asked;
 
 	Assert(latch->magic == LATCH_MAGIC);
 	Assert(mode == AQ_SHARED || mode == AQ_EXCLUSIVE);
 	Assert(aq_held_find(latch) == NULL);
 
-	if (unlikely(!aq_trace_is_idle()))
-		return get_nowait_traced(latch, mode, where);
-	HOLD_INTERRUPTS();
-	if (!try_get(latch, mode, false))
-		return not_got(latch, mode, where, 0);
-	got_at_once(latch, mode, where, end, 0);
-	return true;
+	if (first_try(latch, mode, where, &asked))
+	{
+		count(&latch->immediate_gets, mode, 1);
+		return true;
+	}
+	RESUME_INTERRUPTS();
+	count_miss(&latch->immediate_misses);
+	count_miss(&aq_sync_shared->latch_misses[latch->id][where].nowait_failures);
+	aq_trace_latch_failed(latch, mode, where, asked);
+	return false;
 }
 
 static inline void

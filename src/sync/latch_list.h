@@ -18,7 +18,6 @@ X(WAITERS, "queue waiters", 6, LATCH_FREE, true, "the sessions that wait for mes
 X(CHANNEL, "channel operations parent latch", 6, LATCH_FREE, false, "the sessions that listen on the broadcast channel")
 X(PARTITIONS, "partition descriptors", 7, LATCH_FREE, false, "the free descriptors of partitions")
 X(CHUNKS, "message cache", 8, LATCH_FREE, false, "the free chunks of the message cache")
-X(JOBS, "job board", 9, LATCH_FREE, false, "the requests to background workers")
 X(TRACES, "session traces", 10, LATCH_FREE, false, "which sessions are traced, and by whom")
 X(LAB, "lab", 11, LATCH_FREE, true, "nothing: for experiments of pgaq_lab")
 X(STATISTICS, "wait statistics", 12, LATCH_FREE, false, "the totals of sessions that have ended")

@@ -256,7 +256,6 @@ extern AQ_LOCAL int aq_spin_count;
 extern AQ_LOCAL uint8 aq_latch_class[AQ_LATCH_COUNT];
 extern AQ_LOCAL AqLatchClass aq_latch_classes[AQ_LATCH_CLASSES];
 
-extern int	aq_latch_level(const AqLatch *latch);
 extern uint64 aq_latch_gets(const AqLatch *latch);	/* with those that would not wait */
 
 /* Of those that were willing to wait. */

@@ -35,7 +35,7 @@ int			aq_max_traces = 4;
 int			aq_trace_rows = 10000;
 
 AqTraceSession *aq_trace_sessions;
-AqLatch    *aq_trace_board;
+static AqLatch *board;			/* protects the first part of every trace */
 
 static char *traces;			/* of trace_size() each */
 static AqTraceOwner owners[AQ_LATCH_COUNT];
@@ -90,13 +90,13 @@ aq_trace_at(int number)
 void
 aq_trace_shmem_init(void *area, bool found)
 {
-	aq_trace_board = area;
+	board = area;
 	aq_trace_sessions = (AqTraceSession *) ((char *) area + CACHELINEALIGN(sizeof(AqLatch)));
 	traces = (char *) aq_trace_sessions + sessions_size();
 	if (found)
 		return;
 	memset(area, 0, aq_trace_shmem_size());
-	aq_latch_init(aq_trace_board, AQ_LATCH_TRACES, 0);
+	aq_latch_init(board, AQ_LATCH_TRACES, 0);
 	for (int i = 0; i < aq_session_slots(); i++)
 	{
 		pg_atomic_init_u32(&aq_trace_sessions[i].word, 0);
@@ -141,11 +141,11 @@ aq_trace_session_exit(void)
 
 	if (word == 0)
 		return;
-	aq_latch_get(aq_trace_board, AQ_EXCLUSIVE, AQ_LOC_TRACE);
+	aq_latch_get(board, AQ_EXCLUSIVE, AQ_LOC_TRACE);
 	if (aq_trace_at(word - 1)->pid == MyProcPid && aq_trace_at(word - 1)->running)
 		stop(aq_trace_at(word - 1));
 	pg_atomic_write_u32(aq_trace_word, 0);
-	aq_latch_free(aq_trace_board);
+	aq_latch_free(board);
 }
 
 /* --- names --------------------------------------------------------------------------- */
@@ -306,7 +306,7 @@ aq_trace_start(PG_FUNCTION_ARGS)
 	check_right(pid, pid == MyProcPid, role);
 
 	find_alive(alive);
-	aq_latch_get(aq_trace_board, AQ_EXCLUSIVE, AQ_LOC_TRACE);
+	aq_latch_get(board, AQ_EXCLUSIVE, AQ_LOC_TRACE);
 	for (int i = 0; i < aq_max_traces; i++)
 		running = running || (is_running(i, alive) && aq_trace_at(i)->pid == pid);
 	if (!running)
@@ -321,7 +321,7 @@ aq_trace_start(PG_FUNCTION_ARGS)
 		pg_memory_barrier();	/* all set before the session sees it */
 		pg_atomic_write_u32(&aq_trace_sessions[session].word, place + 1);
 	}
-	aq_latch_free(aq_trace_board);
+	aq_latch_free(board);
 
 	if (running)
 		ereport(ERROR,
@@ -395,7 +395,7 @@ aq_trace_stop(PG_FUNCTION_ARGS)
 
 	aq_session_attach();
 	role = check_trace(pid);
-	aq_latch_get(aq_trace_board, AQ_EXCLUSIVE, AQ_LOC_TRACE);
+	aq_latch_get(board, AQ_EXCLUSIVE, AQ_LOC_TRACE);
 	trace = find_trace(pid);
 	if (trace != NULL && trace->role != role)
 		trace = NULL;
@@ -404,7 +404,7 @@ aq_trace_stop(PG_FUNCTION_ARGS)
 		session = trace->session;
 		stop(trace);
 	}
-	aq_latch_free(aq_trace_board);
+	aq_latch_free(board);
 	if (trace == NULL)
 		no_trace_of(pid);
 	if (session >= 0)
@@ -439,7 +439,7 @@ aq_trace_copy(int pid, bool with_rows)
 	Oid			role = check_trace(pid);
 	AqTrace    *trace;
 
-	aq_latch_get(aq_trace_board, AQ_SHARED, AQ_LOC_TRACE);
+	aq_latch_get(board, AQ_SHARED, AQ_LOC_TRACE);
 	trace = find_trace(pid);
 	if (trace != NULL && trace->role != role)
 		trace = NULL;
@@ -454,7 +454,7 @@ aq_trace_copy(int pid, bool with_rows)
 		if (with_rows)
 			copy_rows(copy, trace);
 	}
-	aq_latch_free(aq_trace_board);
+	aq_latch_free(board);
 	if (trace == NULL)
 		no_trace_of(pid);
 	return copy;
@@ -468,7 +468,7 @@ aq_trace_copy_heads(AqTrace *heads, bool *running)
 	int			n = 0;
 
 	find_alive(alive);
-	aq_latch_get(aq_trace_board, AQ_SHARED, AQ_LOC_TRACE);
+	aq_latch_get(board, AQ_SHARED, AQ_LOC_TRACE);
 	for (int i = 0; i < aq_max_traces; i++)
 	{
 		AqTrace    *trace = aq_trace_at(i);
@@ -478,6 +478,6 @@ aq_trace_copy_heads(AqTrace *heads, bool *running)
 		running[n] = is_running(i, alive);
 		memcpy(&heads[n++], trace, offsetof(AqTrace, hash));
 	}
-	aq_latch_free(aq_trace_board);
+	aq_latch_free(board);
 	return n;
 }

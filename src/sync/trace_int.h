@@ -130,7 +130,6 @@ extern int	aq_max_traces;		/* pgaq.max_traces */
 extern int	aq_trace_rows;		/* pgaq.trace_rows */
 
 extern AqTraceSession *aq_trace_sessions;
-extern AqLatch *aq_trace_board; /* protects the first part of every trace */
 
 extern AqTrace *aq_trace_at(int number);
 extern uint32 aq_trace_queue_of(AqLatchId id, int child, uint32 *database);

@@ -1,6 +1,6 @@
 -- Parameters of latches and mutexes: what they take, and that a wrong value changes nothing.
 \pset format unaligned
-SET pgaq.latch_classes = 'shard stream:1, Message Cache:7,job board:0';
+SET pgaq.latch_classes = 'shard stream:1, Message Cache:7,lab:0';
 SHOW pgaq.latch_classes;
 SELECT * FROM t.error($$ SET pgaq.latch_classes = 'shard streams:1' $$);
 SELECT * FROM t.error($$ SET pgaq.latch_classes = 'shard stream' $$);
