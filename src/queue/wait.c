@@ -252,11 +252,14 @@ AQ_ROWS(aq_view_listeners)
 	for (int session = 0; session < aq_session_slots(); session++)
 		for (int i = 0; i < nlistened[session]; i++)
 		{
-			uint32		number = entries[session * ENTRIES_PER_SESSION + i].list;
-			AqQueueShm *shm = aq_queue_shm_by_index(number / AQ_MAX_CONSUMERS);
+			uint32		number = ((volatile AqWaitEntry *) entries)[session * ENTRIES_PER_SESSION + i].list;
+			AqQueueShm *shm;
 			AqQueue    *queue;
 
 			CHECK_FOR_INTERRUPTS();
+			if (number == AQ_WAKEUP_NONE)
+				continue;		/* it leaves just now */
+			shm = aq_queue_shm_by_index(number / AQ_MAX_CONSUMERS);
 			if (shm->database != MyDatabaseId)
 				continue;
 			queue = aq_queue_get_by_id(abs(shm->queue_id), true);
