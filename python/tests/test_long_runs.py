@@ -230,7 +230,7 @@ def test_the_slowest_call_is_seen_once(plain_server):
 
 @pytest.fixture(scope="module")
 def any_server(plain_server):
-    plain_server.configure(max_prepared_transactions=5)
+    plain_server.configure(max_prepared_transactions=5, autovacuum="off")  # whose workers hold an xmin, too
     plain_server.restart()
     return plain_server
 
