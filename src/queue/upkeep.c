@@ -48,6 +48,7 @@ aq_queue_announce_time(AqQueueShm *shm, TimestampTz when)
 {
 	uint64		old = pg_atomic_read_u64(&shm->next_time);
 
+	Assert(when != 0);			/* which would unsay all others */
 	while (old == 0 || (TimestampTz) old > when)
 	{
 		if (pg_atomic_compare_exchange_u64(&shm->next_time, &old, (uint64) when))

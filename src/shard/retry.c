@@ -262,7 +262,7 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 		}
 	}
 	frame->timers_reserved = reserved;
-	if (batch->rest != 0)
+	if (partition->next_timer != 0) /* none of them may rest */
 		aq_queue_announce_time(shm, partition->next_timer);
 	aq_partition_check_done(stream, partition);
 	aq_latch_free(&stream->latch);

@@ -56,6 +56,12 @@ SELECT t.put('y', 11);
 BEGIN; SELECT payload FROM aq.dequeue('y'); ROLLBACK;
 CALL aq.wait('y', NULL, '60 s', NULL);
 SELECT payload, attempts FROM aq.dequeue('y');
+-- messages that fail, where others would rest, do not make the worker forget who is delayed
+SELECT aq.create_queue('y_late', max_retries => 0, retry_delay => '1 hour', shards => 1);
+SELECT aq.enqueue('y_late', '"late"', delay => '2 s') IS NOT NULL, aq.enqueue('y_late', '"fails"', correlation => 'fails') IS NOT NULL;
+BEGIN; SELECT payload FROM aq.dequeue('y_late', correlation => 'fails'); ROLLBACK;
+SELECT payload FROM aq.dequeue('y_late', wait => '1 min');
+SELECT aq.drop_queue('y_late', force => true);
 -- a delayed message that was fetched by its id and rolled back still has its delay
 SELECT aq.alter_queue('y', retry_delay => '0');
 SELECT aq.enqueue('y', '"later"', delay => '1 hour') AS later \gset
