@@ -100,16 +100,19 @@ value_of(TupleTableSlot *slot, int column)
 	return slot->tts_values[column];
 }
 
-/* A value that outlives the row: what is stored out of line goes with it. */
+/*
+ * A value that outlives the row: what is stored out of line goes with it.  Who
+ * only looks needs no value, and has no snapshot to fetch it with.
+ */
 static struct varlena *
-varlena_of(TupleTableSlot *slot, int column)
+varlena_of(const Take *take, TupleTableSlot *slot, int column)
 {
 	struct varlena *value;
 
 	if (slot->tts_isnull[column])
 		return NULL;
 	value = (struct varlena *) DatumGetPointer(slot->tts_values[column]);
-	return VARATT_IS_EXTERNAL(value) ? detoast_external_attr(value) : value;
+	return VARATT_IS_EXTERNAL(value) && !take->peek ? detoast_external_attr(value) : value;
 }
 
 static TimestampTz
@@ -135,12 +138,12 @@ read_message(Take *take, TupleTableSlot *slot, int attempts, AqMessage *m)
 	m->attempts = attempts;
 	m->payload_null = slot->tts_isnull[COL_PAYLOAD] || take->options->mode == AQ_MODE_REMOVE_NODATA;
 	if (!m->payload_null)
-		m->payload = PointerGetDatum(varlena_of(slot, COL_PAYLOAD));
-	m->correlation = varlena_of(slot, COL_CORRELATION);
-	m->properties = varlena_of(slot, COL_PROPERTIES);
-	m->sender = varlena_of(slot, COL_SENDER);
-	m->exception_queue = varlena_of(slot, COL_EXCEPTION_QUEUE);
-	m->original_queue = varlena_of(slot, COL_ORIGINAL_QUEUE);
+		m->payload = PointerGetDatum(varlena_of(take, slot, COL_PAYLOAD));
+	m->correlation = varlena_of(take, slot, COL_CORRELATION);
+	m->properties = varlena_of(take, slot, COL_PROPERTIES);
+	m->sender = varlena_of(take, slot, COL_SENDER);
+	m->exception_queue = varlena_of(take, slot, COL_EXCEPTION_QUEUE);
+	m->original_queue = varlena_of(take, slot, COL_ORIGINAL_QUEUE);
 	m->state = DatumGetInt16(value_of(take->line.slot, COL_STATE));
 	m->group = slot->tts_isnull[COL_GROUP] ? 0 : DatumGetInt64(value_of(slot, COL_GROUP));
 	for (int i = 0; i < 3; i++)

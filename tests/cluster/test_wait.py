@@ -268,6 +268,21 @@ def test_every_way_a_message_becomes_ready_wakes(server, conn, queue, waiters):
     assert waiter.answer() == "t"
 
 
+@pytest.mark.own_tables
+@pytest.mark.parametrize("delivery_mode", ["persistent", "buffered"])
+def test_a_large_message_wakes(server, conn, waiters, delivery_mode):
+    """Its payload is stored out of line, and who waits has no snapshot with which to fetch it: not the second time, when it knows the catalogs."""
+    db.execute(conn, "SELECT aq.create_queue_table('public.large'), aq.create_queue('large', queue_table => 'public.large')")
+    payload = db.value(conn, "SELECT string_agg(md5(n::text), '') FROM generate_series(1, 1000) n")
+    (waiter,) = waiters(1, "large", statement=f"CALL aq.wait('large', NULL, NULL, '{delivery_mode}', NULL)")
+    for _ in range(3):
+        asleep(conn, [waiter.wait()])
+        put(conn, "large", payload, delivery_mode=delivery_mode)
+        assert waiter.answer() == "t"
+        assert conn.execute("SELECT payload FROM aq.dequeue('large', delivery_mode => %s)", [delivery_mode]).fetchall() == [(payload,)]
+    db.execute(conn, "SELECT aq.drop_queue('large'), aq.drop_queue_table('public.large', force => true)")
+
+
 def test_retry_delay_wakes(server, conn, queue, waiters):
     db.execute(conn, "SELECT aq.alter_queue(%s, retry_delay => '0.2 s')", [queue])
     (waiter,) = waiters(1, queue)
