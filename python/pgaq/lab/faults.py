@@ -30,14 +30,14 @@ def kill_backend(server: Server, rng: random.Random) -> None:
     """kill -9 of one session: the server restarts all of them."""
     pids = _client_backends(server)
     if pids:
-        _signal(rng.choice(pids), signal.SIGKILL)
+        _kill(rng.choice(pids))
 
 
 def kill_worker(server: Server, rng: random.Random) -> None:
     """kill -9 of a background process that is no session."""
     pids = sorted(set(server.child_pids()) - set(_client_backends(server)))
     if pids:
-        _signal(rng.choice(pids), signal.SIGKILL)
+        _kill(rng.choice(pids))
 
 
 def terminate_backend(server: Server, rng: random.Random) -> None:
@@ -144,6 +144,14 @@ def finish_prepared(server: Server, older_than: float = 0.0, rng: random.Random 
             except db.Error:
                 pass  # its client was faster
     return len(found)
+
+
+def _kill(pid: int) -> None:
+    """Returns when the postmaster has noticed: from then on it takes no connection until the server is up again."""
+    _signal(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
+        time.sleep(0.005)
 
 
 def _signal(pid: int, number: int) -> None:
