@@ -138,6 +138,10 @@ SELECT t.error($$CALL dbms_aqadm.add_subscriber('p_topic_c', sys.aq$_agent('BIG'
 CALL dbms_aqadm.add_subscriber('p_topic_c', sys.aq$_agent('BIG', NULL, NULL), 'ora.p_is_big(tab.user_data)');
 CALL dbms_aqadm.remove_subscriber('p_topic_c', sys.aq$_agent('BIG', NULL, NULL));
 
+-- The longest name of an agent has 127 bytes.
+SELECT left(t.error(format('CALL dbms_aqadm.add_subscriber(%L, sys.aq$_agent(%L, NULL, NULL), %L)', 'p_topic_c', repeat('x', n), 'priority < 0')), 8) FROM unnest(ARRAY[127, 128]) n;
+CALL dbms_aqadm.remove_subscriber('p_topic_c', sys.aq$_agent(repeat('X', 127), NULL, NULL));
+
 -- A recipient list instead; a subscriber is removed with what is before him, the others get theirs, and the views count no more.
 DO $$
 DECLARE

@@ -86,7 +86,9 @@ BEGIN
 		PERFORM aq.raise_error('AQ089', format('agent name "%s" is not an identifier', agent_name),
 			'Names begin with a letter and go on with letters, digits, _, $ and #; others must be in double quotes.');
 	END IF;
-	IF parts[2] ILIKE 'aq$\_%' THEN
+	IF octet_length(parts[2]) > 127 THEN
+		PERFORM aq.raise_error('AQ087', format('agent name "%s" is too long', parts[2]), 'Names have at most 127 bytes.');
+	ELSIF parts[2] ILIKE 'aq$\_%' THEN
 		PERFORM aq.raise_error('AQ090', format('agent name "%s" is reserved', agent_name),
 			'Names must not begin with AQ$_.');
 	END IF;
