@@ -305,8 +305,9 @@ DECLARE
 	consumer text;
 	purged bigint := 0;
 BEGIN
-	FOR native IN SELECT q.queue_name FROM aq.queues q WHERE q.queue_table = in_table
-			UNION ALL SELECT purge_queue_table.queue_table WHERE in_table IS NULL LOOP
+	/* in one order, whoever purges: nobody waits for who waits for him */
+	FOR native IN SELECT n FROM (SELECT q.queue_name FROM aq.queues q WHERE q.queue_table = in_table
+			UNION ALL SELECT purge_queue_table.queue_table WHERE in_table IS NULL) AS x (n) ORDER BY n COLLATE "C" LOOP
 		IF nullif(trim(condition), '') IS NULL THEN
 			purged := purged + aq.purge_queue(native, delivery_mode => purge_queue_table.delivery_mode, "block" => purge_queue_table."block");
 			CONTINUE;

@@ -171,13 +171,13 @@ SELECT count(aq.enqueue('ora.others', to_jsonb(n))), count(aq.enqueue('ora.other
 CALL dbms_aqadm.grant_system_privilege('MANAGE_ANY', 'regress_ora_user');
 SET ROLE regress_ora_user;
 -- but he does not read their messages, so he does not purge by a condition, until he may dequeue
-SELECT name FROM sys.all_dequeue_queues WHERE name ~ 'OTHERS';
+SELECT name FROM sys.all_dequeue_queues WHERE name ~ 'OTHERS' ORDER BY name COLLATE "C";
 SELECT t.error(format('CALL dbms_aqadm.purge_queue_table(%L, %L, NULL)', q, 'qtview.msg_priority = 1')) FROM unnest(ARRAY['ora.others', 'ora.others_tab']) q;
 RESET ROLE;
 CALL dbms_aqadm.grant_queue_privilege('DEQUEUE', 'ora.others', 'regress_ora_user');
 CALL dbms_aqadm.grant_system_privilege('DEQUEUE_ANY', 'regress_ora_user');
 SET ROLE regress_ora_user;
-SELECT name FROM sys.all_dequeue_queues WHERE name ~ 'OTHERS';
+SELECT name FROM sys.all_dequeue_queues WHERE name ~ 'OTHERS' ORDER BY name COLLATE "C";
 CALL dbms_aqadm.purge_queue_table('ora.others', 'qtview.user_data = ''2''', NULL);
 CALL dbms_aqadm.purge_queue_table('ora.others_tab', 'qtview.user_data = ''2'' AND qtview.consumer_name = ''ANN''', NULL);
 RESET ROLE;
