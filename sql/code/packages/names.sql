@@ -108,7 +108,7 @@ COMMENT ON FUNCTION aq._oracle_case(text) IS
 'Internal: a name as Oracle''s views spell it: in upper case, unless it had to be quoted';
 
 CREATE FUNCTION aq._oracle_name(native text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+LANGUAGE sql STRICT IMMUTABLE PARALLEL UNSAFE
 BEGIN ATOMIC
 	SELECT string_agg(CASE WHEN (aq._split_name(upper(part)))[2] = part THEN upper(part)
 			ELSE '"' || replace(part, '"', '""') || '"' END, '.' ORDER BY n)
