@@ -12,6 +12,7 @@
 
 #include "access/xact.h"
 #include "catalog/pg_extension.h"
+#include "commands/dbcommands.h"
 #include "commands/extension.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -37,6 +38,7 @@
 static const AqJob *jobs[MAX_JOBS];
 static int	njobs;
 static AqDatabase *database;
+static char *database_name;		/* whoever renames the database ends the worker first */
 
 PGDLLEXPORT void aq_worker_main(Datum arg);
 
@@ -110,14 +112,23 @@ is_needed(void)
 	return false;
 }
 
+/* A background worker's lines in the log do not say by themselves which database it is in. */
+static void
+job_context(void *job)
+{
+	errcontext("job \"%s\" of the pgaq worker for database \"%s\"", ((const AqJob *) job)->name, database_name);
+}
+
 /* Run one job; its time, or a rest when it raised an error. */
 static TimestampTz
 run_job(const AqJob *job)
 {
+	ErrorContextCallback callback = {.callback = job_context,.arg = unconstify(AqJob *, job),.previous = error_context_stack};
 	AqTimed		timed = aq_time_enter(AQ_TIME_JOB);
 	TimestampTz next = 0;
 	MemoryContext context = CurrentMemoryContext;
 
+	error_context_stack = &callback;
 	PG_TRY();
 	{
 		pgstat_report_activity(STATE_RUNNING, job->name);
@@ -133,6 +144,7 @@ run_job(const AqJob *job)
 		next = GetCurrentTimestamp() + ERROR_REST;
 	}
 	PG_END_TRY();
+	error_context_stack = callback.previous;
 	aq_time_leave(&timed);
 	return next;
 }
@@ -155,6 +167,14 @@ run_jobs(void)
 		(void) aq_jobs_lower_time(database, next);
 	pgstat_report_activity(STATE_IDLE, NULL);
 	pgstat_report_stat(false);
+}
+
+static void
+note_database_name(void)
+{
+	aq_job_begin();
+	database_name = MemoryContextStrdup(TopMemoryContext, get_database_name(MyDatabaseId));
+	aq_job_commit(false);
 }
 
 void
@@ -189,6 +209,7 @@ aq_worker_main(Datum arg)
 	aq_jobs_used(database);
 	database->worker_proc = MyProc;
 	aq_launcher_wake();
+	note_database_name();
 
 	while (!ShutdownRequestPending)
 	{

@@ -464,6 +464,37 @@ drop_definition(int32 id, bool sharded)
 	aq_catalog_changed();
 }
 
+/*
+ * A queue that has lost tables cannot be loaded, but it can be dropped by force:
+ * the catalog forgets the pairs of which one table or both are missing.
+ */
+static void
+forget_lost_tables(int32 id)
+{
+	static const char pairs[] =
+		"FROM aq.message_table p, to_regclass(format('aq_data.q%%s_%%s', queue_id, table_no)) q, "
+		"to_regclass(format('aq_data.l%%s_%%s', queue_id, table_no)) l WHERE queue_id = %d";
+	char	   *lost = psprintf(pairs, id);
+	MemoryContext context = CurrentMemoryContext;
+	List	   *commands = NIL;
+	ListCell   *lc;
+
+	aq_run_sql(psprintf("SELECT format('DROP TABLE %%s', coalesce(q, l)) %s AND (q IS NULL) <> (l IS NULL)", lost),
+			   0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		MemoryContext spi = MemoryContextSwitchTo(context);
+
+		commands = lappend(commands, SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
+		MemoryContextSwitchTo(spi);
+	}
+	SPI_finish();
+	foreach(lc, commands)
+		aq_run_change(lfirst(lc), 0, NULL, NULL, NULL);
+	aq_run_change(psprintf("DELETE FROM aq.message_table WHERE (queue_id, table_no) IN "
+						   "(SELECT queue_id, table_no %s AND (q IS NULL OR l IS NULL))", lost), 0, NULL, NULL, NULL);
+}
+
 void
 aq_queue_drop(const char *name, bool force)
 {
@@ -471,6 +502,8 @@ aq_queue_drop(const char *name, bool force)
 	int32		id = queue->id;
 	bool		sharded = OidIsValid(queue->sequence);
 
+	if (force && sharded)
+		forget_lost_tables(id);
 	aq_queue_pin(queue);
 	queue->store->drop(queue, force);
 	aq_buffered_drop(name, force);

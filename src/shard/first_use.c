@@ -73,8 +73,8 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 	if (rel == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("tables number %d of queue %d are missing", table_no, id),
-				 errhint("Restore them from a backup, or drop the queue.")));
+				 errmsg("table \"aq_data.%c%d_%d\" is missing", OidIsValid(messages) ? 'l' : 'q', id, table_no),
+				 errhint("Restore it from a backup, or drop the queue, which has queue_id %d in aq.queues, with force => true.", id)));
 
 	partition = aq_partition_alloc(shm);
 	partition->table_no = table_no;

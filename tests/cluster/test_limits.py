@@ -70,6 +70,37 @@ def test_no_place_for_a_worker(new_server):
             assert "max_worker_processes" in hint(error)
 
 
+@pytest.mark.sharded("the tables of a partition")
+@pytest.mark.parametrize("lost", ["q", "l", "both"])
+@pytest.mark.parametrize("loaded", [True, False])
+def test_lost_tables(new_server, lost, loaded):
+    """A queue whose tables somebody has dropped says which are missing, and where; it can be dropped by force."""
+    own = new_server("lost")
+    own.expect_log(r'table "aq_data\.[ql]\d+_\d+" is missing')
+    own.expect_log("could not open relation")
+    with own.connect() as conn:
+        for name in ("lost", "kept"):
+            db.execute(conn, "SELECT aq.create_queue(%s)", (name,))
+            put(conn, name, 1)
+        tables = db.row(conn, "SELECT messages::text AS q, log::text AS l FROM aq.partitions WHERE queue_name = 'lost' AND messages IS NOT NULL")
+    if not loaded:
+        own.restart()
+    with own.connect() as conn:
+        conn.execute("SET lock_timeout = 0")
+        conn.execute(f"DROP TABLE {tables['q'] + ', ' + tables['l'] if lost == 'both' else tables[lost]}")
+        if not loaded:
+            own.restart()
+    with own.connect() as conn:
+        if not loaded:
+            error = refused(conn, "XX001", "SELECT aq.enqueue('lost', '1')")
+            assert "is missing" in str(error) and "force => true" in hint(error)
+            until(lambda: 'pgaq worker for database "postgres"' in own.log_text(), "the worker says where it is")
+        db.execute(conn, "SELECT aq.drop_queue('lost', force => true)")
+        assert [r["queue_name"] for r in db.rows(conn, "SELECT queue_name FROM aq.queues")] == ["kept"]
+        assert db.value(conn, "SELECT count(*) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[qls]1(_|$)'") == 0
+        assert take(conn, "kept") == [1]
+
+
 @pytest.mark.parametrize("who", ["worker", "launcher"])
 def test_workers_come_back(server, conn, queue, who):
     """pg_terminate_backend of a worker is no end: delays, retries and new partitions go on."""
