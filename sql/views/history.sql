@@ -240,7 +240,7 @@ WINDOW w AS (PARTITION BY d.dbid, r.queryid, r.userid, r.dbid ORDER BY d.snap_id
 	snap_id = d.snap_id | the snapshot
 	dbid = d.dbid | the database
 	instance_number = 1 | always 1
-	sql_id = r.queryid | the statement: queryid of pg_stat_statements
+	sql_id = r.queryid::bigint | the statement: queryid of pg_stat_statements
 	parsing_schema_name = r.datname | database it ran in
 	parsing_user_id = r.userid | oid of the role
 	executions_total = r.calls | executions
@@ -260,7 +260,7 @@ CALL aq._make_view('dba_hist_sqltext', 'Statements of the latest snapshot',
 	$$FROM aq.snapshot_data d, jsonb_to_recordset(d.data) AS r(queryid text, sql_text text)
 WHERE d.source = 'sql' AND d.snap_id = (SELECT max(s.snap_id) FROM aq.snapshot s WHERE s.dbid = d.dbid)$$, $$
 	dbid = DISTINCT d.dbid | the database
-	sql_id = r.queryid | the statement
+	sql_id = r.queryid::bigint | the statement
 	sql_text = r.sql_text | its first 200 characters
 $$);
 

@@ -156,6 +156,24 @@ def test_objects(conn, interval):
     assert {r["Namespace"]: [r["Get Requests"], r["Pin Requests"]] for r in lines(interval[2], "library_cache")} == {n: v for n, v in found.items() if sum(v)}
 
 
+def test_objects_of_other_databases(server, conn):
+    """An object whose name is in another database's catalog is named by its hash value."""
+    conn.execute("CREATE DATABASE objects_elsewhere")
+    try:
+        begin = snapshot(conn)
+        with server.connect("objects_elsewhere") as there:
+            there.execute("CREATE EXTENSION pgaq")
+            db.execute(there, "SELECT aq.create_queue('elsewhere')")
+            there.execute("SET pgaq.session_pins = off")
+            take(there, "elsewhere")
+        model = report(conn, begin, snapshot(conn))
+    finally:
+        conn.execute("DROP DATABASE objects_elsewhere WITH (FORCE)")
+    names = [r["Object"] for r in lines(model, "objects")]
+    assert any(re.fullmatch(r"hash value \d+", name) for name in names), names
+    assert "" not in names
+
+
 def test_dictionary_cache(conn):
     """Gets of the properties that a query reads row by row."""
     begin = snapshot(conn)
@@ -212,6 +230,15 @@ def test_histogram_adds_up(conn, interval):
         assert sum(r[c] for c in r if c[0] in "<>") == pytest.approx(100)
 
 
+def test_histogram_chart(contended):
+    """The chart's bounds are written like the table's: powers of two, with the unit next to them."""
+    chart = section(contended[2], "wait_histogram")["chart"]
+    assert chart["x"]["values"]
+    for bound in chart["x"]["values"]:
+        number = int(re.fullmatch(r"<(\d+)(us|ms|s)", bound)[1])
+        assert number & (number - 1) == 0, bound
+
+
 def test_queues_and_subscribers(interval):
     [queue] = [r for r in lines(interval[2], "queues") if r["Queue"] == "work_q"]
     assert (queue["Enqueued"], queue["Done"], queue["Backlog Begin"], queue["Backlog End"]) == (2000, 1500, 500, 1000)
@@ -226,13 +253,20 @@ def test_sql(conn, interval):
     found = growth(conn, interval, "dba_hist_sqlstat", "sql_id, parsing_user_id", "executions_total", "elapsed_time_total")
     [shown] = [r for r in lines(interval[2], "sql_elapsed") if "cardinality(aq.enqueue_array" in r["SQL Text"]]
     assert shown["Executions"] == 2
-    [(_, micros)] = [v for (sql_id, _), v in found.items() if sql_id == shown["SQL Id"]]
+    [(_, micros)] = [v for (sql_id, _), v in found.items() if str(sql_id) == shown["SQL Id"]]
     assert shown["Elapsed Time"] == pytest.approx(micros / 1e6)
+
+
+def test_sql_id_joins(conn, interval):
+    """A sample's statement is found among those of the snapshots."""
+    conn.execute("""SELECT 1 FROM sys."v$session" JOIN sys.dba_hist_sqlstat USING (sql_id) WHERE false""")
+    known = db.value(conn, "SELECT count(*) FROM sys.dba_hist_sqltext JOIN pg_stat_statements ON sql_id = queryid")
+    assert known > 0
 
 
 def test_sql_in_functions_and_by_clients(conn, interval):
     """A statement that is run by the client and in a function has two counts in pg_stat_statements; their sum is its figure."""
-    statement = "SELECT count(*) AS who FROM generate_series(1, 300000)"
+    statement = "SELECT count(*) AS run_by_both FROM generate_series(1, 300000)"
     both = f"DO $$ BEGIN FOR i IN 1..3 LOOP EXECUTE $s${statement}$s$; END LOOP; END $$"
     conn.execute(statement)
     conn.execute(both)
@@ -240,7 +274,7 @@ def test_sql_in_functions_and_by_clients(conn, interval):
     conn.execute(statement)
     conn.execute(both)
     end = snapshot(conn)
-    shown = [r["Executions"] for r in lines(report(conn, begin, end), "sql_elapsed") if re.match("SELECT .* AS who", r["SQL Text"])]
+    shown = [r["Executions"] for r in lines(report(conn, begin, end), "sql_elapsed") if re.match("SELECT .* AS run_by_both", r["SQL Text"])]
     assert shown == [4]
 
 
@@ -403,6 +437,10 @@ def test_rights(server):
             assert section(report(watcher, begin, end), "latch_activity")["rows"]
             assert watcher.execute("SELECT output FROM dbms_workload_repository.awr_report_text(%s, %s)", [begin, end]).fetchall()
             assert section(db.value(watcher, "SELECT aq.rtpctx_report(aq.rtpctx_start())"), "work")
+            granted = """SELECT oid::regclass::text AS view FROM pg_class WHERE relkind = 'v' AND relnamespace IN ('aq'::regnamespace, 'sys'::regnamespace)
+                         AND has_table_privilege(oid, 'SELECT')"""
+            for found in db.rows(watcher, granted):
+                watcher.execute(f"SELECT * FROM {found['view']}")
         with server.connect(user="nobody") as nobody:
             for query in ("SELECT aq.report_awr(1, 2)", "SELECT aq.rtpctx_start()", "SELECT aq.rtpctx_report('{}')",
                           "SELECT aq.report_awr_diff(1, 2, 2, 3)", "SELECT dbms_workload_repository.awr_report_text(1, 2)"):

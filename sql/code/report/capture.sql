@@ -111,7 +111,7 @@ COMMENT ON FUNCTION aq._startup_time() IS 'Internal: when the counters in shared
 
 -- A restored or upgraded database has another number; until somebody gives it settings of its own, those that came with its history hold.
 CREATE FUNCTION aq._snapshot_settings(OUT dbid bigint, OUT snap_interval interval, OUT retention interval, OUT topnsql integer)
-LANGUAGE sql STABLE PARALLEL UNSAFE
+LANGUAGE sql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
 	SELECT d.dbid, coalesce(c.snap_interval, interval '60 minutes'), coalesce(c.retention, interval '8 days'),
 		CASE WHEN c.dbid IS NULL THEN 200 ELSE c.topnsql END

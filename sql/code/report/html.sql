@@ -17,7 +17,7 @@ main { max-width: 1280px; margin: 0 auto; padding: 0 20px 60px; }
 h1 { font-size: 24px; margin: 28px 0 12px; } h2 { font-size: 17px; margin: 0 0 8px; } h3 { font-size: 14px; margin: 0; }
 dl.head { display: grid; grid-template-columns: repeat(auto-fill, minmax(200px, 1fr)); background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 6px 0; margin: 0 0 16px; }
 dl.head div { padding: 4px 16px; } dt { color: var(--soft); font-size: 12px; } dd { margin: 0; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
-nav { columns: 220px; margin: 0 0 20px; font-size: 13px; } nav a { display: block; padding: 1px 0; }
+nav { columns: 220px; margin: 0 0 20px; font-size: 13px; } nav a { display: block; padding: 1px 0; break-inside: avoid; }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 16px; margin: 0 0 16px; }
 .note, .empty { color: var(--soft); margin: 0 0 6px; font-size: 13px; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; min-width: 40%; }

@@ -98,7 +98,7 @@ COMMENT ON FUNCTION aq._report_library_cache(aq._span) IS 'Internal: section of 
 CREATE FUNCTION aq._object_growths(s aq._span, OUT object text, OUT namespace text, OUT property text, OUT full_hash_value text, OUT hash_value bigint, OUT locks numeric, OUT pins numeric,
 	OUT gets numeric, OUT sleeps numeric, OUT loads numeric, OUT invalidations numeric, OUT part numeric)
 RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 100 AS $$
-	SELECT coalesce(concat_ws('.', nullif(o.owner, ''), o.name), 'hash value ' || o.hash_value), o.namespace, o.property, o.full_hash_value, o.hash_value,
+	SELECT coalesce(nullif(concat_ws('.', nullif(o.owner, ''), o.name), ''), 'hash value ' || o.hash_value), o.namespace, o.property, o.full_hash_value, o.hash_value,
 		o.locked_total, o.pinned_total, o.mutex_gets, o.mutex_sleeps, o.loads, o.invalidations, o.mutex_sleeps / nullif(sum(o.mutex_sleeps) OVER (), 0)
 	FROM aq._growths(s, 'object') g, jsonb_to_record(g) o(owner text, name text, namespace text, property text, full_hash_value text, hash_value bigint, locked_total numeric,
 		pinned_total numeric, mutex_gets numeric, mutex_sleeps numeric, loads numeric, invalidations numeric)
@@ -110,7 +110,7 @@ RETURN (SELECT aq._section('objects', 'Objects by Mutex Sleeps',
 		ARRAY['Object', 'Namespace', 'Property', 'Mutex Gets|gets|number|0', 'Mutex Sleeps|sleeps|number|0', '% of Sleeps|%|percent|1', 'Locks|locks|number|0', 'Pins|pins|number|0',
 			'Loads|loads|number|0', 'Invalidations|changes|number|0', 'Full Hash Value'],
 		jsonb_agg(jsonb_build_array(object, namespace, property, gets, sleeps, part * 100, locks, pins, loads, invalidations, full_hash_value) ORDER BY sleeps DESC, gets DESC, object),
-		ARRAY['The first 20. Sessions lock and pin a queue at its first use and keep that, so gets are few; Property HOT: it has copies.'])
+		ARRAY['The first 20. Sessions lock and pin a queue at its first use and keep that, so gets are few; Property HOT: it has copies. Objects of other databases have no name here.'])
 	FROM (SELECT o.* FROM aq._object_growths(s) o WHERE o.gets > 0 ORDER BY o.sleeps DESC, o.gets DESC, o.object LIMIT 20) o);
 COMMENT ON FUNCTION aq._report_objects(aq._span) IS 'Internal: section of the report';
 

@@ -121,7 +121,7 @@ RETURN (
 		(SELECT jsonb_agg(jsonb_build_array(event, total) || parts ORDER BY idle, total DESC, event) FROM e),
 		ARRAY['All sessions. Bounds are powers of two: 1ms stands for 1,024 us, 8ms for 8,192, 64ms for 65,536, 1s for 1,048,576.'],
 		aq._chart_of('histogram', 'Waits by duration, Idle left out', 'shorter than',
-			(SELECT jsonb_agg(CASE WHEN micros < 1000 THEN micros || ' us' WHEN micros < 1000000 THEN round(micros / 1000) || ' ms' ELSE round(micros / 1000000) || ' s' END
+			(SELECT jsonb_agg('<' || CASE WHEN micros < 1024 THEN micros || 'us' WHEN micros < 1048576 THEN div(micros, 1024) || 'ms' ELSE div(micros, 1048576) || 's' END
 				ORDER BY micros) FROM x), 'waits', 'waits',
 			(SELECT jsonb_agg(jsonb_build_object('name', t.event, 'values',
 					(SELECT jsonb_agg(coalesce((SELECT h.waits FROM h WHERE h.event = t.event AND h.micros = x.micros), 0) ORDER BY x.micros) FROM x)) ORDER BY t.total DESC, t.event)
