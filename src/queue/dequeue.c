@@ -148,7 +148,7 @@ type_hint(AqQueue *queue, Oid type)
 {
 	const char *wanted = format_type_be(queue->payload_type);
 
-	if (type == INT4OID)
+	if (type == INT2OID || type == INT4OID || type == INT8OID)
 		return errhint("Name the argument: max_messages => 10.");
 	return errhint("Ask for that type: as_type => null::%s in schema aq, payload => null::%s in dbms_aq.", wanted, wanted);
 }

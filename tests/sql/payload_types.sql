@@ -69,6 +69,7 @@ SELECT t.error($$SELECT payload FROM aq.dequeue('p_text', as_type => NULL::bytea
 SELECT t.error($$SELECT payload FROM aq.browse('p_text')$$);
 -- a number of messages without its name is no type
 SELECT t.error($$SELECT payload FROM aq.dequeue('p_text', 10)$$);
+SELECT t.error($$SELECT payload FROM aq.dequeue('p_text', 10::smallint)$$);
 SELECT t.error($$SELECT payload FROM aq.dequeue('p_row', NULL::t.address)$$);
 SELECT payload FROM aq.dequeue('p_text', as_type => NULL::text);
 
