@@ -165,5 +165,6 @@ CREATE TYPE dbms_aq._put_t AS (queue text, priority integer, delay interval, exp
 	delivery_mode text);
 COMMENT ON TYPE dbms_aq._put_t IS 'Internal: arguments of aq.enqueue';
 CREATE TYPE dbms_aq._take_t AS (queue text, consumer text, mode text, navigation text, correlation text, msgid uuid,
-	condition text, timeout integer, selective boolean, transformation text, delivery integer, delivery_mode text);
+	condition text, timeout integer, selective boolean, transformation text, delivery integer, delivery_mode text,
+	restricted boolean);
 COMMENT ON TYPE dbms_aq._take_t IS 'Internal: arguments of aq.dequeue_full';

@@ -44,6 +44,10 @@ COMMENT ON FUNCTION aq._make_owned_view(text, name, text, text) IS 'Internal: ma
 
 -- Sharded queues
 
+CREATE FUNCTION aq._payload(queue_id integer, payload text, as_type anyelement) RETURNS anyelement
+LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_payload_of_text';
+COMMENT ON FUNCTION aq._payload(integer, text, anyelement) IS 'Internal: a payload given as text, with the rights of the queue''s owner';
+
 -- q is a row of aq.queues, m one of aq._messages or aq._buffered_messages.
 CREATE FUNCTION aq._view_columns(payload_type regtype, multiple_consumers boolean) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
@@ -58,7 +62,7 @@ BEGIN
 	m.enqueue_time AS enq_time, m.enqueue_time AS enq_timestamp, NULL::text AS enq_user_id, NULL::text AS enq_txn_id,
 	m.dequeue_time AS deq_time, m.dequeue_time AS deq_timestamp, NULL::text AS deq_user_id, NULL::text AS deq_txn_id,
 	m.attempts AS retry_count, aq._oracle_case(aq._name_schema(m.exception_queue)) AS exception_queue_owner,
-	aq._oracle_case(aq._bare_name(m.exception_queue)) AS exception_queue, m.payload::%1$s AS user_data,
+	aq._oracle_case(aq._bare_name(m.exception_queue)) AS exception_queue, aq._payload(q.queue_id, m.payload, NULL::%1$s) AS user_data,
 	NULL::uuid AS propagated_msgid, m.sender AS sender_name, NULL::text AS sender_address, NULL::integer AS sender_protocol,
 	m.original_msgid, NULL::text AS original_queue_name, NULL::text AS original_queue_owner, NULL::text AS expiration_reason%2$s$view$, payload_type,
 	CASE WHEN multiple_consumers THEN
@@ -99,19 +103,20 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION aq._make_queue_view(text) IS 'Internal: make the view on a queue''s messages';
 
--- Such a view, and not what somebody else has made under its name meanwhile.
-CREATE FUNCTION aq._is_message_view(view text) RETURNS boolean
+-- Such a view, and not what somebody else has made under its name meanwhile; of what its comment says, since a queue and a queue table may have
+-- the same name.
+CREATE FUNCTION aq._is_message_view(view text, of_what text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
-	SELECT EXISTS (SELECT FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+	SELECT strpos(obj_description(to_regclass($1), 'pg_class'), $2) > 0 AND EXISTS (SELECT FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
 		WHERE r.ev_class = to_regclass($1) AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = 'aq._oracle_case(text)'::regprocedure);
 END;
-COMMENT ON FUNCTION aq._is_message_view(text) IS 'Internal: is there a view of this name on messages or subscribers?';
+COMMENT ON FUNCTION aq._is_message_view(text, text) IS 'Internal: is there a view of this name on messages or subscribers?';
 
 CREATE FUNCTION aq._drop_queue_view(native text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 BEGIN
-	IF aq._is_message_view(aq._queue_view_name(native)) THEN
+	IF aq._is_message_view(aq._queue_view_name(native), format('of queue %s', native)) THEN
 		EXECUTE format('DROP VIEW %s', aq._queue_view_name(native));
 	END IF;
 END $$;
@@ -178,7 +183,7 @@ BEGIN ATOMIC
 	SELECT coalesce(array_agg(view), '{}')
 	FROM unnest(ARRAY['aq$' || aq._bare_name($1) || '_s', 'aq$' || aq._bare_name($1) || '_r', 'aq$' || aq._bare_name($1),
 		aq._bare_name($1)]) name, format('%I.%I', aq._name_schema($1), name) view
-	WHERE aq._is_message_view(view);
+	WHERE aq._is_message_view(view, format('of queue table %s', $1));
 END;
 COMMENT ON FUNCTION aq._table_views(text) IS 'Internal: the views of a queue table that there are';
 
@@ -256,11 +261,12 @@ END;
 COMMENT ON FUNCTION aq._in_parentheses(text, text) IS 'Internal: an expression with Oracle''s way to name an attribute of user_data as PostgreSQL has it';
 
 -- Who may administer a queue table need not be the one who reads its view: he sees its messages as aq.messages shows them.
+-- The view's owner can make of it what he likes, so nobody else reads it here.
 CREATE FUNCTION aq._meeting_condition(native text, in_table text, condition text, OUT consumer text, OUT ids uuid[])
 RETURNS SETOF record LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 DECLARE
 	view text := quote_ident(aq._name_schema(in_table)) || '.' || quote_ident('aq$' || aq._bare_name(in_table));
-	source text := CASE WHEN has_table_privilege(to_regclass(view), 'SELECT') THEN view
+	source text := CASE WHEN (SELECT pg_get_userbyid(c.relowner) = current_user FROM pg_class c WHERE c.oid = to_regclass(view)) THEN view
 		ELSE '(' || aq._queue_view_text(native, (SELECT multiple_consumers FROM aq.queue_tables WHERE queue_table = in_table)) || ')' END;
 BEGIN
 	IF NOT (SELECT q.may_dequeue FROM aq.queues q WHERE q.queue_name = native) THEN

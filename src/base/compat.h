@@ -16,6 +16,10 @@
 #include "access/genam.h"
 #include "access/tableam.h"
 #include "catalog/pg_database.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_tablespace.h"
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
@@ -92,6 +96,22 @@ aq_database_owned(Oid database)
 	return object_ownercheck(DatabaseRelationId, database, GetUserId());
 #else
 	return pg_database_ownercheck(database, GetUserId());
+#endif
+}
+
+/* Has the current role this right to a type, schema, function or tablespace? */
+static inline bool
+aq_object_allows(Oid catalog, Oid object, AclMode mode)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_aclcheck(catalog, object, GetUserId(), mode) == ACLCHECK_OK;
+#else
+	AclResult	result = catalog == TypeRelationId ? pg_type_aclcheck(object, GetUserId(), mode)
+		: catalog == NamespaceRelationId ? pg_namespace_aclcheck(object, GetUserId(), mode)
+		: catalog == ProcedureRelationId ? pg_proc_aclcheck(object, GetUserId(), mode)
+		: pg_tablespace_aclcheck(object, GetUserId(), mode);
+
+	return result == ACLCHECK_OK;
 #endif
 }
 

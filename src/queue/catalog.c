@@ -27,8 +27,10 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_extension.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
+#include "commands/tablespace.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
@@ -146,6 +148,14 @@ aq_catalog_changed(void)
 	aq_xact_ddl();
 }
 
+static bool
+may_use_default_tablespace(void)
+{
+	Oid			tablespace = GetDefaultTablespace(RELPERSISTENCE_PERMANENT, false);
+
+	return !OidIsValid(tablespace) || aq_object_allows(TableSpaceRelationId, tablespace, ACL_CREATE);
+}
+
 /*
  * Run one command through SPI as the owner of the extension, names looked up
  * in pg_catalog only.  Returns SPI's result code; SPI is left connected when
@@ -160,6 +170,9 @@ aq_run_sql(const char *command, int nargs, Oid *types, Datum *values,
 	int			nest = NewGUCNestLevel();
 	int			result;
 
+	/* what the extension's owner may use is not for everybody */
+	if (!may_use_default_tablespace())
+		(void) set_config_option("default_tablespace", "", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	GetUserIdAndSecContext(&save_user, &save_context);
 	SetUserIdAndSecContext(extension_owner(),
 						   save_context | SECURITY_LOCAL_USERID_CHANGE);
@@ -447,6 +460,37 @@ forget_entry(NameEntry *entry)
 	hash_search(queues_by_name, entry->name, HASH_REMOVE, NULL);
 }
 
+/*
+ * Descriptions that were replaced while a caller further out held one, with
+ * users' code in between; see queue_private.h.
+ */
+static AqQueue *retired;
+static int	held;
+
+void
+aq_queue_hold(void)
+{
+	held++;
+}
+
+void
+aq_queue_let_go(void)
+{
+	held--;
+}
+
+static void
+discard(AqQueue *queue)
+{
+	queue->next_retired = retired;
+	retired = queue;
+	while (held == 0 && (queue = retired) != NULL)
+	{
+		retired = queue->next_retired;
+		MemoryContextDelete(queue->context);
+	}
+}
+
 static NameEntry *
 name_entry(const char *name)
 {
@@ -543,7 +587,7 @@ lookup(const char *name)
 	queue = read_catalog(name, 0);
 	entry = name_entry(name);
 	if (entry->queue != NULL)
-		MemoryContextDelete(entry->queue->context);
+		discard(entry->queue);
 	entry->queue = queue;
 	if (queue == NULL)
 	{
@@ -729,7 +773,7 @@ find_by_id(int32 id)
 	/* not looked up by name: meanwhile that may be another queue's, or nobody's yet for others */
 	entry = name_entry(queue->name);
 	if (entry->queue != NULL)
-		MemoryContextDelete(entry->queue->context);
+		discard(entry->queue);
 	entry->queue = queue;
 	queue->generation = before;
 	return queue;

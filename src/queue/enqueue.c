@@ -9,6 +9,7 @@
  */
 #include "queue/queue_private.h"
 
+#include "access/transam.h"
 #include "access/detoast.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
@@ -153,6 +154,36 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 
 /* --- payloads --------------------------------------------------------------------- */
 
+/*
+ * A composite type's domains have constraints that users have written.  They run
+ * with the rights of the queue's owner, like rules, and may come back to here.
+ */
+static Datum
+read_as_owner(AqQueue *queue, char *string)
+{
+	static int	depth;
+	FmgrInfo	input;
+	AqAsOwner	saved = aq_become_owner(queue->owner, false);
+	Datum		value;
+
+	if (depth > 0)
+		fmgr_info(queue->input.fn_oid, &input);
+	aq_queue_hold();
+	depth++;
+	PG_TRY();
+	{
+		value = InputFunctionCall(depth > 1 ? &input : &queue->input, string, queue->input_param, -1);
+	}
+	PG_FINALLY();
+	{
+		depth--;
+		aq_queue_let_go();
+	}
+	PG_END_TRY();
+	aq_become_self(saved);
+	return value;
+}
+
 static Datum
 text_to_payload(AqQueue *queue, Datum value)
 {
@@ -161,7 +192,31 @@ text_to_payload(AqQueue *queue, Datum value)
 	if (queue->input_is_text)
 		return value;
 	string = TextDatumGetCString(value);
+	if (queue->payload_type >= FirstNormalObjectId)
+		return read_as_owner(queue, string);
 	return InputFunctionCall(&queue->input, string, queue->input_param, -1);
+}
+
+/*
+ * _payload(queue, text, NULL of the payload's type): for the views on messages,
+ * whose columns have the payload's type.
+ */
+PG_FUNCTION_INFO_V1(aq_payload_of_text);
+Datum
+aq_payload_of_text(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		PG_RETURN_NULL();
+	aq_require_preload();
+	queue = aq_queue_get_by_id(PG_GETARG_INT32(0), true);
+	if (queue == NULL || queue->whole != NULL || !aq_queue_allows(queue, AQ_RIGHT_DEQUEUE) ||
+		queue->payload_type != get_fn_expr_argtype(fcinfo->flinfo, 2))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("queue %d does not hold such payloads", PG_GETARG_INT32(0))));
+	return text_to_payload(queue, PG_GETARG_DATUM(1));
 }
 
 static void

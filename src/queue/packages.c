@@ -16,6 +16,7 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "funcapi.h"
@@ -25,6 +26,8 @@
 #include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/regproc.h"
+#include "utils/syscache.h"
 
 /* what an attempt's function returns in front of the procedure's own results */
 enum
@@ -295,6 +298,66 @@ Datum
 aq_package_dequeue_array(PG_FUNCTION_ARGS)
 {
 	return dequeue_by(fcinfo, "_dequeue_array", 3);
+}
+
+/* --- transformations of subscribers ------------------------------------------------ */
+
+static void
+check_transformation(Oid function, Oid given, Oid wanted)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Form_pg_proc proc;
+	bool		fits;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	fits = proc->prokind == PROKIND_FUNCTION && !proc->proretset && proc->prosecdef && proc->pronargs == 1 &&
+		proc->proargtypes.values[0] == given && proc->prorettype == wanted;
+	ReleaseSysCache(tuple);
+	if (!fits)
+		ereport(ERROR,
+				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "\"%s\" cannot be the transformation of a subscriber",
+						 format_procedure(function)),
+				errhint("Make it with dbms_transform.create_transformation, or SECURITY DEFINER."));
+	if (!aq_object_allows(ProcedureRelationId, function, ACL_EXECUTE))
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, get_func_name(function));
+}
+
+/*
+ * _transform(function, payload, NULL of the result's type): apply what the
+ * queue's owner has chosen.  A function that is SECURITY DEFINER could still
+ * leave something behind for the consumer to run, or change his settings:
+ * neither is possible in a restricted operation.
+ */
+PG_FUNCTION_INFO_V1(aq_transform);
+Datum
+aq_transform(PG_FUNCTION_ARGS)
+{
+	Oid			function = PG_GETARG_OID(0);
+	FmgrInfo   *call = fcinfo->flinfo->fn_extra;
+	AqAsOwner	saved;
+	Datum		result;
+
+	LOCAL_FCINFO(inner, 1);
+
+	if (call == NULL || call->fn_oid != function)
+	{
+		check_transformation(function, get_fn_expr_argtype(fcinfo->flinfo, 1), get_fn_expr_argtype(fcinfo->flinfo, 2));
+		call = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(FmgrInfo));
+		fmgr_info_cxt(function, call, fcinfo->flinfo->fn_mcxt);
+		fcinfo->flinfo->fn_extra = call;
+	}
+	if (call->fn_strict && PG_ARGISNULL(1))
+		PG_RETURN_NULL();
+	saved = aq_become_owner(GetUserId(), false);
+	InitFunctionCallInfoData(*inner, call, 1, InvalidOid, NULL, NULL);
+	inner->args[0].value = PG_GETARG_DATUM(1);
+	inner->args[0].isnull = PG_ARGISNULL(1);
+	result = FunctionCallInvoke(inner);
+	aq_become_self(saved);
+	fcinfo->isnull = inner->isnull;
+	return result;
 }
 
 /* --- listen ------------------------------------------------------------------------- */

@@ -230,6 +230,7 @@ typedef struct AqQueue
 	bool		consumers_made; /* every consumer has its place there */
 	MemoryContext context;		/* of this description */
 	uint64		generation;
+	struct AqQueue *next_retired;	/* see aq_queue_hold */
 } AqQueue;
 
 typedef enum AqRight

@@ -27,6 +27,13 @@ extern AqQueue *aq_catalog_read(int32 id);
 extern void aq_queue_table_relations(AqQueueTable *table);
 extern void aq_queue_find_everybody(AqQueue *queue);
 
+/*
+ * Around what may run users' code while the caller, or one further out, goes on
+ * with a description afterwards: lookups in between leave it where it is.
+ */
+extern void aq_queue_hold(void);
+extern void aq_queue_let_go(void);
+
 /* shm.c */
 extern Size aq_queue_shmem_size(void);
 extern void aq_queue_shmem_init(void *area, bool found);
@@ -102,6 +109,16 @@ extern AqRule *aq_rule_compile(AqQueue *queue, const char *text, bool as_owner,
 							   MemoryContext context);
 extern bool aq_rule_matches(AqRule *rule, const AqMessage *message);
 
+typedef struct AqAsOwner
+{
+	Oid			user;
+	int			context;
+	int			nest;
+} AqAsOwner;
+
+extern AqAsOwner aq_become_owner(Oid owner, bool own_path);
+extern void aq_become_self(AqAsOwner saved);
+
 /* admin.c */
 extern AqQueue *aq_queue_for_change(const char *name, LOCKMODE mode);
 extern void aq_run_change(const char *command, int nargs, Oid *types, Datum *values,
@@ -139,6 +156,7 @@ typedef struct AqQueueTableRow
 	int32		exception_queue_id; /* of its own exception queue */
 } AqQueueTableRow;
 
+extern void aq_check_schema_of(const char *name);
 extern AqQueueTableRow aq_queue_table_get(const char *name, bool must_own);
 
 /* position.c */

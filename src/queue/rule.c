@@ -10,7 +10,8 @@
  *
  * A rule runs in the enqueuer's session with the rights of the queue's owner:
  * names are looked up in pg_catalog only, and all but immutable built-in
- * functions run as the owner in a restricted operation.  The condition of a
+ * functions run as the owner in a restricted operation; so do the constraints of
+ * domains.  The condition of a
  * dequeue is the caller's own and runs as he does.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -94,11 +95,13 @@ static const struct
 struct AqRule
 {
 	const char *text;
+	Oid			payload_type;
 	ExprState  *state;
 	ExprContext *context;
 	ParamListInfo params;
-	bool		switch_user;	/* to owner, for functions that are not built in */
-	Oid			owner;
+	Oid			owner;			/* whose rule it is; InvalidOid: a condition, the caller's own */
+	bool		user_code;		/* not only what is built in and the same whoever runs it */
+	bool		busy;			/* it is being evaluated */
 };
 
 typedef struct Compilation
@@ -227,14 +230,43 @@ not_built_in(Oid function, void *context)
 	return function >= FirstNormalObjectId;
 }
 
+/*
+ * Could it run what a user has written?  A domain's constraints are no functions
+ * of the node, so only nodes of which no such thing is known pass.
+ */
 static bool
-calls_user_functions(Node *node, void *context)
+may_call_user_code(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
+	switch (nodeTag(node))
+	{
+		case T_List:
+		case T_Const:
+		case T_Param:
+		case T_FieldSelect:
+		case T_RelabelType:
+		case T_FuncExpr:
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+		case T_ScalarArrayOpExpr:
+		case T_CoerceViaIO:
+		case T_BoolExpr:
+		case T_NullTest:
+		case T_BooleanTest:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_CaseTestExpr:
+		case T_CoalesceExpr:
+		case T_ArrayExpr:
+			break;
+		default:
+			return true;
+	}
 	if (check_functions_in_node(node, not_built_in, context))
 		return true;
-	return expression_tree_walker(node, calls_user_functions, context);
+	return expression_tree_walker(node, may_call_user_code, context);
 }
 
 static ParamListInfo
@@ -252,9 +284,9 @@ make_params(Oid payload_type)
 }
 
 static void
-compile(AqRule *rule, AqQueue *queue)
+compile(AqRule *rule)
 {
-	Compilation c = {.text = rule->text,.payload_type = queue->payload_type};
+	Compilation c = {.text = rule->text,.payload_type = rule->payload_type};
 	ParseState *pstate = make_parsestate(NULL);
 	Node	   *node;
 
@@ -266,39 +298,34 @@ compile(AqRule *rule, AqQueue *queue)
 	assign_expr_collations(pstate, node);
 	free_parsestate(pstate);
 
-	/* only what is built in and immutable is the same whoever runs it */
-	rule->switch_user = OidIsValid(rule->owner) &&
-		(calls_user_functions(node, NULL) || contain_mutable_functions(node));
-	rule->params = make_params(queue->payload_type);
+	rule->user_code = may_call_user_code(node, NULL) || contain_mutable_functions(node);
+	rule->params = make_params(rule->payload_type);
 	rule->state = ExecInitExprWithParams(expression_planner((Expr *) node), rule->params);
 	rule->context = CreateStandaloneExprContext();
 	rule->context->ecxt_param_list_info = rule->params;
 }
 
-/* Run body with the owner's rights and a search_path of pg_catalog. */
-typedef struct AsOwner
+/*
+ * Become a queue's owner, to run what users have written; names are looked up
+ * in pg_catalog when own_path.  An error undoes it with the (sub)transaction.
+ */
+AqAsOwner
+aq_become_owner(Oid owner, bool own_path)
 {
-	Oid			user;
-	int			context;
-	int			nest;
-} AsOwner;
-
-static AsOwner
-become_owner(Oid owner)
-{
-	AsOwner		saved;
+	AqAsOwner	saved;
 
 	GetUserIdAndSecContext(&saved.user, &saved.context);
 	saved.nest = NewGUCNestLevel();
 	SetUserIdAndSecContext(owner, saved.context | SECURITY_LOCAL_USERID_CHANGE |
 						   SECURITY_RESTRICTED_OPERATION);
-	(void) set_config_option("search_path", "pg_catalog, pg_temp",
-							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	if (own_path)
+		(void) set_config_option("search_path", "pg_catalog, pg_temp",
+								 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	return saved;
 }
 
-static void
-become_self(AsOwner saved)
+void
+aq_become_self(AqAsOwner saved)
 {
 	AtEOXact_GUC(false, saved.nest);
 	SetUserIdAndSecContext(saved.user, saved.context);
@@ -316,6 +343,21 @@ in_our_words(const char *message)
 	return psprintf("%.*s%s%s", (int) (found - message), message, "condition", found + strlen(theirs));
 }
 
+/* Functions may run already now, where they are immutable. */
+static void
+compile_as_owner(AqRule *rule)
+{
+	if (OidIsValid(rule->owner))
+	{
+		AqAsOwner	saved = aq_become_owner(rule->owner, true);
+
+		compile(rule);
+		aq_become_self(saved);
+	}
+	else
+		compile(rule);
+}
+
 AqRule *
 aq_rule_compile(AqQueue *queue, const char *text, bool as_owner, MemoryContext context)
 {
@@ -323,25 +365,19 @@ aq_rule_compile(AqQueue *queue, const char *text, bool as_owner, MemoryContext c
 	AqRule	   *rule = palloc0(sizeof(AqRule));
 
 	rule->text = pstrdup(text);
+	rule->payload_type = queue->payload_type;
 	rule->owner = as_owner ? queue->owner : InvalidOid;
 
+	aq_queue_hold();
 	PG_TRY();
 	{
-		if (as_owner)
-		{
-			/* an error restores both with the (sub)transaction */
-			AsOwner		saved = become_owner(queue->owner);
-
-			compile(rule, queue);
-			become_self(saved);
-		}
-		else
-			compile(rule, queue);
+		compile_as_owner(rule);
 	}
 	PG_CATCH();
 	{
 		ErrorData  *error;
 
+		aq_queue_let_go();
 		/* in our words: its position is one in the condition, not in the command */
 		MemoryContextSwitchTo(old);
 		error = CopyErrorData();
@@ -361,6 +397,7 @@ aq_rule_compile(AqQueue *queue, const char *text, bool as_owner, MemoryContext c
 	}
 	PG_END_TRY();
 
+	aq_queue_let_go();
 	MemoryContextSwitchTo(old);
 	return rule;
 }
@@ -395,31 +432,80 @@ set_message(AqRule *rule, const AqMessage *m)
 	set_param(rule, VAR_ORIGINAL_MSGID, UUIDPGetDatum(m->original_id), m->original_id == NULL);
 }
 
+static bool
+evaluate(AqRule *rule, const AqMessage *message)
+{
+	Datum		value;
+	bool		isnull;
+
+	set_message(rule, message);
+	ResetExprContext(rule->context);
+	value = ExecEvalExprSwitchContext(rule->state, rule->context, &isnull);
+	return !isnull && DatumGetBool(value);
+}
+
+/*
+ * Users' functions can do anything with the queue whose message it is, also
+ * enqueue into it, which brings them back to here.
+ */
+static bool
+evaluate_user_code(AqRule *rule, const AqMessage *message)
+{
+	AqAsOwner	saved = {0};
+	bool		result;
+
+	if (OidIsValid(rule->owner))
+		saved = aq_become_owner(rule->owner, true);
+	aq_queue_hold();
+	rule->busy = true;
+	PG_TRY();
+	{
+		result = evaluate(rule, message);
+	}
+	PG_FINALLY();
+	{
+		rule->busy = false;
+		aq_queue_let_go();
+	}
+	PG_END_TRY();
+	if (OidIsValid(rule->owner))
+		aq_become_self(saved);
+	return result;
+}
+
+/* The rule is being evaluated further out, with its own parameters and memory. */
+static bool
+evaluate_copy(const AqRule *rule, const AqMessage *message)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgaq rule", ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	AqRule		copy = {.text = rule->text,.payload_type = rule->payload_type,.owner = rule->owner};
+	bool		result;
+
+	compile_as_owner(&copy);
+	MemoryContextSwitchTo(old);
+	result = evaluate_user_code(&copy, message);
+	MemoryContextDelete(context);
+	return result;
+}
+
 /* Null counts as false. */
 bool
 aq_rule_matches(AqRule *rule, const AqMessage *message)
 {
 	ErrorContextCallback callback;
-	Datum		value;
-	bool		isnull;
+	bool		result;
 
 	callback.callback = condition_context;
 	callback.arg = (void *) rule->text;
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
 
-	set_message(rule, message);
-	ResetExprContext(rule->context);
-	if (rule->switch_user)
-	{
-		AsOwner		saved = become_owner(rule->owner);
-
-		value = ExecEvalExprSwitchContext(rule->state, rule->context, &isnull);
-		become_self(saved);
-	}
+	if (!rule->user_code)
+		result = evaluate(rule, message);
 	else
-		value = ExecEvalExprSwitchContext(rule->state, rule->context, &isnull);
+		result = rule->busy ? evaluate_copy(rule, message) : evaluate_user_code(rule, message);
 
 	error_context_stack = callback.previous;
-	return !isnull && DatumGetBool(value);
+	return result;
 }

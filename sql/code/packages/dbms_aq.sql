@@ -224,6 +224,7 @@ BEGIN
 	take.msgid := o.msgid;
 	take.selective := take.correlation IS NOT NULL OR take.condition IS NOT NULL;
 	/* the call's own comes first */
+	take.restricted := o.transformation IS NULL;
 	take.transformation := coalesce(o.transformation, take.transformation);
 	RETURN take;
 END $$;

@@ -3,13 +3,14 @@
 -- search_path of its creator, who may grant EXECUTE on it like on any function.
 
 CREATE FUNCTION aq._transformation(name text, from_type regtype, OUT call text, OUT source regtype, OUT target regtype,
-	OUT definer boolean)
+	OUT definer boolean, OUT function oid)
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
 DECLARE
 	parts text[] := aq._split_name(name);
 BEGIN
-	SELECT format('%I.%I', n.nspname, p.proname), p.proargtypes[0]::regtype, p.prorettype::regtype, p.prosecdef
-		INTO call, source, target, definer
+	SELECT format('%I.%I', n.nspname, p.proname), p.proargtypes[0]::regtype, p.prorettype::regtype, p.prosecdef,
+			p.oid
+		INTO call, source, target, definer, function
 		FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
 		WHERE p.proname = parts[2] AND p.pronargs = 1 AND p.prokind = 'f' AND NOT p.proretset
 			AND (n.nspname = parts[1] OR parts[1] IS NULL AND pg_function_is_visible(p.oid))
@@ -22,7 +23,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq._transformation(text, regtype) IS 'Internal: the function behind a transformation''s name';
 
--- A subscriber's transformation is chosen by the queue's owner and runs in the consumers' sessions: not with their rights.
+-- A subscriber's transformation is chosen by the queue's owner and runs in the consumers' sessions: not with their rights, nor with those of
+-- somebody else's function that the queue's owner could not call himself.
 CREATE FUNCTION aq._check_subscriber_transformation(native text, name text) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
 DECLARE
@@ -37,6 +39,9 @@ BEGIN
 	ELSIF NOT t.definer THEN
 		PERFORM aq.raise_error('AQ060', format('"%s" cannot be the transformation of a subscriber', name),
 			'Make it with dbms_transform.create_transformation, or SECURITY DEFINER.');
+	ELSIF NOT (SELECT has_function_privilege(q.owner, t.function, 'EXECUTE') FROM aq.queues q WHERE q.queue_name = native) THEN
+		PERFORM aq.raise_error('AQ060', format('"%s" cannot be the transformation of a subscriber', name),
+			'The owner of the queue needs the right to execute it.');
 	END IF;
 	RETURN t.call;
 END $$;
@@ -101,10 +106,12 @@ BEGIN
 	SELECT * INTO t FROM aq._transformation(take.transformation, given);
 	PERFORM aq._check_transformation(take.transformation, given, pg_typeof(as_type), t.source, t.target);
 	BEGIN
-		RETURN QUERY EXECUTE format('SELECT msgid, %s(payload), priority, correlation, enqueue_time, attempts, properties, '
+		RETURN QUERY EXECUTE format('SELECT msgid, %s, priority, correlation, enqueue_time, attempts, properties, '
 			'sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid, state, transaction_group, '
 			'message_delivery_mode '
-			'FROM aq.dequeue_full($1, NULL::%s, $2, $3, $4, $5, $6, $7, NULL, $8, $9)', t.call, t.source)
+			'FROM aq.dequeue_full($1, NULL::%s, $2, $3, $4, $5, $6, $7, NULL, $8, $9)',
+			CASE WHEN take.restricted THEN format('aq._transform(%s, payload, NULL::%s)', t.function, t.target)
+				ELSE format('%s(payload)', t.call) END, t.source)
 			USING take.queue, take.consumer, max_messages, take.mode, take.correlation, take.msgid, take.condition,
 				take.navigation, take.delivery_mode;
 	EXCEPTION WHEN OTHERS THEN
@@ -115,6 +122,10 @@ BEGIN
 	END;
 END $$;
 COMMENT ON FUNCTION aq._dequeue_transformed(dbms_aq._take_t, anyelement, integer) IS 'Internal: dequeue with a transformation';
+
+CREATE FUNCTION aq._transform(function oid, payload "any", as_type anyelement) RETURNS anyelement
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_transform';
+COMMENT ON FUNCTION aq._transform(oid, "any", anyelement) IS 'Internal: apply the transformation of a subscriber in a restricted operation';
 
 -- The comment of a transformation's function holds what it was made of, as it was given.
 CREATE FUNCTION aq._make_transformation(schema_name text, name text, from_type regtype, to_type regtype, parts jsonb)

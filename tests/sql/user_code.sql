@@ -1,0 +1,169 @@
+-- What a queue's owner writes and others run: rules, payload types, transformations, views.  It has the owner's rights, never theirs,
+-- and what it does to the queue meanwhile does no harm.
+\pset format unaligned
+\pset tuples_only on
+CREATE ROLE regress_aq_mallory;
+CREATE ROLE regress_aq_carol;
+CREATE SCHEMA mallory AUTHORIZATION regress_aq_mallory;
+CREATE SCHEMA carol AUTHORIZATION regress_aq_carol;
+GRANT USAGE ON SCHEMA mallory, carol TO PUBLIC;
+GRANT EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table TO regress_aq_mallory, regress_aq_carol;
+
+-- the constraint of a domain in a rule; it fails where anybody else runs it
+SET ROLE regress_aq_mallory;
+CREATE FUNCTION mallory.is_me(text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN current_user = 'regress_aq_mallory'; END $$;
+CREATE DOMAIN mallory.d AS text CONSTRAINT mine CHECK (mallory.is_me(VALUE));
+CREATE TYPE mallory.pair AS (a int, b mallory.d);
+SELECT aq.create_queue('m_topic', multiple_consumers => true);
+SELECT aq.subscribe('m_topic', 'cast', $$ (properties ->> 'x')::mallory.d IS NOT NULL $$);
+SELECT aq.subscribe('m_topic', 'row', $$ (ROW(1, properties ->> 'x')::mallory.pair).a = 1 $$);
+SELECT aq.subscribe('m_topic', 'array', $$ cardinality(ARRAY[properties ->> 'x']::mallory.d[]) = 1 $$);
+RESET ROLE;
+SELECT aq.enqueue('m_topic', '1', properties => '{"x": "y"}') IS NOT NULL;
+SELECT t.drain('m_topic', 'cast'), t.drain('m_topic', 'row'), t.drain('m_topic', 'array');
+-- and in a payload type, when the payload is given as text
+SET ROLE regress_aq_mallory;
+SELECT aq.create_queue('m_pairs', 'mallory.pair');
+RESET ROLE;
+SELECT aq.enqueue('m_pairs', '(1,text)') IS NOT NULL, cardinality(aq.enqueue_array('m_pairs', ARRAY['(2,x)', '(3,y)']));
+-- and where others look for messages by a condition
+SELECT aq.purge_queue_table('m_pairs', '(user_data).a = 3');
+SELECT count(*) FROM aq.dequeue('m_pairs', NULL::mallory.pair, max_messages => 10);
+
+-- a rule that changes its own queue and uses it: the description that the enqueue goes on with stays where it is
+SET ROLE regress_aq_mallory;
+CREATE FUNCTION mallory.meddle() RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM aq.alter_queue('m_busy', comment => 'changed');
+	PERFORM aq.alter_subscriber('m_busy', 's' || n, 'priority < ' || n) FROM generate_series(2, 9) n;
+	PERFORM count(*) FROM aq.browse('m_busy', 's1');
+	PERFORM repeat('x', 100000);
+	RETURN true;
+END $$;
+SELECT aq.create_queue('m_busy', multiple_consumers => true);
+SELECT count(aq.subscribe('m_busy', 's' || n, CASE WHEN n IN (1, 10) THEN 'mallory.meddle()' ELSE 'true' END)) FROM generate_series(1, 20) n;
+SELECT t.put('m_busy', 1, 3);
+SELECT t.drain('m_busy', 's1'), t.drain('m_busy', 's10'), t.drain('m_busy', 's20');
+-- so does a condition's, and that of a purge
+SELECT t.put('m_busy', 4);
+SELECT payload FROM aq.dequeue('m_busy', 's1', condition => 'mallory.meddle()');
+SELECT aq.purge_queue('m_busy', 's20', condition => 'mallory.meddle()');
+-- a rule that enqueues into its own queue is evaluated within itself
+CREATE FUNCTION mallory.again(text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	IF $1 <> 'inner' THEN
+		PERFORM aq.enqueue('m_loop', '"inner"', correlation => 'INNER');
+	END IF;
+	RETURN $1;
+END $$;
+SELECT aq.create_queue('m_loop', multiple_consumers => true);
+SELECT aq.subscribe('m_loop', 's', $$ lower(correlation) || repeat('.', 1000) = mallory.again(lower(correlation)) || repeat('.', 1000) $$);
+SELECT aq.enqueue('m_loop', '"outer"', correlation => 'OUTER') IS NOT NULL;
+SELECT t.drain('m_loop', 's');
+-- and a payload type's constraint that reads another payload of the type
+CREATE FUNCTION mallory.nested(text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+	IF $1 = 'outer' THEN
+		PERFORM aq.enqueue('m_nested', '(inner,inner)');
+	END IF;
+	RETURN $1 IN ('outer', 'inner');
+END $$;
+CREATE DOMAIN mallory.n AS text CHECK (mallory.nested(VALUE)) CHECK (length(VALUE) = 5);
+CREATE TYPE mallory.nested_pair AS (a mallory.n, b mallory.n);
+SELECT aq.create_queue('m_nested', 'mallory.nested_pair');
+SELECT aq.enqueue('m_nested', '(outer,outer)') IS NOT NULL;
+SELECT string_agg((payload).a || ' ' || (payload).b, ', ') FROM aq.dequeue('m_nested', NULL::mallory.nested_pair, max_messages => 10);
+RESET ROLE;
+
+-- the transformation of a subscriber leaves nothing behind that runs with the consumer's rights: no deferred trigger, no setting
+SET ROLE regress_aq_mallory;
+CREATE TABLE mallory.trap (who text);
+CREATE FUNCTION mallory.spring() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'run by %', current_user; END $$;
+CREATE CONSTRAINT TRIGGER spring AFTER INSERT ON mallory.trap DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mallory.spring();
+CREATE FUNCTION mallory.set_trap(jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+	INSERT INTO mallory.trap VALUES (current_user);
+	RETURN $1;
+END $$;
+CREATE FUNCTION mallory.set_path(jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+	PERFORM set_config('search_path', 'mallory', false);
+	RETURN $1;
+END $$;
+CALL dbms_aqadm.add_subscriber('m_topic', sys.aq$_agent('TRAP', NULL, NULL), rule => 'false', transformation => 'mallory.set_trap');
+CALL dbms_aqadm.add_subscriber('m_topic', sys.aq$_agent('PATH', NULL, NULL), rule => 'false', transformation => 'mallory.set_path');
+RESET ROLE;
+SELECT aq.enqueue('m_topic', '1', recipients => ARRAY['trap', 'path']) IS NOT NULL;
+SELECT t.error($$CALL dbms_aq.dequeue('m_topic', dbms_aq.dequeue_options_t(consumer_name => 'TRAP', wait => 0), NULL, NULL::jsonb, NULL)$$);
+CALL dbms_aq.dequeue('m_topic', dbms_aq.dequeue_options_t(consumer_name => 'PATH', wait => 0, navigation => 1), NULL, NULL::jsonb, NULL) \g /dev/null
+SHOW search_path;
+-- nor does it reach what its chooser may not call, though the consumer may
+CREATE FUNCTION carol.sign(jsonb) RETURNS jsonb LANGUAGE sql SECURITY DEFINER AS $$ SELECT '"signed"'::jsonb $$;
+REVOKE EXECUTE ON FUNCTION carol.sign FROM PUBLIC;
+SET ROLE regress_aq_mallory;
+SELECT t.error($$CALL dbms_aqadm.alter_subscriber('m_topic', sys.aq$_agent('PATH', NULL, NULL), NULL, 'carol.sign')$$);
+SELECT aq._set_transformation('m_topic', 'path', 'carol.sign');
+RESET ROLE;
+SELECT t.error($$CALL dbms_aq.dequeue('m_topic', dbms_aq.dequeue_options_t(consumer_name => 'PATH', wait => 0, navigation => 1), NULL, NULL::jsonb, NULL)$$);
+-- the function behind it takes only what is such a transformation
+SELECT t.error($$SELECT aq._transform('pg_catalog.int4out(integer)'::regprocedure, 1, 1)$$);
+
+-- views show what the caller may see also to a function that looks at each row
+CREATE ROLE regress_aq_spy;
+CREATE SCHEMA spy AUTHORIZATION regress_aq_spy;
+SET ROLE regress_aq_spy;
+CREATE FUNCTION spy.see(text) RETURNS boolean LANGUAGE plpgsql STRICT COST 0.000001 AS $$ BEGIN RAISE WARNING 'seen: %', $1; RETURN true; END $$;
+SELECT count(*) FROM aq.queues WHERE spy.see(queue_name);
+SELECT count(*) FROM aq.subscribers WHERE spy.see(rule);
+SELECT count(*) FROM aq.messages WHERE spy.see(queue_name);
+SELECT count(*) FROM aq.queue_tables WHERE spy.see(queue_table);
+SELECT count(*) FROM sys.all_queues WHERE spy.see(name);
+SELECT count(*) FROM sys.user_queue_subscribers WHERE spy.see(rule);
+RESET ROLE;
+-- none is forgotten
+SELECT count(*) FROM pg_class c WHERE relnamespace IN ('aq'::regnamespace, 'sys'::regnamespace) AND relkind = 'v'
+	AND has_table_privilege('regress_aq_spy', oid, 'SELECT') AND 'security_barrier=true' <> ALL (coalesce(reloptions, '{}'));
+
+-- names in a schema are for those who may create there
+SET ROLE regress_aq_mallory;
+SELECT t.error($$SELECT aq.create_queue('carol.orders')$$);
+SELECT t.error($$SELECT aq.create_queue_table('carol.orders')$$);
+SELECT t.error($$SELECT aq.alter_queue('m_busy', new_name => 'carol.orders')$$);
+SELECT aq.create_queue('no_schema.orders'), aq.drop_queue('no_schema.orders');
+RESET ROLE;
+-- dropping one's own queue does not drop another's view
+GRANT CREATE ON SCHEMA carol TO regress_aq_mallory;
+SET ROLE regress_aq_carol;
+CALL dbms_aqadm.create_queue_table('carol.orders', 'JSON');
+SET ROLE regress_aq_mallory;
+SELECT aq.create_queue('carol.orders');
+SELECT aq._drop_views('carol.orders', false);
+SELECT to_regclass('carol.aq$orders');
+-- what its owner has made of a queue table's view is not run by others who purge the queue table
+RESET ROLE;
+GRANT aq_administrator_role TO regress_aq_mallory;
+SET ROLE regress_aq_mallory;
+CALL dbms_aqadm.create_queue_table('mallory.purged', 'JSON');
+DROP VIEW mallory.aq$purged;
+CREATE VIEW mallory.aq$purged AS SELECT 'PURGED' AS queue, NULL::uuid AS msg_id, mallory.is_me('') AS mine;
+GRANT SELECT ON mallory.aq$purged TO PUBLIC;
+CALL dbms_aqadm.create_queue('mallory.purged', 'mallory.purged');
+RESET ROLE;
+SELECT t.error($$CALL dbms_aqadm.purge_queue_table('mallory.purged', 'mine', NULL)$$);
+
+-- nobody else's type is kept from being dropped by a queue
+SET ROLE regress_aq_carol;
+CREATE TYPE carol.own AS (a int);
+REVOKE USAGE ON TYPE carol.own FROM PUBLIC;
+SET ROLE regress_aq_mallory;
+SELECT t.error($$SELECT aq.create_queue('m_own', 'carol.own')$$);
+RESET ROLE;
+
+SET client_min_messages = error;
+SELECT count(aq.drop_queue(queue_name, true)) FROM aq.queues WHERE queue_name ~ '^m_' OR queue_name = 'carol.orders';
+SELECT aq.drop_queue_table('mallory.purged', true);
+CALL dbms_aqadm.drop_queue_table('carol.orders', true);
+REVOKE aq_administrator_role FROM regress_aq_mallory;
+REVOKE EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table FROM regress_aq_mallory, regress_aq_carol;
+DROP SCHEMA mallory, carol, spy CASCADE;
+DROP ROLE regress_aq_mallory, regress_aq_carol, regress_aq_spy;
