@@ -1,5 +1,8 @@
 -- The functions of the extension pgaq_lab, in schema aq_lab: contention made on purpose.  Superusers only.
 
+-- What others have made in other schemas is not meant by anything in here.
+SET LOCAL search_path TO pg_catalog, pg_temp;
+
 CREATE FUNCTION aq_lab.hold_latch(latch text, seconds double precision, mode text DEFAULT 'exclusive', child integer DEFAULT 0)
 RETURNS void LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_lab_hold_latch';
 COMMENT ON FUNCTION aq_lab.hold_latch(text, double precision, text, integer) IS

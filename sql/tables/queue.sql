@@ -1,5 +1,8 @@
 -- Schemas and catalog tables.  Created once; changed by upgrade scripts only.
 
+-- What others have made in schema public is not meant by anything in here.
+SET LOCAL search_path TO pg_catalog, pg_temp;
+
 CREATE SCHEMA aq;
 COMMENT ON SCHEMA aq IS 'Advanced Queuing: the native interface and its catalog';
 GRANT USAGE ON SCHEMA aq TO PUBLIC;

@@ -141,7 +141,7 @@ COMMENT ON FUNCTION aq._ash_keep() IS 'Internal: keep one sample in ten of this 
 CREATE FUNCTION aq._ash_flush(snap_id integer DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-	PERFORM pg_advisory_xact_lock('aq.active_session'::regclass::oid::bigint);
+	LOCK TABLE aq.active_session IN SHARE ROW EXCLUSIVE MODE;
 	PERFORM aq._ash_keep();
 END $$;
 COMMENT ON FUNCTION aq._ash_flush(integer) IS 'Keeps one sample in ten of the active sessions of this database, up to now. snap_id: the snapshot it is for; samples belong to snapshots by their time';
@@ -150,9 +150,12 @@ COMMENT ON FUNCTION aq._ash_flush(integer) IS 'Keeps one sample in ten of the ac
 CREATE FUNCTION aq._ash_flush_turn() RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 BEGIN
-	IF pg_try_advisory_xact_lock('aq.active_session'::regclass::oid::bigint) THEN
-		PERFORM aq._ash_keep();
-	END IF;
+	BEGIN
+		LOCK TABLE aq.active_session IN SHARE ROW EXCLUSIVE MODE NOWAIT;
+	EXCEPTION WHEN lock_not_available THEN
+		RETURN;
+	END;
+	PERFORM aq._ash_keep();
 END $$;
 COMMENT ON FUNCTION aq._ash_flush_turn() IS 'Internal: what the worker does for the history of active sessions';
 

@@ -65,7 +65,12 @@ aq_check_payload_type(Oid type)
 	if (type == JSONBOID || type == TEXTOID || type == BYTEAOID || type == XMLOID)
 		return;
 	if (get_typtype(type) == TYPTYPE_COMPOSITE)
+	{
+		/* the queue keeps the type from being dropped, as a column would */
+		if (!aq_object_allows(TypeRelationId, type, ACL_USAGE))
+			aclcheck_error_type(ACLCHECK_NO_PRIV, type);
 		return;
+	}
 	ereport(ERROR,
 			aq_error(AQ_ERR_PAYLOAD_TYPE, "type %s cannot be a payload type", format_type_be(type)),
 			errhint("Use jsonb, text, bytea, xml or a composite type."));
@@ -217,6 +222,7 @@ aq_create_queue(PG_FUNCTION_ARGS)
 	aq_begin_ddl("aq.create_queue()");
 	d.name = aq_arg_name(fcinfo, 0, "queue_name");
 	aq_check_name(d.name, "queue");
+	aq_check_schema_of(d.name);
 	for (int i = 1; i <= 6; i++)
 		if (PG_ARGISNULL(i) && i != 3 && i != 4)
 			ereport(ERROR,
@@ -331,6 +337,7 @@ aq_alter_queue(PG_FUNCTION_ARGS)
 		char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(7));
 
 		aq_check_name(name, "queue");
+		aq_check_schema_of(name);
 		if (aq_queue_get_by_name(name) != NULL)
 			ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", name));
 		set_column(id, "queue_name", TEXTOID, PG_GETARG_DATUM(7), false);

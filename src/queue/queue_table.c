@@ -51,6 +51,21 @@ split_name(const char *name)
 	return split;
 }
 
+/*
+ * A name with the name of a schema in front is taken only by who may create
+ * things there: dbms_aq finds it in that schema.
+ */
+void
+aq_check_schema_of(const char *name)
+{
+	const char *dot = strchr(name, '.');
+	char	   *schema = dot != NULL ? pnstrdup(name, dot - name) : NULL;
+	Oid			oid = schema != NULL ? get_namespace_oid(schema, true) : InvalidOid;
+
+	if (OidIsValid(oid) && !aq_object_allows(NamespaceRelationId, oid, ACL_CREATE))
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SCHEMA, schema);
+}
+
 /* Find a row; false if there is none. */
 static bool
 find_row(const char *schema, const char *table, AqQueueTableRow *row, Oid *owner)
@@ -213,6 +228,7 @@ aq_create_queue_table(PG_FUNCTION_ARGS)
 					 errmsg("no schema has been selected to create in")));
 	}
 	(void) get_namespace_oid(name.schema, false);
+	aq_check_schema_of(psprintf("%s.%s", name.schema, name.table));
 	if (find_row(name.schema, name.table, &row, &owner))
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_TABLE_EXISTS, "queue table \"%s.%s\" already exists",
