@@ -252,8 +252,7 @@ find(AqRowCacheId id, const AqRowKey *key, uint32 clone, uint32 hash, uint32 *se
 	Row		   *row = row_in_bucket(bucket, hash, id, key, clone);
 
 	/* the serial of a row in the hash changes only when it has left it */
-	if (row != NULL)
-		*serial = row->serial;
+	*serial = row != NULL ? row->serial : 0;
 	end_step(cache, &bucket->mutex, latched);
 	return row != NULL ? (uint32) (row - rows) : 0;
 }
