@@ -271,6 +271,8 @@ CALL aq._make_history('dba_hist_queue', 'queue', 'Traffic and backlog of each qu
 	shards integer | shards; of a queue table 1
 	enqueued_msgs bigint = enqueued | messages enqueued since startup, plus those found then
 	done_msgs bigint = done | (message, consumer) pairs done with
+	consumed_msgs bigint = consumed | of these: consumed, neither purged nor failed
+	latency_us bigint | microseconds from their enqueues to the commits of their dequeues, in all
 	backlog bigint | messages that the slowest consumer is not done with
 	ready bigint | (message, consumer) pairs that could be dequeued, of those in the message cache
 	waiting bigint | sessions that waited
@@ -294,6 +296,8 @@ CALL aq._make_history('dba_hist_subscriber', 'subscriber', 'Traffic and lag of e
 	kind text | subscriber, recipient or single
 	enqueued_msgs bigint = enqueued | messages for it
 	dequeued_msgs bigint = dequeued | messages it is done with
+	consumed_msgs bigint = consumed | of these: consumed, neither purged nor failed
+	latency_us bigint | microseconds from their enqueues to the commits of their dequeues, in all
 	lag bigint | messages it is not done with
 	ready bigint | of these: can be dequeued, and are in the message cache
 	waiting integer | sessions that waited for its messages

@@ -2,9 +2,11 @@
 -- current role has a right to.
 
 CREATE FUNCTION aq._consumers(OUT queue_id integer, OUT "position" integer, OUT enqueued bigint,
-	OUT dequeued bigint, OUT ready bigint, OUT waiting integer, OUT last_dequeue timestamptz)
+	OUT dequeued bigint, OUT ready bigint, OUT waiting integer, OUT last_enqueue timestamptz, OUT last_dequeue timestamptz,
+	OUT consumed bigint, OUT latency bigint, OUT last_latency bigint, OUT dequeue_transactions bigint, OUT executions bigint,
+	OUT dequeue_elapsed bigint, OUT dequeue_cpu bigint, OUT browsed bigint, OUT failed bigint)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_consumers';
-COMMENT ON FUNCTION aq._consumers() IS 'Internal: what aq.subscribers shows of shared memory';
+COMMENT ON FUNCTION aq._consumers() IS 'Internal: what is in shared memory of consumers; latency in microseconds, elapsed and CPU in nanoseconds';
 
 CREATE FUNCTION aq._listeners(OUT queue_id integer, OUT "position" integer)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_listeners';
@@ -164,7 +166,8 @@ CREATE VIEW aq.subscribers AS
 SELECT q.queue_name, s.consumer, COALESCE(s.kind, 'single') AS kind, s.rule,
 	c.enqueued, c.dequeued, c.enqueued - c.dequeued AS lag,
 	c.ready + CASE WHEN q.store = 's' THEN 0 ELSE aq._classic_ready(q.queue_id, c."position") END AS ready, c.waiting, s.created, s.comment,
-	CASE s.delivery_mode WHEN 1 THEN 'persistent' WHEN 2 THEN 'buffered' WHEN 3 THEN 'persistent_or_buffered' END AS delivery_mode
+	CASE s.delivery_mode WHEN 1 THEN 'persistent' WHEN 2 THEN 'buffered' WHEN 3 THEN 'persistent_or_buffered' END AS delivery_mode,
+	c.consumed, c.latency AS latency_us
 FROM aq.queue q
 	JOIN aq._consumers() c ON c.queue_id = q.queue_id
 	LEFT JOIN aq.subscriber s ON s.queue_id = q.queue_id AND s."position" = c."position"
@@ -182,6 +185,8 @@ COMMENT ON COLUMN aq.subscribers.waiting IS 'sessions that wait for its messages
 COMMENT ON COLUMN aq.subscribers.created IS 'when it was first named';
 COMMENT ON COLUMN aq.subscribers.comment IS 'comment given with aq.subscribe';
 COMMENT ON COLUMN aq.subscribers.delivery_mode IS 'which messages it gets: persistent, buffered or persistent_or_buffered; the counters are of persistent ones';
+COMMENT ON COLUMN aq.subscribers.consumed IS 'messages it has consumed, of dequeued, since the server or the queue came into use';
+COMMENT ON COLUMN aq.subscribers.latency_us IS 'microseconds from their enqueues to the commits of their dequeues, delays included, in all: divide by consumed';
 
 CREATE VIEW aq.shards AS
 SELECT q.queue_name, s.shard, s.priority, s.delayed, s.enqueued, s.pending, s.in_hand, s.partitions, s.resident

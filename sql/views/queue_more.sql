@@ -72,10 +72,10 @@ COMMENT ON COLUMN sys.v$persistent_publishers.publisher_name IS 'sender, as give
 COMMENT ON COLUMN sys.v$persistent_publishers.publisher_address IS 'always null';
 COMMENT ON COLUMN sys.v$persistent_publishers.protocol IS 'always null';
 COMMENT ON COLUMN sys.v$persistent_publishers.enqueued_msgs IS 'messages of the sender that are there, retained ones too';
-COMMENT ON COLUMN sys.v$persistent_publishers.elapsed_enqueue_time IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$persistent_publishers.enqueue_cpu_time IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$persistent_publishers.elapsed_enqueue_time IS 'always null: senders are any names that messages give, and times are kept for queues only';
+COMMENT ON COLUMN sys.v$persistent_publishers.enqueue_cpu_time IS 'always null, likewise';
 COMMENT ON COLUMN sys.v$persistent_publishers.last_enqueue_time IS 'time of the latest of them';
-COMMENT ON COLUMN sys.v$persistent_publishers.enqueue_transactions IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$persistent_publishers.enqueue_transactions IS 'always null, likewise';
 COMMENT ON COLUMN sys.v$persistent_publishers.con_id IS 'always null';
 GRANT SELECT ON sys.v$persistent_publishers TO PUBLIC;
 

@@ -33,12 +33,13 @@ SELECT
 	c.enqueued AS enqueued_msgs, CASE WHEN NOT q.multiple_consumers THEN c.dequeued END AS dequeued_msgs,
 	n.browsed AS browsed_msgs, n.enqueue_elapsed / 10000000 AS elapsed_enqueue_time, n.dequeue_elapsed / 10000000 AS elapsed_dequeue_time,
 	n.enqueue_cpu / 10000000 AS enqueue_cpu_time, n.dequeue_cpu / 10000000 AS dequeue_cpu_time, m.age AS avg_msg_age,
-	NULL::bigint AS dequeued_msg_latency, NULL::bigint AS elapsed_transformation_time,
-	NULL::bigint AS elapsed_rule_evaluation_time, NULL::bigint AS enqueued_expiry_msgs,
-	NULL::bigint AS enqueued_delay_msgs, n.failed AS msgs_made_expired, n.made_ready AS msgs_made_ready,
+	CASE WHEN n.consumed > 0 THEN n.last_latency / 1000000.0 END::numeric(20, 6) AS dequeued_msg_latency,
+	n.transformations_elapsed / 10000000 AS elapsed_transformation_time,
+	n.rules_elapsed / 10000000 AS elapsed_rule_evaluation_time, n.enqueued_expiry AS enqueued_expiry_msgs,
+	n.enqueued_delay AS enqueued_delay_msgs, n.failed AS msgs_made_expired, n.made_ready AS msgs_made_ready,
 	n.last_enqueue AS last_enqueue_time, n.last_dequeue AS last_dequeue_time,
 	n.last_failure AS last_tm_expiry_time, n.last_ready AS last_tm_ready_time,
-	n.enqueue_transactions, n.dequeue_transactions, NULL::bigint AS execution_count,
+	n.enqueue_transactions, n.dequeue_transactions, n.executions AS execution_count,
 	m.oldest_msgid, m.oldest_msg_enqtm, NULL::integer AS con_id
 FROM aq.queues q CROSS JOIN LATERAL aq._queue_counters(q.queue_name) c CROSS JOIN LATERAL aq._queue_traffic(q.queue_name) n
 	LEFT JOIN aq.queue_tables t ON t.queue_table = q.queue_table
@@ -61,11 +62,11 @@ COMMENT ON COLUMN sys.v$persistent_queues.elapsed_dequeue_time IS 'hundredths of
 COMMENT ON COLUMN sys.v$persistent_queues.enqueue_cpu_time IS 'hundredths of a second of CPU in enqueues: of some calls of each session, from which all are estimated';
 COMMENT ON COLUMN sys.v$persistent_queues.dequeue_cpu_time IS 'hundredths of a second of CPU in dequeues, likewise';
 COMMENT ON COLUMN sys.v$persistent_queues.avg_msg_age IS 'seconds since the enqueue, average of the messages to be dequeued; reads them';
-COMMENT ON COLUMN sys.v$persistent_queues.dequeued_msg_latency IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$persistent_queues.elapsed_transformation_time IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$persistent_queues.elapsed_rule_evaluation_time IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$persistent_queues.enqueued_expiry_msgs IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$persistent_queues.enqueued_delay_msgs IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$persistent_queues.dequeued_msg_latency IS 'seconds from the enqueue of the latest message consumed to the commit of its dequeue, its delay included; of all: dba_hist_queue';
+COMMENT ON COLUMN sys.v$persistent_queues.elapsed_transformation_time IS 'hundredths of a second in transformations of dbms_aq; 0 while pgaq.timed_statistics is off';
+COMMENT ON COLUMN sys.v$persistent_queues.elapsed_rule_evaluation_time IS 'hundredths of a second that enqueues took for the rules of subscribers; likewise';
+COMMENT ON COLUMN sys.v$persistent_queues.enqueued_expiry_msgs IS 'messages enqueued with an expiration, and committed';
+COMMENT ON COLUMN sys.v$persistent_queues.enqueued_delay_msgs IS 'messages enqueued with a delay, and committed';
 COMMENT ON COLUMN sys.v$persistent_queues.msgs_made_expired IS 'messages that expired or failed too often, for each consumer';
 COMMENT ON COLUMN sys.v$persistent_queues.msgs_made_ready IS 'messages whose delay or rest has ended, for each consumer';
 COMMENT ON COLUMN sys.v$persistent_queues.last_enqueue_time IS 'latest commit of an enqueue';
@@ -74,7 +75,7 @@ COMMENT ON COLUMN sys.v$persistent_queues.last_tm_expiry_time IS 'when a message
 COMMENT ON COLUMN sys.v$persistent_queues.last_tm_ready_time IS 'when a delay or rest ended last';
 COMMENT ON COLUMN sys.v$persistent_queues.enqueue_transactions IS 'transactions that have enqueued, also those that took it back to a savepoint';
 COMMENT ON COLUMN sys.v$persistent_queues.dequeue_transactions IS 'transactions that have dequeued, likewise';
-COMMENT ON COLUMN sys.v$persistent_queues.execution_count IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$persistent_queues.execution_count IS 'looks for messages by dequeues: one for each call, and one for each time that it was woken while it waited';
 COMMENT ON COLUMN sys.v$persistent_queues.oldest_msgid IS 'oldest message to be dequeued; reads the messages';
 COMMENT ON COLUMN sys.v$persistent_queues.oldest_msg_enqtm IS 'when it was enqueued; reads the messages';
 COMMENT ON COLUMN sys.v$persistent_queues.con_id IS 'always null';
@@ -87,10 +88,11 @@ SELECT
 	aq._oracle_case(s.consumer) AS subscriber_name, NULL::text AS subscriber_address, NULL::integer AS protocol,
 	CASE WHEN s.consumer IS NULL OR s.subscriber THEN 'SUBSCRIBER' ELSE 'RECIPIENT' END AS subscriber_type,
 	n.since AS first_activity_time, c.enqueued AS enqueued_msgs, c.dequeued AS dequeued_msgs,
-	NULL::bigint AS browsed_msgs, NULL::bigint AS expired_msgs, m.age AS avg_msg_age,
-	NULL::bigint AS dequeued_msg_latency, NULL::timestamptz AS last_enqueue_time, c.last_dequeue AS last_dequeue_time,
-	NULL::bigint AS elapsed_dequeue_time, NULL::bigint AS dequeue_cpu_time, NULL::bigint AS dequeue_transactions,
-	NULL::bigint AS execution_count, NULL::bigint AS dequeue_memory_locks, NULL::bigint AS dequeue_disk_locks,
+	c.browsed AS browsed_msgs, c.failed AS expired_msgs, m.age AS avg_msg_age,
+	CASE WHEN c.consumed > 0 THEN c.last_latency / 1000000.0 END::numeric(20, 6) AS dequeued_msg_latency,
+	c.last_enqueue AS last_enqueue_time, c.last_dequeue AS last_dequeue_time,
+	c.dequeue_elapsed / 10000000 AS elapsed_dequeue_time, c.dequeue_cpu / 10000000 AS dequeue_cpu_time, c.dequeue_transactions,
+	c.executions AS execution_count, NULL::bigint AS dequeue_memory_locks, NULL::bigint AS dequeue_disk_locks,
 	NULL::bigint AS dequeue_disk_deletes, m.oldest_msgid, m.oldest_msg_enqtm,
 	NULL::integer AS parent_subscriber_id, NULL::integer AS con_id
 FROM aq._consumers() c JOIN aq.queues q ON q.queue_id = c.queue_id
@@ -114,22 +116,22 @@ COMMENT ON COLUMN sys.v$persistent_subscribers.subscriber_type IS 'SUBSCRIBER, o
 COMMENT ON COLUMN sys.v$persistent_subscribers.first_activity_time IS 'since when it is counted: when the queue came into use';
 COMMENT ON COLUMN sys.v$persistent_subscribers.enqueued_msgs IS 'messages for it, plus those found when the queue came into use';
 COMMENT ON COLUMN sys.v$persistent_subscribers.dequeued_msgs IS 'messages it was done with: consumed, purged, expired or failed';
-COMMENT ON COLUMN sys.v$persistent_subscribers.browsed_msgs IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$persistent_subscribers.expired_msgs IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$persistent_subscribers.browsed_msgs IS 'messages read for it by dequeues in mode browse';
+COMMENT ON COLUMN sys.v$persistent_subscribers.expired_msgs IS 'messages that expired or failed too often for it';
 COMMENT ON COLUMN sys.v$persistent_subscribers.avg_msg_age IS 'seconds since the enqueue, average of the messages that it is to dequeue; reads them';
-COMMENT ON COLUMN sys.v$persistent_subscribers.dequeued_msg_latency IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$persistent_subscribers.last_enqueue_time IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$persistent_subscribers.dequeued_msg_latency IS 'seconds from the enqueue of the latest message consumed to the commit of its dequeue, its delay included; of all: aq.subscribers.latency_us';
+COMMENT ON COLUMN sys.v$persistent_subscribers.last_enqueue_time IS 'latest commit of an enqueue for it';
 COMMENT ON COLUMN sys.v$persistent_subscribers.last_dequeue_time IS 'latest commit of a dequeue';
-COMMENT ON COLUMN sys.v$persistent_subscribers.elapsed_dequeue_time IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_cpu_time IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_transactions IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$persistent_subscribers.execution_count IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_memory_locks IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_disk_locks IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_disk_deletes IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$persistent_subscribers.elapsed_dequeue_time IS 'hundredths of a second that its dequeues took, without those that they waited for messages; 0 while pgaq.timed_statistics is off';
+COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_cpu_time IS 'hundredths of a second of CPU in them: of some calls of each session, from which all are estimated';
+COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_transactions IS 'transactions that have dequeued for it, also those that took it back to a savepoint';
+COMMENT ON COLUMN sys.v$persistent_subscribers.execution_count IS 'looks for messages by its dequeues, as in v$persistent_queues';
+COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_memory_locks IS 'always null: a dequeue does not choose between locks in memory and on disk';
+COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_disk_locks IS 'always null, likewise';
+COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_disk_deletes IS 'always null: no table is organised as an index here';
 COMMENT ON COLUMN sys.v$persistent_subscribers.oldest_msgid IS 'oldest message that it is to dequeue; reads the messages';
 COMMENT ON COLUMN sys.v$persistent_subscribers.oldest_msg_enqtm IS 'when it was enqueued; reads the messages';
-COMMENT ON COLUMN sys.v$persistent_subscribers.parent_subscriber_id IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$persistent_subscribers.parent_subscriber_id IS 'always null: subscribers have no parents';
 COMMENT ON COLUMN sys.v$persistent_subscribers.con_id IS 'always null';
 GRANT SELECT ON sys.v$persistent_subscribers TO PUBLIC;
 

@@ -334,6 +334,21 @@ hand_of(List **hands, int position, TransactionId xid, bool put)
 	return hand;
 }
 
+/* When the message of the line's row was enqueued; 0: not known. */
+static TimestampTz
+enqueue_time_of(AqQueue *queue, Line *messages, TupleTableSlot *slot, const Key *key)
+{
+	bool		isnull;
+
+	if (queue->multi)
+	{
+		if (!aq_line_find(messages, queue->id, 0, key))
+			return 0;
+		slot = messages->slot;
+	}
+	return DatumGetTimestampTz(slot_getattr(slot, COL_ENQUEUE_TIME + 1, &isnull));
+}
+
 /* What prepared transactions that a restart has left have enqueued, and what they have taken. */
 static void
 find_in_hand(AqQueue *queue, AqQueueShm *shm)
@@ -343,11 +358,13 @@ find_in_hand(AqQueue *queue, AqQueueShm *shm)
 	TupleTableSlot *slot;
 	TableScanDesc scan;
 	SnapshotData dirty;
+	Line		messages;
 	List	   *hands = NIL;
 	ListCell   *lc;
 
 	if (!any_in_hand(table))
 		return;
+	aq_line_open(&messages, queue, queue->table.messages, AccessShareLock);
 	rel = table_open(table, AccessShareLock);
 	slot = table_slot_create(rel, NULL);
 	InitDirtySnapshot(dirty);
@@ -357,6 +374,7 @@ find_in_hand(AqQueue *queue, AqQueueShm *shm)
 		bool		put = TransactionIdIsValid(dirty.xmin);
 		TransactionId xid = put ? dirty.xmin : dirty.xmax;
 		int			position;
+		TimestampTz enqueued;
 		InHand	   *hand;
 		Key			key;
 
@@ -369,6 +387,9 @@ find_in_hand(AqQueue *queue, AqQueueShm *shm)
 			continue;
 		hand = hand_of(&hands, position, xid, put);
 		hand->n++;
+		enqueued = put ? 0 : enqueue_time_of(queue, &messages, slot, &key);
+		if (enqueued != 0)
+			aq_consumed_add(&hand->consumed, enqueued);
 		if (key_compare(&key, &hand->lowest) < 0)
 			hand->lowest = key;
 		if (key_compare(&key, &hand->highest) > 0)
@@ -377,6 +398,7 @@ find_in_hand(AqQueue *queue, AqQueueShm *shm)
 	table_endscan(scan);
 	ExecDropSingleTupleTableSlot(slot);
 	table_close(rel, AccessShareLock);
+	aq_line_close(&messages, true);
 	foreach(lc, hands)
 		aq_retry_doubt(shm, lfirst(lc));
 }

@@ -37,10 +37,8 @@
 typedef struct Note
 {
 	AqQueueShm *shm;
-	int			position;
-	NoteKind	kind;
+	Effect		effect;
 	SubTransactionId subid;
-	uint32		n;
 	uint32		retry;			/* reserved; 0 none */
 	TransactionId first,
 				last;
@@ -107,7 +105,7 @@ retry_link(AqQueueShm *shm, uint32 index)
 static bool
 is_put(const Note *note)
 {
-	return note->kind == NOTE_PUT || note->kind == NOTE_PUT_LATER;
+	return note->effect.kind == NOTE_PUT || note->effect.kind == NOTE_PUT_LATER;
 }
 
 /* From now on nobody dequeues them before the worker has counted. */
@@ -116,14 +114,12 @@ retry_hand_over(Note *note, TransactionId doubt)
 {
 	Retry	   *retry = &aq_retries[note->retry];
 
-	retry->position = note->position;
+	retry->effect = note->effect;
 	retry->doubt = doubt;
 	retry->first = note->first;
 	retry->last = note->last;
 	retry->lowest = note->lowest;
 	retry->highest = note->highest;
-	retry->n = note->n;
-	retry->put = is_put(note);
 	retry_link(note->shm, note->retry);
 	note->retry = 0;
 	if (!TransactionIdIsValid(doubt))
@@ -143,9 +139,9 @@ count_hand_over(Note *note, TransactionId doubt)
 void
 aq_retry_doubt(AqQueueShm *shm, const InHand *hand)
 {
-	Note		note = {.shm = shm,.position = hand->position,.n = hand->n,.first = hand->xid,
-	.last = hand->xid,.lowest = hand->lowest,.highest = hand->highest,
-	.kind = hand->put ? NOTE_PUT : NOTE_REMOVE};
+	Note		note = {.shm = shm,.first = hand->xid,.last = hand->xid,
+		.lowest = hand->lowest,.highest = hand->highest,
+	.effect = {.kind = hand->put ? NOTE_PUT : NOTE_REMOVE,.position = hand->position,.n = hand->n,.consumed = hand->consumed}};
 
 	note.retry = retry_reserve();
 	if (note.retry == 0)
@@ -159,7 +155,7 @@ aq_retry_doubt(AqQueueShm *shm, const InHand *hand)
 static bool
 covers(const Retry *retry, int position, const Key *key, TransactionId xid)
 {
-	return retry->position == position &&
+	return retry->effect.position == position &&
 		key_compare(&retry->lowest, key) <= 0 && key_compare(key, &retry->highest) <= 0 &&
 		(TransactionIdIsValid(xid)
 		 ? !TransactionIdPrecedes(xid, retry->first) && !TransactionIdPrecedes(retry->last, xid)
@@ -245,7 +241,7 @@ find_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid)
 		int			at = (cursor + 1 + i) % nnotes;
 		Note	   *note = &notes[at];
 
-		if (note->shm == shm && note->position == position && note->kind == kind &&
+		if (note->shm == shm && note->effect.position == position && note->effect.kind == kind &&
 			note->subid == subid)
 		{
 			cursor = at;
@@ -271,8 +267,8 @@ new_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid)
 	note = &notes[nnotes];
 	memset(note, 0, sizeof(Note));
 	note->shm = shm;
-	note->position = position;
-	note->kind = kind;
+	note->effect.position = position;
+	note->effect.kind = kind;
 	note->subid = subid;
 	if (kind == NOTE_REMOVE)
 	{
@@ -289,9 +285,9 @@ new_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid)
 static void
 widen(Note *note, const Key *lowest, const Key *highest)
 {
-	if (note->n == 0 || key_compare(lowest, &note->lowest) < 0)
+	if (note->effect.n == 0 || key_compare(lowest, &note->lowest) < 0)
 		note->lowest = *lowest;
-	if (note->n == 0 || key_compare(highest, &note->highest) > 0)
+	if (note->effect.n == 0 || key_compare(highest, &note->highest) > 0)
 		note->highest = *highest;
 }
 
@@ -317,9 +313,8 @@ aq_classic_note_reserve(AqQueueShm *shm, int position, NoteKind kind)
 		(void) new_note(shm, position, kind, subid);
 }
 
-/* key: of the one row; NULL for what is enqueued. */
-void
-aq_classic_note(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n)
+static Effect *
+note_more(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n)
 {
 	SubTransactionId subid = GetCurrentSubTransactionId();
 	Note	   *note = find_note(shm, position, kind, subid);
@@ -333,7 +328,36 @@ aq_classic_note(AqQueueShm *shm, int position, NoteKind kind, const Key *key, ui
 		widen(note, key, key);
 		widen_xids(note, xid, xid);
 	}
-	note->n += n;
+	note->effect.n += n;
+	return &note->effect;
+}
+
+/* key: of the one row; NULL for what is enqueued. */
+void
+aq_classic_note(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n)
+{
+	(void) note_more(shm, position, kind, key, n);
+}
+
+void
+aq_classic_note_messages(AqQueueShm *shm, const AqPutOptions *options, uint32 n)
+{
+	Effect	   *effect = note_more(shm, 0, NOTE_MESSAGES, NULL, n);
+
+	if (options->ready_at != 0)
+		effect->delayed += n;
+	if (options->expires_at != 0)
+		effect->expiring += n;
+}
+
+/* One row that was taken; enqueued: when. */
+void
+aq_classic_note_taken(AqQueueShm *shm, int position, NoteKind kind, const Key *key, TimestampTz enqueued)
+{
+	Effect	   *effect = note_more(shm, position, kind, key, 1);
+
+	if (kind == NOTE_REMOVE)
+		aq_consumed_add(&effect->consumed, enqueued);
 }
 
 /* How many messages has the transaction enqueued, and not rolled back? */
@@ -343,8 +367,8 @@ aq_classic_enqueued_here(AqQueueShm *shm)
 	uint64		n = 0;
 
 	for (int i = 0; i < nnotes; i++)
-		if (notes[i].shm == shm && notes[i].kind == NOTE_MESSAGES)
-			n += notes[i].n;
+		if (notes[i].shm == shm && notes[i].effect.kind == NOTE_MESSAGES)
+			n += notes[i].effect.n;
 	return n;
 }
 
@@ -353,18 +377,22 @@ aq_classic_enqueued_here(AqQueueShm *shm)
 static bool
 is_taken(const Note *note)
 {
-	return note->kind == NOTE_REMOVE || note->kind == NOTE_PURGE;
+	return note->effect.kind == NOTE_REMOVE || note->effect.kind == NOTE_PURGE;
 }
 
-void
-aq_classic_count(AqQueueShm *shm, int position, uint32 enqueued, uint32 dequeued)
+static void
+count_for(AqQueueShm *shm, int position, uint32 enqueued, uint32 dequeued)
 {
 	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
 
 	if (consumer == NULL)
 		return;
 	if (enqueued > 0)
+	{
 		pg_atomic_fetch_add_u64(&consumer->enqueued, enqueued);
+		if (!shm->single)
+			pg_atomic_write_u64(&consumer->traffic[AQ_TRAFFIC_LAST_ENQUEUE], (uint64) GetCurrentTimestamp());
+	}
 	if (dequeued > 0)
 	{
 		pg_atomic_fetch_add_u64(&consumer->dequeued, dequeued);
@@ -374,36 +402,45 @@ aq_classic_count(AqQueueShm *shm, int position, uint32 enqueued, uint32 dequeued
 }
 
 static void
-count_commit(const Note *note)
+count_messages(AqQueueShm *shm, const Effect *effect)
 {
-	switch (note->kind)
+	pg_atomic_fetch_add_u64(&shm->enqueued, effect->n);
+	aq_stat_add(AQ_STAT_ENQUEUE_COMMITTED, effect->n);
+	if (effect->delayed > 0)
+		aq_traffic_add(shm, AQ_TRAFFIC_ENQUEUED_DELAY, effect->delayed);
+	if (effect->expiring > 0)
+		aq_traffic_add(shm, AQ_TRAFFIC_ENQUEUED_EXPIRY, effect->expiring);
+	aq_traffic_time(shm, AQ_TRAFFIC_LAST_ENQUEUE, GetCurrentTimestamp());
+}
+
+/* It is committed.  Never raises. */
+void
+aq_classic_count_commit(AqQueueShm *shm, const Effect *effect)
+{
+	switch (effect->kind)
 	{
 		case NOTE_MESSAGES:
-			/* it comes before the sharded store's callback: see queue/convert.c */
-			pg_atomic_fetch_add_u64(&note->shm->table_puts, note->n);
-			pg_atomic_fetch_add_u64(&note->shm->enqueued, note->n);
-			aq_stat_add(AQ_STAT_ENQUEUE_COMMITTED, note->n);
-			aq_traffic_time(note->shm, AQ_TRAFFIC_LAST_ENQUEUE, GetCurrentTimestamp());
+			count_messages(shm, effect);
 			break;
 		case NOTE_PUT:
 		case NOTE_PUT_LATER:
-			aq_classic_count(note->shm, note->position, note->n, 0);
+			count_for(shm, effect->position, effect->n, 0);
 			break;
 		case NOTE_FAIL:
-			aq_traffic_add(note->shm, AQ_TRAFFIC_FAILED, note->n);
-			aq_traffic_time(note->shm, AQ_TRAFFIC_LAST_FAILURE, GetCurrentTimestamp());
-			aq_classic_count(note->shm, note->position, 0, note->n);
+			aq_traffic_add_for(shm, effect->position, AQ_TRAFFIC_FAILED, effect->n);
+			aq_traffic_time(shm, AQ_TRAFFIC_LAST_FAILURE, GetCurrentTimestamp());
+			count_for(shm, effect->position, 0, effect->n);
 			break;
 		case NOTE_REMOVE:
-			aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, note->n);
-			aq_traffic_dequeued(note->shm, note->position);
+			aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, effect->n);
+			aq_traffic_dequeued(shm, effect->position, &effect->consumed);
 			/* FALLTHROUGH */
 		case NOTE_PURGE:
-			aq_classic_count(note->shm, note->position, 0, note->n);
+			count_for(shm, effect->position, 0, effect->n);
 			break;
 		case NOTE_READY:
-			aq_traffic_add(note->shm, AQ_TRAFFIC_MADE_READY, note->n);
-			aq_traffic_time(note->shm, AQ_TRAFFIC_LAST_READY, GetCurrentTimestamp());
+			aq_traffic_add(shm, AQ_TRAFFIC_MADE_READY, effect->n);
+			aq_traffic_time(shm, AQ_TRAFFIC_LAST_READY, GetCurrentTimestamp());
 			break;
 		case NOTE_LOCK:
 			break;
@@ -413,10 +450,10 @@ count_commit(const Note *note)
 static void
 wake_for_commit(const Note *note)
 {
-	if (note->kind == NOTE_PUT)
-		aq_trace_publish(note->shm->database, note->shm->queue_id, note->n);
-	if (note->kind == NOTE_PUT || note->kind == NOTE_LOCK || note->kind == NOTE_READY)
-		aq_wake_consumers(note->shm, note->position, note->n);
+	if (note->effect.kind == NOTE_PUT)
+		aq_trace_publish(note->shm->database, note->shm->queue_id, note->effect.n);
+	if (note->effect.kind == NOTE_PUT || note->effect.kind == NOTE_LOCK || note->effect.kind == NOTE_READY)
+		aq_wake_consumers(note->shm, note->effect.position, note->effect.n);
 }
 
 /* Who is woken finds the counters as they are after the commit. */
@@ -424,7 +461,12 @@ static void
 settle_commits(void)
 {
 	for (int i = 0; i < nnotes; i++)
-		count_commit(&notes[i]);
+	{
+		/* it comes before the sharded store's callback: see queue/convert.c */
+		if (notes[i].effect.kind == NOTE_MESSAGES)
+			pg_atomic_fetch_add_u64(&notes[i].shm->table_puts, notes[i].effect.n);
+		aq_classic_count_commit(notes[i].shm, &notes[i].effect);
+	}
 	for (int i = 0; i < nnotes; i++)
 	{
 		wake_for_commit(&notes[i]);
@@ -436,18 +478,18 @@ settle_commits(void)
 static void
 settle_abort(Note *note)
 {
-	if (note->n > 0 && is_taken(note))
+	if (note->effect.n > 0 && is_taken(note))
 	{
 		/* a session that ends does not count, see aq.dequeue */
-		if (note->kind == NOTE_REMOVE && !proc_exit_inprogress)
+		if (note->effect.kind == NOTE_REMOVE && !proc_exit_inprogress)
 		{
 			retry_hand_over(note, InvalidTransactionId);
-			aq_stat_add(AQ_STAT_RETRIES, note->n);
+			aq_stat_add(AQ_STAT_RETRIES, note->effect.n);
 		}
-		aq_ranges_announce(note->shm, note->position, &note->lowest, &note->highest);
+		aq_ranges_announce(note->shm, note->effect.position, &note->lowest, &note->highest);
 	}
-	if (note->n > 0 && (is_taken(note) || note->kind == NOTE_LOCK))
-		aq_wake_consumers(note->shm, note->position, note->n);
+	if (note->effect.n > 0 && (is_taken(note) || note->effect.kind == NOTE_LOCK))
+		aq_wake_consumers(note->shm, note->effect.position, note->effect.n);
 	aq_retry_free(note->retry);
 	note->retry = 0;
 }
@@ -456,21 +498,21 @@ settle_abort(Note *note)
 static bool
 counts_at_end(const Note *note)
 {
-	return is_put(note) || note->kind == NOTE_PURGE;
+	return is_put(note) || note->effect.kind == NOTE_PURGE || note->effect.kind == NOTE_MESSAGES;
 }
 
 static void
 settle_prepare(Note *note, TransactionId xid)
 {
-	if (note->n > 0 && (is_taken(note) || note->kind == NOTE_LOCK || is_put(note)))
+	if (note->effect.n > 0 && (is_taken(note) || note->effect.kind == NOTE_LOCK || is_put(note)))
 	{
 		if (is_taken(note))
-			aq_ranges_announce(note->shm, note->position, &note->lowest, &note->highest);
-		if (note->kind == NOTE_REMOVE)
+			aq_ranges_announce(note->shm, note->effect.position, &note->lowest, &note->highest);
+		if (note->effect.kind == NOTE_REMOVE)
 			retry_hand_over(note, xid);
 		aq_queue_post_work(note->shm, AQ_WORK_DOUBT);
 	}
-	if (note->retry != 0 && note->n > 0 && counts_at_end(note))
+	if (note->retry != 0 && note->effect.n > 0 && counts_at_end(note))
 		count_hand_over(note, xid);
 	aq_retry_free(note->retry);
 	note->retry = 0;
@@ -485,8 +527,8 @@ prepare(void)
 
 	for (int i = 0; i < nnotes; i++)
 	{
-		/* without one the consumer's lag is off */
-		if (notes[i].n > 0 && counts_at_end(&notes[i]) && notes[i].retry == 0)
+		/* without one the consumer's lag, or the queue's count, is off */
+		if (notes[i].effect.n > 0 && counts_at_end(&notes[i]) && notes[i].retry == 0)
 			notes[i].retry = retry_reserve();
 		if (notes[i].shm == last)
 			continue;
@@ -544,18 +586,21 @@ static void
 hand_up(int i, SubTransactionId parent)
 {
 	Note	   *note = &notes[i];
-	Note	   *other = find_note(note->shm, note->position, note->kind, parent);
+	Note	   *other = find_note(note->shm, note->effect.position, note->effect.kind, parent);
 
 	if (other == NULL)
 	{
 		note->subid = parent;
 		return;
 	}
-	if (note->n > 0)
+	if (note->effect.n > 0)
 		widen(other, &note->lowest, &note->highest);
 	if (TransactionIdIsValid(note->first))
 		widen_xids(other, note->first, note->last);
-	other->n += note->n;
+	other->effect.n += note->effect.n;
+	other->effect.delayed += note->effect.delayed;
+	other->effect.expiring += note->effect.expiring;
+	aq_consumed_join(&other->effect.consumed, &note->effect.consumed);
 	aq_retry_free(note->retry);
 	memmove(note, note + 1, (nnotes - i - 1) * sizeof(Note));
 	nnotes--;

@@ -107,18 +107,39 @@ typedef struct News
 #define LISTS_PER_CHUNK (AQ_CHUNK_SIZE / sizeof(AqChunk))
 #define LIST_CHUNKS (AQ_MAX_CONSUMERS / LISTS_PER_CHUNK)
 
+typedef enum NoteKind
+{
+	NOTE_MESSAGES,				/* enqueued; at position 0 */
+	NOTE_PUT,					/* of these, for the consumer, ready */
+	NOTE_PUT_LATER,				/* with a delay */
+	NOTE_REMOVE,				/* taken; rolled back, it counts */
+	NOTE_PURGE,					/* taken; rolled back, it does not */
+	NOTE_LOCK,					/* not consumed */
+	NOTE_READY,					/* by the worker: can be dequeued when it commits */
+	NOTE_FAIL					/* by the worker: given up when it commits */
+} NoteKind;
+
+/* What counts when a transaction commits. */
+typedef struct Effect
+{
+	NoteKind	kind;
+	int			position;
+	uint32		n;
+	uint32		delayed;		/* of NOTE_MESSAGES, with a delay, */
+	uint32		expiring;		/* with an expiration */
+	AqConsumed	consumed;		/* of NOTE_REMOVE */
+} Effect;
+
 /* A rolled back dequeue whose count the worker has to write. */
 typedef struct Retry
 {
 	uint32		next;			/* of the queue's, or of the free ones; 0 ends */
-	int32		position;
 	TransactionId doubt;		/* prepared, and perhaps not rolled back; else invalid */
 	TransactionId first,		/* what took them */
 				last;
 	Key			lowest,			/* what was taken lies between, ends included */
 				highest;
-	uint32		n;				/* of a doubt: messages that count when it commits, ... */
-	bool		put;			/* ... for the consumer, or else as dequeued */
+	Effect		effect;			/* of a doubt: when it commits */
 } Retry;
 
 typedef struct ClassicQueue
@@ -264,18 +285,6 @@ extern bool aq_classic_ready(AqQueue *queue, int position);
 
 /* --- classic_notes.c: what the transaction has in hand --------------------------------------------- */
 
-typedef enum NoteKind
-{
-	NOTE_MESSAGES,				/* enqueued; at position 0 */
-	NOTE_PUT,					/* of these, for the consumer, ready */
-	NOTE_PUT_LATER,				/* with a delay */
-	NOTE_REMOVE,				/* taken; rolled back, it counts */
-	NOTE_PURGE,					/* taken; rolled back, it does not */
-	NOTE_LOCK,					/* not consumed */
-	NOTE_READY,					/* by the worker: can be dequeued when it commits */
-	NOTE_FAIL					/* by the worker: given up when it commits */
-} NoteKind;
-
 extern void aq_classic_note_reserve(AqQueueShm *shm, int position, NoteKind kind);
 extern void aq_classic_doubt_add(TransactionId xid, uint32 queue);
 extern void aq_retry_free(uint32 index);
@@ -288,13 +297,16 @@ typedef struct InHand
 	TransactionId xid;
 	bool		put;			/* enqueued, else taken */
 	uint32		n;
+	AqConsumed	consumed;
 	Key			lowest,
 				highest;
 } InHand;
 
 extern void aq_retry_doubt(AqQueueShm *shm, const InHand *hand);
-extern void aq_classic_count(AqQueueShm *shm, int position, uint32 enqueued, uint32 dequeued);
+extern void aq_classic_count_commit(AqQueueShm *shm, const Effect *effect);
 extern void aq_classic_note(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n);
+extern void aq_classic_note_messages(AqQueueShm *shm, const AqPutOptions *options, uint32 n);
+extern void aq_classic_note_taken(AqQueueShm *shm, int position, NoteKind kind, const Key *key, TimestampTz enqueued);
 extern uint64 aq_classic_enqueued_here(AqQueueShm *shm);
 extern void aq_classic_xact_init(void);
 extern bool aq_xid_in_doubt(TransactionId xid);

@@ -398,7 +398,7 @@ finish(Put *put, uint32 n, Bitmapset *const *targets)
 			i = same;
 		}
 	}
-	aq_classic_note(shm, 0, NOTE_MESSAGES, NULL, n);
+	aq_classic_note_messages(shm, put->options, n);
 }
 
 void

@@ -317,11 +317,11 @@ count_retry(Hands *hands, const Retry *retry)
 	Key			key;
 	bool		all = true;
 
-	aq_line_seek(line, hands->queue->id, retry->position, &retry->lowest, ForwardScanDirection);
+	aq_line_seek(line, hands->queue->id, retry->effect.position, &retry->lowest, ForwardScanDirection);
 	while (aq_line_next_row(line, &retry->highest, &key))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (was_taken_by(retry, line) && !count_attempt(hands, line, retry->position))
+		if (was_taken_by(retry, line) && !count_attempt(hands, line, retry->effect.position))
 			all = false;
 	}
 	return all;
@@ -359,16 +359,6 @@ unlink_retry(AqQueueShm *shm, uint32 index)
 	pg_atomic_fetch_sub_u32(&cq->nretries, 1);
 	aq_latch_free(&cq->latch);
 	aq_retry_free(index);
-}
-
-/* What was prepared is committed. */
-static void
-count_doubt(AqQueueShm *shm, const Retry *retry)
-{
-	if (retry->put)
-		aq_classic_count(shm, retry->position, retry->n, 0);
-	else
-		aq_classic_count(shm, retry->position, 0, retry->n);
 }
 
 void
@@ -410,7 +400,7 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 		if (done[i])
 		{
 			if (committed[i])
-				count_doubt(shm, &aq_retries[indexes[i]]);
+				aq_classic_count_commit(shm, &aq_retries[indexes[i]].effect);
 			unlink_retry(shm, indexes[i]);
 		}
 		else

@@ -355,7 +355,7 @@ group_allows(Take *take, int64 group)
 
 /* True when this transaction has it now. */
 static bool
-take_row(Take *take, const Key *key)
+take_row(Take *take, const Key *key, TimestampTz enqueued)
 {
 	AqMode		mode = take->options->mode;
 	bool		taken;
@@ -368,7 +368,7 @@ take_row(Take *take, const Key *key)
 	else
 		taken = aq_row_delete(take->line.rel, take->line.slot) == TM_Ok;
 	if (taken)
-		aq_classic_note(take->queue->shm, take->options->position, take->kind, key, 1);
+		aq_classic_note_taken(take->queue->shm, take->options->position, take->kind, key, enqueued);
 	return taken;
 }
 
@@ -395,7 +395,7 @@ try_row(Take *take, const Key *key)
 		return;
 	if (!group_allows(take, m.group))
 		return;
-	if (take->peek || options->mode == AQ_MODE_BROWSE || take_row(take, key))
+	if (take->peek || options->mode == AQ_MODE_BROWSE || take_row(take, key, m.enqueue_time))
 	{
 		take->taken++;
 		take->last = *key;

@@ -283,21 +283,15 @@ take_from(Request *request, Source *source)
 
 	request->source = source;
 	source->take.max = request->take.max - request->found;
+	aq_pin_looks(source->queue->shm, source->take.position);
 	found = source->queue->store->take(source->queue, &source->take);
 	if (found == 0 && aq_navigation_rewind(source->queue, &source->navigation, &source->take))
 		found = source->queue->store->take(source->queue, &source->take);
 	request->found += found;
-}
-
-static void
-count_traffic(const Request *request)
-{
-	if (request->found == 0 || request->delivery == AQ_BUFFERED)
-		return;
-	if (request->take.mode == AQ_MODE_BROWSE)
-		aq_traffic_add(request->queue->shm, AQ_TRAFFIC_BROWSED, request->found);
-	else if (request->take.mode != AQ_MODE_LOCKED)
-		aq_pin_did(request->queue->shm, false);
+	if (found > 0 && request->take.mode == AQ_MODE_BROWSE)
+		aq_traffic_add_for(source->queue->shm, source->take.position, AQ_TRAFFIC_BROWSED, found);
+	else if (found > 0 && request->take.mode != AQ_MODE_LOCKED && source->delivery == AQ_PERSISTENT)
+		aq_pin_took(source->queue->shm, source->take.position);
 }
 
 /* The sources take turns to be the first, so that neither starves. */
@@ -325,7 +319,6 @@ attempt(void *arg)
 	request->bytes = 0;
 	if (request->found > 0 && request->take.mode != AQ_MODE_BROWSE)
 		aq_stat_touched = true;
-	count_traffic(request);
 	return request->found > 0;
 }
 

@@ -351,6 +351,28 @@ has_recipients(FunctionCallInfo fcinfo)
 	return ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)) > 0;
 }
 
+/* For each message: what the rules say. */
+static void
+apply_rules(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads, const bool *nulls,
+			Bitmapset **targets)
+{
+	int64		began = aq_time_now();
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		targets[i] = subscribers_of(queue, options, payloads[i], nulls[i]);
+		if (targets[i] == NULL)
+			nobody_wants_it(queue);
+	}
+	if (began != 0)
+	{
+		int64		ended = aq_time_now();
+
+		aq_queue_pin(queue);
+		aq_traffic_add(queue->shm, AQ_TRAFFIC_RULES_ELAPSED, Max(ended - began, 0));
+	}
+}
+
 /*
  * The sets of consumers of n messages; all pointers are the same when no rule
  * looks at the payload's message.
@@ -382,12 +404,10 @@ choose_targets(FunctionCallInfo fcinfo, AqQueue **queue, const AqPutOptions *opt
 		if (all == NULL)
 			nobody_wants_it(*queue);
 	}
-	for (uint32 i = 0; i < n; i++)
-	{
-		targets[i] = all ? all : subscribers_of(*queue, options, payloads[i], nulls[i]);
-		if (targets[i] == NULL)
-			nobody_wants_it(*queue);
-	}
+	if (all == NULL)
+		apply_rules(*queue, options, n, payloads, nulls, targets);
+	for (uint32 i = 0; i < n && all != NULL; i++)
+		targets[i] = all;
 	return targets;
 }
 
@@ -406,7 +426,7 @@ count_put(const AqQueue *queue, uint32 n, const Datum *payloads, const bool *nul
 	aq_stat_add(AQ_STAT_ENQUEUE_BYTES, bytes);
 	aq_stat_touched = true;
 	if (queue->whole == NULL)
-		aq_pin_did(queue->shm, true);
+		aq_pin_put(queue->shm);
 	else
 		aq_time_queue_is(queue->id);
 }

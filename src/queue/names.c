@@ -211,42 +211,6 @@ AQ_ROWS(aq_queue_consumers)
 	}
 }
 
-PG_FUNCTION_INFO_V1(aq_queue_counters);
-Datum
-aq_queue_counters(PG_FUNCTION_ARGS)
-{
-	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
-	Datum		values[2];
-	bool		nulls[2] = {false, false};
-
-	aq_queue_pin(queue);
-	values[0] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->enqueued));
-	values[1] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->dequeued));
-	return aq_result_row(fcinfo, values, nulls);
-}
-
-PG_FUNCTION_INFO_V1(aq_queue_traffic);
-Datum
-aq_queue_traffic(PG_FUNCTION_ARGS)
-{
-	static const bool is_time[] = {
-#define X(id, is_time) is_time,
-#include "queue/traffic_list.h"
-#undef X
-	};
-	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
-	Datum		values[AQ_NTRAFFIC];
-	bool		nulls[AQ_NTRAFFIC] = {0};
-
-	aq_queue_pin(queue);
-	for (int i = 0; i < AQ_NTRAFFIC; i++)
-	{
-		values[i] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->traffic[i]));	/* a timestamp is one, too */
-		nulls[i] = is_time[i] && DatumGetInt64(values[i]) == 0;
-	}
-	return aq_result_row(fcinfo, values, nulls);
-}
-
 PG_FUNCTION_INFO_V1(aq_subscriber_transformation);
 Datum
 aq_subscriber_transformation(PG_FUNCTION_ARGS)

@@ -39,7 +39,10 @@ typedef struct Pin
 	bool		stale;			/* give it back at the transaction's end */
 	bool		used;			/* the transaction enqueues or dequeues: see stop.c */
 	bool		put;			/* it has enqueued persistent messages */
-	bool		taken;			/* it has dequeued some */
+	bool		taken;			/* it has dequeued some, */
+	int			taker;			/* for this consumer */
+	Bitmapset  *takers;			/* and these, if there are others; of TopMemoryContext */
+	int			looks;			/* consumer of the dequeue that is running; -1: none */
 } Pin;
 
 typedef struct Change
@@ -94,7 +97,8 @@ make_consumers(AqQueue *queue)
 		const AqConsumer *consumer = &queue->consumers[i];
 		AqConsumerShm *place = aq_consumer_shm_make(queue->shm, consumer->position);
 
-		aq_raise_to(&place->number, consumer->number);
+		if (pg_atomic_read_u64(&place->number) < (uint64) consumer->number)
+			aq_traffic_begin(queue->shm, place, consumer->number);
 		if (consumer->name == NULL)
 		{
 			aq_raise_to(&place->removed, consumer->number);
@@ -146,14 +150,41 @@ aq_pin_use(const AqQueueShm *shm)
 	return true;
 }
 
-/* The transaction, which uses the queue, has enqueued or dequeued. */
+/* The transaction, which uses the queue, has enqueued. */
 void
-aq_pin_did(const AqQueueShm *shm, bool put)
+aq_pin_put(const AqQueueShm *shm)
+{
+	pin_of(shm)->put = true;
+}
+
+/* It has dequeued for the consumer. */
+void
+aq_pin_took(const AqQueueShm *shm, int position)
 {
 	Pin		   *pin = pin_of(shm);
 
-	pin->put |= put;
-	pin->taken |= !put;
+	if (!pin->taken)
+	{
+		pin->taken = true;
+		pin->taker = position;
+	}
+	else if (pin->taker != position)
+	{
+		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+		pin->takers = bms_add_member(pin->takers, position);
+		MemoryContextSwitchTo(old);
+	}
+}
+
+/* A dequeue for the consumer looks for messages; from now on its time is the consumer's. */
+void
+aq_pin_looks(const AqQueueShm *shm, int position)
+{
+	Pin		   *pin = pin_of(shm);
+
+	pin->looks = position;
+	aq_traffic_add_for(shm_of(pin), position, AQ_TRAFFIC_EXECUTIONS, 1);
 }
 
 void
@@ -169,6 +200,28 @@ aq_pin_is_used(const AqQueueShm *shm)
 	return pin_of(shm)->used;
 }
 
+/* Count the transaction for each consumer it has dequeued for; once for the queue. */
+static void
+count_takers(Pin *pin, bool commit)
+{
+	AqQueueShm *shm = shm_of(pin);
+	int			position = -1;
+
+	if (commit && pin->taken)
+		aq_traffic_add_for(shm, pin->taker, AQ_TRAFFIC_DEQUEUE_TRANSACTIONS, 1);
+	if (pin->takers == NULL)
+		return;
+	while (commit && (position = bms_next_member(pin->takers, position)) >= 0)
+	{
+		AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+
+		if (consumer != NULL)
+			pg_atomic_fetch_add_u64(&consumer->traffic[AQ_TRAFFIC_DEQUEUE_TRANSACTIONS], 1);
+	}
+	bms_free(pin->takers);
+	pin->takers = NULL;
+}
+
 /* At the end of a transaction. */
 static void
 end_use(bool commit)
@@ -182,8 +235,7 @@ end_use(bool commit)
 		shm = shm_of(&pins[i]);
 		if (commit && pins[i].put)
 			aq_traffic_add(shm, AQ_TRAFFIC_ENQUEUE_TRANSACTIONS, 1);
-		if (commit && pins[i].taken)
-			aq_traffic_add(shm, AQ_TRAFFIC_DEQUEUE_TRANSACTIONS, 1);
+		count_takers(&pins[i], commit);
 		pins[i].used = false;
 		nused--;
 		aq_queue_used(shm);
@@ -289,6 +341,8 @@ new_pin(AqQueue *queue)
 	pins[slot].used_in = transactions;
 	pins[slot].stale = false;
 	pins[slot].used = pins[slot].put = pins[slot].taken = false;
+	pins[slot].takers = NULL;
+	pins[slot].looks = -1;
 	if (must_load)
 		load(queue, object, slot);
 	return &pins[slot];
@@ -317,12 +371,28 @@ aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu)
 {
 	Pin		   *pin = find_pin(id);
 	bool		enqueue = kind == AQ_TIME_ENQUEUE;
+	AqTraffic	elapsed_of = enqueue ? AQ_TRAFFIC_ENQUEUE_ELAPSED : AQ_TRAFFIC_DEQUEUE_ELAPSED;
+	AqTraffic	cpu_of = enqueue ? AQ_TRAFFIC_ENQUEUE_CPU : AQ_TRAFFIC_DEQUEUE_CPU;
+	int			position;
 
-	if (pin == NULL || pin->pins == 0 || !(enqueue || kind == AQ_TIME_DEQUEUE))
+	if (pin == NULL)
 		return;
-	aq_traffic_add(shm_of(pin), enqueue ? AQ_TRAFFIC_ENQUEUE_ELAPSED : AQ_TRAFFIC_DEQUEUE_ELAPSED, elapsed);
-	if (cpu > 0)
-		aq_traffic_add(shm_of(pin), enqueue ? AQ_TRAFFIC_ENQUEUE_CPU : AQ_TRAFFIC_DEQUEUE_CPU, cpu);
+	position = pin->looks;
+	pin->looks = -1;
+	if (pin->pins == 0 || !(enqueue || kind == AQ_TIME_DEQUEUE))
+		return;
+	if (enqueue || position < 0)
+	{
+		aq_traffic_add(shm_of(pin), elapsed_of, elapsed);
+		if (cpu > 0)
+			aq_traffic_add(shm_of(pin), cpu_of, cpu);
+	}
+	else
+	{
+		aq_traffic_add_for(shm_of(pin), position, elapsed_of, elapsed);
+		if (cpu > 0)
+			aq_traffic_add_for(shm_of(pin), position, cpu_of, cpu);
+	}
 }
 
 /*

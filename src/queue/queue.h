@@ -38,6 +38,23 @@
 
 /* --- shared memory --------------------------------------------------------- */
 
+/* Counters, and times, of a queue; the first ones of its consumers, too: see traffic.c. */
+typedef enum AqTraffic
+{
+#define X(id, is_time, of_consumer) AQ_TRAFFIC_##id,
+#include "queue/traffic_list.h"
+#undef X
+	AQ_NTRAFFIC
+} AqTraffic;
+
+enum
+{
+	AQ_NCONSUMER_TRAFFIC = 0
+#define X(id, is_time, of_consumer) + of_consumer
+#include "queue/traffic_list.h"
+#undef X
+};
+
 /* What sessions wait for and what is counted, per (queue, consumer). */
 typedef struct AqConsumerShm
 {
@@ -52,17 +69,12 @@ typedef struct AqConsumerShm
 	pg_atomic_uint64 removed;	/* of the latest that was removed; 0: none */
 	pg_atomic_uint64 enqueued;	/* messages made ready or waiting for it */
 	pg_atomic_uint64 dequeued;	/* consumed and committed, expired, purged */
-	pg_atomic_uint64 last_dequeue;	/* when the latest was consumed and committed; 0: none */
+	/* not of a single consumer, whose traffic is the queue's */
+	pg_atomic_uint64 traffic[AQ_NCONSUMER_TRAFFIC];
+	pg_atomic_uint64 before;	/* of enqueued and dequeued: earlier consumers' at this position */
 } AqConsumerShm;
 
-/* Other counters, and times, of a queue. */
-typedef enum AqTraffic
-{
-#define X(id, is_time) AQ_TRAFFIC_##id,
-#include "queue/traffic_list.h"
-#undef X
-	AQ_NTRAFFIC
-} AqTraffic;
+#define AQ_CONSUMERS_PER_CHUNK 10
 
 /* Unsubscribed: nothing counts for it any more. */
 static inline bool
@@ -108,7 +120,7 @@ typedef struct AqQueueShm
 	pg_atomic_uint64 dequeued;
 	pg_atomic_uint64 traffic[AQ_NTRAFFIC];
 	AqConsumerShm first;		/* position 0, all a single-consumer queue needs */
-	AqChunk		more[AQ_MAX_CONSUMERS / 32];	/* 32 consumers each; 0: none yet */
+	AqChunk		more[AQ_MAX_CONSUMERS / AQ_CONSUMERS_PER_CHUNK + 1];	/* 0: none yet */
 } AqQueueShm;
 
 static inline void
@@ -123,8 +135,38 @@ aq_traffic_time(AqQueueShm *shm, AqTraffic item, TimestampTz when)
 	pg_atomic_write_u64(&shm->traffic[item], (uint64) when);
 }
 
-/* The consumer has dequeued and committed now.  Never raises. */
-extern void aq_traffic_dequeued(AqQueueShm *shm, int position);
+/* The same, for a consumer as well.  Neither raises. */
+extern void aq_traffic_add_for(AqQueueShm *shm, int position, AqTraffic item, uint64 n);
+extern void aq_traffic_time_for(AqQueueShm *shm, int position, AqTraffic item, TimestampTz when);
+extern void aq_row_traffic(AqRow *row, AqQueueShm *shm, int position);
+
+/* Messages that a transaction has consumed: when they were enqueued. */
+typedef struct AqConsumed
+{
+	uint64		n;
+	uint64		times;			/* sum, modulo 2^64 */
+	TimestampTz last;			/* of the one taken last */
+} AqConsumed;
+
+static inline void
+aq_consumed_add(AqConsumed *consumed, TimestampTz enqueued)
+{
+	consumed->n++;
+	consumed->times += (uint64) enqueued;
+	consumed->last = enqueued;
+}
+
+static inline void
+aq_consumed_join(AqConsumed *consumed, const AqConsumed *more)
+{
+	consumed->n += more->n;
+	consumed->times += more->times;
+	if (more->n > 0)
+		consumed->last = more->last;
+}
+
+/* The consumer has dequeued and committed them now.  Never raises. */
+extern void aq_traffic_dequeued(AqQueueShm *shm, int position, const AqConsumed *consumed);
 
 /* Of a number that only grows. */
 static inline void

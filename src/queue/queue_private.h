@@ -49,11 +49,16 @@ extern void aq_pins_session_exit(void);
 extern bool aq_xact_created(int32 id);
 extern bool aq_xact_converted(int32 id);
 extern bool aq_pin_use(const AqQueueShm *shm);
-extern void aq_pin_did(const AqQueueShm *shm, bool put);
+extern void aq_pin_put(const AqQueueShm *shm);
+extern void aq_pin_looks(const AqQueueShm *shm, int position);
+extern void aq_pin_took(const AqQueueShm *shm, int position);
 extern void aq_pin_unuse(const AqQueueShm *shm);
 extern bool aq_pin_is_used(const AqQueueShm *shm);
 extern void aq_queue_stopping_here(AqQueue *queue, bool enqueue, bool dequeue);
 extern void aq_xact_ddl(void);
+
+/* traffic.c */
+extern void aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number);
 
 /* wait.c */
 extern Size aq_wait_shmem_size(void);

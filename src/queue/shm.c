@@ -22,10 +22,16 @@
 #include "miscadmin.h"
 #include "storage/shmem.h"
 
-#define CONSUMERS_PER_CHUNK 32
+/* whole lines of the processor's cache, so that consumers do not disturb each other */
+typedef union ConsumerPlace
+{
+	AqConsumerShm consumer;
+	char		lines[192];
+} ConsumerPlace;
 
-StaticAssertDecl(sizeof(AqConsumerShm) * CONSUMERS_PER_CHUNK <= AQ_CHUNK_SIZE,
-				 "a chunk holds 32 consumers");
+StaticAssertDecl(sizeof(ConsumerPlace) == 192, "a consumer has three lines");
+StaticAssertDecl(sizeof(ConsumerPlace) * AQ_CONSUMERS_PER_CHUNK <= AQ_CHUNK_SIZE, "consumers fit into a chunk");
+StaticAssertDecl(offsetof(AqConsumerShm, traffic) + sizeof(uint64) == 64, "what dequeues count has a line of its own");
 
 static AqQueueShm *entries;		/* 1 .. aq_object_limit */
 static pg_atomic_uint64 *definitions;	/* the clock */
@@ -45,7 +51,9 @@ init_consumer(AqConsumerShm *consumer)
 	pg_atomic_init_u64(&consumer->removed, 0);
 	pg_atomic_init_u64(&consumer->enqueued, 0);
 	pg_atomic_init_u64(&consumer->dequeued, 0);
-	pg_atomic_init_u64(&consumer->last_dequeue, 0);
+	pg_atomic_init_u64(&consumer->before, 0);
+	for (int i = 0; i < AQ_NCONSUMER_TRAFFIC; i++)
+		pg_atomic_init_u64(&consumer->traffic[i], 0);
 }
 
 static void
@@ -188,10 +196,10 @@ aq_consumer_shm(AqQueueShm *shm, int position)
 
 	if (position == 0)
 		return &shm->first;
-	chunk = shm->more[position / CONSUMERS_PER_CHUNK];
+	chunk = shm->more[position / AQ_CONSUMERS_PER_CHUNK];
 	if (chunk == 0)
 		return NULL;
-	return (AqConsumerShm *) aq_chunk_ptr(chunk) + position % CONSUMERS_PER_CHUNK;
+	return &((ConsumerPlace *) aq_chunk_ptr(chunk))[position % AQ_CONSUMERS_PER_CHUNK].consumer;
 }
 
 /* The same, made if it is not there. May raise; no latch held. */
@@ -204,29 +212,18 @@ aq_consumer_shm_make(AqQueueShm *shm, int position)
 		return consumer;
 	aq_chunks_reserve(1);
 	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
-	if (shm->more[position / CONSUMERS_PER_CHUNK] == 0)
+	if (shm->more[position / AQ_CONSUMERS_PER_CHUNK] == 0)
 	{
 		AqChunk		chunk = aq_chunk_take();
-		AqConsumerShm *list = aq_chunk_ptr(chunk);
+		ConsumerPlace *list = aq_chunk_ptr(chunk);
 
-		for (int i = 0; i < CONSUMERS_PER_CHUNK; i++)
-			init_consumer(&list[i]);
+		for (int i = 0; i < AQ_CONSUMERS_PER_CHUNK; i++)
+			init_consumer(&list[i].consumer);
 		pg_write_barrier();		/* readers take no latch */
-		shm->more[position / CONSUMERS_PER_CHUNK] = chunk;
+		shm->more[position / AQ_CONSUMERS_PER_CHUNK] = chunk;
 	}
 	aq_latch_free(&shm->waiters_latch);
 	return aq_consumer_shm(shm, position);
-}
-
-void
-aq_traffic_dequeued(AqQueueShm *shm, int position)
-{
-	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
-	TimestampTz now = GetCurrentTimestamp();
-
-	aq_traffic_time(shm, AQ_TRAFFIC_LAST_DEQUEUE, now);
-	if (consumer != NULL)
-		pg_atomic_write_u64(&consumer->last_dequeue, (uint64) now);
 }
 
 void

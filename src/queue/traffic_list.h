@@ -1,26 +1,38 @@
 /*-------------------------------------------------------------------------
  *
  * traffic_list.h
- *	  What is counted of each queue beside its messages, since it came into
- *	  use: the columns of aq._queue_traffic, in this order.
+ *	  What is counted of each queue, since it came into use, beside its
+ *	  messages: the columns of aq._queue_traffic, in this order.
  *
- *	  X(id, is it a time)
+ * What is counted of each consumer as well comes first, and is in aq._consumers:
+ * the first one belongs to who enqueues, the next eight, a line of the
+ * processor's cache, to who dequeues.
+ *
+ *	  X(id, is it a time, of each consumer as well)
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
  */
-X(SINCE, true)					/* when it came into use */
-X(LAST_ENQUEUE, true)			/* committed */
-X(LAST_DEQUEUE, true)			/* committed */
-X(LAST_FAILURE, true)			/* expired, or over its retries */
-X(LAST_READY, true)				/* a delay or rest has ended */
-X(ENQUEUE_TRANSACTIONS, false)
-X(DEQUEUE_TRANSACTIONS, false)
-X(BROWSED, false)
-X(FAILED, false)				/* for a consumer */
-X(MADE_READY, false)			/* for a consumer */
-X(ENQUEUE_ELAPSED, false)		/* nanoseconds, as the next three */
-X(ENQUEUE_CPU, false)
-X(DEQUEUE_ELAPSED, false)
-X(DEQUEUE_CPU, false)
+X(LAST_ENQUEUE, true, true)		/* committed */
+X(LAST_DEQUEUE, true, true)		/* committed */
+X(CONSUMED, false, true)		/* dequeued and committed, neither purged nor failed */
+X(LATENCY, false, true)			/* microseconds from their enqueues to these commits, in all */
+X(LAST_LATENCY, false, true)	/* of the latest, microseconds */
+X(DEQUEUE_TRANSACTIONS, false, true)
+X(EXECUTIONS, false, true)		/* looks for messages */
+X(DEQUEUE_ELAPSED, false, true) /* nanoseconds, as all that is called elapsed or CPU */
+X(DEQUEUE_CPU, false, true)
+X(BROWSED, false, true)
+X(FAILED, false, true)			/* expired, or over its retries, for a consumer */
+X(SINCE, true, false)			/* when it came into use */
+X(LAST_FAILURE, true, false)
+X(LAST_READY, true, false)		/* a delay or rest has ended */
+X(MADE_READY, false, false)		/* for a consumer */
+X(ENQUEUE_TRANSACTIONS, false, false)
+X(ENQUEUED_EXPIRY, false, false)	/* messages with an expiration, committed */
+X(ENQUEUED_DELAY, false, false)
+X(ENQUEUE_ELAPSED, false, false)
+X(ENQUEUE_CPU, false, false)
+X(RULES_ELAPSED, false, false)	/* of subscribers, at enqueues */
+X(TRANSFORMATIONS_ELAPSED, false, false)

@@ -251,6 +251,8 @@ typedef struct DoubtTake
 	char		kind;
 	int			position;
 	uint16		slot;
+	ItemPointerData tid;		/* of the message */
+	TimestampTz enqueued;		/* when; 0: not known */
 } DoubtTake;
 
 static Bitmapset *
@@ -361,6 +363,41 @@ read_takes(Partition *partition, TransactionId xid, const Bitmapset *slots, bool
 	return takes;
 }
 
+/* When the messages were enqueued, from their rows. */
+static void
+read_enqueue_times(Stream *stream, Partition *partition, Relation rel, List *takes)
+{
+	ListCell   *lc;
+
+	/* what is taken keeps the frame */
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	foreach(lc, takes)
+	{
+		DoubtTake  *take = lfirst(lc);
+
+		if (take->kind == LOG_TAKEN)
+		{
+			Slot	   *slot = slot_at(frame_of(partition), take->slot);
+
+			ItemPointerSet(&take->tid, slot->block, slot->offset);
+		}
+	}
+	aq_latch_free(&stream->latch);
+	foreach(lc, takes)
+	{
+		DoubtTake  *take = lfirst(lc);
+		HeapTupleData tuple;
+		Buffer		buffer;
+		bool		isnull;
+
+		tuple.t_self = take->tid;
+		if (take->kind != LOG_TAKEN || !heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
+			continue;
+		take->enqueued = DatumGetTimestampTz(heap_getattr(&tuple, MSG_ENQUEUE_TIME + 1, RelationGetDescr(rel), &isnull));
+		ReleaseBuffer(buffer);
+	}
+}
+
 static void
 settle_slot(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtSlot *doubt,
 			bool commit, TimestampTz now)
@@ -375,11 +412,11 @@ settle_slot(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtSlot *do
 		slot->open = 0;
 		return;
 	}
-	if (!(slot->flags & SLOT_FOLLOWER))
-		aq_stat_add(AQ_STAT_ENQUEUE_COMMITTED, 1);	/* followers were counted at their commit */
+	if (!(slot->flags & SLOT_FOLLOWER)) /* followers were counted at their commit */
+		aq_count_put(shm, stream, 1, doubt->ready_at != 0, doubt->expires_at != 0, now);
 	if (doubt->ready_at <= now)
 		doubt->ready_at = 0;
-	aq_publish_slot(shm, stream, partition, doubt->slot, doubt->targets, doubt->ready_at);
+	aq_publish_slot(shm, stream, partition, doubt->slot, doubt->targets, doubt->ready_at, now);
 	if (doubt->ready_at)
 		aq_timer_push(partition, doubt->ready_at, doubt->slot, 0, TIMER_READY);
 	if (doubt->expires_at)
@@ -393,10 +430,15 @@ settle_slot(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtSlot *do
 static void
 done_after_doubt(AqQueueShm *shm, Stream *stream, Partition *partition, const DoubtTake *take)
 {
+	AqConsumed	consumed = {0};
+
 	aq_consumer_done(shm, stream, partition, take->position, take->slot, take->xid);
-	aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, take->kind == LOG_TAKEN);
-	if (take->kind == LOG_TAKEN)
-		aq_traffic_dequeued(shm, take->position);
+	if (take->kind != LOG_TAKEN)
+		return;
+	aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, 1);
+	if (take->enqueued != 0)
+		aq_consumed_add(&consumed, take->enqueued);
+	aq_traffic_dequeued(shm, take->position, &consumed);
 }
 
 /* A message that was taken by the transaction that had enqueued it; it is published already. */
@@ -581,7 +623,9 @@ resolve(AqQueueShm *shm, const Doubt *entry, bool blocked)
 
 	do
 	{
-		List	   *slots = slots_in_doubt(stream_at(partition->stream), partition, entry->xid);
+		Stream	   *stream = stream_at(partition->stream);
+		List	   *slots = slots_in_doubt(stream, partition, entry->xid);
+		List	   *takes;
 		Bitmapset  *set = NULL;
 		ListCell   *lc;
 
@@ -591,8 +635,9 @@ resolve(AqQueueShm *shm, const Doubt *entry, bool blocked)
 				read_slot(rel, lfirst(lc));
 			set = bms_add_member(set, ((DoubtSlot *) lfirst(lc))->slot);
 		}
-		again = settle(shm, partition, entry->xid, blocked ? NIL : slots, set,
-					   read_takes(partition, entry->xid, set, others, !blocked));
+		takes = read_takes(partition, entry->xid, set, others, !blocked);
+		read_enqueue_times(stream, partition, rel, takes);
+		again = settle(shm, partition, entry->xid, blocked ? NIL : slots, set, takes);
 		others = false;
 	} while (again && !blocked);
 	if (blocked)

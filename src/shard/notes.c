@@ -143,6 +143,18 @@ aq_note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
 	note->slots[note->count++] = slot;
 }
 
+/*
+ * The row of a message that was noted last, or just before the last, says when
+ * it was enqueued.  It does not matter which of the take's notes keeps that:
+ * they are settled together.
+ */
+void
+aq_note_consumed(AqMode mode, TimestampTz enqueued)
+{
+	if (mode == AQ_MODE_REMOVE || mode == AQ_MODE_REMOVE_NODATA)
+		aq_consumed_add(&take_notes[ntakes - 1]->consumed, enqueued);
+}
+
 /* The note by which this transaction keeps the message locked, or NULL. */
 TakeNote *
 aq_note_find_locked(Partition *partition, int position, uint32 slot, uint32 *at)

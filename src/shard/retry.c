@@ -173,9 +173,9 @@ aq_mark_failed(Partition *partition, uint32 number)
 }
 
 void
-aq_count_failed(AqQueueShm *shm, uint32 n)
+aq_count_failed(AqQueueShm *shm, int position)
 {
-	aq_traffic_add(shm, AQ_TRAFFIC_FAILED, n);
+	aq_traffic_add_for(shm, position, AQ_TRAFFIC_FAILED, 1);
 	aq_traffic_time(shm, AQ_TRAFFIC_LAST_FAILURE, GetCurrentTimestamp());
 }
 
@@ -200,7 +200,7 @@ end_retry(AqQueueShm *shm, Batch *batch, uint32 i)
 	{
 		aq_mark_failed(partition, slot);
 		partition->expired++;
-		aq_count_failed(shm, 1);
+		aq_count_failed(shm, batch->position);
 	}
 	aq_consumer_done(shm, batch->stream, partition, batch->position, slot, InvalidTransactionId);
 	return false;

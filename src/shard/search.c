@@ -250,6 +250,7 @@ try_item(Take *take, Stream *stream, Relation rel, const Candidate *item)
 		(options->mode == AQ_MODE_BROWSE ||
 		 (item->own ? take_own(take, item->slot) : take_slot(take, stream, item->slot))))
 	{
+		aq_note_consumed(options->mode, m.enqueue_time);
 		if (options->emit)
 			options->emit(options->emit_arg, &m);
 		if (options->mode == AQ_MODE_BROWSE)

@@ -32,17 +32,20 @@ counts(AqQueueShm *shm, int position)
 }
 
 static void
-count(AqQueueShm *shm, int position, int64 enqueued, int64 dequeued)
+count_enqueued(AqQueueShm *shm, int position, uint32 n, TimestampTz now)
 {
 	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
 
-	if (enqueued)
-		pg_atomic_fetch_add_u64(&consumer->enqueued, enqueued);
-	if (dequeued)
-	{
-		pg_atomic_fetch_add_u64(&consumer->dequeued, dequeued);
-		pg_atomic_fetch_add_u64(&shm->dequeued, dequeued);
-	}
+	pg_atomic_fetch_add_u64(&consumer->enqueued, n);
+	if (!shm->single)
+		pg_atomic_write_u64(&consumer->traffic[AQ_TRAFFIC_LAST_ENQUEUE], (uint64) now);
+}
+
+static void
+count_dequeued(AqQueueShm *shm, int position, uint32 n)
+{
+	pg_atomic_fetch_add_u64(&aq_consumer_shm(shm, position)->dequeued, n);
+	pg_atomic_fetch_add_u64(&shm->dequeued, n);
 }
 
 /* Is everything in a closed partition done? Then it can be reused. Latch held. */
@@ -80,11 +83,11 @@ aq_partition_check_done(Stream *stream, Partition *partition)
 /* n slots, ready at once, for one consumer. */
 static void
 make_ready(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
-		   uint32 first, uint32 n)
+		   uint32 first, uint32 n, TimestampTz now)
 {
 	aq_set_ready(stream, partition, position, first, n);
 	partition->open += n;
-	count(shm, position, n, 0);
+	count_enqueued(shm, position, n, now);
 }
 
 static void
@@ -101,7 +104,7 @@ set_slot_state(PutNote *note, Frame *frame, SlotState state, uint16 open)
 
 /* All slots of the note go to the same consumers, none taken already. */
 static void
-publish_together(PutNote *note, Stream *stream, Partition *partition)
+publish_together(PutNote *note, Stream *stream, Partition *partition, TimestampTz now)
 {
 	Frame	   *frame = frame_of(partition);
 	int			position = -1;
@@ -109,7 +112,7 @@ publish_together(PutNote *note, Stream *stream, Partition *partition)
 
 	if (note->shared_targets == NULL)
 	{
-		make_ready(note->shm, stream, partition, 0, note->first, note->count);
+		make_ready(note->shm, stream, partition, 0, note->first, note->count, now);
 		open = 1;
 	}
 	else
@@ -117,7 +120,7 @@ publish_together(PutNote *note, Stream *stream, Partition *partition)
 		{
 			if (!counts(note->shm, position))
 				continue;
-			make_ready(note->shm, stream, partition, position, note->first, note->count);
+			make_ready(note->shm, stream, partition, position, note->first, note->count, now);
 			open++;
 		}
 	set_slot_state(note, frame, open > 0 ? SLOT_READY : SLOT_DONE, open);
@@ -129,7 +132,7 @@ publish_together(PutNote *note, Stream *stream, Partition *partition)
  */
 void
 aq_publish_slot(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 number,
-				Bitmapset *targets, TimestampTz ready_at)
+				Bitmapset *targets, TimestampTz ready_at, TimestampTz now)
 {
 	Slot	   *slot = slot_at(frame_of(partition), number);
 	int			position = -1;
@@ -148,7 +151,7 @@ aq_publish_slot(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 nu
 			continue;
 		slot->open++;
 		partition->open++;
-		count(shm, position, 1, 0);
+		count_enqueued(shm, position, 1, now);
 		if (ready_at == 0)
 			aq_set_ready(stream, partition, position, number, 1);
 		else
@@ -159,7 +162,7 @@ aq_publish_slot(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 nu
 
 /* Slots of the note one by one: own takes, delays, or different consumers. */
 static void
-publish_each(PutNote *note, Stream *stream, Partition *partition)
+publish_each(PutNote *note, Stream *stream, Partition *partition, TimestampTz now)
 {
 	for (uint32 i = 0; i < note->count; i++)
 	{
@@ -167,7 +170,7 @@ publish_each(PutNote *note, Stream *stream, Partition *partition)
 		Bitmapset  *targets = note->targets ? note->targets[i] : note->shared_targets;
 		int			position = -1;
 
-		aq_publish_slot(note->shm, stream, partition, number, targets, note->ready_at);
+		aq_publish_slot(note->shm, stream, partition, number, targets, note->ready_at, now);
 		for (uint32 j = 0; j < note->nown_takes; j++)
 		{
 			/* taken already: not for others */
@@ -246,12 +249,27 @@ wake_targets(PutNote *note)
 	}
 }
 
+/* Committed.  Latch held. */
+void
+aq_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool delayed, bool expires, TimestampTz now)
+{
+	stream->enqueued += n;
+	aq_stat_add(AQ_STAT_ENQUEUE_COMMITTED, n);
+	pg_atomic_fetch_add_u64(&shm->enqueued, n);
+	if (delayed)
+		aq_traffic_add(shm, AQ_TRAFFIC_ENQUEUED_DELAY, n);
+	if (expires)
+		aq_traffic_add(shm, AQ_TRAFFIC_ENQUEUED_EXPIRY, n);
+	aq_traffic_time(shm, AQ_TRAFFIC_LAST_ENQUEUE, now);
+}
+
 void
 aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 {
 	Partition  *partition = note->partition;
 	Stream	   *stream = stream_at(partition->stream);
 	TransactionId doubt = InvalidTransactionId;
+	TimestampTz now = commit ? GetCurrentTimestamp() : 0;
 	bool		published = false;
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE,
@@ -270,9 +288,9 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 		if (!TransactionIdIsValid(doubt) || !follow(note, partition, doubt))
 		{
 			if (note->targets == NULL && note->nown_takes == 0 && note->ready_at == 0)
-				publish_together(note, stream, partition);
+				publish_together(note, stream, partition, now);
 			else
-				publish_each(note, stream, partition);
+				publish_each(note, stream, partition, now);
 			if (note->timers > 0)
 			{
 				frame_of(partition)->timers_reserved += note->timers;
@@ -280,15 +298,11 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 			}
 			published = true;
 		}
-		stream->enqueued += note->count;
-		aq_stat_add(AQ_STAT_ENQUEUE_COMMITTED, note->count);
-		pg_atomic_fetch_add_u64(&note->shm->enqueued, note->count);
+		aq_count_put(note->shm, stream, note->count, note->ready_at != 0, note->expires_at != 0, now);
 	}
 	aq_partition_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
 
-	if (commit)
-		aq_traffic_time(note->shm, AQ_TRAFFIC_LAST_ENQUEUE, GetCurrentTimestamp());
 	if (published)
 	{
 		aq_trace_publish(note->shm->database, note->shm->queue_id, note->count);
@@ -320,7 +334,7 @@ book_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 		  uint32 n, TransactionId xid)
 {
 	stream_sub(stream, position)->delivered += n;
-	count(shm, position, 0, n);
+	count_dequeued(shm, position, n);
 	if (TransactionIdIsValid(xid))
 		partition->last_taker = xid;
 	partition->last_take = GetCurrentTimestamp();
@@ -446,8 +460,10 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 
 	if (final && note->mode != AQ_MODE_PURGE)
 	{
-		aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, note->count);
-		aq_traffic_dequeued(note->shm, note->position);
+		aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, done);
+		/* of what stands behind a doubt it is counted when that is resolved */
+		if (done == note->count)
+			aq_traffic_dequeued(note->shm, note->position, &note->consumed);
 	}
 	aq_stat_add(AQ_STAT_RETRIES, retries);
 	if (back > 0)

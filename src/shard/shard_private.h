@@ -506,6 +506,7 @@ typedef struct TakeNote
 	uint32		count;
 	uint32		size;
 	uint16	   *slots;
+	AqConsumed	consumed;		/* of those whose rows have been read */
 } TakeNote;
 
 extern MemoryContext aq_notes_context(void);
@@ -514,6 +515,7 @@ extern void aq_note_put_done(PutNote *note);
 extern void aq_note_take_reserve(AqQueueShm *shm, uint32 n);
 extern void aq_note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
 						 bool own, uint32 slot);
+extern void aq_note_consumed(AqMode mode, TimestampTz enqueued);
 extern int	aq_notes_puts(PutNote ***notes);
 extern int	aq_notes_takes(TakeNote ***notes);
 extern TakeNote *aq_note_find_locked(Partition *partition, int position, uint32 slot, uint32 *at);
@@ -522,9 +524,10 @@ extern void aq_xact_init(void);
 
 /* --- settle.c: the end of a transaction, slot by slot; none raises ----------------------------------------- */
 extern void aq_settle_put(PutNote *note, bool commit, TransactionId xid);
+extern void aq_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool delayed, bool expires, TimestampTz now);
 extern void aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid);
 extern void aq_publish_slot(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 slot,
-							Bitmapset *targets, TimestampTz ready_at);
+							Bitmapset *targets, TimestampTz ready_at, TimestampTz now);
 extern void aq_hand_to_worker(Stream *stream, Partition *partition, int position, uint32 number);
 extern void aq_consumer_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 							 uint32 slot, TransactionId xid);
@@ -545,7 +548,7 @@ extern void aq_reclaim_job(int32 id, AqQueueShm *shm);
 extern void aq_retry_job(int32 id, AqQueueShm *shm);
 extern void aq_timer_job(int32 id, AqQueueShm *shm);
 extern void aq_mark_failed(Partition *partition, uint32 number);
-extern void aq_count_failed(AqQueueShm *shm, uint32 n);
+extern void aq_count_failed(AqQueueShm *shm, int position);
 extern void aq_failed_job(int32 id, AqQueueShm *shm);
 extern void aq_removed_job(int32 id, AqQueueShm *shm);
 extern bool aq_position_free(AqQueue *queue, AqRemoved *removed);

@@ -54,6 +54,7 @@ static void
 consumer_row(AqRow *row, AqQueue *queue, int position)
 {
 	AqConsumerShm *consumer = aq_consumer_shm(queue->shm, position);
+	uint64		before;
 	int64		ready = 0;
 
 	if (consumer == NULL)
@@ -71,11 +72,12 @@ consumer_row(AqRow *row, AqQueue *queue, int position)
 	}
 	aq_row_int(row, queue->id);
 	aq_row_int(row, position);
-	aq_row_number(row, pg_atomic_read_u64(&consumer->enqueued));
-	aq_row_number(row, pg_atomic_read_u64(&consumer->dequeued));
+	before = pg_atomic_read_u64(&consumer->before);
+	aq_row_number(row, pg_atomic_read_u64(&consumer->enqueued) - before);
+	aq_row_number(row, pg_atomic_read_u64(&consumer->dequeued) - before);
 	aq_row_number(row, ready);
 	aq_row_int(row, consumer->waiters.waiting + consumer->selective.waiting);
-	aq_row_time(row, (TimestampTz) pg_atomic_read_u64(&consumer->last_dequeue));
+	aq_row_traffic(row, queue->shm, position);
 	aq_row_end(row);
 }
 

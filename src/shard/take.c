@@ -93,6 +93,7 @@ aq_take_emit(Take *take)
 		bool		nulls[MSG_COLUMNS];
 
 		aq_take_read(take, rel, &take->items[i], &m, values, nulls, &buffer);
+		aq_note_consumed(take->options->mode, m.enqueue_time);
 		take->options->emit(take->options->emit_arg, &m);
 	}
 	ReleaseBuffer(buffer);

@@ -169,10 +169,11 @@ settle_expired(Round *round, bool failed)
 						 InvalidTransactionId);
 	}
 	aq_latch_free(&round->stream->latch);
-	if (failed && round->nexpired > 0)
+	if (failed)
 	{
 		aq_stat_add(AQ_STAT_EXPIRATIONS, round->nexpired);
-		aq_count_failed(round->shm, round->nexpired);
+		for (uint32 i = 0; i < round->nexpired; i++)
+			aq_count_failed(round->shm, round->expired[i].position);
 	}
 	round->nexpired = 0;
 }

@@ -76,4 +76,7 @@ extern void aq_time_queue_is(int32 queue_id);
 typedef void (*AqTimeOnQueue) (int32 queue_id, AqTimeKind kind, uint64 elapsed, uint64 cpu);
 extern void aq_time_on_queue(AqTimeOnQueue told);
 
+/* For times that are booked elsewhere: the clock, nanoseconds; 0 while pgaq.timed_statistics is off. */
+extern int64 aq_time_now(void);
+
 #endif							/* AQ_STAT_H */

@@ -159,6 +159,12 @@ aq_time_enter(AqTimeKind which)
 	return timed;
 }
 
+int64
+aq_time_now(void)
+{
+	return aq_timed_statistics ? aq_clock_ns() : 0;
+}
+
 void
 aq_time_on_queue(AqTimeOnQueue told)
 {

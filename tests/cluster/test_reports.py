@@ -239,11 +239,16 @@ def test_histogram_chart(contended):
         assert number & (number - 1) == 0, bound
 
 
-def test_queues_and_subscribers(interval):
+def test_queues_and_subscribers(conn, interval):
     [queue] = [r for r in lines(interval[2], "queues") if r["Queue"] == "work_q"]
     assert (queue["Enqueued"], queue["Done"], queue["Backlog Begin"], queue["Backlog End"]) == (2000, 1500, 500, 1000)
-    elapsed = queue["Enqueued"] / queue["Enqueue Rate"]
-    assert queue["Avg Time in Queue"] == pytest.approx(750 * elapsed / 1500)
+    consumed, micros = growth(conn, interval, "dba_hist_queue", "queue_name", "consumed_msgs", "latency_us")["work_q"]
+    assert consumed == 1500 and queue["Avg Latency"] == pytest.approx(micros / 1500 / 1000)
+    found = growth(conn, interval, "dba_hist_subscriber", "queue_name, consumer", "consumed_msgs", "latency_us")
+    for r in lines(interval[2], "subscribers"):
+        consumed, micros = found[r["Queue"], r["Consumer"]]
+        assert consumed == r["Done"]
+        assert r["Avg Latency"] == (pytest.approx(micros / consumed / 1000) if consumed else None)
     seen = {r["Consumer"]: (r["For It"], r["Done"], r["Lag Begin"], r["Lag End"]) for r in lines(interval[2], "subscribers")}
     assert seen == {"a": (100, 60, 40, 80), "b": (100, 0, 100, 200)}
     assert sum(r["Enqueued"] for r in lines(interval[2], "shards") if r["Queue"] == "work_q") == 2000

@@ -67,7 +67,8 @@ SELECT estd_size_type, size_for_estimate >= 4, size_factor > 0 FROM v$aq_message
 SELECT q.name, l.latency_state, l.latency, l.dequeue_requests, l.active_shards, l.dequeue_sessions FROM v$aq_subscriber_load l JOIN dba_queues q ON q.qid = l.queue_id WHERE q.name = 'VIEWS_S';
 
 -- every column of a view that counts nothing is null, not a number that was made up
-SELECT count(elapsed_transformation_time), count(dequeued_msg_latency), count(execution_count) FROM v$persistent_queues;
+SELECT count(elapsed_enqueue_time), count(enqueue_cpu_time), count(enqueue_transactions) FROM v$persistent_publishers;
+SELECT count(dequeue_memory_locks), count(dequeue_disk_locks), count(dequeue_disk_deletes), count(parent_subscriber_id) FROM v$persistent_subscribers;
 
 -- the same program on both stores counts the same: two transactions that enqueue, one that takes it back, browsing, three that dequeue,
 -- a message that fails, one whose delay ends
@@ -94,6 +95,16 @@ SELECT v.queue_name, v.oldest_msgid = m.msgid AS oldest, v.oldest_msg_enqtm = m.
 	FROM v$persistent_queues v JOIN aq.messages m ON m.queue_name = lower('ora.' || v.queue_name) AND m.state = 'READY' AND m.payload = '4' WHERE v.queue_name LIKE 'TRAFFIC%' ORDER BY 1;
 SELECT queue_name, subscriber_name, enqueued_msgs, dequeued_msgs, last_dequeue_time > first_activity_time AS dequeued
 	FROM v$persistent_subscribers WHERE queue_name LIKE 'TRAFFIC%' ORDER BY queue_name, subscriber_name;
+-- what is counted for each subscriber is part of what is counted for the queue
+SELECT v.queue_name, v.enqueued_expiry_msgs, v.enqueued_delay_msgs, sum(s.browsed_msgs) = v.browsed_msgs AS browsed, sum(s.expired_msgs) = v.msgs_made_expired AS expired,
+	sum(s.dequeue_transactions) AS transactions, sum(s.execution_count) = v.execution_count AS executions, max(s.last_enqueue_time) > v.first_activity_time AS enqueued,
+	bool_or(s.dequeued_msg_latency = v.dequeued_msg_latency) AS latest
+	FROM v$persistent_queues v JOIN v$persistent_subscribers s USING (queue_id) WHERE v.queue_name LIKE 'TRAFFIC%'
+	GROUP BY v.queue_name, v.enqueued_expiry_msgs, v.enqueued_delay_msgs, v.browsed_msgs, v.msgs_made_expired, v.execution_count, v.first_activity_time, v.last_enqueue_time, v.dequeued_msg_latency ORDER BY 1;
+SELECT queue_name, subscriber_name, browsed_msgs, expired_msgs, dequeue_transactions, execution_count >= 3 AS executions,
+	dequeued_msg_latency > 0 AS latency, elapsed_dequeue_time >= 0 AS elapsed, dequeue_cpu_time >= 0 AS cpu
+	FROM v$persistent_subscribers WHERE queue_name LIKE 'TRAFFIC%' ORDER BY queue_name, subscriber_name;
+SELECT queue_name, consumer, consumed, latency_us > 0 AS latency FROM aq.subscribers WHERE queue_name LIKE 'ora.traffic%' ORDER BY 1, 2;
 SELECT v.queue_name, v.subscriber_name, (SELECT payload FROM aq.messages m WHERE m.msgid = v.oldest_msgid AND m.consumer = lower(v.subscriber_name)) AS oldest,
 	v.oldest_msg_enqtm < clock_timestamp() AS since, v.avg_msg_age < 100 AS age
 	FROM v$persistent_subscribers v WHERE v.queue_name LIKE 'TRAFFIC%' ORDER BY 1, 2;
@@ -103,6 +114,12 @@ SELECT subscriber_id, latency_state, latency FROM v$aq_subscriber_load l JOIN db
 CALL dbms_aqadm.add_subscriber('traffic_s', sys.aq$_agent('C', NULL, NULL));
 SELECT count(aq.enqueue('ora.traffic_s', '1'));
 SELECT subscriber_id, latency_state, latency IS NULL AS no_latency FROM v$aq_subscriber_load l JOIN dba_queues q ON q.qid = l.queue_id WHERE q.name = 'TRAFFIC_S' ORDER BY 1;
+-- what is not committed counts nothing, and a purge is no consumption
+SELECT count(aq.enqueue('ora.' || q, '"gone"', expiration => '1 hour', delay => '1 hour')) FROM traffic;
+BEGIN; SELECT count(aq.enqueue('ora.' || q, '"never"', expiration => '1 hour', delay => '1 hour')) FROM traffic; ROLLBACK;
+SELECT count(aq.purge_queue('ora.' || q, 'b')) FROM traffic;
+SELECT queue_name, consumer, enqueued, dequeued, consumed FROM aq.subscribers WHERE queue_name LIKE 'ora.traffic%' ORDER BY 1, 2;
+SELECT queue_name, enqueued_msgs, enqueued_expiry_msgs, enqueued_delay_msgs FROM v$persistent_queues WHERE queue_name LIKE 'TRAFFIC%' ORDER BY 1;
 -- the messages are read only when a column is asked for that needs them
 CREATE FUNCTION t.reads_messages(query text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE

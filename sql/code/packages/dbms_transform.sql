@@ -66,6 +66,15 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq._raise_in_transformation(text, text, text) IS 'Internal: an error of a transformation as Oracle''s number';
 
+-- The time of a transformation is that from the evaluation of the second argument to that of the third.
+CREATE FUNCTION aq._transform_begin() RETURNS bigint
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_transform_begin';
+COMMENT ON FUNCTION aq._transform_begin() IS 'Internal: the clock when a transformation begins, nanoseconds; 0 while pgaq.timed_statistics is off';
+
+CREATE FUNCTION aq._transform_end(queue_name text, began bigint, value anyelement) RETURNS anyelement
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_transform_end';
+COMMENT ON FUNCTION aq._transform_end(text, bigint, anyelement) IS 'Internal: what a transformation has made; counts its time for the queue';
+
 CREATE FUNCTION aq._enqueue_transformed(put dbms_aq._put_t, payload anyelement) RETURNS uuid
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 DECLARE
@@ -80,7 +89,7 @@ BEGIN
 	END IF;
 	PERFORM aq._check_transformation(put.transformation, given, wanted, t.source, t.target);
 	BEGIN
-		EXECUTE format('SELECT aq.enqueue($1, %s($2::%s), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)', t.call, t.source)
+		EXECUTE format('SELECT aq.enqueue($1, aq._transform_end($1, aq._transform_begin(), %s($2::%s)), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)', t.call, t.source)
 			INTO id USING put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
 				put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation, put.delivery_mode;
 	EXCEPTION WHEN OTHERS THEN
@@ -106,7 +115,7 @@ BEGIN
 	SELECT * INTO t FROM aq._transformation(take.transformation, given);
 	PERFORM aq._check_transformation(take.transformation, given, pg_typeof(as_type), t.source, t.target);
 	BEGIN
-		RETURN QUERY EXECUTE format('SELECT msgid, %s, priority, correlation, enqueue_time, attempts, properties, '
+		RETURN QUERY EXECUTE format('SELECT msgid, aq._transform_end($1, aq._transform_begin(), %s), priority, correlation, enqueue_time, attempts, properties, '
 			'sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid, state, transaction_group, '
 			'message_delivery_mode '
 			'FROM aq.dequeue_full($1, NULL::%s, $2, $3, $4, $5, $6, $7, NULL, $8, $9)',

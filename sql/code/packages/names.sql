@@ -49,10 +49,12 @@ LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_count
 COMMENT ON FUNCTION aq._queue_counters(text) IS
 'Internal: messages enqueued, and (message, consumer) pairs done with, since the queue came into use';
 
-CREATE FUNCTION aq._queue_traffic(name text, OUT since timestamptz, OUT last_enqueue timestamptz, OUT last_dequeue timestamptz,
-	OUT last_failure timestamptz, OUT last_ready timestamptz, OUT enqueue_transactions bigint, OUT dequeue_transactions bigint,
-	OUT browsed bigint, OUT failed bigint, OUT made_ready bigint, OUT enqueue_elapsed bigint, OUT enqueue_cpu bigint,
-	OUT dequeue_elapsed bigint, OUT dequeue_cpu bigint)
+CREATE FUNCTION aq._queue_traffic(name text, OUT last_enqueue timestamptz, OUT last_dequeue timestamptz, OUT consumed bigint,
+	OUT latency bigint, OUT last_latency bigint, OUT dequeue_transactions bigint, OUT executions bigint, OUT dequeue_elapsed bigint,
+	OUT dequeue_cpu bigint, OUT browsed bigint, OUT failed bigint, OUT since timestamptz, OUT last_failure timestamptz,
+	OUT last_ready timestamptz, OUT made_ready bigint, OUT enqueue_transactions bigint, OUT enqueued_expiry bigint,
+	OUT enqueued_delay bigint, OUT enqueue_elapsed bigint, OUT enqueue_cpu bigint, OUT rules_elapsed bigint,
+	OUT transformations_elapsed bigint)
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_traffic';
 COMMENT ON FUNCTION aq._queue_traffic(text) IS 'Internal: what else is counted of a queue since it came into use';
 

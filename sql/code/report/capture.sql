@@ -45,13 +45,15 @@ VALUES
 	'SELECT * FROM sys.v$rowcache'),
 ('time_model', 'sys.v$sys_time_model', '{stat_name}', '{value}', 'SELECT * FROM sys.v$sys_time_model'),
 ('sysstat', 'sys.v$sysstat', '{name}', '{value}', 'SELECT * FROM sys.v$sysstat'),
-('queue', NULL, '{queue_id}', '{enqueued,done}',
+('queue', NULL, '{queue_id}', '{enqueued,done,consumed,latency_us}',
 	'SELECT q.queue_id, q.queue_name, CASE WHEN q.multiple_consumers THEN ''topic'' ELSE ''queue'' END AS kind, q.shards, max(n.enqueued) AS enqueued,
-		sum(c.dequeued) AS done, max(c.enqueued - c.dequeued) AS backlog, sum(c.ready) AS ready, sum(c.waiting) AS waiting
+		sum(c.dequeued) AS done, max(c.enqueued - c.dequeued) AS backlog, sum(c.ready) AS ready, sum(c.waiting) AS waiting,
+		max(t.consumed) AS consumed, max(t.latency) AS latency_us
 	FROM aq.queue q LEFT JOIN aq._consumers() c USING (queue_id) CROSS JOIN LATERAL aq._queue_counters(q.queue_name) n
+		CROSS JOIN LATERAL aq._queue_traffic(q.queue_name) t
 	GROUP BY q.queue_id'),
-('subscriber', NULL, '{queue_name,consumer}', '{enqueued,dequeued}',
-	'SELECT queue_name, consumer, kind, enqueued, dequeued, lag, ready, waiting FROM aq.subscribers'),
+('subscriber', NULL, '{queue_name,consumer}', '{enqueued,dequeued,consumed,latency_us}',
+	'SELECT queue_name, consumer, kind, enqueued, dequeued, lag, ready, waiting, consumed, latency_us FROM aq.subscribers'),
 ('shard', NULL, '{queue_name,shard}', '{enqueued}',
 	'SELECT queue_name, shard, sum(enqueued) AS enqueued, sum(pending) AS pending, sum(in_hand) AS in_hand, sum(partitions) AS partitions,
 		sum(resident) AS resident FROM aq.shards GROUP BY queue_name, shard'),

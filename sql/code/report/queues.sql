@@ -1,28 +1,27 @@
 -- Sections of the report: queues, subscribers, shards, message cache, wake-ups.
 
--- Time in the queue by Little's law: messages there on average = rate of leaving * time each is there.
 CREATE FUNCTION aq._report_queues(s aq._span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (SELECT aq._section('queues', 'Queues',
 		ARRAY['Queue', 'Kind', 'Enqueued|messages|number|0', 'Enqueue Rate|messages/s|number|1', 'Done|message x consumer|number|0', 'Done Rate|messages/s|number|1',
-			'Backlog Begin|messages|number|0', 'Backlog End|messages|number|0', 'Avg Time in Queue|s|number|3', 'Waiting at End|sessions|number|0'],
+			'Backlog Begin|messages|number|0', 'Backlog End|messages|number|0', 'Avg Latency|ms|number|3', 'Waiting at End|sessions|number|0'],
 		jsonb_agg(jsonb_build_array(q.queue_name, q.kind, q.enqueued, aq._ratio(q.enqueued, (s).elapsed), q.done, aq._ratio(q.done, (s).elapsed), q.backlog_before, q.backlog,
-			aq._ratio((q.backlog_before + q.backlog) / 2 * (s).elapsed, CASE WHEN q.kind = 'queue' THEN q.done END), q.waiting) ORDER BY q.enqueued + q.done DESC, q.queue_name),
+			aq._ratio(q.latency_us, q.consumed, 0.001), q.waiting) ORDER BY q.enqueued + q.done DESC, q.queue_name),
 		ARRAY['The first 40, of this database. Backlog: messages that the slowest consumer is not done with.',
-			'Avg Time in Queue, of queues with one consumer: (backlog at begin + at end) / 2 / done rate (Little''s law); exact when the backlog is steady.'],
+			'Avg Latency: from the enqueue to the commit of the dequeue, of the messages consumed; a delay counts.'],
 		aq._chart_of('bar', 'Rates by queue', 'queue', jsonb_agg(q.queue_name ORDER BY q.enqueued + q.done DESC, q.queue_name) FILTER (WHERE q.place <= 12), 'messages', 'messages/s', jsonb_build_array(
 			jsonb_build_object('name', 'enqueued', 'values', jsonb_agg(round(q.enqueued / (s).elapsed, 1) ORDER BY q.enqueued + q.done DESC, q.queue_name) FILTER (WHERE q.place <= 12)),
 			jsonb_build_object('name', 'done', 'values', jsonb_agg(round(q.done / (s).elapsed, 1) ORDER BY q.enqueued + q.done DESC, q.queue_name) FILTER (WHERE q.place <= 12)))))
 	FROM (SELECT q.*, coalesce((o.l ->> 'backlog')::numeric, 0) AS backlog_before, row_number() OVER (ORDER BY q.enqueued + q.done DESC, q.queue_name) AS place
-		FROM aq._growths(s, 'queue') g, jsonb_to_record(g) q(queue_id integer, queue_name text, kind text, enqueued numeric, done numeric, backlog numeric, waiting numeric)
+		FROM aq._growths(s, 'queue') g, jsonb_to_record(g) q(queue_id integer, queue_name text, kind text, enqueued numeric, done numeric, backlog numeric, waiting numeric, consumed numeric, latency_us numeric)
 			LEFT JOIN jsonb_array_elements((s).earlier -> 'queue') o(l) ON (o.l ->> 'queue_id')::integer = q.queue_id
 		WHERE q.enqueued + q.done + q.backlog > 0) q
 	WHERE q.place <= 40);
 COMMENT ON FUNCTION aq._report_queues(aq._span) IS 'Internal: section of the report';
 
-CREATE FUNCTION aq._consumer_growths(s aq._span, OUT queue_name text, OUT consumer text, OUT enqueued numeric, OUT dequeued numeric, OUT lag_before numeric, OUT lag numeric, OUT waiting numeric)
+CREATE FUNCTION aq._consumer_growths(s aq._span, OUT queue_name text, OUT consumer text, OUT enqueued numeric, OUT dequeued numeric, OUT lag_before numeric, OUT lag numeric, OUT waiting numeric, OUT consumed numeric, OUT latency_us numeric)
 RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 100 AS $$
-	SELECT c.queue_name, c.consumer, c.enqueued, c.dequeued, coalesce((o.l ->> 'lag')::numeric, 0), c.lag, c.waiting
-	FROM aq._growths(s, 'subscriber') g, jsonb_to_record(g) c(queue_name text, consumer text, enqueued numeric, dequeued numeric, lag numeric, waiting numeric)
+	SELECT c.queue_name, c.consumer, c.enqueued, c.dequeued, coalesce((o.l ->> 'lag')::numeric, 0), c.lag, c.waiting, c.consumed, c.latency_us
+	FROM aq._growths(s, 'subscriber') g, jsonb_to_record(g) c(queue_name text, consumer text, enqueued numeric, dequeued numeric, lag numeric, waiting numeric, consumed numeric, latency_us numeric)
 		LEFT JOIN jsonb_array_elements((s).earlier -> 'subscriber') o(l) ON o.l ->> 'queue_name' = c.queue_name AND o.l ->> 'consumer' = c.consumer
 	WHERE c.consumer IS NOT NULL
 $$;
@@ -31,10 +30,10 @@ COMMENT ON FUNCTION aq._consumer_growths(aq._span) IS 'Internal: consumers of to
 CREATE FUNCTION aq._report_subscribers(s aq._span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (SELECT aq._section('subscribers', 'Subscribers',
 		ARRAY['Queue', 'Consumer', 'For It|messages|number|0', 'Done|messages|number|0', 'Done Rate|messages/s|number|1', 'Lag Begin|messages|number|0', 'Lag End|messages|number|0',
-			'Lag Growth|messages/s|number|1', 'Avg Time in Queue|s|number|3', 'Waiting at End|sessions|number|0'],
+			'Lag Growth|messages/s|number|1', 'Avg Latency|ms|number|3', 'Waiting at End|sessions|number|0'],
 		jsonb_agg(jsonb_build_array(queue_name, consumer, enqueued, dequeued, aq._ratio(dequeued, (s).elapsed), lag_before, lag, aq._ratio(lag - lag_before, (s).elapsed),
-			aq._ratio((lag_before + lag) / 2 * (s).elapsed, dequeued), waiting) ORDER BY lag DESC, dequeued DESC, queue_name, consumer),
-		ARRAY['Consumers of topics, the first 40 by lag. Avg Time in Queue: (lag at begin + at end) / 2 / done rate.'])
+			aq._ratio(latency_us, consumed, 0.001), waiting) ORDER BY lag DESC, dequeued DESC, queue_name, consumer),
+		ARRAY['Consumers of topics, the first 40 by lag. Avg Latency: from the enqueue to the commit of the dequeue, of the messages consumed; a delay counts.'])
 	FROM (SELECT c.* FROM aq._consumer_growths(s) c WHERE c.enqueued + c.dequeued + c.lag > 0 ORDER BY c.lag DESC, c.dequeued DESC, c.queue_name, c.consumer LIMIT 40) c);
 COMMENT ON FUNCTION aq._report_subscribers(aq._span) IS 'Internal: section of the report';
 

@@ -1,0 +1,179 @@
+/*-------------------------------------------------------------------------
+ *
+ * traffic.c
+ *	  What is counted of queues and their consumers: traffic_list.h.
+ *
+ * All are atomics, written where something happens or where a transaction has
+ * ended, so nothing here raises or waits.  What a queue with a single consumer
+ * counts is that consumer's as well.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "utils/builtins.h"
+
+/* Where the consumer's own are; NULL: they are the queue's. */
+static pg_atomic_uint64 *
+consumer_traffic(AqQueueShm *shm, int position)
+{
+	AqConsumerShm *consumer = shm->single ? NULL : aq_consumer_shm(shm, position);
+
+	return consumer != NULL ? consumer->traffic : NULL;
+}
+
+void
+aq_traffic_add_for(AqQueueShm *shm, int position, AqTraffic item, uint64 n)
+{
+	pg_atomic_uint64 *own = consumer_traffic(shm, position);
+
+	aq_traffic_add(shm, item, n);
+	if (own != NULL)
+		pg_atomic_fetch_add_u64(&own[item], n);
+}
+
+void
+aq_traffic_time_for(AqQueueShm *shm, int position, AqTraffic item, TimestampTz when)
+{
+	pg_atomic_uint64 *own = consumer_traffic(shm, position);
+
+	aq_traffic_time(shm, item, when);
+	if (own != NULL)
+		pg_atomic_write_u64(&own[item], (uint64) when);
+}
+
+static void
+add_consumed(pg_atomic_uint64 *traffic, TimestampTz now, const AqConsumed *consumed)
+{
+	int64		latency = (int64) (consumed->n * (uint64) now - consumed->times);
+
+	pg_atomic_write_u64(&traffic[AQ_TRAFFIC_LAST_DEQUEUE], (uint64) now);
+	if (consumed->n == 0)
+		return;
+	pg_atomic_fetch_add_u64(&traffic[AQ_TRAFFIC_CONSUMED], consumed->n);
+	/* the clock may have been set back */
+	pg_atomic_fetch_add_u64(&traffic[AQ_TRAFFIC_LATENCY], Max(latency, 0));
+	pg_atomic_write_u64(&traffic[AQ_TRAFFIC_LAST_LATENCY], Max(now - consumed->last, 0));
+}
+
+void
+aq_traffic_dequeued(AqQueueShm *shm, int position, const AqConsumed *consumed)
+{
+	pg_atomic_uint64 *own = consumer_traffic(shm, position);
+	TimestampTz now = GetCurrentTimestamp();
+
+	add_consumed(shm->traffic, now, consumed);
+	if (own != NULL)
+		add_consumed(own, now, consumed);
+}
+
+static uint64
+traffic_of(AqQueueShm *shm, int position, AqTraffic item)
+{
+	pg_atomic_uint64 *own = consumer_traffic(shm, position);
+
+	return pg_atomic_read_u64(&(own != NULL ? own : shm->traffic)[item]);
+}
+
+/*
+ * Another consumer than before begins at the position.  Nobody counts for it
+ * before he knows its number, and of the one before nothing is left.
+ */
+void
+aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number)
+{
+	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
+	if (pg_atomic_read_u64(&place->number) < number)
+	{
+		pg_atomic_write_u64(&place->before, pg_atomic_read_u64(&place->dequeued));
+		for (int i = 0; i < AQ_NCONSUMER_TRAFFIC; i++)
+			pg_atomic_write_u64(&place->traffic[i], 0);
+		aq_raise_to(&place->number, number);
+	}
+	aq_latch_free(&shm->waiters_latch);
+}
+
+/* --- for SQL ------------------------------------------------------------------- */
+
+static const bool is_time[] = {
+#define X(id, is_time, of_consumer) is_time,
+#include "queue/traffic_list.h"
+#undef X
+};
+
+PG_FUNCTION_INFO_V1(aq_queue_counters);
+Datum
+aq_queue_counters(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	Datum		values[2];
+	bool		nulls[2] = {false, false};
+
+	aq_queue_pin(queue);
+	values[0] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->enqueued));
+	values[1] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->dequeued));
+	return aq_result_row(fcinfo, values, nulls);
+}
+
+PG_FUNCTION_INFO_V1(aq_queue_traffic);
+Datum
+aq_queue_traffic(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	Datum		values[AQ_NTRAFFIC];
+	bool		nulls[AQ_NTRAFFIC] = {0};
+
+	aq_queue_pin(queue);
+	for (int i = 0; i < AQ_NTRAFFIC; i++)
+	{
+		values[i] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->traffic[i]));	/* a timestamp is one, too */
+		nulls[i] = is_time[i] && DatumGetInt64(values[i]) == 0;
+	}
+	return aq_result_row(fcinfo, values, nulls);
+}
+
+/* Columns of aq._consumers. */
+void
+aq_row_traffic(AqRow *row, AqQueueShm *shm, int position)
+{
+	for (int i = 0; i < AQ_NCONSUMER_TRAFFIC; i++)
+	{
+		int64		value = (int64) traffic_of(shm, position, i);
+
+		if (is_time[i])
+			aq_row_time(row, value);
+		else
+			aq_row_number(row, value);
+	}
+}
+
+/* --- the time of transformations, which dbms_aq applies ------------------------- */
+
+PG_FUNCTION_INFO_V1(aq_transform_begin);
+Datum
+aq_transform_begin(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64(aq_time_now());
+}
+
+/* The third argument, which was evaluated after the second, when the transformation began. */
+PG_FUNCTION_INFO_V1(aq_transform_end);
+Datum
+aq_transform_end(PG_FUNCTION_ARGS)
+{
+	int64		began = PG_ARGISNULL(0) || PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1);
+	int64		ended = aq_time_now();
+
+	if (began > 0 && ended > began)
+	{
+		AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+
+		aq_queue_pin(queue);
+		aq_traffic_add(queue->shm, AQ_TRAFFIC_TRANSFORMATIONS_ELAPSED, ended - began);
+	}
+	if (PG_ARGISNULL(2))
+		PG_RETURN_NULL();
+	PG_RETURN_DATUM(PG_GETARG_DATUM(2));
+}
