@@ -230,8 +230,8 @@ def test_class_changes_at_reload(server, conn):
 
     with server.connect() as waiter:
         assert sleeps_of_one_wait(server, conn, waiter, 1) == 1
-        reload("ALTER SYSTEM SET pgaq.latch_class_2 = '50 0 1 1000'", "ALTER SYSTEM SET pgaq.latch_classes = 'job board:2'")
-        until(lambda: db.value(waiter, "SHOW pgaq.latch_classes") == "job board:2", "the reload in the waiter")
+        reload("ALTER SYSTEM SET pgaq.latch_class_2 = '50 0 1 1000'", "ALTER SYSTEM SET pgaq.latch_classes = 'session traces:2'")
+        until(lambda: db.value(waiter, "SHOW pgaq.latch_classes") == "session traces:2", "the reload in the waiter")
         assert sleeps_of_one_wait(server, conn, waiter, 1) == 1
         reload("ALTER SYSTEM SET pgaq.latch_classes = 'lab:2'")
         until(lambda: db.value(waiter, "SHOW pgaq.latch_classes") == "lab:2", "the reload in the waiter")
