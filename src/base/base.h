@@ -34,9 +34,11 @@ typedef struct AqPart
 
 extern void aq_base_init(const AqPart *const *parts, int nparts);
 
+/* Lays out a part's area, or with NULL only adds up its size. */
+extern void *aq_carve(void *area, Size *at, Size size);
+
 /* Raises an error with a hint unless loaded by shared_preload_libraries. */
 extern void aq_require_preload(void);
-extern bool aq_is_preloaded(void);
 
 /* --- session slots ------------------------------------------------------
  *

@@ -144,10 +144,17 @@ aq_base_init(const AqPart *const *list, int n)
 	shmem_startup_hook = start_areas;
 }
 
-bool
-aq_is_preloaded(void)
+/*
+ * The next bytes of an area of which *at are given away.  One function of a part
+ * calls it for both, so that the size cannot differ from the layout.
+ */
+void *
+aq_carve(void *area, Size *at, Size size)
 {
-	return preloaded;
+	void	   *place = area != NULL ? (char *) area + *at : NULL;
+
+	*at = add_size(*at, CACHELINEALIGN(size));
+	return place;
 }
 
 void

@@ -34,38 +34,32 @@ retry_count(void)
 }
 
 static Size
-carve(char **at, Size size)
+lay_out(void *area)
 {
-	if (at != NULL)
-		*at += CACHELINEALIGN(size);
-	return CACHELINEALIGN(size);
+	Size		size = 0;
+
+	aq_classic = aq_carve(area, &size, sizeof(ClassicArea));
+	aq_classic_queues = aq_carve(area, &size, mul_size(aq_object_limit + 1, sizeof(ClassicQueue)));
+	aq_retries = aq_carve(area, &size, mul_size(retry_count() + 1, sizeof(Retry)));
+	return size;
 }
 
 static Size
 shmem_size(void)
 {
-	Size		size = carve(NULL, sizeof(ClassicArea));
-
-	size = add_size(size, carve(NULL, mul_size(aq_object_limit + 1, sizeof(ClassicQueue))));
-	size = add_size(size, carve(NULL, mul_size(retry_count() + 1, sizeof(Retry))));
-	return size;
+	return lay_out(NULL);
 }
 
 static void
 shmem_init(void *area, bool found)
 {
-	char	   *at = area;
+	Size		size = lay_out(area);
 
-	aq_classic = (ClassicArea *) at;
-	carve(&at, sizeof(ClassicArea));
-	aq_classic_queues = (ClassicQueue *) at;
-	carve(&at, mul_size(aq_object_limit + 1, sizeof(ClassicQueue)));
-	aq_retries = (Retry *) at;
 	aq_trace_on_name(AQ_LATCH_LINES, aq_queue_of_latch);
 	if (found)
 		return;
 
-	memset(area, 0, shmem_size());
+	memset(area, 0, size);
 	aq_latch_init(&aq_classic->latch, AQ_LATCH_CLASSIC, 0);
 	for (uint32 i = retry_count(); i >= 1; i--)
 	{

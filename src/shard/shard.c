@@ -34,23 +34,22 @@ doubt_count(void)
 }
 
 static Size
-carve(char **at, Size size)
+lay_out(void *area)
 {
-	if (at != NULL)
-		*at += CACHELINEALIGN(size);
-	return CACHELINEALIGN(size);
+	Size		size = 0;
+
+	aq_shard = aq_carve(area, &size, sizeof(ShardArea));
+	aq_partitions = aq_carve(area, &size, mul_size(aq_max_partitions + 1, sizeof(Partition)));
+	aq_streams = aq_carve(area, &size, mul_size(aq_max_streams + 1, sizeof(Stream)));
+	aq_shard_queues = aq_carve(area, &size, mul_size(aq_object_limit + 1, sizeof(ShardQueue)));
+	aq_doubts = aq_carve(area, &size, mul_size(doubt_count(), sizeof(Doubt)));
+	return size;
 }
 
 static Size
 shmem_size(void)
 {
-	Size		size = carve(NULL, sizeof(ShardArea));
-
-	size = add_size(size, carve(NULL, mul_size(aq_max_partitions + 1, sizeof(Partition))));
-	size = add_size(size, carve(NULL, mul_size(aq_max_streams + 1, sizeof(Stream))));
-	size = add_size(size, carve(NULL, mul_size(aq_object_limit + 1, sizeof(ShardQueue))));
-	size = add_size(size, carve(NULL, mul_size(doubt_count(), sizeof(Doubt))));
-	return size;
+	return lay_out(NULL);
 }
 
 static uint32
@@ -87,23 +86,14 @@ init_history(CacheHistory *history)
 static void
 shmem_init(void *area, bool found)
 {
-	char	   *at = area;
+	Size		size = lay_out(area);
 
-	aq_shard = (ShardArea *) at;
-	carve(&at, sizeof(ShardArea));
-	aq_partitions = (Partition *) at;
-	carve(&at, mul_size(aq_max_partitions + 1, sizeof(Partition)));
-	aq_streams = (Stream *) at;
-	carve(&at, mul_size(aq_max_streams + 1, sizeof(Stream)));
-	aq_shard_queues = (ShardQueue *) at;
-	carve(&at, mul_size(aq_object_limit + 1, sizeof(ShardQueue)));
-	aq_doubts = (Doubt *) at;
 	aq_trace_on_name(AQ_LATCH_QUEUE, aq_queue_of_latch);
 	aq_trace_on_name(AQ_LATCH_STREAM, queue_of_stream);
 	if (found)
 		return;
 
-	memset(area, 0, shmem_size());
+	memset(area, 0, size);
 	aq_latch_init(&aq_shard->partitions_latch, AQ_LATCH_PARTITIONS, 0);
 	aq_latch_init(&aq_shard->doubt_latch, AQ_LATCH_DOUBT, 0);
 	pg_atomic_init_u32(&aq_shard->clock_hand, 0);
