@@ -60,7 +60,7 @@ CREATE VIEW sys.all_queues AS
 SELECT
 	d.owner, d.name, d.queue_table, d.qid, d.queue_type, d.max_retries, d.retry_delay, d.enqueue_enabled,
 	d.dequeue_enabled, d.retention, d.user_comment, d.network_name, d.sharded, d.queue_category, d.recipients
-FROM sys.dba_queues d WHERE aq._allowed(d.qid, 'INSERT') OR aq._allowed(d.qid, 'DELETE');
+FROM sys.dba_queues d WHERE aq._may(d.qid, 'ANY');
 COMMENT ON VIEW sys.all_queues IS 'Queues that the current role may use';
 COMMENT ON COLUMN sys.all_queues.owner IS 'schema of the queue; null for a queue of aq.create_queue';
 COMMENT ON COLUMN sys.all_queues.name IS 'name';
@@ -232,7 +232,7 @@ SELECT
 	d.owner, d.queue_name, d.queue_table, d.consumer_name, d.address, d.protocol, d.transformation, d.rule,
 	d.delivery_mode, d.if_nondurable_subscriber, d.queue_to_queue, d.subscriber_id, d.pos_bitmap, d.qid
 FROM sys.dba_queue_subscribers d
-WHERE aq._allowed(d.qid, 'INSERT') OR aq._allowed(d.qid, 'DELETE');
+WHERE aq._may(d.qid, 'ANY');
 COMMENT ON VIEW sys.all_queue_subscribers IS 'Subscribers of the queues that the current role may use';
 COMMENT ON COLUMN sys.all_queue_subscribers.owner IS 'schema of the queue';
 COMMENT ON COLUMN sys.all_queue_subscribers.queue_name IS 'name of the queue';

@@ -88,29 +88,20 @@ CREATE FUNCTION aq._classic_ready(queue_id integer, "position" integer) RETURNS 
 LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_classic_ready';
 COMMENT ON FUNCTION aq._classic_ready(integer, integer) IS 'Internal: what a consumer of a queue in a queue table could have now';
 
--- The anchors are looked up once per query, not per row.
-CREATE FUNCTION aq._allowed(queue_id integer, privilege text) RETURNS boolean
-LANGUAGE sql STABLE PARALLEL UNSAFE
-BEGIN ATOMIC
-	SELECT COALESCE((SELECT pg_has_role(c.relowner, 'USAGE') OR has_table_privilege(c.oid, privilege)
-			OR EXISTS (SELECT FROM pg_roles r WHERE pg_has_role(r.oid, 'USAGE') AND r.rolname IN ('aq_manage_any',
-				CASE privilege WHEN 'INSERT' THEN 'aq_enqueue_any' ELSE 'aq_dequeue_any' END))
-		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || queue_id), false);
-END;
-COMMENT ON FUNCTION aq._allowed(integer, text) IS 'Internal: has the current role this right (INSERT: enqueue, DELETE: dequeue), or owns it the queue, or administers it?';
-
--- MANAGE_ANY is neither the right to enqueue nor to dequeue.
+-- The anchors are looked up once per query, not per row.  MANAGE_ANY is neither the right to enqueue nor to dequeue.
 CREATE FUNCTION aq._may(queue_id integer, privilege text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
-	SELECT COALESCE((SELECT pg_has_role(c.relowner, 'USAGE') OR has_table_privilege(c.oid, privilege)
-			OR EXISTS (SELECT FROM pg_roles r WHERE pg_has_role(r.oid, 'USAGE')
-				AND r.rolname = CASE privilege WHEN 'INSERT' THEN 'aq_enqueue_any' ELSE 'aq_dequeue_any' END)
+	SELECT COALESCE((SELECT pg_has_role(c.relowner, 'USAGE')
+			OR has_table_privilege(c.oid, CASE privilege WHEN 'ANY' THEN 'INSERT, DELETE' ELSE privilege END)
+			OR EXISTS (SELECT FROM pg_roles r WHERE pg_has_role(r.oid, 'USAGE') AND r.rolname = ANY (CASE privilege
+				WHEN 'INSERT' THEN '{aq_enqueue_any}'::name[] WHEN 'DELETE' THEN '{aq_dequeue_any}'
+				ELSE '{aq_enqueue_any,aq_dequeue_any,aq_manage_any}' END))
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || queue_id), false);
 END;
-COMMENT ON FUNCTION aq._may(integer, text) IS 'Internal: may the current role enqueue into the queue (INSERT), dequeue from it (DELETE)?';
+COMMENT ON FUNCTION aq._may(integer, text) IS
+'Internal: may the current role enqueue into the queue (INSERT), dequeue from it (DELETE), or is either its right, or to administer it (ANY)?';
 
 CREATE VIEW aq.queues AS
 SELECT q.queue_name, q.queue_id,
@@ -125,7 +116,7 @@ SELECT q.queue_name, q.queue_id,
 	(SELECT t.schema_name || '.' || t.table_name FROM aq.queue_table t WHERE t.queue_table_id = q.queue_table_id) AS queue_table,
 	q.queue_type, q.store = 'b' AS converting
 FROM aq.queue q
-WHERE aq._allowed(q.queue_id, 'INSERT') OR aq._allowed(q.queue_id, 'DELETE');
+WHERE aq._may(q.queue_id, 'ANY');
 COMMENT ON VIEW aq.queues IS 'Queues that the current role may use';
 COMMENT ON COLUMN aq.queues.queue_name IS 'name';
 COMMENT ON COLUMN aq.queues.queue_id IS 'number, part of its tables'' names in aq_data';

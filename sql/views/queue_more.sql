@@ -23,7 +23,7 @@ CREATE VIEW sys.all_queue_shards AS
 SELECT
 	d.owner, d.name, d.queue_id, d.base_queue_id, d.shard_id, d.delay_shard_id, d.enqueue_instance, d.shard_type,
 	d.enqueued_msgs, d.partitions
-FROM sys.dba_queue_shards d WHERE aq._allowed(d.queue_id, 'INSERT') OR aq._allowed(d.queue_id, 'DELETE');
+FROM sys.dba_queue_shards d WHERE aq._may(d.queue_id, 'ANY');
 COMMENT ON VIEW sys.all_queue_shards IS 'Shards of sharded queues that the current role may use';
 COMMENT ON COLUMN sys.all_queue_shards.owner IS 'schema of the queue; null for a queue of aq.create_queue';
 COMMENT ON COLUMN sys.all_queue_shards.name IS 'name of the queue';

@@ -8,7 +8,7 @@ SELECT t.schema_name || '.' || t.table_name AS queue_table, t.queue_table_id, pg
 FROM aq.queue_table t
 WHERE pg_has_role(t.owner::oid, 'USAGE')
 	OR EXISTS (SELECT FROM aq.queue q WHERE q.queue_table_id = t.queue_table_id
-		AND (aq._allowed(q.queue_id, 'INSERT') OR aq._allowed(q.queue_id, 'DELETE')));
+		AND aq._may(q.queue_id, 'ANY'));
 COMMENT ON VIEW aq.queue_tables IS 'Queue tables that the current role owns, or may use a queue of';
 COMMENT ON COLUMN aq.queue_tables.queue_table IS 'name: schema.table';
 COMMENT ON COLUMN aq.queue_tables.queue_table_id IS 'number, part of its tables'' names in aq_data';
