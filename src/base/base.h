@@ -74,6 +74,35 @@ aq_session_number(void)
 	return aq_session_own_number;
 }
 
+extern uint32 aq_session_claims(int number);	/* how many claims the session has */
+
+/* --- claims ---------------------------------------------------------------
+ *
+ * What the session has claimed in shared memory, released when the
+ * (sub)transaction is rolled back or the session ends, also by FATAL, which
+ * runs no PG_CATCH; see claim.c.
+ *
+ *		aq_claims_reserve(1);			may raise
+ *		aq_latch_get(...);
+ *		thing->loading = true;
+ *		aq_claim_enter(end_loading, thing, 0);
+ *		aq_latch_free(...);
+ *		...								may raise, may be terminated
+ *		aq_latch_get(...);
+ *		thing->loading = false;
+ *		aq_claim_end(end_loading, thing);
+ *		aq_latch_free(...);
+ *
+ * A release neither raises nor allocates; it may take latches.
+ */
+typedef void (*AqClaimRelease) (void *object, int64 argument);
+
+extern void aq_claims_reserve(int n);
+extern void aq_claim_enter(AqClaimRelease release, void *object, int64 argument);
+extern void aq_claim_end(AqClaimRelease release, const void *object);
+extern void aq_claims_release(void);
+extern void aq_claims_before_release(void (*callback) (void));
+
 /* --- clock --------------------------------------------------------------- */
 extern int64 aq_clock_us(void); /* monotonic, microseconds */
 extern int64 aq_clock_ns(void); /* monotonic, nanoseconds */
@@ -121,13 +150,19 @@ extern const char *aq_error_meaning(AqErrorId id);
  *		aq.point_await(name, arrivals, seconds)	waits until as many have arrived
  *		aq.point_reset()		forgets everything
  * The parameter pgaq.test_point = 'name:action[,name:action...]' arms a point
- * for one session, each time it passes.  In a commit callback and while a latch
- * is held only crash and wait are allowed; interrupts are then not served.
+ * for one session, each time it passes.
+ *
+ * aq_point() is for places where an error may be raised.  aq_point_held() is
+ * for those where none may: under a latch, in a commit callback.  There, error
+ * does nothing, and cancel and terminate are served at the next check for
+ * interrupts.
  */
 #ifdef AQ_TEST_POINTS
 extern void aq_point(const char *name);
+extern void aq_point_held(const char *name);
 #else
 #define aq_point(name) ((void) 0)
+#define aq_point_held(name) ((void) 0)
 #endif
 
 #endif							/* AQ_BASE_H */

@@ -16,6 +16,10 @@ extern void aq_part_session_exit(void);
 /* session.c */
 extern Size aq_session_shmem_size(void);
 extern void aq_session_shmem_init(void *area, bool found);
+extern void aq_session_set_claims(uint32 claims);
+
+/* claim.c */
+extern void aq_claims_session_start(void);
 
 /* point.c */
 extern Size aq_point_shmem_size(void);

@@ -61,6 +61,8 @@ typedef enum PointAction
 	POINT_NONE,
 	POINT_WAIT,
 	POINT_ERROR,
+	POINT_CANCEL,
+	POINT_TERMINATE,
 	POINT_CRASH
 } PointAction;
 
@@ -134,12 +136,17 @@ find(const char *name, bool create)
 static PointAction
 parse_action(const char *text, size_t len)
 {
-	if (len == 4 && strncmp(text, "wait", len) == 0)
-		return POINT_WAIT;
-	if (len == 5 && strncmp(text, "error", len) == 0)
-		return POINT_ERROR;
-	if (len == 5 && strncmp(text, "crash", len) == 0)
-		return POINT_CRASH;
+	static const char *const words[] = {
+		[POINT_WAIT] = "wait",
+		[POINT_ERROR] = "error",
+		[POINT_CANCEL] = "cancel",
+		[POINT_TERMINATE] = "terminate",
+		[POINT_CRASH] = "crash",
+	};
+
+	for (int action = POINT_WAIT; action < lengthof(words); action++)
+		if (strlen(words[action]) == len && strncmp(text, words[action], len) == 0)
+			return action;
 	return POINT_NONE;
 }
 
@@ -196,8 +203,21 @@ wait_for_release(Point *point, uint64 released)
 	}
 }
 
-void
-aq_point(const char *name)
+/* Like a signal; in every kind of process, whatever it does with SIGTERM. */
+static void
+interrupt(bool terminate, bool held)
+{
+	if (terminate)
+		ProcDiePending = true;
+	else
+		QueryCancelPending = true;
+	InterruptPending = true;
+	if (!held)
+		CHECK_FOR_INTERRUPTS();
+}
+
+static void
+pass(const char *name, bool held)
 {
 	PointAction action = POINT_NONE;
 	PointAction own = POINT_NONE;
@@ -220,7 +240,7 @@ aq_point(const char *name)
 			point->skip--;
 		else
 			action = point->action;
-		if (action == POINT_ERROR || action == POINT_CRASH)
+		if (action != POINT_WAIT)
 			point->action = POINT_NONE;
 		if (action == POINT_NONE)
 			action = own;
@@ -240,15 +260,32 @@ aq_point(const char *name)
 			wait_for_release(point, released);
 			break;
 		case POINT_ERROR:
-			ereport(ERROR,
-					(errcode(ERRCODE_INTERNAL_ERROR),
-					 errmsg("test point \"%s\"", name)));
+			if (!held)
+				ereport(ERROR,
+						(errcode(ERRCODE_INTERNAL_ERROR),
+						 errmsg("test point \"%s\"", name)));
+			break;
+		case POINT_CANCEL:
+		case POINT_TERMINATE:
+			interrupt(action == POINT_TERMINATE, held);
 			break;
 		case POINT_CRASH:
 			kill(getpid(), SIGKILL);
 			pause();
 			break;
 	}
+}
+
+void
+aq_point(const char *name)
+{
+	pass(name, false);
+}
+
+void
+aq_point_held(const char *name)
+{
+	pass(name, true);
 }
 
 /* --- the SQL functions of sql/test_points.sql ------------------------------ */
@@ -305,7 +342,7 @@ aq_point_arm(PG_FUNCTION_ARGS)
 	Point	   *point;
 
 	if (action == POINT_NONE)
-		elog(ERROR, "the action of a test point is wait, error or crash, not \"%s\"", word);
+		elog(ERROR, "the action of a test point is wait, error, cancel, terminate or crash, not \"%s\"", word);
 	point = lock_named(fcinfo);
 	point->action = action;
 	point->skip = skip;

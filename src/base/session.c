@@ -31,6 +31,7 @@ struct AqSession
 {
 	pg_atomic_uint32 pid;		/* 0: not in use */
 	pg_atomic_uint32 serial;	/* grows with each process that has the slot */
+	pg_atomic_uint32 claims;	/* see claim.c */
 };
 
 bool		aq_session_is_attached = false;
@@ -54,6 +55,7 @@ aq_session_shmem_init(void *area, bool found)
 	{
 		pg_atomic_init_u32(&slots[i].pid, 0);
 		pg_atomic_init_u32(&slots[i].serial, 0);
+		pg_atomic_init_u32(&slots[i].claims, 0);
 	}
 }
 
@@ -62,6 +64,7 @@ leave(int code, Datum arg)
 {
 	if (!aq_session_is_attached)
 		return;
+	aq_claims_release();
 	aq_part_session_exit();
 	pg_atomic_write_u32(&slots[aq_session_own_number].pid, 0);
 	aq_session_is_attached = false;
@@ -85,6 +88,7 @@ aq_session_attach_slow(void)
 	pg_atomic_write_u32(&slot->pid, (uint32) MyProcPid);
 	aq_session_is_attached = true;
 	aq_part_session_start();
+	aq_claims_session_start();
 }
 
 int
@@ -114,6 +118,20 @@ aq_session_serial(int number)
 {
 	Assert(number >= 0 && number < aq_proc_slots());
 	return pg_atomic_read_u32(&slots[number].serial);
+}
+
+uint32
+aq_session_claims(int number)
+{
+	Assert(number >= 0 && number < aq_proc_slots());
+	return pg_atomic_read_u32(&slots[number].claims);
+}
+
+/* Of this session. */
+void
+aq_session_set_claims(uint32 claims)
+{
+	pg_atomic_write_u32(&slots[aq_session_own_number].claims, claims);
 }
 
 /*

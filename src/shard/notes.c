@@ -278,7 +278,7 @@ xact_callback(XactEvent event, void *arg)
 			break;
 
 		case XACT_EVENT_COMMIT:
-			aq_point("in-commit-callback");
+			aq_point_held("in-commit-callback");
 			settle_all(true);
 			if (commit_callback != NULL)
 				commit_callback(commit_arg);

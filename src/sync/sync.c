@@ -64,6 +64,7 @@ define_parameters(void)
 							"0 never yields.",
 							&aq_wait_yield_yield_freq, aq_wait_yield_yield_freq, 0, 1000000,
 							PGC_SUSET, 0, NULL, NULL, NULL);
+	aq_claims_before_release(aq_sync_release_all);
 	aq_lock_lists_define_parameters();
 	aq_trace_define_parameters();
 	aq_time_define_parameters();

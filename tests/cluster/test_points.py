@@ -82,7 +82,7 @@ def install_points(server):
 def crash_once(server, work, point, skip):
     """Arm the point and wait until the server has crashed there; False when nobody came by."""
     before = until(lambda: generation(server), "the server")
-    faults.arm_crash(server, point, skip)
+    faults.arm(server, point, "crash", skip)
     goal = work.control.delivered + 200_000
 
     def over():
@@ -150,7 +150,7 @@ def test_crash_when_failed_messages_are_moved(points_server):
     with points_server.connect() as conn:
         conn.execute("SELECT aq.create_queue('dead'), aq.create_queue('mortal', exception_queue => 'dead')")
         before = generation(points_server)
-        faults.arm_crash(points_server, "failed-moved", 2)
+        faults.arm(points_server, "failed-moved", "crash", 2)
         with contextlib.suppress(db.OperationalError):  # committed, but the worker may be faster than the answer
             put_many(conn, "mortal", 1, 1000, expiration="0.3 s")
     until(lambda: generation(points_server) not in (None, before), "a crash")
@@ -222,7 +222,7 @@ def test_crash_while_loading(points_server):
     for skip in (0, 1):
         points_server.restart("immediate")
         before = until(lambda: generation(points_server), "the server")
-        faults.arm_crash(points_server, "loading", skip)
+        faults.arm(points_server, "loading", "crash", skip)
         try:
             with points_server.connect() as conn:
                 conn.execute("BEGIN")
@@ -316,7 +316,7 @@ def converting(conn):
 def test_crash_while_converting(points_server, old_queue, point):
     """The queue is what it was, or it is converted; in both its messages are there, and it can be converted."""
     before = generation(points_server)
-    faults.arm_crash(points_server, point, 0)
+    faults.arm(points_server, point, "crash", 0)
     try:
         with points_server.connect() as conn:
             db.execute(conn, "SELECT aq.convert_queue('old')")
@@ -342,7 +342,7 @@ def test_crash_at_the_end_of_a_conversion(points_server, old_queue):
         db.execute(conn, "SELECT aq.convert_queue('old')")
         put_many(conn, "old", 101, 200)
         before = generation(points_server)
-        faults.arm_crash(points_server, "conversion-ended", 0)
+        faults.arm(points_server, "conversion-ended", "crash", 0)
         assert take(conn, "old", number=100) == list(range(1, 101))
     until(lambda: generation(points_server) not in (None, before), "a crash")
     with points_server.connect() as conn:
@@ -585,7 +585,7 @@ def test_crash_in_the_object_cache(few_queues, point):
     with few_queues.connect() as conn:
         use_many(conn, 30)
         before = generation(few_queues)
-        faults.arm_crash(few_queues, point, 0)
+        faults.arm(few_queues, point, "crash", 0)
         with pytest.raises(db.Error):
             if point == "definition-locked":
                 db.execute(conn, "SELECT aq.stop_queue('q1')")

@@ -99,15 +99,21 @@ def test_points() -> list[str]:
     """Names of the test points in the source."""
     found: set[str] = set()
     for path in sorted((places.ROOT / "src").rglob("*.c")):
-        found.update(re.findall(r'aq_point\("([^"]+)"\)', path.read_text()))
+        found.update(re.findall(r'aq_point(?:_held)?\("([^"]+)"\)', path.read_text()))
     return sorted(found)
 
 
-def arm_crash(server: Server, point: str, skip: int) -> None:
-    """Let the session that reaches the point after `skip` others die by kill -9 (TEST_POINTS builds)."""
+def held_points() -> list[str]:
+    """Those under a latch or in a commit callback, where no error may be raised."""
+    text = "".join(path.read_text() for path in (places.ROOT / "src").rglob("*.c"))
+    return sorted(set(re.findall(r'aq_point_held\("([^"]+)"\)', text)))
+
+
+def arm(server: Server, point: str, action: str, skip: int = 0) -> None:
+    """Let `action` befall the session that reaches the point after `skip` others (TEST_POINTS builds)."""
     try:
         with server.connect() as conn:
-            db.execute(conn, "SELECT aq.point_arm(%s, 'crash', %s)", [point, skip])
+            db.execute(conn, "SELECT aq.point_arm(%s, %s, %s)", [point, action, skip])
     except db.OperationalError as error:
         # under load the point may be reached before the answer is
         if "closed the connection" not in str(error) and "terminat" not in str(error):

@@ -162,7 +162,7 @@ def _strike(server: Server, workload: Workload, name: str, rng: random.Random) -
         with server.connect() as conn:
             db.execute(conn, workload.driver.convert, [workload.queue])
     elif name.startswith("point:"):
-        faults.arm_crash(server, name[6:], rng.randrange(50))
+        faults.arm(server, name[6:], "crash", rng.randrange(50))
         # the load reaches the point sooner or later; if not, that is no failure
         deadline = time.monotonic() + 2
         while time.monotonic() < deadline:
