@@ -163,7 +163,7 @@ FROM aq.queue q
 	JOIN aq._consumers() c ON c.queue_id = q.queue_id
 	LEFT JOIN aq.subscriber s ON s.queue_id = q.queue_id AND s."position" = c."position"
 WHERE NOT q.multiple_consumers OR s.consumer IS NOT NULL;
-COMMENT ON VIEW aq.subscribers IS 'Consumers of the queues that the current role may use; a single-consumer queue has one row with a null name';
+COMMENT ON VIEW aq.subscribers IS 'Consumers of the queues that the current role may use; a single-consumer queue has one row with a null name. The counters are null while the queue is not in memory because pgaq.max_queues others are, or nearly';
 COMMENT ON COLUMN aq.subscribers.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.subscribers.consumer IS 'name; null: the only consumer of a single-consumer queue';
 COMMENT ON COLUMN aq.subscribers.kind IS 'subscriber, recipient (named in a recipient list only) or single';
@@ -182,7 +182,7 @@ COMMENT ON COLUMN aq.subscribers.latency_us IS 'microseconds from their enqueues
 CREATE VIEW aq.shards AS
 SELECT q.queue_name, s.shard, s.priority, s.delayed, s.enqueued, s.pending, s.in_hand, s.partitions, s.resident
 FROM aq._streams() s JOIN aq.queue q ON q.queue_id = s.queue_id;
-COMMENT ON VIEW aq.shards IS 'Streams of messages: one per shard and priority in use, delayed messages apart';
+COMMENT ON VIEW aq.shards IS 'Streams of messages: one per shard and priority in use, delayed messages apart; no row of a queue that is not in memory, see aq.subscribers';
 COMMENT ON COLUMN aq.shards.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.shards.shard IS 'number of the shard, from 0';
 COMMENT ON COLUMN aq.shards.priority IS 'priority of its messages';
@@ -203,7 +203,7 @@ COMMENT ON COLUMN aq.partitions.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.partitions.table_no IS 'number of the pair of tables';
 COMMENT ON COLUMN aq.partitions.messages IS 'table of the messages';
 COMMENT ON COLUMN aq.partitions.log IS 'table of the dequeue log';
-COMMENT ON COLUMN aq.partitions.state IS 'empty, taken (about to be opened), open (takes messages), closed (full), done (all consumed, waits for snapshots, retention or a lock), truncating';
+COMMENT ON COLUMN aq.partitions.state IS 'empty, taken (about to be opened), open (takes messages), closed (full), done (all consumed, waits for snapshots, retention or a lock), truncating; null: the queue is not in memory, see aq.subscribers';
 COMMENT ON COLUMN aq.partitions.shard IS 'its shard; null: empty';
 COMMENT ON COLUMN aq.partitions.priority IS 'priority of its messages';
 COMMENT ON COLUMN aq.partitions.delayed IS 'true: of delayed messages';

@@ -126,6 +126,14 @@ aq_row_end(AqRow *row)
 	row->n = 0;
 }
 
+void
+aq_row_end_nulls(AqRow *row)
+{
+	while (row->n < row->result->setDesc->natts)
+		aq_row_null(row);
+	aq_row_end(row);
+}
+
 Datum
 aq_result_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
 {

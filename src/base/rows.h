@@ -46,6 +46,7 @@ extern void aq_row_number_if(AqRow *row, bool known, int64 value);
 
 /* All columns are there. */
 extern void aq_row_end(AqRow *row);
+extern void aq_row_end_nulls(AqRow *row);	/* the other columns are null */
 
 /* An SQL function that returns rows: its body, which follows, puts them into *row. */
 #define AQ_ROWS(name) \

@@ -128,6 +128,9 @@ extern bool aq_object_pins_scarce(void);
  * raises AQ_ERR_CACHE_FULL.
  */
 extern AqObject *aq_object_pin(Oid database, uint32 id, bool *must_load);
+
+/* The same for a view, which must not push others out: NULL when it is not there and few handles are free. */
+extern AqObject *aq_object_pin_modestly(Oid database, uint32 id, bool *must_load);
 extern void aq_object_loaded(AqObject *object, bool success);
 extern void aq_object_unpin(AqObject *object);
 

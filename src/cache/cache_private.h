@@ -49,6 +49,7 @@ typedef struct AqObjectArea
 	AqMutex		free_mutex;		/* of the free lists and the totals */
 	uint32		free;			/* first unused handle */
 	uint32		free_copy;
+	volatile uint32 nfree;		/* handles of the first list */
 	uint32		nbuckets;		/* power of two */
 	AqMutex		hot_mutex;		/* one session at a time makes or drops copies */
 	pg_atomic_uint32 pressure;
@@ -71,6 +72,7 @@ extern AqObject *aq_objects;	/* 1 .. aq_object_limit, then copies */
 extern Size aq_object_shmem_size(void);
 extern void aq_object_shmem_init(void *area, bool found);
 extern uint32 aq_object_handles(void);
+extern bool aq_object_handles_scarce(void);
 extern bool aq_object_holds(uint32 index, AqHold kind, int session);
 extern uint32 *aq_object_hold_words(uint32 index, AqHold kind);	/* a bit for each session */
 extern AqObjectRequest *aq_object_request(int session);

@@ -131,6 +131,7 @@ aq_object_shmem_init(void *ptr, bool found)
 		object->next = *list;
 		*list = i;
 	}
+	aq_object_area->nfree = aq_object_limit;
 }
 
 void
@@ -155,6 +156,13 @@ bool
 aq_object_pins_scarce(void)
 {
 	return pg_atomic_read_u32(&aq_object_area->npinned) > (uint32) aq_object_limit * 3 / 4;
+}
+
+/* Are so few handles free that a reader should not take one?  Read without the mutex. */
+bool
+aq_object_handles_scarce(void)
+{
+	return aq_object_area->nfree <= (uint32) aq_object_limit / 4;
 }
 
 uint32
@@ -278,6 +286,7 @@ aq_object_take_handle(bool copy)
 	{
 		object = &aq_objects[*list];
 		*list = object->next;
+		aq_object_area->nfree -= !copy;
 	}
 	aq_mutex_free(&aq_object_area->free_mutex);
 	return object;
@@ -306,12 +315,14 @@ end_object(AqObject *object)
 void
 aq_object_give_handle(AqObject *object)
 {
-	uint32	   *list = object->index > (uint32) aq_object_limit ? &aq_object_area->free_copy : &aq_object_area->free;
+	bool		copy = object->index > (uint32) aq_object_limit;
+	uint32	   *list = copy ? &aq_object_area->free_copy : &aq_object_area->free;
 
 	end_object(object);
 	aq_mutex_get(&aq_object_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
 	object->next = *list;
 	*list = object->index;
+	aq_object_area->nfree += !copy;
 	aq_mutex_free(&aq_object_area->free_mutex);
 }
 

@@ -205,8 +205,9 @@ copy_instead(AqObject *master)
 	return copy;
 }
 
-AqObject *
-aq_object_pin(Oid database, uint32 id, bool *must_load)
+/* modest: NULL rather than one of the last free handles */
+static AqObject *
+pin_or_make(Oid database, uint32 id, bool modest, bool *must_load)
 {
 	AqObject   *object;
 	AqObject   *fresh = NULL;
@@ -222,6 +223,8 @@ aq_object_pin(Oid database, uint32 id, bool *must_load)
 
 		if (met == MET_NOTHING)
 		{
+			if (modest && aq_object_handles_scarce())
+				return NULL;
 			fresh = aq_object_new_handle();
 			continue;
 		}
@@ -241,6 +244,18 @@ aq_object_pin(Oid database, uint32 id, bool *must_load)
 							AQ_LOC_OBJECT_PIN, asked);
 		return object;
 	}
+}
+
+AqObject *
+aq_object_pin(Oid database, uint32 id, bool *must_load)
+{
+	return pin_or_make(database, id, false, must_load);
+}
+
+AqObject *
+aq_object_pin_modestly(Oid database, uint32 id, bool *must_load)
+{
+	return pin_or_make(database, id, true, must_load);
 }
 
 void

@@ -109,6 +109,25 @@ AQ_ROWS(aq_view_buffered_messages)
 		put_rows_of_side(row, side, messages_query(side, ", " IN_MEMORY));
 }
 
+/* Columns: the counters of the side; nulls when it is not in memory. */
+static char *
+buffered_counters(AqQueue *side)
+{
+	AqLook		look;
+	char	   *columns;
+
+	if (!aq_queue_look(side, &look))
+		return ", NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint";
+	columns = psprintf(", " UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint, "
+					   UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint",
+					   pg_atomic_read_u64(&side->shm->enqueued), pg_atomic_read_u64(&side->shm->dequeued),
+					   pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_FAILED]),
+					   pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_ENQUEUE_ELAPSED]),
+					   pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_DEQUEUE_ELAPSED]));
+	aq_queue_looked(&look);
+	return columns;
+}
+
 AQ_ROWS(aq_view_buffered_queue)
 {
 	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_ANY);
@@ -116,20 +135,29 @@ AQ_ROWS(aq_view_buffered_queue)
 
 	if (side == NULL)
 		return;
-	aq_queue_pin(side);
 	table = aq_message_table(side->table.id);
 	put_rows_of_side(row, side,
 					 psprintf("SELECT count(*), count(*) FILTER (WHERE NOT " IN_MEMORY "), "
 							  "(array_agg(m.msgid ORDER BY m.enqueue_time, m.step))[1], min(m.enqueue_time), "
-							  "avg(clock_timestamp() - m.enqueue_time), pg_total_relation_size('aq_data.%s')%s, "
-							  UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint, "
-							  UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint FROM aq_data.%s m WHERE m.queue_id = %d", table,
+							  "avg(clock_timestamp() - m.enqueue_time), pg_total_relation_size('aq_data.%s')%s%s "
+							  "FROM aq_data.%s m WHERE m.queue_id = %d", table,
 							  side->multi ? psprintf(" + pg_total_relation_size('aq_data.%s')",
 													 aq_consumer_table(side->table.id)) : "",
-							  pg_atomic_read_u64(&side->shm->enqueued), pg_atomic_read_u64(&side->shm->dequeued),
-							  pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_FAILED]),
-							  pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_ENQUEUE_ELAPSED]),
-							  pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_DEQUEUE_ELAPSED]), table, side->id));
+							  buffered_counters(side), table, side->id));
+}
+
+/* No enqueue waits for room in what is not in memory. */
+static bool
+in_flow_control(AqQueue *side)
+{
+	AqLook		look;
+	bool		full;
+
+	if (!aq_queue_look(side, &look))
+		return false;
+	full = aq_flow_is_full(side);
+	aq_queue_looked(&look);
+	return full;
 }
 
 AQ_ROWS(aq_view_buffered_publishers)
@@ -138,12 +166,11 @@ AQ_ROWS(aq_view_buffered_publishers)
 
 	if (side == NULL)
 		return;
-	aq_queue_pin(side);
 	put_rows_of_side(row, side,
 					 psprintf("SELECT m.sender, count(*), count(*) FILTER (WHERE NOT " IN_MEMORY "), "
 							  "(array_agg(m.msgid ORDER BY m.enqueue_time DESC, m.step DESC))[1], max(m.enqueue_time), "
 							  "100.0 * bit_count($1) / %d, %s FROM aq_data.%s m WHERE m.queue_id = %d GROUP BY m.sender",
-							  NBuffers, aq_flow_is_full(side) ? "true" : "false",
+							  NBuffers, in_flow_control(side) ? "true" : "false",
 							  aq_message_table(side->table.id), side->id));
 }
 
@@ -164,18 +191,19 @@ put_consumer(AqRow *row, AqQueue *side, int position)
 AQ_ROWS(aq_view_buffered_consumers)
 {
 	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_ANY);
+	AqLook		look;
 
-	if (side == NULL)
+	if (side == NULL || !aq_queue_look(side, &look))
 		return;
-	aq_queue_pin(side);
 	if (!side->multi)
 		put_consumer(row, side, 0);
 	for (int i = 0; i < side->nconsumers; i++)
 		if (side->consumers[i].name != NULL)
 			put_consumer(row, side, side->consumers[i].position);
+	aq_queue_looked(&look);
 }
 
-/* How many messages of a line could be dequeued now; null without a right to the queue. */
+/* How many messages of a line could be dequeued now; null without a right to the queue, or when it is not in memory. */
 PG_FUNCTION_INFO_V1(aq_view_classic_ready);
 Datum
 aq_view_classic_ready(PG_FUNCTION_ARGS)
@@ -187,12 +215,13 @@ aq_view_classic_ready(PG_FUNCTION_ARGS)
 	Line		line;
 	Key			key;
 	int64		ready = 0;
+	AqLook		look;
 
 	aq_require_preload();
 	queue = aq_queue_get_by_id(PG_GETARG_INT32(0), true);
-	if (queue == NULL || queue->table.id == 0 || !aq_queue_allows(queue, AQ_RIGHT_ANY))
+	if (queue == NULL || queue->table.id == 0 || !aq_queue_allows(queue, AQ_RIGHT_ANY) ||
+		!aq_queue_look(queue, &look))
 		PG_RETURN_NULL();
-	aq_queue_pin(queue);
 	aq_line_open(&line, queue, queue->multi ? queue->table.consumers : queue->table.messages, AccessShareLock);
 	aq_line_seek(&line, queue->id, PG_GETARG_INT32(1), &first, ForwardScanDirection);
 	while (aq_line_next_row(&line, &last, &key))
@@ -211,5 +240,6 @@ aq_view_classic_ready(PG_FUNCTION_ARGS)
 			ready++;
 	}
 	aq_line_close(&line, true);
+	aq_queue_looked(&look);
 	PG_RETURN_INT64(ready);
 }

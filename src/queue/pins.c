@@ -312,9 +312,12 @@ load(AqQueue *queue, AqObject *object, int slot)
 	aq_jobs_post();
 }
 
-/* Pin the queue's object, and load it if it is new. */
+/*
+ * Pin the queue's object, and load it if it is new.  modest: NULL when it is
+ * not in memory and there is little room.
+ */
 static Pin *
-new_pin(AqQueue *queue)
+new_pin(AqQueue *queue, bool modest)
 {
 	AqObject   *object;
 	bool		must_load;
@@ -326,7 +329,10 @@ new_pin(AqQueue *queue)
 	make_room();
 	for (;;)
 	{
-		object = aq_object_pin(MyDatabaseId, queue->id, &must_load);
+		object = modest ? aq_object_pin_modestly(MyDatabaseId, queue->id, &must_load)
+			: aq_object_pin(MyDatabaseId, queue->id, &must_load);
+		if (object == NULL)
+			return NULL;
 		if (must_load || aq_queue_shm_by_index(object->master)->key == queue->key)
 			break;
 		/* left over from another extension or database of the same number */
@@ -395,12 +401,9 @@ aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu)
 	}
 }
 
-/*
- * See to it that the session has the queue pinned, and the description knows
- * where.
- */
-void
-aq_queue_pin(AqQueue *queue)
+/* See aq_queue_pin and aq_queue_look, which is the modest one. */
+static Pin *
+pin_queue(AqQueue *queue, bool modest)
 {
 	Pin		   *pin = find_pin(queue->id);
 
@@ -410,7 +413,9 @@ aq_queue_pin(AqQueue *queue)
 		if (pin != NULL)
 			pin->stale = true;	/* its memory stays until the transaction ends */
 		queue->consumers_made = false;
-		pin = new_pin(queue);
+		pin = new_pin(queue, modest);
+		if (pin == NULL)
+			return NULL;
 	}
 	queue->shm = shm_of(pin);
 	if (queue->object != pin->object || queue->serial != pin->serial)
@@ -421,6 +426,61 @@ aq_queue_pin(AqQueue *queue)
 		queue->consumers_made = false;
 	}
 	make_consumers(queue);
+	return pin;
+}
+
+/*
+ * See to it that the session has the queue pinned, and the description knows
+ * where.
+ */
+void
+aq_queue_pin(AqQueue *queue)
+{
+	(void) pin_queue(queue, false);
+}
+
+/*
+ * The same for a view, which reads one queue after the other: only until
+ * aq_queue_looked(), and only if the queue is in memory or there is plenty of
+ * room for it.  False: it is not pinned.
+ */
+bool
+aq_queue_look(AqQueue *queue, AqLook *look)
+{
+	Pin		   *pin = find_pin(queue->id);
+
+	*look = (AqLook) {0};
+	if (pin != NULL)
+	{
+		look->object = pin->object;
+		look->pins = pin->pins;
+		look->used_in = pin->used_in;
+	}
+	pin = pin_queue(queue, true);
+	if (pin == NULL)
+		return false;
+	if (pin->object != look->object)
+	{
+		look->object = pin->object;
+		look->pins = 0;
+	}
+	return true;
+}
+
+/* The pin is what it was before the look. */
+void
+aq_queue_looked(const AqLook *look)
+{
+	for (int i = 0; i < npins; i++)
+	{
+		if (pins[i].object != look->object || pins[i].stale)
+			continue;
+		for (; pins[i].pins > look->pins; pins[i].pins--)
+			aq_object_unpin(pins[i].object);
+		if (pins[i].pins > 0)
+			pins[i].used_in = look->used_in;
+		return;
+	}
 }
 
 /*

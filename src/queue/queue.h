@@ -296,6 +296,17 @@ extern AqQueue *aq_queue_get_by_id(int32 id, bool missing_ok);
 extern AqQueue *aq_queue_get_by_name(const char *name); /* NULL: none; no rights asked */
 extern bool aq_queue_allows(AqQueue *queue, AqRight right);
 extern void aq_queue_pin(AqQueue *queue);
+
+/* For views: pinned in between, unless it is not in memory and there is little room. */
+typedef struct AqLook
+{
+	AqObject   *object;
+	uint32		pins;			/* what the session had of it before */
+	uint64		used_in;
+} AqLook;
+
+extern bool aq_queue_look(AqQueue *queue, AqLook *look);
+extern void aq_queue_looked(const AqLook *look);
 extern AqQueue *aq_queue_pin_current(AqQueue *queue, bool put);
 extern AqConsumer *aq_queue_consumer(AqQueue *queue, const char *name);
 extern void aq_queue_created_here(int32 id);	/* by this transaction */

@@ -108,12 +108,17 @@ Datum
 aq_queue_counters(PG_FUNCTION_ARGS)
 {
 	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
-	Datum		values[2];
-	bool		nulls[2] = {false, false};
+	Datum		values[2] = {0};
+	bool		nulls[2] = {true, true};
+	AqLook		look;
 
-	aq_queue_pin(queue);
-	values[0] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->enqueued));
-	values[1] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->dequeued));
+	if (aq_queue_look(queue, &look))
+	{
+		values[0] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->enqueued));
+		values[1] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->dequeued));
+		nulls[0] = nulls[1] = false;
+		aq_queue_looked(&look);
+	}
 	return aq_result_row(fcinfo, values, nulls);
 }
 
@@ -122,15 +127,19 @@ Datum
 aq_queue_traffic(PG_FUNCTION_ARGS)
 {
 	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
-	Datum		values[AQ_NTRAFFIC];
-	bool		nulls[AQ_NTRAFFIC] = {0};
+	Datum		values[AQ_NTRAFFIC] = {0};
+	bool		nulls[AQ_NTRAFFIC];
+	AqLook		look;
+	bool		known = aq_queue_look(queue, &look);
 
-	aq_queue_pin(queue);
 	for (int i = 0; i < AQ_NTRAFFIC; i++)
 	{
-		values[i] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->traffic[i]));	/* a timestamp is one, too */
-		nulls[i] = is_time[i] && DatumGetInt64(values[i]) == 0;
+		if (known)
+			values[i] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->traffic[i]));	/* a timestamp is one, too */
+		nulls[i] = !known || (is_time[i] && DatumGetInt64(values[i]) == 0);
 	}
+	if (known)
+		aq_queue_looked(&look);
 	return aq_result_row(fcinfo, values, nulls);
 }
 

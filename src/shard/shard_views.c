@@ -28,9 +28,14 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-/* Call row() for every queue the role may use, pinned. */
+/*
+ * Put rows for every queue that the role may use, one after the other pinned.
+ * A queue that is not in memory does not push out others: "absent" says what
+ * is known of it; NULL: nothing.
+ */
 static void
-each_queue(AqRow *row, AqRight right, void (*put) (AqRow *row, AqQueue *queue))
+each_queue(AqRow *row, AqRight right, void (*put) (AqRow *row, AqQueue *queue),
+		   void (*absent) (AqRow *row, AqQueue *queue))
 {
 	ListCell   *lc;
 
@@ -39,12 +44,18 @@ each_queue(AqRow *row, AqRight right, void (*put) (AqRow *row, AqQueue *queue))
 	foreach(lc, aq_catalog_queue_ids())
 	{
 		AqQueue    *queue = aq_queue_get_by_id(lfirst_int(lc), true);
+		AqLook		look;
 
 		CHECK_FOR_INTERRUPTS();
 		if (queue == NULL || !aq_queue_allows(queue, right))
 			continue;
-		aq_queue_pin(queue);
-		put(row, queue);
+		if (aq_queue_look(queue, &look))
+		{
+			put(row, queue);
+			aq_queue_looked(&look);
+		}
+		else if (absent != NULL)
+			absent(row, queue);
 	}
 }
 
@@ -82,18 +93,38 @@ consumer_row(AqRow *row, AqQueue *queue, int position)
 }
 
 static void
-consumer_rows(AqRow *row, AqQueue *queue)
+each_consumer(AqRow *row, AqQueue *queue, void (*put) (AqRow *row, AqQueue *queue, int position))
 {
 	if (!queue->multi)
-		consumer_row(row, queue, 0);
+		put(row, queue, 0);
 	for (int i = 0; i < queue->nconsumers; i++)
 		if (queue->consumers[i].name != NULL)
-			consumer_row(row, queue, queue->consumers[i].position);
+			put(row, queue, queue->consumers[i].position);
+}
+
+static void
+consumer_rows(AqRow *row, AqQueue *queue)
+{
+	each_consumer(row, queue, consumer_row);
+}
+
+static void
+absent_consumer(AqRow *row, AqQueue *queue, int position)
+{
+	aq_row_int(row, queue->id);
+	aq_row_int(row, position);
+	aq_row_end_nulls(row);
+}
+
+static void
+absent_consumers(AqRow *row, AqQueue *queue)
+{
+	each_consumer(row, queue, absent_consumer);
 }
 
 AQ_ROWS(aq_view_consumers)
 {
-	each_queue(row, AQ_RIGHT_ANY, consumer_rows);
+	each_queue(row, AQ_RIGHT_ANY, consumer_rows, absent_consumers);
 }
 
 /* --- shards ------------------------------------------------------------------------------ */
@@ -133,7 +164,7 @@ stream_rows(AqRow *row, AqQueue *queue)
 
 AQ_ROWS(aq_view_streams)
 {
-	each_queue(row, AQ_RIGHT_ANY, stream_rows);
+	each_queue(row, AQ_RIGHT_ANY, stream_rows, NULL);
 }
 
 /* --- partitions ----------------------------------------------------------------------------- */
@@ -219,9 +250,30 @@ partition_rows(AqRow *row, AqQueue *queue)
 	}
 }
 
+/* A table that is dropped meanwhile is left out. */
+static void
+absent_partitions(AqRow *row, AqQueue *queue)
+{
+	ListCell   *lc;
+
+	foreach(lc, aq_queue_table_numbers(queue->id))
+	{
+		Oid			messages = aq_data_relation(psprintf("q%d_%d", queue->id, lfirst_int(lc)));
+		Oid			log = aq_data_relation(psprintf("l%d_%d", queue->id, lfirst_int(lc)));
+
+		if (!OidIsValid(messages) || !OidIsValid(log))
+			continue;
+		aq_row_int(row, queue->id);
+		aq_row_int(row, lfirst_int(lc));
+		aq_row_put(row, ObjectIdGetDatum(messages));
+		aq_row_put(row, ObjectIdGetDatum(log));
+		aq_row_end_nulls(row);
+	}
+}
+
 AQ_ROWS(aq_view_partitions)
 {
-	each_queue(row, AQ_RIGHT_ANY, partition_rows);
+	each_queue(row, AQ_RIGHT_ANY, partition_rows, absent_partitions);
 }
 
 static void
@@ -239,9 +291,18 @@ table_counters(AqRow *row, AqQueue *queue)
 	aq_row_end(row);
 }
 
+static void
+absent_counters(AqRow *row, AqQueue *queue)
+{
+	if (aq_queue_table_numbers(queue->id) == NIL)
+		return;
+	aq_row_int(row, queue->id);
+	aq_row_end_nulls(row);
+}
+
 AQ_ROWS(aq_view_table_counters)
 {
-	each_queue(row, AQ_RIGHT_ANY, table_counters);
+	each_queue(row, AQ_RIGHT_ANY, table_counters, absent_counters);
 }
 
 /* --- the message cache ------------------------------------------------------------------------- */
@@ -483,6 +544,7 @@ typedef struct MessageRows
 {
 	AqRow	   *row;
 	AqQueue    *queue;
+	bool		pinned;
 	LogPicture *log;
 	TimestampTz now;
 	FmgrInfo	output;
@@ -577,14 +639,21 @@ table_rows(MessageRows *rows, int table_no)
 	oid = aq_data_relation(name);
 	rel = OidIsValid(oid) ? try_table_open(oid, AccessShareLock) : NULL;
 	if (rel == NULL || log == NULL)
+	{
+		/* dropped since the catalog was read */
+		if (rel != NULL)
+			table_close(rel, AccessShareLock);
+		if (log != NULL)
+			table_close(log, AccessShareLock);
 		return;
+	}
 
 	rows->log = palloc0(sizeof(LogPicture));
 	scan = table_beginscan(log, GetActiveSnapshot(), 0, NULL);
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 		read_log_row(rows->log, tuple, RelationGetDescr(log));
 	table_endscan(scan);
-	if (rows->queue->shm != NULL)
+	if (rows->pinned)
 		read_ready(rows->log, rows->queue, RelationGetRelid(rel));
 
 	scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
@@ -602,14 +671,15 @@ AQ_ROWS(aq_view_messages)
 {
 	AqQueue    *queue = aq_queue_get_by_id(PG_GETARG_INT32(0), true);
 	MessageRows rows = {.row = row,.queue = queue,.now = GetCurrentTimestamp()};
+	AqLook		look;
 	Oid			output;
 	bool		is_varlena;
 	ListCell   *lc;
 
 	if (queue == NULL || !aq_queue_allows(queue, AQ_RIGHT_DEQUEUE))
 		return;
-	if (!RecoveryInProgress())
-		aq_queue_pin(queue);
+	/* what is not in memory is resident nowhere */
+	rows.pinned = !RecoveryInProgress() && aq_queue_look(queue, &look);
 	getTypeOutputInfo(queue->payload_type, &output, &is_varlena);
 	fmgr_info(output, &rows.output);
 	foreach(lc, aq_queue_table_numbers(queue->id))
@@ -622,4 +692,6 @@ AQ_ROWS(aq_view_messages)
 		MemoryContextSwitchTo(old);
 		MemoryContextDelete(context);
 	}
+	if (rows.pinned)
+		aq_queue_looked(&look);
 }

@@ -73,6 +73,36 @@ def test_what_is_pinned_stays(server, conn, forty):
             assert take(conn, name) == [2]
 
 
+def test_views_push_nothing_out(server, conn, forty):
+    """Views of more queues than there are places show each of them, fail not, keep nothing and make nobody wait."""
+    for name in forty:
+        put(conn, name, name)
+    with server.connect() as other, server.connect() as user:
+        # places that no view may wait for
+        user.execute("BEGIN")
+        for name in forty[:11]:
+            put(user, name, "open")
+        aged_out = """SELECT aged_out FROM sys."v$librarycache" """
+        before = db.value(conn, aged_out)
+        other.execute("SET statement_timeout = '20 s'; BEGIN")
+        views = [name for (name,) in conn.execute("""SELECT oid::regclass::text FROM pg_class WHERE relkind = 'v'
+                 AND relnamespace IN ('aq'::regnamespace, 'sys'::regnamespace) AND pg_get_viewdef(oid) ~ 'queue|subscriber'""").fetchall()]
+        assert {"aq.subscribers", "aq.partitions", "aq.shards", "aq.messages", 'sys."v$persistent_queues"'} <= set(views)
+        for view in views:
+            other.execute(f"SELECT * FROM {view}")
+        shown = other.execute("SELECT count(*), count(lag) FROM aq.subscribers").fetchone()
+        assert shown[0] == db.value(conn, "SELECT count(*) FROM aq.queue") and 11 <= shown[1] < 17, shown
+        assert other.execute("SELECT count(DISTINCT queue_name) FROM aq.partitions").fetchone() == (40,)
+        read = other.execute("SELECT queue_name, payload FROM aq.messages WHERE queue_name ~ '^q'").fetchall()
+        assert sorted(read) == sorted((name, f'"{name}"') for name in forty)
+        assert db.value(conn, aged_out) == before
+        # the view's transaction is open, and so is the user's
+        for name in forty[11:]:
+            put(conn, name, 2)
+        other.execute("COMMIT")
+        user.execute("COMMIT")
+
+
 def test_what_has_something_to_do_stays(conn, forty):
     """Delayed messages, expirations and retries are on time though the queue was not used for longest."""
     db.execute(conn, "SELECT aq.create_queue('dead'), aq.alter_queue('q1', exception_queue => 'dead')")
