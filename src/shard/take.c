@@ -132,6 +132,9 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 		}
 		if (!peek)
 		{
+			/* only here: one chunk is reserved, and the caller goes no further once there is an item */
+			if (sub->retry == 0)
+				sub->retry = aq_chunk_take();
 			candidate_set(take, partition, &take->items[n], number, false);
 			(void) aq_clear_ready(stream, partition, position, number);
 			aq_note_take(partition, take->shm, position, take->options->mode, false, number);
@@ -179,8 +182,6 @@ find_in_stream(Take *take, Stream *stream, uint32 max, bool peek)
 		sub = frame_sub(frame_of(partition), position);
 		if (sub != NULL && (sub->nready > 0 || sub->nretry > 0))
 		{
-			if (sub->retry == 0)
-				sub->retry = aq_chunk_take();
 			partition->referenced = true;
 			take->file = partition->file;
 			take->nitems = take_ready(take, stream, partition, sub, Min(max, TAKE_BATCH),
@@ -229,6 +230,7 @@ take_from_stream(Take *take, Stream *stream)
 {
 	while (take->taken < take->options->max)
 	{
+		CHECK_FOR_INTERRUPTS();
 		switch (find_in_stream(take, stream, take->options->max - take->taken, false))
 		{
 			case FOUND_NOTHING:
@@ -356,27 +358,32 @@ aq_ready(AqQueue *queue, int position)
 {
 	AqTakeOptions options = {.position = position,.max = 1,.mode = AQ_MODE_REMOVE};
 	Take		take;
+	Stream	   *first,
+			   *stream;
 
 	init_take(&take, queue, &options);
 	if (!IsTransactionBlock())
 		take.snapshot = NULL;
 	if (take.own_puts && aq_search_own(&take))
 		return true;
-	for (Stream *stream = stream_at(shard_queue(queue->shm)->streams); stream != NULL;
-		 stream = stream_at(stream->next))
+	stream = first = stream_at(shard_queue(queue->shm)->streams);
+	while (stream != NULL)
 	{
-		Finding		finding;
-
-		while ((finding = find_in_stream(&take, stream, 1, true)) == FOUND_UNLOADED)
-			aq_load_partition(take.shm, take.partition);
-		if (finding == FOUND_ITEMS)
-			return true;
-		if (finding == FOUND_RETRY)
+		CHECK_FOR_INTERRUPTS();
+		switch (find_in_stream(&take, stream, 1, true))
 		{
-			aq_take_await_retries(&take, take.partition);
-			stream = stream_at(shard_queue(queue->shm)->streams);
-			if (find_in_stream(&take, stream, 1, true) == FOUND_ITEMS)
+			case FOUND_ITEMS:
 				return true;
+			case FOUND_NOTHING:
+				stream = stream_at(stream->next);
+				break;
+			case FOUND_UNLOADED:
+				aq_load_partition(take.shm, take.partition);
+				break;
+			case FOUND_RETRY:
+				aq_take_await_retries(&take, take.partition);
+				stream = first;
+				break;
 		}
 	}
 	return false;

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import arrived, background, install, make_server, put, put_many, ready, take, until
+from conftest import arrived, background, install, make_server, put, put_many, ready, stopped_worker, take, until
 from pgaq import db
 from pgaq.server import Server
 
@@ -184,6 +185,28 @@ def test_a_full_cache_rolled_back(new_server, retry_delay):
         else:  # the others may come first
             assert [number for number, attempts in got if attempts == 1] == list(range(1, 110_001))
             assert [number for number, attempts in got if attempts == 0] == list(range(110_001, 150_001))
+
+
+@pytest.mark.sharded("a queue table needs no message cache")
+def test_a_wait_for_counts_that_are_written_out(new_server):
+    """A session that asks whether there are messages, while their counts are written and they leave memory, hears that there are."""
+    own = new_server("smallcache", **{"pgaq.message_cache_size": "4MB"})
+    with own.connect() as conn, own.connect() as holder, own.connect() as other, ThreadPoolExecutor() as pool:
+        db.execute(conn, "SELECT aq.create_queue('q'), aq.create_queue('full')")
+        for start in range(1, 120_000, 10_000):
+            put_many(conn, "q", start, start + 9_999)
+        holder.execute("BEGIN")
+        assert take(holder, "q", number=110_000) == list(range(1, 110_001))
+        other.execute("BEGIN")  # no memory is left for counts
+        put_many(other, "full", 1, 11_000)
+        with stopped_worker(conn):
+            holder.execute("ROLLBACK")
+            found = pool.submit(ready, conn, "q")
+            waits = "SELECT true FROM sys.\"v$session_wait\" WHERE pid = %s AND event = 'aq: retry count write' AND state = 'WAITING'"
+            until(lambda: db.value(holder, waits, [conn.info.backend_pid]), "a wait for the counts")
+        assert found.result()
+        other.execute("ROLLBACK")
+        assert arrived(conn, "q", 120_000) == list(range(1, 120_001))
 
 
 @pytest.mark.parametrize("name, value", [("pgaq.max_queues", "16"), ("pgaq.max_streams", "64"), ("pgaq.max_partitions", "64")])

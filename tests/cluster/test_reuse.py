@@ -188,6 +188,52 @@ def test_choice_by_id_beyond_the_cache(server, conn, queue):
     dequeue_numbers(conn, queue, 1, 100_000, step=20_000)
 
 
+@pytest.mark.sharded("a queue table has no partitions")
+def test_a_backlog_that_the_snapshot_does_not_see(server, conn, queue):
+    """A transaction passes five partitions of which its snapshot sees nothing; then they are all there."""
+    queue += "_one"
+    db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [queue])
+    with server.connect() as other:
+        other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        other.execute("SELECT FROM aq.queues")
+        enqueue_numbers(conn, queue, 1, 4 * PARTITION + 1)
+        assert take(other, queue) == []
+        other.execute("COMMIT")
+        dequeue_numbers(other, queue, 1, 4 * PARTITION + 1, step=20_000)
+
+
+@pytest.mark.sharded("a queue table has no partitions")
+def test_what_the_snapshot_does_not_see_is_not_passed_for_good(server, conn, queue):
+    """A message, and a partition, that a transaction cannot see and takes a later message instead, is still to be dequeued."""
+    queue += "_one"
+    db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [queue])
+    for first, last in ((1, 1), (3, PARTITION)):  # the later message is in the same partition, and in the next one
+        with server.connect() as early, server.connect() as other:
+            early.execute("BEGIN")
+            put_many(early, queue, first, last)
+            put(other, queue, last + 1)
+            conn.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            conn.execute("SELECT FROM aq.queues")
+            early.execute("COMMIT")
+            assert take(conn, queue) == [last + 1]
+            conn.execute("COMMIT")
+            assert take(conn, queue) == list(range(first, last + 1))
+
+
+@pytest.mark.sharded("a queue table is read row by row")
+def test_a_large_dequeue_can_be_cancelled(server, conn, queue):
+    """A call that takes a long time ends when it is told to, not when it has everything."""
+    count = "SELECT value FROM sys.\"v$sysstat\" WHERE name = 'queue messages returned'"
+    enqueue_numbers(conn, queue, 1, 3 * PARTITION)
+    before = db.value(conn, count)
+    conn.execute("SET statement_timeout = '1 ms'")
+    with pytest.raises(db.Error, match="statement timeout"):
+        conn.execute("SELECT count(*) FROM aq.dequeue(%s, max_messages => 1000000)", [queue])
+    conn.execute("RESET statement_timeout")
+    assert db.value(conn, count) == before  # of calls that have found all they could
+    assert len(arrived(conn, queue, 3 * PARTITION)) == 3 * PARTITION
+
+
 def test_rollback_of_a_large_dequeue(server, conn, queue):
     enqueue_numbers(conn, queue, 1, 50_000)
     conn.execute("BEGIN")
