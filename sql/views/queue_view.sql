@@ -187,10 +187,10 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION aq._table_views(text) IS 'Internal: the views of a queue table that there are';
 
--- Made with the rights of the extension's owner, because only he may name what is in aq_data; given to the queue table's owner,
--- who could have made them himself but for that.
+-- aq._make_views runs it with the rights of the extension's owner, since a view on tables in aq_data needs them. The views belong to the queue
+-- table's owner.
 CREATE FUNCTION aq._make_table_views(native text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	t record;
 	schema_name text := aq._name_schema(native);
@@ -234,6 +234,11 @@ FROM aq._table_consumers(%L) c WHERE c.subscriber AND c.rule IS NOT NULL$view$, 
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq._make_table_views(text) IS 'Internal: make the views of a queue table, once';
+REVOKE EXECUTE ON FUNCTION aq._make_table_views(text) FROM PUBLIC;
+
+CREATE FUNCTION aq._make_views(native text) RETURNS void
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_make_views';
+COMMENT ON FUNCTION aq._make_views(text) IS 'Internal: the same, for the queue table''s owner';
 
 CREATE FUNCTION aq._drop_table_views(native text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
@@ -247,7 +252,7 @@ END $$;
 COMMENT ON FUNCTION aq._drop_table_views(text) IS 'Internal: drop the views of a queue table';
 
 CREATE FUNCTION aq._drop_views(native text, of_table boolean) RETURNS void
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_drop_views';
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_drop_views';
 COMMENT ON FUNCTION aq._drop_views(text, boolean) IS 'Internal: the same, or the view of a queue, for everybody who may administer it';
 
 -- Oracle's source.user_data.name is (source.user_data).name in PostgreSQL.  What is in quotes stays as it is.

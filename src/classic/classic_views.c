@@ -64,7 +64,7 @@ put_rows_of(AqRow *row, const char *query, int nargs, Oid *types, Datum *values)
 
 AQ_ROWS(aq_view_classic_messages)
 {
-	AqQueue    *queue = aq_queue_get_by_id(PG_GETARG_INT32(0), true);
+	AqQueue    *queue = aq_queue_numbered(PG_GETARG_INT32(0));
 
 	if (queue != NULL && queue->table.id != 0 && aq_queue_allows(queue, AQ_RIGHT_DEQUEUE))
 		put_rows_of(row, messages_query(queue, ""), 0, NULL, NULL);
@@ -83,8 +83,8 @@ buffered_side(int32 id, AqRight right)
 
 	if (RecoveryInProgress())
 		return NULL;
-	queue = aq_queue_get_by_id(-id, true);
-	return queue != NULL && aq_queue_allows(queue, right) ? queue : NULL;
+	queue = aq_queue_numbered(id);
+	return queue != NULL && aq_queue_allows(queue, right) ? queue->buffered : NULL;
 }
 
 /* Is the row m in shared buffers?  $1 are the blocks that were there before it was read. */
@@ -218,7 +218,7 @@ aq_view_classic_ready(PG_FUNCTION_ARGS)
 	AqLook		look;
 
 	aq_require_preload();
-	queue = aq_queue_get_by_id(PG_GETARG_INT32(0), true);
+	queue = aq_queue_numbered(PG_GETARG_INT32(0));
 	if (queue == NULL || queue->table.id == 0 || !aq_queue_allows(queue, AQ_RIGHT_ANY) ||
 		!aq_queue_look(queue, &look))
 		PG_RETURN_NULL();

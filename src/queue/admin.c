@@ -607,6 +607,8 @@ aq_purge_processed(PG_FUNCTION_ARGS)
 	int64		purged;
 	int			position = 0;
 
+	if (PG_ARGISNULL(2))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"ids\" must not be null"));
 	aq_begin_ddl("aq.purge_queue_table()");
 	if (table == 0)
 		PG_RETURN_INT64(0);		/* sharded: they go with their partition */

@@ -44,8 +44,12 @@
 #define RING_BYTES 65536
 #define MAX_PARAMETERS 8
 
-/* what the helper takes over from the session; it is limited as the session is */
-static const char *const settings[] = {"search_path", "pgaq.buffered_message_limit", "pgaq.flow_control_timeout"};
+/* what the helper takes over from the session: how names and values are read and written, and the session's limits */
+static const char *const settings[] = {
+	"search_path", "TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "xmloption", "xmlbinary",
+	"array_nulls", "lc_monetary", "lc_numeric", "lc_time", "default_text_search_config",
+	"pgaq.buffered_message_limit", "pgaq.flow_control_timeout"
+};
 
 /* a lock that the session itself holds would never be given */
 #define LOCK_TIMEOUT "5s"

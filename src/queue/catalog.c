@@ -792,6 +792,13 @@ aq_queue_get_by_id(int32 id, bool missing_ok)
 	return queue;
 }
 
+/* The queue of a number that came from a caller, or NULL: a side, whose number is negative, is not a queue. */
+AqQueue *
+aq_queue_numbered(int32 id)
+{
+	return id > 0 ? aq_queue_get_by_id(id, true) : NULL;
+}
+
 /* The consumer of this name, or NULL. */
 AqConsumer *
 aq_queue_consumer(AqQueue *queue, const char *name)

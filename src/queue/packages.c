@@ -334,13 +334,16 @@ PG_FUNCTION_INFO_V1(aq_transform);
 Datum
 aq_transform(PG_FUNCTION_ARGS)
 {
-	Oid			function = PG_GETARG_OID(0);
+	Oid			function;
 	FmgrInfo   *call = fcinfo->flinfo->fn_extra;
 	AqAsOwner	saved;
 	Datum		result;
 
 	LOCAL_FCINFO(inner, 1);
 
+	if (PG_ARGISNULL(0))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"function\" must not be null"));
+	function = PG_GETARG_OID(0);
 	if (call == NULL || call->fn_oid != function)
 	{
 		check_transformation(function, get_fn_expr_argtype(fcinfo->flinfo, 1), get_fn_expr_argtype(fcinfo->flinfo, 2));

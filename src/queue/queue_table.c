@@ -110,6 +110,14 @@ may_administer(const AqQueueTableRow *row, Oid owner)
 	return queue != NULL && aq_queue_allows(queue, AQ_RIGHT_OWNER);
 }
 
+pg_noreturn static void
+no_queue_table(const char *name)
+{
+	ereport(ERROR,
+			aq_error(AQ_ERR_QUEUE_TABLE_UNDEFINED, "queue table \"%s\" does not exist", name),
+			errhint("Create it with aq.create_queue_table; only its owner can use it in definitions."));
+}
+
 /* The queue table of this name; must_own: which the caller must own, or have MANAGE_ANY. */
 AqQueueTableRow
 aq_queue_table_get(const char *name, bool must_own)
@@ -131,9 +139,7 @@ aq_queue_table_get(const char *name, bool must_own)
 				break;
 		}
 	if (!found || (must_own && !may_administer(&row, owner)))
-		ereport(ERROR,
-				aq_error(AQ_ERR_QUEUE_TABLE_UNDEFINED, "queue table \"%s\" does not exist", name),
-				errhint("Create it with aq.create_queue_table; only its owner can use it in definitions."));
+		no_queue_table(name);
 	return row;
 }
 
@@ -310,6 +316,25 @@ aq_drop_queue_table(PG_FUNCTION_ARGS)
 	aq_store_of(AQ_STORE_CLASSIC)->drop_tables(row.id);
 	aq_run_change(psprintf("DELETE FROM aq.queue_table WHERE queue_table_id = %d", row.id),
 				  0, NULL, NULL, NULL);
+	PG_RETURN_VOID();
+}
+
+/* The views on a queue table, which name tables that its owner cannot name. */
+PG_FUNCTION_INFO_V1(aq_make_views);
+Datum
+aq_make_views(PG_FUNCTION_ARGS)
+{
+	const char *name = aq_arg_name(fcinfo, 0, "name");
+	TableName	split = split_name(name);
+	AqQueueTableRow row;
+	Oid			owner;
+	Oid			types[] = {TEXTOID};
+	Datum		values[] = {PG_GETARG_DATUM(0)};
+
+	if (split.schema == NULL || !find_row(split.schema, split.table, &row, &owner) ||
+		!has_privs_of_role(GetUserId(), owner))
+		no_queue_table(name);
+	aq_run_sql("SELECT aq._make_table_views($1)", 1, types, values, NULL, false);
 	PG_RETURN_VOID();
 }
 

@@ -669,7 +669,7 @@ table_rows(MessageRows *rows, int table_no)
 
 AQ_ROWS(aq_view_messages)
 {
-	AqQueue    *queue = aq_queue_get_by_id(PG_GETARG_INT32(0), true);
+	AqQueue    *queue = aq_queue_numbered(PG_GETARG_INT32(0));
 	MessageRows rows = {.row = row,.queue = queue,.now = GetCurrentTimestamp()};
 	AqLook		look;
 	Oid			output;

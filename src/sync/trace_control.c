@@ -165,10 +165,15 @@ aq_trace_queue_of(AqLatchId id, int child, uint32 *database)
 /* --- start and stop -------------------------------------------------------------------- */
 
 static bool
+is_monitor(void)
+{
+	return superuser() || has_privs_of_role(GetUserId(), ROLE_PG_MONITOR);
+}
+
+static bool
 may_trace(bool own, Oid role)
 {
-	return own || superuser() || has_privs_of_role(GetUserId(), ROLE_PG_MONITOR) ||
-		(OidIsValid(role) && has_privs_of_role(GetUserId(), role));
+	return own || is_monitor() || (OidIsValid(role) && has_privs_of_role(GetUserId(), role));
 }
 
 /* Of this very process, not of one that had its process id before it? */
@@ -295,6 +300,8 @@ aq_trace_start(PG_FUNCTION_ARGS)
 	Oid			role;
 	int			session;
 	int			place = -1;
+	int			places;
+	int			taken = 0;
 	bool		running = false;
 
 	aq_session_attach();
@@ -305,11 +312,17 @@ aq_trace_start(PG_FUNCTION_ARGS)
 				errhint("Take a process id from pg_stat_activity."));
 	check_right(pid, pid == MyProcPid, role);
 
+	/* the last one is kept for those who look for what is wrong with the server */
+	places = is_monitor() ? aq_max_traces : aq_max_traces - 1;
 	find_alive(alive);
 	aq_latch_get(board, AQ_EXCLUSIVE, AQ_LOC_TRACE);
 	for (int i = 0; i < aq_max_traces; i++)
-		running = running || (is_running(i, alive) && aq_trace_at(i)->pid == pid);
-	if (!running)
+		if (is_running(i, alive))
+		{
+			taken++;
+			running = running || aq_trace_at(i)->pid == pid;
+		}
+	if (!running && taken < places)
 		place = choose_place(pid, alive);
 	if (place >= 0)
 	{
@@ -329,7 +342,8 @@ aq_trace_start(PG_FUNCTION_ARGS)
 				errhint("Stop that trace with aq.trace_stop, or read it."));
 	if (place < 0)
 		ereport(ERROR,
-				aq_error(AQ_ERR_TRACE_FULL, "%d sessions are traced already", aq_max_traces),
+				aq_error(AQ_ERR_TRACE_FULL, "%d sessions are traced already", taken),
+				taken < aq_max_traces ? errdetail("The last trace is reserved for members of pg_monitor.") : 0,
 				errhint("Stop one of those in aq.traces, or raise pgaq.max_traces and restart the server."));
 	PG_RETURN_VOID();
 }

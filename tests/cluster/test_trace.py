@@ -287,6 +287,29 @@ def test_two_at_once_and_all_places_taken(server, conn):
             other.close()
 
 
+def test_the_last_trace_is_reserved_for_monitors(server, conn):
+    """Roles without grants cannot keep pg_monitor from tracing."""
+    names = [f"tracer{next(ROLES)}" for _ in range(2)]
+    for name in names:
+        db.execute(conn, f"CREATE ROLE {name} LOGIN")
+    db.execute(conn, f"GRANT pg_monitor TO {names[1]}")
+    others = [server.connect(user=names[0]) for _ in range(3)]
+    with server.connect(user=names[1]) as monitor:
+        pids = [pid_of(other) for other in others]
+        start(others[0], pids[0])
+        start(others[1], pids[1])
+        assert "pg_monitor" in refused(others[2], "AQ143", "SELECT aq.trace_start(%s)", [pids[2]]).diag.message_detail
+        start(monitor, pids[2])
+        stop(monitor, pids[0])
+        refused(others[0], "AQ143", "SELECT aq.trace_start(%s)", [pids[0]])
+        for pid in pids:
+            stop(conn, pid)
+    for other in others:
+        other.close()
+    for name in names:
+        db.execute(conn, f"DROP ROLE {name}")
+
+
 def test_who_may_trace(server, conn, queue):
     """A session its own; a role those of roles whose rights it has; pg_monitor and superusers all."""
     names = [f"tracer{next(ROLES)}" for _ in range(4)]

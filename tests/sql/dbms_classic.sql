@@ -220,7 +220,7 @@ SELECT aq.create_queue_table('ora_closed.own_tab');
 RESET ROLE;
 REVOKE CREATE ON SCHEMA ora_closed FROM regress_ora_admin;
 SET ROLE regress_ora_admin;
-SELECT t.error($$SELECT aq._make_table_views('ora_closed.own_tab')$$);
+SELECT t.error($$SELECT aq._make_views('ora_closed.own_tab')$$);
 SELECT aq.drop_queue_table('ora_closed.own_tab');
 RESET ROLE;
 DROP SCHEMA ora_closed;

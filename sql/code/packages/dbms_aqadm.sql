@@ -162,7 +162,7 @@ BEGIN
 	PERFORM aq.create_queue_table(new.native, dbms_aqadm._payload_type(queue_payload_type), sort_list => sort_list,
 		multiple_consumers => coalesce(multiple_consumers, false), message_grouping => coalesce(message_grouping, 0) = 1,
 		comment => comment);
-	PERFORM aq._make_table_views(new.native);
+	PERFORM aq._make_views(new.native);
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.create_queue_table(text, text, text, text, boolean, integer, text, boolean, integer, integer,
 	text, boolean, integer) IS

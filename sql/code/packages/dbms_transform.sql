@@ -211,6 +211,8 @@ BEGIN
 	END IF;
 	PERFORM aq._make_transformation(of_schema, aq._fold(name), source, target,
 		jsonb_strip_nulls(jsonb_build_object('0', nullif(transformation, ''))));
+	-- it runs with its creator's rights; to replace it keeps what is granted
+	EXECUTE format('REVOKE EXECUTE ON FUNCTION %I.%I(%s) FROM PUBLIC', of_schema, aq._fold(name), source);
 END $$;
 COMMENT ON PROCEDURE dbms_transform.create_transformation(text, text, text, text, text, text, text) IS
 'Make a transformation from one payload type to another: an expression over source.user_data, or attribute by attribute with modify_transformation';
