@@ -80,12 +80,12 @@ CREATE FUNCTION aq.subscribe(queue_name text, consumer text, rule text DEFAULT N
 	delivery_mode text DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscribe';
 COMMENT ON FUNCTION aq.subscribe(text, text, text, text, text) IS
-'Add a subscriber: it gets the messages enqueued after this commits whose properties meet the rule, an SQL condition over priority, correlation, properties, payload and the fields of a composite payload (names are looked up in pg_catalog; it runs with the rights of the queue''s owner). delivery_mode: persistent (null), buffered or persistent_or_buffered, which messages it gets; it is not changed later. For the queue''s owner. Errors AQ001, AQ003, AQ010, AQ013, AQ015, AQ018, AQ115';
+'Add a subscriber: it gets the messages enqueued after this commits whose properties meet the rule, an SQL condition over priority, correlation, properties, payload and the fields of a composite payload (names are looked up in pg_catalog; it runs with the rights of the calling role). delivery_mode: persistent (null), buffered or persistent_or_buffered, which messages it gets; it is not changed later. For the queue''s owner. Errors AQ001, AQ003, AQ010, AQ013, AQ015, AQ018, AQ115';
 
 CREATE FUNCTION aq.alter_subscriber(queue_name text, consumer text, rule text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_alter_subscriber';
 COMMENT ON FUNCTION aq.alter_subscriber(text, text, text) IS
-'Replace a subscriber''s rule for messages enqueued from then on; null: every message. For the queue''s owner. Errors AQ001, AQ014, AQ018';
+'Replace a subscriber''s rule for messages enqueued from then on; null: every message. The rule runs with the rights of the calling role. For the queue''s owner. Errors AQ001, AQ014, AQ018';
 
 CREATE FUNCTION aq.unsubscribe(queue_name text, consumer text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_unsubscribe';

@@ -73,6 +73,8 @@ CREATE TABLE aq.subscriber (
 	transformation text,
 	delivery_mode smallint NOT NULL DEFAULT 1 CHECK (delivery_mode BETWEEN 1 AND 3),
 	number bigint NOT NULL DEFAULT pg_catalog.nextval('aq.consumer_number_seq'),
+	rule_role regrole,
+	transformation_role regrole,
 	PRIMARY KEY (queue_id, "position"),
 	UNIQUE (queue_id, consumer)
 );
@@ -98,6 +100,8 @@ COMMENT ON COLUMN aq.buffered_queue.queue_id IS 'the queue';
 COMMENT ON COLUMN aq.buffered_queue.created IS 'when the tables were made, for the first buffered message';
 COMMENT ON COLUMN aq.buffered_queue.losses IS 'how often the tables were found empty after a crash';
 COMMENT ON COLUMN aq.buffered_queue.lost_at IS 'when that was last; buffered messages of before are gone';
+COMMENT ON COLUMN aq.subscriber.rule_role IS 'role that wrote the rule, which runs with its rights; null or a role that is gone: with those of aq_user_role';
+COMMENT ON COLUMN aq.subscriber.transformation_role IS 'role that chose the transformation, and must be allowed to execute it';
 COMMENT ON COLUMN aq.subscriber.number IS 'tells the consumer from those that had its position before: it is higher than theirs';
 
 CREATE TABLE aq.property (

@@ -88,6 +88,15 @@ extern struct LocalPgBackendStatus *aq_backend_status(int i);
 #define AQ_EXECUTOR_RUN_PASS query, direction, count, once
 #endif
 
+/* What a hook into the executor's check of rights is given and passes on. */
+#if PG_VERSION_NUM >= 160000
+#define AQ_CHECK_PERMS_ARGS List *range_table, List *perm_infos, bool raise
+#define AQ_CHECK_PERMS_PASS range_table, perm_infos, raise
+#else
+#define AQ_CHECK_PERMS_ARGS List *range_table, bool raise
+#define AQ_CHECK_PERMS_PASS range_table, raise
+#endif
+
 /* Does the current role own the database? */
 static inline bool
 aq_database_owned(Oid database)
@@ -112,6 +121,17 @@ aq_object_allows(Oid catalog, Oid object, AclMode mode)
 		: pg_tablespace_aclcheck(object, GetUserId(), mode);
 
 	return result == ACLCHECK_OK;
+#endif
+}
+
+/* May this role execute the function? */
+static inline bool
+aq_function_allows(Oid function, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE) == ACLCHECK_OK;
+#else
+	return pg_proc_aclcheck(function, role, ACL_EXECUTE) == ACLCHECK_OK;
 #endif
 }
 

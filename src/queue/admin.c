@@ -581,7 +581,7 @@ aq_purge_queue(PG_FUNCTION_ARGS)
 	{
 		options.filter = matches;
 		options.filter_arg = aq_rule_compile(queue, text_to_cstring(PG_GETARG_TEXT_PP(2)),
-											 false, CurrentMemoryContext);
+											 InvalidOid, CurrentMemoryContext);
 	}
 	if (delivery & AQ_PERSISTENT)
 		purged += purge(queue, consumer, &options);

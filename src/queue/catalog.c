@@ -201,7 +201,7 @@ enum
 {
 	SUBSCRIBER_QUEUE, SUBSCRIBER_POSITION, SUBSCRIBER_NAME, SUBSCRIBER_KIND, SUBSCRIBER_RULE,
 	SUBSCRIBER_CREATED, SUBSCRIBER_COMMENT, SUBSCRIBER_TRANSFORMATION, SUBSCRIBER_DELIVERY,
-	SUBSCRIBER_NUMBER, SUBSCRIBER_COLUMNS
+	SUBSCRIBER_NUMBER, SUBSCRIBER_RULE_ROLE, SUBSCRIBER_TRANSFORMATION_ROLE, SUBSCRIBER_COLUMNS
 };
 
 static void
@@ -242,8 +242,12 @@ read_consumers(AqQueue *queue, Snapshot snapshot)
 		consumer->delivery = DatumGetInt16(values[SUBSCRIBER_DELIVERY]);
 		if (!nulls[SUBSCRIBER_RULE])
 			consumer->rule_text = TextDatumGetCString(values[SUBSCRIBER_RULE]);
+		if (!nulls[SUBSCRIBER_RULE_ROLE])
+			consumer->rule_role = DatumGetObjectId(values[SUBSCRIBER_RULE_ROLE]);
 		if (!nulls[SUBSCRIBER_TRANSFORMATION])
 			consumer->transformation = TextDatumGetCString(values[SUBSCRIBER_TRANSFORMATION]);
+		if (!nulls[SUBSCRIBER_TRANSFORMATION_ROLE])
+			consumer->transformation_role = DatumGetObjectId(values[SUBSCRIBER_TRANSFORMATION_ROLE]);
 	}
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);

@@ -176,7 +176,7 @@ set_filter(Request *request, FunctionCallInfo fcinfo, int correlation, int condi
 	if (!PG_ARGISNULL(condition))
 		request->condition = aq_rule_compile(request->queue,
 											 text_to_cstring(PG_GETARG_TEXT_PP(condition)),
-											 false, CurrentMemoryContext);
+											 InvalidOid, CurrentMemoryContext);
 	if (request->correlation || request->condition)
 	{
 		request->take.filter = filter_message;

@@ -19,6 +19,7 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
@@ -154,34 +155,52 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 
 /* --- payloads --------------------------------------------------------------------- */
 
+typedef struct Reading
+{
+	FmgrInfo   *input;
+	Oid			param;
+	char	   *string;
+	Datum		value;
+} Reading;
+
+static void
+read_arg(void *arg)
+{
+	Reading    *r = arg;
+
+	r->value = InputFunctionCall(r->input, r->string, r->param, -1);
+}
+
+static Oid
+type_owner(Oid type)
+{
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for type %u", type);
+	owner = ((Form_pg_type) GETSTRUCT(tuple))->typowner;
+	ReleaseSysCache(tuple);
+	return owner;
+}
+
 /*
  * A composite type's domains have constraints that users have written.  They run
- * with the rights of the queue's owner, like rules, and may come back to here.
+ * with the rights of the type's owner, and may come back to here.
  */
 static Datum
 read_as_owner(AqQueue *queue, char *string)
 {
-	static int	depth;
 	FmgrInfo	input;
-	AqAsOwner	saved = aq_become_owner(queue->owner, false);
-	Datum		value;
+	Reading		r = {.input = &queue->input,.param = queue->input_param,.string = string};
 
-	if (depth > 0)
+	if (aq_is_run_as())
+	{
 		fmgr_info(queue->input.fn_oid, &input);
-	aq_queue_hold();
-	depth++;
-	PG_TRY();
-	{
-		value = InputFunctionCall(depth > 1 ? &input : &queue->input, string, queue->input_param, -1);
+		r.input = &input;
 	}
-	PG_FINALLY();
-	{
-		depth--;
-		aq_queue_let_go();
-	}
-	PG_END_TRY();
-	aq_become_self(saved);
-	return value;
+	aq_run_as(type_owner(queue->payload_type), read_arg, &r);
+	return r.value;
 }
 
 static Datum
@@ -324,7 +343,8 @@ subscribers_of(AqQueue *queue, const AqPutOptions *options, Datum payload, bool 
 		if (!consumer->subscriber || consumer->rule_text == NULL || !(consumer->delivery & queue->delivery))
 			continue;
 		if (consumer->rule == NULL)
-			consumer->rule = aq_rule_compile(queue, consumer->rule_text, true, queue->context);
+			consumer->rule = aq_rule_compile(queue, consumer->rule_text, aq_rule_role(consumer->rule_role),
+											 queue->context);
 		if (aq_rule_matches(consumer->rule, &message))
 			set = bms_add_member(set, consumer->position);
 	}

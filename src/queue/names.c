@@ -217,8 +217,15 @@ aq_subscriber_transformation(PG_FUNCTION_ARGS)
 {
 	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
 	AqConsumer *consumer = aq_queue_consumer(queue, text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	Datum		values[2] = {0};
+	bool		nulls[2] = {true, true};
 
-	if (consumer == NULL || consumer->transformation == NULL)
-		PG_RETURN_NULL();
-	PG_RETURN_TEXT_P(cstring_to_text(consumer->transformation));
+	if (consumer != NULL && consumer->transformation != NULL)
+	{
+		values[0] = CStringGetTextDatum(consumer->transformation);
+		values[1] = ObjectIdGetDatum(consumer->transformation_role);
+		nulls[0] = false;
+		nulls[1] = !OidIsValid(consumer->transformation_role);
+	}
+	return aq_result_row(fcinfo, values, nulls);
 }

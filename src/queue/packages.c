@@ -324,11 +324,31 @@ check_transformation(Oid function, Oid given, Oid wanted)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, get_func_name(function));
 }
 
+typedef struct Transformation
+{
+	FmgrInfo   *function;
+	NullableDatum payload;
+	NullableDatum result;
+} Transformation;
+
+static void
+transform_arg(void *arg)
+{
+	Transformation *t = arg;
+
+	LOCAL_FCINFO(inner, 1);
+
+	InitFunctionCallInfoData(*inner, t->function, 1, InvalidOid, NULL, NULL);
+	inner->args[0] = t->payload;
+	t->result.value = FunctionCallInvoke(inner);
+	t->result.isnull = inner->isnull;
+}
+
 /*
- * _transform(function, payload, NULL of the result's type): apply what the
- * queue's owner has chosen.  A function that is SECURITY DEFINER could still
- * leave something behind for the consumer to run, or change his settings:
- * neither is possible in a restricted operation.
+ * _transform(function, payload, NULL of the result's type): apply what a
+ * manager of the queue has chosen.  A function that is SECURITY DEFINER could
+ * still leave something behind for the consumer to run, or change the session's
+ * settings: neither is possible in a restricted operation.
  */
 PG_FUNCTION_INFO_V1(aq_transform);
 Datum
@@ -336,10 +356,7 @@ aq_transform(PG_FUNCTION_ARGS)
 {
 	Oid			function;
 	FmgrInfo   *call = fcinfo->flinfo->fn_extra;
-	AqAsOwner	saved;
-	Datum		result;
-
-	LOCAL_FCINFO(inner, 1);
+	Transformation t;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"function\" must not be null"));
@@ -353,14 +370,11 @@ aq_transform(PG_FUNCTION_ARGS)
 	}
 	if (call->fn_strict && PG_ARGISNULL(1))
 		PG_RETURN_NULL();
-	saved = aq_become_owner(GetUserId(), false);
-	InitFunctionCallInfoData(*inner, call, 1, InvalidOid, NULL, NULL);
-	inner->args[0].value = PG_GETARG_DATUM(1);
-	inner->args[0].isnull = PG_ARGISNULL(1);
-	result = FunctionCallInvoke(inner);
-	aq_become_self(saved);
-	fcinfo->isnull = inner->isnull;
-	return result;
+	t.function = call;
+	t.payload = fcinfo->args[1];
+	aq_run_as(InvalidOid, transform_arg, &t);
+	fcinfo->isnull = t.result.isnull;
+	return t.result.value;
 }
 
 /* --- listen ------------------------------------------------------------------------- */

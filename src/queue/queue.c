@@ -116,6 +116,7 @@ define_parameters(void)
 	aq_upkeep_init();
 	aq_property_init();
 	aq_guard_init();
+	aq_run_as_init();
 }
 
 static void

@@ -209,7 +209,9 @@ typedef struct AqConsumer
 	bool		subscriber;		/* else named in recipient lists only */
 	int			delivery;		/* AQ_PERSISTENT, AQ_BUFFERED: what a subscriber gets */
 	char	   *rule_text;		/* NULL: every message */
+	Oid			rule_role;		/* wrote the rule; InvalidOid: not known */
 	char	   *transformation; /* of dbms_aq; NULL: none */
+	Oid			transformation_role;	/* chose it; InvalidOid: not known */
 	AqRule	   *rule;			/* compiled when first needed */
 } AqConsumer;
 

@@ -110,19 +110,14 @@ extern void aq_autonomous_call(const char *sql, int nargs, const Oid *types, con
 							   const char *nulls, int ncolumns, Datum *results, bool *isnull);
 
 /* rule.c: conditions over messages */
-extern AqRule *aq_rule_compile(AqQueue *queue, const char *text, bool as_owner,
-							   MemoryContext context);
+extern AqRule *aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext context);
+extern Oid	aq_rule_role(Oid writer);
 extern bool aq_rule_matches(AqRule *rule, const AqMessage *message);
 
-typedef struct AqAsOwner
-{
-	Oid			user;
-	int			context;
-	int			nest;
-} AqAsOwner;
-
-extern AqAsOwner aq_become_owner(Oid owner, bool own_path);
-extern void aq_become_self(AqAsOwner saved);
+/* run_as.c: users' code in the sessions of others */
+extern void aq_run_as_init(void);
+extern void aq_run_as(Oid role, void (*call) (void *arg), void *arg);
+extern bool aq_is_run_as(void);
 
 /* admin.c */
 extern AqQueue *aq_queue_for_change(const char *name, LOCKMODE mode);

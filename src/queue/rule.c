@@ -8,11 +8,10 @@
  * once, to PostgreSQL's expression evaluation, with one parameter per
  * property.  Subqueries and aggregates are refused.
  *
- * A rule runs in the enqueuer's session with the rights of the queue's owner:
- * names are looked up in pg_catalog only, and all but immutable built-in
- * functions run as the owner in a restricted operation; so do the constraints of
- * domains.  The condition of a
- * dequeue is the caller's own and runs as he does.
+ * A rule runs in the enqueuer's session with the rights of the role that wrote
+ * it, see run_as.c; only if it calls nothing but immutable built-in functions
+ * does it not matter who runs it.  The condition of a dequeue or a purge is the
+ * caller's own and runs as the caller.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -33,9 +32,10 @@
 #include "parser/parse_func.h"
 #include "parser/parse_node.h"
 #include "parser/parser.h"
-#include "utils/guc.h"
+#include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 
 /* The names a condition can use, in the order of their parameters. */
 typedef enum Variable
@@ -99,7 +99,7 @@ struct AqRule
 	ExprState  *state;
 	ExprContext *context;
 	ParamListInfo params;
-	Oid			owner;			/* whose rule it is; InvalidOid: a condition, the caller's own */
+	Oid			role;			/* runs it; InvalidOid: the caller, whose own condition it is */
 	bool		user_code;		/* not only what is built in and the same whoever runs it */
 	bool		busy;			/* it is being evaluated */
 };
@@ -305,32 +305,6 @@ compile(AqRule *rule)
 	rule->context->ecxt_param_list_info = rule->params;
 }
 
-/*
- * Become a queue's owner, to run what users have written; names are looked up
- * in pg_catalog when own_path.  An error undoes it with the (sub)transaction.
- */
-AqAsOwner
-aq_become_owner(Oid owner, bool own_path)
-{
-	AqAsOwner	saved;
-
-	GetUserIdAndSecContext(&saved.user, &saved.context);
-	saved.nest = NewGUCNestLevel();
-	SetUserIdAndSecContext(owner, saved.context | SECURITY_LOCAL_USERID_CHANGE |
-						   SECURITY_RESTRICTED_OPERATION);
-	if (own_path)
-		(void) set_config_option("search_path", "pg_catalog, pg_temp",
-								 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	return saved;
-}
-
-void
-aq_become_self(AqAsOwner saved)
-{
-	AtEOXact_GUC(false, saved.nest);
-	SetUserIdAndSecContext(saved.user, saved.context);
-}
-
 /* The parser takes the condition for a check constraint. */
 static const char *
 in_our_words(const char *message)
@@ -343,35 +317,43 @@ in_our_words(const char *message)
 	return psprintf("%.*s%s%s", (int) (found - message), message, "condition", found + strlen(theirs));
 }
 
-/* Functions may run already now, where they are immutable. */
 static void
-compile_as_owner(AqRule *rule)
+compile_arg(void *arg)
 {
-	if (OidIsValid(rule->owner))
-	{
-		AqAsOwner	saved = aq_become_owner(rule->owner, true);
+	compile(arg);
+}
 
-		compile(rule);
-		aq_become_self(saved);
-	}
+/* Immutable functions, and constraints of domains, run now. */
+static void
+compile_as_role(AqRule *rule)
+{
+	if (OidIsValid(rule->role))
+		aq_run_as(rule->role, compile_arg, rule);
 	else
 		compile(rule);
 }
 
+/* The role that a rule runs as.  Without its writer it has nobody's rights. */
+Oid
+aq_rule_role(Oid writer)
+{
+	return SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(writer)) ? writer : get_role_oid("aq_user_role", false);
+}
+
 AqRule *
-aq_rule_compile(AqQueue *queue, const char *text, bool as_owner, MemoryContext context)
+aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext context)
 {
 	MemoryContext old = MemoryContextSwitchTo(context);
 	AqRule	   *rule = palloc0(sizeof(AqRule));
 
 	rule->text = pstrdup(text);
 	rule->payload_type = queue->payload_type;
-	rule->owner = as_owner ? queue->owner : InvalidOid;
+	rule->role = role;
 
 	aq_queue_hold();
 	PG_TRY();
 	{
-		compile_as_owner(rule);
+		compile_as_role(rule);
 	}
 	PG_CATCH();
 	{
@@ -444,6 +426,21 @@ evaluate(AqRule *rule, const AqMessage *message)
 	return !isnull && DatumGetBool(value);
 }
 
+typedef struct Evaluation
+{
+	AqRule	   *rule;
+	const AqMessage *message;
+	bool		result;
+} Evaluation;
+
+static void
+evaluate_arg(void *arg)
+{
+	Evaluation *e = arg;
+
+	e->result = evaluate(e->rule, e->message);
+}
+
 /*
  * Users' functions can do anything with the queue whose message it is, also
  * enqueue into it, which brings them back to here.
@@ -451,16 +448,16 @@ evaluate(AqRule *rule, const AqMessage *message)
 static bool
 evaluate_user_code(AqRule *rule, const AqMessage *message)
 {
-	AqAsOwner	saved = {0};
-	bool		result;
+	Evaluation	e = {.rule = rule,.message = message};
 
-	if (OidIsValid(rule->owner))
-		saved = aq_become_owner(rule->owner, true);
 	aq_queue_hold();
 	rule->busy = true;
 	PG_TRY();
 	{
-		result = evaluate(rule, message);
+		if (OidIsValid(rule->role))
+			aq_run_as(rule->role, evaluate_arg, &e);
+		else
+			evaluate_arg(&e);
 	}
 	PG_FINALLY();
 	{
@@ -468,9 +465,7 @@ evaluate_user_code(AqRule *rule, const AqMessage *message)
 		aq_queue_let_go();
 	}
 	PG_END_TRY();
-	if (OidIsValid(rule->owner))
-		aq_become_self(saved);
-	return result;
+	return e.result;
 }
 
 /* The rule is being evaluated further out, with its own parameters and memory. */
@@ -479,10 +474,10 @@ evaluate_copy(const AqRule *rule, const AqMessage *message)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgaq rule", ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	AqRule		copy = {.text = rule->text,.payload_type = rule->payload_type,.owner = rule->owner};
+	AqRule		copy = {.text = rule->text,.payload_type = rule->payload_type,.role = rule->role};
 	bool		result;
 
-	compile_as_owner(&copy);
+	compile_as_role(&copy);
 	MemoryContextSwitchTo(old);
 	result = evaluate_user_code(&copy, message);
 	MemoryContextDelete(context);

@@ -49,13 +49,14 @@ free_position(AqQueue *queue)
 					"and removed consumers until their messages are gone."));
 }
 
+/* rule: written by the current role; NULL: every message. */
 static void
 insert_consumer(AqQueue *queue, const char *name, const char *kind, const char *rule, int delivery,
 				Datum comment, bool comment_null)
 {
-	Oid			types[7] = {INT4OID, INT2OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT2OID};
-	Datum		values[7];
-	char		nulls[8] = "       ";
+	Oid			types[8] = {INT4OID, INT2OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT2OID, REGROLEOID};
+	Datum		values[8];
+	char		nulls[9] = "        ";
 
 	values[0] = Int32GetDatum(queue->id);
 	values[1] = Int16GetDatum(free_position(queue));
@@ -66,21 +67,23 @@ insert_consumer(AqQueue *queue, const char *name, const char *kind, const char *
 	values[5] = comment;
 	nulls[5] = comment_null ? 'n' : ' ';
 	values[6] = Int16GetDatum(delivery);
-	aq_run_change("INSERT INTO aq.subscriber (queue_id, \"position\", consumer, kind, rule, comment, delivery_mode) "
-				  "VALUES ($1, $2, $3, $4, $5, $6, $7)", 7, types, values, nulls);
+	values[7] = ObjectIdGetDatum(GetUserId());
+	nulls[7] = nulls[4];
+	aq_run_change("INSERT INTO aq.subscriber (queue_id, \"position\", consumer, kind, rule, comment, delivery_mode, rule_role) "
+				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", 8, types, values, nulls);
 }
 
-/* SET ... of one consumer's row; $3 is a text. */
+/* SET ... of one consumer's row; $3 is a text, $4 the current role; null both, when the text is. */
 static void
 update_consumer(AqQueue *queue, int position, const char *set, const char *text)
 {
-	Oid			types[3] = {INT4OID, INT2OID, TEXTOID};
-	Datum		values[3] = {Int32GetDatum(queue->id), Int16GetDatum(position),
-	text ? CStringGetTextDatum(text) : 0};
-	char		nulls[4] = {' ', ' ', text ? ' ' : 'n', '\0'};
+	Oid			types[4] = {INT4OID, INT2OID, TEXTOID, REGROLEOID};
+	Datum		values[4] = {Int32GetDatum(queue->id), Int16GetDatum(position),
+		text ? CStringGetTextDatum(text) : 0, ObjectIdGetDatum(GetUserId())};
+	char		nulls[5] = {' ', ' ', text ? ' ' : 'n', text ? ' ' : 'n', '\0'};
 
 	aq_run_change(psprintf("UPDATE aq.subscriber SET %s WHERE queue_id = $1 AND \"position\" = $2", set),
-				  3, types, values, nulls);
+				  4, types, values, nulls);
 }
 
 static AqQueue *
@@ -126,7 +129,7 @@ aq_subscribe(PG_FUNCTION_ARGS)
 
 	aq_check_name(name, "consumer");
 	if (rule != NULL)
-		(void) aq_rule_compile(queue, rule, true, CurrentMemoryContext);
+		(void) aq_rule_compile(queue, rule, GetUserId(), CurrentMemoryContext);
 	consumer = aq_queue_consumer(queue, name);
 	if (consumer != NULL && consumer->subscriber)
 		ereport(ERROR,
@@ -135,7 +138,7 @@ aq_subscribe(PG_FUNCTION_ARGS)
 				errhint("Change its rule with aq.alter_subscriber."));
 	if (consumer != NULL)
 		update_consumer(queue, consumer->position,
-						psprintf("kind = 'subscriber', rule = $3, delivery_mode = %d", delivery), rule);
+						psprintf("kind = 'subscriber', rule = $3, rule_role = $4, delivery_mode = %d", delivery), rule);
 	else
 		insert_consumer(queue, name, "subscriber", rule, delivery,
 						PG_ARGISNULL(3) ? 0 : PG_GETARG_DATUM(3), PG_ARGISNULL(3));
@@ -155,8 +158,8 @@ aq_alter_subscriber(PG_FUNCTION_ARGS)
 	int32		id = queue->id;
 
 	if (rule != NULL)
-		(void) aq_rule_compile(queue, rule, true, CurrentMemoryContext);
-	update_consumer(queue, existing_subscriber(queue, name, false)->position, "rule = $3", rule);
+		(void) aq_rule_compile(queue, rule, GetUserId(), CurrentMemoryContext);
+	update_consumer(queue, existing_subscriber(queue, name, false)->position, "rule = $3, rule_role = $4", rule);
 	aq_queue_changed_here(id);
 	aq_catalog_changed();
 	PG_RETURN_VOID();
@@ -171,7 +174,7 @@ aq_set_transformation(PG_FUNCTION_ARGS)
 	char	   *name = aq_arg_name(fcinfo, 1, "consumer");
 	int32		id = queue->id;
 
-	update_consumer(queue, existing_subscriber(queue, name, false)->position, "transformation = $3",
+	update_consumer(queue, existing_subscriber(queue, name, false)->position, "transformation = $3, transformation_role = $4",
 					aq_arg_name_or_null(fcinfo, 2, "transformation"));
 	aq_queue_changed_here(id);
 	aq_catalog_changed();
@@ -189,7 +192,7 @@ aq_unsubscribe(PG_FUNCTION_ARGS)
 	int32		id = queue->id;
 
 	aq_queue_pin(queue);		/* so that the commit can say it in shared memory */
-	update_consumer(queue, consumer.position, "kind = 'removed', consumer = $3, transformation = NULL", NULL);
+	update_consumer(queue, consumer.position, "kind = 'removed', consumer = $3, rule = $3, rule_role = $4, transformation = $3, transformation_role = $4", NULL);
 	aq_consumer_removed_here(id, consumer.position, consumer.number);
 	aq_catalog_changed();
 	PG_RETURN_VOID();

@@ -217,7 +217,8 @@ BEGIN
 		END IF;
 		/* what is no name at all is nobody's name */
 		take.consumer := coalesce((aq._split_name(o.consumer_name))[2], o.consumer_name);
-		take.transformation := aq._check_subscriber_transformation(take.queue, aq._subscriber_transformation(take.queue, take.consumer));
+		take.transformation := (SELECT aq._check_subscriber_transformation(take.queue, t.transformation, t.chosen_by)
+			FROM aq._subscriber_transformation(take.queue, take.consumer) t);
 	END IF;
 	take.correlation := o.correlation;
 	take.condition := o.deq_condition;

@@ -433,7 +433,7 @@ BEGIN
 		delivery_mode => dbms_aq._delivery_mode(delivery_mode));
 	IF transformation <> '' THEN
 		PERFORM aq._set_transformation(native, dbms_aqadm._subscriber(native, subscriber),
-			aq._check_subscriber_transformation(native, transformation));
+			aq._check_subscriber_transformation(native, transformation, quote_ident(current_user)::regrole));
 	END IF;
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.add_subscriber(text, sys.aq$_agent, text, text, boolean, integer) IS
@@ -446,7 +446,7 @@ DECLARE
 BEGIN
 	PERFORM aq.alter_subscriber(native, dbms_aqadm._subscriber(native, subscriber), nullif(rule, ''));
 	PERFORM aq._set_transformation(native, dbms_aqadm._subscriber(native, subscriber),
-		aq._check_subscriber_transformation(native, nullif(transformation, '')));
+		aq._check_subscriber_transformation(native, nullif(transformation, ''), quote_ident(current_user)::regrole));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.alter_subscriber(text, sys.aq$_agent, text, text) IS 'Replace a subscriber''s rule and transformation; null: every message, as it is';
 

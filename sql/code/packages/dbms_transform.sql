@@ -23,9 +23,9 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq._transformation(text, regtype) IS 'Internal: the function behind a transformation''s name';
 
--- A subscriber's transformation is chosen by the queue's owner and runs in the consumers' sessions: not with their rights, nor with those of
--- somebody else's function that the queue's owner could not call himself.
-CREATE FUNCTION aq._check_subscriber_transformation(native text, name text) RETURNS text
+-- A subscriber's transformation is chosen by a role that manages the queue and runs in the consumers' sessions: not with their rights, nor
+-- with those of a function that the choosing role may not execute.
+CREATE FUNCTION aq._check_subscriber_transformation(native text, name text, chosen_by oid) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
 DECLARE
 	t record;
@@ -39,13 +39,13 @@ BEGIN
 	ELSIF NOT t.definer THEN
 		PERFORM aq.raise_error('AQ060', format('"%s" cannot be the transformation of a subscriber', name),
 			'Make it with dbms_transform.create_transformation, or SECURITY DEFINER.');
-	ELSIF NOT (SELECT has_function_privilege(q.owner, t.function, 'EXECUTE') FROM aq.queues q WHERE q.queue_name = native) THEN
+	ELSIF has_function_privilege(chosen_by, t.function, 'EXECUTE') IS NOT true THEN
 		PERFORM aq.raise_error('AQ060', format('"%s" cannot be the transformation of a subscriber', name),
-			'The owner of the queue needs the right to execute it.');
+			'The role that chooses it needs EXECUTE on it.');
 	END IF;
 	RETURN t.call;
 END $$;
-COMMENT ON FUNCTION aq._check_subscriber_transformation(text, text) IS 'Internal: the full name of a transformation for a subscriber';
+COMMENT ON FUNCTION aq._check_subscriber_transformation(text, text, oid) IS 'Internal: the full name of a transformation for a subscriber';
 
 CREATE FUNCTION aq._check_transformation(name text, given regtype, wanted regtype, source regtype, target regtype) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$

@@ -58,9 +58,9 @@ CREATE FUNCTION aq._queue_traffic(name text, OUT last_enqueue timestamptz, OUT l
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_traffic';
 COMMENT ON FUNCTION aq._queue_traffic(text) IS 'Internal: what else is counted of a queue since it came into use';
 
-CREATE FUNCTION aq._subscriber_transformation(name text, consumer text) RETURNS text
+CREATE FUNCTION aq._subscriber_transformation(name text, consumer text, OUT transformation text, OUT chosen_by oid)
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_transformation';
-COMMENT ON FUNCTION aq._subscriber_transformation(text, text) IS 'Internal: the transformation of a subscriber; null: none';
+COMMENT ON FUNCTION aq._subscriber_transformation(text, text) IS 'Internal: the transformation of a subscriber and the role that chose it; null: none';
 
 CREATE FUNCTION aq._set_transformation(queue_name text, consumer text, transformation text) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_set_transformation';

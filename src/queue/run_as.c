@@ -1,0 +1,173 @@
+/*-------------------------------------------------------------------------
+ *
+ * run_as.c
+ *	  Running users' code in the sessions of others, with its writer's rights.
+ *
+ * Rules, the constraints of payload types and subscribers' transformations are
+ * written by one role and run in the sessions of others.  The session's user
+ * has no influence on what they mean, and a third role gains no rights:
+ *
+ *	- The operation is restricted: no SET ROLE, no temporary objects, nothing
+ *	  deferred; settings end with it.
+ *	- Names are looked up in pg_catalog, then in pg_temp.
+ *	- PostgreSQL looks up the names of relations in pg_temp whatever search_path
+ *	  says, and that schema is the session's: its relations cannot be used.
+ *	- Functions run as the role only if their owner has the role's rights
+ *	  anyway.  Casts, operators, constraints and triggers call functions that the
+ *	  code does not name.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_proc.h"
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+/* the role whose code runs; InvalidOid: it runs as the caller */
+static Oid	acting_role;
+static int	acting_depth;		/* calls of aq_run_as, one within the other */
+
+static needs_fmgr_hook_type previous_needs_hook;
+static fmgr_hook_type previous_fmgr_hook;
+static ExecutorCheckPerms_hook_type previous_perms_hook;
+
+/* Does this role have the rights of the acting role? */
+static bool
+is_trusted(Oid owner)
+{
+	return owner == acting_role || superuser_arg(owner) || is_member_of_role_nosuper(owner, acting_role);
+}
+
+static void
+check_function(Oid function)
+{
+	HeapTuple	tuple;
+	bool		allowed = true;
+
+	if (!OidIsValid(acting_role) || function < FirstNormalObjectId || GetUserId() != acting_role)
+		return;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	if (HeapTupleIsValid(tuple))
+	{
+		Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+
+		allowed = proc->prosecdef || is_trusted(proc->proowner);
+		ReleaseSysCache(tuple);
+	}
+	if (!allowed)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for function %s", get_func_name(function)),
+				 errdetail("What role \"%s\" has written calls only functions of that role, of its members and of superusers.",
+						   GetUserNameFromId(acting_role, true)),
+				 errhint("Make the function SECURITY DEFINER, or give it to that role.")));
+}
+
+/* Called before a function is made ready to be called, or inlined, but for those that fmgr_hook sees. */
+static bool
+needs_hook(Oid function)
+{
+	check_function(function);
+	return previous_needs_hook != NULL && previous_needs_hook(function);
+}
+
+/* Functions that are SECURITY DEFINER or have settings of their own. */
+static void
+before_call(FmgrHookEventType event, FmgrInfo *call, Datum *arg)
+{
+	if (event == FHET_START)
+		check_function(call->fn_oid);
+	if (previous_fmgr_hook)
+		previous_fmgr_hook(event, call, arg);
+}
+
+static void
+check_relation(Oid relation)
+{
+	if (get_rel_persistence(relation) == RELPERSISTENCE_TEMP)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for temporary relation %s", get_rel_name(relation)),
+				 errdetail("Rules, constraints of payload types and transformations do not use the temporary relations of the session."),
+				 errhint("Name tables with their schema.")));
+}
+
+static bool
+check_relations(AQ_CHECK_PERMS_ARGS)
+{
+	ListCell   *lc;
+
+	foreach(lc, range_table)
+	{
+		RangeTblEntry *entry = lfirst(lc);
+
+		if (acting_depth > 0 && entry->rtekind == RTE_RELATION)
+			check_relation(entry->relid);
+	}
+	return previous_perms_hook == NULL || previous_perms_hook(AQ_CHECK_PERMS_PASS);
+}
+
+/*
+ * Call a function as the role; InvalidOid: as the caller, otherwise restricted
+ * in the same way.  Descriptions of queues stay where they are meanwhile.
+ */
+void
+aq_run_as(Oid role, void (*call) (void *arg), void *arg)
+{
+	Oid			outer_role = acting_role;
+	Oid			user;
+	int			context;
+	int			nest = NewGUCNestLevel();
+
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(OidIsValid(role) ? role : user,
+						   context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+	(void) set_config_option("search_path", "pg_catalog, pg_temp",
+							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	acting_role = role;
+	acting_depth++;
+	aq_queue_hold();
+	PG_TRY();
+	{
+		call(arg);
+	}
+	PG_FINALLY();
+	{
+		/* an error undoes the others with the (sub)transaction */
+		aq_queue_let_go();
+		acting_depth--;
+		acting_role = outer_role;
+	}
+	PG_END_TRY();
+	AtEOXact_GUC(false, nest);
+	SetUserIdAndSecContext(user, context);
+}
+
+/* Is the caller within aq_run_as? */
+bool
+aq_is_run_as(void)
+{
+	return acting_depth > 0;
+}
+
+void
+aq_run_as_init(void)
+{
+	previous_needs_hook = needs_fmgr_hook;
+	needs_fmgr_hook = needs_hook;
+	previous_fmgr_hook = fmgr_hook;
+	fmgr_hook = before_call;
+	previous_perms_hook = ExecutorCheckPerms_hook;
+	ExecutorCheckPerms_hook = check_relations;
+}

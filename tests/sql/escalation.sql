@@ -1,0 +1,192 @@
+-- Attempts to act with the rights of another role.  The trap says who runs it: it has to be the role that has written it.
+\pset format unaligned
+\pset tuples_only on
+\set VERBOSITY terse
+CREATE ROLE regress_aq_mallory;
+CREATE ROLE regress_aq_victim;
+CREATE SCHEMA mallory AUTHORIZATION regress_aq_mallory;
+CREATE SCHEMA victim AUTHORIZATION regress_aq_victim;
+GRANT USAGE ON SCHEMA mallory, victim TO PUBLIC;
+GRANT aq_administrator_role TO regress_aq_mallory;
+GRANT EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table TO regress_aq_mallory, regress_aq_victim;
+SET ROLE regress_aq_mallory;
+CREATE FUNCTION mallory.trap() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'run by %', current_user; RETURN true; END $$;
+CREATE FUNCTION mallory.trap(text) RETURNS boolean LANGUAGE sql AS $$ SELECT mallory.trap() $$;
+RESET ROLE;
+
+-- a manager's rule on a superuser's topic
+SELECT aq.create_queue('e_topic', multiple_consumers => true);
+SET ROLE regress_aq_mallory;
+SELECT aq.subscribe('e_topic', 'm', 'mallory.trap()');
+SELECT aq.subscribe('e_topic', 'altered', 'priority < 3');
+SELECT aq.alter_subscriber('e_topic', 'altered', 'mallory.trap(correlation)');
+CALL dbms_aqadm.add_subscriber('e_topic', sys.aq$_agent('PACKAGE', NULL, NULL), rule => 'mallory.trap()');
+RESET ROLE;
+SELECT aq.enqueue('e_topic', '1') IS NOT NULL;
+-- another owner of the queue changes nothing of that
+SELECT aq.alter_queue('e_topic', new_owner => 'regress_aq_victim');
+SET ROLE regress_aq_victim;
+SELECT aq.enqueue('e_topic', '2') IS NOT NULL;
+RESET ROLE;
+SELECT consumer, rule_role FROM aq.subscriber s JOIN aq.queue USING (queue_id) WHERE queue_name = 'e_topic' ORDER BY 1;
+-- a rule whose writer is not known, from a dump of an older version, has nobody's rights
+UPDATE aq.subscriber SET rule_role = NULL WHERE consumer <> 'm' AND rule IS NOT NULL;
+SELECT aq.alter_queue('e_topic', comment => 'read again');
+SELECT t.error($$SELECT aq.enqueue('e_topic', '3')$$);
+SELECT aq.unsubscribe('e_topic', 'altered'), aq.unsubscribe('e_topic', 'package'), aq.unsubscribe('e_topic', 'm');
+-- nor has one whose writer is gone
+CREATE ROLE regress_aq_gone IN ROLE aq_administrator_role;
+SET ROLE regress_aq_gone;
+SELECT aq.subscribe('e_topic', 'gone', $$current_user || priority = 'aq_user_role1'$$), aq.subscribe('e_topic', 'plain', 'priority = 1');
+RESET ROLE;
+DROP ROLE regress_aq_gone;
+SELECT t.put('e_topic', 4);
+SELECT t.drain('e_topic', 'gone'), t.drain('e_topic', 'plain');
+SELECT aq.drop_queue('e_topic', true);
+
+-- a manager's choice of a transformation that the owner and the consumers may execute, and the manager may not
+CREATE FUNCTION victim.run(jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN RAISE NOTICE 'run by %', current_user; RETURN $1; END $$;
+ALTER FUNCTION victim.run OWNER TO regress_aq_victim;
+REVOKE EXECUTE ON FUNCTION victim.run FROM PUBLIC;
+SET ROLE regress_aq_victim;
+SELECT aq.create_queue('e_transformed', multiple_consumers => true);
+CALL dbms_aqadm.add_subscriber('e_transformed', sys.aq$_agent('OWN', NULL, NULL), transformation => 'victim.run');
+SET ROLE regress_aq_mallory;
+CALL dbms_aqadm.add_subscriber('e_transformed', sys.aq$_agent('THEFT', NULL, NULL), transformation => 'victim.run');
+SELECT aq.subscribe('e_transformed', 'theft'), aq._set_transformation('e_transformed', 'theft', 'victim.run');
+SELECT aq.enqueue('e_transformed', '1') IS NOT NULL;
+SET ROLE regress_aq_victim;
+CALL dbms_aq.dequeue('e_transformed', dbms_aq.dequeue_options_t(consumer_name => 'OWN', wait => 0), NULL, NULL::jsonb, NULL) \g /dev/null
+CALL dbms_aq.dequeue('e_transformed', dbms_aq.dequeue_options_t(consumer_name => 'THEFT', wait => 0), NULL, NULL::jsonb, NULL) \g /dev/null
+RESET ROLE;
+SELECT aq.drop_queue('e_transformed', true);
+
+-- names without a schema in what the owner has written: found neither in the enqueuer's schemas nor among its temporary objects
+SET ROLE regress_aq_victim;
+CREATE TABLE victim.allowed (kind text);
+INSERT INTO victim.allowed VALUES ('good');
+CREATE TABLE victim.journal (kind text);
+CREATE FUNCTION victim.is_allowed(text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+	IF $1 = 'journal' THEN
+		INSERT INTO journal VALUES ($1);
+	ELSIF $1 = 'type' THEN
+		EXECUTE 'SELECT $1::marked' USING $1;
+	ELSIF $1 = 'truncate' THEN
+		TRUNCATE journal;
+	END IF;
+	RETURN EXISTS (SELECT FROM allowed a WHERE a.kind = $1);
+END $$;
+CREATE DOMAIN victim.kind AS text CHECK (victim.is_allowed(VALUE));
+CREATE TYPE victim.note AS (kind victim.kind);
+SELECT aq.create_queue('e_notes', 'victim.note');
+SELECT aq.create_queue('e_note_topic', multiple_consumers => true);
+SELECT aq.subscribe('e_note_topic', 's', 'victim.is_allowed(correlation)');
+SELECT aq.grant_queue(q, 'regress_aq_mallory') FROM unnest(ARRAY['e_notes', 'e_note_topic']) q;
+SET search_path = victim;
+SELECT aq.enqueue('e_notes', ROW('good')::victim.note) IS NOT NULL;
+RESET search_path;
+SET ROLE regress_aq_mallory;
+CREATE VIEW mallory.allowed AS SELECT 'bad' AS kind WHERE mallory.trap();
+SET search_path = mallory, public;
+SELECT aq.enqueue('e_notes', '(bad)');
+SELECT aq.enqueue('e_note_topic', '1', correlation => 'bad');
+RESET search_path;
+CREATE TEMP VIEW allowed AS SELECT * FROM mallory.allowed;
+GRANT ALL ON allowed TO PUBLIC;
+SELECT aq.enqueue('e_notes', '(bad)');
+SELECT aq.enqueue('e_note_topic', '1', correlation => 'bad');
+DROP VIEW allowed;
+-- not even to make a refusal a consent
+CREATE TEMP TABLE allowed (kind text);
+INSERT INTO allowed VALUES ('bad');
+GRANT ALL ON allowed TO PUBLIC;
+SELECT aq.enqueue('e_notes', '(bad)');
+-- functions that tables call: in a trigger, a default, a generated column, an index, a constraint
+CREATE FUNCTION mallory.spring() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM mallory.trap(); RETURN NEW; END $$;
+CREATE FUNCTION mallory.still(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM mallory.trap(); RETURN $1; END $$;
+CREATE TEMP TABLE journal (kind text CHECK (mallory.trap()), a boolean DEFAULT mallory.trap(), b text GENERATED ALWAYS AS (mallory.still(kind)) STORED);
+CREATE INDEX ON journal (mallory.still(kind));
+CREATE TRIGGER spring BEFORE INSERT ON journal FOR EACH ROW EXECUTE FUNCTION mallory.spring();
+CREATE TRIGGER emptied AFTER TRUNCATE ON journal EXECUTE FUNCTION mallory.spring();
+GRANT ALL ON journal TO PUBLIC;
+SELECT aq.enqueue('e_notes', '(journal)');
+SELECT aq.enqueue('e_notes', '(truncate)');
+-- and a type
+CREATE DOMAIN pg_temp.marked AS text CHECK (mallory.trap());
+SELECT aq.enqueue('e_notes', '(type)');
+DISCARD TEMP;
+RESET ROLE;
+SELECT aq.drop_queue(q, true) FROM unnest(ARRAY['e_notes', 'e_note_topic']) q;
+
+-- functions that a superuser's rule does not name: a cast that the payload type's owner adds
+SET ROLE regress_aq_mallory;
+CREATE TYPE mallory.state AS ENUM ('new');
+CREATE FUNCTION mallory.as_text(mallory.state) RETURNS text LANGUAGE plpgsql AS $$ BEGIN PERFORM mallory.trap(); RETURN 'new'; END $$;
+CREATE FUNCTION mallory.inlined(mallory.state) RETURNS text LANGUAGE sql AS $$ SELECT set_config('mallory.was', current_user, false) $$;
+CREATE FUNCTION mallory.with_setting(mallory.state) RETURNS text LANGUAGE sql SET work_mem = '1MB' AS $$ SELECT current_user::text $$;
+CREATE TYPE mallory.ticket AS (id int);
+SELECT aq.create_queue('e_tickets', 'mallory.ticket', multiple_consumers => true);
+RESET ROLE;
+SELECT aq.subscribe('e_tickets', 's', $$corrid LIKE 'n%'$$);
+SET ROLE regress_aq_mallory;
+ALTER TYPE mallory.ticket ADD ATTRIBUTE corrid mallory.state;
+CREATE CAST (mallory.state AS text) WITH FUNCTION mallory.as_text AS IMPLICIT;
+SELECT aq.alter_queue('e_tickets', comment => 'read again');
+SELECT aq.enqueue('e_tickets', '(1,new)');
+DROP CAST (mallory.state AS text);
+CREATE CAST (mallory.state AS text) WITH FUNCTION mallory.inlined AS IMPLICIT;
+SELECT aq.alter_queue('e_tickets', comment => 'and again');
+SELECT aq.enqueue('e_tickets', '(1,new)');
+SELECT current_setting('mallory.was', true);
+DROP CAST (mallory.state AS text);
+CREATE CAST (mallory.state AS text) WITH FUNCTION mallory.with_setting AS IMPLICIT;
+SELECT aq.alter_queue('e_tickets', comment => 'and once more');
+SELECT aq.enqueue('e_tickets', '(1,new)');
+RESET ROLE;
+-- and the constraint of a domain within a superuser's type
+SET ROLE regress_aq_mallory;
+CREATE DOMAIN mallory.d AS text CHECK (mallory.trap());
+RESET ROLE;
+CREATE TYPE t.with_domain AS (d mallory.d);
+SELECT aq.create_queue('e_domain', 't.with_domain');
+SELECT aq.grant_queue('e_domain', 'regress_aq_mallory');
+SET ROLE regress_aq_mallory;
+SELECT aq.enqueue('e_domain', '(x)');
+-- a queue that a superuser has taken over with another role's type
+CREATE TYPE mallory.trapped AS (d mallory.d);
+SELECT aq.create_queue('e_taken', 'mallory.trapped');
+RESET ROLE;
+SELECT aq.alter_queue('e_taken', new_owner => quote_ident(current_user)::regrole);
+SET ROLE regress_aq_mallory;
+SELECT aq.enqueue('e_taken', '(x)') IS NOT NULL;
+RESET ROLE;
+
+-- what others may run as a role by choice: its own functions, a superuser's, SECURITY DEFINER
+SET ROLE regress_aq_mallory;
+CREATE FUNCTION mallory.lent() RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN RETURN mallory.trap(); END $$;
+SET ROLE regress_aq_victim;
+SELECT aq.create_queue('e_trust', multiple_consumers => true);
+SELECT t.error($$SELECT aq.subscribe('e_trust', 's', 'mallory.trap()')$$);
+SELECT aq.subscribe('e_trust', 's', 'mallory.lent()');
+RESET ROLE;
+SELECT t.put('e_trust', 1);
+-- a condition has the rights of the consumer, a purge's those of the manager
+GRANT aq_dequeue_any TO regress_aq_victim;
+CREATE TABLE t.secret AS SELECT 1;
+SELECT aq.enqueue('e_taken', '(x)') IS NOT NULL;
+SET ROLE regress_aq_victim;
+SELECT t.error($$SELECT * FROM aq.dequeue('e_trust', 's', condition => 'query_to_xml(''SELECT * FROM t.secret'', true, true, '''') IS NOT NULL')$$);
+SET ROLE regress_aq_mallory;
+SELECT t.error($$SELECT aq.purge_queue('e_trust', 's', condition => 'query_to_xml(''SELECT * FROM t.secret'', true, true, '''') IS NOT NULL')$$);
+RESET ROLE;
+
+SET client_min_messages = error;
+SELECT count(aq.drop_queue(queue_name, true)) FROM aq.queues WHERE queue_name ~ '^e_';
+REVOKE aq_administrator_role FROM regress_aq_mallory;
+REVOKE aq_dequeue_any FROM regress_aq_victim;
+REVOKE EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table FROM regress_aq_mallory, regress_aq_victim;
+DROP TYPE t.with_domain;
+DROP TABLE t.secret;
+DROP SCHEMA mallory, victim CASCADE;
+DROP ROLE regress_aq_mallory, regress_aq_victim;
