@@ -240,7 +240,7 @@ pass(const char *name, bool held)
 			point->skip--;
 		else
 			action = point->action;
-		if (action != POINT_WAIT)
+		if (action != POINT_NONE && action != POINT_WAIT)
 			point->action = POINT_NONE;
 		if (action == POINT_NONE)
 			action = own;

@@ -207,11 +207,17 @@ aq_chunks_reserve(uint32 count)
 	}
 }
 
-/* The session is one that others wait for: it must not wait for them. */
-void
-aq_cache_be_impatient(void)
+/*
+ * Others wait for this session, so it must not wait for them.  Returns what
+ * was set before.
+ */
+bool
+aq_cache_impatience(bool on)
 {
-	aq_cache_impatient = true;
+	bool		before = aq_cache_impatient;
+
+	aq_cache_impatient = on;
+	return before;
 }
 
 AqChunk

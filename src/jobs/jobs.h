@@ -68,6 +68,10 @@ extern void aq_jobs_on_database_dropped(AqDatabaseDropped callback);
 typedef void (*AqCommandDone) (struct Node *command);
 extern void aq_jobs_on_command(AqCommandDone callback);
 
+/* Called by the utility hook after COMMIT PREPARED and ROLLBACK PREPARED have worked; must not raise. */
+typedef void (*AqPreparedEnded) (void);
+extern void aq_jobs_on_prepared_end(AqPreparedEnded callback);
+
 /* The utility command that this session executes, the innermost; NULL: none. */
 extern struct Node *aq_jobs_command(void);
 

@@ -2,8 +2,8 @@
  *
  * utility.c
  *	  The utility hook: commands that need a database without sessions first
- *	  end the worker there, and the launcher starts it again; COMMIT and
- *	  ROLLBACK PREPARED hasten the sweeper.
+ *	  end the worker there, and the launcher starts it again; after
+ *	  COMMIT PREPARED and ROLLBACK PREPARED what they have decided is settled.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -25,6 +25,7 @@
 static ProcessUtility_hook_type previous_hook;
 static AqDatabaseDropped dropped;
 static AqCommandDone command_done;
+static AqPreparedEnded prepared_ended;
 static Node *running;			/* the innermost command */
 
 void
@@ -37,6 +38,12 @@ void
 aq_jobs_on_command(AqCommandDone callback)
 {
 	command_done = callback;
+}
+
+void
+aq_jobs_on_prepared_end(AqPreparedEnded callback)
+{
+	prepared_ended = callback;
 }
 
 Node *
@@ -148,7 +155,11 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		TransactionStmtKind kind = ((TransactionStmt *) command)->kind;
 
 		if (kind == TRANS_STMT_COMMIT_PREPARED || kind == TRANS_STMT_ROLLBACK_PREPARED)
+		{
+			if (prepared_ended)
+				prepared_ended();
 			aq_jobs_post();
+		}
 	}
 }
 

@@ -365,7 +365,7 @@ upkeep(void)
 	static TimestampTz checked = 0;
 	TimestampTz now = GetCurrentTimestamp();
 
-	aq_cache_be_impatient();
+	(void) aq_cache_impatience(true);
 	aq_pins_sweep();
 	if (now >= load_at || now - checked > CHECK_EXTENSION)
 	{

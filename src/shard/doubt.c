@@ -1,14 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * doubt.c
- *	  Transactions in doubt: prepared, and finished by whom and when ever.
+ *	  Transactions in doubt: prepared, and finished by any session at any time.
  *
  * COMMIT PREPARED runs no callback of ours.  So a prepared transaction leaves
  * one entry here for each partition it has touched.  Its slots stay in state
- * DOUBT, what it took stays taken, and the partitions keep their frames.  The
- * worker looks whether the transaction still runs; when not, transaction
- * status decides, and the log rows that the transaction has written say what
- * it took.  After a restart, loading finds the same from the tables.
+ * DOUBT, what it took stays taken, and the partitions keep their frames.  When
+ * the transaction does not run any more, transaction status decides, and the
+ * log rows that it has written say what it took.  After a restart, loading
+ * finds the same from the tables.
+ *
+ * The session that finishes the transaction settles it, from the utility hook,
+ * before its command returns.  The worker's sweep settles what that session
+ * could not: it has ended between its commit and the hook, found a table
+ * locked or no memory, or is one whose commands the hook does not see.
  *
  * A rolled back dequeue counts, as one that was not prepared does.
  *
@@ -27,9 +32,12 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "storage/bufmgr.h"
+#include "storage/lock.h"
 #include "storage/procarray.h"
 #include "utils/array.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
@@ -671,19 +679,35 @@ is_blocked(const Doubt *entries, uint32 i, const bool *left)
 }
 
 /*
+ * Until the transaction ends, this session alone resolves the queue's
+ * entries.  One that holds this lock waits for no other.
+ */
+static bool
+lock_entries(AqQueueShm *shm, bool wait)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_catalog_relation("queue"), (uint32) shm->queue_id, 1);
+	return LockAcquire(&tag, ExclusiveLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
+}
+
+/*
  * Resolve what is not in progress any more, in the order in which the
- * transactions were prepared.  False when something is left.  Two who do this
- * at a time are the worker and one who has locked the tables to drop them: the
- * lock on the table makes the other one see that an entry is gone.
+ * transactions were prepared.  False when something is left.  wait: for
+ * another session that does the same.
  */
 bool
-aq_doubts_resolve(AqQueueShm *shm)
+aq_doubts_resolve(AqQueueShm *shm, bool wait)
 {
-	Doubt	   *entries = palloc(aq_shard->max_doubts * sizeof(Doubt));
-	bool	   *left = palloc0(aq_shard->max_doubts * sizeof(bool));
+	Doubt	   *entries;
+	bool	   *left;
 	bool		all = true;
 	uint32		n = 0;
 
+	if (!lock_entries(shm, wait))
+		return false;
+	entries = palloc(aq_shard->max_doubts * sizeof(Doubt));
+	left = palloc0(aq_shard->max_doubts * sizeof(bool));
 	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_SWEEP);
 	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
 		if (aq_doubts[i].partition != 0 &&
@@ -708,6 +732,84 @@ aq_doubts_resolve(AqQueueShm *shm)
 	return all;
 }
 
+/* --- after COMMIT PREPARED and ROLLBACK PREPARED --------------------------------------- */
+
+/* The ids of this database's queues with transactions in doubt. */
+static List *
+queues_in_doubt(void)
+{
+	int32	   *ids = palloc(aq_shard->max_doubts * sizeof(int32));
+	List	   *list = NIL;
+	uint32		n = 0;
+
+	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+		if (aq_doubts[i].partition != 0)
+		{
+			AqQueueShm *shm = aq_queue_shm_by_index(partition_at(aq_doubts[i].partition)->queue);
+
+			if (shm->database == MyDatabaseId)
+				ids[n++] = shm->queue_id;
+		}
+	aq_latch_free(&aq_shard->doubt_latch);
+	for (uint32 i = 0; i < n; i++)
+		list = list_append_unique_int(list, ids[i]);
+	return list;
+}
+
+static void
+resolve_all(void)
+{
+	ListCell   *lc;
+
+	aq_point("prepared-finished");
+	foreach(lc, queues_in_doubt())
+	{
+		AqQueue    *queue = aq_queue_get_by_id(lfirst_int(lc), true);
+
+		if (queue == NULL)
+			continue;			/* dropped just now */
+		aq_queue_pin(queue);
+		(void) aq_doubts_resolve(queue->shm, true);
+	}
+}
+
+/*
+ * A prepared transaction was finished: resolve what has ended.  The command has
+ * had its effect, so an error here must not make it look failed; the worker
+ * tries again.
+ */
+void
+aq_doubt_ended(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	bool		impatient;
+
+	if (pg_atomic_read_u32(&aq_shard->ndoubts) == 0 || !IsTransactionState())
+		return;
+	impatient = aq_cache_impatience(true);
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		PushActiveSnapshot(GetTransactionSnapshot());
+		resolve_all();
+		PopActiveSnapshot();
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	(void) aq_cache_impatience(impatient);
+}
+
 /* The worker's sweep. */
 void
 aq_doubt_job(int32 id, AqQueueShm *shm)
@@ -715,7 +817,7 @@ aq_doubt_job(int32 id, AqQueueShm *shm)
 	bool		all;
 
 	aq_job_begin();
-	all = aq_doubts_resolve(shm);
+	all = aq_doubts_resolve(shm, false);
 	aq_job_commit(false);
 	if (!all)
 		aq_work_later(shm, AQ_WORK_DOUBT, SWEEP_INTERVAL);

@@ -150,6 +150,7 @@ define_parameters(void)
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	aq_chunks_on_pressure(aq_evict_one);
+	aq_jobs_on_prepared_end(aq_doubt_ended);
 	aq_store_register(&shard_store);
 	aq_xact_init();
 }
@@ -537,7 +538,7 @@ drop(AqQueue *queue, bool force)
 	if (!force)
 	{
 		/* the last prepared transaction may have ended just now */
-		(void) aq_doubts_resolve(queue->shm);
+		(void) aq_doubts_resolve(queue->shm, true);
 		if (holds_messages(queue))
 			ereport(ERROR,
 					aq_error(AQ_ERR_QUEUE_NOT_EMPTY, "queue \"%s\" holds messages", queue->name),

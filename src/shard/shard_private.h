@@ -540,7 +540,8 @@ extern bool aq_doubt_add(Partition *partition, TransactionId xid, int64 session)
 extern bool aq_doubt_known(Partition *partition, TransactionId xid);
 extern void aq_doubt_forget(Partition *partition);
 extern TransactionId aq_doubt_of_session(uint32 stream, int64 session, int64 before);
-extern bool aq_doubts_resolve(AqQueueShm *shm);
+extern bool aq_doubts_resolve(AqQueueShm *shm, bool wait);
+extern void aq_doubt_ended(void);	/* a prepared transaction was finished; does not raise */
 extern void aq_doubt_job(int32 id, AqQueueShm *shm);
 
 /* --- jobs of the worker: reclaim.c, retry.c, timers.c, positions.c ------------------------------------------- */

@@ -35,7 +35,7 @@ CLASSIC = {"uncommitted-met"}
 # these are only on the way of sharded queues
 SHARDED = {
     "slots-reserved", "rows-formed", "before-log", "after-log", "before-truncation", "between-truncations", "after-truncation",
-    "candidates-found", "counts-written-out", "loading",
+    "candidates-found", "counts-written-out", "loading", "prepared-finished",
 }  # fmt: skip
 LONG_RUNS = 200
 PARTITION = 16384
@@ -210,6 +210,32 @@ def test_dequeue_by_id_while_the_worker_counts(points_server):
         finally:
             db.execute(conn, "SELECT aq.point_reset()")
         assert found.result(PATIENCE) == [(1, 1)]
+
+
+@pytest.mark.sharded("a queue table asks the transaction's status")
+@pytest.mark.parametrize("how", ["error", "terminate"])
+def test_not_settled_by_the_session_that_finishes(points_server, how):
+    """It fails, or ends, between its COMMIT PREPARED and settling what that has decided: the worker settles it."""
+    with points_server.connect() as conn, points_server.connect() as other, ThreadPoolExecutor() as pool:
+        conn.execute("SELECT aq.create_queue('q')")
+        conn.execute("BEGIN")
+        put_many(conn, "q", 1, 3)
+        conn.execute("PREPARE TRANSACTION 'p'")
+        if how == "error":
+            conn.execute("SELECT aq.point_arm('prepared-finished', 'error', 0)")
+            conn.execute("COMMIT PREPARED 'p'")  # which has worked
+        else:
+            conn.execute("SELECT aq.point_hold('prepared-finished')")
+            with stopped_worker(conn):
+                pid = other.info.backend_pid
+                ended = pool.submit(other.execute, "COMMIT PREPARED 'p'")
+                assert db.value(conn, "SELECT aq.point_await('prepared-finished')")
+                assert take(conn, "q") == []
+                conn.execute("SELECT pg_terminate_backend(%s, 60000)", [pid])
+                with pytest.raises(db.Error):
+                    ended.result(PATIENCE)
+            conn.execute("SELECT aq.point_reset()")
+        assert arrived(conn, "q", 3) == [1, 2, 3]
 
 
 @pytest.mark.sharded("loading a queue table writes nothing")

@@ -110,6 +110,31 @@ def test_attempts_of_what_was_rolled_back(server, queue):
 
 
 @pytest.mark.parametrize("finish", FINISH)
+def test_settled_when_the_command_returns(server, conn, queue, topic, finish):
+    """What a prepared transaction has enqueued is there, and what it has taken back, for every session at once."""
+    committed = finish == "COMMIT PREPARED"
+    put(conn, queue, 1, 2)
+    for gid in ("first", "second"):
+        prepare(server, queue, gid, enqueue=[gid])
+    with server.connect() as other:
+        other.execute("BEGIN")
+        put(other, topic, "new")
+        assert take(other, queue, number=1) == [1]
+        other.execute("PREPARE TRANSACTION 'third'")
+    with server.connect() as other:
+        with stopped_worker(conn):
+            for gid in ("first", "second", "third"):
+                other.execute(f"{finish} '{gid}'")
+            wanted = ["first", "second"] if committed else []
+            # a browse would wait until the attempt is counted
+            got = look(conn, queue) if committed else []
+            assert [m for m in got if m != 2] == wanted
+            assert take(other, topic, "a") == take(conn, topic, "b") == (["new"] if committed else [])
+        got = conn.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 10)", [queue]).fetchall()
+        assert sorted(got, key=str) == ([("first", 0), ("second", 0), (2, 0)] if committed else [(1, 1), (2, 0)])
+
+
+@pytest.mark.parametrize("finish", FINISH)
 @pytest.mark.parametrize("how", ["nothing", "kill"])
 def test_both_sides_with_savepoints(server, queue, how, finish):
     with server.connect() as conn:
@@ -204,6 +229,23 @@ def test_taken_messages_do_not_wait_for_an_older_doubt(server, conn, queue, fini
     conn.execute("COMMIT PREPARED 'older'")
     assert arrived(conn, queue, 2 if committed else 1) == (["older", "later"] if committed else ["older"])
     assert not ready(conn, queue)
+
+
+@pytest.mark.sharded("a queue table sorts what is committed")
+@pytest.mark.parametrize("how", ["nothing", "kill"])
+def test_the_second_is_committed_first(server, queue, how):
+    """The messages of a session's second prepared transaction wait for those of its first."""
+    with server.connect() as conn:
+        for gid in ("first", "second"):
+            conn.execute("BEGIN")
+            put(conn, queue, gid)
+            conn.execute(f"PREPARE TRANSACTION '{gid}'")
+    disturb(server, how)
+    with server.connect() as conn:
+        conn.execute("COMMIT PREPARED 'second'")
+        assert take(conn, queue) == [] and not ready(conn, queue)
+        conn.execute("COMMIT PREPARED 'first'")
+        assert take(conn, queue) == ["first", "second"]
 
 
 @pytest.mark.parametrize("finish", FINISH)
