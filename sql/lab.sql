@@ -17,7 +17,7 @@ COMMENT ON FUNCTION aq_lab.hold_mutex(text, double precision, text) IS
 'the object cache. seconds: how long; a cancelled or terminated session frees it at once. mode: exclusive, shared or examine.';
 
 CREATE FUNCTION aq_lab._settings() RETURNS text[]
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT coalesce(array_agg(word), '{}')
 	FROM pg_catalog.pg_settings, unnest(ARRAY[name, setting]) word
 	WHERE name LIKE 'pgaq.%' AND source = 'session' AND context IN ('user', 'superuser')

@@ -122,7 +122,7 @@ $$);
 -- Keeping one sample in ten.  Processes without a database are kept in each.
 -- A sample that is kept already is not kept again, so it may be called at any time by anybody; the lock keeps two calls apart.
 CREATE FUNCTION aq._ash_keep() RETURNS void
-LANGUAGE sql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	INSERT INTO aq.active_session
 	SELECT b.dbid, r.sample_id, r.sample_time, r.session, r.pid, r.background, r.user_id, u.rolname,
 		r.query_id, r.event_name, r.event_id, r.sequence, r.p1text, r.p1, r.p2text, r.p2, r.p3text, r.p3, r.wait_class, r.wait_class_id, r.time_waited,
@@ -148,7 +148,7 @@ COMMENT ON FUNCTION aq._ash_flush(integer) IS 'Keeps one sample in ten of the ac
 
 -- The worker waits for nobody.
 CREATE FUNCTION aq._ash_flush_turn() RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	BEGIN
 		LOCK TABLE aq.active_session IN SHARE ROW EXCLUSIVE MODE NOWAIT;
@@ -161,7 +161,7 @@ COMMENT ON FUNCTION aq._ash_flush_turn() IS 'Internal: what the worker does for 
 
 -- Also when no snapshots are taken; what a baseline spans is kept as long as the baseline.
 CREATE FUNCTION aq._ash_purge() RETURNS void
-LANGUAGE sql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	DELETE FROM aq.active_session h
 	USING aq._snapshot_settings() c
 	WHERE c.retention > interval '0' AND h.dbid = c.dbid AND h.sample_time < now() - c.retention
@@ -174,7 +174,7 @@ $$;
 COMMENT ON FUNCTION aq._ash_purge() IS 'Internal: drop samples older than the retention of snapshots and in no baseline';
 
 CREATE FUNCTION aq._ash_drop(database_id bigint, low integer, high integer) RETURNS void
-LANGUAGE sql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	DELETE FROM aq.active_session h USING aq.snapshot s
 	WHERE s.dbid = $1 AND s.snap_id BETWEEN $2 AND $3 AND h.dbid = s.dbid
 		AND h.sample_time > s.begin_interval_time AND h.sample_time <= s.end_interval_time

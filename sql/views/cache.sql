@@ -140,7 +140,7 @@ CREATE TRIGGER changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON aq.proper
 FOR EACH STATEMENT EXECUTE FUNCTION aq._property_changed();
 
 CREATE FUNCTION aq.set_property(name text, value text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF NOT EXISTS (SELECT FROM aq._properties() p WHERE p.name = set_property.name) THEN
 		PERFORM aq.raise_error('AQ005', format('there is no property "%s"', name), 'The view sys.database_properties lists them.');

@@ -3,7 +3,7 @@
 -- A helper of this file, dropped at its end: a view on a source of figures (aq._sources).  A line per column: "name type | meaning",
 -- "name type = field | meaning" when the source calls it otherwise, "name expression = over r.fields | meaning"; "field type" declares a field only.
 CREATE PROCEDURE aq._make_history(name text, source text, comment text, columns text, condition text DEFAULT '')
-LANGUAGE plpgsql AS $make$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $make$
 DECLARE
 	line text;
 	part text[];

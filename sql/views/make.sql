@@ -2,7 +2,7 @@
 --
 -- A C function without arguments that returns rows, about so many: _NAME over aq_NAME, for pg_monitor ...
 CREATE PROCEDURE aq._make_source(name text, comment text, columns text, expected integer DEFAULT 100)
-LANGUAGE plpgsql AS $make$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $make$
 BEGIN
 	EXECUTE pg_catalog.format($$CREATE FUNCTION aq.%I() RETURNS TABLE (%s)
 		LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS %s AS 'MODULE_PATHNAME', %L$$, '_' || name, columns, expected, 'aq_' || name);
@@ -13,7 +13,7 @@ END $make$;
 
 -- ... and a view: a line per column, "name = expression | meaning", "name | meaning".
 CREATE PROCEDURE aq._make_view(name text, comment text, source text, columns text)
-LANGUAGE plpgsql AS $make$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $make$
 DECLARE
 	lines text[] := pg_catalog.regexp_split_to_array(pg_catalog.btrim(columns, E' \t\n'), '\s*\n\s*');
 	list text := '';

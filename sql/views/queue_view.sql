@@ -34,7 +34,7 @@ RETURN round(extract(epoch FROM later - earlier));
 COMMENT ON FUNCTION aq._seconds_between(timestamptz, timestamptz) IS 'Internal: whole seconds between two times';
 
 CREATE FUNCTION aq._make_owned_view(view text, owner name, definition text, comment text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	EXECUTE format('CREATE VIEW %s AS %s', view, definition);
 	EXECUTE format('COMMENT ON VIEW %s IS %L', view, comment);
@@ -50,7 +50,7 @@ COMMENT ON FUNCTION aq._payload(integer, text, anyelement) IS 'Internal: a paylo
 
 -- q is a row of aq.queues, m one of aq._messages or aq._buffered_messages.
 CREATE FUNCTION aq._view_columns(payload_type regtype, multiple_consumers boolean) RETURNS text
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	RETURN format($view$aq._oracle_case(aq._bare_name(q.queue_name)) AS queue, m.msgid AS msg_id, m.correlation AS corr_id,
 	m.priority AS msg_priority,
@@ -71,7 +71,7 @@ END $$;
 COMMENT ON FUNCTION aq._view_columns(regtype, boolean) IS 'Internal: columns of a view on messages, from aq.queues q and messages m';
 
 CREATE FUNCTION aq._queue_view_text(native text, of_topics boolean DEFAULT NULL) RETURNS text
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	q record;
 BEGIN
@@ -114,7 +114,7 @@ END;
 COMMENT ON FUNCTION aq._is_message_view(text, text) IS 'Internal: is there a view of this name on messages or subscribers?';
 
 CREATE FUNCTION aq._drop_queue_view(native text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF aq._is_message_view(aq._queue_view_name(native), format('of queue %s', native)) THEN
 		EXECUTE format('DROP VIEW %s', aq._queue_view_name(native));
@@ -137,7 +137,7 @@ COMMENT ON FUNCTION aq._table_consumers(text) IS 'Internal: the consumers of all
 
 -- In a topic the table c has a row for each consumer of a message; a message in an exception queue has none.
 CREATE FUNCTION aq._table_view_text(native text) RETURNS text
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	t record;
 	state text := 's.state, s.attempts, s.dequeue_time, s.dequeue_user, s.dequeue_xid';
@@ -241,7 +241,7 @@ LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_make_views'
 COMMENT ON FUNCTION aq._make_views(text) IS 'Internal: the same, for the queue table''s owner';
 
 CREATE FUNCTION aq._drop_table_views(native text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	view text;
 BEGIN
@@ -268,7 +268,7 @@ COMMENT ON FUNCTION aq._in_parentheses(text, text) IS 'Internal: an expression w
 -- Who may administer a queue table need not be the one who reads its view: he sees its messages as aq.messages shows them.
 -- The view's owner can make of it what he likes, so nobody else reads it here.
 CREATE FUNCTION aq._meeting_condition(native text, in_table text, condition text, OUT consumer text, OUT ids uuid[])
-RETURNS SETOF record LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+RETURNS SETOF record LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	view text := quote_ident(aq._name_schema(in_table)) || '.' || quote_ident('aq$' || aq._bare_name(in_table));
 	source text := CASE WHEN (SELECT pg_get_userbyid(c.relowner) = current_user FROM pg_class c WHERE c.oid = to_regclass(view)) THEN view
@@ -293,7 +293,7 @@ END $$;
 COMMENT ON FUNCTION aq._meeting_condition(text, text, text) IS 'Internal: ids of the messages to purge, by consumer';
 
 CREATE FUNCTION aq._consumer_shown_as(native text, name text) RETURNS text
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	names text[] := (SELECT array_agg(c.consumer) FROM aq._queue_consumers(native) c WHERE aq._oracle_case(c.consumer) = name);
 BEGIN
@@ -308,7 +308,7 @@ COMMENT ON FUNCTION aq._consumer_shown_as(text, text) IS 'Internal: native name 
 
 CREATE FUNCTION aq.purge_queue_table(queue_table text, condition text DEFAULT NULL, "block" boolean DEFAULT false,
 	delivery_mode text DEFAULT NULL)
-RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	in_table text := (SELECT t.queue_table FROM aq.queue_tables t WHERE t.queue_table = purge_queue_table.queue_table);
 	native text;

@@ -162,7 +162,7 @@ RETURNS TABLE (
 	p1 bigint,
 	p2 bigint,
 	p3 bigint)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1000 AS $$
+LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 	SELECT r.sequence, r.at_ns, r.operation, r.action, r.object, r.number, q.queue_name::text,
 		r.location, r.mode, r.elapsed_ns, r.held_ns, r.p1, r.p2, r.p3
 	FROM aq._trace_rows(pid) r LEFT JOIN (SELECT queue_id, queue_name FROM aq.queues) q USING (queue_id)
@@ -183,7 +183,7 @@ RETURNS TABLE (
 	failures bigint,
 	acquire_ns bigint,
 	hold_ns bigint)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 30 AS $$
+LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_temp AS $$
 	SELECT o.operation, o.object, o.number, q.queue_name::text, o.location, o.gets, o.releases, o.failures, o.acquire_ns, o.hold_ns
 	FROM aq._trace_objects(pid) o LEFT JOIN (SELECT queue_id, queue_name FROM aq.queues) q USING (queue_id)
 	ORDER BY o.operation, o.object, o.number, o.location
@@ -192,7 +192,7 @@ COMMENT ON FUNCTION aq.trace_objects(integer) IS
 'What a session''s trace adds up to, by object and by the place in the code that asked for it; pid: its process id (null: this session). gets of an event are its waits; acquire_ns is the time to get or to wait, hold_ns the time held. Exact, however many rows were lost. Errors AQ142';
 
 CREATE FUNCTION aq.trace_summary(pid integer DEFAULT pg_backend_pid())
-RETURNS text LANGUAGE sql VOLATILE PARALLEL UNSAFE AS $$
+RETURNS text LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT format('===== Operations: %s-Counter: [ LOCK: %s/%s, PIN: %s/%s, LATCH: %s/%s, MUTEX: %s/%s ] =====',
 		lock_gets + lock_releases + pin_gets + pin_releases + latch_gets + latch_releases + mutex_gets + mutex_releases,
 		lock_gets, lock_releases, pin_gets, pin_releases, latch_gets, latch_releases, mutex_gets, mutex_releases)
@@ -212,7 +212,7 @@ RETURNS TABLE (
 	measure text,
 	value bigint,
 	count bigint)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 200 AS $$
+LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 200 SET search_path = pg_catalog, pg_temp AS $$
 	SELECT h.operation, h.object, h.number, q.queue_name::text, h.location, h.measure, h.value, h.count
 	FROM aq._trace_histogram(pid) h LEFT JOIN (SELECT queue_id, queue_name FROM aq.queues) q USING (queue_id)
 	ORDER BY h.operation, h.object, h.number, h.location, h.measure, h.value
@@ -221,7 +221,7 @@ COMMENT ON FUNCTION aq.trace_histogram(integer) IS
 'How long a session got, held and waited, by object and by the place in the code that asked for it; pid: its process id (null: this session). measure is acquire (from asking to getting, or a wait), hold (from getting to giving back) or both; value is a power of two in nanoseconds, count how many took that long or longer but less than twice as long. Exact, however many rows were lost. Errors AQ142';
 
 CREATE FUNCTION aq.quantize("values" bigint[], counts bigint[])
-RETURNS SETOF text LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE ROWS 20 AS $$
+RETURNS SETOF text LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF coalesce(cardinality("values"), 0) <> coalesce(cardinality(counts), 0) OR EXISTS (SELECT FROM unnest("values", counts) u (v, c) WHERE v < 0 OR c < 0) THEN
 		RAISE invalid_parameter_value USING MESSAGE = 'values and counts make no histogram', HINT = 'Give a count for each value, none of them negative.';
@@ -248,7 +248,7 @@ COMMENT ON FUNCTION aq.quantize(bigint[], bigint[]) IS
 CREATE FUNCTION aq.trace_quantize(
 	pid integer DEFAULT pg_backend_pid(), operation text DEFAULT NULL, object text DEFAULT NULL,
 	number bigint DEFAULT NULL, measure text DEFAULT 'both')
-RETURNS SETOF text LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 100 AS $$
+RETURNS SETOF text LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF operation NOT IN ('lock', 'pin', 'latch', 'mutex', 'wait') THEN
 		RAISE invalid_parameter_value USING MESSAGE = format('there are no histograms of operation "%s"', operation), HINT = 'Operations are lock, pin, latch, mutex and wait; null: all.';

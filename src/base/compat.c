@@ -12,10 +12,12 @@
 #include "access/multixact.h"
 #include "access/table.h"
 #include "access/transam.h"
+#include "catalog/namespace.h"
 #include "commands/vacuum.h"
 #include "pgstat.h"
 #include "storage/procarray.h"
 #include "utils/backend_status.h"
+#include "utils/guc_tables.h"
 #include "utils/rel.h"
 
 static void
@@ -71,4 +73,38 @@ aq_backend_status(int i)
 #else
 	return pgstat_fetch_stat_local_beentry(i);
 #endif
+}
+
+static struct config_generic *
+parameter(const char *name)
+{
+#if PG_VERSION_NUM >= 160000
+	return find_option(name, false, false, ERROR);
+#else
+	struct config_generic **all = get_guc_variables();
+
+	for (int i = 0; i < GetNumConfigOptions(); i++)
+		if (strcmp(all[i]->name, name) == 0)
+			return all[i];
+	elog(ERROR, "parameter \"%s\" does not exist", name);
+#endif
+}
+
+/*
+ * The value of search_path that a function with the option SET search_path =
+ * pinned was called with, and so on outwards while that is pinned, too.  The
+ * result is good until search_path changes.
+ */
+const char *
+aq_search_path_behind(const char *pinned)
+{
+	static struct config_generic *search_path;
+	const char *value = namespace_search_path;
+	GucStack   *saved;
+
+	if (search_path == NULL)
+		search_path = parameter("search_path");
+	for (saved = search_path->stack; saved != NULL && saved->state == GUC_SAVE && strcmp(value, pinned) == 0; saved = saved->prev)
+		value = saved->prior.val.stringval;
+	return value;
 }

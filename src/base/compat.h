@@ -166,6 +166,7 @@ aq_primary_key(Relation rel)
 
 /* After an in-place truncation: see compat.c. */
 extern void aq_after_truncate(struct RelationData *rel, int32 freeze_age);
+extern const char *aq_search_path_behind(const char *pinned);
 
 /* An index scan without order-by operators. */
 static inline IndexScanDesc

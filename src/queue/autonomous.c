@@ -44,7 +44,7 @@
 #define RING_BYTES 65536
 #define MAX_PARAMETERS 8
 
-/* what the helper takes over from the session: how names and values are read and written, and the session's limits */
+/* what the helper takes over from the session: the caller's search_path, how names and values are read and written, and the session's limits */
 static const char *const settings[] = {
 	"search_path", "TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "xmloption", "xmlbinary",
 	"array_nulls", "lc_monetary", "lc_numeric", "lc_time", "default_text_search_config",
@@ -280,7 +280,7 @@ aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *va
 	initStringInfo(&request);
 	put_oid(&request, GetUserId());
 	for (int i = 0; i < lengthof(settings); i++)
-		put_string(&request, GetConfigOption(settings[i], false, false));
+		put_string(&request, i == 0 ? aq_callers_path() : GetConfigOption(settings[i], false, false));
 	put_string(&request, sql);
 	put_oid(&request, (Oid) nargs);
 	for (int i = 0; i < nargs; i++)

@@ -4,8 +4,14 @@
  *	  Names as Oracle's packages take them: [schema.]name, not quoted: folded.
  *
  * A queue made by dbms_aqadm is called "schema.name" natively.  A name without
- * a schema is looked for in the schemas of search_path, then as the name of a
- * queue that aq.create_queue has made.
+ * a schema is looked for in the schemas of the caller's search_path, then as the
+ * name of a queue that aq.create_queue has made.
+ *
+ * The functions of the packages resolve operators and functions in pg_catalog
+ * only: each has the option SET search_path.  Names that are given to them are
+ * those of the caller, so the caller's search_path is taken from behind that
+ * option.  Its value is one that no other function has; what another function
+ * has set is that function's own.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -18,7 +24,11 @@
 #include "parser/scansup.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
+
+/* SET search_path of the functions in sql/code/packages */
+#define PATH_OF_PACKAGES "pg_catalog, pg_catalog, pg_temp"
 
 static const char *
 skip_blanks(const char *s)
@@ -105,6 +115,89 @@ aq_split_name(PG_FUNCTION_ARGS)
 											 TEXTOID, -1, false, TYPALIGN_INT));
 }
 
+/* --- the caller's search_path -------------------------------------------------------- */
+
+const char *
+aq_callers_path(void)
+{
+	return aq_search_path_behind(PATH_OF_PACKAGES);
+}
+
+/* Until leave_callers_path(), or an error. */
+static int
+use_callers_path(void)
+{
+	const char *path = aq_callers_path();
+	int			nest = NewGUCNestLevel();
+
+	if (path != namespace_search_path)
+		(void) set_config_option("search_path", path, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	return nest;
+}
+
+static void
+leave_callers_path(int nest)
+{
+	AtEOXact_GUC(true, nest);
+}
+
+static List *
+callers_schemas(bool implicit)
+{
+	int			nest = use_callers_path();
+	List	   *schemas = fetch_search_path(implicit);
+
+	leave_callers_path(nest);
+	return schemas;
+}
+
+PG_FUNCTION_INFO_V1(aq_view_callers_path);
+Datum
+aq_view_callers_path(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(aq_callers_path()));
+}
+
+/* As current_schemas(implicit). */
+PG_FUNCTION_INFO_V1(aq_callers_schemas);
+Datum
+aq_callers_schemas(PG_FUNCTION_ARGS)
+{
+	List	   *schemas = callers_schemas(PG_GETARG_BOOL(0));
+	Datum	   *names = palloc((list_length(schemas) + 1) * sizeof(Datum));
+	int			n = 0;
+	ListCell   *cell;
+
+	foreach(cell, schemas)
+	{
+		char	   *name = get_namespace_name(lfirst_oid(cell));
+
+		if (name != NULL)
+			names[n++] = CStringGetTextDatum(name);
+	}
+	PG_RETURN_ARRAYTYPE_P(construct_array(names, n, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+/* As to_regtype(). */
+PG_FUNCTION_INFO_V1(aq_callers_type);
+Datum
+aq_callers_type(PG_FUNCTION_ARGS)
+{
+	int			nest = use_callers_path();
+	LOCAL_FCINFO(call, 1);
+	Datum		type;
+
+	InitFunctionCallInfoData(*call, NULL, 1, InvalidOid, NULL, NULL);
+	call->args[0].value = PG_GETARG_DATUM(0);
+	call->args[0].isnull = false;
+	type = to_regtype(call);
+	leave_callers_path(nest);
+	fcinfo->isnull = call->isnull;
+	return type;
+}
+
+/* --- queues ------------------------------------------------------------------------------ */
+
 /* Is it a queue that the current role has this right to? */
 static bool
 is_queue(const char *name, AqRight right)
@@ -131,7 +224,7 @@ resolve(const char *string, AqRight right)
 		native = psprintf("%s.%s", schema, name);
 		return is_queue(native, right) ? native : NULL;
 	}
-	path = fetch_search_path(false);
+	path = callers_schemas(false);
 	foreach(cell, path)
 	{
 		char	   *candidate = get_namespace_name(lfirst_oid(cell));

@@ -37,6 +37,130 @@ CALL dbms_transform.modify_transformation('eve', 'loud', 0, 'source.user_data');
 SELECT has_function_privilege('regress_aq_adam', 'eve.loud(jsonb)', 'EXECUTE'), has_function_privilege('public', 'eve.loud(jsonb)', 'EXECUTE');
 RESET ROLE;
 
+-- Functions resolve operators and functions in pg_catalog, whatever the caller's search_path is: their bodies are parsed at creation, or they pin it.
+SELECT p.oid::regprocedure
+FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+	JOIN pg_extension e ON e.oid = d.refobjid
+WHERE e.extname LIKE 'pgaq%' AND l.lanname NOT IN ('c', 'internal') AND p.prosqlbody IS NULL AND NOT EXISTS (
+	SELECT FROM unnest(p.proconfig) c WHERE c IN ('search_path=pg_catalog, pg_temp', 'search_path=pg_catalog, pg_catalog, pg_temp'))
+ORDER BY 1;
+
+-- Names given to a package are those of its caller, also from one of its functions to the next; another function's search_path is its own.
+CREATE FUNCTION eve.found(text) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$ BEGIN RETURN dbms_aqadm._queue($1); END $$;
+SET search_path = eve, t;
+SELECT dbms_aqadm._queue('in_table');
+SELECT t.error($$SELECT eve.found('in_table')$$);
+RESET search_path;
+
+-- A trap for every operator, and for every function whose name occurs in the extension, in front of pg_catalog in a superuser's search_path.
+CREATE SCHEMA traps;
+CREATE FUNCTION t.make_traps() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	body text := ' RETURNS %s LANGUAGE plpgsql AS ''BEGIN RAISE INFO ''''trapped''''; RAISE ''''trapped''''; END''';
+	words text[] := (SELECT array_agg(DISTINCT w[1]) FROM pg_proc p, regexp_matches(p.prosrc, '(\w+)\(', 'g') w
+		WHERE p.pronamespace = ANY (ARRAY['aq', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool']::regnamespace[]));
+	o record;
+BEGIN
+	FOR o IN SELECT oprleft::regtype AS l, oprright::regtype AS r, array_agg(oprname) AS names FROM pg_operator
+			WHERE oprkind = 'b' AND oprnamespace = 'pg_catalog'::regnamespace
+				AND (oprleft::regtype::text || ' ' || oprright::regtype::text) ~ '^((text|name|integer|bigint|numeric|double precision|boolean|jsonb|uuid|oid|interval|timestamp with time zone|any\w*)( |$))+$'
+			GROUP BY 1, 2 LOOP
+		EXECUTE format('CREATE FUNCTION traps.trap(%s, %s)' || body, o.l, o.r, 'boolean');
+		FOR i IN 1 .. cardinality(o.names) LOOP
+			EXECUTE format('CREATE OPERATOR traps.%s (FUNCTION = traps.trap, LEFTARG = %s, RIGHTARG = %s)', o.names[i], o.l, o.r);
+		END LOOP;
+	END LOOP;
+	FOR o IN SELECT p.proname AS name, pg_get_function_identity_arguments(p.oid) AS arguments, format_type(p.prorettype, NULL) AS result FROM pg_proc p
+			WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind = 'f' AND NOT p.proretset AND p.proname = ANY (words)
+				AND pg_get_function_identity_arguments(p.oid) !~ '"any"|internal|cstring' LOOP
+		EXECUTE format('CREATE FUNCTION traps.%I(%s)' || body, o.name, o.arguments, o.result);
+	END LOOP;
+END $$;
+SELECT t.make_traps();
+-- null: it works, and walks into no trap
+CREATE FUNCTION t.trapped(statement text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM set_config('search_path', 'trapped, traps, pg_catalog', true);
+	EXECUTE statement;
+	PERFORM pg_catalog.set_config('search_path', 'public', true);
+	RETURN NULL;
+EXCEPTION WHEN OTHERS THEN
+	RETURN statement || ': ' || SQLERRM;
+END $$;
+SELECT count(*) > 200 FROM pg_operator WHERE oprnamespace = 'traps'::regnamespace;
+SELECT count(*) > 10 FROM pg_proc WHERE pronamespace = 'traps'::regnamespace AND proname IN ('round', 'upper', 'strpos', 'quote_ident', 'length', 'repeat');
+SELECT count(*) > 50 FROM pg_proc WHERE pronamespace = 'traps'::regnamespace AND proname <> 'trap';
+CREATE SCHEMA trapped;
+CREATE TYPE trapped.pair AS (n integer, word text);
+SELECT t.trapped('SELECT 1 + 1');
+SELECT t.trapped('SELECT upper(''x'')');
+SELECT trapped FROM string_to_table($calls$CALL dbms_aqadm.create_queue_table('tab', 'PAIR', multiple_consumers => true)
+CALL dbms_aqadm.create_queue('in_tab', 'tab', max_retries => 3, retry_delay => 1.5)
+CALL dbms_aqadm.create_sharded_queue('sharded', queue_payload_type => 'JSON', max_retries => 3)
+CALL dbms_aqadm.create_exception_queue('sharded', 'failed')
+CALL dbms_aqadm.start_queue('in_tab')
+CALL dbms_aqadm.start_queue('sharded')
+CALL dbms_aqadm.add_subscriber('in_tab', sys.aq$_agent('ann', NULL, NULL), 'priority < 3')
+CALL dbms_aqadm.alter_subscriber('in_tab', sys.aq$_agent('ann', NULL, NULL), NULL, NULL)
+CALL dbms_transform.create_transformation('trapped', 'swap', NULL, 'PAIR', NULL, 'PAIR', 'ROW((source.user_data).n, (source.user_data).word)')
+CALL dbms_transform.modify_transformation('trapped', 'swap', 0, 'ROW(source.user_data.n, source.user_data.word)')
+CALL dbms_aq.enqueue('in_tab', dbms_aq.enqueue_options_t(transformation => 'swap'), dbms_aq.message_properties_t(delay => 0, expiration => 100, correlation => 'c', recipient_list => ARRAY[sys.aq$_agent('ann', NULL, NULL)]), ROW(1, 'a')::trapped.pair, NULL)
+CALL dbms_aq.enqueue('in_tab', NULL, NULL, '(2,b)', NULL)
+CALL dbms_aq.enqueue('sharded', dbms_aq.enqueue_options_t(visibility => 2), NULL, '1', NULL)
+CALL dbms_aq.enqueue_array('sharded', NULL, 2, array_fill(NULL::dbms_aq.message_properties_t, ARRAY[2]), ARRAY['1', '2']::jsonb[], NULL, NULL, NULL)
+CALL dbms_aq.listen(ARRAY[sys.aq$_agent('ann', 'in_tab', NULL)], 0, NULL)
+CALL dbms_aq.dequeue('in_tab', dbms_aq.dequeue_options_t(consumer_name => 'ann', wait => 0, transformation => 'swap'), NULL, NULL::trapped.pair, NULL)
+CALL dbms_aq.dequeue('in_tab', dbms_aq.dequeue_options_t(consumer_name => 'ann', wait => 0, dequeue_mode => 1), NULL, NULL::text, NULL)
+CALL dbms_aq.dequeue_array('sharded', dbms_aq.dequeue_options_t(wait => 0), 2, NULL, NULL::jsonb[], NULL, NULL, NULL)
+CALL dbms_aq.seek('in_tab', 'ann', ARRAY[dbms_aq.seek_input_t(seek_type => 2)], 1, NULL)
+CALL dbms_aqadm.purge_queue_table('tab', 'qtview.user_data.n = 2 AND upper(qtview.msg_state) = ''READY''', NULL)
+SELECT aq.purge_queue_table('trapped.sharded', 'msg_priority >= 0')
+CALL dbms_aqadm.grant_queue_privilege('ALL', 'sharded', 'regress_aq_eve')
+CALL dbms_aqadm.revoke_queue_privilege('ALL', 'sharded', 'regress_aq_eve')
+CALL dbms_aqadm.grant_system_privilege('ENQUEUE_ANY', 'regress_aq_eve', false)
+CALL dbms_aqadm.revoke_system_privilege('ENQUEUE_ANY', 'regress_aq_eve')
+CALL dbms_aqadm.get_queue_parameter('sharded', 'SHARD_NUM', NULL)
+CALL dbms_aqadm.get_min_streams_pool(NULL)
+CALL dbms_aqadm.get_watermark(NULL)
+CALL dbms_aqmigtool.check_migration_to_txeventq('trapped', 'in_tab', NULL)
+CALL dbms_aqmigtool.check_status('trapped', 'in_tab', NULL, NULL)
+CALL dbms_shared_pool.markhot('trapped', 'sharded', 10)
+CALL dbms_shared_pool.unmarkhot('trapped', 'sharded', 10)
+CALL dbms_application_info.set_module('m', 'a')
+CALL dbms_application_info.read_module(NULL, NULL)
+SELECT aq.trace_start()
+SELECT aq.enqueue('trapped.sharded', '1')
+SELECT * FROM aq.trace_summary()
+SELECT * FROM aq.trace()
+SELECT * FROM aq.trace_histogram()
+SELECT aq.trace_quantize()
+SELECT aq.trace_stop()
+SELECT dbms_workload_repository.create_snapshot()
+SELECT dbms_workload_repository.create_snapshot()
+SELECT dbms_workload_repository.create_baseline((SELECT min(snap_id) FROM aq.snapshot), (SELECT max(snap_id) FROM aq.snapshot), 'trapped')
+SELECT dbms_workload_repository.awr_report_text((SELECT min(snap_id) FROM aq.snapshot), (SELECT max(snap_id) FROM aq.snapshot))
+SELECT dbms_workload_repository.awr_report_html((SELECT min(snap_id) FROM aq.snapshot), (SELECT max(snap_id) FROM aq.snapshot))
+SELECT aq.report_html(aq.report_awr_diff((SELECT min(snap_id) FROM aq.snapshot), (SELECT max(snap_id) FROM aq.snapshot), (SELECT min(snap_id) FROM aq.snapshot), (SELECT max(snap_id) FROM aq.snapshot)))
+SELECT aq.report_text(aq.report_ash(pg_catalog.now() OPERATOR(pg_catalog.-) interval '1 hour', pg_catalog.now()))
+SELECT aq.report_html(aq.report_ash(pg_catalog.now() OPERATOR(pg_catalog.-) interval '1 hour', pg_catalog.now()))
+SELECT aq.report_text(aq.rtpctx_report(aq.rtpctx_start()))
+CALL dbms_workload_repository.drop_baseline('trapped')
+SELECT aq.quantize(ARRAY[1, 2, 4], ARRAY[1, 5, 2])
+SELECT aq.conversion_obstacles('trapped.in_tab')
+SELECT aq.sqlcode('AQ001')
+SELECT count(*) FROM aq.queues
+CALL dbms_transform.drop_transformation('trapped', 'swap')
+CALL dbms_aqadm.remove_subscriber('in_tab', sys.aq$_agent('ann', NULL, NULL))
+CALL dbms_aqadm.stop_queue('in_tab')
+CALL dbms_aqadm.drop_queue('in_tab')
+CALL dbms_aqadm.drop_queue_table('tab', force => true)
+CALL dbms_aqadm.drop_sharded_queue('sharded', force => true)
+CALL dbms_aqadm.drop_sharded_queue('failed', force => true)$calls$, E'\n') statement, t.trapped(statement) WHERE trapped IS NOT NULL;
+SET client_min_messages = warning;
+DROP SCHEMA traps, trapped CASCADE;
+DROP FUNCTION t.make_traps, t.trapped;
+RESET client_min_messages;
+
 SELECT aq.drop_queue('eve_sharded', force => true);
 DROP FUNCTION eve.loud;
 SET client_min_messages = warning;

@@ -33,10 +33,10 @@ COMMENT ON FUNCTION dbms_aq.message_properties_t(integer, integer, integer, text
 	text, timestamptz, integer, sys.aq$_agent, uuid, sys.aq$_sig_prop, text, jsonb, integer) IS
 'Make a record of message properties; name the fields that you set';
 
--- Checks and translations
+-- Checks and translations. What most calls need stands in the function itself: a call within the package costs as much as a check of ten options.
 
 CREATE FUNCTION dbms_aq._queue(queue_name text, privilege text) RETURNS text
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := aq._resolve_queue(queue_name, privilege);
 BEGIN
@@ -53,7 +53,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aq._queue(text, text) IS 'Internal: native name of a queue, or an error';
 
 CREATE FUNCTION dbms_aq._recipients(queue text, list sys.aq$_agent[]) RETURNS text[]
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	agent sys.aq$_agent;
 	names text[];
@@ -74,7 +74,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aq._recipients(text, sys.aq$_agent[]) IS 'Internal: native names of the recipients';
 
 CREATE FUNCTION aq._check_local(queue text, agent sys.aq$_agent) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF agent.address IS NOT NULL AND aq._resolve_queue(agent.address, 'any') IS DISTINCT FROM queue THEN
 		IF aq._split_name(split_part(agent.address, '@', 1)) IS NULL THEN
@@ -93,7 +93,7 @@ END $$;
 COMMENT ON FUNCTION aq._check_local(text, sys.aq$_agent) IS 'Internal: the agent must be a consumer of this queue';
 
 CREATE FUNCTION dbms_aq._delivery_mode(delivery_mode integer) RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF delivery_mode NOT IN (1, 2, 3) THEN
 		PERFORM aq.raise_error('AQ115', format('delivery mode %s does not exist', delivery_mode),
@@ -104,7 +104,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aq._delivery_mode(integer) IS 'Internal: what schema aq calls it; null: persistent';
 
 CREATE FUNCTION dbms_aq._check_immediate(visibility integer) RETURNS void
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF visibility IS DISTINCT FROM 1 THEN
 		PERFORM aq.raise_error('AQ116', 'buffered messages need immediate visibility', 'Set visibility to dbms_aq.immediate().');
@@ -114,11 +114,11 @@ COMMENT ON FUNCTION dbms_aq._check_immediate(integer) IS 'Internal: buffered mes
 
 CREATE FUNCTION dbms_aq._put(queue_name text, o dbms_aq.enqueue_options_t, p dbms_aq.message_properties_t)
 RETURNS dbms_aq._put_t
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	put dbms_aq._put_t;
 BEGIN
-	put.queue := dbms_aq._queue(queue_name, 'enqueue');
+	put.queue := coalesce(aq._resolve_queue(queue_name, 'enqueue'), dbms_aq._queue(queue_name, 'enqueue'));
 	IF o.visibility NOT IN (1, 2) THEN
 		PERFORM aq.raise_error('AQ065', format('visibility %s does not exist', o.visibility),
 			'Use dbms_aq.on_commit() or dbms_aq.immediate().');
@@ -136,7 +136,7 @@ BEGIN
 	IF o.delivery_mode = 2 THEN
 		PERFORM dbms_aq._check_immediate(o.visibility);
 		put.delivery_mode := 'buffered';
-	ELSE
+	ELSIF o.delivery_mode <> 1 THEN
 		PERFORM dbms_aq._delivery_mode(o.delivery_mode);
 	END IF;
 	put.transformation := nullif(o.transformation, '');
@@ -170,7 +170,7 @@ COMMENT ON FUNCTION dbms_aq._put(text, dbms_aq.enqueue_options_t, dbms_aq.messag
 'Internal: the arguments of aq.enqueue';
 
 CREATE FUNCTION dbms_aq._take(queue_name text, o dbms_aq.dequeue_options_t) RETURNS dbms_aq._take_t
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	take dbms_aq._take_t;
 BEGIN
@@ -179,7 +179,7 @@ BEGIN
 	o.correlation := nullif(o.correlation, '');
 	o.deq_condition := nullif(o.deq_condition, '');
 	o.transformation := nullif(o.transformation, '');
-	take.queue := dbms_aq._queue(queue_name, 'dequeue');
+	take.queue := coalesce(aq._resolve_queue(queue_name, 'dequeue'), dbms_aq._queue(queue_name, 'dequeue'));
 	take.mode := CASE coalesce(o.dequeue_mode, 3) WHEN 1 THEN 'browse' WHEN 2 THEN 'locked' WHEN 3 THEN 'remove'
 		WHEN 4 THEN 'remove_nodata' END;
 	IF take.mode IS NULL THEN
@@ -197,9 +197,11 @@ BEGIN
 			'Use dbms_aq.on_commit() or dbms_aq.immediate().');
 	END IF;
 	take.delivery := coalesce(o.delivery_mode, 1);
-	take.delivery_mode := dbms_aq._delivery_mode(o.delivery_mode);
-	IF take.delivery <> 1 AND take.mode <> 'browse' THEN
-		PERFORM dbms_aq._check_immediate(o.visibility);
+	IF take.delivery <> 1 THEN
+		take.delivery_mode := dbms_aq._delivery_mode(o.delivery_mode);
+		IF take.mode <> 'browse' THEN
+			PERFORM dbms_aq._check_immediate(o.visibility);
+		END IF;
 	END IF;
 	take.timeout := coalesce(o.wait, -1);
 	IF take.timeout < -1 THEN
@@ -232,7 +234,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aq._take(text, dbms_aq.dequeue_options_t) IS 'Internal: the arguments of aq.dequeue_full';
 
 CREATE FUNCTION dbms_aq._properties(m record) RETURNS dbms_aq.message_properties_t
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	p dbms_aq.message_properties_t;
 BEGIN
@@ -257,7 +259,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aq._properties(record) IS 'Internal: properties of a row of aq.dequeue_full';
 
 CREATE FUNCTION dbms_aq._not_found(take dbms_aq._take_t) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF take.msgid IS NOT NULL THEN
 		PERFORM aq.raise_error('AQ017', format('there is no message %s for this consumer in queue "%s"', take.msgid, take.queue),
@@ -269,7 +271,7 @@ COMMENT ON FUNCTION dbms_aq._not_found(dbms_aq._take_t) IS 'Internal: a message 
 -- enqueue
 
 CREATE FUNCTION aq._put_message(put dbms_aq._put_t, payload anyelement) RETURNS uuid
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF put.transformation IS NOT NULL THEN
 		RETURN aq._enqueue_transformed(put, payload);
@@ -285,14 +287,17 @@ COMMENT ON FUNCTION aq._put_immediately(dbms_aq._put_t, anyelement) IS 'Internal
 
 CREATE PROCEDURE dbms_aq.enqueue(queue_name text, enqueue_options dbms_aq.enqueue_options_t,
 	message_properties dbms_aq.message_properties_t, payload text, OUT msgid uuid)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	put dbms_aq._put_t := dbms_aq._put(queue_name, enqueue_options, message_properties);
 BEGIN
 	IF enqueue_options.visibility = 1 THEN
 		msgid := aq._put_immediately(put, payload);
+	ELSIF put.transformation IS NOT NULL THEN
+		msgid := aq._enqueue_transformed(put, payload);
 	ELSE
-		msgid := aq._put_message(put, payload);
+		msgid := aq.enqueue(put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
+			put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation, put.delivery_mode);
 	END IF;
 END $$;
 COMMENT ON PROCEDURE dbms_aq.enqueue(text, dbms_aq.enqueue_options_t, dbms_aq.message_properties_t, text) IS
@@ -300,14 +305,17 @@ COMMENT ON PROCEDURE dbms_aq.enqueue(text, dbms_aq.enqueue_options_t, dbms_aq.me
 
 CREATE PROCEDURE dbms_aq.enqueue(queue_name text, enqueue_options dbms_aq.enqueue_options_t,
 	message_properties dbms_aq.message_properties_t, payload anyelement, OUT msgid uuid)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	put dbms_aq._put_t := dbms_aq._put(queue_name, enqueue_options, message_properties);
 BEGIN
 	IF enqueue_options.visibility = 1 THEN
 		msgid := aq._put_immediately(put, payload);
+	ELSIF put.transformation IS NOT NULL THEN
+		msgid := aq._enqueue_transformed(put, payload);
 	ELSE
-		msgid := aq._put_message(put, payload);
+		msgid := aq.enqueue(put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
+			put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation, put.delivery_mode);
 	END IF;
 END $$;
 COMMENT ON PROCEDURE dbms_aq.enqueue(text, dbms_aq.enqueue_options_t, dbms_aq.message_properties_t, anyelement) IS
@@ -316,7 +324,7 @@ COMMENT ON PROCEDURE dbms_aq.enqueue(text, dbms_aq.enqueue_options_t, dbms_aq.me
 -- Properties of message i: one element for all, or one for each.
 CREATE FUNCTION dbms_aq._enqueue_array(queue_name text, o dbms_aq.enqueue_options_t, array_size integer,
 	properties dbms_aq.message_properties_t[], payloads anyarray) RETURNS uuid[]
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	put dbms_aq._put_t;
 	ids uuid[];
@@ -367,7 +375,7 @@ COMMENT ON FUNCTION aq._put_array_immediately(text, dbms_aq.enqueue_options_t, i
 CREATE PROCEDURE dbms_aq.enqueue_array(queue_name text, enqueue_options dbms_aq.enqueue_options_t, array_size integer,
 	message_properties_array dbms_aq.message_properties_array_t, payload_array anyarray,
 	OUT msgid_array dbms_aq.msgid_array_t, OUT error_array dbms_aq.error_array_t, OUT enqueued integer)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF enqueue_options.visibility = 1 THEN
 		msgid_array := aq._put_array_immediately(queue_name, enqueue_options, array_size,
@@ -385,7 +393,7 @@ COMMENT ON PROCEDURE dbms_aq.enqueue_array(text, dbms_aq.enqueue_options_t, inte
 CREATE FUNCTION dbms_aq._dequeue(queue_name text, options dbms_aq.dequeue_options_t, as_type anyelement,
 	OUT success boolean, OUT queue text, OUT consumer text, OUT timeout integer, OUT selective boolean, OUT delivery integer,
 	OUT message_properties dbms_aq.message_properties_t, OUT payload anyelement, OUT msgid uuid)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	take dbms_aq._take_t := dbms_aq._take(queue_name, options);
 	m record;
@@ -418,7 +426,7 @@ COMMENT ON FUNCTION dbms_aq._dequeue(text, dbms_aq.dequeue_options_t, anyelement
 CREATE FUNCTION dbms_aq._dequeue_text(queue_name text, options dbms_aq.dequeue_options_t, as_text text,
 	OUT success boolean, OUT queue text, OUT consumer text, OUT timeout integer, OUT selective boolean, OUT delivery integer,
 	OUT message_properties dbms_aq.message_properties_t, OUT payload text, OUT msgid uuid)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	m record;
 BEGIN
@@ -442,7 +450,7 @@ CREATE FUNCTION dbms_aq._dequeue_array(queue_name text, options dbms_aq.dequeue_
 	OUT success boolean, OUT queue text, OUT consumer text, OUT timeout integer, OUT selective boolean, OUT delivery integer,
 	OUT message_properties_array dbms_aq.message_properties_array_t, OUT payload_array anyarray,
 	OUT msgid_array dbms_aq.msgid_array_t, OUT error_array dbms_aq.error_array_t, OUT dequeued integer)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	take dbms_aq._take_t := dbms_aq._take(queue_name, options);
 BEGIN
@@ -501,7 +509,7 @@ COMMENT ON PROCEDURE dbms_aq.dequeue_array(text, dbms_aq.dequeue_options_t, inte
 
 CREATE FUNCTION dbms_aq._listen_targets(agent_list dbms_aq.aq$_agent_list_t, wait integer, listen_delivery_mode integer,
 	OUT queues text[], OUT consumers text[], OUT timeout integer, OUT delivery integer)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	agent sys.aq$_agent;
 	queue text;

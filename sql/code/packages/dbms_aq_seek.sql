@@ -26,7 +26,7 @@ COMMENT ON FUNCTION aq._set_position(text, text, uuid) IS 'Internal: the session
 
 -- The messages that the consumer could dequeue, in their order.
 CREATE FUNCTION dbms_aq._ahead(native text, consumer text, i dbms_aq.seek_input_t) RETURNS uuid[]
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	ids uuid[];
 BEGIN
@@ -40,7 +40,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aq._ahead(text, text, dbms_aq.seek_input_t) IS 'Internal: ids of the messages that the consumer could dequeue';
 
 CREATE FUNCTION dbms_aq._discard(native text, consumer text, ids uuid[]) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	EXECUTE format($query$SELECT count(*) FROM unnest($2) id, LATERAL aq.dequeue_full(%L, NULL::%s, consumer => $1, mode => 'remove_nodata', msgid => id)$query$,
 		native, (SELECT payload_type FROM aq._describe_queue(native))) USING consumer, ids;
@@ -49,7 +49,7 @@ COMMENT ON FUNCTION dbms_aq._discard(text, text, uuid[]) IS 'Internal: consume t
 
 -- Go there; the messages passed by are to be dealt with.
 CREATE FUNCTION dbms_aq._seek(native text, consumer text, i dbms_aq.seek_input_t, skip_option integer) RETURNS dbms_aq.seek_output_t
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	sharded boolean := (SELECT queue_table_id IS NULL FROM aq._describe_queue(native));
 	ahead uuid[];
@@ -88,7 +88,7 @@ COMMENT ON FUNCTION dbms_aq._seek(text, text, dbms_aq.seek_input_t, integer) IS 
 
 CREATE PROCEDURE dbms_aq.seek(queue_name text, consumer_name text, seek_input_array dbms_aq.seek_input_array_t, skip_option integer,
 	OUT seek_output_array dbms_aq.seek_output_array_t)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aq._queue(queue_name, 'dequeue');
 	consumer text := coalesce((aq._split_name(consumer_name))[2], consumer_name);

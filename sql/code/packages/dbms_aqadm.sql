@@ -4,7 +4,7 @@
 -- Checks and translations
 
 CREATE FUNCTION dbms_aqadm._queue(queue_name text) RETURNS text
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := aq._resolve_queue(queue_name, 'any');
 BEGIN
@@ -23,7 +23,7 @@ COMMENT ON FUNCTION dbms_aqadm._queue(text) IS 'Internal: native name of a queue
 -- The schema must exist and let the caller create things, so that nobody takes
 -- names in other people's schemas.
 CREATE FUNCTION dbms_aqadm._new_name(name text, what text, OUT schema_name text, OUT object_name text, OUT native text)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	parts text[] := aq._split_name(name);
 BEGIN
@@ -31,7 +31,7 @@ BEGIN
 		PERFORM aq.raise_error('AQ003', format('%s name %s is not valid', what, coalesce('"' || name || '"', 'null')),
 			'Give [schema.]name; what is not an identifier must be in double quotes.');
 	END IF;
-	schema_name := coalesce(parts[1], current_schema);
+	schema_name := coalesce(parts[1], (aq._callers_schemas())[1]);
 	object_name := parts[2];
 	native := schema_name || '.' || object_name;
 	IF strpos(schema_name, '.') > 0 THEN
@@ -54,7 +54,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aqadm._new_name(text, text) IS 'Internal: native name of a new queue or queue table';
 
 CREATE FUNCTION dbms_aqadm._payload_type(type_name text) RETURNS regtype
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	found regtype;
 BEGIN
@@ -75,7 +75,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aqadm._payload_type(text) IS 'Internal: a payload type by Oracle''s or PostgreSQL''s name';
 
 CREATE FUNCTION dbms_aqadm._seconds(value numeric, code text, what text, infinite boolean) RETURNS interval
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF infinite AND value = -1 THEN
 		RETURN interval '1000 years';
@@ -88,7 +88,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aqadm._seconds(numeric, text, text, boolean) IS 'Internal: seconds as an interval';
 
 CREATE FUNCTION dbms_aqadm._max_retries(value integer) RETURNS integer
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF value < 0 THEN
 		PERFORM aq.raise_error('AQ077', 'max_retries must not be negative');
@@ -98,7 +98,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aqadm._max_retries(integer) IS 'Internal: a valid retry limit';
 
 CREATE FUNCTION dbms_aqadm._no_limits(max_retries integer, retry_delay numeric, retention_time numeric) RETURNS void
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF coalesce(retention_time, 0) <> 0 THEN
 		PERFORM aq.raise_error('AQ093', 'an exception queue has no retention time', 'Leave retention_time out.');
@@ -111,7 +111,7 @@ COMMENT ON FUNCTION dbms_aqadm._no_limits(integer, numeric, numeric) IS 'Interna
 -- Queue tables and their queues
 
 CREATE FUNCTION dbms_aqadm._queue_table(name text, missing_ok boolean DEFAULT false) RETURNS text
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	parts text[] := aq._split_name(name);
 	native text;
@@ -121,7 +121,7 @@ BEGIN
 			'Give [schema.]name; what is not an identifier must be in double quotes.');
 	END IF;
 	SELECT t.queue_table INTO native
-		FROM unnest(CASE WHEN parts[1] IS NULL THEN current_schemas(false)::text[] ELSE parts[1:1] END)
+		FROM unnest(CASE WHEN parts[1] IS NULL THEN aq._callers_schemas() ELSE parts[1:1] END)
 			WITH ORDINALITY AS s (schema_name, n)
 			JOIN aq.queue_tables t ON t.queue_table = s.schema_name || '.' || parts[2]
 		ORDER BY s.n LIMIT 1;
@@ -134,7 +134,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aqadm._queue_table(text, boolean) IS 'Internal: native name of a queue table, or an error';
 
 CREATE FUNCTION dbms_aqadm._instances(primary_instance integer, secondary_instance integer) RETURNS void
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF coalesce(secondary_instance, 0) <> 0 AND coalesce(primary_instance, 0) = 0 THEN
 		PERFORM aq.raise_error(CASE WHEN primary_instance IS NULL THEN 'AQ106' ELSE 'AQ092' END,
@@ -148,7 +148,7 @@ CREATE PROCEDURE dbms_aqadm.create_queue_table(queue_table text, queue_payload_t
 	comment text DEFAULT NULL, auto_commit boolean DEFAULT true, primary_instance integer DEFAULT 0,
 	secondary_instance integer DEFAULT 0, compatible text DEFAULT NULL, secure boolean DEFAULT false,
 	replication_mode integer DEFAULT 0)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	new record := dbms_aqadm._new_name(queue_table, 'queue table');
 BEGIN
@@ -170,7 +170,7 @@ COMMENT ON PROCEDURE dbms_aqadm.create_queue_table(text, text, text, text, boole
 
 CREATE PROCEDURE dbms_aqadm.alter_queue_table(queue_table text, comment text DEFAULT NULL, primary_instance integer DEFAULT NULL,
 	secondary_instance integer DEFAULT NULL, replication_mode integer DEFAULT NULL)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue_table(queue_table);
 BEGIN
@@ -183,7 +183,7 @@ COMMENT ON PROCEDURE dbms_aqadm.alter_queue_table(text, text, integer, integer, 
 'Change the comment of a queue table; null leaves it as it is';
 
 CREATE PROCEDURE dbms_aqadm.drop_queue_table(queue_table text, force boolean DEFAULT false, auto_commit boolean DEFAULT true)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue_table(queue_table);
 BEGIN
@@ -196,7 +196,7 @@ COMMENT ON PROCEDURE dbms_aqadm.drop_queue_table(text, boolean, boolean) IS
 CREATE PROCEDURE dbms_aqadm.create_queue(queue_name text, queue_table text, queue_type integer DEFAULT 0,
 	max_retries integer DEFAULT NULL, retry_delay numeric DEFAULT 0, retention_time numeric DEFAULT 0,
 	dependency_tracking boolean DEFAULT false, comment text DEFAULT NULL, auto_commit boolean DEFAULT true)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	new record := dbms_aqadm._new_name(queue_name, 'queue');
 	in_table text := dbms_aqadm._queue_table(queue_table);
@@ -227,7 +227,7 @@ CREATE PROCEDURE dbms_aqadm.create_transactional_event_queue(queue_name text, st
 	multiple_consumers boolean DEFAULT false, max_retries integer DEFAULT NULL, comment text DEFAULT NULL,
 	queue_payload_type text DEFAULT 'JMS_TYPE', queue_properties dbms_aqadm.queue_props_t DEFAULT NULL,
 	replication_mode integer DEFAULT 0)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	new record := dbms_aqadm._new_name(queue_name, 'queue');
 BEGIN
@@ -252,7 +252,7 @@ CREATE PROCEDURE dbms_aqadm.create_sharded_queue(queue_name text, storage_clause
 	multiple_consumers boolean DEFAULT false, max_retries integer DEFAULT NULL, comment text DEFAULT NULL,
 	queue_payload_type text DEFAULT 'JMS_TYPE', queue_properties dbms_aqadm.queue_props_t DEFAULT NULL,
 	replication_mode integer DEFAULT 0)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	CALL dbms_aqadm.create_transactional_event_queue(queue_name, storage_clause, multiple_consumers, max_retries, comment,
 		queue_payload_type, queue_properties, replication_mode);
@@ -262,7 +262,7 @@ COMMENT ON PROCEDURE dbms_aqadm.create_sharded_queue(text, text, boolean, intege
 
 CREATE PROCEDURE dbms_aqadm.alter_transactional_event_queue(queue_name text, max_retries integer DEFAULT NULL,
 	comment text DEFAULT NULL, queue_properties dbms_aqadm.queue_props_t DEFAULT NULL, replication_mode integer DEFAULT NULL)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	CALL dbms_aqadm.alter_queue(queue_name, max_retries, queue_properties.retry_delay, queue_properties.retention_time,
 		true, comment);
@@ -272,7 +272,7 @@ COMMENT ON PROCEDURE dbms_aqadm.alter_transactional_event_queue(text, integer, t
 
 CREATE PROCEDURE dbms_aqadm.alter_sharded_queue(queue_name text, max_retries integer DEFAULT NULL, comment text DEFAULT NULL,
 	queue_properties dbms_aqadm.queue_props_t DEFAULT NULL, replication_mode integer DEFAULT NULL)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	CALL dbms_aqadm.alter_transactional_event_queue(queue_name, max_retries, comment, queue_properties, replication_mode);
 END $$;
@@ -280,7 +280,7 @@ COMMENT ON PROCEDURE dbms_aqadm.alter_sharded_queue(text, integer, text, dbms_aq
 'The older name of alter_transactional_event_queue';
 
 CREATE FUNCTION dbms_aqadm._only_sharded(native text, what text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF (SELECT queue_table_id IS NOT NULL FROM aq._describe_queue(native)) THEN
 		PERFORM aq.raise_error('AQ060', format('%s is for sharded queues, and "%s" is in a queue table', what, native),
@@ -290,7 +290,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aqadm._only_sharded(text, text) IS 'Internal: an error for queues of queue tables';
 
 CREATE FUNCTION dbms_aqadm._drop_queue(native text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	q record;
 BEGIN
@@ -306,7 +306,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aqadm._drop_queue(text) IS 'Internal: drop a stopped queue, its messages and its view';
 
 CREATE PROCEDURE dbms_aqadm.drop_transactional_event_queue(queue_name text, force boolean DEFAULT false)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
@@ -320,14 +320,14 @@ COMMENT ON PROCEDURE dbms_aqadm.drop_transactional_event_queue(text, boolean) IS
 'Drop a sharded queue and its messages; it must be stopped, unless force';
 
 CREATE PROCEDURE dbms_aqadm.drop_sharded_queue(queue_name text, force boolean DEFAULT false)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	CALL dbms_aqadm.drop_transactional_event_queue(queue_name, force);
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.drop_sharded_queue(text, boolean) IS 'The older name of drop_transactional_event_queue';
 
 CREATE PROCEDURE dbms_aqadm.create_eq_exception_queue(queue_name text, exception_queue_name text DEFAULT NULL)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 	parts text[] := aq._split_name(queue_name);
@@ -346,7 +346,7 @@ COMMENT ON PROCEDURE dbms_aqadm.create_eq_exception_queue(text, text) IS
 'Create the exception queue of a sharded queue, stopped; without a name it is called aq$_queue_e';
 
 CREATE PROCEDURE dbms_aqadm.create_exception_queue(sharded_queue_name text, exception_queue_name text DEFAULT NULL)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	CALL dbms_aqadm.create_eq_exception_queue(sharded_queue_name, exception_queue_name);
 END $$;
@@ -356,7 +356,7 @@ COMMENT ON PROCEDURE dbms_aqadm.create_exception_queue(text, text) IS 'The older
 
 CREATE PROCEDURE dbms_aqadm.alter_queue(queue_name text, max_retries integer DEFAULT NULL, retry_delay numeric DEFAULT NULL,
 	retention_time numeric DEFAULT NULL, auto_commit boolean DEFAULT true, comment text DEFAULT NULL)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
@@ -371,14 +371,14 @@ COMMENT ON PROCEDURE dbms_aqadm.alter_queue(text, integer, numeric, numeric, boo
 'Change a queue; null leaves a setting as it is';
 
 CREATE PROCEDURE dbms_aqadm.drop_queue(queue_name text, auto_commit boolean DEFAULT true)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM dbms_aqadm._drop_queue(dbms_aqadm._queue(queue_name));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.drop_queue(text, boolean) IS 'Drop a stopped queue and its messages';
 
 CREATE PROCEDURE dbms_aqadm.start_queue(queue_name text, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM aq.start_queue(dbms_aqadm._queue(queue_name), coalesce(enqueue, false), coalesce(dequeue, false));
 END $$;
@@ -386,7 +386,7 @@ COMMENT ON PROCEDURE dbms_aqadm.start_queue(text, boolean, boolean) IS 'Allow en
 
 CREATE PROCEDURE dbms_aqadm.stop_queue(queue_name text, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true,
 	wait boolean DEFAULT true, free_memory boolean DEFAULT false)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
@@ -402,7 +402,7 @@ COMMENT ON PROCEDURE dbms_aqadm.stop_queue(text, boolean, boolean, boolean, bool
 -- Subscribers
 
 CREATE FUNCTION dbms_aqadm._subscriber(native text, subscriber sys.aq$_agent) RETURNS text
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	q record;
 BEGIN
@@ -422,7 +422,7 @@ COMMENT ON FUNCTION dbms_aqadm._subscriber(text, sys.aq$_agent) IS 'Internal: na
 
 CREATE PROCEDURE dbms_aqadm.add_subscriber(queue_name text, subscriber sys.aq$_agent, rule text DEFAULT NULL,
 	transformation text DEFAULT NULL, queue_to_queue boolean DEFAULT false, delivery_mode integer DEFAULT 1)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
@@ -440,7 +440,7 @@ COMMENT ON PROCEDURE dbms_aqadm.add_subscriber(text, sys.aq$_agent, text, text, 
 'Add a subscriber: it gets the messages enqueued after this commits that meet its rule';
 
 CREATE PROCEDURE dbms_aqadm.alter_subscriber(queue_name text, subscriber sys.aq$_agent, rule text, transformation text DEFAULT NULL)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
@@ -451,7 +451,7 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqadm.alter_subscriber(text, sys.aq$_agent, text, text) IS 'Replace a subscriber''s rule and transformation; null: every message, as it is';
 
 CREATE PROCEDURE dbms_aqadm.remove_subscriber(queue_name text, subscriber sys.aq$_agent)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
@@ -460,7 +460,7 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqadm.remove_subscriber(text, sys.aq$_agent) IS 'Remove a subscriber and what waits for it';
 
 CREATE FUNCTION dbms_aqadm.queue_subscribers(queue_name text) RETURNS dbms_aqadm.aq$_subscriber_list_t
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
@@ -472,7 +472,7 @@ COMMENT ON FUNCTION dbms_aqadm.queue_subscribers(text) IS 'The subscribers of a 
 -- Rights
 
 CREATE FUNCTION dbms_aqadm._role(name text) RETURNS regrole
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	role regrole;
 BEGIN
@@ -487,7 +487,7 @@ COMMENT ON FUNCTION dbms_aqadm._role(text) IS 'Internal: a role by its name; nul
 
 CREATE PROCEDURE dbms_aqadm.grant_queue_privilege(privilege text, queue_name text, grantee text,
 	grant_option boolean DEFAULT false)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM aq.grant_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee), privilege, coalesce(grant_option, false));
 END $$;
@@ -495,7 +495,7 @@ COMMENT ON PROCEDURE dbms_aqadm.grant_queue_privilege(text, text, text, boolean)
 'Grant ENQUEUE, DEQUEUE or ALL on a queue to a role or PUBLIC. For the queue''s owner, and for those with the grant option';
 
 CREATE PROCEDURE dbms_aqadm.revoke_queue_privilege(privilege text, queue_name text, grantee text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM aq.revoke_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee), privilege);
 END $$;
@@ -503,7 +503,7 @@ COMMENT ON PROCEDURE dbms_aqadm.revoke_queue_privilege(text, text, text) IS
 'Revoke ENQUEUE, DEQUEUE or ALL on a queue from a role or PUBLIC. For the queue''s owner';
 
 CREATE FUNCTION dbms_aqadm._system_role(privilege text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF privilege IS NULL THEN
 		PERFORM aq.raise_error('AQ004', '"privilege" must not be null', 'The system privileges are ENQUEUE_ANY, DEQUEUE_ANY and MANAGE_ANY.');
@@ -517,7 +517,7 @@ COMMENT ON FUNCTION dbms_aqadm._system_role(text) IS 'Internal: the role behind 
 
 -- Membership is a role's: there is nobody to give it to everybody.
 CREATE FUNCTION dbms_aqadm._one_role(name text) RETURNS regrole
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	role regrole := dbms_aqadm._role(name);
 BEGIN
@@ -530,7 +530,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aqadm._one_role(text) IS 'Internal: a role by its name, not PUBLIC';
 
 CREATE PROCEDURE dbms_aqadm.grant_system_privilege(privilege text, grantee text, admin_option boolean DEFAULT false)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	EXECUTE format('GRANT %I TO %s%s', dbms_aqadm._system_role(privilege), dbms_aqadm._one_role(grantee),
 		CASE WHEN admin_option THEN ' WITH ADMIN OPTION' ELSE '' END);
@@ -539,7 +539,7 @@ COMMENT ON PROCEDURE dbms_aqadm.grant_system_privilege(text, text, boolean) IS
 'Grant ENQUEUE_ANY, DEQUEUE_ANY or MANAGE_ANY: membership in the roles aq_enqueue_any, aq_dequeue_any, aq_manage_any';
 
 CREATE PROCEDURE dbms_aqadm.revoke_system_privilege(privilege text, grantee text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	command text := format('REVOKE %I FROM %s', dbms_aqadm._system_role(privilege), dbms_aqadm._one_role(grantee));
 	grantor name;
@@ -562,7 +562,7 @@ COMMENT ON PROCEDURE dbms_aqadm.revoke_system_privilege(text, text) IS
 -- purged by their ids.
 CREATE PROCEDURE dbms_aqadm.purge_queue_table(queue_table text, purge_condition text,
 	purge_options dbms_aqadm.aq$_purge_options_t)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	in_table text := dbms_aqadm._queue_table(queue_table, missing_ok => true);
 BEGIN
@@ -573,14 +573,14 @@ COMMENT ON PROCEDURE dbms_aqadm.purge_queue_table(text, text, dbms_aqadm.aq$_pur
 'Remove messages in the caller''s transaction: all, or those that meet a condition over the columns of the view aq$..., called qtview in it. queue_table is a queue table, or a sharded queue';
 
 CREATE PROCEDURE dbms_aqadm.verify_queue_types(src_queue_name text, dest_queue_name text, OUT rc integer)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	rc := (aq._payload_type(dbms_aqadm._queue(src_queue_name)) = aq._payload_type(dbms_aqadm._queue(dest_queue_name)))::integer;
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text) IS 'Have two queues the same payload type? 1 or 0';
 
 CREATE PROCEDURE dbms_aqadm.verify_queue_types(src_queue_name text, dest_queue_name text, destination text, OUT rc integer)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF destination IS NOT NULL THEN
 		PERFORM aq.raise_error('AQ060', 'queues of other databases are not supported', 'Leave destination null.');
@@ -592,7 +592,7 @@ COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text, text) IS 'Have tw
 -- Parameters of queues and of the server
 
 CREATE FUNCTION dbms_aqadm._parameter(queue_name text, param_name text) RETURNS text
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
@@ -606,7 +606,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aqadm._parameter(text, text) IS 'Internal: native name of a queue with this parameter';
 
 CREATE PROCEDURE dbms_aqadm.get_queue_parameter(queue_name text, param_name text, OUT param_value numeric)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._parameter(queue_name, param_name);
 BEGIN
@@ -616,7 +616,7 @@ COMMENT ON PROCEDURE dbms_aqadm.get_queue_parameter(text, text) IS
 'SHARD_NUM of a sharded queue; KEY_BASED_ENQUEUE and STICKY_DEQUEUE are always 0';
 
 CREATE PROCEDURE dbms_aqadm.set_queue_parameter(queue_name text, param_name text, param_value numeric)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._parameter(queue_name, param_name);
 BEGIN
@@ -633,7 +633,7 @@ COMMENT ON PROCEDURE dbms_aqadm.set_queue_parameter(text, text, numeric) IS
 'Set SHARD_NUM of a sharded queue, 1 to 32; the queue must be stopped for enqueue and never have been used';
 
 CREATE PROCEDURE dbms_aqadm.unset_queue_parameter(queue_name text, param_name text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._parameter(queue_name, param_name);
 BEGIN
@@ -644,14 +644,14 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqadm.unset_queue_parameter(text, text) IS 'Set SHARD_NUM back to the parameter pgaq.default_shards';
 
 CREATE PROCEDURE dbms_aqadm.get_min_streams_pool(OUT value numeric)
-LANGUAGE sql AS $$ SELECT round(total_bytes / 1048576.0) FROM aq.message_cache $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT round(total_bytes / 1048576.0) FROM aq.message_cache $$;
 COMMENT ON PROCEDURE dbms_aqadm.get_min_streams_pool() IS 'Size of the message cache in MB';
 CREATE PROCEDURE dbms_aqadm.get_max_streams_pool(OUT value numeric)
-LANGUAGE sql AS $$ SELECT round(total_bytes / 1048576.0) FROM aq.message_cache $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT round(total_bytes / 1048576.0) FROM aq.message_cache $$;
 COMMENT ON PROCEDURE dbms_aqadm.get_max_streams_pool() IS 'Size of the message cache in MB';
 
 CREATE FUNCTION dbms_aqadm._not_at_run_time() RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM aq.raise_error('AQ060', 'the size of the message cache cannot be changed while the server runs',
 		'Set pgaq.message_cache_size and restart the server.');
@@ -659,17 +659,17 @@ END $$;
 COMMENT ON FUNCTION dbms_aqadm._not_at_run_time() IS 'Internal: an error';
 
 CREATE PROCEDURE dbms_aqadm.set_min_streams_pool(value numeric)
-LANGUAGE sql AS $$ SELECT dbms_aqadm._not_at_run_time() $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT dbms_aqadm._not_at_run_time() $$;
 COMMENT ON PROCEDURE dbms_aqadm.set_min_streams_pool(numeric) IS 'Refused: the parameter pgaq.message_cache_size is the size of the message cache';
 CREATE PROCEDURE dbms_aqadm.set_max_streams_pool(value numeric)
-LANGUAGE sql AS $$ SELECT dbms_aqadm._not_at_run_time() $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT dbms_aqadm._not_at_run_time() $$;
 COMMENT ON PROCEDURE dbms_aqadm.set_max_streams_pool(numeric) IS 'Refused: the parameter pgaq.message_cache_size is the size of the message cache';
 
 CREATE PROCEDURE dbms_aqadm.get_watermark(OUT wmvalue numeric)
-LANGUAGE sql AS $$ SELECT round(pg_size_bytes(current_setting('shared_buffers')) / 1048576.0) $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT round(pg_size_bytes(current_setting('shared_buffers')) / 1048576.0) $$;
 COMMENT ON PROCEDURE dbms_aqadm.get_watermark() IS 'Memory that buffered messages can be in before they go to disk, MB: the server''s shared buffers';
 CREATE PROCEDURE dbms_aqadm.set_watermark(wmvalue numeric)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM aq.raise_error('AQ060', 'the memory for buffered messages cannot be changed while the server runs',
 		'They are in the server''s buffers: set shared_buffers and restart the server.');
@@ -677,7 +677,7 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqadm.set_watermark(numeric) IS 'Refused: the parameter shared_buffers is the memory that buffered messages are in';
 
 CREATE PROCEDURE dbms_aqadm.migrate_queue_table(queue_table text, compatible text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM dbms_aqadm._queue_table(queue_table);
 END $$;

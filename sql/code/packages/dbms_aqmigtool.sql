@@ -32,7 +32,7 @@ COMMENT ON FUNCTION dbms_aqmigtool._queue(text, text) IS 'Internal: native name 
 
 CREATE PROCEDURE dbms_aqmigtool.check_migration_to_txeventq(cqschema text, cqname text, OUT migration_report text[],
 	checkmode integer DEFAULT 1)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	migration_report := ARRAY(SELECT obstacle FROM aq.conversion_obstacles(dbms_aqmigtool._queue(cqschema, cqname)));
 END $$;
@@ -41,7 +41,7 @@ COMMENT ON PROCEDURE dbms_aqmigtool.check_migration_to_txeventq(text, text, text
 
 CREATE PROCEDURE dbms_aqmigtool.init_migration(cqschema text, cqname text, txeventqschema text DEFAULT NULL,
 	txeventqname text DEFAULT NULL, mig_mode integer DEFAULT 2, ordering integer DEFAULT 1, suffix text DEFAULT 'M')
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqmigtool._queue(cqschema, cqname);
 BEGIN
@@ -68,7 +68,7 @@ COMMENT ON FUNCTION dbms_aqmigtool._pending(text) IS 'Internal: what is still to
 
 CREATE PROCEDURE dbms_aqmigtool.check_migrated_messages(cqschema text, cqname text, OUT txeventq_migrated_message bigint,
 	OUT cq_pending_messages bigint)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqmigtool._queue(cqschema, cqname);
 BEGIN
@@ -80,7 +80,7 @@ COMMENT ON PROCEDURE dbms_aqmigtool.check_migrated_messages(text, text, bigint, 
 'Messages still to be dequeued from the queue table, and those ready in the sharded store, once for each consumer';
 
 CREATE PROCEDURE dbms_aqmigtool.check_status(cqschema text, cqname text, OUT status text, OUT migration_comment text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqmigtool._queue(cqschema, cqname);
 	q record;
@@ -92,7 +92,7 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqmigtool.check_status(text, text, text, text) IS 'How far the migration of a queue is';
 
 CREATE PROCEDURE dbms_aqmigtool.commit_migration(cqschema text, cqname text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqmigtool._queue(cqschema, cqname);
 	pending bigint := dbms_aqmigtool._pending(native);
@@ -109,7 +109,7 @@ COMMENT ON PROCEDURE dbms_aqmigtool.commit_migration(text, text) IS
 'An error while messages are to be dequeued from the queue table; without them the migration ends by itself';
 
 CREATE PROCEDURE dbms_aqmigtool.cancel_migration(cqschema text, cqname text, cancelmode integer DEFAULT 1)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM aq.raise_error('AQ060', 'a migration cannot be canceled once it is committed',
 		'Call init_migration in a transaction, and roll it back; or go on.');
@@ -117,7 +117,7 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqmigtool.cancel_migration(text, text, integer) IS 'Refused: what is committed stays; init_migration itself can be rolled back';
 
 CREATE PROCEDURE dbms_aqmigtool.recover_migration(cqschema text, cqname text, OUT recovery_message text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM dbms_aqmigtool._queue(cqschema, cqname);
 	recovery_message := 'There is nothing to recover: a migration is begun and ended in one transaction each.';
@@ -125,7 +125,7 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqmigtool.recover_migration(text, text, text) IS 'Nothing to do: no failure leaves a migration half begun or half ended';
 
 CREATE PROCEDURE dbms_aqmigtool.purge_queue_messages(cqschema text, cqname text, purge_option integer DEFAULT 3)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF purge_option <> 3 THEN
 		PERFORM aq.raise_error('AQ060', format('purge option %s is not supported', purge_option),

@@ -13,7 +13,7 @@ REVOKE EXECUTE ON FUNCTION aq._mark_hot_by_hash(text, boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aq._mark_hot_by_hash(text, boolean) TO aq_administrator_role;
 
 CREATE FUNCTION aq._mark_object(schema text, objname text, namespace integer, hot boolean) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	name text := concat_ws('.', nullif(schema, ''), objname);
 	native text;
@@ -29,7 +29,7 @@ REVOKE EXECUTE ON FUNCTION aq._mark_object(text, text, integer, boolean) FROM PU
 GRANT EXECUTE ON FUNCTION aq._mark_object(text, text, integer, boolean) TO aq_administrator_role;
 
 CREATE FUNCTION aq._mark_hash(hash text, namespace integer, hot boolean) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF namespace IS DISTINCT FROM 10 OR aq._mark_hot_by_hash(hash, hot) IS NOT TRUE THEN
 		PERFORM aq.raise_error('AQ005', format('there is no object "%s" in namespace %s', hash, namespace),
@@ -41,7 +41,7 @@ REVOKE EXECUTE ON FUNCTION aq._mark_hash(text, integer, boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aq._mark_hash(text, integer, boolean) TO aq_administrator_role;
 
 CREATE PROCEDURE dbms_shared_pool.markhot(schema text, objname text, namespace integer DEFAULT 10, global boolean DEFAULT true)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM aq._mark_object(schema, objname, namespace, true);
 END $$;
@@ -49,7 +49,7 @@ COMMENT ON PROCEDURE dbms_shared_pool.markhot(text, text, integer, boolean) IS
 'Gives a queue copies in the object cache, pgaq.hot_object_copies of them: sessions that lock and pin it then meet at their copy''s mutex, not all at one. The mark lasts until the server restarts or the queue is dropped; a hot queue never leaves memory';
 
 CREATE PROCEDURE dbms_shared_pool.markhot(hash text, namespace integer DEFAULT 10, global boolean DEFAULT true)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM aq._mark_hash(hash, namespace, true);
 END $$;
@@ -57,14 +57,14 @@ COMMENT ON PROCEDURE dbms_shared_pool.markhot(text, integer, boolean) IS
 'The same for the object with this full_hash_value in sys."v$db_object_cache"';
 
 CREATE PROCEDURE dbms_shared_pool.unmarkhot(schema text, objname text, namespace integer DEFAULT 10, global boolean DEFAULT true)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM aq._mark_object(schema, objname, namespace, false);
 END $$;
 COMMENT ON PROCEDURE dbms_shared_pool.unmarkhot(text, text, integer, boolean) IS 'Takes the copies of a queue away: sessions use the one object again';
 
 CREATE PROCEDURE dbms_shared_pool.unmarkhot(hash text, namespace integer DEFAULT 10, global boolean DEFAULT true)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM aq._mark_hash(hash, namespace, false);
 END $$;

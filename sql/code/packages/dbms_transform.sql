@@ -4,17 +4,18 @@
 
 CREATE FUNCTION aq._transformation(name text, from_type regtype, OUT call text, OUT source regtype, OUT target regtype,
 	OUT definer boolean, OUT function oid)
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	parts text[] := aq._split_name(name);
+	schemas text[] := aq._callers_schemas(true);
 BEGIN
 	SELECT format('%I.%I', n.nspname, p.proname), p.proargtypes[0]::regtype, p.prorettype::regtype, p.prosecdef,
 			p.oid
 		INTO call, source, target, definer, function
 		FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
 		WHERE p.proname = parts[2] AND p.pronargs = 1 AND p.prokind = 'f' AND NOT p.proretset
-			AND (n.nspname = parts[1] OR parts[1] IS NULL AND pg_function_is_visible(p.oid))
-		ORDER BY p.proargtypes[0] = from_type DESC, p.oid
+			AND (n.nspname = parts[1] OR parts[1] IS NULL AND n.nspname = ANY (schemas))
+		ORDER BY p.proargtypes[0] = from_type DESC, array_position(schemas, n.nspname::text), p.oid
 		LIMIT 1;
 	IF call IS NULL THEN
 		PERFORM aq.raise_error('AQ098', format('transformation "%s" does not exist', name),
@@ -26,7 +27,7 @@ COMMENT ON FUNCTION aq._transformation(text, regtype) IS 'Internal: the function
 -- A subscriber's transformation is chosen by a role that manages the queue and runs in the consumers' sessions: not with their rights, nor
 -- with those of a function that the choosing role may not execute.
 CREATE FUNCTION aq._check_subscriber_transformation(native text, name text, chosen_by oid) RETURNS text
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	t record;
 BEGIN
@@ -48,7 +49,7 @@ END $$;
 COMMENT ON FUNCTION aq._check_subscriber_transformation(text, text, oid) IS 'Internal: the full name of a transformation for a subscriber';
 
 CREATE FUNCTION aq._check_transformation(name text, given regtype, wanted regtype, source regtype, target regtype) RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF source <> given THEN
 		PERFORM aq.raise_error('AQ096', format('transformation "%s" takes %s, not %s', name, source, given));
@@ -60,7 +61,7 @@ COMMENT ON FUNCTION aq._check_transformation(text, regtype, regtype, regtype, re
 'Internal: does the transformation fit to the queue and the call?';
 
 CREATE FUNCTION aq._raise_in_transformation(name text, code text, message text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM aq.raise_error('AQ099', format('transformation "%s" failed: %s', name, message), 'Its SQLSTATE was ' || code || '.');
 END $$;
@@ -76,7 +77,7 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_transform_end';
 COMMENT ON FUNCTION aq._transform_end(text, bigint, anyelement) IS 'Internal: what a transformation has made; counts its time for the queue';
 
 CREATE FUNCTION aq._enqueue_transformed(put dbms_aq._put_t, payload anyelement) RETURNS uuid
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	wanted regtype := aq._payload_type(put.queue);
 	given regtype := pg_typeof(payload);
@@ -106,7 +107,7 @@ CREATE FUNCTION aq._dequeue_transformed(take dbms_aq._take_t, as_type anyelement
 RETURNS TABLE (msgid uuid, payload anyelement, priority integer, correlation text, enqueue_time timestamptz, attempts integer,
 	properties jsonb, sender text, consumer_name text, ready_at timestamptz, expires_at timestamptz,
 	exception_queue text, original_msgid uuid, state integer, transaction_group text, message_delivery_mode integer)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
 	given regtype := aq._payload_type(take.queue);
@@ -139,7 +140,7 @@ COMMENT ON FUNCTION aq._transform(oid, "any", anyelement) IS 'Internal: apply th
 -- The comment of a transformation's function holds what it was made of, as it was given.
 CREATE FUNCTION aq._make_transformation(schema_name text, name text, from_type regtype, to_type regtype, parts jsonb)
 RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	expression text := parts ->> '0';
 	body text;
@@ -151,7 +152,8 @@ BEGIN
 			WHERE y.oid = to_type;
 	END IF;
 	EXECUTE format('CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE SECURITY DEFINER '
-		'SET search_path FROM CURRENT AS %L', schema_name, name, from_type, to_type,
+		'SET search_path = %s AS %L', schema_name, name, from_type, to_type,
+		coalesce(nullif(aq._callers_path(), ''), quote_literal('')),
 		format('SELECT CAST((%s) AS %s) FROM (SELECT $1 AS user_data) AS source',
 			aq._in_parentheses(expression, 'source'), to_type));
 	EXECUTE format('COMMENT ON FUNCTION %I.%I(%s) IS %L', schema_name, name, from_type, 'AQ transformation ' || parts::text);
@@ -175,14 +177,14 @@ RETURN coalesce((aq._split_name(name))[2], name);
 COMMENT ON FUNCTION aq._fold(text) IS 'Internal: a single identifier, lower case unless quoted';
 
 CREATE FUNCTION aq._type_named(schema_name text, type_name text) RETURNS regtype
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	found regtype := CASE upper(type_name) WHEN 'RAW' THEN 'bytea'::regtype WHEN 'JSON' THEN 'jsonb'::regtype
 		WHEN 'XMLTYPE' THEN 'xml'::regtype WHEN 'SYS.XMLTYPE' THEN 'xml'::regtype WHEN 'VARCHAR2' THEN 'text'::regtype WHEN 'CLOB' THEN 'text'::regtype END;
 BEGIN
 	IF found IS NULL THEN
 		BEGIN
-			found := to_regtype(CASE WHEN schema_name IS NULL THEN type_name ELSE schema_name || '.' || type_name END);
+			found := aq._callers_type(CASE WHEN schema_name IS NULL THEN type_name ELSE schema_name || '.' || type_name END);
 		EXCEPTION WHEN syntax_error OR invalid_name THEN
 			found := NULL;
 		END;
@@ -199,11 +201,11 @@ COMMENT ON FUNCTION aq._type_named(text, text) IS 'Internal: a payload type, als
 
 CREATE PROCEDURE dbms_transform.create_transformation(schema text, name text, from_schema text, from_type text,
 	to_schema text, to_type text, transformation text DEFAULT NULL)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	source regtype := aq._type_named(from_schema, from_type);
 	target regtype := aq._type_named(to_schema, to_type);
-	of_schema text := coalesce(aq._fold(schema), current_schema);
+	of_schema text := coalesce(aq._fold(schema), (aq._callers_schemas())[1]);
 BEGIN
 	IF to_regprocedure(format('%I.%I(%s)', of_schema, aq._fold(name), source)) IS NOT NULL THEN
 		PERFORM aq.raise_error('AQ097', format('transformation "%s.%s" already exists', of_schema, aq._fold(name)),
@@ -219,12 +221,12 @@ COMMENT ON PROCEDURE dbms_transform.create_transformation(text, text, text, text
 
 CREATE FUNCTION aq._transformation_named(schema text, name text, OUT schema_name text, OUT transformation_name text,
 	OUT from_type regtype, OUT to_type regtype, OUT parts jsonb)
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	SELECT t.schema_name, t.name, t.from_type, t.to_type, t.parts
 		INTO schema_name, transformation_name, from_type, to_type, parts
 		FROM aq._transformations() t
-		WHERE t.schema_name = coalesce(aq._fold(schema), current_schema)
+		WHERE t.schema_name = coalesce(aq._fold(schema), (aq._callers_schemas())[1])
 			AND t.name = aq._fold(_transformation_named.name);
 	IF transformation_name IS NULL THEN
 		PERFORM aq.raise_error('AQ098', format('transformation "%s.%s" does not exist', schema, name),
@@ -234,7 +236,7 @@ END $$;
 COMMENT ON FUNCTION aq._transformation_named(text, text) IS 'Internal: a transformation made by dbms_transform';
 
 CREATE PROCEDURE dbms_transform.modify_transformation(schema text, name text, attribute_number integer, transformation text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	t record;
 BEGIN
@@ -251,7 +253,7 @@ COMMENT ON PROCEDURE dbms_transform.modify_transformation(text, text, integer, t
 'Change the expression of one attribute of the result; 0: of the whole';
 
 CREATE PROCEDURE dbms_transform.drop_transformation(schema text, name text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	t record;
 BEGIN

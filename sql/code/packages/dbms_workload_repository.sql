@@ -2,7 +2,7 @@
 -- take snapshots in transactions of their own.  Members of pg_monitor take snapshots and read reports; the rest is for the administrator.
 
 CREATE FUNCTION dbms_workload_repository._dbid(dbid bigint) RETURNS bigint
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF dbid <> aq._dbid() AND NOT EXISTS (SELECT FROM sys.dba_hist_snapshot s WHERE s.dbid = $1) THEN
 		PERFORM aq.raise_error('AQ123', format('database id %s is not known', dbid), 'The view sys.dba_hist_wr_control lists the databases that have snapshots here.');
@@ -12,7 +12,7 @@ END $$;
 COMMENT ON FUNCTION dbms_workload_repository._dbid(bigint) IS 'Internal: a database id, null meaning this database';
 
 CREATE FUNCTION dbms_workload_repository.create_snapshot(flush_level text DEFAULT 'TYPICAL') RETURNS integer
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF upper(flush_level) NOT IN ('BESTFIT', 'LITE', 'TYPICAL', 'ALL') THEN
 		RAISE invalid_parameter_value USING MESSAGE = format('flush level "%s" is not valid', flush_level),
@@ -23,7 +23,7 @@ END $$;
 COMMENT ON FUNCTION dbms_workload_repository.create_snapshot(text) IS 'Take a snapshot of all counters; returns its number';
 
 CREATE PROCEDURE dbms_workload_repository.create_snapshot(flush_level text, INOUT snap_id integer)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	snap_id := dbms_workload_repository.create_snapshot(flush_level);
 END $$;
@@ -105,7 +105,7 @@ COMMENT ON FUNCTION dbms_workload_repository.create_baseline(integer, integer, t
 'Keep the snapshots of a range under a name, from the retention time too; expiration in days; returns its number';
 
 CREATE FUNCTION dbms_workload_repository._check_name(dbid bigint, baseline_name text) RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF coalesce(baseline_name, '') = '' OR length(baseline_name) > 128 THEN
 		RAISE invalid_parameter_value USING MESSAGE = 'a baseline needs a name', HINT = 'Give a text of 1 to 128 characters.';
@@ -116,7 +116,7 @@ END $$;
 COMMENT ON FUNCTION dbms_workload_repository._check_name(bigint, text) IS 'Internal: an error unless a new baseline can have the name';
 
 CREATE FUNCTION dbms_workload_repository._baseline(dbid bigint, name text, OUT it aq.snapshot_baseline)
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	SELECT b.* INTO it FROM aq.snapshot_baseline b WHERE b.dbid = $1 AND b.baseline_name = name;
 	IF it.baseline_id IS NULL THEN

@@ -29,6 +29,20 @@ LANGUAGE c STRICT IMMUTABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_split_name
 COMMENT ON FUNCTION aq._split_name(text) IS
 'Internal: [schema.]name as schema (null if none) and name, lower case unless quoted; null if malformed';
 
+-- Functions of the packages resolve operators and functions in pg_catalog, and the names that they are given by the caller's search_path. Their
+-- own is "pg_catalog, pg_catalog, pg_temp", by which src/queue/names.c knows them.
+CREATE FUNCTION aq._callers_path() RETURNS text
+LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_callers_path';
+COMMENT ON FUNCTION aq._callers_path() IS 'Internal: search_path of the caller of a package';
+
+CREATE FUNCTION aq._callers_schemas(implicit boolean DEFAULT false) RETURNS text[]
+LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_callers_schemas';
+COMMENT ON FUNCTION aq._callers_schemas(boolean) IS 'Internal: current_schemas() of the caller of a package';
+
+CREATE FUNCTION aq._callers_type(name text) RETURNS regtype
+LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_callers_type';
+COMMENT ON FUNCTION aq._callers_type(text) IS 'Internal: to_regtype() of the caller of a package';
+
 CREATE FUNCTION aq._resolve_queue(name text, privilege text) RETURNS text
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_resolve_queue';
 COMMENT ON FUNCTION aq._resolve_queue(text, text) IS
@@ -80,7 +94,7 @@ RETURN ROW(nullif($1, ''), nullif($2, ''), $3)::sys.aq$_agent;
 COMMENT ON FUNCTION sys.aq$_agent(text, text, integer) IS 'Make an agent, as Oracle''s constructor; an empty text is a null';
 
 CREATE FUNCTION aq._agent_name(agent_name text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	parts text[] := aq._split_name(agent_name);
 BEGIN

@@ -12,7 +12,7 @@ COMMENT ON FUNCTION aq._severity(numeric) IS 'Internal: how much a percentage ma
 
 -- Wait of users' sessions for events that match: share of DB time in percent, and sessions that waited on average.
 CREATE FUNCTION aq._waited(s aq._span, events text, OUT waits numeric, OUT seconds numeric, OUT share numeric, OUT active numeric)
-LANGUAGE sql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT sum(f.waits), sum(f.seconds), aq._ratio(sum(f.seconds), (s).db_time, 100), aq._ratio(sum(f.seconds), (s).elapsed)
 	FROM aq._foreground(s) f WHERE f.event ~ events
 $$;
@@ -22,7 +22,7 @@ CREATE FUNCTION aq._setting(capture jsonb, name text) RETURNS text LANGUAGE sql 
 RETURN (SELECT l ->> 'setting' FROM jsonb_array_elements(capture -> 'parameter') l WHERE l ->> 'name' = $2);
 COMMENT ON FUNCTION aq._setting(jsonb, text) IS 'Internal: a parameter at a capture';
 
-CREATE FUNCTION aq._advice_hot_object(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE AS $$
+CREATE FUNCTION aq._advice_hot_object(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq._advise('hot_object', aq._severity(w.share), format('One object is hot: %s', h.object),
 		format('Sessions wait for the mutexes of objects in the object cache for %s %% of DB time, and %s %% of the sleeps were for this one.', round(w.share, 1), round(h.part * 100)),
 		CASE WHEN h.property LIKE 'HOT%' THEN format('It has copies already: raise pgaq.hot_object_copies (it is %s).', aq._setting((s).later, 'pgaq.hot_object_copies'))
@@ -36,7 +36,7 @@ CREATE FUNCTION aq._advice_hot_object(s aq._span) RETURNS SETOF jsonb LANGUAGE s
 $$;
 COMMENT ON FUNCTION aq._advice_hot_object(aq._span) IS 'Internal: rule of the report';
 
-CREATE FUNCTION aq._advice_listen_herd(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE AS $$
+CREATE FUNCTION aq._advice_listen_herd(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq._advise('listen_herd', aq._severity(f.share), 'Messages wake sessions that they are not for',
 		format('%s %% of the wake-ups were false: the session looked, found nothing for it, and waited again. Each costs it two looks into the queue.', round(f.share)),
 		CASE aq._setting((s).later, 'pgaq.listen_wakeup')
@@ -51,7 +51,7 @@ CREATE FUNCTION aq._advice_listen_herd(s aq._span) RETURNS SETOF jsonb LANGUAGE 
 $$;
 COMMENT ON FUNCTION aq._advice_listen_herd(aq._span) IS 'Internal: rule of the report';
 
-CREATE FUNCTION aq._advice_one_shard(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE AS $$
+CREATE FUNCTION aq._advice_one_shard(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq._advise('one_shard', aq._severity(w.share), format('One shard of queue %s is busy', h.queue_name),
 		format('Sessions wait for the latch of a shard for %s %% of DB time, and %s %% of the messages of this queue went into one of its shards.', round(w.share, 1), round(h.part * 100)),
 		CASE WHEN q.shards > 1 THEN 'A session enqueues into one shard: enqueue by more sessions, e.g. without a connection pooler in transaction mode that sends all by one; or take more messages with each call.'
@@ -65,7 +65,7 @@ CREATE FUNCTION aq._advice_one_shard(s aq._span) RETURNS SETOF jsonb LANGUAGE sq
 $$;
 COMMENT ON FUNCTION aq._advice_one_shard(aq._span) IS 'Internal: rule of the report';
 
-CREATE FUNCTION aq._advice_message_cache(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE AS $$
+CREATE FUNCTION aq._advice_message_cache(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq._advise('message_cache', aq._severity(greatest(w.share, c.missed)), 'The message cache is too small',
 		format('Partitions leave it before their messages are taken: %s were evicted and %s loaded%s.', c.evicted, c.loaded,
 			CASE WHEN w.share >= 1 THEN format('; sessions waited for room for %s %% of DB time', round(w.share, 1)) ELSE '' END),
@@ -84,7 +84,7 @@ $$;
 COMMENT ON FUNCTION aq._advice_message_cache(aq._span) IS 'Internal: rule of the report';
 
 -- More than two partitions behind, while others of the topic are not, and not catching up.
-CREATE FUNCTION aq._advice_slow_subscriber(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE AS $$
+CREATE FUNCTION aq._advice_slow_subscriber(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq._advise('slow_subscriber', CASE WHEN c.dequeued = 0 THEN 'high' ELSE 'medium' END, format('Subscriber %s holds back topic %s', c.consumer, c.queue_name),
 		format('It is %s messages behind%s, others of the topic at most %s. A partition is used again only when all its subscribers are done with it.', c.lag,
 			CASE WHEN c.dequeued = 0 THEN ' and has taken none' END, c.fastest),
@@ -99,7 +99,7 @@ CREATE FUNCTION aq._advice_slow_subscriber(s aq._span) RETURNS SETOF jsonb LANGU
 $$;
 COMMENT ON FUNCTION aq._advice_slow_subscriber(aq._span) IS 'Internal: rule of the report';
 
-CREATE FUNCTION aq._advice_xmin(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE AS $$
+CREATE FUNCTION aq._advice_xmin(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq._advise('xmin_holder', CASE WHEN d.dead >= 1000000 OR p.done >= 64 THEN 'high' ELSE 'medium' END, format('An old %s keeps space from being used again', x.kind),
 		format('%s: its snapshot is older than the last dequeue of %s consumed partitions%s. They wait for it, or for pgaq.reuse_grace.', x.who, p.done,
 			CASE WHEN d.dead > 0 THEN format(', and queue tables have %s dead rows', d.dead) ELSE '' END),
@@ -115,7 +115,7 @@ CREATE FUNCTION aq._advice_xmin(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STA
 $$;
 COMMENT ON FUNCTION aq._advice_xmin(aq._span) IS 'Internal: rule of the report';
 
-CREATE FUNCTION aq._advice_commits(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE AS $$
+CREATE FUNCTION aq._advice_commits(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq._advise('commit_bound', aq._severity(c.share - 30), 'Sessions spend their time committing',
 		format('%s %% of DB time is in commits, and a transaction has %s messages on average.', round(c.share), round(c.batch, 1)),
 		'Batch more: enqueue with aq.enqueue_array or dbms_aq.enqueue_array, dequeue with max_messages, commit once for many. Where the last moments may be lost in a crash, synchronous_commit = off.',
@@ -129,7 +129,7 @@ CREATE FUNCTION aq._advice_commits(s aq._span) RETURNS SETOF jsonb LANGUAGE sql 
 $$;
 COMMENT ON FUNCTION aq._advice_commits(aq._span) IS 'Internal: rule of the report';
 
-CREATE FUNCTION aq._advice_flow_control(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE AS $$
+CREATE FUNCTION aq._advice_flow_control(s aq._span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq._advise('flow_control', aq._severity(w.share), 'Enqueuers of buffered messages wait for consumers',
 		format('They waited for %s %% of DB time, because a consumer had as many buffered messages before it as pgaq.buffered_message_limit allows.', round(w.share, 1)),
 		'Look at num_msgs in sys."v$buffered_subscribers": let more sessions dequeue for the consumer that has most, or more messages with each call; aq.unsubscribe it if nobody needs it; or raise the limit.',
@@ -140,7 +140,7 @@ CREATE FUNCTION aq._advice_flow_control(s aq._span) RETURNS SETOF jsonb LANGUAGE
 $$;
 COMMENT ON FUNCTION aq._advice_flow_control(aq._span) IS 'Internal: rule of the report';
 
-CREATE FUNCTION aq._advice(s aq._span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE AS $$
+CREATE FUNCTION aq._advice(s aq._span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT coalesce(jsonb_agg(a ORDER BY array_position('{high,medium,low}', a ->> 'severity'), n), '[]') FROM (
 		SELECT 1 AS n, a FROM aq._advice_hot_object(s) a UNION ALL SELECT 2, a FROM aq._advice_listen_herd(s) a UNION ALL SELECT 3, a FROM aq._advice_one_shard(s) a
 		UNION ALL SELECT 4, a FROM aq._advice_message_cache(s) a UNION ALL SELECT 5, a FROM aq._advice_slow_subscriber(s) a

@@ -13,7 +13,7 @@ COMMENT ON FUNCTION aq._samples_begin(bigint) IS 'Internal: time of the oldest s
 
 -- From memory; what is older than that from disk, where one sample in ten is kept and stands for ten.
 CREATE FUNCTION aq._samples(database_id bigint, begin_time timestamptz, end_time timestamptz) RETURNS aq._sample[]
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	seconds CONSTANT numeric := (SELECT s.setting::numeric / 1000 FROM pg_settings s WHERE s.name = 'pgaq.ash_interval');
 	oldest CONSTANT timestamptz := aq._samples_begin(database_id);
@@ -36,7 +36,7 @@ COMMENT ON FUNCTION aq._samples(bigint, timestamptz, timestamptz) IS 'Internal: 
 
 -- The most frequent values of something: a section for each question.
 CREATE FUNCTION aq._ash_top(samples aq._sample[], elapsed numeric, id text, title text, columns text[], question text, notes text[] DEFAULT '{}') RETURNS jsonb
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	lines jsonb;
 BEGIN
@@ -82,7 +82,7 @@ RETURN (
 COMMENT ON FUNCTION aq._ash_activity(aq._sample[], timestamptz, timestamptz) IS 'Internal: section of a report on samples';
 
 CREATE FUNCTION aq._ash_sections(samples aq._sample[], begin_time timestamptz, end_time timestamptz) RETURNS jsonb
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	elapsed numeric := extract(epoch FROM end_time - begin_time);
 	users aq._sample[] := (SELECT coalesce(array_agg(x), '{}') FROM unnest(samples) x WHERE x.foreground);

@@ -6,7 +6,7 @@
 -- The sources.  Nothing but views is read.  A source that needs a relation or an extension that is not there has no rows.
 -- keys: what a row is known by; counters: columns that only grow while the server runs.  The others are what they are at the moment.
 CREATE FUNCTION aq._sources() RETURNS TABLE (source text, needs text, keys text[], counters text[], query text)
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE ROWS 30 AS $$
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_temp AS $$
 VALUES
 ('system_event', 'sys.v$system_event', '{event}'::text[],
 	'{total_waits,total_timeouts,time_waited_micro,total_waits_fg,total_timeouts_fg,time_waited_micro_fg}'::text[],
@@ -133,7 +133,7 @@ COMMENT ON FUNCTION aq._source_query(text, text) IS 'Internal: query of a source
 -- A source that cannot be read costs its own figures, never the capture: e.g. queues, when there is no place for one in the object cache, or
 -- pg_stat_statements without its library.
 CREATE FUNCTION aq._capture(sources text[] DEFAULT NULL) RETURNS jsonb
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	s record;
 	data jsonb;
@@ -163,7 +163,7 @@ COMMENT ON FUNCTION aq._capture(text[]) IS 'Internal: figures of all sources at 
 -- The rows of a source as they are later, their counters replaced by what these have grown by.  A counter that is smaller has begun at zero in
 -- between; so it has grown by what it is.  (Written out, as this runs for thousands of rows; a source has three keys at most.)
 CREATE FUNCTION aq._growths(source text, earlier jsonb, later jsonb) RETURNS SETOF jsonb
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE ROWS 100 AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	k text[];
 	counters text[];

@@ -10,18 +10,18 @@
 -- Colours are classes c0 .. c11 of the page (html.sql).  A wait class has the same colour in every chart.
 
 CREATE FUNCTION aq._html(value text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT replace(replace(replace(replace(value, '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '"', '&quot;')
 $$;
 COMMENT ON FUNCTION aq._html(text) IS 'Internal: text as it may stand in HTML, also in an attribute';
 
 -- Room for a word of n letters, in SVG units, at the size of the labels.
 CREATE FUNCTION aq._chart_width(word text) RETURNS numeric
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS $$ SELECT ceil(7 * coalesce(length(word), 0)) $$;
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$ SELECT ceil(7 * coalesce(length(word), 0)) $$;
 COMMENT ON FUNCTION aq._chart_width(text) IS 'Internal: width of a label';
 
 CREATE FUNCTION aq._chart_number(value numeric) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT CASE WHEN s IN ('', '-') THEN '0' ELSE s END || unit
 	FROM (SELECT rtrim(rtrim(to_char(value / factor, CASE WHEN abs(value) < 0.01 THEN 'FM990.999999' ELSE 'FM999990.99' END), '0'), '.') AS s, unit
 		FROM (VALUES (1e9, 'G'), (1e6, 'M'), (1e3, 'k'), (1, '')) u(factor, unit)
@@ -31,14 +31,14 @@ COMMENT ON FUNCTION aq._chart_number(numeric) IS 'Internal: a number short enoug
 
 -- The distance of grid lines: 1, 2 or 5 times a power of ten, four to six of them up to the maximum.
 CREATE FUNCTION aq._chart_step(maximum numeric) RETURNS numeric
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT CASE WHEN maximum / power / 5 <= 1 THEN 1 WHEN maximum / power / 5 <= 2 THEN 2 WHEN maximum / power / 5 <= 5 THEN 5 ELSE 10 END * power
 	FROM (SELECT 10::numeric ^ floor(log(maximum / 5)) AS power) p
 $$;
 COMMENT ON FUNCTION aq._chart_step(numeric) IS 'Internal: distance of the grid lines of an axis from 0 to a maximum above 0';
 
 CREATE FUNCTION aq._chart_color(series text, place bigint) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT 'c' || CASE
 		WHEN series IN ('CPU', 'ON CPU', 'DB CPU') THEN 0
 		WHEN series = 'User I/O' THEN 1
@@ -61,7 +61,7 @@ COMMENT ON FUNCTION aq._chart_color(text, bigint) IS 'Internal: class of the col
 -- Numbers of the chart as rows: place of x, place of the series, value and what is stacked below it.
 CREATE FUNCTION aq._chart_points(chart jsonb)
 RETURNS TABLE (x bigint, label text, s bigint, series text, value numeric, below numeric)
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT v.x, chart #>> ARRAY['x', 'values', (v.x - 1)::text], s.place, s.one ->> 'name', v.value::numeric,
 		coalesce(sum(greatest(v.value::numeric, 0)) OVER (PARTITION BY v.x ORDER BY s.place ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW), 0)
 	FROM jsonb_array_elements(chart -> 'series') WITH ORDINALITY s(one, place),
@@ -71,7 +71,7 @@ COMMENT ON FUNCTION aq._chart_points(jsonb) IS 'Internal: the values of a chart,
 
 -- Columns, lines and areas share their axes.  The plot is 640 wide and 200 high.
 CREATE FUNCTION aq._chart_upright(chart jsonb) RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	kind CONSTANT text := chart ->> 'kind';
 	width CONSTANT numeric := 640;
@@ -145,7 +145,7 @@ COMMENT ON FUNCTION aq._chart_upright(jsonb) IS 'Internal: the SVG of a chart wi
 
 -- Horizontal bars: a label of any length, the bar, the total at its end.
 CREATE FUNCTION aq._chart_bars(chart jsonb) RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	nseries CONSTANT bigint := jsonb_array_length(chart -> 'series');
 	bar CONSTANT numeric := CASE WHEN nseries > 1 THEN 13 ELSE 16 END;
@@ -173,7 +173,7 @@ END $$;
 COMMENT ON FUNCTION aq._chart_bars(jsonb) IS 'Internal: the SVG of a chart with horizontal bars';
 
 CREATE FUNCTION aq._chart(chart jsonb) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT format('<figure class="%s"><figcaption>%s</figcaption>', chart ->> 'kind', aq._html(chart ->> 'title'))
 		|| CASE
 			WHEN NOT EXISTS (SELECT FROM aq._chart_points(chart) WHERE value IS NOT NULL) THEN '<p class="empty">nothing to draw</p>'

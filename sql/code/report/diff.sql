@@ -3,7 +3,7 @@
 -- A section of two reports: rows that have the same keys, and for each figure both and the difference.  A figure with a * is divided by the
 -- seconds of its interval.
 CREATE FUNCTION aq._diff_section(first jsonb, second jsonb, id text, keys text[], figures text[], seconds numeric[]) RETURNS jsonb
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	one jsonb := (SELECT s FROM jsonb_array_elements(first -> 'sections') s WHERE s ->> 'id' = $3);
 	two jsonb := (SELECT s FROM jsonb_array_elements(second -> 'sections') s WHERE s ->> 'id' = $3);
@@ -42,7 +42,7 @@ END $$;
 COMMENT ON FUNCTION aq._diff_section(jsonb, jsonb, text, text[], text[], numeric[]) IS 'Internal: a section of two reports side by side';
 
 CREATE FUNCTION aq._diff_rows(section jsonb, keys text[], figures text[], seconds numeric, OUT place bigint, OUT key jsonb, OUT figures_of jsonb) RETURNS SETOF record
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	WITH c AS (SELECT d ->> 'name' AS name, (n - 1)::integer AS at FROM jsonb_array_elements(section -> 'columns') WITH ORDINALITY u(d, n))
 	SELECT n, (SELECT jsonb_agg(l -> c.at ORDER BY m) FROM unnest(keys) WITH ORDINALITY k(name, m) JOIN c USING (name)),
 		(SELECT jsonb_agg(CASE WHEN f.spec LIKE '%*' THEN to_jsonb((l ->> c.at)::numeric / seconds) ELSE l -> c.at END ORDER BY m)

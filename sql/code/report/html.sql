@@ -2,7 +2,7 @@
 -- aq.report_text draws the same model as text.
 
 CREATE FUNCTION aq._html_style() RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS $css$
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $css$
 SELECT $$
 :root { color-scheme: light dark; --page: #fbfbfa; --card: #fff; --ink: #1d2329; --soft: #5d6873; --line: #dfe3e7; --head: #f1f3f5; --bar: #dbe9f8; --link: #0b5cad;
 	--high: #b3261e; --medium: #a05a00; --low: #39703f;
@@ -45,7 +45,7 @@ $css$;
 COMMENT ON FUNCTION aq._html_style() IS 'Internal: the style sheet of a report';
 
 CREATE FUNCTION aq._html_cell(value jsonb, column_of jsonb) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT CASE
 		WHEN column_of ->> 'type' IN ('number', 'percent') THEN
 			format('<td class="n%s">%s</td>',
@@ -60,7 +60,7 @@ $$;
 COMMENT ON FUNCTION aq._html_cell(jsonb, jsonb) IS 'Internal: a cell of a report''s table';
 
 CREATE FUNCTION aq._html_table(section jsonb) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT CASE
 		WHEN coalesce(jsonb_array_length(section -> 'columns'), 0) = 0 THEN ''
 		WHEN coalesce(jsonb_array_length(section -> 'rows'), 0) = 0 THEN '<p class="empty">no rows</p>'
@@ -80,7 +80,7 @@ $$;
 COMMENT ON FUNCTION aq._html_table(jsonb) IS 'Internal: the table of a section';
 
 CREATE FUNCTION aq._html_advice(advice jsonb) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT format('<section id="advice"><h2>Advice</h2>%s</section>', string_agg(
 		format('<div class="advice %s"><b>%s</b><h3>%s</h3><p>%s</p><p>%s</p>%s</div>',
 			CASE WHEN a.one ->> 'severity' IN ('high', 'medium', 'low') THEN a.one ->> 'severity' ELSE 'low' END,
@@ -94,7 +94,7 @@ $$;
 COMMENT ON FUNCTION aq._html_advice(jsonb) IS 'Internal: the advice of a report, null without any';
 
 CREATE FUNCTION aq.report_html(model jsonb) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT format($page$<!DOCTYPE html>
 <html lang="en">
 <head>

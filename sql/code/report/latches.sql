@@ -97,7 +97,7 @@ COMMENT ON FUNCTION aq._report_library_cache(aq._span) IS 'Internal: section of 
 -- Objects of the object cache, with their part of the sleeps.
 CREATE FUNCTION aq._object_growths(s aq._span, OUT object text, OUT namespace text, OUT property text, OUT full_hash_value text, OUT hash_value bigint, OUT locks numeric, OUT pins numeric,
 	OUT gets numeric, OUT sleeps numeric, OUT loads numeric, OUT invalidations numeric, OUT part numeric)
-RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 100 AS $$
+RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 	SELECT coalesce(nullif(concat_ws('.', nullif(o.owner, ''), o.name), ''), 'hash value ' || o.hash_value), o.namespace, o.property, o.full_hash_value, o.hash_value,
 		o.locked_total, o.pinned_total, o.mutex_gets, o.mutex_sleeps, o.loads, o.invalidations, o.mutex_sleeps / nullif(sum(o.mutex_sleeps) OVER (), 0)
 	FROM aq._growths(s, 'object') g, jsonb_to_record(g) o(owner text, name text, namespace text, property text, full_hash_value text, hash_value bigint, locked_total numeric,

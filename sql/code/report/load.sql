@@ -1,6 +1,6 @@
 -- Sections of the report: load, waits, time.  Growth: end minus begin; DBT: growth of DB time.
 
-CREATE FUNCTION aq._report_load_profile(s aq._span) RETURNS jsonb LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+CREATE FUNCTION aq._report_load_profile(s aq._span) RETURNS jsonb LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	calls numeric := aq._stat(s, 'queue enqueue calls') + aq._stat(s, 'queue dequeue calls');
 	d record;
@@ -39,7 +39,7 @@ COMMENT ON FUNCTION aq._report_load_profile(aq._span) IS 'Internal: section of t
 
 -- Waits of users' sessions, Idle left out, and the time on CPU.
 CREATE FUNCTION aq._foreground(s aq._span, OUT event text, OUT wait_class text, OUT waits numeric, OUT seconds numeric) RETURNS SETOF record
-LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 30 AS $$
+LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_temp AS $$
 	SELECT g ->> 'event', g ->> 'wait_class', (g ->> 'total_waits_fg')::numeric, (g ->> 'time_waited_micro_fg')::numeric / 1000000
 	FROM aq._growths(s, 'system_event') g
 	WHERE g ->> 'wait_class' <> 'Idle' AND (g ->> 'total_waits_fg')::numeric > 0
@@ -50,7 +50,7 @@ COMMENT ON FUNCTION aq._foreground(aq._span) IS 'Internal: waits of users'' sess
 
 -- The same with what is left of DB time: waits that PostgreSQL does not time, and waiting for a processor.
 CREATE FUNCTION aq._db_time_parts(s aq._span, OUT event text, OUT wait_class text, OUT waits numeric, OUT seconds numeric) RETURNS SETOF record
-LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 30 AS $$
+LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_temp AS $$
 	SELECT f.event, f.wait_class, f.waits, f.seconds FROM aq._foreground(s) f
 	UNION ALL
 	SELECT 'PostgreSQL, not timed', NULL, NULL, (s).db_time - sum(f.seconds) FROM aq._foreground(s) f HAVING (s).db_time > sum(f.seconds)

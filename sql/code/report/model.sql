@@ -28,7 +28,7 @@ COMMENT ON FUNCTION aq._report_number(numeric, integer) IS 'Internal: a number a
 
 -- What is drawn must be a report: a null, or a document of something else, would become an empty page.
 CREATE FUNCTION aq._report_checked(model jsonb) RETURNS jsonb
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF (jsonb_typeof(model -> 'title') = 'string' AND jsonb_typeof(model -> 'header') = 'array' AND jsonb_typeof(model -> 'sections') = 'array') IS NOT TRUE THEN
 		RAISE invalid_parameter_value USING MESSAGE = 'this is no report', HINT = 'Give what aq.report_awr, aq.report_awr_diff, aq.report_ash, aq.report_rtpctx or aq.rtpctx_report has returned.';
@@ -75,7 +75,7 @@ COMMENT ON FUNCTION aq._time(aq._span, text) IS 'Internal: seconds that a line o
 
 -- Completes a span whose ends are known.
 CREATE FUNCTION aq._span(s aq._span) RETURNS aq._span
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	s.elapsed := greatest(extract(epoch FROM s.end_time - s.begin_time), 0.000001);
 	SELECT coalesce(jsonb_object_agg(g ->> 'name', g -> 'value'), '{}') INTO s.stats FROM aq._growths(s, 'sysstat') g;
@@ -100,7 +100,7 @@ COMMENT ON FUNCTION aq._snapshots_there(bigint, integer) IS 'Internal: hint on w
 -- The span between two snapshots.  Where the server was restarted in between it begins with the first snapshot after that; when the last
 -- snapshot is the only one, with the restart itself, and then without what does not begin at zero there.
 CREATE FUNCTION aq._span(database_id bigint, begin_snap integer, end_snap integer) RETURNS aq._span
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	s aq._span;
 	b sys.dba_hist_snapshot;
@@ -160,7 +160,7 @@ CREATE FUNCTION aq._sessions(capture jsonb) RETURNS text LANGUAGE sql IMMUTABLE 
 RETURN (SELECT l ->> 'sessions' FROM jsonb_array_elements(capture -> 'session') l WHERE l ->> 'backend_type' = 'client backend');
 COMMENT ON FUNCTION aq._sessions(jsonb) IS 'Internal: sessions of users at a capture';
 
-CREATE FUNCTION aq._header(s aq._span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE AS $$
+CREATE FUNCTION aq._header(s aq._span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 SELECT jsonb_agg(jsonb_build_array(label, value) ORDER BY n) || coalesce((SELECT jsonb_agg(jsonb_build_array('Note', note)) FROM unnest((s).notes) note), '[]')
 FROM (VALUES
 	(1, 'Database', current_database()::text),

@@ -19,7 +19,7 @@ RETURN (SELECT aq._section('queues', 'Queues',
 COMMENT ON FUNCTION aq._report_queues(aq._span) IS 'Internal: section of the report';
 
 CREATE FUNCTION aq._consumer_growths(s aq._span, OUT queue_name text, OUT consumer text, OUT enqueued numeric, OUT dequeued numeric, OUT lag_before numeric, OUT lag numeric, OUT waiting numeric, OUT consumed numeric, OUT latency_us numeric)
-RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 100 AS $$
+RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 	SELECT c.queue_name, c.consumer, c.enqueued, c.dequeued, coalesce((o.l ->> 'lag')::numeric, 0), c.lag, c.waiting, c.consumed, c.latency_us
 	FROM aq._growths(s, 'subscriber') g, jsonb_to_record(g) c(queue_name text, consumer text, enqueued numeric, dequeued numeric, lag numeric, waiting numeric, consumed numeric, latency_us numeric)
 		LEFT JOIN jsonb_array_elements((s).earlier -> 'subscriber') o(l) ON o.l ->> 'queue_name' = c.queue_name AND o.l ->> 'consumer' = c.consumer
@@ -38,7 +38,7 @@ RETURN (SELECT aq._section('subscribers', 'Subscribers',
 COMMENT ON FUNCTION aq._report_subscribers(aq._span) IS 'Internal: section of the report';
 
 CREATE FUNCTION aq._shard_growths(s aq._span, OUT queue_name text, OUT shard integer, OUT enqueued numeric, OUT partitions numeric, OUT resident numeric, OUT part numeric, OUT shards bigint)
-RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 100 AS $$
+RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 	SELECT h.queue_name, h.shard, h.enqueued, h.partitions, h.resident, h.enqueued / nullif(sum(h.enqueued) OVER w, 0), count(*) FILTER (WHERE h.enqueued > 0) OVER w
 	FROM aq._growths(s, 'shard') g, jsonb_to_record(g) h(queue_name text, shard integer, enqueued numeric, partitions numeric, resident numeric)
 	WINDOW w AS (PARTITION BY h.queue_name)

@@ -34,7 +34,7 @@ REVOKE EXECUTE ON FUNCTION aq._take_snapshot(integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aq._take_snapshot(integer) TO pg_monitor;
 
 CREATE FUNCTION aq._drop_snapshots(database_id bigint, low integer, high integer) RETURNS void
-LANGUAGE sql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq._ash_drop($1, $2, $3);
 	DELETE FROM aq.snapshot_data WHERE dbid = $1 AND snap_id BETWEEN $2 AND $3;
 	DELETE FROM aq.snapshot WHERE dbid = $1 AND snap_id BETWEEN $2 AND $3;
@@ -42,7 +42,7 @@ $$;
 COMMENT ON FUNCTION aq._drop_snapshots(bigint, integer, integer) IS 'Internal: drop a range of snapshots';
 
 CREATE FUNCTION aq._purge_snapshots() RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	settings record;
 BEGIN
@@ -60,7 +60,7 @@ COMMENT ON FUNCTION aq._purge_snapshots() IS 'Internal: drop what is older than 
 -- The worker's turn: takes a snapshot if one is due, and says when the next one is.  The first is due an interval after
 -- the first queue was made.
 CREATE FUNCTION aq._snapshot_turn() RETURNS timestamptz
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	settings record;
 	due timestamptz;

@@ -7,7 +7,7 @@ RETURN CASE WHEN jsonb_typeof(value) = 'number' AND column_of ->> 'type' IN ('nu
 COMMENT ON FUNCTION aq._text_cell(jsonb, jsonb) IS 'Internal: a cell of a report in text';
 
 CREATE FUNCTION aq._text_wrap(words text, width integer, indent text) RETURNS SETOF text
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	word text;
 	line text := '';
@@ -26,7 +26,7 @@ COMMENT ON FUNCTION aq._text_wrap(text, integer, text) IS 'Internal: words in li
 
 -- A table's lines: names, units, rules, rows.
 CREATE FUNCTION aq._text_table(section jsonb) RETURNS SETOF text
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	columns jsonb := section -> 'columns';
 	count_of integer := jsonb_array_length(columns);
@@ -65,7 +65,7 @@ RETURN CASE WHEN type IN ('number', 'percent') THEN repeat(' ', greatest(width -
 COMMENT ON FUNCTION aq._text_fit(text, integer, text) IS 'Internal: a cell as wide as its column';
 
 CREATE FUNCTION aq._text_advice(advice jsonb) RETURNS SETOF text
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	a jsonb;
 BEGIN
@@ -85,7 +85,7 @@ END $$;
 COMMENT ON FUNCTION aq._text_advice(jsonb) IS 'Internal: the advice of a report in text';
 
 CREATE FUNCTION aq.report_text(model jsonb) RETURNS SETOF text
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	s jsonb;
 BEGIN
