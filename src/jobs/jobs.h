@@ -20,7 +20,7 @@
  * A job does what is due, in transactions of its own (it starts and commits
  * them), and returns when it next wants to run: a time, or 0 for "when
  * posted".  It must not block on what users hold: conditional locks only.
- * An error ends its turn; it is logged, and the job is run again after a rest.
+ * An error ends its turn; the job is run again after a pause, see AqTrouble.
  */
 typedef struct AqJob
 {
@@ -43,6 +43,34 @@ extern bool aq_jobs_ensure_worker(void);
 extern void aq_jobs_require_worker(void);
 
 extern bool aq_jobs_in_worker(void);
+
+/*
+ * The worker is to end: a job stops where it can go on in another worker.
+ * Also, from then on CHECK_FOR_INTERRUPTS() in a job raises an error.
+ */
+extern bool aq_jobs_ending(void);
+
+/*
+ * What the worker remembers of a job that fails.  The pause before it runs
+ * again grows; its error is logged once, and then rarely while the cause is
+ * the same.
+ */
+typedef struct AqTrouble
+{
+	uint32		failures;		/* in a row */
+	TimestampTz not_before;		/* when it runs again */
+	uint32		cause;
+	TimestampTz logged;
+} AqTrouble;
+
+/*
+ * In PG_CATCH: ends the transaction, and the error is dealt with; the memory
+ * context is then this one.
+ */
+extern void aq_job_failed(AqTrouble *trouble, MemoryContext context);
+
+/* It has worked. */
+extern void aq_job_succeeded(AqTrouble *trouble, const char *name);
 
 /* There is work for this database's worker, now or at a time.  Never raises. */
 extern void aq_jobs_post(void);

@@ -29,13 +29,12 @@
 
 #define MAX_JOBS 8
 
-/* how long a job that raised an error rests, microseconds */
-#define ERROR_REST ((int64) 1000000)
-
 /* how long there is no other worker after one that has ended unasked */
 #define EXIT_REST ((int64) 1000000)
 
 static const AqJob *jobs[MAX_JOBS];
+static AqTrouble troubles[MAX_JOBS];
+static volatile sig_atomic_t in_job;
 static int	njobs;
 static AqDatabase *database;
 static char *database_name;		/* whoever renames the database ends the worker first */
@@ -53,6 +52,40 @@ bool
 aq_jobs_in_worker(void)
 {
 	return database != NULL;
+}
+
+bool
+aq_jobs_ending(void)
+{
+	return ShutdownRequestPending;
+}
+
+/*
+ * SIGTERM.  The job that runs is cancelled, as a statement is, so that it
+ * leaves shared memory in order and the work that is left to the next worker.
+ */
+static void
+end_worker(SIGNAL_ARGS)
+{
+	int			save_errno = errno;
+
+	ShutdownRequestPending = true;
+	if (in_job)
+	{
+		QueryCancelPending = true;
+		InterruptPending = true;
+	}
+	SetLatch(MyLatch);
+	errno = save_errno;
+}
+
+/* From here on, or no longer, SIGTERM cancels. */
+static void
+be_in_job(bool in)
+{
+	in_job = in;
+	if (!in)
+		QueryCancelPending = false;
 }
 
 void
@@ -119,29 +152,34 @@ job_context(void *job)
 	errcontext("job \"%s\" of the pgaq worker for database \"%s\"", ((const AqJob *) job)->name, database_name);
 }
 
-/* Run one job; its time, or a rest when it raised an error. */
+/* Run one job; returns when it wants to run again. */
 static TimestampTz
-run_job(const AqJob *job)
+run_job(int number)
 {
+	const AqJob *job = jobs[number];
+	AqTrouble  *trouble = &troubles[number];
 	ErrorContextCallback callback = {.callback = job_context,.arg = unconstify(AqJob *, job),.previous = error_context_stack};
-	AqTimed		timed = aq_time_enter(AQ_TIME_JOB);
+	AqTimed		timed;
 	TimestampTz next = 0;
 	MemoryContext context = CurrentMemoryContext;
 
+	if (trouble->not_before > GetCurrentTimestamp())
+		return trouble->not_before;
+	timed = aq_time_enter(AQ_TIME_JOB);
 	error_context_stack = &callback;
 	PG_TRY();
 	{
 		pgstat_report_activity(STATE_RUNNING, job->name);
+		be_in_job(true);
 		next = job->run();
+		be_in_job(false);
+		aq_job_succeeded(trouble, job->name);
 	}
 	PG_CATCH();
 	{
-		MemoryContextSwitchTo(context);
-		EmitErrorReport();
-		FlushErrorState();
-		AbortCurrentTransaction();
-		aq_sync_release_all();
-		next = GetCurrentTimestamp() + ERROR_REST;
+		be_in_job(false);
+		aq_job_failed(trouble, context);
+		next = trouble->not_before;
 	}
 	PG_END_TRY();
 	error_context_stack = callback.previous;
@@ -156,9 +194,9 @@ run_jobs(void)
 
 	pg_atomic_exchange_u32(&database->work, 0);
 	pg_atomic_write_u64(&database->next_at, 0);
-	for (int i = 0; i < njobs; i++)
+	for (int i = 0; i < njobs && !ShutdownRequestPending; i++)
 	{
-		TimestampTz at = run_job(jobs[i]);
+		TimestampTz at = run_job(i);
 
 		if (at != 0 && (next == 0 || at < next))
 			next = at;
@@ -193,7 +231,7 @@ aq_worker_main(Datum arg)
 		proc_exit(0);
 	before_shmem_exit(worker_exit, (Datum) 0);
 	BackgroundWorkerInitializeConnectionByOid(oid, InvalidOid, 0);
-	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	pqsignal(SIGTERM, end_worker);
 
 	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_SUSET, PGC_S_OVERRIDE);

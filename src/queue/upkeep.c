@@ -22,8 +22,6 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#define AFTER_ERROR ((int64) 1000000)
-
 /* how long a session waits for the worker before it asks again, microseconds */
 #define ASK_AGAIN ((int64) 1000000)
 
@@ -114,34 +112,93 @@ aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds)
 		shm->later_at = at;
 }
 
-/* In PG_CATCH: log the error and end the transaction; the worker goes on. */
-static void
-overcome_error(MemoryContext context)
+/* Jobs of queues that fail; the worker's own. */
+typedef struct FailingKey
 {
-	MemoryContextSwitchTo(context);
-	EmitErrorReport();
-	FlushErrorState();
-	AbortCurrentTransaction();
-	aq_sync_release_all();
+	int32		id;
+	uint32		work;			/* the job's bit; 0: asked for by time; LOADING */
+	char		store;			/* whose job it is; 0: the same for all */
+} FailingKey;
+
+#define LOADING PG_UINT32_MAX
+
+typedef struct Failing
+{
+	FailingKey	key;
+	AqTrouble	trouble;
+} Failing;
+
+static HTAB *failing;
+
+static Failing *
+find_failing(int32 id, uint32 work, char store, HASHACTION action)
+{
+	FailingKey	key;
+	Failing    *entry;
+	bool		found;
+
+	if (failing == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(FailingKey),.entrysize = sizeof(Failing)};
+
+		failing = hash_create("pgaq failing jobs", 16, &ctl, HASH_ELEM | HASH_BLOBS);
+	}
+	memset(&key, 0, sizeof(key));
+	key.id = id;
+	key.work = work;
+	key.store = store;
+	entry = hash_search(failing, &key, action, &found);
+	if (action == HASH_ENTER && !found)
+		memset(&entry->trouble, 0, sizeof(AqTrouble));
+	return entry;
 }
 
+/* Ask for the job again at the time. */
 static void
-run_job(const AqStoreJob *job, int32 id, AqQueueShm *shm)
+run_again(const AqStoreJob *job, AqQueueShm *shm, TimestampTz when)
+{
+	if (job->work != 0)
+		aq_work_later(shm, job->work, when - GetCurrentTimestamp());
+	else
+		aq_queue_announce_time(shm, when);
+}
+
+/* The worker's end leaves the job to the next one. */
+static void
+run_job(const AqStoreJob *job, char store, int32 id, AqQueueShm *shm)
 {
 	MemoryContext context = CurrentMemoryContext;
+	Failing    *known = failing != NULL ? find_failing(id, job->work, store, HASH_FIND) : NULL;
 
+	if (aq_jobs_ending())
+	{
+		run_again(job, shm, GetCurrentTimestamp());
+		return;
+	}
+	if (known != NULL && known->trouble.not_before > GetCurrentTimestamp())
+	{
+		run_again(job, shm, known->trouble.not_before);
+		return;
+	}
 	PG_TRY();
 	{
 		job->run(id, shm);
 		Assert(!IsTransactionState());
+		if (known != NULL)
+		{
+			char		name[40];
+
+			snprintf(name, sizeof(name), "upkeep of queue %d", id);
+			aq_job_succeeded(&known->trouble, name);
+			(void) find_failing(id, job->work, store, HASH_REMOVE);
+		}
 	}
 	PG_CATCH();
 	{
-		overcome_error(context);
-		if (job->work != 0)
-			aq_work_later(shm, job->work, AFTER_ERROR);
-		else
-			aq_queue_announce_time(shm, GetCurrentTimestamp() + AFTER_ERROR);
+		AqTrouble  *trouble = &find_failing(id, job->work, store, HASH_ENTER)->trouble;
+
+		aq_job_failed(trouble, context);
+		run_again(job, shm, Max(trouble->not_before, GetCurrentTimestamp()));
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
@@ -156,11 +213,11 @@ time_has_come(AqQueueShm *shm)
 }
 
 static void
-run_jobs(const AqStoreJob *jobs, int n, uint32 work, int32 id, AqQueueShm *shm)
+run_jobs(const AqStoreJob *jobs, int n, uint32 work, char store, int32 id, AqQueueShm *shm)
 {
 	for (int i = 0; i < n; i++)
 		if (work & jobs[i].work)
-			run_job(&jobs[i], id, shm);
+			run_job(&jobs[i], store, id, shm);
 }
 
 /* What its store, or its stores, have to do. */
@@ -181,9 +238,9 @@ run_stores(uint32 work, int32 id, AqQueueShm *shm)
 			continue;
 		if (kinds[i] == AQ_STORE_CLASSIC && shm->table_done)
 			continue;
-		run_jobs(store->jobs, store->njobs, work, id, shm);
+		run_jobs(store->jobs, store->njobs, work, store->kind, id, shm);
 		if (time)
-			run_job(&store->time_job, id, shm);
+			run_job(&store->time_job, store->kind, id, shm);
 	}
 }
 
@@ -232,7 +289,7 @@ serve_queue(AqObject *object)
 		collect_work(shm);
 		work = pg_atomic_exchange_u32(&shm->work, 0);
 		run_stores(work, object->id, shm);
-		run_jobs(common_jobs, lengthof(common_jobs), work, object->id, shm);
+		run_jobs(common_jobs, lengthof(common_jobs), work, 0, object->id, shm);
 	}
 	aq_object_unpin(object);
 }
@@ -277,7 +334,7 @@ load_queue(int32 id)
 	PG_CATCH();
 	{
 		error = geterrcode();
-		overcome_error(context);
+		aq_job_failed(&find_failing(id, LOADING, 0, HASH_ENTER)->trouble, context);
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);

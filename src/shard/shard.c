@@ -446,6 +446,7 @@ unload(AqQueueShm *shm)
 	queue->empty = queue->done = 0;
 	queue->nempty = queue->nstreams = queue->opened = 0;
 	queue->last_table_no = 0;
+	queue->trouble = 0;
 	reset_counters(queue);
 	queue->recovered = false;
 	queue->worker_wants = false;

@@ -222,6 +222,8 @@ typedef struct ShardQueue
 	pg_atomic_uint32 wanting;	/* sessions that wait for empty tables */
 	bool		worker_wants;	/* the worker itself will need some */
 	int			last_table_no;
+	int			trouble;		/* SQLSTATE of the worker's last failure to make tables; 0: none */
+	char		trouble_message[160];
 	bool		recovered;		/* the worker has counted what a restart left */
 	bool		single;
 	/* pairs of tables made, tables truncated, since the queue was loaded */

@@ -21,6 +21,7 @@
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "commands/sequence.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
@@ -43,6 +44,9 @@
  * back: how long to wait for that, microseconds.
  */
 #define PATIENCE ((int64) 10000000)
+
+/* How long a session waits for a table that the worker fails to make, microseconds. */
+#define TROUBLE_PATIENCE ((int64) 5000000)
 
 /* ordinals per log row: a row must fit on a page without TOAST */
 #define ORDINALS_PER_ROW 900
@@ -93,20 +97,20 @@ find_tables(int32 id, Partition *partition)
 		elog(ERROR, "tables number %d of queue %d are missing", partition->table_no, id);
 }
 
-/* Tables of the number may exist, if the catalog was not restored with them. */
+/*
+ * Tables of the number may exist, if the catalog was not restored with them.
+ * Only one process makes tables of a queue: the worker, or the transaction that
+ * has created it.
+ */
 static int
 next_table_no(AqQueueShm *shm)
 {
-	ShardQueue *sq = shard_queue(shm);
-	int			table_no;
+	int			table_no = shard_queue(shm)->last_table_no;
 
 	do
-	{
-		aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
-		table_no = ++sq->last_table_no;
-		aq_latch_free(&sq->latch);
-	} while (OidIsValid(find_table('q', shm->queue_id, table_no)) ||
-			 OidIsValid(find_table('l', shm->queue_id, table_no)));
+		table_no++;
+	while (OidIsValid(find_table('q', shm->queue_id, table_no)) ||
+		   OidIsValid(find_table('l', shm->queue_id, table_no)));
 	return table_no;
 }
 
@@ -121,6 +125,7 @@ new_partition(AqQueue *queue, AqQueueShm *shm)
 		create_tables(queue, partition->table_no);
 		CommandCounterIncrement();
 		find_tables(queue->id, partition);
+		shard_queue(shm)->last_table_no = partition->table_no;
 	}
 	PG_CATCH();
 	{
@@ -185,6 +190,31 @@ aq_tables_ready_for_worker(AqQueue *queue)
 	return !sq->worker_wants;
 }
 
+/* Sessions that wait for tables read it under the same latch. */
+static void
+set_trouble(AqQueueShm *shm, int sqlstate, const char *message)
+{
+	ShardQueue *sq = shard_queue(shm);
+	int			length = pg_mbcliplen(message, strlen(message), sizeof(sq->trouble_message) - 1);
+
+	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+	sq->trouble = sqlstate;
+	strlcpy(sq->trouble_message, message, length + 1);
+	aq_latch_free(&sq->latch);
+}
+
+/* Tell sessions that wait for a table why there is none. */
+static void
+note_trouble(AqQueueShm *shm, MemoryContext context)
+{
+	MemoryContext old = MemoryContextSwitchTo(context);
+	ErrorData  *error = CopyErrorData();
+
+	set_trouble(shm, error->sqlerrcode, error->message);
+	FreeErrorData(error);
+	MemoryContextSwitchTo(old);
+}
+
 /*
  * The worker's share: make tables, as long as partitions can be described.
  * Who waits in vain tells its user, see aq_tables_provide.
@@ -192,10 +222,12 @@ aq_tables_ready_for_worker(AqQueue *queue)
 void
 aq_tables_job(int32 id, AqQueueShm *shm)
 {
+	MemoryContext context = CurrentMemoryContext;
+
 	while (wants_tables(shm) && !aq_partitions_used_up())
 	{
 		AqQueue    *queue;
-		Partition  *partition;
+		Partition  *volatile partition = NULL;
 
 		aq_job_begin();
 		queue = aq_queue_get_by_id(id, true);
@@ -207,8 +239,19 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 				aq_work_later(shm, AQ_WORK_TABLES, 100000);
 			return;
 		}
-		partition = new_partition(queue, shm);
+		PG_TRY();
+		{
+			partition = new_partition(queue, shm);
+		}
+		PG_CATCH();
+		{
+			note_trouble(shm, context);
+			PG_RE_THROW();
+		}
+		PG_END_TRY();
 		aq_job_commit(false);
+		if (shard_queue(shm)->trouble != 0)
+			set_trouble(shm, 0, "");
 		pg_atomic_fetch_add_u64(&shard_queue(shm)->added_by_worker, 1);
 		aq_tables_give_back(shm, partition);
 	}
@@ -326,6 +369,25 @@ await_drop(AqQueue *queue)
 		queue_is_gone();
 }
 
+/* The worker tries in vain to make tables, and the caller has waited for long: tell what it meets. */
+static void
+refuse_if_troubled(AqQueue *queue)
+{
+	ShardQueue *sq = shard_queue(queue->shm);
+	char		message[sizeof(sq->trouble_message)];
+	int			sqlstate;
+
+	aq_latch_get(&sq->latch, AQ_SHARED, AQ_LOC_PARTITION_OPEN);
+	sqlstate = sq->trouble;
+	memcpy(message, sq->trouble_message, sizeof(message));
+	aq_latch_free(&sq->latch);
+	if (sqlstate != 0)
+		ereport(ERROR,
+				(errcode(sqlstate),
+				 errmsg("could not make a table for the messages of queue \"%s\"", queue->name),
+				 errdetail("The background worker has met an error: %s", message)));
+}
+
 /* *counted: the caller counts as waiting; not any more when it gets one. */
 static Partition *
 pop_empty(AqQueueShm *shm, volatile bool *counted)
@@ -364,6 +426,7 @@ aq_tables_provide(AqQueue *queue)
 	Partition  *partition;
 	volatile bool counted = false;
 	int64		deadline = aq_clock_us() + PATIENCE;
+	int64		trouble_deadline = aq_clock_us() + TROUBLE_PATIENCE;
 
 	if (queue->own)
 		return make_own(queue);
@@ -390,6 +453,8 @@ aq_tables_provide(AqQueue *queue)
 						errdetail("It was dropped while the session waited for a table."));
 			if (aq_partitions_used_up() && aq_clock_us() > deadline)
 				aq_partitions_refuse();
+			if (aq_clock_us() > trouble_deadline)
+				refuse_if_troubled(queue);
 			aq_jobs_require_worker();
 			await_drop(queue);
 			aq_queue_post_work(shm, AQ_WORK_TABLES);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -228,3 +229,69 @@ def test_dropped_database_has_no_worker_any_more(new_server):
     assert not [line for line in own.log_text().splitlines() if "FATAL" in line and "does not exist" in line]
     with own.connect("kept") as there:
         assert arrived(there, "q", 1) == ["kept"]
+
+
+AT_MESSAGE_TABLES = """
+CREATE FUNCTION public.at_message_tables() RETURNS event_trigger LANGUAGE plpgsql AS $$BEGIN
+    IF EXISTS (SELECT FROM pg_event_trigger_ddl_commands() WHERE schema_name = 'aq_data') THEN
+        {do};
+    END IF;
+END$$;
+CREATE EVENT TRIGGER at_message_tables ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION public.at_message_tables()"""
+
+
+def test_worker_ends_within_a_job(new_server):
+    """DROP DATABASE and a fast shutdown do not wait for a job that takes long, and the next worker does what was left."""
+    own = new_server("within")
+    for name in ("sleepy", "kept"):
+        make_database(own, name)
+    with own.connect() as conn:
+        for name in ("sleepy", "kept"):
+            with own.connect(name) as there:
+                there.execute(AT_MESSAGE_TABLES.format(do="PERFORM pg_sleep(3600)"))
+                db.execute(there, "SELECT aq.create_queue('other')")
+                there.execute("SET statement_timeout = '50 ms'")
+                with pytest.raises(db.Error):
+                    put(there, "other", 1)
+        asleep = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq worker' AND wait_event = 'PgSleep'"
+        until(lambda: db.value(conn, asleep) == 2, "both workers are within a job")
+        conn.execute("DROP DATABASE sleepy")
+        until(lambda: db.value(conn, asleep) == 1, "the worker of the other database is still there")
+    own.restart("fast")
+    assert "canceling statement" not in own.log_text().replace("canceling statement due to statement timeout", "")
+    with own.connect("kept") as there:
+        there.execute("DROP EVENT TRIGGER at_message_tables")
+        there.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+        put(there, "other", 2)
+        assert take(there, "other") == [2] and take(there, "q") == ["kept"]
+
+
+@pytest.mark.sharded("queue tables are made by the session")
+def test_no_space_for_tables(server):
+    """The worker cannot make tables: sessions wait, then learn why; the log says it once, and it goes on as soon as it can."""
+    server.expect_log("No space left")
+    make_database(server, "no_space", queue=False)
+    with server.connect("no_space") as conn, server.connect("no_space") as waiter, ThreadPoolExecutor(1) as pool:
+        conn.execute(AT_MESSAGE_TABLES.format(do="RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'"))
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        conn.execute("SET statement_timeout = '5 ms'")
+        before = server.log_text().count("No space left")
+        for _ in range(100):
+            with pytest.raises(db.Error):
+                put(conn, "q", 0)
+        conn.execute("SET statement_timeout = 0")
+        with pytest.raises(db.Error) as caught:
+            put(conn, "q", 0)
+        assert caught.value.sqlstate == "53100" and "No space left on device" in caught.value.diag.message_detail
+        # a line of the error, one of the error the session got, of which the second is in its detail
+        logged = [line for line in server.log_text().splitlines() if "ERROR:  No space left" in line]
+        assert before == 0 and len(logged) == 1, logged
+        waiting = pool.submit(put, waiter, "q", "at last")
+        until(lambda: db.value(conn, """SELECT count(*) FROM sys."v$session_wait" WHERE event = 'aq: waiting for a partition' AND state = 'WAITING'"""), "a named wait")
+        conn.execute("DROP EVENT TRIGGER at_message_tables")
+        waiting.result()
+        assert take(conn, "q") == ["at last"]
+        assert conn.execute("SELECT min(table_no) FROM aq.partitions").fetchone() == (1,), "failures use up no numbers"
+        until(lambda: "works again after" in server.log_text(), "the log says that it is over")
+    with server.connect() as conn:
+        conn.execute("DROP DATABASE no_space")

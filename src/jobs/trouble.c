@@ -1,0 +1,78 @@
+/*-------------------------------------------------------------------------
+ *
+ * trouble.c
+ *	  Jobs that fail: when they run again, and what the log says of it.
+ *
+ * A cause such as a full disk lasts, and sessions ask for the job again and
+ * again meanwhile.  So the time of the next try is up to the worker: each
+ * failure doubles the pause.  The log says what has happened once for each
+ * cause, then once in a while, and when it is over.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "jobs/jobs_private.h"
+
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/* the pause after the first failure, and the longest one, microseconds */
+#define FIRST_PAUSE ((int64) 1000000)
+#define LONGEST_PAUSE ((int64) 5000000)
+
+/* how often the log repeats the same cause, microseconds */
+#define LOG_AGAIN ((int64) 600000000)
+
+/* Where an error was raised and why, without the names and numbers in it. */
+static uint32
+cause_of(const ErrorData *error)
+{
+	uint32		hash = hash_combine(murmurhash32(error->sqlerrcode), murmurhash32(error->lineno));
+
+	if (error->message_id != NULL)
+		hash = hash_combine(hash, string_hash(error->message_id, strlen(error->message_id) + 1));
+	return hash;
+}
+
+void
+aq_job_failed(AqTrouble *trouble, MemoryContext context)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	ErrorData  *error;
+	uint32		cause;
+
+	MemoryContextSwitchTo(context);
+	error = CopyErrorData();
+	cause = cause_of(error);
+	/* the worker that is to end has cancelled the job itself */
+	if (!aq_jobs_ending() || error->sqlerrcode != ERRCODE_QUERY_CANCELED)
+	{
+		if (trouble->failures == 0 || cause != trouble->cause || now - trouble->logged >= LOG_AGAIN)
+		{
+			EmitErrorReport();
+			trouble->logged = now;
+		}
+		trouble->cause = cause;
+		trouble->not_before = now + Min(FIRST_PAUSE << Min(trouble->failures, 10), LONGEST_PAUSE);
+		trouble->failures++;
+	}
+	FlushErrorState();
+	FreeErrorData(error);
+	AbortCurrentTransaction();
+	aq_sync_release_all();
+	MemoryContextSwitchTo(context);
+}
+
+void
+aq_job_succeeded(AqTrouble *trouble, const char *name)
+{
+	if (trouble->failures > 1)
+		ereport(LOG,
+				(errmsg("job \"%s\" of pgaq works again after %u failures", name, trouble->failures)));
+	trouble->failures = 0;
+	trouble->not_before = 0;
+}
