@@ -19,16 +19,21 @@
 
 /* --- slots and consumers ------------------------------------------------------ */
 
-/* Chunks that aq_frame_sub_make and aq_stream_sub_make may need for the consumer. */
+/*
+ * Chunks that aq_frame_sub_make and aq_stream_sub_make need for the consumer.
+ * *counted: the directory that was counted for the consumer before, -1: none.
+ */
 static uint32
-sub_needs(Frame *frame, Stream *stream, int position)
+sub_needs(Frame *frame, Stream *stream, int position, int *counted)
 {
-	uint32		needs = 0;
+	uint32		needs = frame_sub(frame, position) == NULL;
+	int			directory = position / SUBS_PER_CHUNK;
 
-	if (frame != NULL && frame_sub(frame, position) == NULL)
-		needs += 2;				/* bitmap, directory */
-	if (stream != NULL && stream_sub(stream, position) == NULL)
-		needs += 1;
+	if (position > 0 && directory != *counted)
+	{
+		needs += (frame->subs[directory] == 0) + (stream->subs[directory] == 0);
+		*counted = directory;
+	}
 	return needs;
 }
 
@@ -94,6 +99,7 @@ aq_frame_needs(Stream *stream, Frame *frame, uint32 first, uint32 count, Bitmaps
 {
 	uint32		needs = 0;
 	int			position = -1;
+	int			directory = -1;
 
 	for (uint32 s = first / SEGMENT_SLOTS; s <= (first + count - 1) / SEGMENT_SLOTS; s++)
 		if (frame->segments[s] == 0)
@@ -102,7 +108,7 @@ aq_frame_needs(Stream *stream, Frame *frame, uint32 first, uint32 count, Bitmaps
 	{
 		const FrameSub *sub = frame_sub(frame, position);
 
-		needs += sub_needs(frame, stream, position) +
+		needs += sub_needs(frame, stream, position, &directory) +
 			(waiting && (sub == NULL || sub->waiting == 0) ? 1 : 0);
 	}
 	return needs + timer_pages_needed(frame, timers);

@@ -72,17 +72,64 @@ install_summary(Picture *p)
 		aq_queue_post_work(p->shm, AQ_WORK_FAILED);
 }
 
+/* Does any message wait for the consumer, for a delay or after a rollback? */
+static bool
+has_waiting(Picture *p, int position, const Bitmapset *resting)
+{
+	int			slot = -1;
+
+	if (bms_is_member(position, resting))
+		return true;
+	while (p->delayed && p->todo[position] != NULL &&
+		   (slot = aq_bitmap_next(p->todo[position], PARTITION_SLOTS, slot + 1)) >= 0)
+		if (p->slots[slot].state == SLOT_WAITING)
+			return true;
+	return false;
+}
+
+/* The directory and the pages that have a count. */
+static uint32
+attempts_needed(const uint8 *attempts)
+{
+	uint32		needs = 1;
+
+	for (uint32 page = 0; page < PARTITION_SLOTS / ATTEMPTS_PER_CHUNK; page++)
+		for (uint32 i = 0; i < ATTEMPTS_PER_CHUNK; i++)
+			if (attempts[page * ATTEMPTS_PER_CHUNK + i] > 0)
+			{
+				needs++;
+				break;
+			}
+	return needs;
+}
+
+/*
+ * What install_frame takes, and not much more: with hundreds of consumers a
+ * generous estimate would not fit where the partition does.  docs/operations.md
+ * says how large a cache has to be.
+ */
 static uint32
 chunks_needed(Picture *p)
 {
-	uint32		needs = 1 + PARTITION_SEGMENTS;
+	uint32		needs = 1 + (p->nslots + SEGMENT_SLOTS - 1) / SEGMENT_SLOTS;
+	int			directory = -1;
+	Bitmapset  *resting = NULL;
+	ListCell   *lc;
 
+	foreach(lc, p->rests)
+		resting = bms_add_member(resting, ((Timer *) lfirst(lc))->position);
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
-		if (p->todo[position] != NULL)
-			needs += 4;			/* bitmaps, directory, stream's directory */
+		if (p->todo[position] == NULL && p->attempts[position] == NULL)
+			continue;
+		needs += 1 + has_waiting(p, position, resting);
 		if (p->attempts[position] != NULL)
-			needs += 4 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK;
+			needs += attempts_needed(p->attempts[position]);
+		if (position > 0 && position / SUBS_PER_CHUNK != directory)
+		{
+			directory = position / SUBS_PER_CHUNK;
+			needs += 2;			/* the frame's, the stream's */
+		}
 	}
 	if (p->ntimers > 0)
 		needs += 2 + p->ntimers / TIMERS_PER_CHUNK;

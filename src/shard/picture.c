@@ -139,6 +139,7 @@ read_message(Picture *p, HeapTuple tuple, TupleDesc desc)
 	if (!nulls[MSG_READY_AT] && DatumGetTimestampTz(values[MSG_READY_AT]) > p->now)
 	{
 		slot->state = SLOT_WAITING;
+		p->delayed = true;
 		p->ready_at[number] = DatumGetTimestampTz(values[MSG_READY_AT]);
 		p->ntimers++;
 	}
@@ -344,6 +345,26 @@ hold_followers(Picture *p)
 	}
 }
 
+/* Nobody asks for the attempts of what is done. */
+static void
+drop_attempts_of_done(Picture *p)
+{
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		bool		needed = false;
+
+		if (p->attempts[position] == NULL)
+			continue;
+		for (uint32 i = 0; i < p->nslots; i++)
+			if (p->attempts[position][i] > 0 && p->slots[i].open == 0 && p->slots[i].state != SLOT_DOUBT)
+				p->attempts[position][i] = 0;
+			else
+				needed |= p->attempts[position][i] > 0;
+		if (!needed)
+			p->attempts[position] = NULL;
+	}
+}
+
 Picture *
 aq_picture_read(AqQueueShm *shm, Partition *partition)
 {
@@ -371,5 +392,6 @@ aq_picture_read(AqQueueShm *shm, Partition *partition)
 			p->nfailed++;
 	}
 	sift_rests(p);
+	drop_attempts_of_done(p);
 	return p;
 }

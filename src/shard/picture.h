@@ -31,6 +31,7 @@ typedef struct Picture
 	uint32		inflight;		/* taken by transactions in doubt */
 	uint32		pending;		/* slots in doubt */
 	uint32		nfailed;
+	bool		delayed;		/* there are WAITING slots */
 	uint32		ntimers;		/* the rests' included, in the end */
 	List	   *rests;			/* of Timers: retry delays that are not over */
 	TimestampTz next_timer;		/* of the rests */

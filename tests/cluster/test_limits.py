@@ -150,6 +150,24 @@ def test_message_cache_used_up(new_server):
         assert got == list(range(1, 200_001))
 
 
+@pytest.mark.sharded("a queue table needs no message cache")
+def test_many_consumers_in_a_small_cache(new_server):
+    """A partition that fits by the sizing formula, 520 kB and 4 kB for each of 500 consumers, can be filled and loaded again."""
+    own = new_server("smallcache", **{"pgaq.message_cache_size": "4MB"})
+    with own.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('t', multiple_consumers => true, shards => 1), aq.create_queue('other')")
+        conn.execute("SELECT count(aq.subscribe('t', 's' || n)) FROM generate_series(1, 500) n")
+        put_many(conn, "t", 1, 16384)
+        for start in range(1, 80_000, 10_000):
+            put_many(conn, "other", start, start + 9_999)
+        assert not db.value(conn, "SELECT bool_or(resident) FROM aq.partitions WHERE queue_name = 't'")
+        assert take(conn, "t", "s1") == list(range(1, 16385))
+    own.restart()
+    with own.connect() as conn:
+        for consumer in ("s2", "s500"):
+            assert take(conn, "t", consumer) == list(range(1, 16385))
+
+
 def test_idle_sessions_leave_the_message_cache(new_server):
     """However many sessions have used queues: what they keep for their next messages is a small part of the cache."""
     own = new_server("crowd", max_connections="200", **{"pgaq.message_cache_size": "4MB"})
