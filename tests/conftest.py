@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shutil
 import signal
 import sys
 import time
@@ -24,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
 from pgaq import db  # noqa: E402
+from pgaq.lab import build  # noqa: E402
 from pgaq.server import Server  # noqa: E402
 
 PATIENCE = 60.0
@@ -112,6 +114,25 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     made = make_server(stem, **getattr(request.module, "SETTINGS", {}))
     yield made
     end_server(made)
+
+
+@pytest.fixture(scope="session")
+def library() -> Iterator[str]:
+    """Directory with a pgaq.so that has test points; a server loads it when PGAQ_LIBDIR says so."""
+    given = os.environ.get("PGAQ_TEST_POINTS_DIR")
+    if given:
+        yield given
+        return
+    made = build.make_library("TEST_POINTS=1", parent=os.environ.get("PGAQ_RUN_DIR"))
+    yield str(made)
+    shutil.rmtree(made, ignore_errors=True)
+
+
+def install_points(server: Server) -> None:
+    """The functions by which a test arms test points."""
+    script = (ROOT / "sql" / "test_points.sql").read_text().replace("$libdir/", "")
+    with server.connect() as conn:
+        conn.execute(script)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@
 ClassicArea *aq_classic;
 ClassicQueue *aq_classic_queues;
 Retry	   *aq_retries;
+pg_atomic_uint32 *aq_classic_takers;
 
 /* --- shared memory --------------------------------------------------------------- */
 
@@ -41,6 +42,7 @@ lay_out(void *area)
 	aq_classic = aq_carve(area, &size, sizeof(ClassicArea));
 	aq_classic_queues = aq_carve(area, &size, mul_size(aq_object_limit + 1, sizeof(ClassicQueue)));
 	aq_retries = aq_carve(area, &size, mul_size(retry_count() + 1, sizeof(Retry)));
+	aq_classic_takers = aq_carve(area, &size, mul_size(aq_session_slots(), sizeof(pg_atomic_uint32)));
 	return size;
 }
 
@@ -66,6 +68,8 @@ shmem_init(void *area, bool found)
 		aq_retries[i].next = aq_classic->free_retry;
 		aq_classic->free_retry = i;
 	}
+	for (int i = 0; i < aq_session_slots(); i++)
+		pg_atomic_init_u32(&aq_classic_takers[i], InvalidTransactionId);
 	for (int i = 0; i <= aq_object_limit; i++)
 	{
 		ClassicQueue *cq = &aq_classic_queues[i];

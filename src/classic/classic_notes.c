@@ -230,6 +230,40 @@ aq_classic_doubt_add(TransactionId xid, uint32 queue)
 	aq_latch_free(&aq_classic->latch);
 }
 
+/* --- who announces what is given back -------------------------------------------------------- */
+
+static bool announces;			/* this session's entry is set */
+
+/* From now on a rollback announces the rows that the transaction has taken: see ranges.c. */
+static void
+promise(void)
+{
+	if (announces || aq_jobs_in_worker())
+		return;
+	pg_atomic_write_u32(&aq_classic_takers[aq_session_number()], GetTopTransactionId());
+	announces = true;
+}
+
+static void
+end_promise(void)
+{
+	if (announces)
+		pg_atomic_write_u32(&aq_classic_takers[aq_session_number()], InvalidTransactionId);
+	announces = false;
+}
+
+/* Is xid, which is in progress, of a session that announces what it gives back? */
+bool
+aq_xid_announces(TransactionId xid)
+{
+	TransactionId top = top_of(xid);
+
+	for (int i = 0; i < aq_session_slots(); i++)
+		if (pg_atomic_read_u32(&aq_classic_takers[i]) == top)
+			return true;
+	return false;
+}
+
 /* --- noting ------------------------------------------------------------------------------------ */
 
 static Note *
@@ -256,6 +290,8 @@ new_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid)
 {
 	Note	   *note;
 
+	if (kind == NOTE_REMOVE || kind == NOTE_PURGE)
+		promise();
 	if (nnotes == notes_size)
 	{
 		int			size = Max(16, 2 * notes_size);
@@ -546,7 +582,10 @@ xact_callback(XactEvent event, void *arg)
 	TransactionId xid;
 
 	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
+	{
 		aq_commit_order_forget();
+		end_promise();
+	}
 	if (nnotes == 0)
 		return;
 	switch (event)
@@ -558,6 +597,7 @@ xact_callback(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_PREPARE:
 			aq_commit_order_number();
 			prepare();
+			end_promise();		/* nothing is announced when it rolls back */
 			break;
 		case XACT_EVENT_PREPARE:
 			xid = GetTopTransactionIdIfAny();

@@ -151,7 +151,7 @@ typedef struct ClassicQueue
 	uint32		retries;		/* to be written */
 	pg_atomic_uint32 nretries;
 	pg_atomic_uint64 step;		/* the latest number given */
-	pg_atomic_uint32 worker;	/* transaction in which the worker changed rows last */
+	pg_atomic_uint32 worker;	/* transaction in which the worker has last changed rows */
 	pg_atomic_uint64 time_from; /* no row has an earlier next_at, but those the worker has in hand */
 } ClassicQueue;
 
@@ -176,6 +176,7 @@ typedef struct ClassicArea
 extern ClassicArea *aq_classic;
 extern ClassicQueue *aq_classic_queues;
 extern Retry *aq_retries;
+extern pg_atomic_uint32 *aq_classic_takers; /* of each session: see ranges.c */
 
 static inline ClassicQueue *
 classic_queue(const AqQueueShm *shm)
@@ -310,6 +311,7 @@ extern void aq_classic_note_taken(AqQueueShm *shm, int position, NoteKind kind, 
 extern uint64 aq_classic_enqueued_here(AqQueueShm *shm);
 extern void aq_classic_xact_init(void);
 extern bool aq_xid_in_doubt(TransactionId xid);
+extern bool aq_xid_announces(TransactionId xid);
 extern bool aq_retry_pending(AqQueueShm *shm, int position, const Key *key, TransactionId xid);
 
 /* --- jobs of the worker --------------------------------------------------------------------------- */

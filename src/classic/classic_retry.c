@@ -379,7 +379,7 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 	{
 		aq_job_commit(false);
 		if (queue != NULL)
-			aq_work_later(shm, AQ_WORK_RETRY, TRY_AGAIN);
+			aq_retries_later(shm, TRY_AGAIN);
 		return;
 	}
 	aq_queue_pin(queue);
@@ -404,7 +404,7 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 			unlink_retry(shm, indexes[i]);
 		}
 		else
-			aq_work_later(shm, AQ_WORK_RETRY, TRY_AGAIN);
+			aq_retries_later(shm, TRY_AGAIN);
 	aq_cond_broadcast(&shm->changed);
 	if (n == RETRIES_MAX)
 		aq_queue_post_work(shm, AQ_WORK_RETRY);

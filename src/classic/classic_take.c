@@ -50,9 +50,6 @@
 /* walks that are begun anew because of what was committed meanwhile */
 #define OVERTAKEN_MAX 5
 
-/* how long a dequeue waits for the worker to write retry counts, microseconds */
-#define RETRY_PATIENCE ((int64) 5000000)
-
 typedef struct Take
 {
 	AqQueue    *queue;
@@ -61,7 +58,8 @@ typedef struct Take
 	TimestampTz now;
 	Snapshot	snapshot;		/* who stored a message is to be visible to it; NULL: anybody */
 	bool		peek;			/* only look whether there is something */
-	bool		ignore_retries; /* the worker has not answered */
+	bool		ignore_retries; /* nothing is taken out of its order by that */
+	bool		stopped;		/* at what waits for its count, and will not get it soon */
 	uint32		overtaken;		/* walks that have met what was committed meanwhile */
 	bool		again;			/* this one has, and begins anew */
 	bool		retry_met;		/* a row that waits for its retry count: */
@@ -90,6 +88,7 @@ typedef struct Take
 	RangeCopy	ranges;
 	Key			gap_after;		/* nothing to dequeue since this key */
 	uint32		passed;			/* rows since then */
+	TransactionId announcer;	/* aq_xid_announces() has said yes */
 } Take;
 
 /* --- rows ------------------------------------------------------------------------- */
@@ -424,7 +423,20 @@ end_gap(Take *take, const Key *key)
 	take->passed = 0;
 }
 
-/* Is this the worker's transaction, who is changing rows of the queue? */
+/*
+ * Is the row of a transaction that says when it gives it back?  Then it may be
+ * passed.  An answer is good for the rest of the walk: whatever is announced
+ * from now on is news to it.
+ */
+static bool
+is_announced(Take *take, TransactionId xid)
+{
+	if (xid != take->announcer && aq_xid_announces(xid))
+		take->announcer = xid;
+	return xid == take->announcer;
+}
+
+/* Is this the worker's transaction, which is changing rows of the queue? */
 static bool
 is_workers(Take *take, TransactionId xid)
 {
@@ -451,13 +463,11 @@ look_at_row(Take *take)
 	}
 	if (TransactionIdIsValid(line->dirty.xmax))
 	{
-		/* in the hands of others, who will say when they give it back */
-		if (is_to_be_counted(take, &key, InvalidTransactionId))
-			;					/* the worker is at it */
-		else if (is_workers(take, line->dirty.xmax) || aq_xid_in_doubt(line->dirty.xmax))
-			end_gap(take, &key);
-		else
+		/* in use by another transaction: the worker's, perhaps, if it waits for its count */
+		if (!is_to_be_counted(take, &key, InvalidTransactionId) && is_announced(take, line->dirty.xmax))
 			take->passed++;
+		else
+			end_gap(take, &key);
 		return;
 	}
 	(void) slot_getsomeattrs(line->slot, COL_NEXT_AT + 1);
@@ -529,6 +539,7 @@ walk_line(Take *take, const Key *after)
 
 	take->gap_after = low;
 	take->passed = 0;
+	take->announcer = InvalidTransactionId;
 	take->nheld = 0;
 	if (after != NULL)
 	{
@@ -582,10 +593,13 @@ take_by_id(Take *take)
 		busy = TransactionIdIsValid(line->dirty.xmin) ? line->dirty.xmin : line->dirty.xmax;
 		if (!TransactionIdIsValid(busy))
 			break;
-		if (is_to_be_counted(take, &key, InvalidTransactionId) || !is_workers(take, busy))
+		if (is_to_be_counted(take, &key, InvalidTransactionId))
 			return;
 		/* the worker does not have it for long */
-		XactLockTableWait(busy, NULL, NULL, XLTW_None);
+		if (is_workers(take, busy))
+			XactLockTableWait(busy, NULL, NULL, XLTW_None);
+		else if (TransactionIdIsInProgress(busy))
+			return;
 	}
 	slot_getsomeattrs(line->slot, COL_NEXT_AT + 1);
 	state = DatumGetInt16(value_of(line->slot, COL_STATE));
@@ -618,28 +632,28 @@ key_behind(Take *take)
 
 /* --- the queue ------------------------------------------------------------------------------- */
 
-/* The worker is writing retry counts: wait until it has. */
+static bool
+is_pending(void *arg)
+{
+	Take	   *take = arg;
+
+	return aq_retry_pending(take->queue->shm, take->options->position, &take->retry_key, take->retry_xid);
+}
+
+/*
+ * The worker is writing retry counts: wait until it has.  If it cannot, nothing
+ * behind the message is dequeued.
+ */
 static void
 wait_for_retries(Take *take)
 {
-	AqQueueShm *shm = take->queue->shm;
-	int64		deadline = aq_clock_us() + RETRY_PATIENCE;
+	AqMode		mode = take->options->mode;
 
 	take->retry_met = false;
-	aq_jobs_require_worker();
-	aq_queue_post_work(shm, AQ_WORK_RETRY);
-	aq_jobs_post();
-	aq_cond_prepare(&shm->changed);
-	while (aq_retry_pending(shm, take->options->position, &take->retry_key, take->retry_xid))
-	{
-		if (aq_clock_us() > deadline)
-		{
-			take->ignore_retries = true;
-			break;
-		}
-		aq_cond_sleep(&shm->changed, AQ_EVENT_RETRY_COUNT, take->queue->id, 0, 0, RETRY_PATIENCE / 10);
-	}
-	aq_cond_cancel();
+	if (aq_await_retries(take->queue->shm, take->peek, is_pending, take))
+		return;
+	take->ignore_retries = mode == AQ_MODE_BROWSE || mode == AQ_MODE_PURGE;
+	take->stopped = !take->ignore_retries;
 }
 
 static NoteKind
@@ -657,7 +671,6 @@ begin_take(Take *take, AqQueue *queue, const AqTakeOptions *options, bool peek)
 	take->queue = queue;
 	take->options = options;
 	take->peek = peek;
-	take->ignore_retries = aq_jobs_in_worker();	/* it cannot wait for itself */
 	take->now = GetCurrentTimestamp();
 	take->kind = note_kind(options->mode);
 	take->topic = queue->multi;
@@ -732,6 +745,8 @@ aq_classic_take(AqQueue *queue, const AqTakeOptions *options)
 			wait_for_retries(&take);
 		else if (!take.again)
 			break;
+		if (take.stopped)
+			break;
 		/* what was shown is still there: go on behind it */
 		if (options->mode == AQ_MODE_BROWSE && take.taken > 0)
 			after = &take.last;
@@ -757,6 +772,8 @@ aq_classic_ready(AqQueue *queue, int position)
 		if (!take.retry_met)
 			break;
 		wait_for_retries(&take);
+		if (take.stopped)
+			break;
 	}
 	end_take(&take);
 	return take.taken > 0;

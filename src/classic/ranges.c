@@ -5,24 +5,31 @@
  *
  * Consumed rows stay in the index until VACUUM may remove them, and while an
  * old snapshot is held it may not.  A consumer that walked the index from its
- * beginning would meet all of them again at each dequeue.  So whoever has
- * walked over many rows that nobody can dequeue remembers the range: the next
- * one begins behind it.
+ * beginning would meet all of them again at each dequeue.  So a session that
+ * has walked over many rows that cannot be dequeued remembers the range: the
+ * next walk begins behind it.
  *
- * A range is correct as long as nothing between its ends can be dequeued.
- * Rows of three kinds may lie in it:
- *	- what is gone for good: consumed and committed, enqueued and rolled back;
- *	- what a running transaction has taken: it announces its keys when it
- *	  rolls back, in whole or to a savepoint, or is prepared;
- *	- what waits for its time: the worker announces it when he makes it ready.
- * A row that a running transaction has enqueued, or the worker is changing, may
- * not: nobody says when it commits.  They announce its key when the row is in
- * the index, before they commit.
- *
- * To announce is to cut the keys out of all ranges, and to put them into the
- * queue's ring of news: a walk that has begun before, and may have passed the
- * place before the row was there, finds them in it when it wants to add what
- * it has seen, and does not.
+ * Invariant: no row between the ends of a range can be dequeued, now or later,
+ * unless its key is announced after the range was added.  To announce keys is
+ * to cut them out of all ranges, and to put them into the queue's ring of news:
+ * a walk that has begun before the announcement, and may have seen the row as
+ * it was, finds the keys there when it wants to add a range, and adds nothing.
+ * So a row may be passed if whatever makes it ready announces it *after* a walk
+ * can have seen it as it is:
+ *	- what is gone for good (consumed and committed, enqueued and rolled back)
+ *	  needs no announcement;
+ *	- what a session has taken is announced when the transaction rolls back, in
+ *	  whole or to a savepoint, after its end shows in the row, and when it is
+ *	  prepared.  aq_xid_announces() knows the transactions that will do so;
+ *	- what waits for its time is announced by the worker when the row that is
+ *	  ready is in the index, and before it commits.
+ * All other rows end the range:
+ *	- what can be dequeued, or is locked, or has expired;
+ *	- what a running transaction has enqueued: it announces the key when the row
+ *	  is in the index, and says nothing when it commits;
+ *	- what the worker is changing: the same;
+ *	- what a prepared transaction has taken, which ends without a callback, and
+ *	  what any transaction has changed that has not promised to announce.
  *
  * So nothing is lost but the short way: the ranges are empty after a restart,
  * and a consumer without memory for its own walks from the beginning.

@@ -284,6 +284,12 @@ aq_jobs_ensure_worker(void)
 	return db->worker_pid != 0 || aq_jobs_start_worker(db);
 }
 
+int
+aq_jobs_worker_pid(void)
+{
+	return own_database()->worker_pid;
+}
+
 void
 aq_jobs_require_worker(void)
 {

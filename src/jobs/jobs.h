@@ -43,6 +43,7 @@ extern bool aq_jobs_ensure_worker(void);
 extern void aq_jobs_require_worker(void);
 
 extern bool aq_jobs_in_worker(void);
+extern int	aq_jobs_worker_pid(void);	/* 0: there is none */
 
 /*
  * The worker is to end: a job stops where it can go on in another worker.

@@ -97,6 +97,7 @@ typedef struct AqQueueShm
 	pg_atomic_uint32 waiting;	/* wait entries for any consumer of it */
 	pg_atomic_uint32 work;		/* what the worker has to look at: AQ_WORK_* */
 	pg_atomic_uint64 check_at;	/* when it has to look at waiters; 0: not */
+	pg_atomic_uint32 uncounted; /* how often it could not write retry counts */
 	pg_atomic_uint64 next_time; /* when the store has something to do by time; 0: never */
 	uint32		later_work;		/* the worker's own: what it wants to do ... */
 	TimestampTz later_at;		/* ... at this time */
@@ -403,6 +404,8 @@ extern void aq_positions_job(int32 id, AqQueueShm *shm);
 
 /* --- upkeep.c: the worker's round */
 extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);	/* the worker only */
+extern void aq_retries_later(AqQueueShm *shm, int64 microseconds);
+extern bool aq_await_retries(AqQueueShm *shm, bool only_looks, bool (*pending) (void *arg), void *arg);
 extern void aq_queue_announce_time(AqQueueShm *shm, TimestampTz when);	/* never raises */
 
 /*

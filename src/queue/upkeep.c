@@ -25,6 +25,9 @@
 /* how long a session waits for the worker before it asks again, microseconds */
 #define ASK_AGAIN ((int64) 1000000)
 
+/* how long a worker that cannot write retry counts is waited for, microseconds */
+#define RETRY_PATIENCE ((int64) 5000000)
+
 /* how often a round looks whether the extension is still there, microseconds */
 #define CHECK_EXTENSION ((int64) 10000000)
 
@@ -112,6 +115,44 @@ aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds)
 		shm->later_at = at;
 }
 
+/* Retry counts cannot be written now: the worker tries again, and sessions need not wait for it. */
+void
+aq_retries_later(AqQueueShm *shm, int64 microseconds)
+{
+	pg_atomic_fetch_add_u32(&shm->uncounted, 1);
+	aq_work_later(shm, AQ_WORK_RETRY, microseconds);
+}
+
+/*
+ * Have the worker write retry counts, and wait until pending() says that it
+ * has.  False: it cannot, because a session has locked a table, or waits for
+ * that, or because there is no room.  This may last until the caller's
+ * transaction ends, which may be the one that the other session waits for.
+ * only_looks: the caller takes nothing, and has a time of its own to keep to.
+ */
+bool
+aq_await_retries(AqQueueShm *shm, bool only_looks, bool (*pending) (void *arg), void *arg)
+{
+	int64		deadline = aq_clock_us() + RETRY_PATIENCE;
+	uint32		uncounted = pg_atomic_read_u32(&shm->uncounted);
+	bool		left;
+
+	if (aq_jobs_in_worker())
+		return false;			/* it cannot wait for itself */
+	aq_cond_prepare(&shm->changed);
+	while ((left = pending(arg)) &&
+		   (aq_clock_us() < deadline ||
+			(!only_looks && pg_atomic_read_u32(&shm->uncounted) == uncounted)))
+	{
+		aq_jobs_require_worker();
+		aq_queue_post_work(shm, AQ_WORK_RETRY);
+		aq_jobs_post();
+		aq_cond_sleep(&shm->changed, AQ_EVENT_RETRY_COUNT, abs(shm->queue_id), aq_jobs_worker_pid(), 0, ASK_AGAIN);
+	}
+	aq_cond_cancel();
+	return !left;
+}
+
 /* Jobs of queues that fail; the worker's own. */
 typedef struct FailingKey
 {
@@ -157,7 +198,9 @@ find_failing(int32 id, uint32 work, char store, HASHACTION action)
 static void
 run_again(const AqStoreJob *job, AqQueueShm *shm, TimestampTz when)
 {
-	if (job->work != 0)
+	if (job->work == AQ_WORK_RETRY)
+		aq_retries_later(shm, when - GetCurrentTimestamp());
+	else if (job->work != 0)
 		aq_work_later(shm, job->work, when - GetCurrentTimestamp());
 	else
 		aq_queue_announce_time(shm, when);

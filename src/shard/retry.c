@@ -499,7 +499,7 @@ aq_retry_job(int32 id, AqQueueShm *shm)
 			if (outcome == RETRIES_LOCKED ||
 				(!write_out(id, shm, stream, partition) &&
 				 write_counts(id, shm, partition) != RETRIES_WRITTEN))
-				aq_work_later(shm, AQ_WORK_RETRY, TRY_AGAIN);
+				aq_retries_later(shm, TRY_AGAIN);
 		}
 	}
 }

@@ -260,8 +260,8 @@ try_item(Take *take, Stream *stream, Relation rel, const Candidate *item)
 	ReleaseBuffer(buffer);
 }
 
-/* What was rolled back just now is at its place again before we look. */
-static void
+/* What was rolled back just now is at its place again before we look; false: it will not be there soon. */
+static bool
 await_retries(Take *take, Stream *stream)
 {
 	Partition  *partition = take->partition;
@@ -269,24 +269,24 @@ await_retries(Take *take, Stream *stream)
 	bool		wait;
 
 	if (take->ignore_retries || partition->nretry == 0)
-		return;
+		return true;
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DEQUEUE_BROWSE);
 	if (partition->stream == stream->index && partition->number == take->number &&
 		partition->frame != 0)
 		sub = frame_sub(frame_of(partition), take->options->position);
 	wait = sub != NULL && sub->nretry > 0;
 	aq_latch_free(&stream->latch);
-	if (wait)
-		aq_take_await_retries(take, partition);
+	return !wait || aq_take_await_retries(take, false);
 }
 
-/* All candidates of one partition, from a slot on. */
-static void
+/* All candidates of one partition, from a slot on; false when nothing behind it may be had. */
+static bool
 look_through(Take *take, Stream *stream, uint32 cursor)
 {
 	Relation	rel;
 
-	await_retries(take, stream);
+	if (!await_retries(take, stream))
+		return false;
 	rel = aq_messages_open(take->partition, AccessShareLock);
 
 	/* the lock keeps the table from being truncated; collect() looks again */
@@ -302,6 +302,7 @@ look_through(Take *take, Stream *stream, uint32 cursor)
 		}
 	}
 	table_close(rel, NoLock);
+	return true;
 }
 
 /* The partition with the lowest number from this one on, as take->partition. */
@@ -362,7 +363,8 @@ aq_search_stream(Take *take, Stream *stream, int64 after)
 		if (take->number != number)
 			cursor = after >= 0 && take->number == (after + 1) / PARTITION_SLOTS ? cursor : 0;
 		number = take->number;
-		look_through(take, stream, cursor);
+		if (!look_through(take, stream, cursor))
+			break;
 		cursor = 0;
 		number++;
 	}
@@ -432,7 +434,7 @@ aq_search_id(Take *take)
 		take->number != ordinal / PARTITION_SLOTS)
 		return;
 	number = ordinal % PARTITION_SLOTS;
-	await_retries(take, stream);
+	(void) await_retries(take, stream);
 	rel = aq_messages_open(take->partition, AccessShareLock);
 	if (take_locked(take, number))
 	{

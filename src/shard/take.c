@@ -30,9 +30,6 @@
 /* takes from one stream of a priority before another gets the first look */
 #define TURN 16
 
-/* how long a dequeue waits for the worker to write retry counts, microseconds */
-#define RETRY_PATIENCE ((int64) 5000000)
-
 typedef enum Finding
 {
 	FOUND_NOTHING,				/* in this stream */
@@ -201,34 +198,36 @@ find_in_stream(Take *take, Stream *stream, uint32 max, bool peek)
 	return finding;
 }
 
-/* The worker is writing retry counts: wait until it has. */
-void
-aq_take_await_retries(Take *take, Partition *partition)
+static bool
+retries_pending(void *arg)
 {
-	int64		deadline = aq_clock_us() + RETRY_PATIENCE;
+	Take	   *take = arg;
 
-	aq_jobs_require_worker();
-	aq_queue_post_work(take->shm, AQ_WORK_RETRY);
-	aq_jobs_post();
-	aq_cond_prepare(&take->shm->changed);
-	while (partition->nretry > 0 && partition->number == take->number)
-	{
-		if (aq_clock_us() > deadline)
-		{
-			take->ignore_retries = true;
-			break;
-		}
-		aq_cond_sleep(&take->shm->changed, AQ_EVENT_RETRY_COUNT, take->queue->id, 0, 0,
-					  RETRY_PATIENCE / 10);
-	}
-	aq_cond_cancel();
+	return take->partition->nretry > 0 && take->partition->number == take->number;
+}
+
+/*
+ * The worker is writing retry counts: wait until it has.  False if it cannot:
+ * nothing behind them is dequeued.
+ */
+bool
+aq_take_await_retries(Take *take, bool only_looks)
+{
+	AqMode		mode = take->options->mode;
+
+	if (aq_await_retries(take->shm, only_looks, retries_pending, take))
+		return true;
+	take->ignore_retries = mode == AQ_MODE_BROWSE || mode == AQ_MODE_PURGE;
+	return take->ignore_retries;
 }
 
 /* Take from a stream until it has no more, or max is reached. */
 static void
 take_from_stream(Take *take, Stream *stream)
 {
-	while (take->taken < take->options->max)
+	bool		stopped = false;
+
+	while (!stopped && take->taken < take->options->max)
 	{
 		CHECK_FOR_INTERRUPTS();
 		switch (find_in_stream(take, stream, take->options->max - take->taken, false))
@@ -246,7 +245,7 @@ take_from_stream(Take *take, Stream *stream)
 				take->loaded = true;
 				break;
 			case FOUND_RETRY:
-				aq_take_await_retries(take, take->partition);
+				stopped = !aq_take_await_retries(take, false);
 				break;
 		}
 	}
@@ -312,7 +311,6 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 	if (aq_take_uses_snapshot())
 		take->snapshot = GetTransactionSnapshot();
 	take->own_puts = has_own_puts(queue->shm);
-	take->ignore_retries = aq_jobs_in_worker();	/* it cannot wait for itself */
 }
 
 uint32
@@ -381,8 +379,7 @@ aq_ready(AqQueue *queue, int position)
 				aq_load_partition(take.shm, take.partition);
 				break;
 			case FOUND_RETRY:
-				aq_take_await_retries(&take, take.partition);
-				stream = first;
+				stream = aq_take_await_retries(&take, true) ? first : stream_at(stream->next);
 				break;
 		}
 	}

@@ -35,7 +35,7 @@ typedef struct Take
 	bool		loaded;			/* a partition came into memory for it */
 	TimestampTz now;
 	Snapshot	snapshot;		/* in REPEATABLE READ and above, else NULL */
-	bool		ignore_retries; /* the worker has not answered */
+	bool		ignore_retries; /* nothing is taken out of its order by that */
 	bool		own_puts;		/* the transaction has enqueued into this queue */
 	Candidate  *items;
 	/* the partition that items are in */
@@ -76,7 +76,7 @@ is_due(const Take *take, const Slot *slot)
 extern void aq_take_read(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *values,
 						 bool *nulls, Buffer *buffer);
 extern void aq_take_emit(Take *take);
-extern void aq_take_await_retries(Take *take, Partition *partition);
+extern bool aq_take_await_retries(Take *take, bool only_looks);
 
 /* --- search.c ---------------------------------------------------------------------- */
 extern void aq_search_stream(Take *take, Stream *stream, int64 after);

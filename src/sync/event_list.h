@@ -21,7 +21,7 @@ X(PARTITION_LOAD, "aq: partition load", USER_IO, "queue id", "shard", "partition
 X(PARTITION_PROVIDE, "aq: waiting for a partition", CONFIGURATION, "queue id", "shard", "", "a worker to provide an empty partition")
 X(CACHE_FULL, "aq: message cache full", CONFIGURATION, "chunks wanted", "", "", "other transactions to let go of messages, so that a partition can be evicted")
 X(OBJECT_CACHE_FULL, "aq: object cache full", CONFIGURATION, "", "", "", "a queue to be unused, so that it can make room for another one")
-X(RETRY_COUNT, "aq: retry count write", OTHER, "queue id", "shard", "", "a worker to write the retry count of a message that was rolled back")
+X(RETRY_COUNT, "aq: retry count write", OTHER, "queue id", "process#", "", "the worker, which is P2, to write the retry count of a message that was rolled back")
 X(JOB_IDLE, "aq: worker idle", IDLE, "job", "", "", "work to do")
 X(LAUNCHER_IDLE, "aq: launcher idle", IDLE, "databases to ask", "", "", "a worker to end")
 X(SAMPLER_IDLE, "aq: sampler idle", IDLE, "interval", "", "", "the time of the next sample")

@@ -7,18 +7,16 @@ The points are read from the source, so that a new one is covered at once.
 from __future__ import annotations
 
 import contextlib
-import os
 import random
-import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import conftest
-from conftest import PATIENCE, ROOT, arrived, background, generation, make_server, put, put_many, ready, stopped_worker, take, until
+from conftest import PATIENCE, arrived, background, generation, install_points, make_server, put, put_many, ready, stopped_worker, take, until
 from pgaq import db
-from pgaq.lab import build, faults
+from pgaq.lab import faults
 from pgaq.lab.drivers import PGAQ, Shape
 from pgaq.lab.load import Options, Workload
 
@@ -43,18 +41,6 @@ PARTITION = 16384
 pytestmark = pytest.mark.test_build
 
 
-@pytest.fixture(scope="module")
-def library():
-    """Directory with a pgaq.so that has test points."""
-    given = os.environ.get("PGAQ_TEST_POINTS_DIR")
-    if given:
-        yield given
-        return
-    made = build.make_library("TEST_POINTS=1", parent=os.environ.get("PGAQ_RUN_DIR"))
-    yield str(made)
-    shutil.rmtree(made, ignore_errors=True)
-
-
 def server_with_points(monkeypatch, library, name, expected, **settings):
     """Yields it, and proves in the end that its log holds nothing but what is expected."""
     monkeypatch.setenv("PGAQ_LIBDIR", library)
@@ -71,12 +57,6 @@ def server_with_points(monkeypatch, library, name, expected, **settings):
 def points_server(library, monkeypatch):
     expected = r"terminat|crash|signal 9|there is no transaction in progress"
     yield from server_with_points(monkeypatch, library, "points", expected, **{"pgaq.reuse_grace": "0"})
-
-
-def install_points(server):
-    script = (ROOT / "sql" / "test_points.sql").read_text().replace("$libdir/", "")
-    with server.connect() as conn:
-        conn.execute(script)
 
 
 def crash_once(server, work, point, skip):
