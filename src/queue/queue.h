@@ -192,6 +192,7 @@ aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
 #define AQ_WORK_WAITERS		0x0200	/* wake for what nobody has fetched */
 #define AQ_WORK_CONVERT		0x0400	/* end the conversion from a queue table */
 #define AQ_WORK_BUFFERED	0x0800	/* make the tables of buffered messages */
+#define AQ_WORK_SURPLUS		0x1000	/* drop empty tables that are too many */
 
 /* --- a session's description of a queue --------------------------------------- */
 

@@ -117,6 +117,7 @@ reclaim_one(AqQueueShm *shm, Partition *partition)
 	if (truncated)
 	{
 		aq_tables_give_back(shm, partition);
+		aq_look_for_surplus(shm);
 		aq_stat_add(AQ_STAT_PARTITION_REUSES, 1);
 	}
 	else
@@ -221,7 +222,10 @@ aq_recount_job(int32 id, AqQueueShm *shm)
 		}
 	}
 	if (complete)
+	{
 		shard_queue(shm)->recovered = true;
+		aq_look_for_surplus(shm);
+	}
 	else
 		aq_work_later(shm, AQ_WORK_RECOUNT, TRY_AGAIN);
 }

@@ -171,6 +171,13 @@ aq_partitions_used_up(void)
 	return aq_shard->nunused_partitions == 0;
 }
 
+/* Do so many belong to queues that those should give up what they do not need? */
+bool
+aq_partitions_scarce(void)
+{
+	return aq_shard->nunused_partitions < (uint32) aq_max_partitions / 4;
+}
+
 void
 aq_partitions_refuse(void)
 {
@@ -572,6 +579,7 @@ static const AqStoreJob shard_jobs[] = {
 	{AQ_WORK_RECOUNT, aq_recount_job},
 	{AQ_WORK_FAILED, aq_failed_job},
 	{AQ_WORK_RECLAIM, aq_reclaim_job},
+	{AQ_WORK_SURPLUS, aq_surplus_job},
 };
 
 static const AqStore shard_store = {

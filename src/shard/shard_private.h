@@ -404,6 +404,7 @@ targets_next(bytea *targets, int position)
 /* --- shard.c ---------------------------------------------------------------------------- */
 extern Partition *aq_partition_alloc(AqQueueShm *shm);	/* raises when full */
 extern bool aq_partitions_used_up(void);
+extern bool aq_partitions_scarce(void);
 pg_noreturn extern void aq_partitions_refuse(void);
 extern void aq_partition_release(Partition *partition);
 extern Stream *aq_stream_find(AqQueueShm *shm, int number);
@@ -451,6 +452,8 @@ extern void aq_tables_subcommit(SubTransactionId subid, SubTransactionId parent)
 extern void aq_tables_xact_end(void);
 extern bool aq_tables_ready_for_worker(AqQueue *queue);
 extern void aq_tables_job(int32 id, AqQueueShm *shm);
+extern void aq_look_for_surplus(AqQueueShm *shm);
+extern void aq_surplus_job(int32 id, AqQueueShm *shm);
 extern void aq_log_write(Partition *partition, char kind, TimestampTz at, int position,
 						 const uint16 *slots, uint32 n);
 extern Relation aq_messages_open(Partition *partition, LOCKMODE mode);

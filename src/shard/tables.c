@@ -48,6 +48,9 @@
 /* How long a session waits for a table that the worker fails to make, microseconds. */
 #define TROUBLE_PATIENCE ((int64) 5000000)
 
+/* when surplus tables are in use, microseconds */
+#define SURPLUS_AGAIN ((int64) 1000000)
+
 /* ordinals per log row: a row must fit on a page without TOAST */
 #define ORDINALS_PER_ROW 900
 
@@ -190,6 +193,8 @@ aq_tables_ready_for_worker(AqQueue *queue)
 	return !sq->worker_wants;
 }
 
+static void ask_for_surplus(void);
+
 /* Sessions that wait for tables read it under the same latch. */
 static void
 set_trouble(AqQueueShm *shm, int sqlstate, const char *message)
@@ -224,6 +229,8 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 {
 	MemoryContext context = CurrentMemoryContext;
 
+	if (wants_tables(shm) && aq_partitions_scarce())
+		ask_for_surplus();
 	while (wants_tables(shm) && !aq_partitions_used_up())
 	{
 		AqQueue    *queue;
@@ -675,6 +682,114 @@ aq_tables_lock(AqQueue *queue)
 			if (OidIsValid(relid))
 				LockRelationOid(relid, AccessExclusiveLock);
 		}
+	}
+}
+
+/*
+ * Pairs of tables that the queue has no use for: what is left behind by
+ * crashes, each of which makes the streams begin with new partitions.  As many
+ * as the queue has opened since it was loaded it may need again, as long as
+ * there are enough for others.  Read without the latch: a hint.
+ */
+static int
+surplus(const ShardQueue *sq)
+{
+	uint32		reserve = 2 * EMPTY_WANTED;
+
+	if (!aq_partitions_scarce())
+		reserve += sq->opened;
+	return (int) sq->nempty - (int) reserve;
+}
+
+void
+aq_look_for_surplus(AqQueueShm *shm)
+{
+	if (surplus(shard_queue(shm)) > 0)
+		aq_queue_post_work(shm, AQ_WORK_SURPLUS);
+}
+
+/* A claim's release: the pair is not dropped. */
+static void
+keep_surplus(void *partition, int64 argument)
+{
+	aq_tables_give_back(aq_queue_shm_by_index(((Partition *) partition)->queue), partition);
+}
+
+/* Claim the pair that has been empty for longest. */
+static Partition *
+claim_surplus(AqQueueShm *shm)
+{
+	ShardQueue *sq = shard_queue(shm);
+	Partition  *partition = NULL;
+
+	aq_claims_reserve(1);
+	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
+	if (surplus(sq) > 0)
+	{
+		partition = partition_at(sq->empty);
+		sq->empty = partition->next;
+		sq->nempty--;
+		partition->next = 0;
+		partition->state = PARTITION_TAKEN;
+		aq_claim_enter(keep_surplus, partition, 0);
+	}
+	aq_latch_free(&sq->latch);
+	return partition;
+}
+
+/* In a transaction of its own; false: there is none, or it is in use. */
+static bool
+drop_surplus(int32 id, AqQueueShm *shm)
+{
+	Partition  *partition = NULL;
+	bool		dropped = false;
+
+	aq_job_begin();
+	if (aq_job_lock_extension() && aq_queue_get_by_id(id, true) != NULL &&
+		aq_queue_lock(id, AccessShareLock, false))
+		partition = claim_surplus(shm);
+	if (partition != NULL && aq_lock_for_worker(partition, AccessExclusiveLock))
+	{
+		run_ddl(psprintf("DROP TABLE aq_data.q%d_%d, aq_data.l%d_%d",
+						 id, partition->table_no, id, partition->table_no));
+		run_ddl(psprintf("DELETE FROM aq.message_table WHERE queue_id = %d AND table_no = %d",
+						 id, partition->table_no));
+		dropped = true;
+	}
+	aq_job_commit(false);
+	if (partition == NULL)
+		return false;
+	aq_claim_end(keep_surplus, partition);
+	if (dropped)
+		aq_partition_release(partition);
+	else
+	{
+		/* a reader is at it, as pg_dump */
+		aq_tables_give_back(shm, partition);
+		aq_work_later(shm, AQ_WORK_SURPLUS, SURPLUS_AGAIN);
+	}
+	return dropped;
+}
+
+void
+aq_surplus_job(int32 id, AqQueueShm *shm)
+{
+	while (drop_surplus(id, shm))
+		CHECK_FOR_INTERRUPTS();
+}
+
+/* A queue finds no place for more tables: those of others may be too many now. */
+static void
+ask_for_surplus(void)
+{
+	for (int i = 1; i <= aq_object_limit; i++)
+	{
+		AqObject   *object = aq_object_by_index(i);
+
+		/* the queue may be another one by then, which looks for itself */
+		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId &&
+			surplus(&aq_shard_queues[i]) > 0)
+			aq_queue_post_work(aq_queue_shm_by_index(i), AQ_WORK_SURPLUS);
 	}
 }
 

@@ -250,3 +250,35 @@ def test_rollback_of_a_large_enqueue(server, conn, queue):
     put(conn, queue, "after")
     assert take(conn, queue) == ["after"]
     until(lambda: size(conn)[0] < 60 * 1024 * 1024, "reuse of space", 120)
+
+
+@pytest.mark.sharded("a queue table has no partitions")
+def test_empty_tables_are_given_back(new_server):
+    """What restarts leave behind is dropped down to a reserve, but not under a reader; other messages stay, and tables are made again."""
+    own = new_server("surplus", **{"pgaq.reuse_grace": "0", "max_prepared_transactions": "2"})
+    pairs = "SELECT (SELECT count(*) FROM aq.message_table), (SELECT count(*) / 2 FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[ql][0-9]+_' AND relkind = 'r')"
+    messages = list(range(10))
+    with own.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue(q) FROM unnest(ARRAY['q', 'kept']) q")
+        # a partition for each priority, and of delayed messages; what is left of the second queue stays
+        for priority in messages:
+            put(conn, "q", priority, priority=priority)
+            put(conn, "q", priority, priority=priority, delay="0.001 s")
+            put(conn, "kept", priority, priority=priority)
+        assert sorted(arrived(conn, "q", 20)) == sorted(2 * messages)
+        assert conn.execute(pairs).fetchone() == (30, 30)
+        reader = conn.execute("SELECT messages::text FROM aq.partitions WHERE queue_name = 'q' ORDER BY table_no LIMIT 1").fetchone()[0]
+        conn.execute("BEGIN")
+        conn.execute(f"LOCK TABLE {reader} IN ACCESS SHARE MODE")
+        conn.execute("PREPARE TRANSACTION 'reader'")
+    own.restart("immediate")
+    with own.connect() as conn:
+        # 10 with messages, the reader's, and a reserve of two for each table kept ready
+        until(lambda: conn.execute(pairs).fetchone() == (17, 17), "the surplus is dropped")
+        assert db.value(conn, "SELECT to_regclass(%s) IS NOT NULL", [reader])
+        conn.execute("COMMIT PREPARED 'reader'")
+        until(lambda: conn.execute(pairs).fetchone() == (16, 16), "the reader's table, or another one")
+        until(lambda: db.value(conn, "SELECT known_partitions FROM aq.message_cache") == 16, "their places are free")
+        for priority in messages:
+            put(conn, "q", priority, priority=priority)
+        assert take(conn, "q") == messages and take(conn, "kept") == messages
