@@ -215,6 +215,26 @@ note_database_name(void)
 	aq_job_commit(false);
 }
 
+/* What ALTER DATABASE and ALTER ROLE set for sessions is not for the worker. */
+static void
+set_parameters(void)
+{
+	static const char *const parameters[][2] = {
+		{"synchronous_commit", "off"},
+		{"search_path", "pg_catalog, pg_temp"},
+		{"lock_timeout", "0"},
+		{"statement_timeout", "0"},
+		{"transaction_timeout", "0"},	/* from PostgreSQL 17 on */
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_read_only", "off"},
+		{"application_name", "pgaq worker"},
+	};
+
+	for (int i = 0; i < lengthof(parameters); i++)
+		if (GetConfigOption(parameters[i][0], true, false) != NULL)
+			SetConfigOption(parameters[i][0], parameters[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+}
+
 void
 aq_worker_main(Datum arg)
 {
@@ -233,13 +253,7 @@ aq_worker_main(Datum arg)
 	BackgroundWorkerInitializeConnectionByOid(oid, InvalidOid, 0);
 	pqsignal(SIGTERM, end_worker);
 
-	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
-	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_SUSET, PGC_S_OVERRIDE);
-	SetConfigOption("lock_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
-	SetConfigOption("statement_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
-	SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
-	SetConfigOption("default_transaction_read_only", "off", PGC_SUSET, PGC_S_OVERRIDE);
-	SetConfigOption("application_name", "pgaq worker", PGC_SUSET, PGC_S_OVERRIDE);
+	set_parameters();
 
 	/* the launcher asks in each database whether it uses pgaq */
 	if (!database->used && !is_needed())

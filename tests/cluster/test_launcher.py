@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import arrived, background, generation, install, put, take, until
+from conftest import arrived, background, generation, install, put, ready, take, until
 from pgaq import db
 
 WORKERS = "SELECT coalesce(array_agg(datname::text ORDER BY datname), '{}') FROM pg_stat_activity WHERE backend_type = 'pgaq worker'"
@@ -295,3 +295,55 @@ def test_no_space_for_tables(server):
         until(lambda: "works again after" in server.log_text(), "the log says that it is over")
     with server.connect() as conn:
         conn.execute("DROP DATABASE no_space")
+
+
+HOSTILE = {
+    "lock_timeout": "1", "statement_timeout": "1", "idle_in_transaction_session_timeout": "1", "idle_session_timeout": "1",
+    "default_transaction_read_only": "on", "default_transaction_isolation": "serializable", "default_transaction_deferrable": "on",
+    "search_path": "trap", "role": "nobody_at_all", "DateStyle": "German", "IntervalStyle": "sql_standard", "TimeZone": "Asia/Kolkata",
+    "bytea_output": "escape", "default_tablespace": "pg_global", "row_security": "off", "synchronous_commit": "on", "session_replication_role": "replica",
+}  # fmt: skip
+
+
+def test_settings_of_the_database(server):
+    """What ALTER DATABASE and ALTER ROLE IN DATABASE set for sessions does not disturb the worker."""
+    with server.connect() as conn:
+        conn.execute("CREATE ROLE nobody_at_all")
+        conn.execute("CREATE DATABASE hostile")
+        with server.connect("hostile") as there:
+            install(there)
+            there.execute("CREATE SCHEMA trap; CREATE FUNCTION trap.now() RETURNS timestamptz LANGUAGE sql AS $$SELECT '-infinity'::timestamptz$$")
+        for name, value in HOSTILE.items():
+            for of in ("DATABASE hostile", "ROLE postgres IN DATABASE hostile"):
+                conn.execute(f"ALTER {of} SET {name} = '{value}'")
+        names = [*HOSTILE]
+        if conn.info.server_version >= 170000:
+            conn.execute("ALTER DATABASE hostile SET transaction_timeout = 1")
+            names.append("transaction_timeout")
+        usual = {name: db.value(conn, f"SHOW {name}") for name in names}
+    options = " ".join(f"-c {name}={value.replace(' ', chr(92) * 2 + ' ')}" for name, value in usual.items() if value)
+    with server.connect("hostile", options=options) as conn, server.connect("hostile", options=options) as other:
+        for session in (conn, other):
+            session.execute("SET default_tablespace = ''; SET search_path = public")
+        db.execute(conn, "SELECT aq.create_queue('dead'), aq.create_queue('q', exception_queue => 'dead', retry_delay => '0.01 s', max_retries => 1)")
+        db.execute(conn, "SELECT aq.create_queue('topic', multiple_consumers => true)")
+        conn.execute("SELECT aq.create_queue_table('tab'); SELECT aq.create_queue('classic', queue_table => 'tab')")
+        for queue in ("q", "classic"):
+            put(conn, queue, "delayed", delay="0.05 s")
+            assert arrived(conn, queue, 1) == ["delayed"]
+        put(conn, "q", "mortal", expiration="0.01 s")
+        assert arrived(conn, "dead", 1) == ["mortal"]
+        put(conn, "q", "failing")
+        for _ in range(2):
+            until(lambda: ready(other, "q"), "ready, again")
+            conn.execute("BEGIN")
+            assert take(conn, "q") == ["failing"]
+            conn.execute("ROLLBACK")
+        assert arrived(conn, "dead", 1) == ["failing"]
+        put(conn, "topic", "named", recipients=["new one"])
+        assert take(conn, "topic", "new one") == ["named"]
+        put(conn, "q", "buffered", delivery_mode="buffered")
+        assert db.value(conn, "SELECT payload FROM aq.dequeue('q', delivery_mode => 'buffered')") == "buffered"
+    with server.connect() as conn:
+        conn.execute("DROP DATABASE hostile")
+        conn.execute("DROP ROLE nobody_at_all")
