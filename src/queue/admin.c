@@ -57,25 +57,6 @@ aq_run_change(const char *command, int nargs, Oid *types, Datum *values, const c
 
 /* --- create ------------------------------------------------------------------------- */
 
-void
-aq_check_payload_type(Oid type)
-{
-	if (!SearchSysCacheExists1(TYPEOID, ObjectIdGetDatum(type)))
-		ereport(ERROR, aq_error(AQ_ERR_PAYLOAD_TYPE, "type with OID %u does not exist", type));
-	if (type == JSONBOID || type == TEXTOID || type == BYTEAOID || type == XMLOID)
-		return;
-	if (get_typtype(type) == TYPTYPE_COMPOSITE)
-	{
-		/* the queue keeps the type from being dropped, as a column would */
-		if (!aq_object_allows(TypeRelationId, type, ACL_USAGE))
-			aclcheck_error_type(ACLCHECK_NO_PRIV, type);
-		return;
-	}
-	ereport(ERROR,
-			aq_error(AQ_ERR_PAYLOAD_TYPE, "type %s cannot be a payload type", format_type_be(type)),
-			errhint("Use jsonb, text, bytea, xml or a composite type."));
-}
-
 static void
 check_not_negative(Datum interval, const char *what)
 {
@@ -461,7 +442,8 @@ check_not_exception_queue(int32 id, const char *name)
 static void
 drop_definition(int32 id, bool sharded)
 {
-	aq_run_change(psprintf("DROP VIEW aq_data.q%d", id), 0, NULL, NULL, NULL);
+	if (OidIsValid(aq_data_relation(psprintf("q%d", id))))
+		aq_run_change(psprintf("DROP VIEW aq_data.q%d", id), 0, NULL, NULL, NULL);
 	if (sharded)
 		aq_run_change(psprintf("DROP SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
 	aq_run_change(psprintf("DELETE FROM aq.message_table WHERE queue_id = %d", id), 0, NULL, NULL, NULL);

@@ -383,6 +383,8 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 	}
 
 	queue->input_is_text = queue->payload_type == TEXTOID;
+	if (!SearchSysCacheExists1(TYPEOID, ObjectIdGetDatum(queue->payload_type)))
+		return;					/* gone with a temporary object: the queue has no anchor either */
 	getTypeInputInfo(queue->payload_type, &input, &queue->input_param);
 	fmgr_info_cxt(input, &queue->input, queue->context);
 }
@@ -678,8 +680,9 @@ aq_queue_allows(AqQueue *queue, AqRight right)
 {
 	Oid			role = GetUserId();
 
+	/* what has lost its anchor, and with it its owner, can only be dropped */
 	if (!OidIsValid(queue->anchor))
-		return false;
+		return right == AQ_RIGHT_OWNER && superuser_arg(role);
 	if (role == queue->owner || has_privs_of_role(role, queue->owner))
 		return true;
 	switch (right)

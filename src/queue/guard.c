@@ -8,7 +8,9 @@
  * CASCADE, and DROP OWNED, reach it, and would leave a queue that has neither
  * type nor owner: it could not even be dropped.  They are refused.  What names
  * aq_data itself (our own commands, and the restore of a dump) may go on, and
- * so may DROP EXTENSION.
+ * so may DROP EXTENSION; and the server's removal of temporary objects, which
+ * would be tried for ever: a payload type can depend on one, if it is a table
+ * that has become one OF a temporary type.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -16,10 +18,12 @@
  */
 #include "queue/queue_private.h"
 
+#include "catalog/dependency.h"
 #include "catalog/namespace.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "commands/extension.h"
+#include "miscadmin.h"
 #include "utils/lsyscache.h"
 
 static object_access_hook_type previous_hook;
@@ -64,11 +68,18 @@ anchored_queue(Oid relation)
 	return id > 0 && *end == '\0' ? (int32) id : 0;
 }
 
+/* A role without rights on the queue learns whom to ask, not the queue's name. */
 static void
 refuse(int32 id)
 {
 	AqQueue    *queue = aq_queue_get_by_id(id, true);
 
+	if (queue != NULL && !aq_queue_allows(queue, AQ_RIGHT_ANY))
+		ereport(ERROR,
+				(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
+				 errmsg("cannot drop what a queue of role \"%s\" depends on", GetUserNameFromId(queue->owner, false)),
+				 errdetail("CASCADE does not reach queues."),
+				 errhint("Ask that role, or a superuser, to drop the queue first.")));
 	if (queue != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
@@ -84,7 +95,8 @@ guard_hook(ObjectAccessType access, Oid class, Oid object, int column, void *arg
 
 	if (previous_hook)
 		previous_hook(access, class, object, column, arg);
-	if (access != OAT_DROP || class != RelationRelationId || column != 0)
+	if (access != OAT_DROP || class != RelationRelationId || column != 0 ||
+		(((ObjectAccessDrop *) arg)->dropflags & PERFORM_DELETION_QUIETLY))
 		return;
 	id = anchored_queue(object);
 	if (id != 0 && !means_us(aq_jobs_command()))

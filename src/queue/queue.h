@@ -403,7 +403,11 @@ typedef struct AqRemoved
 extern void aq_recipients_job(int32 id, AqQueueShm *shm);
 extern void aq_positions_job(int32 id, AqQueueShm *shm);
 
+/* --- payload.c: what a table with a column of the type needs; wait: false for the worker */
+extern bool aq_payload_type_lock(Oid type, bool wait);
+
 /* --- upkeep.c: the worker's round */
+extern bool aq_queue_is_accessible(AqQueue *queue, LOCKMODE mode);
 extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);	/* the worker only */
 extern void aq_retries_later(AqQueueShm *shm, int64 microseconds);
 extern bool aq_await_retries(AqQueueShm *shm, bool only_looks, bool (*pending) (void *arg), void *arg);

@@ -127,7 +127,6 @@ extern void aq_run_change(const char *command, int nargs, Oid *types, Datum *val
 extern int	aq_default_shards;	/* pgaq.default_shards */
 
 extern void aq_begin_ddl(const char *command);
-extern void aq_check_payload_type(Oid type);
 
 typedef struct AqQueueDefinition
 {
@@ -188,6 +187,9 @@ extern void aq_have_worker_change(AqQueue *queue, AqRight right,
 
 /* property.c */
 extern void aq_property_init(void);
+
+/* payload.c: payload types */
+extern void aq_check_payload_type(Oid type);
 
 /* guard.c */
 extern void aq_guard_init(void);

@@ -60,6 +60,18 @@ SELECT aq.create_queue('m_loop', multiple_consumers => true);
 SELECT aq.subscribe('m_loop', 's', $$ lower(correlation) || repeat('.', 1000) = mallory.again(lower(correlation)) || repeat('.', 1000) $$);
 SELECT aq.enqueue('m_loop', '"outer"', correlation => 'OUTER') IS NOT NULL;
 SELECT t.drain('m_loop', 's');
+-- also before the rule has looked at all of its own message
+CREATE FUNCTION mallory.first(text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+	IF $1 = 'OUTER' THEN
+		PERFORM aq.enqueue('m_twice', '"inner"', correlation => 'INNER');
+	END IF;
+	RETURN true;
+END $$;
+SELECT aq.create_queue('m_twice', multiple_consumers => true);
+SELECT aq.subscribe('m_twice', 's', $$ mallory.first(correlation) AND correlation = 'OUTER' AND payload = '"outer"' $$), aq.subscribe('m_twice', 'all');
+SELECT aq.enqueue('m_twice', '"outer"', correlation => 'OUTER') IS NOT NULL;
+SELECT t.drain('m_twice', 's'), t.drain('m_twice', 'all');
 -- and a payload type's constraint that reads another payload of the type
 CREATE FUNCTION mallory.nested(text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
@@ -151,13 +163,60 @@ CALL dbms_aqadm.create_queue('mallory.purged', 'mallory.purged');
 RESET ROLE;
 SELECT t.error($$CALL dbms_aqadm.purge_queue_table('mallory.purged', 'mine', NULL)$$);
 
--- nobody else's type is kept from being dropped by a queue
+-- another role's type is kept from being dropped by a queue only if its owner has agreed to that: by a grant that names the role
 SET ROLE regress_aq_carol;
 CREATE TYPE carol.own AS (a int);
-REVOKE USAGE ON TYPE carol.own FROM PUBLIC;
+CREATE TABLE carol.own_table (a int);
 SET ROLE regress_aq_mallory;
 SELECT t.error($$SELECT aq.create_queue('m_own', 'carol.own')$$);
+SELECT split_part(t.error($$SELECT aq.create_queue('m_own', 'carol.own_table')$$), ' | ', 2);
+SELECT split_part(t.error($$SELECT aq.create_queue_table('mallory.m_own', 'carol.own')$$), ' | ', 2);
+SET ROLE regress_aq_carol;
+GRANT USAGE ON TYPE carol.own TO PUBLIC;
+REVOKE USAGE ON TYPE carol.own_table FROM PUBLIC;
+SET ROLE regress_aq_mallory;
+SELECT split_part(t.error($$SELECT aq.create_queue('m_own', 'carol.own')$$), ' | ', 2), split_part(t.error($$SELECT aq.create_queue('m_own', 'carol.own_table')$$), ' | ', 2);
+SET ROLE regress_aq_carol;
+GRANT USAGE ON TYPE carol.own, carol.own_table TO regress_aq_mallory;
+SET ROLE regress_aq_mallory;
+SELECT aq.create_queue('m_own', 'carol.own'), aq.create_queue('m_own_table', 'carol.own_table');
+-- and learns whom to ask, if it may not see the queue
+SELECT t.error('DROP TYPE carol.own CASCADE') LIKE '%must be owner%';
+SET ROLE regress_aq_carol;
+SET client_min_messages = warning;
+SELECT t.error('DROP TYPE carol.own CASCADE');
+SELECT t.error('DROP TABLE carol.own_table CASCADE');
 RESET ROLE;
+SELECT aq.grant_queue('m_own', 'regress_aq_carol', 'enqueue');
+SET ROLE regress_aq_carol;
+SELECT t.error('DROP TYPE carol.own CASCADE');
+RESET client_min_messages;
+
+-- nor is a type that goes away with a session, neither itself nor what goes away with it
+SET ROLE regress_aq_mallory;
+CREATE TYPE pg_temp.short AS (a int);
+CREATE TEMP TABLE short_table (a int);
+CREATE TABLE mallory.of_short OF pg_temp.short;
+SELECT t.error(format($$SELECT aq.create_queue('m_short', %L)$$, type)) FROM unnest(ARRAY['pg_temp.short', 'short_table', 'mallory.of_short']) type;
+SELECT t.error($$SELECT aq.create_queue('m_short', 'short_table'::regtype::oid)$$) LIKE '%is temporary%';
+SELECT split_part(t.error($$SELECT aq.create_queue_table('mallory.m_short', 'pg_temp.short')$$), ' | ', 3);
+SET client_min_messages = warning;
+DISCARD TEMP;
+RESET client_min_messages;
+-- one that has become such a type after the queue was made does not keep it: there, the queue cannot be saved
+CREATE TABLE mallory.becomes (a int);
+SELECT aq.create_queue('m_becomes', 'mallory.becomes');
+CREATE TYPE pg_temp.short AS (a int);
+ALTER TABLE mallory.becomes OF pg_temp.short;
+SET client_min_messages = warning;
+DISCARD TEMP;
+RESET client_min_messages;
+SELECT to_regtype('pg_temp.short'), to_regclass('mallory.becomes');
+SELECT split_part(t.error($$SELECT aq.enqueue('m_becomes', '(1)')$$), ' | ', 2);
+RESET ROLE;
+SELECT split_part(t.error($$SELECT aq.enqueue('m_becomes', '(1)')$$), ' | ', 2);
+SELECT count(*) FROM aq.queue WHERE queue_name = 'm_becomes';
+SELECT aq.drop_queue('m_becomes', true);
 
 SET client_min_messages = error;
 SELECT count(aq.drop_queue(queue_name, true)) FROM aq.queues WHERE queue_name ~ '^m_' OR queue_name = 'carol.orders';
