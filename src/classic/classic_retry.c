@@ -140,6 +140,8 @@ give_up_message(Hands *hands, int attempts, const char *reason)
 	target = aq_exception_queue_of(hands->queue, varlena_of(slot, COL_EXCEPTION_QUEUE));
 	if (target == NULL || target->id == hands->queue->id)
 		return aq_row_delete(hands->messages.rel, slot) == TM_Ok;
+	if (!aq_queue_is_accessible(target, AccessShareLock))
+		return false;
 	aq_queue_pin(target);
 	if (!aq_is_sharded(target) && target->table.id == hands->queue->table.id)
 		moved = move_within(hands, target, attempts, reason);

@@ -222,7 +222,7 @@ set_parameters(void)
 	static const char *const parameters[][2] = {
 		{"synchronous_commit", "off"},
 		{"search_path", "pg_catalog, pg_temp"},
-		{"lock_timeout", "0"},
+		{"lock_timeout", "1s"}, /* no job waits for locks of users; if one has been overlooked, not for long */
 		{"statement_timeout", "0"},
 		{"transaction_timeout", "0"},	/* from PostgreSQL 17 on */
 		{"default_transaction_isolation", "read committed"},

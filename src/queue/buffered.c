@@ -139,7 +139,10 @@ aq_queue_side_made(AqQueue *queue, int delivery)
 			make(queue);
 	}
 	else
+	{
+		(void) aq_payload_type_lock(queue->payload_type, true);
 		aq_have_worker_change(queue, AQ_RIGHT_ANY, is_made, ask_worker, NULL);
+	}
 	return aq_queue_side(aq_queue_get(name, AQ_RIGHT_ANY), delivery);
 }
 
@@ -172,7 +175,8 @@ make_by_worker(int32 id, AqQueueShm *shm)
 	if (aq_queue_lock(id, ShareUpdateExclusiveLock, false))
 	{
 		queue = aq_queue_get_by_id(id, true);
-		if (queue != NULL && queue->buffered == NULL)
+		/* nor does it wait for a user who has locked the payload type */
+		if (queue != NULL && queue->buffered == NULL && aq_payload_type_lock(queue->payload_type, false))
 			make(queue);
 	}
 	/* messages are not logged, but that there were some is */
@@ -200,7 +204,9 @@ look_for_loss(int32 id, AqQueueShm *shm)
 
 	aq_job_begin();
 	side = aq_queue_get_by_id(id, true);
-	if (side != NULL)
+	if (side != NULL && !aq_queue_is_accessible(side, AccessShareLock))
+		aq_work_later(shm, AQ_WORK_BUFFERED, LOOK_AGAIN);
+	else if (side != NULL)
 	{
 		aq_queue_pin(side);
 		switch (side->store->was_emptied(side))

@@ -446,7 +446,7 @@ aq_conversion_job(int32 id, AqQueueShm *shm)
 		queue = aq_queue_get_by_id(id, true);
 		if (queue == NULL || queue->store->kind != AQ_STORE_BOTH)
 			done = queue == NULL || queue->store->kind == AQ_STORE_SHARDED;
-		else
+		else if (aq_queue_is_accessible(queue, RowExclusiveLock))
 		{
 			aq_queue_pin(queue);
 			done = !classic()->table_holds(queue) && leave_table(id);

@@ -171,23 +171,24 @@ read_arg(void *arg)
 	r->value = InputFunctionCall(r->input, r->string, r->param, -1);
 }
 
+/*
+ * The role with whose rights payloads are read: the type's owner.  What a
+ * superuser has written can be run by everyone; the queue's owner will do.
+ */
 static Oid
-type_owner(Oid type)
+reading_role(AqQueue *queue)
 {
-	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(queue->payload_type));
 	Oid			owner;
 
 	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for type %u", type);
+		elog(ERROR, "cache lookup failed for type %u", queue->payload_type);
 	owner = ((Form_pg_type) GETSTRUCT(tuple))->typowner;
 	ReleaseSysCache(tuple);
-	return owner;
+	return superuser_arg(owner) ? queue->owner : owner;
 }
 
-/*
- * A composite type's domains have constraints that users have written.  They run
- * with the rights of the type's owner, and may come back to here.
- */
+/* A composite type's domains have constraints that users have written, and that may come back to here. */
 static Datum
 read_as_owner(AqQueue *queue, char *string)
 {
@@ -199,7 +200,7 @@ read_as_owner(AqQueue *queue, char *string)
 		fmgr_info(queue->input.fn_oid, &input);
 		r.input = &input;
 	}
-	aq_run_as(type_owner(queue->payload_type), read_arg, &r);
+	aq_run_as(reading_role(queue), read_arg, &r);
 	return r.value;
 }
 

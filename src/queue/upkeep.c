@@ -18,6 +18,7 @@
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -33,6 +34,9 @@
 
 /* how long until a queue that could not be loaded is tried again, microseconds */
 #define LOAD_AGAIN ((int64) 60000000)
+
+/* ... or one whose tables a user has locked */
+#define LOCKED_AGAIN ((int64) 2000000)
 
 /* the same for all stores */
 static const AqStoreJob common_jobs[] = {
@@ -350,7 +354,23 @@ serve_all_queues(void)
 	}
 }
 
-/* Returns the SQLSTATE of the error that was logged, or 0. */
+/*
+ * Can its tables be read (AccessShareLock) or written (RowExclusiveLock) without
+ * waiting for a user, who has locked them all?  In a transaction of the worker,
+ * which keeps them accessible.
+ */
+bool
+aq_queue_is_accessible(AqQueue *queue, LOCKMODE mode)
+{
+	Oid			first[] = {queue->sequence, queue->table.messages, queue->table.consumers};
+
+	for (int i = 0; i < lengthof(first); i++)
+		if (OidIsValid(first[i]) && !ConditionalLockRelationOid(first[i], mode))
+			return false;
+	return true;
+}
+
+/* Returns the SQLSTATE of the error that was logged, ERRCODE_LOCK_NOT_AVAILABLE, or 0. */
 static int
 load_queue(int32 id)
 {
@@ -363,7 +383,9 @@ load_queue(int32 id)
 
 		aq_job_begin();
 		queue = aq_queue_get_by_id(id, true);
-		if (queue != NULL && OidIsValid(queue->anchor))
+		if (queue != NULL && OidIsValid(queue->anchor) && !aq_queue_is_accessible(queue, AccessShareLock))
+			error = ERRCODE_LOCK_NOT_AVAILABLE;
+		else if (queue != NULL && OidIsValid(queue->anchor))
 		{
 			aq_queue_pin(queue);
 			if (queue->buffered != NULL)
@@ -386,15 +408,16 @@ load_queue(int32 id)
 
 /*
  * After a start, every queue is loaded once: delayed messages and prepared
- * transactions need the worker even when no session uses the queue.  False
- * when that failed for some; the others do not suffer from it.
+ * transactions need the worker even when no session uses the queue.  When that
+ * fails for some, the others do not suffer from it: how long until it is tried
+ * again, 0 when all are loaded.
  */
-static bool
+static int64
 load_all_queues(void)
 {
 	List	   *ids;
 	ListCell   *lc;
-	bool		all = true;
+	int64		again = 0;
 	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq queue ids",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = CurrentMemoryContext;
@@ -414,12 +437,15 @@ load_all_queues(void)
 			serve_all_queues();
 			error = load_queue(lfirst_int(lc));
 		}
-		all = all && error == 0;
+		if (error == ERRCODE_LOCK_NOT_AVAILABLE)
+			again = LOCKED_AGAIN;
+		else if (error != 0 && again == 0)
+			again = LOAD_AGAIN;
 		if (error == aq_error_sqlstate(AQ_ERR_CACHE_FULL))
 			break;				/* the next ones find no room either */
 	}
 	MemoryContextDelete(context);
-	return all;
+	return again;
 }
 
 /* Is the extension there?  Without it, the database's queues are gone. */
@@ -483,7 +509,11 @@ upkeep(void)
 			return 0;
 		}
 		if (now >= load_at)
-			load_at = load_all_queues() ? DT_NOEND : now + LOAD_AGAIN;
+		{
+			int64		again = load_all_queues();
+
+			load_at = again == 0 ? DT_NOEND : now + again;
+		}
 	}
 	serve_all_queues();
 	return next_time(load_at);

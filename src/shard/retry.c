@@ -506,10 +506,13 @@ aq_retry_job(int32 id, AqQueueShm *shm)
 
 /* --- failed messages -------------------------------------------------------------------- */
 
-/* False when the exception queue has no table for it yet. */
+/*
+ * False when the exception queue has no table for it yet (*soon: it is going to
+ * be made), or a user keeps others out of it.
+ */
 static bool
 move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
-			 ItemPointer tid, int attempts)
+			 ItemPointer tid, int attempts, bool *soon)
 {
 	HeapTupleData tuple;
 	Buffer		buffer;
@@ -531,8 +534,13 @@ move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
 			.original_id = m.original_id ? m.original_id : &m.id,.attempts = m.attempts};
 		pg_uuid_t	id;
 
-		aq_queue_pin(target);
-		moved = target->store->worker_may_put == NULL || target->store->worker_may_put(target);
+		moved = aq_queue_is_accessible(target, AccessShareLock);
+		if (moved)
+		{
+			aq_queue_pin(target);
+			moved = target->store->worker_may_put == NULL || target->store->worker_may_put(target);
+			*soon = aq_is_sharded(target) && shard_queue(target->shm)->worker_wants;
+		}
 		if (moved)
 			target->store->put(target, &options, 1, &m.payload, &m.payload_null, NULL, &id);
 	}
@@ -588,6 +596,7 @@ typedef struct Move
 	Relation	rel;			/* its messages */
 	uint32		n;
 	uint32		nmoved;
+	bool		soon;			/* the others can be in a moment */
 	uint16		slots[MOVE_BATCH];
 	ItemPointerData tids[MOVE_BATCH];
 	int			attempts[MOVE_BATCH];
@@ -627,7 +636,7 @@ move_batch(int32 id, Move *move)
 		while (move->nmoved < move->n &&
 			   move_message(aq_queue_get_by_id(id, false), move->rel, move->partition,
 							move->slots[move->nmoved], &move->tids[move->nmoved],
-							move->attempts[move->nmoved]))
+							move->attempts[move->nmoved], &move->soon))
 			move->nmoved++;
 		table_close(move->rel, NoLock);
 		aq_log_write(move->partition, LOG_MOVED, 0, 0, move->slots, move->nmoved);
@@ -676,8 +685,8 @@ move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 		move_batch(id, &move);
 	} while (move.nmoved == move.n);
 
-	/* the exception queue had no table */
-	aq_work_later(shm, AQ_WORK_FAILED, aq_partitions_used_up() ? TRY_AGAIN : 1000);
+	/* the exception queue had no table, or could not be used */
+	aq_work_later(shm, AQ_WORK_FAILED, move.soon && !aq_partitions_used_up() ? 1000 : TRY_AGAIN);
 }
 
 static bool

@@ -179,7 +179,9 @@ wants_tables(AqQueueShm *shm)
 
 /*
  * The worker cannot wait for itself: before it enqueues, it asks whether there
- * are tables, and if not, tries again when its next round has made some.
+ * are tables, and if not, tries again when its next round has made some.  Nor
+ * does it wait for a user: whoever locks the tables, by aq_tables_lock, locks
+ * the sequence first.
  */
 bool
 aq_tables_ready_for_worker(AqQueue *queue)
@@ -190,7 +192,7 @@ aq_tables_ready_for_worker(AqQueue *queue)
 	sq->worker_wants = sq->nempty == 0;
 	if (sq->worker_wants)
 		aq_queue_post_work(shm, AQ_WORK_TABLES);
-	return !sq->worker_wants;
+	return !sq->worker_wants && ConditionalLockRelationOid(queue->sequence, RowExclusiveLock);
 }
 
 static void ask_for_surplus(void);
@@ -238,9 +240,10 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 
 		aq_job_begin();
 		queue = aq_queue_get_by_id(id, true);
-		if (queue == NULL || !aq_queue_lock(id, AccessShareLock, false))
+		if (queue == NULL || !aq_queue_lock(id, AccessShareLock, false) ||
+			!aq_payload_type_lock(queue->payload_type, false))
 		{
-			/* dropped, being dropped, or created by a transaction that runs */
+			/* dropped, being dropped, or created by a transaction that runs; or a user has locked the type */
 			aq_job_commit(false);
 			if (queue != NULL)
 				aq_work_later(shm, AQ_WORK_TABLES, 100000);
@@ -464,6 +467,7 @@ aq_tables_provide(AqQueue *queue)
 				refuse_if_troubled(queue);
 			aq_jobs_require_worker();
 			await_drop(queue);
+			(void) aq_payload_type_lock(queue->payload_type, true);
 			aq_queue_post_work(shm, AQ_WORK_TABLES);
 			aq_jobs_post();
 			aq_cond_sleep(&shm->changed, AQ_EVENT_PARTITION_PROVIDE, queue->id, 0, 0, ASK_AGAIN);
