@@ -149,6 +149,10 @@ SET ROLE regress_aq_mallory;
 CREATE DOMAIN mallory.d AS text CHECK (mallory.trap());
 RESET ROLE;
 CREATE TYPE t.with_domain AS (d mallory.d);
+CREATE FUNCTION t.who() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'run by %', current_user; RETURN true; END $$;
+CREATE DOMAIN t.d AS text CHECK (t.who());
+CREATE TYPE t.checked AS (d t.d);
+GRANT USAGE ON TYPE t.checked TO regress_aq_victim;
 SELECT aq.create_queue('e_domain', 't.with_domain');
 SELECT aq.grant_queue('e_domain', 'regress_aq_mallory');
 SET ROLE regress_aq_mallory;
@@ -167,6 +171,8 @@ SET ROLE regress_aq_mallory;
 CREATE FUNCTION mallory.lent() RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN RETURN mallory.trap(); END $$;
 SET ROLE regress_aq_victim;
 SELECT aq.create_queue('e_trust', multiple_consumers => true);
+-- a superuser's type lends nothing of the superuser's
+SELECT aq.create_queue('e_lent', 't.checked') IS NOT NULL, aq.enqueue('e_lent', '(x)') IS NOT NULL;
 SELECT t.error($$SELECT aq.subscribe('e_trust', 's', 'mallory.trap()')$$);
 SELECT aq.subscribe('e_trust', 's', 'mallory.lent()');
 RESET ROLE;
@@ -181,12 +187,56 @@ SET ROLE regress_aq_mallory;
 SELECT t.error($$SELECT aq.purge_queue('e_trust', 's', condition => 'query_to_xml(''SELECT * FROM t.secret'', true, true, '''') IS NOT NULL')$$);
 RESET ROLE;
 
+-- the extension's own commands: operators, a method of access and a tablespace of the caller's choice
+SET ROLE regress_aq_mallory;
+CREATE FUNCTION mallory.eq(int2, int2) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'run by %', current_user; RETURN $1 OPERATOR(pg_catalog.=) $2; END $$;
+CREATE FUNCTION mallory.eq(int4, int4) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'run by %', current_user; RETURN $1 OPERATOR(pg_catalog.=) $2; END $$;
+CREATE OPERATOR mallory.= (FUNCTION = mallory.eq, LEFTARG = int2, RIGHTARG = int2);
+CREATE OPERATOR mallory.= (FUNCTION = mallory.eq, LEFTARG = int4, RIGHTARG = int4);
+SELECT aq.create_queue('e_commands', multiple_consumers => true), aq.subscribe('e_commands', 's');
+SET search_path = mallory, pg_catalog;
+SELECT 1 = 1;
+SELECT aq.alter_subscriber('e_commands', 's', 'true'), aq.alter_queue('e_commands', comment => 'changed'), aq.unsubscribe('e_commands', 's');
+RESET search_path;
+RESET ROLE;
+CREATE ACCESS METHOD regress_aq_heap TYPE TABLE HANDLER heap_tableam_handler;
+SET allow_in_place_tablespaces = true;
+CREATE TABLESPACE regress_aq_space LOCATION '';
+SET ROLE regress_aq_mallory;
+SET default_table_access_method = regress_aq_heap;
+SET default_tablespace = regress_aq_space;
+BEGIN;
+SELECT aq.create_queue('e_stored'), aq.enqueue('e_stored', '1') IS NOT NULL, aq.create_queue_table('mallory.e_stored');
+COMMIT;
+RESET default_table_access_method;
+RESET ROLE;
+SELECT count(*), array_agg(DISTINCT amname), array_agg(DISTINCT reltablespace) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
+	WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r' AND relname ~ (SELECT format('^[ql]%s_|^t%s$', queue_id, t.queue_table_id)
+		FROM aq.queue, aq.queue_table t WHERE queue_name = 'e_stored' AND table_name = 'e_stored');
+-- a role that may create there does
+GRANT CREATE ON TABLESPACE regress_aq_space TO regress_aq_mallory;
+SET ROLE regress_aq_mallory;
+SELECT aq.create_queue_table('mallory.e_placed');
+RESET default_tablespace;
+RESET ROLE;
+SELECT spcname FROM pg_class c JOIN pg_tablespace s ON s.oid = c.reltablespace
+	WHERE c.oid = (SELECT format('aq_data.t%s', queue_table_id)::regclass FROM aq.queue_table WHERE table_name = 'e_placed');
+-- no function of the extension lends its owner's rights with the search_path of its caller
+SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+	JOIN pg_extension e ON e.oid = d.refobjid
+WHERE e.extname LIKE 'pgaq%' AND p.prosecdef AND NOT coalesce(p.proconfig::text ~ 'search_path=.*pg_temp"', false);
+
 SET client_min_messages = error;
+SELECT aq.drop_queue_table('mallory.' || name, true) FROM unnest(ARRAY['e_stored', 'e_placed']) name;
+DROP TABLESPACE regress_aq_space;
+DROP ACCESS METHOD regress_aq_heap;
 SELECT count(aq.drop_queue(queue_name, true)) FROM aq.queues WHERE queue_name ~ '^e_';
 REVOKE aq_administrator_role FROM regress_aq_mallory;
 REVOKE aq_dequeue_any FROM regress_aq_victim;
 REVOKE EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table FROM regress_aq_mallory, regress_aq_victim;
-DROP TYPE t.with_domain;
+DROP TYPE t.with_domain, t.checked;
+DROP DOMAIN t.d;
+DROP FUNCTION t.who;
 DROP TABLE t.secret;
 DROP SCHEMA mallory, victim CASCADE;
 DROP ROLE regress_aq_mallory, regress_aq_victim;

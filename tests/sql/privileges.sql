@@ -38,7 +38,7 @@ INSERT INTO call (statement) VALUES
 	($$CALL aq.listen(ARRAY['Q?'], ARRAY[NULL], '0', NULL, NULL)$$),
 	($$SELECT aq.alter_queue('Q?', max_retries => 1)$$), ($$SELECT aq.drop_queue('Q?')$$), ($$SELECT aq.start_queue('Q?')$$), ($$SELECT aq.stop_queue('Q?')$$),
 	($$SELECT aq.purge_queue('Q?')$$), ($$SELECT aq.subscribe('Q?', 'x')$$), ($$SELECT aq.alter_subscriber('Q?', 'ann', NULL)$$), ($$SELECT aq.unsubscribe('Q?', 'ann')$$),
-	($$SELECT aq.grant_queue('Q?', 'regress_aq_none')$$), ($$SELECT aq.revoke_queue('Q?', 'regress_aq_none')$$);
+	($$SELECT aq.grant_queue('Q?', 'regress_aq_none')$$), ($$SELECT aq.grant_queue('Q?', 'regress_aq_none', 'nonsense')$$), ($$SELECT aq.revoke_queue('Q?', 'regress_aq_none')$$);
 -- the same answer for a queue that exists and one that does not (only the name differs)
 SELECT n, statement, t.error(replace(statement, 'Q?', 'q')) AS existing, t.error(replace(statement, 'Q?', 'no')) AS missing
 FROM call
@@ -187,6 +187,19 @@ RESET ROLE;
 SET ROLE regress_aq_other;
 SELECT t.error($$SELECT aq.enqueue('q', '1', exception_queue => 'q_dead')$$);
 SELECT t.error($$SELECT aq.alter_queue('q', exception_queue => 'q_dead')$$);
+RESET ROLE;
+
+SELECT aq.grant_queue('q_dead', 'regress_aq_other', 'dequeue');
+SET ROLE regress_aq_other;
+SELECT t.error($$SELECT aq.enqueue('q', '1', exception_queue => 'q_dead')$$);
+RESET ROLE;
+-- the function behind the views on messages shows the payload to a role that may dequeue only
+SELECT queue_id FROM aq.queues WHERE queue_name = 'q_dead' \gset
+SELECT aq.grant_queue('q_dead', 'regress_aq_in', 'enqueue');
+SET ROLE regress_aq_in;
+SELECT split_part(t.error(format('SELECT aq._payload(%s, ''1'', NULL::jsonb)', :queue_id)), ' | ', 1);
+SET ROLE regress_aq_other;
+SELECT aq._payload(:queue_id, '1', NULL::jsonb);
 RESET ROLE;
 
 -- SECURITY DEFINER functions are how rights are lent
