@@ -17,6 +17,7 @@
 
 #include "base/compat.h"
 #include "base/rows.h"
+#include "port/atomics.h"
 
 /*
  * A part of the extension.  module.c lists the parts in order; base walks
@@ -102,6 +103,10 @@ extern void aq_claim_enter(AqClaimRelease release, void *object, int64 argument)
 extern void aq_claim_end(AqClaimRelease release, const void *object);
 extern void aq_claims_release(void);
 extern void aq_claims_before_release(void (*callback) (void));
+
+/* The commonest claim: the session is one of those that a counter counts. */
+extern void aq_counted_enter(pg_atomic_uint32 *counter);	/* may raise */
+extern void aq_counted_leave(pg_atomic_uint32 *counter);
 
 /* --- clock --------------------------------------------------------------- */
 extern int64 aq_clock_us(void); /* monotonic, microseconds */

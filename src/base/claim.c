@@ -123,6 +123,31 @@ aq_claim_end(AqClaimRelease release, const void *object)
 	count_changed();
 }
 
+/* --- counters ------------------------------------------------------------------ */
+
+static void
+count_one_less(void *counter, int64 unused)
+{
+	pg_atomic_fetch_sub_u32(counter, 1);
+}
+
+void
+aq_counted_enter(pg_atomic_uint32 *counter)
+{
+	aq_claims_reserve(1);
+	pg_atomic_fetch_add_u32(counter, 1);
+	aq_claim_enter(count_one_less, counter, 0);
+}
+
+void
+aq_counted_leave(pg_atomic_uint32 *counter)
+{
+	pg_atomic_fetch_sub_u32(counter, 1);
+	aq_claim_end(count_one_less, counter);
+}
+
+/* --- release --------------------------------------------------------------------- */
+
 /* Release the claims of this level and above. */
 static void
 release_from(int level)

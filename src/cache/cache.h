@@ -121,9 +121,9 @@ extern bool aq_object_pins_scarce(void);
 
 /*
  * Find or make the object, take the null lock and pin it.  *must_load is set
- * when the caller has to load it and call aq_object_loaded(), whether loading
- * worked or not; until then the pin is exclusive.  Of a hot object, the
- * session's copy.  Waits while another session loads.  When no handle is free,
+ * when the caller has to load it and call aq_object_loaded(); until then the
+ * pin is exclusive, and a claim: when the load fails, the value is freed.  Of a
+ * hot object, the session's copy.  Waits while another session loads.  When no handle is free,
  * the object that was not pinned for longest is freed; if there is none,
  * raises AQ_ERR_CACHE_FULL.
  */
@@ -131,7 +131,7 @@ extern AqObject *aq_object_pin(Oid database, uint32 id, bool *must_load);
 
 /* The same for a view, which must not push others out: NULL when it is not there and few handles are free. */
 extern AqObject *aq_object_pin_modestly(Oid database, uint32 id, bool *must_load);
-extern void aq_object_loaded(AqObject *object, bool success);
+extern void aq_object_loaded(AqObject *object);
 extern void aq_object_unpin(AqObject *object);
 
 /*

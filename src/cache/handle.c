@@ -8,7 +8,7 @@
  *	FREE -> NEW			aq_object_pin enters it into the hash
  *	NEW -> LOADING		the first pin, exclusive
  *	LOADING -> VALID	aq_object_loaded: the pin becomes a shared one
- *	LOADING -> DROPPED	aq_object_loaded, when loading has failed
+ *	LOADING -> FREE		the loading session has failed, or ended
  *	VALID -> AGING		age_out: nobody has it pinned or locked
  *	AGING -> VALID		its value is needed, as the owner of the value says
  *	AGING -> FREE		it is out of the hash, its value is freed
@@ -300,6 +300,7 @@ end_object(AqObject *object)
 	object->state = AQ_OBJECT_FREE;
 	object->serial++;
 	object->pin_holder = -1;
+	object->locks = 0;			/* a drop does not wait for share locks, see unlock_share() */
 	memset(aq_object_hold_words(object->index, AQ_HOLD_NULL), 0, words_per_hold() * sizeof(uint32));
 	aq_mutex_free(&object->mutex);
 	aq_cond_broadcast(&object->changed);
@@ -353,17 +354,37 @@ is_unused(const AqObject *object)
 		object->lock_holder < 0 && object->copies == 0;
 }
 
+/* A claim: the object stays, with its value as it is. */
+static void
+stop_aging(void *ptr, int64 unused)
+{
+	AqObject   *object = ptr;
+	bool		dropped;
+
+	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_AGE);
+	dropped = object->state == AQ_OBJECT_DROPPED;
+	object->pin_holder = -1;
+	if (!dropped)
+		object->state = AQ_OBJECT_VALID;
+	aq_mutex_free(&object->mutex);
+	aq_cond_broadcast(&object->changed);
+	if (dropped)				/* meanwhile, by a session that has left the rest to us */
+		aq_object_free(object);
+}
+
 /* An exclusive pin for freeing it: without waiting. */
 static bool
 pin_for_aging(AqObject *object)
 {
 	bool		mine_now = false;
 
+	aq_claims_reserve(1);
 	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_AGE);
 	if (is_unused(object))
 	{
 		object->state = AQ_OBJECT_AGING;
 		object->pin_holder = aq_session_own_number;
+		aq_claim_enter(stop_aging, object, 0);
 		mine_now = true;
 	}
 	aq_mutex_free(&object->mutex);
@@ -383,7 +404,8 @@ age_out_object(AqObject *object)
 	idle = value_is_idle == NULL || value_is_idle(object);
 	aq_point("object-aging");
 
-	/* hash and bucket are ours to read: the object stays until we have given the pin back */
+	/* from here on nothing can fail; hash and bucket are ours to read until we have given the pin back */
+	aq_claim_end(stop_aging, object);
 	bucket = aq_object_bucket(object->hash);
 	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_AGE);
 	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_AGE);
@@ -472,18 +494,11 @@ any_unused(void)
 static void
 wait_for_handle(void)
 {
-	pg_atomic_fetch_add_u32(&aq_object_area->waiting, 1);
-	PG_TRY();
-	{
-		aq_cond_prepare(&aq_object_area->unused);
-		(void) aq_cond_sleep(&aq_object_area->unused, AQ_EVENT_OBJECT_CACHE_FULL, 0, 0, 0, LOOK_AGAIN);
-		aq_cond_cancel();
-	}
-	PG_FINALLY();
-	{
-		pg_atomic_fetch_sub_u32(&aq_object_area->waiting, 1);
-	}
-	PG_END_TRY();
+	aq_counted_enter(&aq_object_area->waiting);
+	aq_cond_prepare(&aq_object_area->unused);
+	(void) aq_cond_sleep(&aq_object_area->unused, AQ_EVENT_OBJECT_CACHE_FULL, 0, 0, 0, LOOK_AGAIN);
+	aq_cond_cancel();
+	aq_counted_leave(&aq_object_area->waiting);
 }
 
 /* The first pin was taken, or the last one given back. */

@@ -149,18 +149,11 @@ fill_reserve(uint32 count)
 static void
 wait_for_chunks(uint32 count)
 {
-	pg_atomic_fetch_add_u32(&area->waiting, 1);
-	PG_TRY();
-	{
-		aq_cond_prepare(&area->freed);
-		(void) aq_cond_sleep(&area->freed, AQ_EVENT_CACHE_FULL, count, 0, 0, LOOK_AGAIN);
-		aq_cond_cancel();
-	}
-	PG_FINALLY();
-	{
-		pg_atomic_fetch_sub_u32(&area->waiting, 1);
-	}
-	PG_END_TRY();
+	aq_counted_enter(&area->waiting);
+	aq_cond_prepare(&area->freed);
+	(void) aq_cond_sleep(&area->freed, AQ_EVENT_CACHE_FULL, count, 0, 0, LOOK_AGAIN);
+	aq_cond_cancel();
+	aq_counted_leave(&area->waiting);
 }
 
 bool

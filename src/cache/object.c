@@ -8,8 +8,9 @@
  * Order: bucket mutex, then object mutex.  Neither is held while anything
  * else is taken.
  *
- * A session that dies with a pin takes the server with it (SIGKILL), or gives
- * the pin back in its transaction's end callback or at its exit.
+ * A session that is killed with a pin takes the server with it.  Otherwise it
+ * gives the pin back at the end of its transaction or at its exit; what it has
+ * besides pins and locks are claims, see base/claim.c.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -91,27 +92,30 @@ is_busy(const AqObject *object)
 	return object->state == AQ_OBJECT_LOADING || object->state == AQ_OBJECT_AGING;
 }
 
+/* A claim: the view shows what the session waits for. */
+static void
+end_request(void *request, int64 unused)
+{
+	((AqObjectRequest *) request)->object = 0;
+}
+
 /* Sleep until what others do with the object may have changed. */
 static void
 sleep_for(AqObject *object, bool pin, AqObjectMode mode)
 {
 	AqObjectRequest *request = aq_object_request(aq_session_own_number);
 
+	aq_claims_reserve(1);
 	request->pin = pin;
 	request->mode = mode;
 	request->object = object->index;
-	PG_TRY();
-	{
-		aq_cond_sleep(&object->changed, pin ? AQ_EVENT_LIBCACHE_PIN : AQ_EVENT_LIBCACHE_LOCK,
-					  (uint64) (uintptr_t) object,
-					  (uint64) (uintptr_t) (pin ? &object->pin_holder : &object->lock_holder),
-					  100 * mode + AQ_NAMESPACE_QUEUE, -1);
-	}
-	PG_FINALLY();
-	{
-		request->object = 0;
-	}
-	PG_END_TRY();
+	aq_claim_enter(end_request, request, 0);
+	aq_cond_sleep(&object->changed, pin ? AQ_EVENT_LIBCACHE_PIN : AQ_EVENT_LIBCACHE_LOCK,
+				  (uint64) (uintptr_t) object,
+				  (uint64) (uintptr_t) (pin ? &object->pin_holder : &object->lock_holder),
+				  100 * mode + AQ_NAMESPACE_QUEUE, -1);
+	request->object = 0;
+	aq_claim_end(end_request, request);
 }
 
 static void
@@ -136,7 +140,9 @@ add_pin(AqObject *object)
 	mine_of(object)->pins++;
 }
 
-/* The object's mutex is held. */
+static void fail_load(void *object, int64 unused);
+
+/* The object's mutex is held; there is room for a claim, if the object may be new. */
 static Met
 pin_or_begin_load(AqObject *object)
 {
@@ -145,6 +151,7 @@ pin_or_begin_load(AqObject *object)
 		object->state = AQ_OBJECT_LOADING;
 		object->pin_holder = aq_session_own_number;
 		set_hold(object, AQ_HOLD_NULL);
+		aq_claim_enter(fail_load, object, 0);
 		return MET_NEW;
 	}
 	if (object->state != AQ_OBJECT_VALID)
@@ -217,6 +224,7 @@ pin_or_make(Oid database, uint32 id, bool modest, bool *must_load)
 	prepare_mine();
 	asked = aq_trace_asked();
 	*must_load = false;
+	aq_claims_reserve(1);
 	for (;;)
 	{
 		Met			met = find_and_pin(database, id, 0, &fresh, &object, &serial);
@@ -225,6 +233,7 @@ pin_or_make(Oid database, uint32 id, bool modest, bool *must_load)
 		{
 			if (modest && aq_object_handles_scarce())
 				return NULL;
+			/* nothing between this and the next look can raise an error */
 			fresh = aq_object_new_handle();
 			continue;
 		}
@@ -258,8 +267,13 @@ aq_object_pin_modestly(Oid database, uint32 id, bool *must_load)
 	return pin_or_make(database, id, true, must_load);
 }
 
-void
-aq_object_loaded(AqObject *object, bool success)
+/*
+ * The end of a load.  success: the session has a share pin instead of the
+ * exclusive one.  Otherwise nobody finds the object any more, its value is freed, and
+ * the session has nothing of it.
+ */
+static void
+end_load(AqObject *object, bool success)
 {
 	AqBucket   *bucket = aq_object_bucket(object->hash);
 	TimestampTz now = GetCurrentTimestamp();
@@ -267,22 +281,44 @@ aq_object_loaded(AqObject *object, bool success)
 	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOAD);
 	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOAD);
 	object->pin_holder = -1;
-	add_pin(object);
 	if (success)
 	{
+		add_pin(object);
 		object->loads++;
 		object->loaded_before = object->loaded_at;
 		object->loaded_at = now;
 	}
+	else
+		clear_hold(object, AQ_HOLD_NULL);
 	if (object->state == AQ_OBJECT_LOADING)
 	{
 		object->state = success ? AQ_OBJECT_VALID : AQ_OBJECT_DROPPED;
 		if (!success)
 			aq_object_leave(bucket, object);
 	}
+	if (success)
+		aq_claim_end(fail_load, object);
 	aq_mutex_free(&object->mutex);
 	aq_mutex_free(&bucket->mutex);
 	aq_cond_broadcast(&object->changed);
+	if (success)
+		return;
+	aq_trace_object_free(AQ_TRACE_PIN, traced(object));
+	aq_trace_object_free(AQ_TRACE_LOCK, traced(object));
+	aq_object_free(object);
+}
+
+/* A claim: the session loads the object. */
+static void
+fail_load(void *object, int64 unused)
+{
+	end_load(object, false);
+}
+
+void
+aq_object_loaded(AqObject *object)
+{
+	end_load(object, true);
 }
 
 /* Give back a pin that is not a session's own: a copy's on its master. */
@@ -408,14 +444,16 @@ lock_share(AqObject *object, uint32 serial)
 	}
 }
 
+/* A drop does not wait for share locks: by now the handle may be another object's. */
 static void
-unlock_share(AqObject *object)
+unlock_share(AqObject *object, uint32 serial)
 {
-	bool		wanted;
+	bool		wanted = false;
 
 	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_UNLOCK);
 	clear_hold(object, AQ_HOLD_LOCK);
-	wanted = --object->locks == 0 && object->lock_waiters > 0;
+	if (object->serial == serial)
+		wanted = --object->locks == 0 && object->lock_waiters > 0;
 	aq_mutex_free(&object->mutex);
 	if (wanted)
 		aq_cond_broadcast(&object->changed);
@@ -439,8 +477,20 @@ aq_object_check(AqObject *object, uint32 serial)
 	if (known)
 		aq_trace_object_got(AQ_TRACE_PIN, traced(object), AQ_SHARED, AQ_LOC_OBJECT_PIN, asked);
 	aq_trace_object_free(AQ_TRACE_LOCK, traced(object));
-	unlock_share(object);
+	unlock_share(object, serial);
 	return known;
+}
+
+/* A claim: counted as a waiter for the exclusive lock. */
+static void
+stop_waiting(void *ptr, int64 unused)
+{
+	AqObject   *object = ptr;
+
+	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOCK);
+	object->lock_waiters--;
+	aq_mutex_free(&object->mutex);
+	aq_cond_broadcast(&object->changed);
 }
 
 /* One try; counted: this session is among the waiters. */
@@ -449,6 +499,7 @@ try_lock_exclusive(AqObject *object, bool counted)
 {
 	bool		got;
 
+	aq_claims_reserve(1);
 	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOCK);
 	got = object->locks == 0 && object->lock_holder < 0;
 	if (got)
@@ -458,50 +509,42 @@ try_lock_exclusive(AqObject *object, bool counted)
 		set_hold(object, AQ_HOLD_LOCK);
 	}
 	if (got && counted)
+	{
 		object->lock_waiters--;
+		aq_claim_end(stop_waiting, object);
+	}
 	if (!got && !counted)
+	{
 		object->lock_waiters++;
+		aq_claim_enter(stop_waiting, object, 0);
+	}
 	aq_mutex_free(&object->mutex);
 	return got;
-}
-
-static void
-stop_waiting(AqObject *object)
-{
-	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOCK);
-	object->lock_waiters--;
-	aq_mutex_free(&object->mutex);
-	aq_cond_broadcast(&object->changed);
 }
 
 /* The object is pinned. */
 static void
 lock_exclusive(AqObject *object)
 {
-	volatile bool counted = false;
+	bool		counted = false;
 
-	PG_TRY();
+	aq_cond_prepare(&object->changed);
+	while (!try_lock_exclusive(object, counted))
 	{
-		aq_cond_prepare(&object->changed);
-		while (!try_lock_exclusive(object, counted))
-		{
-			counted = true;
-			sleep_for(object, false, AQ_OBJECT_EXCLUSIVE);
-		}
-		counted = false;
-		aq_cond_cancel();
+		counted = true;
+		sleep_for(object, false, AQ_OBJECT_EXCLUSIVE);
 	}
-	PG_CATCH();
-	{
-		aq_cond_cancel();
-		if (counted)
-			stop_waiting(object);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	aq_cond_cancel();
 }
 
-/* Pin it, if it is there, and note that its lock will be ours. */
+/* A claim: pinned for its lock. */
+static void
+unpin_unlocked(void *object, int64 unused)
+{
+	unpin(object);
+}
+
+/* Pin it, if it is there: a claim until it is locked, too. */
 static AqObject *
 pin_for_lock(Oid database, uint32 id, uint32 copy)
 {
@@ -509,10 +552,15 @@ pin_for_lock(Oid database, uint32 id, uint32 copy)
 	{
 		AqObject   *object;
 		uint32		serial;
-		Met			met = find_and_pin(database, id, copy, NULL, &object, &serial);
+		Met			met;
 
+		aq_claims_reserve(1);
+		met = find_and_pin(database, id, copy, NULL, &object, &serial);
 		if (met == MET_PINNED)
+		{
+			aq_claim_enter(unpin_unlocked, object, 0);
 			return object;
+		}
 		if (met == MET_NOTHING)
 			return NULL;
 		Assert(met == MET_BUSY);	/* what is new is ours only if we have entered it */
@@ -527,27 +575,20 @@ lock_one(AqObject *object)
 
 	if (mine_of(object)->locked)
 	{
+		aq_claim_end(unpin_unlocked, object);
 		unpin(object);
 		return;
 	}
-	PG_TRY();
+	if (nlocked == locked_size)
 	{
-		if (nlocked == locked_size)
-		{
-			int			size = Max(8, 2 * locked_size);
+		int			size = Max(8, 2 * locked_size);
 
-			locked = locked ? repalloc(locked, size * sizeof(AqObject *))
-				: MemoryContextAlloc(TopMemoryContext, size * sizeof(AqObject *));
-			locked_size = size;
-		}
-		lock_exclusive(object);
+		locked = locked ? repalloc(locked, size * sizeof(AqObject *))
+			: MemoryContextAlloc(TopMemoryContext, size * sizeof(AqObject *));
+		locked_size = size;
 	}
-	PG_CATCH();
-	{
-		unpin(object);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	lock_exclusive(object);
+	aq_claim_end(unpin_unlocked, object);	/* aq_object_unlock_all() unpins it */
 	aq_trace_object_got(AQ_TRACE_LOCK, traced(object), AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOCK, asked);
 	mine_of(object)->locked = true;
 	locked[nlocked++] = object;

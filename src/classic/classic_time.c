@@ -185,6 +185,13 @@ walk_times(Due *due, Line *line)
 	index_close(index, NoLock);
 }
 
+/* A claim: the worker has taken the time from which it is to look. */
+static void
+nothing_done(void *shm, int64 from)
+{
+	lower_from(shm, (TimestampTz) from);
+}
+
 /* One transaction's share; true when there is more. */
 static bool
 work_on(int32 id, AqQueueShm *shm)
@@ -203,24 +210,18 @@ work_on(int32 id, AqQueueShm *shm)
 		return false;
 	}
 	aq_queue_pin(queue);
+	aq_claims_reserve(1);
 	due.from = (TimestampTz) pg_atomic_exchange_u64(&cq->time_from, TIME_NONE);
-	PG_TRY();
-	{
-		aq_hands_open(&due.hands, queue);
-		walk_times(&due, &due.hands.messages);
-		if (queue->multi)
-			walk_times(&due, &due.hands.consumers);
-		aq_hands_close(&due.hands);
-		if (due.done > 0)
-			aq_point("timers-fired");
-		aq_job_commit(false);
-	}
-	PG_CATCH();
-	{
-		lower_from(shm, due.from);	/* nothing is done */
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	aq_claim_enter(nothing_done, shm, due.from);
+	aq_hands_open(&due.hands, queue);
+	walk_times(&due, &due.hands.messages);
+	if (queue->multi)
+		walk_times(&due, &due.hands.consumers);
+	aq_hands_close(&due.hands);
+	if (due.done > 0)
+		aq_point("timers-fired");
+	aq_job_commit(false);
+	aq_claim_end(nothing_done, shm);
 	lower_from(shm, due.now);
 	return due.more;
 }

@@ -171,30 +171,45 @@ aq_jobs_forget_database(Oid database, bool unused_only)
 	aq_latch_free(&aq_jobs_area->latch);
 }
 
+static void stop_over(void *db, int64 database);
+
 /*
  * From now on no worker starts in the database, also where there is none yet;
- * the caller ends the one that runs.  NULL when the directory is full.
+ * the caller ends the one that runs.  A claim, until aq_jobs_stop_over().  NULL
+ * when the directory is full.
  */
 AqDatabase *
 aq_jobs_stop(Oid database)
 {
 	AqDatabase *db;
 
+	aq_claims_reserve(1);
 	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
 	db = make_database(database);
 	if (db != NULL)
+	{
 		db->stops++;
+		aq_claim_enter(stop_over, db, database);
+	}
 	aq_latch_free(&aq_jobs_area->latch);
 	return db;
 }
 
 void
-aq_jobs_stop_over(Oid database)
+aq_jobs_stop_over(AqDatabase *db, Oid database)
+{
+	aq_claim_end(stop_over, db);
+	stop_over(db, database);
+}
+
+/* A claim: no worker starts in the database, whose entry may be gone meanwhile. */
+static void
+stop_over(void *unused, int64 database)
 {
 	AqDatabase *db;
 
 	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
-	db = find_database(database);
+	db = find_database((Oid) database);
 	if (db != NULL)
 	{
 		db->stops--;

@@ -49,7 +49,7 @@ extern int	aq_max_databases;
 extern AqDatabase *aq_jobs_database(Oid database);
 extern void aq_jobs_forget_database(Oid database, bool unused_only);
 extern AqDatabase *aq_jobs_stop(Oid database);
-extern void aq_jobs_stop_over(Oid database);
+extern void aq_jobs_stop_over(AqDatabase *db, Oid database);
 extern bool aq_jobs_is_coming(const AqDatabase *db, int64 now);
 extern bool aq_jobs_start_worker(AqDatabase *db);
 extern AqDatabase *aq_jobs_claim(Oid database);

@@ -64,6 +64,7 @@ aq_job_failed(AqTrouble *trouble, MemoryContext context)
 	FreeErrorData(error);
 	AbortCurrentTransaction();
 	aq_sync_release_all();
+	aq_claims_release();
 	MemoryContextSwitchTo(context);
 }
 

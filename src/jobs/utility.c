@@ -143,10 +143,10 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	PG_FINALLY();
 	{
 		running = outer;
-		if (db != NULL)
-			aq_jobs_stop_over(oid);
 	}
 	PG_END_TRY();
+	if (db != NULL)
+		aq_jobs_stop_over(db, oid);
 
 	if (command_done)
 		command_done(command);

@@ -258,56 +258,46 @@ make_room(void)
 }
 
 /*
- * The first to pin it fills its place in shared memory, as the latest commit
- * has left the queue.  The session's own description may be older than a drop
+ * The first session to pin the object fills its place in shared memory, as the
+ * latest commit has left the queue.  If that fails, the object is freed: the
+ * load is a claim of the cache.  The session's own description may be older than a drop
  * or a change that has just committed: its invalidation is sent after the
  * callback that takes the object away.
  */
 static void
-load(AqQueue *queue, AqObject *object, int slot)
+load(AqQueue *queue, AqObject *object)
 {
 	AqQueueShm *shm = aq_queue_shm_by_index(object->index);
-	AqQueue    *volatile latest = NULL;
+	AqQueue    *latest;
+	AqQueue    *side;
 
-	PG_TRY();
-	{
-		AqQueue    *side;
-
-		aq_point("object-loading");
-		latest = aq_catalog_read(queue->id);
-		side = latest != NULL && queue->id < 0 ? latest->buffered : latest;
-		if (side == NULL)
-			ereport(ERROR,
-					aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
-					errdetail("It was dropped just now."));
-		shm->object = object;
-		shm->database = MyDatabaseId;
-		shm->queue_id = side->id;
-		shm->key = side->key;
-		shm->store = side->store->kind;
-		shm->single = !side->multi;
-		shm->converted = side->converted;
-		shm->table_done = side->converted && side->store->kind == AQ_STORE_SHARDED;
-		aq_raise_to(&shm->definition, side->definition);
-		if (side->store->kind == AQ_STORE_BOTH)
-			aq_queue_post_work(shm, AQ_WORK_CONVERT);
-		side->shm = shm;
-		make_consumers(side);
-		side->store->load(side, shm);
-		aq_traffic_time(shm, AQ_TRAFFIC_SINCE, GetCurrentTimestamp());
-	}
-	PG_CATCH();
-	{
-		if (latest != NULL)
-			MemoryContextDelete(latest->context);
-		queue->shm = NULL;
-		pins[slot].stale = true;
-		aq_object_loaded(object, false);	/* nobody else finds it */
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	queue->shm = NULL;
+	aq_point("object-loading");
+	latest = aq_catalog_read(queue->id);
+	side = latest != NULL && queue->id < 0 ? latest->buffered : latest;
+	if (side == NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
+				errdetail("It was dropped just now."));
+	MemoryContextSetParent(latest->context, CurrentMemoryContext);
+	shm->object = object;
+	shm->database = MyDatabaseId;
+	shm->queue_id = side->id;
+	shm->key = side->key;
+	shm->store = side->store->kind;
+	shm->single = !side->multi;
+	shm->converted = side->converted;
+	shm->table_done = side->converted && side->store->kind == AQ_STORE_SHARDED;
+	aq_raise_to(&shm->definition, side->definition);
+	if (side->store->kind == AQ_STORE_BOTH)
+		aq_queue_post_work(shm, AQ_WORK_CONVERT);
+	side->shm = shm;
+	make_consumers(side);
+	side->store->load(side, shm);
+	aq_traffic_time(shm, AQ_TRAFFIC_SINCE, GetCurrentTimestamp());
 	MemoryContextDelete(latest->context);
-	aq_object_loaded(object, true);
+	make_room();				/* for the pin */
+	aq_object_loaded(object);
 	/* what the store has asked for while loading: the worker skipped the queue */
 	aq_jobs_post();
 }
@@ -339,6 +329,8 @@ new_pin(AqQueue *queue, bool modest)
 		aq_object_drop(MyDatabaseId, queue->id);
 		aq_object_unpin(object);
 	}
+	if (must_load)
+		load(queue, object);
 	slot = npins++;
 	pins[slot].id = queue->id;
 	pins[slot].object = object;
@@ -349,8 +341,6 @@ new_pin(AqQueue *queue, bool modest)
 	pins[slot].used = pins[slot].put = pins[slot].taken = false;
 	pins[slot].takers = NULL;
 	pins[slot].looks = -1;
-	if (must_load)
-		load(queue, object, slot);
 	return &pins[slot];
 }
 

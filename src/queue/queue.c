@@ -122,7 +122,6 @@ define_parameters(void)
 static void
 session_exit(void)
 {
-	aq_wait_session_exit();
 	aq_autonomous_session_exit();
 	aq_pins_session_exit();
 }

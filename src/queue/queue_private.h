@@ -63,7 +63,6 @@ extern void aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 numbe
 /* wait.c */
 extern Size aq_wait_shmem_size(void);
 extern void aq_wait_shmem_init(void *area, bool found);
-extern void aq_wait_session_exit(void);
 extern void aq_set_latches(const int32 *sessions, int n);
 extern int	aq_fetch_patience_ms;	/* pgaq.fetch_patience */
 extern bool aq_wait_until(AqQueue *const *queues, int n, int position, bool selective, int64 timeout_us,

@@ -34,6 +34,13 @@ aq_mark_hot(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* A claim: pinned while it is looked at. */
+static void
+unpin(void *object, int64 unused)
+{
+	aq_object_unpin(object);
+}
+
 /* By FULL_HASH_VALUE of sys."v$db_object_cache"; false when there is none in this database. */
 PG_FUNCTION_INFO_V1(aq_mark_hot_by_hash);
 Datum
@@ -49,20 +56,16 @@ aq_mark_hot_by_hash(PG_FUNCTION_ARGS)
 		AqObject   *object = aq_object_by_index(i);
 		char		hash[AQ_FULL_HASH];
 
+		aq_claims_reserve(1);
 		if (!aq_object_pin_handle(object))
 			continue;
+		aq_claim_enter(unpin, object, 0);
 		aq_object_full_hash(object, hash);
 		found = object->database == MyDatabaseId && pg_strcasecmp(hash, wanted) == 0;
-		PG_TRY();
-		{
-			if (found)
-				mark(object, PG_GETARG_BOOL(1));
-		}
-		PG_FINALLY();
-		{
-			aq_object_unpin(object);
-		}
-		PG_END_TRY();
+		if (found)
+			mark(object, PG_GETARG_BOOL(1));
+		aq_claim_end(unpin, object);
+		aq_object_unpin(object);
 	}
 	PG_RETURN_BOOL(found);
 }

@@ -65,6 +65,9 @@ static volatile uint16 *nlistened;
 static Target joined[ENTRIES_PER_SESSION];
 static int	njoined;
 
+/* wake-ups that it has got and not looked after yet */
+static int	unlooked;
+
 Size
 aq_wait_shmem_size(void)
 {
@@ -311,7 +314,7 @@ leave_all(bool pass_on)
 		entries[target->entry].next = AQ_WAKEUP_NONE;
 		aq_latch_free(&target->shm->waiters_latch);
 		wakeups += woken;
-		if (woken && pass_on && !target->selective)
+		if (pass_on && (woken || unlooked > 0) && !target->selective)
 			aq_wake_consumers(target->shm, target->position, 1);
 	}
 	return wakeups;
@@ -327,10 +330,14 @@ woken_meanwhile(void)
 	return aq_channel_woken();
 }
 
-void
-aq_wait_session_exit(void)
+/* A claim: the session is in the lists of what it waits for. */
+static void
+leave_early(void *ptr, int64 unused)
 {
-	aq_stat_add(AQ_STAT_WAKEUPS_LEFT, leave_all(true));
+	int			wakeups = unlooked;
+
+	aq_stat_add(AQ_STAT_WAKEUPS_LEFT, wakeups + leave_all(true));
+	unlooked = 0;
 }
 
 /* The session has looked after this many wake-ups; one is enough to find a message. */
@@ -356,62 +363,55 @@ sleep_for(Target *targets, int n, bool listens, bool channel, AqEvent event, int
 {
 	uint32		base = (uint32) aq_session_number() * ENTRIES_PER_SESSION;
 	int			found = -1;
-	volatile int wakeups = 0;	/* got, and not looked since */
 
 	Assert(njoined == 0);
-	PG_TRY();
+	aq_claims_reserve(1);
+	aq_claim_enter(leave_early, NULL, 0);
+	for (;;)
 	{
-		for (;;)
-		{
-			int64		left = -1;
+		int64		left = -1;
 
+		if (channel)
+			aq_channel_join();
+		for (int i = 0; i < n; i++)
+		{
+			targets[i].entry = base + i;
 			if (channel)
-				aq_channel_join();
-			for (int i = 0; i < n; i++)
-			{
-				targets[i].entry = base + i;
-				if (channel)
-					entries[base + i].list = list_number(&targets[i]);
-				else
-					join(&targets[i]);
-			}
-			if (listens)
-				begin_listening(n);
-			found = look(arg);
-			count_wakeups(wakeups, found >= 0);
-			wakeups = 0;
-			if (found >= 0)
-				break;
-			if (found == LOOK_AGAIN)
-			{
-				wakeups = leave_all(false);
-				continue;
-			}
-			if (deadline >= 0)
-			{
-				left = deadline - aq_clock_us();
-				if (left <= 0)
-					break;
-			}
-			/* what the look waited for may have taken the wake-up's signal */
-			if (woken_meanwhile())
-			{
-				wakeups = leave_all(false);
-				continue;
-			}
-			InvalidateCatalogSnapshot();
-			(void) aq_wait_sleep(event, abs(targets[0].shm->queue_id), MyProcPid,
-								 left < 0 ? 0 : left, left);
-			wakeups = leave_all(false); /* and look, after entering again */
+				entries[base + i].list = list_number(&targets[i]);
+			else
+				join(&targets[i]);
 		}
-		aq_stat_add(AQ_STAT_WAKEUPS_LEFT, leave_all(found < 0));
+		if (listens)
+			begin_listening(n);
+		found = look(arg);
+		count_wakeups(unlooked, found >= 0);
+		unlooked = 0;
+		if (found >= 0)
+			break;
+		if (found == LOOK_AGAIN)
+		{
+			unlooked = leave_all(false);
+			continue;
+		}
+		if (deadline >= 0)
+		{
+			left = deadline - aq_clock_us();
+			if (left <= 0)
+				break;
+		}
+		/* what the look waited for may have taken the wake-up's signal */
+		if (woken_meanwhile())
+		{
+			unlooked = leave_all(false);
+			continue;
+		}
+		InvalidateCatalogSnapshot();
+		(void) aq_wait_sleep(event, abs(targets[0].shm->queue_id), MyProcPid,
+							 left < 0 ? 0 : left, left);
+		unlooked = leave_all(false); /* and look, after entering again */
 	}
-	PG_CATCH();
-	{
-		aq_stat_add(AQ_STAT_WAKEUPS_LEFT, wakeups + leave_all(true));
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	aq_claim_end(leave_early, NULL);
+	aq_stat_add(AQ_STAT_WAKEUPS_LEFT, leave_all(found < 0));
 	return found;
 }
 

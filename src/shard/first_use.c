@@ -91,6 +91,7 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 		partition->last_lsn = GetXLogInsertRecPtr();
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_LOAD);
 		aq_partition_append(stream, partition);
+		aq_partition_placed(partition);
 		aq_latch_free(&stream->latch);
 	}
 	else if (RelationGetNumberOfBlocks(rel) > 0 || table_blocks(log) > 0)
@@ -99,10 +100,14 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 		partition->state = PARTITION_DONE;
 		partition->next = sq->done;
 		sq->done = partition->index;
+		aq_partition_placed(partition);
 		aq_queue_post_work(shm, AQ_WORK_RECLAIM);
 	}
 	else
+	{
+		aq_partition_placed(partition);
 		aq_tables_give_back(shm, partition);
+	}
 	table_close(rel, AccessShareLock);
 }
 
@@ -178,6 +183,13 @@ aq_queue_table_numbers(int32 id)
 	return tables;
 }
 
+/* A claim: the queue is being loaded; the next session begins anew. */
+static void
+unload(void *shm, int64 unused)
+{
+	aq_unload_queue(shm);
+}
+
 void
 aq_load_queue(AqQueue *queue, AqQueueShm *shm)
 {
@@ -185,18 +197,12 @@ aq_load_queue(AqQueue *queue, AqQueueShm *shm)
 	ListCell   *lc;
 
 	shard_queue(shm)->single = !queue->multi;
-	PG_TRY();
-	{
-		foreach(lc, tables)
-			add_table(shm, queue->id, lfirst_int(lc));
-		load_doubtful(shm);
-	}
-	PG_CATCH();
-	{
-		queue->store->unload(shm);	/* the next one begins anew */
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	aq_claims_reserve(1);
+	aq_claim_enter(unload, shm, 0);
+	foreach(lc, tables)
+		add_table(shm, queue->id, lfirst_int(lc));
+	load_doubtful(shm);
+	aq_claim_end(unload, shm);
 	if (tables != NIL && !shard_queue(shm)->recovered)
 		aq_queue_post_work(shm, AQ_WORK_RECOUNT);
 }

@@ -4,7 +4,7 @@
  *	  From a partition's tables back to shared memory, when its turn comes.
  *
  * Loading marks the partition, reads without a latch, and installs under the
- * stream's latch; others who need it wait for the mark to go.
+ * stream's latch; other sessions wait for the mark to go.  The mark is a claim.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -220,8 +220,28 @@ install_frame(Picture *p, Stream *stream)
 	}
 }
 
+/* What the session loads: one partition at a time. */
+static struct
+{
+	AqQueueShm *shm;
+	Stream	   *stream;
+	Partition  *partition;
+	int64		number;
+}			loading;
+
+/* A claim: the partition is marked, and stays as it was. */
+static void
+stop_loading(void *ptr, int64 unused)
+{
+	aq_latch_get(&loading.stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_LOAD);
+	if (loading.partition->stream == loading.stream->index && loading.partition->number == loading.number)
+		loading.partition->loading = false;
+	aq_latch_free(&loading.stream->latch);
+	aq_cond_broadcast(&loading.shm->changed);
+}
+
 /*
- * Mark the partition as being loaded; false when somebody else has loaded it
+ * Mark the partition as being loaded; false when another session has loaded it
  * or it is not in its stream any more.
  */
 static bool
@@ -230,6 +250,7 @@ begin_load(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 in_stre
 {
 	bool		mine = false;
 
+	aq_claims_reserve(1);
 	aq_cond_prepare(&shm->changed);
 	for (;;)
 	{
@@ -240,7 +261,14 @@ begin_load(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 in_stre
 			partition->loading;
 		if (!wait && partition->stream == in_stream && partition->number == number &&
 			partition->state == PARTITION_CLOSED && partition->frame == 0)
+		{
 			mine = partition->loading = true;
+			loading.shm = shm;
+			loading.stream = stream;
+			loading.partition = partition;
+			loading.number = number;
+			aq_claim_enter(stop_loading, &loading, 0);
+		}
 		aq_latch_free(&stream->latch);
 		if (!wait)
 			break;
@@ -251,6 +279,19 @@ begin_load(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 in_stre
 	return mine;
 }
 
+/* Latch held.  False when there is no room for all of them. */
+static bool
+install_doubts(Picture *p)
+{
+	bool		all = true;
+	ListCell   *x,
+			   *s;
+
+	forboth(x, p->doubts, s, p->doubt_sessions)
+		all &= aq_doubt_add(p->partition, (TransactionId) lfirst_oid(x), (int64) (intptr_t) lfirst(s));
+	return all;
+}
+
 static void
 load(AqQueueShm *shm, Partition *partition, bool whole)
 {
@@ -259,64 +300,46 @@ load(AqQueueShm *shm, Partition *partition, bool whole)
 	Stream	   *stream = stream_at(in_stream);
 	MemoryContext context,
 				old;
+	Picture    *p;
+	bool		kept = true;
 
 	if (stream == NULL || !begin_load(shm, stream, partition, in_stream, number))
 		return;
 	context = AllocSetContextCreate(CurrentMemoryContext, "pgaq load", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	PG_TRY();
+	p = aq_picture_read(shm, partition);
+	whole |= p->doubts != NIL;
+	if (whole)
+		aq_chunks_reserve(chunks_needed(p));
+	aq_point("loading");
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_LOAD);
+	count_lag(p);
+	install_summary(p);
+	if (whole && partition->open > 0)
 	{
-		Picture    *p = aq_picture_read(shm, partition);
-		bool		in_doubt = p->doubts != NIL;
-
-		whole |= in_doubt;
-		if (whole)
-			aq_chunks_reserve(chunks_needed(p));
-		aq_point("loading");
-
-		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_LOAD);
-		count_lag(p);
-		install_summary(p);
-		if (whole && partition->open > 0)
-		{
-			install_frame(p, stream);
-			aq_frame_returned(partition);
-			aq_stat_add(AQ_STAT_PARTITION_LOADS, 1);
-		}
-		partition->loading = false;
-		aq_partition_check_done(stream, partition);
-		aq_latch_free(&stream->latch);
-
-		if (partition->next_timer != 0)
-			aq_queue_announce_time(shm, partition->next_timer);
-		if (in_doubt)
-		{
-			ListCell   *x,
-					   *s;
-
-			forboth(x, p->doubts, s, p->doubt_sessions)
-				if (!aq_doubt_add(partition, (TransactionId) lfirst_oid(x),
-								  (int64) (intptr_t) lfirst(s)))
-					ereport(LOG,
-							(errmsg("pgaq cannot keep track of all transactions in doubt"),
-							 errhint("Raise max_prepared_transactions, and restart the server after they are finished.")));
-			aq_queue_post_work(shm, AQ_WORK_DOUBT);
-		}
+		install_frame(p, stream);
+		kept = install_doubts(p);
+		aq_frame_returned(partition);
+		aq_stat_add(AQ_STAT_PARTITION_LOADS, 1);
 	}
-	PG_CATCH();
-	{
-		aq_sync_release_all();
-		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_LOAD);
-		partition->loading = false;
-		aq_latch_free(&stream->latch);
-		aq_cond_broadcast(&shm->changed);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	partition->loading = false;
+	aq_claim_end(stop_loading, &loading);
+	aq_partition_check_done(stream, partition);
+	aq_latch_free(&stream->latch);
+	aq_cond_broadcast(&shm->changed);
+
+	if (partition->next_timer != 0)
+		aq_queue_announce_time(shm, partition->next_timer);
+	if (p->doubts != NIL)
+		aq_queue_post_work(shm, AQ_WORK_DOUBT);
+	if (!kept)
+		ereport(LOG,
+				(errmsg("pgaq cannot keep track of all prepared transactions"),
+				 errhint("Raise max_prepared_transactions, and restart the server after they are finished.")));
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 	aq_chunks_trim();
-	aq_cond_broadcast(&shm->changed);
 }
 
 /* Make the partition resident, if it is still worth it. */

@@ -86,45 +86,38 @@ open_partition(AqQueue *queue, Stream *stream)
 {
 	AqQueueShm *shm = queue->shm;
 	Partition  *partition = aq_tables_provide(queue);
+	int64		number;
 	bool		used = false;
 
-	PG_TRY();
+	aq_point("tables-provided");
+	number = aq_next_number(queue);
+	aq_chunks_reserve(2);
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+	if (stream->open == 0)
 	{
-		int64		number = aq_next_number(queue);
-
-		aq_chunks_reserve(2);
-		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
-		if (stream->open == 0)
-		{
-			partition->number = number;
-			partition->state = PARTITION_OPEN;
-			partition->frame = aq_chunk_take();
-			partition->referenced = true;
-			partition->counted = true;
-			partition->loading = false;
-			partition->reserved = partition->pending = partition->inflight = 0;
-			partition->nretry = partition->ndoubt = partition->nfailed = partition->open = 0;
-			partition->expired = partition->made_ready = partition->evicted = 0;
-			pg_atomic_write_u64(&partition->browsed, 0);
-			partition->next_timer = partition->last_take = 0;
-			partition->file = 0;
-			partition->last_taker = InvalidTransactionId;
-			partition->last_lsn = InvalidXLogRecPtr;
-			aq_partition_append(stream, partition);
-			stream->open = partition->index;
-			shard_queue(shm)->opened++; /* a hint: not exact */
-			used = true;
-		}
-		aq_latch_free(&stream->latch);
+		partition->number = number;
+		partition->state = PARTITION_OPEN;
+		partition->frame = aq_chunk_take();
+		partition->referenced = true;
+		partition->counted = true;
+		partition->loading = false;
+		partition->reserved = partition->pending = partition->inflight = 0;
+		partition->nretry = partition->ndoubt = partition->nfailed = partition->open = 0;
+		partition->expired = partition->made_ready = partition->evicted = 0;
+		pg_atomic_write_u64(&partition->browsed, 0);
+		partition->next_timer = partition->last_take = 0;
+		partition->file = 0;
+		partition->last_taker = InvalidTransactionId;
+		partition->last_lsn = InvalidXLogRecPtr;
+		aq_partition_append(stream, partition);
+		stream->open = partition->index;
+		shard_queue(shm)->opened++; /* a hint: not exact */
+		aq_tables_used(partition);
+		used = true;
 	}
-	PG_CATCH();
-	{
-		aq_tables_give_back(shm, partition);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	aq_latch_free(&stream->latch);
 	if (!used)
-		aq_tables_give_back(shm, partition);
+		aq_tables_unused(partition);
 }
 
 /* --- reserving slots ---------------------------------------------------------------------- */

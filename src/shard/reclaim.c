@@ -68,7 +68,7 @@ truncate_table(Oid relid)
 	table_close(rel, NoLock);
 }
 
-/* Truncate one; false if somebody is in the way. */
+/* Truncate one; false if a session is in the way. */
 static bool
 reclaim(ShardQueue *sq, Partition *partition)
 {
@@ -95,33 +95,56 @@ put_back(ShardQueue *sq, Partition *partition)
 	while (!__sync_bool_compare_and_swap(&sq->done, partition->next, partition->index));
 }
 
-/* Truncate one in a transaction of its own. */
-static void
-reclaim_one(AqQueueShm *shm, Partition *partition)
+/* What the worker has taken from the queue's list of consumed partitions. */
+static struct
 {
-	bool		truncated = false;
+	AqQueueShm *shm;
+	uint32		current;		/* being truncated */
+	uint32		list;			/* due, too */
+}			taken;
+
+/* A claim: they go back to the list. */
+static void
+put_back_taken(void *ptr, int64 unused)
+{
+	ShardQueue *sq = shard_queue(taken.shm);
+
+	if (taken.current != 0)
+		put_back(sq, partition_at(taken.current));
+	while (taken.list != 0)
+	{
+		Partition  *partition = partition_at(taken.list);
+
+		taken.list = partition->next;
+		put_back(sq, partition);
+	}
+}
+
+/* The truncation is committed. */
+static void
+truncated(void *partition)
+{
+	taken.current = 0;
+	aq_tables_give_back(taken.shm, partition);
+	aq_stat_add(AQ_STAT_PARTITION_REUSES, 1);
+}
+
+/* Truncate the current one in a transaction of its own. */
+static void
+reclaim_current(AqQueueShm *shm)
+{
+	Partition  *partition = partition_at(taken.current);
 
 	partition->state = PARTITION_TRUNCATING;
-	PG_TRY();
-	{
-		aq_job_begin();
-		truncated = reclaim(shard_queue(shm), partition);
-		aq_job_commit(false);
-	}
-	PG_CATCH();
-	{
-		put_back(shard_queue(shm), partition);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	if (truncated)
-	{
-		aq_tables_give_back(shm, partition);
+	aq_job_begin();
+	if (reclaim(shard_queue(shm), partition))
+		aq_at_commit(truncated, partition);
+	aq_job_commit(false);
+	if (taken.current == 0)
 		aq_look_for_surplus(shm);
-		aq_stat_add(AQ_STAT_PARTITION_REUSES, 1);
-	}
-	else
+	else						/* a session is in the way */
 	{
+		taken.current = 0;
 		put_back(shard_queue(shm), partition);
 		aq_work_later(shm, AQ_WORK_RECLAIM, TRY_AGAIN);
 	}
@@ -135,7 +158,6 @@ aq_reclaim_job(int32 id, AqQueueShm *shm)
 	int64		retention = 0;
 	TransactionId horizon;
 	uint32		list;
-	uint32		due = 0;
 	TimestampTz next = 0;
 
 	aq_job_begin();
@@ -148,6 +170,8 @@ aq_reclaim_job(int32 id, AqQueueShm *shm)
 		return;
 
 	/* what cannot be truncated yet goes back to the list */
+	aq_claims_reserve(1);
+	taken.shm = shm;
 	list = __sync_lock_test_and_set(&sq->done, 0);
 	while (list != 0)
 	{
@@ -162,33 +186,19 @@ aq_reclaim_job(int32 id, AqQueueShm *shm)
 				next = when;
 			continue;
 		}
-		partition->next = due;
-		due = partition->index;
+		partition->next = taken.list;
+		taken.list = partition->index;
 	}
+	aq_claim_enter(put_back_taken, &taken, 0);
 	if (next != 0)
 		aq_work_later(shm, AQ_WORK_RECLAIM, Max(next - GetCurrentTimestamp(), 10000));
-	while (due != 0)
+	while (taken.list != 0)
 	{
-		Partition  *partition = partition_at(due);
-
-		due = partition->next;
-		PG_TRY();
-		{
-			reclaim_one(shm, partition);
-		}
-		PG_CATCH();
-		{
-			/* the others wait for the next round */
-			while (due != 0)
-			{
-				partition = partition_at(due);
-				due = partition->next;
-				put_back(sq, partition);
-			}
-			PG_RE_THROW();
-		}
-		PG_END_TRY();
+		taken.current = taken.list;
+		taken.list = partition_at(taken.current)->next;
+		reclaim_current(shm);
 	}
+	aq_claim_end(put_back_taken, &taken);
 }
 
 /* --- after a restart ----------------------------------------------------------------------- */

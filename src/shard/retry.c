@@ -353,31 +353,47 @@ write_counts(int32 id, AqQueueShm *shm, Partition *only)
  * everybody else the partition looks as if it were being loaded meanwhile.
  */
 
-/* Take the frame away, if nobody has anything in hand there. */
-static AqChunk
-detach_frame(Stream *stream, Partition *partition)
-{
-	AqChunk		frame = 0;
-
-	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
-	if (partition->stream == stream->index && partition->nretry > 0 &&
-		aq_frame_is_idle(partition))
-	{
-		aq_stream_close(stream, partition);
-		frame = partition->frame;
-		partition->frame = 0;
-		partition->loading = true;
-	}
-	aq_latch_free(&stream->latch);
-	return frame;
-}
-
-/* Give it back.  Latch held. */
+/* Give the frame back.  Latch held. */
 static void
 attach_frame(Retries *retries)
 {
 	retries->partition->frame = retries->frame;
 	retries->partition->loading = false;
+}
+
+/* A claim: the frame is away; it comes back as it was. */
+static void
+reattach_frame(void *ptr, int64 unused)
+{
+	Retries    *retries = ptr;
+
+	aq_latch_get(&retries->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
+	attach_frame(retries);
+	retries->partition->file = 0;	/* aq_relocate has passed it over */
+	aq_latch_free(&retries->stream->latch);
+	aq_cond_broadcast(&retries->shm->changed);
+}
+
+/* Take the frame away, if no transaction has messages in it. */
+static bool
+detach_frame(Retries *retries)
+{
+	Stream	   *stream = retries->stream;
+	Partition  *partition = retries->partition;
+
+	aq_claims_reserve(1);
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
+	if (partition->stream == stream->index && partition->nretry > 0 &&
+		aq_frame_is_idle(partition))
+	{
+		aq_stream_close(stream, partition);
+		retries->frame = partition->frame;
+		partition->frame = 0;
+		partition->loading = true;
+		aq_claim_enter(reattach_frame, retries, 0);
+	}
+	aq_latch_free(&stream->latch);
+	return retries->frame != 0;
 }
 
 /* The counts are on disk: the frame is not needed any more. */
@@ -390,6 +406,7 @@ let_frame_go(void *arg)
 
 	aq_latch_get(&retries->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 	attach_frame(retries);
+	aq_claim_end(reattach_frame, retries);
 	foreach(lc, retries->batches)
 	{
 		Batch	   *batch = lfirst(lc);
@@ -443,35 +460,20 @@ write_detached(Retries *retries, AqQueue *queue)
 static bool
 write_out(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 {
-	Retries		retries = {.shm = shm,.stream = stream,.partition = partition};
+	static Retries retries;		/* survives an error: the claim needs it */
 	AqQueue    *queue;
 
+	retries = (Retries) {.shm = shm,.stream = stream,.partition = partition};
 	begin();
 	queue = aq_queue_get_by_id(id, true);
-	if (queue != NULL && aq_lock_for_worker(partition, RowExclusiveLock))
-		retries.frame = detach_frame(stream, partition);
-	if (retries.frame == 0)
-		aq_job_commit(false);
-	else
+	if (queue == NULL || !aq_lock_for_worker(partition, RowExclusiveLock) || !detach_frame(&retries))
 	{
-		PG_TRY();
-		{
-			write_detached(&retries, queue);
-		}
-		PG_CATCH();
-		{
-			aq_sync_release_all();
-			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
-			attach_frame(&retries);
-			partition->file = 0;	/* aq_relocate has passed it over */
-			aq_latch_free(&stream->latch);
-			aq_cond_broadcast(&shm->changed);
-			PG_RE_THROW();
-		}
-		PG_END_TRY();
-		aq_cond_broadcast(&shm->changed);
+		aq_job_commit(false);
+		return false;
 	}
-	return retries.frame != 0;
+	write_detached(&retries, queue);
+	aq_cond_broadcast(&shm->changed);
+	return true;
 }
 
 static bool
@@ -559,36 +561,7 @@ attempts_of(Frame *frame, uint32 number)
 	return attempts;
 }
 
-/* Up to MOVE_BATCH failed slots that all consumers are done with. */
-static uint32
-collect_failed(Stream *stream, Partition *partition, uint16 *slots, ItemPointerData *tids,
-			   int *attempts)
-{
-	uint32		n = 0;
-
-	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
-	for (uint32 s = 0; s < PARTITION_SLOTS && partition->frame != 0 && n < MOVE_BATCH; s++)
-	{
-		Slot	   *slot;
-
-		if (frame_of(partition)->segments[s / SEGMENT_SLOTS] == 0)
-		{
-			s |= SEGMENT_SLOTS - 1;
-			continue;
-		}
-		slot = slot_at(frame_of(partition), s);
-		if (slot->state != SLOT_DONE || !(slot->flags & SLOT_FAILED))
-			continue;
-		slots[n] = s;
-		ItemPointerSet(&tids[n], slot->block, slot->offset);
-		attempts[n++] = attempts_of(frame_of(partition), s);
-	}
-	partition->inflight += n;	/* the frame stays, until they are moved */
-	aq_latch_free(&stream->latch);
-	return n;
-}
-
-/* What move_failed has in hand. */
+/* Failed messages of a partition, on their way to the exception queue. */
 typedef struct Move
 {
 	Stream	   *stream;
@@ -602,11 +575,41 @@ typedef struct Move
 	int			attempts[MOVE_BATCH];
 } Move;
 
+static void undo_move(void *move, int64 unused);
+
+/* Up to MOVE_BATCH failed slots that all consumers are done with. */
+static void
+collect_failed(Move *move)
+{
+	Partition  *partition = move->partition;
+
+	aq_claims_reserve(1);
+	aq_latch_get(&move->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
+	for (uint32 s = 0; s < PARTITION_SLOTS && partition->frame != 0 && move->n < MOVE_BATCH; s++)
+	{
+		Slot	   *slot;
+
+		if (frame_of(partition)->segments[s / SEGMENT_SLOTS] == 0)
+		{
+			s |= SEGMENT_SLOTS - 1;
+			continue;
+		}
+		slot = slot_at(frame_of(partition), s);
+		if (slot->state != SLOT_DONE || !(slot->flags & SLOT_FAILED))
+			continue;
+		move->slots[move->n] = s;
+		ItemPointerSet(&move->tids[move->n], slot->block, slot->offset);
+		move->attempts[move->n++] = attempts_of(frame_of(partition), s);
+	}
+	partition->inflight += move->n; /* the frame stays, until they are moved */
+	aq_claim_enter(undo_move, move, 0);
+	aq_latch_free(&move->stream->latch);
+}
+
 /* The first nmoved are moved, the others not. */
 static void
-end_move(void *arg)
+settle_move(Move *move)
 {
-	Move	   *move = arg;
 	Partition  *partition = move->partition;
 
 	aq_latch_get(&move->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
@@ -624,6 +627,23 @@ end_move(void *arg)
 	aq_stat_add(AQ_STAT_EXCEPTIONS, move->nmoved);
 }
 
+static void
+undo_move(void *ptr, int64 unused)
+{
+	Move	   *move = ptr;
+
+	move->nmoved = 0;
+	settle_move(move);
+}
+
+/* The transaction has committed. */
+static void
+end_move(void *move)
+{
+	aq_claim_end(undo_move, move);
+	settle_move(move);
+}
+
 /*
  * Move a batch of the partition's failed messages, in the transaction that the
  * caller has begun, and commit it.
@@ -631,33 +651,23 @@ end_move(void *arg)
 static void
 move_batch(int32 id, Move *move)
 {
-	PG_TRY();
-	{
-		while (move->nmoved < move->n &&
-			   move_message(aq_queue_get_by_id(id, false), move->rel, move->partition,
-							move->slots[move->nmoved], &move->tids[move->nmoved],
-							move->attempts[move->nmoved], &move->soon))
-			move->nmoved++;
-		table_close(move->rel, NoLock);
-		aq_log_write(move->partition, LOG_MOVED, 0, 0, move->slots, move->nmoved);
-		aq_point("failed-moved");
-		aq_at_commit(end_move, move);
-		aq_job_commit(false);
-	}
-	PG_CATCH();
-	{
-		move->nmoved = 0;
-		end_move(move);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	while (move->nmoved < move->n &&
+		   move_message(aq_queue_get_by_id(id, false), move->rel, move->partition,
+						move->slots[move->nmoved], &move->tids[move->nmoved],
+						move->attempts[move->nmoved], &move->soon))
+		move->nmoved++;
+	table_close(move->rel, NoLock);
+	aq_log_write(move->partition, LOG_MOVED, 0, 0, move->slots, move->nmoved);
+	aq_point("failed-moved");
+	aq_at_commit(end_move, move);
+	aq_job_commit(false);
 }
 
 /* Move the failed messages of one partition. */
 static void
 move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 {
-	Move		move;
+	static Move move;			/* survives an error: the claim needs it */
 
 	do
 	{
@@ -675,9 +685,10 @@ move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 		move.stream = stream;
 		move.partition = partition;
 		move.rel = aq_messages_open(partition, RowExclusiveLock);
-		move.n = collect_failed(stream, partition, move.slots, move.tids, move.attempts);
+		collect_failed(&move);
 		if (move.n == 0)
 		{
+			aq_claim_end(undo_move, &move);
 			table_close(move.rel, NoLock);
 			aq_job_commit(false);
 			return;

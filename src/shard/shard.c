@@ -187,12 +187,20 @@ aq_partitions_refuse(void)
 					aq_max_partitions));
 }
 
+/* A claim: in no list yet. */
+static void
+release_unplaced(void *partition, int64 unused)
+{
+	aq_partition_release(partition);
+}
+
 Partition *
 aq_partition_alloc(AqQueueShm *shm)
 {
 	Partition  *partition = NULL;
 	uint32		index;
 
+	aq_claims_reserve(1);
 	aq_latch_get(&aq_shard->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
 	index = aq_shard->unused_partition;
 	if (index != 0)
@@ -204,11 +212,19 @@ aq_partition_alloc(AqQueueShm *shm)
 		partition->index = index;
 		partition->queue = shm->object->index;
 		pg_atomic_init_u64(&partition->browsed, 0);
+		aq_claim_enter(release_unplaced, partition, 0);
 	}
 	aq_latch_free(&aq_shard->partitions_latch);
 	if (partition == NULL)
 		aq_partitions_refuse();
 	return partition;
+}
+
+/* It has its place in a list, or goes with the transaction's own tables.  Does not raise. */
+void
+aq_partition_placed(Partition *partition)
+{
+	aq_claim_end(release_unplaced, partition);
 }
 
 /* It is in no list any more.  Does not raise. */
@@ -442,8 +458,8 @@ idle(AqQueueShm *shm)
  * No session can reach the queue any more, but one that looks for a frame to
  * evict goes through all partitions: hence the latch.
  */
-static void
-unload(AqQueueShm *shm)
+void
+aq_unload_queue(AqQueueShm *shm)
 {
 	ShardQueue *queue = shard_queue(shm);
 	uint32		list = queue->streams;
@@ -585,7 +601,7 @@ static const AqStoreJob shard_jobs[] = {
 static const AqStore shard_store = {
 	.kind = AQ_STORE_SHARDED,
 	.load = load,
-	.unload = unload,
+	.unload = aq_unload_queue,
 	.idle = idle,
 	.drop = drop,
 	.lock = aq_tables_lock,

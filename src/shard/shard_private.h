@@ -402,7 +402,9 @@ targets_next(bytea *targets, int position)
 #define LOG_LOCKED	'l'			/* kept by a prepared transaction, not consumed */
 
 /* --- shard.c ---------------------------------------------------------------------------- */
-extern Partition *aq_partition_alloc(AqQueueShm *shm);	/* raises when full */
+extern Partition *aq_partition_alloc(AqQueueShm *shm);	/* a claim; raises when full */
+extern void aq_partition_placed(Partition *partition);	/* the claim ends */
+extern void aq_unload_queue(AqQueueShm *shm);
 extern bool aq_partitions_used_up(void);
 extern bool aq_partitions_scarce(void);
 pg_noreturn extern void aq_partitions_refuse(void);
@@ -445,7 +447,9 @@ extern void aq_partition_check_done(Stream *stream, Partition *partition);
 extern void aq_tables_lock(AqQueue *queue);
 extern void aq_tables_drop(AqQueue *queue);
 extern int64 aq_next_number(AqQueue *queue);
-extern Partition *aq_tables_provide(AqQueue *queue);	/* an EMPTY one, TAKEN */
+extern Partition *aq_tables_provide(AqQueue *queue);	/* an EMPTY one, TAKEN: a claim */
+extern void aq_tables_used(Partition *partition);	/* the claim ends */
+extern void aq_tables_unused(Partition *partition);	/* likewise; to the list again */
 extern void aq_tables_give_back(AqQueueShm *shm, Partition *partition);
 extern void aq_tables_subabort(SubTransactionId subid);
 extern void aq_tables_subcommit(SubTransactionId subid, SubTransactionId parent);

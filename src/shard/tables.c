@@ -122,23 +122,16 @@ new_partition(AqQueue *queue, AqQueueShm *shm)
 {
 	Partition  *partition = aq_partition_alloc(shm);
 
-	PG_TRY();
-	{
-		partition->table_no = next_table_no(shm);
-		create_tables(queue, partition->table_no);
-		CommandCounterIncrement();
-		find_tables(queue->id, partition);
-		shard_queue(shm)->last_table_no = partition->table_no;
-	}
-	PG_CATCH();
-	{
-		aq_partition_release(partition);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	partition->table_no = next_table_no(shm);
+	create_tables(queue, partition->table_no);
+	CommandCounterIncrement();
+	find_tables(queue->id, partition);
+	shard_queue(shm)->last_table_no = partition->table_no;
+	aq_point("tables-made");
 	return partition;
 }
 
+/* Into the list of empty tables.  Does not raise. */
 void
 aq_tables_give_back(AqQueueShm *shm, Partition *partition)
 {
@@ -222,6 +215,18 @@ note_trouble(AqQueueShm *shm, MemoryContext context)
 	MemoryContextSwitchTo(old);
 }
 
+/* The worker's transaction has committed. */
+static void
+tables_made(void *arg)
+{
+	Partition  *partition = arg;
+	AqQueueShm *shm = aq_queue_shm_by_index(partition->queue);
+
+	pg_atomic_fetch_add_u64(&shard_queue(shm)->added_by_worker, 1);
+	aq_partition_placed(partition);
+	aq_tables_give_back(shm, partition);
+}
+
 /*
  * The worker's share: make tables, as long as partitions can be described.
  * Who waits in vain tells its user, see aq_tables_provide.
@@ -259,11 +264,10 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 			PG_RE_THROW();
 		}
 		PG_END_TRY();
+		aq_at_commit(tables_made, partition);
 		aq_job_commit(false);
 		if (shard_queue(shm)->trouble != 0)
 			set_trouble(shm, 0, "");
-		pg_atomic_fetch_add_u64(&shard_queue(shm)->added_by_worker, 1);
-		aq_tables_give_back(shm, partition);
 	}
 }
 
@@ -289,6 +293,7 @@ make_own(AqQueue *queue)
 	partition->own_subid = GetCurrentSubTransactionId();
 	partition->state = PARTITION_TAKEN;
 	own[nown++] = partition;
+	aq_partition_placed(partition);
 	pg_atomic_fetch_add_u64(&shard_queue(queue->shm)->added_by_sessions, 1);
 	return partition;
 }
@@ -314,7 +319,7 @@ aq_tables_subabort(SubTransactionId subid)
 		Partition  *partition = own[--nown];
 		Stream	   *stream = stream_at(partition->stream);
 
-		if (subid == InvalidSubTransactionId)
+		if (subid == InvalidSubTransactionId && stream != NULL)
 			continue;			/* the whole queue goes */
 		if (stream != NULL)
 		{
@@ -398,14 +403,41 @@ refuse_if_troubled(AqQueue *queue)
 				 errdetail("The background worker has met an error: %s", message)));
 }
 
+/* A claim: the session has a partition with empty tables, in no list. */
+static void
+give_back_unused(void *ptr, int64 unused)
+{
+	Partition  *partition = ptr;
+
+	aq_tables_give_back(aq_queue_shm_by_index(partition->queue), partition);
+}
+
+/* What aq_tables_provide() has given is in a stream now.  Does not raise. */
+void
+aq_tables_used(Partition *partition)
+{
+	if (partition->own_subid == InvalidSubTransactionId)
+		aq_claim_end(give_back_unused, partition);
+}
+
+/* It is not needed.  Does not raise. */
+void
+aq_tables_unused(Partition *partition)
+{
+	Assert(partition->own_subid == InvalidSubTransactionId);
+	aq_claim_end(give_back_unused, partition);
+	give_back_unused(partition, 0);
+}
+
 /* *counted: the caller counts as waiting; not any more when it gets one. */
 static Partition *
-pop_empty(AqQueueShm *shm, volatile bool *counted)
+pop_empty(AqQueueShm *shm, bool *counted)
 {
 	ShardQueue *sq = shard_queue(shm);
 	Partition  *partition;
 	bool		low;
 
+	aq_claims_reserve(1);
 	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
 	partition = partition_at(sq->empty);
 	if (partition != NULL)
@@ -414,8 +446,9 @@ pop_empty(AqQueueShm *shm, volatile bool *counted)
 		sq->nempty--;
 		partition->next = 0;
 		partition->state = PARTITION_TAKEN;
+		aq_claim_enter(give_back_unused, partition, 0);
 		if (*counted)
-			pg_atomic_fetch_sub_u32(&sq->wanting, 1);
+			aq_counted_leave(&sq->wanting);
 		*counted = false;
 	}
 	low = wants_tables(shm);
@@ -426,7 +459,8 @@ pop_empty(AqQueueShm *shm, volatile bool *counted)
 }
 
 /*
- * A partition with empty tables for the caller.  Waits for the worker if there
+ * A partition with empty tables for the caller, which calls aq_tables_used() or
+ * aq_tables_unused() in the end; until then it is a claim.  Waits for the worker if there
  * is none; not for ever when it cannot make any.
  */
 Partition *
@@ -434,7 +468,7 @@ aq_tables_provide(AqQueue *queue)
 {
 	AqQueueShm *shm = queue->shm;
 	Partition  *partition;
-	volatile bool counted = false;
+	bool		counted = false;
 	int64		deadline = aq_clock_us() + PATIENCE;
 	int64		trouble_deadline = aq_clock_us() + TROUBLE_PATIENCE;
 
@@ -450,36 +484,27 @@ aq_tables_provide(AqQueue *queue)
 	if (aq_jobs_in_worker())
 		elog(ERROR, "queue \"%s\" has no empty table now", queue->name);
 
-	pg_atomic_fetch_add_u32(&shard_queue(shm)->wanting, 1);
+	aq_counted_enter(&shard_queue(shm)->wanting);
 	counted = true;
-	PG_TRY();
+	aq_cond_prepare(&shm->changed);
+	while ((partition = pop_empty(shm, &counted)) == NULL)
 	{
-		aq_cond_prepare(&shm->changed);
-		while ((partition = pop_empty(shm, &counted)) == NULL)
-		{
-			if (shm->object->state == AQ_OBJECT_DROPPED)
-				ereport(ERROR,
-						aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
-						errdetail("It was dropped while the session waited for a table."));
-			if (aq_partitions_used_up() && aq_clock_us() > deadline)
-				aq_partitions_refuse();
-			if (aq_clock_us() > trouble_deadline)
-				refuse_if_troubled(queue);
-			aq_jobs_require_worker();
-			await_drop(queue);
-			(void) aq_payload_type_lock(queue->payload_type, true);
-			aq_queue_post_work(shm, AQ_WORK_TABLES);
-			aq_jobs_post();
-			aq_cond_sleep(&shm->changed, AQ_EVENT_PARTITION_PROVIDE, queue->id, 0, 0, ASK_AGAIN);
-		}
-		aq_cond_cancel();
+		if (shm->object->state == AQ_OBJECT_DROPPED)
+			ereport(ERROR,
+					aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
+					errdetail("It was dropped while the session waited for a table."));
+		if (aq_partitions_used_up() && aq_clock_us() > deadline)
+			aq_partitions_refuse();
+		if (aq_clock_us() > trouble_deadline)
+			refuse_if_troubled(queue);
+		aq_jobs_require_worker();
+		await_drop(queue);
+		(void) aq_payload_type_lock(queue->payload_type, true);
+		aq_queue_post_work(shm, AQ_WORK_TABLES);
+		aq_jobs_post();
+		aq_cond_sleep(&shm->changed, AQ_EVENT_PARTITION_PROVIDE, queue->id, 0, 0, ASK_AGAIN);
 	}
-	PG_FINALLY();
-	{
-		if (counted)
-			pg_atomic_fetch_sub_u32(&shard_queue(shm)->wanting, 1);
-	}
-	PG_END_TRY();
+	aq_cond_cancel();
 	return partition;
 }
 

@@ -56,7 +56,9 @@ is_due(const Partition *partition)
 	return partition->next_timer != 0 && partition->next_timer <= GetCurrentTimestamp();
 }
 
-/* Take the due timers out; their places stay reserved.  Latch held. */
+static void undo_round(void *round, int64 unused);
+
+/* Take the due timers out; their places stay reserved: a claim.  Latch held. */
 static void
 pop_timers(Round *round)
 {
@@ -67,6 +69,7 @@ pop_timers(Round *round)
 		frame_of(round->partition)->timers_reserved++;
 	}
 	round->partition->inflight++;	/* the frame stays */
+	aq_claim_enter(undo_round, round, 0);
 }
 
 /* The timers are done with, or go back after an error. */
@@ -227,9 +230,18 @@ count_subs(Frame *frame)
 	return n;
 }
 
+/* A claim: the messages and timers of the round. */
+static void
+undo_round(void *round, int64 unused)
+{
+	settle_expired(round, false);
+	finish_timers(round, true);
+}
+
 static void
 round_committed(void *arg)
 {
+	aq_claim_end(undo_round, arg);
 	settle_expired(arg, true);
 	finish_timers(arg, false);
 }
@@ -251,6 +263,7 @@ wake_for_loaded(Round *round)
 static bool
 run_batch(Round *round, bool loaded)
 {
+	aq_claims_reserve(1);
 	aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
 	if (round->partition->frame == 0 || round->partition->stream != round->stream->index)
 	{
@@ -268,80 +281,63 @@ run_batch(Round *round, bool loaded)
 			aq_wake_consumers(round->shm, position, round->woken[position]);
 	if (round->ntimers == 0)
 	{
+		aq_claim_end(undo_round, round);
 		finish_timers(round, false);
 		return false;
 	}
 
-	PG_TRY();
-	{
-		round->expired = palloc((round->expired_size + 1) * sizeof(Expired));
-		aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
-		for (uint32 i = 0; i < round->ntimers; i++)
-			if (round->timers[i].kind == TIMER_EXPIRE)
-				take_expired(round, i);
-		aq_latch_free(&round->stream->latch);
-		if (round->nexpired > 0)
-			log_expired(round);
-		aq_point("timers-fired");
-		aq_at_commit(round_committed, round);
-		aq_job_commit(false);
-	}
-	PG_CATCH();
-	{
-		aq_sync_release_all();
-		settle_expired(round, false);
-		finish_timers(round, true);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	round->expired = palloc((round->expired_size + 1) * sizeof(Expired));
+	aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
+	for (uint32 i = 0; i < round->ntimers; i++)
+		if (round->timers[i].kind == TIMER_EXPIRE)
+			take_expired(round, i);
+	aq_latch_free(&round->stream->latch);
+	if (round->nexpired > 0)
+		log_expired(round);
+	aq_point("timers-fired");
+	aq_at_commit(round_committed, round);
+	aq_job_commit(false);
 	return true;
 }
 
 static void
 run_partition(AqQueueShm *shm, Stream *stream, Partition *partition)
 {
-	/* what is noted outlives the transaction */
-	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq timers",
-												  ALLOCSET_DEFAULT_SIZES);
+	/* what is noted outlives the transaction, and an error: the claim needs it */
+	static MemoryContext context;
 	bool		more = true;
 
-	PG_TRY();
+	if (context == NULL)
+		context = AllocSetContextCreate(TopMemoryContext, "pgaq timers", ALLOCSET_DEFAULT_SIZES);
+	while (more)
 	{
-		while (more)
+		Round	   *round;
+		bool		loaded = false;
+
+		aq_job_begin();
+		if (!aq_lock_for_worker(partition, RowExclusiveLock))
 		{
-			Round	   *round;
-
-			bool		loaded = false;
-
-			aq_job_begin();
-			if (!aq_lock_for_worker(partition, RowExclusiveLock))
-			{
-				aq_job_commit(false);
-				break;
-			}
-			if (partition->frame == 0)
-			{
-				aq_load_partition(shm, partition);
-				loaded = true;
-			}
-			MemoryContextReset(context);
-			MemoryContextSwitchTo(context);
-			round = palloc0(sizeof(Round));
-			round->shm = shm;
-			round->stream = stream;
-			round->partition = partition;
-			round->now = GetCurrentTimestamp();
-			more = run_batch(round, loaded);
-			if (!more)
-				aq_job_commit(false);
+			aq_job_commit(false);
+			break;
 		}
+		if (partition->frame == 0)
+		{
+			aq_load_partition(shm, partition);
+			loaded = true;
+		}
+		MemoryContextReset(context);
+		MemoryContextSwitchTo(context);
+		round = palloc0(sizeof(Round));
+		round->shm = shm;
+		round->stream = stream;
+		round->partition = partition;
+		round->now = GetCurrentTimestamp();
+		more = run_batch(round, loaded);
+		if (!more)
+			aq_job_commit(false);
 	}
-	PG_FINALLY();
-	{
-		MemoryContextSwitchTo(TopMemoryContext);
-		MemoryContextDelete(context);
-	}
-	PG_END_TRY();
+	MemoryContextSwitchTo(TopMemoryContext);
+	MemoryContextReset(context);
 }
 
 void

@@ -31,28 +31,20 @@ bool
 aq_cond_sleep(AqCond *cond, AqEvent event,
 			  uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 {
-	volatile bool timed_out = false;
+	bool		timed_out = false;
+	uint32		info = aq_wait_info(event);
 
 	aq_sync_assert_none_held();
+	/* after an error, aq_sync_release_all() ends the wait */
 	aq_wait_begin_timed(event, p1, p2, p3, timeout_us);
-	PG_TRY();
-	{
-		uint32		info = aq_wait_info(event);
-
-		if (timeout_us < 0)
-			ConditionVariableSleep(&cond->cv, info);
-		else
-			timed_out = ConditionVariableTimedSleep(&cond->cv,
-													Max(timeout_us / 1000, 1), info);
-	}
-	PG_FINALLY();
-	{
-		if (timed_out)
-			aq_wait_end_timeout();
-		else
-			aq_wait_end();
-	}
-	PG_END_TRY();
+	if (timeout_us < 0)
+		ConditionVariableSleep(&cond->cv, info);
+	else
+		timed_out = ConditionVariableTimedSleep(&cond->cv, Max(timeout_us / 1000, 1), info);
+	if (timed_out)
+		aq_wait_end_timeout();
+	else
+		aq_wait_end();
 	return !timed_out;
 }
 

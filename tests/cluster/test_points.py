@@ -1,4 +1,4 @@
-"""A crash at every named test point.  Needs a library built with TEST_POINTS=1,
+"""A crash, an error, a cancellation and a termination at every named test point.  Needs a library built with TEST_POINTS=1,
 found through $PGAQ_LIBDIR; without one it is built into a directory of its own.
 
 The points are read from the source, so that a new one is covered at once.
@@ -26,7 +26,7 @@ RARE = {
     "sampled",
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
     "conversion-written", "conversion-ended", "positions-freed", "buffered-made",
-    "object-wanted", "object-loading", "object-aging", "definition-locked", "row-loaded",
+    "tables-made", "object-wanted", "object-loading", "object-aging", "definition-locked", "row-loaded",
 }  # fmt: skip
 # these are only on the way of queue tables
 CLASSIC = {"uncommitted-met"}
@@ -117,6 +117,107 @@ def test_crash_at_points(points_server, seed):
     points = sorted(set(POINTS) - RARE - (SHARDED if conftest.on_queue_tables else CLASSIC))
     rng.shuffle(points)
     assert run(points_server, Shape(sessions=3, batch=20, payload=40), points, rng, "points") == []
+
+
+def befall_once(server, work, point, action, skip):
+    """Arm the point and wait until a session has met with the action; False when none came by."""
+    with server.connect() as conn:
+        before = db.value(conn, "SELECT aq.point_reached(%s)", [point])
+        faults.arm(server, point, action, skip)
+        goal = work.control.delivered + 200_000
+
+        def over():
+            work._check_clients()
+            return db.value(conn, "SELECT aq.point_reached(%s)", [point]) > before + skip or work.control.delivered > goal
+
+        until(over, f"{action} at {point}", 120)
+        return db.value(conn, "SELECT aq.point_reached(%s)", [point]) > before + skip
+
+
+def test_sessions_end_at_points(points_server, seed):
+    """An error, a cancellation or a termination at each point leaves nothing behind: all messages arrive once, in order."""
+    server = points_server
+    server.expect_log("test point|canceling|terminating")
+    rng = random.Random(seed)
+    points = sorted(set(POINTS) - RARE - (SHARDED if conftest.on_queue_tables else CLASSIC))
+    cases = [(point, action) for point in points for action in ("error", "cancel", "terminate") if action == "terminate" or point not in faults.held_points()]
+    rng.shuffle(cases)
+    options = Options(rollback=5, savepoint=5, prepare=5, reconnect=True, explicit=True, backlog=4000, seed=rng.randrange(1, 10_000))
+    with Workload(server, PGAQ, Shape(sessions=3, batch=20, payload=40), options, queue="ends") as work:
+        work.setup()
+        work.start()
+        for point, action in cases:
+            print(f"{action} at {point}")
+            assert befall_once(server, work, point, action, rng.randrange(3))
+            goal = work.control.delivered + 500
+            until(lambda: work.control.delivered >= goal or work._check_clients(), f"progress after {action} at {point}")
+        drain(server, work, rng)
+        work.stop()
+        report = work.check()
+        assert report.ok, report
+
+
+ENDS = ["error", "cancel", "terminate"]
+
+
+@contextlib.contextmanager
+def ending(server, point, action):
+    """The next session at the point ends in this way; it is another one's, or the caller's."""
+    server.expect_log("test point|canceling|terminating")
+    faults.arm(server, point, action)
+    with contextlib.suppress(db.Error):
+        yield
+    with server.connect() as conn:
+        assert db.value(conn, "SELECT aq.point_await(%s)", [point])
+        conn.execute("SELECT aq.point_reset()")
+
+
+@pytest.mark.sharded("loading a queue table writes nothing")
+@pytest.mark.parametrize("action", ENDS)
+def test_load_ends_early(points_server, action):
+    """The session that loads a partition fails: another one that waits for it loads it itself."""
+    with points_server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('loaded')")
+        put_many(conn, "loaded", 1, 20_000)
+    points_server.restart("fast")
+    with points_server.connect() as conn, points_server.connect() as other, points_server.connect() as third, ThreadPoolExecutor() as pool:
+        db.execute(third, "SELECT aq.point_hold('loading')")
+        first = pool.submit(take, conn, "loaded", number=10)
+        assert db.value(third, "SELECT aq.point_await('loading')")
+        second = pool.submit(take, other, "loaded", number=10)
+        until(lambda: db.value(third, "SELECT count(*) = 1 FROM sys.\"v$session_wait\" WHERE event = 'aq: partition load'"), "a session that waits")
+        third.execute(f"SELECT pg_{'cancel' if action == 'cancel' else 'terminate'}_backend(%s)", [conn.info.backend_pid])
+        with pytest.raises(db.Error):
+            first.result(PATIENCE)
+        db.execute(third, "SELECT aq.point_reset()")
+        assert second.result(PATIENCE) == list(range(1, 11))
+    points_server.expect_log("terminating|canceling")
+
+
+@pytest.mark.parametrize("action", ENDS)
+def test_first_use_ends_early(points_server, action):
+    """The first session to use a queue fails: the next one finds the queue as if it were the first."""
+    points_server.expect_log("test point|canceling|terminating")
+    for point in ("object-wanted", "object-loading"):
+        queue = point.replace("-", "_")
+        with points_server.connect() as conn, points_server.connect() as other:
+            db.execute(conn, f"SELECT aq.create_queue('{queue}')")
+            db.execute(other, f"SET pgaq.test_point = '{point}:{action}'")
+            with pytest.raises(db.Error):
+                put(other, queue, 1)
+            put_many(conn, queue, 1, 10)
+            assert take(conn, queue, number=20) == list(range(1, 11))
+
+
+@pytest.mark.sharded("a queue table has no partitions")
+@pytest.mark.parametrize("action", ENDS)
+def test_making_tables_ends_early(points_server, action):
+    """The worker fails while it makes tables: the enqueuer that waits gets some all the same."""
+    with points_server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        with ending(points_server, "tables-made", action):
+            put_many(conn, "q", 1, 10)
+        assert take(conn, "q", number=10) == list(range(1, 11))
 
 
 def test_crash_when_timers_fire(points_server, seed):

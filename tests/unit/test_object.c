@@ -52,6 +52,12 @@ typedef struct Own
 	int			locked_size;
 	AqCond	   *cond;			/* prepared */
 	uint64		seen;
+	int			nclaims;
+	struct
+	{
+		AqClaimRelease release;
+		void	   *object;
+	}			claims[8];
 } Own;
 
 static Own	owns[SIM_MAX_SESSIONS];
@@ -137,6 +143,65 @@ aq_cond_broadcast(AqCond *cond)
 	cond->broadcasts++;
 }
 
+/* --- claims, as base/claim.c keeps them --------------------------------------------------- */
+
+void
+aq_claims_reserve(int n)
+{
+	CHECK(owns[aq_session_own_number].nclaims + n <= (int) lengthof(owns[0].claims));
+}
+
+void
+aq_claim_enter(AqClaimRelease release, void *object, int64 argument)
+{
+	Own		   *own = &owns[aq_session_own_number];
+
+	own->claims[own->nclaims].release = release;
+	own->claims[own->nclaims++].object = object;
+}
+
+void
+aq_claim_end(AqClaimRelease release, const void *object)
+{
+	Own		   *own = &owns[aq_session_own_number];
+	int			i = own->nclaims - 1;
+
+	while (i >= 0 && (own->claims[i].release != release || own->claims[i].object != object))
+		i--;
+	CHECK(i >= 0);
+	own->nclaims--;
+	for (; i < own->nclaims; i++)
+		own->claims[i] = own->claims[i + 1];
+}
+
+/* As an error or the end of the session does. */
+static void
+release_claims(void)
+{
+	Own		   *own = &owns[aq_session_own_number];
+
+	while (own->nclaims > 0)
+	{
+		AqClaimRelease release = own->claims[own->nclaims - 1].release;
+		void	   *object = own->claims[own->nclaims - 1].object;
+
+		own->nclaims--;
+		release(object, 0);
+	}
+}
+
+void
+aq_counted_enter(pg_atomic_uint32 *counter)
+{
+	pg_atomic_fetch_add_u32(counter, 1);
+}
+
+void
+aq_counted_leave(pg_atomic_uint32 *counter)
+{
+	pg_atomic_fetch_sub_u32(counter, 1);
+}
+
 /* --- the owner of the values ------------------------------------------------------------ */
 
 static void
@@ -219,7 +284,7 @@ check_empty(void)
 				CHECK(!aq_object_holds(i, kind, session));
 	}
 	for (int session = 0; session < SESSIONS; session++)
-		CHECK(owns[session].cond == NULL && owns[session].nlocked == 0);
+		CHECK(owns[session].cond == NULL && owns[session].nlocked == 0 && owns[session].nclaims == 0);
 	sim_put_down = sim_take_up = NULL;
 }
 
@@ -250,12 +315,13 @@ pin(uint32 id)
 	value->loading = false;
 	value->id = success ? id : 0;
 	loads += success;
-	aq_object_loaded(object, success);
-	if (success)
-		return object;
-	aq_object_forget(object, object->serial);
-	aq_object_unpin(object);
-	return NULL;
+	if (!success)
+	{
+		release_claims();
+		return NULL;
+	}
+	aq_object_loaded(object);
+	return object;
 }
 
 /* What is pinned is loaded, and stays. */
