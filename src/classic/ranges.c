@@ -161,6 +161,7 @@ aq_ranges_add(AqQueueShm *shm, int position, const RangeCopy *since, const Range
 	RangeList  *list;
 	uint32		i = 0;
 
+	aq_point("range-found");
 	if (aq_chunks_reserved() < 2)
 		aq_chunks_reserve(2);
 	aq_latch_get(&cq->latch, AQ_EXCLUSIVE, AQ_LOC_LINE_ADD);

@@ -127,3 +127,23 @@ def test_a_pending_drop_lets_nothing_overtake(server, conn, either):
         assert arrived(other, either, 3) == [2, 3, 4]
         other.execute("COMMIT")
     assert take(conn, either) == []
+
+
+@pytest.mark.parametrize("news", [42, 43])
+def test_more_news_than_a_walk_can_know(server, conn, table_queue, news):
+    """What is given back while a dequeue passes it is found again, however many other things have happened before it remembers what it passed."""
+    put_many(conn, table_queue, 1, 31)
+    with held(server, "range-found") as third, server.connect() as walker, ThreadPoolExecutor(1) as pool:
+        conn.execute("BEGIN")
+        assert take(conn, table_queue, number=30) == list(range(1, 31))
+        walk = pool.submit(take, walker, table_queue, number=1)
+        assert db.value(third, "SELECT aq.point_await('range-found')")
+        conn.execute("ROLLBACK")
+        counted = "SELECT count(*) = 30 FROM aq.messages WHERE queue_name = %s AND attempts = 1 AND state = 'READY'"
+        until(lambda: db.value(conn, counted, [table_queue]), "the worker has counted the attempts")
+        # 42 are kept: 40 of these are the queue's, the others the rollback's and the worker's
+        for number in range(news):
+            put_many(conn, table_queue, 32 + number, 32 + number)
+        db.execute(third, "SELECT aq.point_reset()")
+        assert walk.result(PATIENCE) == [31]
+    assert sorted(take(conn, table_queue)) == [*range(1, 31), *range(32, 32 + news)]

@@ -23,7 +23,7 @@ from pgaq.lab.load import Options, Workload
 POINTS = faults.test_points()
 # these need more than plain traffic, and have tests of their own below
 RARE = {
-    "sampled",
+    "sampled", "range-found",
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
     "conversion-written", "conversion-ended", "positions-freed", "buffered-made",
     "tables-made", "object-wanted", "object-loading", "object-aging", "definition-locked", "row-loaded",
