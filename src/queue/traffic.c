@@ -87,7 +87,9 @@ aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number)
 	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
 	if (pg_atomic_read_u64(&place->number) < number)
 	{
+		/* what an earlier consumer has left undone is not the new one's lag */
 		pg_atomic_write_u64(&place->before, pg_atomic_read_u64(&place->dequeued));
+		pg_atomic_write_u64(&place->enqueued, pg_atomic_read_u64(&place->dequeued));
 		for (int i = 0; i < AQ_NCONSUMER_TRAFFIC; i++)
 			pg_atomic_write_u64(&place->traffic[i], 0);
 		aq_raise_to(&place->number, number);

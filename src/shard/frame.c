@@ -511,6 +511,7 @@ evict(Partition *partition)
 		aq_frame_is_idle(partition))
 	{
 		aq_frame_evict(stream, partition);
+		aq_partition_check_done(stream, partition); /* it may have been open until now */
 		evicted = true;
 	}
 	aq_latch_free(&stream->latch);

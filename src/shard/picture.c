@@ -382,14 +382,13 @@ aq_picture_read(AqQueueShm *shm, Partition *partition)
 	(void) scan_table(p, partition->log, read_log_row);
 	for (uint32 i = 0; i < p->nslots; i++)
 	{
-		if (p->slots[i].open > 0 || p->slots[i].state == SLOT_DOUBT)
-			continue;
-		if (p->slots[i].state == SLOT_READY || p->slots[i].state == SLOT_WAITING)
-			p->slots[i].state = SLOT_DONE;
 		if (aq_bitmap_test(p->moved, i))
 			p->slots[i].flags &= ~SLOT_FAILED;
-		if (p->slots[i].state == SLOT_DONE && (p->slots[i].flags & SLOT_FAILED))
+		/* also what other consumers still have to take: it is moved after that */
+		if (p->slots[i].flags & SLOT_FAILED)
 			p->nfailed++;
+		if (p->slots[i].open == 0 && (p->slots[i].state == SLOT_READY || p->slots[i].state == SLOT_WAITING))
+			p->slots[i].state = SLOT_DONE;
 	}
 	sift_rests(p);
 	drop_attempts_of_done(p);
