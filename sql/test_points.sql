@@ -24,3 +24,19 @@ RETURNS boolean LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_point_await';
 
 CREATE OR REPLACE FUNCTION aq.point_reset()
 RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_point_reset';
+
+/* What aq.check() is to find: by 1 makes it, -1 undoes it; see src/shard/damage.c and where the others are. */
+CREATE OR REPLACE FUNCTION aq.damage(queue_name text, what text, by integer)
+RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_damage';
+
+CREATE OR REPLACE FUNCTION aq.damage_queue_table(queue_name text, what text, by integer)
+RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_damage_classic';
+
+CREATE OR REPLACE FUNCTION aq.damage_latches(by integer)
+RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_damage_latches';
+
+CREATE OR REPLACE FUNCTION aq.damage_stops(by integer)
+RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_damage_stops';
+
+CREATE OR REPLACE FUNCTION aq.damage_entries(by integer)
+RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_damage_entries';

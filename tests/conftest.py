@@ -97,9 +97,20 @@ def use_queue_tables(conn: db.Connection) -> None:
     conn.execute("ALTER EXTENSION pgaq ADD FUNCTION aq.create_queue; ALTER EXTENSION pgaq ADD FUNCTION aq.drop_queue")
 
 
+def differences(server: Server) -> list[str]:
+    """What aq.check() says of a server that runs; a test that is over leaves nothing behind."""
+    try:
+        with server.connect(connect_timeout="5") as conn:
+            if not db.value(conn, "SELECT count(*) FROM pg_extension WHERE extname = 'pgaq'"):
+                return []
+            return [f"aq.check(): {row}" for row in db.rows(conn, "SELECT * FROM aq.check('20 s')")]
+    except db.OperationalError:
+        return []
+
+
 def end_server(server: Server) -> None:
-    """Stop it; complain about what it logged."""
-    problems = server.problems()
+    """Stop it; complain about what it logged, and what it has left in shared memory."""
+    problems = [*server.problems(), *(differences(server) if server.running() else [])]
     text = server.log_text()
     server.destroy()
     if problems:

@@ -76,6 +76,13 @@ CREATE FUNCTION aq._purge_processed(queue_name text, consumer text, ids uuid[]) 
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_purge_processed';
 COMMENT ON FUNCTION aq._purge_processed(text, text, uuid[]) IS 'Internal: delete delivered messages that a queue table retains';
 
+CREATE FUNCTION aq.check(patience interval DEFAULT '3 seconds', OUT queue_name text, OUT store text, OUT place text, OUT what text,
+	OUT in_memory bigint, OUT expected bigint, OUT detail text)
+RETURNS SETOF record LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_check';
+COMMENT ON FUNCTION aq.check(interval) IS
+'Compare what this extension keeps in shared memory with the tables and with itself; one row for each difference, none if all agrees. What differs is read again for as long as patience, because what others do meanwhile looks like a difference. Reads all messages of the queues that are in memory. For superusers';
+REVOKE EXECUTE ON FUNCTION aq.check FROM PUBLIC;
+
 CREATE FUNCTION aq.subscribe(queue_name text, consumer text, rule text DEFAULT NULL, comment text DEFAULT NULL,
 	delivery_mode text DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscribe';

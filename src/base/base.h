@@ -16,6 +16,7 @@
 #include "postgres.h"
 
 #include "base/compat.h"
+#include "base/finding.h"
 #include "base/rows.h"
 #include "port/atomics.h"
 
@@ -57,6 +58,7 @@ extern int	aq_session_slots(void); /* known from shmem_size() on */
 extern struct PGPROC *aq_session_proc(int number);	/* NULL when not in use */
 extern int	aq_session_pid(int number); /* 0 when not in use */
 extern uint32 aq_session_serial(int number);	/* which process in this slot */
+extern bool aq_session_in_transaction(int number);	/* false when not in use */
 extern int	aq_session_of_pid(int pid, Oid *role);	/* attached or not; -1: no such process */
 
 /* First thing in every SQL function; idempotent.  Raises only the first time. */

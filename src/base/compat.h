@@ -76,6 +76,16 @@ aq_server_wait_event(const char *name)
 #endif
 }
 
+static inline bool
+aq_proc_in_transaction(const volatile PGPROC *proc)
+{
+#if PG_VERSION_NUM >= 170000
+	return proc->vxid.lxid != InvalidLocalTransactionId;
+#else
+	return proc->lxid != InvalidLocalTransactionId;
+#endif
+}
+
 /* Backend i, from 1 on, of this process's copy of what pg_stat_activity shows. */
 extern struct LocalPgBackendStatus *aq_backend_status(int i);
 

@@ -134,6 +134,15 @@ aq_session_set_claims(uint32 claims)
 	pg_atomic_write_u32(&slots[aq_session_own_number].claims, claims);
 }
 
+/* Does the session run a transaction?  Reads without a lock: it may have ended. */
+bool
+aq_session_in_transaction(int number)
+{
+	PGPROC	   *proc = aq_session_proc(number);
+
+	return proc != NULL && aq_proc_in_transaction(proc);
+}
+
 /*
  * The number of a process that has a PGPROC, whether it has attached or not, and
  * the role it has logged in as (invalid for background processes).

@@ -259,4 +259,8 @@ extern AqChunk aq_chunk_take(void); /* zeroed, out of the reserve */
 extern void aq_chunks_free(const AqChunk *chunks, uint32 count);	/* 0s are skipped */
 extern void aq_chunks_trim(void);	/* give most of the reserve back */
 
+/* --- for aq.check(): what does not agree.  used: chunks that other parts know of. */
+extern void aq_memory_check(AqFindings *findings, uint32 used);
+extern void aq_cache_check(AqFindings *findings);
+
 #endif							/* AQ_CACHE_H */

@@ -95,6 +95,7 @@ extern void aq_object_tell_unused(void);
 
 extern void aq_object_session_exit(void);
 extern void aq_object_unhold(AqObject *object);
+extern uint32 aq_object_own_pins(uint32 index);
 extern void aq_object_drop_copies(Oid database, uint32 id, uint32 copies);
 
 /* --- hot.c ------------------------------------------------------------------------ */

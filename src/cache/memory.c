@@ -38,6 +38,8 @@ typedef struct MemoryArea
 	AqChunk		next_unused;	/* those from here on were never used */
 	AqCond		freed;			/* chunks were given back */
 	pg_atomic_uint32 waiting;	/* sessions that wait for that */
+	/* by session: chunks in its reserve; written by itself, for aq.check() */
+	volatile uint32 reserves[FLEXIBLE_ARRAY_MEMBER];
 } MemoryArea;
 
 char	   *aq_chunk_base;
@@ -58,10 +60,16 @@ chunk_total(void)
 	return (uint32) ((Size) aq_message_cache_kb * 1024 / AQ_CHUNK_SIZE);
 }
 
+static Size
+head_size(void)
+{
+	return CACHELINEALIGN(add_size(offsetof(MemoryArea, reserves), mul_size(aq_session_slots(), sizeof(uint32))));
+}
+
 Size
 aq_memory_shmem_size(void)
 {
-	Size		size = CACHELINEALIGN(sizeof(MemoryArea));
+	Size		size = head_size();
 
 	/* chunk 0 is never used: 0 means none */
 	return add_size(size, mul_size((Size) chunk_total() + 1, AQ_CHUNK_SIZE));
@@ -71,10 +79,10 @@ void
 aq_memory_shmem_init(void *ptr, bool found)
 {
 	area = ptr;
-	aq_chunk_base = (char *) ptr + CACHELINEALIGN(sizeof(MemoryArea));
+	aq_chunk_base = (char *) ptr + head_size();
 	if (found)
 		return;
-	memset(area, 0, sizeof(MemoryArea));
+	memset(area, 0, head_size());
 	aq_latch_init(&area->latch, AQ_LATCH_CHUNKS, 0);
 	area->total = area->nfree = chunk_total();
 
@@ -115,6 +123,13 @@ aq_chunks_reserved(void)
 	return nreserve;
 }
 
+static inline void
+set_reserve(uint32 n)
+{
+	nreserve = n;
+	area->reserves[aq_session_own_number] = n;
+}
+
 /* What a session keeps for its next calls. */
 static uint32
 kept(void)
@@ -136,7 +151,8 @@ fill_reserve(uint32 count)
 		else
 			chunk = area->next_unused++;
 		area->nfree--;
-		reserve[nreserve++] = chunk;
+		reserve[nreserve] = chunk;
+		set_reserve(nreserve + 1);
 		count--;
 	}
 	aq_latch_free(&area->latch);
@@ -219,7 +235,8 @@ aq_chunk_take(void)
 	AqChunk		chunk;
 
 	Assert(nreserve > 0);
-	chunk = reserve[--nreserve];
+	chunk = reserve[nreserve - 1];
+	set_reserve(nreserve - 1);
 	memset(aq_chunk_ptr(chunk), 0, AQ_CHUNK_SIZE);
 	return chunk;
 }
@@ -261,7 +278,7 @@ aq_chunks_trim(void)
 	if (nreserve <= keep)
 		return;
 	aq_chunks_free(reserve + keep, nreserve - keep);
-	nreserve = keep;
+	set_reserve(keep);
 }
 
 void
@@ -269,5 +286,31 @@ aq_memory_session_exit(void)
 {
 	if (nreserve > 0)
 		aq_chunks_free(reserve, nreserve);
-	nreserve = 0;
+	set_reserve(0);
+}
+
+/* used: chunks that the parts know of, in all databases.  Each chunk is free, reserved or used. */
+void
+aq_memory_check(AqFindings *findings, uint32 used)
+{
+	uint32		reserved = 0;
+	uint32		nfree;
+	uint32		asleep = 0;
+
+	for (int i = 0; i < aq_session_slots(); i++)
+	{
+		AqWaitNow	now;
+
+		reserved += area->reserves[i];
+		if (area->reserves[i] > 0 && aq_session_pid(i) == 0)
+			aq_found(findings, psprintf("session %d", i + 1), "chunks reserved by a session that has ended",
+					 area->reserves[i], 0, NULL);
+		aq_event_read(i, &now);
+		asleep += now.waiting && now.event == AQ_EVENT_CACHE_FULL;
+	}
+	nfree = area->nfree;
+	aq_compare(findings, "message cache", "chunks that are free, reserved or used",
+			   (int64) nfree + reserved + used, area->total);
+	if (pg_atomic_read_u32(&area->waiting) > 0 && asleep == 0)
+		aq_found(findings, "message cache", "sessions that wait for chunks", pg_atomic_read_u32(&area->waiting), 0, NULL);
 }

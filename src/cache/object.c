@@ -361,6 +361,13 @@ unpin(AqObject *object)
 		aq_object_tell_unused();
 }
 
+/* Of this session. */
+uint32
+aq_object_own_pins(uint32 index)
+{
+	return mine != NULL ? mine[index].pins : 0;
+}
+
 bool
 aq_object_pin_handle(AqObject *object)
 {

@@ -28,8 +28,8 @@ pg_atomic_uint32 *aq_classic_takers;
 /* --- shared memory --------------------------------------------------------------- */
 
 /* rolled back dequeues that are not counted yet, and what may become one */
-static uint32
-retry_count(void)
+uint32
+aq_retry_total(void)
 {
 	return aq_session_slots() * 8 + 64;
 }
@@ -41,7 +41,7 @@ lay_out(void *area)
 
 	aq_classic = aq_carve(area, &size, sizeof(ClassicArea));
 	aq_classic_queues = aq_carve(area, &size, mul_size(aq_object_limit + 1, sizeof(ClassicQueue)));
-	aq_retries = aq_carve(area, &size, mul_size(retry_count() + 1, sizeof(Retry)));
+	aq_retries = aq_carve(area, &size, mul_size(aq_retry_total() + 1, sizeof(Retry)));
 	aq_classic_takers = aq_carve(area, &size, mul_size(aq_session_slots(), sizeof(pg_atomic_uint32)));
 	return size;
 }
@@ -63,7 +63,7 @@ shmem_init(void *area, bool found)
 
 	memset(area, 0, size);
 	aq_latch_init(&aq_classic->latch, AQ_LATCH_CLASSIC, 0);
-	for (uint32 i = retry_count(); i >= 1; i--)
+	for (uint32 i = aq_retry_total(); i >= 1; i--)
 	{
 		aq_retries[i].next = aq_classic->free_retry;
 		aq_classic->free_retry = i;
@@ -516,6 +516,9 @@ static const AqStore classic_store = {
 	.leave_tables = leave_tables,
 	.was_emptied = aq_classic_was_emptied,
 	.enqueued_here = aq_classic_enqueued_here,
+	.check = aq_classic_check,
+	.check_pool = aq_classic_check_pool,
+	.chunks = aq_classic_chunks,
 };
 
 /* --- the part -------------------------------------------------------------------------------- */

@@ -338,4 +338,12 @@ extern bool aq_give_up(Hands *hands, Line *line, int position, int attempts, con
 extern void aq_classic_retry_job(int32 id, AqQueueShm *shm);
 extern void aq_classic_time_job(int32 id, AqQueueShm *shm);
 
+/* --- classic.c */
+extern uint32 aq_retry_total(void);
+
+/* --- classic_check.c: aq.check() ---------------------------------------------------------------------- */
+extern void aq_classic_check(AqQueue *queue, AqFindings *findings);
+extern void aq_classic_check_pool(AqFindings *findings);
+extern uint32 aq_classic_chunks(AqQueueShm *shm);
+
 #endif							/* AQ_CLASSIC_PRIVATE_H */

@@ -18,6 +18,8 @@
  */
 #include "jobs/jobs_private.h"
 
+#include <signal.h>
+
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
@@ -362,3 +364,51 @@ aq_jobs_post_at(TimestampTz when)
 			SetLatch(&proc->procLatch);
 	}
 }
+
+/* --- aq.check() --------------------------------------------------------------------------- */
+
+/* This one included. */
+static int
+sessions_in_transactions(void)
+{
+	int			n = 0;
+
+	for (int i = 0; i < aq_session_slots(); i++)
+		n += aq_session_in_transaction(i);
+	return n;
+}
+
+void
+aq_jobs_check(AqFindings *findings)
+{
+	int			sessions = sessions_in_transactions() - 1;
+
+	for (int i = 0; i < aq_max_databases; i++)
+	{
+		AqDatabase *db = &aq_jobs_area->databases[i];
+		const char *place = psprintf("database %u", db->oid);
+		int			pid = db->worker_pid;
+
+		if (!OidIsValid(db->oid))
+			continue;
+		/* a command that stops the database runs in a transaction */
+		if (db->stops < 0 || db->stops > sessions)
+			aq_found(findings, place, "commands that stop its worker", db->stops, sessions, NULL);
+		if (pid != 0 && kill(pid, 0) != 0 && errno == ESRCH)
+			aq_found(findings, place, "its worker does not exist", pid, AQ_NO_NUMBER, NULL);
+	}
+}
+
+#ifdef AQ_TEST_POINTS
+/* What it is to find: more stops than there are sessions.  by: 1 makes it, -1 undoes it. */
+PG_FUNCTION_INFO_V1(aq_damage_stops);
+Datum
+aq_damage_stops(PG_FUNCTION_ARGS)
+{
+	AqDatabase *db = aq_jobs_database(MyDatabaseId);
+
+	if (db != NULL)
+		db->stops += PG_GETARG_INT32(0) * aq_session_slots();
+	PG_RETURN_VOID();
+}
+#endif

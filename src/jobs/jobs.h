@@ -104,4 +104,7 @@ extern void aq_jobs_on_prepared_end(AqPreparedEnded callback);
 /* The utility command that this session executes, the innermost; NULL: none. */
 extern struct Node *aq_jobs_command(void);
 
+/* For aq.check(): workers that are not there, databases stopped by no session. */
+extern void aq_jobs_check(AqFindings *findings);
+
 #endif							/* AQ_JOBS_H */

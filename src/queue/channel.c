@@ -98,6 +98,13 @@ aq_channel_leave(void)
 	return woken ? 1 : 0;
 }
 
+/* For aq.check(). */
+bool
+aq_channel_has(int session)
+{
+	return ((volatile AqWaitEntry *) channel->entries)[session].state != AQ_WAKEUP_FREE;
+}
+
 bool
 aq_channel_has_listeners(void)
 {

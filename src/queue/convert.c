@@ -65,6 +65,12 @@ both_load(AqQueue *queue, AqQueueShm *shm)
 	sharded()->load(queue, shm);
 }
 
+static uint32
+both_chunks(AqQueueShm *shm)
+{
+	return classic()->chunks(shm) + sharded()->chunks(shm);
+}
+
 static void
 both_unload(AqQueueShm *shm)
 {
@@ -282,6 +288,7 @@ const AqStore aq_both_stores = {
 	.kind = AQ_STORE_BOTH,
 	.load = both_load,
 	.unload = both_unload,
+	.chunks = both_chunks,
 	.idle = both_idle,
 	.drop = both_drop,
 	.lock = both_lock,

@@ -195,7 +195,7 @@ aq_pin_unuse(const AqQueueShm *shm)
 }
 
 bool
-aq_pin_is_used(const AqQueueShm *shm)
+aq_pin_used_here(const AqQueueShm *shm)
 {
 	return pin_of(shm)->used;
 }

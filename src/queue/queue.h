@@ -375,6 +375,7 @@ extern bool aq_xact_has_ddl(void);
 extern void aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent);
 extern void aq_queue_xact_end(bool commit);
 extern void aq_pins_sweep(void);
+extern bool aq_pin_used_here(const AqQueueShm *shm);	/* by this transaction; it is pinned */
 
 /* --- args.c: of this session, in rows; never used by another one */
 extern int64 aq_session_identity(void);

@@ -53,7 +53,6 @@ extern void aq_pin_put(const AqQueueShm *shm);
 extern void aq_pin_looks(const AqQueueShm *shm, int position);
 extern void aq_pin_took(const AqQueueShm *shm, int position);
 extern void aq_pin_unuse(const AqQueueShm *shm);
-extern bool aq_pin_is_used(const AqQueueShm *shm);
 extern void aq_queue_stopping_here(AqQueue *queue, bool enqueue, bool dequeue);
 extern void aq_xact_ddl(void);
 
@@ -63,6 +62,8 @@ extern void aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 numbe
 /* wait.c */
 extern Size aq_wait_shmem_size(void);
 extern void aq_wait_shmem_init(void *area, bool found);
+extern void aq_wait_check(AqFindings *findings);
+extern void aq_wait_check_queue(AqQueueShm *shm, AqFindings *findings);
 extern void aq_set_latches(const int32 *sessions, int n);
 extern int	aq_fetch_patience_ms;	/* pgaq.fetch_patience */
 extern bool aq_wait_until(AqQueue *const *queues, int n, int position, bool selective, int64 timeout_us,
@@ -89,6 +90,7 @@ extern void aq_channel_shmem_init(void *area, bool found);
 extern void aq_channel_join(void);
 extern int	aq_channel_leave(void);
 extern bool aq_channel_has_listeners(void);
+extern bool aq_channel_has(int session);
 extern bool aq_channel_woken(void);
 extern void aq_channel_wake(void);
 

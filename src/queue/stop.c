@@ -130,7 +130,7 @@ aq_queue_quiesce(AqQueue *queue, bool enqueue, bool dequeue)
 	aq_queue_stopping_here(queue, enqueue, dequeue);
 	pg_memory_barrier();
 	aq_cond_prepare(&queue->shm->changed);
-	while (in_use(queue, aq_pin_is_used(queue->shm) ? 1 : 0))
+	while (in_use(queue, aq_pin_used_here(queue->shm) ? 1 : 0))
 	{
 		(void) aq_cond_sleep(&queue->shm->changed, AQ_EVENT_STOP_QUEUE, queue->id,
 							 pg_atomic_read_u32(&queue->shm->users), 0, LOOK_AGAIN);

@@ -173,6 +173,15 @@ typedef struct AqStore
 	 * wait, for the worker itself or for a user?  NULL: always.
 	 */
 	bool		(*worker_may_put) (AqQueue *queue);
+	/*
+	 * For aq.check(), each NULL when there is nothing to say.  check: what of
+	 * the queue, which is pinned, does not agree with its tables; check_pool:
+	 * what of all queues does not agree with itself; chunks: of the message
+	 * cache, that the queue has, pinned or not.
+	 */
+	void		(*check) (AqQueue *queue, AqFindings *findings);
+	void		(*check_pool) (AqFindings *findings);
+	uint32		(*chunks) (AqQueueShm *shm);
 } AqStore;
 
 #define AQ_STORE_SHARDED 's'

@@ -415,6 +415,80 @@ sleep_for(Target *targets, int n, bool listens, bool channel, AqEvent event, int
 	return found;
 }
 
+/* --- aq.check() ------------------------------------------------------------------------- */
+
+/* Entries of sessions that do not wait, and sessions that sleep without an entry. */
+void
+aq_wait_check(AqFindings *findings)
+{
+	for (int session = 0; session < aq_session_slots(); session++)
+	{
+		int			n = aq_channel_has(session) ? 1 : 0;
+		AqWaitNow	now;
+
+		for (int i = 0; i < ENTRIES_PER_SESSION; i++)
+			n += ((volatile AqWaitEntry *) entries)[session * ENTRIES_PER_SESSION + i].state != AQ_WAKEUP_FREE;
+		if (n > 0 && !aq_session_in_transaction(session))
+			aq_found(findings, psprintf("session %d", session + 1), "waits for messages without a transaction", n, 0, NULL);
+		aq_event_read(session, &now);
+		if (n == 0 && now.waiting && (now.event == AQ_EVENT_DEQUEUE_WAIT || now.event == AQ_EVENT_LISTEN_WAIT))
+			aq_found(findings, psprintf("session %d", session + 1), "sleeps, and stands in no list", 0, 1,
+					 psprintf("process %d", aq_session_pid(session)));
+	}
+}
+
+#ifdef AQ_TEST_POINTS
+/* What it is to find: an entry of a session that does not exist.  by: 1 makes it, -1 undoes it. */
+PG_FUNCTION_INFO_V1(aq_damage_entries);
+Datum
+aq_damage_entries(PG_FUNCTION_ARGS)
+{
+	entries[(Size) (aq_session_slots() - 1) * ENTRIES_PER_SESSION].state =
+		PG_GETARG_INT32(0) > 0 ? AQ_WAKEUP_WAITING : AQ_WAKEUP_FREE;
+	PG_RETURN_VOID();
+}
+#endif
+
+/* The latch is held: entries of the list, each of a session that runs a transaction. */
+static uint32
+count_list(const AqWaitList *list, uint32 *strange)
+{
+	uint32		n = 0;
+
+	for (uint32 i = list->head; i != AQ_WAKEUP_NONE && n <= list->waiting; i = entries[i].next)
+	{
+		n++;
+		*strange += entries[i].state != AQ_WAKEUP_WAITING || !aq_session_in_transaction(entries[i].session);
+	}
+	return n;
+}
+
+void
+aq_wait_check_queue(AqQueueShm *shm, AqFindings *findings)
+{
+	uint32		listed = 0,
+				counted = 0,
+				strange = 0,
+				waiting;
+
+	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+
+		if (consumer == NULL)
+			continue;
+		counted += consumer->waiters.waiting + consumer->selective.waiting;
+		listed += count_list(&consumer->waiters, &strange) + count_list(&consumer->selective, &strange);
+	}
+	waiting = pg_atomic_read_u32(&shm->waiting);
+	aq_latch_free(&shm->waiters_latch);
+	aq_compare(findings, "waiters", "entries in lists, as the lists count them", counted, listed);
+	aq_compare(findings, "waiters", "entries in lists, as the queue counts them", waiting, listed);
+	if (strange > 0)
+		aq_found(findings, "waiters", "entries of sessions that do not wait", strange, 0, NULL);
+}
+
 /* --- aq.dequeue(wait => ...) ------------------------------------------------------------ */
 
 typedef struct DequeueWait

@@ -32,12 +32,12 @@ count_open(Picture *p)
 	return open;
 }
 
-/* The first time after a start, what is to do counts as the consumers' lag. */
+/* The first time after a start, what is to be done counts as the consumers' lag. */
 static void
 count_lag(Picture *p)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
-		if (p->todo[position] != NULL && !p->partition->counted)
+		if (p->todo[position] != NULL && !p->partition->in_lag)
 			pg_atomic_fetch_add_u64(&aq_consumer_shm(p->shm, position)->enqueued, p->doubtful[position] +
 									pg_popcount((const char *) p->todo[position], AQ_CHUNK_SIZE));
 }
@@ -51,7 +51,7 @@ install_summary(Picture *p)
 	if (!partition->counted)
 		partition->reserved = p->nslots;
 	partition->open = count_open(p);
-	partition->counted = true;
+	partition->counted = partition->in_lag = true;
 	partition->nfailed = p->nfailed;
 	if (partition->last_take == 0)
 		partition->last_take = p->last_take;
@@ -263,6 +263,7 @@ begin_load(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 in_stre
 			partition->state == PARTITION_CLOSED && partition->frame == 0)
 		{
 			mine = partition->loading = true;
+			partition->claimant = aq_session_own_number;
 			loading.shm = shm;
 			loading.stream = stream;
 			loading.partition = partition;

@@ -99,7 +99,7 @@ open_partition(AqQueue *queue, Stream *stream)
 		partition->state = PARTITION_OPEN;
 		partition->frame = aq_chunk_take();
 		partition->referenced = true;
-		partition->counted = true;
+		partition->counted = partition->in_lag = true;
 		partition->loading = false;
 		partition->reserved = partition->pending = partition->inflight = 0;
 		partition->nretry = partition->ndoubt = partition->nfailed = partition->open = 0;

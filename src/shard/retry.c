@@ -390,6 +390,7 @@ detach_frame(Retries *retries)
 		retries->frame = partition->frame;
 		partition->frame = 0;
 		partition->loading = true;
+		partition->claimant = aq_session_own_number;
 		aq_claim_enter(reattach_frame, retries, 0);
 	}
 	aq_latch_free(&stream->latch);

@@ -211,6 +211,7 @@ aq_partition_alloc(AqQueueShm *shm)
 		memset(partition, 0, sizeof(Partition));
 		partition->index = index;
 		partition->queue = shm->object->index;
+		partition->claimant = aq_session_own_number;
 		pg_atomic_init_u64(&partition->browsed, 0);
 		aq_claim_enter(release_unplaced, partition, 0);
 	}
@@ -615,4 +616,7 @@ static const AqStore shard_store = {
 	.njobs = lengthof(shard_jobs),
 	.time_job = {0, aq_timer_job},
 	.worker_may_put = aq_tables_ready_for_worker,
+	.check = aq_shard_check,
+	.check_pool = aq_shard_check_pool,
+	.chunks = aq_shard_chunks,
 };

@@ -153,7 +153,9 @@ typedef struct Partition
 	int64		number;
 	AqChunk		frame;			/* 0: not resident */
 	bool		loading;
+	int			claimant;		/* session that loads it, makes it, or has it TAKEN */
 	bool		counted;		/* open is known */
+	bool		in_lag;			/* its messages count as their consumers' lag */
 	bool		referenced;		/* used since the clock hand passed */
 	uint32		reserved;		/* slots given out */
 	uint32		pending;		/* slots of running or prepared enqueues */
@@ -563,5 +565,10 @@ extern void aq_failed_job(int32 id, AqQueueShm *shm);
 extern void aq_removed_job(int32 id, AqQueueShm *shm);
 extern bool aq_position_free(AqQueue *queue, AqRemoved *removed);
 extern void aq_recount_job(int32 id, AqQueueShm *shm);
+
+/* --- shard_check.c, compare.c: aq.check() ------------------------------------------------------------------- */
+extern void aq_shard_check(AqQueue *queue, AqFindings *findings);
+extern void aq_shard_check_pool(AqFindings *findings);
+extern uint32 aq_shard_chunks(AqQueueShm *shm);
 
 #endif							/* AQ_SHARD_PRIVATE_H */

@@ -446,6 +446,7 @@ pop_empty(AqQueueShm *shm, bool *counted)
 		sq->nempty--;
 		partition->next = 0;
 		partition->state = PARTITION_TAKEN;
+		partition->claimant = aq_session_own_number;
 		aq_claim_enter(give_back_unused, partition, 0);
 		if (*counted)
 			aq_counted_leave(&sq->wanting);
@@ -760,6 +761,7 @@ claim_surplus(AqQueueShm *shm)
 		sq->nempty--;
 		partition->next = 0;
 		partition->state = PARTITION_TAKEN;
+		partition->claimant = aq_session_own_number;
 		aq_claim_enter(keep_surplus, partition, 0);
 	}
 	aq_latch_free(&sq->latch);

@@ -27,6 +27,7 @@ X(LAUNCHER_IDLE, "aq: launcher idle", IDLE, "databases to ask", "", "", "a worke
 X(SAMPLER_IDLE, "aq: sampler idle", IDLE, "interval", "", "", "the time of the next sample")
 X(QUEUE_DDL, "aq: queue definition", CONCURRENCY, "queue id", "mode", "", "another session that changes the queue")
 X(STOP_QUEUE, "aq: queue in use", CONCURRENCY, "queue id", "transactions", "", "transactions that have enqueued or dequeued to end, before the queue is stopped")
+X(CHECK_AGAIN, "aq: check", OTHER, "differences", "", "", "a while between two readings of aq.check()")
 X(LAB_MUTEX_X, "aq: lab mutex X", CONCURRENCY, "idn", "value", "where", "a mutex of the lab, exclusively")
 X(LAB_MUTEX_S, "aq: lab mutex S", CONCURRENCY, "idn", "value", "where", "a mutex of the lab, shared")
 X(LAB_IDLE, "aq: lab idle", IDLE, "number", "", "", "an experiment to begin")

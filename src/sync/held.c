@@ -110,8 +110,8 @@ aq_sync_assert_none_held(void)
 /* --- who blocks whom ------------------------------------------------------------ */
 
 /* Does the session hold it?  In which entry, or NULL. */
-static AqHeld *
-held_by(int session, const void *lock)
+AqHeld *
+aq_held_by(int session, const void *lock)
 {
 	AqSyncSelf *self = &aq_sync_shared->selves[session];
 
@@ -142,7 +142,7 @@ aq_sync_blocker(int session)
 		return holder;
 	for (int i = 0; i < aq_sync_shared->nsleepers; i++)
 	{
-		if (i != session && held_by(i, lock) != NULL)
+		if (i != session && aq_held_by(i, lock) != NULL)
 			return i;
 	}
 	return -1;

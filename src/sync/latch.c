@@ -683,3 +683,12 @@ aq_latch_holder(const AqLatch *latch)
 		return -1;
 	return (int) (word & W_COUNT) - 1;
 }
+
+/* How many sessions share it. */
+uint32
+aq_latch_sharers(const AqLatch *latch)
+{
+	uint64		word = pg_atomic_read_u64((pg_atomic_uint64 *) &latch->word);
+
+	return (word & W_EXCLUSIVE) ? 0 : (uint32) (word & W_COUNT);
+}

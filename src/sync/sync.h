@@ -45,6 +45,7 @@ extern bool aq_latch_get_nowait(AqLatch *latch, AqLatchMode mode, AqLocation whe
 extern void aq_latch_free(AqLatch *latch);
 extern bool aq_latch_held(const AqLatch *latch);	/* by this session; for Assert */
 extern int	aq_latch_holder(const AqLatch *latch);	/* session number, or -1 */
+extern uint32 aq_latch_sharers(const AqLatch *latch);
 extern AqLatch *aq_latch_find(const char *name, int child); /* or NULL */
 
 /* --- mutexes: small, embedded in what they protect -------------------------
@@ -74,6 +75,11 @@ extern void aq_sync_assert_none_held(void);
 
 /* Only experiments sleep while they hold something. */
 extern void aq_sleep_holding(int64 us);
+
+/* For aq.check(): latches and mutexes of sessions that have ended. */
+#ifndef AQ_UNIT
+extern void aq_sync_check(AqFindings *findings);
+#endif
 
 /* What a get and a free cost; nobody else may use the two meanwhile. */
 #ifndef AQ_UNIT

@@ -166,6 +166,7 @@ extern AQ_LOCAL AqSyncSelf *aq_sync_self;	/* without a session: one that holds n
 extern void aq_sync_self_init(AqSyncSelf *self);
 extern void aq_sync_self_set(int session);	/* -1: none */
 pg_noreturn extern void aq_held_overflow(void);
+extern AqHeld *aq_held_by(int session, const void *lock);	/* NULL when it does not hold it */
 extern AqHeld *aq_held_find(const void *lock);	/* NULL when not held */
 
 static inline uint32

@@ -89,6 +89,8 @@ SELECT t.error($$SELECT t.put('q', 5)$$);
 SELECT t.error($$SELECT aq.purge_queue('q')$$);
 SELECT t.error($$SELECT aq.grant_queue('q', 'regress_aq_none')$$);
 SELECT t.error($$SELECT aq.stop_queue('q')$$);
+-- shared memory of all queues: superusers only
+SELECT t.error($$SELECT * FROM aq.check()$$);
 SELECT queue_name FROM aq.queues;
 -- both, by 'all'; and taken back
 SET ROLE regress_aq_owner;

@@ -1,0 +1,294 @@
+/*-------------------------------------------------------------------------
+ *
+ * classic_check.c
+ *	  For aq.check(): does what memory knows of a queue in a queue table agree
+ *	  with its rows?
+ *
+ * A range that covers a row which can be dequeued is the worst difference:
+ * walks pass the message by until the server restarts.  Rows are read with a
+ * fresh snapshot; one that a transaction has in hand, prepared or not, and one
+ * whose retry count is to be written may lie in a range.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "classic/classic_private.h"
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "storage/procarray.h"
+#include "utils/snapmgr.h"
+
+/* Latch not held: the caller copes with lists that change. */
+static uint32
+chunks_of(const ClassicQueue *cq)
+{
+	uint32		n = cq->news != 0;
+
+	for (int i = 0; i < LIST_CHUNKS; i++)
+	{
+		AqChunk		directory = cq->lists[i];
+
+		if (directory == 0)
+			continue;
+		n++;
+		for (uint32 j = 0; j < LISTS_PER_CHUNK; j++)
+			n += ((AqChunk *) aq_chunk_ptr(directory))[j] != 0;
+	}
+	return n;
+}
+
+uint32
+aq_classic_chunks(AqQueueShm *shm)
+{
+	ClassicQueue *cq = classic_queue(shm);
+	uint32		n;
+
+	aq_latch_get(&cq->latch, AQ_SHARED, AQ_LOC_VIEW);
+	n = chunks_of(cq);
+	aq_latch_free(&cq->latch);
+	return n;
+}
+
+/* --- ranges ------------------------------------------------------------------------ */
+
+/* Every consumer's ranges, when they are needed. */
+typedef struct Lines
+{
+	AqQueueShm *shm;
+	RangeCopy  *copies[AQ_MAX_CONSUMERS];
+} Lines;
+
+static bool
+is_covered(const RangeCopy *copy, const Key *key)
+{
+	for (uint32 i = 0; i < copy->n; i++)
+		if (key_compare(&copy->ranges[i].after, key) < 0 && key_compare(key, &copy->ranges[i].before) < 0)
+			return true;
+	return false;
+}
+
+static void
+read_ranges(Lines *lines)
+{
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		if (aq_consumer_shm(lines->shm, position) == NULL)
+			continue;
+		lines->copies[position] = palloc(sizeof(RangeCopy));
+		aq_ranges_read(lines->shm, position, lines->copies[position]);
+	}
+}
+
+/* Can a transaction dequeue the row, which the snapshot shows? */
+static bool
+is_free(AqQueueShm *shm, HeapTupleHeader header, int position, const Key *key)
+{
+	TransactionId xmax = HeapTupleHeaderGetRawXmax(header);
+
+	if ((header->t_infomask & HEAP_XMAX_INVALID) || !TransactionIdIsValid(xmax))
+		return !aq_retry_pending(shm, position, key, InvalidTransactionId);
+	if ((header->t_infomask & HEAP_XMAX_IS_MULTI) || TransactionIdIsInProgress(xmax))
+		return false;
+	if (TransactionIdDidCommit(xmax) && !HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask))
+		return false;			/* changed since the snapshot was taken */
+	return !aq_retry_pending(shm, position, key, xmax);
+}
+
+static bool
+can_be_dequeued(const AqQueue *queue, TupleTableSlot *slot, int position)
+{
+	int			state = DatumGetInt16(slot->tts_values[COL_STATE]);
+
+	return DatumGetInt32(slot->tts_values[COL_QUEUE]) == queue->id && position >= 0 && position < AQ_MAX_CONSUMERS &&
+		(state == STATE_READY || (state == STATE_EXPIRED && queue->exception));
+}
+
+static void
+check_row(AqQueue *queue, Lines *lines, TupleTableSlot *slot, AqFindings *findings)
+{
+	Key			key = aq_slot_key(slot);
+	int			position = DatumGetInt16(slot->tts_values[COL_POSITION]);
+	RangeCopy  *now;
+
+	if (!can_be_dequeued(queue, slot, position) || lines->copies[position] == NULL ||
+		!is_covered(lines->copies[position], &key) ||
+		!is_free(lines->shm, aq_slot_header(slot), position, &key))
+		return;
+	now = palloc(sizeof(RangeCopy));
+	aq_ranges_read(lines->shm, position, now);
+	if (is_covered(now, &key))
+		aq_found(findings, psprintf("consumer %d", position), "a ready message lies in a range that is passed by",
+				 AQ_NO_NUMBER, AQ_NO_NUMBER,
+				 psprintf("key %lld, %lld, step %lld", (long long) key.key1, (long long) key.key2, (long long) key.step));
+	pfree(now);
+}
+
+static void
+check_ranges(AqQueue *queue, AqFindings *findings)
+{
+	Lines	   *lines = palloc0(sizeof(Lines));
+	Relation	rel = table_open(queue->multi ? queue->table.consumers : queue->table.messages, AccessShareLock);
+	TupleTableSlot *slot = table_slot_create(rel, NULL);
+	Snapshot	snapshot;
+	TableScanDesc scan;
+
+	lines->shm = queue->shm;
+	read_ranges(lines);
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	scan = table_beginscan(rel, snapshot, 0, NULL);
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		slot_getsomeattrs(slot, COL_CONSUMER_COLUMNS);
+		check_row(queue, lines, slot, findings);
+	}
+	table_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	ExecDropSingleTupleTableSlot(slot);
+	table_close(rel, AccessShareLock);
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+		if (lines->copies[position] != NULL)
+			pfree(lines->copies[position]);
+	pfree(lines);
+}
+
+/* --- counters -------------------------------------------------------------------------- */
+
+static int64
+lag_of(AqQueueShm *shm, int position)
+{
+	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+
+	return consumer == NULL ? 0 :
+		(int64) (pg_atomic_read_u64(&consumer->enqueued) - pg_atomic_read_u64(&consumer->dequeued));
+}
+
+static bool
+is_consumer(const AqQueue *queue, int position)
+{
+	if (!queue->multi)
+		return position == 0;
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].position == position)
+			return queue->consumers[i].name != NULL;
+	return false;
+}
+
+/* As load() counts them. */
+static void
+check_lag(AqQueue *queue, AqFindings *findings)
+{
+	int64	   *lag = palloc(AQ_MAX_CONSUMERS * sizeof(int64));
+	int64	   *rows = palloc0(AQ_MAX_CONSUMERS * sizeof(int64));
+
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+		lag[position] = lag_of(queue->shm, position);
+	PushActiveSnapshot(GetLatestSnapshot());
+	aq_run_sql(psprintf("SELECT \"position\", count(*) FROM aq_data.%s WHERE queue_id = %d AND state <> %d%s "
+						"AND \"position\" >= 0 GROUP BY 1",
+						queue->multi ? aq_consumer_table(queue->table.id) : aq_message_table(queue->table.id),
+						queue->id, STATE_PROCESSED,
+						queue->multi ? psprintf(" AND state <> %d", STATE_EXPIRED) : ""),
+			   0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		bool		isnull;
+		int			position = DatumGetInt16(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull));
+
+		if (position < AQ_MAX_CONSUMERS)
+			rows[position] = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2, &isnull));
+	}
+	SPI_finish();
+	PopActiveSnapshot();
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+		if (is_consumer(queue, position) && lag_of(queue->shm, position) == lag[position])
+			aq_compare(findings, psprintf("consumer %d", position), "enqueued - dequeued", lag[position], rows[position]);
+	pfree(lag);
+	pfree(rows);
+}
+
+static uint32
+count_retries(ClassicQueue *cq)
+{
+	uint32		n = 0;
+
+	for (uint32 i = cq->retries; i != 0 && n <= (uint32) aq_retry_total(); i = aq_retries[i].next)
+		n++;
+	return n;
+}
+
+/* Entries of prepared transactions that have ended; the worker is told, and looks twice a second. */
+static void
+check_retries(AqQueue *queue, AqFindings *findings)
+{
+	ClassicQueue *cq = classic_queue(queue->shm);
+	uint32		n;
+
+	aq_latch_get(&cq->latch, AQ_SHARED, AQ_LOC_VIEW);
+	n = count_retries(cq);
+	aq_latch_free(&cq->latch);
+	aq_compare(findings, "retries", "rolled back dequeues to be counted", pg_atomic_read_u32(&cq->nretries), n);
+}
+
+void
+aq_classic_check(AqQueue *queue, AqFindings *findings)
+{
+	check_ranges(queue, findings);
+	check_retries(queue, findings);
+	/* what this transaction has done itself, a snapshot shows */
+	if (!queue->shm->converted && !aq_pin_used_here(queue->shm))
+		check_lag(queue, findings);
+}
+
+/* --- all queues ---------------------------------------------------------------------------- */
+
+static uint32
+other_transactions(void)
+{
+	uint32		n = 0;
+
+	for (int i = 0; i < aq_session_slots(); i++)
+		n += i != aq_session_own_number && aq_session_in_transaction(i);
+	return n;
+}
+
+void
+aq_classic_check_pool(AqFindings *findings)
+{
+	uint32		total = aq_retry_total();
+	uint32		n = 0,
+				ndoubts;
+	TransactionId doubts[DOUBTS_MAX];
+
+	aq_latch_get(&aq_classic->latch, AQ_SHARED, AQ_LOC_VIEW);
+	for (uint32 i = aq_classic->free_retry; i != 0 && n <= total; i = aq_retries[i].next)
+		n++;
+	ndoubts = aq_classic->ndoubts;
+	for (uint32 i = 0; i < ndoubts; i++)
+		doubts[i] = aq_classic->doubts[i].xid;
+	aq_latch_free(&aq_classic->latch);
+	for (uint32 i = 0; i < ndoubts; i++)
+		if (!TransactionIdIsInProgress(doubts[i]))
+			aq_found(findings, "transactions in doubt", "an entry of a transaction that has ended", doubts[i], AQ_NO_NUMBER, NULL);
+	for (int i = 1; i <= aq_object_limit; i++)
+	{
+		ClassicQueue *cq = &aq_classic_queues[i];
+
+		if (cq->retries == 0)
+			continue;
+		aq_latch_get(&cq->latch, AQ_SHARED, AQ_LOC_VIEW);
+		n += count_retries(cq);
+		aq_latch_free(&cq->latch);
+	}
+	/* transactions have reserved the others */
+	if (n > total || (n < total && other_transactions() == 0 && !TransactionIdIsValid(GetTopTransactionIdIfAny())))
+		aq_found(findings, "retries", "entries, free or used", n, total, NULL);
+}

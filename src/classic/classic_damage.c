@@ -1,0 +1,55 @@
+/*-------------------------------------------------------------------------
+ *
+ * classic_damage.c
+ *	  In builds with TEST_POINTS=1: makes in shared memory what aq.check() is to
+ *	  find of a queue in a queue table.  by: 1 makes it, -1 undoes it.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "classic/classic_private.h"
+
+#ifdef AQ_TEST_POINTS
+
+#include "access/transam.h"
+#include "utils/builtins.h"
+
+static void
+damage_range(AqQueueShm *shm, int by)
+{
+	const Range all = {KEY_FIRST, KEY_LAST};
+	RangeCopy  *copy = palloc(sizeof(RangeCopy));
+
+	aq_ranges_read(shm, 0, copy);
+	if (by > 0)
+		aq_ranges_add(shm, 0, copy, &all);
+	else
+		aq_ranges_announce(shm, 0, &all.after, &all.before);
+}
+
+PG_FUNCTION_INFO_V1(aq_damage_classic);
+Datum
+aq_damage_classic(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_OWNER);
+	char	   *what = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	int			by = PG_GETARG_INT32(2);
+
+	aq_queue_pin(queue);
+	if (strcmp(what, "range") == 0)
+		damage_range(queue->shm, by);
+	else if (strcmp(what, "dequeued") == 0)
+		pg_atomic_fetch_add_u64(&aq_consumer_shm(queue->shm, 0)->dequeued, by);
+	else if (strcmp(what, "nretries") == 0)
+		pg_atomic_fetch_add_u32(&classic_queue(queue->shm)->nretries, by);
+	else if (strcmp(what, "doubt") == 0 && by > 0)
+		aq_classic_doubt_add(FirstNormalTransactionId, queue->shm->object->index);
+	else if (strcmp(what, "doubt") == 0)
+		aq_classic_doubts_forget(queue->shm->object->index);
+	else
+		elog(ERROR, "there is no damage \"%s\"", what);
+	PG_RETURN_VOID();
+}
+
+#endif

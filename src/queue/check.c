@@ -1,0 +1,210 @@
+/*-------------------------------------------------------------------------
+ *
+ * check.c
+ *	  aq.check(): what in shared memory does not agree with the tables, or with
+ *	  itself.
+ *
+ * Each part reads what it owns, under its own latches, a piece at a time, so
+ * the pieces are not from the same instant: what runs meanwhile makes
+ * differences that are none.  So what differs is read again, a few times within
+ * the caller's patience, and only what differs in the same way each time is
+ * reported.  On a server without other work the first reading is exact.
+ *
+ * What a transaction may have in hand as long as it runs is no difference:
+ * claims are compared with sessions that run a transaction, messages in hand
+ * with what the tables say of them.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+
+/* the pause before the second reading, microseconds; each one after it is twice as long */
+#define FIRST_PAUSE ((int64) 10000)
+
+static int
+sessions_in_transactions(void)
+{
+	int			n = 0;
+
+	for (int i = 0; i < aq_session_slots(); i++)
+		n += aq_session_in_transaction(i);
+	return n;
+}
+
+/* Each user of the queue, and each that stops it, is a transaction. */
+static void
+check_counts(AqQueueShm *shm, AqFindings *findings)
+{
+	uint32		most = sessions_in_transactions();
+	uint32		users = pg_atomic_read_u32(&shm->users);
+	uint32		enqueue = pg_atomic_read_u32(&shm->stops_enqueue);
+	uint32		dequeue = pg_atomic_read_u32(&shm->stops_dequeue);
+
+	/* this transaction does not use it, unless it has done so before */
+	if (users > most - (aq_pin_used_here(shm) ? 0 : 1))
+		aq_found(findings, "users", "transactions that use the queue", users, most - 1, NULL);
+	if (enqueue > most)
+		aq_found(findings, "stops", "transactions that stop enqueue", enqueue, most, NULL);
+	if (dequeue > most)
+		aq_found(findings, "stops", "transactions that stop dequeue", dequeue, most, NULL);
+}
+
+static void
+check_queue(AqQueue *queue, AqFindings *findings)
+{
+	/* what is not in memory cannot be wrong there */
+	if (queue->own || aq_object_find(MyDatabaseId, queue->id) == NULL)
+		return;
+	aq_queue_pin(queue);
+	findings->queue_id = abs(queue->id);
+	findings->store = queue->store->kind;
+	check_counts(queue->shm, findings);
+	aq_wait_check_queue(queue->shm, findings);
+	if (queue->store->check != NULL)
+		queue->store->check(queue, findings);
+	findings->queue_id = 0;
+	findings->store = '\0';
+}
+
+static void
+check_queues(AqFindings *findings)
+{
+	ListCell   *lc;
+
+	foreach(lc, aq_catalog_queue_ids())
+	{
+		AqQueue    *queue;
+
+		CHECK_FOR_INTERRUPTS();
+		queue = aq_queue_get_by_id(lfirst_int(lc), true);
+		if (queue == NULL)
+			continue;
+		aq_queue_hold();
+		check_queue(queue, findings);
+		if (queue->buffered != NULL)
+			check_queue(queue->buffered, findings);
+		aq_queue_let_go();
+	}
+}
+
+/* Chunks of the message cache that queues have, of all databases. */
+static uint32
+count_chunks(void)
+{
+	uint32		n = 0;
+
+	for (uint32 i = 1; i <= aq_object_limit; i++)
+	{
+		AqQueueShm *shm = aq_queue_shm_by_index(i);
+		const AqStore *store;
+
+		for (int j = 0; j < lengthof(shm->more); j++)
+			n += shm->more[j] != 0;
+		store = shm->object != NULL ? aq_store_of(shm->store) : NULL;
+		if (store != NULL && store->chunks != NULL)
+			n += store->chunks(shm);
+		CHECK_FOR_INTERRUPTS();
+	}
+	return n;
+}
+
+/* Claims end with the transaction, or the command, that has entered them. */
+static void
+check_claims(AqFindings *findings)
+{
+	for (int i = 0; i < aq_session_slots(); i++)
+	{
+		int			pid = aq_session_pid(i);
+
+		if (aq_session_claims(i) > 0 && !aq_session_in_transaction(i))
+			aq_found(findings, psprintf("session %d", i + 1), "claims without a transaction", aq_session_claims(i), 0,
+					 pid != 0 ? psprintf("process %d", pid) : "the session has ended");
+	}
+}
+
+static AqFindings
+read_all(void)
+{
+	static const char kinds[] = {AQ_STORE_CLASSIC, AQ_STORE_SHARDED};
+	AqFindings	findings = {0};
+
+	check_queues(&findings);
+	for (int i = 0; i < lengthof(kinds); i++)
+	{
+		findings.store = kinds[i];
+		if (aq_store_of(kinds[i])->check_pool != NULL)
+			aq_store_of(kinds[i])->check_pool(&findings);
+	}
+	findings.store = '\0';
+	aq_wait_check(&findings);
+	aq_cache_check(&findings);
+	aq_memory_check(&findings, count_chunks());
+	aq_jobs_check(&findings);
+	aq_sync_check(&findings);
+	check_claims(&findings);
+	return findings;
+}
+
+static const char *
+store_name(char store)
+{
+	return store == AQ_STORE_SHARDED ? "sharded" : store == AQ_STORE_CLASSIC ? "queue table" :
+		store == AQ_STORE_BOTH ? "both" : NULL;
+}
+
+static void
+put_row(AqRow *row, const AqFinding *finding)
+{
+	AqQueue    *queue = finding->queue_id != 0 ? aq_queue_get_by_id(finding->queue_id, true) : NULL;
+
+	aq_row_text(row, queue != NULL ? queue->name : NULL);
+	aq_row_text(row, store_name(finding->store));
+	aq_row_text(row, finding->place);
+	aq_row_text(row, finding->what);
+	aq_row_number_if(row, finding->in_memory != AQ_NO_NUMBER, finding->in_memory);
+	aq_row_number_if(row, finding->expected != AQ_NO_NUMBER, finding->expected);
+	aq_row_text(row, finding->detail);
+	aq_row_end(row);
+}
+
+static void
+sleep_until(int64 until, int differences)
+{
+	int64		now;
+
+	while ((now = aq_clock_us()) < until)
+		(void) aq_wait_sleep(AQ_EVENT_CHECK_AGAIN, differences, 0, 0, until - now);
+}
+
+AQ_ROWS(aq_check)
+{
+	AqFindings	findings;
+	int64		deadline;
+	ListCell   *lc;
+
+	if (!superuser())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for function %s", "check"),
+				 errdetail("Only superusers can call aq.check().")));
+	if (RecoveryInProgress())
+		return;					/* on a standby shared memory holds nothing of queues */
+	deadline = aq_clock_us() + aq_interval_to_us(PG_GETARG_DATUM(0));
+	findings = read_all();
+	for (int64 pause = FIRST_PAUSE; findings.list != NIL && aq_clock_us() < deadline; pause *= 2)
+	{
+		AqFindings	again;
+
+		sleep_until(Min(aq_clock_us() + pause, deadline), list_length(findings.list));
+		again = read_all();
+		aq_findings_keep(&findings, &again);
+	}
+	foreach(lc, findings.list)
+		put_row(row, lfirst(lc));
+}

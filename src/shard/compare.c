@@ -1,0 +1,381 @@
+/*-------------------------------------------------------------------------
+ *
+ * compare.c
+ *	  For aq.check(): does what memory knows of a partition agree with its
+ *	  tables?
+ *
+ * The tables are read by transaction status, as when a partition is loaded.  A
+ * partition is copied before and after; if it has changed meanwhile, this
+ * reading says nothing of it.  A message in the hands of a running transaction
+ * is still to be taken according to the tables, and open in memory, so that
+ * neither side depends on what runs:
+ *
+ * - a slot's consumers that are not done with it are as many in both;
+ * - what memory offers to a consumer is to be taken according to the tables.
+ *
+ * With what shard_check.c checks (each open message is offered to its consumer
+ * or counted as in flight) it follows that none is lost.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "shard/copy.h"
+
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "storage/lmgr.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+
+/* A reading of a queue. */
+typedef struct Reading
+{
+	AqFindings *findings;
+	AqQueue    *queue;
+	bool		steady;			/* nothing has changed so far */
+	int64		todo[AQ_MAX_CONSUMERS]; /* messages each consumer has before it */
+} Reading;
+
+/* Lock the partition's tables, if they are there and no one is about to change them. */
+static bool
+lock_tables(const Partition *p)
+{
+	if (!ConditionalLockRelationOid(p->messages, AccessShareLock))
+		return false;
+	if (ConditionalLockRelationOid(p->log, AccessShareLock))
+	{
+		if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(p->messages)) &&
+			SearchSysCacheExists1(RELOID, ObjectIdGetDatum(p->log)))
+			return true;
+		UnlockRelationOid(p->log, AccessShareLock);
+	}
+	UnlockRelationOid(p->messages, AccessShareLock);
+	return false;
+}
+
+static void
+unlock_tables(const Partition *p)
+{
+	UnlockRelationOid(p->log, AccessShareLock);
+	UnlockRelationOid(p->messages, AccessShareLock);
+}
+
+/* Nothing has changed that is compared with the tables? */
+static bool
+is_unchanged(const PartitionCopy *a, const PartitionCopy *b)
+{
+	const Partition *p = &a->partition;
+	const Partition *q = &b->partition;
+
+	if (p->index != q->index || p->number != q->number || p->state != q->state ||
+		p->frame != q->frame || p->open != q->open || p->pending != q->pending ||
+		p->inflight != q->inflight || p->nretry != q->nretry || p->counted != q->counted ||
+		p->loading != q->loading || a->nsubs != b->nsubs)
+		return false;
+	if (p->frame == 0)
+		return true;
+	for (uint32 i = 0; i < a->nsubs; i++)
+		if (memcmp(&a->subs[i], &b->subs[i], sizeof(SubCopy)) != 0)
+			return false;
+	return memcmp(a->slots, b->slots, sizeof(a->slots)) == 0;
+}
+
+static uint32
+tables_open(const Picture *p)
+{
+	uint32		open = p->pending + p->nfailed;
+
+	for (uint32 i = 0; i < p->nslots; i++)
+		open += p->slots[i].open;
+	return open;
+}
+
+/* When something is to be done by time in it, according to the tables; 0: never. */
+static TimestampTz
+tables_next_timer(const Picture *p)
+{
+	TimestampTz next = p->next_timer;
+
+	for (uint32 i = 0; i < p->nslots; i++)
+	{
+		const Slot *slot = &p->slots[i];
+		TimestampTz when = slot->state == SLOT_WAITING ? p->ready_at[i]
+			: slot->state == SLOT_READY && (slot->flags & SLOT_EXPIRES) ? slot->expires_at : 0;
+
+		if (when != 0 && (next == 0 || when < next))
+			next = when;
+	}
+	return next;
+}
+
+static void
+count_todo(Reading *reading, const Picture *p)
+{
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+		if (p->todo[position] != NULL)
+			reading->todo[position] += pg_popcount((const char *) p->todo[position], PARTITION_SLOTS / 8) +
+				p->doubtful[position];
+}
+
+/* --- not resident ------------------------------------------------------------------ */
+
+/* Messages that a consumer could take, in a partition that its hint has passed. */
+static void
+compare_hints(AqFindings *findings, const char *place, Stream *stream, const PartitionCopy *copy, const Picture *p)
+{
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		StreamSub  *ssub;
+		bool		passed;
+		uint32		n = 0;
+
+		if (p->todo[position] == NULL)
+			continue;
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+		ssub = stream_sub(stream, position);
+		passed = ssub != NULL && ssub->hint != 0 && partition_at(ssub->hint)->number > copy->partition.number;
+		aq_latch_free(&stream->latch);
+		for (uint32 i = 0; i < p->nslots && passed; i++)
+			n += aq_bitmap_test(p->todo[position], i) && p->slots[i].state == SLOT_READY &&
+				!((p->slots[i].flags & SLOT_EXPIRES) && p->slots[i].expires_at <= p->now);
+		/* of those that rest after a rollback the worker hears in time */
+		if (n > list_length(p->rests))
+			aq_found(findings, psprintf("%s, consumer %d", place, position), "ready messages before the hint", 0, n, NULL);
+	}
+}
+
+static void
+compare_summary(AqFindings *findings, const char *place, Stream *stream, const PartitionCopy *copy, const Picture *p)
+{
+	TimestampTz next = tables_next_timer(p);
+
+	aq_compare(findings, place, "open, by the tables", copy->partition.open, tables_open(p));
+	aq_compare(findings, place, "failed messages, by the tables", copy->partition.nfailed, p->nfailed);
+	if (next != 0 && (copy->partition.next_timer == 0 || copy->partition.next_timer > next))
+		aq_found(findings, place, "next timer, by the tables", copy->partition.next_timer, next, NULL);
+	compare_hints(findings, place, stream, copy, p);
+}
+
+/* --- resident -------------------------------------------------------------------------- */
+
+/* How many of what differs, and the first of them. */
+typedef struct Differences
+{
+	uint32		n;
+	uint32		first;
+} Differences;
+
+static void
+differ(Differences *differences, uint32 slot)
+{
+	if (differences->n++ == 0)
+		differences->first = slot;
+}
+
+static void
+report(AqFindings *findings, const char *place, const char *what, const Partition *p, const Differences *differences)
+{
+	if (differences->n > 0)
+		aq_found(findings, place, what, differences->n, 0,
+				 psprintf("the first one is ordinal %lld", (long long) ordinal_of(p, differences->first)));
+}
+
+/* An enqueue that runs, or one that was rolled back without leaving a row. */
+static bool
+is_settled(const Slot *memory, const Slot *table)
+{
+	return memory->state != SLOT_PENDING && !(memory->state == SLOT_EMPTY && table->state == SLOT_EMPTY);
+}
+
+static void
+compare_slots(AqFindings *findings, const char *place, const PartitionCopy *copy, const Picture *p)
+{
+	Differences open = {0},
+				doubt = {0},
+				failed = {0},
+				tid = {0},
+				expires = {0};
+
+	for (uint32 i = 0; i < PARTITION_SLOTS; i++)
+	{
+		const Slot *memory = &copy->slots[i];
+		const Slot *table = &p->slots[i];
+		bool		takeable = memory->state == SLOT_READY || memory->state == SLOT_WAITING;
+
+		if (!is_settled(memory, table))
+			continue;
+		if ((takeable ? memory->open : 0) != table->open)
+			differ(&open, i);
+		if ((memory->state == SLOT_DOUBT) != (table->state == SLOT_DOUBT))
+			differ(&doubt, i);
+		if ((memory->flags & SLOT_FAILED) != (table->flags & SLOT_FAILED))
+			differ(&failed, i);
+		if (!takeable)
+			continue;
+		if (copy->partition.file == p->file &&
+			(memory->block != table->block || memory->offset != table->offset))
+			differ(&tid, i);
+		if ((memory->flags & SLOT_EXPIRES) != (table->flags & SLOT_EXPIRES) || memory->expires_at != table->expires_at ||
+			memory->session != table->session)
+			differ(&expires, i);
+	}
+	report(findings, place, "messages whose consumers differ from the tables", &copy->partition, &open);
+	report(findings, place, "messages whose doubt differs from the tables", &copy->partition, &doubt);
+	report(findings, place, "messages whose failure differs from the tables", &copy->partition, &failed);
+	report(findings, place, "messages that are not where their rows are", &copy->partition, &tid);
+	report(findings, place, "messages whose expiration or session differs from the tables", &copy->partition, &expires);
+}
+
+/* Messages offered to a consumer that is done with them; attempts. */
+static void
+compare_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, const SubCopy *sub, const Picture *p)
+{
+	const uint64_t *todo = p->todo[sub->position];
+	Differences offered = {0};
+
+	for (uint32 i = 0; i < PARTITION_SLOTS; i++)
+		if ((aq_bitmap_test(sub->ready, i) || aq_bitmap_test(sub->waiting, i) || aq_bitmap_test(sub->retry, i)) &&
+			(todo == NULL || !aq_bitmap_test(todo, i)))
+			differ(&offered, i);
+	report(findings, psprintf("%s, consumer %d", place, sub->position),
+		   "messages offered again that the tables say are done", &copy->partition, &offered);
+}
+
+static void
+compare_attempts(AqFindings *findings, const char *place, Stream *stream, const PartitionCopy *copy, const Picture *p)
+{
+	Partition  *partition = partition_at(copy->partition.index);
+	Differences attempts = {0};
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+	if (partition->frame == copy->partition.frame && partition->number == copy->partition.number)
+		for (uint32 s = 0; s < copy->nsubs; s++)
+			for (uint32 i = 0; i < p->nslots; i++)
+			{
+				int			position = copy->subs[s].position;
+				int			table = p->attempts[position] != NULL ? p->attempts[position][i] : 0;
+
+				if (p->todo[position] != NULL && aq_bitmap_test(p->todo[position], i) &&
+					aq_attempts_get(frame_of(partition), position, i) != table)
+					differ(&attempts, i);
+			}
+	aq_latch_free(&stream->latch);
+	report(findings, place, "messages whose attempts differ from the tables", &copy->partition, &attempts);
+}
+
+/* --- a partition, a queue ------------------------------------------------------------------- */
+
+static void
+compare_partition(Reading *reading, Stream *stream, const PartitionCopy *copy)
+{
+	const Partition *p = &copy->partition;
+	const char *place = psprintf("stream %d, partition %lld", stream->number, (long long) p->number);
+	Picture    *picture;
+	PartitionCopy *again;
+
+	if (p->own_subid != InvalidSubTransactionId || p->loading || !p->counted || !lock_tables(p))
+	{
+		reading->steady = false;
+		return;
+	}
+	again = aq_partition_copy(stream, p->number);
+	if (again != NULL && is_unchanged(copy, again))
+	{
+		picture = aq_picture_read(reading->queue->shm, partition_at(p->index));
+		again = aq_partition_copy(stream, p->number);
+		if (again != NULL && is_unchanged(copy, again))
+		{
+			count_todo(reading, picture);
+			if (p->frame == 0)
+				compare_summary(reading->findings, place, stream, copy, picture);
+			else
+			{
+				compare_slots(reading->findings, place, copy, picture);
+				for (uint32 i = 0; i < copy->nsubs; i++)
+					compare_sub(reading->findings, place, copy, &copy->subs[i], picture);
+				compare_attempts(reading->findings, place, stream, copy, picture);
+			}
+			unlock_tables(p);
+			return;
+		}
+	}
+	reading->steady = false;
+	unlock_tables(p);
+}
+
+static void
+compare_stream(Reading *reading, Stream *stream)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgaq check", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = CurrentMemoryContext;
+	AqFindings *findings = reading->findings;
+	int64		from = 0;
+
+	for (;;)
+	{
+		AqFindings	local = {.queue_id = findings->queue_id,.store = findings->store};
+		PartitionCopy *copy;
+		ListCell   *lc;
+
+		CHECK_FOR_INTERRUPTS();
+		MemoryContextReset(context);
+		MemoryContextSwitchTo(context);
+		copy = aq_partition_copy(stream, from);
+		if (copy == NULL)
+			break;
+		from = copy->partition.number + 1;
+		reading->findings = &local;
+		aq_partition_check(&local, stream, copy);
+		compare_partition(reading, stream, copy);
+		MemoryContextSwitchTo(outer);
+		foreach(lc, local.list)
+		{
+			AqFinding  *finding = lfirst(lc);
+
+			aq_found(findings, pstrdup(finding->place), finding->what, finding->in_memory, finding->expected,
+					 finding->detail != NULL ? pstrdup(finding->detail) : NULL);
+		}
+	}
+	reading->findings = findings;
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(context);
+}
+
+static int64
+lag_of(AqQueueShm *shm, int position)
+{
+	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+
+	return consumer == NULL || aq_consumer_removed(consumer) ? 0 :
+		(int64) (pg_atomic_read_u64(&consumer->enqueued) - pg_atomic_read_u64(&consumer->dequeued));
+}
+
+void
+aq_shard_check(AqQueue *queue, AqFindings *findings)
+{
+	AqQueueShm *shm = queue->shm;
+	Reading    *reading = palloc0(sizeof(Reading));
+	int64	   *lag = palloc(AQ_MAX_CONSUMERS * sizeof(int64));
+
+	reading->findings = findings;
+	reading->queue = queue;
+	reading->steady = !shm->converted;	/* the counters are those of both stores */
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+		lag[position] = lag_of(shm, position);
+	aq_tables_check(findings, queue);
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL; stream = stream_at(stream->next))
+	{
+		aq_stream_check(findings, queue, stream);
+		compare_stream(reading, stream);
+	}
+	for (int position = 0; position < AQ_MAX_CONSUMERS && reading->steady; position++)
+		if (lag_of(shm, position) == lag[position])
+			aq_compare(findings, psprintf("consumer %d", position), "enqueued - dequeued", lag[position],
+					   reading->todo[position]);
+	pfree(reading);
+	pfree(lag);
+}

@@ -1,0 +1,41 @@
+/*-------------------------------------------------------------------------
+ *
+ * copy.h
+ *	  A partition as it was at one moment, for aq.check().
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_COPY_H
+#define AQ_COPY_H
+
+#include "shard/picture.h"
+
+typedef struct SubCopy
+{
+	int			position;
+	FrameSub	sub;
+	uint64_t	ready[PARTITION_SLOTS / 64];
+	uint64_t	waiting[PARTITION_SLOTS / 64];
+	uint64_t	retry[PARTITION_SLOTS / 64];
+} SubCopy;
+
+typedef struct PartitionCopy
+{
+	Partition	partition;		/* frame is 0: not resident; else not to be followed */
+	uint32		timers_reserved;
+	uint32		nsubs;
+	SubCopy    *subs;
+	uint32		ntimers;
+	Timer	   *timers;
+	Slot		slots[PARTITION_SLOTS];
+} PartitionCopy;
+
+/* --- shard_check.c */
+extern PartitionCopy *aq_partition_copy(Stream *stream, int64 from);
+extern void aq_partition_check(AqFindings *findings, const Stream *stream, const PartitionCopy *copy);
+extern void aq_stream_check(AqFindings *findings, AqQueue *queue, Stream *stream);
+extern void aq_tables_check(AqFindings *findings, AqQueue *queue);
+
+#endif							/* AQ_COPY_H */

@@ -1,0 +1,206 @@
+/*-------------------------------------------------------------------------
+ *
+ * damage.c
+ *	  In builds with TEST_POINTS=1: makes in shared memory what aq.check() is to
+ *	  find.  by: 1 makes it, -1 undoes it.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#ifdef AQ_TEST_POINTS
+
+#include "utils/builtins.h"
+
+/* A session that does not exist. */
+#define NO_SESSION (aq_session_slots() - 1)
+
+/* The first partition with a frame, its stream, and its first ready message. */
+typedef struct Target
+{
+	AqQueueShm *shm;
+	Stream	   *stream;
+	Partition  *partition;
+	FrameSub   *sub;
+	int			position;
+	Slot	   *slot;
+	uint32		number;
+} Target;
+
+static AqChunk leaked;
+static Partition *taken;
+
+static void
+find_target(Target *target, AqQueue *queue)
+{
+	target->shm = queue->shm;
+	for (target->stream = stream_at(shard_queue(queue->shm)->streams); target->stream != NULL;
+		 target->stream = stream_at(target->stream->next))
+		for (uint32 i = target->stream->head; i != 0; i = partition_at(i)->next)
+		{
+			target->partition = partition_at(i);
+			if (target->partition->frame == 0)
+				continue;
+			target->position = aq_next_sub(frame_of(target->partition), -1);
+			target->sub = frame_sub(frame_of(target->partition), target->position);
+			target->number = aq_bitmap_next(bitmap_of(target->sub->ready), PARTITION_SLOTS, 0);
+			target->slot = slot_at(frame_of(target->partition), target->number);
+			return;
+		}
+	elog(ERROR, "queue \"%s\" has no message in memory", queue->name);
+}
+
+/* Numbers of a partition and its surroundings; false: none of this name. */
+static bool
+damage_number(Target *t, const char *what, int by)
+{
+	Partition  *p = t->partition;
+	ShardQueue *sq = shard_queue(t->shm);
+	AqConsumerShm *consumer = aq_consumer_shm(t->shm, t->position);
+
+	const struct
+	{
+		const char *name;
+		uint32	   *number;
+	}			numbers[] = {
+		{"open", &p->open}, {"pending", &p->pending}, {"inflight", &p->inflight}, {"nretry", &p->nretry},
+		{"nfailed", &p->nfailed}, {"ndoubt", &p->ndoubt}, {"nempty", &sq->nempty}, {"nstreams", &sq->nstreams},
+		{"nwaiting", &t->sub->nwaiting}, {"block", &t->slot->block},
+		{"timers_reserved", &frame_of(p)->timers_reserved},
+	};
+	const struct
+	{
+		const char *name;
+		pg_atomic_uint32 *number;
+	}			atomics[] = {
+		{"wanting", &sq->wanting}, {"users", &t->shm->users}, {"stops_enqueue", &t->shm->stops_enqueue},
+		{"stops_dequeue", &t->shm->stops_dequeue}, {"waiting", &t->shm->waiting}, {"ndoubts", &aq_shard->ndoubts},
+	};
+
+	for (int i = 0; i < lengthof(numbers); i++)
+		if (strcmp(what, numbers[i].name) == 0)
+		{
+			*numbers[i].number += by;
+			return true;
+		}
+	/* more than there are sessions */
+	for (int i = 0; i < lengthof(atomics); i++)
+		if (strcmp(what, atomics[i].name) == 0)
+		{
+			pg_atomic_fetch_add_u32(atomics[i].number, by * aq_session_slots());
+			return true;
+		}
+	if (strcmp(what, "enqueued") == 0)
+		pg_atomic_fetch_add_u64(&consumer->enqueued, by);
+	else if (strcmp(what, "nready") == 0)
+		t->sub->nready += by;
+	else if (strcmp(what, "stream ready") == 0)
+		stream_sub(t->stream, t->position)->ready += by;
+	else if (strcmp(what, "nunused") == 0)
+		aq_shard->nunused_partitions += by;
+	else if (strcmp(what, "next_timer") == 0)
+		p->next_timer += by;
+	else
+		return false;
+	return true;
+}
+
+/* A message and all that counts it, but not the tables. */
+static void
+lose_message(Target *t, int by)
+{
+	if (by > 0)
+	{
+		(void) aq_clear_ready(t->stream, t->partition, t->position, t->number);
+		aq_consumer_done(t->shm, t->stream, t->partition, t->position, t->number, InvalidTransactionId);
+		return;
+	}
+	/* the one that was lost is before the first one that is ready */
+	t->slot = slot_at(frame_of(t->partition), --t->number);
+	t->slot->state = SLOT_READY;
+	t->slot->open++;
+	t->partition->open++;
+	aq_set_ready(t->stream, t->partition, t->position, t->number, 1);
+	pg_atomic_fetch_sub_u64(&aq_consumer_shm(t->shm, t->position)->dequeued, 1);
+}
+
+static void
+damage_mark(Target *t, const char *what, int by)
+{
+	Partition  *p = t->partition;
+
+	if (strcmp(what, "loading") == 0)
+	{
+		p->loading = by > 0;
+		p->claimant = NO_SESSION;
+	}
+	else if (strcmp(what, "taken") == 0 && by > 0)
+	{
+		taken = partition_at(shard_queue(t->shm)->empty);
+		shard_queue(t->shm)->empty = taken->next;
+		shard_queue(t->shm)->nempty--;
+		taken->state = PARTITION_TAKEN;
+		taken->claimant = NO_SESSION;
+	}
+	else if (strcmp(what, "taken") == 0)
+		aq_tables_give_back(t->shm, taken);
+	else if (strcmp(what, "message") == 0)
+		lose_message(t, by);
+	else if (strcmp(what, "first") == 0)
+		t->sub->first += by;
+	else if (strcmp(what, "attempts") == 0)
+	{
+		aq_chunks_reserve(2 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK);
+		aq_attempts_set(frame_of(p), t->position, t->number, by > 0 ? 1 : 0);
+	}
+	else if (strcmp(what, "chunk") == 0 && by > 0)
+	{
+		aq_chunks_reserve(1);
+		leaked = aq_chunk_take();
+	}
+	else if (strcmp(what, "chunk") == 0)
+		aq_chunks_free(&leaked, 1);
+	else if (strcmp(what, "pins") == 0)
+		t->shm->object->pins += by;
+	else if (strcmp(what, "lock_waiters") == 0)
+		t->shm->object->lock_waiters += by;
+	else if (strcmp(what, "lock_holder") == 0)
+		t->shm->object->lock_holder = by > 0 ? NO_SESSION : -1;
+	else if (strcmp(what, "object") == 0)
+	{
+		/* every session would wait for it */
+		t->shm->object->pin_holder = by > 0 ? NO_SESSION : -1;
+		t->shm->object->state = by > 0 ? AQ_OBJECT_LOADING : AQ_OBJECT_VALID;
+	}
+	else if (strcmp(what, "doubt") == 0 && by > 0)
+	{
+		(void) aq_doubt_add(p, FirstNormalTransactionId, 0);
+		p->ndoubt++;
+		aq_queue_post_work(t->shm, AQ_WORK_DOUBT);
+	}
+	else
+		elog(ERROR, "there is no damage \"%s\"", what);
+}
+
+PG_FUNCTION_INFO_V1(aq_damage);
+Datum
+aq_damage(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_OWNER);
+	char	   *what = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	int			by = PG_GETARG_INT32(2);
+	static Target target;		/* an object that is being loaded cannot be found again */
+
+	if (target.shm == NULL || target.shm->object->state == AQ_OBJECT_VALID)
+	{
+		aq_queue_pin(queue);
+		find_target(&target, queue);
+	}
+	if (!damage_number(&target, what, by))
+		damage_mark(&target, what, by);
+	PG_RETURN_VOID();
+}
+
+#endif

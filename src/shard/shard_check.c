@@ -1,0 +1,565 @@
+/*-------------------------------------------------------------------------
+ *
+ * shard_check.c
+ *	  For aq.check(): do slots, bitmaps, counters, timers and lists of the
+ *	  sharded store agree with each other?  compare.c compares with the tables.
+ *
+ * A partition is copied under its stream's latch, and its copy is checked
+ * without: everything that a latched section changes agrees in the copy.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/copy.h"
+
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "storage/procarray.h"
+
+/* --- copies --------------------------------------------------------------------- */
+
+static uint32
+count_subs(const Partition *partition)
+{
+	uint32		n = 0;
+	int			position = -1;
+
+	while (partition->frame != 0 && (position = aq_next_sub(frame_of(partition), position)) >= 0)
+		n++;
+	return n;
+}
+
+static void
+copy_bitmap(uint64_t *copy, AqChunk chunk)
+{
+	if (chunk == 0)
+		memset(copy, 0, PARTITION_SLOTS / 8);
+	else
+		memcpy(copy, bitmap_of(chunk), PARTITION_SLOTS / 8);
+}
+
+/* Latch held; there is room. */
+static void
+copy_frame(PartitionCopy *copy)
+{
+	Frame	   *frame = frame_of(&copy->partition);
+	int			position = -1;
+
+	copy->timers_reserved = frame->timers_reserved;
+	for (uint32 s = 0; s < PARTITION_SEGMENTS; s++)
+		if (frame->segments[s] != 0)
+			memcpy(&copy->slots[s * SEGMENT_SLOTS], aq_chunk_ptr(frame->segments[s]), AQ_CHUNK_SIZE);
+	while ((position = aq_next_sub(frame, position)) >= 0)
+	{
+		FrameSub   *sub = frame_sub(frame, position);
+		SubCopy    *to = &copy->subs[copy->nsubs++];
+
+		to->position = position;
+		to->sub = *sub;
+		copy_bitmap(to->ready, sub->ready);
+		copy_bitmap(to->waiting, sub->waiting);
+		copy_bitmap(to->retry, sub->retry);
+	}
+	for (uint32 i = 0; i < frame->ntimers; i++)
+	{
+		AqChunk    *pages = aq_chunk_ptr(frame->timers);
+
+		copy->timers[copy->ntimers++] = ((Timer *) aq_chunk_ptr(pages[i / TIMERS_PER_CHUNK]))[i % TIMERS_PER_CHUNK];
+	}
+}
+
+/*
+ * The stream's first partition from a number on, as it is now; NULL when there
+ * is none.  Made again when what it has grew while there was no latch.
+ */
+PartitionCopy *
+aq_partition_copy(Stream *stream, int64 from)
+{
+	PartitionCopy *copy = palloc0(sizeof(PartitionCopy));
+	uint32		subs_size = 0,
+				timers_size = 0;
+
+	for (;;)
+	{
+		Partition  *partition;
+		uint32		nsubs,
+					ntimers;
+
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+		partition = partition_at(stream->head);
+		while (partition != NULL && partition->number < from)
+			partition = partition_at(partition->next);
+		if (partition == NULL)
+		{
+			aq_latch_free(&stream->latch);
+			return NULL;
+		}
+		nsubs = count_subs(partition);
+		ntimers = partition->frame != 0 ? frame_of(partition)->ntimers : 0;
+		if (nsubs <= subs_size && ntimers <= timers_size)
+		{
+			copy->partition = *partition;
+			copy->nsubs = copy->ntimers = 0;
+			if (partition->frame != 0)
+				copy_frame(copy);
+			aq_latch_free(&stream->latch);
+			return copy;
+		}
+		aq_latch_free(&stream->latch);
+		subs_size = nsubs + 4;
+		timers_size = ntimers + TIMERS_PER_CHUNK;
+		copy->subs = palloc_extended(subs_size * sizeof(SubCopy), MCXT_ALLOC_HUGE);
+		copy->timers = palloc(timers_size * sizeof(Timer));
+	}
+}
+
+static char *
+place_of(const Stream *stream, const Partition *partition)
+{
+	return psprintf("stream %d, partition %lld", stream->number, (long long) partition->number);
+}
+
+/* --- slots and bits ------------------------------------------------------------- */
+
+/* What a copy's slots and bits add up to. */
+typedef struct Sums
+{
+	uint32		pending;
+	uint32		failed;
+	uint32		open;			/* of slots that are ready or waiting */
+	uint32		bits;			/* ready, waiting, to be counted */
+	uint32		retry;
+	uint32		slots;			/* the highest that is used, plus one */
+} Sums;
+
+static void
+sum_slots(AqFindings *findings, const char *place, const PartitionCopy *copy, Sums *sums)
+{
+	uint32		dead = 0,
+				wrong = 0,
+				unknown = 0;
+	TransactionId last = InvalidTransactionId;
+	bool		last_runs = false;
+
+	for (uint32 i = 0; i < PARTITION_SLOTS; i++)
+	{
+		const Slot *slot = &copy->slots[i];
+		bool		takeable = slot->state == SLOT_READY || slot->state == SLOT_WAITING;
+
+		if (slot->state != SLOT_EMPTY)
+			sums->slots = i + 1;
+		sums->pending += slot->state == SLOT_PENDING || slot->state == SLOT_DOUBT;
+		sums->failed += (slot->flags & SLOT_FAILED) != 0;
+		sums->open += takeable ? slot->open : 0;
+		wrong += takeable ? slot->open == 0 : slot->state == SLOT_DONE && slot->open > 0;
+		if (slot->state != SLOT_PENDING && slot->state != SLOT_DOUBT)
+			continue;
+		if (slot->xid != last)
+		{
+			last = slot->xid;
+			last_runs = slot->state == SLOT_PENDING ? TransactionIdIsInProgress(last)
+				: aq_doubt_known(partition_at(copy->partition.index), last);
+		}
+		dead += slot->state == SLOT_PENDING && !last_runs;
+		unknown += slot->state == SLOT_DOUBT && !last_runs;
+	}
+	if (dead > 0)
+		aq_found(findings, place, "pending slots of transactions that have ended", dead, 0, NULL);
+	if (unknown > 0)
+		aq_found(findings, place, "slots in doubt without an entry", unknown, 0, NULL);
+	if (wrong > 0)
+		aq_found(findings, place, "slots whose state does not fit their consumers", wrong, 0, NULL);
+}
+
+static void
+check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, const SubCopy *sub, Sums *sums)
+{
+	const char *at = psprintf("%s, consumer %d", place, sub->position);
+	uint32		ready = pg_popcount((const char *) sub->ready, PARTITION_SLOTS / 8);
+	uint32		waiting = pg_popcount((const char *) sub->waiting, PARTITION_SLOTS / 8);
+	uint32		retry = pg_popcount((const char *) sub->retry, PARTITION_SLOTS / 8);
+	int			first = aq_bitmap_next(sub->ready, PARTITION_SLOTS, 0);
+	uint32		wrong = 0,
+				twice = 0;
+
+	aq_compare(findings, at, "ready messages", sub->sub.nready, ready);
+	aq_compare(findings, at, "waiting messages", sub->sub.nwaiting, waiting);
+	aq_compare(findings, at, "messages with a retry count to be written", sub->sub.nretry, retry);
+	if (first >= 0 && (uint32) first < sub->sub.first)
+		aq_found(findings, at, "first ready message", sub->sub.first, first, NULL);
+	for (uint32 i = 0; i < PARTITION_SLOTS; i++)
+	{
+		bool		is_ready = aq_bitmap_test(sub->ready, i);
+		bool		is_waiting = aq_bitmap_test(sub->waiting, i);
+		bool		is_retry = aq_bitmap_test(sub->retry, i);
+		SlotState	state = copy->slots[i].state;
+
+		wrong += (is_ready && state != SLOT_READY) ||
+			((is_waiting || is_retry) && state != SLOT_READY && state != SLOT_WAITING);
+		twice += is_ready + is_waiting + is_retry > 1;
+	}
+	if (wrong > 0)
+		aq_found(findings, at, "messages to be taken whose slot is not ready", wrong, 0, NULL);
+	if (twice > 0)
+		aq_found(findings, at, "messages that are in two states", twice, 0, NULL);
+	sums->bits += ready + waiting + retry;
+	sums->retry += retry;
+}
+
+/* --- timers --------------------------------------------------------------------- */
+
+/* Is the timer needed for the slot, and each slot's timer there?  bits of what there is: */
+#define HAS_READY_TIMER 1
+#define HAS_EXPIRE_TIMER 2
+
+static bool
+waits_by_retry(const PartitionCopy *copy, uint32 slot)
+{
+	for (uint32 i = 0; i < copy->nsubs; i++)
+		if (aq_bitmap_test(copy->subs[i].waiting, slot))
+			return true;
+	return false;
+}
+
+static void
+check_timers(AqFindings *findings, const char *place, const PartitionCopy *copy)
+{
+	const Timer *timers = copy->timers;
+	uint8	   *has = palloc0(PARTITION_SLOTS);
+	uint8	   *rests = palloc0(PARTITION_SLOTS);
+	uint32		missing = 0;
+
+	for (uint32 i = 0; i < copy->ntimers; i++)
+	{
+		if (i > 0 && timers[i].when < timers[(i - 1) / 2].when)
+			aq_found(findings, place, "timers that are not in order", i, AQ_NO_NUMBER, NULL);
+		if (timers[i].slot >= PARTITION_SLOTS)
+			continue;
+		if (timers[i].kind == TIMER_RETRY)
+			rests[timers[i].slot] = 1;
+		else
+			has[timers[i].slot] |= timers[i].kind == TIMER_READY ? HAS_READY_TIMER : HAS_EXPIRE_TIMER;
+	}
+	for (uint32 i = 0; i < PARTITION_SLOTS; i++)
+	{
+		const Slot *slot = &copy->slots[i];
+
+		missing += slot->state == SLOT_WAITING && !(has[i] & HAS_READY_TIMER);
+		missing += (slot->state == SLOT_READY || slot->state == SLOT_WAITING) &&
+			(slot->flags & SLOT_EXPIRES) && !(has[i] & HAS_EXPIRE_TIMER);
+		missing += slot->state == SLOT_READY && !rests[i] && waits_by_retry(copy, i);
+	}
+	if (missing > 0)
+		aq_found(findings, place, "messages without a timer", missing, 0, NULL);
+	aq_compare(findings, place, "next timer", copy->partition.next_timer,
+			   copy->ntimers > 0 ? timers[0].when : 0);
+	if (copy->partition.pending == 0 && copy->partition.inflight == 0)
+		aq_compare(findings, place, "timers promised to transactions", copy->timers_reserved, 0);
+	pfree(has);
+	pfree(rests);
+}
+
+/* --- a partition ------------------------------------------------------------------ */
+
+/* Transactions in doubt in it, by their entries. */
+static uint32
+count_doubts(uint32 partition)
+{
+	uint32		n = 0;
+
+	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_VIEW);
+	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+		n += aq_doubts[i].partition == partition;
+	aq_latch_free(&aq_shard->doubt_latch);
+	return n;
+}
+
+static void
+check_claims(AqFindings *findings, const char *place, const Partition *p)
+{
+	if (p->loading && !aq_session_in_transaction(p->claimant))
+		aq_found(findings, place, "loaded by no session", p->claimant + 1, AQ_NO_NUMBER, NULL);
+	aq_compare(findings, place, "transactions in doubt", p->ndoubt, count_doubts(p->index));
+}
+
+static void
+check_frame(AqFindings *findings, const char *place, const PartitionCopy *copy)
+{
+	const Partition *p = &copy->partition;
+	Sums		sums = {0};
+
+	sum_slots(findings, place, copy, &sums);
+	for (uint32 i = 0; i < copy->nsubs; i++)
+		check_sub(findings, place, copy, &copy->subs[i], &sums);
+	aq_compare(findings, place, "pending slots", p->pending, sums.pending);
+	aq_compare(findings, place, "messages to be moved to the exception queue", p->nfailed, sums.failed);
+	aq_compare(findings, place, "messages with a retry count to be written", p->nretry, sums.retry);
+	aq_compare(findings, place, "messages in flight", p->inflight, (int64) sums.open - sums.bits);
+	aq_compare(findings, place, "open", p->open, (int64) sums.pending + sums.failed + sums.open);
+	if (sums.slots > p->reserved)
+		aq_found(findings, place, "slots given out", p->reserved, sums.slots, NULL);
+	check_timers(findings, place, copy);
+}
+
+void
+aq_partition_check(AqFindings *findings, const Stream *stream, const PartitionCopy *copy)
+{
+	const Partition *p = &copy->partition;
+	const char *place = place_of(stream, p);
+
+	check_claims(findings, place, p);
+	if (p->frame != 0)
+		check_frame(findings, place, copy);
+	else if (!p->loading)		/* whose counts are written to the log only has them while its frame is detached */
+	{
+		if (p->state == PARTITION_OPEN)
+			aq_found(findings, place, "open without a frame", AQ_NO_NUMBER, AQ_NO_NUMBER, NULL);
+		aq_compare(findings, place, "pending slots", p->pending, 0);
+		aq_compare(findings, place, "messages in flight", p->inflight, 0);
+		aq_compare(findings, place, "messages with a retry count to be written", p->nretry, 0);
+	}
+	if (p->state == PARTITION_CLOSED && p->counted && p->open == 0 && p->inflight == 0 && p->ndoubt == 0 &&
+		p->nretry == 0 && !p->loading)
+		aq_found(findings, place, "consumed, and not given back", AQ_NO_NUMBER, AQ_NO_NUMBER, NULL);
+}
+
+/* --- streams ------------------------------------------------------------------------ */
+
+/* A consumer's ready messages in the whole stream; those before its hint. */
+static void
+sum_ready(const Stream *stream, int position, int64 hint, int64 *ready, uint32 *before)
+{
+	*ready = 0;
+	*before = 0;
+	for (uint32 i = stream->head; i != 0; i = partition_at(i)->next)
+	{
+		const Partition *partition = partition_at(i);
+		const FrameSub *sub = partition->frame != 0 ? frame_sub(frame_of(partition), position) : NULL;
+
+		if (sub == NULL)
+			continue;
+		*ready += sub->nready;
+		if (partition->number < hint)
+			*before += sub->nready + sub->nretry;
+	}
+}
+
+static void
+check_consumer(AqFindings *findings, Stream *stream, int position)
+{
+	const char *place = psprintf("stream %d, consumer %d", stream->number, position);
+	int64		counted = 0,
+				ready = 0;
+	uint32		before = 0;
+	StreamSub  *ssub;
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+	ssub = stream_sub(stream, position);
+	if (ssub != NULL)
+	{
+		sum_ready(stream, position, ssub->hint != 0 ? partition_at(ssub->hint)->number : 0, &ready, &before);
+		counted = ssub->ready;
+	}
+	aq_latch_free(&stream->latch);
+	aq_compare(findings, place, "ready messages", counted, ready);
+	if (before > 0)
+		aq_found(findings, place, "ready messages before the hint", before, 0, NULL);
+}
+
+static void
+check_list(AqFindings *findings, Stream *stream)
+{
+	uint32		wrong = 0,
+				last = 0,
+				open;
+	const Partition *tail;
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+	for (uint32 i = stream->head; i != 0; i = partition_at(i)->next)
+	{
+		const Partition *partition = partition_at(i);
+
+		wrong += partition->stream != stream->index || partition->prev != last ||
+			(last != 0 && partition->number <= partition_at(last)->number) ||
+			(partition->state != PARTITION_OPEN && partition->state != PARTITION_CLOSED) ||
+			(partition->state == PARTITION_OPEN) != (stream->open == i);
+		last = i;
+	}
+	wrong += stream->tail != last;
+	open = stream->open;
+	tail = partition_at(open);
+	wrong += tail != NULL && tail->stream != stream->index;
+	aq_latch_free(&stream->latch);
+	if (wrong > 0)
+		aq_found(findings, psprintf("stream %d", stream->number), "partitions that are not where they belong", wrong, 0, NULL);
+}
+
+void
+aq_stream_check(AqFindings *findings, AqQueue *queue, Stream *stream)
+{
+	check_list(findings, stream);
+	if (!queue->multi)
+		check_consumer(findings, stream, 0);
+	for (int i = 0; i < queue->nconsumers; i++)
+		check_consumer(findings, stream, queue->consumers[i].position);
+}
+
+/* --- a queue's tables ------------------------------------------------------------------ */
+
+typedef struct Tally
+{
+	uint32		total;
+	uint32		states[PARTITION_TRUNCATING + 1];
+	uint32		unclaimed;		/* taken, or being made, by no session */
+} Tally;
+
+static void
+tally_partitions(uint32 queue, Tally *tally)
+{
+	memset(tally, 0, sizeof(Tally));
+	for (uint32 i = 1; i <= (uint32) aq_max_partitions; i++)
+	{
+		const Partition *p = &aq_partitions[i];
+
+		if (p->queue != queue)
+			continue;
+		tally->total++;
+		tally->states[p->state]++;
+		tally->unclaimed += (p->state == PARTITION_TAKEN || p->state == PARTITION_UNUSED) &&
+			!aq_session_in_transaction(p->claimant);
+	}
+}
+
+static uint32
+list_length_of(uint32 list)
+{
+	uint32		n = 0;
+
+	for (; list != 0 && n <= (uint32) aq_max_partitions; list = partition_at(list)->next)
+		n++;
+	return n;
+}
+
+/* Sessions that wait for tables of the queue, or may be about to. */
+static uint32
+sessions_that_want(int32 queue_id)
+{
+	uint32		n = 0;
+
+	for (int i = 0; i < aq_session_slots(); i++)
+	{
+		AqWaitNow	now;
+
+		aq_event_read(i, &now);
+		n += aq_session_in_transaction(i) && now.event == AQ_EVENT_PARTITION_PROVIDE && now.p1 == (uint64) queue_id;
+	}
+	return n;
+}
+
+void
+aq_tables_check(AqFindings *findings, AqQueue *queue)
+{
+	ShardQueue *sq = shard_queue(queue->shm);
+	uint32		tables = list_length(aq_queue_table_numbers(queue->id));
+	uint32		listed = 0,
+				empty,
+				streams = 0,
+				wanting;
+	Tally		tally;
+
+	for (Stream *stream = stream_at(sq->streams); stream != NULL; stream = stream_at(stream->next))
+	{
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+		listed += list_length_of(stream->head);
+		aq_latch_free(&stream->latch);
+		streams++;
+	}
+	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+	tally_partitions(queue->shm->object->index, &tally);
+	empty = list_length_of(sq->empty);
+	aq_latch_free(&sq->latch);
+	aq_compare(findings, "tables", "pairs of tables", tally.total, tables);
+	aq_compare(findings, "tables", "empty pairs, as the queue counts them", sq->nempty, empty);
+	aq_compare(findings, "tables", "empty pairs", tally.states[PARTITION_EMPTY], empty);
+	aq_compare(findings, "tables", "partitions in streams",
+			   tally.states[PARTITION_OPEN] + tally.states[PARTITION_CLOSED], listed);
+	/* the worker takes the list for a moment, and what it truncates out of it */
+	aq_compare(findings, "tables", "consumed partitions",
+			   tally.states[PARTITION_DONE] + tally.states[PARTITION_TRUNCATING], list_length_of(sq->done));
+	aq_compare(findings, "tables", "streams", sq->nstreams, streams);
+	if (tally.unclaimed > 0)
+		aq_found(findings, "tables", "empty pairs in no session's possession", tally.unclaimed, 0, NULL);
+	wanting = pg_atomic_read_u32(&sq->wanting);
+	if (wanting > 0 && wanting > sessions_that_want(queue->id))
+		aq_found(findings, "tables", "sessions that wait for tables", wanting, sessions_that_want(queue->id), NULL);
+}
+
+/* --- all queues ------------------------------------------------------------------------- */
+
+static void
+check_doubts(AqFindings *findings)
+{
+	uint32		n = 0;
+
+	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+	{
+		Doubt		doubt = aq_doubts[i];
+
+		if (doubt.partition == 0)
+			continue;
+		n++;
+		/* one whose own messages stand behind another transaction's stays */
+		if (!doubt.takes_settled && !TransactionIdIsInProgress(doubt.xid))
+			aq_found(findings, psprintf("partition entry %u", doubt.partition),
+					 "in doubt because of a transaction that has ended", doubt.xid, AQ_NO_NUMBER, NULL);
+	}
+	aq_compare(findings, "transactions in doubt", "entries", pg_atomic_read_u32(&aq_shard->ndoubts), n);
+}
+
+void
+aq_shard_check_pool(AqFindings *findings)
+{
+	uint32		unused = 0,
+				lost = 0,
+				listed,
+				streams = 0,
+				used = 0;
+
+	aq_latch_get(&aq_shard->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+	for (uint32 i = 1; i <= (uint32) aq_max_partitions; i++)
+	{
+		const Partition *p = &aq_partitions[i];
+
+		unused += p->queue == 0;
+		lost += p->queue != 0 && aq_queue_shm_by_index(p->queue)->object == NULL;
+	}
+	listed = list_length_of(aq_shard->unused_partition);
+	for (uint32 i = aq_shard->unused_stream; i != 0 && streams <= (uint32) aq_max_streams; i = stream_at(i)->next)
+		streams++;
+	for (uint32 i = 1; i <= (uint32) aq_max_streams; i++)
+		used += aq_streams[i].queue != 0;
+	aq_latch_free(&aq_shard->partitions_latch);
+	aq_compare(findings, "partitions", "unused entries, as counted", aq_shard->nunused_partitions, listed);
+	aq_compare(findings, "partitions", "unused entries", unused, listed);
+	aq_compare(findings, "partitions", "entries of queues that are not in memory", lost, 0);
+	aq_compare(findings, "streams", "entries, unused or used", (int64) streams + used, aq_max_streams);
+	check_doubts(findings);
+}
+
+uint32
+aq_shard_chunks(AqQueueShm *shm)
+{
+	uint32		n = 0;
+
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL; stream = stream_at(stream->next))
+	{
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+		for (int i = 0; i < SUB_DIRECTORY; i++)
+			n += stream->subs[i] != 0;
+		for (uint32 i = stream->head; i != 0; i = partition_at(i)->next)
+			n += aq_frame_chunks(partition_at(i));
+		aq_latch_free(&stream->latch);
+	}
+	return n;
+}

@@ -1,0 +1,73 @@
+/*-------------------------------------------------------------------------
+ *
+ * sync_check.c
+ *	  For aq.check(): are all latches and mutexes held by sessions that exist,
+ *	  and that know of it?
+ *
+ * Everything is read while sessions change it, without a latch; the caller
+ * reads again what seems to be wrong.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "sync/sync_int.h"
+
+static void
+check_session(AqFindings *findings, int session)
+{
+	AqSyncSelf *self = &aq_sync_shared->selves[session];
+	uint32		nheld = pg_atomic_read_u32(&self->nheld);
+
+	if (nheld == 0 || aq_session_pid(session) != 0)
+		return;
+	aq_found(findings, psprintf("session %d", session + 1), "latches and mutexes of a session that has ended",
+			 nheld, 0, NULL);
+}
+
+static void
+check_latch(AqFindings *findings, int id, const AqLatch *latch)
+{
+	const char *place = psprintf("latch \"%s\" %d", aq_latch_names[id], latch->child);
+	int			holder = aq_latch_holder(latch);
+	uint32		sharers = aq_latch_sharers(latch);
+	uint32		known = 0;
+
+	if (holder >= 0 && aq_held_by(holder, latch) == NULL)
+		aq_found(findings, place, "held by a session that does not know of it", holder + 1, AQ_NO_NUMBER,
+				 psprintf("process %d", aq_session_pid(holder)));
+	if (sharers == 0)
+		return;
+	for (int i = 0; i < aq_sync_shared->nsleepers; i++)
+		known += aq_held_by(i, latch) != NULL;
+	aq_compare(findings, place, "sessions that share it", sharers, known);
+}
+
+void
+aq_sync_check(AqFindings *findings)
+{
+	for (int i = 0; i < aq_sync_shared->nsleepers; i++)
+		check_session(findings, i);
+	for (int id = 0; id < AQ_LATCH_COUNT; id++)
+	{
+		const AqLatch *latch = (AqLatch *) (uintptr_t) pg_atomic_read_u64(&aq_sync_shared->latches[id]);
+
+		for (; latch != NULL; latch = latch->next)
+			if (aq_latch_holder(latch) >= 0 || aq_latch_sharers(latch) > 0)
+				check_latch(findings, id, latch);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+#ifdef AQ_TEST_POINTS
+/* What it is to find: latches held by a session that does not exist.  by: 1 makes it, -1 undoes it. */
+PG_FUNCTION_INFO_V1(aq_damage_latches);
+Datum
+aq_damage_latches(PG_FUNCTION_ARGS)
+{
+	pg_atomic_fetch_add_u32(&aq_sync_shared->selves[aq_sync_shared->nsleepers - 1].nheld, PG_GETARG_INT32(0));
+	PG_RETURN_VOID();
+}
+#endif
