@@ -8,7 +8,6 @@ import pytest
 
 from conftest import PATIENCE, ROOT, arrived, make_server, put, put_many, ready, stopped_worker, take, until
 from pgaq import db
-from test_points import library  # noqa: F401
 
 # what of a sharded queue is damaged, and what aq.check() says of it, and of nothing else
 SHARDED = {
@@ -64,7 +63,7 @@ def check(conn, patience="20 s"):
 
 
 @pytest.fixture(scope="module")
-def damaged(library):  # noqa: F811
+def damaged(library):
     """A server whose library can damage shared memory, with a queue of either store."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGAQ_LIBDIR", library)

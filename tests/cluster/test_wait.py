@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PATIENCE, put, put_many, ready, take, until
+from conftest import PATIENCE, put, put_many, ready, stopped_worker, take, until
 from pgaq import db
 from test_limits import TABLE
 
@@ -214,13 +214,30 @@ def test_consumers_of_a_topic_are_woken_by_their_messages_only(server, conn, top
     until(lambda: any(waiter.done() for waiter in b), "a session of b")
 
 
+def useful(conn, waiter):
+    """Wake-ups by which it found a message.  What else ends a sleep, such as a signal, is none."""
+    query = """SELECT s.value FROM sys."v$sesstat" s JOIN sys."v$statname" n USING ("statistic#") WHERE s.pid = %s AND n.name = 'queue wake-ups useful'"""
+    return db.value(conn, query, [waiter.pid])
+
+
+def sent(conn):
+    """Wake-ups that all sessions have sent."""
+    return db.value(conn, """SELECT value FROM sys."v$sysstat" WHERE name = 'queue wake-ups sent'""")
+
+
 def test_every_way_a_message_becomes_ready_wakes(server, conn, queue, waiters):
-    """Commit of an enqueue, end of a delay, rollback of a dequeue, death of a holder, savepoint."""
+    """Commit of an enqueue, end of a delay, rollback of a dequeue, death of a holder, savepoint: a wake-up is sent, and finds it."""
     (waiter,) = waiters(1, queue)
+    before = 0
 
     def waiting():
         waiter.wait()
         asleep(conn, [waiter])
+
+    def woken():
+        nonlocal before
+        before += 1
+        return waiter.answer() == "t" and useful(conn, waiter) == before
 
     waiting()
     with server.connect() as other:
@@ -228,12 +245,12 @@ def test_every_way_a_message_becomes_ready_wakes(server, conn, queue, waiters):
         put(other, queue, 1)
         assert not waiter.done()
         other.execute("COMMIT")
-    assert waiter.answer() == "t"
+    assert woken()
     take(conn, queue)
 
     waiting()
     put(conn, queue, 2, delay="0.2 s")
-    assert waiter.answer() == "t"
+    assert woken()
 
     other = server.connect()
     try:
@@ -241,19 +258,19 @@ def test_every_way_a_message_becomes_ready_wakes(server, conn, queue, waiters):
         assert take(other, queue) == [2]
         waiting()
         other.execute("ROLLBACK")
-        assert waiter.answer() == "t"
+        assert woken()
         other.execute("BEGIN")
         other.execute("SAVEPOINT s")
         assert take(other, queue) == [2]
         waiting()
         other.execute("ROLLBACK TO s")
-        assert waiter.answer() == "t"
+        assert woken()
         other.execute("COMMIT")
         other.execute("BEGIN")
         assert take(other, queue) == [2]
         waiting()
         db.execute(conn, "SELECT pg_terminate_backend(%s)", [other.info.backend_pid])
-        assert waiter.answer() == "t"
+        assert woken()
     finally:
         other.close()
     assert take(conn, queue) == [2]
@@ -265,7 +282,89 @@ def test_every_way_a_message_becomes_ready_wakes(server, conn, queue, waiters):
         other.execute("PREPARE TRANSACTION 'wake'")
     assert not waiter.done()
     conn.execute("COMMIT PREPARED 'wake'")
-    assert waiter.answer() == "t"
+    assert woken()
+
+
+@pytest.mark.parametrize("recipients", [False, True])
+def test_as_many_are_woken_as_there_are_messages(server, conn, queue, topic, waiters, recipients):
+    """Five waiters and an array of five: each gets a wake-up of its own."""
+    name, consumer = (topic, "a") if recipients else (queue, None)
+    group = waiters(5, name, consumer)
+    for waiter in group:
+        waiter.wait()
+    asleep(conn, group)
+    put_many(conn, name, 1, 5)
+    assert [waiter.answer() for waiter in group] == ["t"] * 5
+    assert [useful(conn, waiter) for waiter in group] == [1] * 5
+    assert take(conn, name, consumer) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("delivery_mode", ["persistent", "buffered"])
+def test_stop_queue_wakes(server, conn, queue, waiters, delivery_mode):
+    """Also the sessions that wait for its buffered messages: the stopping session sends the wake-up itself."""
+    (waiter,) = waiters(1, queue, statement=f"CALL aq.wait('{queue}', NULL, NULL, '{delivery_mode}', NULL)")
+    asleep(conn, [waiter.wait()])
+    before = sent(conn)
+    db.execute(conn, "SELECT aq.stop_queue(%s)", [queue])
+    assert sent(conn) == before + 1
+    assert waiter.answer() == "AQ007"
+
+
+@pytest.fixture
+def full_cache(new_server):
+    """A server with 100,000 messages in a queue, which nearly fill its message cache."""
+    server = new_server("full", **{"pgaq.message_cache_size": "4MB", "pgaq.fetch_patience": "-1"})
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('large', shards => 1), aq.create_queue('other', shards => 1)")
+        for start in range(1, 100_000, 20_000):
+            put_many(conn, "large", start, start + 19_999)
+        until(lambda: db.value(conn, "SELECT count(*) FROM aq.partitions WHERE queue_name = 'large' AND state = 'empty'"), "an empty table")
+    return server
+
+
+def free_chunks(conn):
+    return db.value(conn, "SELECT free_bytes / chunk_bytes FROM aq.message_cache")
+
+
+@pytest.mark.sharded("a queue table needs no message cache")
+def test_delay_that_ends_while_the_message_is_not_in_memory_wakes(full_cache):
+    """The worker loads it, and then it is ready without a timer."""
+    with full_cache.connect() as conn:
+        put(conn, "other", "later", delay="1 hour")
+        waiter = Waiter(full_cache, "other")
+        with stopped_worker(conn):
+            put(conn, "other", "now", delay="0.1 s")
+            asleep(conn, [waiter.wait()])
+            conn.execute("BEGIN")
+            assert db.value(conn, "SELECT count(*) FROM aq.dequeue('large', max_messages => 100000, mode => 'locked')") == 100_000
+            # a chunk holds 64 messages: there is room for them when the queue "other" is evicted
+            put_many(conn, "large", 1, (free_chunks(conn) + 2) * 64)
+            assert not db.value(conn, "SELECT bool_or(resident) FROM aq.partitions WHERE queue_name = 'other'")
+            conn.execute("ROLLBACK")
+        assert waiter.answer() == "t" and useful(conn, waiter) == 1
+        assert take(conn, "other") == ["now"]
+        waiter.close()
+
+
+@pytest.mark.sharded("a queue table needs no message cache")
+def test_rollback_wakes_when_memory_is_short(full_cache):
+    """Retry counts for which there is no memory are written to the log only, the frames go, and the waiter is woken."""
+    evicted = """SELECT value FROM sys."v$sysstat" WHERE name = 'message cache partitions evicted'"""
+    with full_cache.connect() as conn, full_cache.connect() as other:
+        put(conn, "other", 1)
+        conn.execute("BEGIN")
+        assert db.value(conn, "SELECT count(*) FROM aq.dequeue('large', max_messages => 100000)") == 100_000
+        waiter = Waiter(full_cache, "large")
+        asleep(conn, [waiter.wait()])
+        other.execute("BEGIN")
+        put_many(other, "other", 1, (free_chunks(other) - 40) * 64)
+        with stopped_worker(other):
+            conn.execute("ROLLBACK")
+            before = db.value(other, evicted)
+        assert waiter.answer() == "t" and useful(conn, waiter) == 1
+        assert db.value(other, evicted) > before
+        other.execute("ROLLBACK")
+        waiter.close()
 
 
 @pytest.mark.own_tables
