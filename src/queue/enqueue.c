@@ -157,6 +157,7 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 
 typedef struct Reading
 {
+	Oid			type;
 	FmgrInfo   *input;
 	Oid			param;
 	char	   *string;
@@ -168,6 +169,7 @@ read_arg(void *arg)
 {
 	Reading    *r = arg;
 
+	aq_run_as_check_type(r->type);
 	r->value = InputFunctionCall(r->input, r->string, r->param, -1);
 }
 
@@ -193,7 +195,7 @@ static Datum
 read_as_owner(AqQueue *queue, char *string)
 {
 	FmgrInfo	input;
-	Reading		r = {.input = &queue->input,.param = queue->input_param,.string = string};
+	Reading		r = {.type = queue->payload_type,.input = &queue->input,.param = queue->input_param,.string = string};
 
 	if (aq_is_run_as())
 	{

@@ -120,6 +120,7 @@ extern bool aq_rule_matches(AqRule *rule, const AqMessage *message);
 extern void aq_run_as_init(void);
 extern void aq_run_as(Oid role, void (*call) (void *arg), void *arg);
 extern bool aq_is_run_as(void);
+extern void aq_run_as_check_type(Oid type);
 
 /* admin.c */
 extern AqQueue *aq_queue_for_change(const char *name, LOCKMODE mode);

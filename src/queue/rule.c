@@ -269,6 +269,17 @@ may_call_user_code(Node *node, void *context)
 	return expression_tree_walker(node, may_call_user_code, context);
 }
 
+/* Of a rule: what it makes is to be of types that the role can trust. */
+static bool
+check_types(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, CoerceToDomain) || IsA(node, CoerceViaIO) || IsA(node, RowExpr) || IsA(node, FuncExpr))
+		aq_run_as_check_type(exprType(node));
+	return expression_tree_walker(node, check_types, context);
+}
+
 static ParamListInfo
 make_params(Oid payload_type)
 {
@@ -297,6 +308,7 @@ compile(AqRule *rule)
 	node = coerce_to_boolean(pstate, node, "condition");
 	assign_expr_collations(pstate, node);
 	free_parsestate(pstate);
+	(void) check_types(node, NULL);
 
 	rule->user_code = may_call_user_code(node, NULL) || contain_mutable_functions(node);
 	rule->params = make_params(rule->payload_type);

@@ -14,7 +14,8 @@
  *	  says, and that schema is the session's: its relations cannot be used.
  *	- Functions run as the role only if their owner has the role's rights
  *	  anyway.  Casts, operators, constraints and triggers call functions that the
- *	  code does not name.
+ *	  code does not name.  So it is for the constraints of domains, which can do
+ *	  harm by built-in functions alone.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -26,13 +27,16 @@
 #include "access/transam.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
+#include "utils/typcache.h"
 
 /* the role whose code runs; InvalidOid: it runs as the caller */
 static Oid	acting_role;
@@ -101,6 +105,54 @@ check_relation(Oid relation)
 				 errmsg("permission denied for temporary relation %s", get_rel_name(relation)),
 				 errdetail("Rules, constraints of payload types and transformations do not use the temporary relations of the session."),
 				 errhint("Name tables with their schema.")));
+}
+
+static void
+check_domain(Oid domain, Oid owner)
+{
+	if (DomainHasConstraints(domain) && !is_trusted(owner))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for type %s", format_type_be(domain)),
+				 errdetail("What role \"%s\" has written evaluates only constraints of that role, of its members and of superusers.",
+						   GetUserNameFromId(acting_role, true)),
+				 errhint("Give the domain to that role.")));
+}
+
+/* May the acting role make values of the type, and evaluate the constraints of domains in it? */
+void
+aq_run_as_check_type(Oid type)
+{
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+	FormData_pg_type form;
+
+	if (!OidIsValid(acting_role) || !HeapTupleIsValid(tuple))
+	{
+		if (HeapTupleIsValid(tuple))
+			ReleaseSysCache(tuple);
+		return;
+	}
+	form = *(Form_pg_type) GETSTRUCT(tuple);
+	ReleaseSysCache(tuple);
+	check_stack_depth();
+	if (form.typtype == TYPTYPE_DOMAIN)
+	{
+		check_domain(type, form.typowner);
+		aq_run_as_check_type(form.typbasetype);
+	}
+	else if (form.typtype == TYPTYPE_RANGE)
+		aq_run_as_check_type(get_range_subtype(type));
+	else if (OidIsValid(get_element_type(type)))
+		aq_run_as_check_type(get_element_type(type));
+	else if (form.typtype == TYPTYPE_COMPOSITE)
+	{
+		TupleDesc	desc = lookup_rowtype_tupdesc(type, -1);
+
+		for (int i = 0; i < desc->natts; i++)
+			if (!TupleDescAttr(desc, i)->attisdropped && TupleDescAttr(desc, i)->atttypid >= FirstNormalObjectId)
+				aq_run_as_check_type(TupleDescAttr(desc, i)->atttypid);
+		ReleaseTupleDesc(desc);
+	}
 }
 
 static bool

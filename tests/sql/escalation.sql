@@ -149,6 +149,7 @@ SET ROLE regress_aq_mallory;
 CREATE DOMAIN mallory.d AS text CHECK (mallory.trap());
 RESET ROLE;
 CREATE TYPE t.with_domain AS (d mallory.d);
+CREATE TABLE t.secret AS SELECT 1;
 CREATE FUNCTION t.who() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'run by %', current_user; RETURN true; END $$;
 CREATE DOMAIN t.d AS text CHECK (t.who());
 CREATE TYPE t.checked AS (d t.d);
@@ -157,6 +158,17 @@ SELECT aq.create_queue('e_domain', 't.with_domain');
 SELECT aq.grant_queue('e_domain', 'regress_aq_mallory');
 SET ROLE regress_aq_mallory;
 SELECT aq.enqueue('e_domain', '(x)');
+-- also one that needs no function of its writer's
+CREATE DOMAIN mallory.reads AS text CHECK (query_to_xml('SELECT 1 / 0 FROM t.secret', true, true, '') IS NOT NULL);
+RESET ROLE;
+CREATE TYPE t.that_reads AS (d mallory.reads[]);
+SELECT aq.create_queue('e_reads', 't.that_reads'), aq.create_queue('e_reads_topic', multiple_consumers => true), aq.grant_queue('e_reads', 'regress_aq_mallory');
+SET ROLE regress_aq_mallory;
+SELECT t.error($$SELECT aq.enqueue('e_reads', '({x})')$$);
+RESET ROLE;
+SELECT split_part(t.error(format($$SELECT aq.subscribe('e_reads_topic', 's', %L)$$, rule)), ' | ', 2) FROM unnest(ARRAY['correlation::mallory.reads IS NOT NULL',
+	'ROW(ARRAY[correlation])::t.that_reads IS NOT NULL', '(ARRAY[correlation]::mallory.reads[])[1] IS NOT NULL', '(''('' || correlation)::t.that_reads IS NOT NULL']) rule;
+SET ROLE regress_aq_mallory;
 -- a queue that a superuser has taken over with another role's type
 CREATE TYPE mallory.trapped AS (d mallory.d);
 SELECT aq.create_queue('e_taken', 'mallory.trapped');
@@ -179,7 +191,6 @@ RESET ROLE;
 SELECT t.put('e_trust', 1);
 -- a condition has the rights of the consumer, a purge's those of the manager
 GRANT aq_dequeue_any TO regress_aq_victim;
-CREATE TABLE t.secret AS SELECT 1;
 SELECT aq.enqueue('e_taken', '(x)') IS NOT NULL;
 SET ROLE regress_aq_victim;
 SELECT t.error($$SELECT * FROM aq.dequeue('e_trust', 's', condition => 'query_to_xml(''SELECT * FROM t.secret'', true, true, '''') IS NOT NULL')$$);
@@ -234,7 +245,7 @@ SELECT count(aq.drop_queue(queue_name, true)) FROM aq.queues WHERE queue_name ~ 
 REVOKE aq_administrator_role FROM regress_aq_mallory;
 REVOKE aq_dequeue_any FROM regress_aq_victim;
 REVOKE EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table FROM regress_aq_mallory, regress_aq_victim;
-DROP TYPE t.with_domain, t.checked;
+DROP TYPE t.with_domain, t.that_reads, t.checked;
 DROP DOMAIN t.d;
 DROP FUNCTION t.who;
 DROP TABLE t.secret;
