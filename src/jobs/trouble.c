@@ -6,7 +6,7 @@
  * A cause such as a full disk lasts, and sessions ask for the job again and
  * again meanwhile.  So the time of the next try is up to the worker: each
  * failure doubles the pause.  The log says what has happened once for each
- * cause, then once in a while, and when it is over.
+ * cause, then once in a while, and when the job has run without it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -51,7 +51,7 @@ aq_job_failed(AqTrouble *trouble, MemoryContext context)
 	/* the worker that is to end has cancelled the job itself */
 	if (!aq_jobs_ending() || error->sqlerrcode != ERRCODE_QUERY_CANCELED)
 	{
-		if (trouble->failures == 0 || cause != trouble->cause || now - trouble->logged >= LOG_AGAIN)
+		if (cause != trouble->cause || now - trouble->logged >= LOG_AGAIN)
 		{
 			EmitErrorReport();
 			trouble->logged = now;
@@ -68,12 +68,16 @@ aq_job_failed(AqTrouble *trouble, MemoryContext context)
 	MemoryContextSwitchTo(context);
 }
 
+/*
+ * The cause may be there still, because the job had nothing to do this time: the
+ * same one is not logged again at once.
+ */
 void
 aq_job_succeeded(AqTrouble *trouble, const char *name)
 {
 	if (trouble->failures > 1)
 		ereport(LOG,
-				(errmsg("job \"%s\" of pgaq works again after %u failures", name, trouble->failures)));
+				(errmsg("job \"%s\" of pgaq has run without an error after %u failures", name, trouble->failures)));
 	trouble->failures = 0;
 	trouble->not_before = 0;
 }

@@ -237,7 +237,6 @@ run_job(const AqStoreJob *job, char store, int32 id, AqQueueShm *shm)
 
 			snprintf(name, sizeof(name), "upkeep of queue %d", id);
 			aq_job_succeeded(&known->trouble, name);
-			(void) find_failing(id, job->work, store, HASH_REMOVE);
 		}
 	}
 	PG_CATCH();
