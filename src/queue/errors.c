@@ -16,7 +16,9 @@ error_of_code(const char *code)
 	for (int i = 0; i < AQ_ERR_COUNT; i++)
 		if (strcmp(aq_error_code(i), code) == 0)
 			return i;
-	elog(ERROR, "error \"%s\" is not in the list", code);
+	ereport(ERROR,
+			aq_error(AQ_ERR_OPTION_INVALID, "there is no error \"%s\"", code),
+			errhint("The view aq.errors lists them."));
 }
 
 PG_FUNCTION_INFO_V1(aq_raise_error);

@@ -310,7 +310,9 @@ check_transformation(Oid function, Oid given, Oid wanted)
 	bool		fits;
 
 	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for function %u", function);
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("function with OID %u does not exist", function)));
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
 	fits = proc->prokind == PROKIND_FUNCTION && !proc->proretset && proc->prosecdef && proc->pronargs == 1 &&
 		proc->proargtypes.values[0] == given && proc->prorettype == wanted;
