@@ -37,6 +37,16 @@ CALL dbms_transform.modify_transformation('eve', 'loud', 0, 'source.user_data');
 SELECT has_function_privilege('regress_aq_adam', 'eve.loud(jsonb)', 'EXECUTE'), has_function_privilege('public', 'eve.loud(jsonb)', 'EXECUTE');
 RESET ROLE;
 
+-- Internal functions that PUBLIC may execute: functions and views that are for all roles call them with the caller's rights.
+SELECT string_agg(DISTINCT p.proname, ' ' ORDER BY p.proname)
+FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+	JOIN pg_extension e ON e.oid = d.refobjid
+WHERE e.extname = 'pgaq' AND p.proname LIKE '\_%' AND has_function_privilege('public', p.oid, 'EXECUTE')
+GROUP BY n.nspname, left(p.proname, 4) ORDER BY n.nspname, 1;
+-- none of them has the rights of the extension's owner, but that for settings that a view for all roles shows
+SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pgaq') AND p.prosecdef AND has_function_privilege('public', p.oid, 'EXECUTE');
+
 -- Functions resolve operators and functions in pg_catalog, whatever the caller's search_path is: their bodies are parsed at creation, or they pin it.
 SELECT p.oid::regprocedure
 FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
