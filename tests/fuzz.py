@@ -11,6 +11,7 @@ seed makes the same calls.  tests/cluster/test_fuzz.py runs a bounded form.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import re
 import subprocess
@@ -194,6 +195,10 @@ def guarded(server: Server) -> list[object]:
 FOREIGN = re.compile(rb"^$")
 
 
+class Broken(Exception):
+    """The session has ended: there is nothing more to call."""
+
+
 class Calls:
     """Calls of one role; whatever breaks a rule is noted."""
 
@@ -201,9 +206,6 @@ class Calls:
         self.server, self.role, self.made, self.broken = server, role, 0, []
         self.admin = server.connect()
         self.arguments, self.functions = Arguments(self.admin, f"{role} {seed}"), [each for each in functions(self.admin) if not LEFT_OUT.match(each[0])]
-        self.connect()
-
-    def connect(self) -> None:
         self.conn = psycopg.connect(self.server.conninfo(user=self.role, options="-c statement_timeout=150 -c lock_timeout=100"), autocommit=True)
 
     def note(self, what: str, statement: str) -> None:
@@ -215,14 +217,16 @@ class Calls:
 
     def call(self, statement: str) -> None:
         end = b"ROLLBACK" if self.arguments.random.random() < 0.5 else b"COMMIT"
-        self.conn.pgconn.exec_(b"BEGIN")
-        result = self.conn.pgconn.exec_(statement.encode())
-        self.conn.pgconn.exec_(end)
         self.made += 1
+        try:
+            self.conn.pgconn.exec_(b"BEGIN")
+            result = self.conn.pgconn.exec_(statement.encode())
+            self.conn.pgconn.exec_(end)
+        except MemoryError:  # what psycopg makes of a lost connection
+            pass
         if self.conn.pgconn.status != psycopg.pq.ConnStatus.OK:
             self.note("the session ended", statement)
-            self.connect()
-            return
+            raise Broken
         state = result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) or b""
         message = result.error_field(psycopg.pq.DiagnosticField.MESSAGE_PRIMARY) or b""
         if state.startswith(b"XX") and not FOREIGN.search(message):
@@ -259,9 +263,12 @@ def call_functions(server: Server, seed: object, seconds: float) -> tuple[int, l
         while not broken and (number == 0 or time.monotonic() < deadline):
             prepare(server)
             calls = Calls(server, role, f"{seed} {number}")
-            calls.round(deadline if number else time.monotonic() + 600)
+            with contextlib.suppress(Broken):
+                calls.round(deadline if number else time.monotonic() + 600)
             calls.close()
             made, broken, number = made + calls.made, broken + calls.broken, number + 1
+        if broken:
+            return made, broken
         if role in UNPRIVILEGED:
             broken += [f"{role} has changed {was} into {now}" for was, now in zip(before, guarded(server)) if was != now]
     return made, broken + differences(server) + out_of_order(server)

@@ -414,13 +414,14 @@ aq_package_listen(PG_FUNCTION_ARGS)
 	bool		isnull;
 	int			n,
 				found,
-				index,
 				delivery;
 	char	  **queues,
 			  **consumers;
 	Datum		results[2];
 	bool		result_nulls[2] = {false, false};
 	ArrayType  *agents;
+	Datum	   *elements;
+	bool	   *nulls_in_list;
 	int16		length;
 	bool		byval;
 	char		align;
@@ -449,8 +450,9 @@ aq_package_listen(PG_FUNCTION_ARGS)
 
 	agents = PG_GETARG_ARRAYTYPE_P(0);
 	get_typlenbyvalalign(ARR_ELEMTYPE(agents), &length, &byval, &align);
-	index = found + ARR_LBOUND(agents)[0];
-	results[0] = array_get_element(PointerGetDatum(agents), 1, &index, -1, length, byval, align, &isnull);
+	/* in the order of storage, whatever the array's dimensions are */
+	deconstruct_array(agents, ARR_ELEMTYPE(agents), length, byval, align, &elements, &nulls_in_list, &n);
+	results[0] = elements[found];
 	results[1] = Int32GetDatum(delivery);
 	return aq_result_row(fcinfo, results, result_nulls);
 }

@@ -18,6 +18,7 @@ SELECT (SELECT count(*) FROM aq._buffered_queue(x)), (SELECT count(*) FROM aq._b
 	(SELECT count(*) FROM aq._buffered_publishers(x)), (SELECT count(*) FROM aq._messages(x)), (SELECT count(*) FROM aq._classic_messages(x))
 FROM unnest(ARRAY[NULL, 0, -1, -:id, 2147483647, -2147483648]) x;
 SELECT count(*) FROM aq._buffered_queue(:id);
+CALL dbms_aq.listen(ARRAY[ARRAY[sys.aq$_agent(NULL, 'eve_sharded', NULL)], ARRAY[sys.aq$_agent('ann', 'eve.in_table', NULL)]], 0, 3, NULL, NULL);
 
 -- the views on a queue table are made for its owner only; nothing tells another role which names exist
 SET ROLE regress_aq_adam;
