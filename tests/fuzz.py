@@ -303,7 +303,7 @@ def run_queries(server: Server, seed: int, number: int, user: str = "fuzzed_read
 def differences(server: Server) -> list[str]:
     """What aq.check() returns, where there is one."""
     with server.connect() as conn:
-        if db.value(conn, "SELECT to_regprocedure('aq.check()') IS NULL"):
+        if db.value(conn, "SELECT to_regprocedure('aq.check(interval)') IS NULL"):
             return []
         return [f"aq.check(): {row}" for row in conn.execute("SELECT * FROM aq.check()").fetchall()]
 
