@@ -187,11 +187,11 @@ def _drain(server: Server, work: Workload, rng: random.Random, outcome: Outcome)
     last, since = -1, time.monotonic()
     while True:
         work._check_clients()
-        left = faults.finish_prepared(server, 1.0, rng)
+        faults.finish_prepared(server, 1.0, rng)
         now = time.monotonic()
         if control.delivered != last:
             last, since = control.delivered, now
-        settled = control.quiet >= work.producers and control.idle >= work.consumers and left == 0
+        settled = control.quiet >= work.producers and control.idle >= work.consumers and _prepared(server) == 0
         if settled and _lag(server, work) == 0 and now - since > 0.5:
             return True
         if now - since > PATIENCE:
@@ -199,6 +199,11 @@ def _drain(server: Server, work: Workload, rng: random.Random, outcome: Outcome)
             outcome.trouble += _asleep(server) + check(server)
             return False
         time.sleep(0.05)
+
+
+def _prepared(server: Server) -> int:
+    with server.connect() as conn:
+        return db.value(conn, "SELECT count(*) FROM pg_prepared_xacts")
 
 
 def _lag(server: Server, work: Workload) -> int:
