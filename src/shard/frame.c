@@ -460,6 +460,8 @@ aq_frame_evict(Stream *stream, Partition *partition)
 	/* the consumers' counts of ready messages count what is resident */
 	while ((position = aq_next_sub(frame, position)) >= 0)
 		stream_sub(stream, position)->ready -= frame_sub(frame, position)->nready;
+	if (partition->state == PARTITION_OPEN)
+		partition->was_open = true;
 	aq_stream_close(stream, partition);
 	aq_frame_free(partition);
 	partition->evicted = pg_atomic_add_fetch_u64(&aq_shard->history.evictions, 1);
@@ -525,14 +527,17 @@ evict(Partition *partition)
 bool
 aq_evict_one(void)
 {
+	uint32		partitions = aq_shard->most_partitions;
+
 	for (int round = 0; round < EVICTION_ROUNDS; round++)
 	{
-		for (int i = 0; i < aq_max_partitions; i++)
+		for (uint32 i = 0; i < partitions; i++)
 		{
 			uint32		hand = pg_atomic_fetch_add_u32(&aq_shard->clock_hand, 1);
-			Partition  *partition = &aq_partitions[1 + hand % aq_max_partitions];
+			Partition  *partition = &aq_partitions[1 + hand % partitions];
 
 			/* read without the latch: evict() looks again */
+			aq_stat_add(AQ_STAT_EVICTION_LOOKS, 1);
 			if (partition->frame == 0 || partition->stream == 0)
 				continue;
 			if (partition->state == PARTITION_OPEN && round + 1 < EVICTION_ROUNDS)

@@ -293,8 +293,36 @@ install_doubts(Picture *p)
 	return all;
 }
 
+/*
+ * Can it take messages again?  There must be room for two timers of each
+ * message that is still to come.  Latch held.
+ */
+static bool
+can_reopen(const Stream *stream, const Partition *partition, uint32 timers)
+{
+	return stream->open == 0 && stream->tail == partition->index && partition->was_open &&
+		partition->state == PARTITION_CLOSED && partition->counted &&
+		partition->reserved < PARTITION_SLOTS &&
+		timers <= MAX_TIMERS - 2 * (PARTITION_SLOTS - partition->reserved);
+}
+
+/* Undo aq_stream_close.  Latch held; it is resident. */
 static void
-load(AqQueueShm *shm, Partition *partition, bool whole)
+reopen_resident(Stream *stream, Partition *partition)
+{
+	CacheHistory *history = &aq_shard->history;
+
+	partition->state = PARTITION_OPEN;
+	partition->was_open = false;
+	stream->open = partition->index;
+	if (partition->reserved == 0)
+		return;
+	pg_atomic_fetch_sub_u64(&history->closed, 1);
+	pg_atomic_fetch_sub_u64(&history->closed_slots, partition->reserved);
+}
+
+static void
+load(AqQueueShm *shm, Partition *partition, bool whole, bool reopen)
 {
 	uint32		in_stream = partition->stream;
 	int64		number = partition->number;
@@ -311,18 +339,21 @@ load(AqQueueShm *shm, Partition *partition, bool whole)
 	p = aq_picture_read(shm, partition);
 	whole |= p->doubts != NIL;
 	if (whole)
-		aq_chunks_reserve(chunks_needed(p));
+		aq_chunks_reserve(chunks_needed(p) + AQ_TAKE_CHUNKS);
 	aq_point("loading");
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_LOAD);
 	count_lag(p);
 	install_summary(p);
-	if (whole && partition->open > 0)
+	reopen = reopen && can_reopen(stream, partition, p->ntimers);
+	if (whole && (partition->open > 0 || reopen))
 	{
 		install_frame(p, stream);
 		kept = install_doubts(p);
 		aq_frame_returned(partition);
 		aq_stat_add(AQ_STAT_PARTITION_LOADS, 1);
+		if (reopen)
+			reopen_resident(stream, partition);
 	}
 	partition->loading = false;
 	aq_claim_end(stop_loading, &loading);
@@ -340,14 +371,50 @@ load(AqQueueShm *shm, Partition *partition, bool whole)
 				 errhint("Raise max_prepared_transactions, and restart the server after they are finished.")));
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
-	aq_chunks_trim();
 }
 
-/* Make the partition resident, if it is still worth it. */
+/*
+ * Make the partition resident, if it is still worth it.  The session has
+ * AQ_TAKE_CHUNKS chunks in reserve then, and keeps them until it calls
+ * aq_chunks_trim(): if it had to look for them, it might evict what it has just
+ * loaded, and load it again, for ever.
+ */
 void
 aq_load_partition(AqQueueShm *shm, Partition *partition)
 {
-	load(shm, partition, true);
+	load(shm, partition, true, false);
+}
+
+/*
+ * Eviction has closed the stream's last partition, for lack of another one:
+ * make it resident and open again, so that a full cache does not cost a pair
+ * of tables for each enqueue.  False when there is none.
+ */
+bool
+aq_reopen_partition(AqQueueShm *shm, Stream *stream)
+{
+	Partition  *partition;
+	bool		can,
+				open = false;
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+	partition = partition_at(stream->tail);
+	can = partition != NULL &&
+		can_reopen(stream, partition, partition->frame == 0 ? 0
+				   : frame_of(partition)->ntimers + frame_of(partition)->timers_reserved);
+	if (can && partition->frame != 0)
+	{
+		reopen_resident(stream, partition);
+		open = true;
+	}
+	aq_latch_free(&stream->latch);
+	if (!can || open)
+		return can;
+	load(shm, partition, true, true);
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+	open = stream->open != 0;
+	aq_latch_free(&stream->latch);
+	return open;
 }
 
 /* Only learn what is in it: the worker's look at what a restart has left. */
@@ -355,7 +422,8 @@ void
 aq_count_partition(AqQueueShm *shm, Partition *partition)
 {
 	if (!partition->counted)
-		load(shm, partition, false);
+		load(shm, partition, false, false);
+	aq_chunks_trim();
 }
 
 /*

@@ -100,7 +100,7 @@ open_partition(AqQueue *queue, Stream *stream)
 		partition->frame = aq_chunk_take();
 		partition->referenced = true;
 		partition->counted = partition->in_lag = true;
-		partition->loading = false;
+		partition->loading = partition->was_open = false;
 		partition->reserved = partition->pending = partition->inflight = 0;
 		partition->nretry = partition->ndoubt = partition->nfailed = partition->open = 0;
 		partition->expired = partition->made_ready = partition->evicted = 0;
@@ -146,7 +146,8 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 		if (partition == NULL)
 		{
 			aq_latch_free(&stream->latch);
-			open_partition(queue, stream);
+			if (!aq_reopen_partition(queue->shm, stream))
+				open_partition(queue, stream);
 			continue;
 		}
 		frame = frame_of(partition);

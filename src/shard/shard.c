@@ -208,6 +208,7 @@ aq_partition_alloc(AqQueueShm *shm)
 		partition = partition_at(index);
 		aq_shard->unused_partition = partition->next;
 		aq_shard->nunused_partitions--;
+		aq_shard->most_partitions = Max(aq_shard->most_partitions, index);
 		memset(partition, 0, sizeof(Partition));
 		partition->index = index;
 		partition->queue = shm->object->index;

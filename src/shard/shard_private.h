@@ -44,6 +44,9 @@
 #define TIMER_PAGES (AQ_CHUNK_SIZE / (int) sizeof(AqChunk))
 #define MAX_TIMERS (TIMER_PAGES * TIMERS_PER_CHUNK)
 
+/* a dequeue may need a chunk for a stream's consumers and one for a bitmap of retries */
+#define AQ_TAKE_CHUNKS 2
+
 #define ATTEMPTS_PER_CHUNK AQ_CHUNK_SIZE	/* a byte each */
 
 /* --- slots --------------------------------------------------------------------- */
@@ -157,7 +160,8 @@ typedef struct Partition
 	bool		counted;		/* open is known */
 	bool		in_lag;			/* its messages count as their consumers' lag */
 	bool		referenced;		/* used since the clock hand passed */
-	uint32		reserved;		/* slots given out */
+	bool		was_open;		/* CLOSED by eviction only, so it can be opened again */
+	uint32		reserved;		/* slots given out; known also without a frame */
 	uint32		pending;		/* slots of running or prepared enqueues */
 	uint32		inflight;		/* (slot, consumer)s taken by running or prepared ones */
 	uint32		nretry;			/* (slot, consumer)s whose count must be written */
@@ -271,6 +275,7 @@ typedef struct ShardArea
 	uint32		unused_partition;	/* list */
 	uint32		unused_stream;
 	volatile uint32 nunused_partitions;
+	volatile uint32 most_partitions;	/* the highest index in use so far; read without the latch */
 	pg_atomic_uint32 clock_hand;
 	AqLatch		doubt_latch;
 	pg_atomic_uint32 ndoubts;
@@ -472,6 +477,7 @@ extern bool aq_lock_for_worker(Partition *partition, LOCKMODE mode);
 extern List *aq_queue_table_numbers(int32 id);
 extern void aq_load_queue(AqQueue *queue, AqQueueShm *shm);
 extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* waits; no latch */
+extern bool aq_reopen_partition(AqQueueShm *shm, Stream *stream);	/* waits; no latch */
 extern void aq_count_partition(AqQueueShm *shm, Partition *partition);
 extern void aq_relocate(Partition *partition, Relation rel);	/* locked; no latch */
 

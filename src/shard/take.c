@@ -35,7 +35,8 @@ typedef enum Finding
 	FOUND_NOTHING,				/* in this stream */
 	FOUND_ITEMS,
 	FOUND_UNLOADED,				/* take->partition has to be loaded */
-	FOUND_RETRY					/* the next one waits for its retry count */
+	FOUND_RETRY,				/* the next one waits for its retry count */
+	FOUND_NO_CHUNK				/* there is no chunk in reserve that is needed */
 } Finding;
 
 /* --- rows ------------------------------------------------------------------------- */
@@ -129,7 +130,7 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 		}
 		if (!peek)
 		{
-			/* only here: one chunk is reserved, and the caller goes no further once there is an item */
+			/* a chunk is reserved: the caller has seen to that, and goes no further once there is an item */
 			if (sub->retry == 0)
 				sub->retry = aq_chunk_take();
 			candidate_set(take, partition, &take->items[n], number, false);
@@ -145,12 +146,9 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 	return n;
 }
 
-/*
- * Look for the next messages of a stream, and take them unless this is only a
- * peek.
- */
+/* See find_in_stream. */
 static Finding
-find_in_stream(Take *take, Stream *stream, uint32 max, bool peek)
+search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 {
 	int			position = take->options->position;
 	Finding		finding = FOUND_NOTHING;
@@ -158,10 +156,13 @@ find_in_stream(Take *take, Stream *stream, uint32 max, bool peek)
 	Partition  *partition;
 	StreamSub  *ssub;
 
-	/* a stream's and a frame's consumer, a bitmap of retries */
-	aq_chunks_reserve(2);
 	aq_note_take_reserve(take->shm, Min(max, TAKE_BATCH));
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DEQUEUE_TAKE);
+	if (stream_sub(stream, position) == NULL && aq_chunks_reserved() == 0)
+	{
+		aq_latch_free(&stream->latch);
+		return FOUND_NO_CHUNK;
+	}
 	ssub = aq_stream_sub_make(stream, position);
 	partition = partition_at(ssub->hint ? ssub->hint : stream->head);
 	while (partition != NULL)
@@ -180,6 +181,11 @@ find_in_stream(Take *take, Stream *stream, uint32 max, bool peek)
 		if (sub != NULL && (sub->nready > 0 || sub->nretry > 0))
 		{
 			partition->referenced = true;
+			if (!peek && sub->retry == 0 && aq_chunks_reserved() == 0)
+			{
+				finding = FOUND_NO_CHUNK;
+				break;
+			}
 			take->file = partition->file;
 			take->nitems = take_ready(take, stream, partition, sub, Min(max, TAKE_BATCH),
 									  peek, &blocked);
@@ -195,6 +201,21 @@ find_in_stream(Take *take, Stream *stream, uint32 max, bool peek)
 		partition = partition_at(partition->next);
 	}
 	aq_latch_free(&stream->latch);
+	return finding;
+}
+
+/*
+ * Look for the next messages of a stream, and take them unless this is only a
+ * peek.  Chunks are reserved only when one is needed: in a full cache a frame
+ * is evicted for them.
+ */
+static Finding
+find_in_stream(Take *take, Stream *stream, uint32 max, bool peek)
+{
+	Finding		finding;
+
+	while ((finding = search_stream(take, stream, max, peek)) == FOUND_NO_CHUNK)
+		aq_chunks_reserve(AQ_TAKE_CHUNKS);
 	return finding;
 }
 
@@ -233,6 +254,7 @@ take_from_stream(Take *take, Stream *stream)
 		switch (find_in_stream(take, stream, take->options->max - take->taken, false))
 		{
 			case FOUND_NOTHING:
+			case FOUND_NO_CHUNK:	/* find_in_stream does not say so */
 				return;
 			case FOUND_ITEMS:
 				aq_stat_add(AQ_STAT_CACHE_HITS, 1);
@@ -346,13 +368,8 @@ aq_take(AqQueue *queue, const AqTakeOptions *options)
 	return take.taken;
 }
 
-/*
- * Is there something that take() could have now?  For a statement outside of a
- * transaction block it is the next one that will take it, with a snapshot of
- * its own.
- */
-bool
-aq_ready(AqQueue *queue, int position)
+static bool
+is_ready(AqQueue *queue, int position)
 {
 	AqTakeOptions options = {.position = position,.max = 1,.mode = AQ_MODE_REMOVE};
 	Take		take;
@@ -373,6 +390,7 @@ aq_ready(AqQueue *queue, int position)
 			case FOUND_ITEMS:
 				return true;
 			case FOUND_NOTHING:
+			case FOUND_NO_CHUNK:	/* find_in_stream does not say so */
 				stream = stream_at(stream->next);
 				break;
 			case FOUND_UNLOADED:
@@ -384,4 +402,18 @@ aq_ready(AqQueue *queue, int position)
 		}
 	}
 	return false;
+}
+
+/*
+ * Is there something that take() could have now?  For a statement outside of a
+ * transaction block it is the next one that will take it, with a snapshot of
+ * its own.
+ */
+bool
+aq_ready(AqQueue *queue, int position)
+{
+	bool		ready = is_ready(queue, position);
+
+	aq_chunks_trim();
+	return ready;
 }

@@ -27,6 +27,7 @@ X(CACHE_HITS, "message cache hits", 8, "times a dequeue found messages in a part
 X(CACHE_MISSES, "message cache misses", 8, "times a dequeue had to load a partition, or wait for another session to load it")
 X(PARTITION_LOADS, "message cache partitions loaded", 8, "partitions read into the message cache")
 X(PARTITION_EVICTIONS, "message cache partitions evicted", 8, "partitions that left it to make room")
+X(EVICTION_LOOKS, "message cache partitions checked", 8, "partitions checked for one that can leave it, used or not")
 X(PARTITION_REUSES, "queue partitions reused", 8, "consumed partitions that were truncated and can be used again")
 X(RETRIES, "queue messages rolled back", 1, "dequeued messages that a rollback put back, with a retry counted")
 X(EXPIRATIONS, "queue messages expired", 1, "messages that expired, for each consumer that had not got them")

@@ -168,6 +168,33 @@ def test_many_consumers_in_a_small_cache(new_server):
             assert take(conn, "t", consumer) == list(range(1, 16385))
 
 
+@pytest.mark.sharded("a queue table needs no message cache")
+def test_a_transaction_that_fills_the_cache(new_server):
+    """Sixty queues share what an open transaction has left of the cache: a call of theirs loads one partition, and makes no tables."""
+    own = new_server("smallcache", **{"pgaq.message_cache_size": "4MB"})
+    counters = "SELECT name, value FROM sys.\"v$sysstat\" WHERE name LIKE 'message cache partitions %%'"
+    with own.connect() as conn, own.connect() as holder:
+        db.execute(conn, "SELECT count(aq.create_queue('q' || n)) FROM generate_series(1, 60) n")
+        for number in range(1, 61):
+            put(conn, f"q{number}", 0)
+        holder.execute("BEGIN")
+        for start in range(1, 120_000, 10_000):
+            put_many(holder, "q1", start, start + 9_999)
+        before = dict(conn.execute(counters).fetchall())
+        tables = db.value(conn, "SELECT count(*) FROM aq.partitions")
+        conn.execute("SET statement_timeout = '30 s'")
+        for _ in range(3):
+            for number in range(2, 61):
+                put(conn, f"q{number}", 1)
+                assert take(conn, f"q{number}", number=1) in ([0], [1])
+        done = {name.removeprefix("message cache partitions "): value - before[name] for name, value in conn.execute(counters)}
+        assert 0 < done["loaded"] <= 3 * 59 * 2
+        assert done["evicted"] <= done["loaded"] + 60
+        assert done["checked"] <= done["evicted"] * 3 * tables
+        assert db.value(conn, "SELECT count(*) FROM aq.partitions") <= tables + 5
+        holder.execute("ROLLBACK")
+
+
 def test_idle_sessions_leave_the_message_cache(new_server):
     """However many sessions have used queues: what they keep for their next messages is a small part of the cache."""
     own = new_server("crowd", max_connections="200", **{"pgaq.message_cache_size": "4MB"})
