@@ -118,6 +118,7 @@ retry_hand_over(Note *note, TransactionId doubt)
 	retry->doubt = doubt;
 	retry->first = note->first;
 	retry->last = note->last;
+	retry->tried_first = retry->tried_last = InvalidTransactionId;
 	retry->lowest = note->lowest;
 	retry->highest = note->highest;
 	retry_link(note->shm, note->retry);
@@ -152,14 +153,24 @@ aq_retry_doubt(AqQueueShm *shm, const InHand *hand)
 		retry_hand_over(&note, top_of(hand->xid));
 }
 
+/*
+ * Does a row that xid has changed last wait for this count?  The worker may
+ * have been at it, and have failed.
+ */
+bool
+aq_retry_is_of(const Retry *retry, TransactionId xid)
+{
+	return (!TransactionIdPrecedes(xid, retry->first) && !TransactionIdPrecedes(retry->last, xid)) ||
+		(TransactionIdIsValid(retry->tried_first) &&
+		 !TransactionIdPrecedes(xid, retry->tried_first) && !TransactionIdPrecedes(retry->tried_last, xid));
+}
+
 static bool
 covers(const Retry *retry, int position, const Key *key, TransactionId xid)
 {
 	return retry->effect.position == position &&
 		key_compare(&retry->lowest, key) <= 0 && key_compare(key, &retry->highest) <= 0 &&
-		(TransactionIdIsValid(xid)
-		 ? !TransactionIdPrecedes(xid, retry->first) && !TransactionIdPrecedes(retry->last, xid)
-		 : !TransactionIdIsValid(retry->doubt));
+		(TransactionIdIsValid(xid) ? aq_retry_is_of(retry, xid) : !TransactionIdIsValid(retry->doubt));
 }
 
 /*

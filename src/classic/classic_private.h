@@ -137,6 +137,8 @@ typedef struct Retry
 	TransactionId doubt;		/* prepared, and perhaps not rolled back; else invalid */
 	TransactionId first,		/* what took them */
 				last;
+	TransactionId tried_first,	/* the worker's, which could not count them */
+				tried_last;
 	Key			lowest,			/* what was taken lies between, ends included */
 				highest;
 	Effect		effect;			/* of a doubt: when it commits */
@@ -234,6 +236,9 @@ extern HeapTupleHeader aq_slot_header(TupleTableSlot *slot);
 
 extern Relation aq_time_index_open(Relation rel);
 extern void aq_rows_insert(Relation rel, TupleTableSlot **slots, int n);
+extern bool aq_locked_here(HeapTupleHeader header);
+extern bool aq_locked_elsewhere(HeapTupleHeader header);
+extern bool aq_row_lock(Relation rel, TupleTableSlot *slot);
 extern TM_Result aq_row_delete(Relation rel, TupleTableSlot *slot);
 extern TM_Result aq_row_update(Relation rel, TupleTableSlot *slot, const int *columns,
 							   const Datum *values, const bool *nulls, int n);
@@ -312,6 +317,7 @@ extern uint64 aq_classic_enqueued_here(AqQueueShm *shm);
 extern void aq_classic_xact_init(void);
 extern bool aq_xid_in_doubt(TransactionId xid);
 extern bool aq_xid_announces(TransactionId xid);
+extern bool aq_retry_is_of(const Retry *retry, TransactionId xid);
 extern bool aq_retry_pending(AqQueueShm *shm, int position, const Key *key, TransactionId xid);
 
 /* --- jobs of the worker --------------------------------------------------------------------------- */

@@ -136,6 +136,9 @@ give_up_message(Hands *hands, int attempts, const char *reason)
 	AqQueue    *target;
 	bool		moved;
 
+	/* a consumer may just take it, or keep it locked: it is not to be in both queues */
+	if (!aq_row_lock(hands->messages.rel, slot))
+		return false;
 	slot_getsomeattrs(slot, COL_EXCEPTION_QUEUE + 1);
 	target = aq_exception_queue_of(hands->queue, varlena_of(slot, COL_EXCEPTION_QUEUE));
 	if (target == NULL || target->id == hands->queue->id)
@@ -151,9 +154,9 @@ give_up_message(Hands *hands, int attempts, const char *reason)
 	return moved;
 }
 
-/* Delete the rows of consumers that have given up; the most attempts of them. */
+/* The most attempts of consumers that have given up; clear: delete their rows. */
 static int
-clear_consumers(Hands *hands, const Bitmapset *targets, const Key *key)
+failed_consumers(Hands *hands, const Bitmapset *targets, const Key *key, bool clear)
 {
 	int			position = -1;
 	int			attempts = 0;
@@ -166,7 +169,8 @@ clear_consumers(Hands *hands, const Bitmapset *targets, const Key *key)
 			continue;
 		slot_getsomeattrs(probe->slot, COL_ATTEMPTS + 1);
 		attempts = Max(attempts, DatumGetInt32(probe->slot->tts_values[COL_ATTEMPTS]));
-		(void) aq_row_delete(probe->rel, probe->slot);
+		if (clear)
+			(void) aq_row_delete(probe->rel, probe->slot);
 	}
 	return attempts;
 }
@@ -196,7 +200,11 @@ aq_topic_message_look(Hands *hands, const Key *key, const char *reason)
 			aq_message_done(hands->queue, &hands->messages);
 			return true;
 		case OTHERS_FAILED:
-			return give_up_message(hands, clear_consumers(hands, targets, key), reason);
+			/* as long as their rows are there, it is tried again */
+			if (!give_up_message(hands, failed_consumers(hands, targets, key, false), reason))
+				return false;
+			(void) failed_consumers(hands, targets, key, true);
+			return true;
 	}
 	return true;
 }
@@ -251,10 +259,10 @@ was_taken_by(const Retry *retry, const Line *line)
 	HeapTupleHeader header = aq_slot_header(line->slot);
 	TransactionId xid = HeapTupleHeaderGetRawXmax(header);
 
-	return TransactionIdIsNormal(xid) && !HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) &&
-		!(header->t_infomask & HEAP_XMAX_IS_MULTI) &&
-		!TransactionIdPrecedes(xid, retry->first) && !TransactionIdPrecedes(retry->last, xid) &&
-		!TransactionIdIsValid(line->dirty.xmin) && !TransactionIdIsValid(line->dirty.xmax);
+	/* a lock is the worker's, which has failed, or not what is to be counted */
+	return TransactionIdIsNormal(xid) && !(header->t_infomask & HEAP_XMAX_IS_MULTI) &&
+		(!HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) || TransactionIdFollows(xid, retry->last)) &&
+		aq_retry_is_of(retry, xid) && !TransactionIdIsValid(line->dirty.xmin) && !TransactionIdIsValid(line->dirty.xmax);
 }
 
 /*
@@ -313,11 +321,16 @@ count_attempt(Hands *hands, Line *line, int position)
 
 /* False when some are left: what is counted shows another xmax the next time. */
 static bool
-count_retry(Hands *hands, const Retry *retry)
+count_retry(Hands *hands, Retry *retry)
 {
 	Line	   *line = hands->queue->multi ? &hands->consumers : &hands->messages;
 	Key			key;
 	bool		all = true;
+
+	retry->tried_last = GetCurrentTransactionId();
+	pg_write_barrier();
+	if (!TransactionIdIsValid(retry->tried_first))
+		retry->tried_first = retry->tried_last;
 
 	aq_line_seek(line, hands->queue->id, retry->effect.position, &retry->lowest, ForwardScanDirection);
 	while (aq_line_next_row(line, &retry->highest, &key))
@@ -388,7 +401,7 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 	aq_hands_open(&hands, queue);
 	for (int i = 0; i < n; i++)
 	{
-		const Retry *retry = &aq_retries[indexes[i]];
+		Retry	   *retry = &aq_retries[indexes[i]];
 
 		committed[i] = TransactionIdIsValid(retry->doubt) && TransactionIdDidCommit(retry->doubt);
 		done[i] = committed[i] || count_retry(&hands, retry);

@@ -32,7 +32,6 @@
 
 #include "access/detoast.h"
 #include "access/heapam.h"
-#include "access/multixact.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
@@ -163,26 +162,6 @@ message_slot(Take *take, const Key *key)
 
 /* --- may it be had? ------------------------------------------------------------------ */
 
-static bool
-is_held_here(HeapTupleHeader header)
-{
-	return HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) &&
-		!(header->t_infomask & (HEAP_XMAX_INVALID | HEAP_XMAX_IS_MULTI)) &&
-		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmax(header));
-}
-
-/* Locked by another transaction, or by several? */
-static bool
-is_held_elsewhere(HeapTupleHeader header)
-{
-	if (!HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) || (header->t_infomask & HEAP_XMAX_INVALID) ||
-		is_held_here(header))
-		return false;
-	if (header->t_infomask & HEAP_XMAX_IS_MULTI)
-		return MultiXactIdIsRunning(HeapTupleHeaderGetRawXmax(header), true);
-	return TransactionIdIsInProgress(HeapTupleHeaderGetRawXmax(header));
-}
-
 /* Has the worker still to count that xid (invalid: anybody) took the row?  Then that is to be waited for. */
 static bool
 is_to_be_counted(Take *take, const Key *key, TransactionId xid)
@@ -203,11 +182,11 @@ is_given_back(Take *take, HeapTupleHeader header, const Key *key)
 {
 	TransactionId xid = HeapTupleHeaderGetRawXmax(header);
 
-	if (!TransactionIdIsNormal(xid) || HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) ||
-		(header->t_infomask & HEAP_XMAX_IS_MULTI) || take->ignore_retries)
+	if (!TransactionIdIsNormal(xid) || (header->t_infomask & HEAP_XMAX_IS_MULTI) || take->ignore_retries)
 		return true;
 	/* it has aborted: what is waited for is its callback, until it lets go of its locks */
-	XactLockTableWait(xid, NULL, NULL, XLTW_None);
+	if (!HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask))
+		XactLockTableWait(xid, NULL, NULL, XLTW_None);
 	return !is_to_be_counted(take, key, xid);
 }
 
@@ -221,10 +200,10 @@ can_be_had(Take *take, int state, const Key *key)
 
 	if (state == STATE_READY && next_at != 0 && next_at <= take->now)
 		return false;			/* expired */
-	if (is_held_here(header) && (take->options->id == NULL || take->options->mode == AQ_MODE_PURGE))
+	if (aq_locked_here(header) && (take->options->id == NULL || take->options->mode == AQ_MODE_PURGE))
 		return false;
 	/* a take finds that out by itself */
-	if ((take->peek || take->options->mode == AQ_MODE_BROWSE) && is_held_elsewhere(header))
+	if ((take->peek || take->options->mode == AQ_MODE_BROWSE) && aq_locked_elsewhere(header))
 		return false;
 	return is_given_back(take, header, key);
 }
@@ -315,19 +294,6 @@ mark_processed(Take *take, Line *line)
 	return result;
 }
 
-static bool
-lock_row(Take *take)
-{
-	TM_FailureData failure;
-	TupleTableSlot *locked = table_slot_create(take->line.rel, NULL);
-	TM_Result	result;
-
-	result = table_tuple_lock(take->line.rel, &take->line.slot->tts_tid, SnapshotAny, locked,
-							  GetCurrentCommandId(true), LockTupleExclusive, LockWaitSkip, 0, &failure);
-	ExecDropSingleTupleTableSlot(locked);
-	return result == TM_Ok;
-}
-
 /*
  * Is the message's group for us?  It is the transaction's that has locked it,
  * until that ends.
@@ -361,7 +327,7 @@ take_row(Take *take, const Key *key, TimestampTz enqueued)
 
 	aq_classic_note_reserve(take->queue->shm, take->options->position, take->kind);
 	if (mode == AQ_MODE_LOCKED)
-		taken = lock_row(take);
+		taken = aq_row_lock(take->line.rel, take->line.slot);
 	else if (take->queue->retention > 0 && mode != AQ_MODE_PURGE)
 		taken = mark_processed(take, &take->line) == TM_Ok;
 	else

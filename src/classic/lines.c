@@ -14,12 +14,14 @@
 #include "classic/classic_private.h"
 
 #include "access/heapam.h"
+#include "access/multixact.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
+#include "storage/procarray.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -398,16 +400,61 @@ aq_rows_insert(Relation rel, TupleTableSlot **slots, int n)
 }
 
 /*
- * Is it this transaction that has the row locked?  Then waiting for it, as
- * the table's methods call it, is no waiting.
+ * Has this transaction the row locked?  Perhaps it has also taken it since, and
+ * rolled back to a savepoint: then it has several entries in the row.
  */
-static bool
-locked_here(TupleTableSlot *slot)
+bool
+aq_locked_here(HeapTupleHeader header)
 {
-	HeapTupleHeader header = aq_slot_header(slot);
+	TransactionId xmax = HeapTupleHeaderGetRawXmax(header);
+	MultiXactMember *members;
+	bool		locked = false;
+	int			n;
 
-	return HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) && !(header->t_infomask & HEAP_XMAX_IS_MULTI) &&
-		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmax(header));
+	if (header->t_infomask & HEAP_XMAX_INVALID)
+		return false;
+	if (!(header->t_infomask & HEAP_XMAX_IS_MULTI))
+		return HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) && TransactionIdIsCurrentTransactionId(xmax);
+	n = GetMultiXactIdMembers(xmax, &members, false, HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask));
+	for (int i = 0; i < n && !locked; i++)
+		locked = TransactionIdIsCurrentTransactionId(members[i].xid);
+	if (n > 0)
+		pfree(members);
+	return locked;
+}
+
+/* Has another transaction, or several, the row locked? */
+bool
+aq_locked_elsewhere(HeapTupleHeader header)
+{
+	bool		only_locked = HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask);
+
+	if ((header->t_infomask & HEAP_XMAX_INVALID) || aq_locked_here(header))
+		return false;
+	if (header->t_infomask & HEAP_XMAX_IS_MULTI)
+		return MultiXactIdIsRunning(HeapTupleHeaderGetRawXmax(header), only_locked);
+	return only_locked && TransactionIdIsInProgress(HeapTupleHeaderGetRawXmax(header));
+}
+
+/* Lock the row, if no other transaction has it. */
+bool
+aq_row_lock(Relation rel, TupleTableSlot *slot)
+{
+	TM_FailureData failure;
+	TupleTableSlot *locked = table_slot_create(rel, NULL);
+	TM_Result	result;
+
+	result = table_tuple_lock(rel, &slot->tts_tid, SnapshotAny, locked, GetCurrentCommandId(true),
+							  LockTupleExclusive, LockWaitSkip, 0, &failure);
+	ExecDropSingleTupleTableSlot(locked);
+	return result == TM_Ok;
+}
+
+/* Is it this transaction's already: locked, or inserted? */
+static bool
+is_own(TupleTableSlot *slot)
+{
+	return aq_locked_here(aq_slot_header(slot)) || TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(aq_slot_header(slot)));
 }
 
 /* TM_Ok, or another session has it. */
@@ -417,10 +464,13 @@ aq_row_delete(Relation rel, TupleTableSlot *slot)
 	TM_FailureData failure;
 
 	return table_tuple_delete(rel, &slot->tts_tid, GetCurrentCommandId(true), InvalidSnapshot,
-							  InvalidSnapshot, locked_here(slot), &failure, false);
+							  InvalidSnapshot, aq_locked_here(aq_slot_header(slot)), &failure, false);
 }
 
-/* The same for an update of some columns. */
+/*
+ * The same for an update of some columns.  The table's methods cannot update
+ * without waiting, so the row is locked first.
+ */
 TM_Result
 aq_row_update(Relation rel, TupleTableSlot *slot, const int *columns, const Datum *values,
 			  const bool *nulls, int n)
@@ -435,6 +485,8 @@ aq_row_update(Relation rel, TupleTableSlot *slot, const int *columns, const Datu
 	bool		indexes;
 	bool		should_free;
 
+	if (!is_own(slot) && !aq_row_lock(rel, slot))
+		return TM_BeingModified;
 	for (int i = 0; i < n; i++)
 	{
 		all[columns[i]] = values[i];
@@ -443,8 +495,7 @@ aq_row_update(Relation rel, TupleTableSlot *slot, const int *columns, const Datu
 	}
 	tuple = ExecFetchSlotHeapTuple(slot, false, &should_free);
 	ExecForceStoreHeapTuple(heap_modify_tuple(tuple, desc, all, all_nulls, replace), changed, true);
-	result = aq_table_update(rel, &slot->tts_tid, changed, GetCurrentCommandId(true),
-							 locked_here(slot), &indexes);
+	result = aq_table_update(rel, &slot->tts_tid, changed, GetCurrentCommandId(true), true, &indexes);
 	if (result == TM_Ok && indexes)
 		insert_into_indexes(rel, &changed, 1);
 	ExecDropSingleTupleTableSlot(changed);

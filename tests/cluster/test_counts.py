@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import PATIENCE, arrived, background, end_server, install_points, look, make_server, put_many, ready, stopped_worker, take, until
+from conftest import PATIENCE, arrived, background, end_server, install_points, look, make_server, put, put_many, ready, stopped_worker, take, until
 from pgaq import db
 
 pytestmark = [pytest.mark.own_tables, pytest.mark.test_build]
@@ -147,3 +147,159 @@ def test_more_news_than_a_walk_can_know(server, conn, table_queue, news):
         db.execute(third, "SELECT aq.point_reset()")
         assert walk.result(PATIENCE) == [31]
     assert sorted(take(conn, table_queue)) == [*range(1, 31), *range(32, 32 + news)]
+
+
+@pytest.mark.parametrize("how", ["error", "terminate"])
+def test_a_count_that_fails_is_written_again(server, conn, either, how):
+    """The worker's transaction fails when all is written: the attempts count all the same, once."""
+    server.expect_log("test point|terminating background worker|terminat")
+    put_many(conn, either, 1, 3)
+    with server.connect() as other:
+        if how == "error":
+            db.execute(other, "SELECT aq.point_arm('retries-written', 'error', 0)")
+            assert roll_back(conn, either, number=2) == [1, 2]
+        else:
+            with held(server, "retries-written"):
+                assert roll_back(conn, either, number=2) == [1, 2]
+                assert db.value(other, "SELECT aq.point_await('retries-written')")
+                db.execute(other, "SELECT pg_terminate_backend(%s)", [background(conn, "worker")])
+        found = conn.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 10)", [either]).fetchall()
+        db.execute(other, "SELECT aq.point_reset()")
+    assert found == [(1, 1), (2, 1), (3, 0)]
+
+
+def test_what_expires_while_locked_is_moved_once(server, conn, either):
+    """Expired in the hands of a transaction that keeps it: when that commits, the message is in the exception queue, and in no other."""
+    dead = f"dead_{either}"
+    db.execute(conn, "SELECT aq.create_queue(%s)", [dead])
+    db.execute(conn, "SELECT aq.alter_queue(%s, exception_queue => %s)", [either, dead])
+    expected = []
+
+    def locked():
+        """False when the machine was so slow that it expired before."""
+        expected.append(len(expected) + 1)
+        put(conn, either, expected[-1], expiration="0.5 s")
+        conn.execute("BEGIN")
+        got = conn.execute("SELECT payload FROM aq.dequeue(%s, mode => 'locked')", [either]).fetchall()
+        if not got:
+            conn.execute("ROLLBACK")
+        return got
+
+    until(locked, "a locked message")
+    held_one = expected[-1]
+    with server.connect() as other:
+        put(other, either, 1000, expiration="0.1 s")
+        # the worker is through with the times of both
+        found = arrived(other, dead, len(expected))
+        assert sorted(found) == sorted({*expected, 1000} - {held_one})
+        conn.execute("COMMIT")
+        assert arrived(other, dead, 1) == [held_one]
+        assert look(other, either) == take(other, dead) == []
+
+
+def test_a_failed_message_waits_for_its_exception_queue(server, conn):
+    """All consumers of a topic have given up while the exception queue's table is locked: the message is moved later, not lost."""
+    topic, dead = make_table_queue(conn, multiple=True, max_retries=0), make_table_queue(conn)
+    db.execute(conn, "SELECT aq.alter_queue(%s, exception_queue => %s)", [topic, dead])
+    db.execute(conn, "SELECT aq.subscribe(%s, c) FROM unnest(ARRAY['a', 'b']) c", [topic])
+    tables = dict(conn.execute("SELECT queue_name, queue_table_id FROM aq.queue").fetchall())
+    put(conn, topic, 7)
+    with server.connect() as other:
+        other.execute(f"BEGIN; LOCK TABLE aq_data.t{tables[dead]} IN SHARE MODE")
+        for consumer in ("a", "b"):
+            assert roll_back(conn, topic, consumer) == [7]
+        # a row that asks the worker to look again
+        until(lambda: db.value(conn, f"SELECT count(*) FROM aq_data.c{tables[topic]} WHERE position = -1"), "a move that has to wait")
+        other.execute("ROLLBACK")
+    assert arrived(conn, dead, 1) == [7]
+    until(lambda: db.value(conn, f"SELECT count(*) = 0 FROM aq_data.c{tables[topic]}"), "nothing left")
+
+
+def test_failed_messages_are_seen_behind_consumed_ones(server, conn):
+    """An old snapshot keeps what was consumed in the index; a range over it ends where the next failed message comes."""
+    queue = make_table_queue(conn, max_retries=0)
+    dead = f"public.aq$_t_{queue}_e"
+    db.execute(conn, "SELECT aq.alter_queue(%s, exception_queue => %s)", [queue, dead])
+    db.execute(conn, "SELECT aq.start_queue(%s, enqueue => false)", [dead])
+    with server.connect() as other:
+        other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class")
+        put_many(conn, queue, 1, 43)
+        assert len(roll_back(conn, queue, number=40)) == 40
+        assert arrived(conn, dead, 40) == list(range(1, 41))
+        assert take(conn, dead) == look(conn, dead) == []
+        assert len(roll_back(conn, queue, number=3)) == 3
+        assert arrived(conn, dead, 3, patience=10) == [41, 42, 43]
+        other.execute("ROLLBACK")
+
+
+def stop_half_way(conn, other, queue, state):
+    """Bring the messages 11 to 50 into the state; returns what brings them back."""
+    other.execute("BEGIN")
+    if state == "purged":
+        db.execute(other, "SELECT aq.purge_queue(%s, condition => 'payload::int > 10')", [queue])
+        return lambda: other.execute("ROLLBACK")
+    mode = "locked" if state == "locked" else "remove"
+    if state in ("savepoint", "locked and removed"):
+        ids = [row[0] for row in other.execute("SELECT msgid FROM aq.browse(%s, max_messages => 100)", [queue]).fetchall()][10:]
+        if state == "locked and removed":
+            for msgid in ids:
+                assert other.execute("SELECT payload FROM aq.dequeue(%s, msgid => %s, mode => 'locked')", [queue, msgid]).fetchall()
+        other.execute("SAVEPOINT s")
+        for msgid in ids:
+            assert other.execute("SELECT payload FROM aq.dequeue(%s, msgid => %s)", [queue, msgid]).fetchall()
+        if state == "locked and removed":
+            other.execute("ROLLBACK TO s")
+            return lambda: other.execute("COMMIT")
+        return lambda: other.execute("ROLLBACK TO s; COMMIT")
+    query = "SELECT payload FROM aq.dequeue(%s, max_messages => 100, mode => %s, condition => 'payload::int > 10')"
+    assert len(other.execute(query, [queue, mode]).fetchall()) == 40
+    if state == "locked":
+        return lambda: other.execute("COMMIT")
+    if state == "prepared":
+        other.execute("PREPARE TRANSACTION 'half'")
+        return lambda: other.execute("ROLLBACK PREPARED 'half'")
+    return lambda: other.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("state", ["taken", "purged", "purged and prepared", "prepared", "savepoint", "locked", "locked and removed"])
+def test_nothing_is_lost_in_any_state(server, conn, state):
+    """Messages in use by a transaction are met by every kind of dequeue, none of which remembers that there is nothing."""
+    queue = make_table_queue(conn)
+    put_many(conn, queue, 1, 50)
+    ids = [row[0] for row in conn.execute("SELECT msgid FROM aq.browse(%s, max_messages => 100)", [queue]).fetchall()]
+    with server.connect() as other:
+        back = stop_half_way(conn, other, queue, state.removesuffix(" and prepared"))
+        if state == "purged and prepared":
+            other.execute("PREPARE TRANSACTION 'half'")
+            back = lambda: other.execute("ROLLBACK PREPARED 'half'")  # noqa: E731
+        for _ in range(2):
+            assert look(conn, queue) == list(range(1, 11))
+            assert ready(conn, queue)
+            for condition, found in (("payload::int > 10", []), ("payload::int = 3", [(3,)])):
+                query = "SELECT payload FROM aq.dequeue(%s, max_messages => 100, condition => %s, mode => 'browse')"
+                assert conn.execute(query, [queue, condition]).fetchall() == found
+            assert db.value(conn, "SELECT count(*) FROM aq.dequeue(%s, msgid => %s)", [queue, ids[30]]) == 0
+        assert take(conn, queue) == list(range(1, 11))
+        assert take(conn, queue) == [] and not ready(conn, queue)
+        assert db.value(conn, "CALL aq.listen(%s, NULL, '0', NULL, NULL)", [[queue]]) is None
+        back()
+    assert arrived(conn, queue, 40, patience=10) == list(range(11, 51))
+
+
+def test_a_message_locked_and_removed_to_a_savepoint(server, conn):
+    """It is still locked, for its transaction, which can take it again."""
+    queue = make_table_queue(conn)
+    with server.connect() as other:
+        for end in ("COMMIT", "ROLLBACK"):
+            put(conn, queue, 1)
+            query = "SELECT payload FROM aq.dequeue(%s, msgid => %s)"
+            msgid = db.value(conn, "SELECT msgid FROM aq.browse(%s)", [queue])
+            conn.execute("BEGIN")
+            assert conn.execute("SELECT payload FROM aq.dequeue(%s, mode => 'locked')", [queue]).fetchall() == [(1,)]
+            conn.execute("SAVEPOINT s")
+            assert conn.execute(query, [queue, msgid]).fetchall() == [(1,)]
+            conn.execute("ROLLBACK TO s")
+            assert take(conn, queue) == look(other, queue) == take(other, queue) == []
+            assert conn.execute(query, [queue, msgid]).fetchall() == [(1,)]
+            conn.execute(end)
+            assert take(other, queue) == ([] if end == "COMMIT" else [1])
