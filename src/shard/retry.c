@@ -83,6 +83,21 @@ fill_batch(Batch *batch, Frame *frame, uint32 size, AqQueue *queue, TimestampTz 
 	}
 }
 
+/*
+ * The consumer's view of the batch's frame; NULL when it has no bitmap of
+ * retries there any more.  A session that drops the queue clears the retries
+ * of removed consumers before it locks the tables, and then the frame may go.
+ * Latch held.
+ */
+static FrameSub *
+sub_of_batch(const Batch *batch)
+{
+	FrameSub   *sub = batch->partition->frame == 0 ? NULL
+		: frame_sub(frame_of(batch->partition), batch->position);
+
+	return sub != NULL && sub->retry != 0 ? sub : NULL;
+}
+
 /* Rolled back dequeues of the queue; of one partition only, if it is given. */
 static List *
 collect_batches(AqQueueShm *shm, AqQueue *queue, Partition *only)
@@ -132,10 +147,12 @@ collect_batches(AqQueueShm *shm, AqQueue *queue, Partition *only)
 			Batch	   *batch = make_batch(queue, stream, found[i].partition,
 										   found[i].position, found[i].n);
 
-			batches = lappend(batches, batch);
 			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
-			fill_batch(batch, frame_of(batch->partition), found[i].n, queue, now);
+			if (sub_of_batch(batch) != NULL)
+				fill_batch(batch, frame_of(batch->partition), found[i].n, queue, now);
 			aq_latch_free(&stream->latch);
+			if (batch->n > 0)
+				batches = lappend(batches, batch);
 		}
 	}
 
@@ -233,9 +250,16 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 	Partition  *partition = batch->partition;
 	uint32		ready = 0;
 	uint32		reserved;
+	FrameSub   *sub;
 	Frame	   *frame;
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
+	sub = sub_of_batch(batch);
+	if (sub == NULL)
+	{
+		aq_latch_free(&stream->latch);
+		return;
+	}
 	frame = frame_of(partition);
 	reserved = frame->timers_reserved;
 	if (batch->rest != 0 && frame->ntimers + frame->timers_reserved + batch->n <= retry_timers(partition))
@@ -246,6 +270,8 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 	{
 		uint32		slot = batch->slots[i];
 
+		if (!aq_bitmap_test(bitmap_of(sub->retry), slot))
+			continue;			/* the consumer was removed */
 		aq_attempts_set(frame, batch->position, slot,
 						aq_attempts_get(frame, batch->position, slot) + 1);
 		if (!end_retry(shm, batch, i))

@@ -172,6 +172,33 @@ def ending(server, point, action):
         conn.execute("SELECT aq.point_reset()")
 
 
+@pytest.mark.sharded("the frame of a partition")
+def test_drop_while_counts_are_written(points_server):
+    """A drop of an empty queue clears what removed consumers had rolled back while the worker writes the counts: both go on."""
+    points_server.expect_log("crash")
+    with points_server.connect() as conn:
+        conn.execute("SELECT aq.create_queue('t', multiple_consumers => true)")
+        conn.execute("SELECT aq.subscribe('t', 'a')")
+        put(conn, "t", 1)
+    points_server.restart()  # the partition takes no more messages, so it goes when it is consumed
+    before = until(lambda: generation(points_server), "the server")
+    with points_server.connect() as conn, points_server.connect() as other, ThreadPoolExecutor() as pool:
+        conn.execute("SELECT aq.point_hold('retries-written')")
+        conn.execute("BEGIN")
+        assert take(conn, "t", "a") == [1]
+        conn.execute("ROLLBACK")
+        try:
+            assert db.value(conn, "SELECT aq.point_await('retries-written')")
+            conn.execute("SELECT aq.unsubscribe('t', 'a')")
+            pid = other.info.backend_pid
+            dropped = pool.submit(other.execute, "SELECT aq.drop_queue('t')")
+            until(lambda: db.value(conn, "SELECT count(*) FROM pg_locks WHERE pid = %s AND NOT granted", [pid]) > 0, "a drop that waits")
+        finally:
+            conn.execute("SELECT aq.point_reset()")
+        dropped.result(PATIENCE)
+    assert generation(points_server) == before
+
+
 @pytest.mark.sharded("loading a queue table writes nothing")
 @pytest.mark.parametrize("action", ["cancel", "terminate"])
 def test_load_ends_early(points_server, action):
