@@ -188,8 +188,8 @@ def test_what_expires_while_locked_is_moved_once(server, conn, either):
     until(locked, "a locked message")
     held_one = expected[-1]
     with server.connect() as other:
-        put(other, either, 1000, expiration="0.1 s")
-        # the worker is through with the times of both
+        put(other, either, 1000, expiration="0.5 s")
+        # it expires later than the locked one: the worker has come by both
         found = arrived(other, dead, len(expected))
         assert sorted(found) == sorted({*expected, 1000} - {held_one})
         conn.execute("COMMIT")
