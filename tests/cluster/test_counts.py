@@ -101,7 +101,8 @@ def test_nothing_overtakes_what_waits_for_its_count(server, conn, either):
             assert not ready(waiter, either)
             assert not found.done() and not seen.done()
         assert found.result(PATIENCE) == [1, 2, 3]
-        assert seen.result(PATIENCE) in ([1, 2, 3], [])
+        # the two run at the same time: it may show what the dequeue has not taken yet
+        assert set(seen.result(PATIENCE)) <= {1, 2, 3}
     assert take(conn, either) == []
 
 
