@@ -86,6 +86,12 @@ be_in_job(bool in)
 	in_job = in;
 	if (!in)
 		QueryCancelPending = false;
+	else if (ShutdownRequestPending)
+	{
+		/* the signal came before the job had begun */
+		QueryCancelPending = true;
+		InterruptPending = true;
+	}
 }
 
 void

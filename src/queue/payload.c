@@ -157,7 +157,8 @@ aq_payload_type_lock(Oid type, bool wait)
 
 	check_stack_depth();
 	type = getBaseType(type);
-	if (OidIsValid(part = get_element_type(type)) || OidIsValid(part = get_range_subtype(type)))
+	if (OidIsValid(part = get_element_type(type)) || OidIsValid(part = get_range_subtype(type)) ||
+		OidIsValid(part = get_multirange_range(type)))
 		return aq_payload_type_lock(part, wait);
 	relation = get_typ_typrelid(type);
 	if (!OidIsValid(relation))

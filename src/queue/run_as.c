@@ -50,7 +50,7 @@ static ExecutorCheckPerms_hook_type previous_perms_hook;
 static bool
 is_trusted(Oid owner)
 {
-	return owner == acting_role || superuser_arg(owner) || is_member_of_role_nosuper(owner, acting_role);
+	return has_privs_of_role(owner, acting_role);
 }
 
 static void
@@ -142,6 +142,8 @@ aq_run_as_check_type(Oid type)
 	}
 	else if (form.typtype == TYPTYPE_RANGE)
 		aq_run_as_check_type(get_range_subtype(type));
+	else if (form.typtype == TYPTYPE_MULTIRANGE)
+		aq_run_as_check_type(get_multirange_range(type));
 	else if (OidIsValid(get_element_type(type)))
 		aq_run_as_check_type(get_element_type(type));
 	else if (form.typtype == TYPTYPE_COMPOSITE)
@@ -160,13 +162,15 @@ check_relations(AQ_CHECK_PERMS_ARGS)
 {
 	ListCell   *lc;
 
-	foreach(lc, range_table)
-	{
-		RangeTblEntry *entry = lfirst(lc);
+	if (acting_depth > 0)
+		foreach(lc, range_table)
+		{
+			RangeTblEntry *entry = lfirst(lc);
 
-		if (acting_depth > 0 && entry->rtekind == RTE_RELATION)
-			check_relation(entry->relid);
-	}
+			/* from PostgreSQL 16 on, a view is a subquery that keeps the view's OID */
+			if (OidIsValid(entry->relid) && (entry->rtekind == RTE_RELATION || entry->rtekind == RTE_SUBQUERY))
+				check_relation(entry->relid);
+		}
 	return previous_perms_hook == NULL || previous_perms_hook(AQ_CHECK_PERMS_PASS);
 }
 

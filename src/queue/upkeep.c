@@ -428,8 +428,14 @@ load_all_queues(void)
 	MemoryContextSwitchTo(old);
 	foreach(lc, ids)
 	{
-		int			error = load_queue(lfirst_int(lc));
+		int			error;
 
+		if (aq_jobs_ending())
+		{
+			again = LOAD_AGAIN;
+			break;
+		}
+		error = load_queue(lfirst_int(lc));
 		if (error == aq_error_sqlstate(AQ_ERR_CACHE_FULL))
 		{
 			/* those that have nothing to do any more make room */

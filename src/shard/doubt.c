@@ -788,9 +788,9 @@ aq_doubt_ended(void)
 
 	if (pg_atomic_read_u32(&aq_shard->ndoubts) == 0 || !IsTransactionState())
 		return;
-	impatient = aq_cache_impatience(true);
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
+	impatient = aq_cache_impatience(true);
 	PG_TRY();
 	{
 		PushActiveSnapshot(GetTransactionSnapshot());

@@ -260,7 +260,8 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 		}
 		PG_CATCH();
 		{
-			note_trouble(shm, context);
+			if (!aq_jobs_ending())
+				note_trouble(shm, context);
 			PG_RE_THROW();
 		}
 		PG_END_TRY();

@@ -165,6 +165,13 @@ CREATE TYPE t.that_reads AS (d mallory.reads[]);
 SELECT aq.create_queue('e_reads', 't.that_reads'), aq.create_queue('e_reads_topic', multiple_consumers => true), aq.grant_queue('e_reads', 'regress_aq_mallory');
 SET ROLE regress_aq_mallory;
 SELECT t.error($$SELECT aq.enqueue('e_reads', '({x})')$$);
+-- a domain below a multirange
+CREATE TYPE mallory.reads_range AS RANGE (subtype = mallory.reads, multirange_type_name = mallory.reads_ranges);
+RESET ROLE;
+CREATE TYPE t.that_reads_ranges AS (d mallory.reads_ranges);
+SELECT aq.create_queue('e_ranges', 't.that_reads_ranges'), aq.grant_queue('e_ranges', 'regress_aq_mallory');
+SET ROLE regress_aq_mallory;
+SELECT t.error($$SELECT aq.enqueue('e_ranges', '("{[a,b]}")')$$);
 RESET ROLE;
 SELECT split_part(t.error(format($$SELECT aq.subscribe('e_reads_topic', 's', %L)$$, rule)), ' | ', 2) FROM unnest(ARRAY['correlation::mallory.reads IS NOT NULL',
 	'ROW(ARRAY[correlation])::t.that_reads IS NOT NULL', '(ARRAY[correlation]::mallory.reads[])[1] IS NOT NULL', '(''('' || correlation)::t.that_reads IS NOT NULL']) rule;
@@ -245,7 +252,7 @@ SELECT count(aq.drop_queue(queue_name, true)) FROM aq.queues WHERE queue_name ~ 
 REVOKE aq_administrator_role FROM regress_aq_mallory;
 REVOKE aq_dequeue_any FROM regress_aq_victim;
 REVOKE EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table FROM regress_aq_mallory, regress_aq_victim;
-DROP TYPE t.with_domain, t.that_reads, t.checked;
+DROP TYPE t.with_domain, t.that_reads, t.that_reads_ranges, t.checked;
 DROP DOMAIN t.d;
 DROP FUNCTION t.who;
 DROP TABLE t.secret;

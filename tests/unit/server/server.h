@@ -40,6 +40,8 @@ struct config_enum_entry
 #define repalloc(p, size) realloc(p, size)
 #define pfree(p) free(p)
 
+typedef struct AqFindings AqFindings;
+
 /* claims: test_object.c keeps them */
 typedef void (*AqClaimRelease) (void *object, int64 argument);
 extern void aq_claims_reserve(int n);
