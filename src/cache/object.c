@@ -269,8 +269,8 @@ aq_object_pin_modestly(Oid database, uint32 id, bool *must_load)
 
 /*
  * The end of a load.  success: the session has a share pin instead of the
- * exclusive one.  Otherwise nobody finds the object any more, its value is freed, and
- * the session has nothing of it.
+ * exclusive one.  Otherwise the object leaves the hash, its value is freed, and
+ * the session keeps nothing of it.
  */
 static void
 end_load(AqObject *object, bool success)

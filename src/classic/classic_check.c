@@ -6,7 +6,7 @@
  *
  * A range that covers a row which can be dequeued is the worst difference:
  * walks pass the message by until the server restarts.  Rows are read with a
- * fresh snapshot; one that a transaction has in hand, prepared or not, and one
+ * fresh snapshot; one in flight in a transaction, prepared or not, and one
  * whose retry count is to be written may lie in a range.
  *
  * Portions Copyright (c) 2026, the pgaq authors

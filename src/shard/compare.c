@@ -6,7 +6,7 @@
  *
  * The tables are read by transaction status, as when a partition is loaded.  A
  * partition is copied before and after; if it has changed meanwhile, this
- * reading says nothing of it.  A message in the hands of a running transaction
+ * reading says nothing of it.  A message in flight, in a running transaction,
  * is still to be taken according to the tables, and open in memory, so that
  * neither side depends on what runs:
  *
