@@ -116,17 +116,16 @@ aq_note_take_reserve(AqQueueShm *shm, uint32 n)
 		spare = new_take(Max(n, 16));
 }
 
-/* Note one message as taken.  Latch held; reserved before. */
-void
-aq_note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
-			 bool own, uint32 slot)
+static void
+note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool own,
+		  TakeNote *locked, uint32 slot)
 {
 	SubTransactionId subid = GetCurrentSubTransactionId();
 	TakeNote   *note = ntakes > 0 ? take_notes[ntakes - 1] : NULL;
 
 	if (note == NULL || note->partition != partition || note->position != position ||
-		note->mode != mode || note->own != own || note->subid != subid ||
-		note->count == note->size)
+		note->mode != mode || note->own != own || note->locked != locked ||
+		note->subid != subid || note->count == note->size)
 	{
 		Assert(spare != NULL && ntakes < takes_size);
 		note = spare;
@@ -137,10 +136,50 @@ aq_note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
 		note->position = position;
 		note->mode = mode;
 		note->own = own;
+		note->locked = locked;
 		note->count = 0;
 		take_notes[ntakes++] = note;
 	}
 	note->slots[note->count++] = slot;
+}
+
+/* Note one message as taken.  Latch held; reserved before. */
+void
+aq_note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
+			 bool own, uint32 slot)
+{
+	note_take(partition, shm, position, mode, own, NULL, slot);
+}
+
+/* The transaction consumes a message that it keeps locked: it moves from one note to another. */
+void
+aq_note_take_locked(TakeNote *locked, uint32 at, AqMode mode)
+{
+	uint32		slot = locked->slots[at];
+
+	aq_note_take_reserve(locked->shm, 1);
+	locked->slots[at] = locked->slots[--locked->count];
+	note_take(locked->partition, locked->shm, locked->position, mode, locked->own, locked, slot);
+}
+
+/*
+ * The subtransaction is rolled back.  What the transaction had locked before,
+ * it has locked again.  That note has room: it cannot have grown, since only
+ * the last note does.
+ */
+static void
+undo_take(TakeNote *note, SubTransactionId subid, TransactionId xid)
+{
+	TakeNote   *locked = note->locked;
+
+	if (locked == NULL || locked->subid >= subid)
+	{
+		aq_settle_take(note, false, !proc_exit_inprogress, xid);
+		return;
+	}
+	Assert(locked->count + note->count <= locked->size);
+	memcpy(&locked->slots[locked->count], note->slots, note->count * sizeof(uint16));
+	locked->count += note->count;
 }
 
 /*
@@ -330,7 +369,7 @@ subxact_callback(SubXactEvent event, SubTransactionId subid,
 
 		aq_sync_release_all();
 		while (ntakes > 0 && take_notes[ntakes - 1]->subid >= subid)
-			aq_settle_take(take_notes[--ntakes], false, !proc_exit_inprogress, xid);
+			undo_take(take_notes[--ntakes], subid, xid);
 		while (nputs > 0 && put_notes[nputs - 1]->subid >= subid)
 			aq_settle_put(put_notes[--nputs], false, xid);
 		spare = NULL;

@@ -406,14 +406,7 @@ take_locked(Take *take, uint32 number)
 	if (note == NULL)
 		return false;
 	if (take->options->mode == AQ_MODE_REMOVE || take->options->mode == AQ_MODE_REMOVE_NODATA)
-	{
-		bool		own = note->own;
-
-		aq_note_take_reserve(take->shm, 1);
-		note->slots[at] = note->slots[--note->count];
-		aq_note_take(take->partition, take->shm, take->options->position, take->options->mode,
-					 own, number);
-	}
+		aq_note_take_locked(note, at, take->options->mode);
 	return true;
 }
 

@@ -520,6 +520,7 @@ typedef struct TakeNote
 	int			position;
 	AqMode		mode;
 	bool		own;			/* of messages this transaction has enqueued */
+	struct TakeNote *locked;	/* by which it had them locked before, or NULL */
 	uint32		count;
 	uint32		size;
 	uint16	   *slots;
@@ -536,6 +537,7 @@ extern void aq_note_consumed(AqMode mode, TimestampTz enqueued);
 extern int	aq_notes_puts(PutNote ***notes);
 extern int	aq_notes_takes(TakeNote ***notes);
 extern TakeNote *aq_note_find_locked(Partition *partition, int position, uint32 slot, uint32 *at);
+extern void aq_note_take_locked(TakeNote *locked, uint32 at, AqMode mode);
 extern void aq_at_commit(void (*callback) (void *arg), void *arg);
 extern void aq_xact_init(void);
 
