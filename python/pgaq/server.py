@@ -369,6 +369,10 @@ class Server:
             if not _wait_for(lambda: db.value(conn, query, [target]), timeout):
                 raise RuntimeError("the standby did not catch up")
 
+    def reset_wal(self, *options: str) -> None:
+        """Change what pg_control says; the server is stopped."""
+        self._check("pg_resetwal", "-D", str(self.data), *options)
+
     def upgrade(self, old: "Server", *options: str) -> None:
         """pg_upgrade: this new server, created and not started, becomes what the old, stopped one is."""
         command = ["-b", str(old.bindir), "-B", str(self.bindir), "-d", str(old.data), "-D", str(self.data), "-U", "postgres", "-s", str(self.socket_dir), "--no-sync"]

@@ -150,6 +150,12 @@ damage_mark(Target *t, const char *what, int by)
 		lose_message(t, by);
 	else if (strcmp(what, "first") == 0)
 		t->sub->first += by;
+	else if (strcmp(what, "age") == 0)
+	{
+		uint64		xid = slot_full_xid(t->slot) - by * (((int64) 1 << 31) + 1000);
+
+		set_slot_xid(t->slot, (TransactionId) xid, xid);
+	}
 	else if (strcmp(what, "attempts") == 0)
 	{
 		aq_chunks_reserve(2 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK);

@@ -202,7 +202,7 @@ aq_doubt_prepared(void)
 			Slot	   *slot = slot_at(frame_of(note->partition), note->first + j);
 
 			slot->state = SLOT_DOUBT;
-			slot->xid = preparing;
+			set_slot_xid(slot, preparing, slot_full_xid(slot));
 		}
 		aq_latch_free(&stream->latch);
 	}

@@ -41,7 +41,7 @@ typedef enum RowStatus
 static RowStatus
 row_status(HeapTupleHeader header, TransactionId *xid)
 {
-	*xid = HeapTupleHeaderGetRawXmin(header);
+	*xid = HeapTupleHeaderGetXmin(header);	/* not what stands in a frozen row */
 	if (HeapTupleHeaderXminFrozen(header) || HeapTupleHeaderXminCommitted(header))
 		return ROW_COMMITTED;
 	if (HeapTupleHeaderXminInvalid(header))
@@ -117,7 +117,7 @@ read_message(Picture *p, HeapTuple tuple, TupleDesc desc)
 	slot = &p->slots[number];
 	slot->block = ItemPointerGetBlockNumber(&tuple->t_self);
 	slot->offset = ItemPointerGetOffsetNumber(&tuple->t_self);
-	slot->xid = xid;
+	set_slot_xid(slot, xid, p->next_xid);
 	slot->session = DatumGetInt64(values[MSG_SESSION]);
 	slot->state = SLOT_DONE;
 	if (status == ROW_ABORTED)
@@ -339,7 +339,7 @@ hold_followers(Picture *p)
 			p->ntimers--;
 		slot->state = SLOT_DOUBT;
 		slot->flags |= SLOT_FOLLOWER;
-		slot->xid = doubt;
+		set_slot_xid(slot, doubt, p->next_xid);
 		p->pending++;
 		add_doubt(p, doubt, slot->session);
 	}
@@ -374,6 +374,7 @@ aq_picture_read(AqQueueShm *shm, Partition *partition)
 	p->shm = shm;
 	p->stream = stream_at(partition->stream)->number;
 	p->now = GetCurrentTimestamp();
+	p->next_xid = U64FromFullTransactionId(ReadNextFullTransactionId());
 	p->slots = palloc0(PARTITION_SLOTS * sizeof(Slot));
 	p->ready_at = palloc0(PARTITION_SLOTS * sizeof(TimestampTz));
 	p->moved = palloc0(AQ_CHUNK_SIZE);

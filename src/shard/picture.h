@@ -20,6 +20,7 @@ typedef struct Picture
 	AqQueueShm *shm;
 	int			stream;			/* number */
 	TimestampTz now;
+	uint64		next_xid;		/* full */
 	uint32		file;			/* of the message table */
 	uint32		nslots;			/* highest slot used, plus one */
 	Slot	   *slots;

@@ -132,7 +132,7 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 		uint32 timers_each, PutNote *note)
 {
 	int64		session = aq_session_identity();
-	TransactionId xid = GetCurrentTransactionId();
+	FullTransactionId xid = GetCurrentFullTransactionId();
 
 	for (;;)
 	{
@@ -172,7 +172,7 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 			Slot	   *slot = slot_at(frame, note->first + i);
 
 			slot->state = SLOT_PENDING;
-			slot->xid = xid;
+			set_slot_xid(slot, XidFromFullTransactionId(xid), U64FromFullTransactionId(xid));
 			slot->session = session;
 			if (note->expires_at)
 			{

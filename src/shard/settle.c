@@ -220,7 +220,7 @@ follow(PutNote *note, Partition *partition, TransactionId doubt)
 
 		slot->state = SLOT_DOUBT;
 		slot->flags |= SLOT_FOLLOWER;
-		slot->xid = doubt;
+		set_slot_xid(slot, doubt, slot_full_xid(slot));
 	}
 	partition->open += note->count; /* the pending ones' share, kept */
 	partition->pending += note->count;

@@ -73,7 +73,7 @@ typedef struct Slot
 	uint8		flags;
 	TransactionId xid;			/* that stored it; top-level for DOUBT */
 	uint16		open;			/* consumers that are not done with it */
-	uint16		unused;
+	uint16		epoch;			/* of xid, modulo 2^16: a slot may be older than 2^31 transactions */
 	TimestampTz expires_at;
 	int64		session;		/* identity of the enqueuing session */
 } Slot;
@@ -371,6 +371,30 @@ static inline uint64_t *
 bitmap_of(AqChunk chunk)
 {
 	return (uint64_t *) aq_chunk_ptr(chunk);
+}
+
+/*
+ * The transaction of a slot.  near: any full transaction id that is less than
+ * 2^31 transactions away from it.
+ */
+static inline void
+set_slot_xid(Slot *slot, TransactionId xid, uint64 near)
+{
+	slot->xid = xid;
+	slot->epoch = (near + (int32) (xid - (TransactionId) near)) >> 32;
+}
+
+static inline uint64
+slot_full_xid(const Slot *slot)
+{
+	return (uint64) slot->epoch << 32 | slot->xid;
+}
+
+/* Is the slot's transaction older than this one? */
+static inline bool
+slot_precedes(const Slot *slot, uint64 full_xid)
+{
+	return (int64) ((slot_full_xid(slot) - full_xid) << 16) < 0;
 }
 
 /* --- columns of the tables ------------------------------------------------------------ */

@@ -331,7 +331,13 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 	take->options = options;
 	take->now = GetCurrentTimestamp();
 	if (aq_take_uses_snapshot())
+	{
+		uint64		next;
+
 		take->snapshot = GetTransactionSnapshot();
+		next = U64FromFullTransactionId(ReadNextFullTransactionId());
+		take->oldest = next - (uint32) ((TransactionId) next - take->snapshot->xmin);
+	}
 	take->own_puts = has_own_puts(queue->shm);
 }
 

@@ -35,6 +35,7 @@ typedef struct Take
 	bool		loaded;			/* a partition came into memory for it */
 	TimestampTz now;
 	Snapshot	snapshot;		/* in REPEATABLE READ and above, else NULL */
+	uint64		oldest;			/* its xmin, as a full transaction id */
 	bool		ignore_retries; /* nothing is taken out of its order by that */
 	bool		own_puts;		/* the transaction has enqueued into this queue */
 	Candidate  *items;
@@ -69,7 +70,8 @@ is_due(const Take *take, const Slot *slot)
 {
 	if ((slot->flags & SLOT_EXPIRES) && slot->expires_at <= take->now)
 		return false;
-	return take->snapshot == NULL || !XidInMVCCSnapshot(slot->xid, take->snapshot);
+	return take->snapshot == NULL || slot_precedes(slot, take->oldest) ||
+		!XidInMVCCSnapshot(slot->xid, take->snapshot);
 }
 
 /* --- take.c ------------------------------------------------------------------------ */

@@ -123,6 +123,17 @@ def test_doubt_without_a_transaction(damaged):
         until(lambda: check(conn) == [], "the worker's sweep")
 
 
+def test_a_message_in_memory_for_half_of_all_transaction_ids(damaged):
+    """No damage: it is older than 2^31 transactions, and visible to every snapshot."""
+    with damaged.connect() as conn:
+        first = db.value(conn, "SELECT payload FROM aq.browse('sharded')")
+        conn.execute("SELECT aq.damage('sharded', 'age', 1)")
+        conn.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        assert db.value(conn, "SELECT payload FROM aq.browse('sharded')") == first
+        conn.execute("ROLLBACK")
+        conn.execute("SELECT aq.damage('sharded', 'age', -1)")
+
+
 def test_a_row_says_where(damaged):
     with damaged.connect() as conn:
         conn.execute("SELECT aq.damage('sharded', 'inflight', 2)")
