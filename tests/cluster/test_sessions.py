@@ -80,10 +80,13 @@ def test_how_long_a_wait_may_still_take(server, conn, queue):
             total, left = conn.execute(query, [timed]).fetchone()
             assert 590e6 < total <= 600e6 and left < total
             assert conn.execute(query, [endless]).fetchone()[1] == -1
-    done = f"CALL aq.wait('{queue}', NULL, '0.001 s', NULL)"
-    conn.execute(done)
     mine = 'SELECT state, time_remaining_micro FROM sys."v$session_wait" WHERE pid = pg_backend_pid()'
-    state, left = conn.execute(mine).fetchone()
+
+    def waited():
+        conn.execute(f"CALL aq.wait('{queue}', NULL, '0.001 s', NULL)")  # whose time may be over before it sleeps
+        return conn.execute(mine).fetchone()
+
+    state, left = until(waited, "a wait that slept")
     assert state.startswith("WAITED") and left is None
 
 
