@@ -130,11 +130,14 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def library() -> Iterator[str]:
     """Directory with a pgaq.so that has test points; a server loads it when PGAQ_LIBDIR says so."""
-    given = os.environ.get("PGAQ_TEST_POINTS_DIR")
+    given, run = os.environ.get("PGAQ_TEST_POINTS_DIR"), os.environ.get("PGAQ_RUN_DIR")
     if given:
         yield given
         return
-    made = build.make_library("TEST_POINTS=1", parent=os.environ.get("PGAQ_RUN_DIR"))
+    if run:
+        yield str(build.shared_library("test_points", "TEST_POINTS=1", parent=run))  # goes with the directory of the run
+        return
+    made = build.make_library("TEST_POINTS=1")
     yield str(made)
     shutil.rmtree(made, ignore_errors=True)
 

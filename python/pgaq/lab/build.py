@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -26,3 +27,13 @@ def make_library(*flags: str, parent: Path | str | None = None) -> Path:
     if done.returncode != 0:
         raise places.SurroundingsError(f"building with {' '.join(flags)} failed:\n{done.stdout}{done.stderr}")
     return directory
+
+
+def shared_library(name: str, *flags: str, parent: Path | str) -> Path:
+    """The same for several processes: the first one builds it in the directory parent, under this name, and nobody removes it."""
+    made = Path(parent) / name
+    with open(Path(parent) / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            make_library(*flags, parent=parent).rename(made)
+    return made
