@@ -8,6 +8,10 @@
  * needs a grant that names the role: USAGE of PUBLIC, which every type has by
  * default, is no consent to that.
  *
+ * The type of a table or a view must belong to a role that has the rights of
+ * the queue's owner anyway.  Another one could make its table or view depend on
+ * a temporary object, which takes the queue along when it goes.
+ *
  * To make a table, PostgreSQL locks the relations behind the composite types of
  * its columns.  Their owners can lock them for as long as they like.
  *
@@ -64,6 +68,25 @@ may_keep(Oid type)
 	return allowed;
 }
 
+static bool
+is_standalone(Oid type)
+{
+	return get_rel_relkind(get_typ_typrelid(type)) == RELKIND_COMPOSITE_TYPE;
+}
+
+static bool
+has_trusted_owner(Oid type)
+{
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+	bool		trusted;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for type %u", type);
+	trusted = has_privs_of_role(((Form_pg_type) GETSTRUCT(tuple))->typowner, GetUserId());
+	ReleaseSysCache(tuple);
+	return trusted;
+}
+
 /* The type that a table is OF, which takes the table along when it is dropped; InvalidOid: none. */
 static Oid
 type_of_table(Oid relation)
@@ -106,6 +129,11 @@ aq_check_payload_type(Oid type)
 				 errdetail("A queue keeps its payload type from being dropped, so the type of another role needs a grant by name; USAGE of PUBLIC does not count."),
 				 errhint("Its owner can grant it: GRANT USAGE ON TYPE %s TO %s.", format_type_be(type),
 						 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+	if (!is_standalone(type) && !has_trusted_owner(type))
+		ereport(ERROR,
+				aq_error(AQ_ERR_PAYLOAD_TYPE, "type %s cannot be a payload type", format_type_be(type)),
+				errdetail("It is the row type of a table or a view that belongs to another role."),
+				errhint("Use a type made by CREATE TYPE, or a table of your own."));
 	if (is_temporary(type))
 		ereport(ERROR,
 				aq_error(AQ_ERR_PAYLOAD_TYPE, "type %s cannot be a payload type", format_type_be(type)),
