@@ -195,6 +195,7 @@ static Datum
 read_as_owner(AqQueue *queue, char *string)
 {
 	FmgrInfo	input;
+	Oid			role = reading_role(queue);
 	Reading		r = {.type = queue->payload_type,.input = &queue->input,.param = queue->input_param,.string = string};
 
 	if (aq_is_run_as())
@@ -202,7 +203,13 @@ read_as_owner(AqQueue *queue, char *string)
 		fmgr_info(queue->input.fn_oid, &input);
 		r.input = &input;
 	}
-	aq_run_as(reading_role(queue), read_arg, &r);
+	else if (queue->input_role != role)
+	{
+		/* what the input function has kept was made ready as another role */
+		fmgr_info_cxt(queue->input.fn_oid, &queue->input, queue->context);
+		queue->input_role = role;
+	}
+	aq_run_as(role, read_arg, &r);
 	return r.value;
 }
 

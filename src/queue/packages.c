@@ -346,6 +346,19 @@ transform_arg(void *arg)
 	t->result.isnull = inner->isnull;
 }
 
+static Oid
+function_owner(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
+	ReleaseSysCache(tuple);
+	return owner;
+}
+
 /*
  * _transform(function, payload, NULL of the result's type): apply what a
  * manager of the queue has chosen.  A function that is SECURITY DEFINER could
@@ -374,7 +387,7 @@ aq_transform(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 	t.function = call;
 	t.payload = fcinfo->args[1];
-	aq_run_as(InvalidOid, transform_arg, &t);
+	aq_run_definers(function_owner(function), transform_arg, &t);
 	fcinfo->isnull = t.result.isnull;
 	return t.result.value;
 }

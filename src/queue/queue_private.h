@@ -119,6 +119,7 @@ extern bool aq_rule_matches(AqRule *rule, const AqMessage *message);
 /* run_as.c: users' code in the sessions of others */
 extern void aq_run_as_init(void);
 extern void aq_run_as(Oid role, void (*call) (void *arg), void *arg);
+extern void aq_run_definers(Oid owner, void (*call) (void *arg), void *arg);
 extern bool aq_is_run_as(void);
 extern void aq_run_as_check_type(Oid type);
 

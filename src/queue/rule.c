@@ -269,15 +269,62 @@ may_call_user_code(Node *node, void *context)
 	return expression_tree_walker(node, may_call_user_code, context);
 }
 
-/* Of a rule: what it makes is to be of types that the role can trust. */
+/*
+ * Of a rule: what it makes is to be of types that the role can trust.  What
+ * hands values on makes none.
+ */
 static bool
 check_types(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, CoerceToDomain) || IsA(node, CoerceViaIO) || IsA(node, RowExpr) || IsA(node, FuncExpr))
-		aq_run_as_check_type(exprType(node));
+	switch (nodeTag(node))
+	{
+		case T_List:
+		case T_Param:
+		case T_FieldSelect:
+		case T_RelabelType:
+		case T_SubscriptingRef:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_CaseTestExpr:
+		case T_CoalesceExpr:
+			break;
+		default:
+			aq_run_as_check_type(exprType(node));
+	}
 	return expression_tree_walker(node, check_types, context);
+}
+
+/* The literals of a condition as parameters, which are null: see null_literal. */
+static bool
+without_literals(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, TypeName))
+		return false;
+	if (IsA(node, A_Const))
+	{
+		int			location = ((A_Const *) node)->location;
+
+		StaticAssertStmt(sizeof(ParamRef) <= sizeof(A_Const), "one is written over the other");
+		if (!((A_Const *) node)->isnull && IsA(&((A_Const *) node)->val, String))
+		{
+			((ParamRef *) node)->type = T_ParamRef;
+			((ParamRef *) node)->number = 0;
+			((ParamRef *) node)->location = location;
+		}
+		return false;
+	}
+	return raw_expression_tree_walker(node, without_literals, context);
+}
+
+/* A literal whose type is not known yet. */
+static Node *
+null_literal(ParseState *pstate, ParamRef *param)
+{
+	return (Node *) makeConst(UNKNOWNOID, -1, InvalidOid, -2, (Datum) 0, true, false);
 }
 
 static ParamListInfo
@@ -294,8 +341,8 @@ make_params(Oid payload_type)
 	return params;
 }
 
-static void
-compile(AqRule *rule)
+static Node *
+analyze(AqRule *rule, Node *expression, bool no_literals)
 {
 	Compilation c = {.text = rule->text,.payload_type = rule->payload_type};
 	ParseState *pstate = make_parsestate(NULL);
@@ -304,12 +351,37 @@ compile(AqRule *rule)
 	pstate->p_sourcetext = rule->text;
 	pstate->p_post_columnref_hook = resolve_column;
 	pstate->p_ref_hook_state = &c;
-	node = transformExpr(pstate, parse_expression(rule->text), EXPR_KIND_CHECK_CONSTRAINT);
+	if (no_literals)
+		pstate->p_paramref_hook = null_literal;
+	node = transformExpr(pstate, expression, EXPR_KIND_CHECK_CONSTRAINT);
 	node = coerce_to_boolean(pstate, node, "condition");
 	assign_expr_collations(pstate, node);
 	free_parsestate(pstate);
-	(void) check_types(node, NULL);
+	return node;
+}
 
+/*
+ * The parser reads literals by the input functions of their types, and so
+ * evaluates the constraints of domains in them.  So the types are looked at
+ * first, with nulls in place of the literals.
+ */
+static void
+check_types_of(AqRule *rule)
+{
+	Node	   *expression = parse_expression(rule->text);
+
+	(void) without_literals(expression, NULL);
+	(void) check_types(analyze(rule, expression, true), NULL);
+}
+
+static void
+compile(AqRule *rule)
+{
+	Node	   *node;
+
+	if (aq_is_run_as())
+		check_types_of(rule);
+	node = analyze(rule, parse_expression(rule->text), false);
 	rule->user_code = may_call_user_code(node, NULL) || contain_mutable_functions(node);
 	rule->params = make_params(rule->payload_type);
 	rule->state = ExecInitExprWithParams(expression_planner((Expr *) node), rule->params);

@@ -16,6 +16,10 @@
  *	  anyway.  Casts, operators, constraints and triggers call functions that the
  *	  code does not name.  So it is for the constraints of domains, which can do
  *	  harm by built-in functions alone.
+ *	- Functions are checked when they are made ready to be called.  PL/pgSQL keeps
+ *	  expressions that are ready until the end of the transaction, so what others
+ *	  have left there is discarded first.
+ *	- The session's open cursors cannot be read.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -31,16 +35,26 @@
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "parser/parser.h"
+#include "parser/parse_expr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/plancache.h"
+#include "utils/portal.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
-/* the role whose code runs; InvalidOid: it runs as the caller */
+/* the role whose code runs */
 static Oid	acting_role;
 static int	acting_depth;		/* calls of aq_run_as, one within the other */
+
+/* owners of the functions that were made ready since the plans were last discarded */
+#define MAX_OWNERS 16
+static Oid	ready_owners[MAX_OWNERS];
+static int	nready_owners;		/* more than there is room for: of anybody */
 
 static needs_fmgr_hook_type previous_needs_hook;
 static fmgr_hook_type previous_fmgr_hook;
@@ -53,20 +67,57 @@ is_trusted(Oid owner)
 	return has_privs_of_role(owner, acting_role);
 }
 
+/* Does the acting role's own code run, and not a function of another role that it calls? */
+static bool
+acts(void)
+{
+	return acting_depth > 0 && GetUserId() == acting_role;
+}
+
+static void
+note_ready(Oid owner)
+{
+	for (int i = 0; i < Min(nready_owners, MAX_OWNERS); i++)
+		if (ready_owners[i] == owner)
+			return;
+	if (nready_owners < MAX_OWNERS)
+		ready_owners[nready_owners] = owner;
+	if (nready_owners <= MAX_OWNERS)
+		nready_owners++;
+}
+
+/*
+ * Plans and expressions that hold functions which the acting role may not call
+ * are made again, and checked then.
+ */
+static void
+discard_others_plans(void)
+{
+	bool		discard = nready_owners > MAX_OWNERS;
+
+	for (int i = 0; i < nready_owners && !discard; i++)
+		discard = !is_trusted(ready_owners[i]);
+	if (!discard)
+		return;
+	ResetPlanCache();
+	nready_owners = 0;
+}
+
 static void
 check_function(Oid function)
 {
 	HeapTuple	tuple;
 	bool		allowed = true;
 
-	if (!OidIsValid(acting_role) || function < FirstNormalObjectId || GetUserId() != acting_role)
+	if (function < FirstNormalObjectId)
 		return;
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	if (HeapTupleIsValid(tuple))
 	{
 		Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
 
-		allowed = proc->prosecdef || is_trusted(proc->proowner);
+		note_ready(proc->proowner);
+		allowed = !acts() || proc->prosecdef || is_trusted(proc->proowner);
 		ReleaseSysCache(tuple);
 	}
 	if (!allowed)
@@ -123,15 +174,14 @@ check_domain(Oid domain, Oid owner)
 void
 aq_run_as_check_type(Oid type)
 {
-	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+	HeapTuple	tuple;
 	FormData_pg_type form;
 
-	if (!OidIsValid(acting_role) || !HeapTupleIsValid(tuple))
-	{
-		if (HeapTupleIsValid(tuple))
-			ReleaseSysCache(tuple);
+	if (type < FirstNormalObjectId || !acts())
 		return;
-	}
+	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+	if (!HeapTupleIsValid(tuple))
+		return;
 	form = *(Form_pg_type) GETSTRUCT(tuple);
 	ReleaseSysCache(tuple);
 	check_stack_depth();
@@ -174,28 +224,81 @@ check_relations(AQ_CHECK_PERMS_ARGS)
 	return previous_perms_hook == NULL || previous_perms_hook(AQ_CHECK_PERMS_PASS);
 }
 
+/* --- the session's cursors ----------------------------------------------------------- */
+
+static List *
+hide_portal(List *hidden, const char *name)
+{
+	Portal		portal = GetPortalByName(name);
+
+	if (!PortalIsValid(portal) || portal->status != PORTAL_READY)
+		return hidden;
+	portal->status = PORTAL_ACTIVE;
+	return lappend(hidden, portal);
+}
+
 /*
- * Call a function as the role; InvalidOid: as the caller, otherwise restricted
- * in the same way.  Descriptions of queues stay where they are meanwhile.
+ * A portal that is active can neither be read nor closed.  The server lists
+ * portals by their memory contexts only, which bear their names.
  */
-void
-aq_run_as(Oid role, void (*call) (void *arg), void *arg)
+static List *
+hide_portals(void)
+{
+	MemoryContext all = TopMemoryContext->firstchild;
+	List	   *hidden = NIL;
+
+	while (all != NULL && strcmp(all->name, "TopPortalContext") != 0)
+		all = all->nextchild;
+	for (MemoryContext one = all ? all->firstchild : NULL; one != NULL; one = one->nextchild)
+		if (strcmp(one->name, "PortalContext") == 0 && one->ident != NULL)
+			hidden = hide_portal(hidden, one->ident);
+	return hide_portal(hidden, "");
+}
+
+static void
+show_portals(List *hidden)
+{
+	ListCell   *lc;
+
+	foreach(lc, hidden)
+		((Portal) lfirst(lc))->status = PORTAL_READY;
+}
+
+/* --- running ------------------------------------------------------------------------ */
+
+/* What a constant in users' code means does not depend on the session's settings. */
+static void
+pin_settings(void)
+{
+	(void) set_config_option("search_path", "pg_catalog, pg_temp",
+							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	if (!standard_conforming_strings)
+		(void) set_config_option("standard_conforming_strings", "on",
+								 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	if (Transform_null_equals)
+		(void) set_config_option("transform_null_equals", "off",
+								 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
+/* Descriptions of queues stay where they are meanwhile. */
+static void
+run(Oid role, Oid writer, void (*call) (void *arg), void *arg)
 {
 	Oid			outer_role = acting_role;
 	Oid			user;
 	int			context;
 	int			nest = NewGUCNestLevel();
+	List	   *hidden = hide_portals();
 
 	GetUserIdAndSecContext(&user, &context);
-	SetUserIdAndSecContext(OidIsValid(role) ? role : user,
-						   context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
-	(void) set_config_option("search_path", "pg_catalog, pg_temp",
-							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	acting_role = role;
+	acting_role = writer;
 	acting_depth++;
 	aq_queue_hold();
 	PG_TRY();
 	{
+		SetUserIdAndSecContext(role, context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+		pin_settings();
+		discard_others_plans();
 		call(arg);
 	}
 	PG_FINALLY();
@@ -204,10 +307,25 @@ aq_run_as(Oid role, void (*call) (void *arg), void *arg)
 		aq_queue_let_go();
 		acting_depth--;
 		acting_role = outer_role;
+		show_portals(hidden);
 	}
 	PG_END_TRY();
 	AtEOXact_GUC(false, nest);
 	SetUserIdAndSecContext(user, context);
+}
+
+/* Call a function as the role that has written what it runs. */
+void
+aq_run_as(Oid role, void (*call) (void *arg), void *arg)
+{
+	run(role, role, call, arg);
+}
+
+/* The same for a function that is SECURITY DEFINER: it runs as its owner by itself. */
+void
+aq_run_definers(Oid owner, void (*call) (void *arg), void *arg)
+{
+	run(GetUserId(), owner, call, arg);
 }
 
 /* Is the caller within aq_run_as? */

@@ -1,0 +1,135 @@
+-- What others have left in a session, and what is evaluated before anybody could check it: nothing of it runs with another role's rights.
+\pset format unaligned
+\pset tuples_only on
+\set VERBOSITY terse
+CREATE ROLE regress_aq_mallory;
+CREATE ROLE regress_aq_victim;
+CREATE SCHEMA mallory AUTHORIZATION regress_aq_mallory;
+CREATE SCHEMA victim AUTHORIZATION regress_aq_victim;
+GRANT USAGE ON SCHEMA mallory, victim TO PUBLIC;
+GRANT EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table TO regress_aq_mallory, regress_aq_victim;
+SET ROLE regress_aq_mallory;
+CREATE FUNCTION mallory.trap(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'run by %', current_user; RETURN $1; END $$;
+
+-- a cast that PL/pgSQL has made ready for the enqueuer earlier in the transaction: in an assignment, in a RETURN
+CREATE TYPE mallory.state AS ENUM ('new');
+CREATE FUNCTION mallory.as_text(mallory.state) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN mallory.trap('new'); END $$;
+CREATE CAST (mallory.state AS text) WITH FUNCTION mallory.as_text AS ASSIGNMENT;
+CREATE TYPE mallory.ticket AS (s mallory.state);
+GRANT USAGE ON TYPE mallory.ticket TO regress_aq_victim;
+SET ROLE regress_aq_victim;
+CREATE FUNCTION victim.assign(anyelement) RETURNS boolean LANGUAGE plpgsql AS $$ DECLARE shown text; BEGIN shown := $1; RETURN shown <> ''; END $$;
+CREATE FUNCTION victim.give(anyelement) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN $1; END $$;
+SELECT aq.create_queue('a_tickets', 'mallory.ticket', multiple_consumers => true);
+SELECT aq.subscribe('a_tickets', 'assign', 'priority = 1 AND victim.assign(s)'), aq.subscribe('a_tickets', 'give', $$priority = 2 AND victim.give(s) <> ''$$), aq.subscribe('a_tickets', 'all');
+SELECT aq.grant_queue('a_tickets', 'regress_aq_mallory', 'enqueue');
+SET ROLE regress_aq_mallory;
+SET search_path = pg_catalog, pg_temp;
+SELECT aq.enqueue('a_tickets', ROW('new')::mallory.ticket, priority => 3) IS NOT NULL;
+BEGIN;
+SELECT victim.assign('new'::mallory.state), victim.give('new'::mallory.state);
+SAVEPOINT s;
+SELECT aq.enqueue('a_tickets', ROW('new')::mallory.ticket, priority => 1);
+ROLLBACK TO s;
+SELECT victim.assign('new'::mallory.state), victim.give('new'::mallory.state);
+SAVEPOINT s;
+SELECT aq.enqueue('a_tickets', ROW('new')::mallory.ticket, priority => 2);
+ROLLBACK;
+RESET search_path;
+
+-- literals in a rule, which the parser reads
+CREATE DOMAIN mallory.reads AS text CHECK (query_to_xml('SELECT 1 / 0', true, true, '') IS NOT NULL);
+CREATE TYPE mallory.pair AS (a int, d mallory.reads);
+RESET ROLE;
+SELECT aq.create_queue('a_rules', multiple_consumers => true);
+SELECT split_part(t.error(format($$SELECT aq.subscribe('a_rules', 's', %L)$$, rule)), ' | ', 2) FROM unnest(ARRAY[$$'(1,x)'::mallory.pair IS NOT NULL$$, $$'x'::mallory.reads IS NOT NULL$$,
+	$$'{x}'::mallory.reads[] IS NOT NULL$$, $$'(1,x)' IS DISTINCT FROM NULL::mallory.pair$$, $$CASE WHEN priority = 3 THEN NULL::mallory.pair ELSE '(1,x)' END IS NOT NULL$$,
+	$$mallory.pair '(1,x)' IS NOT NULL$$, $$mallory.pair('(1,x)') IS NOT NULL$$, $$jsonb_populate_record(NULL::mallory.pair, payload) IS NOT NULL$$]) rule;
+-- what is meant by a literal is what its writer has meant
+SELECT aq.subscribe('a_rules', 'null', 'correlation = NULL'), aq.subscribe('a_rules', 'backslash', $$correlation = '\\'$$), aq.subscribe('a_rules', 'others', $$correlation IN ('a', 'b') AND payload['k'] = '"v"' AND correlation LIKE 'a%' ESCAPE '!'$$);
+SELECT t.error($$SELECT aq.subscribe('a_rules', 'parameter', '$1 = 1')$$);
+BEGIN;
+SET LOCAL transform_null_equals = on;
+SET LOCAL standard_conforming_strings = off;
+SET LOCAL escape_string_warning = off;
+SELECT t.error($$SELECT aq.enqueue('a_rules', '1')$$), t.error($$SELECT aq.enqueue('a_rules', '1', correlation => chr(92))$$), aq.enqueue('a_rules', '1', correlation => chr(92) || chr(92)) IS NOT NULL, aq.enqueue('a_rules', '{"k": "v"}', correlation => 'a') IS NOT NULL;
+SELECT count(*) FILTER (WHERE consumer = 'backslash'), count(*) FILTER (WHERE consumer = 'others') FROM aq.messages WHERE queue_name = 'a_rules';
+ROLLBACK;
+
+-- a rule reads none of the enqueuer's cursors, and closes none; its own it does
+SET ROLE regress_aq_mallory;
+CREATE FUNCTION mallory.peek(what text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	theirs refcursor := 'theirs';
+	mine CURSOR FOR SELECT 1 AS n;
+	r record;
+BEGIN
+	CASE what
+		WHEN 'fetch' THEN FETCH theirs INTO r;
+		WHEN 'held' THEN EXECUTE 'FETCH held' INTO r;
+		WHEN 'move' THEN EXECUTE 'MOVE theirs';
+		WHEN 'close' THEN CLOSE theirs;
+		WHEN 'xml' THEN PERFORM cursor_to_xml('theirs', 1, true, true, '');
+		ELSE EXECUTE 'CLOSE ALL';
+	END CASE;
+	RETURN true;
+EXCEPTION WHEN OTHERS THEN
+	OPEN mine;
+	FETCH mine INTO r;
+	CLOSE mine;
+	RAISE NOTICE '%: %, %', what, sqlerrm, r;
+	RETURN false;
+END $$;
+SELECT aq.create_queue('a_cursors', multiple_consumers => true), aq.subscribe('a_cursors', 'peek', 'mallory.peek(correlation)'), aq.subscribe('a_cursors', 'all');
+RESET ROLE;
+DECLARE held CURSOR WITH HOLD FOR SELECT 'secret ' || n FROM generate_series(1, 5) n;
+BEGIN;
+DECLARE theirs CURSOR FOR SELECT 'secret ' || n FROM generate_series(1, 5) n;
+FETCH theirs;
+SELECT count(aq.enqueue('a_cursors', '1', correlation => what)) FROM unnest(ARRAY['fetch', 'held', 'move', 'close', 'xml', 'all']) what;
+FETCH theirs;
+COMMIT;
+FETCH held;
+CLOSE held;
+-- also while the enqueuer is in a loop over a query
+DO $$ DECLARE n int; BEGIN FOR n IN SELECT generate_series(1, 3) LOOP PERFORM aq.enqueue('a_cursors', '1', correlation => 'all'); END LOOP; END $$;
+SELECT count(*) FROM aq.dequeue('a_cursors', 'all', 100);
+
+-- what reads a payload type's values is made ready again when the type gets another owner
+SET ROLE regress_aq_mallory;
+CREATE FUNCTION mallory.check(text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'run by %', current_user; RETURN true; END $$;
+RESET ROLE;
+CREATE DOMAIN t.d AS text CHECK (mallory.check(VALUE));
+SET ROLE regress_aq_mallory;
+CREATE TYPE mallory.note AS (d t.d);
+SELECT aq.create_queue('a_notes', 'mallory.note'), aq.grant_queue('a_notes', 'regress_aq_victim', 'enqueue');
+RESET ROLE;
+SELECT aq.enqueue('a_notes', '(x)') IS NOT NULL;
+ALTER TYPE mallory.note OWNER TO regress_aq_victim;
+SELECT aq.enqueue('a_notes', '(x)');
+
+-- a function of a third role that a subscriber's transformation does not name: here, a cast
+SET ROLE regress_aq_victim;
+CREATE FUNCTION victim.transform(mallory.ticket) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER AS $$ DECLARE shown text := $1.s; BEGIN RETURN to_jsonb(shown); END $$;
+SELECT aq._set_transformation('a_tickets', 'all', 'victim.transform');
+RESET ROLE;
+SELECT aq.enqueue('a_tickets', ROW('new')::mallory.ticket, priority => 3) IS NOT NULL;
+SELECT split_part(t.error($$CALL dbms_aq.dequeue('a_tickets', dbms_aq.dequeue_options_t(consumer_name => 'ALL', wait => 0), NULL, NULL::jsonb, NULL)$$), ' | ', 2);
+
+-- a table or a view of another role is no payload type: a temporary type could take it away, and the queue with it
+SET ROLE regress_aq_mallory;
+CREATE TABLE mallory.tab (a int);
+CREATE VIEW mallory.vista AS SELECT 1 AS a;
+GRANT USAGE ON TYPE mallory.tab, mallory.vista TO regress_aq_victim;
+SET ROLE regress_aq_victim;
+SELECT t.error($$SELECT aq.create_queue('a_tab', 'mallory.tab')$$);
+SELECT t.error(format($$SELECT aq.create_queue_table('victim.a_tab', %L)$$, type)) LIKE '%belongs to another role%' FROM unnest(ARRAY['mallory.tab', 'mallory.vista']) type;
+RESET ROLE;
+SELECT t.error($$SELECT aq.create_queue('a_tab', 'mallory.tab')$$) LIKE '%belongs to another role%';
+
+SET client_min_messages = error;
+SELECT count(aq.drop_queue(queue_name, true)) FROM aq.queues WHERE queue_name ~ '^a_';
+REVOKE EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table FROM regress_aq_mallory, regress_aq_victim;
+DROP DOMAIN t.d CASCADE;
+DROP SCHEMA mallory, victim CASCADE;
+DROP ROLE regress_aq_mallory, regress_aq_victim;
