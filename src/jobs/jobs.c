@@ -400,7 +400,7 @@ aq_jobs_check(AqFindings *findings)
 }
 
 #ifdef AQ_TEST_POINTS
-/* What it is to find: more stops than there are sessions.  by: 1 makes it, -1 undoes it. */
+/* For tests of aq.check(): as many stops more as there are sessions; by is 1 to add them, -1 to take them back. */
 PG_FUNCTION_INFO_V1(aq_damage_stops);
 Datum
 aq_damage_stops(PG_FUNCTION_ARGS)

@@ -438,7 +438,7 @@ aq_wait_check(AqFindings *findings)
 }
 
 #ifdef AQ_TEST_POINTS
-/* What it is to find: an entry of a session that does not exist.  by: 1 makes it, -1 undoes it. */
+/* For tests of aq.check(): an entry of a session that does not exist; by is 1 to make it, -1 to free it. */
 PG_FUNCTION_INFO_V1(aq_damage_entries);
 Datum
 aq_damage_entries(PG_FUNCTION_ARGS)

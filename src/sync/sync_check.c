@@ -62,7 +62,7 @@ aq_sync_check(AqFindings *findings)
 }
 
 #ifdef AQ_TEST_POINTS
-/* What it is to find: latches held by a session that does not exist.  by: 1 makes it, -1 undoes it. */
+/* For tests of aq.check(): a session that does not exist holds a latch; by is 1 to make it so, -1 to undo it. */
 PG_FUNCTION_INFO_V1(aq_damage_latches);
 Datum
 aq_damage_latches(PG_FUNCTION_ARGS)

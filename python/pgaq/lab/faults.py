@@ -152,6 +152,22 @@ def finish_prepared(server: Server, older_than: float = 0.0, rng: random.Random 
     return len(found)
 
 
+def await_end_of_sessions(server: Server, timeout: float = 30) -> None:
+    """Sessions of load clients that have ended end by themselves; wait for it."""
+    deadline = time.monotonic() + timeout
+    with server.connect() as conn:
+        while time.monotonic() < deadline:
+            if db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'load%%'") == 0:
+                return
+            time.sleep(0.02)
+
+
+def differences(server: Server) -> list[str]:
+    """What aq.check() returns, a line for each row."""
+    with server.connect() as conn:
+        return ["aq.check(): " + ", ".join(f"{key} {value}" for key, value in row.items() if value is not None) for row in db.rows(conn, "SELECT * FROM aq.check()")]
+
+
 def _kill(pid: int) -> None:
     """Returns when the postmaster has noticed: from then on it takes no connection until the server is up again."""
     _signal(pid, signal.SIGKILL)

@@ -76,20 +76,14 @@ def storm(server: Server, driver: Driver, shape: Shape, seconds: float, seed: in
             return outcome
         outcome.delivered = work.control.delivered
         work.stop()
-        _await_end_of_sessions(server)
+        faults.await_end_of_sessions(server)
         outcome.report = work.check()
         if not outcome.report.ok:
             outcome.trouble.append(str(outcome.report))
-        outcome.trouble += check(server)
+        outcome.trouble += faults.differences(server)
         if outcome.ok:
             work.teardown()
     return outcome
-
-
-def check(server: Server) -> list[str]:
-    """What aq.check() returns, a line for each row."""
-    with server.connect() as conn:
-        return ["aq.check(): " + ", ".join(f"{key} {value}" for key, value in row.items() if value is not None) for row in db.rows(conn, "SELECT * FROM aq.check()")]
 
 
 class _ballast:
@@ -159,7 +153,7 @@ def _rage(server: Server, work: Workload, seconds: float, rng: random.Random, ou
                 last, since = work.control.delivered, now
             elif now - since > PATIENCE:
                 outcome.trouble.append(f"nothing was delivered for {PATIENCE:g} s during the storm")
-                outcome.trouble += _asleep(server) + check(server)
+                outcome.trouble += _asleep(server) + faults.differences(server)
                 return False
             verb = rng.choice(["terminate", "terminate", "cancel"])
             # leave off before the end, so that what was there can be delivered
@@ -196,7 +190,7 @@ def _drain(server: Server, work: Workload, rng: random.Random, outcome: Outcome)
             return True
         if now - since > PATIENCE:
             outcome.trouble.append(f"not drained: {_lag(server, work)} messages are left, nothing was delivered for {PATIENCE:g} s")
-            outcome.trouble += _asleep(server) + check(server)
+            outcome.trouble += _asleep(server) + faults.differences(server)
             return False
         time.sleep(0.05)
 
@@ -209,16 +203,6 @@ def _prepared(server: Server) -> int:
 def _lag(server: Server, work: Workload) -> int:
     with server.connect() as conn:
         return db.value(conn, "SELECT coalesce(sum(lag), 0)::bigint FROM aq.subscribers WHERE queue_name = %s", [work.queue])
-
-
-def _await_end_of_sessions(server: Server) -> None:
-    """Sessions of clients that have ended end by themselves; wait for it."""
-    deadline = time.monotonic() + 30
-    with server.connect() as conn:
-        while time.monotonic() < deadline:
-            if db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'load%%'") == 0:
-                return
-            time.sleep(0.02)
 
 
 def plans(given: argparse.Namespace) -> Iterator[tuple[int, str, str]]:

@@ -48,7 +48,7 @@ class Outcome:
     drained: bool
     seconds: float
     reconnects: int
-    log: list[str] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)  # unexpected lines, and what aq.check() says
     said: str = ""
 
     @property
@@ -119,7 +119,8 @@ def carry_out(server: Server, driver: Driver, plan: Plan, keep: Path | None = No
             reconnects += workload.control.reconnects
             said += workload.said()
             workload.kill_clients()
-            _await_end_of_sessions(server)
+            faults.wait_until_up(server)
+            faults.await_end_of_sessions(server)
             workload.start()
             workload.run_for(0.5)
         drained = _drain(server, workload, rng, doubts=plan.kill_clients)
@@ -127,7 +128,11 @@ def carry_out(server: Server, driver: Driver, plan: Plan, keep: Path | None = No
         workload.stop()
         said += workload.said()
         report = _verdict(server, workload)
-        outcome = Outcome(plan, report, drained, time.monotonic() - began, reconnects, server.problems()[before:], said)
+        log = server.problems()[before:]
+        if driver.preload:
+            faults.await_end_of_sessions(server)
+            log += faults.differences(server)
+        outcome = Outcome(plan, report, drained, time.monotonic() - began, reconnects, log, said)
         if outcome.ok:
             workload.teardown()
         elif keep is not None:
@@ -174,18 +179,6 @@ def _strike(server: Server, workload: Workload, name: str, rng: random.Random) -
     else:
         faults.FAULTS[name](server, rng)
     faults.wait_until_up(server)
-
-
-def _await_end_of_sessions(server: Server) -> None:
-    """Sessions of killed clients end by themselves; wait for it."""
-    faults.wait_until_up(server)
-    deadline = time.monotonic() + 30
-    with server.connect() as conn:
-        while time.monotonic() < deadline:
-            left = db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'load%%'")
-            if left == 0:
-                return
-            time.sleep(0.02)
 
 
 def _rest(server: Server, workload: Workload) -> int:
