@@ -14,6 +14,12 @@ CREATE SCHEMA sys;
 COMMENT ON SCHEMA sys IS 'Advanced Queuing: performance views under Oracle''s names';
 GRANT USAGE ON SCHEMA sys TO PUBLIC;
 
+-- Tables name roles by name, which is what a dump restores, and know the role meant by its oid, found when the row is
+-- written: a role that is renamed stays the same, one that is gone is not mistaken for another of its name.
+CREATE FUNCTION aq._role_id(role text) RETURNS oid LANGUAGE sql IMMUTABLE STRICT PARALLEL UNSAFE
+RETURN (SELECT r.oid FROM pg_roles r WHERE r.rolname = role);
+COMMENT ON FUNCTION aq._role_id(text) IS 'Internal: the role of this name; null: there is none';
+
 CREATE SEQUENCE aq.queue_id_seq AS integer;
 COMMENT ON SEQUENCE aq.queue_id_seq IS 'Numbers of queues; never reused';
 CREATE SEQUENCE aq.session_id_seq AS bigint;
@@ -73,8 +79,10 @@ CREATE TABLE aq.subscriber (
 	transformation text,
 	delivery_mode smallint NOT NULL DEFAULT 1 CHECK (delivery_mode BETWEEN 1 AND 3),
 	number bigint NOT NULL DEFAULT pg_catalog.nextval('aq.consumer_number_seq'),
-	rule_role regrole,
-	transformation_role regrole,
+	rule_role text,
+	transformation_role text,
+	rule_role_id oid GENERATED ALWAYS AS (aq._role_id(rule_role)) STORED,
+	transformation_role_id oid GENERATED ALWAYS AS (aq._role_id(transformation_role)) STORED,
 	PRIMARY KEY (queue_id, "position"),
 	UNIQUE (queue_id, consumer)
 );
@@ -100,8 +108,10 @@ COMMENT ON COLUMN aq.buffered_queue.queue_id IS 'the queue';
 COMMENT ON COLUMN aq.buffered_queue.created IS 'when the tables were made, for the first buffered message';
 COMMENT ON COLUMN aq.buffered_queue.losses IS 'how often the tables were found empty after a crash';
 COMMENT ON COLUMN aq.buffered_queue.lost_at IS 'when that was last; buffered messages of before are gone';
-COMMENT ON COLUMN aq.subscriber.rule_role IS 'role that wrote the rule, which runs with its rights; null or a role that is gone: with those of aq_user_role';
-COMMENT ON COLUMN aq.subscriber.transformation_role IS 'role that chose the transformation, and must be allowed to execute it';
+COMMENT ON COLUMN aq.subscriber.rule_role IS 'name that the role that wrote the rule had then; a restore looks it up';
+COMMENT ON COLUMN aq.subscriber.transformation_role IS 'name that the role that chose the transformation had then; a restore looks it up';
+COMMENT ON COLUMN aq.subscriber.rule_role_id IS 'role that wrote the rule, which runs with its rights; null or a role that is gone: with those of aq_user_role';
+COMMENT ON COLUMN aq.subscriber.transformation_role_id IS 'role that chose the transformation, and must be allowed to execute it';
 COMMENT ON COLUMN aq.subscriber.number IS 'tells the consumer from those that had its position before: it is higher than theirs';
 
 CREATE TABLE aq.property (
@@ -134,9 +144,10 @@ CREATE TABLE aq.queue_table (
 	message_grouping boolean NOT NULL,
 	secure boolean NOT NULL DEFAULT false,
 	compatible text NOT NULL DEFAULT '10.0.0',
-	owner regrole NOT NULL,
+	owner text NOT NULL,
 	comment text,
 	created timestamptz NOT NULL DEFAULT now(),
+	owner_id oid GENERATED ALWAYS AS (aq._role_id(owner)) STORED,
 	UNIQUE (schema_name, table_name)
 );
 COMMENT ON TABLE aq.queue_table IS 'Queue tables of the classic store: messages in aq_data.t<queue_table_id>, what they are to their consumers in aq_data.c<queue_table_id>';
@@ -149,9 +160,10 @@ COMMENT ON COLUMN aq.queue_table.multiple_consumers IS 'true: its queues are top
 COMMENT ON COLUMN aq.queue_table.message_grouping IS 'true: what a transaction enqueues is dequeued by one transaction';
 COMMENT ON COLUMN aq.queue_table.secure IS 'true: a secure queue table';
 COMMENT ON COLUMN aq.queue_table.compatible IS 'release that it was made compatible with; for the dictionary views';
-COMMENT ON COLUMN aq.queue_table.owner IS 'role that created it';
+COMMENT ON COLUMN aq.queue_table.owner IS 'name that the role that created it had then; a restore looks it up';
 COMMENT ON COLUMN aq.queue_table.comment IS 'the creator''s comment';
 COMMENT ON COLUMN aq.queue_table.created IS 'when it was created';
+COMMENT ON COLUMN aq.queue_table.owner_id IS 'role that created it; null: it is not known here';
 
 -- Logs are made like this one.  A log row never needs TOAST.
 CREATE TABLE aq_data.log_template (

@@ -158,7 +158,7 @@ SELECT q.queue_name, s.consumer, COALESCE(s.kind, 'single') AS kind, s.rule,
 	c.enqueued, c.dequeued, c.enqueued - c.dequeued AS lag,
 	c.ready + CASE WHEN q.store = 's' THEN 0 ELSE aq._classic_ready(q.queue_id, c."position") END AS ready, c.waiting, s.created, s.comment,
 	CASE s.delivery_mode WHEN 1 THEN 'persistent' WHEN 2 THEN 'buffered' WHEN 3 THEN 'persistent_or_buffered' END AS delivery_mode,
-	c.consumed, c.latency AS latency_us, s.rule_role
+	c.consumed, c.latency AS latency_us, (SELECT r.rolname FROM pg_roles r WHERE r.oid = s.rule_role_id) AS rule_role
 FROM aq.queue q
 	JOIN aq._consumers() c ON c.queue_id = q.queue_id
 	LEFT JOIN aq.subscriber s ON s.queue_id = q.queue_id AND s."position" = c."position"
@@ -168,7 +168,7 @@ COMMENT ON COLUMN aq.subscribers.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.subscribers.consumer IS 'name; null: the only consumer of a single-consumer queue';
 COMMENT ON COLUMN aq.subscribers.kind IS 'subscriber, recipient (named in a recipient list only) or single';
 COMMENT ON COLUMN aq.subscribers.rule IS 'condition that messages must meet; null: all';
-COMMENT ON COLUMN aq.subscribers.rule_role IS 'role that wrote the rule: it runs with the rights of that role; null, or a number, when it is not known or gone';
+COMMENT ON COLUMN aq.subscribers.rule_role IS 'role that wrote the rule: it runs with the rights of that role; null when it is not known or gone';
 COMMENT ON COLUMN aq.subscribers.enqueued IS 'messages for it since the server or the queue came into use, plus those found then';
 COMMENT ON COLUMN aq.subscribers.dequeued IS 'messages it was done with since: consumed, purged, expired or failed';
 COMMENT ON COLUMN aq.subscribers.lag IS 'messages it is not done with; after a restart it grows to the true figure while the worker counts';

@@ -3,10 +3,10 @@
 -- queue (table); others see what he grants them.
 
 CREATE VIEW aq.queue_tables AS
-SELECT t.schema_name || '.' || t.table_name AS queue_table, t.queue_table_id, pg_get_userbyid(t.owner::oid) AS owner,
+SELECT t.schema_name || '.' || t.table_name AS queue_table, t.queue_table_id, pg_get_userbyid(t.owner_id) AS owner,
 	t.payload_type, t.sort_list, t.multiple_consumers, t.message_grouping, t.created, t.comment
 FROM aq.queue_table t
-WHERE pg_has_role(t.owner::oid, 'USAGE')
+WHERE pg_has_role(t.owner_id, 'USAGE')
 	OR EXISTS (SELECT FROM aq.queue q WHERE q.queue_table_id = t.queue_table_id
 		AND aq._may(q.queue_id, 'ANY'));
 COMMENT ON VIEW aq.queue_tables IS 'Queue tables that the current role owns, or may use a queue of';

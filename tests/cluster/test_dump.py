@@ -98,6 +98,34 @@ def test_dump_and_restore(server, other, tmp_path, how):
             assert take(conn, "news", "ann") == ["all"] and take(conn, "news", "bob") == ["all"]
 
 
+def test_writers_of_rules(server, other, tmp_path):
+    """A rule keeps its writer, not a role that got its number or its name; a restore finds it by its name, and goes on where there is none."""
+    roles = ["gone", "missing", "renamed", "stays"]
+    rules = "SELECT consumer, rule_role FROM aq.subscribers WHERE queue_name = 'news' ORDER BY consumer"
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('news', multiple_consumers => true)")
+        for role in roles:
+            conn.execute(f"CREATE ROLE {role} IN ROLE aq_manage_any; SET ROLE {role}")
+            db.execute(conn, "SELECT aq.subscribe('news', %s, %s)", [role, f"current_user = '{role}'"])
+            conn.execute("RESET ROLE")
+        conn.execute("DROP ROLE gone; ALTER ROLE renamed RENAME TO new_name; SELECT aq.alter_queue('news', comment => 'read again')")
+        assert conn.execute(rules).fetchall() == [("gone", None), ("missing", "missing"), ("renamed", "new_name"), ("stays", "stays")]
+        conn.execute("CREATE ROLE gone")
+        put(conn, "news", "here")
+        assert [look(conn, "news", role) for role in roles] == [[], ["here"], [], ["here"]]
+        conn.execute("DROP ROLE gone")
+    dump(server, "plain", tmp_path / "dump")
+    with server.connect() as conn:
+        conn.execute("DROP ROLE missing")
+    restore(server, "plain", tmp_path / "dump", other)
+    with server.connect(other) as conn:
+        assert conn.execute(rules).fetchall() == [("gone", None), ("missing", None), ("renamed", None), ("stays", "stays")]
+        put(conn, "news", "there")
+        assert look(conn, "news", "stays") == ["here", "there"] and look(conn, "news", "missing") == ["here"]
+    with server.connect() as conn:
+        conn.execute("DROP ROLE new_name, stays; SELECT aq.drop_queue('news', true)")
+
+
 def test_restored_queue_survives_a_crash(server, other, tmp_path):
     with server.connect() as conn:
         db.execute(conn, "SELECT aq.create_queue('kept')")
