@@ -6,7 +6,7 @@
     tests/regress.py queue_tables           most of tests/sql on queue tables
     tests/regress.py queue_tables_isolation most of tests/isolation/specs on queue tables
 
-Without names the whole schedule runs; setup.sql always runs first.  What came out
+Without names the whole schedule runs; with names, first the files that they need.  What came out
 is in results beside the schedule, differences in regression.diffs.  On queue tables
 the same results are expected, but where tests/queue_tables has a file of that name.
 The server's log must not hold an unexpected line.
@@ -66,21 +66,29 @@ SUITES = {
 }
 
 
+def needed(suite: str, names: list[str]) -> list[str]:
+    """The files with those that they need before them: roles and types, and the queues of dbms_aq."""
+    first = {"sql": ["setup"], "queue_tables": ["setup", "on_queue_tables"], "queue_tables_isolation": ["on-queue-tables"]}.get(suite, [])
+    if any(name.startswith("dbms_") for name in names):
+        first += ["dbms_names"]
+    if not {"dbms_array", "dbms_listen", "dbms_transform"}.isdisjoint(names):
+        first += ["dbms_aq"]
+    return [*first, *(name for name in names if name not in first)]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("suite", choices=SUITES)
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     suite = SUITES[given.suite]
-    if given.suite == "sql" and given.names and given.names[0] != "setup":
-        given.names.insert(0, "setup")
     with Server.temporary(f"{given.suite}-regress") as server:
         command = [
             str(suite.runner), f"--host={server.socket_dir}", f"--port={server.port}", "--user=postgres",
             f"--bindir={places.pg_config('bindir')}", f"--inputdir={suite.inputs()}", f"--outputdir={suite.directory}",
             f"--dbname={suite.database}", *(["--load-extension=pgaq"] if suite.isolation else []),
         ]  # fmt: skip
-        command += given.names if given.names else [f"--schedule={suite.directory / 'schedule'}"]
+        command += needed(given.suite, given.names) if given.names else [f"--schedule={suite.directory / 'schedule'}"]
         status = subprocess.run(command, cwd=suite.directory).returncode
         problems = server.problems()
     for line in problems:

@@ -89,7 +89,7 @@ SELECT t.error($$CALL dbms_aqadm.alter_queue('aq$_orders_tab_e', retention_time 
 SELECT t.error($$CALL dbms_aqadm.create_queue('x', 'orders_tab', queue_type => dbms_aqadm.exception_queue(), max_retries => 3)$$);
 CALL dbms_aqadm.create_queue('own_errors', 'orders_tab', queue_type => dbms_aqadm.exception_queue());
 SELECT queue_type FROM aq.queues WHERE queue_name = 'ora.own_errors';
-SELECT t.error($$CALL dbms_aq.enqueue('failed', NULL, NULL, '(1,x)', NULL)$$);
+SELECT t.error($$CALL dbms_aq.enqueue('own_errors', NULL, NULL, '(1,x)', NULL)$$);
 
 -- what else is refused
 SELECT t.error($$CALL dbms_aqadm.create_queue_table('orders_tab', 'raw')$$);

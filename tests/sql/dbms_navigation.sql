@@ -13,21 +13,6 @@ SELECT format('CALL dbms_aqadm.start_queue(%L)', q) FROM unnest(ARRAY['nav', 'gr
 CALL dbms_aqadm.add_subscriber('nav_topic', sys.aq$_agent('ann', NULL, NULL));
 CALL dbms_aqadm.add_subscriber('nav_topic', sys.aq$_agent('bob', NULL, NULL));
 
--- t.step is one dequeue; it tells the payload or the error
-CREATE FUNCTION t.step(queue text, navigation integer, mode integer DEFAULT 1, consumer text DEFAULT NULL, correlation text DEFAULT NULL, condition text DEFAULT NULL)
-RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	mp dbms_aq.message_properties_t;
-	payload jsonb;
-	id uuid;
-BEGIN
-	CALL dbms_aq.dequeue(queue, dbms_aq.dequeue_options_t(wait => 0, navigation => navigation, dequeue_mode => mode, consumer_name => consumer,
-		correlation => correlation, deq_condition => condition), mp, payload, id);
-	RETURN payload;
-EXCEPTION WHEN OTHERS THEN
-	RETURN regexp_replace(sqlerrm, '.*(ORA-\d+).*', '\1');
-END $$;
-
 -- a browse goes on where the last one was; FIRST_MESSAGE goes back
 SELECT aq.enqueue(q, to_jsonb(n), correlation => 'c' || n) IS NOT NULL FROM unnest(ARRAY['ora.nav', 'ora.nav_s']) q, generate_series(1, 3) n;
 SELECT q, t.step(q, 3), t.step(q, 3), t.step(q, 1), t.step(q, 3), t.step(q, 3), t.step(q, 3) FROM unnest(ARRAY['nav', 'nav_s']) q;

@@ -37,3 +37,18 @@ $$;
 CREATE FUNCTION t.put(queue_name text, first integer, last integer DEFAULT NULL) RETURNS bigint LANGUAGE sql AS $$
 	SELECT count(aq.enqueue($1, to_jsonb(n))) FROM generate_series($2, coalesce($3, $2)) AS n
 $$;
+
+-- t.step is one dbms_aq.dequeue; it tells the payload or the error
+CREATE FUNCTION t.step(queue text, navigation integer, mode integer DEFAULT 1, consumer text DEFAULT NULL, correlation text DEFAULT NULL, condition text DEFAULT NULL)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	mp dbms_aq.message_properties_t;
+	payload jsonb;
+	id uuid;
+BEGIN
+	CALL dbms_aq.dequeue(queue, dbms_aq.dequeue_options_t(wait => 0, navigation => navigation, dequeue_mode => mode, consumer_name => consumer,
+		correlation => correlation, deq_condition => condition), mp, payload, id);
+	RETURN payload;
+EXCEPTION WHEN OTHERS THEN
+	RETURN regexp_replace(sqlerrm, '.*(ORA-\d+).*', '\1');
+END $$;
