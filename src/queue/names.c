@@ -123,9 +123,9 @@ aq_callers_path(void)
 	return aq_search_path_behind(PATH_OF_PACKAGES);
 }
 
-/* Until leave_callers_path(), or an error. */
-static int
-use_callers_path(void)
+/* Until aq_leave_callers_path(), or an error. */
+int
+aq_use_callers_path(void)
 {
 	const char *path = aq_callers_path();
 	int			nest = NewGUCNestLevel();
@@ -135,8 +135,8 @@ use_callers_path(void)
 	return nest;
 }
 
-static void
-leave_callers_path(int nest)
+void
+aq_leave_callers_path(int nest)
 {
 	AtEOXact_GUC(true, nest);
 }
@@ -144,10 +144,10 @@ leave_callers_path(int nest)
 static List *
 callers_schemas(bool implicit)
 {
-	int			nest = use_callers_path();
+	int			nest = aq_use_callers_path();
 	List	   *schemas = fetch_search_path(implicit);
 
-	leave_callers_path(nest);
+	aq_leave_callers_path(nest);
 	return schemas;
 }
 
@@ -183,7 +183,7 @@ PG_FUNCTION_INFO_V1(aq_callers_type);
 Datum
 aq_callers_type(PG_FUNCTION_ARGS)
 {
-	int			nest = use_callers_path();
+	int			nest = aq_use_callers_path();
 	LOCAL_FCINFO(call, 1);
 	Datum		type;
 
@@ -191,7 +191,7 @@ aq_callers_type(PG_FUNCTION_ARGS)
 	call->args[0].value = PG_GETARG_DATUM(0);
 	call->args[0].isnull = false;
 	type = to_regtype(call);
-	leave_callers_path(nest);
+	aq_leave_callers_path(nest);
 	fcinfo->isnull = call->isnull;
 	return type;
 }

@@ -108,6 +108,8 @@ extern void aq_conversion_job(int32 id, AqQueueShm *shm);
 /* autonomous.c: a statement in a transaction of its own */
 extern void aq_autonomous_session_exit(void);
 extern const char *aq_callers_path(void);
+extern int	aq_use_callers_path(void);
+extern void aq_leave_callers_path(int nest);
 extern void aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *values,
 							   const char *nulls, int ncolumns, Datum *results, bool *isnull);
 

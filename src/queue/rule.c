@@ -11,7 +11,7 @@
  * A rule runs in the enqueuer's session with the rights of the role that wrote
  * it, see run_as.c; only if it calls nothing but immutable built-in functions
  * does it not matter who runs it.  The condition of a dequeue or a purge is the
- * caller's own and runs as the caller.
+ * caller's own and runs as the caller, with the caller's search_path.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -407,6 +407,16 @@ compile_arg(void *arg)
 	compile(arg);
 }
 
+/* The caller's own condition: its names are the caller's, also when it has come by a package. */
+static void
+run_as_caller(void (*call) (void *arg), void *arg)
+{
+	int			nest = aq_use_callers_path();
+
+	call(arg);
+	aq_leave_callers_path(nest);
+}
+
 /* Immutable functions, and constraints of domains, run now. */
 static void
 compile_as_role(AqRule *rule)
@@ -414,7 +424,7 @@ compile_as_role(AqRule *rule)
 	if (OidIsValid(rule->role))
 		aq_run_as(rule->role, compile_arg, rule);
 	else
-		compile(rule);
+		run_as_caller(compile_arg, rule);
 }
 
 /* The role that a rule runs as.  Without its writer it has nobody's rights. */
@@ -454,7 +464,7 @@ aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext contex
 		FlushErrorState();
 		ereport(ERROR,
 				aq_error(AQ_ERR_RULE_INVALID, "condition \"%s\" is not valid: %s", text, in_our_words(error->message)),
-				error->sqlerrcode == ERRCODE_UNDEFINED_FUNCTION ?
+				error->sqlerrcode == ERRCODE_UNDEFINED_FUNCTION && OidIsValid(role) ?
 				errhint("Functions, operators and types are looked up in pg_catalog: name others with their schema, "
 						"and cast arguments that do not fit.") :
 				errhint("A condition is one SQL expression over priority, correlation (corrid), properties (user_prop), "
@@ -541,7 +551,7 @@ evaluate_user_code(AqRule *rule, const AqMessage *message)
 		if (OidIsValid(rule->role))
 			aq_run_as(rule->role, evaluate_arg, &e);
 		else
-			evaluate_arg(&e);
+			run_as_caller(evaluate_arg, &e);
 	}
 	PG_FINALLY();
 	{

@@ -156,6 +156,25 @@ BEGIN
 EXCEPTION WHEN SQLSTATE 'AQ017' THEN
 	RAISE NOTICE '%', replace(sqlerrm, first::text, '...');
 END $$;
+-- names in a condition are the caller's, also in a function that it calls, and in the background
+CREATE FUNCTION ora.wanted(order_t) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN $1 = ROW(9, 'named')::order_t; END $$;
+DO $$
+DECLARE
+	mp dbms_aq.message_properties_t;
+	m order_t;
+	id uuid;
+BEGIN
+	CALL dbms_aq.enqueue('orders', dbms_aq.enqueue_options_t(visibility => 1), NULL, ROW(8, 'named')::order_t, id);
+	CALL dbms_aq.enqueue('orders', dbms_aq.enqueue_options_t(visibility => 1), NULL, ROW(9, 'named')::order_t, id);
+	CALL dbms_aq.enqueue('orders', dbms_aq.enqueue_options_t(visibility => 1), NULL, ROW(9, 'named')::order_t, id);
+	CALL dbms_aq.dequeue('orders', dbms_aq.dequeue_options_t(wait => 0, navigation => 1, deq_condition => 'wanted(tab.user_data)'), mp, m, id);
+	RAISE NOTICE 'wanted %', m;
+	CALL dbms_aq.dequeue('orders', dbms_aq.dequeue_options_t(wait => 0, navigation => 1, visibility => 1, deq_condition => 'wanted(tab.user_data)'), mp, m, id);
+	RAISE NOTICE 'wanted %', m;
+	CALL dbms_aq.dequeue('orders', dbms_aq.dequeue_options_t(wait => 0, navigation => 1, deq_condition => 'tab.user_data = ROW(8, ''named'')::order_t'), mp, m, id);
+	RAISE NOTICE 'the other %', m;
+END $$;
+DROP FUNCTION ora.wanted;
 
 -- a delayed message is reached by its id only; a state is told
 DO $$
