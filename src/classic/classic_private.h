@@ -238,6 +238,7 @@ extern Relation aq_time_index_open(Relation rel);
 extern void aq_rows_insert(Relation rel, TupleTableSlot **slots, int n);
 extern bool aq_locked_here(HeapTupleHeader header);
 extern bool aq_locked_elsewhere(HeapTupleHeader header);
+extern TransactionId aq_row_locker(HeapTupleHeader header);
 extern bool aq_row_lock(Relation rel, TupleTableSlot *slot);
 extern TM_Result aq_row_delete(Relation rel, TupleTableSlot *slot);
 extern TM_Result aq_row_update(Relation rel, TupleTableSlot *slot, const int *columns,

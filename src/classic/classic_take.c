@@ -20,9 +20,10 @@
  * times.  In REPEATABLE READ and above the transaction's snapshot decides;
  * a wait ends for any message.
  *
- * A session's later messages do not overtake one that is in doubt, of a
- * prepared transaction: whoever meets that one leaves alone what the session
- * has put behind it, at the same priority if the queue table sorts by that.
+ * A session's later messages do not overtake one that is in doubt, enqueued or
+ * taken by a prepared transaction: whoever meets that one leaves alone what the
+ * session has put behind it, at the same priority if the queue table sorts by
+ * that.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -251,19 +252,32 @@ hold_back(Take *take, int64 session, int32 priority)
 	take->held[take->nheld++].priority = priority;
 }
 
-/* The line's row is being enqueued: hold back its session if that is in doubt. */
+/* The line's row is in the transaction's hands: hold back who enqueued it if that is in doubt. */
 static void
-look_for_doubt(Take *take, const Key *key)
+look_for_doubt(Take *take, const Key *key, TransactionId xid)
 {
 	TupleTableSlot *slot;
 
-	if (!aq_xid_in_doubt(take->line.dirty.xmin))
+	if (!aq_xid_in_doubt(xid))
 		return;
 	slot = message_slot(take, key);
 	if (slot == NULL)
 		return;
 	slot_getsomeattrs(slot, COL_SESSION + 1);
 	hold_back(take, DatumGetInt64(value_of(slot, COL_SESSION)), DatumGetInt32(value_of(slot, COL_PRIORITY)));
+}
+
+/* The transaction that enqueues the line's row, removes it, or has it locked; invalid: none. */
+static TransactionId
+holder_of(const Take *take)
+{
+	const Line *line = &take->line;
+
+	if (TransactionIdIsValid(line->dirty.xmin))
+		return line->dirty.xmin;
+	if (TransactionIdIsValid(line->dirty.xmax))
+		return line->dirty.xmax;
+	return aq_classic->ndoubts > 0 ? aq_row_locker(aq_slot_header(line->slot)) : InvalidTransactionId;
 }
 
 /* May this transaction have it although something before it is in doubt? */
@@ -419,11 +433,13 @@ look_at_row(Take *take)
 	Key			key = aq_slot_key(line->slot);
 	int			state = DatumGetInt16(value_of(line->slot, COL_STATE));
 	bool		may_wait = take->options->mode == AQ_MODE_PURGE;
+	TransactionId holder = holder_of(take);
 
+	if (TransactionIdIsValid(holder))
+		look_for_doubt(take, &key, holder);
 	if (TransactionIdIsValid(line->dirty.xmin))
 	{
 		end_gap(take, &key);	/* being enqueued */
-		look_for_doubt(take, &key);
 		aq_point("uncommitted-met");
 		return;
 	}
@@ -469,8 +485,8 @@ walk(Take *take, const Key *low, const Key *high)
 			take->passed++;
 		else if (!take->only_looks)
 			look_at_row(take);
-		else if (TransactionIdIsValid(line->dirty.xmin))
-			look_for_doubt(take, &key);
+		else if (TransactionIdIsValid(holder_of(take)))
+			look_for_doubt(take, &key, holder_of(take));
 	}
 }
 

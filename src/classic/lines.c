@@ -436,6 +436,18 @@ aq_locked_elsewhere(HeapTupleHeader header)
 	return only_locked && TransactionIdIsInProgress(HeapTupleHeaderGetRawXmax(header));
 }
 
+/* The transaction that has the row locked, and has not changed it; invalid: none, or several. */
+TransactionId
+aq_row_locker(HeapTupleHeader header)
+{
+	TransactionId xmax = HeapTupleHeaderGetRawXmax(header);
+
+	if ((header->t_infomask & (HEAP_XMAX_INVALID | HEAP_XMAX_IS_MULTI)) ||
+		!HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) || !TransactionIdIsInProgress(xmax))
+		return InvalidTransactionId;
+	return xmax;
+}
+
 /* Lock the row, if no other transaction has it. */
 bool
 aq_row_lock(Relation rel, TupleTableSlot *slot)

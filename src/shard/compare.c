@@ -26,7 +26,6 @@
 
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
-#include "port/pg_bitutils.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -117,8 +116,7 @@ count_todo(Reading *reading, const Picture *p)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (p->todo[position] != NULL)
-			reading->todo[position] += pg_popcount((const char *) p->todo[position], PARTITION_SLOTS / 8) +
-				p->doubtful[position];
+			reading->todo[position] += aq_picture_todo(p, position);
 }
 
 /* --- not resident ------------------------------------------------------------------ */
@@ -137,7 +135,7 @@ compare_hints(AqFindings *findings, const char *place, Stream *stream, const Par
 			continue;
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
 		ssub = stream_sub(stream, position);
-		passed = ssub != NULL && ssub->hint != 0 && partition_at(ssub->hint)->number > copy->partition.number;
+		passed = ssub != NULL && ssub->ndoubt == 0 && ssub->hint != 0 && partition_at(ssub->hint)->number > copy->partition.number;
 		aq_latch_free(&stream->latch);
 		for (uint32 i = 0; i < p->nslots && passed; i++)
 			n += aq_bitmap_test(p->todo[position], i) && p->slots[i].state == SLOT_READY &&

@@ -16,9 +16,11 @@ typedef struct SubCopy
 {
 	int			position;
 	FrameSub	sub;
+	uint32		holds;			/* messages that may hold others back, in the whole stream */
 	uint64_t	ready[PARTITION_SLOTS / 64];
 	uint64_t	waiting[PARTITION_SLOTS / 64];
 	uint64_t	retry[PARTITION_SLOTS / 64];
+	uint64_t	doubt[PARTITION_SLOTS / 64];
 } SubCopy;
 
 typedef struct PartitionCopy

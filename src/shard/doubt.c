@@ -18,7 +18,9 @@
  * A rolled back dequeue counts, as one that was not prepared does.
  *
  * Committed messages of a session that has a prepared transaction in the same
- * stream stand behind it (SLOT_FOLLOWER): order survives PREPARE.
+ * stream stand behind it (SLOT_FOLLOWER): order survives PREPARE.  Messages
+ * whose session has enqueued one that a prepared transaction has taken are
+ * held back from the same consumer: see held_back.c.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -165,6 +167,23 @@ enter(Partition *partition, TransactionId xid, int64 session)
 	aq_latch_free(&stream->latch);
 }
 
+/* Have room to mark what the note has taken. */
+static void
+prepare_marks(const TakeNote *note)
+{
+	Stream	   *stream = stream_at(note->partition->stream);
+	FrameSub   *sub;
+
+	if (note->own || note->count == 0)
+		return;
+	aq_chunks_reserve(1);
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
+	sub = frame_sub(frame_of(note->partition), note->position);
+	if (sub->doubt == 0)
+		sub->doubt = aq_chunk_take();
+	aq_latch_free(&stream->latch);
+}
+
 /* Before PREPARE: enter every partition.  May raise. */
 void
 aq_doubt_prepare(TransactionId xid)
@@ -178,7 +197,11 @@ aq_doubt_prepare(TransactionId xid)
 	for (int i = 0; i < nputs; i++)
 		enter(puts[i]->partition, xid, aq_session_identity());
 	for (int i = 0; i < ntakes; i++)
+	{
 		enter(takes[i]->partition, xid, 0);
+		prepare_marks(takes[i]);
+	}
+	aq_chunks_trim();
 }
 
 /* The transaction is prepared: its slots are in doubt. */
@@ -204,6 +227,16 @@ aq_doubt_prepared(void)
 			slot->state = SLOT_DOUBT;
 			set_slot_xid(slot, preparing, slot_full_xid(slot));
 		}
+		aq_latch_free(&stream->latch);
+	}
+	for (int i = 0; i < ntakes; i++)
+	{
+		TakeNote   *note = takes[i];
+		Stream	   *stream = stream_at(note->partition->stream);
+
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
+		for (uint32 j = 0; j < note->count && !note->own; j++)
+			aq_set_doubt(stream, note->partition, note->position, note->slots[j]);
 		aq_latch_free(&stream->latch);
 	}
 	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
@@ -464,6 +497,7 @@ settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *ta
 	if (take->kind == LOG_RETRY || take->kind == LOG_MOVED)
 		return;
 	partition->inflight--;
+	aq_clear_doubt(stream, partition, take->position, take->slot);
 	if (commit && take->kind != LOG_LOCKED)
 		done_after_doubt(shm, stream, partition, take);
 	else if (aq_consumer_removed(aq_consumer_shm(shm, take->position)))
@@ -576,6 +610,7 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots,
 	Bitmapset  *back = NULL;
 	TimestampTz now = GetCurrentTimestamp();
 	uint32		reserved;
+	uint32		wake = list_length(slots) + list_length(takes);
 	int			position = -1;
 	bool		more;
 	ListCell   *lc;
@@ -596,6 +631,8 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots,
 		else
 			settle_take(shm, stream, partition, take, commit);
 	}
+	while (takes != NIL && (position = bms_next_member(positions, position)) >= 0)
+		wake = Max(wake, aq_held_back_end(stream, partition, position));
 	frame_of(partition)->timers_reserved = reserved;
 	if (partition->nretry > 0)
 		aq_queue_post_work(shm, AQ_WORK_RETRY);
@@ -613,7 +650,7 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots,
 
 	position = -1;
 	while ((position = bms_next_member(positions, position)) >= 0)
-		aq_wake_consumers(shm, position, list_length(slots) + list_length(takes));
+		aq_wake_consumers(shm, position, wake);
 	return more;
 }
 

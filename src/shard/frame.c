@@ -217,6 +217,48 @@ aq_give_back(Stream *stream, Partition *partition, int position, uint32 slot)
 		aq_set_ready(stream, partition, position, slot, 1);
 }
 
+/* A prepared transaction has taken the message; the bitmap is there, or a chunk reserved. */
+void
+aq_set_doubt(Stream *stream, Partition *partition, int position, uint32 slot)
+{
+	FrameSub   *sub = frame_sub(frame_of(partition), position);
+
+	if (sub->doubt == 0)
+		sub->doubt = aq_chunk_take();
+	if (aq_bitmap_set(bitmap_of(sub->doubt), slot))
+	{
+		sub->ndoubt++;
+		stream_sub(stream, position)->ndoubt++;
+	}
+}
+
+/* That transaction has ended. */
+void
+aq_clear_doubt(Stream *stream, Partition *partition, int position, uint32 slot)
+{
+	FrameSub   *sub = frame_sub(frame_of(partition), position);
+
+	if (sub != NULL && sub->ndoubt > 0 && aq_bitmap_clear(bitmap_of(sub->doubt), slot))
+	{
+		sub->ndoubt--;
+		stream_sub(stream, position)->ndoubt--;
+	}
+}
+
+/* The session has enqueued into the partition. */
+void
+aq_note_session(Partition *partition, int64 session)
+{
+	for (int i = 0; i < PARTITION_SESSIONS; i++)
+	{
+		if (partition->sessions[i] == 0)
+			partition->sessions[i] = session;
+		if (partition->sessions[i] == session)
+			return;
+	}
+	partition->more_sessions = true;
+}
+
 /* The next consumer, after position, that the frame has something of; -1 at the end. */
 int
 aq_next_sub(const Frame *frame, int position)
@@ -367,6 +409,7 @@ free_sub(FrameSub *sub)
 		return;
 	free_directory(sub->attempts, PARTITION_SLOTS / ATTEMPTS_PER_CHUNK);
 	aq_chunks_free(&sub->retry, 1);
+	aq_chunks_free(&sub->doubt, 1);
 	aq_chunks_free(&sub->waiting, 1);
 	aq_chunks_free(&sub->ready, 1);
 }
@@ -424,7 +467,7 @@ aq_frame_chunks(const Partition *partition)
 	{
 		const FrameSub *sub = frame_sub((Frame *) frame, position);
 
-		n += 1 + (sub->retry != 0) + (sub->waiting != 0) +
+		n += 1 + (sub->retry != 0) + (sub->waiting != 0) + (sub->doubt != 0) +
 			chunks_of_directory(sub->attempts, PARTITION_SLOTS / ATTEMPTS_PER_CHUNK);
 	}
 	for (int i = 0; i < SUB_DIRECTORY; i++)

@@ -17,7 +17,6 @@
 #include "access/heapam.h"
 #include "access/tableam.h"
 #include "miscadmin.h"
-#include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -38,8 +37,7 @@ count_lag(Picture *p)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (p->todo[position] != NULL && !p->partition->in_lag)
-			pg_atomic_fetch_add_u64(&aq_consumer_shm(p->shm, position)->enqueued, p->doubtful[position] +
-									pg_popcount((const char *) p->todo[position], AQ_CHUNK_SIZE));
+			pg_atomic_fetch_add_u64(&aq_consumer_shm(p->shm, position)->enqueued, aq_picture_todo(p, position));
 }
 
 /* What a frame and a summary have in common. Latch held. */
@@ -49,7 +47,12 @@ install_summary(Picture *p)
 	Partition  *partition = p->partition;
 
 	if (!partition->counted)
+	{
 		partition->reserved = p->nslots;
+		for (uint32 i = 0; i < p->nslots; i++)
+			if (p->slots[i].state != SLOT_EMPTY)
+				aq_note_session(partition, p->slots[i].session);
+	}
 	partition->open = count_open(p);
 	partition->counted = partition->in_lag = true;
 	partition->nfailed = p->nfailed;
@@ -122,7 +125,7 @@ chunks_needed(Picture *p)
 	{
 		if (p->todo[position] == NULL && p->attempts[position] == NULL)
 			continue;
-		needs += 1 + has_waiting(p, position, resting);
+		needs += 1 + has_waiting(p, position, resting) + (p->doubt[position] != NULL);
 		if (p->attempts[position] != NULL)
 			needs += attempts_needed(p->attempts[position]);
 		if (position > 0 && position / SUBS_PER_CHUNK != directory)
@@ -155,6 +158,13 @@ install_consumer(Picture *p, Stream *stream, int position)
 			else if (p->slots[slot].state == SLOT_WAITING)
 				aq_set_waiting(partition, position, slot);
 		}
+	}
+	if (p->doubt[position] != NULL)
+	{
+		int			slot = -1;
+
+		while ((slot = aq_bitmap_next(p->doubt[position], PARTITION_SLOTS, slot + 1)) >= 0)
+			aq_set_doubt(stream, partition, position, slot);
 	}
 	if (p->attempts[position] != NULL)
 		for (uint32 slot = 0; slot < p->nslots; slot++)

@@ -23,6 +23,7 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "storage/procarray.h"
 #include "utils/array.h"
 #include "utils/rel.h"
@@ -202,7 +203,9 @@ read_log_ordinal(Picture *p, char kind, RowStatus status, TransactionId xid,
 			aq_bitmap_clear(p->todo[position], number))
 		{
 			p->inflight++;
-			p->doubtful[position]++;
+			if (p->doubt[position] == NULL)
+				p->doubt[position] = palloc0(AQ_CHUNK_SIZE);
+			(void) aq_bitmap_set(p->doubt[position], number);
 		}
 		add_doubt(p, xid, 0);
 		return;
@@ -363,6 +366,19 @@ drop_attempts_of_done(Picture *p)
 		if (!needed)
 			p->attempts[position] = NULL;
 	}
+}
+
+/* What the consumer is not done with, what prepared transactions have taken included. */
+uint32
+aq_picture_todo(const Picture *p, int position)
+{
+	uint32		n = 0;
+
+	if (p->todo[position] != NULL)
+		n += pg_popcount((const char *) p->todo[position], AQ_CHUNK_SIZE);
+	if (p->doubt[position] != NULL)
+		n += pg_popcount((const char *) p->doubt[position], AQ_CHUNK_SIZE);
+	return n;
 }
 
 Picture *

@@ -26,7 +26,7 @@ typedef struct Picture
 	Slot	   *slots;
 	TimestampTz *ready_at;		/* of WAITING slots */
 	uint64_t   *todo[AQ_MAX_CONSUMERS]; /* for him and not done; NULL: none */
-	uint16		doubtful[AQ_MAX_CONSUMERS]; /* in the hands of prepared transactions */
+	uint64_t   *doubt[AQ_MAX_CONSUMERS];	/* taken by prepared transactions; NULL: none */
 	uint8	   *attempts[AQ_MAX_CONSUMERS];
 	uint64_t   *moved;			/* to the exception queue */
 	uint32		inflight;		/* taken by transactions in doubt */
@@ -42,5 +42,6 @@ typedef struct Picture
 } Picture;
 
 extern Picture *aq_picture_read(AqQueueShm *shm, Partition *partition);
+extern uint32 aq_picture_todo(const Picture *p, int position);
 
 #endif

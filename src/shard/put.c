@@ -107,6 +107,8 @@ open_partition(AqQueue *queue, Stream *stream)
 		pg_atomic_write_u64(&partition->browsed, 0);
 		partition->next_timer = partition->last_take = 0;
 		partition->file = 0;
+		memset(partition->sessions, 0, sizeof(partition->sessions));
+		partition->more_sessions = false;
 		partition->last_taker = InvalidTransactionId;
 		partition->last_lsn = InvalidXLogRecPtr;
 		aq_partition_append(stream, partition);
@@ -180,6 +182,7 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 				slot->flags |= SLOT_EXPIRES;
 			}
 		}
+		aq_note_session(partition, session);
 		partition->referenced = true;
 		partition->reserved += n;
 		partition->pending += n;

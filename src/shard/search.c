@@ -132,7 +132,7 @@ collect_resident(Take *take, Stream *stream, uint32 *cursor)
 	FrameSub   *sub;
 
 	take->nitems = 0;
-	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DEQUEUE_BROWSE);
+	aq_held_back_latch(take, stream, AQ_LOC_DEQUEUE_BROWSE);
 	if (partition->stream != stream->index || partition->number != take->number ||
 		partition->frame == 0)
 	{
@@ -156,6 +156,8 @@ collect_resident(Take *take, Stream *stream, uint32 *cursor)
 			break;
 		}
 		*cursor = number + 1;
+		if (!is_own && take->held.active && aq_held_back_is(take, partition, number))
+			continue;
 		if (is_own || is_due(take, slot_at(frame_of(partition), number)))
 			candidate_set(take, partition, &take->items[take->nitems++], number, is_own);
 	}
@@ -205,9 +207,9 @@ take_resident(Take *take, Stream *stream, uint32 number)
 
 	aq_chunks_reserve(1);
 	aq_note_take_reserve(take->shm, 1);
-	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DEQUEUE_TAKE);
+	aq_held_back_latch(take, stream, AQ_LOC_DEQUEUE_TAKE);
 	if (partition->stream == stream->index && partition->number == take->number &&
-		partition->frame != 0)
+		partition->frame != 0 && !(take->held.active && aq_held_back_is(take, partition, number)))
 		taken = aq_clear_ready(stream, partition, take->options->position, number) ||
 			((take->options->id != NULL || take->options->mode == AQ_MODE_PURGE) &&
 			 aq_clear_waiting(partition, take->options->position, number));

@@ -382,7 +382,6 @@ aq_stream_make(AqQueueShm *shm, int number)
 		stream->priority = number / 2 % AQ_PRIORITIES;
 		stream->delayed = number % 2;
 		stream->head = stream->tail = stream->open = 0;
-		stream->ndoubt = 0;
 		stream->enqueued = 0;
 		memset(&stream->sub0, 0, sizeof(StreamSub));
 		memset(stream->subs, 0, sizeof(stream->subs));
@@ -448,7 +447,6 @@ idle(AqQueueShm *shm)
 		 stream = stream_at(stream->next))
 	{
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_UNLOAD);
-		idle = stream->ndoubt == 0;
 		for (uint32 i = stream->head; i != 0 && idle; i = partition_at(i)->next)
 			idle = partition_is_idle(partition_at(i));
 		aq_latch_free(&stream->latch);

@@ -41,7 +41,7 @@ copy_bitmap(uint64_t *copy, AqChunk chunk)
 
 /* Latch held; there is room. */
 static void
-copy_frame(PartitionCopy *copy)
+copy_frame(PartitionCopy *copy, Stream *stream)
 {
 	Frame	   *frame = frame_of(&copy->partition);
 	int			position = -1;
@@ -57,9 +57,11 @@ copy_frame(PartitionCopy *copy)
 
 		to->position = position;
 		to->sub = *sub;
+		to->holds = stream_sub(stream, position)->ndoubt;
 		copy_bitmap(to->ready, sub->ready);
 		copy_bitmap(to->waiting, sub->waiting);
 		copy_bitmap(to->retry, sub->retry);
+		copy_bitmap(to->doubt, sub->doubt);
 	}
 	for (uint32 i = 0; i < frame->ntimers; i++)
 	{
@@ -102,7 +104,7 @@ aq_partition_copy(Stream *stream, int64 from)
 			copy->partition = *partition;
 			copy->nsubs = copy->ntimers = 0;
 			if (partition->frame != 0)
-				copy_frame(copy);
+				copy_frame(copy, stream);
 			aq_latch_free(&stream->latch);
 			return copy;
 		}
@@ -130,6 +132,7 @@ typedef struct Sums
 	uint32		open;			/* of slots that are ready or waiting */
 	uint32		bits;			/* ready, waiting, to be counted */
 	uint32		retry;
+	uint32		doubt;			/* taken by prepared transactions */
 	uint32		slots;			/* the highest that is used, plus one */
 } Sums;
 
@@ -179,6 +182,7 @@ check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, co
 	uint32		ready = pg_popcount((const char *) sub->ready, PARTITION_SLOTS / 8);
 	uint32		waiting = pg_popcount((const char *) sub->waiting, PARTITION_SLOTS / 8);
 	uint32		retry = pg_popcount((const char *) sub->retry, PARTITION_SLOTS / 8);
+	uint32		doubt = pg_popcount((const char *) sub->doubt, PARTITION_SLOTS / 8);
 	int			first = aq_bitmap_next(sub->ready, PARTITION_SLOTS, 0);
 	uint32		wrong = 0,
 				twice = 0;
@@ -186,18 +190,20 @@ check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, co
 	aq_compare(findings, at, "ready messages", sub->sub.nready, ready);
 	aq_compare(findings, at, "waiting messages", sub->sub.nwaiting, waiting);
 	aq_compare(findings, at, "messages with a retry count to be written", sub->sub.nretry, retry);
-	if (first >= 0 && (uint32) first < sub->sub.first)
+	aq_compare(findings, at, "messages taken by prepared transactions", sub->sub.ndoubt, doubt);
+	if (first >= 0 && first < sub->sub.first && sub->holds == 0)
 		aq_found(findings, at, "first ready message", sub->sub.first, first, NULL);
 	for (uint32 i = 0; i < PARTITION_SLOTS; i++)
 	{
 		bool		is_ready = aq_bitmap_test(sub->ready, i);
 		bool		is_waiting = aq_bitmap_test(sub->waiting, i);
 		bool		is_retry = aq_bitmap_test(sub->retry, i);
+		bool		is_doubt = aq_bitmap_test(sub->doubt, i);
 		SlotState	state = copy->slots[i].state;
 
 		wrong += (is_ready && state != SLOT_READY) ||
-			((is_waiting || is_retry) && state != SLOT_READY && state != SLOT_WAITING);
-		twice += is_ready + is_waiting + is_retry > 1;
+			((is_waiting || is_retry || is_doubt) && state != SLOT_READY && state != SLOT_WAITING);
+		twice += is_ready + is_waiting + is_retry + is_doubt > 1;
 	}
 	if (wrong > 0)
 		aq_found(findings, at, "messages to be taken whose slot is not ready", wrong, 0, NULL);
@@ -205,6 +211,7 @@ check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, co
 		aq_found(findings, at, "messages that are in two states", twice, 0, NULL);
 	sums->bits += ready + waiting + retry;
 	sums->retry += retry;
+	sums->doubt += doubt;
 }
 
 /* --- timers --------------------------------------------------------------------- */
@@ -296,6 +303,8 @@ check_frame(AqFindings *findings, const char *place, const PartitionCopy *copy)
 	aq_compare(findings, place, "messages to be moved to the exception queue", p->nfailed, sums.failed);
 	aq_compare(findings, place, "messages with a retry count to be written", p->nretry, sums.retry);
 	aq_compare(findings, place, "messages in flight", p->inflight, (int64) sums.open - sums.bits);
+	if (sums.doubt > 0 && p->ndoubt == 0)
+		aq_found(findings, place, "messages taken by prepared transactions that have ended", sums.doubt, 0, NULL);
 	aq_compare(findings, place, "open", p->open, (int64) sums.pending + sums.failed + sums.open);
 	if (sums.slots > p->reserved)
 		aq_found(findings, place, "slots given out", p->reserved, sums.slots, NULL);
@@ -326,12 +335,12 @@ aq_partition_check(AqFindings *findings, const Stream *stream, const PartitionCo
 
 /* --- streams ------------------------------------------------------------------------ */
 
-/* A consumer's ready messages in the whole stream; those before its hint. */
+/* A consumer's ready messages in the whole stream; those before its hint; those taken by prepared transactions. */
 static void
-sum_ready(const Stream *stream, int position, int64 hint, int64 *ready, uint32 *before)
+sum_ready(const Stream *stream, int position, int64 hint, int64 *ready, uint32 *before, uint32 *doubt)
 {
 	*ready = 0;
-	*before = 0;
+	*before = *doubt = 0;
 	for (uint32 i = stream->head; i != 0; i = partition_at(i)->next)
 	{
 		const Partition *partition = partition_at(i);
@@ -340,6 +349,7 @@ sum_ready(const Stream *stream, int position, int64 hint, int64 *ready, uint32 *
 		if (sub == NULL)
 			continue;
 		*ready += sub->nready;
+		*doubt += sub->ndoubt;
 		if (partition->number < hint)
 			*before += sub->nready + sub->nretry;
 	}
@@ -351,19 +361,23 @@ check_consumer(AqFindings *findings, Stream *stream, int position)
 	const char *place = psprintf("stream %d, consumer %d", stream->number, position);
 	int64		counted = 0,
 				ready = 0;
-	uint32		before = 0;
+	uint32		before = 0,
+				doubt = 0,
+				ndoubt = 0;
 	StreamSub  *ssub;
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
 	ssub = stream_sub(stream, position);
 	if (ssub != NULL)
 	{
-		sum_ready(stream, position, ssub->hint != 0 ? partition_at(ssub->hint)->number : 0, &ready, &before);
+		sum_ready(stream, position, ssub->hint != 0 ? partition_at(ssub->hint)->number : 0, &ready, &before, &doubt);
 		counted = ssub->ready;
+		ndoubt = ssub->ndoubt;
 	}
 	aq_latch_free(&stream->latch);
 	aq_compare(findings, place, "ready messages", counted, ready);
-	if (before > 0)
+	aq_compare(findings, place, "messages taken by prepared transactions", ndoubt, doubt);
+	if (before > 0 && ndoubt == 0)	/* else they may be held back */
 		aq_found(findings, place, "ready messages before the hint", before, 0, NULL);
 }
 

@@ -89,12 +89,13 @@ typedef struct FrameSub
 	AqChunk		ready;			/* bitmap: ready for it and not taken */
 	AqChunk		retry;			/* bitmap: rolled back, count not written yet */
 	AqChunk		waiting;		/* bitmap: delayed, or resting after a rollback */
+	AqChunk		doubt;			/* bitmap: taken by prepared transactions */
 	AqChunk		attempts;		/* directory of chunks with a byte per slot */
 	uint16		nready;
 	uint16		nretry;
+	uint16		ndoubt;
+	uint16		first;			/* nothing to be had before this slot: not ready, or held back */
 	uint32		nwaiting;
-	uint32		first;			/* no ready bit before this slot */
-	uint32		unused;
 } FrameSub;
 
 typedef struct Frame
@@ -140,6 +141,9 @@ typedef enum PartitionState
 	PARTITION_TRUNCATING
 } PartitionState;
 
+/* A partition keeps the identities of so many enqueuing sessions. */
+#define PARTITION_SESSIONS 4
+
 typedef struct Partition
 {
 	uint32		index;			/* of this entry; 0 means none everywhere */
@@ -178,13 +182,16 @@ typedef struct Partition
 	pg_atomic_uint64 browsed;	/* without the latch */
 	uint64		evicted;		/* the eviction that took its frame; 0: it has it, or had none */
 	SubTransactionId own_subid; /* tables made by a running transaction, else 0 */
+	/* who has enqueued into it; 0: no more.  Known also without a frame */
+	int64		sessions[PARTITION_SESSIONS];
+	bool		more_sessions;
 } Partition;
 
 /* A consumer's view of a stream. */
 typedef struct StreamSub
 {
-	uint32		hint;			/* no ready message before this partition; 0: head */
-	uint32		unused;
+	uint32		hint;			/* nothing to be had before this partition; 0: head */
+	uint32		ndoubt;			/* messages taken by prepared transactions */
 	int64		ready;			/* ready bits in resident partitions */
 	int64		delivered;
 	int64		unused2;
@@ -206,7 +213,6 @@ typedef struct Stream
 	uint32		head;			/* partitions, ascending */
 	uint32		tail;
 	uint32		open;			/* the OPEN one, or 0 */
-	uint32		ndoubt;			/* transactions in doubt in it */
 	uint64		enqueued;
 	StreamSub	sub0;
 	AqChunk		subs[SUB_DIRECTORY];
@@ -462,6 +468,9 @@ extern bool aq_clear_ready(Stream *stream, Partition *partition, int position, u
 extern void aq_set_waiting(Partition *partition, int position, uint32 slot);
 extern bool aq_clear_waiting(Partition *partition, int position, uint32 slot);
 extern void aq_give_back(Stream *stream, Partition *partition, int position, uint32 slot);
+extern void aq_set_doubt(Stream *stream, Partition *partition, int position, uint32 slot);
+extern void aq_clear_doubt(Stream *stream, Partition *partition, int position, uint32 slot);
+extern void aq_note_session(Partition *partition, int64 session);
 extern int	aq_attempts_get(Frame *frame, int position, uint32 slot);
 extern void aq_attempts_set(Frame *frame, int position, uint32 slot, int attempts);
 extern void aq_timer_push(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind);
@@ -574,6 +583,9 @@ extern void aq_publish_slot(AqQueueShm *shm, Stream *stream, Partition *partitio
 extern void aq_hand_to_worker(Stream *stream, Partition *partition, int position, uint32 number);
 extern void aq_consumer_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 							 uint32 slot, TransactionId xid);
+
+/* --- held_back.c: latch held; the rest is in take.h --------------------------------------------------------------- */
+extern uint32 aq_held_back_end(Stream *stream, Partition *partition, int position);
 
 /* --- doubt.c ---------------------------------------------------------------------------------------------------- */
 extern void aq_doubt_prepare(TransactionId xid);	/* pre-prepare: reserves; raises */

@@ -102,7 +102,8 @@ aq_take_emit(Take *take)
 
 /*
  * Take up to max ready messages of the partition, in order.  *blocked is set
- * when the next one waits for its retry count.  Latch held.
+ * when the next one waits for its retry count.  Latch held.  sub->first passes
+ * what is held back from everybody, but not what this transaction may not have.
  */
 static uint32
 take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint32 max,
@@ -123,6 +124,8 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 	{
 		if (number > retry)
 			break;
+		if (take->held.active && aq_held_back_is(take, partition, number))
+			continue;
 		if (!is_due(take, slot_at(frame, number)))
 		{
 			skipped = true;
@@ -142,6 +145,8 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 		}
 		n++;
 	}
+	if (number < 0 && !skipped)
+		sub->first = PARTITION_SLOTS;
 	*blocked = n == 0 && retry < PARTITION_SLOTS;
 	return n;
 }
@@ -157,7 +162,7 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 	StreamSub  *ssub;
 
 	aq_note_take_reserve(take->shm, Min(max, TAKE_BATCH));
-	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DEQUEUE_TAKE);
+	aq_held_back_latch(take, stream, AQ_LOC_DEQUEUE_TAKE);
 	if (stream_sub(stream, position) == NULL && aq_chunks_reserved() == 0)
 	{
 		aq_latch_free(&stream->latch);
@@ -172,12 +177,12 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 
 		take->partition = partition;
 		take->number = partition->number;
-		if (partition->frame == 0)
+		if (partition->frame == 0 && !(take->held.active && aq_held_back_are(take, partition)))
 		{
 			finding = FOUND_UNLOADED;
 			break;
 		}
-		sub = frame_sub(frame_of(partition), position);
+		sub = partition->frame == 0 ? NULL : frame_sub(frame_of(partition), position);
 		if (sub != NULL && (sub->nready > 0 || sub->nretry > 0))
 		{
 			partition->referenced = true;
@@ -194,7 +199,8 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 				finding = blocked ? FOUND_RETRY : FOUND_ITEMS;
 				break;
 			}
-			passed = false;		/* expired or invisible ones stay behind */
+			/* expired or invisible ones stay behind */
+			passed &= sub->nretry == 0 && sub->first == PARTITION_SLOTS;
 		}
 		if (passed)
 			ssub->hint = partition->next ? partition->next : partition->index;

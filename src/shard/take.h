@@ -26,6 +26,16 @@ typedef struct Candidate
 	ItemPointerData tid;
 } Candidate;
 
+/* What is held back in the stream that is looked through: see held_back.c. */
+typedef struct HeldBack
+{
+	bool		active;			/* prepared transactions have taken messages of it */
+	uint32		left;			/* of these, not looked at yet */
+	uint32		mask;			/* of the table of sessions */
+	Partition  *partition;		/* the next one is here or behind, */
+	uint32		slot;			/* from this slot on */
+} HeldBack;
+
 typedef struct Take
 {
 	AqQueue    *queue;
@@ -38,6 +48,7 @@ typedef struct Take
 	uint64		oldest;			/* its xmin, as a full transaction id */
 	bool		ignore_retries; /* nothing is taken out of its order by that */
 	bool		own_puts;		/* the transaction has enqueued into this queue */
+	HeldBack	held;
 	Candidate  *items;
 	/* the partition that items are in */
 	Partition  *partition;
@@ -79,6 +90,11 @@ extern void aq_take_read(Take *take, Relation rel, const Candidate *item, AqMess
 						 bool *nulls, Buffer *buffer);
 extern void aq_take_emit(Take *take);
 extern bool aq_take_await_retries(Take *take, bool only_looks);
+
+/* --- held_back.c: latch held unless said otherwise ----------------------------------- */
+extern void aq_held_back_latch(Take *take, Stream *stream, AqLocation location);	/* takes it */
+extern bool aq_held_back_is(Take *take, const Partition *partition, uint32 slot);
+extern bool aq_held_back_are(Take *take, const Partition *partition);
 
 /* --- search.c ---------------------------------------------------------------------- */
 extern void aq_search_stream(Take *take, Stream *stream, int64 after);

@@ -282,3 +282,42 @@ def test_empty_tables_are_given_back(new_server):
         for priority in messages:
             put(conn, "q", priority, priority=priority)
         assert take(conn, "q") == messages and take(conn, "kept") == messages
+
+
+def loads(conn):
+    return db.value(conn, """SELECT value FROM sys."v$sysstat" WHERE name = 'message cache partitions loaded'""")
+
+
+@pytest.mark.sharded("a queue table has no partitions")
+@pytest.mark.parametrize("sessions", [1, 6])
+@pytest.mark.parametrize("finish", ["COMMIT PREPARED", "ROLLBACK PREPARED"])
+def test_held_back_beyond_the_cache(server, conn, queue, sessions, finish):
+    """Later messages of the sessions that prepared transactions have taken from are passed by without reading them again and again."""
+    queue += "_one"
+    db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [queue])
+    taken = list(range(1, sessions + 1))
+    last = sessions + 10 * PARTITION
+    with contextlib.ExitStack() as stack:
+        producers = [stack.enter_context(server.connect()) for _ in taken]
+        for number, producer in zip(taken, producers):
+            put_many(producer, queue, number, number)
+        for n, first in enumerate(range(sessions + 1, last + 1, 2000)):
+            put_many(producers[n % sessions], queue, first, min(last, first + 1999))
+    with server.connect() as other:
+        other.execute("BEGIN")
+        assert take(other, queue, number=sessions) == taken
+        other.execute("PREPARE TRANSACTION 'beyond'")
+    before = loads(conn)
+    put(conn, queue, "other")
+    assert take(conn, queue) == ["other"]
+    # which sessions have enqueued into a partition is known without reading it, as long as they are few
+    assert loads(conn) - before <= 1 if sessions == 1 else loads(conn) - before >= 3
+    before = loads(conn)
+    put(conn, queue, "other")
+    assert take(conn, queue) == ["other"] and take(conn, queue) == []
+    assert loads(conn) == before
+    assert db.rows(conn, "SELECT * FROM aq.check('20 s')") == []
+    conn.execute(f"{finish} 'beyond'")
+    dequeue_numbers(conn, queue, sessions + 1 if finish == "COMMIT PREPARED" else 1, last, step=10_000)
+    assert take(conn, queue) == []
+    db.execute(conn, "SELECT aq.drop_queue(%s)", [queue])
