@@ -603,7 +603,7 @@ end_stopping(const Change *change)
 	Pin		   *pin = find_pin(change->id);
 
 	if (pin != NULL)
-		count_stops(aq_queue_shm_by_index(pin->object->index), change->position, -1);
+		count_stops(shm_of(pin), change->position, -1);
 }
 
 static bool

@@ -429,7 +429,8 @@ aq_wait_check(AqFindings *findings)
 		for (int i = 0; i < ENTRIES_PER_SESSION; i++)
 			n += ((volatile AqWaitEntry *) entries)[session * ENTRIES_PER_SESSION + i].state != AQ_WAKEUP_FREE;
 		if (n > 0 && !aq_session_in_transaction(session))
-			aq_found(findings, psprintf("session %d", session + 1), "waits for messages without a transaction", n, 0, NULL);
+			aq_found(findings, psprintf("session %d", session + 1), "waits for messages without a transaction", n, 0,
+					 psprintf("process %d", aq_session_pid(session)));
 		aq_event_read(session, &now);
 		if (n == 0 && now.waiting && (now.event == AQ_EVENT_DEQUEUE_WAIT || now.event == AQ_EVENT_LISTEN_WAIT))
 			aq_found(findings, psprintf("session %d", session + 1), "sleeps, and stands in no list", 0, 1,

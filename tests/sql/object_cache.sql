@@ -72,6 +72,13 @@ SELECT count(*) FROM aq.browse('cached');
 SELECT aq.start_queue('cached');
 SELECT count(*) FROM aq.browse('cached');
 
+-- who waits for the queue's users to end says so in the master's value, and takes it back there
+SELECT aq.stop_queue('cached', wait => true);
+SELECT aq.start_queue('cached');
+SELECT aq.enqueue('cached', '5') IS NOT NULL AS put;
+SELECT payload FROM aq.dequeue('cached');
+SELECT * FROM aq.check();
+
 -- by hash; and again cold
 SELECT full_hash_value AS hash FROM sys."v$db_object_cache" WHERE name = 'CACHED' AND property = 'HOT' \gset
 CALL dbms_shared_pool.unmarkhot(:'hash', 10);
