@@ -73,12 +73,12 @@ def rungs(long: bool) -> list[Rung]:
     return [
         Rung("check", "form and documentation", [sys.executable, str(ROOT / "tools" / "check.py")]),
         Rung("unit", "protocols without a server", ["make", "-s", "-C", str(unit), "check", *(["SEEDS=100000"] if long else [])]),
-        Rung("python", "the Python package", [*PYTEST, str(ROOT / "python" / "tests")]),
+        Rung("python", "the Python package", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "python" / "tests")]),
         Rung("regress", "one session (pg_regress)", [sys.executable, regress, "sql"]),
         Rung("queue_tables", "the same on queue tables", [sys.executable, regress, "queue_tables"]),
         Rung("isolation", "several sessions in order", [sys.executable, regress, "isolation"]),
         Rung("tables_isolation", "the same on queue tables", [sys.executable, regress, "queue_tables_isolation"]),
-        Rung("clients", "psycopg and pgjdbc", [*PYTEST, str(ROOT / "tests" / "clients")], takes_long=True),
+        Rung("clients", "psycopg and pgjdbc", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "clients")], takes_long=True),
         Rung("cluster_tables", "a part of cluster on queue tables", [*PYTEST, *SIDE_BY_SIDE, "--queue-tables", *(str(ROOT / "tests" / "cluster" / name) for name in ON_QUEUE_TABLES)], takes_long=True),
         Rung("cluster", "crash, restart, standby, load", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "cluster")], takes_long=True),
     ]
