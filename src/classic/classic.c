@@ -95,7 +95,7 @@ shmem_init(void *area, bool found)
 	"enqueue_time timestamptz NOT NULL, enqueue_user oid, enqueue_xid bigint, session_id bigint, " \
 	"ready_at timestamptz, expires_at timestamptz, correlation text, properties jsonb, sender text, " \
 	"exception_queue text, original_msgid uuid, original_queue text, expiration_reason text, " \
-	"transaction_group bigint, targets bytea"
+	"transaction_group bigint, targets bytea, exception_queue_id integer"
 
 static void
 run_ddl(const char *command)

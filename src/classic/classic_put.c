@@ -277,6 +277,8 @@ message_columns(AqQueue *queue, const AqPutOptions *options, Datum *values, bool
 	values[COL_GROUP] = values[COL_ENQUEUE_XID];
 	nulls[COL_GROUP] = !queue->table.grouping;
 	nulls[COL_TARGETS] = true;
+	values[COL_EXCEPTION_QUEUE_ID] = Int32GetDatum(options->exception_queue_id);
+	nulls[COL_EXCEPTION_QUEUE_ID] = options->exception_queue_id == 0;
 }
 
 static void

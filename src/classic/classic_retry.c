@@ -139,8 +139,9 @@ give_up_message(Hands *hands, int attempts, const char *reason)
 	/* a consumer may just take it, or keep it locked: it is not to be in both queues */
 	if (!aq_row_lock(hands->messages.rel, slot))
 		return false;
-	slot_getsomeattrs(slot, COL_EXCEPTION_QUEUE + 1);
-	target = aq_exception_queue_of(hands->queue, varlena_of(slot, COL_EXCEPTION_QUEUE));
+	slot_getsomeattrs(slot, COL_EXCEPTION_QUEUE_ID + 1);
+	target = aq_exception_queue_of(hands->queue, slot->tts_isnull[COL_EXCEPTION_QUEUE_ID] ? 0
+								   : DatumGetInt32(slot->tts_values[COL_EXCEPTION_QUEUE_ID]));
 	if (target == NULL || target->id == hands->queue->id)
 		return aq_row_delete(hands->messages.rel, slot) == TM_Ok;
 	if (!aq_queue_is_accessible(target, AccessShareLock))

@@ -54,32 +54,35 @@ get_queue(FunctionCallInfo fcinfo, const char *command)
 	return queue;
 }
 
-static void
-check_exception_queue(AqQueue *queue, const char *name)
+/* The queue that a message names, by its number: when the message fails the name may be another queue's. */
+static int32
+named_exception_queue(AqQueue *queue, const char *name)
 {
-	AqQueue    *target = aq_queue_get(name, AQ_RIGHT_ENQUEUE);
+	AqQueue    *target;
 
-	if (target->id == queue->id)
+	if (strcmp(name, queue->name) == 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE, "a queue cannot be its own exception queue"));
+	target = aq_queue_get(name, AQ_RIGHT_ENQUEUE);
 	if (target->multi || target->payload_type != queue->payload_type)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE,
 						 "queue \"%s\" cannot be the exception queue of \"%s\"", name, queue->name),
 				errhint("An exception queue has a single consumer and the same payload type."));
+	return target->id;
 }
 
 /*
- * named: by the message itself, or NULL.  One that does not exist any more or
+ * named: by the message itself, or 0.  One that does not exist any more or
  * does not fit is as none.
  */
 AqQueue *
-aq_exception_queue_of(AqQueue *queue, struct varlena *named)
+aq_exception_queue_of(AqQueue *queue, int32 named)
 {
 	AqQueue    *target = NULL;
 
-	if (named != NULL)
-		target = aq_queue_get_by_name(text_to_cstring((text *) named));
+	if (named != 0)
+		target = aq_queue_get_by_id(named, true);
 	if (target == NULL && queue->exception_queue_id != 0)
 		target = aq_queue_get_by_id(queue->exception_queue_id, true);
 	if (target != NULL && (target->multi || target->payload_type != queue->payload_type))
@@ -150,7 +153,7 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 	options->properties = varlena_arg(fcinfo, ARG_PROPERTIES);
 	read_deviation(fcinfo, queue, options);
 	if (options->exception_queue)
-		check_exception_queue(queue, text_to_cstring((text *) options->exception_queue));
+		options->exception_queue_id = named_exception_queue(queue, text_to_cstring((text *) options->exception_queue));
 }
 
 /* --- payloads --------------------------------------------------------------------- */

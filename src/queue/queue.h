@@ -382,7 +382,7 @@ extern bool aq_pin_used_here(const AqQueueShm *shm);	/* by this transaction; it 
 extern int64 aq_session_identity(void);
 
 /* --- enqueue.c: the queue that failed messages of this one go to, or NULL */
-extern AqQueue *aq_exception_queue_of(AqQueue *queue, struct varlena *named);
+extern AqQueue *aq_exception_queue_of(AqQueue *queue, int32 named);
 
 /* --- args.c: a message's consumers as a column of its row */
 extern bytea *aq_targets_to_bytes(const Bitmapset *targets);

@@ -23,6 +23,7 @@ typedef struct AqPutOptions
 	struct varlena *properties; /* jsonb */
 	struct varlena *sender;		/* text */
 	struct varlena *exception_queue;	/* text */
+	int32		exception_queue_id;	/* the queue of this name; 0: none */
 	const pg_uuid_t *original_id;
 	/* of a message moved to an exception queue */
 	int			attempts;
@@ -67,6 +68,7 @@ typedef struct AqMessage
 	struct varlena *properties;
 	struct varlena *sender;
 	struct varlena *exception_queue;
+	int32		exception_queue_id; /* 0: none */
 	pg_uuid_t  *original_id;
 	struct varlena *original_queue;
 	int			state;			/* Oracle's number: 0 ready, 1 waiting, 3 expired */

@@ -225,6 +225,8 @@ common_columns(const AqPutOptions *options, int stream, Datum *values, bool *nul
 	nulls[MSG_ORIGINAL_ID] = options->original_id == NULL;
 	values[MSG_ATTEMPTS] = Int16GetDatum(options->attempts);
 	nulls[MSG_ATTEMPTS] = options->attempts == 0;
+	values[MSG_EXCEPTION_QUEUE_ID] = Int32GetDatum(options->exception_queue_id);
+	nulls[MSG_EXCEPTION_QUEUE_ID] = options->exception_queue_id == 0;
 }
 
 /* Message tables differ in the type of the payload only. */

@@ -555,7 +555,7 @@ move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
 	if (!heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
 		elog(ERROR, "failed message %u is not in its table", number);
 	aq_message_read(queue, stream_at(partition->stream), &tuple, RelationGetDescr(rel), &m, values, nulls);
-	target = aq_exception_queue_of(queue, m.exception_queue);
+	target = aq_exception_queue_of(queue, m.exception_queue_id);
 	if (target != NULL)
 	{
 		AqPutOptions options = {.priority = m.priority,.correlation = m.correlation,

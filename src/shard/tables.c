@@ -72,7 +72,7 @@ create_tables(AqQueue *queue, int table_no)
 					 "stream smallint NOT NULL, payload %s, targets bytea, "
 					 "correlation text, properties jsonb, ready_at timestamptz, "
 					 "expires_at timestamptz, sender text, exception_queue text, "
-					 "original_msgid uuid, attempts smallint) "
+					 "original_msgid uuid, attempts smallint, exception_queue_id integer) "
 					 "WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false)",
 					 queue->id, table_no, type));
 	run_ddl(psprintf("CREATE TABLE aq_data.l%d_%d (LIKE aq_data.log_template INCLUDING STORAGE) "
@@ -606,6 +606,7 @@ aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc
 	m->properties = varlena_or_null(values, nulls, MSG_PROPERTIES);
 	m->sender = varlena_or_null(values, nulls, MSG_SENDER);
 	m->exception_queue = varlena_or_null(values, nulls, MSG_EXCEPTION_QUEUE);
+	m->exception_queue_id = nulls[MSG_EXCEPTION_QUEUE_ID] ? 0 : DatumGetInt32(values[MSG_EXCEPTION_QUEUE_ID]);
 	m->ready_at = nulls[MSG_READY_AT] ? 0 : DatumGetTimestampTz(values[MSG_READY_AT]);
 	m->expires_at = nulls[MSG_EXPIRES_AT] ? 0 : DatumGetTimestampTz(values[MSG_EXPIRES_AT]);
 	m->original_id = nulls[MSG_ORIGINAL_ID] ? NULL : DatumGetUUIDP(values[MSG_ORIGINAL_ID]);

@@ -26,3 +26,20 @@ SELECT payload FROM aq.dequeue('k_dead', as_type => NULL::text);
 -- dropped together
 SELECT t.error($$SELECT aq.drop_queue('k_dead', force => true)$$);
 SELECT aq.drop_queue('k'), aq.drop_queue('k_dead');
+-- the exception queue that a message names is the one of this name when it is enqueued: renamed, it still is; dropped, another one of its name is not
+SELECT count(aq.create_queue(name, 'text')) FROM unnest(ARRAY['k_dead', 'k_named', 'k_spare', 'k_gone']) name;
+SELECT aq.create_queue('k', 'text', max_retries => 0, exception_queue => 'k_dead');
+SELECT aq.enqueue('k', 'renamed', exception_queue => 'k_named') IS NOT NULL;
+SELECT aq.alter_queue('k_named', new_name => 'k_other'), aq.alter_queue('k_spare', new_name => 'k_named');
+BEGIN; SELECT payload FROM aq.dequeue('k', as_type => NULL::text); ROLLBACK;
+CALL aq.wait('k_other', NULL, '60 s', NULL);
+SELECT payload FROM aq.dequeue('k_other', as_type => NULL::text);
+SELECT aq.enqueue('k', 'dropped', exception_queue => 'k_gone') IS NOT NULL;
+SELECT aq.drop_queue('k_gone');
+SELECT aq.create_queue('k_gone', 'text');
+BEGIN; SELECT payload FROM aq.dequeue('k', as_type => NULL::text); ROLLBACK;
+CALL aq.wait('k_dead', NULL, '60 s', NULL);
+SELECT payload FROM aq.dequeue('k_dead', as_type => NULL::text);
+SELECT count(*) FROM aq.dequeue('k_gone', as_type => NULL::text);
+SELECT aq.alter_queue('k_named', new_name => 'k_spare'), aq.alter_queue('k_other', new_name => 'k_named');
+SELECT count(aq.drop_queue(name)) FROM unnest(ARRAY['k', 'k_dead', 'k_named', 'k_spare', 'k_gone']) name;
