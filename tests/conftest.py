@@ -28,7 +28,7 @@ from pgaq import db  # noqa: E402
 from pgaq.lab import build  # noqa: E402
 from pgaq.server import Server  # noqa: E402
 
-PATIENCE = 60.0
+PATIENCE = float(os.environ.get("PGAQ_PATIENCE") or 60)
 _numbers = itertools.count(1)
 on_queue_tables = False
 

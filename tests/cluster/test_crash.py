@@ -157,6 +157,41 @@ def test_retry_delay_goes_on_after_a_restart(server, conn, topic, how):
         assert got == [("short", 1)]
 
 
+def test_the_first_of_many_times_counts_after_a_restart(server, conn):
+    """Of messages that expire one after the other, the first does so in time, though nobody uses the queue."""
+    db.execute(conn, "SELECT aq.create_queue('expired')")
+    db.execute(conn, "SELECT aq.create_queue('expiring', exception_queue => 'expired')")
+    for payload, expiration in (("late", "1 hour"), ("soon", "2 s"), ("later", "2 hours")):
+        put(conn, "expiring", payload, expiration=expiration)
+    server.restart()
+    with server.connect() as now:
+        assert arrived(now, "expired", 1) == ["soon"]
+        assert take(now, "expiring") == ["late", "later"]
+        db.execute(now, "SELECT aq.drop_queue('expiring'), aq.drop_queue('expired')")
+
+
+@pytest.mark.own_tables
+@pytest.mark.parametrize("store", ["sharded", "classic"])
+def test_attempts_are_durable_before_the_message_is_ready_again(new_server, store):
+    """The worker's commits are asynchronous, so it flushes this one: nobody else does within ten seconds."""
+    own = new_server("durable", wal_writer_delay="10s")
+    expect_crash_lines(own)
+    with own.connect() as conn:
+        if store == "classic":
+            db.execute(conn, "SELECT aq.create_queue_table('tab')")
+        db.execute(conn, "SELECT aq.create_queue('q', queue_table => %s)", ["tab" if store == "classic" else None])
+        put(conn, "q", 1)
+        conn.execute("BEGIN")
+        assert take(conn, "q") == [1]
+        conn.execute("ROLLBACK")
+        assert ready(conn, "q", timeout="60 s")
+        assert look_attempts(conn, "q") == [1]
+        own.kill()
+    own.start()
+    with own.connect() as conn:
+        assert look_attempts(conn, "q") == [1]
+
+
 @pytest.mark.sharded("looks at the order of the rows of a log")
 def test_a_failed_message_moves_once_wherever_its_log_rows_lie(server, conn):
     """The log says failed, then moved; the rows may lie the other way round, for a row goes where there is room."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
 
 import pytest
 
-from conftest import arrived, put, put_many, take, until
-from pgaq import db
+from conftest import arrived, at_rest, put, put_many, stopped_worker, take, until
+from pgaq import db, places
 from pgaq.lab.tables import inserted, size
 from test_xmin import PARTITION, ROUNDS
 
@@ -72,6 +73,106 @@ def test_truncations_are_counted(server, conn):
     # the worker makes tables until there are some in reserve
     until(lambda: conn.execute(query, ["counted"]).fetchone() == (3, 3, 0, True), "what was made to be what there is")
     db.execute(conn, "SELECT aq.drop_queue('counted')")
+
+
+TRUNCATED = 'SELECT trunc_partition_dq FROM sys."v$aq_partition_stats" JOIN aq.queues USING (queue_id) WHERE queue_name = %s'
+
+
+@pytest.mark.sharded("a queue table has no partitions")
+def test_a_reader_keeps_its_partition(server, conn):
+    """A transaction that has read a message table counts the same rows again; other partitions are truncated meanwhile."""
+    db.execute(conn, "SELECT aq.create_queue('read', shards => 1)")
+    put_many(conn, "read", 1, 2 * PARTITION + 1)
+    first = conn.execute("SELECT messages::text FROM aq.partitions WHERE queue_name = 'read' AND state <> 'empty' ORDER BY first_ordinal LIMIT 1").fetchone()[0]
+    with server.connect(autocommit=False) as reader:
+        rows = f"SELECT count(*) FROM {first}"
+        assert db.value(reader, rows) == PARTITION
+        take(conn, "read", number=2 * PARTITION)
+        until(lambda: db.value(conn, TRUNCATED, ["read"]) == 1, "the other partition truncated")
+        until(lambda: at_rest(conn, "worker"), "the worker has tried both")
+        assert db.value(reader, rows) == PARTITION
+    until(lambda: db.value(conn, TRUNCATED, ["read"]) == 2, "the reader's partition truncated")
+    db.execute(conn, "SELECT aq.drop_queue('read', force => true)")
+
+
+@pytest.mark.sharded("rows of queue tables are deleted one by one")
+def test_consumed_messages_stay_as_long_as_retention_says(new_server):
+    """A full partition, also after a crash; without any other use of the queue it is truncated when its time has come."""
+    own = new_server("kept", **SETTINGS)
+    own.expect_log("terminating connection because of crash|was terminated by signal 9")
+    kept = "SELECT count(*) FROM aq.messages WHERE queue_name = %s AND state = 'PROCESSED'"
+    with own.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('long', shards => 1, retention => '1 day'), aq.create_queue('short', shards => 1, retention => '2 s')")
+        for name in ("short", "long"):
+            put_many(conn, name, 1, PARTITION + 1)
+            take(conn, name, number=PARTITION)
+        until(lambda: db.value(conn, TRUNCATED, ["short"]) == 1, "truncated when its time has come")
+        assert db.value(conn, kept, ["long"]) == PARTITION
+        own.kill()
+    own.start()
+    with own.connect() as conn:
+        assert take(conn, "long") == [PARTITION + 1]
+        put_many(conn, "short", 1, PARTITION)
+        take(conn, "short")
+        until(lambda: db.value(conn, TRUNCATED, ["short"]) >= 1, "truncated again")
+        assert db.value(conn, kept, ["long"]) == PARTITION + 1
+        assert db.value(conn, TRUNCATED, ["long"]) == 0
+
+
+@pytest.mark.sharded("a queue table has no partitions")
+def test_a_removed_consumer_keeps_nothing(new_server):
+    """What only removed consumers have not taken is truncated: in memory, not in memory, and after a crash before the worker knew."""
+    own = new_server("removed", **SETTINGS)
+    own.expect_log("terminating connection because of crash|was terminated by signal 9")
+
+    def without_a(conn, name):
+        until(lambda: db.value(conn, TRUNCATED, [name]) == 1, f"the partition of {name}")
+        assert take(conn, name, "b") == [PARTITION + 1]
+
+    with own.connect() as conn:
+        for name in ("here", "restarted", "crashed"):
+            db.execute(conn, "SELECT aq.create_queue(%s, multiple_consumers => true, shards => 1)", [name])
+            db.execute(conn, "SELECT aq.subscribe(%s, c) FROM unnest(ARRAY['a', 'b']) c", [name])
+            put_many(conn, name, 1, PARTITION + 1)
+            take(conn, name, "b", PARTITION)
+        db.execute(conn, "SELECT aq.unsubscribe('here', 'a')")
+        without_a(conn, "here")
+    own.restart()
+    with own.connect() as conn:
+        db.execute(conn, "SELECT aq.unsubscribe('restarted', 'a')")
+        without_a(conn, "restarted")
+        with contextlib.suppress(ProcessLookupError), stopped_worker(conn):
+            db.execute(conn, "SELECT aq.unsubscribe('crashed', 'a')")
+            own.kill()
+    own.start()
+    with own.connect() as conn:
+        without_a(conn, "crashed")
+
+
+@pytest.mark.sharded("VACUUM keeps queue tables young")
+def test_truncation_keeps_tables_young(new_server):
+    """A table that is more than a million transactions old is as good as new when it was truncated."""
+    own = new_server("young", **SETTINGS)
+    with own.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('q', shards => 1)")
+        put_many(conn, "q", 1, PARTITION)
+        old = db.value(conn, "SELECT messages::text FROM aq.partitions WHERE queue_name = 'q' AND state <> 'empty'")
+    own.stop()
+    segment = 0x100000  # transactions of a file of pg_xact
+    for number in (1, 2):
+        file = own.data / f"pg_xact/{number:04X}"
+        file.write_bytes(bytes(segment // 4))
+        places.give_to_server(file)
+    command = [places.program("pg_resetwal"), "-x", str(2 * segment), "-D", str(own.data)]
+    subprocess.run(command, check=True, capture_output=True, cwd="/", **places.popen_user())
+    own.start()
+    with own.connect() as conn:
+        put_many(conn, "q", PARTITION + 1, PARTITION + 1)
+        age = f"SELECT max(age(relfrozenxid)) FROM pg_class WHERE oid IN ('{old}'::regclass, '{old.replace('.q', '.l')}'::regclass)"
+        assert db.value(conn, age) > segment
+        dequeue_numbers(conn, "q", 1, PARTITION + 1)
+        until(lambda: db.value(conn, TRUNCATED, ["q"]) == 1, "truncated")
+        assert db.value(conn, age) < 1000
 
 
 def through_a_cache(new_server, size):

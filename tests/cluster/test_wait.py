@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PATIENCE, put, put_many, ready, stopped_worker, take, until
+from conftest import PATIENCE, at_rest, put, put_many, ready, stopped_worker, take, until
 from pgaq import db
 from test_limits import TABLE
 
@@ -186,6 +186,11 @@ def test_message_that_its_waiter_does_not_fetch(new_server, gone):
     first, second = Waiter(own, "q"), Waiter(own, "q")
     with own.connect() as conn:
         db.execute(conn, "SELECT aq.create_queue('q')")
+        put(conn, "q", 0)
+        assert take(conn, "q") == [0]
+        # what the worker knows of the queue is out of date when it looks for the waiters
+        until(lambda: at_rest(conn, "worker"), "the worker at rest")
+        db.execute(conn, "SELECT aq.alter_queue('q', comment => 'another')")
         for waiter in (first, second):
             waiter.wait()
             asleep(conn, [waiter])

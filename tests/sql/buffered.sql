@@ -87,9 +87,10 @@ CALL aq.listen('{buf_failed,buf}', NULL, '0', 'persistent_or_buffered', NULL, NU
 SELECT t.drain('buf');
 CALL aq.listen('{buf_failed,buf}', NULL, '0', 'persistent_or_buffered', NULL, NULL, NULL);
 CALL aq.listen('{buf_failed,buf}', NULL, '0', NULL, NULL);
--- purge
+-- purge, also by a session that has not used the queue
 SELECT aq.purge_queue('buf');
 SELECT t.put('buf', 1, 2), t.put_buffered('buf', 3, 5);
+\c
 SELECT aq.purge_queue('buf', condition => 'payload = ''4''', delivery_mode => 'buffered');
 SELECT aq.purge_queue('buf', delivery_mode => 'persistent_or_buffered');
 -- a topic: subscribers choose what they get, recipients get what is sent to them

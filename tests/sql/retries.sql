@@ -37,6 +37,10 @@ SELECT t.drain('y_own'), t.drain('y_dead') IS NULL, t.look('y') IS NULL;
 -- no limit: as often as it likes
 SELECT aq.alter_queue('y', max_retries => -1);
 SELECT t.put('y', 8);
+-- a message that expires later is retried like others
+SELECT aq.enqueue('y', '9', expiration => '1 hour', priority => 0) IS NOT NULL;
+BEGIN; SELECT payload FROM aq.dequeue('y'); ROLLBACK;
+SELECT payload, attempts FROM aq.dequeue('y', wait => '60 s');
 DO $$ BEGIN FOR i IN 1..25 LOOP PERFORM aq.dequeue('y'); ROLLBACK; END LOOP; END $$;
 SELECT payload, attempts FROM aq.dequeue('y');
 -- rolled back messages keep their place, whichever of them it was
