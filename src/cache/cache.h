@@ -253,7 +253,8 @@ extern uint32 aq_chunks_most_used(void);
  */
 extern void aq_chunks_reserve(uint32 count);
 extern bool aq_chunks_try(uint32 count);
-extern bool aq_cache_impatience(bool on);	/* on: raise at once; returns what it was */
+extern bool aq_cache_impatient; /* others wait for this session, so it raises rather than wait for them */
+extern bool aq_cache_impatience(bool on);	/* returns what it was */
 extern uint32 aq_chunks_reserved(void);
 extern AqChunk aq_chunk_take(void); /* zeroed, out of the reserve */
 extern void aq_chunks_free(const AqChunk *chunks, uint32 count);	/* 0s are skipped */

@@ -134,6 +134,5 @@ extern void aq_row_count(AqRowCacheId id, AqRowCounts *counts);
 extern Size aq_memory_shmem_size(void);
 extern void aq_memory_shmem_init(void *area, bool found);
 extern void aq_memory_session_exit(void);
-extern bool aq_cache_impatient; /* others wait for this session: it must not wait for them */
 
 #endif							/* AQ_CACHE_PRIVATE_H */

@@ -21,6 +21,9 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+/* how long a session for which others wait waits for one that loads an object, microseconds */
+#define LOAD_PATIENCE ((int64) 200000)
+
 /* What this session has of a handle. */
 typedef struct Mine
 {
@@ -99,9 +102,9 @@ end_request(void *request, int64 unused)
 	((AqObjectRequest *) request)->object = 0;
 }
 
-/* Sleep until what others do with the object may have changed. */
+/* Sleep until what others do with the object may have changed, or for so many microseconds (-1: no limit). */
 static void
-sleep_for(AqObject *object, bool pin, AqObjectMode mode)
+sleep_for(AqObject *object, bool pin, AqObjectMode mode, int64 timeout)
 {
 	AqObjectRequest *request = aq_object_request(aq_session_own_number);
 
@@ -110,20 +113,28 @@ sleep_for(AqObject *object, bool pin, AqObjectMode mode)
 	request->mode = mode;
 	request->object = object->index;
 	aq_claim_enter(end_request, request, 0);
-	aq_cond_sleep(&object->changed, pin ? AQ_EVENT_LIBCACHE_PIN : AQ_EVENT_LIBCACHE_LOCK,
+	(void) aq_cond_sleep(&object->changed, pin ? AQ_EVENT_LIBCACHE_PIN : AQ_EVENT_LIBCACHE_LOCK,
 				  (uint64) (uintptr_t) object,
 				  (uint64) (uintptr_t) (pin ? &object->pin_holder : &object->lock_holder),
-				  100 * mode + AQ_NAMESPACE_QUEUE, -1);
+				  100 * mode + AQ_NAMESPACE_QUEUE, timeout);
 	request->object = 0;
 	aq_claim_end(end_request, request);
 }
 
+/* The session that loads the object may wait for a user. */
 static void
 wait_while_busy(AqObject *object, uint32 serial)
 {
+	int64		start = aq_clock_us();
+
 	aq_cond_prepare(&object->changed);
 	while (object->serial == serial && is_busy(object))
-		sleep_for(object, true, AQ_OBJECT_SHARE);
+	{
+		if (aq_cache_impatient && aq_clock_us() - start >= LOAD_PATIENCE)
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE), errmsg("another session is loading the queue")));
+		sleep_for(object, true, AQ_OBJECT_SHARE, aq_cache_impatient ? LOAD_PATIENCE : -1);
+	}
 	aq_cond_cancel();
 }
 
@@ -446,7 +457,7 @@ lock_share(AqObject *object, uint32 serial)
 
 		aq_cond_prepare(&object->changed);
 		while (is_known(object, serial) && is_locked_by_others(object))
-			sleep_for(object, false, AQ_OBJECT_SHARE);
+			sleep_for(object, false, AQ_OBJECT_SHARE, -1);
 		aq_cond_cancel();
 	}
 }
@@ -539,7 +550,7 @@ lock_exclusive(AqObject *object)
 	while (!try_lock_exclusive(object, counted))
 	{
 		counted = true;
-		sleep_for(object, false, AQ_OBJECT_EXCLUSIVE);
+		sleep_for(object, false, AQ_OBJECT_EXCLUSIVE, -1);
 	}
 	aq_cond_cancel();
 }

@@ -45,8 +45,12 @@ first_row(Relation rel, int64 *ordinal, int *stream)
 static BlockNumber
 table_blocks(Oid relid)
 {
-	Relation	rel = table_open(relid, AccessShareLock);
-	BlockNumber blocks = RelationGetNumberOfBlocks(rel);
+	Relation	rel;
+	BlockNumber blocks;
+
+	aq_lock_relation(relid, AccessShareLock);
+	rel = table_open(relid, NoLock);
+	blocks = RelationGetNumberOfBlocks(rel);
 
 	table_close(rel, AccessShareLock);
 	return blocks;
@@ -60,7 +64,7 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 	char		name[NAMEDATALEN];
 	Oid			messages,
 				log;
-	Relation	rel;
+	Relation	rel = NULL;
 	int64		ordinal = 0;
 	int			number = 0;
 
@@ -69,7 +73,11 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 	snprintf(name, sizeof(name), "l%d_%d", id, table_no);
 	log = aq_data_relation(name);
 	sq->last_table_no = Max(sq->last_table_no, table_no);
-	rel = OidIsValid(messages) && OidIsValid(log) ? try_table_open(messages, AccessShareLock) : NULL;
+	if (OidIsValid(messages) && OidIsValid(log))
+	{
+		aq_lock_relation(messages, AccessShareLock);
+		rel = try_table_open(messages, NoLock);
+	}
 	if (rel == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),

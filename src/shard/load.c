@@ -3,8 +3,10 @@
  * load.c
  *	  From a partition's tables back to shared memory, when its turn comes.
  *
- * Loading marks the partition, reads without a latch, and installs under the
- * stream's latch; other sessions wait for the mark to go.  The mark is a claim.
+ * Loading locks the tables, marks the partition, reads without a latch, and
+ * installs under the stream's latch; other sessions wait for the mark to go.
+ * The mark is a claim.  Behind it the session waits for no lock: one that waits
+ * for the mark may hold the tables, and another one wait for that.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -17,6 +19,7 @@
 #include "access/heapam.h"
 #include "access/tableam.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -332,21 +335,13 @@ reopen_resident(Stream *stream, Partition *partition)
 }
 
 static void
-load(AqQueueShm *shm, Partition *partition, bool whole, bool reopen)
+load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, bool reopen)
 {
-	uint32		in_stream = partition->stream;
-	int64		number = partition->number;
-	Stream	   *stream = stream_at(in_stream);
-	MemoryContext context,
-				old;
-	Picture    *p;
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgaq load", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	Picture    *p = aq_picture_read(shm, partition);
 	bool		kept = true;
 
-	if (stream == NULL || !begin_load(shm, stream, partition, in_stream, number))
-		return;
-	context = AllocSetContextCreate(CurrentMemoryContext, "pgaq load", ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(context);
-	p = aq_picture_read(shm, partition);
 	whole |= p->doubts != NIL;
 	if (whole)
 		aq_chunks_reserve(chunks_needed(p) + AQ_TAKE_CHUNKS);
@@ -381,6 +376,24 @@ load(AqQueueShm *shm, Partition *partition, bool whole, bool reopen)
 				 errhint("Raise max_prepared_transactions, and restart the server after they are finished.")));
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
+}
+
+static void
+load(AqQueueShm *shm, Partition *partition, bool whole, bool reopen)
+{
+	uint32		in_stream = partition->stream;
+	int64		number = partition->number;
+	Stream	   *stream = stream_at(in_stream);
+	Oid			tables[] = {partition->messages, partition->log};
+
+	if (stream == NULL)
+		return;
+	for (int i = 0; i < lengthof(tables); i++)
+		aq_lock_against_drop(shm->object->index, partition, tables[i], AccessShareLock);
+	if (begin_load(shm, stream, partition, in_stream, number))
+		load_marked(shm, stream, partition, whole, reopen);
+	for (int i = 0; i < lengthof(tables); i++)
+		UnlockRelationOid(tables[i], AccessShareLock);
 }
 
 /*

@@ -504,6 +504,8 @@ extern Relation aq_messages_open(Partition *partition, LOCKMODE mode);
 extern bool aq_row_read(Relation rel, HeapTuple tuple, Buffer *buffer);
 extern void aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
 							AqMessage *message, Datum *values, bool *nulls);
+extern void aq_lock_relation(Oid relid, LOCKMODE mode);
+extern void aq_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode);
 extern bool aq_lock_for_worker(Partition *partition, LOCKMODE mode);
 
 /* --- first_use.c, load.c ---------------------------------------------------------------------------- */

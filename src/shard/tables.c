@@ -27,6 +27,7 @@
 #include "storage/lmgr.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -374,7 +375,7 @@ holds_others(uint32 queue, const Partition *partition)
 /*
  * A drop that has not ended yet keeps the worker from making tables: wait for
  * its end, where lock_timeout and the deadlock detector see it.  Who holds a
- * table must not wait, see lock_against_drop().
+ * table must not wait, see aq_lock_against_drop().
  */
 static void
 await_drop(AqQueue *queue)
@@ -512,6 +513,18 @@ aq_tables_provide(AqQueue *queue)
 
 /* --- using ------------------------------------------------------------------------------- */
 
+/* Lock a relation.  A user does not hold up the worker: that raises, and tries again later. */
+void
+aq_lock_relation(Oid relid, LOCKMODE mode)
+{
+	if (!aq_cache_impatient)
+		LockRelationOid(relid, mode);
+	else if (!ConditionalLockRelationOid(relid, mode))
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("could not obtain lock on relation \"%s\"", get_rel_name(relid))));
+}
+
 /*
  * Lock a relation of the queue, other than this partition's, against a drop.
  * That locks the queue, the sequence, the message tables, then the logs, and
@@ -519,8 +532,8 @@ aq_tables_provide(AqQueue *queue)
  * turn; but for others who have it for a moment, the worker or VACUUM FULL, and
  * with the queue locked no drop can come meanwhile.
  */
-static void
-lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode)
+void
+aq_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode)
 {
 	if (holds_others(queue, partition))
 	{
@@ -529,7 +542,7 @@ lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE 
 		if (!aq_queue_lock(aq_queue_shm_by_index(queue)->queue_id, AccessShareLock, false))
 			queue_is_gone();
 	}
-	LockRelationOid(relid, mode);
+	aq_lock_relation(relid, mode);
 }
 
 /*
@@ -542,7 +555,7 @@ aq_messages_open(Partition *partition, LOCKMODE mode)
 {
 	Relation	rel;
 
-	lock_against_drop(partition->queue, partition, partition->messages, mode);
+	aq_lock_against_drop(partition->queue, partition, partition->messages, mode);
 	rel = try_table_open(partition->messages, NoLock);
 	if (rel == NULL)
 		queue_is_gone();
@@ -617,7 +630,7 @@ aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc
 int64
 aq_next_number(AqQueue *queue)
 {
-	lock_against_drop(queue->shm->object->index, NULL, queue->sequence, RowExclusiveLock);
+	aq_lock_against_drop(queue->shm->object->index, NULL, queue->sequence, RowExclusiveLock);
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(queue->sequence)))
 		queue_is_gone();
 	return nextval_internal(queue->sequence, false);

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 
-from conftest import arrived, put, until
+import conftest
+from conftest import arrived, put, take, until
 from pgaq import db
+from test_limits import TABLE
 
 SETTINGS = {"max_prepared_transactions": 5}
 
@@ -25,6 +29,16 @@ def typed(server):
     with server.connect() as conn:
         db.execute(conn, "SELECT aq.drop_queue('typed', true)")
         conn.execute("DROP OWNED BY owner CASCADE; DROP ROLE owner")
+
+
+def waits_for_lock(conn, session):
+    pid = session.info.backend_pid
+    until(lambda: db.value(conn, "SELECT count(*) > 0 FROM pg_locks WHERE pid = %s AND NOT granted", [pid]), "a wait for the lock")
+
+
+def tries(server):
+    """How often a user's lock has made the worker give up, as far as it says so."""
+    return server.log_text().count('could not obtain lock on relation "q')
 
 
 def others_go_on(server, queue):
@@ -44,8 +58,7 @@ def test_payload_type(server, typed, queue, delivery):
         holder.execute("BEGIN; LOCK TABLE public.part")
         waiting = threading.Thread(target=user.execute, args=[enqueue])
         waiting.start()
-        pid = user.info.backend_pid
-        until(lambda: db.value(conn, "SELECT count(*) > 0 FROM pg_locks WHERE pid = %s AND NOT granted", [pid]), "a wait for the lock")
+        waits_for_lock(conn, user)
         others_go_on(server, queue)
         # the holder cannot wait for itself
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match='while this transaction has locked "part"'):
@@ -56,17 +69,20 @@ def test_payload_type(server, typed, queue, delivery):
         assert db.value(conn, f"SELECT count(*) FROM aq.dequeue('typed', NULL::whole, delivery_mode => '{delivery}')") == 1
 
 
-@pytest.mark.parametrize("command", ["SELECT aq.purge_queue('dead', block => true)", "SELECT aq.drop_queue('dead', true)"])
+@pytest.mark.parametrize("command", ["SELECT aq.purge_queue('dead', block => true)", "SELECT aq.drop_queue('dead', true)", "LOCK TABLE {}"])
 def test_exception_queue(server, queue, command):
     """A message goes to an exception queue in which a transaction keeps others out."""
     with server.connect() as conn, server.connect() as holder:
         for name in ("dead", "dying"):
-            db.execute(conn, "SELECT aq.create_queue(%s)", [name])
+            db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [name])
         put(conn, "dead", "first")
         assert arrived(conn, "dead", 1) == ["first"]
         holder.execute("BEGIN")
-        db.execute(holder, command)
+        db.execute(holder, command.format(db.value(conn, TABLE, ["dead"])))
+        tried = tries(server)
         put(conn, "dying", 1, expiration="1 ms", exception_queue="dead")
+        if command.startswith("LOCK") and not conftest.on_queue_tables:
+            until(lambda: tries(server) > tried, "the worker's try")
         # once may be before the expired message in a round of the worker
         others_go_on(server, queue)
         others_go_on(server, queue)
@@ -90,3 +106,48 @@ def test_load(server, queue):
         conn.execute("ROLLBACK PREPARED 'keeper'")
         assert arrived(conn, "kept", 1) == [1]
         db.execute(conn, "SELECT aq.drop_queue('kept', true)")
+
+
+@pytest.mark.sharded("a queue table can be loaded without its rows")
+def test_load_of_a_locked_table(server, queue):
+    """An administrator has locked a table of a queue that is not in memory: a session waits for that, the worker for neither."""
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('kept')")
+        put(conn, "kept", 1)
+        table = db.value(conn, "SELECT messages::text FROM aq.partitions WHERE queue_name = 'kept' AND state = 'open'")
+        conn.execute(f"BEGIN; LOCK TABLE {table}; PREPARE TRANSACTION 'keeper'")
+    tried = tries(server)
+    server.restart()
+    until(lambda: tries(server) > tried, "the worker's try")
+    others_go_on(server, queue)
+    with server.connect() as conn, server.connect() as user, ThreadPoolExecutor(1) as pool:
+        came = pool.submit(arrived, user, "kept", 1)
+        waits_for_lock(conn, user)
+        until(lambda: "another session is loading the queue" in server.log_text(), "the worker's next try")
+        others_go_on(server, queue)
+        conn.execute("ROLLBACK PREPARED 'keeper'")
+        assert came.result(60) == [1]
+        db.execute(conn, "SELECT aq.drop_queue('kept', true)")
+
+
+@pytest.mark.sharded("rows of queue tables are not loaded")
+def test_load_of_a_partition(server, queue):
+    """A session that is to load it waits behind VACUUM FULL, and that for a session that dequeues from it."""
+    with server.connect() as conn:
+        put(conn, queue, 1)
+        put(conn, queue, 2)
+    server.restart()
+    with contextlib.ExitStack() as stack:
+        conn, reader, admin, user = (stack.enter_context(server.connect()) for _ in range(4))
+        pool = stack.enter_context(ThreadPoolExecutor(2))
+        query = "SELECT messages::text FROM aq.partitions WHERE queue_name = %s AND outstanding = 2 AND NOT resident"
+        table = until(lambda: db.value(conn, query, [queue]), "the worker has counted it")
+        reader.execute(f"SET statement_timeout = '30 s'; BEGIN; LOCK TABLE {table} IN ACCESS SHARE MODE")
+        vacuum = pool.submit(admin.execute, f"VACUUM FULL {table}")
+        waits_for_lock(conn, admin)
+        came = pool.submit(arrived, user, queue, 1)
+        waits_for_lock(conn, user)
+        assert take(reader, queue, number=1) == [1]
+        reader.execute("COMMIT")
+        assert came.result(60) == [2]
+        vacuum.result(60)
