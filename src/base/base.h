@@ -59,6 +59,7 @@ extern struct PGPROC *aq_session_proc(int number);	/* NULL when not in use */
 extern int	aq_session_pid(int number); /* 0 when not in use */
 extern uint32 aq_session_serial(int number);	/* which process in this slot */
 extern bool aq_session_in_transaction(int number);	/* false when not in use */
+extern int	aq_sessions_in_transactions(void);
 extern int	aq_session_of_pid(int pid, Oid *role);	/* attached or not; -1: no such process */
 
 /* First thing in every SQL function; idempotent.  Raises only the first time. */

@@ -143,6 +143,17 @@ aq_session_in_transaction(int number)
 	return proc != NULL && aq_proc_in_transaction(proc);
 }
 
+/* How many do, this one included. */
+int
+aq_sessions_in_transactions(void)
+{
+	int			n = 0;
+
+	for (int i = 0; i < aq_session_slots(); i++)
+		n += aq_session_in_transaction(i);
+	return n;
+}
+
 /*
  * The number of a process that has a PGPROC, whether it has attached or not, and
  * the role it has logged in as (invalid for background processes).

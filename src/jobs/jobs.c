@@ -367,21 +367,10 @@ aq_jobs_post_at(TimestampTz when)
 
 /* --- aq.check() --------------------------------------------------------------------------- */
 
-/* This one included. */
-static int
-sessions_in_transactions(void)
-{
-	int			n = 0;
-
-	for (int i = 0; i < aq_session_slots(); i++)
-		n += aq_session_in_transaction(i);
-	return n;
-}
-
 void
 aq_jobs_check(AqFindings *findings)
 {
-	int			sessions = sessions_in_transactions() - 1;
+	int			sessions = aq_sessions_in_transactions() - 1;
 
 	for (int i = 0; i < aq_max_databases; i++)
 	{

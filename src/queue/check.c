@@ -27,21 +27,11 @@
 /* the pause before the second reading, microseconds; each one after it is twice as long */
 #define FIRST_PAUSE ((int64) 10000)
 
-static int
-sessions_in_transactions(void)
-{
-	int			n = 0;
-
-	for (int i = 0; i < aq_session_slots(); i++)
-		n += aq_session_in_transaction(i);
-	return n;
-}
-
 /* Each user of the queue, and each that stops it, is a transaction. */
 static void
 check_counts(AqQueueShm *shm, AqFindings *findings)
 {
-	uint32		most = sessions_in_transactions();
+	uint32		most = aq_sessions_in_transactions();
 	uint32		users = pg_atomic_read_u32(&shm->users);
 	uint32		enqueue = pg_atomic_read_u32(&shm->stops_enqueue);
 	uint32		dequeue = pg_atomic_read_u32(&shm->stops_dequeue);

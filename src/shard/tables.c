@@ -431,25 +431,34 @@ aq_tables_unused(Partition *partition)
 	give_back_unused(partition, 0);
 }
 
+/* The pair that has been empty for longest, as a claim.  Latch held, a claim reserved; there is one. */
+static Partition *
+claim_empty(ShardQueue *sq)
+{
+	Partition  *partition = partition_at(sq->empty);
+
+	sq->empty = partition->next;
+	sq->nempty--;
+	partition->next = 0;
+	partition->state = PARTITION_TAKEN;
+	partition->claimant = aq_session_own_number;
+	aq_claim_enter(give_back_unused, partition, 0);
+	return partition;
+}
+
 /* *counted: the caller counts as waiting; not any more when it gets one. */
 static Partition *
 pop_empty(AqQueueShm *shm, bool *counted)
 {
 	ShardQueue *sq = shard_queue(shm);
-	Partition  *partition;
+	Partition  *partition = NULL;
 	bool		low;
 
 	aq_claims_reserve(1);
 	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
-	partition = partition_at(sq->empty);
-	if (partition != NULL)
+	if (sq->empty != 0)
 	{
-		sq->empty = partition->next;
-		sq->nempty--;
-		partition->next = 0;
-		partition->state = PARTITION_TAKEN;
-		partition->claimant = aq_session_own_number;
-		aq_claim_enter(give_back_unused, partition, 0);
+		partition = claim_empty(sq);
 		if (*counted)
 			aq_counted_leave(&sq->wanting);
 		*counted = false;
@@ -753,14 +762,6 @@ aq_look_for_surplus(AqQueueShm *shm)
 		aq_queue_post_work(shm, AQ_WORK_SURPLUS);
 }
 
-/* A claim's release: the pair is not dropped. */
-static void
-keep_surplus(void *partition, int64 argument)
-{
-	aq_tables_give_back(aq_queue_shm_by_index(((Partition *) partition)->queue), partition);
-}
-
-/* Claim the pair that has been empty for longest. */
 static Partition *
 claim_surplus(AqQueueShm *shm)
 {
@@ -770,15 +771,7 @@ claim_surplus(AqQueueShm *shm)
 	aq_claims_reserve(1);
 	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
 	if (surplus(sq) > 0)
-	{
-		partition = partition_at(sq->empty);
-		sq->empty = partition->next;
-		sq->nempty--;
-		partition->next = 0;
-		partition->state = PARTITION_TAKEN;
-		partition->claimant = aq_session_own_number;
-		aq_claim_enter(keep_surplus, partition, 0);
-	}
+		partition = claim_empty(sq);
 	aq_latch_free(&sq->latch);
 	return partition;
 }
@@ -805,7 +798,7 @@ drop_surplus(int32 id, AqQueueShm *shm)
 	aq_job_commit(false);
 	if (partition == NULL)
 		return false;
-	aq_claim_end(keep_surplus, partition);
+	aq_claim_end(give_back_unused, partition);
 	if (dropped)
 		aq_partition_release(partition);
 	else
