@@ -37,6 +37,7 @@ typedef struct Pin
 	uint32		pins;			/* 0: the session only knows it */
 	uint64		used_in;		/* number of the session's transaction */
 	bool		stale;			/* give it back at the transaction's end */
+	bool		held;			/* one of the pins outlives transactions: see aq_pin_hold */
 	bool		used;			/* the transaction enqueues or dequeues: see stop.c */
 	bool		put;			/* it has enqueued persistent messages */
 	bool		taken;			/* it has dequeued some, */
@@ -302,6 +303,17 @@ load(AqQueue *queue, AqObject *object)
 	aq_jobs_post();
 }
 
+/* The object is pinned, and there is room. */
+static Pin *
+enter_pin(int32 id, AqObject *object)
+{
+	Pin		   *pin = &pins[npins++];
+
+	*pin = (Pin) {.id = id,.object = object,.serial = object->serial,.pins = 1,
+	.used_in = transactions,.looks = -1};
+	return pin;
+}
+
 /*
  * Pin the queue's object, and load it if it is new.  modest: NULL when it is
  * not in memory and there is little room.
@@ -311,7 +323,6 @@ new_pin(AqQueue *queue, bool modest)
 {
 	AqObject   *object;
 	bool		must_load;
-	int			slot;
 
 	aq_point("object-wanted");
 	/* from now on this session's posts reach the worker */
@@ -331,17 +342,7 @@ new_pin(AqQueue *queue, bool modest)
 	}
 	if (must_load)
 		load(queue, object);
-	slot = npins++;
-	pins[slot].id = queue->id;
-	pins[slot].object = object;
-	pins[slot].serial = object->serial;
-	pins[slot].pins = 1;
-	pins[slot].used_in = transactions;
-	pins[slot].stale = false;
-	pins[slot].used = pins[slot].put = pins[slot].taken = false;
-	pins[slot].takers = NULL;
-	pins[slot].looks = -1;
-	return &pins[slot];
+	return enter_pin(queue->id, object);
 }
 
 /* Use what the session has; false: it has to be found anew. */
@@ -648,14 +649,44 @@ aq_xact_has_ddl(void)
 static void
 unpin(Pin *pin)
 {
-	for (; pin->pins > 0; pin->pins--)
+	for (; pin->pins > (pin->held ? 1 : 0); pin->pins--)
 		aq_object_unpin(pin->object);
+}
+
+/* The worker: pin the object over the transactions of its jobs; false when it has gone. */
+bool
+aq_pin_hold(AqObject *object)
+{
+	Pin		   *pin = NULL;
+
+	make_room();
+	if (!aq_object_pin_handle(object))
+		return false;
+	for (int i = 0; i < npins && pin == NULL; i++)
+		if (pins[i].object == object && pins[i].serial == object->serial && !pins[i].stale)
+			pin = &pins[i];
+	if (pin != NULL)
+		pin->pins++;
+	else
+		pin = enter_pin((int32) object->id, object);
+	pin->held = true;
+	return true;
+}
+
+/* Not any more; between transactions. */
+void
+aq_pin_release(void)
+{
+	for (int i = 0; i < npins; i++)
+		pins[i].held = false;
+	aq_pins_sweep();
 }
 
 /* The session does not even know it any more. */
 static void
 forget(int i)
 {
+	pins[i].held = false;
 	unpin(&pins[i]);
 	aq_object_forget(pins[i].object, pins[i].serial);
 	pins[i] = pins[--npins];
@@ -795,7 +826,9 @@ aq_pins_sweep(void)
 	{
 		Pin		   *pin = &pins[i];
 
-		if (pin->stale || (pin->pins == 0 ? pin->object->serial != pin->serial
+		if (pin->held)
+			unpin(pin);			/* but for the one */
+		else if (pin->stale || (pin->pins == 0 ? pin->object->serial != pin->serial
 						   : pin->object->state == AQ_OBJECT_DROPPED))
 			forget(i);
 		else if (!last || (pressure != pressure_seen && pin->used_in != transactions))

@@ -48,6 +48,8 @@ extern bool aq_queue_is_stale(const AqQueue *queue);
 extern void aq_pins_session_exit(void);
 extern bool aq_xact_created(int32 id);
 extern bool aq_xact_converted(int32 id);
+extern bool aq_pin_hold(AqObject *object);
+extern void aq_pin_release(void);
 extern bool aq_pin_use(const AqQueueShm *shm);
 extern void aq_pin_put(const AqQueueShm *shm);
 extern void aq_pin_looks(const AqQueueShm *shm, int position);

@@ -325,8 +325,8 @@ serve_queue(AqObject *object)
 {
 	AqQueueShm *shm = aq_queue_shm_by_index(object->index);
 
-	/* the pin lasts over the jobs' transactions; until then the handle may become another queue's */
-	if (!has_work(shm) || !aq_object_pin_handle(object))
+	/* until then the handle may become another queue's */
+	if (!has_work(shm) || !aq_pin_hold(object))
 		return;
 	if (object->database == MyDatabaseId)
 	{
@@ -337,7 +337,7 @@ serve_queue(AqObject *object)
 		run_stores(work, object->id, shm);
 		run_jobs(common_jobs, lengthof(common_jobs), work, 0, object->id, shm);
 	}
-	aq_object_unpin(object);
+	aq_pin_release();
 }
 
 static void

@@ -237,6 +237,9 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 {
 	MemoryContext context = CurrentMemoryContext;
 
+	/* who waits now is not told what was in the way before */
+	if (shard_queue(shm)->trouble != 0)
+		set_trouble(shm, 0, "");
 	if (wants_tables(shm) && aq_partitions_scarce())
 		ask_for_surplus();
 	while (wants_tables(shm) && !aq_partitions_used_up())
@@ -268,8 +271,6 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 		PG_END_TRY();
 		aq_at_commit(tables_made, partition);
 		aq_job_commit(false);
-		if (shard_queue(shm)->trouble != 0)
-			set_trouble(shm, 0, "");
 	}
 }
 
