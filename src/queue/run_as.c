@@ -19,7 +19,7 @@
  *	- Functions are checked when they are made ready to be called.  PL/pgSQL keeps
  *	  expressions that are ready until the end of the transaction, so what others
  *	  have left there is discarded first.
- *	- The session's open cursors cannot be read.
+ *	- The session's open cursors cannot be read, and large objects not by descriptor.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -29,6 +29,7 @@
 
 #include "access/htup_details.h"
 #include "access/transam.h"
+#include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -39,6 +40,7 @@
 #include "parser/parse_expr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -59,6 +61,7 @@ static int	nready_owners;		/* more than there is room for: of anybody */
 static needs_fmgr_hook_type previous_needs_hook;
 static fmgr_hook_type previous_fmgr_hook;
 static ExecutorCheckPerms_hook_type previous_perms_hook;
+static object_access_hook_type previous_access_hook;
 
 /* Does this role have the rights of the acting role? */
 static bool
@@ -145,6 +148,41 @@ before_call(FmgrHookEventType event, FmgrInfo *call, Datum *arg)
 		check_function(call->fn_oid);
 	if (previous_fmgr_hook)
 		previous_fmgr_hook(event, call, arg);
+}
+
+/* The descriptors of large objects are the session's, and whoever has one need not have the right to the object. */
+static void
+check_descriptor(Oid function)
+{
+	switch (function)
+	{
+		case F_LOREAD:
+		case F_LOWRITE:
+		case F_LO_CLOSE:
+		case F_LO_LSEEK:
+		case F_LO_LSEEK64:
+		case F_LO_TELL:
+		case F_LO_TELL64:
+		case F_LO_TRUNCATE:
+		case F_LO_TRUNCATE64:
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("permission denied for function %s", get_func_name(function)),
+					 errdetail("Rules, constraints of payload types and transformations do not use the large objects that the session has opened."),
+					 errhint("Use lo_get and lo_put.")));
+		default:
+			break;
+	}
+}
+
+/* Called before an expression is made ready that calls the function, also a built-in one. */
+static void
+access_hook(ObjectAccessType access, Oid class, Oid object, int column, void *arg)
+{
+	if (previous_access_hook)
+		previous_access_hook(access, class, object, column, arg);
+	if (access == OAT_FUNCTION_EXECUTE && acting_depth > 0)
+		check_descriptor(object);
 }
 
 static void
@@ -344,4 +382,6 @@ aq_run_as_init(void)
 	fmgr_hook = before_call;
 	previous_perms_hook = ExecutorCheckPerms_hook;
 	ExecutorCheckPerms_hook = check_relations;
+	previous_access_hook = object_access_hook;
+	object_access_hook = access_hook;
 }

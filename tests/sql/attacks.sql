@@ -95,6 +95,17 @@ CLOSE held;
 DO $$ DECLARE n int; BEGIN FOR n IN SELECT generate_series(1, 3) LOOP PERFORM aq.enqueue('a_cursors', '1', correlation => 'all'); END LOOP; END $$;
 SELECT count(*) FROM aq.dequeue('a_cursors', 'all', 100);
 
+-- nor the large objects that the enqueuer has opened
+SET ROLE regress_aq_mallory;
+CREATE FUNCTION mallory.load() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '%', loread(0, 100); RETURN true; END $$;
+SELECT aq.create_queue('a_large', multiple_consumers => true), aq.subscribe('a_large', 's', 'mallory.load()');
+RESET ROLE;
+BEGIN;
+SELECT lo_from_bytea(4711, 'secret');
+SELECT lo_open(4711, 262144);
+SELECT aq.enqueue('a_large', '1');
+ROLLBACK;
+
 -- what reads a payload type's values is made ready again when the type gets another owner
 SET ROLE regress_aq_mallory;
 CREATE FUNCTION mallory.check(text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'run by %', current_user; RETURN true; END $$;
