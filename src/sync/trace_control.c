@@ -170,10 +170,11 @@ is_monitor(void)
 	return superuser() || has_privs_of_role(GetUserId(), ROLE_PG_MONITOR);
 }
 
+/* own: the session itself asks, and not what another role has written and it only runs, a rule for instance. */
 static bool
 may_trace(bool own, Oid role)
 {
-	return own || is_monitor() || (OidIsValid(role) && has_privs_of_role(GetUserId(), role));
+	return (own && !InSecurityRestrictedOperation()) || is_monitor() || (OidIsValid(role) && has_privs_of_role(GetUserId(), role));
 }
 
 /* Of this very process, not of one that had its process id before it? */

@@ -106,6 +106,13 @@ SELECT lo_open(4711, 262144);
 SELECT aq.enqueue('a_large', '1');
 ROLLBACK;
 
+-- nor does it trace the enqueuer's session
+SET ROLE regress_aq_mallory;
+CREATE FUNCTION mallory.trace() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN PERFORM aq.trace_start(); RETURN true; END $$;
+SELECT aq.create_queue('a_trace', multiple_consumers => true), aq.subscribe('a_trace', 's', 'mallory.trace()');
+RESET ROLE;
+SELECT split_part(t.error($$SELECT aq.enqueue('a_trace', '1')$$), ' | ', 2) ~ 'permission denied to trace session [0-9]+';
+
 -- what reads a payload type's values is made ready again when the type gets another owner
 SET ROLE regress_aq_mallory;
 CREATE FUNCTION mallory.check(text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'run by %', current_user; RETURN true; END $$;
