@@ -229,7 +229,11 @@ aq_run_as_check_type(Oid type)
 		aq_run_as_check_type(form.typbasetype);
 	}
 	else if (form.typtype == TYPTYPE_RANGE)
+	{
+		/* the server keeps it ready to be called, whoever was first to use the type */
+		check_function(lookup_type_cache(type, TYPECACHE_RANGE_INFO)->rng_canonical_finfo.fn_oid);
 		aq_run_as_check_type(get_range_subtype(type));
+	}
 	else if (form.typtype == TYPTYPE_MULTIRANGE)
 		aq_run_as_check_type(get_multirange_range(type));
 	else if (OidIsValid(get_element_type(type)))

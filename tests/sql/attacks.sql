@@ -45,6 +45,13 @@ SELECT aq.create_queue('a_rules', multiple_consumers => true);
 SELECT split_part(t.error(format($$SELECT aq.subscribe('a_rules', 's', %L)$$, rule)), ' | ', 2) FROM unnest(ARRAY[$$'(1,x)'::mallory.pair IS NOT NULL$$, $$'x'::mallory.reads IS NOT NULL$$,
 	$$'{x}'::mallory.reads[] IS NOT NULL$$, $$'(1,x)' IS DISTINCT FROM NULL::mallory.pair$$, $$CASE WHEN priority = 3 THEN NULL::mallory.pair ELSE '(1,x)' END IS NOT NULL$$,
 	$$mallory.pair '(1,x)' IS NOT NULL$$, $$mallory.pair('(1,x)') IS NOT NULL$$, $$jsonb_populate_record(NULL::mallory.pair, payload) IS NOT NULL$$]) rule;
+-- a range type's function that makes its values canonical, which the server has ready since another role used it
+CREATE TYPE t.span;
+CREATE FUNCTION mallory.canonical(t.span) RETURNS t.span LANGUAGE internal IMMUTABLE STRICT AS 'int4range_canonical';
+CREATE TYPE t.span AS RANGE (subtype = int4, canonical = mallory.canonical);
+ALTER FUNCTION mallory.canonical OWNER TO regress_aq_mallory;
+SELECT '(1,3]'::t.span;
+SELECT split_part(t.error(format($$SELECT aq.subscribe('a_rules', 's', %L)$$, rule)), ' | ', 2) FROM unnest(ARRAY[$$'(1,3]'::t.span @> priority$$, $$t.span(1, priority) @> 1$$]) rule;
 -- what is meant by a literal is what its writer has meant
 SELECT aq.subscribe('a_rules', 'null', 'correlation = NULL'), aq.subscribe('a_rules', 'backslash', $$correlation = '\\'$$), aq.subscribe('a_rules', 'others', $$correlation IN ('a', 'b') AND payload['k'] = '"v"' AND correlation LIKE 'a%' ESCAPE '!'$$);
 SELECT t.error($$SELECT aq.subscribe('a_rules', 'parameter', '$1 = 1')$$);
@@ -149,5 +156,6 @@ SET client_min_messages = error;
 SELECT count(aq.drop_queue(queue_name, true)) FROM aq.queues WHERE queue_name ~ '^a_';
 REVOKE EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table FROM regress_aq_mallory, regress_aq_victim;
 DROP DOMAIN t.d CASCADE;
+DROP TYPE t.span CASCADE;
 DROP SCHEMA mallory, victim CASCADE;
 DROP ROLE regress_aq_mallory, regress_aq_victim;
