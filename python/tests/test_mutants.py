@@ -28,7 +28,7 @@ def test_mutants_are_complete():
         assert mutant.kind in KINDS and mutant.old != mutant.new and mutant.tests, mutant.name
         for spec in mutant.tests:
             rung, names, *_ = spec.split(":")
-            if rung == "cluster":
+            if rung in ("cluster", "cluster_tables"):
                 assert (tests / "cluster" / names).exists(), f"{mutant.name}: {spec}"
             else:
                 folder, suffix = folders[rung]

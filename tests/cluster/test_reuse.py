@@ -121,13 +121,14 @@ def test_consumed_messages_stay_as_long_as_retention_says(new_server):
 
 @pytest.mark.sharded("a queue table has no partitions")
 def test_a_removed_consumer_keeps_nothing(new_server):
-    """What only removed consumers have not taken is truncated: in memory, not in memory, and after a crash before the worker knew."""
+    """What only removed consumers have not taken is truncated, and then their places are free: in memory, not in memory, and after a crash before the worker knew."""
     own = new_server("removed", **SETTINGS)
     own.expect_log("terminating connection because of crash|was terminated by signal 9")
 
     def without_a(conn, name):
         until(lambda: db.value(conn, TRUNCATED, [name]) == 1, f"the partition of {name}")
         assert take(conn, name, "b") == [PARTITION + 1]
+        until(lambda: db.value(conn, "SELECT count(*) FROM aq.subscriber JOIN aq.queue USING (queue_id) WHERE queue_name = %s", [name]) == 1, "a's place")
 
     with own.connect() as conn:
         for name in ("here", "restarted", "crashed"):

@@ -7,10 +7,10 @@ mutants.tsv has a row for each: name, kind, file, function (of a C file), the te
 is, what it becomes, and the tests that should notice, the cheapest first.  Texts have
 \\n and \\t for line ends and tabs; leading blanks do not count; "-" is nothing.
 
-A mutant is applied to a copy of the sources, built, installed into the server of
-PG_CONFIG (which must be a copy of your own, see README.md), and the tests run one
-after the other until one fails, hangs, or all have passed.  A mutant that no test
-notices is a gap in the tests, or changes nothing that a user could see.
+A mutant is applied to a copy of the sources, built without optimization and with test
+points, installed into the server of PG_CONFIG (which must be a copy of your own, see
+README.md), and the tests run one after the other until one fails, hangs, or all have
+passed.  What a test that fails said is in the copy's folder failures.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -80,45 +80,62 @@ def stale_mutants(mutants: list[Mutant]) -> list[Mutant]:
     return [m for m in mutants if not path_of(ROOT, m).exists() or m.apply(path_of(ROOT, m).read_text()) is None]
 
 
-def files_to_run(rung: str, names: list[str]) -> list[str]:
-    """The files, behind those that they need."""
-    first = {"queue_tables": ["setup", "on_queue_tables"], "queue_tables_isolation": ["on-queue-tables"]}.get(rung, [])
-    if any(name.startswith("dbms_") for name in names):
-        first += ["dbms_types", "dbms_names", "dbms_aqadm"]
-    return [*first, *(name for name in names if name not in first)]
-
-
 class Bench:
     """A copy of the sources, and a server to install into."""
 
-    def __init__(self, directory: Path, limit: int) -> None:
-        self.directory, self.limit = directory, limit
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
         self.pg_config = os.environ.get("PG_CONFIG", "")
         where = self.pg_config and subprocess.run([self.pg_config, "--pkglibdir"], capture_output=True, text=True).stdout.strip()
         if not where or where.startswith("/usr/"):
             sys.exit("PG_CONFIG must name the pg_config of a copy of the server: broken libraries are installed there. See tests/mutants/README.md.")
         directory.mkdir(parents=True, exist_ok=True)
         self.temporary = directory / "tmp"
+        # the library has test points, so no test builds another; who waits in vain gives up soon
+        self.environment = {"PGAQ_RUN_DIR": str(self.temporary), "PGAQ_TEST_POINTS_DIR": str(directory), "PGAQ_PATIENCE": "15"}
         self.end_servers()
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
                 shutil.rmtree(directory / name, ignore_errors=True)
-                shutil.copytree(source, directory / name, symlinks=True, ignore=shutil.ignore_patterns("*.bc", "results", "__pycache__"))
+                shutil.copytree(source, directory / name, symlinks=True, ignore=shutil.ignore_patterns("*.bc", "*.o", "results", "__pycache__"))
             else:
                 shutil.copy2(source, directory / name)
+        self.baseline = self.read_baseline()
 
-    def run(self, command: list[str], limit: int) -> tuple[bool, str]:
+    def read_baseline(self) -> dict[str, float]:
+        """Seconds that each test takes without a defect, of those that were measured."""
+        file = self.directory / "baseline.tsv"
+        rows = [line.split("\t") for line in file.read_text().splitlines()] if file.exists() else []
+        return {spec: float(seconds) for spec, seconds in rows}
+
+    def measure(self, spec: str) -> bool:
+        """Does it pass without a defect?  Its time is the measure for the mutants."""
+        began = time.monotonic()
+        passed, _ = self.test(spec)
+        if passed:
+            with open(self.directory / "baseline.tsv", "a") as file:
+                print(spec, f"{time.monotonic() - began:.1f}", sep="\t", file=file)
+        return passed
+
+    def limit(self, spec: str) -> float:
+        """Three times what it takes without a defect; more, because other programs may have the processors."""
+        return 3 * self.baseline.get(spec, 90) + 30
+
+    def run(self, command: list[str], limit: float) -> tuple[bool, str]:
         """Did it work within so many seconds?  And the end of what it said."""
         process = subprocess.Popen(command, cwd=self.directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-            start_new_session=True, env={**os.environ, "PGAQ_RUN_DIR": str(self.temporary)})
+            start_new_session=True, env={**os.environ, **self.environment})
         try:
             output, _ = process.communicate(timeout=limit)
-            return process.returncode == 0, output[-2000:]
+            return process.returncode == 0, output[-8000:]
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            return False, "time limit"
+            output, _ = process.communicate()
+            return False, output[-8000:] + "time limit"
+        except KeyboardInterrupt:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
         finally:
             self.end_servers()
 
@@ -135,17 +152,25 @@ class Bench:
         self.temporary.mkdir()
 
     def build(self) -> tuple[bool, str]:
-        return self.run(["make", "-s", "-j2", "install", f"PG_CONFIG={self.pg_config}", "PG_CFLAGS=-std=gnu11 -w"], 600)
+        return self.run(["make", "-s", "-j2", "install", "TEST_POINTS=1", f"PG_CONFIG={self.pg_config}", "PG_CFLAGS=-std=gnu11 -w -O0"], 600)
 
     def test(self, spec: str) -> tuple[bool, str]:
         rung, _, names = spec.partition(":")
-        if rung == "cluster":
+        if rung.startswith("cluster"):
             file, _, chosen = names.partition(":")
             command = ["tools/python", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"tests/cluster/{file}"]
+            command += ["--queue-tables"] if rung == "cluster_tables" else []
             command += ["-k", chosen.replace(",", " or ")] if chosen else []
         else:
-            command = ["tools/python", "tests/regress.py", rung, *files_to_run(rung, names.split(","))]
-        return self.run(command, self.limit)
+            command = ["tools/python", "tests/regress.py", rung, *filter(None, names.split(","))]
+        return self.run(command, self.limit(spec))
+
+    def keep_failure(self, mutant: Mutant, output: str) -> None:
+        """What a test said that noticed a mutant, to see whether the mutant was the cause."""
+        folder = self.directory / "failures"
+        folder.mkdir(exist_ok=True)
+        differences = [path.read_text(errors="replace") for path in (self.directory / "tests").rglob("regression.diffs")]
+        (folder / f"{mutant.name}.out").write_text("\n".join([output, *(text[:8000] for text in differences)]))
 
 
 def judge(bench: Bench, mutant: Mutant) -> tuple[str, str]:
@@ -163,7 +188,8 @@ def judge(bench: Bench, mutant: Mutant) -> tuple[str, str]:
         for spec in mutant.tests:
             passed, output = bench.test(spec)
             if not passed:
-                return "noticed", spec + (" (time limit)" if output == "time limit" else "")
+                bench.keep_failure(mutant, output)
+                return "noticed", spec + (" (time limit)" if output.endswith("time limit") else "")
         return "survived", " ".join(mutant.tests)
     finally:
         path.write_text(source)
@@ -172,11 +198,13 @@ def judge(bench: Bench, mutant: Mutant) -> tuple[str, str]:
 def chosen_mutants(given: argparse.Namespace) -> list[Mutant]:
     mutants = [
         m for m in read_mutants()
-        if given.kind in (None, m.kind) and (given.file or "") in m.file and given.name in (None, m.name)
+        if given.kind in (None, m.kind) and (given.file or "") in m.file and (given.name is None or m.name in given.name.split(","))
     ]
     if given.sample:
         random.Random(given.seed).shuffle(mutants)
-        mutants = mutants[: given.sample]
+        mutants = mutants[given.skip : given.skip + given.sample]
+    if given.tests:
+        mutants = [replace(m, tests=given.tests.split()) for m in mutants]
     return mutants
 
 
@@ -192,10 +220,11 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="only list them")
     parser.add_argument("--kind")
     parser.add_argument("--file", help="part of the file's name")
-    parser.add_argument("--name")
+    parser.add_argument("--name", help="one, or more with commas between them")
     parser.add_argument("--sample", type=int, help="so many of them, by chance")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--limit", type=int, default=300, help="seconds for each test")
+    parser.add_argument("--skip", type=int, default=0, help="the sample begins behind so many of this seed")
+    parser.add_argument("--tests", help="run these instead of the tests in mutants.tsv; \"sql: isolation:\" is all of both")
     parser.add_argument("--minutes", type=float, help="begin no mutant after that")
     parser.add_argument("--directory", type=Path, default=Path("/tmp/pgaq-mutants"))
     given = parser.parse_args()
@@ -210,7 +239,7 @@ def main() -> int:
         for mutant in mutants:
             print(mutant.name, mutant.kind, mutant.file, mutant.function, " ".join(mutant.tests), sep="\t")
         return 0
-    bench = Bench(given.directory, given.limit)
+    bench = Bench(given.directory)
     specs = sorted({spec for m in mutants for spec in m.tests})
     began = time.monotonic()
     built, output = bench.build()
@@ -218,7 +247,7 @@ def main() -> int:
         sys.exit(f"the sources cannot be built:\n{output}")
     print(f"{len(mutants)} mutants, {len(specs)} tests", flush=True)
     if given.baseline:
-        failed = [spec for spec in specs if not say(spec, bench.test(spec)[0])]
+        failed = [spec for spec in specs if not say(spec, bench.measure(spec))]
         return 1 if failed else 0
     counts: dict[str, int] = {}
     with open(given.directory / "results.tsv", "a") as results:
