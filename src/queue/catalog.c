@@ -103,14 +103,6 @@ aq_catalog_relation(const char *name)
 	return oid;
 }
 
-Oid
-aq_data_relation(const char *name)
-{
-	Oid			schema = get_namespace_oid("aq_data", true);
-
-	return OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
-}
-
 char *
 aq_message_table(int32 id)
 {

@@ -19,13 +19,61 @@
  */
 #include "queue/queue_private.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/indexing.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "parser/scansup.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* --- relations of schema aq_data ------------------------------------------------- */
+
+/* A relation that the session's caches do not know of, because its maker has not told of it yet. */
+static Oid
+find_relation(const char *name, Oid schema)
+{
+	Relation	rel = table_open(RelationRelationId, AccessShareLock);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	NameData	wanted;
+	ScanKeyData keys[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	Oid			oid = InvalidOid;
+
+	namestrcpy(&wanted, name);
+	ScanKeyInit(&keys[0], Anum_pg_class_relname, BTEqualStrategyNumber, F_NAMEEQ, NameGetDatum(&wanted));
+	ScanKeyInit(&keys[1], Anum_pg_class_relnamespace, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(schema));
+	scan = systable_beginscan(rel, ClassNameNspIndexId, true, snapshot, lengthof(keys), keys);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		oid = ((Form_pg_class) GETSTRUCT(tuple))->oid;
+	systable_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	table_close(rel, AccessShareLock);
+	return oid;
+}
+
+/*
+ * A commit is visible before the other sessions hear that their caches are
+ * old: what is said not to exist is looked for in pg_class.
+ */
+Oid
+aq_data_relation(const char *name)
+{
+	Oid			schema = get_namespace_oid("aq_data", true);
+	Oid			oid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
+
+	return OidIsValid(schema) && !OidIsValid(oid) ? find_relation(name, schema) : oid;
+}
 
 /* SET search_path of the functions in sql/code/packages */
 #define PATH_OF_PACKAGES "pg_catalog, pg_catalog, pg_temp"

@@ -784,6 +784,7 @@ end_conversion(AqQueueShm *shm, const Change *change)
 		shm->converted = true;
 		pg_memory_barrier();	/* before the worker reads the next transaction id */
 		aq_queue_post_work(shm, AQ_WORK_CONVERT);
+		aq_point_held("conversion-announced");
 	}
 	else if (change->kind == TABLE_LEFT)
 		shm->table_done = true;

@@ -468,6 +468,8 @@ pop_empty(AqQueueShm *shm, bool *counted)
 	aq_latch_free(&sq->latch);
 	if (low)
 		aq_queue_post_work(shm, AQ_WORK_TABLES);
+	/* the worker hands its tables out before PostgreSQL tells of their creation */
+	InvalidateCatalogSnapshot();
 	return partition;
 }
 
