@@ -74,12 +74,13 @@ def crash_once(server, work, point, skip):
 
 
 def drain(server, work, rng):
-    """Let the consumers take the rest, finishing what clients have left prepared."""
+    """Let the consumers take the rest, finishing what clients have left prepared: it holds back what comes behind it."""
     deadline = time.monotonic() + 2 * PATIENCE
-    while not work.drain(timeout=3):
-        faults.finish_prepared(server, 1.0, rng)
+    drained = False
+    while not drained:
         assert time.monotonic() < deadline, "not drained"
-    faults.finish_prepared(server)
+        drained = work.drain(timeout=3)
+        drained = faults.finish_prepared(server, 1.0, rng) == 0 and drained
 
 
 def run(server, shape, points, rng, name, skip=3):
@@ -128,16 +129,11 @@ def befall_once(server, work, point, action, skip):
         until(lambda: db.value(conn, reached, [point]) > before + skip or work._check_clients(), f"{action} at {point}", 120)
 
 
-def test_sessions_end_at_points(points_server, seed):
-    """An error, a cancellation or a termination at each point leaves nothing behind: all messages arrive once, in order."""
-    server = points_server
+def end_sessions(server, shape, cases, rng, name):
+    """A workload whose sessions meet with each (point, action); all messages arrive once, in order."""
     server.expect_log("test point|canceling|terminating")
-    rng = random.Random(seed)
-    points = sorted(set(POINTS) - RARE - (SHARDED if conftest.on_queue_tables else CLASSIC))
-    cases = [(point, action) for point in points for action in ("error", "cancel", "terminate") if action == "terminate" or point not in faults.held_points()]
-    rng.shuffle(cases)
     options = Options(rollback=5, savepoint=5, prepare=5, reconnect=True, explicit=True, backlog=4000, seed=rng.randrange(1, 10_000))
-    with Workload(server, PGAQ, Shape(sessions=3, batch=20, payload=40), options, queue="ends") as work:
+    with Workload(server, PGAQ, shape, options, queue=name) as work:
         work.setup()
         work.start()
         for point, action in cases:
@@ -149,6 +145,16 @@ def test_sessions_end_at_points(points_server, seed):
         work.stop()
         report = work.check()
         assert report.ok, report
+        work.teardown()
+
+
+def test_sessions_end_at_points(points_server, seed):
+    """An error, a cancellation or a termination at each point leaves nothing behind."""
+    rng = random.Random(seed)
+    points = sorted(set(POINTS) - RARE - (SHARDED if conftest.on_queue_tables else CLASSIC))
+    cases = [(point, action) for point in points for action in ("error", "cancel", "terminate") if action == "terminate" or point not in faults.held_points()]
+    rng.shuffle(cases)
+    end_sessions(points_server, Shape(sessions=3, batch=20, payload=40), cases, rng, "ends")
 
 
 ENDS = ["error", "cancel", "terminate"]
@@ -762,24 +768,41 @@ def test_what_was_read_before_a_change_does_not_come_in(points_server):
         assert db.value(other, value) == "new"
 
 
+SHAPES = [Shape(sessions=3, batch=20, payload=40), Shape(kind="topic", sessions=2, batch=20, subscribers=3, payload=40)]
+
+
+@contextlib.contextmanager
+def server_of_long_run(library, monkeypatch, rng):
+    """Its message cache is small or large; in the end its log holds nothing unexpected, and its memory agrees with the tables."""
+    monkeypatch.setenv("PGAQ_LIBDIR", library)
+    server = make_server("points", **{"pgaq.reuse_grace": "0", "pgaq.message_cache_size": rng.choice(["4MB", "128MB"])})
+    server.expect_log(r"terminat|crash|signal 9|there is no transaction in progress")
+    install_points(server)
+    try:
+        yield server
+        assert server.problems() + faults.differences(server) == []
+    finally:
+        server.destroy()
+
+
 @pytest.mark.long
 def test_two_hundred_crashes(library, monkeypatch, seed):
-    monkeypatch.setenv("PGAQ_LIBDIR", library)
     rng = random.Random(seed)
     common = sorted(set(POINTS) - RARE - CLASSIC)
     done = 0
     while done < LONG_RUNS:
-        server = make_server("points", **{"pgaq.reuse_grace": "0", "pgaq.message_cache_size": rng.choice(["4MB", "128MB"])})
-        server.expect_log(r"terminat|crash|signal 9|there is no transaction in progress")
-        install_points(server)
-        shape = rng.choice([Shape(sessions=3, batch=20, payload=40), Shape(kind="topic", sessions=2, batch=20, subscribers=3, payload=40)])
-        points = [rng.choice(common) for _ in range(10)]
-        try:
-            missed = run(server, shape, points, rng, f"points{done}", skip=rng.choice([2, 20, 2000]))
-            done += len(points) - len(missed)
-            assert server.problems() == []
-        finally:
-            server.destroy()
+        with server_of_long_run(library, monkeypatch, rng) as server:
+            points = [rng.choice(common) for _ in range(10)]
+            done += len(points) - len(run(server, rng.choice(SHAPES), points, rng, f"points{done}", skip=rng.choice([2, 20, 2000])))
+
+
+@pytest.mark.long
+def test_two_hundred_terminations(library, monkeypatch, seed):
+    rng = random.Random(seed)
+    common = sorted(set(POINTS) - RARE - CLASSIC)
+    for done in range(0, LONG_RUNS, 10):
+        with server_of_long_run(library, monkeypatch, rng) as server:
+            end_sessions(server, rng.choice(SHAPES), [(rng.choice(common), "terminate") for _ in range(10)], rng, f"ends{done}")
 
 
 def test_the_sampler_survives_an_error(points_server):
