@@ -102,6 +102,17 @@ SET ROLE regress_ora_user;
 CALL dbms_aq.enqueue('i_classic', dbms_aq.enqueue_options_t(visibility => 1, transformation => 'ora.who'), NULL, ROW(6, 'x')::order_t, NULL) \g /dev/null
 RESET ROLE;
 SELECT user_data FROM aq$i_tab ORDER BY user_data;
+-- not by what is done for a superuser who refreshes a view or analyzes a table
+CREATE FUNCTION t.immediately() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	id uuid;
+BEGIN
+	CALL dbms_aq.enqueue('ora.i_text', dbms_aq.enqueue_options_t(visibility => dbms_aq.immediate()), NULL, 'x'::text, id);
+	RETURN 'enqueued';
+END $$;
+SELECT t.error('CREATE MATERIALIZED VIEW t.immediate AS SELECT t.immediately()');
+DROP FUNCTION t.immediately;
+
 DROP FUNCTION ora.who;
 CALL dbms_aqadm.drop_queue_table('i_tab', force => true);
 CALL dbms_aqadm.drop_sharded_queue('i_sharded', force => true);

@@ -81,3 +81,9 @@ SELECT payload FROM aq.dequeue('r', NULL::t.sale, 'north', 10);
 SELECT payload FROM aq.dequeue('r', NULL::t.sale, 'large', 10);
 SELECT aq.drop_queue('r');
 DROP TYPE t.sale;
+-- the state in which the message is stored: 0 ready, 1 waiting for its delay
+SELECT aq.create_queue('r_state', multiple_consumers => true);
+SELECT aq.subscribe('r_state', 'ready', 'state = 0'), aq.subscribe('r_state', 'delayed', 'state = 1');
+SELECT aq.enqueue('r_state', '"now"') IS NOT NULL, aq.enqueue('r_state', '"later"', delay => '1 hour') IS NOT NULL;
+SELECT consumer, state, payload FROM aq.messages WHERE queue_name = 'r_state' ORDER BY consumer;
+SELECT aq.drop_queue('r_state', force => true);
