@@ -716,16 +716,14 @@ is_blocked(const Doubt *entries, uint32 i, const bool *left)
 }
 
 /*
- * Until the transaction ends, this session alone resolves the queue's
- * entries.  One that holds this lock waits for no other.
+ * This session alone resolves the queue's entries, until it releases the lock
+ * or fails.  One that holds it waits for no other.
  */
 static bool
-lock_entries(AqQueueShm *shm, bool wait)
+lock_entries(AqQueueShm *shm, LOCKTAG *tag, bool wait)
 {
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_catalog_relation("queue"), (uint32) shm->queue_id, 1);
-	return LockAcquire(&tag, ExclusiveLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
+	SET_LOCKTAG_OBJECT(*tag, MyDatabaseId, aq_catalog_relation("queue"), (uint32) shm->queue_id, 1);
+	return LockAcquire(tag, ExclusiveLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
 }
 
 /*
@@ -740,8 +738,9 @@ aq_doubts_resolve(AqQueueShm *shm, bool wait)
 	bool	   *left;
 	bool		all = true;
 	uint32		n = 0;
+	LOCKTAG		tag;
 
-	if (!lock_entries(shm, wait))
+	if (!lock_entries(shm, &tag, wait))
 		return false;
 	entries = palloc(aq_shard->max_doubts * sizeof(Doubt));
 	left = palloc0(aq_shard->max_doubts * sizeof(bool));
@@ -766,6 +765,8 @@ aq_doubts_resolve(AqQueueShm *shm, bool wait)
 		}
 		all &= !left[i];
 	}
+	/* what is resolved stays so if the transaction aborts, and a drop may stay open for long */
+	LockRelease(&tag, ExclusiveLock, false);
 	return all;
 }
 
@@ -797,10 +798,11 @@ queues_in_doubt(void)
 static void
 resolve_all(void)
 {
+	List	   *queues = queues_in_doubt();
 	ListCell   *lc;
 
 	aq_point("prepared-finished");
-	foreach(lc, queues_in_doubt())
+	foreach(lc, queues)
 	{
 		AqQueue    *queue = aq_queue_get_by_id(lfirst_int(lc), true);
 

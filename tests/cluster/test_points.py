@@ -348,6 +348,28 @@ def test_not_settled_by_the_session_that_finishes(points_server, how):
         assert arrived(conn, "q", 3) == [1, 2, 3]
 
 
+@pytest.mark.sharded("a queue table asks the transaction's status")
+def test_commit_prepared_does_not_wait_for_a_drop(points_server):
+    """A drop that has settled what the transaction took, and stays open, is not waited for."""
+    with points_server.connect() as conn, points_server.connect() as dropper, points_server.connect() as other, ThreadPoolExecutor() as pool:
+        conn.execute("SELECT aq.create_queue('q')")
+        put(conn, "q", 1)
+        conn.execute("BEGIN")
+        assert take(conn, "q") == [1]
+        conn.execute("PREPARE TRANSACTION 'p'")
+        conn.execute("SELECT aq.point_hold('prepared-finished')")
+        finished = pool.submit(other.execute, "COMMIT PREPARED 'p'")
+        assert db.value(conn, "SELECT aq.point_await('prepared-finished')")
+        dropper.execute("BEGIN")
+        dropper.execute("SELECT aq.drop_queue('q')")
+        conn.execute("SELECT aq.point_reset()")
+        try:
+            finished.result(PATIENCE)
+        finally:
+            dropper.execute("ROLLBACK")
+        assert not ready(conn, "q")
+
+
 @pytest.mark.sharded("loading a queue table writes nothing")
 def test_crash_while_loading(points_server):
     """The first session after a restart dies while it reads what is there; the next reads it all the same."""
