@@ -288,7 +288,7 @@ extern void aq_message_check(AqQueue *queue, Line *consumers, Line *messages, co
 
 /* --- classic_take.c ------------------------------------------------------------------------------- */
 extern uint32 aq_classic_take(AqQueue *queue, const AqTakeOptions *options);
-extern bool aq_classic_ready(AqQueue *queue, int position);
+extern bool aq_classic_ready(AqQueue *queue, int position, int64 until);
 
 /* --- classic_notes.c: what the transaction has in hand --------------------------------------------- */
 

@@ -421,7 +421,7 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 		}
 		else
 			aq_retries_later(shm, TRY_AGAIN);
-	aq_cond_broadcast(&shm->changed);
+	aq_retries_counted(shm);
 	if (n == RETRIES_MAX)
 		aq_queue_post_work(shm, AQ_WORK_RETRY);
 }

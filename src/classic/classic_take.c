@@ -60,6 +60,7 @@ typedef struct Take
 	bool		peek;			/* only look whether there is something */
 	bool		ignore_retries; /* nothing is taken out of its order by that */
 	bool		stopped;		/* at what waits for its count, and will not get it soon */
+	int64		counts_until;	/* see aq_await_retries(); 0: has not waited yet */
 	uint32		overtaken;		/* walks that have met what was committed meanwhile */
 	bool		again;			/* this one has, and begins anew */
 	bool		retry_met;		/* a row that waits for its retry count: */
@@ -632,7 +633,9 @@ wait_for_retries(Take *take)
 	AqMode		mode = take->options->mode;
 
 	take->retry_met = false;
-	if (aq_await_retries(take->queue->shm, take->peek, is_pending, take))
+	if (take->counts_until == 0 && !take->peek)
+		take->counts_until = aq_retry_patience();
+	if (aq_await_retries(take->queue->shm, take->peek, take->counts_until, is_pending, take))
 		return;
 	take->ignore_retries = mode == AQ_MODE_BROWSE || mode == AQ_MODE_PURGE;
 	take->stopped = !take->ignore_retries;
@@ -741,12 +744,13 @@ aq_classic_take(AqQueue *queue, const AqTakeOptions *options)
 
 /* Is there something that take() could have now? */
 bool
-aq_classic_ready(AqQueue *queue, int position)
+aq_classic_ready(AqQueue *queue, int position, int64 until)
 {
 	AqTakeOptions options = {.position = position,.max = 1,.mode = AQ_MODE_REMOVE};
 	Take		take;
 
 	begin_take(&take, queue, &options, true);
+	take.counts_until = until;
 	for (;;)
 	{
 		aq_ranges_read(queue->shm, position, &take.ranges);

@@ -252,10 +252,10 @@ both_owns(AqQueue *queue, const pg_uuid_t *id)
 }
 
 static bool
-both_ready(AqQueue *queue, int position)
+both_ready(AqQueue *queue, int position, int64 until)
 {
-	return (!queue->shm->table_done && classic()->ready(queue, position)) ||
-		sharded()->ready(queue, position);
+	return (!queue->shm->table_done && classic()->ready(queue, position, until)) ||
+		sharded()->ready(queue, position, until);
 }
 
 static bool

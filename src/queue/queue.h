@@ -98,6 +98,7 @@ typedef struct AqQueueShm
 	pg_atomic_uint32 work;		/* what the worker has to look at: AQ_WORK_* */
 	pg_atomic_uint64 check_at;	/* when it has to look at waiters; 0: not */
 	pg_atomic_uint32 uncounted; /* how often it could not write retry counts */
+	pg_atomic_uint32 stopped_looks; /* 1: a look has met one that was to be written */
 	pg_atomic_uint64 next_time; /* when the store has something to do by time; 0: never */
 	uint32		later_work;		/* the worker's own: what it wants to do ... */
 	TimestampTz later_at;		/* ... at this time */
@@ -412,7 +413,9 @@ extern bool aq_payload_type_lock(Oid type, bool wait);
 extern bool aq_queue_is_accessible(AqQueue *queue, LOCKMODE mode);
 extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);	/* the worker only */
 extern void aq_retries_later(AqQueueShm *shm, int64 microseconds);
-extern bool aq_await_retries(AqQueueShm *shm, bool only_looks, bool (*pending) (void *arg), void *arg);
+extern void aq_retries_counted(AqQueueShm *shm);
+extern int64 aq_retry_patience(void);
+extern bool aq_await_retries(AqQueueShm *shm, bool only_looks, int64 until, bool (*pending) (void *arg), void *arg);
 extern void aq_queue_announce_time(AqQueueShm *shm, TimestampTz when);	/* never raises */
 
 /*

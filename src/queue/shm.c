@@ -76,6 +76,7 @@ reset_entry(AqQueueShm *shm)
 	pg_atomic_write_u64(&shm->definition, 0);
 	pg_atomic_write_u32(&shm->users, 0);
 	pg_atomic_write_u32(&shm->uncounted, 0);
+	pg_atomic_write_u32(&shm->stopped_looks, 0);
 	pg_atomic_write_u32(&shm->stops_enqueue, 0);
 	pg_atomic_write_u32(&shm->stops_dequeue, 0);
 	shm->converted = shm->settled = shm->table_done = false;
@@ -156,6 +157,7 @@ aq_queue_shmem_init(void *area, bool found)
 		pg_atomic_init_u64(&shm->definition, 0);
 		pg_atomic_init_u32(&shm->users, 0);
 		pg_atomic_init_u32(&shm->uncounted, 0);
+		pg_atomic_init_u32(&shm->stopped_looks, 0);
 		pg_atomic_init_u32(&shm->stops_enqueue, 0);
 		pg_atomic_init_u32(&shm->stops_dequeue, 0);
 		pg_atomic_init_u64(&shm->table_puts, 0);

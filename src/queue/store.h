@@ -140,8 +140,8 @@ typedef struct AqStore
 	uint32		(*take) (AqQueue *queue, const AqTakeOptions *options);
 	/* Is it the id of a message of this queue, there or not? */
 	bool		(*owns) (AqQueue *queue, const pg_uuid_t *id);
-	/* Could take() find something now? */
-	bool		(*ready) (AqQueue *queue, int position);
+	/* Could take() find something now?  Waits for retry counts until then: see aq_await_retries(). */
+	bool		(*ready) (AqQueue *queue, int position, int64 until);
 	/* Has a prepared transaction messages of it in hand? */
 	bool		(*in_doubt) (AqQueueShm *shm);
 	/*

@@ -221,7 +221,7 @@ aq_waiters_job(int32 id, AqQueueShm *shm)
 		AqConsumerShm *consumer = aq_consumer_shm(shm, position);
 
 		if (consumer == NULL || consumer->waiters.waiting == 0 ||
-			!queue->store->ready(queue, position))
+			!queue->store->ready(queue, position, 0))
 			continue;
 		aq_wake_consumers(shm, position, 1);
 		check_later(shm);
@@ -565,6 +565,7 @@ typedef struct Listening
 	bool		selective;
 	bool		single;			/* one queue and consumer */
 	bool		channel;		/* wait on the broadcast channel */
+	int64		counts_until;	/* a look waits for retry counts until then; 0: it does not */
 	bool		(*attempt) (void *arg); /* what a look is; NULL: ask the store */
 	void	   *arg;
 } Listening;
@@ -598,7 +599,7 @@ look_at_queues(void *arg)
 			queue = aq_queue_side_made(aq_queue_get(listening->queues[i], AQ_RIGHT_DEQUEUE), AQ_BUFFERED);
 		aq_queue_pin(queue);
 		position = aq_dequeue_position(queue, listening->consumers[i]);
-		if (listening->attempt == NULL && position >= 0 && queue->store->ready(queue, position))
+		if (listening->attempt == NULL && position >= 0 && queue->store->ready(queue, position, listening->counts_until))
 			return i;
 		if (listening->targets != NULL)
 		{
@@ -630,6 +631,9 @@ listen_to(Listening *listening, int64 timeout_us)
 	PreventCommandDuringRecovery("aq.wait()");
 	if (listening->attempt == NULL)
 		aq_stat_add(AQ_STAT_LISTEN_CALLS, 1);
+	/* one that is going to sleep is woken when they are written */
+	if (timeout_us == 0)
+		listening->counts_until = aq_retry_patience();
 	found = look_at_queues(listening);
 	if (found >= 0 || timeout_us == 0)
 		return found;

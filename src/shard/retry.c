@@ -367,7 +367,8 @@ write_counts(int32 id, AqQueueShm *shm, Partition *only)
 	aq_point("retries-written");
 	aq_job_commit(outcome == RETRIES_WRITTEN);
 	aq_chunks_trim();
-	aq_cond_broadcast(&shm->changed);
+	if (outcome == RETRIES_WRITTEN)
+		aq_retries_counted(shm);
 	return outcome;
 }
 
@@ -499,7 +500,7 @@ write_out(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 		return false;
 	}
 	write_detached(&retries, queue);
-	aq_cond_broadcast(&shm->changed);
+	aq_retries_counted(shm);
 	return true;
 }
 

@@ -523,7 +523,7 @@ extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 extern pg_uuid_t aq_message_id(uint64 key, int stream, int64 ordinal);
 extern bool aq_message_id_parse(const pg_uuid_t *id, uint64 key, int *stream, int64 *ordinal);
 extern uint32 aq_take(AqQueue *queue, const AqTakeOptions *options);
-extern bool aq_ready(AqQueue *queue, int position);
+extern bool aq_ready(AqQueue *queue, int position, int64 until);
 extern bool aq_shard_owns(AqQueue *queue, const pg_uuid_t *id);
 
 /* --- notes.c: what the transaction has in hand ----------------------------------------------------------- */

@@ -242,7 +242,9 @@ aq_take_await_retries(Take *take, bool only_looks)
 {
 	AqMode		mode = take->options->mode;
 
-	if (aq_await_retries(take->shm, only_looks, retries_pending, take))
+	if (take->counts_until == 0 && !only_looks)
+		take->counts_until = aq_retry_patience();
+	if (aq_await_retries(take->shm, only_looks, take->counts_until, retries_pending, take))
 		return true;
 	take->ignore_retries = mode == AQ_MODE_BROWSE || mode == AQ_MODE_PURGE;
 	return take->ignore_retries;
@@ -381,7 +383,7 @@ aq_take(AqQueue *queue, const AqTakeOptions *options)
 }
 
 static bool
-is_ready(AqQueue *queue, int position)
+is_ready(AqQueue *queue, int position, int64 until)
 {
 	AqTakeOptions options = {.position = position,.max = 1,.mode = AQ_MODE_REMOVE};
 	Take		take;
@@ -389,6 +391,7 @@ is_ready(AqQueue *queue, int position)
 			   *stream;
 
 	init_take(&take, queue, &options);
+	take.counts_until = until;
 	if (!IsTransactionBlock())
 		take.snapshot = NULL;
 	if (take.own_puts && aq_search_own(&take))
@@ -422,9 +425,9 @@ is_ready(AqQueue *queue, int position)
  * its own.
  */
 bool
-aq_ready(AqQueue *queue, int position)
+aq_ready(AqQueue *queue, int position, int64 until)
 {
-	bool		ready = is_ready(queue, position);
+	bool		ready = is_ready(queue, position, until);
 
 	aq_chunks_trim();
 	return ready;

@@ -47,6 +47,7 @@ typedef struct Take
 	Snapshot	snapshot;		/* in REPEATABLE READ and above, else NULL */
 	uint64		oldest;			/* its xmin, as a full transaction id */
 	bool		ignore_retries; /* nothing is taken out of its order by that */
+	int64		counts_until;	/* see aq_await_retries(); 0: has not waited yet */
 	bool		own_puts;		/* the transaction has enqueued into this queue */
 	HeldBack	held;
 	Candidate  *items;

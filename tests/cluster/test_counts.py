@@ -72,6 +72,12 @@ def waits(conn, other):
     return conn.execute(query, [other.info.backend_pid]).fetchone()
 
 
+def slept(conn, session, event):
+    """How often the session has slept for the event."""
+    query = 'SELECT coalesce(sum(total_waits), 0) FROM sys."v$session_event" WHERE pid = %s AND event = %s'
+    return db.value(conn, query, [session.info.backend_pid, event])
+
+
 def test_what_the_worker_counts_is_in_no_range(server, conn, table_queue):
     """Sessions that walk over it meanwhile do not remember that there is nothing."""
     put_many(conn, table_queue, 1, 32)
@@ -88,22 +94,43 @@ def test_what_the_worker_counts_is_in_no_range(server, conn, table_queue):
 
 def test_nothing_overtakes_what_waits_for_its_count(server, conn, either):
     """The worker is stopped for longer than any patience: a dequeue waits for it, and says so."""
-    put_many(conn, either, 1, 3)
+    for number in (1, 2, 3):
+        put(conn, either, number, priority=number)
     worker = background(conn, "worker")
     with server.connect() as other, server.connect() as looker, server.connect() as waiter, ThreadPoolExecutor() as pool:
         with stopped_worker(conn):
-            assert roll_back(conn, either) == [1]
+            assert roll_back(conn, either, number=3) == [1, 2, 3]
             found = pool.submit(take, other, either)
             seen = pool.submit(look, looker, either)
             for session in (other, looker):
-                assert until(lambda: waits(conn, session), "a session that waits") == ("aq: retry count write", worker)
-            # a wait has its own timeout, so it does not last: by then a patience would be over
+                until(lambda: waits(conn, session) == ("aq: retry count write", worker), "a session that waits")
+            # one that only looks has patience once, not for each priority; a sleep lasts a second
             assert not ready(waiter, either)
+            assert 0 < slept(conn, waiter, "aq: retry count write") <= 7
             assert not found.done() and not seen.done()
         assert found.result(PATIENCE) == [1, 2, 3]
         # the two run at the same time: it may show what the dequeue has not taken yet
         assert set(seen.result(PATIENCE)) <= {1, 2, 3}
     assert take(conn, either) == []
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["", "fails"])
+def test_a_wait_does_not_wait_for_the_worker(server, conn, either, fails):
+    """One that has a timeout is woken when the counts are written."""
+    put_many(conn, either, 0, 2)
+    if fails:  # what stands behind it is what there is then
+        db.execute(conn, "SELECT aq.alter_queue(%s, max_retries => 0)", [either])
+    count, sleep = "aq: retry count write", "Streams AQ: waiting for messages in the queue"
+    with server.connect() as waiter, server.connect() as looker, ThreadPoolExecutor() as pool:
+        with stopped_worker(conn):
+            assert roll_back(conn, either) == [0]
+            found = pool.submit(ready, waiter, either, None, "120 s")
+            assert not ready(looker, either, timeout="0.01 s")
+            assert slept(conn, looker, count) == 0
+            until(lambda: (waits(conn, waiter) or [""])[0] == sleep, "a session that waits")
+        assert found.result(PATIENCE / 2)  # not at the wait's end, nor because the worker looks after waiters sometimes
+        assert slept(conn, waiter, count) == 0
+    assert take(conn, either) == ([1, 2] if fails else [0, 1, 2])
 
 
 def test_a_pending_drop_lets_nothing_overtake(server, conn, either):
