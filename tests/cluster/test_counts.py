@@ -157,6 +157,23 @@ def test_a_pending_drop_lets_nothing_overtake(server, conn, either):
     assert take(conn, either) == []
 
 
+def test_a_whole_partition_is_rolled_back(server, conn):
+    """Another consumer has gone on to the next partition: a dequeue comes back, and waits for the counts."""
+    name = f"line{next(_numbers)}"
+    db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [name])
+    put_many(conn, name, 1, 16386)
+    with server.connect() as other, ThreadPoolExecutor() as pool:
+        conn.execute("BEGIN")
+        assert len(take(conn, name, number=16384)) == 16384
+        assert take(other, name, number=1) == [16385]
+        with stopped_worker(other):
+            conn.execute("ROLLBACK")
+            found = pool.submit(take, conn, name, None, 1)
+            until(lambda: found.done() or "aq: retry count write" in (waits(other, conn) or []), "a dequeue that waits")
+        assert found.result(PATIENCE) == [1]
+    db.execute(conn, "SELECT aq.drop_queue(%s, force => true)", [name])
+
+
 @pytest.mark.parametrize("news", [42, 43])
 def test_more_news_than_a_walk_can_know(server, conn, table_queue, news):
     """What is given back while a dequeue passes it is found again, however many other things have happened before it remembers what it passed."""
