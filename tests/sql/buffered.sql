@@ -92,6 +92,8 @@ SELECT aq.purge_queue('buf');
 SELECT t.put('buf', 1, 2), t.put_buffered('buf', 3, 5);
 \c
 SELECT aq.purge_queue('buf', condition => 'payload = ''4''', delivery_mode => 'buffered');
+\c
+SELECT payload FROM aq.dequeue('buf', delivery_mode => 'buffered');
 SELECT aq.purge_queue('buf', delivery_mode => 'persistent_or_buffered');
 -- a topic: subscribers choose what they get, recipients get what is sent to them
 SELECT aq.create_queue('buft', multiple_consumers => true);

@@ -9,6 +9,7 @@ CREATE ROLE regress_aq_other;
 -- creating queues is a right by itself
 SET ROLE regress_aq_owner;
 SELECT split_part(t.error($$SELECT aq.create_queue('q')$$), ' | ', 1);
+SELECT split_part(t.error($$SELECT aq.create_queue_table('q_tab')$$), ' | ', 1);
 RESET ROLE;
 DO $$
 DECLARE f regprocedure;
