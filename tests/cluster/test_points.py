@@ -42,15 +42,13 @@ pytestmark = pytest.mark.test_build
 
 
 def server_with_points(monkeypatch, library, name, expected, **settings):
-    """Yields it, and proves in the end that its log holds nothing but what is expected."""
+    """Yields it, and proves in the end that its log holds nothing but what is expected, and that its memory agrees with the tables."""
     monkeypatch.setenv("PGAQ_LIBDIR", library)
     server = make_server(name, **settings)
     server.expect_log(expected)
     install_points(server)
     yield server
-    problems = server.problems()
-    server.destroy()
-    assert problems == []
+    conftest.end_server(server)
 
 
 @pytest.fixture
