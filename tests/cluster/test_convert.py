@@ -104,7 +104,7 @@ def test_a_transaction_on_both_sides(server, conn, in_table):
 
 
 def test_prepared_before_and_finished_after(server, in_table):
-    """A restart in between does not matter."""
+    """A restart in between does not matter.  In the queue table 3 stands behind what is prepared; 5, in the sharded store, does not."""
     with server.connect() as conn:
         put_many(conn, "old", 1, 3)
         conn.execute("BEGIN")
@@ -117,11 +117,11 @@ def test_prepared_before_and_finished_after(server, in_table):
         put(conn, "old", 5)
     server.restart("immediate")
     with server.connect() as conn:
-        assert take(conn, "old", in_table[0]) == [3, 5]
+        assert take(conn, "old", in_table[0]) == [5]
         assert not has_left(conn)
         conn.execute("COMMIT PREPARED 'put'")
         conn.execute("ROLLBACK PREPARED 'took'")
-        assert sorted(arrived(conn, "old", 3, consumer=in_table[0])) == [1, 2, 4]
+        assert sorted(arrived(conn, "old", 4, consumer=in_table[0])) == [1, 2, 3, 4]
         for consumer in in_table[1:]:
             assert take(conn, "old", consumer) == [1, 2, 3, 4, 5]
         until(lambda: has_left(conn), "the end of the conversion")

@@ -346,17 +346,17 @@ def test_rename_database(server):
 def test_unsubscribe_with_messages_in_hand(server, conn, topic):
     """Also in the hands of a prepared transaction; afterwards the space can be reclaimed and the name used."""
     put(conn, topic, *range(10))
-    with server.connect() as holder:
+    with server.connect() as holder, server.connect() as other:
         holder.execute("BEGIN")
         assert take(holder, topic, "a", 3) == [0, 1, 2]
-        holder.execute("PREPARE TRANSACTION 'hand'")
-        holder.execute("BEGIN")
-        assert take(holder, topic, "a", 3) == [3, 4, 5]
+        other.execute("BEGIN")
+        assert take(other, topic, "a", 3) == [3, 4, 5]
+        other.execute("PREPARE TRANSACTION 'hand'")
         conn.execute("SET lock_timeout = '20 s'")
         db.execute(conn, "SELECT aq.unsubscribe(%s, 'a')", [topic])
         assert take(conn, topic, "a") == []
         holder.execute("ROLLBACK")
-        holder.execute("ROLLBACK PREPARED 'hand'")
+        other.execute("ROLLBACK PREPARED 'hand'")
     assert take(conn, topic, "a") == []
     assert take(conn, topic, "b") == list(range(10))
     db.execute(conn, "SELECT aq.subscribe(%s, 'a')", [topic])
