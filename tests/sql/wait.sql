@@ -75,3 +75,5 @@ SELECT t.error($$CALL aq.listen(ARRAY['t', 'no such queue'], ARRAY[NULL, NULL], 
 SELECT t.error($$CALL aq.listen(ARRAY['t_topic'], ARRAY[NULL], '0', NULL, NULL)$$);
 SELECT t.error($$CALL aq.listen(ARRAY['t'], ARRAY['x'], '0', NULL, NULL)$$);
 SELECT aq.drop_queue('t'), aq.drop_queue('t2'), aq.drop_queue('t_topic', true);
+-- a session stands in 256 lists at most
+SELECT t.error(format('CALL aq.listen(%L, NULL, ''0'', NULL, NULL)', (SELECT array_agg('none' || n) FROM generate_series(1, 257) n)));
