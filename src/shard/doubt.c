@@ -491,13 +491,18 @@ settle_own_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake
 		done_after_doubt(shm, stream, partition, take);
 }
 
+/*
+ * What the transaction has taken and the partition counts is marked.  Loading
+ * counts and marks nothing for a consumer that was removed before, nor what it
+ * has found committed or rolled back already.
+ */
 static void
 settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *take, bool commit)
 {
-	if (take->kind == LOG_RETRY || take->kind == LOG_MOVED)
+	if (take->kind == LOG_RETRY || take->kind == LOG_MOVED ||
+		!aq_clear_doubt(stream, partition, take->position, take->slot))
 		return;
 	partition->inflight--;
-	aq_clear_doubt(stream, partition, take->position, take->slot);
 	if (commit && take->kind != LOG_LOCKED)
 		done_after_doubt(shm, stream, partition, take);
 	else if (aq_consumer_removed(aq_consumer_shm(shm, take->position)))

@@ -232,17 +232,17 @@ aq_set_doubt(Stream *stream, Partition *partition, int position, uint32 slot)
 	}
 }
 
-/* That transaction has ended. */
-void
+/* That transaction has ended; false when it had not taken the message. */
+bool
 aq_clear_doubt(Stream *stream, Partition *partition, int position, uint32 slot)
 {
 	FrameSub   *sub = frame_sub(frame_of(partition), position);
 
-	if (sub != NULL && sub->ndoubt > 0 && aq_bitmap_clear(bitmap_of(sub->doubt), slot))
-	{
-		sub->ndoubt--;
-		stream_sub(stream, position)->ndoubt--;
-	}
+	if (sub == NULL || sub->ndoubt == 0 || !aq_bitmap_clear(bitmap_of(sub->doubt), slot))
+		return false;
+	sub->ndoubt--;
+	stream_sub(stream, position)->ndoubt--;
+	return true;
 }
 
 /* The session has enqueued into the partition. */

@@ -469,7 +469,7 @@ extern void aq_set_waiting(Partition *partition, int position, uint32 slot);
 extern bool aq_clear_waiting(Partition *partition, int position, uint32 slot);
 extern void aq_give_back(Stream *stream, Partition *partition, int position, uint32 slot);
 extern void aq_set_doubt(Stream *stream, Partition *partition, int position, uint32 slot);
-extern void aq_clear_doubt(Stream *stream, Partition *partition, int position, uint32 slot);
+extern bool aq_clear_doubt(Stream *stream, Partition *partition, int position, uint32 slot);
 extern void aq_note_session(Partition *partition, int64 session);
 extern int	aq_attempts_get(Frame *frame, int position, uint32 slot);
 extern void aq_attempts_set(Frame *frame, int position, uint32 slot, int attempts);

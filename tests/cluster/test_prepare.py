@@ -271,6 +271,22 @@ def test_topic(server, topic, how, finish):
 
 
 @pytest.mark.parametrize("finish", FINISH)
+@pytest.mark.parametrize("how", ["nothing", "restart"])
+def test_the_consumer_is_removed_meanwhile(server, topic, how, finish):
+    """What a prepared transaction has taken for it: the other consumer has every message, once."""
+    with server.connect() as conn:
+        put(conn, topic, 1, 2, 3)
+        assert prepare(server, topic, "r", dequeue=1, consumer="b") == [1]
+        db.execute(conn, "SELECT aq.unsubscribe(%s, 'b')", [topic])
+    disturb(server, how)
+    with server.connect() as conn:
+        assert look(conn, topic, "a") == [1, 2, 3]
+        conn.execute(f"{finish} 'r'")
+        assert db.rows(conn, "SELECT * FROM aq.check('20 s')") == []
+        assert take(conn, topic, "a") == [1, 2, 3]
+
+
+@pytest.mark.parametrize("finish", FINISH)
 @pytest.mark.parametrize("shards", [1, 4])
 def test_nothing_overtakes_what_is_in_doubt(server, conn, queue, finish, shards):
     """A later message of the same session is not delivered before one in doubt is decided."""
