@@ -78,6 +78,7 @@ shmem_init(void *area, bool found)
 		pg_atomic_init_u32(&cq->nretries, 0);
 		pg_atomic_init_u64(&cq->step, 0);
 		pg_atomic_init_u32(&cq->worker, InvalidTransactionId);
+		pg_atomic_init_u64(&cq->counts, 0);
 		pg_atomic_init_u64(&cq->time_from, 0);
 	}
 }

@@ -154,6 +154,7 @@ typedef struct ClassicQueue
 	pg_atomic_uint32 nretries;
 	pg_atomic_uint64 step;		/* the latest number given */
 	pg_atomic_uint32 worker;	/* transaction in which the worker has last changed rows */
+	pg_atomic_uint64 counts;	/* transactions in which the worker has counted attempts, each a moment before it commits */
 	pg_atomic_uint64 time_from; /* no row has an earlier next_at, but those the worker has in hand */
 } ClassicQueue;
 

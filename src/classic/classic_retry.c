@@ -411,6 +411,7 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 	}
 	aq_hands_close(&hands);
 	aq_point("retries-written");
+	pg_atomic_fetch_add_u64(&classic_queue(shm)->counts, 1);
 	aq_job_commit(true);
 	for (int i = 0; i < n; i++)
 		if (done[i])

@@ -62,7 +62,8 @@ typedef struct Take
 	bool		stopped;		/* at what waits for its count, and will not get it soon */
 	int64		counts_until;	/* see aq_await_retries(); 0: has not waited yet */
 	uint32		overtaken;		/* walks that have met what was committed meanwhile */
-	bool		again;			/* this one has, and begins anew */
+	uint64		counts;			/* ClassicQueue.counts when the walk began */
+	bool		again;			/* this one begins anew: it has met that, or attempts were counted */
 	bool		retry_met;		/* a row that waits for its retry count: */
 	Key			retry_key;
 	TransactionId retry_xid;
@@ -204,9 +205,12 @@ can_be_had(Take *take, int state, const Key *key)
 		return false;			/* expired */
 	if (aq_locked_here(header) && (take->options->id == NULL || take->options->mode == AQ_MODE_PURGE))
 		return false;
-	/* a take finds that out by itself */
+	/* a take finds that out by itself; an update, the worker's too, may begin as a lock */
 	if ((take->peek || take->options->mode == AQ_MODE_BROWSE) && aq_locked_elsewhere(header))
+	{
+		(void) is_given_back(take, header, key);
 		return false;
+	}
 	return is_given_back(take, header, key);
 }
 
@@ -225,6 +229,18 @@ is_too_new(Take *take)
 	if (take->taken == 0 && !aq_take_uses_snapshot())
 		take->again = take->overtaken++ < OVERTAKEN_MAX;
 	return true;
+}
+
+/*
+ * Has the worker counted attempts since the walk began?  The walk may have met a
+ * row's old version when it was no more, and no new one, because the index did
+ * not have it when its page was read.  So nothing that stands behind is taken.
+ */
+static bool
+was_counted(Take *take)
+{
+	take->again = pg_atomic_read_u64(&classic_queue(take->queue->shm)->counts) != take->counts;
+	return take->again;
 }
 
 /* --- behind what is in doubt --------------------------------------------------------------- */
@@ -371,7 +387,7 @@ try_row(Take *take, const Key *key)
 		hold_back(take, m.session_id, m.priority);
 		return;
 	}
-	if (!doubts_allow(take, &m))
+	if (!doubts_allow(take, &m) || was_counted(take))
 		return;
 	if (!group_allows(take, m.group))
 		return;
@@ -539,7 +555,7 @@ walk_line(Take *take, const Key *after)
 	}
 	walk_between(take, low, &last);
 	/* to the end without finding enough: behind the last there is nothing */
-	if (goes_on(take))
+	if (goes_on(take) && !was_counted(take))
 		end_gap(take, &last);
 }
 
@@ -571,7 +587,10 @@ take_by_id(Take *take)
 		TransactionId busy;
 
 		if (!find_by_id(take, take->options->id))
+		{
+			(void) was_counted(take);
 			return;
+		}
 		key = aq_slot_key(line->slot);
 		busy = TransactionIdIsValid(line->dirty.xmin) ? line->dirty.xmin : line->dirty.xmax;
 		if (!TransactionIdIsValid(busy))
@@ -686,6 +705,15 @@ end_take(Take *take)
 	aq_chunks_trim();
 }
 
+static void
+begin_walk(Take *take)
+{
+	take->now = GetCurrentTimestamp();
+	take->again = false;
+	take->counts = pg_atomic_read_u64(&classic_queue(take->queue->shm)->counts);
+	pg_memory_barrier();
+}
+
 /* One walk, or look. */
 static void
 take_once(Take *take, const Key *after)
@@ -693,8 +721,7 @@ take_once(Take *take, const Key *after)
 	const AqTakeOptions *options = take->options;
 	AqQueueShm *shm = take->queue->shm;
 
-	take->now = GetCurrentTimestamp();
-	take->again = false;
+	begin_walk(take);
 	if (options->id != NULL)
 	{
 		if (aq_take_uses_snapshot())
@@ -753,11 +780,13 @@ aq_classic_ready(AqQueue *queue, int position, int64 until)
 	take.counts_until = until;
 	for (;;)
 	{
+		begin_walk(&take);
 		aq_ranges_read(queue->shm, position, &take.ranges);
 		walk_line(&take, NULL);
-		if (!take.retry_met)
+		if (take.retry_met)
+			wait_for_retries(&take);
+		else if (!take.again)
 			break;
-		wait_for_retries(&take);
 		if (take.stopped)
 			break;
 	}

@@ -348,3 +348,18 @@ def test_a_message_locked_and_removed_to_a_savepoint(server, conn):
             assert conn.execute(query, [queue, msgid]).fetchall() == [(1,)]
             conn.execute(end)
             assert take(other, queue) == ([] if end == "COMMIT" else [1])
+
+
+def test_a_dequeue_finds_what_is_counted_meanwhile(conn, either):
+    """The worker writes the row anew for each attempt: a dequeue that finds neither the old version nor the new one looks again."""
+    put(conn, either, 1)
+    conn.execute(
+        f"""DO $$ BEGIN
+            FOR i IN 1..3000 LOOP
+                PERFORM aq.dequeue('{either}');
+                IF NOT FOUND THEN RAISE EXCEPTION 'nothing found in round %', i; END IF;
+                ROLLBACK;
+            END LOOP;
+        END $$"""
+    )
+    assert conn.execute("SELECT payload, attempts FROM aq.dequeue(%s)", [either]).fetchall() == [(1, 3000)]
