@@ -66,15 +66,19 @@ class Model:
                 continue
             if message.owner is not None and message.owner is not transaction:
                 continue
-            if message.owner is None and self.behind_doubt(message):
+            if message.owner is None and self.behind_doubt(message, consumer):
                 continue
             found.append(message)
         return found
 
-    def behind_doubt(self, message):
-        """An earlier message of its session and priority belongs to a prepared transaction."""
+    def behind_doubt(self, message, consumer):
+        """A prepared transaction has enqueued, or taken for the consumer, an earlier message of its session and priority."""
+
+        def in_doubt(other):
+            return (other.owner is not None and other.owner.prepared) or (consumer in other.held and other.held[consumer][0].prepared)
+
         return any(
-            other.owner is not None and other.owner.prepared and not other.dead
+            not other.dead and in_doubt(other)
             and other.session == message.session and other.priority == message.priority and other.number < message.number
             for other in self.messages
         )  # fmt: skip
