@@ -653,7 +653,7 @@ unpin(Pin *pin)
 		aq_object_unpin(pin->object);
 }
 
-/* The worker: pin the object over the transactions of its jobs; false when it has gone. */
+/* The worker: pin the object over the transactions of its jobs; false when it has gone, or is another database's. */
 bool
 aq_pin_hold(AqObject *object)
 {
@@ -662,6 +662,11 @@ aq_pin_hold(AqObject *object)
 	make_room();
 	if (!aq_object_pin_handle(object))
 		return false;
+	if (object->database != MyDatabaseId)
+	{
+		aq_object_unpin(object);
+		return false;
+	}
 	for (int i = 0; i < npins && pin == NULL; i++)
 		if (pins[i].object == object && pins[i].serial == object->serial && !pins[i].stale)
 			pin = &pins[i];

@@ -363,19 +363,15 @@ static void
 serve_queue(AqObject *object)
 {
 	AqQueueShm *shm = aq_queue_shm_by_index(object->index);
+	uint32		work;
 
 	/* until then the handle may become another queue's */
 	if (!has_work(shm) || !aq_pin_hold(object))
 		return;
-	if (object->database == MyDatabaseId)
-	{
-		uint32		work;
-
-		collect_work(shm);
-		work = pg_atomic_exchange_u32(&shm->work, 0);
-		run_stores(work, object->id, shm);
-		run_jobs(common_jobs, lengthof(common_jobs), work, 0, object->id, shm);
-	}
+	collect_work(shm);
+	work = pg_atomic_exchange_u32(&shm->work, 0);
+	run_stores(work, object->id, shm);
+	run_jobs(common_jobs, lengthof(common_jobs), work, 0, object->id, shm);
 	aq_pin_release();
 }
 
