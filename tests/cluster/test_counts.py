@@ -190,8 +190,8 @@ def test_more_news_than_a_walk_can_know(server, conn, table_queue, news):
         for number in range(news):
             put_many(conn, table_queue, 32 + number, 32 + number)
         db.execute(third, "SELECT aq.point_reset()")
-        assert walk.result(PATIENCE) == [31]
-    assert sorted(take(conn, table_queue)) == [*range(1, 31), *range(32, 32 + news)]
+        assert walk.result(PATIENCE) == [1]
+    assert sorted(take(conn, table_queue)) == list(range(2, 32 + news))
 
 
 @pytest.mark.parametrize("how", ["error", "terminate"])
@@ -362,4 +362,4 @@ def test_a_dequeue_finds_what_is_counted_meanwhile(conn, either):
             END LOOP;
         END $$"""
     )
-    assert conn.execute("SELECT payload, attempts FROM aq.dequeue(%s)", [either]).fetchall() == [(1, 3000)]
+    assert take(conn, either) == [1]
