@@ -260,8 +260,11 @@ was_taken_by(const Retry *retry, const Line *line)
 	HeapTupleHeader header = aq_slot_header(line->slot);
 	TransactionId xid = HeapTupleHeaderGetRawXmax(header);
 
-	/* a lock is the worker's, which has failed, or not what is to be counted */
-	return TransactionIdIsNormal(xid) && !(header->t_infomask & HEAP_XMAX_IS_MULTI) &&
+	/*
+	 * A lock is the worker's, which has failed, or not what is to be counted.
+	 * A row that this transaction has locked is one that it has counted.
+	 */
+	return TransactionIdIsNormal(xid) && !(header->t_infomask & HEAP_XMAX_IS_MULTI) && !TransactionIdIsCurrentTransactionId(xid) &&
 		(!HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) || TransactionIdFollows(xid, retry->last)) &&
 		aq_retry_is_of(retry, xid) && !TransactionIdIsValid(line->dirty.xmin) && !TransactionIdIsValid(line->dirty.xmax);
 }

@@ -48,6 +48,16 @@ SELECT t.put('y', 1, 6);
 BEGIN; SELECT payload FROM aq.dequeue('y', condition => 'payload::int IN (2, 4)', max_messages => 2); ROLLBACK;
 BEGIN; SELECT payload FROM aq.dequeue('y', max_messages => 3); ROLLBACK;
 SELECT string_agg(payload::text || '/' || attempts, ' ') FROM aq.dequeue('y', max_messages => 10);
+-- taken by two subtransactions by turns, in a table whose pages are full: each counts once
+SELECT t.put('y', 1, 300);
+BEGIN;
+SAVEPOINT a;
+SELECT count(*) FROM aq.dequeue('y', condition => 'payload::int IN (1, 3)', max_messages => 2);
+SAVEPOINT b;
+SELECT count(*) FROM aq.dequeue('y', condition => 'payload::int IN (2, 4)', max_messages => 2);
+ROLLBACK;
+SELECT string_agg(payload::text || '/' || attempts, ' ') FROM aq.dequeue('y', max_messages => 5);
+SELECT aq.purge_queue('y');
 -- retry delay: rests, then comes back without anybody asking
 SELECT aq.alter_queue('y', retry_delay => '1 hour');
 SELECT t.put('y', 9, 10);
