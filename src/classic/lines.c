@@ -423,19 +423,6 @@ aq_locked_here(HeapTupleHeader header)
 	return locked;
 }
 
-/* Has another transaction, or several, the row locked? */
-bool
-aq_locked_elsewhere(HeapTupleHeader header)
-{
-	bool		only_locked = HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask);
-
-	if ((header->t_infomask & HEAP_XMAX_INVALID) || aq_locked_here(header))
-		return false;
-	if (header->t_infomask & HEAP_XMAX_IS_MULTI)
-		return MultiXactIdIsRunning(HeapTupleHeaderGetRawXmax(header), only_locked);
-	return only_locked && TransactionIdIsInProgress(HeapTupleHeaderGetRawXmax(header));
-}
-
 /* The transaction that has the row locked, and has not changed it; invalid: none, or several. */
 TransactionId
 aq_row_locker(HeapTupleHeader header)
@@ -446,6 +433,17 @@ aq_row_locker(HeapTupleHeader header)
 		!HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) || !TransactionIdIsInProgress(xmax))
 		return InvalidTransactionId;
 	return xmax;
+}
+
+/* Has another transaction, or several, the row locked? */
+bool
+aq_locked_elsewhere(HeapTupleHeader header)
+{
+	if ((header->t_infomask & HEAP_XMAX_INVALID) || aq_locked_here(header))
+		return false;
+	if (header->t_infomask & HEAP_XMAX_IS_MULTI)
+		return MultiXactIdIsRunning(HeapTupleHeaderGetRawXmax(header), HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask));
+	return TransactionIdIsValid(aq_row_locker(header));
 }
 
 /* Lock the row, if no other transaction has it. */

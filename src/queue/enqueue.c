@@ -183,13 +183,8 @@ read_arg(void *arg)
 static Oid
 reading_role(AqQueue *queue)
 {
-	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(queue->payload_type));
-	Oid			owner;
+	Oid			owner = aq_type_owner(queue->payload_type);
 
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for type %u", queue->payload_type);
-	owner = ((Form_pg_type) GETSTRUCT(tuple))->typowner;
-	ReleaseSysCache(tuple);
 	return superuser_arg(owner) ? queue->owner : owner;
 }
 

@@ -74,17 +74,17 @@ is_standalone(Oid type)
 	return get_rel_relkind(get_typ_typrelid(type)) == RELKIND_COMPOSITE_TYPE;
 }
 
-static bool
-has_trusted_owner(Oid type)
+Oid
+aq_type_owner(Oid type)
 {
 	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
-	bool		trusted;
+	Oid			owner;
 
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for type %u", type);
-	trusted = has_privs_of_role(((Form_pg_type) GETSTRUCT(tuple))->typowner, GetUserId());
+	owner = ((Form_pg_type) GETSTRUCT(tuple))->typowner;
 	ReleaseSysCache(tuple);
-	return trusted;
+	return owner;
 }
 
 /* The type that a table is OF, which takes the table along when it is dropped; InvalidOid: none. */
@@ -129,7 +129,7 @@ aq_check_payload_type(Oid type)
 				 errdetail("A queue keeps its payload type from being dropped, so the type of another role needs a grant by name; USAGE of PUBLIC does not count."),
 				 errhint("Its owner can grant it: GRANT USAGE ON TYPE %s TO %s.", format_type_be(type),
 						 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
-	if (!is_standalone(type) && !has_trusted_owner(type))
+	if (!is_standalone(type) && !has_privs_of_role(aq_type_owner(type), GetUserId()))
 		ereport(ERROR,
 				aq_error(AQ_ERR_PAYLOAD_TYPE, "type %s cannot be a payload type", format_type_be(type)),
 				errdetail("It is the row type of a table or a view that belongs to another role."),

@@ -197,6 +197,7 @@ extern void aq_property_init(void);
 
 /* payload.c: payload types */
 extern void aq_check_payload_type(Oid type);
+extern Oid	aq_type_owner(Oid type);
 
 /* guard.c */
 extern void aq_guard_init(void);

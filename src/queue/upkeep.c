@@ -176,6 +176,7 @@ aq_await_retries(AqQueueShm *shm, bool only_looks, int64 until, bool (*pending) 
 	{
 		int64		now = aq_clock_us();
 		int64		patience = until - now;
+		bool		over = patience <= 0;
 		uint32		before = uncounted;
 
 		/* not at once when it says that it cannot */
@@ -187,10 +188,10 @@ aq_await_retries(AqQueueShm *shm, bool only_looks, int64 until, bool (*pending) 
 			asked = now;
 		}
 		uncounted = pg_atomic_read_u32(&shm->uncounted);
-		if (only_looks ? patience <= 0 || uncounted != before : patience <= 0 && uncounted != before)
+		if (only_looks ? over || uncounted != before : over && uncounted != before)
 			break;
 		aq_cond_sleep(&shm->changed, AQ_EVENT_RETRY_COUNT, abs(shm->queue_id), aq_jobs_worker_pid(), 0,
-					  patience > 0 ? Min(patience, ASK_AGAIN) : ASK_AGAIN);
+					  over ? ASK_AGAIN : Min(patience, ASK_AGAIN));
 	}
 	aq_cond_cancel();
 	return !left;
