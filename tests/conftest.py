@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
 from pgaq import db  # noqa: E402
-from pgaq.lab import build  # noqa: E402
+from pgaq.lab import build, faults  # noqa: E402
 from pgaq.server import Server  # noqa: E402
 
 PATIENCE = float(os.environ.get("PGAQ_PATIENCE") or 60)
@@ -103,7 +103,7 @@ def differences(server: Server) -> list[str]:
         with server.connect(connect_timeout="5") as conn:
             if not db.value(conn, "SELECT count(*) FROM pg_extension WHERE extname = 'pgaq'"):
                 return []
-            return [f"aq.check(): {row}" for row in db.rows(conn, "SELECT * FROM aq.check('20 s')")]
+        return faults.differences(server, "20 s")
     except db.OperationalError:
         return []
 

@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
 from pgaq import db  # noqa: E402
+from pgaq.lab import faults  # noqa: E402
 from pgaq.server import Server  # noqa: E402
 
 SETTINGS = {"log_min_messages": "log", "pgaq.max_queues": "1000", "max_worker_processes": "32"}
@@ -271,7 +272,7 @@ def call_functions(server: Server, seed: object, seconds: float) -> tuple[int, l
             return made, broken
         if role in UNPRIVILEGED:
             broken += [f"{role} has changed {was} into {now}" for was, now in zip(before, guarded(server)) if was != now]
-    return made, broken + differences(server) + out_of_order(server)
+    return made, broken + faults.differences(server) + out_of_order(server)
 
 
 # --- queries -----------------------------------------------------------------------
@@ -295,18 +296,10 @@ def run_queries(server: Server, seed: int, number: int, user: str = "fuzzed_read
         output.seek(0)
         broken = [] if smith.returncode == 0 else [f"sqlsmith ended with status {smith.returncode}: {output.read()[-500:]}"]
     broken += [line for line in server.log_text()[since:].splitlines() if " ERROR:  XX" in line]
-    return broken + differences(server) + out_of_order(server)
+    return broken + faults.differences(server) + out_of_order(server)
 
 
 # --- afterwards ----------------------------------------------------------------------
-
-def differences(server: Server) -> list[str]:
-    """What aq.check() returns, where there is one."""
-    with server.connect() as conn:
-        if db.value(conn, "SELECT to_regprocedure('aq.check(interval)') IS NULL"):
-            return []
-        return [f"aq.check(): {row}" for row in conn.execute("SELECT * FROM aq.check()").fetchall()]
-
 
 def out_of_order(server: Server) -> list[str]:
     """New queues of both stores keep what is put into them, and its order."""

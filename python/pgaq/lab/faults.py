@@ -162,10 +162,11 @@ def await_end_of_sessions(server: Server, timeout: float = 30) -> None:
             time.sleep(0.02)
 
 
-def differences(server: Server) -> list[str]:
+def differences(server: Server, patience: str = "3 s") -> list[str]:
     """What aq.check() returns, a line for each row."""
-    with server.connect() as conn:
-        return ["aq.check(): " + ", ".join(f"{key} {value}" for key, value in row.items() if value is not None) for row in db.rows(conn, "SELECT * FROM aq.check()")]
+    with server.connect(connect_timeout="5") as conn:
+        rows = db.rows(conn, "SELECT * FROM aq.check(%s)", [patience])
+    return ["aq.check(): " + ", ".join(f"{key} {value}" for key, value in row.items() if value is not None) for row in rows]
 
 
 def _kill(pid: int) -> None:
