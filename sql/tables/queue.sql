@@ -18,7 +18,7 @@ GRANT USAGE ON SCHEMA sys TO PUBLIC;
 -- written: a role that is renamed stays the same, one that is gone is not mistaken for another of its name.
 CREATE FUNCTION aq._role_id(role text) RETURNS oid LANGUAGE sql IMMUTABLE STRICT PARALLEL UNSAFE
 RETURN (SELECT r.oid FROM pg_roles r WHERE r.rolname = role);
-COMMENT ON FUNCTION aq._role_id(text) IS 'Internal: the role of this name; null: there is none';
+COMMENT ON FUNCTION aq._role_id(text) IS 'Internal: OID of the role with this name, null if there is none';
 
 CREATE SEQUENCE aq.queue_id_seq AS integer;
 COMMENT ON SEQUENCE aq.queue_id_seq IS 'Numbers of queues; never reused';

@@ -143,7 +143,7 @@ aq_session_in_transaction(int number)
 	return proc != NULL && aq_proc_in_transaction(proc);
 }
 
-/* How many do, this one included. */
+/* How many sessions run a transaction, the caller's included. */
 int
 aq_sessions_in_transactions(void)
 {

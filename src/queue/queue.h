@@ -266,7 +266,7 @@ typedef struct AqQueue
 	bool		has_rules;
 	/* payload input, for text given by the user */
 	FmgrInfo	input;
-	Oid			input_role;		/* for whom it was made ready; InvalidOid: for nobody yet */
+	Oid			input_role;		/* the role it was initialized as; InvalidOid: not initialized */
 	Oid			input_param;
 	bool		input_is_text;	/* text: the bytes as they are */
 	/* where the session has pinned it */

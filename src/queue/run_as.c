@@ -308,7 +308,10 @@ show_portals(List *hidden)
 
 /* --- running ------------------------------------------------------------------------ */
 
-/* What a constant in users' code means does not depend on the session's settings. */
+/*
+ * Settings that change how names, literals and comparisons with NULL are parsed.
+ * DateStyle, TimeZone and the like are still the session's.
+ */
 static void
 pin_settings(void)
 {

@@ -167,7 +167,7 @@ enter(Partition *partition, TransactionId xid, int64 session)
 	aq_latch_free(&stream->latch);
 }
 
-/* Have room to mark what the note has taken. */
+/* Allocate the bitmap that the note's messages will be marked in. */
 static void
 prepare_marks(const TakeNote *note)
 {
@@ -492,9 +492,9 @@ settle_own_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake
 }
 
 /*
- * What the transaction has taken and the partition counts is marked.  Loading
- * counts and marks nothing for a consumer that was removed before, nor what it
- * has found committed or rolled back already.
+ * Each taken message that the partition counts has its mark.  One without a mark
+ * has nothing to settle: its consumer was removed before the partition was
+ * loaded, or loading found the transaction committed or rolled back already.
  */
 static void
 settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *take, bool commit)
@@ -721,8 +721,8 @@ is_blocked(const Doubt *entries, uint32 i, const bool *left)
 }
 
 /*
- * This session alone resolves the queue's entries, until it releases the lock
- * or fails.  One that holds it waits for no other.
+ * Only one session at a time resolves the queue's entries: the one that has
+ * this lock.  It waits for no other session while it has it.
  */
 static bool
 lock_entries(AqQueueShm *shm, LOCKTAG *tag, bool wait)

@@ -4,15 +4,15 @@
  *	  Messages that are held back because a prepared transaction has taken an
  *	  earlier one of the same session.
  *
- * A consumer's dequeue passes its stream's messages in their order.  Here are
- * the sessions of those that prepared transactions have taken before: whatever
- * else they have enqueued is passed by until COMMIT PREPARED or ROLLBACK
+ * A dequeue goes through a stream's messages in their order.  When it meets one
+ * that a prepared transaction has taken, it remembers the session that enqueued
+ * it, and skips that session's later messages until COMMIT PREPARED or ROLLBACK
  * PREPARED.  Messages with a delay have no order, and a message that is asked
  * for by its id, or purged, does not overtake another.
  *
- * Nothing is written down for a message that is held back.  What a dequeue has
- * passed by, the next one need not look at again: FrameSub.first and
- * StreamSub.hint leave it behind, and come back when the doubt ends.
+ * A message that is held back is not marked.  FrameSub.first and StreamSub.hint
+ * move past it, so that the next dequeue does not look at it again, and are set
+ * back when the prepared transaction ends.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -368,7 +368,7 @@ drop_attempts_of_done(Picture *p)
 	}
 }
 
-/* What the consumer is not done with, what prepared transactions have taken included. */
+/* How many messages the consumer is not done with, including those taken by prepared transactions. */
 uint32
 aq_picture_todo(const Picture *p, int position)
 {

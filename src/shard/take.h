@@ -26,7 +26,7 @@ typedef struct Candidate
 	ItemPointerData tid;
 } Candidate;
 
-/* What is held back in the stream that is looked through: see held_back.c. */
+/* How far the search for held back messages has come in a stream: see held_back.c. */
 typedef struct HeldBack
 {
 	bool		active;			/* prepared transactions have taken messages of it */

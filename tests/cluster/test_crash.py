@@ -158,7 +158,7 @@ def test_retry_delay_goes_on_after_a_restart(server, conn, topic, how):
 
 
 def test_the_first_of_many_times_counts_after_a_restart(server, conn):
-    """Of messages that expire one after the other, the first does so in time, though nobody uses the queue."""
+    """Several messages expire one after the other. The first one expires in time, even if nobody uses the queue."""
     db.execute(conn, "SELECT aq.create_queue('expired')")
     db.execute(conn, "SELECT aq.create_queue('expiring', exception_queue => 'expired')")
     for payload, expiration in (("late", "1 hour"), ("soon", "2 s"), ("later", "2 hours")):

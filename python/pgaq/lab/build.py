@@ -30,7 +30,7 @@ def make_library(*flags: str, parent: Path | str | None = None) -> Path:
 
 
 def shared_library(name: str, *flags: str, parent: Path | str) -> Path:
-    """The same for several processes: the first one builds it in the directory parent, under this name, and nobody removes it."""
+    """Like make_library, for several processes: the first one builds it as parent/name, the others use it. The owner of parent removes it."""
     made = Path(parent) / name
     with open(Path(parent) / f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
