@@ -217,6 +217,13 @@ aq_give_back(Stream *stream, Partition *partition, int position, uint32 slot)
 		aq_set_ready(stream, partition, position, slot, 1);
 }
 
+static void
+count_doubt(StreamSub *ssub, int n)
+{
+	ssub->ndoubt += n;
+	ssub->doubt_change = pg_atomic_add_fetch_u64(&aq_shard->doubt_changes, 1);
+}
+
 /* A prepared transaction has taken the message; the bitmap is there, or a chunk reserved. */
 void
 aq_set_doubt(Stream *stream, Partition *partition, int position, uint32 slot)
@@ -228,7 +235,7 @@ aq_set_doubt(Stream *stream, Partition *partition, int position, uint32 slot)
 	if (aq_bitmap_set(bitmap_of(sub->doubt), slot))
 	{
 		sub->ndoubt++;
-		stream_sub(stream, position)->ndoubt++;
+		count_doubt(stream_sub(stream, position), 1);
 	}
 }
 
@@ -241,7 +248,7 @@ aq_clear_doubt(Stream *stream, Partition *partition, int position, uint32 slot)
 	if (sub == NULL || sub->ndoubt == 0 || !aq_bitmap_clear(bitmap_of(sub->doubt), slot))
 		return false;
 	sub->ndoubt--;
-	stream_sub(stream, position)->ndoubt--;
+	count_doubt(stream_sub(stream, position), -1);
 	return true;
 }
 

@@ -4,15 +4,20 @@
  *	  Messages that are held back because a prepared transaction has taken an
  *	  earlier one of the same session.
  *
- * A dequeue goes through a stream's messages in their order.  When it meets one
- * that a prepared transaction has taken, it remembers the session that enqueued
- * it, and skips that session's later messages until COMMIT PREPARED or ROLLBACK
- * PREPARED.  Messages with a delay have no order, and a message that is asked
- * for by its id, or purged, does not overtake another.
+ * A dequeue skips the messages of a session behind the first one that a prepared
+ * transaction has taken, until COMMIT PREPARED or ROLLBACK PREPARED.  Messages
+ * with a delay have no order, and a message that is asked for by its id, or
+ * purged, does not overtake another.
  *
  * A message that is held back is not marked.  FrameSub.first and StreamSub.hint
  * move past it, so that the next dequeue does not look at it again, and are set
  * back when the prepared transaction ends.
+ *
+ * Each backend keeps, for a stream and consumer, a map from session to the
+ * lowest ordinal of that session that a prepared transaction has taken.  The
+ * map is made under the stream's latch, and again when StreamSub.doubt_change
+ * has changed.  Its values are unique in the life of the shared memory, so a
+ * map of a queue that was dropped is never taken for another's.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -20,34 +25,107 @@
  */
 #include "shard/take.h"
 
-#include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 
-/* a hash table of sessions; 0: free */
-static int64 *sessions;
-static uint32 size;				/* a power of two */
-
-/* Where the session is, or can be entered, among the first (mask + 1) places. */
-static int64 *
-find_place(const HeldBack *held, int64 session)
+typedef struct HeldSession
 {
-	uint32		i = (uint32) (((uint64) session * UINT64CONST(0x9E3779B97F4A7C15)) >> 32) & held->mask;
+	int64		session;		/* 0: free */
+	int64		ordinal;		/* its lowest one that is taken */
+} HeldSession;
 
-	while (sessions[i] != 0 && sessions[i] != session)
-		i = (i + 1) & held->mask;
-	return &sessions[i];
+struct HeldMap
+{
+	uint64		change;			/* of which StreamSub.doubt_change; 0: of none */
+	uint32		size;			/* of the hash table, a power of two */
+	uint32		used;
+	HeldSession *places;
+};
+
+/* Streams that share a place make their maps in turn. */
+#define MAPS 64
+#define SMALLEST_MAP 64
+
+static HeldMap maps[MAPS];
+
+/* Where the session is, or can be entered. */
+static HeldSession *
+find_place(const HeldMap *map, int64 session)
+{
+	uint32		i = (uint32) (((uint64) session * UINT64CONST(0x9E3779B97F4A7C15)) >> 32) & (map->size - 1);
+
+	while (map->places[i].session != 0 && map->places[i].session != session)
+		i = (i + 1) & (map->size - 1);
+	return &map->places[i];
 }
 
-/* Make room for the sessions of so many messages.  No latch is held. */
+/* No latch is held. */
 static void
-make_room(uint32 messages)
+enlarge(HeldMap *map)
 {
-	if (sessions != NULL)
-		pfree(sessions);
-	sessions = NULL;
-	size = 0;
-	sessions = MemoryContextAllocHuge(TopMemoryContext, pg_nextpower2_32(2 * messages) * sizeof(int64));
-	size = pg_nextpower2_32(2 * messages);
+	uint32		size = Max(SMALLEST_MAP, 4 * map->size);
+
+	map->change = 0;
+	map->size = 0;
+	if (map->places != NULL)
+		pfree(map->places);
+	map->places = NULL;
+	map->places = MemoryContextAllocHuge(TopMemoryContext, size * sizeof(HeldSession));
+	map->size = size;
+}
+
+/*
+ * Enter what prepared transactions have taken of a partition.  False when the
+ * map is too small.  Latch held.
+ */
+static bool
+enter_partition(HeldMap *map, const Partition *partition, const FrameSub *sub)
+{
+	const Frame *frame = frame_of(partition);
+	int64		last = 0;
+	int			slot = -1;
+
+	while ((slot = aq_bitmap_next(bitmap_of(sub->doubt), PARTITION_SLOTS, slot + 1)) >= 0)
+	{
+		int64		session = slot_at(frame, slot)->session;
+		HeldSession *place;
+
+		if (session == last)
+			continue;
+		last = session;
+		place = find_place(map, session);
+		if (place->session != 0)
+			continue;			/* by an earlier message */
+		if (2 * ++map->used > map->size)
+			return false;
+		place->session = session;
+		place->ordinal = ordinal_of(partition, slot);
+	}
+	return true;
+}
+
+/* Make the map anew; false when it is too small.  Latch held. */
+static bool
+fill(HeldMap *map, const Stream *stream, int position, const StreamSub *ssub)
+{
+	uint32		left = ssub->ndoubt;
+
+	if (map->size == 0)
+		return false;
+	map->change = 0;
+	map->used = 0;
+	memset(map->places, 0, map->size * sizeof(HeldSession));
+	for (const Partition *p = partition_at(stream->head); p != NULL && left > 0; p = partition_at(p->next))
+	{
+		const FrameSub *sub = p->frame != 0 ? frame_sub(frame_of(p), position) : NULL;
+
+		if (sub == NULL || sub->ndoubt == 0)
+			continue;
+		if (!enter_partition(map, p, sub))
+			return false;
+		left -= sub->ndoubt;
+	}
+	map->change = ssub->doubt_change;
+	return true;
 }
 
 /* Take the stream's latch, to look for messages in it. */
@@ -55,76 +133,53 @@ void
 aq_held_back_latch(Take *take, Stream *stream, AqLocation location)
 {
 	const AqTakeOptions *options = take->options;
-	HeldBack   *held = &take->held;
-	const StreamSub *ssub;
+	HeldMap    *map = &maps[(stream->index + 31 * (uint32) options->position) % MAPS];
 
-	memset(held, 0, sizeof(HeldBack));
+	take->held = NULL;
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, location);
-	while ((ssub = stream_sub(stream, options->position)) != NULL && ssub->ndoubt > size / 2)
+	if (stream->delayed || options->id != NULL || options->mode == AQ_MODE_PURGE)
+		return;
+	for (;;)
 	{
-		uint32		messages = ssub->ndoubt;
+		const StreamSub *ssub = stream_sub(stream, options->position);
 
+		if (ssub == NULL || ssub->ndoubt == 0)
+			return;
+		if (map->change == ssub->doubt_change || fill(map, stream, options->position, ssub))
+			break;
 		aq_latch_free(&stream->latch);
-		make_room(messages);
+		enlarge(map);
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, location);
 	}
-	if (ssub == NULL || ssub->ndoubt == 0 || stream->delayed ||
-		options->id != NULL || options->mode == AQ_MODE_PURGE)
-		return;
-	held->active = true;
-	held->left = ssub->ndoubt;
-	held->mask = pg_nextpower2_32(2 * ssub->ndoubt) - 1;
-	held->partition = partition_at(stream->head);
-	memset(sessions, 0, (held->mask + 1) * sizeof(int64));
+	take->held = map;
 }
 
-/* Enter the sessions of what was taken before this slot.  Latch held. */
-static void
-look_up_to(Take *take, const Partition *partition, uint32 slot)
+/* Does a prepared transaction hold an earlier message of the session? */
+static bool
+is_behind(const HeldMap *map, int64 session, int64 ordinal)
 {
-	HeldBack   *held = &take->held;
+	const HeldSession *place = find_place(map, session);
 
-	while (held->left > 0 && held->partition != NULL)
-	{
-		const Partition *p = held->partition;
-		const FrameSub *sub = p->frame != 0 ? frame_sub(frame_of(p), take->options->position) : NULL;
-		int			next = sub == NULL || sub->ndoubt == 0 ? AQ_BITMAP_NONE
-			: aq_bitmap_next(bitmap_of(sub->doubt), PARTITION_SLOTS, held->slot);
-
-		if (p == partition && (next < 0 || next >= (int) slot))
-			break;
-		if (next < 0)
-		{
-			held->partition = partition_at(p->next);
-			held->slot = 0;
-			continue;
-		}
-		*find_place(held, slot_at(frame_of(p), next)->session) = slot_at(frame_of(p), next)->session;
-		held->slot = next + 1;
-		held->left--;
-	}
+	return place->session != 0 && place->ordinal < ordinal;
 }
 
-/*
- * Is the message held back?  Those of one hold of the latch are asked for in
- * their order.
- */
+/* Is the message held back?  Under the same hold of the latch; so is the next function. */
 bool
-aq_held_back_is(Take *take, const Partition *partition, uint32 slot)
+aq_held_back_is(const Take *take, const Partition *partition, uint32 slot)
 {
-	look_up_to(take, partition, slot);
-	return *find_place(&take->held, slot_at(frame_of(partition), slot)->session) != 0;
+	return take->held != NULL &&
+		is_behind(take->held, slot_at(frame_of(partition), slot)->session, ordinal_of(partition, slot));
 }
 
 /* Are all messages of the partition, which is not resident? */
 bool
-aq_held_back_are(Take *take, const Partition *partition)
+aq_held_back_are(const Take *take, const Partition *partition)
 {
-	if (!partition->counted || partition->more_sessions)
+	if (take->held == NULL || !partition->counted || partition->more_sessions)
 		return false;
-	look_up_to(take, partition, 0);
 	for (int i = 0; i < PARTITION_SESSIONS; i++)
-		if (partition->sessions[i] != 0 && *find_place(&take->held, partition->sessions[i]) == 0)
+		if (partition->sessions[i] != 0 &&
+			!is_behind(take->held, partition->sessions[i], ordinal_of(partition, 0)))
 			return false;
 	return true;
 }

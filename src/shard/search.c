@@ -156,7 +156,7 @@ collect_resident(Take *take, Stream *stream, uint32 *cursor)
 			break;
 		}
 		*cursor = number + 1;
-		if (!is_own && take->held.active && aq_held_back_is(take, partition, number))
+		if (!is_own && aq_held_back_is(take, partition, number))
 			continue;
 		if (is_own || is_due(take, slot_at(frame_of(partition), number)))
 			candidate_set(take, partition, &take->items[take->nitems++], number, is_own);
@@ -209,7 +209,7 @@ take_resident(Take *take, Stream *stream, uint32 number)
 	aq_note_take_reserve(take->shm, 1);
 	aq_held_back_latch(take, stream, AQ_LOC_DEQUEUE_TAKE);
 	if (partition->stream == stream->index && partition->number == take->number &&
-		partition->frame != 0 && !(take->held.active && aq_held_back_is(take, partition, number)))
+		partition->frame != 0 && !aq_held_back_is(take, partition, number))
 		taken = aq_clear_ready(stream, partition, take->options->position, number) ||
 			((take->options->id != NULL || take->options->mode == AQ_MODE_PURGE) &&
 			 aq_clear_waiting(partition, take->options->position, number));

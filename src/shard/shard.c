@@ -98,6 +98,7 @@ shmem_init(void *area, bool found)
 	aq_latch_init(&aq_shard->doubt_latch, AQ_LATCH_DOUBT, 0);
 	pg_atomic_init_u32(&aq_shard->clock_hand, 0);
 	pg_atomic_init_u32(&aq_shard->ndoubts, 0);
+	pg_atomic_init_u64(&aq_shard->doubt_changes, 0);
 	aq_shard->max_doubts = doubt_count();
 	for (uint32 i = aq_max_partitions; i >= 1; i--)
 	{

@@ -194,7 +194,7 @@ typedef struct StreamSub
 	uint32		ndoubt;			/* messages taken by prepared transactions */
 	int64		ready;			/* ready bits in resident partitions */
 	int64		delivered;
-	int64		unused2;
+	uint64		doubt_change;	/* of the last change of ndoubt; never the same again */
 } StreamSub;
 
 typedef struct Stream
@@ -287,6 +287,7 @@ typedef struct ShardArea
 	pg_atomic_uint32 ndoubts;
 	uint32		max_doubts;
 	uint64		doubt_sequence; /* of the last entry; doubt_latch */
+	pg_atomic_uint64 doubt_changes; /* of StreamSub.ndoubt */
 	CacheHistory history;
 } ShardArea;
 

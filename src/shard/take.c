@@ -124,7 +124,7 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 	{
 		if (number > retry)
 			break;
-		if (take->held.active && aq_held_back_is(take, partition, number))
+		if (aq_held_back_is(take, partition, number))
 			continue;
 		if (!is_due(take, slot_at(frame, number)))
 		{
@@ -177,7 +177,7 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 
 		take->partition = partition;
 		take->number = partition->number;
-		if (partition->frame == 0 && !(take->held.active && aq_held_back_are(take, partition)))
+		if (partition->frame == 0 && !aq_held_back_are(take, partition))
 		{
 			finding = FOUND_UNLOADED;
 			break;

@@ -26,15 +26,8 @@ typedef struct Candidate
 	ItemPointerData tid;
 } Candidate;
 
-/* How far the search for held back messages has come in a stream: see held_back.c. */
-typedef struct HeldBack
-{
-	bool		active;			/* prepared transactions have taken messages of it */
-	uint32		left;			/* of these, not looked at yet */
-	uint32		mask;			/* of the table of sessions */
-	Partition  *partition;		/* the next one is here or behind, */
-	uint32		slot;			/* from this slot on */
-} HeldBack;
+/* The sessions of what prepared transactions have taken: see held_back.c. */
+typedef struct HeldMap HeldMap;
 
 typedef struct Take
 {
@@ -49,7 +42,7 @@ typedef struct Take
 	bool		ignore_retries; /* nothing is taken out of its order by that */
 	int64		counts_until;	/* see aq_await_retries(); 0: has not waited yet */
 	bool		own_puts;		/* the transaction has enqueued into this queue */
-	HeldBack	held;
+	const HeldMap *held;		/* under the latch; NULL: nothing is held back */
 	Candidate  *items;
 	/* the partition that items are in */
 	Partition  *partition;
@@ -94,8 +87,8 @@ extern bool aq_take_await_retries(Take *take, bool only_looks);
 
 /* --- held_back.c: latch held unless said otherwise ----------------------------------- */
 extern void aq_held_back_latch(Take *take, Stream *stream, AqLocation location);	/* takes it */
-extern bool aq_held_back_is(Take *take, const Partition *partition, uint32 slot);
-extern bool aq_held_back_are(Take *take, const Partition *partition);
+extern bool aq_held_back_is(const Take *take, const Partition *partition, uint32 slot);
+extern bool aq_held_back_are(const Take *take, const Partition *partition);
 
 /* --- search.c ---------------------------------------------------------------------- */
 extern void aq_search_stream(Take *take, Stream *stream, int64 after);

@@ -372,6 +372,41 @@ def test_two_prepared_transactions_hold_back_the_same(server, conn, queue):
     assert take(conn, queue) == [4]
 
 
+def test_many_sessions_are_held_back(server, conn, queue):
+    """More than the table of held back sessions has room for at first."""
+    queue += "_one"
+    db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [queue])
+    first = []
+    for number in range(70):
+        with server.connect() as producer:
+            first.append(put(producer, queue, [number, 1], [number, 2])[0])
+    with server.connect() as other:
+        other.execute("BEGIN")
+        for msgid in first:
+            other.execute("SELECT aq.dequeue(%s, msgid => %s)", [queue, msgid])
+        other.execute("PREPARE TRANSACTION 'many'")
+    assert take(conn, queue) == []
+    put(conn, queue, "other")
+    assert take(conn, queue) == ["other"]
+    conn.execute("ROLLBACK PREPARED 'many'")
+    assert take(conn, queue) == [[number, n] for number in range(70) for n in (1, 2)]
+    db.execute(conn, "SELECT aq.drop_queue(%s)", [queue])
+
+
+def test_held_back_in_a_queue_made_again(server, conn, queue):
+    """What a session knows of the queue that was dropped says nothing of the new one."""
+    queue += "_again"
+    for gid in ("old", "new"):
+        db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [queue])
+        with server.connect() as producer:
+            put(producer, queue, 1, 2)
+        assert prepare(server, queue, gid, dequeue=1) == [1]
+        assert take(conn, queue) == []
+        conn.execute(f"COMMIT PREPARED '{gid}'")
+        assert take(conn, queue) == [2]
+        db.execute(conn, "SELECT aq.drop_queue(%s)", [queue])
+
+
 @pytest.mark.parametrize("finish", FINISH)
 def test_order_behind_doubt_survives_a_crash(server, queue, finish):
     with server.connect() as producer:
