@@ -13,7 +13,7 @@ BEGIN
 		_report_latch_parent, _report_latch_sleeps, _report_library_cache, _report_load_profile, _report_message_cache, _report_mutex_activity,
 		_report_mutex_sleeps, _report_objects, _report_parameters, _report_queues, _report_sections, _report_server_waits, _report_shards,
 		_report_spin_time, _report_sql, _report_statistics, _report_subscribers, _report_throughput, _report_time_model, _report_top_events,
-		_report_wait_classes, _report_wakeups, _role_id, _rtpctx, _samples, _samples_begin, _samples_note, _section, _setting, _severity, _shard_growths,
+		_report_wait_classes, _report_wakeups, _role_in, _role_out, _role_recv, _role_send, _rtpctx, _samples, _samples_begin, _samples_note, _section, _setting, _severity, _shard_growths,
 		_snapshots_there, _source_query, _sources, _span, _startup_time, _stat, _table_view_text, _table_views, _time, _waited, _when$list$, ',') name)) LOOP
 		EXECUTE pg_catalog.format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', function);
 	END LOOP;

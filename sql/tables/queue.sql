@@ -14,11 +14,20 @@ CREATE SCHEMA sys;
 COMMENT ON SCHEMA sys IS 'Advanced Queuing: performance views under Oracle''s names';
 GRANT USAGE ON SCHEMA sys TO PUBLIC;
 
--- Tables name roles by name, which is what a dump restores, and know the role meant by its oid, found when the row is
--- written: a role that is renamed stays the same, one that is gone is not mistaken for another of its name.
-CREATE FUNCTION aq._role_id(role text) RETURNS oid LANGUAGE sql IMMUTABLE STRICT PARALLEL UNSAFE
-RETURN (SELECT r.oid FROM pg_roles r WHERE r.rolname = role);
-COMMENT ON FUNCTION aq._role_id(text) IS 'Internal: OID of the role with this name, null if there is none';
+-- A role in a table: stored as its OID, so that a renamed role stays the same, and dumped as its name, see role.c.
+CREATE TYPE aq._role;
+CREATE FUNCTION aq._role_in(name cstring) RETURNS aq._role LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_role_in';
+COMMENT ON FUNCTION aq._role_in(cstring) IS 'Internal: input of type aq._role';
+CREATE FUNCTION aq._role_out(role aq._role) RETURNS cstring LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_role_out';
+COMMENT ON FUNCTION aq._role_out(aq._role) IS 'Internal: output of type aq._role';
+CREATE FUNCTION aq._role_recv(name internal) RETURNS aq._role LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_role_recv';
+COMMENT ON FUNCTION aq._role_recv(internal) IS 'Internal: binary input of type aq._role';
+CREATE FUNCTION aq._role_send(role aq._role) RETURNS bytea LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_role_send';
+COMMENT ON FUNCTION aq._role_send(aq._role) IS 'Internal: binary output of type aq._role';
+CREATE TYPE aq._role (INPUT = aq._role_in, OUTPUT = aq._role_out, RECEIVE = aq._role_recv, SEND = aq._role_send, LIKE = oid);
+COMMENT ON TYPE aq._role IS 'Internal: a role; its text is its name, or empty if there is no such role';
+CREATE CAST (aq._role AS oid) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (oid AS aq._role) WITHOUT FUNCTION AS ASSIGNMENT;
 
 CREATE SEQUENCE aq.queue_id_seq AS integer;
 COMMENT ON SEQUENCE aq.queue_id_seq IS 'Numbers of queues; never reused';
@@ -79,10 +88,8 @@ CREATE TABLE aq.subscriber (
 	transformation text,
 	delivery_mode smallint NOT NULL DEFAULT 1 CHECK (delivery_mode BETWEEN 1 AND 3),
 	number bigint NOT NULL DEFAULT pg_catalog.nextval('aq.consumer_number_seq'),
-	rule_role text,
-	transformation_role text,
-	rule_role_id oid GENERATED ALWAYS AS (aq._role_id(rule_role)) STORED,
-	transformation_role_id oid GENERATED ALWAYS AS (aq._role_id(transformation_role)) STORED,
+	rule_role aq._role,
+	transformation_role aq._role,
 	PRIMARY KEY (queue_id, "position"),
 	UNIQUE (queue_id, consumer)
 );
@@ -108,10 +115,8 @@ COMMENT ON COLUMN aq.buffered_queue.queue_id IS 'the queue';
 COMMENT ON COLUMN aq.buffered_queue.created IS 'when the tables were made, for the first buffered message';
 COMMENT ON COLUMN aq.buffered_queue.losses IS 'how often the tables were found empty after a crash';
 COMMENT ON COLUMN aq.buffered_queue.lost_at IS 'when that was last; buffered messages of before are gone';
-COMMENT ON COLUMN aq.subscriber.rule_role IS 'name that the role that wrote the rule had then; a restore looks it up';
-COMMENT ON COLUMN aq.subscriber.transformation_role IS 'name that the role that chose the transformation had then; a restore looks it up';
-COMMENT ON COLUMN aq.subscriber.rule_role_id IS 'role that wrote the rule, which runs with its rights; null or a role that is gone: with those of aq_user_role';
-COMMENT ON COLUMN aq.subscriber.transformation_role_id IS 'role that chose the transformation, and must be allowed to execute it';
+COMMENT ON COLUMN aq.subscriber.rule_role IS 'role that wrote the rule, which runs with its rights; null (not known) or empty (dropped): with those of aq_user_role';
+COMMENT ON COLUMN aq.subscriber.transformation_role IS 'role that chose the transformation, and must be allowed to execute it; empty: dropped';
 COMMENT ON COLUMN aq.subscriber.number IS 'tells the consumer from those that had its position before: it is higher than theirs';
 
 CREATE TABLE aq.property (
@@ -144,10 +149,9 @@ CREATE TABLE aq.queue_table (
 	message_grouping boolean NOT NULL,
 	secure boolean NOT NULL DEFAULT false,
 	compatible text NOT NULL DEFAULT '10.0.0',
-	owner text NOT NULL,
+	owner aq._role NOT NULL,
 	comment text,
 	created timestamptz NOT NULL DEFAULT now(),
-	owner_id oid GENERATED ALWAYS AS (aq._role_id(owner)) STORED,
 	UNIQUE (schema_name, table_name)
 );
 COMMENT ON TABLE aq.queue_table IS 'Queue tables of the classic store: messages in aq_data.t<queue_table_id>, what they are to their consumers in aq_data.c<queue_table_id>';
@@ -160,10 +164,9 @@ COMMENT ON COLUMN aq.queue_table.multiple_consumers IS 'true: its queues are top
 COMMENT ON COLUMN aq.queue_table.message_grouping IS 'true: what a transaction enqueues is dequeued by one transaction';
 COMMENT ON COLUMN aq.queue_table.secure IS 'true: a secure queue table';
 COMMENT ON COLUMN aq.queue_table.compatible IS 'release that it was made compatible with; for the dictionary views';
-COMMENT ON COLUMN aq.queue_table.owner IS 'name that the role that created it had then; a restore looks it up';
+COMMENT ON COLUMN aq.queue_table.owner IS 'role that created it; empty: dropped';
 COMMENT ON COLUMN aq.queue_table.comment IS 'the creator''s comment';
 COMMENT ON COLUMN aq.queue_table.created IS 'when it was created';
-COMMENT ON COLUMN aq.queue_table.owner_id IS 'role that created it; null: it is not known here';
 
 -- Logs are made like this one.  A log row never needs TOAST.
 CREATE TABLE aq_data.log_template (

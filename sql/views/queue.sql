@@ -158,7 +158,7 @@ SELECT q.queue_name, s.consumer, COALESCE(s.kind, 'single') AS kind, s.rule,
 	c.enqueued, c.dequeued, c.enqueued - c.dequeued AS lag,
 	c.ready + CASE WHEN q.store = 's' THEN 0 ELSE aq._classic_ready(q.queue_id, c."position") END AS ready, c.waiting, s.created, s.comment,
 	CASE s.delivery_mode WHEN 1 THEN 'persistent' WHEN 2 THEN 'buffered' WHEN 3 THEN 'persistent_or_buffered' END AS delivery_mode,
-	c.consumed, c.latency AS latency_us, (SELECT r.rolname FROM pg_roles r WHERE r.oid = s.rule_role_id) AS rule_role
+	c.consumed, c.latency AS latency_us, (SELECT r.rolname FROM pg_roles r WHERE r.oid = s.rule_role) AS rule_role
 FROM aq.queue q
 	JOIN aq._consumers() c ON c.queue_id = q.queue_id
 	LEFT JOIN aq.subscriber s ON s.queue_id = q.queue_id AND s."position" = c."position"

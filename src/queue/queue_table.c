@@ -74,7 +74,7 @@ find_row(const char *schema, const char *table, AqQueueTableRow *row, Oid *owner
 	Datum		values[2] = {CStringGetTextDatum(schema), CStringGetTextDatum(table)};
 	bool		found;
 
-	aq_run_sql("SELECT q.queue_table_id, q.payload_type::oid, q.multiple_consumers, q.owner_id, "
+	aq_run_sql("SELECT q.queue_table_id, q.payload_type::oid, q.multiple_consumers, q.owner, "
 			   "(SELECT min(e.queue_id) FROM aq.queue e "
 			   "WHERE e.queue_table_id = q.queue_table_id AND e.queue_type = 'exception') "
 			   "FROM aq.queue_table q WHERE q.schema_name = $1 AND q.table_name = $2",
@@ -173,10 +173,10 @@ static void
 insert_row(int32 id, const TableName *name, FunctionCallInfo fcinfo, Datum sort_list)
 {
 	Oid			types[9] = {INT4OID, TEXTOID, TEXTOID, REGTYPEOID, TEXTARRAYOID, BOOLOID, BOOLOID,
-	TEXTOID, TEXTOID};
+	OIDOID, TEXTOID};
 	Datum		values[9] = {Int32GetDatum(id), CStringGetTextDatum(name->schema),
 		CStringGetTextDatum(name->table), PG_GETARG_DATUM(1), sort_list, PG_GETARG_DATUM(3),
-	PG_GETARG_DATUM(4), CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)), PG_GETARG_DATUM(5)};
+	PG_GETARG_DATUM(4), ObjectIdGetDatum(GetUserId()), PG_GETARG_DATUM(5)};
 	char		nulls[10] = "         ";
 
 	nulls[8] = PG_ARGISNULL(5) ? 'n' : ' ';

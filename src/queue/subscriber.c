@@ -54,7 +54,7 @@ static void
 insert_consumer(AqQueue *queue, const char *name, const char *kind, const char *rule, int delivery,
 				Datum comment, bool comment_null)
 {
-	Oid			types[8] = {INT4OID, INT2OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT2OID, TEXTOID};
+	Oid			types[8] = {INT4OID, INT2OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT2OID, OIDOID};
 	Datum		values[8];
 	char		nulls[9] = "        ";
 
@@ -67,7 +67,7 @@ insert_consumer(AqQueue *queue, const char *name, const char *kind, const char *
 	values[5] = comment;
 	nulls[5] = comment_null ? 'n' : ' ';
 	values[6] = Int16GetDatum(delivery);
-	values[7] = CStringGetTextDatum(GetUserNameFromId(GetUserId(), false));
+	values[7] = ObjectIdGetDatum(GetUserId());
 	nulls[7] = nulls[4];
 	aq_run_change("INSERT INTO aq.subscriber (queue_id, \"position\", consumer, kind, rule, comment, delivery_mode, rule_role) "
 				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", 8, types, values, nulls);
@@ -77,9 +77,9 @@ insert_consumer(AqQueue *queue, const char *name, const char *kind, const char *
 static void
 update_consumer(AqQueue *queue, int position, const char *set, const char *text)
 {
-	Oid			types[4] = {INT4OID, INT2OID, TEXTOID, TEXTOID};
+	Oid			types[4] = {INT4OID, INT2OID, TEXTOID, OIDOID};
 	Datum		values[4] = {Int32GetDatum(queue->id), Int16GetDatum(position),
-		text ? CStringGetTextDatum(text) : 0, CStringGetTextDatum(GetUserNameFromId(GetUserId(), false))};
+		text ? CStringGetTextDatum(text) : 0, ObjectIdGetDatum(GetUserId())};
 	char		nulls[5] = {' ', ' ', text ? ' ' : 'n', text ? ' ' : 'n', '\0'};
 
 	aq_run_change(psprintf("UPDATE aq.subscriber SET %s WHERE queue_id = $1 AND \"position\" = $2", set),

@@ -29,6 +29,9 @@ SET ROLE regress_aq_victim;
 SELECT aq.enqueue('e_topic', '2') IS NOT NULL;
 RESET ROLE;
 SELECT consumer, rule_role FROM aq.subscriber s JOIN aq.queue USING (queue_id) WHERE queue_name = 'e_topic' ORDER BY 1;
+-- the type of this column reads a name, never a number, and finds no role without an error
+SELECT 'regress_aq_mallory'::aq._role = 'regress_aq_mallory'::regrole, text::aq._role::oid
+FROM unnest('{10,-,"",regress_aq_nobody,"\"regress_aq_mallory\"",REGRESS_AQ_MALLORY}'::text[]) text;
 -- a rule whose writer is not known, from a dump of an older version, has nobody's rights
 UPDATE aq.subscriber SET rule_role = NULL WHERE consumer <> 'm' AND rule IS NOT NULL;
 SELECT aq.alter_queue('e_topic', comment => 'read again');

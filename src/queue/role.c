@@ -1,0 +1,65 @@
+/*-------------------------------------------------------------------------
+ *
+ * role.c
+ *	  The type of a role in the catalog's tables.
+ *
+ * The value is the role's OID.  Its text, which COPY BINARY uses as well, is
+ * the name that the role has now: a dump contains that name, and a restore
+ * looks it up.  The text of a dropped role is empty, which is never a role's
+ * name, so a restore does not take another role for it.  A name that no role
+ * has is read as InvalidOid, so a restore does not fail.  The name is neither
+ * quoted nor folded, and a number is a name, too.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "libpq/pqformat.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+
+static char *
+name_of(Oid role)
+{
+	char	   *name = GetUserNameFromId(role, true);
+
+	return name != NULL ? name : pstrdup("");
+}
+
+PG_FUNCTION_INFO_V1(aq_role_in);
+Datum
+aq_role_in(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_OID(get_role_oid(PG_GETARG_CSTRING(0), true));
+}
+
+PG_FUNCTION_INFO_V1(aq_role_out);
+Datum
+aq_role_out(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_CSTRING(name_of(PG_GETARG_OID(0)));
+}
+
+PG_FUNCTION_INFO_V1(aq_role_recv);
+Datum
+aq_role_recv(PG_FUNCTION_ARGS)
+{
+	StringInfo	buf = (StringInfo) PG_GETARG_POINTER(0);
+	int			length;
+
+	PG_RETURN_OID(get_role_oid(pq_getmsgtext(buf, buf->len - buf->cursor, &length), true));
+}
+
+PG_FUNCTION_INFO_V1(aq_role_send);
+Datum
+aq_role_send(PG_FUNCTION_ARGS)
+{
+	const char *name = name_of(PG_GETARG_OID(0));
+	StringInfoData buf;
+
+	pq_begintypsend(&buf);
+	pq_sendtext(&buf, name, strlen(name));
+	PG_RETURN_BYTEA_P(pq_endtypsend(&buf));
+}
