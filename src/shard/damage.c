@@ -182,7 +182,7 @@ damage_mark(Target *t, const char *what, int by)
 	}
 	else if (strcmp(what, "doubt") == 0 && by > 0)
 	{
-		(void) aq_doubt_add(p, FirstNormalTransactionId, 0);
+		(void) aq_doubt_add(p, FirstNormalTransactionId, 0, false);
 		p->ndoubt++;
 		aq_queue_post_work(t->shm, AQ_WORK_DOUBT);
 	}

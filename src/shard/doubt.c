@@ -49,106 +49,6 @@
 /* this transaction has entered itself: taken back if it aborts */
 static TransactionId preparing;
 
-/* --- the table of entries -------------------------------------------------------- */
-
-bool
-aq_doubt_add(Partition *partition, TransactionId xid, int64 session)
-{
-	bool		added = false;
-
-	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
-	for (uint32 i = 0; i < aq_shard->max_doubts && !added; i++)
-	{
-		if (aq_doubts[i].partition != 0)
-			continue;
-		aq_doubts[i].partition = partition->index;
-		aq_doubts[i].xid = xid;
-		aq_doubts[i].session = session;
-		aq_doubts[i].sequence = ++aq_shard->doubt_sequence;
-		aq_doubts[i].preparing = xid == preparing;
-		aq_doubts[i].takes_settled = false;
-		pg_atomic_fetch_add_u32(&aq_shard->ndoubts, 1);
-		added = true;
-	}
-	aq_latch_free(&aq_shard->doubt_latch);
-	return added;
-}
-
-static void
-remove_entry(uint32 partition, TransactionId xid)
-{
-	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
-	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
-		if (aq_doubts[i].partition == partition && aq_doubts[i].xid == xid)
-		{
-			aq_doubts[i].partition = 0;
-			pg_atomic_fetch_sub_u32(&aq_shard->ndoubts, 1);
-		}
-	aq_latch_free(&aq_shard->doubt_latch);
-}
-
-static void
-mark_takes_settled(uint32 partition, TransactionId xid)
-{
-	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
-	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
-		if (aq_doubts[i].partition == partition && aq_doubts[i].xid == xid)
-			aq_doubts[i].takes_settled = true;
-	aq_latch_free(&aq_shard->doubt_latch);
-}
-
-bool
-aq_doubt_known(Partition *partition, TransactionId xid)
-{
-	bool		known = false;
-
-	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_ADD);
-	for (uint32 i = 0; i < aq_shard->max_doubts && !known; i++)
-		known = aq_doubts[i].partition == partition->index && aq_doubts[i].xid == xid;
-	aq_latch_free(&aq_shard->doubt_latch);
-	return known;
-}
-
-/*
- * The newest prepared transaction by which the session is in doubt in the
- * stream, in partitions of lower numbers than before.
- */
-TransactionId
-aq_doubt_of_session(uint32 stream, int64 session, int64 before)
-{
-	TransactionId xid = InvalidTransactionId;
-	uint64		newest = 0;
-
-	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_ADD);
-	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
-		if (aq_doubts[i].partition != 0 && aq_doubts[i].session == session &&
-			aq_doubts[i].sequence > newest &&
-			partition_at(aq_doubts[i].partition)->stream == stream &&
-			partition_at(aq_doubts[i].partition)->number < before)
-		{
-			xid = aq_doubts[i].xid;
-			newest = aq_doubts[i].sequence;
-		}
-	aq_latch_free(&aq_shard->doubt_latch);
-	return xid;
-}
-
-/* The partition's queue was dropped: so the transactions had been finished. */
-void
-aq_doubt_forget(Partition *partition)
-{
-	if (pg_atomic_read_u32(&aq_shard->ndoubts) == 0)
-		return;
-	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
-	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
-		if (aq_doubts[i].partition == partition->index)
-		{
-			aq_doubts[i].partition = 0;
-			pg_atomic_fetch_sub_u32(&aq_shard->ndoubts, 1);
-		}
-	aq_latch_free(&aq_shard->doubt_latch);
-}
-
 /* --- preparing ------------------------------------------------------------------------ */
 
 static void
@@ -158,10 +58,8 @@ enter(Partition *partition, TransactionId xid, int64 session)
 
 	if (aq_doubt_known(partition, xid))
 		return;
-	if (!aq_doubt_add(partition, xid, session))
-		ereport(ERROR,
-				aq_error(AQ_ERR_CACHE_FULL, "too many partitions belong to prepared transactions"),
-				errhint("Finish some of them, or raise max_prepared_transactions."));
+	if (!aq_doubt_add(partition, xid, session, true))
+		aq_doubts_refuse();
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
 	partition->ndoubt++;
 	aq_latch_free(&stream->latch);
@@ -267,7 +165,7 @@ aq_doubt_cancel(void)
 			continue;
 		stream = stream_at(partition->stream);
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
-		remove_entry(partition->index, xid);
+		aq_doubt_remove(partition->index, xid);
 		partition->ndoubt--;
 		aq_partition_check_done(stream, partition);
 		aq_latch_free(&stream->latch);
@@ -646,7 +544,7 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots,
 	more = has_slots_in_doubt(partition, xid);
 	if (!more)
 	{
-		remove_entry(partition->index, xid);
+		aq_doubt_remove(partition->index, xid);
 		partition->ndoubt--;
 		aq_partition_check_done(stream, partition);
 	}
@@ -691,7 +589,7 @@ resolve(AqQueueShm *shm, const Doubt *entry, bool blocked)
 		others = false;
 	} while (again && !blocked);
 	if (blocked)
-		mark_takes_settled(partition->index, entry->xid);
+		aq_doubt_takes_settled(partition->index, entry->xid);
 	table_close(rel, NoLock);
 }
 

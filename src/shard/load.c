@@ -293,19 +293,6 @@ begin_load(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 in_stre
 	return mine;
 }
 
-/* Latch held.  False when there is no room for all of them. */
-static bool
-install_doubts(Picture *p)
-{
-	bool		all = true;
-	ListCell   *x,
-			   *s;
-
-	forboth(x, p->doubts, s, p->doubt_sessions)
-		all &= aq_doubt_add(p->partition, (TransactionId) lfirst_oid(x), (int64) (intptr_t) lfirst(s));
-	return all;
-}
-
 /*
  * Can it take messages again?  There must be room for two timers of each
  * message that is still to come.  Latch held.
@@ -340,7 +327,7 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgaq load", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	Picture    *p = aq_picture_read(shm, partition);
-	bool		kept = true;
+	bool		resident;
 
 	whole |= p->doubts != NIL;
 	if (whole)
@@ -348,13 +335,19 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 	aq_point("loading");
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_LOAD);
+	reopen = reopen && can_reopen(stream, partition, p->ntimers);
+	resident = whole && (count_open(p) > 0 || reopen);
+	if (resident && !aq_doubts_add(partition, p->doubts, p->doubt_sessions))
+	{
+		/* what it marked as taken would stay so when the transactions end */
+		aq_latch_free(&stream->latch);
+		aq_doubts_refuse();
+	}
 	count_lag(p);
 	install_summary(p);
-	reopen = reopen && can_reopen(stream, partition, p->ntimers);
-	if (whole && (partition->open > 0 || reopen))
+	if (resident)
 	{
 		install_frame(p, stream);
-		kept = install_doubts(p);
 		aq_frame_returned(partition);
 		aq_stat_add(AQ_STAT_PARTITION_LOADS, 1);
 		if (reopen)
@@ -370,10 +363,6 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 		aq_queue_announce_time(shm, partition->next_timer);
 	if (p->doubts != NIL)
 		aq_queue_post_work(shm, AQ_WORK_DOUBT);
-	if (!kept)
-		ereport(LOG,
-				(errmsg("pgaq cannot keep track of all prepared transactions"),
-				 errhint("Raise max_prepared_transactions, and restart the server after they are finished.")));
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }

@@ -210,7 +210,7 @@ follow(PutNote *note, Partition *partition, TransactionId doubt)
 
 	if (!aq_doubt_known(partition, doubt))
 	{
-		if (!aq_doubt_add(partition, doubt, session))
+		if (!aq_doubt_add(partition, doubt, session, false))
 			return false;
 		partition->ndoubt++;
 	}

@@ -594,13 +594,19 @@ extern uint32 aq_held_back_end(Stream *stream, Partition *partition, int positio
 extern void aq_doubt_prepare(TransactionId xid);	/* pre-prepare: reserves; raises */
 extern void aq_doubt_prepared(void);	/* hands the notes over; does not raise */
 extern void aq_doubt_cancel(void);	/* the transaction aborts after all */
-extern bool aq_doubt_add(Partition *partition, TransactionId xid, int64 session);
-extern bool aq_doubt_known(Partition *partition, TransactionId xid);
-extern void aq_doubt_forget(Partition *partition);
-extern TransactionId aq_doubt_of_session(uint32 stream, int64 session, int64 before);
 extern bool aq_doubts_resolve(AqQueueShm *shm, bool wait);
 extern void aq_doubt_ended(void);	/* a prepared transaction was finished; does not raise */
 extern void aq_doubt_job(int32 id, AqQueueShm *shm);
+
+/* --- doubt_table.c ----------------------------------------------------------------------------------------------- */
+extern bool aq_doubt_add(Partition *partition, TransactionId xid, int64 session, bool preparing);
+extern bool aq_doubts_add(Partition *partition, const List *xids, const List *sessions);
+pg_noreturn extern void aq_doubts_refuse(void);
+extern void aq_doubt_remove(uint32 partition, TransactionId xid);
+extern void aq_doubt_takes_settled(uint32 partition, TransactionId xid);
+extern bool aq_doubt_known(Partition *partition, TransactionId xid);
+extern void aq_doubt_forget(Partition *partition);
+extern TransactionId aq_doubt_of_session(uint32 stream, int64 session, int64 before);
 
 /* --- jobs of the worker: reclaim.c, retry.c, timers.c, positions.c ------------------------------------------- */
 extern void aq_reclaim_job(int32 id, AqQueueShm *shm);

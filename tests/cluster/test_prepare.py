@@ -481,6 +481,41 @@ def test_many_prepared_at_once(server, conn, queue, seed):
         assert all(places[n, 1] < places[n, 2] for n in {m[0] for m in wanted})
 
 
+@pytest.mark.sharded("a queue table has one entry for each transaction")
+def test_more_partitions_in_doubt_than_fit(new_server):
+    """After a restart with a smaller table of them: queues that do not fit are refused until the transaction is finished."""
+    server = new_server("doubts", max_prepared_transactions=2)
+    queues = [f"d{number}" for number in range(9)]  # with a partition for each of ten priorities
+    with server.connect() as conn:
+        conn.execute("BEGIN")
+        for queue in queues:
+            db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [queue])
+        conn.execute("COMMIT")
+        for queue in queues:
+            for priority in range(10):
+                put(conn, queue, 1, 2, priority=priority)
+        conn.execute("BEGIN")
+        for queue in queues:
+            query = "SELECT payload FROM aq.dequeue(%s, condition => 'payload = ''1''', max_messages => 10)"
+            assert conn.execute(query, [queue]).fetchall() == [(1,)] * 10
+        conn.execute("PREPARE TRANSACTION 'large'")
+    server.configure(max_prepared_transactions=1)
+    server.expect_log("too many partitions belong to prepared transactions")
+    server.restart()
+    refused = 0
+    with server.connect() as conn:
+        for queue in queues:
+            try:
+                assert take(conn, queue) == []
+            except db.Error as error:
+                assert error.diag.message_hint == "Finish some of them, or raise max_prepared_transactions (now 1) and restart the server."
+                refused += 1
+        assert refused == 1
+        conn.execute("COMMIT PREPARED 'large'")
+        for queue in queues:
+            assert take(conn, queue) == [2] * 10
+
+
 def test_queue_ddl_is_refused(server, conn, queue):
     for statement in (
         "SELECT aq.create_queue('never')",

@@ -1,0 +1,146 @@
+/*-------------------------------------------------------------------------
+ *
+ * doubt_table.c
+ *	  The entries of prepared transactions: one for each partition that each
+ *	  has touched.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "access/twophase.h"
+
+/* There is room for it.  The table's latch is held. */
+static void
+add_entry(const Partition *partition, TransactionId xid, int64 session, bool preparing)
+{
+	Doubt	   *entry = aq_doubts;
+
+	while (entry->partition != 0)
+		entry++;
+	entry->partition = partition->index;
+	entry->xid = xid;
+	entry->session = session;
+	entry->sequence = ++aq_shard->doubt_sequence;
+	entry->preparing = preparing;
+	entry->takes_settled = false;
+	pg_atomic_fetch_add_u32(&aq_shard->ndoubts, 1);
+}
+
+/* False when the table is full. */
+bool
+aq_doubt_add(Partition *partition, TransactionId xid, int64 session, bool preparing)
+{
+	bool		room;
+
+	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
+	room = pg_atomic_read_u32(&aq_shard->ndoubts) < aq_shard->max_doubts;
+	if (room)
+		add_entry(partition, xid, session, preparing);
+	aq_latch_free(&aq_shard->doubt_latch);
+	return room;
+}
+
+/* All that loading the partition has found, with their sessions, or none. */
+bool
+aq_doubts_add(Partition *partition, const List *xids, const List *sessions)
+{
+	bool		room;
+	ListCell   *x,
+			   *s;
+
+	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
+	room = pg_atomic_read_u32(&aq_shard->ndoubts) + list_length(xids) <= aq_shard->max_doubts;
+	if (room)
+		forboth(x, xids, s, sessions)
+			add_entry(partition, (TransactionId) lfirst_oid(x), (int64) (intptr_t) lfirst(s), false);
+	aq_latch_free(&aq_shard->doubt_latch);
+	return room;
+}
+
+/* The table is full. */
+void
+aq_doubts_refuse(void)
+{
+	ereport(ERROR,
+			aq_error(AQ_ERR_CACHE_FULL, "too many partitions belong to prepared transactions"),
+			errhint("Finish some of them, or raise max_prepared_transactions (now %d) and restart the server.",
+					max_prepared_xacts));
+}
+
+void
+aq_doubt_remove(uint32 partition, TransactionId xid)
+{
+	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+		if (aq_doubts[i].partition == partition && aq_doubts[i].xid == xid)
+		{
+			aq_doubts[i].partition = 0;
+			pg_atomic_fetch_sub_u32(&aq_shard->ndoubts, 1);
+		}
+	aq_latch_free(&aq_shard->doubt_latch);
+}
+
+void
+aq_doubt_takes_settled(uint32 partition, TransactionId xid)
+{
+	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+		if (aq_doubts[i].partition == partition && aq_doubts[i].xid == xid)
+			aq_doubts[i].takes_settled = true;
+	aq_latch_free(&aq_shard->doubt_latch);
+}
+
+bool
+aq_doubt_known(Partition *partition, TransactionId xid)
+{
+	bool		known = false;
+
+	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_ADD);
+	for (uint32 i = 0; i < aq_shard->max_doubts && !known; i++)
+		known = aq_doubts[i].partition == partition->index && aq_doubts[i].xid == xid;
+	aq_latch_free(&aq_shard->doubt_latch);
+	return known;
+}
+
+/*
+ * The newest prepared transaction by which the session is in doubt in the
+ * stream, in partitions of lower numbers than before.
+ */
+TransactionId
+aq_doubt_of_session(uint32 stream, int64 session, int64 before)
+{
+	TransactionId xid = InvalidTransactionId;
+	uint64		newest = 0;
+
+	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_ADD);
+	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+		if (aq_doubts[i].partition != 0 && aq_doubts[i].session == session &&
+			aq_doubts[i].sequence > newest &&
+			partition_at(aq_doubts[i].partition)->stream == stream &&
+			partition_at(aq_doubts[i].partition)->number < before)
+		{
+			xid = aq_doubts[i].xid;
+			newest = aq_doubts[i].sequence;
+		}
+	aq_latch_free(&aq_shard->doubt_latch);
+	return xid;
+}
+
+/* The partition's queue was dropped: so the transactions had been finished. */
+void
+aq_doubt_forget(Partition *partition)
+{
+	if (pg_atomic_read_u32(&aq_shard->ndoubts) == 0)
+		return;
+	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+		if (aq_doubts[i].partition == partition->index)
+		{
+			aq_doubts[i].partition = 0;
+			pg_atomic_fetch_sub_u32(&aq_shard->ndoubts, 1);
+		}
+	aq_latch_free(&aq_shard->doubt_latch);
+}
