@@ -67,7 +67,10 @@ static void
 add_todo(Picture *p, int position, uint32 slot)
 {
 	if (is_removed(p->shm, position))
+	{
+		p->removed[slot]++;
 		return;
+	}
 	if (p->todo[position] == NULL)
 		p->todo[position] = palloc0(AQ_CHUNK_SIZE);
 	(void) aq_bitmap_set(p->todo[position], slot);
@@ -393,6 +396,7 @@ aq_picture_read(AqQueueShm *shm, Partition *partition)
 	p->next_xid = U64FromFullTransactionId(ReadNextFullTransactionId());
 	p->slots = palloc0(PARTITION_SLOTS * sizeof(Slot));
 	p->ready_at = palloc0(PARTITION_SLOTS * sizeof(TimestampTz));
+	p->removed = palloc0(PARTITION_SLOTS * sizeof(uint16));
 	p->moved = palloc0(AQ_CHUNK_SIZE);
 	p->file = scan_table(p, partition->messages, read_message);
 	hold_followers(p);

@@ -28,6 +28,7 @@ typedef struct Picture
 	uint64_t   *todo[AQ_MAX_CONSUMERS]; /* for him and not done; NULL: none */
 	uint64_t   *doubt[AQ_MAX_CONSUMERS];	/* taken by prepared transactions; NULL: none */
 	uint8	   *attempts[AQ_MAX_CONSUMERS];
+	uint16	   *removed;		/* how many removed consumers each slot was for */
 	uint64_t   *moved;			/* to the exception queue */
 	uint32		inflight;		/* taken by transactions in doubt */
 	uint32		pending;		/* slots in doubt */

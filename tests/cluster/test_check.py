@@ -190,6 +190,23 @@ def test_nothing_to_say_of_what_runs_and_of_what_is_prepared(server, queues):
         assert check(other) == []
 
 
+@pytest.mark.sharded("a queue table's rows go with their consumer")
+@pytest.mark.parametrize("end", ["COMMIT PREPARED", "ROLLBACK PREPARED", "COMMIT", "ROLLBACK"])
+def test_nothing_to_say_of_what_was_taken_for_a_removed_consumer(server, topic, end):
+    """While the transaction that has taken it runs, or is prepared, and after its end."""
+    with server.connect() as conn, server.connect() as other:
+        put(conn, topic, 1, 2)
+        other.execute("BEGIN")
+        assert take(other, topic, "b", 1) == [1]
+        if "PREPARED" in end:
+            other.execute("PREPARE TRANSACTION 'removed'")
+        db.execute(conn, "SELECT aq.unsubscribe(%s, 'b')", [topic])
+        assert check(conn) == []
+        other.execute(end + " 'removed'" * ("PREPARED" in end))
+        assert check(conn) == []
+        assert take(conn, topic, "a") == [1, 2]
+
+
 def test_nothing_to_say_of_those_who_wait(server, queues):
     with server.connect() as conn, server.connect() as waiter, ThreadPoolExecutor() as pool:
         db.execute(conn, "SELECT aq.create_queue('empty')")
