@@ -18,7 +18,8 @@
  * A rolled back dequeue counts, as one that was not prepared does.
  *
  * Committed messages of a session that has a prepared transaction in the same
- * stream stand behind it (SLOT_FOLLOWER): order survives PREPARE.  Messages
+ * stream stand behind it (SLOT_FOLLOWER): order survives PREPARE; messages with
+ * a delay have none.  Messages
  * whose session has enqueued one that a prepared transaction has taken are
  * held back from the same consumer: see held_back.c.
  *
@@ -611,7 +612,7 @@ is_blocked(const Doubt *entries, uint32 i, const bool *left)
 {
 	uint32		stream = partition_at(entries[i].partition)->stream;
 
-	for (uint32 j = 0; entries[i].session != 0 && j < i; j++)
+	for (uint32 j = 0; entries[i].session != 0 && !stream_at(stream)->delayed && j < i; j++)
 		if (left[j] && entries[j].session == entries[i].session &&
 			partition_at(entries[j].partition)->stream == stream)
 			return true;

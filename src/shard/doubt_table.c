@@ -107,7 +107,8 @@ aq_doubt_known(Partition *partition, TransactionId xid)
 
 /*
  * The newest prepared transaction by which the session is in doubt in the
- * stream, in partitions of lower numbers than before.
+ * stream, in partitions of lower numbers than before.  Messages with a delay
+ * have no order, so they do not stand behind any.
  */
 TransactionId
 aq_doubt_of_session(uint32 stream, int64 session, int64 before)
@@ -115,6 +116,8 @@ aq_doubt_of_session(uint32 stream, int64 session, int64 before)
 	TransactionId xid = InvalidTransactionId;
 	uint64		newest = 0;
 
+	if (stream_at(stream)->delayed)
+		return InvalidTransactionId;
 	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_ADD);
 	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
 		if (aq_doubts[i].partition != 0 && aq_doubts[i].session == session &&

@@ -318,11 +318,13 @@ doubt_before(Picture *p, int64 session)
 /*
  * In the order of the slots, which is the order of the calls: note the
  * transactions in doubt, and hold the committed messages of their sessions
- * that come after them.
+ * that come after them.  Messages with a delay have no order.
  */
 static void
 hold_followers(Picture *p)
 {
+	bool		delayed = stream_at(p->partition->stream)->delayed;
+
 	if (p->pending == 0 && pg_atomic_read_u32(&aq_shard->ndoubts) == 0)
 		return;
 	for (uint32 i = 0; i < p->nslots; i++)
@@ -332,7 +334,7 @@ hold_followers(Picture *p)
 
 		if (slot->state == SLOT_DOUBT)
 			add_doubt(p, slot->xid, slot->session);
-		if (slot->state != SLOT_READY && slot->state != SLOT_WAITING)
+		if (delayed || (slot->state != SLOT_READY && slot->state != SLOT_WAITING))
 			continue;
 		doubt = doubt_before(p, slot->session);
 		if (!TransactionIdIsValid(doubt))

@@ -355,6 +355,33 @@ def test_what_was_taken_holds_back_what_is_later(server, queue, how, finish):
         db.execute(conn, "SELECT aq.drop_queue(%s)", [topic])
 
 
+@pytest.mark.sharded("a queue table holds back by its sort list")
+@pytest.mark.parametrize("finish", FINISH)
+@pytest.mark.parametrize("how", ["nothing", "kill"])
+def test_delayed_messages_are_not_held_back(server, queue, how, finish):
+    """They have no order: neither behind those that a prepared transaction has enqueued, nor behind those it has taken."""
+    queue += "_one"
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [queue])
+        put(conn, queue, 1, delay="0.01 s")
+        assert ready(conn, queue, timeout="1 minute")
+        for gid in ("first", "second"):
+            conn.execute("BEGIN")
+            put(conn, queue, gid, delay="0.01 s")
+            if gid == "first":
+                assert take(conn, queue) == [1]
+            conn.execute(f"PREPARE TRANSACTION '{gid}'")
+        put(conn, queue, "later", delay="0.01 s")
+    disturb(server, how)
+    with server.connect() as conn:
+        assert arrived(conn, queue, 1) == ["later"]
+        conn.execute("COMMIT PREPARED 'second'")
+        assert arrived(conn, queue, 1) == ["second"]
+        conn.execute(f"{finish} 'first'")
+        assert arrived(conn, queue, 1) == (["first"] if finish == "COMMIT PREPARED" else [1])
+        db.execute(conn, "SELECT aq.drop_queue(%s)", [queue])
+
+
 def test_two_prepared_transactions_hold_back_the_same(server, conn, queue):
     """Each end lets go of what the other one does not hold."""
     put(conn, queue, 1, 2, 3, 4)
