@@ -269,41 +269,36 @@ check_relations(AQ_CHECK_PERMS_ARGS)
 /* --- the session's cursors ----------------------------------------------------------- */
 
 static List *
-hide_portal(List *hidden, const char *name)
+add_portal(List *portals, const char *name)
 {
 	Portal		portal = GetPortalByName(name);
 
-	if (!PortalIsValid(portal) || portal->status != PORTAL_READY)
-		return hidden;
-	portal->status = PORTAL_ACTIVE;
-	return lappend(hidden, portal);
+	return PortalIsValid(portal) && portal->status == PORTAL_READY ? lappend(portals, portal) : portals;
 }
 
-/*
- * A portal that is active can neither be read nor closed.  The server lists
- * portals by their memory contexts only, which bear their names.
- */
+/* The server lists portals by their memory contexts only, which bear their names. */
 static List *
-hide_portals(void)
+open_portals(void)
 {
 	MemoryContext all = TopMemoryContext->firstchild;
-	List	   *hidden = NIL;
+	List	   *portals = NIL;
 
 	while (all != NULL && strcmp(all->name, "TopPortalContext") != 0)
 		all = all->nextchild;
 	for (MemoryContext one = all ? all->firstchild : NULL; one != NULL; one = one->nextchild)
 		if (strcmp(one->name, "PortalContext") == 0 && one->ident != NULL)
-			hidden = hide_portal(hidden, one->ident);
-	return hide_portal(hidden, "");
+			portals = add_portal(portals, one->ident);
+	return add_portal(portals, "");
 }
 
+/* A portal that is active can neither be read nor closed. */
 static void
-show_portals(List *hidden)
+set_portals(List *portals, PortalStatus status)
 {
 	ListCell   *lc;
 
-	foreach(lc, hidden)
-		((Portal) lfirst(lc))->status = PORTAL_READY;
+	foreach(lc, portals)
+		((Portal) lfirst(lc))->status = status;
 }
 
 /* --- running ------------------------------------------------------------------------ */
@@ -333,12 +328,13 @@ run(Oid role, Oid writer, void (*call) (void *arg), void *arg)
 	Oid			user;
 	int			context;
 	int			nest = NewGUCNestLevel();
-	List	   *hidden = hide_portals();
+	List	   *hidden = open_portals();	/* allocates; from here to PG_TRY nothing may fail */
 
 	GetUserIdAndSecContext(&user, &context);
 	acting_role = writer;
 	acting_depth++;
 	aq_queue_hold();
+	set_portals(hidden, PORTAL_ACTIVE);
 	PG_TRY();
 	{
 		SetUserIdAndSecContext(role, context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
@@ -352,7 +348,7 @@ run(Oid role, Oid writer, void (*call) (void *arg), void *arg)
 		aq_queue_let_go();
 		acting_depth--;
 		acting_role = outer_role;
-		show_portals(hidden);
+		set_portals(hidden, PORTAL_READY);
 	}
 	PG_END_TRY();
 	AtEOXact_GUC(false, nest);
