@@ -66,6 +66,7 @@ static Oid	queue_relation;		/* aq.queue; its invalidation counts up */
 static void
 on_relcache_invalidation(Datum arg, Oid relation)
 {
+	aq_code_relation_changed(relation);
 	if (OidIsValid(relation))
 		aq_row_relation_changed(relation);
 	if (relation == InvalidOid || relation == queue_relation)

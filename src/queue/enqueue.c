@@ -158,11 +158,19 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 
 /* --- payloads --------------------------------------------------------------------- */
 
+/* The input function of a user's type, ready to be called as a role. */
+struct AqInput
+{
+	MemoryContext context;
+	FmgrInfo	function;
+	Oid			role;
+	uint64		changes;		/* what it holds was made ready when this was aq_code_changes() */
+};
+
 typedef struct Reading
 {
-	Oid			type;
-	FmgrInfo   *input;
-	Oid			param;
+	AqQueue    *queue;
+	AqInput    *input;
 	char	   *string;
 	Datum		value;
 } Reading;
@@ -172,8 +180,8 @@ read_arg(void *arg)
 {
 	Reading    *r = arg;
 
-	aq_run_as_check_type(r->type);
-	r->value = InputFunctionCall(r->input, r->string, r->param, -1);
+	aq_run_as_check_type(r->queue->payload_type);
+	r->value = InputFunctionCall(&r->input->function, r->string, r->queue->input_param, -1);
 }
 
 /*
@@ -188,26 +196,56 @@ reading_role(AqQueue *queue)
 	return superuser_arg(owner) ? queue->owner : owner;
 }
 
-/* A composite type's domains have constraints that users have written, and that may come back to here. */
+static AqInput *
+make_input(AqQueue *queue, Oid role)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgaq input", ALLOCSET_SMALL_SIZES);
+	AqInput    *input = MemoryContextAllocZero(context, sizeof(AqInput));
+
+	input->context = context;
+	input->role = role;
+	input->changes = aq_code_changes();
+	fmgr_info_cxt(queue->input.fn_oid, &input->function, context);
+	return input;
+}
+
+/*
+ * What the description keeps, if it still holds; the caller's own, because the
+ * constraints of domains that users have written may come back to here.
+ */
+static AqInput *
+take_input(AqQueue *queue, Oid role)
+{
+	AqInput    *input = queue->users_input;
+
+	queue->users_input = NULL;
+	if (input != NULL && input->role == role && input->changes == aq_code_changes())
+	{
+		MemoryContextSetParent(input->context, CurrentMemoryContext);
+		return input;
+	}
+	if (input != NULL)
+		MemoryContextDelete(input->context);
+	return make_input(queue, role);
+}
+
+static void
+keep_input(AqQueue *queue, AqInput *input)
+{
+	if (queue->users_input != NULL)
+		MemoryContextDelete(queue->users_input->context);
+	MemoryContextSetParent(input->context, queue->context);
+	queue->users_input = input;
+}
+
 static Datum
 read_as_owner(AqQueue *queue, char *string)
 {
-	FmgrInfo	input;
 	Oid			role = reading_role(queue);
-	Reading		r = {.type = queue->payload_type,.input = &queue->input,.param = queue->input_param,.string = string};
+	Reading		r = {.queue = queue,.input = take_input(queue, role),.string = string};
 
-	if (aq_is_run_as())
-	{
-		fmgr_info(queue->input.fn_oid, &input);
-		r.input = &input;
-	}
-	else if (queue->input_role != role)
-	{
-		/* what the input function has kept was made ready as another role */
-		fmgr_info_cxt(queue->input.fn_oid, &queue->input, queue->context);
-		queue->input_role = role;
-	}
 	aq_run_as(role, read_arg, &r);
+	keep_input(queue, r.input);
 	return r.value;
 }
 

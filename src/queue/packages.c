@@ -326,6 +326,13 @@ check_transformation(Oid function, Oid given, Oid wanted)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, get_func_name(function));
 }
 
+/* The function, ready to be called; kept while its statement or expression is. */
+typedef struct ReadyFunction
+{
+	FmgrInfo	function;
+	uint64		changes;		/* aq_code_changes() before */
+} ReadyFunction;
+
 typedef struct Transformation
 {
 	FmgrInfo   *function;
@@ -370,22 +377,23 @@ Datum
 aq_transform(PG_FUNCTION_ARGS)
 {
 	Oid			function;
-	FmgrInfo   *call = fcinfo->flinfo->fn_extra;
+	ReadyFunction *ready = fcinfo->flinfo->fn_extra;
 	Transformation t;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"function\" must not be null"));
 	function = PG_GETARG_OID(0);
-	if (call == NULL || call->fn_oid != function)
+	if (ready == NULL || ready->function.fn_oid != function || ready->changes != aq_code_changes())
 	{
 		check_transformation(function, get_fn_expr_argtype(fcinfo->flinfo, 1), get_fn_expr_argtype(fcinfo->flinfo, 2));
-		call = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(FmgrInfo));
-		fmgr_info_cxt(function, call, fcinfo->flinfo->fn_mcxt);
-		fcinfo->flinfo->fn_extra = call;
+		ready = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(ReadyFunction));
+		ready->changes = aq_code_changes();
+		fmgr_info_cxt(function, &ready->function, fcinfo->flinfo->fn_mcxt);
+		fcinfo->flinfo->fn_extra = ready;
 	}
-	if (call->fn_strict && PG_ARGISNULL(1))
+	if (ready->function.fn_strict && PG_ARGISNULL(1))
 		PG_RETURN_NULL();
-	t.function = call;
+	t.function = &ready->function;
 	t.payload = fcinfo->args[1];
 	aq_run_definers(function_owner(function), transform_arg, &t);
 	fcinfo->isnull = t.result.isnull;

@@ -198,6 +198,7 @@ aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
 /* --- a session's description of a queue --------------------------------------- */
 
 typedef struct AqRule AqRule;
+typedef struct AqInput AqInput;
 
 /* How a message is kept, as bits; Oracle's numbers. */
 #define AQ_PERSISTENT 1
@@ -266,7 +267,7 @@ typedef struct AqQueue
 	bool		has_rules;
 	/* payload input, for text given by the user */
 	FmgrInfo	input;
-	Oid			input_role;		/* the role it was initialized as; InvalidOid: not initialized */
+	AqInput    *users_input;	/* of a type that is not built in; NULL: none is ready */
 	Oid			input_param;
 	bool		input_is_text;	/* text: the bytes as they are */
 	/* where the session has pinned it */

@@ -107,11 +107,13 @@ extern void aq_queue_quiesce(AqQueue *queue, bool enqueue, bool dequeue);
 extern const AqStore aq_both_stores;
 extern void aq_conversion_job(int32 id, AqQueueShm *shm);
 
-/* autonomous.c: a statement in a transaction of its own */
-extern void aq_autonomous_session_exit(void);
+/* names.c: search_path of the packages' callers */
 extern const char *aq_callers_path(void);
 extern int	aq_use_callers_path(void);
 extern void aq_leave_callers_path(int nest);
+
+/* autonomous.c: a statement in a transaction of its own */
+extern void aq_autonomous_session_exit(void);
 extern void aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *values,
 							   const char *nulls, int ncolumns, Datum *results, bool *isnull);
 
@@ -125,6 +127,8 @@ extern void aq_run_as_init(void);
 extern void aq_run_as(Oid role, void (*call) (void *arg), void *arg);
 extern void aq_run_definers(Oid owner, void (*call) (void *arg), void *arg);
 extern bool aq_is_run_as(void);
+extern uint64 aq_code_changes(void);
+extern void aq_code_relation_changed(Oid relation);
 extern void aq_run_as_check_type(Oid type);
 
 /* admin.c */

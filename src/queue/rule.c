@@ -94,14 +94,18 @@ static const struct
 
 struct AqRule
 {
+	MemoryContext memory;		/* of the rule */
 	const char *text;
 	Oid			payload_type;
+	Oid			role;			/* runs it; InvalidOid: the caller, whose own condition it is */
+	bool		busy;			/* it is being evaluated */
+	/* what it is compiled to */
+	MemoryContext code;
+	uint64		changes;		/* aq_code_changes() before */
+	bool		user_code;		/* not only what is built in and the same whoever runs it */
 	ExprState  *state;
 	ExprContext *context;
 	ParamListInfo params;
-	Oid			role;			/* runs it; InvalidOid: the caller, whose own condition it is */
-	bool		user_code;		/* not only what is built in and the same whoever runs it */
-	bool		busy;			/* it is being evaluated */
 };
 
 typedef struct Compilation
@@ -434,15 +438,24 @@ aq_rule_role(Oid writer)
 	return SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(writer)) ? writer : get_role_oid("aq_user_role", false);
 }
 
-AqRule *
-aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext context)
+/* In our words: its position is one in the condition, not in the command. */
+static void
+raise_invalid(const AqRule *rule, const ErrorData *error)
 {
-	MemoryContext old = MemoryContextSwitchTo(context);
-	AqRule	   *rule = palloc0(sizeof(AqRule));
+	ereport(ERROR,
+			aq_error(AQ_ERR_RULE_INVALID, "condition \"%s\" is not valid: %s", rule->text, in_our_words(error->message)),
+			error->sqlerrcode == ERRCODE_UNDEFINED_FUNCTION && OidIsValid(rule->role) ?
+			errhint("Functions, operators and types are looked up in pg_catalog: name others with their schema, "
+					"and cast arguments that do not fit.") :
+			errhint("A condition is one SQL expression over priority, correlation (corrid), properties (user_prop), "
+					"payload (user_data), enqueue_time (enq_time), attempts (retry_count), sender (sender_name), "
+					"msgid, original_msgid, state, delay, expiration, exception_queue and the fields of a composite payload."));
+}
 
-	rule->text = pstrdup(text);
-	rule->payload_type = queue->payload_type;
-	rule->role = role;
+static void
+compile_in_our_words(AqRule *rule)
+{
+	MemoryContext old = CurrentMemoryContext;
 
 	aq_queue_hold();
 	PG_TRY();
@@ -454,7 +467,6 @@ aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext contex
 		ErrorData  *error;
 
 		aq_queue_let_go();
-		/* in our words: its position is one in the condition, not in the command */
 		MemoryContextSwitchTo(old);
 		error = CopyErrorData();
 		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED || error->sqlerrcode == ERRCODE_ADMIN_SHUTDOWN ||
@@ -462,20 +474,63 @@ aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext contex
 			error->sqlerrcode == aq_error_sqlstate(AQ_ERR_RULE_INVALID))
 			PG_RE_THROW();
 		FlushErrorState();
-		ereport(ERROR,
-				aq_error(AQ_ERR_RULE_INVALID, "condition \"%s\" is not valid: %s", text, in_our_words(error->message)),
-				error->sqlerrcode == ERRCODE_UNDEFINED_FUNCTION && OidIsValid(role) ?
-				errhint("Functions, operators and types are looked up in pg_catalog: name others with their schema, "
-						"and cast arguments that do not fit.") :
-				errhint("A condition is one SQL expression over priority, correlation (corrid), properties (user_prop), "
-						"payload (user_data), enqueue_time (enq_time), attempts (retry_count), sender (sender_name), "
-						"msgid, original_msgid, state, delay, expiration, exception_queue and the fields of a composite payload."));
+		raise_invalid(rule, error);
 	}
 	PG_END_TRY();
-
 	aq_queue_let_go();
+}
+
+/* Compile it, or compile it anew; after an error it is as it was. */
+static void
+make_code(AqRule *rule)
+{
+	AqRule		made = *rule;
+	MemoryContext old;
+
+	made.code = AllocSetContextCreate(CurrentMemoryContext, "pgaq rule code", ALLOCSET_SMALL_SIZES);
+	made.changes = aq_code_changes();
+	old = MemoryContextSwitchTo(made.code);
+	compile_in_our_words(&made);
 	MemoryContextSwitchTo(old);
+	if (rule->code != NULL)
+		MemoryContextDelete(rule->code);
+	*rule = made;
+	MemoryContextSetParent(rule->code, rule->memory);
+}
+
+/* In memory of its own, which belongs to the current context. */
+static AqRule *
+make_rule(const char *text, Oid payload_type, Oid role)
+{
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "pgaq rule", ALLOCSET_SMALL_SIZES);
+	AqRule	   *rule = MemoryContextAllocZero(memory, sizeof(AqRule));
+
+	rule->memory = memory;
+	rule->text = MemoryContextStrdup(memory, text);
+	rule->payload_type = payload_type;
+	rule->role = role;
+	make_code(rule);
 	return rule;
+}
+
+AqRule *
+aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext context)
+{
+	AqRule	   *rule = make_rule(text, queue->payload_type, role);
+
+	MemoryContextSetParent(rule->memory, context);
+	return rule;
+}
+
+/* Functions, roles or types that it was compiled with may have changed. */
+static void
+renew(AqRule *rule)
+{
+	if (rule->changes == aq_code_changes())
+		return;
+	if (OidIsValid(rule->role))
+		rule->role = aq_rule_role(rule->role);
+	make_code(rule);
 }
 
 /* --- evaluating ------------------------------------------------------------------ */
@@ -566,15 +621,10 @@ evaluate_user_code(AqRule *rule, const AqMessage *message)
 static bool
 evaluate_copy(const AqRule *rule, const AqMessage *message)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgaq rule", ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	AqRule		copy = {.text = rule->text,.payload_type = rule->payload_type,.role = rule->role};
-	bool		result;
+	AqRule	   *copy = make_rule(rule->text, rule->payload_type, rule->role);
+	bool		result = evaluate_user_code(copy, message);
 
-	compile_as_role(&copy);
-	MemoryContextSwitchTo(old);
-	result = evaluate_user_code(&copy, message);
-	MemoryContextDelete(context);
+	MemoryContextDelete(copy->memory);
 	return result;
 }
 
@@ -590,6 +640,8 @@ aq_rule_matches(AqRule *rule, const AqMessage *message)
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
 
+	if (rule->user_code && !rule->busy)
+		renew(rule);
 	if (!rule->user_code)
 		result = evaluate(rule, message);
 	else

@@ -18,7 +18,10 @@
  *	  harm by built-in functions alone.
  *	- Functions are checked when they are made ready to be called.  PL/pgSQL keeps
  *	  expressions that are ready until the end of the transaction, so what others
- *	  have left there is discarded first.
+ *	  have left there is discarded first; so are the server's copies of the
+ *	  constraints of domains, in which functions of SQL may be inlined.  What the
+ *	  extension keeps ready is made again when functions, roles or its types have
+ *	  changed: see aq_code_changes.
  *	- The session's open cursors cannot be read, and large objects not by descriptor.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -36,12 +39,14 @@
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "parser/parser.h"
 #include "parser/parse_expr.h"
+#include "parser/parser.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/plancache.h"
@@ -58,10 +63,96 @@ static int	acting_depth;		/* calls of aq_run_as, one within the other */
 static Oid	ready_owners[MAX_OWNERS];
 static int	nready_owners;		/* more than there is room for: of anybody */
 
+/* see aq_code_changes */
+static uint64 changes = 1;
+static HTAB *types_used;
+
 static needs_fmgr_hook_type previous_needs_hook;
 static fmgr_hook_type previous_fmgr_hook;
 static ExecutorCheckPerms_hook_type previous_perms_hook;
 static object_access_hook_type previous_access_hook;
+
+/* --- changes ------------------------------------------------------------------------ */
+
+/* A row of pg_type, by its hash value, or the relation of a composite type. */
+typedef struct TypeUsed
+{
+	bool		is_relation;
+	uint32		value;
+} TypeUsed;
+
+/*
+ * A number that changes when what was made ready to be called has to be made
+ * again: functions, operators, casts, schemas or roles have changed, or a type
+ * that code here makes values of.  Read it before making something ready.
+ */
+uint64
+aq_code_changes(void)
+{
+	return changes;
+}
+
+static void
+note_used(bool is_relation, uint32 value)
+{
+	TypeUsed	key;
+
+	memset(&key, 0, sizeof(key));
+	key.is_relation = is_relation;
+	key.value = value;
+	if (types_used == NULL)
+	{
+		HASHCTL		info = {.keysize = sizeof(TypeUsed),.entrysize = sizeof(TypeUsed)};
+
+		types_used = hash_create("pgaq types used", 16, &info, HASH_ELEM | HASH_BLOBS);
+	}
+	(void) hash_search(types_used, &key, HASH_ENTER, NULL);
+}
+
+static bool
+is_used(bool is_relation, uint32 value)
+{
+	TypeUsed	key;
+
+	memset(&key, 0, sizeof(key));
+	key.is_relation = is_relation;
+	key.value = value;
+	return types_used != NULL && hash_search(types_used, &key, HASH_FIND, NULL) != NULL;
+}
+
+static void
+on_code_change(Datum arg, int cache, uint32 value)
+{
+	changes++;
+}
+
+/* Every table has a type: most that change are not used here. */
+static void
+on_type_change(Datum arg, int cache, uint32 value)
+{
+	if (value == 0 || is_used(false, value))
+		changes++;
+}
+
+/* Called for every relation whose definition changes; InvalidOid: for any. */
+void
+aq_code_relation_changed(Oid relation)
+{
+	if (!OidIsValid(relation) || is_used(true, relation))
+		changes++;
+}
+
+static void
+watch_changes(void)
+{
+	static const int caches[] = {PROCOID, OPEROID, CASTSOURCETARGET, NAMESPACEOID, AUTHOID, AUTHMEMROLEMEM};
+
+	for (int i = 0; i < lengthof(caches); i++)
+		CacheRegisterSyscacheCallback(caches[i], on_code_change, (Datum) 0);
+	CacheRegisterSyscacheCallback(TYPEOID, on_type_change, (Datum) 0);
+}
+
+/* --- checks ------------------------------------------------------------------------- */
 
 /* Does this role have the rights of the acting role? */
 static bool
@@ -89,6 +180,25 @@ note_ready(Oid owner)
 		nready_owners++;
 }
 
+/* Domains' constraints are read again from the catalog, and planned again. */
+static void
+discard_domain_constraints(void)
+{
+	CallSyscacheCallbacks(CONSTROID, 0);
+}
+
+/* Functions of SQL that are inlined in them may have changed. */
+static void
+discard_old_domain_constraints(void)
+{
+	static uint64 latest;
+
+	if (latest == changes)
+		return;
+	latest = changes;
+	discard_domain_constraints();
+}
+
 /*
  * Plans and expressions that hold functions which the acting role may not call
  * are made again, and checked then.
@@ -103,6 +213,7 @@ discard_others_plans(void)
 	if (!discard)
 		return;
 	ResetPlanCache();
+	discard_domain_constraints();
 	nready_owners = 0;
 }
 
@@ -217,6 +328,7 @@ aq_run_as_check_type(Oid type)
 
 	if (type < FirstNormalObjectId || !acts())
 		return;
+	note_used(false, GetSysCacheHashValue1(TYPEOID, ObjectIdGetDatum(type)));
 	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
 	if (!HeapTupleIsValid(tuple))
 		return;
@@ -240,8 +352,10 @@ aq_run_as_check_type(Oid type)
 		aq_run_as_check_type(get_element_type(type));
 	else if (form.typtype == TYPTYPE_COMPOSITE)
 	{
-		TupleDesc	desc = lookup_rowtype_tupdesc(type, -1);
+		TupleDesc	desc;
 
+		note_used(true, form.typrelid);
+		desc = lookup_rowtype_tupdesc(type, -1);
 		for (int i = 0; i < desc->natts; i++)
 			if (!TupleDescAttr(desc, i)->attisdropped && TupleDescAttr(desc, i)->atttypid >= FirstNormalObjectId)
 				aq_run_as_check_type(TupleDescAttr(desc, i)->atttypid);
@@ -340,6 +454,7 @@ run(Oid role, Oid writer, void (*call) (void *arg), void *arg)
 		SetUserIdAndSecContext(role, context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
 		pin_settings();
 		discard_others_plans();
+		discard_old_domain_constraints();
 		call(arg);
 	}
 	PG_FINALLY();
@@ -387,4 +502,5 @@ aq_run_as_init(void)
 	ExecutorCheckPerms_hook = check_relations;
 	previous_access_hook = object_access_hook;
 	object_access_hook = access_hook;
+	watch_changes();
 }

@@ -188,6 +188,69 @@ SET ROLE regress_aq_mallory;
 SELECT aq.enqueue('e_taken', '(x)') IS NOT NULL;
 RESET ROLE;
 
+-- code that is ready to run is made anew when what it calls has changed: a function that comes into other hands
+CREATE FUNCTION mallory.given(text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN true; END $$;
+CREATE FUNCTION mallory.lent_out(text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN RETURN true; END $$;
+CREATE FUNCTION mallory.inline(text) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$;
+ALTER FUNCTION mallory.given OWNER TO regress_aq_victim;
+ALTER FUNCTION mallory.lent_out OWNER TO regress_aq_victim;
+ALTER FUNCTION mallory.inline OWNER TO regress_aq_victim;
+CREATE ROLE regress_aq_member IN ROLE regress_aq_victim;
+CREATE FUNCTION mallory.members(text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN true; END $$;
+ALTER FUNCTION mallory.members OWNER TO regress_aq_member;
+SET ROLE regress_aq_victim;
+CREATE DOMAIN victim.word AS text;
+CREATE DOMAIN victim.given AS text CHECK (mallory.given(VALUE));
+CREATE DOMAIN victim.inline AS text CHECK (mallory.inline(VALUE));
+CREATE TYPE victim.with_given AS (a victim.given);
+CREATE TYPE victim.with_inline AS (a victim.inline);
+SELECT aq.create_queue('e_with_given', 'victim.with_given'), aq.create_queue('e_with_inline', 'victim.with_inline');
+SELECT aq.create_queue('e_' || rule, multiple_consumers => true), aq.subscribe('e_' || rule, 's', format('mallory.%s(correlation)', rule))
+	FROM unnest(ARRAY['given', 'lent_out', 'inline', 'members']) rule;
+SELECT aq.create_queue('e_word', multiple_consumers => true), aq.subscribe('e_word', 's', 'correlation::victim.word IS NOT NULL');
+SELECT aq.grant_queue(q, 'regress_aq_mallory') FROM unnest(ARRAY['e_with_given', 'e_with_inline', 'e_given', 'e_lent_out', 'e_inline', 'e_members', 'e_word']) q;
+SET ROLE regress_aq_mallory;
+SELECT t.error(format($$SELECT aq.enqueue('e_%s', '1', correlation => 'bad')$$, rule)) FROM unnest(ARRAY['given', 'lent_out', 'inline', 'members', 'word']) rule;
+SELECT t.error(format($$SELECT aq.enqueue('e_with_%s', '(x)')$$, rule)) FROM unnest(ARRAY['given', 'inline']) rule;
+RESET ROLE;
+ALTER FUNCTION mallory.given OWNER TO regress_aq_mallory;
+ALTER FUNCTION mallory.lent_out OWNER TO regress_aq_mallory;
+ALTER FUNCTION mallory.inline OWNER TO regress_aq_mallory;
+REVOKE regress_aq_victim FROM regress_aq_member;
+SET ROLE regress_aq_mallory;
+CREATE OR REPLACE FUNCTION mallory.given(text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'run by %', current_user; RETURN true; END $$;
+CREATE OR REPLACE FUNCTION mallory.lent_out(text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN RAISE NOTICE 'run by %', current_user; RETURN true; END $$;
+CREATE OR REPLACE FUNCTION mallory.inline(text) RETURNS boolean LANGUAGE sql AS $$ SELECT mallory.trap() $$;
+SELECT split_part(t.error(format($$SELECT aq.enqueue('e_%s', '2', correlation => 'bad')$$, rule)), ' | ', 2) FROM unnest(ARRAY['given', 'lent_out', 'inline', 'members']) rule;
+SELECT split_part(t.error(format($$SELECT aq.enqueue('e_with_%s', '(x)')$$, rule)), ' | ', 2) FROM unnest(ARRAY['given', 'inline']) rule;
+-- also what the session itself has used before
+SELECT 'x'::victim.inline;
+SELECT split_part(t.error($$SELECT aq.enqueue('e_with_inline', '(x)')$$), ' | ', 2);
+-- a domain that gets a constraint
+RESET ROLE;
+ALTER DOMAIN victim.word ADD CHECK (VALUE <> 'bad');
+SET ROLE regress_aq_mallory;
+SELECT split_part(t.error($$SELECT aq.enqueue('e_word', '2', correlation => 'bad')$$), ' | ', 2);
+-- a composite type that gets another column
+CREATE TYPE mallory.shape AS (a text);
+RESET ROLE;
+SELECT aq.create_queue('e_shape', multiple_consumers => true), aq.subscribe('e_shape', 's', $$('(' || correlation || ')')::mallory.shape IS NOT NULL$$);
+SELECT aq.grant_queue('e_shape', 'regress_aq_mallory');
+SET ROLE regress_aq_mallory;
+SELECT aq.enqueue('e_shape', '1', correlation => 'x') IS NOT NULL;
+ALTER TYPE mallory.shape ADD ATTRIBUTE b mallory.reads;
+SELECT split_part(t.error($$SELECT aq.enqueue('e_shape', '2', correlation => 'x,x')$$), ' | ', 2);
+-- a writer that goes
+RESET ROLE;
+CREATE ROLE regress_aq_gone IN ROLE aq_administrator_role;
+SET ROLE regress_aq_gone;
+SELECT aq.subscribe('e_shape', 'gone', $$current_user || priority = 'aq_user_role1'$$);
+RESET ROLE;
+SELECT aq.unsubscribe('e_shape', 's');
+SELECT t.error($$SELECT aq.enqueue('e_shape', '3')$$) LIKE '%no subscriber%';
+DROP ROLE regress_aq_gone;
+SELECT aq.enqueue('e_shape', '4') IS NOT NULL;
+
 -- what others may run as a role by choice: its own functions, a superuser's, SECURITY DEFINER
 SET ROLE regress_aq_mallory;
 CREATE FUNCTION mallory.lent() RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN RETURN mallory.trap(); END $$;
@@ -260,4 +323,4 @@ DROP DOMAIN t.d;
 DROP FUNCTION t.who;
 DROP TABLE t.secret;
 DROP SCHEMA mallory, victim CASCADE;
-DROP ROLE regress_aq_mallory, regress_aq_victim;
+DROP ROLE regress_aq_mallory, regress_aq_victim, regress_aq_member;
