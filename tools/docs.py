@@ -151,6 +151,12 @@ def times():
     return table(("lines", "time of"), rows)
 
 
+def settings():
+    rows = [(f"`{name}`", f"`{value}`", "the session's" if of_text == "true" else f"`{value}`")
+            for _, name, value, _, of_text in list_rows(ROOT / "src/queue/setting_list.h")]
+    return table(("setting", "in rules and transformations", "while a payload's text is read"), rows)
+
+
 WAITS = {"statistics": statistics, "times": times, "events": wait_events, "latches": latches, "mutexes": mutexes, "locations": locations}
 
 
@@ -437,6 +443,8 @@ class Generator:
             return errors()
         if kind == "waits":
             return WAITS[rest]()
+        if kind == "settings":
+            return settings()
         if kind == "benchmark":
             return benchmark()
         if not self.server:

@@ -44,10 +44,12 @@
 #define RING_BYTES 65536
 #define MAX_PARAMETERS 8
 
-/* what the helper takes over from the session: the caller's search_path, how names and values are read and written, and the session's limits */
+/* what the helper takes over from the session: the caller's search_path, what else expressions depend on, and the session's limits */
 static const char *const settings[] = {
-	"search_path", "TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "xmloption", "xmlbinary",
-	"array_nulls", "lc_monetary", "lc_numeric", "lc_time", "default_text_search_config",
+	"search_path",
+#define X(id, name, value, has_it, of_text) name,
+#include "queue/setting_list.h"
+#undef X
 	"pgaq.buffered_message_limit", "pgaq.flow_control_timeout"
 };
 

@@ -244,7 +244,7 @@ read_as_owner(AqQueue *queue, char *string)
 	Oid			role = reading_role(queue);
 	Reading		r = {.queue = queue,.input = take_input(queue, role),.string = string};
 
-	aq_run_as(role, read_arg, &r);
+	aq_run_as_reading(role, read_arg, &r);
 	keep_input(queue, r.input);
 	return r.value;
 }
@@ -417,12 +417,24 @@ has_recipients(FunctionCallInfo fcinfo)
 	return ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)) > 0;
 }
 
+/* Does a rule that is compiled already run as its writer? */
+static bool
+runs_user_code(AqQueue *queue)
+{
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].rule != NULL && aq_rule_runs_user_code(queue->consumers[i].rule))
+			return true;
+	return false;
+}
+
 /* For each message: what the rules say. */
 static void
 apply_rules(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads, const bool *nulls,
 			Bitmapset **targets)
 {
 	int64		began = aq_time_now();
+	bool		as_others = runs_user_code(queue);
+	int			nest = as_others ? aq_run_as_begin() : 0;
 
 	for (uint32 i = 0; i < n; i++)
 	{
@@ -430,6 +442,8 @@ apply_rules(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *
 		if (targets[i] == NULL)
 			nobody_wants_it(queue);
 	}
+	if (as_others)
+		aq_run_as_end(nest);
 	if (began != 0)
 	{
 		int64		ended = aq_time_now();

@@ -120,12 +120,16 @@ extern void aq_autonomous_call(const char *sql, int nargs, const Oid *types, con
 /* rule.c: conditions over messages */
 extern AqRule *aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext context);
 extern Oid	aq_rule_role(Oid writer);
+extern bool aq_rule_runs_user_code(const AqRule *rule);
 extern bool aq_rule_matches(AqRule *rule, const AqMessage *message);
 
 /* run_as.c: users' code in the sessions of others */
 extern void aq_run_as_init(void);
 extern void aq_run_as(Oid role, void (*call) (void *arg), void *arg);
+extern void aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg);
 extern void aq_run_definers(Oid owner, void (*call) (void *arg), void *arg);
+extern int	aq_run_as_begin(void);
+extern void aq_run_as_end(int nest);
 extern bool aq_is_run_as(void);
 extern uint64 aq_code_changes(void);
 extern void aq_code_relation_changed(Oid relation);

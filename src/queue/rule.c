@@ -628,6 +628,12 @@ evaluate_copy(const AqRule *rule, const AqMessage *message)
 	return result;
 }
 
+bool
+aq_rule_runs_user_code(const AqRule *rule)
+{
+	return rule->user_code;
+}
+
 /* Null counts as false. */
 bool
 aq_rule_matches(AqRule *rule, const AqMessage *message)

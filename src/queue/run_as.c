@@ -10,6 +10,12 @@
  *	- The operation is restricted: no SET ROLE, no temporary objects, nothing
  *	  deferred; settings end with it.
  *	- Names are looked up in pg_catalog, then in pg_temp.
+ *	- The settings of setting_list.h have fixed values, not the session's and not
+ *	  the server's: what an expression means, how values are written as text and
+ *	  which time zone counts is the same in every session.  TimeZone is UTC because a
+ *	  session cannot tell the server's from what its client or role has set.  Only
+ *	  a payload that the session gives as text is read with the session's
+ *	  settings, as in a cast; the constraints in its type see these.
  *	- PostgreSQL looks up the names of relations in pg_temp whatever search_path
  *	  says, and that schema is the session's: its relations cannot be used.
  *	- Functions run as the role only if their owner has the role's rights
@@ -30,8 +36,10 @@
  */
 #include "queue/queue_private.h"
 
+#include "access/gin.h"
 #include "access/htup_details.h"
 #include "access/transam.h"
+#include "catalog/namespace.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
@@ -41,18 +49,28 @@
 #include "miscadmin.h"
 #include "parser/parse_expr.h"
 #include "parser/parser.h"
+#include "pgtime.h"
+#include "tsearch/ts_cache.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/bytea.h"
+#include "utils/float.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/pg_locale.h"
 #include "utils/plancache.h"
 #include "utils/portal.h"
+#include "utils/rls.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
+#include "utils/xml.h"
+
+#define PINNED_PATH "pg_catalog, pg_temp"
 
 /* the role whose code runs */
 static Oid	acting_role;
@@ -417,26 +435,50 @@ set_portals(List *portals, PortalStatus status)
 
 /* --- running ------------------------------------------------------------------------ */
 
+static void
+pin(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
 /*
- * Settings that change how names, literals and comparisons with NULL are parsed.
- * DateStyle, TimeZone and the like are still the session's.
+ * Until the level of settings ends.  Those that have their value already cost
+ * nothing.  reads: the code reads a text of the session, as the session would.
  */
 static void
-pin_settings(void)
+pin_settings(bool reads)
 {
-	(void) set_config_option("search_path", "pg_catalog, pg_temp",
-							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	if (!standard_conforming_strings)
-		(void) set_config_option("standard_conforming_strings", "on",
-								 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	if (Transform_null_equals)
-		(void) set_config_option("transform_null_equals", "off",
-								 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	if (strcmp(namespace_search_path, PINNED_PATH) != 0)
+		pin("search_path", PINNED_PATH);
+#define X(id, name, value, has_it, of_text) \
+	if (!(has_it) && !((of_text) && reads)) \
+		pin(name, value);
+#include "queue/setting_list.h"
+#undef X
+}
+
+/*
+ * Around several calls of aq_run_as: each finds the settings as it wants them.
+ * After an error they end with the (sub)transaction.
+ */
+int
+aq_run_as_begin(void)
+{
+	int			nest = NewGUCNestLevel();
+
+	pin_settings(false);
+	return nest;
+}
+
+void
+aq_run_as_end(int nest)
+{
+	AtEOXact_GUC(false, nest);
 }
 
 /* Descriptions of queues stay where they are meanwhile. */
 static void
-run(Oid role, Oid writer, void (*call) (void *arg), void *arg)
+run(Oid role, Oid writer, bool reads, void (*call) (void *arg), void *arg)
 {
 	Oid			outer_role = acting_role;
 	Oid			user;
@@ -452,7 +494,7 @@ run(Oid role, Oid writer, void (*call) (void *arg), void *arg)
 	PG_TRY();
 	{
 		SetUserIdAndSecContext(role, context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
-		pin_settings();
+		pin_settings(reads);
 		discard_others_plans();
 		discard_old_domain_constraints();
 		call(arg);
@@ -474,14 +516,21 @@ run(Oid role, Oid writer, void (*call) (void *arg), void *arg)
 void
 aq_run_as(Oid role, void (*call) (void *arg), void *arg)
 {
-	run(role, role, call, arg);
+	run(role, role, false, call, arg);
+}
+
+/* The same for a function that reads a text which the session has given. */
+void
+aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg)
+{
+	run(role, role, true, call, arg);
 }
 
 /* The same for a function that is SECURITY DEFINER: it runs as its owner by itself. */
 void
 aq_run_definers(Oid owner, void (*call) (void *arg), void *arg)
 {
-	run(GetUserId(), owner, call, arg);
+	run(GetUserId(), owner, false, call, arg);
 }
 
 /* Is the caller within aq_run_as? */

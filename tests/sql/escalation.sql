@@ -251,6 +251,55 @@ SELECT t.error($$SELECT aq.enqueue('e_shape', '3')$$) LIKE '%no subscriber%';
 DROP ROLE regress_aq_gone;
 SELECT aq.enqueue('e_shape', '4') IS NOT NULL;
 
+-- settings are not the enqueuer's, nor the consumer's
+CREATE FUNCTION t.settings() RETURNS text LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+	SELECT string_agg(name || '=' || current_setting(name), ' ') FROM unnest(ARRAY['DateStyle', 'IntervalStyle', 'TimeZone', 'timezone_abbreviations',
+		'array_nulls', 'xmloption', 'lc_monetary', 'lc_numeric', 'lc_time', 'default_text_search_config', 'extra_float_digits', 'bytea_output', 'xmlbinary',
+		'standard_conforming_strings', 'backslash_quote', 'transform_null_equals', 'quote_all_identifiers', 'gin_fuzzy_search_limit', 'row_security']) name $$;
+SET ROLE regress_aq_victim;
+CREATE FUNCTION victim.show(text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '%', t.settings(); RETURN true; END $$;
+CREATE FUNCTION victim.transform(jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN RAISE NOTICE '%', t.settings(); RETURN $1; END $$;
+CREATE DOMAIN victim.shown AS text CHECK (victim.show(VALUE));
+CREATE TYPE victim.dated AS (a victim.shown, at timestamptz);
+SELECT aq.create_queue('e_dated', 'victim.dated'), aq.create_queue('e_settings', multiple_consumers => true);
+SELECT aq.subscribe('e_settings', 's', 'victim.show(correlation)'), aq.subscribe('e_settings', 'february', $$(properties ->> 'on')::date = '02/01/2026'$$);
+CALL dbms_aqadm.add_subscriber('e_settings', sys.aq$_agent('T', NULL, NULL), rule => 'false', transformation => 'victim.transform');
+SELECT aq.grant_queue(q, 'regress_aq_mallory') FROM unnest(ARRAY['e_dated', 'e_settings']) q;
+SET ROLE regress_aq_mallory;
+SET DateStyle = 'SQL, DMY';
+SET IntervalStyle = iso_8601;
+SET TimeZone = 'Europe/Berlin';
+SET timezone_abbreviations = 'India';
+SET array_nulls = off;
+SET xmloption = document;
+SET lc_monetary = 'POSIX';
+SET lc_numeric = 'POSIX';
+SET lc_time = 'POSIX';
+SET default_text_search_config = 'pg_catalog.german';
+SET extra_float_digits = -5;
+SET bytea_output = escape;
+SET xmlbinary = hex;
+SET escape_string_warning = off;
+SET standard_conforming_strings = off;
+SET backslash_quote = on;
+SET transform_null_equals = on;
+SET quote_all_identifiers = on;
+SET gin_fuzzy_search_limit = 5;
+SET row_security = off;
+SELECT aq.enqueue('e_settings', '1', properties => '{"on": "01/02/2026"}') IS NOT NULL;
+SELECT aq.enqueue('e_settings', '2', properties => '{"on": "02/01/2026"}') IS NOT NULL;
+SELECT aq.enqueue('e_settings', '3', recipients => ARRAY['t']) IS NOT NULL;
+-- but a payload's text is the session's
+SELECT aq.enqueue('e_dated', '(x,01/02/2026 10:00)') IS NOT NULL;
+CALL dbms_aq.dequeue('e_settings', dbms_aq.dequeue_options_t(consumer_name => 'T', wait => 0), NULL, NULL::jsonb, NULL) \g /dev/null
+SELECT t.settings();
+RESET ALL;
+SELECT payload FROM aq.dequeue('e_settings', 'february', max_messages => 10);
+SET TimeZone = 'UTC';
+SELECT (payload).at FROM aq.dequeue('e_dated', NULL::victim.dated);
+RESET TimeZone;
+RESET ROLE;
+
 -- what others may run as a role by choice: its own functions, a superuser's, SECURITY DEFINER
 SET ROLE regress_aq_mallory;
 CREATE FUNCTION mallory.lent() RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN RETURN mallory.trap(); END $$;
@@ -320,7 +369,7 @@ REVOKE aq_dequeue_any FROM regress_aq_victim;
 REVOKE EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table FROM regress_aq_mallory, regress_aq_victim;
 DROP TYPE t.with_domain, t.that_reads, t.that_reads_ranges, t.checked;
 DROP DOMAIN t.d;
-DROP FUNCTION t.who;
+DROP FUNCTION t.who, t.settings;
 DROP TABLE t.secret;
 DROP SCHEMA mallory, victim CASCADE;
 DROP ROLE regress_aq_mallory, regress_aq_victim, regress_aq_member;
