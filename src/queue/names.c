@@ -10,8 +10,8 @@
  * The functions of the packages resolve operators and functions in pg_catalog
  * only: each has the option SET search_path.  Names that are given to them are
  * those of the caller, so the caller's search_path is taken from behind that
- * option.  Its value is one that no other function has; what another function
- * has set is that function's own.
+ * option.  Its value is one that no other function has: see aq_path_of_call.
+ * What another function has set is that function's own.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -25,6 +25,7 @@
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "parser/scansup.h"
 #include "utils/array.h"
@@ -34,6 +35,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 /* --- relations of schema aq_data ------------------------------------------------- */
 
@@ -170,6 +172,38 @@ const char *
 aq_callers_path(void)
 {
 	return aq_search_path_behind(PATH_OF_PACKAGES);
+}
+
+/* Has the function settings of its own, and is none of the packages'? */
+static bool
+has_own_settings(Oid function)
+{
+	static const char *const packages[] = {"aq", "dbms_aq", "dbms_aqadm", "dbms_aqmigtool", "dbms_shared_pool", "dbms_transform"};
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		has_settings;
+	char	   *schema;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	has_settings = !heap_attisnull(tuple, Anum_pg_proc_proconfig, NULL);
+	schema = get_namespace_name(((Form_pg_proc) GETSTRUCT(tuple))->pronamespace);
+	ReleaseSysCache(tuple);
+	for (int i = 0; i < lengthof(packages); i++)
+		if (schema != NULL && strcmp(schema, packages[i]) == 0)
+			return false;
+	return has_settings;
+}
+
+/*
+ * A function begins, its settings are in force.  One that is not of the packages
+ * but has set what they set gets the same path in another spelling, until it
+ * ends: names that it gives to the packages are its own, not its caller's.
+ */
+void
+aq_path_of_call(Oid function)
+{
+	if (strcmp(namespace_search_path, PATH_OF_PACKAGES) == 0 && has_own_settings(function))
+		(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
 /* Until aq_leave_callers_path(), or an error. */

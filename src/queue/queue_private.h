@@ -109,6 +109,7 @@ extern void aq_conversion_job(int32 id, AqQueueShm *shm);
 
 /* names.c: search_path of the packages' callers */
 extern const char *aq_callers_path(void);
+extern void aq_path_of_call(Oid function);
 extern int	aq_use_callers_path(void);
 extern void aq_leave_callers_path(int nest);
 

@@ -274,7 +274,10 @@ static void
 before_call(FmgrHookEventType event, FmgrInfo *call, Datum *arg)
 {
 	if (event == FHET_START)
+	{
+		aq_path_of_call(call->fn_oid);
 		check_function(call->fn_oid);
+	}
 	if (previous_fmgr_hook)
 		previous_fmgr_hook(event, call, arg);
 }

@@ -61,6 +61,13 @@ CREATE FUNCTION eve.found(text) RETURNS text LANGUAGE plpgsql SET search_path = 
 SET search_path = eve, t;
 SELECT dbms_aqadm._queue('in_table');
 SELECT t.error($$SELECT eve.found('in_table')$$);
+-- also when it is spelt as that of the packages, whose schemas names.c lists
+SELECT string_agg(DISTINCT pronamespace::regnamespace::text, ' ' ORDER BY pronamespace::regnamespace::text) FROM pg_proc
+	WHERE 'search_path=pg_catalog, pg_catalog, pg_temp' = ANY (proconfig);
+CREATE FUNCTION eve.spelt_alike(text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_catalog, pg_temp
+	AS $$ BEGIN RETURN dbms_aqadm._queue($1); END $$;
+SELECT t.error($$SELECT eve.spelt_alike('in_table')$$);
+SELECT dbms_aqadm._queue('in_table');
 RESET search_path;
 
 -- A trap for every operator, and for every function whose name occurs in the extension, in front of pg_catalog in a superuser's search_path.
