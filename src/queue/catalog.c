@@ -57,7 +57,14 @@ typedef struct NameEntry
 	AqQueue    *queue;			/* NULL: not read */
 } NameEntry;
 
+typedef struct IdEntry
+{
+	int32		id;				/* hash key */
+	AqQueue    *queue;			/* the one of this id that was read last */
+} IdEntry;
+
 static HTAB *queues_by_name;
+static HTAB *queues_by_id;
 static uint64 generation = 1;
 static Oid	queue_relation;		/* aq.queue; its invalidation counts up */
 
@@ -452,12 +459,6 @@ read_catalog(const char *name, int32 id)
 /* The one that was looked up last: mostly it is looked up again. */
 static NameEntry *latest;
 
-static void
-forget_entry(NameEntry *entry)
-{
-	latest = NULL;
-	hash_search(queues_by_name, entry->name, HASH_REMOVE, NULL);
-}
 
 /*
  * Descriptions that were replaced while a caller further out held one, with
@@ -481,6 +482,10 @@ aq_queue_let_go(void)
 static void
 discard(AqQueue *queue)
 {
+	IdEntry    *known = hash_search(queues_by_id, &queue->id, HASH_FIND, NULL);
+
+	if (known != NULL && known->queue == queue)
+		hash_search(queues_by_id, &queue->id, HASH_REMOVE, NULL);
 	queue->next_retired = retired;
 	retired = queue;
 	while (held == 0 && (queue = retired) != NULL)
@@ -488,6 +493,17 @@ discard(AqQueue *queue)
 		retired = queue->next_retired;
 		MemoryContextDelete(queue->context);
 	}
+}
+
+static void
+make_tables(void)
+{
+	HASHCTL		names = {.keysize = AQ_MAX_NAME,.entrysize = sizeof(NameEntry)};
+	HASHCTL		ids = {.keysize = sizeof(int32),.entrysize = sizeof(IdEntry)};
+
+	if (queues_by_id == NULL)
+		queues_by_id = hash_create("pgaq queues by id", 64, &ids, HASH_ELEM | HASH_BLOBS);
+	queues_by_name = hash_create("pgaq queues", 64, &names, HASH_ELEM | HASH_STRINGS);
 }
 
 static NameEntry *
@@ -500,19 +516,37 @@ name_entry(const char *name)
 	if (latest != NULL && strcmp(latest->name, name) == 0)
 		return latest;
 	if (queues_by_name == NULL)
-	{
-		HASHCTL		info;
-
-		info.keysize = AQ_MAX_NAME;
-		info.entrysize = sizeof(NameEntry);
-		queues_by_name = hash_create("pgaq queues", 64, &info, HASH_ELEM | HASH_STRINGS);
-	}
+		make_tables();
 	strlcpy(key, name, sizeof(key));
 	entry = hash_search(queues_by_name, key, HASH_ENTER, &found);
 	if (!found)
 		entry->queue = NULL;
 	latest = entry;
 	return entry;
+}
+
+static void
+forget_entry(NameEntry *entry)
+{
+	latest = NULL;
+	if (entry->queue != NULL)
+		discard(entry->queue);
+	hash_search(queues_by_name, entry->name, HASH_REMOVE, NULL);
+}
+
+/* From now on this is the description of its name and its id. */
+static void
+know(AqQueue *queue, uint64 as_of)
+{
+	NameEntry  *entry = name_entry(queue->name);
+	IdEntry    *known;
+
+	if (entry->queue != NULL)
+		discard(entry->queue);
+	entry->queue = NULL;
+	known = hash_search(queues_by_id, &queue->id, HASH_ENTER, NULL);
+	known->queue = entry->queue = queue;
+	queue->generation = as_of;
 }
 
 /* dc_objects: the queue's id. */
@@ -584,16 +618,10 @@ lookup(const char *name)
 	}
 	before = generation;		/* a change during the read makes it stale again */
 	queue = read_catalog(name, 0);
-	entry = name_entry(name);
-	if (entry->queue != NULL)
-		discard(entry->queue);
-	entry->queue = queue;
-	if (queue == NULL)
-	{
-		forget_entry(entry);
-		return NULL;
-	}
-	queue->generation = before;
+	if (queue != NULL)
+		know(queue, before);
+	else
+		forget_entry(name_entry(name));
 	return queue;
 }
 
@@ -741,21 +769,14 @@ aq_queue_get_by_name(const char *name)
 static AqQueue *
 known_by_id(int32 id)
 {
-	HASH_SEQ_STATUS seq;
-	NameEntry  *entry;
+	IdEntry    *known;
 
 	AcceptInvalidationMessages();
 	if (queues_by_name == NULL)
 		return NULL;
-	hash_seq_init(&seq, queues_by_name);
-	while ((entry = hash_seq_search(&seq)) != NULL)
-		if (entry->queue != NULL && entry->queue->id == id &&
-			entry->queue->generation == generation && !aq_queue_is_stale(entry->queue))
-		{
-			hash_seq_term(&seq);
-			return entry->queue;
-		}
-	return NULL;
+	known = hash_search(queues_by_id, &id, HASH_FIND, NULL);
+	return known != NULL && known->queue->generation == generation && !aq_queue_is_stale(known->queue) ?
+		known->queue : NULL;
 }
 
 static AqQueue *
@@ -763,19 +784,13 @@ find_by_id(int32 id)
 {
 	AqQueue    *queue = known_by_id(id);
 	uint64		before = generation;
-	NameEntry  *entry;
 
 	if (queue != NULL)
 		return queue;
 	queue = read_catalog(NULL, id);
-	if (queue == NULL)
-		return NULL;
 	/* not looked up by name: meanwhile that may be another queue's, or nobody's yet for others */
-	entry = name_entry(queue->name);
-	if (entry->queue != NULL)
-		discard(entry->queue);
-	entry->queue = queue;
-	queue->generation = before;
+	if (queue != NULL)
+		know(queue, before);
 	return queue;
 }
 
