@@ -67,6 +67,7 @@ damage_number(Target *t, const char *what, int by)
 	}			numbers[] = {
 		{"open", &p->open}, {"pending", &p->pending}, {"inflight", &p->inflight}, {"nretry", &p->nretry},
 		{"nfailed", &p->nfailed}, {"ndoubt", &p->ndoubt}, {"nempty", &sq->nempty}, {"nstreams", &sq->nstreams},
+		{"numbered", (uint32 *) &sq->numbered[t->stream->number]},
 		{"nwaiting", &t->sub->nwaiting}, {"block", &t->slot->block},
 		{"timers_reserved", &frame_of(p)->timers_reserved},
 	};

@@ -329,8 +329,8 @@ aq_partition_from(Stream *stream, int64 from, bool (*matches) (const Partition *
 
 /*
  * A queue's streams form a list in the order in which dequeue looks at them:
- * by priority, delayed ones after the others, by shard.  It only grows while
- * the queue is in use, so readers take no latch.
+ * by priority, delayed ones after the others, by shard.  It and the array by
+ * number only grow while the queue is in use, so readers take no latch.
  */
 static int
 dequeue_rank(int number)
@@ -343,11 +343,8 @@ dequeue_rank(int number)
 Stream *
 aq_stream_find(AqQueueShm *shm, int number)
 {
-	Stream	   *stream = stream_at(shard_queue(shm)->streams);
-
-	while (stream != NULL && stream->number != number)
-		stream = stream_at(stream->next);
-	return stream;
+	/* the number may be of a message id that somebody has made up */
+	return number < STREAM_NUMBERS ? stream_at(shard_queue(shm)->numbered[number]) : NULL;
 }
 
 Stream *
@@ -393,6 +390,7 @@ aq_stream_make(AqQueueShm *shm, int number)
 		stream->next = *link;
 		pg_write_barrier();		/* complete before it can be seen */
 		*link = stream->index;
+		queue->numbered[number] = stream->index;
 		queue->nstreams++;
 	}
 	aq_latch_free(&queue->latch);
@@ -475,6 +473,7 @@ aq_unload_queue(AqQueueShm *shm)
 	queue->recovered = false;
 	queue->worker_wants = false;
 	queue->streams = 0;
+	memset((void *) queue->numbered, 0, sizeof(queue->numbered));
 	while (list != 0)
 	{
 		Stream	   *stream = stream_at(list);

@@ -479,6 +479,7 @@ aq_tables_check(AqFindings *findings, AqQueue *queue)
 	uint32		listed = 0,
 				empty,
 				streams = 0,
+				numbered = 0,
 				wanting;
 	Tally		tally;
 
@@ -488,6 +489,7 @@ aq_tables_check(AqFindings *findings, AqQueue *queue)
 		listed += list_length_of(stream->head);
 		aq_latch_free(&stream->latch);
 		streams++;
+		numbered += aq_stream_find(queue->shm, stream->number) == stream;
 	}
 	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
 	tally_partitions(queue->shm->object->index, &tally);
@@ -502,6 +504,7 @@ aq_tables_check(AqFindings *findings, AqQueue *queue)
 	aq_compare(findings, "tables", "consumed partitions",
 			   tally.states[PARTITION_DONE] + tally.states[PARTITION_TRUNCATING], list_length_of(sq->done));
 	aq_compare(findings, "tables", "streams", sq->nstreams, streams);
+	aq_compare(findings, "tables", "streams found by their number", numbered, streams);
 	if (tally.unclaimed > 0)
 		aq_found(findings, "tables", "empty pairs in no session's possession", tally.unclaimed, 0, NULL);
 	wanting = pg_atomic_read_u32(&sq->wanting);

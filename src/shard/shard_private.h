@@ -220,11 +220,15 @@ typedef struct Stream
 
 StaticAssertDecl(sizeof(StreamSub) * SUBS_PER_CHUNK <= AQ_CHUNK_SIZE, "64 StreamSubs a chunk");
 
+/* see stream_number */
+#define STREAM_NUMBERS (AQ_MAX_SHARDS * AQ_PRIORITIES * 2)
+
 /* Parallel to AqQueueShm, by the same index. */
 typedef struct ShardQueue
 {
 	AqLatch		latch;			/* the lists below; before any stream's latch */
 	volatile uint32 streams;	/* list in the order of dequeue */
+	volatile uint32 numbered[STREAM_NUMBERS];	/* the same ones by number; 0: none */
 	uint32		empty;			/* list of EMPTY partitions, in turn: each table is to stay young */
 	uint32		empty_last;
 	uint32		nempty;

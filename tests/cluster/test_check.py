@@ -19,6 +19,7 @@ SHARDED = {
     "ndoubt": {"transactions in doubt"},
     "nempty": {"empty pairs, as the queue counts them"},
     "nstreams": {"streams"},
+    "numbered": {"streams found by their number"},
     "nwaiting": {"waiting messages"},
     "block": {"messages that are not where their rows are"},
     "timers_reserved": {"timers promised to transactions"},
