@@ -46,9 +46,12 @@ SELECT split_part(t.error(format($$SELECT aq.subscribe('a_rules', 's', %L)$$, ru
 	$$'{x}'::mallory.reads[] IS NOT NULL$$, $$'(1,x)' IS DISTINCT FROM NULL::mallory.pair$$, $$CASE WHEN priority = 3 THEN NULL::mallory.pair ELSE '(1,x)' END IS NOT NULL$$,
 	$$mallory.pair '(1,x)' IS NOT NULL$$, $$mallory.pair('(1,x)') IS NOT NULL$$, $$jsonb_populate_record(NULL::mallory.pair, payload) IS NOT NULL$$]) rule;
 -- a range type's function that makes its values canonical, which the server has ready since another role used it
+-- the notices differ from version to version
+SET client_min_messages = warning;
 CREATE TYPE t.span;
 CREATE FUNCTION mallory.canonical(t.span) RETURNS t.span LANGUAGE internal IMMUTABLE STRICT AS 'int4range_canonical';
 CREATE TYPE t.span AS RANGE (subtype = int4, canonical = mallory.canonical);
+RESET client_min_messages;
 ALTER FUNCTION mallory.canonical OWNER TO regress_aq_mallory;
 SELECT '(1,3]'::t.span;
 SELECT split_part(t.error(format($$SELECT aq.subscribe('a_rules', 's', %L)$$, rule)), ' | ', 2) FROM unnest(ARRAY[$$'(1,3]'::t.span @> priority$$, $$t.span(1, priority) @> 1$$]) rule;
