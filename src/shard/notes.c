@@ -65,17 +65,52 @@ aq_notes_takes(TakeNote ***notes)
 	return ntakes;
 }
 
+/* Into which queues the transaction has enqueued. */
+typedef struct QueuePuts
+{
+	AqQueueShm *shm;
+	int			notes;
+} QueuePuts;
+
+static QueuePuts *queue_puts;
+static int	nqueues,
+			queues_size;
+
+static QueuePuts *
+puts_of(const AqQueueShm *shm)
+{
+	for (int i = nqueues - 1; i >= 0; i--)
+		if (queue_puts[i].shm == shm)
+			return &queue_puts[i];
+	return NULL;
+}
+
+bool
+aq_notes_have_puts(const AqQueueShm *shm)
+{
+	QueuePuts  *puts = puts_of(shm);
+
+	return puts != NULL && puts->notes > 0;
+}
+
 /*
  * A new note of an enqueue.  It counts from aq_note_put_done() on, which does
  * not raise: the caller reserves slots in between, under the latch.
  */
 PutNote *
-aq_note_put(void)
+aq_note_put(AqQueueShm *shm)
 {
 	PutNote    *note = MemoryContextAllocZero(aq_notes_context(), sizeof(PutNote));
 
 	if (nputs == puts_size)
 		put_notes = grow(put_notes, &puts_size, sizeof(PutNote *));
+	if (puts_of(shm) == NULL)
+	{
+		if (nqueues == queues_size)
+			queue_puts = grow(queue_puts, &queues_size, sizeof(QueuePuts));
+		queue_puts[nqueues++] = (QueuePuts) {.shm = shm};
+	}
+	note->shm = shm;
 	note->subid = GetCurrentSubTransactionId();
 	return note;
 }
@@ -85,6 +120,7 @@ aq_note_put_done(PutNote *note)
 {
 	Assert(nputs < puts_size);
 	put_notes[nputs++] = note;
+	puts_of(note->shm)->notes++;
 }
 
 /* --- takes ---------------------------------------------------------------------------- */
@@ -236,7 +272,8 @@ aq_at_commit(void (*callback) (void *arg), void *arg)
 static void
 forget_everything(void)
 {
-	nputs = ntakes = 0;
+	nputs = ntakes = nqueues = 0;
+	aq_own_forget();
 	spare = NULL;
 	if (context != NULL)
 		MemoryContextReset(context);
@@ -371,7 +408,13 @@ subxact_callback(SubXactEvent event, SubTransactionId subid,
 		while (ntakes > 0 && take_notes[ntakes - 1]->subid >= subid)
 			undo_take(take_notes[--ntakes], subid, xid);
 		while (nputs > 0 && put_notes[nputs - 1]->subid >= subid)
-			aq_settle_put(put_notes[--nputs], false, xid);
+		{
+			PutNote    *note = put_notes[--nputs];
+
+			puts_of(note->shm)->notes--;
+			aq_own_remove(note, nputs);
+			aq_settle_put(note, false, xid);
+		}
 		spare = NULL;
 		aq_tables_subabort(subid);
 		aq_queue_subxact_end(false, subid, parent);

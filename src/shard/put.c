@@ -374,10 +374,9 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 	common_columns(options, stream->number, values, row_nulls);
 	while (done < n)
 	{
-		PutNote    *note = aq_note_put();
+		PutNote    *note = aq_note_put(queue->shm);
 		Relation	rel;
 
-		note->shm = queue->shm;
 		note->ready_at = options->ready_at;
 		note->expires_at = options->expires_at;
 		note_targets(note, n - done, targets ? targets + done : NULL);

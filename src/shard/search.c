@@ -22,46 +22,13 @@
 
 /* --- what the transaction has enqueued itself ----------------------------------------- */
 
-/* May the transaction take this slot, which it has enqueued itself? */
-static bool
-own_candidate(Take *take, const PutNote *note, uint32 number)
-{
-	Bitmapset  *targets = note->targets ? note->targets[number - note->first] : note->shared_targets;
-
-	if (targets != NULL && !bms_is_member(take->options->position, targets))
-		return false;
-	for (uint32 i = 0; i < note->nown_takes; i++)
-		if (note->own_takes[i] == (number << 16 | (uint32) take->options->position))
-			return false;
-	return true;
-}
-
-/* The first own slot at or after from, and its note. */
-static int
-next_own(Take *take, Partition *partition, uint32 from, PutNote **which)
+static OwnView *
+own_view(const Take *take, Partition *partition)
 {
 	PutNote   **notes;
 	int			n = aq_notes_puts(&notes);
-	int			best = AQ_BITMAP_NONE;
 
-	for (int i = 0; i < n; i++)
-	{
-		PutNote    *note = notes[i];
-
-		if (note->partition != partition || !note->inserted || note->ready_at != 0)
-			continue;
-		for (uint32 s = Max(from, note->first); s < note->first + note->count; s++)
-			if (own_candidate(take, note, s))
-			{
-				if (best < 0 || (int) s < best)
-				{
-					best = s;
-					*which = note;
-				}
-				break;
-			}
-	}
-	return best;
+	return aq_own_view(partition, take->options->position, notes, n);
 }
 
 /* Is there one that the transaction has enqueued itself? */
@@ -69,12 +36,11 @@ bool
 aq_search_own(Take *take)
 {
 	PutNote   **notes;
-	PutNote    *which;
 	int			n = aq_notes_puts(&notes);
 
 	for (int i = 0; i < n; i++)
-		if (notes[i]->shm == take->shm &&
-			next_own(take, notes[i]->partition, notes[i]->first, &which) >= 0)
+		if (notes[i]->shm == take->shm && (i == 0 || notes[i]->partition != notes[i - 1]->partition) &&
+			aq_own_next(own_view(take, notes[i]->partition), 0) >= 0)
 			return true;
 	return false;
 }
@@ -129,6 +95,7 @@ collect_resident(Take *take, Stream *stream, uint32 *cursor)
 {
 	Partition  *partition = take->partition;
 	int			position = take->options->position;
+	OwnView    *view = take->own_puts ? own_view(take, partition) : NULL;
 	FrameSub   *sub;
 
 	take->nitems = 0;
@@ -143,10 +110,8 @@ collect_resident(Take *take, Stream *stream, uint32 *cursor)
 	sub = frame_sub(frame_of(partition), position);
 	while (take->nitems < LOOK_BATCH)
 	{
-		PutNote    *note;
 		int			ready = next_of_others(take, sub, *cursor);
-		int			own = take->own_puts ? next_own(take, partition, *cursor, &note)
-			: AQ_BITMAP_NONE;
+		int			own = view != NULL ? aq_own_next(view, *cursor) : AQ_BITMAP_NONE;
 		bool		is_own = own >= 0 && (ready < 0 || own < ready);
 		int			number = is_own ? own : ready;
 
@@ -179,22 +144,12 @@ collect(Take *take, Stream *stream, uint32 *cursor)
 static bool
 take_own(Take *take, uint32 number)
 {
-	PutNote    *note;
-	int			position = take->options->position;
+	OwnView    *view = own_view(take, take->partition);
 
-	if (next_own(take, take->partition, number, &note) != (int) number)
-		return false;
-	if (note->nown_takes == note->own_takes_size)
-	{
-		uint32		size = Max(16, 2 * note->own_takes_size);
-
-		note->own_takes = note->own_takes ? repalloc(note->own_takes, size * sizeof(uint32))
-			: MemoryContextAlloc(aq_notes_context(), size * sizeof(uint32));
-		note->own_takes_size = size;
-	}
 	aq_note_take_reserve(take->shm, 1);
-	note->own_takes[note->nown_takes++] = number << 16 | (uint32) position;
-	aq_note_take(take->partition, take->shm, position, take->options->mode, true, number);
+	if (!aq_own_take(view, number))
+		return false;
+	aq_note_take(take->partition, take->shm, take->options->position, take->options->mode, true, number);
 	return true;
 }
 

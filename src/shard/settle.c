@@ -168,18 +168,14 @@ publish_each(PutNote *note, Stream *stream, Partition *partition, TimestampTz no
 	{
 		uint32		number = note->first + i;
 		Bitmapset  *targets = note->targets ? note->targets[i] : note->shared_targets;
-		int			position = -1;
+		int			cursor = 0;
+		int			position;
 
 		aq_publish_slot(note->shm, stream, partition, number, targets, note->ready_at, now);
-		for (uint32 j = 0; j < note->nown_takes; j++)
-		{
-			/* taken already: not for others */
-			if (note->own_takes[j] >> 16 != number)
-				continue;
-			position = note->own_takes[j] & 0xFFFF;
+		/* taken already: not for others */
+		while ((position = aq_own_taker(partition, number, &cursor)) >= 0)
 			(void) (aq_clear_ready(stream, partition, position, number) ||
 					aq_clear_waiting(partition, position, number));
-		}
 	}
 }
 
@@ -287,7 +283,7 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 										PG_INT64_MAX);
 		if (!TransactionIdIsValid(doubt) || !follow(note, partition, doubt))
 		{
-			if (note->targets == NULL && note->nown_takes == 0 && note->ready_at == 0)
+			if (note->targets == NULL && !aq_own_has_taken(partition) && note->ready_at == 0)
 				publish_together(note, stream, partition, now);
 			else
 				publish_each(note, stream, partition, now);
@@ -373,35 +369,6 @@ aq_hand_to_worker(Stream *stream, Partition *partition, int position, uint32 num
 		ssub->hint = partition->index;	/* so that dequeue waits for it */
 }
 
-/* Own messages taken by a subtransaction that is rolled back. */
-static void
-forget_own_takes(TakeNote *take)
-{
-	PutNote   **puts;
-	int			nputs = aq_notes_puts(&puts);
-
-	for (int i = 0; i < nputs; i++)
-	{
-		PutNote    *put = puts[i];
-		uint32		kept = 0;
-
-		if (put->partition != take->partition)
-			continue;
-		for (uint32 j = 0; j < put->nown_takes; j++)
-		{
-			uint32		number = put->own_takes[j] >> 16;
-			bool		forget = false;
-
-			if ((put->own_takes[j] & 0xFFFF) == (uint32) take->position)
-				for (uint32 k = 0; k < take->count && !forget; k++)
-					forget = take->slots[k] == number;
-			if (!forget)
-				put->own_takes[kept++] = put->own_takes[j];
-		}
-		put->nown_takes = kept;
-	}
-}
-
 void
 aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 {
@@ -417,7 +384,7 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 	if (note->own && !commit)
 	{
 		/* when the whole transaction aborts, the messages are gone as well */
-		forget_own_takes(note);
+		aq_own_give_back(partition, note->position, note->slots, note->count);
 		return;
 	}
 

@@ -546,10 +546,6 @@ typedef struct PutNote
 	TimestampTz expires_at;
 	uint32		timers;			/* reserved in the frame */
 	bool		inserted;		/* the slots have their TIDs */
-	/* own messages that this transaction has taken: (slot << 16 | position) */
-	uint32	   *own_takes;
-	uint32		nown_takes;
-	uint32		own_takes_size;
 } PutNote;
 
 typedef struct TakeNote
@@ -568,18 +564,32 @@ typedef struct TakeNote
 } TakeNote;
 
 extern MemoryContext aq_notes_context(void);
-extern PutNote *aq_note_put(void);	/* a new, zeroed one; fill before it counts */
+extern PutNote *aq_note_put(AqQueueShm *shm);	/* a new one; fill before it counts */
 extern void aq_note_put_done(PutNote *note);
 extern void aq_note_take_reserve(AqQueueShm *shm, uint32 n);
 extern void aq_note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
 						 bool own, uint32 slot);
 extern void aq_note_consumed(AqMode mode, TimestampTz enqueued);
 extern int	aq_notes_puts(PutNote ***notes);
+extern bool aq_notes_have_puts(const AqQueueShm *shm);
 extern int	aq_notes_takes(TakeNote ***notes);
 extern TakeNote *aq_note_find_locked(Partition *partition, int position, uint32 slot, uint32 *at);
 extern void aq_note_take_locked(TakeNote *locked, uint32 at, AqMode mode);
 extern void aq_at_commit(void (*callback) (void *arg), void *arg);
 extern void aq_xact_init(void);
+
+/* --- own.c: what the transaction has enqueued and may take itself; only aq_own_view raises ---------------- */
+
+typedef struct OwnView OwnView;
+
+extern OwnView *aq_own_view(Partition *partition, int position, PutNote *const *notes, int n);
+extern int	aq_own_next(const OwnView *view, uint32 from);
+extern bool aq_own_take(OwnView *view, uint32 number);
+extern void aq_own_give_back(Partition *partition, int position, const uint16 *slots, uint32 n);
+extern void aq_own_remove(const PutNote *note, int number);
+extern bool aq_own_has_taken(const Partition *partition);
+extern int	aq_own_taker(const Partition *partition, uint32 number, int *cursor);
+extern void aq_own_forget(void);
 
 /* --- settle.c: the end of a transaction, slot by slot; none raises ----------------------------------------- */
 extern void aq_settle_put(PutNote *note, bool commit, TransactionId xid);

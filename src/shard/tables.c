@@ -547,13 +547,11 @@ aq_lock_relation(Oid relid, LOCKMODE mode)
 void
 aq_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode)
 {
-	if (holds_others(queue, partition))
-	{
-		if (ConditionalLockRelationOid(relid, mode))
-			return;
-		if (!aq_queue_lock(aq_queue_shm_by_index(queue)->queue_id, AccessShareLock, false))
-			queue_is_gone();
-	}
+	if (ConditionalLockRelationOid(relid, mode))
+		return;
+	if (holds_others(queue, partition) &&
+		!aq_queue_lock(aq_queue_shm_by_index(queue)->queue_id, AccessShareLock, false))
+		queue_is_gone();
 	aq_lock_relation(relid, mode);
 }
 

@@ -283,18 +283,6 @@ take_from_stream(Take *take, Stream *stream)
 
 /* --- the queue ------------------------------------------------------------------------------------- */
 
-static bool
-has_own_puts(AqQueueShm *shm)
-{
-	PutNote   **notes;
-	int			n = aq_notes_puts(&notes);
-
-	for (int i = 0; i < n; i++)
-		if (notes[i]->shm == shm)
-			return true;
-	return false;
-}
-
 /*
  * Streams of equal priority take turns in being looked at first, so that no
  * shard starves; sessions begin with different ones.  Who had to load a
@@ -346,7 +334,7 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 		next = U64FromFullTransactionId(ReadNextFullTransactionId());
 		take->oldest = next - (uint32) ((TransactionId) next - take->snapshot->xmin);
 	}
-	take->own_puts = has_own_puts(queue->shm);
+	take->own_puts = aq_notes_have_puts(queue->shm);
 }
 
 uint32

@@ -71,6 +71,24 @@ BEGIN;
 SELECT t.put('x', 6); SAVEPOINT a; SELECT t.drain('x'); SAVEPOINT b; SELECT t.put('x', 7); RELEASE b; ROLLBACK TO a; SELECT t.put('x', 8);
 COMMIT;
 SELECT t.drain('x');
+-- its own messages, for each subscriber: what one of them has taken the other one can still have
+SELECT aq.create_queue('own_topic', 'jsonb', multiple_consumers => true);
+SELECT aq.subscribe('own_topic', name) FROM unnest(ARRAY['one', 'two']) name;
+BEGIN;
+SELECT t.put('own_topic', 1, 3);
+SELECT payload FROM aq.dequeue('own_topic', 'one', max_messages => 2);
+SAVEPOINT a;
+SELECT t.put('own_topic', 4, 5);
+SELECT payload FROM aq.dequeue('own_topic', 'one', max_messages => 10);
+SELECT payload FROM aq.dequeue('own_topic', 'two', condition => 'payload::int % 2 = 0', max_messages => 10);
+ROLLBACK TO a;
+SELECT t.put('own_topic', 6);
+SELECT payload FROM aq.dequeue('own_topic', 'one');
+SELECT payload FROM aq.dequeue('own_topic', 'two');
+COMMIT;
+SELECT payload FROM aq.dequeue('own_topic', 'one', max_messages => 10);
+SELECT payload FROM aq.dequeue('own_topic', 'two', max_messages => 10);
+SELECT aq.drop_queue('own_topic');
 -- an error in the middle of a transaction
 SELECT t.put('x', 1, 3);
 BEGIN;

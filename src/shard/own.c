@@ -1,0 +1,181 @@
+/*-------------------------------------------------------------------------
+ *
+ * own.c
+ *	  What a transaction has enqueued itself, and may dequeue before it commits.
+ *
+ * Nobody else sees those messages, so that they are not among the ready ones.
+ * For each partition and consumer from which a transaction dequeues there is a
+ * view of its own messages in two bitmaps: what it can still take, and what it
+ * has taken.  A view is made from the notes of what the transaction has
+ * enqueued when it first dequeues there, and follows them; so that each message
+ * is looked at once for each consumer, however many there are.
+ *
+ * All of it is the session's own memory, and gone when the transaction ends.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "utils/memutils.h"
+
+struct OwnView
+{
+	Partition  *partition;
+	int			position;
+	int			seen;			/* notes that the bitmaps know */
+	uint32		ntaken;
+	uint64_t   *left;			/* NULL: nothing of it is the transaction's own */
+	uint64_t   *taken;
+};
+
+#define BITMAP_SIZE (PARTITION_SLOTS / 8)
+
+static OwnView **views;			/* until the end of the transaction */
+static int	nviews,
+			views_size;
+
+static OwnView *
+find_view(const Partition *partition, int position)
+{
+	for (int i = nviews - 1; i >= 0; i--)
+		if (views[i]->partition == partition && views[i]->position == position)
+			return views[i];
+	return NULL;
+}
+
+static OwnView *
+new_view(Partition *partition, int position)
+{
+	OwnView    *view = MemoryContextAllocZero(TopTransactionContext, sizeof(OwnView));
+
+	if (nviews == views_size)
+	{
+		int			size = Max(8, 2 * views_size);
+
+		views = views ? repalloc(views, size * sizeof(OwnView *))
+			: MemoryContextAlloc(TopMemoryContext, size * sizeof(OwnView *));
+		views_size = size;
+	}
+	view->partition = partition;
+	view->position = position;
+	views[nviews++] = view;
+	return view;
+}
+
+/* What the consumer may have of one note's messages. */
+static void
+add_note(OwnView *view, const PutNote *note)
+{
+	/* what is delayed cannot be had before the commit */
+	if (note->partition != view->partition || note->ready_at != 0)
+		return;
+	if (view->left == NULL)
+	{
+		view->taken = MemoryContextAllocZero(TopTransactionContext, BITMAP_SIZE);
+		view->left = MemoryContextAllocZero(TopTransactionContext, BITMAP_SIZE);
+	}
+	for (uint32 i = 0; i < note->count; i++)
+	{
+		Bitmapset  *targets = note->targets ? note->targets[i] : note->shared_targets;
+
+		if (targets == NULL || bms_is_member(view->position, targets))
+			(void) aq_bitmap_set(view->left, note->first + i);
+	}
+}
+
+/* The view of a partition for a consumer, as of now.  Not under a latch. */
+OwnView *
+aq_own_view(Partition *partition, int position, PutNote *const *notes, int n)
+{
+	OwnView    *view = find_view(partition, position);
+
+	if (view == NULL)
+		view = new_view(partition, position);
+	for (; view->seen < n && notes[view->seen]->inserted; view->seen++)
+		add_note(view, notes[view->seen]);
+	return view;
+}
+
+/* The first message at or after from that can be taken. */
+int
+aq_own_next(const OwnView *view, uint32 from)
+{
+	return view->left == NULL ? AQ_BITMAP_NONE : aq_bitmap_next(view->left, PARTITION_SLOTS, from);
+}
+
+/* False when it cannot be had. */
+bool
+aq_own_take(OwnView *view, uint32 number)
+{
+	if (view->left == NULL || !aq_bitmap_clear(view->left, number))
+		return false;
+	(void) aq_bitmap_set(view->taken, number);
+	view->ntaken++;
+	return true;
+}
+
+/* The subtransaction that has taken them is rolled back. */
+void
+aq_own_give_back(Partition *partition, int position, const uint16 *slots, uint32 n)
+{
+	OwnView    *view = find_view(partition, position);
+
+	for (uint32 i = 0; i < n && view != NULL && view->taken != NULL; i++)
+		if (aq_bitmap_clear(view->taken, slots[i]))
+		{
+			view->ntaken--;
+			(void) aq_bitmap_set(view->left, slots[i]);
+		}
+}
+
+/* The last note, of this number, is gone: its subtransaction is rolled back. */
+void
+aq_own_remove(const PutNote *note, int number)
+{
+	for (int i = 0; i < nviews; i++)
+	{
+		OwnView    *view = views[i];
+
+		view->seen = Min(view->seen, number);
+		if (view->partition != note->partition || view->left == NULL)
+			continue;
+		for (uint32 s = 0; s < note->count; s++)
+			(void) aq_bitmap_clear(view->left, note->first + s);
+	}
+}
+
+/* Has the transaction taken messages of its own from the partition? */
+bool
+aq_own_has_taken(const Partition *partition)
+{
+	for (int i = 0; i < nviews; i++)
+		if (views[i]->partition == partition && views[i]->ntaken > 0)
+			return true;
+	return false;
+}
+
+/*
+ * The next consumer for whom the transaction has taken this message of its own;
+ * -1: no more.  *cursor is 0 at first.
+ */
+int
+aq_own_taker(const Partition *partition, uint32 number, int *cursor)
+{
+	while (*cursor < nviews)
+	{
+		OwnView    *view = views[(*cursor)++];
+
+		if (view->partition == partition && view->taken != NULL && aq_bitmap_test(view->taken, number))
+			return view->position;
+	}
+	return -1;
+}
+
+/* The transaction ends; its memory goes by itself. */
+void
+aq_own_forget(void)
+{
+	nviews = 0;
+}
