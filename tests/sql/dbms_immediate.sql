@@ -131,11 +131,9 @@ SELECT payload = lead(payload) OVER () FROM aq.browse('ora.i_moments', NULL::ora
 CALL dbms_aq.dequeue('i_moments', :take, NULL, NULL::text, NULL) \gset
 SELECT :'payload', :'payload'::ora.moment_t = ROW('2026-01-02 15:00:00+00', '2026-01-02', '-1 day -5 s')::ora.moment_t;
 -- and so are conditions
-SET escape_string_warning = off;
-SET standard_conforming_strings = off;
-CALL dbms_aq.dequeue('i_moments', dbms_aq.dequeue_options_t(visibility => dbms_aq.immediate(), wait => 0, deq_condition => $$'a\142c' = 'abc'$$), NULL, NULL::text, NULL) \g /dev/null
-RESET standard_conforming_strings;
-RESET escape_string_warning;
+SET transform_null_equals = on;
+CALL dbms_aq.dequeue('i_moments', dbms_aq.dequeue_options_t(visibility => dbms_aq.immediate(), wait => 0, deq_condition => 'corrid = NULL'), NULL, NULL::text, NULL) \g /dev/null
+RESET transform_null_equals;
 RESET datestyle;
 RESET intervalstyle;
 SET timezone = 'UTC';
