@@ -7,7 +7,7 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal')
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_create_queue';
 COMMENT ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text) IS
-'Create a queue, started, owned by the current role. payload_type: jsonb, text, bytea, xml or a composite type; multiple_consumers: a topic; shards 1 to 32 (null: pgaq.default_shards); max_retries: rolled back dequeues before a message goes to exception_queue or, without one, is dropped (null: no limit); retry_delay: rest after a rolled back dequeue; retention: how long consumed messages stay visible; queue_table: null for a sharded queue, or the queue table that it is in, which decides payload_type and multiple_consumers and has an exception queue for it; queue_type normal or exception (not started: takes what other queues could not deliver, and nothing else). Errors AQ002 to AQ005, AQ028, AQ032';
+'Create a queue, started, owned by the current role. payload_type: jsonb, text, bytea, xml or a composite type; multiple_consumers: a topic; shards 1 to 32 (null: pgaq.default_shards); max_retries: rolled back dequeues before a message goes to exception_queue or, without one, is dropped (null: no limit; at most 255 in a sharded queue); retry_delay: rest after a rolled back dequeue; retention: how long consumed messages stay visible; queue_table: null for a sharded queue, or the queue table that it is in, which decides payload_type and multiple_consumers and has an exception queue for it; queue_type normal or exception (not started: takes what other queues could not deliver, and nothing else). Errors AQ002 to AQ005, AQ028, AQ032';
 REVOKE EXECUTE ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text) FROM PUBLIC;
 
 CREATE FUNCTION aq.create_queue_table(queue_table text, payload_type regtype DEFAULT 'jsonb',
@@ -44,7 +44,7 @@ CREATE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL
 	new_owner regrole DEFAULT NULL, new_name text DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_alter_queue';
 COMMENT ON FUNCTION aq.alter_queue(text, integer, interval, interval, text, text, regrole, text) IS
-'Change a queue; null leaves a setting as it is. max_retries -1: no limit; exception_queue or comment '''': none. For the queue''s owner. Errors AQ001 to AQ005, AQ028';
+'Change a queue; null leaves a setting as it is. max_retries -1: no limit, otherwise at most 255 in a sharded queue; exception_queue or comment '''': none. For the queue''s owner. Errors AQ001 to AQ005, AQ028';
 
 CREATE FUNCTION aq.drop_queue(queue_name text, force boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_drop_queue';

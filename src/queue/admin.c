@@ -193,6 +193,17 @@ is_exception_type(const char *type)
 	return false;
 }
 
+/* A limit that is never reached would be none. */
+static void
+check_max_retries(int32 max_retries, bool sharded)
+{
+	if (sharded && max_retries > AQ_MAX_ATTEMPTS)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "\"max_retries\" of a sharded queue must be at most %d, not %d",
+						 AQ_MAX_ATTEMPTS, max_retries),
+				errhint("Leave out the limit, or put the queue into a queue table."));
+}
+
 PG_FUNCTION_INFO_V1(aq_create_queue);
 Datum
 aq_create_queue(PG_FUNCTION_ARGS)
@@ -223,6 +234,7 @@ aq_create_queue(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "\"max_retries\" must not be negative"),
 				errhint("Leave it null for no limit."));
+	check_max_retries(d.max_retries, PG_ARGISNULL(9));
 	check_not_negative(PG_GETARG_DATUM(5), "retry_delay");
 	check_not_negative(PG_GETARG_DATUM(6), "retention");
 	d.retry_delay = PG_GETARG_INTERVAL_P(5);
@@ -288,6 +300,7 @@ aq_alter_queue(PG_FUNCTION_ARGS)
 			ereport(ERROR,
 					aq_error(AQ_ERR_OPTION_INVALID, "\"max_retries\" must not be negative"),
 					errhint("-1 means no limit."));
+		check_max_retries(PG_GETARG_INT32(1), queue->store->kind != AQ_STORE_CLASSIC);
 		set_column(id, "max_retries", INT4OID, PG_GETARG_DATUM(1), PG_GETARG_INT32(1) == -1);
 	}
 	if (!PG_ARGISNULL(2))

@@ -323,7 +323,7 @@ typedef struct Obstacle
 	const char *hint;
 } Obstacle;
 
-#define MAX_OBSTACLES 4
+#define MAX_OBSTACLES 5
 
 /* What the queue has that sharded queues do not; their number. */
 static int
@@ -343,6 +343,9 @@ find_obstacles(const AqQueue *queue, Obstacle *obstacles)
 	if (has_other_priorities(queue))
 		obstacles[n++] = (Obstacle) {"it holds messages with a priority outside 0 to 9",
 		"Dequeue or purge them, and give priorities from 0 to 9."};
+	if (queue->max_retries > AQ_MAX_ATTEMPTS)
+		obstacles[n++] = (Obstacle) {"its max_retries is above 255",
+		"Set it to 255 at most, or to no limit, with aq.alter_queue."};
 	return n;
 }
 

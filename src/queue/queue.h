@@ -32,6 +32,9 @@
 
 #define AQ_MAX_CONSUMERS 1024
 #define AQ_MAX_SHARDS 32
+
+/* A sharded queue counts a message's attempts up to this, a byte each. */
+#define AQ_MAX_ATTEMPTS 255
 #define AQ_PRIORITIES 10
 #define AQ_DEFAULT_PRIORITY 1
 #define AQ_MAX_NAME 128			/* bytes of a queue's or consumer's name */

@@ -309,7 +309,7 @@ aq_attempts_set(Frame *frame, int position, uint32 slot, int attempts)
 	if (pages[slot / ATTEMPTS_PER_CHUNK] == 0)
 		pages[slot / ATTEMPTS_PER_CHUNK] = aq_chunk_take();
 	((uint8 *) aq_chunk_ptr(pages[slot / ATTEMPTS_PER_CHUNK]))[slot % ATTEMPTS_PER_CHUNK] =
-		Min(attempts, PG_UINT8_MAX);
+		Min(attempts, AQ_MAX_ATTEMPTS);
 }
 
 /* --- timers: a binary heap over the frame's timer pages -------------------------------------- */

@@ -232,7 +232,7 @@ read_log_ordinal(Picture *p, char kind, RowStatus status, TransactionId xid,
 				break;
 			if (p->attempts[position] == NULL)
 				p->attempts[position] = palloc0(PARTITION_SLOTS);
-			if (p->attempts[position][number] < PG_UINT8_MAX)
+			if (p->attempts[position][number] < AQ_MAX_ATTEMPTS)
 				p->attempts[position][number]++;
 			if (at > p->now)
 				add_rest(p, position, number, at);

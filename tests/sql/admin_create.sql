@@ -42,6 +42,8 @@ FROM unnest(ARRAY['c_' || repeat('x', 61), 'c_' || repeat('y', 125), 'c_' || rep
 SELECT t.error($$SELECT aq.create_queue('c_bad', shards => 0)$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', shards => 33)$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', max_retries => -2)$$);
+SELECT t.error($$SELECT aq.create_queue('c_bad', max_retries => 256)$$);
+SELECT t.error($$SELECT aq.alter_queue('c_plain', max_retries => 256)$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', retry_delay => '-1 s')$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', retention => '-1 s')$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', retry_delay => '400000 years')$$);

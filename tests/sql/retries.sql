@@ -48,6 +48,19 @@ SELECT t.put('y', 1, 6);
 BEGIN; SELECT payload FROM aq.dequeue('y', condition => 'payload::int IN (2, 4)', max_messages => 2); ROLLBACK;
 BEGIN; SELECT payload FROM aq.dequeue('y', max_messages => 3); ROLLBACK;
 SELECT string_agg(payload::text || '/' || attempts, ' ') FROM aq.dequeue('y', max_messages => 10);
+-- locked and then removed by its id: counts, unless a savepoint lies between
+SELECT t.put('y', 10);
+SELECT msgid AS id FROM aq.browse('y') \gset
+BEGIN; SELECT attempts FROM aq.dequeue('y', mode => 'locked'); SELECT attempts FROM aq.dequeue('y', msgid => :'id'); ROLLBACK;
+BEGIN; SELECT attempts FROM aq.dequeue('y', mode => 'locked'); SAVEPOINT a; SELECT attempts FROM aq.dequeue('y', msgid => :'id'); ROLLBACK;
+SELECT attempts FROM aq.dequeue('y');
+-- the highest limit of a sharded queue is one
+SELECT t.put('y', 11);
+SELECT aq.alter_queue('y', max_retries => 255);
+DO $$ BEGIN FOR i IN 1..255 LOOP PERFORM aq.dequeue('y'); ROLLBACK; END LOOP; END $$;
+BEGIN; SELECT payload, attempts FROM aq.dequeue('y'); ROLLBACK;
+SELECT t.drain('y');
+SELECT aq.alter_queue('y', max_retries => -1);
 -- taken by two subtransactions by turns, in a table whose pages are full: each counts once
 SELECT t.put('y', 1, 300);
 BEGIN;
