@@ -25,6 +25,7 @@
 #include "utils/array.h"
 #include "utils/backend_status.h"
 #include "utils/builtins.h"
+#include "utils/hsearch.h"
 #include "utils/wait_event.h"
 
 #define TYPE_OF(info) ((info) & 0xFF000000U)
@@ -176,9 +177,9 @@ look_at(AqLook *look, const PgBackendStatus *status, int number)
 		((look->wait_info == 0 && !look->now.waiting) || look->class != AQ_CLASS_IDLE);
 }
 
-/* Who holds the lock of the server that the process waits for. */
+/* The first of the processes that keep this one from a lock of the server; -1: not known. */
 static int
-lock_blocker(int pid, const Place *places, int n)
+first_blocker(int pid, const Place *places, int n)
 {
 	ArrayType  *pids = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids, Int32GetDatum(pid)));
 	int			npids = ArrayGetNItems(ARR_NDIM(pids), ARR_DIMS(pids));
@@ -191,6 +192,42 @@ lock_blocker(int pid, const Place *places, int n)
 			return number;
 	}
 	return -1;
+}
+
+/* Processes that wait for the same lock in the same mode. */
+typedef struct Queued
+{
+	const void *lock;			/* of the server, compared only: hash key, with mode */
+	int64		mode;
+	int			blocker;		/* of the one that was asked for last */
+} Queued;
+
+/*
+ * Who holds the lock of the server that the process waits for.  To ask the
+ * server takes all its lock tables' locks, and time by the number of those that
+ * wait; so it is asked once for all who want the same.
+ */
+static int
+lock_blocker(HTAB **asked, const AqLook *look, const Place *places, int n)
+{
+	const PGPROC *proc = &ProcGlobal->allProcs[look->number];
+	Queued		key = {.lock = proc->waitLock,.mode = proc->waitLockMode};
+	Queued	   *queued;
+	bool		found;
+
+	if (*asked == NULL)
+	{
+		HASHCTL		info = {.keysize = offsetof(Queued, blocker),.entrysize = sizeof(Queued),.hcxt = CurrentMemoryContext};
+
+		*asked = hash_create("pgaq locks waited for", 64, &info, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	if (key.lock == NULL)
+		return -1;				/* it has got it meanwhile */
+	queued = hash_search(*asked, &key, HASH_ENTER, &found);
+	/* the one looked at first may have got it, or wait behind this one */
+	if (!found || queued->blocker < 0 || queued->blocker == look->number)
+		queued->blocker = first_blocker(look->pid, places, n);
+	return queued->blocker;
 }
 
 /* The session at the end of the chain; -1 when it is a circle. */
@@ -226,6 +263,7 @@ aq_look_around(AqLook **result)
 	Place	   *places = list_places(&nplaces);
 	int			nbackends = pgstat_fetch_stat_numbackends();
 	AqLook	   *looks = palloc0((nbackends + 1) * sizeof(AqLook));
+	HTAB	   *asked = NULL;
 	int			n = 0;
 
 	for (int i = 1; i <= nbackends; i++)
@@ -239,10 +277,12 @@ aq_look_around(AqLook **result)
 		if (looks[n].now.waiting)
 			looks[n].blocker = aq_sync_blocker(number);
 		else if (TYPE_OF(looks[n].wait_info) == PG_WAIT_LOCK)
-			looks[n].blocker = lock_blocker(looks[n].pid, places, nplaces);
+			looks[n].blocker = lock_blocker(&asked, &looks[n], places, nplaces);
 		n++;
 	}
 	find_final_blockers(looks, n);
+	if (asked != NULL)
+		hash_destroy(asked);
 	pfree(places);
 	*result = looks;
 	return n;
