@@ -37,6 +37,9 @@
 /* relfrozenxid is advanced when the table's is this many transactions old */
 #define FREEZE_AGE 1000000
 
+/* looked at in one hold of the stream's latch, when a consumer was removed */
+#define PARTITIONS_AT_A_TIME 16
+
 /* --- truncation ------------------------------------------------------------------------ */
 
 /* When may it be truncated? 0: now. */
@@ -274,6 +277,58 @@ finish_bits(AqQueueShm *shm, Stream *stream, Partition *partition, int position)
 	}
 }
 
+/* Positions of consumers that were removed; their number. */
+static int
+list_removed(AqQueueShm *shm, int *positions)
+{
+	int			n = 0;
+
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+
+		if (consumer != NULL && aq_consumer_removed(consumer))
+			positions[n++] = position;
+	}
+	return n;
+}
+
+/*
+ * The stream's partitions from number *from on: so many that the latch is not
+ * held for long.  False when these were the last ones.
+ */
+static bool
+finish_partitions(AqQueueShm *shm, Stream *stream, int64 *from, const int *positions, int n, bool *recount)
+{
+	int			left = PARTITIONS_AT_A_TIME;
+	uint32		index;
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
+	for (index = stream->head; index != 0 && left > 0;)
+	{
+		Partition  *partition = partition_at(index);
+
+		index = partition->next;
+		if (partition->number < *from)
+			continue;
+		*from = partition->number + 1;
+		left--;
+		if (partition->frame == 0)
+		{
+			partition->counted = false;
+			*recount = true;
+			continue;
+		}
+		/* the position may have a new consumer by now */
+		for (int i = 0; i < n; i++)
+			if (aq_consumer_removed(aq_consumer_shm(shm, positions[i])))
+				finish_bits(shm, stream, partition, positions[i]);
+		aq_partition_check_done(stream, partition);
+	}
+	aq_latch_free(&stream->latch);
+	return index != 0;
+}
+
 /*
  * What waits for consumers that were removed is done.  What is not resident is
  * counted anew, without them.
@@ -281,35 +336,17 @@ finish_bits(AqQueueShm *shm, Stream *stream, Partition *partition, int position)
 void
 aq_removed_job(int32 id, AqQueueShm *shm)
 {
+	int			positions[AQ_MAX_CONSUMERS];
+	int			n = list_removed(shm, positions);
 	bool		recount = false;
 
 	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
 		 stream = stream_at(stream->next))
 	{
-		uint32		index;
+		int64		from = 0;
 
-		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
-		for (index = stream->head; index != 0;)
-		{
-			Partition  *partition = partition_at(index);
-
-			index = partition->next;
-			if (partition->frame == 0)
-			{
-				partition->counted = false;
-				recount = true;
-				continue;
-			}
-			for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
-			{
-				AqConsumerShm *consumer = aq_consumer_shm(shm, position);
-
-				if (consumer != NULL && aq_consumer_removed(consumer))
-					finish_bits(shm, stream, partition, position);
-			}
-			aq_partition_check_done(stream, partition);
-		}
-		aq_latch_free(&stream->latch);
+		while (finish_partitions(shm, stream, &from, positions, n, &recount))
+			;
 	}
 	aq_cond_broadcast(&shm->changed);
 	if (recount)
