@@ -37,7 +37,6 @@
 #include "storage/bufmgr.h"
 #include "storage/lock.h"
 #include "storage/procarray.h"
-#include "utils/array.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/resowner.h"
@@ -255,6 +254,24 @@ read_slot(Relation rel, DoubtSlot *slot)
 	ReleaseBuffer(buffer);
 }
 
+static DoubtTake *
+new_take(TransactionId xid, char kind, int position, uint32 slot)
+{
+	DoubtTake  *take = palloc0(sizeof(DoubtTake));
+
+	take->xid = xid;
+	take->kind = kind;
+	take->position = position;
+	take->slot = slot;
+	return take;
+}
+
+static int
+mark_of(int position, uint32 slot)
+{
+	return position * PARTITION_SLOTS + slot;
+}
+
 /*
  * From the log: which of others' messages the transaction took, and who has
  * taken which of the slots that are in doubt because of it.  Only their own
@@ -270,36 +287,105 @@ read_takes(Partition *partition, TransactionId xid, const Bitmapset *slots, bool
 
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 	{
-		Datum		values[LOG_COLUMNS];
-		bool		nulls[LOG_COLUMNS];
-		ArrayType  *array;
-		int64	   *ordinals;
-		int			n;
+		LogRow		row;
 		TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
 
 		if (xmin != xid && !HeapTupleHeaderXminFrozen(tuple->t_data) && !TransactionIdDidCommit(xmin))
 			continue;
-		heap_deform_tuple(tuple, RelationGetDescr(rel), values, nulls);
-		array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
-		n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
-		ordinals = (int64 *) ARR_DATA_PTR(array);
-		for (int i = 0; i < n; i++)
-		{
-			DoubtTake  *take;
-
-			if (ordinals[i] / PARTITION_SLOTS != partition->number ||
-				!(bms_is_member(ordinals[i] % PARTITION_SLOTS, slots) ? own : others && xmin == xid))
-				continue;
-			take = palloc(sizeof(DoubtTake));
-			take->xid = xmin;
-			take->kind = DatumGetChar(values[LOG_KIND]);
-			take->position = DatumGetInt16(values[LOG_CONSUMER]);
-			take->slot = ordinals[i] % PARTITION_SLOTS;
-			takes = lappend(takes, take);
-		}
+		row = aq_log_row(tuple, RelationGetDescr(rel));
+		for (int i = 0; i < row.n; i++)
+			if (row.ordinals[i] / PARTITION_SLOTS == partition->number &&
+				(bms_is_member(row.ordinals[i] % PARTITION_SLOTS, slots) ? own : others && xmin == xid))
+				takes = lappend(takes, new_take(xmin, row.kind, row.position, row.ordinals[i] % PARTITION_SLOTS));
 	}
 	table_endscan(scan);
 	table_close(rel, AccessShareLock);
+	return takes;
+}
+
+/* What prepared transactions have taken of the partition: members are made by mark_of. */
+static Bitmapset *
+read_marks(Stream *stream, Partition *partition)
+{
+	uint64_t   *doubt = palloc(PARTITION_SLOTS / 8);
+	Bitmapset  *marks = NULL;
+	int			position = -1;
+
+	do
+	{
+		FrameSub   *sub = NULL;
+		int			slot = -1;
+
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+		while (sub == NULL && (position = aq_next_sub(frame_of(partition), position)) >= 0)
+		{
+			sub = frame_sub(frame_of(partition), position);
+			if (sub->ndoubt > 0)
+				memcpy(doubt, bitmap_of(sub->doubt), PARTITION_SLOTS / 8);
+			else
+				sub = NULL;
+		}
+		aq_latch_free(&stream->latch);
+		while (position >= 0 && (slot = aq_bitmap_next(doubt, PARTITION_SLOTS, slot + 1)) >= 0)
+			marks = bms_add_member(marks, mark_of(position, slot));
+	} while (position >= 0);
+	return marks;
+}
+
+/*
+ * Of the marks, which were read before the log, take out those that other
+ * transactions in doubt have made, by their rows.
+ */
+static Bitmapset *
+without_marks_of_others(Partition *partition, TransactionId xid, Bitmapset *marks)
+{
+	TransactionId *xids = palloc(aq_shard->max_doubts * sizeof(TransactionId));
+	uint32		nxids = aq_doubts_of(partition, xids);
+	Relation	rel = table_open(partition->log, AccessShareLock);
+	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	HeapTuple	tuple;
+
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
+		bool		other = false;
+		LogRow		row;
+
+		for (uint32 i = 0; i < nxids && !other && xmin != xid; i++)
+			other = xids[i] == xmin;
+		if (!other)
+			continue;
+		row = aq_log_row(tuple, RelationGetDescr(rel));
+		for (int i = 0; i < row.n; i++)
+			if (row.ordinals[i] / PARTITION_SLOTS == partition->number)
+				marks = bms_del_member(marks, mark_of(row.position, row.ordinals[i] % PARTITION_SLOTS));
+	}
+	table_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return marks;
+}
+
+/*
+ * The transaction was rolled back, and its rows may have been removed by VACUUM:
+ * what has a mark, and is in no row, was its own.  Nothing says how it had that,
+ * so the attempt does not count.
+ */
+static List *
+add_takes_without_rows(Partition *partition, TransactionId xid, Bitmapset *marks, List *takes)
+{
+	ListCell   *lc;
+	int			mark = -1;
+
+	foreach(lc, takes)
+	{
+		DoubtTake  *take = lfirst(lc);
+
+		marks = bms_del_member(marks, mark_of(take->position, take->slot));
+	}
+	if (!bms_is_empty(marks))
+		marks = without_marks_of_others(partition, xid, marks);
+	while ((mark = bms_next_member(marks, mark)) >= 0)
+		takes = lappend(takes, new_take(xid, LOG_LOCKED, mark / PARTITION_SLOTS, mark % PARTITION_SLOTS));
 	return takes;
 }
 
@@ -567,12 +653,14 @@ resolve(AqQueueShm *shm, const Doubt *entry, bool blocked)
 {
 	Partition  *partition = partition_at(entry->partition);
 	Relation	rel = aq_messages_open(partition, AccessShareLock);
+	Stream	   *stream = stream_at(partition->stream);
 	bool		others = !entry->takes_settled;
+	bool		rolled_back = others && !TransactionIdDidCommit(entry->xid);
+	Bitmapset  *marks = rolled_back ? read_marks(stream, partition) : NULL;
 	bool		again;
 
 	do
 	{
-		Stream	   *stream = stream_at(partition->stream);
 		List	   *slots = slots_in_doubt(stream, partition, entry->xid);
 		List	   *takes;
 		Bitmapset  *set = NULL;
@@ -585,6 +673,8 @@ resolve(AqQueueShm *shm, const Doubt *entry, bool blocked)
 			set = bms_add_member(set, ((DoubtSlot *) lfirst(lc))->slot);
 		}
 		takes = read_takes(partition, entry->xid, set, others, !blocked);
+		takes = add_takes_without_rows(partition, entry->xid, marks, takes);
+		marks = NULL;
 		read_enqueue_times(stream, partition, rel, takes);
 		again = settle(shm, partition, entry->xid, blocked ? NIL : slots, set, takes);
 		others = false;

@@ -105,6 +105,20 @@ aq_doubt_known(Partition *partition, TransactionId xid)
 	return known;
 }
 
+/* The transactions in doubt in the partition; returns how many. */
+uint32
+aq_doubts_of(const Partition *partition, TransactionId *xids)
+{
+	uint32		n = 0;
+
+	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+		if (aq_doubts[i].partition == partition->index)
+			xids[n++] = aq_doubts[i].xid;
+	aq_latch_free(&aq_shard->doubt_latch);
+	return n;
+}
+
 /*
  * The newest prepared transaction by which the session is in doubt in the
  * stream, in partitions of lower numbers than before.  Messages with a delay

@@ -242,38 +242,38 @@ read_log_ordinal(Picture *p, char kind, RowStatus status, TransactionId xid,
 	}
 }
 
-static void
-read_log_row(Picture *p, HeapTuple tuple, TupleDesc desc)
+LogRow
+aq_log_row(HeapTuple tuple, TupleDesc desc)
 {
 	Datum		values[LOG_COLUMNS];
 	bool		nulls[LOG_COLUMNS];
+	ArrayType  *array;
+
+	heap_deform_tuple(tuple, desc, values, nulls);
+	array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
+	return (LogRow) {.kind = DatumGetChar(values[LOG_KIND]),.stream = DatumGetInt16(values[LOG_STREAM]),
+		.position = DatumGetInt16(values[LOG_CONSUMER]),.at = DatumGetTimestampTz(values[LOG_TIME]),
+		.n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)),.ordinals = (const int64 *) ARR_DATA_PTR(array)};
+}
+
+static void
+read_log_row(Picture *p, HeapTuple tuple, TupleDesc desc)
+{
 	TransactionId xid;
 	RowStatus	status = row_status(tuple->t_data, &xid);
-	ArrayType  *array;
-	int64	   *ordinals;
-	TimestampTz at;
-	char		kind;
-	int			n,
-				position;
+	LogRow		row;
 
 	if (status == ROW_ABORTED)
 		return;
-	heap_deform_tuple(tuple, desc, values, nulls);
-	position = DatumGetInt16(values[LOG_CONSUMER]);
-	if (DatumGetInt16(values[LOG_STREAM]) != p->stream ||
-		position < 0 || position >= AQ_MAX_CONSUMERS)
+	row = aq_log_row(tuple, desc);
+	if (row.stream != p->stream || row.position < 0 || row.position >= AQ_MAX_CONSUMERS)
 		return;					/* of an earlier use of the tables */
-	kind = DatumGetChar(values[LOG_KIND]);
-	at = DatumGetTimestampTz(values[LOG_TIME]);
-	if (kind != LOG_RETRY)
-		p->last_take = Max(p->last_take, at);
-	array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
-	n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
-	ordinals = (int64 *) ARR_DATA_PTR(array);
-	for (int i = 0; i < n; i++)
-		if (ordinals[i] / PARTITION_SLOTS == p->partition->number &&
-			p->slots[ordinals[i] % PARTITION_SLOTS].state != SLOT_EMPTY)
-			read_log_ordinal(p, kind, status, xid, position, ordinals[i] % PARTITION_SLOTS, at);
+	if (row.kind != LOG_RETRY)
+		p->last_take = Max(p->last_take, row.at);
+	for (int i = 0; i < row.n; i++)
+		if (row.ordinals[i] / PARTITION_SLOTS == p->partition->number &&
+			p->slots[row.ordinals[i] % PARTITION_SLOTS].state != SLOT_EMPTY)
+			read_log_ordinal(p, row.kind, status, xid, row.position, row.ordinals[i] % PARTITION_SLOTS, row.at);
 }
 
 /* Returns the number of the file that was read. */

@@ -443,6 +443,17 @@ targets_next(bytea *targets, int position)
 #define LOG_MOVED	'm'			/* moved to the exception queue, or dropped */
 #define LOG_LOCKED	'l'			/* kept by a prepared transaction, not consumed */
 
+/* A row of the log, as long as its tuple lives. */
+typedef struct LogRow
+{
+	char		kind;
+	int			stream;
+	int			position;
+	TimestampTz at;
+	int			n;
+	const int64 *ordinals;
+} LogRow;
+
 /* --- shard.c ---------------------------------------------------------------------------- */
 extern Partition *aq_partition_alloc(AqQueueShm *shm);	/* a claim; raises when full */
 extern void aq_partition_placed(Partition *partition);	/* the claim ends */
@@ -513,13 +524,14 @@ extern void aq_lock_relation(Oid relid, LOCKMODE mode);
 extern void aq_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode);
 extern bool aq_lock_for_worker(Partition *partition, LOCKMODE mode);
 
-/* --- first_use.c, load.c ---------------------------------------------------------------------------- */
+/* --- first_use.c, load.c, picture.c ---------------------------------------------------------------------------- */
 extern List *aq_queue_table_numbers(int32 id);
 extern void aq_load_queue(AqQueue *queue, AqQueueShm *shm);
 extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* waits; no latch */
 extern bool aq_reopen_partition(AqQueueShm *shm, Stream *stream);	/* waits; no latch */
 extern void aq_count_partition(AqQueueShm *shm, Partition *partition);
 extern void aq_relocate(Partition *partition, Relation rel);	/* locked; no latch */
+extern LogRow aq_log_row(HeapTuple tuple, TupleDesc desc);
 
 /* --- put.c, take.c ------------------------------------------------------------------------------------- */
 extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
@@ -619,6 +631,7 @@ pg_noreturn extern void aq_doubts_refuse(void);
 extern void aq_doubt_remove(uint32 partition, TransactionId xid);
 extern void aq_doubt_takes_settled(uint32 partition, TransactionId xid);
 extern bool aq_doubt_known(Partition *partition, TransactionId xid);
+extern uint32 aq_doubts_of(const Partition *partition, TransactionId *xids);	/* room for max_doubts */
 extern void aq_doubt_forget(Partition *partition);
 extern TransactionId aq_doubt_of_session(uint32 stream, int64 session, int64 before);
 

@@ -20,7 +20,6 @@
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -443,17 +442,10 @@ typedef struct LogPicture
 static void
 read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 {
-	Datum		values[LOG_COLUMNS];
-	bool		nulls[LOG_COLUMNS];
-	ArrayType  *array;
-	int64	   *ordinals;
-	int			position;
-	char		kind;
+	LogRow		row = aq_log_row(tuple, desc);
+	int			position = row.position;
 
-	heap_deform_tuple(tuple, desc, values, nulls);
-	kind = DatumGetChar(values[LOG_KIND]);
-	position = DatumGetInt16(values[LOG_CONSUMER]);
-	if (kind == LOG_MOVED || kind == LOG_LOCKED || position < 0 || position >= AQ_MAX_CONSUMERS)
+	if (row.kind == LOG_MOVED || row.kind == LOG_LOCKED || position < 0 || position >= AQ_MAX_CONSUMERS)
 		return;
 	if (p->kind[position] == NULL)
 	{
@@ -461,19 +453,17 @@ read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 		p->when[position] = palloc0(PARTITION_SLOTS * sizeof(TimestampTz));
 		p->attempts[position] = palloc0(PARTITION_SLOTS);
 	}
-	array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
-	ordinals = (int64 *) ARR_DATA_PTR(array);
-	for (int i = 0; i < ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)); i++)
+	for (int i = 0; i < row.n; i++)
 	{
-		int			slot = ordinals[i] % PARTITION_SLOTS;
+		int			slot = row.ordinals[i] % PARTITION_SLOTS;
 
-		if (kind == LOG_RETRY)
+		if (row.kind != LOG_RETRY)
+			p->kind[position][slot] = row.kind;
+		else if (p->attempts[position][slot] < AQ_MAX_ATTEMPTS)
 			p->attempts[position][slot]++;
-		else
-			p->kind[position][slot] = kind;
 		/* rows of several sessions come in any order */
-		if (kind != LOG_RETRY || p->kind[position][slot] == '\0')
-			p->when[position][slot] = DatumGetTimestampTz(values[LOG_TIME]);
+		if (row.kind != LOG_RETRY || p->kind[position][slot] == '\0')
+			p->when[position][slot] = row.at;
 	}
 }
 

@@ -351,6 +351,32 @@ def test_not_settled_by_the_session_that_finishes(points_server, how):
         assert arrived(conn, "q", 3) == [1, 2, 3]
 
 
+@pytest.mark.sharded("a queue table has no log")
+def test_vacuum_before_a_rollback_is_settled(points_server):
+    """It removes the rows that say what the transaction had taken; what another prepared one has taken stays taken."""
+    with points_server.connect() as conn, points_server.connect() as other, ThreadPoolExecutor() as pool:
+        conn.execute("SELECT aq.create_queue('q', multiple_consumers => true), aq.subscribe('q', 'a'), aq.subscribe('q', 'b')")
+        for message in (1, 2):
+            with points_server.connect() as producer:
+                put(producer, "q", message)
+        for gid, consumer in (("stays", "a"), ("goes", "a"), ("goes too", "b")):
+            conn.execute("BEGIN")
+            assert len(take(conn, "q", consumer, number=1)) == 1
+            conn.execute(f"PREPARE TRANSACTION '{gid}'")
+        conn.execute("SELECT aq.point_hold('prepared-finished')")
+        with stopped_worker(conn):
+            finished = pool.submit(lambda: [other.execute(f"ROLLBACK PREPARED '{gid}'") for gid in ("goes", "goes too")])
+            assert db.value(conn, "SELECT aq.point_await('prepared-finished')")
+            for (log,) in conn.execute("SELECT oid::regclass FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^l[0-9]'").fetchall():
+                conn.execute(f"VACUUM {log}")
+            conn.execute("SELECT aq.point_reset()")
+            finished.result(PATIENCE)
+        assert arrived(conn, "q", 1, "a") == [2]
+        assert arrived(conn, "q", 2, "b") == [1, 2]
+        conn.execute("ROLLBACK PREPARED 'stays'")
+        assert arrived(conn, "q", 1, "a") == [1]
+
+
 @pytest.mark.sharded("a queue table asks the transaction's status")
 def test_commit_prepared_does_not_wait_for_a_drop(points_server):
     """A drop that has settled what the transaction took, and stays open, is not waited for."""
