@@ -208,7 +208,6 @@ look_for_loss(int32 id, AqQueueShm *shm)
 		aq_work_later(shm, AQ_WORK_BUFFERED, LOOK_AGAIN);
 	else if (side != NULL)
 	{
-		aq_queue_pin(side);
 		switch (side->store->was_emptied(side))
 		{
 			case AQ_NO:
