@@ -495,6 +495,7 @@ aq_object_check(AqObject *object, uint32 serial)
 	if (known)
 		aq_trace_object_got(AQ_TRACE_PIN, traced(object), AQ_SHARED, AQ_LOC_OBJECT_PIN, asked);
 	aq_trace_object_free(AQ_TRACE_LOCK, traced(object));
+	aq_point_held("object-locked");
 	unlock_share(object, serial);
 	return known;
 }

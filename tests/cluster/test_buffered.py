@@ -79,6 +79,21 @@ def test_crash_loses_them_visibly(server, queue, topic, how):
         assert take_buffered(conn, queue) == []
 
 
+@pytest.mark.parametrize("mode", ["SHARE", "ACCESS EXCLUSIVE"])
+def test_a_lock_hides_the_loss(server, queue, mode):
+    """A prepared transaction has locked the tables, so the worker cannot look after the crash: it does when the lock is gone, though no session uses the queue."""
+    server.expect_log(LOST)
+    with server.connect() as conn:
+        put(conn, queue, 1, **BUFFERED)
+        number = db.value(conn, "SELECT queue_id FROM aq.queue WHERE queue_name = %s", [queue])
+        conn.execute(f"BEGIN; LOCK TABLE aq_data.b{number} IN {mode} MODE; PREPARE TRANSACTION 'lock'")
+    crash(server, "kill")
+    with server.connect() as conn:
+        until(lambda: at_rest(conn, "worker"), "the worker at rest")
+        conn.execute("ROLLBACK PREPARED 'lock'")
+        until(lambda: losses(conn, queue) == 1, "the loss is noted")
+
+
 def test_nothing_is_said_of_queues_without_them(server, conn, queue):
     put(conn, queue, 1)
     before = server.log_text().count("have been lost")

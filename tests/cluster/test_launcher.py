@@ -117,6 +117,7 @@ def test_databases_with_queues_have_workers(new_server):
     own = new_server("several")
     make_database(own, "used")
     make_database(own, "also_used")
+    make_database(own, "used_too")
     make_database(own, "without_queue", queue=False)
     make_database(own, "template")
     make_database(own, "closed")
@@ -126,11 +127,13 @@ def test_databases_with_queues_have_workers(new_server):
         conn.execute("ALTER DATABASE closed ALLOW_CONNECTIONS false")
     own.restart()
     with own.connect() as conn:
-        until(lambda: all_asked(conn) and workers(conn) == ["also_used", "used"], "the workers")
+        until(lambda: all_asked(conn) and workers(conn) == ["also_used", "used", "used_too"], "the workers")
+        # each of them lets the next one be asked: the launcher never waits until its patience is over
+        assert db.value(conn, """SELECT sum(total_timeouts) FROM sys."v$session_event" WHERE event = 'aq: launcher idle'""") == 0
         # postgres has the extension, and from the first queue on a worker
         db.execute(conn, "SELECT aq.create_queue('q')")
         put(conn, "q", 1)
-        until(lambda: workers(conn) == ["also_used", "postgres", "used"], "a worker")
+        until(lambda: workers(conn) == ["also_used", "postgres", "used", "used_too"], "a worker")
 
 
 def test_databases_are_free_for_their_owner_after_a_start(new_server):

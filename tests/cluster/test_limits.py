@@ -366,6 +366,18 @@ def test_unsubscribe_with_messages_in_hand(server, conn, topic):
     db.execute(conn, "SELECT aq.drop_queue(%s)", [topic])
 
 
+def test_unsubscribe_while_messages_are_enqueued(server, conn, topic):
+    """What a transaction has enqueued for a consumer that is removed before it commits is kept for the others only."""
+    with server.connect() as other:
+        other.execute("BEGIN")
+        put(other, topic, "now")
+        put(other, topic, "later", delay="0.1 s")
+        db.execute(conn, "SELECT aq.unsubscribe(%s, 'a')", [topic])
+        other.execute("COMMIT")
+    assert sorted(arrived(conn, topic, 2, "b")) == ["later", "now"]
+    until(lambda: empty(conn, topic), "nothing outstanding")
+
+
 def empty(conn, queue):
     return db.value(conn, "SELECT coalesce(sum(outstanding), 0) = 0 FROM aq.partitions WHERE queue_name = %s", [queue])
 

@@ -26,7 +26,7 @@ RARE = {
     "sampled", "range-found",
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
     "conversion-written", "conversion-announced", "conversion-ended", "positions-freed", "buffered-made",
-    "tables-made", "object-wanted", "object-loading", "object-aging", "definition-locked", "row-loaded",
+    "tables-made", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
 }  # fmt: skip
 # these are only on the way of queue tables
 CLASSIC = {"uncommitted-met"}
@@ -673,6 +673,27 @@ def test_definition_is_locked_while_its_change_commits(points_server, end):
         until(lambda: not [row for row in held_and_asked(third, "q") if row[0] == "LOCK"], "no lock, but for the worker's")
 
 
+def test_a_change_waits_for_who_has_the_lock(points_server):
+    """The commit waits until the session that locks the queue for its next use has the pin, and then goes on."""
+    with points_server.connect() as conn, points_server.connect() as other, points_server.connect() as third, ThreadPoolExecutor() as pool:
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        other.execute("SET pgaq.session_pins = off")
+        put(other, "q", 1)
+        with stopped_worker(third):  # it locks queues for each use, too
+            third.execute("SELECT aq.point_hold('object-locked')")
+            used = pool.submit(put, other, "q", 2)
+            assert db.value(third, "SELECT aq.point_await('object-locked')")
+            committed = pool.submit(db.execute, conn, "SELECT aq.alter_queue('q', max_retries => 3)")
+            assert until(lambda: waiting_for(third, "library cache lock"), "the wait") == [310]
+            third.execute("SELECT aq.point_reset()")
+        try:
+            committed.result(PATIENCE)
+        finally:
+            conn.cancel()  # it would wait for ever
+        used.result(PATIENCE)
+        assert take(third, "q") == [1, 2]
+
+
 def test_who_waits_for_a_lock_can_be_cancelled(points_server):
     with points_server.connect() as conn, points_server.connect() as other, points_server.connect() as third, ThreadPoolExecutor() as pool:
         db.execute(conn, "SELECT aq.create_queue('q')")
@@ -726,11 +747,14 @@ def use_many(conn, number):
         put(conn, f"q{n}", n)
 
 
-def test_who_wants_a_queue_that_makes_room_gets_it(few_queues):
-    """It waits until the queue has left memory, and loads it again."""
+@pytest.mark.parametrize("stays", [False, True], ids=["", "stays"])
+def test_who_wants_a_queue_that_makes_room_gets_it(few_queues, stays):
+    """It waits until the queue has left memory, and loads it again; or until the queue stays, because it has something to do."""
     with few_queues.connect() as conn, few_queues.connect() as other, few_queues.connect() as third, ThreadPoolExecutor() as pool:
-        conn.execute("SET pgaq.session_pins = off")
+        conn.execute("SET pgaq.session_pins = off; SET statement_timeout = '60 s'")
         use_many(conn, 14)
+        for n in range(14 if stays else 0):
+            put(conn, f"q{n}", "later", delay="1 hour")
         third.execute("SELECT aq.point_hold('object-aging')")
         full = pool.submit(lambda: [db.execute(other, "SELECT aq.create_queue(%s)", [f"more{n}"]) or put(other, f"more{n}", n) for n in range(4)])
         assert db.value(third, "SELECT aq.point_await('object-aging')")

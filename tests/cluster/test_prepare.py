@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conftest import arrived, look, put, put_many, ready, stopped_worker, take, until
+from conftest import arrived, drop, look, put, put_many, ready, stopped_worker, take, until
 from pgaq import db
 
 FINISH = ["COMMIT PREPARED", "ROLLBACK PREPARED"]
@@ -107,6 +107,17 @@ def test_attempts_of_what_was_rolled_back(server, queue):
     with server.connect() as conn:
         got = conn.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 10)", [queue]).fetchall()
         assert got == [("removed", 1), ("locked", 0)]
+
+
+def test_the_last_attempt_is_prepared(conn, server):
+    """Rolled back, the message is moved to the exception queue, though no session looks for it."""
+    db.execute(conn, "SELECT aq.create_queue('dead'), aq.create_queue('mortal', exception_queue => 'dead', max_retries => 0)")
+    put(conn, "mortal", 1)
+    assert prepare(server, "mortal", "last", dequeue=1) == [1]
+    conn.execute("ROLLBACK PREPARED 'last'")
+    assert arrived(conn, "dead", 1) == [1]
+    for name in ("mortal", "dead"):
+        drop(conn, name)
 
 
 @pytest.mark.parametrize("finish", FINISH)

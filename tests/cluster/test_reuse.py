@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import arrived, at_rest, put, put_many, stopped_worker, take, until
+from conftest import PATIENCE, arrived, at_rest, put, put_many, stopped_worker, take, until
 from pgaq import db, places
 from pgaq.lab.tables import inserted, size
 from test_xmin import PARTITION, ROUNDS
@@ -355,6 +358,55 @@ def test_rollback_of_a_large_enqueue(server, conn, queue):
 
 
 @pytest.mark.sharded("a queue table has no partitions")
+@pytest.mark.parametrize("how", ["ROLLBACK", "PREPARE TRANSACTION 'twice'"])
+def test_the_last_of_a_partition_is_rolled_back(server, conn, queue, how):
+    """The partition is truncated then; so it is when PREPARE fails."""
+    queue += "_one"
+    db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [queue])
+    conn.execute("BEGIN; SELECT 1; PREPARE TRANSACTION 'twice'")
+    with server.connect() as other:
+        other.execute("BEGIN")
+        put(other, queue, "undone")
+        put_many(conn, queue, 1, PARTITION)
+        assert len(take(conn, queue)) == PARTITION
+        with contextlib.suppress(db.Error):  # there is a transaction of this name
+            other.execute(how)
+    until(lambda: db.value(conn, TRUNCATED, [queue]) == 1, "truncated")
+    conn.execute("ROLLBACK PREPARED 'twice'")
+
+
+@pytest.mark.sharded("a queue table has no partitions")
+def test_a_partition_is_used_again_under_a_dequeue(server, conn, queue):
+    """A dequeue that is about to look into a partition, which is consumed and used for later messages meanwhile, takes the oldest one."""
+    queue += "_one"
+    db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [queue])
+    put_many(conn, queue, 1, PARTITION)
+    table = db.value(conn, "SELECT messages::text FROM aq.partitions WHERE queue_name = %s AND state <> 'empty'", [queue])
+    put_many(conn, queue, PARTITION + 1, 2 * PARTITION)
+    used = "SELECT EXISTS (SELECT FROM aq.partitions WHERE messages::text = %s AND outstanding > 0)"
+    waits = "SELECT true FROM sys.\"v$session_wait\" WHERE pid = %s AND event = 'aq: retry count write' AND state = 'WAITING'"
+    with server.connect() as other, ThreadPoolExecutor(1) as pool:
+        with stopped_worker(conn):
+            conn.execute("BEGIN")
+            take(conn, queue, number=1)
+            conn.execute("ROLLBACK")
+            query = "SELECT payload FROM aq.dequeue(%s, condition => 'priority = 1')"
+            found = pool.submit(lambda: other.execute(query, [queue]).fetchall())
+            until(lambda: db.value(conn, waits, [other.info.backend_pid]), "a dequeue that waits")
+            os.kill(other.info.backend_pid, signal.SIGSTOP)
+        try:
+            first = 1
+            while first == 1 or not db.value(conn, used, [table]):
+                put_many(conn, queue, first + 2 * PARTITION, first + 3 * PARTITION - 1)
+                assert take(conn, queue, number=PARTITION) == list(range(first, first + PARTITION))
+                first += PARTITION
+                until(lambda: db.value(conn, TRUNCATED, [queue]) == first // PARTITION, "truncated")
+        finally:
+            os.kill(other.info.backend_pid, signal.SIGCONT)
+        assert found.result(PATIENCE) == [(first,)]
+
+
+@pytest.mark.sharded("a queue table has no partitions")
 def test_empty_tables_are_given_back(new_server):
     """What restarts leave behind is dropped down to a reserve, but not under a reader; other messages stay, and tables are made again."""
     own = new_server("surplus", **{"pgaq.reuse_grace": "0", "max_prepared_transactions": "2"})
@@ -384,6 +436,20 @@ def test_empty_tables_are_given_back(new_server):
         for priority in messages:
             put(conn, "q", priority, priority=priority)
         assert take(conn, "q") == messages and take(conn, "kept") == messages
+        # the next restart leaves these behind, too; the worker begins with one that is empty already
+        put_many(conn, "q", 1, PARTITION + 1)
+        assert len(take(conn, "q")) == PARTITION + 1
+        empty = "SELECT messages::text FROM aq.partitions WHERE queue_name = 'q' AND state = 'empty' ORDER BY table_no LIMIT 1"
+        reader = until(lambda: db.value(conn, empty), "a table in reserve")
+        conn.execute("BEGIN")
+        conn.execute(f"LOCK TABLE {reader} IN ACCESS SHARE MODE")
+        conn.execute("PREPARE TRANSACTION 'reader'")
+    own.restart("immediate")
+    with own.connect() as conn:
+        until(lambda: conn.execute(pairs).fetchone() == (12, 12), "the surplus is dropped, but for the reader's table")
+        assert db.value(conn, "SELECT to_regclass(%s) IS NOT NULL", [reader])
+        assert "lock timeout" not in own.log_text()  # the worker has not waited for the reader
+        conn.execute("COMMIT PREPARED 'reader'")
 
 
 def loads(conn):

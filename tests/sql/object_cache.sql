@@ -91,6 +91,22 @@ CALL dbms_shared_pool.unmarkhot(NULL, 'cached');
 CALL dbms_shared_pool.unmarkhot(NULL, 'cached');
 SELECT property FROM cached;
 
+-- a session that has ended, which takes a moment, has neither lock nor pin
+SELECT count(*) FROM aq.browse('cached');
+CREATE VIEW holders AS SELECT l.type FROM sys."v$libcache_locks" l JOIN sys."v$db_object_cache" o ON o.addr = l.object_handle
+	WHERE o.name = 'CACHED' AND l.pid NOT IN (SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgaq worker');
+SELECT count(*) > 0 AS known FROM holders;
+\c
+DO $$
+BEGIN
+	FOR i IN 1..1000 LOOP
+		EXIT WHEN NOT EXISTS (SELECT FROM holders);
+		PERFORM pg_sleep(0.01);
+	END LOOP;
+END $$;
+SELECT * FROM holders;
+DROP VIEW holders;
+
 -- mistakes
 CALL dbms_shared_pool.markhot(NULL, 'nobody knows it');
 CALL dbms_shared_pool.markhot('public', 'cached');
