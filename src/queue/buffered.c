@@ -126,6 +126,7 @@ ask_worker(AqQueueShm *shm, const char *arg)
 AqQueue *
 aq_queue_side_made(AqQueue *queue, int delivery)
 {
+	int32		id = queue->id;
 	char	   *name;
 
 	if (aq_queue_side(queue, delivery) != NULL)
@@ -134,7 +135,7 @@ aq_queue_side_made(AqQueue *queue, int delivery)
 	if (aq_queue_in_hand(queue))
 	{
 		/* while we came to the lock somebody may have made it */
-		queue = aq_queue_get(name, AQ_RIGHT_ANY);
+		queue = aq_queue_get_again(id, name, AQ_RIGHT_ANY);
 		if (queue->buffered == NULL)
 			make(queue);
 	}
@@ -143,7 +144,7 @@ aq_queue_side_made(AqQueue *queue, int delivery)
 		(void) aq_payload_type_lock(queue->payload_type, true);
 		aq_have_worker_change(queue, AQ_RIGHT_ANY, is_made, ask_worker, NULL);
 	}
-	return aq_queue_side(aq_queue_get(name, AQ_RIGHT_ANY), delivery);
+	return aq_queue_side(aq_queue_get_again(id, name, AQ_RIGHT_ANY), delivery);
 }
 
 /* Its messages, its tables; the queue is locked for it. */

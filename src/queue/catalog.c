@@ -459,7 +459,6 @@ read_catalog(const char *name, int32 id)
 /* The one that was looked up last: mostly it is looked up again. */
 static NameEntry *latest;
 
-
 /*
  * Descriptions that were replaced while a caller further out held one, with
  * users' code in between; see queue_private.h.
@@ -592,6 +591,13 @@ id_of_name(const char *name)
 	return id;
 }
 
+/* Is the description that of the catalog, as far as the session has heard? */
+bool
+aq_queue_in_force(const AqQueue *queue)
+{
+	return queue->generation == generation && !aq_queue_is_stale(queue);
+}
+
 /* The description in force, or NULL. */
 static AqQueue *
 lookup(const char *name)
@@ -605,8 +611,7 @@ lookup(const char *name)
 
 	AcceptInvalidationMessages();
 	entry = name_entry(name);
-	if (entry->queue != NULL && entry->queue->generation == generation &&
-		!aq_queue_is_stale(entry->queue) &&
+	if (entry->queue != NULL && aq_queue_in_force(entry->queue) &&
 		(aq_session_pins || id_of_name(name) == entry->queue->id))
 		return entry->queue;
 
@@ -775,8 +780,7 @@ known_by_id(int32 id)
 	if (queues_by_name == NULL)
 		return NULL;
 	known = hash_search(queues_by_id, &id, HASH_FIND, NULL);
-	return known != NULL && known->queue->generation == generation && !aq_queue_is_stale(known->queue) ?
-		known->queue : NULL;
+	return known != NULL && aq_queue_in_force(known->queue) ? known->queue : NULL;
 }
 
 static AqQueue *
@@ -804,6 +808,19 @@ aq_queue_get_by_id(int32 id, bool missing_ok)
 		queue = queue->buffered;
 	if (queue == NULL && !missing_ok)
 		elog(ERROR, "queue %d does not exist", id);
+	return queue;
+}
+
+/* The same queue as it is defined now: its name may be that of another queue. */
+AqQueue *
+aq_queue_get_again(int32 id, const char *name, AqRight right)
+{
+	AqQueue    *queue = find_by_id(id);
+
+	if (queue == NULL || !aq_queue_allows(queue, right))
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name),
+				errdetail("It was dropped just now."));
 	return queue;
 }
 

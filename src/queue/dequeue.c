@@ -237,9 +237,10 @@ find_sources(Request *request, const char *navigation, bool must_exist)
 	if (must_exist && (request->delivery & AQ_BUFFERED) && request->queue->buffered == NULL)
 	{
 		char	   *name = pstrdup(request->queue->name);
+		int32		id = request->queue->id;
 
 		(void) aq_queue_side_made(request->queue, AQ_BUFFERED);
-		request->queue = aq_queue_get(name, AQ_RIGHT_DEQUEUE);
+		request->queue = aq_queue_get_again(id, name, AQ_RIGHT_DEQUEUE);
 	}
 	for (int i = 0; i < SOURCES_MAX; i++)
 	{

@@ -90,6 +90,24 @@ aq_exception_queue_of(AqQueue *queue, int32 named)
 	return target;
 }
 
+static void
+refuse_deviation(const AqQueue *queue)
+{
+	ereport(ERROR,
+			aq_error(AQ_ERR_NOT_SHARDED, "sequence deviation needs a queue table, which queue \"%s\" has not",
+					 queue->name),
+			errhint("Use priorities, or a queue in a queue table."));
+}
+
+static void
+check_priority(const AqQueue *queue, int priority)
+{
+	if (aq_is_sharded(queue) && (priority < 0 || priority >= AQ_PRIORITIES))
+		ereport(ERROR,
+				aq_error(AQ_ERR_PRIORITY_INVALID, "priority %d is out of range", priority),
+				errhint("Priorities go from 0, the most urgent, to %d.", AQ_PRIORITIES - 1));
+}
+
 /* A place against the order: before all others, or before one. */
 static void
 read_deviation(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
@@ -105,10 +123,7 @@ read_deviation(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 				aq_error(AQ_ERR_DEVIATION_INVALID, "deviation \"%s\" does not exist", deviation),
 				errhint("The deviations are before, with relative_msgid, and top."));
 	if (aq_is_sharded(queue))
-		ereport(ERROR,
-				aq_error(AQ_ERR_NOT_SHARDED, "sequence deviation needs a queue table, which queue \"%s\" has not",
-						 queue->name),
-				errhint("Use priorities, or a queue in a queue table."));
+		refuse_deviation(queue);
 	if (options->top)
 		return;
 	if (PG_ARGISNULL(ARG_RELATIVE))
@@ -123,10 +138,7 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 {
 	memset(options, 0, sizeof(AqPutOptions));
 	options->priority = PG_ARGISNULL(ARG_PRIORITY) ? AQ_DEFAULT_PRIORITY : PG_GETARG_INT32(ARG_PRIORITY);
-	if (aq_is_sharded(queue) && (options->priority < 0 || options->priority >= AQ_PRIORITIES))
-		ereport(ERROR,
-				aq_error(AQ_ERR_PRIORITY_INVALID, "priority %d is out of range", options->priority),
-				errhint("Priorities go from 0, the most urgent, to %d.", AQ_PRIORITIES - 1));
+	check_priority(queue, options->priority);
 	if (!PG_ARGISNULL(ARG_DELAY))
 	{
 		int64		delay = aq_interval_option(PG_GETARG_DATUM(ARG_DELAY), AQ_ERR_DELAY_INVALID, "delay");
@@ -324,6 +336,7 @@ recipient_list(AqQueue **queue, ArrayType *array)
 	int			n;
 	Bitmapset  *set = NULL;
 	char	   *queue_name = pstrdup((*queue)->name);
+	int32		id = abs((*queue)->id);
 	int			delivery = (*queue)->delivery;
 
 	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
@@ -344,8 +357,8 @@ recipient_list(AqQueue **queue, ArrayType *array)
 		if (consumer == NULL)
 		{
 			aq_check_name(name, "recipient");
-			aq_add_recipient(aq_queue_get(queue_name, AQ_RIGHT_ENQUEUE), name);
-			*queue = aq_queue_side(aq_queue_get(queue_name, AQ_RIGHT_ENQUEUE), delivery);
+			aq_add_recipient(aq_queue_get_again(id, queue_name, AQ_RIGHT_ENQUEUE), name);
+			*queue = aq_queue_side(aq_queue_get_again(id, queue_name, AQ_RIGHT_ENQUEUE), delivery);
 			consumer = aq_queue_consumer(*queue, name);
 			if (consumer == NULL)
 				elog(ERROR, "recipient \"%s\" was not added", name);
@@ -491,6 +504,22 @@ choose_targets(FunctionCallInfo fcinfo, AqQueue **queue, const AqPutOptions *opt
 	return targets;
 }
 
+/*
+ * The queue, or its side, that the messages go into.  It may have been converted
+ * since the options were read: users' code has run, or there was a wait.
+ */
+static AqQueue *
+begin_put(AqQueue *queue, const AqPutOptions *options)
+{
+	bool		begins;
+
+	queue = aq_queue_use(queue, true, &begins);
+	check_priority(queue, options->priority);
+	if (aq_is_sharded(queue) && (options->top || options->before))
+		refuse_deviation(queue);
+	return queue;
+}
+
 /* --- the functions ---------------------------------------------------------------------- */
 
 static void
@@ -522,7 +551,6 @@ enqueue_one(FunctionCallInfo fcinfo, bool from_text)
 	Bitmapset **targets;
 	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
 	int64		deadline = 0;
-	bool		begins;
 
 	do
 	{
@@ -536,7 +564,7 @@ enqueue_one(FunctionCallInfo fcinfo, bool from_text)
 		queue = side_to_put(fcinfo, queue);
 		targets = choose_targets(fcinfo, &queue, &options, 1, &payload, &isnull);
 	} while (!aq_flow_admits(queue, targets, 1, &deadline));
-	queue = aq_queue_use(queue, true, &begins);
+	queue = begin_put(queue, &options);
 	queue->store->put(queue, &options, 1, &payload, &isnull, targets, id);
 	count_put(queue, 1, &payload, &isnull);
 	PG_RETURN_UUID_P(id);
@@ -598,7 +626,6 @@ enqueue_many(FunctionCallInfo fcinfo, Given given)
 	Bitmapset **targets;
 	pg_uuid_t  *ids;
 	int64		deadline = 0;
-	bool		begins;
 
 	do
 	{
@@ -621,7 +648,7 @@ enqueue_many(FunctionCallInfo fcinfo, Given given)
 		targets = choose_targets(fcinfo, &queue, &options, n, payloads, nulls);
 	} while (!aq_flow_admits(queue, targets, n, &deadline));
 	ids = palloc(n * sizeof(pg_uuid_t));
-	queue = aq_queue_use(queue, true, &begins);
+	queue = begin_put(queue, &options);
 	queue->store->put(queue, &options, n, payloads, nulls, targets, ids);
 	count_put(queue, n, payloads, nulls);
 	PG_RETURN_ARRAYTYPE_P(ids_to_array(ids, n));

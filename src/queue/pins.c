@@ -493,7 +493,7 @@ aq_queue_pin_current(AqQueue *queue, bool put)
 		pg_memory_barrier();
 	}
 	definition = pg_atomic_read_u64(&queue->shm->definition);
-	if (queue->definition >= definition)
+	if (queue->definition >= definition && aq_queue_in_force(queue))
 		return queue;
 
 	name = pstrdup(queue->name);

@@ -303,6 +303,7 @@ extern const AqPart aq_queue_part;
  */
 extern AqQueue *aq_queue_get(const char *name, AqRight right);
 extern AqQueue *aq_queue_get_by_id(int32 id, bool missing_ok);
+extern AqQueue *aq_queue_get_again(int32 id, const char *name, AqRight right);
 extern AqQueue *aq_queue_numbered(int32 id);
 extern AqQueue *aq_queue_get_by_name(const char *name); /* NULL: none; no rights asked */
 extern bool aq_queue_allows(AqQueue *queue, AqRight right);

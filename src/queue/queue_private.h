@@ -45,6 +45,7 @@ extern bool aq_session_pins;	/* pgaq.session_pins */
 extern void aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu);
 extern bool aq_pins_give_back(void);
 extern bool aq_queue_is_stale(const AqQueue *queue);
+extern bool aq_queue_in_force(const AqQueue *queue);
 extern void aq_pins_session_exit(void);
 extern bool aq_xact_created(int32 id);
 extern bool aq_xact_converted(int32 id);

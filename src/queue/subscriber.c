@@ -225,6 +225,7 @@ is_added(AqQueue *queue, const char *name)
 void
 aq_add_recipient(AqQueue *queue, const char *name)
 {
+	int32		id = queue->id;
 	char	   *queue_name;
 
 	if (!aq_queue_in_hand(queue))
@@ -233,7 +234,7 @@ aq_add_recipient(AqQueue *queue, const char *name)
 		return;
 	}
 	queue_name = pstrdup(queue->name);
-	queue = aq_queue_get(queue_name, AQ_RIGHT_ENQUEUE);
+	queue = aq_queue_get_again(id, queue_name, AQ_RIGHT_ENQUEUE);
 	if (aq_queue_consumer(queue, name) == NULL)
 	{
 		insert_consumer(queue, name, "recipient", NULL, AQ_PERSISTENT_OR_BUFFERED, 0, true);

@@ -87,6 +87,7 @@ aq_have_worker_change(AqQueue *queue, AqRight right,
 					  void (*ask) (AqQueueShm *shm, const char *arg), const char *arg)
 {
 	char	   *name = pstrdup(queue->name);
+	int32		id = queue->id;
 	AqQueueShm *shm;
 
 	aq_jobs_require_worker();
@@ -95,14 +96,14 @@ aq_have_worker_change(AqQueue *queue, AqRight right,
 	for (;;)
 	{
 		/* not behind the worker's back: it gives up where it had to wait */
-		(void) aq_queue_lock_pass(queue->id, ShareUpdateExclusiveLock, true);
+		(void) aq_queue_lock_pass(id, ShareUpdateExclusiveLock, true);
 		aq_cond_prepare(&shm->changed); /* only now: a wait for the lock eats the signal */
-		queue = aq_queue_get(name, right);
+		queue = aq_queue_get_again(id, name, right);
 		if (done(queue, arg))
 			break;
 		ask(shm, arg);
 		aq_jobs_post();
-		aq_cond_sleep(&shm->changed, AQ_EVENT_QUEUE_DDL, queue->id, 0, 0, ASK_AGAIN);
+		aq_cond_sleep(&shm->changed, AQ_EVENT_QUEUE_DDL, id, 0, 0, ASK_AGAIN);
 	}
 	aq_cond_cancel();
 	pfree(name);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
 from conftest import PATIENCE, arrived, drop, put, put_many, take, until
@@ -145,6 +146,23 @@ def test_restart_on_the_way(server, in_table):
         for consumer in in_table:
             query = "SELECT payload FROM aq.dequeue('old', consumer => %s, msgid => %s)"
             assert conn.execute(query, [consumer, late]).fetchall() == [("late",)]
+
+
+@pytest.mark.parametrize("option", ["priority => 50", "deviation => 'top'"])
+@pytest.mark.parametrize("in_table", ["topic"], indirect=True)
+def test_options_of_queue_tables_during_the_conversion(server, conn, in_table, option):
+    """An enqueue has read its options, and waits in a rule, when the queue is converted."""
+    db.execute(conn, "CREATE FUNCTION waits() RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN true; END'")
+    db.execute(conn, "SELECT aq.subscribe('old', 'slow', 'public.waits()')")
+    with server.connect() as other, ThreadPoolExecutor() as pool:
+        db.execute(conn, "SELECT pg_advisory_lock(1)")
+        enqueue = pool.submit(lambda: other.execute(f"SELECT aq.enqueue('old', '1', {option})"))
+        until(lambda: db.value(conn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1, "the rule")
+        convert(conn)
+        db.execute(conn, "SELECT pg_advisory_unlock(1)")
+        with pytest.raises(psycopg.Error, match="priority 50 is out of range|sequence deviation needs a queue table"):
+            enqueue.result(PATIENCE)
+    db.execute(conn, "DROP FUNCTION waits()")
 
 
 @pytest.mark.parametrize("how", ["CALL aq.wait('old', {}, '1 min', NULL)", "SELECT payload FROM aq.dequeue('old', {}, wait => '1 min')"], ids=["wait", "dequeue"])

@@ -85,6 +85,22 @@ CREATE TYPE mallory.nested_pair AS (a mallory.n, b mallory.n);
 SELECT aq.create_queue('m_nested', 'mallory.nested_pair');
 SELECT aq.enqueue('m_nested', '(outer,outer)') IS NOT NULL;
 SELECT string_agg((payload).a || ' ' || (payload).b, ', ') FROM aq.dequeue('m_nested', NULL::mallory.nested_pair, max_messages => 10);
+-- one that makes another queue of the same name does not have the payload put into that one
+CREATE FUNCTION mallory.swap(text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM aq.drop_queue('m_swapped', true);
+	PERFORM aq.create_queue('m_swapped', multiple_consumers => true), aq.subscribe('m_swapped', 's', delivery_mode => 'persistent_or_buffered');
+	RETURN true;
+END $$;
+CREATE DOMAIN mallory.swapped AS text CHECK (mallory.swap(VALUE));
+CREATE TYPE mallory.with_swapped AS (a mallory.swapped);
+SELECT aq.create_queue('m_swapped', 'mallory.with_swapped', multiple_consumers => true), aq.subscribe('m_swapped', 's', delivery_mode => 'persistent_or_buffered');
+SET statement_timeout = '1 min';
+SELECT t.error(format($$SELECT aq.enqueue('m_swapped', '(x)', %s)$$, option))
+	FROM unnest(ARRAY['NULL', $$recipients => '{new}'$$, $$delivery_mode => 'buffered'$$]) option;
+RESET statement_timeout;
+SELECT payload_type FROM aq.queues WHERE queue_name = 'm_swapped';
+SELECT aq.drop_queue('m_swapped');
 RESET ROLE;
 
 -- the transformation of a subscriber leaves nothing behind that runs with the consumer's rights: no deferred trigger, no setting
