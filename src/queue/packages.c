@@ -368,9 +368,10 @@ function_owner(Oid function)
 
 /*
  * _transform(function, payload, NULL of the result's type): apply what a
- * manager of the queue has chosen.  A function that is SECURITY DEFINER could
- * still leave something behind for the consumer to run, or change the session's
- * settings: neither is possible in a restricted operation.
+ * manager of the queue has chosen.  The function is SECURITY DEFINER, but its
+ * owner may change that before it begins, and it could leave something behind
+ * for the consumer to run: so it does not run with the consumer's rights, and
+ * in a restricted operation.
  */
 PG_FUNCTION_INFO_V1(aq_transform);
 Datum
@@ -395,7 +396,7 @@ aq_transform(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 	t.function = &ready->function;
 	t.payload = fcinfo->args[1];
-	aq_run_definers(function_owner(function), transform_arg, &t);
+	aq_run_as(function_owner(function), transform_arg, &t);
 	fcinfo->isnull = t.result.isnull;
 	return t.result.value;
 }

@@ -129,7 +129,6 @@ extern bool aq_rule_matches(AqRule *rule, const AqMessage *message);
 extern void aq_run_as_init(void);
 extern void aq_run_as(Oid role, void (*call) (void *arg), void *arg);
 extern void aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg);
-extern void aq_run_definers(Oid owner, void (*call) (void *arg), void *arg);
 extern int	aq_run_as_begin(void);
 extern void aq_run_as_end(int nest);
 extern bool aq_is_run_as(void);

@@ -28,6 +28,7 @@
  *	  constraints of domains, in which functions of SQL may be inlined.  What the
  *	  extension keeps ready is made again when functions, roles or its types have
  *	  changed: see aq_code_changes.
+ *	- Queries do not use parallel workers, in which nothing of this is checked.
  *	- The session's open cursors cannot be read, and large objects not by descriptor.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -384,11 +385,22 @@ aq_run_as_check_type(Oid type)
 	}
 }
 
+/* Until the level of settings ends. */
+static void
+pin(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
+/* Called when a query begins. */
 static bool
 check_relations(AQ_CHECK_PERMS_ARGS)
 {
 	ListCell   *lc;
 
+	/* also if code has set it: it may be a function of another role, which has returned */
+	if (acting_depth > 0 && max_parallel_workers > 0)
+		pin("max_parallel_workers", "0");
 	if (acting_depth > 0)
 		foreach(lc, range_table)
 		{
@@ -438,15 +450,9 @@ set_portals(List *portals, PortalStatus status)
 
 /* --- running ------------------------------------------------------------------------ */
 
-static void
-pin(const char *name, const char *value)
-{
-	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-}
-
 /*
- * Until the level of settings ends.  Those that have their value already cost
- * nothing.  reads: the code reads a text of the session, as the session would.
+ * Those that have their value already cost nothing.  reads: the code reads a
+ * text of the session, as the session would.
  */
 static void
 pin_settings(bool reads)
@@ -481,7 +487,7 @@ aq_run_as_end(int nest)
 
 /* Descriptions of queues stay where they are meanwhile. */
 static void
-run(Oid role, Oid writer, bool reads, void (*call) (void *arg), void *arg)
+run(Oid role, bool reads, void (*call) (void *arg), void *arg)
 {
 	Oid			outer_role = acting_role;
 	Oid			user;
@@ -490,7 +496,7 @@ run(Oid role, Oid writer, bool reads, void (*call) (void *arg), void *arg)
 	List	   *hidden = open_portals();	/* allocates; from here to PG_TRY nothing may fail */
 
 	GetUserIdAndSecContext(&user, &context);
-	acting_role = writer;
+	acting_role = role;
 	acting_depth++;
 	aq_queue_hold();
 	set_portals(hidden, PORTAL_ACTIVE);
@@ -519,21 +525,14 @@ run(Oid role, Oid writer, bool reads, void (*call) (void *arg), void *arg)
 void
 aq_run_as(Oid role, void (*call) (void *arg), void *arg)
 {
-	run(role, role, false, call, arg);
+	run(role, false, call, arg);
 }
 
 /* The same for a function that reads a text which the session has given. */
 void
 aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg)
 {
-	run(role, role, true, call, arg);
-}
-
-/* The same for a function that is SECURITY DEFINER: it runs as its owner by itself. */
-void
-aq_run_definers(Oid owner, void (*call) (void *arg), void *arg)
-{
-	run(GetUserId(), owner, false, call, arg);
+	run(role, true, call, arg);
 }
 
 /* Is the caller within aq_run_as? */

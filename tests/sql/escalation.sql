@@ -300,6 +300,26 @@ SELECT (payload).at FROM aq.dequeue('e_dated', NULL::victim.dated);
 RESET TimeZone;
 RESET ROLE;
 
+-- a parallel worker, which checks nothing, does not run it, whatever the enqueuer has set
+SET ROLE regress_aq_mallory;
+CREATE FUNCTION mallory.trap_in_view() RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN RAISE NOTICE 'run by %', current_user; RETURN true; END $$;
+CREATE VIEW mallory.viewed AS SELECT 1 WHERE mallory.trap_in_view();
+GRANT SELECT ON mallory.viewed TO PUBLIC;
+SET ROLE regress_aq_victim;
+CREATE TABLE victim.numbers AS SELECT n FROM generate_series(1, 10) n;
+CREATE FUNCTION victim.looks(int) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN RETURN EXISTS (SELECT FROM mallory.viewed); END $$;
+CREATE FUNCTION victim.counts() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN PERFORM count(*) FROM victim.numbers WHERE victim.looks(n); RETURN true; END $$;
+SELECT aq.create_queue('e_parallel', multiple_consumers => true), aq.subscribe('e_parallel', 's', 'victim.counts()');
+SELECT aq.grant_queue('e_parallel', 'regress_aq_mallory');
+SET ROLE regress_aq_mallory;
+SET parallel_leader_participation = off;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SELECT split_part(t.error($$SELECT aq.enqueue('e_parallel', '1')$$), ' | ', 2);
+SHOW max_parallel_workers;
+RESET ALL;
+
 -- what others may run as a role by choice: its own functions, a superuser's, SECURITY DEFINER
 SET ROLE regress_aq_mallory;
 CREATE FUNCTION mallory.lent() RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN RETURN mallory.trap(); END $$;
