@@ -695,8 +695,8 @@ def test_definition_is_locked_while_its_change_commits(points_server, end):
         until(lambda: not [row for row in held_and_asked(third, "q") if row[0] == "LOCK"], "no lock, but for the worker's")
 
 
-def test_a_change_waits_for_who_has_the_lock(points_server):
-    """The commit waits until the session that locks the queue for its next use has the pin, and then goes on."""
+def test_a_change_waits_for_the_session_that_has_the_lock(points_server):
+    """The commit waits until a session that locks the queue for its next use has its pin, and then goes on."""
     with points_server.connect() as conn, points_server.connect() as other, points_server.connect() as third, ThreadPoolExecutor() as pool:
         db.execute(conn, "SELECT aq.create_queue('q')")
         other.execute("SET pgaq.session_pins = off")
