@@ -222,8 +222,9 @@ make_input(AqQueue *queue, Oid role)
 }
 
 /*
- * What the description keeps, if it still holds; the caller's own, because the
- * constraints of domains that users have written may come back to here.
+ * Take the input function out of the description, or make a new one if that is
+ * out of date.  While the caller uses it no other call does: the constraints of
+ * domains are users' code, which can enqueue into the same queue.
  */
 static AqInput *
 take_input(AqQueue *queue, Oid role)

@@ -10,8 +10,8 @@
  * The functions of the packages resolve operators and functions in pg_catalog
  * only: each has the option SET search_path.  Names that are given to them are
  * those of the caller, so the caller's search_path is taken from behind that
- * option.  Its value is one that no other function has: see aq_path_of_call.
- * What another function has set is that function's own.
+ * option.  The option's value marks the packages: aq_path_of_call changes it
+ * for all other functions that set it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -174,7 +174,7 @@ aq_callers_path(void)
 	return aq_search_path_behind(PATH_OF_PACKAGES);
 }
 
-/* Has the function settings of its own, and is none of the packages'? */
+/* Does the function have SET options, and is it not one of the packages'? */
 static bool
 has_own_settings(Oid function)
 {
@@ -195,9 +195,10 @@ has_own_settings(Oid function)
 }
 
 /*
- * A function begins, its settings are in force.  One that is not of the packages
- * but has set what they set gets the same path in another spelling, until it
- * ends: names that it gives to the packages are its own, not its caller's.
+ * Called when a function begins and its SET options are in force.  If it has the
+ * packages' path without being one of their functions, it gets the same path in
+ * another spelling until it ends.  So the packages look up the names that it
+ * gives them by its own path, not by its caller's.
  */
 void
 aq_path_of_call(Oid function)

@@ -13,15 +13,16 @@
  *	- The settings of setting_list.h have fixed values, not the session's and not
  *	  the server's: what an expression means, how values are written as text and
  *	  which time zone counts is the same in every session.  TimeZone is UTC because a
- *	  session cannot tell the server's from what its client or role has set.  Only
- *	  a payload that the session gives as text is read with the session's
- *	  settings, as in a cast; the constraints in its type see these.
+ *	  session cannot tell whether its own value is the server's or comes from its
+ *	  client or role.  Only a payload that the session gives as text is read with
+ *	  the session's settings, as in a cast; the constraints in its type are
+ *	  evaluated with these.
  *	- PostgreSQL looks up the names of relations in pg_temp whatever search_path
  *	  says, and that schema is the session's: its relations cannot be used.
  *	- Functions run as the role only if their owner has the role's rights
  *	  anyway.  Casts, operators, constraints and triggers call functions that the
- *	  code does not name.  So it is for the constraints of domains, which can do
- *	  harm by built-in functions alone.
+ *	  code does not name.  The same holds for the constraints of domains, which can
+ *	  do harm with built-in functions alone.
  *	- Functions are checked when they are made ready to be called.  PL/pgSQL keeps
  *	  expressions that are ready until the end of the transaction, so what others
  *	  have left there is discarded first; so are the server's copies of the
@@ -77,10 +78,10 @@
 static Oid	acting_role;
 static int	acting_depth;		/* calls of aq_run_as, one within the other */
 
-/* owners of the functions that were made ready since the plans were last discarded */
+/* owners of the functions that were made ready since plans were last discarded */
 #define MAX_OWNERS 16
 static Oid	ready_owners[MAX_OWNERS];
-static int	nready_owners;		/* more than there is room for: of anybody */
+static int	nready_owners;		/* above MAX_OWNERS: any role may be among them */
 
 /* see aq_code_changes */
 static uint64 changes = 1;
@@ -283,7 +284,7 @@ before_call(FmgrHookEventType event, FmgrInfo *call, Datum *arg)
 		previous_fmgr_hook(event, call, arg);
 }
 
-/* The descriptors of large objects are the session's, and whoever has one need not have the right to the object. */
+/* The descriptors of large objects are the session's; to use one, no privilege on the object is needed. */
 static void
 check_descriptor(Oid function)
 {
