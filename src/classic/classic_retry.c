@@ -262,10 +262,11 @@ was_taken_by(const Retry *retry, const Line *line)
 
 	/*
 	 * A lock is the worker's, which has failed, or not what is to be counted.
-	 * A row that this transaction has locked is one that it has counted.
+	 * A row that this transaction has locked, or one of the worker's that has
+	 * committed, is one that it has counted.
 	 */
 	return TransactionIdIsNormal(xid) && !(header->t_infomask & HEAP_XMAX_IS_MULTI) && !TransactionIdIsCurrentTransactionId(xid) &&
-		(!HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) || TransactionIdFollows(xid, retry->last)) &&
+		(!HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) || (TransactionIdFollows(xid, retry->last) && !TransactionIdDidCommit(xid))) &&
 		aq_retry_is_of(retry, xid) && !TransactionIdIsValid(line->dirty.xmin) && !TransactionIdIsValid(line->dirty.xmax);
 }
 

@@ -489,7 +489,7 @@ aq_row_update(Relation rel, TupleTableSlot *slot, const int *columns, const Datu
 	Datum	   *all = palloc0(desc->natts * sizeof(Datum));
 	bool	   *all_nulls = palloc0(desc->natts * sizeof(bool));
 	bool	   *replace = palloc0(desc->natts * sizeof(bool));
-	TupleTableSlot *changed = MakeSingleTupleTableSlot(desc, &TTSOpsHeapTuple);
+	TupleTableSlot *changed;
 	HeapTuple	tuple;
 	TM_Result	result;
 	bool		indexes;
@@ -497,6 +497,7 @@ aq_row_update(Relation rel, TupleTableSlot *slot, const int *columns, const Datu
 
 	if (!is_own(slot) && !aq_row_lock(rel, slot))
 		return TM_BeingModified;
+	changed = MakeSingleTupleTableSlot(desc, &TTSOpsHeapTuple);
 	for (int i = 0; i < n; i++)
 	{
 		all[columns[i]] = values[i];

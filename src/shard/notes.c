@@ -173,6 +173,7 @@ note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool
 		note->mode = mode;
 		note->own = own;
 		note->locked = locked;
+		note->tried = NULL;
 		note->count = 0;
 		take_notes[ntakes++] = note;
 	}
@@ -194,14 +195,16 @@ aq_note_take_locked(TakeNote *locked, uint32 at, AqMode mode)
 	uint32		slot = locked->slots[at];
 
 	aq_note_take_reserve(locked->shm, 1);
+	if (locked->tried == NULL)
+		locked->tried = MemoryContextAllocZero(aq_notes_context(), PARTITION_SLOTS / 8);
 	locked->slots[at] = locked->slots[--locked->count];
 	note_take(locked->partition, locked->shm, locked->position, mode, locked->own, locked, slot);
 }
 
 /*
  * The subtransaction is rolled back.  What the transaction had locked before,
- * it has locked again.  That note has room: it cannot have grown, since only
- * the last note does.
+ * it has locked again; the attempt counts when it lets go of that.  That note
+ * has room: it cannot have grown, since only the last note does.
  */
 static void
 undo_take(TakeNote *note, SubTransactionId subid, TransactionId xid)
@@ -216,6 +219,8 @@ undo_take(TakeNote *note, SubTransactionId subid, TransactionId xid)
 	Assert(locked->count + note->count <= locked->size);
 	memcpy(&locked->slots[locked->count], note->slots, note->count * sizeof(uint16));
 	locked->count += note->count;
+	for (uint32 i = 0; i < note->count; i++)
+		(void) aq_bitmap_set(locked->tried, note->slots[i]);
 }
 
 /*

@@ -369,6 +369,14 @@ aq_hand_to_worker(Stream *stream, Partition *partition, int position, uint32 num
 		ssub->hint = partition->index;	/* so that dequeue waits for it */
 }
 
+/* Does it count when the message is given back? */
+static bool
+was_attempt(const TakeNote *note, uint32 number)
+{
+	return note->mode == AQ_MODE_REMOVE || note->mode == AQ_MODE_REMOVE_NODATA ||
+		(note->tried != NULL && !note->own && aq_bitmap_test(note->tried, number));
+}
+
 void
 aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 {
@@ -405,8 +413,7 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 			slot_done(note->shm, partition, number);
 			done++;
 		}
-		else if (count_retry && sub->retry != 0 &&
-				 (note->mode == AQ_MODE_REMOVE || note->mode == AQ_MODE_REMOVE_NODATA))
+		else if (count_retry && sub->retry != 0 && was_attempt(note, number))
 		{
 			aq_hand_to_worker(stream, partition, note->position, number);
 			retries++;

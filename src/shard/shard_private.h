@@ -572,6 +572,7 @@ typedef struct TakeNote
 	uint32		count;
 	uint32		size;
 	uint16	   *slots;
+	uint64_t   *tried;			/* LOCKED: bitmap of those whose removal was rolled back; NULL: none */
 	AqConsumed	consumed;		/* of those whose rows have been read */
 } TakeNote;
 

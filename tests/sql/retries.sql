@@ -48,11 +48,15 @@ SELECT t.put('y', 1, 6);
 BEGIN; SELECT payload FROM aq.dequeue('y', condition => 'payload::int IN (2, 4)', max_messages => 2); ROLLBACK;
 BEGIN; SELECT payload FROM aq.dequeue('y', max_messages => 3); ROLLBACK;
 SELECT string_agg(payload::text || '/' || attempts, ' ') FROM aq.dequeue('y', max_messages => 10);
--- locked and then removed by its id: counts, unless a savepoint lies between
+-- locked and then removed by its id: counts once, in a sharded queue also with a savepoint between
 SELECT t.put('y', 10);
 SELECT msgid AS id FROM aq.browse('y') \gset
 BEGIN; SELECT attempts FROM aq.dequeue('y', mode => 'locked'); SELECT attempts FROM aq.dequeue('y', msgid => :'id'); ROLLBACK;
 BEGIN; SELECT attempts FROM aq.dequeue('y', mode => 'locked'); SAVEPOINT a; SELECT attempts FROM aq.dequeue('y', msgid => :'id'); ROLLBACK;
+BEGIN; SELECT attempts FROM aq.dequeue('y', mode => 'locked'); SAVEPOINT a; SELECT attempts FROM aq.dequeue('y', msgid => :'id'); RELEASE a; ROLLBACK;
+BEGIN; SAVEPOINT b; SELECT attempts FROM aq.dequeue('y', mode => 'locked'); SAVEPOINT a; SELECT attempts FROM aq.dequeue('y', msgid => :'id'); ROLLBACK TO b; SELECT attempts FROM aq.dequeue('y', mode => 'locked'); COMMIT;
+BEGIN; SELECT attempts FROM aq.dequeue('y', mode => 'locked'); SAVEPOINT a; SELECT attempts FROM aq.dequeue('y', msgid => :'id'); ROLLBACK TO a;
+SELECT attempts FROM aq.dequeue('y', msgid => :'id'); ROLLBACK TO a; COMMIT;
 SELECT attempts FROM aq.dequeue('y');
 -- the highest limit of a sharded queue is one
 SELECT t.put('y', 11);
