@@ -227,8 +227,8 @@ def test_a_full_cache_rolled_back(new_server, retry_delay):
             got += conn.execute("SELECT payload, attempts FROM aq.dequeue('q', max_messages => 5000)").fetchall()
         if retry_delay == "0":
             assert got == [(number, int(number <= 110_000)) for number in range(1, 150_001)]
-        else:  # the others may come first
-            assert [number for number, attempts in got if attempts == 1] == list(range(1, 110_001))
+        else:  # what rests is outside of the order: the worker makes it ready by 256, and a dequeue may come in between
+            assert sorted(number for number, attempts in got if attempts == 1) == list(range(1, 110_001))
             assert [number for number, attempts in got if attempts == 0] == list(range(110_001, 150_001))
 
 
