@@ -149,6 +149,17 @@ def install_points(server: Server) -> None:
         conn.execute(script)
 
 
+@contextlib.contextmanager
+def held(server: Server, point: str) -> Iterator[db.Connection]:
+    """Sessions that arrive at the test point stay there."""
+    with server.connect() as other:
+        db.execute(other, "SELECT aq.point_hold(%s)", [point])
+        try:
+            yield other
+        finally:
+            db.execute(other, "SELECT aq.point_reset()")
+
+
 @pytest.fixture
 def new_server(request: pytest.FixtureRequest) -> Iterator[Callable[..., Server]]:
     """Makes servers for one test only."""

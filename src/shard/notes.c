@@ -316,6 +316,8 @@ settle_all(bool commit)
 	/* puts first: own messages may have been taken as well */
 	for (int i = 0; i < nputs; i++)
 		aq_settle_put(put_notes[i], commit, xid);
+	if (commit && nputs > 0)
+		aq_point_held("messages-published");
 	for (int i = 0; i < ntakes; i++)
 		aq_settle_take(take_notes[i], commit, !proc_exit_inprogress, xid);
 }

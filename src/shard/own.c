@@ -146,6 +146,29 @@ aq_own_remove(const PutNote *note, int number)
 	}
 }
 
+/* The transaction commits, and there is nothing to settle for this message and consumer. */
+void
+aq_own_leave(const Partition *partition, int position, uint32 number)
+{
+	OwnView    *view = find_view(partition, position);
+
+	if (aq_bitmap_clear(view->taken, number))
+		view->ntaken--;
+}
+
+/* Of the slots of a take, keep those that are to be settled; their number. */
+uint32
+aq_own_keep(const Partition *partition, int position, uint16 *slots, uint32 n)
+{
+	const OwnView *view = find_view(partition, position);
+	uint32		kept = 0;
+
+	for (uint32 i = 0; i < n; i++)
+		if (aq_bitmap_test(view->taken, slots[i]))
+			slots[kept++] = slots[i];
+	return kept;
+}
+
 /* Has the transaction taken messages of its own from the partition? */
 bool
 aq_own_has_taken(const Partition *partition)

@@ -160,6 +160,26 @@ aq_publish_slot(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 nu
 	slot->state = slot->open == 0 ? SLOT_DONE : ready_at != 0 ? SLOT_WAITING : SLOT_READY;
 }
 
+/*
+ * The transaction has enqueued this message, and has taken it for some
+ * consumers.  It is in flight for them until aq_settle_take(), so that the frame
+ * stays.  When it is not published, or the consumer was removed meanwhile, there
+ * is nothing to settle.
+ */
+static void
+count_own_takes(Stream *stream, Partition *partition, uint32 number, bool published)
+{
+	int			cursor = 0;
+	int			position;
+
+	while ((position = aq_own_taker(partition, number, &cursor)) >= 0)
+		if (published && (aq_clear_ready(stream, partition, position, number) ||
+						  aq_clear_waiting(partition, position, number)))
+			partition->inflight++;
+		else
+			aq_own_leave(partition, position, number);
+}
+
 /* Slots of the note one by one: own takes, delays, or different consumers. */
 static void
 publish_each(PutNote *note, Stream *stream, Partition *partition, TimestampTz now)
@@ -168,14 +188,9 @@ publish_each(PutNote *note, Stream *stream, Partition *partition, TimestampTz no
 	{
 		uint32		number = note->first + i;
 		Bitmapset  *targets = note->targets ? note->targets[i] : note->shared_targets;
-		int			cursor = 0;
-		int			position;
 
 		aq_publish_slot(note->shm, stream, partition, number, targets, note->ready_at, now);
-		/* taken already: not for others */
-		while ((position = aq_own_taker(partition, number, &cursor)) >= 0)
-			(void) (aq_clear_ready(stream, partition, position, number) ||
-					aq_clear_waiting(partition, position, number));
+		count_own_takes(stream, partition, number, true);
 	}
 }
 
@@ -199,7 +214,7 @@ push_timers(PutNote *note, Partition *partition)
  * message.
  */
 static bool
-follow(PutNote *note, Partition *partition, TransactionId doubt)
+follow(PutNote *note, Stream *stream, Partition *partition, TransactionId doubt)
 {
 	Frame	   *frame = frame_of(partition);
 	int64		session = slot_at(frame, note->first)->session;
@@ -217,6 +232,8 @@ follow(PutNote *note, Partition *partition, TransactionId doubt)
 		slot->state = SLOT_DOUBT;
 		slot->flags |= SLOT_FOLLOWER;
 		set_slot_xid(slot, doubt, slot_full_xid(slot));
+		/* the log will say who has it */
+		count_own_takes(stream, partition, note->first + i, false);
 	}
 	partition->open += note->count; /* the pending ones' share, kept */
 	partition->pending += note->count;
@@ -281,7 +298,7 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 			doubt = aq_doubt_of_session(partition->stream,
 										slot_at(frame_of(partition), note->first)->session,
 										PG_INT64_MAX);
-		if (!TransactionIdIsValid(doubt) || !follow(note, partition, doubt))
+		if (!TransactionIdIsValid(doubt) || !follow(note, stream, partition, doubt))
 		{
 			if (note->targets == NULL && !aq_own_has_taken(partition) && note->ready_at == 0)
 				publish_together(note, stream, partition, now);
@@ -383,31 +400,30 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 	Partition  *partition = note->partition;
 	Stream	   *stream = stream_at(partition->stream);
 	bool		final = commit && note->mode != AQ_MODE_LOCKED;
-	uint32		done = 0,
+	uint32		all = note->count,
+				done = 0,
 				back = 0,
 				retries = 0;
 
-	if (note->count == 0)
-		return;
 	if (note->own && !commit)
 	{
 		/* when the whole transaction aborts, the messages are gone as well */
 		aq_own_give_back(partition, note->position, note->slots, note->count);
 		return;
 	}
+	if (note->own)
+		note->count = aq_own_keep(partition, note->position, note->slots, note->count);
+	if (note->count == 0)
+		return;
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE,
 				 final ? AQ_LOC_DEQUEUE_COMMIT : AQ_LOC_DEQUEUE_ABORT);
-	if (!note->own)
-		partition->inflight -= note->count;
+	partition->inflight -= note->count;
 	for (uint32 i = 0; i < note->count; i++)
 	{
 		uint32		number = note->slots[i];
 		FrameSub   *sub = frame_sub(frame_of(partition), note->position);
 
-		/* its own message stands behind a doubt: the log will say who has it */
-		if (note->own && slot_at(frame_of(partition), number)->state == SLOT_DOUBT)
-			continue;
 		if (final || !counts(note->shm, note->position))
 		{
 			slot_done(note->shm, partition, number);
@@ -436,7 +452,7 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 	{
 		aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, done);
 		/* of what stands behind a doubt it is counted when that is resolved */
-		if (done == note->count)
+		if (done == all)
 			aq_traffic_dequeued(note->shm, note->position, &note->consumed);
 	}
 	aq_stat_add(AQ_STAT_RETRIES, retries);

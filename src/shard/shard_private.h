@@ -600,6 +600,8 @@ extern int	aq_own_next(const OwnView *view, uint32 from);
 extern bool aq_own_take(OwnView *view, uint32 number);
 extern void aq_own_give_back(Partition *partition, int position, const uint16 *slots, uint32 n);
 extern void aq_own_remove(const PutNote *note, int number);
+extern void aq_own_leave(const Partition *partition, int position, uint32 number);
+extern uint32 aq_own_keep(const Partition *partition, int position, uint16 *slots, uint32 n);
 extern bool aq_own_has_taken(const Partition *partition);
 extern int	aq_own_taker(const Partition *partition, uint32 number, int *cursor);
 extern void aq_own_forget(void);

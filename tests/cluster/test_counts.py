@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import PATIENCE, arrived, background, end_server, install_points, look, make_server, put, put_many, ready, stopped_worker, take, until
+from conftest import PATIENCE, arrived, background, end_server, held, install_points, look, make_server, put, put_many, ready, stopped_worker, take, until
 from pgaq import db
 
 pytestmark = [pytest.mark.own_tables, pytest.mark.test_build]
@@ -46,17 +45,6 @@ def either(request, conn):
     name = f"line{next(_numbers)}"
     db.execute(conn, "SELECT aq.create_queue(%s)", [name])
     return name
-
-
-@contextlib.contextmanager
-def held(server, point):
-    """Whoever arrives at the test point stays there."""
-    with server.connect() as other:
-        db.execute(other, "SELECT aq.point_hold(%s)", [point])
-        try:
-            yield other
-        finally:
-            db.execute(other, "SELECT aq.point_reset()")
 
 
 def roll_back(conn, queue, consumer=None, number=1):

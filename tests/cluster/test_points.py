@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import conftest
-from conftest import PATIENCE, arrived, background, generation, install_points, make_server, put, put_many, ready, stopped_worker, take, until
+from conftest import PATIENCE, arrived, background, generation, held, install_points, make_server, put, put_many, ready, stopped_worker, take, until
 from pgaq import db
 from pgaq.lab import faults
 from pgaq.lab.drivers import PGAQ, Shape
@@ -32,8 +32,8 @@ RARE = {
 CLASSIC = {"uncommitted-met"}
 # these are only on the way of sharded queues
 SHARDED = {
-    "slots-reserved", "rows-formed", "before-log", "after-log", "before-truncation", "between-truncations", "after-truncation",
-    "candidates-found", "counts-written-out", "loading", "prepared-finished",
+    "slots-reserved", "rows-formed", "before-log", "after-log", "messages-published",
+    "before-truncation", "between-truncations", "after-truncation", "candidates-found", "counts-written-out", "loading", "prepared-finished",
 }  # fmt: skip
 LONG_RUNS = 200
 PARTITION = 16384
@@ -293,14 +293,10 @@ def test_commit_during_a_dequeue(points_server):
         db.execute(conn, "SELECT aq.create_queue_table('public.t'), aq.create_queue('met', queue_table => 'public.t')")
         conn.execute("BEGIN")
         put_many(conn, "met", 1, 2)
-        with points_server.connect() as third:
-            db.execute(third, "SELECT aq.point_hold('uncommitted-met')")
+        with held(points_server, "uncommitted-met") as third:
             found = pool.submit(lambda: take(other, "met"))
-            try:
-                assert db.value(third, "SELECT aq.point_await('uncommitted-met')")
-                conn.execute("COMMIT")
-            finally:
-                db.execute(third, "SELECT aq.point_reset()")
+            assert db.value(third, "SELECT aq.point_await('uncommitted-met')")
+            conn.execute("COMMIT")
         assert found.result(PATIENCE) + take(conn, "met") == [1, 2]
 
 
@@ -438,20 +434,55 @@ def test_evicted_between_look_and_take(small_cache):
         put_many(conn, "looked_at", 1, 20_000)
         for start in range(1, 150_000, 10_000):
             put_many(conn, "large", start, start + 9_999)
-        db.execute(conn, "SELECT aq.point_hold('candidates-found')")
         query = "SELECT payload FROM aq.dequeue('looked_at', max_messages => 3, condition => 'priority = 1')"
-        found = pool.submit(lambda: other.execute(query).fetchall())
-        try:
+        with held(server, "candidates-found"):
+            found = pool.submit(lambda: other.execute(query).fetchall())
             assert db.value(conn, "SELECT aq.point_await('candidates-found')")
             conn.execute("BEGIN")
             assert db.value(conn, "SELECT count(*) FROM aq.dequeue('large', max_messages => 110000, mode => 'locked')") == 110_000
             assert db.value(conn, "SELECT bool_or(NOT resident) FROM aq.partitions WHERE queue_name = 'looked_at' AND state = 'closed'")
             conn.execute("ROLLBACK")
-        finally:
-            with server.connect() as third:
-                third.execute("SELECT aq.point_reset()")
         assert found.result(PATIENCE) == [(1,), (2,), (3,)]
         assert take(conn, "looked_at") == list(range(4, 20_001))
+
+
+@pytest.mark.sharded("a queue table needs no message cache")
+def test_own_messages_stay_in_memory(small_cache):
+    """A partition from which a transaction has dequeued its own messages is not evicted while the transaction commits."""
+    with small_cache.connect() as conn, small_cache.connect() as other, ThreadPoolExecutor() as pool:
+        db.execute(conn, "SELECT aq.create_queue('q', shards => 1), aq.create_queue('large')")
+        for start in range(1, 150_000, 50_000):
+            put_many(conn, "large", start, start + 49_999)
+        other.execute("BEGIN")
+        put_many(other, "q", 1, PARTITION)
+        assert take(other, "q", number=2) == [1, 2]
+        with held(small_cache, "messages-published"):
+            commit = pool.submit(other.execute, "COMMIT")
+            assert db.value(conn, "SELECT aq.point_await('messages-published')")
+            assert db.value(conn, "SELECT count(*) FROM aq.browse('large', max_messages => 200000)") == 150_000
+            assert db.value(conn, "SELECT resident FROM aq.partitions WHERE queue_name = 'q' AND state = 'closed'")
+        commit.result(PATIENCE)
+        assert take(conn, "q") == list(range(3, PARTITION + 1))
+
+
+@pytest.mark.sharded("a queue table asks the transaction's status")
+def test_own_messages_are_settled_once(points_server):
+    """They stand behind a prepared transaction, which another session finishes while their transaction commits."""
+    with points_server.connect() as conn, points_server.connect() as other, ThreadPoolExecutor() as pool:
+        db.execute(conn, "SELECT aq.create_queue('q', shards => 1)")
+        other.execute("BEGIN")
+        put(other, "q", 1)
+        other.execute("PREPARE TRANSACTION 'first'")
+        other.execute("BEGIN")
+        put(other, "q", 2, 3)
+        assert take(other, "q", number=1) == [2]
+        with held(points_server, "messages-published"):
+            commit = pool.submit(other.execute, "COMMIT")
+            assert db.value(conn, "SELECT aq.point_await('messages-published')")
+            conn.execute("COMMIT PREPARED 'first'")
+            assert take(conn, "q", number=1) == [1]
+        commit.result(PATIENCE)
+        assert take(conn, "q") == [3]
 
 
 @pytest.mark.sharded("a queue table needs no message cache")
