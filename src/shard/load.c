@@ -321,6 +321,16 @@ reopen_resident(Stream *stream, Partition *partition)
 	pg_atomic_fetch_sub_u64(&history->closed_slots, partition->reserved);
 }
 
+/* Has a consumer been removed since the tables were read, so that its messages have come back? */
+static bool
+has_removed(const Picture *p)
+{
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+		if (p->todo[position] != NULL && aq_consumer_removed(aq_consumer_shm(p->shm, position)))
+			return true;
+	return false;
+}
+
 static void
 load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, bool reopen)
 {
@@ -363,6 +373,8 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 		aq_queue_announce_time(shm, partition->next_timer);
 	if (p->doubts != NIL)
 		aq_queue_post_work(shm, AQ_WORK_DOUBT);
+	if (has_removed(p))
+		aq_queue_post_work(shm, AQ_WORK_REMOVED);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import PATIENCE, ROOT, arrived, make_server, put, put_many, ready, stopped_worker, take, until
+from conftest import PATIENCE, ROOT, arrived, at_rest, held, install_points, make_server, put, put_many, ready, stopped_worker, take, until
 from pgaq import db
 
 # what of a sharded queue is damaged, and what aq.check() says of it, and of nothing else
@@ -206,6 +206,52 @@ def test_nothing_to_say_of_what_was_taken_for_a_removed_consumer(server, topic, 
         other.execute(end + " 'removed'" * ("PREPARED" in end))
         assert check(conn) == []
         assert take(conn, topic, "a") == [1, 2]
+
+
+@pytest.mark.sharded("a queue table asks the transaction's status")
+def test_nothing_to_say_of_own_messages_behind_a_prepared_transaction(damaged):
+    """They stand behind a prepared transaction, which another session finishes while their transaction commits."""
+    with damaged.connect() as conn, damaged.connect() as other, ThreadPoolExecutor() as pool:
+        db.execute(conn, "SELECT aq.create_queue('own', shards => 1)")
+        other.execute("BEGIN")
+        put(other, "own", 1)
+        other.execute("PREPARE TRANSACTION 'first'")
+        other.execute("BEGIN")
+        put(other, "own", 2, 3)
+        assert take(other, "own", number=1) == [2]
+        with held(damaged, "messages-published"):
+            commit = pool.submit(other.execute, "COMMIT")
+            assert db.value(conn, "SELECT aq.point_await('messages-published')")
+            conn.execute("COMMIT PREPARED 'first'")
+            assert take(conn, "own", number=1) == [1]
+        commit.result(PATIENCE)
+        assert take(conn, "own") == [3]
+        assert check(conn) == []
+
+
+@pytest.mark.sharded("loading a queue table writes nothing")
+def test_nothing_to_say_of_a_consumer_removed_while_its_messages_are_loaded(library, monkeypatch, new_server):
+    """They do not stay, though the session that loads them had read the tables before."""
+    monkeypatch.setenv("PGAQ_LIBDIR", library)
+    server = new_server("removed")
+    install_points(server)
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('t', multiple_consumers => true, shards => 1), aq.subscribe('t', 'a'), aq.subscribe('t', 'b')")
+        put_many(conn, "t", 1, 10)
+    server.restart()
+    outstanding = "SELECT sum(outstanding) FROM aq.partitions WHERE queue_name = 't'"
+    with server.connect() as conn, server.connect() as other, ThreadPoolExecutor() as pool:
+        put(conn, "t", 11, priority=5)  # the worker counts the others, and does not keep them in memory
+        until(lambda: db.value(conn, outstanding) == 22 and at_rest(conn, "worker"), "the worker's count")
+        with held(server, "loading"):
+            taken = pool.submit(take, other, "t", "a")
+            assert db.value(conn, "SELECT aq.point_await('loading')")
+            conn.execute("SELECT aq.unsubscribe('t', 'b')")
+            counted = """SELECT count(*) FROM sys."v$session_wait" WHERE event = 'aq: partition load' AND state = 'WAITING'"""
+            until(lambda: db.value(conn, counted), "the worker, which has been there and counts again")
+        assert taken.result(PATIENCE) == list(range(1, 12))
+        until(lambda: db.value(conn, outstanding) == 0, "the end of the messages for b", 20)
+        assert check(conn) == []
 
 
 def test_nothing_to_say_of_those_who_wait(server, queues):

@@ -465,26 +465,6 @@ def test_own_messages_stay_in_memory(small_cache):
         assert take(conn, "q") == list(range(3, PARTITION + 1))
 
 
-@pytest.mark.sharded("a queue table asks the transaction's status")
-def test_own_messages_are_settled_once(points_server):
-    """They stand behind a prepared transaction, which another session finishes while their transaction commits."""
-    with points_server.connect() as conn, points_server.connect() as other, ThreadPoolExecutor() as pool:
-        db.execute(conn, "SELECT aq.create_queue('q', shards => 1)")
-        other.execute("BEGIN")
-        put(other, "q", 1)
-        other.execute("PREPARE TRANSACTION 'first'")
-        other.execute("BEGIN")
-        put(other, "q", 2, 3)
-        assert take(other, "q", number=1) == [2]
-        with held(points_server, "messages-published"):
-            commit = pool.submit(other.execute, "COMMIT")
-            assert db.value(conn, "SELECT aq.point_await('messages-published')")
-            conn.execute("COMMIT PREPARED 'first'")
-            assert take(conn, "q", number=1) == [1]
-        commit.result(PATIENCE)
-        assert take(conn, "q") == [3]
-
-
 @pytest.mark.sharded("a queue table needs no message cache")
 @pytest.mark.parametrize("action", ["error", "crash"])
 def test_counts_are_written_out(small_cache, action):
