@@ -18,10 +18,9 @@
  * A rolled back dequeue counts, as one that was not prepared does.
  *
  * Committed messages of a session that has a prepared transaction in the same
- * stream stand behind it (SLOT_FOLLOWER): order survives PREPARE; messages with
- * a delay have none.  Messages
- * whose session has enqueued one that a prepared transaction has taken are
- * held back from the same consumer: see held_back.c.
+ * stream stand behind it (SLOT_FOLLOWER), so that order survives PREPARE.
+ * Messages with a delay have no order.  A message behind one of the same session
+ * that a prepared transaction has taken is held back: see held_back.c.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

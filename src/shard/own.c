@@ -3,14 +3,14 @@
  * own.c
  *	  What a transaction has enqueued itself, and may dequeue before it commits.
  *
- * Nobody else sees those messages, so that they are not among the ready ones.
- * For each partition and consumer from which a transaction dequeues there is a
+ * Other sessions do not see these messages: they are not among the ready ones.
+ * For each partition and consumer from which the transaction dequeues there is a
  * view of its own messages in two bitmaps: what it can still take, and what it
- * has taken.  A view is made from the notes of what the transaction has
- * enqueued when it first dequeues there, and follows them; so that each message
- * is looked at once for each consumer, however many there are.
+ * has taken.  A view is made at the first dequeue from the notes of what the
+ * transaction has enqueued, and later notes are added.  So each message is
+ * looked at once for each consumer.
  *
- * All of it is the session's own memory, and gone when the transaction ends.
+ * The views are the session's own memory, and are freed with the transaction.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -343,7 +343,7 @@ dequeue_rank(int number)
 Stream *
 aq_stream_find(AqQueueShm *shm, int number)
 {
-	/* the number may be of a message id that somebody has made up */
+	/* the number may come from a message id that does not exist */
 	return number < STREAM_NUMBERS ? stream_at(shard_queue(shm)->numbered[number]) : NULL;
 }
 
