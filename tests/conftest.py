@@ -150,6 +150,27 @@ def install_points(server: Server) -> None:
 
 
 @contextlib.contextmanager
+def server_with_points(monkeypatch: pytest.MonkeyPatch, library: str, name: str, expected: str = r"terminat|crash|signal 9|there is no transaction in progress", **settings: Any) -> Iterator[Server]:
+    """Yields it, and proves in the end that its log holds nothing but what is expected, and that its memory agrees with the tables."""
+    monkeypatch.setenv("PGAQ_LIBDIR", library)
+    server = make_server(name, **settings)
+    server.expect_log(expected)
+    install_points(server)
+    try:
+        yield server
+    except BaseException:
+        server.destroy()
+        raise
+    end_server(server)
+
+
+@pytest.fixture
+def points_server(library: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    with server_with_points(monkeypatch, library, "points", **{"pgaq.reuse_grace": "0"}) as server:
+        yield server
+
+
+@contextlib.contextmanager
 def held(server: Server, point: str) -> Iterator[db.Connection]:
     """Sessions that arrive at the test point stay there."""
     with server.connect() as other:
@@ -327,6 +348,12 @@ def arrived(conn: db.Connection, queue: str, number: int, consumer: str | None =
         if ready(conn, queue, consumer, "1 s"):
             got += take(conn, queue, consumer)
     return got + take(conn, queue, consumer)
+
+
+def waiting_for(conn: db.Connection, event: str) -> list[int]:
+    """P3 of each wait for this event."""
+    query = """SELECT p3 FROM sys."v$session_wait" WHERE event = %s AND state = 'WAITING'"""
+    return [p3 for (p3,) in conn.execute(query, [event]).fetchall()]
 
 
 def until(condition: Callable[[], Any], what: str = "", patience: float = PATIENCE) -> Any:

@@ -61,6 +61,7 @@ extern void aq_counted_leave(pg_atomic_uint32 *counter);
 #define pg_memory_barrier() sim_switch()
 #define pg_read_barrier() sim_switch()
 #define aq_point(name) sim_switch()
+#define aq_point_held(name) sim_switch()
 
 static inline uint32
 murmurhash32(uint32 n)
