@@ -740,7 +740,7 @@ refuse_right(const char *name, AqRight right)
 	ereport(ERROR,
 			put ? aq_error(AQ_ERR_QUEUE_UNDEFINED, "no right to enqueue into queue \"%s\"", name) :
 			aq_error(AQ_ERR_QUEUE_UNDEFINED, "no right to dequeue from queue \"%s\"", name),
-			errhint("Who owns the queue can grant it: aq.grant_queue(%s, %s, '%s').", quote_literal_cstr(name),
+			errhint("The owner of the queue can grant it: aq.grant_queue(%s, %s, '%s').", quote_literal_cstr(name),
 					quote_literal_cstr(GetUserNameFromId(GetUserId(), false)), put ? "enqueue" : "dequeue"));
 }
 
@@ -792,7 +792,7 @@ find_by_id(int32 id)
 	if (queue != NULL)
 		return queue;
 	queue = read_catalog(NULL, id);
-	/* not looked up by name: meanwhile that may be another queue's, or nobody's yet for others */
+	/* not looked up by name: by now the name may be another queue's, or other sessions do not see it yet */
 	if (queue != NULL)
 		know(queue, before);
 	return queue;

@@ -47,7 +47,7 @@ row_status(HeapTupleHeader header, TransactionId *xid)
 		return ROW_COMMITTED;
 	if (HeapTupleHeaderXminInvalid(header))
 		return ROW_ABORTED;
-	if (TransactionIdIsCurrentTransactionId(*xid) || TransactionIdIsInProgress(*xid))
+	if (TransactionIdIsInProgress(*xid))
 	{
 		*xid = SubTransGetTopmostTransaction(*xid);
 		return ROW_DOUBT;

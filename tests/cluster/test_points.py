@@ -625,6 +625,29 @@ def test_position_used_again(held_worker):
 
 
 @pytest.mark.sharded("a queue table has no partitions")
+def test_position_is_not_used_again_before_an_enqueue_ends(points_server):
+    """An enqueue that has found its consumers, and has no place for the message yet, is not for who subscribes when one of them was removed."""
+    with points_server.connect() as conn, points_server.connect() as other, ThreadPoolExecutor() as pool:
+        db.execute(conn, "SELECT aq.create_queue('topic', multiple_consumers => true), aq.subscribe('topic', 'ann'), aq.subscribe('topic', 'old')")
+        other.execute("BEGIN")
+        other.execute("SELECT pg_current_xact_id()")
+        other.execute("SET LOCAL pgaq.test_point = 'tables-provided:wait'")
+        came = pool.submit(put, other, "topic", 1)
+        try:
+            assert db.value(conn, "SELECT aq.point_await('tables-provided')")
+            conn.execute("SELECT aq.point_hold('positions-freed')")
+            conn.execute("SELECT aq.unsubscribe('topic', 'old')")
+            assert db.value(conn, "SELECT aq.point_await('positions-freed')"), "the worker has looked for free positions"
+            db.execute(conn, "SELECT aq.subscribe('topic', 'new')")
+        finally:
+            conn.execute("SELECT aq.point_reset()")
+        came.result(PATIENCE)
+        other.execute("COMMIT")
+        assert take(conn, "topic", "new") == []
+        assert take(conn, "topic", "ann") == [1]
+
+
+@pytest.mark.sharded("a queue table has no partitions")
 def test_drop_after_unsubscribe(held_worker):
     """Messages for a removed consumer only do not keep a queue from being dropped, though the worker has not been there."""
     held_worker.execute("SELECT aq.unsubscribe('other', 'old')")
