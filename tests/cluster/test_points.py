@@ -330,7 +330,7 @@ def test_not_settled_by_the_session_that_finishes(points_server, how):
 def test_vacuum_before_a_rollback_is_settled(points_server):
     """It removes the rows that say what the transaction had taken; what another prepared one has taken stays taken."""
     with points_server.connect() as conn, points_server.connect() as other, ThreadPoolExecutor() as pool:
-        conn.execute("SELECT aq.create_queue('q', multiple_consumers => true), aq.subscribe('q', 'a'), aq.subscribe('q', 'b')")
+        conn.execute("SELECT aq.create_queue('q', shards => 1, multiple_consumers => true), aq.subscribe('q', 'a'), aq.subscribe('q', 'b')")
         for message in (1, 2):
             with points_server.connect() as producer:
                 put(producer, "q", message)
