@@ -456,7 +456,10 @@ look_at_row(Take *take)
 		look_for_doubt(take, &key, holder);
 	if (TransactionIdIsValid(line->dirty.xmin))
 	{
-		end_gap(take, &key);	/* being enqueued */
+		end_gap(take, &key);	/* being enqueued, or the worker counts an attempt */
+		/* the old version, if the index has it behind this one, may be gone when the walk comes to it */
+		if (is_workers(take, line->dirty.xmin) && !is_to_be_counted(take, &key, InvalidTransactionId))
+			take->again = !TransactionIdIsInProgress(line->dirty.xmin);
 		aq_point("uncommitted-met");
 		return;
 	}
