@@ -9,7 +9,7 @@ EXTENSION = pgaq pgaq_lab
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgaq.control)
 MODULE_big = pgaq
 PARTS = base sync cache jobs queue shard classic monitor lab
-OBJS = src/module.o $(patsubst %.c,%.o,$(sort $(foreach part,$(PARTS),$(wildcard src/$(part)/*.c))))
+OBJS = src/module.o $(patsubst %.c,%.o,$(sort $(foreach part,$(PARTS),$(wildcard src/$(part)/*.c src/$(part)/*/*.c))))
 
 DATA_built = sql/pgaq--$(EXTVERSION).sql sql/pgaq_lab--$(EXTVERSION).sql
 SQL_PARTS = $(shell cat sql/order)
@@ -50,6 +50,6 @@ sql/pgaq_lab--$(EXTVERSION).sql: sql/lab.sql
 	cat $< >> $@
 
 # headers: rebuild everything when one changes
-$(OBJS): $(wildcard src/*/*.h)
+$(OBJS): $(wildcard src/*/*.h src/*/*/*.h)
 
 install: $(DATA_built)

@@ -37,6 +37,12 @@ def c_files():
     return sorted(p for p in SRC.rglob("*") if p.suffix in (".c", ".h"))
 
 
+def part_of(path):
+    """The part that a file under src/ belongs to, in one of its rooms or not; None: module.c."""
+    parts = path.relative_to(SRC).parts
+    return parts[0] if len(parts) > 1 else None
+
+
 def lines_of(path):
     return path.read_text(encoding="utf-8").splitlines()
 
@@ -72,7 +78,7 @@ def check_layers():
         if folder.name not in table and any(folder.iterdir()):
             yield f"src/README.md: no row for src/{folder.name}"
     for path in c_files():
-        part = path.parent.name if path.parent != SRC else None
+        part = part_of(path)
         for number, line in enumerate(lines_of(path), 1):
             match = INCLUDE.match(line)
             if not match:
@@ -80,7 +86,7 @@ def check_layers():
             where, name = f"{relative(path)}:{number}", match[1]
             target = name.split("/")[0]
             if "/" not in name and (path.parent / name).exists():
-                yield f'{where}: write the folder too: "{path.parent.name}/{name}"'
+                yield f'{where}: write the folder too: "{path.parent.relative_to(SRC)}/{name}"'
             if target not in table or not (SRC / name).exists():
                 continue
             if part is None:
@@ -103,7 +109,7 @@ def check_doors():
         for needed in (f"{part}.h", "README.md"):
             if not (folder / needed).exists():
                 yield f"src/{part}/{needed}: missing"
-        for path in sorted(folder.glob("*.c")):
+        for path in sorted(folder.rglob("*.c")):
             if f"`{path.name}`" not in (folder / "README.md").read_text():
                 yield f"src/{part}/README.md: says nothing of {path.name}"
 
@@ -133,7 +139,7 @@ def check_stems():
             yield f"{relative(path)}: same name as {relative(seen[key])}"
         seen.setdefault(key, path)
         twin = seen.get((path.stem, ".h" if path.suffix == ".c" else ".c"))
-        if twin and twin.parent != path.parent:
+        if twin and part_of(twin) != part_of(path):
             yield f"{relative(path)}: same stem as {relative(twin)}"
 
 
@@ -199,7 +205,7 @@ def check_lists():
 def check_waiting():
     """Nobody waits, spins or owns a lock outside base and sync (locks of the server excepted)."""
     for path in c_files():
-        if path.parent.name in ("base", "sync"):
+        if part_of(path) in ("base", "sync"):
             continue
         for number, line in enumerate(lines_of(path), 1):
             match = OWN_WAITING.search(line)
@@ -217,7 +223,7 @@ DIFFERS = re.compile(
 def check_versions():
     """What depends on the server's version stands in base only."""
     for path in c_files():
-        if path.parent.name == "base":
+        if part_of(path) == "base":
             continue
         for number, line in enumerate(lines_of(path), 1):
             match = DIFFERS.search(line)

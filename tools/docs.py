@@ -69,8 +69,9 @@ def private_server(dsn):
 
 # --- tables from list headers --------------------------------------------------
 
-def list_rows(path):
-    """The rows of an X-list: each a list of its fields, strings joined and unquoted."""
+def list_rows(name):
+    """The rows of the X-list src/.../<name>.h: each a list of its fields, strings joined and unquoted."""
+    [path] = (ROOT / "src").rglob(f"{name}.h")
     text = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.S)
     for match in re.finditer(r"^X\((.*?)\)\s*$", text, re.M | re.S):
         fields, depth, start = [], 0, 0
@@ -101,7 +102,7 @@ def cell(value):
 
 def errors():
     rows = []
-    for ident, sqlstate, ora, text in list_rows(ROOT / "src/base/errors_list.h"):
+    for ident, sqlstate, ora, text in list_rows("errors_list"):
         name = ident.lower().replace("_", " ")
         rows.append((f'<a id="{sqlstate.lower()}"></a>`{sqlstate}`', name,
                      f"ORA-{int(ora):05d}" if int(ora) else "", text))
@@ -109,29 +110,29 @@ def errors():
 
 
 def wait_events():
-    classes = {row[0]: row[1] for row in list_rows(ROOT / "src/sync/class_list.h")}
+    classes = {row[0]: row[1] for row in list_rows("class_list")}
     rows = [(f"`{name}`", classes[kind], ", ".join(p for p in (p1, p2, p3) if p), text)
-            for _, name, kind, p1, p2, p3, text in list_rows(ROOT / "src/sync/event_list.h")]
+            for _, name, kind, p1, p2, p3, text in list_rows("event_list")]
     return table(("event", "class", "P1, P2, P3", "what is waited for"), rows)
 
 
 def latches():
-    events = {row[0]: row[1] for row in list_rows(ROOT / "src/sync/event_list.h")}
+    events = {row[0]: row[1] for row in list_rows("event_list")}
     rows = [(f"`{name}`", level, "yes" if children == "true" else "", f"`{events[event]}`", text)
-            for _, name, level, event, children, text in list_rows(ROOT / "src/sync/latch_list.h")]
+            for _, name, level, event, children, text in list_rows("latch_list")]
     return table(("latch", "level", "children", "wait event", "protects"), rows)
 
 
 def mutexes():
-    events = {row[0]: row[1] for row in list_rows(ROOT / "src/sync/event_list.h")}
+    events = {row[0]: row[1] for row in list_rows("event_list")}
     rows = [(f"`{name}`", f"`{events[exclusive]}`", f"`{events[shared]}`", text)
-            for _, name, exclusive, shared, text in list_rows(ROOT / "src/sync/mutex_list.h")]
+            for _, name, exclusive, shared, text in list_rows("mutex_list")]
     return table(("mutex type", "event, exclusive", "event, shared", "protects"), rows)
 
 
 def locations():
     rows = [(number, f"`{name}`") for number, (_, name) in
-            enumerate(list_rows(ROOT / "src/sync/location_list.h"), 1)]
+            enumerate(list_rows("location_list"), 1)]
     half = (len(rows) + 1) // 2
     rows += [("", "")] * (2 * half - len(rows))
     return table(("number", "location", "number", "location"),
@@ -142,18 +143,18 @@ STAT_CLASSES = {"1": "user", "2": "redo", "4": "enqueue", "8": "cache", "128": "
 
 
 def statistics():
-    rows = [(f"`{name}`", STAT_CLASSES[kind], text) for _, name, kind, text in list_rows(ROOT / "src/sync/stat_list.h")]
+    rows = [(f"`{name}`", STAT_CLASSES[kind], text) for _, name, kind, text in list_rows("stat_list")]
     return table(("statistic", "class", "counts"), rows)
 
 
 def times():
-    rows = [(f"`{name} elapsed time`, `{name} cpu time`", text) for _, name, text in list_rows(ROOT / "src/sync/time_list.h")]
+    rows = [(f"`{name} elapsed time`, `{name} cpu time`", text) for _, name, text in list_rows("time_list")]
     return table(("lines", "time of"), rows)
 
 
 def settings():
     rows = [(f"`{name}`", f"`{value}`", "the session's" if of_text == "true" else f"`{value}`")
-            for _, name, value, _, of_text in list_rows(ROOT / "src/queue/setting_list.h")]
+            for _, name, value, _, of_text in list_rows("setting_list")]
     return table(("setting", "in rules and transformations", "while a payload's text is read"), rows)
 
 
