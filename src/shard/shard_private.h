@@ -305,6 +305,10 @@ extern int	aq_max_partitions;
 extern int	aq_max_streams;
 extern int	aq_reuse_grace_ms;
 
+extern Size aq_area_size(void);
+extern void aq_area_init(void *area, bool found);
+extern void aq_area_reset_counters(ShardQueue *queue);
+
 static inline Partition *
 partition_at(uint32 index)
 {

@@ -1,0 +1,164 @@
+/*-------------------------------------------------------------------------
+ *
+ * stream.c
+ *	  A queue's streams, and the partitions in each.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+/* Put it into its place in the stream: by number.  Latch held. */
+void
+aq_partition_append(Stream *stream, Partition *partition)
+{
+	Partition  *before = partition_at(stream->tail);
+
+	while (before != NULL && before->number > partition->number)
+		before = partition_at(before->prev);
+
+	partition->stream = stream->index;
+	partition->prev = before ? before->index : 0;
+	partition->next = before ? before->next : stream->head;
+	if (partition->next)
+		partition_at(partition->next)->prev = partition->index;
+	else
+		stream->tail = partition->index;
+	if (before)
+		before->next = partition->index;
+	else
+		stream->head = partition->index;
+}
+
+/* Take it out of the stream, and out of the consumers' hints.  Latch held. */
+void
+aq_partition_unlink(Stream *stream, Partition *partition)
+{
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		StreamSub  *ssub = stream_sub(stream, position);
+
+		if (ssub == NULL)
+			position |= SUBS_PER_CHUNK - 1;
+		else if (ssub->hint == partition->index)
+			ssub->hint = partition->next;
+	}
+	if (partition->prev)
+		partition_at(partition->prev)->next = partition->next;
+	else
+		stream->head = partition->next;
+	if (partition->next)
+		partition_at(partition->next)->prev = partition->prev;
+	else
+		stream->tail = partition->prev;
+	if (stream->open == partition->index)
+		stream->open = 0;
+	partition->next = partition->prev = 0;
+}
+
+/* If it is the stream's open one: a next message opens another.  Latch held. */
+void
+aq_stream_close(Stream *stream, Partition *partition)
+{
+	CacheHistory *history = &aq_shard->history;
+
+	if (partition->state != PARTITION_OPEN)
+		return;
+	partition->state = PARTITION_CLOSED;
+	stream->open = 0;
+	if (partition->reserved == 0)
+		return;
+	pg_atomic_fetch_add_u64(&history->closed, 1);
+	pg_atomic_fetch_add_u64(&history->closed_slots, partition->reserved);
+	aq_raise_to(&history->most_slots, partition->reserved);
+	aq_raise_to(&history->most_unused, PARTITION_SLOTS - partition->reserved);
+}
+
+/* The stream's first partition from a number on that matches. */
+Partition *
+aq_partition_from(Stream *stream, int64 from, bool (*matches) (const Partition *))
+{
+	Partition  *partition;
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
+	partition = partition_at(stream->head);
+	while (partition != NULL && (partition->number < from || !matches(partition)))
+		partition = partition_at(partition->next);
+	aq_latch_free(&stream->latch);
+	return partition;
+}
+
+/*
+ * A queue's streams form a list in the order in which dequeue looks at them:
+ * by priority, delayed ones after the others, by shard.  It and the array by
+ * number only grow while the queue is in use, so readers take no latch.
+ */
+static int
+dequeue_rank(int number)
+{
+	int			shard = number / (2 * AQ_PRIORITIES);
+
+	return (number % (2 * AQ_PRIORITIES)) * AQ_MAX_SHARDS + shard;
+}
+
+Stream *
+aq_stream_find(AqQueueShm *shm, int number)
+{
+	/* the number may come from a message id that does not exist */
+	return number < STREAM_NUMBERS ? stream_at(shard_queue(shm)->numbered[number]) : NULL;
+}
+
+Stream *
+aq_stream_make(AqQueueShm *shm, int number)
+{
+	ShardQueue *queue = shard_queue(shm);
+	Stream	   *stream = aq_stream_find(shm, number);
+	volatile uint32 *link;
+
+	if (stream != NULL)
+		return stream;
+
+	aq_latch_get(&queue->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+	stream = aq_stream_find(shm, number);
+	if (stream == NULL)
+	{
+		aq_latch_get(&aq_shard->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+		stream = stream_at(aq_shard->unused_stream);
+		if (stream != NULL)
+			aq_shard->unused_stream = stream->next;
+		aq_latch_free(&aq_shard->partitions_latch);
+	}
+	else
+	{
+		aq_latch_free(&queue->latch);
+		return stream;
+	}
+	if (stream != NULL)
+	{
+		stream->queue = shm->object->index;
+		stream->number = number;
+		stream->shard = number / (2 * AQ_PRIORITIES);
+		stream->priority = number / 2 % AQ_PRIORITIES;
+		stream->delayed = number % 2;
+		stream->head = stream->tail = stream->open = 0;
+		stream->enqueued = 0;
+		memset(&stream->sub0, 0, sizeof(StreamSub));
+		memset(stream->subs, 0, sizeof(stream->subs));
+
+		link = &queue->streams;
+		while (*link != 0 && dequeue_rank(stream_at(*link)->number) < dequeue_rank(number))
+			link = &stream_at(*link)->next;
+		stream->next = *link;
+		pg_write_barrier();		/* complete before it can be seen */
+		*link = stream->index;
+		queue->numbered[number] = stream->index;
+		queue->nstreams++;
+	}
+	aq_latch_free(&queue->latch);
+	if (stream == NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_CACHE_FULL, "too many streams exist"),
+				errhint("Raise pgaq.max_streams (now %d) and restart the server.", aq_max_streams));
+	return stream;
+}
