@@ -509,7 +509,7 @@ settle_commits(void)
 {
 	for (int i = 0; i < nnotes; i++)
 	{
-		/* it comes before the sharded store's callback: see queue/convert.c */
+		/* it comes before the sharded store's callback: see queue/definitions/convert.c */
 		if (notes[i].effect.kind == NOTE_MESSAGES)
 			pg_atomic_fetch_add_u64(&notes[i].shm->table_puts, notes[i].effect.n);
 		aq_classic_count_commit(notes[i].shm, &notes[i].effect);

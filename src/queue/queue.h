@@ -45,7 +45,7 @@
 typedef enum AqTraffic
 {
 #define X(id, is_time, of_consumer) AQ_TRAFFIC_##id,
-#include "queue/traffic_list.h"
+#include "queue/memory/traffic_list.h"
 #undef X
 	AQ_NTRAFFIC
 } AqTraffic;
@@ -54,7 +54,7 @@ enum
 {
 	AQ_NCONSUMER_TRAFFIC = 0
 #define X(id, is_time, of_consumer) + of_consumer
-#include "queue/traffic_list.h"
+#include "queue/memory/traffic_list.h"
 #undef X
 };
 

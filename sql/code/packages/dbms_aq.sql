@@ -1,5 +1,5 @@
 -- Package dbms_aq: enqueue and dequeue as Oracle's programs call them.
--- The procedures stand on schema aq; those that wait are in C (src/queue/packages.c)
+-- The procedures stand on schema aq; those that wait are in C (src/queue/calls/packages.c)
 -- and call the functions named _... here for each attempt.
 
 -- Records with named fields, for calls outside of PL/pgSQL.

@@ -30,7 +30,7 @@ COMMENT ON FUNCTION aq._split_name(text) IS
 'Internal: [schema.]name as schema (null if none) and name, lower case unless quoted; null if malformed';
 
 -- Functions of the packages resolve operators and functions in pg_catalog, and the names that they are given by the caller's search_path. Their
--- own is "pg_catalog, pg_catalog, pg_temp", by which src/queue/names.c knows them.
+-- own is "pg_catalog, pg_catalog, pg_temp", by which src/queue/catalog/names.c knows them.
 CREATE FUNCTION aq._callers_path() RETURNS text
 LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_callers_path';
 COMMENT ON FUNCTION aq._callers_path() IS 'Internal: search_path of the caller of a package';

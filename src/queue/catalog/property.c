@@ -37,7 +37,7 @@ typedef struct Property
 
 static const Property properties[] = {
 #define X(name, text, value) {#name, value, text},
-#include "queue/property_list.h"
+#include "queue/catalog/property_list.h"
 #undef X
 };
 

@@ -463,7 +463,7 @@ pin_settings(bool reads)
 #define X(id, name, value, has_it, of_text) \
 	if (!(has_it) && !((of_text) && reads)) \
 		pin(name, value);
-#include "queue/setting_list.h"
+#include "queue/catalog/setting_list.h"
 #undef X
 }
 

@@ -48,7 +48,7 @@
 static const char *const settings[] = {
 	"search_path",
 #define X(id, name, value, has_it, of_text) name,
-#include "queue/setting_list.h"
+#include "queue/catalog/setting_list.h"
 #undef X
 	"pgaq.buffered_message_limit", "pgaq.flow_control_timeout"
 };

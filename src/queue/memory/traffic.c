@@ -101,7 +101,7 @@ aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number)
 
 static const bool is_time[] = {
 #define X(id, is_time, of_consumer) is_time,
-#include "queue/traffic_list.h"
+#include "queue/memory/traffic_list.h"
 #undef X
 };
 
