@@ -2,7 +2,7 @@
  *
  * frame.c
  *	  What is resident of a partition: slots, consumers' bitmaps, attempts,
- *	  timers; and evicting it.
+ *	  timers.
  *
  * Everything here runs under the latch of the partition's stream, unless the
  * function says otherwise.  Chunks are reserved before the latch is taken:
@@ -13,9 +13,6 @@
  *-------------------------------------------------------------------------
  */
 #include "shard/shard_private.h"
-
-/* partitions that one eviction looks at, at most, in full rounds of the clock */
-#define EVICTION_ROUNDS 3
 
 /* --- slots and consumers ------------------------------------------------------ */
 
@@ -398,7 +395,7 @@ aq_timer_pop(Partition *partition, TimestampTz now, Timer *timer)
 	return true;
 }
 
-/* --- freeing and evicting ------------------------------------------------------------------------ */
+/* --- freeing ------------------------------------------------------------------------------------ */
 
 static void
 free_directory(AqChunk directory, uint32 entries)
@@ -482,124 +479,4 @@ aq_frame_chunks(const Partition *partition)
 	for (int i = 0; i < PARTITION_SEGMENTS; i++)
 		n += frame->segments[i] != 0;
 	return n + chunks_of_directory(frame->timers, TIMER_PAGES);
-}
-
-/*
- * Does no transaction, and no job of the worker, have anything in hand in the
- * partition?  Then what the frame knows is in the tables, too, except for the
- * retry counts that are still to be written.
- */
-bool
-aq_frame_is_idle(const Partition *partition)
-{
-	return partition->frame != 0 &&
-		(partition->state == PARTITION_CLOSED || partition->state == PARTITION_OPEN) &&
-		partition->pending == 0 && partition->inflight == 0 &&
-		partition->ndoubt == 0 && !partition->loading &&
-		partition->own_subid == InvalidSubTransactionId &&
-		frame_of(partition)->timers_reserved == 0;
-}
-
-/* The frame of a partition goes; it is loaded again when its turn comes. */
-void
-aq_frame_evict(Stream *stream, Partition *partition)
-{
-	Frame	   *frame = frame_of(partition);
-	int			position = -1;
-
-	/* the consumers' counts of ready messages count what is resident */
-	while ((position = aq_next_sub(frame, position)) >= 0)
-		stream_sub(stream, position)->ready -= frame_sub(frame, position)->nready;
-	if (partition->state == PARTITION_OPEN)
-		partition->was_open = true;
-	aq_stream_close(stream, partition);
-	aq_frame_free(partition);
-	partition->evicted = pg_atomic_add_fetch_u64(&aq_shard->history.evictions, 1);
-	aq_stat_add(AQ_STAT_PARTITION_EVICTIONS, 1);
-}
-
-/* The smallest power of two that is more than so many evictions. */
-int
-aq_return_class(uint64 evictions)
-{
-	int			b = 0;
-
-	while (b < RETURN_CLASSES - 1 && evictions >> b != 0)
-		b++;
-	return b;
-}
-
-/*
- * The partition has a frame again.  As many other frames were evicted in
- * between as the cache lacked, and one more: so the cache's advice says what a
- * larger one would have kept.  It takes the clock for one that evicts what was
- * not used for longest, and frames for equally large.
- */
-void
-aq_frame_returned(Partition *partition)
-{
-	CacheHistory *history = &aq_shard->history;
-
-	if (partition->evicted != 0)
-	{
-		uint64		others = pg_atomic_read_u64(&history->evictions) - partition->evicted;
-
-		pg_atomic_fetch_add_u64(&history->returned[aq_jobs_in_worker()][aq_return_class(others)], 1);
-	}
-	partition->evicted = 0;
-}
-
-/* Take the frame from a partition; false if it is needed. */
-static bool
-evict(Partition *partition)
-{
-	Stream	   *stream = stream_at(partition->stream);
-	bool		evicted = false;
-
-	if (stream == NULL || aq_latch_held(&stream->latch) ||
-		!aq_latch_get_nowait(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_EVICT))
-		return false;
-	if (partition->stream == stream->index && partition->nretry == 0 &&
-		aq_frame_is_idle(partition))
-	{
-		aq_frame_evict(stream, partition);
-		aq_partition_check_done(stream, partition); /* it may have been open until now */
-		evicted = true;
-	}
-	aq_latch_free(&stream->latch);
-	return evicted;
-}
-
-/*
- * Evict the frame of a partition that was not used lately: a clock over all
- * partitions, tails last.  No latch is held.
- */
-bool
-aq_evict_one(void)
-{
-	uint32		partitions = aq_shard->most_partitions;
-
-	for (int round = 0; round < EVICTION_ROUNDS; round++)
-	{
-		for (uint32 i = 0; i < partitions; i++)
-		{
-			uint32		hand = pg_atomic_fetch_add_u32(&aq_shard->clock_hand, 1);
-			Partition  *partition = &aq_partitions[1 + hand % partitions];
-
-			/* read without the latch: evict() looks again */
-			aq_stat_add(AQ_STAT_EVICTION_LOOKS, 1);
-			if (partition->frame == 0 || partition->stream == 0)
-				continue;
-			if (partition->state == PARTITION_OPEN && round + 1 < EVICTION_ROUNDS)
-				continue;
-			if (partition->referenced && round + 1 < EVICTION_ROUNDS)
-			{
-				partition->referenced = false;
-				continue;
-			}
-			if (evict(partition))
-				return true;
-		}
-	}
-	return false;
 }

@@ -261,7 +261,7 @@ typedef struct Doubt
 } Doubt;
 
 /*
- * What the cache has done, for its advice: see frame.c.  A frame that comes
+ * What the cache has done, for its advice: see evict.c.  A frame that comes
  * back after n others were evicted would have stayed in a cache larger by n + 1;
  * returned[][b] counts those for which n + 1 is at most 2 ^ b, and no less.
  */
@@ -495,13 +495,15 @@ extern int	aq_attempts_get(Frame *frame, int position, uint32 slot);
 extern void aq_attempts_set(Frame *frame, int position, uint32 slot, int attempts);
 extern void aq_timer_push(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind);
 extern bool aq_timer_pop(Partition *partition, TimestampTz now, Timer *timer);
+extern uint32 aq_frame_chunks(const Partition *partition);
+extern void aq_partition_check_done(Stream *stream, Partition *partition);
+
+/* --- evict.c: latch held unless said otherwise ----------------------------------------------- */
 extern bool aq_frame_is_idle(const Partition *partition);
 extern void aq_frame_evict(Stream *stream, Partition *partition);
 extern void aq_frame_returned(Partition *partition);
 extern int	aq_return_class(uint64 evictions);
-extern uint32 aq_frame_chunks(const Partition *partition);
 extern bool aq_evict_one(void); /* no latch held */
-extern void aq_partition_check_done(Stream *stream, Partition *partition);
 
 /* --- tables.c ----------------------------------------------------------------------------------- */
 extern void aq_tables_lock(AqQueue *queue);
