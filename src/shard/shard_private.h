@@ -539,15 +539,17 @@ extern void aq_count_partition(AqQueueShm *shm, Partition *partition);
 extern void aq_relocate(Partition *partition, Relation rel);	/* locked; no latch */
 extern LogRow aq_log_row(HeapTuple tuple, TupleDesc desc);
 
+/* --- message_id.c ------------------------------------------------------------------------------------- */
+extern pg_uuid_t aq_message_id(uint64 key, int stream, int64 ordinal);
+extern bool aq_message_id_parse(const pg_uuid_t *id, uint64 key, int *stream, int64 *ordinal);
+extern bool aq_shard_owns(AqQueue *queue, const pg_uuid_t *id);
+
 /* --- put.c, take.c ------------------------------------------------------------------------------------- */
 extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 				   const Datum *payloads, const bool *nulls,
 				   Bitmapset *const *targets, pg_uuid_t *ids);
-extern pg_uuid_t aq_message_id(uint64 key, int stream, int64 ordinal);
-extern bool aq_message_id_parse(const pg_uuid_t *id, uint64 key, int *stream, int64 *ordinal);
 extern uint32 aq_take(AqQueue *queue, const AqTakeOptions *options);
 extern bool aq_ready(AqQueue *queue, int position, int64 until);
-extern bool aq_shard_owns(AqQueue *queue, const pg_uuid_t *id);
 
 /* --- notes.c: what the transaction has in hand ----------------------------------------------------------- */
 
