@@ -12,7 +12,7 @@
 #include "access/xact.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
-#include "sync/stat_int.h"
+#include "sync/statistics/stat_int.h"
 #include "utils/guc.h"
 
 static const struct config_enum_entry yield_modes[] = {

@@ -20,13 +20,13 @@
 #ifndef AQ_SYNC_H
 #define AQ_SYNC_H
 
-#include "sync/atomics.h"		/* base/base.h, or the unit tests' stand-in */
-#include "sync/lists.h"			/* enums from the list headers, see there */
-#include "sync/latch_types.h"	/* AqLatch, AqMutex: structs, embeddable in shared memory */
-#include "sync/wakeup.h"		/* lists of waiters, for those who wake them */
-#include "sync/trace.h"			/* hooks of session traces */
+#include "sync/common/atomics.h"		/* base/base.h, or the unit tests' stand-in */
+#include "sync/common/lists.h"			/* enums from the list headers, see there */
+#include "sync/common/latch_types.h"	/* AqLatch, AqMutex: structs, embeddable in shared memory */
+#include "sync/waits/wakeup.h"		/* lists of waiters, for those who wake them */
+#include "sync/traces/trace.h"			/* hooks of session traces */
 #ifndef AQ_UNIT
-#include "sync/session_wait.h"	/* what sessions wait for; statistics, time model */
+#include "sync/waits/session_wait.h"	/* what sessions wait for; statistics, time model */
 #endif
 
 #ifndef AQ_UNIT
@@ -104,7 +104,7 @@ extern uint32 aq_wait_info(AqEvent event);
 
 /* waits for rare events that another session announces */
 #ifndef AQ_UNIT
-#include "sync/cond.h"
+#include "sync/waits/cond.h"
 #endif
 
 #endif							/* AQ_SYNC_H */

@@ -11,11 +11,12 @@ trap 'rm -rf "$dir"' EXIT
 killed=0
 alive=0
 
-# name, file of $part, a Perl expression that changes the file (whole text in $_)
+# name, file of $part or of a room of it, a Perl expression that changes the file (whole text in $_)
 part=sync
 mutant() {
-	local name=$1 file=$part/$2 change=$3
+	local name=$1 file change=$3
 	[ -n "${only:-}" ] && [ "$only" != "$name" ] && return
+	file=$(cd ../../src && find "$part" -name "$2")
 	rm -rf "$dir/src" "$dir/build"
 	mkdir -p "$dir/src"
 	cp -r ../../src/sync ../../src/cache "$dir/src/"

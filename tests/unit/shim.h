@@ -3,7 +3,7 @@
  * shim.h
  *	  Stands in for base/base.h and the server's headers in the unit tests.
  *
- * Included by sync/atomics.h when AQ_UNIT is defined.  Two builds:
+ * Included by sync/common/atomics.h when AQ_UNIT is defined.  Two builds:
  *
  *	AQ_SIM		sessions are coroutines of sim.c; every atomic access is a place
  *				where another session may go on, chosen by a seeded generator

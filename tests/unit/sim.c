@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sim.c
- *	  The seeded scheduler, and the system calls of sync/os.c in it.
+ *	  The seeded scheduler, and the system calls of sync/common/os.c in it.
  *
  * Sessions are coroutines in one thread.  At every atomic access, poll and
  * system call the scheduler may go on with another session that can run; how
@@ -363,7 +363,7 @@ sim_wait_latch(int64 timeout_us)
 	return set;
 }
 
-/* --- sync/os.c ------------------------------------------------------------------------ */
+/* --- sync/common/os.c ------------------------------------------------------------------------ */
 
 int64
 aq_clock_us(void)

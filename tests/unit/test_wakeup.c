@@ -8,7 +8,7 @@
  *-------------------------------------------------------------------------
  */
 #include "sim.h"
-#include "sync/hist.h"
+#include "sync/common/hist.h"
 #include "tests.h"
 
 #define POOL 12

@@ -47,7 +47,7 @@ extern uint64 unit_seed;
 extern void unit_shared(int nsessions);
 extern void unit_be(int session);
 
-/* What the code under test did by the functions of sync/os.c and event.c. */
+/* What the code under test did by the functions of sync/common/os.c and event.c. */
 typedef struct UnitCounts
 {
 	int64		yields;

@@ -13,13 +13,13 @@
 
 const char *const aq_latch_names[AQ_LATCH_COUNT] = {
 #define X(id, name, level, event, children, text) name,
-#include "sync/latch_list.h"
+#include "sync/common/latch_list.h"
 #undef X
 };
 
 const char *const aq_mutex_names[AQ_MUTEX_TYPE_COUNT] = {
 #define X(id, name, event_x, event_s, text) name,
-#include "sync/mutex_list.h"
+#include "sync/common/mutex_list.h"
 #undef X
 };
 

@@ -10,7 +10,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "sync/stat_int.h"
+#include "sync/statistics/stat_int.h"
 
 typedef struct StatName
 {
@@ -21,7 +21,7 @@ typedef struct StatName
 
 static const StatName stat_names[] = {
 #define X(id, name, class, text) {name, class, text},
-#include "sync/stat_list.h"
+#include "sync/statistics/stat_list.h"
 #undef X
 };
 
@@ -31,7 +31,7 @@ static const struct
 	const char *cpu;
 }			time_names[] = {
 #define X(id, name, text) {name " elapsed time", name " cpu time"},
-#include "sync/time_list.h"
+#include "sync/statistics/time_list.h"
 #undef X
 };
 

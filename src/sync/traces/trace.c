@@ -26,7 +26,7 @@
 
 #include "common/hashfn.h"
 #include "miscadmin.h"
-#include "sync/trace_int.h"
+#include "sync/traces/trace_int.h"
 
 /* Held by this session, of each of two kinds; what is more is given back as if got before. */
 #define MAX_OPEN	64

@@ -104,7 +104,7 @@ AQ_LOCAL AqLatchClass aq_latch_classes[AQ_LATCH_CLASSES] = {
 
 static const LatchRow latch_rows[] = {
 #define X(id, name, level, event, children, text) {level, AQ_EVENT_##event},
-#include "sync/latch_list.h"
+#include "sync/common/latch_list.h"
 #undef X
 };
 

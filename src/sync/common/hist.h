@@ -13,7 +13,7 @@
 #ifndef AQ_HIST_H
 #define AQ_HIST_H
 
-#include "sync/atomics.h"
+#include "sync/common/atomics.h"
 
 #define AQ_HIST_BUCKETS 33		/* upper bounds 1 us .. 2^32 us */
 

@@ -23,7 +23,7 @@
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
-#include "sync/trace_int.h"
+#include "sync/traces/trace_int.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -42,7 +42,7 @@ static AqTraceOwner owners[AQ_LATCH_COUNT];
 
 static const char *const operation_names[] = {
 #define X(id, name, text) name,
-#include "sync/trace_list.h"
+#include "sync/traces/trace_list.h"
 #undef X
 };
 

@@ -16,14 +16,14 @@
 #ifndef AQ_TRACE_H
 #define AQ_TRACE_H
 
-#include "sync/latch_types.h"
-#include "sync/lists.h"
-#include "sync/probes.h"
+#include "sync/common/latch_types.h"
+#include "sync/common/lists.h"
+#include "sync/common/probes.h"
 
 typedef enum AqTraceOperation
 {
 #define X(id, name, text) AQ_TRACE_##id,
-#include "sync/trace_list.h"
+#include "sync/traces/trace_list.h"
 #undef X
 	AQ_TRACE_OPERATIONS
 } AqTraceOperation;

@@ -14,7 +14,7 @@
  */
 #include "postgres.h"
 
-#include "sync/event_int.h"
+#include "sync/waits/event_int.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -28,14 +28,14 @@ typedef struct LatchName
 
 static const LatchName latch_names[] = {
 #define X(id, name, level, event, children, text) {name, level, children, text},
-#include "sync/latch_list.h"
+#include "sync/common/latch_list.h"
 #undef X
 };
 
 static const char *const location_names[] = {
 	"",
 #define X(id, name) name,
-#include "sync/location_list.h"
+#include "sync/common/location_list.h"
 #undef X
 };
 

@@ -29,7 +29,7 @@
 #ifndef AQ_WAKEUP_H
 #define AQ_WAKEUP_H
 
-#include "sync/atomics.h"
+#include "sync/common/atomics.h"
 
 #define AQ_WAKEUP_NONE	((uint32) 0xFFFFFFFF)
 

@@ -12,7 +12,7 @@
 #ifndef AQ_LATCH_TYPES_H
 #define AQ_LATCH_TYPES_H
 
-#include "sync/atomics.h"
+#include "sync/common/atomics.h"
 
 typedef enum AqLatchMode
 {

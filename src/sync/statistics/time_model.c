@@ -26,7 +26,7 @@
 
 #include "access/xact.h"
 #include "executor/executor.h"
-#include "sync/stat_int.h"
+#include "sync/statistics/stat_int.h"
 #include "tcop/dest.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"

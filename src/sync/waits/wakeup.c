@@ -7,7 +7,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sync/wakeup.h"
+#include "sync/waits/wakeup.h"
 
 void
 aq_wakeup_pool_init(AqWaitPool *pool, AqWaitEntry *entries, uint32 nentries)

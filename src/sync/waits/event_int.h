@@ -10,7 +10,7 @@
 #ifndef AQ_EVENT_INT_H
 #define AQ_EVENT_INT_H
 
-#include "sync/hist.h"
+#include "sync/common/hist.h"
 #include "sync/sync_int.h"
 
 typedef struct AqEventCounters

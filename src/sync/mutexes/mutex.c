@@ -45,7 +45,7 @@ typedef struct MutexRow
 
 static const MutexRow mutex_rows[] = {
 #define X(id, name, event_x, event_s, text) {AQ_EVENT_##event_x, AQ_EVENT_##event_s},
-#include "sync/mutex_list.h"
+#include "sync/common/mutex_list.h"
 #undef X
 };
 

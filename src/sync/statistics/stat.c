@@ -20,8 +20,8 @@
 
 #include "access/xact.h"
 #include "miscadmin.h"
-#include "sync/event_int.h"
-#include "sync/stat_int.h"
+#include "sync/waits/event_int.h"
+#include "sync/statistics/stat_int.h"
 
 typedef struct StatShared
 {

@@ -12,9 +12,9 @@
 #ifndef AQ_SESSION_WAIT_H
 #define AQ_SESSION_WAIT_H
 
-#include "sync/atomics.h"
-#include "sync/lists.h"
-#include "sync/stat.h"
+#include "sync/common/atomics.h"
+#include "sync/common/lists.h"
+#include "sync/statistics/stat.h"
 
 typedef struct AqClassName
 {

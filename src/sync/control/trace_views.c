@@ -16,12 +16,12 @@
 
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "sync/trace_int.h"
+#include "sync/traces/trace_int.h"
 #include "utils/timestamp.h"
 
 static const char *const operations[] = {
 #define X(id, name, text) name,
-#include "sync/trace_list.h"
+#include "sync/traces/trace_list.h"
 #undef X
 };
 
@@ -31,32 +31,32 @@ static const char *const measures[] = {"acquire", "hold", "both"};
 
 static const char *const latches[] = {
 #define X(id, name, level, event, children, text) name,
-#include "sync/latch_list.h"
+#include "sync/common/latch_list.h"
 #undef X
 };
 
 static const bool has_children[] = {
 #define X(id, name, level, event, children, text) children,
-#include "sync/latch_list.h"
+#include "sync/common/latch_list.h"
 #undef X
 };
 
 static const char *const mutexes[] = {
 #define X(id, name, event_x, event_s, text) name,
-#include "sync/mutex_list.h"
+#include "sync/common/mutex_list.h"
 #undef X
 };
 
 static const char *const events[] = {
 #define X(id, name, class, p1, p2, p3, text) name,
-#include "sync/event_list.h"
+#include "sync/common/event_list.h"
 #undef X
 };
 
 static const char *const locations[] = {
 	"",
 #define X(id, name) name,
-#include "sync/location_list.h"
+#include "sync/common/location_list.h"
 #undef X
 };
 

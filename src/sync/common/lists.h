@@ -13,7 +13,7 @@
 typedef enum AqLatchId
 {
 #define X(id, name, level, event, children, text) AQ_LATCH_##id,
-#include "sync/latch_list.h"
+#include "sync/common/latch_list.h"
 #undef X
 	AQ_LATCH_COUNT
 } AqLatchId;
@@ -21,7 +21,7 @@ typedef enum AqLatchId
 typedef enum AqMutexType
 {
 #define X(id, name, event_x, event_s, text) AQ_MUTEX_TYPE_##id,
-#include "sync/mutex_list.h"
+#include "sync/common/mutex_list.h"
 #undef X
 	AQ_MUTEX_TYPE_COUNT
 } AqMutexType;
@@ -30,7 +30,7 @@ typedef enum AqLocation
 {
 	AQ_LOC_NONE,
 #define X(id, name) AQ_LOC_##id,
-#include "sync/location_list.h"
+#include "sync/common/location_list.h"
 #undef X
 	AQ_LOC_COUNT
 } AqLocation;
@@ -38,7 +38,7 @@ typedef enum AqLocation
 typedef enum AqWaitClass
 {
 #define X(id, name, number, identifier) AQ_CLASS_##id,
-#include "sync/class_list.h"
+#include "sync/common/class_list.h"
 #undef X
 	AQ_CLASS_COUNT
 } AqWaitClass;
@@ -46,7 +46,7 @@ typedef enum AqWaitClass
 typedef enum AqEvent
 {
 #define X(id, name, class, p1, p2, p3, text) AQ_EVENT_##id,
-#include "sync/event_list.h"
+#include "sync/common/event_list.h"
 #undef X
 	AQ_EVENT_COUNT
 } AqEvent;

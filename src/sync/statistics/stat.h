@@ -16,12 +16,12 @@
 #ifndef AQ_STAT_H
 #define AQ_STAT_H
 
-#include "sync/atomics.h"
+#include "sync/common/atomics.h"
 
 typedef enum AqStat
 {
 #define X(id, name, class, text) AQ_STAT_##id,
-#include "sync/stat_list.h"
+#include "sync/statistics/stat_list.h"
 #undef X
 	AQ_STAT_COUNT
 } AqStat;
@@ -29,7 +29,7 @@ typedef enum AqStat
 typedef enum AqTimeKind
 {
 #define X(id, name, text) AQ_TIME_##id,
-#include "sync/time_list.h"
+#include "sync/statistics/time_list.h"
 #undef X
 	AQ_TIME_COUNT
 } AqTimeKind;

@@ -28,8 +28,8 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/latch.h"
-#include "sync/event_int.h"
-#include "sync/stat_int.h"
+#include "sync/waits/event_int.h"
+#include "sync/statistics/stat_int.h"
 #include "utils/timestamp.h"
 
 #define MAX_NESTED	4
