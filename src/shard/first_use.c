@@ -11,7 +11,6 @@
 
 #include "shard/shard_private.h"
 
-#include "access/genam.h"
 #include "access/heapam.h"
 #include "access/table.h"
 #include "access/tableam.h"
@@ -19,7 +18,6 @@
 #include "access/xlog.h"
 #include "executor/spi.h"
 #include "storage/bufmgr.h"
-#include "utils/fmgroids.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
@@ -164,31 +162,6 @@ load_doubtful(AqQueueShm *shm)
 				aq_load_partition(shm, partition);
 		}
 	}
-}
-
-/* Numbers of the queue's tables, as the catalog's latest state has them. */
-List *
-aq_queue_table_numbers(int32 id)
-{
-	Relation	rel = table_open(aq_catalog_relation("message_table"), AccessShareLock);
-	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	List	   *tables = NIL;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
-	scan = systable_beginscan(rel, aq_primary_key(rel), true, snapshot, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		bool		isnull;
-
-		tables = lappend_int(tables, DatumGetInt32(heap_getattr(tuple, 2, RelationGetDescr(rel), &isnull)));
-	}
-	systable_endscan(scan);
-	UnregisterSnapshot(snapshot);
-	table_close(rel, AccessShareLock);
-	return tables;
 }
 
 /* A claim: the queue is being loaded; the next session begins anew. */

@@ -242,20 +242,6 @@ read_log_ordinal(Picture *p, char kind, RowStatus status, TransactionId xid,
 	}
 }
 
-LogRow
-aq_log_row(HeapTuple tuple, TupleDesc desc)
-{
-	Datum		values[LOG_COLUMNS];
-	bool		nulls[LOG_COLUMNS];
-	ArrayType  *array;
-
-	heap_deform_tuple(tuple, desc, values, nulls);
-	array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
-	return (LogRow) {.kind = DatumGetChar(values[LOG_KIND]),.stream = DatumGetInt16(values[LOG_STREAM]),
-		.position = DatumGetInt16(values[LOG_CONSUMER]),.at = DatumGetTimestampTz(values[LOG_TIME]),
-		.n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)),.ordinals = (const int64 *) ARR_DATA_PTR(array)};
-}
-
 static void
 read_log_row(Picture *p, HeapTuple tuple, TupleDesc desc)
 {

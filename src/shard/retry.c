@@ -396,7 +396,7 @@ reattach_frame(void *ptr, int64 unused)
 
 	aq_latch_get(&retries->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 	attach_frame(retries);
-	retries->partition->file = 0;	/* aq_relocate has passed it over */
+	retries->partition->file = 0;	/* heap.c has passed it over when it looked for moved rows */
 	aq_latch_free(&retries->stream->latch);
 	aq_cond_broadcast(&retries->shm->changed);
 }

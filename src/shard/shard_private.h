@@ -505,10 +505,25 @@ extern void aq_frame_returned(Partition *partition);
 extern int	aq_return_class(uint64 evictions);
 extern bool aq_evict_one(void); /* no latch held */
 
+/* --- heap.c ------------------------------------------------------------------------------------- */
+pg_noreturn extern void aq_heap_queue_is_gone(void);
+extern bool aq_heap_holds_others(uint32 queue, const Partition *partition);
+extern void aq_lock_relation(Oid relid, LOCKMODE mode);
+extern void aq_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode);
+extern bool aq_lock_for_worker(Partition *partition, LOCKMODE mode);
+extern Relation aq_messages_open(Partition *partition, LOCKMODE mode);
+extern bool aq_row_read(Relation rel, HeapTuple tuple, Buffer *buffer);
+extern void aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
+							AqMessage *message, Datum *values, bool *nulls);
+extern LogRow aq_log_row(HeapTuple tuple, TupleDesc desc);
+extern int64 aq_next_number(AqQueue *queue);
+extern void aq_log_write(Partition *partition, char kind, TimestampTz at, int position,
+						 const uint16 *slots, uint32 n);
+
 /* --- tables.c ----------------------------------------------------------------------------------- */
+extern List *aq_queue_table_numbers(int32 id);
 extern void aq_tables_lock(AqQueue *queue);
 extern void aq_tables_drop(AqQueue *queue);
-extern int64 aq_next_number(AqQueue *queue);
 extern Partition *aq_tables_provide(AqQueue *queue);	/* an EMPTY one, TAKEN: a claim */
 extern void aq_tables_used(Partition *partition);	/* the claim ends */
 extern void aq_tables_unused(Partition *partition);	/* likewise; to the list again */
@@ -520,24 +535,12 @@ extern bool aq_tables_ready_for_worker(AqQueue *queue);
 extern void aq_tables_job(int32 id, AqQueueShm *shm);
 extern void aq_look_for_surplus(AqQueueShm *shm);
 extern void aq_surplus_job(int32 id, AqQueueShm *shm);
-extern void aq_log_write(Partition *partition, char kind, TimestampTz at, int position,
-						 const uint16 *slots, uint32 n);
-extern Relation aq_messages_open(Partition *partition, LOCKMODE mode);
-extern bool aq_row_read(Relation rel, HeapTuple tuple, Buffer *buffer);
-extern void aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
-							AqMessage *message, Datum *values, bool *nulls);
-extern void aq_lock_relation(Oid relid, LOCKMODE mode);
-extern void aq_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode);
-extern bool aq_lock_for_worker(Partition *partition, LOCKMODE mode);
 
 /* --- first_use.c, load.c, picture.c ---------------------------------------------------------------------------- */
-extern List *aq_queue_table_numbers(int32 id);
 extern void aq_load_queue(AqQueue *queue, AqQueueShm *shm);
 extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* waits; no latch */
 extern bool aq_reopen_partition(AqQueueShm *shm, Stream *stream);	/* waits; no latch */
 extern void aq_count_partition(AqQueueShm *shm, Partition *partition);
-extern void aq_relocate(Partition *partition, Relation rel);	/* locked; no latch */
-extern LogRow aq_log_row(HeapTuple tuple, TupleDesc desc);
 
 /* --- message_id.c ------------------------------------------------------------------------------------- */
 extern pg_uuid_t aq_message_id(uint64 key, int stream, int64 ordinal);

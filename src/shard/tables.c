@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * tables.c
- *	  The tables behind partitions: making, handing out, writing, reading, dropping.
+ *	  The tables behind partitions: making, handing out, dropping.
  *
  * Empty pairs of tables stand in the queue's list "empty".  The worker makes
  * new ones ahead of need, in transactions of its own, so that a user's
@@ -16,23 +16,19 @@
  */
 #include "shard/shard_private.h"
 
+#include "access/genam.h"
 #include "access/heapam.h"
 #include "access/table.h"
 #include "access/xact.h"
-#include "catalog/pg_type.h"
-#include "commands/sequence.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
-#include "utils/timestamp.h"
 
 /* empty pairs of tables that the worker keeps ready for a queue with traffic */
 #define EMPTY_WANTED 3
@@ -51,9 +47,6 @@
 
 /* when surplus tables are in use, microseconds */
 #define SURPLUS_AGAIN ((int64) 1000000)
-
-/* ordinals per log row: a row must fit on a page without TOAST */
-#define ORDINALS_PER_ROW 900
 
 /* --- making ------------------------------------------------------------------------ */
 
@@ -344,35 +337,6 @@ aq_tables_xact_end(void)
 	nown = 0;
 }
 
-static void
-queue_is_gone(void)
-{
-	ereport(ERROR,
-			aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue does not exist"),
-			errdetail("It was dropped, or is being dropped, by another session."));
-}
-
-/*
- * Does the transaction hold locks on tables of the queue, other than this
- * partition's (NULL: any)?
- */
-static bool
-holds_others(uint32 queue, const Partition *partition)
-{
-	PutNote   **puts;
-	TakeNote  **takes;
-	int			nputs = aq_notes_puts(&puts);
-	int			ntakes = aq_notes_takes(&takes);
-
-	for (int i = 0; i < nputs; i++)
-		if (puts[i]->partition != partition && puts[i]->partition->queue == queue)
-			return true;
-	for (int i = 0; i < ntakes; i++)
-		if (takes[i]->partition != partition && takes[i]->partition->queue == queue)
-			return true;
-	return false;
-}
-
 /*
  * A drop that has not ended yet keeps the worker from making tables: wait for
  * its end, where lock_timeout and the deadlock detector see it.  Who holds a
@@ -381,10 +345,10 @@ holds_others(uint32 queue, const Partition *partition)
 static void
 await_drop(AqQueue *queue)
 {
-	bool		wait = !holds_others(queue->shm->object->index, NULL);
+	bool		wait = !aq_heap_holds_others(queue->shm->object->index, NULL);
 
 	if (!aq_queue_lock_pass(queue->id, AccessShareLock, wait))
-		queue_is_gone();
+		aq_heap_queue_is_gone();
 }
 
 /* The worker tries in vain to make tables, and the caller has waited for long: tell what it meets. */
@@ -521,186 +485,6 @@ aq_tables_provide(AqQueue *queue)
 	}
 	aq_cond_cancel();
 	return partition;
-}
-
-/* --- using ------------------------------------------------------------------------------- */
-
-/* Lock a relation.  A user does not hold up the worker: that raises, and tries again later. */
-void
-aq_lock_relation(Oid relid, LOCKMODE mode)
-{
-	if (!aq_cache_impatient)
-		LockRelationOid(relid, mode);
-	else if (!ConditionalLockRelationOid(relid, mode))
-		ereport(ERROR,
-				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-				 errmsg("could not obtain lock on relation \"%s\"", get_rel_name(relid))));
-}
-
-/*
- * Lock a relation of the queue, other than this partition's, against a drop.
- * That locks the queue, the sequence, the message tables, then the logs, and
- * waits for all who hold one.  So who holds a table must not wait for a drop in
- * turn; but for others who have it for a moment, the worker or VACUUM FULL, and
- * with the queue locked no drop can come meanwhile.
- */
-void
-aq_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode)
-{
-	if (ConditionalLockRelationOid(relid, mode))
-		return;
-	if (holds_others(queue, partition) &&
-		!aq_queue_lock(aq_queue_shm_by_index(queue)->queue_id, AccessShareLock, false))
-		queue_is_gone();
-	aq_lock_relation(relid, mode);
-}
-
-/*
- * Open the partition's message table and keep the lock.  The queue may have
- * been dropped since the caller found it, or the table rewritten: TIDs that
- * were read from slots before may be wrong if partition->file has changed.
- */
-Relation
-aq_messages_open(Partition *partition, LOCKMODE mode)
-{
-	Relation	rel;
-
-	aq_lock_against_drop(partition->queue, partition, partition->messages, mode);
-	rel = try_table_open(partition->messages, NoLock);
-	if (rel == NULL)
-		queue_is_gone();
-	if (partition->file != aq_relation_file(rel))
-		aq_relocate(partition, rel);
-	return rel;
-}
-
-/*
- * Read the row that t_self names.  The buffer of the row before it may come
- * along pinned: the next message is mostly on the same page.  A committed row
- * neither moves nor changes, so the pin is enough when the lock is gone.
- */
-bool
-aq_row_read(Relation rel, HeapTuple tuple, Buffer *buffer)
-{
-	OffsetNumber offset = ItemPointerGetOffsetNumber(&tuple->t_self);
-	bool		found = false;
-	Page		page;
-
-	*buffer = ReleaseAndReadBuffer(*buffer, rel, ItemPointerGetBlockNumber(&tuple->t_self));
-	LockBuffer(*buffer, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(*buffer);
-	if (offset >= FirstOffsetNumber && offset <= PageGetMaxOffsetNumber(page))
-	{
-		ItemId		item = PageGetItemId(page, offset);
-
-		found = ItemIdIsNormal(item);
-		if (found)
-		{
-			tuple->t_data = (HeapTupleHeader) PageGetItem(page, item);
-			tuple->t_len = ItemIdGetLength(item);
-			tuple->t_tableOid = RelationGetRelid(rel);
-		}
-	}
-	LockBuffer(*buffer, BUFFER_LOCK_UNLOCK);
-	return found;
-}
-
-static struct varlena *
-varlena_or_null(Datum *values, bool *nulls, int column)
-{
-	return nulls[column] ? NULL : (struct varlena *) DatumGetPointer(values[column]);
-}
-
-/* Values point into the tuple and must outlive the message. */
-void
-aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
-				AqMessage *m, Datum *values, bool *nulls)
-{
-	heap_deform_tuple(tuple, desc, values, nulls);
-	m->ordinal = DatumGetInt64(values[MSG_ORDINAL]);
-	m->id = aq_message_id(queue->shard_key, stream->number, m->ordinal);
-	m->priority = stream->priority;
-	m->shard = stream->shard;
-	m->session_id = DatumGetInt64(values[MSG_SESSION]);
-	m->enqueue_time = DatumGetTimestampTz(values[MSG_ENQUEUE_TIME]);
-	m->payload = values[MSG_PAYLOAD];
-	m->payload_null = nulls[MSG_PAYLOAD];
-	m->correlation = varlena_or_null(values, nulls, MSG_CORRELATION);
-	m->properties = varlena_or_null(values, nulls, MSG_PROPERTIES);
-	m->sender = varlena_or_null(values, nulls, MSG_SENDER);
-	m->exception_queue = varlena_or_null(values, nulls, MSG_EXCEPTION_QUEUE);
-	m->exception_queue_id = nulls[MSG_EXCEPTION_QUEUE_ID] ? 0 : DatumGetInt32(values[MSG_EXCEPTION_QUEUE_ID]);
-	m->ready_at = nulls[MSG_READY_AT] ? 0 : DatumGetTimestampTz(values[MSG_READY_AT]);
-	m->expires_at = nulls[MSG_EXPIRES_AT] ? 0 : DatumGetTimestampTz(values[MSG_EXPIRES_AT]);
-	m->original_id = nulls[MSG_ORIGINAL_ID] ? NULL : DatumGetUUIDP(values[MSG_ORIGINAL_ID]);
-	m->attempts += nulls[MSG_ATTEMPTS] ? 0 : DatumGetInt16(values[MSG_ATTEMPTS]);
-}
-
-/* The next partition number of the queue. */
-int64
-aq_next_number(AqQueue *queue)
-{
-	aq_lock_against_drop(queue->shm->object->index, NULL, queue->sequence, RowExclusiveLock);
-	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(queue->sequence)))
-		queue_is_gone();
-	return nextval_internal(queue->sequence, false);
-}
-
-/*
- * Write log rows for these slots, in the current transaction, which may be at
- * its end and without a snapshot.  A log that pg_dump has restored has a TOAST
- * table; nothing goes into it, but the server wants a snapshot where there is
- * one.
- */
-void
-aq_log_write(Partition *partition, char kind, TimestampTz at, int position,
-			 const uint16 *slots, uint32 n)
-{
-	Relation	rel = try_table_open(partition->log, RowExclusiveLock);
-	bool		snapshot;
-	Datum		values[LOG_COLUMNS];
-	bool		nulls[LOG_COLUMNS] = {0};
-	Datum	   *ordinals = palloc(Min(n, ORDINALS_PER_ROW) * sizeof(Datum));
-
-	if (rel == NULL)
-		queue_is_gone();
-	snapshot = OidIsValid(rel->rd_rel->reltoastrelid) && !ActiveSnapshotSet();
-	if (snapshot)
-		PushActiveSnapshot(GetTransactionSnapshot());
-	values[LOG_KIND] = CharGetDatum(kind);
-	values[LOG_STREAM] = Int16GetDatum(stream_at(partition->stream)->number);
-	values[LOG_CONSUMER] = Int16GetDatum(position);
-	values[LOG_TIME] = TimestampTzGetDatum(at != 0 ? at : GetCurrentTimestamp());
-	for (uint32 i = 0; i < n; i += ORDINALS_PER_ROW)
-	{
-		uint32		count = Min(n - i, ORDINALS_PER_ROW);
-		HeapTuple	tuple;
-
-		for (uint32 j = 0; j < count; j++)
-			ordinals[j] = Int64GetDatum(ordinal_of(partition, slots[i + j]));
-		values[LOG_ORDINALS] = PointerGetDatum(construct_array(ordinals, count, INT8OID, 8,
-															   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
-		tuple = heap_form_tuple(RelationGetDescr(rel), values, nulls);
-		heap_insert(rel, tuple, GetCurrentCommandId(true), 0, NULL);
-		heap_freetuple(tuple);
-	}
-	if (snapshot)
-		PopActiveSnapshot();
-	pfree(ordinals);
-	table_close(rel, NoLock);
-}
-
-/* --- locking ------------------------------------------------------------------------------- */
-
-/*
- * Lock a partition's tables, if nobody is in the way; a user who drops the
- * queue must not stop the worker.
- */
-bool
-aq_lock_for_worker(Partition *partition, LOCKMODE mode)
-{
-	return ConditionalLockRelationOid(partition->messages, mode) &&
-		ConditionalLockRelationOid(partition->log, mode);
 }
 
 /* --- dropping ------------------------------------------------------------------------------ */
@@ -847,4 +631,29 @@ aq_tables_drop(AqQueue *queue)
 	append_tables(&command, 'q', queue->id, numbers);
 	append_tables(&command, 'l', queue->id, numbers);
 	run_ddl(command.data);
+}
+
+/* Numbers of the queue's tables, as the catalog's latest state has them. */
+List *
+aq_queue_table_numbers(int32 id)
+{
+	Relation	rel = table_open(aq_catalog_relation("message_table"), AccessShareLock);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	List	   *tables = NIL;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
+	scan = systable_beginscan(rel, aq_primary_key(rel), true, snapshot, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		bool		isnull;
+
+		tables = lappend_int(tables, DatumGetInt32(heap_getattr(tuple, 2, RelationGetDescr(rel), &isnull)));
+	}
+	systable_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	table_close(rel, AccessShareLock);
+	return tables;
 }

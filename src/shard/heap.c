@@ -1,0 +1,302 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap.c
+ *	  A partition's tables as they are used: locking, opening, reading and writing
+ *	  rows.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "commands/sequence.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+/* ordinals per log row: a row must fit on a page without TOAST */
+#define ORDINALS_PER_ROW 900
+
+/* --- locking ------------------------------------------------------------------------------ */
+
+void
+aq_heap_queue_is_gone(void)
+{
+	ereport(ERROR,
+			aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue does not exist"),
+			errdetail("It was dropped, or is being dropped, by another session."));
+}
+
+/*
+ * Does the transaction hold locks on tables of the queue, other than this
+ * partition's (NULL: any)?
+ */
+bool
+aq_heap_holds_others(uint32 queue, const Partition *partition)
+{
+	PutNote   **puts;
+	TakeNote  **takes;
+	int			nputs = aq_notes_puts(&puts);
+	int			ntakes = aq_notes_takes(&takes);
+
+	for (int i = 0; i < nputs; i++)
+		if (puts[i]->partition != partition && puts[i]->partition->queue == queue)
+			return true;
+	for (int i = 0; i < ntakes; i++)
+		if (takes[i]->partition != partition && takes[i]->partition->queue == queue)
+			return true;
+	return false;
+}
+
+/* Lock a relation.  A user does not hold up the worker: that raises, and tries again later. */
+void
+aq_lock_relation(Oid relid, LOCKMODE mode)
+{
+	if (!aq_cache_impatient)
+		LockRelationOid(relid, mode);
+	else if (!ConditionalLockRelationOid(relid, mode))
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("could not obtain lock on relation \"%s\"", get_rel_name(relid))));
+}
+
+/*
+ * Lock a relation of the queue, other than this partition's, against a drop.
+ * That locks the queue, the sequence, the message tables, then the logs, and
+ * waits for all who hold one.  So who holds a table must not wait for a drop in
+ * turn; but for others who have it for a moment, the worker or VACUUM FULL, and
+ * with the queue locked no drop can come meanwhile.
+ */
+void
+aq_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode)
+{
+	if (ConditionalLockRelationOid(relid, mode))
+		return;
+	if (aq_heap_holds_others(queue, partition) &&
+		!aq_queue_lock(aq_queue_shm_by_index(queue)->queue_id, AccessShareLock, false))
+		aq_heap_queue_is_gone();
+	aq_lock_relation(relid, mode);
+}
+
+/*
+ * Lock a partition's tables, if nobody is in the way; a user who drops the
+ * queue must not stop the worker.
+ */
+bool
+aq_lock_for_worker(Partition *partition, LOCKMODE mode)
+{
+	return ConditionalLockRelationOid(partition->messages, mode) &&
+		ConditionalLockRelationOid(partition->log, mode);
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+/*
+ * The message table was rewritten, as by VACUUM FULL: learn where its rows are
+ * now.  The caller holds a lock on it.  Nobody else can have rows in it that
+ * this scan may miss and whose slots have TIDs of the old file, because a
+ * rewrite waits for all who hold a lock, and slots get TIDs under one.
+ */
+static void
+relocate(Partition *partition, Relation rel)
+{
+	ItemPointerData *places = palloc0(PARTITION_SLOTS * sizeof(ItemPointerData));
+	int64		number = partition->number;
+	Stream	   *stream = stream_at(partition->stream);
+	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	HeapTuple	tuple;
+
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		bool		isnull;
+		int64		ordinal = DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull));
+
+		CHECK_FOR_INTERRUPTS();
+		if (ordinal / PARTITION_SLOTS == number)
+			places[ordinal % PARTITION_SLOTS] = tuple->t_self;
+	}
+	table_endscan(scan);
+
+	if (stream != NULL)
+	{
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_LOAD);
+		if (partition->stream == stream->index && partition->number == number)
+		{
+			Frame	   *frame = partition->frame != 0 ? frame_of(partition) : NULL;
+
+			for (uint32 s = 0; frame != NULL && s < PARTITION_SLOTS; s++)
+			{
+				if (frame->segments[s / SEGMENT_SLOTS] == 0 || !ItemPointerIsValid(&places[s]))
+					continue;
+				slot_at(frame, s)->block = ItemPointerGetBlockNumber(&places[s]);
+				slot_at(frame, s)->offset = ItemPointerGetOffsetNumber(&places[s]);
+			}
+			partition->file = aq_relation_file(rel);
+		}
+		aq_latch_free(&stream->latch);
+	}
+	pfree(places);
+}
+
+/*
+ * Open the partition's message table and keep the lock.  The queue may have
+ * been dropped since the caller found it, or the table rewritten: TIDs that
+ * were read from slots before may be wrong if partition->file has changed.
+ */
+Relation
+aq_messages_open(Partition *partition, LOCKMODE mode)
+{
+	Relation	rel;
+
+	aq_lock_against_drop(partition->queue, partition, partition->messages, mode);
+	rel = try_table_open(partition->messages, NoLock);
+	if (rel == NULL)
+		aq_heap_queue_is_gone();
+	if (partition->file != aq_relation_file(rel))
+		relocate(partition, rel);
+	return rel;
+}
+
+/*
+ * Read the row that t_self names.  The buffer of the row before it may come
+ * along pinned: the next message is mostly on the same page.  A committed row
+ * neither moves nor changes, so the pin is enough when the lock is gone.
+ */
+bool
+aq_row_read(Relation rel, HeapTuple tuple, Buffer *buffer)
+{
+	OffsetNumber offset = ItemPointerGetOffsetNumber(&tuple->t_self);
+	bool		found = false;
+	Page		page;
+
+	*buffer = ReleaseAndReadBuffer(*buffer, rel, ItemPointerGetBlockNumber(&tuple->t_self));
+	LockBuffer(*buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(*buffer);
+	if (offset >= FirstOffsetNumber && offset <= PageGetMaxOffsetNumber(page))
+	{
+		ItemId		item = PageGetItemId(page, offset);
+
+		found = ItemIdIsNormal(item);
+		if (found)
+		{
+			tuple->t_data = (HeapTupleHeader) PageGetItem(page, item);
+			tuple->t_len = ItemIdGetLength(item);
+			tuple->t_tableOid = RelationGetRelid(rel);
+		}
+	}
+	LockBuffer(*buffer, BUFFER_LOCK_UNLOCK);
+	return found;
+}
+
+static struct varlena *
+varlena_or_null(Datum *values, bool *nulls, int column)
+{
+	return nulls[column] ? NULL : (struct varlena *) DatumGetPointer(values[column]);
+}
+
+/* Values point into the tuple and must outlive the message. */
+void
+aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
+				AqMessage *m, Datum *values, bool *nulls)
+{
+	heap_deform_tuple(tuple, desc, values, nulls);
+	m->ordinal = DatumGetInt64(values[MSG_ORDINAL]);
+	m->id = aq_message_id(queue->shard_key, stream->number, m->ordinal);
+	m->priority = stream->priority;
+	m->shard = stream->shard;
+	m->session_id = DatumGetInt64(values[MSG_SESSION]);
+	m->enqueue_time = DatumGetTimestampTz(values[MSG_ENQUEUE_TIME]);
+	m->payload = values[MSG_PAYLOAD];
+	m->payload_null = nulls[MSG_PAYLOAD];
+	m->correlation = varlena_or_null(values, nulls, MSG_CORRELATION);
+	m->properties = varlena_or_null(values, nulls, MSG_PROPERTIES);
+	m->sender = varlena_or_null(values, nulls, MSG_SENDER);
+	m->exception_queue = varlena_or_null(values, nulls, MSG_EXCEPTION_QUEUE);
+	m->exception_queue_id = nulls[MSG_EXCEPTION_QUEUE_ID] ? 0 : DatumGetInt32(values[MSG_EXCEPTION_QUEUE_ID]);
+	m->ready_at = nulls[MSG_READY_AT] ? 0 : DatumGetTimestampTz(values[MSG_READY_AT]);
+	m->expires_at = nulls[MSG_EXPIRES_AT] ? 0 : DatumGetTimestampTz(values[MSG_EXPIRES_AT]);
+	m->original_id = nulls[MSG_ORIGINAL_ID] ? NULL : DatumGetUUIDP(values[MSG_ORIGINAL_ID]);
+	m->attempts += nulls[MSG_ATTEMPTS] ? 0 : DatumGetInt16(values[MSG_ATTEMPTS]);
+}
+
+LogRow
+aq_log_row(HeapTuple tuple, TupleDesc desc)
+{
+	Datum		values[LOG_COLUMNS];
+	bool		nulls[LOG_COLUMNS];
+	ArrayType  *array;
+
+	heap_deform_tuple(tuple, desc, values, nulls);
+	array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
+	return (LogRow) {.kind = DatumGetChar(values[LOG_KIND]),.stream = DatumGetInt16(values[LOG_STREAM]),
+		.position = DatumGetInt16(values[LOG_CONSUMER]),.at = DatumGetTimestampTz(values[LOG_TIME]),
+		.n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)),.ordinals = (const int64 *) ARR_DATA_PTR(array)};
+}
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+/* The next partition number of the queue. */
+int64
+aq_next_number(AqQueue *queue)
+{
+	aq_lock_against_drop(queue->shm->object->index, NULL, queue->sequence, RowExclusiveLock);
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(queue->sequence)))
+		aq_heap_queue_is_gone();
+	return nextval_internal(queue->sequence, false);
+}
+
+/*
+ * Write log rows for these slots, in the current transaction, which may be at
+ * its end and without a snapshot.  A log that pg_dump has restored has a TOAST
+ * table; nothing goes into it, but the server wants a snapshot where there is
+ * one.
+ */
+void
+aq_log_write(Partition *partition, char kind, TimestampTz at, int position,
+			 const uint16 *slots, uint32 n)
+{
+	Relation	rel = try_table_open(partition->log, RowExclusiveLock);
+	bool		snapshot;
+	Datum		values[LOG_COLUMNS];
+	bool		nulls[LOG_COLUMNS] = {0};
+	Datum	   *ordinals = palloc(Min(n, ORDINALS_PER_ROW) * sizeof(Datum));
+
+	if (rel == NULL)
+		aq_heap_queue_is_gone();
+	snapshot = OidIsValid(rel->rd_rel->reltoastrelid) && !ActiveSnapshotSet();
+	if (snapshot)
+		PushActiveSnapshot(GetTransactionSnapshot());
+	values[LOG_KIND] = CharGetDatum(kind);
+	values[LOG_STREAM] = Int16GetDatum(stream_at(partition->stream)->number);
+	values[LOG_CONSUMER] = Int16GetDatum(position);
+	values[LOG_TIME] = TimestampTzGetDatum(at != 0 ? at : GetCurrentTimestamp());
+	for (uint32 i = 0; i < n; i += ORDINALS_PER_ROW)
+	{
+		uint32		count = Min(n - i, ORDINALS_PER_ROW);
+		HeapTuple	tuple;
+
+		for (uint32 j = 0; j < count; j++)
+			ordinals[j] = Int64GetDatum(ordinal_of(partition, slots[i + j]));
+		values[LOG_ORDINALS] = PointerGetDatum(construct_array(ordinals, count, INT8OID, 8,
+															   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+		tuple = heap_form_tuple(RelationGetDescr(rel), values, nulls);
+		heap_insert(rel, tuple, GetCurrentCommandId(true), 0, NULL);
+		heap_freetuple(tuple);
+	}
+	if (snapshot)
+		PopActiveSnapshot();
+	pfree(ordinals);
+	table_close(rel, NoLock);
+}
