@@ -18,12 +18,9 @@
  */
 #include "shard/take.h"
 
-#include "access/table.h"
 #include "access/xact.h"
 #include "miscadmin.h"
-#include "storage/bufmgr.h"
 #include "utils/memutils.h"
-#include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
@@ -38,65 +35,6 @@ typedef enum Finding
 	FOUND_RETRY,				/* the next one waits for its retry count */
 	FOUND_NO_CHUNK				/* there is no chunk in reserve that is needed */
 } Finding;
-
-/* --- rows ------------------------------------------------------------------------- */
-
-/* Fetch a message's row; the caller releases the buffer in the end. */
-void
-aq_take_read(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *values,
-			 bool *nulls, Buffer *buffer)
-{
-	HeapTupleData tuple;
-	int64		ordinal = take->number * PARTITION_SLOTS + item->slot;
-
-	tuple.t_self = item->tid;
-	memset(m, 0, sizeof(AqMessage));
-	m->attempts = item->attempts;
-	m->position = take->options->position;
-	if (aq_row_read(rel, &tuple, buffer))
-		aq_message_read(take->queue, stream_at(take->partition->stream), &tuple, RelationGetDescr(rel), m, values, nulls);
-	if (m->ordinal != ordinal)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("message %lld of queue \"%s\" is not in its table", (long long) ordinal,
-						take->queue->name)));
-	if (take->options->mode == AQ_MODE_REMOVE_NODATA)
-	{
-		m->payload = (Datum) 0;
-		m->payload_null = true;
-	}
-}
-
-/*
- * Hand the taken items out.  Their table was not locked when they were taken,
- * and may have been rewritten.
- */
-void
-aq_take_emit(Take *take)
-{
-	Relation	rel;
-	Buffer		buffer = InvalidBuffer;
-
-	take->taken += take->nitems;
-	if (take->options->emit == NULL || take->nitems == 0)
-		return;
-	rel = aq_messages_open(take->partition, AccessShareLock);
-	if (take->file != take->partition->file)
-		for (uint32 i = 0; i < take->nitems; i++)
-			candidate_locate(take->partition, &take->items[i]);
-	for (uint32 i = 0; i < take->nitems; i++)
-	{
-		AqMessage	m;
-		Datum		values[MSG_COLUMNS];
-		bool		nulls[MSG_COLUMNS];
-
-		aq_take_read(take, rel, &take->items[i], &m, values, nulls, &buffer);
-		aq_note_consumed(take->options->mode, m.enqueue_time);
-		take->options->emit(take->options->emit_arg, &m);
-	}
-	ReleaseBuffer(buffer);
-	table_close(rel, NoLock);
-}
 
 /* --- finding without a condition ------------------------------------------------------ */
 
@@ -223,31 +161,6 @@ find_in_stream(Take *take, Stream *stream, uint32 max, bool peek)
 	while ((finding = search_stream(take, stream, max, peek)) == FOUND_NO_CHUNK)
 		aq_chunks_reserve(AQ_TAKE_CHUNKS);
 	return finding;
-}
-
-static bool
-retries_pending(void *arg)
-{
-	Take	   *take = arg;
-
-	return take->partition->nretry > 0 && take->partition->number == take->number;
-}
-
-/*
- * The worker is writing retry counts: wait until it has.  False if it cannot:
- * nothing behind them is dequeued.
- */
-bool
-aq_take_await_retries(Take *take, bool only_looks)
-{
-	AqMode		mode = take->options->mode;
-
-	if (take->counts_until == 0 && !only_looks)
-		take->counts_until = aq_retry_patience();
-	if (aq_await_retries(take->shm, only_looks, take->counts_until, retries_pending, take))
-		return true;
-	take->ignore_retries = mode == AQ_MODE_BROWSE || mode == AQ_MODE_PURGE;
-	return take->ignore_retries;
 }
 
 /* Take from a stream until it has no more, or max is reached. */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * take.h
- *	  One dequeue, as take.c and search.c share it.
+ *	  One dequeue, as the files that find and take messages share it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -79,7 +79,7 @@ is_due(const Take *take, const Slot *slot)
 		!XidInMVCCSnapshot(slot->xid, take->snapshot);
 }
 
-/* --- take.c ------------------------------------------------------------------------ */
+/* --- candidate.c ------------------------------------------------------------------- */
 extern void aq_take_read(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *values,
 						 bool *nulls, Buffer *buffer);
 extern void aq_take_emit(Take *take);
