@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * first_use.c
- *	  A queue's first use after a start: which of its tables hold what.
+ *	  A queue's first use after a start: which of its tables hold what; and how it
+ *	  leaves memory again.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -161,6 +162,59 @@ load_doubtful(AqQueueShm *shm)
 				list_member_oid(locked, partition->log))
 				aq_load_partition(shm, partition);
 		}
+	}
+}
+
+static void
+release_list(uint32 list)
+{
+	while (list != 0)
+	{
+		Partition  *partition = partition_at(list);
+
+		list = partition->next;
+		aq_frame_free(partition);
+		aq_partition_release(partition);
+	}
+}
+
+/*
+ * No session can reach the queue any more, but one that looks for a frame to
+ * evict goes through all partitions: hence the latch.
+ */
+void
+aq_unload_queue(AqQueueShm *shm)
+{
+	ShardQueue *queue = shard_queue(shm);
+	uint32		list = queue->streams;
+
+	release_list(queue->empty);
+	release_list(queue->done);
+	queue->empty = queue->done = 0;
+	queue->nempty = queue->nstreams = queue->opened = 0;
+	queue->last_table_no = 0;
+	queue->trouble = 0;
+	aq_area_reset_counters(queue);
+	queue->recovered = false;
+	queue->worker_wants = false;
+	queue->streams = 0;
+	memset((void *) queue->numbered, 0, sizeof(queue->numbered));
+	while (list != 0)
+	{
+		Stream	   *stream = stream_at(list);
+
+		list = stream->next;
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_UNLOAD);
+		release_list(stream->head);
+		aq_chunks_free(stream->subs, SUB_DIRECTORY);
+		memset(stream->subs, 0, sizeof(stream->subs));
+		stream->head = stream->tail = stream->open = 0;
+		stream->queue = 0;
+		aq_latch_free(&stream->latch);
+		aq_latch_get(&aq_shard->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_DROP);
+		stream->next = aq_shard->unused_stream;
+		aq_shard->unused_stream = stream->index;
+		aq_latch_free(&aq_shard->partitions_latch);
 	}
 }
 

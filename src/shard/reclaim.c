@@ -40,6 +40,8 @@
 /* looked at in one hold of the stream's latch, when a consumer was removed */
 #define PARTITIONS_AT_A_TIME 16
 
+int			aq_reuse_grace_ms = 30000;
+
 /* --- truncation ------------------------------------------------------------------------ */
 
 /* When may it be truncated? 0: now. */

@@ -303,7 +303,6 @@ extern Doubt *aq_doubts;
 
 extern int	aq_max_partitions;
 extern int	aq_max_streams;
-extern int	aq_reuse_grace_ms;
 
 extern Size aq_area_size(void);
 extern void aq_area_init(void *area, bool found);
@@ -461,7 +460,6 @@ typedef struct LogRow
 /* --- shard.c ---------------------------------------------------------------------------- */
 extern Partition *aq_partition_alloc(AqQueueShm *shm);	/* a claim; raises when full */
 extern void aq_partition_placed(Partition *partition);	/* the claim ends */
-extern void aq_unload_queue(AqQueueShm *shm);
 extern bool aq_partitions_used_up(void);
 extern bool aq_partitions_scarce(void);
 pg_noreturn extern void aq_partitions_refuse(void);
@@ -538,6 +536,7 @@ extern void aq_surplus_job(int32 id, AqQueueShm *shm);
 
 /* --- first_use.c, load.c, picture.c ---------------------------------------------------------------------------- */
 extern void aq_load_queue(AqQueue *queue, AqQueueShm *shm);
+extern void aq_unload_queue(AqQueueShm *shm);
 extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* waits; no latch */
 extern bool aq_reopen_partition(AqQueueShm *shm, Stream *stream);	/* waits; no latch */
 extern void aq_count_partition(AqQueueShm *shm, Partition *partition);
@@ -650,6 +649,7 @@ extern void aq_doubt_forget(Partition *partition);
 extern TransactionId aq_doubt_of_session(uint32 stream, int64 session, int64 before);
 
 /* --- jobs of the worker: reclaim.c, retry.c, timers.c, positions.c ------------------------------------------- */
+extern int	aq_reuse_grace_ms;
 extern void aq_reclaim_job(int32 id, AqQueueShm *shm);
 extern void aq_retry_job(int32 id, AqQueueShm *shm);
 extern void aq_timer_job(int32 id, AqQueueShm *shm);
