@@ -5,7 +5,7 @@ CREATE FUNCTION aq._consumers(OUT queue_id integer, OUT "position" integer, OUT 
 	OUT dequeued bigint, OUT ready bigint, OUT waiting integer, OUT last_enqueue timestamptz, OUT last_dequeue timestamptz,
 	OUT consumed bigint, OUT latency bigint, OUT last_latency bigint, OUT dequeue_transactions bigint, OUT executions bigint,
 	OUT dequeue_elapsed bigint, OUT dequeue_cpu bigint, OUT browsed bigint, OUT failed bigint)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_consumers';
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_consumers';
 COMMENT ON FUNCTION aq._consumers() IS 'Internal: what is in shared memory of consumers; latency in microseconds, elapsed and CPU in nanoseconds';
 
 CREATE FUNCTION aq._listeners(OUT queue_id integer, OUT "position" integer)
@@ -14,7 +14,7 @@ COMMENT ON FUNCTION aq._listeners() IS 'Internal: what sessions listen to, a row
 
 CREATE FUNCTION aq._streams(OUT queue_id integer, OUT shard integer, OUT priority integer, OUT delayed boolean,
 	OUT enqueued bigint, OUT partitions integer, OUT resident integer, OUT pending bigint, OUT in_hand bigint)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_streams';
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_streams';
 COMMENT ON FUNCTION aq._streams() IS 'Internal: what aq.shards shows';
 
 CREATE FUNCTION aq._partitions(OUT queue_id integer, OUT table_no integer, OUT messages regclass, OUT log regclass,
@@ -22,34 +22,34 @@ CREATE FUNCTION aq._partitions(OUT queue_id integer, OUT table_no integer, OUT m
 	OUT slots integer, OUT pending integer, OUT in_hand integer, OUT outstanding integer, OUT resident boolean,
 	OUT next_timer timestamptz, OUT last_dequeue timestamptz, OUT chunks bigint, OUT browsed bigint, OUT expired bigint,
 	OUT made_ready bigint)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_partitions';
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_partitions';
 COMMENT ON FUNCTION aq._partitions() IS 'Internal: what aq.partitions shows';
 
 CREATE FUNCTION aq._message_cache(OUT total_bytes bigint, OUT free_bytes bigint, OUT chunk_bytes integer,
 	OUT resident_partitions bigint, OUT known_partitions bigint, OUT max_partitions bigint)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_view_message_cache';
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_shard_views_cache';
 COMMENT ON FUNCTION aq._message_cache() IS 'Internal: what aq.message_cache shows';
 
 CREATE FUNCTION aq._message_cache_use(OUT partitions bigint, OUT slots bigint, OUT frames bigint, OUT frame_bytes bigint,
 	OUT seen bigint, OUT seen_slots bigint, OUT most_slots bigint, OUT fewest_slots bigint, OUT evictions bigint,
 	OUT since timestamptz, OUT most_used_bytes bigint)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_view_message_cache_use';
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_shard_views_cache_use';
 COMMENT ON FUNCTION aq._message_cache_use() IS 'Internal: partitions with messages, those in the message cache and their size, and what was seen since the server started';
 
 CREATE FUNCTION aq._message_cache_returns(OUT more bigint, OUT to_sessions bigint, OUT to_worker bigint, OUT not_back bigint)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_view_message_cache_returns';
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_shard_views_cache_returns';
 COMMENT ON FUNCTION aq._message_cache_returns() IS 'Internal: partitions that were evicted, by how many more the message cache had to hold to keep them: those that came back, and those that did not yet';
 
 CREATE FUNCTION aq._table_counters(OUT queue_id integer, OUT added_by_sessions bigint, OUT added_by_worker bigint,
 	OUT truncated_messages bigint, OUT truncated_logs bigint)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_table_counters';
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_table_counters';
 COMMENT ON FUNCTION aq._table_counters() IS 'Internal: tables of sharded queues made and truncated';
 
 CREATE FUNCTION aq._messages(queue_id integer, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
 	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
 	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text)
-RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_messages';
+RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_messages';
 COMMENT ON FUNCTION aq._messages(integer) IS 'Internal: what aq.messages shows of one queue';
 
 CREATE FUNCTION aq._classic_messages(queue_id integer, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,

@@ -11,14 +11,14 @@
 
 #include "access/twophase.h"
 
-ShardArea  *aq_shard;
-Partition  *aq_partitions;
-Stream	   *aq_streams;
-ShardQueue *aq_shard_queues;
-Doubt	   *aq_doubts;
+ShardArea  *aq_area;
+Partition  *aq_area_partitions;
+Stream	   *aq_area_streams;
+ShardQueue *aq_area_queues;
+Doubt	   *aq_area_doubts;
 
-int			aq_max_partitions = 16384;
-int			aq_max_streams = 8192;
+int			aq_area_max_partitions = 16384;
+int			aq_area_max_streams = 8192;
 
 static uint32
 doubt_count(void)
@@ -32,11 +32,11 @@ lay_out(void *area)
 {
 	Size		size = 0;
 
-	aq_shard = aq_carve(area, &size, sizeof(ShardArea));
-	aq_partitions = aq_carve(area, &size, mul_size(aq_max_partitions + 1, sizeof(Partition)));
-	aq_streams = aq_carve(area, &size, mul_size(aq_max_streams + 1, sizeof(Stream)));
-	aq_shard_queues = aq_carve(area, &size, mul_size(aq_object_limit + 1, sizeof(ShardQueue)));
-	aq_doubts = aq_carve(area, &size, mul_size(doubt_count(), sizeof(Doubt)));
+	aq_area = aq_carve(area, &size, sizeof(ShardArea));
+	aq_area_partitions = aq_carve(area, &size, mul_size(aq_area_max_partitions + 1, sizeof(Partition)));
+	aq_area_streams = aq_carve(area, &size, mul_size(aq_area_max_streams + 1, sizeof(Stream)));
+	aq_area_queues = aq_carve(area, &size, mul_size(aq_object_limit + 1, sizeof(ShardQueue)));
+	aq_area_doubts = aq_carve(area, &size, mul_size(doubt_count(), sizeof(Doubt)));
 	return size;
 }
 
@@ -49,7 +49,7 @@ aq_area_size(void)
 static uint32
 queue_of_stream(int child, uint32 *database)
 {
-	return aq_queue_of_latch(aq_streams[child].queue, database);
+	return aq_queue_of_latch(aq_area_streams[child].queue, database);
 }
 
 void
@@ -88,31 +88,31 @@ aq_area_init(void *area, bool found)
 		return;
 
 	memset(area, 0, size);
-	aq_latch_init(&aq_shard->partitions_latch, AQ_LATCH_PARTITIONS, 0);
-	aq_latch_init(&aq_shard->doubt_latch, AQ_LATCH_DOUBT, 0);
-	pg_atomic_init_u32(&aq_shard->clock_hand, 0);
-	pg_atomic_init_u32(&aq_shard->ndoubts, 0);
-	pg_atomic_init_u64(&aq_shard->doubt_changes, 0);
-	aq_shard->max_doubts = doubt_count();
-	for (uint32 i = aq_max_partitions; i >= 1; i--)
+	aq_latch_init(&aq_area->partitions_latch, AQ_LATCH_PARTITIONS, 0);
+	aq_latch_init(&aq_area->doubt_latch, AQ_LATCH_DOUBT, 0);
+	pg_atomic_init_u32(&aq_area->clock_hand, 0);
+	pg_atomic_init_u32(&aq_area->ndoubts, 0);
+	pg_atomic_init_u64(&aq_area->doubt_changes, 0);
+	aq_area->max_doubts = doubt_count();
+	for (uint32 i = aq_area_max_partitions; i >= 1; i--)
 	{
-		aq_partitions[i].index = i;
-		aq_partitions[i].next = aq_shard->unused_partition;
-		aq_shard->unused_partition = i;
+		aq_area_partitions[i].index = i;
+		aq_area_partitions[i].next = aq_area->unused_partition;
+		aq_area->unused_partition = i;
 	}
-	aq_shard->nunused_partitions = aq_max_partitions;
-	for (uint32 i = aq_max_streams; i >= 1; i--)
+	aq_area->nunused_partitions = aq_area_max_partitions;
+	for (uint32 i = aq_area_max_streams; i >= 1; i--)
 	{
-		aq_latch_init(&aq_streams[i].latch, AQ_LATCH_STREAM, i);
-		aq_streams[i].index = i;
-		aq_streams[i].next = aq_shard->unused_stream;
-		aq_shard->unused_stream = i;
+		aq_latch_init(&aq_area_streams[i].latch, AQ_LATCH_STREAM, i);
+		aq_area_streams[i].index = i;
+		aq_area_streams[i].next = aq_area->unused_stream;
+		aq_area->unused_stream = i;
 	}
 	for (int i = 0; i <= aq_object_limit; i++)
 	{
-		aq_latch_init(&aq_shard_queues[i].latch, AQ_LATCH_QUEUE, i);
-		pg_atomic_init_u32(&aq_shard_queues[i].wanting, 0);
-		aq_area_reset_counters(&aq_shard_queues[i]);
+		aq_latch_init(&aq_area_queues[i].latch, AQ_LATCH_QUEUE, i);
+		pg_atomic_init_u32(&aq_area_queues[i].wanting, 0);
+		aq_area_reset_counters(&aq_area_queues[i]);
 	}
-	init_history(&aq_shard->history);
+	init_history(&aq_area->history);
 }

@@ -16,7 +16,7 @@
 
 /* Fetch a message's row; the caller releases the buffer in the end. */
 void
-aq_take_read(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *values,
+aq_candidate_read(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *values,
 			 bool *nulls, Buffer *buffer)
 {
 	HeapTupleData tuple;
@@ -26,8 +26,8 @@ aq_take_read(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datu
 	memset(m, 0, sizeof(AqMessage));
 	m->attempts = item->attempts;
 	m->position = take->options->position;
-	if (aq_row_read(rel, &tuple, buffer))
-		aq_message_read(take->queue, stream_at(take->partition->stream), &tuple, RelationGetDescr(rel), m, values, nulls);
+	if (aq_heap_read_row(rel, &tuple, buffer))
+		aq_heap_read_message(take->queue, stream_at(take->partition->stream), &tuple, RelationGetDescr(rel), m, values, nulls);
 	if (m->ordinal != ordinal)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
@@ -45,7 +45,7 @@ aq_take_read(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datu
  * and may have been rewritten.
  */
 void
-aq_take_emit(Take *take)
+aq_candidate_emit(Take *take)
 {
 	Relation	rel;
 	Buffer		buffer = InvalidBuffer;
@@ -53,7 +53,7 @@ aq_take_emit(Take *take)
 	take->taken += take->nitems;
 	if (take->options->emit == NULL || take->nitems == 0)
 		return;
-	rel = aq_messages_open(take->partition, AccessShareLock);
+	rel = aq_heap_open_messages(take->partition, AccessShareLock);
 	if (take->file != take->partition->file)
 		for (uint32 i = 0; i < take->nitems; i++)
 			candidate_locate(take->partition, &take->items[i]);
@@ -63,7 +63,7 @@ aq_take_emit(Take *take)
 		Datum		values[MSG_COLUMNS];
 		bool		nulls[MSG_COLUMNS];
 
-		aq_take_read(take, rel, &take->items[i], &m, values, nulls, &buffer);
+		aq_candidate_read(take, rel, &take->items[i], &m, values, nulls, &buffer);
 		aq_note_consumed(take->options->mode, m.enqueue_time);
 		take->options->emit(take->options->emit_arg, &m);
 	}
@@ -84,7 +84,7 @@ retries_pending(void *arg)
  * nothing behind them is dequeued.
  */
 bool
-aq_take_await_retries(Take *take, bool only_looks)
+aq_candidate_await_retries(Take *take, bool only_looks)
 {
 	AqMode		mode = take->options->mode;
 

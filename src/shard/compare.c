@@ -85,7 +85,7 @@ is_unchanged(const PartitionCopy *a, const PartitionCopy *b)
 }
 
 static uint32
-tables_open(const Picture *p)
+tables_open(const Contents *p)
 {
 	uint32		open = p->pending + p->nfailed;
 
@@ -96,7 +96,7 @@ tables_open(const Picture *p)
 
 /* When something is to be done by time in it, according to the tables; 0: never. */
 static TimestampTz
-tables_next_timer(const Picture *p)
+tables_next_timer(const Contents *p)
 {
 	TimestampTz next = p->next_timer;
 
@@ -113,18 +113,18 @@ tables_next_timer(const Picture *p)
 }
 
 static void
-count_todo(Reading *reading, const Picture *p)
+count_todo(Reading *reading, const Contents *p)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (p->todo[position] != NULL)
-			reading->todo[position] += aq_picture_todo(p, position);
+			reading->todo[position] += aq_contents_todo(p, position);
 }
 
 /* --- not resident ------------------------------------------------------------------ */
 
 /* Messages that a consumer could take, in a partition that its hint has passed. */
 static void
-compare_hints(AqFindings *findings, const char *place, Stream *stream, const PartitionCopy *copy, const Picture *p)
+compare_hints(AqFindings *findings, const char *place, Stream *stream, const PartitionCopy *copy, const Contents *p)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
@@ -148,7 +148,7 @@ compare_hints(AqFindings *findings, const char *place, Stream *stream, const Par
 }
 
 static void
-compare_summary(AqFindings *findings, const char *place, Stream *stream, const PartitionCopy *copy, const Picture *p)
+compare_summary(AqFindings *findings, const char *place, Stream *stream, const PartitionCopy *copy, const Contents *p)
 {
 	TimestampTz next = tables_next_timer(p);
 
@@ -191,7 +191,7 @@ is_settled(const Slot *memory, const Slot *table)
 }
 
 static void
-compare_slots(AqFindings *findings, const char *place, const PartitionCopy *copy, const Picture *p)
+compare_slots(AqFindings *findings, const char *place, const PartitionCopy *copy, const Contents *p)
 {
 	Differences open = {0},
 				doubt = {0},
@@ -234,7 +234,7 @@ compare_slots(AqFindings *findings, const char *place, const PartitionCopy *copy
 
 /* Messages offered to a consumer that is done with them; attempts. */
 static void
-compare_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, const SubCopy *sub, const Picture *p)
+compare_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, const SubCopy *sub, const Contents *p)
 {
 	const uint64_t *todo = p->todo[sub->position];
 	Differences offered = {0};
@@ -248,7 +248,7 @@ compare_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, 
 }
 
 static void
-compare_attempts(AqFindings *findings, const char *place, Stream *stream, const PartitionCopy *copy, const Picture *p)
+compare_attempts(AqFindings *findings, const char *place, Stream *stream, const PartitionCopy *copy, const Contents *p)
 {
 	Partition  *partition = partition_at(copy->partition.index);
 	Differences attempts = {0};
@@ -262,7 +262,7 @@ compare_attempts(AqFindings *findings, const char *place, Stream *stream, const 
 				int			table = p->attempts[position] != NULL ? p->attempts[position][i] : 0;
 
 				if (p->todo[position] != NULL && aq_bitmap_test(p->todo[position], i) &&
-					aq_attempts_get(frame_of(partition), position, i) != table)
+					aq_frame_attempts(frame_of(partition), position, i) != table)
 					differ(&attempts, i);
 			}
 	aq_latch_free(&stream->latch);
@@ -276,7 +276,7 @@ compare_partition(Reading *reading, Stream *stream, const PartitionCopy *copy)
 {
 	const Partition *p = &copy->partition;
 	const char *place = psprintf("stream %d, partition %lld", stream->number, (long long) p->number);
-	Picture    *picture;
+	Contents    *picture;
 	PartitionCopy *again;
 
 	if (p->own_subid != InvalidSubTransactionId || p->loading || !p->counted || !lock_tables(p))
@@ -284,11 +284,11 @@ compare_partition(Reading *reading, Stream *stream, const PartitionCopy *copy)
 		reading->steady = false;
 		return;
 	}
-	again = aq_partition_copy(stream, p->number);
+	again = aq_shard_check_copy(stream, p->number);
 	if (again != NULL && is_unchanged(copy, again))
 	{
-		picture = aq_picture_read(reading->queue->shm, partition_at(p->index));
-		again = aq_partition_copy(stream, p->number);
+		picture = aq_contents_read(reading->queue->shm, partition_at(p->index));
+		again = aq_shard_check_copy(stream, p->number);
 		if (again != NULL && is_unchanged(copy, again))
 		{
 			count_todo(reading, picture);
@@ -326,12 +326,12 @@ compare_stream(Reading *reading, Stream *stream)
 		CHECK_FOR_INTERRUPTS();
 		MemoryContextReset(context);
 		MemoryContextSwitchTo(context);
-		copy = aq_partition_copy(stream, from);
+		copy = aq_shard_check_copy(stream, from);
 		if (copy == NULL)
 			break;
 		from = copy->partition.number + 1;
 		reading->findings = &local;
-		aq_partition_check(&local, stream, copy);
+		aq_shard_check_partition(&local, stream, copy);
 		compare_partition(reading, stream, copy);
 		MemoryContextSwitchTo(outer);
 		foreach(lc, local.list)
@@ -357,7 +357,7 @@ lag_of(AqQueueShm *shm, int position)
 }
 
 void
-aq_shard_check(AqQueue *queue, AqFindings *findings)
+aq_compare_queue(AqQueue *queue, AqFindings *findings)
 {
 	AqQueueShm *shm = queue->shm;
 	Reading    *reading = palloc0(sizeof(Reading));
@@ -368,10 +368,10 @@ aq_shard_check(AqQueue *queue, AqFindings *findings)
 	reading->steady = !shm->converted;	/* the counters are those of both stores */
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		lag[position] = lag_of(shm, position);
-	aq_tables_check(findings, queue);
+	aq_shard_check_tables(findings, queue);
 	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL; stream = stream_at(stream->next))
 	{
-		aq_stream_check(findings, queue, stream);
+		aq_shard_check_stream(findings, queue, stream);
 		compare_stream(reading, stream);
 	}
 	for (int position = 0; position < AQ_MAX_CONSUMERS && reading->steady; position++)

@@ -35,9 +35,9 @@ typedef struct PartitionCopy
 } PartitionCopy;
 
 /* --- shard_check.c */
-extern PartitionCopy *aq_partition_copy(Stream *stream, int64 from);
-extern void aq_partition_check(AqFindings *findings, const Stream *stream, const PartitionCopy *copy);
-extern void aq_stream_check(AqFindings *findings, AqQueue *queue, Stream *stream);
-extern void aq_tables_check(AqFindings *findings, AqQueue *queue);
+extern PartitionCopy *aq_shard_check_copy(Stream *stream, int64 from);
+extern void aq_shard_check_partition(AqFindings *findings, const Stream *stream, const PartitionCopy *copy);
+extern void aq_shard_check_stream(AqFindings *findings, AqQueue *queue, Stream *stream);
+extern void aq_shard_check_tables(AqFindings *findings, AqQueue *queue);
 
 #endif							/* AQ_COPY_H */

@@ -43,7 +43,7 @@ find_target(Target *target, AqQueue *queue)
 			target->partition = partition_at(i);
 			if (target->partition->frame == 0)
 				continue;
-			target->position = aq_next_sub(frame_of(target->partition), -1);
+			target->position = aq_frame_next_sub(frame_of(target->partition), -1);
 			target->sub = frame_sub(frame_of(target->partition), target->position);
 			target->number = aq_bitmap_next(bitmap_of(target->sub->ready), PARTITION_SLOTS, 0);
 			target->slot = slot_at(frame_of(target->partition), target->number);
@@ -77,7 +77,7 @@ damage_number(Target *t, const char *what, int by)
 		pg_atomic_uint32 *number;
 	}			atomics[] = {
 		{"wanting", &sq->wanting}, {"users", &t->shm->users}, {"stops_enqueue", &t->shm->stops_enqueue},
-		{"stops_dequeue", &t->shm->stops_dequeue}, {"waiting", &t->shm->waiting}, {"ndoubts", &aq_shard->ndoubts},
+		{"stops_dequeue", &t->shm->stops_dequeue}, {"waiting", &t->shm->waiting}, {"ndoubts", &aq_area->ndoubts},
 	};
 
 	for (int i = 0; i < lengthof(numbers); i++)
@@ -100,7 +100,7 @@ damage_number(Target *t, const char *what, int by)
 	else if (strcmp(what, "stream ready") == 0)
 		stream_sub(t->stream, t->position)->ready += by;
 	else if (strcmp(what, "nunused") == 0)
-		aq_shard->nunused_partitions += by;
+		aq_area->nunused_partitions += by;
 	else if (strcmp(what, "next_timer") == 0)
 		p->next_timer += by;
 	else
@@ -160,7 +160,7 @@ damage_mark(Target *t, const char *what, int by)
 	else if (strcmp(what, "attempts") == 0)
 	{
 		aq_chunks_reserve(2 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK);
-		aq_attempts_set(frame_of(p), t->position, t->number, by > 0 ? 1 : 0);
+		aq_frame_set_attempts(frame_of(p), t->position, t->number, by > 0 ? 1 : 0);
 	}
 	else if (strcmp(what, "chunk") == 0 && by > 0)
 	{
@@ -183,7 +183,7 @@ damage_mark(Target *t, const char *what, int by)
 	}
 	else if (strcmp(what, "doubt") == 0 && by > 0)
 	{
-		(void) aq_doubt_add(p, FirstNormalTransactionId, 0, false);
+		(void) aq_doubt_table_add(p, FirstNormalTransactionId, 0, false);
 		p->ndoubt++;
 		aq_queue_post_work(t->shm, AQ_WORK_DOUBT);
 	}

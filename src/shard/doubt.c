@@ -55,10 +55,10 @@ enter(Partition *partition, TransactionId xid, int64 session)
 {
 	Stream	   *stream = stream_at(partition->stream);
 
-	if (aq_doubt_known(partition, xid))
+	if (aq_doubt_table_has(partition, xid))
 		return;
-	if (!aq_doubt_add(partition, xid, session, true))
-		aq_doubts_refuse();
+	if (!aq_doubt_table_add(partition, xid, session, true))
+		aq_doubt_table_refuse();
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
 	partition->ndoubt++;
 	aq_latch_free(&stream->latch);
@@ -136,9 +136,9 @@ aq_doubt_prepared(void)
 			aq_set_doubt(stream, note->partition, note->position, note->slots[j]);
 		aq_latch_free(&stream->latch);
 	}
-	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
-		if (aq_doubts[i].partition != 0 && aq_doubts[i].xid == preparing)
-			aq_doubts[i].preparing = false;
+	for (uint32 i = 0; i < aq_area->max_doubts; i++)
+		if (aq_area_doubts[i].partition != 0 && aq_area_doubts[i].xid == preparing)
+			aq_area_doubts[i].preparing = false;
 	for (int i = 0; i < nputs; i++)
 		aq_queue_post_work(puts[i]->shm, AQ_WORK_DOUBT);
 	for (int i = 0; i < ntakes; i++)
@@ -154,17 +154,17 @@ aq_doubt_cancel(void)
 	if (!TransactionIdIsValid(xid))
 		return;
 	preparing = InvalidTransactionId;
-	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+	for (uint32 i = 0; i < aq_area->max_doubts; i++)
 	{
-		Partition  *partition = partition_at(aq_doubts[i].partition);
+		Partition  *partition = partition_at(aq_area_doubts[i].partition);
 		Stream	   *stream;
 
 		/* entries of this xid are this session's: nobody else changes them */
-		if (partition == NULL || aq_doubts[i].xid != xid)
+		if (partition == NULL || aq_area_doubts[i].xid != xid)
 			continue;
 		stream = stream_at(partition->stream);
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
-		aq_doubt_remove(partition->index, xid);
+		aq_doubt_table_remove(partition->index, xid);
 		partition->ndoubt--;
 		aq_partition_check_done(stream, partition);
 		aq_latch_free(&stream->latch);
@@ -291,7 +291,7 @@ read_takes(Partition *partition, TransactionId xid, const Bitmapset *slots, bool
 
 		if (xmin != xid && !HeapTupleHeaderXminFrozen(tuple->t_data) && !TransactionIdDidCommit(xmin))
 			continue;
-		row = aq_log_row(tuple, RelationGetDescr(rel));
+		row = aq_heap_read_log(tuple, RelationGetDescr(rel));
 		for (int i = 0; i < row.n; i++)
 			if (row.ordinals[i] / PARTITION_SLOTS == partition->number &&
 				(bms_is_member(row.ordinals[i] % PARTITION_SLOTS, slots) ? own : others && xmin == xid))
@@ -316,7 +316,7 @@ read_marks(Stream *stream, Partition *partition)
 		int			slot = -1;
 
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
-		while (sub == NULL && (position = aq_next_sub(frame_of(partition), position)) >= 0)
+		while (sub == NULL && (position = aq_frame_next_sub(frame_of(partition), position)) >= 0)
 		{
 			sub = frame_sub(frame_of(partition), position);
 			if (sub->ndoubt > 0)
@@ -338,8 +338,8 @@ read_marks(Stream *stream, Partition *partition)
 static Bitmapset *
 without_marks_of_others(Partition *partition, TransactionId xid, Bitmapset *marks)
 {
-	TransactionId *xids = palloc(aq_shard->max_doubts * sizeof(TransactionId));
-	uint32		nxids = aq_doubts_of(partition, xids);
+	TransactionId *xids = palloc(aq_area->max_doubts * sizeof(TransactionId));
+	uint32		nxids = aq_doubt_table_xids(partition, xids);
 	Relation	rel = table_open(partition->log, AccessShareLock);
 	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
 	HeapTuple	tuple;
@@ -354,7 +354,7 @@ without_marks_of_others(Partition *partition, TransactionId xid, Bitmapset *mark
 			other = xids[i] == xmin;
 		if (!other)
 			continue;
-		row = aq_log_row(tuple, RelationGetDescr(rel));
+		row = aq_heap_read_log(tuple, RelationGetDescr(rel));
 		for (int i = 0; i < row.n; i++)
 			if (row.ordinals[i] / PARTITION_SLOTS == partition->number)
 				marks = bms_del_member(marks, mark_of(row.position, row.ordinals[i] % PARTITION_SLOTS));
@@ -438,17 +438,17 @@ settle_slot(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtSlot *do
 		return;
 	}
 	if (!(slot->flags & SLOT_FOLLOWER)) /* followers were counted at their commit */
-		aq_count_put(shm, stream, 1, doubt->ready_at != 0, doubt->expires_at != 0, now);
+		aq_settle_count_put(shm, stream, 1, doubt->ready_at != 0, doubt->expires_at != 0, now);
 	if (doubt->ready_at <= now)
 		doubt->ready_at = 0;
 	aq_publish_slot(shm, stream, partition, doubt->slot, doubt->targets, doubt->ready_at, now);
 	if (doubt->ready_at)
-		aq_timer_push(partition, doubt->ready_at, doubt->slot, 0, TIMER_READY);
+		aq_frame_push_timer(partition, doubt->ready_at, doubt->slot, 0, TIMER_READY);
 	if (doubt->expires_at)
 	{
 		slot->flags |= SLOT_EXPIRES;
 		slot->expires_at = doubt->expires_at;
-		aq_timer_push(partition, doubt->expires_at, doubt->slot, 0, TIMER_EXPIRE);
+		aq_frame_push_timer(partition, doubt->expires_at, doubt->slot, 0, TIMER_EXPIRE);
 	}
 }
 
@@ -630,7 +630,7 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots,
 	more = has_slots_in_doubt(partition, xid);
 	if (!more)
 	{
-		aq_doubt_remove(partition->index, xid);
+		aq_doubt_table_remove(partition->index, xid);
 		partition->ndoubt--;
 		aq_partition_check_done(stream, partition);
 	}
@@ -651,7 +651,7 @@ static void
 resolve(AqQueueShm *shm, const Doubt *entry, bool blocked)
 {
 	Partition  *partition = partition_at(entry->partition);
-	Relation	rel = aq_messages_open(partition, AccessShareLock);
+	Relation	rel = aq_heap_open_messages(partition, AccessShareLock);
 	Stream	   *stream = stream_at(partition->stream);
 	bool		others = !entry->takes_settled;
 	bool		rolled_back = others && !TransactionIdDidCommit(entry->xid);
@@ -679,7 +679,7 @@ resolve(AqQueueShm *shm, const Doubt *entry, bool blocked)
 		others = false;
 	} while (again && !blocked);
 	if (blocked)
-		aq_doubt_takes_settled(partition->index, entry->xid);
+		aq_doubt_table_takes_settled(partition->index, entry->xid);
 	table_close(rel, NoLock);
 }
 
@@ -725,7 +725,7 @@ lock_entries(AqQueueShm *shm, LOCKTAG *tag, bool wait)
  * another session that does the same.
  */
 bool
-aq_doubts_resolve(AqQueueShm *shm, bool wait)
+aq_doubt_resolve(AqQueueShm *shm, bool wait)
 {
 	Doubt	   *entries;
 	bool	   *left;
@@ -735,22 +735,22 @@ aq_doubts_resolve(AqQueueShm *shm, bool wait)
 
 	if (!lock_entries(shm, &tag, wait))
 		return false;
-	entries = palloc(aq_shard->max_doubts * sizeof(Doubt));
-	left = palloc0(aq_shard->max_doubts * sizeof(bool));
-	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_SWEEP);
-	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
-		if (aq_doubts[i].partition != 0 &&
-			partition_at(aq_doubts[i].partition)->queue == shm->object->index)
-			entries[n++] = aq_doubts[i];
-	aq_latch_free(&aq_shard->doubt_latch);
+	entries = palloc(aq_area->max_doubts * sizeof(Doubt));
+	left = palloc0(aq_area->max_doubts * sizeof(bool));
+	aq_latch_get(&aq_area->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_area->max_doubts; i++)
+		if (aq_area_doubts[i].partition != 0 &&
+			partition_at(aq_area_doubts[i].partition)->queue == shm->object->index)
+			entries[n++] = aq_area_doubts[i];
+	aq_latch_free(&aq_area->doubt_latch);
 	qsort(entries, n, sizeof(Doubt), compare_entries);
 	for (uint32 i = 0; i < n; i++)
 	{
 		Partition  *partition = partition_at(entries[i].partition);
 
 		left[i] = entries[i].preparing || TransactionIdIsInProgress(entries[i].xid) ||
-			!aq_lock_for_worker(partition, AccessShareLock);
-		if (!left[i] && aq_doubt_known(partition, entries[i].xid))
+			!aq_heap_lock_for_worker(partition, AccessShareLock);
+		if (!left[i] && aq_doubt_table_has(partition, entries[i].xid))
 		{
 			left[i] = is_blocked(entries, i, left);
 			if (!left[i] || !entries[i].takes_settled)
@@ -769,20 +769,20 @@ aq_doubts_resolve(AqQueueShm *shm, bool wait)
 static List *
 queues_in_doubt(void)
 {
-	int32	   *ids = palloc(aq_shard->max_doubts * sizeof(int32));
+	int32	   *ids = palloc(aq_area->max_doubts * sizeof(int32));
 	List	   *list = NIL;
 	uint32		n = 0;
 
-	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_SWEEP);
-	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
-		if (aq_doubts[i].partition != 0)
+	aq_latch_get(&aq_area->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_area->max_doubts; i++)
+		if (aq_area_doubts[i].partition != 0)
 		{
-			AqQueueShm *shm = aq_queue_shm_by_index(partition_at(aq_doubts[i].partition)->queue);
+			AqQueueShm *shm = aq_queue_shm_by_index(partition_at(aq_area_doubts[i].partition)->queue);
 
 			if (shm->database == MyDatabaseId)
 				ids[n++] = shm->queue_id;
 		}
-	aq_latch_free(&aq_shard->doubt_latch);
+	aq_latch_free(&aq_area->doubt_latch);
 	for (uint32 i = 0; i < n; i++)
 		list = list_append_unique_int(list, ids[i]);
 	return list;
@@ -802,7 +802,7 @@ resolve_all(void)
 		if (queue == NULL)
 			continue;			/* dropped just now */
 		aq_queue_pin(queue);
-		(void) aq_doubts_resolve(queue->shm, true);
+		(void) aq_doubt_resolve(queue->shm, true);
 	}
 }
 
@@ -818,7 +818,7 @@ aq_doubt_ended(void)
 	ResourceOwner owner = CurrentResourceOwner;
 	bool		impatient;
 
-	if (pg_atomic_read_u32(&aq_shard->ndoubts) == 0 || !IsTransactionState())
+	if (pg_atomic_read_u32(&aq_area->ndoubts) == 0 || !IsTransactionState())
 		return;
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
@@ -849,7 +849,7 @@ aq_doubt_job(int32 id, AqQueueShm *shm)
 	bool		all;
 
 	aq_job_begin();
-	all = aq_doubts_resolve(shm, false);
+	all = aq_doubt_resolve(shm, false);
 	aq_job_commit(false);
 	if (!all)
 		aq_work_later(shm, AQ_WORK_DOUBT, SWEEP_INTERVAL);

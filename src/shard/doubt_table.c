@@ -16,53 +16,53 @@
 static void
 add_entry(const Partition *partition, TransactionId xid, int64 session, bool preparing)
 {
-	Doubt	   *entry = aq_doubts;
+	Doubt	   *entry = aq_area_doubts;
 
 	while (entry->partition != 0)
 		entry++;
 	entry->partition = partition->index;
 	entry->xid = xid;
 	entry->session = session;
-	entry->sequence = ++aq_shard->doubt_sequence;
+	entry->sequence = ++aq_area->doubt_sequence;
 	entry->preparing = preparing;
 	entry->takes_settled = false;
-	pg_atomic_fetch_add_u32(&aq_shard->ndoubts, 1);
+	pg_atomic_fetch_add_u32(&aq_area->ndoubts, 1);
 }
 
 /* False when the table is full. */
 bool
-aq_doubt_add(Partition *partition, TransactionId xid, int64 session, bool preparing)
+aq_doubt_table_add(Partition *partition, TransactionId xid, int64 session, bool preparing)
 {
 	bool		room;
 
-	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
-	room = pg_atomic_read_u32(&aq_shard->ndoubts) < aq_shard->max_doubts;
+	aq_latch_get(&aq_area->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
+	room = pg_atomic_read_u32(&aq_area->ndoubts) < aq_area->max_doubts;
 	if (room)
 		add_entry(partition, xid, session, preparing);
-	aq_latch_free(&aq_shard->doubt_latch);
+	aq_latch_free(&aq_area->doubt_latch);
 	return room;
 }
 
 /* All that loading the partition has found, with their sessions, or none. */
 bool
-aq_doubts_add(Partition *partition, const List *xids, const List *sessions)
+aq_doubt_table_add_all(Partition *partition, const List *xids, const List *sessions)
 {
 	bool		room;
 	ListCell   *x,
 			   *s;
 
-	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
-	room = pg_atomic_read_u32(&aq_shard->ndoubts) + list_length(xids) <= aq_shard->max_doubts;
+	aq_latch_get(&aq_area->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
+	room = pg_atomic_read_u32(&aq_area->ndoubts) + list_length(xids) <= aq_area->max_doubts;
 	if (room)
 		forboth(x, xids, s, sessions)
 			add_entry(partition, (TransactionId) lfirst_oid(x), (int64) (intptr_t) lfirst(s), false);
-	aq_latch_free(&aq_shard->doubt_latch);
+	aq_latch_free(&aq_area->doubt_latch);
 	return room;
 }
 
 /* The table is full. */
 void
-aq_doubts_refuse(void)
+aq_doubt_table_refuse(void)
 {
 	ereport(ERROR,
 			aq_error(AQ_ERR_CACHE_FULL, "too many partitions belong to prepared transactions"),
@@ -71,51 +71,51 @@ aq_doubts_refuse(void)
 }
 
 void
-aq_doubt_remove(uint32 partition, TransactionId xid)
+aq_doubt_table_remove(uint32 partition, TransactionId xid)
 {
-	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
-	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
-		if (aq_doubts[i].partition == partition && aq_doubts[i].xid == xid)
+	aq_latch_get(&aq_area->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_area->max_doubts; i++)
+		if (aq_area_doubts[i].partition == partition && aq_area_doubts[i].xid == xid)
 		{
-			aq_doubts[i].partition = 0;
-			pg_atomic_fetch_sub_u32(&aq_shard->ndoubts, 1);
+			aq_area_doubts[i].partition = 0;
+			pg_atomic_fetch_sub_u32(&aq_area->ndoubts, 1);
 		}
-	aq_latch_free(&aq_shard->doubt_latch);
+	aq_latch_free(&aq_area->doubt_latch);
 }
 
 void
-aq_doubt_takes_settled(uint32 partition, TransactionId xid)
+aq_doubt_table_takes_settled(uint32 partition, TransactionId xid)
 {
-	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
-	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
-		if (aq_doubts[i].partition == partition && aq_doubts[i].xid == xid)
-			aq_doubts[i].takes_settled = true;
-	aq_latch_free(&aq_shard->doubt_latch);
+	aq_latch_get(&aq_area->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_area->max_doubts; i++)
+		if (aq_area_doubts[i].partition == partition && aq_area_doubts[i].xid == xid)
+			aq_area_doubts[i].takes_settled = true;
+	aq_latch_free(&aq_area->doubt_latch);
 }
 
 bool
-aq_doubt_known(Partition *partition, TransactionId xid)
+aq_doubt_table_has(Partition *partition, TransactionId xid)
 {
 	bool		known = false;
 
-	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_ADD);
-	for (uint32 i = 0; i < aq_shard->max_doubts && !known; i++)
-		known = aq_doubts[i].partition == partition->index && aq_doubts[i].xid == xid;
-	aq_latch_free(&aq_shard->doubt_latch);
+	aq_latch_get(&aq_area->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_ADD);
+	for (uint32 i = 0; i < aq_area->max_doubts && !known; i++)
+		known = aq_area_doubts[i].partition == partition->index && aq_area_doubts[i].xid == xid;
+	aq_latch_free(&aq_area->doubt_latch);
 	return known;
 }
 
 /* The transactions in doubt in the partition; returns how many. */
 uint32
-aq_doubts_of(const Partition *partition, TransactionId *xids)
+aq_doubt_table_xids(const Partition *partition, TransactionId *xids)
 {
 	uint32		n = 0;
 
-	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_SWEEP);
-	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
-		if (aq_doubts[i].partition == partition->index)
-			xids[n++] = aq_doubts[i].xid;
-	aq_latch_free(&aq_shard->doubt_latch);
+	aq_latch_get(&aq_area->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_area->max_doubts; i++)
+		if (aq_area_doubts[i].partition == partition->index)
+			xids[n++] = aq_area_doubts[i].xid;
+	aq_latch_free(&aq_area->doubt_latch);
 	return n;
 }
 
@@ -125,39 +125,39 @@ aq_doubts_of(const Partition *partition, TransactionId *xids)
  * have no order, so they do not stand behind any.
  */
 TransactionId
-aq_doubt_of_session(uint32 stream, int64 session, int64 before)
+aq_doubt_table_of_session(uint32 stream, int64 session, int64 before)
 {
 	TransactionId xid = InvalidTransactionId;
 	uint64		newest = 0;
 
 	if (stream_at(stream)->delayed)
 		return InvalidTransactionId;
-	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_ADD);
-	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
-		if (aq_doubts[i].partition != 0 && aq_doubts[i].session == session &&
-			aq_doubts[i].sequence > newest &&
-			partition_at(aq_doubts[i].partition)->stream == stream &&
-			partition_at(aq_doubts[i].partition)->number < before)
+	aq_latch_get(&aq_area->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_ADD);
+	for (uint32 i = 0; i < aq_area->max_doubts; i++)
+		if (aq_area_doubts[i].partition != 0 && aq_area_doubts[i].session == session &&
+			aq_area_doubts[i].sequence > newest &&
+			partition_at(aq_area_doubts[i].partition)->stream == stream &&
+			partition_at(aq_area_doubts[i].partition)->number < before)
 		{
-			xid = aq_doubts[i].xid;
-			newest = aq_doubts[i].sequence;
+			xid = aq_area_doubts[i].xid;
+			newest = aq_area_doubts[i].sequence;
 		}
-	aq_latch_free(&aq_shard->doubt_latch);
+	aq_latch_free(&aq_area->doubt_latch);
 	return xid;
 }
 
 /* The partition's queue was dropped: so the transactions had been finished. */
 void
-aq_doubt_forget(Partition *partition)
+aq_doubt_table_forget(Partition *partition)
 {
-	if (pg_atomic_read_u32(&aq_shard->ndoubts) == 0)
+	if (pg_atomic_read_u32(&aq_area->ndoubts) == 0)
 		return;
-	aq_latch_get(&aq_shard->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
-	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
-		if (aq_doubts[i].partition == partition->index)
+	aq_latch_get(&aq_area->doubt_latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_area->max_doubts; i++)
+		if (aq_area_doubts[i].partition == partition->index)
 		{
-			aq_doubts[i].partition = 0;
-			pg_atomic_fetch_sub_u32(&aq_shard->ndoubts, 1);
+			aq_area_doubts[i].partition = 0;
+			pg_atomic_fetch_sub_u32(&aq_area->ndoubts, 1);
 		}
-	aq_latch_free(&aq_shard->doubt_latch);
+	aq_latch_free(&aq_area->doubt_latch);
 }

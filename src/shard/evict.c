@@ -21,7 +21,7 @@
  * retry counts that are still to be written.
  */
 bool
-aq_frame_is_idle(const Partition *partition)
+aq_evict_allowed(const Partition *partition)
 {
 	return partition->frame != 0 &&
 		(partition->state == PARTITION_CLOSED || partition->state == PARTITION_OPEN) &&
@@ -33,25 +33,25 @@ aq_frame_is_idle(const Partition *partition)
 
 /* The frame of a partition goes; it is loaded again when its turn comes. */
 void
-aq_frame_evict(Stream *stream, Partition *partition)
+aq_evict_frame(Stream *stream, Partition *partition)
 {
 	Frame	   *frame = frame_of(partition);
 	int			position = -1;
 
 	/* the consumers' counts of ready messages count what is resident */
-	while ((position = aq_next_sub(frame, position)) >= 0)
+	while ((position = aq_frame_next_sub(frame, position)) >= 0)
 		stream_sub(stream, position)->ready -= frame_sub(frame, position)->nready;
 	if (partition->state == PARTITION_OPEN)
 		partition->was_open = true;
 	aq_stream_close(stream, partition);
 	aq_frame_free(partition);
-	partition->evicted = pg_atomic_add_fetch_u64(&aq_shard->history.evictions, 1);
+	partition->evicted = pg_atomic_add_fetch_u64(&aq_area->history.evictions, 1);
 	aq_stat_add(AQ_STAT_PARTITION_EVICTIONS, 1);
 }
 
 /* The smallest power of two that is more than so many evictions. */
 int
-aq_return_class(uint64 evictions)
+aq_evict_return_class(uint64 evictions)
 {
 	int			b = 0;
 
@@ -67,15 +67,15 @@ aq_return_class(uint64 evictions)
  * not used for longest, and frames for equally large.
  */
 void
-aq_frame_returned(Partition *partition)
+aq_evict_returned(Partition *partition)
 {
-	CacheHistory *history = &aq_shard->history;
+	CacheHistory *history = &aq_area->history;
 
 	if (partition->evicted != 0)
 	{
 		uint64		others = pg_atomic_read_u64(&history->evictions) - partition->evicted;
 
-		pg_atomic_fetch_add_u64(&history->returned[aq_jobs_in_worker()][aq_return_class(others)], 1);
+		pg_atomic_fetch_add_u64(&history->returned[aq_jobs_in_worker()][aq_evict_return_class(others)], 1);
 	}
 	partition->evicted = 0;
 }
@@ -91,9 +91,9 @@ evict(Partition *partition)
 		!aq_latch_get_nowait(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_EVICT))
 		return false;
 	if (partition->stream == stream->index && partition->nretry == 0 &&
-		aq_frame_is_idle(partition))
+		aq_evict_allowed(partition))
 	{
-		aq_frame_evict(stream, partition);
+		aq_evict_frame(stream, partition);
 		aq_partition_check_done(stream, partition); /* it may have been open until now */
 		evicted = true;
 	}
@@ -108,14 +108,14 @@ evict(Partition *partition)
 bool
 aq_evict_one(void)
 {
-	uint32		partitions = aq_shard->most_partitions;
+	uint32		partitions = aq_area->most_partitions;
 
 	for (int round = 0; round < EVICTION_ROUNDS; round++)
 	{
 		for (uint32 i = 0; i < partitions; i++)
 		{
-			uint32		hand = pg_atomic_fetch_add_u32(&aq_shard->clock_hand, 1);
-			Partition  *partition = &aq_partitions[1 + hand % partitions];
+			uint32		hand = pg_atomic_fetch_add_u32(&aq_area->clock_hand, 1);
+			Partition  *partition = &aq_area_partitions[1 + hand % partitions];
 
 			/* read without the latch: evict() looks again */
 			aq_stat_add(AQ_STAT_EVICTION_LOOKS, 1);

@@ -47,7 +47,7 @@ table_blocks(Oid relid)
 	Relation	rel;
 	BlockNumber blocks;
 
-	aq_lock_relation(relid, AccessShareLock);
+	aq_heap_lock_relation(relid, AccessShareLock);
 	rel = table_open(relid, NoLock);
 	blocks = RelationGetNumberOfBlocks(rel);
 
@@ -74,7 +74,7 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 	sq->last_table_no = Max(sq->last_table_no, table_no);
 	if (OidIsValid(messages) && OidIsValid(log))
 	{
-		aq_lock_relation(messages, AccessShareLock);
+		aq_heap_lock_relation(messages, AccessShareLock);
 		rel = try_table_open(messages, NoLock);
 	}
 	if (rel == NULL)
@@ -83,7 +83,7 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 				 errmsg("table \"aq_data.%c%d_%d\" is missing", OidIsValid(messages) ? 'l' : 'q', id, table_no),
 				 errhint("Restore it from a backup, or drop the queue, which has queue_id %d in aq.queues, with force => true.", id)));
 
-	partition = aq_partition_alloc(shm);
+	partition = aq_pool_take(shm);
 	partition->table_no = table_no;
 	partition->messages = messages;
 	partition->log = log;
@@ -97,8 +97,8 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 		/* whoever took something from it, before the queue left memory, may have committed asynchronously */
 		partition->last_lsn = GetXLogInsertRecPtr();
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_LOAD);
-		aq_partition_append(stream, partition);
-		aq_partition_placed(partition);
+		aq_stream_append(stream, partition);
+		aq_pool_placed(partition);
 		aq_latch_free(&stream->latch);
 	}
 	else if (RelationGetNumberOfBlocks(rel) > 0 || table_blocks(log) > 0)
@@ -107,12 +107,12 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 		partition->state = PARTITION_DONE;
 		partition->next = sq->done;
 		sq->done = partition->index;
-		aq_partition_placed(partition);
+		aq_pool_placed(partition);
 		aq_queue_post_work(shm, AQ_WORK_RECLAIM);
 	}
 	else
 	{
-		aq_partition_placed(partition);
+		aq_pool_placed(partition);
 		aq_tables_give_back(shm, partition);
 	}
 	table_close(rel, AccessShareLock);
@@ -174,7 +174,7 @@ release_list(uint32 list)
 
 		list = partition->next;
 		aq_frame_free(partition);
-		aq_partition_release(partition);
+		aq_pool_release(partition);
 	}
 }
 
@@ -183,7 +183,7 @@ release_list(uint32 list)
  * evict goes through all partitions: hence the latch.
  */
 void
-aq_unload_queue(AqQueueShm *shm)
+aq_first_use_unload(AqQueueShm *shm)
 {
 	ShardQueue *queue = shard_queue(shm);
 	uint32		list = queue->streams;
@@ -211,10 +211,10 @@ aq_unload_queue(AqQueueShm *shm)
 		stream->head = stream->tail = stream->open = 0;
 		stream->queue = 0;
 		aq_latch_free(&stream->latch);
-		aq_latch_get(&aq_shard->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_DROP);
-		stream->next = aq_shard->unused_stream;
-		aq_shard->unused_stream = stream->index;
-		aq_latch_free(&aq_shard->partitions_latch);
+		aq_latch_get(&aq_area->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_DROP);
+		stream->next = aq_area->unused_stream;
+		aq_area->unused_stream = stream->index;
+		aq_latch_free(&aq_area->partitions_latch);
 	}
 }
 
@@ -222,13 +222,13 @@ aq_unload_queue(AqQueueShm *shm)
 static void
 unload(void *shm, int64 unused)
 {
-	aq_unload_queue(shm);
+	aq_first_use_unload(shm);
 }
 
 void
-aq_load_queue(AqQueue *queue, AqQueueShm *shm)
+aq_first_use_load(AqQueue *queue, AqQueueShm *shm)
 {
-	List	   *tables = aq_queue_table_numbers(queue->id);
+	List	   *tables = aq_tables_numbers(queue->id);
 	ListCell   *lc;
 
 	shard_queue(shm)->single = !queue->multi;

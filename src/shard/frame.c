@@ -17,7 +17,7 @@
 /* --- slots and consumers ------------------------------------------------------ */
 
 /*
- * Chunks that aq_frame_sub_make and aq_stream_sub_make need for the consumer.
+ * Chunks that aq_frame_sub_make and aq_frame_stream_sub_make need for the consumer.
  * *counted: the directory that was counted for the consumer before, -1: none.
  */
 static uint32
@@ -57,7 +57,7 @@ aq_frame_sub_make(Frame *frame, int position)
 }
 
 StreamSub *
-aq_stream_sub_make(Stream *stream, int position)
+aq_frame_stream_sub_make(Stream *stream, int position)
 {
 	AqChunk    *chunk;
 
@@ -142,7 +142,7 @@ aq_frame_prepare(Stream *stream, Frame *frame, uint32 first, uint32 count,
 	{
 		FrameSub   *sub = aq_frame_sub_make(frame, position);
 
-		(void) aq_stream_sub_make(stream, position);
+		(void) aq_frame_stream_sub_make(stream, position);
 		if (waiting && sub->waiting == 0)
 			sub->waiting = aq_chunk_take();
 	}
@@ -218,7 +218,7 @@ static void
 count_doubt(StreamSub *ssub, int n)
 {
 	ssub->ndoubt += n;
-	ssub->doubt_change = pg_atomic_add_fetch_u64(&aq_shard->doubt_changes, 1);
+	ssub->doubt_change = pg_atomic_add_fetch_u64(&aq_area->doubt_changes, 1);
 }
 
 /* A prepared transaction has taken the message; the bitmap is there, or a chunk reserved. */
@@ -251,7 +251,7 @@ aq_clear_doubt(Stream *stream, Partition *partition, int position, uint32 slot)
 
 /* The session has enqueued into the partition. */
 void
-aq_note_session(Partition *partition, int64 session)
+aq_frame_note_session(Partition *partition, int64 session)
 {
 	for (int i = 0; i < PARTITION_SESSIONS; i++)
 	{
@@ -265,7 +265,7 @@ aq_note_session(Partition *partition, int64 session)
 
 /* The next consumer, after position, that the frame has something of; -1 at the end. */
 int
-aq_next_sub(const Frame *frame, int position)
+aq_frame_next_sub(const Frame *frame, int position)
 {
 	while (++position < AQ_MAX_CONSUMERS)
 	{
@@ -280,7 +280,7 @@ aq_next_sub(const Frame *frame, int position)
 /* --- attempts ---------------------------------------------------------------------------- */
 
 int
-aq_attempts_get(Frame *frame, int position, uint32 slot)
+aq_frame_attempts(Frame *frame, int position, uint32 slot)
 {
 	FrameSub   *sub = frame_sub(frame, position);
 	AqChunk    *pages;
@@ -295,7 +295,7 @@ aq_attempts_get(Frame *frame, int position, uint32 slot)
 
 /* Counts beyond 255 stay at 255. */
 void
-aq_attempts_set(Frame *frame, int position, uint32 slot, int attempts)
+aq_frame_set_attempts(Frame *frame, int position, uint32 slot, int attempts)
 {
 	FrameSub   *sub = frame_sub(frame, position);
 	AqChunk    *pages;
@@ -337,7 +337,7 @@ is_before(const Timer *a, const Timer *b)
 
 /* Uses one of the reserved places. */
 void
-aq_timer_push(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind)
+aq_frame_push_timer(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind)
 {
 	Frame	   *frame = frame_of(partition);
 	uint32		i = frame->ntimers++;
@@ -359,7 +359,7 @@ aq_timer_push(Partition *partition, TimestampTz when, uint32 slot, int position,
 
 /* The earliest timer, if its time has come. */
 bool
-aq_timer_pop(Partition *partition, TimestampTz now, Timer *timer)
+aq_frame_pop_timer(Partition *partition, TimestampTz now, Timer *timer)
 {
 	Frame	   *frame = frame_of(partition);
 	uint32		i = 0;
@@ -467,7 +467,7 @@ aq_frame_chunks(const Partition *partition)
 	if (partition->frame == 0)
 		return 0;
 	frame = frame_of(partition);
-	while ((position = aq_next_sub(frame, position)) >= 0)
+	while ((position = aq_frame_next_sub(frame, position)) >= 0)
 	{
 		const FrameSub *sub = frame_sub((Frame *) frame, position);
 

@@ -62,7 +62,7 @@ aq_heap_holds_others(uint32 queue, const Partition *partition)
 
 /* Lock a relation.  A user does not hold up the worker: that raises, and tries again later. */
 void
-aq_lock_relation(Oid relid, LOCKMODE mode)
+aq_heap_lock_relation(Oid relid, LOCKMODE mode)
 {
 	if (!aq_cache_impatient)
 		LockRelationOid(relid, mode);
@@ -80,14 +80,14 @@ aq_lock_relation(Oid relid, LOCKMODE mode)
  * with the queue locked no drop can come meanwhile.
  */
 void
-aq_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode)
+aq_heap_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode)
 {
 	if (ConditionalLockRelationOid(relid, mode))
 		return;
 	if (aq_heap_holds_others(queue, partition) &&
 		!aq_queue_lock(aq_queue_shm_by_index(queue)->queue_id, AccessShareLock, false))
 		aq_heap_queue_is_gone();
-	aq_lock_relation(relid, mode);
+	aq_heap_lock_relation(relid, mode);
 }
 
 /*
@@ -95,7 +95,7 @@ aq_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMO
  * queue must not stop the worker.
  */
 bool
-aq_lock_for_worker(Partition *partition, LOCKMODE mode)
+aq_heap_lock_for_worker(Partition *partition, LOCKMODE mode)
 {
 	return ConditionalLockRelationOid(partition->messages, mode) &&
 		ConditionalLockRelationOid(partition->log, mode);
@@ -156,11 +156,11 @@ relocate(Partition *partition, Relation rel)
  * were read from slots before may be wrong if partition->file has changed.
  */
 Relation
-aq_messages_open(Partition *partition, LOCKMODE mode)
+aq_heap_open_messages(Partition *partition, LOCKMODE mode)
 {
 	Relation	rel;
 
-	aq_lock_against_drop(partition->queue, partition, partition->messages, mode);
+	aq_heap_lock_against_drop(partition->queue, partition, partition->messages, mode);
 	rel = try_table_open(partition->messages, NoLock);
 	if (rel == NULL)
 		aq_heap_queue_is_gone();
@@ -175,7 +175,7 @@ aq_messages_open(Partition *partition, LOCKMODE mode)
  * neither moves nor changes, so the pin is enough when the lock is gone.
  */
 bool
-aq_row_read(Relation rel, HeapTuple tuple, Buffer *buffer)
+aq_heap_read_row(Relation rel, HeapTuple tuple, Buffer *buffer)
 {
 	OffsetNumber offset = ItemPointerGetOffsetNumber(&tuple->t_self);
 	bool		found = false;
@@ -208,7 +208,7 @@ varlena_or_null(Datum *values, bool *nulls, int column)
 
 /* Values point into the tuple and must outlive the message. */
 void
-aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
+aq_heap_read_message(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
 				AqMessage *m, Datum *values, bool *nulls)
 {
 	heap_deform_tuple(tuple, desc, values, nulls);
@@ -232,7 +232,7 @@ aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc
 }
 
 LogRow
-aq_log_row(HeapTuple tuple, TupleDesc desc)
+aq_heap_read_log(HeapTuple tuple, TupleDesc desc)
 {
 	Datum		values[LOG_COLUMNS];
 	bool		nulls[LOG_COLUMNS];
@@ -249,9 +249,9 @@ aq_log_row(HeapTuple tuple, TupleDesc desc)
 
 /* The next partition number of the queue. */
 int64
-aq_next_number(AqQueue *queue)
+aq_heap_next_number(AqQueue *queue)
 {
-	aq_lock_against_drop(queue->shm->object->index, NULL, queue->sequence, RowExclusiveLock);
+	aq_heap_lock_against_drop(queue->shm->object->index, NULL, queue->sequence, RowExclusiveLock);
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(queue->sequence)))
 		aq_heap_queue_is_gone();
 	return nextval_internal(queue->sequence, false);
@@ -264,7 +264,7 @@ aq_next_number(AqQueue *queue)
  * one.
  */
 void
-aq_log_write(Partition *partition, char kind, TimestampTz at, int position,
+aq_heap_write_log(Partition *partition, char kind, TimestampTz at, int position,
 			 const uint16 *slots, uint32 n)
 {
 	Relation	rel = try_table_open(partition->log, RowExclusiveLock);

@@ -25,7 +25,7 @@
 #include "utils/snapmgr.h"
 
 static uint32
-count_open(Picture *p)
+count_open(Contents *p)
 {
 	uint32		open = p->pending + p->nfailed;
 
@@ -36,16 +36,16 @@ count_open(Picture *p)
 
 /* The first time after a start, what is to be done counts as the consumers' lag. */
 static void
-count_lag(Picture *p)
+count_lag(Contents *p)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (p->todo[position] != NULL && !p->partition->in_lag)
-			pg_atomic_fetch_add_u64(&aq_consumer_shm(p->shm, position)->enqueued, aq_picture_todo(p, position));
+			pg_atomic_fetch_add_u64(&aq_consumer_shm(p->shm, position)->enqueued, aq_contents_todo(p, position));
 }
 
 /* What a frame and a summary have in common. Latch held. */
 static void
-install_summary(Picture *p)
+install_summary(Contents *p)
 {
 	Partition  *partition = p->partition;
 
@@ -54,7 +54,7 @@ install_summary(Picture *p)
 		partition->reserved = p->nslots;
 		for (uint32 i = 0; i < p->nslots; i++)
 			if (p->slots[i].state != SLOT_EMPTY)
-				aq_note_session(partition, p->slots[i].session);
+				aq_frame_note_session(partition, p->slots[i].session);
 	}
 	partition->open = count_open(p);
 	partition->counted = partition->in_lag = true;
@@ -80,7 +80,7 @@ install_summary(Picture *p)
 
 /* Does any message wait for the consumer, for a delay or after a rollback? */
 static bool
-has_waiting(Picture *p, int position, const Bitmapset *resting)
+has_waiting(Contents *p, int position, const Bitmapset *resting)
 {
 	int			slot = -1;
 
@@ -115,7 +115,7 @@ attempts_needed(const uint8 *attempts)
  * says how large a cache has to be.
  */
 static uint32
-chunks_needed(Picture *p)
+chunks_needed(Contents *p)
 {
 	uint32		needs = 1 + (p->nslots + SEGMENT_SLOTS - 1) / SEGMENT_SLOTS;
 	int			directory = -1;
@@ -143,12 +143,12 @@ chunks_needed(Picture *p)
 }
 
 static void
-install_consumer(Picture *p, Stream *stream, int position)
+install_consumer(Contents *p, Stream *stream, int position)
 {
 	Partition  *partition = p->partition;
 	Frame	   *frame = frame_of(partition);
 
-	(void) aq_stream_sub_make(stream, position);
+	(void) aq_frame_stream_sub_make(stream, position);
 	(void) aq_frame_sub_make(frame, position);
 	if (p->todo[position] != NULL)
 	{
@@ -172,12 +172,12 @@ install_consumer(Picture *p, Stream *stream, int position)
 	if (p->attempts[position] != NULL)
 		for (uint32 slot = 0; slot < p->nslots; slot++)
 			if (p->attempts[position][slot] > 0)
-				aq_attempts_set(frame, position, slot, p->attempts[position][slot]);
+				aq_frame_set_attempts(frame, position, slot, p->attempts[position][slot]);
 }
 
 /* Those that were ready have to wait. */
 static void
-install_rests(Picture *p, Stream *stream)
+install_rests(Contents *p, Stream *stream)
 {
 	Partition  *partition = p->partition;
 	ListCell   *lc;
@@ -186,7 +186,7 @@ install_rests(Picture *p, Stream *stream)
 	{
 		Timer	   *rest = lfirst(lc);
 
-		aq_timer_push(partition, rest->when, rest->slot, rest->position, TIMER_RETRY);
+		aq_frame_push_timer(partition, rest->when, rest->slot, rest->position, TIMER_RETRY);
 		if (aq_clear_ready(stream, partition, rest->position, rest->slot))
 			aq_set_waiting(partition, rest->position, rest->slot);
 	}
@@ -194,7 +194,7 @@ install_rests(Picture *p, Stream *stream)
 
 /* Latch held, chunks reserved. */
 static void
-install_frame(Picture *p, Stream *stream)
+install_frame(Contents *p, Stream *stream)
 {
 	Partition  *partition = p->partition;
 	Frame	   *frame;
@@ -223,10 +223,10 @@ install_frame(Picture *p, Stream *stream)
 			Slot	   *slot = &p->slots[i];
 
 			if (slot->state == SLOT_WAITING)
-				aq_timer_push(partition, p->ready_at[i], i, 0, TIMER_READY);
+				aq_frame_push_timer(partition, p->ready_at[i], i, 0, TIMER_READY);
 			if ((slot->state == SLOT_WAITING || slot->state == SLOT_READY) &&
 				(slot->flags & SLOT_EXPIRES))
-				aq_timer_push(partition, slot->expires_at, i, 0, TIMER_EXPIRE);
+				aq_frame_push_timer(partition, slot->expires_at, i, 0, TIMER_EXPIRE);
 		}
 		install_rests(p, stream);
 		frame->timers_reserved = 0;
@@ -310,7 +310,7 @@ can_reopen(const Stream *stream, const Partition *partition, uint32 timers)
 static void
 reopen_resident(Stream *stream, Partition *partition)
 {
-	CacheHistory *history = &aq_shard->history;
+	CacheHistory *history = &aq_area->history;
 
 	partition->state = PARTITION_OPEN;
 	partition->was_open = false;
@@ -323,7 +323,7 @@ reopen_resident(Stream *stream, Partition *partition)
 
 /* Has a consumer been removed since the tables were read, so that its messages have come back? */
 static bool
-has_removed(const Picture *p)
+has_removed(const Contents *p)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (p->todo[position] != NULL && aq_consumer_removed(aq_consumer_shm(p->shm, position)))
@@ -336,7 +336,7 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgaq load", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	Picture    *p = aq_picture_read(shm, partition);
+	Contents    *p = aq_contents_read(shm, partition);
 	bool		resident;
 
 	whole |= p->doubts != NIL;
@@ -347,18 +347,18 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_LOAD);
 	reopen = reopen && can_reopen(stream, partition, p->ntimers);
 	resident = whole && (count_open(p) > 0 || reopen);
-	if (resident && !aq_doubts_add(partition, p->doubts, p->doubt_sessions))
+	if (resident && !aq_doubt_table_add_all(partition, p->doubts, p->doubt_sessions))
 	{
 		/* what it marked as taken would stay so when the transactions end */
 		aq_latch_free(&stream->latch);
-		aq_doubts_refuse();
+		aq_doubt_table_refuse();
 	}
 	count_lag(p);
 	install_summary(p);
 	if (resident)
 	{
 		install_frame(p, stream);
-		aq_frame_returned(partition);
+		aq_evict_returned(partition);
 		aq_stat_add(AQ_STAT_PARTITION_LOADS, 1);
 		if (reopen)
 			reopen_resident(stream, partition);
@@ -390,7 +390,7 @@ load(AqQueueShm *shm, Partition *partition, bool whole, bool reopen)
 	if (stream == NULL)
 		return;
 	for (int i = 0; i < lengthof(tables); i++)
-		aq_lock_against_drop(shm->object->index, partition, tables[i], AccessShareLock);
+		aq_heap_lock_against_drop(shm->object->index, partition, tables[i], AccessShareLock);
 	if (begin_load(shm, stream, partition, in_stream, number))
 		load_marked(shm, stream, partition, whole, reopen);
 	for (int i = 0; i < lengthof(tables); i++)
@@ -415,7 +415,7 @@ aq_load_partition(AqQueueShm *shm, Partition *partition)
  * of tables for each enqueue.  False when there is none.
  */
 bool
-aq_reopen_partition(AqQueueShm *shm, Stream *stream)
+aq_load_reopen(AqQueueShm *shm, Stream *stream)
 {
 	Partition  *partition;
 	bool		can,
@@ -443,7 +443,7 @@ aq_reopen_partition(AqQueueShm *shm, Stream *stream)
 
 /* Only learn what is in it: the worker's look at what a restart has left. */
 void
-aq_count_partition(AqQueueShm *shm, Partition *partition)
+aq_load_count(AqQueueShm *shm, Partition *partition)
 {
 	if (!partition->counted)
 		load(shm, partition, false, false);

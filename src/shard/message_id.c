@@ -47,7 +47,7 @@ aq_message_id_parse(const pg_uuid_t *id, uint64 key, int *stream, int64 *ordinal
 }
 
 bool
-aq_shard_owns(AqQueue *queue, const pg_uuid_t *id)
+aq_message_id_owned(AqQueue *queue, const pg_uuid_t *id)
 {
 	int			stream;
 	int64		ordinal;

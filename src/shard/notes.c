@@ -301,10 +301,10 @@ write_log(bool preparing)
 		if (note->count == 0 || aq_xact_dropped(note->shm->queue_id))
 			continue;
 		if (is_removal(note))
-			aq_log_write(note->partition, note->mode == AQ_MODE_PURGE ? LOG_PURGED : LOG_TAKEN,
+			aq_heap_write_log(note->partition, note->mode == AQ_MODE_PURGE ? LOG_PURGED : LOG_TAKEN,
 						 0, note->position, note->slots, note->count);
 		else if (preparing)
-			aq_log_write(note->partition, LOG_LOCKED, 0, note->position, note->slots, note->count);
+			aq_heap_write_log(note->partition, LOG_LOCKED, 0, note->position, note->slots, note->count);
 	}
 }
 

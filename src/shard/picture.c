@@ -64,7 +64,7 @@ is_removed(AqQueueShm *shm, int position)
 }
 
 static void
-add_todo(Picture *p, int position, uint32 slot)
+add_todo(Contents *p, int position, uint32 slot)
 {
 	if (is_removed(p->shm, position))
 	{
@@ -79,7 +79,7 @@ add_todo(Picture *p, int position, uint32 slot)
 
 /* Was it to do, and is not any more? */
 static bool
-strike(Picture *p, int position, uint32 slot)
+strike(Contents *p, int position, uint32 slot)
 {
 	if (p->todo[position] == NULL || !aq_bitmap_clear(p->todo[position], slot))
 		return false;
@@ -88,7 +88,7 @@ strike(Picture *p, int position, uint32 slot)
 }
 
 static void
-add_doubt(Picture *p, TransactionId xid, int64 session)
+add_doubt(Contents *p, TransactionId xid, int64 session)
 {
 	ListCell   *lc;
 
@@ -100,7 +100,7 @@ add_doubt(Picture *p, TransactionId xid, int64 session)
 }
 
 static void
-read_message(Picture *p, HeapTuple tuple, TupleDesc desc)
+read_message(Contents *p, HeapTuple tuple, TupleDesc desc)
 {
 	Datum		values[MSG_COLUMNS];
 	bool		nulls[MSG_COLUMNS];
@@ -163,7 +163,7 @@ read_message(Picture *p, HeapTuple tuple, TupleDesc desc)
 
 /* A rolled back dequeue: the message rests until then. */
 static void
-add_rest(Picture *p, int position, uint32 number, TimestampTz until)
+add_rest(Contents *p, int position, uint32 number, TimestampTz until)
 {
 	Timer	   *rest = palloc(sizeof(Timer));
 
@@ -173,7 +173,7 @@ add_rest(Picture *p, int position, uint32 number, TimestampTz until)
 
 /* Keep the rests of those that are still to be taken, as far as timers go. */
 static void
-sift_rests(Picture *p)
+sift_rests(Contents *p)
 {
 	List	   *kept = NIL;
 	ListCell   *lc;
@@ -194,7 +194,7 @@ sift_rests(Picture *p)
 }
 
 static void
-read_log_ordinal(Picture *p, char kind, RowStatus status, TransactionId xid,
+read_log_ordinal(Contents *p, char kind, RowStatus status, TransactionId xid,
 				 int position, uint32 number, TimestampTz at)
 {
 	Slot	   *slot = &p->slots[number];
@@ -243,7 +243,7 @@ read_log_ordinal(Picture *p, char kind, RowStatus status, TransactionId xid,
 }
 
 static void
-read_log_row(Picture *p, HeapTuple tuple, TupleDesc desc)
+read_log_row(Contents *p, HeapTuple tuple, TupleDesc desc)
 {
 	TransactionId xid;
 	RowStatus	status = row_status(tuple->t_data, &xid);
@@ -251,7 +251,7 @@ read_log_row(Picture *p, HeapTuple tuple, TupleDesc desc)
 
 	if (status == ROW_ABORTED)
 		return;
-	row = aq_log_row(tuple, desc);
+	row = aq_heap_read_log(tuple, desc);
 	if (row.stream != p->stream || row.position < 0 || row.position >= AQ_MAX_CONSUMERS)
 		return;					/* of an earlier use of the tables */
 	if (row.kind != LOG_RETRY)
@@ -264,7 +264,7 @@ read_log_row(Picture *p, HeapTuple tuple, TupleDesc desc)
 
 /* Returns the number of the file that was read. */
 static uint32
-scan_table(Picture *p, Oid relid, void (*row) (Picture *, HeapTuple, TupleDesc))
+scan_table(Contents *p, Oid relid, void (*row) (Contents *, HeapTuple, TupleDesc))
 {
 	Relation	rel = try_table_open(relid, AccessShareLock);
 	TableScanDesc scan;
@@ -287,7 +287,7 @@ scan_table(Picture *p, Oid relid, void (*row) (Picture *, HeapTuple, TupleDesc))
 
 /* The session's newest transaction in doubt before this slot. */
 static TransactionId
-doubt_before(Picture *p, int64 session)
+doubt_before(Contents *p, int64 session)
 {
 	TransactionId xid = InvalidTransactionId;
 	ListCell   *x,
@@ -296,8 +296,8 @@ doubt_before(Picture *p, int64 session)
 	forboth(x, p->doubts, s, p->doubt_sessions)
 		if ((int64) (intptr_t) lfirst(s) == session)
 			xid = (TransactionId) lfirst_oid(x);
-	if (!TransactionIdIsValid(xid) && pg_atomic_read_u32(&aq_shard->ndoubts) > 0)
-		xid = aq_doubt_of_session(p->partition->stream, session, p->partition->number);
+	if (!TransactionIdIsValid(xid) && pg_atomic_read_u32(&aq_area->ndoubts) > 0)
+		xid = aq_doubt_table_of_session(p->partition->stream, session, p->partition->number);
 	return xid;
 }
 
@@ -307,11 +307,11 @@ doubt_before(Picture *p, int64 session)
  * that come after them.  Messages with a delay have no order.
  */
 static void
-hold_followers(Picture *p)
+hold_followers(Contents *p)
 {
 	bool		delayed = stream_at(p->partition->stream)->delayed;
 
-	if (p->pending == 0 && pg_atomic_read_u32(&aq_shard->ndoubts) == 0)
+	if (p->pending == 0 && pg_atomic_read_u32(&aq_area->ndoubts) == 0)
 		return;
 	for (uint32 i = 0; i < p->nslots; i++)
 	{
@@ -341,7 +341,7 @@ hold_followers(Picture *p)
 
 /* Nobody asks for the attempts of what is done. */
 static void
-drop_attempts_of_done(Picture *p)
+drop_attempts_of_done(Contents *p)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
@@ -361,7 +361,7 @@ drop_attempts_of_done(Picture *p)
 
 /* How many messages the consumer is not done with, including those taken by prepared transactions. */
 uint32
-aq_picture_todo(const Picture *p, int position)
+aq_contents_todo(const Contents *p, int position)
 {
 	uint32		n = 0;
 
@@ -372,10 +372,10 @@ aq_picture_todo(const Picture *p, int position)
 	return n;
 }
 
-Picture *
-aq_picture_read(AqQueueShm *shm, Partition *partition)
+Contents *
+aq_contents_read(AqQueueShm *shm, Partition *partition)
 {
-	Picture    *p = palloc0(sizeof(Picture));
+	Contents    *p = palloc0(sizeof(Contents));
 
 	p->partition = partition;
 	p->shm = shm;

@@ -7,14 +7,14 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef AQ_PICTURE_H
-#define AQ_PICTURE_H
+#ifndef AQ_CONTENTS_H
+#define AQ_CONTENTS_H
 
 #include "shard/shard_private.h"
 
 #include "nodes/pg_list.h"
 
-typedef struct Picture
+typedef struct Contents
 {
 	Partition  *partition;
 	AqQueueShm *shm;
@@ -40,9 +40,9 @@ typedef struct Picture
 	List	   *doubts;			/* of xids; sessions beside them */
 	List	   *doubt_sessions;
 	TimestampTz last_take;
-} Picture;
+} Contents;
 
-extern Picture *aq_picture_read(AqQueueShm *shm, Partition *partition);
-extern uint32 aq_picture_todo(const Picture *p, int position);
+extern Contents *aq_contents_read(AqQueueShm *shm, Partition *partition);
+extern uint32 aq_contents_todo(const Contents *p, int position);
 
 #endif

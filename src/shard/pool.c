@@ -11,49 +11,49 @@
 
 /* Does every partition belong to a queue?  Read without the latch. */
 bool
-aq_partitions_used_up(void)
+aq_pool_is_empty(void)
 {
-	return aq_shard->nunused_partitions == 0;
+	return aq_area->nunused_partitions == 0;
 }
 
 /* Do so many belong to queues that those should give up what they do not need? */
 bool
-aq_partitions_scarce(void)
+aq_pool_is_scarce(void)
 {
-	return aq_shard->nunused_partitions < (uint32) aq_max_partitions / 4;
+	return aq_area->nunused_partitions < (uint32) aq_area_max_partitions / 4;
 }
 
 void
-aq_partitions_refuse(void)
+aq_pool_refuse(void)
 {
 	ereport(ERROR,
 			aq_error(AQ_ERR_CACHE_FULL, "too many partitions exist"),
 			errhint("Raise pgaq.max_partitions (now %d) and restart the server.",
-					aq_max_partitions));
+					aq_area_max_partitions));
 }
 
 /* A claim: in no list yet. */
 static void
 release_unplaced(void *partition, int64 unused)
 {
-	aq_partition_release(partition);
+	aq_pool_release(partition);
 }
 
 Partition *
-aq_partition_alloc(AqQueueShm *shm)
+aq_pool_take(AqQueueShm *shm)
 {
 	Partition  *partition = NULL;
 	uint32		index;
 
 	aq_claims_reserve(1);
-	aq_latch_get(&aq_shard->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
-	index = aq_shard->unused_partition;
+	aq_latch_get(&aq_area->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+	index = aq_area->unused_partition;
 	if (index != 0)
 	{
 		partition = partition_at(index);
-		aq_shard->unused_partition = partition->next;
-		aq_shard->nunused_partitions--;
-		aq_shard->most_partitions = Max(aq_shard->most_partitions, index);
+		aq_area->unused_partition = partition->next;
+		aq_area->nunused_partitions--;
+		aq_area->most_partitions = Max(aq_area->most_partitions, index);
 		memset(partition, 0, sizeof(Partition));
 		partition->index = index;
 		partition->queue = shm->object->index;
@@ -61,30 +61,30 @@ aq_partition_alloc(AqQueueShm *shm)
 		pg_atomic_init_u64(&partition->browsed, 0);
 		aq_claim_enter(release_unplaced, partition, 0);
 	}
-	aq_latch_free(&aq_shard->partitions_latch);
+	aq_latch_free(&aq_area->partitions_latch);
 	if (partition == NULL)
-		aq_partitions_refuse();
+		aq_pool_refuse();
 	return partition;
 }
 
 /* It has its place in a list, or goes with the transaction's own tables.  Does not raise. */
 void
-aq_partition_placed(Partition *partition)
+aq_pool_placed(Partition *partition)
 {
 	aq_claim_end(release_unplaced, partition);
 }
 
 /* It is in no list any more.  Does not raise. */
 void
-aq_partition_release(Partition *partition)
+aq_pool_release(Partition *partition)
 {
-	aq_doubt_forget(partition);
-	aq_latch_get(&aq_shard->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+	aq_doubt_table_forget(partition);
+	aq_latch_get(&aq_area->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
 	partition->state = PARTITION_UNUSED;
 	partition->stream = 0;
 	partition->queue = 0;
-	partition->next = aq_shard->unused_partition;
-	aq_shard->unused_partition = partition->index;
-	aq_shard->nunused_partitions++;
-	aq_latch_free(&aq_shard->partitions_latch);
+	partition->next = aq_area->unused_partition;
+	aq_area->unused_partition = partition->index;
+	aq_area->nunused_partitions++;
+	aq_latch_free(&aq_area->partitions_latch);
 }

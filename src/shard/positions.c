@@ -62,7 +62,7 @@ close_old_tails(AqQueueShm *shm, int64 last_number)
 
 /* Are all partitions gone in which there can be messages for it? */
 bool
-aq_position_free(AqQueue *queue, AqRemoved *removed)
+aq_positions_free(AqQueue *queue, AqRemoved *removed)
 {
 	int64		lowest,
 				highest;

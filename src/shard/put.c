@@ -41,7 +41,7 @@ open_partition(AqQueue *queue, Stream *stream)
 	bool		used = false;
 
 	aq_point("tables-provided");
-	number = aq_next_number(queue);
+	number = aq_heap_next_number(queue);
 	aq_chunks_reserve(2);
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
 	if (stream->open == 0)
@@ -62,7 +62,7 @@ open_partition(AqQueue *queue, Stream *stream)
 		partition->more_sessions = false;
 		partition->last_taker = InvalidTransactionId;
 		partition->last_lsn = InvalidXLogRecPtr;
-		aq_partition_append(stream, partition);
+		aq_stream_append(stream, partition);
 		stream->open = partition->index;
 		shard_queue(shm)->opened++; /* a hint: not exact */
 		aq_tables_used(partition);
@@ -99,7 +99,7 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 		if (partition == NULL)
 		{
 			aq_latch_free(&stream->latch);
-			if (!aq_reopen_partition(queue->shm, stream))
+			if (!aq_load_reopen(queue->shm, stream))
 				open_partition(queue, stream);
 			continue;
 		}
@@ -133,7 +133,7 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 				slot->flags |= SLOT_EXPIRES;
 			}
 		}
-		aq_note_session(partition, session);
+		aq_frame_note_session(partition, session);
 		partition->referenced = true;
 		partition->reserved += n;
 		partition->pending += n;
@@ -335,7 +335,7 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 				timers_each, note);
 		aq_point("slots-reserved");
 
-		rel = aq_messages_open(note->partition, RowExclusiveLock);
+		rel = aq_heap_open_messages(note->partition, RowExclusiveLock);
 		insert_rows(rel, note, values, row_nulls, payloads + done, nulls + done,
 					targets ? targets + done : NULL);
 		table_close(rel, NoLock);

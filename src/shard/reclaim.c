@@ -40,7 +40,7 @@
 /* looked at in one hold of the stream's latch, when a consumer was removed */
 #define PARTITIONS_AT_A_TIME 16
 
-int			aq_reuse_grace_ms = 30000;
+int			aq_reclaim_grace_ms = 30000;
 
 /* --- truncation ------------------------------------------------------------------------ */
 
@@ -49,7 +49,7 @@ static TimestampTz
 not_before(Partition *partition, int64 retention, TransactionId horizon)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	TimestampTz grace = partition->last_take + (int64) aq_reuse_grace_ms * 1000;
+	TimestampTz grace = partition->last_take + (int64) aq_reclaim_grace_ms * 1000;
 
 	if (partition->last_take == 0)
 		return 0;				/* nothing was ever taken from it */
@@ -77,7 +77,7 @@ truncate_table(Oid relid)
 static bool
 reclaim(ShardQueue *sq, Partition *partition)
 {
-	if (!aq_lock_for_worker(partition, AccessExclusiveLock))
+	if (!aq_heap_lock_for_worker(partition, AccessExclusiveLock))
 		return false;
 	if (!XLogRecPtrIsInvalid(partition->last_lsn))
 		XLogFlush(partition->last_lsn);
@@ -146,7 +146,7 @@ reclaim_current(AqQueueShm *shm)
 		aq_at_commit(truncated, partition);
 	aq_job_commit(false);
 	if (taken.current == 0)
-		aq_look_for_surplus(shm);
+		aq_tables_check_surplus(shm);
 	else						/* a session is in the way */
 	{
 		taken.current = 0;
@@ -215,7 +215,7 @@ is_uncounted(const Partition *partition)
 }
 
 void
-aq_recount_job(int32 id, AqQueueShm *shm)
+aq_reclaim_recount_job(int32 id, AqQueueShm *shm)
 {
 	bool		complete = true;
 
@@ -225,12 +225,12 @@ aq_recount_job(int32 id, AqQueueShm *shm)
 		Partition  *partition;
 		int64		from = 0;
 
-		while ((partition = aq_partition_from(stream, from, is_uncounted)) != NULL)
+		while ((partition = aq_stream_partition_from(stream, from, is_uncounted)) != NULL)
 		{
 			from = partition->number + 1;
 			aq_job_begin();
-			if (aq_lock_for_worker(partition, AccessShareLock))
-				aq_count_partition(shm, partition);
+			if (aq_heap_lock_for_worker(partition, AccessShareLock))
+				aq_load_count(shm, partition);
 			else
 				complete = false;
 			aq_job_commit(false);
@@ -239,7 +239,7 @@ aq_recount_job(int32 id, AqQueueShm *shm)
 	if (complete)
 	{
 		shard_queue(shm)->recovered = true;
-		aq_look_for_surplus(shm);
+		aq_tables_check_surplus(shm);
 	}
 	else
 		aq_work_later(shm, AQ_WORK_RECOUNT, TRY_AGAIN);
@@ -336,7 +336,7 @@ finish_partitions(AqQueueShm *shm, Stream *stream, int64 *from, const int *posit
  * counted anew, without them.
  */
 void
-aq_removed_job(int32 id, AqQueueShm *shm)
+aq_reclaim_removed_job(int32 id, AqQueueShm *shm)
 {
 	int			positions[AQ_MAX_CONSUMERS];
 	int			n = list_removed(shm, positions);

@@ -74,7 +74,7 @@ fill_batch(Batch *batch, Frame *frame, uint32 size, AqQueue *queue, TimestampTz 
 		   (slot = aq_bitmap_next(bitmap_of(sub->retry), PARTITION_SLOTS, slot + 1)) >= 0)
 	{
 		Slot	   *s = slot_at(frame, slot);
-		int			attempts = aq_attempts_get(frame, batch->position, slot) + 1;
+		int			attempts = aq_frame_attempts(frame, batch->position, slot) + 1;
 
 		batch->failed[batch->n] =
 			(queue->max_retries >= 0 && attempts > queue->max_retries) ||
@@ -128,7 +128,7 @@ collect_batches(AqQueueShm *shm, AqQueue *queue, Partition *only)
 				(only != NULL && partition != only))
 				continue;
 			while (n < lengthof(found) &&
-				   (position = aq_next_sub(frame_of(partition), position)) >= 0)
+				   (position = aq_frame_next_sub(frame_of(partition), position)) >= 0)
 			{
 				FrameSub   *sub = frame_sub(frame_of(partition), position);
 
@@ -157,7 +157,7 @@ collect_batches(AqQueueShm *shm, AqQueue *queue, Partition *only)
 	}
 
 	foreach(lc, batches)
-		if (!aq_lock_for_worker(((Batch *) lfirst(lc))->partition, RowExclusiveLock))
+		if (!aq_heap_lock_for_worker(((Batch *) lfirst(lc))->partition, RowExclusiveLock))
 			return NIL;			/* the queue is being dropped */
 	return batches;
 }
@@ -171,9 +171,9 @@ write_batch(Batch *batch)
 	for (uint32 i = 0; i < batch->n; i++)
 		if (batch->failed[i])
 			failed[nfailed++] = batch->slots[i];
-	aq_log_write(batch->partition, LOG_RETRY, batch->rest, batch->position, batch->slots, batch->n);
+	aq_heap_write_log(batch->partition, LOG_RETRY, batch->rest, batch->position, batch->slots, batch->n);
 	if (nfailed > 0)
-		aq_log_write(batch->partition, LOG_FAILED, 0, batch->position, failed, nfailed);
+		aq_heap_write_log(batch->partition, LOG_FAILED, 0, batch->position, failed, nfailed);
 }
 
 /* The slot has failed for one of its consumers: it is to be moved. Latch held. */
@@ -190,7 +190,7 @@ aq_mark_failed(Partition *partition, uint32 number)
 }
 
 void
-aq_count_failed(AqQueueShm *shm, int position)
+aq_retry_count_failed(AqQueueShm *shm, int position)
 {
 	aq_traffic_add_for(shm, position, AQ_TRAFFIC_FAILED, 1);
 	aq_traffic_time(shm, AQ_TRAFFIC_LAST_FAILURE, GetCurrentTimestamp());
@@ -217,7 +217,7 @@ end_retry(AqQueueShm *shm, Batch *batch, uint32 i)
 	{
 		aq_mark_failed(partition, slot);
 		partition->expired++;
-		aq_count_failed(shm, batch->position);
+		aq_retry_count_failed(shm, batch->position);
 	}
 	aq_consumer_done(shm, batch->stream, partition, batch->position, slot, InvalidTransactionId);
 	return false;
@@ -272,14 +272,14 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 
 		if (!aq_bitmap_test(bitmap_of(sub->retry), slot))
 			continue;			/* the consumer was removed */
-		aq_attempts_set(frame, batch->position, slot,
-						aq_attempts_get(frame, batch->position, slot) + 1);
+		aq_frame_set_attempts(frame, batch->position, slot,
+						aq_frame_attempts(frame, batch->position, slot) + 1);
 		if (!end_retry(shm, batch, i))
 			continue;
 		if (batch->rest != 0 && slot_at(frame, slot)->state == SLOT_READY)
 		{
 			aq_set_waiting(partition, batch->position, slot);
-			aq_timer_push(partition, batch->rest, slot, batch->position, TIMER_RETRY);
+			aq_frame_push_timer(partition, batch->rest, slot, batch->position, TIMER_RETRY);
 		}
 		else
 		{
@@ -411,7 +411,7 @@ detach_frame(Retries *retries)
 	aq_claims_reserve(1);
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 	if (partition->stream == stream->index && partition->nretry > 0 &&
-		aq_frame_is_idle(partition))
+		aq_evict_allowed(partition))
 	{
 		aq_stream_close(stream, partition);
 		retries->frame = partition->frame;
@@ -446,7 +446,7 @@ let_frame_go(void *arg)
 	}
 	aq_partition_check_done(retries->stream, partition);
 	if (partition->frame != 0)
-		aq_frame_evict(retries->stream, partition);
+		aq_evict_frame(retries->stream, partition);
 	if (partition->next_timer != 0)
 		aq_queue_announce_time(retries->shm, partition->next_timer);
 	aq_latch_free(&retries->stream->latch);
@@ -467,7 +467,7 @@ write_detached(Retries *retries, AqQueue *queue)
 	TimestampTz now = GetCurrentTimestamp();
 	int			position = -1;
 
-	while ((position = aq_next_sub(frame, position)) >= 0)
+	while ((position = aq_frame_next_sub(frame, position)) >= 0)
 	{
 		uint32		n = frame_sub(frame, position)->nretry;
 		Batch	   *batch;
@@ -494,7 +494,7 @@ write_out(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 	retries = (Retries) {.shm = shm,.stream = stream,.partition = partition};
 	begin();
 	queue = aq_queue_get_by_id(id, true);
-	if (queue == NULL || !aq_lock_for_worker(partition, RowExclusiveLock) || !detach_frame(&retries))
+	if (queue == NULL || !aq_heap_lock_for_worker(partition, RowExclusiveLock) || !detach_frame(&retries))
 	{
 		aq_job_commit(false);
 		return false;
@@ -523,7 +523,7 @@ aq_retry_job(int32 id, AqQueueShm *shm)
 	{
 		int64		from = 0;
 
-		while ((partition = aq_partition_from(stream, from, has_retries)) != NULL)
+		while ((partition = aq_stream_partition_from(stream, from, has_retries)) != NULL)
 		{
 			from = partition->number + 1;
 			if (outcome == RETRIES_LOCKED ||
@@ -555,7 +555,7 @@ move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
 	tuple.t_self = *tid;
 	if (!heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
 		elog(ERROR, "failed message %u is not in its table", number);
-	aq_message_read(queue, stream_at(partition->stream), &tuple, RelationGetDescr(rel), &m, values, nulls);
+	aq_heap_read_message(queue, stream_at(partition->stream), &tuple, RelationGetDescr(rel), &m, values, nulls);
 	target = aq_exception_queue_of(queue, m.exception_queue_id);
 	if (target != NULL)
 	{
@@ -585,7 +585,7 @@ attempts_of(Frame *frame, uint32 number)
 	int			attempts = 0;
 
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
-		attempts = Max(attempts, aq_attempts_get(frame, position, number));
+		attempts = Max(attempts, aq_frame_attempts(frame, position, number));
 	return attempts;
 }
 
@@ -685,7 +685,7 @@ move_batch(int32 id, Move *move)
 						move->attempts[move->nmoved], &move->soon))
 		move->nmoved++;
 	table_close(move->rel, NoLock);
-	aq_log_write(move->partition, LOG_MOVED, 0, 0, move->slots, move->nmoved);
+	aq_heap_write_log(move->partition, LOG_MOVED, 0, 0, move->slots, move->nmoved);
 	aq_point("failed-moved");
 	aq_at_commit(end_move, move);
 	aq_job_commit(false);
@@ -701,7 +701,7 @@ move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 	{
 		aq_job_begin();
 		if (aq_queue_get_by_id(id, true) == NULL ||
-			!aq_lock_for_worker(partition, RowExclusiveLock))
+			!aq_heap_lock_for_worker(partition, RowExclusiveLock))
 		{
 			aq_job_commit(false);
 			aq_work_later(shm, AQ_WORK_FAILED, TRY_AGAIN);
@@ -712,7 +712,7 @@ move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 		memset(&move, 0, sizeof(move));
 		move.stream = stream;
 		move.partition = partition;
-		move.rel = aq_messages_open(partition, RowExclusiveLock);
+		move.rel = aq_heap_open_messages(partition, RowExclusiveLock);
 		collect_failed(&move);
 		if (move.n == 0)
 		{
@@ -725,7 +725,7 @@ move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 	} while (move.nmoved == move.n);
 
 	/* the exception queue had no table, or could not be used */
-	aq_work_later(shm, AQ_WORK_FAILED, move.soon && !aq_partitions_used_up() ? 1000 : TRY_AGAIN);
+	aq_work_later(shm, AQ_WORK_FAILED, move.soon && !aq_pool_is_empty() ? 1000 : TRY_AGAIN);
 }
 
 static bool
@@ -735,7 +735,7 @@ has_failed(const Partition *partition)
 }
 
 void
-aq_failed_job(int32 id, AqQueueShm *shm)
+aq_retry_failed_job(int32 id, AqQueueShm *shm)
 {
 	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
 		 stream = stream_at(stream->next))
@@ -743,7 +743,7 @@ aq_failed_job(int32 id, AqQueueShm *shm)
 		Partition  *partition;
 		int64		from = 0;
 
-		while ((partition = aq_partition_from(stream, from, has_failed)) != NULL)
+		while ((partition = aq_stream_partition_from(stream, from, has_failed)) != NULL)
 		{
 			from = partition->number + 1;
 			move_failed(id, shm, stream, partition);

@@ -202,7 +202,7 @@ try_item(Take *take, Stream *stream, Relation rel, const Candidate *item)
 	bool		nulls[MSG_COLUMNS];
 	Buffer		buffer = InvalidBuffer;
 
-	aq_take_read(take, rel, item, &m, values, nulls, &buffer);
+	aq_candidate_read(take, rel, item, &m, values, nulls, &buffer);
 	if ((options->filter == NULL || options->filter(options->filter_arg, &m)) &&
 		(options->mode == AQ_MODE_BROWSE ||
 		 (item->own ? take_own(take, item->slot) : take_slot(take, stream, item->slot))))
@@ -233,7 +233,7 @@ await_retries(Take *take, Stream *stream)
 		sub = frame_sub(frame_of(partition), take->options->position);
 	wait = sub != NULL && sub->nretry > 0;
 	aq_latch_free(&stream->latch);
-	return !wait || aq_take_await_retries(take, false);
+	return !wait || aq_candidate_await_retries(take, false);
 }
 
 /* All candidates of one partition, from a slot on; false when nothing behind it may be had. */
@@ -244,7 +244,7 @@ look_through(Take *take, Stream *stream, uint32 cursor)
 
 	if (!await_retries(take, stream))
 		return false;
-	rel = aq_messages_open(take->partition, AccessShareLock);
+	rel = aq_heap_open_messages(take->partition, AccessShareLock);
 
 	/* the lock keeps the table from being truncated; collect() looks again */
 	while (cursor < PARTITION_SLOTS && take->taken < take->options->max)
@@ -385,13 +385,13 @@ aq_search_id(Take *take)
 		return;
 	number = ordinal % PARTITION_SLOTS;
 	(void) await_retries(take, stream);
-	rel = aq_messages_open(take->partition, AccessShareLock);
+	rel = aq_heap_open_messages(take->partition, AccessShareLock);
 	if (take_locked(take, number))
 	{
 		/* it is this transaction's, so the partition stays as it is */
 		candidate_set(take, take->partition, &take->items[0], number, false);
 		take->nitems = 1;
-		aq_take_emit(take);
+		aq_candidate_emit(take);
 	}
 	else
 	{

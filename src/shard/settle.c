@@ -63,7 +63,7 @@ aq_partition_check_done(Stream *stream, Partition *partition)
 	shm = aq_queue_shm_by_index(partition->queue);
 	queue = shard_queue(shm);
 	aq_frame_free(partition);
-	aq_partition_unlink(stream, partition);
+	aq_stream_unlink(stream, partition);
 	partition->state = PARTITION_DONE;
 	partition->next_timer = 0;
 
@@ -200,9 +200,9 @@ push_timers(PutNote *note, Partition *partition)
 	for (uint32 i = 0; i < note->count; i++)
 	{
 		if (note->ready_at)
-			aq_timer_push(partition, note->ready_at, note->first + i, 0, TIMER_READY);
+			aq_frame_push_timer(partition, note->ready_at, note->first + i, 0, TIMER_READY);
 		if (note->expires_at)
-			aq_timer_push(partition, note->expires_at, note->first + i, 0, TIMER_EXPIRE);
+			aq_frame_push_timer(partition, note->expires_at, note->first + i, 0, TIMER_EXPIRE);
 	}
 	if (note->count > 0 && (note->ready_at || note->expires_at))
 		aq_queue_announce_time(note->shm, partition->next_timer);
@@ -219,9 +219,9 @@ follow(PutNote *note, Stream *stream, Partition *partition, TransactionId doubt)
 	Frame	   *frame = frame_of(partition);
 	int64		session = slot_at(frame, note->first)->session;
 
-	if (!aq_doubt_known(partition, doubt))
+	if (!aq_doubt_table_has(partition, doubt))
 	{
-		if (!aq_doubt_add(partition, doubt, session, false))
+		if (!aq_doubt_table_add(partition, doubt, session, false))
 			return false;
 		partition->ndoubt++;
 	}
@@ -264,7 +264,7 @@ wake_targets(PutNote *note)
 
 /* Committed.  Latch held. */
 void
-aq_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool delayed, bool expires, TimestampTz now)
+aq_settle_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool delayed, bool expires, TimestampTz now)
 {
 	stream->enqueued += n;
 	aq_stat_add(AQ_STAT_ENQUEUE_COMMITTED, n);
@@ -294,8 +294,8 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 		set_slot_state(note, frame_of(partition), SLOT_DONE, 0);
 	else
 	{
-		if (pg_atomic_read_u32(&aq_shard->ndoubts) > 0)
-			doubt = aq_doubt_of_session(partition->stream,
+		if (pg_atomic_read_u32(&aq_area->ndoubts) > 0)
+			doubt = aq_doubt_table_of_session(partition->stream,
 										slot_at(frame_of(partition), note->first)->session,
 										PG_INT64_MAX);
 		if (!TransactionIdIsValid(doubt) || !follow(note, stream, partition, doubt))
@@ -311,7 +311,7 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 			}
 			published = true;
 		}
-		aq_count_put(note->shm, stream, note->count, note->ready_at != 0, note->expires_at != 0, now);
+		aq_settle_count_put(note->shm, stream, note->count, note->ready_at != 0, note->expires_at != 0, now);
 	}
 	aq_partition_check_done(stream, partition);
 	aq_latch_free(&stream->latch);

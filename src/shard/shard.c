@@ -20,14 +20,14 @@ define_parameters(void)
 	DefineCustomIntVariable("pgaq.max_partitions",
 							"Number of partitions, of all queues, that can exist at a time.",
 							"A partition holds up to 16384 messages in a table of its own.",
-							&aq_max_partitions,
+							&aq_area_max_partitions,
 							16384, 64, 10000000,
 							PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.max_streams",
 							"Number of streams, of all queues in use, that can exist at a time.",
 							"A queue has a stream per shard and priority used, and another for delayed messages.",
-							&aq_max_streams,
+							&aq_area_max_streams,
 							8192, 64, 1000000,
 							PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
@@ -35,7 +35,7 @@ define_parameters(void)
 							"How long a consumed partition waits for snapshots older than its last dequeue.",
 							"A partition is truncated and reused when no snapshot can see its messages "
 							"as not consumed, or after this time.",
-							&aq_reuse_grace_ms,
+							&aq_reclaim_grace_ms,
 							30000, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
@@ -57,7 +57,7 @@ const AqPart aq_shard_part = {
 static void
 load(AqQueue *queue, AqQueueShm *shm)
 {
-	aq_load_queue(queue, shm);
+	aq_first_use_load(queue, shm);
 }
 
 /*
@@ -107,10 +107,10 @@ count_messages(AqQueue *queue)
 		Partition  *partition;
 		int64		from = 0;
 
-		while ((partition = aq_partition_from(stream, from, is_uncounted)) != NULL)
+		while ((partition = aq_stream_partition_from(stream, from, is_uncounted)) != NULL)
 		{
 			from = partition->number + 1;
-			aq_count_partition(queue->shm, partition);
+			aq_load_count(queue->shm, partition);
 		}
 	}
 }
@@ -142,7 +142,7 @@ forget_removed(AqQueue *queue)
 	{
 		if (queue->consumers[i].name == NULL)
 		{
-			aq_removed_job(queue->id, queue->shm);
+			aq_reclaim_removed_job(queue->id, queue->shm);
 			return;
 		}
 	}
@@ -160,7 +160,7 @@ drop(AqQueue *queue, bool force)
 	if (!force)
 	{
 		/* the last prepared transaction may have ended just now */
-		(void) aq_doubts_resolve(queue->shm, true);
+		(void) aq_doubt_resolve(queue->shm, true);
 		if (holds_messages(queue))
 			ereport(ERROR,
 					aq_error(AQ_ERR_QUEUE_NOT_EMPTY, "queue \"%s\" holds messages", queue->name),
@@ -180,7 +180,7 @@ in_doubt(AqQueueShm *shm)
 {
 	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
 		 stream = stream_at(stream->next))
-		if (aq_partition_from(stream, 0, has_doubts) != NULL)
+		if (aq_stream_partition_from(stream, 0, has_doubts) != NULL)
 			return true;
 	return false;
 }
@@ -189,31 +189,31 @@ static const AqStoreJob shard_jobs[] = {
 	{AQ_WORK_RETRY, aq_retry_job},
 	{AQ_WORK_TABLES, aq_tables_job},
 	{AQ_WORK_DOUBT, aq_doubt_job},
-	{AQ_WORK_REMOVED, aq_removed_job},
-	{AQ_WORK_RECOUNT, aq_recount_job},
-	{AQ_WORK_FAILED, aq_failed_job},
+	{AQ_WORK_REMOVED, aq_reclaim_removed_job},
+	{AQ_WORK_RECOUNT, aq_reclaim_recount_job},
+	{AQ_WORK_FAILED, aq_retry_failed_job},
 	{AQ_WORK_RECLAIM, aq_reclaim_job},
-	{AQ_WORK_SURPLUS, aq_surplus_job},
+	{AQ_WORK_SURPLUS, aq_tables_surplus_job},
 };
 
 static const AqStore shard_store = {
 	.kind = AQ_STORE_SHARDED,
 	.load = load,
-	.unload = aq_unload_queue,
+	.unload = aq_first_use_unload,
 	.idle = idle,
 	.drop = drop,
 	.lock = aq_tables_lock,
 	.put = aq_put,
 	.take = aq_take,
-	.owns = aq_shard_owns,
-	.ready = aq_ready,
+	.owns = aq_message_id_owned,
+	.ready = aq_take_is_ready,
 	.in_doubt = in_doubt,
-	.free_position = aq_position_free,
+	.free_position = aq_positions_free,
 	.jobs = shard_jobs,
 	.njobs = lengthof(shard_jobs),
-	.time_job = {0, aq_timer_job},
+	.time_job = {0, aq_timers_job},
 	.worker_may_put = aq_tables_ready_for_worker,
-	.check = aq_shard_check,
+	.check = aq_compare_queue,
 	.check_pool = aq_shard_check_pool,
-	.chunks = aq_shard_chunks,
+	.chunks = aq_shard_check_chunks,
 };

@@ -25,7 +25,7 @@ count_subs(const Partition *partition)
 	uint32		n = 0;
 	int			position = -1;
 
-	while (partition->frame != 0 && (position = aq_next_sub(frame_of(partition), position)) >= 0)
+	while (partition->frame != 0 && (position = aq_frame_next_sub(frame_of(partition), position)) >= 0)
 		n++;
 	return n;
 }
@@ -50,7 +50,7 @@ copy_frame(PartitionCopy *copy, Stream *stream)
 	for (uint32 s = 0; s < PARTITION_SEGMENTS; s++)
 		if (frame->segments[s] != 0)
 			memcpy(&copy->slots[s * SEGMENT_SLOTS], aq_chunk_ptr(frame->segments[s]), AQ_CHUNK_SIZE);
-	while ((position = aq_next_sub(frame, position)) >= 0)
+	while ((position = aq_frame_next_sub(frame, position)) >= 0)
 	{
 		FrameSub   *sub = frame_sub(frame, position);
 		SubCopy    *to = &copy->subs[copy->nsubs++];
@@ -76,7 +76,7 @@ copy_frame(PartitionCopy *copy, Stream *stream)
  * is none.  Made again when what it has grew while there was no latch.
  */
 PartitionCopy *
-aq_partition_copy(Stream *stream, int64 from)
+aq_shard_check_copy(Stream *stream, int64 from)
 {
 	PartitionCopy *copy = palloc0(sizeof(PartitionCopy));
 	uint32		subs_size = 0,
@@ -162,7 +162,7 @@ sum_slots(AqFindings *findings, const char *place, const PartitionCopy *copy, Su
 		{
 			last = slot->xid;
 			last_runs = slot->state == SLOT_PENDING ? TransactionIdIsInProgress(last)
-				: aq_doubt_known(partition_at(copy->partition.index), last);
+				: aq_doubt_table_has(partition_at(copy->partition.index), last);
 		}
 		dead += slot->state == SLOT_PENDING && !last_runs;
 		unknown += slot->state == SLOT_DOUBT && !last_runs;
@@ -275,10 +275,10 @@ count_doubts(uint32 partition)
 {
 	uint32		n = 0;
 
-	aq_latch_get(&aq_shard->doubt_latch, AQ_SHARED, AQ_LOC_VIEW);
-	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
-		n += aq_doubts[i].partition == partition;
-	aq_latch_free(&aq_shard->doubt_latch);
+	aq_latch_get(&aq_area->doubt_latch, AQ_SHARED, AQ_LOC_VIEW);
+	for (uint32 i = 0; i < aq_area->max_doubts; i++)
+		n += aq_area_doubts[i].partition == partition;
+	aq_latch_free(&aq_area->doubt_latch);
 	return n;
 }
 
@@ -312,7 +312,7 @@ check_frame(AqFindings *findings, const char *place, const PartitionCopy *copy)
 }
 
 void
-aq_partition_check(AqFindings *findings, const Stream *stream, const PartitionCopy *copy)
+aq_shard_check_partition(AqFindings *findings, const Stream *stream, const PartitionCopy *copy)
 {
 	const Partition *p = &copy->partition;
 	const char *place = place_of(stream, p);
@@ -410,7 +410,7 @@ check_list(AqFindings *findings, Stream *stream)
 }
 
 void
-aq_stream_check(AqFindings *findings, AqQueue *queue, Stream *stream)
+aq_shard_check_stream(AqFindings *findings, AqQueue *queue, Stream *stream)
 {
 	check_list(findings, stream);
 	if (!queue->multi)
@@ -432,9 +432,9 @@ static void
 tally_partitions(uint32 queue, Tally *tally)
 {
 	memset(tally, 0, sizeof(Tally));
-	for (uint32 i = 1; i <= (uint32) aq_max_partitions; i++)
+	for (uint32 i = 1; i <= (uint32) aq_area_max_partitions; i++)
 	{
-		const Partition *p = &aq_partitions[i];
+		const Partition *p = &aq_area_partitions[i];
 
 		if (p->queue != queue)
 			continue;
@@ -450,7 +450,7 @@ list_length_of(uint32 list)
 {
 	uint32		n = 0;
 
-	for (; list != 0 && n <= (uint32) aq_max_partitions; list = partition_at(list)->next)
+	for (; list != 0 && n <= (uint32) aq_area_max_partitions; list = partition_at(list)->next)
 		n++;
 	return n;
 }
@@ -472,10 +472,10 @@ sessions_that_want(int32 queue_id)
 }
 
 void
-aq_tables_check(AqFindings *findings, AqQueue *queue)
+aq_shard_check_tables(AqFindings *findings, AqQueue *queue)
 {
 	ShardQueue *sq = shard_queue(queue->shm);
-	uint32		tables = list_length(aq_queue_table_numbers(queue->id));
+	uint32		tables = list_length(aq_tables_numbers(queue->id));
 	uint32		listed = 0,
 				empty,
 				streams = 0,
@@ -519,9 +519,9 @@ check_doubts(AqFindings *findings)
 {
 	uint32		n = 0;
 
-	for (uint32 i = 0; i < aq_shard->max_doubts; i++)
+	for (uint32 i = 0; i < aq_area->max_doubts; i++)
 	{
-		Doubt		doubt = aq_doubts[i];
+		Doubt		doubt = aq_area_doubts[i];
 
 		if (doubt.partition == 0)
 			continue;
@@ -531,7 +531,7 @@ check_doubts(AqFindings *findings)
 			aq_found(findings, psprintf("partition entry %u", doubt.partition),
 					 "in doubt because of a transaction that has ended", doubt.xid, AQ_NO_NUMBER, NULL);
 	}
-	aq_compare(findings, "transactions in doubt", "entries", pg_atomic_read_u32(&aq_shard->ndoubts), n);
+	aq_compare(findings, "transactions in doubt", "entries", pg_atomic_read_u32(&aq_area->ndoubts), n);
 }
 
 void
@@ -543,29 +543,29 @@ aq_shard_check_pool(AqFindings *findings)
 				streams = 0,
 				used = 0;
 
-	aq_latch_get(&aq_shard->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
-	for (uint32 i = 1; i <= (uint32) aq_max_partitions; i++)
+	aq_latch_get(&aq_area->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+	for (uint32 i = 1; i <= (uint32) aq_area_max_partitions; i++)
 	{
-		const Partition *p = &aq_partitions[i];
+		const Partition *p = &aq_area_partitions[i];
 
 		unused += p->queue == 0;
 		lost += p->queue != 0 && aq_queue_shm_by_index(p->queue)->object == NULL;
 	}
-	listed = list_length_of(aq_shard->unused_partition);
-	for (uint32 i = aq_shard->unused_stream; i != 0 && streams <= (uint32) aq_max_streams; i = stream_at(i)->next)
+	listed = list_length_of(aq_area->unused_partition);
+	for (uint32 i = aq_area->unused_stream; i != 0 && streams <= (uint32) aq_area_max_streams; i = stream_at(i)->next)
 		streams++;
-	for (uint32 i = 1; i <= (uint32) aq_max_streams; i++)
-		used += aq_streams[i].queue != 0;
-	aq_latch_free(&aq_shard->partitions_latch);
-	aq_compare(findings, "partitions", "unused entries, as counted", aq_shard->nunused_partitions, listed);
+	for (uint32 i = 1; i <= (uint32) aq_area_max_streams; i++)
+		used += aq_area_streams[i].queue != 0;
+	aq_latch_free(&aq_area->partitions_latch);
+	aq_compare(findings, "partitions", "unused entries, as counted", aq_area->nunused_partitions, listed);
 	aq_compare(findings, "partitions", "unused entries", unused, listed);
 	aq_compare(findings, "partitions", "entries of queues that are not in memory", lost, 0);
-	aq_compare(findings, "streams", "entries, unused or used", (int64) streams + used, aq_max_streams);
+	aq_compare(findings, "streams", "entries, unused or used", (int64) streams + used, aq_area_max_streams);
 	check_doubts(findings);
 }
 
 uint32
-aq_shard_chunks(AqQueueShm *shm)
+aq_shard_check_chunks(AqQueueShm *shm)
 {
 	uint32		n = 0;
 

@@ -295,14 +295,14 @@ typedef struct ShardArea
 	CacheHistory history;
 } ShardArea;
 
-extern ShardArea *aq_shard;
-extern Partition *aq_partitions;
-extern Stream *aq_streams;
-extern ShardQueue *aq_shard_queues;
-extern Doubt *aq_doubts;
+extern ShardArea *aq_area;
+extern Partition *aq_area_partitions;
+extern Stream *aq_area_streams;
+extern ShardQueue *aq_area_queues;
+extern Doubt *aq_area_doubts;
 
-extern int	aq_max_partitions;
-extern int	aq_max_streams;
+extern int	aq_area_max_partitions;
+extern int	aq_area_max_streams;
 
 extern Size aq_area_size(void);
 extern void aq_area_init(void *area, bool found);
@@ -311,19 +311,19 @@ extern void aq_area_reset_counters(ShardQueue *queue);
 static inline Partition *
 partition_at(uint32 index)
 {
-	return index == 0 ? NULL : &aq_partitions[index];
+	return index == 0 ? NULL : &aq_area_partitions[index];
 }
 
 static inline Stream *
 stream_at(uint32 index)
 {
-	return index == 0 ? NULL : &aq_streams[index];
+	return index == 0 ? NULL : &aq_area_streams[index];
 }
 
 static inline ShardQueue *
 shard_queue(const AqQueueShm *shm)
 {
-	return &aq_shard_queues[shm->object->index];
+	return &aq_area_queues[shm->object->index];
 }
 
 /* priority within shard, delayed apart: 20 streams a shard */
@@ -458,18 +458,18 @@ typedef struct LogRow
 } LogRow;
 
 /* --- shard.c ---------------------------------------------------------------------------- */
-extern Partition *aq_partition_alloc(AqQueueShm *shm);	/* a claim; raises when full */
-extern void aq_partition_placed(Partition *partition);	/* the claim ends */
-extern bool aq_partitions_used_up(void);
-extern bool aq_partitions_scarce(void);
-pg_noreturn extern void aq_partitions_refuse(void);
-extern void aq_partition_release(Partition *partition);
+extern Partition *aq_pool_take(AqQueueShm *shm);	/* a claim; raises when full */
+extern void aq_pool_placed(Partition *partition);	/* the claim ends */
+extern bool aq_pool_is_empty(void);
+extern bool aq_pool_is_scarce(void);
+pg_noreturn extern void aq_pool_refuse(void);
+extern void aq_pool_release(Partition *partition);
 extern Stream *aq_stream_find(AqQueueShm *shm, int number);
 extern Stream *aq_stream_make(AqQueueShm *shm, int number);
-extern void aq_partition_append(Stream *stream, Partition *partition);	/* latch held */
-extern void aq_partition_unlink(Stream *stream, Partition *partition);	/* latch held */
+extern void aq_stream_append(Stream *stream, Partition *partition);	/* latch held */
+extern void aq_stream_unlink(Stream *stream, Partition *partition);	/* latch held */
 extern void aq_stream_close(Stream *stream, Partition *partition);	/* latch held */
-extern Partition *aq_partition_from(Stream *stream, int64 from,
+extern Partition *aq_stream_partition_from(Stream *stream, int64 from,
 									bool (*matches) (const Partition *));
 
 /* --- frame.c: latch held unless said otherwise --------------------------------------------- */
@@ -478,8 +478,8 @@ extern uint32 aq_frame_needs(Stream *stream, Frame *frame, uint32 first, uint32 
 extern void aq_frame_prepare(Stream *stream, Frame *frame, uint32 first, uint32 count,
 							 Bitmapset *positions, bool waiting, uint32 timers);
 extern FrameSub *aq_frame_sub_make(Frame *frame, int position);
-extern StreamSub *aq_stream_sub_make(Stream *stream, int position);
-extern int	aq_next_sub(const Frame *frame, int position);
+extern StreamSub *aq_frame_stream_sub_make(Stream *stream, int position);
+extern int	aq_frame_next_sub(const Frame *frame, int position);
 extern void aq_frame_free(Partition *partition);
 extern void aq_set_ready(Stream *stream, Partition *partition, int position, uint32 slot, uint32 count);
 extern bool aq_clear_ready(Stream *stream, Partition *partition, int position, uint32 slot);
@@ -488,38 +488,38 @@ extern bool aq_clear_waiting(Partition *partition, int position, uint32 slot);
 extern void aq_give_back(Stream *stream, Partition *partition, int position, uint32 slot);
 extern void aq_set_doubt(Stream *stream, Partition *partition, int position, uint32 slot);
 extern bool aq_clear_doubt(Stream *stream, Partition *partition, int position, uint32 slot);
-extern void aq_note_session(Partition *partition, int64 session);
-extern int	aq_attempts_get(Frame *frame, int position, uint32 slot);
-extern void aq_attempts_set(Frame *frame, int position, uint32 slot, int attempts);
-extern void aq_timer_push(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind);
-extern bool aq_timer_pop(Partition *partition, TimestampTz now, Timer *timer);
+extern void aq_frame_note_session(Partition *partition, int64 session);
+extern int	aq_frame_attempts(Frame *frame, int position, uint32 slot);
+extern void aq_frame_set_attempts(Frame *frame, int position, uint32 slot, int attempts);
+extern void aq_frame_push_timer(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind);
+extern bool aq_frame_pop_timer(Partition *partition, TimestampTz now, Timer *timer);
 extern uint32 aq_frame_chunks(const Partition *partition);
 extern void aq_partition_check_done(Stream *stream, Partition *partition);
 
 /* --- evict.c: latch held unless said otherwise ----------------------------------------------- */
-extern bool aq_frame_is_idle(const Partition *partition);
-extern void aq_frame_evict(Stream *stream, Partition *partition);
-extern void aq_frame_returned(Partition *partition);
-extern int	aq_return_class(uint64 evictions);
+extern bool aq_evict_allowed(const Partition *partition);
+extern void aq_evict_frame(Stream *stream, Partition *partition);
+extern void aq_evict_returned(Partition *partition);
+extern int	aq_evict_return_class(uint64 evictions);
 extern bool aq_evict_one(void); /* no latch held */
 
 /* --- heap.c ------------------------------------------------------------------------------------- */
 pg_noreturn extern void aq_heap_queue_is_gone(void);
 extern bool aq_heap_holds_others(uint32 queue, const Partition *partition);
-extern void aq_lock_relation(Oid relid, LOCKMODE mode);
-extern void aq_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode);
-extern bool aq_lock_for_worker(Partition *partition, LOCKMODE mode);
-extern Relation aq_messages_open(Partition *partition, LOCKMODE mode);
-extern bool aq_row_read(Relation rel, HeapTuple tuple, Buffer *buffer);
-extern void aq_message_read(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
+extern void aq_heap_lock_relation(Oid relid, LOCKMODE mode);
+extern void aq_heap_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode);
+extern bool aq_heap_lock_for_worker(Partition *partition, LOCKMODE mode);
+extern Relation aq_heap_open_messages(Partition *partition, LOCKMODE mode);
+extern bool aq_heap_read_row(Relation rel, HeapTuple tuple, Buffer *buffer);
+extern void aq_heap_read_message(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
 							AqMessage *message, Datum *values, bool *nulls);
-extern LogRow aq_log_row(HeapTuple tuple, TupleDesc desc);
-extern int64 aq_next_number(AqQueue *queue);
-extern void aq_log_write(Partition *partition, char kind, TimestampTz at, int position,
+extern LogRow aq_heap_read_log(HeapTuple tuple, TupleDesc desc);
+extern int64 aq_heap_next_number(AqQueue *queue);
+extern void aq_heap_write_log(Partition *partition, char kind, TimestampTz at, int position,
 						 const uint16 *slots, uint32 n);
 
 /* --- tables.c ----------------------------------------------------------------------------------- */
-extern List *aq_queue_table_numbers(int32 id);
+extern List *aq_tables_numbers(int32 id);
 extern void aq_tables_lock(AqQueue *queue);
 extern void aq_tables_drop(AqQueue *queue);
 extern Partition *aq_tables_provide(AqQueue *queue);	/* an EMPTY one, TAKEN: a claim */
@@ -531,27 +531,27 @@ extern void aq_tables_subcommit(SubTransactionId subid, SubTransactionId parent)
 extern void aq_tables_xact_end(void);
 extern bool aq_tables_ready_for_worker(AqQueue *queue);
 extern void aq_tables_job(int32 id, AqQueueShm *shm);
-extern void aq_look_for_surplus(AqQueueShm *shm);
-extern void aq_surplus_job(int32 id, AqQueueShm *shm);
+extern void aq_tables_check_surplus(AqQueueShm *shm);
+extern void aq_tables_surplus_job(int32 id, AqQueueShm *shm);
 
 /* --- first_use.c, load.c, picture.c ---------------------------------------------------------------------------- */
-extern void aq_load_queue(AqQueue *queue, AqQueueShm *shm);
-extern void aq_unload_queue(AqQueueShm *shm);
+extern void aq_first_use_load(AqQueue *queue, AqQueueShm *shm);
+extern void aq_first_use_unload(AqQueueShm *shm);
 extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* waits; no latch */
-extern bool aq_reopen_partition(AqQueueShm *shm, Stream *stream);	/* waits; no latch */
-extern void aq_count_partition(AqQueueShm *shm, Partition *partition);
+extern bool aq_load_reopen(AqQueueShm *shm, Stream *stream);	/* waits; no latch */
+extern void aq_load_count(AqQueueShm *shm, Partition *partition);
 
 /* --- message_id.c ------------------------------------------------------------------------------------- */
 extern pg_uuid_t aq_message_id(uint64 key, int stream, int64 ordinal);
 extern bool aq_message_id_parse(const pg_uuid_t *id, uint64 key, int *stream, int64 *ordinal);
-extern bool aq_shard_owns(AqQueue *queue, const pg_uuid_t *id);
+extern bool aq_message_id_owned(AqQueue *queue, const pg_uuid_t *id);
 
 /* --- put.c, take.c ------------------------------------------------------------------------------------- */
 extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 				   const Datum *payloads, const bool *nulls,
 				   Bitmapset *const *targets, pg_uuid_t *ids);
 extern uint32 aq_take(AqQueue *queue, const AqTakeOptions *options);
-extern bool aq_ready(AqQueue *queue, int position, int64 until);
+extern bool aq_take_is_ready(AqQueue *queue, int position, int64 until);
 
 /* --- notes.c: what the transaction has in hand ----------------------------------------------------------- */
 
@@ -618,7 +618,7 @@ extern void aq_own_forget(void);
 
 /* --- settle.c: the end of a transaction, slot by slot; none raises ----------------------------------------- */
 extern void aq_settle_put(PutNote *note, bool commit, TransactionId xid);
-extern void aq_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool delayed, bool expires, TimestampTz now);
+extern void aq_settle_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool delayed, bool expires, TimestampTz now);
 extern void aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid);
 extern void aq_publish_slot(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 slot,
 							Bitmapset *targets, TimestampTz ready_at, TimestampTz now);
@@ -633,36 +633,36 @@ extern uint32 aq_held_back_end(Stream *stream, Partition *partition, int positio
 extern void aq_doubt_prepare(TransactionId xid);	/* pre-prepare: reserves; raises */
 extern void aq_doubt_prepared(void);	/* hands the notes over; does not raise */
 extern void aq_doubt_cancel(void);	/* the transaction aborts after all */
-extern bool aq_doubts_resolve(AqQueueShm *shm, bool wait);
+extern bool aq_doubt_resolve(AqQueueShm *shm, bool wait);
 extern void aq_doubt_ended(void);	/* a prepared transaction was finished; does not raise */
 extern void aq_doubt_job(int32 id, AqQueueShm *shm);
 
 /* --- doubt_table.c ----------------------------------------------------------------------------------------------- */
-extern bool aq_doubt_add(Partition *partition, TransactionId xid, int64 session, bool preparing);
-extern bool aq_doubts_add(Partition *partition, const List *xids, const List *sessions);
-pg_noreturn extern void aq_doubts_refuse(void);
-extern void aq_doubt_remove(uint32 partition, TransactionId xid);
-extern void aq_doubt_takes_settled(uint32 partition, TransactionId xid);
-extern bool aq_doubt_known(Partition *partition, TransactionId xid);
-extern uint32 aq_doubts_of(const Partition *partition, TransactionId *xids);	/* room for max_doubts */
-extern void aq_doubt_forget(Partition *partition);
-extern TransactionId aq_doubt_of_session(uint32 stream, int64 session, int64 before);
+extern bool aq_doubt_table_add(Partition *partition, TransactionId xid, int64 session, bool preparing);
+extern bool aq_doubt_table_add_all(Partition *partition, const List *xids, const List *sessions);
+pg_noreturn extern void aq_doubt_table_refuse(void);
+extern void aq_doubt_table_remove(uint32 partition, TransactionId xid);
+extern void aq_doubt_table_takes_settled(uint32 partition, TransactionId xid);
+extern bool aq_doubt_table_has(Partition *partition, TransactionId xid);
+extern uint32 aq_doubt_table_xids(const Partition *partition, TransactionId *xids);	/* room for max_doubts */
+extern void aq_doubt_table_forget(Partition *partition);
+extern TransactionId aq_doubt_table_of_session(uint32 stream, int64 session, int64 before);
 
 /* --- jobs of the worker: reclaim.c, retry.c, timers.c, positions.c ------------------------------------------- */
-extern int	aq_reuse_grace_ms;
+extern int	aq_reclaim_grace_ms;
 extern void aq_reclaim_job(int32 id, AqQueueShm *shm);
 extern void aq_retry_job(int32 id, AqQueueShm *shm);
-extern void aq_timer_job(int32 id, AqQueueShm *shm);
+extern void aq_timers_job(int32 id, AqQueueShm *shm);
 extern void aq_mark_failed(Partition *partition, uint32 number);
-extern void aq_count_failed(AqQueueShm *shm, int position);
-extern void aq_failed_job(int32 id, AqQueueShm *shm);
-extern void aq_removed_job(int32 id, AqQueueShm *shm);
-extern bool aq_position_free(AqQueue *queue, AqRemoved *removed);
-extern void aq_recount_job(int32 id, AqQueueShm *shm);
+extern void aq_retry_count_failed(AqQueueShm *shm, int position);
+extern void aq_retry_failed_job(int32 id, AqQueueShm *shm);
+extern void aq_reclaim_removed_job(int32 id, AqQueueShm *shm);
+extern bool aq_positions_free(AqQueue *queue, AqRemoved *removed);
+extern void aq_reclaim_recount_job(int32 id, AqQueueShm *shm);
 
 /* --- shard_check.c, compare.c: aq.check() ------------------------------------------------------------------- */
-extern void aq_shard_check(AqQueue *queue, AqFindings *findings);
+extern void aq_compare_queue(AqQueue *queue, AqFindings *findings);
 extern void aq_shard_check_pool(AqFindings *findings);
-extern uint32 aq_shard_chunks(AqQueueShm *shm);
+extern uint32 aq_shard_check_chunks(AqQueueShm *shm);
 
 #endif							/* AQ_SHARD_PRIVATE_H */

@@ -121,7 +121,7 @@ absent_consumers(AqRow *row, AqQueue *queue)
 	each_consumer(row, queue, absent_consumer);
 }
 
-AQ_ROWS(aq_view_consumers)
+AQ_ROWS(aq_shard_views_consumers)
 {
 	each_queue(row, AQ_RIGHT_ANY, consumer_rows, absent_consumers);
 }
@@ -161,7 +161,7 @@ stream_rows(AqRow *row, AqQueue *queue)
 	}
 }
 
-AQ_ROWS(aq_view_streams)
+AQ_ROWS(aq_shard_views_streams)
 {
 	each_queue(row, AQ_RIGHT_ANY, stream_rows, NULL);
 }
@@ -224,19 +224,19 @@ partition_row(AqRow *row, AqQueue *queue, Partition *p, const Stream *stream, ui
 static void
 partition_rows(AqRow *row, AqQueue *queue)
 {
-	for (int i = 1; i <= aq_max_partitions; i++)
+	for (int i = 1; i <= aq_area_max_partitions; i++)
 	{
 		Partition	copy;
 		Stream	   *stream;
 		uint32		chunks = 0;
 
-		if (aq_partitions[i].queue != queue->shm->object->index ||
-			aq_partitions[i].state == PARTITION_UNUSED)
+		if (aq_area_partitions[i].queue != queue->shm->object->index ||
+			aq_area_partitions[i].state == PARTITION_UNUSED)
 			continue;
-		stream = stream_at(aq_partitions[i].stream);
+		stream = stream_at(aq_area_partitions[i].stream);
 		if (stream != NULL)
 			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
-		copy = aq_partitions[i];
+		copy = aq_area_partitions[i];
 		if (stream != NULL)
 		{
 			if (copy.stream == stream->index)
@@ -255,7 +255,7 @@ absent_partitions(AqRow *row, AqQueue *queue)
 {
 	ListCell   *lc;
 
-	foreach(lc, aq_queue_table_numbers(queue->id))
+	foreach(lc, aq_tables_numbers(queue->id))
 	{
 		Oid			messages = aq_data_relation(psprintf("q%d_%d", queue->id, lfirst_int(lc)));
 		Oid			log = aq_data_relation(psprintf("l%d_%d", queue->id, lfirst_int(lc)));
@@ -270,7 +270,7 @@ absent_partitions(AqRow *row, AqQueue *queue)
 	}
 }
 
-AQ_ROWS(aq_view_partitions)
+AQ_ROWS(aq_shard_views_partitions)
 {
 	each_queue(row, AQ_RIGHT_ANY, partition_rows, absent_partitions);
 }
@@ -293,35 +293,35 @@ table_counters(AqRow *row, AqQueue *queue)
 static void
 absent_counters(AqRow *row, AqQueue *queue)
 {
-	if (aq_queue_table_numbers(queue->id) == NIL)
+	if (aq_tables_numbers(queue->id) == NIL)
 		return;
 	aq_row_int(row, queue->id);
 	aq_row_end_nulls(row);
 }
 
-AQ_ROWS(aq_view_table_counters)
+AQ_ROWS(aq_shard_views_table_counters)
 {
 	each_queue(row, AQ_RIGHT_ANY, table_counters, absent_counters);
 }
 
 /* --- the message cache ------------------------------------------------------------------------- */
 
-AQ_ROWS(aq_view_message_cache)
+AQ_ROWS(aq_shard_views_cache)
 {
 	int64		resident = 0,
 				known = 0;
 
-	for (int i = 1; i <= aq_max_partitions; i++)
+	for (int i = 1; i <= aq_area_max_partitions; i++)
 	{
-		known += aq_partitions[i].state != PARTITION_UNUSED;
-		resident += aq_partitions[i].frame != 0;
+		known += aq_area_partitions[i].state != PARTITION_UNUSED;
+		resident += aq_area_partitions[i].frame != 0;
 	}
 	aq_row_number(row, (int64) aq_chunks_total() * AQ_CHUNK_SIZE);
 	aq_row_number(row, (int64) aq_chunks_free_count() * AQ_CHUNK_SIZE);
 	aq_row_int(row, AQ_CHUNK_SIZE);
 	aq_row_number(row, resident);
 	aq_row_number(row, known);
-	aq_row_number(row, aq_max_partitions);
+	aq_row_number(row, aq_area_max_partitions);
 	aq_row_end(row);
 }
 
@@ -349,9 +349,9 @@ add_use(CacheUse *use, const Partition *partition)
 	use->chunks += aq_frame_chunks(partition);
 	if (partition->frame == 0 && partition->evicted != 0)
 	{
-		uint64		others = pg_atomic_read_u64(&aq_shard->history.evictions) - partition->evicted;
+		uint64		others = pg_atomic_read_u64(&aq_area->history.evictions) - partition->evicted;
 
-		use->returning[aq_return_class(others)]++;
+		use->returning[aq_evict_return_class(others)]++;
 	}
 	if (partition->state == PARTITION_OPEN && partition->reserved > 0)
 	{
@@ -366,9 +366,9 @@ static void
 find_use(CacheUse *use)
 {
 	memset(use, 0, sizeof(CacheUse));
-	for (int i = 1; i <= aq_max_partitions; i++)
+	for (int i = 1; i <= aq_area_max_partitions; i++)
 	{
-		Partition  *partition = &aq_partitions[i];
+		Partition  *partition = &aq_area_partitions[i];
 		Stream	   *stream = stream_at(partition->stream);
 
 		if (stream == NULL)
@@ -382,9 +382,9 @@ find_use(CacheUse *use)
 	}
 }
 
-AQ_ROWS(aq_view_message_cache_use)
+AQ_ROWS(aq_shard_views_cache_use)
 {
-	CacheHistory *history = &aq_shard->history;
+	CacheHistory *history = &aq_area->history;
 	CacheUse	use;
 	uint64		seen;
 
@@ -405,9 +405,9 @@ AQ_ROWS(aq_view_message_cache_use)
 	aq_row_end(row);
 }
 
-AQ_ROWS(aq_view_message_cache_returns)
+AQ_ROWS(aq_shard_views_cache_returns)
 {
-	CacheHistory *history = &aq_shard->history;
+	CacheHistory *history = &aq_area->history;
 	CacheUse	use;
 
 	find_use(&use);
@@ -442,7 +442,7 @@ typedef struct LogPicture
 static void
 read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 {
-	LogRow		row = aq_log_row(tuple, desc);
+	LogRow		row = aq_heap_read_log(tuple, desc);
 	int			position = row.position;
 
 	if (row.kind == LOG_MOVED || row.kind == LOG_LOCKED || position < 0 || position >= AQ_MAX_CONSUMERS)
@@ -471,9 +471,9 @@ read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 static void
 read_ready(LogPicture *p, AqQueue *queue, Oid messages)
 {
-	for (int i = 1; i <= aq_max_partitions; i++)
+	for (int i = 1; i <= aq_area_max_partitions; i++)
 	{
-		Partition  *partition = &aq_partitions[i];
+		Partition  *partition = &aq_area_partitions[i];
 		Stream	   *stream = stream_at(partition->stream);
 
 		if (partition->messages != messages || stream == NULL)
@@ -594,7 +594,7 @@ message_rows(MessageRows *rows, HeapTuple tuple, TupleDesc desc)
 	stream.number = DatumGetInt16(values[MSG_STREAM]);
 	stream.shard = stream.number / (2 * AQ_PRIORITIES);
 	stream.priority = stream.number / 2 % AQ_PRIORITIES;
-	aq_message_read(queue, &stream, tuple, desc, &m, values, nulls);
+	aq_heap_read_message(queue, &stream, tuple, desc, &m, values, nulls);
 	if (!queue->multi)
 	{
 		message_row(rows, &m, 0, NULL);
@@ -657,7 +657,7 @@ table_rows(MessageRows *rows, int table_no)
 	table_close(log, AccessShareLock);
 }
 
-AQ_ROWS(aq_view_messages)
+AQ_ROWS(aq_shard_views_messages)
 {
 	AqQueue    *queue = aq_queue_numbered(PG_GETARG_INT32(0));
 	MessageRows rows = {.row = row,.queue = queue,.now = GetCurrentTimestamp()};
@@ -672,7 +672,7 @@ AQ_ROWS(aq_view_messages)
 	rows.pinned = !RecoveryInProgress() && aq_queue_look(queue, &look);
 	getTypeOutputInfo(queue->payload_type, &output, &is_varlena);
 	fmgr_info(output, &rows.output);
-	foreach(lc, aq_queue_table_numbers(queue->id))
+	foreach(lc, aq_tables_numbers(queue->id))
 	{
 		MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgaq messages",
 													  ALLOCSET_DEFAULT_SIZES);

@@ -11,7 +11,7 @@
 
 /* Put it into its place in the stream: by number.  Latch held. */
 void
-aq_partition_append(Stream *stream, Partition *partition)
+aq_stream_append(Stream *stream, Partition *partition)
 {
 	Partition  *before = partition_at(stream->tail);
 
@@ -33,7 +33,7 @@ aq_partition_append(Stream *stream, Partition *partition)
 
 /* Take it out of the stream, and out of the consumers' hints.  Latch held. */
 void
-aq_partition_unlink(Stream *stream, Partition *partition)
+aq_stream_unlink(Stream *stream, Partition *partition)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
@@ -61,7 +61,7 @@ aq_partition_unlink(Stream *stream, Partition *partition)
 void
 aq_stream_close(Stream *stream, Partition *partition)
 {
-	CacheHistory *history = &aq_shard->history;
+	CacheHistory *history = &aq_area->history;
 
 	if (partition->state != PARTITION_OPEN)
 		return;
@@ -77,7 +77,7 @@ aq_stream_close(Stream *stream, Partition *partition)
 
 /* The stream's first partition from a number on that matches. */
 Partition *
-aq_partition_from(Stream *stream, int64 from, bool (*matches) (const Partition *))
+aq_stream_partition_from(Stream *stream, int64 from, bool (*matches) (const Partition *))
 {
 	Partition  *partition;
 
@@ -123,11 +123,11 @@ aq_stream_make(AqQueueShm *shm, int number)
 	stream = aq_stream_find(shm, number);
 	if (stream == NULL)
 	{
-		aq_latch_get(&aq_shard->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
-		stream = stream_at(aq_shard->unused_stream);
+		aq_latch_get(&aq_area->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
+		stream = stream_at(aq_area->unused_stream);
 		if (stream != NULL)
-			aq_shard->unused_stream = stream->next;
-		aq_latch_free(&aq_shard->partitions_latch);
+			aq_area->unused_stream = stream->next;
+		aq_latch_free(&aq_area->partitions_latch);
 	}
 	else
 	{
@@ -159,6 +159,6 @@ aq_stream_make(AqQueueShm *shm, int number)
 	if (stream == NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_CACHE_FULL, "too many streams exist"),
-				errhint("Raise pgaq.max_streams (now %d) and restart the server.", aq_max_streams));
+				errhint("Raise pgaq.max_streams (now %d) and restart the server.", aq_area_max_streams));
 	return stream;
 }

@@ -114,7 +114,7 @@ next_table_no(AqQueueShm *shm)
 static Partition *
 new_partition(AqQueue *queue, AqQueueShm *shm)
 {
-	Partition  *partition = aq_partition_alloc(shm);
+	Partition  *partition = aq_pool_take(shm);
 
 	partition->table_no = next_table_no(shm);
 	create_tables(queue, partition->table_no);
@@ -217,7 +217,7 @@ tables_made(void *arg)
 	AqQueueShm *shm = aq_queue_shm_by_index(partition->queue);
 
 	pg_atomic_fetch_add_u64(&shard_queue(shm)->added_by_worker, 1);
-	aq_partition_placed(partition);
+	aq_pool_placed(partition);
 	aq_tables_give_back(shm, partition);
 }
 
@@ -233,9 +233,9 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 	/* who waits now is not told what was in the way before */
 	if (shard_queue(shm)->trouble != 0)
 		set_trouble(shm, 0, "");
-	if (wants_tables(shm) && aq_partitions_scarce())
+	if (wants_tables(shm) && aq_pool_is_scarce())
 		ask_for_surplus();
-	while (wants_tables(shm) && !aq_partitions_used_up())
+	while (wants_tables(shm) && !aq_pool_is_empty())
 	{
 		AqQueue    *queue;
 		Partition  *volatile partition = NULL;
@@ -289,7 +289,7 @@ make_own(AqQueue *queue)
 	partition->own_subid = GetCurrentSubTransactionId();
 	partition->state = PARTITION_TAKEN;
 	own[nown++] = partition;
-	aq_partition_placed(partition);
+	aq_pool_placed(partition);
 	pg_atomic_fetch_add_u64(&shard_queue(queue->shm)->added_by_sessions, 1);
 	return partition;
 }
@@ -320,12 +320,12 @@ aq_tables_subabort(SubTransactionId subid)
 		if (stream != NULL)
 		{
 			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_DROP);
-			aq_partition_unlink(stream, partition);
+			aq_stream_unlink(stream, partition);
 			aq_frame_free(partition);
 			aq_latch_free(&stream->latch);
 		}
-		pg_atomic_fetch_sub_u64(&aq_shard_queues[partition->queue].added_by_sessions, 1);
-		aq_partition_release(partition);
+		pg_atomic_fetch_sub_u64(&aq_area_queues[partition->queue].added_by_sessions, 1);
+		aq_pool_release(partition);
 	}
 }
 
@@ -340,7 +340,7 @@ aq_tables_xact_end(void)
 /*
  * A drop that has not ended yet keeps the worker from making tables: wait for
  * its end, where lock_timeout and the deadlock detector see it.  Who holds a
- * table must not wait, see aq_lock_against_drop().
+ * table must not wait, see aq_heap_lock_against_drop().
  */
 static void
 await_drop(AqQueue *queue)
@@ -472,8 +472,8 @@ aq_tables_provide(AqQueue *queue)
 			ereport(ERROR,
 					aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
 					errdetail("It was dropped while the session waited for a table."));
-		if (aq_partitions_used_up() && aq_clock_us() > deadline)
-			aq_partitions_refuse();
+		if (aq_pool_is_empty() && aq_clock_us() > deadline)
+			aq_pool_refuse();
 		if (aq_clock_us() > trouble_deadline)
 			refuse_if_troubled(queue);
 		aq_jobs_require_worker();
@@ -506,7 +506,7 @@ append_tables(StringInfo command, char letter, int32 id, List *numbers)
 void
 aq_tables_lock(AqQueue *queue)
 {
-	List	   *numbers = aq_queue_table_numbers(queue->id);
+	List	   *numbers = aq_tables_numbers(queue->id);
 	static const char letters[] = "ql";
 
 	LockRelationOid(queue->sequence, AccessExclusiveLock);
@@ -535,13 +535,13 @@ surplus(const ShardQueue *sq)
 {
 	uint32		reserve = 2 * EMPTY_WANTED;
 
-	if (!aq_partitions_scarce())
+	if (!aq_pool_is_scarce())
 		reserve += sq->opened;
 	return (int) sq->nempty - (int) reserve;
 }
 
 void
-aq_look_for_surplus(AqQueueShm *shm)
+aq_tables_check_surplus(AqQueueShm *shm)
 {
 	if (surplus(shard_queue(shm)) > 0)
 		aq_queue_post_work(shm, AQ_WORK_SURPLUS);
@@ -572,7 +572,7 @@ drop_surplus(int32 id, AqQueueShm *shm)
 	if (aq_job_lock_extension() && aq_queue_get_by_id(id, true) != NULL &&
 		aq_queue_lock(id, AccessShareLock, false))
 		partition = claim_surplus(shm);
-	if (partition != NULL && aq_lock_for_worker(partition, AccessExclusiveLock))
+	if (partition != NULL && aq_heap_lock_for_worker(partition, AccessExclusiveLock))
 	{
 		run_ddl(psprintf("DROP TABLE aq_data.q%d_%d, aq_data.l%d_%d",
 						 id, partition->table_no, id, partition->table_no));
@@ -585,7 +585,7 @@ drop_surplus(int32 id, AqQueueShm *shm)
 		return false;
 	aq_claim_end(give_back_unused, partition);
 	if (dropped)
-		aq_partition_release(partition);
+		aq_pool_release(partition);
 	else
 	{
 		/* a reader is at it, as pg_dump */
@@ -596,7 +596,7 @@ drop_surplus(int32 id, AqQueueShm *shm)
 }
 
 void
-aq_surplus_job(int32 id, AqQueueShm *shm)
+aq_tables_surplus_job(int32 id, AqQueueShm *shm)
 {
 	while (drop_surplus(id, shm))
 		CHECK_FOR_INTERRUPTS();
@@ -612,7 +612,7 @@ ask_for_surplus(void)
 
 		/* the queue may be another one by then, which looks for itself */
 		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId &&
-			surplus(&aq_shard_queues[i]) > 0)
+			surplus(&aq_area_queues[i]) > 0)
 			aq_queue_post_work(aq_queue_shm_by_index(i), AQ_WORK_SURPLUS);
 	}
 }
@@ -621,7 +621,7 @@ ask_for_surplus(void)
 void
 aq_tables_drop(AqQueue *queue)
 {
-	List	   *numbers = aq_queue_table_numbers(queue->id);
+	List	   *numbers = aq_tables_numbers(queue->id);
 	StringInfoData command;
 
 	if (numbers == NIL)
@@ -635,7 +635,7 @@ aq_tables_drop(AqQueue *queue)
 
 /* Numbers of the queue's tables, as the catalog's latest state has them. */
 List *
-aq_queue_table_numbers(int32 id)
+aq_tables_numbers(int32 id)
 {
 	Relation	rel = table_open(aq_catalog_relation("message_table"), AccessShareLock);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());

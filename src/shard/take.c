@@ -106,7 +106,7 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 		aq_latch_free(&stream->latch);
 		return FOUND_NO_CHUNK;
 	}
-	ssub = aq_stream_sub_make(stream, position);
+	ssub = aq_frame_stream_sub_make(stream, position);
 	partition = partition_at(ssub->hint ? ssub->hint : stream->head);
 	while (partition != NULL)
 	{
@@ -180,7 +180,7 @@ take_from_stream(Take *take, Stream *stream)
 			case FOUND_ITEMS:
 				aq_stat_add(AQ_STAT_CACHE_HITS, 1);
 				aq_point("messages-taken");
-				aq_take_emit(take);
+				aq_candidate_emit(take);
 				break;
 			case FOUND_UNLOADED:
 				aq_stat_add(AQ_STAT_CACHE_MISSES, 1);
@@ -188,7 +188,7 @@ take_from_stream(Take *take, Stream *stream)
 				take->loaded = true;
 				break;
 			case FOUND_RETRY:
-				stopped = !aq_take_await_retries(take, false);
+				stopped = !aq_candidate_await_retries(take, false);
 				break;
 		}
 	}
@@ -313,7 +313,7 @@ is_ready(AqQueue *queue, int position, int64 until)
 				aq_load_partition(take.shm, take.partition);
 				break;
 			case FOUND_RETRY:
-				stream = aq_take_await_retries(&take, true) ? first : stream_at(stream->next);
+				stream = aq_candidate_await_retries(&take, true) ? first : stream_at(stream->next);
 				break;
 		}
 	}
@@ -326,7 +326,7 @@ is_ready(AqQueue *queue, int position, int64 until)
  * its own.
  */
 bool
-aq_ready(AqQueue *queue, int position, int64 until)
+aq_take_is_ready(AqQueue *queue, int position, int64 until)
 {
 	bool		ready = is_ready(queue, position, until);
 

@@ -65,7 +65,7 @@ candidate_set(const Take *take, Partition *partition, Candidate *item, uint32 nu
 {
 	item->slot = number;
 	item->own = own;
-	item->attempts = aq_attempts_get(frame_of(partition), take->options->position, number);
+	item->attempts = aq_frame_attempts(frame_of(partition), take->options->position, number);
 	candidate_locate(partition, item);
 }
 
@@ -80,10 +80,10 @@ is_due(const Take *take, const Slot *slot)
 }
 
 /* --- candidate.c ------------------------------------------------------------------- */
-extern void aq_take_read(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *values,
+extern void aq_candidate_read(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *values,
 						 bool *nulls, Buffer *buffer);
-extern void aq_take_emit(Take *take);
-extern bool aq_take_await_retries(Take *take, bool only_looks);
+extern void aq_candidate_emit(Take *take);
+extern bool aq_candidate_await_retries(Take *take, bool only_looks);
 
 /* --- held_back.c: latch held unless said otherwise ----------------------------------- */
 extern void aq_held_back_latch(Take *take, Stream *stream, AqLocation location);	/* takes it */

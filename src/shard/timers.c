@@ -63,7 +63,7 @@ static void
 pop_timers(Round *round)
 {
 	while (round->ntimers < TIMER_BATCH &&
-		   aq_timer_pop(round->partition, round->now, &round->timers[round->ntimers]))
+		   aq_frame_pop_timer(round->partition, round->now, &round->timers[round->ntimers]))
 	{
 		round->ntimers++;
 		frame_of(round->partition)->timers_reserved++;
@@ -83,7 +83,7 @@ finish_timers(Round *round, bool all_again)
 		Timer	   *timer = &round->timers[i];
 
 		if (all_again || round->again[i])
-			aq_timer_push(round->partition, all_again ? timer->when : round->now + LOOK_AGAIN,
+			aq_frame_push_timer(round->partition, all_again ? timer->when : round->now + LOOK_AGAIN,
 						  timer->slot, timer->position, timer->kind);
 		else
 			frame_of(round->partition)->timers_reserved--;
@@ -117,7 +117,7 @@ take_expired(Round *round, uint32 i)
 
 	if (slot->open == 0)
 		return;
-	while ((position = aq_next_sub(frame_of(round->partition), position)) >= 0)
+	while ((position = aq_frame_next_sub(frame_of(round->partition), position)) >= 0)
 		if (aq_clear_ready(round->stream, round->partition, position, number) ||
 			aq_clear_waiting(round->partition, position, number))
 			add_expired(round, number, position);
@@ -146,7 +146,7 @@ log_expired(Round *round)
 					written[j] = true;
 			}
 		if (n > 0)
-			aq_log_write(round->partition, LOG_FAILED, 0, round->expired[i].position,
+			aq_heap_write_log(round->partition, LOG_FAILED, 0, round->expired[i].position,
 						 slots, n);
 	}
 }
@@ -176,7 +176,7 @@ settle_expired(Round *round, bool failed)
 	{
 		aq_stat_add(AQ_STAT_EXPIRATIONS, round->nexpired);
 		for (uint32 i = 0; i < round->nexpired; i++)
-			aq_count_failed(round->shm, round->expired[i].position);
+			aq_retry_count_failed(round->shm, round->expired[i].position);
 	}
 	round->nexpired = 0;
 }
@@ -213,7 +213,7 @@ end_delays(Round *round)
 		if (timer->kind != TIMER_READY || slot->state != SLOT_WAITING)
 			continue;
 		slot->state = SLOT_READY;
-		while ((position = aq_next_sub(frame, position)) >= 0)
+		while ((position = aq_frame_next_sub(frame, position)) >= 0)
 			make_ready(round, position, timer->slot);
 	}
 }
@@ -252,7 +252,7 @@ wake_for_loaded(Round *round)
 {
 	int			position = -1;
 
-	while ((position = aq_next_sub(frame_of(round->partition), position)) >= 0)
+	while ((position = aq_frame_next_sub(frame_of(round->partition), position)) >= 0)
 		round->woken[position] += frame_sub(frame_of(round->partition), position)->nready;
 }
 
@@ -315,7 +315,7 @@ run_partition(AqQueueShm *shm, Stream *stream, Partition *partition)
 		bool		loaded = false;
 
 		aq_job_begin();
-		if (!aq_lock_for_worker(partition, RowExclusiveLock))
+		if (!aq_heap_lock_for_worker(partition, RowExclusiveLock))
 		{
 			aq_job_commit(false);
 			break;
@@ -341,7 +341,7 @@ run_partition(AqQueueShm *shm, Stream *stream, Partition *partition)
 }
 
 void
-aq_timer_job(int32 id, AqQueueShm *shm)
+aq_timers_job(int32 id, AqQueueShm *shm)
 {
 	ShardQueue *sq = shard_queue(shm);
 	TimestampTz next = 0;
@@ -351,7 +351,7 @@ aq_timer_job(int32 id, AqQueueShm *shm)
 		Partition  *partition;
 		int64		from = 0;
 
-		while ((partition = aq_partition_from(stream, from, is_due)) != NULL)
+		while ((partition = aq_stream_partition_from(stream, from, is_due)) != NULL)
 		{
 			from = partition->number + 1;
 			run_partition(shm, stream, partition);
