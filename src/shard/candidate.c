@@ -27,7 +27,8 @@ aq_candidate_read(Take *take, Relation rel, const Candidate *item, AqMessage *m,
 	m->attempts = item->attempts;
 	m->position = take->options->position;
 	if (aq_heap_read_row(rel, &tuple, buffer))
-		aq_heap_read_message(take->queue, stream_at(take->partition->stream), &tuple, RelationGetDescr(rel), m, values, nulls);
+		aq_heap_read_message(take->queue, stream_at(take->partition->stream), &tuple, RelationGetDescr(rel),
+							 m, values, nulls);
 	if (m->ordinal != ordinal)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),

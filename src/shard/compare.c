@@ -136,13 +136,14 @@ compare_hints(AqFindings *findings, const char *place, Stream *stream, const Par
 			continue;
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
 		ssub = stream_sub(stream, position);
-		passed = ssub != NULL && ssub->ndoubt == 0 && ssub->hint != 0 && partition_at(ssub->hint)->number > copy->partition.number;
+		passed = ssub != NULL && ssub->ndoubt == 0 && ssub->hint != 0 &&
+			partition_at(ssub->hint)->number > copy->partition.number;
 		aq_latch_free(&stream->latch);
 		for (uint32 i = 0; i < p->nslots && passed; i++)
 			n += aq_bitmap_test(p->todo[position], i) && p->slots[i].state == SLOT_READY &&
 				!((p->slots[i].flags & SLOT_EXPIRES) && p->slots[i].expires_at <= p->now);
-		/* of those that rest after a rollback the worker hears in time */
-		if (n > list_length(p->rests))
+		/* the worker is told in time of those with a retry delay */
+		if (n > list_length(p->retry_delays))
 			aq_found(findings, psprintf("%s, consumer %d", place, position), "ready messages before the hint", 0, n, NULL);
 	}
 }
@@ -276,7 +277,7 @@ compare_partition(Reading *reading, Stream *stream, const PartitionCopy *copy)
 {
 	const Partition *p = &copy->partition;
 	const char *place = psprintf("stream %d, partition %lld", stream->number, (long long) p->number);
-	Contents    *picture;
+	Contents   *contents;
 	PartitionCopy *again;
 
 	if (p->own_subid != InvalidSubTransactionId || p->loading || !p->counted || !lock_tables(p))
@@ -287,19 +288,19 @@ compare_partition(Reading *reading, Stream *stream, const PartitionCopy *copy)
 	again = aq_shard_check_copy(stream, p->number);
 	if (again != NULL && is_unchanged(copy, again))
 	{
-		picture = aq_contents_read(reading->queue->shm, partition_at(p->index));
+		contents = aq_contents_read(reading->queue->shm, partition_at(p->index));
 		again = aq_shard_check_copy(stream, p->number);
 		if (again != NULL && is_unchanged(copy, again))
 		{
-			count_todo(reading, picture);
+			count_todo(reading, contents);
 			if (p->frame == 0)
-				compare_summary(reading->findings, place, stream, copy, picture);
+				compare_summary(reading->findings, place, stream, copy, contents);
 			else
 			{
-				compare_slots(reading->findings, place, copy, picture);
+				compare_slots(reading->findings, place, copy, contents);
 				for (uint32 i = 0; i < copy->nsubs; i++)
-					compare_sub(reading->findings, place, copy, &copy->subs[i], picture);
-				compare_attempts(reading->findings, place, stream, copy, picture);
+					compare_sub(reading->findings, place, copy, &copy->subs[i], contents);
+				compare_attempts(reading->findings, place, stream, copy, contents);
 			}
 			unlock_tables(p);
 			return;

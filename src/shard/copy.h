@@ -10,7 +10,7 @@
 #ifndef AQ_COPY_H
 #define AQ_COPY_H
 
-#include "shard/picture.h"
+#include "shard/contents.h"
 
 typedef struct SubCopy
 {

@@ -16,7 +16,7 @@
 #define EVICTION_ROUNDS 3
 
 /*
- * Does no transaction, and no job of the worker, have anything in hand in the
+ * Does no transaction, and no job of the worker, use anything in the
  * partition?  Then what the frame knows is in the tables, too, except for the
  * retry counts that are still to be written.
  */

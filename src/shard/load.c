@@ -14,7 +14,7 @@
  */
 #include "postgres.h"
 
-#include "shard/picture.h"
+#include "shard/contents.h"
 
 #include "access/heapam.h"
 #include "access/tableam.h"
@@ -80,11 +80,11 @@ install_summary(Contents *p)
 
 /* Does any message wait for the consumer, for a delay or after a rollback? */
 static bool
-has_waiting(Contents *p, int position, const Bitmapset *resting)
+has_waiting(Contents *p, int position, const Bitmapset *delayed)
 {
 	int			slot = -1;
 
-	if (bms_is_member(position, resting))
+	if (bms_is_member(position, delayed))
 		return true;
 	while (p->delayed && p->todo[position] != NULL &&
 		   (slot = aq_bitmap_next(p->todo[position], PARTITION_SLOTS, slot + 1)) >= 0)
@@ -119,16 +119,16 @@ chunks_needed(Contents *p)
 {
 	uint32		needs = 1 + (p->nslots + SEGMENT_SLOTS - 1) / SEGMENT_SLOTS;
 	int			directory = -1;
-	Bitmapset  *resting = NULL;
+	Bitmapset  *delayed = NULL;
 	ListCell   *lc;
 
-	foreach(lc, p->rests)
-		resting = bms_add_member(resting, ((Timer *) lfirst(lc))->position);
+	foreach(lc, p->retry_delays)
+		delayed = bms_add_member(delayed, ((Timer *) lfirst(lc))->position);
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
 		if (p->todo[position] == NULL && p->attempts[position] == NULL)
 			continue;
-		needs += 1 + has_waiting(p, position, resting) + (p->doubt[position] != NULL);
+		needs += 1 + has_waiting(p, position, delayed) + (p->doubt[position] != NULL);
 		if (p->attempts[position] != NULL)
 			needs += attempts_needed(p->attempts[position]);
 		if (position > 0 && position / SUBS_PER_CHUNK != directory)
@@ -177,18 +177,18 @@ install_consumer(Contents *p, Stream *stream, int position)
 
 /* Those that were ready have to wait. */
 static void
-install_rests(Contents *p, Stream *stream)
+install_retry_delays(Contents *p, Stream *stream)
 {
 	Partition  *partition = p->partition;
 	ListCell   *lc;
 
-	foreach(lc, p->rests)
+	foreach(lc, p->retry_delays)
 	{
-		Timer	   *rest = lfirst(lc);
+		Timer	   *delay = lfirst(lc);
 
-		aq_frame_push_timer(partition, rest->when, rest->slot, rest->position, TIMER_RETRY);
-		if (aq_clear_ready(stream, partition, rest->position, rest->slot))
-			aq_set_waiting(partition, rest->position, rest->slot);
+		aq_frame_push_timer(partition, delay->when, delay->slot, delay->position, TIMER_RETRY);
+		if (aq_clear_ready(stream, partition, delay->position, delay->slot))
+			aq_set_waiting(partition, delay->position, delay->slot);
 	}
 }
 
@@ -228,7 +228,7 @@ install_frame(Contents *p, Stream *stream)
 				(slot->flags & SLOT_EXPIRES))
 				aq_frame_push_timer(partition, slot->expires_at, i, 0, TIMER_EXPIRE);
 		}
-		install_rests(p, stream);
+		install_retry_delays(p, stream);
 		frame->timers_reserved = 0;
 	}
 }
@@ -336,7 +336,7 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgaq load", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	Contents    *p = aq_contents_read(shm, partition);
+	Contents   *p = aq_contents_read(shm, partition);
 	bool		resident;
 
 	whole |= p->doubts != NIL;

@@ -197,7 +197,7 @@ fits(const TupleTableSlot *slot, TupleDesc desc)
  * as it is filled first and emptied last.
  */
 static TupleTableSlot **
-carriers(TupleDesc desc, uint32 n)
+row_slots(TupleDesc desc, uint32 n)
 {
 	static MemoryContext context;
 	static TupleTableSlot **slots;
@@ -227,7 +227,7 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const Datum
 	Frame	   *frame = frame_of(note->partition);
 	TupleDesc	desc = RelationGetDescr(rel);
 	uint32		batch = Min(note->count, INSERT_BATCH);
-	TupleTableSlot **rows = carriers(desc, batch);
+	TupleTableSlot **rows = row_slots(desc, batch);
 	Bitmapset  *last_targets = NULL;
 
 	for (uint32 done = 0; done < note->count; done += batch)

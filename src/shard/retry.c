@@ -29,7 +29,8 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
-#define TRY_AGAIN ((int64) 100000)
+/* a table is locked, or the exception queue has none: try again after this, microseconds */
+#define BATCH_AGAIN ((int64) 100000)
 
 /* failed messages moved in one transaction */
 #define MOVE_BATCH 100
@@ -43,7 +44,7 @@ typedef struct Batch
 	uint32		n;
 	uint16	   *slots;
 	bool	   *failed;
-	TimestampTz rest;			/* those that have not failed rest until then; 0: no */
+	TimestampTz retry_at;		/* when those that have not failed are ready again; 0: at once */
 } Batch;
 
 /* --- retry counts ------------------------------------------------------------------ */
@@ -59,7 +60,7 @@ make_batch(AqQueue *queue, Stream *stream, Partition *partition, int position, u
 	batch->slots = palloc(size * sizeof(uint16));
 	batch->failed = palloc0(size * sizeof(bool));
 	if (queue->retry_delay > 0)
-		batch->rest = GetCurrentTimestamp() + queue->retry_delay;
+		batch->retry_at = GetCurrentTimestamp() + queue->retry_delay;
 	return batch;
 }
 
@@ -171,7 +172,7 @@ write_batch(Batch *batch)
 	for (uint32 i = 0; i < batch->n; i++)
 		if (batch->failed[i])
 			failed[nfailed++] = batch->slots[i];
-	aq_heap_write_log(batch->partition, LOG_RETRY, batch->rest, batch->position, batch->slots, batch->n);
+	aq_heap_write_log(batch->partition, LOG_RETRY, batch->retry_at, batch->position, batch->slots, batch->n);
 	if (nfailed > 0)
 		aq_heap_write_log(batch->partition, LOG_FAILED, 0, batch->position, failed, nfailed);
 }
@@ -229,7 +230,7 @@ batch_needs(const Batch *batch)
 {
 	uint32		needs = 2 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK;	/* bitmap; directory, counts */
 
-	if (batch->rest != 0)		/* directory, timers */
+	if (batch->retry_at != 0)		/* directory, timers */
 		needs += 2 + batch->n / TIMERS_PER_CHUNK;
 	return needs;
 }
@@ -242,7 +243,7 @@ retry_timers(const Partition *partition)
 		: MAX_TIMERS;
 }
 
-/* The counts are on disk: ready again, or resting, or failed. */
+/* The counts are on disk: ready again, at once or after the retry delay, or failed. */
 static void
 apply_batch(AqQueueShm *shm, Batch *batch)
 {
@@ -262,10 +263,10 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 	}
 	frame = frame_of(partition);
 	reserved = frame->timers_reserved;
-	if (batch->rest != 0 && frame->ntimers + frame->timers_reserved + batch->n <= retry_timers(partition))
+	if (batch->retry_at != 0 && frame->ntimers + frame->timers_reserved + batch->n <= retry_timers(partition))
 		aq_frame_prepare(stream, frame, 0, 1, NULL, false, batch->n);
 	else
-		batch->rest = 0;
+		batch->retry_at = 0;
 	for (uint32 i = 0; i < batch->n; i++)
 	{
 		uint32		slot = batch->slots[i];
@@ -276,10 +277,10 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 						aq_frame_attempts(frame, batch->position, slot) + 1);
 		if (!end_retry(shm, batch, i))
 			continue;
-		if (batch->rest != 0 && slot_at(frame, slot)->state == SLOT_READY)
+		if (batch->retry_at != 0 && slot_at(frame, slot)->state == SLOT_READY)
 		{
 			aq_set_waiting(partition, batch->position, slot);
-			aq_frame_push_timer(partition, batch->rest, slot, batch->position, TIMER_RETRY);
+			aq_frame_push_timer(partition, batch->retry_at, slot, batch->position, TIMER_RETRY);
 		}
 		else
 		{
@@ -288,7 +289,7 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 		}
 	}
 	frame->timers_reserved = reserved;
-	if (partition->next_timer != 0) /* none of them may rest */
+	if (partition->next_timer != 0) /* none of them may have a delay */
 		aq_queue_announce_time(shm, partition->next_timer);
 	aq_partition_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
@@ -441,8 +442,8 @@ let_frame_go(void *arg)
 
 		for (uint32 i = 0; i < batch->n; i++)
 			(void) end_retry(retries->shm, batch, i);
-		if (batch->rest != 0 && (partition->next_timer == 0 || batch->rest < partition->next_timer))
-			partition->next_timer = batch->rest;
+		if (batch->retry_at != 0 && (partition->next_timer == 0 || batch->retry_at < partition->next_timer))
+			partition->next_timer = batch->retry_at;
 	}
 	aq_partition_check_done(retries->stream, partition);
 	if (partition->frame != 0)
@@ -454,7 +455,7 @@ let_frame_go(void *arg)
 	{
 		Batch	   *batch = lfirst(lc);
 
-		if (batch->rest == 0)
+		if (batch->retry_at == 0)
 			aq_wake_consumers(retries->shm, batch->position, batch->n);
 	}
 }
@@ -529,7 +530,7 @@ aq_retry_job(int32 id, AqQueueShm *shm)
 			if (outcome == RETRIES_LOCKED ||
 				(!write_out(id, shm, stream, partition) &&
 				 write_counts(id, shm, partition) != RETRIES_WRITTEN))
-				aq_retries_later(shm, TRY_AGAIN);
+				aq_retries_later(shm, BATCH_AGAIN);
 		}
 	}
 }
@@ -704,7 +705,7 @@ move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 			!aq_heap_lock_for_worker(partition, RowExclusiveLock))
 		{
 			aq_job_commit(false);
-			aq_work_later(shm, AQ_WORK_FAILED, TRY_AGAIN);
+			aq_work_later(shm, AQ_WORK_FAILED, BATCH_AGAIN);
 			return;
 		}
 		if (partition->frame == 0)
@@ -725,7 +726,7 @@ move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 	} while (move.nmoved == move.n);
 
 	/* the exception queue had no table, or could not be used */
-	aq_work_later(shm, AQ_WORK_FAILED, move.soon && !aq_pool_is_empty() ? 1000 : TRY_AGAIN);
+	aq_work_later(shm, AQ_WORK_FAILED, move.soon && !aq_pool_is_empty() ? 1000 : BATCH_AGAIN);
 }
 
 static bool

@@ -108,7 +108,7 @@ collect_resident(Take *take, Stream *stream, uint32 *cursor)
 	}
 	partition->referenced = true;
 	sub = frame_sub(frame_of(partition), position);
-	while (take->nitems < LOOK_BATCH)
+	while (take->nitems < SEARCH_BATCH)
 	{
 		int			ready = next_of_others(take, sub, *cursor);
 		int			own = view != NULL ? aq_own_next(view, *cursor) : AQ_BITMAP_NONE;

@@ -234,7 +234,7 @@ check_timers(AqFindings *findings, const char *place, const PartitionCopy *copy)
 {
 	const Timer *timers = copy->timers;
 	uint8	   *has = palloc0(PARTITION_SLOTS);
-	uint8	   *rests = palloc0(PARTITION_SLOTS);
+	uint8	   *delayed = palloc0(PARTITION_SLOTS);
 	uint32		missing = 0;
 
 	for (uint32 i = 0; i < copy->ntimers; i++)
@@ -244,7 +244,7 @@ check_timers(AqFindings *findings, const char *place, const PartitionCopy *copy)
 		if (timers[i].slot >= PARTITION_SLOTS)
 			continue;
 		if (timers[i].kind == TIMER_RETRY)
-			rests[timers[i].slot] = 1;
+			delayed[timers[i].slot] = 1;
 		else
 			has[timers[i].slot] |= timers[i].kind == TIMER_READY ? HAS_READY_TIMER : HAS_EXPIRE_TIMER;
 	}
@@ -255,7 +255,7 @@ check_timers(AqFindings *findings, const char *place, const PartitionCopy *copy)
 		missing += slot->state == SLOT_WAITING && !(has[i] & HAS_READY_TIMER);
 		missing += (slot->state == SLOT_READY || slot->state == SLOT_WAITING) &&
 			(slot->flags & SLOT_EXPIRES) && !(has[i] & HAS_EXPIRE_TIMER);
-		missing += slot->state == SLOT_READY && !rests[i] && waits_by_retry(copy, i);
+		missing += slot->state == SLOT_READY && !delayed[i] && waits_by_retry(copy, i);
 	}
 	if (missing > 0)
 		aq_found(findings, place, "messages without a timer", missing, 0, NULL);
@@ -264,7 +264,7 @@ check_timers(AqFindings *findings, const char *place, const PartitionCopy *copy)
 	if (copy->partition.pending == 0 && copy->partition.inflight == 0)
 		aq_compare(findings, place, "timers promised to transactions", copy->timers_reserved, 0);
 	pfree(has);
-	pfree(rests);
+	pfree(delayed);
 }
 
 /* --- a partition ------------------------------------------------------------------ */

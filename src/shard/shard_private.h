@@ -178,7 +178,7 @@ typedef struct Partition
 	XLogRecPtr	last_lsn;		/* WAL position behind that commit */
 	/* counted since it was opened, or the server started */
 	uint64		expired;		/* (slot, consumer)s that have expired or failed */
-	uint64		made_ready;		/* whose delay or rest has ended */
+	uint64		made_ready;		/* whose delay or retry delay has ended */
 	pg_atomic_uint64 browsed;	/* without the latch */
 	uint64		evicted;		/* the eviction that took its frame; 0: it has it, or had none */
 	SubTransactionId own_subid; /* tables made by a running transaction, else 0 */
@@ -441,7 +441,7 @@ targets_next(bytea *targets, int position)
 /* kinds of log rows */
 #define LOG_TAKEN	't'			/* consumed */
 #define LOG_PURGED	'p'
-#define LOG_RETRY	'r'			/* a dequeue was rolled back; time: when its rest ends */
+#define LOG_RETRY	'r'			/* a dequeue was rolled back; time: when its retry delay ends */
 #define LOG_FAILED	'x'			/* expired or failed for this consumer */
 #define LOG_MOVED	'm'			/* moved to the exception queue, or dropped */
 #define LOG_LOCKED	'l'			/* kept by a prepared transaction, not consumed */
@@ -534,7 +534,7 @@ extern void aq_tables_job(int32 id, AqQueueShm *shm);
 extern void aq_tables_check_surplus(AqQueueShm *shm);
 extern void aq_tables_surplus_job(int32 id, AqQueueShm *shm);
 
-/* --- first_use.c, load.c, picture.c ---------------------------------------------------------------------------- */
+/* --- first_use.c, load.c, contents.c ---------------------------------------------------------------------------- */
 extern void aq_first_use_load(AqQueue *queue, AqQueueShm *shm);
 extern void aq_first_use_unload(AqQueueShm *shm);
 extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* waits; no latch */

@@ -432,7 +432,7 @@ AQ_ROWS(aq_shard_views_cache_returns)
 typedef struct LogPicture
 {
 	char	   *kind[AQ_MAX_CONSUMERS]; /* a char per slot, '\0' none */
-	TimestampTz *when[AQ_MAX_CONSUMERS];	/* kind none: until when it rests */
+	TimestampTz *when[AQ_MAX_CONSUMERS];	/* kind none: when its retry delay ends */
 	uint8	   *attempts[AQ_MAX_CONSUMERS];
 	bool		resident;
 	uint64_t   *ready[AQ_MAX_CONSUMERS];	/* copies of the bitmaps; NULL: none */

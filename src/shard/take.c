@@ -257,7 +257,7 @@ aq_take(AqQueue *queue, const AqTakeOptions *options)
 	Stream	   *stream;
 
 	init_take(&take, queue, options);
-	take.items = palloc(Max(LOOK_BATCH, Min(options->max, TAKE_BATCH)) * sizeof(Candidate));
+	take.items = palloc(Max(SEARCH_BATCH, Min(options->max, TAKE_BATCH)) * sizeof(Candidate));
 	if (options->id != NULL)
 		aq_search_id(&take);
 	else if (options->mode == AQ_MODE_BROWSE)

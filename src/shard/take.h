@@ -14,9 +14,9 @@
 
 #include "utils/snapmgr.h"
 
-/* messages taken, or looked at, in one hold of the latch */
+/* messages taken, or found by a search, in one hold of the latch */
 #define TAKE_BATCH 1024
-#define LOOK_BATCH 64
+#define SEARCH_BATCH 64
 
 typedef struct Candidate
 {

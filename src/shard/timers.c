@@ -24,9 +24,10 @@
 /* timers dealt with under one hold of the latch */
 #define TIMER_BATCH 256
 
-/* a message that somebody holds when it expires is looked at again then */
-#define LOOK_AGAIN ((int64) 1000000)
-#define TRY_AGAIN ((int64) 100000)
+/* a message that a session has taken when it expires is checked again after this, microseconds */
+#define EXPIRE_AGAIN ((int64) 1000000)
+/* a timer that is due and could not be dealt with now */
+#define TIMERS_AGAIN ((int64) 100000)
 
 typedef struct Expired
 {
@@ -83,7 +84,7 @@ finish_timers(Round *round, bool all_again)
 		Timer	   *timer = &round->timers[i];
 
 		if (all_again || round->again[i])
-			aq_frame_push_timer(round->partition, all_again ? timer->when : round->now + LOOK_AGAIN,
+			aq_frame_push_timer(round->partition, all_again ? timer->when : round->now + EXPIRE_AGAIN,
 						  timer->slot, timer->position, timer->kind);
 		else
 			frame_of(round->partition)->timers_reserved--;
@@ -122,7 +123,7 @@ take_expired(Round *round, uint32 i)
 			aq_clear_waiting(round->partition, position, number))
 			add_expired(round, number, position);
 	round->partition->inflight += round->nexpired - before;
-	/* somebody has it in hand: it may come back */
+	/* a session has taken it: it may come back */
 	if (round->nexpired - before < slot->open)
 		round->again[i] = true;
 }
@@ -196,7 +197,7 @@ make_ready(Round *round, int position, uint32 number)
 	round->woken[position]++;
 }
 
-/* Delays and rests are over: ready for those who waited.  Latch held. */
+/* Delays and retry delays are over: ready for the consumers that waited.  Latch held. */
 static void
 end_delays(Round *round)
 {
@@ -370,6 +371,6 @@ aq_timers_job(int32 id, AqQueueShm *shm)
 	{
 		TimestampTz now = GetCurrentTimestamp();
 
-		aq_queue_announce_time(shm, next > now ? next : now + TRY_AGAIN);
+		aq_queue_announce_time(shm, next > now ? next : now + TIMERS_AGAIN);
 	}
 }

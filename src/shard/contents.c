@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * picture.c
+ * contents.c
  *	  Reading a partition's tables: what is to be done for whom.
  *
  * The committed rows of the tables are the truth (invariant I1).  A partition
@@ -14,7 +14,7 @@
  */
 #include "postgres.h"
 
-#include "shard/picture.h"
+#include "shard/contents.h"
 
 #include "access/heapam.h"
 #include "access/subtrans.h"
@@ -79,7 +79,7 @@ add_todo(Contents *p, int position, uint32 slot)
 
 /* Was it to do, and is not any more? */
 static bool
-strike(Contents *p, int position, uint32 slot)
+clear_todo(Contents *p, int position, uint32 slot)
 {
 	if (p->todo[position] == NULL || !aq_bitmap_clear(p->todo[position], slot))
 		return false;
@@ -161,36 +161,36 @@ read_message(Contents *p, HeapTuple tuple, TupleDesc desc)
 	}
 }
 
-/* A rolled back dequeue: the message rests until then. */
+/* A rolled back dequeue: the retry delay ends then. */
 static void
-add_rest(Contents *p, int position, uint32 number, TimestampTz until)
+add_retry_delay(Contents *p, int position, uint32 number, TimestampTz until)
 {
-	Timer	   *rest = palloc(sizeof(Timer));
+	Timer	   *delay = palloc(sizeof(Timer));
 
-	*rest = (Timer) {.when = until,.slot = number,.position = position,.kind = TIMER_RETRY};
-	p->rests = lappend(p->rests, rest);
+	*delay = (Timer) {.when = until,.slot = number,.position = position,.kind = TIMER_RETRY};
+	p->retry_delays = lappend(p->retry_delays, delay);
 }
 
-/* Keep the rests of those that are still to be taken, as far as timers go. */
+/* Keep the retry delays of messages that are still to be taken, as far as timers go. */
 static void
-sift_rests(Contents *p)
+keep_retry_delays(Contents *p)
 {
 	List	   *kept = NIL;
 	ListCell   *lc;
 
-	foreach(lc, p->rests)
+	foreach(lc, p->retry_delays)
 	{
-		Timer	   *rest = lfirst(lc);
+		Timer	   *delay = lfirst(lc);
 
-		if (p->slots[rest->slot].state != SLOT_READY || p->todo[rest->position] == NULL ||
-			!aq_bitmap_test(p->todo[rest->position], rest->slot) || p->ntimers == MAX_TIMERS)
+		if (p->slots[delay->slot].state != SLOT_READY || p->todo[delay->position] == NULL ||
+			!aq_bitmap_test(p->todo[delay->position], delay->slot) || p->ntimers == MAX_TIMERS)
 			continue;
-		kept = lappend(kept, rest);
+		kept = lappend(kept, delay);
 		p->ntimers++;
-		if (p->next_timer == 0 || rest->when < p->next_timer)
-			p->next_timer = rest->when;
+		if (p->next_timer == 0 || delay->when < p->next_timer)
+			p->next_timer = delay->when;
 	}
-	p->rests = kept;
+	p->retry_delays = kept;
 }
 
 static void
@@ -217,10 +217,10 @@ read_log_ordinal(Contents *p, char kind, RowStatus status, TransactionId xid,
 	{
 		case LOG_TAKEN:
 		case LOG_PURGED:
-			(void) strike(p, position, number);
+			(void) clear_todo(p, position, number);
 			break;
 		case LOG_FAILED:
-			if (strike(p, position, number))
+			if (clear_todo(p, position, number))
 				slot->flags |= SLOT_FAILED;
 			break;
 		case LOG_MOVED:
@@ -235,7 +235,7 @@ read_log_ordinal(Contents *p, char kind, RowStatus status, TransactionId xid,
 			if (p->attempts[position][number] < AQ_MAX_ATTEMPTS)
 				p->attempts[position][number]++;
 			if (at > p->now)
-				add_rest(p, position, number, at);
+				add_retry_delay(p, position, number, at);
 			break;
 		default:
 			break;
@@ -326,7 +326,7 @@ hold_followers(Contents *p)
 		if (!TransactionIdIsValid(doubt))
 			continue;
 		for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
-			(void) strike(p, position, i);
+			(void) clear_todo(p, position, i);
 		if (slot->state == SLOT_WAITING)
 			p->ntimers--;
 		if (slot->flags & SLOT_EXPIRES)
@@ -375,7 +375,7 @@ aq_contents_todo(const Contents *p, int position)
 Contents *
 aq_contents_read(AqQueueShm *shm, Partition *partition)
 {
-	Contents    *p = palloc0(sizeof(Contents));
+	Contents   *p = palloc0(sizeof(Contents));
 
 	p->partition = partition;
 	p->shm = shm;
@@ -399,7 +399,7 @@ aq_contents_read(AqQueueShm *shm, Partition *partition)
 		if (p->slots[i].open == 0 && (p->slots[i].state == SLOT_READY || p->slots[i].state == SLOT_WAITING))
 			p->slots[i].state = SLOT_DONE;
 	}
-	sift_rests(p);
+	keep_retry_delays(p);
 	drop_attempts_of_done(p);
 	return p;
 }

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * picture.h
+ * contents.h
  *	  What the tables say about a partition, in the reader's own memory.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -34,9 +34,9 @@ typedef struct Contents
 	uint32		pending;		/* slots in doubt */
 	uint32		nfailed;
 	bool		delayed;		/* there are WAITING slots */
-	uint32		ntimers;		/* the rests' included, in the end */
-	List	   *rests;			/* of Timers: retry delays that are not over */
-	TimestampTz next_timer;		/* of the rests */
+	uint32		ntimers;		/* the retry delays' included, in the end */
+	List	   *retry_delays;	/* of Timers, not over yet */
+	TimestampTz next_timer;		/* of the retry delays */
 	List	   *doubts;			/* of xids; sessions beside them */
 	List	   *doubt_sessions;
 	TimestampTz last_take;
