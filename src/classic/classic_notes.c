@@ -621,7 +621,7 @@ xact_callback(XactEvent event, void *arg)
 			aq_time_leave(&committing);
 			break;
 		case XACT_EVENT_ABORT:
-			aq_sync_release_all();
+			aq_locks_release_all();
 			committing.open = false;
 			for (int i = 0; i < nnotes; i++)
 				settle_abort(&notes[i]);
@@ -670,7 +670,7 @@ subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId pa
 	}
 	else if (event == SUBXACT_EVENT_ABORT_SUB)
 	{
-		aq_sync_release_all();
+		aq_locks_release_all();
 		for (int i = nnotes - 1; i >= 0; i--)
 			if (notes[i].subid == subid)
 			{

@@ -63,7 +63,7 @@ aq_job_failed(AqTrouble *trouble, MemoryContext context)
 	FlushErrorState();
 	FreeErrorData(error);
 	AbortCurrentTransaction();
-	aq_sync_release_all();
+	aq_locks_release_all();
 	aq_claims_release();
 	MemoryContextSwitchTo(context);
 }

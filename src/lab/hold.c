@@ -41,7 +41,7 @@ hold(const AqLabTarget *target, int64 us)
 
 		if (left <= 0 || QueryCancelPending || ProcDiePending)
 			break;
-		aq_sleep_holding(Min(left, SLICE_US));
+		aq_experiment_sleep_holding(Min(left, SLICE_US));
 	}
 	aq_lab_free(target);
 	CHECK_FOR_INTERRUPTS();
@@ -82,7 +82,7 @@ AQ_ROWS(aq_lab_cost)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("gets must be from 1 to 10000000")));
-	aq_cost_rows(row, latch.latch, mutex.mutex, gets);
+	aq_experiment_cost(row, latch.latch, mutex.mutex, gets);
 }
 
 /* Nothing but work for the processor; returns how long it took. */

@@ -275,7 +275,7 @@ aq_look_around(AqLook **result)
 			continue;			/* coming or gone */
 		look_at(&looks[n], status, number);
 		if (looks[n].now.waiting)
-			looks[n].blocker = aq_sync_blocker(number);
+			looks[n].blocker = aq_locks_blocker(number);
 		else if (TYPE_OF(looks[n].wait_info) == PG_WAIT_LOCK)
 			looks[n].blocker = lock_blocker(&asked, &looks[n], places, nplaces);
 		n++;

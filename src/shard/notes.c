@@ -373,7 +373,7 @@ xact_callback(XactEvent event, void *arg)
 			break;
 
 		case XACT_EVENT_ABORT:
-			aq_sync_release_all();
+			aq_locks_release_all();
 			committing.open = false;
 			commit_callback = NULL;
 			settle_all(false);
@@ -411,7 +411,7 @@ subxact_callback(SubXactEvent event, SubTransactionId subid,
 	{
 		TransactionId xid = GetTopTransactionIdIfAny();
 
-		aq_sync_release_all();
+		aq_locks_release_all();
 		while (ntakes > 0 && take_notes[ntakes - 1]->subid >= subid)
 			undo_take(take_notes[--ntakes], subid, xid);
 		while (nputs > 0 && put_notes[nputs - 1]->subid >= subid)

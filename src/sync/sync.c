@@ -12,7 +12,12 @@
 #include "access/xact.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
+#include "sync/common/sync_shared.h"
+#include "sync/control/control_int.h"
+#include "sync/latches/latch_int.h"
+#include "sync/mutexes/mutex_int.h"
 #include "sync/statistics/stat_int.h"
+#include "sync/sync.h"
 #include "utils/guc.h"
 
 static const struct config_enum_entry yield_modes[] = {
@@ -64,40 +69,45 @@ define_parameters(void)
 							"0 never yields.",
 							&aq_wait_yield_yield_freq, aq_wait_yield_yield_freq, 0, 1000000,
 							PGC_SUSET, 0, NULL, NULL, NULL);
-	aq_claims_before_release(aq_sync_release_all);
+	aq_claims_before_release(aq_locks_release_all);
 	aq_lock_lists_define_parameters();
 	aq_trace_define_parameters();
 	aq_time_define_parameters();
 }
 
+/* Where everything lies; with NULL only how much it is. */
 static Size
-latches_size(void)
+lay_out(void *area, bool found)
 {
-	return CACHELINEALIGN(aq_sync_shared_size(aq_session_slots()));
-}
+	Size		size = 0;
+	void	   *locks = aq_carve(area, &size, aq_sync_shared_size(aq_session_slots()));
+	void	   *events = aq_carve(area, &size, aq_event_shmem_size());
+	void	   *sums = aq_carve(area, &size, aq_event_sums_shmem_size());
+	void	   *traces = aq_carve(area, &size, aq_trace_control_shmem_size());
+	void	   *stats = aq_carve(area, &size, aq_stat_shmem_size());
 
-static Size
-events_size(void)
-{
-	return CACHELINEALIGN(aq_event_shmem_size());
+	if (area == NULL)
+		return size;
+	aq_sync_shared = locks;
+	if (!found)
+		aq_sync_shared_init(locks, aq_session_slots());
+	aq_event_shmem_init(events, found);
+	aq_event_sums_shmem_init(sums, found);
+	aq_trace_control_shmem_init(traces, found);
+	aq_stat_shmem_init(stats, found);
+	return size;
 }
 
 static Size
 sync_shmem_size(void)
 {
-	return add_size(add_size(latches_size(), events_size()),
-					add_size(CACHELINEALIGN(aq_trace_shmem_size()), aq_stat_shmem_size()));
+	return lay_out(NULL, false);
 }
 
 static void
 sync_shmem_init(void *area, bool found)
 {
-	aq_sync_shared = area;
-	if (!found)
-		aq_sync_shared_init(area, aq_session_slots());
-	aq_event_shmem_init((char *) area + latches_size(), found);
-	aq_trace_shmem_init((char *) area + latches_size() + events_size(), found);
-	aq_stat_shmem_init((char *) area + latches_size() + events_size() + CACHELINEALIGN(aq_trace_shmem_size()), found);
+	(void) lay_out(area, found);
 }
 
 /*
@@ -107,13 +117,13 @@ sync_shmem_init(void *area, bool found)
 static void
 release_before_exit(int code, Datum arg)
 {
-	aq_sync_release_all();
+	aq_locks_release_all();
 }
 
 /*
  * What an error left held.  Callbacks run in the opposite order of their
  * registration: a part whose own callback needs latches calls
- * aq_sync_release_all() itself first.
+ * aq_locks_release_all() itself first.
  */
 static void
 transaction_ended(XactEvent event, void *arg)
@@ -122,7 +132,7 @@ transaction_ended(XactEvent event, void *arg)
 	{
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:
-			aq_sync_release_all();
+			aq_locks_release_all();
 			break;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_PREPARE:
@@ -140,7 +150,7 @@ subtransaction_ended(SubXactEvent event, SubTransactionId id,
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 	{
-		aq_sync_release_all();
+		aq_locks_release_all();
 		aq_time_subxact_abort();
 	}
 }
@@ -148,9 +158,10 @@ subtransaction_ended(SubXactEvent event, SubTransactionId id,
 static void
 session_start(void)
 {
-	aq_sync_self_set(aq_session_own_number);
+	aq_sync_self_set(&aq_sync_shared->selves[aq_session_own_number]);
 	aq_trace_session_start();
 	aq_event_session_start();
+	aq_time_session_start();
 	aq_stat_session_start();
 	RegisterXactCallback(transaction_ended, NULL);
 	RegisterSubXactCallback(subtransaction_ended, NULL);
@@ -160,11 +171,13 @@ session_start(void)
 static void
 session_exit(void)
 {
-	aq_sync_release_all();
+	aq_locks_release_all();
+	aq_time_session_exit();
 	aq_stat_session_exit();
+	aq_event_sums_session_exit();
 	aq_event_session_exit();
-	aq_trace_session_exit();
-	aq_sync_self_set(-1);
+	aq_trace_control_session_exit();
+	aq_sync_self_set(NULL);
 }
 
 const AqPart aq_sync_part = {

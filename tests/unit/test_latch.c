@@ -773,7 +773,7 @@ test_latch_release_all(void)
 	aq_mutex_get(&mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_PIN);
 	aq_mutex_get(&mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOAD);
 	shim_interrupt_holdoff = 0; /* what raising an error does */
-	aq_sync_release_all();
+	aq_locks_release_all();
 	aq_sync_assert_none_held();
 	CHECK_EQ(shim_interrupt_holdoff, 0);
 	check_at_rest(&latches[0]);
@@ -790,7 +790,7 @@ static AqLatchMode blocking_mode;
 static bool
 waits_for_me(void *arg)
 {
-	return aq_sync_blocker(1) == *(int *) arg;
+	return aq_locks_blocker(1) == *(int *) arg;
 }
 
 static void
@@ -799,12 +799,12 @@ blocker(void *arg)
 	int			me = 0;
 
 	(void) arg;
-	CHECK_EQ(aq_sync_blocker(1), -1);
+	CHECK_EQ(aq_locks_blocker(1), -1);
 	aq_latch_get(&latch, blocking_mode, AQ_LOC_VIEW);
 	posts_stage = 1;
 	sim_wait_for(waits_for_me, &me);
 	aq_mutex_get(&blocked_mutex, blocking_mode, AQ_LOC_OBJECT_PIN);
-	CHECK_EQ(aq_sync_blocker(0), -1);
+	CHECK_EQ(aq_locks_blocker(0), -1);
 	aq_latch_free(&latch);
 	/* it has the latch now and waits for the mutex */
 	me = 0;
@@ -822,7 +822,7 @@ blocked(void *arg)
 	(void) arg;
 	sim_wait_for(stage_reached, &stage);
 	aq_latch_get(&latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
-	CHECK_EQ(aq_sync_blocker(1), -1);
+	CHECK_EQ(aq_locks_blocker(1), -1);
 	aq_latch_free(&latch);
 	stage = 2;
 	sim_wait_for(stage_reached, &stage);

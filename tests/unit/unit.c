@@ -96,7 +96,7 @@ void
 unit_be(int session)
 {
 	aq_session_own_number = session;
-	aq_sync_self_set(session);
+	aq_sync_self_set(&aq_sync_shared->selves[session]);
 }
 
 void

@@ -13,7 +13,12 @@
 #ifndef AQ_UNIT_H
 #define AQ_UNIT_H
 
-#include "sync/sync_int.h"
+#include "sync/common/held.h"
+#include "sync/control/control.h"
+#include "sync/latches/latch_int.h"
+#include "sync/mutexes/mutex_int.h"
+#include "sync/waits/event.h"
+#include "sync/waits/wakeup.h"
 
 typedef struct UnitTest
 {

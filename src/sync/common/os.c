@@ -17,7 +17,7 @@
 #include <sched.h>
 #include <time.h>
 
-#include "sync/sync_int.h"
+#include "sync/common/os.h"
 
 /* A clock that is set back must not make a wait longer, where this exists. */
 #if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
@@ -80,12 +80,4 @@ void
 aq_os_poll_ms(int ms)
 {
 	(void) poll(NULL, 0, ms);
-}
-
-void
-aq_sleep_holding(int64 us)
-{
-	struct timespec time = {.tv_sec = us / 1000000,.tv_nsec = us % 1000000 * 1000};
-
-	(void) nanosleep(&time, NULL);
 }

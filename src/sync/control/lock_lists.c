@@ -31,7 +31,10 @@
 
 #include <ctype.h>
 
-#include "sync/sync_int.h"
+#include "sync/common/lock_names.h"
+#include "sync/control/control_int.h"
+#include "sync/latches/latch_int.h"
+#include "sync/mutexes/mutex_int.h"
 #include "utils/guc.h"
 
 #define MAX_SLEEP_US	10000000

@@ -13,7 +13,10 @@
  */
 #include "postgres.h"
 
-#include "sync/sync_int.h"
+#include "sync/common/held.h"
+#include "sync/common/lock_names.h"
+#include "sync/control/control.h"
+#include "sync/latches/latch.h"
 
 static void
 check_session(AqFindings *findings, int session)

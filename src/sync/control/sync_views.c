@@ -14,7 +14,12 @@
  */
 #include "postgres.h"
 
-#include "sync/waits/event_int.h"
+#include "sync/common/lock_names.h"
+#include "sync/common/sync_shared.h"
+#include "sync/control/control.h"
+#include "sync/latches/latch_int.h"
+#include "sync/mutexes/mutex_int.h"
+#include "sync/statistics/stat_int.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -331,7 +336,7 @@ static AqEventCounters (*read_sums(void))[AQ_EVENT_COUNT]
 	AqEventCounters (*sums)[AQ_EVENT_COUNT];
 
 	sums = palloc(2 * sizeof(*sums));
-	aq_event_sum(sums);
+	aq_event_sums_read(sums);
 	return sums;
 }
 
@@ -388,7 +393,7 @@ AQ_ROWS(aq_sync_session_events)
 			continue;
 		for (int event = 0; event < AQ_EVENT_COUNT; event++)
 		{
-			AqEventCounters *counters = &aq_event_shared->slots[i].events[event];
+			AqEventCounters *counters = &aq_event_slots[i].events[event];
 
 			if (counters->waits == 0)
 				continue;
@@ -441,7 +446,7 @@ AQ_ROWS(aq_sync_session_waits)
 		else
 			aq_row_number(row, Max(clock - now.end, 0));
 		aq_row_number_if(row, now.waiting, aq_wait_left(&now, clock));
-		aq_row_session(row, now.waiting ? aq_sync_blocker(i) : -1);
+		aq_row_session(row, now.waiting ? aq_locks_blocker(i) : -1);
 		aq_row_end(row);
 	}
 }

@@ -23,7 +23,9 @@
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
-#include "sync/traces/trace_int.h"
+#include "sync/common/os.h"
+#include "sync/control/control_int.h"
+#include "sync/latches/latch.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -31,14 +33,8 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-int			aq_max_traces = 4;
-int			aq_trace_rows = 10000;
-
-AqTraceSession *aq_trace_sessions;
 static AqLatch *board;			/* protects the first part of every trace */
 
-static char *traces;			/* of trace_size() each */
-static AqTraceOwner owners[AQ_LATCH_COUNT];
 
 static const char *const operation_names[] = {
 #define X(id, name, text) name,
@@ -46,86 +42,29 @@ static const char *const operation_names[] = {
 #undef X
 };
 
-void
-aq_trace_define_parameters(void)
-{
-	DefineCustomIntVariable("pgaq.max_traces",
-							"Number of sessions that can be traced at a time.",
-							"Each takes 270 kB of shared memory, and its rows.",
-							&aq_max_traces, aq_max_traces, 0, 64,
-							PGC_POSTMASTER, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pgaq.trace_rows",
-							"Number of rows that a trace keeps, the latest ones.",
-							"A row takes 88 bytes of shared memory in each of pgaq.max_traces traces.",
-							&aq_trace_rows, aq_trace_rows, 100, 1000000,
-							PGC_POSTMASTER, 0, NULL, NULL, NULL);
-}
-
-static Size
-trace_size(void)
-{
-	return CACHELINEALIGN(add_size(offsetof(AqTrace, rows),
-								   mul_size(aq_trace_rows, sizeof(AqTraceRow))));
-}
-
-static Size
-sessions_size(void)
-{
-	return CACHELINEALIGN(mul_size(aq_session_slots(), sizeof(AqTraceSession)));
-}
-
 Size
-aq_trace_shmem_size(void)
+aq_trace_control_shmem_size(void)
 {
-	return add_size(add_size(CACHELINEALIGN(sizeof(AqLatch)), sessions_size()),
-					mul_size(aq_max_traces, trace_size()));
-}
-
-AqTrace *
-aq_trace_at(int number)
-{
-	return (AqTrace *) (traces + (Size) number * trace_size());
+	return add_size(CACHELINEALIGN(sizeof(AqLatch)), aq_trace_shmem_size());
 }
 
 void
-aq_trace_shmem_init(void *area, bool found)
+aq_trace_control_shmem_init(void *area, bool found)
 {
 	board = area;
-	aq_trace_sessions = (AqTraceSession *) ((char *) area + CACHELINEALIGN(sizeof(AqLatch)));
-	traces = (char *) aq_trace_sessions + sessions_size();
+	aq_trace_shmem_init((char *) area + CACHELINEALIGN(sizeof(AqLatch)), found);
 	if (found)
 		return;
-	memset(area, 0, aq_trace_shmem_size());
+	memset(board, 0, sizeof(AqLatch));
 	aq_latch_init(board, AQ_LATCH_TRACES, 0);
-	for (int i = 0; i < aq_session_slots(); i++)
-	{
-		pg_atomic_init_u32(&aq_trace_sessions[i].word, 0);
-		pg_atomic_init_u32(&aq_trace_sessions[i].busy, 0);
-	}
-	for (int i = 0; i < aq_max_traces; i++)
-	{
-		AqTrace    *trace = aq_trace_at(i);
-
-		pg_atomic_init_u64(&trace->written, 0);
-		for (int row = 0; row < aq_trace_rows; row++)
-			pg_atomic_init_u64(&trace->rows[row].sequence, 0);
-	}
 }
 
 /* --- the traced session ------------------------------------------------------------ */
 
-/* A trace may have been started before the session's first use of the extension. */
-void
-aq_trace_session_start(void)
-{
-	pg_atomic_write_u32(&aq_trace_sessions[aq_session_own_number].busy, 0);
-	aq_trace_word = &aq_trace_sessions[aq_session_own_number].word;
-}
-
 static void
 stop(AqTrace *trace)
 {
-	uint32		word = ((char *) trace - traces) / trace_size() + 1;
+	uint32		word = aq_trace_number(trace) + 1;
 
 	/* another process may have the number of one that has ended */
 	(void) pg_atomic_compare_exchange_u32(&aq_trace_sessions[trace->session].word, &word, 0);
@@ -135,7 +74,7 @@ stop(AqTrace *trace)
 
 /* The trace stays to be read.  Does not raise. */
 void
-aq_trace_session_exit(void)
+aq_trace_control_session_exit(void)
 {
 	uint32		word = pg_atomic_read_u32(aq_trace_word);
 
@@ -146,20 +85,6 @@ aq_trace_session_exit(void)
 		stop(aq_trace_at(word - 1));
 	pg_atomic_write_u32(aq_trace_word, 0);
 	aq_latch_free(board);
-}
-
-/* --- names --------------------------------------------------------------------------- */
-
-void
-aq_trace_on_name(AqLatchId id, AqTraceOwner owner)
-{
-	owners[id] = owner;
-}
-
-uint32
-aq_trace_queue_of(AqLatchId id, int child, uint32 *database)
-{
-	return owners[id] != NULL ? owners[id] (child, database) : 0;
 }
 
 /* --- start and stop -------------------------------------------------------------------- */
@@ -450,7 +375,7 @@ copy_rows(AqTrace *to, AqTrace *from)
 AqTrace *
 aq_trace_copy(int pid, bool with_rows)
 {
-	AqTrace    *copy = MemoryContextAllocHuge(CurrentMemoryContext, trace_size());
+	AqTrace    *copy = MemoryContextAllocHuge(CurrentMemoryContext, aq_trace_size());
 	Oid			role = check_trace(pid);
 	AqTrace    *trace;
 

@@ -16,7 +16,7 @@
 
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "sync/traces/trace_int.h"
+#include "sync/control/control_int.h"
 #include "utils/timestamp.h"
 
 static const char *const operations[] = {

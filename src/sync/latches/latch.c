@@ -27,7 +27,7 @@
  * busy while it wakes up); when it loses it sleeps again as the head of the list.
  *
  * How long to spin, how often to yield and spin again before sleeping, and
- * whether sleeps end only by a post, is the class's matter (latch_class.c).  Who
+ * whether sleeps end only by a post, is the class's matter (AqLatchClass).  Who
  * wakes up because its time is over keeps its place in the list while it spins,
  * and competes as a newcomer.
  *
@@ -60,7 +60,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sync/sync_int.h"
+#include "sync/common/held.h"
+#include "sync/latches/latch_int.h"
+#include "sync/traces/trace.h"
+#include "sync/waits/event.h"
 
 #define W_EXCLUSIVE	UINT64CONST(0x80000000)
 #define W_WAITERS		UINT64CONST(0x40000000)

@@ -28,7 +28,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sync/sync_int.h"
+#include "sync/common/held.h"
+#include "sync/mutexes/mutex_int.h"
+#include "sync/traces/trace.h"
+#include "sync/waits/event.h"
 
 #define GETS_SHIFT		40
 #define COUNT_SHIFT		20

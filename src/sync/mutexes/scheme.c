@@ -22,7 +22,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sync/sync_int.h"
+#include "sync/common/sync_self.h"
+#include "sync/mutexes/mutex_int.h"
 
 #define SPIN_ONLY_STEPS	65536
 

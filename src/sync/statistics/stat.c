@@ -20,7 +20,7 @@
 
 #include "access/xact.h"
 #include "miscadmin.h"
-#include "sync/waits/event_int.h"
+#include "sync/latches/latch.h"
 #include "sync/statistics/stat_int.h"
 
 typedef struct StatShared
@@ -71,7 +71,6 @@ aq_stat_session_start(void)
 	AqStatSlot *own = aq_stat_slot(aq_session_own_number);
 
 	own->background = (MyBackendType != B_BACKEND);
-	aq_time_session_start(own);
 	aq_stat_own = own->counts;
 	aq_stat_touched = false;
 }
@@ -100,11 +99,10 @@ aq_stat_session_exit(void)
 {
 	AqStatSlot *own = aq_stat_slot(aq_session_own_number);
 
-	aq_time_session_exit();
-	aq_latch_get(&aq_event_shared->latch, AQ_EXCLUSIVE, AQ_LOC_STATISTICS);
+	aq_latch_get(aq_event_sums_latch(), AQ_EXCLUSIVE, AQ_LOC_STATISTICS);
 	add_slot(&shared->totals, own);
 	memset(own, 0, sizeof(AqStatSlot));
-	aq_latch_free(&aq_event_shared->latch);
+	aq_latch_free(aq_event_sums_latch());
 	aq_stat_own = nowhere;
 }
 
@@ -144,7 +142,7 @@ aq_stat_sum(AqStatSums *sums)
 {
 	int			n = aq_session_slots();
 
-	aq_latch_get(&aq_event_shared->latch, AQ_SHARED, AQ_LOC_STATISTICS);
+	aq_latch_get(aq_event_sums_latch(), AQ_SHARED, AQ_LOC_STATISTICS);
 	*sums = shared->totals;
 	for (int i = 0; i < n; i++)
 		if (aq_session_pid(i) != 0)
@@ -154,7 +152,7 @@ aq_stat_sum(AqStatSums *sums)
 			aq_stat_read(i, &copy);
 			add_slot(sums, &copy);
 		}
-	aq_latch_free(&aq_event_shared->latch);
+	aq_latch_free(aq_event_sums_latch());
 }
 
 /* Called at the end of each transaction of an attached session. */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * stat_int.h
- *	  What stat.c and time_model.c keep and stat_views.c shows.
+ *	  What the statistics keep, and views show.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -11,7 +11,9 @@
 #define AQ_STAT_INT_H
 
 #include "access/xact.h"
-#include "sync/sync_int.h"
+#include "sync/common/latch_types.h"
+#include "sync/statistics/stat.h"
+#include "sync/waits/event_int.h"
 
 /* Nanoseconds; all grow only. */
 typedef struct AqTimes
@@ -39,6 +41,13 @@ typedef struct AqStatSums
 	AqTimes		times[2];		/* foreground, background */
 } AqStatSums;
 
+/* event_sums.c */
+extern Size aq_event_sums_shmem_size(void);
+extern void aq_event_sums_shmem_init(void *area, bool found);
+extern void aq_event_sums_session_exit(void);
+extern AqLatch *aq_event_sums_latch(void);
+extern void aq_event_sums_read(AqEventCounters sums[2][AQ_EVENT_COUNT]);
+
 /* stat.c */
 extern Size aq_stat_shmem_size(void);
 extern void aq_stat_shmem_init(void *area, bool found);
@@ -49,12 +58,11 @@ extern void aq_stat_read(int session, AqStatSlot *copy);
 extern void aq_stat_sum(AqStatSums *sums);
 extern void aq_stat_xact_end(XactEvent event);
 
-/* time_model.c */
+/* time.c */
 extern bool aq_timed_statistics;
 extern void aq_time_define_parameters(void);
-extern void aq_time_session_start(AqStatSlot *slot);
+extern void aq_time_session_start(void);
 extern void aq_time_session_exit(void);
-extern void aq_time_idle(int64 us);
 extern void aq_time_xact_end(bool abort);
 extern void aq_time_subxact_abort(void);
 

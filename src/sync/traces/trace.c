@@ -27,6 +27,7 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "sync/traces/trace_int.h"
+#include "utils/guc.h"
 
 /* Held by this session, of each of two kinds; what is more is given back as if got before. */
 #define MAX_OPEN	64
@@ -40,6 +41,14 @@ typedef struct Open
 	int64		asked;
 	int64		got;
 } Open;
+
+int			aq_max_traces = 4;
+int			aq_trace_rows = 10000;
+
+AqTraceSession *aq_trace_sessions;
+
+static char *traces;			/* of aq_trace_size() each */
+static AqTraceOwner owners[AQ_LATCH_COUNT];
 
 /* the word of a process that has not attached, and of one that has left */
 static pg_atomic_uint32 no_trace;
@@ -56,6 +65,103 @@ typedef struct OpenSet
 static OpenSet open_objects;
 static OpenSet open_latches;
 static uint32 opens_generation; /* of the trace that these belong to */
+
+/* --- where the traces lie ------------------------------------------------------------ */
+
+void
+aq_trace_define_parameters(void)
+{
+	DefineCustomIntVariable("pgaq.max_traces",
+							"Number of sessions that can be traced at a time.",
+							"Each takes 270 kB of shared memory, and its rows.",
+							&aq_max_traces, aq_max_traces, 0, 64,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.trace_rows",
+							"Number of rows that a trace keeps, the latest ones.",
+							"A row takes 88 bytes of shared memory in each of pgaq.max_traces traces.",
+							&aq_trace_rows, aq_trace_rows, 100, 1000000,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+}
+
+/* Of one, with its rows. */
+Size
+aq_trace_size(void)
+{
+	return CACHELINEALIGN(add_size(offsetof(AqTrace, rows),
+								   mul_size(aq_trace_rows, sizeof(AqTraceRow))));
+}
+
+static Size
+sessions_size(void)
+{
+	return CACHELINEALIGN(mul_size(aq_session_slots(), sizeof(AqTraceSession)));
+}
+
+Size
+aq_trace_shmem_size(void)
+{
+	return add_size(sessions_size(), mul_size(aq_max_traces, aq_trace_size()));
+}
+
+AqTrace *
+aq_trace_at(int number)
+{
+	return (AqTrace *) (traces + (Size) number * aq_trace_size());
+}
+
+/* Which of the traces it is: aq_trace_at's number. */
+int
+aq_trace_number(const AqTrace *trace)
+{
+	return (int) (((const char *) trace - traces) / aq_trace_size());
+}
+
+void
+aq_trace_shmem_init(void *area, bool found)
+{
+	aq_trace_sessions = area;
+	traces = (char *) aq_trace_sessions + sessions_size();
+	if (found)
+		return;
+	memset(area, 0, aq_trace_shmem_size());
+	for (int i = 0; i < aq_session_slots(); i++)
+	{
+		pg_atomic_init_u32(&aq_trace_sessions[i].word, 0);
+		pg_atomic_init_u32(&aq_trace_sessions[i].busy, 0);
+	}
+	for (int i = 0; i < aq_max_traces; i++)
+	{
+		AqTrace    *trace = aq_trace_at(i);
+
+		pg_atomic_init_u64(&trace->written, 0);
+		for (int row = 0; row < aq_trace_rows; row++)
+			pg_atomic_init_u64(&trace->rows[row].sequence, 0);
+	}
+}
+
+/* A trace may have been started before the session's first use of the extension. */
+void
+aq_trace_session_start(void)
+{
+	pg_atomic_write_u32(&aq_trace_sessions[aq_session_own_number].busy, 0);
+	aq_trace_word = &aq_trace_sessions[aq_session_own_number].word;
+}
+
+/* --- the queues of latches ------------------------------------------------------------ */
+
+void
+aq_trace_on_name(AqLatchId id, AqTraceOwner owner)
+{
+	owners[id] = owner;
+}
+
+uint32
+aq_trace_queue_of(AqLatchId id, int child, uint32 *database)
+{
+	return owners[id] != NULL ? owners[id] (child, database) : 0;
+}
+
+/* --- the traced session's own trace --------------------------------------------------- */
 
 static inline OpenSet *
 open_set(AqTraceOperation operation)

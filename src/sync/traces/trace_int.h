@@ -10,9 +10,8 @@
 #ifndef AQ_TRACE_INT_H
 #define AQ_TRACE_INT_H
 
-#include "sync/sync_int.h"
-
 #include "datatype/timestamp.h"
+#include "sync/traces/trace.h"
 
 typedef enum AqTraceAction
 {
@@ -134,9 +133,12 @@ extern AqTraceSession *aq_trace_sessions;
 extern AqTrace *aq_trace_at(int number);
 extern uint32 aq_trace_queue_of(AqLatchId id, int child, uint32 *database);
 
-/* trace_control.c */
-extern bool aq_trace_may_see(const AqTrace *trace);
-extern AqTrace *aq_trace_copy(int pid, bool with_rows);
-extern int	aq_trace_copy_heads(AqTrace *heads, bool *running);
+extern Size aq_trace_size(void);
+extern int	aq_trace_number(const AqTrace *trace);
+
+extern void aq_trace_define_parameters(void);
+extern Size aq_trace_shmem_size(void);
+extern void aq_trace_shmem_init(void *area, bool found);
+extern void aq_trace_session_start(void);
 
 #endif							/* AQ_TRACE_INT_H */

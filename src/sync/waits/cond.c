@@ -9,7 +9,8 @@
  */
 #include "postgres.h"
 
-#include "sync/sync.h"
+#include "sync/common/held.h"
+#include "sync/waits/cond.h"
 
 void
 aq_cond_init(AqCond *cond)
@@ -35,7 +36,7 @@ aq_cond_sleep(AqCond *cond, AqEvent event,
 	uint32		info = aq_wait_info(event);
 
 	aq_sync_assert_none_held();
-	/* after an error, aq_sync_release_all() ends the wait */
+	/* after an error, aq_locks_release_all() ends the wait */
 	aq_wait_begin_timed(event, p1, p2, p3, timeout_us);
 	if (timeout_us < 0)
 		ConditionVariableSleep(&cond->cv, info);

@@ -23,6 +23,7 @@
 #define AQ_COND_H
 
 #include "storage/condition_variable.h"
+#include "sync/waits/event.h"
 
 typedef struct AqCond
 {

@@ -8,10 +8,8 @@
  * read pg_stat_activity see that it waits.  The server's event has a name of ours
  * from PostgreSQL 17 on; before that it is "Extension".
  *
- * Each session counts in its own slot without a lock.  When it ends it adds its
- * counters to the totals under the latch "wait statistics"; a reader takes that
- * latch shared and adds the totals and all slots, so nothing is counted twice or
- * left out.
+ * Each session counts in its own slot without a lock; event_sums.c adds up the
+ * slots, and keeps what sessions that have ended have counted.
  *
  * Waits may nest two or three deep (a latch inside a named wait): the inner one
  * is shown while it lasts, and the time of the outer one includes it.
@@ -28,8 +26,9 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/latch.h"
+#include "sync/common/held.h"
+#include "sync/traces/trace.h"
 #include "sync/waits/event_int.h"
-#include "sync/statistics/stat_int.h"
 #include "utils/timestamp.h"
 
 #define MAX_NESTED	4
@@ -44,7 +43,8 @@ typedef struct OpenWait
 	int64		until;
 } OpenWait;
 
-AqEventShared *aq_event_shared = NULL;
+AqWaitSlot *aq_event_slots = NULL;
+uint64		aq_event_idle = 0;
 
 static AqWaitSlot *own_slot = NULL;
 static OpenWait open_waits[MAX_NESTED];
@@ -54,24 +54,22 @@ static uint32 server_events[AQ_EVENT_COUNT];
 Size
 aq_event_shmem_size(void)
 {
-	return add_size(offsetof(AqEventShared, slots),
-					mul_size(sizeof(AqWaitSlot), aq_session_slots()));
+	return mul_size(sizeof(AqWaitSlot), aq_session_slots());
 }
 
 void
 aq_event_shmem_init(void *area, bool found)
 {
-	aq_event_shared = area;
+	aq_event_slots = area;
 	if (found)
 		return;
 	memset(area, 0, aq_event_shmem_size());
-	aq_latch_init(&aq_event_shared->latch, AQ_LATCH_STATISTICS, 0);
 	for (int i = 0; i < aq_session_slots(); i++)
 	{
-		pg_atomic_init_u32(&aq_event_shared->slots[i].change, 0);
-		pg_atomic_init_u64(&aq_event_shared->slots[i].watched, 0);
-		pg_atomic_init_u64(&aq_event_shared->slots[i].watched_time, 0);
-		aq_event_shared->slots[i].now.event = -1;
+		pg_atomic_init_u32(&aq_event_slots[i].change, 0);
+		pg_atomic_init_u64(&aq_event_slots[i].watched, 0);
+		pg_atomic_init_u64(&aq_event_slots[i].watched_time, 0);
+		aq_event_slots[i].now.event = -1;
 	}
 }
 
@@ -98,7 +96,7 @@ write_now(const AqWaitNow *now)
 void
 aq_event_read(int session, AqWaitNow *now)
 {
-	AqWaitSlot *slot = &aq_event_shared->slots[session];
+	AqWaitSlot *slot = &aq_event_slots[session];
 
 	for (;;)
 	{
@@ -122,7 +120,7 @@ aq_wait_left(const AqWaitNow *now, int64 clock)
 void
 aq_event_watch(int session, uint64 sequence)
 {
-	AqWaitSlot *slot = &aq_event_shared->slots[session];
+	AqWaitSlot *slot = &aq_event_slots[session];
 
 	pg_atomic_write_u64(&slot->watched_time, 0);
 	pg_atomic_write_u64(&slot->watched, sequence);
@@ -131,42 +129,10 @@ aq_event_watch(int session, uint64 sequence)
 int64
 aq_event_watched(int session, uint64 sequence)
 {
-	AqWaitSlot *slot = &aq_event_shared->slots[session];
+	AqWaitSlot *slot = &aq_event_slots[session];
 	int64		time = (int64) pg_atomic_read_u64(&slot->watched_time);
 
 	return pg_atomic_read_u64(&slot->watched) == sequence ? time - 1 : -1;
-}
-
-static void
-add_counters(AqEventCounters *sum, const AqEventCounters *one)
-{
-	sum->waits += one->waits;
-	sum->timeouts += one->timeouts;
-	sum->time += one->time;
-	sum->max = Max(sum->max, one->max);
-	for (int i = 0; i < AQ_HIST_BUCKETS; i++)
-		sum->histogram[i] += one->histogram[i];
-}
-
-/* All waits since the server started: of the foreground, of background workers. */
-void
-aq_event_sum(AqEventCounters sums[2][AQ_EVENT_COUNT])
-{
-	int			n = aq_session_slots();
-
-	aq_latch_get(&aq_event_shared->latch, AQ_SHARED, AQ_LOC_STATISTICS);
-	memcpy(sums, aq_event_shared->totals, sizeof(aq_event_shared->totals));
-	for (int i = 0; i < n; i++)
-	{
-		AqWaitSlot *slot = &aq_event_shared->slots[i];
-
-		for (int event = 0; event < AQ_EVENT_COUNT; event++)
-		{
-			if (slot->events[event].waits > 0)
-				add_counters(&sums[slot->background][event], &slot->events[event]);
-		}
-	}
-	aq_latch_free(&aq_event_shared->latch);
 }
 
 void
@@ -174,7 +140,7 @@ aq_event_session_start(void)
 {
 	AqWaitNow	now = {.event = -1,.end = aq_clock_us()};
 
-	own_slot = &aq_event_shared->slots[aq_session_own_number];
+	own_slot = &aq_event_slots[aq_session_own_number];
 	own_slot->background = (MyBackendType != B_BACKEND);
 	nopen = 0;
 	for (int event = 0; event < AQ_EVENT_COUNT; event++)
@@ -182,21 +148,12 @@ aq_event_session_start(void)
 	write_now(&now);
 }
 
+/* After its counters were added to the totals. */
 void
 aq_event_session_exit(void)
 {
 	AqWaitNow	now = {.event = -1};
 
-	aq_event_end_all();
-	aq_latch_get(&aq_event_shared->latch, AQ_EXCLUSIVE, AQ_LOC_STATISTICS);
-	for (int event = 0; event < AQ_EVENT_COUNT; event++)
-	{
-		if (own_slot->events[event].waits > 0)
-			add_counters(&aq_event_shared->totals[own_slot->background][event],
-						 &own_slot->events[event]);
-	}
-	memset(own_slot->events, 0, sizeof(own_slot->events));
-	aq_latch_free(&aq_event_shared->latch);
 	write_now(&now);
 }
 
@@ -276,7 +233,7 @@ end_wait(bool timed_out)
 	if (pg_atomic_read_u64(&own_slot->watched) == own_slot->now.sequence)
 		pg_atomic_write_u64(&own_slot->watched_time, time + 1);
 	if (aq_event_names[wait->event].class == AQ_CLASS_IDLE && nopen == 0)
-		aq_time_idle(time);
+		aq_event_idle += time * 1000;
 
 	now = own_slot->now;
 	if (nopen > 0)

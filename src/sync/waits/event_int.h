@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * event_int.h
- *	  What event.c keeps and sync_views.c shows.
+ *	  What event.c keeps, and others add up and show.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -11,7 +11,7 @@
 #define AQ_EVENT_INT_H
 
 #include "sync/common/hist.h"
-#include "sync/sync_int.h"
+#include "sync/waits/event.h"
 
 typedef struct AqEventCounters
 {
@@ -40,17 +40,15 @@ typedef struct AqWaitSlot
 	AqEventCounters events[AQ_EVENT_COUNT];
 } AqWaitSlot;
 
-typedef struct AqEventShared
-{
-	AqLatch		latch;			/* STATISTICS; protects totals */
+extern AqWaitSlot *aq_event_slots;	/* by session */
 
-	/* of sessions that have ended: foreground, background */
-	AqEventCounters totals[2][AQ_EVENT_COUNT];
-	AqWaitSlot	slots[FLEXIBLE_ARRAY_MEMBER];
-} AqEventShared;
+/* Nanoseconds of waits of class Idle, of this session. */
+extern uint64 aq_event_idle;
 
-extern AqEventShared *aq_event_shared;
-
-extern void aq_event_sum(AqEventCounters sums[2][AQ_EVENT_COUNT]);
+extern Size aq_event_shmem_size(void);
+extern void aq_event_shmem_init(void *area, bool found);
+extern void aq_event_session_start(void);
+extern void aq_event_session_exit(void);
+extern void aq_event_end_all(void);
 
 #endif							/* AQ_EVENT_INT_H */

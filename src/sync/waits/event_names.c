@@ -9,7 +9,7 @@
  */
 #include "postgres.h"
 
-#include "sync/sync.h"
+#include "sync/waits/event.h"
 
 const AqClassName aq_class_names[AQ_CLASS_COUNT] = {
 #define X(id, name, number, identifier) {name, number, INT64CONST(identifier)},
@@ -20,11 +20,5 @@ const AqClassName aq_class_names[AQ_CLASS_COUNT] = {
 const AqEventName aq_event_names[AQ_EVENT_COUNT] = {
 #define X(id, name, class, p1, p2, p3, text) {name, AQ_CLASS_##class, {p1, p2, p3}, text},
 #include "sync/common/event_list.h"
-#undef X
-};
-
-const char *const aq_time_kind_names[AQ_TIME_COUNT] = {
-#define X(id, name, text) name,
-#include "sync/statistics/time_list.h"
 #undef X
 };

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * time_model.c
+ * time.c
  *	  Where the time of sessions goes: DB time, and queue operations by kind.
  *
  * DB time is the time of a session's statements, from the moment the server
@@ -31,6 +31,12 @@
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 
+const char *const aq_time_kind_names[AQ_TIME_COUNT] = {
+#define X(id, name, text) name,
+#include "sync/statistics/time_list.h"
+#undef X
+};
+
 #define CPU_EXACT 16
 #define CPU_SAMPLE 64
 
@@ -38,12 +44,10 @@ bool		aq_timed_statistics = AQ_ACCOUNTING; /* pgaq.timed_statistics */
 
 static AqStatSlot *own;			/* NULL: not attached */
 
-static uint64 idle;				/* nanoseconds of idle waits, of this session */
-
 /* --- DB time --- */
 static TimestampTz statement;	/* the one that is being booked */
 static int64 booked_until;		/* aq_clock_ns */
-static uint64 booked_idle;		/* of idle, what bookings have taken out */
+static uint64 booked_idle;		/* of aq_event_idle, what bookings have taken out */
 
 /* --- the outermost operation --- */
 static int	depth;				/* open operations */
@@ -61,24 +65,17 @@ static AqTimeOnQueue on_queue;
 static ExecutorRun_hook_type previous_hook;
 
 void
-aq_time_session_start(AqStatSlot *slot)
+aq_time_session_start(void)
 {
-	own = slot;
+	own = aq_stat_slot(aq_session_own_number);
 	own->op = -1;
 	own->queue = 0;
 	own->cpu_before = aq_cpu_ns();
 	booked_until = aq_clock_ns();
 	statement = GetCurrentStatementStartTimestamp();
-	booked_idle = idle = 0;
+	booked_idle = aq_event_idle;
 	depth = 0;
 	memset(calls, 0, sizeof(calls));
-}
-
-/* A wait of class Idle has ended. */
-void
-aq_time_idle(int64 us)
-{
-	idle += us * 1000;
 }
 
 /*
@@ -122,10 +119,10 @@ book(int64 now)
 	{
 		uint64		passed = now - booked_until;
 
-		own->times.db_time += passed - Min(passed, idle - booked_idle);
+		own->times.db_time += passed - Min(passed, aq_event_idle - booked_idle);
 		booked_until = now;
 	}
-	booked_idle = idle;
+	booked_idle = aq_event_idle;
 }
 
 /* --- operations ---------------------------------------------------------------------- */
@@ -152,7 +149,7 @@ aq_time_enter(AqTimeKind which)
 		call = calls[kind]++;
 		weight = call < CPU_EXACT ? 1 : call % CPU_SAMPLE == 0 ? CPU_SAMPLE : 0;
 		started_cpu = weight > 0 ? aq_cpu_ns() : 0;
-		started_idle = idle;
+		started_idle = aq_event_idle;
 		/* the end of a transaction follows what was booked last */
 		started = kind == AQ_TIME_COMMIT ? 0 : aq_clock_ns();
 	}
@@ -182,7 +179,7 @@ end_operation(void)
 	{
 		int64		now = aq_clock_ns();
 		uint64		passed = Max(now - (started != 0 ? started : begin_of_share(now)), 0);
-		uint64		elapsed = passed - Min(passed, idle - started_idle);
+		uint64		elapsed = passed - Min(passed, aq_event_idle - started_idle);
 		uint64		cpu = weight > 0 ? weight * (uint64) Max(aq_cpu_ns() - started_cpu, 0) : 0;
 
 		own->times.op_elapsed[kind] += elapsed;

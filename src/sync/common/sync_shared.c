@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * shared.c
+ * sync_shared.c
  *	  The shared memory of latches and mutexes: sleepers, registry, tables.
  *
  * Compiles without the server, too.
@@ -9,7 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sync/sync_int.h"
+#include "sync/common/sync_shared.h"
 
 AqSyncShared *aq_sync_shared = NULL;
 

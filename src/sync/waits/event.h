@@ -1,20 +1,17 @@
 /*-------------------------------------------------------------------------
  *
- * session_wait.h
- *	  What other parts may know of sessions' waits: names, the current wait.
- *
- * Included through sync.h.
+ * event.h
+ *	  Named waits: begun and ended, their names, what a session waits for.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
  */
-#ifndef AQ_SESSION_WAIT_H
-#define AQ_SESSION_WAIT_H
+#ifndef AQ_EVENT_H
+#define AQ_EVENT_H
 
 #include "sync/common/atomics.h"
 #include "sync/common/lists.h"
-#include "sync/statistics/stat.h"
 
 typedef struct AqClassName
 {
@@ -61,8 +58,20 @@ extern void aq_event_read(int session, AqWaitNow *now);
 extern void aq_event_watch(int session, uint64 sequence);
 extern int64 aq_event_watched(int session, uint64 sequence);
 
-/* The queue operation that a session is in: its kind, or -1, and its queue, or 0. */
-extern int	aq_session_operation(int session, int32 *queue_id);
-extern const char *const aq_time_kind_names[AQ_TIME_COUNT];
+/* --- named waits -------------------------------------------------------------
+ * AqEvent comes from event_list.h (name, class, P1-P3 texts).
+ * aq_wait_begin/end bracket a wait made by other means; aq_wait_sleep sleeps on
+ * the process latch until it is set, the time is over (timeout_us < 0: for
+ * ever) or the postmaster dies; it handles interrupts, and returns false on
+ * time-out.  It resets the process latch: check your condition after it.
+ */
+extern void aq_wait_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3);
+extern void aq_wait_begin_timed(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
+extern void aq_wait_end(void);
+extern void aq_wait_end_timeout(void);	/* the same, counted as timed out */
+extern bool aq_wait_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
 
-#endif							/* AQ_SESSION_WAIT_H */
+/* the server's wait_event_info under which it shows the event */
+extern uint32 aq_wait_info(AqEvent event);
+
+#endif							/* AQ_EVENT_H */

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
- * cost.c
- *	  What getting and freeing a latch or mutex costs that nobody else wants,
- *	  beside the server's own locks.
+ * experiment.c
+ *	  For the lab: what getting and freeing a latch or mutex costs that nobody
+ *	  else wants, beside the server's own locks; a sleep that holds something.
  *
- * All are measured in one call, in short rounds, so that a disturbance of the
+ * All costs are measured in one call, in short rounds, so that a disturbance of the
  * machine hits all of them; what is compared is compared within a round.  The
  * results are medians of the rounds.  The SQL function belongs to the extension
  * pgaq_lab.
@@ -15,10 +15,14 @@
  */
 #include "postgres.h"
 
+#include <time.h>
+
 #include "miscadmin.h"
 #include "storage/lwlock.h"
 #include "storage/spin.h"
-#include "sync/sync_int.h"
+#include "sync/control/control.h"
+#include "sync/latches/latch.h"
+#include "sync/mutexes/mutex.h"
 
 #define ROUNDS	101
 
@@ -92,7 +96,7 @@ median(const double *numbers)
  * an LWLock in such a mode; n: how many in each round.
  */
 void
-aq_cost_rows(AqRow *row, AqLatch *free_latch, AqMutex *free_mutex, int n)
+aq_experiment_cost(AqRow *row, AqLatch *free_latch, AqMutex *free_mutex, int n)
 {
 	double		ns[lengthof(measured)][ROUNDS];
 
@@ -125,4 +129,12 @@ aq_cost_rows(AqRow *row, AqLatch *free_latch, AqMutex *free_mutex, int n)
 		aq_row_put(row, Float8GetDatum(median(ratios)));
 		aq_row_end(row);
 	}
+}
+
+void
+aq_experiment_sleep_holding(int64 us)
+{
+	struct timespec time = {.tv_sec = us / 1000000,.tv_nsec = us % 1000000 * 1000};
+
+	(void) nanosleep(&time, NULL);
 }

@@ -1,0 +1,21 @@
+/*-------------------------------------------------------------------------
+ *
+ * lock_names.h
+ *	  Names of the kinds of latch and of the types of mutex.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_LOCK_NAMES_H
+#define AQ_LOCK_NAMES_H
+
+#include "sync/common/lists.h"
+
+extern const char *const aq_latch_names[AQ_LATCH_COUNT];
+extern const char *const aq_mutex_names[AQ_MUTEX_TYPE_COUNT];
+
+/* Which of the names it is, in any case; -1: none. */
+extern int	aq_name_find(const char *const *names, int n, const char *name, int length);
+
+#endif							/* AQ_LOCK_NAMES_H */

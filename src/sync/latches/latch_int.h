@@ -1,0 +1,42 @@
+/*-------------------------------------------------------------------------
+ *
+ * latch_int.h
+ *	  How a latch waits, by its class; its counters.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_LATCH_INT_H
+#define AQ_LATCH_INT_H
+
+#include "sync/latches/latch.h"
+
+#define AQ_LATCH_CLASSES 8
+#define AQ_CLASS_SLEEPS 8
+
+/* Of class 0 only the defaults are used. */
+typedef struct AqLatchClass
+{
+	int			spin;			/* polls; -1: aq_spin_count */
+	int			yields;			/* how often to yield and spin again before sleeping */
+	bool		timed;			/* sleeps end by themselves; false: only by a post */
+	int			sleep_us[AQ_CLASS_SLEEPS];	/* the last one for all that follow */
+} AqLatchClass;
+
+extern AQ_LOCAL int aq_spin_count;
+extern AQ_LOCAL uint8 aq_latch_class[AQ_LATCH_COUNT];
+extern AQ_LOCAL AqLatchClass aq_latch_classes[AQ_LATCH_CLASSES];
+
+extern uint64 aq_latch_gets(const AqLatch *latch);	/* with those that would not wait */
+
+/* Of those that were willing to wait. */
+static inline uint64
+aq_latch_willing_gets(AqLatch *latch)
+{
+	uint64		immediate = pg_atomic_read_u64(&latch->immediate_gets);
+
+	return aq_latch_gets(latch) - immediate;
+}
+
+#endif							/* AQ_LATCH_INT_H */

@@ -1,0 +1,71 @@
+/*-------------------------------------------------------------------------
+ *
+ * mutex_int.h
+ *	  How a mutex waits; the counters of all sessions.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_MUTEX_INT_H
+#define AQ_MUTEX_INT_H
+
+#include "sync/common/os.h"
+#include "sync/mutexes/mutex.h"
+
+/* --- scheme.c: how a mutex waits ---------------------------------------------- */
+
+extern AQ_LOCAL int aq_mutex_spin_count;
+extern AQ_LOCAL int aq_mutex_wait_scheme;
+extern AQ_LOCAL int aq_mutex_wait_time;
+extern AQ_LOCAL int aq_wait_yield_mode; /* AqYieldMode */
+extern AQ_LOCAL int aq_wait_yield_sleep_time;
+extern AQ_LOCAL int aq_wait_yield_sleep_freq;
+extern AQ_LOCAL int aq_wait_yield_yield_freq;
+
+typedef enum AqYieldMode
+{
+	AQ_YIELD_MODE_YIELD,
+	AQ_YIELD_MODE_SLEEP
+} AqYieldMode;
+
+#define AQ_MAX_SPIN			1000000
+#define AQ_MAX_SCHEME		255
+#define AQ_MAX_WAIT_TIME	100000
+
+/* What a type of mutex has of its own; -1: as all others. */
+typedef struct AqMutexWay
+{
+	int			spin;
+	int			scheme;
+	int			time;
+} AqMutexWay;
+
+extern AQ_LOCAL AqMutexWay aq_mutex_ways[AQ_MUTEX_TYPE_COUNT];
+
+/* One wait: how it waits, and how far it has come. */
+typedef struct AqScheme
+{
+	AqMutexWay	way;			/* without -1 */
+	uint64		step;			/* steps made so far */
+	bool		timed;			/* false: its time is not accounted as waiting */
+} AqScheme;
+
+extern void aq_scheme_start(AqScheme *scheme, AqMutexType type);
+extern void aq_scheme_step(AqScheme *scheme, AqSem *sem);
+
+/* --- mutex.c ------------------------------------------------------------------- */
+
+typedef struct AqMutexSum
+{
+	uint64		gets;
+	uint64		misses;
+	uint64		waits;
+	uint64		sleeps;
+	uint64		wait_time;
+	uint64		spin_time;
+} AqMutexSum;
+
+extern AqMutexSum aq_mutex_sum(AqMutexType type, AqLocation where);
+
+#endif							/* AQ_MUTEX_INT_H */
