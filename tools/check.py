@@ -213,6 +213,17 @@ def check_waiting():
                 yield f"{relative(path)}:{number}: {match[1]} belongs into sync"
 
 
+def check_transactions():
+    """Only base/xact.c is called by the server at the end of a transaction: it has the order of the parts."""
+    for path in c_files():
+        if relative(path) == "src/base/xact.c":
+            continue
+        for number, line in enumerate(lines_of(path), 1):
+            match = re.search(r"\b(Register(?:Xact|SubXact|ResourceRelease)Callback)\b", line)
+            if match:
+                yield f"{relative(path)}:{number}: {match[1]}: use aq_xact_register"
+
+
 # what another version of the server calls or writes differently; base has a name for each
 DIFFERS = re.compile(
     r"\b(PG_VERSION_NUM|RelationGetPrimaryKeyIndex|pg_attribute_noreturn|index_beginscan|ConditionalXactLockTableWait|pgprocno|MyProcNumber|"
@@ -413,7 +424,8 @@ def check_pairs():
 
 
 CHECKS = [check_layers, check_doors, check_sizes, check_stems, check_guards, check_comments, check_lists,
-          check_waiting, check_versions, check_symbols, check_compatibility, check_drivers, check_pairs, check_links, check_docs, check_examples]
+          check_waiting, check_transactions, check_versions, check_symbols, check_compatibility, check_drivers, check_pairs,
+          check_links, check_docs, check_examples]
 
 
 def main():

@@ -18,6 +18,7 @@
 #include "base/compat.h"
 #include "base/finding.h"
 #include "base/rows.h"
+#include "base/xact.h"
 #include "port/atomics.h"
 
 /*

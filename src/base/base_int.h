@@ -19,7 +19,10 @@ extern void aq_session_shmem_init(void *area, bool found);
 extern void aq_session_set_claims(uint32 claims);
 
 /* claim.c */
-extern void aq_claims_session_start(void);
+extern void aq_claims_init(void);
+
+/* xact.c */
+extern void aq_xact_init(void);
 
 /* point.c */
 extern Size aq_point_shmem_size(void);

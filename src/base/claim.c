@@ -148,21 +148,16 @@ aq_counted_leave(pg_atomic_uint32 *counter)
 
 /* --- release --------------------------------------------------------------------- */
 
-/* Release the claims of this level and above. */
+/* Release the claims of this level and above.  The session holds no latches. */
 static void
 release_from(int level)
 {
-	bool		first = true;
-
 	for (int i = nclaims - 1; i >= 0; i--)
 	{
 		Claim		claim = claims[i];
 
 		if (claim.level < level)
 			continue;
-		if (first && before_release != NULL)
-			before_release();
-		first = false;
 		aq_claim_end(claim.release, claim.object);
 		claim.release(claim.object, claim.argument);
 	}
@@ -173,38 +168,43 @@ void
 aq_claims_release(void)
 {
 	HOLD_INTERRUPTS();
+	if (nclaims > 0 && before_release != NULL)
+		before_release();
 	release_from(0);
 	RESUME_INTERRUPTS();
 }
 
 static void
-transaction_ended(XactEvent event, void *arg)
+transaction_aborted(void)
 {
-	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
-		release_from(0);
+	release_from(0);
 }
 
 static void
-subtransaction_ended(SubXactEvent event, SubTransactionId subid,
-					 SubTransactionId parent, void *arg)
+subtransaction_committed(SubTransactionId subid, SubTransactionId parent)
 {
 	int			level = GetCurrentTransactionNestLevel();
 
-	if (event == SUBXACT_EVENT_ABORT_SUB)
-		release_from(level);
-	else if (event == SUBXACT_EVENT_COMMIT_SUB)
-		for (int i = 0; i < nclaims; i++)
-			if (claims[i].level >= level)
-				claims[i].level = level - 1;
+	for (int i = 0; i < nclaims; i++)
+		if (claims[i].level >= level)
+			claims[i].level = level - 1;
 }
 
-/*
- * Called when all parts have registered their callbacks.  The server calls the
- * latest first, so claims are released before a part sees the rollback.
- */
-void
-aq_claims_session_start(void)
+static void
+subtransaction_aborted(SubTransactionId subid, SubTransactionId parent)
 {
-	RegisterXactCallback(transaction_ended, NULL);
-	RegisterSubXactCallback(subtransaction_ended, NULL);
+	release_from(GetCurrentTransactionNestLevel());
+}
+
+static const AqXactOps claim_ends = {
+	.abort = transaction_aborted,
+	.parallel_abort = transaction_aborted,
+	.subcommit = subtransaction_committed,
+	.subabort = subtransaction_aborted,
+};
+
+void
+aq_claims_init(void)
+{
+	aq_xact_register(AQ_XACT_CLAIMS, &claim_ends);
 }

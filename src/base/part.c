@@ -130,6 +130,8 @@ aq_base_init(const AqPart *const *list, int n)
 	nparts = n;
 	preloaded = true;
 
+	aq_xact_init();
+	aq_claims_init();
 	base_part.define_parameters();
 	for (int i = 0; i < nparts; i++)
 	{

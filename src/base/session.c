@@ -88,7 +88,6 @@ aq_session_attach_slow(void)
 	pg_atomic_write_u32(&slot->pid, (uint32) MyProcPid);
 	aq_session_is_attached = true;
 	aq_part_session_start();
-	aq_claims_session_start();
 }
 
 int

@@ -30,12 +30,10 @@
  */
 #include "cache/cache_private.h"
 
-#include "access/xact.h"
 #include "access/xlog.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "utils/inval.h"
-#include "utils/resowner.h"
 
 /* relations are told apart by so many bits of a hash */
 #define RELATION_BITS 32768
@@ -628,9 +626,9 @@ flush_own(void)
  * have read in between may come from those.  Does not raise.
  */
 static void
-transaction_over(ResourceReleasePhase phase, bool commit, bool top, void *arg)
+flush_again(bool commit)
 {
-	if (phase != RESOURCE_RELEASE_AFTER_LOCKS || !top || !any_own)
+	if (!any_own)
 		return;
 	if (commit)
 		flush_own();
@@ -638,21 +636,24 @@ transaction_over(ResourceReleasePhase phase, bool commit, bool top, void *arg)
 	memset(own, 0, sizeof(own));
 }
 
+/* To flush, the session needs its place in shared memory. */
 static void
-transaction_ends(XactEvent event, void *arg)
+attach_to_flush(void)
 {
-	/* to flush, the session needs its place in shared memory */
-	if (event == XACT_EVENT_PRE_COMMIT && any_own && area != NULL)
+	if (any_own && area != NULL)
 		aq_session_attach();
-	if (event == XACT_EVENT_COMMIT)
-		flush_own();
 }
+
+static const AqXactOps row_ends = {
+	.pre_commit = attach_to_flush,
+	.commit = flush_own,
+	.released = flush_again,
+};
 
 void
 aq_row_init(void)
 {
-	RegisterResourceReleaseCallback(transaction_over, NULL);
-	RegisterXactCallback(transaction_ends, NULL);
+	aq_xact_register(AQ_XACT_ROWS, &row_ends);
 }
 
 /* --- for the view ----------------------------------------------------------------------------------------- */

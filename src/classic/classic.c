@@ -496,6 +496,7 @@ static const AqStoreJob classic_jobs[] = {
 
 static const AqStore classic_store = {
 	.kind = AQ_STORE_CLASSIC,
+	.xact = &aq_classic_notes_xact,
 	.load = load,
 	.unload = unload,
 	.idle = idle,
@@ -528,7 +529,6 @@ static void
 define_parameters(void)
 {
 	aq_store_register(&classic_store);
-	aq_classic_xact_init();
 }
 
 const AqPart aq_classic_part = {

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * classic_notes.c
- *	  What the transaction has done with queue tables, and the transaction
- *	  callbacks.
+ *	  What the transaction has done with queue tables, and how that ends.
  *
  * The rows are PostgreSQL's own, so a commit or rollback needs nothing of us
  * to be right.  A note is for what goes with it: waking who waits, counting,
@@ -509,7 +508,7 @@ settle_commits(void)
 {
 	for (int i = 0; i < nnotes; i++)
 	{
-		/* it comes before the sharded store's callback: see queue/definitions/convert.c */
+		/* before the sharded store's commit: see queue/memory/store_xact.c */
 		if (notes[i].effect.kind == NOTE_MESSAGES)
 			pg_atomic_fetch_add_u64(&notes[i].shm->table_puts, notes[i].effect.n);
 		aq_classic_count_commit(notes[i].shm, &notes[i].effect);
@@ -567,7 +566,7 @@ settle_prepare(Note *note, TransactionId xid)
 
 /* Before it is prepared: from now on its rows count as not taken. */
 static void
-prepare(void)
+add_doubts(void)
 {
 	TransactionId xid = GetTopTransactionIdIfAny();
 	AqQueueShm *last = NULL;
@@ -584,52 +583,57 @@ prepare(void)
 	}
 }
 
-/* The end of a transaction that has notes, from pre-commit on. */
-static AqTimed committing;
+static bool
+has_notes(void)
+{
+	return nnotes > 0;
+}
 
 static void
-xact_callback(XactEvent event, void *arg)
+pre_commit(void)
 {
-	TransactionId xid;
+	if (nnotes > 0)
+		aq_commit_order_number();
+}
 
-	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
-	{
-		aq_commit_order_forget();
-		end_promise();
-	}
+static void
+commit(void)
+{
+	aq_commit_order_forget();
+	end_promise();
+	settle_commits();
+}
+
+static void
+pre_prepare(void)
+{
 	if (nnotes == 0)
 		return;
-	switch (event)
-	{
-		case XACT_EVENT_PRE_COMMIT:
-			committing = aq_time_enter(AQ_TIME_COMMIT);
-			aq_commit_order_number();
-			break;
-		case XACT_EVENT_PRE_PREPARE:
-			aq_commit_order_number();
-			prepare();
-			end_promise();		/* nothing is announced when it rolls back */
-			break;
-		case XACT_EVENT_PREPARE:
-			xid = GetTopTransactionIdIfAny();
-			for (int i = 0; i < nnotes; i++)
-				settle_prepare(&notes[i], xid);
-			nnotes = 0;
-			break;
-		case XACT_EVENT_COMMIT:
-			settle_commits();
-			aq_time_leave(&committing);
-			break;
-		case XACT_EVENT_ABORT:
-			aq_locks_release_all();
-			committing.open = false;
-			for (int i = 0; i < nnotes; i++)
-				settle_abort(&notes[i]);
-			nnotes = 0;
-			break;
-		default:
-			break;
-	}
+	aq_commit_order_number();
+	add_doubts();
+	end_promise();				/* nothing is announced when it rolls back */
+}
+
+static void
+prepare(void)
+{
+	TransactionId xid = GetTopTransactionIdIfAny();
+
+	aq_commit_order_forget();
+	end_promise();
+	for (int i = 0; i < nnotes; i++)
+		settle_prepare(&notes[i], xid);
+	nnotes = 0;
+}
+
+static void
+abort_transaction(void)
+{
+	aq_commit_order_forget();
+	end_promise();
+	for (int i = 0; i < nnotes; i++)
+		settle_abort(&notes[i]);
+	nnotes = 0;
 }
 
 /* Hand the note to the parent, which may have one of the same line. */
@@ -658,32 +662,32 @@ hand_up(int i, SubTransactionId parent)
 }
 
 static void
-subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId parent, void *arg)
+subcommit(SubTransactionId subid, SubTransactionId parent)
 {
-	if (nnotes == 0)
-		return;
-	if (event == SUBXACT_EVENT_COMMIT_SUB)
-	{
-		for (int i = nnotes - 1; i >= 0; i--)
-			if (notes[i].subid == subid)
-				hand_up(i, parent);
-	}
-	else if (event == SUBXACT_EVENT_ABORT_SUB)
-	{
-		aq_locks_release_all();
-		for (int i = nnotes - 1; i >= 0; i--)
-			if (notes[i].subid == subid)
-			{
-				settle_abort(&notes[i]);
-				memmove(&notes[i], &notes[i + 1], (nnotes - i - 1) * sizeof(Note));
-				nnotes--;
-			}
-	}
+	for (int i = nnotes - 1; i >= 0; i--)
+		if (notes[i].subid == subid)
+			hand_up(i, parent);
 }
 
-void
-aq_classic_xact_init(void)
+static void
+subabort(SubTransactionId subid)
 {
-	RegisterXactCallback(xact_callback, NULL);
-	RegisterSubXactCallback(subxact_callback, NULL);
+	for (int i = nnotes - 1; i >= 0; i--)
+		if (notes[i].subid == subid)
+		{
+			settle_abort(&notes[i]);
+			memmove(&notes[i], &notes[i + 1], (nnotes - i - 1) * sizeof(Note));
+			nnotes--;
+		}
 }
+
+const AqStoreXact aq_classic_notes_xact = {
+	.has_notes = has_notes,
+	.pre_commit = pre_commit,
+	.commit = commit,
+	.pre_prepare = pre_prepare,
+	.prepare = prepare,
+	.abort = abort_transaction,
+	.subcommit = subcommit,
+	.subabort = subabort,
+};

@@ -316,7 +316,7 @@ extern void aq_classic_note(AqQueueShm *shm, int position, NoteKind kind, const 
 extern void aq_classic_note_messages(AqQueueShm *shm, const AqPutOptions *options, uint32 n);
 extern void aq_classic_note_taken(AqQueueShm *shm, int position, NoteKind kind, const Key *key, TimestampTz enqueued);
 extern uint64 aq_classic_enqueued_here(AqQueueShm *shm);
-extern void aq_classic_xact_init(void);
+extern const AqStoreXact aq_classic_notes_xact;
 extern bool aq_xid_in_doubt(TransactionId xid);
 extern bool aq_xid_announces(TransactionId xid);
 extern bool aq_retry_is_of(const Retry *retry, TransactionId xid);

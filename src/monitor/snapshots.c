@@ -15,7 +15,6 @@
  */
 #include "monitor/monitor_private.h"
 
-#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "executor/spi.h"
 #include "fmgr.h"
@@ -103,22 +102,33 @@ snapshots(void)
 static const AqJob snapshots_job = {.name = "snapshots",.run = snapshots};
 
 static void
-transaction_ended(XactEvent event, void *arg)
+tell_worker(void)
 {
-	if (event == XACT_EVENT_COMMIT && settings_changed)
+	if (settings_changed)
 	{
 		pg_atomic_fetch_add_u32(&shared->changes, 1);
 		aq_jobs_post();
 	}
-	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
-		settings_changed = false;
+	settings_changed = false;
 }
+
+static void
+forget_change(void)
+{
+	settings_changed = false;
+}
+
+static const AqXactOps settings_ends = {
+	.commit = tell_worker,
+	.prepare = forget_change,
+	.abort = forget_change,
+};
 
 void
 aq_snapshots_init(void)
 {
 	aq_jobs_register(&snapshots_job);
-	RegisterXactCallback(transaction_ended, NULL);
+	aq_xact_register(AQ_XACT_SNAPSHOTS, &settings_ends);
 }
 
 PG_FUNCTION_INFO_V1(aq_snapshot_settings_changed);

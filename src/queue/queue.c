@@ -44,6 +44,7 @@ aq_store_register(const AqStore *store)
 		if (stores[i] == NULL)
 		{
 			stores[i] = store;
+			aq_store_xact_add(store);
 			return;
 		}
 	elog(FATAL, "too many stores of messages");
@@ -114,6 +115,7 @@ define_parameters(void)
 	aq_object_on_pressure(aq_pins_give_back);
 	aq_catalog_init();
 	aq_upkeep_init();
+	aq_store_xact_init();
 	aq_property_init();
 	aq_guard_init();
 	aq_run_as_init();

@@ -376,11 +376,7 @@ extern AqQueueShm *aq_queue_shm_by_index(uint32 index);
 extern uint32 aq_queue_of_latch(int child, uint32 *database);	/* for aq_trace_on_name */
 extern void aq_queue_post_work(AqQueueShm *shm, uint32 work);	/* never raises */
 
-/* --- pins.c: called by the store's transaction callbacks; never raise, but for the first */
-extern void aq_queue_pre_commit(void);
-extern bool aq_xact_has_ddl(void);
-extern void aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent);
-extern void aq_queue_xact_end(bool commit);
+/* --- pins.c */
 extern void aq_pins_sweep(void);
 extern bool aq_pin_used_here(const AqQueueShm *shm);	/* by this transaction; it is pinned */
 

@@ -58,6 +58,16 @@ extern void aq_pin_took(const AqQueueShm *shm, int position);
 extern void aq_pin_unuse(const AqQueueShm *shm);
 extern void aq_queue_stopping_here(AqQueue *queue, bool enqueue, bool dequeue);
 extern void aq_xact_ddl(void);
+extern bool aq_xact_has_ddl(void);
+
+/* pins.c: the session's share of a transaction's end; never raise, but for the first */
+extern void aq_queue_pre_commit(void);
+extern void aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent);
+extern void aq_queue_xact_end(bool commit);
+
+/* store_xact.c */
+extern void aq_store_xact_add(const AqStore *store);
+extern void aq_store_xact_init(void);
 
 /* traffic.c */
 extern void aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number);

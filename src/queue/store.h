@@ -107,11 +107,29 @@ typedef struct AqStoreJob
 } AqStoreJob;
 
 /*
+ * A store's share in the end of a transaction.  store_xact.c calls them, in the
+ * phases of AqXactOps; also when the transaction has not used the store.  The
+ * pins of the session's queues outlast them.
+ */
+typedef struct AqStoreXact
+{
+	bool		(*has_notes) (void);	/* then the time of the commit is booked */
+	void		(*pre_commit) (void);	/* may raise and wait */
+	void		(*commit) (void);
+	void		(*pre_prepare) (void);	/* may raise and wait; no definition has changed */
+	void		(*prepare) (void);
+	void		(*abort) (void);
+	void		(*subcommit) (SubTransactionId subid, SubTransactionId parent);
+	void		(*subabort) (SubTransactionId subid);
+} AqStoreXact;
+
+/*
  * Each queue has one of the stores: aq.queue.store says which.
  */
 typedef struct AqStore
 {
 	char		kind;			/* AQ_STORE_SHARDED, ... */
+	const AqStoreXact *xact;	/* NULL: it notes nothing */
 	/* Make the queue's place in shared memory ready; called once, pinned. */
 	void		(*load) (AqQueue *queue, AqQueueShm *shm);
 	/* Free it; no session can reach it any more.  Must not raise. */

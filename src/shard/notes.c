@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * notes.c
- *	  What the transaction has in hand, and the transaction callbacks.
+ *	  What the transaction has in hand, and how that ends.
  *
  * A note says: these slots are pending because of me, or these messages are
  * taken by me for this consumer.  It belongs to a subtransaction; committing
@@ -322,72 +322,59 @@ settle_all(bool commit)
 		aq_settle_take(take_notes[i], commit, !proc_exit_inprogress, xid);
 }
 
-/* The end of a transaction that has notes, from pre-commit on. */
-static AqTimed committing;
+static bool
+has_notes(void)
+{
+	return nputs > 0 || ntakes > 0;
+}
 
 static void
-xact_callback(XactEvent event, void *arg)
+pre_commit(void)
 {
-	switch (event)
+	if (ntakes > 0)
 	{
-		case XACT_EVENT_PRE_COMMIT:
-			if (nputs > 0 || ntakes > 0)
-				committing = aq_time_enter(AQ_TIME_COMMIT);
-			if (ntakes > 0)
-			{
-				aq_point("before-log");
-				write_log(false);
-				aq_point("after-log");
-			}
-			aq_queue_pre_commit();
-			break;
-
-		case XACT_EVENT_PRE_PREPARE:
-			if (aq_xact_has_ddl())
-				ereport(ERROR,
-						aq_error(AQ_ERR_PREPARE_WITH_DDL,
-								 "cannot PREPARE a transaction that has changed queue definitions"),
-						errhint("Commit the changes of queues and subscribers first."));
-			write_log(true);
-			if (nputs > 0 || ntakes > 0)
-				aq_doubt_prepare(GetTopTransactionId());
-			aq_point("before-prepare");
-			break;
-
-		case XACT_EVENT_PREPARE:
-			aq_doubt_prepared();
-			forget_everything();
-			aq_queue_xact_end(true);
-			break;
-
-		case XACT_EVENT_COMMIT:
-			aq_point_held("in-commit-callback");
-			settle_all(true);
-			if (commit_callback != NULL)
-				commit_callback(commit_arg);
-			commit_callback = NULL;
-			forget_everything();
-			aq_tables_xact_end();
-			aq_queue_xact_end(true);
-			aq_time_leave(&committing);
-			break;
-
-		case XACT_EVENT_ABORT:
-			aq_locks_release_all();
-			committing.open = false;
-			commit_callback = NULL;
-			settle_all(false);
-			aq_doubt_cancel();
-			forget_everything();
-			aq_tables_subabort(InvalidSubTransactionId);
-			aq_tables_xact_end();
-			aq_queue_xact_end(false);
-			aq_chunks_trim();
-			break;
-
-		default:
-			break;
+		aq_point("before-log");
+		write_log(false);
+		aq_point("after-log");
 	}
+}
+
+static void
+commit(void)
+{
+	aq_point_held("in-commit-callback");
+	settle_all(true);
+	if (commit_callback != NULL)
+		commit_callback(commit_arg);
+	commit_callback = NULL;
+	forget_everything();
+	aq_tables_xact_end();
+}
+
+static void
+pre_prepare(void)
+{
+	write_log(true);
+	if (has_notes())
+		aq_doubt_prepare(GetTopTransactionId());
+}
+
+static void
+prepare(void)
+{
+	aq_doubt_prepared();
+	forget_everything();
+}
+
+static void
+abort_transaction(void)
+{
+	commit_callback = NULL;
+	settle_all(false);
+	aq_doubt_cancel();
+	forget_everything();
+	aq_tables_subabort(InvalidSubTransactionId);
+	aq_tables_xact_end();
 }
 
 /*
@@ -395,42 +382,41 @@ xact_callback(XactEvent event, void *arg)
  * ids grow and committed ones have been handed to their parents.
  */
 static void
-subxact_callback(SubXactEvent event, SubTransactionId subid,
-				 SubTransactionId parent, void *arg)
+subcommit(SubTransactionId subid, SubTransactionId parent)
 {
-	if (event == SUBXACT_EVENT_COMMIT_SUB)
-	{
-		for (int i = nputs - 1; i >= 0 && put_notes[i]->subid >= subid; i--)
-			put_notes[i]->subid = parent;
-		for (int i = ntakes - 1; i >= 0 && take_notes[i]->subid >= subid; i--)
-			take_notes[i]->subid = parent;
-		aq_tables_subcommit(subid, parent);
-		aq_queue_subxact_end(true, subid, parent);
-	}
-	else if (event == SUBXACT_EVENT_ABORT_SUB)
-	{
-		TransactionId xid = GetTopTransactionIdIfAny();
-
-		aq_locks_release_all();
-		while (ntakes > 0 && take_notes[ntakes - 1]->subid >= subid)
-			undo_take(take_notes[--ntakes], subid, xid);
-		while (nputs > 0 && put_notes[nputs - 1]->subid >= subid)
-		{
-			PutNote    *note = put_notes[--nputs];
-
-			puts_of(note->shm)->notes--;
-			aq_own_remove(note, nputs);
-			aq_settle_put(note, false, xid);
-		}
-		spare = NULL;
-		aq_tables_subabort(subid);
-		aq_queue_subxact_end(false, subid, parent);
-	}
+	for (int i = nputs - 1; i >= 0 && put_notes[i]->subid >= subid; i--)
+		put_notes[i]->subid = parent;
+	for (int i = ntakes - 1; i >= 0 && take_notes[i]->subid >= subid; i--)
+		take_notes[i]->subid = parent;
+	aq_tables_subcommit(subid, parent);
 }
 
-void
-aq_xact_init(void)
+static void
+subabort(SubTransactionId subid)
 {
-	RegisterXactCallback(xact_callback, NULL);
-	RegisterSubXactCallback(subxact_callback, NULL);
+	TransactionId xid = GetTopTransactionIdIfAny();
+
+	while (ntakes > 0 && take_notes[ntakes - 1]->subid >= subid)
+		undo_take(take_notes[--ntakes], subid, xid);
+	while (nputs > 0 && put_notes[nputs - 1]->subid >= subid)
+	{
+		PutNote    *note = put_notes[--nputs];
+
+		puts_of(note->shm)->notes--;
+		aq_own_remove(note, nputs);
+		aq_settle_put(note, false, xid);
+	}
+	spare = NULL;
+	aq_tables_subabort(subid);
 }
+
+const AqStoreXact aq_notes_xact = {
+	.has_notes = has_notes,
+	.pre_commit = pre_commit,
+	.commit = commit,
+	.pre_prepare = pre_prepare,
+	.prepare = prepare,
+	.abort = abort_transaction,
+	.subcommit = subcommit,
+	.subabort = subabort,
+};

@@ -42,7 +42,6 @@ define_parameters(void)
 	aq_chunks_on_pressure(aq_evict_one);
 	aq_jobs_on_prepared_end(aq_doubt_ended);
 	aq_store_register(&shard_store);
-	aq_xact_init();
 }
 
 const AqPart aq_shard_part = {
@@ -198,6 +197,7 @@ static const AqStoreJob shard_jobs[] = {
 
 static const AqStore shard_store = {
 	.kind = AQ_STORE_SHARDED,
+	.xact = &aq_notes_xact,
 	.load = load,
 	.unload = aq_first_use_unload,
 	.idle = idle,

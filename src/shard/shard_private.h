@@ -599,7 +599,7 @@ extern int	aq_notes_takes(TakeNote ***notes);
 extern TakeNote *aq_note_find_locked(Partition *partition, int position, uint32 slot, uint32 *at);
 extern void aq_note_take_locked(TakeNote *locked, uint32 at, AqMode mode);
 extern void aq_at_commit(void (*callback) (void *arg), void *arg);
-extern void aq_xact_init(void);
+extern const AqStoreXact aq_notes_xact;
 
 /* --- own.c: what the transaction has enqueued and may take itself; only aq_own_view raises ---------------- */
 

@@ -26,6 +26,78 @@ static const struct config_enum_entry yield_modes[] = {
 	{NULL, 0, false}
 };
 
+/* --- the end of a transaction ----------------------------------------------------- */
+
+/* What an error left held. */
+static void
+release_latches(void)
+{
+	if (aq_session_is_attached)
+		aq_locks_release_all();
+}
+
+static void
+release_latches_sub(SubTransactionId subid, SubTransactionId parent)
+{
+	release_latches();
+}
+
+static const AqXactOps latch_ends = {
+	.abort = release_latches,
+	.parallel_abort = release_latches,
+	.subabort = release_latches_sub,
+};
+
+static void
+count_end(XactEvent event)
+{
+	if (!aq_session_is_attached)
+		return;
+	aq_stat_xact_end(event);
+	aq_time_xact_end(event == XACT_EVENT_ABORT);
+}
+
+static void
+count_commit(void)
+{
+	count_end(XACT_EVENT_COMMIT);
+}
+
+static void
+count_prepare(void)
+{
+	count_end(XACT_EVENT_PREPARE);
+}
+
+static void
+count_abort(void)
+{
+	count_end(XACT_EVENT_ABORT);
+}
+
+static void
+count_parallel_abort(void)
+{
+	count_end(XACT_EVENT_PARALLEL_ABORT);
+}
+
+static void
+count_subabort(SubTransactionId subid, SubTransactionId parent)
+{
+	if (aq_session_is_attached)
+		aq_time_subxact_abort();
+}
+
+static const AqXactOps statistics_ends = {
+	.commit = count_commit,
+	.prepare = count_prepare,
+	.abort = count_abort,
+	.parallel_abort = count_parallel_abort,
+	.subabort = count_subabort,
+};
+
+/* --- parameters, shared memory ------------------------------------------------------ */
+
 static void
 define_parameters(void)
 {
@@ -70,6 +142,8 @@ define_parameters(void)
 							&aq_wait_yield_yield_freq, aq_wait_yield_yield_freq, 0, 1000000,
 							PGC_SUSET, 0, NULL, NULL, NULL);
 	aq_claims_before_release(aq_locks_release_all);
+	aq_xact_register(AQ_XACT_LATCHES, &latch_ends);
+	aq_xact_register(AQ_XACT_STATISTICS, &statistics_ends);
 	aq_lock_lists_define_parameters();
 	aq_trace_define_parameters();
 	aq_time_define_parameters();
@@ -120,41 +194,6 @@ release_before_exit(int code, Datum arg)
 	aq_locks_release_all();
 }
 
-/*
- * What an error left held.  Callbacks run in the opposite order of their
- * registration: a part whose own callback needs latches calls
- * aq_locks_release_all() itself first.
- */
-static void
-transaction_ended(XactEvent event, void *arg)
-{
-	switch (event)
-	{
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PARALLEL_ABORT:
-			aq_locks_release_all();
-			break;
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_PREPARE:
-			break;
-		default:
-			return;
-	}
-	aq_stat_xact_end(event);
-	aq_time_xact_end(event == XACT_EVENT_ABORT);
-}
-
-static void
-subtransaction_ended(SubXactEvent event, SubTransactionId id,
-					 SubTransactionId parent, void *arg)
-{
-	if (event == SUBXACT_EVENT_ABORT_SUB)
-	{
-		aq_locks_release_all();
-		aq_time_subxact_abort();
-	}
-}
-
 static void
 session_start(void)
 {
@@ -163,8 +202,6 @@ session_start(void)
 	aq_event_session_start();
 	aq_time_session_start();
 	aq_stat_session_start();
-	RegisterXactCallback(transaction_ended, NULL);
-	RegisterSubXactCallback(subtransaction_ended, NULL);
 	before_shmem_exit(release_before_exit, (Datum) 0);
 }
 

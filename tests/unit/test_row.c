@@ -273,12 +273,12 @@ end_change(Oid relation, bool commit)
 
 	if (commit)
 	{
-		transaction_ends(XACT_EVENT_PRE_COMMIT, NULL);
+		row_ends.pre_commit();
 		sim_switch();
 		committed[version] = true;
 		r->visible = version;
 		sim_switch();
-		transaction_ends(XACT_EVENT_COMMIT, NULL);
+		row_ends.commit();
 		r->announced = version;
 		if (!is_cached_by_server(relation))
 			r->sure = version;
@@ -287,7 +287,7 @@ end_change(Oid relation, bool commit)
 	me()->in_transaction = false;
 	r->locked = false;
 	sim_switch();
-	transaction_over(RESOURCE_RELEASE_AFTER_LOCKS, commit, true, NULL);
+	row_ends.released(commit);
 	if (commit)
 		raise_to(&r->sure, version);
 }
@@ -485,7 +485,6 @@ test_row_own(void)
 	begin_change(2);
 	CHECK_LOADS(1, CHECK_EQ(get(2, 4), 2));
 	CHECK_LOADS(1, CHECK_EQ(get(2, 4), 2));
-	transaction_over(RESOURCE_RELEASE_AFTER_LOCKS, true, false, NULL);	/* of a subtransaction */
 	CHECK_LOADS(1, CHECK_EQ(get(2, 4), 2));
 	CHECK_LOADS(1, get(4, 4));
 	CHECK_LOADS(0, get(4, 4));

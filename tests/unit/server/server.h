@@ -92,21 +92,10 @@ hash_bytes(const unsigned char *bytes, int length)
 
 /* --- transactions: the test plays them ------------------------------------------ */
 
-typedef enum XactEvent
-{
-	XACT_EVENT_PRE_COMMIT,
-	XACT_EVENT_COMMIT
-} XactEvent;
+typedef uint32 SubTransactionId;
+#include "base/xact.h"
 
-typedef enum ResourceReleasePhase
-{
-	RESOURCE_RELEASE_BEFORE_LOCKS,
-	RESOURCE_RELEASE_LOCKS,
-	RESOURCE_RELEASE_AFTER_LOCKS
-} ResourceReleasePhase;
-
-#define RegisterXactCallback(callback, arg) ((void) callback)
-#define RegisterResourceReleaseCallback(callback, arg) ((void) callback)
+#define aq_xact_register(rank, ops) ((void) (ops))
 #define TransactionIdIsValid(xid) ((xid) != 0)
 #define aq_session_is_attached true
 

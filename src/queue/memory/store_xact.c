@@ -1,0 +1,134 @@
+/*-------------------------------------------------------------------------
+ *
+ * store_xact.c
+ *	  The end of a transaction that has used queues: the stores, then what the
+ *	  session holds of queues.
+ *
+ * base/xact.c calls this file in each phase, in all sessions.  Each store
+ * settles the messages that it has noted; then the definitions that the
+ * transaction has changed become those of all sessions, waiters for a changed
+ * queue are woken, and pins are given back.  The pins come last because the
+ * notes of the stores point to the shared memory that they keep.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+/*
+ * The order of the stores.  While a queue has both, a transaction may have
+ * enqueued into both: what it has put into the queue table is counted before
+ * its messages in the sharded store can be dequeued, see definitions/convert.c.
+ */
+static const char order[] = {AQ_STORE_CLASSIC, AQ_STORE_SHARDED};
+
+static const AqStoreXact *stores[lengthof(order)];	/* in this order */
+
+/* The end of a transaction that a store has notes of, from pre-commit on. */
+static AqTimed committing;
+
+void
+aq_store_xact_add(const AqStore *store)
+{
+	for (int i = 0; i < lengthof(order); i++)
+		if (order[i] == store->kind)
+			stores[i] = store->xact;
+}
+
+#define FOR_EACH_STORE(i) \
+	for (int i = 0; i < lengthof(order); i++) \
+		if (stores[i] != NULL)
+
+static bool
+any_notes(void)
+{
+	FOR_EACH_STORE(i)
+		if (stores[i]->has_notes())
+			return true;
+	return false;
+}
+
+static void
+pre_commit(void)
+{
+	if (any_notes())
+		committing = aq_time_enter(AQ_TIME_COMMIT);
+	FOR_EACH_STORE(i)
+		stores[i]->pre_commit();
+	/* waits for users of the definitions: nothing that waits for others may follow */
+	aq_queue_pre_commit();
+}
+
+static void
+commit(void)
+{
+	FOR_EACH_STORE(i)
+		stores[i]->commit();
+	aq_queue_xact_end(true);
+	aq_time_leave(&committing);
+}
+
+static void
+pre_prepare(void)
+{
+	if (aq_xact_has_ddl())
+		ereport(ERROR,
+				aq_error(AQ_ERR_PREPARE_WITH_DDL,
+						 "cannot PREPARE a transaction that has changed queue definitions"),
+				errhint("Commit the changes of queues and subscribers first."));
+	FOR_EACH_STORE(i)
+		stores[i]->pre_prepare();
+	aq_point("before-prepare");
+}
+
+static void
+prepare(void)
+{
+	FOR_EACH_STORE(i)
+		stores[i]->prepare();
+	aq_queue_xact_end(true);
+}
+
+static void
+abort_transaction(void)
+{
+	committing.open = false;	/* the statistics have closed it */
+	FOR_EACH_STORE(i)
+		stores[i]->abort();
+	aq_queue_xact_end(false);
+	/* what an error has left of the session's chunks, or a queue whose creation is undone */
+	aq_chunks_trim();
+}
+
+static void
+subcommit(SubTransactionId subid, SubTransactionId parent)
+{
+	FOR_EACH_STORE(i)
+		stores[i]->subcommit(subid, parent);
+	aq_queue_subxact_end(true, subid, parent);
+}
+
+static void
+subabort(SubTransactionId subid, SubTransactionId parent)
+{
+	FOR_EACH_STORE(i)
+		stores[i]->subabort(subid);
+	aq_queue_subxact_end(false, subid, parent);
+}
+
+static const AqXactOps queue_ends = {
+	.pre_commit = pre_commit,
+	.commit = commit,
+	.pre_prepare = pre_prepare,
+	.prepare = prepare,
+	.abort = abort_transaction,
+	.subcommit = subcommit,
+	.subabort = subabort,
+};
+
+void
+aq_store_xact_init(void)
+{
+	aq_xact_register(AQ_XACT_QUEUES, &queue_ends);
+}

@@ -1,2 +1,0 @@
-/* of the server: see server.h */
-#include "server.h"
