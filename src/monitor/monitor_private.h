@@ -30,9 +30,9 @@ extern void aq_application_shmem_init(void *area, bool found);
 extern void aq_application_session_start(void);
 extern void aq_application_read(int session, AqApplication *words);
 
-/* --- look.c: all processes at a moment --- */
+/* --- activity.c: all processes at a moment --- */
 
-typedef struct AqLook
+typedef struct AqProcess
 {
 	int			number;			/* of the PGPROC, and the session if it is attached */
 	int			pid;
@@ -52,9 +52,9 @@ typedef struct AqLook
 	int			blocker;		/* session's number, or -1 */
 	int			final_blocker;
 	AqApplication said;
-} AqLook;
+} AqProcess;
 
-extern int	aq_look_around(AqLook **result);
+extern int	aq_look_around(AqProcess **result);
 extern AqWaitClass aq_server_wait_class(uint32 info, bool background);
 extern const char *aq_server_wait_name(uint32 info);
 

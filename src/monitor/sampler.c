@@ -4,8 +4,8 @@
  *	  The background worker that looks at all sessions every pgaq.ash_interval
  *	  and notes the active ones in the ring.
  *
- * It is connected to no database, takes no lock but those of one look, and keeps
- * only numbers; names are found when somebody reads.  An error ends it, and the
+ * It is connected to no database, takes no lock but those that reading the activity
+ * takes, and keeps only numbers; names are found when somebody reads.  An error ends it, and the
  * postmaster starts it again a second later: the ring stays.
  *
  * A wait of ours that a sample has met is watched: the session leaves the time
@@ -94,46 +94,46 @@ settle_watch(int session)
 }
 
 static void
-note_session(const AqLook *look, int64 sample_id, TimestampTz time)
+note_session(const AqProcess *process, int64 sample_id, TimestampTz time)
 {
 	AqSample	row;
-	bool		waits = look->now.waiting;
+	bool		waits = process->now.waiting;
 
 	memset(&row, 0, sizeof(row));
 	row.sample_id = sample_id;
 	row.time = time;
-	row.session = look->number;
-	row.pid = look->pid;
-	row.database = look->database;
-	row.user = look->user;
-	row.query_id = look->query_id;
-	row.wait_info = look->wait_info;
-	row.event = waits ? look->now.event : -1;
-	row.operation = look->operation;
-	row.queue = look->queue;
-	row.background = look->background;
-	row.blocker = look->blocker;
-	row.blocker_pid = look->blocker < 0 ? 0 : ProcGlobal->allProcs[look->blocker].pid;
+	row.session = process->number;
+	row.pid = process->pid;
+	row.database = process->database;
+	row.user = process->user;
+	row.query_id = process->query_id;
+	row.wait_info = process->wait_info;
+	row.event = waits ? process->now.event : -1;
+	row.operation = process->operation;
+	row.queue = process->queue;
+	row.background = process->background;
+	row.blocker = process->blocker;
+	row.blocker_pid = process->blocker < 0 ? 0 : ProcGlobal->allProcs[process->blocker].pid;
 	row.wait_us = row.time_waited = -1;
 	if (waits)
 	{
-		row.sequence = look->now.sequence;
-		row.p[0] = look->now.p1;
-		row.p[1] = look->now.p2;
-		row.p[2] = look->now.p3;
-		row.wait_us = Max(aq_clock_us() - look->now.start, 0);
+		row.sequence = process->now.sequence;
+		row.p[0] = process->now.p1;
+		row.p[1] = process->now.p2;
+		row.p[2] = process->now.p3;
+		row.wait_us = Max(aq_clock_us() - process->now.start, 0);
 	}
-	strlcpy(row.program, look->program && look->program[0] ? look->program : GetBackendTypeDesc(look->type), AQ_WORD);
-	strlcpy(row.module, look->said.module, AQ_WORD);
-	strlcpy(row.action, look->said.action, AQ_WORD);
+	strlcpy(row.program, process->program && process->program[0] ? process->program : GetBackendTypeDesc(process->type), AQ_WORD);
+	strlcpy(row.module, process->said.module, AQ_WORD);
+	strlcpy(row.action, process->said.action, AQ_WORD);
 	aq_ring_add(&row);
 
 	if (waits)
 	{
-		Watch	   *watch = &watches[look->number];
+		Watch	   *watch = &watches[process->number];
 
 		if (watch->sequence != row.sequence || watch->pid != row.pid)
-			aq_event_watch(look->number, row.sequence);
+			aq_event_watch(process->number, row.sequence);
 		watch->row = row.number;
 		watch->sequence = row.sequence;
 		watch->pid = row.pid;
@@ -146,20 +146,20 @@ take_sample(void)
 	int64		began = aq_clock_us();
 	TimestampTz time = GetCurrentTimestamp();
 	int64		sample_id = aq_ring_begin_sample();
-	AqLook	   *looks;
+	AqProcess  *processes;
 	int			n;
 
 	pgstat_clear_backend_activity_snapshot();
 	for (int i = 0; i < aq_session_slots(); i++)
 		settle_watch(i);
-	n = aq_look_around(&looks);
+	n = aq_look_around(&processes);
 	for (int i = 0; i < n; i++)
 	{
-		if (!looks[i].active || looks[i].pid == MyProcPid)
+		if (!processes[i].active || processes[i].pid == MyProcPid)
 			continue;
-		note_session(&looks[i], sample_id, time);
-		if (!looks[i].now.waiting)
-			aq_profile_add(looks[i].wait_info, looks[i].background, (int64) aq_ash_interval_ms * 1000);
+		note_session(&processes[i], sample_id, time);
+		if (!processes[i].now.waiting)
+			aq_profile_add(processes[i].wait_info, processes[i].background, (int64) aq_ash_interval_ms * 1000);
 	}
 	aq_point("sampled");
 	aq_ring_end_sample(aq_clock_us() - began);

@@ -78,28 +78,28 @@ Datum
 aq_sessions(PG_FUNCTION_ARGS)
 {
 	AqRow		row;
-	AqLook	   *looks;
+	AqProcess  *processes;
 	int			n;
 
 	aq_rows_begin(&row, fcinfo);
-	n = aq_look_around(&looks);
+	n = aq_look_around(&processes);
 	for (int i = 0; i < n; i++)
 	{
-		const AqLook *look = &looks[i];
-		const AqWaitNow *now = &look->now;
+		const AqProcess *process = &processes[i];
+		const AqWaitNow *now = &process->now;
 		const uint64 p[] = {now->p1, now->p2, now->p3};
 		/* the server's wait hides what the session waited for last */
-		int			event = look->wait_info != 0 ? -1 : now->event;
+		int			event = process->wait_info != 0 ? -1 : now->event;
 		int64		clock = aq_clock_us();
 
-		aq_row_session(&row, look->number);
-		aq_row_int(&row, look->pid);
-		aq_row_bool(&row, look->attached);
-		aq_row_bool(&row, look->background);
-		aq_row_bool(&row, look->active);
-		aq_row_event(&row, event, look->wait_info, look->background);
+		aq_row_session(&row, process->number);
+		aq_row_int(&row, process->pid);
+		aq_row_bool(&row, process->attached);
+		aq_row_bool(&row, process->background);
+		aq_row_bool(&row, process->active);
+		aq_row_event(&row, event, process->wait_info, process->background);
 		aq_row_parameters(&row, event, p);
-		aq_row_bool(&row, now->waiting || look->wait_info != 0);
+		aq_row_bool(&row, now->waiting || process->wait_info != 0);
 		if (event < 0)
 			for (int k = 0; k < 4; k++)
 				aq_row_null(&row);
@@ -110,13 +110,13 @@ aq_sessions(PG_FUNCTION_ARGS)
 			aq_row_number(&row, now->waiting ? 0 : Max(clock - now->end, 0));
 			aq_row_number_if(&row, now->waiting, aq_wait_left(now, clock));
 		}
-		aq_row_session(&row, look->blocker);
-		aq_row_session(&row, look->final_blocker);
-		aq_row_text(&row, look->operation < 0 ? NULL : aq_time_kind_names[look->operation]);
-		aq_row_int_if(&row, look->queue != 0, look->queue);
-		put_word(&row, look->said.module);
-		put_word(&row, look->said.action);
-		put_word(&row, look->said.client_info);
+		aq_row_session(&row, process->blocker);
+		aq_row_session(&row, process->final_blocker);
+		aq_row_text(&row, process->operation < 0 ? NULL : aq_time_kind_names[process->operation]);
+		aq_row_int_if(&row, process->queue != 0, process->queue);
+		put_word(&row, process->said.module);
+		put_word(&row, process->said.action);
+		put_word(&row, process->said.client_info);
 		aq_row_end(&row);
 	}
 	return (Datum) 0;

@@ -3,7 +3,7 @@
  * atomics.h
  *	  The server's atomics, or the simulator's.
  *
- * The protocols (latch.c, mutex.c, scheme.c, wakeup.c, and whatever another
+ * The protocols (latch.c, mutex.c, mutex_wait.c, wakeup.c, and whatever another
  * part builds of shared words) use PostgreSQL's names: pg_atomic_*, uint32,
  * Assert, likely.  In the server these are PostgreSQL's.  With AQ_UNIT they come
  * from tests/unit/shim.h, where each access can be a place at which the seeded

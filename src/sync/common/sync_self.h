@@ -72,7 +72,7 @@ typedef struct AqHeld
 typedef struct AqSyncSelf
 {
 	pg_atomic_uint32 nheld;
-	uint32		random;			/* of scheme.c */
+	uint32		random;			/* of mutex_wait.c */
 	pg_atomic_uint64 wants;		/* aq_lock_word it waits for, 0: none */
 	AqHeld		held[AQ_MAX_HELD];
 	AqMutexCounts mutexes[AQ_MUTEX_TYPE_COUNT][AQ_LOC_COUNT];

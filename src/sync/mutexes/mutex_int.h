@@ -13,7 +13,7 @@
 #include "sync/common/os.h"
 #include "sync/mutexes/mutex.h"
 
-/* --- scheme.c: how a mutex waits ---------------------------------------------- */
+/* --- mutex_wait.c: how a mutex waits ---------------------------------------------- */
 
 extern AQ_LOCAL int aq_mutex_spin_count;
 extern AQ_LOCAL int aq_mutex_wait_scheme;

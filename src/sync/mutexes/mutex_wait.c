@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * scheme.c
+ * mutex_wait.c
  *	  How a mutex waits: one step of the wait loop, by pgaq.mutex_wait_scheme
  *	  and mutex_wait_time, or by what pgaq.mutex_types says of the type of mutex.
  *

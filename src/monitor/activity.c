@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
- * look.c
- *	  One look at all processes of the server: who is active, who waits for what,
- *	  who blocks whom.
+ * activity.c
+ *	  The processes of the server at one moment: which are active, what they wait
+ *	  for, which blocks which.
  *
  * It reads what the server keeps for pg_stat_activity, each process's PGPROC, and
- * our own slots of sessions that are attached.  Nobody is stopped for it: words
+ * our own slots of sessions that are attached.  No process is stopped for it: words
  * are read as they are, each session's a moment later than the one before.  Only
  * for a session that waits for a lock of the server the lock manager is asked who
  * holds it, as by pg_blocking_pids().
  *
- * The waits of PostgreSQL's own are seen only when somebody looks: here they get
- * a class, so that they can stand beside ours.
+ * PostgreSQL's own waits are seen only at such moments; here they get a class, so
+ * that they can stand beside ours.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -141,40 +141,40 @@ is_background(const PgBackendStatus *status, const PGPROC *proc)
 }
 
 static void
-look_at(AqLook *look, const PgBackendStatus *status, int number)
+read_process(AqProcess *process, const PgBackendStatus *status, int number)
 {
 	const PGPROC *proc = &ProcGlobal->allProcs[number];
 	bool		running = status->st_state == STATE_RUNNING || status->st_state == STATE_FASTPATH;
 
-	look->number = number;
-	look->pid = status->st_procpid;
-	look->background = is_background(status, proc);
-	look->database = status->st_databaseid;
-	look->user = status->st_userid;
-	look->program = status->st_appname;
-	look->type = status->st_backendType;
-	look->query_id = running ? status->st_query_id : 0;
-	look->attached = aq_session_pid(number) == look->pid;
-	look->now.event = -1;
-	look->operation = -1;
-	look->blocker = -1;
-	if (look->attached)
+	process->number = number;
+	process->pid = status->st_procpid;
+	process->background = is_background(status, proc);
+	process->database = status->st_databaseid;
+	process->user = status->st_userid;
+	process->program = status->st_appname;
+	process->type = status->st_backendType;
+	process->query_id = running ? status->st_query_id : 0;
+	process->attached = aq_session_pid(number) == process->pid;
+	process->now.event = -1;
+	process->operation = -1;
+	process->blocker = -1;
+	if (process->attached)
 	{
-		aq_event_read(number, &look->now);
-		look->operation = aq_session_operation(number, &look->queue);
-		aq_application_read(number, &look->said);
+		aq_event_read(number, &process->now);
+		process->operation = aq_session_operation(number, &process->queue);
+		aq_application_read(number, &process->said);
 	}
-	look->wait_info = look->now.waiting ? 0 : proc->wait_event_info;
-	if (look->now.waiting)
-		look->class = aq_event_names[look->now.event].class;
-	else if (look->wait_info != 0)
-		look->class = aq_server_wait_class(look->wait_info, look->background);
+	process->wait_info = process->now.waiting ? 0 : proc->wait_event_info;
+	if (process->now.waiting)
+		process->class = aq_event_names[process->now.event].class;
+	else if (process->wait_info != 0)
+		process->class = aq_server_wait_class(process->wait_info, process->background);
 	else
-		look->class = AQ_CLASS_OTHER;
+		process->class = AQ_CLASS_OTHER;
 
 	/* processes without statements are at work while they do not wait for any */
-	look->active = (running || status->st_state == STATE_UNDEFINED) &&
-		((look->wait_info == 0 && !look->now.waiting) || look->class != AQ_CLASS_IDLE);
+	process->active = (running || status->st_state == STATE_UNDEFINED) &&
+		((process->wait_info == 0 && !process->now.waiting) || process->class != AQ_CLASS_IDLE);
 }
 
 /* The first of the processes that keep this one from a lock of the server; -1: not known. */
@@ -208,9 +208,9 @@ typedef struct Queued
  * wait; so it is asked once for all who want the same.
  */
 static int
-lock_blocker(HTAB **asked, const AqLook *look, const Place *places, int n)
+lock_blocker(HTAB **asked, const AqProcess *process, const Place *places, int n)
 {
-	const PGPROC *proc = &ProcGlobal->allProcs[look->number];
+	const PGPROC *proc = &ProcGlobal->allProcs[process->number];
 	Queued		key = {.lock = proc->waitLock,.mode = proc->waitLockMode};
 	Queued	   *queued;
 	bool		found;
@@ -224,45 +224,45 @@ lock_blocker(HTAB **asked, const AqLook *look, const Place *places, int n)
 	if (key.lock == NULL)
 		return -1;				/* it has got it meanwhile */
 	queued = hash_search(*asked, &key, HASH_ENTER, &found);
-	/* the one looked at first may have got it, or wait behind this one */
-	if (!found || queued->blocker < 0 || queued->blocker == look->number)
-		queued->blocker = first_blocker(look->pid, places, n);
+	/* the process that was read first may have got it, or wait behind this one */
+	if (!found || queued->blocker < 0 || queued->blocker == process->number)
+		queued->blocker = first_blocker(process->pid, places, n);
 	return queued->blocker;
 }
 
 /* The session at the end of the chain; -1 when it is a circle. */
 static void
-find_final_blockers(AqLook *looks, int n)
+find_final_blockers(AqProcess *processes, int n)
 {
 	int		   *blocked_by = palloc(aq_session_slots() * sizeof(int));
 
 	for (int i = 0; i < aq_session_slots(); i++)
 		blocked_by[i] = -1;
 	for (int i = 0; i < n; i++)
-		blocked_by[looks[i].number] = looks[i].blocker;
+		blocked_by[processes[i].number] = processes[i].blocker;
 	for (int i = 0; i < n; i++)
 	{
-		int			last = looks[i].blocker;
+		int			last = processes[i].blocker;
 		int			steps = 0;
 
 		while (last >= 0 && blocked_by[last] >= 0 && steps++ < n)
 			last = blocked_by[last];
-		looks[i].final_blocker = steps > n ? -1 : last;
+		processes[i].final_blocker = steps > n ? -1 : last;
 	}
 	pfree(blocked_by);
 }
 
 /*
- * Look at all processes; their number.  What the looks point to is good until the
- * process's copy of the server's status is cleared.
+ * All processes; their number.  What they point to is good until this process's
+ * copy of the server's status is cleared.
  */
 int
-aq_look_around(AqLook **result)
+aq_look_around(AqProcess **result)
 {
 	int			nplaces;
 	Place	   *places = list_places(&nplaces);
 	int			nbackends = pgstat_fetch_stat_numbackends();
-	AqLook	   *looks = palloc0((nbackends + 1) * sizeof(AqLook));
+	AqProcess  *processes = palloc0((nbackends + 1) * sizeof(AqProcess));
 	HTAB	   *asked = NULL;
 	int			n = 0;
 
@@ -273,17 +273,17 @@ aq_look_around(AqLook **result)
 
 		if (number < 0)
 			continue;			/* coming or gone */
-		look_at(&looks[n], status, number);
-		if (looks[n].now.waiting)
-			looks[n].blocker = aq_locks_blocker(number);
-		else if (TYPE_OF(looks[n].wait_info) == PG_WAIT_LOCK)
-			looks[n].blocker = lock_blocker(&asked, &looks[n], places, nplaces);
+		read_process(&processes[n], status, number);
+		if (processes[n].now.waiting)
+			processes[n].blocker = aq_locks_blocker(number);
+		else if (TYPE_OF(processes[n].wait_info) == PG_WAIT_LOCK)
+			processes[n].blocker = lock_blocker(&asked, &processes[n], places, nplaces);
 		n++;
 	}
-	find_final_blockers(looks, n);
+	find_final_blockers(processes, n);
 	if (asked != NULL)
 		hash_destroy(asked);
 	pfree(places);
-	*result = looks;
+	*result = processes;
 	return n;
 }
