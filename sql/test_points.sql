@@ -33,7 +33,7 @@ CREATE OR REPLACE FUNCTION aq.damage_queue_table(queue_name text, what text, by 
 RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_damage_classic';
 
 CREATE OR REPLACE FUNCTION aq.damage_latches(by integer)
-RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_damage_latches';
+RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_sync_check_damage';
 
 CREATE OR REPLACE FUNCTION aq.damage_stops(by integer)
 RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_damage_stops';

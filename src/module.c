@@ -39,5 +39,5 @@ static const AqPart *const parts[] = {
 void
 _PG_init(void)
 {
-	aq_base_init(parts, lengthof(parts));
+	aq_part_init(parts, lengthof(parts));
 }

@@ -32,7 +32,7 @@ RETURNS TABLE (
 	program text,
 	module text,
 	action text)
-LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10000 AS 'MODULE_PATHNAME', 'aq_ash_rows';
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10000 AS 'MODULE_PATHNAME', 'aq_ring_samples';
 COMMENT ON FUNCTION aq._ash_rows(bigint) IS 'Samples of active sessions later than this one; under sys."v$active_session_history"';
 
 CALL aq._make_source('ash_profile', 'The server''s own waits as the samples have met them; under sys."v$sampled_event"',
@@ -47,7 +47,7 @@ CREATE FUNCTION aq._ash_info(
 	OUT spent_us bigint,
 	OUT started timestamptz)
 RETURNS SETOF record
-LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_ash_info';
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_ring_info';
 COMMENT ON FUNCTION aq._ash_info() IS 'The ring of samples; under sys."v$ash_info"';
 
 REVOKE EXECUTE ON FUNCTION aq._ash_rows(bigint), aq._ash_info() FROM PUBLIC;

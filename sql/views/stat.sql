@@ -15,7 +15,7 @@ RETURNS TABLE (
 	pid integer,
 	statistic integer,
 	value bigint)
-LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'aq_stat_sessions';
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'aq_stat_views_sessions';
 COMMENT ON FUNCTION aq._stat_sessions(boolean) IS 'Counts of each running session; under sys."v$sesstat"';
 
 CALL aq._make_source('time_system', 'Time model of all sessions; under sys."v$sys_time_model"',

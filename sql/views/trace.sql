@@ -5,12 +5,12 @@
 -- functions see to that.  A queue's name is shown to those who may use the queue.
 
 CREATE FUNCTION aq.trace_start(pid integer DEFAULT pg_backend_pid(), operations text[] DEFAULT NULL)
-RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_trace_start';
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_trace_control_start';
 COMMENT ON FUNCTION aq.trace_start(integer, text[]) IS
 'Begin to trace a session, from its next operation on; an older trace of it is forgotten; pid: its process id (null: this session); operations: of which to keep rows, among lock, pin, latch, mutex, wait, publish and wake-up (null: all); counters and histograms are kept of all. Errors AQ140, AQ141, AQ143, AQ144';
 
 CREATE FUNCTION aq.trace_stop(pid integer DEFAULT pg_backend_pid())
-RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_trace_stop';
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_trace_control_stop';
 COMMENT ON FUNCTION aq.trace_stop(integer) IS
 'End the trace of a session; pid: its process id (null: this session). What was recorded stays to be read until another trace needs the place. Ending it again changes nothing. Errors AQ142';
 
@@ -40,7 +40,7 @@ RETURNS TABLE (
 	timeouts bigint,
 	publications bigint,
 	wakeups bigint)
-LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4 AS 'MODULE_PATHNAME', 'aq_trace_view_traces';
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4 AS 'MODULE_PATHNAME', 'aq_trace_views_traces';
 COMMENT ON FUNCTION aq._traces() IS 'Internal: what aq.traces shows';
 
 CREATE FUNCTION aq._trace_rows(pid integer)
@@ -59,7 +59,7 @@ RETURNS TABLE (
 	p1 bigint,
 	p2 bigint,
 	p3 bigint)
-LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'aq_trace_view_rows';
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'aq_trace_views_rows';
 COMMENT ON FUNCTION aq._trace_rows(integer) IS 'Internal: what aq.trace shows';
 
 CREATE FUNCTION aq._trace_objects(pid integer)
@@ -74,7 +74,7 @@ RETURNS TABLE (
 	failures bigint,
 	acquire_ns bigint,
 	hold_ns bigint)
-LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 30 AS 'MODULE_PATHNAME', 'aq_trace_view_objects';
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 30 AS 'MODULE_PATHNAME', 'aq_trace_views_objects';
 COMMENT ON FUNCTION aq._trace_objects(integer) IS 'Internal: what aq.trace_objects shows';
 
 CREATE FUNCTION aq._trace_histogram(pid integer)
@@ -87,7 +87,7 @@ RETURNS TABLE (
 	measure text,
 	value bigint,
 	count bigint)
-LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 200 AS 'MODULE_PATHNAME', 'aq_trace_view_histogram';
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 200 AS 'MODULE_PATHNAME', 'aq_trace_views_histogram';
 COMMENT ON FUNCTION aq._trace_histogram(integer) IS 'Internal: what aq.trace_histogram shows';
 
 CREATE VIEW aq.traces AS

@@ -35,13 +35,13 @@ typedef struct AqPart
 	void		(*session_exit) (void); /* process ends, its transaction has ended */
 } AqPart;
 
-extern void aq_base_init(const AqPart *const *parts, int nparts);
+extern void aq_part_init(const AqPart *const *parts, int nparts);
 
 /* Lays out a part's area, or with NULL only adds up its size. */
-extern void *aq_carve(void *area, Size *at, Size size);
+extern void *aq_part_carve(void *area, Size *at, Size size);
 
 /* Raises an error with a hint unless loaded by shared_preload_libraries. */
-extern void aq_require_preload(void);
+extern void aq_session_require_preload(void);
 
 /* --- session slots ------------------------------------------------------
  *
@@ -60,7 +60,7 @@ extern struct PGPROC *aq_session_proc(int number);	/* NULL when not in use */
 extern int	aq_session_pid(int number); /* 0 when not in use */
 extern uint32 aq_session_serial(int number);	/* which process in this slot */
 extern bool aq_session_in_transaction(int number);	/* false when not in use */
-extern int	aq_sessions_in_transactions(void);
+extern int	aq_session_count_in_transactions(void);
 extern int	aq_session_of_pid(int pid, Oid *role);	/* attached or not; -1: no such process */
 
 /* First thing in every SQL function; idempotent.  Raises only the first time. */
@@ -87,7 +87,7 @@ extern uint32 aq_session_claims(int number);	/* how many claims the session has 
  * (sub)transaction is rolled back or the session ends, also by FATAL, which
  * runs no PG_CATCH; see claim.c.
  *
- *		aq_claims_reserve(1);			may raise
+ *		aq_claim_reserve(1);			may raise
  *		aq_latch_get(...);
  *		thing->loading = true;
  *		aq_claim_enter(end_loading, thing, 0);
@@ -102,21 +102,21 @@ extern uint32 aq_session_claims(int number);	/* how many claims the session has 
  */
 typedef void (*AqClaimRelease) (void *object, int64 argument);
 
-extern void aq_claims_reserve(int n);
+extern void aq_claim_reserve(int n);
 extern void aq_claim_enter(AqClaimRelease release, void *object, int64 argument);
 extern void aq_claim_end(AqClaimRelease release, const void *object);
-extern void aq_claims_release(void);
-extern void aq_claims_before_release(void (*callback) (void));
+extern void aq_claim_release(void);
+extern void aq_claim_before_release(void (*callback) (void));
 
 /* The commonest claim: the session is one of those that a counter counts. */
-extern void aq_counted_enter(pg_atomic_uint32 *counter);	/* may raise */
-extern void aq_counted_leave(pg_atomic_uint32 *counter);
+extern void aq_claim_count(pg_atomic_uint32 *counter);	/* may raise */
+extern void aq_claim_uncount(pg_atomic_uint32 *counter);
 
 /* --- clock --------------------------------------------------------------- */
 extern int64 aq_clock_us(void); /* monotonic, microseconds */
 extern int64 aq_clock_ns(void); /* monotonic, nanoseconds */
-extern int64 aq_cpu_ns(void);	/* CPU time of this process */
-extern int64 aq_cpu_ns_of(int pid); /* of another one; -1: not known */
+extern int64 aq_clock_cpu_ns(void);	/* CPU time of this process */
+extern int64 aq_clock_cpu_ns_of(int pid); /* of another one; -1: not known */
 
 /* --- background workers --------------------------------------------------- */
 struct BackgroundWorker;

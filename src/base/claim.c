@@ -61,14 +61,14 @@ static int	nclaims,
 static void (*before_release) (void);
 
 void
-aq_claims_before_release(void (*callback) (void))
+aq_claim_before_release(void (*callback) (void))
 {
 	before_release = callback;
 }
 
 /* Room for n more claims.  May raise an error. */
 void
-aq_claims_reserve(int n)
+aq_claim_reserve(int n)
 {
 	int			size;
 
@@ -132,15 +132,15 @@ count_one_less(void *counter, int64 unused)
 }
 
 void
-aq_counted_enter(pg_atomic_uint32 *counter)
+aq_claim_count(pg_atomic_uint32 *counter)
 {
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	pg_atomic_fetch_add_u32(counter, 1);
 	aq_claim_enter(count_one_less, counter, 0);
 }
 
 void
-aq_counted_leave(pg_atomic_uint32 *counter)
+aq_claim_uncount(pg_atomic_uint32 *counter)
 {
 	pg_atomic_fetch_sub_u32(counter, 1);
 	aq_claim_end(count_one_less, counter);
@@ -165,7 +165,7 @@ release_from(int level)
 
 /* All of them: the session ends, or an error has reached the loop of a worker. */
 void
-aq_claims_release(void)
+aq_claim_release(void)
 {
 	HOLD_INTERRUPTS();
 	if (nclaims > 0 && before_release != NULL)

@@ -40,7 +40,7 @@ aq_clock_us(void)
 
 /* CPU time of this process; a system call. */
 int64
-aq_cpu_ns(void)
+aq_clock_cpu_ns(void)
 {
 	struct timespec used;
 
@@ -50,7 +50,7 @@ aq_cpu_ns(void)
 
 /* Of another process; -1 when it is gone or the system does not tell. */
 int64
-aq_cpu_ns_of(int pid)
+aq_clock_cpu_ns_of(int pid)
 {
 	clockid_t	clock;
 	struct timespec used;

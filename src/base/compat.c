@@ -41,7 +41,7 @@ forget_rows(Relation rel, TransactionId frozen, MultiXactId min_multi)
  * runs; snapshots do not matter for an empty table.
  */
 void
-aq_after_truncate(Relation rel, int32 freeze_age)
+aq_compat_after_truncate(Relation rel, int32 freeze_age)
 {
 	TransactionId frozen = GetOldestActiveTransactionId();
 
@@ -66,7 +66,7 @@ aq_after_truncate(Relation rel, int32 freeze_age)
 }
 
 LocalPgBackendStatus *
-aq_backend_status(int i)
+aq_compat_backend_status(int i)
 {
 #if PG_VERSION_NUM >= 160000
 	return pgstat_get_local_beentry_by_index(i);
@@ -96,7 +96,7 @@ parameter(const char *name)
  * result is good until search_path changes.
  */
 const char *
-aq_search_path_behind(const char *pinned)
+aq_compat_search_path_behind(const char *pinned)
 {
 	static struct config_generic *search_path;
 	const char *value = namespace_search_path;

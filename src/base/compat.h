@@ -87,7 +87,7 @@ aq_proc_in_transaction(const volatile PGPROC *proc)
 }
 
 /* Backend i, from 1 on, of this process's copy of what pg_stat_activity shows. */
-extern struct LocalPgBackendStatus *aq_backend_status(int i);
+extern struct LocalPgBackendStatus *aq_compat_backend_status(int i);
 
 /* What a hook into the executor's run is given and passes on. */
 #if PG_VERSION_NUM >= 180000
@@ -175,8 +175,8 @@ aq_primary_key(Relation rel)
 }
 
 /* After an in-place truncation: see compat.c. */
-extern void aq_after_truncate(struct RelationData *rel, int32 freeze_age);
-extern const char *aq_search_path_behind(const char *pinned);
+extern void aq_compat_after_truncate(struct RelationData *rel, int32 freeze_age);
+extern const char *aq_compat_search_path_behind(const char *pinned);
 
 /* An index scan without order-by operators. */
 static inline IndexScanDesc

@@ -13,7 +13,7 @@
 #include "nodes/pg_list.h"
 
 void
-aq_found(AqFindings *findings, const char *place, const char *what,
+aq_finding_add(AqFindings *findings, const char *place, const char *what,
 		 int64 in_memory, int64 expected, const char *detail)
 {
 	AqFinding  *finding = palloc(sizeof(AqFinding));
@@ -29,11 +29,11 @@ aq_found(AqFindings *findings, const char *place, const char *what,
 }
 
 void
-aq_compare(AqFindings *findings, const char *place, const char *what,
+aq_finding_compare(AqFindings *findings, const char *place, const char *what,
 		   int64 in_memory, int64 expected)
 {
 	if (in_memory != expected)
-		aq_found(findings, place, what, in_memory, expected, NULL);
+		aq_finding_add(findings, place, what, in_memory, expected, NULL);
 }
 
 static bool
@@ -45,7 +45,7 @@ is_same(const AqFinding *a, const AqFinding *b)
 }
 
 void
-aq_findings_keep(AqFindings *findings, const AqFindings *again)
+aq_finding_keep(AqFindings *findings, const AqFindings *again)
 {
 	List	   *kept = NIL;
 	ListCell   *x,

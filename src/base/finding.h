@@ -32,14 +32,14 @@ typedef struct AqFindings
 	char		store;
 } AqFindings;
 
-extern void aq_found(AqFindings *findings, const char *place, const char *what,
+extern void aq_finding_add(AqFindings *findings, const char *place, const char *what,
 					 int64 in_memory, int64 expected, const char *detail);
 
 /* A difference is a finding. */
-extern void aq_compare(AqFindings *findings, const char *place, const char *what,
+extern void aq_finding_compare(AqFindings *findings, const char *place, const char *what,
 					   int64 in_memory, int64 expected);
 
 /* Keep what both have: the same place, and the same difference. */
-extern void aq_findings_keep(AqFindings *findings, const AqFindings *again);
+extern void aq_finding_keep(AqFindings *findings, const AqFindings *again);
 
 #endif							/* AQ_FINDING_H */

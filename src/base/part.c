@@ -9,7 +9,7 @@
  * below it, and sessions end in the opposite order.
  *
  * When the library was not preloaded there is no shared memory and no part is
- * told anything; aq_require_preload() then says so to whoever calls a function.
+ * told anything; aq_session_require_preload() then says so to whoever calls a function.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -115,7 +115,7 @@ start_areas(void)
  * Called once, from _PG_init.  The list must live as long as the process.
  */
 void
-aq_base_init(const AqPart *const *list, int n)
+aq_part_init(const AqPart *const *list, int n)
 {
 	if (!process_shared_preload_libraries_in_progress)
 	{
@@ -151,7 +151,7 @@ aq_base_init(const AqPart *const *list, int n)
  * calls it for both, so that the size cannot differ from the layout.
  */
 void *
-aq_carve(void *area, Size *at, Size size)
+aq_part_carve(void *area, Size *at, Size size)
 {
 	void	   *place = area != NULL ? (char *) area + *at : NULL;
 
@@ -160,7 +160,7 @@ aq_carve(void *area, Size *at, Size size)
 }
 
 void
-aq_require_preload(void)
+aq_session_require_preload(void)
 {
 	if (!preloaded)
 		ereport(ERROR,

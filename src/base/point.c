@@ -297,7 +297,7 @@ lock_named(FunctionCallInfo fcinfo)
 	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	Point	   *point;
 
-	aq_require_preload();
+	aq_session_require_preload();
 	SpinLockAcquire(&table->lock);
 	point = find(name, true);
 	if (point == NULL)
@@ -398,7 +398,7 @@ PG_FUNCTION_INFO_V1(aq_point_reset);
 Datum
 aq_point_reset(PG_FUNCTION_ARGS)
 {
-	aq_require_preload();
+	aq_session_require_preload();
 	SpinLockAcquire(&table->lock);
 	for (uint32 i = 0; i < pg_atomic_read_u32(&table->count); i++)
 	{

@@ -31,7 +31,7 @@ aq_rows_begin_plain(AqRow *row, FunctionCallInfo fcinfo)
 }
 
 void
-aq_row_put(AqRow *row, Datum value)
+aq_rows_put(AqRow *row, Datum value)
 {
 	Assert(row->n < AQ_MAX_COLUMNS);
 	row->values[row->n] = value;
@@ -39,7 +39,7 @@ aq_row_put(AqRow *row, Datum value)
 }
 
 void
-aq_row_null(AqRow *row)
+aq_rows_null(AqRow *row)
 {
 	Assert(row->n < AQ_MAX_COLUMNS);
 	row->values[row->n] = (Datum) 0;
@@ -47,79 +47,79 @@ aq_row_null(AqRow *row)
 }
 
 void
-aq_row_int(AqRow *row, int32 value)
+aq_rows_int(AqRow *row, int32 value)
 {
-	aq_row_put(row, Int32GetDatum(value));
+	aq_rows_put(row, Int32GetDatum(value));
 }
 
 void
-aq_row_number(AqRow *row, int64 value)
+aq_rows_number(AqRow *row, int64 value)
 {
-	aq_row_put(row, Int64GetDatum(value));
+	aq_rows_put(row, Int64GetDatum(value));
 }
 
 void
-aq_row_bool(AqRow *row, bool value)
+aq_rows_bool(AqRow *row, bool value)
 {
-	aq_row_put(row, BoolGetDatum(value));
+	aq_rows_put(row, BoolGetDatum(value));
 }
 
 void
-aq_row_text(AqRow *row, const char *value)
+aq_rows_text(AqRow *row, const char *value)
 {
 	if (value == NULL)
-		aq_row_null(row);
+		aq_rows_null(row);
 	else
-		aq_row_put(row, CStringGetTextDatum(value));
+		aq_rows_put(row, CStringGetTextDatum(value));
 }
 
 void
-aq_row_raw(AqRow *row, uint64 value)
+aq_rows_raw(AqRow *row, uint64 value)
 {
-	aq_row_text(row, psprintf("%016llX", (unsigned long long) value));
+	aq_rows_text(row, psprintf("%016llX", (unsigned long long) value));
 }
 
 void
-aq_row_time(AqRow *row, int64 time)
+aq_rows_time(AqRow *row, int64 time)
 {
-	aq_row_put_if(row, time != 0, Int64GetDatum(time));
+	aq_rows_put_if(row, time != 0, Int64GetDatum(time));
 }
 
 void
-aq_row_pointer(AqRow *row, const void *value)
+aq_rows_pointer(AqRow *row, const void *value)
 {
-	aq_row_put_if(row, value != NULL, PointerGetDatum(value));
+	aq_rows_put_if(row, value != NULL, PointerGetDatum(value));
 }
 
 void
-aq_row_put_if(AqRow *row, bool known, Datum value)
+aq_rows_put_if(AqRow *row, bool known, Datum value)
 {
 	if (known)
-		aq_row_put(row, value);
+		aq_rows_put(row, value);
 	else
-		aq_row_null(row);
+		aq_rows_null(row);
 }
 
 void
-aq_row_int_if(AqRow *row, bool known, int32 value)
+aq_rows_int_if(AqRow *row, bool known, int32 value)
 {
-	aq_row_put_if(row, known, Int32GetDatum(value));
+	aq_rows_put_if(row, known, Int32GetDatum(value));
 }
 
 void
-aq_row_number_if(AqRow *row, bool known, int64 value)
+aq_rows_number_if(AqRow *row, bool known, int64 value)
 {
-	aq_row_put_if(row, known, Int64GetDatum(value));
+	aq_rows_put_if(row, known, Int64GetDatum(value));
 }
 
 void
-aq_row_session(AqRow *row, int number)
+aq_rows_session(AqRow *row, int number)
 {
-	aq_row_int_if(row, number >= 0, number + 1);
+	aq_rows_int_if(row, number >= 0, number + 1);
 }
 
 void
-aq_row_end(AqRow *row)
+aq_rows_end(AqRow *row)
 {
 	Assert(row->n == row->result->setDesc->natts);
 	tuplestore_putvalues(row->result->setResult, row->result->setDesc, row->values, row->nulls);
@@ -127,15 +127,15 @@ aq_row_end(AqRow *row)
 }
 
 void
-aq_row_end_nulls(AqRow *row)
+aq_rows_end_nulls(AqRow *row)
 {
 	while (row->n < row->result->setDesc->natts)
-		aq_row_null(row);
-	aq_row_end(row);
+		aq_rows_null(row);
+	aq_rows_end(row);
 }
 
 Datum
-aq_result_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
+aq_rows_one(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
 {
 	TupleDesc	desc;
 
@@ -145,7 +145,7 @@ aq_result_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
 }
 
 int64
-aq_name_hash(const char *name)
+aq_rows_name_hash(const char *name)
 {
 	return (int64) hash_bytes((const unsigned char *) name, (int) strlen(name));
 }

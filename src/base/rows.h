@@ -28,25 +28,25 @@ extern void aq_rows_begin(AqRow *row, FunctionCallInfo fcinfo);
 extern void aq_rows_begin_plain(AqRow *row, FunctionCallInfo fcinfo);
 
 /* The next column of the row. */
-extern void aq_row_put(AqRow *row, Datum value);
-extern void aq_row_null(AqRow *row);
-extern void aq_row_int(AqRow *row, int32 value);
-extern void aq_row_number(AqRow *row, int64 value);
-extern void aq_row_bool(AqRow *row, bool value);
-extern void aq_row_text(AqRow *row, const char *value); /* NULL: null */
-extern void aq_row_raw(AqRow *row, uint64 value);	/* as Oracle's RAW columns: hexadecimal */
-extern void aq_row_time(AqRow *row, int64 time); /* a TimestampTz; 0: null */
-extern void aq_row_pointer(AqRow *row, const void *value); /* a value passed by reference; NULL: null */
-extern void aq_row_session(AqRow *row, int number); /* as views number sessions, from 1; below 0: null */
+extern void aq_rows_put(AqRow *row, Datum value);
+extern void aq_rows_null(AqRow *row);
+extern void aq_rows_int(AqRow *row, int32 value);
+extern void aq_rows_number(AqRow *row, int64 value);
+extern void aq_rows_bool(AqRow *row, bool value);
+extern void aq_rows_text(AqRow *row, const char *value); /* NULL: null */
+extern void aq_rows_raw(AqRow *row, uint64 value);	/* as Oracle's RAW columns: hexadecimal */
+extern void aq_rows_time(AqRow *row, int64 time); /* a TimestampTz; 0: null */
+extern void aq_rows_pointer(AqRow *row, const void *value); /* a value passed by reference; NULL: null */
+extern void aq_rows_session(AqRow *row, int number); /* as views number sessions, from 1; below 0: null */
 
 /* Null when it is not known. */
-extern void aq_row_put_if(AqRow *row, bool known, Datum value);
-extern void aq_row_int_if(AqRow *row, bool known, int32 value);
-extern void aq_row_number_if(AqRow *row, bool known, int64 value);
+extern void aq_rows_put_if(AqRow *row, bool known, Datum value);
+extern void aq_rows_int_if(AqRow *row, bool known, int32 value);
+extern void aq_rows_number_if(AqRow *row, bool known, int64 value);
 
 /* All columns are there. */
-extern void aq_row_end(AqRow *row);
-extern void aq_row_end_nulls(AqRow *row);	/* the other columns are null */
+extern void aq_rows_end(AqRow *row);
+extern void aq_rows_end_nulls(AqRow *row);	/* the other columns are null */
 
 /* An SQL function that returns rows: its body, which follows, puts them into *row. */
 #define AQ_ROWS(name) \
@@ -64,9 +64,9 @@ extern void aq_row_end_nulls(AqRow *row);	/* the other columns are null */
 	name##_rows(AqRow *row, FunctionCallInfo fcinfo)
 
 /* What a function returns whose result is one row. */
-extern Datum aq_result_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls);
+extern Datum aq_rows_one(FunctionCallInfo fcinfo, Datum *values, bool *nulls);
 
 /* The identifier that views give a name: a hash of it. */
-extern int64 aq_name_hash(const char *name);
+extern int64 aq_rows_name_hash(const char *name);
 
 #endif							/* AQ_ROWS_H */

@@ -64,7 +64,7 @@ leave(int code, Datum arg)
 {
 	if (!aq_session_is_attached)
 		return;
-	aq_claims_release();
+	aq_claim_release();
 	aq_part_session_exit();
 	pg_atomic_write_u32(&slots[aq_session_own_number].pid, 0);
 	aq_session_is_attached = false;
@@ -75,7 +75,7 @@ aq_session_attach_slow(void)
 {
 	AqSession  *slot;
 
-	aq_require_preload();
+	aq_session_require_preload();
 	if (MyProc == NULL || slots == NULL)
 		elog(ERROR, "pgaq session attached without shared memory");
 
@@ -144,7 +144,7 @@ aq_session_in_transaction(int number)
 
 /* How many sessions run a transaction, the caller's included. */
 int
-aq_sessions_in_transactions(void)
+aq_session_count_in_transactions(void)
 {
 	int			n = 0;
 

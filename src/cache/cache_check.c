@@ -60,20 +60,20 @@ check_pins(AqFindings *findings, const char *place, const AqObject *object, cons
 	uint32		expected = held->pins + count_copies(object->index);
 
 	if (held->dead > 0)
-		aq_found(findings, place, "pins of sessions that have ended", held->dead, 0, NULL);
+		aq_finding_add(findings, place, "pins of sessions that have ended", held->dead, 0, NULL);
 	if (object->pins < expected || (object->pins > expected && !held->in_transaction))
-		aq_found(findings, place, "pins", object->pins, expected, NULL);
+		aq_finding_add(findings, place, "pins", object->pins, expected, NULL);
 	if (object->state == AQ_OBJECT_DROPPED && object->pins == 0 && object->pin_holder < 0)
-		aq_found(findings, place, "dropped, and never freed", AQ_NO_NUMBER, AQ_NO_NUMBER, NULL);
+		aq_finding_add(findings, place, "dropped, and never freed", AQ_NO_NUMBER, AQ_NO_NUMBER, NULL);
 }
 
 static void
 check_locks(AqFindings *findings, const char *place, const AqObject *object, const Held *held)
 {
 	if (object->lock_holder >= 0 && !aq_session_in_transaction(object->lock_holder))
-		aq_found(findings, place, "locked by a session without a transaction", object->lock_holder + 1, AQ_NO_NUMBER, NULL);
-	aq_compare(findings, place, "locks", object->locks + (object->lock_holder >= 0 ? 1 : 0), held->locks);
-	aq_compare(findings, place, "sessions that wait for the exclusive lock", object->lock_waiters, held->lock_requests);
+		aq_finding_add(findings, place, "locked by a session without a transaction", object->lock_holder + 1, AQ_NO_NUMBER, NULL);
+	aq_finding_compare(findings, place, "locks", object->locks + (object->lock_holder >= 0 ? 1 : 0), held->locks);
+	aq_finding_compare(findings, place, "sessions that wait for the exclusive lock", object->lock_waiters, held->lock_requests);
 }
 
 static void
@@ -81,7 +81,7 @@ check_load(AqFindings *findings, const char *place, const AqObject *object)
 {
 	if ((object->state == AQ_OBJECT_LOADING || object->state == AQ_OBJECT_AGING) &&
 		(object->pin_holder < 0 || !aq_session_in_transaction(object->pin_holder)))
-		aq_found(findings, place, object->state == AQ_OBJECT_LOADING ? "loaded by no session" : "freed by no session",
+		aq_finding_add(findings, place, object->state == AQ_OBJECT_LOADING ? "loaded by no session" : "freed by no session",
 				 object->pin_holder + 1, AQ_NO_NUMBER, NULL);
 }
 
@@ -112,7 +112,7 @@ aq_cache_check(AqFindings *findings)
 		check_locks(findings, place, &copy, &held);
 		check_pins(findings, place, &copy, &held);
 	}
-	aq_compare(findings, "object cache", "objects that are pinned", pg_atomic_read_u32(&aq_object_area->npinned), pinned);
+	aq_finding_compare(findings, "object cache", "objects that are pinned", pg_atomic_read_u32(&aq_object_area->npinned), pinned);
 	for (int session = 0; session < aq_session_slots(); session++)
 	{
 		AqWaitNow	now;
@@ -120,9 +120,9 @@ aq_cache_check(AqFindings *findings)
 		aq_event_read(session, &now);
 		asleep += now.waiting && now.event == AQ_EVENT_OBJECT_CACHE_FULL;
 		if (aq_object_request(session)->object != 0 && !aq_session_in_transaction(session))
-			aq_found(findings, psprintf("session %d", session + 1), "waits for an object without a transaction",
+			aq_finding_add(findings, psprintf("session %d", session + 1), "waits for an object without a transaction",
 					 aq_object_request(session)->object, AQ_NO_NUMBER, NULL);
 	}
 	if (waiting > 0 && asleep == 0)
-		aq_found(findings, "object cache", "sessions that wait for a handle", waiting, 0, NULL);
+		aq_finding_add(findings, "object cache", "sessions that wait for a handle", waiting, 0, NULL);
 }

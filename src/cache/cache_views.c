@@ -72,7 +72,7 @@ property(const AqObject *object)
 static void
 put_address(AqRow *row, const void *pointer)
 {
-	aq_row_raw(row, (uint64) (uintptr_t) pointer);
+	aq_rows_raw(row, (uint64) (uintptr_t) pointer);
 }
 
 AQ_ROWS(aq_cache_objects)
@@ -91,27 +91,27 @@ AQ_ROWS(aq_cache_objects)
 		aq_object_full_hash(&object, full_hash);
 		aq_mutex_counters(&object.mutex, &gets, &sleeps);
 		put_address(row, &aq_objects[i]);
-		aq_row_put(row, ObjectIdGetDatum(object.database));
-		aq_row_int(row, object.id);
-		aq_row_number(row, (int64) (sizeof(AqObject) + (object.copy == 0 ? aq_object_value_size : 0)));
-		aq_row_number(row, (int64) object.loads);
-		aq_row_int(row, null_locks);
-		aq_row_int(row, count_holders(i, AQ_HOLD_PIN));
-		aq_row_int(row, object.hash & (aq_object_area->nbuckets - 1));
-		aq_row_number(row, (int64) object.invalidations);
-		aq_row_number(row, (int64) object.hash);
-		aq_row_text(row, mode_names[lock_mode(&object, null_locks)]);
-		aq_row_text(row, mode_names[pin_mode(&object)]);
-		aq_row_text(row, state_names[object.state]);
-		aq_row_put_if(row, object.loaded_at != 0, TimestampTzGetDatum(object.loaded_at));
-		aq_row_put_if(row, object.loaded_before != 0, TimestampTzGetDatum(object.loaded_before));
-		aq_row_number(row, (int64) object.locked_total);
-		aq_row_number(row, (int64) object.pinned_total);
-		aq_row_text(row, property(&object));
-		aq_row_text(row, full_hash);
-		aq_row_number(row, (int64) (gets - object.mutex_gets));
-		aq_row_number(row, (int64) (sleeps - object.mutex_sleeps));
-		aq_row_end(row);
+		aq_rows_put(row, ObjectIdGetDatum(object.database));
+		aq_rows_int(row, object.id);
+		aq_rows_number(row, (int64) (sizeof(AqObject) + (object.copy == 0 ? aq_object_value_size : 0)));
+		aq_rows_number(row, (int64) object.loads);
+		aq_rows_int(row, null_locks);
+		aq_rows_int(row, count_holders(i, AQ_HOLD_PIN));
+		aq_rows_int(row, object.hash & (aq_object_area->nbuckets - 1));
+		aq_rows_number(row, (int64) object.invalidations);
+		aq_rows_number(row, (int64) object.hash);
+		aq_rows_text(row, mode_names[lock_mode(&object, null_locks)]);
+		aq_rows_text(row, mode_names[pin_mode(&object)]);
+		aq_rows_text(row, state_names[object.state]);
+		aq_rows_put_if(row, object.loaded_at != 0, TimestampTzGetDatum(object.loaded_at));
+		aq_rows_put_if(row, object.loaded_before != 0, TimestampTzGetDatum(object.loaded_before));
+		aq_rows_number(row, (int64) object.locked_total);
+		aq_rows_number(row, (int64) object.pinned_total);
+		aq_rows_text(row, property(&object));
+		aq_rows_text(row, full_hash);
+		aq_rows_number(row, (int64) (gets - object.mutex_gets));
+		aq_rows_number(row, (int64) (sleeps - object.mutex_sleeps));
+		aq_rows_end(row);
 	}
 }
 
@@ -120,14 +120,14 @@ put_hold(AqRow *row, uint32 index, bool pin, int session, AqObjectMode held, AqO
 {
 	AqObject   *object = &aq_objects[index];
 
-	aq_row_text(row, pin ? "PIN" : "LOCK");
+	aq_rows_text(row, pin ? "PIN" : "LOCK");
 	put_address(row, pin ? (void *) &object->pin_holder : (void *) &object->lock_holder);
-	aq_row_session(row, session);
+	aq_rows_session(row, session);
 	put_address(row, object);
-	aq_row_int(row, held);
-	aq_row_int(row, requested);
-	aq_row_int(row, aq_session_pid(session));
-	aq_row_end(row);
+	aq_rows_int(row, held);
+	aq_rows_int(row, requested);
+	aq_rows_int(row, aq_session_pid(session));
+	aq_rows_end(row);
 }
 
 /* One row for each session's lock of an object, and one for its pin. */
@@ -197,14 +197,14 @@ AQ_ROWS(aq_cache_library)
 	}
 	aq_mutex_free(&aq_object_area->free_mutex);
 
-	aq_row_number(row, (int64) gets);
-	aq_row_number(row, (int64) hits);
-	aq_row_number(row, (int64) pins);
-	aq_row_number(row, (int64) (pins - loads));
-	aq_row_number(row, (int64) reloads);
-	aq_row_number(row, (int64) invalidations);
-	aq_row_number(row, (int64) aged_out);
-	aq_row_end(row);
+	aq_rows_number(row, (int64) gets);
+	aq_rows_number(row, (int64) hits);
+	aq_rows_number(row, (int64) pins);
+	aq_rows_number(row, (int64) (pins - loads));
+	aq_rows_number(row, (int64) reloads);
+	aq_rows_number(row, (int64) invalidations);
+	aq_rows_number(row, (int64) aged_out);
+	aq_rows_end(row);
 }
 
 AQ_ROWS(aq_cache_rows)
@@ -214,16 +214,16 @@ AQ_ROWS(aq_cache_rows)
 		AqRowCounts counts;
 
 		aq_row_count((AqRowCacheId) i, &counts);
-		aq_row_int(row, counts.number);
-		aq_row_text(row, counts.name);
-		aq_row_int(row, counts.usage);
-		aq_row_int(row, counts.clones);
-		aq_row_number(row, (int64) counts.gets);
-		aq_row_number(row, (int64) counts.misses);
-		aq_row_number(row, (int64) counts.modifications);
-		aq_row_number(row, (int64) counts.flushes);
-		aq_row_number(row, (int64) counts.sleeps);
-		aq_row_int(row, i + 1);
-		aq_row_end(row);
+		aq_rows_int(row, counts.number);
+		aq_rows_text(row, counts.name);
+		aq_rows_int(row, counts.usage);
+		aq_rows_int(row, counts.clones);
+		aq_rows_number(row, (int64) counts.gets);
+		aq_rows_number(row, (int64) counts.misses);
+		aq_rows_number(row, (int64) counts.modifications);
+		aq_rows_number(row, (int64) counts.flushes);
+		aq_rows_number(row, (int64) counts.sleeps);
+		aq_rows_int(row, i + 1);
+		aq_rows_end(row);
 	}
 }

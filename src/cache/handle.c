@@ -378,7 +378,7 @@ pin_for_aging(AqObject *object)
 {
 	bool		mine_now = false;
 
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_AGE);
 	if (is_unused(object))
 	{
@@ -494,11 +494,11 @@ any_unused(void)
 static void
 wait_for_handle(void)
 {
-	aq_counted_enter(&aq_object_area->waiting);
+	aq_claim_count(&aq_object_area->waiting);
 	aq_cond_prepare(&aq_object_area->unused);
 	(void) aq_cond_sleep(&aq_object_area->unused, AQ_EVENT_OBJECT_CACHE_FULL, 0, 0, 0, LOOK_AGAIN);
 	aq_cond_cancel();
-	aq_counted_leave(&aq_object_area->waiting);
+	aq_claim_uncount(&aq_object_area->waiting);
 }
 
 /* The first pin was taken, or the last one given back. */

@@ -165,11 +165,11 @@ fill_reserve(uint32 count)
 static void
 wait_for_chunks(uint32 count)
 {
-	aq_counted_enter(&area->waiting);
+	aq_claim_count(&area->waiting);
 	aq_cond_prepare(&area->freed);
 	(void) aq_cond_sleep(&area->freed, AQ_EVENT_CACHE_FULL, count, 0, 0, LOOK_AGAIN);
 	aq_cond_cancel();
-	aq_counted_leave(&area->waiting);
+	aq_claim_uncount(&area->waiting);
 }
 
 bool
@@ -303,14 +303,14 @@ aq_memory_check(AqFindings *findings, uint32 used)
 
 		reserved += area->reserves[i];
 		if (area->reserves[i] > 0 && aq_session_pid(i) == 0)
-			aq_found(findings, psprintf("session %d", i + 1), "chunks reserved by a session that has ended",
+			aq_finding_add(findings, psprintf("session %d", i + 1), "chunks reserved by a session that has ended",
 					 area->reserves[i], 0, NULL);
 		aq_event_read(i, &now);
 		asleep += now.waiting && now.event == AQ_EVENT_CACHE_FULL;
 	}
 	nfree = area->nfree;
-	aq_compare(findings, "message cache", "chunks that are free, reserved or used",
+	aq_finding_compare(findings, "message cache", "chunks that are free, reserved or used",
 			   (int64) nfree + reserved + used, area->total);
 	if (pg_atomic_read_u32(&area->waiting) > 0 && asleep == 0)
-		aq_found(findings, "message cache", "sessions that wait for chunks", pg_atomic_read_u32(&area->waiting), 0, NULL);
+		aq_finding_add(findings, "message cache", "sessions that wait for chunks", pg_atomic_read_u32(&area->waiting), 0, NULL);
 }

@@ -108,7 +108,7 @@ sleep_for(AqObject *object, bool pin, AqObjectMode mode, int64 timeout)
 {
 	AqObjectRequest *request = aq_object_request(aq_session_own_number);
 
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	request->pin = pin;
 	request->mode = mode;
 	request->object = object->index;
@@ -235,7 +235,7 @@ pin_or_make(Oid database, uint32 id, bool modest, bool *must_load)
 	prepare_mine();
 	asked = aq_trace_asked();
 	*must_load = false;
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	for (;;)
 	{
 		Met			met = find_and_pin(database, id, 0, &fresh, &object, &serial);
@@ -518,7 +518,7 @@ try_lock_exclusive(AqObject *object, bool counted)
 {
 	bool		got;
 
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOCK);
 	got = object->locks == 0 && object->lock_holder < 0;
 	if (got)
@@ -573,7 +573,7 @@ pin_for_lock(Oid database, uint32 id, uint32 copy)
 		uint32		serial;
 		Met			met;
 
-		aq_claims_reserve(1);
+		aq_claim_reserve(1);
 		met = find_and_pin(database, id, copy, NULL, &object, &serial);
 		if (met == MET_PINNED)
 		{

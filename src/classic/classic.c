@@ -39,10 +39,10 @@ lay_out(void *area)
 {
 	Size		size = 0;
 
-	aq_classic = aq_carve(area, &size, sizeof(ClassicArea));
-	aq_classic_queues = aq_carve(area, &size, mul_size(aq_object_limit + 1, sizeof(ClassicQueue)));
-	aq_retries = aq_carve(area, &size, mul_size(aq_retry_total() + 1, sizeof(Retry)));
-	aq_classic_takers = aq_carve(area, &size, mul_size(aq_session_slots(), sizeof(pg_atomic_uint32)));
+	aq_classic = aq_part_carve(area, &size, sizeof(ClassicArea));
+	aq_classic_queues = aq_part_carve(area, &size, mul_size(aq_object_limit + 1, sizeof(ClassicQueue)));
+	aq_retries = aq_part_carve(area, &size, mul_size(aq_retry_total() + 1, sizeof(Retry)));
+	aq_classic_takers = aq_part_carve(area, &size, mul_size(aq_session_slots(), sizeof(pg_atomic_uint32)));
 	return size;
 }
 

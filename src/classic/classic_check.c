@@ -125,7 +125,7 @@ check_row(AqQueue *queue, Lines *lines, TupleTableSlot *slot, AqFindings *findin
 	now = palloc(sizeof(RangeCopy));
 	aq_ranges_read(lines->shm, position, now);
 	if (is_covered(now, &key))
-		aq_found(findings, psprintf("consumer %d", position), "a ready message lies in a range that is passed by",
+		aq_finding_add(findings, psprintf("consumer %d", position), "a ready message lies in a range that is passed by",
 				 AQ_NO_NUMBER, AQ_NO_NUMBER,
 				 psprintf("key %lld, %lld, step %lld", (long long) key.key1, (long long) key.key2, (long long) key.step));
 	pfree(now);
@@ -210,7 +210,7 @@ check_lag(AqQueue *queue, AqFindings *findings)
 	PopActiveSnapshot();
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (is_consumer(queue, position) && lag_of(queue->shm, position) == lag[position])
-			aq_compare(findings, psprintf("consumer %d", position), "enqueued - dequeued", lag[position], rows[position]);
+			aq_finding_compare(findings, psprintf("consumer %d", position), "enqueued - dequeued", lag[position], rows[position]);
 	pfree(lag);
 	pfree(rows);
 }
@@ -235,7 +235,7 @@ check_retries(AqQueue *queue, AqFindings *findings)
 	aq_latch_get(&cq->latch, AQ_SHARED, AQ_LOC_VIEW);
 	n = count_retries(cq);
 	aq_latch_free(&cq->latch);
-	aq_compare(findings, "retries", "rolled back dequeues to be counted", pg_atomic_read_u32(&cq->nretries), n);
+	aq_finding_compare(findings, "retries", "rolled back dequeues to be counted", pg_atomic_read_u32(&cq->nretries), n);
 }
 
 void
@@ -277,7 +277,7 @@ aq_classic_check_pool(AqFindings *findings)
 	aq_latch_free(&aq_classic->latch);
 	for (uint32 i = 0; i < ndoubts; i++)
 		if (!TransactionIdIsInProgress(doubts[i]))
-			aq_found(findings, "transactions in doubt", "an entry of a transaction that has ended", doubts[i], AQ_NO_NUMBER, NULL);
+			aq_finding_add(findings, "transactions in doubt", "an entry of a transaction that has ended", doubts[i], AQ_NO_NUMBER, NULL);
 	for (int i = 1; i <= aq_object_limit; i++)
 	{
 		ClassicQueue *cq = &aq_classic_queues[i];
@@ -290,5 +290,5 @@ aq_classic_check_pool(AqFindings *findings)
 	}
 	/* transactions have reserved the others */
 	if (n > total || (n < total && other_transactions() == 0 && !TransactionIdIsValid(GetTopTransactionIdIfAny())))
-		aq_found(findings, "retries", "entries, free or used", n, total, NULL);
+		aq_finding_add(findings, "retries", "entries, free or used", n, total, NULL);
 }

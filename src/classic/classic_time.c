@@ -210,7 +210,7 @@ work_on(int32 id, AqQueueShm *shm)
 		return false;
 	}
 	aq_queue_pin(queue);
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	due.from = (TimestampTz) pg_atomic_exchange_u64(&cq->time_from, TIME_NONE);
 	aq_claim_enter(nothing_done, shm, due.from);
 	aq_hands_open(&due.hands, queue);

@@ -181,11 +181,11 @@ put_consumer(AqRow *row, AqQueue *side, int position)
 
 	if (consumer == NULL)
 		return;
-	aq_row_int(row, position);
-	aq_row_number(row, pg_atomic_read_u64(&consumer->enqueued));
-	aq_row_number(row, pg_atomic_read_u64(&consumer->dequeued));
-	aq_row_int(row, consumer->waiters.waiting + consumer->selective.waiting);
-	aq_row_end(row);
+	aq_rows_int(row, position);
+	aq_rows_number(row, pg_atomic_read_u64(&consumer->enqueued));
+	aq_rows_number(row, pg_atomic_read_u64(&consumer->dequeued));
+	aq_rows_int(row, consumer->waiters.waiting + consumer->selective.waiting);
+	aq_rows_end(row);
 }
 
 AQ_ROWS(aq_view_buffered_consumers)
@@ -217,7 +217,7 @@ aq_view_classic_ready(PG_FUNCTION_ARGS)
 	int64		ready = 0;
 	AqLook		look;
 
-	aq_require_preload();
+	aq_session_require_preload();
 	queue = aq_queue_numbered(PG_GETARG_INT32(0));
 	if (queue == NULL || queue->table.id == 0 || !aq_queue_allows(queue, AQ_RIGHT_ANY) ||
 		!aq_queue_look(queue, &look))

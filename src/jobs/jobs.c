@@ -185,7 +185,7 @@ aq_jobs_stop(Oid database)
 {
 	AqDatabase *db;
 
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
 	db = make_database(database);
 	if (db != NULL)
@@ -370,7 +370,7 @@ aq_jobs_post_at(TimestampTz when)
 void
 aq_jobs_check(AqFindings *findings)
 {
-	int			sessions = aq_sessions_in_transactions() - 1;
+	int			sessions = aq_session_count_in_transactions() - 1;
 
 	for (int i = 0; i < aq_max_databases; i++)
 	{
@@ -382,9 +382,9 @@ aq_jobs_check(AqFindings *findings)
 			continue;
 		/* a command that stops the database runs in a transaction */
 		if (db->stops < 0 || db->stops > sessions)
-			aq_found(findings, place, "commands that stop its worker", db->stops, sessions, NULL);
+			aq_finding_add(findings, place, "commands that stop its worker", db->stops, sessions, NULL);
 		if (pid != 0 && kill(pid, 0) != 0 && errno == ESRCH)
-			aq_found(findings, place, "its worker does not exist", pid, AQ_NO_NUMBER, NULL);
+			aq_finding_add(findings, place, "its worker does not exist", pid, AQ_NO_NUMBER, NULL);
 	}
 }
 

@@ -320,7 +320,7 @@ aq_launcher_main(Datum arg)
 
 		if (next != 0)
 			sleep_us = Max(next - aq_clock_us(), 0);
-		aq_wait_sleep(AQ_EVENT_LAUNCHER_IDLE, list_length(unseen), 0, 0, sleep_us);
+		aq_event_sleep(AQ_EVENT_LAUNCHER_IDLE, list_length(unseen), 0, 0, sleep_us);
 		if (ConfigReloadPending)
 		{
 			ConfigReloadPending = false;

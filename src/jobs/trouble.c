@@ -64,7 +64,7 @@ aq_job_failed(AqTrouble *trouble, MemoryContext context)
 	FreeErrorData(error);
 	AbortCurrentTransaction();
 	aq_locks_release_all();
-	aq_claims_release();
+	aq_claim_release();
 	MemoryContextSwitchTo(context);
 }
 

@@ -292,7 +292,7 @@ aq_worker_main(Datum arg)
 				continue;
 		}
 		/* a post sets the flag, then the latch: seen by the test in the loop */
-		aq_wait_sleep(AQ_EVENT_JOB_IDLE, 0, 0, 0, sleep_us);
+		aq_event_sleep(AQ_EVENT_JOB_IDLE, 0, 0, 0, sleep_us);
 	}
 
 	proc_exit(0);

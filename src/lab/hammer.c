@@ -58,7 +58,7 @@ typedef struct Job
 	Worker		workers[FLEXIBLE_ARRAY_MEMBER];
 } Job;
 
-PGDLLEXPORT void aq_lab_worker_main(Datum arg);
+PGDLLEXPORT void aq_hammer_worker_main(Datum arg);
 
 /* --- a worker -------------------------------------------------------------------- */
 
@@ -79,7 +79,7 @@ static void
 hammer(Job *job, Worker *me)
 {
 	int64		start = aq_clock_us();
-	int64		cpu = aq_cpu_ns();
+	int64		cpu = aq_clock_cpu_ns();
 
 	while (pg_atomic_read_u32(&job->phase) == PHASE_RUN && aq_clock_us() - start < job->us)
 	{
@@ -91,11 +91,11 @@ hammer(Job *job, Worker *me)
 		CHECK_FOR_INTERRUPTS();
 	}
 	me->elapsed_us = aq_clock_us() - start;
-	me->cpu_us = (aq_cpu_ns() - cpu) / 1000;
+	me->cpu_us = (aq_clock_cpu_ns() - cpu) / 1000;
 }
 
 void
-aq_lab_worker_main(Datum arg)
+aq_hammer_worker_main(Datum arg)
 {
 	Job		   *job = dsm_segment_address(aq_process_attach(arg, "pgaq lab"));
 	Worker	   *me;
@@ -115,7 +115,7 @@ aq_lab_worker_main(Datum arg)
 	me->session = aq_session_number() + 1;
 	me->pid = MyProcPid;
 	while (pg_atomic_read_u32(&job->phase) == PHASE_WAIT)
-		(void) aq_wait_sleep(AQ_EVENT_LAB_IDLE, number, 0, 0, POLL_US);
+		(void) aq_event_sleep(AQ_EVENT_LAB_IDLE, number, 0, 0, POLL_US);
 	hammer(job, me);
 	me->done = true;
 	proc_exit(0);
@@ -169,7 +169,7 @@ start_worker(dsm_segment *segment, int number, BackgroundWorkerHandle **handle)
 {
 	BackgroundWorker worker;
 
-	aq_process_init(&worker, "aq_lab_worker_main", "pgaq lab");
+	aq_process_init(&worker, "aq_hammer_worker_main", "pgaq lab");
 	snprintf(worker.bgw_name, BGW_MAXLEN, "pgaq lab %d of process %d", number + 1, MyProcPid);
 	worker.bgw_main_arg = UInt32GetDatum(dsm_segment_handle(segment));
 	memcpy(worker.bgw_extra, &number, sizeof(number));
@@ -269,19 +269,19 @@ run(FunctionCallInfo fcinfo, AqLabTarget target, int first)
 	{
 		const Worker *worker = &job->workers[i];
 
-		aq_row_int(&row, worker->session);
-		aq_row_int(&row, worker->pid);
-		aq_row_number(&row, worker->gets);
-		aq_row_number(&row, worker->elapsed_us);
-		aq_row_number(&row, worker->cpu_us);
-		aq_row_end(&row);
+		aq_rows_int(&row, worker->session);
+		aq_rows_int(&row, worker->pid);
+		aq_rows_number(&row, worker->gets);
+		aq_rows_number(&row, worker->elapsed_us);
+		aq_rows_number(&row, worker->cpu_us);
+		aq_rows_end(&row);
 	}
 	dsm_detach(segment);
 }
 
-PG_FUNCTION_INFO_V1(aq_lab_hammer_latch);
+PG_FUNCTION_INFO_V1(aq_hammer_latch);
 Datum
-aq_lab_hammer_latch(PG_FUNCTION_ARGS)
+aq_hammer_latch(PG_FUNCTION_ARGS)
 {
 	AqLabTarget target = aq_lab_latch(text_to_cstring(PG_GETARG_TEXT_PP(0)), PG_GETARG_INT32(1),
 									  text_to_cstring(PG_GETARG_TEXT_PP(2)));
@@ -290,9 +290,9 @@ aq_lab_hammer_latch(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-PG_FUNCTION_INFO_V1(aq_lab_hammer_mutex);
+PG_FUNCTION_INFO_V1(aq_hammer_mutex);
 Datum
-aq_lab_hammer_mutex(PG_FUNCTION_ARGS)
+aq_hammer_mutex(PG_FUNCTION_ARGS)
 {
 	AqLabTarget target = aq_lab_mutex(text_to_cstring(PG_GETARG_TEXT_PP(0)),
 									  text_to_cstring(PG_GETARG_TEXT_PP(1)));

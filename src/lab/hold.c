@@ -47,9 +47,9 @@ hold(const AqLabTarget *target, int64 us)
 	CHECK_FOR_INTERRUPTS();
 }
 
-PG_FUNCTION_INFO_V1(aq_lab_hold_latch);
+PG_FUNCTION_INFO_V1(aq_hold_latch);
 Datum
-aq_lab_hold_latch(PG_FUNCTION_ARGS)
+aq_hold_latch(PG_FUNCTION_ARGS)
 {
 	int64		us = seconds_to_us(PG_GETARG_FLOAT8(1));
 	AqLabTarget target = aq_lab_latch(text_to_cstring(PG_GETARG_TEXT_PP(0)), PG_GETARG_INT32(3),
@@ -59,9 +59,9 @@ aq_lab_hold_latch(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-PG_FUNCTION_INFO_V1(aq_lab_hold_mutex);
+PG_FUNCTION_INFO_V1(aq_hold_mutex);
 Datum
-aq_lab_hold_mutex(PG_FUNCTION_ARGS)
+aq_hold_mutex(PG_FUNCTION_ARGS)
 {
 	int64		us = seconds_to_us(PG_GETARG_FLOAT8(1));
 	AqLabTarget target = aq_lab_mutex(text_to_cstring(PG_GETARG_TEXT_PP(0)),
@@ -72,7 +72,7 @@ aq_lab_hold_mutex(PG_FUNCTION_ARGS)
 }
 
 /* What it costs to get and free a latch or mutex of the lab that nobody else wants. */
-AQ_ROWS(aq_lab_cost)
+AQ_ROWS(aq_hold_cost)
 {
 	AqLabTarget latch = aq_lab_latch("lab", 1, "exclusive");
 	AqLabTarget mutex = aq_lab_mutex("lab 1", "exclusive");
@@ -86,9 +86,9 @@ AQ_ROWS(aq_lab_cost)
 }
 
 /* Nothing but work for the processor; returns how long it took. */
-PG_FUNCTION_INFO_V1(aq_lab_burn);
+PG_FUNCTION_INFO_V1(aq_hold_burn);
 Datum
-aq_lab_burn(PG_FUNCTION_ARGS)
+aq_hold_burn(PG_FUNCTION_ARGS)
 {
 	int64		iterations = PG_GETARG_INT64(0);
 	volatile uint64 x = 1;
@@ -107,9 +107,9 @@ aq_lab_burn(PG_FUNCTION_ARGS)
  * Raises an error, or ends the session, in the middle of what must not raise:
  * the end of the (sub)transaction or of the process has to free what is held.
  */
-PG_FUNCTION_INFO_V1(aq_lab_fail_holding);
+PG_FUNCTION_INFO_V1(aq_hold_fail);
 Datum
-aq_lab_fail_holding(PG_FUNCTION_ARGS)
+aq_hold_fail(PG_FUNCTION_ARGS)
 {
 	int			number = PG_GETARG_INT32(0);
 	AqLabTarget latch = aq_lab_latch("lab", number, "exclusive");

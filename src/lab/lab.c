@@ -70,7 +70,7 @@ parse_mode(const char *mode, bool mutex)
 static void
 require_superuser(void)
 {
-	aq_require_preload();
+	aq_session_require_preload();
 	if (!superuser())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),

@@ -46,7 +46,7 @@ class_of_io(const char *name, bool background)
 
 /* The class of one of the server's own waits. */
 AqWaitClass
-aq_server_wait_class(uint32 info, bool background)
+aq_activity_wait_class(uint32 info, bool background)
 {
 	const char *name = pgstat_get_wait_event(info);
 
@@ -79,7 +79,7 @@ aq_server_wait_class(uint32 info, bool background)
 
 /* Its name, as "IO: WALSync", so that it is seen to be the server's. */
 const char *
-aq_server_wait_name(uint32 info)
+aq_activity_wait_name(uint32 info)
 {
 	const char *type = pgstat_get_wait_event_type(info);
 	const char *name = pgstat_get_wait_event(info);
@@ -161,14 +161,14 @@ read_process(AqProcess *process, const PgBackendStatus *status, int number)
 	if (process->attached)
 	{
 		aq_event_read(number, &process->now);
-		process->operation = aq_session_operation(number, &process->queue);
+		process->operation = aq_stat_operation(number, &process->queue);
 		aq_application_read(number, &process->said);
 	}
 	process->wait_info = process->now.waiting ? 0 : proc->wait_event_info;
 	if (process->now.waiting)
 		process->class = aq_event_names[process->now.event].class;
 	else if (process->wait_info != 0)
-		process->class = aq_server_wait_class(process->wait_info, process->background);
+		process->class = aq_activity_wait_class(process->wait_info, process->background);
 	else
 		process->class = AQ_CLASS_OTHER;
 
@@ -257,7 +257,7 @@ find_final_blockers(AqProcess *processes, int n)
  * copy of the server's status is cleared.
  */
 int
-aq_look_around(AqProcess **result)
+aq_activity_read(AqProcess **result)
 {
 	int			nplaces;
 	Place	   *places = list_places(&nplaces);
@@ -268,7 +268,7 @@ aq_look_around(AqProcess **result)
 
 	for (int i = 1; i <= nbackends; i++)
 	{
-		PgBackendStatus *status = &aq_backend_status(i)->backendStatus;
+		PgBackendStatus *status = &aq_compat_backend_status(i)->backendStatus;
 		int			number = number_of(places, nplaces, status->st_procpid);
 
 		if (number < 0)

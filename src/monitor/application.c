@@ -103,27 +103,27 @@ say(FunctionCallInfo fcinfo, const Size *places)
 	PG_RETURN_VOID();
 }
 
-PG_FUNCTION_INFO_V1(aq_set_module);
+PG_FUNCTION_INFO_V1(aq_application_set_module);
 Datum
-aq_set_module(PG_FUNCTION_ARGS)
+aq_application_set_module(PG_FUNCTION_ARGS)
 {
 	const Size	places[] = {offsetof(AqApplication, module), offsetof(AqApplication, action)};
 
 	return say(fcinfo, places);
 }
 
-PG_FUNCTION_INFO_V1(aq_set_action);
+PG_FUNCTION_INFO_V1(aq_application_set_action);
 Datum
-aq_set_action(PG_FUNCTION_ARGS)
+aq_application_set_action(PG_FUNCTION_ARGS)
 {
 	const Size	places[] = {offsetof(AqApplication, action)};
 
 	return say(fcinfo, places);
 }
 
-PG_FUNCTION_INFO_V1(aq_set_client_info);
+PG_FUNCTION_INFO_V1(aq_application_set_client_info);
 Datum
-aq_set_client_info(PG_FUNCTION_ARGS)
+aq_application_set_client_info(PG_FUNCTION_ARGS)
 {
 	const Size	places[] = {offsetof(AqApplication, client_info)};
 
@@ -146,5 +146,5 @@ aq_application_words(PG_FUNCTION_ARGS)
 		nulls[i] = word[i][0] == '\0';
 		values[i] = nulls[i] ? (Datum) 0 : CStringGetTextDatum(word[i]);
 	}
-	return aq_result_row(fcinfo, values, nulls);
+	return aq_rows_one(fcinfo, values, nulls);
 }

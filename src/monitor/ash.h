@@ -42,7 +42,7 @@ typedef struct AqSample
 } AqSample;
 
 /* --- ring.c --- */
-extern int	aq_ash_size_kb;		/* pgaq.ash_size */
+extern int	aq_ring_size_kb;		/* pgaq.ash_size */
 
 extern Size aq_ring_shmem_size(void);
 extern void aq_ring_shmem_init(void *area, bool found);
@@ -57,10 +57,10 @@ extern void aq_ring_end_sample(int64 spent_us);
 extern void aq_ring_set_time_waited(uint64 number, int64 time_waited);
 
 /* samples of the server's own events since the start, and of time on CPU */
-extern void aq_profile_add(uint32 wait_info, bool background, int64 interval_us);
+extern void aq_ring_profile_add(uint32 wait_info, bool background, int64 interval_us);
 
 /* --- sampler.c --- */
-extern int	aq_ash_interval_ms; /* pgaq.ash_interval */
+extern int	aq_sampler_interval_ms; /* pgaq.ash_interval */
 extern void aq_sampler_define(void);
 
 /* --- flush.c --- */

@@ -44,9 +44,9 @@ pause_us(void)
 {
 	int64		rounds = aq_ring_rows() / 2 / aq_session_slots();
 
-	if (aq_ash_interval_ms == 0)
+	if (aq_sampler_interval_ms == 0)
 		return FLUSH_EVERY;
-	return Max(FLUSH_SOONEST, Min(FLUSH_EVERY, rounds * aq_ash_interval_ms * 1000));
+	return Max(FLUSH_SOONEST, Min(FLUSH_EVERY, rounds * aq_sampler_interval_ms * 1000));
 }
 
 /* False when it has to be tried again. */
@@ -80,7 +80,7 @@ keep_samples(void)
 	uint64		last = aq_ring_last();
 	bool		purge;
 
-	if (aq_ash_size_kb == 0)
+	if (aq_ring_size_kb == 0)
 		return 0;
 	if (now < next)
 		return next;

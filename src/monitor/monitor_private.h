@@ -54,13 +54,13 @@ typedef struct AqProcess
 	AqApplication said;
 } AqProcess;
 
-extern int	aq_look_around(AqProcess **result);
-extern AqWaitClass aq_server_wait_class(uint32 info, bool background);
-extern const char *aq_server_wait_name(uint32 info);
+extern int	aq_activity_read(AqProcess **result);
+extern AqWaitClass aq_activity_wait_class(uint32 info, bool background);
+extern const char *aq_activity_wait_name(uint32 info);
 
 /* --- session_views.c --- */
-extern void aq_row_event(AqRow *row, int event, uint32 wait_info, bool background);
-extern void aq_row_parameters(AqRow *row, int event, const uint64 *p);
+extern void aq_session_views_event(AqRow *row, int event, uint32 wait_info, bool background);
+extern void aq_session_views_parameters(AqRow *row, int event, const uint64 *p);
 
 /* snapshots.c */
 extern Size aq_snapshots_shmem_size(void);

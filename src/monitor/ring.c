@@ -55,14 +55,14 @@ typedef struct RingShared
 	RingRow		rows[FLEXIBLE_ARRAY_MEMBER];
 } RingShared;
 
-int			aq_ash_size_kb = 16384;
+int			aq_ring_size_kb = 16384;
 
 static RingShared *ring;
 
 static uint64
 rows_that_fit(void)
 {
-	return (uint64) aq_ash_size_kb * 1024 / sizeof(RingRow);
+	return (uint64) aq_ring_size_kb * 1024 / sizeof(RingRow);
 }
 
 Size
@@ -178,7 +178,7 @@ aq_ring_set_time_waited(uint64 number, int64 time_waited)
 }
 
 void
-aq_profile_add(uint32 wait_info, bool background, int64 interval_us)
+aq_ring_profile_add(uint32 wait_info, bool background, int64 interval_us)
 {
 	uint64		key = ((uint64) wait_info << 1 | background) + 1;
 
@@ -203,27 +203,27 @@ aq_profile_add(uint32 wait_info, bool background, int64 interval_us)
 static void
 put_sample(AqRow *row, const AqSample *sample)
 {
-	aq_row_number(row, sample->sample_id);
-	aq_row_put(row, TimestampTzGetDatum(sample->time));
-	aq_row_session(row, sample->session);
-	aq_row_int(row, sample->pid);
-	aq_row_bool(row, sample->background);
-	aq_row_put_if(row, OidIsValid(sample->database), ObjectIdGetDatum(sample->database));
-	aq_row_put_if(row, OidIsValid(sample->user), ObjectIdGetDatum(sample->user));
-	aq_row_number_if(row, sample->query_id != 0, (int64) sample->query_id);
-	aq_row_event(row, sample->event, sample->wait_info, sample->background);
-	aq_row_number_if(row, sample->event >= 0, (int64) sample->sequence);
-	aq_row_parameters(row, sample->event, sample->p);
-	aq_row_number_if(row, sample->wait_us >= 0, sample->wait_us);
-	aq_row_number_if(row, sample->time_waited >= 0, sample->time_waited);
-	aq_row_session(row, sample->blocker);
-	aq_row_int_if(row, sample->blocker >= 0, sample->blocker_pid);
-	aq_row_text(row, sample->operation < 0 ? NULL : aq_time_kind_names[sample->operation]);
-	aq_row_int_if(row, sample->queue != 0, sample->queue);
-	aq_row_text(row, sample->program[0] ? sample->program : NULL);
-	aq_row_text(row, sample->module[0] ? sample->module : NULL);
-	aq_row_text(row, sample->action[0] ? sample->action : NULL);
-	aq_row_end(row);
+	aq_rows_number(row, sample->sample_id);
+	aq_rows_put(row, TimestampTzGetDatum(sample->time));
+	aq_rows_session(row, sample->session);
+	aq_rows_int(row, sample->pid);
+	aq_rows_bool(row, sample->background);
+	aq_rows_put_if(row, OidIsValid(sample->database), ObjectIdGetDatum(sample->database));
+	aq_rows_put_if(row, OidIsValid(sample->user), ObjectIdGetDatum(sample->user));
+	aq_rows_number_if(row, sample->query_id != 0, (int64) sample->query_id);
+	aq_session_views_event(row, sample->event, sample->wait_info, sample->background);
+	aq_rows_number_if(row, sample->event >= 0, (int64) sample->sequence);
+	aq_session_views_parameters(row, sample->event, sample->p);
+	aq_rows_number_if(row, sample->wait_us >= 0, sample->wait_us);
+	aq_rows_number_if(row, sample->time_waited >= 0, sample->time_waited);
+	aq_rows_session(row, sample->blocker);
+	aq_rows_int_if(row, sample->blocker >= 0, sample->blocker_pid);
+	aq_rows_text(row, sample->operation < 0 ? NULL : aq_time_kind_names[sample->operation]);
+	aq_rows_int_if(row, sample->queue != 0, sample->queue);
+	aq_rows_text(row, sample->program[0] ? sample->program : NULL);
+	aq_rows_text(row, sample->module[0] ? sample->module : NULL);
+	aq_rows_text(row, sample->action[0] ? sample->action : NULL);
+	aq_rows_end(row);
 }
 
 /*
@@ -232,9 +232,9 @@ put_sample(AqRow *row, const AqSample *sample)
  * microseconds waited so far, in all; blocker, its pid; operation, queue; program,
  * module, action.
  */
-PG_FUNCTION_INFO_V1(aq_ash_rows);
+PG_FUNCTION_INFO_V1(aq_ring_samples);
 Datum
-aq_ash_rows(PG_FUNCTION_ARGS)
+aq_ring_samples(PG_FUNCTION_ARGS)
 {
 	int64		after = PG_GETARG_INT64(0);
 	uint64		last;
@@ -260,9 +260,9 @@ aq_ash_rows(PG_FUNCTION_ARGS)
 }
 
 /* The server's own events and time on CPU: event, class, samples, microseconds; of them of the foreground. */
-PG_FUNCTION_INFO_V1(aq_ash_profile);
+PG_FUNCTION_INFO_V1(aq_ring_profile);
 Datum
-aq_ash_profile(PG_FUNCTION_ARGS)
+aq_ring_profile(PG_FUNCTION_ARGS)
 {
 	AqRow		row;
 
@@ -274,29 +274,29 @@ aq_ash_profile(PG_FUNCTION_ARGS)
 
 		if (key == 0)
 			continue;
-		aq_row_bool(&row, (key - 1) & 1);
-		aq_row_event(&row, -1, (uint32) ((key - 1) >> 1), (key - 1) & 1);
-		aq_row_number(&row, (int64) pg_atomic_read_u64(&entry->samples));
-		aq_row_number(&row, (int64) pg_atomic_read_u64(&entry->time));
-		aq_row_end(&row);
+		aq_rows_bool(&row, (key - 1) & 1);
+		aq_session_views_event(&row, -1, (uint32) ((key - 1) >> 1), (key - 1) & 1);
+		aq_rows_number(&row, (int64) pg_atomic_read_u64(&entry->samples));
+		aq_rows_number(&row, (int64) pg_atomic_read_u64(&entry->time));
+		aq_rows_end(&row);
 	}
 	return (Datum) 0;
 }
 
 /* The ring itself: rows that fit, written, last whole sample, samples taken, microseconds they took, start. */
-PG_FUNCTION_INFO_V1(aq_ash_info);
+PG_FUNCTION_INFO_V1(aq_ring_info);
 Datum
-aq_ash_info(PG_FUNCTION_ARGS)
+aq_ring_info(PG_FUNCTION_ARGS)
 {
 	AqRow		row;
 
 	aq_rows_begin(&row, fcinfo);
-	aq_row_number(&row, (int64) ring->nrows);
-	aq_row_number(&row, (int64) aq_ring_last());
-	aq_row_number(&row, (int64) pg_atomic_read_u64(&ring->whole_id));
-	aq_row_number(&row, (int64) pg_atomic_read_u64(&ring->samples));
-	aq_row_number(&row, (int64) pg_atomic_read_u64(&ring->spent));
-	aq_row_put(&row, TimestampTzGetDatum(ring->started));
-	aq_row_end(&row);
+	aq_rows_number(&row, (int64) ring->nrows);
+	aq_rows_number(&row, (int64) aq_ring_last());
+	aq_rows_number(&row, (int64) pg_atomic_read_u64(&ring->whole_id));
+	aq_rows_number(&row, (int64) pg_atomic_read_u64(&ring->samples));
+	aq_rows_number(&row, (int64) pg_atomic_read_u64(&ring->spent));
+	aq_rows_put(&row, TimestampTzGetDatum(ring->started));
+	aq_rows_end(&row);
 	return (Datum) 0;
 }

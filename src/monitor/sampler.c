@@ -30,7 +30,7 @@
 
 PGDLLEXPORT void aq_sampler_main(Datum arg);
 
-int			aq_ash_interval_ms = 1000;
+int			aq_sampler_interval_ms = 1000;
 
 /* the row that shows a session's wait, until it is known how long it took */
 typedef struct Watch
@@ -48,18 +48,18 @@ aq_sampler_define(void)
 	DefineCustomIntVariable("pgaq.ash_size",
 							"Shared memory for the history of active sessions.",
 							"A session that is active takes some 350 bytes in each sample. 0 keeps no history, and there is no sampler.",
-							&aq_ash_size_kb,
+							&aq_ring_size_kb,
 							16384, 0, INT_MAX / 2,
 							PGC_POSTMASTER, GUC_UNIT_KB,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.ash_interval",
 							"How often the sampler looks at all sessions.",
 							"0 stops it.",
-							&aq_ash_interval_ms,
+							&aq_sampler_interval_ms,
 							1000, 0, 3600000,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
-	if (aq_ash_size_kb > 0)
+	if (aq_ring_size_kb > 0)
 		aq_jobs_register_process("pgaq sampler", "aq_sampler_main", true);
 }
 
@@ -152,14 +152,14 @@ take_sample(void)
 	pgstat_clear_backend_activity_snapshot();
 	for (int i = 0; i < aq_session_slots(); i++)
 		settle_watch(i);
-	n = aq_look_around(&processes);
+	n = aq_activity_read(&processes);
 	for (int i = 0; i < n; i++)
 	{
 		if (!processes[i].active || processes[i].pid == MyProcPid)
 			continue;
 		note_session(&processes[i], sample_id, time);
 		if (!processes[i].now.waiting)
-			aq_profile_add(processes[i].wait_info, processes[i].background, (int64) aq_ash_interval_ms * 1000);
+			aq_ring_profile_add(processes[i].wait_info, processes[i].background, (int64) aq_sampler_interval_ms * 1000);
 	}
 	aq_point("sampled");
 	aq_ring_end_sample(aq_clock_us() - began);
@@ -183,13 +183,13 @@ aq_sampler_main(Datum arg)
 	next = aq_clock_us();
 	while (!ShutdownRequestPending)
 	{
-		int64		interval = (int64) aq_ash_interval_ms * 1000;
+		int64		interval = (int64) aq_sampler_interval_ms * 1000;
 		int64		now = aq_clock_us();
 
 		if (interval == 0)
-			aq_wait_sleep(AQ_EVENT_SAMPLER_IDLE, 0, 0, 0, -1);
+			aq_event_sleep(AQ_EVENT_SAMPLER_IDLE, 0, 0, 0, -1);
 		else if (now < next)
-			aq_wait_sleep(AQ_EVENT_SAMPLER_IDLE, interval / 1000, 0, 0, Min(next - now, interval));
+			aq_event_sleep(AQ_EVENT_SAMPLER_IDLE, interval / 1000, 0, 0, Min(next - now, interval));
 		else
 		{
 			take_sample();
@@ -201,7 +201,7 @@ aq_sampler_main(Datum arg)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
-			next = aq_clock_us() + (int64) aq_ash_interval_ms * 1000;
+			next = aq_clock_us() + (int64) aq_sampler_interval_ms * 1000;
 		}
 	}
 	/* the postmaster starts us again, unless it ends itself */

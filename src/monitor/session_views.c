@@ -13,7 +13,7 @@
 
 /* Event: number, identifier, name; class: identifier, number, name.  The server's has no number. */
 void
-aq_row_event(AqRow *row, int event, uint32 wait_info, bool background)
+aq_session_views_event(AqRow *row, int event, uint32 wait_info, bool background)
 {
 	const AqClassName *class;
 	const char *name;
@@ -21,43 +21,43 @@ aq_row_event(AqRow *row, int event, uint32 wait_info, bool background)
 	if (event < 0 && wait_info == 0)
 	{
 		for (int i = 0; i < 6; i++)
-			aq_row_null(row);
+			aq_rows_null(row);
 		return;
 	}
 	if (event >= 0)
 	{
 		name = aq_event_names[event].name;
-		class = &aq_class_names[aq_event_names[event].class];
-		aq_row_int(row, event);
+		class = &aq_event_names_classes[aq_event_names[event].class];
+		aq_rows_int(row, event);
 	}
 	else
 	{
-		name = aq_server_wait_name(wait_info);
-		class = &aq_class_names[aq_server_wait_class(wait_info, background)];
-		aq_row_null(row);
+		name = aq_activity_wait_name(wait_info);
+		class = &aq_event_names_classes[aq_activity_wait_class(wait_info, background)];
+		aq_rows_null(row);
 	}
-	aq_row_number(row, aq_name_hash(name));
-	aq_row_text(row, name);
-	aq_row_number(row, class->identifier);
-	aq_row_int(row, class->number);
-	aq_row_text(row, class->name);
+	aq_rows_number(row, aq_rows_name_hash(name));
+	aq_rows_text(row, name);
+	aq_rows_number(row, class->identifier);
+	aq_rows_int(row, class->number);
+	aq_rows_text(row, class->name);
 }
 
 /* P1 to P3: name and value of each; known of our own waits only. */
 void
-aq_row_parameters(AqRow *row, int event, const uint64 *p)
+aq_session_views_parameters(AqRow *row, int event, const uint64 *p)
 {
 	for (int i = 0; i < 3; i++)
 	{
 		if (event < 0)
 		{
-			aq_row_null(row);
-			aq_row_null(row);
+			aq_rows_null(row);
+			aq_rows_null(row);
 		}
 		else
 		{
-			aq_row_text(row, aq_event_names[event].parameters[i]);
-			aq_row_number(row, (int64) p[i]);
+			aq_rows_text(row, aq_event_names[event].parameters[i]);
+			aq_rows_number(row, (int64) p[i]);
 		}
 	}
 }
@@ -65,7 +65,7 @@ aq_row_parameters(AqRow *row, int event, const uint64 *p)
 static void
 put_word(AqRow *row, const char *word)
 {
-	aq_row_text(row, word[0] != '\0' ? word : NULL);
+	aq_rows_text(row, word[0] != '\0' ? word : NULL);
 }
 
 /*
@@ -73,16 +73,16 @@ put_word(AqRow *row, const char *word)
  * P3; waiting, sequence, microseconds of the wait so far or in all, since it ended,
  * until its time is over; blocker, final blocker; operation, queue; module, action, client info.
  */
-PG_FUNCTION_INFO_V1(aq_sessions);
+PG_FUNCTION_INFO_V1(aq_session_views_sessions);
 Datum
-aq_sessions(PG_FUNCTION_ARGS)
+aq_session_views_sessions(PG_FUNCTION_ARGS)
 {
 	AqRow		row;
 	AqProcess  *processes;
 	int			n;
 
 	aq_rows_begin(&row, fcinfo);
-	n = aq_look_around(&processes);
+	n = aq_activity_read(&processes);
 	for (int i = 0; i < n; i++)
 	{
 		const AqProcess *process = &processes[i];
@@ -92,32 +92,32 @@ aq_sessions(PG_FUNCTION_ARGS)
 		int			event = process->wait_info != 0 ? -1 : now->event;
 		int64		clock = aq_clock_us();
 
-		aq_row_session(&row, process->number);
-		aq_row_int(&row, process->pid);
-		aq_row_bool(&row, process->attached);
-		aq_row_bool(&row, process->background);
-		aq_row_bool(&row, process->active);
-		aq_row_event(&row, event, process->wait_info, process->background);
-		aq_row_parameters(&row, event, p);
-		aq_row_bool(&row, now->waiting || process->wait_info != 0);
+		aq_rows_session(&row, process->number);
+		aq_rows_int(&row, process->pid);
+		aq_rows_bool(&row, process->attached);
+		aq_rows_bool(&row, process->background);
+		aq_rows_bool(&row, process->active);
+		aq_session_views_event(&row, event, process->wait_info, process->background);
+		aq_session_views_parameters(&row, event, p);
+		aq_rows_bool(&row, now->waiting || process->wait_info != 0);
 		if (event < 0)
 			for (int k = 0; k < 4; k++)
-				aq_row_null(&row);
+				aq_rows_null(&row);
 		else
 		{
-			aq_row_number(&row, (int64) now->sequence);
-			aq_row_number(&row, Max((now->waiting ? clock : now->end) - now->start, 0));
-			aq_row_number(&row, now->waiting ? 0 : Max(clock - now->end, 0));
-			aq_row_number_if(&row, now->waiting, aq_wait_left(now, clock));
+			aq_rows_number(&row, (int64) now->sequence);
+			aq_rows_number(&row, Max((now->waiting ? clock : now->end) - now->start, 0));
+			aq_rows_number(&row, now->waiting ? 0 : Max(clock - now->end, 0));
+			aq_rows_number_if(&row, now->waiting, aq_event_left(now, clock));
 		}
-		aq_row_session(&row, process->blocker);
-		aq_row_session(&row, process->final_blocker);
-		aq_row_text(&row, process->operation < 0 ? NULL : aq_time_kind_names[process->operation]);
-		aq_row_int_if(&row, process->queue != 0, process->queue);
+		aq_rows_session(&row, process->blocker);
+		aq_rows_session(&row, process->final_blocker);
+		aq_rows_text(&row, process->operation < 0 ? NULL : aq_time_kind_names[process->operation]);
+		aq_rows_int_if(&row, process->queue != 0, process->queue);
 		put_word(&row, process->said.module);
 		put_word(&row, process->said.action);
 		put_word(&row, process->said.client_info);
-		aq_row_end(&row);
+		aq_rows_end(&row);
 	}
 	return (Datum) 0;
 }

@@ -131,11 +131,11 @@ aq_snapshots_init(void)
 	aq_xact_register(AQ_XACT_SNAPSHOTS, &settings_ends);
 }
 
-PG_FUNCTION_INFO_V1(aq_snapshot_settings_changed);
+PG_FUNCTION_INFO_V1(aq_snapshots_settings_changed);
 Datum
-aq_snapshot_settings_changed(PG_FUNCTION_ARGS)
+aq_snapshots_settings_changed(PG_FUNCTION_ARGS)
 {
-	aq_require_preload();
+	aq_session_require_preload();
 	/* who wants snapshots wants a worker; without one they come when there is one */
 	(void) aq_jobs_ensure_worker();
 	settings_changed = true;

@@ -32,11 +32,11 @@ lay_out(void *area)
 {
 	Size		size = 0;
 
-	aq_area = aq_carve(area, &size, sizeof(ShardArea));
-	aq_area_partitions = aq_carve(area, &size, mul_size(aq_area_max_partitions + 1, sizeof(Partition)));
-	aq_area_streams = aq_carve(area, &size, mul_size(aq_area_max_streams + 1, sizeof(Stream)));
-	aq_area_queues = aq_carve(area, &size, mul_size(aq_object_limit + 1, sizeof(ShardQueue)));
-	aq_area_doubts = aq_carve(area, &size, mul_size(doubt_count(), sizeof(Doubt)));
+	aq_area = aq_part_carve(area, &size, sizeof(ShardArea));
+	aq_area_partitions = aq_part_carve(area, &size, mul_size(aq_area_max_partitions + 1, sizeof(Partition)));
+	aq_area_streams = aq_part_carve(area, &size, mul_size(aq_area_max_streams + 1, sizeof(Stream)));
+	aq_area_queues = aq_part_carve(area, &size, mul_size(aq_object_limit + 1, sizeof(ShardQueue)));
+	aq_area_doubts = aq_part_carve(area, &size, mul_size(doubt_count(), sizeof(Doubt)));
 	return size;
 }
 

@@ -144,7 +144,7 @@ compare_hints(AqFindings *findings, const char *place, Stream *stream, const Par
 				!((p->slots[i].flags & SLOT_EXPIRES) && p->slots[i].expires_at <= p->now);
 		/* the worker is told in time of those with a retry delay */
 		if (n > list_length(p->retry_delays))
-			aq_found(findings, psprintf("%s, consumer %d", place, position), "ready messages before the hint", 0, n, NULL);
+			aq_finding_add(findings, psprintf("%s, consumer %d", place, position), "ready messages before the hint", 0, n, NULL);
 	}
 }
 
@@ -153,10 +153,10 @@ compare_summary(AqFindings *findings, const char *place, Stream *stream, const P
 {
 	TimestampTz next = tables_next_timer(p);
 
-	aq_compare(findings, place, "open, by the tables", copy->partition.open, tables_open(p));
-	aq_compare(findings, place, "failed messages, by the tables", copy->partition.nfailed, p->nfailed);
+	aq_finding_compare(findings, place, "open, by the tables", copy->partition.open, tables_open(p));
+	aq_finding_compare(findings, place, "failed messages, by the tables", copy->partition.nfailed, p->nfailed);
 	if (next != 0 && (copy->partition.next_timer == 0 || copy->partition.next_timer > next))
-		aq_found(findings, place, "next timer, by the tables", copy->partition.next_timer, next, NULL);
+		aq_finding_add(findings, place, "next timer, by the tables", copy->partition.next_timer, next, NULL);
 	compare_hints(findings, place, stream, copy, p);
 }
 
@@ -180,7 +180,7 @@ static void
 report(AqFindings *findings, const char *place, const char *what, const Partition *p, const Differences *differences)
 {
 	if (differences->n > 0)
-		aq_found(findings, place, what, differences->n, 0,
+		aq_finding_add(findings, place, what, differences->n, 0,
 				 psprintf("the first one is ordinal %lld", (long long) ordinal_of(p, differences->first)));
 }
 
@@ -339,7 +339,7 @@ compare_stream(Reading *reading, Stream *stream)
 		{
 			AqFinding  *finding = lfirst(lc);
 
-			aq_found(findings, pstrdup(finding->place), finding->what, finding->in_memory, finding->expected,
+			aq_finding_add(findings, pstrdup(finding->place), finding->what, finding->in_memory, finding->expected,
 					 finding->detail != NULL ? pstrdup(finding->detail) : NULL);
 		}
 	}
@@ -377,7 +377,7 @@ aq_compare_queue(AqQueue *queue, AqFindings *findings)
 	}
 	for (int position = 0; position < AQ_MAX_CONSUMERS && reading->steady; position++)
 		if (lag_of(shm, position) == lag[position])
-			aq_compare(findings, psprintf("consumer %d", position), "enqueued - dequeued", lag[position],
+			aq_finding_compare(findings, psprintf("consumer %d", position), "enqueued - dequeued", lag[position],
 					   reading->todo[position]);
 	pfree(reading);
 	pfree(lag);

@@ -232,7 +232,7 @@ aq_first_use_load(AqQueue *queue, AqQueueShm *shm)
 	ListCell   *lc;
 
 	shard_queue(shm)->single = !queue->multi;
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	aq_claim_enter(unload, shm, 0);
 	foreach(lc, tables)
 		add_table(shm, queue->id, lfirst_int(lc));

@@ -263,7 +263,7 @@ begin_load(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 in_stre
 {
 	bool		mine = false;
 
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	aq_cond_prepare(&shm->changed);
 	for (;;)
 	{

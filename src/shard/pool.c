@@ -45,7 +45,7 @@ aq_pool_take(AqQueueShm *shm)
 	Partition  *partition = NULL;
 	uint32		index;
 
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	aq_latch_get(&aq_area->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
 	index = aq_area->unused_partition;
 	if (index != 0)

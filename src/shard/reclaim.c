@@ -69,7 +69,7 @@ truncate_table(Oid relid)
 	Relation	rel = table_open(relid, NoLock);
 
 	heap_truncate_one_rel(rel);
-	aq_after_truncate(rel, FREEZE_AGE);
+	aq_compat_after_truncate(rel, FREEZE_AGE);
 	table_close(rel, NoLock);
 }
 
@@ -175,7 +175,7 @@ aq_reclaim_job(int32 id, AqQueueShm *shm)
 		return;
 
 	/* what cannot be truncated yet goes back to the list */
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	taken.shm = shm;
 	list = __sync_lock_test_and_set(&sq->done, 0);
 	while (list != 0)

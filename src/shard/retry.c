@@ -409,7 +409,7 @@ detach_frame(Retries *retries)
 	Stream	   *stream = retries->stream;
 	Partition  *partition = retries->partition;
 
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 	if (partition->stream == stream->index && partition->nretry > 0 &&
 		aq_evict_allowed(partition))
@@ -612,7 +612,7 @@ collect_failed(Move *move)
 {
 	Partition  *partition = move->partition;
 
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	aq_latch_get(&move->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 	for (uint32 s = 0; s < PARTITION_SLOTS && partition->frame != 0 && move->n < MOVE_BATCH; s++)
 	{

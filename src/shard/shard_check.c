@@ -168,11 +168,11 @@ sum_slots(AqFindings *findings, const char *place, const PartitionCopy *copy, Su
 		unknown += slot->state == SLOT_DOUBT && !last_runs;
 	}
 	if (dead > 0)
-		aq_found(findings, place, "pending slots of transactions that have ended", dead, 0, NULL);
+		aq_finding_add(findings, place, "pending slots of transactions that have ended", dead, 0, NULL);
 	if (unknown > 0)
-		aq_found(findings, place, "slots in doubt without an entry", unknown, 0, NULL);
+		aq_finding_add(findings, place, "slots in doubt without an entry", unknown, 0, NULL);
 	if (wrong > 0)
-		aq_found(findings, place, "slots whose state does not fit their consumers", wrong, 0, NULL);
+		aq_finding_add(findings, place, "slots whose state does not fit their consumers", wrong, 0, NULL);
 }
 
 static void
@@ -187,12 +187,12 @@ check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, co
 	uint32		wrong = 0,
 				twice = 0;
 
-	aq_compare(findings, at, "ready messages", sub->sub.nready, ready);
-	aq_compare(findings, at, "waiting messages", sub->sub.nwaiting, waiting);
-	aq_compare(findings, at, "messages with a retry count to be written", sub->sub.nretry, retry);
-	aq_compare(findings, at, "messages taken by prepared transactions", sub->sub.ndoubt, doubt);
+	aq_finding_compare(findings, at, "ready messages", sub->sub.nready, ready);
+	aq_finding_compare(findings, at, "waiting messages", sub->sub.nwaiting, waiting);
+	aq_finding_compare(findings, at, "messages with a retry count to be written", sub->sub.nretry, retry);
+	aq_finding_compare(findings, at, "messages taken by prepared transactions", sub->sub.ndoubt, doubt);
 	if (first >= 0 && first < sub->sub.first && sub->holds == 0)
-		aq_found(findings, at, "first ready message", sub->sub.first, first, NULL);
+		aq_finding_add(findings, at, "first ready message", sub->sub.first, first, NULL);
 	for (uint32 i = 0; i < PARTITION_SLOTS; i++)
 	{
 		bool		is_ready = aq_bitmap_test(sub->ready, i);
@@ -206,9 +206,9 @@ check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, co
 		twice += is_ready + is_waiting + is_retry + is_doubt > 1;
 	}
 	if (wrong > 0)
-		aq_found(findings, at, "messages to be taken whose slot is not ready", wrong, 0, NULL);
+		aq_finding_add(findings, at, "messages to be taken whose slot is not ready", wrong, 0, NULL);
 	if (twice > 0)
-		aq_found(findings, at, "messages that are in two states", twice, 0, NULL);
+		aq_finding_add(findings, at, "messages that are in two states", twice, 0, NULL);
 	sums->bits += ready + waiting + retry;
 	sums->retry += retry;
 	sums->doubt += doubt;
@@ -240,7 +240,7 @@ check_timers(AqFindings *findings, const char *place, const PartitionCopy *copy)
 	for (uint32 i = 0; i < copy->ntimers; i++)
 	{
 		if (i > 0 && timers[i].when < timers[(i - 1) / 2].when)
-			aq_found(findings, place, "timers that are not in order", i, AQ_NO_NUMBER, NULL);
+			aq_finding_add(findings, place, "timers that are not in order", i, AQ_NO_NUMBER, NULL);
 		if (timers[i].slot >= PARTITION_SLOTS)
 			continue;
 		if (timers[i].kind == TIMER_RETRY)
@@ -258,11 +258,11 @@ check_timers(AqFindings *findings, const char *place, const PartitionCopy *copy)
 		missing += slot->state == SLOT_READY && !delayed[i] && waits_by_retry(copy, i);
 	}
 	if (missing > 0)
-		aq_found(findings, place, "messages without a timer", missing, 0, NULL);
-	aq_compare(findings, place, "next timer", copy->partition.next_timer,
+		aq_finding_add(findings, place, "messages without a timer", missing, 0, NULL);
+	aq_finding_compare(findings, place, "next timer", copy->partition.next_timer,
 			   copy->ntimers > 0 ? timers[0].when : 0);
 	if (copy->partition.pending == 0 && copy->partition.inflight == 0)
-		aq_compare(findings, place, "timers promised to transactions", copy->timers_reserved, 0);
+		aq_finding_compare(findings, place, "timers promised to transactions", copy->timers_reserved, 0);
 	pfree(has);
 	pfree(delayed);
 }
@@ -286,8 +286,8 @@ static void
 check_claims(AqFindings *findings, const char *place, const Partition *p)
 {
 	if (p->loading && !aq_session_in_transaction(p->claimant))
-		aq_found(findings, place, "loaded by no session", p->claimant + 1, AQ_NO_NUMBER, NULL);
-	aq_compare(findings, place, "transactions in doubt", p->ndoubt, count_doubts(p->index));
+		aq_finding_add(findings, place, "loaded by no session", p->claimant + 1, AQ_NO_NUMBER, NULL);
+	aq_finding_compare(findings, place, "transactions in doubt", p->ndoubt, count_doubts(p->index));
 }
 
 static void
@@ -299,15 +299,15 @@ check_frame(AqFindings *findings, const char *place, const PartitionCopy *copy)
 	sum_slots(findings, place, copy, &sums);
 	for (uint32 i = 0; i < copy->nsubs; i++)
 		check_sub(findings, place, copy, &copy->subs[i], &sums);
-	aq_compare(findings, place, "pending slots", p->pending, sums.pending);
-	aq_compare(findings, place, "messages to be moved to the exception queue", p->nfailed, sums.failed);
-	aq_compare(findings, place, "messages with a retry count to be written", p->nretry, sums.retry);
-	aq_compare(findings, place, "messages in flight", p->inflight, (int64) sums.open - sums.bits);
+	aq_finding_compare(findings, place, "pending slots", p->pending, sums.pending);
+	aq_finding_compare(findings, place, "messages to be moved to the exception queue", p->nfailed, sums.failed);
+	aq_finding_compare(findings, place, "messages with a retry count to be written", p->nretry, sums.retry);
+	aq_finding_compare(findings, place, "messages in flight", p->inflight, (int64) sums.open - sums.bits);
 	if (sums.doubt > 0 && p->ndoubt == 0)
-		aq_found(findings, place, "messages taken by prepared transactions that have ended", sums.doubt, 0, NULL);
-	aq_compare(findings, place, "open", p->open, (int64) sums.pending + sums.failed + sums.open);
+		aq_finding_add(findings, place, "messages taken by prepared transactions that have ended", sums.doubt, 0, NULL);
+	aq_finding_compare(findings, place, "open", p->open, (int64) sums.pending + sums.failed + sums.open);
 	if (sums.slots > p->reserved)
-		aq_found(findings, place, "slots given out", p->reserved, sums.slots, NULL);
+		aq_finding_add(findings, place, "slots given out", p->reserved, sums.slots, NULL);
 	check_timers(findings, place, copy);
 }
 
@@ -323,14 +323,14 @@ aq_shard_check_partition(AqFindings *findings, const Stream *stream, const Parti
 	else if (!p->loading)		/* whose counts are written to the log only has them while its frame is detached */
 	{
 		if (p->state == PARTITION_OPEN)
-			aq_found(findings, place, "open without a frame", AQ_NO_NUMBER, AQ_NO_NUMBER, NULL);
-		aq_compare(findings, place, "pending slots", p->pending, 0);
-		aq_compare(findings, place, "messages in flight", p->inflight, 0);
-		aq_compare(findings, place, "messages with a retry count to be written", p->nretry, 0);
+			aq_finding_add(findings, place, "open without a frame", AQ_NO_NUMBER, AQ_NO_NUMBER, NULL);
+		aq_finding_compare(findings, place, "pending slots", p->pending, 0);
+		aq_finding_compare(findings, place, "messages in flight", p->inflight, 0);
+		aq_finding_compare(findings, place, "messages with a retry count to be written", p->nretry, 0);
 	}
 	if (p->state == PARTITION_CLOSED && p->counted && p->open == 0 && p->inflight == 0 && p->ndoubt == 0 &&
 		p->nretry == 0 && !p->loading)
-		aq_found(findings, place, "consumed, and not given back", AQ_NO_NUMBER, AQ_NO_NUMBER, NULL);
+		aq_finding_add(findings, place, "consumed, and not given back", AQ_NO_NUMBER, AQ_NO_NUMBER, NULL);
 }
 
 /* --- streams ------------------------------------------------------------------------ */
@@ -375,10 +375,10 @@ check_consumer(AqFindings *findings, Stream *stream, int position)
 		ndoubt = ssub->ndoubt;
 	}
 	aq_latch_free(&stream->latch);
-	aq_compare(findings, place, "ready messages", counted, ready);
-	aq_compare(findings, place, "messages taken by prepared transactions", ndoubt, doubt);
+	aq_finding_compare(findings, place, "ready messages", counted, ready);
+	aq_finding_compare(findings, place, "messages taken by prepared transactions", ndoubt, doubt);
 	if (before > 0 && ndoubt == 0)	/* else they may be held back */
-		aq_found(findings, place, "ready messages before the hint", before, 0, NULL);
+		aq_finding_add(findings, place, "ready messages before the hint", before, 0, NULL);
 }
 
 static void
@@ -406,7 +406,7 @@ check_list(AqFindings *findings, Stream *stream)
 	wrong += tail != NULL && tail->stream != stream->index;
 	aq_latch_free(&stream->latch);
 	if (wrong > 0)
-		aq_found(findings, psprintf("stream %d", stream->number), "partitions that are not where they belong", wrong, 0, NULL);
+		aq_finding_add(findings, psprintf("stream %d", stream->number), "partitions that are not where they belong", wrong, 0, NULL);
 }
 
 void
@@ -495,21 +495,21 @@ aq_shard_check_tables(AqFindings *findings, AqQueue *queue)
 	tally_partitions(queue->shm->object->index, &tally);
 	empty = list_length_of(sq->empty);
 	aq_latch_free(&sq->latch);
-	aq_compare(findings, "tables", "pairs of tables", tally.total, tables);
-	aq_compare(findings, "tables", "empty pairs, as the queue counts them", sq->nempty, empty);
-	aq_compare(findings, "tables", "empty pairs", tally.states[PARTITION_EMPTY], empty);
-	aq_compare(findings, "tables", "partitions in streams",
+	aq_finding_compare(findings, "tables", "pairs of tables", tally.total, tables);
+	aq_finding_compare(findings, "tables", "empty pairs, as the queue counts them", sq->nempty, empty);
+	aq_finding_compare(findings, "tables", "empty pairs", tally.states[PARTITION_EMPTY], empty);
+	aq_finding_compare(findings, "tables", "partitions in streams",
 			   tally.states[PARTITION_OPEN] + tally.states[PARTITION_CLOSED], listed);
 	/* the worker takes the list for a moment, and what it truncates out of it */
-	aq_compare(findings, "tables", "consumed partitions",
+	aq_finding_compare(findings, "tables", "consumed partitions",
 			   tally.states[PARTITION_DONE] + tally.states[PARTITION_TRUNCATING], list_length_of(sq->done));
-	aq_compare(findings, "tables", "streams", sq->nstreams, streams);
-	aq_compare(findings, "tables", "streams found by their number", numbered, streams);
+	aq_finding_compare(findings, "tables", "streams", sq->nstreams, streams);
+	aq_finding_compare(findings, "tables", "streams found by their number", numbered, streams);
 	if (tally.unclaimed > 0)
-		aq_found(findings, "tables", "empty pairs in no session's possession", tally.unclaimed, 0, NULL);
+		aq_finding_add(findings, "tables", "empty pairs in no session's possession", tally.unclaimed, 0, NULL);
 	wanting = pg_atomic_read_u32(&sq->wanting);
 	if (wanting > 0 && wanting > sessions_that_want(queue->id))
-		aq_found(findings, "tables", "sessions that wait for tables", wanting, sessions_that_want(queue->id), NULL);
+		aq_finding_add(findings, "tables", "sessions that wait for tables", wanting, sessions_that_want(queue->id), NULL);
 }
 
 /* --- all queues ------------------------------------------------------------------------- */
@@ -528,10 +528,10 @@ check_doubts(AqFindings *findings)
 		n++;
 		/* one whose own messages stand behind another transaction's stays */
 		if (!doubt.takes_settled && !TransactionIdIsInProgress(doubt.xid))
-			aq_found(findings, psprintf("partition entry %u", doubt.partition),
+			aq_finding_add(findings, psprintf("partition entry %u", doubt.partition),
 					 "in doubt because of a transaction that has ended", doubt.xid, AQ_NO_NUMBER, NULL);
 	}
-	aq_compare(findings, "transactions in doubt", "entries", pg_atomic_read_u32(&aq_area->ndoubts), n);
+	aq_finding_compare(findings, "transactions in doubt", "entries", pg_atomic_read_u32(&aq_area->ndoubts), n);
 }
 
 void
@@ -557,10 +557,10 @@ aq_shard_check_pool(AqFindings *findings)
 	for (uint32 i = 1; i <= (uint32) aq_area_max_streams; i++)
 		used += aq_area_streams[i].queue != 0;
 	aq_latch_free(&aq_area->partitions_latch);
-	aq_compare(findings, "partitions", "unused entries, as counted", aq_area->nunused_partitions, listed);
-	aq_compare(findings, "partitions", "unused entries", unused, listed);
-	aq_compare(findings, "partitions", "entries of queues that are not in memory", lost, 0);
-	aq_compare(findings, "streams", "entries, unused or used", (int64) streams + used, aq_area_max_streams);
+	aq_finding_compare(findings, "partitions", "unused entries, as counted", aq_area->nunused_partitions, listed);
+	aq_finding_compare(findings, "partitions", "unused entries", unused, listed);
+	aq_finding_compare(findings, "partitions", "entries of queues that are not in memory", lost, 0);
+	aq_finding_compare(findings, "streams", "entries, unused or used", (int64) streams + used, aq_area_max_streams);
 	check_doubts(findings);
 }
 

@@ -80,15 +80,15 @@ consumer_row(AqRow *row, AqQueue *queue, int position)
 			ready += ssub->ready;
 		aq_latch_free(&stream->latch);
 	}
-	aq_row_int(row, queue->id);
-	aq_row_int(row, position);
+	aq_rows_int(row, queue->id);
+	aq_rows_int(row, position);
 	before = pg_atomic_read_u64(&consumer->before);
-	aq_row_number(row, pg_atomic_read_u64(&consumer->enqueued) - before);
-	aq_row_number(row, pg_atomic_read_u64(&consumer->dequeued) - before);
-	aq_row_number(row, ready);
-	aq_row_int(row, consumer->waiters.waiting + consumer->selective.waiting);
+	aq_rows_number(row, pg_atomic_read_u64(&consumer->enqueued) - before);
+	aq_rows_number(row, pg_atomic_read_u64(&consumer->dequeued) - before);
+	aq_rows_number(row, ready);
+	aq_rows_int(row, consumer->waiters.waiting + consumer->selective.waiting);
 	aq_row_traffic(row, queue->shm, position);
-	aq_row_end(row);
+	aq_rows_end(row);
 }
 
 static void
@@ -110,9 +110,9 @@ consumer_rows(AqRow *row, AqQueue *queue)
 static void
 absent_consumer(AqRow *row, AqQueue *queue, int position)
 {
-	aq_row_int(row, queue->id);
-	aq_row_int(row, position);
-	aq_row_end_nulls(row);
+	aq_rows_int(row, queue->id);
+	aq_rows_int(row, position);
+	aq_rows_end_nulls(row);
 }
 
 static void
@@ -148,16 +148,16 @@ stream_rows(AqRow *row, AqQueue *queue)
 			inflight += partition_at(i)->inflight;
 		}
 		aq_latch_free(&stream->latch);
-		aq_row_int(row, queue->id);
-		aq_row_int(row, stream->shard);
-		aq_row_int(row, stream->priority);
-		aq_row_bool(row, stream->delayed);
-		aq_row_number(row, stream->enqueued);
-		aq_row_int(row, partitions);
-		aq_row_int(row, resident);
-		aq_row_number(row, pending);
-		aq_row_number(row, inflight);
-		aq_row_end(row);
+		aq_rows_int(row, queue->id);
+		aq_rows_int(row, stream->shard);
+		aq_rows_int(row, stream->priority);
+		aq_rows_bool(row, stream->delayed);
+		aq_rows_number(row, stream->enqueued);
+		aq_rows_int(row, partitions);
+		aq_rows_int(row, resident);
+		aq_rows_number(row, pending);
+		aq_rows_number(row, inflight);
+		aq_rows_end(row);
 	}
 }
 
@@ -194,27 +194,27 @@ state_name(PartitionState state)
 static void
 partition_row(AqRow *row, AqQueue *queue, Partition *p, const Stream *stream, uint32 chunks)
 {
-	aq_row_int(row, queue->id);
-	aq_row_int(row, p->table_no);
-	aq_row_put(row, ObjectIdGetDatum(p->messages));
-	aq_row_put(row, ObjectIdGetDatum(p->log));
-	aq_row_text(row, state_name(p->state));
-	aq_row_int_if(row, stream != NULL, stream != NULL ? stream->shard : 0);
-	aq_row_int_if(row, stream != NULL, stream != NULL ? stream->priority : 0);
-	aq_row_put_if(row, stream != NULL, BoolGetDatum(stream != NULL && stream->delayed));
-	aq_row_number_if(row, stream != NULL, p->number * PARTITION_SLOTS);
-	aq_row_int(row, p->reserved);
-	aq_row_int(row, p->pending);
-	aq_row_int(row, p->inflight);
-	aq_row_int_if(row, p->counted || stream == NULL, p->open);
-	aq_row_bool(row, p->frame != 0);
-	aq_row_time(row, p->next_timer);
-	aq_row_time(row, p->last_take);
-	aq_row_number(row, chunks);
-	aq_row_number(row, pg_atomic_read_u64(&p->browsed));
-	aq_row_number(row, p->expired);
-	aq_row_number(row, p->made_ready);
-	aq_row_end(row);
+	aq_rows_int(row, queue->id);
+	aq_rows_int(row, p->table_no);
+	aq_rows_put(row, ObjectIdGetDatum(p->messages));
+	aq_rows_put(row, ObjectIdGetDatum(p->log));
+	aq_rows_text(row, state_name(p->state));
+	aq_rows_int_if(row, stream != NULL, stream != NULL ? stream->shard : 0);
+	aq_rows_int_if(row, stream != NULL, stream != NULL ? stream->priority : 0);
+	aq_rows_put_if(row, stream != NULL, BoolGetDatum(stream != NULL && stream->delayed));
+	aq_rows_number_if(row, stream != NULL, p->number * PARTITION_SLOTS);
+	aq_rows_int(row, p->reserved);
+	aq_rows_int(row, p->pending);
+	aq_rows_int(row, p->inflight);
+	aq_rows_int_if(row, p->counted || stream == NULL, p->open);
+	aq_rows_bool(row, p->frame != 0);
+	aq_rows_time(row, p->next_timer);
+	aq_rows_time(row, p->last_take);
+	aq_rows_number(row, chunks);
+	aq_rows_number(row, pg_atomic_read_u64(&p->browsed));
+	aq_rows_number(row, p->expired);
+	aq_rows_number(row, p->made_ready);
+	aq_rows_end(row);
 }
 
 /*
@@ -262,11 +262,11 @@ absent_partitions(AqRow *row, AqQueue *queue)
 
 		if (!OidIsValid(messages) || !OidIsValid(log))
 			continue;
-		aq_row_int(row, queue->id);
-		aq_row_int(row, lfirst_int(lc));
-		aq_row_put(row, ObjectIdGetDatum(messages));
-		aq_row_put(row, ObjectIdGetDatum(log));
-		aq_row_end_nulls(row);
+		aq_rows_int(row, queue->id);
+		aq_rows_int(row, lfirst_int(lc));
+		aq_rows_put(row, ObjectIdGetDatum(messages));
+		aq_rows_put(row, ObjectIdGetDatum(log));
+		aq_rows_end_nulls(row);
 	}
 }
 
@@ -282,12 +282,12 @@ table_counters(AqRow *row, AqQueue *queue)
 
 	if (queue->shm->store == AQ_STORE_CLASSIC)
 		return;
-	aq_row_int(row, queue->id);
-	aq_row_number(row, pg_atomic_read_u64(&sq->added_by_sessions));
-	aq_row_number(row, pg_atomic_read_u64(&sq->added_by_worker));
-	aq_row_number(row, pg_atomic_read_u64(&sq->truncated_messages));
-	aq_row_number(row, pg_atomic_read_u64(&sq->truncated_logs));
-	aq_row_end(row);
+	aq_rows_int(row, queue->id);
+	aq_rows_number(row, pg_atomic_read_u64(&sq->added_by_sessions));
+	aq_rows_number(row, pg_atomic_read_u64(&sq->added_by_worker));
+	aq_rows_number(row, pg_atomic_read_u64(&sq->truncated_messages));
+	aq_rows_number(row, pg_atomic_read_u64(&sq->truncated_logs));
+	aq_rows_end(row);
 }
 
 static void
@@ -295,8 +295,8 @@ absent_counters(AqRow *row, AqQueue *queue)
 {
 	if (aq_tables_numbers(queue->id) == NIL)
 		return;
-	aq_row_int(row, queue->id);
-	aq_row_end_nulls(row);
+	aq_rows_int(row, queue->id);
+	aq_rows_end_nulls(row);
 }
 
 AQ_ROWS(aq_shard_views_table_counters)
@@ -316,13 +316,13 @@ AQ_ROWS(aq_shard_views_cache)
 		known += aq_area_partitions[i].state != PARTITION_UNUSED;
 		resident += aq_area_partitions[i].frame != 0;
 	}
-	aq_row_number(row, (int64) aq_chunks_total() * AQ_CHUNK_SIZE);
-	aq_row_number(row, (int64) aq_chunks_free_count() * AQ_CHUNK_SIZE);
-	aq_row_int(row, AQ_CHUNK_SIZE);
-	aq_row_number(row, resident);
-	aq_row_number(row, known);
-	aq_row_number(row, aq_area_max_partitions);
-	aq_row_end(row);
+	aq_rows_number(row, (int64) aq_chunks_total() * AQ_CHUNK_SIZE);
+	aq_rows_number(row, (int64) aq_chunks_free_count() * AQ_CHUNK_SIZE);
+	aq_rows_int(row, AQ_CHUNK_SIZE);
+	aq_rows_number(row, resident);
+	aq_rows_number(row, known);
+	aq_rows_number(row, aq_area_max_partitions);
+	aq_rows_end(row);
 }
 
 /* What the partitions that hold messages take, and would take. */
@@ -390,19 +390,19 @@ AQ_ROWS(aq_shard_views_cache_use)
 
 	find_use(&use);
 	seen = use.open + pg_atomic_read_u64(&history->closed);
-	aq_row_number(row, use.partitions);
-	aq_row_number(row, use.slots);
-	aq_row_number(row, use.frames);
-	aq_row_number(row, use.chunks * AQ_CHUNK_SIZE);
-	aq_row_number(row, seen);
-	aq_row_number(row, use.open_slots + pg_atomic_read_u64(&history->closed_slots));
-	aq_row_number_if(row, seen > 0, Max(use.most_slots, pg_atomic_read_u64(&history->most_slots)));
-	aq_row_number_if(row, seen > 0, PARTITION_SLOTS -
+	aq_rows_number(row, use.partitions);
+	aq_rows_number(row, use.slots);
+	aq_rows_number(row, use.frames);
+	aq_rows_number(row, use.chunks * AQ_CHUNK_SIZE);
+	aq_rows_number(row, seen);
+	aq_rows_number(row, use.open_slots + pg_atomic_read_u64(&history->closed_slots));
+	aq_rows_number_if(row, seen > 0, Max(use.most_slots, pg_atomic_read_u64(&history->most_slots)));
+	aq_rows_number_if(row, seen > 0, PARTITION_SLOTS -
 					 Max(use.most_unused, pg_atomic_read_u64(&history->most_unused)));
-	aq_row_number(row, pg_atomic_read_u64(&history->evictions));
-	aq_row_time(row, history->since);
-	aq_row_number(row, (int64) aq_chunks_most_used() * AQ_CHUNK_SIZE);
-	aq_row_end(row);
+	aq_rows_number(row, pg_atomic_read_u64(&history->evictions));
+	aq_rows_time(row, history->since);
+	aq_rows_number(row, (int64) aq_chunks_most_used() * AQ_CHUNK_SIZE);
+	aq_rows_end(row);
 }
 
 AQ_ROWS(aq_shard_views_cache_returns)
@@ -418,11 +418,11 @@ AQ_ROWS(aq_shard_views_cache_returns)
 
 		if (sessions + worker + use.returning[i] == 0)
 			continue;
-		aq_row_number(row, INT64CONST(1) << i);
-		aq_row_number(row, sessions);
-		aq_row_number(row, worker);
-		aq_row_number(row, use.returning[i]);
-		aq_row_end(row);
+		aq_rows_number(row, INT64CONST(1) << i);
+		aq_rows_number(row, sessions);
+		aq_rows_number(row, worker);
+		aq_rows_number(row, use.returning[i]);
+		aq_rows_end(row);
 	}
 }
 
@@ -548,24 +548,24 @@ message_row(MessageRows *rows, const AqMessage *m, int position, const char *con
 	LogPicture *log = rows->log;
 	bool		done = log->kind[position] && log->kind[position][slot];
 
-	aq_row_put(row, UUIDPGetDatum(&m->id));
-	aq_row_text(row, consumer);
-	aq_row_text(row, message_state(log, position, slot, m, rows->now));
-	aq_row_int(row, m->priority);
-	aq_row_pointer(row, m->correlation);
-	aq_row_time(row, m->enqueue_time);
-	aq_row_time(row, m->ready_at);
-	aq_row_time(row, m->expires_at);
-	aq_row_time(row, done ? log->when[position][slot] : 0);
-	aq_row_int(row, m->attempts + (log->attempts[position] ? log->attempts[position][slot] : 0));
-	aq_row_pointer(row, m->sender);
-	aq_row_pointer(row, m->exception_queue);
-	aq_row_pointer(row, m->original_id);
-	aq_row_pointer(row, m->properties);
-	aq_row_int(row, m->shard);
-	aq_row_number(row, m->session_id);
-	aq_row_text(row, m->payload_null ? NULL : OutputFunctionCall(&rows->output, m->payload));
-	aq_row_end(row);
+	aq_rows_put(row, UUIDPGetDatum(&m->id));
+	aq_rows_text(row, consumer);
+	aq_rows_text(row, message_state(log, position, slot, m, rows->now));
+	aq_rows_int(row, m->priority);
+	aq_rows_pointer(row, m->correlation);
+	aq_rows_time(row, m->enqueue_time);
+	aq_rows_time(row, m->ready_at);
+	aq_rows_time(row, m->expires_at);
+	aq_rows_time(row, done ? log->when[position][slot] : 0);
+	aq_rows_int(row, m->attempts + (log->attempts[position] ? log->attempts[position][slot] : 0));
+	aq_rows_pointer(row, m->sender);
+	aq_rows_pointer(row, m->exception_queue);
+	aq_rows_pointer(row, m->original_id);
+	aq_rows_pointer(row, m->properties);
+	aq_rows_int(row, m->shard);
+	aq_rows_number(row, m->session_id);
+	aq_rows_text(row, m->payload_null ? NULL : OutputFunctionCall(&rows->output, m->payload));
+	aq_rows_end(row);
 }
 
 static const char *

@@ -419,13 +419,13 @@ pop_empty(AqQueueShm *shm, bool *counted)
 	Partition  *partition = NULL;
 	bool		low;
 
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
 	if (sq->empty != 0)
 	{
 		partition = claim_empty(sq);
 		if (*counted)
-			aq_counted_leave(&sq->wanting);
+			aq_claim_uncount(&sq->wanting);
 		*counted = false;
 	}
 	low = wants_tables(shm);
@@ -463,7 +463,7 @@ aq_tables_provide(AqQueue *queue)
 	if (aq_jobs_in_worker())
 		elog(ERROR, "queue \"%s\" has no empty table now", queue->name);
 
-	aq_counted_enter(&shard_queue(shm)->wanting);
+	aq_claim_count(&shard_queue(shm)->wanting);
 	counted = true;
 	aq_cond_prepare(&shm->changed);
 	while ((partition = pop_empty(shm, &counted)) == NULL)
@@ -553,7 +553,7 @@ claim_surplus(AqQueueShm *shm)
 	ShardQueue *sq = shard_queue(shm);
 	Partition  *partition = NULL;
 
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
 	if (surplus(sq) > 0)
 		partition = claim_empty(sq);

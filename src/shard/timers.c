@@ -264,7 +264,7 @@ wake_for_loaded(Round *round)
 static bool
 run_batch(Round *round, bool loaded)
 {
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
 	if (round->partition->frame == 0 || round->partition->stream != round->stream->index)
 	{

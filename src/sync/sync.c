@@ -104,12 +104,12 @@ define_parameters(void)
 	DefineCustomIntVariable("pgaq.spin_count",
 							"How often a latch is polled before the session sleeps.",
 							"A request for shared mode polls twice as often.",
-							&aq_spin_count, aq_spin_count, 0, AQ_MAX_SPIN,
+							&aq_latch_spin_count, aq_latch_spin_count, 0, AQ_MAX_SPIN,
 							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.mutex_spin_count",
 							"How often a mutex is polled in each step of its wait loop.",
 							NULL,
-							&aq_mutex_spin_count, aq_mutex_spin_count, 1, AQ_MAX_SPIN,
+							&aq_mutex_wait_spin_count, aq_mutex_wait_spin_count, 1, AQ_MAX_SPIN,
 							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.mutex_wait_scheme",
 							"How a session waits for a mutex.",
@@ -124,24 +124,24 @@ define_parameters(void)
 	DefineCustomEnumVariable("pgaq.wait_yield_mode",
 							 "What mutex wait scheme 0 does in most of its steps.",
 							 "yield: yields the processor, and sleeps as often as pgaq.wait_yield_sleep_freq says. sleep: sleeps, and yields as often as pgaq.wait_yield_yield_freq says.",
-							 &aq_wait_yield_mode, aq_wait_yield_mode, yield_modes,
+							 &aq_mutex_wait_yield_mode, aq_mutex_wait_yield_mode, yield_modes,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.wait_yield_sleep_time",
 							"How long mutex wait scheme 0 sleeps when it does not yield.",
 							NULL,
-							&aq_wait_yield_sleep_time, aq_wait_yield_sleep_time, 0, 10000,
+							&aq_mutex_wait_yield_sleep_time, aq_mutex_wait_yield_sleep_time, 0, 10000,
 							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.wait_yield_sleep_freq",
 							"How many steps of mutex wait scheme 0 lead to one sleep, in mode yield.",
 							"0 never sleeps.",
-							&aq_wait_yield_sleep_freq, aq_wait_yield_sleep_freq, 0, 1000000,
+							&aq_mutex_wait_yield_sleep_freq, aq_mutex_wait_yield_sleep_freq, 0, 1000000,
 							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.wait_yield_yield_freq",
 							"How many steps of mutex wait scheme 0 lead to one yield, in mode sleep.",
 							"0 never yields.",
-							&aq_wait_yield_yield_freq, aq_wait_yield_yield_freq, 0, 1000000,
+							&aq_mutex_wait_yield_yield_freq, aq_mutex_wait_yield_yield_freq, 0, 1000000,
 							PGC_SUSET, 0, NULL, NULL, NULL);
-	aq_claims_before_release(aq_locks_release_all);
+	aq_claim_before_release(aq_locks_release_all);
 	aq_xact_register(AQ_XACT_LATCHES, &latch_ends);
 	aq_xact_register(AQ_XACT_STATISTICS, &statistics_ends);
 	aq_lock_lists_define_parameters();
@@ -154,11 +154,11 @@ static Size
 lay_out(void *area, bool found)
 {
 	Size		size = 0;
-	void	   *locks = aq_carve(area, &size, aq_sync_shared_size(aq_session_slots()));
-	void	   *events = aq_carve(area, &size, aq_event_shmem_size());
-	void	   *sums = aq_carve(area, &size, aq_event_sums_shmem_size());
-	void	   *traces = aq_carve(area, &size, aq_trace_control_shmem_size());
-	void	   *stats = aq_carve(area, &size, aq_stat_shmem_size());
+	void	   *locks = aq_part_carve(area, &size, aq_sync_shared_size(aq_session_slots()));
+	void	   *events = aq_part_carve(area, &size, aq_event_shmem_size());
+	void	   *sums = aq_part_carve(area, &size, aq_event_sums_shmem_size());
+	void	   *traces = aq_part_carve(area, &size, aq_trace_control_shmem_size());
+	void	   *stats = aq_part_carve(area, &size, aq_stat_shmem_size());
 
 	if (area == NULL)
 		return size;

@@ -167,7 +167,7 @@ test_latch_random(void)
 	sim_start(MAX_N);
 	n = 2 + (int) sim_random(MAX_N - 1);
 	percent_shared = (int) (sim_random(3) * 50);
-	aq_spin_count = (int) (sim_random(3) * 3);
+	aq_latch_spin_count = (int) (sim_random(3) * 3);
 	sim_disturb(sim_random(2) == 0, sim_random(2) == 0);
 	prepare();
 	for (int i = 0; i < n; i++)
@@ -264,7 +264,7 @@ test_latch_fifo(void)
 	{
 		sim_start(MAX_N);
 		prepare();
-		aq_spin_count = 1;
+		aq_latch_spin_count = 1;
 		order_mode = shared ? AQ_SHARED : AQ_EXCLUSIVE;
 		norder = 0;
 		for (int i = 0; i < MAX_N; i++)
@@ -357,7 +357,7 @@ test_latch_starvation(void)
 {
 	sim_start(MAX_N);
 	prepare();
-	aq_spin_count = 3;
+	aq_latch_spin_count = 3;
 	sim_spawn(0, starving_writer, NULL);
 	for (int i = 1; i < MAX_N; i++)
 		sim_spawn(i, overlapping_reader, NULL);
@@ -408,7 +408,7 @@ test_latch_cascade(void)
 
 	sim_start(4);
 	prepare();
-	aq_spin_count = 2;
+	aq_latch_spin_count = 2;
 	for (int i = 0; i < 4; i++)
 		sim_spawn(i, share_and_wait, &numbers[i]);
 	sim_run();
@@ -490,7 +490,7 @@ test_latch_posts(void)
 	sim_start(3);
 	prepare();
 	posts_stage = 0;
-	aq_spin_count = 2;
+	aq_latch_spin_count = 2;
 	sim_spawn(0, post_holder, NULL);
 	sim_spawn(1, post_sleeper, &numbers[1]);
 	sim_spawn(2, post_sleeper, &numbers[2]);
@@ -546,7 +546,7 @@ test_latch_last_sharer(void)
 	sim_start(3);
 	prepare();
 	posts_stage = 0;
-	aq_spin_count = 2;
+	aq_latch_spin_count = 2;
 	sim_spawn(0, two_share, &numbers[0]);
 	sim_spawn(1, two_share, &numbers[1]);
 	sim_spawn(2, one_alone, NULL);
@@ -628,7 +628,7 @@ test_latch_class(void)
 {
 	AqLatchClass *class = &aq_latch_classes[2];
 
-	aq_spin_count = 30;
+	aq_latch_spin_count = 30;
 	CHECK_EQ(polls_before_sleep(AQ_EXCLUSIVE), 31);
 	CHECK_EQ(polls_before_sleep(AQ_SHARED), 61);
 	aq_latch_class[AQ_LATCH_STREAM] = 2;
@@ -681,7 +681,7 @@ test_latch_timed(void)
 
 	sim_start(MAX_N);
 	percent_shared = (int) (sim_random(3) * 50);
-	aq_spin_count = (int) (sim_random(3) * 3);
+	aq_latch_spin_count = (int) (sim_random(3) * 3);
 	aq_latch_class[AQ_LATCH_STREAM] = 1;
 	aq_latch_classes[1] = (AqLatchClass) {.spin = -1, .yields = (int) sim_random(2), .timed = true};
 	for (int i = 0; i < AQ_CLASS_SLEEPS; i++)
@@ -774,7 +774,7 @@ test_latch_release_all(void)
 	aq_mutex_get(&mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOAD);
 	shim_interrupt_holdoff = 0; /* what raising an error does */
 	aq_locks_release_all();
-	aq_sync_assert_none_held();
+	aq_held_assert_none();
 	CHECK_EQ(shim_interrupt_holdoff, 0);
 	check_at_rest(&latches[0]);
 	check_at_rest(&latches[1]);
@@ -878,7 +878,7 @@ test_latch_nested(void)
 	static const AqLatchId ids[3] = {AQ_LATCH_QUEUE, AQ_LATCH_STREAM, AQ_LATCH_WAITERS};
 
 	sim_start(4);
-	aq_spin_count = (int) sim_random(3);
+	aq_latch_spin_count = (int) sim_random(3);
 	memset(latches, 0, sizeof(latches));
 	memset(want_holding, 0, sizeof(want_holding));
 	for (int i = 0; i < 3; i++)

@@ -29,10 +29,10 @@ prepare(void)
 	protected_number = expected_number = 0;
 	want_gets = want_waits = 0;
 	aq_mutex_wait_time = 1;
-	aq_wait_yield_sleep_time = 1;
-	aq_wait_yield_sleep_freq = 100;
-	aq_wait_yield_yield_freq = 20;
-	aq_wait_yield_mode = AQ_YIELD_MODE_YIELD;
+	aq_mutex_wait_yield_sleep_time = 1;
+	aq_mutex_wait_yield_sleep_freq = 100;
+	aq_mutex_wait_yield_yield_freq = 20;
+	aq_mutex_wait_yield_mode = AQ_YIELD_MODE_YIELD;
 }
 
 /* Nobody has it, nothing refers to it: only the number of gets is left in the word. */
@@ -135,10 +135,10 @@ test_mutex_random(void)
 	sim_start(MAX_N);
 	n = 2 + (int) sim_random(MAX_N - 1);
 	prepare();
-	aq_mutex_spin_count = 1 + (int) sim_random(3);
+	aq_mutex_wait_spin_count = 1 + (int) sim_random(3);
 	aq_mutex_wait_scheme = (int) sim_random(4);
 	aq_mutex_wait_time = (int) sim_random(3);
-	aq_wait_yield_sleep_freq = (int) sim_random(4);
+	aq_mutex_wait_yield_sleep_freq = (int) sim_random(4);
 	sim_disturb(sim_random(2) == 0, false);
 	for (int i = 0; i < n; i++)
 		sim_spawn(i, random_user, NULL);
@@ -238,7 +238,7 @@ test_mutex_pins(void)
 	sim_start(4);
 	prepare();
 	pins = 0;
-	aq_mutex_spin_count = 2;
+	aq_mutex_wait_spin_count = 2;
 	aq_mutex_wait_scheme = 2;
 	for (int i = 0; i < 3; i++)
 		sim_spawn(i, pin_and_unpin, NULL);
@@ -265,7 +265,7 @@ one_step(void)
 	UnitCounts	before = unit_counts;
 	int64		made;
 
-	aq_scheme_step(&table_scheme, &aq_sync_shared->sleepers[0].sem);
+	aq_mutex_wait_step(&table_scheme, &aq_sync_shared->sleepers[0].sem);
 	made = unit_counts.yields - before.yields + unit_counts.polls - before.polls +
 		unit_counts.timed_waits - before.timed_waits;
 	CHECK(made <= 1);
@@ -282,48 +282,48 @@ steps(void *arg)
 	(void) arg;
 
 	aq_mutex_wait_scheme = 0;
-	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
+	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	CHECK(table_scheme.timed);
 	for (int k = 1; k <= 500; k++)
 		CHECK_EQ(one_step(), k % 100 == 0 ? POLL : YIELD);
 
-	aq_wait_yield_sleep_freq = 0;	/* never sleeps */
-	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
+	aq_mutex_wait_yield_sleep_freq = 0;	/* never sleeps */
+	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	for (int k = 1; k <= 500; k++)
 		CHECK_EQ(one_step(), YIELD);
-	aq_wait_yield_sleep_freq = 100;
+	aq_mutex_wait_yield_sleep_freq = 100;
 
-	aq_wait_yield_mode = AQ_YIELD_MODE_SLEEP;
-	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
+	aq_mutex_wait_yield_mode = AQ_YIELD_MODE_SLEEP;
+	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	for (int k = 1; k <= 100; k++)
 		CHECK_EQ(one_step(), k % 20 == 0 ? YIELD : POLL);
-	aq_wait_yield_yield_freq = 0;	/* never yields */
-	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
+	aq_mutex_wait_yield_yield_freq = 0;	/* never yields */
+	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	for (int k = 1; k <= 100; k++)
 		CHECK_EQ(one_step(), POLL);
-	aq_wait_yield_mode = AQ_YIELD_MODE_YIELD;
+	aq_mutex_wait_yield_mode = AQ_YIELD_MODE_YIELD;
 
 	aq_mutex_wait_scheme = 1;
 	aq_mutex_wait_time = 1;
-	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
+	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	CHECK(table_scheme.timed);
 	for (int k = 1; k <= 20; k++)
 		CHECK_EQ(one_step(), k == 1 ? YIELD : POLL);
 
 	aq_mutex_wait_time = 0;		/* as scheme 0 */
-	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
+	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	for (int k = 1; k <= 500; k++)
 		CHECK_EQ(one_step(), k % 100 == 0 ? POLL : YIELD);
 
 	aq_mutex_wait_scheme = 2;
 	aq_mutex_wait_time = 1;
-	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
+	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	CHECK(table_scheme.timed);
 	for (int k = 1; k <= 20; k++)
 		CHECK_EQ(one_step(), k <= 2 ? YIELD : TIMED);
 
 	aq_mutex_wait_scheme = 7;
-	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
+	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	CHECK(!table_scheme.timed);
 	for (int k = 1; k <= 3 * 65536; k++)
 		CHECK_EQ(one_step(), k % 65536 == 0 ? YIELD : NO_CALL);
@@ -343,23 +343,23 @@ static void
 steps_of_types(void *arg)
 {
 	(void) arg;
-	aq_mutex_spin_count = 255;
+	aq_mutex_wait_spin_count = 255;
 	aq_mutex_wait_scheme = 2;
-	aq_mutex_ways[AQ_MUTEX_TYPE_OBJECT] = (AqMutexWay) {.spin = -1, .scheme = 1, .time = 7};
-	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
+	aq_mutex_wait_ways[AQ_MUTEX_TYPE_OBJECT] = (AqMutexWay) {.spin = -1, .scheme = 1, .time = 7};
+	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	CHECK_EQ(table_scheme.way.spin, 255);
 	CHECK_EQ(one_step(), YIELD);
 	CHECK_EQ(one_step(), POLL);
 	CHECK_EQ(unit_counts.poll_ms, 7);
-	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_BUCKET);
+	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_BUCKET);
 	for (int k = 1; k <= 4; k++)
 		CHECK_EQ(one_step(), k <= 2 ? YIELD : TIMED);
-	aq_mutex_ways[AQ_MUTEX_TYPE_OBJECT] = (AqMutexWay) {.spin = 3, .scheme = -1, .time = -1};
-	aq_scheme_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
+	aq_mutex_wait_ways[AQ_MUTEX_TYPE_OBJECT] = (AqMutexWay) {.spin = 3, .scheme = -1, .time = -1};
+	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	CHECK_EQ(table_scheme.way.spin, 3);
 	CHECK_EQ(table_scheme.way.scheme, 2);
 	CHECK_EQ(table_scheme.way.time, 1);
-	aq_mutex_ways[AQ_MUTEX_TYPE_OBJECT] = (AqMutexWay) {-1, -1, -1};
+	aq_mutex_wait_ways[AQ_MUTEX_TYPE_OBJECT] = (AqMutexWay) {-1, -1, -1};
 }
 
 void
@@ -423,7 +423,7 @@ wait_through(int scheme, int wait_time, uint64 n)
 {
 	sim_start(2);
 	prepare();
-	aq_mutex_spin_count = 1;
+	aq_mutex_wait_spin_count = 1;
 	aq_mutex_wait_scheme = scheme;
 	aq_mutex_wait_time = wait_time;
 	want_steps = n;

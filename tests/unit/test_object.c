@@ -121,7 +121,7 @@ aq_cond_sleep(AqCond *cond, AqEvent event, uint64 p1, uint64 p2, uint64 p3, int6
 	Own		   *own = &owns[aq_session_own_number];
 
 	CHECK(own->cond == cond);
-	aq_sync_assert_none_held();
+	aq_held_assert_none();
 	if (timeout_us >= 0)
 		sim_sleep_us(timeout_us);
 	else if (sim_random(8) != 0)	/* else it wakes in vain */
@@ -146,7 +146,7 @@ aq_cond_broadcast(AqCond *cond)
 /* --- claims, as base/claim.c keeps them --------------------------------------------------- */
 
 void
-aq_claims_reserve(int n)
+aq_claim_reserve(int n)
 {
 	CHECK(owns[aq_session_own_number].nclaims + n <= (int) lengthof(owns[0].claims));
 }
@@ -191,13 +191,13 @@ release_claims(void)
 }
 
 void
-aq_counted_enter(pg_atomic_uint32 *counter)
+aq_claim_count(pg_atomic_uint32 *counter)
 {
 	pg_atomic_fetch_add_u32(counter, 1);
 }
 
 void
-aq_counted_leave(pg_atomic_uint32 *counter)
+aq_claim_uncount(pg_atomic_uint32 *counter)
 {
 	pg_atomic_fetch_sub_u32(counter, 1);
 }

@@ -214,7 +214,7 @@ get(Oid relation, int name)
 
 	gets[cache]++;
 	length = aq_row_get(cache, &key, value, load, NULL);
-	aq_sync_assert_none_held();
+	aq_held_assert_none();
 	if (length < 0)
 		return -1;
 	CHECK_EQ(length, sizeof(Content));

@@ -202,7 +202,7 @@ test_wakeup_queue(void)
 	prepare(POOL);
 	memset(&latch, 0, sizeof(latch));
 	aq_latch_init(&latch, AQ_LATCH_WAITERS, 0);
-	aq_spin_count = (int) sim_random(3);
+	aq_latch_spin_count = (int) sim_random(3);
 	messages = taken = produced = 0;
 	for (int i = 0; i < CONSUMERS; i++)
 	{

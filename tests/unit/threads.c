@@ -135,7 +135,7 @@ use_latch(int me)
 {
 	uint32		x = (uint32) me * 77 + 1;
 
-	aq_spin_count = (int) rnd(&x, 3) * 20;
+	aq_latch_spin_count = (int) rnd(&x, 3) * 20;
 	for (int i = 0; i < TURNS; i++)
 	{
 		uint32		what = rnd(&x, 10);
@@ -207,8 +207,8 @@ use_mutex(int me)
 	uint32		x = (uint32) me * 99 + 5;
 
 	aq_mutex_wait_scheme = scheme;
-	aq_mutex_spin_count = 10;
-	aq_wait_yield_sleep_freq = 10;
+	aq_mutex_wait_spin_count = 10;
+	aq_mutex_wait_yield_sleep_freq = 10;
 	for (int i = 0; i < TURNS / 4; i++)
 	{
 		uint32		what = rnd(&x, 3);

@@ -100,7 +100,7 @@ unit_be(int session)
 }
 
 void
-aq_wait_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3)
+aq_event_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3)
 {
 	(void) event;
 	(void) p1;
@@ -111,7 +111,7 @@ aq_wait_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3)
 }
 
 void
-aq_wait_end(void)
+aq_event_end(void)
 {
 	unit_counts.waits_ended++;
 }

@@ -6,17 +6,17 @@ COMMENT ON SCHEMA dbms_application_info IS 'Advanced Queuing: Oracle''s package 
 GRANT USAGE ON SCHEMA dbms_application_info TO PUBLIC;
 
 CREATE PROCEDURE dbms_application_info.set_module(module_name text, action_name text)
-LANGUAGE c AS 'MODULE_PATHNAME', 'aq_set_module';
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_application_set_module';
 COMMENT ON PROCEDURE dbms_application_info.set_module(text, text) IS
 'Says which part of the program runs and what it does; shown in sys."v$session" and in the session history. module_name: up to 63 bytes, the rest is cut off; null: none; action_name: likewise';
 
 CREATE PROCEDURE dbms_application_info.set_action(action_name text)
-LANGUAGE c AS 'MODULE_PATHNAME', 'aq_set_action';
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_application_set_action';
 COMMENT ON PROCEDURE dbms_application_info.set_action(text) IS
 'Says what the program does now. action_name: up to 63 bytes, the rest is cut off; null: nothing';
 
 CREATE PROCEDURE dbms_application_info.set_client_info(client_info text)
-LANGUAGE c AS 'MODULE_PATHNAME', 'aq_set_client_info';
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_application_set_client_info';
 COMMENT ON PROCEDURE dbms_application_info.set_client_info(text) IS
 'Any word about the client. client_info: up to 63 bytes, the rest is cut off; null: none';
 

@@ -87,7 +87,7 @@ END $$;
 COMMENT ON FUNCTION aq._snapshot_turn() IS 'Internal: what the worker does for snapshots; when it shall come again, null: when settings change';
 
 CREATE FUNCTION aq._snapshot_settings_changed() RETURNS void
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_snapshot_settings_changed';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_snapshots_settings_changed';
 COMMENT ON FUNCTION aq._snapshot_settings_changed() IS 'Internal: the worker reads the settings of snapshots again once this transaction has committed';
 
 DO $$

@@ -479,7 +479,7 @@ call_immediately(FunctionCallInfo fcinfo, const char *function)
 	Datum		result;
 	bool		isnull;
 
-	aq_require_preload();
+	aq_session_require_preload();
 	Assert(PG_NARGS() <= MAX_PARAMETERS);
 	initStringInfo(&sql);
 	appendStringInfo(&sql, "SELECT %s(", function);

@@ -31,18 +31,18 @@
 static void
 check_counts(AqQueueShm *shm, AqFindings *findings)
 {
-	uint32		most = aq_sessions_in_transactions();
+	uint32		most = aq_session_count_in_transactions();
 	uint32		users = pg_atomic_read_u32(&shm->users);
 	uint32		enqueue = pg_atomic_read_u32(&shm->stops_enqueue);
 	uint32		dequeue = pg_atomic_read_u32(&shm->stops_dequeue);
 
 	/* this transaction does not use it, unless it has done so before */
 	if (users > most - (aq_pin_used_here(shm) ? 0 : 1))
-		aq_found(findings, "users", "transactions that use the queue", users, most - 1, NULL);
+		aq_finding_add(findings, "users", "transactions that use the queue", users, most - 1, NULL);
 	if (enqueue > most)
-		aq_found(findings, "stops", "transactions that stop enqueue", enqueue, most, NULL);
+		aq_finding_add(findings, "stops", "transactions that stop enqueue", enqueue, most, NULL);
 	if (dequeue > most)
-		aq_found(findings, "stops", "transactions that stop dequeue", dequeue, most, NULL);
+		aq_finding_add(findings, "stops", "transactions that stop dequeue", dequeue, most, NULL);
 }
 
 static void
@@ -113,7 +113,7 @@ check_claims(AqFindings *findings)
 		int			pid = aq_session_pid(i);
 
 		if (aq_session_claims(i) > 0 && !aq_session_in_transaction(i))
-			aq_found(findings, psprintf("session %d", i + 1), "claims without a transaction", aq_session_claims(i), 0,
+			aq_finding_add(findings, psprintf("session %d", i + 1), "claims without a transaction", aq_session_claims(i), 0,
 					 pid != 0 ? psprintf("process %d", pid) : "the session has ended");
 	}
 }
@@ -153,14 +153,14 @@ put_row(AqRow *row, const AqFinding *finding)
 {
 	AqQueue    *queue = finding->queue_id != 0 ? aq_queue_get_by_id(finding->queue_id, true) : NULL;
 
-	aq_row_text(row, queue != NULL ? queue->name : NULL);
-	aq_row_text(row, store_name(finding->store));
-	aq_row_text(row, finding->place);
-	aq_row_text(row, finding->what);
-	aq_row_number_if(row, finding->in_memory != AQ_NO_NUMBER, finding->in_memory);
-	aq_row_number_if(row, finding->expected != AQ_NO_NUMBER, finding->expected);
-	aq_row_text(row, finding->detail);
-	aq_row_end(row);
+	aq_rows_text(row, queue != NULL ? queue->name : NULL);
+	aq_rows_text(row, store_name(finding->store));
+	aq_rows_text(row, finding->place);
+	aq_rows_text(row, finding->what);
+	aq_rows_number_if(row, finding->in_memory != AQ_NO_NUMBER, finding->in_memory);
+	aq_rows_number_if(row, finding->expected != AQ_NO_NUMBER, finding->expected);
+	aq_rows_text(row, finding->detail);
+	aq_rows_end(row);
 }
 
 static void
@@ -169,7 +169,7 @@ sleep_until(int64 until, int differences)
 	int64		now;
 
 	while ((now = aq_clock_us()) < until)
-		(void) aq_wait_sleep(AQ_EVENT_CHECK_AGAIN, differences, 0, 0, until - now);
+		(void) aq_event_sleep(AQ_EVENT_CHECK_AGAIN, differences, 0, 0, until - now);
 }
 
 AQ_ROWS(aq_check)
@@ -193,7 +193,7 @@ AQ_ROWS(aq_check)
 
 		sleep_until(Min(aq_clock_us() + pause, deadline), list_length(findings.list));
 		again = read_all();
-		aq_findings_keep(&findings, &again);
+		aq_finding_keep(&findings, &again);
 	}
 	foreach(lc, findings.list)
 		put_row(row, lfirst(lc));

@@ -287,7 +287,7 @@ aq_payload_of_text(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		PG_RETURN_NULL();
-	aq_require_preload();
+	aq_session_require_preload();
 	queue = aq_queue_numbered(PG_GETARG_INT32(0));
 	if (queue == NULL || !aq_queue_allows(queue, AQ_RIGHT_DEQUEUE) ||
 		queue->payload_type != get_fn_expr_argtype(fcinfo->flinfo, 2))

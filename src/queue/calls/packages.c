@@ -249,7 +249,7 @@ dequeue_by(FunctionCallInfo fcinfo, const char *function, int payload)
 	char		nulls[MAX_ARGUMENTS];
 	TupleDesc	desc;
 
-	aq_require_preload();
+	aq_session_require_preload();
 	attempt.context = AllocSetContextCreate(CurrentMemoryContext, "pgaq attempt", ALLOCSET_SMALL_SIZES);
 	Assert(PG_NARGS() <= MAX_ARGUMENTS);
 	for (int i = 0; i < PG_NARGS(); i++)
@@ -448,7 +448,7 @@ aq_package_listen(PG_FUNCTION_ARGS)
 	bool		byval;
 	char		align;
 
-	aq_require_preload();
+	aq_session_require_preload();
 	for (int i = 0; i < PG_NARGS(); i++)
 	{
 		values[i] = PG_GETARG_DATUM(i);
@@ -476,5 +476,5 @@ aq_package_listen(PG_FUNCTION_ARGS)
 	deconstruct_array(agents, ARR_ELEMTYPE(agents), length, byval, align, &elements, &nulls_in_list, &n);
 	results[0] = elements[found];
 	results[1] = Int32GetDatum(delivery);
-	return aq_result_row(fcinfo, results, result_nulls);
+	return aq_rows_one(fcinfo, results, result_nulls);
 }

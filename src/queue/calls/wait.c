@@ -268,9 +268,9 @@ AQ_ROWS(aq_view_listeners)
 			queue = aq_queue_get_by_id(abs(shm->queue_id), true);
 			if (queue == NULL || !aq_queue_allows(queue, AQ_RIGHT_ANY))
 				continue;
-			aq_row_int(row, queue->id);
-			aq_row_int(row, number % AQ_MAX_CONSUMERS);
-			aq_row_end(row);
+			aq_rows_int(row, queue->id);
+			aq_rows_int(row, number % AQ_MAX_CONSUMERS);
+			aq_rows_end(row);
 		}
 }
 
@@ -365,7 +365,7 @@ sleep_for(Target *targets, int n, bool listens, bool channel, AqEvent event, int
 	int			found = -1;
 
 	Assert(njoined == 0);
-	aq_claims_reserve(1);
+	aq_claim_reserve(1);
 	aq_claim_enter(leave_early, NULL, 0);
 	for (;;)
 	{
@@ -406,7 +406,7 @@ sleep_for(Target *targets, int n, bool listens, bool channel, AqEvent event, int
 			continue;
 		}
 		InvalidateCatalogSnapshot();
-		(void) aq_wait_sleep(event, abs(targets[0].shm->queue_id), MyProcPid,
+		(void) aq_event_sleep(event, abs(targets[0].shm->queue_id), MyProcPid,
 							 left < 0 ? 0 : left, left);
 		unlooked = leave_all(false); /* and look, after entering again */
 	}
@@ -429,11 +429,11 @@ aq_wait_check(AqFindings *findings)
 		for (int i = 0; i < ENTRIES_PER_SESSION; i++)
 			n += ((volatile AqWaitEntry *) entries)[session * ENTRIES_PER_SESSION + i].state != AQ_WAKEUP_FREE;
 		if (n > 0 && !aq_session_in_transaction(session))
-			aq_found(findings, psprintf("session %d", session + 1), "waits for messages without a transaction", n, 0,
+			aq_finding_add(findings, psprintf("session %d", session + 1), "waits for messages without a transaction", n, 0,
 					 psprintf("process %d", aq_session_pid(session)));
 		aq_event_read(session, &now);
 		if (n == 0 && now.waiting && (now.event == AQ_EVENT_DEQUEUE_WAIT || now.event == AQ_EVENT_LISTEN_WAIT))
-			aq_found(findings, psprintf("session %d", session + 1), "sleeps, and stands in no list", 0, 1,
+			aq_finding_add(findings, psprintf("session %d", session + 1), "sleeps, and stands in no list", 0, 1,
 					 psprintf("process %d", aq_session_pid(session)));
 	}
 }
@@ -484,10 +484,10 @@ aq_wait_check_queue(AqQueueShm *shm, AqFindings *findings)
 	}
 	waiting = pg_atomic_read_u32(&shm->waiting);
 	aq_latch_free(&shm->waiters_latch);
-	aq_compare(findings, "waiters", "entries in lists, as the lists count them", counted, listed);
-	aq_compare(findings, "waiters", "entries in lists, as the queue counts them", waiting, listed);
+	aq_finding_compare(findings, "waiters", "entries in lists, as the lists count them", counted, listed);
+	aq_finding_compare(findings, "waiters", "entries in lists, as the queue counts them", waiting, listed);
 	if (strange > 0)
-		aq_found(findings, "waiters", "entries of sessions that do not wait", strange, 0, NULL);
+		aq_finding_add(findings, "waiters", "entries of sessions that do not wait", strange, 0, NULL);
 }
 
 /* --- aq.dequeue(wait => ...) ------------------------------------------------------------ */
@@ -707,7 +707,7 @@ aq_wait(PG_FUNCTION_ARGS)
 													  timeout_arg(fcinfo, 2), NULL, NULL));
 	bool		isnull = false;
 
-	PG_RETURN_DATUM(aq_result_row(fcinfo, &value, &isnull));
+	PG_RETURN_DATUM(aq_rows_one(fcinfo, &value, &isnull));
 }
 
 static char **
@@ -806,5 +806,5 @@ aq_listen(PG_FUNCTION_ARGS)
 		values[2] = CStringGetTextDatum(delivery == AQ_BUFFERED ? "buffered" : "persistent");
 		nulls[2] = false;
 	}
-	PG_RETURN_DATUM(aq_result_row(fcinfo, values, nulls));
+	PG_RETURN_DATUM(aq_rows_one(fcinfo, values, nulls));
 }

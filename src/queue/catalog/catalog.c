@@ -749,7 +749,7 @@ aq_queue_get(const char *name, AqRight right)
 {
 	AqQueue    *queue;
 
-	aq_require_preload();
+	aq_session_require_preload();
 	queue = lookup(name);
 	/* who has no right to a queue learns nothing of it; who has another one knows that it is there */
 	if (queue == NULL || !aq_queue_allows(queue, right))

@@ -44,10 +44,10 @@ aq_view_errors(PG_FUNCTION_ARGS)
 	aq_rows_begin_plain(&row, fcinfo);
 	for (int i = 0; i < AQ_ERR_COUNT; i++)
 	{
-		aq_row_text(&row, aq_error_code(i));
-		aq_row_int_if(&row, aq_error_ora(i) != 0, aq_error_ora(i));
-		aq_row_text(&row, aq_error_meaning(i));
-		aq_row_end(&row);
+		aq_rows_text(&row, aq_error_code(i));
+		aq_rows_int_if(&row, aq_error_ora(i) != 0, aq_error_ora(i));
+		aq_rows_text(&row, aq_error_meaning(i));
+		aq_rows_end(&row);
 	}
 	return (Datum) 0;
 }

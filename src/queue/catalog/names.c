@@ -171,7 +171,7 @@ aq_split_name(PG_FUNCTION_ARGS)
 const char *
 aq_callers_path(void)
 {
-	return aq_search_path_behind(PATH_OF_PACKAGES);
+	return aq_compat_search_path_behind(PATH_OF_PACKAGES);
 }
 
 /* Does the function have SET options, and is it not one of the packages'? */
@@ -330,7 +330,7 @@ aq_resolve_queue(PG_FUNCTION_ARGS)
 	AqRight		right = AQ_RIGHT_ANY;
 	char	   *native;
 
-	aq_require_preload();
+	aq_session_require_preload();
 	if (strcmp(privilege, "enqueue") == 0)
 		right = AQ_RIGHT_ENQUEUE;
 	else if (strcmp(privilege, "dequeue") == 0)
@@ -357,7 +357,7 @@ aq_describe_queue(PG_FUNCTION_ARGS)
 	values[4] = BoolGetDatum(queue->exception);
 	values[5] = Int32GetDatum(queue->table.id);
 	nulls[5] = aq_is_sharded(queue);
-	return aq_result_row(fcinfo, values, nulls);
+	return aq_rows_one(fcinfo, values, nulls);
 }
 
 PG_FUNCTION_INFO_V1(aq_payload_type);
@@ -378,13 +378,13 @@ AQ_ROWS(aq_queue_consumers)
 
 		if (consumer->name == NULL)
 			continue;
-		aq_row_int(row, consumer->position);
-		aq_row_text(row, consumer->name);
-		aq_row_bool(row, consumer->subscriber);
-		aq_row_text(row, consumer->rule_text);
-		aq_row_text(row, consumer->transformation);
-		aq_row_int(row, consumer->delivery);
-		aq_row_end(row);
+		aq_rows_int(row, consumer->position);
+		aq_rows_text(row, consumer->name);
+		aq_rows_bool(row, consumer->subscriber);
+		aq_rows_text(row, consumer->rule_text);
+		aq_rows_text(row, consumer->transformation);
+		aq_rows_int(row, consumer->delivery);
+		aq_rows_end(row);
 	}
 }
 
@@ -404,5 +404,5 @@ aq_subscriber_transformation(PG_FUNCTION_ARGS)
 		nulls[0] = false;
 		nulls[1] = !OidIsValid(consumer->transformation_role);
 	}
-	return aq_result_row(fcinfo, values, nulls);
+	return aq_rows_one(fcinfo, values, nulls);
 }

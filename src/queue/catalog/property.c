@@ -117,10 +117,10 @@ AQ_ROWS(aq_properties)
 		memset(key.name, 0, sizeof(key.name));
 		strlcpy(key.name, properties[i].name, sizeof(key.name));
 		(void) aq_row_get(AQ_ROW_PROPS, &key, value, load_property, unconstify(Property *, &properties[i]));
-		aq_row_text(row, properties[i].name);
-		aq_row_text(row, value);
-		aq_row_text(row, properties[i].text);
-		aq_row_end(row);
+		aq_rows_text(row, properties[i].name);
+		aq_rows_text(row, value);
+		aq_rows_text(row, properties[i].text);
+		aq_rows_end(row);
 	}
 }
 

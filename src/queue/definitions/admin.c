@@ -28,7 +28,7 @@
 void
 aq_begin_ddl(const char *command)
 {
-	aq_require_preload();
+	aq_session_require_preload();
 	PreventCommandIfReadOnly(command);
 	PreventCommandIfParallelMode(command);
 	PreventCommandDuringRecovery(command);

@@ -369,9 +369,9 @@ AQ_ROWS(aq_conversion_obstacles)
 
 	for (int i = 0; i < n; i++)
 	{
-		aq_row_text(row, obstacles[i].what);
-		aq_row_text(row, obstacles[i].hint);
-		aq_row_end(row);
+		aq_rows_text(row, obstacles[i].what);
+		aq_rows_text(row, obstacles[i].hint);
+		aq_rows_end(row);
 	}
 }
 

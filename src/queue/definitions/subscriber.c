@@ -91,7 +91,7 @@ topic_for_change(FunctionCallInfo fcinfo, const char *command)
 {
 	AqQueue    *queue;
 
-	aq_require_preload();
+	aq_session_require_preload();
 	PreventCommandIfReadOnly(command);
 	PreventCommandDuringRecovery(command);
 	queue = aq_queue_for_change(aq_arg_name(fcinfo, 0, "queue_name"), ShareUpdateExclusiveLock);

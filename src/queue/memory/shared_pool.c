@@ -50,13 +50,13 @@ aq_mark_hot_by_hash(PG_FUNCTION_ARGS)
 	char	   *wanted = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	bool		found = false;
 
-	aq_require_preload();
+	aq_session_require_preload();
 	for (int i = 1; i <= aq_object_limit && !found; i++)
 	{
 		AqObject   *object = aq_object_by_index(i);
 		char		hash[AQ_FULL_HASH];
 
-		aq_claims_reserve(1);
+		aq_claim_reserve(1);
 		if (!aq_object_pin_handle(object))
 			continue;
 		aq_claim_enter(unpin, object, 0);

@@ -121,7 +121,7 @@ aq_queue_counters(PG_FUNCTION_ARGS)
 		nulls[0] = nulls[1] = false;
 		aq_queue_looked(&look);
 	}
-	return aq_result_row(fcinfo, values, nulls);
+	return aq_rows_one(fcinfo, values, nulls);
 }
 
 PG_FUNCTION_INFO_V1(aq_queue_traffic);
@@ -142,7 +142,7 @@ aq_queue_traffic(PG_FUNCTION_ARGS)
 	}
 	if (known)
 		aq_queue_looked(&look);
-	return aq_result_row(fcinfo, values, nulls);
+	return aq_rows_one(fcinfo, values, nulls);
 }
 
 /* Columns of aq._consumers. */
@@ -154,9 +154,9 @@ aq_row_traffic(AqRow *row, AqQueueShm *shm, int position)
 		int64		value = (int64) traffic_of(shm, position, i);
 
 		if (is_time[i])
-			aq_row_time(row, value);
+			aq_rows_time(row, value);
 		else
-			aq_row_number(row, value);
+			aq_rows_number(row, value);
 	}
 }
 

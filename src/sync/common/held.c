@@ -37,7 +37,7 @@ aq_held_find(const void *lock)
 }
 
 void
-aq_sync_assert_none_held(void)
+aq_held_assert_none(void)
 {
 	Assert(aq_held_count() == 0);
 }

@@ -15,7 +15,7 @@
 pg_noreturn extern void aq_held_overflow(void);
 extern AqHeld *aq_held_by(int session, const void *lock);	/* NULL when it does not hold it */
 extern AqHeld *aq_held_find(const void *lock);	/* NULL when not held */
-extern void aq_sync_assert_none_held(void);
+extern void aq_held_assert_none(void);
 
 static inline uint32
 aq_held_count(void)

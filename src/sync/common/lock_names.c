@@ -11,20 +11,20 @@
 
 #include "sync/common/lock_names.h"
 
-const char *const aq_latch_names[AQ_LATCH_COUNT] = {
+const char *const aq_lock_names_latches[AQ_LATCH_COUNT] = {
 #define X(id, name, level, event, children, text) name,
 #include "sync/common/latch_list.h"
 #undef X
 };
 
-const char *const aq_mutex_names[AQ_MUTEX_TYPE_COUNT] = {
+const char *const aq_lock_names_mutexes[AQ_MUTEX_TYPE_COUNT] = {
 #define X(id, name, event_x, event_s, text) name,
 #include "sync/common/mutex_list.h"
 #undef X
 };
 
 int
-aq_name_find(const char *const *names, int n, const char *name, int length)
+aq_lock_names_find(const char *const *names, int n, const char *name, int length)
 {
 	for (int i = 0; i < n; i++)
 	{

@@ -12,10 +12,10 @@
 
 #include "sync/common/lists.h"
 
-extern const char *const aq_latch_names[AQ_LATCH_COUNT];
-extern const char *const aq_mutex_names[AQ_MUTEX_TYPE_COUNT];
+extern const char *const aq_lock_names_latches[AQ_LATCH_COUNT];
+extern const char *const aq_lock_names_mutexes[AQ_MUTEX_TYPE_COUNT];
 
 /* Which of the names it is, in any case; -1: none. */
-extern int	aq_name_find(const char *const *names, int n, const char *name, int length);
+extern int	aq_lock_names_find(const char *const *names, int n, const char *name, int length);
 
 #endif							/* AQ_LOCK_NAMES_H */

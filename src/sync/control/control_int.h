@@ -20,8 +20,8 @@ extern void aq_lock_lists_define_parameters(void);
 extern Size aq_trace_control_shmem_size(void);
 extern void aq_trace_control_shmem_init(void *area, bool found);
 extern void aq_trace_control_session_exit(void);
-extern bool aq_trace_may_see(const AqTrace *trace);
-extern AqTrace *aq_trace_copy(int pid, bool with_rows);
-extern int	aq_trace_copy_heads(AqTrace *heads, bool *running);
+extern bool aq_trace_control_may_see(const AqTrace *trace);
+extern AqTrace *aq_trace_control_copy(int pid, bool with_rows);
+extern int	aq_trace_control_copy_heads(AqTrace *heads, bool *running);
 
 #endif							/* AQ_CONTROL_INT_H */

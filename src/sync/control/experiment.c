@@ -123,11 +123,11 @@ aq_experiment_cost(AqRow *row, AqLatch *free_latch, AqMutex *free_mutex, int n)
 
 		for (int round = 0; round < ROUNDS; round++)
 			ratios[round] = ns[k][round] / ns[lwlock][round];
-		aq_row_text(row, measured[k].what);
-		aq_row_text(row, measured[k].mode);
-		aq_row_put(row, Float8GetDatum(median(ns[k])));
-		aq_row_put(row, Float8GetDatum(median(ratios)));
-		aq_row_end(row);
+		aq_rows_text(row, measured[k].what);
+		aq_rows_text(row, measured[k].mode);
+		aq_rows_put(row, Float8GetDatum(median(ns[k])));
+		aq_rows_put(row, Float8GetDatum(median(ratios)));
+		aq_rows_end(row);
 	}
 }
 

@@ -94,7 +94,7 @@ parse_list(const ListKind *kind, const char *text, void *result)
 		colon = memchr(p, ':', end - p);
 		if (colon != NULL)
 		{
-			id = aq_name_find(kind->names, kind->n, p, (int) (colon - p));
+			id = aq_lock_names_find(kind->names, kind->n, p, (int) (colon - p));
 			if (id < 0)
 			{
 				GUC_check_errdetail("There is no %s named \"%.*s\".", kind->what, (int) (colon - p), p);
@@ -166,7 +166,7 @@ set_class(void *result, int id, char *text)
 }
 
 static const ListKind latch_classes = {
-	"latch", aq_latch_names, AQ_LATCH_COUNT, "The view sys.\"v$latchname\"", "a class from 0 to 7",
+	"latch", aq_lock_names_latches, AQ_LATCH_COUNT, "The view sys.\"v$latchname\"", "a class from 0 to 7",
 	AQ_LATCH_COUNT, clear_classes, set_class
 };
 
@@ -226,9 +226,9 @@ set_way(void *result, int id, char *text)
 }
 
 static const ListKind mutex_types = {
-	"type of mutex", aq_mutex_names, AQ_MUTEX_TYPE_COUNT, NULL,
+	"type of mutex", aq_lock_names_mutexes, AQ_MUTEX_TYPE_COUNT, NULL,
 	"any of scheme=0 to 255, time=0 to 100000, spin=1 to 1000000",
-	sizeof(aq_mutex_ways), clear_ways, set_way
+	sizeof(aq_mutex_wait_ways), clear_ways, set_way
 };
 
 static bool
@@ -240,7 +240,7 @@ check_types(char **newval, void **extra, GucSource source)
 static void
 assign_types(const char *newval, void *extra)
 {
-	memcpy(aq_mutex_ways, extra, sizeof(aq_mutex_ways));
+	memcpy(aq_mutex_wait_ways, extra, sizeof(aq_mutex_wait_ways));
 }
 
 /* --- pgaq.latch_class_N ----------------------------------------------------------- */

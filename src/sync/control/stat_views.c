@@ -36,29 +36,29 @@ static const struct
 };
 
 /* Statistics: number, name, class, identifier, what is counted. */
-PG_FUNCTION_INFO_V1(aq_stat_names);
+PG_FUNCTION_INFO_V1(aq_stat_views_names);
 Datum
-aq_stat_names(PG_FUNCTION_ARGS)
+aq_stat_views_names(PG_FUNCTION_ARGS)
 {
 	AqRow		row;
 
 	aq_rows_begin(&row, fcinfo);
 	for (int stat = 0; stat < AQ_STAT_COUNT; stat++)
 	{
-		aq_row_int(&row, stat);
-		aq_row_text(&row, stat_names[stat].name);
-		aq_row_int(&row, stat_names[stat].class);
-		aq_row_number(&row, aq_name_hash(stat_names[stat].name));
-		aq_row_text(&row, stat_names[stat].text);
-		aq_row_end(&row);
+		aq_rows_int(&row, stat);
+		aq_rows_text(&row, stat_names[stat].name);
+		aq_rows_int(&row, stat_names[stat].class);
+		aq_rows_number(&row, aq_rows_name_hash(stat_names[stat].name));
+		aq_rows_text(&row, stat_names[stat].text);
+		aq_rows_end(&row);
 	}
 	return (Datum) 0;
 }
 
 /* All sessions' counters: number, value. */
-PG_FUNCTION_INFO_V1(aq_stat_system);
+PG_FUNCTION_INFO_V1(aq_stat_views_system);
 Datum
-aq_stat_system(PG_FUNCTION_ARGS)
+aq_stat_views_system(PG_FUNCTION_ARGS)
 {
 	AqRow		row;
 	AqStatSums	sums;
@@ -67,17 +67,17 @@ aq_stat_system(PG_FUNCTION_ARGS)
 	aq_stat_sum(&sums);
 	for (int stat = 0; stat < AQ_STAT_COUNT; stat++)
 	{
-		aq_row_int(&row, stat);
-		aq_row_number(&row, (int64) sums.counts[stat]);
-		aq_row_end(&row);
+		aq_rows_int(&row, stat);
+		aq_rows_number(&row, (int64) sums.counts[stat]);
+		aq_rows_end(&row);
 	}
 	return (Datum) 0;
 }
 
 /* Each running session's counters, or only its own: session, pid, number, value. */
-PG_FUNCTION_INFO_V1(aq_stat_sessions);
+PG_FUNCTION_INFO_V1(aq_stat_views_sessions);
 Datum
-aq_stat_sessions(PG_FUNCTION_ARGS)
+aq_stat_views_sessions(PG_FUNCTION_ARGS)
 {
 	bool		only_own = PG_GETARG_BOOL(0);
 	AqRow		row;
@@ -91,11 +91,11 @@ aq_stat_sessions(PG_FUNCTION_ARGS)
 			continue;
 		for (int stat = 0; stat < AQ_STAT_COUNT; stat++)
 		{
-			aq_row_int(&row, i + 1);
-			aq_row_int(&row, pid);
-			aq_row_int(&row, stat);
-			aq_row_number(&row, (int64) aq_stat_slot(i)->counts[stat]);
-			aq_row_end(&row);
+			aq_rows_int(&row, i + 1);
+			aq_rows_int(&row, pid);
+			aq_rows_int(&row, stat);
+			aq_rows_number(&row, (int64) aq_stat_slot(i)->counts[stat]);
+			aq_rows_end(&row);
 		}
 	}
 	return (Datum) 0;
@@ -115,7 +115,7 @@ typedef struct TimeLine
 static TimeLine
 line_of(const char *name, int64 identifier, uint64 value)
 {
-	TimeLine	line = {name, identifier != 0 ? identifier : aq_name_hash(name), value};
+	TimeLine	line = {name, identifier != 0 ? identifier : aq_rows_name_hash(name), value};
 
 	return line;
 }
@@ -146,16 +146,16 @@ make_lines(const AqTimes *foreground, const AqTimes *background, TimeLine *lines
 static void
 put_line(AqRow *row, const TimeLine *line)
 {
-	aq_row_number(row, line->identifier);
-	aq_row_text(row, line->name);
-	aq_row_number(row, (int64) (line->value / 1000));
-	aq_row_end(row);
+	aq_rows_number(row, line->identifier);
+	aq_rows_text(row, line->name);
+	aq_rows_number(row, (int64) (line->value / 1000));
+	aq_rows_end(row);
 }
 
 /* All sessions' times: identifier, name, microseconds. */
-PG_FUNCTION_INFO_V1(aq_time_system);
+PG_FUNCTION_INFO_V1(aq_stat_views_time_system);
 Datum
-aq_time_system(PG_FUNCTION_ARGS)
+aq_stat_views_time_system(PG_FUNCTION_ARGS)
 {
 	AqRow		row;
 	AqStatSums	sums;
@@ -170,9 +170,9 @@ aq_time_system(PG_FUNCTION_ARGS)
 }
 
 /* Each running session's: session, pid, identifier, name, microseconds. */
-PG_FUNCTION_INFO_V1(aq_time_sessions);
+PG_FUNCTION_INFO_V1(aq_stat_views_time_sessions);
 Datum
-aq_time_sessions(PG_FUNCTION_ARGS)
+aq_stat_views_time_sessions(PG_FUNCTION_ARGS)
 {
 	static const AqTimes none;
 	AqRow		row;
@@ -190,8 +190,8 @@ aq_time_sessions(PG_FUNCTION_ARGS)
 		make_lines(slot.background ? &none : &slot.times, slot.background ? &slot.times : &none, lines);
 		for (int i = 0; i < LINES; i++)
 		{
-			aq_row_int(&row, session + 1);
-			aq_row_int(&row, pid);
+			aq_rows_int(&row, session + 1);
+			aq_rows_int(&row, pid);
 			put_line(&row, &lines[i]);
 		}
 	}

@@ -26,26 +26,26 @@ check_session(AqFindings *findings, int session)
 
 	if (nheld == 0 || aq_session_pid(session) != 0)
 		return;
-	aq_found(findings, psprintf("session %d", session + 1), "latches and mutexes of a session that has ended",
+	aq_finding_add(findings, psprintf("session %d", session + 1), "latches and mutexes of a session that has ended",
 			 nheld, 0, NULL);
 }
 
 static void
 check_latch(AqFindings *findings, int id, const AqLatch *latch)
 {
-	const char *place = psprintf("latch \"%s\" %d", aq_latch_names[id], latch->child);
+	const char *place = psprintf("latch \"%s\" %d", aq_lock_names_latches[id], latch->child);
 	int			holder = aq_latch_holder(latch);
 	uint32		sharers = aq_latch_sharers(latch);
 	uint32		known = 0;
 
 	if (holder >= 0 && aq_held_by(holder, latch) == NULL)
-		aq_found(findings, place, "held by a session that does not know of it", holder + 1, AQ_NO_NUMBER,
+		aq_finding_add(findings, place, "held by a session that does not know of it", holder + 1, AQ_NO_NUMBER,
 				 psprintf("process %d", aq_session_pid(holder)));
 	if (sharers == 0)
 		return;
 	for (int i = 0; i < aq_sync_shared->nsleepers; i++)
 		known += aq_held_by(i, latch) != NULL;
-	aq_compare(findings, place, "sessions that share it", sharers, known);
+	aq_finding_compare(findings, place, "sessions that share it", sharers, known);
 }
 
 void
@@ -66,9 +66,9 @@ aq_sync_check(AqFindings *findings)
 
 #ifdef AQ_TEST_POINTS
 /* For tests of aq.check(): a session that does not exist holds a latch; by is 1 to make it so, -1 to undo it. */
-PG_FUNCTION_INFO_V1(aq_damage_latches);
+PG_FUNCTION_INFO_V1(aq_sync_check_damage);
 Datum
-aq_damage_latches(PG_FUNCTION_ARGS)
+aq_sync_check_damage(PG_FUNCTION_ARGS)
 {
 	pg_atomic_fetch_add_u32(&aq_sync_shared->selves[aq_sync_shared->nsleepers - 1].nheld, PG_GETARG_INT32(0));
 	PG_RETURN_VOID();

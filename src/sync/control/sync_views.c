@@ -50,7 +50,7 @@ static const char *const mode_names[] = {"SHARED", "EXCLUSIVE", "EXAMINE", ""};
 static void
 put_counter(AqRow *row, pg_atomic_uint64 *counter)
 {
-	aq_row_number(row, (int64) pg_atomic_read_u64(counter));
+	aq_rows_number(row, (int64) pg_atomic_read_u64(counter));
 }
 
 static void
@@ -58,7 +58,7 @@ put_pid(AqRow *row, int number)
 {
 	int			pid = (number < 0 || number >= aq_session_slots()) ? 0 : aq_session_pid(number);
 
-	aq_row_int_if(row, pid != 0, pid);
+	aq_rows_int_if(row, pid != 0, pid);
 }
 
 /* Counters of a latch, or of several. */
@@ -101,19 +101,19 @@ static void
 put_latch_sum(AqRow *row, const LatchSum *sum)
 {
 	if (sum->address == 0)
-		aq_row_null(row);
+		aq_rows_null(row);
 	else
-		aq_row_raw(row, sum->address);
-	aq_row_number(row, sum->gets);
-	aq_row_number(row, sum->misses);
-	aq_row_number(row, sum->sleeps);
-	aq_row_number(row, sum->immediate_gets);
-	aq_row_number(row, sum->immediate_misses);
-	aq_row_number(row, sum->woken);
-	aq_row_number(row, sum->holding_sleeps);
-	aq_row_number(row, sum->spin_gets);
-	aq_row_number(row, sum->wait_time);
-	aq_row_number(row, sum->spin_time / 1000);
+		aq_rows_raw(row, sum->address);
+	aq_rows_number(row, sum->gets);
+	aq_rows_number(row, sum->misses);
+	aq_rows_number(row, sum->sleeps);
+	aq_rows_number(row, sum->immediate_gets);
+	aq_rows_number(row, sum->immediate_misses);
+	aq_rows_number(row, sum->woken);
+	aq_rows_number(row, sum->holding_sleeps);
+	aq_rows_number(row, sum->spin_gets);
+	aq_rows_number(row, sum->wait_time);
+	aq_rows_number(row, sum->spin_time / 1000);
 }
 
 static AqLatch *
@@ -123,7 +123,7 @@ first_latch(int id)
 }
 
 /* Every latch: number, name, hash, level, has children, child, address, counters. */
-AQ_ROWS(aq_sync_latches)
+AQ_ROWS(aq_sync_views_latches)
 {
 	for (int id = 0; id < AQ_LATCH_COUNT; id++)
 	{
@@ -132,20 +132,20 @@ AQ_ROWS(aq_sync_latches)
 			LatchSum	sum = {0};
 
 			add_latch(&sum, latch);
-			aq_row_int(row, id);
-			aq_row_text(row, latch_names[id].name);
-			aq_row_number(row, aq_name_hash(latch_names[id].name));
-			aq_row_int(row, latch_names[id].level);
-			aq_row_bool(row, latch_names[id].children);
-			aq_row_int(row, latch->child);
+			aq_rows_int(row, id);
+			aq_rows_text(row, latch_names[id].name);
+			aq_rows_number(row, aq_rows_name_hash(latch_names[id].name));
+			aq_rows_int(row, latch_names[id].level);
+			aq_rows_bool(row, latch_names[id].children);
+			aq_rows_int(row, latch->child);
 			put_latch_sum(row, &sum);
-			aq_row_end(row);
+			aq_rows_end(row);
 		}
 	}
 }
 
 /* The kinds of latch with all of their latches added up: number, lowest address, counters. */
-AQ_ROWS(aq_sync_latch_sums)
+AQ_ROWS(aq_sync_views_latch_sums)
 {
 	for (int id = 0; id < AQ_LATCH_COUNT; id++)
 	{
@@ -153,9 +153,9 @@ AQ_ROWS(aq_sync_latch_sums)
 
 		for (AqLatch *latch = first_latch(id); latch != NULL; latch = latch->next)
 			add_latch(&sum, latch);
-		aq_row_int(row, id);
+		aq_rows_int(row, id);
 		put_latch_sum(row, &sum);
-		aq_row_end(row);
+		aq_rows_end(row);
 	}
 }
 
@@ -164,7 +164,7 @@ AQ_ROWS(aq_sync_latch_sums)
  * child or identifier, mode, location, gets.  A lock that is let go of while we
  * look may be shown still.
  */
-AQ_ROWS(aq_sync_held)
+AQ_ROWS(aq_sync_views_held)
 {
 	for (int i = 0; i < aq_session_slots(); i++)
 	{
@@ -181,37 +181,37 @@ AQ_ROWS(aq_sync_held)
 			/* just begun, of nobody any more, or a mutex that was given back */
 			if (lock == 0 || aq_session_pid(i) == 0 || (is_mutex && mutex->type >= AQ_MUTEX_TYPE_COUNT))
 				continue;
-			aq_row_session(row, i);
+			aq_rows_session(row, i);
 			put_pid(row, i);
-			aq_row_bool(row, is_mutex);
-			aq_row_raw(row, (uint64) (uintptr_t) aq_lock_address(lock));
-			aq_row_text(row, is_mutex ? aq_mutex_names[mutex->type] : latch_names[latch->id].name);
-			aq_row_number(row, is_mutex ? (int64) mutex->idn : (int64) latch->child);
-			aq_row_text(row, mode_names[aq_lock_mode(lock)]);
-			aq_row_text(row, location_names[pg_atomic_read_u32(&held->where)]);
-			aq_row_number(row, (int64) (is_mutex ? aq_mutex_gets(mutex) : aq_latch_willing_gets(latch)));
-			aq_row_end(row);
+			aq_rows_bool(row, is_mutex);
+			aq_rows_raw(row, (uint64) (uintptr_t) aq_lock_address(lock));
+			aq_rows_text(row, is_mutex ? aq_lock_names_mutexes[mutex->type] : latch_names[latch->id].name);
+			aq_rows_number(row, is_mutex ? (int64) mutex->idn : (int64) latch->child);
+			aq_rows_text(row, mode_names[aq_lock_mode(lock)]);
+			aq_rows_text(row, location_names[pg_atomic_read_u32(&held->where)]);
+			aq_rows_number(row, (int64) (is_mutex ? aq_mutex_gets(mutex) : aq_latch_willing_gets(latch)));
+			aq_rows_end(row);
 		}
 	}
 }
 
 /* The kinds of latch: number, name, hash, level, has children, what it protects. */
-AQ_ROWS(aq_sync_latch_names)
+AQ_ROWS(aq_sync_views_latch_names)
 {
 	for (int id = 0; id < AQ_LATCH_COUNT; id++)
 	{
-		aq_row_int(row, id);
-		aq_row_text(row, latch_names[id].name);
-		aq_row_number(row, aq_name_hash(latch_names[id].name));
-		aq_row_int(row, latch_names[id].level);
-		aq_row_bool(row, latch_names[id].children);
-		aq_row_text(row, latch_names[id].text);
-		aq_row_end(row);
+		aq_rows_int(row, id);
+		aq_rows_text(row, latch_names[id].name);
+		aq_rows_number(row, aq_rows_name_hash(latch_names[id].name));
+		aq_rows_int(row, latch_names[id].level);
+		aq_rows_bool(row, latch_names[id].children);
+		aq_rows_text(row, latch_names[id].text);
+		aq_rows_end(row);
 	}
 }
 
 /* Where latches were missed: name, location, four counters. */
-AQ_ROWS(aq_sync_latch_misses)
+AQ_ROWS(aq_sync_views_latch_misses)
 {
 	for (int id = 0; id < AQ_LATCH_COUNT; id++)
 	{
@@ -223,13 +223,13 @@ AQ_ROWS(aq_sync_latch_misses)
 				pg_atomic_read_u64(&misses->sleeps) == 0 &&
 				pg_atomic_read_u64(&misses->waiter_sleeps) == 0)
 				continue;
-			aq_row_text(row, latch_names[id].name);
-			aq_row_text(row, location_names[where]);
+			aq_rows_text(row, latch_names[id].name);
+			aq_rows_text(row, location_names[where]);
 			put_counter(row, &misses->nowait_failures);
 			put_counter(row, &misses->sleeps);
 			put_counter(row, &misses->waiter_sleeps);
 			put_counter(row, &misses->long_holds);
-			aq_row_end(row);
+			aq_rows_end(row);
 		}
 	}
 }
@@ -238,7 +238,7 @@ AQ_ROWS(aq_sync_latch_misses)
  * Requests for mutexes: type, location number, location, gets, misses, waits,
  * sleeps, microseconds waited, microseconds spent spinning.
  */
-AQ_ROWS(aq_sync_mutexes)
+AQ_ROWS(aq_sync_views_mutexes)
 {
 	for (int type = 0; type < AQ_MUTEX_TYPE_COUNT; type++)
 	{
@@ -248,16 +248,16 @@ AQ_ROWS(aq_sync_mutexes)
 
 			if (sum.gets == 0)
 				continue;
-			aq_row_text(row, aq_mutex_names[type]);
-			aq_row_int(row, where);
-			aq_row_text(row, location_names[where]);
-			aq_row_number(row, (int64) sum.gets);
-			aq_row_number(row, (int64) sum.misses);
-			aq_row_number(row, (int64) sum.waits);
-			aq_row_number(row, (int64) sum.sleeps);
-			aq_row_number(row, (int64) sum.wait_time);
-			aq_row_number(row, (int64) (sum.spin_time / 1000));
-			aq_row_end(row);
+			aq_rows_text(row, aq_lock_names_mutexes[type]);
+			aq_rows_int(row, where);
+			aq_rows_text(row, location_names[where]);
+			aq_rows_number(row, (int64) sum.gets);
+			aq_rows_number(row, (int64) sum.misses);
+			aq_rows_number(row, (int64) sum.waits);
+			aq_rows_number(row, (int64) sum.sleeps);
+			aq_rows_number(row, (int64) sum.wait_time);
+			aq_rows_number(row, (int64) (sum.spin_time / 1000));
+			aq_rows_end(row);
 		}
 	}
 }
@@ -267,7 +267,7 @@ AQ_ROWS(aq_sync_mutexes)
  * sleeps, requester, its blocker, location, value, P3 of the wait, mode,
  * microseconds.
  */
-AQ_ROWS(aq_sync_mutex_history)
+AQ_ROWS(aq_sync_views_mutex_history)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	int64		clock = aq_clock_us();
@@ -284,50 +284,50 @@ AQ_ROWS(aq_sync_mutex_history)
 		/* never used, being written, or overwritten meanwhile */
 		if (before == 0 || (before & 1) != 0 || before != pg_atomic_read_u32(&one->change))
 			continue;
-		aq_row_number(row, copy.idn);
-		aq_row_put(row, TimestampTzGetDatum(now - (clock - copy.time)));
-		aq_row_text(row, aq_mutex_names[copy.type]);
-		aq_row_number(row, (int64) copy.gets);
-		aq_row_number(row, (int64) copy.sleeps);
-		aq_row_session(row, copy.session);
-		aq_row_session(row, copy.blocker);
-		aq_row_text(row, location_names[copy.location]);
-		aq_row_raw(row, copy.value);
-		aq_row_number(row, (int64) copy.where);
-		aq_row_raw(row, copy.where);
-		aq_row_text(row, mode_names[copy.mode]);
-		aq_row_number(row, copy.wait_time);
-		aq_row_end(row);
+		aq_rows_number(row, copy.idn);
+		aq_rows_put(row, TimestampTzGetDatum(now - (clock - copy.time)));
+		aq_rows_text(row, aq_lock_names_mutexes[copy.type]);
+		aq_rows_number(row, (int64) copy.gets);
+		aq_rows_number(row, (int64) copy.sleeps);
+		aq_rows_session(row, copy.session);
+		aq_rows_session(row, copy.blocker);
+		aq_rows_text(row, location_names[copy.location]);
+		aq_rows_raw(row, copy.value);
+		aq_rows_number(row, (int64) copy.where);
+		aq_rows_raw(row, copy.where);
+		aq_rows_text(row, mode_names[copy.mode]);
+		aq_rows_number(row, copy.wait_time);
+		aq_rows_end(row);
 	}
 }
 
 /* Events: number, identifier, name, three parameters, class id, number, name, text. */
-AQ_ROWS(aq_sync_event_names)
+AQ_ROWS(aq_sync_views_event_names)
 {
 	for (int event = 0; event < AQ_EVENT_COUNT; event++)
 	{
 		const AqEventName *name = &aq_event_names[event];
-		const AqClassName *class = &aq_class_names[name->class];
+		const AqClassName *class = &aq_event_names_classes[name->class];
 
-		aq_row_int(row, event);
-		aq_row_number(row, aq_name_hash(name->name));
-		aq_row_text(row, name->name);
+		aq_rows_int(row, event);
+		aq_rows_number(row, aq_rows_name_hash(name->name));
+		aq_rows_text(row, name->name);
 		for (int i = 0; i < 3; i++)
-			aq_row_text(row, name->parameters[i]);
-		aq_row_number(row, class->identifier);
-		aq_row_int(row, class->number);
-		aq_row_text(row, class->name);
-		aq_row_text(row, name->text);
-		aq_row_end(row);
+			aq_rows_text(row, name->parameters[i]);
+		aq_rows_number(row, class->identifier);
+		aq_rows_int(row, class->number);
+		aq_rows_text(row, class->name);
+		aq_rows_text(row, name->text);
+		aq_rows_end(row);
 	}
 }
 
 static void
 put_event_counters(AqRow *row, const AqEventCounters *counters)
 {
-	aq_row_number(row, (int64) counters->waits);
-	aq_row_number(row, (int64) counters->timeouts);
-	aq_row_number(row, (int64) counters->time);
+	aq_rows_number(row, (int64) counters->waits);
+	aq_rows_number(row, (int64) counters->timeouts);
+	aq_rows_number(row, (int64) counters->time);
 }
 
 /* Both halves of all sessions' counters; palloc'd. */
@@ -344,7 +344,7 @@ static AqEventCounters (*read_sums(void))[AQ_EVENT_COUNT]
  * Waits by event: number, all sessions' waits, time-outs, microseconds, longest;
  * then waits, time-outs, microseconds of the foreground.
  */
-AQ_ROWS(aq_sync_events)
+AQ_ROWS(aq_sync_views_events)
 {
 	AqEventCounters (*sums)[AQ_EVENT_COUNT] = read_sums();
 
@@ -353,18 +353,18 @@ AQ_ROWS(aq_sync_events)
 		AqEventCounters *foreground = &sums[0][event];
 		AqEventCounters *background = &sums[1][event];
 
-		aq_row_int(row, event);
-		aq_row_number(row, (int64) (foreground->waits + background->waits));
-		aq_row_number(row, (int64) (foreground->timeouts + background->timeouts));
-		aq_row_number(row, (int64) (foreground->time + background->time));
-		aq_row_number(row, (int64) Max(foreground->max, background->max));
+		aq_rows_int(row, event);
+		aq_rows_number(row, (int64) (foreground->waits + background->waits));
+		aq_rows_number(row, (int64) (foreground->timeouts + background->timeouts));
+		aq_rows_number(row, (int64) (foreground->time + background->time));
+		aq_rows_number(row, (int64) Max(foreground->max, background->max));
 		put_event_counters(row, foreground);
-		aq_row_end(row);
+		aq_rows_end(row);
 	}
 }
 
 /* Histogram: event number, upper bound in microseconds, waits. */
-AQ_ROWS(aq_sync_histogram)
+AQ_ROWS(aq_sync_views_histogram)
 {
 	AqEventCounters (*sums)[AQ_EVENT_COUNT] = read_sums();
 
@@ -376,16 +376,16 @@ AQ_ROWS(aq_sync_histogram)
 
 			if (waits == 0)
 				continue;
-			aq_row_int(row, event);
-			aq_row_number(row, aq_hist_bound(bucket));
-			aq_row_number(row, (int64) waits);
-			aq_row_end(row);
+			aq_rows_int(row, event);
+			aq_rows_number(row, aq_hist_bound(bucket));
+			aq_rows_number(row, (int64) waits);
+			aq_rows_end(row);
 		}
 	}
 }
 
 /* Waits by session: session, pid, event number, waits, time-outs, time, longest. */
-AQ_ROWS(aq_sync_session_events)
+AQ_ROWS(aq_sync_views_session_events)
 {
 	for (int i = 0; i < aq_session_slots(); i++)
 	{
@@ -397,12 +397,12 @@ AQ_ROWS(aq_sync_session_events)
 
 			if (counters->waits == 0)
 				continue;
-			aq_row_session(row, i);
+			aq_rows_session(row, i);
 			put_pid(row, i);
-			aq_row_int(row, event);
+			aq_rows_int(row, event);
 			put_event_counters(row, counters);
-			aq_row_number(row, (int64) counters->max);
-			aq_row_end(row);
+			aq_rows_number(row, (int64) counters->max);
+			aq_rows_end(row);
 		}
 	}
 }
@@ -413,7 +413,7 @@ AQ_ROWS(aq_sync_session_events)
  * of the wait so far or in all, microseconds since it ended, microseconds that it
  * may still take, who blocks it.
  */
-AQ_ROWS(aq_sync_session_waits)
+AQ_ROWS(aq_sync_views_session_waits)
 {
 	for (int i = 0; i < aq_session_slots(); i++)
 	{
@@ -430,34 +430,34 @@ AQ_ROWS(aq_sync_session_waits)
 		p[0] = now.p1;
 		p[1] = now.p2;
 		p[2] = now.p3;
-		aq_row_session(row, i);
-		aq_row_number(row, aq_session_serial(i));
+		aq_rows_session(row, i);
+		aq_rows_number(row, aq_session_serial(i));
 		put_pid(row, i);
-		aq_row_number(row, (int64) now.sequence);
-		aq_row_int(row, now.event);
-		aq_row_bool(row, now.waiting);
+		aq_rows_number(row, (int64) now.sequence);
+		aq_rows_int(row, now.event);
+		aq_rows_bool(row, now.waiting);
 		for (int k = 0; k < 3; k++)
-			aq_row_number(row, (int64) p[k]);
+			aq_rows_number(row, (int64) p[k]);
 		for (int k = 0; k < 3; k++)
-			aq_row_raw(row, p[k]);
-		aq_row_number(row, Max((now.waiting ? clock : now.end) - now.start, 0));
+			aq_rows_raw(row, p[k]);
+		aq_rows_number(row, Max((now.waiting ? clock : now.end) - now.start, 0));
 		if (now.waiting)
-			aq_row_number(row, 0);
+			aq_rows_number(row, 0);
 		else
-			aq_row_number(row, Max(clock - now.end, 0));
-		aq_row_number_if(row, now.waiting, aq_wait_left(&now, clock));
-		aq_row_session(row, now.waiting ? aq_locks_blocker(i) : -1);
-		aq_row_end(row);
+			aq_rows_number(row, Max(clock - now.end, 0));
+		aq_rows_number_if(row, now.waiting, aq_event_left(&now, clock));
+		aq_rows_session(row, now.waiting ? aq_locks_blocker(i) : -1);
+		aq_rows_end(row);
 	}
 }
 
 /* Every place in the code that asks for a latch or mutex: number, name. */
-AQ_ROWS(aq_sync_locations)
+AQ_ROWS(aq_sync_views_locations)
 {
 	for (int where = 1; where < AQ_LOC_COUNT; where++)
 	{
-		aq_row_int(row, where);
-		aq_row_text(row, location_names[where]);
-		aq_row_end(row);
+		aq_rows_int(row, where);
+		aq_rows_text(row, location_names[where]);
+		aq_rows_end(row);
 	}
 }

@@ -110,7 +110,7 @@ is_own(const AqTrace *trace)
 }
 
 bool
-aq_trace_may_see(const AqTrace *trace)
+aq_trace_control_may_see(const AqTrace *trace)
 {
 	return may_trace(is_own(trace), trace->role);
 }
@@ -129,7 +129,7 @@ check_right(int pid, bool own, Oid role)
 static void
 find_alive(bool *alive)
 {
-	for (int i = 0; i < aq_max_traces; i++)
+	for (int i = 0; i < aq_trace_max; i++)
 		alive[i] = aq_trace_at(i)->pid != 0 && BackendPidGetProc(aq_trace_at(i)->pid) != NULL;
 }
 
@@ -148,7 +148,7 @@ choose_place(int pid, const bool *alive)
 {
 	int			best = -1;
 
-	for (int i = 0; i < aq_max_traces; i++)
+	for (int i = 0; i < aq_trace_max; i++)
 	{
 		AqTrace    *trace = aq_trace_at(i);
 
@@ -216,9 +216,9 @@ operations_of(ArrayType *names)
 }
 
 /* aq.trace_start(pid, operations) */
-PG_FUNCTION_INFO_V1(aq_trace_start);
+PG_FUNCTION_INFO_V1(aq_trace_control_start);
 Datum
-aq_trace_start(PG_FUNCTION_ARGS)
+aq_trace_control_start(PG_FUNCTION_ARGS)
 {
 	int			pid = PG_ARGISNULL(0) ? MyProcPid : PG_GETARG_INT32(0);
 	uint32		operations = PG_ARGISNULL(1) ? PG_UINT32_MAX : operations_of(PG_GETARG_ARRAYTYPE_P(1));
@@ -239,10 +239,10 @@ aq_trace_start(PG_FUNCTION_ARGS)
 	check_right(pid, pid == MyProcPid, role);
 
 	/* the last one is kept for those who look for what is wrong with the server */
-	places = is_monitor() ? aq_max_traces : aq_max_traces - 1;
+	places = is_monitor() ? aq_trace_max : aq_trace_max - 1;
 	find_alive(alive);
 	aq_latch_get(board, AQ_EXCLUSIVE, AQ_LOC_TRACE);
-	for (int i = 0; i < aq_max_traces; i++)
+	for (int i = 0; i < aq_trace_max; i++)
 		if (is_running(i, alive))
 		{
 			taken++;
@@ -253,7 +253,7 @@ aq_trace_start(PG_FUNCTION_ARGS)
 	if (place >= 0)
 	{
 		/* one trace a process id: an older one that could not be used again is forgotten */
-		for (int i = 0; i < aq_max_traces; i++)
+		for (int i = 0; i < aq_trace_max; i++)
 			if (i != place && aq_trace_at(i)->pid == pid)
 				aq_trace_at(i)->pid = 0;
 		start(aq_trace_at(place), pid, session, role, operations);
@@ -269,7 +269,7 @@ aq_trace_start(PG_FUNCTION_ARGS)
 	if (place < 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_TRACE_FULL, "%d sessions are traced already", taken),
-				taken < aq_max_traces ? errdetail("The last trace is reserved for members of pg_monitor.") : 0,
+				taken < aq_trace_max ? errdetail("The last trace is reserved for members of pg_monitor.") : 0,
 				errhint("Stop one of those in aq.traces, or raise pgaq.max_traces and restart the server."));
 	PG_RETURN_VOID();
 }
@@ -278,7 +278,7 @@ aq_trace_start(PG_FUNCTION_ARGS)
 static AqTrace *
 find_trace(int pid)
 {
-	for (int i = 0; i < aq_max_traces; i++)
+	for (int i = 0; i < aq_trace_max; i++)
 		if (aq_trace_at(i)->pid == pid && pid != 0)
 			return aq_trace_at(i);
 	return NULL;
@@ -324,9 +324,9 @@ await_last_row(int session)
 }
 
 /* aq.trace_stop(pid): what was recorded stays. */
-PG_FUNCTION_INFO_V1(aq_trace_stop);
+PG_FUNCTION_INFO_V1(aq_trace_control_stop);
 Datum
-aq_trace_stop(PG_FUNCTION_ARGS)
+aq_trace_control_stop(PG_FUNCTION_ARGS)
 {
 	int			pid = PG_ARGISNULL(0) ? MyProcPid : PG_GETARG_INT32(0);
 	AqTrace    *trace;
@@ -373,7 +373,7 @@ copy_rows(AqTrace *to, AqTrace *from)
 
 /* A copy of the session's trace; raises when there is none or it may not be seen. */
 AqTrace *
-aq_trace_copy(int pid, bool with_rows)
+aq_trace_control_copy(int pid, bool with_rows)
 {
 	AqTrace    *copy = MemoryContextAllocHuge(CurrentMemoryContext, aq_trace_size());
 	Oid			role = check_trace(pid);
@@ -400,16 +400,16 @@ aq_trace_copy(int pid, bool with_rows)
 	return copy;
 }
 
-/* The first parts of all traces that there are, at most aq_max_traces; how many. */
+/* The first parts of all traces that there are, at most aq_trace_max; how many. */
 int
-aq_trace_copy_heads(AqTrace *heads, bool *running)
+aq_trace_control_copy_heads(AqTrace *heads, bool *running)
 {
 	bool		alive[64];
 	int			n = 0;
 
 	find_alive(alive);
 	aq_latch_get(board, AQ_SHARED, AQ_LOC_TRACE);
-	for (int i = 0; i < aq_max_traces; i++)
+	for (int i = 0; i < aq_trace_max; i++)
 	{
 		AqTrace    *trace = aq_trace_at(i);
 

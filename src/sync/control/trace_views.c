@@ -92,10 +92,10 @@ add_object(AqRow *row, uint8 operation, uint16 number, uint32 child, uint32 data
 		case AQ_TRACE_OPERATIONS:
 			break;
 	}
-	aq_row_text(row, operations[operation]);
-	aq_row_text(row, name);
-	aq_row_number_if(row, numbered, child);
-	aq_row_int_if(row, queue != 0 && database == MyDatabaseId, queue);
+	aq_rows_text(row, operations[operation]);
+	aq_rows_text(row, name);
+	aq_rows_number_if(row, numbered, child);
+	aq_rows_int_if(row, queue != 0 && database == MyDatabaseId, queue);
 }
 
 static AqTrace *
@@ -104,55 +104,55 @@ begin(AqRow *out, FunctionCallInfo fcinfo, bool with_rows)
 	int			pid = PG_ARGISNULL(0) ? MyProcPid : PG_GETARG_INT32(0);
 
 	aq_rows_begin(out, fcinfo);
-	return aq_trace_copy(pid, with_rows);
+	return aq_trace_control_copy(pid, with_rows);
 }
 
 /*
  * Process id, role, who started it, running, started, stopped, rows written, rows
  * lost, profiles, operations without one; then the counters.
  */
-PG_FUNCTION_INFO_V1(aq_trace_view_traces);
+PG_FUNCTION_INFO_V1(aq_trace_views_traces);
 Datum
-aq_trace_view_traces(PG_FUNCTION_ARGS)
+aq_trace_views_traces(PG_FUNCTION_ARGS)
 {
 	static const AqTraceOperation got[] = {AQ_TRACE_LOCK, AQ_TRACE_PIN, AQ_TRACE_LATCH, AQ_TRACE_MUTEX};
-	AqTrace    *traces = palloc0((aq_max_traces + 1) * sizeof(AqTrace));
+	AqTrace    *traces = palloc0((aq_trace_max + 1) * sizeof(AqTrace));
 	bool		running[64];
 	int			n;
 	AqRow		out;
 
 	aq_rows_begin(&out, fcinfo);
-	n = aq_trace_copy_heads(traces, running);
+	n = aq_trace_control_copy_heads(traces, running);
 	for (int i = 0; i < n; i++)
 	{
 		AqTrace    *trace = &traces[i];
 		int64		written = (int64) pg_atomic_read_u64(&trace->written);
 
-		if (!aq_trace_may_see(trace))
+		if (!aq_trace_control_may_see(trace))
 			continue;
-		aq_row_int(&out, trace->pid);
-		aq_row_put_if(&out, OidIsValid(trace->role), ObjectIdGetDatum(trace->role));
-		aq_row_put(&out, ObjectIdGetDatum(trace->started_by));
-		aq_row_bool(&out, running[i]);
-		aq_row_put(&out, TimestampTzGetDatum(trace->started));
-		aq_row_put_if(&out, trace->stopped != 0, TimestampTzGetDatum(trace->stopped));
-		aq_row_number(&out, written);
-		aq_row_number(&out, Max(written - aq_trace_rows, 0));
-		aq_row_number(&out, trace->nprofiles);
-		aq_row_number(&out, (int64) trace->unprofiled);
+		aq_rows_int(&out, trace->pid);
+		aq_rows_put_if(&out, OidIsValid(trace->role), ObjectIdGetDatum(trace->role));
+		aq_rows_put(&out, ObjectIdGetDatum(trace->started_by));
+		aq_rows_bool(&out, running[i]);
+		aq_rows_put(&out, TimestampTzGetDatum(trace->started));
+		aq_rows_put_if(&out, trace->stopped != 0, TimestampTzGetDatum(trace->stopped));
+		aq_rows_number(&out, written);
+		aq_rows_number(&out, Max(written - aq_trace_rows, 0));
+		aq_rows_number(&out, trace->nprofiles);
+		aq_rows_number(&out, (int64) trace->unprofiled);
 		for (int k = 0; k < lengthof(got); k++)
 		{
-			aq_row_number(&out, (int64) trace->counts[got[k]][AQ_TRACE_GET]);
-			aq_row_number(&out, (int64) trace->counts[got[k]][AQ_TRACE_FREE]);
+			aq_rows_number(&out, (int64) trace->counts[got[k]][AQ_TRACE_GET]);
+			aq_rows_number(&out, (int64) trace->counts[got[k]][AQ_TRACE_FREE]);
 			if (got[k] == AQ_TRACE_LATCH || got[k] == AQ_TRACE_MUTEX)
-				aq_row_number(&out, (int64) trace->counts[got[k]][AQ_TRACE_FAIL]);
+				aq_rows_number(&out, (int64) trace->counts[got[k]][AQ_TRACE_FAIL]);
 		}
-		aq_row_number(&out, (int64) (trace->counts[AQ_TRACE_WAIT][AQ_TRACE_END] +
+		aq_rows_number(&out, (int64) (trace->counts[AQ_TRACE_WAIT][AQ_TRACE_END] +
 								   trace->counts[AQ_TRACE_WAIT][AQ_TRACE_TIMEOUT]));
-		aq_row_number(&out, (int64) trace->counts[AQ_TRACE_WAIT][AQ_TRACE_TIMEOUT]);
-		aq_row_number(&out, (int64) trace->counts[AQ_TRACE_PUBLISH][AQ_TRACE_POST]);
-		aq_row_number(&out, (int64) trace->counts[AQ_TRACE_WAKEUP][AQ_TRACE_POST]);
-		aq_row_end(&out);
+		aq_rows_number(&out, (int64) trace->counts[AQ_TRACE_WAIT][AQ_TRACE_TIMEOUT]);
+		aq_rows_number(&out, (int64) trace->counts[AQ_TRACE_PUBLISH][AQ_TRACE_POST]);
+		aq_rows_number(&out, (int64) trace->counts[AQ_TRACE_WAKEUP][AQ_TRACE_POST]);
+		aq_rows_end(&out);
 	}
 	return (Datum) 0;
 }
@@ -161,9 +161,9 @@ aq_trace_view_traces(PG_FUNCTION_ARGS)
  * Sequence, ns since the start, action; operation, object, its number, queue id;
  * location, mode, ns to get, ns held, P1 to P3.
  */
-PG_FUNCTION_INFO_V1(aq_trace_view_rows);
+PG_FUNCTION_INFO_V1(aq_trace_views_rows);
 Datum
-aq_trace_view_rows(PG_FUNCTION_ARGS)
+aq_trace_views_rows(PG_FUNCTION_ARGS)
 {
 	AqRow		out;
 	AqTrace    *trace = begin(&out, fcinfo, true);
@@ -178,17 +178,17 @@ aq_trace_view_rows(PG_FUNCTION_ARGS)
 		/* overwritten while it was copied */
 		if (pg_atomic_read_u64(&row->sequence) != sequence)
 			continue;
-		aq_row_number(&out, (int64) sequence);
-		aq_row_number(&out, row->at);
-		aq_row_text(&out, actions[row->action]);
+		aq_rows_number(&out, (int64) sequence);
+		aq_rows_number(&out, row->at);
+		aq_rows_text(&out, actions[row->action]);
 		add_object(&out, row->operation, row->number, row->child, row->database, row->queue);
-		aq_row_text(&out, row->where != AQ_LOC_NONE ? locations[row->where] : NULL);
-		aq_row_text(&out, row->mode != AQ_TRACE_NO_MODE ? modes[row->mode] : NULL);
-		aq_row_number_if(&out, row->elapsed != AQ_TRACE_UNKNOWN, row->elapsed);
-		aq_row_number_if(&out, row->held != AQ_TRACE_UNKNOWN, row->held);
+		aq_rows_text(&out, row->where != AQ_LOC_NONE ? locations[row->where] : NULL);
+		aq_rows_text(&out, row->mode != AQ_TRACE_NO_MODE ? modes[row->mode] : NULL);
+		aq_rows_number_if(&out, row->elapsed != AQ_TRACE_UNKNOWN, row->elapsed);
+		aq_rows_number_if(&out, row->held != AQ_TRACE_UNKNOWN, row->held);
 		for (int i = 0; i < 3; i++)
-			aq_row_number_if(&out, waits, (int64) row->p[i]);
-		aq_row_end(&out);
+			aq_rows_number_if(&out, waits, (int64) row->p[i]);
+		aq_rows_end(&out);
 	}
 	return (Datum) 0;
 }
@@ -198,13 +198,13 @@ add_profile(AqRow *row, const AqTraceProfile *profile)
 {
 	add_object(row, profile->operation, profile->number, profile->child, profile->database,
 			   profile->queue);
-	aq_row_text(row, profile->where != AQ_LOC_NONE ? locations[profile->where] : NULL);
+	aq_rows_text(row, profile->where != AQ_LOC_NONE ? locations[profile->where] : NULL);
 }
 
 /* Operation, object, number, queue id, location; gets, releases, failures; ns by measure. */
-PG_FUNCTION_INFO_V1(aq_trace_view_objects);
+PG_FUNCTION_INFO_V1(aq_trace_views_objects);
 Datum
-aq_trace_view_objects(PG_FUNCTION_ARGS)
+aq_trace_views_objects(PG_FUNCTION_ARGS)
 {
 	AqRow		out;
 	AqTrace    *trace = begin(&out, fcinfo, false);
@@ -214,20 +214,20 @@ aq_trace_view_objects(PG_FUNCTION_ARGS)
 		AqTraceProfile *profile = &trace->profiles[i];
 
 		add_profile(&out, profile);
-		aq_row_number(&out, (int64) profile->gets);
-		aq_row_number(&out, (int64) profile->releases);
-		aq_row_number(&out, (int64) profile->failures);
-		aq_row_number(&out, (int64) profile->ns[AQ_MEASURE_ACQUIRE]);
-		aq_row_number(&out, (int64) profile->ns[AQ_MEASURE_HOLD]);
-		aq_row_end(&out);
+		aq_rows_number(&out, (int64) profile->gets);
+		aq_rows_number(&out, (int64) profile->releases);
+		aq_rows_number(&out, (int64) profile->failures);
+		aq_rows_number(&out, (int64) profile->ns[AQ_MEASURE_ACQUIRE]);
+		aq_rows_number(&out, (int64) profile->ns[AQ_MEASURE_HOLD]);
+		aq_rows_end(&out);
 	}
 	return (Datum) 0;
 }
 
 /* Operation, object, number, queue id, location; measure, lower bound in ns, count. */
-PG_FUNCTION_INFO_V1(aq_trace_view_histogram);
+PG_FUNCTION_INFO_V1(aq_trace_views_histogram);
 Datum
-aq_trace_view_histogram(PG_FUNCTION_ARGS)
+aq_trace_views_histogram(PG_FUNCTION_ARGS)
 {
 	AqRow		out;
 	AqTrace    *trace = begin(&out, fcinfo, false);
@@ -241,10 +241,10 @@ aq_trace_view_histogram(PG_FUNCTION_ARGS)
 				if (count == 0)
 					continue;
 				add_profile(&out, &trace->profiles[i]);
-				aq_row_text(&out, measures[which]);
-				aq_row_number(&out, bucket == 0 ? 0 : INT64CONST(1) << (bucket - 1));
-				aq_row_number(&out, (int64) count);
-				aq_row_end(&out);
+				aq_rows_text(&out, measures[which]);
+				aq_rows_number(&out, bucket == 0 ? 0 : INT64CONST(1) << (bucket - 1));
+				aq_rows_number(&out, (int64) count);
+				aq_rows_end(&out);
 			}
 	return (Datum) 0;
 }

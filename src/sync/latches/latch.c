@@ -98,7 +98,7 @@ typedef struct LatchRow
  * rests on this reasoning: with 2, 8 and 32 sessions on two (busy) processors,
  * the time for the same number of gets showed no trend between 100 and 20000.
  */
-AQ_LOCAL int aq_spin_count = 200;
+AQ_LOCAL int aq_latch_spin_count = 200;
 AQ_LOCAL uint8 aq_latch_class[AQ_LATCH_COUNT];
 AQ_LOCAL AqLatchClass aq_latch_classes[AQ_LATCH_CLASSES] = {
 	/* how everything waits that no parameter speaks of: until posted */
@@ -376,7 +376,7 @@ settle(AqLatch *latch, AqLatchMode mode)
 static bool
 spin(AqLatch *latch, AqLatchMode mode, const AqLatchClass *class, bool posted)
 {
-	int			polls = class->spin >= 0 ? class->spin : aq_spin_count;
+	int			polls = class->spin >= 0 ? class->spin : aq_latch_spin_count;
 
 	/* Shared holders are shorter and come in numbers: Oracle spins twice as long. */
 	if (mode == AQ_SHARED)
@@ -435,7 +435,7 @@ sleep_once(AqLatch *latch, const AqLatchClass *class, int64 n, AqLocation where)
 	count_miss(&holder->sleeps);
 	count_miss(&misses[where].waiter_sleeps);
 	AQ_PROBE4(latch__sleep, latch, latch->id, where, pg_atomic_read_u32(&latch->where));
-	aq_wait_begin(latch_rows[latch->id].event, (uint64) (uintptr_t) latch, latch->id, where);
+	aq_event_begin(latch_rows[latch->id].event, (uint64) (uintptr_t) latch, latch->id, where);
 	if (class->timed)
 		aq_os_sem_wait_us(&me->sem, class->sleep_us[Min(n, AQ_CLASS_SLEEPS - 1)]);
 	else
@@ -444,7 +444,7 @@ sleep_once(AqLatch *latch, const AqLatchClass *class, int64 n, AqLocation where)
 			aq_os_sem_wait(&me->sem);
 		while (pg_atomic_read_u32(&me->state) != AQ_SLEEP_POSTED);
 	}
-	aq_wait_end();
+	aq_event_end();
 	/* Nobody has got it since: who had it when we fell asleep had it all the time. */
 	if (aq_latch_gets(latch) == got_before)
 		count_miss(&holder->long_holds);

@@ -17,7 +17,7 @@
 AqLatch *
 aq_latch_find(const char *name, int child)
 {
-	int			id = aq_name_find(aq_latch_names, AQ_LATCH_COUNT, name, (int) strlen(name));
+	int			id = aq_lock_names_find(aq_lock_names_latches, AQ_LATCH_COUNT, name, (int) strlen(name));
 	AqLatch    *latch;
 
 	if (id < 0)

@@ -18,13 +18,13 @@
 /* Of class 0 only the defaults are used. */
 typedef struct AqLatchClass
 {
-	int			spin;			/* polls; -1: aq_spin_count */
+	int			spin;			/* polls; -1: aq_latch_spin_count */
 	int			yields;			/* how often to yield and spin again before sleeping */
 	bool		timed;			/* sleeps end by themselves; false: only by a post */
 	int			sleep_us[AQ_CLASS_SLEEPS];	/* the last one for all that follow */
 } AqLatchClass;
 
-extern AQ_LOCAL int aq_spin_count;
+extern AQ_LOCAL int aq_latch_spin_count;
 extern AQ_LOCAL uint8 aq_latch_class[AQ_LATCH_COUNT];
 extern AQ_LOCAL AqLatchClass aq_latch_classes[AQ_LATCH_CLASSES];
 

@@ -282,7 +282,7 @@ get_slow(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 	int64		spun = 0;
 	int64		start;
 
-	aq_scheme_start(&scheme, mutex->type);
+	aq_mutex_wait_start(&scheme, mutex->type);
 	AQ_PROBE4(mutex__spin, mutex, mutex->idn, mode, where);
 	if (!timed_spin(mutex, mode, scheme.way.spin, &spun))
 	{
@@ -291,16 +291,16 @@ get_slow(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 		start = read_clock();
 		pg_atomic_write_u64(&aq_sync_self->wants, aq_lock_word(mutex, true, mode));
 		if (mutex->type == AQ_MUTEX_TYPE_ROW)	/* whose parameters are its own, as in Oracle */
-			aq_wait_begin(row->event_exclusive, mutex->object, where, 0);
+			aq_event_begin(row->event_exclusive, mutex->object, where, 0);
 		else
-			aq_wait_begin(mode == AQ_SHARED ? row->event_shared : row->event_exclusive,
+			aq_event_begin(mode == AQ_SHARED ? row->event_shared : row->event_exclusive,
 						  mutex->idn, wait.value, wait.p3);
 		do
 		{
 			AQ_PROBE4(mutex__sleep, mutex, mutex->idn, where, scheme.step);
-			aq_scheme_step(&scheme, &me->sem);
+			aq_mutex_wait_step(&scheme, &me->sem);
 		} while (!timed_spin(mutex, mode, scheme.way.spin, &spun));
-		aq_wait_end();
+		aq_event_end();
 		pg_atomic_write_u64(&aq_sync_self->wants, 0);
 		wait.time = (read_clock() - start) / 1000;
 		wait.sleeps = scheme.step;

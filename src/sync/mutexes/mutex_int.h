@@ -15,13 +15,13 @@
 
 /* --- mutex_wait.c: how a mutex waits ---------------------------------------------- */
 
-extern AQ_LOCAL int aq_mutex_spin_count;
+extern AQ_LOCAL int aq_mutex_wait_spin_count;
 extern AQ_LOCAL int aq_mutex_wait_scheme;
 extern AQ_LOCAL int aq_mutex_wait_time;
-extern AQ_LOCAL int aq_wait_yield_mode; /* AqYieldMode */
-extern AQ_LOCAL int aq_wait_yield_sleep_time;
-extern AQ_LOCAL int aq_wait_yield_sleep_freq;
-extern AQ_LOCAL int aq_wait_yield_yield_freq;
+extern AQ_LOCAL int aq_mutex_wait_yield_mode; /* AqYieldMode */
+extern AQ_LOCAL int aq_mutex_wait_yield_sleep_time;
+extern AQ_LOCAL int aq_mutex_wait_yield_sleep_freq;
+extern AQ_LOCAL int aq_mutex_wait_yield_yield_freq;
 
 typedef enum AqYieldMode
 {
@@ -41,7 +41,7 @@ typedef struct AqMutexWay
 	int			time;
 } AqMutexWay;
 
-extern AQ_LOCAL AqMutexWay aq_mutex_ways[AQ_MUTEX_TYPE_COUNT];
+extern AQ_LOCAL AqMutexWay aq_mutex_wait_ways[AQ_MUTEX_TYPE_COUNT];
 
 /* One wait: how it waits, and how far it has come. */
 typedef struct AqScheme
@@ -51,8 +51,8 @@ typedef struct AqScheme
 	bool		timed;			/* false: its time is not accounted as waiting */
 } AqScheme;
 
-extern void aq_scheme_start(AqScheme *scheme, AqMutexType type);
-extern void aq_scheme_step(AqScheme *scheme, AqSem *sem);
+extern void aq_mutex_wait_start(AqScheme *scheme, AqMutexType type);
+extern void aq_mutex_wait_step(AqScheme *scheme, AqSem *sem);
 
 /* --- mutex.c ------------------------------------------------------------------- */
 

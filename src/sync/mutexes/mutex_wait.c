@@ -27,24 +27,24 @@
 
 #define SPIN_ONLY_STEPS	65536
 
-AQ_LOCAL int aq_mutex_spin_count = 255;
+AQ_LOCAL int aq_mutex_wait_spin_count = 255;
 AQ_LOCAL int aq_mutex_wait_scheme = 2;
 AQ_LOCAL int aq_mutex_wait_time = 1;
-AQ_LOCAL int aq_wait_yield_mode = AQ_YIELD_MODE_YIELD;
-AQ_LOCAL int aq_wait_yield_sleep_time = 1;
-AQ_LOCAL int aq_wait_yield_sleep_freq = 100;
-AQ_LOCAL int aq_wait_yield_yield_freq = 20;
-AQ_LOCAL AqMutexWay aq_mutex_ways[AQ_MUTEX_TYPE_COUNT] = {
+AQ_LOCAL int aq_mutex_wait_yield_mode = AQ_YIELD_MODE_YIELD;
+AQ_LOCAL int aq_mutex_wait_yield_sleep_time = 1;
+AQ_LOCAL int aq_mutex_wait_yield_sleep_freq = 100;
+AQ_LOCAL int aq_mutex_wait_yield_yield_freq = 20;
+AQ_LOCAL AqMutexWay aq_mutex_wait_ways[AQ_MUTEX_TYPE_COUNT] = {
 	[0 ... AQ_MUTEX_TYPE_COUNT - 1] = {-1, -1, -1}
 };
 
 void
-aq_scheme_start(AqScheme *scheme, AqMutexType type)
+aq_mutex_wait_start(AqScheme *scheme, AqMutexType type)
 {
-	AqMutexWay *own = &aq_mutex_ways[type];
+	AqMutexWay *own = &aq_mutex_wait_ways[type];
 	AqMutexWay *way = &scheme->way;
 
-	way->spin = own->spin >= 0 ? own->spin : aq_mutex_spin_count;
+	way->spin = own->spin >= 0 ? own->spin : aq_mutex_wait_spin_count;
 	way->scheme = own->scheme >= 0 ? own->scheme : aq_mutex_wait_scheme;
 	way->time = own->time >= 0 ? own->time : aq_mutex_wait_time;
 	scheme->step = 0;
@@ -70,14 +70,14 @@ spread(int ms)
 static void
 step_yield(uint64 k)
 {
-	bool		sleeps = (aq_wait_yield_mode == AQ_YIELD_MODE_SLEEP);
-	int			freq = sleeps ? aq_wait_yield_yield_freq : aq_wait_yield_sleep_freq;
+	bool		sleeps = (aq_mutex_wait_yield_mode == AQ_YIELD_MODE_SLEEP);
+	int			freq = sleeps ? aq_mutex_wait_yield_yield_freq : aq_mutex_wait_yield_sleep_freq;
 
 	/* 0: never the other one */
 	if (freq > 0 && k % freq == 0)
 		sleeps = !sleeps;
 	if (sleeps)
-		aq_os_poll_ms(aq_wait_yield_sleep_time);
+		aq_os_poll_ms(aq_mutex_wait_yield_sleep_time);
 	else
 		aq_os_yield();
 }
@@ -104,7 +104,7 @@ step_backoff(uint64 k, int time, AqSem *sem)
 }
 
 void
-aq_scheme_step(AqScheme *scheme, AqSem *sem)
+aq_mutex_wait_step(AqScheme *scheme, AqSem *sem)
 {
 	const AqMutexWay *way = &scheme->way;
 	uint64		k = ++scheme->step;

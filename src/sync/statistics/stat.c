@@ -119,13 +119,13 @@ aq_stat_read(int session, AqStatSlot *copy)
 	*copy = *aq_stat_slot(session);
 	if (pid == 0 || copy->cpu_before == 0)
 		return;					/* coming or gone */
-	cpu = aq_cpu_ns_of(pid);
+	cpu = aq_clock_cpu_ns_of(pid);
 	if (cpu >= 0 && pid == aq_session_pid(session))
 		copy->times.cpu = Max((int64) copy->times.cpu, cpu - (int64) copy->cpu_before);
 }
 
 int
-aq_session_operation(int session, int32 *queue_id)
+aq_stat_operation(int session, int32 *queue_id)
 {
 	AqStatSlot *slot = aq_stat_slot(session);
 

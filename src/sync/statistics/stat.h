@@ -80,7 +80,7 @@ extern void aq_time_on_queue(AqTimeOnQueue told);
 extern int64 aq_time_now(void);
 
 /* The queue operation that a session is in: its kind, or -1, and its queue, or 0. */
-extern int	aq_session_operation(int session, int32 *queue_id);
+extern int	aq_stat_operation(int session, int32 *queue_id);
 extern const char *const aq_time_kind_names[AQ_TIME_COUNT];
 
 #endif							/* AQ_STAT_H */

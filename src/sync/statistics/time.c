@@ -40,7 +40,7 @@ const char *const aq_time_kind_names[AQ_TIME_COUNT] = {
 #define CPU_EXACT 16
 #define CPU_SAMPLE 64
 
-bool		aq_timed_statistics = AQ_ACCOUNTING; /* pgaq.timed_statistics */
+bool		aq_time_statistics = AQ_ACCOUNTING; /* pgaq.timed_statistics */
 
 static AqStatSlot *own;			/* NULL: not attached */
 
@@ -70,7 +70,7 @@ aq_time_session_start(void)
 	own = aq_stat_slot(aq_session_own_number);
 	own->op = -1;
 	own->queue = 0;
-	own->cpu_before = aq_cpu_ns();
+	own->cpu_before = aq_clock_cpu_ns();
 	booked_until = aq_clock_ns();
 	statement = GetCurrentStatementStartTimestamp();
 	booked_idle = aq_event_idle;
@@ -113,7 +113,7 @@ begin_of_share(int64 now)
 static void
 book(int64 now)
 {
-	if (own->background || !aq_timed_statistics)
+	if (own->background || !aq_time_statistics)
 		return;
 	if (now > begin_of_share(now))
 	{
@@ -143,12 +143,12 @@ aq_time_enter(AqTimeKind which)
 	kind = which;
 	own->queue = 0;
 	own->op = kind;
-	timing = aq_timed_statistics;
+	timing = aq_time_statistics;
 	if (timing)
 	{
 		call = calls[kind]++;
 		weight = call < CPU_EXACT ? 1 : call % CPU_SAMPLE == 0 ? CPU_SAMPLE : 0;
-		started_cpu = weight > 0 ? aq_cpu_ns() : 0;
+		started_cpu = weight > 0 ? aq_clock_cpu_ns() : 0;
 		started_idle = aq_event_idle;
 		/* the end of a transaction follows what was booked last */
 		started = kind == AQ_TIME_COMMIT ? 0 : aq_clock_ns();
@@ -159,7 +159,7 @@ aq_time_enter(AqTimeKind which)
 int64
 aq_time_now(void)
 {
-	return aq_timed_statistics ? aq_clock_ns() : 0;
+	return aq_time_statistics ? aq_clock_ns() : 0;
 }
 
 void
@@ -180,7 +180,7 @@ end_operation(void)
 		int64		now = aq_clock_ns();
 		uint64		passed = Max(now - (started != 0 ? started : begin_of_share(now)), 0);
 		uint64		elapsed = passed - Min(passed, aq_event_idle - started_idle);
-		uint64		cpu = weight > 0 ? weight * (uint64) Max(aq_cpu_ns() - started_cpu, 0) : 0;
+		uint64		cpu = weight > 0 ? weight * (uint64) Max(aq_clock_cpu_ns() - started_cpu, 0) : 0;
 
 		own->times.op_elapsed[kind] += elapsed;
 		own->times.op_cpu[kind] += cpu;
@@ -235,7 +235,7 @@ aq_time_xact_end(bool abort)
 	if (abort)
 		close_level(1);
 	/* an open operation is the commit itself, which its own callback will end and book */
-	if (aq_timed_statistics && depth == 0)
+	if (aq_time_statistics && depth == 0)
 		book(aq_clock_ns());
 }
 
@@ -246,7 +246,7 @@ void
 aq_time_session_exit(void)
 {
 	depth = 0;
-	own->times.cpu = Max(aq_cpu_ns() - (int64) own->cpu_before, 0);
+	own->times.cpu = Max(aq_clock_cpu_ns() - (int64) own->cpu_before, 0);
 	own = NULL;
 }
 
@@ -271,7 +271,7 @@ executor_run(AQ_EXECUTOR_RUN_ARGS)
 		previous_hook(AQ_EXECUTOR_RUN_PASS);
 	else
 		standard_ExecutorRun(AQ_EXECUTOR_RUN_PASS);
-	if (own != NULL && aq_timed_statistics && is_to_be_booked(query))
+	if (own != NULL && aq_time_statistics && is_to_be_booked(query))
 		book(aq_clock_ns());
 }
 
@@ -282,7 +282,7 @@ aq_time_define_parameters(void)
 							 "Books the time of statements and queue operations in the time model.",
 							 "It reads the clock twice in each queue operation and once in each statement and transaction "
 							 "of a session that uses queues. Waits are timed always.",
-							 &aq_timed_statistics, aq_timed_statistics,
+							 &aq_time_statistics, aq_time_statistics,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	previous_hook = ExecutorRun_hook;
 	ExecutorRun_hook = executor_run;

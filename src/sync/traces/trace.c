@@ -42,7 +42,7 @@ typedef struct Open
 	int64		got;
 } Open;
 
-int			aq_max_traces = 4;
+int			aq_trace_max = 4;
 int			aq_trace_rows = 10000;
 
 AqTraceSession *aq_trace_sessions;
@@ -74,7 +74,7 @@ aq_trace_define_parameters(void)
 	DefineCustomIntVariable("pgaq.max_traces",
 							"Number of sessions that can be traced at a time.",
 							"Each takes 270 kB of shared memory, and its rows.",
-							&aq_max_traces, aq_max_traces, 0, 64,
+							&aq_trace_max, aq_trace_max, 0, 64,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.trace_rows",
 							"Number of rows that a trace keeps, the latest ones.",
@@ -100,7 +100,7 @@ sessions_size(void)
 Size
 aq_trace_shmem_size(void)
 {
-	return add_size(sessions_size(), mul_size(aq_max_traces, aq_trace_size()));
+	return add_size(sessions_size(), mul_size(aq_trace_max, aq_trace_size()));
 }
 
 AqTrace *
@@ -129,7 +129,7 @@ aq_trace_shmem_init(void *area, bool found)
 		pg_atomic_init_u32(&aq_trace_sessions[i].word, 0);
 		pg_atomic_init_u32(&aq_trace_sessions[i].busy, 0);
 	}
-	for (int i = 0; i < aq_max_traces; i++)
+	for (int i = 0; i < aq_trace_max; i++)
 	{
 		AqTrace    *trace = aq_trace_at(i);
 

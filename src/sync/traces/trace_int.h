@@ -125,7 +125,7 @@ typedef union AqTraceSession
 	char		padding[64];
 } AqTraceSession;
 
-extern int	aq_max_traces;		/* pgaq.max_traces */
+extern int	aq_trace_max;		/* pgaq.max_traces */
 extern int	aq_trace_rows;		/* pgaq.trace_rows */
 
 extern AqTraceSession *aq_trace_sessions;

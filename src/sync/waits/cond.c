@@ -33,19 +33,19 @@ aq_cond_sleep(AqCond *cond, AqEvent event,
 			  uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 {
 	bool		timed_out = false;
-	uint32		info = aq_wait_info(event);
+	uint32		info = aq_event_info(event);
 
-	aq_sync_assert_none_held();
+	aq_held_assert_none();
 	/* after an error, aq_locks_release_all() ends the wait */
-	aq_wait_begin_timed(event, p1, p2, p3, timeout_us);
+	aq_event_begin_timed(event, p1, p2, p3, timeout_us);
 	if (timeout_us < 0)
 		ConditionVariableSleep(&cond->cv, info);
 	else
 		timed_out = ConditionVariableTimedSleep(&cond->cv, Max(timeout_us / 1000, 1), info);
 	if (timed_out)
-		aq_wait_end_timeout();
+		aq_event_end_timeout();
 	else
-		aq_wait_end();
+		aq_event_end();
 	return !timed_out;
 }
 

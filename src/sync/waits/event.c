@@ -14,7 +14,7 @@
  * Waits may nest two or three deep (a latch inside a named wait): the inner one
  * is shown while it lasts, and the time of the outer one includes it.
  *
- * Nothing here can raise an error, except that aq_wait_sleep() serves interrupts,
+ * Nothing here can raise an error, except that aq_event_sleep() serves interrupts,
  * after the wait has ended.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -74,7 +74,7 @@ aq_event_shmem_init(void *area, bool found)
 }
 
 uint32
-aq_wait_info(AqEvent event)
+aq_event_info(AqEvent event)
 {
 	aq_session_attach();
 	return server_events[event];
@@ -112,7 +112,7 @@ aq_event_read(int session, AqWaitNow *now)
 }
 
 int64
-aq_wait_left(const AqWaitNow *now, int64 clock)
+aq_event_left(const AqWaitNow *now, int64 clock)
 {
 	return now->until == 0 ? -1 : Max(now->until - clock, 0);
 }
@@ -158,7 +158,7 @@ aq_event_session_exit(void)
 }
 
 void
-aq_wait_begin_timed(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
+aq_event_begin_timed(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 {
 	OpenWait   *wait;
 	AqWaitNow	now;
@@ -195,9 +195,9 @@ aq_wait_begin_timed(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeou
 }
 
 void
-aq_wait_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3)
+aq_event_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3)
 {
-	aq_wait_begin_timed(event, p1, p2, p3, -1);
+	aq_event_begin_timed(event, p1, p2, p3, -1);
 }
 
 static void
@@ -259,13 +259,13 @@ end_wait(bool timed_out)
 }
 
 void
-aq_wait_end(void)
+aq_event_end(void)
 {
 	end_wait(false);
 }
 
 void
-aq_wait_end_timeout(void)
+aq_event_end_timeout(void)
 {
 	end_wait(true);
 }
@@ -279,13 +279,13 @@ aq_event_end_all(void)
 }
 
 bool
-aq_wait_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
+aq_event_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 {
 	int			wake_events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
 	long		timeout_ms = -1;
 	int			rc;
 
-	aq_sync_assert_none_held();
+	aq_held_assert_none();
 
 	if (timeout_us >= 0)
 	{
@@ -293,7 +293,7 @@ aq_wait_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 		timeout_ms = (long) Min((timeout_us + 999) / 1000, (int64) INT_MAX);
 	}
 
-	aq_wait_begin_timed(event, p1, p2, p3, timeout_us);
+	aq_event_begin_timed(event, p1, p2, p3, timeout_us);
 	rc = WaitLatch(MyLatch, wake_events, timeout_ms, server_events[event]);
 	end_wait((rc & WL_LATCH_SET) == 0);
 	ResetLatch(MyLatch);

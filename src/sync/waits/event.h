@@ -28,7 +28,7 @@ typedef struct AqEventName
 	const char *text;
 } AqEventName;
 
-extern const AqClassName aq_class_names[AQ_CLASS_COUNT];
+extern const AqClassName aq_event_names_classes[AQ_CLASS_COUNT];
 extern const AqEventName aq_event_names[AQ_EVENT_COUNT];
 
 /* What a session waits for, or waited for last. */
@@ -46,7 +46,7 @@ typedef struct AqWaitNow
 } AqWaitNow;
 
 /* Microseconds that a wait may still take at this time of the clock; -1: it has no limit. */
-extern int64 aq_wait_left(const AqWaitNow *now, int64 clock);
+extern int64 aq_event_left(const AqWaitNow *now, int64 clock);
 
 /* A session's current wait, as of one moment; event is -1 when it is not attached. */
 extern void aq_event_read(int session, AqWaitNow *now);
@@ -60,18 +60,18 @@ extern int64 aq_event_watched(int session, uint64 sequence);
 
 /* --- named waits -------------------------------------------------------------
  * AqEvent comes from event_list.h (name, class, P1-P3 texts).
- * aq_wait_begin/end bracket a wait made by other means; aq_wait_sleep sleeps on
+ * aq_event_begin/end bracket a wait made by other means; aq_event_sleep sleeps on
  * the process latch until it is set, the time is over (timeout_us < 0: for
  * ever) or the postmaster dies; it handles interrupts, and returns false on
  * time-out.  It resets the process latch: check your condition after it.
  */
-extern void aq_wait_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3);
-extern void aq_wait_begin_timed(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
-extern void aq_wait_end(void);
-extern void aq_wait_end_timeout(void);	/* the same, counted as timed out */
-extern bool aq_wait_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
+extern void aq_event_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3);
+extern void aq_event_begin_timed(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
+extern void aq_event_end(void);
+extern void aq_event_end_timeout(void);	/* the same, counted as timed out */
+extern bool aq_event_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
 
 /* the server's wait_event_info under which it shows the event */
-extern uint32 aq_wait_info(AqEvent event);
+extern uint32 aq_event_info(AqEvent event);
 
 #endif							/* AQ_EVENT_H */

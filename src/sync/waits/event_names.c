@@ -11,7 +11,7 @@
 
 #include "sync/waits/event.h"
 
-const AqClassName aq_class_names[AQ_CLASS_COUNT] = {
+const AqClassName aq_event_names_classes[AQ_CLASS_COUNT] = {
 #define X(id, name, number, identifier) {name, number, INT64CONST(identifier)},
 #include "sync/common/class_list.h"
 #undef X

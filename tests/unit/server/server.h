@@ -44,11 +44,11 @@ typedef struct AqFindings AqFindings;
 
 /* claims: test_object.c keeps them */
 typedef void (*AqClaimRelease) (void *object, int64 argument);
-extern void aq_claims_reserve(int n);
+extern void aq_claim_reserve(int n);
 extern void aq_claim_enter(AqClaimRelease release, void *object, int64 argument);
 extern void aq_claim_end(AqClaimRelease release, const void *object);
-extern void aq_counted_enter(pg_atomic_uint32 *counter);
-extern void aq_counted_leave(pg_atomic_uint32 *counter);
+extern void aq_claim_count(pg_atomic_uint32 *counter);
+extern void aq_claim_uncount(pg_atomic_uint32 *counter);
 
 #define PG_TRY() do {
 #define PG_CATCH() } while (0); if (false) {
