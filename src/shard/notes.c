@@ -1,20 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * notes.c
- *	  What the transaction has in hand, and how that ends.
+ *	  What the running transaction has enqueued and taken.
  *
- * A note says: these slots are pending because of me, or these messages are
- * taken by me for this consumer.  It belongs to a subtransaction; committing
- * one hands its notes to the parent, aborting one settles them.
- *
- *	pre-commit	log rows are written, which may raise
- *	commit		slots become ready, takes become final: cannot raise, so all
- *				memory was reserved before (invariant I6)
- *	abort		slots die, taken messages go back to their place
- *	prepare		the notes go to the transactions in doubt, see doubt.c
- *
- * A session that is killed aborts its transaction on its way out; one that
- * cannot, takes the server with it, and the tables tell the rest.
+ * A note says: these slots are pending because of this transaction, or these
+ * messages are taken by it for this consumer.  It belongs to a subtransaction;
+ * committing one hands its notes to the parent, aborting one settles them.
+ * shard_xact.c says when.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -23,8 +15,6 @@
 #include "shard/shard_private.h"
 
 #include "access/xact.h"
-#include "miscadmin.h"
-#include "storage/ipc.h"
 #include "utils/memutils.h"
 
 static MemoryContext context;	/* of the notes; reset at the transaction's end */
@@ -202,28 +192,6 @@ aq_note_take_locked(TakeNote *locked, uint32 at, AqMode mode)
 }
 
 /*
- * The subtransaction is rolled back.  What the transaction had locked before,
- * it has locked again; the attempt counts when it lets go of that.  That note
- * has room: it cannot have grown, since only the last note does.
- */
-static void
-undo_take(TakeNote *note, SubTransactionId subid, TransactionId xid)
-{
-	TakeNote   *locked = note->locked;
-
-	if (locked == NULL || locked->subid >= subid)
-	{
-		aq_settle_take(note, false, !proc_exit_inprogress, xid);
-		return;
-	}
-	Assert(locked->count + note->count <= locked->size);
-	memcpy(&locked->slots[locked->count], note->slots, note->count * sizeof(uint16));
-	locked->count += note->count;
-	for (uint32 i = 0; i < note->count; i++)
-		(void) aq_bitmap_set(locked->tried, note->slots[i]);
-}
-
-/*
  * The row of a message that was noted last, or just before the last, says when
  * it was enqueued.  It does not matter which of the take's notes keeps that:
  * they are settled together.
@@ -256,9 +224,11 @@ aq_note_find_locked(Partition *partition, int position, uint32 slot, uint32 *at)
 	return NULL;
 }
 
+/* --- what the worker notes ------------------------------------------------------------ */
+
 /*
  * What the worker's transaction does in shared memory when it commits: before
- * its locks go, so that whoever waits for them sees the tables and shared
+ * its locks go, so that a session that waits for them sees the tables and shared
  * memory agree.  Must not raise; forgotten when the transaction aborts.
  */
 static void (*commit_callback) (void *arg);
@@ -272,151 +242,60 @@ aq_at_commit(void (*callback) (void *arg), void *arg)
 	commit_arg = arg;
 }
 
-/* --- the end of a transaction ----------------------------------------------------------------- */
-
-static void
-forget_everything(void)
+/* The transaction has committed. */
+void
+aq_notes_run_at_commit(void)
 {
-	nputs = ntakes = nqueues = 0;
-	aq_own_forget();
-	spare = NULL;
-	if (context != NULL)
-		MemoryContextReset(context);
-}
-
-static bool
-is_removal(const TakeNote *note)
-{
-	return note->mode != AQ_MODE_LOCKED && note->mode != AQ_MODE_BROWSE;
-}
-
-/* Write the dequeue log: the truth about what was taken. */
-static void
-write_log(bool preparing)
-{
-	for (int i = 0; i < ntakes; i++)
-	{
-		TakeNote   *note = take_notes[i];
-
-		if (note->count == 0 || aq_xact_dropped(note->shm->queue_id))
-			continue;
-		if (is_removal(note))
-			aq_heap_write_log(note->partition, note->mode == AQ_MODE_PURGE ? LOG_PURGED : LOG_TAKEN,
-						 0, note->position, note->slots, note->count);
-		else if (preparing)
-			aq_heap_write_log(note->partition, LOG_LOCKED, 0, note->position, note->slots, note->count);
-	}
-}
-
-static void
-settle_all(bool commit)
-{
-	TransactionId xid = GetTopTransactionIdIfAny();
-
-	/* puts first: own messages may have been taken as well */
-	for (int i = 0; i < nputs; i++)
-		aq_settle_put(put_notes[i], commit, xid);
-	if (commit && nputs > 0)
-		aq_point_held("messages-published");
-	for (int i = 0; i < ntakes; i++)
-		aq_settle_take(take_notes[i], commit, !proc_exit_inprogress, xid);
-}
-
-static bool
-has_notes(void)
-{
-	return nputs > 0 || ntakes > 0;
-}
-
-static void
-pre_commit(void)
-{
-	if (ntakes > 0)
-	{
-		aq_point("before-log");
-		write_log(false);
-		aq_point("after-log");
-	}
-}
-
-static void
-commit(void)
-{
-	aq_point_held("in-commit-callback");
-	settle_all(true);
 	if (commit_callback != NULL)
 		commit_callback(commit_arg);
 	commit_callback = NULL;
-	forget_everything();
-	aq_tables_xact_end();
 }
 
-static void
-pre_prepare(void)
-{
-	write_log(true);
-	if (has_notes())
-		aq_doubt_prepare(GetTopTransactionId());
-}
-
-static void
-prepare(void)
-{
-	aq_doubt_prepared();
-	forget_everything();
-}
-
-static void
-abort_transaction(void)
-{
-	commit_callback = NULL;
-	settle_all(false);
-	aq_doubt_cancel();
-	forget_everything();
-	aq_tables_subabort(InvalidSubTransactionId);
-	aq_tables_xact_end();
-}
+/* --- the end of a (sub)transaction ---------------------------------------------------- */
 
 /*
  * Notes of a subtransaction and of what it contains are the last ones, because
  * ids grow and committed ones have been handed to their parents.
  */
-static void
-subcommit(SubTransactionId subid, SubTransactionId parent)
+void
+aq_notes_subcommit(SubTransactionId subid, SubTransactionId parent)
 {
 	for (int i = nputs - 1; i >= 0 && put_notes[i]->subid >= subid; i--)
 		put_notes[i]->subid = parent;
 	for (int i = ntakes - 1; i >= 0 && take_notes[i]->subid >= subid; i--)
 		take_notes[i]->subid = parent;
-	aq_tables_subcommit(subid, parent);
 }
 
-static void
-subabort(SubTransactionId subid)
+/* Forget the last note of a dequeue, if it is of the subtransaction, and return it; NULL: there is none. */
+TakeNote *
+aq_notes_pop_take(SubTransactionId subid)
 {
-	TransactionId xid = GetTopTransactionIdIfAny();
-
-	while (ntakes > 0 && take_notes[ntakes - 1]->subid >= subid)
-		undo_take(take_notes[--ntakes], subid, xid);
-	while (nputs > 0 && put_notes[nputs - 1]->subid >= subid)
-	{
-		PutNote    *note = put_notes[--nputs];
-
-		puts_of(note->shm)->notes--;
-		aq_own_remove(note, nputs);
-		aq_settle_put(note, false, xid);
-	}
-	spare = NULL;
-	aq_tables_subabort(subid);
+	if (ntakes == 0 || take_notes[ntakes - 1]->subid < subid)
+		return NULL;
+	return take_notes[--ntakes];
 }
 
-const AqStoreXact aq_notes_xact = {
-	.has_notes = has_notes,
-	.pre_commit = pre_commit,
-	.commit = commit,
-	.pre_prepare = pre_prepare,
-	.prepare = prepare,
-	.abort = abort_transaction,
-	.subcommit = subcommit,
-	.subabort = subabort,
-};
+/* The same of an enqueue; *number: which note it was. */
+PutNote *
+aq_notes_pop_put(SubTransactionId subid, int *number)
+{
+	PutNote    *note;
+
+	if (nputs == 0 || put_notes[nputs - 1]->subid < subid)
+		return NULL;
+	note = put_notes[--nputs];
+	*number = nputs;
+	puts_of(note->shm)->notes--;
+	return note;
+}
+
+/* The transaction has ended, and its notes are settled. */
+void
+aq_notes_forget(void)
+{
+	nputs = ntakes = nqueues = 0;
+	commit_callback = NULL;
+	spare = NULL;
+	if (context != NULL)
+		MemoryContextReset(context);
+}

@@ -197,7 +197,7 @@ static const AqStoreJob shard_jobs[] = {
 
 static const AqStore shard_store = {
 	.kind = AQ_STORE_SHARDED,
-	.xact = &aq_notes_xact,
+	.xact = &aq_shard_xact,
 	.load = load,
 	.unload = aq_first_use_unload,
 	.idle = idle,

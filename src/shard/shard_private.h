@@ -553,7 +553,7 @@ extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 extern uint32 aq_take(AqQueue *queue, const AqTakeOptions *options);
 extern bool aq_take_is_ready(AqQueue *queue, int position, int64 until);
 
-/* --- notes.c: what the transaction has in hand ----------------------------------------------------------- */
+/* --- notes.c: what the transaction has enqueued and taken ----------------------------------------------------------- */
 
 typedef struct PutNote
 {
@@ -591,7 +591,7 @@ extern PutNote *aq_note_put(AqQueueShm *shm);	/* a new one; fill before it count
 extern void aq_note_put_done(PutNote *note);
 extern void aq_note_take_reserve(AqQueueShm *shm, uint32 n);
 extern void aq_note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
-						 bool own, uint32 slot);
+							  bool own, uint32 slot);
 extern void aq_note_consumed(AqMode mode, TimestampTz enqueued);
 extern int	aq_notes_puts(PutNote ***notes);
 extern bool aq_notes_have_puts(const AqQueueShm *shm);
@@ -599,7 +599,14 @@ extern int	aq_notes_takes(TakeNote ***notes);
 extern TakeNote *aq_note_find_locked(Partition *partition, int position, uint32 slot, uint32 *at);
 extern void aq_note_take_locked(TakeNote *locked, uint32 at, AqMode mode);
 extern void aq_at_commit(void (*callback) (void *arg), void *arg);
-extern const AqStoreXact aq_notes_xact;
+extern void aq_notes_run_at_commit(void);
+extern void aq_notes_subcommit(SubTransactionId subid, SubTransactionId parent);
+extern TakeNote *aq_notes_pop_take(SubTransactionId subid);
+extern PutNote *aq_notes_pop_put(SubTransactionId subid, int *number);
+extern void aq_notes_forget(void);
+
+/* --- shard_xact.c ------------------------------------------------------------------------------------------ */
+extern const AqStoreXact aq_shard_xact;
 
 /* --- own.c: what the transaction has enqueued and may take itself; only aq_own_view raises ---------------- */
 

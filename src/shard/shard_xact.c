@@ -1,0 +1,190 @@
+/*-------------------------------------------------------------------------
+ *
+ * shard_xact.c
+ *	  The end of a transaction that has used sharded queues.
+ *
+ *	pre-commit	log rows are written, which may raise
+ *	commit		slots become ready, takes become final: cannot raise, so all
+ *				memory was reserved before (invariant I6)
+ *	abort		slots die, taken messages go back to their place
+ *	prepare		the notes go to the transactions in doubt, see doubt.c
+ *
+ * A session that is killed aborts its transaction on its way out; one that
+ * cannot, takes the server with it, and the tables tell the rest.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+
+static bool
+is_removal(const TakeNote *note)
+{
+	return note->mode != AQ_MODE_LOCKED && note->mode != AQ_MODE_BROWSE;
+}
+
+/* Write the dequeue log: the truth about what was taken. */
+static void
+write_log(bool preparing)
+{
+	TakeNote  **takes;
+	int			ntakes = aq_notes_takes(&takes);
+
+	for (int i = 0; i < ntakes; i++)
+	{
+		TakeNote   *note = takes[i];
+
+		if (note->count == 0 || aq_xact_dropped(note->shm->queue_id))
+			continue;
+		if (is_removal(note))
+			aq_heap_write_log(note->partition, note->mode == AQ_MODE_PURGE ? LOG_PURGED : LOG_TAKEN,
+						 0, note->position, note->slots, note->count);
+		else if (preparing)
+			aq_heap_write_log(note->partition, LOG_LOCKED, 0, note->position, note->slots, note->count);
+	}
+}
+
+static void
+settle_all(bool commit)
+{
+	TransactionId xid = GetTopTransactionIdIfAny();
+	PutNote   **puts;
+	TakeNote  **takes;
+	int			nputs = aq_notes_puts(&puts);
+	int			ntakes = aq_notes_takes(&takes);
+
+	/* puts first: own messages may have been taken as well */
+	for (int i = 0; i < nputs; i++)
+		aq_settle_put(puts[i], commit, xid);
+	if (commit && nputs > 0)
+		aq_point_held("messages-published");
+	for (int i = 0; i < ntakes; i++)
+		aq_settle_take(takes[i], commit, !proc_exit_inprogress, xid);
+}
+
+static bool
+has_notes(void)
+{
+	PutNote   **puts;
+	TakeNote  **takes;
+
+	return aq_notes_puts(&puts) > 0 || aq_notes_takes(&takes) > 0;
+}
+
+static void
+forget_everything(void)
+{
+	aq_notes_forget();
+	aq_own_forget();
+}
+
+static void
+pre_commit(void)
+{
+	TakeNote  **takes;
+
+	if (aq_notes_takes(&takes) > 0)
+	{
+		aq_point("before-log");
+		write_log(false);
+		aq_point("after-log");
+	}
+}
+
+static void
+commit(void)
+{
+	aq_point_held("in-commit-callback");
+	settle_all(true);
+	aq_notes_run_at_commit();
+	forget_everything();
+	aq_tables_xact_end();
+}
+
+static void
+pre_prepare(void)
+{
+	write_log(true);
+	if (has_notes())
+		aq_doubt_prepare(GetTopTransactionId());
+}
+
+static void
+prepare(void)
+{
+	aq_doubt_prepared();
+	forget_everything();
+}
+
+static void
+abort_transaction(void)
+{
+	settle_all(false);
+	aq_doubt_cancel();
+	forget_everything();
+	aq_tables_subabort(InvalidSubTransactionId);
+	aq_tables_xact_end();
+}
+
+/*
+ * The subtransaction is rolled back.  What the transaction had locked before,
+ * it has locked again; the attempt counts when it lets go of that.  That note
+ * has room: it cannot have grown, since only the last note does.
+ */
+static void
+undo_take(TakeNote *note, SubTransactionId subid, TransactionId xid)
+{
+	TakeNote   *locked = note->locked;
+
+	if (locked == NULL || locked->subid >= subid)
+	{
+		aq_settle_take(note, false, !proc_exit_inprogress, xid);
+		return;
+	}
+	Assert(locked->count + note->count <= locked->size);
+	memcpy(&locked->slots[locked->count], note->slots, note->count * sizeof(uint16));
+	locked->count += note->count;
+	for (uint32 i = 0; i < note->count; i++)
+		(void) aq_bitmap_set(locked->tried, note->slots[i]);
+}
+
+static void
+subcommit(SubTransactionId subid, SubTransactionId parent)
+{
+	aq_notes_subcommit(subid, parent);
+	aq_tables_subcommit(subid, parent);
+}
+
+static void
+subabort(SubTransactionId subid)
+{
+	TransactionId xid = GetTopTransactionIdIfAny();
+	PutNote    *put;
+	TakeNote   *take;
+	int			number;
+
+	while ((take = aq_notes_pop_take(subid)) != NULL)
+		undo_take(take, subid, xid);
+	while ((put = aq_notes_pop_put(subid, &number)) != NULL)
+	{
+		aq_own_remove(put, number);
+		aq_settle_put(put, false, xid);
+	}
+	aq_tables_subabort(subid);
+}
+
+const AqStoreXact aq_shard_xact = {
+	.has_notes = has_notes,
+	.pre_commit = pre_commit,
+	.commit = commit,
+	.pre_prepare = pre_prepare,
+	.prepare = prepare,
+	.abort = abort_transaction,
+	.subcommit = subcommit,
+	.subabort = subabort,
+};
