@@ -84,11 +84,11 @@ aq_notes_have_puts(const AqQueueShm *shm)
 }
 
 /*
- * A new note of an enqueue.  It counts from aq_note_put_done() on, which does
+ * A new note of an enqueue.  It counts from aq_notes_add_put() on, which does
  * not raise: the caller reserves slots in between, under the latch.
  */
 PutNote *
-aq_note_put(AqQueueShm *shm)
+aq_notes_new_put(AqQueueShm *shm)
 {
 	PutNote    *note = MemoryContextAllocZero(aq_notes_context(), sizeof(PutNote));
 
@@ -106,7 +106,7 @@ aq_note_put(AqQueueShm *shm)
 }
 
 void
-aq_note_put_done(PutNote *note)
+aq_notes_add_put(PutNote *note)
 {
 	Assert(nputs < puts_size);
 	put_notes[nputs++] = note;
@@ -115,7 +115,7 @@ aq_note_put_done(PutNote *note)
 
 /* --- takes ---------------------------------------------------------------------------- */
 
-/* memory made ready by aq_note_take_reserve */
+/* memory made ready by aq_notes_reserve_take */
 static TakeNote *spare;
 
 static TakeNote *
@@ -129,11 +129,11 @@ new_take(uint32 size)
 }
 
 /*
- * See to it that the next n aq_note_take() calls, all for one partition,
+ * See to it that the next n aq_notes_add_take() calls, all for one partition,
  * consumer and mode, need no memory.
  */
 void
-aq_note_take_reserve(AqQueueShm *shm, uint32 n)
+aq_notes_reserve_take(AqQueueShm *shm, uint32 n)
 {
 	if (ntakes == takes_size)
 		take_notes = grow(take_notes, &takes_size, sizeof(TakeNote *));
@@ -172,7 +172,7 @@ note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool
 
 /* Note one message as taken.  Latch held; reserved before. */
 void
-aq_note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
+aq_notes_add_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
 			 bool own, uint32 slot)
 {
 	note_take(partition, shm, position, mode, own, NULL, slot);
@@ -180,11 +180,11 @@ aq_note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
 
 /* The transaction consumes a message that it keeps locked: it moves from one note to another. */
 void
-aq_note_take_locked(TakeNote *locked, uint32 at, AqMode mode)
+aq_notes_take_locked(TakeNote *locked, uint32 at, AqMode mode)
 {
 	uint32		slot = locked->slots[at];
 
-	aq_note_take_reserve(locked->shm, 1);
+	aq_notes_reserve_take(locked->shm, 1);
 	if (locked->tried == NULL)
 		locked->tried = MemoryContextAllocZero(aq_notes_context(), PARTITION_SLOTS / 8);
 	locked->slots[at] = locked->slots[--locked->count];
@@ -197,7 +197,7 @@ aq_note_take_locked(TakeNote *locked, uint32 at, AqMode mode)
  * they are settled together.
  */
 void
-aq_note_consumed(AqMode mode, TimestampTz enqueued)
+aq_notes_consumed(AqMode mode, TimestampTz enqueued)
 {
 	if (mode == AQ_MODE_REMOVE || mode == AQ_MODE_REMOVE_NODATA)
 		aq_consumed_add(&take_notes[ntakes - 1]->consumed, enqueued);
@@ -205,7 +205,7 @@ aq_note_consumed(AqMode mode, TimestampTz enqueued)
 
 /* The note by which this transaction keeps the message locked, or NULL. */
 TakeNote *
-aq_note_find_locked(Partition *partition, int position, uint32 slot, uint32 *at)
+aq_notes_find_locked(Partition *partition, int position, uint32 slot, uint32 *at)
 {
 	for (int i = 0; i < ntakes; i++)
 	{
@@ -235,7 +235,7 @@ static void (*commit_callback) (void *arg);
 static void *commit_arg;
 
 void
-aq_at_commit(void (*callback) (void *arg), void *arg)
+aq_notes_at_commit(void (*callback) (void *arg), void *arg)
 {
 	Assert(commit_callback == NULL);
 	commit_callback = callback;

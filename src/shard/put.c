@@ -140,7 +140,7 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 		partition->open += n;
 		if (partition->reserved == PARTITION_SLOTS)
 			aq_stream_close(stream, partition);
-		aq_note_put_done(note);
+		aq_notes_add_put(note);
 		aq_latch_free(&stream->latch);
 		return;
 	}
@@ -325,7 +325,7 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 	common_columns(options, stream->number, values, row_nulls);
 	while (done < n)
 	{
-		PutNote    *note = aq_note_put(queue->shm);
+		PutNote    *note = aq_notes_new_put(queue->shm);
 		Relation	rel;
 
 		note->ready_at = options->ready_at;

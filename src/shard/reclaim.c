@@ -143,7 +143,7 @@ reclaim_current(AqQueueShm *shm)
 	partition->state = PARTITION_TRUNCATING;
 	aq_job_begin();
 	if (reclaim(shard_queue(shm), partition))
-		aq_at_commit(truncated, partition);
+		aq_notes_at_commit(truncated, partition);
 	aq_job_commit(false);
 	if (taken.current == 0)
 		aq_tables_check_surplus(shm);

@@ -362,7 +362,7 @@ write_counts(int32 id, AqQueueShm *shm, Partition *only)
 	{
 		foreach(lc, retries.batches)
 			write_batch(lfirst(lc));
-		aq_at_commit(apply_batches, &retries);
+		aq_notes_at_commit(apply_batches, &retries);
 		outcome = RETRIES_WRITTEN;
 	}
 	aq_point("retries-written");
@@ -480,7 +480,7 @@ write_detached(Retries *retries, AqQueue *queue)
 		write_batch(batch);
 		retries->batches = lappend(retries->batches, batch);
 	}
-	aq_at_commit(let_frame_go, retries);
+	aq_notes_at_commit(let_frame_go, retries);
 	aq_point("counts-written-out");
 	aq_job_commit(true);
 }
@@ -688,7 +688,7 @@ move_batch(int32 id, Move *move)
 	table_close(move->rel, NoLock);
 	aq_heap_write_log(move->partition, LOG_MOVED, 0, 0, move->slots, move->nmoved);
 	aq_point("failed-moved");
-	aq_at_commit(end_move, move);
+	aq_notes_at_commit(end_move, move);
 	aq_job_commit(false);
 }
 

@@ -146,10 +146,10 @@ take_own(Take *take, uint32 number)
 {
 	OwnView    *view = own_view(take, take->partition);
 
-	aq_note_take_reserve(take->shm, 1);
+	aq_notes_reserve_take(take->shm, 1);
 	if (!aq_own_take(view, number))
 		return false;
-	aq_note_take(take->partition, take->shm, take->options->position, take->options->mode, true, number);
+	aq_notes_add_take(take->partition, take->shm, take->options->position, take->options->mode, true, number);
 	return true;
 }
 
@@ -161,7 +161,7 @@ take_resident(Take *take, Stream *stream, uint32 number)
 	bool		taken = false;
 
 	aq_chunks_reserve(1);
-	aq_note_take_reserve(take->shm, 1);
+	aq_notes_reserve_take(take->shm, 1);
 	aq_held_back_latch(take, stream, AQ_LOC_DEQUEUE_TAKE);
 	if (partition->stream == stream->index && partition->number == take->number &&
 		partition->frame != 0 && !aq_held_back_is(take, partition, number))
@@ -174,7 +174,7 @@ take_resident(Take *take, Stream *stream, uint32 number)
 
 		if (sub->retry == 0)
 			sub->retry = aq_chunk_take();
-		aq_note_take(partition, take->shm, take->options->position, take->options->mode,
+		aq_notes_add_take(partition, take->shm, take->options->position, take->options->mode,
 					 false, number);
 		partition->inflight++;
 	}
@@ -207,7 +207,7 @@ try_item(Take *take, Stream *stream, Relation rel, const Candidate *item)
 		(options->mode == AQ_MODE_BROWSE ||
 		 (item->own ? take_own(take, item->slot) : take_slot(take, stream, item->slot))))
 	{
-		aq_note_consumed(options->mode, m.enqueue_time);
+		aq_notes_consumed(options->mode, m.enqueue_time);
 		if (options->emit)
 			options->emit(options->emit_arg, &m);
 		if (options->mode == AQ_MODE_BROWSE)
@@ -358,12 +358,12 @@ static bool
 take_locked(Take *take, uint32 number)
 {
 	uint32		at;
-	TakeNote   *note = aq_note_find_locked(take->partition, take->options->position, number, &at);
+	TakeNote   *note = aq_notes_find_locked(take->partition, take->options->position, number, &at);
 
 	if (note == NULL)
 		return false;
 	if (take->options->mode == AQ_MODE_REMOVE || take->options->mode == AQ_MODE_REMOVE_NODATA)
-		aq_note_take_locked(note, at, take->options->mode);
+		aq_notes_take_locked(note, at, take->options->mode);
 	return true;
 }
 

@@ -587,18 +587,18 @@ typedef struct TakeNote
 } TakeNote;
 
 extern MemoryContext aq_notes_context(void);
-extern PutNote *aq_note_put(AqQueueShm *shm);	/* a new one; fill before it counts */
-extern void aq_note_put_done(PutNote *note);
-extern void aq_note_take_reserve(AqQueueShm *shm, uint32 n);
-extern void aq_note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
+extern PutNote *aq_notes_new_put(AqQueueShm *shm);	/* a new one; fill before it counts */
+extern void aq_notes_add_put(PutNote *note);
+extern void aq_notes_reserve_take(AqQueueShm *shm, uint32 n);
+extern void aq_notes_add_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
 							  bool own, uint32 slot);
-extern void aq_note_consumed(AqMode mode, TimestampTz enqueued);
+extern void aq_notes_consumed(AqMode mode, TimestampTz enqueued);
 extern int	aq_notes_puts(PutNote ***notes);
 extern bool aq_notes_have_puts(const AqQueueShm *shm);
 extern int	aq_notes_takes(TakeNote ***notes);
-extern TakeNote *aq_note_find_locked(Partition *partition, int position, uint32 slot, uint32 *at);
-extern void aq_note_take_locked(TakeNote *locked, uint32 at, AqMode mode);
-extern void aq_at_commit(void (*callback) (void *arg), void *arg);
+extern TakeNote *aq_notes_find_locked(Partition *partition, int position, uint32 slot, uint32 *at);
+extern void aq_notes_take_locked(TakeNote *locked, uint32 at, AqMode mode);
+extern void aq_notes_at_commit(void (*callback) (void *arg), void *arg);
 extern void aq_notes_run_at_commit(void);
 extern void aq_notes_subcommit(SubTransactionId subid, SubTransactionId parent);
 extern TakeNote *aq_notes_pop_take(SubTransactionId subid);

@@ -262,7 +262,7 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 			PG_RE_THROW();
 		}
 		PG_END_TRY();
-		aq_at_commit(tables_made, partition);
+		aq_notes_at_commit(tables_made, partition);
 		aq_job_commit(false);
 	}
 }

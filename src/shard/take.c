@@ -76,7 +76,7 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 				sub->retry = aq_chunk_take();
 			candidate_set(take, partition, &take->items[n], number, false);
 			(void) aq_clear_ready(stream, partition, position, number);
-			aq_note_take(partition, take->shm, position, take->options->mode, false, number);
+			aq_notes_add_take(partition, take->shm, position, take->options->mode, false, number);
 			partition->inflight++;
 			if (!skipped)
 				sub->first = number + 1;
@@ -99,7 +99,7 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 	Partition  *partition;
 	StreamSub  *ssub;
 
-	aq_note_take_reserve(take->shm, Min(max, TAKE_BATCH));
+	aq_notes_reserve_take(take->shm, Min(max, TAKE_BATCH));
 	aq_held_back_latch(take, stream, AQ_LOC_DEQUEUE_TAKE);
 	if (stream_sub(stream, position) == NULL && aq_chunks_reserved() == 0)
 	{

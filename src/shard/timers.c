@@ -296,7 +296,7 @@ run_batch(Round *round, bool loaded)
 	if (round->nexpired > 0)
 		log_expired(round);
 	aq_point("timers-fired");
-	aq_at_commit(round_committed, round);
+	aq_notes_at_commit(round_committed, round);
 	aq_job_commit(false);
 	return true;
 }
