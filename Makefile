@@ -1,6 +1,7 @@
 # pgaq: built with PGXS.
 #   make, make install      the extension
 #   make TEST_POINTS=1      with named test points compiled in (tests only)
+#   make WERROR=1           a warning of the compiler fails the build (./test build)
 #   make ASSERTS=1          with assertions, also on a server built without (tests only)
 #   make NO_ACCOUNTING=1    without counters, times and traces (only to measure what they cost: bench/accounting)
 # Tests are run by ./test, which knows all rungs.
@@ -16,7 +17,10 @@ SQL_PARTS = $(shell cat sql/order)
 EXTRA_CLEAN = $(DATA_built)
 
 PG_CPPFLAGS = -I$(srcdir)/src
-PG_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-clobbered -Werror
+PG_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-clobbered
+ifdef WERROR
+PG_CFLAGS += -Werror
+endif
 ifdef TEST_POINTS
 PG_CPPFLAGS += -DAQ_TEST_POINTS
 endif
