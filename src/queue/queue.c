@@ -9,108 +9,46 @@
  */
 #include "queue/queue_private.h"
 
-#include "utils/guc.h"
+/* What the files keep in shared memory, one behind the other. */
+static const struct
+{
+	Size		(*size) (void);
+	void		(*init) (void *area, bool found);
+}			areas[] =
+{
+	{aq_definition_clock_size, aq_definition_clock_init},
+	{aq_queue_shmem_size, aq_queue_shmem_init},
+	{aq_wait_shmem_size, aq_wait_shmem_init},
+	{aq_channel_shmem_size, aq_channel_shmem_init},
+};
 
 static Size
 shmem_size(void)
 {
-	return add_size(add_size(aq_queue_shmem_size(), aq_wait_shmem_size()), aq_channel_shmem_size());
+	Size		size = 0;
+
+	for (int i = 0; i < lengthof(areas); i++)
+		size = add_size(size, areas[i].size());
+	return size;
 }
 
 static void
 shmem_init(void *area, bool found)
 {
-	aq_queue_shmem_init(area, found);
-	aq_wait_shmem_init((char *) area + aq_queue_shmem_size(), found);
-	aq_channel_shmem_init((char *) area + aq_queue_shmem_size() + aq_wait_shmem_size(), found);
+	char	   *place = area;
+
+	for (int i = 0; i < lengthof(areas); i++)
+	{
+		areas[i].init(place, found);
+		place += areas[i].size();
+	}
+	aq_time_on_queue(aq_pins_book_time);
 }
-
-int			aq_default_shards = 4;
-
-static const struct config_enum_entry listen_wakeups[] = {
-	{"targeted", AQ_LISTEN_TARGETED, false},
-	{"broadcast", AQ_LISTEN_BROADCAST, false},
-	{NULL, 0, false}
-};
-
-/* --- the stores ------------------------------------------------------------------- */
-
-static const AqStore *stores[3];
-
-void
-aq_store_register(const AqStore *store)
-{
-	for (int i = 0; i < lengthof(stores); i++)
-		if (stores[i] == NULL)
-		{
-			stores[i] = store;
-			aq_store_xact_add(store);
-			return;
-		}
-	elog(FATAL, "too many stores of messages");
-}
-
-const AqStore *
-aq_store_of(char kind)
-{
-	for (int i = 0; i < lengthof(stores); i++)
-		if (stores[i] != NULL && stores[i]->kind == kind)
-			return stores[i];
-	elog(ERROR, "no store of kind '%c'", kind);
-}
-
-/* --- the part ----------------------------------------------------------------------- */
 
 static void
 define_parameters(void)
 {
-	DefineCustomIntVariable("pgaq.default_shards",
-							"Number of shards of a queue created without saying how many.",
-							NULL,
-							&aq_default_shards,
-							4, 1, AQ_MAX_SHARDS,
-							PGC_USERSET, 0,
-							NULL, NULL, NULL);
-	DefineCustomEnumVariable("pgaq.listen_wakeup",
-							 "Whom a message wakes of the sessions that listen.",
-							 "targeted: as many as there are messages, of those that listen for its consumer. "
-							 "broadcast: everybody who listens, through one channel with one latch, for study.",
-							 &aq_listen_wakeup,
-							 AQ_LISTEN_TARGETED, listen_wakeups,
-							 PGC_USERSET, 0,
-							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("pgaq.session_pins",
-							 "Keeps a queue pinned in the object cache from a session's first use of it.",
-							 "off locks and pins it for each use, as Oracle does, for study: then all users "
-							 "of a queue meet at its mutex.",
-							 &aq_session_pins,
-							 true,
-							 PGC_USERSET, 0,
-							 NULL, NULL, NULL);
-	DefineCustomIntVariable("pgaq.fetch_patience",
-							"How long after aq.wait a client may take to fetch the message before another waiter is told of it.",
-							"-1 tells nobody else: then a client that is busy or gone keeps the message from "
-							"those who wait, until the next one comes.",
-							&aq_fetch_patience_ms,
-							1000, -1, INT_MAX,
-							PGC_SIGHUP, GUC_UNIT_MS,
-							NULL, NULL, NULL);
-	DefineCustomIntVariable("pgaq.buffered_message_limit",
-							"Number of buffered messages that may lie before a consumer.",
-							"Who enqueues buffered messages for one that has as many waits for it, up to "
-							"pgaq.flow_control_timeout. A transaction cannot enqueue more into a queue, but for the "
-							"rest of an array. 0: no limit.",
-							&aq_buffered_message_limit,
-							100000, 0, INT_MAX,
-							PGC_SUSET, 0,
-							NULL, NULL, NULL);
-	DefineCustomIntVariable("pgaq.flow_control_timeout",
-							"How long an enqueuer of a buffered message waits for consumers that have too many.",
-							"Then it gets an error. 0 does not wait.",
-							&aq_flow_control_timeout_ms,
-							10000, 0, INT_MAX,
-							PGC_USERSET, GUC_UNIT_MS,
-							NULL, NULL, NULL);
+	aq_parameters_define();
 	aq_store_register(&aq_both_stores);
 	aq_object_on_pressure(aq_pins_give_back);
 	aq_catalog_init();

@@ -105,8 +105,8 @@ typedef struct AqQueueShm
 	pg_atomic_uint64 next_time; /* when the store has something to do by time; 0: never */
 	uint32		later_work;		/* the worker's own: what it wants to do ... */
 	TimestampTz later_at;		/* ... at this time */
-	pg_atomic_uint64 definition;	/* descriptions read before this time of the clock are old: see shm.c */
-	/* transactions that have enqueued or dequeued, those that wait to stop it: see stop.c */
+	pg_atomic_uint64 definition;	/* descriptions read before this time of the clock are old: see definition_clock.c */
+	/* transactions that have enqueued or dequeued, those that wait to stop it: see users.c */
 	pg_atomic_uint32 users;
 	pg_atomic_uint32 stops_enqueue;
 	pg_atomic_uint32 stops_dequeue;
@@ -233,7 +233,6 @@ typedef struct AqQueueTable
 	Oid			consumers;		/* aq_data.c<id>, when multi */
 } AqQueueTable;
 
-
 #define AQ_SORT_PRIORITY 'p'
 #define AQ_SORT_ENQUEUE_TIME 'e'
 #define AQ_SORT_COMMIT_TIME 'c'
@@ -295,19 +294,99 @@ typedef enum AqRight
 
 extern const AqPart aq_queue_part;
 
-/* --- catalog.c ----------------------------------------------------------------
+/* === room catalog =============================================================
+ *
+ * --- catalog.c
  *
  * The pointers returned are good until the next lookup.  All raise
  * AQ_ERR_QUEUE_UNDEFINED when the queue does not exist or the right is missing.
- * aq_queue_get pins the queue for the transaction.
  */
 extern AqQueue *aq_queue_get(const char *name, AqRight right);
 extern AqQueue *aq_queue_get_by_id(int32 id, bool missing_ok);
 extern AqQueue *aq_queue_get_again(int32 id, const char *name, AqRight right);
 extern AqQueue *aq_queue_numbered(int32 id);
 extern AqQueue *aq_queue_get_by_name(const char *name); /* NULL: none; no rights asked */
+extern AqConsumer *aq_queue_consumer(AqQueue *queue, const char *name);
+extern AqQueue *aq_queue_side(AqQueue *queue, int delivery);
+extern AqQueue *aq_exception_queue_of(AqQueue *queue, int32 named); /* where failed messages go, or NULL */
+extern void aq_catalog_changed(void);	/* tell every session, at commit */
+extern List *aq_catalog_queue_ids(void);	/* all of the database */
+
+/* --- privilege.c */
 extern bool aq_queue_allows(AqQueue *queue, AqRight right);
+
+/*
+ * --- schema.c
+ *
+ * Names of a queue table's tables: t<id> and c<id>.  The tables of the buffered
+ * messages of queue n are those of queue table -n: b<n> and d<n>.
+ */
+extern Oid	aq_catalog_relation(const char *name);	/* in schema aq */
+extern Oid	aq_data_relation(const char *name); /* in schema aq_data; may be InvalidOid */
+extern char *aq_message_table(int32 queue_table_id);
+extern char *aq_consumer_table(int32 queue_table_id);
+extern int64 aq_session_identity(void); /* of this session, in rows; never used by another one */
+
+/* --- sql.c: run a command as the extension's owner, with a pinned search_path */
+extern int	aq_run_sql(const char *command, int nargs, Oid *types, Datum *values,
+					   const char *nulls, bool read_only);
+
+/* --- pending.c: what the transaction has changed of definitions */
+extern void aq_queue_changed_here(int32 id);	/* those who wait need not check again */
+extern bool aq_xact_dropped(int32 id);
+extern bool aq_xact_has_ddl(void);
+
+/*
+ * --- queue_lock.c
+ *
+ * The heavyweight lock of a queue: AccessExclusiveLock to drop it,
+ * ShareUpdateExclusiveLock for other definitions, AccessShareLock for the
+ * worker that makes tables; enqueue and dequeue take none, unless they have to
+ * wait for a table while they hold another.
+ */
+extern bool aq_queue_lock(int32 id, LOCKMODE mode, bool wait);
+extern bool aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait);
+extern bool aq_queue_is_accessible(AqQueue *queue, LOCKMODE mode);
+
+/* --- payload.c: what a table with a column of the type needs; wait: false for the worker */
+extern bool aq_payload_type_lock(Oid type, bool wait);
+
+/* === room memory ============================================================== */
+
+/* --- shm.c */
+extern AqConsumerShm *aq_consumer_shm(AqQueueShm *shm, int position);
+extern AqConsumerShm *aq_consumer_shm_make(AqQueueShm *shm, int position);
+extern AqQueueShm *aq_queue_shm_by_index(uint32 index);
+extern uint32 aq_queue_of_latch(int child, uint32 *database);	/* for aq_trace_on_name */
+
+/* --- work.c: what the worker is to do */
+extern void aq_queue_post_work(AqQueueShm *shm, uint32 work);	/* never raises */
+extern void aq_queue_announce_time(AqQueueShm *shm, TimestampTz when);	/* never raises */
+extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);	/* the worker only */
+
+/* --- lag.c: flow control of buffered messages; neither raises */
+extern void aq_flow_room(AqQueueShm *shm, int position);
+
+/* --- waiters.c: wake-ups; never raise */
+extern bool aq_anybody_waits(AqQueueShm *shm);	/* after a memory barrier */
+extern void aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages);
+extern void aq_wake_everybody(AqQueueShm *shm); /* the definition has changed */
+
+/* --- retries.c: retry counts, which the worker writes */
+extern void aq_retries_later(AqQueueShm *shm, int64 microseconds);
+extern void aq_retries_counted(AqQueueShm *shm);
+extern int64 aq_retry_patience(void);
+extern bool aq_await_retries(AqQueueShm *shm, bool only_looks, int64 until, bool (*pending) (void *arg), void *arg);
+
+/*
+ * --- pins.c
+ *
+ * aq_queue_pin pins the queue for the session, or for the transaction.
+ */
 extern void aq_queue_pin(AqQueue *queue);
+extern AqQueue *aq_queue_pin_current(AqQueue *queue, bool put);
+extern bool aq_pin_used_here(const AqQueueShm *shm);	/* by this transaction; it is pinned */
+extern void aq_pins_sweep(void);
 
 /* For views: pinned in between, unless it is not in memory and there is little room. */
 typedef struct AqLook
@@ -319,118 +398,20 @@ typedef struct AqLook
 
 extern bool aq_queue_look(AqQueue *queue, AqLook *look);
 extern void aq_queue_looked(const AqLook *look);
-extern AqQueue *aq_queue_pin_current(AqQueue *queue, bool put);
-extern AqConsumer *aq_queue_consumer(AqQueue *queue, const char *name);
-extern void aq_queue_created_here(int32 id);	/* by this transaction */
-extern void aq_queue_dropped_here(int32 id);
-extern void aq_queue_altered_here(int32 id);	/* waiters have to look again */
-extern void aq_queue_changed_here(int32 id);	/* they need not */
-extern void aq_queue_converted_here(int32 id);
-extern void aq_queue_table_left_here(int32 id);
-extern void aq_consumer_removed_here(int32 id, int position, int64 number);
-extern bool aq_xact_dropped(int32 id);
-extern void aq_catalog_changed(void);	/* tell every session, at commit */
-extern Oid	aq_catalog_relation(const char *name);	/* in schema aq */
-extern Oid	aq_data_relation(const char *name); /* in schema aq_data; may be InvalidOid */
 
-/*
- * Names of a queue table's tables: t<id> and c<id>.  The tables of the buffered
- * messages of queue n are those of queue table -n: b<n> and d<n>.
- */
-extern char *aq_message_table(int32 queue_table_id);
-extern char *aq_consumer_table(int32 queue_table_id);
-extern List *aq_catalog_queue_ids(void);	/* all of the database */
-
-/* run a command as the extension's owner, with a pinned search_path */
-extern int	aq_run_sql(const char *command, int nargs, Oid *types, Datum *values,
-					   const char *nulls, bool read_only);
-
-/*
- * The heavyweight lock of a queue: AccessExclusiveLock to drop it,
- * ShareUpdateExclusiveLock for other definitions, AccessShareLock for the
- * worker that makes tables; enqueue and dequeue take none, unless they have to
- * wait for a table while they hold another.
- */
-extern bool aq_queue_lock(int32 id, LOCKMODE mode, bool wait);
-extern bool aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait);
-
-/*
- * --- buffered.c ---------------------------------------------------------------
- *
- * The side of a queue that keeps messages of this delivery mode: the queue
- * itself, or its buffered side.  The first may be missing and is NULL then;
- * the second makes it, and the queue may have been looked up again.
- */
-extern AqQueue *aq_queue_side(AqQueue *queue, int delivery);
-extern AqQueue *aq_queue_side_made(AqQueue *queue, int delivery);
-
-/* --- flow.c: flow control of buffered messages */
+/* --- flow.c */
 extern bool aq_flow_is_full(AqQueue *side);
-extern void aq_flow_room(AqQueueShm *shm, int position);	/* never raises */
-extern void aq_flow_look_again(AqQueueShm *shm);	/* never raises */
 
-/* --- shm.c ------------------------------------------------------------------- */
-extern AqConsumerShm *aq_consumer_shm(AqQueueShm *shm, int position);
-extern AqConsumerShm *aq_consumer_shm_make(AqQueueShm *shm, int position);
-extern AqQueueShm *aq_queue_shm_by_index(uint32 index);
-extern uint32 aq_queue_of_latch(int child, uint32 *database);	/* for aq_trace_on_name */
-extern void aq_queue_post_work(AqQueueShm *shm, uint32 work);	/* never raises */
 
-/* --- pins.c */
-extern void aq_pins_sweep(void);
-extern bool aq_pin_used_here(const AqQueueShm *shm);	/* by this transaction; it is pinned */
-
-/* --- args.c: of this session, in rows; never used by another one */
-extern int64 aq_session_identity(void);
-
-/* --- enqueue.c: the queue that failed messages of this one go to, or NULL */
-extern AqQueue *aq_exception_queue_of(AqQueue *queue, int32 named);
-
-/* --- args.c: a message's consumers as a column of its row */
-extern bytea *aq_targets_to_bytes(const Bitmapset *targets);
-
-/* --- subscriber.c: the worker's share */
-
-/*
- * A removed consumer, whose position is to be used again; kept by the worker
- * from its first look on.
- */
-typedef struct AqRemoved
-{
-	int32		id;				/* of the queue */
-	int			position;
-	TransactionId horizon;		/* transactions before it may still enqueue for it */
-	bool		settled;		/* they have ended */
-	int64		mark;			/* the store's own */
-} AqRemoved;
-
-extern void aq_recipients_job(int32 id, AqQueueShm *shm);
-extern void aq_positions_job(int32 id, AqQueueShm *shm);
-
-/* --- payload.c: what a table with a column of the type needs; wait: false for the worker */
-extern bool aq_payload_type_lock(Oid type, bool wait);
-
-/* --- upkeep.c: the worker's round */
-extern bool aq_queue_is_accessible(AqQueue *queue, LOCKMODE mode);
-extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);	/* the worker only */
-extern void aq_retries_later(AqQueueShm *shm, int64 microseconds);
-extern void aq_retries_counted(AqQueueShm *shm);
-extern int64 aq_retry_patience(void);
-extern bool aq_await_retries(AqQueueShm *shm, bool only_looks, int64 until, bool (*pending) (void *arg), void *arg);
-extern void aq_queue_announce_time(AqQueueShm *shm, TimestampTz when);	/* never raises */
-
-/*
- * --- packages.c: must a take pass by what the transaction's snapshot does not
+/* === room calls ===============================================================
+ *
+ * --- packages.c
+ *
+ * Must a take pass by what the transaction's snapshot does not
  * show?  In REPEATABLE READ and above, but not for a CALL that waits outside of
  * a transaction block: what it waits for comes after its snapshot.
  */
 extern bool aq_take_uses_snapshot(void);
-
-/* --- wait.c: wake-ups; never raises */
-extern bool aq_anybody_waits(AqQueueShm *shm);	/* after a memory barrier */
-extern void aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages);
-extern void aq_wake_everybody(AqQueueShm *shm); /* the definition has changed */
-extern void aq_waiters_job(int32 id, AqQueueShm *shm);
 
 #include "queue/store.h"
 

@@ -13,19 +13,95 @@
 #include "queue/queue.h"
 
 #include "nodes/params.h"
+#include "utils/relcache.h"
 #include "utils/timestamp.h"
 
 #define AQ_KEY_MASK ((UINT64CONST(1) << 60) - 1)
 #define AQ_SHARD_KEY UINT64CONST(1) /* what a converted queue's two keys differ by */
 #define AQ_BUFFERED_KEY UINT64CONST(2)	/* ... and a buffered side's from its queue's */
 
-/* catalog.c */
-extern void aq_catalog_init(void);
+/* === room catalog ============================================================== */
+
+/* --- parameters.c */
+extern int	aq_default_shards;	/* pgaq.default_shards */
+extern bool aq_session_pins;	/* pgaq.session_pins */
+extern int	aq_fetch_patience_ms;	/* pgaq.fetch_patience */
+extern int	aq_buffered_message_limit;
+extern int	aq_flow_control_timeout_ms;
+
+/* how listen is woken */
+typedef enum AqListenWakeup
+{
+	AQ_LISTEN_TARGETED,
+	AQ_LISTEN_BROADCAST
+} AqListenWakeup;
+
+extern int	aq_listen_wakeup;	/* pgaq.listen_wakeup */
+extern void aq_parameters_define(void);
+
+/* --- store.c */
+extern const AqStore *aq_store_find(char kind);
+
+/* --- interval.c */
+extern int64 aq_interval_to_us(Datum interval);
+extern int64 aq_interval_option(Datum interval, AqErrorId error, const char *what);
+
+/* --- sql.c */
+extern void aq_run_change(const char *command, int nargs, Oid *types, Datum *values,
+						  const char *nulls);
+
+/* --- pending.c: what the transaction has changed of definitions */
+typedef struct AqChange
+{
+	int32		id;
+	enum
+	{
+		AQ_CHANGE_CREATED,
+		AQ_CHANGE_ALTERED,		/* those who wait have to check again */
+		AQ_CHANGE_CHANGED,		/* they need not */
+		AQ_CHANGE_DROPPED,
+		AQ_CHANGE_UNSUBSCRIBED,
+		AQ_CHANGE_CONVERTED,
+		AQ_CHANGE_TABLE_LEFT,
+		AQ_CHANGE_STOPPING
+	}			kind;
+	int			position;		/* UNSUBSCRIBED: of the consumer; STOPPING: bits, 1 enqueue, 2 dequeue */
+	int64		number;
+	SubTransactionId subid;
+} AqChange;
+
+extern void aq_queue_created_here(int32 id);
+extern void aq_queue_dropped_here(int32 id);
+extern void aq_queue_altered_here(int32 id);
+extern void aq_queue_converted_here(int32 id);
+extern void aq_queue_table_left_here(int32 id);
+extern void aq_consumer_removed_here(int32 id, int position, int64 number);
+extern void aq_pending_stopping(int32 id, int bits);
+extern bool aq_xact_created(int32 id);
+extern bool aq_xact_converted(int32 id);
+extern void aq_xact_ddl(void);
+extern int	aq_pending_list(const AqChange **list);
+extern void aq_pending_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent,
+								   void (*undo) (const AqChange *change));
+extern bool aq_pending_end(void);
+
+/* --- definition_clock.c */
+extern Size aq_definition_clock_size(void);
+extern void aq_definition_clock_init(void *area, bool found);
+extern uint64 aq_queue_clock(void);
+extern uint64 aq_queue_clock_tick(void);
+
+/* --- description.c */
+extern AqQueue *aq_description_read(Relation rel, const char *name, int32 id);
+
+/* --- privilege.c */
 extern bool aq_may_manage_any(void);
+
+/* --- catalog.c */
+extern void aq_catalog_init(void);
 extern void aq_catalog_stale(void);
 extern AqQueue *aq_catalog_read(int32 id);
-extern void aq_queue_table_relations(AqQueueTable *table);
-extern void aq_queue_find_everybody(AqQueue *queue);
+extern bool aq_queue_in_force(const AqQueue *queue);
 
 /*
  * Around what may run users' code while the caller, or one further out, goes on
@@ -34,70 +110,54 @@ extern void aq_queue_find_everybody(AqQueue *queue);
 extern void aq_queue_hold(void);
 extern void aq_queue_let_go(void);
 
-/* shm.c */
+/* --- caller_path.c: search_path of the packages' callers */
+extern const char *aq_callers_path(void);
+extern List *aq_caller_path_schemas(bool implicit);
+extern void aq_path_of_call(Oid function);
+extern int	aq_use_callers_path(void);
+extern void aq_leave_callers_path(int nest);
+
+/* --- args.c: checking what the user gave */
+extern char *aq_arg_name(FunctionCallInfo fcinfo, int arg, const char *what);
+extern char *aq_arg_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what);
+extern void aq_check_name(const char *name, const char *what);
+extern int	aq_dequeue_position(AqQueue *queue, const char *consumer);
+extern int	aq_delivery_arg(FunctionCallInfo fcinfo, int arg);
+
+/* --- payload.c: payload types */
+extern void aq_check_payload_type(Oid type);
+extern Oid	aq_type_owner(Oid type);
+
+/* --- property.c */
+extern void aq_property_init(void);
+
+/* --- run_as.c: users' code in the sessions of others */
+extern void aq_run_as_init(void);
+extern void aq_run_as(Oid role, void (*call) (void *arg), void *arg);
+extern void aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg);
+extern int	aq_run_as_begin(void);
+extern void aq_run_as_end(int nest);
+extern bool aq_is_run_as(void);
+extern uint64 aq_code_changes(void);
+extern void aq_run_as_check_type(Oid type);
+
+/* --- rule.c: conditions over messages */
+extern AqRule *aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext context);
+extern Oid	aq_rule_role(Oid writer);
+extern bool aq_rule_runs_user_code(const AqRule *rule);
+extern bool aq_rule_matches(AqRule *rule, const AqMessage *message);
+
+/* === room memory =============================================================== */
+
+/* --- shm.c */
 extern Size aq_queue_shmem_size(void);
 extern void aq_queue_shmem_init(void *area, bool found);
-extern uint64 aq_queue_clock(void);
-extern uint64 aq_queue_clock_tick(void);
 
-/* pins.c: what a transaction holds of queues */
-extern bool aq_session_pins;	/* pgaq.session_pins */
-extern void aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu);
-extern bool aq_pins_give_back(void);
-extern bool aq_queue_is_stale(const AqQueue *queue);
-extern bool aq_queue_in_force(const AqQueue *queue);
-extern void aq_pins_session_exit(void);
-extern bool aq_xact_created(int32 id);
-extern bool aq_xact_converted(int32 id);
-extern bool aq_pin_hold(AqObject *object);
-extern void aq_pin_release(void);
-extern bool aq_pin_use(const AqQueueShm *shm);
-extern void aq_pin_put(const AqQueueShm *shm);
-extern void aq_pin_looks(const AqQueueShm *shm, int position);
-extern void aq_pin_took(const AqQueueShm *shm, int position);
-extern void aq_pin_unuse(const AqQueueShm *shm);
-extern void aq_queue_stopping_here(AqQueue *queue, bool enqueue, bool dequeue);
-extern void aq_xact_ddl(void);
-extern bool aq_xact_has_ddl(void);
+/* --- lag.c */
+extern int64 aq_lag_of(AqQueueShm *shm, int position);
+extern void aq_flow_look_again(AqQueueShm *shm);
 
-/* pins.c: the session's share of a transaction's end; never raise, but for the first */
-extern void aq_queue_pre_commit(void);
-extern void aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent);
-extern void aq_queue_xact_end(bool commit);
-
-/* store_xact.c */
-extern void aq_store_xact_add(const AqStore *store);
-extern void aq_store_xact_init(void);
-
-/* traffic.c */
-extern void aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number);
-
-/* wait.c */
-extern Size aq_wait_shmem_size(void);
-extern void aq_wait_shmem_init(void *area, bool found);
-extern void aq_wait_check(AqFindings *findings);
-extern void aq_wait_check_queue(AqQueueShm *shm, AqFindings *findings);
-extern void aq_set_latches(const int32 *sessions, int n);
-extern int	aq_fetch_patience_ms;	/* pgaq.fetch_patience */
-extern bool aq_wait_until(AqQueue *const *queues, int n, int position, bool selective, int64 timeout_us,
-						  bool (*attempt) (void *arg), void *arg);
-
-/*
- * For procedures: wait without a snapshot.  attempt looks, and takes one of its
- * own for that; the number of the pair that has something, or -1.
- */
-extern bool aq_wait_released(char *queue, char *consumer, int delivery, bool selective, int64 timeout_us,
-							 bool (*attempt) (void *arg), void *arg);
-extern int	aq_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us);
-
-/* channel.c: how listen is woken */
-typedef enum AqListenWakeup
-{
-	AQ_LISTEN_TARGETED,
-	AQ_LISTEN_BROADCAST
-} AqListenWakeup;
-
-extern int	aq_listen_wakeup;	/* pgaq.listen_wakeup */
+/* --- channel.c */
 extern Size aq_channel_shmem_size(void);
 extern void aq_channel_shmem_init(void *area, bool found);
 extern void aq_channel_join(void);
@@ -106,54 +166,84 @@ extern bool aq_channel_has_listeners(void);
 extern bool aq_channel_has(int session);
 extern bool aq_channel_woken(void);
 extern void aq_channel_wake(void);
+extern void aq_set_latches(const int32 *sessions, int n);
 
-/* stop.c: who uses a queue */
-extern void aq_queue_check_started(AqQueue *queue, bool enqueue);
-extern AqQueue *aq_queue_use(AqQueue *queue, bool enqueue, bool *begins);
-extern void aq_queue_unuse(AqQueue *queue);
+/* --- waiters.c */
+
+/* (queue, consumer) pairs that one session can wait for at a time */
+#define AQ_WAITERS_PER_SESSION 256
+
+/* answer of a check: the targets have changed, enter again */
+#define AQ_WAITERS_AGAIN (-2)
+
+typedef struct AqWaitTarget
+{
+	AqQueueShm *shm;
+	int			position;
+	bool		selective;
+	uint32		entry;
+} AqWaitTarget;
+
+extern Size aq_wait_shmem_size(void);
+extern void aq_wait_shmem_init(void *area, bool found);
+extern int	aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEvent event,
+							 int64 deadline, int (*look) (void *arg), void *arg);
+extern void aq_waiters_check_later(AqQueueShm *shm);
+extern void aq_waiters_job(int32 id, AqQueueShm *shm);
+extern void aq_wait_check(AqFindings *findings);
+extern void aq_wait_check_queue(AqQueueShm *shm, AqFindings *findings);
+
+/* --- traffic.c */
+extern void aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number);
+extern bool aq_traffic_is_time(AqTraffic item);
+
+/* --- users.c */
+extern void aq_users_add(AqQueueShm *shm);
 extern void aq_queue_used(AqQueueShm *shm);
-extern void aq_queue_quiesce(AqQueue *queue, bool enqueue, bool dequeue);
+extern bool aq_users_are_stopped(AqQueueShm *shm, bool enqueue);
+extern void aq_users_count_stops(AqQueueShm *shm, int bits, int32 by);
 
-/* convert.c: from a queue table to the sharded store */
-extern const AqStore aq_both_stores;
-extern void aq_conversion_job(int32 id, AqQueueShm *shm);
+/* --- pins.c: what a session holds of queues */
+extern void aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu);
+extern bool aq_pins_give_back(void);
+extern void aq_pins_session_exit(void);
+extern void aq_pins_end_use(bool commit);
+extern AqQueueShm *aq_pins_shm_of(int32 id);
+extern bool aq_pin_hold(AqObject *object);
+extern void aq_pin_release(void);
+extern bool aq_pin_use(const AqQueueShm *shm);
+extern void aq_pin_put(const AqQueueShm *shm);
+extern void aq_pin_looks(const AqQueueShm *shm, int position);
+extern void aq_pin_took(const AqQueueShm *shm, int position);
+extern void aq_pin_unuse(const AqQueueShm *shm);
 
-/* names.c: search_path of the packages' callers */
-extern const char *aq_callers_path(void);
-extern void aq_path_of_call(Oid function);
-extern int	aq_use_callers_path(void);
-extern void aq_leave_callers_path(int nest);
+/* --- announce.c: definitions, at the ends of transactions; never raise, but for the first */
+extern void aq_queue_pre_commit(void);
+extern void aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent);
+extern void aq_queue_xact_end(bool commit);
 
-/* autonomous.c: a statement in a transaction of its own */
-extern void aq_autonomous_session_exit(void);
-extern void aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *values,
-							   const char *nulls, int ncolumns, Datum *results, bool *isnull);
+/* --- store_xact.c */
+extern void aq_store_xact_init(void);
 
-/* rule.c: conditions over messages */
-extern AqRule *aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext context);
-extern Oid	aq_rule_role(Oid writer);
-extern bool aq_rule_runs_user_code(const AqRule *rule);
-extern bool aq_rule_matches(AqRule *rule, const AqMessage *message);
+/* --- flow.c */
+extern bool aq_flow_admits(AqQueue *side, Bitmapset *const *targets, uint32 n, int64 *deadline);
 
-/* run_as.c: users' code in the sessions of others */
-extern void aq_run_as_init(void);
-extern void aq_run_as(Oid role, void (*call) (void *arg), void *arg);
-extern void aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg);
-extern int	aq_run_as_begin(void);
-extern void aq_run_as_end(int nest);
-extern bool aq_is_run_as(void);
-extern uint64 aq_code_changes(void);
-extern void aq_code_relation_changed(Oid relation);
-extern void aq_run_as_check_type(Oid type);
+/* === room definitions ========================================================== */
 
-/* admin.c */
-extern AqQueue *aq_queue_for_change(const char *name, LOCKMODE mode);
-extern void aq_run_change(const char *command, int nargs, Oid *types, Datum *values,
-						  const char *nulls);
-extern int	aq_default_shards;	/* pgaq.default_shards */
-
+/* --- ddl.c */
 extern void aq_begin_ddl(const char *command);
+extern AqQueue *aq_queue_for_change(const char *name, LOCKMODE mode);
+extern bool aq_queue_in_hand(AqQueue *queue);
+extern void aq_have_worker_change(AqQueue *queue, AqRight right,
+								  bool (*done) (AqQueue *queue, const char *arg),
+								  void (*ask) (AqQueueShm *shm, const char *arg), const char *arg);
 
+/* --- buffered.c */
+extern AqQueue *aq_queue_side_made(AqQueue *queue, int delivery);
+extern void aq_buffered_job(int32 id, AqQueueShm *shm);
+extern void aq_buffered_drop(const char *name, bool force);
+
+/* --- definition.c */
 typedef struct AqQueueDefinition
 {
 	const char *name;
@@ -173,7 +263,7 @@ typedef struct AqQueueDefinition
 extern void aq_queue_create(const AqQueueDefinition *definition);
 extern void aq_queue_drop(const char *name, bool force);
 
-/* queue_table.c */
+/* --- queue_table.c */
 typedef struct AqQueueTableRow
 {
 	int32		id;
@@ -185,7 +275,49 @@ typedef struct AqQueueTableRow
 extern void aq_check_schema_of(const char *name);
 extern AqQueueTableRow aq_queue_table_get(const char *name, bool must_own);
 
-/* position.c */
+/* --- subscriber.c */
+extern void aq_add_recipient(AqQueue *queue, const char *name);
+extern void aq_recipients_job(int32 id, AqQueueShm *shm);
+extern void aq_positions_job(int32 id, AqQueueShm *shm);
+
+/* --- stop.c */
+extern void aq_queue_quiesce(AqQueue *queue, bool enqueue, bool dequeue);
+
+/* --- convert.c */
+extern const AqStore aq_both_stores;
+extern void aq_conversion_job(int32 id, AqQueueShm *shm);
+
+/* --- guard.c */
+extern void aq_guard_init(void);
+
+/* --- upkeep.c */
+extern void aq_upkeep_init(void);
+
+/* === room calls ================================================================= */
+
+/* --- use.c */
+extern void aq_queue_check_started(AqQueue *queue, bool enqueue);
+extern AqQueue *aq_queue_use(AqQueue *queue, bool enqueue, bool *begins);
+extern void aq_queue_unuse(AqQueue *queue);
+
+/* --- wait.c */
+extern bool aq_wait_until(AqQueue *const *queues, int n, int position, bool selective, int64 timeout_us,
+						  bool (*attempt) (void *arg), void *arg);
+
+/*
+ * For procedures: wait without a snapshot.  attempt looks, and takes one of its
+ * own for that; the number of the pair that has something, or -1.
+ */
+extern bool aq_wait_released(char *queue, char *consumer, int delivery, bool selective, int64 timeout_us,
+							 bool (*attempt) (void *arg), void *arg);
+extern int	aq_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us);
+
+/* --- autonomous.c: a statement in a transaction of its own */
+extern void aq_autonomous_session_exit(void);
+extern void aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *values,
+							   const char *nulls, int ncolumns, Datum *results, bool *isnull);
+
+/* --- position.c: navigation */
 typedef struct AqPosition AqPosition;
 
 typedef struct AqNavigation
@@ -203,44 +335,5 @@ extern void aq_navigation_moved(const AqNavigation *navigation, const AqMessage 
 								const char *consumer, const char *correlation);
 extern bool aq_navigation_rewind(AqQueue *queue, const AqNavigation *navigation, AqTakeOptions *take);
 extern void aq_navigation_none(const AqNavigation *navigation);
-
-/* upkeep.c */
-extern void aq_upkeep_init(void);
-extern bool aq_queue_in_hand(AqQueue *queue);
-extern void aq_have_worker_change(AqQueue *queue, AqRight right,
-								  bool (*done) (AqQueue *queue, const char *arg),
-								  void (*ask) (AqQueueShm *shm, const char *arg), const char *arg);
-
-/* property.c */
-extern void aq_property_init(void);
-
-/* payload.c: payload types */
-extern void aq_check_payload_type(Oid type);
-extern Oid	aq_type_owner(Oid type);
-
-/* guard.c */
-extern void aq_guard_init(void);
-
-/* flow.c */
-extern int	aq_buffered_message_limit;
-extern int	aq_flow_control_timeout_ms;
-extern bool aq_flow_admits(AqQueue *side, Bitmapset *const *targets, uint32 n, int64 *deadline);
-
-/* buffered.c */
-extern AqQueue *aq_buffered_describe(AqQueue *queue);
-extern void aq_buffered_job(int32 id, AqQueueShm *shm);
-extern void aq_buffered_drop(const char *name, bool force);
-extern int	aq_delivery_arg(FunctionCallInfo fcinfo, int arg);
-
-/* subscriber.c */
-extern void aq_add_recipient(AqQueue *queue, const char *name);
-
-/* args.c: checking what the user gave */
-extern char *aq_arg_name(FunctionCallInfo fcinfo, int arg, const char *what);
-extern char *aq_arg_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what);
-extern void aq_check_name(const char *name, const char *what);
-extern int64 aq_interval_to_us(Datum interval);
-extern int64 aq_interval_option(Datum interval, AqErrorId error, const char *what);
-extern int	aq_dequeue_position(AqQueue *queue, const char *consumer);
 
 #endif							/* AQ_QUEUE_PRIVATE_H */

@@ -124,6 +124,19 @@ typedef struct AqStoreXact
 } AqStoreXact;
 
 /*
+ * A removed consumer, whose position is to be used again; kept by the worker
+ * from the time it has first seen it.
+ */
+typedef struct AqRemoved
+{
+	int32		id;				/* of the queue */
+	int			position;
+	TransactionId horizon;		/* transactions before it may still enqueue for it */
+	bool		settled;		/* they have ended */
+	int64		mark;			/* the store's own */
+} AqRemoved;
+
+/*
  * Each queue has one of the stores: aq.queue.store says which.
  */
 typedef struct AqStore
@@ -211,5 +224,8 @@ typedef struct AqStore
 /* The part that implements a store registers it when its parameters are defined. */
 extern void aq_store_register(const AqStore *store);
 extern const AqStore *aq_store_of(char kind);
+
+/* A message's consumers as a column of its row. */
+extern bytea *aq_targets_to_bytes(const Bitmapset *targets);
 
 #endif							/* AQ_STORE_H */

@@ -72,24 +72,6 @@ named_exception_queue(AqQueue *queue, const char *name)
 	return target->id;
 }
 
-/*
- * named: by the message itself, or 0.  One that does not exist any more or
- * does not fit is as none.
- */
-AqQueue *
-aq_exception_queue_of(AqQueue *queue, int32 named)
-{
-	AqQueue    *target = NULL;
-
-	if (named != 0)
-		target = aq_queue_get_by_id(named, true);
-	if (target == NULL && queue->exception_queue_id != 0)
-		target = aq_queue_get_by_id(queue->exception_queue_id, true);
-	if (target != NULL && (target->multi || target->payload_type != queue->payload_type))
-		target = NULL;
-	return target;
-}
-
 static void
 refuse_deviation(const AqQueue *queue)
 {

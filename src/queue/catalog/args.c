@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * args.c
- *	  Checking what the user gave: names, intervals, consumers; who the session is.
+ *	  Arguments of SQL functions: names, consumers, delivery modes.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -9,14 +9,7 @@
  */
 #include "queue/queue_private.h"
 
-#include "commands/sequence.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
-
-/* the sum of a delay and an expiration, counted from now, is still a timestamp */
-#define LONGEST_YEARS 100000
-#define LONGEST (LONGEST_YEARS * (int64) (MONTHS_PER_YEAR * DAYS_PER_MONTH) * USECS_PER_DAY)
 
 char *
 aq_arg_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what)
@@ -54,31 +47,6 @@ aq_check_name(const char *name, const char *what)
 				errhint("Names must not begin with \"aq$\"."));
 }
 
-/* Months count 30 days, as in interval comparisons; not more than LONGEST. */
-int64
-aq_interval_to_us(Datum datum)
-{
-	Interval   *i = DatumGetIntervalP(datum);
-	double		us = i->time + (i->day + (double) i->month * DAYS_PER_MONTH) * USECS_PER_DAY;
-
-	if (us >= LONGEST || us <= -LONGEST)
-		return us < 0 ? -LONGEST : LONGEST;
-	return i->time + ((int64) i->day + (int64) i->month * DAYS_PER_MONTH) * USECS_PER_DAY;
-}
-
-/* The same, of an option; raises this error when it is too long. */
-int64
-aq_interval_option(Datum datum, AqErrorId error, const char *what)
-{
-	int64		us = aq_interval_to_us(datum);
-
-	if (us == LONGEST)
-		ereport(ERROR,
-				aq_error(error, "\"%s\" is out of range", what),
-				errhint("It must be shorter than %d years.", LONGEST_YEARS));
-	return us;
-}
-
 /*
  * The position of the consumer that dequeues, -1 for one that is unknown: he
  * finds nothing.
@@ -106,36 +74,22 @@ aq_dequeue_position(AqQueue *queue, const char *name)
 	return consumer ? consumer->position : -1;
 }
 
-/* This session's identity in rows: unique in the database for ever. */
-int64
-aq_session_identity(void)
+static int
+delivery_of(const char *name)
 {
-	static int64 identity;
-	static Oid	database;
-
-	if (identity == 0 || database != MyDatabaseId)
-	{
-		identity = nextval_internal(aq_catalog_relation("session_id_seq"), false);
-		database = MyDatabaseId;
-	}
-	return identity;
+	if (name == NULL || strcmp(name, "persistent") == 0)
+		return AQ_PERSISTENT;
+	if (strcmp(name, "buffered") == 0)
+		return AQ_BUFFERED;
+	if (strcmp(name, "persistent_or_buffered") == 0)
+		return AQ_PERSISTENT_OR_BUFFERED;
+	ereport(ERROR,
+			aq_error(AQ_ERR_DELIVERY_INVALID, "delivery mode \"%s\" does not exist", name),
+			errhint("The delivery modes are persistent, buffered and persistent_or_buffered."));
 }
 
-bytea *
-aq_targets_to_bytes(const Bitmapset *targets)
+int
+aq_delivery_arg(FunctionCallInfo fcinfo, int arg)
 {
-	int			last = -1,
-				position = -1;
-	bytea	   *bytes;
-	uint8	   *bits;
-
-	while ((position = bms_next_member(targets, position)) >= 0)
-		last = position;
-	bytes = palloc0(VARHDRSZ + last / 8 + 1);
-	SET_VARSIZE(bytes, VARHDRSZ + last / 8 + 1);
-	bits = (uint8 *) VARDATA(bytes);
-	position = -1;
-	while ((position = bms_next_member(targets, position)) >= 0)
-		bits[position / 8] |= 1 << (position % 8);
-	return bytes;
+	return delivery_of(aq_arg_name_or_null(fcinfo, arg, "delivery_mode"));
 }

@@ -9,12 +9,6 @@
  * description of an older generation is read again at its next use.  So
  * definitions are as transactional as any table's.
  *
- * The catalog is read with the latest snapshot, also in REPEATABLE READ: as
- * for tables, the definition in force counts.
- *
- * Rights stand at the view aq_data.q<id>: its owner owns the queue, INSERT is
- * the right to enqueue, DELETE to dequeue.  (pg_read_all_data gives neither.)
- *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
@@ -48,9 +42,6 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-/* where the rights begin in a row of dc_users, behind the owner */
-#define RIGHTS_ACL 8
-
 typedef struct NameEntry
 {
 	char		name[AQ_MAX_NAME];	/* hash key */
@@ -73,7 +64,6 @@ static Oid	queue_relation;		/* aq.queue; its invalidation counts up */
 static void
 on_relcache_invalidation(Datum arg, Oid relation)
 {
-	aq_code_relation_changed(relation);
 	if (OidIsValid(relation))
 		aq_row_relation_changed(relation);
 	if (relation == InvalidOid || relation == queue_relation)
@@ -97,46 +87,6 @@ aq_catalog_stale(void)
 	generation++;
 }
 
-Oid
-aq_catalog_relation(const char *name)
-{
-	Oid			schema = get_namespace_oid("aq", true);
-	Oid			oid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
-
-	if (!OidIsValid(oid))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation \"aq.%s\" does not exist", name),
-				 errhint("CREATE EXTENSION pgaq makes it.")));
-	return oid;
-}
-
-char *
-aq_message_table(int32 id)
-{
-	return id > 0 ? psprintf("t%d", id) : psprintf("b%d", -id);
-}
-
-char *
-aq_consumer_table(int32 id)
-{
-	return id > 0 ? psprintf("c%d", id) : psprintf("d%d", -id);
-}
-
-static Oid
-extension_owner(void)
-{
-	HeapTuple	tuple;
-	Oid			owner;
-
-	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(aq_catalog_relation("queue")));
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation aq.queue");
-	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-	ReleaseSysCache(tuple);
-	return owner;
-}
-
 void
 aq_catalog_changed(void)
 {
@@ -148,308 +98,15 @@ aq_catalog_changed(void)
 	aq_xact_ddl();
 }
 
-static bool
-may_use_default_tablespace(void)
-{
-	Oid			tablespace = GetDefaultTablespace(RELPERSISTENCE_PERMANENT, false);
-
-	return !OidIsValid(tablespace) || aq_object_allows(TableSpaceRelationId, tablespace, ACL_CREATE);
-}
-
-/*
- * Run one command through SPI as the owner of the extension, names looked up
- * in pg_catalog only.  Returns SPI's result code; SPI is left connected when
- * read_only, so that the caller can read SPI_tuptable, and calls SPI_finish().
- */
-int
-aq_run_sql(const char *command, int nargs, Oid *types, Datum *values,
-		   const char *nulls, bool read_only)
-{
-	Oid			save_user;
-	int			save_context;
-	int			nest = NewGUCNestLevel();
-	int			result;
-
-	/* what the extension's owner may use is not for everybody */
-	if (!may_use_default_tablespace())
-		(void) set_config_option("default_tablespace", "", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	GetUserIdAndSecContext(&save_user, &save_context);
-	SetUserIdAndSecContext(extension_owner(),
-						   save_context | SECURITY_LOCAL_USERID_CHANGE);
-	(void) set_config_option("search_path", "pg_catalog, pg_temp",
-							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	(void) set_config_option("default_table_access_method", "heap",
-							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "SPI_connect failed");
-	result = SPI_execute_with_args(command, nargs, types, values, nulls, false, 0);
-	if (result < 0)
-		elog(ERROR, "could not execute \"%s\": %s", command, SPI_result_code_string(result));
-	if (!read_only)
-		SPI_finish();
-
-	AtEOXact_GUC(true, nest);
-	SetUserIdAndSecContext(save_user, save_context);
-	return result;
-}
-
-/* --- reading ---------------------------------------------------------------------- */
-
-/* The columns of aq.subscriber. */
-enum
-{
-	SUBSCRIBER_QUEUE, SUBSCRIBER_POSITION, SUBSCRIBER_NAME, SUBSCRIBER_KIND, SUBSCRIBER_RULE,
-	SUBSCRIBER_CREATED, SUBSCRIBER_COMMENT, SUBSCRIBER_TRANSFORMATION, SUBSCRIBER_DELIVERY,
-	SUBSCRIBER_NUMBER, SUBSCRIBER_RULE_ROLE, SUBSCRIBER_TRANSFORMATION_ROLE, SUBSCRIBER_COLUMNS
-};
-
-static void
-read_consumers(AqQueue *queue, Snapshot snapshot)
-{
-	Relation	rel = table_open(aq_catalog_relation("subscriber"), AccessShareLock);
-	Oid			index = aq_primary_key(rel);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	int			size = 8;
-
-	queue->consumers = palloc(size * sizeof(AqConsumer));
-	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(queue->id));
-	scan = systable_beginscan(rel, index, true, snapshot, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Datum		values[SUBSCRIBER_COLUMNS];
-		bool		nulls[SUBSCRIBER_COLUMNS];
-		AqConsumer *consumer;
-		const char *kind;
-
-		heap_deform_tuple(tuple, RelationGetDescr(rel), values, nulls);
-		if (queue->nconsumers == size)
-		{
-			size *= 2;
-			queue->consumers = repalloc(queue->consumers, size * sizeof(AqConsumer));
-		}
-		consumer = &queue->consumers[queue->nconsumers++];
-		memset(consumer, 0, sizeof(AqConsumer));
-		consumer->position = DatumGetInt16(values[SUBSCRIBER_POSITION]);
-		consumer->number = DatumGetInt64(values[SUBSCRIBER_NUMBER]);
-		kind = TextDatumGetCString(values[SUBSCRIBER_KIND]);
-		if (strcmp(kind, "removed") == 0)
-			continue;
-		consumer->name = TextDatumGetCString(values[SUBSCRIBER_NAME]);
-		consumer->subscriber = strcmp(kind, "subscriber") == 0;
-		consumer->delivery = DatumGetInt16(values[SUBSCRIBER_DELIVERY]);
-		if (!nulls[SUBSCRIBER_RULE])
-			consumer->rule_text = TextDatumGetCString(values[SUBSCRIBER_RULE]);
-		if (!nulls[SUBSCRIBER_RULE_ROLE])
-			consumer->rule_role = DatumGetObjectId(values[SUBSCRIBER_RULE_ROLE]);
-		if (!nulls[SUBSCRIBER_TRANSFORMATION])
-			consumer->transformation = TextDatumGetCString(values[SUBSCRIBER_TRANSFORMATION]);
-		if (!nulls[SUBSCRIBER_TRANSFORMATION_ROLE])
-			consumer->transformation_role = DatumGetObjectId(values[SUBSCRIBER_TRANSFORMATION_ROLE]);
-	}
-	systable_endscan(scan);
-	table_close(rel, AccessShareLock);
-	aq_queue_find_everybody(queue);
-}
-
-/* Whom a message without recipients is for: which subscribers need no look at it. */
-void
-aq_queue_find_everybody(AqQueue *queue)
-{
-	queue->everybody = NULL;
-	queue->has_rules = false;
-	for (int i = 0; i < queue->nconsumers; i++)
-	{
-		AqConsumer *consumer = &queue->consumers[i];
-
-		if (!consumer->subscriber || !(consumer->delivery & queue->delivery))
-			continue;
-		if (consumer->rule_text == NULL)
-			queue->everybody = bms_add_member(queue->everybody, consumer->position);
-		else
-			queue->has_rules = true;
-	}
-}
-
-/* The columns of aq.queue and aq.queue_table. */
-enum
-{
-	QUEUE_ID, QUEUE_NAME, QUEUE_PAYLOAD_TYPE, QUEUE_MULTI, QUEUE_SHARDS, QUEUE_MAX_RETRIES,
-	QUEUE_RETRY_DELAY, QUEUE_RETENTION, QUEUE_EXCEPTION_QUEUE, QUEUE_ENQUEUE, QUEUE_DEQUEUE,
-	QUEUE_KEY, QUEUE_CREATED, QUEUE_COMMENT, QUEUE_STORE, QUEUE_TABLE, QUEUE_TYPE, QUEUE_CONVERTED,
-	QUEUE_COLUMNS
-};
-
-enum
-{
-	TABLE_ID, TABLE_SCHEMA, TABLE_NAME, TABLE_PAYLOAD_TYPE, TABLE_SORT, TABLE_MULTI,
-	TABLE_GROUPING, TABLE_SECURE, TABLE_COMPATIBLE, TABLE_OWNER, TABLE_COMMENT, TABLE_CREATED,
-	TABLE_COLUMNS
-};
-
-/* The first letters of what a queue table sorts by: they all differ. */
-static void
-read_sort_list(AqQueueTable *table, Datum array)
-{
-	Datum	   *columns;
-	int			n;
-
-	deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false, TYPALIGN_INT, &columns, NULL, &n);
-	for (int i = 0; i < Min(n, lengthof(table->sort) - 1); i++)
-		table->sort[i] = *VARDATA_ANY(DatumGetTextPP(columns[i]));
-}
-
-void
-aq_queue_table_relations(AqQueueTable *table)
-{
-	table->messages = aq_data_relation(aq_message_table(table->id));
-	table->consumers = table->multi ? aq_data_relation(aq_consumer_table(table->id)) : InvalidOid;
-}
-
-static void
-read_queue_table(AqQueueTable *table, int32 id, Snapshot snapshot)
-{
-	Relation	rel = table_open(aq_catalog_relation("queue_table"), AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	Datum		values[TABLE_COLUMNS];
-	bool		nulls[TABLE_COLUMNS];
-
-	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
-	scan = systable_beginscan(rel, aq_primary_key(rel), true, snapshot, 1, &key);
-	tuple = systable_getnext(scan);
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "queue table %d does not exist", id);
-	heap_deform_tuple(tuple, RelationGetDescr(rel), values, nulls);
-	table->id = id;
-	table->multi = DatumGetBool(values[TABLE_MULTI]);
-	table->grouping = DatumGetBool(values[TABLE_GROUPING]);
-	read_sort_list(table, values[TABLE_SORT]);
-	systable_endscan(scan);
-	table_close(rel, AccessShareLock);
-
-	aq_queue_table_relations(table);
-}
-
-/* Fill a description from a row of aq.queue. */
-static void
-read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
-{
-	Datum		values[QUEUE_COLUMNS];
-	bool		nulls[QUEUE_COLUMNS];
-	char		name[NAMEDATALEN];
-	Oid			input;
-
-	heap_deform_tuple(tuple, desc, values, nulls);
-	queue->id = DatumGetInt32(values[QUEUE_ID]);
-	queue->name = TextDatumGetCString(values[QUEUE_NAME]);
-	queue->delivery = AQ_PERSISTENT;
-	queue->payload_type = DatumGetObjectId(values[QUEUE_PAYLOAD_TYPE]);
-	queue->multi = DatumGetBool(values[QUEUE_MULTI]);
-	queue->shards = DatumGetInt16(values[QUEUE_SHARDS]);
-	queue->max_retries = nulls[QUEUE_MAX_RETRIES] ? -1 : DatumGetInt32(values[QUEUE_MAX_RETRIES]);
-	queue->retry_delay = aq_interval_to_us(values[QUEUE_RETRY_DELAY]);
-	queue->retention = aq_interval_to_us(values[QUEUE_RETENTION]);
-	queue->exception_queue_id = nulls[QUEUE_EXCEPTION_QUEUE] ? 0
-		: DatumGetInt32(values[QUEUE_EXCEPTION_QUEUE]);
-	queue->enqueue_enabled = DatumGetBool(values[QUEUE_ENQUEUE]);
-	queue->dequeue_enabled = DatumGetBool(values[QUEUE_DEQUEUE]);
-	queue->key = (uint64) DatumGetInt64(values[QUEUE_KEY]) & AQ_KEY_MASK;
-	queue->converted = !nulls[QUEUE_CONVERTED] && !aq_xact_converted(queue->id);
-	queue->shard_key = nulls[QUEUE_CONVERTED] ? queue->key : queue->key ^ AQ_SHARD_KEY;
-	queue->store = aq_store_of(aq_xact_converted(queue->id) ? AQ_STORE_CLASSIC
-							   : DatumGetChar(values[QUEUE_STORE]));
-	queue->exception = strcmp(TextDatumGetCString(values[QUEUE_TYPE]), "exception") == 0;
-	if (!nulls[QUEUE_TABLE])
-		read_queue_table(&queue->table, DatumGetInt32(values[QUEUE_TABLE]), snapshot);
-	queue->own = aq_xact_created(queue->id);
-
-	snprintf(name, sizeof(name), "q%d", queue->id);
-	queue->anchor = aq_data_relation(name);
-	snprintf(name, sizeof(name), "s%d", queue->id);
-	queue->sequence = aq_data_relation(name);
-	if (OidIsValid(queue->anchor))
-	{
-		HeapTuple	cls = SearchSysCache1(RELOID, ObjectIdGetDatum(queue->anchor));
-
-		if (HeapTupleIsValid(cls))
-		{
-			queue->owner = ((Form_pg_class) GETSTRUCT(cls))->relowner;
-			ReleaseSysCache(cls);
-		}
-	}
-
-	queue->input_is_text = queue->payload_type == TEXTOID;
-	if (!SearchSysCacheExists1(TYPEOID, ObjectIdGetDatum(queue->payload_type)))
-		return;					/* gone with a temporary object: the queue has no anchor either */
-	getTypeInputInfo(queue->payload_type, &input, &queue->input_param);
-	fmgr_info_cxt(input, &queue->input, queue->context);
-}
-
-/*
- * Read a queue by name or, when name is NULL, by id; NULL if there is none.
- */
+/* A description as the catalog has it now, the caller's own; NULL when there is no such queue. */
 static AqQueue *
 read_catalog(const char *name, int32 id)
 {
 	Relation	rel = table_open(aq_catalog_relation("queue"), AccessShareLock);
-	Oid			index;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	AqQueue    *queue = NULL;
-	uint64		definition = aq_queue_clock();
-	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	AqQueue    *queue;
 
-	/*
-	 * Who was woken by a commit may be here before the server tells of what
-	 * that has changed: its catalogs are to be seen as our tables are.
-	 */
-	InvalidateCatalogSnapshot();
 	queue_relation = RelationGetRelid(rel);
-	if (name != NULL)
-	{
-		index = aq_catalog_relation("queue_queue_name_key");
-		ScanKeyInit(&key, 2, BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(name));
-		/* systable scans compare with the C collation unless told otherwise */
-		key.sk_collation = DEFAULT_COLLATION_OID;
-	}
-	else
-	{
-		index = aq_primary_key(rel);
-		ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
-	}
-	scan = systable_beginscan(rel, index, true, snapshot, 1, &key);
-	tuple = systable_getnext(scan);
-	if (HeapTupleIsValid(tuple))
-	{
-		MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq queue",
-													  ALLOCSET_SMALL_SIZES);
-		MemoryContext old = MemoryContextSwitchTo(context);
-
-		queue = palloc0(sizeof(AqQueue));
-		queue->context = context;
-		queue->definition = definition;
-		PG_TRY();
-		{
-			read_queue(queue, RelationGetDescr(rel), tuple, snapshot);
-			if (queue->multi)
-				read_consumers(queue, snapshot);
-			queue->buffered = aq_buffered_describe(queue);
-		}
-		PG_CATCH();
-		{
-			MemoryContextDelete(context);
-			PG_RE_THROW();
-		}
-		PG_END_TRY();
-		MemoryContextSwitchTo(old);
-	}
-	systable_endscan(scan);
-	UnregisterSnapshot(snapshot);
+	queue = aq_description_read(rel, name, id);
 	table_close(rel, AccessShareLock);
 	return queue;
 }
@@ -591,11 +248,19 @@ id_of_name(const char *name)
 	return id;
 }
 
+/* Has the definition changed, for everybody, since the description was used first? */
+static bool
+is_stale(const AqQueue *queue)
+{
+	return queue->object != NULL && queue->object->serial == queue->serial &&
+		queue->object->version != queue->version;
+}
+
 /* Is the description that of the catalog, as far as the session has heard? */
 bool
 aq_queue_in_force(const AqQueue *queue)
 {
-	return queue->generation == generation && !aq_queue_is_stale(queue);
+	return queue->generation == generation && !is_stale(queue);
 }
 
 /* The description in force, or NULL. */
@@ -628,104 +293,6 @@ lookup(const char *name)
 	else
 		forget_entry(name_entry(name));
 	return queue;
-}
-
-/* Has the role a right to all queues, by one of the extension's roles? */
-static bool
-has_system_privilege(Oid role, const char *privilege)
-{
-	Oid			group = get_role_oid(privilege, true);
-
-	return OidIsValid(group) && has_privs_of_role(role, group);
-}
-
-/* dc_users: the owner of the anchor, and its rights as they are in pg_class. */
-static int
-load_rights(const AqRowKey *key, char *value, void *arg)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(key->relation));
-	Oid			owner;
-	Datum		datum;
-	bool		isnull;
-	Acl		   *acl;
-	Size		length;
-
-	if (!HeapTupleIsValid(tuple))
-		return -1;
-	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-	datum = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relacl, &isnull);
-	acl = isnull ? acldefault(OBJECT_TABLE, owner) : DatumGetAclPCopy(datum);
-	length = RIGHTS_ACL + VARSIZE(acl);
-	if (length < AQ_ROW_VALUE)
-	{
-		memcpy(value, &owner, sizeof(owner));
-		memcpy(value + RIGHTS_ACL, acl, VARSIZE(acl));
-	}
-	ReleaseSysCache(tuple);
-	return (int) Min(length, AQ_ROW_VALUE);
-}
-
-/*
- * Has the role this right to the queue's anchor?  PostgreSQL's own cache of the
- * session knows, and nobody else has to wait for it; with pgaq.session_pins off
- * the shared one is asked, as in Oracle.
- */
-static bool
-anchor_allows(AqQueue *queue, Oid role, AclMode mode)
-{
-	AqRowKey	key = {.database = MyDatabaseId,.relation = queue->anchor};
-	union
-	{
-		char		bytes[AQ_ROW_VALUE];
-		int64		align;
-	}			value;
-	int			length;
-	Oid			owner;
-
-	if (aq_session_pins)
-		return pg_class_aclcheck(queue->anchor, role, mode) == ACLCHECK_OK;
-	length = aq_row_get(AQ_ROW_USERS, &key, value.bytes, load_rights, NULL);
-	if (length == AQ_ROW_VALUE)	/* too many grantees for a row */
-		return pg_class_aclcheck(queue->anchor, role, mode) == ACLCHECK_OK;
-	if (length < 0)
-		return false;
-	memcpy(&owner, value.bytes, sizeof(owner));
-	return aclmask((Acl *) (value.bytes + RIGHTS_ACL), role, owner, mode, ACLMASK_ANY) != 0;
-}
-
-/* May the current role do what the owner may, with every queue and queue table? */
-bool
-aq_may_manage_any(void)
-{
-	return has_system_privilege(GetUserId(), "aq_manage_any");
-}
-
-/* Has the current role the right? */
-bool
-aq_queue_allows(AqQueue *queue, AqRight right)
-{
-	Oid			role = GetUserId();
-
-	/* what has lost its anchor, and with it its owner, can only be dropped */
-	if (!OidIsValid(queue->anchor))
-		return right == AQ_RIGHT_OWNER && superuser_arg(role);
-	if (role == queue->owner || has_privs_of_role(role, queue->owner))
-		return true;
-	switch (right)
-	{
-		case AQ_RIGHT_ENQUEUE:
-			return anchor_allows(queue, role, ACL_INSERT) ||
-				has_system_privilege(role, "aq_enqueue_any");
-		case AQ_RIGHT_DEQUEUE:
-			return anchor_allows(queue, role, ACL_DELETE) ||
-				has_system_privilege(role, "aq_dequeue_any");
-		case AQ_RIGHT_ANY:
-			return aq_queue_allows(queue, AQ_RIGHT_ENQUEUE) || aq_queue_allows(queue, AQ_RIGHT_DEQUEUE) ||
-				aq_queue_allows(queue, AQ_RIGHT_OWNER);
-		case AQ_RIGHT_OWNER:
-			return aq_may_manage_any();
-	}
-	return false;
 }
 
 pg_noreturn static void
@@ -870,26 +437,27 @@ aq_catalog_read(int32 id)
 	return read_catalog(NULL, abs(id));
 }
 
-bool
-aq_queue_lock(int32 id, LOCKMODE mode, bool wait)
+/*
+ * named: by the message itself, or 0.  One that does not exist any more or
+ * does not fit is as none.
+ */
+AqQueue *
+aq_exception_queue_of(AqQueue *queue, int32 named)
 {
-	LOCKTAG		tag;
+	AqQueue    *target = NULL;
 
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_catalog_relation("queue"), (uint32) id, 0);
-	return LockAcquire(&tag, mode, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
+	if (named != 0)
+		target = aq_queue_get_by_id(named, true);
+	if (target == NULL && queue->exception_queue_id != 0)
+		target = aq_queue_get_by_id(queue->exception_queue_id, true);
+	if (target != NULL && (target->multi || target->payload_type != queue->payload_type))
+		target = NULL;
+	return target;
 }
 
-/*
- * Wait for the end of a transaction that keeps others from this lock, without
- * keeping it: a wait that lock_timeout and the deadlock detector know of.
- */
-bool
-aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait)
+/* The queue that keeps the messages of this delivery mode: itself, or its buffered queue, which may be missing: NULL. */
+AqQueue *
+aq_queue_side(AqQueue *queue, int delivery)
 {
-	LOCKTAG		tag;
-
-	if (!aq_queue_lock(id, mode, wait))
-		return false;
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_catalog_relation("queue"), (uint32) id, 0);
-	return LockRelease(&tag, mode, false);
+	return delivery == AQ_BUFFERED ? queue->buffered : queue;
 }

@@ -7,12 +7,6 @@
  * a schema is looked for in the schemas of the caller's search_path, then as the
  * name of a queue that aq.create_queue has made.
  *
- * The functions of the packages resolve operators and functions in pg_catalog
- * only: each has the option SET search_path.  Names that are given to them are
- * those of the caller, so the caller's search_path is taken from behind that
- * option.  The option's value marks the packages: aq_path_of_call changes it
- * for all other functions that set it.
- *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
@@ -36,50 +30,6 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
-
-/* --- relations of schema aq_data ------------------------------------------------- */
-
-/* A relation that the session's caches do not know of, because its maker has not told of it yet. */
-static Oid
-find_relation(const char *name, Oid schema)
-{
-	Relation	rel = table_open(RelationRelationId, AccessShareLock);
-	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	NameData	wanted;
-	ScanKeyData keys[2];
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	Oid			oid = InvalidOid;
-
-	namestrcpy(&wanted, name);
-	ScanKeyInit(&keys[0], Anum_pg_class_relname, BTEqualStrategyNumber, F_NAMEEQ, NameGetDatum(&wanted));
-	ScanKeyInit(&keys[1], Anum_pg_class_relnamespace, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(schema));
-	scan = systable_beginscan(rel, ClassNameNspIndexId, true, snapshot, lengthof(keys), keys);
-	tuple = systable_getnext(scan);
-	if (HeapTupleIsValid(tuple))
-		oid = ((Form_pg_class) GETSTRUCT(tuple))->oid;
-	systable_endscan(scan);
-	UnregisterSnapshot(snapshot);
-	table_close(rel, AccessShareLock);
-	InvalidateCatalogSnapshot();	/* who opens it looks with one that is as new */
-	return oid;
-}
-
-/*
- * A commit is visible before the other sessions hear that their caches are
- * old: what is said not to exist is looked for in pg_class.
- */
-Oid
-aq_data_relation(const char *name)
-{
-	Oid			schema = get_namespace_oid("aq_data", true);
-	Oid			oid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
-
-	return OidIsValid(schema) && !OidIsValid(oid) ? find_relation(name, schema) : oid;
-}
-
-/* SET search_path of the functions in sql/code/packages */
-#define PATH_OF_PACKAGES "pg_catalog, pg_catalog, pg_temp"
 
 static const char *
 skip_blanks(const char *s)
@@ -166,120 +116,6 @@ aq_split_name(PG_FUNCTION_ARGS)
 											 TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-/* --- the caller's search_path -------------------------------------------------------- */
-
-const char *
-aq_callers_path(void)
-{
-	return aq_compat_search_path_behind(PATH_OF_PACKAGES);
-}
-
-/* Does the function have SET options, and is it not one of the packages'? */
-static bool
-has_own_settings(Oid function)
-{
-	static const char *const packages[] = {"aq", "dbms_aq", "dbms_aqadm", "dbms_aqmigtool", "dbms_shared_pool", "dbms_transform"};
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	bool		has_settings;
-	char	   *schema;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for function %u", function);
-	has_settings = !heap_attisnull(tuple, Anum_pg_proc_proconfig, NULL);
-	schema = get_namespace_name(((Form_pg_proc) GETSTRUCT(tuple))->pronamespace);
-	ReleaseSysCache(tuple);
-	for (int i = 0; i < lengthof(packages); i++)
-		if (schema != NULL && strcmp(schema, packages[i]) == 0)
-			return false;
-	return has_settings;
-}
-
-/*
- * Called when a function begins and its SET options are in force.  If it has the
- * packages' path without being one of their functions, it gets the same path in
- * another spelling until it ends.  So the packages look up the names that it
- * gives them by its own path, not by its caller's.
- */
-void
-aq_path_of_call(Oid function)
-{
-	if (strcmp(namespace_search_path, PATH_OF_PACKAGES) == 0 && has_own_settings(function))
-		(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-}
-
-/* Until aq_leave_callers_path(), or an error. */
-int
-aq_use_callers_path(void)
-{
-	const char *path = aq_callers_path();
-	int			nest = NewGUCNestLevel();
-
-	if (path != namespace_search_path)
-		(void) set_config_option("search_path", path, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	return nest;
-}
-
-void
-aq_leave_callers_path(int nest)
-{
-	AtEOXact_GUC(true, nest);
-}
-
-static List *
-callers_schemas(bool implicit)
-{
-	int			nest = aq_use_callers_path();
-	List	   *schemas = fetch_search_path(implicit);
-
-	aq_leave_callers_path(nest);
-	return schemas;
-}
-
-PG_FUNCTION_INFO_V1(aq_view_callers_path);
-Datum
-aq_view_callers_path(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_TEXT_P(cstring_to_text(aq_callers_path()));
-}
-
-/* As current_schemas(implicit). */
-PG_FUNCTION_INFO_V1(aq_callers_schemas);
-Datum
-aq_callers_schemas(PG_FUNCTION_ARGS)
-{
-	List	   *schemas = callers_schemas(PG_GETARG_BOOL(0));
-	Datum	   *names = palloc((list_length(schemas) + 1) * sizeof(Datum));
-	int			n = 0;
-	ListCell   *cell;
-
-	foreach(cell, schemas)
-	{
-		char	   *name = get_namespace_name(lfirst_oid(cell));
-
-		if (name != NULL)
-			names[n++] = CStringGetTextDatum(name);
-	}
-	PG_RETURN_ARRAYTYPE_P(construct_array(names, n, TEXTOID, -1, false, TYPALIGN_INT));
-}
-
-/* As to_regtype(). */
-PG_FUNCTION_INFO_V1(aq_callers_type);
-Datum
-aq_callers_type(PG_FUNCTION_ARGS)
-{
-	int			nest = aq_use_callers_path();
-	LOCAL_FCINFO(call, 1);
-	Datum		type;
-
-	InitFunctionCallInfoData(*call, NULL, 1, InvalidOid, NULL, NULL);
-	call->args[0].value = PG_GETARG_DATUM(0);
-	call->args[0].isnull = false;
-	type = to_regtype(call);
-	aq_leave_callers_path(nest);
-	fcinfo->isnull = call->isnull;
-	return type;
-}
-
 /* --- queues ------------------------------------------------------------------------------ */
 
 /* Is it a queue that the current role has this right to? */
@@ -308,7 +144,7 @@ resolve(const char *string, AqRight right)
 		native = psprintf("%s.%s", schema, name);
 		return is_queue(native, right) ? native : NULL;
 	}
-	path = callers_schemas(false);
+	path = aq_caller_path_schemas(false);
 	foreach(cell, path)
 	{
 		char	   *candidate = get_namespace_name(lfirst_oid(cell));

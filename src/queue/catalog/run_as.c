@@ -155,8 +155,8 @@ on_type_change(Datum arg, int cache, uint32 value)
 }
 
 /* Called for every relation whose definition changes; InvalidOid: for any. */
-void
-aq_code_relation_changed(Oid relation)
+static void
+on_relation_change(Datum arg, Oid relation)
 {
 	if (!OidIsValid(relation) || is_used(true, relation))
 		changes++;
@@ -170,6 +170,7 @@ watch_changes(void)
 	for (int i = 0; i < lengthof(caches); i++)
 		CacheRegisterSyscacheCallback(caches[i], on_code_change, (Datum) 0);
 	CacheRegisterSyscacheCallback(TYPEOID, on_type_change, (Datum) 0);
+	CacheRegisterRelcacheCallback(on_relation_change, (Datum) 0);
 }
 
 /* --- checks ------------------------------------------------------------------------- */

@@ -23,12 +23,6 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* how long a session waits for the worker before it asks again, microseconds */
-#define ASK_AGAIN ((int64) 1000000)
-
-/* how long a worker that cannot write retry counts is waited for, microseconds */
-#define RETRY_PATIENCE ((int64) 5000000)
-
 /* how often a round looks whether the extension is still there, microseconds */
 #define CHECK_EXTENSION ((int64) 10000000)
 
@@ -46,157 +40,6 @@ static const AqStoreJob common_jobs[] = {
 	{AQ_WORK_CONVERT, aq_conversion_job},
 	{AQ_WORK_BUFFERED, aq_buffered_job},
 };
-
-/* There is something to do for the queue's store at this time.  Needs no latch, does not raise. */
-void
-aq_queue_announce_time(AqQueueShm *shm, TimestampTz when)
-{
-	uint64		old = pg_atomic_read_u64(&shm->next_time);
-
-	Assert(when != 0);			/* which would unsay all others */
-	while (old == 0 || (TimestampTz) old > when)
-	{
-		if (pg_atomic_compare_exchange_u64(&shm->next_time, &old, (uint64) when))
-		{
-			aq_jobs_post_at(when);
-			return;
-		}
-	}
-}
-
-/*
- * May this transaction change the queue's definition itself, and keep nobody
- * from it who could not be kept from it anyway?  When it has created the queue,
- * or has changed a definition and gets the lock at once.
- */
-bool
-aq_queue_in_hand(AqQueue *queue)
-{
-	return queue->own ||
-		(aq_xact_has_ddl() && aq_queue_lock(queue->id, ShareUpdateExclusiveLock, false));
-}
-
-/*
- * Have the worker change the definition of a queue, and wait for that.  done:
- * is it what was wanted?  ask: tell the worker what that is.  The queue is
- * looked up again.
- */
-void
-aq_have_worker_change(AqQueue *queue, AqRight right,
-					  bool (*done) (AqQueue *queue, const char *arg),
-					  void (*ask) (AqQueueShm *shm, const char *arg), const char *arg)
-{
-	char	   *name = pstrdup(queue->name);
-	int32		id = queue->id;
-	AqQueueShm *shm;
-
-	aq_jobs_require_worker();
-	aq_queue_pin(queue);
-	shm = queue->shm;
-	for (;;)
-	{
-		/* not behind the worker's back: it gives up where it had to wait */
-		(void) aq_queue_lock_pass(id, ShareUpdateExclusiveLock, true);
-		aq_cond_prepare(&shm->changed); /* only now: a wait for the lock eats the signal */
-		queue = aq_queue_get_again(id, name, right);
-		if (done(queue, arg))
-			break;
-		ask(shm, arg);
-		aq_jobs_post();
-		aq_cond_sleep(&shm->changed, AQ_EVENT_QUEUE_DDL, id, 0, 0, ASK_AGAIN);
-	}
-	aq_cond_cancel();
-	pfree(name);
-}
-
-/* Ask for a job again after some time.  The worker only. */
-void
-aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds)
-{
-	TimestampTz at = GetCurrentTimestamp() + microseconds;
-
-	shm->later_work |= work;
-	if (shm->later_at == 0 || at < shm->later_at)
-		shm->later_at = at;
-}
-
-/* Retry counts cannot be written now: the worker tries again, and sessions need not wait for it. */
-void
-aq_retries_later(AqQueueShm *shm, int64 microseconds)
-{
-	pg_atomic_fetch_add_u32(&shm->uncounted, 1);
-	aq_work_later(shm, AQ_WORK_RETRY, microseconds);
-	aq_cond_broadcast(&shm->changed);
-}
-
-/*
- * Retry counts are written: dequeues that wait for that go on, and whoever has
- * looked meanwhile looks again.  Not only what was rolled back can be had now,
- * but also what stood behind it.
- */
-void
-aq_retries_counted(AqQueueShm *shm)
-{
-	aq_cond_broadcast(&shm->changed);
-	if (pg_atomic_exchange_u32(&shm->stopped_looks, 0) != 0)
-		aq_wake_everybody(shm);
-}
-
-/* Until when a call that begins now has patience with the worker, for aq_await_retries(). */
-int64
-aq_retry_patience(void)
-{
-	return aq_clock_us() + RETRY_PATIENCE;
-}
-
-/*
- * Have the worker write retry counts, and wait until pending() says that it
- * has.  False: it cannot, because a session has locked a table, or waits for
- * that, or because there is no room.  This may last until the caller's
- * transaction ends, which may be the one that the other session waits for.
- *
- * A dequeue has patience until this time (aq_clock_us) with a worker that says
- * that it cannot, and waits for one that does not say so as long as it takes.
- * only_looks: the caller takes nothing.  It waits until this time at most, and
- * not for a worker that says that it cannot.
- */
-bool
-aq_await_retries(AqQueueShm *shm, bool only_looks, int64 until, bool (*pending) (void *arg), void *arg)
-{
-	uint32		uncounted = pg_atomic_read_u32(&shm->uncounted);
-	int64		asked = 0;
-	bool		left;
-
-	if (aq_jobs_in_worker())
-		return false;			/* it cannot wait for itself */
-	/* before it asks whether the counts are written: see aq_retries_counted */
-	if (only_looks)
-		(void) pg_atomic_exchange_u32(&shm->stopped_looks, 1);
-	aq_cond_prepare(&shm->changed);
-	while ((left = pending(arg)))
-	{
-		int64		now = aq_clock_us();
-		int64		patience = until - now;
-		bool		over = patience <= 0;
-		uint32		before = uncounted;
-
-		/* not at once when it says that it cannot */
-		if (now - asked >= ASK_AGAIN)
-		{
-			aq_jobs_require_worker();
-			aq_queue_post_work(shm, AQ_WORK_RETRY);
-			aq_jobs_post();
-			asked = now;
-		}
-		uncounted = pg_atomic_read_u32(&shm->uncounted);
-		if (only_looks ? over || uncounted != before : over && uncounted != before)
-			break;
-		aq_cond_sleep(&shm->changed, AQ_EVENT_RETRY_COUNT, abs(shm->queue_id), aq_jobs_worker_pid(), 0,
-					  over ? ASK_AGAIN : Min(patience, ASK_AGAIN));
-	}
-	aq_cond_cancel();
-	return !left;
-}
 
 /* Jobs of queues that fail; the worker's own. */
 typedef struct FailingKey
@@ -388,22 +231,6 @@ serve_all_queues(void)
 		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId)
 			serve_queue(object);
 	}
-}
-
-/*
- * Can its tables be read (AccessShareLock) or written (RowExclusiveLock) without
- * waiting for a user, who has locked them all?  In a transaction of the worker,
- * which keeps them accessible.
- */
-bool
-aq_queue_is_accessible(AqQueue *queue, LOCKMODE mode)
-{
-	Oid			first[] = {queue->sequence, queue->table.messages, queue->table.consumers};
-
-	for (int i = 0; i < lengthof(first); i++)
-		if (OidIsValid(first[i]) && !ConditionalLockRelationOid(first[i], mode))
-			return false;
-	return true;
 }
 
 /* Returns the SQLSTATE of the error that was logged, ERRCODE_LOCK_NOT_AVAILABLE, or 0. */

@@ -8,13 +8,16 @@
  * wakes all who listen on the channel; each looks whether it was for him.  That
  * is how Oracle's listen was observed to work, and it is here to be studied: the
  * thundering herd and its latch.  Listeners that are woken one per message enter
- * the lists of their consumers instead, see wait.c.
+ * the lists of their consumers instead, see waiters.c.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
  */
 #include "queue/queue_private.h"
+
+#include "storage/latch.h"
+#include "storage/proc.h"
 
 typedef struct Channel
 {
@@ -27,7 +30,21 @@ typedef struct Channel
 static Channel *channel;
 static bool joined;
 
-int			aq_listen_wakeup = AQ_LISTEN_TARGETED;
+/* Wake these sessions; does not raise. */
+void
+aq_set_latches(const int32 *sessions, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		PGPROC	   *proc = aq_session_proc(sessions[i]);
+
+		if (proc != NULL)
+		{
+			aq_trace_wakeup(proc->pid);
+			SetLatch(&proc->procLatch);
+		}
+	}
+}
 
 Size
 aq_channel_shmem_size(void)

@@ -26,20 +26,6 @@
  */
 #include "queue/queue_private.h"
 
-int			aq_buffered_message_limit = 100000;
-int			aq_flow_control_timeout_ms = 10000;
-
-/* How many buffered messages lie before the consumer. */
-static int64
-lag_of(AqQueueShm *shm, int position)
-{
-	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
-
-	if (consumer == NULL || aq_consumer_removed(consumer))
-		return 0;
-	return (int64) (pg_atomic_read_u64(&consumer->enqueued) - pg_atomic_read_u64(&consumer->dequeued));
-}
-
 /* The most that lie before one of the messages' consumers, and which one that is. */
 static int64
 most_of(AqQueue *side, Bitmapset *const *targets, uint32 n, int *fullest)
@@ -48,7 +34,7 @@ most_of(AqQueue *side, Bitmapset *const *targets, uint32 n, int *fullest)
 
 	*fullest = 0;
 	if (targets == NULL)
-		return lag_of(side->shm, 0);
+		return aq_lag_of(side->shm, 0);
 	for (uint32 i = 0; i < n; i++)
 	{
 		int			position = -1;
@@ -57,7 +43,7 @@ most_of(AqQueue *side, Bitmapset *const *targets, uint32 n, int *fullest)
 			continue;
 		while ((position = bms_next_member(targets[i], position)) >= 0)
 		{
-			int64		lag = lag_of(side->shm, position);
+			int64		lag = aq_lag_of(side->shm, position);
 
 			if (lag > most)
 			{
@@ -150,27 +136,9 @@ aq_flow_admits(AqQueue *side, Bitmapset *const *targets, uint32 n, int64 *deadli
 bool
 aq_flow_is_full(AqQueue *side)
 {
-	bool		full = !side->multi && lag_of(side->shm, 0) >= aq_buffered_message_limit;
+	bool		full = !side->multi && aq_lag_of(side->shm, 0) >= aq_buffered_message_limit;
 
 	for (int i = 0; side->multi && i < side->nconsumers; i++)
-		full |= lag_of(side->shm, side->consumers[i].position) >= aq_buffered_message_limit;
+		full |= aq_lag_of(side->shm, side->consumers[i].position) >= aq_buffered_message_limit;
 	return full && aq_buffered_message_limit > 0;
-}
-
-/* Never raises.  Everybody who waits for room looks again. */
-void
-aq_flow_look_again(AqQueueShm *shm)
-{
-	if (pg_atomic_exchange_u64(&shm->room_below, 0) != 0)
-		aq_cond_broadcast(&shm->room);
-}
-
-/* Never raises.  The consumer's counter of what it is done with has grown. */
-void
-aq_flow_room(AqQueueShm *shm, int position)
-{
-	uint64		below = pg_atomic_read_u64(&shm->room_below);
-
-	if (below != 0 && lag_of(shm, position) < (int64) below)
-		aq_flow_look_again(shm);
 }

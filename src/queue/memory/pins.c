@@ -38,7 +38,7 @@ typedef struct Pin
 	uint64		used_in;		/* number of the session's transaction */
 	bool		stale;			/* give it back at the transaction's end */
 	bool		held;			/* one of the pins outlives transactions: see aq_pin_hold */
-	bool		used;			/* the transaction enqueues or dequeues: see stop.c */
+	bool		used;			/* the transaction enqueues or dequeues: see users.c */
 	bool		put;			/* it has enqueued persistent messages */
 	bool		taken;			/* it has dequeued some, */
 	int			taker;			/* for this consumer */
@@ -46,39 +46,14 @@ typedef struct Pin
 	int			looks;			/* consumer of the dequeue that is running; -1: none */
 } Pin;
 
-typedef struct Change
-{
-	int32		id;
-	enum
-	{
-		CREATED,
-		ALTERED,				/* waiters have to look again */
-		CHANGED,				/* they need not */
-		DROPPED,
-		UNSUBSCRIBED,
-		CONVERTED,
-		TABLE_LEFT,
-		STOPPING
-	}			kind;
-	int			position;		/* UNSUBSCRIBED: of the consumer; STOPPING: bits, 1 enqueue, 2 dequeue */
-	int64		number;
-	SubTransactionId subid;
-} Change;
-
-/* in TopMemoryContext, grown as needed; changes are emptied at the transaction's end */
+/* in TopMemoryContext, grown as needed */
 static Pin *pins;
 static int	npins,
 			pins_size;
-static Change *changes;
-static int	nchanges,
-			changes_size;
-static bool ddl;				/* a definition was changed */
 static int	nused;				/* pins that the transaction uses */
 
 static uint64 transactions;		/* number of the running one */
 static uint32 pressure_seen;
-
-bool		aq_session_pins = true;
 
 /* Does a pin outlive its transaction? */
 static inline bool
@@ -125,7 +100,16 @@ shm_of(const Pin *pin)
 	return aq_queue_shm_by_index(pin->object->master);
 }
 
-/* --- users: see stop.c ------------------------------------------------------- */
+/* NULL when the session has not pinned the queue of this id, nor knows it. */
+AqQueueShm *
+aq_pins_shm_of(int32 id)
+{
+	Pin		   *pin = find_pin(id);
+
+	return pin != NULL ? shm_of(pin) : NULL;
+}
+
+/* --- users: see users.c ------------------------------------------------------- */
 
 /* The pin by which the session has this place in shared memory; it may be stale meanwhile. */
 static Pin *
@@ -224,8 +208,8 @@ count_takers(Pin *pin, bool commit)
 }
 
 /* At the end of a transaction. */
-static void
-end_use(bool commit)
+void
+aq_pins_end_use(bool commit)
 {
 	for (int i = 0; i < npins && nused > 0; i++)
 	{
@@ -508,144 +492,6 @@ aq_queue_pin_current(AqQueue *queue, bool put)
 	return queue;
 }
 
-/* Has the definition changed, for everybody, since the description was used first? */
-bool
-aq_queue_is_stale(const AqQueue *queue)
-{
-	return queue->object != NULL && queue->object->serial == queue->serial &&
-		queue->object->version != queue->version;
-}
-
-static void
-remember_change(int32 id, int kind)
-{
-	if (nchanges == changes_size)
-	{
-		int			size = Max(8, 2 * changes_size);
-
-		changes = changes ? repalloc(changes, size * sizeof(Change))
-			: MemoryContextAlloc(TopMemoryContext, size * sizeof(Change));
-		changes_size = size;
-	}
-	changes[nchanges].id = id;
-	changes[nchanges].kind = kind;
-	changes[nchanges].subid = GetCurrentSubTransactionId();
-	nchanges++;
-}
-
-void
-aq_queue_created_here(int32 id)
-{
-	remember_change(id, CREATED);
-}
-
-void
-aq_queue_dropped_here(int32 id)
-{
-	remember_change(id, DROPPED);
-}
-
-void
-aq_queue_altered_here(int32 id)
-{
-	remember_change(id, ALTERED);
-}
-
-void
-aq_queue_changed_here(int32 id)
-{
-	remember_change(id, CHANGED);
-}
-
-void
-aq_consumer_removed_here(int32 id, int position, int64 number)
-{
-	remember_change(id, UNSUBSCRIBED);
-	changes[nchanges - 1].position = position;
-	changes[nchanges - 1].number = number;
-}
-
-void
-aq_queue_converted_here(int32 id)
-{
-	remember_change(id, CONVERTED);
-}
-
-void
-aq_queue_table_left_here(int32 id)
-{
-	remember_change(id, TABLE_LEFT);
-}
-
-static void
-count_stops(AqQueueShm *shm, int bits, int32 by)
-{
-	if (bits & 1)
-		pg_atomic_fetch_add_u32(&shm->stops_enqueue, by);
-	if (bits & 2)
-		pg_atomic_fetch_add_u32(&shm->stops_dequeue, by);
-}
-
-/* Until the transaction ends nobody begins to use the queue. */
-void
-aq_queue_stopping_here(AqQueue *queue, bool enqueue, bool dequeue)
-{
-	int			bits = (enqueue ? 1 : 0) | (dequeue ? 2 : 0);
-
-	remember_change(queue->id, STOPPING);
-	changes[nchanges - 1].position = bits;
-	count_stops(queue->shm, bits, 1);
-}
-
-/* The session has the queue pinned. */
-static void
-end_stopping(const Change *change)
-{
-	Pin		   *pin = find_pin(change->id);
-
-	if (pin != NULL)
-		count_stops(shm_of(pin), change->position, -1);
-}
-
-static bool
-has_change(int32 id, int kind)
-{
-	for (int i = 0; i < nchanges; i++)
-		if (changes[i].id == id && (int) changes[i].kind == kind)
-			return true;
-	return false;
-}
-
-bool
-aq_xact_dropped(int32 id)
-{
-	return has_change(id, DROPPED);
-}
-
-bool
-aq_xact_created(int32 id)
-{
-	return has_change(id, CREATED);
-}
-
-bool
-aq_xact_converted(int32 id)
-{
-	return has_change(id, CONVERTED);
-}
-
-void
-aq_xact_ddl(void)
-{
-	ddl = true;
-}
-
-bool
-aq_xact_has_ddl(void)
-{
-	return ddl;
-}
-
 static void
 unpin(Pin *pin)
 {
@@ -713,112 +559,6 @@ aq_pins_give_back(void)
 }
 
 /*
- * Definitions that the transaction has changed: from now until it has ended,
- * nobody begins to use them.  Before commit; may wait and raise.  Nothing
- * that waits for other transactions may come after this.
- */
-void
-aq_queue_pre_commit(void)
-{
-	for (int i = 0; i < nchanges; i++)
-		if (changes[i].kind != CREATED && changes[i].kind != STOPPING)
-			aq_object_lock(MyDatabaseId, changes[i].id);
-	if (nchanges > 0)
-		aq_point("definition-locked");
-}
-
-/* A subtransaction has ended. Does not raise. */
-void
-aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent)
-{
-	int			kept = 0;
-
-	for (int i = 0; i < nchanges; i++)
-	{
-		if (changes[i].subid == subid)
-		{
-			if (commit)
-				changes[i].subid = parent;
-			else
-			{
-				if (changes[i].kind == CREATED)
-					aq_object_drop(MyDatabaseId, changes[i].id);
-				else if (changes[i].kind == STOPPING)
-					end_stopping(&changes[i]);
-				continue;
-			}
-		}
-		changes[kept++] = changes[i];
-	}
-	nchanges = kept;
-}
-
-static AqQueueShm *
-valid_shm(int32 id)
-{
-	AqObject   *object = aq_object_find(MyDatabaseId, id);
-
-	return object != NULL ? aq_queue_shm_by_index(object->index) : NULL;
-}
-
-/* Nothing counts for the consumer any more; the worker cleans up behind it. */
-static void
-end_consumer(int32 id, int position, int64 number)
-{
-	AqQueueShm *shm = valid_shm(id);
-	AqConsumerShm *consumer;
-
-	if (shm != NULL)
-	{
-		aq_raise_to(&aq_consumer_shm(shm, position)->removed, number);
-		aq_queue_post_work(shm, AQ_WORK_REMOVED | AQ_WORK_POSITIONS);
-	}
-	/* its buffered side */
-	shm = valid_shm(-id);
-	consumer = shm != NULL ? aq_consumer_shm(shm, position) : NULL;
-	if (consumer != NULL)
-		aq_raise_to(&consumer->removed, number);
-}
-
-/* The conversion of the queue, or its end, is committed. */
-static void
-end_conversion(AqQueueShm *shm, const Change *change)
-{
-	if (change->kind == CONVERTED)
-	{
-		shm->converted = true;
-		pg_memory_barrier();	/* before the worker reads the next transaction id */
-		aq_queue_post_work(shm, AQ_WORK_CONVERT);
-		aq_point_held("conversion-announced");
-	}
-	else if (change->kind == TABLE_LEFT)
-		shm->table_done = true;
-}
-
-/*
- * The queue is not what it was: those who wait look at it again.  Needs no pin
- * of ours: an entry that was freed meanwhile has no waiters.
- */
-static void
-announce_change(const Change *change)
-{
-	uint64		now = aq_queue_clock_tick();	/* also when it is not in memory */
-	AqObject   *object = aq_object_find(MyDatabaseId, change->id);
-	AqQueueShm *shm;
-
-	if (object == NULL)
-		return;
-	shm = aq_queue_shm_by_index(object->index);
-	aq_raise_to(&shm->definition, now);
-	end_conversion(shm, change);
-	aq_wake_everybody(shm);
-	/* those who wait for its buffered messages */
-	object = change->id > 0 ? aq_object_find(MyDatabaseId, -change->id) : NULL;
-	if (object != NULL)
-		aq_wake_everybody(aq_queue_shm_by_index(object->index));
-}
-
-/*
  * Give back the pins that are not needed any more, and forget what was
  * dropped.  Between transactions; does not raise.
  */
@@ -842,51 +582,6 @@ aq_pins_sweep(void)
 	}
 	pressure_seen = pressure;
 	transactions++;
-}
-
-/* The definition is another one, or again what it was. */
-static void
-end_change(const Change *change, bool commit)
-{
-	if (change->kind == UNSUBSCRIBED && commit)
-		end_consumer(change->id, change->position, change->number);
-	if (change->kind != CREATED && change->kind != STOPPING)
-		aq_object_invalidate(MyDatabaseId, change->id);
-	if (change->kind != CREATED && change->kind != CHANGED && change->kind != STOPPING && commit)
-		announce_change(change);
-}
-
-/* Created and rolled back, or dropped and committed? */
-static void
-drop_changed(const Change *change, bool commit)
-{
-	if (change->kind != (commit ? DROPPED : CREATED))
-		return;
-	aq_object_drop(MyDatabaseId, change->id);
-	aq_jobs_post();				/* the worker forgets it */
-}
-
-/* The transaction has ended, its messages are settled. Does not raise. */
-void
-aq_queue_xact_end(bool commit)
-{
-	end_use(commit);
-	for (int i = 0; i < nchanges; i++)
-		end_change(&changes[i], commit);
-	/* a queue and its buffered side go when who waits at one has heard of both */
-	for (int i = 0; i < nchanges; i++)
-		drop_changed(&changes[i], commit);
-	/* who comes in again sees that the definition has changed */
-	for (int i = 0; i < nchanges; i++)
-		if (changes[i].kind == STOPPING)
-			end_stopping(&changes[i]);
-	nchanges = 0;
-	aq_object_unlock_all();
-	if (ddl)
-		aq_catalog_stale();		/* what was the transaction's own is everybody's */
-	ddl = false;
-
-	aq_pins_sweep();
 }
 
 /* The session ends, no transaction is open. */

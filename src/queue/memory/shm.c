@@ -7,12 +7,6 @@
  * by its last unpin after a drop, or when the object cache needs the handle.  Latches and conditions are initialised
  * once, at server start, and survive reuse of the entry.
  *
- * The clock of definitions, one for all queues, counts committed changes.  A
- * description carries the time at which its reading began, a queue the time of
- * its last change or load: whoever meets a queue with an older description
- * reads that again.  It need not matter that the queue was not in memory when
- * it was changed, or has left it since.
- *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
@@ -34,12 +28,11 @@ StaticAssertDecl(sizeof(ConsumerPlace) * AQ_CONSUMERS_PER_CHUNK <= AQ_CHUNK_SIZE
 StaticAssertDecl(offsetof(AqConsumerShm, traffic) + sizeof(uint64) == 64, "what dequeues count has a line of its own");
 
 static AqQueueShm *entries;		/* 1 .. aq_object_limit */
-static pg_atomic_uint64 *definitions;	/* the clock */
 
 Size
 aq_queue_shmem_size(void)
 {
-	return CACHELINEALIGN(add_size(PG_CACHE_LINE_SIZE, mul_size(aq_object_limit + 1, sizeof(AqQueueShm))));
+	return CACHELINEALIGN(mul_size(aq_object_limit + 1, sizeof(AqQueueShm)));
 }
 
 static void
@@ -133,15 +126,12 @@ is_idle(AqObject *object)
 void
 aq_queue_shmem_init(void *area, bool found)
 {
-	definitions = area;
-	entries = (AqQueueShm *) ((char *) area + PG_CACHE_LINE_SIZE);
+	entries = area;
 	aq_object_on_free(free_entry, is_idle, sizeof(AqQueueShm));
 	aq_trace_on_name(AQ_LATCH_WAITERS, aq_queue_of_latch);
-	aq_time_on_queue(aq_pins_book_time);
 	if (found)
 		return;
 	memset(area, 0, aq_queue_shmem_size());
-	pg_atomic_init_u64(definitions, 0);
 	for (int i = 0; i <= aq_object_limit; i++)
 	{
 		AqQueueShm *shm = &entries[i];
@@ -167,23 +157,6 @@ aq_queue_shmem_init(void *area, bool found)
 			pg_atomic_init_u64(&shm->traffic[j], 0);
 		reset_entry(shm);
 	}
-}
-
-/* A description whose reading begins now knows of all changes until this time. */
-uint64
-aq_queue_clock(void)
-{
-	uint64		now = pg_atomic_read_u64(definitions);
-
-	pg_memory_barrier();
-	return now;
-}
-
-/* A change has been committed. */
-uint64
-aq_queue_clock_tick(void)
-{
-	return pg_atomic_fetch_add_u64(definitions, 1) + 1;
 }
 
 AqQueueShm *
@@ -228,11 +201,4 @@ aq_consumer_shm_make(AqQueueShm *shm, int position)
 	}
 	aq_latch_free(&shm->waiters_latch);
 	return aq_consumer_shm(shm, position);
-}
-
-void
-aq_queue_post_work(AqQueueShm *shm, uint32 work)
-{
-	if ((pg_atomic_fetch_or_u32(&shm->work, work) & work) != work)
-		aq_jobs_post();
 }

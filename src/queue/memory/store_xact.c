@@ -28,17 +28,20 @@ static const AqStoreXact *stores[lengthof(order)];	/* in this order */
 /* The end of a transaction that a store has notes of, from pre-commit on. */
 static AqTimed committing;
 
-void
-aq_store_xact_add(const AqStore *store)
+/* NULL: there is no such store. */
+static const AqStoreXact *
+store_xact(int i)
 {
-	for (int i = 0; i < lengthof(order); i++)
-		if (order[i] == store->kind)
-			stores[i] = store->xact;
+	const AqStore *store;
+
+	if (stores[i] == NULL && (store = aq_store_find(order[i])) != NULL)
+		stores[i] = store->xact;
+	return stores[i];
 }
 
 #define FOR_EACH_STORE(i) \
 	for (int i = 0; i < lengthof(order); i++) \
-		if (stores[i] != NULL)
+		if (store_xact(i) != NULL)
 
 static bool
 any_notes(void)

@@ -13,8 +13,6 @@
  */
 #include "queue/queue_private.h"
 
-#include "utils/builtins.h"
-
 /* Where the consumer's own are; NULL: they are the queue's. */
 static pg_atomic_uint64 *
 consumer_traffic(AqQueueShm *shm, int position)
@@ -97,52 +95,17 @@ aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number)
 	aq_latch_free(&shm->waiters_latch);
 }
 
-/* --- for SQL ------------------------------------------------------------------- */
-
 static const bool is_time[] = {
 #define X(id, is_time, of_consumer) is_time,
 #include "queue/memory/traffic_list.h"
 #undef X
 };
 
-PG_FUNCTION_INFO_V1(aq_queue_counters);
-Datum
-aq_queue_counters(PG_FUNCTION_ARGS)
+/* Is the item the time of something, and not a number of times? */
+bool
+aq_traffic_is_time(AqTraffic item)
 {
-	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
-	Datum		values[2] = {0};
-	bool		nulls[2] = {true, true};
-	AqLook		look;
-
-	if (aq_queue_look(queue, &look))
-	{
-		values[0] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->enqueued));
-		values[1] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->dequeued));
-		nulls[0] = nulls[1] = false;
-		aq_queue_looked(&look);
-	}
-	return aq_rows_one(fcinfo, values, nulls);
-}
-
-PG_FUNCTION_INFO_V1(aq_queue_traffic);
-Datum
-aq_queue_traffic(PG_FUNCTION_ARGS)
-{
-	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
-	Datum		values[AQ_NTRAFFIC] = {0};
-	bool		nulls[AQ_NTRAFFIC];
-	AqLook		look;
-	bool		known = aq_queue_look(queue, &look);
-
-	for (int i = 0; i < AQ_NTRAFFIC; i++)
-	{
-		if (known)
-			values[i] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->traffic[i]));	/* a timestamp is one, too */
-		nulls[i] = !known || (is_time[i] && DatumGetInt64(values[i]) == 0);
-	}
-	if (known)
-		aq_queue_looked(&look);
-	return aq_rows_one(fcinfo, values, nulls);
+	return is_time[item];
 }
 
 /* Columns of aq._consumers. */
@@ -158,33 +121,4 @@ aq_row_traffic(AqRow *row, AqQueueShm *shm, int position)
 		else
 			aq_rows_number(row, value);
 	}
-}
-
-/* --- the time of transformations, which dbms_aq applies ------------------------- */
-
-PG_FUNCTION_INFO_V1(aq_transform_begin);
-Datum
-aq_transform_begin(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_INT64(aq_time_now());
-}
-
-/* The third argument, which was evaluated after the second, when the transformation began. */
-PG_FUNCTION_INFO_V1(aq_transform_end);
-Datum
-aq_transform_end(PG_FUNCTION_ARGS)
-{
-	int64		began = PG_ARGISNULL(0) || PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1);
-	int64		ended = aq_time_now();
-
-	if (began > 0 && ended > began)
-	{
-		AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
-
-		aq_queue_pin(queue);
-		aq_traffic_add(queue->shm, AQ_TRAFFIC_TRANSFORMATIONS_ELAPSED, ended - began);
-	}
-	if (PG_ARGISNULL(2))
-		PG_RETURN_NULL();
-	PG_RETURN_DATUM(PG_GETARG_DATUM(2));
 }

@@ -1,0 +1,90 @@
+/*-------------------------------------------------------------------------
+ *
+ * use.c
+ *	  A transaction begins to use a queue.
+ *
+ * Each transaction that enqueues or dequeues counts as a user of the queue
+ * until it ends; one that is prepared is known to the store. While the queue is
+ * being stopped no session becomes a user: it gets the same error as when the
+ * queue is stopped. See users.c for the order of what both sides write and read.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+void
+aq_queue_check_started(AqQueue *queue, bool enqueue)
+{
+	if (enqueue && !queue->enqueue_enabled)
+		ereport(ERROR,
+				aq_error(AQ_ERR_ENQUEUE_DISABLED, "queue \"%s\" is stopped for enqueue", queue->name),
+				errhint("Start it with aq.start_queue or dbms_aqadm.start_queue."));
+	if (!enqueue && !queue->dequeue_enabled)
+		ereport(ERROR,
+				aq_error(AQ_ERR_DEQUEUE_DISABLED, "queue \"%s\" is stopped for dequeue", queue->name),
+				errhint("Start it with aq.start_queue or dbms_aqadm.start_queue."));
+}
+
+/* It has found nothing, and is no user. */
+void
+aq_queue_unuse(AqQueue *queue)
+{
+	aq_pin_unuse(queue->shm);
+	aq_queue_used(queue->shm);
+}
+
+/* Who is not a user yet comes while the queue is being stopped. */
+static void
+refuse(AqQueue *queue, bool enqueue)
+{
+	ereport(ERROR,
+			enqueue ? aq_error(AQ_ERR_ENQUEUE_DISABLED, "queue \"%s\" is being stopped for enqueue", queue->name)
+			: aq_error(AQ_ERR_DEQUEUE_DISABLED, "queue \"%s\" is being stopped for dequeue", queue->name),
+			errhint("Start it with aq.start_queue when it is stopped."));
+}
+
+/* True when the transaction becomes a user by it. */
+static bool
+use(AqQueue *queue, bool enqueue)
+{
+	AqQueueShm *shm = queue->shm;
+
+	if (!aq_pin_use(shm))
+		return false;
+	aq_users_add(shm);
+	if (aq_users_are_stopped(shm, enqueue))
+	{
+		aq_queue_unuse(queue);
+		refuse(queue, enqueue);
+	}
+	return true;
+}
+
+/*
+ * The transaction is about to enqueue or dequeue.  Returns the queue, or its
+ * buffered side if that is given, as it is now; begins: the transaction did not use it before.
+ */
+AqQueue *
+aq_queue_use(AqQueue *queue, bool enqueue, bool *begins)
+{
+	int			delivery = queue->delivery;
+
+	if (queue->whole != NULL)
+		queue = queue->whole;
+	for (;;)
+	{
+		queue = aq_queue_pin_current(queue, enqueue);
+		aq_queue_check_started(queue, enqueue);
+		*begins = use(queue, enqueue);
+		/* changed again, and nobody stops it any more? */
+		if (queue->definition >= pg_atomic_read_u64(&queue->shm->definition))
+			break;
+		if (*begins)
+			aq_queue_unuse(queue);
+	}
+	queue = aq_queue_side_made(queue, delivery);	/* it may be another queue by now */
+	aq_queue_pin(queue);
+	return queue;
+}

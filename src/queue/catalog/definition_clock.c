@@ -1,0 +1,48 @@
+/*-------------------------------------------------------------------------
+ *
+ * definition_clock.c
+ *	  The clock of definitions, one for all queues: it counts committed changes.
+ *
+ * A description carries the time at which its reading began, a queue in shared
+ * memory the time of its last change or load: a session that meets a queue with
+ * an older description reads that again. It need not matter that the queue was
+ * not in memory when it was changed, or has left it since.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+static pg_atomic_uint64 *definitions;
+
+Size
+aq_definition_clock_size(void)
+{
+	return PG_CACHE_LINE_SIZE;
+}
+
+void
+aq_definition_clock_init(void *area, bool found)
+{
+	definitions = area;
+	if (!found)
+		pg_atomic_init_u64(definitions, 0);
+}
+
+/* A description whose reading begins now knows of all changes until this time. */
+uint64
+aq_queue_clock(void)
+{
+	uint64		now = pg_atomic_read_u64(definitions);
+
+	pg_memory_barrier();
+	return now;
+}
+
+/* A change has been committed. */
+uint64
+aq_queue_clock_tick(void)
+{
+	return pg_atomic_fetch_add_u64(definitions, 1) + 1;
+}

@@ -1,0 +1,320 @@
+/*-------------------------------------------------------------------------
+ *
+ * description.c
+ *	  Descriptions of queues, read from the catalog tables of schema aq.
+ *
+ * The catalog is read with the latest snapshot, also in REPEATABLE READ: as
+ * for tables, the definition in force counts.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+/* The columns of aq.subscriber. */
+enum
+{
+	SUBSCRIBER_QUEUE, SUBSCRIBER_POSITION, SUBSCRIBER_NAME, SUBSCRIBER_KIND, SUBSCRIBER_RULE,
+	SUBSCRIBER_CREATED, SUBSCRIBER_COMMENT, SUBSCRIBER_TRANSFORMATION, SUBSCRIBER_DELIVERY,
+	SUBSCRIBER_NUMBER, SUBSCRIBER_RULE_ROLE, SUBSCRIBER_TRANSFORMATION_ROLE, SUBSCRIBER_COLUMNS
+};
+
+/* The subscribers that get every message without recipients: those without a rule. */
+static void
+find_everybody(AqQueue *queue)
+{
+	queue->everybody = NULL;
+	queue->has_rules = false;
+	for (int i = 0; i < queue->nconsumers; i++)
+	{
+		AqConsumer *consumer = &queue->consumers[i];
+
+		if (!consumer->subscriber || !(consumer->delivery & queue->delivery))
+			continue;
+		if (consumer->rule_text == NULL)
+			queue->everybody = bms_add_member(queue->everybody, consumer->position);
+		else
+			queue->has_rules = true;
+	}
+}
+
+static void
+read_consumers(AqQueue *queue, Snapshot snapshot)
+{
+	Relation	rel = table_open(aq_catalog_relation("subscriber"), AccessShareLock);
+	Oid			index = aq_primary_key(rel);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	int			size = 8;
+
+	queue->consumers = palloc(size * sizeof(AqConsumer));
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(queue->id));
+	scan = systable_beginscan(rel, index, true, snapshot, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Datum		values[SUBSCRIBER_COLUMNS];
+		bool		nulls[SUBSCRIBER_COLUMNS];
+		AqConsumer *consumer;
+		const char *kind;
+
+		heap_deform_tuple(tuple, RelationGetDescr(rel), values, nulls);
+		if (queue->nconsumers == size)
+		{
+			size *= 2;
+			queue->consumers = repalloc(queue->consumers, size * sizeof(AqConsumer));
+		}
+		consumer = &queue->consumers[queue->nconsumers++];
+		memset(consumer, 0, sizeof(AqConsumer));
+		consumer->position = DatumGetInt16(values[SUBSCRIBER_POSITION]);
+		consumer->number = DatumGetInt64(values[SUBSCRIBER_NUMBER]);
+		kind = TextDatumGetCString(values[SUBSCRIBER_KIND]);
+		if (strcmp(kind, "removed") == 0)
+			continue;
+		consumer->name = TextDatumGetCString(values[SUBSCRIBER_NAME]);
+		consumer->subscriber = strcmp(kind, "subscriber") == 0;
+		consumer->delivery = DatumGetInt16(values[SUBSCRIBER_DELIVERY]);
+		if (!nulls[SUBSCRIBER_RULE])
+			consumer->rule_text = TextDatumGetCString(values[SUBSCRIBER_RULE]);
+		if (!nulls[SUBSCRIBER_RULE_ROLE])
+			consumer->rule_role = DatumGetObjectId(values[SUBSCRIBER_RULE_ROLE]);
+		if (!nulls[SUBSCRIBER_TRANSFORMATION])
+			consumer->transformation = TextDatumGetCString(values[SUBSCRIBER_TRANSFORMATION]);
+		if (!nulls[SUBSCRIBER_TRANSFORMATION_ROLE])
+			consumer->transformation_role = DatumGetObjectId(values[SUBSCRIBER_TRANSFORMATION_ROLE]);
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	find_everybody(queue);
+}
+
+/* The columns of aq.queue and aq.queue_table. */
+enum
+{
+	QUEUE_ID, QUEUE_NAME, QUEUE_PAYLOAD_TYPE, QUEUE_MULTI, QUEUE_SHARDS, QUEUE_MAX_RETRIES,
+	QUEUE_RETRY_DELAY, QUEUE_RETENTION, QUEUE_EXCEPTION_QUEUE, QUEUE_ENQUEUE, QUEUE_DEQUEUE,
+	QUEUE_KEY, QUEUE_CREATED, QUEUE_COMMENT, QUEUE_STORE, QUEUE_TABLE, QUEUE_TYPE, QUEUE_CONVERTED,
+	QUEUE_COLUMNS
+};
+
+enum
+{
+	TABLE_ID, TABLE_SCHEMA, TABLE_NAME, TABLE_PAYLOAD_TYPE, TABLE_SORT, TABLE_MULTI,
+	TABLE_GROUPING, TABLE_SECURE, TABLE_COMPATIBLE, TABLE_OWNER, TABLE_COMMENT, TABLE_CREATED,
+	TABLE_COLUMNS
+};
+
+/* The first letters of what a queue table sorts by: they all differ. */
+static void
+read_sort_list(AqQueueTable *table, Datum array)
+{
+	Datum	   *columns;
+	int			n;
+
+	deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false, TYPALIGN_INT, &columns, NULL, &n);
+	for (int i = 0; i < Min(n, lengthof(table->sort) - 1); i++)
+		table->sort[i] = *VARDATA_ANY(DatumGetTextPP(columns[i]));
+}
+
+static void
+find_table_relations(AqQueueTable *table)
+{
+	table->messages = aq_data_relation(aq_message_table(table->id));
+	table->consumers = table->multi ? aq_data_relation(aq_consumer_table(table->id)) : InvalidOid;
+}
+
+static void
+read_queue_table(AqQueueTable *table, int32 id, Snapshot snapshot)
+{
+	Relation	rel = table_open(aq_catalog_relation("queue_table"), AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	Datum		values[TABLE_COLUMNS];
+	bool		nulls[TABLE_COLUMNS];
+
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
+	scan = systable_beginscan(rel, aq_primary_key(rel), true, snapshot, 1, &key);
+	tuple = systable_getnext(scan);
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "queue table %d does not exist", id);
+	heap_deform_tuple(tuple, RelationGetDescr(rel), values, nulls);
+	table->id = id;
+	table->multi = DatumGetBool(values[TABLE_MULTI]);
+	table->grouping = DatumGetBool(values[TABLE_GROUPING]);
+	read_sort_list(table, values[TABLE_SORT]);
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+
+	find_table_relations(table);
+}
+
+/* Fill a description from a row of aq.queue. */
+static void
+read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
+{
+	Datum		values[QUEUE_COLUMNS];
+	bool		nulls[QUEUE_COLUMNS];
+	char		name[NAMEDATALEN];
+	Oid			input;
+
+	heap_deform_tuple(tuple, desc, values, nulls);
+	queue->id = DatumGetInt32(values[QUEUE_ID]);
+	queue->name = TextDatumGetCString(values[QUEUE_NAME]);
+	queue->delivery = AQ_PERSISTENT;
+	queue->payload_type = DatumGetObjectId(values[QUEUE_PAYLOAD_TYPE]);
+	queue->multi = DatumGetBool(values[QUEUE_MULTI]);
+	queue->shards = DatumGetInt16(values[QUEUE_SHARDS]);
+	queue->max_retries = nulls[QUEUE_MAX_RETRIES] ? -1 : DatumGetInt32(values[QUEUE_MAX_RETRIES]);
+	queue->retry_delay = aq_interval_to_us(values[QUEUE_RETRY_DELAY]);
+	queue->retention = aq_interval_to_us(values[QUEUE_RETENTION]);
+	queue->exception_queue_id = nulls[QUEUE_EXCEPTION_QUEUE] ? 0
+		: DatumGetInt32(values[QUEUE_EXCEPTION_QUEUE]);
+	queue->enqueue_enabled = DatumGetBool(values[QUEUE_ENQUEUE]);
+	queue->dequeue_enabled = DatumGetBool(values[QUEUE_DEQUEUE]);
+	queue->key = (uint64) DatumGetInt64(values[QUEUE_KEY]) & AQ_KEY_MASK;
+	queue->converted = !nulls[QUEUE_CONVERTED] && !aq_xact_converted(queue->id);
+	queue->shard_key = nulls[QUEUE_CONVERTED] ? queue->key : queue->key ^ AQ_SHARD_KEY;
+	queue->store = aq_store_of(aq_xact_converted(queue->id) ? AQ_STORE_CLASSIC
+							   : DatumGetChar(values[QUEUE_STORE]));
+	queue->exception = strcmp(TextDatumGetCString(values[QUEUE_TYPE]), "exception") == 0;
+	if (!nulls[QUEUE_TABLE])
+		read_queue_table(&queue->table, DatumGetInt32(values[QUEUE_TABLE]), snapshot);
+	queue->own = aq_xact_created(queue->id);
+
+	snprintf(name, sizeof(name), "q%d", queue->id);
+	queue->anchor = aq_data_relation(name);
+	snprintf(name, sizeof(name), "s%d", queue->id);
+	queue->sequence = aq_data_relation(name);
+	if (OidIsValid(queue->anchor))
+	{
+		HeapTuple	cls = SearchSysCache1(RELOID, ObjectIdGetDatum(queue->anchor));
+
+		if (HeapTupleIsValid(cls))
+		{
+			queue->owner = ((Form_pg_class) GETSTRUCT(cls))->relowner;
+			ReleaseSysCache(cls);
+		}
+	}
+
+	queue->input_is_text = queue->payload_type == TEXTOID;
+	if (!SearchSysCacheExists1(TYPEOID, ObjectIdGetDatum(queue->payload_type)))
+		return;					/* gone with a temporary object: the queue has no anchor either */
+	getTypeInputInfo(queue->payload_type, &input, &queue->input_param);
+	fmgr_info_cxt(input, &queue->input, queue->context);
+}
+
+/* The buffered side of a queue that was just read, in its memory; NULL: it has none. */
+static AqQueue *
+describe_buffered(AqQueue *queue)
+{
+	AqQueue    *side;
+
+	if (!OidIsValid(aq_data_relation(aq_message_table(-queue->id))))
+		return NULL;
+	side = palloc(sizeof(AqQueue));
+	*side = *queue;
+	side->id = -queue->id;
+	side->whole = queue;
+	side->delivery = AQ_BUFFERED;
+	side->store = aq_store_of(AQ_STORE_CLASSIC);
+	side->retention = 0;
+	side->converted = false;
+	side->key = queue->key ^ AQ_BUFFERED_KEY;	/* their ids are made in the same way */
+	memset(&side->table, 0, sizeof(AqQueueTable));
+	side->table.id = side->id;
+	side->table.multi = queue->multi;
+	find_table_relations(&side->table);
+	/* by priority, as in a sharded queue, or as in its queue table; a commit's order is that of the calls */
+	if (aq_is_sharded(queue))
+		side->table.sort[0] = AQ_SORT_PRIORITY;
+	else
+		for (int i = 0; queue->table.sort[i] != '\0' && queue->table.sort[i] != AQ_SORT_COMMIT_TIME; i++)
+			side->table.sort[i] = queue->table.sort[i];
+	if (queue->nconsumers > 0)
+	{
+		side->consumers = palloc(queue->nconsumers * sizeof(AqConsumer));
+		memcpy(side->consumers, queue->consumers, queue->nconsumers * sizeof(AqConsumer));
+	}
+	find_everybody(side);
+	return side;
+}
+
+/*
+ * Read a queue by name or, when name is NULL, by id; NULL if there is none.
+ * rel is aq.queue.
+ */
+AqQueue *
+aq_description_read(Relation rel, const char *name, int32 id)
+{
+	Oid			index;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	AqQueue    *queue = NULL;
+	uint64		definition = aq_queue_clock();
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+
+	/*
+	 * Who was woken by a commit may be here before the server tells of what
+	 * that has changed: its catalogs are to be seen as our tables are.
+	 */
+	InvalidateCatalogSnapshot();
+	if (name != NULL)
+	{
+		index = aq_catalog_relation("queue_queue_name_key");
+		ScanKeyInit(&key, 2, BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(name));
+		/* systable scans compare with the C collation unless told otherwise */
+		key.sk_collation = DEFAULT_COLLATION_OID;
+	}
+	else
+	{
+		index = aq_primary_key(rel);
+		ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
+	}
+	scan = systable_beginscan(rel, index, true, snapshot, 1, &key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq queue",
+													  ALLOCSET_SMALL_SIZES);
+		MemoryContext old = MemoryContextSwitchTo(context);
+
+		queue = palloc0(sizeof(AqQueue));
+		queue->context = context;
+		queue->definition = definition;
+		PG_TRY();
+		{
+			read_queue(queue, RelationGetDescr(rel), tuple, snapshot);
+			if (queue->multi)
+				read_consumers(queue, snapshot);
+			queue->buffered = describe_buffered(queue);
+		}
+		PG_CATCH();
+		{
+			MemoryContextDelete(context);
+			PG_RE_THROW();
+		}
+		PG_END_TRY();
+		MemoryContextSwitchTo(old);
+	}
+	systable_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	return queue;
+}

@@ -1,0 +1,172 @@
+/*-------------------------------------------------------------------------
+ *
+ * pending.c
+ *	  The definitions that the transaction has changed.
+ *
+ * A change is listed here until the transaction, or the subtransaction that made
+ * it, has ended. What follows from it then is the work of announce.c.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/xact.h"
+#include "utils/memutils.h"
+
+/* in TopMemoryContext, grown as needed; emptied at the transaction's end */
+static AqChange *changes;
+static int	nchanges,
+			changes_size;
+static bool ddl;				/* a definition was changed */
+
+static void
+remember_change(int32 id, int kind)
+{
+	if (nchanges == changes_size)
+	{
+		int			size = Max(8, 2 * changes_size);
+
+		changes = changes ? repalloc(changes, size * sizeof(AqChange))
+			: MemoryContextAlloc(TopMemoryContext, size * sizeof(AqChange));
+		changes_size = size;
+	}
+	changes[nchanges].id = id;
+	changes[nchanges].kind = kind;
+	changes[nchanges].subid = GetCurrentSubTransactionId();
+	nchanges++;
+}
+
+void
+aq_queue_created_here(int32 id)
+{
+	remember_change(id, AQ_CHANGE_CREATED);
+}
+
+void
+aq_queue_dropped_here(int32 id)
+{
+	remember_change(id, AQ_CHANGE_DROPPED);
+}
+
+void
+aq_queue_altered_here(int32 id)
+{
+	remember_change(id, AQ_CHANGE_ALTERED);
+}
+
+void
+aq_queue_changed_here(int32 id)
+{
+	remember_change(id, AQ_CHANGE_CHANGED);
+}
+
+void
+aq_consumer_removed_here(int32 id, int position, int64 number)
+{
+	remember_change(id, AQ_CHANGE_UNSUBSCRIBED);
+	changes[nchanges - 1].position = position;
+	changes[nchanges - 1].number = number;
+}
+
+void
+aq_queue_converted_here(int32 id)
+{
+	remember_change(id, AQ_CHANGE_CONVERTED);
+}
+
+void
+aq_queue_table_left_here(int32 id)
+{
+	remember_change(id, AQ_CHANGE_TABLE_LEFT);
+}
+
+/* The session counts among those that stop the queue until the transaction ends: see stop.c. */
+void
+aq_pending_stopping(int32 id, int bits)
+{
+	remember_change(id, AQ_CHANGE_STOPPING);
+	changes[nchanges - 1].position = bits;
+}
+
+static bool
+has_change(int32 id, int kind)
+{
+	for (int i = 0; i < nchanges; i++)
+		if (changes[i].id == id && (int) changes[i].kind == kind)
+			return true;
+	return false;
+}
+
+bool
+aq_xact_dropped(int32 id)
+{
+	return has_change(id, AQ_CHANGE_DROPPED);
+}
+
+bool
+aq_xact_created(int32 id)
+{
+	return has_change(id, AQ_CHANGE_CREATED);
+}
+
+bool
+aq_xact_converted(int32 id)
+{
+	return has_change(id, AQ_CHANGE_CONVERTED);
+}
+
+void
+aq_xact_ddl(void)
+{
+	ddl = true;
+}
+
+bool
+aq_xact_has_ddl(void)
+{
+	return ddl;
+}
+
+/* The list; good until the next change. */
+int
+aq_pending_list(const AqChange **list)
+{
+	*list = changes;
+	return nchanges;
+}
+
+/* A subtransaction has ended; undo is called for each change that is taken back. Neither raises. */
+void
+aq_pending_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent,
+					   void (*undo) (const AqChange *change))
+{
+	int			kept = 0;
+
+	for (int i = 0; i < nchanges; i++)
+	{
+		if (changes[i].subid == subid)
+		{
+			if (!commit)
+			{
+				undo(&changes[i]);
+				continue;
+			}
+			changes[i].subid = parent;
+		}
+		changes[kept++] = changes[i];
+	}
+	nchanges = kept;
+}
+
+/* The transaction has ended. Returns whether it has changed a definition. */
+bool
+aq_pending_end(void)
+{
+	bool		had_ddl = ddl;
+
+	nchanges = 0;
+	ddl = false;
+	return had_ddl;
+}

@@ -1,0 +1,120 @@
+/*-------------------------------------------------------------------------
+ *
+ * privilege.c
+ *	  What the current role may do with a queue.
+ *
+ * Rights stand at the owner view aq_data.q<id>: its owner owns the queue, INSERT
+ * is the right to enqueue, DELETE to dequeue. (pg_read_all_data gives neither.)
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+/* where the rights begin in a row of dc_users, behind the owner */
+#define RIGHTS_ACL 8
+
+/* Has the role a right to all queues, by one of the extension's roles? */
+static bool
+has_system_privilege(Oid role, const char *privilege)
+{
+	Oid			group = get_role_oid(privilege, true);
+
+	return OidIsValid(group) && has_privs_of_role(role, group);
+}
+
+/* dc_users: the owner of the anchor, and its rights as they are in pg_class. */
+static int
+load_rights(const AqRowKey *key, char *value, void *arg)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(key->relation));
+	Oid			owner;
+	Datum		datum;
+	bool		isnull;
+	Acl		   *acl;
+	Size		length;
+
+	if (!HeapTupleIsValid(tuple))
+		return -1;
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	datum = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relacl, &isnull);
+	acl = isnull ? acldefault(OBJECT_TABLE, owner) : DatumGetAclPCopy(datum);
+	length = RIGHTS_ACL + VARSIZE(acl);
+	if (length < AQ_ROW_VALUE)
+	{
+		memcpy(value, &owner, sizeof(owner));
+		memcpy(value + RIGHTS_ACL, acl, VARSIZE(acl));
+	}
+	ReleaseSysCache(tuple);
+	return (int) Min(length, AQ_ROW_VALUE);
+}
+
+/*
+ * Has the role this right to the queue's anchor?  PostgreSQL's own cache of the
+ * session knows, and nobody else has to wait for it; with pgaq.session_pins off
+ * the shared one is asked, as in Oracle.
+ */
+static bool
+anchor_allows(AqQueue *queue, Oid role, AclMode mode)
+{
+	AqRowKey	key = {.database = MyDatabaseId,.relation = queue->anchor};
+	union
+	{
+		char		bytes[AQ_ROW_VALUE];
+		int64		align;
+	}			value;
+	int			length;
+	Oid			owner;
+
+	if (aq_session_pins)
+		return pg_class_aclcheck(queue->anchor, role, mode) == ACLCHECK_OK;
+	length = aq_row_get(AQ_ROW_USERS, &key, value.bytes, load_rights, NULL);
+	if (length == AQ_ROW_VALUE)	/* too many grantees for a row */
+		return pg_class_aclcheck(queue->anchor, role, mode) == ACLCHECK_OK;
+	if (length < 0)
+		return false;
+	memcpy(&owner, value.bytes, sizeof(owner));
+	return aclmask((Acl *) (value.bytes + RIGHTS_ACL), role, owner, mode, ACLMASK_ANY) != 0;
+}
+
+/* May the current role do what the owner may, with every queue and queue table? */
+bool
+aq_may_manage_any(void)
+{
+	return has_system_privilege(GetUserId(), "aq_manage_any");
+}
+
+/* Has the current role the right? */
+bool
+aq_queue_allows(AqQueue *queue, AqRight right)
+{
+	Oid			role = GetUserId();
+
+	/* what has lost its anchor, and with it its owner, can only be dropped */
+	if (!OidIsValid(queue->anchor))
+		return right == AQ_RIGHT_OWNER && superuser_arg(role);
+	if (role == queue->owner || has_privs_of_role(role, queue->owner))
+		return true;
+	switch (right)
+	{
+		case AQ_RIGHT_ENQUEUE:
+			return anchor_allows(queue, role, ACL_INSERT) ||
+				has_system_privilege(role, "aq_enqueue_any");
+		case AQ_RIGHT_DEQUEUE:
+			return anchor_allows(queue, role, ACL_DELETE) ||
+				has_system_privilege(role, "aq_dequeue_any");
+		case AQ_RIGHT_ANY:
+			return aq_queue_allows(queue, AQ_RIGHT_ENQUEUE) || aq_queue_allows(queue, AQ_RIGHT_DEQUEUE) ||
+				aq_queue_allows(queue, AQ_RIGHT_OWNER);
+		case AQ_RIGHT_OWNER:
+			return aq_may_manage_any();
+	}
+	return false;
+}

@@ -1,0 +1,55 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_lock.c
+ *	  Heavyweight locks of a queue, and of its tables.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+
+bool
+aq_queue_lock(int32 id, LOCKMODE mode, bool wait)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_catalog_relation("queue"), (uint32) id, 0);
+	return LockAcquire(&tag, mode, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
+}
+
+/*
+ * Wait for the end of a transaction that keeps others from this lock, without
+ * keeping it: a wait that lock_timeout and the deadlock detector know of.
+ */
+bool
+aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait)
+{
+	LOCKTAG		tag;
+
+	if (!aq_queue_lock(id, mode, wait))
+		return false;
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_catalog_relation("queue"), (uint32) id, 0);
+	return LockRelease(&tag, mode, false);
+}
+
+/*
+ * Can its tables be read (AccessShareLock) or written (RowExclusiveLock) without
+ * waiting for a user, who has locked them all?  In a transaction of the worker,
+ * which keeps them accessible.
+ */
+bool
+aq_queue_is_accessible(AqQueue *queue, LOCKMODE mode)
+{
+	Oid			first[] = {queue->sequence, queue->table.messages, queue->table.consumers};
+
+	for (int i = 0; i < lengthof(first); i++)
+		if (OidIsValid(first[i]) && !ConditionalLockRelationOid(first[i], mode))
+			return false;
+	return true;
+}

@@ -1,0 +1,165 @@
+/*-------------------------------------------------------------------------
+ *
+ * definition.c
+ *	  A queue's row in the catalog and what belongs to it, made and dropped.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "commands/sequence.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+static int64
+random_key(void)
+{
+	uint64		key;
+
+	if (!pg_strong_random(&key, sizeof(key)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	return (int64) (key & AQ_KEY_MASK);
+}
+
+/*
+ * A number that no queue has.  A dump of definitions only brings back a queue's
+ * tables without the queue, and without the sequence's value.
+ */
+static int32
+new_queue_id(void)
+{
+	int32		id;
+
+	do
+		id = (int32) nextval_internal(aq_catalog_relation("queue_id_seq"), false);
+	while (OidIsValid(aq_data_relation(psprintf("q%d", id))) ||
+		   OidIsValid(aq_data_relation(psprintf("s%d", id))));
+	return id;
+}
+
+/* The view that carries owner and rights, and of a sharded queue the sequence of partitions. */
+static void
+create_anchor(int32 id, Oid payload_type, Oid owner, bool sharded)
+{
+	char	   *type = format_type_extended(payload_type, -1, FORMAT_TYPE_FORCE_QUALIFY);
+
+	aq_run_change(psprintf("CREATE VIEW aq_data.q%d AS SELECT NULL::%s AS payload WHERE false",
+						   id, type), 0, NULL, NULL, NULL);
+	aq_run_change(psprintf("ALTER VIEW aq_data.q%d OWNER TO %s", id,
+						   quote_identifier(GetUserNameFromId(owner, false))),
+				  0, NULL, NULL, NULL);
+	if (sharded)
+		aq_run_change(psprintf("CREATE SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
+}
+
+void
+aq_queue_create(const AqQueueDefinition *d)
+{
+	int32		id;
+	Oid			types[14] = {INT4OID, TEXTOID, REGTYPEOID, BOOLOID, INT2OID, INT4OID,
+	INTERVALOID, INTERVALOID, INT4OID, INT8OID, TEXTOID, CHAROID, INT4OID, TEXTOID};
+	Datum		values[14];
+	char		nulls[15] = "              ";
+	Interval	none = {0};
+
+	if (aq_queue_get_by_name(d->name) != NULL)
+		ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", d->name));
+
+	id = new_queue_id();
+	values[0] = Int32GetDatum(id);
+	values[1] = CStringGetTextDatum(d->name);
+	values[2] = ObjectIdGetDatum(d->payload_type);
+	values[3] = BoolGetDatum(d->multi);
+	values[4] = Int16GetDatum(d->shards);
+	values[5] = Int32GetDatum(d->max_retries);
+	nulls[5] = d->max_retries < 0 ? 'n' : ' ';
+	values[6] = IntervalPGetDatum(d->retry_delay ? d->retry_delay : &none);
+	values[7] = IntervalPGetDatum(d->retention ? d->retention : &none);
+	values[8] = Int32GetDatum(d->exception_queue_id);
+	nulls[8] = d->exception_queue_id == 0 ? 'n' : ' ';
+	values[9] = Int64GetDatum(random_key());
+	values[10] = PointerGetDatum(d->comment);
+	nulls[10] = d->comment == NULL ? 'n' : ' ';
+	values[11] = CharGetDatum(d->queue_table_id ? AQ_STORE_CLASSIC : AQ_STORE_SHARDED);
+	values[12] = Int32GetDatum(d->queue_table_id);
+	nulls[12] = d->queue_table_id == 0 ? 'n' : ' ';
+	values[13] = CStringGetTextDatum(d->exception ? "exception" : "normal");
+	aq_run_change("INSERT INTO aq.queue (queue_id, queue_name, payload_type, multiple_consumers, "
+				  "shards, max_retries, retry_delay, retention, exception_queue_id, key, comment, "
+				  "store, queue_table_id, queue_type, enqueue_enabled, dequeue_enabled) "
+				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, "
+				  "$14 = 'normal', $14 = 'normal')",
+				  14, types, values, nulls);
+	create_anchor(id, d->payload_type, d->owner, d->queue_table_id == 0);
+	aq_queue_created_here(id);
+	aq_catalog_changed();
+}
+
+/* The queue is locked for it; its store has dropped the messages. */
+static void
+drop_definition(int32 id, bool sharded)
+{
+	if (OidIsValid(aq_data_relation(psprintf("q%d", id))))
+		aq_run_change(psprintf("DROP VIEW aq_data.q%d", id), 0, NULL, NULL, NULL);
+	if (sharded)
+		aq_run_change(psprintf("DROP SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
+	aq_run_change(psprintf("DELETE FROM aq.message_table WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_run_change(psprintf("DELETE FROM aq.subscriber WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_run_change(psprintf("DELETE FROM aq.queue WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_queue_dropped_here(id);
+	aq_catalog_changed();
+}
+
+/*
+ * A queue that has lost tables cannot be loaded, but it can be dropped by force:
+ * the catalog forgets the pairs of which one table or both are missing.
+ */
+static void
+forget_lost_tables(int32 id)
+{
+	static const char pairs[] =
+		"FROM aq.message_table p, to_regclass(format('aq_data.q%%s_%%s', queue_id, table_no)) q, "
+		"to_regclass(format('aq_data.l%%s_%%s', queue_id, table_no)) l WHERE queue_id = %d";
+	char	   *lost = psprintf(pairs, id);
+	MemoryContext context = CurrentMemoryContext;
+	List	   *commands = NIL;
+	ListCell   *lc;
+
+	aq_run_sql(psprintf("SELECT format('DROP TABLE %%s', coalesce(q, l)) %s AND (q IS NULL) <> (l IS NULL)", lost),
+			   0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		MemoryContext spi = MemoryContextSwitchTo(context);
+
+		commands = lappend(commands, SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
+		MemoryContextSwitchTo(spi);
+	}
+	SPI_finish();
+	foreach(lc, commands)
+		aq_run_change(lfirst(lc), 0, NULL, NULL, NULL);
+	aq_run_change(psprintf("DELETE FROM aq.message_table WHERE (queue_id, table_no) IN "
+						   "(SELECT queue_id, table_no %s AND (q IS NULL OR l IS NULL))", lost), 0, NULL, NULL, NULL);
+}
+
+void
+aq_queue_drop(const char *name, bool force)
+{
+	AqQueue    *queue = aq_queue_for_change(name, AccessExclusiveLock);
+	int32		id = queue->id;
+	bool		sharded = OidIsValid(queue->sequence);
+
+	if (force && sharded)
+		forget_lost_tables(id);
+	aq_queue_pin(queue);
+	queue->store->drop(queue, force);
+	aq_buffered_drop(name, force);
+	drop_definition(id, sharded);
+}

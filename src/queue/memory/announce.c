@@ -1,0 +1,174 @@
+/*-------------------------------------------------------------------------
+ *
+ * announce.c
+ *	  The end of a transaction that has changed definitions of queues.
+ *
+ * The objects of the object cache are locked before the commit, so nothing
+ * begins to use a definition that is about to change; after it, each session
+ * that uses or waits for such a queue hears of it.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* The session has the queue pinned. */
+static void
+end_stopping(const AqChange *change)
+{
+	AqQueueShm *shm = aq_pins_shm_of(change->id);
+
+	if (shm != NULL)
+		aq_users_count_stops(shm, change->position, -1);
+}
+
+/*
+ * Definitions that the transaction has changed: from now until it has ended,
+ * nobody begins to use them.  Before commit; may wait and raise.  Nothing
+ * that waits for other transactions may come after this.
+ */
+void
+aq_queue_pre_commit(void)
+{
+	const AqChange *changes;
+	int			nchanges = aq_pending_list(&changes);
+
+	for (int i = 0; i < nchanges; i++)
+		if (changes[i].kind != AQ_CHANGE_CREATED && changes[i].kind != AQ_CHANGE_STOPPING)
+			aq_object_lock(MyDatabaseId, changes[i].id);
+	if (nchanges > 0)
+		aq_point("definition-locked");
+}
+
+/* A change that was made in a subtransaction is taken back. */
+static void
+undo(const AqChange *change)
+{
+	if (change->kind == AQ_CHANGE_CREATED)
+		aq_object_drop(MyDatabaseId, change->id);
+	else if (change->kind == AQ_CHANGE_STOPPING)
+		end_stopping(change);
+}
+
+/* A subtransaction has ended. Does not raise. */
+void
+aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent)
+{
+	aq_pending_subxact_end(commit, subid, parent, undo);
+}
+
+static AqQueueShm *
+valid_shm(int32 id)
+{
+	AqObject   *object = aq_object_find(MyDatabaseId, id);
+
+	return object != NULL ? aq_queue_shm_by_index(object->index) : NULL;
+}
+
+/* Nothing counts for the consumer any more; the worker cleans up behind it. */
+static void
+end_consumer(int32 id, int position, int64 number)
+{
+	AqQueueShm *shm = valid_shm(id);
+	AqConsumerShm *consumer;
+
+	if (shm != NULL)
+	{
+		aq_raise_to(&aq_consumer_shm(shm, position)->removed, number);
+		aq_queue_post_work(shm, AQ_WORK_REMOVED | AQ_WORK_POSITIONS);
+	}
+	/* its buffered side */
+	shm = valid_shm(-id);
+	consumer = shm != NULL ? aq_consumer_shm(shm, position) : NULL;
+	if (consumer != NULL)
+		aq_raise_to(&consumer->removed, number);
+}
+
+/* The conversion of the queue, or its end, is committed. */
+static void
+end_conversion(AqQueueShm *shm, const AqChange *change)
+{
+	if (change->kind == AQ_CHANGE_CONVERTED)
+	{
+		shm->converted = true;
+		pg_memory_barrier();	/* before the worker reads the next transaction id */
+		aq_queue_post_work(shm, AQ_WORK_CONVERT);
+		aq_point_held("conversion-announced");
+	}
+	else if (change->kind == AQ_CHANGE_TABLE_LEFT)
+		shm->table_done = true;
+}
+
+/*
+ * The queue is not what it was: those who wait look at it again.  Needs no pin
+ * of ours: an entry that was freed meanwhile has no waiters.
+ */
+static void
+announce_change(const AqChange *change)
+{
+	uint64		now = aq_queue_clock_tick();	/* also when it is not in memory */
+	AqObject   *object = aq_object_find(MyDatabaseId, change->id);
+	AqQueueShm *shm;
+
+	if (object == NULL)
+		return;
+	shm = aq_queue_shm_by_index(object->index);
+	aq_raise_to(&shm->definition, now);
+	end_conversion(shm, change);
+	aq_wake_everybody(shm);
+	/* those who wait for its buffered messages */
+	object = change->id > 0 ? aq_object_find(MyDatabaseId, -change->id) : NULL;
+	if (object != NULL)
+		aq_wake_everybody(aq_queue_shm_by_index(object->index));
+}
+
+/* The definition is another one, or again what it was. */
+static void
+end_change(const AqChange *change, bool commit)
+{
+	if (change->kind == AQ_CHANGE_UNSUBSCRIBED && commit)
+		end_consumer(change->id, change->position, change->number);
+	if (change->kind != AQ_CHANGE_CREATED && change->kind != AQ_CHANGE_STOPPING)
+		aq_object_invalidate(MyDatabaseId, change->id);
+	if (change->kind != AQ_CHANGE_CREATED && change->kind != AQ_CHANGE_CHANGED && change->kind != AQ_CHANGE_STOPPING && commit)
+		announce_change(change);
+}
+
+/* Created and rolled back, or dropped and committed? */
+static void
+drop_changed(const AqChange *change, bool commit)
+{
+	if (change->kind != (commit ? AQ_CHANGE_DROPPED : AQ_CHANGE_CREATED))
+		return;
+	aq_object_drop(MyDatabaseId, change->id);
+	aq_jobs_post();				/* the worker forgets it */
+}
+
+/* The transaction has ended, its messages are settled. Does not raise. */
+void
+aq_queue_xact_end(bool commit)
+{
+	const AqChange *changes;
+	int			nchanges = aq_pending_list(&changes);
+	bool		had_ddl;
+
+	aq_pins_end_use(commit);
+	for (int i = 0; i < nchanges; i++)
+		end_change(&changes[i], commit);
+	/* a queue and its buffered side go when who waits at one has heard of both */
+	for (int i = 0; i < nchanges; i++)
+		drop_changed(&changes[i], commit);
+	/* who comes in again sees that the definition has changed */
+	for (int i = 0; i < nchanges; i++)
+		if (changes[i].kind == AQ_CHANGE_STOPPING)
+			end_stopping(&changes[i]);
+	had_ddl = aq_pending_end();
+	aq_object_unlock_all();
+	if (had_ddl)
+		aq_catalog_stale();		/* what was the transaction's own is everybody's */
+	aq_pins_sweep();
+}

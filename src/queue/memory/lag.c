@@ -1,0 +1,39 @@
+/*-------------------------------------------------------------------------
+ *
+ * lag.c
+ *	  How many messages lie before a consumer, and enqueuers that wait until they are fewer.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+/* How many messages lie before the consumer. */
+int64
+aq_lag_of(AqQueueShm *shm, int position)
+{
+	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+
+	if (consumer == NULL || aq_consumer_removed(consumer))
+		return 0;
+	return (int64) (pg_atomic_read_u64(&consumer->enqueued) - pg_atomic_read_u64(&consumer->dequeued));
+}
+
+/* Never raises.  Everybody who waits for room looks again. */
+void
+aq_flow_look_again(AqQueueShm *shm)
+{
+	if (pg_atomic_exchange_u64(&shm->room_below, 0) != 0)
+		aq_cond_broadcast(&shm->room);
+}
+
+/* Never raises.  The consumer's counter of what it is done with has grown. */
+void
+aq_flow_room(AqQueueShm *shm, int position)
+{
+	uint64		below = pg_atomic_read_u64(&shm->room_below);
+
+	if (below != 0 && aq_lag_of(shm, position) < (int64) below)
+		aq_flow_look_again(shm);
+}

@@ -1,0 +1,449 @@
+/*-------------------------------------------------------------------------
+ *
+ * waiters.c
+ *	  Lists of the sessions that wait for messages: entering, waking, leaving.
+ *
+ * A waiter puts one entry into the list of each (queue, consumer) it waits
+ * for, checks once more, and only then sleeps. A session that makes n messages
+ * ready for a consumer wakes up to n of its waiters, first come first served,
+ * and all whose wait has a condition. No latch is shared by queues: each queue's
+ * lists have one of their own, and an entry belongs to its session.
+ *
+ * A waiter that leaves without having checked after it was woken (cancelled,
+ * timed out) passes the wake-up on. One that is told of a message and does
+ * not fetch it, because its client is busy or gone, cannot: so the worker
+ * checks a little later whether messages lie there while others sleep.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "miscadmin.h"
+#include "storage/proc.h"
+#include "utils/builtins.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+/* sessions woken under one hold of the latch */
+#define WAKE_BATCH 64
+
+static AqWaitEntry *entries;	/* AQ_WAITERS_PER_SESSION for each session */
+
+/* How many of its entries each session listens with, be they in lists or not: for the view. */
+static volatile uint16 *nlistened;
+
+/* what this session has entered; emptied by leave_all, also after errors */
+static AqWaitTarget joined[AQ_WAITERS_PER_SESSION];
+static int	njoined;
+
+/* wake-ups that it has got and not looked after yet */
+static int	unlooked;
+
+Size
+aq_wait_shmem_size(void)
+{
+	return CACHELINEALIGN(mul_size(aq_session_slots(),
+								   AQ_WAITERS_PER_SESSION * sizeof(AqWaitEntry) + sizeof(uint16)));
+}
+
+void
+aq_wait_shmem_init(void *area, bool found)
+{
+	AqWaitPool	pool;
+
+	entries = area;
+	nlistened = (uint16 *) (entries + (Size) aq_session_slots() * AQ_WAITERS_PER_SESSION);
+	if (found)
+		return;
+	memset(area, 0, aq_wait_shmem_size());
+	/* its list of free entries is not used: every entry belongs to a session */
+	aq_wakeup_pool_init(&pool, entries, (uint32) aq_session_slots() * AQ_WAITERS_PER_SESSION);
+}
+
+/*
+ * The view of the entries that wakeup.c works on: all of them, with one free
+ * entry, the caller's.
+ */
+static AqWaitPool
+pool_with(uint32 entry)
+{
+	AqWaitPool	pool;
+
+	pool.entries = entries;
+	pool.nentries = (uint32) aq_session_slots() * AQ_WAITERS_PER_SESSION;
+	pool.free = entry;
+	return pool;
+}
+
+static AqWaitList *
+list_of(const AqWaitTarget *target)
+{
+	AqConsumerShm *consumer = aq_consumer_shm(target->shm, target->position);
+
+	return target->selective ? &consumer->selective : &consumer->waiters;
+}
+
+/* --- waking ------------------------------------------------------------------ */
+
+static int
+pop(AqQueueShm *shm, AqWaitList *list, int n, int32 *sessions)
+{
+	AqWaitPool	pool = pool_with(AQ_WAKEUP_NONE);
+	int			got = aq_wakeup_pop(&pool, list, n, sessions);
+
+	pg_atomic_fetch_sub_u32(&shm->waiting, got);
+	return got;
+}
+
+bool
+aq_anybody_waits(AqQueueShm *shm)
+{
+	return pg_atomic_read_u32(&shm->waiting) > 0 || aq_channel_has_listeners();
+}
+
+void
+aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages)
+{
+	AqConsumerShm *consumer;
+	uint32		selective;
+
+	/* pairs with the barrier in join: they entered before, or they will see it */
+	pg_memory_barrier();
+	if (!aq_anybody_waits(shm))
+		return;
+	aq_channel_wake();
+	consumer = aq_consumer_shm(shm, position);
+	if (consumer == NULL)
+		return;
+	/* who looks, finds nothing and enters again stands behind those who are there now */
+	selective = consumer->selective.waiting;
+	messages = Min(messages, consumer->waiters.waiting);
+	while (selective > 0 || messages > 0)
+	{
+		int32		sessions[WAKE_BATCH];
+		int			n,
+					plain;
+
+		aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_POST);
+		n = pop(shm, &consumer->selective, Min(selective, WAKE_BATCH / 2), sessions);
+		plain = pop(shm, &consumer->waiters, Min(messages, WAKE_BATCH / 2), sessions + n);
+		aq_latch_free(&shm->waiters_latch);
+		aq_set_latches(sessions, n + plain);
+		aq_stat_add(AQ_STAT_WAKEUPS_SENT, n + plain);
+		selective -= n;
+		messages -= plain;
+		if (n + plain == 0)
+			break;
+	}
+}
+
+void
+aq_wake_everybody(AqQueueShm *shm)
+{
+	aq_flow_look_again(shm);
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		if (pg_atomic_read_u32(&shm->waiting) == 0)
+			break;
+		aq_wake_consumers(shm, position, PG_INT32_MAX);
+	}
+}
+
+/* The worker is to look at the queue's waiters a little later. */
+void
+aq_waiters_check_later(AqQueueShm *shm)
+{
+	TimestampTz at = GetCurrentTimestamp() + (int64) aq_fetch_patience_ms * 1000;
+	uint64		none = 0;
+
+	if (aq_fetch_patience_ms >= 0 &&
+		pg_atomic_compare_exchange_u64(&shm->check_at, &none, (uint64) at))
+		aq_jobs_post_at(at);
+}
+
+/* The worker: wake one waiter of every consumer for whom messages lie there. */
+void
+aq_waiters_job(int32 id, AqQueueShm *shm)
+{
+	AqQueue    *queue;
+
+	aq_job_begin();
+	queue = aq_queue_get_by_id(id, true);
+	if (queue != NULL)
+		aq_queue_pin(queue);
+	for (int i = 0; queue != NULL && i < Max(queue->nconsumers, 1); i++)
+	{
+		int			position = queue->multi ? queue->consumers[i].position : 0;
+		AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+
+		if (consumer == NULL || consumer->waiters.waiting == 0 ||
+			!queue->store->ready(queue, position, 0))
+			continue;
+		aq_wake_consumers(shm, position, 1);
+		aq_waiters_check_later(shm);
+	}
+	aq_job_commit(false);
+}
+
+/* --- listeners --------------------------------------------------------------- */
+
+/* What an entry is for, as the number of its list. */
+static uint32
+list_number(const AqWaitTarget *target)
+{
+	return target->shm->object->index * AQ_MAX_CONSUMERS + target->position;
+}
+
+/* The session listens to the targets; it has put their numbers into its entries. */
+static void
+begin_listening(int n)
+{
+	pg_write_barrier();
+	nlistened[aq_session_number()] = n;
+}
+
+/*
+ * Who listens to what.  Entries are read while their sessions write them: a row
+ * may be of something that a session has just left.
+ */
+AQ_ROWS(aq_view_listeners)
+{
+	for (int session = 0; session < aq_session_slots(); session++)
+		for (int i = 0; i < nlistened[session]; i++)
+		{
+			uint32		number = ((volatile AqWaitEntry *) entries)[session * AQ_WAITERS_PER_SESSION + i].list;
+			AqQueueShm *shm;
+			AqQueue    *queue;
+
+			CHECK_FOR_INTERRUPTS();
+			if (number == AQ_WAKEUP_NONE)
+				continue;		/* it leaves just now */
+			shm = aq_queue_shm_by_index(number / AQ_MAX_CONSUMERS);
+			if (shm->database != MyDatabaseId)
+				continue;
+			queue = aq_queue_get_by_id(abs(shm->queue_id), true);
+			if (queue == NULL || !aq_queue_allows(queue, AQ_RIGHT_ANY))
+				continue;
+			aq_rows_int(row, queue->id);
+			aq_rows_int(row, number % AQ_MAX_CONSUMERS);
+			aq_rows_end(row);
+		}
+}
+
+/* --- entering and leaving ---------------------------------------------------- */
+
+static void
+join(AqWaitTarget *target)
+{
+	AqWaitPool	pool = pool_with(target->entry);
+	uint32		entry PG_USED_FOR_ASSERTS_ONLY;
+
+	aq_latch_get(&target->shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
+	entry = aq_wakeup_add(&pool, list_of(target), list_number(target), aq_session_number());
+	Assert(entry == target->entry);
+	pg_atomic_fetch_add_u32(&target->shm->waiting, 1);
+	aq_latch_free(&target->shm->waiters_latch);
+	joined[njoined++] = *target;
+}
+
+/*
+ * Leave all lists.  pass_on: the session has not looked since it was woken,
+ * so somebody else gets its wake-up.  Returns how many wake-ups it has got
+ * since it entered.  Does not raise.
+ */
+static int
+leave_all(bool pass_on)
+{
+	int			wakeups = aq_channel_leave();
+
+	nlistened[aq_session_number()] = 0;
+	while (njoined > 0)
+	{
+		AqWaitTarget	   *target = &joined[--njoined];
+		AqWaitPool	pool = pool_with(AQ_WAKEUP_NONE);
+		bool		woken;
+
+		aq_latch_get(&target->shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_LEAVE);
+		woken = aq_wakeup_remove(&pool, list_of(target), target->entry);
+		if (!woken)
+			pg_atomic_fetch_sub_u32(&target->shm->waiting, 1);
+		entries[target->entry].next = AQ_WAKEUP_NONE;
+		aq_latch_free(&target->shm->waiters_latch);
+		wakeups += woken;
+		if (pass_on && (woken || unlooked > 0) && !target->selective)
+			aq_wake_consumers(target->shm, target->position, 1);
+	}
+	return wakeups;
+}
+
+/* Has somebody woken this session since it entered? */
+static bool
+woken_meanwhile(void)
+{
+	for (int i = 0; i < njoined; i++)
+		if (entries[joined[i].entry].state == AQ_WAKEUP_WOKEN)
+			return true;
+	return aq_channel_woken();
+}
+
+/* A claim: the session is in the lists of what it waits for. */
+static void
+leave_early(void *ptr, int64 unused)
+{
+	int			wakeups = unlooked;
+
+	aq_stat_add(AQ_STAT_WAKEUPS_LEFT, wakeups + leave_all(true));
+	unlooked = 0;
+}
+
+/* The session has looked after this many wake-ups; one is enough to find a message. */
+static void
+count_wakeups(int wakeups, bool found)
+{
+	if (wakeups == 0)
+		return;
+	aq_stat_add(AQ_STAT_WAKEUPS_USEFUL, found ? 1 : 0);
+	aq_stat_add(AQ_STAT_WAKEUPS_FALSE, found ? wakeups - 1 : wakeups);
+}
+
+/*
+ * Sleep until one of the targets has something, as look() says: it returns
+ * the number of the target, or -1.  Returns look()'s answer, -1 after the
+ * deadline (microseconds of aq_clock_us; negative: none).  The targets' queues
+ * are pinned.  listens: it is not going to take what it finds.  channel: be
+ * woken by every message of all queues.
+ */
+int
+aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEvent event, int64 deadline,
+		  int (*look) (void *arg), void *arg)
+{
+	uint32		base = (uint32) aq_session_number() * AQ_WAITERS_PER_SESSION;
+	int			found = -1;
+
+	Assert(njoined == 0);
+	aq_claim_reserve(1);
+	aq_claim_enter(leave_early, NULL, 0);
+	for (;;)
+	{
+		int64		left = -1;
+
+		if (channel)
+			aq_channel_join();
+		for (int i = 0; i < n; i++)
+		{
+			targets[i].entry = base + i;
+			if (channel)
+				entries[base + i].list = list_number(&targets[i]);
+			else
+				join(&targets[i]);
+		}
+		if (listens)
+			begin_listening(n);
+		found = look(arg);
+		count_wakeups(unlooked, found >= 0);
+		unlooked = 0;
+		if (found >= 0)
+			break;
+		if (found == AQ_WAITERS_AGAIN)
+		{
+			unlooked = leave_all(false);
+			continue;
+		}
+		if (deadline >= 0)
+		{
+			left = deadline - aq_clock_us();
+			if (left <= 0)
+				break;
+		}
+		/* what the look waited for may have taken the wake-up's signal */
+		if (woken_meanwhile())
+		{
+			unlooked = leave_all(false);
+			continue;
+		}
+		InvalidateCatalogSnapshot();
+		(void) aq_event_sleep(event, abs(targets[0].shm->queue_id), MyProcPid,
+							 left < 0 ? 0 : left, left);
+		unlooked = leave_all(false); /* and look, after entering again */
+	}
+	aq_claim_end(leave_early, NULL);
+	aq_stat_add(AQ_STAT_WAKEUPS_LEFT, leave_all(found < 0));
+	return found;
+}
+
+/* --- aq.check() -------------------------------------------------------------- */
+
+/* Entries of sessions that do not wait, and sessions that sleep without an entry. */
+void
+aq_wait_check(AqFindings *findings)
+{
+	for (int session = 0; session < aq_session_slots(); session++)
+	{
+		int			n = aq_channel_has(session) ? 1 : 0;
+		AqWaitNow	now;
+
+		for (int i = 0; i < AQ_WAITERS_PER_SESSION; i++)
+			n += ((volatile AqWaitEntry *) entries)[session * AQ_WAITERS_PER_SESSION + i].state != AQ_WAKEUP_FREE;
+		if (n > 0 && !aq_session_in_transaction(session))
+			aq_finding_add(findings, psprintf("session %d", session + 1), "waits for messages without a transaction", n, 0,
+					 psprintf("process %d", aq_session_pid(session)));
+		aq_event_read(session, &now);
+		if (n == 0 && now.waiting && (now.event == AQ_EVENT_DEQUEUE_WAIT || now.event == AQ_EVENT_LISTEN_WAIT))
+			aq_finding_add(findings, psprintf("session %d", session + 1), "sleeps, and stands in no list", 0, 1,
+					 psprintf("process %d", aq_session_pid(session)));
+	}
+}
+
+#ifdef AQ_TEST_POINTS
+/* For tests of aq.check(): an entry of a session that does not exist; by is 1 to make it, -1 to free it. */
+PG_FUNCTION_INFO_V1(aq_damage_entries);
+Datum
+aq_damage_entries(PG_FUNCTION_ARGS)
+{
+	entries[(Size) (aq_session_slots() - 1) * AQ_WAITERS_PER_SESSION].state =
+		PG_GETARG_INT32(0) > 0 ? AQ_WAKEUP_WAITING : AQ_WAKEUP_FREE;
+	PG_RETURN_VOID();
+}
+#endif
+
+/* The latch is held: entries of the list, each of a session that runs a transaction. */
+static uint32
+count_list(const AqWaitList *list, uint32 *strange)
+{
+	uint32		n = 0;
+
+	for (uint32 i = list->head; i != AQ_WAKEUP_NONE && n <= list->waiting; i = entries[i].next)
+	{
+		n++;
+		*strange += entries[i].state != AQ_WAKEUP_WAITING || !aq_session_in_transaction(entries[i].session);
+	}
+	return n;
+}
+
+void
+aq_wait_check_queue(AqQueueShm *shm, AqFindings *findings)
+{
+	uint32		listed = 0,
+				counted = 0,
+				strange = 0,
+				waiting;
+
+	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+
+		if (consumer == NULL)
+			continue;
+		counted += consumer->waiters.waiting + consumer->selective.waiting;
+		listed += count_list(&consumer->waiters, &strange) + count_list(&consumer->selective, &strange);
+	}
+	waiting = pg_atomic_read_u32(&shm->waiting);
+	aq_latch_free(&shm->waiters_latch);
+	aq_finding_compare(findings, "waiters", "entries in lists, as the lists count them", counted, listed);
+	aq_finding_compare(findings, "waiters", "entries in lists, as the queue counts them", waiting, listed);
+	if (strange > 0)
+		aq_finding_add(findings, "waiters", "entries of sessions that do not wait", strange, 0, NULL);
+}

@@ -1,0 +1,51 @@
+/*-------------------------------------------------------------------------
+ *
+ * work.c
+ *	  Telling the worker that there is work for a queue.
+ *
+ * Sessions set bits in AqQueueShm.work, or announce a time, and post the worker;
+ * upkeep.c runs the jobs.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+#include "utils/timestamp.h"
+
+/* Never raises. */
+void
+aq_queue_post_work(AqQueueShm *shm, uint32 work)
+{
+	if ((pg_atomic_fetch_or_u32(&shm->work, work) & work) != work)
+		aq_jobs_post();
+}
+
+/* There is something to do for the queue's store at this time.  Needs no latch, does not raise. */
+void
+aq_queue_announce_time(AqQueueShm *shm, TimestampTz when)
+{
+	uint64		old = pg_atomic_read_u64(&shm->next_time);
+
+	Assert(when != 0);			/* which would unsay all others */
+	while (old == 0 || (TimestampTz) old > when)
+	{
+		if (pg_atomic_compare_exchange_u64(&shm->next_time, &old, (uint64) when))
+		{
+			aq_jobs_post_at(when);
+			return;
+		}
+	}
+}
+
+/* Ask for a job again after some time.  The worker only. */
+void
+aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds)
+{
+	TimestampTz at = GetCurrentTimestamp() + microseconds;
+
+	shm->later_work |= work;
+	if (shm->later_at == 0 || at < shm->later_at)
+		shm->later_at = at;
+}
