@@ -35,7 +35,7 @@ BEGIN;
 SELECT t.go('plain', 'first_message');
 ROLLBACK;
 SELECT t.go('plain', 'next_message'), t.go('plain', 'next_message'), t.go('plain', 'next_message'), t.go('plain', 'next_message');
--- correlation and consumer must not change in between
+-- correlation and consumer must not change in between; without one is no change
 SELECT aq.enqueue('plain', to_jsonb(n), correlation => 'c' || n % 2) IS NOT NULL FROM generate_series(1, 4) n;
 SELECT t.go('plain', 'first_message', correlation => 'c1');
 SELECT t.error($$SELECT t.go('plain', 'next_message', correlation => 'c0')$$);

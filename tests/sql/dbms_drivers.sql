@@ -25,6 +25,15 @@ SELECT count(aq.enqueue('ora.' || queue, to_jsonb(n), correlation => 'c' || n)) 
 SELECT queue, t.step(queue, 1, 3, correlation => 'c1') FROM t.both;
 SELECT queue, t.step(queue, 3, 3, correlation => 'c2') FROM t.both;
 SELECT queue, t.step(queue, 1, 3, correlation => 'c2') FROM t.both;
+-- a correlation that begins or ends is no change, as in Oracle: both must be there, and differ
+SELECT count(aq.purge_queue('ora.' || queue)) FROM t.both;
+SELECT count(aq.enqueue('ora.' || queue, to_jsonb(n), correlation => 'c' || n)) FROM t.both, generate_series(1, 4) n;
+SELECT queue, t.step(queue, 1, 3), t.step(queue, 3, 3, correlation => 'c2'), t.step(queue, 3, 3, correlation => 'c4'), t.step(queue, 3, 3),
+	t.step(queue, 3, 3, correlation => 'c4') FROM t.both;
+-- the position is clear after an end of fetch
+SELECT queue, t.step(queue, 3, 3) FROM t.both;
+SELECT count(aq.enqueue('ora.' || queue, to_jsonb(n), correlation => 'c' || n)) FROM t.both, generate_series(2, 3) n;
+SELECT queue, t.step(queue, 1, 3, correlation => 'c2') FROM t.both;
 -- [end of fetch] [array] the end of the messages clears it; an array that merely comes back shorter than asked for does not
 SELECT queue, t.step(queue, 3, 3, correlation => 'c2'), t.step(queue, 3, 3, correlation => 'c3') FROM t.both;
 SELECT count(aq.enqueue('ora.' || queue, to_jsonb(n), correlation => 'c' || n)) FROM t.both, generate_series(1, 3) n;

@@ -29,8 +29,8 @@ struct AqPosition
 	pg_uuid_t	id;				/* of the latest message */
 	AqPlace		place;
 	int64		group;			/* 0: none */
-	char	   *consumer;		/* NULL: none */
-	char	   *correlation;	/* NULL: any */
+	char	   *consumer;		/* of the latest dequeue; NULL: none */
+	char	   *correlation;	/* of the latest dequeue; NULL: any */
 };
 
 static HTAB *positions;
@@ -70,21 +70,21 @@ clear(AqPosition *position)
 }
 
 static bool
-same(const char *a, const char *b)
+differ(const char *a, const char *b)
 {
-	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+	return a != NULL && b != NULL && strcmp(a, b) != 0;
 }
 
-/* Is what the caller chooses by what the position was reached with? */
+/* A consumer or correlation that the previous dequeue did not have, or that this one does not have, is no change. */
 static void
-check_same(AqQueue *queue, AqPosition *position, const char *consumer, const char *correlation)
+check_unchanged(AqQueue *queue, AqPosition *position, const char *consumer, const char *correlation)
 {
-	if (!same(position->consumer, consumer))
+	if (differ(position->consumer, consumer))
 		ereport(ERROR,
 				aq_error(AQ_ERR_CONSUMER_CHANGED, "the consumer has changed in the middle of queue \"%s\"",
 						 queue->name),
 				errhint("Begin again with navigation => 'first_message'."));
-	if (!same(position->correlation, correlation))
+	if (differ(position->correlation, correlation))
 		ereport(ERROR,
 				aq_error(AQ_ERR_CORRELATION_CHANGED, "the correlation has changed in the middle of queue \"%s\"",
 						 queue->name),
@@ -149,7 +149,7 @@ aq_navigation_begin(AqQueue *queue, AqTakeOptions *take, const char *name,
 				errhint("Begin with first_message or next_message."));
 	else if (position->begun)
 	{
-		check_same(queue, position, consumer, correlation);
+		check_unchanged(queue, position, consumer, correlation);
 		take->after = &position->id;
 		take->place = &position->place;
 		if (grouped && navigation.transaction)
@@ -161,10 +161,16 @@ aq_navigation_begin(AqQueue *queue, AqTakeOptions *take, const char *name,
 	return navigation;
 }
 
-static char *
-keep(const char *string)
+static void
+keep(char **kept, const char *string)
 {
-	return string ? MemoryContextStrdup(TopMemoryContext, string) : NULL;
+	char	   *old = *kept;
+
+	if (old == NULL ? string == NULL : string != NULL && strcmp(old, string) == 0)
+		return;
+	*kept = string ? MemoryContextStrdup(TopMemoryContext, string) : NULL;
+	if (old != NULL)
+		pfree(old);
 }
 
 /* A message was handed out: the session is behind it now. */
@@ -176,12 +182,8 @@ aq_navigation_moved(const AqNavigation *navigation, const AqMessage *message,
 
 	if (position == NULL)
 		return;
-	if (!position->begun)
-	{
-		clear(position);
-		position->consumer = keep(consumer);
-		position->correlation = keep(correlation);
-	}
+	keep(&position->consumer, consumer);
+	keep(&position->correlation, correlation);
 	position->begun = true;
 	position->id = message->id;
 	position->place = message->place;
@@ -252,6 +254,6 @@ aq_set_position(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_MESSAGE_UNDEFINED, "the last message to be skipped has been dequeued just now"),
 				errhint("Try again."));
-	position->consumer = keep(consumer);
+	keep(&position->consumer, consumer);
 	PG_RETURN_VOID();
 }
