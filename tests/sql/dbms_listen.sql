@@ -24,10 +24,19 @@ BEGIN
 	RAISE NOTICE '%', l_agent;
 	CALL dbms_aq.listen(l_listen_list, dbms_aq.no_wait(), dbms_aq.persistent(), l_agent, mode);
 	RAISE NOTICE '% %', l_agent, mode;
+	/* the name comes back as the views spell it */
+	l_listen_list[1] := sys.aq$_agent('ksub_1', 'topic', NULL);
+	CALL dbms_aq.listen(l_listen_list, l_agent);
+	RAISE NOTICE '% %', l_agent, l_agent.name IN (SELECT consumer_name FROM sys.all_queue_subscribers);
+	l_listen_list[1] := sys.aq$_agent('"Mixed"', 'topic', NULL);
+	CALL dbms_aq.enqueue('topic', NULL, dbms_aq.message_properties_t(recipient_list => ARRAY[l_listen_list[1]]), '2', id);
+	CALL dbms_aq.listen(l_listen_list, l_agent);
+	RAISE NOTICE '%', l_agent;
 END $$;
 -- it consumes nothing
 CALL dbms_aq.dequeue('topic', dbms_aq.dequeue_options_t(wait => 0, consumer_name => 'ksub_1'), NULL, NULL::text, NULL) \gset
 CALL dbms_aq.dequeue('docs', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::text, NULL) \gset
+CALL dbms_aq.dequeue('topic', dbms_aq.dequeue_options_t(wait => 0, navigation => 1, consumer_name => '"Mixed"'), NULL, NULL::text, NULL) \gset
 -- nothing within the time: ORA-25254
 SELECT t.error($$CALL dbms_aq.listen(ARRAY[sys.aq$_agent('KSUB_1', 'topic', NULL)], 0, NULL)$$);
 SELECT t.error($$CALL dbms_aq.listen(ARRAY[sys.aq$_agent('KSUB_1', 'topic', NULL), sys.aq$_agent(NULL, 'docs', NULL)], 1, NULL)$$);

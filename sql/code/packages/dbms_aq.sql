@@ -508,7 +508,7 @@ COMMENT ON PROCEDURE dbms_aq.dequeue_array(text, dbms_aq.dequeue_options_t, inte
 -- listen
 
 CREATE FUNCTION dbms_aq._listen_targets(agent_list dbms_aq.aq$_agent_list_t, wait integer, listen_delivery_mode integer,
-	OUT queues text[], OUT consumers text[], OUT timeout integer, OUT delivery integer)
+	OUT queues text[], OUT consumers text[], OUT timeout integer, OUT delivery integer, OUT agents sys.aq$_agent[])
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	agent sys.aq$_agent;
@@ -551,6 +551,7 @@ BEGIN
 		END LOOP;
 		queues := queues || queue;
 		consumers := consumers || consumer;
+		agents := agents || sys.aq$_agent(aq._oracle_case(consumer), agent.address, agent.protocol);
 	END LOOP;
 END $$;
 COMMENT ON FUNCTION dbms_aq._listen_targets(dbms_aq.aq$_agent_list_t, integer, integer) IS 'Internal: arguments of aq.listen';

@@ -421,7 +421,8 @@ strings_of(Datum array, int *n)
 /*
  * listen(agent_list [, wait [, listen_delivery_mode]], OUT agent [, OUT
  * message_delivery_mode]): dbms_aq._listen_targets checks the arguments and
- * returns queues, consumers, seconds and the delivery mode.
+ * returns queues, consumers, seconds, the delivery mode, and the agents with
+ * their names as Oracle spells them.
  */
 PG_FUNCTION_INFO_V1(aq_package_listen);
 Datum
@@ -432,7 +433,7 @@ aq_package_listen(PG_FUNCTION_ARGS)
 	Oid			types[3] = {get_fn_expr_argtype(fcinfo->flinfo, 0), INT4OID, INT4OID};
 	Datum		values[3] = {0};
 	char		nulls[4] = "nnn";
-	Datum		columns[4];
+	Datum		columns[5];
 	bool		isnull;
 	int			n,
 				found,
@@ -470,9 +471,8 @@ aq_package_listen(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_LISTEN_TIMEOUT, "there is no message for any agent of the list"));
 
-	agents = PG_GETARG_ARRAYTYPE_P(0);
+	agents = DatumGetArrayTypeP(columns[4]);
 	get_typlenbyvalalign(ARR_ELEMTYPE(agents), &length, &byval, &align);
-	/* in the order of storage, whatever the array's dimensions are */
 	deconstruct_array(agents, ARR_ELEMTYPE(agents), length, byval, align, &elements, &nulls_in_list, &n);
 	results[0] = elements[found];
 	results[1] = Int32GetDatum(delivery);
