@@ -35,7 +35,7 @@ RETURNS TABLE (
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10000 AS 'MODULE_PATHNAME', 'aq_ring_samples';
 COMMENT ON FUNCTION aq._ash_rows(bigint) IS 'Samples of active sessions later than this one; under sys."v$active_session_history"';
 
-CALL aq._make_source('ash_profile', 'The server''s own waits as the samples have met them; under sys."v$sampled_event"',
+CALL aq._make_source('ash_profile', 'aq_ring_profile', 'The server''s own waits as the samples have met them; under sys."v$sampled_event"',
 	'background boolean, event integer, event_id bigint, event_name text, wait_class_id bigint, wait_class_number integer,
 	 wait_class text, samples bigint, time_us bigint', 50);
 

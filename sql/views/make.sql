@@ -1,11 +1,11 @@
 -- Two helpers of the files in this folder, which sql/views/made.sql drops again.
 --
--- A C function without arguments that returns rows, about so many: _NAME over aq_NAME, for pg_monitor ...
-CREATE PROCEDURE aq._make_source(name text, comment text, columns text, expected integer DEFAULT 100)
+-- A C function without arguments that returns rows, about so many: _NAME over the C function SYMBOL, for pg_monitor ...
+CREATE PROCEDURE aq._make_source(name text, symbol text, comment text, columns text, expected integer DEFAULT 100)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $make$
 BEGIN
 	EXECUTE pg_catalog.format($$CREATE FUNCTION aq.%I() RETURNS TABLE (%s)
-		LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS %s AS 'MODULE_PATHNAME', %L$$, '_' || name, columns, expected, 'aq_' || name);
+		LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS %s AS 'MODULE_PATHNAME', %L$$, '_' || name, columns, expected, symbol);
 	EXECUTE pg_catalog.format('COMMENT ON FUNCTION aq.%I() IS %L', '_' || name, comment);
 	EXECUTE pg_catalog.format('REVOKE EXECUTE ON FUNCTION aq.%I() FROM PUBLIC', '_' || name);
 	EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION aq.%I() TO pg_monitor', '_' || name);

@@ -4,7 +4,7 @@
 -- it.  The waits of PostgreSQL's own are named "type: event", are seen only when one looks,
 -- and have no P1 to P3 and no times.
 
-CALL aq._make_source('sessions', 'All processes of the server; under sys."v$session"',
+CALL aq._make_source('sessions', 'aq_session_views_sessions', 'All processes of the server; under sys."v$session"',
 	'session integer, pid integer, attached boolean, background boolean, active boolean, event integer, event_id bigint,
 	 event_name text, wait_class_id bigint, wait_class_number integer, wait_class text, p1text text, p1 bigint, p2text text,
 	 p2 bigint, p3text text, p3 bigint, waiting boolean, sequence bigint, wait_us bigint, ago_us bigint, left_us bigint, blocker integer,

@@ -3,10 +3,10 @@
 -- A session counts in a slot of its own and leaves its counts to the totals when it
 -- ends: nothing is lost.  Only members of pg_monitor may look.
 
-CALL aq._make_source('stat_names', 'Statistics; under sys."v$statname"',
+CALL aq._make_source('stat_names', 'aq_stat_views_names', 'Statistics; under sys."v$statname"',
 	'statistic integer, name text, class integer, stat_id bigint, counts text', 50);
 
-CALL aq._make_source('stat_system', 'Counts of all sessions since the server started; under sys."v$sysstat"',
+CALL aq._make_source('stat_system', 'aq_stat_views_system', 'Counts of all sessions since the server started; under sys."v$sysstat"',
 	'statistic integer, value bigint', 50);
 
 CREATE FUNCTION aq._stat_sessions(only_own boolean)
@@ -18,10 +18,10 @@ RETURNS TABLE (
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'aq_stat_views_sessions';
 COMMENT ON FUNCTION aq._stat_sessions(boolean) IS 'Counts of each running session; under sys."v$sesstat"';
 
-CALL aq._make_source('time_system', 'Time model of all sessions; under sys."v$sys_time_model"',
+CALL aq._make_source('time_system', 'aq_stat_views_time_system', 'Time model of all sessions; under sys."v$sys_time_model"',
 	'stat_id bigint, stat_name text, value bigint', 20);
 
-CALL aq._make_source('time_sessions', 'Time model of each running session; under sys."v$sess_time_model"',
+CALL aq._make_source('time_sessions', 'aq_stat_views_time_sessions', 'Time model of each running session; under sys."v$sess_time_model"',
 	'session integer, pid integer, stat_id bigint, stat_name text, value bigint', 500);
 
 REVOKE EXECUTE ON FUNCTION aq._stat_sessions(boolean) FROM PUBLIC;

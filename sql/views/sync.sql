@@ -4,32 +4,32 @@
 -- A session's number (SID) is its slot's, from 1; PID is what the rest of
 -- PostgreSQL knows it by.  Only members of pg_monitor may look.
 
-CALL aq._make_source('sync_latch_names', 'Kinds of latch; under sys."v$latchname"',
+CALL aq._make_source('sync_latch_names', 'aq_sync_views_latch_names', 'Kinds of latch; under sys."v$latchname"',
 	'latch integer, name text, hash bigint, level integer, has_children boolean, protects text');
 
-CALL aq._make_source('sync_latches', 'Every latch with its counters; under sys."v$latch_children"',
+CALL aq._make_source('sync_latches', 'aq_sync_views_latches', 'Every latch with its counters; under sys."v$latch_children"',
 	'latch integer, name text, hash bigint, level integer, has_children boolean, child integer, addr text,
 	gets bigint, misses bigint, sleeps bigint, immediate_gets bigint, immediate_misses bigint,
 	waiters_woken bigint, waits_holding_latch bigint, spin_gets bigint, wait_time bigint, spin_time bigint');
 
-CALL aq._make_source('sync_latch_sums', 'Kinds of latch, all of their latches added up; under sys."v$latch"',
+CALL aq._make_source('sync_latch_sums', 'aq_sync_views_latch_sums', 'Kinds of latch, all of their latches added up; under sys."v$latch"',
 	'latch integer, addr text, gets bigint, misses bigint, sleeps bigint, immediate_gets bigint, immediate_misses bigint,
 	waiters_woken bigint, waits_holding_latch bigint, spin_gets bigint, wait_time bigint, spin_time bigint');
 
-CALL aq._make_source('sync_held', 'Latches and mutexes held at this moment; under sys."v$latchholder"',
+CALL aq._make_source('sync_held', 'aq_sync_views_held', 'Latches and mutexes held at this moment; under sys."v$latchholder"',
 	'session integer, pid integer, is_mutex boolean, addr text, name text, number bigint, mode text, location text, gets bigint');
 
-CALL aq._make_source('sync_latch_misses', 'Missed latches by place in the code; under sys."v$latch_misses"',
+CALL aq._make_source('sync_latch_misses', 'aq_sync_views_latch_misses', 'Missed latches by place in the code; under sys."v$latch_misses"',
 	'name text, location text, nwfail_count bigint, sleep_count bigint, wtr_slp_count bigint, longhold_count bigint');
 
-CALL aq._make_source('sync_mutexes', 'Requests for mutexes by place in the code; under sys."v$mutex_sleep"',
+CALL aq._make_source('sync_mutexes', 'aq_sync_views_mutexes', 'Requests for mutexes by place in the code; under sys."v$mutex_sleep"',
 	'mutex_type text, location_id integer, location text, gets bigint, misses bigint, waits bigint, sleeps bigint, wait_time bigint, spin_time bigint');
 
-CALL aq._make_source('sync_mutex_history', 'Latest requests for a mutex that slept; under sys."v$mutex_sleep_history"',
+CALL aq._make_source('sync_mutex_history', 'aq_sync_views_mutex_history', 'Latest requests for a mutex that slept; under sys."v$mutex_sleep_history"',
 	'mutex_identifier bigint, sleep_timestamp timestamptz, mutex_type text, gets bigint, sleeps bigint, requesting_session integer,
 	blocking_session integer, location text, mutex_value text, p1 bigint, p1raw text, mode text, wait_time bigint');
 
-CALL aq._make_source('sync_locations', 'Places in the code that ask for a latch or mutex; under sys."v$latch_location"',
+CALL aq._make_source('sync_locations', 'aq_sync_views_locations', 'Places in the code that ask for a latch or mutex; under sys."v$latch_location"',
 	'location_id integer, location text');
 
 CALL aq._make_view('v$latchname', 'The kinds of latch', 'FROM aq._sync_latch_names()', $$
@@ -165,21 +165,21 @@ CALL aq._make_view('v$latch_location', 'Places in the code that ask for a latch 
 	location | name of the place
 $$);
 
-CALL aq._make_source('sync_event_names', 'Wait events; under sys."v$event_name"',
+CALL aq._make_source('sync_event_names', 'aq_sync_views_event_names', 'Wait events; under sys."v$event_name"',
 	'event integer, event_id bigint, name text, parameter1 text, parameter2 text, parameter3 text, wait_class_id bigint,
 	wait_class_number integer, wait_class text, waits_for text');
 
-CALL aq._make_source('sync_events', 'Waits of all sessions since the server started; under sys."v$system_event"',
+CALL aq._make_source('sync_events', 'aq_sync_views_events', 'Waits of all sessions since the server started; under sys."v$system_event"',
 	'event integer, waits bigint, timeouts bigint, time_us bigint, max_us bigint, waits_fg bigint, timeouts_fg bigint,
 	time_us_fg bigint');
 
-CALL aq._make_source('sync_histogram', 'Waits by duration; under sys."v$event_histogram_micro"',
+CALL aq._make_source('sync_histogram', 'aq_sync_views_histogram', 'Waits by duration; under sys."v$event_histogram_micro"',
 	'event integer, bound_us bigint, waits bigint');
 
-CALL aq._make_source('sync_session_events', 'Waits of each running session; under sys."v$session_event"',
+CALL aq._make_source('sync_session_events', 'aq_sync_views_session_events', 'Waits of each running session; under sys."v$session_event"',
 	'session integer, pid integer, event integer, waits bigint, timeouts bigint, time_us bigint, max_us bigint');
 
-CALL aq._make_source('sync_session_waits', 'Current or latest wait of each running session; under sys."v$session_wait"',
+CALL aq._make_source('sync_session_waits', 'aq_sync_views_session_waits', 'Current or latest wait of each running session; under sys."v$session_wait"',
 	'session integer, serial bigint, pid integer, sequence bigint, event integer, waiting boolean, p1 bigint, p2 bigint,
 	p3 bigint, p1raw text, p2raw text, p3raw text, wait_us bigint, ago_us bigint, left_us bigint, blocker integer');
 
