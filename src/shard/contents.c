@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * contents.c
- *	  Reading a partition's tables: what is to be done for whom.
+ *	  Reading a partition's tables: which messages each consumer has still to take.
  *
  * The committed rows of the tables are the truth (invariant I1).  A partition
  * is only read while no transaction of a running session has anything in it,
@@ -339,7 +339,7 @@ hold_followers(Contents *p)
 	}
 }
 
-/* Nobody asks for the attempts of what is done. */
+/* The attempts of a message that is done are not needed. */
 static void
 drop_attempts_of_done(Contents *p)
 {

@@ -25,7 +25,7 @@ typedef struct Contents
 	uint32		nslots;			/* highest slot used, plus one */
 	Slot	   *slots;
 	TimestampTz *ready_at;		/* of WAITING slots */
-	uint64_t   *todo[AQ_MAX_CONSUMERS]; /* for him and not done; NULL: none */
+	uint64_t   *todo[AQ_MAX_CONSUMERS]; /* for the consumer and not done; NULL: none */
 	uint64_t   *doubt[AQ_MAX_CONSUMERS];	/* taken by prepared transactions; NULL: none */
 	uint8	   *attempts[AQ_MAX_CONSUMERS];
 	uint16	   *removed;		/* how many removed consumers each slot was for */

@@ -42,7 +42,7 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-/* how often the worker looks at prepared transactions, microseconds */
+/* how often the worker checks prepared transactions, microseconds */
 #define SWEEP_INTERVAL ((int64) 500000)
 
 /* this transaction has entered itself: taken back if it aborts */
@@ -159,7 +159,7 @@ aq_doubt_cancel(void)
 		Partition  *partition = partition_at(aq_area_doubts[i].partition);
 		Stream	   *stream;
 
-		/* entries of this xid are this session's: nobody else changes them */
+		/* entries of this xid are this session's: no other session changes them */
 		if (partition == NULL || aq_area_doubts[i].xid != xid)
 			continue;
 		stream = stream_at(partition->stream);
@@ -272,8 +272,8 @@ mark_of(int position, uint32 slot)
 }
 
 /*
- * From the log: which of others' messages the transaction took, and who has
- * taken which of the slots that are in doubt because of it.  Only their own
+ * From the log: which of others' messages the transaction took, and which
+ * consumers have taken the slots that are in doubt because of it.  Only their own
  * transactions, this one or those that stand behind it, can have taken those.
  */
 static List *
@@ -547,8 +547,8 @@ retry_bitmaps(Frame *frame, Bitmapset *positions, bool make)
 }
 
 /*
- * Take the latch, with a frame that has what a settlement needs.  back: who
- * has dequeued in vain.  Raises when there is no memory.  Returns how many
+ * Take the latch, with a frame that has what a settlement needs.  back: the
+ * consumers whose dequeues are rolled back.  Raises when there is no memory.  Returns how many
  * timers were reserved before.
  */
 static uint32

@@ -12,7 +12,7 @@
  */
 #include "shard/shard_private.h"
 
-/* partitions that one eviction looks at, at most, in full rounds of the clock */
+/* rounds of the clock that one eviction makes at most */
 #define EVICTION_ROUNDS 3
 
 /*
@@ -117,7 +117,7 @@ aq_evict_one(void)
 			uint32		hand = pg_atomic_fetch_add_u32(&aq_area->clock_hand, 1);
 			Partition  *partition = &aq_area_partitions[1 + hand % partitions];
 
-			/* read without the latch: evict() looks again */
+			/* read without the latch: evict() checks again */
 			aq_stat_add(AQ_STAT_EVICTION_LOOKS, 1);
 			if (partition->frame == 0 || partition->stream == 0)
 				continue;

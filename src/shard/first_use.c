@@ -218,7 +218,7 @@ aq_first_use_unload(AqQueueShm *shm)
 	}
 }
 
-/* A claim: the queue is being loaded; the next session begins anew. */
+/* A claim: the queue is being loaded; the next session starts from the beginning. */
 static void
 unload(void *shm, int64 unused)
 {

@@ -75,9 +75,9 @@ aq_heap_lock_relation(Oid relid, LOCKMODE mode)
 /*
  * Lock a relation of the queue, other than this partition's, against a drop.
  * That locks the queue, the sequence, the message tables, then the logs, and
- * waits for all who hold one.  So who holds a table must not wait for a drop in
- * turn; but for others who have it for a moment, the worker or VACUUM FULL, and
- * with the queue locked no drop can come meanwhile.
+ * waits for all sessions that hold one.  So a session that holds a table must not
+ * wait for a drop in turn.  It may wait for those that have it for a moment, the
+ * worker or VACUUM FULL; with the queue locked no drop can come meanwhile.
  */
 void
 aq_heap_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode)
@@ -91,7 +91,7 @@ aq_heap_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, L
 }
 
 /*
- * Lock a partition's tables, if nobody is in the way; a user who drops the
+ * Lock a partition's tables, if no other session holds them; a user who drops the
  * queue must not stop the worker.
  */
 bool
@@ -105,9 +105,9 @@ aq_heap_lock_for_worker(Partition *partition, LOCKMODE mode)
 
 /*
  * The message table was rewritten, as by VACUUM FULL: learn where its rows are
- * now.  The caller holds a lock on it.  Nobody else can have rows in it that
+ * now.  The caller holds a lock on it.  No other session can have rows in it that
  * this scan may miss and whose slots have TIDs of the old file, because a
- * rewrite waits for all who hold a lock, and slots get TIDs under one.
+ * rewrite waits for all holders of a lock, and slots get TIDs under one.
  */
 static void
 relocate(Partition *partition, Relation rel)

@@ -103,7 +103,7 @@ enter_partition(HeldMap *map, const Partition *partition, const FrameSub *sub)
 	return true;
 }
 
-/* Make the map anew; false when it is too small.  Latch held. */
+/* Make the map again; false when it is too small.  Latch held. */
 static bool
 fill(HeldMap *map, const Stream *stream, int position, const StreamSub *ssub)
 {

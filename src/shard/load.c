@@ -441,7 +441,7 @@ aq_load_reopen(AqQueueShm *shm, Stream *stream)
 	return open;
 }
 
-/* Only learn what is in it: the worker's look at what a restart has left. */
+/* Only count what is in it: the worker's job after a restart. */
 void
 aq_load_count(AqQueueShm *shm, Partition *partition)
 {

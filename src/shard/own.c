@@ -180,8 +180,8 @@ aq_own_has_taken(const Partition *partition)
 }
 
 /*
- * The next consumer for whom the transaction has taken this message of its own;
- * -1: no more.  *cursor is 0 at first.
+ * The next consumer for which the transaction has taken this message, enqueued by
+ * itself; -1: no more.  *cursor is 0 at first.
  */
 int
 aq_own_taker(const Partition *partition, uint32 number, int *cursor)

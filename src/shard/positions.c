@@ -4,7 +4,7 @@
  *	  Positions of removed consumers are freed for others when no message can
  *	  carry their bit any more.
  *
- * Who enqueues reads the consumers first, and stores their bits later.  So
+ * An enqueue reads the consumers first, and stores their bits later.  So
  * after a removal the worker waits, in this order, for
  *
  *	1	every transaction that ran when it first looked to end: later ones have
@@ -12,7 +12,7 @@
  *	2	every partition that existed then to be consumed and truncated.
  *
  * Then the catalog row goes, and the position can be given away.  The notes
- * are the worker's own: after a restart it begins anew.
+ * are the worker's own: after a restart it starts from the beginning.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

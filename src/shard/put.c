@@ -77,11 +77,10 @@ open_partition(AqQueue *queue, Stream *stream)
 
 /*
  * Reserve up to count slots in the stream's open partition for messages to
- * these consumers (everybody: the union of all their sets).  The note says
- * which.
+ * these consumers (all: the union of their sets).  The note says which.
  */
 static void
-reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
+reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *all,
 		uint32 timers_each, PutNote *note)
 {
 	int64		session = aq_session_identity();
@@ -105,7 +104,7 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 		}
 		frame = frame_of(partition);
 		n = Min(count, PARTITION_SLOTS - partition->reserved);
-		needs = aq_frame_needs(stream, frame, partition->reserved, n, everybody,
+		needs = aq_frame_needs(stream, frame, partition->reserved, n, all,
 							   note->ready_at != 0, n * timers_each);
 		if (needs > aq_chunks_reserved())
 		{
@@ -114,7 +113,7 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *everybody,
 			continue;
 		}
 
-		aq_frame_prepare(stream, frame, partition->reserved, n, everybody,
+		aq_frame_prepare(stream, frame, partition->reserved, n, all,
 						 note->ready_at != 0, n * timers_each);
 		note->partition = partition;
 		note->first = partition->reserved;

@@ -2,8 +2,8 @@
  *
  * retry.c
  *	  Retry counts and failed messages: what the worker does with messages
- *	  whose dequeue was rolled back, and with those that nobody can have any
- *	  more.
+ *	  whose dequeue was rolled back, and with those that no consumer can
+ *	  dequeue any more.
  *
  * A rolled back dequeue leaves a bit in the consumer's "retry" bitmap.  The
  * worker writes log rows first, flushes them, and only then makes the
@@ -378,7 +378,7 @@ write_counts(int32 id, AqQueueShm *shm, Partition *only)
  * A frame with unwritten counts cannot be evicted, and writing them down in
  * the frame takes memory.  When there is none, the counts are written to the
  * log only, and the frame goes with that: loading it again finds them.  To
- * everybody else the partition looks as if it were being loaded meanwhile.
+ * other sessions the partition looks as if it were being loaded meanwhile.
  */
 
 /* Give the frame back.  Latch held. */

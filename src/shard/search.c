@@ -7,7 +7,7 @@
  * what is read may be gone when it is to be taken: then the next one is tried.
  *
  * What a transaction has enqueued itself it can dequeue at once: it is found by
- * the transaction's notes, since nobody else may see it yet.
+ * the transaction's notes, since no other session may see it yet.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -182,7 +182,7 @@ take_resident(Take *take, Stream *stream, uint32 number)
 	return taken;
 }
 
-/* The same; false when somebody was faster. */
+/* The same; false when another session was faster. */
 static bool
 take_slot(Take *take, Stream *stream, uint32 number)
 {
@@ -192,7 +192,7 @@ take_slot(Take *take, Stream *stream, uint32 number)
 	return true;
 }
 
-/* Look at one candidate: does it match, and can it be had? */
+/* Take one candidate if it matches and is still there. */
 static void
 try_item(Take *take, Stream *stream, Relation rel, const Candidate *item)
 {
@@ -246,7 +246,7 @@ look_through(Take *take, Stream *stream, uint32 cursor)
 		return false;
 	rel = aq_heap_open_messages(take->partition, AccessShareLock);
 
-	/* the lock keeps the table from being truncated; collect() looks again */
+	/* the lock keeps the table from being truncated; collect() checks again */
 	while (cursor < PARTITION_SLOTS && take->taken < take->options->max)
 	{
 		if (!collect(take, stream, &cursor))

@@ -232,7 +232,7 @@ follow(PutNote *note, Stream *stream, Partition *partition, TransactionId doubt)
 		slot->state = SLOT_DOUBT;
 		slot->flags |= SLOT_FOLLOWER;
 		set_slot_xid(slot, doubt, slot_full_xid(slot));
-		/* the log will say who has it */
+		/* the log will say which consumers have it */
 		count_own_takes(stream, partition, note->first + i, false);
 	}
 	partition->open += note->count; /* the pending ones' share, kept */
@@ -244,7 +244,7 @@ follow(PutNote *note, Stream *stream, Partition *partition, TransactionId doubt)
 static void
 wake_targets(PutNote *note)
 {
-	pg_memory_barrier();		/* ready before we look who waits */
+	pg_memory_barrier();		/* ready before the list of waiters is read */
 	if (note->ready_at != 0 || !aq_anybody_waits(note->shm))
 		return;
 	if (note->shared_targets == NULL && note->targets == NULL)

@@ -96,7 +96,7 @@ is_uncounted(const Partition *partition)
 	return !partition->counted && partition->state == PARTITION_CLOSED;
 }
 
-/* After a restart: learn what is in the partitions that nobody has read yet. */
+/* After a restart: count what is in the partitions that have not been read yet. */
 static void
 count_messages(AqQueue *queue)
 {
@@ -133,7 +133,7 @@ holds_messages(AqQueue *queue)
 	return false;
 }
 
-/* The worker may not have got to those who were removed. */
+/* The worker may not have got to the removed consumers yet. */
 static void
 forget_removed(AqQueue *queue)
 {

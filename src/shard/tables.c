@@ -151,7 +151,7 @@ aq_tables_give_back(AqQueueShm *shm, Partition *partition)
 
 /*
  * A queue whose streams have not filled a partition yet gets tables when
- * somebody waits for them, so that thousands of quiet queues do not fill the
+ * a session waits for them, so that thousands of quiet queues do not fill the
  * catalog; a busier one has a few in reserve.
  */
 static bool
@@ -230,7 +230,7 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 {
 	MemoryContext context = CurrentMemoryContext;
 
-	/* who waits now is not told what was in the way before */
+	/* sessions that wait now are not told of an earlier error */
 	if (shard_queue(shm)->trouble != 0)
 		set_trouble(shm, 0, "");
 	if (wants_tables(shm) && aq_pool_is_scarce())
@@ -339,7 +339,7 @@ aq_tables_xact_end(void)
 
 /*
  * A drop that has not ended yet keeps the worker from making tables: wait for
- * its end, where lock_timeout and the deadlock detector see it.  Who holds a
+ * its end, where lock_timeout and the deadlock detector see it.  A session that holds a
  * table must not wait, see aq_heap_lock_against_drop().
  */
 static void
@@ -351,7 +351,7 @@ await_drop(AqQueue *queue)
 		aq_heap_queue_is_gone();
 }
 
-/* The worker tries in vain to make tables, and the caller has waited for long: tell what it meets. */
+/* The worker fails to make tables, and the caller has waited for long: report the worker's error. */
 static void
 refuse_if_troubled(AqQueue *queue)
 {
@@ -501,7 +501,7 @@ append_tables(StringInfo command, char letter, int32 id, List *numbers)
 
 /*
  * Wait for the users of the queue's tables, and keep others out.  Message
- * tables first, because who holds one of them may still need its log.
+ * tables first, because a holder of one of them may still need its log.
  */
 void
 aq_tables_lock(AqQueue *queue)
@@ -610,7 +610,7 @@ ask_for_surplus(void)
 	{
 		AqObject   *object = aq_object_by_index(i);
 
-		/* the queue may be another one by then, which looks for itself */
+		/* the queue may be another one by then, which does this for itself */
 		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId &&
 			surplus(&aq_area_queues[i]) > 0)
 			aq_queue_post_work(aq_queue_shm_by_index(i), AQ_WORK_SURPLUS);

@@ -5,8 +5,8 @@
  *
  * Without a condition a message is found by bitmap and taken in one hold of
  * the stream's latch; its row is read afterwards, by TID.  That is safe: a
- * partition with a taken message is not truncated.  Whatever has to look at
- * rows first is in search.c.
+ * partition with a taken message is not truncated.  What needs the rows
+ * first is in search.c.
  *
  * In REPEATABLE READ and above a message is only seen when the transaction
  * that stored it is visible to the snapshot: a message and the rows stored
@@ -41,7 +41,7 @@ typedef enum Finding
 /*
  * Take up to max ready messages of the partition, in order.  *blocked is set
  * when the next one waits for its retry count.  Latch held.  sub->first passes
- * what is held back from everybody, but not what this transaction may not have.
+ * what is held back from all sessions, but not what this transaction may not have.
  */
 static uint32
 take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint32 max,
@@ -198,7 +198,7 @@ take_from_stream(Take *take, Stream *stream)
 
 /*
  * Streams of equal priority take turns in being looked at first, so that no
- * shard starves; sessions begin with different ones.  Who had to load a
+ * shard starves; sessions begin with different ones.  A session that had to load a
  * partition stays with its stream for as many messages as it may hold: with a
  * backlog beyond the cache each change of stream is likely to load one.
  */

@@ -44,7 +44,7 @@ typedef struct Round
 	uint32		ntimers;
 	Timer		timers[TIMER_BATCH];
 	bool		again[TIMER_BATCH]; /* put it back, for later */
-	uint32		woken[AQ_MAX_CONSUMERS];	/* messages made ready for him */
+	uint32		woken[AQ_MAX_CONSUMERS];	/* messages made ready for the consumer */
 	uint32		nexpired;
 	uint32		expired_size;
 	Expired    *expired;
@@ -105,8 +105,8 @@ add_expired(Round *round, uint32 slot, int position)
 }
 
 /*
- * Take an expired message from everybody who has not got it.  Latch held; the
- * list has room.
+ * Take an expired message from all consumers that have not taken it.  Latch
+ * held; the list has room.
  */
 static void
 take_expired(Round *round, uint32 i)
