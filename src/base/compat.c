@@ -15,7 +15,10 @@
 #include "catalog/namespace.h"
 #include "commands/vacuum.h"
 #include "pgstat.h"
+#include "replication/slot.h"
+#include "storage/lwlock.h"
 #include "storage/procarray.h"
+#include "storage/spin.h"
 #include "utils/backend_status.h"
 #include "utils/guc_tables.h"
 #include "utils/rel.h"
@@ -63,6 +66,56 @@ aq_compat_after_truncate(Relation rel, int32 freeze_age)
 #else
 	pgstat_report_vacuum(RelationGetRelid(rel), false, 0, 0);
 #endif
+}
+
+/*
+ * Of all snapshots there are, but for this process's own, that can read tables
+ * of this database: those of its sessions, and those that a standby without a
+ * slot has told of.  VACUUM needs no rows that others have taken.  A session
+ * publishes its xmin before it lets go of ProcArrayLock: no snapshot is missed
+ * that misses a transaction which has ended by now.
+ */
+TransactionId
+aq_compat_oldest_xmin(void)
+{
+	TransactionId oldest = ReadNextTransactionId();
+
+	LWLockAcquire(ProcArrayLock, LW_SHARED);
+	for (uint32 i = 0; i < ProcGlobal->allProcCount; i++)
+	{
+		const volatile PGPROC *proc = &ProcGlobal->allProcs[i];
+		TransactionId xmin = proc->xmin;
+		uint8		flags = proc->statusFlags;
+
+		if (proc == MyProc || !TransactionIdIsValid(xmin) || (flags & PROC_IN_VACUUM) != 0)
+			continue;
+		/* a process that has ended leaves its xmin behind, a walsender for one */
+		if ((proc->databaseId == MyDatabaseId || (flags & PROC_AFFECTS_ALL_HORIZONS) != 0) &&
+			TransactionIdPrecedes(xmin, oldest) && BackendPidGetProcWithLock(proc->pid) == proc)
+			oldest = xmin;
+	}
+	LWLockRelease(ProcArrayLock);
+	return oldest;
+}
+
+bool
+aq_compat_slot_look(int i, AqSlotLook *look)
+{
+	ReplicationSlot *slot = &ReplicationSlotCtl->replication_slots[i];
+	bool		in_use;
+
+	LWLockAcquire(ReplicationSlotControlLock, LW_SHARED);
+	in_use = slot->in_use;
+	if (in_use)
+	{
+		SpinLockAcquire(&slot->mutex);
+		look->xmin = slot->effective_xmin;
+		look->database = slot->data.database;
+		look->active = slot->active_pid != 0;
+		SpinLockRelease(&slot->mutex);
+	}
+	LWLockRelease(ReplicationSlotControlLock);
+	return in_use && TransactionIdIsValid(look->xmin);
 }
 
 LocalPgBackendStatus *

@@ -178,6 +178,20 @@ aq_primary_key(Relation rel)
 extern void aq_compat_after_truncate(struct RelationData *rel, int32 freeze_age);
 extern const char *aq_compat_search_path_behind(const char *pinned);
 
+/* The oldest xmin of a snapshot that can read this database's tables: see compat.c. */
+extern TransactionId aq_compat_oldest_xmin(void);
+
+/* A replication slot that holds an xmin of its own. */
+typedef struct AqSlotLook
+{
+	TransactionId xmin;
+	Oid			database;		/* InvalidOid: a standby's */
+	bool		active;			/* used by a process now */
+} AqSlotLook;
+
+/* Slot i, from 0 on; false if it is not defined or has no xmin. */
+extern bool aq_compat_slot_look(int i, AqSlotLook *look);
+
 /* An index scan without order-by operators. */
 static inline IndexScanDesc
 aq_index_beginscan(struct RelationData *heap, struct RelationData *index, struct SnapshotData *snapshot,

@@ -11,7 +11,8 @@
  * asynchronously.
  *
  * Truncation is not MVCC-safe, so a partition waits until its last dequeue is
- * older than every snapshot, or for pgaq.reuse_grace.
+ * older than every snapshot that can read it, see horizon.c, or for
+ * pgaq.reuse_grace.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -26,7 +27,6 @@
 #include "access/xlog.h"
 #include "catalog/heap.h"
 #include "storage/lmgr.h"
-#include "storage/procarray.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -169,7 +169,7 @@ aq_reclaim_job(int32 id, AqQueueShm *shm)
 	queue = aq_queue_get_by_id(id, true);
 	if (queue != NULL)
 		retention = queue->retention;
-	horizon = GetOldestNonRemovableTransactionId(NULL);
+	horizon = aq_horizon_oldest();
 	aq_job_commit(false);
 	if (queue == NULL)
 		return;

@@ -640,7 +640,9 @@ static void
 settle_move(Move *move)
 {
 	Partition  *partition = move->partition;
+	TransactionId newest = ReadNextTransactionId();
 
+	TransactionIdRetreat(newest);	/* the one that moved them, or a later one */
 	aq_latch_get(&move->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 	partition->inflight -= move->n;
 	for (uint32 i = 0; i < move->nmoved; i++)
@@ -649,6 +651,7 @@ settle_move(Move *move)
 		partition->nfailed--;
 		partition->open--;
 	}
+	partition->last_taker = newest;
 	partition->last_take = GetCurrentTimestamp();
 	partition->last_lsn = Max(partition->last_lsn, XactLastCommitEnd);
 	aq_partition_check_done(move->stream, partition);

@@ -348,7 +348,7 @@ book_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 {
 	stream_sub(stream, position)->delivered += n;
 	count_dequeued(shm, position, n);
-	if (TransactionIdIsValid(xid))
+	if (TransactionIdPrecedes(partition->last_taker, xid))
 		partition->last_taker = xid;
 	partition->last_take = GetCurrentTimestamp();
 	/* whoever calls has just committed the log row that says so */

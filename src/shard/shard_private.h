@@ -173,7 +173,7 @@ typedef struct Partition
 	uint32		nfailed;		/* slots to be moved to the exception queue */
 	uint32		open;			/* (slot, consumer)s not done, plus pending, plus failed */
 	TimestampTz next_timer;		/* 0: none; kept when the frame goes */
-	TransactionId last_taker;	/* newest transaction that was done with a message */
+	TransactionId last_taker;	/* newest transaction that was done with a message; 0: not known */
 	TimestampTz last_take;
 	XLogRecPtr	last_lsn;		/* WAL position behind that commit */
 	/* counted since it was opened, or the server started */
@@ -654,6 +654,9 @@ extern bool aq_doubt_table_has(Partition *partition, TransactionId xid);
 extern uint32 aq_doubt_table_xids(const Partition *partition, TransactionId *xids);	/* room for max_doubts */
 extern void aq_doubt_table_forget(Partition *partition);
 extern TransactionId aq_doubt_table_of_session(uint32 stream, int64 session, int64 before);
+
+/* --- horizon.c ---------------------------------------------------------------------------------------------------- */
+extern TransactionId aq_horizon_oldest(void);
 
 /* --- jobs of the worker: reclaim.c, retry.c, timers.c, positions.c ------------------------------------------- */
 extern int	aq_reclaim_grace_ms;

@@ -109,7 +109,23 @@ def _await_slot(conn: db.Connection, condition: str) -> None:
         time.sleep(0.01)
 
 
-def _feedback(server: Server, xmin: int) -> db.Connection:
+@contextmanager
+def standby(server: Server, with_slot: bool = True) -> Iterator[Hold]:
+    """A connected standby with hot_standby_feedback and an old snapshot on it."""
+    with server.connect() as conn:
+        if with_slot:
+            conn.execute("SELECT pg_create_physical_replication_slot(%s, true)", [SLOT])
+        stream = _feedback(server, int(db.value(conn, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text")), with_slot)
+        try:
+            yield Hold()
+        finally:
+            stream.close()
+        if with_slot:
+            _await_slot(conn, "NOT active")
+            conn.execute("SELECT pg_drop_replication_slot(%s)", [SLOT])
+
+
+def _feedback(server: Server, xmin: int, with_slot: bool = True) -> db.Connection:
     """Say what a standby says of the oldest snapshot on it (protocol: hot standby feedback message).
 
     The caller closes the connection when it has taken effect: what is on its way is lost with it.
@@ -119,7 +135,8 @@ def _feedback(server: Server, xmin: int) -> db.Connection:
         # from here on libpq alone: a stream is nothing psycopg knows
         plain = conn.pgconn
         position = plain.exec_(b"IDENTIFY_SYSTEM").get_value(0, 2).decode()
-        answer = plain.exec_(f"START_REPLICATION SLOT {SLOT} PHYSICAL {position}".encode())
+        slot = f"SLOT {SLOT} " if with_slot else ""
+        answer = plain.exec_(f"START_REPLICATION {slot}PHYSICAL {position}".encode())
         if answer.error_message:
             raise RuntimeError(f"the slot could not be used: {answer.error_message.decode()}")
         epoch, xid = divmod(xmin, 1 << 32)
