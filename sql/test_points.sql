@@ -39,4 +39,4 @@ CREATE OR REPLACE FUNCTION aq.damage_stops(by integer)
 RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_damage_stops';
 
 CREATE OR REPLACE FUNCTION aq.damage_entries(by integer)
-RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_damage_entries';
+RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_waiters_damage';

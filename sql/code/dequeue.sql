@@ -61,7 +61,7 @@ CREATE FUNCTION aq.browse(queue_name text,
 	after uuid DEFAULT NULL)
 RETURNS TABLE (msgid uuid, payload jsonb, priority integer, correlation text,
 	enqueue_time timestamptz, attempts integer, properties jsonb)
-LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_browse_jsonb';
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_dequeue_browse_jsonb';
 COMMENT ON FUNCTION aq.browse(text, text, integer, text, text, uuid) IS
 'Look at the messages of a jsonb queue that the consumer could dequeue, in dequeue order, without taking them; after: continue behind this message. Allowed in READ ONLY transactions';
 
@@ -73,6 +73,6 @@ CREATE FUNCTION aq.browse(queue_name text, as_type anyelement,
 	after uuid DEFAULT NULL)
 RETURNS TABLE (msgid uuid, payload anyelement, priority integer, correlation text,
 	enqueue_time timestamptz, attempts integer, properties jsonb)
-LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_browse_typed';
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_dequeue_browse_typed';
 COMMENT ON FUNCTION aq.browse(text, anyelement, text, integer, text, text, uuid) IS
 'As aq.browse for jsonb, for any payload type; as_type is a null of it';

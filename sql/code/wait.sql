@@ -11,12 +11,12 @@ COMMENT ON PROCEDURE aq.wait(text, text, interval, text, boolean) IS
 'The same for messages of a delivery mode: persistent (null), buffered or persistent_or_buffered. Errors AQ115 too';
 
 CREATE PROCEDURE aq.listen(queue_names text[], consumers text[], timeout interval, INOUT queue_name text, INOUT consumer text)
-LANGUAGE c AS 'MODULE_PATHNAME', 'aq_listen';
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_wait_listen';
 COMMENT ON PROCEDURE aq.listen(text[], text[], interval, text, text) IS
 'Wait until one of several (queue, consumer) pairs has a message and return the first in list order, or nulls after timeout (null or negative: for ever). consumers has one element per queue, null for single-consumer queues. Consumes nothing. Errors AQ001, AQ007, AQ009, AQ010, AQ019';
 
 CREATE PROCEDURE aq.listen(queue_names text[], consumers text[], timeout interval, delivery_mode text,
 	INOUT queue_name text, INOUT consumer text, INOUT message_delivery_mode text)
-LANGUAGE c AS 'MODULE_PATHNAME', 'aq_listen';
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_wait_listen';
 COMMENT ON PROCEDURE aq.listen(text[], text[], interval, text, text, text, text) IS
 'The same for messages of a delivery mode: persistent (null), buffered or persistent_or_buffered; message_delivery_mode tells which kind was found, persistent ones first. Errors AQ115 too';

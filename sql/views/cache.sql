@@ -113,7 +113,7 @@ RETURNS TABLE (
 	name text,
 	value text,
 	description text)
-LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 30 AS 'MODULE_PATHNAME', 'aq_properties';
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 30 AS 'MODULE_PATHNAME', 'aq_property_view';
 COMMENT ON FUNCTION aq._properties() IS 'Properties of the database, one get of dc_props for each; under sys.database_properties';
 
 CREATE VIEW sys.database_properties AS

@@ -9,7 +9,7 @@ RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', '
 COMMENT ON FUNCTION aq._consumers() IS 'Internal: what is in shared memory of consumers; latency in microseconds, elapsed and CPU in nanoseconds';
 
 CREATE FUNCTION aq._listeners(OUT queue_id integer, OUT "position" integer)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_listeners';
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_waiters_view_listeners';
 COMMENT ON FUNCTION aq._listeners() IS 'Internal: what sessions listen to, a row for each';
 
 CREATE FUNCTION aq._streams(OUT queue_id integer, OUT shard integer, OUT priority integer, OUT delayed boolean,

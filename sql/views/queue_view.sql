@@ -45,7 +45,7 @@ COMMENT ON FUNCTION aq._make_owned_view(text, name, text, text) IS 'Internal: ma
 -- Sharded queues
 
 CREATE FUNCTION aq._payload(queue_id integer, payload text, as_type anyelement) RETURNS anyelement
-LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_payload_of_text';
+LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_payload_of_text';
 COMMENT ON FUNCTION aq._payload(integer, text, anyelement) IS 'Internal: a payload given as text, with the rights of the queue''s owner';
 
 -- q is a row of aq.queues, m one of aq._messages or aq._buffered_messages.
@@ -237,7 +237,7 @@ COMMENT ON FUNCTION aq._make_table_views(text) IS 'Internal: make the views of a
 REVOKE EXECUTE ON FUNCTION aq._make_table_views(text) FROM PUBLIC;
 
 CREATE FUNCTION aq._make_views(native text) RETURNS void
-LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_make_views';
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_table_make_views';
 COMMENT ON FUNCTION aq._make_views(text) IS 'Internal: the same, for the queue table''s owner';
 
 CREATE FUNCTION aq._drop_table_views(native text) RETURNS void
@@ -252,7 +252,7 @@ END $$;
 COMMENT ON FUNCTION aq._drop_table_views(text) IS 'Internal: drop the views of a queue table';
 
 CREATE FUNCTION aq._drop_views(native text, of_table boolean) RETURNS void
-LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_drop_views';
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_table_drop_views';
 COMMENT ON FUNCTION aq._drop_views(text, boolean) IS 'Internal: the same, or the view of a queue, for everybody who may administer it';
 
 -- Oracle's source.user_data.name is (source.user_data).name in PostgreSQL.  What is in quotes stays as it is.

@@ -57,7 +57,7 @@ shmem_init(void *area, bool found)
 {
 	Size		size = lay_out(area);
 
-	aq_trace_on_name(AQ_LATCH_LINES, aq_queue_of_latch);
+	aq_trace_on_name(AQ_LATCH_LINES, aq_shm_queue_of_latch);
 	if (found)
 		return;
 
@@ -101,7 +101,7 @@ shmem_init(void *area, bool found)
 static void
 run_ddl(const char *command)
 {
-	(void) aq_run_sql(command, 0, NULL, NULL, NULL, false);
+	(void) aq_sql_run(command, 0, NULL, NULL, NULL, false);
 }
 
 /* The indexes that rows of both tables have; lines.c knows them by their columns. */
@@ -130,8 +130,8 @@ make_tables(int32 id, Oid payload_type, bool multi, Oid owner)
 {
 	const char *type = format_type_extended(payload_type, -1, FORMAT_TYPE_FORCE_QUALIFY);
 	const char *kind = id > 0 ? "" : "UNLOGGED";
-	const char *messages = aq_message_table(id);
-	const char *consumers = aq_consumer_table(id);
+	const char *messages = aq_schema_message_table(id);
+	const char *consumers = aq_schema_consumer_table(id);
 
 	run_ddl(psprintf("CREATE %s TABLE aq_data.%s (" LINE_COLUMNS ", " MESSAGE_COLUMNS ", payload %s) "
 					 "WITH (autovacuum_vacuum_scale_factor = 0.05)", kind, messages, type));
@@ -154,9 +154,9 @@ make_tables(int32 id, Oid payload_type, bool multi, Oid owner)
 static void
 drop_tables(int32 id)
 {
-	run_ddl(psprintf("DROP TABLE aq_data.%s CASCADE", aq_message_table(id)));
-	if (OidIsValid(aq_data_relation(aq_consumer_table(id))))
-		run_ddl(psprintf("DROP TABLE aq_data.%s CASCADE", aq_consumer_table(id)));
+	run_ddl(psprintf("DROP TABLE aq_data.%s CASCADE", aq_schema_message_table(id)));
+	if (OidIsValid(aq_schema_data_relation(aq_schema_consumer_table(id))))
+		run_ddl(psprintf("DROP TABLE aq_data.%s CASCADE", aq_schema_consumer_table(id)));
 }
 
 /* --- queues ------------------------------------------------------------------------------ */
@@ -166,7 +166,7 @@ finds_something(const char *query)
 {
 	bool		found;
 
-	aq_run_sql(query, 0, NULL, NULL, NULL, true);
+	aq_sql_run(query, 0, NULL, NULL, NULL, true);
 	found = SPI_processed > 0;
 	SPI_finish();
 	return found;
@@ -183,9 +183,9 @@ holds_messages(AqQueue *queue)
 		return finds_something(psprintf("SELECT 1 FROM aq_data.%s c JOIN aq.subscriber s "
 										"ON s.queue_id = abs(c.queue_id) AND s.\"position\" = c.\"position\" "
 										"WHERE c.queue_id = %d AND s.kind <> 'removed' AND c.state <> %d LIMIT 1",
-										aq_consumer_table(queue->table.id), queue->id, STATE_PROCESSED));
+										aq_schema_consumer_table(queue->table.id), queue->id, STATE_PROCESSED));
 	return finds_something(psprintf("SELECT 1 FROM aq_data.%s WHERE queue_id = %d AND state <> %d LIMIT 1",
-									aq_message_table(queue->table.id), queue->id, STATE_PROCESSED));
+									aq_schema_message_table(queue->table.id), queue->id, STATE_PROCESSED));
 }
 
 /* Waits for those who have messages of it in hand, or are enqueuing. */
@@ -209,9 +209,9 @@ drop(AqQueue *queue, bool force)
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_NOT_EMPTY, "queue \"%s\" holds messages", name),
 				errhint("Dequeue or purge them, or call aq.drop_queue with force => true."));
-	run_ddl(psprintf("DELETE FROM aq_data.%s WHERE queue_id = %d", aq_message_table(table.id), id));
+	run_ddl(psprintf("DELETE FROM aq_data.%s WHERE queue_id = %d", aq_schema_message_table(table.id), id));
 	if (OidIsValid(table.consumers))
-		run_ddl(psprintf("DELETE FROM aq_data.%s WHERE queue_id = %d", aq_consumer_table(table.id), id));
+		run_ddl(psprintf("DELETE FROM aq_data.%s WHERE queue_id = %d", aq_schema_consumer_table(table.id), id));
 }
 
 /* Is there a row of the queue's, delivered ones included? */
@@ -236,7 +236,7 @@ static void
 leave_tables(AqQueue *queue)
 {
 	if (queue->multi)
-		run_ddl(psprintf("DELETE FROM aq_data.%s WHERE queue_id = %d", aq_consumer_table(queue->table.id), queue->id));
+		run_ddl(psprintf("DELETE FROM aq_data.%s WHERE queue_id = %d", aq_schema_consumer_table(queue->table.id), queue->id));
 }
 
 static bool
@@ -260,7 +260,7 @@ result_value(uint64 row, int column)
 static char *
 line_table(AqQueue *queue)
 {
-	return queue->multi ? aq_consumer_table(queue->table.id) : aq_message_table(queue->table.id);
+	return queue->multi ? aq_schema_consumer_table(queue->table.id) : aq_schema_message_table(queue->table.id);
 }
 
 /* The latest step given, where the order index says it; a clock set back is no harm then. */
@@ -271,9 +271,9 @@ latest_step(AqQueue *queue)
 
 	if (!aq_by_calls(queue))
 		return 0;
-	aq_run_sql(psprintf("SELECT step FROM aq_data.%s WHERE queue_id = %d AND \"position\" = 0 AND key1 = 0 "
+	aq_sql_run(psprintf("SELECT step FROM aq_data.%s WHERE queue_id = %d AND \"position\" = 0 AND key1 = 0 "
 						"AND key2 = 0 AND state <> %d ORDER BY queue_id DESC, \"position\" DESC, key1 DESC, key2 DESC, step DESC LIMIT 1",
-						aq_message_table(queue->table.id), queue->id, STATE_PROCESSED), 0, NULL, NULL, NULL, true);
+						aq_schema_message_table(queue->table.id), queue->id, STATE_PROCESSED), 0, NULL, NULL, NULL, true);
 	if (SPI_processed > 0)
 		step = DatumGetInt64(result_value(0, 1));
 	SPI_finish();
@@ -287,14 +287,14 @@ latest_step(AqQueue *queue)
 static void
 count_messages(AqQueue *queue, AqQueueShm *shm)
 {
-	aq_run_sql(psprintf("SELECT \"position\", count(*) FROM aq_data.%s WHERE queue_id = %d AND state <> %d%s "
+	aq_sql_run(psprintf("SELECT \"position\", count(*) FROM aq_data.%s WHERE queue_id = %d AND state <> %d%s "
 						"AND \"position\" >= 0 GROUP BY 1", line_table(queue),
 						queue->id, STATE_PROCESSED,
 						queue->multi ? psprintf(" AND state <> %d", STATE_EXPIRED) : ""),
 			   0, NULL, NULL, NULL, true);
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
-		AqConsumerShm *consumer = aq_consumer_shm(shm, DatumGetInt16(result_value(i, 1)));
+		AqConsumerShm *consumer = aq_shm_consumer(shm, DatumGetInt16(result_value(i, 1)));
 
 		if (consumer != NULL)
 			pg_atomic_write_u64(&consumer->enqueued, DatumGetInt64(result_value(i, 2)));
@@ -408,7 +408,7 @@ find_doubts(AqQueue *queue, AqQueueShm *shm)
 {
 	bool		any;
 
-	aq_run_sql("SELECT transaction FROM pg_catalog.pg_prepared_xacts WHERE database = current_database()",
+	aq_sql_run("SELECT transaction FROM pg_catalog.pg_prepared_xacts WHERE database = current_database()",
 			   0, NULL, NULL, NULL, true);
 	any = SPI_processed > 0;
 	for (uint64 i = 0; i < SPI_processed; i++)
@@ -417,7 +417,7 @@ find_doubts(AqQueue *queue, AqQueueShm *shm)
 	if (!any)
 		return;
 	find_in_hand(queue, shm);
-	aq_queue_post_work(shm, AQ_WORK_DOUBT);
+	aq_work_post(shm, AQ_WORK_DOUBT);
 }
 
 /*

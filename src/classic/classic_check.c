@@ -80,7 +80,7 @@ read_ranges(Lines *lines)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
-		if (aq_consumer_shm(lines->shm, position) == NULL)
+		if (aq_shm_consumer(lines->shm, position) == NULL)
 			continue;
 		lines->copies[position] = palloc(sizeof(RangeCopy));
 		aq_ranges_read(lines->shm, position, lines->copies[position]);
@@ -165,7 +165,7 @@ check_ranges(AqQueue *queue, AqFindings *findings)
 static int64
 lag_of(AqQueueShm *shm, int position)
 {
-	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 
 	return consumer == NULL ? 0 :
 		(int64) (pg_atomic_read_u64(&consumer->enqueued) - pg_atomic_read_u64(&consumer->dequeued));
@@ -192,9 +192,9 @@ check_lag(AqQueue *queue, AqFindings *findings)
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		lag[position] = lag_of(queue->shm, position);
 	PushActiveSnapshot(GetLatestSnapshot());
-	aq_run_sql(psprintf("SELECT \"position\", count(*) FROM aq_data.%s WHERE queue_id = %d AND state <> %d%s "
+	aq_sql_run(psprintf("SELECT \"position\", count(*) FROM aq_data.%s WHERE queue_id = %d AND state <> %d%s "
 						"AND \"position\" >= 0 GROUP BY 1",
-						queue->multi ? aq_consumer_table(queue->table.id) : aq_message_table(queue->table.id),
+						queue->multi ? aq_schema_consumer_table(queue->table.id) : aq_schema_message_table(queue->table.id),
 						queue->id, STATE_PROCESSED,
 						queue->multi ? psprintf(" AND state <> %d", STATE_EXPIRED) : ""),
 			   0, NULL, NULL, NULL, true);
@@ -244,7 +244,7 @@ aq_classic_check(AqQueue *queue, AqFindings *findings)
 	check_ranges(queue, findings);
 	check_retries(queue, findings);
 	/* what this transaction has done itself, a snapshot shows */
-	if (!queue->shm->converted && !aq_pin_used_here(queue->shm))
+	if (!queue->shm->converted && !aq_pins_is_used(queue->shm))
 		check_lag(queue, findings);
 }
 

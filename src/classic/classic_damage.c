@@ -32,15 +32,15 @@ PG_FUNCTION_INFO_V1(aq_damage_classic);
 Datum
 aq_damage_classic(PG_FUNCTION_ARGS)
 {
-	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_OWNER);
+	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_OWNER);
 	char	   *what = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	int			by = PG_GETARG_INT32(2);
 
-	aq_queue_pin(queue);
+	aq_pins_pin(queue);
 	if (strcmp(what, "range") == 0)
 		damage_range(queue->shm, by);
 	else if (strcmp(what, "dequeued") == 0)
-		pg_atomic_fetch_add_u64(&aq_consumer_shm(queue->shm, 0)->dequeued, by);
+		pg_atomic_fetch_add_u64(&aq_shm_consumer(queue->shm, 0)->dequeued, by);
 	else if (strcmp(what, "nretries") == 0)
 		pg_atomic_fetch_add_u32(&classic_queue(queue->shm)->nretries, by);
 	else if (strcmp(what, "doubt") == 0 && by > 0)

@@ -123,7 +123,7 @@ retry_hand_over(Note *note, TransactionId doubt)
 	retry_link(note->shm, note->retry);
 	note->retry = 0;
 	if (!TransactionIdIsValid(doubt))
-		aq_queue_post_work(note->shm, AQ_WORK_RETRY);
+		aq_work_post(note->shm, AQ_WORK_RETRY);
 }
 
 /* Nothing but its number matters, when the transaction commits. */
@@ -429,7 +429,7 @@ is_taken(const Note *note)
 static void
 count_for(AqQueueShm *shm, int position, uint32 enqueued, uint32 dequeued)
 {
-	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 
 	if (consumer == NULL)
 		return;
@@ -443,7 +443,7 @@ count_for(AqQueueShm *shm, int position, uint32 enqueued, uint32 dequeued)
 	{
 		pg_atomic_fetch_add_u64(&consumer->dequeued, dequeued);
 		pg_atomic_fetch_add_u64(&shm->dequeued, dequeued);
-		aq_flow_room(shm, position);
+		aq_lag_shrank(shm, position);
 	}
 }
 
@@ -499,7 +499,7 @@ wake_for_commit(const Note *note)
 	if (note->effect.kind == NOTE_PUT)
 		aq_trace_publish(note->shm->database, note->shm->queue_id, note->effect.n);
 	if (note->effect.kind == NOTE_PUT || note->effect.kind == NOTE_LOCK || note->effect.kind == NOTE_READY)
-		aq_wake_consumers(note->shm, note->effect.position, note->effect.n);
+		aq_waiters_wake(note->shm, note->effect.position, note->effect.n);
 }
 
 /* Who is woken finds the counters as they are after the commit. */
@@ -535,7 +535,7 @@ settle_abort(Note *note)
 		aq_ranges_announce(note->shm, note->effect.position, &note->lowest, &note->highest);
 	}
 	if (note->effect.n > 0 && (is_taken(note) || note->effect.kind == NOTE_LOCK))
-		aq_wake_consumers(note->shm, note->effect.position, note->effect.n);
+		aq_waiters_wake(note->shm, note->effect.position, note->effect.n);
 	aq_retry_free(note->retry);
 	note->retry = 0;
 }
@@ -556,7 +556,7 @@ settle_prepare(Note *note, TransactionId xid)
 			aq_ranges_announce(note->shm, note->effect.position, &note->lowest, &note->highest);
 		if (note->effect.kind == NOTE_REMOVE)
 			retry_hand_over(note, xid);
-		aq_queue_post_work(note->shm, AQ_WORK_DOUBT);
+		aq_work_post(note->shm, AQ_WORK_DOUBT);
 	}
 	if (note->retry != 0 && note->effect.n > 0 && counts_at_end(note))
 		count_hand_over(note, xid);

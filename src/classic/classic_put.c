@@ -263,7 +263,7 @@ message_columns(AqQueue *queue, const AqPutOptions *options, Datum *values, bool
 	values[COL_ENQUEUE_TIME] = TimestampTzGetDatum(GetCurrentTimestamp());
 	values[COL_ENQUEUE_USER] = ObjectIdGetDatum(GetUserId());
 	values[COL_ENQUEUE_XID] = Int64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId()));
-	values[COL_SESSION] = Int64GetDatum(aq_session_identity());
+	values[COL_SESSION] = Int64GetDatum(aq_schema_session_identity());
 	set_time(values, nulls, COL_READY_AT, options->ready_at);
 	set_time(values, nulls, COL_EXPIRES_AT, options->expires_at);
 	set_varlena(values, nulls, COL_CORRELATION, options->correlation);
@@ -446,7 +446,7 @@ aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 			{
 				last_targets = targets[i];
 				put.everybody = bms_add_members(put.everybody, last_targets);
-				values[COL_TARGETS] = PointerGetDatum(aq_targets_to_bytes(last_targets));
+				values[COL_TARGETS] = PointerGetDatum(aq_store_targets_to_bytes(last_targets));
 				row_nulls[COL_TARGETS] = false;
 			}
 			put_consumers(&put, &key, targets[i]);

@@ -110,7 +110,7 @@ move_outside(Hands *hands, AqQueue *target, int attempts, const char *reason)
 		return false;
 	slot_getallattrs(slot);
 	options.priority = DatumGetInt32(slot->tts_values[COL_PRIORITY]);
-	if (aq_is_sharded(target))
+	if (aq_queue_is_sharded(target))
 		options.priority = Min(Max(options.priority, 0), AQ_PRIORITIES - 1);
 	options.correlation = varlena_of(slot, COL_CORRELATION);
 	options.properties = varlena_of(slot, COL_PROPERTIES);
@@ -140,14 +140,14 @@ give_up_message(Hands *hands, int attempts, const char *reason)
 	if (!aq_row_lock(hands->messages.rel, slot))
 		return false;
 	slot_getsomeattrs(slot, COL_EXCEPTION_QUEUE_ID + 1);
-	target = aq_exception_queue_of(hands->queue, slot->tts_isnull[COL_EXCEPTION_QUEUE_ID] ? 0
+	target = aq_catalog_exception_queue(hands->queue, slot->tts_isnull[COL_EXCEPTION_QUEUE_ID] ? 0
 								   : DatumGetInt32(slot->tts_values[COL_EXCEPTION_QUEUE_ID]));
 	if (target == NULL || target->id == hands->queue->id)
 		return aq_row_delete(hands->messages.rel, slot) == TM_Ok;
-	if (!aq_queue_is_accessible(target, AccessShareLock))
+	if (!aq_queue_lock_tables(target, AccessShareLock))
 		return false;
-	aq_queue_pin(target);
-	if (!aq_is_sharded(target) && target->table.id == hands->queue->table.id)
+	aq_pins_pin(target);
+	if (!aq_queue_is_sharded(target) && target->table.id == hands->queue->table.id)
 		moved = move_within(hands, target, attempts, reason);
 	else
 		moved = move_outside(hands, target, attempts, reason);
@@ -394,7 +394,7 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 	if (n == 0)
 		return;
 	aq_job_begin();
-	queue = aq_queue_get_by_id(id, true);
+	queue = aq_catalog_get_by_id(id, true);
 	if (queue == NULL || !aq_classic_lock(queue))
 	{
 		aq_job_commit(false);
@@ -402,7 +402,7 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 			aq_retries_later(shm, TRY_AGAIN);
 		return;
 	}
-	aq_queue_pin(queue);
+	aq_pins_pin(queue);
 	aq_hands_open(&hands, queue);
 	for (int i = 0; i < n; i++)
 	{
@@ -428,5 +428,5 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 			aq_retries_later(shm, TRY_AGAIN);
 	aq_retries_counted(shm);
 	if (n == RETRIES_MAX)
-		aq_queue_post_work(shm, AQ_WORK_RETRY);
+		aq_work_post(shm, AQ_WORK_RETRY);
 }

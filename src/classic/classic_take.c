@@ -60,7 +60,7 @@ typedef struct Take
 	bool		peek;			/* only look whether there is something */
 	bool		ignore_retries; /* nothing is taken out of its order by that */
 	bool		stopped;		/* at what waits for its count, and will not get it soon */
-	int64		counts_until;	/* see aq_await_retries(); 0: has not waited yet */
+	int64		counts_until;	/* see aq_retries_await(); 0: has not waited yet */
 	uint32		overtaken;		/* walks that have met what was committed meanwhile */
 	uint64		counts;			/* ClassicQueue.counts when the walk began */
 	bool		again;			/* this one begins anew: it has met that, or attempts were counted */
@@ -78,7 +78,7 @@ typedef struct Take
 	}		   *held;
 	int			nheld,
 				held_size;
-	bool		only_looks;		/* for them */
+	bool		only_checks;		/* for them */
 	Line		line;
 	Line		messages;		/* of a topic: t, while line is c */
 	Line		probe;			/* of a topic: c, to look for the message's other consumers */
@@ -226,7 +226,7 @@ is_too_new(Take *take)
 	if (take->snapshot == NULL || TransactionIdIsCurrentTransactionId(xmin) ||
 		!XidInMVCCSnapshot(xmin, take->snapshot))
 		return false;
-	if (take->taken == 0 && !aq_take_uses_snapshot())
+	if (take->taken == 0 && !aq_packages_take_uses_snapshot())
 		take->again = take->overtaken++ < OVERTAKEN_MAX;
 	return true;
 }
@@ -503,7 +503,7 @@ walk(Take *take, const Key *low, const Key *high)
 		CHECK_FOR_INTERRUPTS();
 		if (!aq_line_fetch(line))
 			take->passed++;
-		else if (!take->only_looks)
+		else if (!take->only_checks)
 			look_at_row(take);
 		else if (TransactionIdIsValid(holder_of(take)))
 			look_for_doubt(take, &key, holder_of(take));
@@ -547,9 +547,9 @@ walk_line(Take *take, const Key *after)
 	{
 		if (aq_classic->ndoubts > 0)
 		{
-			take->only_looks = true;
+			take->only_checks = true;
 			walk_between(take, low, after);
-			take->only_looks = false;
+			take->only_checks = false;
 			take->passed = 0;
 		}
 		low = take->gap_after = *after;
@@ -656,8 +656,8 @@ wait_for_retries(Take *take)
 
 	take->retry_met = false;
 	if (take->counts_until == 0 && !take->peek)
-		take->counts_until = aq_retry_patience();
-	if (aq_await_retries(take->queue->shm, take->peek, take->counts_until, is_pending, take))
+		take->counts_until = aq_retries_patience();
+	if (aq_retries_await(take->queue->shm, take->peek, take->counts_until, is_pending, take))
 		return;
 	take->ignore_retries = mode == AQ_MODE_BROWSE || mode == AQ_MODE_PURGE;
 	take->stopped = !take->ignore_retries;
@@ -727,7 +727,7 @@ take_once(Take *take, const Key *after)
 	begin_walk(take);
 	if (options->id != NULL)
 	{
-		if (aq_take_uses_snapshot())
+		if (aq_packages_take_uses_snapshot())
 			take->snapshot = GetTransactionSnapshot();
 		take_by_id(take);
 		return;
@@ -735,7 +735,7 @@ take_once(Take *take, const Key *after)
 	aq_ranges_read(shm, options->position, &take->ranges);
 	if (options->mode == AQ_MODE_PURGE)
 		take->ranges.n = 0;		/* what waits is in them */
-	take->snapshot = RegisterSnapshot(aq_take_uses_snapshot() ? GetTransactionSnapshot() : GetLatestSnapshot());
+	take->snapshot = RegisterSnapshot(aq_packages_take_uses_snapshot() ? GetTransactionSnapshot() : GetLatestSnapshot());
 	walk_line(take, after);
 	UnregisterSnapshot(take->snapshot);
 }

@@ -43,7 +43,7 @@ void
 aq_classic_announce_time(AqQueueShm *shm, TimestampTz when)
 {
 	lower_from(shm, when);
-	aq_queue_announce_time(shm, when);
+	aq_work_announce_time(shm, when);
 }
 
 typedef struct Due
@@ -178,7 +178,7 @@ walk_times(Due *due, Line *line)
 		else
 		{
 			lower_from(due->shm, at);
-			aq_queue_announce_time(due->shm, due->now + BUSY_AGAIN);
+			aq_work_announce_time(due->shm, due->now + BUSY_AGAIN);
 		}
 	}
 	index_endscan(scan);
@@ -201,7 +201,7 @@ work_on(int32 id, AqQueueShm *shm)
 	Due			due = {.shm = shm,.now = GetCurrentTimestamp()};
 
 	aq_job_begin();
-	queue = aq_queue_get_by_id(id, true);
+	queue = aq_catalog_get_by_id(id, true);
 	if (queue == NULL || !aq_classic_lock(queue))
 	{
 		/* a queue that is not there yet may come: its creation may be committing */
@@ -209,7 +209,7 @@ work_on(int32 id, AqQueueShm *shm)
 		aq_classic_announce_time(shm, due.now + BUSY_AGAIN);
 		return false;
 	}
-	aq_queue_pin(queue);
+	aq_pins_pin(queue);
 	aq_claim_reserve(1);
 	due.from = (TimestampTz) pg_atomic_exchange_u64(&cq->time_from, TIME_NONE);
 	aq_claim_enter(nothing_done, shm, due.from);

@@ -95,7 +95,7 @@ any_prepared(void)
 {
 	bool		any;
 
-	aq_run_sql("SELECT 1 FROM pg_catalog.pg_prepared_xacts LIMIT 1", 0, NULL, NULL, NULL, true);
+	aq_sql_run("SELECT 1 FROM pg_catalog.pg_prepared_xacts LIMIT 1", 0, NULL, NULL, NULL, true);
 	any = SPI_processed > 0;
 	SPI_finish();
 	return any;
@@ -119,8 +119,8 @@ aq_classic_doubt_job(int32 id, AqQueueShm *shm)
 	}
 	if (ended)
 	{
-		aq_queue_post_work(shm, AQ_WORK_RETRY);
-		aq_wake_everybody(shm);
+		aq_work_post(shm, AQ_WORK_RETRY);
+		aq_waiters_wake_all(shm);
 	}
 	if (left)
 		aq_work_later(shm, AQ_WORK_DOUBT, DOUBT_AGAIN);

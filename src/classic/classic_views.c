@@ -44,10 +44,10 @@ messages_query(AqQueue *queue, const char *where)
 						 "aq_data.%s l JOIN aq_data.%s m USING (queue_id, key1, key2, step) "
 						 "JOIN aq.subscriber s ON s.queue_id = abs(l.queue_id) AND s.\"position\" = l.\"position\" "
 						 "AND s.consumer IS NOT NULL",
-						 aq_consumer_table(queue->table.id), aq_message_table(queue->table.id));
+						 aq_schema_consumer_table(queue->table.id), aq_schema_message_table(queue->table.id));
 	else
 		appendStringInfo(&s, "aq_data.%s m, LATERAL (SELECT m.*, m.xmin, m.xmax) l",
-						 aq_message_table(queue->table.id));
+						 aq_schema_message_table(queue->table.id));
 	appendStringInfo(&s, " WHERE %s = %d", queue->multi ? "l.queue_id" : "m.queue_id", queue->id);
 	return s.data;
 }
@@ -56,7 +56,7 @@ messages_query(AqQueue *queue, const char *where)
 static void
 put_rows_of(AqRow *row, const char *query, int nargs, Oid *types, Datum *values)
 {
-	aq_run_sql(query, nargs, types, values, NULL, true);
+	aq_sql_run(query, nargs, types, values, NULL, true);
 	for (uint64 i = 0; i < SPI_processed; i++)
 		tuplestore_puttuple(row->result->setResult, SPI_tuptable->vals[i]);
 	SPI_finish();
@@ -64,9 +64,9 @@ put_rows_of(AqRow *row, const char *query, int nargs, Oid *types, Datum *values)
 
 AQ_ROWS(aq_view_classic_messages)
 {
-	AqQueue    *queue = aq_queue_numbered(PG_GETARG_INT32(0));
+	AqQueue    *queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
 
-	if (queue != NULL && queue->table.id != 0 && aq_queue_allows(queue, AQ_RIGHT_DEQUEUE))
+	if (queue != NULL && queue->table.id != 0 && aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE))
 		put_rows_of(row, messages_query(queue, ""), 0, NULL, NULL);
 }
 
@@ -83,8 +83,8 @@ buffered_side(int32 id, AqRight right)
 
 	if (RecoveryInProgress())
 		return NULL;
-	queue = aq_queue_numbered(id);
-	return queue != NULL && aq_queue_allows(queue, right) ? queue->buffered : NULL;
+	queue = aq_catalog_get_numbered(id);
+	return queue != NULL && aq_privilege_allows(queue, right) ? queue->buffered : NULL;
 }
 
 /* Is the row m in shared buffers?  $1 are the blocks that were there before it was read. */
@@ -113,10 +113,10 @@ AQ_ROWS(aq_view_buffered_messages)
 static char *
 buffered_counters(AqQueue *side)
 {
-	AqLook		look;
+	AqPeek		look;
 	char	   *columns;
 
-	if (!aq_queue_look(side, &look))
+	if (!aq_pins_peek(side, &look))
 		return ", NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint";
 	columns = psprintf(", " UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint, "
 					   UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint",
@@ -124,7 +124,7 @@ buffered_counters(AqQueue *side)
 					   pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_FAILED]),
 					   pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_ENQUEUE_ELAPSED]),
 					   pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_DEQUEUE_ELAPSED]));
-	aq_queue_looked(&look);
+	aq_pins_peek_end(&look);
 	return columns;
 }
 
@@ -135,14 +135,14 @@ AQ_ROWS(aq_view_buffered_queue)
 
 	if (side == NULL)
 		return;
-	table = aq_message_table(side->table.id);
+	table = aq_schema_message_table(side->table.id);
 	put_rows_of_side(row, side,
 					 psprintf("SELECT count(*), count(*) FILTER (WHERE NOT " IN_MEMORY "), "
 							  "(array_agg(m.msgid ORDER BY m.enqueue_time, m.step))[1], min(m.enqueue_time), "
 							  "avg(clock_timestamp() - m.enqueue_time), pg_total_relation_size('aq_data.%s')%s%s "
 							  "FROM aq_data.%s m WHERE m.queue_id = %d", table,
 							  side->multi ? psprintf(" + pg_total_relation_size('aq_data.%s')",
-													 aq_consumer_table(side->table.id)) : "",
+													 aq_schema_consumer_table(side->table.id)) : "",
 							  buffered_counters(side), table, side->id));
 }
 
@@ -150,13 +150,13 @@ AQ_ROWS(aq_view_buffered_queue)
 static bool
 in_flow_control(AqQueue *side)
 {
-	AqLook		look;
+	AqPeek		look;
 	bool		full;
 
-	if (!aq_queue_look(side, &look))
+	if (!aq_pins_peek(side, &look))
 		return false;
 	full = aq_flow_is_full(side);
-	aq_queue_looked(&look);
+	aq_pins_peek_end(&look);
 	return full;
 }
 
@@ -171,13 +171,13 @@ AQ_ROWS(aq_view_buffered_publishers)
 							  "(array_agg(m.msgid ORDER BY m.enqueue_time DESC, m.step DESC))[1], max(m.enqueue_time), "
 							  "100.0 * bit_count($1) / %d, %s FROM aq_data.%s m WHERE m.queue_id = %d GROUP BY m.sender",
 							  NBuffers, in_flow_control(side) ? "true" : "false",
-							  aq_message_table(side->table.id), side->id));
+							  aq_schema_message_table(side->table.id), side->id));
 }
 
 static void
 put_consumer(AqRow *row, AqQueue *side, int position)
 {
-	AqConsumerShm *consumer = aq_consumer_shm(side->shm, position);
+	AqConsumerShm *consumer = aq_shm_consumer(side->shm, position);
 
 	if (consumer == NULL)
 		return;
@@ -191,16 +191,16 @@ put_consumer(AqRow *row, AqQueue *side, int position)
 AQ_ROWS(aq_view_buffered_consumers)
 {
 	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_ANY);
-	AqLook		look;
+	AqPeek		look;
 
-	if (side == NULL || !aq_queue_look(side, &look))
+	if (side == NULL || !aq_pins_peek(side, &look))
 		return;
 	if (!side->multi)
 		put_consumer(row, side, 0);
 	for (int i = 0; i < side->nconsumers; i++)
 		if (side->consumers[i].name != NULL)
 			put_consumer(row, side, side->consumers[i].position);
-	aq_queue_looked(&look);
+	aq_pins_peek_end(&look);
 }
 
 /* How many messages of a line could be dequeued now; null without a right to the queue, or when it is not in memory. */
@@ -215,12 +215,12 @@ aq_view_classic_ready(PG_FUNCTION_ARGS)
 	Line		line;
 	Key			key;
 	int64		ready = 0;
-	AqLook		look;
+	AqPeek		look;
 
 	aq_session_require_preload();
-	queue = aq_queue_numbered(PG_GETARG_INT32(0));
-	if (queue == NULL || queue->table.id == 0 || !aq_queue_allows(queue, AQ_RIGHT_ANY) ||
-		!aq_queue_look(queue, &look))
+	queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
+	if (queue == NULL || queue->table.id == 0 || !aq_privilege_allows(queue, AQ_RIGHT_ANY) ||
+		!aq_pins_peek(queue, &look))
 		PG_RETURN_NULL();
 	aq_line_open(&line, queue, queue->multi ? queue->table.consumers : queue->table.messages, AccessShareLock);
 	aq_line_seek(&line, queue->id, PG_GETARG_INT32(1), &first, ForwardScanDirection);
@@ -240,6 +240,6 @@ aq_view_classic_ready(PG_FUNCTION_ARGS)
 			ready++;
 	}
 	aq_line_close(&line, true);
-	aq_queue_looked(&look);
+	aq_pins_peek_end(&look);
 	PG_RETURN_INT64(ready);
 }

@@ -129,7 +129,7 @@ number_queue(AqQueue *queue)
 	Key			lowest = KEY_LAST,
 				highest = KEY_FIRST;
 
-	aq_queue_pin(queue);
+	aq_pins_pin(queue);
 	lock_commits(queue);
 	number = aq_classic_step(queue->shm);
 	aq_line_open(&messages, queue, queue->table.messages, RowExclusiveLock);
@@ -179,9 +179,9 @@ aq_commit_order_number(void)
 	PushActiveSnapshot(GetLatestSnapshot());
 	while ((id = next_queue(id)) != 0)
 	{
-		AqQueue    *queue = aq_queue_get_by_id(id, true);
+		AqQueue    *queue = aq_catalog_get_by_id(id, true);
 
-		if (queue != NULL && !aq_xact_dropped(id))
+		if (queue != NULL && !aq_pending_is_dropped(id))
 			number_queue(queue);
 	}
 	PopActiveSnapshot();

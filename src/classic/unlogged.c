@@ -27,7 +27,7 @@
 void
 aq_unlogged_mark(const char *table)
 {
-	(void) aq_run_sql(psprintf("INSERT INTO aq_data.%s (queue_id, \"position\", state, attempts, key1, key2, step, "
+	(void) aq_sql_run(psprintf("INSERT INTO aq_data.%s (queue_id, \"position\", state, attempts, key1, key2, step, "
 							   "odd, msgid, priority, enqueue_time) "
 							   "VALUES (%d, -1, %d, 0, 0, 0, 0, false, gen_random_uuid(), 0, clock_timestamp())",
 							   table, MARK_QUEUE, STATE_CHECK), 0, NULL, NULL, NULL, false);
@@ -36,12 +36,12 @@ aq_unlogged_mark(const char *table)
 AqAnswer
 aq_classic_was_emptied(AqQueue *queue)
 {
-	const char *table = aq_message_table(queue->table.id);
+	const char *table = aq_schema_message_table(queue->table.id);
 	bool		marked;
 
 	if (!aq_classic_lock(queue))
 		return AQ_CANNOT_SAY;
-	aq_run_sql(psprintf("SELECT 1 FROM aq_data.%s WHERE queue_id = %d AND state <> %d", table, MARK_QUEUE,
+	aq_sql_run(psprintf("SELECT 1 FROM aq_data.%s WHERE queue_id = %d AND state <> %d", table, MARK_QUEUE,
 						STATE_PROCESSED), 0, NULL, NULL, NULL, true);
 	marked = SPI_processed > 0;
 	SPI_finish();

@@ -17,8 +17,8 @@ static const struct
 }			areas[] =
 {
 	{aq_definition_clock_size, aq_definition_clock_init},
-	{aq_queue_shmem_size, aq_queue_shmem_init},
-	{aq_wait_shmem_size, aq_wait_shmem_init},
+	{aq_shm_size, aq_shm_init},
+	{aq_waiters_shmem_size, aq_waiters_shmem_init},
 	{aq_channel_shmem_size, aq_channel_shmem_init},
 };
 
@@ -49,7 +49,7 @@ static void
 define_parameters(void)
 {
 	aq_parameters_define();
-	aq_store_register(&aq_both_stores);
+	aq_store_register(&aq_convert_store);
 	aq_object_on_pressure(aq_pins_give_back);
 	aq_catalog_init();
 	aq_upkeep_init();

@@ -101,7 +101,7 @@ typedef struct AqQueueShm
 	pg_atomic_uint32 work;		/* what the worker has to look at: AQ_WORK_* */
 	pg_atomic_uint64 check_at;	/* when it has to look at waiters; 0: not */
 	pg_atomic_uint32 uncounted; /* how often it could not write retry counts */
-	pg_atomic_uint32 stopped_looks; /* 1: a look has met one that was to be written */
+	pg_atomic_uint32 uncounted_seen; /* 1: a look has met one that was to be written */
 	pg_atomic_uint64 next_time; /* when the store has something to do by time; 0: never */
 	uint32		later_work;		/* the worker's own: what it wants to do ... */
 	TimestampTz later_at;		/* ... at this time */
@@ -143,7 +143,7 @@ aq_traffic_time(AqQueueShm *shm, AqTraffic item, TimestampTz when)
 /* The same, for a consumer as well.  Neither raises. */
 extern void aq_traffic_add_for(AqQueueShm *shm, int position, AqTraffic item, uint64 n);
 extern void aq_traffic_time_for(AqQueueShm *shm, int position, AqTraffic item, TimestampTz when);
-extern void aq_row_traffic(AqRow *row, AqQueueShm *shm, int position);
+extern void aq_traffic_row(AqRow *row, AqQueueShm *shm, int position);
 
 /* Messages that a transaction has consumed: when they were enqueued. */
 typedef struct AqConsumed
@@ -281,7 +281,7 @@ typedef struct AqQueue
 	bool		consumers_made; /* every consumer has its place there */
 	MemoryContext context;		/* of this description */
 	uint64		generation;
-	struct AqQueue *next_retired;	/* see aq_queue_hold */
+	struct AqQueue *next_retired;	/* see aq_catalog_retain */
 } AqQueue;
 
 typedef enum AqRight
@@ -301,19 +301,19 @@ extern const AqPart aq_queue_part;
  * The pointers returned are good until the next lookup.  All raise
  * AQ_ERR_QUEUE_UNDEFINED when the queue does not exist or the right is missing.
  */
-extern AqQueue *aq_queue_get(const char *name, AqRight right);
-extern AqQueue *aq_queue_get_by_id(int32 id, bool missing_ok);
-extern AqQueue *aq_queue_get_again(int32 id, const char *name, AqRight right);
-extern AqQueue *aq_queue_numbered(int32 id);
-extern AqQueue *aq_queue_get_by_name(const char *name); /* NULL: none; no rights asked */
-extern AqConsumer *aq_queue_consumer(AqQueue *queue, const char *name);
-extern AqQueue *aq_queue_side(AqQueue *queue, int delivery);
-extern AqQueue *aq_exception_queue_of(AqQueue *queue, int32 named); /* where failed messages go, or NULL */
+extern AqQueue *aq_catalog_get(const char *name, AqRight right);
+extern AqQueue *aq_catalog_get_by_id(int32 id, bool missing_ok);
+extern AqQueue *aq_catalog_get_again(int32 id, const char *name, AqRight right);
+extern AqQueue *aq_catalog_get_numbered(int32 id);
+extern AqQueue *aq_catalog_get_by_name(const char *name); /* NULL: none; no rights asked */
+extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);
+extern AqQueue *aq_catalog_for_delivery(AqQueue *queue, int delivery);
+extern AqQueue *aq_catalog_exception_queue(AqQueue *queue, int32 named); /* where failed messages go, or NULL */
 extern void aq_catalog_changed(void);	/* tell every session, at commit */
 extern List *aq_catalog_queue_ids(void);	/* all of the database */
 
 /* --- privilege.c */
-extern bool aq_queue_allows(AqQueue *queue, AqRight right);
+extern bool aq_privilege_allows(AqQueue *queue, AqRight right);
 
 /*
  * --- schema.c
@@ -321,20 +321,20 @@ extern bool aq_queue_allows(AqQueue *queue, AqRight right);
  * Names of a queue table's tables: t<id> and c<id>.  The tables of the buffered
  * messages of queue n are those of queue table -n: b<n> and d<n>.
  */
-extern Oid	aq_catalog_relation(const char *name);	/* in schema aq */
-extern Oid	aq_data_relation(const char *name); /* in schema aq_data; may be InvalidOid */
-extern char *aq_message_table(int32 queue_table_id);
-extern char *aq_consumer_table(int32 queue_table_id);
-extern int64 aq_session_identity(void); /* of this session, in rows; never used by another one */
+extern Oid	aq_schema_relation(const char *name);	/* in schema aq */
+extern Oid	aq_schema_data_relation(const char *name); /* in schema aq_data; may be InvalidOid */
+extern char *aq_schema_message_table(int32 queue_table_id);
+extern char *aq_schema_consumer_table(int32 queue_table_id);
+extern int64 aq_schema_session_identity(void); /* of this session, in rows; never used by another one */
 
 /* --- sql.c: run a command as the extension's owner, with a pinned search_path */
-extern int	aq_run_sql(const char *command, int nargs, Oid *types, Datum *values,
+extern int	aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 					   const char *nulls, bool read_only);
 
 /* --- pending.c: what the transaction has changed of definitions */
-extern void aq_queue_changed_here(int32 id);	/* those who wait need not check again */
-extern bool aq_xact_dropped(int32 id);
-extern bool aq_xact_has_ddl(void);
+extern void aq_pending_changed(int32 id);	/* those who wait need not check again */
+extern bool aq_pending_is_dropped(int32 id);
+extern bool aq_pending_has_ddl(void);
 
 /*
  * --- queue_lock.c
@@ -346,7 +346,7 @@ extern bool aq_xact_has_ddl(void);
  */
 extern bool aq_queue_lock(int32 id, LOCKMODE mode, bool wait);
 extern bool aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait);
-extern bool aq_queue_is_accessible(AqQueue *queue, LOCKMODE mode);
+extern bool aq_queue_lock_tables(AqQueue *queue, LOCKMODE mode);
 
 /* --- payload.c: what a table with a column of the type needs; wait: false for the worker */
 extern bool aq_payload_type_lock(Oid type, bool wait);
@@ -354,50 +354,50 @@ extern bool aq_payload_type_lock(Oid type, bool wait);
 /* === room memory ============================================================== */
 
 /* --- shm.c */
-extern AqConsumerShm *aq_consumer_shm(AqQueueShm *shm, int position);
-extern AqConsumerShm *aq_consumer_shm_make(AqQueueShm *shm, int position);
-extern AqQueueShm *aq_queue_shm_by_index(uint32 index);
-extern uint32 aq_queue_of_latch(int child, uint32 *database);	/* for aq_trace_on_name */
+extern AqConsumerShm *aq_shm_consumer(AqQueueShm *shm, int position);
+extern AqConsumerShm *aq_shm_consumer_make(AqQueueShm *shm, int position);
+extern AqQueueShm *aq_shm_by_index(uint32 index);
+extern uint32 aq_shm_queue_of_latch(int child, uint32 *database);	/* for aq_trace_on_name */
 
 /* --- work.c: what the worker is to do */
-extern void aq_queue_post_work(AqQueueShm *shm, uint32 work);	/* never raises */
-extern void aq_queue_announce_time(AqQueueShm *shm, TimestampTz when);	/* never raises */
+extern void aq_work_post(AqQueueShm *shm, uint32 work);	/* never raises */
+extern void aq_work_announce_time(AqQueueShm *shm, TimestampTz when);	/* never raises */
 extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);	/* the worker only */
 
 /* --- lag.c: flow control of buffered messages; neither raises */
-extern void aq_flow_room(AqQueueShm *shm, int position);
+extern void aq_lag_shrank(AqQueueShm *shm, int position);
 
 /* --- waiters.c: wake-ups; never raise */
-extern bool aq_anybody_waits(AqQueueShm *shm);	/* after a memory barrier */
-extern void aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages);
-extern void aq_wake_everybody(AqQueueShm *shm); /* the definition has changed */
+extern bool aq_waiters_exist(AqQueueShm *shm);	/* after a memory barrier */
+extern void aq_waiters_wake(AqQueueShm *shm, int position, uint32 messages);
+extern void aq_waiters_wake_all(AqQueueShm *shm); /* the definition has changed */
 
 /* --- retries.c: retry counts, which the worker writes */
 extern void aq_retries_later(AqQueueShm *shm, int64 microseconds);
 extern void aq_retries_counted(AqQueueShm *shm);
-extern int64 aq_retry_patience(void);
-extern bool aq_await_retries(AqQueueShm *shm, bool only_looks, int64 until, bool (*pending) (void *arg), void *arg);
+extern int64 aq_retries_patience(void);
+extern bool aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, bool (*pending) (void *arg), void *arg);
 
 /*
  * --- pins.c
  *
- * aq_queue_pin pins the queue for the session, or for the transaction.
+ * aq_pins_pin pins the queue for the session, or for the transaction.
  */
-extern void aq_queue_pin(AqQueue *queue);
-extern AqQueue *aq_queue_pin_current(AqQueue *queue, bool put);
-extern bool aq_pin_used_here(const AqQueueShm *shm);	/* by this transaction; it is pinned */
+extern void aq_pins_pin(AqQueue *queue);
+extern AqQueue *aq_pins_pin_current(AqQueue *queue, bool put);
+extern bool aq_pins_is_used(const AqQueueShm *shm);	/* by this transaction; it is pinned */
 extern void aq_pins_sweep(void);
 
 /* For views: pinned in between, unless it is not in memory and there is little room. */
-typedef struct AqLook
+typedef struct AqPeek
 {
 	AqObject   *object;
 	uint32		pins;			/* what the session had of it before */
 	uint64		used_in;
-} AqLook;
+} AqPeek;
 
-extern bool aq_queue_look(AqQueue *queue, AqLook *look);
-extern void aq_queue_looked(const AqLook *look);
+extern bool aq_pins_peek(AqQueue *queue, AqPeek *look);
+extern void aq_pins_peek_end(const AqPeek *look);
 
 /* --- flow.c */
 extern bool aq_flow_is_full(AqQueue *side);
@@ -411,13 +411,13 @@ extern bool aq_flow_is_full(AqQueue *side);
  * show?  In REPEATABLE READ and above, but not for a CALL that waits outside of
  * a transaction block: what it waits for comes after its snapshot.
  */
-extern bool aq_take_uses_snapshot(void);
+extern bool aq_packages_take_uses_snapshot(void);
 
 #include "queue/store.h"
 
 /* Do new messages go into the sharded store? */
 static inline bool
-aq_is_sharded(const AqQueue *queue)
+aq_queue_is_sharded(const AqQueue *queue)
 {
 	return queue->store->kind != AQ_STORE_CLASSIC;
 }

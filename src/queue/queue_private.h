@@ -23,11 +23,11 @@
 /* === room catalog ============================================================== */
 
 /* --- parameters.c */
-extern int	aq_default_shards;	/* pgaq.default_shards */
-extern bool aq_session_pins;	/* pgaq.session_pins */
-extern int	aq_fetch_patience_ms;	/* pgaq.fetch_patience */
-extern int	aq_buffered_message_limit;
-extern int	aq_flow_control_timeout_ms;
+extern int	aq_parameters_default_shards;	/* pgaq.default_shards */
+extern bool aq_parameters_session_pins;	/* pgaq.session_pins */
+extern int	aq_parameters_fetch_patience_ms;	/* pgaq.fetch_patience */
+extern int	aq_parameters_buffered_message_limit;
+extern int	aq_parameters_flow_control_timeout_ms;
 
 /* how listen is woken */
 typedef enum AqListenWakeup
@@ -36,7 +36,7 @@ typedef enum AqListenWakeup
 	AQ_LISTEN_BROADCAST
 } AqListenWakeup;
 
-extern int	aq_listen_wakeup;	/* pgaq.listen_wakeup */
+extern int	aq_parameters_listen_wakeup;	/* pgaq.listen_wakeup */
 extern void aq_parameters_define(void);
 
 /* --- store.c */
@@ -47,7 +47,7 @@ extern int64 aq_interval_to_us(Datum interval);
 extern int64 aq_interval_option(Datum interval, AqErrorId error, const char *what);
 
 /* --- sql.c */
-extern void aq_run_change(const char *command, int nargs, Oid *types, Datum *values,
+extern void aq_sql_change(const char *command, int nargs, Oid *types, Datum *values,
 						  const char *nulls);
 
 /* --- pending.c: what the transaction has changed of definitions */
@@ -70,16 +70,16 @@ typedef struct AqChange
 	SubTransactionId subid;
 } AqChange;
 
-extern void aq_queue_created_here(int32 id);
-extern void aq_queue_dropped_here(int32 id);
-extern void aq_queue_altered_here(int32 id);
-extern void aq_queue_converted_here(int32 id);
-extern void aq_queue_table_left_here(int32 id);
-extern void aq_consumer_removed_here(int32 id, int position, int64 number);
+extern void aq_pending_created(int32 id);
+extern void aq_pending_dropped(int32 id);
+extern void aq_pending_altered(int32 id);
+extern void aq_pending_converted(int32 id);
+extern void aq_pending_table_left(int32 id);
+extern void aq_pending_consumer_removed(int32 id, int position, int64 number);
 extern void aq_pending_stopping(int32 id, int bits);
-extern bool aq_xact_created(int32 id);
-extern bool aq_xact_converted(int32 id);
-extern void aq_xact_ddl(void);
+extern bool aq_pending_is_created(int32 id);
+extern bool aq_pending_is_converted(int32 id);
+extern void aq_pending_set_ddl(void);
 extern int	aq_pending_list(const AqChange **list);
 extern void aq_pending_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent,
 								   void (*undo) (const AqChange *change));
@@ -88,45 +88,45 @@ extern bool aq_pending_end(void);
 /* --- definition_clock.c */
 extern Size aq_definition_clock_size(void);
 extern void aq_definition_clock_init(void *area, bool found);
-extern uint64 aq_queue_clock(void);
-extern uint64 aq_queue_clock_tick(void);
+extern uint64 aq_definition_clock_now(void);
+extern uint64 aq_definition_clock_tick(void);
 
 /* --- description.c */
 extern AqQueue *aq_description_read(Relation rel, const char *name, int32 id);
 
 /* --- privilege.c */
-extern bool aq_may_manage_any(void);
+extern bool aq_privilege_manages_any(void);
 
 /* --- catalog.c */
 extern void aq_catalog_init(void);
 extern void aq_catalog_stale(void);
 extern AqQueue *aq_catalog_read(int32 id);
-extern bool aq_queue_in_force(const AqQueue *queue);
+extern bool aq_catalog_is_current(const AqQueue *queue);
 
 /*
  * Around what may run users' code while the caller, or one further out, goes on
  * with a description afterwards: lookups in between leave it where it is.
  */
-extern void aq_queue_hold(void);
-extern void aq_queue_let_go(void);
+extern void aq_catalog_retain(void);
+extern void aq_catalog_release(void);
 
 /* --- caller_path.c: search_path of the packages' callers */
-extern const char *aq_callers_path(void);
+extern const char *aq_caller_path(void);
 extern List *aq_caller_path_schemas(bool implicit);
-extern void aq_path_of_call(Oid function);
-extern int	aq_use_callers_path(void);
-extern void aq_leave_callers_path(int nest);
+extern void aq_caller_path_on_call(Oid function);
+extern int	aq_caller_path_use(void);
+extern void aq_caller_path_leave(int nest);
 
 /* --- args.c: checking what the user gave */
-extern char *aq_arg_name(FunctionCallInfo fcinfo, int arg, const char *what);
-extern char *aq_arg_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what);
-extern void aq_check_name(const char *name, const char *what);
-extern int	aq_dequeue_position(AqQueue *queue, const char *consumer);
-extern int	aq_delivery_arg(FunctionCallInfo fcinfo, int arg);
+extern char *aq_args_name(FunctionCallInfo fcinfo, int arg, const char *what);
+extern char *aq_args_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what);
+extern void aq_args_check_name(const char *name, const char *what);
+extern int	aq_args_consumer_position(AqQueue *queue, const char *consumer);
+extern int	aq_args_delivery(FunctionCallInfo fcinfo, int arg);
 
 /* --- payload.c: payload types */
-extern void aq_check_payload_type(Oid type);
-extern Oid	aq_type_owner(Oid type);
+extern void aq_payload_check_type(Oid type);
+extern Oid	aq_payload_type_owner(Oid type);
 
 /* --- property.c */
 extern void aq_property_init(void);
@@ -137,8 +137,8 @@ extern void aq_run_as(Oid role, void (*call) (void *arg), void *arg);
 extern void aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg);
 extern int	aq_run_as_begin(void);
 extern void aq_run_as_end(int nest);
-extern bool aq_is_run_as(void);
-extern uint64 aq_code_changes(void);
+extern bool aq_run_as_is_active(void);
+extern uint64 aq_run_as_code_changes(void);
 extern void aq_run_as_check_type(Oid type);
 
 /* --- rule.c: conditions over messages */
@@ -150,12 +150,12 @@ extern bool aq_rule_matches(AqRule *rule, const AqMessage *message);
 /* === room memory =============================================================== */
 
 /* --- shm.c */
-extern Size aq_queue_shmem_size(void);
-extern void aq_queue_shmem_init(void *area, bool found);
+extern Size aq_shm_size(void);
+extern void aq_shm_init(void *area, bool found);
 
 /* --- lag.c */
 extern int64 aq_lag_of(AqQueueShm *shm, int position);
-extern void aq_flow_look_again(AqQueueShm *shm);
+extern void aq_lag_recheck(AqQueueShm *shm);
 
 /* --- channel.c */
 extern Size aq_channel_shmem_size(void);
@@ -166,7 +166,7 @@ extern bool aq_channel_has_listeners(void);
 extern bool aq_channel_has(int session);
 extern bool aq_channel_woken(void);
 extern void aq_channel_wake(void);
-extern void aq_set_latches(const int32 *sessions, int n);
+extern void aq_channel_set_latches(const int32 *sessions, int n);
 
 /* --- waiters.c */
 
@@ -184,14 +184,14 @@ typedef struct AqWaitTarget
 	uint32		entry;
 } AqWaitTarget;
 
-extern Size aq_wait_shmem_size(void);
-extern void aq_wait_shmem_init(void *area, bool found);
+extern Size aq_waiters_shmem_size(void);
+extern void aq_waiters_shmem_init(void *area, bool found);
 extern int	aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEvent event,
 							 int64 deadline, int (*look) (void *arg), void *arg);
 extern void aq_waiters_check_later(AqQueueShm *shm);
 extern void aq_waiters_job(int32 id, AqQueueShm *shm);
-extern void aq_wait_check(AqFindings *findings);
-extern void aq_wait_check_queue(AqQueueShm *shm, AqFindings *findings);
+extern void aq_waiters_check(AqFindings *findings);
+extern void aq_waiters_check_queue(AqQueueShm *shm, AqFindings *findings);
 
 /* --- traffic.c */
 extern void aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number);
@@ -199,7 +199,7 @@ extern bool aq_traffic_is_time(AqTraffic item);
 
 /* --- users.c */
 extern void aq_users_add(AqQueueShm *shm);
-extern void aq_queue_used(AqQueueShm *shm);
+extern void aq_users_remove(AqQueueShm *shm);
 extern bool aq_users_are_stopped(AqQueueShm *shm, bool enqueue);
 extern void aq_users_count_stops(AqQueueShm *shm, int bits, int32 by);
 
@@ -209,18 +209,18 @@ extern bool aq_pins_give_back(void);
 extern void aq_pins_session_exit(void);
 extern void aq_pins_end_use(bool commit);
 extern AqQueueShm *aq_pins_shm_of(int32 id);
-extern bool aq_pin_hold(AqObject *object);
-extern void aq_pin_release(void);
-extern bool aq_pin_use(const AqQueueShm *shm);
-extern void aq_pin_put(const AqQueueShm *shm);
-extern void aq_pin_looks(const AqQueueShm *shm, int position);
-extern void aq_pin_took(const AqQueueShm *shm, int position);
-extern void aq_pin_unuse(const AqQueueShm *shm);
+extern bool aq_pins_keep(AqObject *object);
+extern void aq_pins_release(void);
+extern bool aq_pins_use(const AqQueueShm *shm);
+extern void aq_pins_note_put(const AqQueueShm *shm);
+extern void aq_pins_begin_dequeue(const AqQueueShm *shm, int position);
+extern void aq_pins_note_taken(const AqQueueShm *shm, int position);
+extern void aq_pins_unuse(const AqQueueShm *shm);
 
 /* --- announce.c: definitions, at the ends of transactions; never raise, but for the first */
-extern void aq_queue_pre_commit(void);
-extern void aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent);
-extern void aq_queue_xact_end(bool commit);
+extern void aq_announce_pre_commit(void);
+extern void aq_announce_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent);
+extern void aq_announce_xact_end(bool commit);
 
 /* --- store_xact.c */
 extern void aq_store_xact_init(void);
@@ -231,15 +231,15 @@ extern bool aq_flow_admits(AqQueue *side, Bitmapset *const *targets, uint32 n, i
 /* === room definitions ========================================================== */
 
 /* --- ddl.c */
-extern void aq_begin_ddl(const char *command);
-extern AqQueue *aq_queue_for_change(const char *name, LOCKMODE mode);
-extern bool aq_queue_in_hand(AqQueue *queue);
-extern void aq_have_worker_change(AqQueue *queue, AqRight right,
+extern void aq_ddl_begin(const char *command);
+extern AqQueue *aq_ddl_queue(const char *name, LOCKMODE mode);
+extern bool aq_ddl_possible_here(AqQueue *queue);
+extern void aq_ddl_by_worker(AqQueue *queue, AqRight right,
 								  bool (*done) (AqQueue *queue, const char *arg),
 								  void (*ask) (AqQueueShm *shm, const char *arg), const char *arg);
 
 /* --- buffered.c */
-extern AqQueue *aq_queue_side_made(AqQueue *queue, int delivery);
+extern AqQueue *aq_buffered_ensure(AqQueue *queue, int delivery);
 extern void aq_buffered_job(int32 id, AqQueueShm *shm);
 extern void aq_buffered_drop(const char *name, bool force);
 
@@ -260,8 +260,8 @@ typedef struct AqQueueDefinition
 	bool		exception;
 } AqQueueDefinition;
 
-extern void aq_queue_create(const AqQueueDefinition *definition);
-extern void aq_queue_drop(const char *name, bool force);
+extern void aq_definition_create(const AqQueueDefinition *definition);
+extern void aq_definition_drop(const char *name, bool force);
 
 /* --- queue_table.c */
 typedef struct AqQueueTableRow
@@ -272,20 +272,20 @@ typedef struct AqQueueTableRow
 	int32		exception_queue_id; /* of its own exception queue */
 } AqQueueTableRow;
 
-extern void aq_check_schema_of(const char *name);
+extern void aq_queue_table_check_schema(const char *name);
 extern AqQueueTableRow aq_queue_table_get(const char *name, bool must_own);
 
 /* --- subscriber.c */
-extern void aq_add_recipient(AqQueue *queue, const char *name);
-extern void aq_recipients_job(int32 id, AqQueueShm *shm);
-extern void aq_positions_job(int32 id, AqQueueShm *shm);
+extern void aq_subscriber_add_recipient(AqQueue *queue, const char *name);
+extern void aq_subscriber_recipients_job(int32 id, AqQueueShm *shm);
+extern void aq_subscriber_positions_job(int32 id, AqQueueShm *shm);
 
 /* --- stop.c */
-extern void aq_queue_quiesce(AqQueue *queue, bool enqueue, bool dequeue);
+extern void aq_stop_wait_for_users(AqQueue *queue, bool enqueue, bool dequeue);
 
 /* --- convert.c */
-extern const AqStore aq_both_stores;
-extern void aq_conversion_job(int32 id, AqQueueShm *shm);
+extern const AqStore aq_convert_store;
+extern void aq_convert_job(int32 id, AqQueueShm *shm);
 
 /* --- guard.c */
 extern void aq_guard_init(void);
@@ -296,9 +296,9 @@ extern void aq_upkeep_init(void);
 /* === room calls ================================================================= */
 
 /* --- use.c */
-extern void aq_queue_check_started(AqQueue *queue, bool enqueue);
-extern AqQueue *aq_queue_use(AqQueue *queue, bool enqueue, bool *begins);
-extern void aq_queue_unuse(AqQueue *queue);
+extern void aq_use_check_started(AqQueue *queue, bool enqueue);
+extern AqQueue *aq_use_begin(AqQueue *queue, bool enqueue, bool *begins);
+extern void aq_use_undo(AqQueue *queue);
 
 /* --- wait.c */
 extern bool aq_wait_until(AqQueue *const *queues, int n, int position, bool selective, int64 timeout_us,
@@ -310,7 +310,7 @@ extern bool aq_wait_until(AqQueue *const *queues, int n, int position, bool sele
  */
 extern bool aq_wait_released(char *queue, char *consumer, int delivery, bool selective, int64 timeout_us,
 							 bool (*attempt) (void *arg), void *arg);
-extern int	aq_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us);
+extern int	aq_wait_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us);
 
 /* --- autonomous.c: a statement in a transaction of its own */
 extern void aq_autonomous_session_exit(void);
@@ -329,11 +329,11 @@ typedef struct AqNavigation
 	AqPosition *position;		/* NULL: none is kept */
 } AqNavigation;
 
-extern AqNavigation aq_navigation_begin(AqQueue *queue, AqTakeOptions *take, const char *name,
+extern AqNavigation aq_position_begin(AqQueue *queue, AqTakeOptions *take, const char *name,
 										const char *consumer, const char *correlation);
-extern void aq_navigation_moved(const AqNavigation *navigation, const AqMessage *message,
+extern void aq_position_moved(const AqNavigation *navigation, const AqMessage *message,
 								const char *consumer, const char *correlation);
-extern bool aq_navigation_rewind(AqQueue *queue, const AqNavigation *navigation, AqTakeOptions *take);
-extern void aq_navigation_none(const AqNavigation *navigation);
+extern bool aq_position_rewind(AqQueue *queue, const AqNavigation *navigation, AqTakeOptions *take);
+extern void aq_position_none(const AqNavigation *navigation);
 
 #endif							/* AQ_QUEUE_PRIVATE_H */

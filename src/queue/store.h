@@ -171,7 +171,7 @@ typedef struct AqStore
 	uint32		(*take) (AqQueue *queue, const AqTakeOptions *options);
 	/* Is it the id of a message of this queue, there or not? */
 	bool		(*owns) (AqQueue *queue, const pg_uuid_t *id);
-	/* Could take() find something now?  Waits for retry counts until then: see aq_await_retries(). */
+	/* Could take() find something now?  Waits for retry counts until then: see aq_retries_await(). */
 	bool		(*ready) (AqQueue *queue, int position, int64 until);
 	/* Has a prepared transaction messages of it in hand? */
 	bool		(*in_doubt) (AqQueueShm *shm);
@@ -181,7 +181,7 @@ typedef struct AqStore
 	 * ended when removed->settled.
 	 */
 	bool		(*free_position) (AqQueue *queue, AqRemoved *removed);
-	/* The worker's jobs, in their order; time_job when aq_queue_announce_time() has said so. */
+	/* The worker's jobs, in their order; time_job when aq_work_announce_time() has said so. */
 	const AqStoreJob *jobs;
 	int			njobs;
 	AqStoreJob	time_job;
@@ -226,6 +226,6 @@ extern void aq_store_register(const AqStore *store);
 extern const AqStore *aq_store_of(char kind);
 
 /* A message's consumers as a column of its row. */
-extern bytea *aq_targets_to_bytes(const Bitmapset *targets);
+extern bytea *aq_store_targets_to_bytes(const Bitmapset *targets);
 
 #endif							/* AQ_STORE_H */

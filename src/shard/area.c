@@ -49,7 +49,7 @@ aq_area_size(void)
 static uint32
 queue_of_stream(int child, uint32 *database)
 {
-	return aq_queue_of_latch(aq_area_streams[child].queue, database);
+	return aq_shm_queue_of_latch(aq_area_streams[child].queue, database);
 }
 
 void
@@ -82,7 +82,7 @@ aq_area_init(void *area, bool found)
 {
 	Size		size = lay_out(area);
 
-	aq_trace_on_name(AQ_LATCH_QUEUE, aq_queue_of_latch);
+	aq_trace_on_name(AQ_LATCH_QUEUE, aq_shm_queue_of_latch);
 	aq_trace_on_name(AQ_LATCH_STREAM, queue_of_stream);
 	if (found)
 		return;

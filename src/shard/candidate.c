@@ -85,13 +85,13 @@ retries_pending(void *arg)
  * nothing behind them is dequeued.
  */
 bool
-aq_candidate_await_retries(Take *take, bool only_looks)
+aq_candidate_await_retries(Take *take, bool only_checks)
 {
 	AqMode		mode = take->options->mode;
 
-	if (take->counts_until == 0 && !only_looks)
-		take->counts_until = aq_retry_patience();
-	if (aq_await_retries(take->shm, only_looks, take->counts_until, retries_pending, take))
+	if (take->counts_until == 0 && !only_checks)
+		take->counts_until = aq_retries_patience();
+	if (aq_retries_await(take->shm, only_checks, take->counts_until, retries_pending, take))
 		return true;
 	take->ignore_retries = mode == AQ_MODE_BROWSE || mode == AQ_MODE_PURGE;
 	return take->ignore_retries;

@@ -351,7 +351,7 @@ compare_stream(Reading *reading, Stream *stream)
 static int64
 lag_of(AqQueueShm *shm, int position)
 {
-	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 
 	return consumer == NULL || aq_consumer_removed(consumer) ? 0 :
 		(int64) (pg_atomic_read_u64(&consumer->enqueued) - pg_atomic_read_u64(&consumer->dequeued));

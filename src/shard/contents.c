@@ -58,7 +58,7 @@ row_status(HeapTupleHeader header, TransactionId *xid)
 static bool
 is_removed(AqQueueShm *shm, int position)
 {
-	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 
 	return consumer == NULL || aq_consumer_removed(consumer);
 }

@@ -58,7 +58,7 @@ damage_number(Target *t, const char *what, int by)
 {
 	Partition  *p = t->partition;
 	ShardQueue *sq = shard_queue(t->shm);
-	AqConsumerShm *consumer = aq_consumer_shm(t->shm, t->position);
+	AqConsumerShm *consumer = aq_shm_consumer(t->shm, t->position);
 
 	const struct
 	{
@@ -124,7 +124,7 @@ lose_message(Target *t, int by)
 	t->slot->open++;
 	t->partition->open++;
 	aq_set_ready(t->stream, t->partition, t->position, t->number, 1);
-	pg_atomic_fetch_sub_u64(&aq_consumer_shm(t->shm, t->position)->dequeued, 1);
+	pg_atomic_fetch_sub_u64(&aq_shm_consumer(t->shm, t->position)->dequeued, 1);
 }
 
 static void
@@ -185,7 +185,7 @@ damage_mark(Target *t, const char *what, int by)
 	{
 		(void) aq_doubt_table_add(p, FirstNormalTransactionId, 0, false);
 		p->ndoubt++;
-		aq_queue_post_work(t->shm, AQ_WORK_DOUBT);
+		aq_work_post(t->shm, AQ_WORK_DOUBT);
 	}
 	else
 		elog(ERROR, "there is no damage \"%s\"", what);
@@ -195,14 +195,14 @@ PG_FUNCTION_INFO_V1(aq_damage);
 Datum
 aq_damage(PG_FUNCTION_ARGS)
 {
-	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_OWNER);
+	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_OWNER);
 	char	   *what = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	int			by = PG_GETARG_INT32(2);
 	static Target target;		/* an object that is being loaded cannot be found again */
 
 	if (target.shm == NULL || target.shm->object->state == AQ_OBJECT_VALID)
 	{
-		aq_queue_pin(queue);
+		aq_pins_pin(queue);
 		find_target(&target, queue);
 	}
 	if (!damage_number(&target, what, by))

@@ -92,7 +92,7 @@ aq_doubt_prepare(TransactionId xid)
 
 	preparing = xid;
 	for (int i = 0; i < nputs; i++)
-		enter(puts[i]->partition, xid, aq_session_identity());
+		enter(puts[i]->partition, xid, aq_schema_session_identity());
 	for (int i = 0; i < ntakes; i++)
 	{
 		enter(takes[i]->partition, xid, 0);
@@ -140,9 +140,9 @@ aq_doubt_prepared(void)
 		if (aq_area_doubts[i].partition != 0 && aq_area_doubts[i].xid == preparing)
 			aq_area_doubts[i].preparing = false;
 	for (int i = 0; i < nputs; i++)
-		aq_queue_post_work(puts[i]->shm, AQ_WORK_DOUBT);
+		aq_work_post(puts[i]->shm, AQ_WORK_DOUBT);
 	for (int i = 0; i < ntakes; i++)
-		aq_queue_post_work(takes[i]->shm, AQ_WORK_DOUBT);
+		aq_work_post(takes[i]->shm, AQ_WORK_DOUBT);
 	preparing = InvalidTransactionId;
 }
 
@@ -489,7 +489,7 @@ settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *ta
 	partition->inflight--;
 	if (commit && take->kind != LOG_LOCKED)
 		done_after_doubt(shm, stream, partition, take);
-	else if (aq_consumer_removed(aq_consumer_shm(shm, take->position)))
+	else if (aq_consumer_removed(aq_shm_consumer(shm, take->position)))
 		aq_consumer_done(shm, stream, partition, take->position, take->slot, InvalidTransactionId);
 	else if (!commit && take->kind == LOG_TAKEN)
 		aq_hand_to_worker(stream, partition, take->position, take->slot);
@@ -624,9 +624,9 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots,
 		wake = Max(wake, aq_held_back_end(stream, partition, position));
 	frame_of(partition)->timers_reserved = reserved;
 	if (partition->nretry > 0)
-		aq_queue_post_work(shm, AQ_WORK_RETRY);
+		aq_work_post(shm, AQ_WORK_RETRY);
 	if (partition->next_timer)
-		aq_queue_announce_time(shm, partition->next_timer);
+		aq_work_announce_time(shm, partition->next_timer);
 	more = has_slots_in_doubt(partition, xid);
 	if (!more)
 	{
@@ -639,7 +639,7 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots,
 
 	position = -1;
 	while ((position = bms_next_member(positions, position)) >= 0)
-		aq_wake_consumers(shm, position, wake);
+		aq_waiters_wake(shm, position, wake);
 	return more;
 }
 
@@ -715,7 +715,7 @@ is_blocked(const Doubt *entries, uint32 i, const bool *left)
 static bool
 lock_entries(AqQueueShm *shm, LOCKTAG *tag, bool wait)
 {
-	SET_LOCKTAG_OBJECT(*tag, MyDatabaseId, aq_catalog_relation("queue"), (uint32) shm->queue_id, 1);
+	SET_LOCKTAG_OBJECT(*tag, MyDatabaseId, aq_schema_relation("queue"), (uint32) shm->queue_id, 1);
 	return LockAcquire(tag, ExclusiveLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
 }
 
@@ -777,7 +777,7 @@ queues_in_doubt(void)
 	for (uint32 i = 0; i < aq_area->max_doubts; i++)
 		if (aq_area_doubts[i].partition != 0)
 		{
-			AqQueueShm *shm = aq_queue_shm_by_index(partition_at(aq_area_doubts[i].partition)->queue);
+			AqQueueShm *shm = aq_shm_by_index(partition_at(aq_area_doubts[i].partition)->queue);
 
 			if (shm->database == MyDatabaseId)
 				ids[n++] = shm->queue_id;
@@ -797,11 +797,11 @@ resolve_all(void)
 	aq_point("prepared-finished");
 	foreach(lc, queues)
 	{
-		AqQueue    *queue = aq_queue_get_by_id(lfirst_int(lc), true);
+		AqQueue    *queue = aq_catalog_get_by_id(lfirst_int(lc), true);
 
 		if (queue == NULL)
 			continue;			/* dropped just now */
-		aq_queue_pin(queue);
+		aq_pins_pin(queue);
 		(void) aq_doubt_resolve(queue->shm, true);
 	}
 }

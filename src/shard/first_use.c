@@ -68,9 +68,9 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 	int			number = 0;
 
 	snprintf(name, sizeof(name), "q%d_%d", id, table_no);
-	messages = aq_data_relation(name);
+	messages = aq_schema_data_relation(name);
 	snprintf(name, sizeof(name), "l%d_%d", id, table_no);
-	log = aq_data_relation(name);
+	log = aq_schema_data_relation(name);
 	sq->last_table_no = Max(sq->last_table_no, table_no);
 	if (OidIsValid(messages) && OidIsValid(log))
 	{
@@ -108,7 +108,7 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 		partition->next = sq->done;
 		sq->done = partition->index;
 		aq_pool_placed(partition);
-		aq_queue_post_work(shm, AQ_WORK_RECLAIM);
+		aq_work_post(shm, AQ_WORK_RECLAIM);
 	}
 	else
 	{
@@ -131,7 +131,7 @@ load_doubtful(AqQueueShm *shm)
 
 	if (max_prepared_xacts == 0)
 		return;
-	aq_run_sql("SELECT DISTINCT l.relation FROM pg_catalog.pg_locks l "
+	aq_sql_run("SELECT DISTINCT l.relation FROM pg_catalog.pg_locks l "
 			   "WHERE l.locktype = 'relation' AND l.pid IS NULL AND l.mode = 'RowExclusiveLock' "
 			   "AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())",
 			   0, NULL, NULL, NULL, true);
@@ -239,5 +239,5 @@ aq_first_use_load(AqQueue *queue, AqQueueShm *shm)
 	load_doubtful(shm);
 	aq_claim_end(unload, shm);
 	if (tables != NIL && !shard_queue(shm)->recovered)
-		aq_queue_post_work(shm, AQ_WORK_RECOUNT);
+		aq_work_post(shm, AQ_WORK_RECOUNT);
 }

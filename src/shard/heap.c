@@ -85,7 +85,7 @@ aq_heap_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, L
 	if (ConditionalLockRelationOid(relid, mode))
 		return;
 	if (aq_heap_holds_others(queue, partition) &&
-		!aq_queue_lock(aq_queue_shm_by_index(queue)->queue_id, AccessShareLock, false))
+		!aq_queue_lock(aq_shm_by_index(queue)->queue_id, AccessShareLock, false))
 		aq_heap_queue_is_gone();
 	aq_heap_lock_relation(relid, mode);
 }

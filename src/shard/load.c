@@ -40,7 +40,7 @@ count_lag(Contents *p)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (p->todo[position] != NULL && !p->partition->in_lag)
-			pg_atomic_fetch_add_u64(&aq_consumer_shm(p->shm, position)->enqueued, aq_contents_todo(p, position));
+			pg_atomic_fetch_add_u64(&aq_shm_consumer(p->shm, position)->enqueued, aq_contents_todo(p, position));
 }
 
 /* What a frame and a summary have in common. Latch held. */
@@ -75,7 +75,7 @@ install_summary(Contents *p)
 			partition->next_timer = when;
 	}
 	if (p->nfailed > 0)
-		aq_queue_post_work(p->shm, AQ_WORK_FAILED);
+		aq_work_post(p->shm, AQ_WORK_FAILED);
 }
 
 /* Does any message wait for the consumer, for a delay or after a rollback? */
@@ -326,7 +326,7 @@ static bool
 has_removed(const Contents *p)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
-		if (p->todo[position] != NULL && aq_consumer_removed(aq_consumer_shm(p->shm, position)))
+		if (p->todo[position] != NULL && aq_consumer_removed(aq_shm_consumer(p->shm, position)))
 			return true;
 	return false;
 }
@@ -370,11 +370,11 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 	aq_cond_broadcast(&shm->changed);
 
 	if (partition->next_timer != 0)
-		aq_queue_announce_time(shm, partition->next_timer);
+		aq_work_announce_time(shm, partition->next_timer);
 	if (p->doubts != NIL)
-		aq_queue_post_work(shm, AQ_WORK_DOUBT);
+		aq_work_post(shm, AQ_WORK_DOUBT);
 	if (has_removed(p))
-		aq_queue_post_work(shm, AQ_WORK_REMOVED);
+		aq_work_post(shm, AQ_WORK_REMOVED);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }

@@ -83,7 +83,7 @@ static void
 reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *all,
 		uint32 timers_each, PutNote *note)
 {
-	int64		session = aq_session_identity();
+	int64		session = aq_schema_session_identity();
 	FullTransactionId xid = GetCurrentFullTransactionId();
 
 	for (;;)
@@ -158,7 +158,7 @@ set_varlena(Datum *values, bool *nulls, int column, struct varlena *value)
 static void
 common_columns(const AqPutOptions *options, int stream, Datum *values, bool *nulls)
 {
-	values[MSG_SESSION] = Int64GetDatum(aq_session_identity());
+	values[MSG_SESSION] = Int64GetDatum(aq_schema_session_identity());
 	values[MSG_ENQUEUE_TIME] = TimestampTzGetDatum(GetCurrentTimestamp());
 	values[MSG_STREAM] = Int16GetDatum(stream);
 	values[MSG_TARGETS] = 0;
@@ -242,7 +242,7 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const Datum
 			if (targets != NULL && targets[m] != last_targets)
 			{
 				last_targets = targets[m];
-				values[MSG_TARGETS] = PointerGetDatum(aq_targets_to_bytes(last_targets));
+				values[MSG_TARGETS] = PointerGetDatum(aq_store_targets_to_bytes(last_targets));
 				nulls[MSG_TARGETS] = false;
 			}
 			ExecForceStoreHeapTuple(heap_form_tuple(desc, values, nulls), rows[i], true);

@@ -166,7 +166,7 @@ aq_reclaim_job(int32 id, AqQueueShm *shm)
 	TimestampTz next = 0;
 
 	aq_job_begin();
-	queue = aq_queue_get_by_id(id, true);
+	queue = aq_catalog_get_by_id(id, true);
 	if (queue != NULL)
 		retention = queue->retention;
 	horizon = aq_horizon_oldest();
@@ -287,7 +287,7 @@ list_removed(AqQueueShm *shm, int *positions)
 
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
-		AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+		AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 
 		if (consumer != NULL && aq_consumer_removed(consumer))
 			positions[n++] = position;
@@ -323,7 +323,7 @@ finish_partitions(AqQueueShm *shm, Stream *stream, int64 *from, const int *posit
 		}
 		/* the position may have a new consumer by now */
 		for (int i = 0; i < n; i++)
-			if (aq_consumer_removed(aq_consumer_shm(shm, positions[i])))
+			if (aq_consumer_removed(aq_shm_consumer(shm, positions[i])))
 				finish_bits(shm, stream, partition, positions[i]);
 		aq_partition_check_done(stream, partition);
 	}
@@ -352,6 +352,6 @@ aq_reclaim_removed_job(int32 id, AqQueueShm *shm)
 	}
 	aq_cond_broadcast(&shm->changed);
 	if (recount)
-		aq_queue_post_work(shm, AQ_WORK_RECOUNT);
-	aq_queue_post_work(shm, AQ_WORK_POSITIONS);
+		aq_work_post(shm, AQ_WORK_RECOUNT);
+	aq_work_post(shm, AQ_WORK_POSITIONS);
 }

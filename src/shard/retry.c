@@ -142,7 +142,7 @@ collect_batches(AqQueueShm *shm, AqQueue *queue, Partition *only)
 		}
 		aq_latch_free(&stream->latch);
 		if (n == lengthof(found))
-			aq_queue_post_work(shm, AQ_WORK_RETRY); /* there may be more */
+			aq_work_post(shm, AQ_WORK_RETRY); /* there may be more */
 		for (int i = 0; i < n; i++)
 		{
 			Batch	   *batch = make_batch(queue, stream, found[i].partition,
@@ -212,7 +212,7 @@ end_retry(AqQueueShm *shm, Batch *batch, uint32 i)
 		return false;
 	sub->nretry--;
 	partition->nretry--;
-	if (!batch->failed[i] && !aq_consumer_removed(aq_consumer_shm(shm, batch->position)))
+	if (!batch->failed[i] && !aq_consumer_removed(aq_shm_consumer(shm, batch->position)))
 		return true;
 	if (batch->failed[i])
 	{
@@ -290,11 +290,11 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 	}
 	frame->timers_reserved = reserved;
 	if (partition->next_timer != 0) /* none of them may have a delay */
-		aq_queue_announce_time(shm, partition->next_timer);
+		aq_work_announce_time(shm, partition->next_timer);
 	aq_partition_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
 	if (ready > 0)
-		aq_wake_consumers(shm, batch->position, ready);
+		aq_waiters_wake(shm, batch->position, ready);
 }
 
 typedef struct Retries
@@ -351,7 +351,7 @@ write_counts(int32 id, AqQueueShm *shm, Partition *only)
 	Outcome		outcome = RETRIES_LOCKED;
 
 	begin();
-	queue = aq_queue_get_by_id(id, true);
+	queue = aq_catalog_get_by_id(id, true);
 	if (queue != NULL)
 		retries.batches = collect_batches(shm, queue, only);
 	foreach(lc, retries.batches)
@@ -449,14 +449,14 @@ let_frame_go(void *arg)
 	if (partition->frame != 0)
 		aq_evict_frame(retries->stream, partition);
 	if (partition->next_timer != 0)
-		aq_queue_announce_time(retries->shm, partition->next_timer);
+		aq_work_announce_time(retries->shm, partition->next_timer);
 	aq_latch_free(&retries->stream->latch);
 	foreach(lc, retries->batches)
 	{
 		Batch	   *batch = lfirst(lc);
 
 		if (batch->retry_at == 0)
-			aq_wake_consumers(retries->shm, batch->position, batch->n);
+			aq_waiters_wake(retries->shm, batch->position, batch->n);
 	}
 }
 
@@ -494,7 +494,7 @@ write_out(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 
 	retries = (Retries) {.shm = shm,.stream = stream,.partition = partition};
 	begin();
-	queue = aq_queue_get_by_id(id, true);
+	queue = aq_catalog_get_by_id(id, true);
 	if (queue == NULL || !aq_heap_lock_for_worker(partition, RowExclusiveLock) || !detach_frame(&retries))
 	{
 		aq_job_commit(false);
@@ -557,7 +557,7 @@ move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
 	if (!heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
 		elog(ERROR, "failed message %u is not in its table", number);
 	aq_heap_read_message(queue, stream_at(partition->stream), &tuple, RelationGetDescr(rel), &m, values, nulls);
-	target = aq_exception_queue_of(queue, m.exception_queue_id);
+	target = aq_catalog_exception_queue(queue, m.exception_queue_id);
 	if (target != NULL)
 	{
 		AqPutOptions options = {.priority = m.priority,.correlation = m.correlation,
@@ -565,12 +565,12 @@ move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
 			.original_id = m.original_id ? m.original_id : &m.id,.attempts = m.attempts};
 		pg_uuid_t	id;
 
-		moved = aq_queue_is_accessible(target, AccessShareLock);
+		moved = aq_queue_lock_tables(target, AccessShareLock);
 		if (moved)
 		{
-			aq_queue_pin(target);
+			aq_pins_pin(target);
 			moved = target->store->worker_may_put == NULL || target->store->worker_may_put(target);
-			*soon = aq_is_sharded(target) && shard_queue(target->shm)->worker_wants;
+			*soon = aq_queue_is_sharded(target) && shard_queue(target->shm)->worker_wants;
 		}
 		if (moved)
 			target->store->put(target, &options, 1, &m.payload, &m.payload_null, NULL, &id);
@@ -684,7 +684,7 @@ static void
 move_batch(int32 id, Move *move)
 {
 	while (move->nmoved < move->n &&
-		   move_message(aq_queue_get_by_id(id, false), move->rel, move->partition,
+		   move_message(aq_catalog_get_by_id(id, false), move->rel, move->partition,
 						move->slots[move->nmoved], &move->tids[move->nmoved],
 						move->attempts[move->nmoved], &move->soon))
 		move->nmoved++;
@@ -704,7 +704,7 @@ move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 	do
 	{
 		aq_job_begin();
-		if (aq_queue_get_by_id(id, true) == NULL ||
+		if (aq_catalog_get_by_id(id, true) == NULL ||
 			!aq_heap_lock_for_worker(partition, RowExclusiveLock))
 		{
 			aq_job_commit(false);

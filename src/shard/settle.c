@@ -26,7 +26,7 @@
 static bool
 counts(AqQueueShm *shm, int position)
 {
-	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 
 	return consumer != NULL && !aq_consumer_removed(consumer);
 }
@@ -34,7 +34,7 @@ counts(AqQueueShm *shm, int position)
 static void
 count_enqueued(AqQueueShm *shm, int position, uint32 n, TimestampTz now)
 {
-	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 
 	pg_atomic_fetch_add_u64(&consumer->enqueued, n);
 	if (!shm->single)
@@ -44,7 +44,7 @@ count_enqueued(AqQueueShm *shm, int position, uint32 n, TimestampTz now)
 static void
 count_dequeued(AqQueueShm *shm, int position, uint32 n)
 {
-	pg_atomic_fetch_add_u64(&aq_consumer_shm(shm, position)->dequeued, n);
+	pg_atomic_fetch_add_u64(&aq_shm_consumer(shm, position)->dequeued, n);
 	pg_atomic_fetch_add_u64(&shm->dequeued, n);
 }
 
@@ -60,7 +60,7 @@ aq_partition_check_done(Stream *stream, Partition *partition)
 		partition->ndoubt > 0 || partition->nretry > 0 || partition->loading)
 		return;
 
-	shm = aq_queue_shm_by_index(partition->queue);
+	shm = aq_shm_by_index(partition->queue);
 	queue = shard_queue(shm);
 	aq_frame_free(partition);
 	aq_stream_unlink(stream, partition);
@@ -75,7 +75,7 @@ aq_partition_check_done(Stream *stream, Partition *partition)
 	do
 		partition->next = queue->done;
 	while (!__sync_bool_compare_and_swap(&queue->done, partition->next, partition->index));
-	aq_queue_post_work(shm, AQ_WORK_RECLAIM);
+	aq_work_post(shm, AQ_WORK_RECLAIM);
 }
 
 /* --- enqueued messages --------------------------------------------------------------- */
@@ -205,7 +205,7 @@ push_timers(PutNote *note, Partition *partition)
 			aq_frame_push_timer(partition, note->expires_at, note->first + i, 0, TIMER_EXPIRE);
 	}
 	if (note->count > 0 && (note->ready_at || note->expires_at))
-		aq_queue_announce_time(note->shm, partition->next_timer);
+		aq_work_announce_time(note->shm, partition->next_timer);
 }
 
 /*
@@ -237,7 +237,7 @@ follow(PutNote *note, Stream *stream, Partition *partition, TransactionId doubt)
 	}
 	partition->open += note->count; /* the pending ones' share, kept */
 	partition->pending += note->count;
-	aq_queue_post_work(note->shm, AQ_WORK_DOUBT);
+	aq_work_post(note->shm, AQ_WORK_DOUBT);
 	return true;
 }
 
@@ -245,11 +245,11 @@ static void
 wake_targets(PutNote *note)
 {
 	pg_memory_barrier();		/* ready before the list of waiters is read */
-	if (note->ready_at != 0 || !aq_anybody_waits(note->shm))
+	if (note->ready_at != 0 || !aq_waiters_exist(note->shm))
 		return;
 	if (note->shared_targets == NULL && note->targets == NULL)
 	{
-		aq_wake_consumers(note->shm, 0, note->count);
+		aq_waiters_wake(note->shm, 0, note->count);
 		return;
 	}
 	for (uint32 i = 0; i < (note->targets ? note->count : 1); i++)
@@ -258,7 +258,7 @@ wake_targets(PutNote *note)
 		int			position = -1;
 
 		while ((position = bms_next_member(targets, position)) >= 0)
-			aq_wake_consumers(note->shm, position, note->targets ? 1 : note->count);
+			aq_waiters_wake(note->shm, position, note->targets ? 1 : note->count);
 	}
 }
 
@@ -337,7 +337,7 @@ slot_done(AqQueueShm *shm, Partition *partition, uint32 number)
 	{
 		slot->state = SLOT_DONE;
 		if (slot->flags & SLOT_FAILED)
-			aq_queue_post_work(shm, AQ_WORK_FAILED);
+			aq_work_post(shm, AQ_WORK_FAILED);
 	}
 }
 
@@ -444,7 +444,7 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 		book_done(note->shm, stream, partition, note->position, done,
 				  final ? xid : InvalidTransactionId);
 	if (partition->nretry > 0)
-		aq_queue_post_work(note->shm, AQ_WORK_RETRY);
+		aq_work_post(note->shm, AQ_WORK_RETRY);
 	aq_partition_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
 
@@ -457,5 +457,5 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 	}
 	aq_stat_add(AQ_STAT_RETRIES, retries);
 	if (back > 0)
-		aq_wake_consumers(note->shm, note->position, back);
+		aq_waiters_wake(note->shm, note->position, back);
 }

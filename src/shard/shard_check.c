@@ -549,7 +549,7 @@ aq_shard_check_pool(AqFindings *findings)
 		const Partition *p = &aq_area_partitions[i];
 
 		unused += p->queue == 0;
-		lost += p->queue != 0 && aq_queue_shm_by_index(p->queue)->object == NULL;
+		lost += p->queue != 0 && aq_shm_by_index(p->queue)->object == NULL;
 	}
 	listed = list_length_of(aq_area->unused_partition);
 	for (uint32 i = aq_area->unused_stream; i != 0 && streams <= (uint32) aq_area_max_streams; i = stream_at(i)->next)

@@ -42,16 +42,16 @@ each_queue(AqRow *row, AqRight right, void (*put) (AqRow *row, AqQueue *queue),
 		return;
 	foreach(lc, aq_catalog_queue_ids())
 	{
-		AqQueue    *queue = aq_queue_get_by_id(lfirst_int(lc), true);
-		AqLook		look;
+		AqQueue    *queue = aq_catalog_get_by_id(lfirst_int(lc), true);
+		AqPeek		look;
 
 		CHECK_FOR_INTERRUPTS();
-		if (queue == NULL || !aq_queue_allows(queue, right))
+		if (queue == NULL || !aq_privilege_allows(queue, right))
 			continue;
-		if (aq_queue_look(queue, &look))
+		if (aq_pins_peek(queue, &look))
 		{
 			put(row, queue);
-			aq_queue_looked(&look);
+			aq_pins_peek_end(&look);
 		}
 		else if (absent != NULL)
 			absent(row, queue);
@@ -63,7 +63,7 @@ each_queue(AqRow *row, AqRight right, void (*put) (AqRow *row, AqQueue *queue),
 static void
 consumer_row(AqRow *row, AqQueue *queue, int position)
 {
-	AqConsumerShm *consumer = aq_consumer_shm(queue->shm, position);
+	AqConsumerShm *consumer = aq_shm_consumer(queue->shm, position);
 	uint64		before;
 	int64		ready = 0;
 
@@ -87,7 +87,7 @@ consumer_row(AqRow *row, AqQueue *queue, int position)
 	aq_rows_number(row, pg_atomic_read_u64(&consumer->dequeued) - before);
 	aq_rows_number(row, ready);
 	aq_rows_int(row, consumer->waiters.waiting + consumer->selective.waiting);
-	aq_row_traffic(row, queue->shm, position);
+	aq_traffic_row(row, queue->shm, position);
 	aq_rows_end(row);
 }
 
@@ -257,8 +257,8 @@ absent_partitions(AqRow *row, AqQueue *queue)
 
 	foreach(lc, aq_tables_numbers(queue->id))
 	{
-		Oid			messages = aq_data_relation(psprintf("q%d_%d", queue->id, lfirst_int(lc)));
-		Oid			log = aq_data_relation(psprintf("l%d_%d", queue->id, lfirst_int(lc)));
+		Oid			messages = aq_schema_data_relation(psprintf("q%d_%d", queue->id, lfirst_int(lc)));
+		Oid			log = aq_schema_data_relation(psprintf("l%d_%d", queue->id, lfirst_int(lc)));
 
 		if (!OidIsValid(messages) || !OidIsValid(log))
 			continue;
@@ -484,7 +484,7 @@ read_ready(LogPicture *p, AqQueue *queue, Oid messages)
 			uint64_t   *waiting;
 			FrameSub   *sub;
 
-			if (position > 0 && aq_consumer_shm(queue->shm, position) == NULL)
+			if (position > 0 && aq_shm_consumer(queue->shm, position) == NULL)
 				continue;
 			copy = palloc(AQ_CHUNK_SIZE);
 			waiting = palloc0(AQ_CHUNK_SIZE);
@@ -623,10 +623,10 @@ table_rows(MessageRows *rows, int table_no)
 	HeapTuple	tuple;
 
 	snprintf(name, sizeof(name), "l%d_%d", rows->queue->id, table_no);
-	oid = aq_data_relation(name);
+	oid = aq_schema_data_relation(name);
 	log = OidIsValid(oid) ? try_table_open(oid, AccessShareLock) : NULL;
 	snprintf(name, sizeof(name), "q%d_%d", rows->queue->id, table_no);
-	oid = aq_data_relation(name);
+	oid = aq_schema_data_relation(name);
 	rel = OidIsValid(oid) ? try_table_open(oid, AccessShareLock) : NULL;
 	if (rel == NULL || log == NULL)
 	{
@@ -659,17 +659,17 @@ table_rows(MessageRows *rows, int table_no)
 
 AQ_ROWS(aq_shard_views_messages)
 {
-	AqQueue    *queue = aq_queue_numbered(PG_GETARG_INT32(0));
+	AqQueue    *queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
 	MessageRows rows = {.row = row,.queue = queue,.now = GetCurrentTimestamp()};
-	AqLook		look;
+	AqPeek		look;
 	Oid			output;
 	bool		is_varlena;
 	ListCell   *lc;
 
-	if (queue == NULL || !aq_queue_allows(queue, AQ_RIGHT_DEQUEUE))
+	if (queue == NULL || !aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE))
 		return;
 	/* what is not in memory is resident nowhere */
-	rows.pinned = !RecoveryInProgress() && aq_queue_look(queue, &look);
+	rows.pinned = !RecoveryInProgress() && aq_pins_peek(queue, &look);
 	getTypeOutputInfo(queue->payload_type, &output, &is_varlena);
 	fmgr_info(output, &rows.output);
 	foreach(lc, aq_tables_numbers(queue->id))
@@ -683,5 +683,5 @@ AQ_ROWS(aq_shard_views_messages)
 		MemoryContextDelete(context);
 	}
 	if (rows.pinned)
-		aq_queue_looked(&look);
+		aq_pins_peek_end(&look);
 }

@@ -39,7 +39,7 @@ write_log(bool preparing)
 	{
 		TakeNote   *note = takes[i];
 
-		if (note->count == 0 || aq_xact_dropped(note->shm->queue_id))
+		if (note->count == 0 || aq_pending_is_dropped(note->shm->queue_id))
 			continue;
 		if (is_removal(note))
 			aq_heap_write_log(note->partition, note->mode == AQ_MODE_PURGE ? LOG_PURGED : LOG_TAKEN,

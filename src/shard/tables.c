@@ -53,7 +53,7 @@
 static void
 run_ddl(const char *command)
 {
-	(void) aq_run_sql(command, 0, NULL, NULL, NULL, false);
+	(void) aq_sql_run(command, 0, NULL, NULL, NULL, false);
 }
 
 static void
@@ -82,7 +82,7 @@ find_table(char letter, int32 id, int table_no)
 	char		name[NAMEDATALEN];
 
 	snprintf(name, sizeof(name), "%c%d_%d", letter, id, table_no);
-	return aq_data_relation(name);
+	return aq_schema_data_relation(name);
 }
 
 static void
@@ -178,7 +178,7 @@ aq_tables_ready_for_worker(AqQueue *queue)
 
 	sq->worker_wants = sq->nempty == 0;
 	if (sq->worker_wants)
-		aq_queue_post_work(shm, AQ_WORK_TABLES);
+		aq_work_post(shm, AQ_WORK_TABLES);
 	return !sq->worker_wants && ConditionalLockRelationOid(queue->sequence, RowExclusiveLock);
 }
 
@@ -214,7 +214,7 @@ static void
 tables_made(void *arg)
 {
 	Partition  *partition = arg;
-	AqQueueShm *shm = aq_queue_shm_by_index(partition->queue);
+	AqQueueShm *shm = aq_shm_by_index(partition->queue);
 
 	pg_atomic_fetch_add_u64(&shard_queue(shm)->added_by_worker, 1);
 	aq_pool_placed(partition);
@@ -241,7 +241,7 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 		Partition  *volatile partition = NULL;
 
 		aq_job_begin();
-		queue = aq_queue_get_by_id(id, true);
+		queue = aq_catalog_get_by_id(id, true);
 		if (queue == NULL || !aq_queue_lock(id, AccessShareLock, false) ||
 			!aq_payload_type_lock(queue->payload_type, false))
 		{
@@ -376,7 +376,7 @@ give_back_unused(void *ptr, int64 unused)
 {
 	Partition  *partition = ptr;
 
-	aq_tables_give_back(aq_queue_shm_by_index(partition->queue), partition);
+	aq_tables_give_back(aq_shm_by_index(partition->queue), partition);
 }
 
 /* What aq_tables_provide() has given is in a stream now.  Does not raise. */
@@ -431,7 +431,7 @@ pop_empty(AqQueueShm *shm, bool *counted)
 	low = wants_tables(shm);
 	aq_latch_free(&sq->latch);
 	if (low)
-		aq_queue_post_work(shm, AQ_WORK_TABLES);
+		aq_work_post(shm, AQ_WORK_TABLES);
 	/* the worker hands its tables out before PostgreSQL tells of their creation */
 	InvalidateCatalogSnapshot();
 	return partition;
@@ -479,7 +479,7 @@ aq_tables_provide(AqQueue *queue)
 		aq_jobs_require_worker();
 		await_drop(queue);
 		(void) aq_payload_type_lock(queue->payload_type, true);
-		aq_queue_post_work(shm, AQ_WORK_TABLES);
+		aq_work_post(shm, AQ_WORK_TABLES);
 		aq_jobs_post();
 		aq_cond_sleep(&shm->changed, AQ_EVENT_PARTITION_PROVIDE, queue->id, 0, 0, ASK_AGAIN);
 	}
@@ -516,7 +516,7 @@ aq_tables_lock(AqQueue *queue)
 
 		foreach(lc, numbers)
 		{
-			Oid			relid = aq_data_relation(psprintf("%c%d_%d", letters[i], queue->id, lfirst_int(lc)));
+			Oid			relid = aq_schema_data_relation(psprintf("%c%d_%d", letters[i], queue->id, lfirst_int(lc)));
 
 			if (OidIsValid(relid))
 				LockRelationOid(relid, AccessExclusiveLock);
@@ -544,7 +544,7 @@ void
 aq_tables_check_surplus(AqQueueShm *shm)
 {
 	if (surplus(shard_queue(shm)) > 0)
-		aq_queue_post_work(shm, AQ_WORK_SURPLUS);
+		aq_work_post(shm, AQ_WORK_SURPLUS);
 }
 
 static Partition *
@@ -569,7 +569,7 @@ drop_surplus(int32 id, AqQueueShm *shm)
 	bool		dropped = false;
 
 	aq_job_begin();
-	if (aq_job_lock_extension() && aq_queue_get_by_id(id, true) != NULL &&
+	if (aq_job_lock_extension() && aq_catalog_get_by_id(id, true) != NULL &&
 		aq_queue_lock(id, AccessShareLock, false))
 		partition = claim_surplus(shm);
 	if (partition != NULL && aq_heap_lock_for_worker(partition, AccessExclusiveLock))
@@ -613,7 +613,7 @@ ask_for_surplus(void)
 		/* the queue may be another one by then, which does this for itself */
 		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId &&
 			surplus(&aq_area_queues[i]) > 0)
-			aq_queue_post_work(aq_queue_shm_by_index(i), AQ_WORK_SURPLUS);
+			aq_work_post(aq_shm_by_index(i), AQ_WORK_SURPLUS);
 	}
 }
 
@@ -637,7 +637,7 @@ aq_tables_drop(AqQueue *queue)
 List *
 aq_tables_numbers(int32 id)
 {
-	Relation	rel = table_open(aq_catalog_relation("message_table"), AccessShareLock);
+	Relation	rel = table_open(aq_schema_relation("message_table"), AccessShareLock);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	List	   *tables = NIL;
 	ScanKeyData key;

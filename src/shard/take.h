@@ -40,7 +40,7 @@ typedef struct Take
 	Snapshot	snapshot;		/* in REPEATABLE READ and above, else NULL */
 	uint64		oldest;			/* its xmin, as a full transaction id */
 	bool		ignore_retries; /* nothing is taken out of its order by that */
-	int64		counts_until;	/* see aq_await_retries(); 0: has not waited yet */
+	int64		counts_until;	/* see aq_retries_await(); 0: has not waited yet */
 	bool		own_puts;		/* the transaction has enqueued into this queue */
 	const HeldMap *held;		/* under the latch; NULL: nothing is held back */
 	Candidate  *items;
@@ -83,7 +83,7 @@ is_due(const Take *take, const Slot *slot)
 extern void aq_candidate_read(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *values,
 						 bool *nulls, Buffer *buffer);
 extern void aq_candidate_emit(Take *take);
-extern bool aq_candidate_await_retries(Take *take, bool only_looks);
+extern bool aq_candidate_await_retries(Take *take, bool only_checks);
 
 /* --- held_back.c: latch held unless said otherwise ----------------------------------- */
 extern void aq_held_back_latch(Take *take, Stream *stream, AqLocation location);	/* takes it */

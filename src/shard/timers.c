@@ -279,7 +279,7 @@ run_batch(Round *round, bool loaded)
 	aq_latch_free(&round->stream->latch);
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (round->woken[position] > 0)
-			aq_wake_consumers(round->shm, position, round->woken[position]);
+			aq_waiters_wake(round->shm, position, round->woken[position]);
 	if (round->ntimers == 0)
 	{
 		aq_claim_end(undo_round, round);
@@ -371,6 +371,6 @@ aq_timers_job(int32 id, AqQueueShm *shm)
 	{
 		TimestampTz now = GetCurrentTimestamp();
 
-		aq_queue_announce_time(shm, next > now ? next : now + TIMERS_AGAIN);
+		aq_work_announce_time(shm, next > now ? next : now + TIMERS_AGAIN);
 	}
 }

@@ -282,7 +282,7 @@ END $$;
 COMMENT ON FUNCTION aq._put_message(dbms_aq._put_t, anyelement) IS 'Internal: enqueue what dbms_aq._put has prepared';
 
 CREATE FUNCTION aq._put_immediately(put dbms_aq._put_t, payload anyelement) RETURNS uuid
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_put_immediately';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_autonomous_put';
 COMMENT ON FUNCTION aq._put_immediately(dbms_aq._put_t, anyelement) IS 'Internal: aq._put_message in a transaction of its own';
 
 CREATE PROCEDURE dbms_aq.enqueue(queue_name text, enqueue_options dbms_aq.enqueue_options_t,
@@ -368,7 +368,7 @@ COMMENT ON FUNCTION dbms_aq._enqueue_array(text, dbms_aq.enqueue_options_t, inte
 
 CREATE FUNCTION aq._put_array_immediately(queue_name text, o dbms_aq.enqueue_options_t, array_size integer,
 	properties dbms_aq.message_properties_t[], payloads anyarray) RETURNS uuid[]
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_put_array_immediately';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_autonomous_put_array';
 COMMENT ON FUNCTION aq._put_array_immediately(text, dbms_aq.enqueue_options_t, integer, dbms_aq.message_properties_t[], anyarray) IS
 'Internal: dbms_aq._enqueue_array in a transaction of its own';
 
@@ -482,26 +482,26 @@ COMMENT ON FUNCTION dbms_aq._dequeue_array(text, dbms_aq.dequeue_options_t, inte
 
 CREATE PROCEDURE dbms_aq.dequeue(queue_name text, dequeue_options dbms_aq.dequeue_options_t,
 	OUT message_properties dbms_aq.message_properties_t, INOUT payload anyelement, OUT msgid uuid)
-LANGUAGE c AS 'MODULE_PATHNAME', 'aq_package_dequeue';
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_dequeue';
 COMMENT ON PROCEDURE dbms_aq.dequeue(text, dbms_aq.dequeue_options_t, anyelement) IS
 'Dequeue a message; payload goes in as a null of the payload''s type. Waits without holding a snapshot, unless in a function';
 
 CREATE PROCEDURE dbms_aq.dequeue(queue_name text, dequeue_options dbms_aq.dequeue_options_t,
 	OUT message_properties dbms_aq.message_properties_t, INOUT payload text, OUT msgid uuid)
-LANGUAGE c AS 'MODULE_PATHNAME', 'aq_package_dequeue';
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_dequeue';
 COMMENT ON PROCEDURE dbms_aq.dequeue(text, dbms_aq.dequeue_options_t, text) IS
 'Dequeue a message, its payload as text, whatever the payload''s type';
 
 CREATE PROCEDURE dbms_aq.dequeue(queue_name text, dequeue_options dbms_aq.dequeue_options_t,
 	OUT message_properties dbms_aq.message_properties_t, INOUT payload varchar, OUT msgid uuid)
-LANGUAGE c AS 'MODULE_PATHNAME', 'aq_package_dequeue';
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_dequeue';
 COMMENT ON PROCEDURE dbms_aq.dequeue(text, dbms_aq.dequeue_options_t, varchar) IS
 'Dequeue a message, its payload as text; for variables and drivers that say varchar';
 
 CREATE PROCEDURE dbms_aq.dequeue_array(queue_name text, dequeue_options dbms_aq.dequeue_options_t, array_size integer,
 	OUT message_properties_array dbms_aq.message_properties_array_t, INOUT payload_array anyarray,
 	OUT msgid_array dbms_aq.msgid_array_t, OUT error_array dbms_aq.error_array_t, OUT dequeued integer)
-LANGUAGE c AS 'MODULE_PATHNAME', 'aq_package_dequeue_array';
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_dequeue_array';
 COMMENT ON PROCEDURE dbms_aq.dequeue_array(text, dbms_aq.dequeue_options_t, integer, anyarray) IS
 'Dequeue 1 to array_size messages; waits only while there is none. dequeued is what Oracle''s function returns';
 
@@ -557,15 +557,15 @@ END $$;
 COMMENT ON FUNCTION dbms_aq._listen_targets(dbms_aq.aq$_agent_list_t, integer, integer) IS 'Internal: arguments of aq.listen';
 
 CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, OUT agent sys.aq$_agent)
-LANGUAGE c AS 'MODULE_PATHNAME', 'aq_package_listen';
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_listen';
 COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t) IS
 'Wait for ever until one of the agents has a message; the first in list order is returned. Consumes nothing';
 CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, wait integer, OUT agent sys.aq$_agent)
-LANGUAGE c AS 'MODULE_PATHNAME', 'aq_package_listen';
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_listen';
 COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t, integer) IS
 'Wait up to so many seconds until one of the agents has a message; the first in list order is returned. Consumes nothing';
 CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, wait integer, listen_delivery_mode integer,
 	OUT agent sys.aq$_agent, OUT message_delivery_mode integer)
-LANGUAGE c AS 'MODULE_PATHNAME', 'aq_package_listen';
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_listen';
 COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t, integer, integer) IS
 'Wait until one of the agents has a message of this delivery mode; the first in list order is returned. Consumes nothing';

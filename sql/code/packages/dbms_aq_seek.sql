@@ -21,7 +21,7 @@ RETURN ROW($1)::dbms_aq.seek_pos_t;
 COMMENT ON FUNCTION dbms_aq.seek_pos_t(uuid) IS 'Make a place of a message id';
 
 CREATE FUNCTION aq._set_position(queue_name text, consumer text, msgid uuid) RETURNS void
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_set_position';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_position_set';
 COMMENT ON FUNCTION aq._set_position(text, text, uuid) IS 'Internal: the session goes on behind this message; null: at the head';
 
 -- The messages that the consumer could dequeue, in their order.

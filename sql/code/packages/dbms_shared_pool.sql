@@ -1,13 +1,13 @@
 -- Package dbms_shared_pool: marking queues that many sessions lock and pin at the same time.
 
 CREATE FUNCTION aq._mark_hot(native text, hot boolean) RETURNS void
-LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_mark_hot';
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shared_pool_mark_hot';
 COMMENT ON FUNCTION aq._mark_hot(text, boolean) IS 'Internal: makes or drops the hot copies of a queue';
 REVOKE EXECUTE ON FUNCTION aq._mark_hot(text, boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aq._mark_hot(text, boolean) TO aq_administrator_role;
 
 CREATE FUNCTION aq._mark_hot_by_hash(hash text, hot boolean) RETURNS boolean
-LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_mark_hot_by_hash';
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shared_pool_mark_hot_by_hash';
 COMMENT ON FUNCTION aq._mark_hot_by_hash(text, boolean) IS 'Internal: the same, by the full hash value';
 REVOKE EXECUTE ON FUNCTION aq._mark_hot_by_hash(text, boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aq._mark_hot_by_hash(text, boolean) TO aq_administrator_role;

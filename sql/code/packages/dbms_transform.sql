@@ -69,11 +69,11 @@ COMMENT ON FUNCTION aq._raise_in_transformation(text, text, text) IS 'Internal: 
 
 -- The time of a transformation is that from the evaluation of the second argument to that of the third.
 CREATE FUNCTION aq._transform_begin() RETURNS bigint
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_transform_begin';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_counters_transform_begin';
 COMMENT ON FUNCTION aq._transform_begin() IS 'Internal: the clock when a transformation begins, nanoseconds; 0 while pgaq.timed_statistics is off';
 
 CREATE FUNCTION aq._transform_end(queue_name text, began bigint, value anyelement) RETURNS anyelement
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_transform_end';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_counters_transform_end';
 COMMENT ON FUNCTION aq._transform_end(text, bigint, anyelement) IS 'Internal: what a transformation has made; counts its time for the queue';
 
 CREATE FUNCTION aq._enqueue_transformed(put dbms_aq._put_t, payload anyelement) RETURNS uuid
@@ -134,7 +134,7 @@ END $$;
 COMMENT ON FUNCTION aq._dequeue_transformed(dbms_aq._take_t, anyelement, integer) IS 'Internal: dequeue with a transformation';
 
 CREATE FUNCTION aq._transform(function oid, payload "any", as_type anyelement) RETURNS anyelement
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_transform';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_packages_transform';
 COMMENT ON FUNCTION aq._transform(oid, "any", anyelement) IS 'Internal: apply the transformation of a subscriber in a restricted operation';
 
 -- The comment of a transformation's function holds what it was made of, as it was given.

@@ -1,12 +1,12 @@
 -- What the packages need of C: names, errors, and agents.
 
 CREATE FUNCTION aq.raise_error("sqlstate" text, message text, hint text DEFAULT NULL)
-RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_raise_error';
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_errors_raise';
 COMMENT ON FUNCTION aq.raise_error(text, text, text) IS
 'Raise one of pgaq''s errors, with Oracle''s number where it has one; the view aq.errors lists them';
 
 CREATE FUNCTION aq._errors(OUT "sqlstate" text, OUT ora integer, OUT meaning text)
-RETURNS SETOF record LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_errors';
+RETURNS SETOF record LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_errors_view';
 COMMENT ON FUNCTION aq._errors() IS 'Internal: what aq.errors shows';
 
 CREATE VIEW aq.errors AS SELECT "sqlstate", ora, meaning FROM aq._errors();
@@ -25,41 +25,41 @@ COMMENT ON FUNCTION aq.sqlcode(text) IS
 'What Oracle''s SQLCODE is for an SQLSTATE: its number, negative; null when it has none';
 
 CREATE FUNCTION aq._split_name(name text) RETURNS text[]
-LANGUAGE c STRICT IMMUTABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_split_name';
+LANGUAGE c STRICT IMMUTABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_split';
 COMMENT ON FUNCTION aq._split_name(text) IS
 'Internal: [schema.]name as schema (null if none) and name, lower case unless quoted; null if malformed';
 
 -- Functions of the packages resolve operators and functions in pg_catalog, and the names that they are given by the caller's search_path. Their
 -- own is "pg_catalog, pg_catalog, pg_temp", by which src/queue/catalog/names.c knows them.
 CREATE FUNCTION aq._callers_path() RETURNS text
-LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_callers_path';
+LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_caller_path_view';
 COMMENT ON FUNCTION aq._callers_path() IS 'Internal: search_path of the caller of a package';
 
 CREATE FUNCTION aq._callers_schemas(implicit boolean DEFAULT false) RETURNS text[]
-LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_callers_schemas';
+LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_caller_path_schema_names';
 COMMENT ON FUNCTION aq._callers_schemas(boolean) IS 'Internal: current_schemas() of the caller of a package';
 
 CREATE FUNCTION aq._callers_type(name text) RETURNS regtype
-LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_callers_type';
+LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_caller_path_type';
 COMMENT ON FUNCTION aq._callers_type(text) IS 'Internal: to_regtype() of the caller of a package';
 
 CREATE FUNCTION aq._resolve_queue(name text, privilege text) RETURNS text
-LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_resolve_queue';
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_resolve';
 COMMENT ON FUNCTION aq._resolve_queue(text, text) IS
 'Internal: native name of a queue that the current role may use (enqueue, dequeue or any); null if there is none';
 
 CREATE FUNCTION aq._describe_queue(name text, OUT payload_type regtype, OUT multiple_consumers boolean,
 	OUT enqueue_enabled boolean, OUT dequeue_enabled boolean, OUT exception boolean, OUT queue_table_id integer)
-LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_describe_queue';
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_describe_queue';
 COMMENT ON FUNCTION aq._describe_queue(text) IS 'Internal: a queue by its native name, as the session knows it';
 
 CREATE FUNCTION aq._queue_consumers(name text, OUT "position" integer, OUT consumer text, OUT subscriber boolean, OUT rule text,
 	OUT transformation text, OUT delivery_mode integer)
-RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_consumers';
+RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_consumers';
 COMMENT ON FUNCTION aq._queue_consumers(text) IS 'Internal: subscribers and recipients of a queue by its native name';
 
 CREATE FUNCTION aq._queue_counters(name text, OUT enqueued bigint, OUT dequeued bigint)
-LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_counters';
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_counters_queue';
 COMMENT ON FUNCTION aq._queue_counters(text) IS
 'Internal: messages enqueued, and (message, consumer) pairs done with, since the queue came into use';
 
@@ -69,23 +69,23 @@ CREATE FUNCTION aq._queue_traffic(name text, OUT last_enqueue timestamptz, OUT l
 	OUT last_ready timestamptz, OUT made_ready bigint, OUT enqueue_transactions bigint, OUT enqueued_expiry bigint,
 	OUT enqueued_delay bigint, OUT enqueue_elapsed bigint, OUT enqueue_cpu bigint, OUT rules_elapsed bigint,
 	OUT transformations_elapsed bigint)
-LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_traffic';
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_counters_traffic';
 COMMENT ON FUNCTION aq._queue_traffic(text) IS 'Internal: what else is counted of a queue since it came into use';
 
 CREATE FUNCTION aq._subscriber_transformation(name text, consumer text, OUT transformation text, OUT chosen_by oid)
-LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_transformation';
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_transformation';
 COMMENT ON FUNCTION aq._subscriber_transformation(text, text) IS 'Internal: the transformation of a subscriber and the role that chose it; null: none';
 
 CREATE FUNCTION aq._set_transformation(queue_name text, consumer text, transformation text) RETURNS void
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_set_transformation';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_set_transformation';
 COMMENT ON FUNCTION aq._set_transformation(text, text, text) IS 'Internal: what dbms_aqadm does for a subscriber''s transformation';
 
 CREATE FUNCTION aq._set_shards(queue_name text, shards integer) RETURNS void
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_set_shards';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_set_shards';
 COMMENT ON FUNCTION aq._set_shards(text, integer) IS 'Internal: what dbms_aqadm.set_queue_parameter does';
 
 CREATE FUNCTION aq._payload_type(name text) RETURNS regtype
-LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_payload_type';
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_payload_type';
 COMMENT ON FUNCTION aq._payload_type(text) IS 'Internal: payload type of a queue by its native name';
 
 CREATE FUNCTION sys.aq$_agent(name text, address text, protocol integer) RETURNS sys.aq$_agent

@@ -282,7 +282,7 @@ aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *va
 	initStringInfo(&request);
 	put_oid(&request, GetUserId());
 	for (int i = 0; i < lengthof(settings); i++)
-		put_string(&request, i == 0 ? aq_callers_path() : GetConfigOption(settings[i], false, false));
+		put_string(&request, i == 0 ? aq_caller_path() : GetConfigOption(settings[i], false, false));
 	put_string(&request, sql);
 	put_oid(&request, (Oid) nargs);
 	for (int i = 0; i < nargs; i++)
@@ -497,16 +497,16 @@ call_immediately(FunctionCallInfo fcinfo, const char *function)
 	PG_RETURN_DATUM(result);
 }
 
-PG_FUNCTION_INFO_V1(aq_put_immediately);
+PG_FUNCTION_INFO_V1(aq_autonomous_put);
 Datum
-aq_put_immediately(PG_FUNCTION_ARGS)
+aq_autonomous_put(PG_FUNCTION_ARGS)
 {
 	return call_immediately(fcinfo, "aq._put_message");
 }
 
-PG_FUNCTION_INFO_V1(aq_put_array_immediately);
+PG_FUNCTION_INFO_V1(aq_autonomous_put_array);
 Datum
-aq_put_array_immediately(PG_FUNCTION_ARGS)
+aq_autonomous_put_array(PG_FUNCTION_ARGS)
 {
 	return call_immediately(fcinfo, "dbms_aq._enqueue_array");
 }

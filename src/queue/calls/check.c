@@ -37,7 +37,7 @@ check_counts(AqQueueShm *shm, AqFindings *findings)
 	uint32		dequeue = pg_atomic_read_u32(&shm->stops_dequeue);
 
 	/* this transaction does not use it, unless it has done so before */
-	if (users > most - (aq_pin_used_here(shm) ? 0 : 1))
+	if (users > most - (aq_pins_is_used(shm) ? 0 : 1))
 		aq_finding_add(findings, "users", "transactions that use the queue", users, most - 1, NULL);
 	if (enqueue > most)
 		aq_finding_add(findings, "stops", "transactions that stop enqueue", enqueue, most, NULL);
@@ -51,11 +51,11 @@ check_queue(AqQueue *queue, AqFindings *findings)
 	/* what is not in memory cannot be wrong there */
 	if (queue->own || aq_object_find(MyDatabaseId, queue->id) == NULL)
 		return;
-	aq_queue_pin(queue);
+	aq_pins_pin(queue);
 	findings->queue_id = abs(queue->id);
 	findings->store = queue->store->kind;
 	check_counts(queue->shm, findings);
-	aq_wait_check_queue(queue->shm, findings);
+	aq_waiters_check_queue(queue->shm, findings);
 	if (queue->store->check != NULL)
 		queue->store->check(queue, findings);
 	findings->queue_id = 0;
@@ -72,14 +72,14 @@ check_queues(AqFindings *findings)
 		AqQueue    *queue;
 
 		CHECK_FOR_INTERRUPTS();
-		queue = aq_queue_get_by_id(lfirst_int(lc), true);
+		queue = aq_catalog_get_by_id(lfirst_int(lc), true);
 		if (queue == NULL)
 			continue;
-		aq_queue_hold();
+		aq_catalog_retain();
 		check_queue(queue, findings);
 		if (queue->buffered != NULL)
 			check_queue(queue->buffered, findings);
-		aq_queue_let_go();
+		aq_catalog_release();
 	}
 }
 
@@ -91,7 +91,7 @@ count_chunks(void)
 
 	for (uint32 i = 1; i <= aq_object_limit; i++)
 	{
-		AqQueueShm *shm = aq_queue_shm_by_index(i);
+		AqQueueShm *shm = aq_shm_by_index(i);
 		const AqStore *store;
 
 		for (int j = 0; j < lengthof(shm->more); j++)
@@ -132,7 +132,7 @@ read_all(void)
 			aq_store_of(kinds[i])->check_pool(&findings);
 	}
 	findings.store = '\0';
-	aq_wait_check(&findings);
+	aq_waiters_check(&findings);
 	aq_cache_check(&findings);
 	aq_memory_check(&findings, count_chunks());
 	aq_jobs_check(&findings);
@@ -151,7 +151,7 @@ store_name(char store)
 static void
 put_row(AqRow *row, const AqFinding *finding)
 {
-	AqQueue    *queue = finding->queue_id != 0 ? aq_queue_get_by_id(finding->queue_id, true) : NULL;
+	AqQueue    *queue = finding->queue_id != 0 ? aq_catalog_get_by_id(finding->queue_id, true) : NULL;
 
 	aq_rows_text(row, queue != NULL ? queue->name : NULL);
 	aq_rows_text(row, store_name(finding->store));

@@ -11,34 +11,34 @@
 
 #include "utils/builtins.h"
 
-PG_FUNCTION_INFO_V1(aq_queue_counters);
+PG_FUNCTION_INFO_V1(aq_counters_queue);
 Datum
-aq_queue_counters(PG_FUNCTION_ARGS)
+aq_counters_queue(PG_FUNCTION_ARGS)
 {
-	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
 	Datum		values[2] = {0};
 	bool		nulls[2] = {true, true};
-	AqLook		look;
+	AqPeek		look;
 
-	if (aq_queue_look(queue, &look))
+	if (aq_pins_peek(queue, &look))
 	{
 		values[0] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->enqueued));
 		values[1] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->dequeued));
 		nulls[0] = nulls[1] = false;
-		aq_queue_looked(&look);
+		aq_pins_peek_end(&look);
 	}
 	return aq_rows_one(fcinfo, values, nulls);
 }
 
-PG_FUNCTION_INFO_V1(aq_queue_traffic);
+PG_FUNCTION_INFO_V1(aq_counters_traffic);
 Datum
-aq_queue_traffic(PG_FUNCTION_ARGS)
+aq_counters_traffic(PG_FUNCTION_ARGS)
 {
-	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
 	Datum		values[AQ_NTRAFFIC] = {0};
 	bool		nulls[AQ_NTRAFFIC];
-	AqLook		look;
-	bool		known = aq_queue_look(queue, &look);
+	AqPeek		look;
+	bool		known = aq_pins_peek(queue, &look);
 
 	for (int i = 0; i < AQ_NTRAFFIC; i++)
 	{
@@ -47,32 +47,32 @@ aq_queue_traffic(PG_FUNCTION_ARGS)
 		nulls[i] = !known || (aq_traffic_is_time(i) && DatumGetInt64(values[i]) == 0);
 	}
 	if (known)
-		aq_queue_looked(&look);
+		aq_pins_peek_end(&look);
 	return aq_rows_one(fcinfo, values, nulls);
 }
 
 /* --- the time of transformations, which dbms_aq applies ---------------------- */
 
-PG_FUNCTION_INFO_V1(aq_transform_begin);
+PG_FUNCTION_INFO_V1(aq_counters_transform_begin);
 Datum
-aq_transform_begin(PG_FUNCTION_ARGS)
+aq_counters_transform_begin(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_INT64(aq_time_now());
 }
 
 /* The third argument, which was evaluated after the second, when the transformation began. */
-PG_FUNCTION_INFO_V1(aq_transform_end);
+PG_FUNCTION_INFO_V1(aq_counters_transform_end);
 Datum
-aq_transform_end(PG_FUNCTION_ARGS)
+aq_counters_transform_end(PG_FUNCTION_ARGS)
 {
 	int64		began = PG_ARGISNULL(0) || PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1);
 	int64		ended = aq_time_now();
 
 	if (began > 0 && ended > began)
 	{
-		AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+		AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
 
-		aq_queue_pin(queue);
+		aq_pins_pin(queue);
 		aq_traffic_add(queue->shm, AQ_TRAFFIC_TRANSFORMATIONS_ELAPSED, ended - began);
 	}
 	if (PG_ARGISNULL(2))

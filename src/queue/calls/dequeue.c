@@ -101,7 +101,7 @@ emit_row(void *arg, const AqMessage *m)
 	tuplestore_putvalues(request->result->setResult, request->result->setDesc, values, nulls);
 	if (!m->payload_null)
 		request->bytes += toast_raw_datum_size(m->payload) - VARHDRSZ;
-	aq_navigation_moved(&request->source->navigation, m, request->consumer, request->pattern);
+	aq_position_moved(&request->source->navigation, m, request->consumer, request->pattern);
 }
 
 static bool
@@ -193,12 +193,12 @@ begin_request(Request *request, FunctionCallInfo fcinfo, int first, const char *
 	memset(request, 0, sizeof(Request));
 	PreventCommandIfParallelMode(command);
 	PreventCommandDuringRecovery(command);
-	request->queue = aq_queue_get(aq_arg_name(fcinfo, 0, "queue_name"), AQ_RIGHT_DEQUEUE);
-	aq_queue_check_started(request->queue, false);
+	request->queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_DEQUEUE);
+	aq_use_check_started(request->queue, false);
 	check_result_type(request->queue,
 					  first == 1 ? JSONBOID : get_fn_expr_argtype(fcinfo->flinfo, 1));
-	request->consumer = aq_arg_name_or_null(fcinfo, first, "consumer");
-	request->take.position = aq_dequeue_position(request->queue, request->consumer);
+	request->consumer = aq_args_name_or_null(fcinfo, first, "consumer");
+	request->take.position = aq_args_consumer_position(request->queue, request->consumer);
 	if (PG_ARGISNULL(first + 1))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"max_messages\" must not be null"));
 	max = PG_GETARG_INT32(first + 1);
@@ -225,7 +225,7 @@ find_sources(Request *request, const char *navigation, bool must_exist)
 
 	if (request->delivery == AQ_BUFFERED && request->consumer != NULL)
 	{
-		AqConsumer *consumer = aq_queue_consumer(request->queue, request->consumer);
+		AqConsumer *consumer = aq_catalog_consumer(request->queue, request->consumer);
 
 		if (consumer != NULL && !(consumer->delivery & AQ_BUFFERED))
 			ereport(ERROR,
@@ -239,8 +239,8 @@ find_sources(Request *request, const char *navigation, bool must_exist)
 		char	   *name = pstrdup(request->queue->name);
 		int32		id = request->queue->id;
 
-		(void) aq_queue_side_made(request->queue, AQ_BUFFERED);
-		request->queue = aq_queue_get_again(id, name, AQ_RIGHT_DEQUEUE);
+		(void) aq_buffered_ensure(request->queue, AQ_BUFFERED);
+		request->queue = aq_catalog_get_again(id, name, AQ_RIGHT_DEQUEUE);
 	}
 	for (int i = 0; i < SOURCES_MAX; i++)
 	{
@@ -248,14 +248,14 @@ find_sources(Request *request, const char *navigation, bool must_exist)
 
 		if (!(request->delivery & kinds[i]))
 			continue;
-		source->queue = aq_queue_side(request->queue, kinds[i]);
+		source->queue = aq_catalog_for_delivery(request->queue, kinds[i]);
 		if (source->queue == NULL)
 			continue;			/* there has never been a buffered message */
 		source->delivery = kinds[i];
 		source->take = request->take;
-		source->navigation = aq_navigation_begin(source->queue, &source->take, navigation,
+		source->navigation = aq_position_begin(source->queue, &source->take, navigation,
 												 request->consumer, request->pattern);
-		aq_queue_pin(source->queue);
+		aq_pins_pin(source->queue);
 		request->nsources++;
 	}
 }
@@ -268,12 +268,12 @@ refresh_sources(Request *request)
 	{
 		Source	   *source = &request->sources[i];
 
-		source->queue = aq_queue_side(request->queue, source->delivery);
+		source->queue = aq_catalog_for_delivery(request->queue, source->delivery);
 		if (source->queue == NULL)
 			ereport(ERROR,
 					aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", request->queue->name),
 					errdetail("It was dropped just now."));
-		aq_queue_pin(source->queue);
+		aq_pins_pin(source->queue);
 	}
 }
 
@@ -284,15 +284,15 @@ take_from(Request *request, Source *source)
 
 	request->source = source;
 	source->take.max = request->take.max - request->found;
-	aq_pin_looks(source->queue->shm, source->take.position);
+	aq_pins_begin_dequeue(source->queue->shm, source->take.position);
 	found = source->queue->store->take(source->queue, &source->take);
-	if (found == 0 && aq_navigation_rewind(source->queue, &source->navigation, &source->take))
+	if (found == 0 && aq_position_rewind(source->queue, &source->navigation, &source->take))
 		found = source->queue->store->take(source->queue, &source->take);
 	request->found += found;
 	if (found > 0 && request->take.mode == AQ_MODE_BROWSE)
 		aq_traffic_add_for(source->queue->shm, source->take.position, AQ_TRAFFIC_BROWSED, found);
 	else if (found > 0 && request->take.mode != AQ_MODE_LOCKED && source->delivery == AQ_PERSISTENT)
-		aq_pin_took(source->queue->shm, source->take.position);
+		aq_pins_note_taken(source->queue->shm, source->take.position);
 }
 
 /* The sources take turns to be the first, so that neither starves. */
@@ -305,16 +305,16 @@ attempt(void *arg)
 
 	/* a wait is long: it may have been changed meanwhile */
 	if (request->take.mode == AQ_MODE_BROWSE)
-		request->queue = aq_queue_pin_current(request->queue, false);
+		request->queue = aq_pins_pin_current(request->queue, false);
 	else
-		request->queue = aq_queue_use(request->queue, false, &begins);
+		request->queue = aq_use_begin(request->queue, false, &begins);
 	refresh_sources(request);
 	for (int i = 0; i < request->nsources && request->found < request->take.max; i++)
 		take_from(request, &request->sources[(turn + i) % request->nsources]);
 	if (request->found > 0 && request->nsources > 1)
 		turn++;
 	if (begins && request->found == 0)
-		aq_queue_unuse(request->queue);
+		aq_use_undo(request->queue);
 	aq_stat_add(AQ_STAT_DEQUEUE_MESSAGES, request->found);
 	aq_stat_add(AQ_STAT_DEQUEUE_BYTES, request->bytes);
 	request->bytes = 0;
@@ -363,8 +363,8 @@ dequeue(FunctionCallInfo fcinfo, int first)
 					errhint("A message id names exactly one message: leave max_messages at 1."));
 	}
 
-	request.delivery = aq_delivery_arg(fcinfo, first + 8);
-	find_sources(&request, aq_arg_name_or_null(fcinfo, first + 7, "navigation"), timeout != 0);
+	request.delivery = aq_args_delivery(fcinfo, first + 8);
+	find_sources(&request, aq_args_name_or_null(fcinfo, first + 7, "navigation"), timeout != 0);
 	if (request.delivery == AQ_BUFFERED && request.nsources > 0)
 		aq_time_queue_is(request.sources[0].queue->id);
 	if (request.take.position >= 0 && attempt(&request))
@@ -373,7 +373,7 @@ dequeue(FunctionCallInfo fcinfo, int first)
 		wait_for_sources(&request, timeout);
 	if (request.found == 0)
 		for (int i = 0; i < request.nsources; i++)
-			aq_navigation_none(&request.sources[i].navigation);
+			aq_position_none(&request.sources[i].navigation);
 	return (Datum) 0;
 }
 
@@ -409,16 +409,16 @@ browse(FunctionCallInfo fcinfo, int first)
 	return (Datum) 0;
 }
 
-PG_FUNCTION_INFO_V1(aq_browse_jsonb);
+PG_FUNCTION_INFO_V1(aq_dequeue_browse_jsonb);
 Datum
-aq_browse_jsonb(PG_FUNCTION_ARGS)
+aq_dequeue_browse_jsonb(PG_FUNCTION_ARGS)
 {
 	return browse(fcinfo, 1);
 }
 
-PG_FUNCTION_INFO_V1(aq_browse_typed);
+PG_FUNCTION_INFO_V1(aq_dequeue_browse_typed);
 Datum
-aq_browse_typed(PG_FUNCTION_ARGS)
+aq_dequeue_browse_typed(PG_FUNCTION_ARGS)
 {
 	return browse(fcinfo, 2);
 }

@@ -45,12 +45,12 @@ get_queue(FunctionCallInfo fcinfo, const char *command)
 	PreventCommandIfReadOnly(command);
 	PreventCommandIfParallelMode(command);
 	PreventCommandDuringRecovery(command);
-	queue = aq_queue_get(aq_arg_name(fcinfo, ARG_QUEUE, "queue_name"), AQ_RIGHT_ENQUEUE);
+	queue = aq_catalog_get(aq_args_name(fcinfo, ARG_QUEUE, "queue_name"), AQ_RIGHT_ENQUEUE);
 	if (queue->exception)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_ENQUEUE, "queue \"%s\" is an exception queue", queue->name),
 				errhint("Only messages that could not be delivered come into it."));
-	aq_queue_check_started(queue, true);
+	aq_use_check_started(queue, true);
 	return queue;
 }
 
@@ -63,7 +63,7 @@ named_exception_queue(AqQueue *queue, const char *name)
 	if (strcmp(name, queue->name) == 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE, "a queue cannot be its own exception queue"));
-	target = aq_queue_get(name, AQ_RIGHT_ENQUEUE);
+	target = aq_catalog_get(name, AQ_RIGHT_ENQUEUE);
 	if (target->multi || target->payload_type != queue->payload_type)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE,
@@ -84,7 +84,7 @@ refuse_deviation(const AqQueue *queue)
 static void
 check_priority(const AqQueue *queue, int priority)
 {
-	if (aq_is_sharded(queue) && (priority < 0 || priority >= AQ_PRIORITIES))
+	if (aq_queue_is_sharded(queue) && (priority < 0 || priority >= AQ_PRIORITIES))
 		ereport(ERROR,
 				aq_error(AQ_ERR_PRIORITY_INVALID, "priority %d is out of range", priority),
 				errhint("Priorities go from 0, the most urgent, to %d.", AQ_PRIORITIES - 1));
@@ -104,7 +104,7 @@ read_deviation(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 		ereport(ERROR,
 				aq_error(AQ_ERR_DEVIATION_INVALID, "deviation \"%s\" does not exist", deviation),
 				errhint("The deviations are before, with relative_msgid, and top."));
-	if (aq_is_sharded(queue))
+	if (aq_queue_is_sharded(queue))
 		refuse_deviation(queue);
 	if (options->top)
 		return;
@@ -158,7 +158,7 @@ struct AqInput
 	MemoryContext context;
 	FmgrInfo	function;
 	Oid			role;
-	uint64		changes;		/* what it holds was made ready when this was aq_code_changes() */
+	uint64		changes;		/* what it holds was made ready when this was aq_run_as_code_changes() */
 };
 
 typedef struct Reading
@@ -185,7 +185,7 @@ read_arg(void *arg)
 static Oid
 reading_role(AqQueue *queue)
 {
-	Oid			owner = aq_type_owner(queue->payload_type);
+	Oid			owner = aq_payload_type_owner(queue->payload_type);
 
 	return superuser_arg(owner) ? queue->owner : owner;
 }
@@ -198,7 +198,7 @@ make_input(AqQueue *queue, Oid role)
 
 	input->context = context;
 	input->role = role;
-	input->changes = aq_code_changes();
+	input->changes = aq_run_as_code_changes();
 	fmgr_info_cxt(queue->input.fn_oid, &input->function, context);
 	return input;
 }
@@ -214,7 +214,7 @@ take_input(AqQueue *queue, Oid role)
 	AqInput    *input = queue->users_input;
 
 	queue->users_input = NULL;
-	if (input != NULL && input->role == role && input->changes == aq_code_changes())
+	if (input != NULL && input->role == role && input->changes == aq_run_as_code_changes())
 	{
 		MemoryContextSetParent(input->context, CurrentMemoryContext);
 		return input;
@@ -261,17 +261,17 @@ text_to_payload(AqQueue *queue, Datum value)
  * _payload(queue, text, NULL of the payload's type): for the views on messages,
  * whose columns have the payload's type.
  */
-PG_FUNCTION_INFO_V1(aq_payload_of_text);
+PG_FUNCTION_INFO_V1(aq_enqueue_payload_of_text);
 Datum
-aq_payload_of_text(PG_FUNCTION_ARGS)
+aq_enqueue_payload_of_text(PG_FUNCTION_ARGS)
 {
 	AqQueue    *queue;
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		PG_RETURN_NULL();
 	aq_session_require_preload();
-	queue = aq_queue_numbered(PG_GETARG_INT32(0));
-	if (queue == NULL || !aq_queue_allows(queue, AQ_RIGHT_DEQUEUE) ||
+	queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
+	if (queue == NULL || !aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE) ||
 		queue->payload_type != get_fn_expr_argtype(fcinfo->flinfo, 2))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -296,13 +296,13 @@ check_payload_type(AqQueue *queue, Oid type)
 static AqQueue *
 side_to_put(FunctionCallInfo fcinfo, AqQueue *queue)
 {
-	int			delivery = aq_delivery_arg(fcinfo, ARG_DELIVERY);
+	int			delivery = aq_args_delivery(fcinfo, ARG_DELIVERY);
 
 	if (delivery == AQ_PERSISTENT_OR_BUFFERED)
 		ereport(ERROR,
 				aq_error(AQ_ERR_DELIVERY_INVALID, "a message is either persistent or buffered"),
 				errhint("persistent_or_buffered is for dequeue, wait and listen."));
-	return aq_queue_side_made(queue, delivery);
+	return aq_buffered_ensure(queue, delivery);
 }
 
 /* --- recipients --------------------------------------------------------------------- */
@@ -336,13 +336,13 @@ recipient_list(AqQueue **queue, ArrayType *array)
 		if (nulls[i])
 			ereport(ERROR, aq_error(AQ_ERR_RECIPIENT_INVALID, "recipient %d of the list is null", i + 1));
 		name = TextDatumGetCString(elements[i]);
-		consumer = aq_queue_consumer(*queue, name);
+		consumer = aq_catalog_consumer(*queue, name);
 		if (consumer == NULL)
 		{
-			aq_check_name(name, "recipient");
-			aq_add_recipient(aq_queue_get_again(id, queue_name, AQ_RIGHT_ENQUEUE), name);
-			*queue = aq_queue_side(aq_queue_get_again(id, queue_name, AQ_RIGHT_ENQUEUE), delivery);
-			consumer = aq_queue_consumer(*queue, name);
+			aq_args_check_name(name, "recipient");
+			aq_subscriber_add_recipient(aq_catalog_get_again(id, queue_name, AQ_RIGHT_ENQUEUE), name);
+			*queue = aq_catalog_for_delivery(aq_catalog_get_again(id, queue_name, AQ_RIGHT_ENQUEUE), delivery);
+			consumer = aq_catalog_consumer(*queue, name);
 			if (consumer == NULL)
 				elog(ERROR, "recipient \"%s\" was not added", name);
 		}
@@ -444,7 +444,7 @@ apply_rules(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *
 	{
 		int64		ended = aq_time_now();
 
-		aq_queue_pin(queue);
+		aq_pins_pin(queue);
 		aq_traffic_add(queue->shm, AQ_TRAFFIC_RULES_ELAPSED, Max(ended - began, 0));
 	}
 }
@@ -496,9 +496,9 @@ begin_put(AqQueue *queue, const AqPutOptions *options)
 {
 	bool		begins;
 
-	queue = aq_queue_use(queue, true, &begins);
+	queue = aq_use_begin(queue, true, &begins);
 	check_priority(queue, options->priority);
-	if (aq_is_sharded(queue) && (options->top || options->before))
+	if (aq_queue_is_sharded(queue) && (options->top || options->before))
 		refuse_deviation(queue);
 	return queue;
 }
@@ -518,7 +518,7 @@ count_put(const AqQueue *queue, uint32 n, const Datum *payloads, const bool *nul
 	aq_stat_add(AQ_STAT_ENQUEUE_BYTES, bytes);
 	aq_stat_touched = true;
 	if (queue->whole == NULL)
-		aq_pin_put(queue->shm);
+		aq_pins_note_put(queue->shm);
 	else
 		aq_time_queue_is(queue->id);
 }

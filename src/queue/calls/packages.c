@@ -158,7 +158,7 @@ seconds_to_us(int seconds)
 }
 
 bool
-aq_take_uses_snapshot(void)
+aq_packages_take_uses_snapshot(void)
 {
 	return IsolationUsesXactSnapshot() && !looks_ahead;
 }
@@ -283,9 +283,9 @@ dequeue_by(FunctionCallInfo fcinfo, const char *function, int payload)
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), attempt.results, attempt.isnull));
 }
 
-PG_FUNCTION_INFO_V1(aq_package_dequeue);
+PG_FUNCTION_INFO_V1(aq_packages_dequeue);
 Datum
-aq_package_dequeue(PG_FUNCTION_ARGS)
+aq_packages_dequeue(PG_FUNCTION_ARGS)
 {
 	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 2);
 	bool		as_text = type == TEXTOID || type == VARCHAROID;
@@ -293,9 +293,9 @@ aq_package_dequeue(PG_FUNCTION_ARGS)
 	return dequeue_by(fcinfo, as_text ? "_dequeue_text" : "_dequeue", 2);
 }
 
-PG_FUNCTION_INFO_V1(aq_package_dequeue_array);
+PG_FUNCTION_INFO_V1(aq_packages_dequeue_array);
 Datum
-aq_package_dequeue_array(PG_FUNCTION_ARGS)
+aq_packages_dequeue_array(PG_FUNCTION_ARGS)
 {
 	return dequeue_by(fcinfo, "_dequeue_array", 3);
 }
@@ -330,7 +330,7 @@ check_transformation(Oid function, Oid given, Oid wanted)
 typedef struct ReadyFunction
 {
 	FmgrInfo	function;
-	uint64		changes;		/* aq_code_changes() before */
+	uint64		changes;		/* aq_run_as_code_changes() before */
 } ReadyFunction;
 
 typedef struct Transformation
@@ -373,9 +373,9 @@ function_owner(Oid function)
  * for the consumer to run: so it does not run with the consumer's rights, and
  * in a restricted operation.
  */
-PG_FUNCTION_INFO_V1(aq_transform);
+PG_FUNCTION_INFO_V1(aq_packages_transform);
 Datum
-aq_transform(PG_FUNCTION_ARGS)
+aq_packages_transform(PG_FUNCTION_ARGS)
 {
 	Oid			function;
 	ReadyFunction *ready = fcinfo->flinfo->fn_extra;
@@ -384,11 +384,11 @@ aq_transform(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"function\" must not be null"));
 	function = PG_GETARG_OID(0);
-	if (ready == NULL || ready->function.fn_oid != function || ready->changes != aq_code_changes())
+	if (ready == NULL || ready->function.fn_oid != function || ready->changes != aq_run_as_code_changes())
 	{
 		check_transformation(function, get_fn_expr_argtype(fcinfo->flinfo, 1), get_fn_expr_argtype(fcinfo->flinfo, 2));
 		ready = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(ReadyFunction));
-		ready->changes = aq_code_changes();
+		ready->changes = aq_run_as_code_changes();
 		fmgr_info_cxt(function, &ready->function, fcinfo->flinfo->fn_mcxt);
 		fcinfo->flinfo->fn_extra = ready;
 	}
@@ -424,9 +424,9 @@ strings_of(Datum array, int *n)
  * returns queues, consumers, seconds, the delivery mode, and the agents with
  * their names as Oracle spells them.
  */
-PG_FUNCTION_INFO_V1(aq_package_listen);
+PG_FUNCTION_INFO_V1(aq_packages_listen);
 Datum
-aq_package_listen(PG_FUNCTION_ARGS)
+aq_packages_listen(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_LISTEN);
 	Attempt		targets = {.context = CurrentMemoryContext};
@@ -466,7 +466,7 @@ aq_package_listen(PG_FUNCTION_ARGS)
 	queues = strings_of(columns[0], &n);
 	consumers = strings_of(columns[1], &n);
 	delivery = DatumGetInt32(columns[3]);
-	found = aq_listen_released(n, queues, consumers, &delivery, seconds_to_us(DatumGetInt32(columns[2])));
+	found = aq_wait_listen_released(n, queues, consumers, &delivery, seconds_to_us(DatumGetInt32(columns[2])));
 	if (found < 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_LISTEN_TIMEOUT, "there is no message for any agent of the list"));

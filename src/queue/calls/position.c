@@ -120,7 +120,7 @@ navigation_of(const char *name)
  * navigation, NULL for none.
  */
 AqNavigation
-aq_navigation_begin(AqQueue *queue, AqTakeOptions *take, const char *name,
+aq_position_begin(AqQueue *queue, AqTakeOptions *take, const char *name,
 					const char *consumer, const char *correlation)
 {
 	AqNavigation navigation = {0};
@@ -175,7 +175,7 @@ keep(char **kept, const char *string)
 
 /* A message was handed out: the session is behind it now. */
 void
-aq_navigation_moved(const AqNavigation *navigation, const AqMessage *message,
+aq_position_moved(const AqNavigation *navigation, const AqMessage *message,
 					const char *consumer, const char *correlation)
 {
 	AqPosition *position = navigation->position;
@@ -195,7 +195,7 @@ aq_navigation_moved(const AqNavigation *navigation, const AqMessage *message,
  * that can bring something else.
  */
 bool
-aq_navigation_rewind(AqQueue *queue, const AqNavigation *navigation, AqTakeOptions *take)
+aq_position_rewind(AqQueue *queue, const AqNavigation *navigation, AqTakeOptions *take)
 {
 	if (navigation->position == NULL || take->after == NULL)
 		return false;
@@ -212,7 +212,7 @@ aq_navigation_rewind(AqQueue *queue, const AqNavigation *navigation, AqTakeOptio
 
 /* No message, and no more waiting: the next dequeue begins anew. */
 void
-aq_navigation_none(const AqNavigation *navigation)
+aq_position_none(const AqNavigation *navigation)
 {
 	if (navigation->position != NULL)
 		clear(navigation->position);
@@ -233,23 +233,23 @@ move_there(void *arg, const AqMessage *message)
  * For dbms_aq.seek: the session is behind this message of the consumer's, or,
  * when it is null, at the head.
  */
-PG_FUNCTION_INFO_V1(aq_set_position);
+PG_FUNCTION_INFO_V1(aq_position_set);
 Datum
-aq_set_position(PG_FUNCTION_ARGS)
+aq_position_set(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
-	AqQueue    *queue = aq_queue_get(aq_arg_name(fcinfo, 0, "queue_name"), AQ_RIGHT_DEQUEUE);
-	char	   *consumer = aq_arg_name_or_null(fcinfo, 1, "consumer");
+	AqQueue    *queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_DEQUEUE);
+	char	   *consumer = aq_args_name_or_null(fcinfo, 1, "consumer");
 	AqTakeOptions look = {.max = 1,.mode = AQ_MODE_BROWSE,.emit = move_there};
 	AqPosition *position = position_of(queue);
 
 	clear(position);
 	if (PG_ARGISNULL(2))
 		PG_RETURN_VOID();
-	look.position = aq_dequeue_position(queue, consumer);
+	look.position = aq_args_consumer_position(queue, consumer);
 	look.id = PG_GETARG_UUID_P(2);
 	look.emit_arg = position;
-	queue = aq_queue_pin_current(queue, false);
+	queue = aq_pins_pin_current(queue, false);
 	if (look.position < 0 || queue->store->take(queue, &look) == 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_MESSAGE_UNDEFINED, "the last message to be skipped has been dequeued just now"),

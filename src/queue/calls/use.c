@@ -15,7 +15,7 @@
 #include "queue/queue_private.h"
 
 void
-aq_queue_check_started(AqQueue *queue, bool enqueue)
+aq_use_check_started(AqQueue *queue, bool enqueue)
 {
 	if (enqueue && !queue->enqueue_enabled)
 		ereport(ERROR,
@@ -29,10 +29,10 @@ aq_queue_check_started(AqQueue *queue, bool enqueue)
 
 /* It has found nothing, and is no user. */
 void
-aq_queue_unuse(AqQueue *queue)
+aq_use_undo(AqQueue *queue)
 {
-	aq_pin_unuse(queue->shm);
-	aq_queue_used(queue->shm);
+	aq_pins_unuse(queue->shm);
+	aq_users_remove(queue->shm);
 }
 
 /* Who is not a user yet comes while the queue is being stopped. */
@@ -51,12 +51,12 @@ use(AqQueue *queue, bool enqueue)
 {
 	AqQueueShm *shm = queue->shm;
 
-	if (!aq_pin_use(shm))
+	if (!aq_pins_use(shm))
 		return false;
 	aq_users_add(shm);
 	if (aq_users_are_stopped(shm, enqueue))
 	{
-		aq_queue_unuse(queue);
+		aq_use_undo(queue);
 		refuse(queue, enqueue);
 	}
 	return true;
@@ -67,7 +67,7 @@ use(AqQueue *queue, bool enqueue)
  * buffered side if that is given, as it is now; begins: the transaction did not use it before.
  */
 AqQueue *
-aq_queue_use(AqQueue *queue, bool enqueue, bool *begins)
+aq_use_begin(AqQueue *queue, bool enqueue, bool *begins)
 {
 	int			delivery = queue->delivery;
 
@@ -75,16 +75,16 @@ aq_queue_use(AqQueue *queue, bool enqueue, bool *begins)
 		queue = queue->whole;
 	for (;;)
 	{
-		queue = aq_queue_pin_current(queue, enqueue);
-		aq_queue_check_started(queue, enqueue);
+		queue = aq_pins_pin_current(queue, enqueue);
+		aq_use_check_started(queue, enqueue);
 		*begins = use(queue, enqueue);
 		/* changed again, and nobody stops it any more? */
 		if (queue->definition >= pg_atomic_read_u64(&queue->shm->definition))
 			break;
 		if (*begins)
-			aq_queue_unuse(queue);
+			aq_use_undo(queue);
 	}
-	queue = aq_queue_side_made(queue, delivery);	/* it may be another queue by now */
-	aq_queue_pin(queue);
+	queue = aq_buffered_ensure(queue, delivery);	/* it may be another queue by now */
+	aq_pins_pin(queue);
 	return queue;
 }

@@ -121,19 +121,19 @@ look_at_queues(void *arg)
 	}
 	for (int i = 0; i < listening->n; i++)
 	{
-		AqQueue    *queue = aq_queue_get(listening->queues[i], AQ_RIGHT_DEQUEUE);
+		AqQueue    *queue = aq_catalog_get(listening->queues[i], AQ_RIGHT_DEQUEUE);
 		int			position;
 
 		CHECK_FOR_INTERRUPTS();
-		queue = aq_queue_pin_current(queue, false);
-		aq_queue_check_started(queue, false);
-		queue = aq_queue_side(queue, listening->deliveries[i]);
+		queue = aq_pins_pin_current(queue, false);
+		aq_use_check_started(queue, false);
+		queue = aq_catalog_for_delivery(queue, listening->deliveries[i]);
 		if (queue == NULL && listening->targets == NULL)
 			continue;			/* there has never been a buffered message */
 		if (queue == NULL)
-			queue = aq_queue_side_made(aq_queue_get(listening->queues[i], AQ_RIGHT_DEQUEUE), AQ_BUFFERED);
-		aq_queue_pin(queue);
-		position = aq_dequeue_position(queue, listening->consumers[i]);
+			queue = aq_buffered_ensure(aq_catalog_get(listening->queues[i], AQ_RIGHT_DEQUEUE), AQ_BUFFERED);
+		aq_pins_pin(queue);
+		position = aq_args_consumer_position(queue, listening->consumers[i]);
 		if (listening->attempt == NULL && position >= 0 && queue->store->ready(queue, position, listening->counts_until))
 			return i;
 		if (listening->targets != NULL)
@@ -148,7 +148,7 @@ look_at_queues(void *arg)
 				target->shm = queue->shm;
 				target->position = position;
 				target->selective = listening->selective;
-				(void) aq_consumer_shm_make(queue->shm, position);
+				(void) aq_shm_consumer_make(queue->shm, position);
 				changed = true;
 			}
 		}
@@ -168,7 +168,7 @@ listen_to(Listening *listening, int64 timeout_us)
 		aq_stat_add(AQ_STAT_LISTEN_CALLS, 1);
 	/* one that is going to sleep is woken when they are written */
 	if (timeout_us == 0)
-		listening->counts_until = aq_retry_patience();
+		listening->counts_until = aq_retries_patience();
 	found = look_at_queues(listening);
 	if (found >= 0 || timeout_us == 0)
 		return found;
@@ -235,9 +235,9 @@ Datum
 aq_wait(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_LISTEN);
-	char	   *name = aq_arg_name(fcinfo, 0, "queue_name");
-	char	   *consumer = aq_arg_name_or_null(fcinfo, 1, "consumer");
-	int			delivery = PG_NARGS() > 4 ? aq_delivery_arg(fcinfo, 3) : AQ_PERSISTENT;
+	char	   *name = aq_args_name(fcinfo, 0, "queue_name");
+	char	   *consumer = aq_args_name_or_null(fcinfo, 1, "consumer");
+	int			delivery = PG_NARGS() > 4 ? aq_args_delivery(fcinfo, 3) : AQ_PERSISTENT;
 	Datum		value = BoolGetDatum(aq_wait_released(name, consumer, delivery, false,
 													  timeout_arg(fcinfo, 2), NULL, NULL));
 	bool		isnull = false;
@@ -262,9 +262,9 @@ names_of(ArrayType *array, int *n)
 
 /* delivery: what is waited for, and what was found. */
 int
-aq_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us)
+aq_wait_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us)
 {
-	Listening	listening = {.channel = aq_listen_wakeup == AQ_LISTEN_BROADCAST};
+	Listening	listening = {.channel = aq_parameters_listen_wakeup == AQ_LISTEN_BROADCAST};
 	int			found;
 
 	make_entries(&listening, n, queues, consumers, *delivery);
@@ -298,9 +298,9 @@ check_pairs(int n, char **queues, char **consumers)
  * delivery_mode behind timeout and message_delivery_mode at the end.
  */
 
-PG_FUNCTION_INFO_V1(aq_listen);
+PG_FUNCTION_INFO_V1(aq_wait_listen);
 Datum
-aq_listen(PG_FUNCTION_ARGS)
+aq_wait_listen(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_LISTEN);
 	Datum		values[3] = {0};
@@ -310,7 +310,7 @@ aq_listen(PG_FUNCTION_ARGS)
 	int			n,
 				nconsumers,
 				found;
-	int			delivery = PG_NARGS() > 5 ? aq_delivery_arg(fcinfo, 3) : AQ_PERSISTENT;
+	int			delivery = PG_NARGS() > 5 ? aq_args_delivery(fcinfo, 3) : AQ_PERSISTENT;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"queue_names\" must not be null"));
@@ -328,7 +328,7 @@ aq_listen(PG_FUNCTION_ARGS)
 				errhint("Give one consumer per queue, null for a queue with a single consumer."));
 	check_pairs(n, queues, consumers);
 
-	found = aq_listen_released(n, queues, consumers, &delivery, timeout_arg(fcinfo, 2));
+	found = aq_wait_listen_released(n, queues, consumers, &delivery, timeout_arg(fcinfo, 2));
 	if (found >= 0)
 	{
 		values[0] = CStringGetTextDatum(queues[found]);

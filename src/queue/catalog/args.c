@@ -12,7 +12,7 @@
 #include "utils/builtins.h"
 
 char *
-aq_arg_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what)
+aq_args_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what)
 {
 	if (PG_ARGISNULL(arg))
 		return NULL;
@@ -20,9 +20,9 @@ aq_arg_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what)
 }
 
 char *
-aq_arg_name(FunctionCallInfo fcinfo, int arg, const char *what)
+aq_args_name(FunctionCallInfo fcinfo, int arg, const char *what)
 {
-	char	   *name = aq_arg_name_or_null(fcinfo, arg, what);
+	char	   *name = aq_args_name_or_null(fcinfo, arg, what);
 
 	if (name == NULL)
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not be null", what));
@@ -31,7 +31,7 @@ aq_arg_name(FunctionCallInfo fcinfo, int arg, const char *what)
 
 /* Is the name fit for a new queue or consumer? */
 void
-aq_check_name(const char *name, const char *what)
+aq_args_check_name(const char *name, const char *what)
 {
 	Size		length = strlen(name);
 
@@ -52,7 +52,7 @@ aq_check_name(const char *name, const char *what)
  * finds nothing.
  */
 int
-aq_dequeue_position(AqQueue *queue, const char *name)
+aq_args_consumer_position(AqQueue *queue, const char *name)
 {
 	AqConsumer *consumer;
 
@@ -70,7 +70,7 @@ aq_dequeue_position(AqQueue *queue, const char *name)
 				aq_error(AQ_ERR_CONSUMER_MISSING,
 						 "queue \"%s\" has multiple consumers: name one", queue->name),
 				errhint("Name a subscriber or recipient as the consumer."));
-	consumer = aq_queue_consumer(queue, name);
+	consumer = aq_catalog_consumer(queue, name);
 	return consumer ? consumer->position : -1;
 }
 
@@ -89,7 +89,7 @@ delivery_of(const char *name)
 }
 
 int
-aq_delivery_arg(FunctionCallInfo fcinfo, int arg)
+aq_args_delivery(FunctionCallInfo fcinfo, int arg)
 {
-	return delivery_of(aq_arg_name_or_null(fcinfo, arg, "delivery_mode"));
+	return delivery_of(aq_args_name_or_null(fcinfo, arg, "delivery_mode"));
 }

@@ -6,7 +6,7 @@
  * The functions of the packages resolve operators and functions in pg_catalog
  * only: each has the option SET search_path. Names that are given to them are
  * those of the caller, so the caller's search_path is taken from behind that
- * option. The option's value marks the packages: aq_path_of_call changes it
+ * option. The option's value marks the packages: aq_caller_path_on_call changes it
  * for all other functions that set it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -29,7 +29,7 @@
 #define PATH_OF_PACKAGES "pg_catalog, pg_catalog, pg_temp"
 
 const char *
-aq_callers_path(void)
+aq_caller_path(void)
 {
 	return aq_compat_search_path_behind(PATH_OF_PACKAGES);
 }
@@ -61,17 +61,17 @@ has_own_settings(Oid function)
  * gives them by its own path, not by its caller's.
  */
 void
-aq_path_of_call(Oid function)
+aq_caller_path_on_call(Oid function)
 {
 	if (strcmp(namespace_search_path, PATH_OF_PACKAGES) == 0 && has_own_settings(function))
 		(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
-/* Until aq_leave_callers_path(), or an error. */
+/* Until aq_caller_path_leave(), or an error. */
 int
-aq_use_callers_path(void)
+aq_caller_path_use(void)
 {
-	const char *path = aq_callers_path();
+	const char *path = aq_caller_path();
 	int			nest = NewGUCNestLevel();
 
 	if (path != namespace_search_path)
@@ -80,7 +80,7 @@ aq_use_callers_path(void)
 }
 
 void
-aq_leave_callers_path(int nest)
+aq_caller_path_leave(int nest)
 {
 	AtEOXact_GUC(true, nest);
 }
@@ -89,24 +89,24 @@ aq_leave_callers_path(int nest)
 List *
 aq_caller_path_schemas(bool implicit)
 {
-	int			nest = aq_use_callers_path();
+	int			nest = aq_caller_path_use();
 	List	   *schemas = fetch_search_path(implicit);
 
-	aq_leave_callers_path(nest);
+	aq_caller_path_leave(nest);
 	return schemas;
 }
 
-PG_FUNCTION_INFO_V1(aq_view_callers_path);
+PG_FUNCTION_INFO_V1(aq_caller_path_view);
 Datum
-aq_view_callers_path(PG_FUNCTION_ARGS)
+aq_caller_path_view(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_TEXT_P(cstring_to_text(aq_callers_path()));
+	PG_RETURN_TEXT_P(cstring_to_text(aq_caller_path()));
 }
 
 /* As current_schemas(implicit). */
-PG_FUNCTION_INFO_V1(aq_callers_schemas);
+PG_FUNCTION_INFO_V1(aq_caller_path_schema_names);
 Datum
-aq_callers_schemas(PG_FUNCTION_ARGS)
+aq_caller_path_schema_names(PG_FUNCTION_ARGS)
 {
 	List	   *schemas = aq_caller_path_schemas(PG_GETARG_BOOL(0));
 	Datum	   *names = palloc((list_length(schemas) + 1) * sizeof(Datum));
@@ -124,11 +124,11 @@ aq_callers_schemas(PG_FUNCTION_ARGS)
 }
 
 /* As to_regtype(). */
-PG_FUNCTION_INFO_V1(aq_callers_type);
+PG_FUNCTION_INFO_V1(aq_caller_path_type);
 Datum
-aq_callers_type(PG_FUNCTION_ARGS)
+aq_caller_path_type(PG_FUNCTION_ARGS)
 {
-	int			nest = aq_use_callers_path();
+	int			nest = aq_caller_path_use();
 	LOCAL_FCINFO(call, 1);
 	Datum		type;
 
@@ -136,7 +136,7 @@ aq_callers_type(PG_FUNCTION_ARGS)
 	call->args[0].value = PG_GETARG_DATUM(0);
 	call->args[0].isnull = false;
 	type = to_regtype(call);
-	aq_leave_callers_path(nest);
+	aq_caller_path_leave(nest);
 	fcinfo->isnull = call->isnull;
 	return type;
 }

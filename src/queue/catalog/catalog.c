@@ -91,18 +91,18 @@ void
 aq_catalog_changed(void)
 {
 	CommandCounterIncrement();
-	CacheInvalidateRelcacheByRelid(aq_catalog_relation("queue"));
-	aq_row_relation_changed(aq_catalog_relation("queue"));
+	CacheInvalidateRelcacheByRelid(aq_schema_relation("queue"));
+	aq_row_relation_changed(aq_schema_relation("queue"));
 	aq_row_count_modification(AQ_ROW_OBJECTS);
 	generation++;				/* this session sees it at once */
-	aq_xact_ddl();
+	aq_pending_set_ddl();
 }
 
 /* A description as the catalog has it now, the caller's own; NULL when there is no such queue. */
 static AqQueue *
 read_catalog(const char *name, int32 id)
 {
-	Relation	rel = table_open(aq_catalog_relation("queue"), AccessShareLock);
+	Relation	rel = table_open(aq_schema_relation("queue"), AccessShareLock);
 	AqQueue    *queue;
 
 	queue_relation = RelationGetRelid(rel);
@@ -124,13 +124,13 @@ static AqQueue *retired;
 static int	held;
 
 void
-aq_queue_hold(void)
+aq_catalog_retain(void)
 {
 	held++;
 }
 
 void
-aq_queue_let_go(void)
+aq_catalog_release(void)
 {
 	held--;
 }
@@ -218,7 +218,7 @@ load_object(const AqRowKey *key, char *value, void *arg)
 
 	ScanKeyInit(&scankey, 2, BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(key->name));
 	scankey.sk_collation = DEFAULT_COLLATION_OID;
-	scan = systable_beginscan(rel, aq_catalog_relation("queue_queue_name_key"), true, snapshot, 1, &scankey);
+	scan = systable_beginscan(rel, aq_schema_relation("queue_queue_name_key"), true, snapshot, 1, &scankey);
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
 	{
@@ -238,7 +238,7 @@ load_object(const AqRowKey *key, char *value, void *arg)
 static int32
 id_of_name(const char *name)
 {
-	AqRowKey	key = {.database = MyDatabaseId,.relation = aq_catalog_relation("queue")};
+	AqRowKey	key = {.database = MyDatabaseId,.relation = aq_schema_relation("queue")};
 	char		value[AQ_ROW_VALUE];
 	int32		id = 0;
 
@@ -258,7 +258,7 @@ is_stale(const AqQueue *queue)
 
 /* Is the description that of the catalog, as far as the session has heard? */
 bool
-aq_queue_in_force(const AqQueue *queue)
+aq_catalog_is_current(const AqQueue *queue)
 {
 	return queue->generation == generation && !is_stale(queue);
 }
@@ -276,8 +276,8 @@ lookup(const char *name)
 
 	AcceptInvalidationMessages();
 	entry = name_entry(name);
-	if (entry->queue != NULL && aq_queue_in_force(entry->queue) &&
-		(aq_session_pins || id_of_name(name) == entry->queue->id))
+	if (entry->queue != NULL && aq_catalog_is_current(entry->queue) &&
+		(aq_parameters_session_pins || id_of_name(name) == entry->queue->id))
 		return entry->queue;
 
 	/* many names are looked for that are no queue's: schema by schema */
@@ -312,16 +312,16 @@ refuse_right(const char *name, AqRight right)
 }
 
 AqQueue *
-aq_queue_get(const char *name, AqRight right)
+aq_catalog_get(const char *name, AqRight right)
 {
 	AqQueue    *queue;
 
 	aq_session_require_preload();
 	queue = lookup(name);
 	/* who has no right to a queue learns nothing of it; who has another one knows that it is there */
-	if (queue == NULL || !aq_queue_allows(queue, right))
+	if (queue == NULL || !aq_privilege_allows(queue, right))
 	{
-		if (queue != NULL && aq_queue_allows(queue, AQ_RIGHT_ANY))
+		if (queue != NULL && aq_privilege_allows(queue, AQ_RIGHT_ANY))
 			refuse_right(name, right);
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name),
@@ -332,7 +332,7 @@ aq_queue_get(const char *name, AqRight right)
 }
 
 AqQueue *
-aq_queue_get_by_name(const char *name)
+aq_catalog_get_by_name(const char *name)
 {
 	return lookup(name);
 }
@@ -347,7 +347,7 @@ known_by_id(int32 id)
 	if (queues_by_name == NULL)
 		return NULL;
 	known = hash_search(queues_by_id, &id, HASH_FIND, NULL);
-	return known != NULL && aq_queue_in_force(known->queue) ? known->queue : NULL;
+	return known != NULL && aq_catalog_is_current(known->queue) ? known->queue : NULL;
 }
 
 static AqQueue *
@@ -367,7 +367,7 @@ find_by_id(int32 id)
 
 /* By id, without asking for rights: for workers and references. */
 AqQueue *
-aq_queue_get_by_id(int32 id, bool missing_ok)
+aq_catalog_get_by_id(int32 id, bool missing_ok)
 {
 	AqQueue    *queue = find_by_id(abs(id));
 
@@ -380,11 +380,11 @@ aq_queue_get_by_id(int32 id, bool missing_ok)
 
 /* The same queue as it is defined now: its name may be that of another queue. */
 AqQueue *
-aq_queue_get_again(int32 id, const char *name, AqRight right)
+aq_catalog_get_again(int32 id, const char *name, AqRight right)
 {
 	AqQueue    *queue = find_by_id(id);
 
-	if (queue == NULL || !aq_queue_allows(queue, right))
+	if (queue == NULL || !aq_privilege_allows(queue, right))
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name),
 				errdetail("It was dropped just now."));
@@ -393,14 +393,14 @@ aq_queue_get_again(int32 id, const char *name, AqRight right)
 
 /* The queue of a number that came from a caller, or NULL: a side, whose number is negative, is not a queue. */
 AqQueue *
-aq_queue_numbered(int32 id)
+aq_catalog_get_numbered(int32 id)
 {
-	return id > 0 ? aq_queue_get_by_id(id, true) : NULL;
+	return id > 0 ? aq_catalog_get_by_id(id, true) : NULL;
 }
 
 /* The consumer of this name, or NULL. */
 AqConsumer *
-aq_queue_consumer(AqQueue *queue, const char *name)
+aq_catalog_consumer(AqQueue *queue, const char *name)
 {
 	for (int i = 0; i < queue->nconsumers; i++)
 		if (queue->consumers[i].name != NULL &&
@@ -412,7 +412,7 @@ aq_queue_consumer(AqQueue *queue, const char *name)
 List *
 aq_catalog_queue_ids(void)
 {
-	Relation	rel = table_open(aq_catalog_relation("queue"), AccessShareLock);
+	Relation	rel = table_open(aq_schema_relation("queue"), AccessShareLock);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, snapshot, 0, NULL);
 	HeapTuple	tuple;
@@ -442,14 +442,14 @@ aq_catalog_read(int32 id)
  * does not fit is as none.
  */
 AqQueue *
-aq_exception_queue_of(AqQueue *queue, int32 named)
+aq_catalog_exception_queue(AqQueue *queue, int32 named)
 {
 	AqQueue    *target = NULL;
 
 	if (named != 0)
-		target = aq_queue_get_by_id(named, true);
+		target = aq_catalog_get_by_id(named, true);
 	if (target == NULL && queue->exception_queue_id != 0)
-		target = aq_queue_get_by_id(queue->exception_queue_id, true);
+		target = aq_catalog_get_by_id(queue->exception_queue_id, true);
 	if (target != NULL && (target->multi || target->payload_type != queue->payload_type))
 		target = NULL;
 	return target;
@@ -457,7 +457,7 @@ aq_exception_queue_of(AqQueue *queue, int32 named)
 
 /* The queue that keeps the messages of this delivery mode: itself, or its buffered queue, which may be missing: NULL. */
 AqQueue *
-aq_queue_side(AqQueue *queue, int delivery)
+aq_catalog_for_delivery(AqQueue *queue, int delivery)
 {
 	return delivery == AQ_BUFFERED ? queue->buffered : queue;
 }

@@ -32,7 +32,7 @@ aq_definition_clock_init(void *area, bool found)
 
 /* A description whose reading begins now knows of all changes until this time. */
 uint64
-aq_queue_clock(void)
+aq_definition_clock_now(void)
 {
 	uint64		now = pg_atomic_read_u64(definitions);
 
@@ -42,7 +42,7 @@ aq_queue_clock(void)
 
 /* A change has been committed. */
 uint64
-aq_queue_clock_tick(void)
+aq_definition_clock_tick(void)
 {
 	return pg_atomic_fetch_add_u64(definitions, 1) + 1;
 }

@@ -57,7 +57,7 @@ find_everybody(AqQueue *queue)
 static void
 read_consumers(AqQueue *queue, Snapshot snapshot)
 {
-	Relation	rel = table_open(aq_catalog_relation("subscriber"), AccessShareLock);
+	Relation	rel = table_open(aq_schema_relation("subscriber"), AccessShareLock);
 	Oid			index = aq_primary_key(rel);
 	ScanKeyData key;
 	SysScanDesc scan;
@@ -135,14 +135,14 @@ read_sort_list(AqQueueTable *table, Datum array)
 static void
 find_table_relations(AqQueueTable *table)
 {
-	table->messages = aq_data_relation(aq_message_table(table->id));
-	table->consumers = table->multi ? aq_data_relation(aq_consumer_table(table->id)) : InvalidOid;
+	table->messages = aq_schema_data_relation(aq_schema_message_table(table->id));
+	table->consumers = table->multi ? aq_schema_data_relation(aq_schema_consumer_table(table->id)) : InvalidOid;
 }
 
 static void
 read_queue_table(AqQueueTable *table, int32 id, Snapshot snapshot)
 {
-	Relation	rel = table_open(aq_catalog_relation("queue_table"), AccessShareLock);
+	Relation	rel = table_open(aq_schema_relation("queue_table"), AccessShareLock);
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
@@ -189,19 +189,19 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 	queue->enqueue_enabled = DatumGetBool(values[QUEUE_ENQUEUE]);
 	queue->dequeue_enabled = DatumGetBool(values[QUEUE_DEQUEUE]);
 	queue->key = (uint64) DatumGetInt64(values[QUEUE_KEY]) & AQ_KEY_MASK;
-	queue->converted = !nulls[QUEUE_CONVERTED] && !aq_xact_converted(queue->id);
+	queue->converted = !nulls[QUEUE_CONVERTED] && !aq_pending_is_converted(queue->id);
 	queue->shard_key = nulls[QUEUE_CONVERTED] ? queue->key : queue->key ^ AQ_SHARD_KEY;
-	queue->store = aq_store_of(aq_xact_converted(queue->id) ? AQ_STORE_CLASSIC
+	queue->store = aq_store_of(aq_pending_is_converted(queue->id) ? AQ_STORE_CLASSIC
 							   : DatumGetChar(values[QUEUE_STORE]));
 	queue->exception = strcmp(TextDatumGetCString(values[QUEUE_TYPE]), "exception") == 0;
 	if (!nulls[QUEUE_TABLE])
 		read_queue_table(&queue->table, DatumGetInt32(values[QUEUE_TABLE]), snapshot);
-	queue->own = aq_xact_created(queue->id);
+	queue->own = aq_pending_is_created(queue->id);
 
 	snprintf(name, sizeof(name), "q%d", queue->id);
-	queue->anchor = aq_data_relation(name);
+	queue->anchor = aq_schema_data_relation(name);
 	snprintf(name, sizeof(name), "s%d", queue->id);
-	queue->sequence = aq_data_relation(name);
+	queue->sequence = aq_schema_data_relation(name);
 	if (OidIsValid(queue->anchor))
 	{
 		HeapTuple	cls = SearchSysCache1(RELOID, ObjectIdGetDatum(queue->anchor));
@@ -226,7 +226,7 @@ describe_buffered(AqQueue *queue)
 {
 	AqQueue    *side;
 
-	if (!OidIsValid(aq_data_relation(aq_message_table(-queue->id))))
+	if (!OidIsValid(aq_schema_data_relation(aq_schema_message_table(-queue->id))))
 		return NULL;
 	side = palloc(sizeof(AqQueue));
 	*side = *queue;
@@ -242,7 +242,7 @@ describe_buffered(AqQueue *queue)
 	side->table.multi = queue->multi;
 	find_table_relations(&side->table);
 	/* by priority, as in a sharded queue, or as in its queue table; a commit's order is that of the calls */
-	if (aq_is_sharded(queue))
+	if (aq_queue_is_sharded(queue))
 		side->table.sort[0] = AQ_SORT_PRIORITY;
 	else
 		for (int i = 0; queue->table.sort[i] != '\0' && queue->table.sort[i] != AQ_SORT_COMMIT_TIME; i++)
@@ -268,7 +268,7 @@ aq_description_read(Relation rel, const char *name, int32 id)
 	SysScanDesc scan;
 	HeapTuple	tuple;
 	AqQueue    *queue = NULL;
-	uint64		definition = aq_queue_clock();
+	uint64		definition = aq_definition_clock_now();
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 
 	/*
@@ -278,7 +278,7 @@ aq_description_read(Relation rel, const char *name, int32 id)
 	InvalidateCatalogSnapshot();
 	if (name != NULL)
 	{
-		index = aq_catalog_relation("queue_queue_name_key");
+		index = aq_schema_relation("queue_queue_name_key");
 		ScanKeyInit(&key, 2, BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(name));
 		/* systable scans compare with the C collation unless told otherwise */
 		key.sk_collation = DEFAULT_COLLATION_OID;

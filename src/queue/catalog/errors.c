@@ -21,13 +21,13 @@ error_of_code(const char *code)
 			errhint("The view aq.errors lists them."));
 }
 
-PG_FUNCTION_INFO_V1(aq_raise_error);
+PG_FUNCTION_INFO_V1(aq_errors_raise);
 Datum
-aq_raise_error(PG_FUNCTION_ARGS)
+aq_errors_raise(PG_FUNCTION_ARGS)
 {
-	AqErrorId	id = error_of_code(aq_arg_name(fcinfo, 0, "sqlstate"));
-	char	   *message = aq_arg_name(fcinfo, 1, "message");
-	char	   *hint = aq_arg_name_or_null(fcinfo, 2, "hint");
+	AqErrorId	id = error_of_code(aq_args_name(fcinfo, 0, "sqlstate"));
+	char	   *message = aq_args_name(fcinfo, 1, "message");
+	char	   *hint = aq_args_name_or_null(fcinfo, 2, "hint");
 
 	ereport(ERROR,
 			aq_error(id, "%s", message),
@@ -35,9 +35,9 @@ aq_raise_error(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-PG_FUNCTION_INFO_V1(aq_view_errors);
+PG_FUNCTION_INFO_V1(aq_errors_view);
 Datum
-aq_view_errors(PG_FUNCTION_ARGS)
+aq_errors_view(PG_FUNCTION_ARGS)
 {
 	AqRow		row;
 

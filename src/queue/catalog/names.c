@@ -97,9 +97,9 @@ split_name(const char *string, char **schema, char **name)
 	return *name != NULL && *s == '\0';
 }
 
-PG_FUNCTION_INFO_V1(aq_split_name);
+PG_FUNCTION_INFO_V1(aq_names_split);
 Datum
-aq_split_name(PG_FUNCTION_ARGS)
+aq_names_split(PG_FUNCTION_ARGS)
 {
 	char	   *parts[2];
 	Datum		values[2];
@@ -122,9 +122,9 @@ aq_split_name(PG_FUNCTION_ARGS)
 static bool
 is_queue(const char *name, AqRight right)
 {
-	AqQueue    *queue = aq_queue_get_by_name(name);
+	AqQueue    *queue = aq_catalog_get_by_name(name);
 
-	return queue != NULL && aq_queue_allows(queue, right);
+	return queue != NULL && aq_privilege_allows(queue, right);
 }
 
 /* The native name of a queue; NULL: there is none. */
@@ -158,9 +158,9 @@ resolve(const char *string, AqRight right)
 	return is_queue(name, right) ? name : NULL;
 }
 
-PG_FUNCTION_INFO_V1(aq_resolve_queue);
+PG_FUNCTION_INFO_V1(aq_names_resolve);
 Datum
-aq_resolve_queue(PG_FUNCTION_ARGS)
+aq_names_resolve(PG_FUNCTION_ARGS)
 {
 	char	   *privilege = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	AqRight		right = AQ_RIGHT_ANY;
@@ -178,11 +178,11 @@ aq_resolve_queue(PG_FUNCTION_ARGS)
 }
 
 /* What the packages have to know of a queue, by its native name. */
-PG_FUNCTION_INFO_V1(aq_describe_queue);
+PG_FUNCTION_INFO_V1(aq_names_describe_queue);
 Datum
-aq_describe_queue(PG_FUNCTION_ARGS)
+aq_names_describe_queue(PG_FUNCTION_ARGS)
 {
-	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
 	Datum		values[6];
 	bool		nulls[6] = {0};
 
@@ -192,21 +192,21 @@ aq_describe_queue(PG_FUNCTION_ARGS)
 	values[3] = BoolGetDatum(queue->dequeue_enabled);
 	values[4] = BoolGetDatum(queue->exception);
 	values[5] = Int32GetDatum(queue->table.id);
-	nulls[5] = aq_is_sharded(queue);
+	nulls[5] = aq_queue_is_sharded(queue);
 	return aq_rows_one(fcinfo, values, nulls);
 }
 
-PG_FUNCTION_INFO_V1(aq_payload_type);
+PG_FUNCTION_INFO_V1(aq_names_payload_type);
 Datum
-aq_payload_type(PG_FUNCTION_ARGS)
+aq_names_payload_type(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_OID(aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY)->payload_type);
+	PG_RETURN_OID(aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY)->payload_type);
 }
 
 /* The consumers of a queue, by its native name. */
-AQ_ROWS(aq_queue_consumers)
+AQ_ROWS(aq_names_consumers)
 {
-	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
 
 	for (int i = 0; i < queue->nconsumers; i++)
 	{
@@ -224,12 +224,12 @@ AQ_ROWS(aq_queue_consumers)
 	}
 }
 
-PG_FUNCTION_INFO_V1(aq_subscriber_transformation);
+PG_FUNCTION_INFO_V1(aq_names_transformation);
 Datum
-aq_subscriber_transformation(PG_FUNCTION_ARGS)
+aq_names_transformation(PG_FUNCTION_ARGS)
 {
-	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
-	AqConsumer *consumer = aq_queue_consumer(queue, text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	AqConsumer *consumer = aq_catalog_consumer(queue, text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	Datum		values[2] = {0};
 	bool		nulls[2] = {true, true};
 

@@ -11,12 +11,12 @@
 
 #include "utils/guc.h"
 
-int			aq_default_shards = 4;
-int			aq_listen_wakeup = AQ_LISTEN_TARGETED;
-bool		aq_session_pins = true;
-int			aq_fetch_patience_ms = 1000;
-int			aq_buffered_message_limit = 100000;
-int			aq_flow_control_timeout_ms = 10000;
+int			aq_parameters_default_shards = 4;
+int			aq_parameters_listen_wakeup = AQ_LISTEN_TARGETED;
+bool		aq_parameters_session_pins = true;
+int			aq_parameters_fetch_patience_ms = 1000;
+int			aq_parameters_buffered_message_limit = 100000;
+int			aq_parameters_flow_control_timeout_ms = 10000;
 
 static const struct config_enum_entry listen_wakeups[] = {
 	{"targeted", AQ_LISTEN_TARGETED, false},
@@ -30,7 +30,7 @@ aq_parameters_define(void)
 	DefineCustomIntVariable("pgaq.default_shards",
 							"Number of shards of a queue created without saying how many.",
 							NULL,
-							&aq_default_shards,
+							&aq_parameters_default_shards,
 							4, 1, AQ_MAX_SHARDS,
 							PGC_USERSET, 0,
 							NULL, NULL, NULL);
@@ -38,7 +38,7 @@ aq_parameters_define(void)
 							 "Whom a message wakes of the sessions that listen.",
 							 "targeted: as many as there are messages, of those that listen for its consumer. "
 							 "broadcast: everybody who listens, through one channel with one latch, for study.",
-							 &aq_listen_wakeup,
+							 &aq_parameters_listen_wakeup,
 							 AQ_LISTEN_TARGETED, listen_wakeups,
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
@@ -46,7 +46,7 @@ aq_parameters_define(void)
 							 "Keeps a queue pinned in the object cache from a session's first use of it.",
 							 "off locks and pins it for each use, as Oracle does, for study: then all users "
 							 "of a queue meet at its mutex.",
-							 &aq_session_pins,
+							 &aq_parameters_session_pins,
 							 true,
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
@@ -54,7 +54,7 @@ aq_parameters_define(void)
 							"How long after aq.wait a client may take to fetch the message before another waiter is told of it.",
 							"-1 tells nobody else: then a client that is busy or gone keeps the message from "
 							"those who wait, until the next one comes.",
-							&aq_fetch_patience_ms,
+							&aq_parameters_fetch_patience_ms,
 							1000, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
@@ -63,14 +63,14 @@ aq_parameters_define(void)
 							"Who enqueues buffered messages for one that has as many waits for it, up to "
 							"pgaq.flow_control_timeout. A transaction cannot enqueue more into a queue, but for the "
 							"rest of an array. 0: no limit.",
-							&aq_buffered_message_limit,
+							&aq_parameters_buffered_message_limit,
 							100000, 0, INT_MAX,
 							PGC_SUSET, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.flow_control_timeout",
 							"How long an enqueuer of a buffered message waits for consumers that have too many.",
 							"Then it gets an error. 0 does not wait.",
-							&aq_flow_control_timeout_ms,
+							&aq_parameters_flow_control_timeout_ms,
 							10000, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);

@@ -75,7 +75,7 @@ is_standalone(Oid type)
 }
 
 Oid
-aq_type_owner(Oid type)
+aq_payload_type_owner(Oid type)
 {
 	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
 	Oid			owner;
@@ -112,7 +112,7 @@ is_temporary(Oid type)
 }
 
 void
-aq_check_payload_type(Oid type)
+aq_payload_check_type(Oid type)
 {
 	if (!SearchSysCacheExists1(TYPEOID, ObjectIdGetDatum(type)))
 		ereport(ERROR, aq_error(AQ_ERR_PAYLOAD_TYPE, "type with OID %u does not exist", type));
@@ -129,7 +129,7 @@ aq_check_payload_type(Oid type)
 				 errdetail("A queue keeps its payload type from being dropped, so the type of another role needs a grant by name; USAGE of PUBLIC does not count."),
 				 errhint("Its owner can grant it: GRANT USAGE ON TYPE %s TO %s.", format_type_be(type),
 						 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
-	if (!is_standalone(type) && !has_privs_of_role(aq_type_owner(type), GetUserId()))
+	if (!is_standalone(type) && !has_privs_of_role(aq_payload_type_owner(type), GetUserId()))
 		ereport(ERROR,
 				aq_error(AQ_ERR_PAYLOAD_TYPE, "type %s cannot be a payload type", format_type_be(type)),
 				errdetail("It is the row type of a table or a view that belongs to another role."),

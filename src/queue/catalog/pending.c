@@ -39,31 +39,31 @@ remember_change(int32 id, int kind)
 }
 
 void
-aq_queue_created_here(int32 id)
+aq_pending_created(int32 id)
 {
 	remember_change(id, AQ_CHANGE_CREATED);
 }
 
 void
-aq_queue_dropped_here(int32 id)
+aq_pending_dropped(int32 id)
 {
 	remember_change(id, AQ_CHANGE_DROPPED);
 }
 
 void
-aq_queue_altered_here(int32 id)
+aq_pending_altered(int32 id)
 {
 	remember_change(id, AQ_CHANGE_ALTERED);
 }
 
 void
-aq_queue_changed_here(int32 id)
+aq_pending_changed(int32 id)
 {
 	remember_change(id, AQ_CHANGE_CHANGED);
 }
 
 void
-aq_consumer_removed_here(int32 id, int position, int64 number)
+aq_pending_consumer_removed(int32 id, int position, int64 number)
 {
 	remember_change(id, AQ_CHANGE_UNSUBSCRIBED);
 	changes[nchanges - 1].position = position;
@@ -71,13 +71,13 @@ aq_consumer_removed_here(int32 id, int position, int64 number)
 }
 
 void
-aq_queue_converted_here(int32 id)
+aq_pending_converted(int32 id)
 {
 	remember_change(id, AQ_CHANGE_CONVERTED);
 }
 
 void
-aq_queue_table_left_here(int32 id)
+aq_pending_table_left(int32 id)
 {
 	remember_change(id, AQ_CHANGE_TABLE_LEFT);
 }
@@ -100,31 +100,31 @@ has_change(int32 id, int kind)
 }
 
 bool
-aq_xact_dropped(int32 id)
+aq_pending_is_dropped(int32 id)
 {
 	return has_change(id, AQ_CHANGE_DROPPED);
 }
 
 bool
-aq_xact_created(int32 id)
+aq_pending_is_created(int32 id)
 {
 	return has_change(id, AQ_CHANGE_CREATED);
 }
 
 bool
-aq_xact_converted(int32 id)
+aq_pending_is_converted(int32 id)
 {
 	return has_change(id, AQ_CHANGE_CONVERTED);
 }
 
 void
-aq_xact_ddl(void)
+aq_pending_set_ddl(void)
 {
 	ddl = true;
 }
 
 bool
-aq_xact_has_ddl(void)
+aq_pending_has_ddl(void)
 {
 	return ddl;
 }

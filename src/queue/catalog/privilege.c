@@ -73,7 +73,7 @@ anchor_allows(AqQueue *queue, Oid role, AclMode mode)
 	int			length;
 	Oid			owner;
 
-	if (aq_session_pins)
+	if (aq_parameters_session_pins)
 		return pg_class_aclcheck(queue->anchor, role, mode) == ACLCHECK_OK;
 	length = aq_row_get(AQ_ROW_USERS, &key, value.bytes, load_rights, NULL);
 	if (length == AQ_ROW_VALUE)	/* too many grantees for a row */
@@ -86,14 +86,14 @@ anchor_allows(AqQueue *queue, Oid role, AclMode mode)
 
 /* May the current role do what the owner may, with every queue and queue table? */
 bool
-aq_may_manage_any(void)
+aq_privilege_manages_any(void)
 {
 	return has_system_privilege(GetUserId(), "aq_manage_any");
 }
 
 /* Has the current role the right? */
 bool
-aq_queue_allows(AqQueue *queue, AqRight right)
+aq_privilege_allows(AqQueue *queue, AqRight right)
 {
 	Oid			role = GetUserId();
 
@@ -111,10 +111,10 @@ aq_queue_allows(AqQueue *queue, AqRight right)
 			return anchor_allows(queue, role, ACL_DELETE) ||
 				has_system_privilege(role, "aq_dequeue_any");
 		case AQ_RIGHT_ANY:
-			return aq_queue_allows(queue, AQ_RIGHT_ENQUEUE) || aq_queue_allows(queue, AQ_RIGHT_DEQUEUE) ||
-				aq_queue_allows(queue, AQ_RIGHT_OWNER);
+			return aq_privilege_allows(queue, AQ_RIGHT_ENQUEUE) || aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE) ||
+				aq_privilege_allows(queue, AQ_RIGHT_OWNER);
 		case AQ_RIGHT_OWNER:
-			return aq_may_manage_any();
+			return aq_privilege_manages_any();
 	}
 	return false;
 }

@@ -19,7 +19,7 @@ aq_queue_lock(int32 id, LOCKMODE mode, bool wait)
 {
 	LOCKTAG		tag;
 
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_catalog_relation("queue"), (uint32) id, 0);
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("queue"), (uint32) id, 0);
 	return LockAcquire(&tag, mode, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
 }
 
@@ -34,7 +34,7 @@ aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait)
 
 	if (!aq_queue_lock(id, mode, wait))
 		return false;
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_catalog_relation("queue"), (uint32) id, 0);
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("queue"), (uint32) id, 0);
 	return LockRelease(&tag, mode, false);
 }
 
@@ -44,7 +44,7 @@ aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait)
  * which keeps them accessible.
  */
 bool
-aq_queue_is_accessible(AqQueue *queue, LOCKMODE mode)
+aq_queue_lock_tables(AqQueue *queue, LOCKMODE mode)
 {
 	Oid			first[] = {queue->sequence, queue->table.messages, queue->table.consumers};
 

@@ -101,7 +101,7 @@ struct AqRule
 	bool		busy;			/* it is being evaluated */
 	/* what it is compiled to */
 	MemoryContext code;
-	uint64		changes;		/* aq_code_changes() before */
+	uint64		changes;		/* aq_run_as_code_changes() before */
 	bool		user_code;		/* not only what is built in and the same whoever runs it */
 	ExprState  *state;
 	ExprContext *context;
@@ -383,7 +383,7 @@ compile(AqRule *rule)
 {
 	Node	   *node;
 
-	if (aq_is_run_as())
+	if (aq_run_as_is_active())
 		check_types_of(rule);
 	node = analyze(rule, parse_expression(rule->text), false);
 	rule->user_code = may_call_user_code(node, NULL) || contain_mutable_functions(node);
@@ -415,10 +415,10 @@ compile_arg(void *arg)
 static void
 run_as_caller(void (*call) (void *arg), void *arg)
 {
-	int			nest = aq_use_callers_path();
+	int			nest = aq_caller_path_use();
 
 	call(arg);
-	aq_leave_callers_path(nest);
+	aq_caller_path_leave(nest);
 }
 
 /* Immutable functions, and constraints of domains, run now. */
@@ -457,7 +457,7 @@ compile_in_our_words(AqRule *rule)
 {
 	MemoryContext old = CurrentMemoryContext;
 
-	aq_queue_hold();
+	aq_catalog_retain();
 	PG_TRY();
 	{
 		compile_as_role(rule);
@@ -466,7 +466,7 @@ compile_in_our_words(AqRule *rule)
 	{
 		ErrorData  *error;
 
-		aq_queue_let_go();
+		aq_catalog_release();
 		MemoryContextSwitchTo(old);
 		error = CopyErrorData();
 		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED || error->sqlerrcode == ERRCODE_ADMIN_SHUTDOWN ||
@@ -477,7 +477,7 @@ compile_in_our_words(AqRule *rule)
 		raise_invalid(rule, error);
 	}
 	PG_END_TRY();
-	aq_queue_let_go();
+	aq_catalog_release();
 }
 
 /* Compile it, or compile it anew; after an error it is as it was. */
@@ -488,7 +488,7 @@ make_code(AqRule *rule)
 	MemoryContext old;
 
 	made.code = AllocSetContextCreate(CurrentMemoryContext, "pgaq rule code", ALLOCSET_SMALL_SIZES);
-	made.changes = aq_code_changes();
+	made.changes = aq_run_as_code_changes();
 	old = MemoryContextSwitchTo(made.code);
 	compile_in_our_words(&made);
 	MemoryContextSwitchTo(old);
@@ -526,7 +526,7 @@ aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext contex
 static void
 renew(AqRule *rule)
 {
-	if (rule->changes == aq_code_changes())
+	if (rule->changes == aq_run_as_code_changes())
 		return;
 	if (OidIsValid(rule->role))
 		rule->role = aq_rule_role(rule->role);
@@ -599,7 +599,7 @@ evaluate_user_code(AqRule *rule, const AqMessage *message)
 {
 	Evaluation	e = {.rule = rule,.message = message};
 
-	aq_queue_hold();
+	aq_catalog_retain();
 	rule->busy = true;
 	PG_TRY();
 	{
@@ -611,7 +611,7 @@ evaluate_user_code(AqRule *rule, const AqMessage *message)
 	PG_FINALLY();
 	{
 		rule->busy = false;
-		aq_queue_let_go();
+		aq_catalog_release();
 	}
 	PG_END_TRY();
 	return e.result;

@@ -28,7 +28,7 @@
  *	  have left there is discarded first; so are the server's copies of the
  *	  constraints of domains, in which functions of SQL may be inlined.  What the
  *	  extension keeps ready is made again when functions, roles or its types have
- *	  changed: see aq_code_changes.
+ *	  changed: see aq_run_as_code_changes.
  *	- Queries do not use parallel workers, in which nothing of this is checked.
  *	- The session's open cursors cannot be read, and large objects not by descriptor.
  *
@@ -83,7 +83,7 @@ static int	acting_depth;		/* calls of aq_run_as, one within the other */
 static Oid	ready_owners[MAX_OWNERS];
 static int	nready_owners;		/* above MAX_OWNERS: any role may be among them */
 
-/* see aq_code_changes */
+/* see aq_run_as_code_changes */
 static uint64 changes = 1;
 static HTAB *types_used;
 
@@ -107,7 +107,7 @@ typedef struct TypeUsed
  * that code here makes values of.  Read it before making something ready.
  */
 uint64
-aq_code_changes(void)
+aq_run_as_code_changes(void)
 {
 	return changes;
 }
@@ -278,7 +278,7 @@ before_call(FmgrHookEventType event, FmgrInfo *call, Datum *arg)
 {
 	if (event == FHET_START)
 	{
-		aq_path_of_call(call->fn_oid);
+		aq_caller_path_on_call(call->fn_oid);
 		check_function(call->fn_oid);
 	}
 	if (previous_fmgr_hook)
@@ -500,7 +500,7 @@ run(Oid role, bool reads, void (*call) (void *arg), void *arg)
 	GetUserIdAndSecContext(&user, &context);
 	acting_role = role;
 	acting_depth++;
-	aq_queue_hold();
+	aq_catalog_retain();
 	set_portals(hidden, PORTAL_ACTIVE);
 	PG_TRY();
 	{
@@ -513,7 +513,7 @@ run(Oid role, bool reads, void (*call) (void *arg), void *arg)
 	PG_FINALLY();
 	{
 		/* an error undoes the others with the (sub)transaction */
-		aq_queue_let_go();
+		aq_catalog_release();
 		acting_depth--;
 		acting_role = outer_role;
 		set_portals(hidden, PORTAL_READY);
@@ -539,7 +539,7 @@ aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg)
 
 /* Is the caller within aq_run_as? */
 bool
-aq_is_run_as(void)
+aq_run_as_is_active(void)
 {
 	return acting_depth > 0;
 }

@@ -25,7 +25,7 @@
 #include "utils/syscache.h"
 
 Oid
-aq_catalog_relation(const char *name)
+aq_schema_relation(const char *name)
 {
 	Oid			schema = get_namespace_oid("aq", true);
 	Oid			oid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
@@ -69,7 +69,7 @@ find_relation(const char *name, Oid schema)
  * old: what is said not to exist is looked for in pg_class.
  */
 Oid
-aq_data_relation(const char *name)
+aq_schema_data_relation(const char *name)
 {
 	Oid			schema = get_namespace_oid("aq_data", true);
 	Oid			oid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
@@ -78,27 +78,27 @@ aq_data_relation(const char *name)
 }
 
 char *
-aq_message_table(int32 id)
+aq_schema_message_table(int32 id)
 {
 	return id > 0 ? psprintf("t%d", id) : psprintf("b%d", -id);
 }
 
 char *
-aq_consumer_table(int32 id)
+aq_schema_consumer_table(int32 id)
 {
 	return id > 0 ? psprintf("c%d", id) : psprintf("d%d", -id);
 }
 
 /* This session's identity in rows: unique in the database for ever. */
 int64
-aq_session_identity(void)
+aq_schema_session_identity(void)
 {
 	static int64 identity;
 	static Oid	database;
 
 	if (identity == 0 || database != MyDatabaseId)
 	{
-		identity = nextval_internal(aq_catalog_relation("session_id_seq"), false);
+		identity = nextval_internal(aq_schema_relation("session_id_seq"), false);
 		database = MyDatabaseId;
 	}
 	return identity;

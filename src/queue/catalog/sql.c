@@ -23,7 +23,7 @@ extension_owner(void)
 	HeapTuple	tuple;
 	Oid			owner;
 
-	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(aq_catalog_relation("queue")));
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(aq_schema_relation("queue")));
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for relation aq.queue");
 	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
@@ -45,7 +45,7 @@ may_use_default_tablespace(void)
  * read_only, so that the caller can read SPI_tuptable, and calls SPI_finish().
  */
 int
-aq_run_sql(const char *command, int nargs, Oid *types, Datum *values,
+aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 		   const char *nulls, bool read_only)
 {
 	Oid			save_user;
@@ -79,7 +79,7 @@ aq_run_sql(const char *command, int nargs, Oid *types, Datum *values,
 
 /* A command that changes something. */
 void
-aq_run_change(const char *command, int nargs, Oid *types, Datum *values, const char *nulls)
+aq_sql_change(const char *command, int nargs, Oid *types, Datum *values, const char *nulls)
 {
-	(void) aq_run_sql(command, nargs, types, values, nulls, false);
+	(void) aq_sql_run(command, nargs, types, values, nulls, false);
 }

@@ -45,7 +45,7 @@ aq_store_of(char kind)
 
 /* A message's consumers as a column of its row. */
 bytea *
-aq_targets_to_bytes(const Bitmapset *targets)
+aq_store_targets_to_bytes(const Bitmapset *targets)
 {
 	int			last = -1,
 				position = -1;

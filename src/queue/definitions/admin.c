@@ -38,7 +38,7 @@ check_not_negative(Datum interval, const char *what)
 static int32
 exception_queue_id(const char *name, Oid payload_type)
 {
-	AqQueue    *target = aq_queue_get(name, AQ_RIGHT_ENQUEUE);
+	AqQueue    *target = aq_catalog_get(name, AQ_RIGHT_ENQUEUE);
 
 	if (target->multi || target->payload_type != payload_type)
 		ereport(ERROR,
@@ -88,26 +88,26 @@ check_max_retries(int32 max_retries, bool sharded)
 				errhint("Leave out the limit, or put the queue into a queue table."));
 }
 
-PG_FUNCTION_INFO_V1(aq_create_queue);
+PG_FUNCTION_INFO_V1(aq_admin_create_queue);
 Datum
-aq_create_queue(PG_FUNCTION_ARGS)
+aq_admin_create_queue(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueueDefinition d = {.owner = GetUserId(),.max_retries = -1};
 
-	aq_begin_ddl("aq.create_queue()");
-	d.name = aq_arg_name(fcinfo, 0, "queue_name");
-	aq_check_name(d.name, "queue");
-	aq_check_schema_of(d.name);
+	aq_ddl_begin("aq.create_queue()");
+	d.name = aq_args_name(fcinfo, 0, "queue_name");
+	aq_args_check_name(d.name, "queue");
+	aq_queue_table_check_schema(d.name);
 	for (int i = 1; i <= 6; i++)
 		if (PG_ARGISNULL(i) && i != 3 && i != 4)
 			ereport(ERROR,
 					aq_error(AQ_ERR_ARGUMENT_NULL,
 							 "payload_type, multiple_consumers, retry_delay and retention must not be null"));
 	d.payload_type = PG_GETARG_OID(1);
-	aq_check_payload_type(d.payload_type);
+	aq_payload_check_type(d.payload_type);
 	d.multi = PG_GETARG_BOOL(2);
-	d.shards = PG_ARGISNULL(3) ? aq_default_shards : PG_GETARG_INT32(3);
+	d.shards = PG_ARGISNULL(3) ? aq_parameters_default_shards : PG_GETARG_INT32(3);
 	if (d.shards < 1 || d.shards > AQ_MAX_SHARDS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "a queue has 1 to %d shards, not %d",
@@ -125,7 +125,7 @@ aq_create_queue(PG_FUNCTION_ARGS)
 	d.retention = PG_GETARG_INTERVAL_P(6);
 	if (!PG_ARGISNULL(8))
 		d.comment = PG_GETARG_TEXT_PP(8);
-	d.exception = is_exception_type(aq_arg_name(fcinfo, 10, "queue_type"));
+	d.exception = is_exception_type(aq_args_name(fcinfo, 10, "queue_type"));
 	if (!PG_ARGISNULL(9))
 		place_in_table(&d, fcinfo);
 	else if (d.exception && d.multi)
@@ -134,7 +134,7 @@ aq_create_queue(PG_FUNCTION_ARGS)
 				errhint("Leave \"multiple_consumers\" false."));
 	if (!PG_ARGISNULL(7))
 		d.exception_queue_id = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(7)), d.payload_type);
-	aq_queue_create(&d);
+	aq_definition_create(&d);
 	PG_RETURN_VOID();
 }
 
@@ -148,7 +148,7 @@ set_column(int32 id, const char *column, Oid type, Datum value, bool isnull)
 	Datum		values[2] = {Int32GetDatum(id), value};
 	char		nulls[3] = {' ', isnull ? 'n' : ' ', '\0'};
 
-	aq_run_change(psprintf("UPDATE aq.queue SET %s = $2 WHERE queue_id = $1", column),
+	aq_sql_change(psprintf("UPDATE aq.queue SET %s = $2 WHERE queue_id = $1", column),
 				  2, types, values, nulls);
 }
 
@@ -159,23 +159,23 @@ set_owner(int32 id, Oid owner)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("must be member of role \"%s\"", GetUserNameFromId(owner, false))));
-	aq_run_change(psprintf("ALTER VIEW aq_data.q%d OWNER TO %s", id,
+	aq_sql_change(psprintf("ALTER VIEW aq_data.q%d OWNER TO %s", id,
 						   quote_identifier(GetUserNameFromId(owner, false))),
 				  0, NULL, NULL, NULL);
 	aq_row_count_modification(AQ_ROW_USERS);
 }
 
-PG_FUNCTION_INFO_V1(aq_alter_queue);
+PG_FUNCTION_INFO_V1(aq_admin_alter_queue);
 Datum
-aq_alter_queue(PG_FUNCTION_ARGS)
+aq_admin_alter_queue(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue;
 	int32		id;
 	Oid			payload_type;
 
-	aq_begin_ddl("aq.alter_queue()");
-	queue = aq_queue_for_change(aq_arg_name(fcinfo, 0, "queue_name"), ShareUpdateExclusiveLock);
+	aq_ddl_begin("aq.alter_queue()");
+	queue = aq_ddl_queue(aq_args_name(fcinfo, 0, "queue_name"), ShareUpdateExclusiveLock);
 	id = queue->id;
 	payload_type = queue->payload_type;
 	if (!PG_ARGISNULL(1))
@@ -214,16 +214,16 @@ aq_alter_queue(PG_FUNCTION_ARGS)
 	{
 		char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(7));
 
-		aq_check_name(name, "queue");
-		aq_check_schema_of(name);
-		if (aq_queue_get_by_name(name) != NULL)
+		aq_args_check_name(name, "queue");
+		aq_queue_table_check_schema(name);
+		if (aq_catalog_get_by_name(name) != NULL)
 			ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", name));
 		set_column(id, "queue_name", TEXTOID, PG_GETARG_DATUM(7), false);
 	}
 	/* last: the caller may lose his rights by it */
 	if (!PG_ARGISNULL(6))
 		set_owner(id, PG_GETARG_OID(6));
-	aq_queue_altered_here(id);
+	aq_pending_altered(id);
 	aq_catalog_changed();
 	PG_RETURN_VOID();
 }
@@ -234,7 +234,7 @@ was_used(int32 id)
 {
 	bool		used;
 
-	aq_run_sql(psprintf("SELECT 1 FROM aq.message_table WHERE queue_id = %d LIMIT 1", id),
+	aq_sql_run(psprintf("SELECT 1 FROM aq.message_table WHERE queue_id = %d LIMIT 1", id),
 			   0, NULL, NULL, NULL, true);
 	used = SPI_processed > 0;
 	SPI_finish();
@@ -242,9 +242,9 @@ was_used(int32 id)
 }
 
 /* Only before the first message: a session's messages stay in one shard. */
-PG_FUNCTION_INFO_V1(aq_set_shards);
+PG_FUNCTION_INFO_V1(aq_admin_set_shards);
 Datum
-aq_set_shards(PG_FUNCTION_ARGS)
+aq_admin_set_shards(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	char	   *name;
@@ -252,8 +252,8 @@ aq_set_shards(PG_FUNCTION_ARGS)
 	int32		id;
 	int			shards;
 
-	aq_begin_ddl("dbms_aqadm.set_queue_parameter()");
-	name = aq_arg_name(fcinfo, 0, "queue_name");
+	aq_ddl_begin("dbms_aqadm.set_queue_parameter()");
+	name = aq_args_name(fcinfo, 0, "queue_name");
 	if (PG_ARGISNULL(1))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"shards\" must not be null"));
 	shards = PG_GETARG_INT32(1);
@@ -261,7 +261,7 @@ aq_set_shards(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "a queue has 1 to %d shards, not %d",
 						 AQ_MAX_SHARDS, shards));
-	queue = aq_queue_for_change(name, ShareUpdateExclusiveLock);
+	queue = aq_ddl_queue(name, ShareUpdateExclusiveLock);
 	id = queue->id;
 	if (queue->enqueue_enabled || was_used(id))
 		ereport(ERROR,
@@ -269,7 +269,7 @@ aq_set_shards(PG_FUNCTION_ARGS)
 						 name),
 				errhint("Set it before the queue is started for the first time."));
 	set_column(id, "shards", INT2OID, Int16GetDatum(shards), false);
-	aq_queue_altered_here(id);
+	aq_pending_altered(id);
 	aq_catalog_changed();
 	PG_RETURN_VOID();
 }
@@ -277,7 +277,7 @@ aq_set_shards(PG_FUNCTION_ARGS)
 static Datum
 start_stop(FunctionCallInfo fcinfo, bool start)
 {
-	AqQueue    *queue = aq_queue_for_change(aq_arg_name(fcinfo, 0, "queue_name"),
+	AqQueue    *queue = aq_ddl_queue(aq_args_name(fcinfo, 0, "queue_name"),
 											ShareUpdateExclusiveLock);
 	int32		id = queue->id;
 
@@ -290,28 +290,28 @@ start_stop(FunctionCallInfo fcinfo, bool start)
 		set_column(id, "enqueue_enabled", BOOLOID, BoolGetDatum(start), false);
 	if (!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))
 		set_column(id, "dequeue_enabled", BOOLOID, BoolGetDatum(start), false);
-	aq_queue_altered_here(id);
+	aq_pending_altered(id);
 	aq_catalog_changed();
 	PG_RETURN_VOID();
 }
 
-PG_FUNCTION_INFO_V1(aq_start_queue);
+PG_FUNCTION_INFO_V1(aq_admin_start_queue);
 Datum
-aq_start_queue(PG_FUNCTION_ARGS)
+aq_admin_start_queue(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
-	aq_begin_ddl("aq.start_queue()");
+	aq_ddl_begin("aq.start_queue()");
 	return start_stop(fcinfo, true);
 }
 
-PG_FUNCTION_INFO_V1(aq_stop_queue);
+PG_FUNCTION_INFO_V1(aq_admin_stop_queue);
 Datum
-aq_stop_queue(PG_FUNCTION_ARGS)
+aq_admin_stop_queue(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
-	aq_begin_ddl("aq.stop_queue()");
+	aq_ddl_begin("aq.stop_queue()");
 	if (!PG_ARGISNULL(3) && PG_GETARG_BOOL(3))
-		aq_queue_quiesce(aq_queue_get(aq_arg_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER),
+		aq_stop_wait_for_users(aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER),
 						 !PG_ARGISNULL(1) && PG_GETARG_BOOL(1), !PG_ARGISNULL(2) && PG_GETARG_BOOL(2));
 	return start_stop(fcinfo, false);
 }
@@ -324,7 +324,7 @@ check_not_exception_queue(int32 id, const char *name)
 	char	   *user = NULL;
 	MemoryContext context = CurrentMemoryContext;
 
-	aq_run_sql(psprintf("SELECT queue_name FROM aq.queue WHERE exception_queue_id = %d AND queue_id <> %d LIMIT 1",
+	aq_sql_run(psprintf("SELECT queue_name FROM aq.queue WHERE exception_queue_id = %d AND queue_id <> %d LIMIT 1",
 						id, id), 0, NULL, NULL, NULL, true);
 	if (SPI_processed > 0)
 		user = MemoryContextStrdup(context, SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
@@ -335,17 +335,17 @@ check_not_exception_queue(int32 id, const char *name)
 				errhint("Give that queue another with aq.alter_queue, or drop it first."));
 }
 
-PG_FUNCTION_INFO_V1(aq_drop_queue);
+PG_FUNCTION_INFO_V1(aq_admin_drop_queue);
 Datum
-aq_drop_queue(PG_FUNCTION_ARGS)
+aq_admin_drop_queue(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	char	   *name;
 
-	aq_begin_ddl("aq.drop_queue()");
-	name = aq_arg_name(fcinfo, 0, "queue_name");
-	check_not_exception_queue(aq_queue_for_change(name, AccessExclusiveLock)->id, name);
-	aq_queue_drop(name, !PG_ARGISNULL(1) && PG_GETARG_BOOL(1));
+	aq_ddl_begin("aq.drop_queue()");
+	name = aq_args_name(fcinfo, 0, "queue_name");
+	check_not_exception_queue(aq_ddl_queue(name, AccessExclusiveLock)->id, name);
+	aq_definition_drop(name, !PG_ARGISNULL(1) && PG_GETARG_BOOL(1));
 	PG_RETURN_VOID();
 }
 
@@ -363,10 +363,10 @@ purge(AqQueue *queue, const char *consumer, AqTakeOptions *options)
 {
 	uint64		purged = 0;
 
-	aq_queue_pin(queue);
+	aq_pins_pin(queue);
 	if (!queue->multi || consumer != NULL)
 	{
-		options->position = aq_dequeue_position(queue, consumer);
+		options->position = aq_args_consumer_position(queue, consumer);
 		return options->position >= 0 ? queue->store->take(queue, options) : 0;
 	}
 	for (int i = 0; i < queue->nconsumers; i++)
@@ -377,9 +377,9 @@ purge(AqQueue *queue, const char *consumer, AqTakeOptions *options)
 	return purged;
 }
 
-PG_FUNCTION_INFO_V1(aq_purge_queue);
+PG_FUNCTION_INFO_V1(aq_admin_purge_queue);
 Datum
-aq_purge_queue(PG_FUNCTION_ARGS)
+aq_admin_purge_queue(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue;
@@ -388,11 +388,11 @@ aq_purge_queue(PG_FUNCTION_ARGS)
 	int			delivery;
 	uint64		purged = 0;
 
-	aq_begin_ddl("aq.purge_queue()");
-	queue = aq_queue_get(aq_arg_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
-	consumer = aq_arg_name_or_null(fcinfo, 1, "consumer");
-	delivery = aq_delivery_arg(fcinfo, 3);
-	queue = aq_queue_pin_current(queue, false);
+	aq_ddl_begin("aq.purge_queue()");
+	queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
+	consumer = aq_args_name_or_null(fcinfo, 1, "consumer");
+	delivery = aq_args_delivery(fcinfo, 3);
+	queue = aq_pins_pin_current(queue, false);
 	if (!PG_ARGISNULL(4) && PG_GETARG_BOOL(4))
 		queue->store->lock(queue);
 	if (!PG_ARGISNULL(2))
@@ -412,13 +412,13 @@ aq_purge_queue(PG_FUNCTION_ARGS)
  * Delivered messages that a queue table retains: of one consumer, those with
  * these ids.  How many there were.
  */
-PG_FUNCTION_INFO_V1(aq_purge_processed);
+PG_FUNCTION_INFO_V1(aq_admin_purge_processed);
 Datum
-aq_purge_processed(PG_FUNCTION_ARGS)
+aq_admin_purge_processed(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
-	AqQueue    *queue = aq_queue_get(aq_arg_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
-	char	   *consumer = aq_arg_name_or_null(fcinfo, 1, "consumer");
+	AqQueue    *queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
+	char	   *consumer = aq_args_name_or_null(fcinfo, 1, "consumer");
 	Oid			types[2] = {INT4OID, UUIDARRAYOID};
 	Datum		values[2] = {Int32GetDatum(queue->id), PG_GETARG_DATUM(2)};
 	int			table = queue->table.id;
@@ -427,24 +427,24 @@ aq_purge_processed(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(2))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"ids\" must not be null"));
-	aq_begin_ddl("aq.purge_queue_table()");
+	aq_ddl_begin("aq.purge_queue_table()");
 	if (table == 0)
 		PG_RETURN_INT64(0);		/* sharded: they go with their partition */
 	if (queue->multi)
 	{
 		/* null: those that are in nobody's line any more */
-		position = consumer != NULL ? aq_dequeue_position(queue, consumer) : -1;
-		aq_run_sql(psprintf("DELETE FROM aq_data.c%d c USING aq_data.t%d m WHERE c.queue_id = $1 AND c.\"position\" = %d "
+		position = consumer != NULL ? aq_args_consumer_position(queue, consumer) : -1;
+		aq_sql_run(psprintf("DELETE FROM aq_data.c%d c USING aq_data.t%d m WHERE c.queue_id = $1 AND c.\"position\" = %d "
 							"AND c.state = 2 AND m.queue_id = c.queue_id AND m.key1 = c.key1 AND m.key2 = c.key2 "
 							"AND m.step = c.step AND m.msgid = ANY ($2)", table, table, position), 2, types, values, NULL, true);
 		purged = SPI_processed;
 		SPI_finish();
-		aq_run_change(psprintf("DELETE FROM aq_data.t%d m WHERE queue_id = $1 AND state = 2 AND msgid = ANY ($2) "
+		aq_sql_change(psprintf("DELETE FROM aq_data.t%d m WHERE queue_id = $1 AND state = 2 AND msgid = ANY ($2) "
 							   "AND NOT EXISTS (SELECT FROM aq_data.c%d c WHERE c.queue_id = m.queue_id AND c.key1 = m.key1 "
 							   "AND c.key2 = m.key2 AND c.step = m.step)", table, table), 2, types, values, NULL);
 		PG_RETURN_INT64(purged);
 	}
-	aq_run_sql(psprintf("DELETE FROM aq_data.t%d WHERE queue_id = $1 AND state = 2 AND msgid = ANY ($2)", table),
+	aq_sql_run(psprintf("DELETE FROM aq_data.t%d WHERE queue_id = $1 AND state = 2 AND msgid = ANY ($2)", table),
 			   2, types, values, NULL, true);
 	purged = SPI_processed;
 	SPI_finish();

@@ -38,9 +38,9 @@ make(AqQueue *queue)
 	int32		id = queue->id;
 
 	aq_store_of(AQ_STORE_CLASSIC)->make_tables(-id, queue->payload_type, queue->multi, InvalidOid);
-	aq_run_change(psprintf("INSERT INTO aq.buffered_queue (queue_id) VALUES (%d) ON CONFLICT DO NOTHING", id),
+	aq_sql_change(psprintf("INSERT INTO aq.buffered_queue (queue_id) VALUES (%d) ON CONFLICT DO NOTHING", id),
 				  0, NULL, NULL, NULL);
-	aq_queue_created_here(-id);
+	aq_pending_created(-id);
 	aq_catalog_changed();
 	aq_point("buffered-made");
 }
@@ -54,48 +54,48 @@ is_made(AqQueue *queue, const char *arg)
 static void
 ask_worker(AqQueueShm *shm, const char *arg)
 {
-	aq_queue_post_work(shm, AQ_WORK_BUFFERED);
+	aq_work_post(shm, AQ_WORK_BUFFERED);
 }
 
 AqQueue *
-aq_queue_side_made(AqQueue *queue, int delivery)
+aq_buffered_ensure(AqQueue *queue, int delivery)
 {
 	int32		id = queue->id;
 	char	   *name;
 
-	if (aq_queue_side(queue, delivery) != NULL)
-		return aq_queue_side(queue, delivery);
+	if (aq_catalog_for_delivery(queue, delivery) != NULL)
+		return aq_catalog_for_delivery(queue, delivery);
 	name = pstrdup(queue->name);
-	if (aq_queue_in_hand(queue))
+	if (aq_ddl_possible_here(queue))
 	{
 		/* while we came to the lock somebody may have made it */
-		queue = aq_queue_get_again(id, name, AQ_RIGHT_ANY);
+		queue = aq_catalog_get_again(id, name, AQ_RIGHT_ANY);
 		if (queue->buffered == NULL)
 			make(queue);
 	}
 	else
 	{
 		(void) aq_payload_type_lock(queue->payload_type, true);
-		aq_have_worker_change(queue, AQ_RIGHT_ANY, is_made, ask_worker, NULL);
+		aq_ddl_by_worker(queue, AQ_RIGHT_ANY, is_made, ask_worker, NULL);
 	}
-	return aq_queue_side(aq_queue_get_again(id, name, AQ_RIGHT_ANY), delivery);
+	return aq_catalog_for_delivery(aq_catalog_get_again(id, name, AQ_RIGHT_ANY), delivery);
 }
 
 /* Its messages, its tables; the queue is locked for it. */
 void
 aq_buffered_drop(const char *name, bool force)
 {
-	AqQueue    *side = aq_queue_get_by_name(name)->buffered;
+	AqQueue    *side = aq_catalog_get_by_name(name)->buffered;
 	int32		id;
 
 	if (side == NULL)
 		return;
 	id = side->id;
-	aq_queue_pin(side);
+	aq_pins_pin(side);
 	side->store->drop(side, force);
 	aq_store_of(AQ_STORE_CLASSIC)->drop_tables(id);
-	aq_run_change(psprintf("DELETE FROM aq.buffered_queue WHERE queue_id = %d", -id), 0, NULL, NULL, NULL);
-	aq_queue_dropped_here(id);
+	aq_sql_change(psprintf("DELETE FROM aq.buffered_queue WHERE queue_id = %d", -id), 0, NULL, NULL, NULL);
+	aq_pending_dropped(id);
 }
 
 /* --- the worker ----------------------------------------------------------------------------- */
@@ -109,7 +109,7 @@ make_by_worker(int32 id, AqQueueShm *shm)
 	/* when somebody changes the queue now, who wants the side asks again */
 	if (aq_queue_lock(id, ShareUpdateExclusiveLock, false))
 	{
-		queue = aq_queue_get_by_id(id, true);
+		queue = aq_catalog_get_by_id(id, true);
 		/* nor does it wait for a user who has locked the payload type */
 		if (queue != NULL && queue->buffered == NULL && aq_payload_type_lock(queue->payload_type, false))
 			make(queue);
@@ -122,7 +122,7 @@ make_by_worker(int32 id, AqQueueShm *shm)
 static void
 note_loss(AqQueue *side)
 {
-	aq_run_change(psprintf("INSERT INTO aq.buffered_queue (queue_id, losses, lost_at) VALUES (%d, 1, clock_timestamp()) "
+	aq_sql_change(psprintf("INSERT INTO aq.buffered_queue (queue_id, losses, lost_at) VALUES (%d, 1, clock_timestamp()) "
 						   "ON CONFLICT (queue_id) DO UPDATE SET losses = buffered_queue.losses + 1, "
 						   "lost_at = excluded.lost_at", -side->id), 0, NULL, NULL, NULL);
 	ereport(WARNING,
@@ -138,8 +138,8 @@ look_for_loss(int32 id, AqQueueShm *shm)
 	AqQueue    *side;
 
 	aq_job_begin();
-	side = aq_queue_get_by_id(id, true);
-	if (side != NULL && !aq_queue_is_accessible(side, AccessShareLock))
+	side = aq_catalog_get_by_id(id, true);
+	if (side != NULL && !aq_queue_lock_tables(side, AccessShareLock))
 		aq_work_later(shm, AQ_WORK_BUFFERED, LOOK_AGAIN);
 	else if (side != NULL)
 	{

@@ -284,7 +284,7 @@ both_idle(AqQueueShm *shm)
 }
 
 /* Its jobs are those of both: see upkeep.c. */
-const AqStore aq_both_stores = {
+const AqStore aq_convert_store = {
 	.kind = AQ_STORE_BOTH,
 	.load = both_load,
 	.unload = both_unload,
@@ -309,7 +309,7 @@ has_other_priorities(const AqQueue *queue)
 {
 	bool		found;
 
-	aq_run_sql(psprintf("SELECT 1 FROM aq_data.t%d WHERE queue_id = %d AND state <> 2 "
+	aq_sql_run(psprintf("SELECT 1 FROM aq_data.t%d WHERE queue_id = %d AND state <> 2 "
 						"AND priority NOT BETWEEN 0 AND %d LIMIT 1", queue->table.id, queue->id,
 						AQ_PRIORITIES - 1), 0, NULL, NULL, NULL, true);
 	found = SPI_processed > 0;
@@ -353,16 +353,16 @@ find_obstacles(const AqQueue *queue, Obstacle *obstacles)
 static AqQueue *
 queue_to_convert(FunctionCallInfo fcinfo, LOCKMODE lock)
 {
-	AqQueue    *queue = aq_queue_for_change(aq_arg_name(fcinfo, 0, "queue_name"), lock);
+	AqQueue    *queue = aq_ddl_queue(aq_args_name(fcinfo, 0, "queue_name"), lock);
 
-	if (queue->store->kind != AQ_STORE_CLASSIC || aq_xact_converted(queue->id))
+	if (queue->store->kind != AQ_STORE_CLASSIC || aq_pending_is_converted(queue->id))
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "queue \"%s\" is a sharded queue already", queue->name),
 				errhint("The column \"converting\" of aq.queues shows whether it still has messages in its queue table."));
 	return queue;
 }
 
-AQ_ROWS(aq_conversion_obstacles)
+AQ_ROWS(aq_convert_obstacles)
 {
 	Obstacle	obstacles[MAX_OBSTACLES];
 	int			n = find_obstacles(queue_to_convert(fcinfo, AccessShareLock), obstacles);
@@ -381,11 +381,11 @@ aq_convert_queue(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue;
-	int			shards = PG_ARGISNULL(1) ? aq_default_shards : PG_GETARG_INT32(1);
+	int			shards = PG_ARGISNULL(1) ? aq_parameters_default_shards : PG_GETARG_INT32(1);
 	Obstacle	obstacles[MAX_OBSTACLES];
 	int32		id;
 
-	aq_begin_ddl("aq.convert_queue()");
+	aq_ddl_begin("aq.convert_queue()");
 	if (shards < 1 || shards > AQ_MAX_SHARDS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "a queue has 1 to %d shards, not %d", AQ_MAX_SHARDS, shards));
@@ -396,15 +396,15 @@ aq_convert_queue(PG_FUNCTION_ARGS)
 				aq_error(AQ_ERR_CONVERSION_BLOCKED, "queue \"%s\" cannot be converted: %s", queue->name,
 						 obstacles[0].what),
 				errhint("%s", obstacles[0].hint));
-	aq_queue_pin(queue);
+	aq_pins_pin(queue);
 
 	/* empty, and of no use to anybody if this transaction rolls back */
 	sharded()->load(queue, queue->shm);
 	queue->shm->store = AQ_STORE_BOTH;
-	aq_run_change(psprintf("CREATE SEQUENCE IF NOT EXISTS aq_data.s%d", id), 0, NULL, NULL, NULL);
-	aq_run_change(psprintf("UPDATE aq.queue SET store = '%c', shards = %d, converted = now() WHERE queue_id = %d",
+	aq_sql_change(psprintf("CREATE SEQUENCE IF NOT EXISTS aq_data.s%d", id), 0, NULL, NULL, NULL);
+	aq_sql_change(psprintf("UPDATE aq.queue SET store = '%c', shards = %d, converted = now() WHERE queue_id = %d",
 						   AQ_STORE_BOTH, shards, id), 0, NULL, NULL, NULL);
-	aq_queue_converted_here(id);
+	aq_pending_converted(id);
 	aq_catalog_changed();
 	aq_point("conversion-written");
 	PG_RETURN_VOID();
@@ -431,20 +431,20 @@ leave_table(int32 id)
 
 	if (!aq_queue_lock(id, ShareUpdateExclusiveLock, false))
 		return false;
-	queue = aq_queue_get_by_id(id, true);
+	queue = aq_catalog_get_by_id(id, true);
 	if (queue == NULL || queue->store->kind != AQ_STORE_BOTH)
 		return true;
 	classic()->leave_tables(queue);
-	aq_run_change(psprintf("UPDATE aq.queue SET store = '%c', queue_table_id = NULL WHERE queue_id = %d",
+	aq_sql_change(psprintf("UPDATE aq.queue SET store = '%c', queue_table_id = NULL WHERE queue_id = %d",
 						   AQ_STORE_SHARDED, id), 0, NULL, NULL, NULL);
-	aq_queue_table_left_here(id);
+	aq_pending_table_left(id);
 	aq_catalog_changed();
 	aq_point("conversion-ended");
 	return true;
 }
 
 void
-aq_conversion_job(int32 id, AqQueueShm *shm)
+aq_convert_job(int32 id, AqQueueShm *shm)
 {
 	AqQueue    *queue;
 	bool		done = false;
@@ -453,12 +453,12 @@ aq_conversion_job(int32 id, AqQueueShm *shm)
 	aq_job_begin();
 	if (is_settled(shm))
 	{
-		queue = aq_queue_get_by_id(id, true);
+		queue = aq_catalog_get_by_id(id, true);
 		if (queue == NULL || queue->store->kind != AQ_STORE_BOTH)
 			done = queue == NULL || queue->store->kind == AQ_STORE_SHARDED;
-		else if (aq_queue_is_accessible(queue, RowExclusiveLock))
+		else if (aq_queue_lock_tables(queue, RowExclusiveLock))
 		{
-			aq_queue_pin(queue);
+			aq_pins_pin(queue);
 			done = !classic()->table_holds(queue) && leave_table(id);
 		}
 	}

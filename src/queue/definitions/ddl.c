@@ -16,7 +16,7 @@
 #define ASK_AGAIN ((int64) 1000000)
 
 void
-aq_begin_ddl(const char *command)
+aq_ddl_begin(const char *command)
 {
 	aq_session_require_preload();
 	PreventCommandIfReadOnly(command);
@@ -26,16 +26,16 @@ aq_begin_ddl(const char *command)
 
 /* The queue, which the caller must own, locked against other changes. */
 AqQueue *
-aq_queue_for_change(const char *name, LOCKMODE mode)
+aq_ddl_queue(const char *name, LOCKMODE mode)
 {
-	int32		id = aq_queue_get(name, AQ_RIGHT_OWNER)->id;
+	int32		id = aq_catalog_get(name, AQ_RIGHT_OWNER)->id;
 	AqQueue    *queue;
 
 	(void) aq_queue_lock(id, mode, true);
 	/* it may have been changed, or dropped, while we waited */
-	queue = aq_queue_get(name, AQ_RIGHT_OWNER);
+	queue = aq_catalog_get(name, AQ_RIGHT_OWNER);
 	if (queue->id != id)
-		return aq_queue_for_change(name, mode);
+		return aq_ddl_queue(name, mode);
 	return queue;
 }
 
@@ -45,10 +45,10 @@ aq_queue_for_change(const char *name, LOCKMODE mode)
  * or has changed a definition and gets the lock at once.
  */
 bool
-aq_queue_in_hand(AqQueue *queue)
+aq_ddl_possible_here(AqQueue *queue)
 {
 	return queue->own ||
-		(aq_xact_has_ddl() && aq_queue_lock(queue->id, ShareUpdateExclusiveLock, false));
+		(aq_pending_has_ddl() && aq_queue_lock(queue->id, ShareUpdateExclusiveLock, false));
 }
 
 /*
@@ -57,7 +57,7 @@ aq_queue_in_hand(AqQueue *queue)
  * looked up again.
  */
 void
-aq_have_worker_change(AqQueue *queue, AqRight right,
+aq_ddl_by_worker(AqQueue *queue, AqRight right,
 					  bool (*done) (AqQueue *queue, const char *arg),
 					  void (*ask) (AqQueueShm *shm, const char *arg), const char *arg)
 {
@@ -66,14 +66,14 @@ aq_have_worker_change(AqQueue *queue, AqRight right,
 	AqQueueShm *shm;
 
 	aq_jobs_require_worker();
-	aq_queue_pin(queue);
+	aq_pins_pin(queue);
 	shm = queue->shm;
 	for (;;)
 	{
 		/* not behind the worker's back: it gives up where it had to wait */
 		(void) aq_queue_lock_pass(id, ShareUpdateExclusiveLock, true);
 		aq_cond_prepare(&shm->changed); /* only now: a wait for the lock eats the signal */
-		queue = aq_queue_get_again(id, name, right);
+		queue = aq_catalog_get_again(id, name, right);
 		if (done(queue, arg))
 			break;
 		ask(shm, arg);

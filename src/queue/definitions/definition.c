@@ -39,9 +39,9 @@ new_queue_id(void)
 	int32		id;
 
 	do
-		id = (int32) nextval_internal(aq_catalog_relation("queue_id_seq"), false);
-	while (OidIsValid(aq_data_relation(psprintf("q%d", id))) ||
-		   OidIsValid(aq_data_relation(psprintf("s%d", id))));
+		id = (int32) nextval_internal(aq_schema_relation("queue_id_seq"), false);
+	while (OidIsValid(aq_schema_data_relation(psprintf("q%d", id))) ||
+		   OidIsValid(aq_schema_data_relation(psprintf("s%d", id))));
 	return id;
 }
 
@@ -51,17 +51,17 @@ create_anchor(int32 id, Oid payload_type, Oid owner, bool sharded)
 {
 	char	   *type = format_type_extended(payload_type, -1, FORMAT_TYPE_FORCE_QUALIFY);
 
-	aq_run_change(psprintf("CREATE VIEW aq_data.q%d AS SELECT NULL::%s AS payload WHERE false",
+	aq_sql_change(psprintf("CREATE VIEW aq_data.q%d AS SELECT NULL::%s AS payload WHERE false",
 						   id, type), 0, NULL, NULL, NULL);
-	aq_run_change(psprintf("ALTER VIEW aq_data.q%d OWNER TO %s", id,
+	aq_sql_change(psprintf("ALTER VIEW aq_data.q%d OWNER TO %s", id,
 						   quote_identifier(GetUserNameFromId(owner, false))),
 				  0, NULL, NULL, NULL);
 	if (sharded)
-		aq_run_change(psprintf("CREATE SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
+		aq_sql_change(psprintf("CREATE SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
 }
 
 void
-aq_queue_create(const AqQueueDefinition *d)
+aq_definition_create(const AqQueueDefinition *d)
 {
 	int32		id;
 	Oid			types[14] = {INT4OID, TEXTOID, REGTYPEOID, BOOLOID, INT2OID, INT4OID,
@@ -70,7 +70,7 @@ aq_queue_create(const AqQueueDefinition *d)
 	char		nulls[15] = "              ";
 	Interval	none = {0};
 
-	if (aq_queue_get_by_name(d->name) != NULL)
+	if (aq_catalog_get_by_name(d->name) != NULL)
 		ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", d->name));
 
 	id = new_queue_id();
@@ -92,14 +92,14 @@ aq_queue_create(const AqQueueDefinition *d)
 	values[12] = Int32GetDatum(d->queue_table_id);
 	nulls[12] = d->queue_table_id == 0 ? 'n' : ' ';
 	values[13] = CStringGetTextDatum(d->exception ? "exception" : "normal");
-	aq_run_change("INSERT INTO aq.queue (queue_id, queue_name, payload_type, multiple_consumers, "
+	aq_sql_change("INSERT INTO aq.queue (queue_id, queue_name, payload_type, multiple_consumers, "
 				  "shards, max_retries, retry_delay, retention, exception_queue_id, key, comment, "
 				  "store, queue_table_id, queue_type, enqueue_enabled, dequeue_enabled) "
 				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, "
 				  "$14 = 'normal', $14 = 'normal')",
 				  14, types, values, nulls);
 	create_anchor(id, d->payload_type, d->owner, d->queue_table_id == 0);
-	aq_queue_created_here(id);
+	aq_pending_created(id);
 	aq_catalog_changed();
 }
 
@@ -107,14 +107,14 @@ aq_queue_create(const AqQueueDefinition *d)
 static void
 drop_definition(int32 id, bool sharded)
 {
-	if (OidIsValid(aq_data_relation(psprintf("q%d", id))))
-		aq_run_change(psprintf("DROP VIEW aq_data.q%d", id), 0, NULL, NULL, NULL);
+	if (OidIsValid(aq_schema_data_relation(psprintf("q%d", id))))
+		aq_sql_change(psprintf("DROP VIEW aq_data.q%d", id), 0, NULL, NULL, NULL);
 	if (sharded)
-		aq_run_change(psprintf("DROP SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
-	aq_run_change(psprintf("DELETE FROM aq.message_table WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-	aq_run_change(psprintf("DELETE FROM aq.subscriber WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-	aq_run_change(psprintf("DELETE FROM aq.queue WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-	aq_queue_dropped_here(id);
+		aq_sql_change(psprintf("DROP SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
+	aq_sql_change(psprintf("DELETE FROM aq.message_table WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_sql_change(psprintf("DELETE FROM aq.subscriber WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_sql_change(psprintf("DELETE FROM aq.queue WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_pending_dropped(id);
 	aq_catalog_changed();
 }
 
@@ -133,7 +133,7 @@ forget_lost_tables(int32 id)
 	List	   *commands = NIL;
 	ListCell   *lc;
 
-	aq_run_sql(psprintf("SELECT format('DROP TABLE %%s', coalesce(q, l)) %s AND (q IS NULL) <> (l IS NULL)", lost),
+	aq_sql_run(psprintf("SELECT format('DROP TABLE %%s', coalesce(q, l)) %s AND (q IS NULL) <> (l IS NULL)", lost),
 			   0, NULL, NULL, NULL, true);
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
@@ -144,21 +144,21 @@ forget_lost_tables(int32 id)
 	}
 	SPI_finish();
 	foreach(lc, commands)
-		aq_run_change(lfirst(lc), 0, NULL, NULL, NULL);
-	aq_run_change(psprintf("DELETE FROM aq.message_table WHERE (queue_id, table_no) IN "
+		aq_sql_change(lfirst(lc), 0, NULL, NULL, NULL);
+	aq_sql_change(psprintf("DELETE FROM aq.message_table WHERE (queue_id, table_no) IN "
 						   "(SELECT queue_id, table_no %s AND (q IS NULL OR l IS NULL))", lost), 0, NULL, NULL, NULL);
 }
 
 void
-aq_queue_drop(const char *name, bool force)
+aq_definition_drop(const char *name, bool force)
 {
-	AqQueue    *queue = aq_queue_for_change(name, AccessExclusiveLock);
+	AqQueue    *queue = aq_ddl_queue(name, AccessExclusiveLock);
 	int32		id = queue->id;
 	bool		sharded = OidIsValid(queue->sequence);
 
 	if (force && sharded)
 		forget_lost_tables(id);
-	aq_queue_pin(queue);
+	aq_pins_pin(queue);
 	queue->store->drop(queue, force);
 	aq_buffered_drop(name, force);
 	drop_definition(id, sharded);

@@ -72,9 +72,9 @@ anchored_queue(Oid relation)
 static void
 refuse(int32 id)
 {
-	AqQueue    *queue = aq_queue_get_by_id(id, true);
+	AqQueue    *queue = aq_catalog_get_by_id(id, true);
 
-	if (queue != NULL && !aq_queue_allows(queue, AQ_RIGHT_ANY))
+	if (queue != NULL && !aq_privilege_allows(queue, AQ_RIGHT_ANY))
 		ereport(ERROR,
 				(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
 				 errmsg("cannot drop what a queue of role \"%s\" depends on", GetUserNameFromId(queue->owner, false)),

@@ -47,7 +47,7 @@ split_name(const char *name)
 		split.schema = pnstrdup(name, dot - name);
 		split.table = dot + 1;
 	}
-	aq_check_name(split.table, "queue table");
+	aq_args_check_name(split.table, "queue table");
 	return split;
 }
 
@@ -56,7 +56,7 @@ split_name(const char *name)
  * things there: dbms_aq finds it in that schema.
  */
 void
-aq_check_schema_of(const char *name)
+aq_queue_table_check_schema(const char *name)
 {
 	const char *dot = strchr(name, '.');
 	char	   *schema = dot != NULL ? pnstrdup(name, dot - name) : NULL;
@@ -74,7 +74,7 @@ find_row(const char *schema, const char *table, AqQueueTableRow *row, Oid *owner
 	Datum		values[2] = {CStringGetTextDatum(schema), CStringGetTextDatum(table)};
 	bool		found;
 
-	aq_run_sql("SELECT q.queue_table_id, q.payload_type::oid, q.multiple_consumers, q.owner, "
+	aq_sql_run("SELECT q.queue_table_id, q.payload_type::oid, q.multiple_consumers, q.owner, "
 			   "(SELECT min(e.queue_id) FROM aq.queue e "
 			   "WHERE e.queue_table_id = q.queue_table_id AND e.queue_type = 'exception') "
 			   "FROM aq.queue_table q WHERE q.schema_name = $1 AND q.table_name = $2",
@@ -104,10 +104,10 @@ may_administer(const AqQueueTableRow *row, Oid owner)
 {
 	AqQueue    *queue;
 
-	if (has_privs_of_role(GetUserId(), owner) || aq_may_manage_any())
+	if (has_privs_of_role(GetUserId(), owner) || aq_privilege_manages_any())
 		return true;
-	queue = row->exception_queue_id != 0 ? aq_queue_get_by_id(row->exception_queue_id, true) : NULL;
-	return queue != NULL && aq_queue_allows(queue, AQ_RIGHT_OWNER);
+	queue = row->exception_queue_id != 0 ? aq_catalog_get_by_id(row->exception_queue_id, true) : NULL;
+	return queue != NULL && aq_privilege_allows(queue, AQ_RIGHT_OWNER);
 }
 
 pg_noreturn static void
@@ -180,7 +180,7 @@ insert_row(int32 id, const TableName *name, FunctionCallInfo fcinfo, Datum sort_
 	char		nulls[10] = "         ";
 
 	nulls[8] = PG_ARGISNULL(5) ? 'n' : ' ';
-	aq_run_change("INSERT INTO aq.queue_table (queue_table_id, schema_name, table_name, payload_type, "
+	aq_sql_change("INSERT INTO aq.queue_table (queue_table_id, schema_name, table_name, payload_type, "
 				  "sort_list, multiple_consumers, message_grouping, owner, comment) "
 				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)", 9, types, values, nulls);
 }
@@ -199,12 +199,12 @@ create_exception_queue(int32 id, const TableName *name, Oid payload_type)
 						d.name, AQ_MAX_NAME - 1));
 	d.payload_type = payload_type;
 	d.queue_table_id = id;
-	aq_queue_create(&d);
+	aq_definition_create(&d);
 }
 
-PG_FUNCTION_INFO_V1(aq_create_queue_table);
+PG_FUNCTION_INFO_V1(aq_queue_table_create);
 Datum
-aq_create_queue_table(PG_FUNCTION_ARGS)
+aq_queue_table_create(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	const char *given;
@@ -214,14 +214,14 @@ aq_create_queue_table(PG_FUNCTION_ARGS)
 	Datum		sort_list;
 	int32		id;
 
-	aq_begin_ddl("aq.create_queue_table()");
-	given = aq_arg_name(fcinfo, 0, "queue_table");
+	aq_ddl_begin("aq.create_queue_table()");
+	given = aq_args_name(fcinfo, 0, "queue_table");
 	name = split_name(given);
 	if (PG_ARGISNULL(1) || PG_ARGISNULL(3) || PG_ARGISNULL(4))
 		ereport(ERROR,
 				aq_error(AQ_ERR_ARGUMENT_NULL,
 						 "payload_type, multiple_consumers and message_grouping must not be null"));
-	aq_check_payload_type(PG_GETARG_OID(1));
+	aq_payload_check_type(PG_GETARG_OID(1));
 	sort_list = sort_list_of(PG_ARGISNULL(2) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(2)));
 	if (name.schema == NULL)
 	{
@@ -234,13 +234,13 @@ aq_create_queue_table(PG_FUNCTION_ARGS)
 					 errmsg("no schema has been selected to create in")));
 	}
 	(void) get_namespace_oid(name.schema, false);
-	aq_check_schema_of(psprintf("%s.%s", name.schema, name.table));
+	aq_queue_table_check_schema(psprintf("%s.%s", name.schema, name.table));
 	if (find_row(name.schema, name.table, &row, &owner))
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_TABLE_EXISTS, "queue table \"%s.%s\" already exists",
 						 name.schema, name.table));
 
-	id = (int32) nextval_internal(aq_catalog_relation("queue_table_id_seq"), false);
+	id = (int32) nextval_internal(aq_schema_relation("queue_table_id_seq"), false);
 	insert_row(id, &name, fcinfo, sort_list);
 	aq_store_of(AQ_STORE_CLASSIC)->make_tables(id, PG_GETARG_OID(1), PG_GETARG_BOOL(3), GetUserId());
 	CommandCounterIncrement();
@@ -257,7 +257,7 @@ queues_of(int32 id)
 	List	   *names = NIL;
 	MemoryContext context = CurrentMemoryContext;
 
-	aq_run_sql(psprintf("SELECT queue_name FROM aq.queue WHERE queue_table_id = %d "
+	aq_sql_run(psprintf("SELECT queue_name FROM aq.queue WHERE queue_table_id = %d "
 						"ORDER BY queue_type = 'exception', queue_id", id), 0, NULL, NULL, NULL, true);
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
@@ -277,7 +277,7 @@ check_not_in_use(int32 id, const char *name)
 	char	   *user = NULL;
 	MemoryContext context = CurrentMemoryContext;
 
-	aq_run_sql(psprintf("SELECT q.queue_name FROM aq.queue q JOIN aq.queue e ON e.queue_id = q.exception_queue_id "
+	aq_sql_run(psprintf("SELECT q.queue_name FROM aq.queue q JOIN aq.queue e ON e.queue_id = q.exception_queue_id "
 						"WHERE e.queue_table_id = %d AND q.queue_table_id IS DISTINCT FROM %d LIMIT 1", id, id),
 			   0, NULL, NULL, NULL, true);
 	if (SPI_processed > 0)
@@ -290,9 +290,9 @@ check_not_in_use(int32 id, const char *name)
 				errhint("Give that queue another with aq.alter_queue, or drop it first."));
 }
 
-PG_FUNCTION_INFO_V1(aq_drop_queue_table);
+PG_FUNCTION_INFO_V1(aq_queue_table_drop);
 Datum
-aq_drop_queue_table(PG_FUNCTION_ARGS)
+aq_queue_table_drop(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	const char *name;
@@ -301,8 +301,8 @@ aq_drop_queue_table(PG_FUNCTION_ARGS)
 	ListCell   *lc;
 	bool		force = !PG_ARGISNULL(1) && PG_GETARG_BOOL(1);
 
-	aq_begin_ddl("aq.drop_queue_table()");
-	name = aq_arg_name(fcinfo, 0, "queue_table");
+	aq_ddl_begin("aq.drop_queue_table()");
+	name = aq_args_name(fcinfo, 0, "queue_table");
 	row = aq_queue_table_get(name, true);
 	names = queues_of(row.id);
 	if (!force && list_length(names) > (row.exception_queue_id != 0 ? 1 : 0))
@@ -312,19 +312,19 @@ aq_drop_queue_table(PG_FUNCTION_ARGS)
 				errhint("Drop its queues first, or call aq.drop_queue_table with force => true."));
 	check_not_in_use(row.id, name);
 	foreach(lc, names)
-		aq_queue_drop(lfirst(lc), force);
+		aq_definition_drop(lfirst(lc), force);
 	aq_store_of(AQ_STORE_CLASSIC)->drop_tables(row.id);
-	aq_run_change(psprintf("DELETE FROM aq.queue_table WHERE queue_table_id = %d", row.id),
+	aq_sql_change(psprintf("DELETE FROM aq.queue_table WHERE queue_table_id = %d", row.id),
 				  0, NULL, NULL, NULL);
 	PG_RETURN_VOID();
 }
 
 /* The views on a queue table, which name tables that its owner cannot name. */
-PG_FUNCTION_INFO_V1(aq_make_views);
+PG_FUNCTION_INFO_V1(aq_queue_table_make_views);
 Datum
-aq_make_views(PG_FUNCTION_ARGS)
+aq_queue_table_make_views(PG_FUNCTION_ARGS)
 {
-	const char *name = aq_arg_name(fcinfo, 0, "name");
+	const char *name = aq_args_name(fcinfo, 0, "name");
 	TableName	split = split_name(name);
 	AqQueueTableRow row;
 	Oid			owner;
@@ -334,7 +334,7 @@ aq_make_views(PG_FUNCTION_ARGS)
 	if (split.schema == NULL || !find_row(split.schema, split.table, &row, &owner) ||
 		!has_privs_of_role(GetUserId(), owner))
 		no_queue_table(name);
-	aq_run_sql("SELECT aq._make_table_views($1)", 1, types, values, NULL, false);
+	aq_sql_run("SELECT aq._make_table_views($1)", 1, types, values, NULL, false);
 	PG_RETURN_VOID();
 }
 
@@ -342,11 +342,11 @@ aq_make_views(PG_FUNCTION_ARGS)
  * The views in the user's schema belong to who made the queue or queue table;
  * who may drop that, with MANAGE_ANY for instance, need not be able to drop them.
  */
-PG_FUNCTION_INFO_V1(aq_drop_views);
+PG_FUNCTION_INFO_V1(aq_queue_table_drop_views);
 Datum
-aq_drop_views(PG_FUNCTION_ARGS)
+aq_queue_table_drop_views(PG_FUNCTION_ARGS)
 {
-	const char *name = aq_arg_name(fcinfo, 0, "name");
+	const char *name = aq_args_name(fcinfo, 0, "name");
 	bool		of_table = PG_GETARG_BOOL(1);
 	Oid			types[] = {TEXTOID};
 	Datum		values[] = {PG_GETARG_DATUM(0)};
@@ -354,24 +354,24 @@ aq_drop_views(PG_FUNCTION_ARGS)
 	if (of_table)
 		(void) aq_queue_table_get(name, true);
 	else
-		(void) aq_queue_get(name, AQ_RIGHT_OWNER);
-	aq_run_sql(of_table ? "SELECT aq._drop_table_views($1)" : "SELECT aq._drop_queue_view($1)",
+		(void) aq_catalog_get(name, AQ_RIGHT_OWNER);
+	aq_sql_run(of_table ? "SELECT aq._drop_table_views($1)" : "SELECT aq._drop_queue_view($1)",
 			   1, types, values, NULL, false);
 	PG_RETURN_VOID();
 }
 
-PG_FUNCTION_INFO_V1(aq_alter_queue_table);
+PG_FUNCTION_INFO_V1(aq_queue_table_alter);
 Datum
-aq_alter_queue_table(PG_FUNCTION_ARGS)
+aq_queue_table_alter(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	Oid			types[2] = {INT4OID, TEXTOID};
 	Datum		values[2];
 	char		nulls[3] = {' ', PG_ARGISNULL(1) ? 'n' : ' ', '\0'};
 
-	aq_begin_ddl("aq.alter_queue_table()");
-	values[0] = Int32GetDatum(aq_queue_table_get(aq_arg_name(fcinfo, 0, "queue_table"), true).id);
+	aq_ddl_begin("aq.alter_queue_table()");
+	values[0] = Int32GetDatum(aq_queue_table_get(aq_args_name(fcinfo, 0, "queue_table"), true).id);
 	values[1] = PG_ARGISNULL(1) ? 0 : PG_GETARG_DATUM(1);
-	aq_run_change("UPDATE aq.queue_table SET comment = $2 WHERE queue_table_id = $1", 2, types, values, nulls);
+	aq_sql_change("UPDATE aq.queue_table SET comment = $2 WHERE queue_table_id = $1", 2, types, values, nulls);
 	PG_RETURN_VOID();
 }

@@ -55,12 +55,12 @@ queue_of_grantor(AqQueue *queue, const char *name, AclMode mode)
 {
 	int32		id = queue->id;
 
-	if (aq_queue_allows(queue, AQ_RIGHT_OWNER) || !has_grant_option(queue, mode))
+	if (aq_privilege_allows(queue, AQ_RIGHT_OWNER) || !has_grant_option(queue, mode))
 		return NULL;
 	(void) aq_queue_lock(id, ShareUpdateExclusiveLock, true);
 	/* the option may have been taken back, or the queue dropped, while we waited */
 	AcceptInvalidationMessages();
-	queue = aq_queue_get(name, AQ_RIGHT_ANY);
+	queue = aq_catalog_get(name, AQ_RIGHT_ANY);
 	return queue->id == id && has_grant_option(queue, mode) ? queue : NULL;
 }
 
@@ -115,9 +115,9 @@ note_change(const AqQueue *queue)
 static void
 change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 {
-	const char *name = aq_arg_name(fcinfo, 0, "queue_name");
-	AqQueue    *queue = aq_queue_get(name, AQ_RIGHT_ANY);
-	AclMode		mode = privileges_named(aq_arg_name(fcinfo, 2, "privilege"));
+	const char *name = aq_args_name(fcinfo, 0, "queue_name");
+	AqQueue    *queue = aq_catalog_get(name, AQ_RIGHT_ANY);
+	AclMode		mode = privileges_named(aq_args_name(fcinfo, 2, "privilege"));
 	const char *privileges = mode == ACL_INSERT ? "INSERT" : mode == ACL_DELETE ? "DELETE" : "INSERT, DELETE";
 	Oid			grantee = PG_ARGISNULL(1) ? ACL_ID_PUBLIC : PG_GETARG_OID(1);
 	const char *role = PG_ARGISNULL(1) ? "PUBLIC" : quote_identifier(GetUserNameFromId(grantee, false));
@@ -133,34 +133,34 @@ change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 		note_change(queue);
 		return;
 	}
-	queue = aq_queue_for_change(name, ShareUpdateExclusiveLock);
+	queue = aq_ddl_queue(name, ShareUpdateExclusiveLock);
 	if (grant)
-		aq_run_change(psprintf("GRANT %s ON aq_data.q%d TO %s%s", privileges, queue->id, role,
+		aq_sql_change(psprintf("GRANT %s ON aq_data.q%d TO %s%s", privileges, queue->id, role,
 							   option ? " WITH GRANT OPTION" : ""), 0, NULL, NULL, NULL);
 	else
-		aq_run_change(psprintf("REVOKE %s ON aq_data.q%d FROM %s CASCADE", privileges, queue->id, role),
+		aq_sql_change(psprintf("REVOKE %s ON aq_data.q%d FROM %s CASCADE", privileges, queue->id, role),
 					  0, NULL, NULL, NULL);
 	note_change(queue);
 }
 
-PG_FUNCTION_INFO_V1(aq_grant_queue);
+PG_FUNCTION_INFO_V1(aq_rights_grant);
 Datum
-aq_grant_queue(PG_FUNCTION_ARGS)
+aq_rights_grant(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 
-	aq_begin_ddl("aq.grant_queue()");
+	aq_ddl_begin("aq.grant_queue()");
 	change_rights(fcinfo, true, !PG_ARGISNULL(3) && PG_GETARG_BOOL(3));
 	PG_RETURN_VOID();
 }
 
-PG_FUNCTION_INFO_V1(aq_revoke_queue);
+PG_FUNCTION_INFO_V1(aq_rights_revoke);
 Datum
-aq_revoke_queue(PG_FUNCTION_ARGS)
+aq_rights_revoke(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 
-	aq_begin_ddl("aq.revoke_queue()");
+	aq_ddl_begin("aq.revoke_queue()");
 	change_rights(fcinfo, false, false);
 	PG_RETURN_VOID();
 }

@@ -21,9 +21,9 @@
 static void
 pin_both(AqQueue *queue)
 {
-	aq_queue_pin(queue);
+	aq_pins_pin(queue);
 	if (queue->buffered != NULL)
-		aq_queue_pin(queue->buffered);
+		aq_pins_pin(queue->buffered);
 }
 
 /* Do transactions, prepared ones too, use the queue?  own: how many of them are this one. */
@@ -36,7 +36,7 @@ in_use(AqQueue *queue, uint32 own)
 
 /* Keep others out and wait until nobody is in. */
 void
-aq_queue_quiesce(AqQueue *queue, bool enqueue, bool dequeue)
+aq_stop_wait_for_users(AqQueue *queue, bool enqueue, bool dequeue)
 {
 	int			bits = (enqueue ? 1 : 0) | (dequeue ? 2 : 0);
 
@@ -45,7 +45,7 @@ aq_queue_quiesce(AqQueue *queue, bool enqueue, bool dequeue)
 	aq_users_count_stops(queue->shm, bits, 1);
 	pg_memory_barrier();
 	aq_cond_prepare(&queue->shm->changed);
-	while (in_use(queue, aq_pin_used_here(queue->shm) ? 1 : 0))
+	while (in_use(queue, aq_pins_is_used(queue->shm) ? 1 : 0))
 	{
 		(void) aq_cond_sleep(&queue->shm->changed, AQ_EVENT_STOP_QUEUE, queue->id,
 							 pg_atomic_read_u32(&queue->shm->users), 0, LOOK_AGAIN);
@@ -53,11 +53,11 @@ aq_queue_quiesce(AqQueue *queue, bool enqueue, bool dequeue)
 	aq_cond_cancel();
 }
 
-PG_FUNCTION_INFO_V1(aq_queue_in_use);
+PG_FUNCTION_INFO_V1(aq_stop_in_use);
 Datum
-aq_queue_in_use(PG_FUNCTION_ARGS)
+aq_stop_in_use(PG_FUNCTION_ARGS)
 {
-	AqQueue    *queue = aq_queue_get(aq_arg_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
+	AqQueue    *queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
 
 	pin_both(queue);
 	PG_RETURN_BOOL(in_use(queue, 0));

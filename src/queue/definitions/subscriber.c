@@ -69,7 +69,7 @@ insert_consumer(AqQueue *queue, const char *name, const char *kind, const char *
 	values[6] = Int16GetDatum(delivery);
 	values[7] = ObjectIdGetDatum(GetUserId());
 	nulls[7] = nulls[4];
-	aq_run_change("INSERT INTO aq.subscriber (queue_id, \"position\", consumer, kind, rule, comment, delivery_mode, rule_role) "
+	aq_sql_change("INSERT INTO aq.subscriber (queue_id, \"position\", consumer, kind, rule, comment, delivery_mode, rule_role) "
 				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", 8, types, values, nulls);
 }
 
@@ -82,7 +82,7 @@ update_consumer(AqQueue *queue, int position, const char *set, const char *text)
 		text ? CStringGetTextDatum(text) : 0, ObjectIdGetDatum(GetUserId())};
 	char		nulls[5] = {' ', ' ', text ? ' ' : 'n', text ? ' ' : 'n', '\0'};
 
-	aq_run_change(psprintf("UPDATE aq.subscriber SET %s WHERE queue_id = $1 AND \"position\" = $2", set),
+	aq_sql_change(psprintf("UPDATE aq.subscriber SET %s WHERE queue_id = $1 AND \"position\" = $2", set),
 				  4, types, values, nulls);
 }
 
@@ -94,7 +94,7 @@ topic_for_change(FunctionCallInfo fcinfo, const char *command)
 	aq_session_require_preload();
 	PreventCommandIfReadOnly(command);
 	PreventCommandDuringRecovery(command);
-	queue = aq_queue_for_change(aq_arg_name(fcinfo, 0, "queue_name"), ShareUpdateExclusiveLock);
+	queue = aq_ddl_queue(aq_args_name(fcinfo, 0, "queue_name"), ShareUpdateExclusiveLock);
 	if (!queue->multi)
 		ereport(ERROR,
 				aq_error(AQ_ERR_CONSUMER_FORBIDDEN, "queue \"%s\" has a single consumer", queue->name),
@@ -105,7 +105,7 @@ topic_for_change(FunctionCallInfo fcinfo, const char *command)
 static AqConsumer *
 existing_subscriber(AqQueue *queue, const char *name, bool or_recipient)
 {
-	AqConsumer *consumer = aq_queue_consumer(queue, name);
+	AqConsumer *consumer = aq_catalog_consumer(queue, name);
 
 	if (consumer == NULL || (!consumer->subscriber && !or_recipient))
 		ereport(ERROR,
@@ -115,22 +115,22 @@ existing_subscriber(AqQueue *queue, const char *name, bool or_recipient)
 	return consumer;
 }
 
-PG_FUNCTION_INFO_V1(aq_subscribe);
+PG_FUNCTION_INFO_V1(aq_subscriber_add);
 Datum
-aq_subscribe(PG_FUNCTION_ARGS)
+aq_subscriber_add(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue = topic_for_change(fcinfo, "aq.subscribe()");
-	char	   *name = aq_arg_name(fcinfo, 1, "consumer");
-	char	   *rule = aq_arg_name_or_null(fcinfo, 2, "rule");
+	char	   *name = aq_args_name(fcinfo, 1, "consumer");
+	char	   *rule = aq_args_name_or_null(fcinfo, 2, "rule");
 	AqConsumer *consumer;
-	int			delivery = aq_delivery_arg(fcinfo, 4);
+	int			delivery = aq_args_delivery(fcinfo, 4);
 	int32		id = queue->id;
 
-	aq_check_name(name, "consumer");
+	aq_args_check_name(name, "consumer");
 	if (rule != NULL)
 		(void) aq_rule_compile(queue, rule, GetUserId(), CurrentMemoryContext);
-	consumer = aq_queue_consumer(queue, name);
+	consumer = aq_catalog_consumer(queue, name);
 	if (consumer != NULL && consumer->subscriber)
 		ereport(ERROR,
 				aq_error(AQ_ERR_SUBSCRIBER_EXISTS, "\"%s\" already is a subscriber of queue \"%s\"",
@@ -142,58 +142,58 @@ aq_subscribe(PG_FUNCTION_ARGS)
 	else
 		insert_consumer(queue, name, "subscriber", rule, delivery,
 						PG_ARGISNULL(3) ? 0 : PG_GETARG_DATUM(3), PG_ARGISNULL(3));
-	aq_queue_altered_here(id);
+	aq_pending_altered(id);
 	aq_catalog_changed();
 	PG_RETURN_VOID();
 }
 
-PG_FUNCTION_INFO_V1(aq_alter_subscriber);
+PG_FUNCTION_INFO_V1(aq_subscriber_alter);
 Datum
-aq_alter_subscriber(PG_FUNCTION_ARGS)
+aq_subscriber_alter(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue = topic_for_change(fcinfo, "aq.alter_subscriber()");
-	char	   *name = aq_arg_name(fcinfo, 1, "consumer");
-	char	   *rule = aq_arg_name_or_null(fcinfo, 2, "rule");
+	char	   *name = aq_args_name(fcinfo, 1, "consumer");
+	char	   *rule = aq_args_name_or_null(fcinfo, 2, "rule");
 	int32		id = queue->id;
 
 	if (rule != NULL)
 		(void) aq_rule_compile(queue, rule, GetUserId(), CurrentMemoryContext);
 	update_consumer(queue, existing_subscriber(queue, name, false)->position, "rule = $3, rule_role = $4", rule);
-	aq_queue_changed_here(id);
+	aq_pending_changed(id);
 	aq_catalog_changed();
 	PG_RETURN_VOID();
 }
 
-PG_FUNCTION_INFO_V1(aq_set_transformation);
+PG_FUNCTION_INFO_V1(aq_subscriber_set_transformation);
 Datum
-aq_set_transformation(PG_FUNCTION_ARGS)
+aq_subscriber_set_transformation(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue = topic_for_change(fcinfo, "dbms_aqadm.alter_subscriber()");
-	char	   *name = aq_arg_name(fcinfo, 1, "consumer");
+	char	   *name = aq_args_name(fcinfo, 1, "consumer");
 	int32		id = queue->id;
 
 	update_consumer(queue, existing_subscriber(queue, name, false)->position, "transformation = $3, transformation_role = $4",
-					aq_arg_name_or_null(fcinfo, 2, "transformation"));
-	aq_queue_changed_here(id);
+					aq_args_name_or_null(fcinfo, 2, "transformation"));
+	aq_pending_changed(id);
 	aq_catalog_changed();
 	PG_RETURN_VOID();
 }
 
-PG_FUNCTION_INFO_V1(aq_unsubscribe);
+PG_FUNCTION_INFO_V1(aq_subscriber_remove);
 Datum
-aq_unsubscribe(PG_FUNCTION_ARGS)
+aq_subscriber_remove(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue = topic_for_change(fcinfo, "aq.unsubscribe()");
-	char	   *name = aq_arg_name(fcinfo, 1, "consumer");
+	char	   *name = aq_args_name(fcinfo, 1, "consumer");
 	AqConsumer	consumer = *existing_subscriber(queue, name, true);
 	int32		id = queue->id;
 
-	aq_queue_pin(queue);		/* so that the commit can say it in shared memory */
+	aq_pins_pin(queue);		/* so that the commit can say it in shared memory */
 	update_consumer(queue, consumer.position, "kind = 'removed', consumer = $3, rule = $3, rule_role = $4, transformation = $3, transformation_role = $4", NULL);
-	aq_consumer_removed_here(id, consumer.position, consumer.number);
+	aq_pending_consumer_removed(id, consumer.position, consumer.number);
 	aq_catalog_changed();
 	PG_RETURN_VOID();
 }
@@ -208,13 +208,13 @@ ask_worker(AqQueueShm *shm, const char *name)
 	if (shm->recipient[0] == '\0')
 		strlcpy(shm->recipient, name, AQ_MAX_NAME);
 	aq_latch_free(&shm->waiters_latch);
-	aq_queue_post_work(shm, AQ_WORK_RECIPIENTS);
+	aq_work_post(shm, AQ_WORK_RECIPIENTS);
 }
 
 static bool
 is_added(AqQueue *queue, const char *name)
 {
-	if (aq_queue_consumer(queue, name) != NULL)
+	if (aq_catalog_consumer(queue, name) != NULL)
 		return true;
 	if (queue->nconsumers >= POSITIONS)
 		(void) free_position(queue);	/* says that there is none */
@@ -223,19 +223,19 @@ is_added(AqQueue *queue, const char *name)
 
 /* Give a new recipient a position; the queue's description becomes stale. */
 void
-aq_add_recipient(AqQueue *queue, const char *name)
+aq_subscriber_add_recipient(AqQueue *queue, const char *name)
 {
 	int32		id = queue->id;
 	char	   *queue_name;
 
-	if (!aq_queue_in_hand(queue))
+	if (!aq_ddl_possible_here(queue))
 	{
-		aq_have_worker_change(queue, AQ_RIGHT_ENQUEUE, is_added, ask_worker, name);
+		aq_ddl_by_worker(queue, AQ_RIGHT_ENQUEUE, is_added, ask_worker, name);
 		return;
 	}
 	queue_name = pstrdup(queue->name);
-	queue = aq_queue_get_again(id, queue_name, AQ_RIGHT_ENQUEUE);
-	if (aq_queue_consumer(queue, name) == NULL)
+	queue = aq_catalog_get_again(id, queue_name, AQ_RIGHT_ENQUEUE);
+	if (aq_catalog_consumer(queue, name) == NULL)
 	{
 		insert_consumer(queue, name, "recipient", NULL, AQ_PERSISTENT_OR_BUFFERED, 0, true);
 		aq_catalog_changed();
@@ -244,7 +244,7 @@ aq_add_recipient(AqQueue *queue, const char *name)
 
 /* The worker: give the requested name a position. */
 void
-aq_recipients_job(int32 id, AqQueueShm *shm)
+aq_subscriber_recipients_job(int32 id, AqQueueShm *shm)
 {
 	AqQueue    *queue;
 	char		name[AQ_MAX_NAME];
@@ -257,15 +257,15 @@ aq_recipients_job(int32 id, AqQueueShm *shm)
 		return;
 
 	aq_job_begin();
-	queue = aq_queue_get_by_id(id, true);
+	queue = aq_catalog_get_by_id(id, true);
 	/* when somebody changes the queue now, the enqueuer asks again */
 	if (queue != NULL && aq_queue_lock(id, ShareUpdateExclusiveLock, false))
 	{
-		queue = aq_queue_get_by_id(id, true);
-		if (queue != NULL && aq_queue_consumer(queue, name) == NULL)
+		queue = aq_catalog_get_by_id(id, true);
+		if (queue != NULL && aq_catalog_consumer(queue, name) == NULL)
 		{
 			insert_consumer(queue, name, "recipient", NULL, AQ_PERSISTENT_OR_BUFFERED, 0, true);
-			aq_queue_changed_here(id);
+			aq_pending_changed(id);
 			aq_catalog_changed();
 		}
 	}
@@ -313,14 +313,14 @@ is_free(AqQueue *queue, AqRemoved *r)
 static void
 delete_row(int32 id, int position)
 {
-	aq_run_change(psprintf("DELETE FROM aq.subscriber WHERE queue_id = %d "
+	aq_sql_change(psprintf("DELETE FROM aq.subscriber WHERE queue_id = %d "
 						   "AND \"position\" = %d AND kind = 'removed'", id, position),
 				  0, NULL, NULL, NULL);
 }
 
 /* The worker: what nobody can be using any more is free for others. */
 void
-aq_positions_job(int32 id, AqQueueShm *shm)
+aq_subscriber_positions_job(int32 id, AqQueueShm *shm)
 {
 	AqQueue    *queue;
 	bool		left = false;
@@ -329,11 +329,11 @@ aq_positions_job(int32 id, AqQueueShm *shm)
 	MemoryContext old;
 
 	aq_job_begin();
-	queue = aq_queue_get_by_id(id, true);
+	queue = aq_catalog_get_by_id(id, true);
 	if (queue != NULL)
-		aq_queue_pin(queue);
+		aq_pins_pin(queue);
 	if (queue != NULL && queue->buffered != NULL)
-		aq_queue_pin(queue->buffered);
+		aq_pins_pin(queue->buffered);
 	for (int i = 0; queue != NULL && i < queue->nconsumers; i++)
 	{
 		AqRemoved  *r;
@@ -353,7 +353,7 @@ aq_positions_job(int32 id, AqQueueShm *shm)
 	}
 	if (freed != NIL)
 	{
-		aq_queue_changed_here(id);
+		aq_pending_changed(id);
 		aq_catalog_changed();
 	}
 	aq_job_commit(false);

@@ -34,10 +34,10 @@
 
 /* the same for all stores */
 static const AqStoreJob common_jobs[] = {
-	{AQ_WORK_RECIPIENTS, aq_recipients_job},
+	{AQ_WORK_RECIPIENTS, aq_subscriber_recipients_job},
 	{AQ_WORK_WAITERS, aq_waiters_job},
-	{AQ_WORK_POSITIONS, aq_positions_job},
-	{AQ_WORK_CONVERT, aq_conversion_job},
+	{AQ_WORK_POSITIONS, aq_subscriber_positions_job},
+	{AQ_WORK_CONVERT, aq_convert_job},
 	{AQ_WORK_BUFFERED, aq_buffered_job},
 };
 
@@ -91,7 +91,7 @@ run_again(const AqStoreJob *job, AqQueueShm *shm, TimestampTz when)
 	else if (job->work != 0)
 		aq_work_later(shm, job->work, when - GetCurrentTimestamp());
 	else
-		aq_queue_announce_time(shm, when);
+		aq_work_announce_time(shm, when);
 }
 
 /* The worker's end leaves the job to the next one. */
@@ -207,17 +207,17 @@ collect_work(AqQueueShm *shm)
 static void
 serve_queue(AqObject *object)
 {
-	AqQueueShm *shm = aq_queue_shm_by_index(object->index);
+	AqQueueShm *shm = aq_shm_by_index(object->index);
 	uint32		work;
 
 	/* until then the handle may become another queue's */
-	if (!has_work(shm) || !aq_pin_hold(object))
+	if (!has_work(shm) || !aq_pins_keep(object))
 		return;
 	collect_work(shm);
 	work = pg_atomic_exchange_u32(&shm->work, 0);
 	run_stores(work, object->id, shm);
 	run_jobs(common_jobs, lengthof(common_jobs), work, 0, object->id, shm);
-	aq_pin_release();
+	aq_pins_release();
 }
 
 static void
@@ -245,16 +245,16 @@ load_queue(int32 id)
 		AqQueue    *queue;
 
 		aq_job_begin();
-		queue = aq_queue_get_by_id(id, true);
-		if (queue != NULL && OidIsValid(queue->anchor) && !aq_queue_is_accessible(queue, AccessShareLock))
+		queue = aq_catalog_get_by_id(id, true);
+		if (queue != NULL && OidIsValid(queue->anchor) && !aq_queue_lock_tables(queue, AccessShareLock))
 			error = ERRCODE_LOCK_NOT_AVAILABLE;
 		else if (queue != NULL && OidIsValid(queue->anchor))
 		{
-			aq_queue_pin(queue);
+			aq_pins_pin(queue);
 			if (queue->buffered != NULL)
 			{
-				aq_queue_pin(queue->buffered);
-				aq_queue_post_work(queue->buffered->shm, AQ_WORK_BUFFERED);
+				aq_pins_pin(queue->buffered);
+				aq_work_post(queue->buffered->shm, AQ_WORK_BUFFERED);
 			}
 		}
 		aq_job_commit(false);
@@ -343,9 +343,9 @@ next_time(TimestampTz load_at)
 
 		if (object->state != AQ_OBJECT_VALID || object->database != MyDatabaseId)
 			continue;
-		times[0] = (TimestampTz) pg_atomic_read_u64(&aq_queue_shm_by_index(i)->next_time);
-		times[1] = aq_queue_shm_by_index(i)->later_at;
-		times[2] = (TimestampTz) pg_atomic_read_u64(&aq_queue_shm_by_index(i)->check_at);
+		times[0] = (TimestampTz) pg_atomic_read_u64(&aq_shm_by_index(i)->next_time);
+		times[1] = aq_shm_by_index(i)->later_at;
+		times[2] = (TimestampTz) pg_atomic_read_u64(&aq_shm_by_index(i)->check_at);
 		for (int t = 0; t < lengthof(times); t++)
 			if (times[t] != 0 && (next == 0 || times[t] < next))
 				next = times[t];

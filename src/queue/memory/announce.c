@@ -32,7 +32,7 @@ end_stopping(const AqChange *change)
  * that waits for other transactions may come after this.
  */
 void
-aq_queue_pre_commit(void)
+aq_announce_pre_commit(void)
 {
 	const AqChange *changes;
 	int			nchanges = aq_pending_list(&changes);
@@ -56,7 +56,7 @@ undo(const AqChange *change)
 
 /* A subtransaction has ended. Does not raise. */
 void
-aq_queue_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent)
+aq_announce_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent)
 {
 	aq_pending_subxact_end(commit, subid, parent, undo);
 }
@@ -66,7 +66,7 @@ valid_shm(int32 id)
 {
 	AqObject   *object = aq_object_find(MyDatabaseId, id);
 
-	return object != NULL ? aq_queue_shm_by_index(object->index) : NULL;
+	return object != NULL ? aq_shm_by_index(object->index) : NULL;
 }
 
 /* Nothing counts for the consumer any more; the worker cleans up behind it. */
@@ -78,12 +78,12 @@ end_consumer(int32 id, int position, int64 number)
 
 	if (shm != NULL)
 	{
-		aq_raise_to(&aq_consumer_shm(shm, position)->removed, number);
-		aq_queue_post_work(shm, AQ_WORK_REMOVED | AQ_WORK_POSITIONS);
+		aq_raise_to(&aq_shm_consumer(shm, position)->removed, number);
+		aq_work_post(shm, AQ_WORK_REMOVED | AQ_WORK_POSITIONS);
 	}
 	/* its buffered side */
 	shm = valid_shm(-id);
-	consumer = shm != NULL ? aq_consumer_shm(shm, position) : NULL;
+	consumer = shm != NULL ? aq_shm_consumer(shm, position) : NULL;
 	if (consumer != NULL)
 		aq_raise_to(&consumer->removed, number);
 }
@@ -96,7 +96,7 @@ end_conversion(AqQueueShm *shm, const AqChange *change)
 	{
 		shm->converted = true;
 		pg_memory_barrier();	/* before the worker reads the next transaction id */
-		aq_queue_post_work(shm, AQ_WORK_CONVERT);
+		aq_work_post(shm, AQ_WORK_CONVERT);
 		aq_point_held("conversion-announced");
 	}
 	else if (change->kind == AQ_CHANGE_TABLE_LEFT)
@@ -110,20 +110,20 @@ end_conversion(AqQueueShm *shm, const AqChange *change)
 static void
 announce_change(const AqChange *change)
 {
-	uint64		now = aq_queue_clock_tick();	/* also when it is not in memory */
+	uint64		now = aq_definition_clock_tick();	/* also when it is not in memory */
 	AqObject   *object = aq_object_find(MyDatabaseId, change->id);
 	AqQueueShm *shm;
 
 	if (object == NULL)
 		return;
-	shm = aq_queue_shm_by_index(object->index);
+	shm = aq_shm_by_index(object->index);
 	aq_raise_to(&shm->definition, now);
 	end_conversion(shm, change);
-	aq_wake_everybody(shm);
+	aq_waiters_wake_all(shm);
 	/* those who wait for its buffered messages */
 	object = change->id > 0 ? aq_object_find(MyDatabaseId, -change->id) : NULL;
 	if (object != NULL)
-		aq_wake_everybody(aq_queue_shm_by_index(object->index));
+		aq_waiters_wake_all(aq_shm_by_index(object->index));
 }
 
 /* The definition is another one, or again what it was. */
@@ -150,7 +150,7 @@ drop_changed(const AqChange *change, bool commit)
 
 /* The transaction has ended, its messages are settled. Does not raise. */
 void
-aq_queue_xact_end(bool commit)
+aq_announce_xact_end(bool commit)
 {
 	const AqChange *changes;
 	int			nchanges = aq_pending_list(&changes);

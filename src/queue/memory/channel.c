@@ -32,7 +32,7 @@ static bool joined;
 
 /* Wake these sessions; does not raise. */
 void
-aq_set_latches(const int32 *sessions, int n)
+aq_channel_set_latches(const int32 *sessions, int n)
 {
 	for (int i = 0; i < n; i++)
 	{
@@ -148,7 +148,7 @@ aq_channel_wake(void)
 		n = aq_wakeup_pop(&pool, &channel->listeners, Min(left, lengthof(sessions)), sessions);
 		pg_atomic_fetch_sub_u32(&channel->waiting, n);
 		aq_latch_free(&channel->latch);
-		aq_set_latches(sessions, n);
+		aq_channel_set_latches(sessions, n);
 		aq_stat_add(AQ_STAT_WAKEUPS_SENT, n);
 		if (n == 0)
 			break;

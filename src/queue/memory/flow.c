@@ -89,7 +89,7 @@ wait_for_room(AqQueue *side, Bitmapset *const *targets, uint32 n, int64 limit, i
 	int			fullest;
 	int64		lag;
 
-	aq_queue_pin(whole);
+	aq_pins_pin(whole);
 	aq_cond_prepare(&shm->room);
 	aq_raise_to(&shm->room_below, limit);
 	pg_memory_barrier();
@@ -104,7 +104,7 @@ wait_for_room(AqQueue *side, Bitmapset *const *targets, uint32 n, int64 limit, i
 	}
 	aq_cond_cancel();
 	/* raises when it was dropped */
-	(void) aq_queue_pin_current(whole, false);
+	(void) aq_pins_pin_current(whole, false);
 }
 
 /*
@@ -118,16 +118,16 @@ aq_flow_admits(AqQueue *side, Bitmapset *const *targets, uint32 n, int64 *deadli
 	int64		room;
 	int			fullest;
 
-	if (side->delivery != AQ_BUFFERED || aq_buffered_message_limit == 0)
+	if (side->delivery != AQ_BUFFERED || aq_parameters_buffered_message_limit == 0)
 		return true;
-	aq_queue_pin(side);
-	room = aq_buffered_message_limit - (int64) side->store->enqueued_here(side->shm);
+	aq_pins_pin(side);
+	room = aq_parameters_buffered_message_limit - (int64) side->store->enqueued_here(side->shm);
 	if (room <= 0)
 		refuse_own(side);		/* nobody can dequeue these now */
 	if (most_of(side, targets, n, &fullest) < room)
 		return true;
 	if (*deadline == 0)
-		*deadline = aq_clock_us() + (int64) aq_flow_control_timeout_ms * 1000;
+		*deadline = aq_clock_us() + (int64) aq_parameters_flow_control_timeout_ms * 1000;
 	wait_for_room(side, targets, n, room, *deadline);
 	return false;
 }
@@ -136,9 +136,9 @@ aq_flow_admits(AqQueue *side, Bitmapset *const *targets, uint32 n, int64 *deadli
 bool
 aq_flow_is_full(AqQueue *side)
 {
-	bool		full = !side->multi && aq_lag_of(side->shm, 0) >= aq_buffered_message_limit;
+	bool		full = !side->multi && aq_lag_of(side->shm, 0) >= aq_parameters_buffered_message_limit;
 
 	for (int i = 0; side->multi && i < side->nconsumers; i++)
-		full |= aq_lag_of(side->shm, side->consumers[i].position) >= aq_buffered_message_limit;
-	return full && aq_buffered_message_limit > 0;
+		full |= aq_lag_of(side->shm, side->consumers[i].position) >= aq_parameters_buffered_message_limit;
+	return full && aq_parameters_buffered_message_limit > 0;
 }

@@ -13,7 +13,7 @@
 int64
 aq_lag_of(AqQueueShm *shm, int position)
 {
-	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 
 	if (consumer == NULL || aq_consumer_removed(consumer))
 		return 0;
@@ -22,7 +22,7 @@ aq_lag_of(AqQueueShm *shm, int position)
 
 /* Never raises.  Everybody who waits for room looks again. */
 void
-aq_flow_look_again(AqQueueShm *shm)
+aq_lag_recheck(AqQueueShm *shm)
 {
 	if (pg_atomic_exchange_u64(&shm->room_below, 0) != 0)
 		aq_cond_broadcast(&shm->room);
@@ -30,10 +30,10 @@ aq_flow_look_again(AqQueueShm *shm)
 
 /* Never raises.  The consumer's counter of what it is done with has grown. */
 void
-aq_flow_room(AqQueueShm *shm, int position)
+aq_lag_shrank(AqQueueShm *shm, int position)
 {
 	uint64		below = pg_atomic_read_u64(&shm->room_below);
 
 	if (below != 0 && aq_lag_of(shm, position) < (int64) below)
-		aq_flow_look_again(shm);
+		aq_lag_recheck(shm);
 }

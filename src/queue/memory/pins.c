@@ -37,7 +37,7 @@ typedef struct Pin
 	uint32		pins;			/* 0: the session only knows it */
 	uint64		used_in;		/* number of the session's transaction */
 	bool		stale;			/* give it back at the transaction's end */
-	bool		held;			/* one of the pins outlives transactions: see aq_pin_hold */
+	bool		held;			/* one of the pins outlives transactions: see aq_pins_keep */
 	bool		used;			/* the transaction enqueues or dequeues: see users.c */
 	bool		put;			/* it has enqueued persistent messages */
 	bool		taken;			/* it has dequeued some, */
@@ -59,7 +59,7 @@ static uint32 pressure_seen;
 static inline bool
 pins_last(void)
 {
-	return aq_session_pins && !aq_jobs_in_worker();
+	return aq_parameters_session_pins && !aq_jobs_in_worker();
 }
 
 /* Every consumer of the description has its place in shared memory. */
@@ -71,7 +71,7 @@ make_consumers(AqQueue *queue)
 	for (int i = 0; i < queue->nconsumers; i++)
 	{
 		const AqConsumer *consumer = &queue->consumers[i];
-		AqConsumerShm *place = aq_consumer_shm_make(queue->shm, consumer->position);
+		AqConsumerShm *place = aq_shm_consumer_make(queue->shm, consumer->position);
 
 		if (pg_atomic_read_u64(&place->number) < (uint64) consumer->number)
 			aq_traffic_begin(queue->shm, place, consumer->number);
@@ -79,7 +79,7 @@ make_consumers(AqQueue *queue)
 		{
 			aq_raise_to(&place->removed, consumer->number);
 			if (queue->id > 0)	/* which sees to its buffered side */
-				aq_queue_post_work(queue->shm, AQ_WORK_POSITIONS);
+				aq_work_post(queue->shm, AQ_WORK_POSITIONS);
 		}
 	}
 	queue->consumers_made = true;
@@ -97,7 +97,7 @@ find_pin(int32 id)
 static AqQueueShm *
 shm_of(const Pin *pin)
 {
-	return aq_queue_shm_by_index(pin->object->master);
+	return aq_shm_by_index(pin->object->master);
 }
 
 /* NULL when the session has not pinned the queue of this id, nor knows it. */
@@ -123,7 +123,7 @@ pin_of(const AqQueueShm *shm)
 
 /* True when the transaction has not used it before. */
 bool
-aq_pin_use(const AqQueueShm *shm)
+aq_pins_use(const AqQueueShm *shm)
 {
 	Pin		   *pin = pin_of(shm);
 
@@ -137,14 +137,14 @@ aq_pin_use(const AqQueueShm *shm)
 
 /* The transaction, which uses the queue, has enqueued. */
 void
-aq_pin_put(const AqQueueShm *shm)
+aq_pins_note_put(const AqQueueShm *shm)
 {
 	pin_of(shm)->put = true;
 }
 
 /* It has dequeued for the consumer. */
 void
-aq_pin_took(const AqQueueShm *shm, int position)
+aq_pins_note_taken(const AqQueueShm *shm, int position)
 {
 	Pin		   *pin = pin_of(shm);
 
@@ -164,7 +164,7 @@ aq_pin_took(const AqQueueShm *shm, int position)
 
 /* A dequeue for the consumer looks for messages; from now on its time is the consumer's. */
 void
-aq_pin_looks(const AqQueueShm *shm, int position)
+aq_pins_begin_dequeue(const AqQueueShm *shm, int position)
 {
 	Pin		   *pin = pin_of(shm);
 
@@ -173,14 +173,14 @@ aq_pin_looks(const AqQueueShm *shm, int position)
 }
 
 void
-aq_pin_unuse(const AqQueueShm *shm)
+aq_pins_unuse(const AqQueueShm *shm)
 {
 	pin_of(shm)->used = false;
 	nused--;
 }
 
 bool
-aq_pin_used_here(const AqQueueShm *shm)
+aq_pins_is_used(const AqQueueShm *shm)
 {
 	return pin_of(shm)->used;
 }
@@ -198,7 +198,7 @@ count_takers(Pin *pin, bool commit)
 		return;
 	while (commit && (position = bms_next_member(pin->takers, position)) >= 0)
 	{
-		AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+		AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 
 		if (consumer != NULL)
 			pg_atomic_fetch_add_u64(&consumer->traffic[AQ_TRAFFIC_DEQUEUE_TRANSACTIONS], 1);
@@ -223,7 +223,7 @@ aq_pins_end_use(bool commit)
 		count_takers(&pins[i], commit);
 		pins[i].used = false;
 		nused--;
-		aq_queue_used(shm);
+		aq_users_remove(shm);
 	}
 }
 
@@ -252,7 +252,7 @@ make_room(void)
 static void
 load(AqQueue *queue, AqObject *object)
 {
-	AqQueueShm *shm = aq_queue_shm_by_index(object->index);
+	AqQueueShm *shm = aq_shm_by_index(object->index);
 	AqQueue    *latest;
 	AqQueue    *side;
 
@@ -275,7 +275,7 @@ load(AqQueue *queue, AqObject *object)
 	shm->table_done = side->converted && side->store->kind == AQ_STORE_SHARDED;
 	aq_raise_to(&shm->definition, side->definition);
 	if (side->store->kind == AQ_STORE_BOTH)
-		aq_queue_post_work(shm, AQ_WORK_CONVERT);
+		aq_work_post(shm, AQ_WORK_CONVERT);
 	side->shm = shm;
 	make_consumers(side);
 	side->store->load(side, shm);
@@ -318,7 +318,7 @@ new_pin(AqQueue *queue, bool modest)
 			: aq_object_pin(MyDatabaseId, queue->id, &must_load);
 		if (object == NULL)
 			return NULL;
-		if (must_load || aq_queue_shm_by_index(object->master)->key == queue->key)
+		if (must_load || aq_shm_by_index(object->master)->key == queue->key)
 			break;
 		/* left over from another extension or database of the same number */
 		aq_object_drop(MyDatabaseId, queue->id);
@@ -376,7 +376,7 @@ aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu)
 	}
 }
 
-/* See aq_queue_pin and aq_queue_look, which is the modest one. */
+/* See aq_pins_pin and aq_pins_peek, which is the modest one. */
 static Pin *
 pin_queue(AqQueue *queue, bool modest)
 {
@@ -409,22 +409,22 @@ pin_queue(AqQueue *queue, bool modest)
  * where.
  */
 void
-aq_queue_pin(AqQueue *queue)
+aq_pins_pin(AqQueue *queue)
 {
 	(void) pin_queue(queue, false);
 }
 
 /*
  * The same for a view, which reads one queue after the other: only until
- * aq_queue_looked(), and only if the queue is in memory or there is plenty of
+ * aq_pins_peek_end(), and only if the queue is in memory or there is plenty of
  * room for it.  False: it is not pinned.
  */
 bool
-aq_queue_look(AqQueue *queue, AqLook *look)
+aq_pins_peek(AqQueue *queue, AqPeek *look)
 {
 	Pin		   *pin = find_pin(queue->id);
 
-	*look = (AqLook) {0};
+	*look = (AqPeek) {0};
 	if (pin != NULL)
 	{
 		look->object = pin->object;
@@ -444,7 +444,7 @@ aq_queue_look(AqQueue *queue, AqLook *look)
 
 /* The pin is what it was before the look. */
 void
-aq_queue_looked(const AqLook *look)
+aq_pins_peek_end(const AqPeek *look)
 {
 	for (int i = 0; i < npins; i++)
 	{
@@ -464,31 +464,31 @@ aq_queue_looked(const AqLook *look)
  * before PostgreSQL tells everybody.  put: the caller is about to enqueue.
  */
 AqQueue *
-aq_queue_pin_current(AqQueue *queue, bool put)
+aq_pins_pin_current(AqQueue *queue, bool put)
 {
 	uint64		definition;
 	char	   *name;
 
-	aq_queue_pin(queue);
-	if (put && !aq_is_sharded(queue))
+	aq_pins_pin(queue);
+	if (put && !aq_queue_is_sharded(queue))
 	{
 		/* the transaction has its id before it looks: see convert.c */
 		(void) GetTopTransactionId();
 		pg_memory_barrier();
 	}
 	definition = pg_atomic_read_u64(&queue->shm->definition);
-	if (queue->definition >= definition && aq_queue_in_force(queue))
+	if (queue->definition >= definition && aq_catalog_is_current(queue))
 		return queue;
 
 	name = pstrdup(queue->name);
 	queue->generation = 0;		/* read it again */
-	queue = aq_queue_get_by_id(queue->id, true);
+	queue = aq_catalog_get_by_id(queue->id, true);
 	if (queue == NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name),
 				errdetail("It was dropped just now."));
 	Assert(queue->definition >= definition);
-	aq_queue_pin(queue);
+	aq_pins_pin(queue);
 	return queue;
 }
 
@@ -501,7 +501,7 @@ unpin(Pin *pin)
 
 /* The worker: pin the object over the transactions of its jobs; false when it has gone, or is another database's. */
 bool
-aq_pin_hold(AqObject *object)
+aq_pins_keep(AqObject *object)
 {
 	Pin		   *pin = NULL;
 
@@ -526,7 +526,7 @@ aq_pin_hold(AqObject *object)
 
 /* Not any more; between transactions. */
 void
-aq_pin_release(void)
+aq_pins_release(void)
 {
 	for (int i = 0; i < npins; i++)
 		pins[i].held = false;

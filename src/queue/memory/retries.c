@@ -33,13 +33,13 @@ void
 aq_retries_counted(AqQueueShm *shm)
 {
 	aq_cond_broadcast(&shm->changed);
-	if (pg_atomic_exchange_u32(&shm->stopped_looks, 0) != 0)
-		aq_wake_everybody(shm);
+	if (pg_atomic_exchange_u32(&shm->uncounted_seen, 0) != 0)
+		aq_waiters_wake_all(shm);
 }
 
-/* Until when a call that begins now has patience with the worker, for aq_await_retries(). */
+/* Until when a call that begins now has patience with the worker, for aq_retries_await(). */
 int64
-aq_retry_patience(void)
+aq_retries_patience(void)
 {
 	return aq_clock_us() + RETRY_PATIENCE;
 }
@@ -52,11 +52,11 @@ aq_retry_patience(void)
  *
  * A dequeue has patience until this time (aq_clock_us) with a worker that says
  * that it cannot, and waits for one that does not say so as long as it takes.
- * only_looks: the caller takes nothing.  It waits until this time at most, and
+ * only_checks: the caller takes nothing.  It waits until this time at most, and
  * not for a worker that says that it cannot.
  */
 bool
-aq_await_retries(AqQueueShm *shm, bool only_looks, int64 until, bool (*pending) (void *arg), void *arg)
+aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, bool (*pending) (void *arg), void *arg)
 {
 	uint32		uncounted = pg_atomic_read_u32(&shm->uncounted);
 	int64		asked = 0;
@@ -65,8 +65,8 @@ aq_await_retries(AqQueueShm *shm, bool only_looks, int64 until, bool (*pending) 
 	if (aq_jobs_in_worker())
 		return false;			/* it cannot wait for itself */
 	/* before it asks whether the counts are written: see aq_retries_counted */
-	if (only_looks)
-		(void) pg_atomic_exchange_u32(&shm->stopped_looks, 1);
+	if (only_checks)
+		(void) pg_atomic_exchange_u32(&shm->uncounted_seen, 1);
 	aq_cond_prepare(&shm->changed);
 	while ((left = pending(arg)))
 	{
@@ -79,12 +79,12 @@ aq_await_retries(AqQueueShm *shm, bool only_looks, int64 until, bool (*pending) 
 		if (now - asked >= ASK_AGAIN)
 		{
 			aq_jobs_require_worker();
-			aq_queue_post_work(shm, AQ_WORK_RETRY);
+			aq_work_post(shm, AQ_WORK_RETRY);
 			aq_jobs_post();
 			asked = now;
 		}
 		uncounted = pg_atomic_read_u32(&shm->uncounted);
-		if (only_looks ? over || uncounted != before : over && uncounted != before)
+		if (only_checks ? over || uncounted != before : over && uncounted != before)
 			break;
 		aq_cond_sleep(&shm->changed, AQ_EVENT_RETRY_COUNT, abs(shm->queue_id), aq_jobs_worker_pid(), 0,
 					  over ? ASK_AGAIN : Min(patience, ASK_AGAIN));

@@ -22,14 +22,14 @@ mark(AqObject *object, bool hot)
 }
 
 /* By the queue's native name. */
-PG_FUNCTION_INFO_V1(aq_mark_hot);
+PG_FUNCTION_INFO_V1(aq_shared_pool_mark_hot);
 Datum
-aq_mark_hot(PG_FUNCTION_ARGS)
+aq_shared_pool_mark_hot(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
-	AqQueue    *queue = aq_queue_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
 
-	aq_queue_pin(queue);
+	aq_pins_pin(queue);
 	mark(queue->object, PG_GETARG_BOOL(1));
 	PG_RETURN_VOID();
 }
@@ -42,9 +42,9 @@ unpin(void *object, int64 unused)
 }
 
 /* By FULL_HASH_VALUE of sys."v$db_object_cache"; false when there is none in this database. */
-PG_FUNCTION_INFO_V1(aq_mark_hot_by_hash);
+PG_FUNCTION_INFO_V1(aq_shared_pool_mark_hot_by_hash);
 Datum
-aq_mark_hot_by_hash(PG_FUNCTION_ARGS)
+aq_shared_pool_mark_hot_by_hash(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	char	   *wanted = text_to_cstring(PG_GETARG_TEXT_PP(0));

@@ -30,7 +30,7 @@ StaticAssertDecl(offsetof(AqConsumerShm, traffic) + sizeof(uint64) == 64, "what 
 static AqQueueShm *entries;		/* 1 .. aq_object_limit */
 
 Size
-aq_queue_shmem_size(void)
+aq_shm_size(void)
 {
 	return CACHELINEALIGN(mul_size(aq_object_limit + 1, sizeof(AqQueueShm)));
 }
@@ -69,7 +69,7 @@ reset_entry(AqQueueShm *shm)
 	pg_atomic_write_u64(&shm->definition, 0);
 	pg_atomic_write_u32(&shm->users, 0);
 	pg_atomic_write_u32(&shm->uncounted, 0);
-	pg_atomic_write_u32(&shm->stopped_looks, 0);
+	pg_atomic_write_u32(&shm->uncounted_seen, 0);
 	pg_atomic_write_u32(&shm->stops_enqueue, 0);
 	pg_atomic_write_u32(&shm->stops_dequeue, 0);
 	shm->converted = shm->settled = shm->table_done = false;
@@ -97,7 +97,7 @@ free_entry(AqObject *object)
 
 /* of latches that have a child for each queue, by the same index */
 uint32
-aq_queue_of_latch(int child, uint32 *database)
+aq_shm_queue_of_latch(int child, uint32 *database)
 {
 	*database = entries[child].database;
 	return entries[child].queue_id;
@@ -124,14 +124,14 @@ is_idle(AqObject *object)
 }
 
 void
-aq_queue_shmem_init(void *area, bool found)
+aq_shm_init(void *area, bool found)
 {
 	entries = area;
 	aq_object_on_free(free_entry, is_idle, sizeof(AqQueueShm));
-	aq_trace_on_name(AQ_LATCH_WAITERS, aq_queue_of_latch);
+	aq_trace_on_name(AQ_LATCH_WAITERS, aq_shm_queue_of_latch);
 	if (found)
 		return;
-	memset(area, 0, aq_queue_shmem_size());
+	memset(area, 0, aq_shm_size());
 	for (int i = 0; i <= aq_object_limit; i++)
 	{
 		AqQueueShm *shm = &entries[i];
@@ -147,7 +147,7 @@ aq_queue_shmem_init(void *area, bool found)
 		pg_atomic_init_u64(&shm->definition, 0);
 		pg_atomic_init_u32(&shm->users, 0);
 		pg_atomic_init_u32(&shm->uncounted, 0);
-		pg_atomic_init_u32(&shm->stopped_looks, 0);
+		pg_atomic_init_u32(&shm->uncounted_seen, 0);
 		pg_atomic_init_u32(&shm->stops_enqueue, 0);
 		pg_atomic_init_u32(&shm->stops_dequeue, 0);
 		pg_atomic_init_u64(&shm->table_puts, 0);
@@ -160,14 +160,14 @@ aq_queue_shmem_init(void *area, bool found)
 }
 
 AqQueueShm *
-aq_queue_shm_by_index(uint32 index)
+aq_shm_by_index(uint32 index)
 {
 	return &entries[index];
 }
 
 /* The consumer's entry, or NULL when nobody has made it. Never raises. */
 AqConsumerShm *
-aq_consumer_shm(AqQueueShm *shm, int position)
+aq_shm_consumer(AqQueueShm *shm, int position)
 {
 	AqChunk		chunk;
 
@@ -181,9 +181,9 @@ aq_consumer_shm(AqQueueShm *shm, int position)
 
 /* The same, made if it is not there. May raise; no latch held. */
 AqConsumerShm *
-aq_consumer_shm_make(AqQueueShm *shm, int position)
+aq_shm_consumer_make(AqQueueShm *shm, int position)
 {
-	AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 
 	if (consumer != NULL)
 		return consumer;
@@ -200,5 +200,5 @@ aq_consumer_shm_make(AqQueueShm *shm, int position)
 		shm->more[position / AQ_CONSUMERS_PER_CHUNK] = chunk;
 	}
 	aq_latch_free(&shm->waiters_latch);
-	return aq_consumer_shm(shm, position);
+	return aq_shm_consumer(shm, position);
 }

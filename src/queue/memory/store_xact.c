@@ -60,7 +60,7 @@ pre_commit(void)
 	FOR_EACH_STORE(i)
 		stores[i]->pre_commit();
 	/* waits for users of the definitions: nothing that waits for others may follow */
-	aq_queue_pre_commit();
+	aq_announce_pre_commit();
 }
 
 static void
@@ -68,14 +68,14 @@ commit(void)
 {
 	FOR_EACH_STORE(i)
 		stores[i]->commit();
-	aq_queue_xact_end(true);
+	aq_announce_xact_end(true);
 	aq_time_leave(&committing);
 }
 
 static void
 pre_prepare(void)
 {
-	if (aq_xact_has_ddl())
+	if (aq_pending_has_ddl())
 		ereport(ERROR,
 				aq_error(AQ_ERR_PREPARE_WITH_DDL,
 						 "cannot PREPARE a transaction that has changed queue definitions"),
@@ -90,7 +90,7 @@ prepare(void)
 {
 	FOR_EACH_STORE(i)
 		stores[i]->prepare();
-	aq_queue_xact_end(true);
+	aq_announce_xact_end(true);
 }
 
 static void
@@ -99,7 +99,7 @@ abort_transaction(void)
 	committing.open = false;	/* the statistics have closed it */
 	FOR_EACH_STORE(i)
 		stores[i]->abort();
-	aq_queue_xact_end(false);
+	aq_announce_xact_end(false);
 	/* what an error has left of the session's chunks, or a queue whose creation is undone */
 	aq_chunks_trim();
 }
@@ -109,7 +109,7 @@ subcommit(SubTransactionId subid, SubTransactionId parent)
 {
 	FOR_EACH_STORE(i)
 		stores[i]->subcommit(subid, parent);
-	aq_queue_subxact_end(true, subid, parent);
+	aq_announce_subxact_end(true, subid, parent);
 }
 
 static void
@@ -117,7 +117,7 @@ subabort(SubTransactionId subid, SubTransactionId parent)
 {
 	FOR_EACH_STORE(i)
 		stores[i]->subabort(subid);
-	aq_queue_subxact_end(false, subid, parent);
+	aq_announce_subxact_end(false, subid, parent);
 }
 
 static const AqXactOps queue_ends = {

@@ -17,7 +17,7 @@
 static pg_atomic_uint64 *
 consumer_traffic(AqQueueShm *shm, int position)
 {
-	AqConsumerShm *consumer = shm->single ? NULL : aq_consumer_shm(shm, position);
+	AqConsumerShm *consumer = shm->single ? NULL : aq_shm_consumer(shm, position);
 
 	return consumer != NULL ? consumer->traffic : NULL;
 }
@@ -110,7 +110,7 @@ aq_traffic_is_time(AqTraffic item)
 
 /* Columns of aq._consumers. */
 void
-aq_row_traffic(AqRow *row, AqQueueShm *shm, int position)
+aq_traffic_row(AqRow *row, AqQueueShm *shm, int position)
 {
 	for (int i = 0; i < AQ_NCONSUMER_TRAFFIC; i++)
 	{

@@ -31,7 +31,7 @@ aq_users_are_stopped(AqQueueShm *shm, bool enqueue)
 
 /* One user less.  Never raises. */
 void
-aq_queue_used(AqQueueShm *shm)
+aq_users_remove(AqQueueShm *shm)
 {
 	if (pg_atomic_fetch_sub_u32(&shm->users, 1) > 0 &&
 		(pg_atomic_read_u32(&shm->stops_enqueue) > 0 || pg_atomic_read_u32(&shm->stops_dequeue) > 0))

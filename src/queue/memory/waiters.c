@@ -42,14 +42,14 @@ static int	njoined;
 static int	unlooked;
 
 Size
-aq_wait_shmem_size(void)
+aq_waiters_shmem_size(void)
 {
 	return CACHELINEALIGN(mul_size(aq_session_slots(),
 								   AQ_WAITERS_PER_SESSION * sizeof(AqWaitEntry) + sizeof(uint16)));
 }
 
 void
-aq_wait_shmem_init(void *area, bool found)
+aq_waiters_shmem_init(void *area, bool found)
 {
 	AqWaitPool	pool;
 
@@ -57,7 +57,7 @@ aq_wait_shmem_init(void *area, bool found)
 	nlistened = (uint16 *) (entries + (Size) aq_session_slots() * AQ_WAITERS_PER_SESSION);
 	if (found)
 		return;
-	memset(area, 0, aq_wait_shmem_size());
+	memset(area, 0, aq_waiters_shmem_size());
 	/* its list of free entries is not used: every entry belongs to a session */
 	aq_wakeup_pool_init(&pool, entries, (uint32) aq_session_slots() * AQ_WAITERS_PER_SESSION);
 }
@@ -80,7 +80,7 @@ pool_with(uint32 entry)
 static AqWaitList *
 list_of(const AqWaitTarget *target)
 {
-	AqConsumerShm *consumer = aq_consumer_shm(target->shm, target->position);
+	AqConsumerShm *consumer = aq_shm_consumer(target->shm, target->position);
 
 	return target->selective ? &consumer->selective : &consumer->waiters;
 }
@@ -98,23 +98,23 @@ pop(AqQueueShm *shm, AqWaitList *list, int n, int32 *sessions)
 }
 
 bool
-aq_anybody_waits(AqQueueShm *shm)
+aq_waiters_exist(AqQueueShm *shm)
 {
 	return pg_atomic_read_u32(&shm->waiting) > 0 || aq_channel_has_listeners();
 }
 
 void
-aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages)
+aq_waiters_wake(AqQueueShm *shm, int position, uint32 messages)
 {
 	AqConsumerShm *consumer;
 	uint32		selective;
 
 	/* pairs with the barrier in join: they entered before, or they will see it */
 	pg_memory_barrier();
-	if (!aq_anybody_waits(shm))
+	if (!aq_waiters_exist(shm))
 		return;
 	aq_channel_wake();
-	consumer = aq_consumer_shm(shm, position);
+	consumer = aq_shm_consumer(shm, position);
 	if (consumer == NULL)
 		return;
 	/* who looks, finds nothing and enters again stands behind those who are there now */
@@ -130,7 +130,7 @@ aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages)
 		n = pop(shm, &consumer->selective, Min(selective, WAKE_BATCH / 2), sessions);
 		plain = pop(shm, &consumer->waiters, Min(messages, WAKE_BATCH / 2), sessions + n);
 		aq_latch_free(&shm->waiters_latch);
-		aq_set_latches(sessions, n + plain);
+		aq_channel_set_latches(sessions, n + plain);
 		aq_stat_add(AQ_STAT_WAKEUPS_SENT, n + plain);
 		selective -= n;
 		messages -= plain;
@@ -140,14 +140,14 @@ aq_wake_consumers(AqQueueShm *shm, int position, uint32 messages)
 }
 
 void
-aq_wake_everybody(AqQueueShm *shm)
+aq_waiters_wake_all(AqQueueShm *shm)
 {
-	aq_flow_look_again(shm);
+	aq_lag_recheck(shm);
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
 		if (pg_atomic_read_u32(&shm->waiting) == 0)
 			break;
-		aq_wake_consumers(shm, position, PG_INT32_MAX);
+		aq_waiters_wake(shm, position, PG_INT32_MAX);
 	}
 }
 
@@ -155,10 +155,10 @@ aq_wake_everybody(AqQueueShm *shm)
 void
 aq_waiters_check_later(AqQueueShm *shm)
 {
-	TimestampTz at = GetCurrentTimestamp() + (int64) aq_fetch_patience_ms * 1000;
+	TimestampTz at = GetCurrentTimestamp() + (int64) aq_parameters_fetch_patience_ms * 1000;
 	uint64		none = 0;
 
-	if (aq_fetch_patience_ms >= 0 &&
+	if (aq_parameters_fetch_patience_ms >= 0 &&
 		pg_atomic_compare_exchange_u64(&shm->check_at, &none, (uint64) at))
 		aq_jobs_post_at(at);
 }
@@ -170,18 +170,18 @@ aq_waiters_job(int32 id, AqQueueShm *shm)
 	AqQueue    *queue;
 
 	aq_job_begin();
-	queue = aq_queue_get_by_id(id, true);
+	queue = aq_catalog_get_by_id(id, true);
 	if (queue != NULL)
-		aq_queue_pin(queue);
+		aq_pins_pin(queue);
 	for (int i = 0; queue != NULL && i < Max(queue->nconsumers, 1); i++)
 	{
 		int			position = queue->multi ? queue->consumers[i].position : 0;
-		AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+		AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 
 		if (consumer == NULL || consumer->waiters.waiting == 0 ||
 			!queue->store->ready(queue, position, 0))
 			continue;
-		aq_wake_consumers(shm, position, 1);
+		aq_waiters_wake(shm, position, 1);
 		aq_waiters_check_later(shm);
 	}
 	aq_job_commit(false);
@@ -208,7 +208,7 @@ begin_listening(int n)
  * Who listens to what.  Entries are read while their sessions write them: a row
  * may be of something that a session has just left.
  */
-AQ_ROWS(aq_view_listeners)
+AQ_ROWS(aq_waiters_view_listeners)
 {
 	for (int session = 0; session < aq_session_slots(); session++)
 		for (int i = 0; i < nlistened[session]; i++)
@@ -220,11 +220,11 @@ AQ_ROWS(aq_view_listeners)
 			CHECK_FOR_INTERRUPTS();
 			if (number == AQ_WAKEUP_NONE)
 				continue;		/* it leaves just now */
-			shm = aq_queue_shm_by_index(number / AQ_MAX_CONSUMERS);
+			shm = aq_shm_by_index(number / AQ_MAX_CONSUMERS);
 			if (shm->database != MyDatabaseId)
 				continue;
-			queue = aq_queue_get_by_id(abs(shm->queue_id), true);
-			if (queue == NULL || !aq_queue_allows(queue, AQ_RIGHT_ANY))
+			queue = aq_catalog_get_by_id(abs(shm->queue_id), true);
+			if (queue == NULL || !aq_privilege_allows(queue, AQ_RIGHT_ANY))
 				continue;
 			aq_rows_int(row, queue->id);
 			aq_rows_int(row, number % AQ_MAX_CONSUMERS);
@@ -273,7 +273,7 @@ leave_all(bool pass_on)
 		aq_latch_free(&target->shm->waiters_latch);
 		wakeups += woken;
 		if (pass_on && (woken || unlooked > 0) && !target->selective)
-			aq_wake_consumers(target->shm, target->position, 1);
+			aq_waiters_wake(target->shm, target->position, 1);
 	}
 	return wakeups;
 }
@@ -377,7 +377,7 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 
 /* Entries of sessions that do not wait, and sessions that sleep without an entry. */
 void
-aq_wait_check(AqFindings *findings)
+aq_waiters_check(AqFindings *findings)
 {
 	for (int session = 0; session < aq_session_slots(); session++)
 	{
@@ -398,9 +398,9 @@ aq_wait_check(AqFindings *findings)
 
 #ifdef AQ_TEST_POINTS
 /* For tests of aq.check(): an entry of a session that does not exist; by is 1 to make it, -1 to free it. */
-PG_FUNCTION_INFO_V1(aq_damage_entries);
+PG_FUNCTION_INFO_V1(aq_waiters_damage);
 Datum
-aq_damage_entries(PG_FUNCTION_ARGS)
+aq_waiters_damage(PG_FUNCTION_ARGS)
 {
 	entries[(Size) (aq_session_slots() - 1) * AQ_WAITERS_PER_SESSION].state =
 		PG_GETARG_INT32(0) > 0 ? AQ_WAKEUP_WAITING : AQ_WAKEUP_FREE;
@@ -423,7 +423,7 @@ count_list(const AqWaitList *list, uint32 *strange)
 }
 
 void
-aq_wait_check_queue(AqQueueShm *shm, AqFindings *findings)
+aq_waiters_check_queue(AqQueueShm *shm, AqFindings *findings)
 {
 	uint32		listed = 0,
 				counted = 0,
@@ -433,7 +433,7 @@ aq_wait_check_queue(AqQueueShm *shm, AqFindings *findings)
 	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
-		AqConsumerShm *consumer = aq_consumer_shm(shm, position);
+		AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 
 		if (consumer == NULL)
 			continue;

@@ -16,7 +16,7 @@
 
 /* Never raises. */
 void
-aq_queue_post_work(AqQueueShm *shm, uint32 work)
+aq_work_post(AqQueueShm *shm, uint32 work)
 {
 	if ((pg_atomic_fetch_or_u32(&shm->work, work) & work) != work)
 		aq_jobs_post();
@@ -24,7 +24,7 @@ aq_queue_post_work(AqQueueShm *shm, uint32 work)
 
 /* There is something to do for the queue's store at this time.  Needs no latch, does not raise. */
 void
-aq_queue_announce_time(AqQueueShm *shm, TimestampTz when)
+aq_work_announce_time(AqQueueShm *shm, TimestampTz when)
 {
 	uint64		old = pg_atomic_read_u64(&shm->next_time);
 
