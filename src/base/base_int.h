@@ -9,17 +9,16 @@
 
 #include "base/base.h"
 
-/* part.c */
-extern void aq_part_session_start(void);
-extern void aq_part_session_exit(void);
+#define AQ_PRELOAD_HINT	"Add \"pgaq\" to the parameter \"shared_preload_libraries\" and restart the server."
 
 /* session.c */
+extern void aq_session_on(void (*start) (void), void (*exit) (void));	/* a session attaches; its process ends */
 extern Size aq_session_shmem_size(void);
 extern void aq_session_shmem_init(void *area, bool found);
 extern void aq_session_set_claims(uint32 claims);
 
 /* claim.c */
-extern void aq_claims_init(void);
+extern void aq_claim_init(void);
 
 /* xact.c */
 extern void aq_xact_init(void);

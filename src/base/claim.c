@@ -204,7 +204,7 @@ static const AqXactOps claim_ends = {
 };
 
 void
-aq_claims_init(void)
+aq_claim_init(void)
 {
 	aq_xact_register(AQ_XACT_CLAIMS, &claim_ends);
 }

@@ -9,7 +9,7 @@
  * below it, and sessions end in the opposite order.
  *
  * When the library was not preloaded there is no shared memory and no part is
- * told anything; aq_session_require_preload() then says so to whoever calls a function.
+ * told anything; aq_session_require_preload() then says so to each call of a function.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -26,11 +26,9 @@
 #include "utils/guc.h"
 
 #define AREA_NAME_SIZE	64
-#define PRELOAD_HINT	"Add \"pgaq\" to the parameter \"shared_preload_libraries\" and restart the server."
 
 static const AqPart *const *parts = NULL;
 static int	nparts = 0;
-static bool preloaded = false;
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
@@ -111,6 +109,32 @@ start_areas(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
+/* --- sessions ------------------------------------------------------------------ */
+
+static void
+session_starts(void)
+{
+	for (int i = 0; i < nparts; i++)
+	{
+		if (parts[i]->session_start != NULL)
+			parts[i]->session_start();
+	}
+}
+
+/* What the session has claimed is given back while its parts can still do it. */
+static void
+session_exits(void)
+{
+	aq_claim_release();
+	for (int i = nparts - 1; i >= 0; i--)
+	{
+		if (parts[i]->session_exit != NULL)
+			parts[i]->session_exit();
+	}
+}
+
+/* --- the list of parts ------------------------------------------------------------- */
+
 /*
  * Called once, from _PG_init.  The list must live as long as the process.
  */
@@ -122,16 +146,16 @@ aq_part_init(const AqPart *const *list, int n)
 		if (creating_extension)
 			ereport(WARNING,
 					errmsg("pgaq is not loaded, its functions will fail"),
-					errhint(PRELOAD_HINT));
+					errhint(AQ_PRELOAD_HINT));
 		return;
 	}
 
 	parts = list;
 	nparts = n;
-	preloaded = true;
 
 	aq_xact_init();
-	aq_claims_init();
+	aq_session_on(session_starts, session_exits);
+	aq_claim_init();
 	base_part.define_parameters();
 	for (int i = 0; i < nparts; i++)
 	{
@@ -157,33 +181,4 @@ aq_part_carve(void *area, Size *at, Size size)
 
 	*at = add_size(*at, CACHELINEALIGN(size));
 	return place;
-}
-
-void
-aq_session_require_preload(void)
-{
-	if (!preloaded)
-		ereport(ERROR,
-				aq_error(AQ_ERR_NOT_PRELOADED, "pgaq must be loaded when the server starts"),
-				errhint(PRELOAD_HINT));
-}
-
-void
-aq_part_session_start(void)
-{
-	for (int i = 0; i < nparts; i++)
-	{
-		if (parts[i]->session_start != NULL)
-			parts[i]->session_start();
-	}
-}
-
-void
-aq_part_session_exit(void)
-{
-	for (int i = nparts - 1; i >= 0; i--)
-	{
-		if (parts[i]->session_exit != NULL)
-			parts[i]->session_exit();
-	}
 }

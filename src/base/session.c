@@ -39,6 +39,17 @@ int			aq_session_own_number = -1;
 
 static AqSession *slots = NULL;
 
+/* of part.c */
+static void (*session_starts) (void);
+static void (*session_exits) (void);
+
+void
+aq_session_on(void (*start) (void), void (*exit) (void))
+{
+	session_starts = start;
+	session_exits = exit;
+}
+
 Size
 aq_session_shmem_size(void)
 {
@@ -64,10 +75,19 @@ leave(int code, Datum arg)
 {
 	if (!aq_session_is_attached)
 		return;
-	aq_claim_release();
-	aq_part_session_exit();
+	session_exits();
 	pg_atomic_write_u32(&slots[aq_session_own_number].pid, 0);
 	aq_session_is_attached = false;
+}
+
+/* Shared memory is laid out when the library is preloaded, and only then. */
+void
+aq_session_require_preload(void)
+{
+	if (slots == NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NOT_PRELOADED, "pgaq must be loaded when the server starts"),
+				errhint(AQ_PRELOAD_HINT));
 }
 
 void
@@ -76,7 +96,7 @@ aq_session_attach_slow(void)
 	AqSession  *slot;
 
 	aq_session_require_preload();
-	if (MyProc == NULL || slots == NULL)
+	if (MyProc == NULL)
 		elog(ERROR, "pgaq session attached without shared memory");
 
 	aq_session_own_number = aq_proc_number();
@@ -87,7 +107,7 @@ aq_session_attach_slow(void)
 	pg_atomic_write_u32(&slot->serial, pg_atomic_read_u32(&slot->serial) + 1);
 	pg_atomic_write_u32(&slot->pid, (uint32) MyProcPid);
 	aq_session_is_attached = true;
-	aq_part_session_start();
+	session_starts();
 }
 
 int
