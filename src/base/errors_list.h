@@ -41,7 +41,7 @@ X(QUEUE_TABLE_NOT_EMPTY, "AQ034", 24012, "The queue table still holds queues and
 X(EXCEPTION_START, "AQ035", 24017, "An exception queue cannot be started for enqueue.")
 X(NOT_SHARDED, "AQ036", 24205, "The feature needs a queue table: it does not exist for sharded queues.")
 X(RELATIVE_UNDEFINED, "AQ039", 25210, "The message that another is to come before is not in the queue.")
-X(DEVIATION_DELAY, "AQ040", 25211, "A message cannot come before one that is ready earlier.")
+X(DEVIATION_DELAY, "AQ040", 25211, "A message cannot come before one with a shorter delay.")
 X(DEVIATION_PRIORITY, "AQ041", 25212, "A message cannot come before one that is more urgent.")
 X(NOT_GROUPED, "AQ042", 25234, "The queue table does not group messages by transactions.")
 X(GROUP_END, "AQ043", 25235, "The messages of the transaction have ended.")

@@ -133,6 +133,15 @@ distance(int64 room, bool front_is_newer, bool odd)
 	return odd ? Max(room / 16, 1) : room - Max(room / 16, 1);
 }
 
+/* The delay, in microseconds, that the message in the slot was enqueued with. */
+static int64
+delay_of(TupleTableSlot *slot)
+{
+	if (slot->tts_isnull[COL_READY_AT])
+		return 0;
+	return DatumGetTimestampTz(slot->tts_values[COL_READY_AT]) - DatumGetTimestampTz(slot->tts_values[COL_ENQUEUE_TIME]);
+}
+
 /* Before a message: between it and the one before it. */
 static Key
 key_before(AqQueue *queue, const AqPutOptions *options, Line *line)
@@ -153,8 +162,7 @@ key_before(AqQueue *queue, const AqPutOptions *options, Line *line)
 						 queue->name),
 				errhint("It may have been dequeued meanwhile."));
 	slot_getsomeattrs(line->slot, COL_READY_AT + 1);
-	if (options->ready_at != 0 && (line->slot->tts_isnull[COL_READY_AT] ||
-								   DatumGetTimestampTz(line->slot->tts_values[COL_READY_AT]) < options->ready_at))
+	if (options->delay > delay_of(line->slot))
 		ereport(ERROR,
 				aq_error(AQ_ERR_DEVIATION_DELAY, "the delay is longer than that of the message to come before"));
 	if (strchr(queue->table.sort, AQ_SORT_PRIORITY) != NULL &&
@@ -260,7 +268,9 @@ message_columns(AqQueue *queue, const AqPutOptions *options, Datum *values, bool
 {
 	line_columns(queue, options, !queue->multi, values, nulls);
 	values[COL_PRIORITY] = Int32GetDatum(options->priority);
-	values[COL_ENQUEUE_TIME] = TimestampTzGetDatum(GetCurrentTimestamp());
+	/* when ready_at was computed: their difference is the delay, which key_before compares */
+	values[COL_ENQUEUE_TIME] = TimestampTzGetDatum(options->ready_at ? options->ready_at - options->delay
+												   : GetCurrentTimestamp());
 	values[COL_ENQUEUE_USER] = ObjectIdGetDatum(GetUserId());
 	values[COL_ENQUEUE_XID] = Int64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId()));
 	values[COL_SESSION] = Int64GetDatum(aq_schema_session_identity());

@@ -296,7 +296,7 @@ count_attempt(Hands *hands, Line *line, int position)
 		;						/* nowhere to go from there */
 	else if (aq_is_over_limit(queue, attempts))
 	{
-		if (aq_give_up(hands, line, position, attempts, "max retries exceeded"))
+		if (aq_give_up(hands, line, position, attempts, "MAX_RETRY_EXCEEDED"))
 			return true;
 		if (queue->multi)
 			return false;

@@ -77,7 +77,7 @@ expire(Due *due, Line *line, int position)
 	int			attempts = DatumGetInt32(line->slot->tts_values[COL_ATTEMPTS]);
 	bool		failed = aq_is_over_limit(due->hands.queue, attempts);	/* and could not be moved then */
 	bool		done = aq_give_up(&due->hands, line, position, attempts,
-								  failed ? "max retries exceeded" : "time expiration");
+								  failed ? "MAX_RETRY_EXCEEDED" : "TIME_EXPIRATION");
 
 	aq_stat_add(AQ_STAT_EXPIRATIONS, done && !failed);
 	return done;
@@ -113,7 +113,7 @@ look_at_message(Due *due, Line *line)
 	Key			key = aq_slot_key(line->slot);
 	Datum		again = TimestampTzGetDatum(due->now + CHECK_AGAIN);
 
-	if (aq_topic_message_look(&due->hands, &key, "max retries exceeded"))
+	if (aq_topic_message_look(&due->hands, &key, "MAX_RETRY_EXCEEDED"))
 		return aq_row_delete(line->rel, line->slot) == TM_Ok;
 	aq_classic_announce_time(due->shm, due->now + CHECK_AGAIN);
 	return aq_row_update(line->rel, line->slot, columns, &again, NULL, lengthof(columns)) == TM_Ok;

@@ -18,6 +18,7 @@ typedef struct AqPutOptions
 {
 	int			priority;
 	TimestampTz ready_at;		/* 0: at once */
+	int64		delay;			/* microseconds that ready_at was computed with */
 	TimestampTz expires_at;		/* 0: never */
 	struct varlena *correlation;	/* text */
 	struct varlena *properties; /* jsonb */

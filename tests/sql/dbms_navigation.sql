@@ -84,6 +84,14 @@ SELECT t.error($$CALL dbms_aq.enqueue('nav', dbms_aq.enqueue_options_t(sequence_
 SELECT t.error($$CALL dbms_aq.enqueue('nav', dbms_aq.enqueue_options_t(sequence_deviation => 9), NULL, '1', NULL)$$);
 SELECT t.error($$CALL dbms_aq.enqueue('nav', dbms_aq.enqueue_options_t(sequence_deviation => 2, relative_msgid => 'a8d6a4b4-6c3c-4e53-a7a4-0f9a2f2d0001'), NULL, '1', NULL)$$);
 SELECT t.error($$CALL dbms_aq.enqueue('nav_s', dbms_aq.enqueue_options_t(sequence_deviation => 3), NULL, '1', NULL)$$);
+-- before compares delays, not the times when they end: the same delay fits although it ends later, a longer one does not
+CALL dbms_aq.enqueue('nav', NULL, dbms_aq.message_properties_t(delay => 3600), '"waits"', NULL) \gset waits_
+CALL dbms_aq.enqueue('nav', dbms_aq.enqueue_options_t(sequence_deviation => 2, relative_msgid => :'waits_msgid'),
+	dbms_aq.message_properties_t(delay => 3600), '"as long"', NULL) \gset as_long_
+CALL dbms_aq.enqueue('nav', dbms_aq.enqueue_options_t(sequence_deviation => 2, relative_msgid => :'waits_msgid'), NULL, '"at once"', NULL) \gset at_once_
+SELECT t.error(format($$CALL dbms_aq.enqueue('nav', dbms_aq.enqueue_options_t(sequence_deviation => 2, relative_msgid => %L),
+	dbms_aq.message_properties_t(delay => 3601), '1', NULL)$$, :'waits_msgid'));
+SELECT user_data, msg_state, round(extract(epoch FROM delay - enq_time)) AS delay FROM "aq$nav_tab" ORDER BY user_data;
 CALL dbms_aqadm.drop_queue_table('nav_tab', force => true);
 CALL dbms_aqadm.drop_queue_table('group_tab', force => true);
 CALL dbms_aqadm.drop_queue_table('topic_tab', force => true);

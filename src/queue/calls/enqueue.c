@@ -128,7 +128,10 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 		if (delay < 0)
 			ereport(ERROR, aq_error(AQ_ERR_DELAY_INVALID, "delay must not be negative"));
 		if (delay > 0)
+		{
 			options->ready_at = GetCurrentTimestamp() + delay;
+			options->delay = delay;
+		}
 	}
 	if (!PG_ARGISNULL(ARG_EXPIRATION))
 	{
