@@ -60,17 +60,12 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 {
 	ShardQueue *sq = shard_queue(shm);
 	Partition  *partition;
-	char		name[NAMEDATALEN];
-	Oid			messages,
-				log;
+	Oid			messages = aq_tables_find('q', id, table_no);
+	Oid			log = aq_tables_find('l', id, table_no);
 	Relation	rel = NULL;
 	int64		ordinal = 0;
 	int			number = 0;
 
-	snprintf(name, sizeof(name), "q%d_%d", id, table_no);
-	messages = aq_schema_data_relation(name);
-	snprintf(name, sizeof(name), "l%d_%d", id, table_no);
-	log = aq_schema_data_relation(name);
 	sq->last_table_no = Max(sq->last_table_no, table_no);
 	if (OidIsValid(messages) && OidIsValid(log))
 	{

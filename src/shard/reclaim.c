@@ -214,6 +214,25 @@ is_uncounted(const Partition *partition)
 	return !partition->counted && partition->state == PARTITION_CLOSED;
 }
 
+/* Count what is in the partitions that have not been read yet. */
+void
+aq_reclaim_count(AqQueueShm *shm)
+{
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
+	{
+		Partition  *partition;
+		int64		from = 0;
+
+		while ((partition = aq_stream_partition_from(stream, from, is_uncounted)) != NULL)
+		{
+			from = partition->number + 1;
+			aq_load_count(shm, partition);
+		}
+	}
+}
+
+/* The same, in transactions of the worker's. */
 void
 aq_reclaim_recount_job(int32 id, AqQueueShm *shm)
 {

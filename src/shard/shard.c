@@ -91,30 +91,6 @@ idle(AqQueueShm *shm)
 }
 
 static bool
-is_uncounted(const Partition *partition)
-{
-	return !partition->counted && partition->state == PARTITION_CLOSED;
-}
-
-/* After a restart: count what is in the partitions that have not been read yet. */
-static void
-count_messages(AqQueue *queue)
-{
-	for (Stream *stream = stream_at(shard_queue(queue->shm)->streams); stream != NULL;
-		 stream = stream_at(stream->next))
-	{
-		Partition  *partition;
-		int64		from = 0;
-
-		while ((partition = aq_stream_partition_from(stream, from, is_uncounted)) != NULL)
-		{
-			from = partition->number + 1;
-			aq_load_count(queue->shm, partition);
-		}
-	}
-}
-
-static bool
 holds_messages(AqQueue *queue)
 {
 	for (Stream *stream = stream_at(shard_queue(queue->shm)->streams); stream != NULL;
@@ -153,7 +129,7 @@ drop(AqQueue *queue, bool force)
 	if (!force)
 	{
 		forget_removed(queue);
-		count_messages(queue);
+		aq_reclaim_count(queue->shm);
 	}
 	aq_tables_lock(queue);
 	if (!force)

@@ -519,6 +519,7 @@ extern void aq_heap_write_log(Partition *partition, char kind, TimestampTz at, i
 						 const uint16 *slots, uint32 n);
 
 /* --- tables.c ----------------------------------------------------------------------------------- */
+extern Oid	aq_tables_find(char letter, int32 id, int table_no);
 extern List *aq_tables_numbers(int32 id);
 extern void aq_tables_lock(AqQueue *queue);
 extern void aq_tables_drop(AqQueue *queue);
@@ -668,6 +669,7 @@ extern void aq_retry_count_failed(AqQueueShm *shm, int position);
 extern void aq_retry_failed_job(int32 id, AqQueueShm *shm);
 extern void aq_reclaim_removed_job(int32 id, AqQueueShm *shm);
 extern bool aq_positions_free(AqQueue *queue, AqRemoved *removed);
+extern void aq_reclaim_count(AqQueueShm *shm);
 extern void aq_reclaim_recount_job(int32 id, AqQueueShm *shm);
 
 /* --- shard_check.c, compare.c: aq.check() ------------------------------------------------------------------- */

@@ -76,8 +76,9 @@ create_tables(AqQueue *queue, int table_no)
 					 queue->id, table_no));
 }
 
-static Oid
-find_table(char letter, int32 id, int table_no)
+/* The message table (letter q) or the log (l) of this number; InvalidOid: there is none. */
+Oid
+aq_tables_find(char letter, int32 id, int table_no)
 {
 	char		name[NAMEDATALEN];
 
@@ -88,8 +89,8 @@ find_table(char letter, int32 id, int table_no)
 static void
 find_tables(int32 id, Partition *partition)
 {
-	partition->messages = find_table('q', id, partition->table_no);
-	partition->log = find_table('l', id, partition->table_no);
+	partition->messages = aq_tables_find('q', id, partition->table_no);
+	partition->log = aq_tables_find('l', id, partition->table_no);
 	if (!OidIsValid(partition->messages) || !OidIsValid(partition->log))
 		elog(ERROR, "tables number %d of queue %d are missing", partition->table_no, id);
 }
@@ -106,8 +107,8 @@ next_table_no(AqQueueShm *shm)
 
 	do
 		table_no++;
-	while (OidIsValid(find_table('q', shm->queue_id, table_no)) ||
-		   OidIsValid(find_table('l', shm->queue_id, table_no)));
+	while (OidIsValid(aq_tables_find('q', shm->queue_id, table_no)) ||
+		   OidIsValid(aq_tables_find('l', shm->queue_id, table_no)));
 	return table_no;
 }
 
@@ -516,7 +517,7 @@ aq_tables_lock(AqQueue *queue)
 
 		foreach(lc, numbers)
 		{
-			Oid			relid = aq_schema_data_relation(psprintf("%c%d_%d", letters[i], queue->id, lfirst_int(lc)));
+			Oid			relid = aq_tables_find(letters[i], queue->id, lfirst_int(lc));
 
 			if (OidIsValid(relid))
 				LockRelationOid(relid, AccessExclusiveLock);
