@@ -124,6 +124,7 @@ struct dsm_segment;
 
 extern void aq_process_init(struct BackgroundWorker *worker, const char *function, const char *type);
 extern struct dsm_segment *aq_process_attach(Datum handle, const char *name);
+extern void aq_process_register(const char *name, const char *function, bool on_standby);
 
 /* --- errors ---------------------------------------------------------------
  *

@@ -53,3 +53,23 @@ aq_process_attach(Datum handle, const char *name)
 	dsm_pin_mapping(segment);
 	return segment;
 }
+
+/*
+ * One process of the server, for all databases, from its start on; the
+ * postmaster starts it again a second after its end.  Called when parameters are
+ * defined; function is the name of an exported one.
+ */
+void
+aq_process_register(const char *name, const char *function, bool on_standby)
+{
+	BackgroundWorker worker;
+
+	/* pg_upgrade wants no other process in its databases */
+	if (IsBinaryUpgrade)
+		return;
+	aq_process_init(&worker, function, name);
+	if (on_standby)
+		worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_restart_time = 1;
+	RegisterBackgroundWorker(&worker);
+}

@@ -32,20 +32,20 @@ JobsArea   *aq_jobs_area;
 
 static AqDatabase *my_database;
 
-static Size
-shmem_size(void)
+Size
+aq_jobs_shmem_size(void)
 {
 	return add_size(offsetof(JobsArea, databases),
 					mul_size(aq_max_databases, sizeof(AqDatabase)));
 }
 
-static void
-shmem_init(void *ptr, bool found)
+void
+aq_jobs_shmem_init(void *ptr, bool found)
 {
 	aq_jobs_area = ptr;
 	if (found)
 		return;
-	memset(ptr, 0, shmem_size());
+	memset(ptr, 0, aq_jobs_shmem_size());
 	aq_latch_init(&aq_jobs_area->latch, AQ_LATCH_DATABASES, 0);
 	for (int i = 0; i < aq_max_databases; i++)
 	{
@@ -57,8 +57,8 @@ shmem_init(void *ptr, bool found)
 	}
 }
 
-static void
-define_parameters(void)
+void
+aq_jobs_define_parameters(void)
 {
 	DefineCustomIntVariable("pgaq.max_databases",
 							"Number of databases of the server that can use pgaq.",
@@ -67,16 +67,17 @@ define_parameters(void)
 							64, 1, 10000,
 							PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
-	aq_jobs_install_utility_hook();
-	aq_launcher_register();
 }
 
-const AqPart aq_jobs_part = {
-	.name = "jobs",
-	.define_parameters = define_parameters,
-	.shmem_size = shmem_size,
-	.shmem_init = shmem_init,
-};
+/* Have the launcher look after the workers.  Never raises. */
+void
+aq_jobs_wake_launcher(void)
+{
+	PGPROC	   *proc = aq_jobs_area->launcher_proc;
+
+	if (proc != NULL)
+		SetLatch(&proc->procLatch);
+}
 
 /* The database's entry, or NULL.  The latch is held. */
 static AqDatabase *
@@ -219,7 +220,7 @@ stop_over(void *unused, int64 database)
 			db->oid = InvalidOid;
 	}
 	aq_latch_free(&aq_jobs_area->latch);
-	aq_launcher_wake();
+	aq_jobs_wake_launcher();
 }
 
 /*

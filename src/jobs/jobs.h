@@ -82,13 +82,6 @@ extern void aq_job_begin(void);
 extern bool aq_job_lock_extension(void);	/* before reading several tables */
 extern void aq_job_commit(bool sync_commit);
 
-/*
- * One process of the server, for all databases, from its start on; the
- * postmaster starts it again a second after its end.  Called when parameters are
- * defined; function is the name of an exported one.
- */
-extern void aq_jobs_register_process(const char *name, const char *function, bool on_standby);
-
 /* Called by the utility hook after DROP DATABASE has worked. */
 typedef void (*AqDatabaseDropped) (Oid database);
 extern void aq_jobs_on_database_dropped(AqDatabaseDropped callback);

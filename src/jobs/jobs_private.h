@@ -14,7 +14,7 @@
 
 #include "port/atomics.h"
 
-/* times here are of aq_clock_us(), which nobody sets back */
+/* times here are of aq_clock_us(), which is never set back */
 
 /* how long a worker that was registered may take to come, microseconds */
 #define START_PATIENCE ((int64) 10000000)
@@ -46,6 +46,10 @@ extern JobsArea *aq_jobs_area;
 extern int	aq_max_databases;
 
 /* jobs.c */
+extern void aq_jobs_define_parameters(void);
+extern Size aq_jobs_shmem_size(void);
+extern void aq_jobs_shmem_init(void *area, bool found);
+extern void aq_jobs_wake_launcher(void);
 extern AqDatabase *aq_jobs_database(Oid database);
 extern void aq_jobs_forget_database(Oid database, bool unused_only);
 extern AqDatabase *aq_jobs_stop(Oid database);
@@ -58,9 +62,8 @@ extern bool aq_jobs_lower_time(AqDatabase *db, TimestampTz when);
 
 /* launcher.c */
 extern void aq_launcher_register(void);
-extern void aq_launcher_wake(void);
 
 /* utility.c */
-extern void aq_jobs_install_utility_hook(void);
+extern void aq_utility_install(void);
 
 #endif							/* AQ_JOBS_PRIVATE_H */

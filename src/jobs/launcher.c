@@ -47,36 +47,10 @@ static List *unseen = NIL;		/* databases to be asked */
 static int64 failing_since;		/* 0: all went well */
 static bool complained;			/* of that, in the log */
 
-/* See jobs.h. */
-void
-aq_jobs_register_process(const char *name, const char *function, bool on_standby)
-{
-	BackgroundWorker worker;
-
-	/* pg_upgrade wants nobody in its databases */
-	if (IsBinaryUpgrade)
-		return;
-	aq_process_init(&worker, function, name);
-	if (on_standby)
-		worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	worker.bgw_restart_time = 1;
-	RegisterBackgroundWorker(&worker);
-}
-
 void
 aq_launcher_register(void)
 {
-	aq_jobs_register_process("pgaq launcher", "aq_launcher_main", false);
-}
-
-/* Have it look after the workers.  Never raises. */
-void
-aq_launcher_wake(void)
-{
-	PGPROC	   *proc = aq_jobs_area->launcher_proc;
-
-	if (proc != NULL)
-		SetLatch(&proc->procLatch);
+	aq_process_register("pgaq launcher", "aq_launcher_main", false);
 }
 
 static void
@@ -266,7 +240,7 @@ ask_databases(int probes, int64 *next)
 				return false;
 			}
 			if (db->stops > 0)
-				continue;		/* its owner is busy with it; he wakes us */
+				continue;		/* the command that stops it wakes us */
 			if (!aq_jobs_start_worker(db))
 			{
 				aq_jobs_forget_database(oid, true);
@@ -285,7 +259,7 @@ ask_databases(int probes, int64 *next)
 
 /* When to look again; 0: when woken. */
 static int64
-look(void)
+start_missing(void)
 {
 	int64		next = 0;
 	int			probes = 0;
@@ -315,7 +289,7 @@ aq_launcher_main(Datum arg)
 	unseen = list_databases();
 	while (!ShutdownRequestPending)
 	{
-		int64		next = look();
+		int64		next = start_missing();
 		int64		sleep_us = -1;
 
 		if (next != 0)

@@ -17,6 +17,7 @@
 #include "access/xact.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
+#include "postmaster/interrupt.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -49,7 +50,7 @@ aq_job_failed(AqTrouble *trouble, MemoryContext context)
 	error = CopyErrorData();
 	cause = cause_of(error);
 	/* the worker that is to end has cancelled the job itself */
-	if (!aq_jobs_ending() || error->sqlerrcode != ERRCODE_QUERY_CANCELED)
+	if (!ShutdownRequestPending || error->sqlerrcode != ERRCODE_QUERY_CANCELED)
 	{
 		if (cause != trouble->cause || now - trouble->logged >= LOG_AGAIN)
 		{

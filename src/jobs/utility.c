@@ -164,7 +164,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 }
 
 void
-aq_jobs_install_utility_hook(void)
+aq_utility_install(void)
 {
 	previous_hook = ProcessUtility_hook;
 	ProcessUtility_hook = utility_hook;

@@ -10,21 +10,16 @@
  */
 #include "jobs/jobs_private.h"
 
-#include "access/xact.h"
-#include "catalog/pg_extension.h"
 #include "commands/dbcommands.h"
-#include "commands/extension.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
-#include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
-#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #define MAX_JOBS 8
@@ -94,42 +89,6 @@ be_in_job(bool in)
 	}
 }
 
-void
-aq_job_begin(void)
-{
-	SetCurrentStatementStartTimestamp();
-	StartTransactionCommand();
-	PushActiveSnapshot(GetTransactionSnapshot());
-}
-
-/*
- * Keep the extension until the transaction ends: who drops it waits, and does
- * not meet us with one of its tables in hand while we want the next.  False
- * when it is not there, or somebody is about to drop it.
- */
-bool
-aq_job_lock_extension(void)
-{
-	Oid			extension = get_extension_oid("pgaq", true);
-
-	return OidIsValid(extension) &&
-		ConditionalLockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock) &&
-		get_extension_oid("pgaq", true) == extension;
-}
-
-/*
- * The worker's synchronous_commit is off, so that it never waits for a
- * standby; what must survive a crash is flushed here, locally.
- */
-void
-aq_job_commit(bool sync_commit)
-{
-	PopActiveSnapshot();
-	if (sync_commit)
-		ForceSyncCommit();
-	CommitTransactionCommand();
-}
-
 static void
 worker_exit(int code, Datum arg)
 {
@@ -139,7 +98,7 @@ worker_exit(int code, Datum arg)
 	database->asked_at = 0;
 	database->worker_pid = 0;
 	aq_cond_broadcast(&database->ended);
-	aq_launcher_wake();
+	aq_jobs_wake_launcher();
 }
 
 static bool
@@ -266,7 +225,7 @@ aq_worker_main(Datum arg)
 		proc_exit(0);
 	aq_jobs_used(database);
 	database->worker_proc = MyProc;
-	aq_launcher_wake();
+	aq_jobs_wake_launcher();
 	note_database_name();
 
 	while (!ShutdownRequestPending)

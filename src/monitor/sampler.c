@@ -60,7 +60,7 @@ aq_sampler_define(void)
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	if (aq_ring_size_kb > 0)
-		aq_jobs_register_process("pgaq sampler", "aq_sampler_main", true);
+		aq_process_register("pgaq sampler", "aq_sampler_main", true);
 }
 
 /* --- a sample -------------------------------------------------------------------------- */

@@ -1,0 +1,52 @@
+/*-------------------------------------------------------------------------
+ *
+ * job.c
+ *	  The transactions of a job.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "jobs/jobs_private.h"
+
+#include "access/xact.h"
+#include "catalog/pg_extension.h"
+#include "commands/extension.h"
+#include "storage/lmgr.h"
+#include "utils/snapmgr.h"
+
+void
+aq_job_begin(void)
+{
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+}
+
+/*
+ * Keep the extension until the transaction ends: DROP EXTENSION waits, and does
+ * not meet us with one of its tables locked while we want the next.  False when
+ * the extension is not there, or is about to be dropped.
+ */
+bool
+aq_job_lock_extension(void)
+{
+	Oid			extension = get_extension_oid("pgaq", true);
+
+	return OidIsValid(extension) &&
+		ConditionalLockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock) &&
+		get_extension_oid("pgaq", true) == extension;
+}
+
+/*
+ * The worker's synchronous_commit is off, so that it never waits for a
+ * standby; what must survive a crash is flushed here, locally.
+ */
+void
+aq_job_commit(bool sync_commit)
+{
+	PopActiveSnapshot();
+	if (sync_commit)
+		ForceSyncCommit();
+	CommitTransactionCommand();
+}
