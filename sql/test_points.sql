@@ -36,7 +36,7 @@ CREATE OR REPLACE FUNCTION aq.damage_latches(by integer)
 RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_sync_check_damage';
 
 CREATE OR REPLACE FUNCTION aq.damage_stops(by integer)
-RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_damage_stops';
+RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_jobs_damage_stops';
 
 CREATE OR REPLACE FUNCTION aq.damage_entries(by integer)
 RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_waiters_damage';

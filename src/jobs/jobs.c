@@ -27,7 +27,7 @@
 #include "storage/proc.h"
 #include "utils/guc.h"
 
-int			aq_max_databases = 64;
+int			aq_jobs_max_databases = 64;
 JobsArea   *aq_jobs_area;
 
 static AqDatabase *my_database;
@@ -36,7 +36,7 @@ Size
 aq_jobs_shmem_size(void)
 {
 	return add_size(offsetof(JobsArea, databases),
-					mul_size(aq_max_databases, sizeof(AqDatabase)));
+					mul_size(aq_jobs_max_databases, sizeof(AqDatabase)));
 }
 
 void
@@ -47,7 +47,7 @@ aq_jobs_shmem_init(void *ptr, bool found)
 		return;
 	memset(ptr, 0, aq_jobs_shmem_size());
 	aq_latch_init(&aq_jobs_area->latch, AQ_LATCH_DATABASES, 0);
-	for (int i = 0; i < aq_max_databases; i++)
+	for (int i = 0; i < aq_jobs_max_databases; i++)
 	{
 		AqDatabase *db = &aq_jobs_area->databases[i];
 
@@ -63,7 +63,7 @@ aq_jobs_define_parameters(void)
 	DefineCustomIntVariable("pgaq.max_databases",
 							"Number of databases of the server that can use pgaq.",
 							"Each has a background worker of its own, and there are two more for all: see max_worker_processes.",
-							&aq_max_databases,
+							&aq_jobs_max_databases,
 							64, 1, 10000,
 							PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
@@ -83,7 +83,7 @@ aq_jobs_wake_launcher(void)
 static AqDatabase *
 find_database(Oid database)
 {
-	for (int i = 0; i < aq_max_databases; i++)
+	for (int i = 0; i < aq_jobs_max_databases; i++)
 		if (aq_jobs_area->databases[i].oid == database)
 			return &aq_jobs_area->databases[i];
 	return NULL;
@@ -150,7 +150,7 @@ own_database(void)
 		ereport(ERROR,
 				aq_error(AQ_ERR_CACHE_FULL, "too many databases use pgaq"),
 				errhint("Raise pgaq.max_databases (now %d) and restart the server.",
-						aq_max_databases));
+						aq_jobs_max_databases));
 	my_database = db;
 	return db;
 }
@@ -373,7 +373,7 @@ aq_jobs_check(AqFindings *findings)
 {
 	int			sessions = aq_session_count_in_transactions() - 1;
 
-	for (int i = 0; i < aq_max_databases; i++)
+	for (int i = 0; i < aq_jobs_max_databases; i++)
 	{
 		AqDatabase *db = &aq_jobs_area->databases[i];
 		const char *place = psprintf("database %u", db->oid);
@@ -391,9 +391,9 @@ aq_jobs_check(AqFindings *findings)
 
 #ifdef AQ_TEST_POINTS
 /* For tests of aq.check(): as many stops more as there are sessions; by is 1 to add them, -1 to take them back. */
-PG_FUNCTION_INFO_V1(aq_damage_stops);
+PG_FUNCTION_INFO_V1(aq_jobs_damage_stops);
 Datum
-aq_damage_stops(PG_FUNCTION_ARGS)
+aq_jobs_damage_stops(PG_FUNCTION_ARGS)
 {
 	AqDatabase *db = aq_jobs_database(MyDatabaseId);
 

@@ -31,7 +31,7 @@ typedef struct AqJob
 
 extern const AqPart aq_jobs_part;
 
-extern void aq_jobs_register(const AqJob *job);
+extern void aq_worker_register(const AqJob *job);
 
 /*
  * Called by sessions before they rely on the worker of their database: starts
@@ -42,14 +42,14 @@ extern bool aq_jobs_ensure_worker(void);
 /* The same, raising AQ_ERR_WORKER_MISSING. */
 extern void aq_jobs_require_worker(void);
 
-extern bool aq_jobs_in_worker(void);
+extern bool aq_worker_is_self(void);
 extern int	aq_jobs_worker_pid(void);	/* 0: there is none */
 
 /*
  * The worker is to end: a job stops where it can go on in another worker.
  * Also, from then on CHECK_FOR_INTERRUPTS() in a job raises an error.
  */
-extern bool aq_jobs_ending(void);
+extern bool aq_worker_is_ending(void);
 
 /*
  * What the worker remembers of a job that fails.  The pause before it runs
@@ -68,10 +68,10 @@ typedef struct AqTrouble
  * In PG_CATCH: ends the transaction, and the error is dealt with; the memory
  * context is then this one.
  */
-extern void aq_job_failed(AqTrouble *trouble, MemoryContext context);
+extern void aq_trouble_failed(AqTrouble *trouble, MemoryContext context);
 
 /* It has worked. */
-extern void aq_job_succeeded(AqTrouble *trouble, const char *name);
+extern void aq_trouble_succeeded(AqTrouble *trouble, const char *name);
 
 /* There is work for this database's worker, now or at a time.  Never raises. */
 extern void aq_jobs_post(void);
@@ -84,18 +84,18 @@ extern void aq_job_commit(bool sync_commit);
 
 /* Called by the utility hook after DROP DATABASE has worked. */
 typedef void (*AqDatabaseDropped) (Oid database);
-extern void aq_jobs_on_database_dropped(AqDatabaseDropped callback);
+extern void aq_utility_on_database_dropped(AqDatabaseDropped callback);
 
 /* Called by the utility hook after each command that has worked; may raise. */
 typedef void (*AqCommandDone) (struct Node *command);
-extern void aq_jobs_on_command(AqCommandDone callback);
+extern void aq_utility_on_command(AqCommandDone callback);
 
 /* Called by the utility hook after COMMIT PREPARED and ROLLBACK PREPARED have worked; must not raise. */
 typedef void (*AqPreparedEnded) (void);
-extern void aq_jobs_on_prepared_end(AqPreparedEnded callback);
+extern void aq_utility_on_prepared_end(AqPreparedEnded callback);
 
 /* The utility command that this session executes, the innermost; NULL: none. */
-extern struct Node *aq_jobs_command(void);
+extern struct Node *aq_utility_command(void);
 
 /* For aq.check(): workers that are not there, databases stopped by no session. */
 extern void aq_jobs_check(AqFindings *findings);

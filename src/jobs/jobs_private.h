@@ -43,7 +43,7 @@ typedef struct JobsArea
 } JobsArea;
 
 extern JobsArea *aq_jobs_area;
-extern int	aq_max_databases;
+extern int	aq_jobs_max_databases;
 
 /* jobs.c */
 extern void aq_jobs_define_parameters(void);

@@ -159,7 +159,7 @@ complain_of_directory(void)
 				aq_error(AQ_ERR_CACHE_FULL, "too many databases use pgaq"),
 				errdetail("The background worker of a database with queues may be missing."),
 				errhint("Raise pgaq.max_databases (now %d) and restart the server.",
-						aq_max_databases));
+						aq_jobs_max_databases));
 }
 
 static void
@@ -179,7 +179,7 @@ look_after_workers(int *probes, int64 *next)
 {
 	int64		now = aq_clock_us();
 
-	for (int i = 0; i < aq_max_databases; i++)
+	for (int i = 0; i < aq_jobs_max_databases; i++)
 	{
 		AqDatabase *db = &aq_jobs_area->databases[i];
 		Oid			oid = db->oid;

@@ -40,7 +40,7 @@ cause_of(const ErrorData *error)
 }
 
 void
-aq_job_failed(AqTrouble *trouble, MemoryContext context)
+aq_trouble_failed(AqTrouble *trouble, MemoryContext context)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	ErrorData  *error;
@@ -74,7 +74,7 @@ aq_job_failed(AqTrouble *trouble, MemoryContext context)
  * same one is not logged again at once.
  */
 void
-aq_job_succeeded(AqTrouble *trouble, const char *name)
+aq_trouble_succeeded(AqTrouble *trouble, const char *name)
 {
 	if (trouble->failures > 1)
 		ereport(LOG,

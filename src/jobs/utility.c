@@ -29,25 +29,25 @@ static AqPreparedEnded prepared_ended;
 static Node *running;			/* the innermost command */
 
 void
-aq_jobs_on_database_dropped(AqDatabaseDropped callback)
+aq_utility_on_database_dropped(AqDatabaseDropped callback)
 {
 	dropped = callback;
 }
 
 void
-aq_jobs_on_command(AqCommandDone callback)
+aq_utility_on_command(AqCommandDone callback)
 {
 	command_done = callback;
 }
 
 void
-aq_jobs_on_prepared_end(AqPreparedEnded callback)
+aq_utility_on_prepared_end(AqPreparedEnded callback)
 {
 	prepared_ended = callback;
 }
 
 Node *
-aq_jobs_command(void)
+aq_utility_command(void)
 {
 	return running;
 }

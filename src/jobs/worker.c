@@ -37,20 +37,20 @@ static char *database_name;		/* whoever renames the database ends the worker fir
 PGDLLEXPORT void aq_worker_main(Datum arg);
 
 void
-aq_jobs_register(const AqJob *job)
+aq_worker_register(const AqJob *job)
 {
 	Assert(njobs < MAX_JOBS);
 	jobs[njobs++] = job;
 }
 
 bool
-aq_jobs_in_worker(void)
+aq_worker_is_self(void)
 {
 	return database != NULL;
 }
 
 bool
-aq_jobs_ending(void)
+aq_worker_is_ending(void)
 {
 	return ShutdownRequestPending;
 }
@@ -138,12 +138,12 @@ run_job(int number)
 		be_in_job(true);
 		next = job->run();
 		be_in_job(false);
-		aq_job_succeeded(trouble, job->name);
+		aq_trouble_succeeded(trouble, job->name);
 	}
 	PG_CATCH();
 	{
 		be_in_job(false);
-		aq_job_failed(trouble, context);
+		aq_trouble_failed(trouble, context);
 		next = trouble->not_before;
 	}
 	PG_END_TRY();

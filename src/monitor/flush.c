@@ -107,5 +107,5 @@ static const AqJob flush_job = {.name = "active sessions",.run = keep_samples};
 void
 aq_flush_init(void)
 {
-	aq_jobs_register(&flush_job);
+	aq_worker_register(&flush_job);
 }

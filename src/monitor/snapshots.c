@@ -127,7 +127,7 @@ static const AqXactOps settings_ends = {
 void
 aq_snapshots_init(void)
 {
-	aq_jobs_register(&snapshots_job);
+	aq_worker_register(&snapshots_job);
 	aq_xact_register(AQ_XACT_SNAPSHOTS, &settings_ends);
 }
 

@@ -40,7 +40,7 @@ define_parameters(void)
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	aq_chunks_on_pressure(aq_evict_one);
-	aq_jobs_on_prepared_end(aq_doubt_ended);
+	aq_utility_on_prepared_end(aq_doubt_ended);
 	aq_store_register(&shard_store);
 }
 

@@ -258,7 +258,7 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 		}
 		PG_CATCH();
 		{
-			if (!aq_jobs_ending())
+			if (!aq_worker_is_ending())
 				note_trouble(shm, context);
 			PG_RE_THROW();
 		}
@@ -461,7 +461,7 @@ aq_tables_provide(AqQueue *queue)
 		return partition;
 
 	/* see aq_tables_ready_for_worker; a user may have taken the last one since */
-	if (aq_jobs_in_worker())
+	if (aq_worker_is_self())
 		elog(ERROR, "queue \"%s\" has no empty table now", queue->name);
 
 	aq_claim_count(&shard_queue(shm)->wanting);

@@ -168,5 +168,5 @@ command_done(Node *command)
 void
 aq_property_init(void)
 {
-	aq_jobs_on_command(command_done);
+	aq_utility_on_command(command_done);
 }

@@ -99,7 +99,7 @@ guard_hook(ObjectAccessType access, Oid class, Oid object, int column, void *arg
 		(((ObjectAccessDrop *) arg)->dropflags & PERFORM_DELETION_QUIETLY))
 		return;
 	id = anchored_queue(object);
-	if (id != 0 && !means_us(aq_jobs_command()))
+	if (id != 0 && !means_us(aq_utility_command()))
 		refuse(id);
 }
 

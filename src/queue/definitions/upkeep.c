@@ -101,7 +101,7 @@ run_job(const AqStoreJob *job, char store, int32 id, AqQueueShm *shm)
 	MemoryContext context = CurrentMemoryContext;
 	Failing    *known = failing != NULL ? find_failing(id, job->work, store, HASH_FIND) : NULL;
 
-	if (aq_jobs_ending())
+	if (aq_worker_is_ending())
 	{
 		run_again(job, shm, GetCurrentTimestamp());
 		return;
@@ -120,14 +120,14 @@ run_job(const AqStoreJob *job, char store, int32 id, AqQueueShm *shm)
 			char		name[40];
 
 			snprintf(name, sizeof(name), "upkeep of queue %d", id);
-			aq_job_succeeded(&known->trouble, name);
+			aq_trouble_succeeded(&known->trouble, name);
 		}
 	}
 	PG_CATCH();
 	{
 		AqTrouble  *trouble = &find_failing(id, job->work, store, HASH_ENTER)->trouble;
 
-		aq_job_failed(trouble, context);
+		aq_trouble_failed(trouble, context);
 		run_again(job, shm, Max(trouble->not_before, GetCurrentTimestamp()));
 	}
 	PG_END_TRY();
@@ -262,7 +262,7 @@ load_queue(int32 id)
 	PG_CATCH();
 	{
 		error = geterrcode();
-		aq_job_failed(&find_failing(id, LOADING, 0, HASH_ENTER)->trouble, context);
+		aq_trouble_failed(&find_failing(id, LOADING, 0, HASH_ENTER)->trouble, context);
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
@@ -294,7 +294,7 @@ load_all_queues(void)
 	{
 		int			error;
 
-		if (aq_jobs_ending())
+		if (aq_worker_is_ending())
 		{
 			again = LOAD_AGAIN;
 			break;
@@ -422,6 +422,6 @@ forget_database(Oid database)
 void
 aq_upkeep_init(void)
 {
-	aq_jobs_register(&upkeep_job);
-	aq_jobs_on_database_dropped(forget_database);
+	aq_worker_register(&upkeep_job);
+	aq_utility_on_database_dropped(forget_database);
 }
