@@ -74,7 +74,7 @@ add_todo(Contents *p, int position, uint32 slot)
 	if (p->todo[position] == NULL)
 		p->todo[position] = palloc0(AQ_CHUNK_SIZE);
 	(void) aq_bitmap_set(p->todo[position], slot);
-	p->slots[slot].open++;
+	aq_slot_read_target(&p->slots[slot]);
 }
 
 /* Was it to do, and is not any more? */
@@ -83,7 +83,7 @@ clear_todo(Contents *p, int position, uint32 slot)
 {
 	if (p->todo[position] == NULL || !aq_bitmap_clear(p->todo[position], slot))
 		return false;
-	p->slots[slot].open--;
+	aq_slot_read_done(&p->slots[slot]);
 	return true;
 }
 
@@ -119,30 +119,25 @@ read_message(Contents *p, HeapTuple tuple, TupleDesc desc)
 	number = ordinal % PARTITION_SLOTS;
 	p->nslots = Max(p->nslots, number + 1);
 	slot = &p->slots[number];
-	slot->block = ItemPointerGetBlockNumber(&tuple->t_self);
-	slot->offset = ItemPointerGetOffsetNumber(&tuple->t_self);
-	set_slot_xid(slot, xid, p->next_xid);
-	slot->session = DatumGetInt64(values[MSG_SESSION]);
-	slot->state = SLOT_DONE;
+	aq_slot_read_row(slot, ItemPointerGetBlockNumber(&tuple->t_self), ItemPointerGetOffsetNumber(&tuple->t_self),
+					 DatumGetInt64(values[MSG_SESSION]));
+	aq_slot_set_xid(slot, xid, p->next_xid);
 	if (status == ROW_ABORTED)
 		return;
 	if (!nulls[MSG_EXPIRES_AT])
-	{
-		slot->expires_at = DatumGetTimestampTz(values[MSG_EXPIRES_AT]);
-		slot->flags |= SLOT_EXPIRES;
-	}
+		aq_slot_set_expiry(slot, DatumGetTimestampTz(values[MSG_EXPIRES_AT]));
 
 	if (status == ROW_DOUBT)
 	{
-		slot->state = SLOT_DOUBT;
+		aq_slot_read(slot, SLOT_DOUBT);
 		p->pending++;
 		return;
 	}
 
-	slot->state = SLOT_READY;
+	aq_slot_read(slot, SLOT_READY);
 	if (!nulls[MSG_READY_AT] && DatumGetTimestampTz(values[MSG_READY_AT]) > p->now)
 	{
-		slot->state = SLOT_WAITING;
+		aq_slot_read(slot, SLOT_WAITING);
 		p->delayed = true;
 		p->ready_at[number] = DatumGetTimestampTz(values[MSG_READY_AT]);
 		p->ntimers++;
@@ -221,7 +216,7 @@ read_log_ordinal(Contents *p, char kind, RowStatus status, TransactionId xid,
 			break;
 		case LOG_FAILED:
 			if (clear_todo(p, position, number))
-				slot->flags |= SLOT_FAILED;
+				aq_slot_read_failed(slot, true);
 			break;
 		case LOG_MOVED:
 			/* its row may come before that of the failure: rows go where there is room */
@@ -331,9 +326,7 @@ hold_followers(Contents *p)
 			p->ntimers--;
 		if (slot->flags & SLOT_EXPIRES)
 			p->ntimers--;
-		slot->state = SLOT_DOUBT;
-		slot->flags |= SLOT_FOLLOWER;
-		set_slot_xid(slot, doubt, p->next_xid);
+		aq_slot_read_follower(slot, doubt, p->next_xid);
 		p->pending++;
 		add_doubt(p, doubt, slot->session);
 	}
@@ -392,12 +385,12 @@ aq_contents_read(AqQueueShm *shm, Partition *partition)
 	for (uint32 i = 0; i < p->nslots; i++)
 	{
 		if (aq_bitmap_test(p->moved, i))
-			p->slots[i].flags &= ~SLOT_FAILED;
+			aq_slot_read_failed(&p->slots[i], false);
 		/* also what other consumers still have to take: it is moved after that */
 		if (p->slots[i].flags & SLOT_FAILED)
 			p->nfailed++;
 		if (p->slots[i].open == 0 && (p->slots[i].state == SLOT_READY || p->slots[i].state == SLOT_WAITING))
-			p->slots[i].state = SLOT_DONE;
+			aq_slot_read(&p->slots[i], SLOT_DONE);
 	}
 	keep_retry_delays(p);
 	drop_attempts_of_done(p);

@@ -114,8 +114,8 @@ lose_message(Target *t, int by)
 {
 	if (by > 0)
 	{
-		(void) aq_clear_ready(t->stream, t->partition, t->position, t->number);
-		aq_consumer_done(t->shm, t->stream, t->partition, t->position, t->number, InvalidTransactionId);
+		(void) aq_slot_take(t->stream, t->partition, t->position, t->number);
+		aq_settle_done(t->shm, t->stream, t->partition, t->position, t->number, InvalidTransactionId);
 		return;
 	}
 	/* the one that was lost is before the first one that is ready */
@@ -123,7 +123,7 @@ lose_message(Target *t, int by)
 	t->slot->state = SLOT_READY;
 	t->slot->open++;
 	t->partition->open++;
-	aq_set_ready(t->stream, t->partition, t->position, t->number, 1);
+	aq_slot_load(t->stream, t->partition, t->position, t->number, false);
 	pg_atomic_fetch_sub_u64(&aq_shm_consumer(t->shm, t->position)->dequeued, 1);
 }
 
@@ -155,7 +155,7 @@ damage_mark(Target *t, const char *what, int by)
 	{
 		uint64		xid = slot_full_xid(t->slot) - by * (((int64) 1 << 31) + 1000);
 
-		set_slot_xid(t->slot, (TransactionId) xid, xid);
+		aq_slot_set_xid(t->slot, (TransactionId) xid, xid);
 	}
 	else if (strcmp(what, "attempts") == 0)
 	{
@@ -184,7 +184,7 @@ damage_mark(Target *t, const char *what, int by)
 	else if (strcmp(what, "doubt") == 0 && by > 0)
 	{
 		(void) aq_doubt_table_add(p, FirstNormalTransactionId, 0, false);
-		p->ndoubt++;
+		aq_slots_add_doubts(p, 1);
 		aq_work_post(t->shm, AQ_WORK_DOUBT);
 	}
 	else

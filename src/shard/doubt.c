@@ -60,7 +60,7 @@ enter(Partition *partition, TransactionId xid, int64 session)
 	if (!aq_doubt_table_add(partition, xid, session, true))
 		aq_doubt_table_refuse();
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
-	partition->ndoubt++;
+	aq_slots_add_doubts(partition, 1);
 	aq_latch_free(&stream->latch);
 }
 
@@ -69,15 +69,12 @@ static void
 prepare_marks(const TakeNote *note)
 {
 	Stream	   *stream = stream_at(note->partition->stream);
-	FrameSub   *sub;
 
 	if (note->own || note->count == 0)
 		return;
 	aq_chunks_reserve(1);
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
-	sub = frame_sub(frame_of(note->partition), note->position);
-	if (sub->doubt == 0)
-		sub->doubt = aq_chunk_take();
+	aq_slots_make_bitmap(&frame_sub(frame_of(note->partition), note->position)->doubt);
 	aq_latch_free(&stream->latch);
 }
 
@@ -117,13 +114,7 @@ aq_doubt_prepared(void)
 
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
 		frame_of(note->partition)->timers_reserved -= note->timers;
-		for (uint32 j = 0; j < note->count; j++)
-		{
-			Slot	   *slot = slot_at(frame_of(note->partition), note->first + j);
-
-			slot->state = SLOT_DOUBT;
-			set_slot_xid(slot, preparing, slot_full_xid(slot));
-		}
+		aq_slots_prepare(note->partition, note->first, note->count, preparing);
 		aq_latch_free(&stream->latch);
 	}
 	for (int i = 0; i < ntakes; i++)
@@ -133,7 +124,7 @@ aq_doubt_prepared(void)
 
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
 		for (uint32 j = 0; j < note->count && !note->own; j++)
-			aq_set_doubt(stream, note->partition, note->position, note->slots[j]);
+			aq_slot_prepare(stream, note->partition, note->position, note->slots[j]);
 		aq_latch_free(&stream->latch);
 	}
 	for (uint32 i = 0; i < aq_area->max_doubts; i++)
@@ -165,7 +156,7 @@ aq_doubt_cancel(void)
 		stream = stream_at(partition->stream);
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
 		aq_doubt_table_remove(partition->index, xid);
-		partition->ndoubt--;
+		aq_slots_remove_doubt(partition);
 		aq_partition_check_done(stream, partition);
 		aq_latch_free(&stream->latch);
 	}
@@ -429,25 +420,21 @@ settle_slot(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtSlot *do
 {
 	Slot	   *slot = slot_at(frame_of(partition), doubt->slot);
 
-	partition->pending--;
-	partition->open--;
 	if (!commit && !(slot->flags & SLOT_FOLLOWER))
 	{
-		slot->state = SLOT_DONE;
-		slot->open = 0;
+		aq_slots_lose(partition, doubt->slot, 1);
 		return;
 	}
 	if (!(slot->flags & SLOT_FOLLOWER)) /* followers were counted at their commit */
 		aq_settle_count_put(shm, stream, 1, doubt->ready_at != 0, doubt->expires_at != 0, now);
 	if (doubt->ready_at <= now)
 		doubt->ready_at = 0;
-	aq_publish_slot(shm, stream, partition, doubt->slot, doubt->targets, doubt->ready_at, now);
+	aq_settle_publish(shm, stream, partition, doubt->slot, 1, doubt->targets, doubt->ready_at, now);
 	if (doubt->ready_at)
 		aq_frame_push_timer(partition, doubt->ready_at, doubt->slot, 0, TIMER_READY);
 	if (doubt->expires_at)
 	{
-		slot->flags |= SLOT_EXPIRES;
-		slot->expires_at = doubt->expires_at;
+		aq_slot_set_expiry(slot, doubt->expires_at);
 		aq_frame_push_timer(partition, doubt->expires_at, doubt->slot, 0, TIMER_EXPIRE);
 	}
 }
@@ -457,7 +444,7 @@ done_after_doubt(AqQueueShm *shm, Stream *stream, Partition *partition, const Do
 {
 	AqConsumed	consumed = {0};
 
-	aq_consumer_done(shm, stream, partition, take->position, take->slot, take->xid);
+	aq_settle_done(shm, stream, partition, take->position, take->slot, take->xid);
 	if (take->kind != LOG_TAKEN)
 		return;
 	aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, 1);
@@ -471,7 +458,7 @@ static void
 settle_own_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *take, bool commit)
 {
 	if (commit && (take->kind == LOG_TAKEN || take->kind == LOG_PURGED) &&
-		aq_clear_ready(stream, partition, take->position, take->slot))
+		aq_slot_take(stream, partition, take->position, take->slot))
 		done_after_doubt(shm, stream, partition, take);
 }
 
@@ -484,17 +471,16 @@ static void
 settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *take, bool commit)
 {
 	if (take->kind == LOG_RETRY || take->kind == LOG_MOVED ||
-		!aq_clear_doubt(stream, partition, take->position, take->slot))
+		!aq_slot_resolve(stream, partition, take->position, take->slot))
 		return;
-	partition->inflight--;
 	if (commit && take->kind != LOG_LOCKED)
 		done_after_doubt(shm, stream, partition, take);
 	else if (aq_consumer_removed(aq_shm_consumer(shm, take->position)))
-		aq_consumer_done(shm, stream, partition, take->position, take->slot, InvalidTransactionId);
+		aq_settle_done(shm, stream, partition, take->position, take->slot, InvalidTransactionId);
 	else if (!commit && take->kind == LOG_TAKEN)
-		aq_hand_to_worker(stream, partition, take->position, take->slot);
+		aq_slot_retry(stream, partition, take->position, take->slot);
 	else
-		aq_give_back(stream, partition, take->position, take->slot);
+		aq_slot_give_back(stream, partition, take->position, take->slot);
 }
 
 /* The consumers whose bitmaps a settlement touches. */
@@ -541,7 +527,7 @@ retry_bitmaps(Frame *frame, Bitmapset *positions, bool make)
 			continue;
 		missing++;
 		if (make)
-			sub->retry = aq_chunk_take();
+			aq_slots_make_bitmap(&sub->retry);
 	}
 	return missing;
 }
@@ -631,7 +617,7 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots,
 	if (!more)
 	{
 		aq_doubt_table_remove(partition->index, xid);
-		partition->ndoubt--;
+		aq_slots_remove_doubt(partition);
 		aq_partition_check_done(stream, partition);
 	}
 	aq_latch_free(&stream->latch);

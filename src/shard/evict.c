@@ -38,9 +38,8 @@ aq_evict_frame(Stream *stream, Partition *partition)
 	Frame	   *frame = frame_of(partition);
 	int			position = -1;
 
-	/* the consumers' counts of ready messages count what is resident */
 	while ((position = aq_frame_next_sub(frame, position)) >= 0)
-		stream_sub(stream, position)->ready -= frame_sub(frame, position)->nready;
+		aq_slots_unload(stream, partition, position);
 	if (partition->state == PARTITION_OPEN)
 		partition->was_open = true;
 	aq_stream_close(stream, partition);

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * frame.c
- *	  What is resident of a partition: slots, consumers' bitmaps, attempts,
- *	  timers.
+ *	  Making and freeing what is resident of a partition; attempts, timers.
+ *	  slot.c changes the slots and the consumers' bitmaps.
  *
  * Everything here runs under the latch of the partition's stream, unless the
  * function says otherwise.  Chunks are reserved before the latch is taken:
@@ -14,7 +14,7 @@
  */
 #include "shard/shard_private.h"
 
-/* --- slots and consumers ------------------------------------------------------ */
+/* --- making a frame ----------------------------------------------------------- */
 
 /*
  * Chunks that aq_frame_sub_make and aq_frame_stream_sub_make need for the consumer.
@@ -51,8 +51,8 @@ aq_frame_sub_make(Frame *frame, int position)
 			*chunk = aq_chunk_take();
 		sub = (FrameSub *) aq_chunk_ptr(*chunk) + position % SUBS_PER_CHUNK;
 	}
-	sub->ready = aq_chunk_take();
-	sub->first = PARTITION_SLOTS;
+	aq_slots_make_bitmap(&sub->ready);
+	aq_slots_pass(sub, PARTITION_SLOTS);
 	return sub;
 }
 
@@ -143,124 +143,10 @@ aq_frame_prepare(Stream *stream, Frame *frame, uint32 first, uint32 count,
 		FrameSub   *sub = aq_frame_sub_make(frame, position);
 
 		(void) aq_frame_stream_sub_make(stream, position);
-		if (waiting && sub->waiting == 0)
-			sub->waiting = aq_chunk_take();
+		if (waiting)
+			aq_slots_make_bitmap(&sub->waiting);
 	}
 	reserve_timers(frame, timers);
-}
-
-/* --- ready bits -------------------------------------------------------------------- */
-
-/* Slots first .. first+count-1, not ready before, are ready for the consumer. */
-void
-aq_set_ready(Stream *stream, Partition *partition, int position, uint32 slot, uint32 count)
-{
-	FrameSub   *sub = frame_sub(frame_of(partition), position);
-	StreamSub  *ssub = stream_sub(stream, position);
-
-	aq_bitmap_set_range(bitmap_of(sub->ready), slot, count);
-	sub->nready += count;
-	if (slot < sub->first)
-		sub->first = slot;
-	ssub->ready += count;
-	if (ssub->hint != 0 && partition->number < partition_at(ssub->hint)->number)
-		ssub->hint = partition->index;
-}
-
-/* Take one; false when it was not ready. */
-bool
-aq_clear_ready(Stream *stream, Partition *partition, int position, uint32 slot)
-{
-	FrameSub   *sub = frame_sub(frame_of(partition), position);
-
-	if (sub == NULL || !aq_bitmap_clear(bitmap_of(sub->ready), slot))
-		return false;
-	sub->nready--;
-	stream_sub(stream, position)->ready--;
-	return true;
-}
-
-/* The message waits for the consumer; his bitmap is there, or a chunk reserved. */
-void
-aq_set_waiting(Partition *partition, int position, uint32 slot)
-{
-	FrameSub   *sub = frame_sub(frame_of(partition), position);
-
-	if (sub->waiting == 0)
-		sub->waiting = aq_chunk_take();
-	if (aq_bitmap_set(bitmap_of(sub->waiting), slot))
-		sub->nwaiting++;
-}
-
-/* It does not wait any more; false when it did not. */
-bool
-aq_clear_waiting(Partition *partition, int position, uint32 slot)
-{
-	FrameSub   *sub = frame_sub(frame_of(partition), position);
-
-	if (sub == NULL || sub->nwaiting == 0 || !aq_bitmap_clear(bitmap_of(sub->waiting), slot))
-		return false;
-	sub->nwaiting--;
-	return true;
-}
-
-/* A message taken for the consumer goes back to where it was. */
-void
-aq_give_back(Stream *stream, Partition *partition, int position, uint32 slot)
-{
-	if (slot_at(frame_of(partition), slot)->state == SLOT_WAITING)
-		aq_set_waiting(partition, position, slot);
-	else
-		aq_set_ready(stream, partition, position, slot, 1);
-}
-
-static void
-count_doubt(StreamSub *ssub, int n)
-{
-	ssub->ndoubt += n;
-	ssub->doubt_change = pg_atomic_add_fetch_u64(&aq_area->doubt_changes, 1);
-}
-
-/* A prepared transaction has taken the message; the bitmap is there, or a chunk reserved. */
-void
-aq_set_doubt(Stream *stream, Partition *partition, int position, uint32 slot)
-{
-	FrameSub   *sub = frame_sub(frame_of(partition), position);
-
-	if (sub->doubt == 0)
-		sub->doubt = aq_chunk_take();
-	if (aq_bitmap_set(bitmap_of(sub->doubt), slot))
-	{
-		sub->ndoubt++;
-		count_doubt(stream_sub(stream, position), 1);
-	}
-}
-
-/* That transaction has ended; false when it had not taken the message. */
-bool
-aq_clear_doubt(Stream *stream, Partition *partition, int position, uint32 slot)
-{
-	FrameSub   *sub = frame_sub(frame_of(partition), position);
-
-	if (sub == NULL || sub->ndoubt == 0 || !aq_bitmap_clear(bitmap_of(sub->doubt), slot))
-		return false;
-	sub->ndoubt--;
-	count_doubt(stream_sub(stream, position), -1);
-	return true;
-}
-
-/* The session has enqueued into the partition. */
-void
-aq_frame_note_session(Partition *partition, int64 session)
-{
-	for (int i = 0; i < PARTITION_SESSIONS; i++)
-	{
-		if (partition->sessions[i] == 0)
-			partition->sessions[i] = session;
-		if (partition->sessions[i] == session)
-			return;
-	}
-	partition->more_sessions = true;
 }
 
 /* The next consumer, after position, that the frame has something of; -1 at the end. */

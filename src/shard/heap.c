@@ -140,8 +140,8 @@ relocate(Partition *partition, Relation rel)
 			{
 				if (frame->segments[s / SEGMENT_SLOTS] == 0 || !ItemPointerIsValid(&places[s]))
 					continue;
-				slot_at(frame, s)->block = ItemPointerGetBlockNumber(&places[s]);
-				slot_at(frame, s)->offset = ItemPointerGetOffsetNumber(&places[s]);
+				aq_slot_locate(slot_at(frame, s), ItemPointerGetBlockNumber(&places[s]),
+							   ItemPointerGetOffsetNumber(&places[s]));
 			}
 			partition->file = aq_relation_file(rel);
 		}

@@ -195,16 +195,9 @@ aq_held_back_end(Stream *stream, Partition *partition, int position)
 	StreamSub  *ssub = stream_sub(stream, position);
 	uint32		n = Min(ssub->ready, PG_INT32_MAX);
 
-	if (ssub->hint != 0 && partition->number < partition_at(ssub->hint)->number)
-		ssub->hint = partition->index;
+	aq_slots_look_from(stream, partition, position);
 	for (; partition != NULL; partition = partition_at(partition->next))
-	{
-		FrameSub   *sub;
-
 		if (partition->frame == 0)
 			n = PG_INT32_MAX;
-		else if ((sub = frame_sub(frame_of(partition), position)) != NULL)
-			sub->first = 0;
-	}
 	return n;
 }

@@ -49,16 +49,11 @@ install_summary(Contents *p)
 {
 	Partition  *partition = p->partition;
 
-	if (!partition->counted)
-	{
-		partition->reserved = p->nslots;
-		for (uint32 i = 0; i < p->nslots; i++)
-			if (p->slots[i].state != SLOT_EMPTY)
-				aq_frame_note_session(partition, p->slots[i].session);
-	}
-	partition->open = count_open(p);
+	for (uint32 i = 0; i < p->nslots && !partition->counted; i++)
+		if (p->slots[i].state != SLOT_EMPTY)
+			aq_slots_note_session(partition, p->slots[i].session);
+	aq_slots_load_counts(partition, partition->counted ? partition->reserved : p->nslots, count_open(p), p->nfailed);
 	partition->counted = partition->in_lag = true;
-	partition->nfailed = p->nfailed;
 	if (partition->last_take == 0)
 		partition->last_take = p->last_take;
 	partition->next_timer = p->next_timer;
@@ -155,19 +150,14 @@ install_consumer(Contents *p, Stream *stream, int position)
 		int			slot = -1;
 
 		while ((slot = aq_bitmap_next(p->todo[position], PARTITION_SLOTS, slot + 1)) >= 0)
-		{
-			if (p->slots[slot].state == SLOT_READY)
-				aq_set_ready(stream, partition, position, slot, 1);
-			else if (p->slots[slot].state == SLOT_WAITING)
-				aq_set_waiting(partition, position, slot);
-		}
+			aq_slot_load(stream, partition, position, slot, false);
 	}
 	if (p->doubt[position] != NULL)
 	{
 		int			slot = -1;
 
 		while ((slot = aq_bitmap_next(p->doubt[position], PARTITION_SLOTS, slot + 1)) >= 0)
-			aq_set_doubt(stream, partition, position, slot);
+			aq_slot_load(stream, partition, position, slot, true);
 	}
 	if (p->attempts[position] != NULL)
 		for (uint32 slot = 0; slot < p->nslots; slot++)
@@ -187,8 +177,8 @@ install_retry_delays(Contents *p, Stream *stream)
 		Timer	   *delay = lfirst(lc);
 
 		aq_frame_push_timer(partition, delay->when, delay->slot, delay->position, TIMER_RETRY);
-		if (aq_clear_ready(stream, partition, delay->position, delay->slot))
-			aq_set_waiting(partition, delay->position, delay->slot);
+		if (aq_slot_take(stream, partition, delay->position, delay->slot))
+			aq_slot_delay(partition, delay->position, delay->slot);
 	}
 }
 
@@ -202,15 +192,14 @@ install_frame(Contents *p, Stream *stream)
 	partition->frame = aq_chunk_take();
 	partition->file = p->file;
 	partition->referenced = true;
-	partition->pending = p->pending;
-	partition->inflight = p->inflight;
-	partition->ndoubt += list_length(p->doubts);
+	aq_slots_load_inflight(partition, p->pending, p->inflight);
+	aq_slots_add_doubts(partition, list_length(p->doubts));
 	frame = frame_of(partition);
 	/* every segment exists, so that slot_at needs no test */
 	for (uint32 s = 0; s < (p->nslots + SEGMENT_SLOTS - 1) / SEGMENT_SLOTS; s++)
 	{
 		frame->segments[s] = aq_chunk_take();
-		memcpy(aq_chunk_ptr(frame->segments[s]), &p->slots[s * SEGMENT_SLOTS], AQ_CHUNK_SIZE);
+		aq_slots_load(frame, s, &p->slots[s * SEGMENT_SLOTS]);
 	}
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (p->todo[position] != NULL || p->attempts[position] != NULL)

@@ -52,14 +52,11 @@ open_partition(AqQueue *queue, Stream *stream)
 		partition->referenced = true;
 		partition->counted = partition->in_lag = true;
 		partition->loading = partition->was_open = false;
-		partition->reserved = partition->pending = partition->inflight = 0;
-		partition->nretry = partition->ndoubt = partition->nfailed = partition->open = 0;
+		aq_slots_reset(partition, 0);
 		partition->expired = partition->made_ready = partition->evicted = 0;
 		pg_atomic_write_u64(&partition->browsed, 0);
 		partition->next_timer = partition->last_take = 0;
 		partition->file = 0;
-		memset(partition->sessions, 0, sizeof(partition->sessions));
-		partition->more_sessions = false;
 		partition->last_taker = InvalidTransactionId;
 		partition->last_lsn = InvalidXLogRecPtr;
 		aq_stream_append(stream, partition);
@@ -84,7 +81,7 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *all,
 		uint32 timers_each, PutNote *note)
 {
 	int64		session = aq_schema_session_identity();
-	FullTransactionId xid = GetCurrentFullTransactionId();
+	uint64		xid = U64FromFullTransactionId(GetCurrentFullTransactionId());
 
 	for (;;)
 	{
@@ -116,27 +113,10 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *all,
 		aq_frame_prepare(stream, frame, partition->reserved, n, all,
 						 note->ready_at != 0, n * timers_each);
 		note->partition = partition;
-		note->first = partition->reserved;
+		note->first = aq_slots_reserve(partition, n, xid, session, note->expires_at);
 		note->count = n;
 		note->timers = n * timers_each;
-		for (uint32 i = 0; i < n; i++)
-		{
-			Slot	   *slot = slot_at(frame, note->first + i);
-
-			slot->state = SLOT_PENDING;
-			set_slot_xid(slot, XidFromFullTransactionId(xid), U64FromFullTransactionId(xid));
-			slot->session = session;
-			if (note->expires_at)
-			{
-				slot->expires_at = note->expires_at;
-				slot->flags |= SLOT_EXPIRES;
-			}
-		}
-		aq_frame_note_session(partition, session);
 		partition->referenced = true;
-		partition->reserved += n;
-		partition->pending += n;
-		partition->open += n;
 		if (partition->reserved == PARTITION_SLOTS)
 			aq_stream_close(stream, partition);
 		aq_notes_add_put(note);
@@ -258,12 +238,8 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const Datum
 		else
 			heap_multi_insert(rel, rows, batch, GetCurrentCommandId(true), 0, NULL);
 		for (uint32 i = 0; i < batch; i++)
-		{
-			Slot	   *slot = slot_at(frame, note->first + done + i);
-
-			slot->block = ItemPointerGetBlockNumber(&rows[i]->tts_tid);
-			slot->offset = ItemPointerGetOffsetNumber(&rows[i]->tts_tid);
-		}
+			aq_slot_locate(slot_at(frame, note->first + done + i), ItemPointerGetBlockNumber(&rows[i]->tts_tid),
+						   ItemPointerGetOffsetNumber(&rows[i]->tts_tid));
 		for (uint32 i = batch; i-- > 0;)
 			ExecClearTuple(rows[i]);
 	}

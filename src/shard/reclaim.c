@@ -277,24 +277,22 @@ finish_bits(AqQueueShm *shm, Stream *stream, Partition *partition, int position)
 	while (sub->nready > 0 &&
 		   (slot = aq_bitmap_next(bitmap_of(sub->ready), PARTITION_SLOTS, slot + 1)) >= 0)
 	{
-		(void) aq_clear_ready(stream, partition, position, slot);
-		aq_consumer_done(shm, stream, partition, position, slot, InvalidTransactionId);
+		(void) aq_slot_take(stream, partition, position, slot);
+		aq_settle_done(shm, stream, partition, position, slot, InvalidTransactionId);
 	}
 	slot = -1;
 	while (sub->nwaiting > 0 &&
 		   (slot = aq_bitmap_next(bitmap_of(sub->waiting), PARTITION_SLOTS, slot + 1)) >= 0)
 	{
-		(void) aq_clear_waiting(partition, position, slot);
-		aq_consumer_done(shm, stream, partition, position, slot, InvalidTransactionId);
+		(void) aq_slot_take_waiting(partition, position, slot);
+		aq_settle_done(shm, stream, partition, position, slot, InvalidTransactionId);
 	}
 	slot = -1;
 	while (sub->nretry > 0 &&
 		   (slot = aq_bitmap_next(bitmap_of(sub->retry), PARTITION_SLOTS, slot + 1)) >= 0)
 	{
-		(void) aq_bitmap_clear(bitmap_of(sub->retry), slot);
-		sub->nretry--;
-		partition->nretry--;
-		aq_consumer_done(shm, stream, partition, position, slot, InvalidTransactionId);
+		(void) aq_slot_counted(partition, position, slot);
+		aq_settle_done(shm, stream, partition, position, slot, InvalidTransactionId);
 	}
 }
 

@@ -177,19 +177,6 @@ write_batch(Batch *batch)
 		aq_heap_write_log(batch->partition, LOG_FAILED, 0, batch->position, failed, nfailed);
 }
 
-/* The slot has failed for one of its consumers: it is to be moved. Latch held. */
-void
-aq_mark_failed(Partition *partition, uint32 number)
-{
-	Slot	   *slot = slot_at(frame_of(partition), number);
-
-	if (slot->flags & SLOT_FAILED)
-		return;
-	slot->flags |= SLOT_FAILED;
-	partition->nfailed++;
-	partition->open++;
-}
-
 void
 aq_retry_count_failed(AqQueueShm *shm, int position)
 {
@@ -205,22 +192,19 @@ static bool
 end_retry(AqQueueShm *shm, Batch *batch, uint32 i)
 {
 	Partition  *partition = batch->partition;
-	FrameSub   *sub = frame_sub(frame_of(partition), batch->position);
 	uint32		slot = batch->slots[i];
 
-	if (!aq_bitmap_clear(bitmap_of(sub->retry), slot))
+	if (!aq_slot_counted(partition, batch->position, slot))
 		return false;
-	sub->nretry--;
-	partition->nretry--;
 	if (!batch->failed[i] && !aq_consumer_removed(aq_shm_consumer(shm, batch->position)))
 		return true;
 	if (batch->failed[i])
 	{
-		aq_mark_failed(partition, slot);
+		aq_slot_fail(partition, slot);
 		partition->expired++;
 		aq_retry_count_failed(shm, batch->position);
 	}
-	aq_consumer_done(shm, batch->stream, partition, batch->position, slot, InvalidTransactionId);
+	aq_settle_done(shm, batch->stream, partition, batch->position, slot, InvalidTransactionId);
 	return false;
 }
 
@@ -279,12 +263,12 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 			continue;
 		if (batch->retry_at != 0 && slot_at(frame, slot)->state == SLOT_READY)
 		{
-			aq_set_waiting(partition, batch->position, slot);
+			aq_slot_delay(partition, batch->position, slot);
 			aq_frame_push_timer(partition, batch->retry_at, slot, batch->position, TIMER_RETRY);
 		}
 		else
 		{
-			aq_give_back(stream, partition, batch->position, slot);
+			aq_slot_give_back(stream, partition, batch->position, slot);
 			ready++;
 		}
 	}
@@ -441,7 +425,8 @@ let_frame_go(void *arg)
 		Batch	   *batch = lfirst(lc);
 
 		for (uint32 i = 0; i < batch->n; i++)
-			(void) end_retry(retries->shm, batch, i);
+			if (end_retry(retries->shm, batch, i))
+				aq_slot_give_back(retries->stream, partition, batch->position, batch->slots[i]);
 		if (batch->retry_at != 0 && (partition->next_timer == 0 || batch->retry_at < partition->next_timer))
 			partition->next_timer = batch->retry_at;
 	}
@@ -630,7 +615,7 @@ collect_failed(Move *move)
 		ItemPointerSet(&move->tids[move->n], slot->block, slot->offset);
 		move->attempts[move->n++] = attempts_of(frame_of(partition), s);
 	}
-	partition->inflight += move->n; /* the frame stays, until they are moved */
+	aq_slots_hold(partition, move->n);	/* until they are moved */
 	aq_claim_enter(undo_move, move, 0);
 	aq_latch_free(&move->stream->latch);
 }
@@ -644,13 +629,9 @@ settle_move(Move *move)
 
 	TransactionIdRetreat(newest);	/* the one that moved them, or a later one */
 	aq_latch_get(&move->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
-	partition->inflight -= move->n;
+	aq_slots_let_go(partition, move->n);
 	for (uint32 i = 0; i < move->nmoved; i++)
-	{
-		slot_at(frame_of(partition), move->slots[i])->flags &= ~SLOT_FAILED;
-		partition->nfailed--;
-		partition->open--;
-	}
+		aq_slot_move(partition, move->slots[i]);
 	partition->last_taker = newest;
 	partition->last_take = GetCurrentTimestamp();
 	partition->last_lsn = Max(partition->last_lsn, XactLastCommitEnd);

@@ -165,18 +165,14 @@ take_resident(Take *take, Stream *stream, uint32 number)
 	aq_held_back_latch(take, stream, AQ_LOC_DEQUEUE_TAKE);
 	if (partition->stream == stream->index && partition->number == take->number &&
 		partition->frame != 0 && !aq_held_back_is(take, partition, number))
-		taken = aq_clear_ready(stream, partition, take->options->position, number) ||
+		taken = aq_slot_take(stream, partition, take->options->position, number) ||
 			((take->options->id != NULL || take->options->mode == AQ_MODE_PURGE) &&
-			 aq_clear_waiting(partition, take->options->position, number));
+			 aq_slot_take_waiting(partition, take->options->position, number));
 	if (taken)
 	{
-		FrameSub   *sub = frame_sub(frame_of(partition), take->options->position);
-
-		if (sub->retry == 0)
-			sub->retry = aq_chunk_take();
+		aq_slots_make_bitmap(&frame_sub(frame_of(partition), take->options->position)->retry);
 		aq_notes_add_take(partition, take->shm, take->options->position, take->options->mode,
 					 false, number);
-		partition->inflight++;
 	}
 	aq_latch_free(&stream->latch);
 	return taken;

@@ -8,11 +8,6 @@
  * raise or handle interrupts.  A partition with pending slots or taken
  * messages keeps its frame, so everything they touch is resident.
  *
- * Accounting of Partition.open: one for each pending slot; when it becomes
- * ready, one for each of its consumers instead; minus one when a consumer is
- * done with it; plus one while a failed message waits to be moved.  When a
- * closed partition's open is 0, nothing in it is needed any more.
- *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
@@ -55,9 +50,8 @@ aq_partition_check_done(Stream *stream, Partition *partition)
 	ShardQueue *queue;
 	AqQueueShm *shm;
 
-	if (partition->state != PARTITION_CLOSED || !partition->counted ||
-		partition->open > 0 || partition->pending > 0 || partition->inflight > 0 ||
-		partition->ndoubt > 0 || partition->nretry > 0 || partition->loading)
+	if (partition->state != PARTITION_CLOSED || !partition->counted || partition->loading ||
+		!aq_slots_are_done(partition))
 		return;
 
 	shm = aq_shm_by_index(partition->queue);
@@ -80,65 +74,16 @@ aq_partition_check_done(Stream *stream, Partition *partition)
 
 /* --- enqueued messages --------------------------------------------------------------- */
 
-/* n slots, ready at once, for one consumer. */
-static void
-make_ready(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
-		   uint32 first, uint32 n, TimestampTz now)
-{
-	aq_set_ready(stream, partition, position, first, n);
-	partition->open += n;
-	count_enqueued(shm, position, n, now);
-}
-
-static void
-set_slot_state(PutNote *note, Frame *frame, SlotState state, uint16 open)
-{
-	for (uint32 i = 0; i < note->count; i++)
-	{
-		Slot	   *slot = slot_at(frame, note->first + i);
-
-		slot->state = state;
-		slot->open = open;
-	}
-}
-
-/* All slots of the note go to the same consumers, none taken already. */
-static void
-publish_together(PutNote *note, Stream *stream, Partition *partition, TimestampTz now)
-{
-	Frame	   *frame = frame_of(partition);
-	int			position = -1;
-	uint16		open = 0;
-
-	if (note->shared_targets == NULL)
-	{
-		make_ready(note->shm, stream, partition, 0, note->first, note->count, now);
-		open = 1;
-	}
-	else
-		while ((position = bms_next_member(note->shared_targets, position)) >= 0)
-		{
-			if (!counts(note->shm, position))
-				continue;
-			make_ready(note->shm, stream, partition, position, note->first, note->count, now);
-			open++;
-		}
-	set_slot_state(note, frame, open > 0 ? SLOT_READY : SLOT_DONE, open);
-}
-
 /*
- * One committed slot becomes ready, or waiting when ready_at is given, for
- * its targets (NULL: the single consumer).
+ * The consumers that committed messages are for (NULL: the single one), without
+ * those that were removed meanwhile; their number.  n messages count for each.
  */
-void
-aq_publish_slot(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 number,
-				Bitmapset *targets, TimestampTz ready_at, TimestampTz now)
+static int
+count_targets(AqQueueShm *shm, const Bitmapset *targets, uint32 n, TimestampTz now, int16 *positions)
 {
-	Slot	   *slot = slot_at(frame_of(partition), number);
 	int			position = -1;
+	int			npositions = 0;
 
-	slot->open = 0;
-	slot->flags &= ~SLOT_FOLLOWER;
 	do
 	{
 		if (targets != NULL)
@@ -149,15 +94,24 @@ aq_publish_slot(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 nu
 			break;
 		if (!counts(shm, position))
 			continue;
-		slot->open++;
-		partition->open++;
-		count_enqueued(shm, position, 1, now);
-		if (ready_at == 0)
-			aq_set_ready(stream, partition, position, number, 1);
-		else
-			aq_set_waiting(partition, position, number);
+		count_enqueued(shm, position, n, now);
+		positions[npositions++] = position;
 	} while (targets != NULL);
-	slot->state = slot->open == 0 ? SLOT_DONE : ready_at != 0 ? SLOT_WAITING : SLOT_READY;
+	return npositions;
+}
+
+/*
+ * n committed slots become ready, or waiting when ready_at is given, for the
+ * same targets (NULL: the single consumer).
+ */
+void
+aq_settle_publish(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 first, uint32 n,
+				 const Bitmapset *targets, TimestampTz ready_at, TimestampTz now)
+{
+	int16		positions[AQ_MAX_CONSUMERS];
+	int			npositions = count_targets(shm, targets, n, now, positions);
+
+	aq_slots_publish(stream, partition, first, n, positions, npositions, ready_at != 0);
 }
 
 /*
@@ -173,10 +127,8 @@ count_own_takes(Stream *stream, Partition *partition, uint32 number, bool publis
 	int			position;
 
 	while ((position = aq_own_taker(partition, number, &cursor)) >= 0)
-		if (published && (aq_clear_ready(stream, partition, position, number) ||
-						  aq_clear_waiting(partition, position, number)))
-			partition->inflight++;
-		else
+		if (!published || !(aq_slot_take(stream, partition, position, number) ||
+							aq_slot_take_waiting(partition, position, number)))
 			aq_own_leave(partition, position, number);
 }
 
@@ -189,7 +141,7 @@ publish_each(PutNote *note, Stream *stream, Partition *partition, TimestampTz no
 		uint32		number = note->first + i;
 		Bitmapset  *targets = note->targets ? note->targets[i] : note->shared_targets;
 
-		aq_publish_slot(note->shm, stream, partition, number, targets, note->ready_at, now);
+		aq_settle_publish(note->shm, stream, partition, number, 1, targets, note->ready_at, now);
 		count_own_takes(stream, partition, number, true);
 	}
 }
@@ -216,27 +168,18 @@ push_timers(PutNote *note, Partition *partition)
 static bool
 follow(PutNote *note, Stream *stream, Partition *partition, TransactionId doubt)
 {
-	Frame	   *frame = frame_of(partition);
-	int64		session = slot_at(frame, note->first)->session;
+	int64		session = slot_at(frame_of(partition), note->first)->session;
 
 	if (!aq_doubt_table_has(partition, doubt))
 	{
 		if (!aq_doubt_table_add(partition, doubt, session, false))
 			return false;
-		partition->ndoubt++;
+		aq_slots_add_doubts(partition, 1);
 	}
+	aq_slots_follow(partition, note->first, note->count, doubt);
+	/* the log will say which of them the transaction has taken */
 	for (uint32 i = 0; i < note->count; i++)
-	{
-		Slot	   *slot = slot_at(frame, note->first + i);
-
-		slot->state = SLOT_DOUBT;
-		slot->flags |= SLOT_FOLLOWER;
-		set_slot_xid(slot, doubt, slot_full_xid(slot));
-		/* the log will say which consumers have it */
 		count_own_takes(stream, partition, note->first + i, false);
-	}
-	partition->open += note->count; /* the pending ones' share, kept */
-	partition->pending += note->count;
 	aq_work_post(note->shm, AQ_WORK_DOUBT);
 	return true;
 }
@@ -287,11 +230,9 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE,
 				 commit ? AQ_LOC_ENQUEUE_PUBLISH : AQ_LOC_ENQUEUE_ABORT);
-	partition->pending -= note->count;
-	partition->open -= note->count;
 	frame_of(partition)->timers_reserved -= note->timers;
 	if (!commit)
-		set_slot_state(note, frame_of(partition), SLOT_DONE, 0);
+		aq_slots_lose(partition, note->first, note->count);
 	else
 	{
 		if (pg_atomic_read_u32(&aq_area->ndoubts) > 0)
@@ -301,7 +242,8 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 		if (!TransactionIdIsValid(doubt) || !follow(note, stream, partition, doubt))
 		{
 			if (note->targets == NULL && !aq_own_has_taken(partition) && note->ready_at == 0)
-				publish_together(note, stream, partition, now);
+				aq_settle_publish(note->shm, stream, partition, note->first, note->count,
+								 note->shared_targets, 0, now);
 			else
 				publish_each(note, stream, partition, now);
 			if (note->timers > 0)
@@ -325,28 +267,16 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 
 /* --- taken messages --------------------------------------------------------------------- */
 
+/*
+ * The consumer is done with taken messages: it has them for good, or they have
+ * failed.  Latch held.  The caller checks the partition afterwards.
+ */
 static void
-slot_done(AqQueueShm *shm, Partition *partition, uint32 number)
+finish(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
+	   const uint16 *numbers, uint32 n, TransactionId xid)
 {
-	Slot	   *slot = slot_at(frame_of(partition), number);
-
-	Assert(slot->open > 0 && partition->open > 0);
-	slot->open--;
-	partition->open--;
-	if (slot->open == 0)
-	{
-		slot->state = SLOT_DONE;
-		if (slot->flags & SLOT_FAILED)
-			aq_work_post(shm, AQ_WORK_FAILED);
-	}
-}
-
-/* The books of n slots that a consumer was done with together. */
-static void
-book_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
-		  uint32 n, TransactionId xid)
-{
-	stream_sub(stream, position)->delivered += n;
+	if (aq_slots_finish(stream, partition, position, numbers, n))
+		aq_work_post(shm, AQ_WORK_FAILED);
 	count_dequeued(shm, position, n);
 	if (TransactionIdPrecedes(partition->last_taker, xid))
 		partition->last_taker = xid;
@@ -355,35 +285,14 @@ book_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 	partition->last_lsn = Max(partition->last_lsn, XactLastCommitEnd);
 }
 
-/*
- * The consumer is done with the message: it has it for good, or it failed.
- * Latch held.  The caller checks the partition afterwards.
- */
+/* One of them. */
 void
-aq_consumer_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
+aq_settle_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 				 uint32 number, TransactionId xid)
 {
-	slot_done(shm, partition, number);
-	book_done(shm, stream, partition, position, 1, xid);
-}
+	uint16		slot = number;
 
-/*
- * Rolled back: the worker writes the count before it is ready again.  Latch
- * held; the consumer has a bitmap of retries.
- */
-void
-aq_hand_to_worker(Stream *stream, Partition *partition, int position, uint32 number)
-{
-	FrameSub   *sub = frame_sub(frame_of(partition), position);
-	StreamSub  *ssub = stream_sub(stream, position);
-
-	if (aq_bitmap_set(bitmap_of(sub->retry), number))
-	{
-		sub->nretry++;
-		partition->nretry++;
-	}
-	if (ssub->hint != 0 && partition->number < partition_at(ssub->hint)->number)
-		ssub->hint = partition->index;	/* so that dequeue waits for it */
+	finish(shm, stream, partition, position, &slot, 1, xid);
 }
 
 /* Does it count when the message is given back? */
@@ -401,7 +310,6 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 	Stream	   *stream = stream_at(partition->stream);
 	bool		final = commit && note->mode != AQ_MODE_LOCKED;
 	uint32		all = note->count,
-				done = 0,
 				back = 0,
 				retries = 0;
 
@@ -418,31 +326,25 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE,
 				 final ? AQ_LOC_DEQUEUE_COMMIT : AQ_LOC_DEQUEUE_ABORT);
-	partition->inflight -= note->count;
-	for (uint32 i = 0; i < note->count; i++)
+	if (final || !counts(note->shm, note->position))
+		finish(note->shm, stream, partition, note->position, note->slots, note->count,
+			   final ? xid : InvalidTransactionId);
+	else
 	{
-		uint32		number = note->slots[i];
 		FrameSub   *sub = frame_sub(frame_of(partition), note->position);
 
-		if (final || !counts(note->shm, note->position))
-		{
-			slot_done(note->shm, partition, number);
-			done++;
-		}
-		else if (count_retry && sub->retry != 0 && was_attempt(note, number))
-		{
-			aq_hand_to_worker(stream, partition, note->position, number);
-			retries++;
-		}
-		else
-		{
-			aq_give_back(stream, partition, note->position, number);
-			back++;
-		}
+		for (uint32 i = 0; i < note->count; i++)
+			if (count_retry && sub->retry != 0 && was_attempt(note, note->slots[i]))
+			{
+				aq_slot_retry(stream, partition, note->position, note->slots[i]);
+				retries++;
+			}
+			else
+			{
+				aq_slot_give_back(stream, partition, note->position, note->slots[i]);
+				back++;
+			}
 	}
-	if (done > 0)
-		book_done(note->shm, stream, partition, note->position, done,
-				  final ? xid : InvalidTransactionId);
 	if (partition->nretry > 0)
 		aq_work_post(note->shm, AQ_WORK_RETRY);
 	aq_partition_check_done(stream, partition);
@@ -450,9 +352,9 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 
 	if (final && note->mode != AQ_MODE_PURGE)
 	{
-		aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, done);
+		aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, note->count);
 		/* of what stands behind a doubt it is counted when that is resolved */
-		if (done == all)
+		if (note->count == all)
 			aq_traffic_dequeued(note->shm, note->position, &note->consumed);
 	}
 	aq_stat_add(AQ_STAT_RETRIES, retries);

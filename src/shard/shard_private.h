@@ -1,19 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * shard_private.h
- *	  The sharded store's shared memory, and what its files share.
- *
- * Queue -> streams -> partitions -> frames.
- *
- *	stream		one series of messages: a shard's messages of one priority,
- *				the delayed ones apart.  Its latch protects everything below it:
- *				its list of partitions, and those partitions' frames.
- *	partition	PARTITION_SLOTS consecutive ordinals of a stream, in one pair of
- *				tables (messages and log).  ordinal = number * PARTITION_SLOTS +
- *				slot; numbers come from the queue's sequence and are never reused.
- *	frame		what is resident of a partition: slots, bitmaps, timers.  Made
- *				of chunks of the message cache.  A partition without transactions
- *				in it can lose its frame and be loaded again from its tables.
+ *	  What the sharded store's files share; its shared memory is in layout.h.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -23,202 +11,14 @@
 #define AQ_SHARD_PRIVATE_H
 
 #include "queue/queue.h"
-#include "shard/bitmap.h"
 #include "shard/shard.h"
+#include "shard/slot.h"
 
 #include "access/htup_details.h"
 #include "access/transam.h"
-#include "access/xlogdefs.h"
 #include "storage/buf.h"
 #include "storage/itemptr.h"
 #include "utils/relcache.h"
-
-#define SEGMENT_SLOTS 64
-#define PARTITION_SEGMENTS 256
-#define PARTITION_SLOTS (SEGMENT_SLOTS * PARTITION_SEGMENTS)
-
-#define SUBS_PER_CHUNK 64
-#define SUB_DIRECTORY (AQ_MAX_CONSUMERS / SUBS_PER_CHUNK)
-
-#define TIMERS_PER_CHUNK 128
-#define TIMER_PAGES (AQ_CHUNK_SIZE / (int) sizeof(AqChunk))
-#define MAX_TIMERS (TIMER_PAGES * TIMERS_PER_CHUNK)
-
-/* a dequeue may need a chunk for a stream's consumers and one for a bitmap of retries */
-#define AQ_TAKE_CHUNKS 2
-
-#define ATTEMPTS_PER_CHUNK AQ_CHUNK_SIZE	/* a byte each */
-
-/* --- slots --------------------------------------------------------------------- */
-
-typedef enum SlotState
-{
-	SLOT_EMPTY = 0,				/* not used yet, or lost with its transaction */
-	SLOT_PENDING,				/* its transaction runs */
-	SLOT_DOUBT,					/* its transaction is prepared, or it stands behind one */
-	SLOT_WAITING,				/* delayed */
-	SLOT_READY,
-	SLOT_DONE					/* nobody has to take it any more */
-} SlotState;
-
-#define SLOT_FOLLOWER	0x01	/* DOUBT: committed, behind a prepared transaction */
-#define SLOT_FAILED		0x02	/* expired or failed for somebody: to be moved */
-#define SLOT_EXPIRES	0x04	/* expires_at is set */
-
-typedef struct Slot
-{
-	BlockNumber block;			/* TID of the row */
-	OffsetNumber offset;
-	uint8		state;
-	uint8		flags;
-	TransactionId xid;			/* that stored it; top-level for DOUBT */
-	uint16		open;			/* consumers that are not done with it */
-	uint16		epoch;			/* of xid, modulo 2^16: a slot may be older than 2^31 transactions */
-	TimestampTz expires_at;
-	int64		session;		/* identity of the enqueuing session */
-} Slot;
-
-StaticAssertDecl(sizeof(Slot) * SEGMENT_SLOTS == AQ_CHUNK_SIZE, "a segment is a chunk");
-StaticAssertDecl(PARTITION_SLOTS / 8 <= AQ_CHUNK_SIZE, "a bitmap fits into a chunk");
-
-/* --- frames ---------------------------------------------------------------------- */
-
-/* A consumer's view of a frame. */
-typedef struct FrameSub
-{
-	AqChunk		ready;			/* bitmap: ready for it and not taken */
-	AqChunk		retry;			/* bitmap: rolled back, count not written yet */
-	AqChunk		waiting;		/* bitmap: delayed, or resting after a rollback */
-	AqChunk		doubt;			/* bitmap: taken by prepared transactions */
-	AqChunk		attempts;		/* directory of chunks with a byte per slot */
-	uint16		nready;
-	uint16		nretry;
-	uint16		ndoubt;
-	uint16		first;			/* nothing to be had before this slot: not ready, or held back */
-	uint32		nwaiting;
-} FrameSub;
-
-typedef struct Frame
-{
-	FrameSub	sub0;			/* of position 0 */
-	AqChunk		segments[PARTITION_SEGMENTS];
-	AqChunk		subs[SUB_DIRECTORY];	/* SUBS_PER_CHUNK FrameSubs each */
-	AqChunk		timers;			/* directory of chunks that hold the heap */
-	uint32		ntimers;
-	uint32		timers_reserved;	/* promised to running transactions */
-} Frame;
-
-StaticAssertDecl(sizeof(FrameSub) * SUBS_PER_CHUNK <= AQ_CHUNK_SIZE, "64 FrameSubs a chunk");
-StaticAssertDecl(sizeof(Frame) <= AQ_CHUNK_SIZE, "a frame is a chunk");
-
-typedef enum TimerKind
-{
-	TIMER_READY,				/* a delay is over */
-	TIMER_EXPIRE,
-	TIMER_RETRY					/* a retry delay is over, for one consumer */
-} TimerKind;
-
-typedef struct Timer
-{
-	TimestampTz when;
-	uint16		slot;
-	int16		position;
-	uint32		kind;
-} Timer;
-
-StaticAssertDecl(sizeof(Timer) * TIMERS_PER_CHUNK == AQ_CHUNK_SIZE, "128 timers a chunk");
-
-/* --- partitions, streams, queues -------------------------------------------------- */
-
-typedef enum PartitionState
-{
-	PARTITION_UNUSED = 0,		/* in the pool */
-	PARTITION_EMPTY,			/* tables ready for use; in the queue's free list */
-	PARTITION_TAKEN,			/* on its way from the free list into a stream */
-	PARTITION_OPEN,				/* its stream's tail: takes messages */
-	PARTITION_CLOSED,			/* full, or left behind by a restart */
-	PARTITION_DONE,				/* all consumed; waits for truncation */
-	PARTITION_TRUNCATING
-} PartitionState;
-
-/* A partition keeps the identities of so many enqueuing sessions. */
-#define PARTITION_SESSIONS 4
-
-typedef struct Partition
-{
-	uint32		index;			/* of this entry; 0 means none everywhere */
-	uint32		queue;			/* index of the queue's AqQueueShm */
-	uint32		stream;			/* index; 0 in EMPTY ones */
-	uint32		next;			/* in its stream, free or done list */
-	uint32		prev;
-	int			table_no;
-	Oid			messages;		/* the tables */
-	Oid			log;
-	uint32		file;			/* of messages, that the slots' TIDs belong to; 0: no TIDs yet */
-	/* protected by the stream's latch while in a stream */
-	PartitionState state;
-	int64		number;
-	AqChunk		frame;			/* 0: not resident */
-	bool		loading;
-	int			claimant;		/* session that loads it, makes it, or has it TAKEN */
-	bool		counted;		/* open is known */
-	bool		in_lag;			/* its messages count as their consumers' lag */
-	bool		referenced;		/* used since the clock hand passed */
-	bool		was_open;		/* CLOSED by eviction only, so it can be opened again */
-	uint32		reserved;		/* slots given out; known also without a frame */
-	uint32		pending;		/* slots of running or prepared enqueues */
-	uint32		inflight;		/* (slot, consumer)s taken by running or prepared ones */
-	uint32		nretry;			/* (slot, consumer)s whose count must be written */
-	uint32		ndoubt;			/* transactions in doubt in it */
-	uint32		nfailed;		/* slots to be moved to the exception queue */
-	uint32		open;			/* (slot, consumer)s not done, plus pending, plus failed */
-	TimestampTz next_timer;		/* 0: none; kept when the frame goes */
-	TransactionId last_taker;	/* newest transaction that was done with a message; 0: not known */
-	TimestampTz last_take;
-	XLogRecPtr	last_lsn;		/* WAL position behind that commit */
-	/* counted since it was opened, or the server started */
-	uint64		expired;		/* (slot, consumer)s that have expired or failed */
-	uint64		made_ready;		/* whose delay or retry delay has ended */
-	pg_atomic_uint64 browsed;	/* without the latch */
-	uint64		evicted;		/* the eviction that took its frame; 0: it has it, or had none */
-	SubTransactionId own_subid; /* tables made by a running transaction, else 0 */
-	/* who has enqueued into it; 0: no more.  Known also without a frame */
-	int64		sessions[PARTITION_SESSIONS];
-	bool		more_sessions;
-} Partition;
-
-/* A consumer's view of a stream. */
-typedef struct StreamSub
-{
-	uint32		hint;			/* nothing to be had before this partition; 0: head */
-	uint32		ndoubt;			/* messages taken by prepared transactions */
-	int64		ready;			/* ready bits in resident partitions */
-	int64		delivered;
-	uint64		doubt_change;	/* of the last change of ndoubt; never the same again */
-} StreamSub;
-
-typedef struct Stream
-{
-	AqLatch		latch;
-	uint32		index;
-	uint32		queue;			/* index of the queue; 0: not used */
-	int16		number;			/* see stream_number */
-	int16		shard;
-	int16		priority;
-	bool		delayed;
-	/* the queue's list, in the order of dequeue; written under the queue's latch,
-	 * read without */
-	volatile uint32 next;
-	/* protected by the latch */
-	uint32		head;			/* partitions, ascending */
-	uint32		tail;
-	uint32		open;			/* the OPEN one, or 0 */
-	uint64		enqueued;
-	StreamSub	sub0;
-	AqChunk		subs[SUB_DIRECTORY];
-} Stream;
-
-StaticAssertDecl(sizeof(StreamSub) * SUBS_PER_CHUNK <= AQ_CHUNK_SIZE, "64 StreamSubs a chunk");
 
 /* see stream_number */
 #define STREAM_NUMBERS (AQ_MAX_SHARDS * AQ_PRIORITIES * 2)
@@ -260,44 +60,6 @@ typedef struct Doubt
 	bool		takes_settled;	/* finished, but its messages stand behind another one */
 } Doubt;
 
-/*
- * What the cache has done, for its advice: see evict.c.  A frame that comes
- * back after n others were evicted would have stayed in a cache larger by n + 1;
- * returned[][b] counts those for which n + 1 is at most 2 ^ b, and no less.
- */
-#define RETURN_CLASSES 32
-
-typedef struct CacheHistory
-{
-	TimestampTz since;
-	pg_atomic_uint64 evictions;
-	pg_atomic_uint64 returned[2][RETURN_CLASSES];	/* [1]: to the worker */
-	/* partitions that have been closed, and the messages given a place in them */
-	pg_atomic_uint64 closed;
-	pg_atomic_uint64 closed_slots;
-	pg_atomic_uint64 most_slots;
-	pg_atomic_uint64 most_unused;	/* of the smallest one */
-} CacheHistory;
-
-typedef struct ShardArea
-{
-	AqLatch		partitions_latch;	/* the pools of partitions and streams */
-	uint32		unused_partition;	/* list */
-	uint32		unused_stream;
-	volatile uint32 nunused_partitions;
-	volatile uint32 most_partitions;	/* the highest index in use so far; read without the latch */
-	pg_atomic_uint32 clock_hand;
-	AqLatch		doubt_latch;
-	pg_atomic_uint32 ndoubts;
-	uint32		max_doubts;
-	uint64		doubt_sequence; /* of the last entry; doubt_latch */
-	pg_atomic_uint64 doubt_changes; /* of StreamSub.ndoubt */
-	CacheHistory history;
-} ShardArea;
-
-extern ShardArea *aq_area;
-extern Partition *aq_area_partitions;
-extern Stream *aq_area_streams;
 extern ShardQueue *aq_area_queues;
 extern Doubt *aq_area_doubts;
 
@@ -307,18 +69,6 @@ extern int	aq_area_max_streams;
 extern Size aq_area_size(void);
 extern void aq_area_init(void *area, bool found);
 extern void aq_area_reset_counters(ShardQueue *queue);
-
-static inline Partition *
-partition_at(uint32 index)
-{
-	return index == 0 ? NULL : &aq_area_partitions[index];
-}
-
-static inline Stream *
-stream_at(uint32 index)
-{
-	return index == 0 ? NULL : &aq_area_streams[index];
-}
 
 static inline ShardQueue *
 shard_queue(const AqQueueShm *shm)
@@ -331,84 +81,6 @@ static inline int
 stream_number(int shard, int priority, bool delayed)
 {
 	return (shard * AQ_PRIORITIES + priority) * 2 + delayed;
-}
-
-static inline Frame *
-frame_of(const Partition *partition)
-{
-	return (Frame *) aq_chunk_ptr(partition->frame);
-}
-
-static inline Slot *
-slot_at(const Frame *frame, uint32 slot)
-{
-	return (Slot *) aq_chunk_ptr(frame->segments[slot / SEGMENT_SLOTS]) + slot % SEGMENT_SLOTS;
-}
-
-static inline int64
-ordinal_of(const Partition *partition, uint32 slot)
-{
-	return partition->number * PARTITION_SLOTS + slot;
-}
-
-/* The consumer's view of the frame; NULL when nothing in it is for him. */
-static inline FrameSub *
-frame_sub(Frame *frame, int position)
-{
-	AqChunk		chunk;
-
-	if (position == 0)
-		return frame->sub0.ready ? &frame->sub0 : NULL;
-	chunk = frame->subs[position / SUBS_PER_CHUNK];
-	if (chunk == 0)
-		return NULL;
-	{
-		FrameSub   *sub = (FrameSub *) aq_chunk_ptr(chunk) + position % SUBS_PER_CHUNK;
-
-		return sub->ready ? sub : NULL;
-	}
-}
-
-static inline StreamSub *
-stream_sub(Stream *stream, int position)
-{
-	AqChunk		chunk;
-
-	if (position == 0)
-		return &stream->sub0;
-	chunk = stream->subs[position / SUBS_PER_CHUNK];
-	return chunk == 0 ? NULL
-		: (StreamSub *) aq_chunk_ptr(chunk) + position % SUBS_PER_CHUNK;
-}
-
-static inline uint64_t *
-bitmap_of(AqChunk chunk)
-{
-	return (uint64_t *) aq_chunk_ptr(chunk);
-}
-
-/*
- * The transaction of a slot.  near: any full transaction id that is less than
- * 2^31 transactions away from it.
- */
-static inline void
-set_slot_xid(Slot *slot, TransactionId xid, uint64 near)
-{
-	slot->xid = xid;
-	slot->epoch = (near + (int32) (xid - (TransactionId) near)) >> 32;
-}
-
-static inline uint64
-slot_full_xid(const Slot *slot)
-{
-	return (uint64) slot->epoch << 32 | slot->xid;
-}
-
-/* Is the slot's transaction older than this one? */
-static inline bool
-slot_precedes(const Slot *slot, uint64 full_xid)
-{
-	return (int64) ((slot_full_xid(slot) - full_xid) << 16) < 0;
 }
 
 /* --- columns of the tables ------------------------------------------------------------ */
@@ -481,14 +153,6 @@ extern FrameSub *aq_frame_sub_make(Frame *frame, int position);
 extern StreamSub *aq_frame_stream_sub_make(Stream *stream, int position);
 extern int	aq_frame_next_sub(const Frame *frame, int position);
 extern void aq_frame_free(Partition *partition);
-extern void aq_set_ready(Stream *stream, Partition *partition, int position, uint32 slot, uint32 count);
-extern bool aq_clear_ready(Stream *stream, Partition *partition, int position, uint32 slot);
-extern void aq_set_waiting(Partition *partition, int position, uint32 slot);
-extern bool aq_clear_waiting(Partition *partition, int position, uint32 slot);
-extern void aq_give_back(Stream *stream, Partition *partition, int position, uint32 slot);
-extern void aq_set_doubt(Stream *stream, Partition *partition, int position, uint32 slot);
-extern bool aq_clear_doubt(Stream *stream, Partition *partition, int position, uint32 slot);
-extern void aq_frame_note_session(Partition *partition, int64 session);
 extern int	aq_frame_attempts(Frame *frame, int position, uint32 slot);
 extern void aq_frame_set_attempts(Frame *frame, int position, uint32 slot, int attempts);
 extern void aq_frame_push_timer(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind);
@@ -628,10 +292,9 @@ extern void aq_own_forget(void);
 extern void aq_settle_put(PutNote *note, bool commit, TransactionId xid);
 extern void aq_settle_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool delayed, bool expires, TimestampTz now);
 extern void aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid);
-extern void aq_publish_slot(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 slot,
-							Bitmapset *targets, TimestampTz ready_at, TimestampTz now);
-extern void aq_hand_to_worker(Stream *stream, Partition *partition, int position, uint32 number);
-extern void aq_consumer_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
+extern void aq_settle_publish(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 first, uint32 n,
+							 const Bitmapset *targets, TimestampTz ready_at, TimestampTz now);
+extern void aq_settle_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 							 uint32 slot, TransactionId xid);
 
 /* --- held_back.c: latch held; the rest is in take.h --------------------------------------------------------------- */
@@ -664,7 +327,6 @@ extern int	aq_reclaim_grace_ms;
 extern void aq_reclaim_job(int32 id, AqQueueShm *shm);
 extern void aq_retry_job(int32 id, AqQueueShm *shm);
 extern void aq_timers_job(int32 id, AqQueueShm *shm);
-extern void aq_mark_failed(Partition *partition, uint32 number);
 extern void aq_retry_count_failed(AqQueueShm *shm, int position);
 extern void aq_retry_failed_job(int32 id, AqQueueShm *shm);
 extern void aq_reclaim_removed_job(int32 id, AqQueueShm *shm);

@@ -35,15 +35,7 @@ aq_stream_append(Stream *stream, Partition *partition)
 void
 aq_stream_unlink(Stream *stream, Partition *partition)
 {
-	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
-	{
-		StreamSub  *ssub = stream_sub(stream, position);
-
-		if (ssub == NULL)
-			position |= SUBS_PER_CHUNK - 1;
-		else if (ssub->hint == partition->index)
-			ssub->hint = partition->next;
-	}
+	aq_slots_unlink(stream, partition);
 	if (partition->prev)
 		partition_at(partition->prev)->next = partition->next;
 	else

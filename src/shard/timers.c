@@ -69,7 +69,7 @@ pop_timers(Round *round)
 		round->ntimers++;
 		frame_of(round->partition)->timers_reserved++;
 	}
-	round->partition->inflight++;	/* the frame stays */
+	aq_slots_hold(round->partition, 1);
 	aq_claim_enter(undo_round, round, 0);
 }
 
@@ -78,7 +78,7 @@ static void
 finish_timers(Round *round, bool all_again)
 {
 	aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
-	round->partition->inflight--;
+	aq_slots_let_go(round->partition, 1);
 	for (uint32 i = 0; i < round->ntimers; i++)
 	{
 		Timer	   *timer = &round->timers[i];
@@ -119,10 +119,9 @@ take_expired(Round *round, uint32 i)
 	if (slot->open == 0)
 		return;
 	while ((position = aq_frame_next_sub(frame_of(round->partition), position)) >= 0)
-		if (aq_clear_ready(round->stream, round->partition, position, number) ||
-			aq_clear_waiting(round->partition, position, number))
+		if (aq_slot_take(round->stream, round->partition, position, number) ||
+			aq_slot_take_waiting(round->partition, position, number))
 			add_expired(round, number, position);
-	round->partition->inflight += round->nexpired - before;
 	/* a session has taken it: it may come back */
 	if (round->nexpired - before < slot->open)
 		round->again[i] = true;
@@ -161,15 +160,14 @@ settle_expired(Round *round, bool failed)
 	{
 		Expired    *e = &round->expired[i];
 
-		round->partition->inflight--;
 		if (!failed)
 		{
-			aq_give_back(round->stream, round->partition, e->position, e->slot);
+			aq_slot_give_back(round->stream, round->partition, e->position, e->slot);
 			continue;
 		}
-		aq_mark_failed(round->partition, e->slot);
+		aq_slot_fail(round->partition, e->slot);
 		round->partition->expired++;
-		aq_consumer_done(round->shm, round->stream, round->partition, e->position, e->slot,
+		aq_settle_done(round->shm, round->stream, round->partition, e->position, e->slot,
 						 InvalidTransactionId);
 	}
 	aq_latch_free(&round->stream->latch);
@@ -188,9 +186,8 @@ settle_expired(Round *round, bool failed)
 static void
 make_ready(Round *round, int position, uint32 number)
 {
-	if (!aq_clear_waiting(round->partition, position, number))
+	if (!aq_slot_wake(round->stream, round->partition, position, number))
 		return;
-	aq_set_ready(round->stream, round->partition, position, number, 1);
 	round->partition->made_ready++;
 	aq_traffic_add(round->shm, AQ_TRAFFIC_MADE_READY, 1);
 	aq_traffic_time(round->shm, AQ_TRAFFIC_LAST_READY, round->now);
@@ -213,7 +210,7 @@ end_delays(Round *round)
 			make_ready(round, timer->position, timer->slot);
 		if (timer->kind != TIMER_READY || slot->state != SLOT_WAITING)
 			continue;
-		slot->state = SLOT_READY;
+		aq_slot_undelay(slot);
 		while ((position = aq_frame_next_sub(frame, position)) >= 0)
 			make_ready(round, position, timer->slot);
 	}

@@ -1,0 +1,339 @@
+/*-------------------------------------------------------------------------
+ *
+ * slot.h
+ *	  The states of a message in memory, and the transitions between them.
+ *
+ * Only the functions below change Slot, the bitmaps and counts of FrameSub and
+ * StreamSub, and what a Partition counts of them.  The latch of the stream is
+ * held; nothing here waits, raises, or knows of transactions, queues or tables.
+ *
+ * A message has a state as a whole (SlotState), and in states READY and WAITING
+ * a view for each of its consumers (SlotView).  The two tables below are all
+ * transitions that there are; assertions compare each change with them.  To add
+ * a state, see "Adding a slot state" in README.md.
+ *
+ * What is counted, where "bits" are those of all consumers:
+ *
+ *	Partition.pending	slots that are PENDING or in DOUBT
+ *	Partition.nfailed	slots with SLOT_FAILED
+ *	Partition.open		pending + nfailed + Slot.open of all other slots
+ *	Partition.inflight	views TAKEN and DOUBT, plus what aq_slots_hold has added
+ *	Partition.nretry	bits of RETRY
+ *	Slot.open			views that are not DONE
+ *	FrameSub.n...		bits of its bitmap
+ *	StreamSub.ready		bits of READY in resident partitions
+ *	StreamSub.ndoubt	bits of DOUBT
+ *	FrameSub.first		no READY bit before it, but for messages that are held back
+ *	StreamSub.hint		no such bit in partitions before this one
+ *
+ * When a closed partition's open is 0, nothing in it is needed any more.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_SLOT_H
+#define AQ_SLOT_H
+
+#include "shard/layout.h"
+#include "shard/bitmap.h"
+
+/* --- states ------------------------------------------------------------------------ */
+
+typedef enum SlotState
+{
+	SLOT_EMPTY = 0,				/* not used yet */
+	SLOT_PENDING,				/* its transaction runs */
+	SLOT_DOUBT,					/* its transaction is prepared, or it stands behind one */
+	SLOT_WAITING,				/* delayed */
+	SLOT_READY,
+	SLOT_DONE					/* no consumer needs it, or its transaction is rolled back */
+} SlotState;
+
+#define SLOT_FOLLOWER	0x01	/* DOUBT: committed, behind a prepared transaction */
+#define SLOT_FAILED		0x02	/* expired or failed for a consumer: to be moved */
+#define SLOT_EXPIRES	0x04	/* expires_at is set */
+
+/* A consumer's view of a message.  NONE, TAKEN and DONE have no bit. */
+typedef enum SlotView
+{
+	VIEW_NONE = 0,				/* not for this consumer, or not published */
+	VIEW_READY,
+	VIEW_WAITING,				/* delayed, or its retry delay runs */
+	VIEW_TAKEN,					/* by a running transaction, or between two steps under one latch */
+	VIEW_DOUBT,					/* taken by a prepared transaction */
+	VIEW_RETRY,					/* rolled back, count not written yet */
+	VIEW_DONE
+} SlotView;
+
+/* --- transitions -------------------------------------------------------------------- */
+
+#define SLOT_IN(state) (1 << SLOT_##state)
+
+/*
+ * Of a slot: name, states before, states after.
+ *
+ *				what changes beside the state
+ *	RESERVE		pending, open + 1
+ *	PREPARE		xid
+ *	FOLLOW		xid is the prepared transaction's; SLOT_FOLLOWER
+ *	PUBLISH		pending, open - 1; for each consumer open + 1, Slot.open + 1, and a view
+ *	LOSE		pending, open - 1
+ *	FAIL		SLOT_FAILED, nfailed, open + 1, once
+ *	UNDELAY		(its views follow by WAKE)
+ *	FINISH		of the last consumer that is DONE
+ *	MOVE		SLOT_FAILED is cleared, nfailed, open - 1
+ *	LOAD		the slot is read from the tables; counts are set as a whole
+ */
+#define AQ_SLOT_STEPS(X) \
+	X(RESERVE,   SLOT_IN(EMPTY),                       SLOT_IN(PENDING)) \
+	X(PREPARE,   SLOT_IN(PENDING),                     SLOT_IN(DOUBT)) \
+	X(FOLLOW,    SLOT_IN(PENDING),                     SLOT_IN(DOUBT)) \
+	X(PUBLISH,   SLOT_IN(PENDING) | SLOT_IN(DOUBT),    SLOT_IN(READY) | SLOT_IN(WAITING) | SLOT_IN(DONE)) \
+	X(LOSE,      SLOT_IN(PENDING) | SLOT_IN(DOUBT),    SLOT_IN(DONE)) \
+	X(FAIL,      SLOT_IN(READY) | SLOT_IN(WAITING),    SLOT_IN(READY) | SLOT_IN(WAITING)) \
+	X(UNDELAY,   SLOT_IN(WAITING),                     SLOT_IN(READY)) \
+	X(FINISH,    SLOT_IN(READY) | SLOT_IN(WAITING),    SLOT_IN(DONE)) \
+	X(MOVE,      SLOT_IN(DONE),                        SLOT_IN(DONE)) \
+	X(LOAD,      ~SLOT_IN(PENDING),                    ~(SLOT_IN(EMPTY) | SLOT_IN(PENDING)))
+
+#define VIEW_IN(view) (1 << VIEW_##view)
+
+/*
+ * Of a consumer's view: name, views before, views after.
+ *
+ *				counts, beside the bit and the count of its bitmap
+ *	APPEAR		(PUBLISH of the slot)
+ *	TAKE		inflight + 1
+ *	FINISH		inflight, open, Slot.open - 1; delivered + 1
+ *	GIVE_BACK	inflight - 1; as the slot is, READY or WAITING
+ *	DELAY		inflight - 1
+ *	RETRY		inflight - 1, Partition.nretry + 1
+ *	COUNTED		inflight + 1, Partition.nretry - 1
+ *	PREPARE		StreamSub.ndoubt + 1
+ *	RESOLVE		StreamSub.ndoubt - 1
+ *	WAKE		-
+ *	LOAD		StreamSub.ndoubt + 1 for DOUBT; others are set as a whole
+ *
+ * What is decided about a message is decided while it is TAKEN: a removed
+ * consumer's READY message, for example, is taken and then done.
+ */
+#define AQ_VIEW_STEPS(X) \
+	X(APPEAR,    VIEW_IN(NONE),                        VIEW_IN(READY) | VIEW_IN(WAITING)) \
+	X(TAKE,      VIEW_IN(READY) | VIEW_IN(WAITING),    VIEW_IN(TAKEN)) \
+	X(FINISH,    VIEW_IN(TAKEN),                       VIEW_IN(DONE)) \
+	X(GIVE_BACK, VIEW_IN(TAKEN),                       VIEW_IN(READY) | VIEW_IN(WAITING)) \
+	X(DELAY,     VIEW_IN(TAKEN),                       VIEW_IN(WAITING)) \
+	X(RETRY,     VIEW_IN(TAKEN),                       VIEW_IN(RETRY)) \
+	X(COUNTED,   VIEW_IN(RETRY),                       VIEW_IN(TAKEN)) \
+	X(PREPARE,   VIEW_IN(TAKEN),                       VIEW_IN(DOUBT)) \
+	X(RESOLVE,   VIEW_IN(DOUBT),                       VIEW_IN(TAKEN)) \
+	X(WAKE,      VIEW_IN(WAITING),                     VIEW_IN(READY)) \
+	X(LOAD,      VIEW_IN(NONE),                        VIEW_IN(READY) | VIEW_IN(WAITING) | VIEW_IN(DOUBT))
+
+typedef enum SlotStep
+{
+#define X(name, from, to) SLOT_STEP_##name,
+	AQ_SLOT_STEPS(X)
+#undef X
+	SLOT_STEPS
+} SlotStep;
+
+typedef enum ViewStep
+{
+#define X(name, from, to) VIEW_STEP_##name,
+	AQ_VIEW_STEPS(X)
+#undef X
+	VIEW_STEPS
+} ViewStep;
+
+/* Sets of states, by transition. */
+typedef struct SlotTransition
+{
+	const char *name;
+	uint8		from;
+	uint8		to;
+} SlotTransition;
+
+extern const SlotTransition aq_slot_steps[SLOT_STEPS];
+extern const SlotTransition aq_slot_view_steps[VIEW_STEPS];
+
+/* --- enqueued messages: slots first .. first + n - 1 of a partition ----------------------- */
+extern uint32 aq_slots_reserve(Partition *partition, uint32 n, uint64 full_xid, int64 session,
+							   TimestampTz expires_at);
+extern void aq_slots_prepare(Partition *partition, uint32 first, uint32 n, TransactionId xid);
+extern void aq_slots_follow(Partition *partition, uint32 first, uint32 n, TransactionId xid);
+extern void aq_slots_publish(Stream *stream, Partition *partition, uint32 first, uint32 n,
+							 const int16 *positions, int npositions, bool waits);
+extern void aq_slots_lose(Partition *partition, uint32 first, uint32 n);
+extern void aq_slot_undelay(Slot *slot);
+extern void aq_slot_fail(Partition *partition, uint32 number);
+extern void aq_slot_move(Partition *partition, uint32 number);
+
+/* --- a consumer's view of a message ------------------------------------------------------- */
+extern bool aq_slot_take(Stream *stream, Partition *partition, int position, uint32 number);
+extern bool aq_slot_take_waiting(Partition *partition, int position, uint32 number);
+extern void aq_slot_give_back(Stream *stream, Partition *partition, int position, uint32 number);
+extern void aq_slot_delay(Partition *partition, int position, uint32 number);
+extern void aq_slot_retry(Stream *stream, Partition *partition, int position, uint32 number);
+extern bool aq_slot_counted(Partition *partition, int position, uint32 number);
+extern void aq_slot_prepare(Stream *stream, Partition *partition, int position, uint32 number);
+extern bool aq_slot_resolve(Stream *stream, Partition *partition, int position, uint32 number);
+extern bool aq_slot_wake(Stream *stream, Partition *partition, int position, uint32 number);
+extern bool aq_slots_finish(Stream *stream, Partition *partition, int position,
+							const uint16 *numbers, uint32 n);
+
+/* --- where dequeues begin ------------------------------------------------------------------ */
+extern void aq_slots_look_from(Stream *stream, const Partition *partition, int position);
+extern void aq_slots_unlink(Stream *stream, const Partition *partition);
+
+/* --- loading and unloading a frame ----------------------------------------------------------- */
+extern void aq_slots_load(Frame *frame, uint32 segment, const Slot *slots);
+extern void aq_slot_load(Stream *stream, Partition *partition, int position, uint32 number, bool doubt);
+extern void aq_slots_unload(Stream *stream, Partition *partition, int position);
+extern void aq_slots_reset(Partition *partition, uint32 reserved);
+extern void aq_slots_note_session(Partition *partition, int64 session);
+
+/* The row's place; of a slot of the session's own transaction also without the latch. */
+static inline void
+aq_slot_locate(Slot *slot, BlockNumber block, OffsetNumber offset)
+{
+	slot->block = block;
+	slot->offset = offset;
+}
+
+static inline void
+aq_slot_set_expiry(Slot *slot, TimestampTz expires_at)
+{
+	slot->expires_at = expires_at;
+	slot->flags |= SLOT_EXPIRES;
+}
+
+/*
+ * The transaction of a slot.  near: any full transaction id that is less than
+ * 2^31 transactions away from it.
+ */
+static inline void
+aq_slot_set_xid(Slot *slot, TransactionId xid, uint64 near)
+{
+	slot->xid = xid;
+	slot->epoch = (near + (int32) (xid - (TransactionId) near)) >> 32;
+}
+
+/*
+ * The bitmaps of retries and of what prepared transactions hold are made when
+ * they may be needed, before it is too late to raise; out of the session's
+ * reserve of chunks.
+ */
+static inline void
+aq_slots_make_bitmap(AqChunk *bitmap)
+{
+	if (*bitmap == 0)
+		*bitmap = aq_chunk_take();
+}
+
+/* n (slot, consumer)s, or as many jobs, keep the frame of the partition, until they let it go. */
+static inline void
+aq_slots_hold(Partition *partition, uint32 n)
+{
+	partition->inflight += n;
+}
+
+static inline void
+aq_slots_let_go(Partition *partition, uint32 n)
+{
+	Assert(partition->inflight >= n);
+	partition->inflight -= n;
+}
+
+/* Transactions in doubt that have to do with the partition. */
+static inline void
+aq_slots_add_doubts(Partition *partition, uint32 n)
+{
+	partition->ndoubt += n;
+}
+
+static inline void
+aq_slots_remove_doubt(Partition *partition)
+{
+	Assert(partition->ndoubt > 0);
+	partition->ndoubt--;
+}
+
+/* Does nothing in the partition remain to be done? */
+static inline bool
+aq_slots_are_done(const Partition *partition)
+{
+	return partition->open == 0 && partition->pending == 0 && partition->inflight == 0 &&
+		partition->ndoubt == 0 && partition->nretry == 0;
+}
+
+/* A dequeue has found nothing to be had before this slot. */
+static inline void
+aq_slots_pass(FrameSub *sub, uint32 first)
+{
+	sub->first = first;
+}
+
+/* The same of all slots of the partition. */
+static inline void
+aq_slots_pass_partition(StreamSub *ssub, const Partition *partition)
+{
+	ssub->hint = partition->next ? partition->next : partition->index;
+}
+
+/* What the tables say, of a partition that was not resident. */
+static inline void
+aq_slots_load_counts(Partition *partition, uint32 reserved, uint32 open, uint32 nfailed)
+{
+	partition->reserved = reserved;
+	partition->open = open;
+	partition->nfailed = nfailed;
+}
+
+/* The same, when it becomes resident. */
+static inline void
+aq_slots_load_inflight(Partition *partition, uint32 pending, uint32 inflight)
+{
+	partition->pending = pending;
+	partition->inflight = inflight;
+}
+
+/* --- slots that are read from the tables, in memory of the session's own ----------------------- */
+extern void aq_slot_read(Slot *slot, SlotState state);
+extern void aq_slot_read_follower(Slot *slot, TransactionId xid, uint64 near);
+
+/* A row was found: its transaction has ended, or is in doubt; aq_slot_read says more. */
+static inline void
+aq_slot_read_row(Slot *slot, BlockNumber block, OffsetNumber offset, int64 session)
+{
+	aq_slot_locate(slot, block, offset);
+	slot->session = session;
+	aq_slot_read(slot, SLOT_DONE);
+}
+
+/* For one consumer more. */
+static inline void
+aq_slot_read_target(Slot *slot)
+{
+	slot->open++;
+}
+
+/* One of them is done with it. */
+static inline void
+aq_slot_read_done(Slot *slot)
+{
+	Assert(slot->open > 0);
+	slot->open--;
+}
+
+static inline void
+aq_slot_read_failed(Slot *slot, bool failed)
+{
+	if (failed)
+		slot->flags |= SLOT_FAILED;
+	else
+		slot->flags &= ~SLOT_FAILED;
+}
+
+#endif							/* AQ_SLOT_H */
