@@ -245,7 +245,7 @@ read_slot(Relation rel, DoubtSlot *slot)
 }
 
 static DoubtTake *
-new_take(TransactionId xid, char kind, int position, uint32 slot)
+new_doubt_take(TransactionId xid, char kind, int position, uint32 slot)
 {
 	DoubtTake  *take = palloc0(sizeof(DoubtTake));
 
@@ -286,7 +286,7 @@ read_takes(Partition *partition, TransactionId xid, const Bitmapset *slots, bool
 		for (int i = 0; i < row.n; i++)
 			if (row.ordinals[i] / PARTITION_SLOTS == partition->number &&
 				(bms_is_member(row.ordinals[i] % PARTITION_SLOTS, slots) ? own : others && xmin == xid))
-				takes = lappend(takes, new_take(xmin, row.kind, row.position, row.ordinals[i] % PARTITION_SLOTS));
+				takes = lappend(takes, new_doubt_take(xmin, row.kind, row.position, row.ordinals[i] % PARTITION_SLOTS));
 	}
 	table_endscan(scan);
 	table_close(rel, AccessShareLock);
@@ -375,7 +375,7 @@ add_takes_without_rows(Partition *partition, TransactionId xid, Bitmapset *marks
 	if (!bms_is_empty(marks))
 		marks = without_marks_of_others(partition, xid, marks);
 	while ((mark = bms_next_member(marks, mark)) >= 0)
-		takes = lappend(takes, new_take(xid, LOG_LOCKED, mark / PARTITION_SLOTS, mark % PARTITION_SLOTS));
+		takes = lappend(takes, new_doubt_take(xid, LOG_LOCKED, mark / PARTITION_SLOTS, mark % PARTITION_SLOTS));
 	return takes;
 }
 

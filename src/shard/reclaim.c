@@ -32,7 +32,7 @@
 #include "utils/timestamp.h"
 
 /* when a partition cannot be truncated now, microseconds */
-#define TRY_AGAIN ((int64) 200000)
+#define RECLAIM_AGAIN ((int64) 200000)
 
 /* relfrozenxid is advanced when the table's is this many transactions old */
 #define FREEZE_AGE 1000000
@@ -60,7 +60,7 @@ not_before(Partition *partition, int64 retention, TransactionId horizon)
 	if (TransactionIdIsValid(partition->last_taker) &&
 		TransactionIdPrecedes(partition->last_taker, horizon))
 		return 0;
-	return Min(grace, now + TRY_AGAIN);
+	return Min(grace, now + RECLAIM_AGAIN);
 }
 
 static void
@@ -151,7 +151,7 @@ reclaim_current(AqQueueShm *shm)
 	{
 		taken.current = 0;
 		put_back(shard_queue(shm), partition);
-		aq_work_later(shm, AQ_WORK_RECLAIM, TRY_AGAIN);
+		aq_work_later(shm, AQ_WORK_RECLAIM, RECLAIM_AGAIN);
 	}
 }
 
@@ -261,7 +261,7 @@ aq_reclaim_recount_job(int32 id, AqQueueShm *shm)
 		aq_tables_check_surplus(shm);
 	}
 	else
-		aq_work_later(shm, AQ_WORK_RECOUNT, TRY_AGAIN);
+		aq_work_later(shm, AQ_WORK_RECOUNT, RECLAIM_AGAIN);
 }
 
 /* --- behind removed consumers ------------------------------------------------------------------ */

@@ -53,12 +53,6 @@ const AqPart aq_shard_part = {
 
 /* --- the store ---------------------------------------------------------------------------------- */
 
-static void
-load(AqQueue *queue, AqQueueShm *shm)
-{
-	aq_first_use_load(queue, shm);
-}
-
 /*
  * Can the partition be learnt from its tables again?  What a rollback or a
  * timer needs is in memory only, or has to be done in time.
@@ -174,7 +168,7 @@ static const AqStoreJob shard_jobs[] = {
 static const AqStore shard_store = {
 	.kind = AQ_STORE_SHARDED,
 	.xact = &aq_shard_xact,
-	.load = load,
+	.load = aq_first_use_load,
 	.unload = aq_first_use_unload,
 	.idle = idle,
 	.drop = drop,

@@ -406,7 +406,8 @@ check_list(AqFindings *findings, Stream *stream)
 	wrong += tail != NULL && tail->stream != stream->index;
 	aq_latch_free(&stream->latch);
 	if (wrong > 0)
-		aq_finding_add(findings, psprintf("stream %d", stream->number), "partitions that are not where they belong", wrong, 0, NULL);
+		aq_finding_add(findings, psprintf("stream %d", stream->number),
+					   "partitions that are not where they belong", wrong, 0, NULL);
 }
 
 void

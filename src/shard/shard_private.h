@@ -218,7 +218,7 @@ extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 extern uint32 aq_take(AqQueue *queue, const AqTakeOptions *options);
 extern bool aq_take_is_ready(AqQueue *queue, int position, int64 until);
 
-/* --- notes.c: what the transaction has enqueued and taken ----------------------------------------------------------- */
+/* --- notes.c: what the transaction has enqueued and taken ---------------------------------------- */
 
 typedef struct PutNote
 {

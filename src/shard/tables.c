@@ -34,13 +34,13 @@
 #define EMPTY_WANTED 3
 
 /* a waiter for a table asks the worker again after this, microseconds */
-#define ASK_AGAIN ((int64) 1000000)
+#define ASK_WORKER_AGAIN ((int64) 1000000)
 
 /*
  * When no partition can be described any more, one may be consumed and come
  * back: how long to wait for that, microseconds.
  */
-#define PATIENCE ((int64) 10000000)
+#define PARTITION_PATIENCE ((int64) 10000000)
 
 /* How long a session waits for a table that the worker fails to make, microseconds. */
 #define TROUBLE_PATIENCE ((int64) 5000000)
@@ -449,7 +449,7 @@ aq_tables_provide(AqQueue *queue)
 	AqQueueShm *shm = queue->shm;
 	Partition  *partition;
 	bool		counted = false;
-	int64		deadline = aq_clock_us() + PATIENCE;
+	int64		deadline = aq_clock_us() + PARTITION_PATIENCE;
 	int64		trouble_deadline = aq_clock_us() + TROUBLE_PATIENCE;
 
 	if (queue->own)
@@ -482,7 +482,7 @@ aq_tables_provide(AqQueue *queue)
 		(void) aq_payload_type_lock(queue->payload_type, true);
 		aq_work_post(shm, AQ_WORK_TABLES);
 		aq_jobs_post();
-		aq_cond_sleep(&shm->changed, AQ_EVENT_PARTITION_PROVIDE, queue->id, 0, 0, ASK_AGAIN);
+		aq_cond_sleep(&shm->changed, AQ_EVENT_PARTITION_PROVIDE, queue->id, 0, 0, ASK_WORKER_AGAIN);
 	}
 	aq_cond_cancel();
 	return partition;
