@@ -217,7 +217,7 @@ extern void aq_row_count_modification(AqRowCacheId cache);
 /* After COMMIT PREPARED, whose changes nobody knows; after DROP DATABASE. */
 extern void aq_row_flush_database(Oid database);
 
-/* --- memory.c: chunks of shared memory, for all caches ----------------------
+/* --- chunks.c: chunks of shared memory, for all caches ----------------------
  *
  * One pool of equal chunks, sized by pgaq.message_cache_size.  A session first
  * reserves what it will need, where it may wait and raise; taking from the

@@ -87,6 +87,7 @@ extern AqObject *aq_object_take_handle(bool copy);
 extern void aq_object_give_handle(AqObject *object);
 extern AqObject *aq_object_new_handle(void);	/* may raise */
 extern void aq_object_free(AqObject *object);
+extern void aq_object_unhold(AqObject *object);
 extern void aq_object_now_used(const AqObject *object);
 extern void aq_object_now_unused(const AqObject *object);
 extern void aq_object_tell_unused(void);
@@ -94,7 +95,6 @@ extern void aq_object_tell_unused(void);
 /* --- object.c --------------------------------------------------------------------- */
 
 extern void aq_object_session_exit(void);
-extern void aq_object_unhold(AqObject *object);
 extern uint32 aq_object_own_pins(uint32 index);
 extern void aq_object_drop_copies(Oid database, uint32 id, uint32 copies);
 
@@ -129,7 +129,7 @@ extern void aq_row_shmem_init(void *area, bool found);
 extern void aq_row_init(void);
 extern void aq_row_count(AqRowCacheId id, AqRowCounts *counts);
 
-/* --- memory.c ------------------------------------------------------------------- */
+/* --- chunks.c ------------------------------------------------------------------- */
 
 extern Size aq_memory_shmem_size(void);
 extern void aq_memory_shmem_init(void *area, bool found);

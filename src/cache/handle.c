@@ -327,7 +327,7 @@ aq_object_give_handle(AqObject *object)
 	aq_mutex_free(&aq_object_area->free_mutex);
 }
 
-/* Out of the hash and unpinned: nobody else can reach it any more. */
+/* Out of the hash and unpinned: no other session can reach it any more. */
 void
 aq_object_free(AqObject *object)
 {
@@ -342,6 +342,22 @@ aq_object_free(AqObject *object)
 	if (free_value)
 		free_value(object);
 	aq_object_give_handle(object);
+}
+
+/* Give back a pin that is not a session's own: a copy's on its master. */
+void
+aq_object_unhold(AqObject *object)
+{
+	bool		last;
+
+	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_UNPIN);
+	Assert(object->pins > 0);
+	last = --object->pins == 0 && object->state == AQ_OBJECT_DROPPED && object->pin_holder < 0;
+	if (object->pins == 0)
+		aq_object_now_unused(object);
+	aq_mutex_free(&object->mutex);
+	if (last)
+		aq_object_free(object);
 }
 
 /* --- aging out ------------------------------------------------------------------------------- */

@@ -332,22 +332,6 @@ aq_object_loaded(AqObject *object)
 	end_load(object, true);
 }
 
-/* Give back a pin that is not a session's own: a copy's on its master. */
-void
-aq_object_unhold(AqObject *object)
-{
-	bool		last;
-
-	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_UNPIN);
-	Assert(object->pins > 0);
-	last = --object->pins == 0 && object->state == AQ_OBJECT_DROPPED && object->pin_holder < 0;
-	if (object->pins == 0)
-		aq_object_now_unused(object);
-	aq_mutex_free(&object->mutex);
-	if (last)
-		aq_object_free(object);
-}
-
 static void
 unpin(AqObject *object)
 {

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * memory.c
+ * chunks.c
  *	  The pool of chunks; see cache.h.
  *
  * The free chunks are a list through their first four bytes, under the latch
