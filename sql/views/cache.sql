@@ -1,14 +1,14 @@
 -- Views of the object cache (library cache), under Oracle's names in small letters.
 
-CALL aq._make_source('cache_objects', 'aq_cache_objects', 'Objects in the object cache; under sys."v$db_object_cache"',
+CALL aq._make_source('cache_objects', 'aq_cache_views_objects', 'Objects in the object cache; under sys."v$db_object_cache"',
 	'addr text, database oid, queue_id integer, sharable_mem bigint, loads bigint, locks integer, pins integer, bucket integer,
 	 invalidations bigint, hash bigint, lock_mode text, pin_mode text, status text, loaded timestamptz, loaded_before timestamptz,
 	 locked_total bigint, pinned_total bigint, property text, full_hash text, mutex_gets bigint, mutex_sleeps bigint');
 
-CALL aq._make_source('cache_locks', 'aq_cache_locks', 'Locks and pins of the object cache; under sys."v$libcache_locks"',
+CALL aq._make_source('cache_locks', 'aq_cache_views_locks', 'Locks and pins of the object cache; under sys."v$libcache_locks"',
 	'type text, addr text, session integer, object_handle text, mode_held integer, mode_requested integer, pid integer');
 
-CALL aq._make_source('cache_library', 'aq_cache_library', 'Use of the object cache since the server started; under sys."v$librarycache"',
+CALL aq._make_source('cache_library', 'aq_cache_views_library', 'Use of the object cache since the server started; under sys."v$librarycache"',
 	'gets bigint, gethits bigint, pins bigint, pinhits bigint, reloads bigint, invalidations bigint, aged_out bigint', 1);
 
 CALL aq._make_view('v$db_object_cache', 'Objects in the object cache: queues in use, of all databases, and the copies of hot ones. Each number is exact, two of a row may differ by what happened between reading them',
@@ -79,7 +79,7 @@ CALL aq._make_view('v$librarycache', 'Use of the object cache since the server s
 	aged_out = l.aged_out | objects that made room for others
 $$);
 
-CALL aq._make_source('cache_rows', 'aq_cache_rows', 'Use of the dictionary cache since the server started; under sys."v$rowcache"',
+CALL aq._make_source('cache_rows', 'aq_cache_views_rows', 'Use of the dictionary cache since the server started; under sys."v$rowcache"',
 	'cache integer, name text, usage integer, clones integer, gets bigint, misses bigint, modifications bigint, flushes bigint,
 	 sleeps bigint, latch_child integer', 3);
 

@@ -14,15 +14,15 @@
 static Size
 shmem_size(void)
 {
-	return add_size(aq_object_shmem_size(), add_size(aq_row_shmem_size(), aq_memory_shmem_size()));
+	return add_size(aq_handle_shmem_size(), add_size(aq_row_shmem_size(), aq_chunks_shmem_size()));
 }
 
 static void
 shmem_init(void *area, bool found)
 {
-	aq_object_shmem_init(area, found);
-	aq_row_shmem_init((char *) area + aq_object_shmem_size(), found);
-	aq_memory_shmem_init((char *) area + aq_object_shmem_size() + aq_row_shmem_size(), found);
+	aq_handle_shmem_init(area, found);
+	aq_row_shmem_init((char *) area + aq_handle_shmem_size(), found);
+	aq_chunks_shmem_init((char *) area + aq_handle_shmem_size() + aq_row_shmem_size(), found);
 }
 
 static void
@@ -31,7 +31,7 @@ define_parameters(void)
 	DefineCustomIntVariable("pgaq.max_queues",
 							"Number of queues, of all databases, that can be in use at a time.",
 							"When there are more, the one that was not used for longest leaves memory.",
-							&aq_object_limit,
+							&aq_handle_limit,
 							1200, 16, 1000000,
 							PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
@@ -68,7 +68,7 @@ define_parameters(void)
 							"Shared memory for the state of resident messages and for queues in use.",
 							"32 bytes per resident message, and two bits per message and consumer. "
 							"Messages that do not fit are loaded from their tables when their turn comes.",
-							&aq_message_cache_kb,
+							&aq_chunks_cache_kb,
 							128 * 1024, 4 * 1024, MAX_KILOBYTES,
 							PGC_POSTMASTER, GUC_UNIT_KB,
 							NULL, NULL, NULL);
@@ -79,7 +79,7 @@ static void
 session_exit(void)
 {
 	aq_object_session_exit();
-	aq_memory_session_exit();
+	aq_chunks_session_exit();
 }
 
 const AqPart aq_cache_part = {

@@ -107,17 +107,17 @@ typedef bool (*AqObjectIdle) (AqObject *object);
 typedef bool (*AqObjectPressure) (void);
 
 extern const AqPart aq_cache_part;
-extern int	aq_object_limit;	/* pgaq.max_queues */
+extern int	aq_handle_limit;	/* pgaq.max_queues */
 extern int	aq_hot_copies;		/* pgaq.hot_object_copies */
 
-extern void aq_object_on_free(AqObjectFree free_callback, AqObjectIdle idle_callback, Size value_size);
-extern void aq_object_on_pressure(AqObjectPressure callback);
+extern void aq_handle_on_free(AqObjectFree free_callback, AqObjectIdle idle_callback, Size value_size);
+extern void aq_handle_on_pressure(AqObjectPressure callback);
 
 /* grows when a session finds no handle: sessions give back what they do not need */
-extern uint32 aq_object_pressure(void);
+extern uint32 aq_handle_pressure(void);
 
 /* so many objects are pinned that nobody should keep a pin between transactions */
-extern bool aq_object_pins_scarce(void);
+extern bool aq_handle_pins_are_scarce(void);
 
 /*
  * Find or make the object, take the null lock and pin it.  *must_load is set
@@ -166,16 +166,16 @@ extern void aq_object_drop(Oid database, uint32 id);
 /* The valid object, unpinned, or NULL: it may go at any time.  Never a copy. */
 extern AqObject *aq_object_find(Oid database, uint32 id);
 
-/* All handles with a value, for views and workers: index 1 .. aq_object_limit. */
-extern AqObject *aq_object_by_index(uint32 index);
+/* All handles with a value, for views and workers: index 1 .. aq_handle_limit. */
+extern AqObject *aq_handle_by_index(uint32 index);
 
 /* --- hot.c: copies of hot objects */
-extern void aq_object_mark_hot(AqObject *object);	/* pinned; may raise */
-extern void aq_object_unmark_hot(AqObject *object);
+extern void aq_hot_mark(AqObject *object);	/* pinned; may raise */
+extern void aq_hot_unmark(AqObject *object);
 
 /* 32 hexadecimal digits and an end: Oracle's FULL_HASH_VALUE */
 #define AQ_FULL_HASH 33
-extern void aq_object_full_hash(const AqObject *object, char *buffer);
+extern void aq_cache_views_full_hash(const AqObject *object, char *buffer);
 
 /* --- row.c: the dictionary cache (row cache) ----------------------------------
  *
@@ -228,14 +228,14 @@ extern void aq_row_flush_database(Oid database);
 
 typedef uint32 AqChunk;			/* 0: none */
 
-extern char *aq_chunk_base;
-extern int	aq_message_cache_kb;	/* pgaq.message_cache_size */
+extern char *aq_chunks_base;
+extern int	aq_chunks_cache_kb;	/* pgaq.message_cache_size */
 
 static inline void *
 aq_chunk_ptr(AqChunk chunk)
 {
 	Assert(chunk != 0);
-	return aq_chunk_base + (Size) chunk * AQ_CHUNK_SIZE;
+	return aq_chunks_base + (Size) chunk * AQ_CHUNK_SIZE;
 }
 
 /* Frees chunks by evicting something; false when nothing can be evicted. */
@@ -253,15 +253,15 @@ extern uint32 aq_chunks_most_used(void);
  */
 extern void aq_chunks_reserve(uint32 count);
 extern bool aq_chunks_try(uint32 count);
-extern bool aq_cache_impatient; /* others wait for this session, so it raises rather than wait for them */
-extern bool aq_cache_impatience(bool on);	/* returns what it was */
+extern bool aq_chunks_impatient; /* others wait for this session, so it raises rather than wait for them */
+extern bool aq_chunks_set_impatient(bool on);	/* returns what it was */
 extern uint32 aq_chunks_reserved(void);
-extern AqChunk aq_chunk_take(void); /* zeroed, out of the reserve */
+extern AqChunk aq_chunks_take(void); /* zeroed, out of the reserve */
 extern void aq_chunks_free(const AqChunk *chunks, uint32 count);	/* 0s are skipped */
 extern void aq_chunks_trim(void);	/* give most of the reserve back */
 
 /* --- for aq.check(): what does not agree.  used: chunks that other parts know of. */
-extern void aq_memory_check(AqFindings *findings, uint32 used);
+extern void aq_chunks_check(AqFindings *findings, uint32 used);
 extern void aq_cache_check(AqFindings *findings);
 
 #endif							/* AQ_CACHE_H */

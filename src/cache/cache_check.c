@@ -30,15 +30,15 @@ count_held(uint32 index, Held *held)
 	memset(held, 0, sizeof(Held));
 	for (int session = 0; session < aq_session_slots(); session++)
 	{
-		const AqObjectRequest *request = aq_object_request(session);
+		const AqObjectRequest *request = aq_handle_request(session);
 
-		if (aq_object_holds(index, AQ_HOLD_PIN, session))
+		if (aq_handle_holds(index, AQ_HOLD_PIN, session))
 		{
 			held->pins += session == aq_session_own_number ? aq_object_own_pins(index) : 1;
 			held->dead += aq_session_pid(session) == 0;
 			held->in_transaction |= session != aq_session_own_number && aq_session_in_transaction(session);
 		}
-		held->locks += aq_object_holds(index, AQ_HOLD_LOCK, session);
+		held->locks += aq_handle_holds(index, AQ_HOLD_LOCK, session);
 		held->lock_requests += request->object == index && !request->pin && request->mode == AQ_OBJECT_EXCLUSIVE;
 	}
 }
@@ -49,8 +49,8 @@ count_copies(uint32 index)
 {
 	uint32		n = 0;
 
-	for (uint32 i = aq_object_limit + 1; i <= aq_object_handles(); i++)
-		n += aq_objects[i].state != AQ_OBJECT_FREE && aq_objects[i].master == index && aq_objects[i].copy > 0;
+	for (uint32 i = aq_handle_limit + 1; i <= aq_handle_count(); i++)
+		n += aq_handle_objects[i].state != AQ_OBJECT_FREE && aq_handle_objects[i].master == index && aq_handle_objects[i].copy > 0;
 	return n;
 }
 
@@ -89,12 +89,12 @@ void
 aq_cache_check(AqFindings *findings)
 {
 	uint32		pinned = 0;
-	uint32		waiting = pg_atomic_read_u32(&aq_object_area->waiting);
+	uint32		waiting = pg_atomic_read_u32(&aq_handle_area->waiting);
 	uint32		asleep = 0;
 
-	for (uint32 i = 1; i <= aq_object_handles(); i++)
+	for (uint32 i = 1; i <= aq_handle_count(); i++)
 	{
-		AqObject   *object = &aq_objects[i];
+		AqObject   *object = &aq_handle_objects[i];
 		AqObject	copy;
 		Held		held;
 		const char *place;
@@ -106,22 +106,22 @@ aq_cache_check(AqFindings *findings)
 		memcpy(&copy, object, sizeof(AqObject));
 		aq_mutex_free(&object->mutex);
 		count_held(i, &held);
-		pinned += i <= aq_object_limit && copy.pins > 0;
+		pinned += i <= aq_handle_limit && copy.pins > 0;
 		place = psprintf("object %u: queue %d of database %u, copy %u", i, (int32) copy.id, copy.database, copy.copy);
 		check_load(findings, place, &copy);
 		check_locks(findings, place, &copy, &held);
 		check_pins(findings, place, &copy, &held);
 	}
-	aq_finding_compare(findings, "object cache", "objects that are pinned", pg_atomic_read_u32(&aq_object_area->npinned), pinned);
+	aq_finding_compare(findings, "object cache", "objects that are pinned", pg_atomic_read_u32(&aq_handle_area->npinned), pinned);
 	for (int session = 0; session < aq_session_slots(); session++)
 	{
 		AqWaitNow	now;
 
 		aq_event_read(session, &now);
 		asleep += now.waiting && now.event == AQ_EVENT_OBJECT_CACHE_FULL;
-		if (aq_object_request(session)->object != 0 && !aq_session_in_transaction(session))
+		if (aq_handle_request(session)->object != 0 && !aq_session_in_transaction(session))
 			aq_finding_add(findings, psprintf("session %d", session + 1), "waits for an object without a transaction",
-					 aq_object_request(session)->object, AQ_NO_NUMBER, NULL);
+					 aq_handle_request(session)->object, AQ_NO_NUMBER, NULL);
 	}
 	if (waiting > 0 && asleep == 0)
 		aq_finding_add(findings, "object cache", "sessions that wait for a handle", waiting, 0, NULL);

@@ -65,32 +65,32 @@ typedef struct AqObjectArea
 	/* the handles follow, their holders, the sessions' requests */
 } AqObjectArea;
 
-extern AqObjectArea *aq_object_area;
-extern Size aq_object_value_size;
-extern AqObject *aq_objects;	/* 1 .. aq_object_limit, then copies */
+extern AqObjectArea *aq_handle_area;
+extern Size aq_handle_value_size;
+extern AqObject *aq_handle_objects;	/* 1 .. aq_handle_limit, then copies */
 
-extern Size aq_object_shmem_size(void);
-extern void aq_object_shmem_init(void *area, bool found);
-extern uint32 aq_object_handles(void);
-extern bool aq_object_handles_scarce(void);
-extern bool aq_object_holds(uint32 index, AqHold kind, int session);
-extern uint32 *aq_object_hold_words(uint32 index, AqHold kind);	/* a bit for each session */
-extern AqObjectRequest *aq_object_request(int session);
+extern Size aq_handle_shmem_size(void);
+extern void aq_handle_shmem_init(void *area, bool found);
+extern uint32 aq_handle_count(void);
+extern bool aq_handle_is_scarce(void);
+extern bool aq_handle_holds(uint32 index, AqHold kind, int session);
+extern uint32 *aq_handle_hold_words(uint32 index, AqHold kind);	/* a bit for each session */
+extern AqObjectRequest *aq_handle_request(int session);
 
 /* the hash and its handles; the bucket's mutex is held, and to leave the object's too */
-extern uint32 aq_object_hash(Oid database, uint32 id, uint32 copy);
-extern AqBucket *aq_object_bucket(uint32 hash);
-extern AqObject *aq_object_in_bucket(AqBucket *bucket, Oid database, uint32 id, uint32 copy);
-extern void aq_object_enter(AqBucket *bucket, AqObject *object, Oid database, uint32 id, uint32 copy);
-extern void aq_object_leave(AqBucket *bucket, AqObject *object);
-extern AqObject *aq_object_take_handle(bool copy);
-extern void aq_object_give_handle(AqObject *object);
-extern AqObject *aq_object_new_handle(void);	/* may raise */
-extern void aq_object_free(AqObject *object);
-extern void aq_object_unhold(AqObject *object);
-extern void aq_object_now_used(const AqObject *object);
-extern void aq_object_now_unused(const AqObject *object);
-extern void aq_object_tell_unused(void);
+extern uint32 aq_handle_hash(Oid database, uint32 id, uint32 copy);
+extern AqBucket *aq_handle_bucket(uint32 hash);
+extern AqObject *aq_handle_in_bucket(AqBucket *bucket, Oid database, uint32 id, uint32 copy);
+extern void aq_handle_enter(AqBucket *bucket, AqObject *object, Oid database, uint32 id, uint32 copy);
+extern void aq_handle_leave(AqBucket *bucket, AqObject *object);
+extern AqObject *aq_handle_take(bool copy);
+extern void aq_handle_give(AqObject *object);
+extern AqObject *aq_handle_new(void);	/* may raise */
+extern void aq_handle_free(AqObject *object);
+extern void aq_handle_unhold(AqObject *object);
+extern void aq_handle_now_used(const AqObject *object);
+extern void aq_handle_now_unused(const AqObject *object);
+extern void aq_handle_tell_unused(void);
 
 /* --- object.c --------------------------------------------------------------------- */
 
@@ -131,8 +131,8 @@ extern void aq_row_count(AqRowCacheId id, AqRowCounts *counts);
 
 /* --- chunks.c ------------------------------------------------------------------- */
 
-extern Size aq_memory_shmem_size(void);
-extern void aq_memory_shmem_init(void *area, bool found);
-extern void aq_memory_session_exit(void);
+extern Size aq_chunks_shmem_size(void);
+extern void aq_chunks_shmem_init(void *area, bool found);
+extern void aq_chunks_session_exit(void);
 
 #endif							/* AQ_CACHE_PRIVATE_H */

@@ -22,7 +22,7 @@ static const char *const state_names[] = {"FREE", "NEW", "LOADING", "VALID", "AG
 
 /* 128 bits of what the object is, not only the 32 that its bucket comes from. */
 void
-aq_object_full_hash(const AqObject *object, char *buffer)
+aq_cache_views_full_hash(const AqObject *object, char *buffer)
 {
 	uint32		key[3] = {object->database, object->id, object->copy};
 
@@ -37,7 +37,7 @@ count_holders(uint32 index, AqHold kind)
 	int			n = 0;
 
 	for (int session = 0; session < aq_session_slots(); session++)
-		n += aq_object_holds(index, kind, session);
+		n += aq_handle_holds(index, kind, session);
 	return n;
 }
 
@@ -75,11 +75,11 @@ put_address(AqRow *row, const void *pointer)
 	aq_rows_raw(row, (uint64) (uintptr_t) pointer);
 }
 
-AQ_ROWS(aq_cache_objects)
+AQ_ROWS(aq_cache_views_objects)
 {
-	for (uint32 i = 1; i <= aq_object_handles(); i++)
+	for (uint32 i = 1; i <= aq_handle_count(); i++)
 	{
-		AqObject	object = aq_objects[i];
+		AqObject	object = aq_handle_objects[i];
 		char		full_hash[AQ_FULL_HASH];
 		int			null_locks;
 		uint64		gets,
@@ -88,16 +88,16 @@ AQ_ROWS(aq_cache_objects)
 		if (object.state == AQ_OBJECT_FREE)
 			continue;
 		null_locks = count_holders(i, AQ_HOLD_NULL);
-		aq_object_full_hash(&object, full_hash);
+		aq_cache_views_full_hash(&object, full_hash);
 		aq_mutex_counters(&object.mutex, &gets, &sleeps);
-		put_address(row, &aq_objects[i]);
+		put_address(row, &aq_handle_objects[i]);
 		aq_rows_put(row, ObjectIdGetDatum(object.database));
 		aq_rows_int(row, object.id);
-		aq_rows_number(row, (int64) (sizeof(AqObject) + (object.copy == 0 ? aq_object_value_size : 0)));
+		aq_rows_number(row, (int64) (sizeof(AqObject) + (object.copy == 0 ? aq_handle_value_size : 0)));
 		aq_rows_number(row, (int64) object.loads);
 		aq_rows_int(row, null_locks);
 		aq_rows_int(row, count_holders(i, AQ_HOLD_PIN));
-		aq_rows_int(row, object.hash & (aq_object_area->nbuckets - 1));
+		aq_rows_int(row, object.hash & (aq_handle_area->nbuckets - 1));
 		aq_rows_number(row, (int64) object.invalidations);
 		aq_rows_number(row, (int64) object.hash);
 		aq_rows_text(row, mode_names[lock_mode(&object, null_locks)]);
@@ -118,7 +118,7 @@ AQ_ROWS(aq_cache_objects)
 static void
 put_hold(AqRow *row, uint32 index, bool pin, int session, AqObjectMode held, AqObjectMode requested)
 {
-	AqObject   *object = &aq_objects[index];
+	AqObject   *object = &aq_handle_objects[index];
 
 	aq_rows_text(row, pin ? "PIN" : "LOCK");
 	put_address(row, pin ? (void *) &object->pin_holder : (void *) &object->lock_holder);
@@ -134,19 +134,19 @@ put_hold(AqRow *row, uint32 index, bool pin, int session, AqObjectMode held, AqO
 static void
 put_holds(AqRow *row, uint32 index, int session)
 {
-	AqObject   *object = &aq_objects[index];
-	const AqObjectRequest *request = aq_object_request(session);
+	AqObject   *object = &aq_handle_objects[index];
+	const AqObjectRequest *request = aq_handle_request(session);
 	bool		asks = request->object == index;
 	AqObjectMode lock = AQ_OBJECT_NONE;
 	AqObjectMode pin = AQ_OBJECT_NONE;
 
-	if (aq_object_holds(index, AQ_HOLD_LOCK, session))
+	if (aq_handle_holds(index, AQ_HOLD_LOCK, session))
 		lock = object->lock_holder == session ? AQ_OBJECT_EXCLUSIVE : AQ_OBJECT_SHARE;
-	else if (aq_object_holds(index, AQ_HOLD_NULL, session))
+	else if (aq_handle_holds(index, AQ_HOLD_NULL, session))
 		lock = AQ_OBJECT_NULL;
 	if (object->pin_holder == session)
 		pin = AQ_OBJECT_EXCLUSIVE;
-	else if (aq_object_holds(index, AQ_HOLD_PIN, session))
+	else if (aq_handle_holds(index, AQ_HOLD_PIN, session))
 		pin = AQ_OBJECT_SHARE;
 	if (lock != AQ_OBJECT_NONE || (asks && !request->pin))
 		put_hold(row, index, false, session, lock, asks && !request->pin ? request->mode : AQ_OBJECT_NONE);
@@ -154,11 +154,11 @@ put_holds(AqRow *row, uint32 index, int session)
 		put_hold(row, index, true, session, pin, asks && request->pin ? request->mode : AQ_OBJECT_NONE);
 }
 
-AQ_ROWS(aq_cache_locks)
+AQ_ROWS(aq_cache_views_locks)
 {
-	for (uint32 i = 1; i <= aq_object_handles(); i++)
+	for (uint32 i = 1; i <= aq_handle_count(); i++)
 	{
-		if (aq_objects[i].state == AQ_OBJECT_FREE)
+		if (aq_handle_objects[i].state == AQ_OBJECT_FREE)
 			continue;
 		for (int session = 0; session < aq_session_slots(); session++)
 			put_holds(row, i, session);
@@ -166,7 +166,7 @@ AQ_ROWS(aq_cache_locks)
 }
 
 /* Of all objects that were there since the server started. */
-AQ_ROWS(aq_cache_library)
+AQ_ROWS(aq_cache_views_library)
 {
 	uint64		gets = 0,
 				hits = 0,
@@ -176,26 +176,26 @@ AQ_ROWS(aq_cache_library)
 				invalidations,
 				aged_out;
 
-	for (uint32 i = 0; i < aq_object_area->nbuckets; i++)
+	for (uint32 i = 0; i < aq_handle_area->nbuckets; i++)
 	{
-		gets += aq_object_area->buckets[i].gets;
-		hits += aq_object_area->buckets[i].hits;
-		reloads += aq_object_area->buckets[i].reloads;
+		gets += aq_handle_area->buckets[i].gets;
+		hits += aq_handle_area->buckets[i].hits;
+		reloads += aq_handle_area->buckets[i].reloads;
 	}
 
 	/* a handle hands its numbers over under this mutex */
-	aq_mutex_get(&aq_object_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_VIEW);
-	pins = aq_object_area->pinned_total;
-	loads = aq_object_area->loads;
-	invalidations = aq_object_area->invalidations;
-	aged_out = aq_object_area->aged_out;
-	for (uint32 i = 1; i <= aq_object_handles(); i++)
+	aq_mutex_get(&aq_handle_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+	pins = aq_handle_area->pinned_total;
+	loads = aq_handle_area->loads;
+	invalidations = aq_handle_area->invalidations;
+	aged_out = aq_handle_area->aged_out;
+	for (uint32 i = 1; i <= aq_handle_count(); i++)
 	{
-		pins += aq_objects[i].pinned_total;
-		loads += aq_objects[i].loads;
-		invalidations += aq_objects[i].invalidations;
+		pins += aq_handle_objects[i].pinned_total;
+		loads += aq_handle_objects[i].loads;
+		invalidations += aq_handle_objects[i].invalidations;
 	}
-	aq_mutex_free(&aq_object_area->free_mutex);
+	aq_mutex_free(&aq_handle_area->free_mutex);
 
 	aq_rows_number(row, (int64) gets);
 	aq_rows_number(row, (int64) hits);
@@ -207,7 +207,7 @@ AQ_ROWS(aq_cache_library)
 	aq_rows_end(row);
 }
 
-AQ_ROWS(aq_cache_rows)
+AQ_ROWS(aq_cache_views_rows)
 {
 	for (int i = 0; i < AQ_ROW_CACHES; i++)
 	{

@@ -42,8 +42,8 @@ typedef struct MemoryArea
 	volatile uint32 reserves[FLEXIBLE_ARRAY_MEMBER];
 } MemoryArea;
 
-char	   *aq_chunk_base;
-int			aq_message_cache_kb = 128 * 1024;
+char	   *aq_chunks_base;
+int			aq_chunks_cache_kb = 128 * 1024;
 
 static MemoryArea *area;
 static AqChunkPressure pressure;
@@ -52,12 +52,12 @@ static AqChunkPressure pressure;
 static AqChunk *reserve;
 static uint32 nreserve;
 static uint32 reserve_size;
-bool		aq_cache_impatient = false;
+bool		aq_chunks_impatient = false;
 
 static uint32
 chunk_total(void)
 {
-	return (uint32) ((Size) aq_message_cache_kb * 1024 / AQ_CHUNK_SIZE);
+	return (uint32) ((Size) aq_chunks_cache_kb * 1024 / AQ_CHUNK_SIZE);
 }
 
 static Size
@@ -67,7 +67,7 @@ head_size(void)
 }
 
 Size
-aq_memory_shmem_size(void)
+aq_chunks_shmem_size(void)
 {
 	Size		size = head_size();
 
@@ -76,10 +76,10 @@ aq_memory_shmem_size(void)
 }
 
 void
-aq_memory_shmem_init(void *ptr, bool found)
+aq_chunks_shmem_init(void *ptr, bool found)
 {
 	area = ptr;
-	aq_chunk_base = (char *) ptr + head_size();
+	aq_chunks_base = (char *) ptr + head_size();
 	if (found)
 		return;
 	memset(area, 0, head_size());
@@ -205,13 +205,13 @@ aq_chunks_reserve(uint32 count)
 		int64		now = aq_clock_us();
 
 		if (deadline == 0)
-			deadline = now + (aq_cache_impatient ? -1 : PATIENCE);
+			deadline = now + (aq_chunks_impatient ? -1 : PATIENCE);
 		if (now > deadline)
 			ereport(ERROR,
 					aq_error(AQ_ERR_CACHE_FULL, "the message cache is full"),
 					errhint("Raise pgaq.message_cache_size (now %d MB) and restart the server, "
 							"or let fewer transactions keep messages in hand.",
-							aq_message_cache_kb / 1024));
+							aq_chunks_cache_kb / 1024));
 		wait_for_chunks(count);
 	}
 }
@@ -221,16 +221,16 @@ aq_chunks_reserve(uint32 count)
  * was set before.
  */
 bool
-aq_cache_impatience(bool on)
+aq_chunks_set_impatient(bool on)
 {
-	bool		before = aq_cache_impatient;
+	bool		before = aq_chunks_impatient;
 
-	aq_cache_impatient = on;
+	aq_chunks_impatient = on;
 	return before;
 }
 
 AqChunk
-aq_chunk_take(void)
+aq_chunks_take(void)
 {
 	AqChunk		chunk;
 
@@ -282,7 +282,7 @@ aq_chunks_trim(void)
 }
 
 void
-aq_memory_session_exit(void)
+aq_chunks_session_exit(void)
 {
 	if (nreserve > 0)
 		aq_chunks_free(reserve, nreserve);
@@ -291,7 +291,7 @@ aq_memory_session_exit(void)
 
 /* used: chunks that the parts know of, in all databases.  Each chunk is free, reserved or used. */
 void
-aq_memory_check(AqFindings *findings, uint32 used)
+aq_chunks_check(AqFindings *findings, uint32 used)
 {
 	uint32		reserved = 0;
 	uint32		nfree;

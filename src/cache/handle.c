@@ -32,15 +32,15 @@
 #define PATIENCE_ALL_PINNED ((int64) 1000000)
 #define LOOK_AGAIN ((int64) 20000)
 
-int			aq_object_limit = 1200;
+int			aq_handle_limit = 1200;
 
-AqObjectArea *aq_object_area;
-AqObject   *aq_objects;
+AqObjectArea *aq_handle_area;
+AqObject   *aq_handle_objects;
 
 static uint32 *holders;			/* bits: by handle, kind of hold, session */
 static AqObjectRequest *requests;	/* by session */
 
-Size		aq_object_value_size;	/* fixed part of a value */
+Size		aq_handle_value_size;	/* fixed part of a value */
 static AqObjectFree free_value;
 static AqObjectIdle value_is_idle;
 static AqObjectPressure give_back;
@@ -52,16 +52,16 @@ bucket_count(void)
 {
 	uint32		n = 64;
 
-	while (n < (uint32) aq_object_limit)
+	while (n < (uint32) aq_handle_limit)
 		n *= 2;
 	return n;
 }
 
 /* Handles are numbered from 1 on. */
 uint32
-aq_object_handles(void)
+aq_handle_count(void)
 {
-	return (uint32) aq_object_limit + AQ_COPY_HANDLES;
+	return (uint32) aq_handle_limit + AQ_COPY_HANDLES;
 }
 
 static Size
@@ -74,7 +74,7 @@ buckets_size(void)
 static Size
 handles_size(void)
 {
-	return CACHELINEALIGN(mul_size(aq_object_handles() + 1, sizeof(AqObject)));
+	return CACHELINEALIGN(mul_size(aq_handle_count() + 1, sizeof(AqObject)));
 }
 
 static inline uint32
@@ -86,12 +86,12 @@ words_per_hold(void)
 static Size
 holders_size(void)
 {
-	return CACHELINEALIGN(mul_size(mul_size(aq_object_handles() + 1, AQ_HOLD_KINDS),
+	return CACHELINEALIGN(mul_size(mul_size(aq_handle_count() + 1, AQ_HOLD_KINDS),
 								   words_per_hold() * sizeof(uint32)));
 }
 
 Size
-aq_object_shmem_size(void)
+aq_handle_shmem_size(void)
 {
 	Size		size = add_size(buckets_size(), handles_size());
 
@@ -100,29 +100,29 @@ aq_object_shmem_size(void)
 }
 
 void
-aq_object_shmem_init(void *ptr, bool found)
+aq_handle_shmem_init(void *ptr, bool found)
 {
-	aq_object_area = ptr;
-	aq_objects = (AqObject *) ((char *) ptr + buckets_size());
-	holders = (uint32 *) ((char *) aq_objects + handles_size());
+	aq_handle_area = ptr;
+	aq_handle_objects = (AqObject *) ((char *) ptr + buckets_size());
+	holders = (uint32 *) ((char *) aq_handle_objects + handles_size());
 	requests = (AqObjectRequest *) ((char *) holders + holders_size());
 	if (found)
 		return;
 
-	memset(ptr, 0, aq_object_shmem_size());
-	aq_object_area->nbuckets = bucket_count();
-	aq_mutex_init(&aq_object_area->free_mutex, AQ_MUTEX_TYPE_BUCKET, 0);
-	aq_mutex_init(&aq_object_area->hot_mutex, AQ_MUTEX_TYPE_BUCKET, 0);
-	pg_atomic_init_u32(&aq_object_area->pressure, 0);
-	pg_atomic_init_u32(&aq_object_area->npinned, 0);
-	pg_atomic_init_u32(&aq_object_area->waiting, 0);
-	aq_cond_init(&aq_object_area->unused);
-	for (uint32 i = 0; i < aq_object_area->nbuckets; i++)
-		aq_mutex_init(&aq_object_area->buckets[i].mutex, AQ_MUTEX_TYPE_BUCKET, i);
-	for (uint32 i = aq_object_handles(); i >= 1; i--)
+	memset(ptr, 0, aq_handle_shmem_size());
+	aq_handle_area->nbuckets = bucket_count();
+	aq_mutex_init(&aq_handle_area->free_mutex, AQ_MUTEX_TYPE_BUCKET, 0);
+	aq_mutex_init(&aq_handle_area->hot_mutex, AQ_MUTEX_TYPE_BUCKET, 0);
+	pg_atomic_init_u32(&aq_handle_area->pressure, 0);
+	pg_atomic_init_u32(&aq_handle_area->npinned, 0);
+	pg_atomic_init_u32(&aq_handle_area->waiting, 0);
+	aq_cond_init(&aq_handle_area->unused);
+	for (uint32 i = 0; i < aq_handle_area->nbuckets; i++)
+		aq_mutex_init(&aq_handle_area->buckets[i].mutex, AQ_MUTEX_TYPE_BUCKET, i);
+	for (uint32 i = aq_handle_count(); i >= 1; i--)
 	{
-		AqObject   *object = &aq_objects[i];
-		uint32	   *list = i > (uint32) aq_object_limit ? &aq_object_area->free_copy : &aq_object_area->free;
+		AqObject   *object = &aq_handle_objects[i];
+		uint32	   *list = i > (uint32) aq_handle_limit ? &aq_handle_area->free_copy : &aq_handle_area->free;
 
 		aq_mutex_init(&object->mutex, AQ_MUTEX_TYPE_OBJECT, i);
 		aq_cond_init(&object->changed);
@@ -131,19 +131,19 @@ aq_object_shmem_init(void *ptr, bool found)
 		object->next = *list;
 		*list = i;
 	}
-	aq_object_area->nfree = aq_object_limit;
+	aq_handle_area->nfree = aq_handle_limit;
 }
 
 void
-aq_object_on_free(AqObjectFree free_callback, AqObjectIdle idle_callback, Size value_size)
+aq_handle_on_free(AqObjectFree free_callback, AqObjectIdle idle_callback, Size value_size)
 {
-	aq_object_value_size = value_size;
+	aq_handle_value_size = value_size;
 	free_value = free_callback;
 	value_is_idle = idle_callback;
 }
 
 void
-aq_object_on_pressure(AqObjectPressure callback)
+aq_handle_on_pressure(AqObjectPressure callback)
 {
 	give_back = callback;
 }
@@ -153,47 +153,47 @@ aq_object_on_pressure(AqObjectPressure callback)
  * keeps a pin while more than three quarters are.
  */
 bool
-aq_object_pins_scarce(void)
+aq_handle_pins_are_scarce(void)
 {
-	return pg_atomic_read_u32(&aq_object_area->npinned) > (uint32) aq_object_limit * 3 / 4;
+	return pg_atomic_read_u32(&aq_handle_area->npinned) > (uint32) aq_handle_limit * 3 / 4;
 }
 
 /* Are so few handles free that a reader should not take one?  Read without the mutex. */
 bool
-aq_object_handles_scarce(void)
+aq_handle_is_scarce(void)
 {
-	return aq_object_area->nfree <= (uint32) aq_object_limit / 4;
+	return aq_handle_area->nfree <= (uint32) aq_handle_limit / 4;
 }
 
 uint32
-aq_object_pressure(void)
+aq_handle_pressure(void)
 {
-	return pg_atomic_read_u32(&aq_object_area->pressure);
+	return pg_atomic_read_u32(&aq_handle_area->pressure);
 }
 
 AqObject *
-aq_object_by_index(uint32 index)
+aq_handle_by_index(uint32 index)
 {
-	Assert(index >= 1 && index <= (uint32) aq_object_limit);
-	return &aq_objects[index];
+	Assert(index >= 1 && index <= (uint32) aq_handle_limit);
+	return &aq_handle_objects[index];
 }
 
 /* --- who holds what ----------------------------------------------------------------- */
 
 uint32 *
-aq_object_hold_words(uint32 index, AqHold kind)
+aq_handle_hold_words(uint32 index, AqHold kind)
 {
 	return holders + (Size) (index * AQ_HOLD_KINDS + kind) * words_per_hold();
 }
 
 bool
-aq_object_holds(uint32 index, AqHold kind, int session)
+aq_handle_holds(uint32 index, AqHold kind, int session)
 {
-	return (aq_object_hold_words(index, kind)[session / 32] & ((uint32) 1 << (session % 32))) != 0;
+	return (aq_handle_hold_words(index, kind)[session / 32] & ((uint32) 1 << (session % 32))) != 0;
 }
 
 AqObjectRequest *
-aq_object_request(int session)
+aq_handle_request(int session)
 {
 	return &requests[session];
 }
@@ -201,7 +201,7 @@ aq_object_request(int session)
 /* --- the hash ------------------------------------------------------------------------- */
 
 uint32
-aq_object_hash(Oid database, uint32 id, uint32 copy)
+aq_handle_hash(Oid database, uint32 id, uint32 copy)
 {
 	uint32		hash = hash_combine(murmurhash32(database), murmurhash32(id));
 
@@ -210,18 +210,18 @@ aq_object_hash(Oid database, uint32 id, uint32 copy)
 }
 
 AqBucket *
-aq_object_bucket(uint32 hash)
+aq_handle_bucket(uint32 hash)
 {
-	return &aq_object_area->buckets[hash & (aq_object_area->nbuckets - 1)];
+	return &aq_handle_area->buckets[hash & (aq_handle_area->nbuckets - 1)];
 }
 
 /* The bucket's mutex is held. */
 AqObject *
-aq_object_in_bucket(AqBucket *bucket, Oid database, uint32 id, uint32 copy)
+aq_handle_in_bucket(AqBucket *bucket, Oid database, uint32 id, uint32 copy)
 {
-	for (uint32 i = bucket->first; i != 0; i = aq_objects[i].next)
-		if (aq_objects[i].id == id && aq_objects[i].database == database && aq_objects[i].copy == copy)
-			return &aq_objects[i];
+	for (uint32 i = bucket->first; i != 0; i = aq_handle_objects[i].next)
+		if (aq_handle_objects[i].id == id && aq_handle_objects[i].database == database && aq_handle_objects[i].copy == copy)
+			return &aq_handle_objects[i];
 	return NULL;
 }
 
@@ -230,9 +230,9 @@ aq_object_in_bucket(AqBucket *bucket, Oid database, uint32 id, uint32 copy)
  * the object's is taken for those who know the handle from former times.
  */
 void
-aq_object_enter(AqBucket *bucket, AqObject *object, Oid database, uint32 id, uint32 copy)
+aq_handle_enter(AqBucket *bucket, AqObject *object, Oid database, uint32 id, uint32 copy)
 {
-	uint32		hash = aq_object_hash(database, id, copy);
+	uint32		hash = aq_handle_hash(database, id, copy);
 
 	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOAD);
 	object->database = database;
@@ -263,12 +263,12 @@ aq_object_enter(AqBucket *bucket, AqObject *object, Oid database, uint32 id, uin
 
 /* Take it out of the hash.  Both mutexes are held. */
 void
-aq_object_leave(AqBucket *bucket, AqObject *object)
+aq_handle_leave(AqBucket *bucket, AqObject *object)
 {
 	uint32	   *link = &bucket->first;
 
 	while (*link != object->index)
-		link = &aq_objects[*link].next;
+		link = &aq_handle_objects[*link].next;
 	*link = object->next;
 	object->chained = false;
 }
@@ -276,19 +276,19 @@ aq_object_leave(AqBucket *bucket, AqObject *object)
 /* --- handles ---------------------------------------------------------------------------- */
 
 AqObject *
-aq_object_take_handle(bool copy)
+aq_handle_take(bool copy)
 {
-	uint32	   *list = copy ? &aq_object_area->free_copy : &aq_object_area->free;
+	uint32	   *list = copy ? &aq_handle_area->free_copy : &aq_handle_area->free;
 	AqObject   *object = NULL;
 
-	aq_mutex_get(&aq_object_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
+	aq_mutex_get(&aq_handle_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
 	if (*list != 0)
 	{
-		object = &aq_objects[*list];
+		object = &aq_handle_objects[*list];
 		*list = object->next;
-		aq_object_area->nfree -= !copy;
+		aq_handle_area->nfree -= !copy;
 	}
-	aq_mutex_free(&aq_object_area->free_mutex);
+	aq_mutex_free(&aq_handle_area->free_mutex);
 	return object;
 }
 
@@ -301,52 +301,52 @@ end_object(AqObject *object)
 	object->serial++;
 	object->pin_holder = -1;
 	object->locks = 0;			/* a drop does not wait for share locks, see unlock_share() */
-	memset(aq_object_hold_words(object->index, AQ_HOLD_NULL), 0, words_per_hold() * sizeof(uint32));
+	memset(aq_handle_hold_words(object->index, AQ_HOLD_NULL), 0, words_per_hold() * sizeof(uint32));
 	aq_mutex_free(&object->mutex);
 	aq_cond_broadcast(&object->changed);
 
-	aq_mutex_get(&aq_object_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
-	aq_object_area->pinned_total += object->pinned_total;
-	aq_object_area->loads += object->loads;
-	aq_object_area->invalidations += object->invalidations;
+	aq_mutex_get(&aq_handle_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
+	aq_handle_area->pinned_total += object->pinned_total;
+	aq_handle_area->loads += object->loads;
+	aq_handle_area->invalidations += object->invalidations;
 	object->pinned_total = object->loads = object->invalidations = 0;
-	aq_mutex_free(&aq_object_area->free_mutex);
+	aq_mutex_free(&aq_handle_area->free_mutex);
 }
 
 void
-aq_object_give_handle(AqObject *object)
+aq_handle_give(AqObject *object)
 {
-	bool		copy = object->index > (uint32) aq_object_limit;
-	uint32	   *list = copy ? &aq_object_area->free_copy : &aq_object_area->free;
+	bool		copy = object->index > (uint32) aq_handle_limit;
+	uint32	   *list = copy ? &aq_handle_area->free_copy : &aq_handle_area->free;
 
 	end_object(object);
-	aq_mutex_get(&aq_object_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
+	aq_mutex_get(&aq_handle_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
 	object->next = *list;
 	*list = object->index;
-	aq_object_area->nfree += !copy;
-	aq_mutex_free(&aq_object_area->free_mutex);
+	aq_handle_area->nfree += !copy;
+	aq_mutex_free(&aq_handle_area->free_mutex);
 }
 
 /* Out of the hash and unpinned: no other session can reach it any more. */
 void
-aq_object_free(AqObject *object)
+aq_handle_free(AqObject *object)
 {
 	if (object->copy != 0)
 	{
-		AqObject   *master = &aq_objects[object->master];
+		AqObject   *master = &aq_handle_objects[object->master];
 
-		aq_object_give_handle(object);
-		aq_object_unhold(master);
+		aq_handle_give(object);
+		aq_handle_unhold(master);
 		return;
 	}
 	if (free_value)
 		free_value(object);
-	aq_object_give_handle(object);
+	aq_handle_give(object);
 }
 
 /* Give back a pin that is not a session's own: a copy's on its master. */
 void
-aq_object_unhold(AqObject *object)
+aq_handle_unhold(AqObject *object)
 {
 	bool		last;
 
@@ -354,10 +354,10 @@ aq_object_unhold(AqObject *object)
 	Assert(object->pins > 0);
 	last = --object->pins == 0 && object->state == AQ_OBJECT_DROPPED && object->pin_holder < 0;
 	if (object->pins == 0)
-		aq_object_now_unused(object);
+		aq_handle_now_unused(object);
 	aq_mutex_free(&object->mutex);
 	if (last)
-		aq_object_free(object);
+		aq_handle_free(object);
 }
 
 /* --- aging out ------------------------------------------------------------------------------- */
@@ -385,7 +385,7 @@ stop_aging(void *ptr, int64 unused)
 	aq_mutex_free(&object->mutex);
 	aq_cond_broadcast(&object->changed);
 	if (dropped)				/* meanwhile, by a session that has left the rest to us */
-		aq_object_free(object);
+		aq_handle_free(object);
 }
 
 /* An exclusive pin for freeing it: without waiting. */
@@ -422,13 +422,13 @@ age_out_object(AqObject *object)
 
 	/* from here on nothing can fail; hash and bucket are ours to read until we have given the pin back */
 	aq_claim_end(stop_aging, object);
-	bucket = aq_object_bucket(object->hash);
+	bucket = aq_handle_bucket(object->hash);
 	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_AGE);
 	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_AGE);
 	dropped = object->state == AQ_OBJECT_DROPPED;
 	if (idle && !dropped)
 	{
-		aq_object_leave(bucket, object);
+		aq_handle_leave(bucket, object);
 		bucket->ghost = object->hash;
 		object->state = AQ_OBJECT_DROPPED;
 	}
@@ -468,26 +468,26 @@ compare_candidates(const void *a, const void *b)
 static AqObject *
 age_out(void)
 {
-	Candidate  *candidates = palloc(aq_object_limit * sizeof(Candidate));
+	Candidate  *candidates = palloc(aq_handle_limit * sizeof(Candidate));
 	AqObject   *object = NULL;
 	int			n = 0;
 
-	for (int i = 1; i <= aq_object_limit; i++)
-		if (is_unused(&aq_objects[i]))	/* looked at again under the mutex */
+	for (int i = 1; i <= aq_handle_limit; i++)
+		if (is_unused(&aq_handle_objects[i]))	/* looked at again under the mutex */
 		{
 			candidates[n].index = i;
-			candidates[n++].used = aq_objects[i].used;
+			candidates[n++].used = aq_handle_objects[i].used;
 		}
 	qsort(candidates, n, sizeof(Candidate), compare_candidates);
 	for (int i = 0; i < n && object == NULL; i++)
-		if (age_out_object(&aq_objects[candidates[i].index]))
-			object = &aq_objects[candidates[i].index];
+		if (age_out_object(&aq_handle_objects[candidates[i].index]))
+			object = &aq_handle_objects[candidates[i].index];
 	pfree(candidates);
 	if (object != NULL)
 	{
-		aq_mutex_get(&aq_object_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
-		aq_object_area->aged_out++;
-		aq_mutex_free(&aq_object_area->free_mutex);
+		aq_mutex_get(&aq_handle_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
+		aq_handle_area->aged_out++;
+		aq_mutex_free(&aq_handle_area->free_mutex);
 	}
 	return object;
 }
@@ -496,8 +496,8 @@ age_out(void)
 static bool
 any_unused(void)
 {
-	for (int i = 1; i <= aq_object_limit; i++)
-		if (is_unused(&aq_objects[i]))
+	for (int i = 1; i <= aq_handle_limit; i++)
+		if (is_unused(&aq_handle_objects[i]))
 			return true;
 	return false;
 }
@@ -510,46 +510,46 @@ any_unused(void)
 static void
 wait_for_handle(void)
 {
-	aq_claim_count(&aq_object_area->waiting);
-	aq_cond_prepare(&aq_object_area->unused);
-	(void) aq_cond_sleep(&aq_object_area->unused, AQ_EVENT_OBJECT_CACHE_FULL, 0, 0, 0, LOOK_AGAIN);
+	aq_claim_count(&aq_handle_area->waiting);
+	aq_cond_prepare(&aq_handle_area->unused);
+	(void) aq_cond_sleep(&aq_handle_area->unused, AQ_EVENT_OBJECT_CACHE_FULL, 0, 0, 0, LOOK_AGAIN);
 	aq_cond_cancel();
-	aq_claim_uncount(&aq_object_area->waiting);
+	aq_claim_uncount(&aq_handle_area->waiting);
 }
 
 /* The first pin was taken, or the last one given back. */
 void
-aq_object_now_used(const AqObject *object)
+aq_handle_now_used(const AqObject *object)
 {
 	if (object->copy == 0)
-		pg_atomic_fetch_add_u32(&aq_object_area->npinned, 1);
+		pg_atomic_fetch_add_u32(&aq_handle_area->npinned, 1);
 }
 
 void
-aq_object_now_unused(const AqObject *object)
+aq_handle_now_unused(const AqObject *object)
 {
 	if (object->copy == 0)
-		pg_atomic_fetch_sub_u32(&aq_object_area->npinned, 1);
+		pg_atomic_fetch_sub_u32(&aq_handle_area->npinned, 1);
 }
 
 /* For who waits for a handle; no mutex is held. */
 void
-aq_object_tell_unused(void)
+aq_handle_tell_unused(void)
 {
-	if (pg_atomic_read_u32(&aq_object_area->waiting) > 0)
-		aq_cond_broadcast(&aq_object_area->unused);
+	if (pg_atomic_read_u32(&aq_handle_area->waiting) > 0)
+		aq_cond_broadcast(&aq_handle_area->unused);
 }
 
 static AqObject *
 try_new_handle(void)
 {
-	AqObject   *object = aq_object_take_handle(false);
+	AqObject   *object = aq_handle_take(false);
 
 	return object != NULL ? object : age_out();
 }
 
 AqObject *
-aq_object_new_handle(void)
+aq_handle_new(void)
 {
 	AqObject   *object = try_new_handle();
 	int64		start;
@@ -558,11 +558,11 @@ aq_object_new_handle(void)
 		return object;
 
 	/* what others have no use for comes back when their transactions end */
-	pg_atomic_fetch_add_u32(&aq_object_area->pressure, 1);
+	pg_atomic_fetch_add_u32(&aq_handle_area->pressure, 1);
 	if (give_back != NULL && give_back())
 		object = try_new_handle();
 	start = aq_clock_us();
-	while (object == NULL && !aq_cache_impatient &&
+	while (object == NULL && !aq_chunks_impatient &&
 		   aq_clock_us() - start < (any_unused() ? PATIENCE : PATIENCE_ALL_PINNED))
 	{
 		wait_for_handle();
@@ -571,8 +571,8 @@ aq_object_new_handle(void)
 	if (object == NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_CACHE_FULL, "too many queues are in use"),
-				errdetail("All %d are pinned by sessions, or have something to do.", aq_object_limit),
+				errdetail("All %d are pinned by sessions, or have something to do.", aq_handle_limit),
 				errhint("Raise pgaq.max_queues (now %d) and restart the server.",
-						aq_object_limit));
+						aq_handle_limit));
 	return object;
 }

@@ -38,19 +38,19 @@ aq_hot_copies_wanted(void)
 static bool
 make_copy(AqObject *master, uint32 number)
 {
-	AqObject   *copy = aq_object_take_handle(true);
+	AqObject   *copy = aq_handle_take(true);
 	AqBucket   *bucket;
 
 	if (copy == NULL)
 		return false;
 	aq_mutex_get(&master->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_HOT);
 	if (master->pins++ == 0)
-		aq_object_now_used(master);
+		aq_handle_now_used(master);
 	aq_mutex_free(&master->mutex);
 
-	bucket = aq_object_bucket(aq_object_hash(master->database, master->id, number));
+	bucket = aq_handle_bucket(aq_handle_hash(master->database, master->id, number));
 	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_HOT);
-	aq_object_enter(bucket, copy, master->database, master->id, number);
+	aq_handle_enter(bucket, copy, master->database, master->id, number);
 	copy->master = master->index;
 	copy->state = AQ_OBJECT_VALID;
 	aq_mutex_free(&bucket->mutex);
@@ -71,13 +71,13 @@ announce(AqObject *master, uint32 copies)
 }
 
 void
-aq_object_mark_hot(AqObject *object)
+aq_hot_mark(AqObject *object)
 {
-	AqObject   *master = &aq_objects[object->master];
+	AqObject   *master = &aq_handle_objects[object->master];
 	uint32		copies = 0;
 	uint32		wanted = aq_hot_copies_wanted();
 
-	aq_mutex_get(&aq_object_area->hot_mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_HOT);
+	aq_mutex_get(&aq_handle_area->hot_mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_HOT);
 	if (master->copies == 0)
 	{
 		while (copies < wanted && make_copy(master, copies + 1))
@@ -87,7 +87,7 @@ aq_object_mark_hot(AqObject *object)
 	}
 	else
 		copies = master->copies;
-	aq_mutex_free(&aq_object_area->hot_mutex);
+	aq_mutex_free(&aq_handle_area->hot_mutex);
 	if (copies == 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_CACHE_FULL, "there are too many hot objects"),
@@ -96,14 +96,14 @@ aq_object_mark_hot(AqObject *object)
 }
 
 void
-aq_object_unmark_hot(AqObject *object)
+aq_hot_unmark(AqObject *object)
 {
-	AqObject   *master = &aq_objects[object->master];
+	AqObject   *master = &aq_handle_objects[object->master];
 	uint32		copies;
 
-	aq_mutex_get(&aq_object_area->hot_mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_HOT);
+	aq_mutex_get(&aq_handle_area->hot_mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_HOT);
 	copies = master->copies;
 	(void) announce(master, 0);
 	aq_object_drop_copies(master->database, master->id, copies);
-	aq_mutex_free(&aq_object_area->hot_mutex);
+	aq_mutex_free(&aq_handle_area->hot_mutex);
 }

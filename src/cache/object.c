@@ -54,13 +54,13 @@ static int	nlocked,
 static inline void
 set_hold(AqObject *object, AqHold kind)
 {
-	aq_object_hold_words(object->index, kind)[aq_session_own_number / 32] |= (uint32) 1 << (aq_session_own_number % 32);
+	aq_handle_hold_words(object->index, kind)[aq_session_own_number / 32] |= (uint32) 1 << (aq_session_own_number % 32);
 }
 
 static inline void
 clear_hold(AqObject *object, AqHold kind)
 {
-	aq_object_hold_words(object->index, kind)[aq_session_own_number / 32] &= ~((uint32) 1 << (aq_session_own_number % 32));
+	aq_handle_hold_words(object->index, kind)[aq_session_own_number / 32] &= ~((uint32) 1 << (aq_session_own_number % 32));
 }
 
 /* as traces name it */
@@ -84,7 +84,7 @@ prepare_mine(void)
 {
 	aq_session_attach();
 	if (mine == NULL)
-		mine = MemoryContextAllocZero(TopMemoryContext, (aq_object_handles() + 1) * sizeof(Mine));
+		mine = MemoryContextAllocZero(TopMemoryContext, (aq_handle_count() + 1) * sizeof(Mine));
 }
 
 /* --- waiting -------------------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ end_request(void *request, int64 unused)
 static void
 sleep_for(AqObject *object, bool pin, AqObjectMode mode, int64 timeout)
 {
-	AqObjectRequest *request = aq_object_request(aq_session_own_number);
+	AqObjectRequest *request = aq_handle_request(aq_session_own_number);
 
 	aq_claim_reserve(1);
 	request->pin = pin;
@@ -130,10 +130,10 @@ wait_while_busy(AqObject *object, uint32 serial)
 	aq_cond_prepare(&object->changed);
 	while (object->serial == serial && is_busy(object))
 	{
-		if (aq_cache_impatient && aq_clock_us() - start >= LOAD_PATIENCE)
+		if (aq_chunks_impatient && aq_clock_us() - start >= LOAD_PATIENCE)
 			ereport(ERROR,
 					(errcode(ERRCODE_LOCK_NOT_AVAILABLE), errmsg("another session is loading the queue")));
-		sleep_for(object, true, AQ_OBJECT_SHARE, aq_cache_impatient ? LOAD_PATIENCE : -1);
+		sleep_for(object, true, AQ_OBJECT_SHARE, aq_chunks_impatient ? LOAD_PATIENCE : -1);
 	}
 	aq_cond_cancel();
 }
@@ -145,7 +145,7 @@ static void
 add_pin(AqObject *object)
 {
 	if (object->pins++ == 0)
-		aq_object_now_used(object);
+		aq_handle_now_used(object);
 	object->pinned_total++;
 	set_hold(object, AQ_HOLD_PIN);
 	mine_of(object)->pins++;
@@ -178,20 +178,20 @@ pin_or_begin_load(AqObject *object)
 static Met
 find_and_pin(Oid database, uint32 id, uint32 copy, AqObject **fresh, AqObject **result, uint32 *serial)
 {
-	AqBucket   *bucket = aq_object_bucket(aq_object_hash(database, id, copy));
+	AqBucket   *bucket = aq_handle_bucket(aq_handle_hash(database, id, copy));
 	AqObject   *object;
 	Met			met = MET_NOTHING;
 
 	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
 	bucket->gets++;
-	object = aq_object_in_bucket(bucket, database, id, copy);
+	object = aq_handle_in_bucket(bucket, database, id, copy);
 	if (object != NULL)
 		bucket->hits++;
 	else if (fresh != NULL && *fresh != NULL)
 	{
 		object = *fresh;
 		*fresh = NULL;
-		aq_object_enter(bucket, object, database, id, copy);
+		aq_handle_enter(bucket, object, database, id, copy);
 	}
 	if (object != NULL)
 	{
@@ -242,14 +242,14 @@ pin_or_make(Oid database, uint32 id, bool modest, bool *must_load)
 
 		if (met == MET_NOTHING)
 		{
-			if (modest && aq_object_handles_scarce())
+			if (modest && aq_handle_is_scarce())
 				return NULL;
 			/* nothing between this and the next look can raise an error */
-			fresh = aq_object_new_handle();
+			fresh = aq_handle_new();
 			continue;
 		}
 		if (fresh != NULL)
-			aq_object_give_handle(fresh);
+			aq_handle_give(fresh);
 		fresh = NULL;
 		if (met == MET_BUSY)
 		{
@@ -286,7 +286,7 @@ aq_object_pin_modestly(Oid database, uint32 id, bool *must_load)
 static void
 end_load(AqObject *object, bool success)
 {
-	AqBucket   *bucket = aq_object_bucket(object->hash);
+	AqBucket   *bucket = aq_handle_bucket(object->hash);
 	TimestampTz now = GetCurrentTimestamp();
 
 	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOAD);
@@ -305,7 +305,7 @@ end_load(AqObject *object, bool success)
 	{
 		object->state = success ? AQ_OBJECT_VALID : AQ_OBJECT_DROPPED;
 		if (!success)
-			aq_object_leave(bucket, object);
+			aq_handle_leave(bucket, object);
 	}
 	if (success)
 		aq_claim_end(fail_load, object);
@@ -316,7 +316,7 @@ end_load(AqObject *object, bool success)
 		return;
 	aq_trace_object_free(AQ_TRACE_PIN, traced(object));
 	aq_trace_object_free(AQ_TRACE_LOCK, traced(object));
-	aq_object_free(object);
+	aq_handle_free(object);
 }
 
 /* A claim: the session loads the object. */
@@ -346,14 +346,14 @@ unpin(AqObject *object)
 	if (unused)
 	{
 		object->used = aq_clock_us();
-		aq_object_now_unused(object);
+		aq_handle_now_unused(object);
 	}
 	last = unused && object->state == AQ_OBJECT_DROPPED && object->pin_holder < 0;
 	aq_mutex_free(&object->mutex);
 	if (last)
-		aq_object_free(object);
+		aq_handle_free(object);
 	if (unused)
-		aq_object_tell_unused();
+		aq_handle_tell_unused();
 }
 
 /* Of this session. */
@@ -647,11 +647,11 @@ aq_object_session_exit(void)
 static void
 invalidate_one(Oid database, uint32 id, uint32 copy)
 {
-	AqBucket   *bucket = aq_object_bucket(aq_object_hash(database, id, copy));
+	AqBucket   *bucket = aq_handle_bucket(aq_handle_hash(database, id, copy));
 	AqObject   *object;
 
 	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_INVALIDATE);
-	object = aq_object_in_bucket(bucket, database, id, copy);
+	object = aq_handle_in_bucket(bucket, database, id, copy);
 	if (object != NULL)
 	{
 		aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_INVALIDATE);
@@ -679,17 +679,17 @@ aq_object_invalidate(Oid database, uint32 id)
 static uint32
 drop_one(Oid database, uint32 id, uint32 copy)
 {
-	AqBucket   *bucket = aq_object_bucket(aq_object_hash(database, id, copy));
+	AqBucket   *bucket = aq_handle_bucket(aq_handle_hash(database, id, copy));
 	AqObject   *object;
 	uint32		copies = 0;
 	bool		last = false;
 
 	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
-	object = aq_object_in_bucket(bucket, database, id, copy);
+	object = aq_handle_in_bucket(bucket, database, id, copy);
 	if (object != NULL)
 	{
 		aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOCK);
-		aq_object_leave(bucket, object);
+		aq_handle_leave(bucket, object);
 		object->state = AQ_OBJECT_DROPPED;
 		object->version++;
 		object->invalidations++;
@@ -701,7 +701,7 @@ drop_one(Oid database, uint32 id, uint32 copy)
 	if (object != NULL)
 		aq_cond_broadcast(&object->changed);
 	if (last)
-		aq_object_free(object);
+		aq_handle_free(object);
 	return copies;
 }
 
@@ -722,12 +722,12 @@ aq_object_drop_copies(Oid database, uint32 id, uint32 copies)
 AqObject *
 aq_object_find(Oid database, uint32 id)
 {
-	AqBucket   *bucket = aq_object_bucket(aq_object_hash(database, id, 0));
+	AqBucket   *bucket = aq_handle_bucket(aq_handle_hash(database, id, 0));
 	AqObject   *object;
 	bool		valid = false;
 
 	aq_mutex_get(&bucket->mutex, AQ_SHARED, AQ_LOC_BUCKET_FIND);
-	object = aq_object_in_bucket(bucket, database, id, 0);
+	object = aq_handle_in_bucket(bucket, database, id, 0);
 	if (object != NULL)
 	{
 		aq_mutex_get(&object->mutex, AQ_SHARED, AQ_LOC_OBJECT_FIND);

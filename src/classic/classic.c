@@ -40,7 +40,7 @@ lay_out(void *area)
 	Size		size = 0;
 
 	aq_classic = aq_part_carve(area, &size, sizeof(ClassicArea));
-	aq_classic_queues = aq_part_carve(area, &size, mul_size(aq_object_limit + 1, sizeof(ClassicQueue)));
+	aq_classic_queues = aq_part_carve(area, &size, mul_size(aq_handle_limit + 1, sizeof(ClassicQueue)));
 	aq_retries = aq_part_carve(area, &size, mul_size(aq_retry_total() + 1, sizeof(Retry)));
 	aq_classic_takers = aq_part_carve(area, &size, mul_size(aq_session_slots(), sizeof(pg_atomic_uint32)));
 	return size;
@@ -70,7 +70,7 @@ shmem_init(void *area, bool found)
 	}
 	for (int i = 0; i < aq_session_slots(); i++)
 		pg_atomic_init_u32(&aq_classic_takers[i], InvalidTransactionId);
-	for (int i = 0; i <= aq_object_limit; i++)
+	for (int i = 0; i <= aq_handle_limit; i++)
 	{
 		ClassicQueue *cq = &aq_classic_queues[i];
 
@@ -451,7 +451,7 @@ load(AqQueue *queue, AqQueueShm *shm)
 	pg_atomic_write_u64(&shm->next_time, 1);	/* whatever there is */
 	aq_jobs_post();
 	aq_chunks_reserve(1);
-	cq->news = aq_chunk_take();
+	cq->news = aq_chunks_take();
 }
 
 /* Are there no rolled back dequeues to be counted, and no prepared transactions at all? */

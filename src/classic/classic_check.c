@@ -278,7 +278,7 @@ aq_classic_check_pool(AqFindings *findings)
 	for (uint32 i = 0; i < ndoubts; i++)
 		if (!TransactionIdIsInProgress(doubts[i]))
 			aq_finding_add(findings, "transactions in doubt", "an entry of a transaction that has ended", doubts[i], AQ_NO_NUMBER, NULL);
-	for (int i = 1; i <= aq_object_limit; i++)
+	for (int i = 1; i <= aq_handle_limit; i++)
 	{
 		ClassicQueue *cq = &aq_classic_queues[i];
 

@@ -68,10 +68,10 @@ list_make(ClassicQueue *cq, int position)
 	AqChunk    *entry;
 
 	if (*directory == 0)
-		*directory = aq_chunk_take();
+		*directory = aq_chunks_take();
 	entry = (AqChunk *) aq_chunk_ptr(*directory) + position % LISTS_PER_CHUNK;
 	if (*entry == 0)
-		*entry = aq_chunk_take();
+		*entry = aq_chunks_take();
 	return aq_chunk_ptr(*entry);
 }
 

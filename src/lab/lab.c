@@ -109,9 +109,9 @@ aq_lab_mutex(const char *name, const char *mode)
 		target.mutex = &lab->mutexes[number - 1];
 	else if (sscanf(name, "%u%n", &number, &length) == 1 && name[length] == '\0')
 	{
-		for (uint32 i = 1; i <= (uint32) aq_object_limit && target.mutex == NULL; i++)
+		for (uint32 i = 1; i <= (uint32) aq_handle_limit && target.mutex == NULL; i++)
 		{
-			AqObject   *object = aq_object_by_index(i);
+			AqObject   *object = aq_handle_by_index(i);
 
 			if (object->state != AQ_OBJECT_FREE && object->hash == number)
 				target.mutex = &object->mutex;

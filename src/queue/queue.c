@@ -50,7 +50,7 @@ define_parameters(void)
 {
 	aq_parameters_define();
 	aq_store_register(&aq_convert_store);
-	aq_object_on_pressure(aq_pins_give_back);
+	aq_handle_on_pressure(aq_pins_give_back);
 	aq_catalog_init();
 	aq_upkeep_init();
 	aq_store_xact_init();

@@ -35,7 +35,7 @@ lay_out(void *area)
 	aq_area = aq_part_carve(area, &size, sizeof(ShardArea));
 	aq_area_partitions = aq_part_carve(area, &size, mul_size(aq_area_max_partitions + 1, sizeof(Partition)));
 	aq_area_streams = aq_part_carve(area, &size, mul_size(aq_area_max_streams + 1, sizeof(Stream)));
-	aq_area_queues = aq_part_carve(area, &size, mul_size(aq_object_limit + 1, sizeof(ShardQueue)));
+	aq_area_queues = aq_part_carve(area, &size, mul_size(aq_handle_limit + 1, sizeof(ShardQueue)));
 	aq_area_doubts = aq_part_carve(area, &size, mul_size(doubt_count(), sizeof(Doubt)));
 	return size;
 }
@@ -108,7 +108,7 @@ aq_area_init(void *area, bool found)
 		aq_area_streams[i].next = aq_area->unused_stream;
 		aq_area->unused_stream = i;
 	}
-	for (int i = 0; i <= aq_object_limit; i++)
+	for (int i = 0; i <= aq_handle_limit; i++)
 	{
 		aq_latch_init(&aq_area_queues[i].latch, AQ_LATCH_QUEUE, i);
 		pg_atomic_init_u32(&aq_area_queues[i].wanting, 0);

@@ -165,7 +165,7 @@ damage_mark(Target *t, const char *what, int by)
 	else if (strcmp(what, "chunk") == 0 && by > 0)
 	{
 		aq_chunks_reserve(1);
-		leaked = aq_chunk_take();
+		leaked = aq_chunks_take();
 	}
 	else if (strcmp(what, "chunk") == 0)
 		aq_chunks_free(&leaked, 1);

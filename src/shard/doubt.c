@@ -808,7 +808,7 @@ aq_doubt_ended(void)
 		return;
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
-	impatient = aq_cache_impatience(true);
+	impatient = aq_chunks_set_impatient(true);
 	PG_TRY();
 	{
 		PushActiveSnapshot(GetTransactionSnapshot());
@@ -825,7 +825,7 @@ aq_doubt_ended(void)
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
-	(void) aq_cache_impatience(impatient);
+	(void) aq_chunks_set_impatient(impatient);
 }
 
 /* The worker's sweep. */

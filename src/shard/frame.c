@@ -48,7 +48,7 @@ aq_frame_sub_make(Frame *frame, int position)
 		AqChunk    *chunk = &frame->subs[position / SUBS_PER_CHUNK];
 
 		if (*chunk == 0)
-			*chunk = aq_chunk_take();
+			*chunk = aq_chunks_take();
 		sub = (FrameSub *) aq_chunk_ptr(*chunk) + position % SUBS_PER_CHUNK;
 	}
 	aq_slots_make_bitmap(&sub->ready);
@@ -65,7 +65,7 @@ aq_frame_stream_sub_make(Stream *stream, int position)
 		return &stream->sub0;
 	chunk = &stream->subs[position / SUBS_PER_CHUNK];
 	if (*chunk == 0)
-		*chunk = aq_chunk_take();
+		*chunk = aq_chunks_take();
 	return (StreamSub *) aq_chunk_ptr(*chunk) + position % SUBS_PER_CHUNK;
 }
 
@@ -120,11 +120,11 @@ reserve_timers(Frame *frame, uint32 timers)
 	if (timers == 0)
 		return;
 	if (frame->timers == 0)
-		frame->timers = aq_chunk_take();
+		frame->timers = aq_chunks_take();
 	pages = aq_chunk_ptr(frame->timers);
 	for (uint32 page = 0; page < (total + TIMERS_PER_CHUNK - 1) / TIMERS_PER_CHUNK; page++)
 		if (pages[page] == 0)
-			pages[page] = aq_chunk_take();
+			pages[page] = aq_chunks_take();
 	frame->timers_reserved += timers;
 }
 
@@ -137,7 +137,7 @@ aq_frame_prepare(Stream *stream, Frame *frame, uint32 first, uint32 count,
 
 	for (uint32 s = first / SEGMENT_SLOTS; s <= (first + count - 1) / SEGMENT_SLOTS; s++)
 		if (frame->segments[s] == 0)
-			frame->segments[s] = aq_chunk_take();
+			frame->segments[s] = aq_chunks_take();
 	while ((position = bms_next_member(positions, position)) >= 0)
 	{
 		FrameSub   *sub = aq_frame_sub_make(frame, position);
@@ -187,10 +187,10 @@ aq_frame_set_attempts(Frame *frame, int position, uint32 slot, int attempts)
 	AqChunk    *pages;
 
 	if (sub->attempts == 0)
-		sub->attempts = aq_chunk_take();
+		sub->attempts = aq_chunks_take();
 	pages = aq_chunk_ptr(sub->attempts);
 	if (pages[slot / ATTEMPTS_PER_CHUNK] == 0)
-		pages[slot / ATTEMPTS_PER_CHUNK] = aq_chunk_take();
+		pages[slot / ATTEMPTS_PER_CHUNK] = aq_chunks_take();
 	((uint8 *) aq_chunk_ptr(pages[slot / ATTEMPTS_PER_CHUNK]))[slot % ATTEMPTS_PER_CHUNK] =
 		Min(attempts, AQ_MAX_ATTEMPTS);
 }

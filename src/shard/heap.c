@@ -64,7 +64,7 @@ aq_heap_holds_others(uint32 queue, const Partition *partition)
 void
 aq_heap_lock_relation(Oid relid, LOCKMODE mode)
 {
-	if (!aq_cache_impatient)
+	if (!aq_chunks_impatient)
 		LockRelationOid(relid, mode);
 	else if (!ConditionalLockRelationOid(relid, mode))
 		ereport(ERROR,

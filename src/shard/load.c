@@ -189,7 +189,7 @@ install_frame(Contents *p, Stream *stream)
 	Partition  *partition = p->partition;
 	Frame	   *frame;
 
-	partition->frame = aq_chunk_take();
+	partition->frame = aq_chunks_take();
 	partition->file = p->file;
 	partition->referenced = true;
 	aq_slots_load_inflight(partition, p->pending, p->inflight);
@@ -198,7 +198,7 @@ install_frame(Contents *p, Stream *stream)
 	/* every segment exists, so that slot_at needs no test */
 	for (uint32 s = 0; s < (p->nslots + SEGMENT_SLOTS - 1) / SEGMENT_SLOTS; s++)
 	{
-		frame->segments[s] = aq_chunk_take();
+		frame->segments[s] = aq_chunks_take();
 		aq_slots_load(frame, s, &p->slots[s * SEGMENT_SLOTS]);
 	}
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)

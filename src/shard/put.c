@@ -48,7 +48,7 @@ open_partition(AqQueue *queue, Stream *stream)
 	{
 		partition->number = number;
 		partition->state = PARTITION_OPEN;
-		partition->frame = aq_chunk_take();
+		partition->frame = aq_chunks_take();
 		partition->referenced = true;
 		partition->counted = partition->in_lag = true;
 		partition->loading = partition->was_open = false;

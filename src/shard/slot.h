@@ -229,7 +229,7 @@ static inline void
 aq_slots_make_bitmap(AqChunk *bitmap)
 {
 	if (*bitmap == 0)
-		*bitmap = aq_chunk_take();
+		*bitmap = aq_chunks_take();
 }
 
 /* n (slot, consumer)s, or as many jobs, keep the frame of the partition, until they let it go. */

@@ -607,9 +607,9 @@ aq_tables_surplus_job(int32 id, AqQueueShm *shm)
 static void
 ask_for_surplus(void)
 {
-	for (int i = 1; i <= aq_object_limit; i++)
+	for (int i = 1; i <= aq_handle_limit; i++)
 	{
-		AqObject   *object = aq_object_by_index(i);
+		AqObject   *object = aq_handle_by_index(i);
 
 		/* the queue may be another one by then, which does this for itself */
 		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId &&

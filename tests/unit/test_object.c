@@ -82,7 +82,7 @@ take_up(int session)
 
 /* --- the server's part --------------------------------------------------------------- */
 
-bool		aq_cache_impatient = false;
+bool		aq_chunks_impatient = false;
 
 int
 aq_session_slots(void)
@@ -228,13 +228,13 @@ prepare(void)
 	static void *area;
 	Size		size;
 
-	aq_object_limit = LIMIT;
+	aq_handle_limit = LIMIT;
 	aq_hot_copies = 3;
-	size = aq_object_shmem_size();
+	size = aq_handle_shmem_size();
 	if (area == NULL)
 		area = aligned_alloc(PG_CACHE_LINE_SIZE, CACHELINEALIGN(size));
-	aq_object_shmem_init(area, false);
-	aq_object_on_free(free_it, is_idle, 0);
+	aq_handle_shmem_init(area, false);
+	aq_handle_on_free(free_it, is_idle, 0);
 	memset(values, 0, sizeof(values));
 	for (int i = 0; i < SIM_MAX_SESSIONS; i++)
 	{
@@ -253,7 +253,7 @@ length_of(uint32 first)
 {
 	int			n = 0;
 
-	for (uint32 i = first; i != 0; i = aq_objects[i].next)
+	for (uint32 i = first; i != 0; i = aq_handle_objects[i].next)
 		n++;
 	return n;
 }
@@ -264,13 +264,13 @@ check_empty(void)
 {
 	for (uint32 id = 1; id <= IDS; id++)
 		aq_object_drop(1, id);
-	CHECK_EQ(pg_atomic_read_u32(&aq_object_area->npinned), 0);
-	CHECK_EQ(pg_atomic_read_u32(&aq_object_area->waiting), 0);
-	CHECK_EQ(length_of(aq_object_area->free), LIMIT);
-	CHECK_EQ(length_of(aq_object_area->free_copy), AQ_COPY_HANDLES);
+	CHECK_EQ(pg_atomic_read_u32(&aq_handle_area->npinned), 0);
+	CHECK_EQ(pg_atomic_read_u32(&aq_handle_area->waiting), 0);
+	CHECK_EQ(length_of(aq_handle_area->free), LIMIT);
+	CHECK_EQ(length_of(aq_handle_area->free_copy), AQ_COPY_HANDLES);
 	for (int i = 1; i <= HANDLES; i++)
 	{
-		AqObject   *object = &aq_objects[i];
+		AqObject   *object = &aq_handle_objects[i];
 
 		CHECK_EQ(object->state, AQ_OBJECT_FREE);
 		CHECK_EQ(object->pins, 0);
@@ -281,7 +281,7 @@ check_empty(void)
 		CHECK_EQ(values[i].id, 0);
 		for (int session = 0; session < SESSIONS; session++)
 			for (AqHold kind = 0; kind < AQ_HOLD_KINDS; kind++)
-				CHECK(!aq_object_holds(i, kind, session));
+				CHECK(!aq_handle_holds(i, kind, session));
 	}
 	for (int session = 0; session < SESSIONS; session++)
 		CHECK(owns[session].cond == NULL && owns[session].nlocked == 0 && owns[session].nclaims == 0);
@@ -413,7 +413,7 @@ anything(void *arg)
 			case 2:
 				if (aq_object_find(1, HOT) != NULL && (object = pin(HOT)) != NULL)
 				{
-					aq_object_mark_hot(object);
+					aq_hot_mark(object);
 					use(object, HOT);
 					aq_object_unpin(object);
 				}
@@ -421,7 +421,7 @@ anything(void *arg)
 			case 3:
 				if ((object = pin(HOT)) != NULL)
 				{
-					aq_object_unmark_hot(object);
+					aq_hot_unmark(object);
 					aq_object_unpin(object);
 				}
 				break;
@@ -499,7 +499,7 @@ void
 test_object_age_out(void)
 {
 	play(go_through, NULL);
-	CHECK(aq_object_area->aged_out >= IDS - LIMIT);
+	CHECK(aq_handle_area->aged_out >= IDS - LIMIT);
 	CHECK(loads >= IDS);
 	check_empty();
 }
@@ -526,7 +526,7 @@ test_object_hot(void)
 	sim_take_up = sim_put_down = NULL;
 	while ((master = pin(HOT)) == NULL)
 		;
-	aq_object_mark_hot(master);
+	aq_hot_mark(master);
 	CHECK_EQ(master->copies, 3);
 	for (int i = 0; i < SESSIONS; i++)
 	{
@@ -542,7 +542,7 @@ test_object_hot(void)
 	}
 	unit_be(0);
 	aq_object_unpin(master);
-	CHECK_EQ(pg_atomic_read_u32(&aq_object_area->npinned), 1);
+	CHECK_EQ(pg_atomic_read_u32(&aq_handle_area->npinned), 1);
 	put_down(0);
 	sim_take_up = take_up;
 	sim_put_down = put_down;

@@ -89,7 +89,7 @@ count_chunks(void)
 {
 	uint32		n = 0;
 
-	for (uint32 i = 1; i <= aq_object_limit; i++)
+	for (uint32 i = 1; i <= aq_handle_limit; i++)
 	{
 		AqQueueShm *shm = aq_shm_by_index(i);
 		const AqStore *store;
@@ -134,7 +134,7 @@ read_all(void)
 	findings.store = '\0';
 	aq_waiters_check(&findings);
 	aq_cache_check(&findings);
-	aq_memory_check(&findings, count_chunks());
+	aq_chunks_check(&findings, count_chunks());
 	aq_jobs_check(&findings);
 	aq_sync_check(&findings);
 	check_claims(&findings);

@@ -223,9 +223,9 @@ serve_queue(AqObject *object)
 static void
 serve_all_queues(void)
 {
-	for (int i = 1; i <= aq_object_limit; i++)
+	for (int i = 1; i <= aq_handle_limit; i++)
 	{
-		AqObject   *object = aq_object_by_index(i);
+		AqObject   *object = aq_handle_by_index(i);
 
 		CHECK_FOR_INTERRUPTS();
 		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId)
@@ -336,9 +336,9 @@ next_time(TimestampTz load_at)
 {
 	TimestampTz next = load_at == DT_NOEND ? 0 : load_at;
 
-	for (int i = 1; i <= aq_object_limit; i++)
+	for (int i = 1; i <= aq_handle_limit; i++)
 	{
-		AqObject   *object = aq_object_by_index(i);
+		AqObject   *object = aq_handle_by_index(i);
 		TimestampTz times[3];
 
 		if (object->state != AQ_OBJECT_VALID || object->database != MyDatabaseId)
@@ -360,16 +360,16 @@ upkeep(void)
 	static TimestampTz checked = 0;
 	TimestampTz now = GetCurrentTimestamp();
 
-	(void) aq_cache_impatience(true);
+	(void) aq_chunks_set_impatient(true);
 	aq_pins_sweep();
 	if (now >= load_at || now - checked > CHECK_EXTENSION)
 	{
 		checked = now;
 		if (!extension_exists())
 		{
-			for (int i = 1; i <= aq_object_limit; i++)
+			for (int i = 1; i <= aq_handle_limit; i++)
 			{
-				AqObject   *object = aq_object_by_index(i);
+				AqObject   *object = aq_handle_by_index(i);
 
 				if (object->state != AQ_OBJECT_FREE && object->database == MyDatabaseId)
 					aq_object_drop(MyDatabaseId, object->id);
@@ -409,9 +409,9 @@ static const AqJob upkeep_job = {.name = "upkeep",.needed = upkeep_needed,.run =
 static void
 forget_database(Oid database)
 {
-	for (int i = 1; i <= aq_object_limit; i++)
+	for (int i = 1; i <= aq_handle_limit; i++)
 	{
-		AqObject   *object = aq_object_by_index(i);
+		AqObject   *object = aq_handle_by_index(i);
 
 		if (object->state != AQ_OBJECT_FREE && object->database == database)
 			aq_object_drop(database, object->id);

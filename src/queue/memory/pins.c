@@ -565,8 +565,8 @@ aq_pins_give_back(void)
 void
 aq_pins_sweep(void)
 {
-	bool		last = pins_last() && !(npins > 0 && aq_object_pins_scarce());
-	uint32		pressure = aq_object_pressure();
+	bool		last = pins_last() && !(npins > 0 && aq_handle_pins_are_scarce());
+	uint32		pressure = aq_handle_pressure();
 
 	for (int i = npins - 1; i >= 0; i--)
 	{

@@ -16,9 +16,9 @@ static void
 mark(AqObject *object, bool hot)
 {
 	if (hot)
-		aq_object_mark_hot(object);
+		aq_hot_mark(object);
 	else
-		aq_object_unmark_hot(object);
+		aq_hot_unmark(object);
 }
 
 /* By the queue's native name. */
@@ -51,16 +51,16 @@ aq_shared_pool_mark_hot_by_hash(PG_FUNCTION_ARGS)
 	bool		found = false;
 
 	aq_session_require_preload();
-	for (int i = 1; i <= aq_object_limit && !found; i++)
+	for (int i = 1; i <= aq_handle_limit && !found; i++)
 	{
-		AqObject   *object = aq_object_by_index(i);
+		AqObject   *object = aq_handle_by_index(i);
 		char		hash[AQ_FULL_HASH];
 
 		aq_claim_reserve(1);
 		if (!aq_object_pin_handle(object))
 			continue;
 		aq_claim_enter(unpin, object, 0);
-		aq_object_full_hash(object, hash);
+		aq_cache_views_full_hash(object, hash);
 		found = object->database == MyDatabaseId && pg_strcasecmp(hash, wanted) == 0;
 		if (found)
 			mark(object, PG_GETARG_BOOL(1));

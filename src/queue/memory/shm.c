@@ -27,12 +27,12 @@ StaticAssertDecl(sizeof(ConsumerPlace) == 192, "a consumer has three lines");
 StaticAssertDecl(sizeof(ConsumerPlace) * AQ_CONSUMERS_PER_CHUNK <= AQ_CHUNK_SIZE, "consumers fit into a chunk");
 StaticAssertDecl(offsetof(AqConsumerShm, traffic) + sizeof(uint64) == 64, "what dequeues count has a line of its own");
 
-static AqQueueShm *entries;		/* 1 .. aq_object_limit */
+static AqQueueShm *entries;		/* 1 .. aq_handle_limit */
 
 Size
 aq_shm_size(void)
 {
-	return CACHELINEALIGN(mul_size(aq_object_limit + 1, sizeof(AqQueueShm)));
+	return CACHELINEALIGN(mul_size(aq_handle_limit + 1, sizeof(AqQueueShm)));
 }
 
 static void
@@ -127,12 +127,12 @@ void
 aq_shm_init(void *area, bool found)
 {
 	entries = area;
-	aq_object_on_free(free_entry, is_idle, sizeof(AqQueueShm));
+	aq_handle_on_free(free_entry, is_idle, sizeof(AqQueueShm));
 	aq_trace_on_name(AQ_LATCH_WAITERS, aq_shm_queue_of_latch);
 	if (found)
 		return;
 	memset(area, 0, aq_shm_size());
-	for (int i = 0; i <= aq_object_limit; i++)
+	for (int i = 0; i <= aq_handle_limit; i++)
 	{
 		AqQueueShm *shm = &entries[i];
 
@@ -191,7 +191,7 @@ aq_shm_consumer_make(AqQueueShm *shm, int position)
 	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
 	if (shm->more[position / AQ_CONSUMERS_PER_CHUNK] == 0)
 	{
-		AqChunk		chunk = aq_chunk_take();
+		AqChunk		chunk = aq_chunks_take();
 		ConsumerPlace *list = aq_chunk_ptr(chunk);
 
 		for (int i = 0; i < AQ_CONSUMERS_PER_CHUNK; i++)
