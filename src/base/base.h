@@ -81,6 +81,19 @@ aq_session_number(void)
 
 extern uint32 aq_session_claims(int number);	/* how many claims the session has */
 
+/* --- arrays ---------------------------------------------------------------
+ *
+ * Room for so many elements in an array of TopMemoryContext, which is NULL at
+ * first; may raise.  Returns the array, which may have moved.
+ */
+extern void *aq_array_grow(void *array, int *size, int needed, Size element);
+
+static inline void *
+aq_array_room(void *array, int *size, int needed, Size element)
+{
+	return likely(needed <= *size) ? array : aq_array_grow(array, size, needed, element);
+}
+
 /* --- claims ---------------------------------------------------------------
  *
  * What the session has claimed in shared memory, released when the

@@ -70,15 +70,10 @@ aq_claim_before_release(void (*callback) (void))
 void
 aq_claim_reserve(int n)
 {
-	int			size;
-
 	if (likely(nclaims + n <= claims_size))
 		return;
 	aq_session_attach();
-	size = Max(2 * claims_size, nclaims + n + 16);
-	claims = claims ? repalloc(claims, size * sizeof(Claim))
-		: MemoryContextAlloc(TopMemoryContext, size * sizeof(Claim));
-	claims_size = size;
+	claims = aq_array_grow(claims, &claims_size, nclaims + n, sizeof(Claim));
 }
 
 static void

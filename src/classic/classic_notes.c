@@ -302,14 +302,7 @@ new_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid)
 
 	if (kind == NOTE_REMOVE || kind == NOTE_PURGE)
 		promise();
-	if (nnotes == notes_size)
-	{
-		int			size = Max(16, 2 * notes_size);
-
-		notes = notes ? repalloc(notes, size * sizeof(Note))
-			: MemoryContextAlloc(TopMemoryContext, size * sizeof(Note));
-		notes_size = size;
-	}
+	notes = aq_array_room(notes, &notes_size, nnotes + 1, sizeof(Note));
 	note = &notes[nnotes];
 	memset(note, 0, sizeof(Note));
 	note->shm = shm;

@@ -30,7 +30,7 @@ typedef struct Pending
 
 /* in TopMemoryContext, grown as needed, emptied at the transaction's end */
 static Pending *pending;
-static uint32 npending,
+static int	npending,
 			pending_size;
 
 bool
@@ -50,14 +50,7 @@ aq_by_calls(const AqQueue *queue)
 void
 aq_commit_order_note(const AqQueue *queue, const Key *key)
 {
-	if (npending == pending_size)
-	{
-		uint32		size = Max(64, 2 * pending_size);
-
-		pending = pending ? repalloc_huge(pending, size * sizeof(Pending))
-			: MemoryContextAlloc(TopMemoryContext, size * sizeof(Pending));
-		pending_size = size;
-	}
+	pending = aq_array_room(pending, &pending_size, npending + 1, sizeof(Pending));
 	pending[npending].queue = queue->id;
 	pending[npending++].key = *key;
 }

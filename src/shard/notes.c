@@ -33,14 +33,6 @@ aq_notes_context(void)
 	return context;
 }
 
-static void *
-grow(void *array, int *size, Size element)
-{
-	*size = Max(16, 2 * *size);
-	return array ? repalloc(array, *size * element)
-		: MemoryContextAlloc(TopMemoryContext, *size * element);
-}
-
 int
 aq_notes_puts(PutNote ***notes)
 {
@@ -92,12 +84,10 @@ aq_notes_new_put(AqQueueShm *shm)
 {
 	PutNote    *note = MemoryContextAllocZero(aq_notes_context(), sizeof(PutNote));
 
-	if (nputs == puts_size)
-		put_notes = grow(put_notes, &puts_size, sizeof(PutNote *));
+	put_notes = aq_array_room(put_notes, &puts_size, nputs + 1, sizeof(PutNote *));
 	if (puts_of(shm) == NULL)
 	{
-		if (nqueues == queues_size)
-			queue_puts = grow(queue_puts, &queues_size, sizeof(QueuePuts));
+		queue_puts = aq_array_room(queue_puts, &queues_size, nqueues + 1, sizeof(QueuePuts));
 		queue_puts[nqueues++] = (QueuePuts) {.shm = shm};
 	}
 	note->shm = shm;
@@ -135,8 +125,7 @@ new_take(uint32 size)
 void
 aq_notes_reserve_take(AqQueueShm *shm, uint32 n)
 {
-	if (ntakes == takes_size)
-		take_notes = grow(take_notes, &takes_size, sizeof(TakeNote *));
+	take_notes = aq_array_room(take_notes, &takes_size, ntakes + 1, sizeof(TakeNote *));
 	n = Min(n, PARTITION_SLOTS);
 	if (spare == NULL || spare->size < n)
 		spare = new_take(Max(n, 16));

@@ -50,14 +50,7 @@ new_view(Partition *partition, int position)
 {
 	OwnView    *view = MemoryContextAllocZero(TopTransactionContext, sizeof(OwnView));
 
-	if (nviews == views_size)
-	{
-		int			size = Max(8, 2 * views_size);
-
-		views = views ? repalloc(views, size * sizeof(OwnView *))
-			: MemoryContextAlloc(TopMemoryContext, size * sizeof(OwnView *));
-		views_size = size;
-	}
+	views = aq_array_room(views, &views_size, nviews + 1, sizeof(OwnView *));
 	view->partition = partition;
 	view->position = position;
 	views[nviews++] = view;

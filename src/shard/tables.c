@@ -280,12 +280,7 @@ make_own(AqQueue *queue)
 {
 	Partition  *partition;
 
-	if (nown == own_size)
-	{
-		own_size = Max(8, 2 * own_size);
-		own = own ? repalloc(own, own_size * sizeof(Partition *))
-			: MemoryContextAlloc(TopMemoryContext, own_size * sizeof(Partition *));
-	}
+	own = aq_array_room(own, &own_size, nown + 1, sizeof(Partition *));
 	partition = new_partition(queue, queue->shm);
 	partition->own_subid = GetCurrentSubTransactionId();
 	partition->state = PARTITION_TAKEN;

@@ -24,14 +24,7 @@ static bool ddl;				/* a definition was changed */
 static void
 remember_change(int32 id, int kind)
 {
-	if (nchanges == changes_size)
-	{
-		int			size = Max(8, 2 * changes_size);
-
-		changes = changes ? repalloc(changes, size * sizeof(AqChange))
-			: MemoryContextAlloc(TopMemoryContext, size * sizeof(AqChange));
-		changes_size = size;
-	}
+	changes = aq_array_room(changes, &changes_size, nchanges + 1, sizeof(*changes));
 	changes[nchanges].id = id;
 	changes[nchanges].kind = kind;
 	changes[nchanges].subid = GetCurrentSubTransactionId();

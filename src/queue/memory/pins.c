@@ -233,13 +233,7 @@ aq_pins_end_use(bool commit)
 static void
 make_room(void)
 {
-	int			size = Max(8, 2 * pins_size);
-
-	if (npins < pins_size)
-		return;
-	pins = pins ? repalloc(pins, size * sizeof(Pin))
-		: MemoryContextAlloc(TopMemoryContext, size * sizeof(Pin));
-	pins_size = size;
+	pins = aq_array_room(pins, &pins_size, npins + 1, sizeof(Pin));
 }
 
 /*
