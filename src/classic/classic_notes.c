@@ -420,66 +420,43 @@ is_taken(const Note *note)
 }
 
 static void
-count_for(AqQueueShm *shm, int position, uint32 enqueued, uint32 dequeued)
+count_done(AqQueueShm *shm, const Effect *effect)
 {
-	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
-
-	if (consumer == NULL)
+	if (effect->n == 0 || aq_shm_consumer(shm, effect->position) == NULL)
 		return;
-	if (enqueued > 0)
-	{
-		pg_atomic_fetch_add_u64(&consumer->enqueued, enqueued);
-		if (!shm->single)
-			pg_atomic_write_u64(&consumer->traffic[AQ_TRAFFIC_LAST_ENQUEUE], (uint64) GetCurrentTimestamp());
-	}
-	if (dequeued > 0)
-	{
-		pg_atomic_fetch_add_u64(&consumer->dequeued, dequeued);
-		pg_atomic_fetch_add_u64(&shm->dequeued, dequeued);
-		aq_lag_shrank(shm, position);
-	}
-}
-
-static void
-count_messages(AqQueueShm *shm, const Effect *effect)
-{
-	pg_atomic_fetch_add_u64(&shm->enqueued, effect->n);
-	aq_stat_add(AQ_STAT_ENQUEUE_COMMITTED, effect->n);
-	if (effect->delayed > 0)
-		aq_traffic_add(shm, AQ_TRAFFIC_ENQUEUED_DELAY, effect->delayed);
-	if (effect->expiring > 0)
-		aq_traffic_add(shm, AQ_TRAFFIC_ENQUEUED_EXPIRY, effect->expiring);
-	aq_traffic_time(shm, AQ_TRAFFIC_LAST_ENQUEUE, GetCurrentTimestamp());
+	aq_traffic_done(shm, effect->position, effect->n);
+	aq_lag_shrank(shm, effect->position);
 }
 
 /* It is committed.  Never raises. */
 void
 aq_classic_count_commit(AqQueueShm *shm, const Effect *effect)
 {
+	TimestampTz now = GetCurrentTimestamp();
+
 	switch (effect->kind)
 	{
 		case NOTE_MESSAGES:
-			count_messages(shm, effect);
+			aq_traffic_put(shm, effect->n, effect->delayed, effect->expiring, now);
 			break;
 		case NOTE_PUT:
 		case NOTE_PUT_LATER:
-			count_for(shm, effect->position, effect->n, 0);
+			if (effect->n > 0)
+				aq_traffic_enqueued(shm, effect->position, effect->n, now);
 			break;
 		case NOTE_FAIL:
-			aq_traffic_add_for(shm, effect->position, AQ_TRAFFIC_FAILED, effect->n);
-			aq_traffic_time(shm, AQ_TRAFFIC_LAST_FAILURE, GetCurrentTimestamp());
-			count_for(shm, effect->position, 0, effect->n);
+			aq_traffic_failed(shm, effect->position, effect->n, now);
+			count_done(shm, effect);
 			break;
 		case NOTE_REMOVE:
 			aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, effect->n);
 			aq_traffic_dequeued(shm, effect->position, &effect->consumed);
 			/* FALLTHROUGH */
 		case NOTE_PURGE:
-			count_for(shm, effect->position, 0, effect->n);
+			count_done(shm, effect);
 			break;
 		case NOTE_READY:
-			aq_traffic_add(shm, AQ_TRAFFIC_MADE_READY, effect->n);
-			aq_traffic_time(shm, AQ_TRAFFIC_LAST_READY, GetCurrentTimestamp());
+			aq_traffic_ready(shm, effect->n, now);
 			break;
 		case NOTE_LOCK:
 			break;

@@ -102,16 +102,9 @@ move_outside(Hands *hands, AqQueue *target, int attempts, const char *reason)
 {
 	TupleTableSlot *slot = hands->messages.slot;
 	AqPutOptions options = {.attempts = attempts};
-	Datum		payload;
-	bool		isnull;
-	pg_uuid_t	id;
 
-	if (target->store->worker_may_put != NULL && !target->store->worker_may_put(target))
-		return false;
 	slot_getallattrs(slot);
 	options.priority = DatumGetInt32(slot->tts_values[COL_PRIORITY]);
-	if (aq_queue_is_sharded(target))
-		options.priority = Min(Max(options.priority, 0), AQ_PRIORITIES - 1);
 	options.correlation = varlena_of(slot, COL_CORRELATION);
 	options.properties = varlena_of(slot, COL_PROPERTIES);
 	options.sender = varlena_of(slot, COL_SENDER);
@@ -119,10 +112,8 @@ move_outside(Hands *hands, AqQueue *target, int attempts, const char *reason)
 		: DatumGetUUIDP(slot->tts_values[COL_ORIGINAL_ID]);
 	options.original_queue = (struct varlena *) cstring_to_text(hands->queue->name);
 	options.reason = (struct varlena *) cstring_to_text(reason);
-	payload = slot->tts_values[COL_PAYLOAD];
-	isnull = slot->tts_isnull[COL_PAYLOAD];
-	target->store->put(target, &options, 1, &payload, &isnull, NULL, &id);
-	return aq_row_delete(hands->messages.rel, slot) == TM_Ok;
+	return aq_exception_put(target, &options, slot->tts_values[COL_PAYLOAD], slot->tts_isnull[COL_PAYLOAD]) &&
+		aq_row_delete(hands->messages.rel, slot) == TM_Ok;
 }
 
 /*
@@ -144,9 +135,8 @@ give_up_message(Hands *hands, int attempts, const char *reason)
 								   : DatumGetInt32(slot->tts_values[COL_EXCEPTION_QUEUE_ID]));
 	if (target == NULL || target->id == hands->queue->id)
 		return aq_row_delete(hands->messages.rel, slot) == TM_Ok;
-	if (!aq_queue_lock_tables(target, AccessShareLock))
+	if (!aq_exception_pin(target))
 		return false;
-	aq_pins_pin(target);
 	if (!aq_queue_is_sharded(target) && target->table.id == hands->queue->table.id)
 		moved = move_within(hands, target, attempts, reason);
 	else

@@ -173,6 +173,18 @@ aq_consumed_join(AqConsumed *consumed, const AqConsumed *more)
 /* The consumer has dequeued and committed them now.  Never raises. */
 extern void aq_traffic_dequeued(AqQueueShm *shm, int position, const AqConsumed *consumed);
 
+/*
+ * What a store counts when transactions commit.  None of them raises: messages
+ * of the queue, of which so many have a delay or an expiration; their shares of
+ * a consumer; those a consumer is done with, has failed to process, or can
+ * dequeue now after a delay.
+ */
+extern void aq_traffic_put(AqQueueShm *shm, uint64 n, uint64 delayed, uint64 expiring, TimestampTz when);
+extern void aq_traffic_enqueued(AqQueueShm *shm, int position, uint64 n, TimestampTz when);
+extern void aq_traffic_done(AqQueueShm *shm, int position, uint64 n);
+extern void aq_traffic_failed(AqQueueShm *shm, int position, uint64 n, TimestampTz when);
+extern void aq_traffic_ready(AqQueueShm *shm, uint64 n, TimestampTz when);
+
 /* Of a number that only grows. */
 static inline void
 aq_raise_to(pg_atomic_uint64 *highest, uint64 number)

@@ -229,4 +229,8 @@ extern const AqStore *aq_store_of(char kind);
 /* A message's consumers as a column of its row. */
 extern bytea *aq_store_targets_to_bytes(const Bitmapset *targets);
 
+/* memory/exception.c: the worker puts a failed message into its exception queue */
+extern bool aq_exception_pin(AqQueue *target);
+extern bool aq_exception_put(AqQueue *target, AqPutOptions *options, Datum payload, bool isnull);
+
 #endif							/* AQ_STORE_H */

@@ -177,13 +177,6 @@ write_batch(Batch *batch)
 		aq_heap_write_log(batch->partition, LOG_FAILED, 0, batch->position, failed, nfailed);
 }
 
-void
-aq_retry_count_failed(AqQueueShm *shm, int position)
-{
-	aq_traffic_add_for(shm, position, AQ_TRAFFIC_FAILED, 1);
-	aq_traffic_time(shm, AQ_TRAFFIC_LAST_FAILURE, GetCurrentTimestamp());
-}
-
 /*
  * A count is on disk.  True: the message is for the consumer again; false: it
  * has failed, or the consumer was removed meanwhile.  Latch held.
@@ -202,7 +195,7 @@ end_retry(AqQueueShm *shm, Batch *batch, uint32 i)
 	{
 		aq_slot_fail(partition, slot);
 		partition->expired++;
-		aq_retry_count_failed(shm, batch->position);
+		aq_traffic_failed(shm, batch->position, 1, GetCurrentTimestamp());
 	}
 	aq_settle_done(shm, batch->stream, partition, batch->position, slot, InvalidTransactionId);
 	return false;
@@ -548,17 +541,13 @@ move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
 		AqPutOptions options = {.priority = m.priority,.correlation = m.correlation,
 			.properties = m.properties,.sender = m.sender,
 			.original_id = m.original_id ? m.original_id : &m.id,.attempts = m.attempts};
-		pg_uuid_t	id;
 
-		moved = aq_queue_lock_tables(target, AccessShareLock);
+		moved = aq_exception_pin(target);
 		if (moved)
 		{
-			aq_pins_pin(target);
-			moved = target->store->worker_may_put == NULL || target->store->worker_may_put(target);
+			moved = aq_exception_put(target, &options, m.payload, m.payload_null);
 			*soon = aq_queue_is_sharded(target) && shard_queue(target->shm)->worker_wants;
 		}
-		if (moved)
-			target->store->put(target, &options, 1, &m.payload, &m.payload_null, NULL, &id);
 	}
 	ReleaseBuffer(buffer);
 	return moved;

@@ -26,23 +26,6 @@ counts(AqQueueShm *shm, int position)
 	return consumer != NULL && !aq_consumer_removed(consumer);
 }
 
-static void
-count_enqueued(AqQueueShm *shm, int position, uint32 n, TimestampTz now)
-{
-	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
-
-	pg_atomic_fetch_add_u64(&consumer->enqueued, n);
-	if (!shm->single)
-		pg_atomic_write_u64(&consumer->traffic[AQ_TRAFFIC_LAST_ENQUEUE], (uint64) now);
-}
-
-static void
-count_dequeued(AqQueueShm *shm, int position, uint32 n)
-{
-	pg_atomic_fetch_add_u64(&aq_shm_consumer(shm, position)->dequeued, n);
-	pg_atomic_fetch_add_u64(&shm->dequeued, n);
-}
-
 /* Is everything in a closed partition done? Then it can be reused. Latch held. */
 void
 aq_partition_check_done(Stream *stream, Partition *partition)
@@ -94,7 +77,7 @@ count_targets(AqQueueShm *shm, const Bitmapset *targets, uint32 n, TimestampTz n
 			break;
 		if (!counts(shm, position))
 			continue;
-		count_enqueued(shm, position, n, now);
+		aq_traffic_enqueued(shm, position, n, now);
 		positions[npositions++] = position;
 	} while (targets != NULL);
 	return npositions;
@@ -210,13 +193,7 @@ void
 aq_settle_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool delayed, bool expires, TimestampTz now)
 {
 	stream->enqueued += n;
-	aq_stat_add(AQ_STAT_ENQUEUE_COMMITTED, n);
-	pg_atomic_fetch_add_u64(&shm->enqueued, n);
-	if (delayed)
-		aq_traffic_add(shm, AQ_TRAFFIC_ENQUEUED_DELAY, n);
-	if (expires)
-		aq_traffic_add(shm, AQ_TRAFFIC_ENQUEUED_EXPIRY, n);
-	aq_traffic_time(shm, AQ_TRAFFIC_LAST_ENQUEUE, now);
+	aq_traffic_put(shm, n, delayed ? n : 0, expires ? n : 0, now);
 }
 
 void
@@ -277,7 +254,7 @@ finish(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 {
 	if (aq_slots_finish(stream, partition, position, numbers, n))
 		aq_work_post(shm, AQ_WORK_FAILED);
-	count_dequeued(shm, position, n);
+	aq_traffic_done(shm, position, n);
 	if (TransactionIdPrecedes(partition->last_taker, xid))
 		partition->last_taker = xid;
 	partition->last_take = GetCurrentTimestamp();

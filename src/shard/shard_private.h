@@ -327,7 +327,6 @@ extern int	aq_reclaim_grace_ms;
 extern void aq_reclaim_job(int32 id, AqQueueShm *shm);
 extern void aq_retry_job(int32 id, AqQueueShm *shm);
 extern void aq_timers_job(int32 id, AqQueueShm *shm);
-extern void aq_retry_count_failed(AqQueueShm *shm, int position);
 extern void aq_retry_failed_job(int32 id, AqQueueShm *shm);
 extern void aq_reclaim_removed_job(int32 id, AqQueueShm *shm);
 extern bool aq_positions_free(AqQueue *queue, AqRemoved *removed);

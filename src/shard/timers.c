@@ -175,7 +175,7 @@ settle_expired(Round *round, bool failed)
 	{
 		aq_stat_add(AQ_STAT_EXPIRATIONS, round->nexpired);
 		for (uint32 i = 0; i < round->nexpired; i++)
-			aq_retry_count_failed(round->shm, round->expired[i].position);
+			aq_traffic_failed(round->shm, round->expired[i].position, 1, GetCurrentTimestamp());
 	}
 	round->nexpired = 0;
 }
@@ -189,8 +189,7 @@ make_ready(Round *round, int position, uint32 number)
 	if (!aq_slot_wake(round->stream, round->partition, position, number))
 		return;
 	round->partition->made_ready++;
-	aq_traffic_add(round->shm, AQ_TRAFFIC_MADE_READY, 1);
-	aq_traffic_time(round->shm, AQ_TRAFFIC_LAST_READY, round->now);
+	aq_traffic_ready(round->shm, 1, round->now);
 	round->woken[position]++;
 }
 

@@ -67,6 +67,57 @@ aq_traffic_dequeued(AqQueueShm *shm, int position, const AqConsumed *consumed)
 		add_consumed(own, now, consumed);
 }
 
+/* --- what a store counts when transactions commit --------------------------------- */
+
+void
+aq_traffic_put(AqQueueShm *shm, uint64 n, uint64 delayed, uint64 expiring, TimestampTz when)
+{
+	aq_stat_add(AQ_STAT_ENQUEUE_COMMITTED, n);
+	pg_atomic_fetch_add_u64(&shm->enqueued, n);
+	if (delayed > 0)
+		aq_traffic_add(shm, AQ_TRAFFIC_ENQUEUED_DELAY, delayed);
+	if (expiring > 0)
+		aq_traffic_add(shm, AQ_TRAFFIC_ENQUEUED_EXPIRY, expiring);
+	aq_traffic_time(shm, AQ_TRAFFIC_LAST_ENQUEUE, when);
+}
+
+void
+aq_traffic_enqueued(AqQueueShm *shm, int position, uint64 n, TimestampTz when)
+{
+	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
+
+	if (consumer == NULL)
+		return;
+	pg_atomic_fetch_add_u64(&consumer->enqueued, n);
+	if (!shm->single)
+		pg_atomic_write_u64(&consumer->traffic[AQ_TRAFFIC_LAST_ENQUEUE], (uint64) when);
+}
+
+void
+aq_traffic_done(AqQueueShm *shm, int position, uint64 n)
+{
+	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
+
+	if (consumer == NULL)
+		return;
+	pg_atomic_fetch_add_u64(&consumer->dequeued, n);
+	pg_atomic_fetch_add_u64(&shm->dequeued, n);
+}
+
+void
+aq_traffic_failed(AqQueueShm *shm, int position, uint64 n, TimestampTz when)
+{
+	aq_traffic_add_for(shm, position, AQ_TRAFFIC_FAILED, n);
+	aq_traffic_time(shm, AQ_TRAFFIC_LAST_FAILURE, when);
+}
+
+void
+aq_traffic_ready(AqQueueShm *shm, uint64 n, TimestampTz when)
+{
+	aq_traffic_add(shm, AQ_TRAFFIC_MADE_READY, n);
+	aq_traffic_time(shm, AQ_TRAFFIC_LAST_READY, when);
+}
+
 static uint64
 traffic_of(AqQueueShm *shm, int position, AqTraffic item)
 {
