@@ -184,7 +184,7 @@ damage_mark(Target *t, const char *what, int by)
 	else if (strcmp(what, "doubt") == 0 && by > 0)
 	{
 		(void) aq_doubt_table_add(p, FirstNormalTransactionId, 0, false);
-		aq_slots_add_doubts(p, 1);
+		aq_slot_add_doubts(p, 1);
 		aq_work_post(t->shm, AQ_WORK_DOUBT);
 	}
 	else

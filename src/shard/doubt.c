@@ -60,7 +60,7 @@ enter(Partition *partition, TransactionId xid, int64 session)
 	if (!aq_doubt_table_add(partition, xid, session, true))
 		aq_doubt_table_refuse();
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
-	aq_slots_add_doubts(partition, 1);
+	aq_slot_add_doubts(partition, 1);
 	aq_latch_free(&stream->latch);
 }
 
@@ -74,7 +74,7 @@ prepare_marks(const TakeNote *note)
 		return;
 	aq_chunks_reserve(1);
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
-	aq_slots_make_bitmap(&frame_sub(frame_of(note->partition), note->position)->doubt);
+	aq_slot_make_bitmap(&frame_sub(frame_of(note->partition), note->position)->doubt);
 	aq_latch_free(&stream->latch);
 }
 
@@ -114,7 +114,7 @@ aq_doubt_prepared(void)
 
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
 		frame_of(note->partition)->timers_reserved -= note->timers;
-		aq_slots_prepare(note->partition, note->first, note->count, preparing);
+		aq_slot_prepare_puts(note->partition, note->first, note->count, preparing);
 		aq_latch_free(&stream->latch);
 	}
 	for (int i = 0; i < ntakes; i++)
@@ -156,8 +156,8 @@ aq_doubt_cancel(void)
 		stream = stream_at(partition->stream);
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
 		aq_doubt_table_remove(partition->index, xid);
-		aq_slots_remove_doubt(partition);
-		aq_partition_check_done(stream, partition);
+		aq_slot_remove_doubt(partition);
+		aq_settle_check_done(stream, partition);
 		aq_latch_free(&stream->latch);
 	}
 }
@@ -422,7 +422,7 @@ settle_slot(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtSlot *do
 
 	if (!commit && !(slot->flags & SLOT_FOLLOWER))
 	{
-		aq_slots_lose(partition, doubt->slot, 1);
+		aq_slot_lose(partition, doubt->slot, 1);
 		return;
 	}
 	if (!(slot->flags & SLOT_FOLLOWER)) /* followers were counted at their commit */
@@ -527,7 +527,7 @@ retry_bitmaps(Frame *frame, Bitmapset *positions, bool make)
 			continue;
 		missing++;
 		if (make)
-			aq_slots_make_bitmap(&sub->retry);
+			aq_slot_make_bitmap(&sub->retry);
 	}
 	return missing;
 }
@@ -617,8 +617,8 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots,
 	if (!more)
 	{
 		aq_doubt_table_remove(partition->index, xid);
-		aq_slots_remove_doubt(partition);
-		aq_partition_check_done(stream, partition);
+		aq_slot_remove_doubt(partition);
+		aq_settle_check_done(stream, partition);
 	}
 	aq_latch_free(&stream->latch);
 	aq_chunks_trim();

@@ -39,7 +39,7 @@ aq_evict_frame(Stream *stream, Partition *partition)
 	int			position = -1;
 
 	while ((position = aq_frame_next_sub(frame, position)) >= 0)
-		aq_slots_unload(stream, partition, position);
+		aq_slot_unload(stream, partition, position);
 	if (partition->state == PARTITION_OPEN)
 		partition->was_open = true;
 	aq_stream_close(stream, partition);
@@ -93,7 +93,7 @@ evict(Partition *partition)
 		aq_evict_allowed(partition))
 	{
 		aq_evict_frame(stream, partition);
-		aq_partition_check_done(stream, partition); /* it may have been open until now */
+		aq_settle_check_done(stream, partition); /* it may have been open until now */
 		evicted = true;
 	}
 	aq_latch_free(&stream->latch);

@@ -88,7 +88,7 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 
 		partition->number = ordinal / PARTITION_SLOTS;
 		partition->state = PARTITION_CLOSED;
-		aq_slots_reset(partition, PARTITION_SLOTS);
+		aq_slot_reset(partition, PARTITION_SLOTS);
 		/* whoever took something from it, before the queue left memory, may have committed asynchronously */
 		partition->last_lsn = GetXLogInsertRecPtr();
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_LOAD);

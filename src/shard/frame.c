@@ -51,8 +51,8 @@ aq_frame_sub_make(Frame *frame, int position)
 			*chunk = aq_chunks_take();
 		sub = (FrameSub *) aq_chunk_ptr(*chunk) + position % SUBS_PER_CHUNK;
 	}
-	aq_slots_make_bitmap(&sub->ready);
-	aq_slots_pass(sub, PARTITION_SLOTS);
+	aq_slot_make_bitmap(&sub->ready);
+	aq_slot_pass(sub, PARTITION_SLOTS);
 	return sub;
 }
 
@@ -144,7 +144,7 @@ aq_frame_prepare(Stream *stream, Frame *frame, uint32 first, uint32 count,
 
 		(void) aq_frame_stream_sub_make(stream, position);
 		if (waiting)
-			aq_slots_make_bitmap(&sub->waiting);
+			aq_slot_make_bitmap(&sub->waiting);
 	}
 	reserve_timers(frame, timers);
 }

@@ -195,7 +195,7 @@ aq_held_back_end(Stream *stream, Partition *partition, int position)
 	StreamSub  *ssub = stream_sub(stream, position);
 	uint32		n = Min(ssub->ready, PG_INT32_MAX);
 
-	aq_slots_look_from(stream, partition, position);
+	aq_slot_search_from(stream, partition, position);
 	for (; partition != NULL; partition = partition_at(partition->next))
 		if (partition->frame == 0)
 			n = PG_INT32_MAX;

@@ -51,8 +51,8 @@ install_summary(Contents *p)
 
 	for (uint32 i = 0; i < p->nslots && !partition->counted; i++)
 		if (p->slots[i].state != SLOT_EMPTY)
-			aq_slots_note_session(partition, p->slots[i].session);
-	aq_slots_load_counts(partition, partition->counted ? partition->reserved : p->nslots, count_open(p), p->nfailed);
+			aq_slot_note_session(partition, p->slots[i].session);
+	aq_slot_load_counts(partition, partition->counted ? partition->reserved : p->nslots, count_open(p), p->nfailed);
 	partition->counted = partition->in_lag = true;
 	if (partition->last_take == 0)
 		partition->last_take = p->last_take;
@@ -192,14 +192,14 @@ install_frame(Contents *p, Stream *stream)
 	partition->frame = aq_chunks_take();
 	partition->file = p->file;
 	partition->referenced = true;
-	aq_slots_load_inflight(partition, p->pending, p->inflight);
-	aq_slots_add_doubts(partition, list_length(p->doubts));
+	aq_slot_load_inflight(partition, p->pending, p->inflight);
+	aq_slot_add_doubts(partition, list_length(p->doubts));
 	frame = frame_of(partition);
 	/* every segment exists, so that slot_at needs no test */
 	for (uint32 s = 0; s < (p->nslots + SEGMENT_SLOTS - 1) / SEGMENT_SLOTS; s++)
 	{
 		frame->segments[s] = aq_chunks_take();
-		aq_slots_load(frame, s, &p->slots[s * SEGMENT_SLOTS]);
+		aq_slot_load_segment(frame, s, &p->slots[s * SEGMENT_SLOTS]);
 	}
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (p->todo[position] != NULL || p->attempts[position] != NULL)
@@ -354,7 +354,7 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 	}
 	partition->loading = false;
 	aq_claim_end(stop_loading, &loading);
-	aq_partition_check_done(stream, partition);
+	aq_settle_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
 	aq_cond_broadcast(&shm->changed);
 

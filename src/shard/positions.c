@@ -54,7 +54,7 @@ close_old_tails(AqQueueShm *shm, int64 last_number)
 			partition->own_subid == InvalidSubTransactionId)
 		{
 			aq_stream_close(stream, partition);
-			aq_partition_check_done(stream, partition);
+			aq_settle_check_done(stream, partition);
 		}
 		aq_latch_free(&stream->latch);
 	}

@@ -52,7 +52,7 @@ open_partition(AqQueue *queue, Stream *stream)
 		partition->referenced = true;
 		partition->counted = partition->in_lag = true;
 		partition->loading = partition->was_open = false;
-		aq_slots_reset(partition, 0);
+		aq_slot_reset(partition, 0);
 		partition->expired = partition->made_ready = partition->evicted = 0;
 		pg_atomic_write_u64(&partition->browsed, 0);
 		partition->next_timer = partition->last_take = 0;
@@ -113,7 +113,7 @@ reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *all,
 		aq_frame_prepare(stream, frame, partition->reserved, n, all,
 						 note->ready_at != 0, n * timers_each);
 		note->partition = partition;
-		note->first = aq_slots_reserve(partition, n, xid, session, note->expires_at);
+		note->first = aq_slot_reserve(partition, n, xid, session, note->expires_at);
 		note->count = n;
 		note->timers = n * timers_each;
 		partition->referenced = true;

@@ -342,7 +342,7 @@ finish_partitions(AqQueueShm *shm, Stream *stream, int64 *from, const int *posit
 		for (int i = 0; i < n; i++)
 			if (aq_consumer_removed(aq_shm_consumer(shm, positions[i])))
 				finish_bits(shm, stream, partition, positions[i]);
-		aq_partition_check_done(stream, partition);
+		aq_settle_check_done(stream, partition);
 	}
 	aq_latch_free(&stream->latch);
 	return index != 0;

@@ -268,7 +268,7 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 	frame->timers_reserved = reserved;
 	if (partition->next_timer != 0) /* none of them may have a delay */
 		aq_work_announce_time(shm, partition->next_timer);
-	aq_partition_check_done(stream, partition);
+	aq_settle_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
 	if (ready > 0)
 		aq_waiters_wake(shm, batch->position, ready);
@@ -423,7 +423,7 @@ let_frame_go(void *arg)
 		if (batch->retry_at != 0 && (partition->next_timer == 0 || batch->retry_at < partition->next_timer))
 			partition->next_timer = batch->retry_at;
 	}
-	aq_partition_check_done(retries->stream, partition);
+	aq_settle_check_done(retries->stream, partition);
 	if (partition->frame != 0)
 		aq_evict_frame(retries->stream, partition);
 	if (partition->next_timer != 0)
@@ -604,7 +604,7 @@ collect_failed(Move *move)
 		ItemPointerSet(&move->tids[move->n], slot->block, slot->offset);
 		move->attempts[move->n++] = attempts_of(frame_of(partition), s);
 	}
-	aq_slots_hold(partition, move->n);	/* until they are moved */
+	aq_slot_hold(partition, move->n);	/* until they are moved */
 	aq_claim_enter(undo_move, move, 0);
 	aq_latch_free(&move->stream->latch);
 }
@@ -618,13 +618,13 @@ settle_move(Move *move)
 
 	TransactionIdRetreat(newest);	/* the one that moved them, or a later one */
 	aq_latch_get(&move->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
-	aq_slots_let_go(partition, move->n);
+	aq_slot_let_go(partition, move->n);
 	for (uint32 i = 0; i < move->nmoved; i++)
 		aq_slot_move(partition, move->slots[i]);
 	partition->last_taker = newest;
 	partition->last_take = GetCurrentTimestamp();
 	partition->last_lsn = Max(partition->last_lsn, XactLastCommitEnd);
-	aq_partition_check_done(move->stream, partition);
+	aq_settle_check_done(move->stream, partition);
 	aq_latch_free(&move->stream->latch);
 	aq_stat_add(AQ_STAT_EXCEPTIONS, move->nmoved);
 }

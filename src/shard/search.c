@@ -170,7 +170,7 @@ take_resident(Take *take, Stream *stream, uint32 number)
 			 aq_slot_take_waiting(partition, take->options->position, number));
 	if (taken)
 	{
-		aq_slots_make_bitmap(&frame_sub(frame_of(partition), take->options->position)->retry);
+		aq_slot_make_bitmap(&frame_sub(frame_of(partition), take->options->position)->retry);
 		aq_notes_add_take(partition, take->shm, take->options->position, take->options->mode,
 					 false, number);
 	}

@@ -28,13 +28,13 @@ counts(AqQueueShm *shm, int position)
 
 /* Is everything in a closed partition done? Then it can be reused. Latch held. */
 void
-aq_partition_check_done(Stream *stream, Partition *partition)
+aq_settle_check_done(Stream *stream, Partition *partition)
 {
 	ShardQueue *queue;
 	AqQueueShm *shm;
 
 	if (partition->state != PARTITION_CLOSED || !partition->counted || partition->loading ||
-		!aq_slots_are_done(partition))
+		!aq_slot_all_done(partition))
 		return;
 
 	shm = aq_shm_by_index(partition->queue);
@@ -94,7 +94,7 @@ aq_settle_publish(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 
 	int16		positions[AQ_MAX_CONSUMERS];
 	int			npositions = count_targets(shm, targets, n, now, positions);
 
-	aq_slots_publish(stream, partition, first, n, positions, npositions, ready_at != 0);
+	aq_slot_publish(stream, partition, first, n, positions, npositions, ready_at != 0);
 }
 
 /*
@@ -157,9 +157,9 @@ follow(PutNote *note, Stream *stream, Partition *partition, TransactionId doubt)
 	{
 		if (!aq_doubt_table_add(partition, doubt, session, false))
 			return false;
-		aq_slots_add_doubts(partition, 1);
+		aq_slot_add_doubts(partition, 1);
 	}
-	aq_slots_follow(partition, note->first, note->count, doubt);
+	aq_slot_follow(partition, note->first, note->count, doubt);
 	/* the log will say which of them the transaction has taken */
 	for (uint32 i = 0; i < note->count; i++)
 		count_own_takes(stream, partition, note->first + i, false);
@@ -209,7 +209,7 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 				 commit ? AQ_LOC_ENQUEUE_PUBLISH : AQ_LOC_ENQUEUE_ABORT);
 	frame_of(partition)->timers_reserved -= note->timers;
 	if (!commit)
-		aq_slots_lose(partition, note->first, note->count);
+		aq_slot_lose(partition, note->first, note->count);
 	else
 	{
 		if (pg_atomic_read_u32(&aq_area->ndoubts) > 0)
@@ -232,7 +232,7 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 		}
 		aq_settle_count_put(note->shm, stream, note->count, note->ready_at != 0, note->expires_at != 0, now);
 	}
-	aq_partition_check_done(stream, partition);
+	aq_settle_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
 
 	if (published)
@@ -252,7 +252,7 @@ static void
 finish(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 	   const uint16 *numbers, uint32 n, TransactionId xid)
 {
-	if (aq_slots_finish(stream, partition, position, numbers, n))
+	if (aq_slot_finish(stream, partition, position, numbers, n))
 		aq_work_post(shm, AQ_WORK_FAILED);
 	aq_traffic_done(shm, position, n);
 	if (TransactionIdPrecedes(partition->last_taker, xid))
@@ -324,7 +324,7 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 	}
 	if (partition->nretry > 0)
 		aq_work_post(note->shm, AQ_WORK_RETRY);
-	aq_partition_check_done(stream, partition);
+	aq_settle_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
 
 	if (final && note->mode != AQ_MODE_PURGE)

@@ -158,7 +158,7 @@ extern void aq_frame_set_attempts(Frame *frame, int position, uint32 slot, int a
 extern void aq_frame_push_timer(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind);
 extern bool aq_frame_pop_timer(Partition *partition, TimestampTz now, Timer *timer);
 extern uint32 aq_frame_chunks(const Partition *partition);
-extern void aq_partition_check_done(Stream *stream, Partition *partition);
+extern void aq_settle_check_done(Stream *stream, Partition *partition);
 
 /* --- evict.c: latch held unless said otherwise ----------------------------------------------- */
 extern bool aq_evict_allowed(const Partition *partition);

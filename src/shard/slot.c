@@ -97,7 +97,7 @@ set_waiting(Partition *partition, int position, uint32 number)
 {
 	FrameSub   *sub = frame_sub(frame_of(partition), position);
 
-	aq_slots_make_bitmap(&sub->waiting);
+	aq_slot_make_bitmap(&sub->waiting);
 	if (aq_bitmap_set(bitmap_of(sub->waiting), number))
 		sub->nwaiting++;
 }
@@ -126,7 +126,7 @@ set_doubt(Stream *stream, Partition *partition, int position, uint32 number)
 {
 	FrameSub   *sub = frame_sub(frame_of(partition), position);
 
-	aq_slots_make_bitmap(&sub->doubt);
+	aq_slot_make_bitmap(&sub->doubt);
 	if (aq_bitmap_set(bitmap_of(sub->doubt), number))
 	{
 		sub->ndoubt++;
@@ -159,7 +159,7 @@ remove_pending(Partition *partition, uint32 n)
 
 /* The session has enqueued into the partition. */
 void
-aq_slots_note_session(Partition *partition, int64 session)
+aq_slot_note_session(Partition *partition, int64 session)
 {
 	for (int i = 0; i < PARTITION_SESSIONS; i++)
 	{
@@ -173,7 +173,7 @@ aq_slots_note_session(Partition *partition, int64 session)
 
 /* The next n slots, for a running transaction; the first one.  expires_at: 0, or when. */
 uint32
-aq_slots_reserve(Partition *partition, uint32 n, uint64 full_xid, int64 session, TimestampTz expires_at)
+aq_slot_reserve(Partition *partition, uint32 n, uint64 full_xid, int64 session, TimestampTz expires_at)
 {
 	Frame	   *frame = frame_of(partition);
 	uint32		first = partition->reserved;
@@ -189,7 +189,7 @@ aq_slots_reserve(Partition *partition, uint32 n, uint64 full_xid, int64 session,
 		if (expires_at != 0)
 			aq_slot_set_expiry(slot, expires_at);
 	}
-	aq_slots_note_session(partition, session);
+	aq_slot_note_session(partition, session);
 	partition->reserved += n;
 	partition->pending += n;
 	partition->open += n;
@@ -198,7 +198,7 @@ aq_slots_reserve(Partition *partition, uint32 n, uint64 full_xid, int64 session,
 
 /* Their transaction is prepared, under its top-level id. */
 void
-aq_slots_prepare(Partition *partition, uint32 first, uint32 n, TransactionId xid)
+aq_slot_prepare_puts(Partition *partition, uint32 first, uint32 n, TransactionId xid)
 {
 	for (uint32 i = first; i < first + n; i++)
 	{
@@ -211,7 +211,7 @@ aq_slots_prepare(Partition *partition, uint32 first, uint32 n, TransactionId xid
 
 /* They are committed, and stand behind those of a prepared transaction. */
 void
-aq_slots_follow(Partition *partition, uint32 first, uint32 n, TransactionId xid)
+aq_slot_follow(Partition *partition, uint32 first, uint32 n, TransactionId xid)
 {
 	for (uint32 i = first; i < first + n; i++)
 	{
@@ -225,7 +225,7 @@ aq_slots_follow(Partition *partition, uint32 first, uint32 n, TransactionId xid)
 
 /* They are committed: ready, or waiting, for these consumers; done when there are none. */
 void
-aq_slots_publish(Stream *stream, Partition *partition, uint32 first, uint32 n,
+aq_slot_publish(Stream *stream, Partition *partition, uint32 first, uint32 n,
 				 const int16 *positions, int npositions, bool waits)
 {
 	Frame	   *frame = frame_of(partition);
@@ -253,7 +253,7 @@ aq_slots_publish(Stream *stream, Partition *partition, uint32 first, uint32 n,
 
 /* Their transaction is rolled back. */
 void
-aq_slots_lose(Partition *partition, uint32 first, uint32 n)
+aq_slot_lose(Partition *partition, uint32 first, uint32 n)
 {
 	for (uint32 i = first; i < first + n; i++)
 	{
@@ -435,7 +435,7 @@ aq_slot_wake(Stream *stream, Partition *partition, int position, uint32 number)
  * failed.  True when one of them is to be moved, as all its consumers are done.
  */
 bool
-aq_slots_finish(Stream *stream, Partition *partition, int position, const uint16 *numbers, uint32 n)
+aq_slot_finish(Stream *stream, Partition *partition, int position, const uint16 *numbers, uint32 n)
 {
 	bool		move = false;
 
@@ -464,7 +464,7 @@ aq_slots_finish(Stream *stream, Partition *partition, int position, const uint16
  * dequeues have passed by is looked at again.
  */
 void
-aq_slots_look_from(Stream *stream, const Partition *partition, int position)
+aq_slot_search_from(Stream *stream, const Partition *partition, int position)
 {
 	look_at(stream_sub(stream, position), partition);
 	for (; partition != NULL; partition = partition_at(partition->next))
@@ -478,7 +478,7 @@ aq_slots_look_from(Stream *stream, const Partition *partition, int position)
 
 /* The partition leaves the stream: no consumer's dequeue begins in it. */
 void
-aq_slots_unlink(Stream *stream, const Partition *partition)
+aq_slot_unlink(Stream *stream, const Partition *partition)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
@@ -495,7 +495,7 @@ aq_slots_unlink(Stream *stream, const Partition *partition)
 
 /* A segment of a new frame. */
 void
-aq_slots_load(Frame *frame, uint32 segment, const Slot *slots)
+aq_slot_load_segment(Frame *frame, uint32 segment, const Slot *slots)
 {
 	memcpy(aq_chunk_ptr(frame->segments[segment]), slots, AQ_CHUNK_SIZE);
 }
@@ -516,7 +516,7 @@ aq_slot_load(Stream *stream, Partition *partition, int position, uint32 number, 
 
 /* The frame goes: a consumer's count of ready messages counts what is resident. */
 void
-aq_slots_unload(Stream *stream, Partition *partition, int position)
+aq_slot_unload(Stream *stream, Partition *partition, int position)
 {
 	StreamSub  *ssub = stream_sub(stream, position);
 	const FrameSub *sub = frame_sub(frame_of(partition), position);
@@ -527,7 +527,7 @@ aq_slots_unload(Stream *stream, Partition *partition, int position)
 
 /* The partition begins: nothing is in it, or nothing is known but that its slots may be used. */
 void
-aq_slots_reset(Partition *partition, uint32 reserved)
+aq_slot_reset(Partition *partition, uint32 reserved)
 {
 	partition->reserved = reserved;
 	partition->pending = partition->inflight = partition->open = 0;

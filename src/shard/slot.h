@@ -17,7 +17,7 @@
  *	Partition.pending	slots that are PENDING or in DOUBT
  *	Partition.nfailed	slots with SLOT_FAILED
  *	Partition.open		pending + nfailed + Slot.open of all other slots
- *	Partition.inflight	views TAKEN and DOUBT, plus what aq_slots_hold has added
+ *	Partition.inflight	views TAKEN and DOUBT, plus what aq_slot_hold has added
  *	Partition.nretry	bits of RETRY
  *	Slot.open			views that are not DONE
  *	FrameSub.n...		bits of its bitmap
@@ -159,13 +159,13 @@ extern const SlotTransition aq_slot_steps[SLOT_STEPS];
 extern const SlotTransition aq_slot_view_steps[VIEW_STEPS];
 
 /* --- enqueued messages: slots first .. first + n - 1 of a partition ----------------------- */
-extern uint32 aq_slots_reserve(Partition *partition, uint32 n, uint64 full_xid, int64 session,
+extern uint32 aq_slot_reserve(Partition *partition, uint32 n, uint64 full_xid, int64 session,
 							   TimestampTz expires_at);
-extern void aq_slots_prepare(Partition *partition, uint32 first, uint32 n, TransactionId xid);
-extern void aq_slots_follow(Partition *partition, uint32 first, uint32 n, TransactionId xid);
-extern void aq_slots_publish(Stream *stream, Partition *partition, uint32 first, uint32 n,
+extern void aq_slot_prepare_puts(Partition *partition, uint32 first, uint32 n, TransactionId xid);
+extern void aq_slot_follow(Partition *partition, uint32 first, uint32 n, TransactionId xid);
+extern void aq_slot_publish(Stream *stream, Partition *partition, uint32 first, uint32 n,
 							 const int16 *positions, int npositions, bool waits);
-extern void aq_slots_lose(Partition *partition, uint32 first, uint32 n);
+extern void aq_slot_lose(Partition *partition, uint32 first, uint32 n);
 extern void aq_slot_undelay(Slot *slot);
 extern void aq_slot_fail(Partition *partition, uint32 number);
 extern void aq_slot_move(Partition *partition, uint32 number);
@@ -180,19 +180,19 @@ extern bool aq_slot_counted(Partition *partition, int position, uint32 number);
 extern void aq_slot_prepare(Stream *stream, Partition *partition, int position, uint32 number);
 extern bool aq_slot_resolve(Stream *stream, Partition *partition, int position, uint32 number);
 extern bool aq_slot_wake(Stream *stream, Partition *partition, int position, uint32 number);
-extern bool aq_slots_finish(Stream *stream, Partition *partition, int position,
+extern bool aq_slot_finish(Stream *stream, Partition *partition, int position,
 							const uint16 *numbers, uint32 n);
 
 /* --- where dequeues begin ------------------------------------------------------------------ */
-extern void aq_slots_look_from(Stream *stream, const Partition *partition, int position);
-extern void aq_slots_unlink(Stream *stream, const Partition *partition);
+extern void aq_slot_search_from(Stream *stream, const Partition *partition, int position);
+extern void aq_slot_unlink(Stream *stream, const Partition *partition);
 
 /* --- loading and unloading a frame ----------------------------------------------------------- */
-extern void aq_slots_load(Frame *frame, uint32 segment, const Slot *slots);
+extern void aq_slot_load_segment(Frame *frame, uint32 segment, const Slot *slots);
 extern void aq_slot_load(Stream *stream, Partition *partition, int position, uint32 number, bool doubt);
-extern void aq_slots_unload(Stream *stream, Partition *partition, int position);
-extern void aq_slots_reset(Partition *partition, uint32 reserved);
-extern void aq_slots_note_session(Partition *partition, int64 session);
+extern void aq_slot_unload(Stream *stream, Partition *partition, int position);
+extern void aq_slot_reset(Partition *partition, uint32 reserved);
+extern void aq_slot_note_session(Partition *partition, int64 session);
 
 /* The row's place; of a slot of the session's own transaction also without the latch. */
 static inline void
@@ -226,7 +226,7 @@ aq_slot_set_xid(Slot *slot, TransactionId xid, uint64 near)
  * reserve of chunks.
  */
 static inline void
-aq_slots_make_bitmap(AqChunk *bitmap)
+aq_slot_make_bitmap(AqChunk *bitmap)
 {
 	if (*bitmap == 0)
 		*bitmap = aq_chunks_take();
@@ -234,13 +234,13 @@ aq_slots_make_bitmap(AqChunk *bitmap)
 
 /* n (slot, consumer)s, or as many jobs, keep the frame of the partition, until they let it go. */
 static inline void
-aq_slots_hold(Partition *partition, uint32 n)
+aq_slot_hold(Partition *partition, uint32 n)
 {
 	partition->inflight += n;
 }
 
 static inline void
-aq_slots_let_go(Partition *partition, uint32 n)
+aq_slot_let_go(Partition *partition, uint32 n)
 {
 	Assert(partition->inflight >= n);
 	partition->inflight -= n;
@@ -248,13 +248,13 @@ aq_slots_let_go(Partition *partition, uint32 n)
 
 /* Transactions in doubt that have to do with the partition. */
 static inline void
-aq_slots_add_doubts(Partition *partition, uint32 n)
+aq_slot_add_doubts(Partition *partition, uint32 n)
 {
 	partition->ndoubt += n;
 }
 
 static inline void
-aq_slots_remove_doubt(Partition *partition)
+aq_slot_remove_doubt(Partition *partition)
 {
 	Assert(partition->ndoubt > 0);
 	partition->ndoubt--;
@@ -262,7 +262,7 @@ aq_slots_remove_doubt(Partition *partition)
 
 /* Does nothing in the partition remain to be done? */
 static inline bool
-aq_slots_are_done(const Partition *partition)
+aq_slot_all_done(const Partition *partition)
 {
 	return partition->open == 0 && partition->pending == 0 && partition->inflight == 0 &&
 		partition->ndoubt == 0 && partition->nretry == 0;
@@ -270,21 +270,21 @@ aq_slots_are_done(const Partition *partition)
 
 /* A dequeue has found nothing to be had before this slot. */
 static inline void
-aq_slots_pass(FrameSub *sub, uint32 first)
+aq_slot_pass(FrameSub *sub, uint32 first)
 {
 	sub->first = first;
 }
 
 /* The same of all slots of the partition. */
 static inline void
-aq_slots_pass_partition(StreamSub *ssub, const Partition *partition)
+aq_slot_pass_partition(StreamSub *ssub, const Partition *partition)
 {
 	ssub->hint = partition->next ? partition->next : partition->index;
 }
 
 /* What the tables say, of a partition that was not resident. */
 static inline void
-aq_slots_load_counts(Partition *partition, uint32 reserved, uint32 open, uint32 nfailed)
+aq_slot_load_counts(Partition *partition, uint32 reserved, uint32 open, uint32 nfailed)
 {
 	partition->reserved = reserved;
 	partition->open = open;
@@ -293,7 +293,7 @@ aq_slots_load_counts(Partition *partition, uint32 reserved, uint32 open, uint32 
 
 /* The same, when it becomes resident. */
 static inline void
-aq_slots_load_inflight(Partition *partition, uint32 pending, uint32 inflight)
+aq_slot_load_inflight(Partition *partition, uint32 pending, uint32 inflight)
 {
 	partition->pending = pending;
 	partition->inflight = inflight;

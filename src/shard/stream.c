@@ -35,7 +35,7 @@ aq_stream_append(Stream *stream, Partition *partition)
 void
 aq_stream_unlink(Stream *stream, Partition *partition)
 {
-	aq_slots_unlink(stream, partition);
+	aq_slot_unlink(stream, partition);
 	if (partition->prev)
 		partition_at(partition->prev)->next = partition->next;
 	else

@@ -134,7 +134,7 @@ aq_tables_give_back(AqQueueShm *shm, Partition *partition)
 
 	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
 	partition->state = PARTITION_EMPTY;
-	aq_slots_reset(partition, 0);
+	aq_slot_reset(partition, 0);
 	partition->expired = partition->made_ready = partition->evicted = 0;
 	pg_atomic_write_u64(&partition->browsed, 0);
 	partition->stream = 0;

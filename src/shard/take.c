@@ -72,17 +72,17 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 		if (!peek)
 		{
 			/* a chunk is reserved: the caller has seen to that, and goes no further once there is an item */
-			aq_slots_make_bitmap(&sub->retry);
+			aq_slot_make_bitmap(&sub->retry);
 			candidate_set(take, partition, &take->items[n], number, false);
 			(void) aq_slot_take(stream, partition, position, number);
 			aq_notes_add_take(partition, take->shm, position, take->options->mode, false, number);
 			if (!skipped)
-				aq_slots_pass(sub, number + 1);
+				aq_slot_pass(sub, number + 1);
 		}
 		n++;
 	}
 	if (number < 0 && !skipped)
-		aq_slots_pass(sub, PARTITION_SLOTS);
+		aq_slot_pass(sub, PARTITION_SLOTS);
 	*blocked = n == 0 && retry < PARTITION_SLOTS;
 	return n;
 }
@@ -139,7 +139,7 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 			passed &= sub->nretry == 0 && sub->first == PARTITION_SLOTS;
 		}
 		if (passed)
-			aq_slots_pass_partition(ssub, partition);
+			aq_slot_pass_partition(ssub, partition);
 		partition = partition_at(partition->next);
 	}
 	aq_latch_free(&stream->latch);

@@ -69,7 +69,7 @@ pop_timers(Round *round)
 		round->ntimers++;
 		frame_of(round->partition)->timers_reserved++;
 	}
-	aq_slots_hold(round->partition, 1);
+	aq_slot_hold(round->partition, 1);
 	aq_claim_enter(undo_round, round, 0);
 }
 
@@ -78,7 +78,7 @@ static void
 finish_timers(Round *round, bool all_again)
 {
 	aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
-	aq_slots_let_go(round->partition, 1);
+	aq_slot_let_go(round->partition, 1);
 	for (uint32 i = 0; i < round->ntimers; i++)
 	{
 		Timer	   *timer = &round->timers[i];
@@ -89,7 +89,7 @@ finish_timers(Round *round, bool all_again)
 		else
 			frame_of(round->partition)->timers_reserved--;
 	}
-	aq_partition_check_done(round->stream, round->partition);
+	aq_settle_check_done(round->stream, round->partition);
 	aq_latch_free(&round->stream->latch);
 }
 
