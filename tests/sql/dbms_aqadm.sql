@@ -19,7 +19,7 @@ SELECT t.error($$CALL dbms_aqadm.start_queue('nobody')$$);
 SELECT t.error($$CALL dbms_aqadm.stop_queue('a.b.c')$$);
 
 -- alter: null leaves a setting as it is
-CALL dbms_aqadm.alter_queue('topic', max_retries => 7);
+CALL dbms_aqadm.alter_queue('topic', max_retries => 7::numeric);
 CALL dbms_aqadm.alter_queue('topic', retention_time => dbms_aqadm.infinite(), comment => 'second');
 CALL dbms_aqadm.alter_sharded_queue('topic', queue_properties => ROW(NULL, 5, NULL, NULL, NULL));
 SELECT max_retries, retry_delay, retention, comment FROM aq.queues;

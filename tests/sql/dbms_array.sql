@@ -38,6 +38,22 @@ BEGIN
 	CALL dbms_aq.dequeue_array('orders', dbms_aq.dequeue_options_t(wait => 0), 10, mp, p, taken, errors, n);
 	RAISE NOTICE '% dequeued: %', n, p;
 END $$;
+-- numbers of any exact type, and without error_array
+DO $$
+DECLARE
+	mp dbms_aq.message_properties_array_t := array_fill(NULL::dbms_aq.message_properties_t, ARRAY[2]);
+	p order_t[] := ARRAY[ROW(9, 'n'), ROW(10, 'n')];
+	ids dbms_aq.msgid_array_t;
+	n integer;
+	l_size numeric := 2;
+	l_wait bigint := 1;
+BEGIN
+	CALL dbms_aq.enqueue_array('orders', dbms_aq.enqueue_options_t(visibility => 2.0), l_size, mp, p, ids, n);
+	CALL dbms_aq.dequeue_array(queue_name => 'orders', dequeue_options => dbms_aq.dequeue_options_t(wait => l_wait, navigation => 1::numeric),
+		array_size => l_size, message_properties_array => mp, payload_array => p, msgid_array => ids, dequeued => n);
+	RAISE NOTICE '% dequeued: %', n, p;
+END $$;
+SELECT t.error($$CALL dbms_aq.dequeue_array('orders', dbms_aq.dequeue_options_t(wait => 0::numeric), 2::numeric, NULL, NULL::ora.order_t[], NULL, NULL)$$);
 -- nothing: ORA-25228
 SELECT t.error($$CALL dbms_aq.dequeue_array('orders', dbms_aq.dequeue_options_t(wait => 0), 10, NULL, NULL::ora.order_t[], NULL, NULL, NULL)$$);
 -- what is refused

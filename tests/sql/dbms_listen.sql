@@ -22,7 +22,7 @@ BEGIN
 	COMMIT;
 	CALL dbms_aq.listen(l_listen_list, l_agent);
 	RAISE NOTICE '%', l_agent;
-	CALL dbms_aq.listen(l_listen_list, dbms_aq.no_wait(), dbms_aq.persistent(), l_agent, mode);
+	CALL dbms_aq.listen(l_listen_list, dbms_aq.no_wait()::bigint, dbms_aq.persistent()::numeric, l_agent, mode);
 	RAISE NOTICE '% %', l_agent, mode;
 	/* the name comes back as the views spell it */
 	l_listen_list[1] := sys.aq$_agent('ksub_1', 'topic', NULL);

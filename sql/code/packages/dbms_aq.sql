@@ -4,33 +4,33 @@
 
 -- Records with named fields, for calls outside of PL/pgSQL.
 
-CREATE FUNCTION dbms_aq.enqueue_options_t(visibility integer DEFAULT NULL, relative_msgid uuid DEFAULT NULL,
-	sequence_deviation integer DEFAULT NULL, transformation text DEFAULT NULL, delivery_mode integer DEFAULT NULL)
+CREATE FUNCTION dbms_aq.enqueue_options_t(visibility numeric DEFAULT NULL, relative_msgid uuid DEFAULT NULL,
+	sequence_deviation numeric DEFAULT NULL, transformation text DEFAULT NULL, delivery_mode numeric DEFAULT NULL)
 RETURNS dbms_aq.enqueue_options_t LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ROW($1, $2, $3, $4, $5)::dbms_aq.enqueue_options_t;
-COMMENT ON FUNCTION dbms_aq.enqueue_options_t(integer, uuid, integer, text, integer) IS
+COMMENT ON FUNCTION dbms_aq.enqueue_options_t(numeric, uuid, numeric, text, numeric) IS
 'Make a record of enqueue options; name the fields that you set';
 
-CREATE FUNCTION dbms_aq.dequeue_options_t(consumer_name text DEFAULT NULL, dequeue_mode integer DEFAULT NULL,
-	navigation integer DEFAULT NULL, visibility integer DEFAULT NULL, wait integer DEFAULT NULL, msgid uuid DEFAULT NULL,
+CREATE FUNCTION dbms_aq.dequeue_options_t(consumer_name text DEFAULT NULL, dequeue_mode numeric DEFAULT NULL,
+	navigation numeric DEFAULT NULL, visibility numeric DEFAULT NULL, wait numeric DEFAULT NULL, msgid uuid DEFAULT NULL,
 	correlation text DEFAULT NULL, deq_condition text DEFAULT NULL, signature sys.aq$_sig_prop DEFAULT NULL,
-	transformation text DEFAULT NULL, delivery_mode integer DEFAULT NULL)
+	transformation text DEFAULT NULL, delivery_mode numeric DEFAULT NULL)
 RETURNS dbms_aq.dequeue_options_t LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ROW($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)::dbms_aq.dequeue_options_t;
-COMMENT ON FUNCTION dbms_aq.dequeue_options_t(text, integer, integer, integer, integer, uuid, text, text, sys.aq$_sig_prop,
-	text, integer) IS
+COMMENT ON FUNCTION dbms_aq.dequeue_options_t(text, numeric, numeric, numeric, numeric, uuid, text, text, sys.aq$_sig_prop,
+	text, numeric) IS
 'Make a record of dequeue options; name the fields that you set';
 
-CREATE FUNCTION dbms_aq.message_properties_t(priority integer DEFAULT NULL, delay integer DEFAULT NULL,
-	expiration integer DEFAULT NULL, correlation text DEFAULT NULL, attempts integer DEFAULT NULL,
+CREATE FUNCTION dbms_aq.message_properties_t(priority numeric DEFAULT NULL, delay numeric DEFAULT NULL,
+	expiration numeric DEFAULT NULL, correlation text DEFAULT NULL, attempts numeric DEFAULT NULL,
 	recipient_list dbms_aq.aq$_recipient_list_t DEFAULT NULL, exception_queue text DEFAULT NULL,
-	enqueue_time timestamptz DEFAULT NULL, state integer DEFAULT NULL, sender_id sys.aq$_agent DEFAULT NULL,
+	enqueue_time timestamptz DEFAULT NULL, state numeric DEFAULT NULL, sender_id sys.aq$_agent DEFAULT NULL,
 	original_msgid uuid DEFAULT NULL, signature sys.aq$_sig_prop DEFAULT NULL, transaction_group text DEFAULT NULL,
-	user_property jsonb DEFAULT NULL, delivery_mode integer DEFAULT NULL)
+	user_property jsonb DEFAULT NULL, delivery_mode numeric DEFAULT NULL)
 RETURNS dbms_aq.message_properties_t LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ROW($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)::dbms_aq.message_properties_t;
-COMMENT ON FUNCTION dbms_aq.message_properties_t(integer, integer, integer, text, integer, dbms_aq.aq$_recipient_list_t,
-	text, timestamptz, integer, sys.aq$_agent, uuid, sys.aq$_sig_prop, text, jsonb, integer) IS
+COMMENT ON FUNCTION dbms_aq.message_properties_t(numeric, numeric, numeric, text, numeric, dbms_aq.aq$_recipient_list_t,
+	text, timestamptz, numeric, sys.aq$_agent, uuid, sys.aq$_sig_prop, text, jsonb, numeric) IS
 'Make a record of message properties; name the fields that you set';
 
 -- Checks and translations. What most calls need stands in the function itself: a call within the package costs as much as a check of ten options.
@@ -92,7 +92,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq._check_local(text, sys.aq$_agent) IS 'Internal: the agent must be a consumer of this queue';
 
-CREATE FUNCTION dbms_aq._delivery_mode(delivery_mode integer) RETURNS text
+CREATE FUNCTION dbms_aq._delivery_mode(delivery_mode numeric) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF delivery_mode NOT IN (1, 2, 3) THEN
@@ -101,7 +101,7 @@ BEGIN
 	END IF;
 	RETURN CASE delivery_mode WHEN 2 THEN 'buffered' WHEN 3 THEN 'persistent_or_buffered' END;
 END $$;
-COMMENT ON FUNCTION dbms_aq._delivery_mode(integer) IS 'Internal: what schema aq calls it; null: persistent';
+COMMENT ON FUNCTION dbms_aq._delivery_mode(numeric) IS 'Internal: what schema aq calls it; null: persistent';
 
 CREATE FUNCTION dbms_aq._check_immediate(visibility integer) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
@@ -372,21 +372,35 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_autonomous_put_arr
 COMMENT ON FUNCTION aq._put_array_immediately(text, dbms_aq.enqueue_options_t, integer, dbms_aq.message_properties_t[], anyarray) IS
 'Internal: dbms_aq._enqueue_array in a transaction of its own';
 
-CREATE PROCEDURE dbms_aq.enqueue_array(queue_name text, enqueue_options dbms_aq.enqueue_options_t, array_size integer,
+CREATE PROCEDURE dbms_aq.enqueue_array(queue_name text, enqueue_options dbms_aq.enqueue_options_t, array_size numeric,
 	message_properties_array dbms_aq.message_properties_array_t, payload_array anyarray,
 	OUT msgid_array dbms_aq.msgid_array_t, OUT error_array dbms_aq.error_array_t, OUT enqueued integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF enqueue_options.visibility = 1 THEN
-		msgid_array := aq._put_array_immediately(queue_name, enqueue_options, array_size,
+		msgid_array := aq._put_array_immediately(queue_name, enqueue_options, array_size::integer,
 			message_properties_array::dbms_aq.message_properties_t[], payload_array);
 	ELSE
-		msgid_array := dbms_aq._enqueue_array(queue_name, enqueue_options, array_size, message_properties_array, payload_array);
+		msgid_array := dbms_aq._enqueue_array(queue_name, enqueue_options, array_size::integer, message_properties_array, payload_array);
 	END IF;
 	enqueued := cardinality(msgid_array);
 END $$;
-COMMENT ON PROCEDURE dbms_aq.enqueue_array(text, dbms_aq.enqueue_options_t, integer, dbms_aq.message_properties_array_t, anyarray) IS
+COMMENT ON PROCEDURE dbms_aq.enqueue_array(text, dbms_aq.enqueue_options_t, numeric, dbms_aq.message_properties_array_t, anyarray,
+	dbms_aq.msgid_array_t, dbms_aq.error_array_t, integer) IS
 'Enqueue the first array_size messages of the arrays; enqueued is what Oracle''s function returns';
+
+-- Without error_array.  Its input arguments must differ in a type, so the list is an array here, and any array in dequeue_array is a compatible one.
+CREATE PROCEDURE dbms_aq.enqueue_array(queue_name text, enqueue_options dbms_aq.enqueue_options_t, array_size numeric,
+	message_properties_array dbms_aq.message_properties_t[], payload_array anyarray,
+	OUT msgid_array dbms_aq.msgid_array_t, OUT enqueued integer)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+DECLARE
+	error_array dbms_aq.error_array_t;
+BEGIN
+	CALL dbms_aq.enqueue_array(queue_name, enqueue_options, array_size, message_properties_array, payload_array, msgid_array, error_array, enqueued);
+END $$;
+COMMENT ON PROCEDURE dbms_aq.enqueue_array(text, dbms_aq.enqueue_options_t, numeric, dbms_aq.message_properties_t[], anyarray,
+	dbms_aq.msgid_array_t, integer) IS 'The same without error_array, which is never filled';
 
 -- dequeue
 
@@ -446,7 +460,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aq._dequeue_text(text, dbms_aq.dequeue_options_t, text) IS
 'Internal: one attempt to dequeue, the payload as text';
 
-CREATE FUNCTION dbms_aq._dequeue_array(queue_name text, options dbms_aq.dequeue_options_t, array_size integer, as_type anyarray,
+CREATE FUNCTION dbms_aq._dequeue_array(queue_name text, options dbms_aq.dequeue_options_t, array_size numeric, as_type anyarray,
 	OUT success boolean, OUT queue text, OUT consumer text, OUT timeout integer, OUT selective boolean, OUT delivery integer,
 	OUT message_properties_array dbms_aq.message_properties_array_t, OUT payload_array anyarray,
 	OUT msgid_array dbms_aq.msgid_array_t, OUT error_array dbms_aq.error_array_t, OUT dequeued integer)
@@ -467,17 +481,17 @@ BEGIN
 	IF take.transformation IS NOT NULL THEN
 		SELECT array_agg(dbms_aq._properties(m)), array_agg(m.payload), array_agg(m.msgid)
 			INTO message_properties_array, payload_array, msgid_array
-			FROM aq._dequeue_transformed(take, as_type[1], array_size) m;
+			FROM aq._dequeue_transformed(take, as_type[1], array_size::integer) m;
 	ELSE
 		SELECT array_agg(dbms_aq._properties(m)), array_agg(m.payload), array_agg(m.msgid)
 			INTO message_properties_array, payload_array, msgid_array
-			FROM aq.dequeue_full(take.queue, as_type[1], take.consumer, array_size, take.mode, take.correlation, NULL,
+			FROM aq.dequeue_full(take.queue, as_type[1], take.consumer, array_size::integer, take.mode, take.correlation, NULL,
 				take.condition, NULL, take.navigation, take.delivery_mode) m;
 	END IF;
 	dequeued := coalesce(cardinality(msgid_array), 0);
 	success := dequeued > 0;
 END $$;
-COMMENT ON FUNCTION dbms_aq._dequeue_array(text, dbms_aq.dequeue_options_t, integer, anyarray) IS
+COMMENT ON FUNCTION dbms_aq._dequeue_array(text, dbms_aq.dequeue_options_t, numeric, anyarray) IS
 'Internal: one attempt to dequeue several messages';
 
 CREATE PROCEDURE dbms_aq.dequeue(queue_name text, dequeue_options dbms_aq.dequeue_options_t,
@@ -498,16 +512,24 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_dequeue';
 COMMENT ON PROCEDURE dbms_aq.dequeue(text, dbms_aq.dequeue_options_t, varchar) IS
 'Dequeue a message, its payload as text; for variables and drivers that say varchar';
 
-CREATE PROCEDURE dbms_aq.dequeue_array(queue_name text, dequeue_options dbms_aq.dequeue_options_t, array_size integer,
+CREATE PROCEDURE dbms_aq.dequeue_array(queue_name text, dequeue_options dbms_aq.dequeue_options_t, array_size numeric,
 	OUT message_properties_array dbms_aq.message_properties_array_t, INOUT payload_array anyarray,
 	OUT msgid_array dbms_aq.msgid_array_t, OUT error_array dbms_aq.error_array_t, OUT dequeued integer)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_dequeue_array';
-COMMENT ON PROCEDURE dbms_aq.dequeue_array(text, dbms_aq.dequeue_options_t, integer, anyarray) IS
+COMMENT ON PROCEDURE dbms_aq.dequeue_array(text, dbms_aq.dequeue_options_t, numeric, dbms_aq.message_properties_array_t, anyarray,
+	dbms_aq.msgid_array_t, dbms_aq.error_array_t, integer) IS
 'Dequeue 1 to array_size messages; waits only while there is none. dequeued is what Oracle''s function returns';
+
+CREATE PROCEDURE dbms_aq.dequeue_array(queue_name text, dequeue_options dbms_aq.dequeue_options_t, array_size numeric,
+	OUT message_properties_array dbms_aq.message_properties_array_t, INOUT payload_array anycompatiblearray,
+	OUT msgid_array dbms_aq.msgid_array_t, OUT dequeued integer)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_dequeue_array';
+COMMENT ON PROCEDURE dbms_aq.dequeue_array(text, dbms_aq.dequeue_options_t, numeric, dbms_aq.message_properties_array_t, anycompatiblearray,
+	dbms_aq.msgid_array_t, integer) IS 'The same without error_array, which is never filled';
 
 -- listen
 
-CREATE FUNCTION dbms_aq._listen_targets(agent_list dbms_aq.aq$_agent_list_t, wait integer, listen_delivery_mode integer,
+CREATE FUNCTION dbms_aq._listen_targets(agent_list dbms_aq.aq$_agent_list_t, wait numeric, listen_delivery_mode numeric,
 	OUT queues text[], OUT consumers text[], OUT timeout integer, OUT delivery integer, OUT agents sys.aq$_agent[])
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
@@ -554,18 +576,18 @@ BEGIN
 		agents := agents || sys.aq$_agent(aq._oracle_case(consumer), agent.address, agent.protocol);
 	END LOOP;
 END $$;
-COMMENT ON FUNCTION dbms_aq._listen_targets(dbms_aq.aq$_agent_list_t, integer, integer) IS 'Internal: arguments of aq.listen';
+COMMENT ON FUNCTION dbms_aq._listen_targets(dbms_aq.aq$_agent_list_t, numeric, numeric) IS 'Internal: arguments of aq.listen';
 
 CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, OUT agent sys.aq$_agent)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_listen';
 COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t) IS
 'Wait for ever until one of the agents has a message; the first in list order is returned. Consumes nothing';
-CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, wait integer, OUT agent sys.aq$_agent)
+CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, wait numeric, OUT agent sys.aq$_agent)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_listen';
-COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t, integer) IS
+COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t, numeric) IS
 'Wait up to so many seconds until one of the agents has a message; the first in list order is returned. Consumes nothing';
-CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, wait integer, listen_delivery_mode integer,
+CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, wait numeric, listen_delivery_mode numeric,
 	OUT agent sys.aq$_agent, OUT message_delivery_mode integer)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_listen';
-COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t, integer, integer) IS
+COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t, numeric, numeric) IS
 'Wait until one of the agents has a message of this delivery mode; the first in list order is returned. Consumes nothing';

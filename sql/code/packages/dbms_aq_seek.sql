@@ -11,11 +11,11 @@ COMMENT ON FUNCTION dbms_aq.no_discard_skipped() IS 'skip_option: the session go
 CREATE FUNCTION dbms_aq.discard_skipped() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
 COMMENT ON FUNCTION dbms_aq.discard_skipped() IS 'skip_option: the messages that are passed by count as consumed';
 
-CREATE FUNCTION dbms_aq.seek_input_t(shard integer DEFAULT NULL, priority integer DEFAULT NULL, seek_type integer DEFAULT NULL,
+CREATE FUNCTION dbms_aq.seek_input_t(shard numeric DEFAULT NULL, priority numeric DEFAULT NULL, seek_type numeric DEFAULT NULL,
 	seek_pos dbms_aq.seek_pos_t DEFAULT NULL)
 RETURNS dbms_aq.seek_input_t LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ROW($1, $2, $3, $4)::dbms_aq.seek_input_t;
-COMMENT ON FUNCTION dbms_aq.seek_input_t(integer, integer, integer, dbms_aq.seek_pos_t) IS 'Make an element of seek_input_array; name the fields that you set';
+COMMENT ON FUNCTION dbms_aq.seek_input_t(numeric, numeric, numeric, dbms_aq.seek_pos_t) IS 'Make an element of seek_input_array; name the fields that you set';
 CREATE FUNCTION dbms_aq.seek_pos_t(msgid uuid) RETURNS dbms_aq.seek_pos_t LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ROW($1)::dbms_aq.seek_pos_t;
 COMMENT ON FUNCTION dbms_aq.seek_pos_t(uuid) IS 'Make a place of a message id';
@@ -48,7 +48,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aq._discard(text, text, uuid[]) IS 'Internal: consume these messages';
 
 -- Go there; the messages passed by are to be dealt with.
-CREATE FUNCTION dbms_aq._seek(native text, consumer text, i dbms_aq.seek_input_t, skip_option integer) RETURNS dbms_aq.seek_output_t
+CREATE FUNCTION dbms_aq._seek(native text, consumer text, i dbms_aq.seek_input_t, skip_option numeric) RETURNS dbms_aq.seek_output_t
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	sharded boolean := (SELECT queue_table_id IS NULL FROM aq._describe_queue(native));
@@ -84,9 +84,9 @@ BEGIN
 	RETURN ROW(i.shard, i.priority, i.seek_type, CASE WHEN skipped < cardinality(ahead) THEN ROW(ahead[skipped + 1])::dbms_aq.seek_pos_t END,
 		skipped)::dbms_aq.seek_output_t;
 END $$;
-COMMENT ON FUNCTION dbms_aq._seek(text, text, dbms_aq.seek_input_t, integer) IS 'Internal: one element of dbms_aq.seek';
+COMMENT ON FUNCTION dbms_aq._seek(text, text, dbms_aq.seek_input_t, numeric) IS 'Internal: one element of dbms_aq.seek';
 
-CREATE PROCEDURE dbms_aq.seek(queue_name text, consumer_name text, seek_input_array dbms_aq.seek_input_array_t, skip_option integer,
+CREATE PROCEDURE dbms_aq.seek(queue_name text, consumer_name text, seek_input_array dbms_aq.seek_input_array_t, skip_option numeric,
 	OUT seek_output_array dbms_aq.seek_output_array_t)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
@@ -106,5 +106,5 @@ BEGIN
 	END LOOP;
 	seek_output_array := found;
 END $$;
-COMMENT ON PROCEDURE dbms_aq.seek(text, text, dbms_aq.seek_input_array_t, integer, dbms_aq.seek_output_array_t) IS
+COMMENT ON PROCEDURE dbms_aq.seek(text, text, dbms_aq.seek_input_array_t, numeric, dbms_aq.seek_output_array_t) IS
 'Set where a consumer goes on: at the first message (seek_begin: the session''s position is cleared), behind the last one (seek_end) or at a message (seek_msgid). skip_option says what happens to messages passed by: discard_skipped consumes them, in the caller''s transaction; no_discard_skipped moves the session''s position only, in queue tables; null raises an error if there are any';

@@ -87,7 +87,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION dbms_aqadm._seconds(numeric, text, text, boolean) IS 'Internal: seconds as an interval';
 
-CREATE FUNCTION dbms_aqadm._max_retries(value integer) RETURNS integer
+CREATE FUNCTION dbms_aqadm._max_retries(value numeric) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF value < 0 THEN
@@ -95,9 +95,9 @@ BEGIN
 	END IF;
 	RETURN value;
 END $$;
-COMMENT ON FUNCTION dbms_aqadm._max_retries(integer) IS 'Internal: a valid retry limit';
+COMMENT ON FUNCTION dbms_aqadm._max_retries(numeric) IS 'Internal: a valid retry limit';
 
-CREATE FUNCTION dbms_aqadm._no_limits(max_retries integer, retry_delay numeric, retention_time numeric) RETURNS void
+CREATE FUNCTION dbms_aqadm._no_limits(max_retries numeric, retry_delay numeric, retention_time numeric) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF coalesce(retention_time, 0) <> 0 THEN
@@ -106,7 +106,7 @@ BEGIN
 		PERFORM aq.raise_error('AQ094', 'an exception queue has no retries', 'Leave max_retries and retry_delay out.');
 	END IF;
 END $$;
-COMMENT ON FUNCTION dbms_aqadm._no_limits(integer, numeric, numeric) IS 'Internal: settings that an exception queue does not have';
+COMMENT ON FUNCTION dbms_aqadm._no_limits(numeric, numeric, numeric) IS 'Internal: settings that an exception queue does not have';
 
 -- Queue tables and their queues
 
@@ -133,7 +133,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION dbms_aqadm._queue_table(text, boolean) IS 'Internal: native name of a queue table, or an error';
 
-CREATE FUNCTION dbms_aqadm._instances(primary_instance integer, secondary_instance integer) RETURNS void
+CREATE FUNCTION dbms_aqadm._instances(primary_instance numeric, secondary_instance numeric) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF coalesce(secondary_instance, 0) <> 0 AND coalesce(primary_instance, 0) = 0 THEN
@@ -141,13 +141,13 @@ BEGIN
 			'secondary_instance needs a primary_instance', 'Leave both out: there is one instance.');
 	END IF;
 END $$;
-COMMENT ON FUNCTION dbms_aqadm._instances(integer, integer) IS 'Internal: instances that make no sense together';
+COMMENT ON FUNCTION dbms_aqadm._instances(numeric, numeric) IS 'Internal: instances that make no sense together';
 
 CREATE PROCEDURE dbms_aqadm.create_queue_table(queue_table text, queue_payload_type text, storage_clause text DEFAULT NULL,
-	sort_list text DEFAULT NULL, multiple_consumers boolean DEFAULT false, message_grouping integer DEFAULT 0,
-	comment text DEFAULT NULL, auto_commit boolean DEFAULT true, primary_instance integer DEFAULT 0,
-	secondary_instance integer DEFAULT 0, compatible text DEFAULT NULL, secure boolean DEFAULT false,
-	replication_mode integer DEFAULT 0)
+	sort_list text DEFAULT NULL, multiple_consumers boolean DEFAULT false, message_grouping numeric DEFAULT 0,
+	comment text DEFAULT NULL, auto_commit boolean DEFAULT true, primary_instance numeric DEFAULT 0,
+	secondary_instance numeric DEFAULT 0, compatible text DEFAULT NULL, secure boolean DEFAULT false,
+	replication_mode numeric DEFAULT 0)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	new record := dbms_aqadm._new_name(queue_table, 'queue table');
@@ -164,12 +164,12 @@ BEGIN
 		comment => comment);
 	PERFORM aq._make_views(new.native);
 END $$;
-COMMENT ON PROCEDURE dbms_aqadm.create_queue_table(text, text, text, text, boolean, integer, text, boolean, integer, integer,
-	text, boolean, integer) IS
+COMMENT ON PROCEDURE dbms_aqadm.create_queue_table(text, text, text, text, boolean, numeric, text, boolean, numeric, numeric,
+	text, boolean, numeric) IS
 'Create a queue table, its exception queue aq$_table_e, and the views on it: table, aq$table and, for several consumers, aq$table_s and aq$table_r';
 
-CREATE PROCEDURE dbms_aqadm.alter_queue_table(queue_table text, comment text DEFAULT NULL, primary_instance integer DEFAULT NULL,
-	secondary_instance integer DEFAULT NULL, replication_mode integer DEFAULT NULL)
+CREATE PROCEDURE dbms_aqadm.alter_queue_table(queue_table text, comment text DEFAULT NULL, primary_instance numeric DEFAULT NULL,
+	secondary_instance numeric DEFAULT NULL, replication_mode numeric DEFAULT NULL)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue_table(queue_table);
@@ -179,7 +179,7 @@ BEGIN
 		PERFORM aq.alter_queue_table(native, comment);
 	END IF;
 END $$;
-COMMENT ON PROCEDURE dbms_aqadm.alter_queue_table(text, text, integer, integer, integer) IS
+COMMENT ON PROCEDURE dbms_aqadm.alter_queue_table(text, text, numeric, numeric, numeric) IS
 'Change the comment of a queue table; null leaves it as it is';
 
 CREATE PROCEDURE dbms_aqadm.drop_queue_table(queue_table text, force boolean DEFAULT false, auto_commit boolean DEFAULT true)
@@ -193,8 +193,8 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqadm.drop_queue_table(text, boolean, boolean) IS
 'Drop a queue table, its exception queue and its views; force: with its queues and their messages';
 
-CREATE PROCEDURE dbms_aqadm.create_queue(queue_name text, queue_table text, queue_type integer DEFAULT 0,
-	max_retries integer DEFAULT NULL, retry_delay numeric DEFAULT 0, retention_time numeric DEFAULT 0,
+CREATE PROCEDURE dbms_aqadm.create_queue(queue_name text, queue_table text, queue_type numeric DEFAULT 0,
+	max_retries numeric DEFAULT NULL, retry_delay numeric DEFAULT 0, retention_time numeric DEFAULT 0,
 	dependency_tracking boolean DEFAULT false, comment text DEFAULT NULL, auto_commit boolean DEFAULT true)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
@@ -218,15 +218,15 @@ BEGIN
 		retention => dbms_aqadm._seconds(coalesce(retention_time, 0), 'AQ079', 'retention_time', true), comment => comment);
 	PERFORM aq.stop_queue(new.native);
 END $$;
-COMMENT ON PROCEDURE dbms_aqadm.create_queue(text, text, integer, integer, numeric, numeric, boolean, text, boolean) IS
+COMMENT ON PROCEDURE dbms_aqadm.create_queue(text, text, numeric, numeric, numeric, numeric, boolean, text, boolean) IS
 'Create a queue in a queue table, stopped';
 
 -- Transactional event queues (sharded queues)
 
 CREATE PROCEDURE dbms_aqadm.create_transactional_event_queue(queue_name text, storage_clause text DEFAULT NULL,
-	multiple_consumers boolean DEFAULT false, max_retries integer DEFAULT NULL, comment text DEFAULT NULL,
+	multiple_consumers boolean DEFAULT false, max_retries numeric DEFAULT NULL, comment text DEFAULT NULL,
 	queue_payload_type text DEFAULT 'JMS_TYPE', queue_properties dbms_aqadm.queue_props_t DEFAULT NULL,
-	replication_mode integer DEFAULT 0)
+	replication_mode numeric DEFAULT 0)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	new record := dbms_aqadm._new_name(queue_name, 'queue');
@@ -244,39 +244,39 @@ BEGIN
 	PERFORM aq.stop_queue(new.native);
 	PERFORM aq._make_queue_view(new.native);
 END $$;
-COMMENT ON PROCEDURE dbms_aqadm.create_transactional_event_queue(text, text, boolean, integer, text, text,
-	dbms_aqadm.queue_props_t, integer) IS
+COMMENT ON PROCEDURE dbms_aqadm.create_transactional_event_queue(text, text, boolean, numeric, text, text,
+	dbms_aqadm.queue_props_t, numeric) IS
 'Create a sharded queue schema.name, stopped, and the view schema.aq$name on its messages';
 
 CREATE PROCEDURE dbms_aqadm.create_sharded_queue(queue_name text, storage_clause text DEFAULT NULL,
-	multiple_consumers boolean DEFAULT false, max_retries integer DEFAULT NULL, comment text DEFAULT NULL,
+	multiple_consumers boolean DEFAULT false, max_retries numeric DEFAULT NULL, comment text DEFAULT NULL,
 	queue_payload_type text DEFAULT 'JMS_TYPE', queue_properties dbms_aqadm.queue_props_t DEFAULT NULL,
-	replication_mode integer DEFAULT 0)
+	replication_mode numeric DEFAULT 0)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	CALL dbms_aqadm.create_transactional_event_queue(queue_name, storage_clause, multiple_consumers, max_retries, comment,
 		queue_payload_type, queue_properties, replication_mode);
 END $$;
-COMMENT ON PROCEDURE dbms_aqadm.create_sharded_queue(text, text, boolean, integer, text, text, dbms_aqadm.queue_props_t,
-	integer) IS 'The older name of create_transactional_event_queue';
+COMMENT ON PROCEDURE dbms_aqadm.create_sharded_queue(text, text, boolean, numeric, text, text, dbms_aqadm.queue_props_t,
+	numeric) IS 'The older name of create_transactional_event_queue';
 
-CREATE PROCEDURE dbms_aqadm.alter_transactional_event_queue(queue_name text, max_retries integer DEFAULT NULL,
-	comment text DEFAULT NULL, queue_properties dbms_aqadm.queue_props_t DEFAULT NULL, replication_mode integer DEFAULT NULL)
+CREATE PROCEDURE dbms_aqadm.alter_transactional_event_queue(queue_name text, max_retries numeric DEFAULT NULL,
+	comment text DEFAULT NULL, queue_properties dbms_aqadm.queue_props_t DEFAULT NULL, replication_mode numeric DEFAULT NULL)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	CALL dbms_aqadm.alter_queue(queue_name, max_retries, queue_properties.retry_delay, queue_properties.retention_time,
 		true, comment);
 END $$;
-COMMENT ON PROCEDURE dbms_aqadm.alter_transactional_event_queue(text, integer, text, dbms_aqadm.queue_props_t, integer) IS
+COMMENT ON PROCEDURE dbms_aqadm.alter_transactional_event_queue(text, numeric, text, dbms_aqadm.queue_props_t, numeric) IS
 'Change a sharded queue; null leaves a setting as it is';
 
-CREATE PROCEDURE dbms_aqadm.alter_sharded_queue(queue_name text, max_retries integer DEFAULT NULL, comment text DEFAULT NULL,
-	queue_properties dbms_aqadm.queue_props_t DEFAULT NULL, replication_mode integer DEFAULT NULL)
+CREATE PROCEDURE dbms_aqadm.alter_sharded_queue(queue_name text, max_retries numeric DEFAULT NULL, comment text DEFAULT NULL,
+	queue_properties dbms_aqadm.queue_props_t DEFAULT NULL, replication_mode numeric DEFAULT NULL)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	CALL dbms_aqadm.alter_transactional_event_queue(queue_name, max_retries, comment, queue_properties, replication_mode);
 END $$;
-COMMENT ON PROCEDURE dbms_aqadm.alter_sharded_queue(text, integer, text, dbms_aqadm.queue_props_t, integer) IS
+COMMENT ON PROCEDURE dbms_aqadm.alter_sharded_queue(text, numeric, text, dbms_aqadm.queue_props_t, numeric) IS
 'The older name of alter_transactional_event_queue';
 
 CREATE FUNCTION dbms_aqadm._only_sharded(native text, what text) RETURNS void
@@ -354,7 +354,7 @@ COMMENT ON PROCEDURE dbms_aqadm.create_exception_queue(text, text) IS 'The older
 
 -- All queues
 
-CREATE PROCEDURE dbms_aqadm.alter_queue(queue_name text, max_retries integer DEFAULT NULL, retry_delay numeric DEFAULT NULL,
+CREATE PROCEDURE dbms_aqadm.alter_queue(queue_name text, max_retries numeric DEFAULT NULL, retry_delay numeric DEFAULT NULL,
 	retention_time numeric DEFAULT NULL, auto_commit boolean DEFAULT true, comment text DEFAULT NULL)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
@@ -367,7 +367,7 @@ BEGIN
 		retry_delay => dbms_aqadm._seconds(retry_delay, 'AQ078', 'retry_delay', false),
 		retention => dbms_aqadm._seconds(retention_time, 'AQ079', 'retention_time', true), comment => comment);
 END $$;
-COMMENT ON PROCEDURE dbms_aqadm.alter_queue(text, integer, numeric, numeric, boolean, text) IS
+COMMENT ON PROCEDURE dbms_aqadm.alter_queue(text, numeric, numeric, numeric, boolean, text) IS
 'Change a queue; null leaves a setting as it is';
 
 CREATE PROCEDURE dbms_aqadm.drop_queue(queue_name text, auto_commit boolean DEFAULT true)
@@ -421,7 +421,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aqadm._subscriber(text, sys.aq$_agent) IS 'Internal: native name of a subscriber';
 
 CREATE PROCEDURE dbms_aqadm.add_subscriber(queue_name text, subscriber sys.aq$_agent, rule text DEFAULT NULL,
-	transformation text DEFAULT NULL, queue_to_queue boolean DEFAULT false, delivery_mode integer DEFAULT 1)
+	transformation text DEFAULT NULL, queue_to_queue boolean DEFAULT false, delivery_mode numeric DEFAULT 1)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
@@ -436,7 +436,7 @@ BEGIN
 			aq._check_subscriber_transformation(native, transformation, quote_ident(current_user)::regrole));
 	END IF;
 END $$;
-COMMENT ON PROCEDURE dbms_aqadm.add_subscriber(text, sys.aq$_agent, text, text, boolean, integer) IS
+COMMENT ON PROCEDURE dbms_aqadm.add_subscriber(text, sys.aq$_agent, text, text, boolean, numeric) IS
 'Add a subscriber: it gets the messages enqueued after this commits that meet its rule';
 
 CREATE PROCEDURE dbms_aqadm.alter_subscriber(queue_name text, subscriber sys.aq$_agent, rule text, transformation text DEFAULT NULL)

@@ -31,16 +31,16 @@ RETURN dbms_aqadm._queue(concat_ws('.', cqschema, cqname));
 COMMENT ON FUNCTION dbms_aqmigtool._queue(text, text) IS 'Internal: native name of a queue, or an error';
 
 CREATE PROCEDURE dbms_aqmigtool.check_migration_to_txeventq(cqschema text, cqname text, OUT migration_report text[],
-	checkmode integer DEFAULT 1)
+	checkmode numeric DEFAULT 1)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	migration_report := ARRAY(SELECT obstacle FROM aq.conversion_obstacles(dbms_aqmigtool._queue(cqschema, cqname)));
 END $$;
-COMMENT ON PROCEDURE dbms_aqmigtool.check_migration_to_txeventq(text, text, text[], integer) IS
+COMMENT ON PROCEDURE dbms_aqmigtool.check_migration_to_txeventq(text, text, text[], numeric) IS
 'What the queue has that sharded queues do not, a text each; an empty list: it can be migrated';
 
 CREATE PROCEDURE dbms_aqmigtool.init_migration(cqschema text, cqname text, txeventqschema text DEFAULT NULL,
-	txeventqname text DEFAULT NULL, mig_mode integer DEFAULT 2, ordering integer DEFAULT 1, suffix text DEFAULT 'M')
+	txeventqname text DEFAULT NULL, mig_mode numeric DEFAULT 2, ordering numeric DEFAULT 1, suffix text DEFAULT 'M')
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqmigtool._queue(cqschema, cqname);
@@ -57,7 +57,7 @@ BEGIN
 		PERFORM aq._make_queue_view(native);
 	END IF;
 END $$;
-COMMENT ON PROCEDURE dbms_aqmigtool.init_migration(text, text, text, text, integer, integer, text) IS
+COMMENT ON PROCEDURE dbms_aqmigtool.init_migration(text, text, text, text, numeric, numeric, text) IS
 'Make a queue of a queue table a sharded queue of the same name, as aq.convert_queue does; suffix has no effect';
 
 CREATE FUNCTION dbms_aqmigtool._pending(native text) RETURNS bigint
@@ -108,13 +108,13 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqmigtool.commit_migration(text, text) IS
 'An error while messages are to be dequeued from the queue table; without them the migration ends by itself';
 
-CREATE PROCEDURE dbms_aqmigtool.cancel_migration(cqschema text, cqname text, cancelmode integer DEFAULT 1)
+CREATE PROCEDURE dbms_aqmigtool.cancel_migration(cqschema text, cqname text, cancelmode numeric DEFAULT 1)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM aq.raise_error('AQ060', 'a migration cannot be canceled once it is committed',
 		'Call init_migration in a transaction, and roll it back; or go on.');
 END $$;
-COMMENT ON PROCEDURE dbms_aqmigtool.cancel_migration(text, text, integer) IS 'Refused: what is committed stays; init_migration itself can be rolled back';
+COMMENT ON PROCEDURE dbms_aqmigtool.cancel_migration(text, text, numeric) IS 'Refused: what is committed stays; init_migration itself can be rolled back';
 
 CREATE PROCEDURE dbms_aqmigtool.recover_migration(cqschema text, cqname text, OUT recovery_message text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
@@ -124,7 +124,7 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE dbms_aqmigtool.recover_migration(text, text, text) IS 'Nothing to do: no failure leaves a migration half begun or half ended';
 
-CREATE PROCEDURE dbms_aqmigtool.purge_queue_messages(cqschema text, cqname text, purge_option integer DEFAULT 3)
+CREATE PROCEDURE dbms_aqmigtool.purge_queue_messages(cqschema text, cqname text, purge_option numeric DEFAULT 3)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF purge_option <> 3 THEN
@@ -133,4 +133,4 @@ BEGIN
 	END IF;
 	PERFORM aq.purge_queue(dbms_aqmigtool._queue(cqschema, cqname));
 END $$;
-COMMENT ON PROCEDURE dbms_aqmigtool.purge_queue_messages(text, text, integer) IS 'Purge old and new messages of the queue; the default differs from Oracle''s';
+COMMENT ON PROCEDURE dbms_aqmigtool.purge_queue_messages(text, text, numeric) IS 'Purge old and new messages of the queue; the default differs from Oracle''s';

@@ -235,7 +235,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq._transformation_named(text, text) IS 'Internal: a transformation made by dbms_transform';
 
-CREATE PROCEDURE dbms_transform.modify_transformation(schema text, name text, attribute_number integer, transformation text)
+CREATE PROCEDURE dbms_transform.modify_transformation(schema text, name text, attribute_number numeric, transformation text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	t record;
@@ -247,9 +247,9 @@ BEGIN
 		t.parts := t.parts - '0';
 	END IF;
 	PERFORM aq._make_transformation(t.schema_name, t.transformation_name, t.from_type, t.to_type,
-		jsonb_strip_nulls(t.parts || jsonb_build_object(attribute_number::text, nullif(transformation, ''))));
+		jsonb_strip_nulls(t.parts || jsonb_build_object(attribute_number::integer::text, nullif(transformation, ''))));
 END $$;
-COMMENT ON PROCEDURE dbms_transform.modify_transformation(text, text, integer, text) IS
+COMMENT ON PROCEDURE dbms_transform.modify_transformation(text, text, numeric, text) IS
 'Change the expression of one attribute of the result; 0: of the whole';
 
 CREATE PROCEDURE dbms_transform.drop_transformation(schema text, name text)

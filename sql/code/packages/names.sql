@@ -88,10 +88,10 @@ CREATE FUNCTION aq._payload_type(name text) RETURNS regtype
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_payload_type';
 COMMENT ON FUNCTION aq._payload_type(text) IS 'Internal: payload type of a queue by its native name';
 
-CREATE FUNCTION sys.aq$_agent(name text, address text, protocol integer) RETURNS sys.aq$_agent
+CREATE FUNCTION sys.aq$_agent(name text, address text, protocol numeric) RETURNS sys.aq$_agent
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ROW(nullif($1, ''), nullif($2, ''), $3)::sys.aq$_agent;
-COMMENT ON FUNCTION sys.aq$_agent(text, text, integer) IS 'Make an agent, as Oracle''s constructor; an empty text is a null';
+COMMENT ON FUNCTION sys.aq$_agent(text, text, numeric) IS 'Make an agent, as Oracle''s constructor; an empty text is a null';
 
 CREATE FUNCTION aq._agent_name(agent_name text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$

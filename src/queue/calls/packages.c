@@ -83,9 +83,9 @@ typedef struct Attempt
 
 /* --- attempts ----------------------------------------------------------------- */
 
-/* "SELECT * FROM function(arguments)". */
+/* "SELECT ... FROM function(arguments)", the procedure's own results by their names. */
 static PlanEntry *
-call_of(FunctionCallInfo fcinfo, const char *function, int payload)
+call_of(FunctionCallInfo fcinfo, TupleDesc results, const char *function, int payload)
 {
 	PlanKey		key = {fcinfo->flinfo->fn_oid, get_fn_expr_argtype(fcinfo->flinfo, payload)};
 	PlanEntry  *entry;
@@ -105,7 +105,10 @@ call_of(FunctionCallInfo fcinfo, const char *function, int payload)
 		return entry;
 
 	initStringInfo(&sql);
-	appendStringInfo(&sql, "SELECT * FROM dbms_aq.%s(", function);
+	appendStringInfoString(&sql, "SELECT success, queue, consumer, timeout, selective, delivery");
+	for (int i = 0; i < results->natts; i++)
+		appendStringInfo(&sql, ", %s", quote_identifier(NameStr(TupleDescAttr(results, i)->attname)));
+	appendStringInfo(&sql, " FROM dbms_aq.%s(", function);
 	for (int i = 0; i < PG_NARGS(); i++)
 		appendStringInfo(&sql, "%s$%d", i > 0 ? ", " : "", i + 1);
 	appendStringInfoChar(&sql, ')');
@@ -264,7 +267,7 @@ dequeue_by(FunctionCallInfo fcinfo, const char *function, int payload)
 	attempt.nresults = desc->natts;
 	Assert(attempt.nresults <= MAX_RESULTS);
 
-	attempt.call = call_of(fcinfo, function, payload);
+	attempt.call = call_of(fcinfo, desc, function, payload);
 	attempt.nargs = PG_NARGS();
 	attempt.immediate = wants_immediate(fcinfo, 1);
 	/* while it waits there is no snapshot to fetch their parts with */
@@ -430,7 +433,7 @@ aq_packages_listen(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_LISTEN);
 	Attempt		targets = {.context = CurrentMemoryContext};
-	Oid			types[3] = {get_fn_expr_argtype(fcinfo->flinfo, 0), INT4OID, INT4OID};
+	Oid			types[3] = {get_fn_expr_argtype(fcinfo->flinfo, 0), NUMERICOID, NUMERICOID};
 	Datum		values[3] = {0};
 	char		nulls[4] = "nnn";
 	Datum		columns[5];
