@@ -134,17 +134,6 @@ aq_object_allows(Oid catalog, Oid object, AclMode mode)
 #endif
 }
 
-/* May this role execute the function? */
-static inline bool
-aq_function_allows(Oid function, Oid role)
-{
-#if PG_VERSION_NUM >= 160000
-	return object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE) == ACLCHECK_OK;
-#else
-	return pg_proc_aclcheck(function, role, ACL_EXECUTE) == ACLCHECK_OK;
-#endif
-}
-
 /* Number of the file that holds the relation: another one after a rewrite. */
 static inline uint32
 aq_relation_file(Relation rel)

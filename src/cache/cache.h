@@ -84,7 +84,6 @@ typedef struct AqObject
 	int			lock_waiters;	/* requests for the exclusive lock: before new shares */
 	int			pin_holder;		/* session that loads or frees; -1: none */
 	int			pins;			/* share */
-	bool		chained;		/* it is in its bucket's chain */
 	uint64		loads;
 	uint64		locked_total;
 	uint64		pinned_total;

@@ -87,7 +87,6 @@ extern AqObject *aq_handle_take(bool copy);
 extern void aq_handle_give(AqObject *object);
 extern AqObject *aq_handle_new(void);	/* may raise */
 extern void aq_handle_free(AqObject *object);
-extern void aq_handle_unhold(AqObject *object);
 extern void aq_handle_now_used(const AqObject *object);
 extern void aq_handle_now_unused(const AqObject *object);
 extern void aq_handle_tell_unused(void);

@@ -250,7 +250,6 @@ aq_handle_enter(AqBucket *bucket, AqObject *object, Oid database, uint32 id, uin
 	object->loaded_at = object->loaded_before = 0;
 	object->used = 0;
 	object->state = AQ_OBJECT_NEW;
-	object->chained = true;
 	aq_mutex_free(&object->mutex);
 	object->next = bucket->first;
 	bucket->first = object->index;
@@ -270,7 +269,6 @@ aq_handle_leave(AqBucket *bucket, AqObject *object)
 	while (*link != object->index)
 		link = &aq_handle_objects[*link].next;
 	*link = object->next;
-	object->chained = false;
 }
 
 /* --- handles ---------------------------------------------------------------------------- */
@@ -327,6 +325,8 @@ aq_handle_give(AqObject *object)
 	aq_mutex_free(&aq_handle_area->free_mutex);
 }
 
+static void unhold(AqObject *object);
+
 /* Out of the hash and unpinned: no other session can reach it any more. */
 void
 aq_handle_free(AqObject *object)
@@ -336,7 +336,7 @@ aq_handle_free(AqObject *object)
 		AqObject   *master = &aq_handle_objects[object->master];
 
 		aq_handle_give(object);
-		aq_handle_unhold(master);
+		unhold(master);
 		return;
 	}
 	if (free_value)
@@ -345,8 +345,8 @@ aq_handle_free(AqObject *object)
 }
 
 /* Give back a pin that is not a session's own: a copy's on its master. */
-void
-aq_handle_unhold(AqObject *object)
+static void
+unhold(AqObject *object)
 {
 	bool		last;
 

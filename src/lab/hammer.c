@@ -54,7 +54,6 @@ typedef struct Job
 	int64		hold_us;		/* each time */
 	int64		pause_us;		/* between two gets */
 	char		settings[SETTINGS_BYTES];	/* name, value, name, value, ..., empty */
-	int			nworkers;
 	Worker		workers[FLEXIBLE_ARRAY_MEMBER];
 } Job;
 
@@ -236,7 +235,6 @@ run(FunctionCallInfo fcinfo, AqLabTarget target, int first)
 	job->us = (int64) (seconds * USECS_PER_SEC);
 	job->hold_us = PG_GETARG_INT64(first + 2);
 	job->pause_us = PG_GETARG_INT64(first + 3);
-	job->nworkers = sessions;
 	take_settings(job, PG_GETARG_ARRAYTYPE_P(first + 4));
 
 	handles = palloc(sessions * sizeof(BackgroundWorkerHandle *));

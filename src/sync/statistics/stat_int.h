@@ -59,7 +59,6 @@ extern void aq_stat_sum(AqStatSums *sums);
 extern void aq_stat_xact_end(XactEvent event);
 
 /* time.c */
-extern bool aq_time_statistics;
 extern void aq_time_define_parameters(void);
 extern void aq_time_session_start(void);
 extern void aq_time_session_exit(void);

@@ -40,7 +40,7 @@ const char *const aq_time_kind_names[AQ_TIME_COUNT] = {
 #define CPU_EXACT 16
 #define CPU_SAMPLE 64
 
-bool		aq_time_statistics = AQ_ACCOUNTING; /* pgaq.timed_statistics */
+static bool timed_statistics = AQ_ACCOUNTING; /* pgaq.timed_statistics */
 
 static AqStatSlot *own;			/* NULL: not attached */
 
@@ -113,7 +113,7 @@ begin_of_share(int64 now)
 static void
 book(int64 now)
 {
-	if (own->background || !aq_time_statistics)
+	if (own->background || !timed_statistics)
 		return;
 	if (now > begin_of_share(now))
 	{
@@ -143,7 +143,7 @@ aq_time_enter(AqTimeKind which)
 	kind = which;
 	own->queue = 0;
 	own->op = kind;
-	timing = aq_time_statistics;
+	timing = timed_statistics;
 	if (timing)
 	{
 		call = calls[kind]++;
@@ -159,7 +159,7 @@ aq_time_enter(AqTimeKind which)
 int64
 aq_time_now(void)
 {
-	return aq_time_statistics ? aq_clock_ns() : 0;
+	return timed_statistics ? aq_clock_ns() : 0;
 }
 
 void
@@ -235,7 +235,7 @@ aq_time_xact_end(bool abort)
 	if (abort)
 		close_level(1);
 	/* an open operation is the commit itself, which its own callback will end and book */
-	if (aq_time_statistics && depth == 0)
+	if (timed_statistics && depth == 0)
 		book(aq_clock_ns());
 }
 
@@ -271,7 +271,7 @@ executor_run(AQ_EXECUTOR_RUN_ARGS)
 		previous_hook(AQ_EXECUTOR_RUN_PASS);
 	else
 		standard_ExecutorRun(AQ_EXECUTOR_RUN_PASS);
-	if (own != NULL && aq_time_statistics && is_to_be_booked(query))
+	if (own != NULL && timed_statistics && is_to_be_booked(query))
 		book(aq_clock_ns());
 }
 
@@ -282,7 +282,7 @@ aq_time_define_parameters(void)
 							 "Books the time of statements and queue operations in the time model.",
 							 "It reads the clock twice in each queue operation and once in each statement and transaction "
 							 "of a session that uses queues. Waits are timed always.",
-							 &aq_time_statistics, aq_time_statistics,
+							 &timed_statistics, timed_statistics,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	previous_hook = ExecutorRun_hook;
 	ExecutorRun_hook = executor_run;
