@@ -2,6 +2,11 @@
 -- the name.  DBA_ views show all queues and are for administrators; ALL_ views those that the current role may
 -- use, USER_ views those that it owns.
 
+CREATE VIEW sys.dual AS SELECT 'X'::text AS dummy;
+COMMENT ON VIEW sys.dual IS 'One row, for queries without a table';
+COMMENT ON COLUMN sys.dual.dummy IS 'X';
+GRANT SELECT ON sys.dual TO PUBLIC;
+
 CREATE FUNCTION aq._owned(queue_id integer) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC

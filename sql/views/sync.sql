@@ -34,6 +34,7 @@ CALL aq._make_source('sync_locations', 'aq_sync_views_locations', 'Places in the
 
 CALL aq._make_view('v$latchname', 'The kinds of latch', 'FROM aq._sync_latch_names()', $$
 	latch# = latch | number of the latch
+	latch = latch | the same, for queries that do not quote the name
 	name | its name
 	display_name = name | its name
 	hash | hash of the name
@@ -60,6 +61,7 @@ DECLARE
 	kinds text := $$
 		addr = l.addr | address, hexadecimal; of the first one, if there are several
 		latch# = n.latch | number of the latch
+		latch = n.latch | the same, for queries that do not quote the name
 		level# = n.level | its level: a session that holds a latch waits only for one of a higher level
 		name = n.name | its name
 		hash = n.hash | hash of the name
@@ -76,7 +78,9 @@ BEGIN
 		'FROM aq._sync_latches() WHERE has_children', $$
 		addr | address, hexadecimal; P1RAW of a wait for it
 		latch# = latch | number of the latch
+		latch = latch | the same, for queries that do not quote the name
 		child# = child | number of the child
+		child = child | the same, for queries that do not quote the name
 		level# = level | its level
 		name | its name
 		hash | hash of the name
@@ -91,6 +95,7 @@ CALL aq._make_view('v$latchholder', 'Latches held at this moment, and by whom; a
 	name | its name
 	gets | times the latch was got by a session willing to wait, however long it took
 	child# = number | number of the child
+	child = number | the same, for queries that do not quote the name
 	mode | SHARED or EXCLUSIVE
 	location | place in the code that got it
 $$);

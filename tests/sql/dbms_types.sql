@@ -82,6 +82,28 @@ BEGIN
 	RAISE NOTICE '%', p.recipient_list;
 END $$;
 
+-- a list with a gap
+DO $$
+DECLARE
+	agents dbms_aq.aq$_agent_list_t;
+BEGIN
+	agents[1] := sys.aq$_agent('A', 'q', NULL);
+	agents[3] := sys.aq$_agent('B', 'q', NULL);
+	RAISE NOTICE '%', t.error(format('CALL dbms_aq.listen(%L::dbms_aq.aq$_agent_list_t, 0, NULL)', agents));
+	RAISE NOTICE '%', t.error(format('SELECT dbms_aq._recipients(''q'', %L)', agents));
+END $$;
+
+-- functions of dbms_aqadm like its record types; the types are for everybody
+SELECT dbms_aqadm.queue_props_t(retention_time => 60, retry_delay => 2.0), dbms_aqadm.aq$_purge_options_t(block => true);
+CALL dbms_aqadm.grant_type_access('public');
+SELECT t.error($$CALL dbms_aqadm.grant_type_access('regress_nobody')$$);
+-- dual, and columns of Oracle's that need quotes
+SELECT dbms_aq.no_wait(), dummy FROM sys.dual;
+SELECT count(*) > 0 AND bool_and(latch = "latch#") FROM sys.v$latch;
+SELECT count(*) > 0 AND bool_and(latch = "latch#") FROM sys.v$latchname;
+SELECT bool_and(latch = "latch#" AND child = "child#") FROM sys.v$latch_children;
+SELECT count(child) = count("child#") FROM sys.v$latchholder;
+
 -- every field of the records can be set
 DO $$
 DECLARE

@@ -52,6 +52,16 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION dbms_aq._queue(text, text) IS 'Internal: native name of a queue, or an error';
 
+CREATE FUNCTION aq._check_gap(list sys.aq$_agent[], code text, what text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+BEGIN
+	IF array_ndims(list) = 1 AND array_position(list, NULL) IS NOT NULL THEN
+		PERFORM aq.raise_error(code, format('the %s list has a gap: element %s is null', what, array_position(list, NULL)),
+			'Lists are arrays: number their elements 1, 2, 3, ...');
+	END IF;
+END $$;
+COMMENT ON FUNCTION aq._check_gap(sys.aq$_agent[], text, text) IS 'Internal: an error when an element of a list is missing';
+
 CREATE FUNCTION dbms_aq._recipients(queue text, list sys.aq$_agent[]) RETURNS text[]
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
@@ -61,6 +71,7 @@ BEGIN
 	IF cardinality(list) > 1024 THEN
 		PERFORM aq.raise_error('AQ074', format('a recipient list has at most 1024 agents, not %s', cardinality(list)));
 	END IF;
+	PERFORM aq._check_gap(list, 'AQ073', 'recipient');
 	FOREACH agent IN ARRAY list LOOP
 		IF agent.name IS NULL AND agent.address IS NULL THEN
 			PERFORM aq.raise_error('AQ073', format('recipient %s of the list has neither name nor address',
@@ -548,6 +559,7 @@ BEGIN
 		PERFORM aq.raise_error('AQ068', format('wait time %s is negative', wait),
 			'Give seconds, dbms_aq.no_wait() or dbms_aq.forever().');
 	END IF;
+	PERFORM aq._check_gap(agent_list, 'AQ100', 'agent');
 	FOREACH agent IN ARRAY agent_list::sys.aq$_agent[] LOOP
 		IF agent.address IS NULL OR agent.address LIKE '%@%' OR coalesce(agent.protocol, 0) <> 0 THEN
 			PERFORM aq.raise_error('AQ100', format('agent %s of the list names no local queue',

@@ -1,6 +1,21 @@
 -- Package dbms_aqadm: administration as Oracle's programs call it.  Everything
 -- is transactional here: nothing commits behind the caller's back.
 
+-- Records with named fields, for calls outside of PL/pgSQL.
+
+CREATE FUNCTION dbms_aqadm.queue_props_t(queue_type numeric DEFAULT NULL, retry_delay numeric DEFAULT NULL,
+	retention_time numeric DEFAULT NULL, sort_list numeric DEFAULT NULL, cache_hint numeric DEFAULT NULL)
+RETURNS dbms_aqadm.queue_props_t LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN ROW($1, $2, $3, $4, $5)::dbms_aqadm.queue_props_t;
+COMMENT ON FUNCTION dbms_aqadm.queue_props_t(numeric, numeric, numeric, numeric, numeric) IS
+'Make a record of queue properties; name the fields that you set';
+
+CREATE FUNCTION dbms_aqadm.aq$_purge_options_t("block" boolean DEFAULT NULL, delivery_mode numeric DEFAULT NULL)
+RETURNS dbms_aqadm.aq$_purge_options_t LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN ROW($1, $2)::dbms_aqadm.aq$_purge_options_t;
+COMMENT ON FUNCTION dbms_aqadm.aq$_purge_options_t(boolean, numeric) IS
+'Make a record of purge options; name the fields that you set';
+
 -- Checks and translations
 
 CREATE FUNCTION dbms_aqadm._queue(queue_name text) RETURNS text
@@ -501,6 +516,13 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.revoke_queue_privilege(text, text, text) IS
 'Revoke ENQUEUE, DEQUEUE or ALL on a queue from a role or PUBLIC. For the queue''s owner';
+
+CREATE PROCEDURE dbms_aqadm.grant_type_access(user_name text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+BEGIN
+	PERFORM dbms_aqadm._role(user_name);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.grant_type_access(text) IS 'Checks that the role exists: every role can use the types of the packages';
 
 CREATE FUNCTION dbms_aqadm._system_role(privilege text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$

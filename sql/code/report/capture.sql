@@ -19,15 +19,15 @@ VALUES
 	'SELECT event, session_type, samples, time_waited_micro, wait_class FROM sys.v$sampled_event WHERE samples > 0'),
 ('latch', 'sys.v$latch', '{name}',
 	'{gets,misses,sleeps,immediate_gets,immediate_misses,waiters_woken,waits_holding_latch,spin_gets,wait_time,spin_time}',
-	'SELECT to_jsonb(l) - ''{addr,sleep1,sleep2,sleep3,sleep4,sleep5,sleep6,sleep7,sleep8,sleep9,sleep10,sleep11}''::text[] AS line
+	'SELECT to_jsonb(l) - ''{addr,latch,sleep1,sleep2,sleep3,sleep4,sleep5,sleep6,sleep7,sleep8,sleep9,sleep10,sleep11}''::text[] AS line
 		FROM sys.v$latch l'),
 ('latch_parent', 'sys.v$latch_parent', '{name,addr}',
 	'{gets,misses,sleeps,immediate_gets,immediate_misses,waiters_woken,waits_holding_latch,spin_gets,wait_time,spin_time}',
-	'SELECT to_jsonb(l) - ''{sleep1,sleep2,sleep3,sleep4,sleep5,sleep6,sleep7,sleep8,sleep9,sleep10,sleep11}''::text[] AS line
+	'SELECT to_jsonb(l) - ''{latch,sleep1,sleep2,sleep3,sleep4,sleep5,sleep6,sleep7,sleep8,sleep9,sleep10,sleep11}''::text[] AS line
 		FROM sys.v$latch_parent l'),
 ('latch_children', 'sys.v$latch_children', '{name,child#,addr}',
 	'{gets,misses,sleeps,immediate_gets,immediate_misses,waiters_woken,waits_holding_latch,spin_gets,wait_time,spin_time}',
-	'SELECT to_jsonb(l) - ''{sleep1,sleep2,sleep3,sleep4,sleep5,sleep6,sleep7,sleep8,sleep9,sleep10,sleep11}''::text[] AS line
+	'SELECT to_jsonb(l) - ''{latch,child,sleep1,sleep2,sleep3,sleep4,sleep5,sleep6,sleep7,sleep8,sleep9,sleep10,sleep11}''::text[] AS line
 		FROM sys.v$latch_children l WHERE gets > 0 OR immediate_gets > 0'),
 ('latch_misses', 'sys.v$latch_misses', '{parent_name,where}', '{nwfail_count,sleep_count,wtr_slp_count,longhold_count}',
 	'SELECT * FROM sys.v$latch_misses WHERE nwfail_count + sleep_count + wtr_slp_count > 0'),
