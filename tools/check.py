@@ -256,6 +256,31 @@ def check_symbols():
             yield f"pgaq.so: exports {name}"
 
 
+# --- slots ---------------------------------------------------------------------
+
+# what slot.h says of Slot, Partition, FrameSub, StreamSub, by the names that such a thing has
+SLOT_FIELDS = (
+    (r"(?:\bslot|\bs|slots\[[^]]*\]|slot_at\(.*\))", "state|flags|xid|epoch|open|block|offset|expires_at|session"),
+    (r"(?:\bpartition|partition_at\([^)]*\))",
+     r"reserved|pending|inflight|nretry|ndoubt|nfailed|open|sessions\[[^]]*\]|more_sessions"),
+    (r"(?:\bsub|frame_sub\(.*\))", "ready|retry|waiting|doubt|nready|nretry|ndoubt|nwaiting|first"),
+    (r"(?:\bssub|stream_sub\(.*\))", "hint|ndoubt|ready|delivered|doubt_change"))
+SLOT_WRITES = re.compile(
+    "|".join(rf"{name}(?:->|\.)(?:{fields})\s*(?:=(?!=)|[-+|&]=|\+\+|--)|(?:\+\+|--){name}(?:->|\.)(?:{fields})\b"
+             for name, fields in SLOT_FIELDS) + r"|aq_bitmap_(?:set|clear|set_range)\(bitmap_of\(")
+SLOT_WRITERS = {"slot.c", "slot.h", "damage.c"}     # damage.c makes what aq.check() is to find
+
+
+def check_slots():
+    """Only slot.c writes the states of messages and what is counted of them."""
+    for path in c_files():
+        if "shard" not in path.relative_to(SRC).parts or path.name in SLOT_WRITERS:
+            continue
+        for number, line in enumerate(lines_of(path), 1):
+            if SLOT_WRITES.search(line):
+                yield f"{relative(path)}:{number}: use a function of shard/slot.h"
+
+
 # --- documentation -----------------------------------------------------------
 
 def markdown_files():
@@ -424,8 +449,8 @@ def check_pairs():
 
 
 CHECKS = [check_layers, check_doors, check_sizes, check_stems, check_guards, check_comments, check_lists,
-          check_waiting, check_transactions, check_versions, check_symbols, check_compatibility, check_drivers, check_pairs,
-          check_links, check_docs, check_examples]
+          check_waiting, check_slots, check_transactions, check_versions, check_symbols, check_compatibility,
+          check_drivers, check_pairs, check_links, check_docs, check_examples]
 
 
 def main():

@@ -227,20 +227,20 @@ slots_in_doubt(Stream *stream, Partition *partition, TransactionId xid)
 
 /* The consumers and times of a slot, from its row. */
 static void
-read_slot(Relation rel, DoubtSlot *slot)
+read_slot(Relation rel, DoubtSlot *doubt)
 {
 	HeapTupleData tuple;
 	Buffer		buffer;
 	Datum		values[MSG_COLUMNS];
 	bool		nulls[MSG_COLUMNS];
 
-	tuple.t_self = slot->tid;
+	tuple.t_self = doubt->tid;
 	if (!heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
 		return;					/* rolled back, and pruned meanwhile */
 	heap_deform_tuple(&tuple, RelationGetDescr(rel), values, nulls);
-	slot->targets = nulls[MSG_TARGETS] ? NULL : targets_set(DatumGetByteaPP(values[MSG_TARGETS]));
-	slot->ready_at = nulls[MSG_READY_AT] ? 0 : DatumGetTimestampTz(values[MSG_READY_AT]);
-	slot->expires_at = nulls[MSG_EXPIRES_AT] ? 0 : DatumGetTimestampTz(values[MSG_EXPIRES_AT]);
+	doubt->targets = nulls[MSG_TARGETS] ? NULL : targets_set(DatumGetByteaPP(values[MSG_TARGETS]));
+	doubt->ready_at = nulls[MSG_READY_AT] ? 0 : DatumGetTimestampTz(values[MSG_READY_AT]);
+	doubt->expires_at = nulls[MSG_EXPIRES_AT] ? 0 : DatumGetTimestampTz(values[MSG_EXPIRES_AT]);
 	ReleaseBuffer(buffer);
 }
 

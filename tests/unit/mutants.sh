@@ -19,7 +19,7 @@ mutant() {
 	file=$(cd ../../src && find "$part" -name "$2")
 	rm -rf "$dir/src" "$dir/build"
 	mkdir -p "$dir/src"
-	cp -r ../../src/sync ../../src/cache "$dir/src/"
+	cp -r ../../src/sync ../../src/cache ../../src/shard "$dir/src/"
 	perl -0pi -e "$change" "$dir/src/$file"
 	if cmp -s "../../src/$file" "$dir/src/$file"; then
 		echo "STALE  $name: changes nothing"
@@ -206,6 +206,38 @@ mutant row-clone-not-looked-for row.c 's/pg_atomic_fetch_or_u64\(&cache->cloned,
 mutant row-clone-old row.c 's/enter\(id, key, own_clone\(\), value, length, generation\);/enter(id, key, own_clone(), value, length, pg_atomic_read_u32(\&cache->generation));/'
 mutant row-clone-during-a-flush row.c 's/ &&\n\t\tpg_atomic_read_u32\(&area->flushing\) == 0//'
 mutant row-misses-uncounted row.c 's/(\tpg_atomic_fetch_add_u64\(&cache->gets, 1\);\n)\tpg_atomic_fetch_add_u64\(&cache->misses, 1\);\n\tlength/$1\tlength/'
+
+# slots
+part=shard
+mutant slot-pending-stays slot.c 's/partition->pending -= n;/;/'
+mutant slot-open-by-consumers slot.c 's/npositions \* n;/npositions;/'
+mutant slot-ready-stays-counted slot.c 's/ssub->ready--;//'
+mutant slot-taken-keeps-its-bit slot.c 's/\(void\) aq_bitmap_clear\(bitmap_of\(sub->ready\), number\);//'
+mutant slot-first-stays slot.c 's/if \(first < sub->first\)\n\t\tsub->first = first;//'
+mutant slot-hint-stays slot.c 's/ssub->hint = partition->index;/;/'
+mutant slot-hint-of-unlinked slot.c 's/ssub->hint = partition->next;/;/'
+mutant slot-looks-at-one slot.c 's/(partition != NULL; partition = )partition_at\(partition->next\)/$1NULL/'
+mutant slot-waiting-stays-counted slot.c 's/sub->nwaiting--;//'
+mutant slot-doubt-not-announced slot.c 's/ssub->doubt_change = [^;]*;//'
+mutant slot-doubt-resolved-keeps-its-bit slot.c 's/\(void\) aq_bitmap_clear\(bitmap_of\(sub->doubt\), number\);//'
+mutant slot-fails-twice slot.c 's/if \(slot->flags & SLOT_FAILED\)\n\t\treturn;//'
+mutant slot-moved-stays-open slot.c 's/(partition->nfailed--;\n)\tpartition->open--;/$1/'
+mutant slot-done-for-all slot.c 's/if \(slot->open > 0\)\n\t\t\tcontinue;//'
+mutant slot-done-says-nothing slot.c 's/move \|= [^;]*;//'
+mutant slot-delivered-once slot.c 's/delivered \+= n;/delivered++;/'
+mutant slot-counted-not-taken slot.c 's/(partition->nretry--;\n)\tadd_taken\(partition\);/$1/'
+mutant slot-retry-not-counted slot.c 's/\t\tpartition->nretry\+\+;//'
+mutant slot-retry-stays-taken slot.c 's/(VIEW_RETRY\)\);\n)\tremove_taken\(partition\);/$1/'
+mutant slot-delayed-comes-back-ready slot.c 's/if \(waits\)\n\t\tset_waiting/if (false)\n\t\tset_waiting/'
+mutant slot-follower-for-ever slot.c 's/slot->flags &= ~SLOT_FOLLOWER;//'
+mutant slot-epoch-stays slot.h 's/slot->epoch = [^;]*;/slot->epoch = near >> 32;/'
+mutant slot-evicted-stays-counted slot.c 's/ssub->ready -= sub->nready;//'
+mutant slot-session-forgotten slot.c 's/partition->more_sessions = true;//'
+mutant slot-reset-keeps-doubts slot.c 's/partition->ndoubt = partition/partition/'
+mutant slot-state-not-checked slot.c 's/Assert\(allowed[^;]*;//'
+mutant slot-view-not-checked slot.c 's/(aq_slot_give_back.*?)Assert\(may_step[^;]*;/$1/s'
+mutant slot-doubt-cannot-be-published slot.h 's/(X\(PUBLISH, .*?) \| SLOT_IN\(DOUBT\),/$1,/'
+mutant slot-waiting-cannot-be-taken slot.h 's/(X\(TAKE, .*?) \| VIEW_IN\(WAITING\),/$1,/'
 
 echo "$killed killed, $alive alive"
 [ "$alive" -eq 0 ] && [ "$killed" -gt 0 ]

@@ -50,7 +50,10 @@
 	X(row_clock, false) \
 	X(row_clones, false) \
 	X(row_change, true) \
-	X(row_random, true)
+	X(row_random, true) \
+	X(slot_random, true) \
+	X(slot_end, true) \
+	X(slot_forbidden, false)
 
 #define X(name, seeded) extern void test_##name(void);
 UNIT_TESTS(X)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * server.h
- *	  Stands in for what part "cache" uses of the server and of part "base".
+ *	  Stands in for what parts "cache" and "shard" use of the server and of part "base".
  *
  * The files beside it have the names of the server's headers.  An error of the
  * code under test ends the test: what happens to the caller of a failed load is
@@ -18,6 +18,11 @@
 
 typedef uint32 Oid;
 typedef int64 TimestampTz;
+typedef uint32 TransactionId;
+typedef uint32 SubTransactionId;
+typedef uint32 BlockNumber;
+typedef uint16 OffsetNumber;
+typedef uint64 XLogRecPtr;
 typedef struct AqPart AqPart;
 struct config_enum_entry
 {
@@ -26,6 +31,7 @@ struct config_enum_entry
 	bool		hidden;
 };
 
+#define AQ_MAX_CONSUMERS 1024
 #define InvalidOid 0
 #define OidIsValid(oid) ((oid) != InvalidOid)
 
