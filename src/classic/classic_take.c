@@ -129,7 +129,6 @@ read_message(Take *take, TupleTableSlot *slot, int attempts, AqMessage *m)
 	slot_getallattrs(slot);
 	memset(m, 0, sizeof(AqMessage));
 	m->id = *DatumGetUUIDP(value_of(slot, COL_ID));
-	m->position = take->options->position;
 	m->priority = DatumGetInt32(value_of(slot, COL_PRIORITY));
 	m->ordinal = DatumGetInt64(value_of(slot, COL_STEP));
 	m->session_id = DatumGetInt64(value_of(slot, COL_SESSION));
@@ -340,7 +339,7 @@ group_allows(Take *take, int64 group)
 		return true;
 	if ((wanted != 0 && group != wanted) || group == options->not_group || group == take->locked_group)
 		return false;
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, take->queue->anchor, (uint32) group, options->position);
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, take->queue->owner_view, (uint32) group, options->position);
 	if (!take->peek && LockAcquire(&tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
 	{
 		take->locked_group = group;

@@ -67,7 +67,7 @@ lock_commits(AqQueue *queue)
 {
 	LOCKTAG		tag;
 
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, queue->anchor, 0, 0);
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, queue->owner_view, 0, 0);
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
 }
 
@@ -80,7 +80,7 @@ aq_classic_may_put(AqQueue *queue)
 {
 	LOCKTAG		tag;
 
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, queue->anchor, 0, 0);
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, queue->owner_view, 0, 0);
 	return aq_classic_lock(queue) &&
 		(!aq_by_commit(queue) || LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL);
 }

@@ -39,7 +39,154 @@
 #define AQ_DEFAULT_PRIORITY 1
 #define AQ_MAX_NAME 128			/* bytes of a queue's or consumer's name */
 
-/* --- shared memory --------------------------------------------------------- */
+extern const AqPart aq_queue_part;
+
+typedef struct AqQueueShm AqQueueShm;
+
+/* === room catalog ============================================================= */
+
+typedef struct AqRule AqRule;
+typedef struct AqInput AqInput;
+
+/* How a message is kept, as bits; Oracle's numbers. */
+#define AQ_PERSISTENT 1
+#define AQ_BUFFERED 2
+#define AQ_PERSISTENT_OR_BUFFERED 3
+
+typedef struct AqConsumer
+{
+	int			position;
+	int64		number;
+	char	   *name;			/* NULL: removed */
+	bool		subscriber;		/* else named in recipient lists only */
+	int			delivery;		/* AQ_PERSISTENT, AQ_BUFFERED: what a subscriber gets */
+	char	   *rule_text;		/* NULL: every message */
+	Oid			rule_role;		/* wrote the rule; InvalidOid: not known */
+	char	   *transformation; /* of dbms_aq; NULL: none */
+	Oid			transformation_role;	/* chose it; InvalidOid: not known */
+	AqRule	   *rule;			/* compiled when first needed */
+} AqConsumer;
+
+/* What a queue table of the classic store says of all its queues. */
+typedef struct AqQueueTable
+{
+	int32		id;				/* 0: the queue is sharded; negative: of a buffered queue */
+	bool		multi;			/* consumers have rows of their own */
+	bool		grouping;		/* a transaction's messages stay together */
+	char		sort[4];		/* of AQ_SORT_*, in order; "" is the order of the calls */
+	Oid			messages;		/* aq_data.t<id> */
+	Oid			consumers;		/* aq_data.c<id>, when multi */
+} AqQueueTable;
+
+#define AQ_SORT_PRIORITY 'p'
+#define AQ_SORT_ENQUEUE_TIME 'e'
+#define AQ_SORT_COMMIT_TIME 'c'
+
+typedef struct AqQueue
+{
+	int32		id;				/* negative: the buffered queue of a queue */
+	char	   *name;
+	int			delivery;		/* AQ_PERSISTENT, or AQ_BUFFERED of a buffered queue */
+	struct AqQueue *buffered;	/* its buffered queue; NULL: not made yet */
+	struct AqQueue *persistent;	/* of a buffered queue: the queue it belongs to; else NULL */
+	const struct AqStore *store;
+	AqQueueTable table;
+	bool		exception;		/* an exception queue of its queue table */
+	Oid			payload_type;
+	bool		multi;
+	int			shards;
+	int			max_retries;	/* -1: no limit */
+	int64		retry_delay;	/* microseconds */
+	int64		retention;		/* microseconds */
+	int32		exception_queue_id; /* 0: none */
+	bool		enqueue_enabled;
+	bool		dequeue_enabled;
+	uint64		key;			/* 60 bits, part of every message id ... */
+	uint64		shard_key;		/* ... and of those of the sharded store */
+	bool		converted;
+	Oid			owner_view;		/* the view that carries owner and rights */
+	Oid			sequence;		/* of partition numbers */
+	Oid			owner;
+	bool		own;			/* created by the current transaction */
+	int			nconsumers;
+	AqConsumer *consumers;		/* by position, ascending */
+	Bitmapset  *without_rule;	/* positions of subscribers without a rule */
+	bool		has_rules;
+	/* payload input, for text given by the user */
+	FmgrInfo	input;
+	AqInput    *users_input;	/* of a type that is not built in; NULL: none is ready */
+	Oid			input_param;
+	bool		input_is_text;	/* text: the bytes as they are */
+	/* where the session has pinned it */
+	AqQueueShm *shm;			/* NULL: not pinned yet */
+	AqObject   *object;			/* whose definition this is ... */
+	uint32		serial;			/* ... while it has this serial, */
+	uint32		version;		/* and this version */
+	uint64		definition;		/* the clock of definitions, before this was read */
+	bool		consumers_made; /* every consumer has its place there */
+	MemoryContext context;		/* of this description */
+	uint64		generation;
+	struct AqQueue *next_retired;	/* see aq_catalog_retain */
+} AqQueue;
+
+typedef enum AqRight
+{
+	AQ_RIGHT_ENQUEUE,
+	AQ_RIGHT_DEQUEUE,
+	AQ_RIGHT_ANY,				/* one of the two, or the owner */
+	AQ_RIGHT_OWNER
+} AqRight;
+
+/*
+ * --- catalog.c
+ *
+ * The pointers returned are good until the next lookup.  All raise
+ * AQ_ERR_QUEUE_UNDEFINED when the queue does not exist or the right is missing.
+ */
+extern AqQueue *aq_catalog_get(const char *name, AqRight right);
+extern AqQueue *aq_catalog_get_by_id(int32 id, bool missing_ok);
+extern AqQueue *aq_catalog_get_numbered(int32 id);
+extern AqQueue *aq_catalog_exception_queue(AqQueue *queue, int32 named); /* where failed messages go, or NULL */
+extern List *aq_catalog_queue_ids(void);	/* all of the database */
+
+/* --- privilege.c */
+extern bool aq_privilege_allows(AqQueue *queue, AqRight right);
+
+/*
+ * --- schema.c
+ *
+ * Names of a queue table's tables: t<id> and c<id>.  The tables of the buffered
+ * messages of queue n are those of queue table -n: b<n> and d<n>.
+ */
+extern Oid	aq_schema_relation(const char *name);	/* in schema aq */
+extern Oid	aq_schema_data_relation(const char *name); /* in schema aq_data; may be InvalidOid */
+extern char *aq_schema_message_table(int32 queue_table_id);
+extern char *aq_schema_consumer_table(int32 queue_table_id);
+extern int64 aq_schema_session_identity(void); /* of this session, in rows; never used by another one */
+
+/* --- sql.c: run a command as the extension's owner, with a pinned search_path */
+extern int	aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
+					   const char *nulls, bool read_only);
+
+/* --- pending.c: what the transaction has changed of definitions */
+extern bool aq_pending_is_dropped(int32 id);
+
+/*
+ * --- queue_lock.c
+ *
+ * The heavyweight lock of a queue: AccessExclusiveLock to drop it,
+ * ShareUpdateExclusiveLock for other definitions, AccessShareLock for the
+ * worker that makes tables; enqueue and dequeue take none, unless they have to
+ * wait for a table while they hold another.
+ */
+extern bool aq_queue_lock(int32 id, LOCKMODE mode, bool wait);
+extern bool aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait);
+extern bool aq_queue_lock_tables(AqQueue *queue, LOCKMODE mode);
+
+/* --- payload.c: what a table with a column of the type needs; wait: false for the worker */
+extern bool aq_payload_type_lock(Oid type, bool wait);
+
+/* === room memory ============================================================== */
 
 /* Counters, and times, of a queue; the first ones of its consumers, too: see traffic.c. */
 typedef enum AqTraffic
@@ -65,7 +212,7 @@ typedef struct AqConsumerShm
 	AqWaitList	selective;		/* with a condition: woken by every message */
 
 	/*
-	 * Positions are used again, numbers are not.  Both only grow, so whoever
+	 * Positions are used again, numbers are not.  Both only grow, so a session that
 	 * comes late with what it knows of an earlier consumer changes nothing.
 	 */
 	pg_atomic_uint64 number;	/* of the latest consumer at this position */
@@ -88,7 +235,7 @@ aq_consumer_removed(AqConsumerShm *consumer)
 	return removed != 0 && removed >= pg_atomic_read_u64(&consumer->number);
 }
 
-typedef struct AqQueueShm
+struct AqQueueShm
 {
 	AqObject   *object;			/* of the object cache; has our index */
 	Oid			database;
@@ -98,10 +245,10 @@ typedef struct AqQueueShm
 	bool		single;			/* one consumer, nameless, at position 0 */
 	AqLatch		waiters_latch;	/* protects the wait lists */
 	pg_atomic_uint32 waiting;	/* wait entries for any consumer of it */
-	pg_atomic_uint32 work;		/* what the worker has to look at: AQ_WORK_* */
-	pg_atomic_uint64 check_at;	/* when it has to look at waiters; 0: not */
+	pg_atomic_uint32 work;		/* what the worker has to do: AQ_WORK_* */
+	pg_atomic_uint64 check_at;	/* when it has to check waiters; 0: not */
 	pg_atomic_uint32 uncounted; /* how often it could not write retry counts */
-	pg_atomic_uint32 uncounted_seen; /* 1: a look has met one that was to be written */
+	pg_atomic_uint32 uncounted_seen; /* 1: a check has met a retry count that was to be written */
 	pg_atomic_uint64 next_time; /* when the store has something to do by time; 0: never */
 	uint32		later_work;		/* the worker's own: what it wants to do ... */
 	TimestampTz later_at;		/* ... at this time */
@@ -112,13 +259,13 @@ typedef struct AqQueueShm
 	pg_atomic_uint32 stops_dequeue;
 	/* of a queue converted from a queue table: see convert.c */
 	bool		converted;		/* nothing new goes into the queue table */
-	bool		settled;		/* and nobody is still at it */
+	bool		settled;		/* and no transaction enqueues there any more */
 	bool		table_done;		/* nothing is left there */
 	TransactionId horizon;		/* the worker's own: transactions before it may be */
 	pg_atomic_uint64 table_puts;	/* messages committed into the queue table */
 	AqCond		changed;		/* a table, a load, a retry, a recipient is there */
 	AqCond		room;			/* enqueuers of buffered messages may go on: see flow.c */
-	pg_atomic_uint64 room_below;	/* they wait for a lag below this; 0: nobody waits */
+	pg_atomic_uint64 room_below;	/* they wait for a lag below this; 0: none waits */
 	char		recipient[AQ_MAX_NAME]; /* to be given a position; waiters latch */
 	/* counters since the queue was loaded */
 	pg_atomic_uint64 enqueued;
@@ -126,7 +273,7 @@ typedef struct AqQueueShm
 	pg_atomic_uint64 traffic[AQ_NTRAFFIC];
 	AqConsumerShm first;		/* position 0, all a single-consumer queue needs */
 	AqChunk		more[AQ_MAX_CONSUMERS / AQ_CONSUMERS_PER_CHUNK + 1];	/* 0: none yet */
-} AqQueueShm;
+};
 
 static inline void
 aq_traffic_add(AqQueueShm *shm, AqTraffic item, uint64 n)
@@ -140,9 +287,8 @@ aq_traffic_time(AqQueueShm *shm, AqTraffic item, TimestampTz when)
 	pg_atomic_write_u64(&shm->traffic[item], (uint64) when);
 }
 
-/* The same, for a consumer as well.  Neither raises. */
+/* The first, for a consumer as well.  Never raises. */
 extern void aq_traffic_add_for(AqQueueShm *shm, int position, AqTraffic item, uint64 n);
-extern void aq_traffic_time_for(AqQueueShm *shm, int position, AqTraffic item, TimestampTz when);
 extern void aq_traffic_row(AqRow *row, AqQueueShm *shm, int position);
 
 /* Messages that a transaction has consumed: when they were enqueued. */
@@ -205,169 +351,13 @@ aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
 #define AQ_WORK_RECIPIENTS	0x0040	/* give positions to new recipients */
 #define AQ_WORK_RECOUNT		0x0080	/* count what a restart has left */
 #define AQ_WORK_POSITIONS	0x0100	/* free positions of removed consumers */
-#define AQ_WORK_WAITERS		0x0200	/* wake for what nobody has fetched */
+#define AQ_WORK_WAITERS		0x0200	/* wake for what was not fetched */
 #define AQ_WORK_CONVERT		0x0400	/* end the conversion from a queue table */
 #define AQ_WORK_BUFFERED	0x0800	/* make the tables of buffered messages */
 #define AQ_WORK_SURPLUS		0x1000	/* drop empty tables that are too many */
 
-/* --- a session's description of a queue --------------------------------------- */
-
-typedef struct AqRule AqRule;
-typedef struct AqInput AqInput;
-
-/* How a message is kept, as bits; Oracle's numbers. */
-#define AQ_PERSISTENT 1
-#define AQ_BUFFERED 2
-#define AQ_PERSISTENT_OR_BUFFERED 3
-
-typedef struct AqConsumer
-{
-	int			position;
-	int64		number;
-	char	   *name;			/* NULL: removed */
-	bool		subscriber;		/* else named in recipient lists only */
-	int			delivery;		/* AQ_PERSISTENT, AQ_BUFFERED: what a subscriber gets */
-	char	   *rule_text;		/* NULL: every message */
-	Oid			rule_role;		/* wrote the rule; InvalidOid: not known */
-	char	   *transformation; /* of dbms_aq; NULL: none */
-	Oid			transformation_role;	/* chose it; InvalidOid: not known */
-	AqRule	   *rule;			/* compiled when first needed */
-} AqConsumer;
-
-/* What a queue table of the classic store says of all its queues. */
-typedef struct AqQueueTable
-{
-	int32		id;				/* 0: the queue is sharded; negative: of a buffered side */
-	bool		multi;			/* consumers have rows of their own */
-	bool		grouping;		/* a transaction's messages stay together */
-	char		sort[4];		/* of AQ_SORT_*, in order; "" is the order of the calls */
-	Oid			messages;		/* aq_data.t<id> */
-	Oid			consumers;		/* aq_data.c<id>, when multi */
-} AqQueueTable;
-
-#define AQ_SORT_PRIORITY 'p'
-#define AQ_SORT_ENQUEUE_TIME 'e'
-#define AQ_SORT_COMMIT_TIME 'c'
-
-typedef struct AqQueue
-{
-	int32		id;				/* negative: the buffered side of a queue */
-	char	   *name;
-	int			delivery;		/* AQ_PERSISTENT, or AQ_BUFFERED of a buffered side */
-	struct AqQueue *buffered;	/* its buffered side; NULL: not made yet */
-	struct AqQueue *whole;		/* of a buffered side: the queue; else NULL */
-	const struct AqStore *store;
-	AqQueueTable table;
-	bool		exception;		/* an exception queue of its queue table */
-	Oid			payload_type;
-	bool		multi;
-	int			shards;
-	int			max_retries;	/* -1: no limit */
-	int64		retry_delay;	/* microseconds */
-	int64		retention;		/* microseconds */
-	int32		exception_queue_id; /* 0: none */
-	bool		enqueue_enabled;
-	bool		dequeue_enabled;
-	uint64		key;			/* 60 bits, part of every message id ... */
-	uint64		shard_key;		/* ... and of those of the sharded store */
-	bool		converted;
-	Oid			anchor;			/* the view that carries owner and rights */
-	Oid			sequence;		/* of partition numbers */
-	Oid			owner;
-	bool		own;			/* created by the current transaction */
-	int			nconsumers;
-	AqConsumer *consumers;		/* by position, ascending */
-	Bitmapset  *everybody;		/* subscribers without a rule */
-	bool		has_rules;
-	/* payload input, for text given by the user */
-	FmgrInfo	input;
-	AqInput    *users_input;	/* of a type that is not built in; NULL: none is ready */
-	Oid			input_param;
-	bool		input_is_text;	/* text: the bytes as they are */
-	/* where the session has pinned it */
-	AqQueueShm *shm;			/* NULL: not pinned yet */
-	AqObject   *object;			/* whose definition this is ... */
-	uint32		serial;			/* ... while it has this serial, */
-	uint32		version;		/* and this version */
-	uint64		definition;		/* the clock of definitions, before this was read */
-	bool		consumers_made; /* every consumer has its place there */
-	MemoryContext context;		/* of this description */
-	uint64		generation;
-	struct AqQueue *next_retired;	/* see aq_catalog_retain */
-} AqQueue;
-
-typedef enum AqRight
-{
-	AQ_RIGHT_ENQUEUE,
-	AQ_RIGHT_DEQUEUE,
-	AQ_RIGHT_ANY,				/* one of the two, or the owner */
-	AQ_RIGHT_OWNER
-} AqRight;
-
-extern const AqPart aq_queue_part;
-
-/* === room catalog =============================================================
- *
- * --- catalog.c
- *
- * The pointers returned are good until the next lookup.  All raise
- * AQ_ERR_QUEUE_UNDEFINED when the queue does not exist or the right is missing.
- */
-extern AqQueue *aq_catalog_get(const char *name, AqRight right);
-extern AqQueue *aq_catalog_get_by_id(int32 id, bool missing_ok);
-extern AqQueue *aq_catalog_get_again(int32 id, const char *name, AqRight right);
-extern AqQueue *aq_catalog_get_numbered(int32 id);
-extern AqQueue *aq_catalog_get_by_name(const char *name); /* NULL: none; no rights asked */
-extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);
-extern AqQueue *aq_catalog_for_delivery(AqQueue *queue, int delivery);
-extern AqQueue *aq_catalog_exception_queue(AqQueue *queue, int32 named); /* where failed messages go, or NULL */
-extern void aq_catalog_changed(void);	/* tell every session, at commit */
-extern List *aq_catalog_queue_ids(void);	/* all of the database */
-
-/* --- privilege.c */
-extern bool aq_privilege_allows(AqQueue *queue, AqRight right);
-
-/*
- * --- schema.c
- *
- * Names of a queue table's tables: t<id> and c<id>.  The tables of the buffered
- * messages of queue n are those of queue table -n: b<n> and d<n>.
- */
-extern Oid	aq_schema_relation(const char *name);	/* in schema aq */
-extern Oid	aq_schema_data_relation(const char *name); /* in schema aq_data; may be InvalidOid */
-extern char *aq_schema_message_table(int32 queue_table_id);
-extern char *aq_schema_consumer_table(int32 queue_table_id);
-extern int64 aq_schema_session_identity(void); /* of this session, in rows; never used by another one */
-
-/* --- sql.c: run a command as the extension's owner, with a pinned search_path */
-extern int	aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
-					   const char *nulls, bool read_only);
-
-/* --- pending.c: what the transaction has changed of definitions */
-extern void aq_pending_changed(int32 id);	/* those who wait need not check again */
-extern bool aq_pending_is_dropped(int32 id);
-extern bool aq_pending_has_ddl(void);
-
-/*
- * --- queue_lock.c
- *
- * The heavyweight lock of a queue: AccessExclusiveLock to drop it,
- * ShareUpdateExclusiveLock for other definitions, AccessShareLock for the
- * worker that makes tables; enqueue and dequeue take none, unless they have to
- * wait for a table while they hold another.
- */
-extern bool aq_queue_lock(int32 id, LOCKMODE mode, bool wait);
-extern bool aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait);
-extern bool aq_queue_lock_tables(AqQueue *queue, LOCKMODE mode);
-
-/* --- payload.c: what a table with a column of the type needs; wait: false for the worker */
-extern bool aq_payload_type_lock(Oid type, bool wait);
-
-/* === room memory ============================================================== */
-
 /* --- shm.c */
 extern AqConsumerShm *aq_shm_consumer(AqQueueShm *shm, int position);
-extern AqConsumerShm *aq_shm_consumer_make(AqQueueShm *shm, int position);
 extern AqQueueShm *aq_shm_by_index(uint32 index);
 extern uint32 aq_shm_queue_of_latch(int child, uint32 *database);	/* for aq_trace_on_name */
 
@@ -376,7 +366,7 @@ extern void aq_work_post(AqQueueShm *shm, uint32 work);	/* never raises */
 extern void aq_work_announce_time(AqQueueShm *shm, TimestampTz when);	/* never raises */
 extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);	/* the worker only */
 
-/* --- lag.c: flow control of buffered messages; neither raises */
+/* --- lag.c: flow control of buffered messages; never raises */
 extern void aq_lag_shrank(AqQueueShm *shm, int position);
 
 /* --- waiters.c: wake-ups; never raise */
@@ -396,9 +386,7 @@ extern bool aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, boo
  * aq_pins_pin pins the queue for the session, or for the transaction.
  */
 extern void aq_pins_pin(AqQueue *queue);
-extern AqQueue *aq_pins_pin_current(AqQueue *queue, bool put);
 extern bool aq_pins_is_used(const AqQueueShm *shm);	/* by this transaction; it is pinned */
-extern void aq_pins_sweep(void);
 
 /* For views: pinned in between, unless it is not in memory and there is little room. */
 typedef struct AqPeek
@@ -408,12 +396,11 @@ typedef struct AqPeek
 	uint64		used_in;
 } AqPeek;
 
-extern bool aq_pins_peek(AqQueue *queue, AqPeek *look);
-extern void aq_pins_peek_end(const AqPeek *look);
+extern bool aq_pins_peek(AqQueue *queue, AqPeek *peek);
+extern void aq_pins_peek_end(const AqPeek *peek);
 
 /* --- flow.c */
-extern bool aq_flow_is_full(AqQueue *side);
-
+extern bool aq_flow_is_full(AqQueue *buffered);
 
 /* === room calls ===============================================================
  *

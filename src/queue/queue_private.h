@@ -18,7 +18,7 @@
 
 #define AQ_KEY_MASK ((UINT64CONST(1) << 60) - 1)
 #define AQ_SHARD_KEY UINT64CONST(1) /* what a converted queue's two keys differ by */
-#define AQ_BUFFERED_KEY UINT64CONST(2)	/* ... and a buffered side's from its queue's */
+#define AQ_BUFFERED_KEY UINT64CONST(2)	/* ... and a buffered queue's from its queue's */
 
 /* === room catalog ============================================================== */
 
@@ -73,6 +73,7 @@ typedef struct AqChange
 extern void aq_pending_created(int32 id);
 extern void aq_pending_dropped(int32 id);
 extern void aq_pending_altered(int32 id);
+extern void aq_pending_changed(int32 id);	/* those who wait need not check again */
 extern void aq_pending_converted(int32 id);
 extern void aq_pending_table_left(int32 id);
 extern void aq_pending_consumer_removed(int32 id, int position, int64 number);
@@ -80,6 +81,7 @@ extern void aq_pending_stopping(int32 id, int bits);
 extern bool aq_pending_is_created(int32 id);
 extern bool aq_pending_is_converted(int32 id);
 extern void aq_pending_set_ddl(void);
+extern bool aq_pending_has_ddl(void);
 extern int	aq_pending_list(const AqChange **list);
 extern void aq_pending_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent,
 								   void (*undo) (const AqChange *change));
@@ -100,6 +102,11 @@ extern bool aq_privilege_manages_any(void);
 /* --- catalog.c */
 extern void aq_catalog_init(void);
 extern void aq_catalog_stale(void);
+extern AqQueue *aq_catalog_get_again(int32 id, const char *name, AqRight right);
+extern AqQueue *aq_catalog_get_by_name(const char *name); /* NULL: none; no rights asked */
+extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);
+extern AqQueue *aq_catalog_for_delivery(AqQueue *queue, int delivery);
+extern void aq_catalog_changed(void);	/* tell every session, at commit */
 extern AqQueue *aq_catalog_read(int32 id);
 extern bool aq_catalog_is_current(const AqQueue *queue);
 
@@ -152,6 +159,7 @@ extern bool aq_rule_matches(AqRule *rule, const AqMessage *message);
 /* --- shm.c */
 extern Size aq_shm_size(void);
 extern void aq_shm_init(void *area, bool found);
+extern AqConsumerShm *aq_shm_consumer_make(AqQueueShm *shm, int position);
 
 /* --- lag.c */
 extern int64 aq_lag_of(AqQueueShm *shm, int position);
@@ -187,7 +195,7 @@ typedef struct AqWaitTarget
 extern Size aq_waiters_shmem_size(void);
 extern void aq_waiters_shmem_init(void *area, bool found);
 extern int	aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEvent event,
-							 int64 deadline, int (*look) (void *arg), void *arg);
+							 int64 deadline, int (*check) (void *arg), void *arg);
 extern void aq_waiters_check_later(AqQueueShm *shm);
 extern void aq_waiters_job(int32 id, AqQueueShm *shm);
 extern void aq_waiters_check(AqFindings *findings);
@@ -204,6 +212,8 @@ extern bool aq_users_are_stopped(AqQueueShm *shm, bool enqueue);
 extern void aq_users_count_stops(AqQueueShm *shm, int bits, int32 by);
 
 /* --- pins.c: what a session holds of queues */
+extern void aq_pins_sweep(void);
+extern AqQueue *aq_pins_pin_current(AqQueue *queue, bool put);
 extern void aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu);
 extern bool aq_pins_give_back(void);
 extern void aq_pins_session_exit(void);
@@ -226,7 +236,7 @@ extern void aq_announce_xact_end(bool commit);
 extern void aq_store_xact_init(void);
 
 /* --- flow.c */
-extern bool aq_flow_admits(AqQueue *side, Bitmapset *const *targets, uint32 n, int64 *deadline);
+extern bool aq_flow_admits(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 *deadline);
 
 /* === room definitions ========================================================== */
 
@@ -305,7 +315,7 @@ extern bool aq_wait_until(AqQueue *const *queues, int n, int position, bool sele
 						  bool (*attempt) (void *arg), void *arg);
 
 /*
- * For procedures: wait without a snapshot.  attempt looks, and takes one of its
+ * For procedures: wait without a snapshot.  attempt checks, and takes one of its
  * own for that; the number of the pair that has something, or -1.
  */
 extern bool aq_wait_released(char *queue, char *consumer, int delivery, bool selective, int64 timeout_us,

@@ -54,7 +54,6 @@ typedef enum AqMode
 typedef struct AqMessage
 {
 	pg_uuid_t	id;
-	int			position;		/* of the consumer */
 	int			priority;
 	int			shard;
 	int64		ordinal;
@@ -174,7 +173,7 @@ typedef struct AqStore
 	bool		(*owns) (AqQueue *queue, const pg_uuid_t *id);
 	/* Could take() find something now?  Waits for retry counts until then: see aq_retries_await(). */
 	bool		(*ready) (AqQueue *queue, int position, int64 until);
-	/* Has a prepared transaction messages of it in hand? */
+	/* Has a prepared transaction messages of it in flight? */
 	bool		(*in_doubt) (AqQueueShm *shm);
 	/*
 	 * Is nothing of the removed consumer left?  Asked by the worker, again
@@ -196,11 +195,11 @@ typedef struct AqStore
 	bool		(*table_holds) (AqQueue *queue);
 	void		(*leave_tables) (AqQueue *queue);
 	/*
-	 * Of a buffered side, by the worker: has it lost its messages since this was
+	 * Of a buffered queue, by the worker: has it lost its messages since this was
 	 * asked last?
 	 */
 	AqAnswer	(*was_emptied) (AqQueue *queue);
-	/* Of a buffered side: how many messages has this transaction enqueued? */
+	/* Of a buffered queue: how many messages has this transaction enqueued? */
 	uint64		(*enqueued_here) (AqQueueShm *shm);
 	/*
 	 * Asked by the worker before it puts: is put(), or the commit, sure not to

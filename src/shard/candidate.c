@@ -25,7 +25,6 @@ aq_candidate_read(Take *take, Relation rel, const Candidate *item, AqMessage *m,
 	tuple.t_self = item->tid;
 	memset(m, 0, sizeof(AqMessage));
 	m->attempts = item->attempts;
-	m->position = take->options->position;
 	if (aq_heap_read_row(rel, &tuple, buffer))
 		aq_heap_read_message(take->queue, stream_at(take->partition->stream), &tuple, RelationGetDescr(rel),
 							 m, values, nulls);

@@ -249,7 +249,7 @@ ask_helper(StringInfo request)
 	return answer;
 }
 
-/* The session ends: what it has asked for, and nobody will hear of, ends too. */
+/* The session ends: what it has asked for ends too. */
 void
 aq_autonomous_session_exit(void)
 {

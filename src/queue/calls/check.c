@@ -10,8 +10,8 @@
  * the caller's patience, and only what differs in the same way each time is
  * reported.  On a server without other work the first reading is exact.
  *
- * What a transaction may have in hand as long as it runs is no difference:
- * claims are compared with sessions that run a transaction, messages in hand
+ * What a transaction may hold as long as it runs is no difference:
+ * claims are compared with sessions that run a transaction, messages in flight
  * with what the tables say of them.
  *
  * Portions Copyright (c) 2026, the pgaq authors

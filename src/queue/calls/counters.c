@@ -18,14 +18,14 @@ aq_counters_queue(PG_FUNCTION_ARGS)
 	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
 	Datum		values[2] = {0};
 	bool		nulls[2] = {true, true};
-	AqPeek		look;
+	AqPeek		peek;
 
-	if (aq_pins_peek(queue, &look))
+	if (aq_pins_peek(queue, &peek))
 	{
 		values[0] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->enqueued));
 		values[1] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->dequeued));
 		nulls[0] = nulls[1] = false;
-		aq_pins_peek_end(&look);
+		aq_pins_peek_end(&peek);
 	}
 	return aq_rows_one(fcinfo, values, nulls);
 }
@@ -37,8 +37,8 @@ aq_counters_traffic(PG_FUNCTION_ARGS)
 	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
 	Datum		values[AQ_NTRAFFIC] = {0};
 	bool		nulls[AQ_NTRAFFIC];
-	AqPeek		look;
-	bool		known = aq_pins_peek(queue, &look);
+	AqPeek		peek;
+	bool		known = aq_pins_peek(queue, &peek);
 
 	for (int i = 0; i < AQ_NTRAFFIC; i++)
 	{
@@ -47,7 +47,7 @@ aq_counters_traffic(PG_FUNCTION_ARGS)
 		nulls[i] = !known || (aq_traffic_is_time(i) && DatumGetInt64(values[i]) == 0);
 	}
 	if (known)
-		aq_pins_peek_end(&look);
+		aq_pins_peek_end(&peek);
 	return aq_rows_one(fcinfo, values, nulls);
 }
 

@@ -22,7 +22,7 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-/* A side of the queue that the call takes from: the persistent or the buffered one. */
+/* What the call takes from: the queue or its buffered queue. */
 typedef struct Source
 {
 	int			delivery;

@@ -293,9 +293,9 @@ check_payload_type(AqQueue *queue, Oid type)
 			errhint("Cast the payload to %s.", format_type_be(queue->payload_type)));
 }
 
-/* --- the side of the queue ------------------------------------------------------------ */
+/* --- persistent or buffered ------------------------------------------------------------ */
 
-/* The side of the queue that is to keep the messages. */
+/* The queue that is to keep the messages: the queue itself or its buffered queue. */
 static AqQueue *
 side_to_put(FunctionCallInfo fcinfo, AqQueue *queue)
 {
@@ -368,7 +368,7 @@ static Bitmapset *
 subscribers_of(AqQueue *queue, const AqPutOptions *options, Datum payload, bool isnull)
 {
 	AqMessage	message = {0};
-	Bitmapset  *set = bms_copy(queue->everybody);
+	Bitmapset  *set = bms_copy(queue->without_rule);
 
 	message.priority = options->priority;
 	message.correlation = options->correlation;
@@ -479,7 +479,7 @@ choose_targets(FunctionCallInfo fcinfo, AqQueue **queue, const AqPutOptions *opt
 	else if (!(*queue)->has_rules)
 	{
 		/* a copy: the description may be read again before the transaction ends */
-		all = bms_copy((*queue)->everybody);
+		all = bms_copy((*queue)->without_rule);
 		if (all == NULL)
 			nobody_wants_it(*queue);
 	}
@@ -491,7 +491,7 @@ choose_targets(FunctionCallInfo fcinfo, AqQueue **queue, const AqPutOptions *opt
 }
 
 /*
- * The queue, or its side, that the messages go into.  It may have been converted
+ * The queue, or its buffered queue, that the messages go into.  It may have been converted
  * since the options were read: users' code has run, or there was a wait.
  */
 static AqQueue *
@@ -520,7 +520,7 @@ count_put(const AqQueue *queue, uint32 n, const Datum *payloads, const bool *nul
 	aq_stat_add(AQ_STAT_ENQUEUE_MESSAGES, n);
 	aq_stat_add(AQ_STAT_ENQUEUE_BYTES, bytes);
 	aq_stat_touched = true;
-	if (queue->whole == NULL)
+	if (queue->persistent == NULL)
 		aq_pins_note_put(queue->shm);
 	else
 		aq_time_queue_is(queue->id);

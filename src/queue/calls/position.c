@@ -240,17 +240,17 @@ aq_position_set(PG_FUNCTION_ARGS)
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_DEQUEUE);
 	char	   *consumer = aq_args_name_or_null(fcinfo, 1, "consumer");
-	AqTakeOptions look = {.max = 1,.mode = AQ_MODE_BROWSE,.emit = move_there};
+	AqTakeOptions options = {.max = 1,.mode = AQ_MODE_BROWSE,.emit = move_there};
 	AqPosition *position = position_of(queue);
 
 	clear(position);
 	if (PG_ARGISNULL(2))
 		PG_RETURN_VOID();
-	look.position = aq_args_consumer_position(queue, consumer);
-	look.id = PG_GETARG_UUID_P(2);
-	look.emit_arg = position;
+	options.position = aq_args_consumer_position(queue, consumer);
+	options.id = PG_GETARG_UUID_P(2);
+	options.emit_arg = position;
 	queue = aq_pins_pin_current(queue, false);
-	if (look.position < 0 || queue->store->take(queue, &look) == 0)
+	if (options.position < 0 || queue->store->take(queue, &options) == 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_MESSAGE_UNDEFINED, "the last message to be skipped has been dequeued just now"),
 				errhint("Try again."));

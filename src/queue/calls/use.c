@@ -35,7 +35,7 @@ aq_use_undo(AqQueue *queue)
 	aq_users_remove(queue->shm);
 }
 
-/* Who is not a user yet comes while the queue is being stopped. */
+/* The queue is being stopped, and the transaction is not a user yet. */
 static void
 refuse(AqQueue *queue, bool enqueue)
 {
@@ -64,21 +64,21 @@ use(AqQueue *queue, bool enqueue)
 
 /*
  * The transaction is about to enqueue or dequeue.  Returns the queue, or its
- * buffered side if that is given, as it is now; begins: the transaction did not use it before.
+ * buffered queue if that is given, as it is now; begins: the transaction did not use it before.
  */
 AqQueue *
 aq_use_begin(AqQueue *queue, bool enqueue, bool *begins)
 {
 	int			delivery = queue->delivery;
 
-	if (queue->whole != NULL)
-		queue = queue->whole;
+	if (queue->persistent != NULL)
+		queue = queue->persistent;
 	for (;;)
 	{
 		queue = aq_pins_pin_current(queue, enqueue);
 		aq_use_check_started(queue, enqueue);
 		*begins = use(queue, enqueue);
-		/* changed again, and nobody stops it any more? */
+		/* changed again, and not being stopped any more? */
 		if (queue->definition >= pg_atomic_read_u64(&queue->shm->definition))
 			break;
 		if (*begins)

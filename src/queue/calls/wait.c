@@ -22,8 +22,8 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-/* who waits for an unknown consumer waits at a position that nobody has */
-#define NOBODY (AQ_MAX_CONSUMERS - 1)
+/* a session that waits for an unknown consumer waits at a position that no consumer has */
+#define NO_CONSUMER (AQ_MAX_CONSUMERS - 1)
 
 /* --- aq.dequeue(wait => ...) ------------------------------------------------------------ */
 
@@ -34,14 +34,14 @@ typedef struct DequeueWait
 } DequeueWait;
 
 static int
-look_by_attempt(void *arg)
+check_by_attempt(void *arg)
 {
 	DequeueWait *wait = arg;
 
 	return wait->attempt(wait->arg) ? 0 : -1;
 }
 
-/* queues: the sides of one queue. */
+/* queues: a queue, its buffered queue, or both. */
 bool
 aq_wait_until(AqQueue *const *queues, int n, int position, bool selective, int64 timeout_us,
 			  bool (*attempt) (void *arg), void *arg)
@@ -56,7 +56,7 @@ aq_wait_until(AqQueue *const *queues, int n, int position, bool selective, int64
 		targets[i].position = position;
 		targets[i].selective = selective;
 	}
-	return aq_waiters_sleep(targets, n, false, false, AQ_EVENT_DEQUEUE_WAIT, deadline, look_by_attempt, &wait) >= 0;
+	return aq_waiters_sleep(targets, n, false, false, AQ_EVENT_DEQUEUE_WAIT, deadline, check_by_attempt, &wait) >= 0;
 }
 
 /* --- the procedures --------------------------------------------------------------------- */
@@ -100,14 +100,14 @@ typedef struct Listening
 	bool		selective;
 	bool		single;			/* one queue and consumer */
 	bool		channel;		/* wait on the broadcast channel */
-	int64		counts_until;	/* a look waits for retry counts until then; 0: it does not */
-	bool		(*attempt) (void *arg); /* what a look is; NULL: ask the store */
+	int64		counts_until;	/* a check waits for retry counts until then; 0: it does not */
+	bool		(*attempt) (void *arg); /* the check; NULL: ask the store */
 	void	   *arg;
 } Listening;
 
 /* Look each queue up again: it may have been stopped or dropped meanwhile. */
 static int
-look_at_queues(void *arg)
+check_queues(void *arg)
 {
 	Listening  *listening = arg;
 	bool		changed = false;
@@ -142,7 +142,7 @@ look_at_queues(void *arg)
 
 			/* dropped and created again, or subscribed meanwhile */
 			if (position < 0)
-				position = NOBODY;
+				position = NO_CONSUMER;
 			if (target->shm != queue->shm || target->position != position)
 			{
 				target->shm = queue->shm;
@@ -169,19 +169,19 @@ listen_to(Listening *listening, int64 timeout_us)
 	/* one that is going to sleep is woken when they are written */
 	if (timeout_us == 0)
 		listening->counts_until = aq_retries_patience();
-	found = look_at_queues(listening);
+	found = check_queues(listening);
 	if (found >= 0 || timeout_us == 0)
 		return found;
 
-	/* this look finds nothing, but fills the targets in */
+	/* this check finds nothing, but fills the targets in */
 	listening->targets = palloc0(listening->n * sizeof(AqWaitTarget));
-	found = look_at_queues(listening);
+	found = check_queues(listening);
 	if (found >= 0)
 		return found;
 	release_snapshot();
 	found = aq_waiters_sleep(listening->targets, listening->n, listening->attempt == NULL, listening->channel,
 					  listening->single && !listening->channel ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT,
-					  deadline, look_at_queues, listening);
+					  deadline, check_queues, listening);
 	EnsurePortalSnapshotExists();
 	if (found >= 0 && pg_atomic_read_u32(&listening->targets[found].shm->waiting) > 0)
 		aq_waiters_check_later(listening->targets[found].shm);

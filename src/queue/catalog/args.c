@@ -48,7 +48,7 @@ aq_args_check_name(const char *name, const char *what)
 }
 
 /*
- * The position of the consumer that dequeues, -1 for one that is unknown: he
+ * The position of the consumer that dequeues, -1 for one that is unknown: it
  * finds nothing.
  */
 int

@@ -3,8 +3,8 @@
  * catalog.c
  *	  Descriptions of queues, read from the catalog tables of schema aq.
  *
- * Every session keeps the descriptions it has used.  Whoever changes the
- * catalog has the relcache entry of aq.queue invalidated at his commit;
+ * Every session keeps the descriptions it has used.  A session that changes the
+ * catalog has the relcache entry of aq.queue invalidated at its commit;
  * PostgreSQL tells every session, this file counts a generation up, and a
  * description of an older generation is read again at its next use.  So
  * definitions are as transactional as any table's.
@@ -248,7 +248,7 @@ id_of_name(const char *name)
 	return id;
 }
 
-/* Has the definition changed, for everybody, since the description was used first? */
+/* Has a committed change made the description old since it was used first? */
 static bool
 is_stale(const AqQueue *queue)
 {
@@ -318,7 +318,7 @@ aq_catalog_get(const char *name, AqRight right)
 
 	aq_session_require_preload();
 	queue = lookup(name);
-	/* who has no right to a queue learns nothing of it; who has another one knows that it is there */
+	/* a role without rights on a queue learns nothing of it; one with another right knows that it exists */
 	if (queue == NULL || !aq_privilege_allows(queue, right))
 	{
 		if (queue != NULL && aq_privilege_allows(queue, AQ_RIGHT_ANY))
@@ -391,7 +391,7 @@ aq_catalog_get_again(int32 id, const char *name, AqRight right)
 	return queue;
 }
 
-/* The queue of a number that came from a caller, or NULL: a side, whose number is negative, is not a queue. */
+/* The queue of a number that came from a caller, or NULL. The number of a buffered queue, which is negative, does not count. */
 AqQueue *
 aq_catalog_get_numbered(int32 id)
 {

@@ -37,9 +37,9 @@ enum
 
 /* The subscribers that get every message without recipients: those without a rule. */
 static void
-find_everybody(AqQueue *queue)
+find_without_rule(AqQueue *queue)
 {
-	queue->everybody = NULL;
+	queue->without_rule = NULL;
 	queue->has_rules = false;
 	for (int i = 0; i < queue->nconsumers; i++)
 	{
@@ -48,7 +48,7 @@ find_everybody(AqQueue *queue)
 		if (!consumer->subscriber || !(consumer->delivery & queue->delivery))
 			continue;
 		if (consumer->rule_text == NULL)
-			queue->everybody = bms_add_member(queue->everybody, consumer->position);
+			queue->without_rule = bms_add_member(queue->without_rule, consumer->position);
 		else
 			queue->has_rules = true;
 	}
@@ -101,7 +101,7 @@ read_consumers(AqQueue *queue, Snapshot snapshot)
 	}
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
-	find_everybody(queue);
+	find_without_rule(queue);
 }
 
 /* The columns of aq.queue and aq.queue_table. */
@@ -199,12 +199,12 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 	queue->own = aq_pending_is_created(queue->id);
 
 	snprintf(name, sizeof(name), "q%d", queue->id);
-	queue->anchor = aq_schema_data_relation(name);
+	queue->owner_view = aq_schema_data_relation(name);
 	snprintf(name, sizeof(name), "s%d", queue->id);
 	queue->sequence = aq_schema_data_relation(name);
-	if (OidIsValid(queue->anchor))
+	if (OidIsValid(queue->owner_view))
 	{
-		HeapTuple	cls = SearchSysCache1(RELOID, ObjectIdGetDatum(queue->anchor));
+		HeapTuple	cls = SearchSysCache1(RELOID, ObjectIdGetDatum(queue->owner_view));
 
 		if (HeapTupleIsValid(cls))
 		{
@@ -215,45 +215,45 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 
 	queue->input_is_text = queue->payload_type == TEXTOID;
 	if (!SearchSysCacheExists1(TYPEOID, ObjectIdGetDatum(queue->payload_type)))
-		return;					/* gone with a temporary object: the queue has no anchor either */
+		return;					/* gone with a temporary object: the queue has no owner view either */
 	getTypeInputInfo(queue->payload_type, &input, &queue->input_param);
 	fmgr_info_cxt(input, &queue->input, queue->context);
 }
 
-/* The buffered side of a queue that was just read, in its memory; NULL: it has none. */
+/* The buffered queue of a queue that was just read, in its memory; NULL: it has none. */
 static AqQueue *
 describe_buffered(AqQueue *queue)
 {
-	AqQueue    *side;
+	AqQueue    *buffered;
 
 	if (!OidIsValid(aq_schema_data_relation(aq_schema_message_table(-queue->id))))
 		return NULL;
-	side = palloc(sizeof(AqQueue));
-	*side = *queue;
-	side->id = -queue->id;
-	side->whole = queue;
-	side->delivery = AQ_BUFFERED;
-	side->store = aq_store_of(AQ_STORE_CLASSIC);
-	side->retention = 0;
-	side->converted = false;
-	side->key = queue->key ^ AQ_BUFFERED_KEY;	/* their ids are made in the same way */
-	memset(&side->table, 0, sizeof(AqQueueTable));
-	side->table.id = side->id;
-	side->table.multi = queue->multi;
-	find_table_relations(&side->table);
+	buffered = palloc(sizeof(AqQueue));
+	*buffered = *queue;
+	buffered->id = -queue->id;
+	buffered->persistent = queue;
+	buffered->delivery = AQ_BUFFERED;
+	buffered->store = aq_store_of(AQ_STORE_CLASSIC);
+	buffered->retention = 0;
+	buffered->converted = false;
+	buffered->key = queue->key ^ AQ_BUFFERED_KEY;	/* their ids are made in the same way */
+	memset(&buffered->table, 0, sizeof(AqQueueTable));
+	buffered->table.id = buffered->id;
+	buffered->table.multi = queue->multi;
+	find_table_relations(&buffered->table);
 	/* by priority, as in a sharded queue, or as in its queue table; a commit's order is that of the calls */
 	if (aq_queue_is_sharded(queue))
-		side->table.sort[0] = AQ_SORT_PRIORITY;
+		buffered->table.sort[0] = AQ_SORT_PRIORITY;
 	else
 		for (int i = 0; queue->table.sort[i] != '\0' && queue->table.sort[i] != AQ_SORT_COMMIT_TIME; i++)
-			side->table.sort[i] = queue->table.sort[i];
+			buffered->table.sort[i] = queue->table.sort[i];
 	if (queue->nconsumers > 0)
 	{
-		side->consumers = palloc(queue->nconsumers * sizeof(AqConsumer));
-		memcpy(side->consumers, queue->consumers, queue->nconsumers * sizeof(AqConsumer));
+		buffered->consumers = palloc(queue->nconsumers * sizeof(AqConsumer));
+		memcpy(buffered->consumers, queue->consumers, queue->nconsumers * sizeof(AqConsumer));
 	}
-	find_everybody(side);
-	return side;
+	find_without_rule(buffered);
+	return buffered;
 }
 
 /*
@@ -272,7 +272,7 @@ aq_description_read(Relation rel, const char *name, int32 id)
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 
 	/*
-	 * Who was woken by a commit may be here before the server tells of what
+	 * A session woken by a commit may be here before the server tells of what
 	 * that has changed: its catalogs are to be seen as our tables are.
 	 */
 	InvalidateCatalogSnapshot();

@@ -30,7 +30,7 @@ has_system_privilege(Oid role, const char *privilege)
 	return OidIsValid(group) && has_privs_of_role(role, group);
 }
 
-/* dc_users: the owner of the anchor, and its rights as they are in pg_class. */
+/* dc_users: the owner of the owner view, and its rights as they are in pg_class. */
 static int
 load_rights(const AqRowKey *key, char *value, void *arg)
 {
@@ -57,14 +57,14 @@ load_rights(const AqRowKey *key, char *value, void *arg)
 }
 
 /*
- * Has the role this right to the queue's anchor?  PostgreSQL's own cache of the
- * session knows, and nobody else has to wait for it; with pgaq.session_pins off
+ * Has the role this right to the queue's owner view?  PostgreSQL's own cache of the
+ * session knows, and no other session has to wait for it; with pgaq.session_pins off
  * the shared one is asked, as in Oracle.
  */
 static bool
-anchor_allows(AqQueue *queue, Oid role, AclMode mode)
+view_allows(AqQueue *queue, Oid role, AclMode mode)
 {
-	AqRowKey	key = {.database = MyDatabaseId,.relation = queue->anchor};
+	AqRowKey	key = {.database = MyDatabaseId,.relation = queue->owner_view};
 	union
 	{
 		char		bytes[AQ_ROW_VALUE];
@@ -74,10 +74,10 @@ anchor_allows(AqQueue *queue, Oid role, AclMode mode)
 	Oid			owner;
 
 	if (aq_parameters_session_pins)
-		return pg_class_aclcheck(queue->anchor, role, mode) == ACLCHECK_OK;
+		return pg_class_aclcheck(queue->owner_view, role, mode) == ACLCHECK_OK;
 	length = aq_row_get(AQ_ROW_USERS, &key, value.bytes, load_rights, NULL);
 	if (length == AQ_ROW_VALUE)	/* too many grantees for a row */
-		return pg_class_aclcheck(queue->anchor, role, mode) == ACLCHECK_OK;
+		return pg_class_aclcheck(queue->owner_view, role, mode) == ACLCHECK_OK;
 	if (length < 0)
 		return false;
 	memcpy(&owner, value.bytes, sizeof(owner));
@@ -97,18 +97,18 @@ aq_privilege_allows(AqQueue *queue, AqRight right)
 {
 	Oid			role = GetUserId();
 
-	/* what has lost its anchor, and with it its owner, can only be dropped */
-	if (!OidIsValid(queue->anchor))
+	/* a queue that has lost its owner view, and with it its owner, can only be dropped */
+	if (!OidIsValid(queue->owner_view))
 		return right == AQ_RIGHT_OWNER && superuser_arg(role);
 	if (role == queue->owner || has_privs_of_role(role, queue->owner))
 		return true;
 	switch (right)
 	{
 		case AQ_RIGHT_ENQUEUE:
-			return anchor_allows(queue, role, ACL_INSERT) ||
+			return view_allows(queue, role, ACL_INSERT) ||
 				has_system_privilege(role, "aq_enqueue_any");
 		case AQ_RIGHT_DEQUEUE:
-			return anchor_allows(queue, role, ACL_DELETE) ||
+			return view_allows(queue, role, ACL_DELETE) ||
 				has_system_privilege(role, "aq_dequeue_any");
 		case AQ_RIGHT_ANY:
 			return aq_privilege_allows(queue, AQ_RIGHT_ENQUEUE) || aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE) ||

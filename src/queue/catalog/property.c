@@ -3,7 +3,7 @@
  * property.c
  *	  Properties of the database, read row by row through the dictionary cache.
  *
- * What somebody has set is in table aq.property; everything else has the value
+ * What was set is in table aq.property; everything else has the value
  * of property_list.h, or one that follows from the database.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -156,7 +156,7 @@ command_done(Node *command)
 				CommandCounterIncrement();
 			break;
 		case T_TransactionStmt:
-			/* nobody knows what the transaction has changed */
+			/* what the transaction has changed is not known */
 			if (((TransactionStmt *) command)->kind == TRANS_STMT_COMMIT_PREPARED)
 				aq_row_flush_database(MyDatabaseId);
 			break;

@@ -1,6 +1,6 @@
 /*
  * property_list.h
- *	  Properties of the database: X(name, what it is, value unless somebody sets another).
+ *	  Properties of the database: X(name, what it is, value unless another is set).
  *
  * NULL: it follows from the database, see property.c.  Names and meanings are
  * Oracle's; the order is that of the views.  No guard: it is included more than once.

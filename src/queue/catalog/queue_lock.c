@@ -40,7 +40,7 @@ aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait)
 
 /*
  * Can its tables be read (AccessShareLock) or written (RowExclusiveLock) without
- * waiting for a user, who has locked them all?  In a transaction of the worker,
+ * waiting for a user that has locked them all?  In a transaction of the worker,
  * which keeps them accessible.
  */
 bool

@@ -102,7 +102,7 @@ struct AqRule
 	/* what it is compiled to */
 	MemoryContext code;
 	uint64		changes;		/* aq_run_as_code_changes() before */
-	bool		user_code;		/* not only what is built in and the same whoever runs it */
+	bool		user_code;		/* not only what is built in and the same for every role */
 	ExprState  *state;
 	ExprContext *context;
 	ParamListInfo params;
@@ -431,7 +431,7 @@ compile_as_role(AqRule *rule)
 		run_as_caller(compile_arg, rule);
 }
 
-/* The role that a rule runs as.  Without its writer it has nobody's rights. */
+/* The role that a rule runs as.  Without its writer it has no rights. */
 Oid
 aq_rule_role(Oid writer)
 {

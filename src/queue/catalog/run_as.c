@@ -366,7 +366,7 @@ aq_run_as_check_type(Oid type)
 	}
 	else if (form.typtype == TYPTYPE_RANGE)
 	{
-		/* the server keeps it ready to be called, whoever was first to use the type */
+		/* the server keeps it ready to be called, for whichever role was first to use the type */
 		check_function(lookup_type_cache(type, TYPECACHE_RANGE_INFO)->rng_canonical_finfo.fn_oid);
 		aq_run_as_check_type(get_range_subtype(type));
 	}

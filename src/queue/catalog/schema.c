@@ -60,7 +60,7 @@ find_relation(const char *name, Oid schema)
 	systable_endscan(scan);
 	UnregisterSnapshot(snapshot);
 	table_close(rel, AccessShareLock);
-	InvalidateCatalogSnapshot();	/* who opens it looks with one that is as new */
+	InvalidateCatalogSnapshot();	/* it is opened with one that is as new */
 	return oid;
 }
 

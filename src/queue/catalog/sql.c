@@ -53,7 +53,7 @@ aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 	int			nest = NewGUCNestLevel();
 	int			result;
 
-	/* what the extension's owner may use is not for everybody */
+	/* what the extension's owner may use is not for all roles */
 	if (!may_use_default_tablespace())
 		(void) set_config_option("default_tablespace", "", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	GetUserIdAndSecContext(&save_user, &save_context);

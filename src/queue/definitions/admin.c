@@ -220,7 +220,7 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 			ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", name));
 		set_column(id, "queue_name", TEXTOID, PG_GETARG_DATUM(7), false);
 	}
-	/* last: the caller may lose his rights by it */
+	/* last: the caller may lose its rights by it */
 	if (!PG_ARGISNULL(6))
 		set_owner(id, PG_GETARG_OID(6));
 	aq_pending_altered(id);
@@ -432,7 +432,7 @@ aq_admin_purge_processed(PG_FUNCTION_ARGS)
 		PG_RETURN_INT64(0);		/* sharded: they go with their partition */
 	if (queue->multi)
 	{
-		/* null: those that are in nobody's line any more */
+		/* null: those that no consumer has in its line any more */
 		position = consumer != NULL ? aq_args_consumer_position(queue, consumer) : -1;
 		aq_sql_run(psprintf("DELETE FROM aq_data.c%d c USING aq_data.t%d m WHERE c.queue_id = $1 AND c.\"position\" = %d "
 							"AND c.state = 2 AND m.queue_id = c.queue_id AND m.key1 = c.key1 AND m.key2 = c.key2 "

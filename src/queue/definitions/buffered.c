@@ -4,17 +4,17 @@
  *	  Buffered messages: those that are not worth a log.
  *
  * The buffered messages of a queue are kept by a second queue behind it, its
- * buffered side: one of the classic store, whose tables are UNLOGGED.  So they
+ * buffered queue: one of the classic store, whose tables are UNLOGGED.  So they
  * are in shared buffers, go to disk when room is short, and are gone after a
- * crash; and whatever works on a queue table works on them.  The side is no
+ * crash; and whatever works on a queue table works on them.  It is no
  * queue of the catalog: name, rights, consumers and limits are those of its
  * queue, its id is the queue's with a minus, and so is that of its queue table.
  *
  * It is made when the first buffered message comes, by the worker, so that an
  * enqueuer's transaction does not keep the catalog to itself; only in a
- * transaction that has the definition in hand anyway it is made here.
+ * transaction that may change the definition anyway it is made here.
  *
- * After each start the worker looks whether the tables were emptied meanwhile,
+ * After each start the worker checks whether the tables were emptied meanwhile,
  * and says so, in the log and in aq.buffered_queue.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -26,8 +26,8 @@
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 
-/* how long until a side in a user's hands is looked at again, microseconds */
-#define LOOK_AGAIN ((int64) 1000000)
+/* how long until tables that a user has locked are checked again, microseconds */
+#define CHECK_AGAIN ((int64) 1000000)
 
 /* --- making it ------------------------------------------------------------------------ */
 
@@ -68,7 +68,7 @@ aq_buffered_ensure(AqQueue *queue, int delivery)
 	name = pstrdup(queue->name);
 	if (aq_ddl_possible_here(queue))
 	{
-		/* while we came to the lock somebody may have made it */
+		/* while this session waited for the lock another one may have made it */
 		queue = aq_catalog_get_again(id, name, AQ_RIGHT_ANY);
 		if (queue->buffered == NULL)
 			make(queue);
@@ -85,14 +85,14 @@ aq_buffered_ensure(AqQueue *queue, int delivery)
 void
 aq_buffered_drop(const char *name, bool force)
 {
-	AqQueue    *side = aq_catalog_get_by_name(name)->buffered;
+	AqQueue    *buffered = aq_catalog_get_by_name(name)->buffered;
 	int32		id;
 
-	if (side == NULL)
+	if (buffered == NULL)
 		return;
-	id = side->id;
-	aq_pins_pin(side);
-	side->store->drop(side, force);
+	id = buffered->id;
+	aq_pins_pin(buffered);
+	buffered->store->drop(buffered, force);
 	aq_store_of(AQ_STORE_CLASSIC)->drop_tables(id);
 	aq_sql_change(psprintf("DELETE FROM aq.buffered_queue WHERE queue_id = %d", -id), 0, NULL, NULL, NULL);
 	aq_pending_dropped(id);
@@ -106,7 +106,7 @@ make_by_worker(int32 id, AqQueueShm *shm)
 	AqQueue    *queue;
 
 	aq_job_begin();
-	/* when somebody changes the queue now, who wants the side asks again */
+	/* when another session changes the queue now, the session that wants its buffered queue asks again */
 	if (aq_queue_lock(id, ShareUpdateExclusiveLock, false))
 	{
 		queue = aq_catalog_get_by_id(id, true);
@@ -120,50 +120,50 @@ make_by_worker(int32 id, AqQueueShm *shm)
 }
 
 static void
-note_loss(AqQueue *side)
+note_loss(AqQueue *buffered)
 {
 	aq_sql_change(psprintf("INSERT INTO aq.buffered_queue (queue_id, losses, lost_at) VALUES (%d, 1, clock_timestamp()) "
 						   "ON CONFLICT (queue_id) DO UPDATE SET losses = buffered_queue.losses + 1, "
-						   "lost_at = excluded.lost_at", -side->id), 0, NULL, NULL, NULL);
+						   "lost_at = excluded.lost_at", -buffered->id), 0, NULL, NULL, NULL);
 	ereport(WARNING,
-			(errmsg("buffered messages of queue \"%s\" have been lost, if there were any", side->name),
+			(errmsg("buffered messages of queue \"%s\" have been lost, if there were any", buffered->name),
 			 errdetail("The server was not shut down, or this one was made from a backup or a standby."),
 			 errhint("Persistent messages are not touched. The view aq.buffered_queues shows since when.")));
 }
 
-/* Have the tables been emptied since the last look? */
+/* Have the tables been emptied since the last check? */
 static void
-look_for_loss(int32 id, AqQueueShm *shm)
+check_for_loss(int32 id, AqQueueShm *shm)
 {
-	AqQueue    *side;
+	AqQueue    *buffered;
 
 	aq_job_begin();
-	side = aq_catalog_get_by_id(id, true);
-	if (side != NULL && !aq_queue_lock_tables(side, AccessShareLock))
-		aq_work_later(shm, AQ_WORK_BUFFERED, LOOK_AGAIN);
-	else if (side != NULL)
+	buffered = aq_catalog_get_by_id(id, true);
+	if (buffered != NULL && !aq_queue_lock_tables(buffered, AccessShareLock))
+		aq_work_later(shm, AQ_WORK_BUFFERED, CHECK_AGAIN);
+	else if (buffered != NULL)
 	{
-		switch (side->store->was_emptied(side))
+		switch (buffered->store->was_emptied(buffered))
 		{
 			case AQ_NO:
 				break;
 			case AQ_YES:
-				note_loss(side);
+				note_loss(buffered);
 				break;
 			case AQ_CANNOT_SAY:
-				aq_work_later(shm, AQ_WORK_BUFFERED, LOOK_AGAIN);
+				aq_work_later(shm, AQ_WORK_BUFFERED, CHECK_AGAIN);
 				break;
 		}
 	}
 	aq_job_commit(true);
 }
 
-/* Of a queue: it is to have a buffered side.  Of the side: look whether it is whole. */
+/* Of a queue: it is to have a buffered queue.  Of a buffered queue: check whether it has lost its messages. */
 void
 aq_buffered_job(int32 id, AqQueueShm *shm)
 {
 	if (id > 0)
 		make_by_worker(id, shm);
 	else
-		look_for_loss(id, shm);
+		check_for_loss(id, shm);
 }

@@ -10,11 +10,11 @@
  * has both stores, under the same id: each has its own place in shared memory,
  * the wait lists and counters of consumers are the queue's and serve both.
  *
- * Nobody is kept waiting for any of this, so a transaction may have enqueued
+ * No session is kept waiting for any of this, so a transaction may have enqueued
  * into the queue table before the conversion and commit after it.  What is
  * said to whom, and when:
  *
- *	converted	is set when the conversion commits.  Whoever is about to enqueue
+ *	converted	is set when the conversion commits.  A session that is about to enqueue
  *				by an older description has a transaction id, then looks at the
  *				flag, and reads the definition again.  So when all transactions
  *				have ended that began before the worker has seen the flag,
@@ -38,11 +38,11 @@
 #include "storage/procarray.h"
 #include "utils/builtins.h"
 
-/* how long between the worker's looks at the queue table, microseconds */
-#define LOOK_AGAIN ((int64) 500000)
+/* how long between the worker's checks of the queue table, microseconds */
+#define CHECK_AGAIN ((int64) 500000)
 
-/* ... or as many times as long as the look has taken */
-#define LOOK_COST 50
+/* ... or as many times as long as the check has taken */
+#define CHECK_COST 50
 
 static const AqStore *
 sharded(void)
@@ -148,13 +148,13 @@ note_priority(void *arg, const AqMessage *message)
 static bool
 table_head(AqQueue *queue, const AqTakeOptions *options, int *priority)
 {
-	AqTakeOptions look = *options;
+	AqTakeOptions probe = *options;
 
-	look.mode = AQ_MODE_BROWSE;
-	look.max = 1;
-	look.emit = note_priority;
-	look.emit_arg = priority;
-	return classic()->take(queue, &look) > 0;
+	probe.mode = AQ_MODE_BROWSE;
+	probe.max = 1;
+	probe.emit = note_priority;
+	probe.emit_arg = priority;
+	return classic()->take(queue, &probe) > 0;
 }
 
 /*
@@ -398,7 +398,7 @@ aq_convert_queue(PG_FUNCTION_ARGS)
 				errhint("%s", obstacles[0].hint));
 	aq_pins_pin(queue);
 
-	/* empty, and of no use to anybody if this transaction rolls back */
+	/* empty, and unused if this transaction rolls back */
 	sharded()->load(queue, queue->shm);
 	queue->shm->store = AQ_STORE_BOTH;
 	aq_sql_change(psprintf("CREATE SEQUENCE IF NOT EXISTS aq_data.s%d", id), 0, NULL, NULL, NULL);
@@ -412,7 +412,7 @@ aq_convert_queue(PG_FUNCTION_ARGS)
 
 /* --- the worker ---------------------------------------------------------------------------- */
 
-/* Nobody can be enqueuing into the queue table. */
+/* No transaction can be enqueuing into the queue table. */
 static bool
 is_settled(AqQueueShm *shm)
 {
@@ -423,7 +423,7 @@ is_settled(AqQueueShm *shm)
 	return shm->settled;
 }
 
-/* The queue leaves its queue table; false when somebody is changing it. */
+/* The queue leaves its queue table; false when another session is changing it. */
 static bool
 leave_table(int32 id)
 {
@@ -464,5 +464,5 @@ aq_convert_job(int32 id, AqQueueShm *shm)
 	}
 	aq_job_commit(false);
 	if (!done)
-		aq_work_later(shm, AQ_WORK_CONVERT, Max(LOOK_AGAIN, LOOK_COST * (aq_clock_us() - began)));
+		aq_work_later(shm, AQ_WORK_CONVERT, Max(CHECK_AGAIN, CHECK_COST * (aq_clock_us() - began)));
 }

@@ -40,8 +40,8 @@ aq_ddl_queue(const char *name, LOCKMODE mode)
 }
 
 /*
- * May this transaction change the queue's definition itself, and keep nobody
- * from it who could not be kept from it anyway?  When it has created the queue,
+ * May this transaction change the queue's definition itself, without keeping
+ * others from it that it does not keep from it anyway?  When it has created the queue,
  * or has changed a definition and gets the lock at once.
  */
 bool

@@ -47,7 +47,7 @@ new_queue_id(void)
 
 /* The view that carries owner and rights, and of a sharded queue the sequence of partitions. */
 static void
-create_anchor(int32 id, Oid payload_type, Oid owner, bool sharded)
+create_owner_view(int32 id, Oid payload_type, Oid owner, bool sharded)
 {
 	char	   *type = format_type_extended(payload_type, -1, FORMAT_TYPE_FORCE_QUALIFY);
 
@@ -98,7 +98,7 @@ aq_definition_create(const AqQueueDefinition *d)
 				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, "
 				  "$14 = 'normal', $14 = 'normal')",
 				  14, types, values, nulls);
-	create_anchor(id, d->payload_type, d->owner, d->queue_table_id == 0);
+	create_owner_view(id, d->payload_type, d->owner, d->queue_table_id == 0);
 	aq_pending_created(id);
 	aq_catalog_changed();
 }

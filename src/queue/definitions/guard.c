@@ -3,7 +3,7 @@
  * guard.c
  *	  Queues are not dropped behind their own back.
  *
- * A queue's anchor, the view aq_data.q<id>, depends on the payload type and
+ * A queue's owner view, the view aq_data.q<id>, depends on the payload type and
  * belongs to the queue's owner.  So DROP TYPE, DROP SCHEMA or DROP TABLE with
  * CASCADE, and DROP OWNED, reach it, and would leave a queue that has neither
  * type nor owner: it could not even be dropped.  They are refused.  What names
@@ -51,9 +51,9 @@ means_us(Node *command)
 	return false;
 }
 
-/* The number of the queue whose anchor this is; 0: it is none. */
+/* The number of the queue whose owner view this is; 0: it is none. */
 static int32
-anchored_queue(Oid relation)
+queue_of_view(Oid relation)
 {
 	Oid			schema = get_namespace_oid("aq_data", true);
 	char	   *name;
@@ -98,7 +98,7 @@ guard_hook(ObjectAccessType access, Oid class, Oid object, int column, void *arg
 	if (access != OAT_DROP || class != RelationRelationId || column != 0 ||
 		(((ObjectAccessDrop *) arg)->dropflags & PERFORM_DELETION_QUIETLY))
 		return;
-	id = anchored_queue(object);
+	id = queue_of_view(object);
 	if (id != 0 && !means_us(aq_utility_command()))
 		refuse(id);
 }

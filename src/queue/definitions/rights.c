@@ -3,10 +3,10 @@
  * rights.c
  *	  Granting and revoking rights on queues.
  *
- * A queue's rights are those on its anchor, a view in schema aq_data: INSERT
- * is enqueue, DELETE is dequeue.  Who acts for the queue's owner has GRANT and
- * REVOKE run in the owner's name.  Who has a grant option only grants in his
- * own: he has no right to name the view, so its list of rights is changed here
+ * A queue's rights are those on its owner view, a view in schema aq_data: INSERT
+ * is enqueue, DELETE is dequeue.  A role that acts for the queue's owner has GRANT and
+ * REVOKE run in the owner's name.  One that has a grant option only grants in its
+ * own: it has no right to name the view, so its list of rights is changed here
  * as GRANT would.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -41,11 +41,11 @@ privileges_named(const char *privilege)
 			errhint("The privileges are enqueue, dequeue and all."));
 }
 
-/* May the caller hand these rights on, though he does not act for the owner? */
+/* May the caller hand these rights on, though it does not act for the owner? */
 static bool
 has_grant_option(const AqQueue *queue, AclMode mode)
 {
-	return pg_class_aclmask(queue->anchor, GetUserId(), ACL_GRANT_OPTION_FOR(mode), ACLMASK_ALL) ==
+	return pg_class_aclmask(queue->owner_view, GetUserId(), ACL_GRANT_OPTION_FOR(mode), ACLMASK_ALL) ==
 		ACL_GRANT_OPTION_FOR(mode);
 }
 
@@ -69,7 +69,7 @@ static void
 change_acl(const AqQueue *queue, Oid grantee, AclMode mode, bool grant, bool option)
 {
 	Relation	rel = table_open(RelationRelationId, RowExclusiveLock);
-	HeapTuple	stored = aq_catalog_row_lock(RELOID, ObjectIdGetDatum(queue->anchor));
+	HeapTuple	stored = aq_catalog_row_lock(RELOID, ObjectIdGetDatum(queue->owner_view));
 	HeapTuple	tuple;
 	Datum		values[Natts_pg_class] = {0};
 	bool		nulls[Natts_pg_class] = {0};
@@ -85,7 +85,7 @@ change_acl(const AqQueue *queue, Oid grantee, AclMode mode, bool grant, bool opt
 	Datum		old;
 
 	if (!HeapTupleIsValid(stored))
-		elog(ERROR, "cache lookup failed for relation %u", queue->anchor);
+		elog(ERROR, "cache lookup failed for relation %u", queue->owner_view);
 	old = SysCacheGetAttr(RELOID, stored, Anum_pg_class_relacl, &isnull);
 	acl = isnull ? acldefault(OBJECT_TABLE, queue->owner) : DatumGetAclPCopy(old);
 	nold = isnull ? 0 : aclmembers(acl, &old_members);
@@ -99,7 +99,7 @@ change_acl(const AqQueue *queue, Oid grantee, AclMode mode, bool grant, bool opt
 	tuple = heap_modify_tuple(stored, RelationGetDescr(rel), values, nulls, replace);
 	CatalogTupleUpdate(rel, &tuple->t_self, tuple);
 	aq_catalog_row_unlock(rel, stored);
-	updateAclDependencies(RelationRelationId, queue->anchor, 0, queue->owner,
+	updateAclDependencies(RelationRelationId, queue->owner_view, 0, queue->owner,
 						  nold, nold ? old_members : NULL, nnew, new_members);
 	table_close(rel, NoLock);
 }
@@ -108,7 +108,7 @@ change_acl(const AqQueue *queue, Oid grantee, AclMode mode, bool grant, bool opt
 static void
 note_change(const AqQueue *queue)
 {
-	aq_row_relation_changed(queue->anchor);
+	aq_row_relation_changed(queue->owner_view);
 	aq_row_count_modification(AQ_ROW_USERS);
 }
 

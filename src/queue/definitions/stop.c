@@ -15,8 +15,8 @@
  */
 #include "queue/queue_private.h"
 
-/* how long between looks at prepared transactions, whose end nobody tells, microseconds */
-#define LOOK_AGAIN ((int64) 100000)
+/* how long between checks of prepared transactions, whose end is not announced, microseconds */
+#define CHECK_AGAIN ((int64) 100000)
 
 static void
 pin_both(AqQueue *queue)
@@ -34,7 +34,7 @@ in_use(AqQueue *queue, uint32 own)
 		(queue->buffered != NULL && queue->buffered->store->in_doubt(queue->buffered->shm));
 }
 
-/* Keep others out and wait until nobody is in. */
+/* Keep new users out and wait until there is none. */
 void
 aq_stop_wait_for_users(AqQueue *queue, bool enqueue, bool dequeue)
 {
@@ -48,7 +48,7 @@ aq_stop_wait_for_users(AqQueue *queue, bool enqueue, bool dequeue)
 	while (in_use(queue, aq_pins_is_used(queue->shm) ? 1 : 0))
 	{
 		(void) aq_cond_sleep(&queue->shm->changed, AQ_EVENT_STOP_QUEUE, queue->id,
-							 pg_atomic_read_u32(&queue->shm->users), 0, LOOK_AGAIN);
+							 pg_atomic_read_u32(&queue->shm->users), 0, CHECK_AGAIN);
 	}
 	aq_cond_cancel();
 }

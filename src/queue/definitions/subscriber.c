@@ -23,10 +23,10 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-/* how long between looks at removed consumers, microseconds */
-#define LOOK_AGAIN ((int64) 5000000)
+/* how long between checks of removed consumers, microseconds */
+#define CHECK_AGAIN ((int64) 5000000)
 
-/* the last position belongs to those who wait for nobody, see wait.c */
+/* the last position belongs to sessions that wait for an unknown consumer, see wait.c */
 #define POSITIONS (AQ_MAX_CONSUMERS - 1)
 
 static int
@@ -258,7 +258,7 @@ aq_subscriber_recipients_job(int32 id, AqQueueShm *shm)
 
 	aq_job_begin();
 	queue = aq_catalog_get_by_id(id, true);
-	/* when somebody changes the queue now, the enqueuer asks again */
+	/* when another session changes the queue now, the enqueuer asks again */
 	if (queue != NULL && aq_queue_lock(id, ShareUpdateExclusiveLock, false))
 	{
 		queue = aq_catalog_get_by_id(id, true);
@@ -318,7 +318,7 @@ delete_row(int32 id, int position)
 				  0, NULL, NULL, NULL);
 }
 
-/* The worker: what nobody can be using any more is free for others. */
+/* The worker: positions that no transaction can be using any more become free. */
 void
 aq_subscriber_positions_job(int32 id, AqQueueShm *shm)
 {
@@ -368,5 +368,5 @@ aq_subscriber_positions_job(int32 id, AqQueueShm *shm)
 	}
 	list_free(freed);
 	if (left)
-		aq_work_later(shm, AQ_WORK_POSITIONS, LOOK_AGAIN);
+		aq_work_later(shm, AQ_WORK_POSITIONS, CHECK_AGAIN);
 }

@@ -23,7 +23,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* how often a round looks whether the extension is still there, microseconds */
+/* how often a round checks that the extension is still there, microseconds */
 #define CHECK_EXTENSION ((int64) 10000000)
 
 /* how long until a queue that could not be loaded is tried again, microseconds */
@@ -246,9 +246,9 @@ load_queue(int32 id)
 
 		aq_job_begin();
 		queue = aq_catalog_get_by_id(id, true);
-		if (queue != NULL && OidIsValid(queue->anchor) && !aq_queue_lock_tables(queue, AccessShareLock))
+		if (queue != NULL && OidIsValid(queue->owner_view) && !aq_queue_lock_tables(queue, AccessShareLock))
 			error = ERRCODE_LOCK_NOT_AVAILABLE;
-		else if (queue != NULL && OidIsValid(queue->anchor))
+		else if (queue != NULL && OidIsValid(queue->owner_view))
 		{
 			aq_pins_pin(queue);
 			if (queue->buffered != NULL)

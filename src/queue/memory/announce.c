@@ -28,7 +28,7 @@ end_stopping(const AqChange *change)
 
 /*
  * Definitions that the transaction has changed: from now until it has ended,
- * nobody begins to use them.  Before commit; may wait and raise.  Nothing
+ * no session begins to use them.  Before commit; may wait and raise.  Nothing
  * that waits for other transactions may come after this.
  */
 void
@@ -81,7 +81,7 @@ end_consumer(int32 id, int position, int64 number)
 		aq_raise_to(&aq_shm_consumer(shm, position)->removed, number);
 		aq_work_post(shm, AQ_WORK_REMOVED | AQ_WORK_POSITIONS);
 	}
-	/* its buffered side */
+	/* its buffered queue */
 	shm = valid_shm(-id);
 	consumer = shm != NULL ? aq_shm_consumer(shm, position) : NULL;
 	if (consumer != NULL)
@@ -104,7 +104,7 @@ end_conversion(AqQueueShm *shm, const AqChange *change)
 }
 
 /*
- * The queue is not what it was: those who wait look at it again.  Needs no pin
+ * The queue is not what it was: sessions that wait check it again.  Needs no pin
  * of ours: an entry that was freed meanwhile has no waiters.
  */
 static void
@@ -159,7 +159,7 @@ aq_announce_xact_end(bool commit)
 	aq_pins_end_use(commit);
 	for (int i = 0; i < nchanges; i++)
 		end_change(&changes[i], commit);
-	/* a queue and its buffered side go when who waits at one has heard of both */
+	/* a queue and its buffered queue go when the sessions that wait at one have heard of both */
 	for (int i = 0; i < nchanges; i++)
 		drop_changed(&changes[i], commit);
 	/* who comes in again sees that the definition has changed */
@@ -169,6 +169,6 @@ aq_announce_xact_end(bool commit)
 	had_ddl = aq_pending_end();
 	aq_object_unlock_all();
 	if (had_ddl)
-		aq_catalog_stale();		/* what was the transaction's own is everybody's */
+		aq_catalog_stale();		/* what was the transaction's own is visible to all */
 	aq_pins_sweep();
 }

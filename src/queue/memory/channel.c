@@ -4,8 +4,8 @@
  *	  The broadcast channel: one list of listeners, with one latch, for all
  *	  queues (pgaq.listen_wakeup = broadcast).
  *
- * Whoever makes a message ready, for whatever consumer of whatever queue,
- * wakes all who listen on the channel; each looks whether it was for him.  That
+ * A session that makes a message ready, for any consumer of any queue, wakes
+ * all that listen on the channel; each checks whether it was for its own.  That
  * is how Oracle's listen was observed to work, and it is here to be studied: the
  * thundering herd and its latch.  Listeners that are woken one per message enter
  * the lists of their consumers instead, see waiters.c.
@@ -96,7 +96,7 @@ aq_channel_woken(void)
 	return joined && channel->entries[aq_session_number()].state == AQ_WAKEUP_WOKEN;
 }
 
-/* Nothing is passed on: everybody was woken.  Returns how often this session was. */
+/* Nothing is passed on: all were woken.  Returns how often this session was. */
 int
 aq_channel_leave(void)
 {
@@ -130,7 +130,7 @@ aq_channel_has_listeners(void)
 
 /*
  * Wake all listeners; does not raise.  The caller has issued a memory barrier.
- * As many as there are now: those who come back from a look that found nothing
+ * As many as there are now: those that come back from a check that found nothing
  * stand behind them, and are not woken by the same message again.
  */
 void

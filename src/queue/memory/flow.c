@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * flow.c
- *	  Flow control: who enqueues buffered messages waits for the consumers.
+ *	  Flow control: enqueuers of buffered messages wait for the consumers.
  *
- * Buffered messages that nobody takes would fill the disk.  So no more of
- * them than pgaq.buffered_message_limit may lie before a consumer: who
- * enqueues for one that has as many waits until it has fewer, at most
+ * Buffered messages that are not taken would fill the disk.  So no more of
+ * them than pgaq.buffered_message_limit may lie before a consumer: an
+ * enqueuer for one that has as many waits until it has fewer, at most
  * pgaq.flow_control_timeout, then gets an error.
  *
  * What is measured are the consumer's counters, which grow at commits, and
@@ -13,9 +13,9 @@
  * others are enqueuing now and by the rest of an array; in return the measure
  * costs two reads and no latch.
  *
- * A waiter says in shm->room_below what it waits for, looks once more, then
- * sleeps.  Whoever brings a consumer below that takes the wish away and wakes
- * all who wait; those who still have to wait say so again.  Both sides write,
+ * A waiter says in shm->room_below what it waits for, checks once more, then
+ * sleeps.  A session that brings a consumer below that takes the wish away and wakes
+ * all that wait; those that still have to wait say so again.  Both sides write,
  * then read what the other writes, with a barrier in between; and a waiter is
  * in the list before it says anything.  A wish that was left behind by a
  * session that has gone costs one broadcast.
@@ -28,13 +28,13 @@
 
 /* The most that lie before one of the messages' consumers, and which one that is. */
 static int64
-most_of(AqQueue *side, Bitmapset *const *targets, uint32 n, int *fullest)
+most_of(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int *fullest)
 {
 	int64		most = 0;
 
 	*fullest = 0;
 	if (targets == NULL)
-		return aq_lag_of(side->shm, 0);
+		return aq_lag_of(buffered->shm, 0);
 	for (uint32 i = 0; i < n; i++)
 	{
 		int			position = -1;
@@ -43,7 +43,7 @@ most_of(AqQueue *side, Bitmapset *const *targets, uint32 n, int *fullest)
 			continue;
 		while ((position = bms_next_member(targets[i], position)) >= 0)
 		{
-			int64		lag = aq_lag_of(side->shm, position);
+			int64		lag = aq_lag_of(buffered->shm, position);
 
 			if (lag > most)
 			{
@@ -56,55 +56,55 @@ most_of(AqQueue *side, Bitmapset *const *targets, uint32 n, int *fullest)
 }
 
 static void
-refuse(AqQueue *side, int64 lag, int position)
+refuse(AqQueue *buffered, int64 lag, int position)
 {
 	const char *whose = "";
 
-	for (int i = 0; side->multi && i < side->nconsumers; i++)
-		if (side->consumers[i].position == position && side->consumers[i].name != NULL)
-			whose = psprintf(" for consumer \"%s\"", side->consumers[i].name);
+	for (int i = 0; buffered->multi && i < buffered->nconsumers; i++)
+		if (buffered->consumers[i].position == position && buffered->consumers[i].name != NULL)
+			whose = psprintf(" for consumer \"%s\"", buffered->consumers[i].name);
 	ereport(ERROR,
 			aq_error(AQ_ERR_FLOW_CONTROL,
 					 "enqueue rate too high: queue \"%s\" holds " INT64_FORMAT " buffered messages%s",
-					 side->name, lag, whose),
+					 buffered->name, lag, whose),
 			errhint("Dequeue or purge them, remove subscribers that nobody serves, or raise \"pgaq.buffered_message_limit\"."));
 }
 
 static void
-refuse_own(AqQueue *side)
+refuse_own(AqQueue *buffered)
 {
 	ereport(ERROR,
 			aq_error(AQ_ERR_FLOW_CONTROL,
 					 "enqueue rate too high: the transaction has enqueued " UINT64_FORMAT " buffered messages into queue \"%s\"",
-					 side->store->enqueued_here(side->shm), side->name),
+					 buffered->store->enqueued_here(buffered->shm), buffered->name),
 			errhint("Commit, so that they can be dequeued, or raise \"pgaq.buffered_message_limit\"."));
 }
 
-/* Until somebody makes room or changes the queue, or it is too late. */
+/* Until there is room, the queue is changed, or it is too late. */
 static void
-wait_for_room(AqQueue *side, Bitmapset *const *targets, uint32 n, int64 limit, int64 deadline)
+wait_for_room(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 limit, int64 deadline)
 {
-	AqQueueShm *shm = side->shm;
-	AqQueue    *whole = side->whole;
+	AqQueueShm *shm = buffered->shm;
+	AqQueue    *queue = buffered->persistent;
 	int			fullest;
 	int64		lag;
 
-	aq_pins_pin(whole);
+	aq_pins_pin(queue);
 	aq_cond_prepare(&shm->room);
 	aq_raise_to(&shm->room_below, limit);
 	pg_memory_barrier();
-	lag = most_of(side, targets, n, &fullest);
-	if (lag >= limit && whole->definition >= pg_atomic_read_u64(&whole->shm->definition))
+	lag = most_of(buffered, targets, n, &fullest);
+	if (lag >= limit && queue->definition >= pg_atomic_read_u64(&queue->shm->definition))
 	{
 		int64		left = deadline - aq_clock_us();
 
 		if (left <= 0)
-			refuse(side, lag, fullest);
+			refuse(buffered, lag, fullest);
 		(void) aq_cond_sleep(&shm->room, AQ_EVENT_FLOW_CONTROL, abs(shm->queue_id), lag, limit, left);
 	}
 	aq_cond_cancel();
 	/* raises when it was dropped */
-	(void) aq_pins_pin_current(whole, false);
+	(void) aq_pins_pin_current(queue, false);
 }
 
 /*
@@ -113,32 +113,32 @@ wait_for_room(AqQueue *side, Bitmapset *const *targets, uint32 n, int64 limit, i
  * everything up and ask again with the same deadline, which is 0 at first.
  */
 bool
-aq_flow_admits(AqQueue *side, Bitmapset *const *targets, uint32 n, int64 *deadline)
+aq_flow_admits(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 *deadline)
 {
 	int64		room;
 	int			fullest;
 
-	if (side->delivery != AQ_BUFFERED || aq_parameters_buffered_message_limit == 0)
+	if (buffered->delivery != AQ_BUFFERED || aq_parameters_buffered_message_limit == 0)
 		return true;
-	aq_pins_pin(side);
-	room = aq_parameters_buffered_message_limit - (int64) side->store->enqueued_here(side->shm);
+	aq_pins_pin(buffered);
+	room = aq_parameters_buffered_message_limit - (int64) buffered->store->enqueued_here(buffered->shm);
 	if (room <= 0)
-		refuse_own(side);		/* nobody can dequeue these now */
-	if (most_of(side, targets, n, &fullest) < room)
+		refuse_own(buffered);		/* these cannot be dequeued now */
+	if (most_of(buffered, targets, n, &fullest) < room)
 		return true;
 	if (*deadline == 0)
 		*deadline = aq_clock_us() + (int64) aq_parameters_flow_control_timeout_ms * 1000;
-	wait_for_room(side, targets, n, room, *deadline);
+	wait_for_room(buffered, targets, n, room, *deadline);
 	return false;
 }
 
 /* Would an enqueue for one of its consumers wait? */
 bool
-aq_flow_is_full(AqQueue *side)
+aq_flow_is_full(AqQueue *buffered)
 {
-	bool		full = !side->multi && aq_lag_of(side->shm, 0) >= aq_parameters_buffered_message_limit;
+	bool		full = !buffered->multi && aq_lag_of(buffered->shm, 0) >= aq_parameters_buffered_message_limit;
 
-	for (int i = 0; side->multi && i < side->nconsumers; i++)
-		full |= aq_lag_of(side->shm, side->consumers[i].position) >= aq_parameters_buffered_message_limit;
+	for (int i = 0; buffered->multi && i < buffered->nconsumers; i++)
+		full |= aq_lag_of(buffered->shm, buffered->consumers[i].position) >= aq_parameters_buffered_message_limit;
 	return full && aq_parameters_buffered_message_limit > 0;
 }

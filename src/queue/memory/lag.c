@@ -20,7 +20,7 @@ aq_lag_of(AqQueueShm *shm, int position)
 	return (int64) (pg_atomic_read_u64(&consumer->enqueued) - pg_atomic_read_u64(&consumer->dequeued));
 }
 
-/* Never raises.  Everybody who waits for room looks again. */
+/* Never raises.  All that wait for room check again. */
 void
 aq_lag_recheck(AqQueueShm *shm)
 {

@@ -43,7 +43,7 @@ typedef struct Pin
 	bool		taken;			/* it has dequeued some, */
 	int			taker;			/* for this consumer */
 	Bitmapset  *takers;			/* and these, if there are others; of TopMemoryContext */
-	int			looks;			/* consumer of the dequeue that is running; -1: none */
+	int			dequeuer;		/* consumer of the dequeue that is running; -1: none */
 } Pin;
 
 /* in TopMemoryContext, grown as needed */
@@ -78,7 +78,7 @@ make_consumers(AqQueue *queue)
 		if (consumer->name == NULL)
 		{
 			aq_raise_to(&place->removed, consumer->number);
-			if (queue->id > 0)	/* which sees to its buffered side */
+			if (queue->id > 0)	/* it sees to its buffered queue */
 				aq_work_post(queue->shm, AQ_WORK_POSITIONS);
 		}
 	}
@@ -162,13 +162,13 @@ aq_pins_note_taken(const AqQueueShm *shm, int position)
 	}
 }
 
-/* A dequeue for the consumer looks for messages; from now on its time is the consumer's. */
+/* A dequeue for the consumer begins; from now on its time is the consumer's. */
 void
 aq_pins_begin_dequeue(const AqQueueShm *shm, int position)
 {
 	Pin		   *pin = pin_of(shm);
 
-	pin->looks = position;
+	pin->dequeuer = position;
 	aq_traffic_add_for(shm_of(pin), position, AQ_TRAFFIC_EXECUTIONS, 1);
 }
 
@@ -248,31 +248,31 @@ load(AqQueue *queue, AqObject *object)
 {
 	AqQueueShm *shm = aq_shm_by_index(object->index);
 	AqQueue    *latest;
-	AqQueue    *side;
+	AqQueue    *current;
 
 	queue->shm = NULL;
 	aq_point("object-loading");
 	latest = aq_catalog_read(queue->id);
-	side = latest != NULL && queue->id < 0 ? latest->buffered : latest;
-	if (side == NULL)
+	current = latest != NULL && queue->id < 0 ? latest->buffered : latest;
+	if (current == NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
 				errdetail("It was dropped just now."));
 	MemoryContextSetParent(latest->context, CurrentMemoryContext);
 	shm->object = object;
 	shm->database = MyDatabaseId;
-	shm->queue_id = side->id;
-	shm->key = side->key;
-	shm->store = side->store->kind;
-	shm->single = !side->multi;
-	shm->converted = side->converted;
-	shm->table_done = side->converted && side->store->kind == AQ_STORE_SHARDED;
-	aq_raise_to(&shm->definition, side->definition);
-	if (side->store->kind == AQ_STORE_BOTH)
+	shm->queue_id = current->id;
+	shm->key = current->key;
+	shm->store = current->store->kind;
+	shm->single = !current->multi;
+	shm->converted = current->converted;
+	shm->table_done = current->converted && current->store->kind == AQ_STORE_SHARDED;
+	aq_raise_to(&shm->definition, current->definition);
+	if (current->store->kind == AQ_STORE_BOTH)
 		aq_work_post(shm, AQ_WORK_CONVERT);
-	side->shm = shm;
-	make_consumers(side);
-	side->store->load(side, shm);
+	current->shm = shm;
+	make_consumers(current);
+	current->store->load(current, shm);
 	aq_traffic_time(shm, AQ_TRAFFIC_SINCE, GetCurrentTimestamp());
 	MemoryContextDelete(latest->context);
 	make_room();				/* for the pin */
@@ -288,7 +288,7 @@ enter_pin(int32 id, AqObject *object)
 	Pin		   *pin = &pins[npins++];
 
 	*pin = (Pin) {.id = id,.object = object,.serial = object->serial,.pins = 1,
-	.used_in = transactions,.looks = -1};
+	.used_in = transactions,.dequeuer = -1};
 	return pin;
 }
 
@@ -352,8 +352,8 @@ aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu)
 
 	if (pin == NULL)
 		return;
-	position = pin->looks;
-	pin->looks = -1;
+	position = pin->dequeuer;
+	pin->dequeuer = -1;
 	if (pin->pins == 0 || !(enqueue || kind == AQ_TIME_DEQUEUE))
 		return;
 	if (enqueue || position < 0)
@@ -414,48 +414,48 @@ aq_pins_pin(AqQueue *queue)
  * room for it.  False: it is not pinned.
  */
 bool
-aq_pins_peek(AqQueue *queue, AqPeek *look)
+aq_pins_peek(AqQueue *queue, AqPeek *peek)
 {
 	Pin		   *pin = find_pin(queue->id);
 
-	*look = (AqPeek) {0};
+	*peek = (AqPeek) {0};
 	if (pin != NULL)
 	{
-		look->object = pin->object;
-		look->pins = pin->pins;
-		look->used_in = pin->used_in;
+		peek->object = pin->object;
+		peek->pins = pin->pins;
+		peek->used_in = pin->used_in;
 	}
 	pin = pin_queue(queue, true);
 	if (pin == NULL)
 		return false;
-	if (pin->object != look->object)
+	if (pin->object != peek->object)
 	{
-		look->object = pin->object;
-		look->pins = 0;
+		peek->object = pin->object;
+		peek->pins = 0;
 	}
 	return true;
 }
 
-/* The pin is what it was before the look. */
+/* The pin is again what it was before. */
 void
-aq_pins_peek_end(const AqPeek *look)
+aq_pins_peek_end(const AqPeek *peek)
 {
 	for (int i = 0; i < npins; i++)
 	{
-		if (pins[i].object != look->object || pins[i].stale)
+		if (pins[i].object != peek->object || pins[i].stale)
 			continue;
-		for (; pins[i].pins > look->pins; pins[i].pins--)
+		for (; pins[i].pins > peek->pins; pins[i].pins--)
 			aq_object_unpin(pins[i].object);
 		if (pins[i].pins > 0)
-			pins[i].used_in = look->used_in;
+			pins[i].used_in = peek->used_in;
 		return;
 	}
 }
 
 /*
  * Pin the queue, and return its description as the latest commit has left it.
- * Who has changed the queue says so in shared memory when he commits, a moment
- * before PostgreSQL tells everybody.  put: the caller is about to enqueue.
+ * A session that has changed the queue says so in shared memory when it commits, a
+ * moment before PostgreSQL tells the others.  put: the caller is about to enqueue.
  */
 AqQueue *
 aq_pins_pin_current(AqQueue *queue, bool put)
@@ -466,7 +466,7 @@ aq_pins_pin_current(AqQueue *queue, bool put)
 	aq_pins_pin(queue);
 	if (put && !aq_queue_is_sharded(queue))
 	{
-		/* the transaction has its id before it looks: see convert.c */
+		/* the transaction has its id before it reads the flags: see convert.c */
 		(void) GetTopTransactionId();
 		pg_memory_barrier();
 	}

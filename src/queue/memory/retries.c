@@ -25,8 +25,8 @@ aq_retries_later(AqQueueShm *shm, int64 microseconds)
 }
 
 /*
- * Retry counts are written: dequeues that wait for that go on, and whoever has
- * looked meanwhile looks again.  Not only what was rolled back can be had now,
+ * Retry counts are written: dequeues that wait for that go on, and sessions that have
+ * checked meanwhile check again.  Not only what was rolled back can be had now,
  * but also what stood behind it.
  */
 void

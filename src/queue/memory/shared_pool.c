@@ -34,7 +34,7 @@ aq_shared_pool_mark_hot(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* A claim: pinned while it is looked at. */
+/* A claim: pinned while it is read. */
 static void
 unpin(void *object, int64 unused)
 {

@@ -83,7 +83,7 @@ reset_entry(AqQueueShm *shm)
 	memset(shm->more, 0, sizeof(shm->more));
 }
 
-/* Called by the object cache when nobody can reach the queue any more. */
+/* Called by the object cache when no session can reach the queue any more. */
 static void
 free_entry(AqObject *object)
 {
@@ -103,12 +103,12 @@ aq_shm_queue_of_latch(int child, uint32 *database)
 	return entries[child].queue_id;
 }
 
-/* the worker finds these again when the queue is loaded, and nobody misses them until then */
+/* the worker finds these again when the queue is loaded, and they are not missed until then */
 #define FOUND_AGAIN (AQ_WORK_TABLES | AQ_WORK_RECLAIM | AQ_WORK_POSITIONS)
 
 /*
- * Called by the object cache, which has seen to it that nobody uses the queue
- * and nobody can begin to: is there nothing that only memory knows, nothing
+ * Called by the object cache, which has seen to it that no session uses the queue
+ * or can begin to: is there nothing that only memory knows, nothing
  * for the worker to do that others wait for, now or later?
  */
 static bool
@@ -165,7 +165,7 @@ aq_shm_by_index(uint32 index)
 	return &entries[index];
 }
 
-/* The consumer's entry, or NULL when nobody has made it. Never raises. */
+/* The consumer's entry, or NULL when it was not made yet. Never raises. */
 AqConsumerShm *
 aq_shm_consumer(AqQueueShm *shm, int position)
 {

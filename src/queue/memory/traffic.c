@@ -32,16 +32,6 @@ aq_traffic_add_for(AqQueueShm *shm, int position, AqTraffic item, uint64 n)
 		pg_atomic_fetch_add_u64(&own[item], n);
 }
 
-void
-aq_traffic_time_for(AqQueueShm *shm, int position, AqTraffic item, TimestampTz when)
-{
-	pg_atomic_uint64 *own = consumer_traffic(shm, position);
-
-	aq_traffic_time(shm, item, when);
-	if (own != NULL)
-		pg_atomic_write_u64(&own[item], (uint64) when);
-}
-
 static void
 add_consumed(pg_atomic_uint64 *traffic, TimestampTz now, const AqConsumed *consumed)
 {
@@ -127,8 +117,8 @@ traffic_of(AqQueueShm *shm, int position, AqTraffic item)
 }
 
 /*
- * Another consumer than before begins at the position.  Nobody counts for it
- * before he knows its number, and of the one before nothing is left.
+ * Another consumer than before begins at the position.  No session counts for it
+ * before it knows its number, and of the one before nothing is left.
  */
 void
 aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number)

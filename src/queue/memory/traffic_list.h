@@ -20,7 +20,7 @@ X(CONSUMED, false, true)		/* dequeued and committed, neither purged nor failed *
 X(LATENCY, false, true)			/* microseconds from their enqueues to these commits, in all */
 X(LAST_LATENCY, false, true)	/* of the latest, microseconds */
 X(DEQUEUE_TRANSACTIONS, false, true)
-X(EXECUTIONS, false, true)		/* looks for messages */
+X(EXECUTIONS, false, true)		/* executions of dequeue */
 X(DEQUEUE_ELAPSED, false, true) /* nanoseconds, as all that is called elapsed or CPU */
 X(DEQUEUE_CPU, false, true)
 X(BROWSED, false, true)

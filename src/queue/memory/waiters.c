@@ -38,8 +38,8 @@ static volatile uint16 *nlistened;
 static AqWaitTarget joined[AQ_WAITERS_PER_SESSION];
 static int	njoined;
 
-/* wake-ups that it has got and not looked after yet */
-static int	unlooked;
+/* wake-ups that it has got and not checked after yet */
+static int	unchecked;
 
 Size
 aq_waiters_shmem_size(void)
@@ -117,7 +117,7 @@ aq_waiters_wake(AqQueueShm *shm, int position, uint32 messages)
 	consumer = aq_shm_consumer(shm, position);
 	if (consumer == NULL)
 		return;
-	/* who looks, finds nothing and enters again stands behind those who are there now */
+	/* a session that finds nothing and enters again stands behind those that are there now */
 	selective = consumer->selective.waiting;
 	messages = Min(messages, consumer->waiters.waiting);
 	while (selective > 0 || messages > 0)
@@ -151,7 +151,7 @@ aq_waiters_wake_all(AqQueueShm *shm)
 	}
 }
 
-/* The worker is to look at the queue's waiters a little later. */
+/* The worker is to check the queue's waiters a little later. */
 void
 aq_waiters_check_later(AqQueueShm *shm)
 {
@@ -205,7 +205,7 @@ begin_listening(int n)
 }
 
 /*
- * Who listens to what.  Entries are read while their sessions write them: a row
+ * The sessions that listen, and what to.  Entries are read while their sessions write them: a row
  * may be of something that a session has just left.
  */
 AQ_ROWS(aq_waiters_view_listeners)
@@ -249,8 +249,8 @@ join(AqWaitTarget *target)
 }
 
 /*
- * Leave all lists.  pass_on: the session has not looked since it was woken,
- * so somebody else gets its wake-up.  Returns how many wake-ups it has got
+ * Leave all lists.  pass_on: the session has not checked since it was woken,
+ * so another one gets its wake-up.  Returns how many wake-ups it has got
  * since it entered.  Does not raise.
  */
 static int
@@ -272,13 +272,13 @@ leave_all(bool pass_on)
 		entries[target->entry].next = AQ_WAKEUP_NONE;
 		aq_latch_free(&target->shm->waiters_latch);
 		wakeups += woken;
-		if (pass_on && (woken || unlooked > 0) && !target->selective)
+		if (pass_on && (woken || unchecked > 0) && !target->selective)
 			aq_waiters_wake(target->shm, target->position, 1);
 	}
 	return wakeups;
 }
 
-/* Has somebody woken this session since it entered? */
+/* Has this session been woken since it entered? */
 static bool
 woken_meanwhile(void)
 {
@@ -292,13 +292,13 @@ woken_meanwhile(void)
 static void
 leave_early(void *ptr, int64 unused)
 {
-	int			wakeups = unlooked;
+	int			wakeups = unchecked;
 
 	aq_stat_add(AQ_STAT_WAKEUPS_LEFT, wakeups + leave_all(true));
-	unlooked = 0;
+	unchecked = 0;
 }
 
-/* The session has looked after this many wake-ups; one is enough to find a message. */
+/* The session has checked after this many wake-ups; one is enough to find a message. */
 static void
 count_wakeups(int wakeups, bool found)
 {
@@ -309,15 +309,15 @@ count_wakeups(int wakeups, bool found)
 }
 
 /*
- * Sleep until one of the targets has something, as look() says: it returns
- * the number of the target, or -1.  Returns look()'s answer, -1 after the
+ * Sleep until one of the targets has something, as check() says: it returns
+ * the number of the target, or -1.  Returns check()'s answer, -1 after the
  * deadline (microseconds of aq_clock_us; negative: none).  The targets' queues
  * are pinned.  listens: it is not going to take what it finds.  channel: be
  * woken by every message of all queues.
  */
 int
 aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEvent event, int64 deadline,
-		  int (*look) (void *arg), void *arg)
+		  int (*check) (void *arg), void *arg)
 {
 	uint32		base = (uint32) aq_session_number() * AQ_WAITERS_PER_SESSION;
 	int			found = -1;
@@ -341,14 +341,14 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 		}
 		if (listens)
 			begin_listening(n);
-		found = look(arg);
-		count_wakeups(unlooked, found >= 0);
-		unlooked = 0;
+		found = check(arg);
+		count_wakeups(unchecked, found >= 0);
+		unchecked = 0;
 		if (found >= 0)
 			break;
 		if (found == AQ_WAITERS_AGAIN)
 		{
-			unlooked = leave_all(false);
+			unchecked = leave_all(false);
 			continue;
 		}
 		if (deadline >= 0)
@@ -357,16 +357,16 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 			if (left <= 0)
 				break;
 		}
-		/* what the look waited for may have taken the wake-up's signal */
+		/* what the check waited for may have taken the wake-up's signal */
 		if (woken_meanwhile())
 		{
-			unlooked = leave_all(false);
+			unchecked = leave_all(false);
 			continue;
 		}
 		InvalidateCatalogSnapshot();
 		(void) aq_event_sleep(event, abs(targets[0].shm->queue_id), MyProcPid,
 							 left < 0 ? 0 : left, left);
-		unlooked = leave_all(false); /* and look, after entering again */
+		unchecked = leave_all(false); /* and check, after entering again */
 	}
 	aq_claim_end(leave_early, NULL);
 	aq_stat_add(AQ_STAT_WAKEUPS_LEFT, leave_all(found < 0));
