@@ -23,6 +23,7 @@ typedef enum AqXactRank
 	AQ_XACT_STATISTICS,			/* an open operation is the commit itself, which the queues close */
 	AQ_XACT_SNAPSHOTS,			/* settings of snapshots: the worker is told */
 	AQ_XACT_QUEUES,				/* messages, definitions, pins: see queue/memory/store_xact.c */
+	AQ_XACT_JOBS,				/* the extension is gone: the worker is told, after the queues */
 	AQ_XACT_ROWS,				/* the dictionary cache, which depends on none of them */
 	AQ_XACT_RANKS
 } AqXactRank;

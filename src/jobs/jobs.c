@@ -53,6 +53,7 @@ aq_jobs_shmem_init(void *ptr, bool found)
 
 		aq_cond_init(&db->ended);
 		pg_atomic_init_u32(&db->work, 0);
+		pg_atomic_init_u32(&db->check, 0);
 		pg_atomic_init_u64(&db->next_at, 0);
 	}
 }
@@ -107,6 +108,7 @@ make_database(Oid database)
 		db->worker_pid = 0;
 		db->rest_until = 0;
 		pg_atomic_write_u32(&db->work, 1);
+		pg_atomic_write_u32(&db->check, 0);
 		pg_atomic_write_u64(&db->next_at, 0);
 	}
 	return db;
@@ -133,12 +135,21 @@ aq_jobs_used(AqDatabase *db)
 	aq_latch_free(&aq_jobs_area->latch);
 }
 
+/* The extension is gone: the launcher frees the entry, unless a session uses the database again meanwhile. */
+void
+aq_jobs_unused(AqDatabase *db)
+{
+	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
+	db->used = false;
+	aq_latch_free(&aq_jobs_area->latch);
+}
+
 static AqDatabase *
 own_database(void)
 {
 	AqDatabase *db;
 
-	if (my_database != NULL && my_database->oid == MyDatabaseId)
+	if (my_database != NULL && my_database->oid == MyDatabaseId && my_database->used)
 		return my_database;
 
 	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
@@ -317,6 +328,20 @@ aq_jobs_require_worker(void)
 				errhint("Raise max_worker_processes: pgaq needs one for each database that uses it, and two more."));
 }
 
+/*
+ * A worker that has found no extension is about to end, and a transaction that
+ * has made it again, and is posting, began before: another worker comes.
+ */
+static void
+use_again(AqDatabase *db)
+{
+	if (!db->used && !aq_worker_is_self())
+	{
+		db->used = true;
+		aq_jobs_wake_launcher();
+	}
+}
+
 void
 aq_jobs_post(void)
 {
@@ -325,6 +350,7 @@ aq_jobs_post(void)
 
 	if (db == NULL || db->oid != MyDatabaseId)
 		return;
+	use_again(db);
 	/* the exchange is a full barrier: the worker clears it before it looks */
 	if (pg_atomic_exchange_u32(&db->work, 1) == 0)
 	{
@@ -356,6 +382,7 @@ aq_jobs_post_at(TimestampTz when)
 
 	if (db == NULL || db->oid != MyDatabaseId)
 		return;
+	use_again(db);
 	if (aq_jobs_lower_time(db, when))
 	{
 		PGPROC	   *proc = db->worker_proc;
@@ -364,6 +391,26 @@ aq_jobs_post_at(TimestampTz when)
 		if (proc != NULL && proc != MyProc)
 			SetLatch(&proc->procLatch);
 	}
+}
+
+/* This session has dropped the extension, perhaps without ever using it. */
+void
+aq_jobs_post_check(void)
+{
+	AqDatabase *db;
+	PGPROC	   *proc;
+
+	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
+	db = find_database(MyDatabaseId);
+	if (db != NULL)
+	{
+		pg_atomic_write_u32(&db->check, 1);
+		pg_atomic_write_u32(&db->work, 1);
+		proc = db->worker_proc;
+		if (proc != NULL)
+			SetLatch(&proc->procLatch);
+	}
+	aq_latch_free(&aq_jobs_area->latch);
 }
 
 /* --- aq.check() --------------------------------------------------------------------------- */

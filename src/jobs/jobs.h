@@ -82,7 +82,7 @@ extern void aq_job_begin(void);
 extern bool aq_job_lock_extension(void);	/* before reading several tables */
 extern void aq_job_commit(bool sync_commit);
 
-/* Called by the utility hook after DROP DATABASE has worked. */
+/* Called after DROP DATABASE, and by the worker after DROP EXTENSION in its database. */
 typedef void (*AqDatabaseDropped) (Oid database);
 extern void aq_utility_on_database_dropped(AqDatabaseDropped callback);
 

@@ -31,6 +31,7 @@ typedef struct AqDatabase
 	int64		rest_until;		/* the launcher starts no other one before */
 	struct PGPROC *volatile worker_proc;
 	pg_atomic_uint32 work;		/* something was posted */
+	pg_atomic_uint32 check;		/* the extension may be gone */
 	pg_atomic_uint64 next_at;	/* earliest time a job asked for; 0: none */
 	AqCond		ended;			/* the worker has ended */
 } AqDatabase;
@@ -58,12 +59,15 @@ extern bool aq_jobs_is_coming(const AqDatabase *db, int64 now);
 extern bool aq_jobs_start_worker(AqDatabase *db);
 extern AqDatabase *aq_jobs_claim(Oid database);
 extern void aq_jobs_used(AqDatabase *db);
+extern void aq_jobs_unused(AqDatabase *db);
+extern void aq_jobs_post_check(void);
 extern bool aq_jobs_lower_time(AqDatabase *db, TimestampTz when);
 
 /* launcher.c */
 extern void aq_launcher_register(void);
 
 /* utility.c */
+extern void aq_utility_database_gone(Oid database);
 extern void aq_utility_install(void);
 
 #endif							/* AQ_JOBS_PRIVATE_H */

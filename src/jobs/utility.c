@@ -13,11 +13,16 @@
 
 #include <signal.h>
 
+#include "access/xact.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
+#include "commands/extension.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "tcop/utility.h"
+#include "utils/syscache.h"
 
 /* how long to wait for a worker's end, microseconds */
 #define STOP_TIMEOUT ((int64) 10000000)
@@ -27,6 +32,7 @@ static AqDatabaseDropped dropped;
 static AqCommandDone command_done;
 static AqPreparedEnded prepared_ended;
 static Node *running;			/* the innermost command */
+static bool extension_gone;		/* if the transaction commits */
 
 void
 aq_utility_on_database_dropped(AqDatabaseDropped callback)
@@ -44,6 +50,14 @@ void
 aq_utility_on_prepared_end(AqPreparedEnded callback)
 {
 	prepared_ended = callback;
+}
+
+/* The queues of a database are gone, by DROP DATABASE or DROP EXTENSION. */
+void
+aq_utility_database_gone(Oid database)
+{
+	if (dropped)
+		dropped(database);
 }
 
 Node *
@@ -81,6 +95,7 @@ wanted_database(Node *command)
 			{
 				ListCell   *lc;
 
+				name = "template1";
 				foreach(lc, ((CreatedbStmt *) command)->options)
 				{
 					DefElem    *option = lfirst(lc);
@@ -94,6 +109,63 @@ wanted_database(Node *command)
 			break;
 	}
 	return name ? get_database_oid(name, true) : InvalidOid;
+}
+
+static bool
+is_template(Oid database)
+{
+	HeapTuple	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(database));
+	bool		template = false;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		template = ((Form_pg_database) GETSTRUCT(tuple))->datistemplate;
+		ReleaseSysCache(tuple);
+	}
+	return template;
+}
+
+static bool
+may_create_databases(void)
+{
+	HeapTuple	tuple;
+	bool		may = superuser();
+
+	if (!may)
+	{
+		tuple = SearchSysCache1(AUTHOID, ObjectIdGetDatum(GetUserId()));
+		if (HeapTupleIsValid(tuple))
+		{
+			may = ((Form_pg_authid) GETSTRUCT(tuple))->rolcreatedb;
+			ReleaseSysCache(tuple);
+		}
+	}
+	return may;
+}
+
+/* May the command do this?  A template may be copied by roles that do not own it. */
+static bool
+may_have_database(Node *command, Oid database)
+{
+	return aq_database_owned(database) ||
+		(IsA(command, CreatedbStmt) && is_template(database) && may_create_databases());
+}
+
+/* Has the command dropped the extension, by itself or with what it depends on? */
+static void
+note_extension(Node *command)
+{
+	if ((IsA(command, DropStmt) || IsA(command, DropOwnedStmt)) && IsTransactionState() &&
+		!OidIsValid(get_extension_oid("pgaq", true)))
+		extension_gone = true;
+}
+
+static void
+transaction_over(bool commit)
+{
+	if (extension_gone && commit)
+		aq_jobs_post_check();
+	extension_gone = false;
 }
 
 static void
@@ -110,6 +182,8 @@ stop_worker(AqDatabase *db)
 	aq_cond_cancel();
 }
 
+static const AqXactOps transaction_ends = {.released = transaction_over};
+
 static void
 utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			 ProcessUtilityContext context, ParamListInfo params,
@@ -120,7 +194,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	Oid			oid = wanted_database(command);
 	AqDatabase *db = NULL;
 
-	if (OidIsValid(oid) && aq_database_owned(oid))
+	if (OidIsValid(oid) && may_have_database(command, oid))
 		db = aq_jobs_stop(oid);
 
 	running = command;
@@ -135,8 +209,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 
 		if (IsA(command, DropdbStmt) && OidIsValid(oid))
 		{
-			if (dropped)
-				dropped(oid);
+			aq_utility_database_gone(oid);
 			aq_jobs_forget_database(oid, false);
 		}
 	}
@@ -150,6 +223,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 
 	if (command_done)
 		command_done(command);
+	note_extension(command);
 	if (IsA(command, TransactionStmt))
 	{
 		TransactionStmtKind kind = ((TransactionStmt *) command)->kind;
@@ -168,4 +242,5 @@ aq_utility_install(void)
 {
 	previous_hook = ProcessUtility_hook;
 	ProcessUtility_hook = utility_hook;
+	aq_xact_register(AQ_XACT_JOBS, &transaction_ends);
 }

@@ -11,6 +11,7 @@
 #include "jobs/jobs_private.h"
 
 #include "commands/dbcommands.h"
+#include "commands/extension.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -93,7 +94,7 @@ static void
 worker_exit(int code, Datum arg)
 {
 	database->worker_proc = NULL;
-	if (database->stops == 0)
+	if (database->stops == 0 && database->used)
 		database->rest_until = aq_clock_us() + EXIT_REST;
 	database->asked_at = 0;
 	database->worker_pid = 0;
@@ -200,6 +201,25 @@ set_parameters(void)
 			SetConfigOption(parameters[i][0], parameters[i][1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
+/* Has the extension been dropped?  Then the queues in memory go, and the worker with them. */
+static bool
+is_over(void)
+{
+	bool		gone;
+
+	if (pg_atomic_exchange_u32(&database->check, 0) == 0)
+		return false;
+	aq_job_begin();
+	gone = !OidIsValid(get_extension_oid("pgaq", true));
+	aq_job_commit(false);
+	if (gone)
+	{
+		aq_jobs_unused(database);
+		aq_utility_database_gone(MyDatabaseId);
+	}
+	return gone;
+}
+
 void
 aq_worker_main(Datum arg)
 {
@@ -240,6 +260,8 @@ aq_worker_main(Datum arg)
 		}
 
 		run_jobs();
+		if (is_over())
+			break;
 
 		if (pg_atomic_read_u32(&database->work) != 0)
 			continue;

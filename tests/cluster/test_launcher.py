@@ -173,6 +173,47 @@ def test_worker_returns_to_a_renamed_database(new_server):
         assert take(there, "q") == ["old_name"]
 
 
+def test_databases_are_created_beside_queues_in_the_template(new_server):
+    """By roles that may create databases, without naming the template; the worker is back, and ends with the extension."""
+    own = new_server("template")
+    with own.connect() as conn:
+        conn.execute("CREATE ROLE builder CREATEDB")
+        with own.connect("template1") as there:
+            install(there)
+            db.execute(there, "SELECT aq.create_queue('q')")
+            put(there, "q", "copied")
+        until(lambda: workers(conn) == ["template1"], "the worker")
+        until(lambda: not db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE datname = 'template1' AND backend_type = 'client backend'"), "our session's end")
+        conn.execute("CREATE DATABASE first")
+        with own.connect("first") as there:
+            assert take(there, "q") == ["copied"]
+        until(lambda: "template1" in workers(conn), "the worker again")
+        conn.execute("SET ROLE builder")
+        conn.execute("CREATE DATABASE second")
+        conn.execute("RESET ROLE")
+        until(lambda: "template1" in workers(conn), "the worker again")
+
+
+def test_no_worker_without_the_extension(new_server):
+    """It ends with the extension, who ever drops it, and is there again with the next one."""
+    own = new_server("uninstalled")
+    make_database(own, "used")
+    for turn in range(3):
+        with own.connect("used") as there, own.connect() as conn:
+            until(lambda: workers(conn) == ["used"], "the worker")
+            there.execute("BEGIN; DROP EXTENSION pgaq CASCADE; ROLLBACK")
+            assert take(there, "q") == ["used"] and workers(conn) == ["used"]
+            there.execute("DROP EXTENSION pgaq CASCADE")
+            until(lambda: workers(conn) == [], "the worker's end")
+            there.execute("BEGIN")
+            install(there)
+            db.execute(there, "SELECT aq.create_queue('q')")
+            put(there, "q", "used", delay="0.01 s")
+            there.execute("COMMIT")
+            assert arrived(there, "q", 1) == ["used"]
+            put(there, "q", "used")
+
+
 def test_terminated_worker_returns(new_server):
     """Without a session that asks for it; the launcher is back, too."""
     own = new_server("terminated")
