@@ -18,3 +18,9 @@ BEGIN
 		EXECUTE pg_catalog.format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', function);
 	END LOOP;
 END $$;
+
+-- The database's owner dumps the catalog, in which no payload is. Message tables are dumped by members of pg_read_all_data.
+GRANT USAGE ON SCHEMA aq_data TO pg_database_owner;
+GRANT SELECT ON aq.property, aq.queue, aq.subscriber, aq.buffered_queue, aq.message_table, aq.queue_table, aq.snapshot, aq.snapshot_data, aq.snapshot_baseline,
+	aq.snapshot_control, aq.active_session TO pg_database_owner;
+GRANT SELECT ON SEQUENCE aq.queue_id_seq, aq.queue_table_id_seq, aq.session_id_seq, aq.consumer_number_seq, aq.snapshot_id_seq, aq.baseline_id_seq TO pg_database_owner;

@@ -181,6 +181,39 @@ def test_dump_during_load_is_consistent(server, other, tmp_path):
         conn.execute("DROP PROCEDURE facts_round; DROP TABLE produced, consumed")
 
 
+def test_dump_by_the_owner_of_the_database(server, other, tmp_path):
+    """With the extension alone; the messages of all roles' queues need the right to read all data."""
+    with server.connect() as conn:
+        conn.execute(f"CREATE ROLE owning LOGIN; ALTER DATABASE {other} OWNER TO owning")
+        conn.execute("CREATE DATABASE target")
+    try:
+        with server.connect(other) as conn:
+            install(conn)
+        as_owner = ("--role=owning", f"--file={tmp_path / 'dump'}")
+        done = server.run("pg_dump", *as_owner, dbname=other)
+        assert done.returncode == 0, done.stderr
+        with server.connect(other) as conn:
+            conn.execute("SELECT aq.create_queue('q'), aq.create_queue('events', multiple_consumers => true), aq.subscribe('events', 'x', 'priority = 1')")
+            conn.execute("SELECT aq.create_queue_table('public.tab'), aq.create_queue('tabled', queue_table => 'public.tab')")
+            put(conn, "q", "secret")
+            put(conn, "tabled", "secret, too")
+        done = server.run("pg_dump", *as_owner, dbname=other)
+        assert done.returncode != 0 and "permission denied for" in done.stderr and "aq_data" in done.stderr, done.stderr
+        with server.connect() as conn:
+            conn.execute("GRANT pg_read_all_data TO owning")
+        done = server.run("pg_dump", *as_owner, dbname=other)
+        assert done.returncode == 0, done.stderr
+        restore(server, "plain", tmp_path / "dump", "target")
+        with server.connect("target") as conn:
+            assert take(conn, "q") == ["secret"] and take(conn, "tabled") == ["secret, too"]
+            assert db.value(conn, "SELECT rule FROM aq.subscribers WHERE consumer = 'x'") == "priority = 1"
+    finally:
+        with server.connect() as conn:
+            conn.execute(f"ALTER DATABASE {other} OWNER TO CURRENT_USER")
+            conn.execute("DROP DATABASE target WITH (FORCE)")
+            conn.execute("DROP ROLE owning")
+
+
 def test_schema_only_dump(server, other, tmp_path):
     """No backup of a queue, as the documentation says; but it restores, and the extension can be made anew on it."""
     with server.connect() as conn:
