@@ -214,6 +214,41 @@ def test_dump_by_the_owner_of_the_database(server, other, tmp_path):
             conn.execute("DROP ROLE owning")
 
 
+def test_schema_public_is_not_needed(server, other, tmp_path):
+    """The extension can be made without it, dropping it does no harm, and neither does its lack in a restore."""
+    with server.connect() as conn:
+        conn.execute("CREATE DATABASE target")
+    try:
+        with server.connect(other) as conn:
+            install(conn)
+            conn.execute("SELECT aq.create_queue('early')")
+            put(conn, "early", 1)
+            conn.execute("DROP SCHEMA public CASCADE")
+            assert take(conn, "early") == [1]
+            conn.execute("DROP EXTENSION pgaq CASCADE")
+            install(conn)
+            # what the extension does not name a schema for would be in no schema now
+            assert db.value(conn, "SELECT count(*) FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND probin LIKE '%pgaq%'") == 0
+            conn.execute("CREATE SCHEMA shop; SELECT aq.create_queue('q'), aq.create_queue_table('shop.tab'), aq.create_queue('tabled', queue_table => 'shop.tab')")
+            put(conn, "q", 2)
+            put(conn, "tabled", 3)
+            for create in ("SELECT aq.create_queue_table('unqualified')", "CALL dbms_aqadm.create_queue_table('unqualified', 'JSON')"):
+                with pytest.raises(db.Error) as caught:
+                    conn.execute(create)
+                assert caught.value.sqlstate == "3F000", caught.value
+        with server.connect("target") as conn:
+            conn.execute("DROP SCHEMA public")
+        dump(server, "plain", tmp_path / "dump", other)
+        assert "public" not in (tmp_path / "dump").read_text()
+        restore(server, "plain", tmp_path / "dump", "target")
+        with server.connect("target") as conn:
+            assert take(conn, "q") == [2] and take(conn, "tabled") == [3]
+            conn.execute("CREATE EXTENSION pgaq_lab")
+    finally:
+        with server.connect() as conn:
+            conn.execute("DROP DATABASE target WITH (FORCE)")
+
+
 def test_schema_only_dump(server, other, tmp_path):
     """No backup of a queue, as the documentation says; but it restores, and the extension can be made anew on it."""
     with server.connect() as conn:
