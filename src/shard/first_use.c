@@ -226,7 +226,6 @@ aq_first_use_load(AqQueue *queue, AqQueueShm *shm)
 	List	   *tables = aq_tables_numbers(queue->id);
 	ListCell   *lc;
 
-	shard_queue(shm)->single = !queue->multi;
 	aq_claim_reserve(1);
 	aq_claim_enter(unload, shm, 0);
 	foreach(lc, tables)

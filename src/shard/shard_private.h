@@ -41,7 +41,6 @@ typedef struct ShardQueue
 	int			trouble;		/* SQLSTATE of the worker's last failure to make tables; 0: none */
 	char		trouble_message[160];
 	bool		recovered;		/* the worker has counted what a restart left */
-	bool		single;
 	/* pairs of tables made, tables truncated, since the queue was loaded */
 	pg_atomic_uint64 added_by_sessions;
 	pg_atomic_uint64 added_by_worker;
@@ -129,96 +128,12 @@ typedef struct LogRow
 	const int64 *ordinals;
 } LogRow;
 
-/* --- shard.c ---------------------------------------------------------------------------- */
-extern Partition *aq_pool_take(AqQueueShm *shm);	/* a claim; raises when full */
-extern void aq_pool_placed(Partition *partition);	/* the claim ends */
-extern bool aq_pool_is_empty(void);
-extern bool aq_pool_is_scarce(void);
-pg_noreturn extern void aq_pool_refuse(void);
-extern void aq_pool_release(Partition *partition);
-extern Stream *aq_stream_find(AqQueueShm *shm, int number);
-extern Stream *aq_stream_make(AqQueueShm *shm, int number);
-extern void aq_stream_append(Stream *stream, Partition *partition);	/* latch held */
-extern void aq_stream_unlink(Stream *stream, Partition *partition);	/* latch held */
-extern void aq_stream_close(Stream *stream, Partition *partition);	/* latch held */
-extern Partition *aq_stream_partition_from(Stream *stream, int64 from,
-									bool (*matches) (const Partition *));
-
-/* --- frame.c: latch held unless said otherwise --------------------------------------------- */
-extern uint32 aq_frame_needs(Stream *stream, Frame *frame, uint32 first, uint32 count,
-							 Bitmapset *positions, bool waiting, uint32 timers);
-extern void aq_frame_prepare(Stream *stream, Frame *frame, uint32 first, uint32 count,
-							 Bitmapset *positions, bool waiting, uint32 timers);
-extern FrameSub *aq_frame_sub_make(Frame *frame, int position);
-extern StreamSub *aq_frame_stream_sub_make(Stream *stream, int position);
-extern int	aq_frame_next_sub(const Frame *frame, int position);
-extern void aq_frame_free(Partition *partition);
-extern int	aq_frame_attempts(Frame *frame, int position, uint32 slot);
-extern void aq_frame_set_attempts(Frame *frame, int position, uint32 slot, int attempts);
-extern void aq_frame_push_timer(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind);
-extern bool aq_frame_pop_timer(Partition *partition, TimestampTz now, Timer *timer);
-extern uint32 aq_frame_chunks(const Partition *partition);
-extern void aq_settle_check_done(Stream *stream, Partition *partition);
-
-/* --- evict.c: latch held unless said otherwise ----------------------------------------------- */
-extern bool aq_evict_allowed(const Partition *partition);
-extern void aq_evict_frame(Stream *stream, Partition *partition);
-extern void aq_evict_returned(Partition *partition);
-extern int	aq_evict_return_class(uint64 evictions);
-extern bool aq_evict_one(void); /* no latch held */
-
-/* --- heap.c ------------------------------------------------------------------------------------- */
-pg_noreturn extern void aq_heap_queue_is_gone(void);
-extern bool aq_heap_holds_others(uint32 queue, const Partition *partition);
-extern void aq_heap_lock_relation(Oid relid, LOCKMODE mode);
-extern void aq_heap_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode);
-extern bool aq_heap_lock_for_worker(Partition *partition, LOCKMODE mode);
-extern Relation aq_heap_open_messages(Partition *partition, LOCKMODE mode);
-extern bool aq_heap_read_row(Relation rel, HeapTuple tuple, Buffer *buffer);
-extern void aq_heap_read_message(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
-							AqMessage *message, Datum *values, bool *nulls);
-extern LogRow aq_heap_read_log(HeapTuple tuple, TupleDesc desc);
-extern int64 aq_heap_next_number(AqQueue *queue);
-extern void aq_heap_write_log(Partition *partition, char kind, TimestampTz at, int position,
-						 const uint16 *slots, uint32 n);
-
-/* --- tables.c ----------------------------------------------------------------------------------- */
-extern Oid	aq_tables_find(char letter, int32 id, int table_no);
-extern List *aq_tables_numbers(int32 id);
-extern void aq_tables_lock(AqQueue *queue);
-extern void aq_tables_drop(AqQueue *queue);
-extern Partition *aq_tables_provide(AqQueue *queue);	/* an EMPTY one, TAKEN: a claim */
-extern void aq_tables_used(Partition *partition);	/* the claim ends */
-extern void aq_tables_unused(Partition *partition);	/* likewise; to the list again */
-extern void aq_tables_give_back(AqQueueShm *shm, Partition *partition);
-extern void aq_tables_subabort(SubTransactionId subid);
-extern void aq_tables_subcommit(SubTransactionId subid, SubTransactionId parent);
-extern void aq_tables_xact_end(void);
-extern bool aq_tables_ready_for_worker(AqQueue *queue);
-extern void aq_tables_job(int32 id, AqQueueShm *shm);
-extern void aq_tables_check_surplus(AqQueueShm *shm);
-extern void aq_tables_surplus_job(int32 id, AqQueueShm *shm);
-
-/* --- first_use.c, load.c, contents.c ---------------------------------------------------------------------------- */
-extern void aq_first_use_load(AqQueue *queue, AqQueueShm *shm);
-extern void aq_first_use_unload(AqQueueShm *shm);
-extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* waits; no latch */
-extern bool aq_load_reopen(AqQueueShm *shm, Stream *stream);	/* waits; no latch */
-extern void aq_load_count(AqQueueShm *shm, Partition *partition);
-
-/* --- message_id.c ------------------------------------------------------------------------------------- */
+/* --- message_id.c ------------------------------------------------------------------------ */
 extern pg_uuid_t aq_message_id(uint64 key, int stream, int64 ordinal);
 extern bool aq_message_id_parse(const pg_uuid_t *id, uint64 key, int *stream, int64 *ordinal);
 extern bool aq_message_id_owned(AqQueue *queue, const pg_uuid_t *id);
 
-/* --- put.c, take.c ------------------------------------------------------------------------------------- */
-extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
-				   const Datum *payloads, const bool *nulls,
-				   Bitmapset *const *targets, pg_uuid_t *ids);
-extern uint32 aq_take(AqQueue *queue, const AqTakeOptions *options);
-extern bool aq_take_is_ready(AqQueue *queue, int position, int64 until);
-
-/* --- notes.c: what the transaction has enqueued and taken ---------------------------------------- */
+/* --- notes.c: what the running transaction has enqueued and taken ------------------------ */
 
 typedef struct PutNote
 {
@@ -270,10 +185,7 @@ extern TakeNote *aq_notes_pop_take(SubTransactionId subid);
 extern PutNote *aq_notes_pop_put(SubTransactionId subid, int *number);
 extern void aq_notes_forget(void);
 
-/* --- shard_xact.c ------------------------------------------------------------------------------------------ */
-extern const AqStoreXact aq_shard_xact;
-
-/* --- own.c: what the transaction has enqueued and may take itself; only aq_own_view raises ---------------- */
+/* --- own.c: its own messages that it has dequeued; only aq_own_view raises --------------- */
 
 typedef struct OwnView OwnView;
 
@@ -288,27 +200,7 @@ extern bool aq_own_has_taken(const Partition *partition);
 extern int	aq_own_taker(const Partition *partition, uint32 number, int *cursor);
 extern void aq_own_forget(void);
 
-/* --- settle.c: the end of a transaction, slot by slot; none raises ----------------------------------------- */
-extern void aq_settle_put(PutNote *note, bool commit, TransactionId xid);
-extern void aq_settle_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool delayed, bool expires, TimestampTz now);
-extern void aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid);
-extern void aq_settle_publish(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 first, uint32 n,
-							 const Bitmapset *targets, TimestampTz ready_at, TimestampTz now);
-extern void aq_settle_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
-							 uint32 slot, TransactionId xid);
-
-/* --- held_back.c: latch held; the rest is in take.h --------------------------------------------------------------- */
-extern uint32 aq_held_back_end(Stream *stream, Partition *partition, int position);
-
-/* --- doubt.c ---------------------------------------------------------------------------------------------------- */
-extern void aq_doubt_prepare(TransactionId xid);	/* pre-prepare: reserves; raises */
-extern void aq_doubt_prepared(void);	/* hands the notes over; does not raise */
-extern void aq_doubt_cancel(void);	/* the transaction aborts after all */
-extern bool aq_doubt_resolve(AqQueueShm *shm, bool wait);
-extern void aq_doubt_ended(void);	/* a prepared transaction was finished; does not raise */
-extern void aq_doubt_job(int32 id, AqQueueShm *shm);
-
-/* --- doubt_table.c ----------------------------------------------------------------------------------------------- */
+/* --- doubt_table.c ----------------------------------------------------------------------- */
 extern bool aq_doubt_table_add(Partition *partition, TransactionId xid, int64 session, bool preparing);
 extern bool aq_doubt_table_add_all(Partition *partition, const List *xids, const List *sessions);
 pg_noreturn extern void aq_doubt_table_refuse(void);
@@ -319,23 +211,136 @@ extern uint32 aq_doubt_table_xids(const Partition *partition, TransactionId *xid
 extern void aq_doubt_table_forget(Partition *partition);
 extern TransactionId aq_doubt_table_of_session(uint32 stream, int64 session, int64 before);
 
-/* --- horizon.c ---------------------------------------------------------------------------------------------------- */
+/* --- pool.c ------------------------------------------------------------------------------ */
+extern Partition *aq_pool_take(AqQueueShm *shm);	/* a claim; raises when full */
+extern void aq_pool_placed(Partition *partition);	/* the claim ends */
+extern bool aq_pool_is_empty(void);
+extern bool aq_pool_is_scarce(void);
+pg_noreturn extern void aq_pool_refuse(void);
+extern void aq_pool_release(Partition *partition);
+
+/* --- stream.c ---------------------------------------------------------------------------- */
+extern Stream *aq_stream_find(AqQueueShm *shm, int number);
+extern Stream *aq_stream_make(AqQueueShm *shm, int number);
+extern void aq_stream_append(Stream *stream, Partition *partition);	/* latch held */
+extern void aq_stream_unlink(Stream *stream, Partition *partition);	/* latch held */
+extern void aq_stream_close(Stream *stream, Partition *partition);	/* latch held */
+extern Partition *aq_stream_partition_from(Stream *stream, int64 from,
+										   bool (*matches) (const Partition *));
+
+/* --- frame.c: latch held unless said otherwise ------------------------------------------- */
+extern uint32 aq_frame_needs(Stream *stream, Frame *frame, uint32 first, uint32 count,
+							 Bitmapset *positions, bool waiting, uint32 timers);
+extern void aq_frame_prepare(Stream *stream, Frame *frame, uint32 first, uint32 count,
+							 Bitmapset *positions, bool waiting, uint32 timers);
+extern FrameSub *aq_frame_sub_make(Frame *frame, int position);
+extern StreamSub *aq_frame_stream_sub_make(Stream *stream, int position);
+extern int	aq_frame_next_sub(const Frame *frame, int position);
+extern void aq_frame_free(Partition *partition);
+extern int	aq_frame_attempts(Frame *frame, int position, uint32 slot);
+extern void aq_frame_set_attempts(Frame *frame, int position, uint32 slot, int attempts);
+extern void aq_frame_push_timer(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind);
+extern bool aq_frame_pop_timer(Partition *partition, TimestampTz now, Timer *timer);
+extern uint32 aq_frame_chunks(const Partition *partition);
+
+/* --- heap.c ------------------------------------------------------------------------------ */
+pg_noreturn extern void aq_heap_queue_is_gone(void);
+extern bool aq_heap_holds_others(uint32 queue, const Partition *partition);
+extern void aq_heap_lock_relation(Oid relid, LOCKMODE mode);
+extern void aq_heap_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode);
+extern bool aq_heap_lock_for_worker(Partition *partition, LOCKMODE mode);
+extern Relation aq_heap_open_messages(Partition *partition, LOCKMODE mode);
+extern bool aq_heap_read_row(Relation rel, HeapTuple tuple, Buffer *buffer);
+extern void aq_heap_read_message(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
+								 AqMessage *message, Datum *values, bool *nulls);
+extern LogRow aq_heap_read_log(HeapTuple tuple, TupleDesc desc);
+extern int64 aq_heap_next_number(AqQueue *queue);
+extern void aq_heap_write_log(Partition *partition, char kind, TimestampTz at, int position,
+							  const uint16 *slots, uint32 n);
+
+/* --- tables.c ---------------------------------------------------------------------------- */
+extern Oid	aq_tables_find(char letter, int32 id, int table_no);
+extern List *aq_tables_numbers(int32 id);
+extern void aq_tables_lock(AqQueue *queue);
+extern void aq_tables_drop(AqQueue *queue);
+extern Partition *aq_tables_provide(AqQueue *queue);	/* an EMPTY one, TAKEN: a claim */
+extern void aq_tables_used(Partition *partition);	/* the claim ends */
+extern void aq_tables_unused(Partition *partition);	/* likewise; to the list again */
+extern void aq_tables_give_back(AqQueueShm *shm, Partition *partition);
+extern void aq_tables_subabort(SubTransactionId subid);
+extern void aq_tables_subcommit(SubTransactionId subid, SubTransactionId parent);
+extern void aq_tables_xact_end(void);
+extern bool aq_tables_ready_for_worker(AqQueue *queue);
+extern void aq_tables_job(int32 id, AqQueueShm *shm);
+extern void aq_tables_check_surplus(AqQueueShm *shm);
+extern void aq_tables_surplus_job(int32 id, AqQueueShm *shm);
+
+/* --- settle.c: the end of a transaction, slot by slot; none raises ----------------------- */
+extern void aq_settle_put(PutNote *note, bool commit, TransactionId xid);
+extern void aq_settle_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool delayed, bool expires, TimestampTz now);
+extern void aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid);
+extern void aq_settle_publish(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 first, uint32 n,
+							  const Bitmapset *targets, TimestampTz ready_at, TimestampTz now);
+extern void aq_settle_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
+						   uint32 slot, TransactionId xid);
+extern void aq_settle_check_done(Stream *stream, Partition *partition);
+
+/* --- evict.c: latch held unless said otherwise ------------------------------------------- */
+extern bool aq_evict_allowed(const Partition *partition);
+extern void aq_evict_frame(Stream *stream, Partition *partition);
+extern void aq_evict_returned(Partition *partition);
+extern int	aq_evict_return_class(uint64 evictions);
+extern bool aq_evict_one(void); /* no latch held */
+
+/* --- held_back.c: latch held; the other functions are in take.h -------------------------- */
+extern uint32 aq_held_back_end(Stream *stream, Partition *partition, int position);
+
+/* --- doubt.c ----------------------------------------------------------------------------- */
+extern void aq_doubt_prepare(TransactionId xid);	/* pre-prepare: reserves; raises */
+extern void aq_doubt_prepared(void);	/* hands the notes over; does not raise */
+extern void aq_doubt_cancel(void);	/* the transaction aborts after all */
+extern bool aq_doubt_resolve(AqQueueShm *shm, bool wait);
+extern void aq_doubt_ended(void);	/* a prepared transaction was finished; does not raise */
+extern void aq_doubt_job(int32 id, AqQueueShm *shm);
+
+/* --- shard_xact.c ------------------------------------------------------------------------ */
+extern const AqStoreXact aq_shard_xact;
+
+/* --- load.c ------------------------------------------------------------------------------ */
+extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* waits; no latch */
+extern bool aq_load_reopen(AqQueueShm *shm, Stream *stream);	/* waits; no latch */
+extern void aq_load_count(AqQueueShm *shm, Partition *partition);
+
+/* --- first_use.c ------------------------------------------------------------------------- */
+extern void aq_first_use_load(AqQueue *queue, AqQueueShm *shm);
+extern void aq_first_use_unload(AqQueueShm *shm);
+
+/* --- put.c ------------------------------------------------------------------------------- */
+extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
+				   const Datum *payloads, const bool *nulls,
+				   Bitmapset *const *targets, pg_uuid_t *ids);
+
+/* --- take.c ------------------------------------------------------------------------------ */
+extern uint32 aq_take(AqQueue *queue, const AqTakeOptions *options);
+extern bool aq_take_is_ready(AqQueue *queue, int position, int64 until);
+
+/* --- positions.c, horizon.c -------------------------------------------------------------- */
+extern bool aq_positions_free(AqQueue *queue, AqRemoved *removed);
 extern TransactionId aq_horizon_oldest(void);
 
-/* --- jobs of the worker: reclaim.c, retry.c, timers.c, positions.c ------------------------------------------- */
+/* --- jobs of the worker: reclaim.c, retry.c, timers.c ------------------------------------ */
 extern int	aq_reclaim_grace_ms;
 extern void aq_reclaim_job(int32 id, AqQueueShm *shm);
-extern void aq_retry_job(int32 id, AqQueueShm *shm);
-extern void aq_timers_job(int32 id, AqQueueShm *shm);
-extern void aq_retry_failed_job(int32 id, AqQueueShm *shm);
 extern void aq_reclaim_removed_job(int32 id, AqQueueShm *shm);
-extern bool aq_positions_free(AqQueue *queue, AqRemoved *removed);
 extern void aq_reclaim_count(AqQueueShm *shm);
 extern void aq_reclaim_recount_job(int32 id, AqQueueShm *shm);
+extern void aq_retry_job(int32 id, AqQueueShm *shm);
+extern void aq_retry_failed_job(int32 id, AqQueueShm *shm);
+extern void aq_timers_job(int32 id, AqQueueShm *shm);
 
-/* --- shard_check.c, compare.c: aq.check() ------------------------------------------------------------------- */
-extern void aq_compare_queue(AqQueue *queue, AqFindings *findings);
+/* --- shard_check.c, compare.c: aq.check() ------------------------------------------------ */
 extern void aq_shard_check_pool(AqFindings *findings);
 extern uint32 aq_shard_check_chunks(AqQueueShm *shm);
+extern void aq_compare_queue(AqQueue *queue, AqFindings *findings);
 
 #endif							/* AQ_SHARD_PRIVATE_H */
