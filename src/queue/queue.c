@@ -57,6 +57,7 @@ define_parameters(void)
 	aq_property_init();
 	aq_guard_init();
 	aq_run_as_init();
+	aq_context_init();
 }
 
 static void

@@ -135,6 +135,9 @@ extern int	aq_args_delivery(FunctionCallInfo fcinfo, int arg);
 extern void aq_payload_check_type(Oid type);
 extern Oid	aq_payload_type_owner(Oid type);
 
+/* --- context.c */
+extern void aq_context_init(void);
+
 /* --- property.c */
 extern void aq_property_init(void);
 

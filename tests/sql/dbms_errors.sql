@@ -145,3 +145,16 @@ CALL dbms_transform.drop_transformation('ora', 'e_same');
 SELECT format('CALL dbms_aqadm.drop_sharded_queue(%L, force => true)', q) FROM unnest(ARRAY['e_q', 'e_topic', 'e_stopped', 'e_failed']) q \gexec
 CALL dbms_aqadm.drop_queue_table('e_tab', force => true);
 CALL dbms_aqadm.drop_queue_table('e_groups_tab', force => true);
+-- the CONTEXT of an error names the user's functions, not those of the extension
+CALL dbms_aqadm.start_queue('nobody');
+CALL dbms_aq.enqueue('nobody', NULL, NULL, '1', NULL);
+CREATE PROCEDURE t.reads(queue text) LANGUAGE plpgsql AS $$
+DECLARE
+	mp dbms_aq.message_properties_t;
+	payload jsonb;
+	id uuid;
+BEGIN
+	CALL dbms_aq.dequeue(queue, dbms_aq.dequeue_options_t(wait => 0), mp, payload, id);
+END $$;
+CALL t.reads('nobody');
+DROP PROCEDURE t.reads;

@@ -1,0 +1,124 @@
+/*-------------------------------------------------------------------------
+ *
+ * context.c
+ *	  The CONTEXT of errors, without what the extension's own functions call.
+ *
+ * Oracle's packages and some functions of schema aq are PL/pgSQL.  An error in
+ * one of them comes with a line for each function and the text of each
+ * statement on the way, which says nothing to a user.  What a user's functions
+ * have called stays.
+ *
+ * The hook sees every error of the server just before it is sent: it looks for
+ * one word first, allocates nothing and raises nothing, but moves text within
+ * the string.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_private.h"
+
+static emit_log_hook_type previous_hook;
+
+#define FUNCTION_PREFIX "PL/pgSQL function "
+#define STATEMENT_PREFIX "SQL statement \""
+/* how the statement of packages.c begins */
+#define ATTEMPT_PREFIX STATEMENT_PREFIX "SELECT success, queue, consumer, timeout, selective, delivery"
+
+static bool
+begins(const char *line, const char *prefix)
+{
+	return strncmp(line, prefix, strlen(prefix)) == 0;
+}
+
+/* The next line at which an entry of the context begins; statements have several lines. */
+static char *
+next_entry(char *entry)
+{
+	static const char *const prefixes[] = {
+		FUNCTION_PREFIX, STATEMENT_PREFIX, "SQL function ", "SQL expression ", "PL/pgSQL expression ",
+		"PL/pgSQL assignment "
+	};
+
+	for (char *line = strchr(entry, '\n'); line != NULL; line = strchr(line, '\n'))
+	{
+		line++;
+		for (int i = 0; i < lengthof(prefixes); i++)
+			if (begins(line, prefixes[i]))
+				return line;
+	}
+	return NULL;
+}
+
+static bool
+is_own_function(const char *entry)
+{
+	static const char *const schemas[] = {
+		"aq.", "dbms_aq.", "dbms_aqadm.", "dbms_aqmigtool.", "dbms_transform.", "dbms_shared_pool.",
+		"dbms_application_info.", "dbms_workload_repository."
+	};
+
+	if (!begins(entry, FUNCTION_PREFIX))
+		return false;
+	for (int i = 0; i < lengthof(schemas); i++)
+		if (begins(entry + strlen(FUNCTION_PREFIX), schemas[i]))
+			return true;
+	return false;
+}
+
+static bool
+is_function(const char *entry)
+{
+	return begins(entry, FUNCTION_PREFIX) || begins(entry, "SQL function ");
+}
+
+/* Entries go from the inside out: a statement is followed by the function that executes it. */
+static bool
+is_internal(const char *entry, const char *next)
+{
+	if (is_own_function(entry) || begins(entry, ATTEMPT_PREFIX))
+		return true;
+	return next != NULL && !is_function(entry) && is_own_function(next);
+}
+
+static void
+strip(ErrorData *error)
+{
+	char	   *to = error->context;
+	char	   *next;
+
+	for (char *entry = error->context; entry != NULL; entry = next)
+	{
+		size_t		length;
+
+		next = next_entry(entry);
+		length = next != NULL ? (size_t) (next - entry) : strlen(entry);
+		if (is_internal(entry, next))
+			continue;
+		memmove(to, entry, length);
+		to += length;
+	}
+	if (to > error->context && to[-1] == '\n')
+		to--;
+	*to = '\0';
+	if (to == error->context)
+		error->context = NULL;
+}
+
+static void
+context_hook(ErrorData *error)
+{
+	if (error->context != NULL && (strstr(error->context, FUNCTION_PREFIX "aq.") != NULL ||
+								   strstr(error->context, FUNCTION_PREFIX "dbms_") != NULL ||
+								   strstr(error->context, ATTEMPT_PREFIX) != NULL))
+		strip(error);
+	if (previous_hook != NULL)
+		previous_hook(error);
+}
+
+void
+aq_context_init(void)
+{
+	previous_hook = emit_log_hook;
+	emit_log_hook = context_hook;
+}
