@@ -364,9 +364,11 @@ check_consumer(AqFindings *findings, Stream *stream, int position)
 	uint32		before = 0,
 				doubt = 0,
 				ndoubt = 0;
+	bool		empty;
 	StreamSub  *ssub;
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+	empty = stream_is_empty(stream, position);
 	ssub = stream_sub(stream, position);
 	if (ssub != NULL)
 	{
@@ -377,6 +379,8 @@ check_consumer(AqFindings *findings, Stream *stream, int position)
 	aq_latch_free(&stream->latch);
 	aq_finding_compare(findings, place, "ready messages", counted, ready);
 	aq_finding_compare(findings, place, "messages taken by prepared transactions", ndoubt, doubt);
+	if (empty && (ready > 0 || ndoubt > 0))
+		aq_finding_add(findings, place, "ready messages in a stream that has none", ready + ndoubt, 0, NULL);
 	if (before > 0 && ndoubt == 0)	/* else they may be held back */
 		aq_finding_add(findings, place, "ready messages before the hint", before, 0, NULL);
 }

@@ -71,8 +71,11 @@ may_step(const Partition *partition, int position, uint32 number, ViewStep step,
 
 /* A dequeue is to look at the slot, and at the partition. */
 static inline void
-look_at(StreamSub *ssub, const Partition *partition)
+look_at(Stream *stream, int position, const Partition *partition)
 {
+	StreamSub  *ssub = stream_sub(stream, position);
+
+	stream_not_empty(stream, position);
 	if (ssub->hint != 0 && partition->number < partition_at(ssub->hint)->number)
 		ssub->hint = partition->index;
 }
@@ -89,7 +92,7 @@ set_ready(Stream *stream, Partition *partition, int position, uint32 first, uint
 	if (first < sub->first)
 		sub->first = first;
 	ssub->ready += n;
-	look_at(ssub, partition);
+	look_at(stream, position, partition);
 }
 
 static void
@@ -131,6 +134,7 @@ set_doubt(Stream *stream, Partition *partition, int position, uint32 number)
 	{
 		sub->ndoubt++;
 		count_doubt(stream_sub(stream, position), 1);
+		stream_not_empty(stream, position);
 	}
 }
 
@@ -370,7 +374,7 @@ aq_slot_retry(Stream *stream, Partition *partition, int position, uint32 number)
 		sub->nretry++;
 		partition->nretry++;
 	}
-	look_at(stream_sub(stream, position), partition);	/* so that dequeue waits for it */
+	look_at(stream, position, partition);	/* so that dequeue waits for it */
 }
 
 /*
@@ -466,7 +470,7 @@ aq_slot_finish(Stream *stream, Partition *partition, int position, const uint16 
 void
 aq_slot_search_from(Stream *stream, const Partition *partition, int position)
 {
-	look_at(stream_sub(stream, position), partition);
+	look_at(stream, position, partition);
 	for (; partition != NULL; partition = partition_at(partition->next))
 	{
 		FrameSub   *sub = partition->frame == 0 ? NULL : frame_sub(frame_of(partition), position);

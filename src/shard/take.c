@@ -94,6 +94,7 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 	int			position = take->options->position;
 	Finding		finding = FOUND_NOTHING;
 	bool		passed = true;	/* nothing before this partition */
+	bool		empty = true;	/* nothing that another transaction might see or wait for */
 	Partition  *partition;
 	StreamSub  *ssub;
 
@@ -119,8 +120,10 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 			break;
 		}
 		sub = partition->frame == 0 ? NULL : frame_sub(frame_of(partition), position);
+		empty &= partition->frame != 0;
 		if (sub != NULL && (sub->nready > 0 || sub->nretry > 0))
 		{
+			empty = false;
 			partition->referenced = true;
 			if (!peek && sub->retry == 0 && aq_chunks_reserved() == 0)
 			{
@@ -142,6 +145,8 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 			aq_slot_pass_partition(ssub, partition);
 		partition = partition_at(partition->next);
 	}
+	if (finding == FOUND_NOTHING && empty && ssub->ready == 0 && ssub->ndoubt == 0)
+		stream_set_empty(stream, position);
 	aq_latch_free(&stream->latch);
 	return finding;
 }
@@ -156,6 +161,8 @@ find_in_stream(Take *take, Stream *stream, uint32 max, bool peek)
 {
 	Finding		finding;
 
+	if (stream_is_empty(stream, take->options->position))
+		return FOUND_NOTHING;
 	while ((finding = search_stream(take, stream, max, peek)) == FOUND_NO_CHUNK)
 		aq_chunks_reserve(AQ_TAKE_CHUNKS);
 	return finding;
@@ -246,6 +253,7 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 		take->oldest = next - (uint32) ((TransactionId) next - take->snapshot->xmin);
 	}
 	take->own_puts = aq_notes_have_puts(queue->shm);
+	pg_memory_barrier();		/* entered in the list of waiters, before we look; see stream_is_empty */
 }
 
 uint32
@@ -328,6 +336,8 @@ aq_take_is_ready(AqQueue *queue, int position, int64 until)
 {
 	bool		ready = is_ready(queue, position, until);
 
+	if (!ready)
+		aq_point("nothing-ready");
 	aq_chunks_trim();
 	return ready;
 }
