@@ -248,7 +248,7 @@ static bool announces;			/* this session's entry is set */
 static void
 promise(void)
 {
-	if (announces || aq_worker_is_self())
+	if (announces || aq_job_in_worker())
 		return;
 	pg_atomic_write_u32(&aq_classic_takers[aq_session_number()], GetTopTransactionId());
 	announces = true;

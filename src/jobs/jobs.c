@@ -335,7 +335,7 @@ aq_jobs_require_worker(void)
 static void
 use_again(AqDatabase *db)
 {
-	if (!db->used && !aq_worker_is_self())
+	if (!db->used && !aq_job_in_worker())
 	{
 		db->used = true;
 		aq_jobs_wake_launcher();

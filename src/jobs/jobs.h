@@ -42,7 +42,7 @@ extern bool aq_jobs_ensure_worker(void);
 /* The same, raising AQ_ERR_WORKER_MISSING. */
 extern void aq_jobs_require_worker(void);
 
-extern bool aq_worker_is_self(void);
+extern bool aq_job_in_worker(void);
 extern int	aq_jobs_worker_pid(void);	/* 0: there is none */
 
 /*
@@ -84,7 +84,7 @@ extern void aq_job_commit(bool sync_commit);
 
 /* Called after DROP DATABASE, and by the worker after DROP EXTENSION in its database. */
 typedef void (*AqDatabaseDropped) (Oid database);
-extern void aq_utility_on_database_dropped(AqDatabaseDropped callback);
+extern void aq_jobs_on_database_dropped(AqDatabaseDropped callback);
 
 /* Called by the utility hook after each command that has worked; may raise. */
 typedef void (*AqCommandDone) (struct Node *command);

@@ -67,7 +67,7 @@ extern bool aq_jobs_lower_time(AqDatabase *db, TimestampTz when);
 extern void aq_launcher_register(void);
 
 /* utility.c */
-extern void aq_utility_database_gone(Oid database);
+extern void aq_jobs_database_gone(Oid database);
 extern void aq_utility_install(void);
 
 #endif							/* AQ_JOBS_PRIVATE_H */

@@ -35,7 +35,7 @@ static Node *running;			/* the innermost command */
 static bool extension_gone;		/* if the transaction commits */
 
 void
-aq_utility_on_database_dropped(AqDatabaseDropped callback)
+aq_jobs_on_database_dropped(AqDatabaseDropped callback)
 {
 	dropped = callback;
 }
@@ -54,7 +54,7 @@ aq_utility_on_prepared_end(AqPreparedEnded callback)
 
 /* The queues of a database are gone, by DROP DATABASE or DROP EXTENSION. */
 void
-aq_utility_database_gone(Oid database)
+aq_jobs_database_gone(Oid database)
 {
 	if (dropped)
 		dropped(database);
@@ -209,7 +209,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 
 		if (IsA(command, DropdbStmt) && OidIsValid(oid))
 		{
-			aq_utility_database_gone(oid);
+			aq_jobs_database_gone(oid);
 			aq_jobs_forget_database(oid, false);
 		}
 	}

@@ -45,7 +45,7 @@ aq_worker_register(const AqJob *job)
 }
 
 bool
-aq_worker_is_self(void)
+aq_job_in_worker(void)
 {
 	return database != NULL;
 }
@@ -215,7 +215,7 @@ is_over(void)
 	if (gone)
 	{
 		aq_jobs_unused(database);
-		aq_utility_database_gone(MyDatabaseId);
+		aq_jobs_database_gone(MyDatabaseId);
 	}
 	return gone;
 }

@@ -75,7 +75,7 @@ aq_evict_returned(Partition *partition)
 	{
 		uint64		others = pg_atomic_read_u64(&history->evictions) - partition->evicted;
 
-		pg_atomic_fetch_add_u64(&history->returned[aq_worker_is_self()][aq_evict_return_class(others)], 1);
+		pg_atomic_fetch_add_u64(&history->returned[aq_job_in_worker()][aq_evict_return_class(others)], 1);
 	}
 	partition->evicted = 0;
 }

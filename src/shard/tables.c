@@ -456,7 +456,7 @@ aq_tables_provide(AqQueue *queue)
 		return partition;
 
 	/* see aq_tables_ready_for_worker; a user may have taken the last one since */
-	if (aq_worker_is_self())
+	if (aq_job_in_worker())
 		elog(ERROR, "queue \"%s\" has no empty table now", queue->name);
 
 	aq_claim_count(&shard_queue(shm)->wanting);

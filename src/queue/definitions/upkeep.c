@@ -423,5 +423,5 @@ void
 aq_upkeep_init(void)
 {
 	aq_worker_register(&upkeep_job);
-	aq_utility_on_database_dropped(forget_database);
+	aq_jobs_on_database_dropped(forget_database);
 }

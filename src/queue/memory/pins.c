@@ -59,7 +59,7 @@ static uint32 pressure_seen;
 static inline bool
 pins_last(void)
 {
-	return aq_parameters_session_pins && !aq_worker_is_self();
+	return aq_parameters_session_pins && !aq_job_in_worker();
 }
 
 /* Every consumer of the description has its place in shared memory. */

@@ -62,7 +62,7 @@ aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, bool (*pending)
 	int64		asked = 0;
 	bool		left;
 
-	if (aq_worker_is_self())
+	if (aq_job_in_worker())
 		return false;			/* it cannot wait for itself */
 	/* before it asks whether the counts are written: see aq_retries_counted */
 	if (only_checks)
