@@ -3,10 +3,10 @@
  * contents.c
  *	  Reading a partition's tables: which messages each consumer has still to take.
  *
- * The committed rows of the tables are the truth (invariant I1).  A partition
+ * The committed rows of the tables are the truth (rule 1 of README.md).  A partition
  * is only read while no transaction of a running session has anything in it,
  * because such a transaction keeps the frame; so every row is committed,
- * aborted, or belongs to a prepared transaction, which is in doubt (I2).
+ * aborted, or belongs to a prepared transaction, which is in doubt (rule 8).
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

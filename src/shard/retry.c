@@ -7,7 +7,7 @@
  *
  * A rolled back dequeue leaves a bit in the consumer's "retry" bitmap.  The
  * worker writes log rows first, flushes them, and only then makes the
- * messages ready again (invariant I9): the count survives a crash.
+ * messages ready again (rule 9 of README.md): the count survives a crash.
  *
  * A message that is over its limit, or expired, is failed for the consumer.
  * When all its consumers are done, and one has failed, it is moved to the

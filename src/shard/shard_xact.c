@@ -5,7 +5,7 @@
  *
  *	pre-commit	log rows are written, which may raise
  *	commit		slots become ready, takes become final: cannot raise, so all
- *				memory was reserved before (invariant I6)
+ *				memory was reserved before (rule 4 of README.md)
  *	abort		slots die, taken messages go back to their place
  *	prepare		the notes go to the transactions in doubt, see doubt.c
  *
