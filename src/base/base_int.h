@@ -1,6 +1,6 @@
 /*
  * base_int.h
- *	  What the files of part "base" share with each other and nobody else.
+ *	  What the files of part "base" share with each other only.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  */

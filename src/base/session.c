@@ -6,7 +6,7 @@
  * A slot's index is the number of the process's PGPROC, so no search and no
  * lock is needed to find one's own slot, and other parts keep arrays of their
  * own under the same index.  A slot is written by its owner only; readers
- * see pid = 0 when nobody is there and must accept that a session they have
+ * see pid = 0 when the slot is not in use and must accept that a session they have
  * just seen is gone.
  *
  * A session attaches at its first use of the extension and leaves when the

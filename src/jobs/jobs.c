@@ -10,7 +10,7 @@
  *
  * Whoever misses a worker registers it: a session that uses a queue, or the
  * launcher.  A worker takes its database's entry before it connects, so there
- * is one at most, and whoever needs the database for himself sees it in time.
+ * is one at most, and a command that needs the database without it sees it in time.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -166,7 +166,7 @@ own_database(void)
 	return db;
 }
 
-/* Does nobody need the entry?  The latch is held. */
+/* Is the entry not needed?  The latch is held. */
 static bool
 is_unused(const AqDatabase *db)
 {
@@ -271,7 +271,7 @@ register_worker(Oid database)
 
 /*
  * Was a worker registered that may still come?  The postmaster may fail to
- * start it, so nobody waits for it for ever.
+ * start it, so no session waits for it for ever.
  */
 bool
 aq_jobs_is_coming(const AqDatabase *db, int64 now)

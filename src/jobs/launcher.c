@@ -6,12 +6,12 @@
  *
  * Delays, expirations and transactions in doubt go on while no session uses
  * the queues, so a start cannot wait for one.  Which databases have queues
- * nobody can see from outside, so the launcher starts a worker in each of them
+ * cannot be seen from outside, so the launcher starts a worker in each of them
  * that can be connected to, a few at a time; a worker that finds nothing ends
  * again.  Afterwards the launcher sleeps until a worker has ended, and starts
  * another one where there shall be one.
  *
- * It is connected to no database, so it is in nobody's way.  It starts when
+ * It is connected to no database, so it hinders no command.  It starts when
  * recovery has finished, hence on a standby after the promotion.
  *
  * Portions Copyright (c) 2026, the pgaq authors

@@ -3,8 +3,8 @@
  * hold.c
  *	  Holding a latch or mutex for a time, and burning processor time.
  *
- * While a latch or mutex is held interrupts are held off, so the holder looks
- * by itself whether somebody wants it to end, and frees before it obeys.
+ * While a latch or mutex is held interrupts are held off, so the holder checks
+ * by itself whether it is to end, and frees first.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -71,7 +71,7 @@ aq_hold_mutex(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* What it costs to get and free a latch or mutex of the lab that nobody else wants. */
+/* What it costs to get and free a latch or mutex of the lab without contention. */
 AQ_ROWS(aq_hold_cost)
 {
 	AqLabTarget latch = aq_lab_latch("lab", 1, "exclusive");

@@ -20,7 +20,7 @@
 
 #define FLUSH_EVERY ((int64) 60000000)
 #define FLUSH_SOONEST ((int64) 100000)
-/* how long until the next try when somebody drops the extension */
+/* how long until the next try while the extension is being dropped */
 #define LATER ((int64) 1000000)
 
 #define FIRST_PURGE ((int64) 600000000)

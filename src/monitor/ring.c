@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * ring.c
- *	  The ring of samples: one process writes, anybody reads.
+ *	  The ring of samples: one process writes, all may read.
  *
  * A row has a number that only grows; it lies at that number modulo the size of
  * the ring.  The writer makes a row's change number odd, writes, and makes it even;

@@ -5,7 +5,7 @@
  *	  and notes the active ones in the ring.
  *
  * It is connected to no database, takes no lock but those that reading the activity
- * takes, and keeps only numbers; names are found when somebody reads.  An error ends it, and the
+ * takes, and keeps only numbers; names are found when it is read.  An error ends it, and the
  * postmaster starts it again a second later: the ring stays.
  *
  * A wait of ours that a sample has met is watched: the session leaves the time

@@ -6,7 +6,7 @@
  *
  * A small array, because sections are short and rarely nested by more than two
  * or three.  It lies in shared memory, but only its session writes it; views
- * read it without stopping anybody, so what they see may be over already.
+ * read it without stopping a session, so what they see may be over already.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -3,7 +3,7 @@
  * latch_types.h
  *	  AqLatch and AqMutex, to be embedded in shared memory.
  *
- * Their members belong to latch.c and mutex.c; nobody else touches them.
+ * Their members belong to latch.c and mutex.c; no other file touches them.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -47,7 +47,7 @@ typedef union AqLatch
 		pg_atomic_uint32 where;
 
 		/* Protected by the LIST bit of the word: who sleeps here. */
-		int32		head;		/* session number, -1: nobody */
+		int32		head;		/* session number, -1: none */
 		int32		tail;
 		int32		exclusives; /* how many of them want it exclusively */
 

@@ -9,9 +9,9 @@
  */
 #include "sync/common/sync_self.h"
 
-static AqSyncSelf nobody;		/* never written */
+static AqSyncSelf no_session;	/* never written */
 
-AQ_LOCAL AqSyncSelf *aq_sync_self = &nobody;
+AQ_LOCAL AqSyncSelf *aq_sync_self = &no_session;
 
 void
 aq_sync_self_init(AqSyncSelf *self)
@@ -44,5 +44,5 @@ aq_sync_self_init(AqSyncSelf *self)
 void
 aq_sync_self_set(AqSyncSelf *self)
 {
-	aq_sync_self = self != NULL ? self : &nobody;
+	aq_sync_self = self != NULL ? self : &no_session;
 }

@@ -83,7 +83,7 @@ extern AQ_LOCAL AqSyncSelf *aq_sync_self;	/* without a session: one that holds n
 extern void aq_sync_self_init(AqSyncSelf *self);
 extern void aq_sync_self_set(AqSyncSelf *self); /* NULL: none */
 
-/* Adds to a counter that nobody else writes. */
+/* Adds to a counter that only the caller writes. */
 static inline void
 aq_own_add(pg_atomic_uint64 *counter, int64 n)
 {

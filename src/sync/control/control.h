@@ -16,7 +16,7 @@
 /* Frees all that the session holds, and ends its waits. */
 extern void aq_locks_release_all(void);
 
-/* For views: who has the latch or mutex that a session waits for; -1: none, nobody. */
+/* For views: the session that has the latch or mutex that this one waits for; -1: none. */
 extern int	aq_locks_blocker(int session);
 
 #ifndef AQ_UNIT
@@ -24,7 +24,7 @@ extern int	aq_locks_blocker(int session);
 /* For aq.check(): latches and mutexes of sessions that have ended. */
 extern void aq_sync_check(AqFindings *findings);
 
-/* What a get and a free cost; nobody else may use the two meanwhile. */
+/* What a get and a free cost; no other session may use the two meanwhile. */
 extern void aq_experiment_cost(AqRow *row, AqLatch *free_latch, AqMutex *free_mutex, int n);
 
 /* Only experiments sleep while they hold something. */

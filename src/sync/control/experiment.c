@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * experiment.c
- *	  For the lab: what getting and freeing a latch or mutex costs that nobody
- *	  else wants, beside the server's own locks; a sleep that holds something.
+ *	  For the lab: what getting and freeing a latch or mutex costs without
+ *	  contention, beside the server's own locks; a sleep that holds something.
  *
  * All costs are measured in one call, in short rounds, so that a disturbance of the
  * machine hits all of them; what is compared is compared within a round.  The
@@ -29,7 +29,7 @@
 static AqLatch *latch;
 static AqMutex *mutex;
 
-/* The server's own: nobody else uses these two, so this process's memory will do. */
+/* The server's own: no other process uses these two, so this one's memory will do. */
 static struct
 {
 	char		before[PG_CACHE_LINE_SIZE];

@@ -47,8 +47,8 @@ aq_locks_release_all(void)
 
 /*
  * The session that holds what the given session waits for: its only holder, or
- * one of those who share it; -1 when it waits for no latch or mutex, or when
- * nobody has it at this moment.
+ * one of those that share it; -1 when it waits for no latch or mutex, or when no
+ * session has it at this moment.
  */
 int
 aq_locks_blocker(int session)

@@ -178,7 +178,7 @@ AQ_ROWS(aq_sync_views_held)
 			AqMutex    *mutex = aq_lock_address(lock);
 			bool		is_mutex = (lock & AQ_LOCK_MUTEX) != 0;
 
-			/* just begun, of nobody any more, or a mutex that was given back */
+			/* just begun, of a session that has ended, or a mutex that was given back */
 			if (lock == 0 || aq_session_pid(i) == 0 || (is_mutex && mutex->type >= AQ_MUTEX_TYPE_COUNT))
 				continue;
 			aq_rows_session(row, i);

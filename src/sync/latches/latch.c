@@ -7,10 +7,10 @@
  *
  *	EXCLUSIVE	held exclusively; the count is then the holder's number + 1
  *	count		holders in shared mode
- *	LIST		somebody changes the wait list (a spin bit, never held long)
+ *	LIST		a session changes the wait list (a spin bit, never held long)
  *	WAITERS		the wait list is not empty
  *	WAKING		one sleeper was posted and has not yet got the latch or gone
- *				back to sleep; nobody else is posted meanwhile
+ *				back to sleep; no other one is posted meanwhile
  *	PENDING		an exclusive request sleeps or was posted: newcomers do not
  *				get the latch in shared mode, or they could starve it
  *
@@ -35,12 +35,12 @@
  * order.
  *	I1	A sleeper has set WAITERS before it tried for the last time.  A free
  *		before that leaves a free word to that try; a free after that sees WAITERS.
- *	I2	A free that finds WAKING set posts nobody.  Whoever was posted clears
+ *	I2	A free that finds WAKING set posts no session.  The one that was posted clears
  *		WAKING after the word was freed, and after that tries or holds: if it
  *		sleeps again, I1 holds for it; if it has the latch, its own free posts.
  *	I3	PENDING is set only while an exclusive request is in the list, or was
- *		posted and not yet settled.  Then the latch is either held, or somebody is
- *		awake who will try; so who sleeps because of PENDING is posted later.
+ *		posted and not yet settled.  Then the latch is either held, or a session is
+ *		awake that will try; so one that sleeps because of PENDING is posted later.
  *	I4	A post belongs to one stay in the list: a session leaves the list or is
  *		taken from it under LIST, and only its state says whether it was posted,
  *		whatever else returns from the semaphore.  A post that came too late to be

@@ -5,7 +5,7 @@
  *
  * The word has, from its high end, the number of gets (24 bits), a reference
  * count (20 bits), and the session that has it exclusively or examines it
- * (number + 1, 0: nobody; 20 bits).  So one addition gets the mutex and counts
+ * (number + 1, 0: none; 20 bits).  So one addition gets the mutex and counts
  * it, and what is checked before is checked with short constants:
  *
  *	mode		from		to				meaning
@@ -335,7 +335,7 @@ get_again(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 		return false;
 	Assert(mode == AQ_EXCLUSIVE);
 	held->again++;
-	/* others may try, but nobody else can change the word */
+	/* others may try, but they cannot change the word */
 	(void) exchange(mutex, word, 0);
 	books = open_books(mutex, where);
 	count_get(&books);

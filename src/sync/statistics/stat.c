@@ -31,7 +31,7 @@ typedef struct StatShared
 static StatShared *shared;
 static char *slots;				/* AqStatSlot, each padded to cache lines */
 
-/* where those count who are not attached: nobody reads it */
+/* where sessions count that are not attached: never read */
 static uint64 nowhere[AQ_STAT_COUNT];
 
 uint64	   *aq_stat_own = nowhere;

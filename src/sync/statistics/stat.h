@@ -34,7 +34,7 @@ typedef enum AqTimeKind
 	AQ_TIME_COUNT
 } AqTimeKind;
 
-/* of this session; of nobody before it is attached and after its end */
+/* of this session; of none before it is attached and after its end */
 extern uint64 *aq_stat_own;
 
 /* Needs no latch and does not raise.  The session is attached. */

@@ -79,7 +79,7 @@ aq_time_session_start(void)
 }
 
 /*
- * When the statement began, by the clock that nobody sets.  The two clocks are
+ * When the statement began, by the clock that is never set.  The two clocks are
  * compared once a second: a third reading in each statement would cost more than
  * it tells.
  */
@@ -253,8 +253,8 @@ aq_time_session_exit(void)
 /* --- statements ------------------------------------------------------------------------- */
 
 /*
- * Will nobody else book the query's time?  The query that it is a part of will,
- * and so will the transaction's end, if it comes with the end of the query; when
+ * Is the query's time booked here?  The query that it is a part of books it
+ * otherwise, or the transaction's end, if it comes with the end of the query; when
  * that is to be timed itself, the query has to be booked first.
  */
 static bool

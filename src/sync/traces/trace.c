@@ -11,7 +11,7 @@
  *
  * Whoever ends a trace clears the session's word.  A session may at that moment
  * be about to write; so it says that it is busy, issues a barrier, and reads its
- * word once more, and nobody uses the trace for another session, or starts it
+ * word once more, and no session uses the trace for another one, or starts it
  * again, while its session is busy: see trace_control.c.
  *
  * What a session holds is noted here too, and not in held.c, so that a session
@@ -178,7 +178,7 @@ own(void)
 static void
 leave(void)
 {
-	pg_memory_barrier();		/* written before nobody is busy */
+	pg_memory_barrier();		/* written before it is not busy any more */
 	pg_atomic_write_u32(&own()->busy, 0);
 }
 

@@ -87,7 +87,7 @@ aq_trace_latch_got(const AqLatch *latch, AqLatchMode mode, AqLocation where, int
 		aq_trace_latch(latch, mode, where, true, asked);
 }
 
-/* without waiting, and somebody else had it */
+/* without waiting, and another session had it */
 static inline void
 aq_trace_latch_failed(const AqLatch *latch, AqLatchMode mode, AqLocation where, int64 asked)
 {

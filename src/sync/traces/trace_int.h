@@ -24,7 +24,7 @@ typedef enum AqTraceAction
 	AQ_TRACE_POST				/* published, or sent */
 } AqTraceAction;
 
-#define AQ_TRACE_UNKNOWN (-1)	/* a time that nobody has measured */
+#define AQ_TRACE_UNKNOWN (-1)	/* a time that was not measured */
 
 typedef struct AqTraceRow
 {
@@ -90,7 +90,7 @@ typedef struct AqTraceProfile
 /*
  * One trace.  Its first part is written by whoever starts or stops it, under
  * the latch "session traces"; the rest by the traced session only, and by who
- * starts the next trace here, which nobody does while that session is busy in it.
+ * starts the next trace here, which is not done while that session is busy in it.
  */
 typedef struct AqTrace
 {

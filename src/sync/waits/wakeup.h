@@ -11,7 +11,7 @@
  * States of an entry, and who moves it:
  *
  *	FREE -> WAITING		aq_wakeup_add: before the waiter looks for the last time
- *	WAITING -> WOKEN	aq_wakeup_pop: somebody will set the session's latch
+ *	WAITING -> WOKEN	aq_wakeup_pop: the session's latch will be set
  *	WAITING -> FREE		aq_wakeup_remove returns false: it left by itself
  *	WOKEN -> FREE		aq_wakeup_remove returns true: a wake-up was spent on it
  *
