@@ -22,7 +22,6 @@
 
 #include "access/xlog.h"
 #include "miscadmin.h"
-#include "utils/builtins.h"
 
 /* the pause before the second reading, microseconds; each one after it is twice as long */
 #define FIRST_PAUSE ((int64) 10000)

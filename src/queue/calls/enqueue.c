@@ -11,7 +11,6 @@
 
 #include "access/transam.h"
 #include "access/detoast.h"
-#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/array.h"

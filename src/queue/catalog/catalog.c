@@ -20,19 +20,11 @@
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_collation.h"
-#include "catalog/pg_extension.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
-#include "commands/extension.h"
-#include "commands/tablespace.h"
-#include "executor/spi.h"
 #include "miscadmin.h"
-#include "storage/lock.h"
 #include "utils/acl.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
-#include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -40,7 +32,6 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
-#include "utils/timestamp.h"
 
 typedef struct NameEntry
 {

@@ -13,7 +13,6 @@
 #include "queue/queue_private.h"
 
 #include "access/xact.h"
-#include "utils/memutils.h"
 
 /* in TopMemoryContext, grown as needed; emptied at the transaction's end */
 static AqChange *changes;

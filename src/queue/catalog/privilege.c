@@ -12,10 +12,10 @@
  */
 #include "queue/queue_private.h"
 
+#include "access/htup_details.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
-#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 /* where the rights begin in a row of dc_users, behind the owner */

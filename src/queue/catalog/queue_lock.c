@@ -9,7 +9,6 @@
  */
 #include "queue/queue_private.h"
 
-#include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"

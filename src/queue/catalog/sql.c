@@ -9,6 +9,7 @@
  */
 #include "queue/queue_private.h"
 
+#include "access/htup_details.h"
 #include "catalog/pg_class.h"
 #include "commands/tablespace.h"
 #include "catalog/pg_tablespace.h"

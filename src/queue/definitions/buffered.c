@@ -23,9 +23,6 @@
  */
 #include "queue/queue_private.h"
 
-#include "catalog/pg_type.h"
-#include "utils/builtins.h"
-
 /* how long until tables that a user has locked are checked again, microseconds */
 #define CHECK_AGAIN ((int64) 1000000)
 

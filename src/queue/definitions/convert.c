@@ -32,11 +32,8 @@
 #include "queue/queue_private.h"
 
 #include "access/transam.h"
-#include "access/xact.h"
-#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "storage/procarray.h"
-#include "utils/builtins.h"
 
 /* how long between the worker's checks of the queue table, microseconds */
 #define CHECK_AGAIN ((int64) 500000)

@@ -9,7 +9,6 @@
  */
 #include "queue/queue_private.h"
 
-#include "access/xact.h"
 #include "miscadmin.h"
 
 /* how long a session waits for the worker before it asks again, microseconds */

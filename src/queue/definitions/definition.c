@@ -9,7 +9,6 @@
  */
 #include "queue/queue_private.h"
 
-#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "commands/sequence.h"
 #include "executor/spi.h"

@@ -16,7 +16,6 @@
 #include "queue/queue_private.h"
 
 #include "access/transam.h"
-#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"

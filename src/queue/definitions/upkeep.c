@@ -18,7 +18,6 @@
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "miscadmin.h"
-#include "storage/lmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"

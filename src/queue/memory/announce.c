@@ -14,7 +14,6 @@
 #include "queue/queue_private.h"
 
 #include "miscadmin.h"
-#include "utils/memutils.h"
 
 /* The session has the queue pinned. */
 static void

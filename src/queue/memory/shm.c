@@ -14,7 +14,6 @@
 #include "queue/queue_private.h"
 
 #include "miscadmin.h"
-#include "storage/shmem.h"
 
 /* whole lines of the processor's cache, so that consumers do not disturb each other */
 typedef union ConsumerPlace

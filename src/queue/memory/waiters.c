@@ -21,8 +21,6 @@
 #include "queue/queue_private.h"
 
 #include "miscadmin.h"
-#include "storage/proc.h"
-#include "utils/builtins.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
