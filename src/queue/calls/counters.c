@@ -7,7 +7,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/calls/calls_private.h"
 
 #include "utils/builtins.h"
 

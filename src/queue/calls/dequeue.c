@@ -8,7 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/calls/calls_private.h"
 
 #include "access/detoast.h"
 #include "catalog/pg_collation.h"

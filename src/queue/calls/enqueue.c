@@ -7,7 +7,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/calls/calls_private.h"
 
 #include "access/transam.h"
 #include "access/detoast.h"

@@ -12,7 +12,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/calls/calls_private.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"

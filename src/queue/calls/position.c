@@ -17,7 +17,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/calls/calls_private.h"
 
 #include "utils/hsearch.h"
 #include "utils/memutils.h"

@@ -12,7 +12,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/calls/calls_private.h"
 
 void
 aq_use_check_started(AqQueue *queue, bool enqueue)

@@ -10,7 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/calls/calls_private.h"
 
 #include "access/xact.h"
 #include "catalog/pg_type.h"

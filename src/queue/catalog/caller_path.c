@@ -13,7 +13,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/catalog/catalog_private.h"
 
 #include "access/htup_details.h"
 #include "catalog/namespace.h"

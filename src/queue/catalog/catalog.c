@@ -13,7 +13,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/catalog/catalog_private.h"
 
 #include "access/genam.h"
 #include "access/table.h"
@@ -109,7 +109,7 @@ static NameEntry *latest;
 
 /*
  * Descriptions that were replaced while a caller further out held one, with
- * users' code in between; see queue_private.h.
+ * users' code in between; see catalog_private.h.
  */
 static AqQueue *retired;
 static int	held;

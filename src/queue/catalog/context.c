@@ -16,7 +16,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/catalog/catalog_private.h"
 
 static emit_log_hook_type previous_hook;
 

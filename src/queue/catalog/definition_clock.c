@@ -12,7 +12,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/catalog/catalog_private.h"
 
 static pg_atomic_uint64 *definitions;
 

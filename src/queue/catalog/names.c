@@ -11,7 +11,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/catalog/catalog_private.h"
 
 #include "access/htup_details.h"
 #include "catalog/namespace.h"

@@ -14,7 +14,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/catalog/catalog_private.h"
 
 #include "libpq/pqformat.h"
 #include "miscadmin.h"

@@ -17,7 +17,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/catalog/catalog_private.h"
 
 #include "access/transam.h"
 #include "catalog/pg_type.h"

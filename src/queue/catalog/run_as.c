@@ -36,7 +36,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/catalog/catalog_private.h"
 
 #include "access/gin.h"
 #include "access/htup_details.h"

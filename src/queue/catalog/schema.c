@@ -7,7 +7,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/catalog/catalog_private.h"
 
 #include "access/genam.h"
 #include "access/htup_details.h"

@@ -11,7 +11,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/definitions/definitions_private.h"
 
 #include "catalog/pg_type.h"
 #include "executor/spi.h"

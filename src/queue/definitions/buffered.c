@@ -21,7 +21,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/definitions/definitions_private.h"
 
 /* how long until tables that a user has locked are checked again, microseconds */
 #define CHECK_AGAIN ((int64) 1000000)

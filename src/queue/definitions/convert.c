@@ -29,7 +29,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/definitions/definitions_private.h"
 
 #include "access/transam.h"
 #include "executor/spi.h"

@@ -7,7 +7,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/definitions/definitions_private.h"
 
 #include "miscadmin.h"
 

@@ -16,7 +16,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/definitions/definitions_private.h"
 
 #include "catalog/dependency.h"
 #include "catalog/namespace.h"

@@ -12,7 +12,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/definitions/definitions_private.h"
 
 #include "catalog/namespace.h"
 #include "catalog/pg_collation.h"

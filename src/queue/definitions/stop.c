@@ -13,7 +13,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/definitions/definitions_private.h"
 
 /* how long between checks of prepared transactions, whose end is not announced, microseconds */
 #define CHECK_AGAIN ((int64) 100000)

@@ -13,7 +13,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/definitions/definitions_private.h"
 
 #include "access/transam.h"
 #include "catalog/pg_type.h"

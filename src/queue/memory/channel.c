@@ -14,7 +14,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/memory/memory_private.h"
 
 #include "storage/latch.h"
 #include "storage/proc.h"

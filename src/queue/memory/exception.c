@@ -7,7 +7,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/memory/memory_private.h"
 
 /* Pin the queue.  False: users keep others out of it. */
 bool

@@ -24,7 +24,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/memory/memory_private.h"
 
 /* The most that lie before one of the messages' consumers, and which one that is. */
 static int64

@@ -23,7 +23,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/memory/memory_private.h"
 
 #include "access/xact.h"
 #include "miscadmin.h"

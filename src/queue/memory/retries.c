@@ -7,7 +7,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/memory/memory_private.h"
 
 /* how long a session waits for the worker before it asks again, microseconds */
 #define ASK_AGAIN ((int64) 1000000)

@@ -14,7 +14,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/memory/memory_private.h"
 
 /*
  * The order of the stores.  While a queue has both, a transaction may have

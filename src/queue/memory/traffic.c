@@ -11,7 +11,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/memory/memory_private.h"
 
 /* Where the consumer's own are; NULL: they are the queue's. */
 static pg_atomic_uint64 *

@@ -13,7 +13,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_private.h"
+#include "queue/memory/memory_private.h"
 
 /* One user more. A barrier, too. */
 void

@@ -1,0 +1,158 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog_private.h
+ *	  What the files of room "catalog" show to each other and to the rooms above.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_CATALOG_PRIVATE_H
+#define AQ_CATALOG_PRIVATE_H
+
+#include "queue/queue.h"
+
+#include "nodes/params.h"
+#include "utils/relcache.h"
+#include "utils/timestamp.h"
+
+#define AQ_KEY_MASK ((UINT64CONST(1) << 60) - 1)
+#define AQ_SHARD_KEY UINT64CONST(1) /* what a converted queue's two keys differ by */
+#define AQ_BUFFERED_KEY UINT64CONST(2)	/* ... and a buffered queue's from its queue's */
+
+/* --- parameters.c */
+extern int	aq_parameters_default_shards;	/* pgaq.default_shards */
+extern bool aq_parameters_session_pins;	/* pgaq.session_pins */
+extern int	aq_parameters_fetch_patience_ms;	/* pgaq.fetch_patience */
+extern int	aq_parameters_buffered_message_limit;
+extern int	aq_parameters_flow_control_timeout_ms;
+
+/* how listen is woken */
+typedef enum AqListenWakeup
+{
+	AQ_LISTEN_TARGETED,
+	AQ_LISTEN_BROADCAST
+} AqListenWakeup;
+
+extern int	aq_parameters_listen_wakeup;	/* pgaq.listen_wakeup */
+extern void aq_parameters_define(void);
+
+/* --- store.c */
+extern const AqStore *aq_store_find(char kind);
+
+/* --- interval.c */
+extern int64 aq_interval_to_us(Datum interval);
+extern int64 aq_interval_option(Datum interval, AqErrorId error, const char *what);
+
+/* --- sql.c */
+extern void aq_sql_change(const char *command, int nargs, Oid *types, Datum *values,
+						  const char *nulls);
+
+/* --- pending.c: what the transaction has changed of definitions */
+typedef struct AqChange
+{
+	int32		id;
+	enum
+	{
+		AQ_CHANGE_CREATED,
+		AQ_CHANGE_ALTERED,		/* those who wait have to check again */
+		AQ_CHANGE_CHANGED,		/* they need not */
+		AQ_CHANGE_DROPPED,
+		AQ_CHANGE_UNSUBSCRIBED,
+		AQ_CHANGE_CONVERTED,
+		AQ_CHANGE_TABLE_LEFT,
+		AQ_CHANGE_STOPPING
+	}			kind;
+	int			position;		/* UNSUBSCRIBED: of the consumer; STOPPING: bits, 1 enqueue, 2 dequeue */
+	int64		number;
+	SubTransactionId subid;
+} AqChange;
+
+extern void aq_pending_created(int32 id);
+extern void aq_pending_dropped(int32 id);
+extern void aq_pending_altered(int32 id);
+extern void aq_pending_changed(int32 id);	/* those who wait need not check again */
+extern void aq_pending_converted(int32 id);
+extern void aq_pending_table_left(int32 id);
+extern void aq_pending_consumer_removed(int32 id, int position, int64 number);
+extern void aq_pending_stopping(int32 id, int bits);
+extern bool aq_pending_is_created(int32 id);
+extern bool aq_pending_is_converted(int32 id);
+extern void aq_pending_set_ddl(void);
+extern bool aq_pending_has_ddl(void);
+extern int	aq_pending_list(const AqChange **list);
+extern void aq_pending_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent,
+								   void (*undo) (const AqChange *change));
+extern bool aq_pending_end(void);
+
+/* --- definition_clock.c */
+extern Size aq_definition_clock_size(void);
+extern void aq_definition_clock_init(void *area, bool found);
+extern uint64 aq_definition_clock_now(void);
+extern uint64 aq_definition_clock_tick(void);
+
+/* --- description.c */
+extern AqQueue *aq_description_read(Relation rel, const char *name, int32 id);
+
+/* --- privilege.c */
+extern bool aq_privilege_manages_any(void);
+
+/* --- catalog.c */
+extern void aq_catalog_init(void);
+extern void aq_catalog_stale(void);
+extern AqQueue *aq_catalog_get_again(int32 id, const char *name, AqRight right);
+extern AqQueue *aq_catalog_get_by_name(const char *name); /* NULL: none; no rights asked */
+extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);
+extern AqQueue *aq_catalog_for_delivery(AqQueue *queue, int delivery);
+extern void aq_catalog_changed(void);	/* tell every session, at commit */
+extern AqQueue *aq_catalog_read(int32 id);
+extern bool aq_catalog_is_current(const AqQueue *queue);
+
+/*
+ * Around what may run users' code while the caller, or one further out, goes on
+ * with a description afterwards: lookups in between leave it where it is.
+ */
+extern void aq_catalog_retain(void);
+extern void aq_catalog_release(void);
+
+/* --- caller_path.c: search_path of the packages' callers */
+extern const char *aq_caller_path(void);
+extern List *aq_caller_path_schemas(bool implicit);
+extern void aq_caller_path_on_call(Oid function);
+extern int	aq_caller_path_use(void);
+extern void aq_caller_path_leave(int nest);
+
+/* --- args.c: checking what the user gave */
+extern char *aq_args_name(FunctionCallInfo fcinfo, int arg, const char *what);
+extern char *aq_args_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what);
+extern void aq_args_check_name(const char *name, const char *what);
+extern int	aq_args_consumer_position(AqQueue *queue, const char *consumer);
+extern int	aq_args_delivery(FunctionCallInfo fcinfo, int arg);
+
+/* --- payload.c: payload types */
+extern void aq_payload_check_type(Oid type);
+extern Oid	aq_payload_type_owner(Oid type);
+
+/* --- context.c */
+extern void aq_context_init(void);
+
+/* --- property.c */
+extern void aq_property_init(void);
+
+/* --- run_as.c: users' code in the sessions of others */
+extern void aq_run_as_init(void);
+extern void aq_run_as(Oid role, void (*call) (void *arg), void *arg);
+extern void aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg);
+extern int	aq_run_as_begin(void);
+extern void aq_run_as_end(int nest);
+extern bool aq_run_as_is_active(void);
+extern uint64 aq_run_as_code_changes(void);
+extern void aq_run_as_check_type(Oid type);
+
+/* --- rule.c: conditions over messages */
+extern AqRule *aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext context);
+extern Oid	aq_rule_role(Oid writer);
+extern bool aq_rule_runs_user_code(const AqRule *rule);
+extern bool aq_rule_matches(AqRule *rule, const AqMessage *message);
+
+#endif							/* AQ_CATALOG_PRIVATE_H */

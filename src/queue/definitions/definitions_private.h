@@ -1,0 +1,78 @@
+/*-------------------------------------------------------------------------
+ *
+ * definitions_private.h
+ *	  What the files of room "definitions" show to each other and to the rooms above.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_DEFINITIONS_PRIVATE_H
+#define AQ_DEFINITIONS_PRIVATE_H
+
+#include "queue/memory/memory_private.h"
+
+/* --- ddl.c */
+extern void aq_ddl_begin(const char *command);
+extern AqQueue *aq_ddl_queue(const char *name, LOCKMODE mode);
+extern bool aq_ddl_possible_here(AqQueue *queue);
+extern void aq_ddl_by_worker(AqQueue *queue, AqRight right,
+								  bool (*done) (AqQueue *queue, const char *arg),
+								  void (*ask) (AqQueueShm *shm, const char *arg), const char *arg);
+
+/* --- buffered.c */
+extern AqQueue *aq_buffered_ensure(AqQueue *queue, int delivery);
+extern void aq_buffered_job(int32 id, AqQueueShm *shm);
+extern void aq_buffered_drop(const char *name, bool force);
+
+/* --- definition.c */
+typedef struct AqQueueDefinition
+{
+	const char *name;
+	Oid			owner;
+	Oid			payload_type;
+	bool		multi;
+	int			shards;
+	int			max_retries;	/* negative: no limit */
+	Interval   *retry_delay;	/* NULL: none */
+	Interval   *retention;		/* NULL: none */
+	int32		exception_queue_id; /* 0: none */
+	text	   *comment;		/* or NULL */
+	int32		queue_table_id; /* 0: sharded */
+	bool		exception;
+} AqQueueDefinition;
+
+extern void aq_definition_create(const AqQueueDefinition *definition);
+extern void aq_definition_drop(const char *name, bool force);
+
+/* --- queue_table.c */
+typedef struct AqQueueTableRow
+{
+	int32		id;
+	Oid			payload_type;
+	bool		multi;
+	int32		exception_queue_id; /* of its own exception queue */
+} AqQueueTableRow;
+
+extern void aq_queue_table_check_schema(const char *name);
+extern AqQueueTableRow aq_queue_table_get(const char *name, bool must_own);
+
+/* --- subscriber.c */
+extern void aq_subscriber_add_recipient(AqQueue *queue, const char *name);
+extern void aq_subscriber_recipients_job(int32 id, AqQueueShm *shm);
+extern void aq_subscriber_positions_job(int32 id, AqQueueShm *shm);
+
+/* --- stop.c */
+extern void aq_stop_wait_for_users(AqQueue *queue, bool enqueue, bool dequeue);
+
+/* --- convert.c */
+extern const AqStore aq_convert_store;
+extern void aq_convert_job(int32 id, AqQueueShm *shm);
+
+/* --- guard.c */
+extern void aq_guard_init(void);
+
+/* --- upkeep.c */
+extern void aq_upkeep_init(void);
+
+#endif							/* AQ_DEFINITIONS_PRIVATE_H */

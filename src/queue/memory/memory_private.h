@@ -1,0 +1,97 @@
+/*-------------------------------------------------------------------------
+ *
+ * memory_private.h
+ *	  What the files of room "memory" show to each other and to the rooms above.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_MEMORY_PRIVATE_H
+#define AQ_MEMORY_PRIVATE_H
+
+#include "queue/catalog/catalog_private.h"
+
+/* --- shm.c */
+extern Size aq_shm_size(void);
+extern void aq_shm_init(void *area, bool found);
+extern AqConsumerShm *aq_shm_consumer_make(AqQueueShm *shm, int position);
+
+/* --- lag.c */
+extern int64 aq_lag_of(AqQueueShm *shm, int position);
+extern void aq_lag_recheck(AqQueueShm *shm);
+
+/* --- channel.c */
+extern Size aq_channel_shmem_size(void);
+extern void aq_channel_shmem_init(void *area, bool found);
+extern void aq_channel_join(void);
+extern int	aq_channel_leave(void);
+extern bool aq_channel_has_listeners(void);
+extern bool aq_channel_has(int session);
+extern bool aq_channel_woken(void);
+extern void aq_channel_wake(void);
+extern void aq_channel_set_latches(const int32 *sessions, int n);
+
+/* --- waiters.c */
+
+/* (queue, consumer) pairs that one session can wait for at a time */
+#define AQ_WAITERS_PER_SESSION 256
+
+/* answer of a check: the targets have changed, enter again */
+#define AQ_WAITERS_AGAIN (-2)
+
+typedef struct AqWaitTarget
+{
+	AqQueueShm *shm;
+	int			position;
+	bool		selective;
+	uint32		entry;
+} AqWaitTarget;
+
+extern Size aq_waiters_shmem_size(void);
+extern void aq_waiters_shmem_init(void *area, bool found);
+extern int	aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEvent event,
+							 int64 deadline, int (*check) (void *arg), void *arg);
+extern void aq_waiters_check_later(AqQueueShm *shm);
+extern void aq_waiters_job(int32 id, AqQueueShm *shm);
+extern void aq_waiters_check(AqFindings *findings);
+extern void aq_waiters_check_queue(AqQueueShm *shm, AqFindings *findings);
+
+/* --- traffic.c */
+extern void aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number);
+extern bool aq_traffic_is_time(AqTraffic item);
+
+/* --- users.c */
+extern void aq_users_add(AqQueueShm *shm);
+extern void aq_users_remove(AqQueueShm *shm);
+extern bool aq_users_are_stopped(AqQueueShm *shm, bool enqueue);
+extern void aq_users_count_stops(AqQueueShm *shm, int bits, int32 by);
+
+/* --- pins.c: what a session holds of queues */
+extern void aq_pins_sweep(void);
+extern AqQueue *aq_pins_pin_current(AqQueue *queue, bool put);
+extern void aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu);
+extern bool aq_pins_give_back(void);
+extern void aq_pins_session_exit(void);
+extern void aq_pins_end_use(bool commit);
+extern AqQueueShm *aq_pins_shm_of(int32 id);
+extern bool aq_pins_keep(AqObject *object);
+extern void aq_pins_release(void);
+extern bool aq_pins_use(const AqQueueShm *shm);
+extern void aq_pins_note_put(const AqQueueShm *shm);
+extern void aq_pins_begin_dequeue(const AqQueueShm *shm, int position);
+extern void aq_pins_note_taken(const AqQueueShm *shm, int position);
+extern void aq_pins_unuse(const AqQueueShm *shm);
+
+/* --- announce.c: definitions, at the ends of transactions; never raise, but for the first */
+extern void aq_announce_pre_commit(void);
+extern void aq_announce_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent);
+extern void aq_announce_xact_end(bool commit);
+
+/* --- store_xact.c */
+extern void aq_store_xact_init(void);
+
+/* --- flow.c */
+extern bool aq_flow_admits(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 *deadline);
+
+#endif							/* AQ_MEMORY_PRIVATE_H */
