@@ -30,7 +30,7 @@ CREATE OR REPLACE FUNCTION aq.damage(queue_name text, what text, by integer)
 RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_damage';
 
 CREATE OR REPLACE FUNCTION aq.damage_queue_table(queue_name text, what text, by integer)
-RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_damage_classic';
+RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_classic_damage';
 
 CREATE OR REPLACE FUNCTION aq.damage_latches(by integer)
 RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_sync_check_damage';

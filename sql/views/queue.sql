@@ -56,7 +56,7 @@ CREATE FUNCTION aq._classic_messages(queue_id integer, OUT msgid uuid, OUT consu
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
 	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
 	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text)
-RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_classic_messages';
+RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_messages';
 COMMENT ON FUNCTION aq._classic_messages(integer) IS 'Internal: what aq.messages shows of one queue of a queue table';
 
 CREATE FUNCTION aq._buffered_messages(queue_id integer, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
@@ -64,28 +64,28 @@ CREATE FUNCTION aq._buffered_messages(queue_id integer, OUT msgid uuid, OUT cons
 	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
 	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
 	OUT in_memory boolean)
-RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_buffered_messages';
+RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_buffered_messages';
 COMMENT ON FUNCTION aq._buffered_messages(integer) IS 'Internal: the buffered messages of one queue';
 
 CREATE FUNCTION aq._buffered_queue(queue_id integer, OUT messages bigint, OUT spilled bigint, OUT oldest_msgid uuid,
 	OUT oldest_time timestamptz, OUT average_age interval, OUT bytes bigint, OUT enqueued bigint, OUT dequeued bigint,
 	OUT failed bigint, OUT enqueue_elapsed bigint, OUT dequeue_elapsed bigint)
-RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_view_buffered_queue';
+RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_classic_views_buffered_queue';
 COMMENT ON FUNCTION aq._buffered_queue(integer) IS 'Internal: what aq.buffered_queues shows of one queue';
 
 CREATE FUNCTION aq._buffered_consumers(queue_id integer, OUT "position" integer, OUT enqueued bigint, OUT dequeued bigint,
 	OUT waiting integer)
-RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_buffered_consumers';
+RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_buffered_consumers';
 COMMENT ON FUNCTION aq._buffered_consumers(integer) IS 'Internal: traffic of buffered messages by consumer';
 
 CREATE FUNCTION aq._buffered_publishers(queue_id integer, OUT sender text, OUT messages bigint, OUT spilled bigint,
 	OUT latest_msgid uuid, OUT latest_time timestamptz, OUT memory_percent numeric, OUT in_flow_control boolean)
-RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_buffered_publishers';
+RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_buffered_publishers';
 COMMENT ON FUNCTION aq._buffered_publishers(integer) IS 'Internal: the buffered messages of one queue by sender';
 
 -- STABLE, so that who does not select the column that it is does not wait for it
 CREATE FUNCTION aq._classic_ready(queue_id integer, "position" integer) RETURNS bigint
-LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_view_classic_ready';
+LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_ready';
 COMMENT ON FUNCTION aq._classic_ready(integer, integer) IS 'Internal: what a consumer of a queue in a queue table could have now';
 
 -- The anchors are looked up once per query, not per row.  MANAGE_ANY is neither the right to enqueue nor to dequeue.

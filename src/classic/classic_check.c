@@ -30,7 +30,7 @@
 static uint32
 chunks_of(const ClassicQueue *cq)
 {
-	uint32		n = cq->news != 0;
+	uint32		n = cq->announced != 0;
 
 	for (int i = 0; i < LIST_CHUNKS; i++)
 	{
@@ -46,7 +46,7 @@ chunks_of(const ClassicQueue *cq)
 }
 
 uint32
-aq_classic_chunks(AqQueueShm *shm)
+aq_classic_check_chunks(AqQueueShm *shm)
 {
 	ClassicQueue *cq = classic_queue(shm);
 	uint32		n;
@@ -60,11 +60,11 @@ aq_classic_chunks(AqQueueShm *shm)
 /* --- ranges ------------------------------------------------------------------------ */
 
 /* Every consumer's ranges, when they are needed. */
-typedef struct Lines
+typedef struct RangeCopies
 {
 	AqQueueShm *shm;
 	RangeCopy  *copies[AQ_MAX_CONSUMERS];
-} Lines;
+} RangeCopies;
 
 static bool
 is_covered(const RangeCopy *copy, const Key *key)
@@ -76,14 +76,14 @@ is_covered(const RangeCopy *copy, const Key *key)
 }
 
 static void
-read_ranges(Lines *lines)
+read_ranges(RangeCopies *ranges)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
-		if (aq_shm_consumer(lines->shm, position) == NULL)
+		if (aq_shm_consumer(ranges->shm, position) == NULL)
 			continue;
-		lines->copies[position] = palloc(sizeof(RangeCopy));
-		aq_ranges_read(lines->shm, position, lines->copies[position]);
+		ranges->copies[position] = palloc(sizeof(RangeCopy));
+		aq_ranges_read(ranges->shm, position, ranges->copies[position]);
 	}
 }
 
@@ -94,12 +94,12 @@ is_free(AqQueueShm *shm, HeapTupleHeader header, int position, const Key *key)
 	TransactionId xmax = HeapTupleHeaderGetRawXmax(header);
 
 	if ((header->t_infomask & HEAP_XMAX_INVALID) || !TransactionIdIsValid(xmax))
-		return !aq_retry_pending(shm, position, key, InvalidTransactionId);
+		return !aq_retry_list_pending(shm, position, key, InvalidTransactionId);
 	if ((header->t_infomask & HEAP_XMAX_IS_MULTI) || TransactionIdIsInProgress(xmax))
 		return false;
 	if (TransactionIdDidCommit(xmax) && !HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask))
 		return false;			/* changed since the snapshot was taken */
-	return !aq_retry_pending(shm, position, key, xmax);
+	return !aq_retry_list_pending(shm, position, key, xmax);
 }
 
 static bool
@@ -112,18 +112,18 @@ can_be_dequeued(const AqQueue *queue, TupleTableSlot *slot, int position)
 }
 
 static void
-check_row(AqQueue *queue, Lines *lines, TupleTableSlot *slot, AqFindings *findings)
+check_row(AqQueue *queue, RangeCopies *ranges, TupleTableSlot *slot, AqFindings *findings)
 {
-	Key			key = aq_slot_key(slot);
+	Key			key = aq_table_row_key(slot);
 	int			position = DatumGetInt16(slot->tts_values[COL_POSITION]);
 	RangeCopy  *now;
 
-	if (!can_be_dequeued(queue, slot, position) || lines->copies[position] == NULL ||
-		!is_covered(lines->copies[position], &key) ||
-		!is_free(lines->shm, aq_slot_header(slot), position, &key))
+	if (!can_be_dequeued(queue, slot, position) || ranges->copies[position] == NULL ||
+		!is_covered(ranges->copies[position], &key) ||
+		!is_free(ranges->shm, aq_table_row_header(slot), position, &key))
 		return;
 	now = palloc(sizeof(RangeCopy));
-	aq_ranges_read(lines->shm, position, now);
+	aq_ranges_read(ranges->shm, position, now);
 	if (is_covered(now, &key))
 		aq_finding_add(findings, psprintf("consumer %d", position), "a ready message lies in a range that is passed by",
 				 AQ_NO_NUMBER, AQ_NO_NUMBER,
@@ -134,30 +134,30 @@ check_row(AqQueue *queue, Lines *lines, TupleTableSlot *slot, AqFindings *findin
 static void
 check_ranges(AqQueue *queue, AqFindings *findings)
 {
-	Lines	   *lines = palloc0(sizeof(Lines));
+	RangeCopies *ranges = palloc0(sizeof(RangeCopies));
 	Relation	rel = table_open(queue->multi ? queue->table.consumers : queue->table.messages, AccessShareLock);
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
 	Snapshot	snapshot;
 	TableScanDesc scan;
 
-	lines->shm = queue->shm;
-	read_ranges(lines);
+	ranges->shm = queue->shm;
+	read_ranges(ranges);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	scan = table_beginscan(rel, snapshot, 0, NULL);
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
 		CHECK_FOR_INTERRUPTS();
 		slot_getsomeattrs(slot, COL_CONSUMER_COLUMNS);
-		check_row(queue, lines, slot, findings);
+		check_row(queue, ranges, slot, findings);
 	}
 	table_endscan(scan);
 	UnregisterSnapshot(snapshot);
 	ExecDropSingleTupleTableSlot(slot);
 	table_close(rel, AccessShareLock);
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
-		if (lines->copies[position] != NULL)
-			pfree(lines->copies[position]);
-	pfree(lines);
+		if (ranges->copies[position] != NULL)
+			pfree(ranges->copies[position]);
+	pfree(ranges);
 }
 
 /* --- counters -------------------------------------------------------------------------- */
@@ -220,12 +220,12 @@ count_retries(ClassicQueue *cq)
 {
 	uint32		n = 0;
 
-	for (uint32 i = cq->retries; i != 0 && n <= (uint32) aq_retry_total(); i = aq_retries[i].next)
+	for (uint32 i = cq->retries; i != 0 && n <= (uint32) aq_classic_area_max_retries(); i = aq_classic_area_retries[i].next)
 		n++;
 	return n;
 }
 
-/* Entries of prepared transactions that have ended; the worker is told, and looks twice a second. */
+/* Entries of prepared transactions that have ended; the worker is told, and asks twice a second. */
 static void
 check_retries(AqQueue *queue, AqFindings *findings)
 {
@@ -263,24 +263,24 @@ other_transactions(void)
 void
 aq_classic_check_pool(AqFindings *findings)
 {
-	uint32		total = aq_retry_total();
+	uint32		total = aq_classic_area_max_retries();
 	uint32		n = 0,
 				ndoubts;
 	TransactionId doubts[DOUBTS_MAX];
 
-	aq_latch_get(&aq_classic->latch, AQ_SHARED, AQ_LOC_VIEW);
-	for (uint32 i = aq_classic->free_retry; i != 0 && n <= total; i = aq_retries[i].next)
+	aq_latch_get(&aq_classic_area->latch, AQ_SHARED, AQ_LOC_VIEW);
+	for (uint32 i = aq_classic_area->free_retry; i != 0 && n <= total; i = aq_classic_area_retries[i].next)
 		n++;
-	ndoubts = aq_classic->ndoubts;
+	ndoubts = aq_classic_area->ndoubts;
 	for (uint32 i = 0; i < ndoubts; i++)
-		doubts[i] = aq_classic->doubts[i].xid;
-	aq_latch_free(&aq_classic->latch);
+		doubts[i] = aq_classic_area->doubts[i].xid;
+	aq_latch_free(&aq_classic_area->latch);
 	for (uint32 i = 0; i < ndoubts; i++)
 		if (!TransactionIdIsInProgress(doubts[i]))
 			aq_finding_add(findings, "transactions in doubt", "an entry of a transaction that has ended", doubts[i], AQ_NO_NUMBER, NULL);
 	for (int i = 1; i <= aq_handle_limit; i++)
 	{
-		ClassicQueue *cq = &aq_classic_queues[i];
+		ClassicQueue *cq = &aq_classic_area_queues[i];
 
 		if (cq->retries == 0)
 			continue;

@@ -28,9 +28,9 @@ damage_range(AqQueueShm *shm, int by)
 		aq_ranges_announce(shm, 0, &all.after, &all.before);
 }
 
-PG_FUNCTION_INFO_V1(aq_damage_classic);
+PG_FUNCTION_INFO_V1(aq_classic_damage);
 Datum
-aq_damage_classic(PG_FUNCTION_ARGS)
+aq_classic_damage(PG_FUNCTION_ARGS)
 {
 	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_OWNER);
 	char	   *what = text_to_cstring(PG_GETARG_TEXT_PP(1));
@@ -44,7 +44,7 @@ aq_damage_classic(PG_FUNCTION_ARGS)
 	else if (strcmp(what, "nretries") == 0)
 		pg_atomic_fetch_add_u32(&classic_queue(queue->shm)->nretries, by);
 	else if (strcmp(what, "doubt") == 0 && by > 0)
-		aq_classic_doubt_add(FirstNormalTransactionId, queue->shm->object->index);
+		aq_classic_doubts_add(FirstNormalTransactionId, queue->shm->object->index);
 	else if (strcmp(what, "doubt") == 0)
 		aq_classic_doubts_forget(queue->shm->object->index);
 	else

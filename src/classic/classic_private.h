@@ -5,9 +5,9 @@
  *
  * A queue table is two heap tables: aq_data.t<id>, one row per message, and,
  * when its queues are topics, aq_data.c<id>, one row per message and consumer.
- * The rows that a consumer dequeues, those of t in a queue and those of c in a
- * topic, are its *line*.  Both tables begin with the same columns and have the
- * same index "order", so that one code walks both kinds of lines.
+ * A consumer dequeues rows of t in a queue, and its rows of c in a topic.  Both
+ * tables begin with the same columns and have the same index "order", so that
+ * the same code walks over both.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -45,7 +45,7 @@ enum
 #define STATE_READY		0
 #define STATE_WAITING	1
 #define STATE_PROCESSED	2		/* kept for its retention; in no order index */
-#define STATE_EXPIRED	3		/* of a consumer: given up; of a message: in an exception queue */
+#define STATE_EXPIRED	3		/* of a consumer: failed; of a message: in an exception queue */
 #define STATE_CHECK		4		/* of a consumer row at POSITION_CHECK */
 
 /* The position of rows that ask the worker whether a message's consumers are all done. */
@@ -77,6 +77,26 @@ key_compare(const Key *a, const Key *b)
 	return 0;
 }
 
+/* The number of the latest enqueue call follows the clock: a step is so many units of a microsecond. */
+#define STEP_SHIFT 10
+/* between two steps is room to put messages in */
+#define STEP_GAP (INT64CONST(1) << STEP_SHIFT)
+
+/* Is the queue sorted by commit_time? */
+static inline bool
+sorts_by_commit(const AqQueue *queue)
+{
+	return strchr(queue->table.sort, AQ_SORT_COMMIT_TIME) != NULL;
+}
+
+/* In the order of the enqueue calls?  Then a message's id says its place. */
+static inline bool
+sorts_by_calls(const AqQueue *queue)
+{
+	return queue->table.sort[0] == '\0' ||
+		(queue->table.sort[0] == AQ_SORT_ENQUEUE_TIME && queue->table.sort[1] == '\0');
+}
+
 /* --- shared memory ------------------------------------------------------------------ */
 
 /* Keys between two others, both excluded, where nothing can be dequeued: see ranges.c. */
@@ -97,12 +117,12 @@ typedef struct RangeList
 StaticAssertDecl(sizeof(RangeList) <= AQ_CHUNK_SIZE, "a consumer's ranges fit into a chunk");
 
 /* The latest announcements: keys from lowest to highest may be dequeued. */
-#define NEWS_MAX ((AQ_CHUNK_SIZE - 8) / sizeof(Range))
+#define ANNOUNCED_MAX ((AQ_CHUNK_SIZE - 8) / sizeof(Range))
 
-typedef struct News
+typedef struct Announced
 {
-	Range		news[NEWS_MAX]; /* here both ends are included */
-} News;
+	Range		keys[ANNOUNCED_MAX];	/* here both ends are included */
+} Announced;
 
 #define LISTS_PER_CHUNK (AQ_CHUNK_SIZE / sizeof(AqChunk))
 #define LIST_CHUNKS (AQ_MAX_CONSUMERS / LISTS_PER_CHUNK)
@@ -116,7 +136,7 @@ typedef enum NoteKind
 	NOTE_PURGE,					/* taken; rolled back, it does not */
 	NOTE_LOCK,					/* not consumed */
 	NOTE_READY,					/* by the worker: can be dequeued when it commits */
-	NOTE_FAIL					/* by the worker: given up when it commits */
+	NOTE_FAIL					/* by the worker: failed when it commits */
 } NoteKind;
 
 /* What counts when a transaction commits. */
@@ -147,15 +167,15 @@ typedef struct Retry
 typedef struct ClassicQueue
 {
 	AqLatch		latch;			/* protects what follows, up to the atomics */
-	uint64		nnews;			/* announcements ever made */
-	AqChunk		news;			/* News, a ring */
+	uint64		nannounced;		/* announcements ever made */
+	AqChunk		announced;		/* Announced, a ring */
 	AqChunk		lists[LIST_CHUNKS]; /* of AqChunks, each a consumer's RangeList; 0: none */
 	uint32		retries;		/* to be written */
 	pg_atomic_uint32 nretries;
 	pg_atomic_uint64 step;		/* the latest number given */
 	pg_atomic_uint32 worker;	/* transaction in which the worker has last changed rows */
 	pg_atomic_uint64 counts;	/* transactions in which the worker has counted attempts, each a moment before it commits */
-	pg_atomic_uint64 time_from; /* no row has an earlier next_at, but those the worker has in hand */
+	pg_atomic_uint64 time_from; /* no row has an earlier next_at, but those the worker works on */
 } ClassicQueue;
 
 #define TIME_NONE PG_UINT64_MAX
@@ -176,23 +196,37 @@ typedef struct ClassicArea
 	}			doubts[DOUBTS_MAX];
 } ClassicArea;
 
-extern ClassicArea *aq_classic;
-extern ClassicQueue *aq_classic_queues;
-extern Retry *aq_retries;
-extern pg_atomic_uint32 *aq_classic_takers; /* of each session: see ranges.c */
+extern ClassicArea *aq_classic_area;
+extern ClassicQueue *aq_classic_area_queues;
+extern Retry *aq_classic_area_retries;
+extern pg_atomic_uint32 *aq_classic_area_takers; /* of each session: see ranges.c */
 
 static inline ClassicQueue *
 classic_queue(const AqQueueShm *shm)
 {
-	return &aq_classic_queues[shm->object->index];
+	return &aq_classic_area_queues[shm->object->index];
 }
+
+/* --- classic_area.c */
+extern uint32 aq_classic_area_max_retries(void);
+extern Size aq_classic_area_size(void);
+extern void aq_classic_area_init(void *area, bool found);
+
+/* --- step.c: steps, and the message ids made of them */
+extern int64 aq_step_next(AqQueueShm *shm);
+extern pg_uuid_t aq_step_message_id(uint64 key, int64 step);
+extern bool aq_step_of_id(const pg_uuid_t *id, uint64 key, int64 *step);
+
+/* --- due_time.c: when a queue has something to do */
+extern void aq_due_time_lower(AqQueueShm *shm, TimestampTz when);
+extern void aq_due_time_announce(AqQueueShm *shm, TimestampTz when);
 
 /* --- ranges.c ---------------------------------------------------------------------------- */
 
 /* A consumer's ranges as a walk found them. */
 typedef struct RangeCopy
 {
-	uint64		nnews;
+	uint64		nannounced;
 	uint32		n;
 	Range		ranges[RANGES_MAX];
 } RangeCopy;
@@ -204,9 +238,60 @@ extern void aq_ranges_announce(AqQueueShm *shm, int position, const Key *lowest,
 extern void aq_ranges_announce_set(AqQueueShm *shm, const Bitmapset *positions,
 								   const Key *lowest, const Key *highest);
 
-/* --- lines.c: the tables and their indexes --------------------------------------------------- */
+/* --- classic_doubts.c: prepared transactions */
+extern TransactionId aq_classic_doubts_top(TransactionId xid);
+extern bool aq_classic_doubts_has(TransactionId xid);
+extern void aq_classic_doubts_add(TransactionId xid, uint32 queue);
+extern bool aq_classic_doubts_any(AqQueueShm *shm);
+extern void aq_classic_doubts_forget(uint32 queue);
+extern void aq_classic_doubts_job(int32 id, AqQueueShm *shm);
 
-typedef struct Line
+/* --- takers.c: which sessions announce what they give back */
+extern void aq_takers_promise(void);
+extern void aq_takers_end(void);
+extern bool aq_takers_announce(TransactionId xid);
+
+/* --- retry_list.c: rolled back dequeues to be counted */
+
+/* entries of one round */
+#define RETRIES_MAX 256
+
+extern uint32 aq_retry_list_reserve(void);
+extern void aq_retry_list_free(uint32 index);
+extern void aq_retry_list_add(AqQueueShm *shm, uint32 index);
+extern void aq_retry_list_remove(AqQueueShm *shm, uint32 index);
+extern int	aq_retry_list_read(AqQueueShm *shm, uint32 *indexes);
+extern bool aq_retry_list_is_of(const Retry *retry, TransactionId xid);
+extern bool aq_retry_list_pending(AqQueueShm *shm, int position, const Key *key, TransactionId xid);
+
+/* --- table_index.c: the indexes of the tables */
+typedef enum TableIndexKind
+{
+	INDEX_ORDER, INDEX_ID, INDEX_TIME, INDEX_OTHER
+} TableIndexKind;
+
+extern TableIndexKind aq_table_index_kind(Relation index);
+extern Relation aq_table_index_open(Relation rel, TableIndexKind kind, LOCKMODE mode);
+extern Relation aq_table_index_open_time(Relation rel);
+extern void aq_table_index_insert(Relation rel, TupleTableSlot **slots, int n);
+
+/* --- table_row.c: the rows of the tables */
+extern Key	aq_table_row_key(TupleTableSlot *slot);
+extern HeapTupleHeader aq_table_row_header(TupleTableSlot *slot);
+extern Bitmapset *aq_table_row_targets(Datum bytes);
+extern bool aq_table_row_locked_here(HeapTupleHeader header);
+extern bool aq_table_row_locked_elsewhere(HeapTupleHeader header);
+extern TransactionId aq_table_row_locker(HeapTupleHeader header);
+extern bool aq_table_row_lock(Relation rel, TupleTableSlot *slot);
+extern void aq_table_row_insert(Relation rel, TupleTableSlot **slots, int n);
+extern TM_Result aq_table_row_delete(Relation rel, TupleTableSlot *slot);
+extern TM_Result aq_table_row_update(Relation rel, TupleTableSlot *slot, const int *columns,
+									 const Datum *values, const bool *nulls, int n);
+
+/* --- row_scan.c: walking over the rows of a queue or consumer -------------------------------------- */
+
+/* An open table, with a walk over its index "order". */
+typedef struct RowScan
 {
 	Relation	rel;
 	Relation	order;			/* its index */
@@ -215,91 +300,72 @@ typedef struct Line
 	IndexScanDesc scan;
 	SnapshotData dirty;
 	ScanDirection direction;
-	/* where aq_line_find() was last, if nothing has moved since */
+	/* where aq_row_scan_find() was last, if nothing has moved since */
 	bool		found;
 	int32		found_queue;
 	int			found_position;
 	Key			found_key;
 	ScanKeyData keys[3];
 	ScanKeyData from[3];
-} Line;
+} RowScan;
 
-extern Relation aq_table_open(AqQueue *queue, Oid table, LOCKMODE mode);
-extern void aq_line_open(Line *line, AqQueue *queue, Oid table, LOCKMODE mode);
-extern void aq_line_close(Line *line, bool unused);
-extern void aq_line_seek(Line *line, int32 queue, int position, const Key *from, ScanDirection direction);
-extern bool aq_line_next(Line *line, const Key *end, Key *key);
-extern bool aq_line_fetch(Line *line);
-extern bool aq_line_next_row(Line *line, const Key *end, Key *key);
-extern bool aq_line_find(Line *line, int32 queue, int position, const Key *key);
-extern Key	aq_slot_key(TupleTableSlot *slot);
-extern HeapTupleHeader aq_slot_header(TupleTableSlot *slot);
+/* What the worker has open while it works on a queue. */
+typedef struct QueueScans
+{
+	AqQueue    *queue;
+	RowScan		messages;
+	RowScan		consumers;		/* of a topic */
+	RowScan		probe;			/* the same, for looking up */
+} QueueScans;
 
-extern Relation aq_time_index_open(Relation rel);
-extern void aq_rows_insert(Relation rel, TupleTableSlot **slots, int n);
-extern bool aq_locked_here(HeapTupleHeader header);
-extern bool aq_locked_elsewhere(HeapTupleHeader header);
-extern TransactionId aq_row_locker(HeapTupleHeader header);
-extern bool aq_row_lock(Relation rel, TupleTableSlot *slot);
-extern TM_Result aq_row_delete(Relation rel, TupleTableSlot *slot);
-extern TM_Result aq_row_update(Relation rel, TupleTableSlot *slot, const int *columns,
-							   const Datum *values, const bool *nulls, int n);
-extern bool aq_row_with_time(Line *line, int32 queue);
-extern bool aq_row_find_by_id(Line *line, AqQueue *queue, const pg_uuid_t *id);
+extern bool aq_row_scan_try_lock(AqQueue *queue);
+extern Relation aq_row_scan_open_table(AqQueue *queue, Oid table, LOCKMODE mode);
+extern void aq_row_scan_open(RowScan *rows, AqQueue *queue, Oid table, LOCKMODE mode);
+extern void aq_row_scan_close(RowScan *rows, bool unused);
+extern void aq_row_scan_open_all(QueueScans *scans, AqQueue *queue);
+extern void aq_row_scan_close_all(QueueScans *scans);
+extern void aq_row_scan_seek(RowScan *rows, int32 queue, int position, const Key *from, ScanDirection direction);
+extern bool aq_row_scan_next_entry(RowScan *rows, const Key *end, Key *key);
+extern bool aq_row_scan_fetch(RowScan *rows);
+extern bool aq_row_scan_next(RowScan *rows, const Key *end, Key *key);
+extern bool aq_row_scan_find(RowScan *rows, int32 queue, int position, const Key *key);
+extern bool aq_row_scan_find_id(RowScan *rows, AqQueue *queue, const pg_uuid_t *id);
+extern bool aq_row_scan_any_time(RowScan *rows, int32 queue);
 
-/* --- unlogged.c: the tables of buffered messages ------------------------------------------------ */
+/* --- unlogged.c: the tables of buffered messages */
 extern void aq_unlogged_mark(const char *table);
-extern AqAnswer aq_classic_was_emptied(AqQueue *queue);
-extern bytea *aq_blocks_in_memory(Oid table);
+extern AqAnswer aq_unlogged_was_emptied(AqQueue *queue);
+extern bytea *aq_unlogged_blocks_in_memory(Oid table);
 
-/* --- classic_put.c ------------------------------------------------------------------------------ */
-extern void aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
-						   const Datum *payloads, const bool *nulls,
-						   Bitmapset *const *targets, pg_uuid_t *ids);
-extern int64 aq_classic_step(AqQueueShm *shm);
-extern bool aq_classic_id_parse(const pg_uuid_t *id, uint64 key, int64 *step);
-extern Bitmapset *aq_targets_read(Datum bytes);
+/* --- topic.c: the consumers of a topic's message */
+typedef enum TopicOthers
+{
+	OTHERS_DONE,				/* with the message, all of them */
+	OTHERS_FAILED,				/* done, or failed */
+	OTHERS_WAIT,				/* one has not begun */
+	OTHERS_UNKNOWN				/* a running transaction has taken it for one */
+} TopicOthers;
 
-/* --- commit_order.c: queue tables sorted by commit_time ---------------------------------------- */
+extern TopicOthers aq_topic_others(AqQueue *queue, RowScan *consumers, const Bitmapset *targets,
+								   const Key *key, int position);
+extern void aq_topic_ask(AqQueue *queue, Relation rel, const Key *key, TimestampTz when);
+extern void aq_topic_done(AqQueue *queue, RowScan *messages);
+extern void aq_topic_check(AqQueue *queue, RowScan *consumers, RowScan *messages, const Key *key, int position);
+
+/* --- commit_order.c: queue tables sorted by commit_time */
 
 /* the second key of a message whose transaction has not committed */
 #define KEY_PENDING (PG_INT64_MAX - 1)
 
-extern bool aq_by_commit(const AqQueue *queue);
-extern bool aq_by_calls(const AqQueue *queue);
-extern bool aq_classic_may_put(AqQueue *queue);
+extern bool aq_commit_order_may_put(AqQueue *queue);
 extern void aq_commit_order_note(const AqQueue *queue, const Key *key);
 extern void aq_commit_order_number(void);
 extern void aq_commit_order_forget(void);
 
-/* --- consumers.c: the consumers of a topic's message -------------------------------------------- */
-typedef enum AqOthers
-{
-	OTHERS_DONE,				/* with the message, all of them */
-	OTHERS_FAILED,				/* done, or given up */
-	OTHERS_WAIT,				/* one has it before him */
-	OTHERS_UNKNOWN				/* one has it in hand */
-} AqOthers;
+/* --- classic_notes.c: what the transaction has enqueued and taken */
 
-extern AqOthers aq_message_others(AqQueue *queue, Line *consumers, const Bitmapset *targets,
-								  const Key *key, int position);
-extern void aq_message_ask(AqQueue *queue, Relation rel, const Key *key, TimestampTz when);
-extern void aq_message_done(AqQueue *queue, Line *messages);
-extern void aq_message_check(AqQueue *queue, Line *consumers, Line *messages, const Key *key, int position);
-
-/* --- classic_take.c ------------------------------------------------------------------------------- */
-extern uint32 aq_classic_take(AqQueue *queue, const AqTakeOptions *options);
-extern bool aq_classic_ready(AqQueue *queue, int position, int64 until);
-
-/* --- classic_notes.c: what the transaction has in hand --------------------------------------------- */
-
-extern void aq_classic_note_reserve(AqQueueShm *shm, int position, NoteKind kind);
-extern void aq_classic_doubt_add(TransactionId xid, uint32 queue);
-extern void aq_retry_free(uint32 index);
-extern void aq_classic_doubts_forget(uint32 queue);
-
-/* What a restart has left in the hands of a prepared transaction. */
-typedef struct InHand
+/* What a restart has left of a prepared transaction. */
+typedef struct InDoubt
 {
 	int			position;
 	TransactionId xid;
@@ -308,50 +374,50 @@ typedef struct InHand
 	AqConsumed	consumed;
 	Key			lowest,
 				highest;
-} InHand;
+} InDoubt;
 
-extern void aq_retry_doubt(AqQueueShm *shm, const InHand *hand);
-extern void aq_classic_count_commit(AqQueueShm *shm, const Effect *effect);
-extern void aq_classic_note(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n);
-extern void aq_classic_note_messages(AqQueueShm *shm, const AqPutOptions *options, uint32 n);
-extern void aq_classic_note_taken(AqQueueShm *shm, int position, NoteKind kind, const Key *key, TimestampTz enqueued);
-extern uint64 aq_classic_enqueued_here(AqQueueShm *shm);
 extern const AqStoreXact aq_classic_notes_xact;
-extern bool aq_xid_in_doubt(TransactionId xid);
-extern bool aq_xid_announces(TransactionId xid);
-extern bool aq_retry_is_of(const Retry *retry, TransactionId xid);
-extern bool aq_retry_pending(AqQueueShm *shm, int position, const Key *key, TransactionId xid);
+extern void aq_classic_notes_reserve(AqQueueShm *shm, int position, NoteKind kind);
+extern void aq_classic_notes_add(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n);
+extern void aq_classic_notes_add_messages(AqQueueShm *shm, const AqPutOptions *options, uint32 n);
+extern void aq_classic_notes_add_taken(AqQueueShm *shm, int position, NoteKind kind, const Key *key, TimestampTz enqueued);
+extern void aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt);
+extern void aq_classic_notes_count(AqQueueShm *shm, const Effect *effect);
+extern uint64 aq_classic_notes_enqueued(AqQueueShm *shm);
 
-/* --- jobs of the worker --------------------------------------------------------------------------- */
-extern void aq_classic_doubt_job(int32 id, AqQueueShm *shm);
-extern bool aq_classic_in_doubt(AqQueueShm *shm);
-extern bool aq_line_free(AqQueue *queue, AqRemoved *removed);
-extern void aq_classic_announce_time(AqQueueShm *shm, TimestampTz when);
-extern bool aq_classic_lock(AqQueue *queue);
+/* --- classic_put.c, classic_take.c */
+extern void aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
+						   const Datum *payloads, const bool *nulls,
+						   Bitmapset *const *targets, pg_uuid_t *ids);
+extern uint32 aq_classic_take(AqQueue *queue, const AqTakeOptions *options);
+extern bool aq_classic_take_ready(AqQueue *queue, int position, int64 until);
 
-/* What the worker has open while it works on a queue. */
-typedef struct Hands
-{
-	AqQueue    *queue;
-	Line		messages;
-	Line		consumers;		/* of a topic */
-	Line		probe;			/* the same, for looking up */
-} Hands;
+/* --- failure.c: messages that have failed or expired */
+extern bool aq_failure_over_limit(const AqQueue *queue, int attempts);
+extern bool aq_failure_check_topic(QueueScans *scans, const Key *key, const char *reason);
+extern bool aq_failure_row(QueueScans *scans, RowScan *rows, int position, int attempts, const char *reason);
 
-extern void aq_hands_open(Hands *hands, AqQueue *queue);
-extern void aq_hands_close(Hands *hands);
-extern bool aq_topic_message_look(Hands *hands, const Key *key, const char *reason);
-extern bool aq_is_over_limit(const AqQueue *queue, int attempts);
-extern bool aq_give_up(Hands *hands, Line *line, int position, int attempts, const char *reason);
+/* --- jobs of the worker */
 extern void aq_classic_retry_job(int32 id, AqQueueShm *shm);
 extern void aq_classic_time_job(int32 id, AqQueueShm *shm);
+extern bool aq_removed_consumer_free(AqQueue *queue, AqRemoved *removed);
 
-/* --- classic.c */
-extern uint32 aq_retry_total(void);
+/* --- classic_tables.c */
+extern void aq_classic_tables_make(int32 id, Oid payload_type, bool multi, Oid owner);
+extern void aq_classic_tables_drop(int32 id);
+extern void aq_classic_tables_lock(AqQueue *queue);
+extern void aq_classic_tables_drop_queue(AqQueue *queue, bool force);
+extern bool aq_classic_tables_hold(AqQueue *queue);
+extern void aq_classic_tables_leave(AqQueue *queue);
 
-/* --- classic_check.c: aq.check() ---------------------------------------------------------------------- */
+/* --- classic_queue.c */
+extern void aq_classic_queue_load(AqQueue *queue, AqQueueShm *shm);
+extern bool aq_classic_queue_idle(AqQueueShm *shm);
+extern void aq_classic_queue_unload(AqQueueShm *shm);
+
+/* --- classic_check.c: aq.check() */
 extern void aq_classic_check(AqQueue *queue, AqFindings *findings);
 extern void aq_classic_check_pool(AqFindings *findings);
-extern uint32 aq_classic_chunks(AqQueueShm *shm);
+extern uint32 aq_classic_check_chunks(AqQueueShm *shm);
 
 #endif							/* AQ_CLASSIC_PRIVATE_H */

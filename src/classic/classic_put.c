@@ -25,64 +25,8 @@
 /* rows formed and inserted at a time */
 #define INSERT_BATCH 1000
 
-/* between two steps is room to put messages in */
-#define STEP_SHIFT 10
-#define STEP_GAP (INT64CONST(1) << STEP_SHIFT)
-
 /* a message put before another one comes at most so much before it, also if nothing is there */
 #define BEFORE_ROOM (STEP_GAP << 32)
-
-/* --- steps and message ids --------------------------------------------------------
- *
- * A uuid of version 8: the queue's key (60 bits) and the step (62), around
- * version and variant.
- */
-#define STEP_MASK ((UINT64CONST(1) << 62) - 1)
-
-int64
-aq_classic_step(AqQueueShm *shm)
-{
-	pg_atomic_uint64 *latest = &classic_queue(shm)->step;
-	uint64		now = (uint64) GetCurrentTimestamp() << STEP_SHIFT;
-	uint64		last = pg_atomic_read_u64(latest);
-	uint64		step;
-
-	do
-		step = Max(last + STEP_GAP, now);
-	while (!pg_atomic_compare_exchange_u64(latest, &last, step));
-	return (int64) step;
-}
-
-static pg_uuid_t
-message_id(uint64 key, int64 step)
-{
-	pg_uuid_t	id;
-	uint64		high = (key >> 12 << 16) | UINT64CONST(0x8000) | (key & 0xFFF);
-	uint64		low = UINT64CONST(0x8000000000000000) | ((uint64) step & STEP_MASK);
-
-	for (int i = 0; i < 8; i++)
-	{
-		id.data[i] = high >> (56 - 8 * i);
-		id.data[8 + i] = low >> (56 - 8 * i);
-	}
-	return id;
-}
-
-/* False when the id is not one of this queue. */
-bool
-aq_classic_id_parse(const pg_uuid_t *id, uint64 key, int64 *step)
-{
-	uint64		high = 0,
-				low = 0;
-
-	for (int i = 0; i < 8; i++)
-	{
-		high = high << 8 | id->data[i];
-		low = low << 8 | id->data[8 + i];
-	}
-	*step = low & STEP_MASK;
-	return (high >> 16 << 12 | (high & 0xFFF)) == key && (high & 0xF000) == 0x8000 && low >> 62 == 2;
-}
 
 /* --- places --------------------------------------------------------------------------- */
 
@@ -99,7 +43,7 @@ ordinary_key(AqQueue *queue, const AqPutOptions *options, int64 step)
 		key.key1 = step >> STEP_SHIFT;
 		key.key2 = options->priority;
 	}
-	if (aq_by_commit(queue))
+	if (sorts_by_commit(queue))
 		key.key2 = KEY_PENDING;
 	return key;
 }
@@ -111,7 +55,7 @@ enqueue_step(AqQueue *queue, TupleTableSlot *slot)
 	int64		step;
 
 	slot_getsomeattrs(slot, COL_ID + 1);
-	return aq_classic_id_parse(DatumGetUUIDP(slot->tts_values[COL_ID]), queue->key, &step) ? step : 0;
+	return aq_step_of_id(DatumGetUUIDP(slot->tts_values[COL_ID]), queue->key, &step) ? step : 0;
 }
 
 /*
@@ -123,7 +67,7 @@ enqueue_step(AqQueue *queue, TupleTableSlot *slot)
  *	message, and so will the next.
  *	The message was put where it is, after the one in front: they are put
  *	each before the latest.
- *	Neither was: nobody knows.
+ *	Neither was: not known.
  */
 static int64
 distance(int64 room, bool front_is_newer, bool odd)
@@ -144,7 +88,7 @@ delay_of(TupleTableSlot *slot)
 
 /* Before a message: between it and the one before it. */
 static Key
-key_before(AqQueue *queue, const AqPutOptions *options, Line *line)
+key_before(AqQueue *queue, const AqPutOptions *options, RowScan *rows)
 {
 	const Key	first = KEY_FIRST;
 	Key			key,
@@ -155,30 +99,30 @@ key_before(AqQueue *queue, const AqPutOptions *options, Line *line)
 	bool		odd,
 				front_is_newer = false;
 
-	if (!aq_row_find_by_id(line, queue, options->before) || TransactionIdIsValid(line->dirty.xmin) ||
-		TransactionIdIsValid(line->dirty.xmax))
+	if (!aq_row_scan_find_id(rows, queue, options->before) || TransactionIdIsValid(rows->dirty.xmin) ||
+		TransactionIdIsValid(rows->dirty.xmax))
 		ereport(ERROR,
 				aq_error(AQ_ERR_RELATIVE_UNDEFINED, "the message to come before is not in queue \"%s\"",
 						 queue->name),
 				errhint("It may have been dequeued meanwhile."));
-	slot_getsomeattrs(line->slot, COL_READY_AT + 1);
-	if (options->delay > delay_of(line->slot))
+	slot_getsomeattrs(rows->slot, COL_READY_AT + 1);
+	if (options->delay > delay_of(rows->slot))
 		ereport(ERROR,
 				aq_error(AQ_ERR_DEVIATION_DELAY, "the delay is longer than that of the message to come before"));
 	if (strchr(queue->table.sort, AQ_SORT_PRIORITY) != NULL &&
-		options->priority > DatumGetInt32(line->slot->tts_values[COL_PRIORITY]))
+		options->priority > DatumGetInt32(rows->slot->tts_values[COL_PRIORITY]))
 		ereport(ERROR,
 				aq_error(AQ_ERR_DEVIATION_PRIORITY, "the message to come before is more urgent"),
-				errhint("Give a priority of %d or less.", DatumGetInt32(line->slot->tts_values[COL_PRIORITY])));
-	key = last = aq_slot_key(line->slot);
-	odd = DatumGetBool(line->slot->tts_values[COL_ODD]);
-	enqueued = enqueue_step(queue, line->slot);
+				errhint("Give a priority of %d or less.", DatumGetInt32(rows->slot->tts_values[COL_PRIORITY])));
+	key = last = aq_table_row_key(rows->slot);
+	odd = DatumGetBool(rows->slot->tts_values[COL_ODD]);
+	enqueued = enqueue_step(queue, rows->slot);
 	last.step--;
-	aq_line_seek(line, queue->id, 0, &last, BackwardScanDirection);
-	if (aq_line_next_row(line, &first, &previous) && previous.key1 == key.key1 && previous.key2 == key.key2)
+	aq_row_scan_seek(rows, queue->id, 0, &last, BackwardScanDirection);
+	if (aq_row_scan_next(rows, &first, &previous) && previous.key1 == key.key1 && previous.key2 == key.key2)
 	{
 		room = Min(room, key.step - previous.step);
-		front_is_newer = enqueue_step(queue, line->slot) > enqueued;
+		front_is_newer = enqueue_step(queue, rows->slot) > enqueued;
 	}
 	if (room < 2)
 		ereport(ERROR,
@@ -190,13 +134,13 @@ key_before(AqQueue *queue, const AqPutOptions *options, Line *line)
 
 /* Before all that are there. */
 static bool
-key_top(AqQueue *queue, Line *line, Key *key)
+key_top(AqQueue *queue, RowScan *rows, Key *key)
 {
 	const Key	first = KEY_FIRST,
 				last = KEY_LAST;
 
-	aq_line_seek(line, queue->id, 0, &first, ForwardScanDirection);
-	if (!aq_line_next_row(line, &last, key))
+	aq_row_scan_seek(rows, queue->id, 0, &first, ForwardScanDirection);
+	if (!aq_row_scan_next(rows, &last, key))
 		return false;
 	key->step -= STEP_GAP;
 	return true;
@@ -207,33 +151,20 @@ static Key
 key_of(AqQueue *queue, const AqPutOptions *options, int64 step)
 {
 	Key			key = ordinary_key(queue, options, step);
-	Line		line;
+	RowScan		rows;
 
 	if (!options->top && options->before == NULL)
 		return key;
-	aq_line_open(&line, queue, queue->table.messages, RowExclusiveLock);
+	aq_row_scan_open(&rows, queue, queue->table.messages, RowExclusiveLock);
 	if (options->before != NULL)
-		key = key_before(queue, options, &line);
+		key = key_before(queue, options, &rows);
 	else
-		(void) key_top(queue, &line, &key);
-	aq_line_close(&line, false);
+		(void) key_top(queue, &rows, &key);
+	aq_row_scan_close(&rows, false);
 	return key;
 }
 
 /* --- rows ------------------------------------------------------------------------------ */
-
-Bitmapset *
-aq_targets_read(Datum datum)
-{
-	bytea	   *bytes = DatumGetByteaPP(datum);
-	const uint8 *bits = (const uint8 *) VARDATA_ANY(bytes);
-	Bitmapset  *targets = NULL;
-
-	for (int position = 0; position < (int) VARSIZE_ANY_EXHDR(bytes) * 8; position++)
-		if (bits[position / 8] & (1 << (position % 8)))
-			targets = bms_add_member(targets, position);
-	return targets;
-}
 
 static void
 set_varlena(Datum *values, bool *nulls, int column, struct varlena *value)
@@ -251,7 +182,7 @@ set_time(Datum *values, bool *nulls, int column, TimestampTz when)
 
 /* What the rows of both tables have in common, for all messages of one put. */
 static void
-line_columns(AqQueue *queue, const AqPutOptions *options, bool line, Datum *values, bool *nulls)
+line_columns(AqQueue *queue, const AqPutOptions *options, bool rows, Datum *values, bool *nulls)
 {
 	values[COL_QUEUE] = Int32GetDatum(queue->id);
 	values[COL_POSITION] = Int16GetDatum(0);
@@ -259,7 +190,7 @@ line_columns(AqQueue *queue, const AqPutOptions *options, bool line, Datum *valu
 									  : options->ready_at ? STATE_WAITING : STATE_READY);
 	values[COL_ATTEMPTS] = Int32GetDatum(options->attempts);
 	set_time(values, nulls, COL_NEXT_AT,
-			 !line ? 0 : options->ready_at ? options->ready_at : options->expires_at);
+			 !rows ? 0 : options->ready_at ? options->ready_at : options->expires_at);
 	nulls[COL_DEQUEUE_TIME] = nulls[COL_DEQUEUE_USER] = nulls[COL_DEQUEUE_XID] = true;
 }
 
@@ -313,7 +244,7 @@ batch_begin(AqQueue *queue, Oid table)
 {
 	Batch	   *batch = palloc(sizeof(Batch));
 
-	batch->rel = aq_table_open(queue, table, RowExclusiveLock);
+	batch->rel = aq_row_scan_open_table(queue, table, RowExclusiveLock);
 	batch->nslots = batch->n = 0;
 	return batch;
 }
@@ -322,7 +253,7 @@ static void
 batch_flush(Batch *batch)
 {
 	if (batch->n > 0)
-		aq_rows_insert(batch->rel, batch->slots, batch->n);
+		aq_table_row_insert(batch->rel, batch->slots, batch->n);
 	for (int i = 0; i < batch->n; i++)
 		ExecClearTuple(batch->slots[i]);
 	batch->n = 0;
@@ -363,7 +294,7 @@ typedef struct Put
 	Bitmapset  *everybody;
 } Put;
 
-/* The rows by which the message is in its consumers' lines. */
+/* The rows by which its consumers have the message. */
 static void
 put_consumers(Put *put, const Key *key, const Bitmapset *targets)
 {
@@ -389,11 +320,11 @@ finish(Put *put, uint32 n, Bitmapset *const *targets)
 	NoteKind	kind = put->options->ready_at ? NOTE_PUT_LATER : NOTE_PUT;
 
 	if (when != 0)
-		aq_classic_announce_time(shm, when);
+		aq_due_time_announce(shm, when);
 	if (targets == NULL)
 	{
 		aq_ranges_announce(shm, 0, &put->lowest, &put->highest);
-		aq_classic_note(shm, 0, kind, NULL, n);
+		aq_classic_notes_add(shm, 0, kind, NULL, n);
 	}
 	else
 	{
@@ -406,11 +337,11 @@ finish(Put *put, uint32 n, Bitmapset *const *targets)
 			while (same < n && targets[same] == targets[i])
 				same++;
 			while ((position = bms_next_member(targets[i], position)) >= 0)
-				aq_classic_note(shm, position, kind, NULL, same - i);
+				aq_classic_notes_add(shm, position, kind, NULL, same - i);
 			i = same;
 		}
 	}
-	aq_classic_note_messages(shm, put->options, n);
+	aq_classic_notes_add_messages(shm, put->options, n);
 }
 
 void
@@ -428,7 +359,7 @@ aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 	put.consumers = targets != NULL ? batch_begin(queue, queue->table.consumers) : NULL;
 	for (uint32 i = 0; i < n; i++)
 	{
-		int64		step = aq_classic_step(queue->shm);
+		int64		step = aq_step_next(queue->shm);
 		Key			key;
 
 		/* each one has its place by those before it */
@@ -444,7 +375,7 @@ aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 			put.lowest = key;
 		if (i == 0 || key_compare(&key, &put.highest) > 0)
 			put.highest = key;
-		ids[i] = message_id(queue->key, step);
+		ids[i] = aq_step_message_id(queue->key, step);
 		set_key(values, &key);
 		values[COL_ID] = UUIDPGetDatum(&ids[i]);
 		values[COL_ODD] = BoolGetDatum(key.key1 != 0 || key.key2 != 0 || key.step != step);

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * classic_take.c
- *	  Dequeue from a queue table: walk the consumer's line in its order, take
- *	  what can be had, leave alone what others have in hand.
+ *	  Dequeue from a queue table: walk over the consumer's rows in their order,
+ *	  take what can be dequeued, pass what other transactions have taken.
  *
  * A row is taken by deleting it, or by marking it as processed when the queue
  * retains its messages, without waiting: a row that another transaction has
@@ -57,7 +57,7 @@ typedef struct Take
 	uint32		taken;
 	TimestampTz now;
 	Snapshot	snapshot;		/* who stored a message is to be visible to it; NULL: anybody */
-	bool		peek;			/* only look whether there is something */
+	bool		peek;			/* only find out whether there is something */
 	bool		ignore_retries; /* nothing is taken out of its order by that */
 	bool		stopped;		/* at what waits for its count, and will not get it soon */
 	int64		counts_until;	/* see aq_retries_await(); 0: has not waited yet */
@@ -68,7 +68,7 @@ typedef struct Take
 	Key			retry_key;
 	TransactionId retry_xid;
 	int64		group;			/* the one we are in */
-	int64		locked_group;	/* met last, in others' hands */
+	int64		locked_group;	/* met last, taken by others */
 	NoteKind	kind;
 	/* sessions whose messages behind the walk's place are held back */
 	struct
@@ -79,9 +79,9 @@ typedef struct Take
 	int			nheld,
 				held_size;
 	bool		only_checks;		/* for them */
-	Line		line;
-	Line		messages;		/* of a topic: t, while line is c */
-	Line		probe;			/* of a topic: c, to look for the message's other consumers */
+	RowScan		rows;
+	RowScan		messages;		/* of a topic: t, while rows is c */
+	RowScan		probe;			/* of a topic: c, to find the message's other consumers */
 	bool		topic;
 	bool		removes;
 	bool		by_priority;	/* is it a part of the order? */
@@ -90,7 +90,7 @@ typedef struct Take
 	RangeCopy	ranges;
 	Key			gap_after;		/* nothing to dequeue since this key */
 	uint32		passed;			/* rows since then */
-	TransactionId announcer;	/* aq_xid_announces() has said yes */
+	TransactionId announcer;	/* aq_takers_announce() has said yes */
 } Take;
 
 /* --- rows ------------------------------------------------------------------------- */
@@ -102,8 +102,8 @@ value_of(TupleTableSlot *slot, int column)
 }
 
 /*
- * A value that outlives the row: what is stored out of line goes with it.  Who
- * only looks needs no value, and has no snapshot to fetch it with.
+ * A value that outlives the row: what is stored out of line goes with it.  A
+ * peek needs no value, and has no snapshot to fetch it with.
  */
 static struct varlena *
 varlena_of(const Take *take, TupleTableSlot *slot, int column)
@@ -144,20 +144,20 @@ read_message(Take *take, TupleTableSlot *slot, int attempts, AqMessage *m)
 	m->sender = varlena_of(take, slot, COL_SENDER);
 	m->exception_queue = varlena_of(take, slot, COL_EXCEPTION_QUEUE);
 	m->original_queue = varlena_of(take, slot, COL_ORIGINAL_QUEUE);
-	m->state = DatumGetInt16(value_of(take->line.slot, COL_STATE));
+	m->state = DatumGetInt16(value_of(take->rows.slot, COL_STATE));
 	m->group = slot->tts_isnull[COL_GROUP] ? 0 : DatumGetInt64(value_of(slot, COL_GROUP));
 	for (int i = 0; i < 3; i++)
 		m->place.key[i] = DatumGetInt64(value_of(slot, COL_KEY1 + i));
 	m->original_id = slot->tts_isnull[COL_ORIGINAL_ID] ? NULL : DatumGetUUIDP(value_of(slot, COL_ORIGINAL_ID));
 }
 
-/* The slot of the message that the line's row stands for; NULL if it is gone. */
+/* The slot of the row's message; NULL if it is gone. */
 static TupleTableSlot *
 message_slot(Take *take, const Key *key)
 {
 	if (!take->topic)
-		return take->line.slot;
-	if (!aq_line_find(&take->messages, take->queue->id, 0, key))
+		return take->rows.slot;
+	if (!aq_row_scan_find(&take->messages, take->queue->id, 0, key))
 		return NULL;
 	return take->messages.slot;
 }
@@ -168,7 +168,7 @@ message_slot(Take *take, const Key *key)
 static bool
 is_to_be_counted(Take *take, const Key *key, TransactionId xid)
 {
-	if (!aq_retry_pending(take->queue->shm, take->options->position, key, xid))
+	if (!aq_retry_list_pending(take->queue->shm, take->options->position, key, xid))
 		return false;
 	take->retry_met = !take->ignore_retries;
 	take->retry_key = *key;
@@ -196,16 +196,16 @@ is_given_back(Take *take, HeapTupleHeader header, const Key *key)
 static bool
 can_be_had(Take *take, int state, const Key *key)
 {
-	TupleTableSlot *slot = take->line.slot;
-	HeapTupleHeader header = aq_slot_header(slot);
+	TupleTableSlot *slot = take->rows.slot;
+	HeapTupleHeader header = aq_table_row_header(slot);
 	TimestampTz next_at = time_of(slot, COL_NEXT_AT);
 
 	if (state == STATE_READY && next_at != 0 && next_at <= take->now)
 		return false;			/* expired */
-	if (aq_locked_here(header) && (take->options->id == NULL || take->options->mode == AQ_MODE_PURGE))
+	if (aq_table_row_locked_here(header) && (take->options->id == NULL || take->options->mode == AQ_MODE_PURGE))
 		return false;
 	/* a take finds that out by itself; an update, the worker's too, may begin as a lock */
-	if ((take->peek || take->options->mode == AQ_MODE_BROWSE) && aq_locked_elsewhere(header))
+	if ((take->peek || take->options->mode == AQ_MODE_BROWSE) && aq_table_row_locked_elsewhere(header))
 	{
 		(void) is_given_back(take, header, key);
 		return false;
@@ -220,7 +220,7 @@ can_be_had(Take *take, int state, const Key *key)
 static bool
 is_too_new(Take *take)
 {
-	TransactionId xmin = HeapTupleHeaderGetXmin(aq_slot_header(take->line.slot));
+	TransactionId xmin = HeapTupleHeaderGetXmin(aq_table_row_header(take->rows.slot));
 
 	if (take->snapshot == NULL || TransactionIdIsCurrentTransactionId(xmin) ||
 		!XidInMVCCSnapshot(xmin, take->snapshot))
@@ -268,13 +268,13 @@ hold_back(Take *take, int64 session, int32 priority)
 	take->held[take->nheld++].priority = priority;
 }
 
-/* The line's row is in the transaction's hands: hold back who enqueued it if that is in doubt. */
+/* The transaction has the row: if it is in doubt, hold back the session that enqueued the message. */
 static void
-look_for_doubt(Take *take, const Key *key, TransactionId xid)
+find_doubt(Take *take, const Key *key, TransactionId xid)
 {
 	TupleTableSlot *slot;
 
-	if (!aq_xid_in_doubt(xid))
+	if (!aq_classic_doubts_has(xid))
 		return;
 	slot = message_slot(take, key);
 	if (slot == NULL)
@@ -283,17 +283,17 @@ look_for_doubt(Take *take, const Key *key, TransactionId xid)
 	hold_back(take, DatumGetInt64(value_of(slot, COL_SESSION)), DatumGetInt32(value_of(slot, COL_PRIORITY)));
 }
 
-/* The transaction that enqueues the line's row, removes it, or has it locked; invalid: none. */
+/* The transaction that enqueues the row, removes it, or has it locked; invalid: none. */
 static TransactionId
 holder_of(const Take *take)
 {
-	const Line *line = &take->line;
+	const RowScan *rows = &take->rows;
 
-	if (TransactionIdIsValid(line->dirty.xmin))
-		return line->dirty.xmin;
-	if (TransactionIdIsValid(line->dirty.xmax))
-		return line->dirty.xmax;
-	return aq_classic->ndoubts > 0 ? aq_row_locker(aq_slot_header(line->slot)) : InvalidTransactionId;
+	if (TransactionIdIsValid(rows->dirty.xmin))
+		return rows->dirty.xmin;
+	if (TransactionIdIsValid(rows->dirty.xmax))
+		return rows->dirty.xmax;
+	return aq_classic_area->ndoubts > 0 ? aq_table_row_locker(aq_table_row_header(rows->slot)) : InvalidTransactionId;
 }
 
 /* May this transaction have it although something before it is in doubt? */
@@ -301,7 +301,7 @@ static bool
 doubts_allow(Take *take, const AqMessage *m)
 {
 	return take->nheld == 0 || take->options->id != NULL || take->options->mode == AQ_MODE_PURGE ||
-		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(aq_slot_header(take->line.slot))) ||
+		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(aq_table_row_header(take->rows.slot))) ||
 		!is_held_back(take, m->session_id, m->priority);
 }
 
@@ -309,7 +309,7 @@ doubts_allow(Take *take, const AqMessage *m)
 
 /* Change the row so that it says processed, for its retention. */
 static TM_Result
-mark_processed(Take *take, Line *line)
+mark_processed(Take *take, RowScan *rows)
 {
 	const int	columns[] = {COL_STATE, COL_NEXT_AT, COL_DEQUEUE_TIME, COL_DEQUEUE_USER, COL_DEQUEUE_XID};
 	TimestampTz now = GetCurrentTimestamp();
@@ -317,10 +317,10 @@ mark_processed(Take *take, Line *line)
 		TimestampTzGetDatum(now + take->queue->retention), TimestampTzGetDatum(now),
 		ObjectIdGetDatum(GetUserId()),
 	Int64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId()))};
-	TM_Result	result = aq_row_update(line->rel, line->slot, columns, values, NULL, lengthof(columns));
+	TM_Result	result = aq_table_row_update(rows->rel, rows->slot, columns, values, NULL, lengthof(columns));
 
 	if (result == TM_Ok)
-		aq_classic_announce_time(take->queue->shm, now + take->queue->retention);
+		aq_due_time_announce(take->queue->shm, now + take->queue->retention);
 	return result;
 }
 
@@ -355,19 +355,19 @@ take_row(Take *take, const Key *key, TimestampTz enqueued)
 	AqMode		mode = take->options->mode;
 	bool		taken;
 
-	aq_classic_note_reserve(take->queue->shm, take->options->position, take->kind);
+	aq_classic_notes_reserve(take->queue->shm, take->options->position, take->kind);
 	if (mode == AQ_MODE_LOCKED)
-		taken = aq_row_lock(take->line.rel, take->line.slot);
+		taken = aq_table_row_lock(take->rows.rel, take->rows.slot);
 	else if (take->queue->retention > 0 && mode != AQ_MODE_PURGE)
-		taken = mark_processed(take, &take->line) == TM_Ok;
+		taken = mark_processed(take, &take->rows) == TM_Ok;
 	else
-		taken = aq_row_delete(take->line.rel, take->line.slot) == TM_Ok;
+		taken = aq_table_row_delete(take->rows.rel, take->rows.slot) == TM_Ok;
 	if (taken)
-		aq_classic_note_taken(take->queue->shm, take->options->position, take->kind, key, enqueued);
+		aq_classic_notes_add_taken(take->queue->shm, take->options->position, take->kind, key, enqueued);
 	return taken;
 }
 
-/* The line's row can be had: does it match, and is nobody faster? */
+/* The row can be taken: does it match, and has no other session been faster? */
 static void
 try_row(Take *take, const Key *key)
 {
@@ -378,7 +378,7 @@ try_row(Take *take, const Key *key)
 	slot = message_slot(take, key);
 	if (slot == NULL)
 		return;
-	read_message(take, slot, DatumGetInt32(value_of(take->line.slot, COL_ATTEMPTS)), &m);
+	read_message(take, slot, DatumGetInt32(value_of(take->rows.slot, COL_ATTEMPTS)), &m);
 	if (options->filter != NULL && !options->filter(options->filter_arg, &m))
 		return;
 	if (is_too_new(take))
@@ -399,7 +399,7 @@ try_row(Take *take, const Key *key)
 		if (options->emit != NULL && !take->peek)
 			options->emit(options->emit_arg, &m);
 		if (take->topic && take->removes && !take->peek)
-			aq_message_check(take->queue, &take->probe, &take->messages, key, options->position);
+			aq_topic_check(take->queue, &take->probe, &take->messages, key, options->position);
 	}
 }
 
@@ -422,12 +422,12 @@ end_gap(Take *take, const Key *key)
 /*
  * Is the row of a transaction that says when it gives it back?  Then it may be
  * passed.  An answer is good for the rest of the walk: whatever is announced
- * from now on is news to it.
+ * from now on is found by aq_ranges_add().
  */
 static bool
 is_announced(Take *take, TransactionId xid)
 {
-	if (xid != take->announcer && aq_xid_announces(xid))
+	if (xid != take->announcer && aq_takers_announce(xid))
 		take->announcer = xid;
 	return xid == take->announcer;
 }
@@ -440,38 +440,38 @@ is_workers(Take *take, TransactionId xid)
 }
 
 /*
- * A row of the line, as the dirty snapshot shows it.
+ * A row, as the dirty snapshot shows it.
  */
 static void
-look_at_row(Take *take)
+examine_row(Take *take)
 {
-	Line	   *line = &take->line;
-	Key			key = aq_slot_key(line->slot);
-	int			state = DatumGetInt16(value_of(line->slot, COL_STATE));
+	RowScan	   *rows = &take->rows;
+	Key			key = aq_table_row_key(rows->slot);
+	int			state = DatumGetInt16(value_of(rows->slot, COL_STATE));
 	bool		may_wait = take->options->mode == AQ_MODE_PURGE;
 	TransactionId holder = holder_of(take);
 
 	if (TransactionIdIsValid(holder))
-		look_for_doubt(take, &key, holder);
-	if (TransactionIdIsValid(line->dirty.xmin))
+		find_doubt(take, &key, holder);
+	if (TransactionIdIsValid(rows->dirty.xmin))
 	{
 		end_gap(take, &key);	/* being enqueued, or the worker counts an attempt */
 		/* the old version, if the index has it behind this one, may be gone when the walk comes to it */
-		if (is_workers(take, line->dirty.xmin) && !is_to_be_counted(take, &key, InvalidTransactionId))
-			take->again = !TransactionIdIsInProgress(line->dirty.xmin);
+		if (is_workers(take, rows->dirty.xmin) && !is_to_be_counted(take, &key, InvalidTransactionId))
+			take->again = !TransactionIdIsInProgress(rows->dirty.xmin);
 		aq_point("uncommitted-met");
 		return;
 	}
-	if (TransactionIdIsValid(line->dirty.xmax))
+	if (TransactionIdIsValid(rows->dirty.xmax))
 	{
 		/* in use by another transaction: the worker's, perhaps, if it waits for its count */
-		if (!is_to_be_counted(take, &key, InvalidTransactionId) && is_announced(take, line->dirty.xmax))
+		if (!is_to_be_counted(take, &key, InvalidTransactionId) && is_announced(take, rows->dirty.xmax))
 			take->passed++;
 		else
 			end_gap(take, &key);
 		return;
 	}
-	(void) slot_getsomeattrs(line->slot, COL_NEXT_AT + 1);
+	(void) slot_getsomeattrs(rows->slot, COL_NEXT_AT + 1);
 	if (state != STATE_READY && !(state == STATE_EXPIRED && !take->topic) &&
 		!(state == STATE_WAITING && may_wait))
 	{
@@ -493,19 +493,19 @@ goes_on(const Take *take)
 static void
 walk(Take *take, const Key *low, const Key *high)
 {
-	Line	   *line = &take->line;
+	RowScan	   *rows = &take->rows;
 	Key			key;
 
-	aq_line_seek(line, take->queue->id, take->options->position, low, ForwardScanDirection);
-	while (goes_on(take) && aq_line_next(line, high, &key))
+	aq_row_scan_seek(rows, take->queue->id, take->options->position, low, ForwardScanDirection);
+	while (goes_on(take) && aq_row_scan_next_entry(rows, high, &key))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!aq_line_fetch(line))
+		if (!aq_row_scan_fetch(rows))
 			take->passed++;
 		else if (!take->only_checks)
-			look_at_row(take);
+			examine_row(take);
 		else if (TransactionIdIsValid(holder_of(take)))
-			look_for_doubt(take, &key, holder_of(take));
+			find_doubt(take, &key, holder_of(take));
 	}
 }
 
@@ -531,7 +531,7 @@ walk_between(Take *take, Key low, const Key *high)
 		walk(take, &low, high);
 }
 
-/* The whole line behind after. */
+/* All rows behind after. */
 static void
 walk_line(Take *take, const Key *after)
 {
@@ -544,7 +544,7 @@ walk_line(Take *take, const Key *after)
 	take->nheld = 0;
 	if (after != NULL)
 	{
-		if (aq_classic->ndoubts > 0)
+		if (aq_classic_area->ndoubts > 0)
 		{
 			take->only_checks = true;
 			walk_between(take, low, after);
@@ -563,24 +563,24 @@ walk_line(Take *take, const Key *after)
 
 /* --- by message id ------------------------------------------------------------------------- */
 
-/* The line's row of the message with this id, as the dirty snapshot shows it. */
+/* The consumer's row of the message with this id, as the dirty snapshot shows it. */
 static bool
 find_by_id(Take *take, const pg_uuid_t *id)
 {
 	Key			key;
 
 	if (!take->topic)
-		return aq_row_find_by_id(&take->line, take->queue, id);
-	if (!aq_row_find_by_id(&take->messages, take->queue, id))
+		return aq_row_scan_find_id(&take->rows, take->queue, id);
+	if (!aq_row_scan_find_id(&take->messages, take->queue, id))
 		return false;
-	key = aq_slot_key(take->messages.slot);
-	return aq_line_find(&take->line, take->queue->id, take->options->position, &key);
+	key = aq_table_row_key(take->messages.slot);
+	return aq_row_scan_find(&take->rows, take->queue->id, take->options->position, &key);
 }
 
 static void
 take_by_id(Take *take)
 {
-	Line	   *line = &take->line;
+	RowScan	   *rows = &take->rows;
 	Key			key;
 	int			state;
 
@@ -593,8 +593,8 @@ take_by_id(Take *take)
 			(void) was_counted(take);
 			return;
 		}
-		key = aq_slot_key(line->slot);
-		busy = TransactionIdIsValid(line->dirty.xmin) ? line->dirty.xmin : line->dirty.xmax;
+		key = aq_table_row_key(rows->slot);
+		busy = TransactionIdIsValid(rows->dirty.xmin) ? rows->dirty.xmin : rows->dirty.xmax;
 		if (!TransactionIdIsValid(busy))
 			break;
 		if (is_to_be_counted(take, &key, InvalidTransactionId))
@@ -605,8 +605,8 @@ take_by_id(Take *take)
 		else if (TransactionIdIsInProgress(busy))
 			return;
 	}
-	slot_getsomeattrs(line->slot, COL_NEXT_AT + 1);
-	state = DatumGetInt16(value_of(line->slot, COL_STATE));
+	slot_getsomeattrs(rows->slot, COL_NEXT_AT + 1);
+	state = DatumGetInt16(value_of(rows->slot, COL_STATE));
 	if (take->topic ? state <= STATE_WAITING : state != STATE_PROCESSED)
 		if (can_be_had(take, state, &key))
 			try_row(take, &key);
@@ -619,15 +619,15 @@ key_behind(Take *take)
 	const pg_uuid_t *id = take->options->after;
 	const AqPlace *place = take->options->place;
 	Key			key = {0, 0, 0};
-	Line	   *messages = take->topic ? &take->messages : &take->line;
+	RowScan	   *messages = take->topic ? &take->messages : &take->rows;
 
 	if (place != NULL)
 		return (Key) {place->key[0], place->key[1], place->key[2]};
 
-	if (aq_row_find_by_id(messages, take->queue, id))
-		return aq_slot_key(messages->slot);
-	if (!aq_by_calls(take->queue) ||
-		!aq_classic_id_parse(id, take->queue->key, &key.step))
+	if (aq_row_scan_find_id(messages, take->queue, id))
+		return aq_table_row_key(messages->slot);
+	if (!sorts_by_calls(take->queue) ||
+		!aq_step_of_id(id, take->queue->key, &key.step))
 		ereport(ERROR,
 				aq_error(AQ_ERR_MESSAGE_UNDEFINED, "\"after\" is not a message of queue \"%s\"",
 						 take->queue->name));
@@ -641,7 +641,7 @@ is_pending(void *arg)
 {
 	Take	   *take = arg;
 
-	return aq_retry_pending(take->queue->shm, take->options->position, &take->retry_key, take->retry_xid);
+	return aq_retry_list_pending(take->queue->shm, take->options->position, &take->retry_key, take->retry_xid);
 }
 
 /*
@@ -673,7 +673,7 @@ begin_take(Take *take, AqQueue *queue, const AqTakeOptions *options, bool peek)
 {
 	LOCKMODE	lock;
 
-	memset(take, 0, offsetof(Take, line));
+	memset(take, 0, offsetof(Take, rows));
 	take->queue = queue;
 	take->options = options;
 	take->peek = peek;
@@ -685,12 +685,12 @@ begin_take(Take *take, AqQueue *queue, const AqTakeOptions *options, bool peek)
 	lock = peek || options->mode == AQ_MODE_BROWSE ? AccessShareLock : RowExclusiveLock;
 	if (take->topic)
 	{
-		aq_line_open(&take->messages, queue, queue->table.messages, lock);
-		aq_line_open(&take->line, queue, queue->table.consumers, lock);
-		aq_line_open(&take->probe, queue, queue->table.consumers, lock);
+		aq_row_scan_open(&take->messages, queue, queue->table.messages, lock);
+		aq_row_scan_open(&take->rows, queue, queue->table.consumers, lock);
+		aq_row_scan_open(&take->probe, queue, queue->table.consumers, lock);
 	}
 	else
-		aq_line_open(&take->line, queue, queue->table.messages, lock);
+		aq_row_scan_open(&take->rows, queue, queue->table.messages, lock);
 }
 
 static void
@@ -698,11 +698,11 @@ end_take(Take *take)
 {
 	bool		unused = take->peek || take->taken == 0;
 
-	aq_line_close(&take->line, unused);
+	aq_row_scan_close(&take->rows, unused);
 	if (take->topic)
 	{
-		aq_line_close(&take->messages, unused);
-		aq_line_close(&take->probe, unused);
+		aq_row_scan_close(&take->messages, unused);
+		aq_row_scan_close(&take->probe, unused);
 	}
 	aq_chunks_trim();
 }
@@ -716,7 +716,7 @@ begin_walk(Take *take)
 	pg_memory_barrier();
 }
 
-/* One walk, or look. */
+/* One walk, or one row by its id. */
 static void
 take_once(Take *take, const Key *after)
 {
@@ -773,7 +773,7 @@ aq_classic_take(AqQueue *queue, const AqTakeOptions *options)
 
 /* Is there something that take() could have now? */
 bool
-aq_classic_ready(AqQueue *queue, int position, int64 until)
+aq_classic_take_ready(AqQueue *queue, int position, int64 until)
 {
 	AqTakeOptions options = {.position = position,.max = 1,.mode = AQ_MODE_REMOVE};
 	Take		take;

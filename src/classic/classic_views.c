@@ -19,7 +19,7 @@
 
 /*
  * The query over one queue's rows, as the caller's snapshot sees them; l is
- * the line's row, m the message's.  Whose xmax runs is in somebody's hand.
+ * the consumer's row, m the message's.  A row whose xmax runs is taken.
  */
 /* where: what else is known of a row, as another column; or "" */
 static char *
@@ -62,7 +62,7 @@ put_rows_of(AqRow *row, const char *query, int nargs, Oid *types, Datum *values)
 	SPI_finish();
 }
 
-AQ_ROWS(aq_view_classic_messages)
+AQ_ROWS(aq_classic_views_messages)
 {
 	AqQueue    *queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
 
@@ -96,12 +96,12 @@ static void
 put_rows_of_side(AqRow *row, AqQueue *side, const char *query)
 {
 	Oid			types[] = {BYTEAOID};
-	Datum		values[] = {PointerGetDatum(aq_blocks_in_memory(side->table.messages))};
+	Datum		values[] = {PointerGetDatum(aq_unlogged_blocks_in_memory(side->table.messages))};
 
 	put_rows_of(row, query, lengthof(types), types, values);
 }
 
-AQ_ROWS(aq_view_buffered_messages)
+AQ_ROWS(aq_classic_views_buffered_messages)
 {
 	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_DEQUEUE);
 
@@ -113,10 +113,10 @@ AQ_ROWS(aq_view_buffered_messages)
 static char *
 buffered_counters(AqQueue *side)
 {
-	AqPeek		look;
+	AqPeek		peek;
 	char	   *columns;
 
-	if (!aq_pins_peek(side, &look))
+	if (!aq_pins_peek(side, &peek))
 		return ", NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint";
 	columns = psprintf(", " UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint, "
 					   UINT64_FORMAT "::bigint, " UINT64_FORMAT "::bigint",
@@ -124,11 +124,11 @@ buffered_counters(AqQueue *side)
 					   pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_FAILED]),
 					   pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_ENQUEUE_ELAPSED]),
 					   pg_atomic_read_u64(&side->shm->traffic[AQ_TRAFFIC_DEQUEUE_ELAPSED]));
-	aq_pins_peek_end(&look);
+	aq_pins_peek_end(&peek);
 	return columns;
 }
 
-AQ_ROWS(aq_view_buffered_queue)
+AQ_ROWS(aq_classic_views_buffered_queue)
 {
 	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_ANY);
 	const char *table;
@@ -150,17 +150,17 @@ AQ_ROWS(aq_view_buffered_queue)
 static bool
 in_flow_control(AqQueue *side)
 {
-	AqPeek		look;
+	AqPeek		peek;
 	bool		full;
 
-	if (!aq_pins_peek(side, &look))
+	if (!aq_pins_peek(side, &peek))
 		return false;
 	full = aq_flow_is_full(side);
-	aq_pins_peek_end(&look);
+	aq_pins_peek_end(&peek);
 	return full;
 }
 
-AQ_ROWS(aq_view_buffered_publishers)
+AQ_ROWS(aq_classic_views_buffered_publishers)
 {
 	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_ANY);
 
@@ -188,50 +188,50 @@ put_consumer(AqRow *row, AqQueue *side, int position)
 	aq_rows_end(row);
 }
 
-AQ_ROWS(aq_view_buffered_consumers)
+AQ_ROWS(aq_classic_views_buffered_consumers)
 {
 	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_ANY);
-	AqPeek		look;
+	AqPeek		peek;
 
-	if (side == NULL || !aq_pins_peek(side, &look))
+	if (side == NULL || !aq_pins_peek(side, &peek))
 		return;
 	if (!side->multi)
 		put_consumer(row, side, 0);
 	for (int i = 0; i < side->nconsumers; i++)
 		if (side->consumers[i].name != NULL)
 			put_consumer(row, side, side->consumers[i].position);
-	aq_pins_peek_end(&look);
+	aq_pins_peek_end(&peek);
 }
 
-/* How many messages of a line could be dequeued now; null without a right to the queue, or when it is not in memory. */
-PG_FUNCTION_INFO_V1(aq_view_classic_ready);
+/* How many messages a consumer could dequeue now; null without a privilege on the queue, or when it is not in memory. */
+PG_FUNCTION_INFO_V1(aq_classic_views_ready);
 Datum
-aq_view_classic_ready(PG_FUNCTION_ARGS)
+aq_classic_views_ready(PG_FUNCTION_ARGS)
 {
 	const Key	first = KEY_FIRST,
 				last = KEY_LAST;
 	AqQueue    *queue;
 	TimestampTz now = GetCurrentTimestamp();
-	Line		line;
+	RowScan		rows;
 	Key			key;
 	int64		ready = 0;
-	AqPeek		look;
+	AqPeek		peek;
 
 	aq_session_require_preload();
 	queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
 	if (queue == NULL || queue->table.id == 0 || !aq_privilege_allows(queue, AQ_RIGHT_ANY) ||
-		!aq_pins_peek(queue, &look))
+		!aq_pins_peek(queue, &peek))
 		PG_RETURN_NULL();
-	aq_line_open(&line, queue, queue->multi ? queue->table.consumers : queue->table.messages, AccessShareLock);
-	aq_line_seek(&line, queue->id, PG_GETARG_INT32(1), &first, ForwardScanDirection);
-	while (aq_line_next_row(&line, &last, &key))
+	aq_row_scan_open(&rows, queue, queue->multi ? queue->table.consumers : queue->table.messages, AccessShareLock);
+	aq_row_scan_seek(&rows, queue->id, PG_GETARG_INT32(1), &first, ForwardScanDirection);
+	while (aq_row_scan_next(&rows, &last, &key))
 	{
-		TupleTableSlot *slot = line.slot;
+		TupleTableSlot *slot = rows.slot;
 		int			state;
 
 		CHECK_FOR_INTERRUPTS();
-		if (TransactionIdIsValid(line.dirty.xmin) || TransactionIdIsValid(line.dirty.xmax))
-			continue;			/* in a transaction's hands */
+		if (TransactionIdIsValid(rows.dirty.xmin) || TransactionIdIsValid(rows.dirty.xmax))
+			continue;			/* a transaction has it */
 		slot_getsomeattrs(slot, COL_NEXT_AT + 1);
 		state = DatumGetInt16(slot->tts_values[COL_STATE]);
 		if (state == STATE_READY
@@ -239,7 +239,7 @@ aq_view_classic_ready(PG_FUNCTION_ARGS)
 			: state == STATE_EXPIRED && !queue->multi)
 			ready++;
 	}
-	aq_line_close(&line, true);
-	aq_pins_peek_end(&look);
+	aq_row_scan_close(&rows, true);
+	aq_pins_peek_end(&peek);
 	PG_RETURN_INT64(ready);
 }

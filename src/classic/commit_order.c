@@ -33,20 +33,6 @@ static Pending *pending;
 static int	npending,
 			pending_size;
 
-bool
-aq_by_commit(const AqQueue *queue)
-{
-	return strchr(queue->table.sort, AQ_SORT_COMMIT_TIME) != NULL;
-}
-
-/* In the order of the enqueue calls?  Then a message's id says its place. */
-bool
-aq_by_calls(const AqQueue *queue)
-{
-	return queue->table.sort[0] == '\0' ||
-		(queue->table.sort[0] == AQ_SORT_ENQUEUE_TIME && queue->table.sort[1] == '\0');
-}
-
 void
 aq_commit_order_note(const AqQueue *queue, const Key *key)
 {
@@ -76,36 +62,36 @@ lock_commits(AqQueue *queue)
  * that, and keeps them.
  */
 bool
-aq_classic_may_put(AqQueue *queue)
+aq_commit_order_may_put(AqQueue *queue)
 {
 	LOCKTAG		tag;
 
 	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, queue->owner_view, 0, 0);
-	return aq_classic_lock(queue) &&
-		(!aq_by_commit(queue) || LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL);
+	return aq_row_scan_try_lock(queue) &&
+		(!sorts_by_commit(queue) || LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL);
 }
 
 /* Give the row with this key its number; false when it is gone. */
 static bool
-set_number(Line *line, AqQueue *queue, int position, const Key *key, int64 number)
+set_number(RowScan *rows, AqQueue *queue, int position, const Key *key, int64 number)
 {
 	const int	column = COL_KEY2;
 	Datum		value = Int64GetDatum(number);
 
-	return aq_line_find(line, queue->id, position, key) &&
-		!TransactionIdIsValid(line->dirty.xmin) && !TransactionIdIsValid(line->dirty.xmax) &&
-		aq_row_update(line->rel, line->slot, &column, &value, NULL, 1) == TM_Ok;
+	return aq_row_scan_find(rows, queue->id, position, key) &&
+		!TransactionIdIsValid(rows->dirty.xmin) && !TransactionIdIsValid(rows->dirty.xmax) &&
+		aq_table_row_update(rows->rel, rows->slot, &column, &value, NULL, 1) == TM_Ok;
 }
 
 /* The same for its consumers. */
 static Bitmapset *
-set_consumers(Line *messages, Line *consumers, AqQueue *queue, const Key *key, int64 number)
+set_consumers(RowScan *messages, RowScan *consumers, AqQueue *queue, const Key *key, int64 number)
 {
 	Bitmapset  *targets;
 	int			position = -1;
 
 	slot_getsomeattrs(messages->slot, COL_TARGETS + 1);
-	targets = aq_targets_read(messages->slot->tts_values[COL_TARGETS]);
+	targets = aq_table_row_targets(messages->slot->tts_values[COL_TARGETS]);
 	while ((position = bms_next_member(targets, position)) >= 0)
 		(void) set_number(consumers, queue, position, key, number);
 	return targets;
@@ -115,7 +101,7 @@ set_consumers(Line *messages, Line *consumers, AqQueue *queue, const Key *key, i
 static void
 number_queue(AqQueue *queue)
 {
-	Line		messages,
+	RowScan		messages,
 				consumers;
 	int64		number;
 	Bitmapset  *everybody = queue->multi ? NULL : bms_make_singleton(0);
@@ -124,10 +110,10 @@ number_queue(AqQueue *queue)
 
 	aq_pins_pin(queue);
 	lock_commits(queue);
-	number = aq_classic_step(queue->shm);
-	aq_line_open(&messages, queue, queue->table.messages, RowExclusiveLock);
+	number = aq_step_next(queue->shm);
+	aq_row_scan_open(&messages, queue, queue->table.messages, RowExclusiveLock);
 	if (queue->multi)
-		aq_line_open(&consumers, queue, queue->table.consumers, RowExclusiveLock);
+		aq_row_scan_open(&consumers, queue, queue->table.consumers, RowExclusiveLock);
 	for (uint32 i = 0; i < npending; i++)
 	{
 		Key			key = pending[i].key;
@@ -142,14 +128,14 @@ number_queue(AqQueue *queue)
 		if (key_compare(&key, &highest) > 0)
 			highest = key;
 	}
-	aq_line_close(&messages, false);
+	aq_row_scan_close(&messages, false);
 	if (queue->multi)
-		aq_line_close(&consumers, false);
+		aq_row_scan_close(&consumers, false);
 	if (key_compare(&lowest, &highest) <= 0)
 		aq_ranges_announce_set(queue->shm, everybody, &lowest, &highest);
 }
 
-/* The queues in the order of their ids, so that nobody waits in a circle. */
+/* The queues in the order of their ids, so that sessions do not wait in a circle. */
 static int32
 next_queue(int32 after)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * ranges.c
- *	  Where in a line there is nothing to dequeue.
+ *	  Where among a consumer's rows there is nothing to dequeue.
  *
  * Consumed rows stay in the index until VACUUM may remove them, and while an
  * old snapshot is held it may not.  A consumer that walked the index from its
@@ -11,7 +11,7 @@
  *
  * Invariant: no row between the ends of a range can be dequeued, now or later,
  * unless its key is announced after the range was added.  To announce keys is
- * to cut them out of all ranges, and to put them into the queue's ring of news:
+ * to cut them out of all ranges, and to put them into the queue's ring of announcements:
  * a walk that has begun before the announcement, and may have seen the row as
  * it was, finds the keys there when it wants to add a range, and adds nothing.
  * So a row may be passed if whatever makes it ready announces it *after* a walk
@@ -20,7 +20,7 @@
  *	  needs no announcement;
  *	- what a session has taken is announced when the transaction rolls back, in
  *	  whole or to a savepoint, after its end shows in the row, and when it is
- *	  prepared.  aq_xid_announces() knows the transactions that will do so;
+ *	  prepared.  aq_takers_announce() knows the transactions that will do so;
  *	- what waits for its time is announced by the worker when the row that is
  *	  ready is in the index, and before it commits.
  * All other rows end the range:
@@ -109,7 +109,7 @@ cut(RangeList *list, const Key *lowest, const Key *highest)
 		if (!touches(range, lowest, highest))
 			continue;
 		range->before = *lowest;
-		/* behind the end of a line is nothing worth remembering */
+		/* behind the last row is nothing worth remembering */
 		if (!is_last(&right.before) && key_compare(&right.after, &right.before) < 0 &&
 			list->n < RANGES_MAX)
 			insert_range(list, i + 1, &right);
@@ -118,7 +118,7 @@ cut(RangeList *list, const Key *lowest, const Key *highest)
 	}
 }
 
-/* A walk begins: what is known, and which news is the latest. */
+/* A walk begins: what is known, and which announcement is the latest. */
 void
 aq_ranges_read(AqQueueShm *shm, int position, RangeCopy *copy)
 {
@@ -126,7 +126,7 @@ aq_ranges_read(AqQueueShm *shm, int position, RangeCopy *copy)
 	RangeList  *list;
 
 	aq_latch_get(&cq->latch, AQ_SHARED, AQ_LOC_LINE_READ);
-	copy->nnews = cq->nnews;
+	copy->nannounced = cq->nannounced;
 	list = list_of(cq, position);
 	copy->n = list != NULL ? list->n : 0;
 	if (copy->n > 0)
@@ -136,15 +136,15 @@ aq_ranges_read(AqQueueShm *shm, int position, RangeCopy *copy)
 
 /* Has something in the range been announced since the walk began? Latch held. */
 static bool
-has_news(const ClassicQueue *cq, const RangeCopy *since, const Range *range)
+was_announced(const ClassicQueue *cq, const RangeCopy *since, const Range *range)
 {
-	const News *news = aq_chunk_ptr(cq->news);
+	const Announced *ring = aq_chunk_ptr(cq->announced);
 
-	if (cq->nnews - since->nnews > NEWS_MAX)
+	if (cq->nannounced - since->nannounced > ANNOUNCED_MAX)
 		return true;			/* too much to know */
-	for (uint64 i = since->nnews; i < cq->nnews; i++)
+	for (uint64 i = since->nannounced; i < cq->nannounced; i++)
 	{
-		const Range *announced = &news->news[i % NEWS_MAX];
+		const Range *announced = &ring->keys[i % ANNOUNCED_MAX];
 
 		if (touches(range, &announced->after, &announced->before))
 			return true;
@@ -165,7 +165,7 @@ aq_ranges_add(AqQueueShm *shm, int position, const RangeCopy *since, const Range
 	if (aq_chunks_reserved() < 2)
 		aq_chunks_reserve(2);
 	aq_latch_get(&cq->latch, AQ_EXCLUSIVE, AQ_LOC_LINE_ADD);
-	if (has_news(cq, since, range))
+	if (was_announced(cq, since, range))
 	{
 		aq_latch_free(&cq->latch);
 		return;
@@ -205,12 +205,12 @@ aq_ranges_worker(AqQueueShm *shm)
 }
 
 static void
-add_news(ClassicQueue *cq, const Key *lowest, const Key *highest)
+add_announced(ClassicQueue *cq, const Key *lowest, const Key *highest)
 {
-	News	   *news = aq_chunk_ptr(cq->news);
+	Announced  *ring = aq_chunk_ptr(cq->announced);
 
-	news->news[cq->nnews % NEWS_MAX] = (Range) {*lowest, *highest};
-	cq->nnews++;
+	ring->keys[cq->nannounced % ANNOUNCED_MAX] = (Range) {*lowest, *highest};
+	cq->nannounced++;
 }
 
 /* There may be something to dequeue between these keys. Never raises. */
@@ -221,7 +221,7 @@ aq_ranges_announce(AqQueueShm *shm, int position, const Key *lowest, const Key *
 	RangeList  *list;
 
 	aq_latch_get(&cq->latch, AQ_EXCLUSIVE, AQ_LOC_LINE_ANNOUNCE);
-	add_news(cq, lowest, highest);
+	add_announced(cq, lowest, highest);
 	list = list_of(cq, position);
 	if (list != NULL)
 		cut(list, lowest, highest);
@@ -236,7 +236,7 @@ aq_ranges_announce_set(AqQueueShm *shm, const Bitmapset *positions, const Key *l
 	int			position = -1;
 
 	aq_latch_get(&cq->latch, AQ_EXCLUSIVE, AQ_LOC_LINE_ANNOUNCE);
-	add_news(cq, lowest, highest);
+	add_announced(cq, lowest, highest);
 	while ((position = bms_next_member(positions, position)) >= 0)
 	{
 		RangeList  *list = list_of(cq, position);

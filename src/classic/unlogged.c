@@ -6,7 +6,7 @@
  * A row that is no message's tells whether the tables are the ones that were
  * made: PostgreSQL empties unlogged tables in crash recovery, and they are empty
  * in a base backup and on a promoted standby.  It is a row of no queue, so no
- * walk comes by it, and nobody changes it.
+ * walk comes by it, and no session changes it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -15,7 +15,6 @@
 #include "classic/classic_private.h"
 
 #include "access/table.h"
-#include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
@@ -34,17 +33,15 @@ aq_unlogged_mark(const char *table)
 }
 
 AqAnswer
-aq_classic_was_emptied(AqQueue *queue)
+aq_unlogged_was_emptied(AqQueue *queue)
 {
 	const char *table = aq_schema_message_table(queue->table.id);
 	bool		marked;
 
-	if (!aq_classic_lock(queue))
+	if (!aq_row_scan_try_lock(queue))
 		return AQ_CANNOT_SAY;
-	aq_sql_run(psprintf("SELECT 1 FROM aq_data.%s WHERE queue_id = %d AND state <> %d", table, MARK_QUEUE,
-						STATE_PROCESSED), 0, NULL, NULL, NULL, true);
-	marked = SPI_processed > 0;
-	SPI_finish();
+	marked = aq_sql_finds(psprintf("SELECT 1 FROM aq_data.%s WHERE queue_id = %d AND state <> %d", table, MARK_QUEUE,
+								   STATE_PROCESSED));
 	if (!marked)
 		aq_unlogged_mark(table);
 	return marked ? AQ_NO : AQ_YES;
@@ -52,7 +49,7 @@ aq_classic_was_emptied(AqQueue *queue)
 
 /* A bit for each block of the table: is it in shared buffers? */
 bytea *
-aq_blocks_in_memory(Oid table)
+aq_unlogged_blocks_in_memory(Oid table)
 {
 	Relation	rel = table_open(table, AccessShareLock);
 	BlockNumber n = RelationGetNumberOfBlocks(rel);

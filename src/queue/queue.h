@@ -167,6 +167,7 @@ extern int64 aq_schema_session_identity(void); /* of this session, in rows; neve
 /* --- sql.c: run a command as the extension's owner, with a pinned search_path */
 extern int	aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 					   const char *nulls, bool read_only);
+extern bool aq_sql_finds(const char *query);	/* does it return a row? */
 
 /* --- pending.c: what the transaction has changed of definitions */
 extern bool aq_pending_is_dropped(int32 id);

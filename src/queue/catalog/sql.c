@@ -84,3 +84,15 @@ aq_sql_change(const char *command, int nargs, Oid *types, Datum *values, const c
 {
 	(void) aq_sql_run(command, nargs, types, values, nulls, false);
 }
+
+/* Does the query return a row? */
+bool
+aq_sql_finds(const char *query)
+{
+	bool		found;
+
+	aq_sql_run(query, 0, NULL, NULL, NULL, true);
+	found = SPI_processed > 0;
+	SPI_finish();
+	return found;
+}

@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
- * consumers.c
+ * topic.c
  *	  The consumers of a topic's message: when the last one is done with it.
  *
- * Who has just taken his own row looks for those of the others.  Somebody has
- * not begun: then it is his turn to look, later.  All are done: the message
- * goes with this transaction.  Some are in the hands of transactions that run:
- * nobody can know, so a row at POSITION_CHECK asks the worker to look again.
+ * A consumer that has just taken its own row checks those of the others.  If one
+ * has not begun, it will check in its turn.  If all are done, the message goes
+ * with this transaction.  If running transactions have taken some, the outcome is
+ * not known, so a row at POSITION_CHECK asks the worker to check again.
  *
- * Of two consumers that take their rows at the same time, at least the one who
- * looks later sees that the other has taken his, so one of the two asks.
+ * Of two consumers that take their rows at the same time, at least the one that
+ * checks later sees that the other has taken its row, so one of the two asks.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -18,12 +18,11 @@
 #include "classic/classic_private.h"
 
 #include "access/htup_details.h"
-#include "access/xact.h"
 #include "miscadmin.h"
 
-/* Has the consumer whose row is in the slot the message before him? */
+/* Does the consumer whose row is in the slot still have to dequeue it? */
 static bool
-is_waiting(Line *consumers)
+is_waiting(RowScan *consumers)
 {
 	if (TransactionIdIsValid(consumers->dirty.xmax))
 		return false;
@@ -32,20 +31,20 @@ is_waiting(Line *consumers)
 }
 
 /* What the other consumers of a message are up to. */
-AqOthers
-aq_message_others(AqQueue *queue, Line *consumers, const Bitmapset *targets, const Key *key, int position)
+TopicOthers
+aq_topic_others(AqQueue *queue, RowScan *consumers, const Bitmapset *targets, const Key *key, int position)
 {
-	static int	slow = -1;		/* who had something before him at the last look */
-	AqOthers	others = OTHERS_DONE;
+	static int	slow = -1;		/* a consumer that had not dequeued at the last check */
+	TopicOthers	others = OTHERS_DONE;
 	int			other = -1;
 
-	/* he is most likely not to have begun now, too: then that is the answer */
+	/* it is most likely not to have begun now, too: then that is the answer */
 	if (slow >= 0 && slow != position && bms_is_member(slow, targets) &&
-		aq_line_find(consumers, queue->id, slow, key) && is_waiting(consumers))
+		aq_row_scan_find(consumers, queue->id, slow, key) && is_waiting(consumers))
 		return OTHERS_WAIT;
 	while ((other = bms_next_member(targets, other)) >= 0)
 	{
-		if (other == position || !aq_line_find(consumers, queue->id, other, key))
+		if (other == position || !aq_row_scan_find(consumers, queue->id, other, key))
 			continue;
 		if (TransactionIdIsValid(consumers->dirty.xmax))
 		{
@@ -63,9 +62,9 @@ aq_message_others(AqQueue *queue, Line *consumers, const Bitmapset *targets, con
 	return others;
 }
 
-/* Ask the worker to look at the message's consumers. */
+/* Ask the worker to check the message's consumers. */
 void
-aq_message_ask(AqQueue *queue, Relation rel, const Key *key, TimestampTz when)
+aq_topic_ask(AqQueue *queue, Relation rel, const Key *key, TimestampTz when)
 {
 	Datum		values[COL_CONSUMER_COLUMNS] = {0};
 	bool		nulls[COL_CONSUMER_COLUMNS] = {0};
@@ -80,14 +79,14 @@ aq_message_ask(AqQueue *queue, Relation rel, const Key *key, TimestampTz when)
 	values[COL_NEXT_AT] = TimestampTzGetDatum(when);
 	nulls[COL_DEQUEUE_TIME] = nulls[COL_DEQUEUE_USER] = nulls[COL_DEQUEUE_XID] = true;
 	ExecForceStoreHeapTuple(heap_form_tuple(RelationGetDescr(rel), values, nulls), slot, true);
-	aq_rows_insert(rel, &slot, 1);
+	aq_table_row_insert(rel, &slot, 1);
 	ExecDropSingleTupleTableSlot(slot);
-	aq_classic_announce_time(queue->shm, when);
+	aq_due_time_announce(queue->shm, when);
 }
 
 /* All consumers are done: the message goes, now or when its retention is over. */
 void
-aq_message_done(AqQueue *queue, Line *messages)
+aq_topic_done(AqQueue *queue, RowScan *messages)
 {
 	if (queue->retention > 0)
 	{
@@ -96,36 +95,36 @@ aq_message_done(AqQueue *queue, Line *messages)
 		Datum		values[] = {Int16GetDatum(STATE_PROCESSED),
 		TimestampTzGetDatum(now + queue->retention), TimestampTzGetDatum(now)};
 
-		(void) aq_row_update(messages->rel, messages->slot, columns, values, NULL, lengthof(columns));
-		aq_classic_announce_time(queue->shm, now + queue->retention);
+		(void) aq_table_row_update(messages->rel, messages->slot, columns, values, NULL, lengthof(columns));
+		aq_due_time_announce(queue->shm, now + queue->retention);
 	}
 	else
-		(void) aq_row_delete(messages->rel, messages->slot);
+		(void) aq_table_row_delete(messages->rel, messages->slot);
 }
 
 /*
  * The consumer at position is done with the message in the slot of messages.
- * consumers: a line of c that is not in use.
+ * consumers: a scan of c that is not in use.
  */
 void
-aq_message_check(AqQueue *queue, Line *consumers, Line *messages, const Key *key, int position)
+aq_topic_check(AqQueue *queue, RowScan *consumers, RowScan *messages, const Key *key, int position)
 {
 	Bitmapset  *targets;
 
 	slot_getsomeattrs(messages->slot, COL_TARGETS + 1);
 	if (messages->slot->tts_isnull[COL_TARGETS])
 		return;
-	targets = aq_targets_read(messages->slot->tts_values[COL_TARGETS]);
-	switch (aq_message_others(queue, consumers, targets, key, position))
+	targets = aq_table_row_targets(messages->slot->tts_values[COL_TARGETS]);
+	switch (aq_topic_others(queue, consumers, targets, key, position))
 	{
 		case OTHERS_WAIT:
 			break;
 		case OTHERS_DONE:
-			aq_message_done(queue, messages);
+			aq_topic_done(queue, messages);
 			break;
 		case OTHERS_FAILED:
 		case OTHERS_UNKNOWN:
-			aq_message_ask(queue, consumers->rel, key, GetCurrentTimestamp());
+			aq_topic_ask(queue, consumers->rel, key, GetCurrentTimestamp());
 			break;
 	}
 	bms_free(targets);

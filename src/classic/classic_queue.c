@@ -1,0 +1,263 @@
+/*-------------------------------------------------------------------------
+ *
+ * classic_queue.c
+ *	  A queue of a queue table in shared memory: loading and unloading it.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "classic/classic_private.h"
+
+#include "access/table.h"
+#include "access/tableam.h"
+#include "executor/spi.h"
+#include "storage/procarray.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
+
+/* A value of the query's result, which is not null. */
+static Datum
+result_value(uint64 row, int column)
+{
+	bool		isnull;
+
+	return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column, &isnull);
+}
+
+/* The table whose rows are what consumers dequeue. */
+static char *
+consumed_table(AqQueue *queue)
+{
+	return queue->multi ? aq_schema_consumer_table(queue->table.id) : aq_schema_message_table(queue->table.id);
+}
+
+/* The latest step given, where the order index says it; a clock set back is no harm then. */
+static int64
+latest_step(AqQueue *queue)
+{
+	int64		step = 0;
+
+	if (!sorts_by_calls(queue))
+		return 0;
+	aq_sql_run(psprintf("SELECT step FROM aq_data.%s WHERE queue_id = %d AND \"position\" = 0 AND key1 = 0 "
+						"AND key2 = 0 AND state <> %d ORDER BY queue_id DESC, \"position\" DESC, key1 DESC, key2 DESC, step DESC LIMIT 1",
+						aq_schema_message_table(queue->table.id), queue->id, STATE_PROCESSED), 0, NULL, NULL, NULL, true);
+	if (SPI_processed > 0)
+		step = DatumGetInt64(result_value(0, 1));
+	SPI_finish();
+	return step;
+}
+
+/*
+ * What is there for each consumer: the lag is right from the start.  No other
+ * session uses the queue while it is loaded.
+ */
+static void
+count_messages(AqQueue *queue, AqQueueShm *shm)
+{
+	aq_sql_run(psprintf("SELECT \"position\", count(*) FROM aq_data.%s WHERE queue_id = %d AND state <> %d%s "
+						"AND \"position\" >= 0 GROUP BY 1", consumed_table(queue),
+						queue->id, STATE_PROCESSED,
+						queue->multi ? psprintf(" AND state <> %d", STATE_EXPIRED) : ""),
+			   0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		AqConsumerShm *consumer = aq_shm_consumer(shm, DatumGetInt16(result_value(i, 1)));
+
+		if (consumer != NULL)
+			pg_atomic_write_u64(&consumer->enqueued, DatumGetInt64(result_value(i, 2)));
+	}
+	SPI_finish();
+}
+
+/* --- what prepared transactions have done --------------------------------------------- */
+
+/* Does a prepared transaction have a lock on the table? */
+static bool
+any_locks(Oid table)
+{
+	return aq_sql_finds(psprintf("SELECT 1 FROM pg_catalog.pg_locks WHERE pid IS NULL AND relation = %u "
+									"AND mode = 'RowExclusiveLock' LIMIT 1", table));
+}
+
+/* The entry for this row of the list, made if it is not there. */
+static InDoubt *
+doubt_of(List **found, int position, TransactionId xid, bool put)
+{
+	ListCell   *lc;
+	InDoubt	   *doubt;
+
+	foreach(lc, *found)
+	{
+		doubt = lfirst(lc);
+		if (doubt->position == position && doubt->xid == xid && doubt->put == put)
+			return doubt;
+	}
+	doubt = palloc0(sizeof(InDoubt));
+	doubt->position = position;
+	doubt->xid = xid;
+	doubt->put = put;
+	doubt->lowest = KEY_LAST;
+	doubt->highest = KEY_FIRST;
+	*found = lappend(*found, doubt);
+	return doubt;
+}
+
+/* When the row's message was enqueued; 0: not known. */
+static TimestampTz
+enqueue_time_of(AqQueue *queue, RowScan *messages, TupleTableSlot *slot, const Key *key)
+{
+	bool		isnull;
+
+	if (queue->multi)
+	{
+		if (!aq_row_scan_find(messages, queue->id, 0, key))
+			return 0;
+		slot = messages->slot;
+	}
+	return DatumGetTimestampTz(slot_getattr(slot, COL_ENQUEUE_TIME + 1, &isnull));
+}
+
+/* What prepared transactions that a restart has left have enqueued, and what they have taken. */
+static void
+find_uses(AqQueue *queue, AqQueueShm *shm)
+{
+	Oid			table = queue->multi ? queue->table.consumers : queue->table.messages;
+	Relation	rel;
+	TupleTableSlot *slot;
+	TableScanDesc scan;
+	SnapshotData dirty;
+	RowScan		messages;
+	List	   *found = NIL;
+	ListCell   *lc;
+
+	if (!any_locks(table))
+		return;
+	aq_row_scan_open(&messages, queue, queue->table.messages, AccessShareLock);
+	rel = table_open(table, AccessShareLock);
+	slot = table_slot_create(rel, NULL);
+	InitDirtySnapshot(dirty);
+	scan = table_beginscan(rel, &dirty, 0, NULL);
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		bool		put = TransactionIdIsValid(dirty.xmin);
+		TransactionId xid = put ? dirty.xmin : dirty.xmax;
+		int			position;
+		TimestampTz enqueued;
+		InDoubt	   *doubt;
+		Key			key;
+
+		if (!TransactionIdIsValid(xid) || !aq_classic_doubts_has(xid))
+			continue;
+		key = aq_table_row_key(slot);
+		position = DatumGetInt16(slot->tts_values[COL_POSITION]);
+		if (DatumGetInt32(slot->tts_values[COL_QUEUE]) != queue->id || position < 0 ||
+			DatumGetInt16(slot->tts_values[COL_STATE]) == STATE_PROCESSED)
+			continue;
+		doubt = doubt_of(&found, position, xid, put);
+		doubt->n++;
+		enqueued = put ? 0 : enqueue_time_of(queue, &messages, slot, &key);
+		if (enqueued != 0)
+			aq_consumed_add(&doubt->consumed, enqueued);
+		if (key_compare(&key, &doubt->lowest) < 0)
+			doubt->lowest = key;
+		if (key_compare(&key, &doubt->highest) > 0)
+			doubt->highest = key;
+	}
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	table_close(rel, AccessShareLock);
+	aq_row_scan_close(&messages, true);
+	foreach(lc, found)
+		aq_classic_notes_restore(shm, lfirst(lc));
+}
+
+/* Prepared transactions that a restart has left: any may have taken or enqueued messages. */
+static void
+find_doubts(AqQueue *queue, AqQueueShm *shm)
+{
+	bool		any;
+
+	aq_sql_run("SELECT transaction FROM pg_catalog.pg_prepared_xacts WHERE database = current_database()",
+			   0, NULL, NULL, NULL, true);
+	any = SPI_processed > 0;
+	for (uint64 i = 0; i < SPI_processed; i++)
+		aq_classic_doubts_add(DatumGetTransactionId(result_value(i, 1)), shm->object->index);
+	SPI_finish();
+	if (!any)
+		return;
+	find_uses(queue, shm);
+	aq_work_post(shm, AQ_WORK_DOUBT);
+}
+
+/* --- loading -------------------------------------------------------------------------- */
+
+/*
+ * Read what is there.  The transaction that happens to be the first to use the
+ * queue does not keep the locks: it may wait for messages for a long time.
+ */
+static void
+read_tables(AqQueue *queue, AqQueueShm *shm)
+{
+	ResourceOwner mine = CurrentResourceOwner;
+	ResourceOwner reader = ResourceOwnerCreate(mine, "pgaq load");
+
+	CurrentResourceOwner = reader;
+	pg_atomic_write_u64(&classic_queue(shm)->step, (uint64) latest_step(queue));
+	count_messages(queue, shm);
+	find_doubts(queue, shm);
+	CurrentResourceOwner = mine;
+	ResourceOwnerRelease(reader, RESOURCE_RELEASE_BEFORE_LOCKS, true, false);
+	ResourceOwnerRelease(reader, RESOURCE_RELEASE_LOCKS, false, false);
+	ResourceOwnerRelease(reader, RESOURCE_RELEASE_AFTER_LOCKS, true, false);
+	ResourceOwnerDelete(reader);
+}
+
+void
+aq_classic_queue_load(AqQueue *queue, AqQueueShm *shm)
+{
+	ClassicQueue *cq = classic_queue(shm);
+
+	read_tables(queue, shm);
+	pg_atomic_write_u64(&cq->time_from, 0);
+	pg_atomic_write_u64(&shm->next_time, 1);	/* whatever there is */
+	aq_jobs_post();
+	aq_chunks_reserve(1);
+	cq->announced = aq_chunks_take();
+}
+
+/* Are there no rolled back dequeues to be counted, and no prepared transactions at all? */
+bool
+aq_classic_queue_idle(AqQueueShm *shm)
+{
+	ClassicQueue *cq = classic_queue(shm);
+
+	return cq->retries == 0 && pg_atomic_read_u32(&cq->nretries) == 0 &&
+		aq_classic_area->ndoubts == 0 && !aq_classic_area->too_many;
+}
+
+/* No session can reach the queue any more: none of its latches is needed. */
+void
+aq_classic_queue_unload(AqQueueShm *shm)
+{
+	ClassicQueue *cq = classic_queue(shm);
+
+	for (int i = 0; i < LIST_CHUNKS; i++)
+		if (cq->lists[i] != 0)
+			aq_chunks_free(aq_chunk_ptr(cq->lists[i]), LISTS_PER_CHUNK);
+	aq_chunks_free(cq->lists, LIST_CHUNKS);
+	memset(cq->lists, 0, sizeof(cq->lists));
+	aq_chunks_free(&cq->announced, 1);
+	cq->announced = 0;
+	cq->nannounced = 0;
+	while (cq->retries != 0)
+	{
+		uint32		index = cq->retries;
+
+		cq->retries = aq_classic_area_retries[index].next;
+		aq_retry_list_free(index);
+	}
+	pg_atomic_write_u32(&cq->nretries, 0);
+	aq_classic_doubts_forget(shm->object->index);
+}

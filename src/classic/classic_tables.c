@@ -1,0 +1,158 @@
+/*-------------------------------------------------------------------------
+ *
+ * classic_tables.c
+ *	  Making, locking, emptying and dropping the tables of a queue table.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "classic/classic_private.h"
+
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+
+/* Columns of both tables, in the order of the COL_ constants. */
+#define LINE_COLUMNS \
+	"queue_id integer NOT NULL, \"position\" smallint NOT NULL, state smallint NOT NULL, " \
+	"attempts integer NOT NULL, key1 bigint NOT NULL, key2 bigint NOT NULL, step bigint NOT NULL, " \
+	"next_at timestamptz, dequeue_time timestamptz, dequeue_user oid, dequeue_xid bigint"
+
+#define MESSAGE_COLUMNS \
+	"odd boolean NOT NULL, msgid uuid NOT NULL, priority integer NOT NULL, " \
+	"enqueue_time timestamptz NOT NULL, enqueue_user oid, enqueue_xid bigint, session_id bigint, " \
+	"ready_at timestamptz, expires_at timestamptz, correlation text, properties jsonb, sender text, " \
+	"exception_queue text, original_msgid uuid, original_queue text, expiration_reason text, " \
+	"transaction_group bigint, targets bytea, exception_queue_id integer"
+
+static void
+run_ddl(const char *command)
+{
+	(void) aq_sql_run(command, 0, NULL, NULL, NULL, false);
+}
+
+/* The indexes that rows of both tables have; table_index.c knows them by their columns. */
+static void
+make_indexes(const char *table)
+{
+	run_ddl(psprintf("CREATE INDEX %s_order ON aq_data.%s (queue_id, \"position\", key1, key2, step) "
+					 "WHERE state <> %d", table, table, STATE_PROCESSED));
+	run_ddl(psprintf("CREATE INDEX %s_time ON aq_data.%s (queue_id, next_at) WHERE next_at IS NOT NULL",
+					 table, table));
+}
+
+static void
+grant_select(const char *table, Oid role)
+{
+	run_ddl(psprintf("GRANT SELECT ON aq_data.%s TO %s", table,
+					 quote_identifier(GetUserNameFromId(role, false))));
+}
+
+/*
+ * Buffered messages are not logged: their tables are in memory as far as there
+ * is room, and empty after a crash.
+ */
+void
+aq_classic_tables_make(int32 id, Oid payload_type, bool multi, Oid owner)
+{
+	const char *type = format_type_extended(payload_type, -1, FORMAT_TYPE_FORCE_QUALIFY);
+	const char *kind = id > 0 ? "" : "UNLOGGED";
+	const char *messages = aq_schema_message_table(id);
+	const char *consumers = aq_schema_consumer_table(id);
+
+	run_ddl(psprintf("CREATE %s TABLE aq_data.%s (" LINE_COLUMNS ", " MESSAGE_COLUMNS ", payload %s) "
+					 "WITH (autovacuum_vacuum_scale_factor = 0.05)", kind, messages, type));
+	make_indexes(messages);
+	run_ddl(psprintf("CREATE UNIQUE INDEX %s_id ON aq_data.%s (msgid) WHERE odd", messages, messages));
+	if (id < 0)
+		aq_unlogged_mark(messages);
+	if (OidIsValid(owner))
+		grant_select(messages, owner);
+	if (!multi)
+		return;
+	run_ddl(psprintf("CREATE %s TABLE aq_data.%s (" LINE_COLUMNS ") "
+					 "WITH (autovacuum_vacuum_scale_factor = 0.05)", kind, consumers));
+	make_indexes(consumers);
+	if (OidIsValid(owner))
+		grant_select(consumers, owner);
+}
+
+/* The views over them are part of the queue table. */
+void
+aq_classic_tables_drop(int32 id)
+{
+	run_ddl(psprintf("DROP TABLE aq_data.%s CASCADE", aq_schema_message_table(id)));
+	if (OidIsValid(aq_schema_data_relation(aq_schema_consumer_table(id))))
+		run_ddl(psprintf("DROP TABLE aq_data.%s CASCADE", aq_schema_consumer_table(id)));
+}
+
+/* --- a queue's rows in them ------------------------------------------------------------ */
+
+/*
+ * Is there something for a consumer?  A topic's message that all are done with
+ * may still be there: the worker has not checked yet.
+ */
+static bool
+holds_messages(AqQueue *queue)
+{
+	if (queue->multi)
+		return aq_sql_finds(psprintf("SELECT 1 FROM aq_data.%s c JOIN aq.subscriber s "
+										"ON s.queue_id = abs(c.queue_id) AND s.\"position\" = c.\"position\" "
+										"WHERE c.queue_id = %d AND s.kind <> 'removed' AND c.state <> %d LIMIT 1",
+										aq_schema_consumer_table(queue->table.id), queue->id, STATE_PROCESSED));
+	return aq_sql_finds(psprintf("SELECT 1 FROM aq_data.%s WHERE queue_id = %d AND state <> %d LIMIT 1",
+									aq_schema_message_table(queue->table.id), queue->id, STATE_PROCESSED));
+}
+
+/* Waits for transactions that have taken messages of it, or are enqueuing. */
+void
+aq_classic_tables_lock(AqQueue *queue)
+{
+	LockRelationOid(queue->table.messages, ShareRowExclusiveLock);
+	if (OidIsValid(queue->table.consumers))
+		LockRelationOid(queue->table.consumers, ShareRowExclusiveLock);
+}
+
+void
+aq_classic_tables_drop_queue(AqQueue *queue, bool force)
+{
+	AqQueueTable table = queue->table;
+	int32		id = queue->id;
+	char	   *name = pstrdup(queue->name);
+
+	aq_classic_tables_lock(queue);
+	if (!force && holds_messages(queue))
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_NOT_EMPTY, "queue \"%s\" holds messages", name),
+				errhint("Dequeue or purge them, or call aq.drop_queue with force => true."));
+	run_ddl(psprintf("DELETE FROM aq_data.%s WHERE queue_id = %d", aq_schema_message_table(table.id), id));
+	if (OidIsValid(table.consumers))
+		run_ddl(psprintf("DELETE FROM aq_data.%s WHERE queue_id = %d", aq_schema_consumer_table(table.id), id));
+}
+
+/* Is there a row of the queue's, delivered ones included? */
+bool
+aq_classic_tables_hold(AqQueue *queue)
+{
+	const Key	first = KEY_FIRST,
+				last = KEY_LAST;
+	RowScan		rows;
+	Key			key;
+	bool		holds;
+
+	aq_row_scan_open(&rows, queue, queue->table.messages, AccessShareLock);
+	aq_row_scan_seek(&rows, queue->id, 0, &first, ForwardScanDirection);
+	holds = aq_row_scan_next(&rows, &last, &key) || aq_row_scan_any_time(&rows, queue->id);
+	aq_row_scan_close(&rows, true);
+	return holds;
+}
+
+/* What is left of consumers that were removed. */
+void
+aq_classic_tables_leave(AqQueue *queue)
+{
+	if (queue->multi)
+		run_ddl(psprintf("DELETE FROM aq_data.%s WHERE queue_id = %d", aq_schema_consumer_table(queue->table.id), queue->id));
+}

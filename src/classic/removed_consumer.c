@@ -1,0 +1,57 @@
+/*-------------------------------------------------------------------------
+ *
+ * removed_consumer.c
+ *	  What the worker does with the rows of a removed consumer.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "classic/classic_private.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+
+/* Delete its rows; false when a transaction has one of them. */
+static bool
+delete_rows(AqQueue *queue, int position)
+{
+	const Key	first = KEY_FIRST,
+				last = KEY_LAST;
+	RowScan		rows,
+				probe,
+				messages;
+	Key			key;
+	bool		busy = false;
+
+	aq_row_scan_open(&rows, queue, queue->table.consumers, RowExclusiveLock);
+	aq_row_scan_open(&probe, queue, queue->table.consumers, RowExclusiveLock);
+	aq_row_scan_open(&messages, queue, queue->table.messages, RowExclusiveLock);
+	aq_row_scan_seek(&rows, queue->id, position, &first, ForwardScanDirection);
+	while (aq_row_scan_next(&rows, &last, &key))
+	{
+		CHECK_FOR_INTERRUPTS();
+		aq_classic_notes_reserve(queue->shm, position, NOTE_PURGE);
+		if (TransactionIdIsValid(rows.dirty.xmin) || TransactionIdIsValid(rows.dirty.xmax) ||
+			aq_table_row_delete(rows.rel, rows.slot) != TM_Ok)
+		{
+			busy = true;
+			continue;
+		}
+		/* the next consumer at this position begins with nothing before it */
+		aq_classic_notes_add(queue->shm, position, NOTE_PURGE, &key, 1);
+		if (aq_row_scan_find(&messages, queue->id, 0, &key))
+			aq_topic_check(queue, &probe, &messages, &key, position);
+	}
+	aq_row_scan_close(&rows, false);
+	aq_row_scan_close(&probe, false);
+	aq_row_scan_close(&messages, false);
+	return !busy;
+}
+
+/* False when it has to be tried again. */
+bool
+aq_removed_consumer_free(AqQueue *queue, AqRemoved *removed)
+{
+	return aq_row_scan_try_lock(queue) && delete_rows(queue, removed->position);
+}

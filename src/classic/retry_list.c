@@ -1,0 +1,144 @@
+/*-------------------------------------------------------------------------
+ *
+ * retry_list.c
+ *	  A queue's list of rolled back dequeues that the worker has to count.
+ *
+ * An entry is reserved when a transaction begins to dequeue, so that a rollback
+ * need not find memory.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "classic/classic_private.h"
+
+#include "access/transam.h"
+#include "storage/procarray.h"
+
+/* prepared transactions that aq_retry_list_pending() tells from what has ended; of more it says: wait */
+#define RETRY_DOUBTS 32
+
+uint32
+aq_retry_list_reserve(void)
+{
+	uint32		index;
+
+	aq_latch_get(&aq_classic_area->latch, AQ_EXCLUSIVE, AQ_LOC_CLASSIC_RETRY);
+	index = aq_classic_area->free_retry;
+	if (index != 0)
+		aq_classic_area->free_retry = aq_classic_area_retries[index].next;
+	aq_latch_free(&aq_classic_area->latch);
+	return index;
+}
+
+void
+aq_retry_list_free(uint32 index)
+{
+	if (index == 0)
+		return;
+	aq_latch_get(&aq_classic_area->latch, AQ_EXCLUSIVE, AQ_LOC_CLASSIC_RETRY);
+	aq_classic_area_retries[index].next = aq_classic_area->free_retry;
+	aq_classic_area->free_retry = index;
+	aq_latch_free(&aq_classic_area->latch);
+}
+
+void
+aq_retry_list_add(AqQueueShm *shm, uint32 index)
+{
+	ClassicQueue *cq = classic_queue(shm);
+
+	aq_latch_get(&cq->latch, AQ_EXCLUSIVE, AQ_LOC_CLASSIC_RETRY);
+	aq_classic_area_retries[index].next = cq->retries;
+	cq->retries = index;
+	pg_atomic_fetch_add_u32(&cq->nretries, 1);
+	aq_latch_free(&cq->latch);
+}
+
+void
+aq_retry_list_remove(AqQueueShm *shm, uint32 index)
+{
+	ClassicQueue *cq = classic_queue(shm);
+	uint32	   *link;
+
+	aq_latch_get(&cq->latch, AQ_EXCLUSIVE, AQ_LOC_CLASSIC_RETRY);
+	for (link = &cq->retries; *link != index; link = &aq_classic_area_retries[*link].next)
+		;
+	*link = aq_classic_area_retries[index].next;
+	pg_atomic_fetch_sub_u32(&cq->nretries, 1);
+	aq_latch_free(&cq->latch);
+	aq_retry_list_free(index);
+}
+
+int
+aq_retry_list_read(AqQueueShm *shm, uint32 *indexes)
+{
+	ClassicQueue *cq = classic_queue(shm);
+	int			n = 0;
+	int			kept = 0;
+
+	aq_latch_get(&cq->latch, AQ_SHARED, AQ_LOC_CLASSIC_RETRY);
+	for (uint32 i = cq->retries; i != 0 && n < RETRIES_MAX; i = aq_classic_area_retries[i].next)
+		indexes[n++] = i;
+	aq_latch_free(&cq->latch);
+	/* without those that are still prepared */
+	for (int i = 0; i < n; i++)
+		if (!TransactionIdIsValid(aq_classic_area_retries[indexes[i]].doubt) ||
+			!TransactionIdIsInProgress(aq_classic_area_retries[indexes[i]].doubt))
+			indexes[kept++] = indexes[i];
+	return kept;
+}
+
+/* --- which rows wait for it ---------------------------------------------------------- */
+
+/*
+ * Does a row that xid has changed last wait for this count?  The worker may
+ * have been at it, and have failed.
+ */
+bool
+aq_retry_list_is_of(const Retry *retry, TransactionId xid)
+{
+	return (!TransactionIdPrecedes(xid, retry->first) && !TransactionIdPrecedes(retry->last, xid)) ||
+		(TransactionIdIsValid(retry->tried_first) &&
+		 !TransactionIdPrecedes(xid, retry->tried_first) && !TransactionIdPrecedes(retry->tried_last, xid));
+}
+
+static bool
+covers(const Retry *retry, int position, const Key *key, TransactionId xid)
+{
+	return retry->effect.position == position &&
+		key_compare(&retry->lowest, key) <= 0 && key_compare(key, &retry->highest) <= 0 &&
+		(TransactionIdIsValid(xid) ? aq_retry_list_is_of(retry, xid) : !TransactionIdIsValid(retry->doubt));
+}
+
+/*
+ * Is a row that xid (invalid: anybody) took, and rolled back, still to be
+ * counted?  Not by those that are still prepared: another transaction took it.
+ */
+bool
+aq_retry_list_pending(AqQueueShm *shm, int position, const Key *key, TransactionId xid)
+{
+	ClassicQueue *cq = classic_queue(shm);
+	TransactionId doubts[RETRY_DOUBTS];
+	int			ndoubts = 0;
+	bool		pending = false;
+
+	if (pg_atomic_read_u32(&cq->nretries) == 0)
+		return false;
+	aq_latch_get(&cq->latch, AQ_SHARED, AQ_LOC_CLASSIC_RETRY);
+	for (uint32 i = cq->retries; i != 0 && !pending; i = aq_classic_area_retries[i].next)
+	{
+		const Retry *retry = &aq_classic_area_retries[i];
+
+		if (!covers(retry, position, key, xid))
+			continue;
+		if (TransactionIdIsValid(retry->doubt) && ndoubts < RETRY_DOUBTS)
+			doubts[ndoubts++] = retry->doubt;
+		else
+			pending = true;
+	}
+	aq_latch_free(&cq->latch);
+	/* may read from disk, which is not done under a latch */
+	for (int i = 0; i < ndoubts && !pending; i++)
+		pending = !TransactionIdIsInProgress(doubts[i]);
+	return pending;
+}
