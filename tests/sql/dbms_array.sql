@@ -54,6 +54,28 @@ BEGIN
 	RAISE NOTICE '% dequeued: %', n, p;
 END $$;
 SELECT t.error($$CALL dbms_aq.dequeue_array('orders', dbms_aq.dequeue_options_t(wait => 0::numeric), 2::numeric, NULL, NULL::ora.order_t[], NULL, NULL)$$);
+-- try_...: nothing is no error, and the transaction goes on
+BEGIN;
+CALL dbms_aq.enqueue('docs', NULL, NULL, '"try"', NULL) \gset
+CALL dbms_aq.try_dequeue('docs', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::jsonb, NULL) \gset first_
+SELECT :'first_payload', :'first_msgid' = :'msgid';
+CALL dbms_aq.try_dequeue('docs', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::jsonb, NULL);
+CALL dbms_aq.try_dequeue('docs', dbms_aq.dequeue_options_t(wait => 1, visibility => 1), NULL, NULL::text, NULL);
+CALL dbms_aq.try_dequeue('docs', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::varchar, NULL);
+CALL dbms_aq.try_dequeue_array('orders', dbms_aq.dequeue_options_t(wait => 0), 10, NULL, NULL::ora.order_t[], NULL, NULL);
+CALL dbms_aq.try_listen(ARRAY[sys.aq$_agent(NULL, 'docs', NULL)], 0, NULL);
+COMMIT;
+CALL dbms_aq.try_dequeue('docs', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::jsonb, NULL);
+SELECT t.error($$CALL dbms_aq.try_dequeue('nothing', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::jsonb, NULL)$$);
+-- the savepoint idiom of docs/oracle.md: what was dequeued before the error is committed
+CALL dbms_aq.enqueue('docs', NULL, NULL, '"kept"', NULL) \gset
+BEGIN;
+CALL dbms_aq.dequeue('docs', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::jsonb, NULL) \gset
+SAVEPOINT next_message;
+CALL dbms_aq.dequeue('docs', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::jsonb, NULL);
+ROLLBACK TO next_message;
+COMMIT;
+CALL dbms_aq.try_dequeue('docs', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::jsonb, NULL);
 -- nothing: ORA-25228
 SELECT t.error($$CALL dbms_aq.dequeue_array('orders', dbms_aq.dequeue_options_t(wait => 0), 10, NULL, NULL::ora.order_t[], NULL, NULL, NULL)$$);
 -- what is refused

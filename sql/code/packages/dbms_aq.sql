@@ -538,6 +538,33 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_dequeue_array';
 COMMENT ON PROCEDURE dbms_aq.dequeue_array(text, dbms_aq.dequeue_options_t, numeric, dbms_aq.message_properties_array_t, anycompatiblearray,
 	dbms_aq.msgid_array_t, integer) IS 'The same without error_array, which is never filled';
 
+-- The same without an error when there is nothing: a transaction of a client's goes on.
+
+CREATE PROCEDURE dbms_aq.try_dequeue(queue_name text, dequeue_options dbms_aq.dequeue_options_t,
+	OUT message_properties dbms_aq.message_properties_t, INOUT payload anyelement, OUT msgid uuid)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_try_dequeue';
+COMMENT ON PROCEDURE dbms_aq.try_dequeue(text, dbms_aq.dequeue_options_t, anyelement) IS
+'As dequeue, but returns nulls instead of raising ORA-25228 when there is no message within the wait time';
+
+CREATE PROCEDURE dbms_aq.try_dequeue(queue_name text, dequeue_options dbms_aq.dequeue_options_t,
+	OUT message_properties dbms_aq.message_properties_t, INOUT payload text, OUT msgid uuid)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_try_dequeue';
+COMMENT ON PROCEDURE dbms_aq.try_dequeue(text, dbms_aq.dequeue_options_t, text) IS
+'As dequeue, but returns nulls instead of raising ORA-25228 when there is no message within the wait time';
+
+CREATE PROCEDURE dbms_aq.try_dequeue(queue_name text, dequeue_options dbms_aq.dequeue_options_t,
+	OUT message_properties dbms_aq.message_properties_t, INOUT payload varchar, OUT msgid uuid)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_try_dequeue';
+COMMENT ON PROCEDURE dbms_aq.try_dequeue(text, dbms_aq.dequeue_options_t, varchar) IS
+'As dequeue, but returns nulls instead of raising ORA-25228 when there is no message within the wait time';
+
+CREATE PROCEDURE dbms_aq.try_dequeue_array(queue_name text, dequeue_options dbms_aq.dequeue_options_t, array_size numeric,
+	OUT message_properties_array dbms_aq.message_properties_array_t, INOUT payload_array anyarray,
+	OUT msgid_array dbms_aq.msgid_array_t, OUT dequeued integer)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_try_dequeue_array';
+COMMENT ON PROCEDURE dbms_aq.try_dequeue_array(text, dbms_aq.dequeue_options_t, numeric, anyarray) IS
+'As dequeue_array, but dequeued is 0 instead of ORA-25228 when there is no message within the wait time';
+
 -- listen
 
 CREATE FUNCTION dbms_aq._listen_targets(agent_list dbms_aq.aq$_agent_list_t, wait numeric, listen_delivery_mode numeric,
@@ -603,3 +630,8 @@ CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, wait numeri
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_listen';
 COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t, numeric, numeric) IS
 'Wait until one of the agents has a message of this delivery mode; the first in list order is returned. Consumes nothing';
+
+CREATE PROCEDURE dbms_aq.try_listen(agent_list dbms_aq.aq$_agent_list_t, wait numeric, OUT agent sys.aq$_agent)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_try_listen';
+COMMENT ON PROCEDURE dbms_aq.try_listen(dbms_aq.aq$_agent_list_t, numeric) IS
+'As listen, but returns a null agent instead of raising ORA-25254 when there is no message within the wait time';

@@ -241,10 +241,11 @@ wants_immediate(FunctionCallInfo fcinfo, int options)
 /*
  * Call the function with the procedure's own arguments until it has found
  * something or the time that it tells is over.  payload is the number of the
- * argument whose type it depends on.
+ * argument whose type it depends on.  must_find: nothing found is an error,
+ * else the results of the last call, which are null.
  */
 static Datum
-dequeue_by(FunctionCallInfo fcinfo, const char *function, int payload)
+dequeue_by(FunctionCallInfo fcinfo, const char *function, int payload, bool must_find)
 {
 	AQ_TIMED(AQ_TIME_DEQUEUE);
 	Attempt		attempt = {0};
@@ -279,28 +280,48 @@ dequeue_by(FunctionCallInfo fcinfo, const char *function, int payload)
 		(void) aq_wait_released(pstrdup(attempt.queue),
 								attempt.consumer ? pstrdup(attempt.consumer) : NULL,
 								attempt.delivery, attempt.selective, attempt.timeout_us, try_once, &attempt);
-	if (!attempt.success)
+	if (!attempt.success && must_find)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NO_MESSAGE, "there is no message for this consumer in queue \"%s\"",
 						 attempt.queue));
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), attempt.results, attempt.isnull));
 }
 
-PG_FUNCTION_INFO_V1(aq_packages_dequeue);
-Datum
-aq_packages_dequeue(PG_FUNCTION_ARGS)
+static Datum
+dequeue_one(FunctionCallInfo fcinfo, bool must_find)
 {
 	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 2);
 	bool		as_text = type == TEXTOID || type == VARCHAROID;
 
-	return dequeue_by(fcinfo, as_text ? "_dequeue_text" : "_dequeue", 2);
+	return dequeue_by(fcinfo, as_text ? "_dequeue_text" : "_dequeue", 2, must_find);
+}
+
+PG_FUNCTION_INFO_V1(aq_packages_dequeue);
+Datum
+aq_packages_dequeue(PG_FUNCTION_ARGS)
+{
+	return dequeue_one(fcinfo, true);
+}
+
+PG_FUNCTION_INFO_V1(aq_packages_try_dequeue);
+Datum
+aq_packages_try_dequeue(PG_FUNCTION_ARGS)
+{
+	return dequeue_one(fcinfo, false);
 }
 
 PG_FUNCTION_INFO_V1(aq_packages_dequeue_array);
 Datum
 aq_packages_dequeue_array(PG_FUNCTION_ARGS)
 {
-	return dequeue_by(fcinfo, "_dequeue_array", 3);
+	return dequeue_by(fcinfo, "_dequeue_array", 3, true);
+}
+
+PG_FUNCTION_INFO_V1(aq_packages_try_dequeue_array);
+Datum
+aq_packages_try_dequeue_array(PG_FUNCTION_ARGS)
+{
+	return dequeue_by(fcinfo, "_dequeue_array", 3, false);
 }
 
 /* --- transformations of subscribers ------------------------------------------------ */
@@ -427,9 +448,8 @@ strings_of(Datum array, int *n)
  * returns queues, consumers, seconds, the delivery mode, and the agents with
  * their names as Oracle spells them.
  */
-PG_FUNCTION_INFO_V1(aq_packages_listen);
-Datum
-aq_packages_listen(PG_FUNCTION_ARGS)
+static Datum
+listen_by(FunctionCallInfo fcinfo, bool must_find)
 {
 	AQ_TIMED(AQ_TIME_LISTEN);
 	Attempt		targets = {.context = CurrentMemoryContext};
@@ -443,8 +463,8 @@ aq_packages_listen(PG_FUNCTION_ARGS)
 				delivery;
 	char	  **queues,
 			  **consumers;
-	Datum		results[2];
-	bool		result_nulls[2] = {false, false};
+	Datum		results[2] = {0};
+	bool		result_nulls[2] = {true, true};
 	ArrayType  *agents;
 	Datum	   *elements;
 	bool	   *nulls_in_list;
@@ -471,13 +491,31 @@ aq_packages_listen(PG_FUNCTION_ARGS)
 	delivery = DatumGetInt32(columns[3]);
 	found = aq_wait_listen_released(n, queues, consumers, &delivery, seconds_to_us(DatumGetInt32(columns[2])));
 	if (found < 0)
+	{
+		if (!must_find)
+			return aq_rows_one(fcinfo, results, result_nulls);
 		ereport(ERROR,
 				aq_error(AQ_ERR_LISTEN_TIMEOUT, "there is no message for any agent of the list"));
-
+	}
 	agents = DatumGetArrayTypeP(columns[4]);
 	get_typlenbyvalalign(ARR_ELEMTYPE(agents), &length, &byval, &align);
 	deconstruct_array(agents, ARR_ELEMTYPE(agents), length, byval, align, &elements, &nulls_in_list, &n);
 	results[0] = elements[found];
 	results[1] = Int32GetDatum(delivery);
+	result_nulls[0] = result_nulls[1] = false;
 	return aq_rows_one(fcinfo, results, result_nulls);
+}
+
+PG_FUNCTION_INFO_V1(aq_packages_listen);
+Datum
+aq_packages_listen(PG_FUNCTION_ARGS)
+{
+	return listen_by(fcinfo, true);
+}
+
+PG_FUNCTION_INFO_V1(aq_packages_try_listen);
+Datum
+aq_packages_try_listen(PG_FUNCTION_ARGS)
+{
+	return listen_by(fcinfo, false);
 }
