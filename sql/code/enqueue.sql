@@ -16,7 +16,7 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload text,
 	delivery_mode text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_text';
 COMMENT ON FUNCTION aq.enqueue(text, text, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
-'Enqueue one message, payload as text, read by the payload type''s input function; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
+'Enqueue one message, payload as text, read by the payload type''s input function; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready (negative: none); expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
 
 CREATE FUNCTION aq.enqueue(queue_name text, payload jsonb,
 	priority integer DEFAULT NULL,
@@ -32,7 +32,7 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload jsonb,
 	delivery_mode text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
 COMMENT ON FUNCTION aq.enqueue(text, jsonb, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
-'Enqueue one message, payload jsonb; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
+'Enqueue one message, payload jsonb; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready (negative: none); expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
 
 CREATE FUNCTION aq.enqueue(queue_name text, payload bytea,
 	priority integer DEFAULT NULL,
@@ -48,7 +48,7 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload bytea,
 	delivery_mode text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
 COMMENT ON FUNCTION aq.enqueue(text, bytea, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
-'Enqueue one message, payload bytea; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
+'Enqueue one message, payload bytea; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready (negative: none); expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
 
 CREATE FUNCTION aq.enqueue(queue_name text, payload anyelement,
 	priority integer DEFAULT NULL,
@@ -64,7 +64,7 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload anyelement,
 	delivery_mode text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
 COMMENT ON FUNCTION aq.enqueue(text, anyelement, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
-'Enqueue one message, payload of any type, which must be the queue''s payload type; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready; expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
+'Enqueue one message, payload of any type, which must be the queue''s payload type; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready (negative: none); expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
 
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads text[],
 	priority integer DEFAULT NULL,

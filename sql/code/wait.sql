@@ -5,6 +5,11 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'aq_wait';
 COMMENT ON PROCEDURE aq.wait(text, text, interval, boolean) IS
 'Wait until the consumer (null for a single-consumer queue) has a message, or for timeout (null or negative: for ever); ready tells which. Holds no snapshot while it waits when called by CALL outside a function. Consumes nothing: dequeue without waiting afterwards, and expect that another session may have been faster. Errors AQ001, AQ007, AQ009, AQ010';
 
+CREATE PROCEDURE aq.wait(queue_name text, timeout interval DEFAULT NULL, INOUT ready boolean DEFAULT NULL)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_wait';
+COMMENT ON PROCEDURE aq.wait(text, interval, boolean) IS
+'The same for a single-consumer queue: CALL aq.wait(''orders'', ''1 minute''). Errors AQ001, AQ007, AQ009, AQ010';
+
 CREATE PROCEDURE aq.wait(queue_name text, consumer text, timeout interval, delivery_mode text, INOUT ready boolean)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_wait';
 COMMENT ON PROCEDURE aq.wait(text, text, interval, text, boolean) IS

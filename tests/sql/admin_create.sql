@@ -57,6 +57,19 @@ SELECT t.error($$SELECT aq.create_queue('c_bad', exception_queue => 'c_bad')$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', exception_queue => 'c_text')$$);		-- another payload type
 SELECT t.error($$SELECT aq.create_queue('c_bad', exception_queue => 'c_all')$$);		-- multi-consumer
 
+-- unless what exists is no error; it stays what it is
+SELECT aq.create_queue('c_text', 'jsonb', if_not_exists => true);
+SELECT payload_type, count(*) FROM aq.queue WHERE queue_name = 'c_text' GROUP BY 1;
+SELECT aq.create_queue('c_maybe', multiple_consumers => true, if_not_exists => true);
+SELECT aq.subscribe('c_maybe', 'x', 'priority = 1', if_not_exists => true);
+SELECT aq.subscribe('c_maybe', 'x', 'priority = 2', if_not_exists => true);
+SELECT consumer, rule FROM aq.subscribers WHERE queue_name = 'c_maybe';
+SELECT aq.create_queue_table('t.c_table', 'text', if_not_exists => true);
+SELECT aq.create_queue_table('t.c_table', if_not_exists => true);
+SELECT payload_type FROM aq.queue_tables WHERE queue_table = 't.c_table';
+SELECT aq.drop_queue_table('t.c_table');
+SELECT t.error($$SELECT aq.create_queue('c_maybe', if_not_exists => NULL)$$);
+
 -- nothing of the refused ones is left
 SELECT count(*) FROM aq.queue WHERE queue_name = 'c_bad';
 

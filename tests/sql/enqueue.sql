@@ -30,7 +30,8 @@ SELECT payload, msgid = :'second'::uuid FROM aq.dequeue('e');
 SELECT t.error(format($$SELECT aq.enqueue('e', '0', priority => %s)$$, p)) FROM unnest(ARRAY[-1, 0, 9, 10]) p;
 SELECT aq.purge_queue('e');
 -- times
-SELECT t.error($$SELECT aq.enqueue('e', '0', delay => '-1 s')$$);
+SELECT aq.enqueue('e', '0', delay => '-1 s') IS NOT NULL, aq.enqueue('e', '1', delay => '2001-01-01' - now()) IS NOT NULL;
+SELECT string_agg(payload::text, ' ') FROM aq.dequeue('e', max_messages => 10);
 SELECT t.error($$SELECT aq.enqueue('e', '0', expiration => '0')$$);
 SELECT t.error($$SELECT aq.enqueue('e', '0', expiration => '-1 s')$$);
 SELECT t.error($$SELECT aq.enqueue('e', '0', delay => '400000 years')$$);

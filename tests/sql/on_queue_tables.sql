@@ -6,14 +6,15 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL,
 	max_retries integer DEFAULT NULL, retry_delay interval DEFAULT '0',
 	retention interval DEFAULT '0', exception_queue text DEFAULT NULL,
-	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal')
+	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal', if_not_exists boolean DEFAULT false)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	IF queue_table IS NULL THEN
-		PERFORM aq.create_queue_table('public.qt_' || queue_name, payload_type, 'priority, enq_time', multiple_consumers);
+		PERFORM aq.create_queue_table('public.qt_' || queue_name, payload_type, 'priority, enq_time', multiple_consumers,
+			if_not_exists => if_not_exists);
 	END IF;
 	PERFORM aq.create_queue_as_it_is(queue_name, payload_type, multiple_consumers, NULL, max_retries, retry_delay, retention,
-		exception_queue, comment, coalesce(queue_table, 'public.qt_' || queue_name), queue_type);
+		exception_queue, comment, coalesce(queue_table, 'public.qt_' || queue_name), queue_type, if_not_exists);
 	-- what fails or expires is dropped, as without an exception queue
 	IF queue_table IS NULL AND exception_queue IS NULL THEN
 		PERFORM aq.alter_queue(queue_name, exception_queue => '');

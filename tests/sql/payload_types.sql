@@ -71,6 +71,8 @@ SELECT t.error($$SELECT payload FROM aq.browse('p_text')$$);
 SELECT t.error($$SELECT payload FROM aq.dequeue('p_text', 10)$$);
 SELECT t.error($$SELECT payload FROM aq.dequeue('p_text', 10::smallint)$$);
 SELECT t.error($$SELECT payload FROM aq.dequeue('p_row', NULL::t.address)$$);
+-- without its name a text is the consumer
+SELECT t.error($$SELECT payload FROM aq.dequeue('p_text', NULL::text)$$);
 SELECT payload FROM aq.dequeue('p_text', as_type => NULL::text);
 
 -- arrays: the same overloads, order of ids is the order of elements

@@ -18,6 +18,15 @@ CALL aq.wait('t', NULL, '-1 s', NULL);
 CALL aq.wait(queue_name => 't', consumer => NULL, timeout => '1 s', ready => NULL);
 SELECT t.drain('t');
 CALL aq.wait('t', NULL, '0', NULL);
+-- without nulls, for a single consumer
+CALL aq.wait('t', '10 ms');
+CALL aq.wait('t', timeout => '0');
+CALL aq.wait('t_topic', '0');
+SELECT t.put('t', 1);
+CALL aq.wait('t');
+CALL aq.wait('t', '0', NULL);
+DO $$DECLARE ready boolean; BEGIN CALL aq.wait('t', '0', ready); RAISE NOTICE '%', ready; END$$;
+SELECT t.drain('t');
 -- per consumer
 SELECT aq.enqueue('t_topic', '1', recipients => ARRAY['b']) IS NOT NULL;
 CALL aq.wait('t_topic', 'a', '0', NULL);

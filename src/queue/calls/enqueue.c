@@ -124,8 +124,7 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 	{
 		int64		delay = aq_interval_option(PG_GETARG_DATUM(ARG_DELAY), AQ_ERR_DELAY_INVALID, "delay");
 
-		if (delay < 0)
-			ereport(ERROR, aq_error(AQ_ERR_DELAY_INVALID, "delay must not be negative"));
+		/* a time that is over is now */
 		if (delay > 0)
 		{
 			options->ready_at = GetCurrentTimestamp() + delay;

@@ -228,17 +228,18 @@ timeout_arg(FunctionCallInfo fcinfo, int arg)
 	return PG_ARGISNULL(arg) ? -1 : aq_interval_to_us(PG_GETARG_DATUM(arg));
 }
 
-/* aq.wait(queue_name, consumer, timeout [, delivery_mode], ready) */
+/* aq.wait(queue_name, timeout, ready) or aq.wait(queue_name, consumer, timeout [, delivery_mode], ready) */
 PG_FUNCTION_INFO_V1(aq_wait);
 Datum
 aq_wait(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_LISTEN);
 	char	   *name = aq_args_name(fcinfo, 0, "queue_name");
-	char	   *consumer = aq_args_name_or_null(fcinfo, 1, "consumer");
+	bool		single = PG_NARGS() == 3;
+	char	   *consumer = single ? NULL : aq_args_name_or_null(fcinfo, 1, "consumer");
 	int			delivery = PG_NARGS() > 4 ? aq_args_delivery(fcinfo, 3) : AQ_PERSISTENT;
 	Datum		value = BoolGetDatum(aq_wait_released(name, consumer, delivery, false,
-													  timeout_arg(fcinfo, 2), NULL, NULL));
+													  timeout_arg(fcinfo, single ? 1 : 2), NULL, NULL));
 	bool		isnull = false;
 
 	PG_RETURN_DATUM(aq_rows_one(fcinfo, &value, &isnull));

@@ -47,6 +47,19 @@ aq_args_check_name(const char *name, const char *what)
 				errhint("Names must not begin with \"aq$\"."));
 }
 
+/* It exists: is that no error?  Then the caller is told. */
+bool
+aq_args_if_not_exists(FunctionCallInfo fcinfo, int arg, const char *what, const char *name)
+{
+	bool		fine = !PG_ARGISNULL(arg) && PG_GETARG_BOOL(arg);
+
+	if (fine)
+		ereport(NOTICE,
+				(errcode(ERRCODE_DUPLICATE_OBJECT),
+				 errmsg("%s \"%s\" already exists, skipping", what, name)));
+	return fine;
+}
+
 /*
  * The position of the consumer that dequeues, -1 for one that is unknown: it
  * finds nothing.

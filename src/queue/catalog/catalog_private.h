@@ -126,6 +126,7 @@ extern void aq_caller_path_leave(int nest);
 extern char *aq_args_name(FunctionCallInfo fcinfo, int arg, const char *what);
 extern char *aq_args_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what);
 extern void aq_args_check_name(const char *name, const char *what);
+extern bool aq_args_if_not_exists(FunctionCallInfo fcinfo, int arg, const char *what, const char *name);
 extern int	aq_args_consumer_position(AqQueue *queue, const char *consumer);
 extern int	aq_args_delivery(FunctionCallInfo fcinfo, int arg);
 

@@ -131,7 +131,8 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 				errhint("Leave \"multiple_consumers\" false."));
 	if (!PG_ARGISNULL(7))
 		d.exception_queue_id = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(7)), d.payload_type);
-	aq_definition_create(&d);
+	if (aq_catalog_get_by_name(d.name) == NULL || !aq_args_if_not_exists(fcinfo, 11, "queue", d.name))
+		aq_definition_create(&d);
 	PG_RETURN_VOID();
 }
 

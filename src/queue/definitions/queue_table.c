@@ -236,9 +236,13 @@ aq_queue_table_create(PG_FUNCTION_ARGS)
 	(void) get_namespace_oid(name.schema, false);
 	aq_queue_table_check_schema(psprintf("%s.%s", name.schema, name.table));
 	if (find_row(name.schema, name.table, &row, &owner))
+	{
+		if (aq_args_if_not_exists(fcinfo, 6, "queue table", psprintf("%s.%s", name.schema, name.table)))
+			PG_RETURN_VOID();
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_TABLE_EXISTS, "queue table \"%s.%s\" already exists",
 						 name.schema, name.table));
+	}
 
 	id = (int32) nextval_internal(aq_schema_relation("queue_table_id_seq"), false);
 	insert_row(id, &name, fcinfo, sort_list);

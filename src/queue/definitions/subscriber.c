@@ -131,10 +131,14 @@ aq_subscriber_add(PG_FUNCTION_ARGS)
 		(void) aq_rule_compile(queue, rule, GetUserId(), CurrentMemoryContext);
 	consumer = aq_catalog_consumer(queue, name);
 	if (consumer != NULL && consumer->subscriber)
+	{
+		if (aq_args_if_not_exists(fcinfo, 5, "subscriber", name))
+			PG_RETURN_VOID();
 		ereport(ERROR,
 				aq_error(AQ_ERR_SUBSCRIBER_EXISTS, "\"%s\" already is a subscriber of queue \"%s\"",
 						 name, queue->name),
 				errhint("Change its rule with aq.alter_subscriber."));
+	}
 	if (consumer != NULL)
 		update_consumer(queue, consumer->position,
 						psprintf("kind = 'subscriber', rule = $3, rule_role = $4, delivery_mode = %d", delivery), rule);
