@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * job.c
- *	  The transactions of a job.
+ *	  What jobs need of the worker that runs them: its transactions, and
+ *	  whether this process is one.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -14,6 +15,21 @@
 #include "commands/extension.h"
 #include "storage/lmgr.h"
 #include "utils/snapmgr.h"
+
+static bool in_worker;
+
+/* This process is its database's worker, from now on. */
+void
+aq_job_enter_worker(void)
+{
+	in_worker = true;
+}
+
+bool
+aq_job_in_worker(void)
+{
+	return in_worker;
+}
 
 void
 aq_job_begin(void)

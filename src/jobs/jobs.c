@@ -413,6 +413,22 @@ aq_jobs_post_check(void)
 	aq_latch_free(&aq_jobs_area->latch);
 }
 
+static AqDatabaseDropped dropped;
+
+void
+aq_jobs_on_database_dropped(AqDatabaseDropped callback)
+{
+	dropped = callback;
+}
+
+/* The queues of a database are gone, by DROP DATABASE or DROP EXTENSION. */
+void
+aq_jobs_database_gone(Oid database)
+{
+	if (dropped)
+		dropped(database);
+}
+
 /* --- aq.check() --------------------------------------------------------------------------- */
 
 void

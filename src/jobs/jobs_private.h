@@ -61,13 +61,16 @@ extern AqDatabase *aq_jobs_claim(Oid database);
 extern void aq_jobs_used(AqDatabase *db);
 extern void aq_jobs_unused(AqDatabase *db);
 extern void aq_jobs_post_check(void);
+extern void aq_jobs_database_gone(Oid database);
 extern bool aq_jobs_lower_time(AqDatabase *db, TimestampTz when);
+
+/* job.c */
+extern void aq_job_enter_worker(void);
 
 /* launcher.c */
 extern void aq_launcher_register(void);
 
 /* utility.c */
-extern void aq_jobs_database_gone(Oid database);
 extern void aq_utility_install(void);
 
 #endif							/* AQ_JOBS_PRIVATE_H */

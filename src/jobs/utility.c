@@ -28,17 +28,10 @@
 #define STOP_TIMEOUT ((int64) 10000000)
 
 static ProcessUtility_hook_type previous_hook;
-static AqDatabaseDropped dropped;
 static AqCommandDone command_done;
 static AqPreparedEnded prepared_ended;
 static Node *running;			/* the innermost command */
 static bool extension_gone;		/* if the transaction commits */
-
-void
-aq_jobs_on_database_dropped(AqDatabaseDropped callback)
-{
-	dropped = callback;
-}
 
 void
 aq_utility_on_command(AqCommandDone callback)
@@ -50,14 +43,6 @@ void
 aq_utility_on_prepared_end(AqPreparedEnded callback)
 {
 	prepared_ended = callback;
-}
-
-/* The queues of a database are gone, by DROP DATABASE or DROP EXTENSION. */
-void
-aq_jobs_database_gone(Oid database)
-{
-	if (dropped)
-		dropped(database);
 }
 
 Node *

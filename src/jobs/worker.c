@@ -45,12 +45,6 @@ aq_worker_register(const AqJob *job)
 }
 
 bool
-aq_job_in_worker(void)
-{
-	return database != NULL;
-}
-
-bool
 aq_worker_is_ending(void)
 {
 	return ShutdownRequestPending;
@@ -234,6 +228,7 @@ aq_worker_main(Datum arg)
 	database = aq_jobs_claim(oid);
 	if (database == NULL)
 		proc_exit(0);
+	aq_job_enter_worker();
 	before_shmem_exit(worker_exit, (Datum) 0);
 	BackgroundWorkerInitializeConnectionByOid(oid, InvalidOid, 0);
 	pqsignal(SIGTERM, end_worker);
