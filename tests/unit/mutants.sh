@@ -216,6 +216,8 @@ mutant slot-taken-keeps-its-bit slot.c 's/\(void\) aq_bitmap_clear\(bitmap_of\(s
 mutant slot-first-stays slot.c 's/if \(first < sub->first\)\n\t\tsub->first = first;//'
 mutant slot-hint-stays slot.c 's/ssub->hint = partition->index;/;/'
 mutant slot-hint-of-unlinked slot.c 's/ssub->hint = partition->next;/;/'
+mutant slot-ready-looks-empty slot.c 's/(look_at\(Stream.*?)stream_not_empty\(stream, position\);/$1/s'
+mutant slot-doubt-looks-empty slot.c 's/(count_doubt\(stream_sub\(stream, position\), 1\);\n)\t\tstream_not_empty\(stream, position\);/$1/'
 mutant slot-looks-at-one slot.c 's/(partition != NULL; partition = )partition_at\(partition->next\)/$1NULL/'
 mutant slot-waiting-stays-counted slot.c 's/sub->nwaiting--;//'
 mutant slot-doubt-not-announced slot.c 's/ssub->doubt_change = [^;]*;//'

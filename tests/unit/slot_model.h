@@ -156,6 +156,7 @@ append(Partition *p)
 	aq_slot_reset(p, 0);
 	memset(&model[p->index], 0, sizeof(model[0]));
 	make_frame(p);
+	stream_not_empty_for_all(stream);
 }
 
 static void
@@ -264,7 +265,9 @@ recount_consumer(int c)
 {
 	const StreamSub *ssub = stream_sub(stream, positions[c]);
 	int64		ready = 0;
-	uint32		ndoubt = 0;
+	uint32		ndoubt = 0,
+				nretry = 0,
+				away = 0;		/* not resident */
 	int64		begin = ssub->hint != 0 ? partition_at(ssub->hint)->number : 0;
 
 	for (const Partition *p = partition_at(stream->head); p != NULL; p = partition_at(p->next))
@@ -273,7 +276,10 @@ recount_consumer(int c)
 		uint32		n[VIEW_DONE + 1] = {0};
 
 		if (p->frame == 0)
+		{
+			away += p->number >= begin;
 			continue;
+		}
 		sub = frame_sub(frame_of(p), positions[c]);
 		for (uint32 i = 0; i < SLOTS; i++)
 		{
@@ -289,8 +295,12 @@ recount_consumer(int c)
 		CHECK_EQ(sub->nretry, n[VIEW_RETRY]);
 		CHECK_EQ(sub->ndoubt, n[VIEW_DOUBT]);
 		ready += n[VIEW_READY];
+		nretry += n[VIEW_RETRY];
 		ndoubt += n[VIEW_DOUBT];
 	}
+	/* a dequeue does not look at all */
+	if (stream_is_empty(stream, positions[c]))
+		CHECK_EQ(ready + nretry + ndoubt + away, 0);
 	CHECK_EQ(ssub->ready, ready);
 	CHECK_EQ(ssub->ndoubt, ndoubt);
 	CHECK_EQ(ssub->delivered, delivered[c]);
