@@ -55,6 +55,34 @@ COMMENT ON DOMAIN sys.aq$_agent_list_t IS 'Agents to listen for';
 CREATE DOMAIN sys.aq$_subscriber_list_t AS sys.aq$_agent[];
 COMMENT ON DOMAIN sys.aq$_subscriber_list_t IS 'Subscribers of a queue';
 
+CREATE TYPE sys.aq$_reg_info AS (name text, namespace integer, callback text, context bytea, anyctx jsonb, ctxtype integer, qosflags integer,
+	payloadcbk text, timeout integer, ntfn_grouping_class integer, ntfn_grouping_value integer,
+	ntfn_grouping_type integer, ntfn_grouping_start_time timestamptz, ntfn_grouping_repeat_count integer);
+COMMENT ON TYPE sys.aq$_reg_info IS 'A registration for notification; not used';
+COMMENT ON COLUMN sys.aq$_reg_info.name IS 'queue, or queue:consumer';
+COMMENT ON COLUMN sys.aq$_reg_info.namespace IS 'namespace_aq() or namespace_anonymous()';
+COMMENT ON COLUMN sys.aq$_reg_info.callback IS 'what is to be called';
+COMMENT ON COLUMN sys.aq$_reg_info.context IS 'handed to the callback';
+COMMENT ON COLUMN sys.aq$_reg_info.anyctx IS 'handed to the callback';
+COMMENT ON COLUMN sys.aq$_reg_info.ctxtype IS 'which of the two';
+COMMENT ON COLUMN sys.aq$_reg_info.qosflags IS 'quality of service';
+COMMENT ON COLUMN sys.aq$_reg_info.payloadcbk IS 'callback with the payload';
+COMMENT ON COLUMN sys.aq$_reg_info.timeout IS 'seconds until the registration ends';
+COMMENT ON COLUMN sys.aq$_reg_info.ntfn_grouping_class IS 'grouping by time';
+COMMENT ON COLUMN sys.aq$_reg_info.ntfn_grouping_value IS 'seconds of a group';
+COMMENT ON COLUMN sys.aq$_reg_info.ntfn_grouping_type IS 'summary or last';
+COMMENT ON COLUMN sys.aq$_reg_info.ntfn_grouping_start_time IS 'when grouping begins';
+COMMENT ON COLUMN sys.aq$_reg_info.ntfn_grouping_repeat_count IS 'number of groups';
+CREATE DOMAIN sys.aq$_reg_info_list AS sys.aq$_reg_info[];
+COMMENT ON DOMAIN sys.aq$_reg_info_list IS 'Registrations; not used';
+CREATE TYPE sys.aq$_post_info AS (name text, namespace integer, payload bytea);
+COMMENT ON TYPE sys.aq$_post_info IS 'A notification to be sent; not used';
+COMMENT ON COLUMN sys.aq$_post_info.name IS 'name of the subscription';
+COMMENT ON COLUMN sys.aq$_post_info.namespace IS 'namespace_anonymous()';
+COMMENT ON COLUMN sys.aq$_post_info.payload IS 'what is sent';
+CREATE DOMAIN sys.aq$_post_info_list AS sys.aq$_post_info[];
+COMMENT ON DOMAIN sys.aq$_post_info_list IS 'Notifications to be sent; not used';
+
 -- Types of package dbms_aq.  A null field, and a null record, mean the defaults.
 
 CREATE DOMAIN dbms_aq.aq$_recipient_list_t AS sys.aq$_agent[];

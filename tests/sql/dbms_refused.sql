@@ -1,0 +1,39 @@
+-- Subprograms of Oracle's that are not supported raise ORA-24205.
+\pset format unaligned
+\pset tuples_only on
+SET search_path = ora, public;
+
+SELECT t.error($$CALL dbms_aq.register(NULL, 1)$$);
+SELECT t.error($$CALL dbms_aq.unregister(NULL, 1)$$);
+SELECT t.error($$CALL dbms_aq.post(NULL, 1)$$);
+SELECT t.error($$CALL dbms_aq.bind_agent(NULL)$$);
+SELECT t.error($$CALL dbms_aq.unbind_agent(NULL)$$);
+SELECT t.error($$CALL dbms_aqadm.create_np_queue('x')$$);
+SELECT t.error($$CALL dbms_aqadm.schedule_propagation('x')$$);
+SELECT t.error($$CALL dbms_aqadm.alter_propagation_schedule('x')$$);
+SELECT t.error($$CALL dbms_aqadm.unschedule_propagation('x')$$);
+SELECT t.error($$CALL dbms_aqadm.enable_propagation_schedule('x')$$);
+SELECT t.error($$CALL dbms_aqadm.disable_propagation_schedule('x')$$);
+SELECT t.error($$CALL dbms_aqadm.create_aq_agent('x')$$);
+SELECT t.error($$CALL dbms_aqadm.alter_aq_agent('x')$$);
+SELECT t.error($$CALL dbms_aqadm.drop_aq_agent('x')$$);
+SELECT t.error($$CALL dbms_aqadm.enable_db_access('x', 'x')$$);
+SELECT t.error($$CALL dbms_aqadm.disable_db_access('x', 'x')$$);
+SELECT t.error($$CALL dbms_aqadm.enable_jms_types('x')$$);
+SELECT t.error($$CALL dbms_aqadm.create_database_kafka_topic('x')$$);
+SELECT t.error($$CALL dbms_aqadm.drop_database_kafka_topic('x')$$);
+SELECT t.error($$CALL dbms_aqadm.add_eventstream('x', 1)$$);
+SELECT t.error($$CALL dbms_aqadm.add_ltwt_subscriber('x', NULL)$$);
+SELECT t.error($$CALL dbms_aqadm.grant_priv_for_rm_plan('x')$$);
+-- the types and constructors of notification exist, for programs that declare them
+DO $$
+DECLARE
+	registrations sys.aq$_reg_info_list;
+	posts sys.aq$_post_info_list;
+BEGIN
+	registrations[1] := sys.aq$_reg_info('ora.orders', dbms_aq.namespace_aq(), 'plsql://ora.callback', NULL);
+	posts[1] := sys.aq$_post_info('news', dbms_aq.namespace_anonymous(), '\x00');
+	CALL dbms_aq.register(registrations, 1);
+EXCEPTION WHEN SQLSTATE 'AQ060' THEN
+	RAISE NOTICE '% %', aq.sqlcode(SQLSTATE), SQLERRM;
+END $$;
