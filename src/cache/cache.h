@@ -115,6 +115,9 @@ extern void aq_handle_on_pressure(AqObjectPressure callback);
 /* grows when a session finds no handle: sessions give back what they do not need */
 extern uint32 aq_handle_pressure(void);
 
+/* grows when an object is dropped: sessions forget it after that */
+extern uint32 aq_handle_drops(void);
+
 /* so many objects are pinned that nobody should keep a pin between transactions */
 extern bool aq_handle_pins_are_scarce(void);
 

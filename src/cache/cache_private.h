@@ -53,6 +53,7 @@ typedef struct AqObjectArea
 	uint32		nbuckets;		/* power of two */
 	AqMutex		hot_mutex;		/* one session at a time makes or drops copies */
 	pg_atomic_uint32 pressure;
+	pg_atomic_uint32 drops;
 	pg_atomic_uint32 npinned;	/* objects, not copies, that are pinned */
 	AqCond		unused;			/* one of them was unpinned */
 	pg_atomic_uint32 waiting;	/* sessions that wait for that */

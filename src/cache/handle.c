@@ -114,6 +114,7 @@ aq_handle_shmem_init(void *ptr, bool found)
 	aq_mutex_init(&aq_handle_area->free_mutex, AQ_MUTEX_TYPE_BUCKET, 0);
 	aq_mutex_init(&aq_handle_area->hot_mutex, AQ_MUTEX_TYPE_BUCKET, 0);
 	pg_atomic_init_u32(&aq_handle_area->pressure, 0);
+	pg_atomic_init_u32(&aq_handle_area->drops, 0);
 	pg_atomic_init_u32(&aq_handle_area->npinned, 0);
 	pg_atomic_init_u32(&aq_handle_area->waiting, 0);
 	aq_cond_init(&aq_handle_area->unused);
@@ -169,6 +170,12 @@ uint32
 aq_handle_pressure(void)
 {
 	return pg_atomic_read_u32(&aq_handle_area->pressure);
+}
+
+uint32
+aq_handle_drops(void)
+{
+	return pg_atomic_read_u32(&aq_handle_area->drops);
 }
 
 AqObject *

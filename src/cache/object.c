@@ -699,7 +699,10 @@ drop_one(Oid database, uint32 id, uint32 copy)
 	}
 	aq_mutex_free(&bucket->mutex);
 	if (object != NULL)
+	{
+		pg_atomic_fetch_add_u32(&aq_handle_area->drops, 1);
 		aq_cond_broadcast(&object->changed);
+	}
 	if (last)
 		aq_handle_free(object);
 	return copies;

@@ -51,9 +51,18 @@ static Pin *pins;
 static int	npins,
 			pins_size;
 static int	nused;				/* pins that the transaction uses */
+static int	first_used;			/* none before this one */
+
+/* where a pin was found last, by the queue's id and by its place in shared memory */
+#define HINTS 4096
+static int	by_id[HINTS];
+static int	by_place[HINTS];
+
+static bool untidy;				/* some are stale */
 
 static uint64 transactions;		/* number of the running one */
 static uint32 pressure_seen;
+static uint32 drops_seen;
 
 /* Does a pin outlive its transaction? */
 static inline bool
@@ -85,13 +94,21 @@ make_consumers(AqQueue *queue)
 	queue->consumers_made = true;
 }
 
+static inline bool
+is_of_id(int i, int32 id)
+{
+	return i < npins && pins[i].id == id && !pins[i].stale;
+}
+
 static Pin *
 find_pin(int32 id)
 {
-	for (int i = 0; i < npins; i++)
-		if (pins[i].id == id && !pins[i].stale)
-			return &pins[i];
-	return NULL;
+	int		   *hint = &by_id[(uint32) id % HINTS];
+
+	for (int i = 0; i < npins && !is_of_id(*hint, id); i++)
+		if (is_of_id(i, id))
+			*hint = i;
+	return is_of_id(*hint, id) ? &pins[*hint] : NULL;
 }
 
 static AqQueueShm *
@@ -111,14 +128,24 @@ aq_pins_shm_of(int32 id)
 
 /* --- users: see users.c ------------------------------------------------------- */
 
+static inline bool
+is_of_place(int i, const AqQueueShm *shm)
+{
+	return i < npins && pins[i].pins > 0 && shm_of(&pins[i]) == shm;
+}
+
 /* The pin by which the session has this place in shared memory; it may be stale meanwhile. */
 static Pin *
 pin_of(const AqQueueShm *shm)
 {
-	for (int i = 0; i < npins; i++)
-		if (pins[i].pins > 0 && shm_of(&pins[i]) == shm)
-			return &pins[i];
-	elog(ERROR, "queue %d is not pinned", shm->queue_id);
+	int		   *hint = &by_place[shm->object->index % HINTS];
+
+	for (int i = 0; i < npins && !is_of_place(*hint, shm); i++)
+		if (is_of_place(i, shm))
+			*hint = i;
+	if (!is_of_place(*hint, shm))
+		elog(ERROR, "queue %d is not pinned", shm->queue_id);
+	return &pins[*hint];
 }
 
 /* True when the transaction has not used it before. */
@@ -131,6 +158,8 @@ aq_pins_use(const AqQueueShm *shm)
 		return false;
 	pin->used = true;
 	pin->put = pin->taken = false;
+	if (nused == 0 || pin - pins < first_used)
+		first_used = pin - pins;
 	nused++;
 	return true;
 }
@@ -211,7 +240,7 @@ count_takers(Pin *pin, bool commit)
 void
 aq_pins_end_use(bool commit)
 {
-	for (int i = 0; i < npins && nused > 0; i++)
+	for (int i = first_used; i < npins && nused > 0; i++)
 	{
 		AqQueueShm *shm;
 
@@ -380,7 +409,7 @@ pin_queue(AqQueue *queue, bool modest)
 	if (pin == NULL || !use_pin(pin, queue))
 	{
 		if (pin != NULL)
-			pin->stale = true;	/* its memory stays until the transaction ends */
+			pin->stale = untidy = true; /* its memory stays until the transaction ends */
 		queue->consumers_made = false;
 		pin = new_pin(queue, modest);
 		if (pin == NULL)
@@ -561,7 +590,13 @@ aq_pins_sweep(void)
 {
 	bool		last = pins_last() && !(npins > 0 && aq_handle_pins_are_scarce());
 	uint32		pressure = aq_handle_pressure();
+	uint32		drops = aq_handle_drops();
 
+	if (last && !untidy && pressure == pressure_seen && drops == drops_seen)
+	{
+		transactions++;
+		return;
+	}
 	for (int i = npins - 1; i >= 0; i--)
 	{
 		Pin		   *pin = &pins[i];
@@ -575,6 +610,8 @@ aq_pins_sweep(void)
 			unpin(pin);
 	}
 	pressure_seen = pressure;
+	drops_seen = drops;
+	untidy = false;
 	transactions++;
 }
 
