@@ -35,6 +35,9 @@ def shapes(long: bool) -> list[Shape]:
     found = [Shape(batch=batch, sessions=n) for batch in (10, 100, 1) for n in (sessions if batch == 100 else [4, 16, 64])]
     found += [Shape(kind="topic", sessions=n) for n in sessions]
     found += [Shape(single=True, sessions=n) for n in ([4, 16, 64] if long else [16])]
+    # consumers that take more per transaction than the producers put
+    found.append(Shape(batch=1, sessions=16, take=100, consumer_sessions=2))
+    found.append(Shape(kind="topic", sessions=16, take=100))
     found.append(Shape(batch=1, sessions=4, rate=2000))
     return found
 

@@ -20,6 +20,8 @@ class Shape:
     kind: str = "queue"  # queue or topic
     batch: int = 10  # messages per transaction
     sessions: int = 4  # on each side
+    take: int = 0  # messages that a consumer's transaction takes at most; 0: batch
+    consumer_sessions: int = 0  # 0: sessions
     subscribers: int = 10  # of a topic
     single: bool = False  # one call per message, in one transaction
     payload: int = 512
@@ -42,6 +44,11 @@ class Shape:
         return [f"s{i:02d}" for i in range(self.subscribers)] if self.kind == "topic" else []
 
     @property
+    def most(self) -> int:
+        """Messages that a consumer's transaction takes at most."""
+        return self.take or self.batch
+
+    @property
     def fan_out(self) -> int:
         return max(1, len(self.consumers))
 
@@ -49,6 +56,8 @@ class Shape:
     def name(self) -> str:
         text = self.kind if self.kind == "queue" else f"topic{self.subscribers}"
         text += f"-{self.batch}x{self.sessions}"
+        if self.take or self.consumer_sessions:
+            text += f"-{self.most}x{self.consumer_sessions or self.sessions}"
         if self.single:
             text += "-single"
         if self.rate:
@@ -124,7 +133,7 @@ def _pgaq_enqueue(shape: Shape) -> str:
 
 
 def _pgaq_dequeue(shape: Shape) -> str:
-    number = 1 if shape.single else shape.batch
+    number = 1 if shape.single else shape.most
     consumer = ", consumer => $2" if shape.kind == "topic" else ""
     # where latency counts, the wait and the dequeue are one call: no round trip after the wake-up
     more = ", wait => '1 s'" if shape.rate else ""
@@ -250,7 +259,7 @@ def _skip_enqueue(shape: Shape) -> str:
 
 
 def _skip_dequeue(shape: Shape) -> str:
-    number = 1 if shape.single else shape.batch
+    number = 1 if shape.single else shape.most
     mine = "consumer = $2 AND " if shape.kind == "topic" else ""
     return (
         f"DELETE FROM {{queue}} WHERE {mine}id = ANY (ARRAY("

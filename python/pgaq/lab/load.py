@@ -227,7 +227,7 @@ class Workload:
         elif self.driver.one_consumer:
             sessions = len(names) or 1
         else:
-            sessions = max(self.shape.sessions, len(names))
+            sessions = max(self.shape.consumer_sessions or self.shape.sessions, len(names))
             if names:  # the same number for every subscriber
                 sessions = -(-sessions // len(names)) * len(names)
         self.producers = self.shape.sessions if self.options.producer_sessions is None else self.options.producer_sessions
@@ -260,7 +260,7 @@ class Workload:
             command = [
                 str(build_client()), "--conninfo", self.server.conninfo(self.dbname, application_name=f"load {role}"),
                 "--control", str(self.control.path), "--role", role, "--queue", self.queue,
-                "--sessions", str(share), "--first-session", str(first), "--batch", str(shape.batch),
+                "--sessions", str(share), "--first-session", str(first), "--batch", str(shape.most if role == "consumer" else shape.batch),
                 "--payload", str(shape.payload), "--seed", str(options.seed * 1000 + number + (500 if role == "consumer" else 0)),
                 "--fsync", options.fsync,
             ]  # fmt: skip
