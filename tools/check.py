@@ -10,10 +10,14 @@ says what each rule is for.
 """
 
 import argparse
+import functools
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))    # left out where Python runs in safe mode
+from symbols import Symbols
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
@@ -49,31 +53,41 @@ def lines_of(path):
 
 # --- layers ------------------------------------------------------------------
 
-def dependency_table():
-    """The table of src/README.md: part -> set of the parts it may use."""
+def uses_table(readme, what):
+    """The table of a README that begins "| part | may use |": part (or room) -> set of those it may use."""
     table, inside = {}, False
-    for line in lines_of(SRC / "README.md"):
-        if line.startswith("| part | may use |"):
+    for line in lines_of(readme):
+        if line.startswith(f"| {what} | may use |"):
             inside = True
         elif not line.startswith("|"):
             inside = False
         row = TABLE_ROW.match(line)
-        if inside and row and row[1] not in ("part", "module.c"):
+        if inside and row and row[1] not in (what, "module.c"):
             table[row[1]] = set(row[2].split()) - {"PostgreSQL"}
     return table
+
+
+def dependency_table():
+    """The table of src/README.md: part -> set of the parts it may use."""
+    return uses_table(SRC / "README.md", "part")
+
+
+def downward(readme, table):
+    """What a row of the table uses stands above it in the table, where the lower ones are."""
+    seen = []
+    for name, uses in table.items():
+        for used in sorted(uses):
+            if used not in table:
+                yield f"{relative(readme)}: {name} uses {used}, which has no row"
+            elif used not in seen:
+                yield f"{relative(readme)}: {name} uses {used}, which stands below it"
+        seen.append(name)
 
 
 def check_layers():
     """Includes follow the table in src/README.md and go through doors."""
     table = dependency_table()
-    seen = []
-    for part, uses in table.items():
-        for used in uses:
-            if used not in table:
-                yield f"src/README.md: {part} uses {used}, which has no row"
-            elif used not in seen:
-                yield f"src/README.md: {part} uses {used}, which stands below it"
-        seen.append(part)
+    yield from downward(SRC / "README.md", table)
     for folder in sorted(p for p in SRC.iterdir() if p.is_dir()):
         if folder.name not in table and any(folder.iterdir()):
             yield f"src/README.md: no row for src/{folder.name}"
@@ -112,6 +126,47 @@ def check_doors():
         for path in sorted(folder.rglob("*.c")):
             if f"`{path.name}`" not in (folder / "README.md").read_text():
                 yield f"src/{part}/README.md: says nothing of {path.name}"
+
+
+# --- circles and names, by the symbols of the built objects -----------------------
+
+@functools.cache
+def symbols():
+    return Symbols(SRC)
+
+
+def check_circles():
+    """The files of a part do not use each other in circles."""
+    for path in symbols().unbuilt:
+        yield f"{relative(path)}: not built; run make first"
+    for part in dependency_table():
+        for circle in symbols().circles(SRC / part):
+            yield f"src/{part}: {len(circle)} files use each other in a circle: {' '.join(path.name for path in circle)}"
+
+
+def check_rooms():
+    """A part's sub-folders use each other as the table in its README says."""
+    for part in dependency_table():
+        folder = SRC / part
+        rooms = {path.name for path in folder.iterdir() if path.is_dir()}
+        table = uses_table(folder / "README.md", "room")
+        if rooms != set(table):
+            yield f"src/{part}/README.md: its table of rooms has {sorted(table)}, the folder has {sorted(rooms)}"
+            continue
+        yield from downward(folder / "README.md", table)
+        for path in symbols().used:
+            room = path.parent.name
+            if path.parent.parent != folder:
+                continue
+            for used, names in symbols().uses(path).items():
+                if used.is_relative_to(folder) and used.parent != path.parent and used.parent.name not in table[room]:      # nor what stands above the rooms
+                    yield f"{relative(path)}: room {room} may not use {relative(used)} ({' '.join(names)})"
+
+
+def check_prefixes():
+    """An external symbol begins with aq_ and the stem of its file."""
+    for path, name in symbols().misnamed():
+        yield f"{relative(path)}: {name} should begin with aq_{path.stem}"
 
 
 # --- files -------------------------------------------------------------------
@@ -202,26 +257,31 @@ def check_lists():
             yield f"{relative(path)}: no rows"
 
 
-def check_waiting():
-    """Nobody waits, spins or owns a lock outside base and sync (locks of the server excepted)."""
+def matches(pattern, exempt):
+    """(place, match) of the first match in each line of the C files; exempt: which files may have it."""
     for path in c_files():
-        if part_of(path) in ("base", "sync"):
+        if exempt(path):
             continue
         for number, line in enumerate(lines_of(path), 1):
-            match = OWN_WAITING.search(line)
-            if match and not SERVER_LOCK.search(line):
-                yield f"{relative(path)}:{number}: {match[1]} belongs into sync"
+            match = pattern.search(line)
+            if match:
+                yield f"{relative(path)}:{number}", match
+
+
+def check_waiting():
+    """Nothing waits, spins or owns a lock outside base and sync (locks of the server excepted)."""
+    for where, match in matches(OWN_WAITING, lambda path: part_of(path) in ("base", "sync")):
+        if not SERVER_LOCK.search(match.string):
+            yield f"{where}: {match[1]} belongs into sync"
+
+
+ENDS_OF_TRANSACTIONS = re.compile(r"\b(Register(?:Xact|SubXact|ResourceRelease)Callback)\b")
 
 
 def check_transactions():
     """Only base/xact.c is called by the server at the end of a transaction: it has the order of the parts."""
-    for path in c_files():
-        if relative(path) == "src/base/xact.c":
-            continue
-        for number, line in enumerate(lines_of(path), 1):
-            match = re.search(r"\b(Register(?:Xact|SubXact|ResourceRelease)Callback)\b", line)
-            if match:
-                yield f"{relative(path)}:{number}: {match[1]}: use aq_xact_register"
+    for where, match in matches(ENDS_OF_TRANSACTIONS, lambda path: path == SRC / "base" / "xact.c"):
+        yield f"{where}: {match[1]}: use aq_xact_register"
 
 
 # what another version of the server calls or writes differently; base has a name for each
@@ -233,13 +293,8 @@ DIFFERS = re.compile(
 
 def check_versions():
     """What depends on the server's version stands in base only."""
-    for path in c_files():
-        if part_of(path) == "base":
-            continue
-        for number, line in enumerate(lines_of(path), 1):
-            match = DIFFERS.search(line)
-            if match:
-                yield f"{relative(path)}:{number}: {match[1]} depends on the version: use or add a name in base/compat.h"
+    for where, match in matches(DIFFERS, lambda path: part_of(path) == "base"):
+        yield f"{where}: {match[1]} depends on the version: use or add a name in base/compat.h"
 
 
 def check_symbols():
@@ -273,12 +328,8 @@ SLOT_WRITERS = {"slot.c", "slot.h", "damage.c"}     # damage.c makes what aq.che
 
 def check_slots():
     """Only slot.c writes the states of messages and what is counted of them."""
-    for path in c_files():
-        if "shard" not in path.relative_to(SRC).parts or path.name in SLOT_WRITERS:
-            continue
-        for number, line in enumerate(lines_of(path), 1):
-            if SLOT_WRITES.search(line):
-                yield f"{relative(path)}:{number}: use a function of shard/slot.h"
+    for where, _ in matches(SLOT_WRITES, lambda path: part_of(path) != "shard" or path.name in SLOT_WRITERS):
+        yield f"{where}: use a function of shard/slot.h"
 
 
 # --- documentation -----------------------------------------------------------
@@ -448,9 +499,9 @@ def check_pairs():
             yield f"tests/{schedule}: all-pairs is missing"
 
 
-CHECKS = [check_layers, check_doors, check_sizes, check_stems, check_guards, check_comments, check_lists,
-          check_waiting, check_slots, check_transactions, check_versions, check_symbols, check_compatibility,
-          check_drivers, check_pairs, check_links, check_docs, check_examples]
+CHECKS = [check_layers, check_doors, check_circles, check_rooms, check_prefixes, check_sizes, check_stems, check_guards, check_comments,
+          check_lists, check_waiting, check_transactions, check_slots, check_versions, check_symbols, check_compatibility, check_drivers,
+          check_pairs, check_links, check_docs, check_examples]
 
 
 def main():
