@@ -122,3 +122,25 @@ BEGIN
 	errors[1] := e;
 	RAISE NOTICE '% % %', props, purge, errors;
 END $$;
+
+-- the messages that the table in docs/oracle.md explains
+SELECT t.error(statement) FROM unnest(ARRAY[
+	'DO $do$ DECLARE o dbms_aq.enqueue_options_t; BEGIN o.visibility := dbms_aq.immediate; END $do$',
+	'DO $do$ DECLARE l_list dbms_aq.aq$_agent_list_t; BEGIN RAISE NOTICE ''%'', l_list.count; END $do$',
+	'DO $do$ DECLARE l_list dbms_aq.aq$_agent_list_t; BEGIN l_list(1) := NULL; END $do$',
+	'DO $do$ BEGIN NULL; EXCEPTION WHEN no_messages THEN NULL; END $do$',
+	'DO $do$ DECLARE r raw(16); BEGIN END $do$',
+	'DO $do$ BEGIN IF sqlcode = -25228 THEN NULL; END IF; END $do$',
+	'SELECT sys.dbms_aq.no_wait()']) WITH ORDINALITY AS s (statement, n) ORDER BY n;
+-- one grant is enough to enqueue and dequeue, without a right to the schema
+CALL dbms_aqadm.create_sharded_queue('ora.granted', queue_payload_type => 'JSON');
+CALL dbms_aqadm.start_queue('ora.granted');
+CREATE ROLE regress_one_grant;
+CALL dbms_aqadm.grant_queue_privilege('ALL', 'ora.granted', 'regress_one_grant');
+SET ROLE regress_one_grant;
+CALL dbms_aq.enqueue('ora.granted', NULL, NULL, '"granted"', NULL) \gset
+CALL dbms_aq.dequeue('ora.granted', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::jsonb, NULL) \gset
+RESET ROLE;
+SELECT :'payload';
+CALL dbms_aqadm.drop_sharded_queue('ora.granted', force => true);
+DROP ROLE regress_one_grant;
