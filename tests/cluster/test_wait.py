@@ -586,6 +586,22 @@ def test_interrupted(server, conn, queue, waiters, how):
         assert waiter.wait().answer() == "t"
 
 
+@pytest.mark.parametrize("statement", ["CALL aq.wait('{}')", "SELECT payload FROM aq.dequeue('{}', wait => '-1 s')", "CALL aq.listen(ARRAY['{}'], NULL, NULL, NULL, NULL)"])
+def test_waiter_whose_client_is_gone(server, conn, queue, waiters, statement):
+    """Its session ends by itself, and takes no wake-up from those that still wait."""
+    (gone,) = waiters(1, queue, statement=statement.format(queue))
+    gone.wait()
+    asleep(conn, [gone])
+    gone.pg.finish()
+    until(lambda: not db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [gone.pid]), "the session's end")
+    (waiter,) = waiters(1, queue)
+    waiter.wait()
+    asleep(conn, [waiter])
+    put(conn, queue, 1)
+    assert waiter.answer() == "t"
+    assert take(conn, queue) == [1]
+
+
 @pytest.mark.parametrize("how", ["cancel", "terminate"])
 def test_wake_up_is_handed_on(server, conn, queue, waiters, how):
     """A session that ends after it was woken, and before it has looked, does not swallow the message."""

@@ -25,6 +25,7 @@
 
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/ipc.h"
 #include "storage/latch.h"
 #include "sync/common/held.h"
 #include "sync/traces/trace.h"
@@ -32,6 +33,14 @@
 #include "utils/timestamp.h"
 
 #define MAX_NESTED	4
+
+/*
+ * With these events a session waits for its client.  They stand in
+ * libpq/libpq.h, which needs the headers of GSSAPI where the server was built
+ * with it; the same in all versions.
+ */
+extern PGDLLIMPORT WaitEventSet *FeBeWaitSet;
+#define CLIENT_SOCKET	0		/* FeBeWaitSetSocketPos */
 
 typedef struct OpenWait
 {
@@ -278,6 +287,42 @@ aq_event_end_all(void)
 		end_wait(false);
 }
 
+/*
+ * A wait that may last for ever also ends when the client has closed its
+ * connection: no other process would end it, and the session would get wake-ups
+ * that others can use.  Not while interrupts are held, because the session could
+ * not end then.
+ */
+static bool
+watches_client(AqEvent event)
+{
+	return aq_event_names[event].class == AQ_CLASS_IDLE && MyProcPort != NULL && FeBeWaitSet != NULL &&
+		WaitEventSetCanReportClosed() && INTERRUPTS_CAN_BE_PROCESSED();
+}
+
+/* As WaitLatch() for latch, timeout and the end of the postmaster. */
+static int
+wait_beside_client(long timeout_ms, uint32 server_event)
+{
+	WaitEvent	events[3];
+	int			n;
+	int			rc = 0;
+
+	/* the server sets what it wants to hear of the socket before it waits for that itself */
+	ModifyWaitEvent(FeBeWaitSet, CLIENT_SOCKET, WL_SOCKET_CLOSED, NULL);
+	n = WaitEventSetWait(FeBeWaitSet, timeout_ms, events, lengthof(events), server_event);
+	for (int i = 0; i < n; i++)
+		rc |= events[i].events;
+	if (rc & WL_POSTMASTER_DEATH)
+		proc_exit(1);
+	if (rc & WL_SOCKET_CLOSED)
+	{
+		ClientConnectionLost = true;
+		InterruptPending = true;
+	}
+	return n == 0 ? WL_TIMEOUT : rc;
+}
+
 bool
 aq_event_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 {
@@ -294,7 +339,8 @@ aq_event_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 	}
 
 	aq_event_begin_timed(event, p1, p2, p3, timeout_us);
-	rc = WaitLatch(MyLatch, wake_events, timeout_ms, server_events[event]);
+	rc = watches_client(event) ? wait_beside_client(timeout_ms, server_events[event])
+		: WaitLatch(MyLatch, wake_events, timeout_ms, server_events[event]);
 	end_wait((rc & WL_LATCH_SET) == 0);
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
