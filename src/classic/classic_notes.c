@@ -24,14 +24,10 @@
  */
 #include "classic/classic_private.h"
 
-#include "access/subtrans.h"
 #include "access/transam.h"
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
-#include "storage/procarray.h"
-#include "utils/memutils.h"
-#include "utils/snapmgr.h"
 
 typedef struct Note
 {

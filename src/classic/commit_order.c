@@ -18,7 +18,6 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
-#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 /* A message that this transaction has enqueued. */
