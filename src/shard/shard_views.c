@@ -224,7 +224,7 @@ partition_row(AqRow *row, AqQueue *queue, Partition *p, const Stream *stream, ui
 static void
 partition_rows(AqRow *row, AqQueue *queue)
 {
-	for (int i = 1; i <= aq_area_max_partitions; i++)
+	for (uint32 i = 1; i <= aq_area->most_partitions; i++)
 	{
 		Partition	copy;
 		Stream	   *stream;
@@ -311,7 +311,7 @@ AQ_ROWS(aq_shard_views_cache)
 	int64		resident = 0,
 				known = 0;
 
-	for (int i = 1; i <= aq_area_max_partitions; i++)
+	for (uint32 i = 1; i <= aq_area->most_partitions; i++)
 	{
 		known += aq_area_partitions[i].state != PARTITION_UNUSED;
 		resident += aq_area_partitions[i].frame != 0;
@@ -366,7 +366,7 @@ static void
 find_use(CacheUse *use)
 {
 	memset(use, 0, sizeof(CacheUse));
-	for (int i = 1; i <= aq_area_max_partitions; i++)
+	for (uint32 i = 1; i <= aq_area->most_partitions; i++)
 	{
 		Partition  *partition = &aq_area_partitions[i];
 		Stream	   *stream = stream_at(partition->stream);
@@ -471,7 +471,7 @@ read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 static void
 read_ready(LogPicture *p, AqQueue *queue, Oid messages)
 {
-	for (int i = 1; i <= aq_area_max_partitions; i++)
+	for (uint32 i = 1; i <= aq_area->most_partitions; i++)
 	{
 		Partition  *partition = &aq_area_partitions[i];
 		Stream	   *stream = stream_at(partition->stream);
