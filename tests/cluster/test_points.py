@@ -21,9 +21,9 @@ from pgaq.lab.drivers import PGAQ, Shape
 from pgaq.lab.load import Options, Workload
 
 POINTS = faults.test_points()
-# these need more than plain traffic, and have tests of their own below
+# these need more than plain traffic, and have tests of their own below, or in test_empty.py
 RARE = {
-    "sampled", "range-found",
+    "sampled", "range-found", "nothing-ready",
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
     "conversion-written", "conversion-announced", "conversion-ended", "positions-freed", "buffered-made",
     "tables-made", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
@@ -33,7 +33,7 @@ CLASSIC = {"uncommitted-met"}
 # these are only on the way of sharded queues
 SHARDED = {
     "slots-reserved", "rows-formed", "before-log", "after-log", "messages-published",
-    "nothing-ready", "before-truncation", "between-truncations", "after-truncation", "candidates-found", "counts-written-out", "loading", "prepared-finished",
+    "before-truncation", "between-truncations", "after-truncation", "candidates-found", "counts-written-out", "loading", "prepared-finished",
 }  # fmt: skip
 LONG_RUNS = 200
 PARTITION = 16384
