@@ -133,14 +133,16 @@ SELECT t.error(statement) FROM unnest(ARRAY[
 	'DO $do$ BEGIN IF sqlcode = -25228 THEN NULL; END IF; END $do$',
 	'SELECT sys.dbms_aq.no_wait()']) WITH ORDINALITY AS s (statement, n) ORDER BY n;
 -- one grant is enough to enqueue and dequeue, without a right to the schema
-CALL dbms_aqadm.create_sharded_queue('ora.granted', queue_payload_type => 'JSON');
-CALL dbms_aqadm.start_queue('ora.granted');
+CREATE SCHEMA one_grant;
+CALL dbms_aqadm.create_sharded_queue('one_grant.granted', queue_payload_type => 'JSON');
+CALL dbms_aqadm.start_queue('one_grant.granted');
 CREATE ROLE regress_one_grant;
-CALL dbms_aqadm.grant_queue_privilege('ALL', 'ora.granted', 'regress_one_grant');
+CALL dbms_aqadm.grant_queue_privilege('ALL', 'one_grant.granted', 'regress_one_grant');
 SET ROLE regress_one_grant;
-CALL dbms_aq.enqueue('ora.granted', NULL, NULL, '"granted"', NULL) \gset
-CALL dbms_aq.dequeue('ora.granted', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::jsonb, NULL) \gset
+CALL dbms_aq.enqueue('one_grant.granted', NULL, NULL, '"granted"', NULL) \gset
+CALL dbms_aq.dequeue('one_grant.granted', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::jsonb, NULL) \gset
 RESET ROLE;
 SELECT :'payload';
-CALL dbms_aqadm.drop_sharded_queue('ora.granted', force => true);
+CALL dbms_aqadm.drop_sharded_queue('one_grant.granted', force => true);
 DROP ROLE regress_one_grant;
+DROP SCHEMA one_grant;
