@@ -22,7 +22,7 @@ X(SUBSCRIBER_UNDEFINED, "AQ014", 24035, "The consumer is not a subscriber of the
 X(SUBSCRIBER_LIMIT, "AQ015", 24067, "The queue has as many subscribers as it can have.")
 X(QUEUE_NOT_EMPTY, "AQ016", 24011, "The queue still holds messages and force was not given.")
 X(MESSAGE_UNDEFINED, "AQ017", 25263, "No message with this id is available to the consumer.")
-X(RULE_INVALID, "AQ018", 0, "A rule or condition could not be understood.")
+X(RULE_INVALID, "AQ018", 904, "A rule or condition could not be understood.")
 X(LISTEN_ARGUMENT, "AQ019", 25245, "The lists given to listen do not fit together.")
 X(PRIORITY_INVALID, "AQ020", 0, "The priority is outside 0 to 9.")
 X(DELAY_INVALID, "AQ021", 25203, "The delay is negative, or too long.")

@@ -137,7 +137,7 @@ SELECT e.sqlstate, e.ora, r.why_not FROM aq.errors e JOIN t.raises r USING (sqls
 SELECT e.sqlstate, e.ora, x.error
 FROM aq.errors e JOIN t.raises r USING (sqlstate), LATERAL (SELECT t.error(r.statement) AS error OFFSET 0) x
 WHERE r.statement IS NOT NULL AND (split_part(x.error, ' | ', 1) <> e.sqlstate
-	OR e.ora IS NOT NULL AND x.error NOT LIKE format('%% (ORA-%s) | %%ORA-%s%%', e.ora, e.ora))
+	OR e.ora IS NOT NULL AND x.error NOT LIKE format('%% (ORA-%1$s) | %%ORA-%1$s%%', lpad(e.ora::text, 5, '0')))
 ORDER BY e.sqlstate;
 
 SELECT aq.trace_stop();
