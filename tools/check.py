@@ -313,13 +313,14 @@ def check_symbols():
 
 # --- slots ---------------------------------------------------------------------
 
-# what slot.h says of Slot, Partition, FrameSub, StreamSub, by the names that such a thing has
+# what slot.h says of Slot, Partition, FrameSub, StreamSub, Stream, by the names that such a thing has
 SLOT_FIELDS = (
     (r"(?:\bslot|\bs|slots\[[^]]*\]|slot_at\(.*\))", "state|flags|xid|epoch|open|block|offset|expires_at|session"),
     (r"(?:\bpartition|partition_at\([^)]*\))",
      r"reserved|pending|inflight|nretry|ndoubt|nfailed|open|sessions\[[^]]*\]|more_sessions"),
     (r"(?:\bsub|frame_sub\(.*\))", "ready|retry|waiting|doubt|nready|nretry|ndoubt|nwaiting|first"),
-    (r"(?:\bssub|stream_sub\(.*\))", "hint|ndoubt|ready|delivered|doubt_change"))
+    (r"(?:\bssub|stream_sub\(.*\))", "hint|ndoubt|ready|delivered|doubt_change"),
+    (r"(?:\bstream|stream_at\([^)]*\))", r"empty\[[^]]*\]"))
 SLOT_WRITES = re.compile(
     "|".join(rf"{name}(?:->|\.)(?:{fields})\s*(?:=(?!=)|[-+|&]=|\+\+|--)|(?:\+\+|--){name}(?:->|\.)(?:{fields})\b"
              for name, fields in SLOT_FIELDS) + r"|aq_bitmap_(?:set|clear|set_range)\(bitmap_of\(")

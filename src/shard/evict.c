@@ -38,7 +38,7 @@ aq_evict_frame(Stream *stream, Partition *partition)
 	Frame	   *frame = frame_of(partition);
 	int			position = -1;
 
-	stream_not_empty_for_all(stream);	/* what is not resident has to be looked at */
+	aq_slot_stream_not_empty_for_all(stream);	/* what is not resident has to be looked at */
 	while ((position = aq_frame_next_sub(frame, position)) >= 0)
 		aq_slot_unload(stream, partition, position);
 	if (partition->state == PARTITION_OPEN)

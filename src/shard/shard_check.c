@@ -368,7 +368,7 @@ check_consumer(AqFindings *findings, Stream *stream, int position)
 	StreamSub  *ssub;
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
-	empty = stream_is_empty(stream, position);
+	empty = aq_slot_stream_is_empty(stream, position);
 	ssub = stream_sub(stream, position);
 	if (ssub != NULL)
 	{

@@ -75,7 +75,7 @@ look_at(Stream *stream, int position, const Partition *partition)
 {
 	StreamSub  *ssub = stream_sub(stream, position);
 
-	stream_not_empty(stream, position);
+	aq_slot_stream_not_empty(stream, position);
 	if (ssub->hint != 0 && partition->number < partition_at(ssub->hint)->number)
 		ssub->hint = partition->index;
 }
@@ -134,7 +134,7 @@ set_doubt(Stream *stream, Partition *partition, int position, uint32 number)
 	{
 		sub->ndoubt++;
 		count_doubt(stream_sub(stream, position), 1);
-		stream_not_empty(stream, position);
+		aq_slot_stream_not_empty(stream, position);
 	}
 }
 

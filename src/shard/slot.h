@@ -187,6 +187,51 @@ extern bool aq_slot_finish(Stream *stream, Partition *partition, int position,
 extern void aq_slot_search_from(Stream *stream, const Partition *partition, int position);
 extern void aq_slot_unlink(Stream *stream, const Partition *partition);
 
+/* --- streams without anything for a consumer ----------------------------------------------------- */
+
+/*
+ * Has the stream nothing for the consumer?  True is exact, false a hint: go and
+ * see.  Without the latch.
+ *
+ * Invariant, as long as the latch is not held: if the bit is set, all
+ * partitions from the consumer's hint on are resident, and the consumer has no
+ * ready message and no unwritten retry count in the stream, and none taken by a
+ * prepared transaction.  A dequeue that has found nothing sets the bit
+ * under the latch.  It is cleared under the latch, in the same hold, by all that
+ * may end this: a ready bit (enqueue, rollback, time, loading, an end of a
+ * prepared transaction), a count for the worker to write, a frame that goes, a
+ * partition that comes, a hint that is set back.
+ *
+ * No wake-up is lost: a waker clears the bit, passes a memory barrier and then
+ * looks for waiters; a waiter enters the list, passes a memory barrier, and then
+ * reads the bit.
+ */
+static inline bool
+aq_slot_stream_is_empty(const Stream *stream, int position)
+{
+	return (stream->empty[position / 32] >> (position % 32) & 1) != 0;
+}
+
+/* Latch held, as in those below. */
+static inline void
+aq_slot_stream_set_empty(Stream *stream, int position)
+{
+	stream->empty[position / 32] |= (uint32) 1 << (position % 32);
+}
+
+static inline void
+aq_slot_stream_not_empty(Stream *stream, int position)
+{
+	stream->empty[position / 32] &= ~((uint32) 1 << (position % 32));
+}
+
+static inline void
+aq_slot_stream_not_empty_for_all(Stream *stream)
+{
+	for (int i = 0; i < AQ_MAX_CONSUMERS / 32; i++)
+		stream->empty[i] = 0;
+}
+
 /* --- loading and unloading a frame ----------------------------------------------------------- */
 extern void aq_slot_load_segment(Frame *frame, uint32 segment, const Slot *slots);
 extern void aq_slot_load(Stream *stream, Partition *partition, int position, uint32 number, bool doubt);

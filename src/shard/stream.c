@@ -18,7 +18,7 @@ aq_stream_append(Stream *stream, Partition *partition)
 	while (before != NULL && before->number > partition->number)
 		before = partition_at(before->prev);
 
-	stream_not_empty_for_all(stream);
+	aq_slot_stream_not_empty_for_all(stream);
 	partition->stream = stream->index;
 	partition->prev = before ? before->index : 0;
 	partition->next = before ? before->next : stream->head;
@@ -138,7 +138,7 @@ aq_stream_make(AqQueueShm *shm, int number)
 		stream->enqueued = 0;
 		memset(&stream->sub0, 0, sizeof(StreamSub));
 		memset(stream->subs, 0, sizeof(stream->subs));
-		stream_not_empty_for_all(stream);
+		aq_slot_stream_not_empty_for_all(stream);
 
 		link = &queue->streams;
 		while (*link != 0 && dequeue_rank(stream_at(*link)->number) < dequeue_rank(number))

@@ -146,7 +146,7 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 		partition = partition_at(partition->next);
 	}
 	if (finding == FOUND_NOTHING && empty && ssub->ready == 0 && ssub->ndoubt == 0)
-		stream_set_empty(stream, position);
+		aq_slot_stream_set_empty(stream, position);
 	aq_latch_free(&stream->latch);
 	return finding;
 }
@@ -161,7 +161,7 @@ find_in_stream(Take *take, Stream *stream, uint32 max, bool peek)
 {
 	Finding		finding;
 
-	if (stream_is_empty(stream, take->options->position))
+	if (aq_slot_stream_is_empty(stream, take->options->position))
 		return FOUND_NOTHING;
 	while ((finding = search_stream(take, stream, max, peek)) == FOUND_NO_CHUNK)
 		aq_chunks_reserve(AQ_TAKE_CHUNKS);
@@ -253,7 +253,7 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 		take->oldest = next - (uint32) ((TransactionId) next - take->snapshot->xmin);
 	}
 	take->own_puts = aq_notes_have_puts(queue->shm);
-	pg_memory_barrier();		/* entered in the list of waiters, before we look; see stream_is_empty */
+	pg_memory_barrier();		/* entered in the list of waiters, before we look; see aq_slot_stream_is_empty */
 }
 
 uint32

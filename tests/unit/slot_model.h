@@ -156,7 +156,7 @@ append(Partition *p)
 	aq_slot_reset(p, 0);
 	memset(&model[p->index], 0, sizeof(model[0]));
 	make_frame(p);
-	stream_not_empty_for_all(stream);
+	aq_slot_stream_not_empty_for_all(stream);
 }
 
 static void
@@ -299,7 +299,7 @@ recount_consumer(int c)
 		ndoubt += n[VIEW_DOUBT];
 	}
 	/* a dequeue does not look at all */
-	if (stream_is_empty(stream, positions[c]))
+	if (aq_slot_stream_is_empty(stream, positions[c]))
 		CHECK_EQ(ready + nretry + ndoubt + away, 0);
 	CHECK_EQ(ssub->ready, ready);
 	CHECK_EQ(ssub->ndoubt, ndoubt);

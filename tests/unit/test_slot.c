@@ -247,7 +247,7 @@ do_dequeue(int c, uint32 max)
 			aq_slot_pass_partition(ssub, p);
 	}
 	if (passed && max > 0 && ssub->ready == 0 && ssub->ndoubt == 0)
-		stream_set_empty(stream, positions[c]);
+		aq_slot_stream_set_empty(stream, positions[c]);
 }
 
 /* A dequeue passes by what is held back, and that ends. */
@@ -412,7 +412,7 @@ do_evict(Partition *p)
 	for (int c = 0; c < CONSUMERS; c++)
 		aq_slot_unload(stream, p, positions[c]);
 	free_frame(p);
-	stream_not_empty_for_all(stream);
+	aq_slot_stream_not_empty_for_all(stream);
 }
 
 /* As the rows say it, with what the log says of consumers that are done. */
@@ -519,7 +519,7 @@ do_restart(void)
 		if (stream->subs[i] != 0)
 			memset(aq_chunk_ptr(stream->subs[i]), 0, AQ_CHUNK_SIZE);
 	memset(&stream->sub0, 0, sizeof(StreamSub));
-	stream_not_empty_for_all(stream);
+	aq_slot_stream_not_empty_for_all(stream);
 	memset(delivered, 0, sizeof(delivered));
 	memset(last_doubt, 0, sizeof(last_doubt));
 	memset(last_change, 0, sizeof(last_change));
