@@ -121,7 +121,7 @@ session_starts(void)
 	}
 }
 
-/* What the session has claimed is given back while its parts can still do it. */
+/* The session's claims are released while its parts can still do it. */
 static void
 session_exits(void)
 {

@@ -309,7 +309,7 @@ typedef struct RowScan
 	ScanKeyData from[3];
 } RowScan;
 
-/* What the worker has open while it works on a queue. */
+/* Open scans of the worker, while it works on a queue. */
 typedef struct QueueScans
 {
 	AqQueue    *queue;
@@ -364,7 +364,7 @@ extern void aq_commit_order_forget(void);
 
 /* --- classic_notes.c: what the transaction has enqueued and taken */
 
-/* What a restart has left of a prepared transaction. */
+/* A prepared transaction, as a restart has found it. */
 typedef struct InDoubt
 {
 	int			position;

@@ -50,7 +50,7 @@ latest_step(AqQueue *queue)
 }
 
 /*
- * What is there for each consumer: the lag is right from the start.  No other
+ * Counts the messages of each consumer: the lag is right from the start.  No other
  * session uses the queue while it is loaded.
  */
 static void
@@ -119,7 +119,7 @@ enqueue_time_of(AqQueue *queue, RowScan *messages, TupleTableSlot *slot, const K
 	return DatumGetTimestampTz(slot_getattr(slot, COL_ENQUEUE_TIME + 1, &isnull));
 }
 
-/* What prepared transactions that a restart has left have enqueued, and what they have taken. */
+/* The messages that prepared transactions had enqueued or taken before a restart. */
 static void
 find_uses(AqQueue *queue, AqQueueShm *shm)
 {

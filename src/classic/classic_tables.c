@@ -149,7 +149,7 @@ aq_classic_tables_hold(AqQueue *queue)
 	return holds;
 }
 
-/* What is left of consumers that were removed. */
+/* The rows that removed consumers have left. */
 void
 aq_classic_tables_leave(AqQueue *queue)
 {

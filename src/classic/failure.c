@@ -75,8 +75,8 @@ move_outside(QueueScans *scans, AqQueue *target, int attempts, const char *reaso
 }
 
 /*
- * The message in the slot of scans->messages goes to the exception queue, or
- * away if there is none.  False when it has to be tried again.
+ * Move the message in the slot of scans->messages to the exception queue, or
+ * delete it if the queue has none.  False when it has to be tried again.
  */
 static bool
 fail_message(QueueScans *scans, int attempts, const char *reason)

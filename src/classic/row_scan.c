@@ -142,7 +142,7 @@ index_value(IndexScanDesc scan, int column)
 	return DatumGetInt64(index_getattr(scan->xs_itup, column, scan->xs_itupdesc, &isnull));
 }
 
-/* The next index entry up to end, included; false when there is none. */
+/* The next index entry up to end, included; false at the end. */
 bool
 aq_row_scan_next_entry(RowScan *rows, const Key *end, Key *key)
 {

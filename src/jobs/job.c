@@ -18,7 +18,7 @@
 
 static bool in_worker;
 
-/* This process is its database's worker, from now on. */
+/* From now on, the process is its database's worker. */
 void
 aq_job_enter_worker(void)
 {

@@ -393,7 +393,7 @@ aq_jobs_post_at(TimestampTz when)
 	}
 }
 
-/* This session has dropped the extension, perhaps without ever using it. */
+/* The session has dropped the extension, perhaps without ever using it. */
 void
 aq_jobs_post_check(void)
 {

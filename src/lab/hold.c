@@ -71,7 +71,7 @@ aq_hold_mutex(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* What it costs to get and free a latch or mutex of the lab without contention. */
+/* The cost of getting and freeing a latch or mutex of the lab without contention. */
 AQ_ROWS(aq_hold_cost)
 {
 	AqLabTarget latch = aq_lab_latch("lab", 1, "exclusive");

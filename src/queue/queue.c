@@ -9,7 +9,7 @@
  */
 #include "queue/calls/calls_private.h"
 
-/* What the files keep in shared memory, one behind the other. */
+/* The files' shares of shared memory, one behind the other. */
 static const struct
 {
 	Size		(*size) (void);

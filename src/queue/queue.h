@@ -67,7 +67,7 @@ typedef struct AqConsumer
 	AqRule	   *rule;			/* compiled when first needed */
 } AqConsumer;
 
-/* What a queue table of the classic store says of all its queues. */
+/* A queue table of the classic store: the properties that all its queues share. */
 typedef struct AqQueueTable
 {
 	int32		id;				/* 0: the queue is sharded; negative: of a buffered queue */
@@ -321,7 +321,7 @@ aq_consumed_join(AqConsumed *consumed, const AqConsumed *more)
 extern void aq_traffic_dequeued(AqQueueShm *shm, int position, const AqConsumed *consumed);
 
 /*
- * What a store counts when transactions commit.  None of them raises: messages
+ * A store counts by these when transactions commit.  None of them raises: messages
  * of the queue, of which so many have a delay or an expiration; their shares of
  * a consumer; those a consumer is done with, has failed to process, or can
  * dequeue now after a delay.

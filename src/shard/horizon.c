@@ -48,7 +48,7 @@
 /* A slot is known to have been unused in between if it is polled this often, microseconds. */
 #define SLOT_POLL ((int64) 1000000)
 
-/* What this process knows of each slot of a standby. */
+/* A standby's slot, as the process saw it last. */
 typedef struct SlotSeen
 {
 	TransactionId xmin;

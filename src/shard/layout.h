@@ -209,7 +209,7 @@ typedef struct Stream
 
 StaticAssertDecl(sizeof(StreamSub) * SUBS_PER_CHUNK <= AQ_CHUNK_SIZE, "64 StreamSubs a chunk");
 /*
- * What the cache has done, for its advice: see evict.c.  A frame that comes
+ * Counters of the cache, for its advice: see evict.c.  A frame that comes
  * back after n others were evicted would have stayed in a cache larger by n + 1;
  * returned[][b] counts those for which n + 1 is at most 2 ^ b, and no less.
  */

@@ -255,7 +255,7 @@ aq_notes_subcommit(SubTransactionId subid, SubTransactionId parent)
 		take_notes[i]->subid = parent;
 }
 
-/* Forget the last note of a dequeue, if it is of the subtransaction, and return it; NULL: there is none. */
+/* Forget the last note of a dequeue, if it is of the subtransaction, and return it; NULL: no such note. */
 TakeNote *
 aq_notes_pop_take(SubTransactionId subid)
 {

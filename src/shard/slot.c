@@ -542,7 +542,7 @@ aq_slot_reset(Partition *partition, uint32 reserved)
 
 /* --- slots that are read from the tables -------------------------------------------------------- */
 
-/* What the rows say of it. */
+/* The slot's state as the rows say it. */
 void
 aq_slot_read(Slot *slot, SlotState state)
 {

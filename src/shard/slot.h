@@ -12,7 +12,7 @@
  * transitions that there are; assertions compare each change with them.  To add
  * a state, see "Adding a slot state" in README.md.
  *
- * What is counted, where "bits" are those of all consumers:
+ * The counts, where "bits" are those of all consumers:
  *
  *	Partition.pending	slots that are PENDING or in DOUBT
  *	Partition.nfailed	slots with SLOT_FAILED
@@ -115,8 +115,8 @@ typedef enum SlotView
  *	WAKE		-
  *	LOAD		StreamSub.ndoubt + 1 for DOUBT; others are set as a whole
  *
- * What is decided about a message is decided while it is TAKEN: a removed
- * consumer's READY message, for example, is taken and then done.
+ * A message's fate is decided only while it is TAKEN: a removed consumer's
+ * READY message, for example, is taken and then done.
  */
 #define AQ_VIEW_STEPS(X) \
 	X(APPEAR,    VIEW_IN(NONE),                        VIEW_IN(READY) | VIEW_IN(WAITING)) \
@@ -327,7 +327,7 @@ aq_slot_pass_partition(StreamSub *ssub, const Partition *partition)
 	ssub->hint = partition->next ? partition->next : partition->index;
 }
 
-/* What the tables say, of a partition that was not resident. */
+/* The counts that the tables give, for a partition that was not resident. */
 static inline void
 aq_slot_load_counts(Partition *partition, uint32 reserved, uint32 open, uint32 nfailed)
 {

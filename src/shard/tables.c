@@ -76,7 +76,7 @@ create_tables(AqQueue *queue, int table_no)
 					 queue->id, table_no));
 }
 
-/* The message table (letter q) or the log (l) of this number; InvalidOid: there is none. */
+/* The message table (letter q) or the log (l) of this number; InvalidOid: no such table. */
 Oid
 aq_tables_find(char letter, int32 id, int table_no)
 {
@@ -436,7 +436,7 @@ pop_empty(AqQueueShm *shm, bool *counted)
 /*
  * A partition with empty tables for the caller, which calls aq_tables_used() or
  * aq_tables_unused() in the end; until then it is a claim.  Waits for the worker if there
- * is none; not for ever when it cannot make any.
+ * is no such partition; not for ever when it cannot make any.
  */
 Partition *
 aq_tables_provide(AqQueue *queue)
@@ -557,7 +557,7 @@ claim_surplus(AqQueueShm *shm)
 	return partition;
 }
 
-/* In a transaction of its own; false: there is none, or it is in use. */
+/* In a transaction of its own; false: no surplus, or it is in use. */
 static bool
 drop_surplus(int32 id, AqQueueShm *shm)
 {

@@ -28,7 +28,7 @@ static const struct config_enum_entry yield_modes[] = {
 
 /* --- the end of a transaction ----------------------------------------------------- */
 
-/* What an error left held. */
+/* Latches and mutexes that an error left held. */
 static void
 release_latches(void)
 {

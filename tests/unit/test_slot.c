@@ -42,7 +42,7 @@ see(Message *m, int c, ViewStep step, SlotView to)
 	m->views[c] = to;
 }
 
-/* A slot of the partition in one of these states, from anywhere on; -1: there is none. */
+/* A slot of the partition in one of these states, from anywhere on; -1: no such slot. */
 static int
 find(const Partition *p, int states)
 {
@@ -298,7 +298,7 @@ do_finish(Partition *p, int c, bool fail)
 	delivered[c] += n;
 }
 
-/* What is decided about one taken message, if it is not done. */
+/* Decide about one taken message: anything but done. */
 static void
 do_decide(Partition *p, int c, uint32 number)
 {

@@ -52,7 +52,7 @@ extern uint64 unit_seed;
 extern void unit_shared(int nsessions);
 extern void unit_be(int session);
 
-/* What the code under test did by the functions of sync/common/os.c and event.c. */
+/* Calls of the functions of sync/common/os.c and event.c by the code under test. */
 typedef struct UnitCounts
 {
 	int64		yields;

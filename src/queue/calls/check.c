@@ -10,7 +10,7 @@
  * the caller's patience, and only what differs in the same way each time is
  * reported.  On a server without other work the first reading is exact.
  *
- * What a transaction may hold as long as it runs is no difference:
+ * A transaction may hold things as long as it runs; that is not a difference:
  * claims are compared with sessions that run a transaction, messages in flight
  * with what the tables say of them.
  *

@@ -20,7 +20,7 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-/* What the call takes from: the queue or its buffered queue. */
+/* The source of messages: the queue or its buffered queue. */
 typedef struct Source
 {
 	int			delivery;

@@ -225,7 +225,7 @@ load_object(const AqRowKey *key, char *value, void *arg)
 	return length;
 }
 
-/* The id of the queue of this name, 0: there is none. */
+/* The id of the queue of this name; 0 if it does not exist. */
 static int32
 id_of_name(const char *name)
 {

@@ -257,7 +257,7 @@ describe_buffered(AqQueue *queue)
 }
 
 /*
- * Read a queue by name or, when name is NULL, by id; NULL if there is none.
+ * Read a queue by name or, when name is NULL, by id; NULL: no such queue.
  * rel is aq.queue.
  */
 AqQueue *

@@ -37,7 +37,7 @@ may_begin(unsigned char c)
 	return isalpha(c) || c == '_' || IS_HIGHBIT_SET(c);
 }
 
-/* One identifier at *s, folded unless quoted; NULL: there is none. */
+/* One identifier at *s, folded unless quoted; NULL: not an identifier. */
 static char *
 read_identifier(const char **s)
 {
@@ -119,7 +119,7 @@ is_queue(const char *name, AqRight right)
 	return queue != NULL && aq_privilege_allows(queue, right);
 }
 
-/* The native name of a queue; NULL: there is none. */
+/* The native name of a queue; NULL: no such queue. */
 static char *
 resolve(const char *string, AqRight right)
 {
@@ -169,7 +169,7 @@ aq_names_resolve(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(native));
 }
 
-/* What the packages have to know of a queue, by its native name. */
+/* The packages' description of a queue, by its native name. */
 PG_FUNCTION_INFO_V1(aq_names_describe_queue);
 Datum
 aq_names_describe_queue(PG_FUNCTION_ARGS)

@@ -3,8 +3,8 @@
  * property.c
  *	  Properties of the database, read row by row through the dictionary cache.
  *
- * What was set is in table aq.property; everything else has the value
- * of property_list.h, or one that follows from the database.
+ * Table aq.property has the values that were set; all others are those of
+ * property_list.h, or follow from the database.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

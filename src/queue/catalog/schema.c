@@ -88,7 +88,7 @@ aq_schema_consumer_table(int32 id)
 	return id > 0 ? psprintf("c%d", id) : psprintf("d%d", -id);
 }
 
-/* This session's identity in rows: unique in the database for ever. */
+/* The session's identity in rows: unique in the database for ever. */
 int64
 aq_schema_session_identity(void)
 {

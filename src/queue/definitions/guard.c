@@ -51,7 +51,7 @@ means_us(Node *command)
 	return false;
 }
 
-/* The number of the queue whose owner view this is; 0: it is none. */
+/* The number of the queue whose owner view this is; 0: not an owner view. */
 static int32
 queue_of_view(Oid relation)
 {

@@ -4,7 +4,7 @@
  *	  Stopping a queue when no transaction uses it any more.
  *
  * A session that stops the queue and is to wait for its users says so in shared
- * memory, which keeps new ones out (users.c), then waits until there is none.
+ * memory, which keeps new ones out (users.c), then waits until all have left.
  *
  * The wait comes before the queue's lock is taken and its definition changed:
  * a user must not wait for this session while this session waits for the user.
@@ -34,7 +34,7 @@ in_use(AqQueue *queue, uint32 own)
 		(queue->buffered != NULL && queue->buffered->store->in_doubt(queue->buffered->shm));
 }
 
-/* Keep new users out and wait until there is none. */
+/* Keep new users out and wait until all have left. */
 void
 aq_stop_wait_for_users(AqQueue *queue, bool enqueue, bool dequeue)
 {

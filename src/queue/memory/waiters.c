@@ -187,7 +187,7 @@ aq_waiters_job(int32 id, AqQueueShm *shm)
 
 /* --- listeners --------------------------------------------------------------- */
 
-/* What an entry is for, as the number of its list. */
+/* The number of the list that entries for the target are in. */
 static uint32
 list_number(const AqWaitTarget *target)
 {

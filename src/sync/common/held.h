@@ -24,7 +24,7 @@ aq_held_count(void)
 }
 
 /*
- * The end of the list, as it is before a get or a free.  Whoever gets or frees
+ * The end of the list, as it is before a get or a free.  A get or a free
  * looks it up first: what is read after an atomic operation has to wait for it.
  */
 typedef struct AqHeldEnd

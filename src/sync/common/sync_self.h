@@ -67,7 +67,7 @@ typedef struct AqHeld
 
 /*
  * One per session, in shared memory: written by its session, read by views.
- * What a get writes here is written often: no more than what is needed.
+ * A get writes here, and gets are frequent: it writes no more than is needed.
  */
 typedef struct AqSyncSelf
 {

@@ -24,7 +24,7 @@ extern int	aq_locks_blocker(int session);
 /* For aq.check(): latches and mutexes of sessions that have ended. */
 extern void aq_sync_check(AqFindings *findings);
 
-/* What a get and a free cost; no other session may use the two meanwhile. */
+/* The cost of a get and a free; no other session may use the two meanwhile. */
 extern void aq_experiment_cost(AqRow *row, AqLatch *free_latch, AqMutex *free_mutex, int n);
 
 /* Only experiments sleep while they hold something. */

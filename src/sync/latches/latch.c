@@ -27,8 +27,8 @@
  * busy while it wakes up); when it loses it sleeps again as the head of the list.
  *
  * How long to spin, how often to yield and spin again before sleeping, and
- * whether sleeps end only by a post, is the class's matter (AqLatchClass).  Who
- * wakes up because its time is over keeps its place in the list while it spins,
+ * whether sleeps end only by a post, is the class's matter (AqLatchClass).  A
+ * sleeper that wakes up because its time is over keeps its place in the list while it spins,
  * and competes as a newcomer.
  *
  * Why no wake-up is lost.  All flags are in one word, so all changes have one

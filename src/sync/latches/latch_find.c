@@ -13,7 +13,7 @@
 #include "sync/common/sync_shared.h"
 #include "sync/latches/latch.h"
 
-/* NULL: there is none (yet).  A latch once made is there for ever. */
+/* NULL: it was not made (yet).  A latch once made is there for ever. */
 AqLatch *
 aq_latch_find(const char *name, int child)
 {

@@ -33,7 +33,7 @@ typedef enum AqYieldMode
 #define AQ_MAX_SCHEME		255
 #define AQ_MAX_WAIT_TIME	100000
 
-/* What a type of mutex has of its own; -1: as all others. */
+/* A mutex type's own settings; -1: as all others. */
 typedef struct AqMutexWay
 {
 	int			spin;

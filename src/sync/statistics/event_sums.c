@@ -81,7 +81,7 @@ aq_event_sums_read(AqEventCounters sums[2][AQ_EVENT_COUNT])
 	aq_latch_free(&shared->latch);
 }
 
-/* What an error interrupted is ended first. */
+/* A wait that an error has interrupted is ended first. */
 void
 aq_event_sums_session_exit(void)
 {
