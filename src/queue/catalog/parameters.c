@@ -52,7 +52,7 @@ aq_parameters_define(void)
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.fetch_patience",
 							"How long after aq.wait a client may take to fetch the message before another waiter is told of it.",
-							"-1 tells nobody else: then a client that is busy or gone keeps the message from "
+							"-1 tells no other waiter: then a client that is busy or gone keeps the message from "
 							"those who wait, until the next one comes.",
 							&aq_parameters_fetch_patience_ms,
 							1000, -1, INT_MAX,
@@ -60,7 +60,7 @@ aq_parameters_define(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.buffered_message_limit",
 							"Number of buffered messages that may lie before a consumer.",
-							"Who enqueues buffered messages for one that has as many waits for it, up to "
+							"Enqueuers wait while a consumer has this many buffered messages, up to "
 							"pgaq.flow_control_timeout. A transaction cannot enqueue more into a queue, but for the "
 							"rest of an array. 0: no limit.",
 							&aq_parameters_buffered_message_limit,

@@ -8,8 +8,8 @@
  * enqueuer for one that has as many waits until it has fewer, at most
  * pgaq.flow_control_timeout, then gets an error.
  *
- * What is measured are the consumer's counters, which grow at commits, and
- * what the transaction itself has enqueued.  So the limit is passed by what
+ * The measure is the consumer's counters, which grow at commits, plus the
+ * transaction's own messages.  So the limit is exceeded by the messages that
  * others are enqueuing now and by the rest of an array; in return the measure
  * costs two reads and no latch.
  *
@@ -67,7 +67,7 @@ refuse(AqQueue *buffered, int64 lag, int position)
 			aq_error(AQ_ERR_FLOW_CONTROL,
 					 "enqueue rate too high: queue \"%s\" holds " INT64_FORMAT " buffered messages%s",
 					 buffered->name, lag, whose),
-			errhint("Dequeue or purge them, remove subscribers that nobody serves, or raise \"pgaq.buffered_message_limit\"."));
+			errhint("Dequeue or purge them, remove subscribers that are not served, or raise \"pgaq.buffered_message_limit\"."));
 }
 
 static void
