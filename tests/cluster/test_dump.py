@@ -214,7 +214,7 @@ def test_dump_by_the_owner_of_the_database(server, other, tmp_path):
             conn.execute("DROP ROLE owning")
 
 
-@pytest.mark.sharded("makes its queue tables itself")
+@pytest.mark.own_tables
 def test_schema_public_is_not_needed(server, other, tmp_path):
     """The extension can be made without it, dropping it does no harm, and neither does its lack in a restore."""
     with server.connect() as conn:
