@@ -104,7 +104,7 @@ drop_doubt(uint32 queue, TransactionId xid)
 	aq_latch_free(&aq_classic_area->latch);
 }
 
-/* The queue is no more. */
+/* The queue is dropped. */
 void
 aq_classic_doubts_forget(uint32 queue)
 {

@@ -32,7 +32,7 @@ consumed_table(AqQueue *queue)
 	return queue->multi ? aq_schema_consumer_table(queue->table.id) : aq_schema_message_table(queue->table.id);
 }
 
-/* The latest step given, where the order index says it; a clock set back is no harm then. */
+/* The latest step given, where the order index says it; a clock set back does no harm then. */
 static int64
 latest_step(AqQueue *queue)
 {

@@ -164,7 +164,7 @@ message_slot(Take *take, const Key *key)
 
 /* --- may it be had? ------------------------------------------------------------------ */
 
-/* Has the worker still to count that xid (invalid: anybody) took the row?  Then that is to be waited for. */
+/* Has the worker still to count that xid (invalid: any transaction) took the row?  Then that is to be waited for. */
 static bool
 is_to_be_counted(Take *take, const Key *key, TransactionId xid)
 {

@@ -111,7 +111,7 @@ covers(const Retry *retry, int position, const Key *key, TransactionId xid)
 }
 
 /*
- * Is a row that xid (invalid: anybody) took, and rolled back, still to be
+ * Is a row that xid (invalid: any transaction) took, and rolled back, still to be
  * counted?  Not by those that are still prepared: another transaction took it.
  */
 bool

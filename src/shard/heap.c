@@ -91,7 +91,7 @@ aq_heap_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, L
 }
 
 /*
- * Lock a partition's tables, if no other session holds them; a user who drops the
+ * Lock a partition's tables, if no other session holds them; a session that drops the
  * queue must not stop the worker.
  */
 bool

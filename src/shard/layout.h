@@ -169,7 +169,7 @@ typedef struct Partition
 	pg_atomic_uint64 browsed;	/* without the latch */
 	uint64		evicted;		/* the eviction that took its frame; 0: it has it, or had none */
 	SubTransactionId own_subid; /* tables made by a running transaction, else 0 */
-	/* who has enqueued into it; 0: no more.  Known also without a frame */
+	/* the sessions that have enqueued into it; 0: no more.  Known also without a frame */
 	int64		sessions[PARTITION_SESSIONS];
 	bool		more_sessions;
 } Partition;

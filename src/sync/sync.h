@@ -28,7 +28,7 @@
 #include "sync/mutexes/mutex.h"
 #include "sync/traces/trace.h"	/* hooks of session traces */
 #include "sync/waits/event.h"	/* named waits */
-#include "sync/waits/wakeup.h"	/* lists of waiters, for those who wake them */
+#include "sync/waits/wakeup.h"	/* lists of waiters, for the sessions that wake them */
 #ifndef AQ_UNIT
 #include "sync/statistics/stat.h"	/* statistics, time model */
 #include "sync/waits/cond.h"	/* waits for rare events that another session announces */

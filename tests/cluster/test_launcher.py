@@ -195,7 +195,7 @@ def test_databases_are_created_beside_queues_in_the_template(new_server):
 
 
 def test_no_worker_without_the_extension(new_server):
-    """It ends with the extension, who ever drops it, and is there again with the next one."""
+    """It ends with the extension, whichever session drops it, and is there again with the next one."""
     own = new_server("uninstalled")
     make_database(own, "used")
     for turn in range(3):

@@ -185,7 +185,7 @@ do_undelay(Partition *p, uint32 number)
 	}
 }
 
-/* A rest is over, or there was none. */
+/* A retry delay is over, or never began. */
 static void
 do_wake(Partition *p, int c)
 {
@@ -480,7 +480,7 @@ do_load(Partition *p)
 			if (view == VIEW_NONE || view == VIEW_DONE)
 				continue;
 			aq_slot_load(stream, p, positions[c], i, view == VIEW_DOUBT);
-			/* it rests */
+			/* its retry delay runs */
 			if (view == VIEW_WAITING && m->state == SLOT_READY)
 			{
 				CHECK(aq_slot_take(stream, p, positions[c], i));

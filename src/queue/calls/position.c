@@ -75,7 +75,7 @@ differ(const char *a, const char *b)
 	return a != NULL && b != NULL && strcmp(a, b) != 0;
 }
 
-/* A consumer or correlation that the previous dequeue did not have, or that this one does not have, is no change. */
+/* Null, in the previous dequeue or in this one, does not count as another consumer or correlation. */
 static void
 check_unchanged(AqQueue *queue, AqPosition *position, const char *consumer, const char *correlation)
 {

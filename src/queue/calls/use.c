@@ -27,7 +27,7 @@ aq_use_check_started(AqQueue *queue, bool enqueue)
 				errhint("Start it with aq.start_queue or dbms_aqadm.start_queue."));
 }
 
-/* It has found nothing, and is no user. */
+/* It has found nothing, so it does not count as a user. */
 void
 aq_use_undo(AqQueue *queue)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * caller_path.c
- *	  The search_path of those who call the functions of Oracle's packages.
+ *	  The search_path of the callers of Oracle's packages.
  *
  * The functions of the packages resolve operators and functions in pg_catalog
  * only: each has the option SET search_path. Names that are given to them are

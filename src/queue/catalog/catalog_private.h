@@ -55,7 +55,7 @@ typedef struct AqChange
 	enum
 	{
 		AQ_CHANGE_CREATED,
-		AQ_CHANGE_ALTERED,		/* those who wait have to check again */
+		AQ_CHANGE_ALTERED,		/* waiters have to check again */
 		AQ_CHANGE_CHANGED,		/* they need not */
 		AQ_CHANGE_DROPPED,
 		AQ_CHANGE_UNSUBSCRIBED,
@@ -71,7 +71,7 @@ typedef struct AqChange
 extern void aq_pending_created(int32 id);
 extern void aq_pending_dropped(int32 id);
 extern void aq_pending_altered(int32 id);
-extern void aq_pending_changed(int32 id);	/* those who wait need not check again */
+extern void aq_pending_changed(int32 id);	/* waiters need not check again */
 extern void aq_pending_converted(int32 id);
 extern void aq_pending_table_left(int32 id);
 extern void aq_pending_consumer_removed(int32 id, int position, int64 number);

@@ -37,7 +37,7 @@ aq_parameters_define(void)
 	DefineCustomEnumVariable("pgaq.listen_wakeup",
 							 "Whom a message wakes of the sessions that listen.",
 							 "targeted: as many as there are messages, of those that listen for its consumer. "
-							 "broadcast: everybody who listens, through one channel with one latch, for study.",
+							 "broadcast: all of them, through one channel with one latch, for study.",
 							 &aq_parameters_listen_wakeup,
 							 AQ_LISTEN_TARGETED, listen_wakeups,
 							 PGC_USERSET, 0,
@@ -53,7 +53,7 @@ aq_parameters_define(void)
 	DefineCustomIntVariable("pgaq.fetch_patience",
 							"How long after aq.wait a client may take to fetch the message before another waiter is told of it.",
 							"-1 tells no other waiter: then a client that is busy or gone keeps the message from "
-							"those who wait, until the next one comes.",
+							"other waiters until the next one comes.",
 							&aq_parameters_fetch_patience_ms,
 							1000, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS,

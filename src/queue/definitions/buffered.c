@@ -6,8 +6,8 @@
  * The buffered messages of a queue are kept by a second queue behind it, its
  * buffered queue: one of the classic store, whose tables are UNLOGGED.  So they
  * are in shared buffers, go to disk when room is short, and are gone after a
- * crash; and whatever works on a queue table works on them.  It is no
- * queue of the catalog: name, rights, consumers and limits are those of its
+ * crash; and all code for queue tables works on them.  It is not in the
+ * catalog: name, rights, consumers and limits are those of its
  * queue, its id is the queue's with a minus, and so is that of its queue table.
  *
  * It is made when the first buffered message comes, by the worker, so that an
@@ -107,7 +107,7 @@ make_by_worker(int32 id, AqQueueShm *shm)
 	if (aq_queue_lock(id, ShareUpdateExclusiveLock, false))
 	{
 		queue = aq_catalog_get_by_id(id, true);
-		/* nor does it wait for a user who has locked the payload type */
+		/* nor does it wait for a session that has locked the payload type */
 		if (queue != NULL && queue->buffered == NULL && aq_payload_type_lock(queue->payload_type, false))
 			make(queue);
 	}

@@ -119,7 +119,7 @@ announce_change(const AqChange *change)
 	aq_raise_to(&shm->definition, now);
 	end_conversion(shm, change);
 	aq_waiters_wake_all(shm);
-	/* those who wait for its buffered messages */
+	/* sessions that wait for its buffered messages */
 	object = change->id > 0 ? aq_object_find(MyDatabaseId, -change->id) : NULL;
 	if (object != NULL)
 		aq_waiters_wake_all(aq_shm_by_index(object->index));
@@ -161,7 +161,7 @@ aq_announce_xact_end(bool commit)
 	/* a queue and its buffered queue go when the sessions that wait at one have heard of both */
 	for (int i = 0; i < nchanges; i++)
 		drop_changed(&changes[i], commit);
-	/* who comes in again sees that the definition has changed */
+	/* a session that comes in again sees that the definition has changed */
 	for (int i = 0; i < nchanges; i++)
 		if (changes[i].kind == AQ_CHANGE_STOPPING)
 			end_stopping(&changes[i]);

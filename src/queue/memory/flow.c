@@ -5,7 +5,7 @@
  *
  * Buffered messages that are not taken would fill the disk.  So no more of
  * them than pgaq.buffered_message_limit may lie before a consumer: an
- * enqueuer for one that has as many waits until it has fewer, at most
+ * enqueuer for a consumer that has as many waits until it has fewer, at most
  * pgaq.flow_control_timeout, then gets an error.
  *
  * The measure is the consumer's counters, which grow at commits, plus the

@@ -33,8 +33,8 @@ typedef struct AqMutexCounts
 #define AQ_MAX_HELD 32
 
 /*
- * A latch or mutex and a mode in one word, so that who reads it while it
- * changes never takes the one for the other.  Both are aligned to 8 bytes.
+ * A latch or mutex and a mode in one word, so that a reader, while it
+ * changes, never takes the one for the other.  Both are aligned to 8 bytes.
  */
 #define AQ_LOCK_MODE	UINT64CONST(3)
 #define AQ_LOCK_MUTEX	UINT64CONST(4)

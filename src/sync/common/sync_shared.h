@@ -36,7 +36,7 @@ typedef struct AqLatchMisses
 {
 	pg_atomic_uint64 nowait_failures;	/* a get without waiting failed here */
 	pg_atomic_uint64 sleeps;	/* the holder had got it here */
-	pg_atomic_uint64 waiter_sleeps; /* who slept had asked here */
+	pg_atomic_uint64 waiter_sleeps; /* sleeps of waiters that asked here */
 	pg_atomic_uint64 long_holds;	/* the holder had it all through a sleep */
 } AqLatchMisses;
 
