@@ -55,6 +55,22 @@ aq_job_lock_extension(void)
 }
 
 /*
+ * Is the extension there?  When it is gone, no session can make it until the
+ * transaction ends: what it leaves in memory can be dropped.  Unknown while a
+ * session makes it.
+ */
+AqExtensionState
+aq_job_extension(void)
+{
+	if (OidIsValid(get_extension_oid("pgaq", true)))
+		return AQ_EXTENSION_THERE;
+	/* conflicts with what note_extension() takes */
+	if (!ConditionalLockRelationOid(ExtensionRelationId, ShareLock))
+		return AQ_EXTENSION_UNKNOWN;
+	return OidIsValid(get_extension_oid("pgaq", true)) ? AQ_EXTENSION_THERE : AQ_EXTENSION_GONE;
+}
+
+/*
  * The worker's synchronous_commit is off, so that it never waits for a
  * standby; what must survive a crash is flushed here, locally.
  */

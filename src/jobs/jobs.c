@@ -5,8 +5,9 @@
  *
  * Shared memory: one entry per database, under the latch "database
  * directory".  An entry, once made, stays at its place until its database is
- * dropped, so a session may keep a pointer to its own database's entry.  The
- * flags a post sets are atomics: posting takes no latch and cannot raise.
+ * or its extension is dropped; a session keeps a pointer to its own database's
+ * entry, and looks whether it still is that.  The flags a post sets are atomics:
+ * posting takes the latch only where the entry has gone, and cannot raise.
  *
  * Whoever misses a worker registers it: a session that uses a queue, or the
  * launcher.  A worker takes its database's entry before it connects, so there
@@ -329,28 +330,42 @@ aq_jobs_require_worker(void)
 }
 
 /*
- * A worker that has found no extension is about to end, and a transaction that
- * has made it again, and is posting, began before: another worker comes.
+ * The entry to post; NULL: the session has used no queue, or there is no place.
+ * A worker that has found no extension ends, and its entry is freed.  A session
+ * that posts has perhaps made the extension again: another worker comes, and
+ * looks whether it is there.
  */
-static void
-use_again(AqDatabase *db)
+static AqDatabase *
+entry_to_post(void)
 {
-	if (!db->used && !aq_job_in_worker())
+	AqDatabase *db = my_database;
+
+	if (db == NULL || aq_job_in_worker() || (db->oid == MyDatabaseId && db->used))
+		return db;
+	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
+	db = make_database(MyDatabaseId);
+	if (db != NULL && !db->used)
 	{
 		db->used = true;
+		pg_atomic_write_u32(&db->check, 1);
+	}
+	aq_latch_free(&aq_jobs_area->latch);
+	if (db != NULL)
+	{
+		my_database = db;
 		aq_jobs_wake_launcher();
 	}
+	return db;
 }
 
 void
 aq_jobs_post(void)
 {
-	AqDatabase *db = my_database;
+	AqDatabase *db = entry_to_post();
 	PGPROC	   *proc;
 
-	if (db == NULL || db->oid != MyDatabaseId)
+	if (db == NULL)
 		return;
-	use_again(db);
 	/* the exchange is a full barrier: the worker clears it before it looks */
 	if (pg_atomic_exchange_u32(&db->work, 1) == 0)
 	{
@@ -378,11 +393,10 @@ aq_jobs_lower_time(AqDatabase *db, TimestampTz when)
 void
 aq_jobs_post_at(TimestampTz when)
 {
-	AqDatabase *db = my_database;
+	AqDatabase *db = entry_to_post();
 
-	if (db == NULL || db->oid != MyDatabaseId)
+	if (db == NULL)
 		return;
-	use_again(db);
 	if (aq_jobs_lower_time(db, when))
 	{
 		PGPROC	   *proc = db->worker_proc;
@@ -393,7 +407,10 @@ aq_jobs_post_at(TimestampTz when)
 	}
 }
 
-/* The session has dropped the extension, perhaps without ever using it. */
+/*
+ * The extension was dropped, perhaps by a session that never used it.  Never
+ * raises in a session that has attached.
+ */
 void
 aq_jobs_post_check(void)
 {

@@ -82,6 +82,15 @@ extern void aq_job_begin(void);
 extern bool aq_job_lock_extension(void);	/* before reading several tables */
 extern void aq_job_commit(bool sync_commit);
 
+typedef enum AqExtensionState
+{
+	AQ_EXTENSION_THERE,
+	AQ_EXTENSION_GONE,			/* and not made again until the transaction ends */
+	AQ_EXTENSION_UNKNOWN		/* a session makes it: look again later */
+} AqExtensionState;
+
+extern AqExtensionState aq_job_extension(void);
+
 /* Called after DROP DATABASE, and by the worker after DROP EXTENSION in its database. */
 typedef void (*AqDatabaseDropped) (Oid database);
 extern void aq_jobs_on_database_dropped(AqDatabaseDropped callback);

@@ -16,11 +16,13 @@
 #include "access/xact.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_database.h"
+#include "catalog/pg_extension.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "commands/extension.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "utils/syscache.h"
 
@@ -136,13 +138,52 @@ may_have_database(Node *command, Oid database)
 		(IsA(command, CreatedbStmt) && is_template(database) && may_create_databases());
 }
 
-/* Has the command dropped the extension, by itself or with what it depends on? */
-static void
-note_extension(Node *command)
+/* May the command make or drop the extension, itself or with what it depends on?  Then the extension, or InvalidOid. */
+static bool
+concerns_extension(Node *command, Oid *extension)
 {
-	if ((IsA(command, DropStmt) || IsA(command, DropOwnedStmt)) && IsTransactionState() &&
-		!OidIsValid(get_extension_oid("pgaq", true)))
+	bool		concerns = IsA(command, CreateExtensionStmt) || IsA(command, DropOwnedStmt);
+
+	if (IsA(command, DropStmt))
+	{
+		ObjectType	type = ((DropStmt *) command)->removeType;
+
+		concerns = type == OBJECT_EXTENSION || type == OBJECT_SCHEMA;
+	}
+	if (concerns)
+		*extension = get_extension_oid("pgaq", true);
+	return concerns;
+}
+
+/*
+ * After such a command.  The session that drops the extension attaches now,
+ * because that may fail, and nothing may after the commit.  One that makes it
+ * holds a lock until its transaction ends, so that the worker does not take an
+ * extension that it cannot see yet for dropped: see aq_job_extension().
+ */
+static void
+note_extension(Oid before)
+{
+	Oid			extension = get_extension_oid("pgaq", true);
+
+	if (extension == before)
+		return;
+	aq_session_attach();
+	if (OidIsValid(extension))
+		LockRelationOid(ExtensionRelationId, RowExclusiveLock);
+	else
 		extension_gone = true;
+}
+
+static bool
+is_prepared_end(Node *command)
+{
+	TransactionStmtKind kind;
+
+	if (!IsA(command, TransactionStmt))
+		return false;
+	kind = ((TransactionStmt *) command)->kind;
+	return kind == TRANS_STMT_COMMIT_PREPARED || kind == TRANS_STMT_ROLLBACK_PREPARED;
 }
 
 static void
@@ -178,7 +219,12 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	Node	   *outer = running;
 	Oid			oid = wanted_database(command);
 	AqDatabase *db = NULL;
+	Oid			extension = InvalidOid;
+	bool		concerned = concerns_extension(command, &extension);
+	bool		ends_prepared = is_prepared_end(command);
 
+	if (ends_prepared)
+		aq_session_attach();	/* which may fail, so not after it */
 	if (OidIsValid(oid) && may_have_database(command, oid))
 		db = aq_jobs_stop(oid);
 
@@ -208,17 +254,13 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 
 	if (command_done)
 		command_done(command);
-	note_extension(command);
-	if (IsA(command, TransactionStmt))
+	if (concerned)
+		note_extension(extension);
+	if (ends_prepared)
 	{
-		TransactionStmtKind kind = ((TransactionStmt *) command)->kind;
-
-		if (kind == TRANS_STMT_COMMIT_PREPARED || kind == TRANS_STMT_ROLLBACK_PREPARED)
-		{
-			if (prepared_ended)
-				prepared_ended();
-			aq_jobs_post();
-		}
+		if (prepared_ended)
+			prepared_ended();
+		aq_jobs_post_check();	/* it may have dropped the extension */
 	}
 }
 

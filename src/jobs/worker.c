@@ -11,7 +11,6 @@
 #include "jobs/jobs_private.h"
 
 #include "commands/dbcommands.h"
-#include "commands/extension.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -27,6 +26,9 @@
 
 /* how long there is no other worker after one that has ended unasked */
 #define EXIT_REST ((int64) 1000000)
+
+/* when it looks again for an extension that a session is making, microseconds */
+#define LOOK_AGAIN ((int64) 1000000)
 
 static const AqJob *jobs[MAX_JOBS];
 static AqTrouble troubles[MAX_JOBS];
@@ -195,23 +197,31 @@ set_parameters(void)
 			SetConfigOption(parameters[i][0], parameters[i][1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
-/* Has the extension been dropped?  Then the queues in memory go, and the worker with them. */
+/*
+ * Has the extension been dropped?  Then the queues in memory go, and the worker
+ * with them: in one transaction, before a session can use the next extension.
+ */
 static bool
 is_over(void)
 {
-	bool		gone;
+	AqExtensionState extension;
 
 	if (pg_atomic_exchange_u32(&database->check, 0) == 0)
 		return false;
 	aq_job_begin();
-	gone = !OidIsValid(get_extension_oid("pgaq", true));
-	aq_job_commit(false);
-	if (gone)
+	extension = aq_job_extension();
+	if (extension == AQ_EXTENSION_GONE)
 	{
 		aq_jobs_unused(database);
 		aq_jobs_database_gone(MyDatabaseId);
 	}
-	return gone;
+	aq_job_commit(false);
+	if (extension == AQ_EXTENSION_UNKNOWN)
+	{
+		pg_atomic_write_u32(&database->check, 1);
+		(void) aq_jobs_lower_time(database, GetCurrentTimestamp() + LOOK_AGAIN);
+	}
+	return extension == AQ_EXTENSION_GONE;
 }
 
 void

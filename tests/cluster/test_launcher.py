@@ -214,6 +214,63 @@ def test_no_worker_without_the_extension(new_server):
             put(there, "q", "used")
 
 
+def rounds(conn):
+    """How often the worker has been woken; 0 when it is busy or not there."""
+    query = """SELECT coalesce(sum(e.total_waits), 0) FROM sys."v$session_wait" w JOIN sys."v$session_event" e USING (sid, event)
+               WHERE w.event = 'aq: worker idle' AND w.state = 'WAITING'"""
+    return db.value(conn, query)
+
+
+def another_round(conn, before):
+    """Has the worker been woken, and found nothing more to do; or ended?"""
+    return workers(conn) == [] or rounds(conn) > before
+
+
+def test_others_drop_while_the_extension_is_made(new_server):
+    """Neither they nor the worker see the extension yet: that does not mean that it was dropped."""
+    own = new_server("unseen", max_prepared_transactions=2)
+    with own.connect() as conn:
+        conn.execute("CREATE DATABASE used")
+        with own.connect("used") as there, own.connect("used") as other:
+            other.execute("CREATE TABLE x (); CREATE SCHEMA y")
+            for command in ("DROP TABLE x", "DROP SCHEMA y"):
+                there.execute("BEGIN")
+                install(there)
+                db.execute(there, "SELECT aq.create_queue('q')")
+                put(there, "q", command, delay="0.01 s")
+                before = until(lambda: rounds(conn), "the worker at rest")
+                other.execute(command)
+                # which has the worker look
+                for each in ("BEGIN", "CREATE TABLE z ()", "PREPARE TRANSACTION 'z'", "ROLLBACK PREPARED 'z'"):
+                    other.execute(each)
+                until(lambda: another_round(conn, before), "the worker has looked")
+                there.execute("COMMIT")
+                until(lambda: workers(conn) == ["used"], "the worker")
+                assert arrived(there, "q", 1) == [command]
+                there.execute("DROP EXTENSION pgaq CASCADE")
+                until(lambda: workers(conn) == [], "the worker's end")
+
+
+def test_extension_dropped_by_a_prepared_transaction(new_server):
+    """The worker stays until COMMIT PREPARED, in whichever session that is, and ends then."""
+    own = new_server("prepared", max_prepared_transactions=2)
+    make_database(own, "used")
+    with own.connect() as conn:
+        for end in ("ROLLBACK", "COMMIT"):
+            before = until(lambda: rounds(conn), "the worker at rest")
+            with own.connect("used") as there:
+                there.execute("BEGIN")
+                there.execute("DROP EXTENSION pgaq CASCADE")
+                there.execute("PREPARE TRANSACTION 'gone'")
+            until(lambda: another_round(conn, before), "the worker has looked")
+            assert workers(conn) == ["used"]
+            with own.connect("used") as there:
+                there.execute(f"{end} PREPARED 'gone'")
+                if end == "ROLLBACK":
+                    assert take(there, "q") == ["used"] and workers(conn) == ["used"]
+        until(lambda: workers(conn) == [], "the worker's end")
+
+
 def test_terminated_worker_returns(new_server):
     """Without a session that asks for it; the launcher is back, too."""
     own = new_server("terminated")

@@ -352,6 +352,32 @@ next_time(TimestampTz load_at)
 	return next;
 }
 
+static void
+forget_queues(Oid database)
+{
+	for (int i = 1; i <= aq_handle_limit; i++)
+	{
+		AqObject   *object = aq_handle_by_index(i);
+
+		if (object->state != AQ_OBJECT_FREE && object->database == database)
+			aq_object_drop(database, object->id);
+	}
+}
+
+/* Without the extension, the database's queues are gone: from memory, too, before a session can make new ones. */
+static AqExtensionState
+forget_without_extension(void)
+{
+	AqExtensionState extension;
+
+	aq_job_begin();
+	extension = aq_job_extension();
+	if (extension == AQ_EXTENSION_GONE)
+		forget_queues(MyDatabaseId);
+	aq_job_commit(false);
+	return extension;
+}
+
 static TimestampTz
 upkeep(void)
 {
@@ -363,18 +389,13 @@ upkeep(void)
 	aq_pins_sweep();
 	if (now >= load_at || now - checked > CHECK_EXTENSION)
 	{
-		checked = now;
-		if (!extension_exists())
-		{
-			for (int i = 1; i <= aq_handle_limit; i++)
-			{
-				AqObject   *object = aq_handle_by_index(i);
+		AqExtensionState extension = forget_without_extension();
 
-				if (object->state != AQ_OBJECT_FREE && object->database == MyDatabaseId)
-					aq_object_drop(MyDatabaseId, object->id);
-			}
+		checked = now;
+		if (extension != AQ_EXTENSION_THERE)
+		{
 			load_at = DT_NOBEGIN;
-			return 0;
+			return extension == AQ_EXTENSION_GONE ? 0 : now + LOCKED_AGAIN;
 		}
 		if (now >= load_at)
 		{
@@ -408,13 +429,7 @@ static const AqJob upkeep_job = {.name = "upkeep",.needed = upkeep_needed,.run =
 static void
 forget_database(Oid database)
 {
-	for (int i = 1; i <= aq_handle_limit; i++)
-	{
-		AqObject   *object = aq_handle_by_index(i);
-
-		if (object->state != AQ_OBJECT_FREE && object->database == database)
-			aq_object_drop(database, object->id);
-	}
+	forget_queues(database);
 	aq_row_flush_database(database);
 }
 

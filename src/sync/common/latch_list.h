@@ -8,7 +8,6 @@
  * documentation come from this list.  No guard: it is included more than once.
  */
 X(ROW_CACHE, "row cache objects", 1, LATCH_ROW_CACHE, true, "a dictionary cache, with pgaq.row_cache_serialization = latch")
-X(DATABASES, "database directory", 2, LATCH_FREE, false, "the list of databases that have queues")
 X(QUEUE, "queue entry", 3, LATCH_FREE, true, "one queue in shared memory: its shards and its counters")
 X(LINES, "queue table lines", 4, LATCH_FREE, true, "where in a queue of a queue table there is nothing to dequeue")
 X(STREAM, "shard stream", 4, LATCH_STREAM, true, "the messages of one shard")
@@ -18,6 +17,7 @@ X(WAITERS, "queue waiters", 6, LATCH_FREE, true, "the sessions that wait for mes
 X(CHANNEL, "channel operations parent latch", 6, LATCH_FREE, false, "the sessions that listen on the broadcast channel")
 X(PARTITIONS, "partition descriptors", 7, LATCH_FREE, false, "the free descriptors of partitions")
 X(CHUNKS, "message cache", 8, LATCH_FREE, false, "the free chunks of the message cache")
+X(DATABASES, "database directory", 9, LATCH_FREE, false, "the list of databases that have queues")
 X(TRACES, "session traces", 10, LATCH_FREE, false, "which sessions are traced, and by whom")
 X(LAB, "lab", 11, LATCH_FREE, true, "nothing: for experiments of pgaq_lab")
 X(STATISTICS, "wait statistics", 12, LATCH_FREE, false, "the totals of sessions that have ended")
