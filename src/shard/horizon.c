@@ -26,7 +26,8 @@
  *
  * The answer is good for transactions that had ended before the question was
  * asked: a snapshot that is taken later sees them as ended, however old its
- * xmin is.
+ * xmin is.  One that ends later may be running for a snapshot that the answer
+ * has not seen.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

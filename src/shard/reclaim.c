@@ -155,29 +155,17 @@ reclaim_current(AqQueueShm *shm)
 	}
 }
 
-void
-aq_reclaim_job(int32 id, AqQueueShm *shm)
+/*
+ * Those taken that cannot be truncated yet go back to the queue's list; returns
+ * when the first of them can, or 0.
+ */
+static TimestampTz
+put_back_not_due(ShardQueue *sq, int64 retention, TransactionId horizon)
 {
-	ShardQueue *sq = shard_queue(shm);
-	AqQueue    *queue;
-	int64		retention = 0;
-	TransactionId horizon;
-	uint32		list;
+	uint32		list = taken.list;
 	TimestampTz next = 0;
 
-	aq_job_begin();
-	queue = aq_catalog_get_by_id(id, true);
-	if (queue != NULL)
-		retention = queue->retention;
-	horizon = aq_horizon_oldest();
-	aq_job_commit(false);
-	if (queue == NULL)
-		return;
-
-	/* what cannot be truncated yet goes back to the list */
-	aq_claim_reserve(1);
-	taken.shm = shm;
-	list = __sync_lock_test_and_set(&sq->done, 0);
+	taken.list = 0;
 	while (list != 0)
 	{
 		Partition  *partition = partition_at(list);
@@ -194,7 +182,35 @@ aq_reclaim_job(int32 id, AqQueueShm *shm)
 		partition->next = taken.list;
 		taken.list = partition->index;
 	}
+	return next;
+}
+
+void
+aq_reclaim_job(int32 id, AqQueueShm *shm)
+{
+	ShardQueue *sq = shard_queue(shm);
+	AqQueue    *queue;
+	int64		retention = 0;
+	TimestampTz next;
+
+	aq_job_begin();
+	queue = aq_catalog_get_by_id(id, true);
+	if (queue != NULL)
+		retention = queue->retention;
+	aq_job_commit(false);
+	if (queue == NULL)
+		return;
+
+	/*
+	 * The list first: the horizon is good only for takers that had ended when it
+	 * is asked for, and those of the partitions in the list have.
+	 */
+	aq_claim_reserve(1);
+	taken.shm = shm;
+	taken.list = __sync_lock_test_and_set(&sq->done, 0);
 	aq_claim_enter(put_back_taken, &taken, 0);
+	aq_point("consumed-listed");
+	next = put_back_not_due(sq, retention, aq_horizon_oldest());
 	if (next != 0)
 		aq_work_later(shm, AQ_WORK_RECLAIM, Max(next - GetCurrentTimestamp(), 10000));
 	while (taken.list != 0)

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from conftest import at_rest, put_many, take, until
+from conftest import at_rest, put_many, server_with_points, take, until
 from pgaq import db
 from pgaq.lab import holders
 from test_reuse import TRUNCATED
@@ -98,3 +98,22 @@ def test_what_cannot_read_it_does_not(server, conn, queue, what):
         until(lambda: xmin_is_old(conn), "an old xmin")
         consume(conn, queue)
         until(lambda: db.value(conn, TRUNCATED, [queue]) == 1, "the partition truncated")
+
+
+@pytest.mark.test_build
+def test_a_partition_consumed_after_the_worker_has_looked(monkeypatch, library):
+    """The worker has listed what is consumed and asks for the horizon: what is consumed in between is not in its list."""
+    with server_with_points(monkeypatch, library, "horizon", **SETTINGS) as server, server.connect() as conn, server.connect() as taker:
+        db.execute(conn, "SELECT aq.create_queue('q', shards => 1)")
+        put_many(conn, "q", 1, 2 * PARTITION + 1)
+        taker.execute("BEGIN; SELECT pg_current_xact_id()")
+        db.execute(conn, "SELECT aq.point_hold('consumed-listed')")
+        assert len(take(conn, "q", number=PARTITION)) == PARTITION
+        assert db.value(conn, "SELECT aq.point_await('consumed-listed')")
+        assert len(take(taker, "q", number=PARTITION)) == PARTITION
+        with reader(server):
+            taker.execute("COMMIT")
+            db.execute(conn, "SELECT aq.point_reset()")
+            until(lambda: at_rest(conn, "worker"), "the worker has tried")
+            assert db.value(conn, TRUNCATED, ["q"]) == 0
+        until(lambda: db.value(conn, TRUNCATED, ["q"]) == 2, "both partitions truncated")

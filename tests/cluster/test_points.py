@@ -33,7 +33,7 @@ CLASSIC = {"uncommitted-met"}
 # these are only on the way of sharded queues
 SHARDED = {
     "slots-reserved", "rows-formed", "before-log", "after-log", "messages-published",
-    "before-truncation", "between-truncations", "after-truncation", "candidates-found", "counts-written-out", "loading", "prepared-finished",
+    "consumed-listed", "before-truncation", "between-truncations", "after-truncation", "candidates-found", "counts-written-out", "loading", "prepared-finished",
 }  # fmt: skip
 LONG_RUNS = 200
 PARTITION = 16384
