@@ -97,6 +97,16 @@ oldest_of_slots(TransactionId horizon)
 	return horizon;
 }
 
+/* The newest transaction that can have ended by now. */
+TransactionId
+aq_horizon_newest(void)
+{
+	TransactionId newest = ReadNextTransactionId();
+
+	TransactionIdRetreat(newest);
+	return newest;
+}
+
 /*
  * The transactions before this one that have ended, have ended for every
  * snapshot that can read this database's messages.

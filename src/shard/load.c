@@ -43,6 +43,15 @@ count_lag(Contents *p)
 			pg_atomic_fetch_add_u64(&aq_shm_consumer(p->shm, position)->enqueued, aq_contents_todo(p, position));
 }
 
+static bool
+was_for_removed(const Contents *p)
+{
+	for (uint32 i = 0; i < p->nslots; i++)
+		if (p->removed[i] > 0)
+			return true;
+	return false;
+}
+
 /* What a frame and a summary have in common. Latch held. */
 static void
 install_summary(Contents *p)
@@ -54,7 +63,13 @@ install_summary(Contents *p)
 			aq_slot_note_session(partition, p->slots[i].session);
 	aq_slot_load_counts(partition, partition->counted ? partition->reserved : p->nslots, count_open(p), p->nfailed);
 	partition->counted = partition->in_lag = true;
-	if (partition->last_take == 0)
+	if (was_for_removed(p))
+	{
+		/* when the consumer was removed is not known */
+		partition->last_take = GetCurrentTimestamp();
+		partition->last_taker = InvalidTransactionId;
+	}
+	else if (partition->last_take == 0)
 		partition->last_take = p->last_take;
 	partition->next_timer = p->next_timer;
 	for (uint32 i = 0; i < p->nslots; i++)

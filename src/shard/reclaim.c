@@ -44,7 +44,10 @@ int			aq_reclaim_grace_ms = 30000;
 
 /* --- truncation ------------------------------------------------------------------------ */
 
-/* When may it be truncated? 0: now. */
+/*
+ * When may it be truncated? 0: now.  A snapshot from before a consumer was
+ * removed still has to see its messages, so a removal counts as a dequeue.
+ */
 static TimestampTz
 not_before(Partition *partition, int64 retention, TransactionId horizon)
 {
@@ -283,7 +286,7 @@ aq_reclaim_recount_job(int32 id, AqQueueShm *shm)
 /* --- behind removed consumers ------------------------------------------------------------------ */
 
 static void
-finish_bits(AqQueueShm *shm, Stream *stream, Partition *partition, int position)
+finish_bits(AqQueueShm *shm, Stream *stream, Partition *partition, int position, TransactionId removal)
 {
 	FrameSub   *sub = frame_sub(frame_of(partition), position);
 	int			slot = -1;
@@ -294,21 +297,21 @@ finish_bits(AqQueueShm *shm, Stream *stream, Partition *partition, int position)
 		   (slot = aq_bitmap_next(bitmap_of(sub->ready), PARTITION_SLOTS, slot + 1)) >= 0)
 	{
 		(void) aq_slot_take(stream, partition, position, slot);
-		aq_settle_done(shm, stream, partition, position, slot, InvalidTransactionId);
+		aq_settle_done(shm, stream, partition, position, slot, removal);
 	}
 	slot = -1;
 	while (sub->nwaiting > 0 &&
 		   (slot = aq_bitmap_next(bitmap_of(sub->waiting), PARTITION_SLOTS, slot + 1)) >= 0)
 	{
 		(void) aq_slot_take_waiting(partition, position, slot);
-		aq_settle_done(shm, stream, partition, position, slot, InvalidTransactionId);
+		aq_settle_done(shm, stream, partition, position, slot, removal);
 	}
 	slot = -1;
 	while (sub->nretry > 0 &&
 		   (slot = aq_bitmap_next(bitmap_of(sub->retry), PARTITION_SLOTS, slot + 1)) >= 0)
 	{
 		(void) aq_slot_counted(partition, position, slot);
-		aq_settle_done(shm, stream, partition, position, slot, InvalidTransactionId);
+		aq_settle_done(shm, stream, partition, position, slot, removal);
 	}
 }
 
@@ -333,7 +336,8 @@ list_removed(AqQueueShm *shm, int *positions)
  * held for long.  False when these were the last ones.
  */
 static bool
-finish_partitions(AqQueueShm *shm, Stream *stream, int64 *from, const int *positions, int n, bool *recount)
+finish_partitions(AqQueueShm *shm, Stream *stream, int64 *from, const int *positions, int n,
+				  TransactionId removal, bool *recount)
 {
 	int			left = PARTITIONS_AT_A_TIME;
 	uint32		index;
@@ -357,7 +361,7 @@ finish_partitions(AqQueueShm *shm, Stream *stream, int64 *from, const int *posit
 		/* the position may have a new consumer by now */
 		for (int i = 0; i < n; i++)
 			if (aq_consumer_removed(aq_shm_consumer(shm, positions[i])))
-				finish_bits(shm, stream, partition, positions[i]);
+				finish_bits(shm, stream, partition, positions[i], removal);
 		aq_settle_check_done(stream, partition);
 	}
 	aq_latch_free(&stream->latch);
@@ -373,6 +377,7 @@ aq_reclaim_removed_job(int32 id, AqQueueShm *shm)
 {
 	int			positions[AQ_MAX_CONSUMERS];
 	int			n = list_removed(shm, positions);
+	TransactionId removal = aq_horizon_newest();	/* of the last one, or a later transaction */
 	bool		recount = false;
 
 	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
@@ -380,7 +385,7 @@ aq_reclaim_removed_job(int32 id, AqQueueShm *shm)
 	{
 		int64		from = 0;
 
-		while (finish_partitions(shm, stream, &from, positions, n, &recount))
+		while (finish_partitions(shm, stream, &from, positions, n, removal, &recount))
 			;
 	}
 	aq_cond_broadcast(&shm->changed);

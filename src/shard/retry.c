@@ -614,9 +614,8 @@ static void
 settle_move(Move *move)
 {
 	Partition  *partition = move->partition;
-	TransactionId newest = ReadNextTransactionId();
+	TransactionId newest = aq_horizon_newest(); /* the one that moved them, or a later one */
 
-	TransactionIdRetreat(newest);	/* the one that moved them, or a later one */
 	aq_latch_get(&move->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 	aq_slot_let_go(partition, move->n);
 	for (uint32 i = 0; i < move->nmoved; i++)

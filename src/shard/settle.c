@@ -246,7 +246,9 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 
 /*
  * The consumer is done with taken messages: it has them for good, or they have
- * failed.  Latch held.  The caller checks the partition afterwards.
+ * failed.  Latch held.  The caller checks the partition afterwards.  xid: the
+ * transaction that has ended this, or a later one; invalid: not known, so that
+ * the partition waits for pgaq.reuse_grace.
  */
 static void
 finish(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
@@ -255,7 +257,7 @@ finish(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 	if (aq_slot_finish(stream, partition, position, numbers, n))
 		aq_work_post(shm, AQ_WORK_FAILED);
 	aq_traffic_done(shm, position, n);
-	if (TransactionIdPrecedes(partition->last_taker, xid))
+	if (!TransactionIdIsValid(xid) || TransactionIdPrecedes(partition->last_taker, xid))
 		partition->last_taker = xid;
 	partition->last_take = GetCurrentTimestamp();
 	/* whoever calls has just committed the log row that says so */

@@ -326,6 +326,7 @@ extern bool aq_take_is_ready(AqQueue *queue, int position, int64 until);
 
 /* --- positions.c, horizon.c -------------------------------------------------------------- */
 extern bool aq_positions_free(AqQueue *queue, AqRemoved *removed);
+extern TransactionId aq_horizon_newest(void);
 extern TransactionId aq_horizon_oldest(void);
 
 /* --- jobs of the worker: reclaim.c, retry.c, timers.c ------------------------------------ */

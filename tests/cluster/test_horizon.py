@@ -117,3 +117,28 @@ def test_a_partition_consumed_after_the_worker_has_looked(monkeypatch, library):
             until(lambda: at_rest(conn, "worker"), "the worker has tried")
             assert db.value(conn, TRUNCATED, ["q"]) == 0
         until(lambda: db.value(conn, TRUNCATED, ["q"]) == 2, "both partitions truncated")
+
+
+@pytest.mark.parametrize("resident", [True, False], ids=["resident", "after a restart"])
+def test_a_removal_counts_as_a_dequeue(server, resident):
+    """What only removed consumers had left to do is not truncated under a snapshot from before."""
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('t', multiple_consumers => true, shards => 1)")
+        db.execute(conn, "SELECT aq.subscribe('t', 'a'), aq.subscribe('t', 'b')")
+        put_many(conn, "t", 1, PARTITION + 1)
+        if resident:
+            assert len(take(conn, "t", "a", PARTITION)) == PARTITION
+    if not resident:
+        server.restart()
+    with server.connect() as conn:
+        with reader(server):
+            conn.execute("SELECT pg_current_xact_id()")
+            db.execute(conn, "SELECT aq.unsubscribe('t', 'b')")
+            if not resident:
+                db.execute(conn, "SELECT aq.unsubscribe('t', 'a')")
+            assert db.value(conn, TRUNCATED, ["t"]) == 0
+            until(lambda: at_rest(conn, "worker"), "the worker has tried")
+            assert db.value(conn, TRUNCATED, ["t"]) == 0
+        if resident:
+            until(lambda: db.value(conn, TRUNCATED, ["t"]) == 1, "the partition truncated")
+        db.execute(conn, "SELECT aq.drop_queue('t', force => true)")
