@@ -193,11 +193,11 @@ extern void aq_slot_unlink(Stream *stream, const Partition *partition);
  * Has the stream nothing for the consumer?  True is exact, false a hint: go and
  * see.  Without the latch.
  *
- * Invariant, as long as the latch is not held: if the bit is set, all
- * partitions from the consumer's hint on are resident, and the consumer has no
- * ready message and no unwritten retry count in the stream, and none taken by a
- * prepared transaction.  A dequeue that has found nothing sets the bit
- * under the latch.  It is cleared under the latch, in the same hold, by all that
+ * Invariant, as long as the latch is not held: if the bit is set, the consumer
+ * has no ready message and no unwritten retry count in the stream, none taken by
+ * a prepared transaction, and no partition from its hint on was evicted since
+ * it was looked at.  A dequeue that has found nothing sets the bit under the
+ * latch.  It is cleared under the latch, in the same hold, by all that
  * may end this: a ready bit (enqueue, rollback, time, loading, an end of a
  * prepared transaction), a count for the worker to write, a frame that goes, a
  * partition that comes, a hint that is set back.
