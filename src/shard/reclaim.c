@@ -119,6 +119,7 @@ put_back_taken(void *ptr, int64 unused)
 
 	if (taken.current != 0)
 		put_back(sq, partition_at(taken.current));
+	taken.current = 0;
 	while (taken.list != 0)
 	{
 		Partition  *partition = partition_at(taken.list);
