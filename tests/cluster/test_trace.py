@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from conftest import background, generation, put, take, until
+from conftest import at_rest, background, generation, put, take, until
 from pgaq import db
 from test_wait import Waiter, asleep
 
@@ -88,6 +88,10 @@ def test_modes_of_locks_and_pins(new_server):
     # a change empties the dictionary caches, bucket by bucket: more rows than the others' server keeps
     own = new_server("modes")
     with own.connect() as conn, own.connect() as first, own.connect() as second:
+        db.execute(conn, "SELECT aq.create_queue('earlier')")
+        put(conn, "earlier", 1)
+        # in its first round the worker may be the first that uses a queue
+        until(lambda: at_rest(conn, "worker"), "the worker has had its first round")
         db.execute(conn, "SELECT aq.create_queue('modes')")
         for session in (first, second):
             start(conn, pid_of(session))
