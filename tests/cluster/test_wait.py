@@ -401,6 +401,27 @@ def test_retry_delay_wakes(server, conn, queue, waiters):
     assert waiter.wait().answer() == "t"
 
 
+@pytest.mark.parametrize("statement", ["wait", "listen"])
+def test_signal_is_no_wake_up(server, conn, queue, waiters, statement):
+    """A timer of the server's sets the latch of a waiting session: it sleeps on, and leaves no list."""
+    listen = f"CALL aq.listen(ARRAY['{queue}'], NULL, NULL, NULL, NULL)" if statement == "listen" else None
+    (waiter,) = waiters(1, queue, statement=listen)
+    asleep(conn, [waiter.wait()])
+    waits = """SELECT "seq#" FROM sys."v$session_wait" WHERE pid = %s"""
+    gets = """SELECT sum(gets) FROM sys."v$latch" WHERE name IN ('queue waiters', 'channel operations parent latch')"""
+    before = db.value(conn, gets)
+    assert before > 0
+    for _ in range(3):
+        sequence = db.value(conn, waits, [waiter.pid])
+        os.kill(waiter.pid, signal.SIGALRM)
+        until(lambda: db.value(conn, waits, [waiter.pid]) > sequence, "the next wait")
+        asleep(conn, [waiter])
+    assert db.value(conn, gets) == before
+    assert not waiter.done()
+    put(conn, queue, 1)
+    assert waiter.answer() in ("t", queue)
+
+
 def test_timeout(server, conn, queue, waiters):
     (waiter,) = waiters(1, queue, timeout="'0.3 s'")
     start = time.monotonic()
@@ -487,7 +508,7 @@ def test_woken_while_it_looks(server, conn, both_stores, waiters, how):
     at_lock = "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s"
     with server.connect() as holder:
         holder.execute(f"BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
-        conn.execute("SELECT pg_reload_conf()")  # wakes it in vain
+        db.execute(conn, "SELECT aq.alter_queue('s', comment => 'new')")  # wakes it in vain
         until(lambda: db.value(conn, at_lock, [waiter.pid]), "a look that waits for the lock")
         before = waiter.switches()
         put(conn, "s", 1)

@@ -141,6 +141,9 @@ void
 aq_waiters_wake_all(AqQueueShm *shm)
 {
 	aq_lag_recheck(shm);
+	/* those that listen on the channel are in no list of the queue */
+	pg_memory_barrier();
+	aq_channel_wake();
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
 		if (pg_atomic_read_u32(&shm->waiting) == 0)
@@ -286,6 +289,22 @@ woken_meanwhile(void)
 	return aq_channel_woken();
 }
 
+/*
+ * Sleep until a wake-up or the deadline, of which "left" microseconds are left (both negative: no
+ * end).  Other things set a session's latch too, such as the server's timer for statistics ten
+ * seconds after a command: nothing has changed in the lists then, so it sleeps on.
+ */
+static void
+sleep_until_woken(AqEvent event, int32 queue, int64 left, int64 deadline)
+{
+	do
+	{
+		(void) aq_event_sleep(event, queue, MyProcPid, Max(left, 0), left);
+		if (deadline >= 0)
+			left = deadline - aq_clock_us();
+	} while (!woken_meanwhile() && (deadline < 0 || left > 0));
+}
+
 /* A claim: the session is in the lists of what it waits for. */
 static void
 leave_early(void *ptr, int64 unused)
@@ -362,8 +381,7 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 			continue;
 		}
 		InvalidateCatalogSnapshot();
-		(void) aq_event_sleep(event, abs(targets[0].shm->queue_id), MyProcPid,
-							 left < 0 ? 0 : left, left);
+		sleep_until_woken(event, abs(targets[0].shm->queue_id), left, deadline);
 		unchecked = leave_all(false); /* and check, after entering again */
 	}
 	aq_claim_end(leave_early, NULL);
