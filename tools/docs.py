@@ -24,6 +24,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,6 +66,13 @@ def private_server(dsn):
     with control.Server.temporary("docs", settings={"max_prepared_transactions": 10}) as running:
         os.environ.setdefault("PSQL", places.program("psql"))
         yield Server(running.conninfo("postgres"))
+
+
+def folded(text, width=120):
+    """Markdown without tables and code blocks, its lines at most this long."""
+    return "\n".join(textwrap.fill(line, width, subsequent_indent="  " if line.startswith("- ") else "",
+                                   break_long_words=False, break_on_hyphens=False)
+                     for line in text.split("\n"))
 
 
 # --- tables from list headers --------------------------------------------------
@@ -270,7 +278,7 @@ def prose(comment, arguments):
         else:
             lines += ["", *[item for item in listed if not re.fullmatch(r"- `\w+`", item)], ""]
     text = "\n".join(lines).strip() + ("\n\n" + errors_line if errors_line else "")
-    return re.sub(r"\n{3,}", "\n\n", text) + "\n"
+    return folded(re.sub(r"\n{3,}", "\n\n", text)) + "\n"
 
 
 def common_end(texts):
@@ -335,7 +343,7 @@ class Functions:
             at = next(n for n, a in enumerate(group[0]["arguments"]) if a["type"] != others[n]["type"])
             for function, text in zip(group, texts):
                 own = text[:len(text) - shared].rstrip("; .")
-                lines.append(f"- `{type_name(function['arguments'][at]['type'])}`: {own}.")
+                lines.append(folded(f"- `{type_name(function['arguments'][at]['type'])}`: {own}."))
             lines.append("")
         names = {a["name"] for a in group[0]["arguments"]}
         lines.append(prose(texts[0][len(texts[0]) - shared:], names))
@@ -368,7 +376,7 @@ def relations(server, schema, kind):
     for relation in server.rows(RELATIONS.format(schema=schema, kind=kind)):
         name = relation["name"]
         shown = f'{schema}."{name}"' if re.search(r"[^a-z0-9_]", name) else f"{schema}.{name}"
-        text.append(f"### {shown}\n\n{relation['comment'] or ''}\n")
+        text.append(f"### {shown}\n\n{folded(relation['comment'] or '')}\n")
         rows = [(f"`{c['name']}`", type_name(c["type"]), c["comment"]) for c in relation["columns"]]
         text.append(table(("column", "type", "meaning"), rows))
     return "\n".join(text)
@@ -424,10 +432,10 @@ def benchmark():
     load = f"; {about['cpus_busy_before']:.2f} processors were busy before the run" if about["cpus_busy_before"] > 0.1 else ""
     text = (f"Measured {day} at commit {about['commit']}, {about['machine']['cpus']} processors "
             f"({about['machine']['cpu_model']}), {about['server'].split(' (')[0]}, clients on the same machine{load}. "
-            f"Medians of rounds of {about['seconds']:g} s.\n\n")
+            f"Medians of rounds of {about['seconds']:g} s.")
     head = ("shape", "", "enqueued/s", "delivered/s", "pgaq is x times", "p50", "p99", "server CPU per message",
             "WAL per message")
-    return text + table(head, rows)
+    return folded(text) + "\n\n" + table(head, rows)
 
 
 # --- rewriting -----------------------------------------------------------------
@@ -448,14 +456,14 @@ class Generator:
             return settings()
         if kind == "benchmark":
             return benchmark()
+        if kind == "compatibility":
+            return compatibility(rest)
         if not self.server:
             return None
         if kind == "parameters":
             return parameters(self.server)
         if kind == "function":
             return self.functions.text(rest)
-        if kind == "compatibility":
-            return compatibility(rest)
         if kind == "views":
             return relations(self.server, rest, "v")
         if kind == "tables":
@@ -469,16 +477,19 @@ class Generator:
         return BLOCK.sub(replace, text)
 
 
+STATUSES = {"later": "not supported"}
+
+
 def compatibility(area):
     """The rows of docs/compatibility.tsv of one area."""
-    lines = ["| name | | | shown by |", "|---|---|---|---|"]
+    lines = ["| name | status | remark | shown by |", "|---|---|---|---|"]
     for line in (DOCS / "compatibility.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         found, name, _, status, note, test = line.split("\t")
         if found == area:
             name = name.replace("<", "&lt;")
             shown = f"[{test}](../tests/{test})" if test else ""
-            lines.append(f"| `{name}` | {status} | {note} | {shown} |".replace("`&lt;", "`<"))
-    return "\n".join(lines)
+            lines.append(f"| `{name}` | {STATUSES.get(status, status)} | {note} | {shown} |".replace("`&lt;", "`<"))
+    return "\n".join(lines) + "\n"
 
 
 def pages():
