@@ -1,6 +1,6 @@
 /*
  * time_list.h
- *	  What the time of a session is booked under: X(id, name, what it is).
+ *	  The kinds of operation to which the time of a session is attributed: X(id, name, what it is).
  *
  * Each makes two lines of the time model: "<name> elapsed time" and
  * "<name> cpu time".  No guard: it is included more than once.
