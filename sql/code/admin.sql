@@ -5,17 +5,17 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	max_retries integer DEFAULT NULL, retry_delay interval DEFAULT '0',
 	retention interval DEFAULT '0', exception_queue text DEFAULT NULL,
 	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal', if_not_exists boolean DEFAULT false)
-RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_create_queue';
+RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_create_queue';
 COMMENT ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text, boolean) IS
-'Create a queue, started, owned by the current role. payload_type: jsonb, text, bytea, xml or a composite type; multiple_consumers: a topic; shards 1 to 32 (null: pgaq.default_shards); max_retries: rolled back dequeues before a message goes to exception_queue or, without one, is dropped (null: no limit; at most 255 in a sharded queue); retry_delay: rest after a rolled back dequeue; retention: how long consumed messages stay visible; queue_table: null for a sharded queue, or the queue table that it is in, which decides payload_type and multiple_consumers and has an exception queue for it; queue_type normal or exception (not started: takes what other queues could not deliver, and nothing else); if_not_exists: does nothing if a queue of this name exists, whatever its settings. Errors AQ002 to AQ005, AQ028, AQ032';
+'Create a queue, started, owned by the current role; returns its name. payload_type: jsonb, text, bytea, xml or a composite type; multiple_consumers: a topic; shards 1 to 32 (null: pgaq.default_shards); max_retries: rolled back dequeues before a message goes to exception_queue or, without one, is dropped (null: no limit; at most 255 in a sharded queue); retry_delay: rest after a rolled back dequeue; retention: how long consumed messages stay visible; queue_table: null for a sharded queue, or the queue table that it is in, which decides payload_type and multiple_consumers and has an exception queue for it; queue_type normal or exception (not started: takes what other queues could not deliver, and nothing else); if_not_exists: does nothing if a queue of this name exists, whatever its settings. Errors AQ002 to AQ005, AQ028, AQ032';
 REVOKE EXECUTE ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text, boolean) FROM PUBLIC;
 
 CREATE FUNCTION aq.create_queue_table(queue_table text, payload_type regtype DEFAULT 'jsonb',
 	sort_list text DEFAULT NULL, multiple_consumers boolean DEFAULT false,
 	message_grouping boolean DEFAULT false, comment text DEFAULT NULL, if_not_exists boolean DEFAULT false)
-RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_table_create';
+RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_table_create';
 COMMENT ON FUNCTION aq.create_queue_table(text, regtype, text, boolean, boolean, text, boolean) IS
-'Create a queue table, owned by the current role: the classic store, for what sharded queues cannot do. Its name is schema.table, or a name in the current schema. sort_list: enq_time, priority, commit_time; priority, enq_time; enq_time, priority; or priority, commit_time (null: the order of the enqueue calls); multiple_consumers: its queues are topics; message_grouping: what a transaction enqueues is dequeued by one transaction. Makes the exception queue schema.aq$_table_e, not started. if_not_exists: does nothing if a queue table of this name exists, whatever its settings. Errors AQ003, AQ004, AQ008, AQ031, AQ033';
+'Create a queue table, owned by the current role: the classic store, for what sharded queues cannot do; returns its name with the schema. Its name is schema.table, or a name in the current schema. sort_list: enq_time, priority, commit_time; priority, enq_time; enq_time, priority; or priority, commit_time (null: the order of the enqueue calls); multiple_consumers: its queues are topics; message_grouping: what a transaction enqueues is dequeued by one transaction. Makes the exception queue schema.aq$_table_e, not started. if_not_exists: does nothing if a queue table of this name exists, whatever its settings. Errors AQ003, AQ004, AQ008, AQ031, AQ033';
 REVOKE EXECUTE ON FUNCTION aq.create_queue_table(text, regtype, text, boolean, boolean, text, boolean) FROM PUBLIC;
 
 CREATE FUNCTION aq.alter_queue_table(queue_table text, comment text)
@@ -85,9 +85,9 @@ REVOKE EXECUTE ON FUNCTION aq.check FROM PUBLIC;
 
 CREATE FUNCTION aq.subscribe(queue_name text, consumer text, rule text DEFAULT NULL, comment text DEFAULT NULL,
 	delivery_mode text DEFAULT NULL, if_not_exists boolean DEFAULT false)
-RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_add';
+RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_add';
 COMMENT ON FUNCTION aq.subscribe(text, text, text, text, text, boolean) IS
-'Add a subscriber: it gets the messages enqueued after this commits whose properties meet the rule, an SQL condition over priority, correlation, properties, payload and the fields of a composite payload (names are looked up in pg_catalog; it runs with the rights of the calling role). delivery_mode: persistent (null), buffered or persistent_or_buffered, which messages it gets; it is not changed later. For the queue''s owner. if_not_exists: does nothing if a subscriber of this name exists; it keeps its rule. Errors AQ001, AQ003, AQ010, AQ013, AQ015, AQ018, AQ115';
+'Add a subscriber; returns its name. It gets the messages enqueued after this commits whose properties meet the rule, an SQL condition over priority, correlation, properties, payload and the fields of a composite payload (names are looked up in pg_catalog; it runs with the rights of the calling role). delivery_mode: persistent (null), buffered or persistent_or_buffered, which messages it gets; it is not changed later. For the queue''s owner. if_not_exists: does nothing if a subscriber of this name exists; it keeps its rule. Errors AQ001, AQ003, AQ010, AQ013, AQ015, AQ018, AQ115';
 
 CREATE FUNCTION aq.alter_subscriber(queue_name text, consumer text, rule text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_alter';

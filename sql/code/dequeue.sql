@@ -12,8 +12,8 @@ CREATE FUNCTION aq.dequeue(queue_name text,
 	wait interval DEFAULT NULL,
 	navigation text DEFAULT NULL,
 	delivery_mode text DEFAULT NULL)
-RETURNS TABLE (msgid uuid, payload jsonb, priority integer, correlation text,
-	enqueue_time timestamptz, attempts integer, properties jsonb)
+RETURNS TABLE (payload jsonb, priority integer, attempts integer, correlation text,
+	properties jsonb, enqueue_time timestamptz, msgid uuid)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_dequeue_jsonb';
 COMMENT ON FUNCTION aq.dequeue(text, text, integer, text, text, uuid, text, interval, text, text) IS
 'Dequeue up to max_messages messages of a jsonb queue. consumer: its name, for queues with several consumers; max_messages; mode remove, remove_nodata (the payload comes back null), locked (kept from others until the end of the transaction, not consumed) or browse; correlation: a LIKE pattern; msgid: exactly this message; condition: an SQL condition over priority, correlation, properties, enqueue_time, attempts, payload and the fields of a composite payload; wait: null does not wait, a negative interval waits for ever; navigation: null begins at the head, first_message too, next_message goes on behind the message that the session has got last, next_transaction at the next group, first_message_multi_group and next_message_multi_group do not stop at a group''s end; delivery_mode: persistent (null), buffered or persistent_or_buffered, which of the messages. Waiting here holds the statement''s snapshot, and so the xmin horizon: CALL aq.wait does not. Errors AQ001, AQ005, AQ007 to AQ010, AQ018, AQ042 to AQ046, AQ067, AQ115, AQ117';
@@ -28,8 +28,8 @@ CREATE FUNCTION aq.dequeue(queue_name text, as_type anyelement,
 	wait interval DEFAULT NULL,
 	navigation text DEFAULT NULL,
 	delivery_mode text DEFAULT NULL)
-RETURNS TABLE (msgid uuid, payload anyelement, priority integer, correlation text,
-	enqueue_time timestamptz, attempts integer, properties jsonb)
+RETURNS TABLE (payload anyelement, priority integer, attempts integer, correlation text,
+	properties jsonb, enqueue_time timestamptz, msgid uuid)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_dequeue_typed';
 COMMENT ON FUNCTION aq.dequeue(text, anyelement, text, integer, text, text, uuid, text, interval, text, text) IS
 'Dequeue up to max_messages messages; as_type is a null of the queue''s payload type (name it for text: as_type => null::text). Options and errors as the jsonb form';
@@ -44,8 +44,8 @@ CREATE FUNCTION aq.dequeue_full(queue_name text, as_type anyelement,
 	wait interval DEFAULT NULL,
 	navigation text DEFAULT NULL,
 	delivery_mode text DEFAULT NULL)
-RETURNS TABLE (msgid uuid, payload anyelement, priority integer, correlation text,
-	enqueue_time timestamptz, attempts integer, properties jsonb,
+RETURNS TABLE (payload anyelement, priority integer, attempts integer, correlation text,
+	properties jsonb, enqueue_time timestamptz, msgid uuid,
 	sender text, consumer_name text, ready_at timestamptz, expires_at timestamptz,
 	exception_queue text, original_msgid uuid, shard integer, session_id bigint, state integer,
 	transaction_group text, message_delivery_mode integer)
@@ -59,8 +59,8 @@ CREATE FUNCTION aq.browse(queue_name text,
 	correlation text DEFAULT NULL,
 	condition text DEFAULT NULL,
 	after uuid DEFAULT NULL)
-RETURNS TABLE (msgid uuid, payload jsonb, priority integer, correlation text,
-	enqueue_time timestamptz, attempts integer, properties jsonb)
+RETURNS TABLE (payload jsonb, priority integer, attempts integer, correlation text,
+	properties jsonb, enqueue_time timestamptz, msgid uuid)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_dequeue_browse_jsonb';
 COMMENT ON FUNCTION aq.browse(text, text, integer, text, text, uuid) IS
 'Look at the messages of a jsonb queue that the consumer could dequeue, in dequeue order, without taking them; after: continue behind this message. Allowed in READ ONLY transactions';
@@ -71,8 +71,8 @@ CREATE FUNCTION aq.browse(queue_name text, as_type anyelement,
 	correlation text DEFAULT NULL,
 	condition text DEFAULT NULL,
 	after uuid DEFAULT NULL)
-RETURNS TABLE (msgid uuid, payload anyelement, priority integer, correlation text,
-	enqueue_time timestamptz, attempts integer, properties jsonb)
+RETURNS TABLE (payload anyelement, priority integer, attempts integer, correlation text,
+	properties jsonb, enqueue_time timestamptz, msgid uuid)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_dequeue_browse_typed';
 COMMENT ON FUNCTION aq.browse(text, anyelement, text, integer, text, text, uuid) IS
 'As aq.browse for jsonb, for any payload type; as_type is a null of it';

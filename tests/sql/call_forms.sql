@@ -93,3 +93,6 @@ SELECT aq.unsubscribe('forms_topic', 'alerts');
 SELECT aq.drop_queue('forms'), aq.drop_queue('forms_failed'), aq.drop_queue('forms_topic', force => true),
 	aq.drop_queue('forms_typed', true), aq.drop_queue('forms_text'), aq.drop_queue('forms_bytea');
 DROP TYPE t.parcel;
+-- SELECT * begins with the payload and ends with the wide columns
+SELECT proname, proargnames[pronargs + 1 : pronargs + 7] FROM pg_proc
+WHERE pronamespace = 'aq'::regnamespace AND proname IN ('dequeue', 'dequeue_full', 'browse') ORDER BY 1, pronargs;

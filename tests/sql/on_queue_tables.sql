@@ -7,7 +7,7 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	max_retries integer DEFAULT NULL, retry_delay interval DEFAULT '0',
 	retention interval DEFAULT '0', exception_queue text DEFAULT NULL,
 	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal', if_not_exists boolean DEFAULT false)
-RETURNS void LANGUAGE plpgsql AS $$
+RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	IF queue_table IS NULL THEN
 		PERFORM aq.create_queue_table('public.qt_' || queue_name, payload_type, 'priority, enq_time', multiple_consumers,
@@ -19,6 +19,7 @@ BEGIN
 	IF queue_table IS NULL AND exception_queue IS NULL THEN
 		PERFORM aq.alter_queue(queue_name, exception_queue => '');
 	END IF;
+	RETURN queue_name;
 END $$;
 CREATE FUNCTION aq.drop_queue(queue_name text, force boolean DEFAULT false)
 RETURNS void LANGUAGE plpgsql AS $$

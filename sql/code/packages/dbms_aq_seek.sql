@@ -30,9 +30,8 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catal
 DECLARE
 	ids uuid[];
 BEGIN
-	EXECUTE format($query$SELECT array_agg(m.msgid ORDER BY m.n) FROM aq.dequeue_full(%1$L, NULL::%2$s, consumer => $1,
-			max_messages => 2147483647, mode => 'browse') WITH ORDINALITY AS m (msgid, payload, priority, correlation, enqueue_time, attempts, properties,
-			sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid, shard, session_id, state, transaction_group, delivery_mode, n)
+	EXECUTE format($query$SELECT array_agg(m.msgid ORDER BY m.ordinality) FROM aq.dequeue_full(%1$L, NULL::%2$s, consumer => $1,
+			max_messages => 2147483647, mode => 'browse') WITH ORDINALITY AS m
 		WHERE coalesce($2, -1) IN (-1, m.shard) AND coalesce($3, -1) IN (-1, m.priority)$query$,
 		native, (SELECT payload_type FROM aq._describe_queue(native))) INTO ids USING consumer, i.shard, i.priority;
 	RETURN coalesce(ids, '{}');

@@ -104,8 +104,8 @@ END $$;
 COMMENT ON FUNCTION aq._enqueue_transformed(dbms_aq._put_t, anyelement) IS 'Internal: enqueue with a transformation';
 
 CREATE FUNCTION aq._dequeue_transformed(take dbms_aq._take_t, as_type anyelement, max_messages integer)
-RETURNS TABLE (msgid uuid, payload anyelement, priority integer, correlation text, enqueue_time timestamptz, attempts integer,
-	properties jsonb, sender text, consumer_name text, ready_at timestamptz, expires_at timestamptz,
+RETURNS TABLE (payload anyelement, priority integer, attempts integer, correlation text, properties jsonb,
+	enqueue_time timestamptz, msgid uuid, sender text, consumer_name text, ready_at timestamptz, expires_at timestamptz,
 	exception_queue text, original_msgid uuid, state integer, transaction_group text, message_delivery_mode integer)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -116,7 +116,7 @@ BEGIN
 	SELECT * INTO t FROM aq._transformation(take.transformation, given);
 	PERFORM aq._check_transformation(take.transformation, given, pg_typeof(as_type), t.source, t.target);
 	BEGIN
-		RETURN QUERY EXECUTE format('SELECT msgid, aq._transform_end($1, aq._transform_begin(), %s), priority, correlation, enqueue_time, attempts, properties, '
+		RETURN QUERY EXECUTE format('SELECT aq._transform_end($1, aq._transform_begin(), %s), priority, attempts, correlation, properties, enqueue_time, msgid, '
 			'sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid, state, transaction_group, '
 			'message_delivery_mode '
 			'FROM aq.dequeue_full($1, NULL::%s, $2, $3, $4, $5, $6, $7, NULL, $8, $9)',

@@ -49,11 +49,11 @@ typedef struct Request
 	int64		bytes;			/* of payloads handed out */
 } Request;
 
-/* columns of a result row; from COL_SENDER on in aq.dequeue_full only */
+/* columns of a result row, the widest last; from COL_SENDER on in aq.dequeue_full only */
 enum
 {
-	COL_MSGID, COL_PAYLOAD, COL_PRIORITY, COL_CORRELATION, COL_ENQUEUE_TIME, COL_ATTEMPTS,
-	COL_PROPERTIES, COL_SENDER, COL_CONSUMER, COL_READY_AT, COL_EXPIRES_AT,
+	COL_PAYLOAD, COL_PRIORITY, COL_ATTEMPTS, COL_CORRELATION, COL_PROPERTIES, COL_ENQUEUE_TIME,
+	COL_MSGID, COL_SENDER, COL_CONSUMER, COL_READY_AT, COL_EXPIRES_AT,
 	COL_EXCEPTION_QUEUE, COL_ORIGINAL_MSGID, COL_SHARD, COL_SESSION_ID, COL_STATE, COL_GROUP,
 	COL_DELIVERY_MODE, COL_COUNT
 };
@@ -65,16 +65,16 @@ emit_row(void *arg, const AqMessage *m)
 	Datum		values[COL_COUNT];
 	bool		nulls[COL_COUNT] = {0};
 
-	values[COL_MSGID] = UUIDPGetDatum(&m->id);
 	values[COL_PAYLOAD] = m->payload;
 	nulls[COL_PAYLOAD] = m->payload_null;
 	values[COL_PRIORITY] = Int32GetDatum(m->priority);
+	values[COL_ATTEMPTS] = Int32GetDatum(m->attempts);
 	values[COL_CORRELATION] = PointerGetDatum(m->correlation);
 	nulls[COL_CORRELATION] = m->correlation == NULL;
-	values[COL_ENQUEUE_TIME] = TimestampTzGetDatum(m->enqueue_time);
-	values[COL_ATTEMPTS] = Int32GetDatum(m->attempts);
 	values[COL_PROPERTIES] = PointerGetDatum(m->properties);
 	nulls[COL_PROPERTIES] = m->properties == NULL;
+	values[COL_ENQUEUE_TIME] = TimestampTzGetDatum(m->enqueue_time);
+	values[COL_MSGID] = UUIDPGetDatum(&m->id);
 	if (request->result->setDesc->natts > COL_SENDER)
 	{
 		values[COL_SENDER] = PointerGetDatum(m->sender);

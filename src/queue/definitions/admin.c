@@ -133,7 +133,7 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 		d.exception_queue_id = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(7)), d.payload_type);
 	if (aq_catalog_get_by_name(d.name) == NULL || !aq_args_if_not_exists(fcinfo, 11, "queue", d.name))
 		aq_definition_create(&d);
-	PG_RETURN_VOID();
+	PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 }
 
 /* --- alter -------------------------------------------------------------------------------- */

@@ -208,6 +208,7 @@ aq_queue_table_create(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	const char *given;
+	const char *full_name;
 	TableName	name;
 	AqQueueTableRow row;
 	Oid			owner;
@@ -234,14 +235,14 @@ aq_queue_table_create(PG_FUNCTION_ARGS)
 					 errmsg("no schema has been selected to create in")));
 	}
 	(void) get_namespace_oid(name.schema, false);
-	aq_queue_table_check_schema(psprintf("%s.%s", name.schema, name.table));
+	full_name = psprintf("%s.%s", name.schema, name.table);
+	aq_queue_table_check_schema(full_name);
 	if (find_row(name.schema, name.table, &row, &owner))
 	{
-		if (aq_args_if_not_exists(fcinfo, 6, "queue table", psprintf("%s.%s", name.schema, name.table)))
-			PG_RETURN_VOID();
+		if (aq_args_if_not_exists(fcinfo, 6, "queue table", full_name))
+			PG_RETURN_TEXT_P(cstring_to_text(full_name));
 		ereport(ERROR,
-				aq_error(AQ_ERR_QUEUE_TABLE_EXISTS, "queue table \"%s.%s\" already exists",
-						 name.schema, name.table));
+				aq_error(AQ_ERR_QUEUE_TABLE_EXISTS, "queue table \"%s\" already exists", full_name));
 	}
 
 	id = (int32) nextval_internal(aq_schema_relation("queue_table_id_seq"), false);
@@ -249,7 +250,7 @@ aq_queue_table_create(PG_FUNCTION_ARGS)
 	aq_store_of(AQ_STORE_CLASSIC)->make_tables(id, PG_GETARG_OID(1), PG_GETARG_BOOL(3), GetUserId());
 	CommandCounterIncrement();
 	create_exception_queue(id, &name, PG_GETARG_OID(1));
-	PG_RETURN_VOID();
+	PG_RETURN_TEXT_P(cstring_to_text(full_name));
 }
 
 /* --- dropping -------------------------------------------------------------------------- */

@@ -133,7 +133,7 @@ aq_subscriber_add(PG_FUNCTION_ARGS)
 	if (consumer != NULL && consumer->subscriber)
 	{
 		if (aq_args_if_not_exists(fcinfo, 5, "subscriber", name))
-			PG_RETURN_VOID();
+			PG_RETURN_DATUM(PG_GETARG_DATUM(1));
 		ereport(ERROR,
 				aq_error(AQ_ERR_SUBSCRIBER_EXISTS, "\"%s\" already is a subscriber of queue \"%s\"",
 						 name, queue->name),
@@ -147,7 +147,7 @@ aq_subscriber_add(PG_FUNCTION_ARGS)
 						PG_ARGISNULL(3) ? 0 : PG_GETARG_DATUM(3), PG_ARGISNULL(3));
 	aq_pending_altered(id);
 	aq_catalog_changed();
-	PG_RETURN_VOID();
+	PG_RETURN_DATUM(PG_GETARG_DATUM(1));
 }
 
 PG_FUNCTION_INFO_V1(aq_subscriber_alter);
