@@ -145,7 +145,7 @@ aq_part_init(const AqPart *const *list, int n)
 	{
 		if (creating_extension)
 			ereport(WARNING,
-					errmsg("pgaq is not loaded, its functions will fail"),
+					errmsg("pgaq is not loaded; its functions will fail"),
 					errhint(AQ_PRELOAD_HINT));
 		return;
 	}

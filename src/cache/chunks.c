@@ -210,7 +210,7 @@ aq_chunks_reserve(uint32 count)
 			ereport(ERROR,
 					aq_error(AQ_ERR_CACHE_FULL, "the message cache is full"),
 					errhint("Raise pgaq.message_cache_size (now %d MB) and restart the server, "
-							"or let fewer transactions keep messages in hand.",
+							"or let fewer transactions lock messages at the same time.",
 							aq_chunks_cache_kb / 1024));
 		wait_for_chunks(count);
 	}

@@ -578,7 +578,7 @@ aq_handle_new(void)
 	if (object == NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_CACHE_FULL, "too many queues are in use"),
-				errdetail("All %d are pinned by sessions, or have something to do.", aq_handle_limit),
+				errdetail("All %d are pinned by sessions or have pending work.", aq_handle_limit),
 				errhint("Raise pgaq.max_queues (now %d) and restart the server.",
 						aq_handle_limit));
 	return object;

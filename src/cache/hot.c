@@ -92,7 +92,7 @@ aq_hot_mark(AqObject *object)
 		ereport(ERROR,
 				aq_error(AQ_ERR_CACHE_FULL, "there are too many hot objects"),
 				errhint("All objects together have at most %d copies: lower pgaq.hot_object_copies, "
-						"or take the mark from another object.", AQ_COPY_HANDLES));
+						"or unmark another object.", AQ_COPY_HANDLES));
 }
 
 void

@@ -102,18 +102,18 @@ key_before(AqQueue *queue, const AqPutOptions *options, RowScan *rows)
 	if (!aq_row_scan_find_id(rows, queue, options->before) || TransactionIdIsValid(rows->dirty.xmin) ||
 		TransactionIdIsValid(rows->dirty.xmax))
 		ereport(ERROR,
-				aq_error(AQ_ERR_RELATIVE_UNDEFINED, "the message to come before is not in queue \"%s\"",
+				aq_error(AQ_ERR_RELATIVE_UNDEFINED, "the relative message is not in queue \"%s\"",
 						 queue->name),
-				errhint("It may have been dequeued meanwhile."));
+				errhint("It may already have been dequeued."));
 	slot_getsomeattrs(rows->slot, COL_READY_AT + 1);
 	if (options->delay > delay_of(rows->slot))
 		ereport(ERROR,
-				aq_error(AQ_ERR_DEVIATION_DELAY, "the delay is longer than that of the message to come before"));
+				aq_error(AQ_ERR_DEVIATION_DELAY, "the delay is longer than that of the relative message"));
 	if (strchr(queue->table.sort, AQ_SORT_PRIORITY) != NULL &&
 		options->priority > DatumGetInt32(rows->slot->tts_values[COL_PRIORITY]))
 		ereport(ERROR,
-				aq_error(AQ_ERR_DEVIATION_PRIORITY, "the message to come before is more urgent"),
-				errhint("Give a priority of %d or less.", DatumGetInt32(rows->slot->tts_values[COL_PRIORITY])));
+				aq_error(AQ_ERR_DEVIATION_PRIORITY, "the relative message is more urgent"),
+				errhint("Use a priority of %d or less.", DatumGetInt32(rows->slot->tts_values[COL_PRIORITY])));
 	key = last = aq_table_row_key(rows->slot);
 	odd = DatumGetBool(rows->slot->tts_values[COL_ODD]);
 	enqueued = enqueue_step(queue, rows->slot);
@@ -127,7 +127,7 @@ key_before(AqQueue *queue, const AqPutOptions *options, RowScan *rows)
 	if (room < 2)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "there is no room before the message"),
-				errhint("Too many messages were put before it: put this one before another, or at the top."));
+				errhint("Too many messages were put before it. Put this one before another message, or at the top."));
 	key.step -= distance(room, front_is_newer, odd);
 	return key;
 }

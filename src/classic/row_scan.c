@@ -41,7 +41,7 @@ aq_row_scan_open_table(AqQueue *queue, Oid table, LOCKMODE mode)
 	if (rel == NULL || queue->shm->object->state == AQ_OBJECT_DROPPED)
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
-				errdetail("It was dropped just now."));
+				errdetail("It has just been dropped."));
 	return rel;
 }
 

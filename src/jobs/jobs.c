@@ -326,7 +326,7 @@ aq_jobs_require_worker(void)
 	if (!aq_jobs_ensure_worker())
 		ereport(ERROR,
 				aq_error(AQ_ERR_WORKER_MISSING, "could not start the background worker of pgaq"),
-				errhint("Raise max_worker_processes: pgaq needs one for each database that uses it, and two more."));
+				errhint("Raise max_worker_processes: pgaq needs one for each database that uses it, plus two."));
 }
 
 /*

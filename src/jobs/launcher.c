@@ -146,8 +146,8 @@ complain_of_worker(Oid database)
 	if (may_complain())
 		ereport(WARNING,
 				aq_error(AQ_ERR_WORKER_MISSING, "could not start the background worker of pgaq for database %u", database),
-				errdetail("Until it runs, delays, expirations and prepared transactions have to wait there."),
-				errhint("Raise max_worker_processes (now %d): pgaq needs one for each database that uses it, and two more.",
+				errdetail("Until it runs, delays, expirations and prepared transactions wait in this database."),
+				errhint("Raise max_worker_processes (now %d): pgaq needs one for each database that uses it, plus two.",
 						max_worker_processes));
 }
 

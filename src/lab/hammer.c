@@ -156,7 +156,7 @@ take_settings(Job *job, ArrayType *array)
 		if (place + size >= job->settings + SETTINGS_BYTES)
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-					 errmsg("the session has changed too many parameters")));
+					 errmsg("too many parameters were changed in the session")));
 		memcpy(place, word, size);
 		place += size;
 	}
@@ -259,7 +259,7 @@ run(FunctionCallInfo fcinfo, AqLabTarget target, int first)
 			end_workers(job, handles, sessions);
 			ereport(ERROR,
 					(errcode(ERRCODE_CONNECTION_FAILURE),
-					 errmsg("background worker %d of the lab has ended early", i + 1),
+					 errmsg("background worker %d of the lab ended early", i + 1),
 					 errhint("The server's log says why.")));
 		}
 	}

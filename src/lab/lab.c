@@ -74,7 +74,7 @@ require_superuser(void)
 	if (!superuser())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("only a superuser may use the lab")));
+				 errmsg("must be superuser to use the lab")));
 }
 
 AqLabTarget

@@ -65,7 +65,7 @@ void
 aq_doubt_table_refuse(void)
 {
 	ereport(ERROR,
-			aq_error(AQ_ERR_CACHE_FULL, "too many partitions belong to prepared transactions"),
+			aq_error(AQ_ERR_CACHE_FULL, "too many partitions are in use by prepared transactions"),
 			errhint("Finish some of them, or raise max_prepared_transactions (now %d) and restart the server.",
 					max_prepared_xacts));
 }

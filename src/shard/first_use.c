@@ -76,7 +76,7 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("table \"aq_data.%c%d_%d\" is missing", OidIsValid(messages) ? 'l' : 'q', id, table_no),
-				 errhint("Restore it from a backup, or drop the queue, which has queue_id %d in aq.queues, with force => true.", id)));
+				 errhint("Restore it from a backup, or drop the queue with force => true. Its queue_id in aq.queues is %d.", id)));
 
 	partition = aq_pool_take(shm);
 	partition->table_no = table_no;

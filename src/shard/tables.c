@@ -362,8 +362,8 @@ refuse_if_troubled(AqQueue *queue)
 	if (sqlstate != 0)
 		ereport(ERROR,
 				(errcode(sqlstate),
-				 errmsg("could not make a table for the messages of queue \"%s\"", queue->name),
-				 errdetail("The background worker has met an error: %s", message)));
+				 errmsg("could not create a table for the messages of queue \"%s\"", queue->name),
+				 errdetail("The background worker reported an error: %s", message)));
 }
 
 /* A claim: the session has a partition with empty tables, in no list. */

@@ -538,7 +538,7 @@ def test_more_partitions_in_doubt_than_fit(new_server):
             assert conn.execute(query, [queue]).fetchall() == [(1,)] * 10
         conn.execute("PREPARE TRANSACTION 'large'")
     server.configure(max_prepared_transactions=1)
-    server.expect_log("too many partitions belong to prepared transactions")
+    server.expect_log("too many partitions are in use by prepared transactions")
     server.restart()
     refused = 0
     with server.connect() as conn:

@@ -12,7 +12,7 @@ SELECT replace(t.error('SELECT aq.trace_summary()'), pg_backend_pid()::text, 'PI
 SELECT replace(t.error('SELECT * FROM aq.trace_quantize()'), pg_backend_pid()::text, 'PID');
 -- one dequeue of a message that is there
 SELECT aq.trace_start();
-SELECT t.error(format('SELECT aq.trace_start(%s)', pg_backend_pid())) ~ 'is traced already' AS one_at_a_time;
+SELECT t.error(format('SELECT aq.trace_start(%s)', pg_backend_pid())) ~ 'is already being traced' AS one_at_a_time;
 SELECT payload FROM aq.dequeue('tr');
 SELECT aq.trace_stop();
 SELECT operation, action, object, queue, location, mode, elapsed_ns IS NOT NULL AS elapsed, held_ns IS NOT NULL AS held

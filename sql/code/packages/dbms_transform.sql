@@ -19,7 +19,7 @@ BEGIN
 		LIMIT 1;
 	IF call IS NULL THEN
 		PERFORM aq.raise_error('AQ098', format('transformation "%s" does not exist', name),
-			'Make it with dbms_transform.create_transformation, or name a function of one argument.');
+			'Create it with dbms_transform.create_transformation, or name a function of one argument.');
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq._transformation(text, regtype) IS 'Internal: the function behind a transformation''s name';
@@ -39,7 +39,7 @@ BEGIN
 		PERFORM aq.raise_error('AQ096', format('transformation "%s" takes %s, not %s', name, t.source, aq._payload_type(native)));
 	ELSIF NOT t.definer THEN
 		PERFORM aq.raise_error('AQ060', format('"%s" cannot be the transformation of a subscriber', name),
-			'Make it with dbms_transform.create_transformation, or SECURITY DEFINER.');
+			'Create it with dbms_transform.create_transformation, or as SECURITY DEFINER.');
 	ELSIF has_function_privilege(chosen_by, t.function, 'EXECUTE') IS NOT true THEN
 		PERFORM aq.raise_error('AQ060', format('"%s" cannot be the transformation of a subscriber', name),
 			'The role that chooses it needs EXECUTE on it.');

@@ -148,7 +148,7 @@ type_hint(AqQueue *queue, Oid type)
 
 	if (type == INT2OID || type == INT4OID || type == INT8OID)
 		return errhint("Name the argument: max_messages => 10.");
-	return errhint("Ask for that type: as_type => null::%s in schema aq, payload => null::%s in dbms_aq.", wanted, wanted);
+	return errhint("Request that type: as_type => null::%s in schema aq, payload => null::%s in dbms_aq.", wanted, wanted);
 }
 
 /* The result's payload column must be of the queue's payload type. */
@@ -270,7 +270,7 @@ refresh_sources(Request *request)
 		if (source->queue == NULL)
 			ereport(ERROR,
 					aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", request->queue->name),
-					errdetail("It was dropped just now."));
+					errdetail("It has just been dropped."));
 		aq_pins_pin(source->queue);
 	}
 }

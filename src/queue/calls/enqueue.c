@@ -48,7 +48,7 @@ get_queue(FunctionCallInfo fcinfo, const char *command)
 	if (queue->exception)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_ENQUEUE, "queue \"%s\" is an exception queue", queue->name),
-				errhint("Only messages that could not be delivered come into it."));
+				errhint("It only takes messages that could not be delivered."));
 	aq_use_check_started(queue, true);
 	return queue;
 }
@@ -75,7 +75,7 @@ static void
 refuse_deviation(const AqQueue *queue)
 {
 	ereport(ERROR,
-			aq_error(AQ_ERR_NOT_SHARDED, "sequence deviation needs a queue table, which queue \"%s\" has not",
+			aq_error(AQ_ERR_NOT_SHARDED, "queue \"%s\" is not in a queue table",
 					 queue->name),
 			errhint("Use priorities, or a queue in a queue table."));
 }
@@ -109,8 +109,8 @@ read_deviation(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 		return;
 	if (PG_ARGISNULL(ARG_RELATIVE))
 		ereport(ERROR,
-				aq_error(AQ_ERR_RELATIVE_MSGID_MISSING, "deviation before needs \"relative_msgid\""),
-				errhint("Give the id of the message that it is to come before, or use top."));
+				aq_error(AQ_ERR_RELATIVE_MSGID_MISSING, "deviation \"before\" requires \"relative_msgid\""),
+				errhint("Pass the id of the message that follows it, or use top."));
 	options->before = PG_GETARG_UUID_P(ARG_RELATIVE);
 }
 
@@ -302,7 +302,7 @@ side_to_put(FunctionCallInfo fcinfo, AqQueue *queue)
 	if (delivery == AQ_PERSISTENT_OR_BUFFERED)
 		ereport(ERROR,
 				aq_error(AQ_ERR_DELIVERY_INVALID, "a message is either persistent or buffered"),
-				errhint("persistent_or_buffered is for dequeue, wait and listen."));
+				errhint("Only dequeue, wait and listen accept persistent_or_buffered."));
 	return aq_buffered_ensure(queue, delivery);
 }
 
@@ -398,7 +398,7 @@ static void
 nobody_wants_it(AqQueue *queue)
 {
 	ereport(ERROR,
-			aq_error(AQ_ERR_NO_RECIPIENTS, "no subscriber of queue \"%s\" wants the message", queue->name),
+			aq_error(AQ_ERR_NO_RECIPIENTS, "no subscriber of queue \"%s\" matches the message", queue->name),
 			errhint("Name recipients, or add a subscriber with aq.subscribe."));
 }
 

@@ -174,7 +174,7 @@ call_here(Attempt *attempt, Datum *columns, bool *nulls)
 	plan_call(attempt->call, attempt->nargs);
 	if (SPI_execute_plan(attempt->call->plan, attempt->values, attempt->nulls, false, 1) != SPI_OK_SELECT ||
 		SPI_processed != 1 || SPI_tuptable->tupdesc->natts != TRY_COLUMNS + attempt->nresults)
-		elog(ERROR, "an attempt to dequeue did not return what it should");
+		elog(ERROR, "unexpected result from dbms_aq._dequeue");
 	for (int i = 0; i < TRY_COLUMNS + attempt->nresults; i++)
 		columns[i] = keep_column(attempt, i, &nulls[i]);
 	SPI_finish();
@@ -345,7 +345,7 @@ check_transformation(Oid function, Oid given, Oid wanted)
 		ereport(ERROR,
 				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "\"%s\" cannot be the transformation of a subscriber",
 						 format_procedure(function)),
-				errhint("Make it with dbms_transform.create_transformation, or SECURITY DEFINER."));
+				errhint("Create it with dbms_transform.create_transformation, or as SECURITY DEFINER."));
 	if (!aq_object_allows(ProcedureRelationId, function, ACL_EXECUTE))
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, get_func_name(function));
 }
@@ -481,7 +481,7 @@ listen_by(FunctionCallInfo fcinfo, bool must_find)
 	SPI_connect();
 	if (SPI_execute_with_args("SELECT * FROM dbms_aq._listen_targets($1, $2, $3)", 3, types, values, nulls,
 							  false, 1) != SPI_OK_SELECT || SPI_processed != 1)
-		elog(ERROR, "dbms_aq._listen_targets() did not return what it should");
+		elog(ERROR, "unexpected result from dbms_aq._listen_targets");
 	for (int i = 0; i < lengthof(columns); i++)
 		columns[i] = keep_column(&targets, i, &isnull);
 	SPI_finish();

@@ -81,14 +81,14 @@ check_unchanged(AqQueue *queue, AqPosition *position, const char *consumer, cons
 {
 	if (differ(position->consumer, consumer))
 		ereport(ERROR,
-				aq_error(AQ_ERR_CONSUMER_CHANGED, "the consumer has changed in the middle of queue \"%s\"",
+				aq_error(AQ_ERR_CONSUMER_CHANGED, "cannot change the consumer in the middle of queue \"%s\"",
 						 queue->name),
-				errhint("Begin again with navigation => 'first_message'."));
+				errhint("Start again with navigation => 'first_message'."));
 	if (differ(position->correlation, correlation))
 		ereport(ERROR,
-				aq_error(AQ_ERR_CORRELATION_CHANGED, "the correlation has changed in the middle of queue \"%s\"",
+				aq_error(AQ_ERR_CORRELATION_CHANGED, "cannot change the correlation in the middle of queue \"%s\"",
 						 queue->name),
-				errhint("Begin again with navigation => 'first_message'."));
+				errhint("Start again with navigation => 'first_message'."));
 }
 
 static AqNavigation
@@ -144,9 +144,9 @@ aq_position_begin(AqQueue *queue, AqTakeOptions *take, const char *name,
 		clear(position);
 	else if (navigation.transaction && !position->begun)
 		ereport(ERROR,
-				aq_error(AQ_ERR_NAVIGATION_SEQUENCE, "there is no transaction before the next one in queue \"%s\"",
+				aq_error(AQ_ERR_NAVIGATION_SEQUENCE, "there is no current transaction in queue \"%s\"",
 						 queue->name),
-				errhint("Begin with first_message or next_message."));
+				errhint("Start with first_message or next_message."));
 	else if (position->begun)
 	{
 		check_unchanged(queue, position, consumer, correlation);
@@ -201,8 +201,8 @@ aq_position_rewind(AqQueue *queue, const AqNavigation *navigation, AqTakeOptions
 		return false;
 	if (take->group != 0)
 		ereport(ERROR,
-				aq_error(AQ_ERR_GROUP_END, "the messages of the transaction in queue \"%s\" have ended", queue->name),
-				errhint("Go on with navigation => 'next_transaction'."));
+				aq_error(AQ_ERR_GROUP_END, "the transaction has no more messages in queue \"%s\"", queue->name),
+				errhint("Continue with navigation => 'next_transaction'."));
 	if (take->mode == AQ_MODE_BROWSE)
 		return false;
 	take->after = NULL;
@@ -252,7 +252,7 @@ aq_position_set(PG_FUNCTION_ARGS)
 	queue = aq_pins_pin_current(queue, false);
 	if (options.position < 0 || queue->store->take(queue, &options) == 0)
 		ereport(ERROR,
-				aq_error(AQ_ERR_MESSAGE_UNDEFINED, "the last message to be skipped has been dequeued just now"),
+				aq_error(AQ_ERR_MESSAGE_UNDEFINED, "the last message to skip has just been dequeued"),
 				errhint("Try again."));
 	keep(&position->consumer, consumer);
 	PG_RETURN_VOID();

@@ -208,7 +208,7 @@ make_entries(Listening *listening, int n, char **queues, char **consumers, int d
 			}
 	if (listening->n > AQ_WAITERS_PER_SESSION)
 		ereport(ERROR,
-				aq_error(AQ_ERR_LISTEN_ARGUMENT, "listen takes at most %d queues, not %d",
+				aq_error(AQ_ERR_LISTEN_ARGUMENT, "listen accepts at most %d queues, not %d",
 						 AQ_WAITERS_PER_SESSION / (listening->n / n), n));
 }
 
@@ -325,7 +325,7 @@ aq_wait_listen(PG_FUNCTION_ARGS)
 				aq_error(AQ_ERR_LISTEN_ARGUMENT,
 						 "listen needs as many consumers as queues, and at least one: got %d and %d",
 						 nconsumers, n),
-				errhint("Give one consumer per queue, null for a queue with a single consumer."));
+				errhint("Pass one consumer per queue, null for a queue with a single consumer."));
 	check_pairs(n, queues, consumers);
 
 	found = aq_wait_listen_released(n, queues, consumers, &delivery, timeout_arg(fcinfo, 2));

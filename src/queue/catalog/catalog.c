@@ -296,8 +296,8 @@ refuse_right(const char *name, AqRight right)
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("must be owner of queue \"%s\"", name)));
 	ereport(ERROR,
-			put ? aq_error(AQ_ERR_QUEUE_UNDEFINED, "no right to enqueue into queue \"%s\"", name) :
-			aq_error(AQ_ERR_QUEUE_UNDEFINED, "no right to dequeue from queue \"%s\"", name),
+			put ? aq_error(AQ_ERR_QUEUE_UNDEFINED, "permission denied for queue \"%s\"", name) :
+			aq_error(AQ_ERR_QUEUE_UNDEFINED, "permission denied for queue \"%s\"", name),
 			errhint("The owner of the queue can grant it: aq.grant_queue(%s, %s, '%s').", quote_literal_cstr(name),
 					quote_literal_cstr(GetUserNameFromId(GetUserId(), false)), put ? "enqueue" : "dequeue"));
 }
@@ -316,8 +316,8 @@ aq_catalog_get(const char *name, AqRight right)
 			refuse_right(name, right);
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name),
-				errhint("Create it with aq.create_queue, or have the right granted with aq.grant_queue; "
-						"the view aq.queues lists the queues you may use."));
+				errhint("Create it with aq.create_queue, or ask its owner for a privilege "
+						"(aq.grant_queue). The view aq.queues lists the queues that you can use."));
 	}
 	return queue;
 }
@@ -378,7 +378,7 @@ aq_catalog_get_again(int32 id, const char *name, AqRight right)
 	if (queue == NULL || !aq_privilege_allows(queue, right))
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name),
-				errdetail("It was dropped just now."));
+				errdetail("It has just been dropped."));
 	return queue;
 }
 

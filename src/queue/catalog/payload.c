@@ -133,7 +133,7 @@ aq_payload_check_type(Oid type)
 		ereport(ERROR,
 				aq_error(AQ_ERR_PAYLOAD_TYPE, "type %s cannot be a payload type", format_type_be(type)),
 				errdetail("It is the row type of a table or a view that belongs to another role."),
-				errhint("Use a type made by CREATE TYPE, or a table of your own."));
+				errhint("Use a type created with CREATE TYPE, or the row type of your own table."));
 	if (is_temporary(type))
 		ereport(ERROR,
 				aq_error(AQ_ERR_PAYLOAD_TYPE, "type %s cannot be a payload type", format_type_be(type)),
@@ -154,10 +154,10 @@ refuse_own_lock(Oid relation)
 	if (locked)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the queue needs a table, which cannot be made while this transaction has locked \"%s\"",
+				 errmsg("cannot create a table for the queue while this transaction has locked \"%s\"",
 						get_rel_name(relation)),
 				 errdetail("It is, or is part of, the payload type of the queue."),
-				 errhint("Enqueue in another transaction than the one that changes or locks it.")));
+				 errhint("Enqueue in a different transaction from the one that changes or locks it.")));
 }
 
 static bool

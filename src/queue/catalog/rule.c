@@ -445,8 +445,8 @@ raise_invalid(const AqRule *rule, const ErrorData *error)
 	ereport(ERROR,
 			aq_error(AQ_ERR_RULE_INVALID, "condition \"%s\" is not valid: %s", rule->text, in_our_words(error->message)),
 			error->sqlerrcode == ERRCODE_UNDEFINED_FUNCTION && OidIsValid(rule->role) ?
-			errhint("Functions, operators and types are looked up in pg_catalog: name others with their schema, "
-					"and cast arguments that do not fit.") :
+			errhint("Functions, operators and types are looked up in pg_catalog: qualify "
+					"others with their schema, and cast arguments that do not match.") :
 			errhint("A condition is one SQL expression over priority, correlation (corrid), properties (user_prop), "
 					"payload (user_data), enqueue_time (enq_time), attempts (retry_count), sender (sender_name), "
 					"msgid, original_msgid, state, delay, expiration, exception_queue and the fields of a composite payload."));

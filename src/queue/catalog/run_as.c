@@ -259,9 +259,9 @@ check_function(Oid function)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for function %s", get_func_name(function)),
-				 errdetail("What role \"%s\" has written calls only functions of that role, of its members and of superusers.",
+				 errdetail("Code written by role \"%s\" can only call functions of that role, of its members and of superusers.",
 						   GetUserNameFromId(acting_role, true)),
-				 errhint("Make the function SECURITY DEFINER, or give it to that role.")));
+				 errhint("Make the function SECURITY DEFINER, or change its owner to that role.")));
 }
 
 /* Called before a function is made ready to be called, or inlined, but for those that fmgr_hook sees. */
@@ -303,7 +303,7 @@ check_descriptor(Oid function)
 			ereport(ERROR,
 					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 					 errmsg("permission denied for function %s", get_func_name(function)),
-					 errdetail("Rules, constraints of payload types and transformations do not use the large objects that the session has opened."),
+					 errdetail("Rules, constraints of payload types and transformations cannot use large objects that the session has opened."),
 					 errhint("Use lo_get and lo_put.")));
 		default:
 			break;
@@ -327,7 +327,7 @@ check_relation(Oid relation)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for temporary relation %s", get_rel_name(relation)),
-				 errdetail("Rules, constraints of payload types and transformations do not use the temporary relations of the session."),
+				 errdetail("Rules, constraints of payload types and transformations cannot use temporary relations of the session."),
 				 errhint("Name tables with their schema.")));
 }
 
@@ -338,9 +338,9 @@ check_domain(Oid domain, Oid owner)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for type %s", format_type_be(domain)),
-				 errdetail("What role \"%s\" has written evaluates only constraints of that role, of its members and of superusers.",
+				 errdetail("Code written by role \"%s\" can only evaluate constraints of that role, of its members and of superusers.",
 						   GetUserNameFromId(acting_role, true)),
-				 errhint("Give the domain to that role.")));
+				 errhint("Change the owner of the domain to that role.")));
 }
 
 /* May the acting role make values of the type, and evaluate the constraints of domains in it? */

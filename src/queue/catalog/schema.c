@@ -33,7 +33,7 @@ aq_schema_relation(const char *name)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("relation \"aq.%s\" does not exist", name),
-				 errhint("CREATE EXTENSION pgaq makes it.")));
+				 errhint("CREATE EXTENSION pgaq creates it.")));
 	return oid;
 }
 

@@ -263,7 +263,7 @@ aq_admin_set_shards(PG_FUNCTION_ARGS)
 	id = queue->id;
 	if (queue->enqueue_enabled || was_used(id))
 		ereport(ERROR,
-				aq_error(AQ_ERR_OPTION_INVALID, "the number of shards of queue \"%s\" cannot be changed any more",
+				aq_error(AQ_ERR_OPTION_INVALID, "the number of shards of queue \"%s\" can no longer be changed",
 						 name),
 				errhint("Set it before the queue is started for the first time."));
 	set_column(id, "shards", INT2OID, Int16GetDatum(shards), false);

@@ -123,9 +123,9 @@ note_loss(AqQueue *buffered)
 						   "ON CONFLICT (queue_id) DO UPDATE SET losses = buffered_queue.losses + 1, "
 						   "lost_at = excluded.lost_at", -buffered->id), 0, NULL, NULL, NULL);
 	ereport(WARNING,
-			(errmsg("buffered messages of queue \"%s\" have been lost, if there were any", buffered->name),
-			 errdetail("The server was not shut down, or this one was made from a backup or a standby."),
-			 errhint("Persistent messages are not touched. The view aq.buffered_queues shows since when.")));
+			(errmsg("buffered messages of queue \"%s\" may have been lost", buffered->name),
+			 errdetail("The server was not shut down cleanly, or was created from a backup or a standby."),
+			 errhint("Persistent messages are not affected. The view aq.buffered_queues shows the time.")));
 }
 
 /* Have the tables been emptied since the last check? */

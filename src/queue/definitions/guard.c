@@ -77,15 +77,15 @@ refuse(int32 id)
 	if (queue != NULL && !aq_privilege_allows(queue, AQ_RIGHT_ANY))
 		ereport(ERROR,
 				(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
-				 errmsg("cannot drop what a queue of role \"%s\" depends on", GetUserNameFromId(queue->owner, false)),
-				 errdetail("CASCADE does not reach queues."),
+				 errmsg("cannot drop an object on which a queue of role \"%s\" depends", GetUserNameFromId(queue->owner, false)),
+				 errdetail("CASCADE does not drop queues."),
 				 errhint("Ask that role, or a superuser, to drop the queue first.")));
 	if (queue != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
-				 errmsg("cannot drop what queue \"%s\" depends on", queue->name),
-				 errdetail("CASCADE does not reach queues."),
-				 errhint("Drop the queue first, with aq.drop_queue or dbms_aqadm.drop_queue, or give it away with REASSIGN OWNED.")));
+				 errmsg("cannot drop an object on which queue \"%s\" depends", queue->name),
+				 errdetail("CASCADE does not drop queues."),
+				 errhint("Drop the queue first, with aq.drop_queue or dbms_aqadm.drop_queue, or reassign it with REASSIGN OWNED.")));
 }
 
 static void

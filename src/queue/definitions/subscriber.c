@@ -44,8 +44,8 @@ free_position(AqQueue *queue)
 	ereport(ERROR,
 			aq_error(AQ_ERR_SUBSCRIBER_LIMIT, "queue \"%s\" cannot have more than %d consumers",
 					 queue->name, POSITIONS),
-			errhint("Remove some with aq.unsubscribe. Names from recipient lists count as well, "
-					"and removed consumers until their messages are gone."));
+			errhint("Remove some with aq.unsubscribe. Names from recipient lists also "
+					"count, and removed consumers until their messages are gone."));
 }
 
 /* rule: written by the current role; NULL: every message. */
@@ -135,7 +135,7 @@ aq_subscriber_add(PG_FUNCTION_ARGS)
 		if (aq_args_if_not_exists(fcinfo, 5, "subscriber", name))
 			PG_RETURN_DATUM(PG_GETARG_DATUM(1));
 		ereport(ERROR,
-				aq_error(AQ_ERR_SUBSCRIBER_EXISTS, "\"%s\" already is a subscriber of queue \"%s\"",
+				aq_error(AQ_ERR_SUBSCRIBER_EXISTS, "\"%s\" is already a subscriber of queue \"%s\"",
 						 name, queue->name),
 				errhint("Change its rule with aq.alter_subscriber."));
 	}

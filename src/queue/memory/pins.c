@@ -286,7 +286,7 @@ load(AqQueue *queue, AqObject *object)
 	if (current == NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
-				errdetail("It was dropped just now."));
+				errdetail("It has just been dropped."));
 	MemoryContextSetParent(latest->context, CurrentMemoryContext);
 	shm->object = object;
 	shm->database = MyDatabaseId;
@@ -509,7 +509,7 @@ aq_pins_pin_current(AqQueue *queue, bool put)
 	if (queue == NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name),
-				errdetail("It was dropped just now."));
+				errdetail("It has just been dropped."));
 	Assert(queue->definition >= definition);
 	aq_pins_pin(queue);
 	return queue;

@@ -122,7 +122,7 @@ check_right(int pid, bool own, Oid role)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied to trace session %d", pid),
-				 errhint("A session may be traced by itself, by roles that have the rights of its role, and by members of pg_monitor.")));
+				 errhint("A session can be traced by itself, by roles that have the privileges of its role, and by members of pg_monitor.")));
 }
 
 /* Which of the traces belong to processes that run?  Before the latch is taken. */
@@ -264,13 +264,13 @@ aq_trace_control_start(PG_FUNCTION_ARGS)
 
 	if (running)
 		ereport(ERROR,
-				aq_error(AQ_ERR_TRACE_RUNNING, "session %d is traced already", pid),
+				aq_error(AQ_ERR_TRACE_RUNNING, "session %d is already being traced", pid),
 				errhint("Stop that trace with aq.trace_stop, or read it."));
 	if (place < 0)
 		ereport(ERROR,
-				aq_error(AQ_ERR_TRACE_FULL, "%d sessions are traced already", taken),
+				aq_error(AQ_ERR_TRACE_FULL, "%d sessions are already being traced", taken),
 				taken < aq_trace_max ? errdetail("The last trace is reserved for members of pg_monitor.") : 0,
-				errhint("Stop one of those in aq.traces, or raise pgaq.max_traces and restart the server."));
+				errhint("Stop a trace listed in aq.traces, or raise pgaq.max_traces and restart the server."));
 	PG_RETURN_VOID();
 }
 
@@ -289,7 +289,7 @@ no_trace_of(int pid)
 {
 	ereport(ERROR,
 			aq_error(AQ_ERR_TRACE_UNDEFINED, "there is no trace of session %d", pid),
-			errhint("Start one with aq.trace_start; aq.traces shows those there are."));
+			errhint("Start one with aq.trace_start; aq.traces lists the existing ones."));
 }
 
 /*
