@@ -183,7 +183,7 @@ INT_MAX = 2 ** 31 - 1
 
 CONTEXTS = {"postmaster": "server start", "sighup": "configuration reload", "backend": "connection start",
             "superuser-backend": "connection start (superuser)", "superuser": "superuser, at any time",
-            "user": "anyone, at any time", "internal": "read only"}
+            "user": "any role, at any time", "internal": "read only"}
 
 
 def with_unit(value, unit, vartype):

@@ -64,7 +64,7 @@ aq_jobs_define_parameters(void)
 {
 	DefineCustomIntVariable("pgaq.max_databases",
 							"Number of databases of the server that can use pgaq.",
-							"Each has a background worker of its own, and there are two more for all: see max_worker_processes.",
+							"Each has its own background worker, and two more serve all of them: see max_worker_processes.",
 							&aq_jobs_max_databases,
 							64, 1, 10000,
 							PGC_POSTMASTER, 0,

@@ -47,14 +47,14 @@ aq_sampler_define(void)
 {
 	DefineCustomIntVariable("pgaq.ash_size",
 							"Shared memory for the history of active sessions.",
-							"A session that is active takes some 350 bytes in each sample. 0 keeps no history, and there is no sampler.",
+							"An active session takes some 350 bytes in each sample. 0 turns off the history and the sampler.",
 							&aq_ring_size_kb,
 							16384, 0, INT_MAX / 2,
 							PGC_POSTMASTER, GUC_UNIT_KB,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.ash_interval",
-							"How often the sampler looks at all sessions.",
-							"0 stops it.",
+							"Interval at which the sampler examines all sessions.",
+							"0 turns sampling off.",
 							&aq_sampler_interval_ms,
 							1000, 0, 3600000,
 							PGC_SIGHUP, GUC_UNIT_MS,

@@ -19,7 +19,7 @@ define_parameters(void)
 {
 	DefineCustomIntVariable("pgaq.max_partitions",
 							"Number of partitions, of all queues, that can exist at a time.",
-							"A partition holds up to 16384 messages in a table of its own.",
+							"A partition holds up to 16384 messages in its own table.",
 							&aq_area_max_partitions,
 							16384, 64, 10000000,
 							PGC_POSTMASTER, 0,
@@ -32,7 +32,7 @@ define_parameters(void)
 							PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.reuse_grace",
-							"How long a consumed partition waits for snapshots older than its last dequeue.",
+							"Time that a consumed partition waits for snapshots older than its last dequeue.",
 							"A partition is truncated and reused when no snapshot can see its messages "
 							"as not consumed, or after this time.",
 							&aq_reclaim_grace_ms,

@@ -102,12 +102,12 @@ static void
 define_parameters(void)
 {
 	DefineCustomIntVariable("pgaq.spin_count",
-							"How often a latch is polled before the session sleeps.",
+							"Number of polls of a latch before the session sleeps.",
 							"A request for shared mode polls twice as often.",
 							&aq_latch_spin_count, aq_latch_spin_count, 0, AQ_MAX_SPIN,
 							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.mutex_spin_count",
-							"How often a mutex is polled in each step of its wait loop.",
+							"Number of polls of a mutex in each step of its wait loop.",
 							NULL,
 							&aq_mutex_wait_spin_count, aq_mutex_wait_spin_count, 1, AQ_MAX_SPIN,
 							PGC_SUSET, 0, NULL, NULL, NULL);
@@ -117,27 +117,27 @@ define_parameters(void)
 							&aq_mutex_wait_scheme, aq_mutex_wait_scheme, 0, AQ_MAX_SCHEME,
 							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.mutex_wait_time",
-							"How long a session sleeps for a mutex in one step.",
-							"Milliseconds in scheme 1 (0 makes it scheme 0), the limit in units of ten milliseconds in scheme 2 (0 makes it two seconds).",
+							"Time that a session sleeps for a mutex in one step.",
+							"Milliseconds in scheme 1 (0 means scheme 0), the limit in units of ten milliseconds in scheme 2 (0 means two seconds).",
 							&aq_mutex_wait_time, aq_mutex_wait_time, 0, AQ_MAX_WAIT_TIME,
 							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("pgaq.wait_yield_mode",
-							 "What mutex wait scheme 0 does in most of its steps.",
+							 "Action of mutex wait scheme 0 in most of its steps.",
 							 "yield: yields the processor, and sleeps as often as pgaq.wait_yield_sleep_freq says. sleep: sleeps, and yields as often as pgaq.wait_yield_yield_freq says.",
 							 &aq_mutex_wait_yield_mode, aq_mutex_wait_yield_mode, yield_modes,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.wait_yield_sleep_time",
-							"How long mutex wait scheme 0 sleeps when it does not yield.",
+							"Time that mutex wait scheme 0 sleeps when it does not yield.",
 							NULL,
 							&aq_mutex_wait_yield_sleep_time, aq_mutex_wait_yield_sleep_time, 0, 10000,
 							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.wait_yield_sleep_freq",
-							"How many steps of mutex wait scheme 0 lead to one sleep, in mode yield.",
+							"Number of steps of mutex wait scheme 0 for each sleep, in mode yield.",
 							"0 never sleeps.",
 							&aq_mutex_wait_yield_sleep_freq, aq_mutex_wait_yield_sleep_freq, 0, 1000000,
 							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.wait_yield_yield_freq",
-							"How many steps of mutex wait scheme 0 lead to one yield, in mode sleep.",
+							"Number of steps of mutex wait scheme 0 for each yield, in mode sleep.",
 							"0 never yields.",
 							&aq_mutex_wait_yield_yield_freq, aq_mutex_wait_yield_yield_freq, 0, 1000000,
 							PGC_SUSET, 0, NULL, NULL, NULL);

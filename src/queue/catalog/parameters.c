@@ -28,48 +28,48 @@ void
 aq_parameters_define(void)
 {
 	DefineCustomIntVariable("pgaq.default_shards",
-							"Number of shards of a queue created without saying how many.",
+							"Default number of shards of a queue.",
 							NULL,
 							&aq_parameters_default_shards,
 							4, 1, AQ_MAX_SHARDS,
 							PGC_USERSET, 0,
 							NULL, NULL, NULL);
 	DefineCustomEnumVariable("pgaq.listen_wakeup",
-							 "Whom a message wakes of the sessions that listen.",
-							 "targeted: as many as there are messages, of those that listen for its consumer. "
-							 "broadcast: all of them, through one channel with one latch, for study.",
+							 "Listening sessions that a message wakes.",
+							 "targeted: as many as there are messages, of those that listen for its "
+							 "consumer. broadcast: all of them, through one channel with one latch, for experiments.",
 							 &aq_parameters_listen_wakeup,
 							 AQ_LISTEN_TARGETED, listen_wakeups,
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("pgaq.session_pins",
 							 "Keeps a queue pinned in the object cache from a session's first use of it.",
-							 "off locks and pins it for each use, as Oracle does, for study: then all users "
-							 "of a queue meet at its mutex.",
+							 "off locks and pins it for each use, as Oracle does, "
+							 "for experiments: then all users of a queue meet at its mutex.",
 							 &aq_parameters_session_pins,
 							 true,
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.fetch_patience",
-							"How long after aq.wait a client may take to fetch the message before another waiter is told of it.",
-							"-1 tells no other waiter: then a client that is busy or gone keeps the message from "
-							"other waiters until the next one comes.",
+							"Time that a client has after aq.wait to dequeue the message, before another waiter is woken.",
+							"-1 wakes no other waiter: then a busy or disconnected "
+							"client keeps the message from other waiters until the next message.",
 							&aq_parameters_fetch_patience_ms,
 							1000, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.buffered_message_limit",
-							"Number of buffered messages that may lie before a consumer.",
+							"Maximum backlog of buffered messages of a consumer.",
 							"Enqueuers wait while a consumer has this many buffered messages, up to "
-							"pgaq.flow_control_timeout. A transaction cannot enqueue more into a queue, but for the "
-							"rest of an array. 0: no limit.",
+							"pgaq.flow_control_timeout. A transaction cannot enqueue more into a "
+							"queue, except for the rest of an array. 0: no limit.",
 							&aq_parameters_buffered_message_limit,
 							100000, 0, INT_MAX,
 							PGC_SUSET, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.flow_control_timeout",
-							"How long an enqueuer of a buffered message waits for consumers that have too many.",
-							"Then it gets an error. 0 does not wait.",
+							"Time that an enqueue of a buffered message waits for consumers with too large a backlog.",
+							"After that it fails. 0 does not wait.",
 							&aq_parameters_flow_control_timeout_ms,
 							10000, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,

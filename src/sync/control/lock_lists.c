@@ -367,20 +367,20 @@ aq_lock_lists_define_parameters(void)
 		snprintf(names[class], sizeof(names[class]), "pgaq.latch_class_%d", class);
 		DefineCustomStringVariable(names[class],
 								   "How sessions wait for latches of this class: spin yield waittime sleep0 ... sleep7.",
-								   "Polls (-1: as pgaq.spin_count says), yields before sleeping, 1 for sleeps that end by themselves, and their microseconds. The end may be left out: -1 0 1 1000.",
+								   "Polls (-1: pgaq.spin_count), yields before sleeping, 1 for sleeps with a time limit, and their microseconds. Trailing numbers are optional; the defaults are -1 0 1 1000.",
 								   &texts[class], "",
 								   PGC_SUSET, 0,
 								   check_class, assign[class], NULL);
 	}
 	DefineCustomStringVariable("pgaq.latch_classes",
-							   "Latches that have a class of their own, as name:class, separated by commas.",
-							   "Classes are 1 to 7; all other latches are class 0, which spins as pgaq.spin_count says and sleeps until it is posted.",
+							   "Classes of latches, as name:class, separated by commas.",
+							   "Classes are 1 to 7; all other latches are in class 0, which spins pgaq.spin_count times and sleeps until it is posted.",
 							   &latch_classes_text, "",
 							   PGC_SUSET, 0,
 							   check_classes, assign_classes, NULL);
 	DefineCustomStringVariable("pgaq.mutex_types",
-							   "Types of mutex that are waited for in a way of their own, as type:scheme=n time=n spin=n, separated by commas.",
-							   "Each number may be left out; then pgaq.mutex_wait_scheme, pgaq.mutex_wait_time and pgaq.mutex_spin_count are used.",
+							   "Wait settings of types of mutex, as type:scheme=n time=n spin=n, separated by commas.",
+							   "Each number is optional; by default pgaq.mutex_wait_scheme, pgaq.mutex_wait_time and pgaq.mutex_spin_count apply.",
 							   &mutex_types_text, "",
 							   PGC_SUSET, 0,
 							   check_types, assign_types, NULL);

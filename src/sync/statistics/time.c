@@ -279,9 +279,9 @@ void
 aq_time_define_parameters(void)
 {
 	DefineCustomBoolVariable("pgaq.timed_statistics",
-							 "Books the time of statements and queue operations in the time model.",
+							 "Records the time of statements and queue operations in the time model.",
 							 "It reads the clock twice in each queue operation and once in each statement and transaction "
-							 "of a session that uses queues. Waits are timed always.",
+							 "of a session that uses queues. Waits are always timed.",
 							 &timed_statistics, timed_statistics,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	previous_hook = ExecutorRun_hook;

@@ -73,11 +73,11 @@ aq_trace_define_parameters(void)
 {
 	DefineCustomIntVariable("pgaq.max_traces",
 							"Number of sessions that can be traced at a time.",
-							"Each takes 270 kB of shared memory, and its rows.",
+							"Each takes 270 kB of shared memory, plus its rows.",
 							&aq_trace_max, aq_trace_max, 0, 64,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.trace_rows",
-							"Number of rows that a trace keeps, the latest ones.",
+							"Number of latest rows that a trace keeps.",
 							"A row takes 88 bytes of shared memory in each of pgaq.max_traces traces.",
 							&aq_trace_rows, aq_trace_rows, 100, 1000000,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
