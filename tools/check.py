@@ -372,6 +372,17 @@ def check_links():
                     yield f"{relative(path)}:{number}: no heading for {target}"
 
 
+def check_columns():
+    """Lines of the pages have at most 120 characters, tables and code excepted."""
+    for path in [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG"))]:
+        fenced = False
+        for number, line in enumerate(lines_of(path), 1):
+            if line.startswith("```"):
+                fenced = not fenced
+            elif not fenced and len(line) > 120 and not line.startswith("|"):
+                yield f"{relative(path)}:{number}: {len(line)} characters"
+
+
 def check_docs(server=True):
     """The generated tables in docs/ are what the sources and the extension say."""
     command = [sys.executable, str(ROOT / "tools" / "docs.py"), "--check"]
@@ -502,7 +513,7 @@ def check_pairs():
 
 CHECKS = [check_layers, check_doors, check_circles, check_rooms, check_prefixes, check_sizes, check_stems, check_guards, check_comments,
           check_lists, check_waiting, check_transactions, check_slots, check_versions, check_symbols, check_compatibility, check_drivers,
-          check_pairs, check_links, check_docs, check_examples]
+          check_pairs, check_links, check_columns, check_docs, check_examples]
 
 
 def main():
