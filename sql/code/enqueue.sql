@@ -18,7 +18,7 @@ RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enque
 COMMENT ON FUNCTION aq.enqueue(text, text, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
 'Enqueue one message, payload as text, read by the payload type''s input function; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready (negative: none); expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
 
-CREATE FUNCTION aq.enqueue(queue_name text, payload jsonb,
+CREATE FUNCTION aq.enqueue(queue_name text, jsonb jsonb,
 	priority integer DEFAULT NULL,
 	delay interval DEFAULT NULL,
 	expiration interval DEFAULT NULL,
@@ -32,9 +32,9 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload jsonb,
 	delivery_mode text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
 COMMENT ON FUNCTION aq.enqueue(text, jsonb, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
-'Enqueue one message, payload jsonb; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready (negative: none); expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
+'The same for a payload of type jsonb. Named, jsonb => $2, it makes a driver send an untyped parameter as jsonb';
 
-CREATE FUNCTION aq.enqueue(queue_name text, payload bytea,
+CREATE FUNCTION aq.enqueue(queue_name text, bytea bytea,
 	priority integer DEFAULT NULL,
 	delay interval DEFAULT NULL,
 	expiration interval DEFAULT NULL,
@@ -48,7 +48,7 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload bytea,
 	delivery_mode text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
 COMMENT ON FUNCTION aq.enqueue(text, bytea, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
-'Enqueue one message, payload bytea; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready (negative: none); expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
+'The same for a payload of type bytea. Named, bytea => $2, it makes a driver send an untyped parameter as bytea';
 
 CREATE FUNCTION aq.enqueue(queue_name text, payload anyelement,
 	priority integer DEFAULT NULL,
@@ -64,9 +64,10 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload anyelement,
 	delivery_mode text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
 COMMENT ON FUNCTION aq.enqueue(text, anyelement, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
-'Enqueue one message, payload of any type, which must be the queue''s payload type; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready (negative: none); expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
+'Enqueue one message, payload of the queue''s payload type, or json where that is jsonb; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready (negative: none); expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
 
-CREATE FUNCTION aq.enqueue_array(queue_name text, payloads text[],
+-- One function for arrays of all types: an untyped parameter is text[] then, which drivers fill with a list.
+CREATE FUNCTION aq.enqueue_array(queue_name text, payloads anycompatiblearray,
 	priority integer DEFAULT NULL,
 	delay interval DEFAULT NULL,
 	expiration interval DEFAULT NULL,
@@ -78,86 +79,6 @@ CREATE FUNCTION aq.enqueue_array(queue_name text, payloads text[],
 	relative_msgid uuid DEFAULT NULL,
 	deviation text DEFAULT NULL,
 	delivery_mode text DEFAULT NULL)
-RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_text';
-COMMENT ON FUNCTION aq.enqueue_array(text, text[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
-'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';
-
-CREATE FUNCTION aq.enqueue_array(queue_name text, payloads varchar[],
-	priority integer DEFAULT NULL,
-	delay interval DEFAULT NULL,
-	expiration interval DEFAULT NULL,
-	correlation text DEFAULT NULL,
-	recipients text[] DEFAULT NULL,
-	sender text DEFAULT NULL,
-	exception_queue text DEFAULT NULL,
-	properties jsonb DEFAULT NULL,
-	relative_msgid uuid DEFAULT NULL,
-	deviation text DEFAULT NULL,
-	delivery_mode text DEFAULT NULL)
-RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_text';
-COMMENT ON FUNCTION aq.enqueue_array(text, varchar[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
-'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue; for drivers that send varchar arrays';
-
-CREATE FUNCTION aq.enqueue_array(queue_name text, payloads text,
-	priority integer DEFAULT NULL,
-	delay interval DEFAULT NULL,
-	expiration interval DEFAULT NULL,
-	correlation text DEFAULT NULL,
-	recipients text[] DEFAULT NULL,
-	sender text DEFAULT NULL,
-	exception_queue text DEFAULT NULL,
-	properties jsonb DEFAULT NULL,
-	relative_msgid uuid DEFAULT NULL,
-	deviation text DEFAULT NULL,
-	delivery_mode text DEFAULT NULL)
-RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_literal';
-COMMENT ON FUNCTION aq.enqueue_array(text, text, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
-'Enqueue one message per element of an array written as text, ''{...}'', in their order and with the same properties; returns their ids in that order. What bare literals and drivers'' untyped parameters come to. Options and errors as aq.enqueue';
-
-CREATE FUNCTION aq.enqueue_array(queue_name text, payloads jsonb[],
-	priority integer DEFAULT NULL,
-	delay interval DEFAULT NULL,
-	expiration interval DEFAULT NULL,
-	correlation text DEFAULT NULL,
-	recipients text[] DEFAULT NULL,
-	sender text DEFAULT NULL,
-	exception_queue text DEFAULT NULL,
-	properties jsonb DEFAULT NULL,
-	relative_msgid uuid DEFAULT NULL,
-	deviation text DEFAULT NULL,
-	delivery_mode text DEFAULT NULL)
-RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_typed';
-COMMENT ON FUNCTION aq.enqueue_array(text, jsonb[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
-'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';
-
-CREATE FUNCTION aq.enqueue_array(queue_name text, payloads bytea[],
-	priority integer DEFAULT NULL,
-	delay interval DEFAULT NULL,
-	expiration interval DEFAULT NULL,
-	correlation text DEFAULT NULL,
-	recipients text[] DEFAULT NULL,
-	sender text DEFAULT NULL,
-	exception_queue text DEFAULT NULL,
-	properties jsonb DEFAULT NULL,
-	relative_msgid uuid DEFAULT NULL,
-	deviation text DEFAULT NULL,
-	delivery_mode text DEFAULT NULL)
-RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_typed';
-COMMENT ON FUNCTION aq.enqueue_array(text, bytea[], integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
-'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';
-
-CREATE FUNCTION aq.enqueue_array(queue_name text, payloads anyarray,
-	priority integer DEFAULT NULL,
-	delay interval DEFAULT NULL,
-	expiration interval DEFAULT NULL,
-	correlation text DEFAULT NULL,
-	recipients text[] DEFAULT NULL,
-	sender text DEFAULT NULL,
-	exception_queue text DEFAULT NULL,
-	properties jsonb DEFAULT NULL,
-	relative_msgid uuid DEFAULT NULL,
-	deviation text DEFAULT NULL,
-	delivery_mode text DEFAULT NULL)
-RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array_typed';
-COMMENT ON FUNCTION aq.enqueue_array(text, anyarray, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
-'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. Options and errors as aq.enqueue';
+RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array';
+COMMENT ON FUNCTION aq.enqueue_array(text, anycompatiblearray, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
+'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. payloads: an array of the queue''s payload type or of text, which the payload type''s input function reads; json where the payload type is jsonb. An untyped literal or parameter is an array of text. Options and errors as aq.enqueue';

@@ -15,7 +15,6 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -280,11 +279,27 @@ aq_enqueue_payload_of_text(PG_FUNCTION_ARGS)
 	return text_to_payload(queue, PG_GETARG_DATUM(1));
 }
 
-static void
-check_payload_type(AqQueue *queue, Oid type)
+/*
+ * Is a payload of this type text that the input function of the queue's payload
+ * type has to read?  Otherwise it is of the payload type, or an error.
+ */
+static bool
+is_text_to_read(AqQueue *queue, Oid type)
 {
-	if (type == queue->payload_type || getBaseType(type) == queue->payload_type)
-		return;
+	Oid			base;
+
+	if (type == queue->payload_type)
+		return false;
+	if (type == TEXTOID)
+		return true;
+	base = getBaseType(type);
+	if (base == queue->payload_type)
+		return false;
+	if (base == TEXTOID || base == VARCHAROID || base == BPCHAROID)
+		return true;
+	/* what drivers send for a JSON value; it is stored as its text */
+	if (base == JSONOID && queue->payload_type == JSONBOID)
+		return true;
 	ereport(ERROR,
 			aq_error(AQ_ERR_PAYLOAD_TYPE, "payload is of type %s, but queue \"%s\" holds %s",
 					 format_type_be(type), queue->name, format_type_be(queue->payload_type)),
@@ -524,11 +539,13 @@ count_put(const AqQueue *queue, uint32 n, const Datum *payloads, const bool *nul
 		aq_time_queue_is(queue->id);
 }
 
+/* text: the argument is of type text, otherwise of any type. */
 static Datum
-enqueue_one(FunctionCallInfo fcinfo, bool from_text)
+enqueue_one(FunctionCallInfo fcinfo, bool text)
 {
 	AQ_TIMED(AQ_TIME_ENQUEUE);
 	AqQueue    *queue;
+	bool		from_text;
 	AqPutOptions options;
 	bool		isnull = PG_ARGISNULL(ARG_PAYLOAD);
 	Datum		payload = (Datum) 0;
@@ -539,8 +556,7 @@ enqueue_one(FunctionCallInfo fcinfo, bool from_text)
 	do
 	{
 		queue = get_queue(fcinfo, "aq.enqueue()");
-		if (!from_text)
-			check_payload_type(queue, get_fn_expr_argtype(fcinfo->flinfo, ARG_PAYLOAD));
+		from_text = text || is_text_to_read(queue, get_fn_expr_argtype(fcinfo->flinfo, ARG_PAYLOAD));
 		read_options(fcinfo, queue, &options);
 		if (!isnull)
 			payload = from_text ? text_to_payload(queue, PG_GETARG_DATUM(ARG_PAYLOAD))
@@ -578,27 +594,13 @@ ids_to_array(const pg_uuid_t *ids, int n)
 	return construct_array(elements, n, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR);
 }
 
-/* How the payloads are given: as an array, or as an array's text. */
-typedef enum Given
-{
-	GIVEN_TYPED, GIVEN_TEXT, GIVEN_LITERAL
-} Given;
-
-/* '{...}' as an array of text. */
-static ArrayType *
-array_of_literal(FunctionCallInfo fcinfo)
-{
-	return DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN,
-												   text_to_cstring(PG_GETARG_TEXT_PP(ARG_PAYLOAD)),
-												   TEXTOID, -1));
-}
-
-static Datum
-enqueue_many(FunctionCallInfo fcinfo, Given given)
+PG_FUNCTION_INFO_V1(aq_enqueue_array);
+Datum
+aq_enqueue_array(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ENQUEUE);
-	bool		from_text = given != GIVEN_TYPED;
 	AqQueue    *queue;
+	bool		from_text;
 	AqPutOptions options;
 	ArrayType  *array;
 	Datum	   *payloads;
@@ -616,9 +618,8 @@ enqueue_many(FunctionCallInfo fcinfo, Given given)
 		queue = get_queue(fcinfo, "aq.enqueue_array()");
 		if (PG_ARGISNULL(ARG_PAYLOAD))
 			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"payloads\" must not be null"));
-		array = given == GIVEN_LITERAL ? array_of_literal(fcinfo) : PG_GETARG_ARRAYTYPE_P(ARG_PAYLOAD);
-		if (!from_text)
-			check_payload_type(queue, ARR_ELEMTYPE(array));
+		array = PG_GETARG_ARRAYTYPE_P(ARG_PAYLOAD);
+		from_text = is_text_to_read(queue, ARR_ELEMTYPE(array));
 		read_options(fcinfo, queue, &options);
 		get_typlenbyvalalign(ARR_ELEMTYPE(array), &typlen, &typbyval, &typalign);
 		deconstruct_array(array, ARR_ELEMTYPE(array), typlen, typbyval, typalign,
@@ -636,25 +637,4 @@ enqueue_many(FunctionCallInfo fcinfo, Given given)
 	queue->store->put(queue, &options, n, payloads, nulls, targets, ids);
 	count_put(queue, n, payloads, nulls);
 	PG_RETURN_ARRAYTYPE_P(ids_to_array(ids, n));
-}
-
-PG_FUNCTION_INFO_V1(aq_enqueue_array_text);
-Datum
-aq_enqueue_array_text(PG_FUNCTION_ARGS)
-{
-	return enqueue_many(fcinfo, GIVEN_TEXT);
-}
-
-PG_FUNCTION_INFO_V1(aq_enqueue_array_literal);
-Datum
-aq_enqueue_array_literal(PG_FUNCTION_ARGS)
-{
-	return enqueue_many(fcinfo, GIVEN_LITERAL);
-}
-
-PG_FUNCTION_INFO_V1(aq_enqueue_array_typed);
-Datum
-aq_enqueue_array_typed(PG_FUNCTION_ARGS)
-{
-	return enqueue_many(fcinfo, GIVEN_TYPED);
 }
