@@ -13,10 +13,11 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload text,
 	properties jsonb DEFAULT NULL,
 	relative_msgid uuid DEFAULT NULL,
 	deviation text DEFAULT NULL,
-	delivery_mode text DEFAULT NULL)
+	delivery_mode text DEFAULT NULL,
+	producer text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_text';
-COMMENT ON FUNCTION aq.enqueue(text, text, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
-'Enqueue one message, payload as text, read by the payload type''s input function; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready (negative: none); expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
+COMMENT ON FUNCTION aq.enqueue(text, text, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text, text) IS
+'Enqueue one message, payload as text, read by the payload type''s input function; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready (negative: none); expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash); producer: a name by which messages keep their order over sessions (null: each session keeps its own); a transaction waits until the one before it with the same name in the queue has ended. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
 
 CREATE FUNCTION aq.enqueue(queue_name text, jsonb jsonb,
 	priority integer DEFAULT NULL,
@@ -29,9 +30,10 @@ CREATE FUNCTION aq.enqueue(queue_name text, jsonb jsonb,
 	properties jsonb DEFAULT NULL,
 	relative_msgid uuid DEFAULT NULL,
 	deviation text DEFAULT NULL,
-	delivery_mode text DEFAULT NULL)
+	delivery_mode text DEFAULT NULL,
+	producer text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
-COMMENT ON FUNCTION aq.enqueue(text, jsonb, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
+COMMENT ON FUNCTION aq.enqueue(text, jsonb, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text, text) IS
 'The same for a payload of type jsonb. Named, jsonb => $2, it makes a driver send an untyped parameter as jsonb';
 
 CREATE FUNCTION aq.enqueue(queue_name text, bytea bytea,
@@ -45,9 +47,10 @@ CREATE FUNCTION aq.enqueue(queue_name text, bytea bytea,
 	properties jsonb DEFAULT NULL,
 	relative_msgid uuid DEFAULT NULL,
 	deviation text DEFAULT NULL,
-	delivery_mode text DEFAULT NULL)
+	delivery_mode text DEFAULT NULL,
+	producer text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
-COMMENT ON FUNCTION aq.enqueue(text, bytea, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
+COMMENT ON FUNCTION aq.enqueue(text, bytea, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text, text) IS
 'The same for a payload of type bytea. Named, bytea => $2, it makes a driver send an untyped parameter as bytea';
 
 CREATE FUNCTION aq.enqueue(queue_name text, payload anyelement,
@@ -61,10 +64,11 @@ CREATE FUNCTION aq.enqueue(queue_name text, payload anyelement,
 	properties jsonb DEFAULT NULL,
 	relative_msgid uuid DEFAULT NULL,
 	deviation text DEFAULT NULL,
-	delivery_mode text DEFAULT NULL)
+	delivery_mode text DEFAULT NULL,
+	producer text DEFAULT NULL)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_typed';
-COMMENT ON FUNCTION aq.enqueue(text, anyelement, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
-'Enqueue one message, payload of the queue''s payload type, or json where that is jsonb; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready (negative: none); expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash). Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
+COMMENT ON FUNCTION aq.enqueue(text, anyelement, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text, text) IS
+'Enqueue one message, payload of the queue''s payload type, or json where that is jsonb; returns its id. priority 0 to 9, smaller first (null: 1); delay until the message is ready (negative: none); expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost at a crash); producer: a name by which messages keep their order over sessions (null: each session keeps its own); a transaction waits until the one before it with the same name in the queue has ended. Errors AQ001, AQ006, AQ008, AQ010 to AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
 
 -- One function for arrays of all types: an untyped parameter is text[] then, which drivers fill with a list.
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads anycompatiblearray,
@@ -78,7 +82,8 @@ CREATE FUNCTION aq.enqueue_array(queue_name text, payloads anycompatiblearray,
 	properties jsonb DEFAULT NULL,
 	relative_msgid uuid DEFAULT NULL,
 	deviation text DEFAULT NULL,
-	delivery_mode text DEFAULT NULL)
+	delivery_mode text DEFAULT NULL,
+	producer text DEFAULT NULL)
 RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_array';
-COMMENT ON FUNCTION aq.enqueue_array(text, anycompatiblearray, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text) IS
+COMMENT ON FUNCTION aq.enqueue_array(text, anycompatiblearray, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text, text) IS
 'Enqueue one message per array element, in their order and with the same properties; returns their ids in that order. payloads: an array of the queue''s payload type or of text, which the payload type''s input function reads; json where the payload type is jsonb. An untyped literal or parameter is an array of text. Options and errors as aq.enqueue';

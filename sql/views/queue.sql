@@ -256,7 +256,7 @@ COMMENT ON COLUMN aq.messages.exception_queue IS 'exception queue given at enque
 COMMENT ON COLUMN aq.messages.original_msgid IS 'in an exception queue: its id in the queue it came from';
 COMMENT ON COLUMN aq.messages.properties IS 'free properties given at enqueue';
 COMMENT ON COLUMN aq.messages.shard IS 'shard it is in; null in queue tables';
-COMMENT ON COLUMN aq.messages.session_id IS 'identity of the session that enqueued it';
+COMMENT ON COLUMN aq.messages.session_id IS 'identity of the session that enqueued it, or, if negative, of its producer';
 COMMENT ON COLUMN aq.messages.delivery_mode IS 'persistent or buffered';
 COMMENT ON COLUMN aq.messages.in_memory IS 'of a buffered message: it is in shared buffers; else it is on disk only';
 

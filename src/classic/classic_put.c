@@ -204,7 +204,7 @@ message_columns(AqQueue *queue, const AqPutOptions *options, Datum *values, bool
 												   : GetCurrentTimestamp());
 	values[COL_ENQUEUE_USER] = ObjectIdGetDatum(GetUserId());
 	values[COL_ENQUEUE_XID] = Int64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId()));
-	values[COL_SESSION] = Int64GetDatum(aq_schema_session_identity());
+	values[COL_SESSION] = Int64GetDatum(options->producer ? options->producer : aq_schema_session_identity());
 	set_time(values, nulls, COL_READY_AT, options->ready_at);
 	set_time(values, nulls, COL_EXPIRES_AT, options->expires_at);
 	set_varlena(values, nulls, COL_CORRELATION, options->correlation);

@@ -178,11 +178,12 @@ extern bool aq_pending_is_dropped(int32 id);
  * The heavyweight lock of a queue: AccessExclusiveLock to drop it,
  * ShareUpdateExclusiveLock for other definitions, AccessShareLock for the
  * worker that makes tables; enqueue and dequeue take none, unless they have to
- * wait for a table while they hold another.
+ * wait for a table while they hold another.  That of a producer is another one.
  */
 extern bool aq_queue_lock(int32 id, LOCKMODE mode, bool wait);
 extern bool aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait);
 extern bool aq_queue_lock_tables(AqQueue *queue, LOCKMODE mode);
+extern bool aq_queue_lock_producer(int32 id, int64 producer, bool wait);	/* until the transaction ends */
 
 /* --- payload.c: what a table with a column of the type needs; wait: false for the worker */
 extern bool aq_payload_type_lock(Oid type, bool wait);

@@ -17,6 +17,7 @@
 typedef struct AqPutOptions
 {
 	int			priority;
+	int64		producer;		/* in place of the session's identity; 0: none */
 	TimestampTz ready_at;		/* 0: at once */
 	int64		delay;			/* microseconds that ready_at was computed with */
 	TimestampTz expires_at;		/* 0: never */

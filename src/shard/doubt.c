@@ -749,6 +749,31 @@ aq_doubt_resolve(AqQueueShm *shm, bool wait)
 	return all;
 }
 
+static bool
+has_entries(const AqQueueShm *shm)
+{
+	bool		found = false;
+
+	aq_latch_get(&aq_area->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_SWEEP);
+	for (uint32 i = 0; i < aq_area->max_doubts && !found; i++)
+		found = aq_area_doubts[i].partition != 0 &&
+			partition_at(aq_area_doubts[i].partition)->queue == shm->object->index;
+	aq_latch_free(&aq_area->doubt_latch);
+	return found;
+}
+
+/*
+ * Before a producer's next messages.  The session that finishes a prepared
+ * transaction of the producer gives the producer's lock back before it settles
+ * what the transaction has enqueued.
+ */
+void
+aq_doubt_pass(AqQueueShm *shm)
+{
+	if (pg_atomic_read_u32(&aq_area->ndoubts) > 0 && has_entries(shm))
+		(void) aq_doubt_resolve(shm, true);
+}
+
 /* --- after COMMIT PREPARED and ROLLBACK PREPARED --------------------------------------- */
 
 /* The ids of this database's queues with transactions in doubt. */

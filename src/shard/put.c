@@ -4,9 +4,9 @@
  *	  Enqueue: choose the stream, reserve slots, insert the rows, note it.
  *
  * A session stays with one shard of a queue, so that its messages keep their
- * order.  Slots are reserved under the stream's latch, in the order of the
- * calls; the rows are inserted without it; the slots become ready when the
- * transaction commits.
+ * order, and so do all sessions that enqueue for the same producer.  Slots are
+ * reserved under the stream's latch, in the order of the calls; the rows are
+ * inserted without it; the slots become ready when the transaction commits.
  *
  * What if the session fails in between?  The note exists from the moment the
  * slots are reserved, so the abort callback marks them dead.
@@ -77,10 +77,9 @@ open_partition(AqQueue *queue, Stream *stream)
  * these consumers (all: the union of their sets).  The note says which.
  */
 static void
-reserve(AqQueue *queue, Stream *stream, uint32 count, Bitmapset *all,
+reserve(AqQueue *queue, Stream *stream, int64 session, uint32 count, Bitmapset *all,
 		uint32 timers_each, PutNote *note)
 {
-	int64		session = aq_schema_session_identity();
 	uint64		xid = U64FromFullTransactionId(GetCurrentFullTransactionId());
 
 	for (;;)
@@ -136,9 +135,9 @@ set_varlena(Datum *values, bool *nulls, int column, struct varlena *value)
 
 /* The columns that all rows of one put share. */
 static void
-common_columns(const AqPutOptions *options, int stream, Datum *values, bool *nulls)
+common_columns(const AqPutOptions *options, int stream, int64 session, Datum *values, bool *nulls)
 {
-	values[MSG_SESSION] = Int64GetDatum(aq_schema_session_identity());
+	values[MSG_SESSION] = Int64GetDatum(session);
 	values[MSG_ENQUEUE_TIME] = TimestampTzGetDatum(GetCurrentTimestamp());
 	values[MSG_STREAM] = Int16GetDatum(stream);
 	values[MSG_TARGETS] = 0;
@@ -289,7 +288,8 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 	   const Datum *payloads, const bool *nulls,
 	   Bitmapset *const *targets, pg_uuid_t *ids)
 {
-	int			shard = aq_session_number() % queue->shards;
+	int64		session = options->producer ? options->producer : aq_schema_session_identity();
+	int			shard = (options->producer ? (uint64) options->producer : aq_session_number()) % queue->shards;
 	Stream	   *stream = aq_stream_make(queue->shm, stream_number(shard, options->priority,
 																  options->ready_at != 0));
 	uint32		timers_each = (options->ready_at != 0) + (options->expires_at != 0);
@@ -297,7 +297,9 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 	bool		row_nulls[MSG_COLUMNS] = {0};
 	uint32		done = 0;
 
-	common_columns(options, stream->number, values, row_nulls);
+	if (options->producer)
+		aq_doubt_pass(queue->shm);
+	common_columns(options, stream->number, session, values, row_nulls);
 	while (done < n)
 	{
 		PutNote    *note = aq_notes_new_put(queue->shm);
@@ -306,7 +308,7 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 		note->ready_at = options->ready_at;
 		note->expires_at = options->expires_at;
 		note_targets(note, n - done, targets ? targets + done : NULL);
-		reserve(queue, stream, n - done, union_of(n - done, targets ? targets + done : NULL),
+		reserve(queue, stream, session, n - done, union_of(n - done, targets ? targets + done : NULL),
 				timers_each, note);
 		aq_point("slots-reserved");
 

@@ -300,6 +300,7 @@ extern void aq_doubt_prepare(TransactionId xid);	/* pre-prepare: reserves; raise
 extern void aq_doubt_prepared(void);	/* hands the notes over; does not raise */
 extern void aq_doubt_cancel(void);	/* the transaction aborts after all */
 extern bool aq_doubt_resolve(AqQueueShm *shm, bool wait);
+extern void aq_doubt_pass(AqQueueShm *shm); /* what prepared transactions that have ended have left comes first */
 extern void aq_doubt_ended(void);	/* a prepared transaction was finished; does not raise */
 extern void aq_doubt_job(int32 id, AqQueueShm *shm);
 

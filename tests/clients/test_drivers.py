@@ -113,7 +113,7 @@ EXPECTED = {
     "SELECT aq.enqueue($1, bytea => $2)": "text bytea",
     "SELECT aq.enqueue_array($1, $2)": "text text[]",
     "SELECT aq.enqueue_array(queue_name => $1, payloads => $2)": "text text[]",
-    "SELECT aq.enqueue($1, $2, priority => $3, delay => $4, recipients => $5, properties => $6)": "text text integer interval text[] jsonb",
+    "SELECT aq.enqueue($1, $2, priority => $3, delay => $4, recipients => $5, properties => $6, producer => $7)": "text text integer interval text[] jsonb text",
     "SELECT * FROM aq.dequeue($1, $2)": "text text",
     "SELECT * FROM aq.dequeue($1, $2, max_messages => $3)": "text text integer",
     "SELECT * FROM aq.dequeue($1, max_messages => $2, msgid => $3)": "text integer uuid",

@@ -12,6 +12,7 @@
 #include "access/transam.h"
 #include "access/detoast.h"
 #include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -26,7 +27,7 @@ enum
 {
 	ARG_QUEUE, ARG_PAYLOAD, ARG_PRIORITY, ARG_DELAY, ARG_EXPIRATION, ARG_CORRELATION,
 	ARG_RECIPIENTS, ARG_SENDER, ARG_EXCEPTION_QUEUE, ARG_PROPERTIES, ARG_RELATIVE, ARG_DEVIATION,
-	ARG_DELIVERY
+	ARG_DELIVERY, ARG_PRODUCER
 };
 
 static struct varlena *
@@ -49,6 +50,39 @@ get_queue(FunctionCallInfo fcinfo, const char *command)
 				aq_error(AQ_ERR_EXCEPTION_ENQUEUE, "queue \"%s\" is an exception queue", queue->name),
 				errhint("It only takes messages that could not be delivered."));
 	aq_use_check_started(queue, true);
+	return queue;
+}
+
+/*
+ * The identity of a producer's messages.  It is negative, and those of sessions
+ * are positive.  Names that share one share their order, and nothing else.
+ */
+static int64
+producer_of(FunctionCallInfo fcinfo)
+{
+	text	   *name;
+
+	if (PG_ARGISNULL(ARG_PRODUCER))
+		return 0;
+	name = PG_GETARG_TEXT_PP(ARG_PRODUCER);
+	return -1 - (int64) (hash_bytes_extended((unsigned char *) VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name), 0) >> 1);
+}
+
+/* As get_queue(), and wait until no other transaction enqueues for the same producer. */
+static AqQueue *
+get_queue_in_turn(FunctionCallInfo fcinfo, const char *command)
+{
+	AqQueue    *queue = get_queue(fcinfo, command);
+	int64		producer = producer_of(fcinfo);
+	int32		locked = 0;
+
+	/* a wait gives time to change the queue, or to drop it and make another */
+	while (producer != 0 && queue->id != locked && !aq_queue_lock_producer(queue->id, producer, false))
+	{
+		locked = queue->id;
+		(void) aq_queue_lock_producer(locked, producer, true);
+		queue = get_queue(fcinfo, command);
+	}
 	return queue;
 }
 
@@ -117,6 +151,7 @@ static void
 read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 {
 	memset(options, 0, sizeof(AqPutOptions));
+	options->producer = producer_of(fcinfo);
 	options->priority = PG_ARGISNULL(ARG_PRIORITY) ? AQ_DEFAULT_PRIORITY : PG_GETARG_INT32(ARG_PRIORITY);
 	check_priority(queue, options->priority);
 	if (!PG_ARGISNULL(ARG_DELAY))
@@ -555,7 +590,7 @@ enqueue_one(FunctionCallInfo fcinfo, bool text)
 
 	do
 	{
-		queue = get_queue(fcinfo, "aq.enqueue()");
+		queue = get_queue_in_turn(fcinfo, "aq.enqueue()");
 		from_text = text || is_text_to_read(queue, get_fn_expr_argtype(fcinfo->flinfo, ARG_PAYLOAD));
 		read_options(fcinfo, queue, &options);
 		if (!isnull)
@@ -615,7 +650,7 @@ aq_enqueue_array(PG_FUNCTION_ARGS)
 
 	do
 	{
-		queue = get_queue(fcinfo, "aq.enqueue_array()");
+		queue = get_queue_in_turn(fcinfo, "aq.enqueue_array()");
 		if (PG_ARGISNULL(ARG_PAYLOAD))
 			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"payloads\" must not be null"));
 		array = PG_GETARG_ARRAYTYPE_P(ARG_PAYLOAD);

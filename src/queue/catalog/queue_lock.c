@@ -9,6 +9,7 @@
  */
 #include "queue/catalog/catalog_private.h"
 
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
@@ -35,6 +36,21 @@ aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait)
 		return false;
 	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("queue"), (uint32) id, 0);
 	return LockRelease(&tag, mode, false);
+}
+
+/*
+ * The turn of a producer: its transactions go one after the other.  The lock
+ * passes to a prepared transaction, and is released when the transaction has
+ * made its messages ready.
+ */
+bool
+aq_queue_lock_producer(int32 id, int64 producer, bool wait)
+{
+	LOCKTAG		tag;
+	uint32		name = hash_combine(hash_bytes_uint32((uint32) id), (uint32) producer);
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("queue"), name, 2);
+	return LockAcquire(&tag, ExclusiveLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
 }
 
 /*
