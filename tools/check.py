@@ -317,9 +317,9 @@ def check_symbols():
 SLOT_FIELDS = (
     (r"(?:\bslot|\bs|slots\[[^]]*\]|slot_at\(.*\))", "state|flags|xid|epoch|open|block|offset|expires_at|session"),
     (r"(?:\bpartition|partition_at\([^)]*\))",
-     r"reserved|pending|inflight|nretry|ndoubt|nfailed|open|sessions\[[^]]*\]|more_sessions"),
+     r"reserved|pending|inflight|nretry|ndoubt|nfailed|open|sessions\[[^]]*\]|more_sessions|away_\w+"),
     (r"(?:\bsub|frame_sub\(.*\))", "ready|retry|waiting|doubt|nready|nretry|ndoubt|nwaiting|first"),
-    (r"(?:\bssub|stream_sub\(.*\))", "hint|ndoubt|ready|delivered|doubt_change"),
+    (r"(?:\bssub|stream_sub\(.*\))", "hint|ndoubt|ready|away|doubt_change"),
     (r"(?:\bstream|stream_at\([^)]*\))", r"empty\[[^]]*\]"))
 SLOT_WRITES = re.compile(
     "|".join(rf"{name}(?:->|\.)(?:{fields})\s*(?:=(?!=)|[-+|&]=|\+\+|--)|(?:\+\+|--){name}(?:->|\.)(?:{fields})\b"

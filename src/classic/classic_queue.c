@@ -62,12 +62,7 @@ count_messages(AqQueue *queue, AqQueueShm *shm)
 						queue->multi ? psprintf(" AND state <> %d", STATE_EXPIRED) : ""),
 			   0, NULL, NULL, NULL, true);
 	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		AqConsumerShm *consumer = aq_shm_consumer(shm, DatumGetInt16(result_value(i, 1)));
-
-		if (consumer != NULL)
-			pg_atomic_write_u64(&consumer->enqueued, DatumGetInt64(result_value(i, 2)));
-	}
+		aq_traffic_found(shm, DatumGetInt16(result_value(i, 1)), DatumGetInt64(result_value(i, 2)));
 	SPI_finish();
 }
 
@@ -221,6 +216,7 @@ aq_classic_queue_load(AqQueue *queue, AqQueueShm *shm)
 
 	read_tables(queue, shm);
 	pg_atomic_write_u64(&cq->time_from, 0);
+	pg_atomic_write_u64(&cq->count_from, 0);
 	pg_atomic_write_u64(&shm->next_time, 1);	/* whatever there is */
 	aq_jobs_post();
 	aq_chunks_reserve(1);

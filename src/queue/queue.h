@@ -134,6 +134,7 @@ typedef enum AqRight
 	AQ_RIGHT_ENQUEUE,
 	AQ_RIGHT_DEQUEUE,
 	AQ_RIGHT_ANY,				/* one of the two, or the owner */
+	AQ_RIGHT_SEE,				/* its definition and its counters: also a member of pg_monitor */
 	AQ_RIGHT_OWNER
 } AqRight;
 
@@ -224,9 +225,16 @@ typedef struct AqConsumerShm
 	/* not of a single consumer, whose traffic is the queue's */
 	pg_atomic_uint64 traffic[AQ_NCONSUMER_TRAFFIC];
 	pg_atomic_uint64 before;	/* of enqueued and dequeued: earlier consumers' at this position */
+	pg_atomic_uint64 found;		/* of enqueued: there when the queue came into use */
+	/* of a store that counts now and then, by the worker; counted_at is written last, 0: not yet */
+	pg_atomic_uint64 counted_ready;
+	pg_atomic_uint64 counted_delayed;
+	pg_atomic_uint64 counted_in_flight;
+	pg_atomic_uint64 counted_oldest;
+	pg_atomic_uint64 counted_at;
 } AqConsumerShm;
 
-#define AQ_CONSUMERS_PER_CHUNK 10
+#define AQ_CONSUMERS_PER_CHUNK 8
 
 /* Unsubscribed: nothing counts for it any more. */
 static inline bool
@@ -330,6 +338,7 @@ extern void aq_traffic_dequeued(AqQueueShm *shm, int position, const AqConsumed 
 extern void aq_traffic_put(AqQueueShm *shm, uint64 n, uint64 delayed, uint64 expiring, TimestampTz when);
 extern void aq_traffic_enqueued(AqQueueShm *shm, int position, uint64 n, TimestampTz when);
 extern void aq_traffic_done(AqQueueShm *shm, int position, uint64 n);
+extern void aq_traffic_found(AqQueueShm *shm, int position, uint64 n);	/* not enqueued, but found when it came into use */
 extern void aq_traffic_failed(AqQueueShm *shm, int position, uint64 n, TimestampTz when);
 extern void aq_traffic_ready(AqQueueShm *shm, uint64 n, TimestampTz when);
 
@@ -357,6 +366,7 @@ aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
 #define AQ_WORK_CONVERT		0x0400	/* end the conversion from a queue table */
 #define AQ_WORK_BUFFERED	0x0800	/* make the tables of buffered messages */
 #define AQ_WORK_SURPLUS		0x1000	/* drop empty tables that are too many */
+#define AQ_WORK_COUNT		0x2000	/* count what aq.metrics() shows of a queue table's queue */
 
 /* --- shm.c */
 extern AqConsumerShm *aq_shm_consumer(AqQueueShm *shm, int position);

@@ -125,6 +125,21 @@ typedef struct AqStoreXact
 } AqStoreXact;
 
 /*
+ * For aq.metrics(): what a consumer has before it, added to by each store of the
+ * queue.  Only what the consumer is not done with, of committed enqueues.
+ */
+typedef struct AqMeasure
+{
+	int			position;
+	int64		ready;
+	int64		delayed;		/* also resting after a rollback */
+	int64		in_flight;		/* of a store that counts now and then; else it is the rest of the lag */
+	TimestampTz oldest;			/* since when the first ready message could be dequeued; 0: none, or not known */
+	TimestampTz counted_at;		/* when the store has counted; 0: now */
+	bool		known;			/* false: not counted yet */
+} AqMeasure;
+
+/*
  * A removed consumer, whose position is to be used again; kept by the worker
  * from the time it has first seen it.
  */
@@ -207,6 +222,11 @@ typedef struct AqStore
 	 * wait, for the worker itself or for a user?  NULL: always.
 	 */
 	bool		(*worker_may_put) (AqQueue *queue);
+	/*
+	 * For aq.metrics().  The queue is pinned.  Does not wait for what users
+	 * hold; may read tables.
+	 */
+	void		(*measure) (AqQueue *queue, AqMeasure *measures, int n);
 	/*
 	 * For aq.check(), each NULL when there is nothing to say.  check: what of
 	 * the queue, which is pinned, does not agree with its tables; check_pool:

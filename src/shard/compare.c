@@ -25,11 +25,8 @@
 
 #include "shard/copy.h"
 
-#include "catalog/pg_class.h"
 #include "miscadmin.h"
-#include "storage/lmgr.h"
 #include "utils/memutils.h"
-#include "utils/syscache.h"
 
 /* A reading of a queue. */
 typedef struct Reading
@@ -38,31 +35,8 @@ typedef struct Reading
 	AqQueue    *queue;
 	bool		steady;			/* nothing has changed so far */
 	int64		todo[AQ_MAX_CONSUMERS]; /* messages each consumer has before it */
+	int64		away[AQ_MAX_CONSUMERS]; /* of these: in partitions of the stream that are not resident */
 } Reading;
-
-/* Lock the partition's tables, if they are there and no one is about to change them. */
-static bool
-lock_tables(const Partition *p)
-{
-	if (!ConditionalLockRelationOid(p->messages, AccessShareLock))
-		return false;
-	if (ConditionalLockRelationOid(p->log, AccessShareLock))
-	{
-		if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(p->messages)) &&
-			SearchSysCacheExists1(RELOID, ObjectIdGetDatum(p->log)))
-			return true;
-		UnlockRelationOid(p->log, AccessShareLock);
-	}
-	UnlockRelationOid(p->messages, AccessShareLock);
-	return false;
-}
-
-static void
-unlock_tables(const Partition *p)
-{
-	UnlockRelationOid(p->log, AccessShareLock);
-	UnlockRelationOid(p->messages, AccessShareLock);
-}
 
 /* Nothing has changed that is compared with the tables? */
 static bool
@@ -117,7 +91,12 @@ count_todo(Reading *reading, const Contents *p)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (p->todo[position] != NULL)
-			reading->todo[position] += aq_contents_todo(p, position);
+		{
+			uint32		n = aq_contents_todo(p, position);
+
+			reading->todo[position] += n;
+			reading->away[position] += p->partition->frame == 0 ? n : 0;
+		}
 }
 
 /* --- not resident ------------------------------------------------------------------ */
@@ -280,7 +259,7 @@ compare_partition(Reading *reading, Stream *stream, const PartitionCopy *copy)
 	Contents   *contents;
 	PartitionCopy *again;
 
-	if (p->own_subid != InvalidSubTransactionId || p->loading || !p->counted || !lock_tables(p))
+	if (p->own_subid != InvalidSubTransactionId || p->loading || !p->counted || !aq_heap_try_tables(p))
 	{
 		reading->steady = false;
 		return;
@@ -302,12 +281,12 @@ compare_partition(Reading *reading, Stream *stream, const PartitionCopy *copy)
 					compare_sub(reading->findings, place, copy, &copy->subs[i], contents);
 				compare_attempts(reading->findings, place, stream, copy, contents);
 			}
-			unlock_tables(p);
+			aq_heap_leave_tables(p);
 			return;
 		}
 	}
 	reading->steady = false;
-	unlock_tables(p);
+	aq_heap_leave_tables(p);
 }
 
 static void
@@ -348,6 +327,26 @@ compare_stream(Reading *reading, Stream *stream)
 	MemoryContextDelete(context);
 }
 
+/* What the stream counts of partitions that are not resident. */
+static void
+compare_away(Reading *reading, Stream *stream)
+{
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		StreamSub  *ssub;
+		int64		away;
+
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+		ssub = stream_sub(stream, position);
+		away = ssub != NULL ? ssub->away : 0;
+		aq_latch_free(&stream->latch);
+		if (away != reading->away[position])
+			aq_finding_compare(reading->findings, psprintf("stream %d, consumer %d", stream->number, position),
+							   "messages that are not resident", away, reading->away[position]);
+	}
+	memset(reading->away, 0, sizeof(reading->away));
+}
+
 static int64
 lag_of(AqQueueShm *shm, int position)
 {
@@ -374,6 +373,8 @@ aq_compare_queue(AqQueue *queue, AqFindings *findings)
 	{
 		aq_shard_check_stream(findings, queue, stream);
 		compare_stream(reading, stream);
+		if (reading->steady)
+			compare_away(reading, stream);
 	}
 	for (int position = 0; position < AQ_MAX_CONSUMERS && reading->steady; position++)
 		if (lag_of(shm, position) == lag[position])

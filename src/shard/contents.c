@@ -365,6 +365,35 @@ aq_contents_todo(const Contents *p, int position)
 	return n;
 }
 
+/*
+ * How many of them wait, for a delay or after a rollback; *head: the first one that does
+ * not, -1: none.
+ */
+uint32
+aq_contents_waiting(const Contents *p, int position, int *head)
+{
+	uint64_t   *ready;
+	uint32		n = 0;
+	int			slot = -1;
+	ListCell   *lc;
+
+	*head = -1;
+	if (p->todo[position] == NULL)
+		return 0;
+	ready = palloc(AQ_CHUNK_SIZE);
+	memcpy(ready, p->todo[position], AQ_CHUNK_SIZE);
+	while (p->delayed && (slot = aq_bitmap_next(ready, PARTITION_SLOTS, slot + 1)) >= 0)
+		if (p->slots[slot].state == SLOT_WAITING)
+			n += aq_bitmap_clear(ready, slot);
+	/* a message may have several: each rollback writes one */
+	foreach(lc, p->retry_delays)
+		if (((Timer *) lfirst(lc))->position == position)
+			n += aq_bitmap_clear(ready, ((Timer *) lfirst(lc))->slot);
+	*head = aq_bitmap_next(ready, PARTITION_SLOTS, 0);
+	pfree(ready);
+	return n;
+}
+
 Contents *
 aq_contents_read(AqQueueShm *shm, Partition *partition)
 {

@@ -44,5 +44,6 @@ typedef struct Contents
 
 extern Contents *aq_contents_read(AqQueueShm *shm, Partition *partition);
 extern uint32 aq_contents_todo(const Contents *p, int position);
+extern uint32 aq_contents_waiting(const Contents *p, int position, int *head);
 
 #endif

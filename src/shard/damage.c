@@ -115,7 +115,7 @@ lose_message(Target *t, int by)
 	if (by > 0)
 	{
 		(void) aq_slot_take(t->stream, t->partition, t->position, t->number);
-		aq_settle_done(t->shm, t->stream, t->partition, t->position, t->number, InvalidTransactionId);
+		aq_settle_done(t->shm, t->partition, t->position, t->number, InvalidTransactionId);
 		return;
 	}
 	/* the one that was lost is before the first one that is ready */

@@ -444,7 +444,7 @@ done_after_doubt(AqQueueShm *shm, Stream *stream, Partition *partition, const Do
 {
 	AqConsumed	consumed = {0};
 
-	aq_settle_done(shm, stream, partition, take->position, take->slot, take->xid);
+	aq_settle_done(shm, partition, take->position, take->slot, take->xid);
 	if (take->kind != LOG_TAKEN)
 		return;
 	aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, 1);
@@ -476,7 +476,7 @@ settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *ta
 	if (commit && take->kind != LOG_LOCKED)
 		done_after_doubt(shm, stream, partition, take);
 	else if (aq_consumer_removed(aq_shm_consumer(shm, take->position)))
-		aq_settle_done(shm, stream, partition, take->position, take->slot, InvalidTransactionId);
+		aq_settle_done(shm, partition, take->position, take->slot, InvalidTransactionId);
 	else if (!commit && take->kind == LOG_TAKEN)
 		aq_slot_retry(stream, partition, take->position, take->slot);
 	else

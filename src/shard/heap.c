@@ -101,6 +101,30 @@ aq_heap_lock_for_worker(Partition *partition, LOCKMODE mode)
 		ConditionalLockRelationOid(partition->log, mode);
 }
 
+/* The same for a view, until aq_heap_leave_tables: if they are there, and no session is about to change them. */
+bool
+aq_heap_try_tables(const Partition *partition)
+{
+	if (!ConditionalLockRelationOid(partition->messages, AccessShareLock))
+		return false;
+	if (ConditionalLockRelationOid(partition->log, AccessShareLock))
+	{
+		if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(partition->messages)) &&
+			SearchSysCacheExists1(RELOID, ObjectIdGetDatum(partition->log)))
+			return true;
+		UnlockRelationOid(partition->log, AccessShareLock);
+	}
+	UnlockRelationOid(partition->messages, AccessShareLock);
+	return false;
+}
+
+void
+aq_heap_leave_tables(const Partition *partition)
+{
+	UnlockRelationOid(partition->log, AccessShareLock);
+	UnlockRelationOid(partition->messages, AccessShareLock);
+}
+
 /* --- reading ------------------------------------------------------------------------------ */
 
 /*

@@ -38,6 +38,9 @@
 #define PARTITION_SEGMENTS 256
 #define PARTITION_SLOTS (SEGMENT_SLOTS * PARTITION_SEGMENTS)
 
+/* not the number of a slot */
+#define NO_SLOT PARTITION_SLOTS
+
 #define SUBS_PER_CHUNK 64
 #define SUB_DIRECTORY (AQ_MAX_CONSUMERS / SUBS_PER_CHUNK)
 
@@ -168,6 +171,11 @@ typedef struct Partition
 	uint64		made_ready;		/* whose delay or retry delay has ended */
 	pg_atomic_uint64 browsed;	/* without the latch */
 	uint64		evicted;		/* the eviction that took its frame; 0: it has it, or had none */
+	/* while it is counted and not resident, for views */
+	uint32		away_waiting;	/* (slot, consumer)s whose delay or retry delay runs */
+	uint32		away_head;		/* first slot that a consumer can have; NO_SLOT: none */
+	BlockNumber away_block;		/* TID of its row, in the file above */
+	OffsetNumber away_offset;
 	SubTransactionId own_subid; /* tables made by a running transaction, else 0 */
 	/* the sessions that have enqueued into it; 0: no more.  Known also without a frame */
 	int64		sessions[PARTITION_SESSIONS];
@@ -180,7 +188,7 @@ typedef struct StreamSub
 	uint32		hint;			/* nothing to be had before this partition; 0: head */
 	uint32		ndoubt;			/* messages taken by prepared transactions */
 	int64		ready;			/* ready bits in resident partitions */
-	int64		delivered;
+	int64		away;			/* messages it is not done with in the others, as far as they are counted */
 	uint64		doubt_change;	/* of the last change of ndoubt; never the same again */
 } StreamSub;
 

@@ -40,8 +40,83 @@ count_lag(Contents *p)
 {
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (p->todo[position] != NULL && !p->partition->in_lag)
-			pg_atomic_fetch_add_u64(&aq_shm_consumer(p->shm, position)->enqueued, aq_contents_todo(p, position));
+			aq_traffic_found(p->shm, position, aq_contents_todo(p, position));
 }
+
+/* --- what is not resident, for views ------------------------------------------------- */
+
+typedef struct Away
+{
+	uint32		waiting;
+	int			head;			/* -1: none is ready */
+} Away;
+
+/* What the partition has, if it does not become resident.  Allocates. */
+static Away
+find_away(const Contents *p)
+{
+	Away		away = {.head = -1};
+
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		int			head;
+
+		away.waiting += aq_contents_waiting(p, position, &head);
+		if (head >= 0 && (away.head < 0 || head < away.head))
+			away.head = head;
+	}
+	return away;
+}
+
+/* Chunks for what the stream counts of consumers that it has not met yet. */
+static uint32
+stream_subs_needed(const Contents *p, const Stream *stream)
+{
+	uint32		needs = 0;
+
+	for (int directory = 0; directory < SUB_DIRECTORY; directory++)
+	{
+		bool		needed = false;
+
+		for (int i = Max(directory * SUBS_PER_CHUNK, 1); i < (directory + 1) * SUBS_PER_CHUNK; i++)
+			needed |= p->todo[i] != NULL;
+		needs += needed && stream->subs[directory] == 0;
+	}
+	return needs;
+}
+
+/*
+ * It is counted for the first time without becoming resident (sign 1), or it was
+ * counted and becomes resident (-1).  Latch held.
+ */
+static void
+count_away(const Contents *p, Stream *stream, int sign)
+{
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		if (p->todo[position] == NULL)
+			continue;
+		(void) aq_frame_stream_sub_make(stream, position);
+		aq_slot_count_away(stream, position, sign * (int64) aq_contents_todo(p, position));
+	}
+}
+
+/* Latch held. */
+static void
+install_away(const Contents *p, Stream *stream, bool known, bool resident, const Away *away)
+{
+	Partition  *partition = p->partition;
+
+	if (known == resident)
+		count_away(p, stream, resident ? -1 : 1);
+	aq_slot_leave(partition, resident ? 0 : away->waiting);
+	if (resident || away->head < 0)
+		return;
+	aq_slot_leave_head(partition, away->head, &p->slots[away->head]);
+	partition->file = p->file;
+}
+
+/* --- what there is ------------------------------------------------------------------- */
 
 static bool
 was_for_removed(const Contents *p)
@@ -341,11 +416,15 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgaq load", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	Contents   *p = aq_contents_read(shm, partition);
-	bool		resident;
+	Away		away = find_away(p);
+	uint32		needs;
+	bool		resident,
+				known;
 
 	whole |= p->doubts != NIL;
-	if (whole)
-		aq_chunks_reserve(chunks_needed(p) + AQ_TAKE_CHUNKS);
+	needs = whole ? chunks_needed(p) + AQ_TAKE_CHUNKS : stream_subs_needed(p, stream);
+	if (needs > 0)
+		aq_chunks_reserve(needs);
 	aq_point("loading");
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_LOAD);
@@ -357,8 +436,10 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 		aq_latch_free(&stream->latch);
 		aq_doubt_table_refuse();
 	}
+	known = partition->in_lag;
 	count_lag(p);
 	install_summary(p);
+	install_away(p, stream, known, resident, &away);
 	if (resident)
 	{
 		install_frame(p, stream);

@@ -298,21 +298,21 @@ finish_bits(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 		   (slot = aq_bitmap_next(bitmap_of(sub->ready), PARTITION_SLOTS, slot + 1)) >= 0)
 	{
 		(void) aq_slot_take(stream, partition, position, slot);
-		aq_settle_done(shm, stream, partition, position, slot, removal);
+		aq_settle_done(shm, partition, position, slot, removal);
 	}
 	slot = -1;
 	while (sub->nwaiting > 0 &&
 		   (slot = aq_bitmap_next(bitmap_of(sub->waiting), PARTITION_SLOTS, slot + 1)) >= 0)
 	{
 		(void) aq_slot_take_waiting(partition, position, slot);
-		aq_settle_done(shm, stream, partition, position, slot, removal);
+		aq_settle_done(shm, partition, position, slot, removal);
 	}
 	slot = -1;
 	while (sub->nretry > 0 &&
 		   (slot = aq_bitmap_next(bitmap_of(sub->retry), PARTITION_SLOTS, slot + 1)) >= 0)
 	{
 		(void) aq_slot_counted(partition, position, slot);
-		aq_settle_done(shm, stream, partition, position, slot, removal);
+		aq_settle_done(shm, partition, position, slot, removal);
 	}
 }
 
@@ -365,6 +365,9 @@ finish_partitions(AqQueueShm *shm, Stream *stream, int64 *from, const int *posit
 				finish_bits(shm, stream, partition, positions[i], removal);
 		aq_settle_check_done(stream, partition);
 	}
+	for (int i = 0; i < n; i++)
+		if (aq_consumer_removed(aq_shm_consumer(shm, positions[i])))
+			aq_slot_forget_away(stream, positions[i]);
 	aq_latch_free(&stream->latch);
 	return index != 0;
 }

@@ -197,7 +197,7 @@ end_retry(AqQueueShm *shm, Batch *batch, uint32 i)
 		partition->expired++;
 		aq_traffic_failed(shm, batch->position, 1, GetCurrentTimestamp());
 	}
-	aq_settle_done(shm, batch->stream, partition, batch->position, slot, InvalidTransactionId);
+	aq_settle_done(shm, partition, batch->position, slot, InvalidTransactionId);
 	return false;
 }
 
@@ -409,6 +409,7 @@ let_frame_go(void *arg)
 	Retries    *retries = arg;
 	Partition  *partition = retries->partition;
 	ListCell   *lc;
+	uint32		resting = 0;
 
 	aq_latch_get(&retries->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 	attach_frame(retries);
@@ -419,13 +420,19 @@ let_frame_go(void *arg)
 
 		for (uint32 i = 0; i < batch->n; i++)
 			if (end_retry(retries->shm, batch, i))
+			{
+				resting += batch->retry_at != 0 && slot_at(frame_of(partition), batch->slots[i])->state == SLOT_READY;
 				aq_slot_give_back(retries->stream, partition, batch->position, batch->slots[i]);
+			}
 		if (batch->retry_at != 0 && (partition->next_timer == 0 || batch->retry_at < partition->next_timer))
 			partition->next_timer = batch->retry_at;
 	}
 	aq_settle_check_done(retries->stream, partition);
 	if (partition->frame != 0)
+	{
 		aq_evict_frame(retries->stream, partition);
+		aq_slot_leave_resting(partition, resting);
+	}
 	if (partition->next_timer != 0)
 		aq_work_announce_time(retries->shm, partition->next_timer);
 	aq_latch_free(&retries->stream->latch);

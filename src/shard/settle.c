@@ -251,10 +251,10 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
  * the partition waits for pgaq.reuse_grace.
  */
 static void
-finish(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
+finish(AqQueueShm *shm, Partition *partition, int position,
 	   const uint16 *numbers, uint32 n, TransactionId xid)
 {
-	if (aq_slot_finish(stream, partition, position, numbers, n))
+	if (aq_slot_finish(partition, position, numbers, n))
 		aq_work_post(shm, AQ_WORK_FAILED);
 	aq_traffic_done(shm, position, n);
 	if (!TransactionIdIsValid(xid) || TransactionIdPrecedes(partition->last_taker, xid))
@@ -266,12 +266,12 @@ finish(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 
 /* One of them. */
 void
-aq_settle_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
+aq_settle_done(AqQueueShm *shm, Partition *partition, int position,
 				 uint32 number, TransactionId xid)
 {
 	uint16		slot = number;
 
-	finish(shm, stream, partition, position, &slot, 1, xid);
+	finish(shm, partition, position, &slot, 1, xid);
 }
 
 /* Does it count when the message is given back? */
@@ -306,7 +306,7 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE,
 				 final ? AQ_LOC_DEQUEUE_COMMIT : AQ_LOC_DEQUEUE_ABORT);
 	if (final || !counts(note->shm, note->position))
-		finish(note->shm, stream, partition, note->position, note->slots, note->count,
+		finish(note->shm, partition, note->position, note->slots, note->count,
 			   final ? xid : InvalidTransactionId);
 	else
 	{

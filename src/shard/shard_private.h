@@ -249,6 +249,8 @@ extern bool aq_heap_holds_others(uint32 queue, const Partition *partition);
 extern void aq_heap_lock_relation(Oid relid, LOCKMODE mode);
 extern void aq_heap_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode);
 extern bool aq_heap_lock_for_worker(Partition *partition, LOCKMODE mode);
+extern bool aq_heap_try_tables(const Partition *partition);
+extern void aq_heap_leave_tables(const Partition *partition);
 extern Relation aq_heap_open_messages(Partition *partition, LOCKMODE mode);
 extern bool aq_heap_read_row(Relation rel, HeapTuple tuple, Buffer *buffer);
 extern void aq_heap_read_message(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
@@ -281,7 +283,7 @@ extern void aq_settle_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool 
 extern void aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid);
 extern void aq_settle_publish(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 first, uint32 n,
 							  const Bitmapset *targets, TimestampTz ready_at, TimestampTz now);
-extern void aq_settle_done(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
+extern void aq_settle_done(AqQueueShm *shm, Partition *partition, int position,
 						   uint32 slot, TransactionId xid);
 extern void aq_settle_check_done(Stream *stream, Partition *partition);
 
@@ -339,6 +341,9 @@ extern void aq_reclaim_recount_job(int32 id, AqQueueShm *shm);
 extern void aq_retry_job(int32 id, AqQueueShm *shm);
 extern void aq_retry_failed_job(int32 id, AqQueueShm *shm);
 extern void aq_timers_job(int32 id, AqQueueShm *shm);
+
+/* --- measure.c: aq.metrics() ------------------------------------------------------------- */
+extern void aq_measure(AqQueue *queue, AqMeasure *measures, int n);
 
 /* --- shard_check.c, compare.c: aq.check() ------------------------------------------------ */
 extern void aq_shard_check_pool(AqFindings *findings);

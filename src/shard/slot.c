@@ -439,7 +439,7 @@ aq_slot_wake(Stream *stream, Partition *partition, int position, uint32 number)
  * failed.  True when one of them is to be moved, as all its consumers are done.
  */
 bool
-aq_slot_finish(Stream *stream, Partition *partition, int position, const uint16 *numbers, uint32 n)
+aq_slot_finish(Partition *partition, int position, const uint16 *numbers, uint32 n)
 {
 	bool		move = false;
 
@@ -457,7 +457,6 @@ aq_slot_finish(Stream *stream, Partition *partition, int position, const uint16 
 	}
 	partition->inflight -= n;
 	partition->open -= n;
-	stream_sub(stream, position)->delivered += n;
 	return move;
 }
 
@@ -518,15 +517,64 @@ aq_slot_load(Stream *stream, Partition *partition, int position, uint32 number, 
 		set_waiting(partition, position, number);
 }
 
-/* The frame goes: a consumer's count of ready messages counts what is resident. */
+/* The partition is not resident, or will not be: so many of its messages wait, and none is ready so far. */
+void
+aq_slot_leave(Partition *partition, uint32 waiting)
+{
+	partition->away_waiting = waiting;
+	partition->away_head = NO_SLOT;
+}
+
+/* Its frame is gone, and so many messages that were ready in it rest until a retry delay is over. */
+void
+aq_slot_leave_resting(Partition *partition, uint32 waiting)
+{
+	partition->away_waiting += waiting;
+}
+
+/* One of them is ready for a consumer. */
+void
+aq_slot_leave_head(Partition *partition, uint32 number, const Slot *slot)
+{
+	if (number >= partition->away_head)
+		return;
+	partition->away_head = number;
+	partition->away_block = slot->block;
+	partition->away_offset = slot->offset;
+}
+
+/* So many more of the consumer's messages are in partitions that are not resident. */
+void
+aq_slot_count_away(Stream *stream, int position, int64 n)
+{
+	stream_sub(stream, position)->away += n;
+	Assert(stream_sub(stream, position)->away >= 0);
+}
+
+/* The consumer was removed: none of them is its own any more. */
+void
+aq_slot_forget_away(Stream *stream, int position)
+{
+	StreamSub  *ssub = stream_sub(stream, position);
+
+	if (ssub != NULL)
+		ssub->away = 0;
+}
+
+/* The frame goes: what the consumer has in it is not resident from now on.  aq_slot_leave was called before. */
 void
 aq_slot_unload(Stream *stream, Partition *partition, int position)
 {
 	StreamSub  *ssub = stream_sub(stream, position);
 	const FrameSub *sub = frame_sub(frame_of(partition), position);
+	int			first = sub->nready == 0 ? -1 : aq_bitmap_next(bitmap_of(sub->ready), PARTITION_SLOTS, 0);
 
-	Assert(sub->ndoubt == 0 && ssub->ready >= sub->nready);
+	Assert(sub->ndoubt == 0 && sub->nretry == 0 && ssub->ready >= sub->nready);
 	ssub->ready -= sub->nready;
+	ssub->away += sub->nready + sub->nwaiting;
+	partition->away_waiting += sub->nwaiting;
+	if (first >= 0)
+		aq_slot_leave_head(partition, first, slot_at(frame_of(partition), first));
 }
 
 /* The partition begins: nothing is in it, or nothing is known but that its slots may be used. */
@@ -538,6 +586,7 @@ aq_slot_reset(Partition *partition, uint32 reserved)
 	partition->nretry = partition->ndoubt = partition->nfailed = 0;
 	memset(partition->sessions, 0, sizeof(partition->sessions));
 	partition->more_sessions = false;
+	aq_slot_leave(partition, 0);
 }
 
 /* --- slots that are read from the tables -------------------------------------------------------- */

@@ -22,6 +22,8 @@
  *	Slot.open			views that are not DONE
  *	FrameSub.n...		bits of its bitmap
  *	StreamSub.ready		bits of READY in resident partitions
+ *	StreamSub.away		views that are not DONE in partitions that are counted and not resident
+ *	Partition.away_...	what a partition had that is counted and not resident
  *	StreamSub.ndoubt	bits of DOUBT
  *	FrameSub.first		no READY bit before it, but for messages that are held back
  *	StreamSub.hint		no such bit in partitions before this one
@@ -105,7 +107,7 @@ typedef enum SlotView
  *				counts, beside the bit and the count of its bitmap
  *	APPEAR		(PUBLISH of the slot)
  *	TAKE		inflight + 1
- *	FINISH		inflight, open, Slot.open - 1; delivered + 1
+ *	FINISH		inflight, open, Slot.open - 1
  *	GIVE_BACK	inflight - 1; as the slot is, READY or WAITING
  *	DELAY		inflight - 1
  *	RETRY		inflight - 1, Partition.nretry + 1
@@ -180,7 +182,7 @@ extern bool aq_slot_counted(Partition *partition, int position, uint32 number);
 extern void aq_slot_prepare(Stream *stream, Partition *partition, int position, uint32 number);
 extern bool aq_slot_resolve(Stream *stream, Partition *partition, int position, uint32 number);
 extern bool aq_slot_wake(Stream *stream, Partition *partition, int position, uint32 number);
-extern bool aq_slot_finish(Stream *stream, Partition *partition, int position,
+extern bool aq_slot_finish(Partition *partition, int position,
 							const uint16 *numbers, uint32 n);
 
 /* --- where dequeues begin ------------------------------------------------------------------ */
@@ -236,6 +238,11 @@ aq_slot_stream_not_empty_for_all(Stream *stream)
 extern void aq_slot_load_segment(Frame *frame, uint32 segment, const Slot *slots);
 extern void aq_slot_load(Stream *stream, Partition *partition, int position, uint32 number, bool doubt);
 extern void aq_slot_unload(Stream *stream, Partition *partition, int position);
+extern void aq_slot_leave(Partition *partition, uint32 waiting);
+extern void aq_slot_leave_resting(Partition *partition, uint32 waiting);
+extern void aq_slot_leave_head(Partition *partition, uint32 number, const Slot *slot);
+extern void aq_slot_count_away(Stream *stream, int position, int64 n);
+extern void aq_slot_forget_away(Stream *stream, int position);
 extern void aq_slot_reset(Partition *partition, uint32 reserved);
 extern void aq_slot_note_session(Partition *partition, int64 session);
 

@@ -167,7 +167,7 @@ settle_expired(Round *round, bool failed)
 		}
 		aq_slot_fail(round->partition, e->slot);
 		round->partition->expired++;
-		aq_settle_done(round->shm, round->stream, round->partition, e->position, e->slot,
+		aq_settle_done(round->shm, round->partition, e->position, e->slot,
 						 InvalidTransactionId);
 	}
 	aq_latch_free(&round->stream->latch);

@@ -42,7 +42,6 @@ static struct
 	bool		resident;
 } model[PARTITIONS + 1];		/* by the partition's index */
 
-static int64 delivered[CONSUMERS];
 static uint64 last_change[CONSUMERS];
 static uint32 last_doubt[CONSUMERS];
 static uint64 next_xid;
@@ -167,7 +166,6 @@ start(void)
 	memset(partitions, 0, sizeof(partitions));
 	memset(streams, 0, sizeof(streams));
 	memset(model, 0, sizeof(model));
-	memset(delivered, 0, sizeof(delivered));
 	memset(last_change, 0, sizeof(last_change));
 	memset(last_doubt, 0, sizeof(last_doubt));
 	pg_atomic_init_u64(&area.doubt_changes, 0);
@@ -260,6 +258,31 @@ recount_partition(const Partition *p)
 	}
 }
 
+/* What is known of a partition that was evicted. */
+static void
+recount_away(const Partition *p)
+{
+	uint32		waiting = 0,
+				head = NO_SLOT;
+
+	for (uint32 i = 0; i < SLOTS; i++)
+		for (int c = 0; c < CONSUMERS; c++)
+		{
+			SlotView	view = model[p->index].messages[i].views[c];
+
+			waiting += view == VIEW_WAITING;
+			if (view == VIEW_READY)
+				head = Min(head, i);
+		}
+	CHECK_EQ(p->away_waiting, waiting);
+	CHECK_EQ(p->away_head, head);
+	if (head != NO_SLOT)
+	{
+		CHECK_EQ(p->away_block, model[p->index].messages[head].place);
+		CHECK_EQ(p->away_offset, p->away_block % 100);
+	}
+}
+
 static void
 recount_consumer(int c)
 {
@@ -268,6 +291,7 @@ recount_consumer(int c)
 	uint32		ndoubt = 0,
 				nretry = 0,
 				away = 0;		/* not resident */
+	int64		messages_away = 0;
 	int64		begin = ssub->hint != 0 ? partition_at(ssub->hint)->number : 0;
 
 	for (const Partition *p = partition_at(stream->head); p != NULL; p = partition_at(p->next))
@@ -278,6 +302,8 @@ recount_consumer(int c)
 		if (p->frame == 0)
 		{
 			away += p->number >= begin;
+			for (uint32 i = 0; i < SLOTS; i++)
+				messages_away += model[p->index].messages[i].views[c] != VIEW_NONE && model[p->index].messages[i].views[c] != VIEW_DONE;
 			continue;
 		}
 		sub = frame_sub(frame_of(p), positions[c]);
@@ -303,7 +329,7 @@ recount_consumer(int c)
 		CHECK_EQ(ready + nretry + ndoubt + away, 0);
 	CHECK_EQ(ssub->ready, ready);
 	CHECK_EQ(ssub->ndoubt, ndoubt);
-	CHECK_EQ(ssub->delivered, delivered[c]);
+	CHECK_EQ(ssub->away, messages_away);
 	if (ndoubt != last_doubt[c])
 		CHECK(ssub->doubt_change > last_change[c]);
 	last_doubt[c] = ndoubt;
@@ -314,7 +340,11 @@ static void
 recount(void)
 {
 	for (const Partition *p = partition_at(stream->head); p != NULL; p = partition_at(p->next))
+	{
 		recount_partition(p);
+		if (p->frame == 0)
+			recount_away(p);
+	}
 	for (int c = 0; c < CONSUMERS; c++)
 		recount_consumer(c);
 }

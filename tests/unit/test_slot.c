@@ -294,8 +294,7 @@ do_finish(Partition *p, int c, bool fail)
 		go(m, SLOT_STEP_FINISH, SLOT_DONE);
 		move |= m->failed;
 	}
-	CHECK_EQ(aq_slot_finish(stream, p, positions[c], numbers, n), move);
-	delivered[c] += n;
+	CHECK_EQ(aq_slot_finish(p, positions[c], numbers, n), move);
 }
 
 /* Decide about one taken message: anything but done. */
@@ -409,6 +408,7 @@ do_evict(Partition *p)
 {
 	if (p->frame == 0 || p->pending > 0 || p->inflight > 0 || p->nretry > 0 || p->ndoubt > 0)
 		return;
+	aq_slot_leave(p, 0);
 	for (int c = 0; c < CONSUMERS; c++)
 		aq_slot_unload(stream, p, positions[c]);
 	free_frame(p);
@@ -443,8 +443,9 @@ read_slot(Slot *slot, const Message *m)
 	aq_slot_read_failed(slot, m->failed);
 }
 
+/* known: it was counted before. */
 static void
-do_load(Partition *p)
+do_load(Partition *p, bool known)
 {
 	static Slot slots[(SLOTS / SEGMENT_SLOTS + 1) * SEGMENT_SLOTS];
 	uint32		pending = 0,
@@ -479,6 +480,8 @@ do_load(Partition *p)
 
 			if (view == VIEW_NONE || view == VIEW_DONE)
 				continue;
+			if (known)
+				aq_slot_count_away(stream, positions[c], -1);
 			aq_slot_load(stream, p, positions[c], i, view == VIEW_DOUBT);
 			/* its retry delay runs */
 			if (view == VIEW_WAITING && m->state == SLOT_READY)
@@ -520,11 +523,10 @@ do_restart(void)
 			memset(aq_chunk_ptr(stream->subs[i]), 0, AQ_CHUNK_SIZE);
 	memset(&stream->sub0, 0, sizeof(StreamSub));
 	aq_slot_stream_not_empty_for_all(stream);
-	memset(delivered, 0, sizeof(delivered));
 	memset(last_doubt, 0, sizeof(last_doubt));
 	memset(last_change, 0, sizeof(last_change));
 	for (Partition *p = partition_at(stream->head); p != NULL; p = partition_at(p->next))
-		do_load(p);
+		do_load(p, false);
 }
 
 /* --- the tests --------------------------------------------------------------------------------- */
@@ -538,7 +540,7 @@ step(void)
 
 	if (sim_random(60) == 0)
 		do_restart();
-	do_load(p);
+	do_load(p, true);
 	switch (sim_random(14))
 	{
 		case 0:
@@ -613,7 +615,7 @@ end(Partition *p)
 {
 	int			number;
 
-	do_load(p);
+	do_load(p, true);
 	while ((number = find(p, SLOT_IN(PENDING) | SLOT_IN(DOUBT))) >= 0)
 		do_publish(p, number);
 	while ((number = find(p, SLOT_IN(WAITING))) >= 0)

@@ -13,6 +13,7 @@
 #include "queue/catalog/catalog_private.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -113,6 +114,8 @@ aq_privilege_allows(AqQueue *queue, AqRight right)
 		case AQ_RIGHT_ANY:
 			return aq_privilege_allows(queue, AQ_RIGHT_ENQUEUE) || aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE) ||
 				aq_privilege_allows(queue, AQ_RIGHT_OWNER);
+		case AQ_RIGHT_SEE:
+			return has_privs_of_role(role, ROLE_PG_MONITOR) || aq_privilege_allows(queue, AQ_RIGHT_ANY);
 		case AQ_RIGHT_OWNER:
 			return aq_privilege_manages_any();
 	}

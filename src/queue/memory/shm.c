@@ -19,10 +19,10 @@
 typedef union ConsumerPlace
 {
 	AqConsumerShm consumer;
-	char		lines[192];
+	char		lines[256];
 } ConsumerPlace;
 
-StaticAssertDecl(sizeof(ConsumerPlace) == 192, "a consumer has three lines");
+StaticAssertDecl(sizeof(ConsumerPlace) == 256, "a consumer has four lines");
 StaticAssertDecl(sizeof(ConsumerPlace) * AQ_CONSUMERS_PER_CHUNK <= AQ_CHUNK_SIZE, "consumers fit into a chunk");
 StaticAssertDecl(offsetof(AqConsumerShm, traffic) + sizeof(uint64) == 64, "what dequeues count has a line of its own");
 
@@ -44,6 +44,12 @@ init_consumer(AqConsumerShm *consumer)
 	pg_atomic_init_u64(&consumer->enqueued, 0);
 	pg_atomic_init_u64(&consumer->dequeued, 0);
 	pg_atomic_init_u64(&consumer->before, 0);
+	pg_atomic_init_u64(&consumer->found, 0);
+	pg_atomic_init_u64(&consumer->counted_ready, 0);
+	pg_atomic_init_u64(&consumer->counted_delayed, 0);
+	pg_atomic_init_u64(&consumer->counted_in_flight, 0);
+	pg_atomic_init_u64(&consumer->counted_oldest, 0);
+	pg_atomic_init_u64(&consumer->counted_at, 0);
 	for (int i = 0; i < AQ_NCONSUMER_TRAFFIC; i++)
 		pg_atomic_init_u64(&consumer->traffic[i], 0);
 }
@@ -103,7 +109,7 @@ aq_shm_queue_of_latch(int child, uint32 *database)
 }
 
 /* the worker finds these again when the queue is loaded, and they are not missed until then */
-#define FOUND_AGAIN (AQ_WORK_TABLES | AQ_WORK_RECLAIM | AQ_WORK_POSITIONS)
+#define FOUND_AGAIN (AQ_WORK_TABLES | AQ_WORK_RECLAIM | AQ_WORK_POSITIONS | AQ_WORK_COUNT)
 
 /*
  * Called by the object cache, which has seen to it that no session uses the queue

@@ -108,6 +108,17 @@ aq_traffic_ready(AqQueueShm *shm, uint64 n, TimestampTz when)
 	aq_traffic_time(shm, AQ_TRAFFIC_LAST_READY, when);
 }
 
+void
+aq_traffic_found(AqQueueShm *shm, int position, uint64 n)
+{
+	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
+
+	if (consumer == NULL)
+		return;
+	pg_atomic_fetch_add_u64(&consumer->found, n);
+	pg_atomic_fetch_add_u64(&consumer->enqueued, n);
+}
+
 static uint64
 traffic_of(AqQueueShm *shm, int position, AqTraffic item)
 {
@@ -129,6 +140,8 @@ aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number)
 		/* what an earlier consumer has left undone is not the new one's lag */
 		pg_atomic_write_u64(&place->before, pg_atomic_read_u64(&place->dequeued));
 		pg_atomic_write_u64(&place->enqueued, pg_atomic_read_u64(&place->dequeued));
+		pg_atomic_write_u64(&place->found, 0);
+		pg_atomic_write_u64(&place->counted_at, 0);
 		for (int i = 0; i < AQ_NCONSUMER_TRAFFIC; i++)
 			pg_atomic_write_u64(&place->traffic[i], 0);
 		aq_raise_to(&place->number, number);
