@@ -1,5 +1,5 @@
--- Views of schema aq.  The functions behind them show only queues that the
--- current role has a right to.
+-- Views of schema aq.  The functions behind them show only queues that the current role has a right to; members of pg_monitor see the
+-- counters of all, and no message.
 
 CREATE FUNCTION aq._consumers(OUT queue_id integer, OUT "position" integer, OUT enqueued bigint,
 	OUT dequeued bigint, OUT ready bigint, OUT waiting integer, OUT last_enqueue timestamptz, OUT last_dequeue timestamptz,
@@ -116,8 +116,8 @@ SELECT q.queue_name, q.queue_id,
 	(SELECT t.schema_name || '.' || t.table_name FROM aq.queue_table t WHERE t.queue_table_id = q.queue_table_id) AS queue_table,
 	q.queue_type, q.store = 'b' AS converting
 FROM aq.queue q
-WHERE aq._may(q.queue_id, 'ANY');
-COMMENT ON VIEW aq.queues IS 'Queues that the current role may use';
+WHERE aq._may(q.queue_id, 'ANY') OR pg_has_role('pg_monitor', 'USAGE');
+COMMENT ON VIEW aq.queues IS 'Queues that the current role may use; members of pg_monitor see all';
 COMMENT ON COLUMN aq.queues.queue_name IS 'name';
 COMMENT ON COLUMN aq.queues.queue_id IS 'number, part of its tables'' names in aq_data';
 COMMENT ON COLUMN aq.queues.owner IS 'role that owns the queue';

@@ -14,8 +14,9 @@ FROM aq.queues q, LATERAL (
 		extract(epoch FROM avg(clock_timestamp() - enqueue_time))::bigint AS average_msg_age
 	FROM (SELECT DISTINCT ON (msgid) msgid, state, ready_at, enqueue_time, q.queue_type = 'exception' AS exception FROM aq.messages a
 		WHERE a.queue_name = q.queue_name AND state IN ('READY', 'LOCKED', 'WAITING', 'EXPIRED')
-			AND (state <> 'EXPIRED' OR q.queue_type = 'exception') ORDER BY msgid) x) m;
-COMMENT ON VIEW sys.v$aq IS 'Messages of each queue by state; reads the messages, so restrict it to a queue';
+			AND (state <> 'EXPIRED' OR q.queue_type = 'exception') ORDER BY msgid) x) m
+WHERE q.may_dequeue;
+COMMENT ON VIEW sys.v$aq IS 'Messages of each queue that the current role may dequeue from, by state; reads the messages, so restrict it to a queue';
 COMMENT ON COLUMN sys.v$aq.qid IS 'number of the queue';
 COMMENT ON COLUMN sys.v$aq.waiting IS 'messages whose delay or rest is not over';
 COMMENT ON COLUMN sys.v$aq.ready IS 'messages that can be dequeued';

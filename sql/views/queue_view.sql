@@ -6,10 +6,10 @@ CREATE VIEW aq.queue_tables AS
 SELECT t.schema_name || '.' || t.table_name AS queue_table, t.queue_table_id, (SELECT r.rolname FROM pg_roles r WHERE r.oid = t.owner) AS owner,
 	t.payload_type, t.sort_list, t.multiple_consumers, t.message_grouping, t.created, t.comment
 FROM aq.queue_table t
-WHERE pg_has_role(t.owner, 'USAGE')
+WHERE pg_has_role(t.owner, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE')
 	OR EXISTS (SELECT FROM aq.queue q WHERE q.queue_table_id = t.queue_table_id
 		AND aq._may(q.queue_id, 'ANY'));
-COMMENT ON VIEW aq.queue_tables IS 'Queue tables that the current role owns, or may use a queue of';
+COMMENT ON VIEW aq.queue_tables IS 'Queue tables that the current role owns, or may use a queue of; members of pg_monitor see all';
 COMMENT ON COLUMN aq.queue_tables.queue_table IS 'name: schema.table';
 COMMENT ON COLUMN aq.queue_tables.queue_table_id IS 'number, part of its tables'' names in aq_data';
 COMMENT ON COLUMN aq.queue_tables.owner IS 'role that created it; null: dropped';

@@ -20,6 +20,7 @@ owns(AqQueue *queue, const pg_uuid_t *id)
 static const AqStoreJob classic_jobs[] = {
 	{AQ_WORK_RETRY, aq_classic_retry_job},
 	{AQ_WORK_DOUBT, aq_classic_doubts_job},
+	{AQ_WORK_COUNT, aq_classic_count_job},
 };
 
 static const AqStore classic_store = {
@@ -46,6 +47,7 @@ static const AqStore classic_store = {
 	.leave_tables = aq_classic_tables_leave,
 	.was_emptied = aq_unlogged_was_emptied,
 	.enqueued_here = aq_classic_notes_enqueued,
+	.measure = aq_classic_count_measure,
 	.check = aq_classic_check,
 	.check_pool = aq_classic_check_pool,
 	.chunks = aq_classic_check_chunks,

@@ -176,6 +176,7 @@ typedef struct ClassicQueue
 	pg_atomic_uint32 worker;	/* transaction in which the worker has last changed rows */
 	pg_atomic_uint64 counts;	/* transactions in which the worker has counted attempts, each a moment before it commits */
 	pg_atomic_uint64 time_from; /* no row has an earlier next_at, but those the worker works on */
+	pg_atomic_uint64 count_from;	/* aq.metrics() has the worker count again from this time on */
 } ClassicQueue;
 
 #define TIME_NONE PG_UINT64_MAX
@@ -400,6 +401,7 @@ extern bool aq_failure_row(QueueScans *scans, RowScan *rows, int position, int a
 /* --- jobs of the worker */
 extern void aq_classic_retry_job(int32 id, AqQueueShm *shm);
 extern void aq_classic_time_job(int32 id, AqQueueShm *shm);
+extern void aq_classic_count_job(int32 id, AqQueueShm *shm);
 extern bool aq_removed_consumer_free(AqQueue *queue, AqRemoved *removed);
 
 /* --- classic_tables.c */
@@ -409,6 +411,9 @@ extern void aq_classic_tables_lock(AqQueue *queue);
 extern void aq_classic_tables_drop_queue(AqQueue *queue, bool force);
 extern bool aq_classic_tables_hold(AqQueue *queue);
 extern void aq_classic_tables_leave(AqQueue *queue);
+
+/* --- classic_count.c: aq.metrics() */
+extern void aq_classic_count_measure(AqQueue *queue, AqMeasure *measures, int n);
 
 /* --- classic_queue.c */
 extern void aq_classic_queue_load(AqQueue *queue, AqQueueShm *shm);

@@ -130,7 +130,7 @@ buffered_counters(AqQueue *side)
 
 AQ_ROWS(aq_classic_views_buffered_queue)
 {
-	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_ANY);
+	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_SEE);
 	const char *table;
 
 	if (side == NULL)
@@ -190,7 +190,7 @@ put_consumer(AqRow *row, AqQueue *side, int position)
 
 AQ_ROWS(aq_classic_views_buffered_consumers)
 {
-	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_ANY);
+	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_SEE);
 	AqPeek		peek;
 
 	if (side == NULL || !aq_pins_peek(side, &peek))
@@ -219,7 +219,7 @@ aq_classic_views_ready(PG_FUNCTION_ARGS)
 
 	aq_session_require_preload();
 	queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
-	if (queue == NULL || queue->table.id == 0 || !aq_privilege_allows(queue, AQ_RIGHT_ANY) ||
+	if (queue == NULL || queue->table.id == 0 || !aq_privilege_allows(queue, AQ_RIGHT_SEE) ||
 		!aq_pins_peek(queue, &peek))
 		PG_RETURN_NULL();
 	aq_row_scan_open(&rows, queue, queue->multi ? queue->table.consumers : queue->table.messages, AccessShareLock);

@@ -183,6 +183,7 @@ static const AqStore shard_store = {
 	.njobs = lengthof(shard_jobs),
 	.time_job = {0, aq_timers_job},
 	.worker_may_put = aq_tables_ready_for_worker,
+	.measure = aq_measure,
 	.check = aq_compare_queue,
 	.check_pool = aq_shard_check_pool,
 	.chunks = aq_shard_check_chunks,

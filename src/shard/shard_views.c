@@ -123,7 +123,7 @@ absent_consumers(AqRow *row, AqQueue *queue)
 
 AQ_ROWS(aq_shard_views_consumers)
 {
-	each_queue(row, AQ_RIGHT_ANY, consumer_rows, absent_consumers);
+	each_queue(row, AQ_RIGHT_SEE, consumer_rows, absent_consumers);
 }
 
 /* --- shards ------------------------------------------------------------------------------ */
@@ -163,7 +163,7 @@ stream_rows(AqRow *row, AqQueue *queue)
 
 AQ_ROWS(aq_shard_views_streams)
 {
-	each_queue(row, AQ_RIGHT_ANY, stream_rows, NULL);
+	each_queue(row, AQ_RIGHT_SEE, stream_rows, NULL);
 }
 
 /* --- partitions ----------------------------------------------------------------------------- */
@@ -272,7 +272,7 @@ absent_partitions(AqRow *row, AqQueue *queue)
 
 AQ_ROWS(aq_shard_views_partitions)
 {
-	each_queue(row, AQ_RIGHT_ANY, partition_rows, absent_partitions);
+	each_queue(row, AQ_RIGHT_SEE, partition_rows, absent_partitions);
 }
 
 static void
@@ -301,7 +301,7 @@ absent_counters(AqRow *row, AqQueue *queue)
 
 AQ_ROWS(aq_shard_views_table_counters)
 {
-	each_queue(row, AQ_RIGHT_ANY, table_counters, absent_counters);
+	each_queue(row, AQ_RIGHT_SEE, table_counters, absent_counters);
 }
 
 /* --- the message cache ------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@ PG_FUNCTION_INFO_V1(aq_counters_queue);
 Datum
 aq_counters_queue(PG_FUNCTION_ARGS)
 {
-	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_SEE);
 	Datum		values[2] = {0};
 	bool		nulls[2] = {true, true};
 	AqPeek		peek;
@@ -34,7 +34,7 @@ PG_FUNCTION_INFO_V1(aq_counters_traffic);
 Datum
 aq_counters_traffic(PG_FUNCTION_ARGS)
 {
-	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_SEE);
 	Datum		values[AQ_NTRAFFIC] = {0};
 	bool		nulls[AQ_NTRAFFIC];
 	AqPeek		peek;

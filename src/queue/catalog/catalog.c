@@ -312,7 +312,7 @@ aq_catalog_get(const char *name, AqRight right)
 	/* a role without rights on a queue learns nothing of it; one with another right knows that it exists */
 	if (queue == NULL || !aq_privilege_allows(queue, right))
 	{
-		if (queue != NULL && aq_privilege_allows(queue, AQ_RIGHT_ANY))
+		if (queue != NULL && aq_privilege_allows(queue, AQ_RIGHT_SEE))
 			refuse_right(name, right);
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name),

@@ -198,7 +198,7 @@ aq_names_payload_type(PG_FUNCTION_ARGS)
 /* The consumers of a queue, by its native name. */
 AQ_ROWS(aq_names_consumers)
 {
-	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_SEE);
 
 	for (int i = 0; i < queue->nconsumers; i++)
 	{

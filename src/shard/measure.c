@@ -1,0 +1,323 @@
+/*-------------------------------------------------------------------------
+ *
+ * measure.c
+ *	  For aq.metrics(): how many of a consumer's messages are ready, how many are
+ *	  delayed, and how long the first ready one has been so.
+ *
+ * Counts of resident partitions are those of their frames.  Of the others, the
+ * stream has a count for each consumer, and the partition the number of waiting
+ * messages and the place of its first ready one, from when its frame went.  That
+ * number is of all consumers: for a topic whose delayed messages were evicted, the
+ * partition's tables are read.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "shard/contents.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* --- what a restart has left ------------------------------------------------------- */
+
+static bool
+is_uncounted(const Partition *partition)
+{
+	return !partition->counted && partition->state == PARTITION_CLOSED;
+}
+
+/* Count it, as the worker would; false if a user holds its tables. */
+static bool
+count_all(AqQueueShm *shm)
+{
+	bool		complete = true;
+
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL; stream = stream_at(stream->next))
+	{
+		Partition  *partition;
+		int64		from = 0;
+
+		while ((partition = aq_stream_partition_from(stream, from, is_uncounted)) != NULL)
+		{
+			Partition	copy = *partition;
+
+			CHECK_FOR_INTERRUPTS();
+			from = copy.number + 1;
+			if (aq_heap_try_tables(&copy))
+			{
+				aq_load_count(shm, partition);
+				aq_heap_leave_tables(&copy);
+			}
+			else
+				complete = false;
+		}
+	}
+	return complete;
+}
+
+/* --- topics' messages that wait and are not resident -------------------------------- */
+
+/* What one partition has of each consumer. */
+typedef struct Evicted
+{
+	struct Evicted *next;
+	uint32		index;
+	int64		number;
+	uint32		waiting[AQ_MAX_CONSUMERS];
+} Evicted;
+
+static bool
+has_waiting_away(const Partition *partition)
+{
+	return partition->frame == 0 && partition->counted && partition->away_waiting > 0;
+}
+
+static Evicted *
+read_evicted(AqQueueShm *shm, const Partition *partition)
+{
+	MemoryContext outer = CurrentMemoryContext;
+	MemoryContext context;
+	Evicted    *evicted;
+	Contents   *contents;
+	int			head;
+
+	if (!aq_heap_try_tables(partition))
+		return NULL;
+	evicted = palloc0(sizeof(Evicted));
+	context = AllocSetContextCreate(outer, "pgaq measure", ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(context);
+	evicted->index = partition->index;
+	evicted->number = partition->number;
+	contents = aq_contents_read(shm, partition_at(partition->index));
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+		evicted->waiting[position] = aq_contents_waiting(contents, position, &head);
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(context);
+	aq_heap_leave_tables(partition);
+	return evicted;
+}
+
+/* Of the stream's partitions that were evicted with waiting messages. */
+static Evicted *
+read_all_evicted(AqQueueShm *shm, Stream *stream)
+{
+	Evicted    *list = NULL;
+	Partition  *partition;
+	int64		from = 0;
+
+	while ((partition = aq_stream_partition_from(stream, from, has_waiting_away)) != NULL)
+	{
+		Partition	copy = *partition;
+		Evicted    *evicted = read_evicted(shm, &copy);
+
+		CHECK_FOR_INTERRUPTS();
+		from = copy.number + 1;
+		if (evicted == NULL)
+			continue;
+		evicted->next = list;
+		list = evicted;
+	}
+	return list;
+}
+
+/* How many messages of a partition that is not resident wait for the consumer. */
+static uint32
+waiting_away(const AqQueueShm *shm, const Partition *partition, const Evicted *list, int position)
+{
+	if (shm->single)
+		return partition->away_waiting;
+	for (; list != NULL; list = list->next)
+		if (list->index == partition->index && list->number == partition->number)
+			return Min(list->waiting[position], partition->away_waiting);
+	return 0;
+}
+
+/* --- counting ------------------------------------------------------------------------- */
+
+/* Where the row of a consumer's first ready message is. */
+typedef struct Head
+{
+	Oid			messages;		/* 0: there is none */
+	uint32		file;
+	BlockNumber block;
+	OffsetNumber offset;
+	int64		ordinal;
+} Head;
+
+static void
+set_head(Head *head, const Partition *partition, uint32 number, BlockNumber block, OffsetNumber offset)
+{
+	head->messages = partition->messages;
+	head->file = partition->file;
+	head->block = block;
+	head->offset = offset;
+	head->ordinal = ordinal_of(partition, number);
+}
+
+/* The first ready message of a partition, if the consumer has one.  Latch held. */
+static void
+find_head(Head *head, const Partition *partition, const FrameSub *sub, bool away)
+{
+	if (sub != NULL && sub->nready > 0)
+	{
+		int			number = aq_bitmap_next(bitmap_of(sub->ready), PARTITION_SLOTS, 0);
+		const Slot *slot = slot_at(frame_of(partition), number);
+
+		set_head(head, partition, number, slot->block, slot->offset);
+	}
+	else if (away && partition->away_head != NO_SLOT)
+		set_head(head, partition, partition->away_head, partition->away_block, partition->away_offset);
+}
+
+/* What the consumer has in the stream; the first ready message. */
+static void
+count_stream(AqQueueShm *shm, Stream *stream, const Evicted *evicted, AqMeasure *measure, Head *head)
+{
+	int			position = measure->position;
+	StreamSub  *ssub;
+
+	*head = (Head) {.messages = InvalidOid};
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+	ssub = stream_sub(stream, position);
+	if (ssub != NULL)
+	{
+		int64		away = ssub->away;
+
+		for (uint32 i = stream->head; i != 0; i = partition_at(i)->next)
+		{
+			const Partition *partition = partition_at(i);
+			const FrameSub *sub = partition->frame != 0 ? frame_sub(frame_of(partition), position) : NULL;
+
+			if (sub != NULL)
+				measure->delayed += sub->nwaiting;
+			else if (partition->frame == 0 && ssub->away > 0)
+			{
+				int64		waiting = Min(away, waiting_away(shm, partition, evicted, position));
+
+				measure->delayed += waiting;
+				away -= waiting;
+			}
+			if (head->messages == InvalidOid)
+				find_head(head, partition, sub, partition->frame == 0 && ssub->away > 0);
+		}
+		measure->ready += ssub->ready + away;
+	}
+	aq_latch_free(&stream->latch);
+}
+
+/* --- since when ------------------------------------------------------------------------ */
+
+/* The row of this ordinal, wherever it is: the table was rewritten.  In a copy, or NULL. */
+static HeapTuple
+find_row(Relation rel, int64 ordinal)
+{
+	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	HeapTuple	tuple,
+				found = NULL;
+	bool		isnull;
+
+	while (found == NULL && (tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull)) == ordinal)
+			found = heap_copytuple(tuple);
+	}
+	table_endscan(scan);
+	return found;
+}
+
+/* Since when could the message of the row be dequeued?  0: it is another one's row. */
+static TimestampTz
+row_time(HeapTuple tuple, TupleDesc desc, int64 ordinal)
+{
+	Datum		values[MSG_COLUMNS];
+	bool		nulls[MSG_COLUMNS];
+	TimestampTz time;
+
+	heap_deform_tuple(tuple, desc, values, nulls);
+	if (DatumGetInt64(values[MSG_ORDINAL]) != ordinal)
+		return 0;
+	time = DatumGetTimestampTz(values[MSG_ENQUEUE_TIME]);
+	return nulls[MSG_READY_AT] ? time : Max(time, DatumGetTimestampTz(values[MSG_READY_AT]));
+}
+
+static TimestampTz
+read_head(Relation rel, const Head *head)
+{
+	HeapTupleData tuple;
+	HeapTuple	found;
+	Buffer		buffer = InvalidBuffer;
+	TimestampTz time = 0;
+
+	if (aq_relation_file(rel) != head->file)
+	{
+		found = find_row(rel, head->ordinal);
+		return found != NULL ? row_time(found, RelationGetDescr(rel), head->ordinal) : 0;
+	}
+	if (head->block >= RelationGetNumberOfBlocks(rel))
+		return 0;				/* truncated meanwhile */
+	ItemPointerSet(&tuple.t_self, head->block, head->offset);
+	if (aq_heap_read_row(rel, &tuple, &buffer))
+		time = row_time(&tuple, RelationGetDescr(rel), head->ordinal);
+	ReleaseBuffer(buffer);
+	return time;
+}
+
+/* 0: it is not there any more, or a user has locked the table. */
+static TimestampTz
+head_time(const Head *head)
+{
+	TimestampTz time = 0;
+	Relation	rel;
+
+	if (!ConditionalLockRelationOid(head->messages, AccessShareLock))
+		return 0;
+	rel = try_table_open(head->messages, NoLock);
+	if (rel == NULL)
+	{
+		UnlockRelationOid(head->messages, AccessShareLock);
+		return 0;
+	}
+	time = read_head(rel, head);
+	table_close(rel, AccessShareLock);
+	return time;
+}
+
+/* --- a queue --------------------------------------------------------------------------- */
+
+void
+aq_measure(AqQueue *queue, AqMeasure *measures, int n)
+{
+	AqQueueShm *shm = queue->shm;
+	bool		complete = count_all(shm);
+
+	for (int i = 0; i < n; i++)
+		measures[i].known &= complete;
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL; stream = stream_at(stream->next))
+	{
+		Evicted    *evicted = shm->single ? NULL : read_all_evicted(shm, stream);
+
+		for (int i = 0; i < n; i++)
+		{
+			Head		head;
+			TimestampTz time;
+
+			CHECK_FOR_INTERRUPTS();
+			count_stream(shm, stream, evicted, &measures[i], &head);
+			if (head.messages == InvalidOid)
+				continue;
+			time = head_time(&head);
+			if (time != 0 && (measures[i].oldest == 0 || time < measures[i].oldest))
+				measures[i].oldest = time;
+		}
+	}
+}
