@@ -57,13 +57,19 @@ class PgBouncer:
         with open(self.directory / "log", "w") as log:
             self.process = subprocess.Popen([program(), str(self.directory / "ini")], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **places.popen_user())
         try:
-            until(lambda: (self.directory / f".s.PGSQL.{PORT}").exists() or self.process.poll() is not None, "PgBouncer's socket")
-            assert self.process.poll() is None, (self.directory / "log").read_text()
-            self.console = psycopg.connect(self.conninfo("pgbouncer"), autocommit=True)
+            self.console = until(self.connect_console, "PgBouncer's console")
         except BaseException:
             self.__exit__()
             raise
         return self
+
+    def connect_console(self):
+        """None while it does not listen."""
+        assert self.process.poll() is None, (self.directory / "log").read_text()
+        try:
+            return psycopg.connect(self.conninfo("pgbouncer"), autocommit=True)
+        except psycopg.OperationalError:
+            return None
 
     def __exit__(self, *_):
         for client in self.clients:
