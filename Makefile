@@ -6,14 +6,18 @@
 #   make NO_ACCOUNTING=1    without counters, times and traces (only to measure what they cost: bench/accounting)
 # Tests are run by ./test, which knows all rungs.
 
-EXTENSION = pgaq pgaq_lab
+EXTENSION = pgaq pgaq_oracle pgaq_lab
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgaq.control)
 MODULE_big = pgaq
 PARTS = base sync cache jobs queue shard classic monitor lab
 OBJS = src/module.o $(patsubst %.c,%.o,$(sort $(foreach part,$(PARTS),$(wildcard src/$(part)/*.c src/$(part)/*/*.c))))
 
-DATA_built = sql/pgaq--$(EXTVERSION).sql sql/pgaq_lab--$(EXTVERSION).sql
-SQL_PARTS = $(shell cat sql/order)
+# from one version to the next, from 0.1.0 on; tests/cluster/test_versions.py compares
+DATA = $(wildcard sql/upgrade/*.sql)
+DATA_built = sql/pgaq--$(EXTVERSION).sql sql/pgaq_oracle--$(EXTVERSION).sql sql/pgaq_lab--$(EXTVERSION).sql
+# sql/pgaq/order and sql/oracle/order say of which files an extension's script is made
+PGAQ_PARTS = $(addprefix sql/,$(shell cat sql/pgaq/order))
+ORACLE_PARTS = $(addprefix sql/,$(shell cat sql/oracle/order))
 EXTRA_CLEAN = $(DATA_built)
 
 PG_CPPFLAGS = -I$(srcdir)/src
@@ -45,9 +49,13 @@ endif
 override with_llvm = no
 include $(PGXS)
 
-sql/pgaq--$(EXTVERSION).sql: $(addprefix sql/,$(SQL_PARTS)) sql/order pgaq.control
+sql/pgaq--$(EXTVERSION).sql: $(PGAQ_PARTS) sql/pgaq/order pgaq.control
 	printf '%s\n' '\echo Use "CREATE EXTENSION pgaq" to load this file. \quit' > $@
-	cat $(addprefix sql/,$(SQL_PARTS)) >> $@
+	cat $(PGAQ_PARTS) >> $@
+
+sql/pgaq_oracle--$(EXTVERSION).sql: $(ORACLE_PARTS) sql/oracle/order pgaq_oracle.control
+	printf '%s\n' '\echo Use "CREATE EXTENSION pgaq_oracle CASCADE" to load this file. \quit' > $@
+	cat $(ORACLE_PARTS) >> $@
 
 sql/pgaq_lab--$(EXTVERSION).sql: sql/lab.sql
 	printf '%s\n' '\echo Use "CREATE EXTENSION pgaq_lab" to load this file. \quit' > $@

@@ -85,7 +85,7 @@ def make_server(name: str, **settings: Any) -> Server:
 
 def install(conn: db.Connection) -> None:
     """The extension, in a database that has none."""
-    conn.execute("CREATE EXTENSION pgaq")
+    conn.execute("CREATE EXTENSION pgaq_oracle CASCADE")
     if on_queue_tables:
         use_queue_tables(conn)
 
@@ -248,7 +248,7 @@ def drop(conn: db.Connection, name: str) -> None:
     for (gid,) in conn.execute("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()").fetchall():
         conn.execute(f"ROLLBACK PREPARED '{gid}'")
     conn.execute("SET lock_timeout = '20 s'; SET statement_timeout = '60 s'")
-    db.execute(conn, "SELECT aq.drop_queue(queue_name, force => true) FROM aq.queue WHERE queue_name = %s", [name])
+    db.execute(conn, "SELECT aq.drop_queue(queue_name, force => true) FROM aq_internal.queue WHERE queue_name = %s", [name])
 
 
 def put(conn: db.Connection, queue: str, *payloads: Any, **options: Any) -> list[str]:

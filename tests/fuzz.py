@@ -60,9 +60,9 @@ VALUES = {
     "jsonb": ["'{}'", "'null'", "'[1]'", "(pg_catalog.repeat('[', 3000) || pg_catalog.repeat(']', 3000))", "'{\"a\": {\"b\": 1}}'", "'[{\"source\": 1}]'"],
     "uuid": ["'00000000-0000-0000-0000-000000000000'", "'ffffffff-ffff-ffff-ffff-ffffffffffff'", "(SELECT id FROM public.fuzzed_ids ORDER BY pg_catalog.random() LIMIT 1)"],
     "timestamp with time zone": ["pg_catalog.now()", "'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31'"],
-    "regtype": ["'jsonb'", "'public.fuzzed_pair'", "'integer'", "0", "4294967295", "'anyelement'", "'record'", "'aq.queue'"],
+    "regtype": ["'jsonb'", "'public.fuzzed_pair'", "'integer'", "0", "4294967295", "'anyelement'", "'record'", "'aq_internal.queue'"],
     "regrole": ["'postgres'", "'fuzzed_stranger'", "'fuzzed_owner'", "0", "4294967295"],
-    "oid": ["0", "1", "4294967295", "'lower(text)'::regprocedure", "'pg_catalog.pg_reload_conf()'::regprocedure", "'aq.queue'::regclass"],
+    "oid": ["0", "1", "4294967295", "'lower(text)'::regprocedure", "'pg_catalog.pg_reload_conf()'::regprocedure", "'aq_internal.queue'::regclass"],
     "double precision": ["0", "-1", "'NaN'", "'infinity'", "'-infinity'", "0.001"], "numeric": ["0", "-1", "'NaN'", "'infinity'", "'-infinity'", "1e100", "0.5"],
     "bytea": ["''", "'\\x00ff'"],
     "anyelement": ["'x'::text", "1", "NULL::jsonb", "'{}'::jsonb", "ROW(1, 'a')", "ROW(1, 'a')::public.fuzzed_pair", "'{1,2}'::int[]", "'x'::name", "'a'::\"char\""],
@@ -328,7 +328,7 @@ def main() -> int:
     made, rounds, broken = 0, 0, []
     with Server.temporary("fuzz", settings=SETTINGS) as server:
         with server.connect() as conn:
-            conn.execute("CREATE EXTENSION pgaq")
+            conn.execute("CREATE EXTENSION pgaq_oracle CASCADE")
         install(server)
         while not rounds or time.monotonic() < end:
             if given.only != "queries":

@@ -86,7 +86,7 @@ def main() -> int:
         command = [
             str(suite.runner), f"--host={server.socket_dir}", f"--port={server.port}", "--user=postgres",
             f"--bindir={places.pg_config('bindir')}", f"--inputdir={suite.inputs()}", f"--outputdir={suite.directory}",
-            f"--dbname={suite.database}", *(["--load-extension=pgaq"] if suite.isolation else []),
+            f"--dbname={suite.database}", *(["--load-extension=pgaq", "--load-extension=pgaq_oracle"] if suite.isolation else []),
         ]  # fmt: skip
         command += needed(given.suite, given.names) if given.names else [f"--schedule={suite.directory / 'schedule'}"]
         status = subprocess.run(command, cwd=suite.directory).returncode

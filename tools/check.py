@@ -179,7 +179,7 @@ def check_sizes():
         for pattern in patterns:
             for path in sorted(folder.rglob(pattern)):
                 count = len(lines_of(path))
-                if path.name.startswith("pgaq--"):      # assembled by make
+                if "--" in path.name:      # assembled by make
                     continue
                 if count > MAX_LINES:
                     yield f"{relative(path)}: {count} lines, more than {MAX_LINES}"
@@ -407,7 +407,7 @@ def check_examples(server=True):
 
 def sql_source():
     """All SQL of the extension, comments left out."""
-    text = "\n".join(p.read_text(encoding="utf-8") for p in sorted((ROOT / "sql").rglob("*.sql")) if not p.name.startswith("pgaq--"))
+    text = "\n".join(p.read_text(encoding="utf-8") for p in sorted((ROOT / "sql").rglob("*.sql")) if "--" not in p.name)
     return re.sub(r"^\s*--.*$", "", text, flags=re.M)
 
 
@@ -466,7 +466,7 @@ def check_compatibility():
 
 def sql_views():
     """The views that stand for Oracle's queue views."""
-    return "\n".join((ROOT / "sql" / "views" / name).read_text(encoding="utf-8") for name in ("dictionary.sql", "queue_stats.sql"))
+    return "\n".join((ROOT / "sql" / "oracle" / "views" / name).read_text(encoding="utf-8") for name in ("dictionary.sql", "queue_stats.sql"))
 
 
 def check_drivers():

@@ -467,7 +467,7 @@ class Generator:
         if kind == "views":
             return relations(self.server, rest, "v")
         if kind == "tables":
-            return relations(self.server, "aq", "r")
+            return relations(self.server, "aq_internal", "r")
         raise KeyError(key)
 
     def page(self, text):
@@ -564,7 +564,7 @@ def run(server, files, verbose):
         server.execute(f"DROP DATABASE IF EXISTS {database}")
         server.execute(f"CREATE DATABASE {database}")
         if "CREATE EXTENSION" not in text.upper():
-            text = "CREATE EXTENSION pgaq;\n" + text
+            text = "CREATE EXTENSION pgaq_oracle CASCADE;\n" + text
         result = server.call(["-X"], database=database, input=text, stderr=subprocess.STDOUT, timeout=300)
         ok = result.returncode == 0
         print(f"{'ok    ' if ok else 'not ok'}  {path.relative_to(ROOT)}: {count} examples")
@@ -592,7 +592,7 @@ def main():
     with private_server(options.dsn) as server:
         if options.run:
             return run(server, options.files, options.verbose)
-        server.execute("CREATE EXTENSION IF NOT EXISTS pgaq_lab CASCADE")
+        server.execute("CREATE EXTENSION IF NOT EXISTS pgaq_lab CASCADE; CREATE EXTENSION IF NOT EXISTS pgaq_oracle")
         return write(Generator(server), options.check)
 
 

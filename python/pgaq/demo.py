@@ -165,18 +165,18 @@ def top_waits(server: Server, limit: int = 6) -> str:
         with server.connect(DATABASE) as conn:
             rows = db.rows(
                 conn,
-                """SELECT event, total_waits, time_waited_micro FROM sys."v$system_event"
-                   WHERE total_waits > 0 AND wait_class <> 'Idle' ORDER BY time_waited_micro DESC LIMIT %s""",
+                """SELECT event, waits, total_us FROM aq.waits
+                   WHERE wait_class <> 'Idle' ORDER BY total_us DESC LIMIT %s""",
                 [limit],
             )
     except db.Error as error:
-        return f'(sys."v$system_event" could not be read: {str(error).splitlines()[0]})'
+        return f"(aq.waits could not be read: {str(error).splitlines()[0]})"
     if not rows:
         return "(no session had to wait in the extension)"
     cells = [
         [
-            row["event"], text.number(row["total_waits"]), text.duration(float(row["time_waited_micro"])),
-            text.duration(float(row["time_waited_micro"]) / row["total_waits"]),
+            row["event"], text.number(row["waits"]), text.duration(float(row["total_us"])),
+            text.duration(float(row["total_us"]) / row["waits"]),
         ]
         for row in rows
     ]  # fmt: skip
@@ -187,7 +187,7 @@ def snapshot(server: Server) -> int | None:
     """Take one; its number.  None where the driver has no repository."""
     try:
         with server.connect(DATABASE) as conn:
-            return int(db.value(conn, "SELECT dbms_workload_repository.create_snapshot()"))
+            return int(db.value(conn, "SELECT aq.take_snapshot()"))
     except db.Error:
         return None
 

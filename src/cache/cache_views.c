@@ -5,7 +5,7 @@
  *
  * Handles are read without their mutexes, so that looking neither disturbs nor
  * is counted: each number is right by itself.  Names and Oracle's columns are
- * made in sql/views/cache.sql.
+ * made in sql/pgaq/views/cache.sql.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -42,7 +42,7 @@ messages_query(AqQueue *queue, const char *where)
 	if (queue->multi)
 		appendStringInfo(&s,
 						 "aq_data.%s l JOIN aq_data.%s m USING (queue_id, key1, key2, step) "
-						 "JOIN aq.subscriber s ON s.queue_id = abs(l.queue_id) AND s.\"position\" = l.\"position\" "
+						 "JOIN aq_internal.subscriber s ON s.queue_id = abs(l.queue_id) AND s.\"position\" = l.\"position\" "
 						 "AND s.consumer IS NOT NULL",
 						 aq_schema_consumer_table(queue->table.id), aq_schema_message_table(queue->table.id));
 	else

@@ -3,7 +3,7 @@
  * flush.c
  *	  The worker's job that keeps one sample in ten in a table of its database.
  *
- * It is SQL, aq._ash_flush(); here is when it runs: once a minute, or before half
+ * It is SQL, aq_internal.ash_flush(); here is when it runs: once a minute, or before half
  * of the ring is overwritten if that is sooner, and only when the ring has a row
  * to keep.  So an idle database costs a look at new rows of the ring, and no
  * transaction.
@@ -60,9 +60,9 @@ flush(bool purge)
 	if (locked)
 	{
 		SPI_connect();
-		if (SPI_execute("SELECT aq._ash_flush_turn()", false, 1) != SPI_OK_SELECT)
+		if (SPI_execute("SELECT aq_internal.ash_flush_turn()", false, 1) != SPI_OK_SELECT)
 			elog(ERROR, "could not keep the history of active sessions");
-		if (purge && SPI_execute("SELECT aq._ash_purge()", false, 1) != SPI_OK_SELECT)
+		if (purge && SPI_execute("SELECT aq_internal.ash_purge()", false, 1) != SPI_OK_SELECT)
 			elog(ERROR, "could not purge the history of active sessions");
 		SPI_finish();
 	}

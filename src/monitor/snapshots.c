@@ -2,7 +2,7 @@
  *
  * snapshots.c
  *	  When the worker takes snapshots.  How they are taken and purged is SQL:
- *	  aq._snapshot_turn().
+ *	  aq_internal.snapshot_turn().
  *
  * The worker remembers when the next snapshot is due, so that a turn without
  * one costs a comparison.  Who changes the settings counts `changes` up at his
@@ -50,7 +50,7 @@ aq_snapshots_shmem_init(void *area, bool found)
 static bool
 have_snapshots(void)
 {
-	Oid			schema = get_namespace_oid("aq", true);
+	Oid			schema = get_namespace_oid("aq_internal", true);
 
 	return OidIsValid(schema) && OidIsValid(get_relname_relid("snapshot", schema));
 }
@@ -63,7 +63,7 @@ take_turn(void)
 	Datum		due;
 
 	SPI_connect();
-	if (SPI_execute("SELECT aq._snapshot_turn()", false, 1) != SPI_OK_SELECT || SPI_processed != 1)
+	if (SPI_execute("SELECT aq_internal.snapshot_turn()", false, 1) != SPI_OK_SELECT || SPI_processed != 1)
 		elog(ERROR, "could not take a snapshot");
 	due = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
 	SPI_finish();

@@ -153,7 +153,7 @@ typedef struct AqRemoved
 } AqRemoved;
 
 /*
- * Each queue has one of the stores: aq.queue.store says which.
+ * Each queue has one of the stores: aq_internal.queue.store says which.
  */
 typedef struct AqStore
 {

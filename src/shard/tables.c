@@ -72,7 +72,7 @@ create_tables(AqQueue *queue, int table_no)
 	run_ddl(psprintf("CREATE TABLE aq_data.l%d_%d (LIKE aq_data.log_template INCLUDING STORAGE) "
 					 "WITH (autovacuum_enabled = false)",
 					 queue->id, table_no));
-	run_ddl(psprintf("INSERT INTO aq.message_table (queue_id, table_no) VALUES (%d, %d)",
+	run_ddl(psprintf("INSERT INTO aq_internal.message_table (queue_id, table_no) VALUES (%d, %d)",
 					 queue->id, table_no));
 }
 
@@ -572,7 +572,7 @@ drop_surplus(int32 id, AqQueueShm *shm)
 	{
 		run_ddl(psprintf("DROP TABLE aq_data.q%d_%d, aq_data.l%d_%d",
 						 id, partition->table_no, id, partition->table_no));
-		run_ddl(psprintf("DELETE FROM aq.message_table WHERE queue_id = %d AND table_no = %d",
+		run_ddl(psprintf("DELETE FROM aq_internal.message_table WHERE queue_id = %d AND table_no = %d",
 						 id, partition->table_no));
 		dropped = true;
 	}

@@ -23,7 +23,7 @@ def server():
     made = Server.temporary("jdbc", tcp=True)
     with made.connect() as conn:
         conn.execute(f"ALTER ROLE postgres PASSWORD '{PASSWORD}'")
-        conn.execute("CREATE EXTENSION pgaq")
+        conn.execute("CREATE EXTENSION pgaq_oracle CASCADE")
     yield made
     end_server(made)
 

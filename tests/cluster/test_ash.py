@@ -65,7 +65,7 @@ def test_partition_waits_are_timed(server, conn):
     """An enqueuer waits for an empty partition while the worker is stopped: the last sample has the whole time, no other one has."""
     db.execute(conn, "SELECT aq.create_queue('parts', shards => 1)")
     put(conn, "parts", 1)
-    number = db.value(conn, "SELECT queue_id FROM aq.queue WHERE queue_name = 'parts'")
+    number = db.value(conn, "SELECT queue_id FROM aq_internal.queue WHERE queue_name = 'parts'")
     fill = "SELECT cardinality(aq.enqueue_array('parts', (SELECT array_agg(n::text) FROM generate_series(1, 16384 * 5) n)))"
     with Sessions(server) as sessions:
         with stopped_worker(conn):
@@ -112,7 +112,7 @@ def test_one_in_ten_is_kept(server, conn, queue):
             until(lambda: db.value(conn, kept, [each]) >= 3, "samples to be kept")
     second = db.value(conn, snapshot)
     latest = db.value(conn, 'SELECT latest_sample_id FROM sys."v$ash_info"')
-    db.execute(conn, "SELECT aq._ash_flush(), aq._ash_flush()")
+    db.execute(conn, "SELECT aq_internal.ash_flush(), aq_internal.ash_flush()")
     both = """SELECT h.sample_id, h.session_id, h.event, h."current_obj#" FROM sys."v$active_session_history" h WHERE is_awr_sample = 'Y' AND sample_id <= %s AND (database = 'postgres' OR database IS NULL)
               EXCEPT SELECT sample_id, session_id, event, "current_obj#" FROM sys.dba_hist_active_sess_history"""
     assert conn.execute(both, [latest]).fetchall() == []
@@ -136,7 +136,7 @@ def test_the_worker_keeps_before_the_ring_turns(server, conn, queue):
             until(lambda: db.value(conn, SAMPLED) > start + part * total / 3, "a third of a turn of the ring")
             with stopped_worker(conn, "sampler"):  # if the worker gets no time of the CPU, there is a gap
                 until(lambda: db.value(conn, "SELECT max(sample_id) FROM sys.dba_hist_active_sess_history") == db.value(conn, NEWEST), "the worker's turn")
-    db.execute(conn, "SELECT aq._ash_flush()")
+    db.execute(conn, "SELECT aq_internal.ash_flush()")
     pid = pids[30]
     ids = [row[0] for row in conn.execute('SELECT sample_id FROM sys.dba_hist_active_sess_history WHERE "session_serial#" = %s ORDER BY 1', [pid])]
     assert len(ids) > 5 and ids == list(range(ids[0], ids[-1] + 10, 10))
@@ -205,11 +205,11 @@ def test_killed_sessions_and_restarts(new_server):
     last = 0
     for kill in (True, False):
         with own.connect() as conn:
-            db.execute(conn, "SELECT aq.create_queue('q') WHERE NOT EXISTS (SELECT FROM aq.queue)")
+            db.execute(conn, "SELECT aq.create_queue('q') WHERE NOT EXISTS (SELECT FROM aq_internal.queue)")
             with Sessions(own) as sessions:
                 pid = sessions.send("DO $$ BEGIN LOOP END LOOP; END $$")
                 until(lambda: len(history(conn, pid)) > 20, "samples")
-                db.execute(conn, "SELECT aq._ash_flush()")
+                db.execute(conn, "SELECT aq_internal.ash_flush()")
                 ids = db.row(conn, "SELECT min(sample_id), max(sample_id) FROM sys.dba_hist_active_sess_history WHERE \"session_serial#\" = %s", [pid])
                 assert ids["min"] > last
                 last = ids["max"]

@@ -85,7 +85,7 @@ def test_a_lock_hides_the_loss(server, queue, mode):
     server.expect_log(LOST)
     with server.connect() as conn:
         put(conn, queue, 1, **BUFFERED)
-        number = db.value(conn, "SELECT queue_id FROM aq.queue WHERE queue_name = %s", [queue])
+        number = db.value(conn, "SELECT queue_id FROM aq_internal.queue WHERE queue_name = %s", [queue])
         conn.execute(f"BEGIN; LOCK TABLE aq_data.b{number} IN {mode} MODE; PREPARE TRANSACTION 'lock'")
     crash(server, "kill")
     with server.connect() as conn:
@@ -338,8 +338,8 @@ def test_a_dropped_queue_is_not_missed(server, conn):
     conn.execute("SELECT aq.create_queue('gone')")
     put(conn, "gone", 1, **BUFFERED)
     conn.execute("ROLLBACK")
-    assert db.value(conn, "SELECT count(*) FROM aq.buffered_queue b WHERE NOT EXISTS (SELECT FROM aq.queue q WHERE q.queue_id = b.queue_id)") == 0
-    assert db.value(conn, "SELECT count(*) FROM pg_class c WHERE relname ~ '^[bd][0-9]+$' AND NOT EXISTS (SELECT FROM aq.buffered_queue b WHERE b.queue_id = substr(c.relname, 2)::int)") == 0
+    assert db.value(conn, "SELECT count(*) FROM aq_internal.buffered_queue b WHERE NOT EXISTS (SELECT FROM aq_internal.queue q WHERE q.queue_id = b.queue_id)") == 0
+    assert db.value(conn, "SELECT count(*) FROM pg_class c WHERE relname ~ '^[bd][0-9]+$' AND NOT EXISTS (SELECT FROM aq_internal.buffered_queue b WHERE b.queue_id = substr(c.relname, 2)::int)") == 0
     server.restart()
 
 

@@ -290,7 +290,7 @@ def test_lag_of_others_when_a_consumer_goes(server):
         until(lambda: check(conn) == [], "agreement")
         assert conn.execute(lags).fetchall() == [("b", 19_995)]
         assert len(take(conn, "left", "b")) == 19_995
-        until(lambda: db.value(conn, "SELECT count(*) FROM aq.subscriber WHERE kind = 'removed'") == 0, "a free position")
+        until(lambda: db.value(conn, "SELECT count(*) FROM aq_internal.subscriber WHERE kind = 'removed'") == 0, "a free position")
         conn.execute("SELECT aq.subscribe('left', 'c')")
         assert conn.execute(lags).fetchall() == [("b", 0), ("c", 0)]
         assert check(conn) == []

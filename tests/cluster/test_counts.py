@@ -248,7 +248,7 @@ def test_a_failed_message_waits_for_its_exception_queue(server, conn):
     topic, dead = make_table_queue(conn, multiple=True, max_retries=0), make_table_queue(conn)
     db.execute(conn, "SELECT aq.alter_queue(%s, exception_queue => %s)", [topic, dead])
     db.execute(conn, "SELECT aq.subscribe(%s, c) FROM unnest(ARRAY['a', 'b']) c", [topic])
-    tables = dict(conn.execute("SELECT queue_name, queue_table_id FROM aq.queue").fetchall())
+    tables = dict(conn.execute("SELECT queue_name, queue_table_id FROM aq_internal.queue").fetchall())
     put(conn, topic, 7)
     with server.connect() as other:
         other.execute(f"BEGIN; LOCK TABLE aq_data.t{tables[dead]} IN SHARE MODE")

@@ -80,8 +80,8 @@ def test_dump_and_restore(server, other, tmp_path, how):
             assert take(conn, "news", "guest") == ["n3"]
             assert db.value(conn, "SELECT (payload).town FROM aq.dequeue('parcels', NULL::parcel)") == "Oslo"
             # definitions and rights
-            assert db.value(conn, "SELECT comment FROM aq.queue WHERE queue_name = 'jobs'") == "c"
-            assert db.value(conn, "SELECT rule FROM aq.subscriber WHERE consumer = 'bob'") == "priority < 5"
+            assert db.value(conn, "SELECT comment FROM aq_internal.queue WHERE queue_name = 'jobs'") == "c"
+            assert db.value(conn, "SELECT rule FROM aq_internal.subscriber WHERE consumer = 'bob'") == "priority < 5"
             conn.execute("SET ROLE shop")
             put(conn, "owned", 1)
             with pytest.raises(db.Error):
@@ -104,7 +104,7 @@ def test_roles_in_the_catalog(server, other, tmp_path):
     roles = ["-", "10", 'A "b"', "again", "gone", "missing", "renamed", "stays"]
     rules = "SELECT consumer, rule_role FROM aq.subscribers WHERE queue_name = 'news'"
     tables = "SELECT split_part(queue_table, '.', 2), owner FROM aq.queue_tables"
-    binary = "COPY aq.{} {} (FORMAT binary)"
+    binary = "COPY aq_internal.{} {} (FORMAT binary)"
     with server.connect() as conn:
         conn.execute("SELECT aq.create_queue('news', multiple_consumers => true); GRANT CREATE ON SCHEMA public TO PUBLIC")
         for role in roles:
@@ -133,7 +133,7 @@ def test_roles_in_the_catalog(server, other, tmp_path):
         assert [role for role in roles if len(look(there, "news", role)) == 2] == [role for role in known if role != "missing"]
         # a binary copy has the names, too
         for table in ("subscriber", "queue_table"):
-            there.execute(f"DELETE FROM aq.{table}")
+            there.execute(f"DELETE FROM aq_internal.{table}")
             with conn.cursor().copy(binary.format(table, "TO STDOUT")) as source, there.cursor().copy(binary.format(table, "FROM STDIN")) as target:
                 for data in source:
                     target.write(data)
@@ -255,14 +255,14 @@ def test_schema_only_dump(server, other, tmp_path):
     with server.connect() as conn:
         db.execute(conn, "SELECT aq.create_queue('empty')")
         put(conn, "empty", 1)
-        number = db.value(conn, "SELECT queue_id FROM aq.queue WHERE queue_name = 'empty'")
+        number = db.value(conn, "SELECT queue_id FROM aq_internal.queue WHERE queue_name = 'empty'")
     done = server.run("pg_dump", "--schema-only", f"--file={tmp_path / 'dump'}")
     assert done.returncode == 0, done.stderr
     restore(server, "plain", tmp_path / "dump", other)
     with server.connect(other) as conn:
         assert db.value(conn, "SELECT count(*) FROM aq.queues") == 0
         # numbers whose tables are there without their queue are passed over
-        conn.execute("SELECT setval('aq.queue_id_seq', %s, false)", [number])
+        conn.execute("SELECT setval('aq_internal.queue_id_seq', %s, false)", [number])
         conn.execute(f"CREATE TABLE aq_data.q{number + 1}_1 (); CREATE TABLE aq_data.l{number + 1}_2 ()")
         db.execute(conn, "SELECT aq.create_queue('new')")
         put(conn, "new", 1)
@@ -347,7 +347,7 @@ def test_drop_extension(server, other):
             put(conn, "t", number)
             conn.execute("CREATE VIEW mine AS SELECT * FROM aq.queues")
             with pytest.raises(db.Error) as caught:
-                conn.execute("DROP EXTENSION pgaq")
+                conn.execute("DROP EXTENSION pgaq, pgaq_oracle")
             assert caught.value.sqlstate == "2BP01"
             assert take(conn, "q") == [number]
             # in a transaction that is rolled back: all is as it was
@@ -355,15 +355,15 @@ def test_drop_extension(server, other):
             conn.execute("BEGIN; DROP EXTENSION pgaq CASCADE; ROLLBACK")
             assert take(conn, "q") == ["kept"]
             conn.execute("DROP EXTENSION pgaq CASCADE")
-            left = "SELECT count(*) FROM pg_class WHERE relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('aq', 'aq_data'))"
+            left = "SELECT count(*) FROM pg_class WHERE relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('aq', 'aq_internal', 'aq_data'))"
             assert db.value(conn, left) == 0
-            assert db.value(conn, "SELECT count(*) FROM pg_namespace WHERE nspname IN ('aq', 'aq_data', 'sys')") == 0
+            assert db.value(conn, "SELECT count(*) FROM pg_namespace WHERE nspname IN ('aq', 'aq_internal', 'aq_data', 'sys')") == 0
 
 
 def test_drop_extension_without_cascade_when_empty(server, other):
     with server.connect(other) as conn:
         install(conn)
-        conn.execute("DROP EXTENSION pgaq")
+        conn.execute("DROP EXTENSION pgaq_oracle, pgaq")
         install(conn)
         db.execute(conn, "SELECT aq.create_queue('q')")
         put(conn, "q", 1)

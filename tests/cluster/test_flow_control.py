@@ -76,7 +76,7 @@ def test_room_lets_it_go_on(server, conn, queue, by, how):
     call = PACKAGE.format(queue=queue) if by == "dbms_aq.enqueue" else f"SELECT aq.enqueue('{queue}', '\"more\"', delivery_mode => 'buffered')"
     waiting = Enqueuer(server, conn, call)
     found = db.row(conn, "SELECT p1, p2, p3, wait_class FROM sys.v$session_wait WHERE event = %s AND state = 'WAITING'", [EVENT])
-    number = db.value(conn, "SELECT queue_id FROM aq.queue WHERE queue_name = %s", [queue])
+    number = db.value(conn, "SELECT queue_id FROM aq_internal.queue WHERE queue_name = %s", [queue])
     assert found == {"p1": number, "p2": 3, "p3": 3, "wait_class": "Queueing"}
     conn.execute(ROOM[how].format(queue=queue))
     assert waiting.result() is None
@@ -156,16 +156,16 @@ def test_the_queue_changes_meanwhile(server, conn, change, expected):
 def test_the_slow_subscriber_is_removed(server, conn, topic):
     """That lets who waits for it go on; its place begins anew for the next one, also after the worker has cleaned up."""
     conn.execute("SELECT aq.subscribe(%s, 'slow', delivery_mode => 'buffered'), aq.subscribe(%s, 'fast', delivery_mode => 'buffered')", [topic, topic])
-    position = db.value(conn, "SELECT position FROM aq.subscriber JOIN aq.queue USING (queue_id) WHERE queue_name = %s AND consumer = 'slow'", [topic])
+    position = db.value(conn, "SELECT position FROM aq_internal.subscriber JOIN aq_internal.queue USING (queue_id) WHERE queue_name = %s AND consumer = 'slow'", [topic])
     fill(conn, topic)
     assert take_buffered(conn, topic, consumer="fast") == [0, 1, 2]
     waiting = enqueuer(server, conn, topic)
     conn.execute("SELECT aq.unsubscribe(%s, 'slow')", [topic])
     assert waiting.result() is None
     assert take_buffered(conn, topic, consumer="fast") == ["more"]
-    until(lambda: not db.value(conn, "SELECT count(*) FROM aq.subscriber WHERE kind = 'removed'"), "its place is free")
+    until(lambda: not db.value(conn, "SELECT count(*) FROM aq_internal.subscriber WHERE kind = 'removed'"), "its place is free")
     conn.execute("SELECT aq.subscribe(%s, 'next', delivery_mode => 'buffered')", [topic])
-    assert db.value(conn, "SELECT position FROM aq.subscriber WHERE consumer = 'next'") == position
+    assert db.value(conn, "SELECT position FROM aq_internal.subscriber WHERE consumer = 'next'") == position
     fill(conn, topic)
     assert take_buffered(conn, topic, consumer="next") == [0, 1, 2]
 

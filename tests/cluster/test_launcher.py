@@ -58,8 +58,8 @@ def leave_expired_in_doubt(conn):
 def stored(conn, queue):
     """Rows in the tables of a queue; read as tables, so that nobody uses the queue."""
     tables = conn.execute(
-        """SELECT format('aq_data.q%%s_%%s', t.queue_id, t.table_no) FROM aq.message_table t JOIN aq.queue q USING (queue_id) WHERE q.queue_name = %s
-           UNION ALL SELECT format('aq_data.t%%s', queue_table_id) FROM aq.queue WHERE queue_name = %s AND store = 'c'""",
+        """SELECT format('aq_data.q%%s_%%s', t.queue_id, t.table_no) FROM aq_internal.message_table t JOIN aq_internal.queue q USING (queue_id) WHERE q.queue_name = %s
+           UNION ALL SELECT format('aq_data.t%%s', queue_table_id) FROM aq_internal.queue WHERE queue_name = %s AND store = 'c'""",
         [queue, queue],
     )
     return sum(db.value(conn, f"SELECT count(*) FROM {table}") for (table,) in tables.fetchall())

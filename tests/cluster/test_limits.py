@@ -14,7 +14,7 @@ from pgaq.server import Server
 
 # where a queue's messages are
 TABLE = """SELECT coalesce((SELECT messages::text FROM aq.partitions p WHERE p.queue_name = q.queue_name AND state = 'open'), 'aq_data.t' || queue_table_id)
-           FROM aq.queue q WHERE queue_name = %s"""
+           FROM aq_internal.queue q WHERE queue_name = %s"""
 
 
 def refused(conn, state, query, parameters=()):
@@ -44,7 +44,7 @@ def test_views_not_preloaded():
     """Every view gives an answer or says what is missing; none takes the server down."""
     with Server.temporary("bare_views", settings={"shared_preload_libraries": ""}) as server, server.connect() as conn:
         server.expect_log("pgaq is not loaded")
-        conn.execute("CREATE EXTENSION pgaq")
+        conn.execute("CREATE EXTENSION pgaq_oracle CASCADE")
         views = db.rows(conn, """SELECT oid::regclass::text AS name FROM pg_class
                                  WHERE relkind = 'v' AND relnamespace IN ('aq'::regnamespace, 'sys'::regnamespace)""")
         refusals = 0
@@ -394,7 +394,7 @@ def test_places_of_consumers_are_used_again(server, conn, topic):
                 assert take(conn, topic, name) == [number]
             db.execute(conn, "SELECT aq.unsubscribe(%s, %s)", [topic, name])
         assert len(take(conn, topic, "a")) == len(take(conn, topic, "b")) == 9
-        until(lambda: db.value(conn, "SELECT count(*) = 0 FROM aq.subscriber WHERE kind = 'removed'"), "places given back", 120)
+        until(lambda: db.value(conn, "SELECT count(*) = 0 FROM aq_internal.subscriber WHERE kind = 'removed'"), "places given back", 120)
 
 
 def test_rows_and_messages_come_together(server, conn, queue):

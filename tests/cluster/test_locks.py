@@ -154,7 +154,7 @@ def held(server, conn, what, *sessions):
 
 def blockers(conn, waiter):
     """Process ids of who blocks it, as the views say now."""
-    query = """SELECT h.pid FROM sys."v$session_wait" w JOIN aq._sync_held() h ON h.session = w.blocking_session WHERE w.pid = %s AND w.state = 'WAITING'"""
+    query = """SELECT h.pid FROM sys."v$session_wait" w JOIN aq_internal.sync_held() h ON h.session = w.blocking_session WHERE w.pid = %s AND w.state = 'WAITING'"""
     return {pid for (pid,) in conn.execute(query, [waiter.pid])}
 
 
@@ -192,7 +192,7 @@ def test_blocker_in_the_history(server, conn):
 def waiting(server, conn, get, waiter):
     """The connection waits for what another session holds, until the block ends; get: the call without its seconds."""
     holder = Session(server, f"SELECT aq_lab.{get}" % 600)
-    until(lambda: db.value(conn, "SELECT count(*) FROM aq._sync_held() WHERE pid = %s", [holder.pid]), "the holder")
+    until(lambda: db.value(conn, "SELECT count(*) FROM aq_internal.sync_held() WHERE pid = %s", [holder.pid]), "the holder")
     thread = threading.Thread(target=waiter.execute, args=(f"SELECT aq_lab.{get}" % 0,))
     thread.start()
     try:
@@ -368,10 +368,10 @@ def test_waiter_is_terminated(server, conn, what):
     waiter.end()
     until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [waiter.pid]) == 0, "its end")
     conn.execute(f"SELECT {call % 0}")
-    assert db.value(conn, "SELECT count(*) FROM aq._sync_held() WHERE location LIKE 'lab%'") == 0
+    assert db.value(conn, "SELECT count(*) FROM aq_internal.sync_held() WHERE location LIKE 'lab%'") == 0
 
 
-NOTHING_HELD = "SELECT count(*) = 0 FROM aq._sync_held() WHERE name ILIKE 'lab'"
+NOTHING_HELD = "SELECT count(*) = 0 FROM aq_internal.sync_held() WHERE name ILIKE 'lab'"
 
 
 def test_error_while_holding(conn):
@@ -409,7 +409,7 @@ def test_waiter_is_killed(new_server, what):
         looker.execute("CREATE EXTENSION pgaq_lab")
         before = generation(own)
         holder = Session(own, f"SELECT {call % 60}")
-        until(lambda: db.value(looker, "SELECT count(*) FROM aq._sync_held() WHERE pid = %s", [holder.pid]), "the holder")
+        until(lambda: db.value(looker, "SELECT count(*) FROM aq_internal.sync_held() WHERE pid = %s", [holder.pid]), "the holder")
         waiter = Session(own, f"SELECT {call % 0}")
         until(lambda: blockers(looker, waiter), "the waiter")
         os.kill(waiter.pid, signal.SIGKILL)

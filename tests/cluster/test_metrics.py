@@ -23,13 +23,13 @@ def metrics(conn, queue, consumer=None, columns=COLUMNS):
 
 
 def evictions(conn):
-    return db.value(conn, "SELECT evictions FROM aq._message_cache_use()")
+    return db.value(conn, "SELECT evictions FROM aq_internal.message_cache_use()")
 
 
 def evict(conn, queues):
     """Fill the message cache, until the frames of these queues' full partitions are gone: what an enqueue goes on with is evicted last."""
     ids = [db.value(conn, "SELECT queue_id FROM aq.queues WHERE queue_name = %s", [queue]) for queue in queues]
-    resident = "SELECT count(*) FROM aq._partitions() WHERE queue_id = ANY (%s) AND resident AND state = 'closed'"
+    resident = "SELECT count(*) FROM aq_internal.partitions() WHERE queue_id = ANY (%s) AND resident AND state = 'closed'"
     db.execute(conn, "SELECT aq.create_queue('filler', if_not_exists => true, shards => 1)")
     rounds = 0
     while db.value(conn, resident, [ids]) > 0:

@@ -27,7 +27,7 @@ def forty(server):
             db.execute(conn, "SELECT aq.create_queue(%s)", [name])
     yield names()
     with server.connect() as conn:
-        for (name,) in conn.execute("SELECT queue_name FROM aq.queue ORDER BY exception_queue_id").fetchall():
+        for (name,) in conn.execute("SELECT queue_name FROM aq_internal.queue ORDER BY exception_queue_id").fetchall():
             db.execute(conn, "SELECT aq.drop_queue(%s, force => true)", [name])
 
 
@@ -91,7 +91,7 @@ def test_views_push_nothing_out(server, conn, forty):
         for view in views:
             other.execute(f"SELECT * FROM {view}")
         shown = other.execute("SELECT count(*), count(lag) FROM aq.subscribers").fetchone()
-        assert shown[0] == db.value(conn, "SELECT count(*) FROM aq.queue") and 11 <= shown[1] < 17, shown
+        assert shown[0] == db.value(conn, "SELECT count(*) FROM aq_internal.queue") and 11 <= shown[1] < 17, shown
         assert other.execute("SELECT count(DISTINCT queue_name) FROM aq.partitions").fetchone() == (40,)
         read = other.execute("SELECT queue_name, payload FROM aq.messages WHERE queue_name ~ '^q'").fetchall()
         assert sorted(read) == sorted((name, f'"{name}"') for name in forty)

@@ -226,7 +226,7 @@ def test_immediate_against_an_own_lock_ends(server):
         holder.execute("CALL dbms_aq.enqueue('ora.orders', dbms_aq.enqueue_options_t(visibility => 1), NULL, '(8,free)', NULL)")
         holder.rollback()
     with psycopg.connect(server.conninfo()) as holder:
-        holder.execute("LOCK TABLE aq.queue")
+        holder.execute("LOCK TABLE aq_internal.queue")
         with pytest.raises(psycopg.Error) as error:
             holder.execute("CALL dbms_aq.enqueue('ora.orders', dbms_aq.enqueue_options_t(visibility => 1), NULL, '(9,never)', NULL)")
         assert error.value.sqlstate == "55P03"

@@ -607,7 +607,7 @@ def held_worker(points_server):
         # an empty table, which the worker could not make later: the one of the first consumer's messages
         conn.execute("SELECT aq.unsubscribe('topic', 'old')")
         until(lambda: db.value(conn, "SELECT bool_and(state = 'empty') FROM aq.partitions WHERE queue_name = 'topic'"), "an empty table")
-        until(lambda: db.value(conn, "SELECT count(*) = 0 FROM aq.subscriber WHERE kind = 'removed'"), "a free position")
+        until(lambda: db.value(conn, "SELECT count(*) = 0 FROM aq_internal.subscriber WHERE kind = 'removed'"), "a free position")
         db.execute(conn, "SELECT aq.subscribe('topic', 'old'), aq.point_hold('positions-freed')")
         conn.execute("SELECT aq.unsubscribe('topic', 'old')")
         assert db.value(conn, "SELECT aq.point_await('positions-freed')")

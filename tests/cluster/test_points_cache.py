@@ -206,7 +206,7 @@ def test_what_was_read_before_a_change_does_not_come_in(points_server):
         conn.execute("SELECT aq.point_hold('row-loaded')")
         read = pool.submit(db.value, other, value)
         assert db.value(conn, "SELECT aq.point_await('row-loaded')")
-        conn.execute("INSERT INTO aq.property SELECT property_name, 'new' FROM (VALUES ('DBTIMEZONE'), ('NLS_SORT')) p (property_name)")
+        conn.execute("INSERT INTO aq_internal.property SELECT property_name, 'new' FROM (VALUES ('DBTIMEZONE'), ('NLS_SORT')) p (property_name)")
         conn.execute("SELECT aq.point_reset()")
         read.result(PATIENCE)
         assert db.value(conn, "SELECT property_value FROM sys.database_properties WHERE property_name = 'DBTIMEZONE'") == "new"

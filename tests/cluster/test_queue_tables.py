@@ -152,7 +152,7 @@ def test_a_commit_of_an_older_message_is_seen(server, conn, table_queue):
 def test_ddl_on_the_tables_does_no_harm(server, conn, table_queue):
     """An index of one's own, REINDEX, CLUSTER, VACUUM FULL while messages go through."""
     put_many(conn, table_queue, 1, 100)
-    table = db.value(conn, "SELECT 'aq_data.t' || queue_table_id FROM aq.queue_table WHERE table_name = 'one'")
+    table = db.value(conn, "SELECT 'aq_data.t' || queue_table_id FROM aq_internal.queue_table WHERE table_name = 'one'")
     conn.execute(f"CREATE INDEX mine ON {table} (correlation) WHERE correlation IS NOT NULL")
     put_many(conn, table_queue, 101, 200, correlation="x")
     conn.execute(f"REINDEX TABLE CONCURRENTLY {table}")

@@ -106,7 +106,7 @@ def test_what_is_kept_on_disk(server, blocked):
     """After a restart the ring is empty: the report is made of one sample in ten, and of all samples since."""
     first, last, found, *_ = blocked
     with server.connect() as conn:
-        conn.execute("SELECT aq._ash_flush()")
+        conn.execute("SELECT aq_internal.ash_flush()")
         kept = db.value(conn, "SELECT count(*) FROM sys.dba_hist_active_sess_history WHERE sample_time > %s AND sample_time <= %s", [first, last])
     server.restart()
     with server.connect() as conn:
@@ -134,7 +134,7 @@ def test_what_is_kept_on_disk(server, blocked):
 def test_before_the_first_sample(server, blocked):
     """A report that begins before there were samples says so."""
     with server.connect() as conn:
-        conn.execute("SELECT aq._ash_flush()")
+        conn.execute("SELECT aq_internal.ash_flush()")
         model = db.value(conn, "SELECT aq.report_ash(now() - interval '1 year', now())")
         oldest = db.value(conn, """SELECT to_char(least(min(sample_time), (SELECT started FROM sys."v$ash_info")), 'YYYY-MM-DD HH24:MI:SS')
             FROM sys.dba_hist_active_sess_history""")

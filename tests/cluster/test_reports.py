@@ -144,7 +144,7 @@ def test_mutex_sleeps(conn, contended):
 
 def test_objects(conn, interval):
     """What sessions do with an object: the counters of v$db_object_cache, less those at the begin."""
-    source = "SELECT l FROM aq.snapshot_data, jsonb_array_elements(data) l WHERE snap_id = %s AND source = 'object'"
+    source = "SELECT l FROM aq_internal.snapshot_data, jsonb_array_elements(data) l WHERE snap_id = %s AND source = 'object'"
     before, after = ({o["addr"]: o for (o,) in conn.execute(source, [snap])} for snap in interval[:2])
     shown = {r["Full Hash Value"]: r for r in lines(interval[2], "objects")}
     for addr, o in after.items():
@@ -162,7 +162,7 @@ def test_objects_of_other_databases(server, conn):
     try:
         begin = snapshot(conn)
         with server.connect("objects_elsewhere") as there:
-            there.execute("CREATE EXTENSION pgaq")
+            there.execute("CREATE EXTENSION pgaq_oracle CASCADE")
             db.execute(there, "SELECT aq.create_queue('elsewhere')")
             there.execute("SET pgaq.session_pins = off")
             take(there, "elsewhere")
@@ -288,9 +288,9 @@ def test_cpu_of_sql(conn, interval):
     begin, end, model = interval
     assert {r["%CPU"] for r in lines(model, "sql_elapsed")} == {None}
     [first] = [r for r in lines(model, "sql_elapsed") if "cardinality(aq.enqueue_array" in r["SQL Text"]]
-    key = db.row(conn, """SELECT DISTINCT r.queryid, r.userid, r.dbid FROM aq.snapshot_data, jsonb_to_recordset(data) r(queryid text, userid bigint, dbid bigint)
+    key = db.row(conn, """SELECT DISTINCT r.queryid, r.userid, r.dbid FROM aq_internal.snapshot_data, jsonb_to_recordset(data) r(queryid text, userid bigint, dbid bigint)
         WHERE source = 'sql' AND snap_id = %s AND r.queryid = %s""", [end, first["SQL Id"]])
-    counted = "INSERT INTO aq.snapshot_data SELECT aq._dbid(), %s, 'sql_cpu', jsonb_build_array(%s::jsonb)"
+    counted = "INSERT INTO aq_internal.snapshot_data SELECT aq_internal.dbid(), %s, 'sql_cpu', jsonb_build_array(%s::jsonb)"
     conn.execute(counted, [begin, json.dumps({**key, "cpu_us": 1000})])
     conn.execute(counted, [end, json.dumps({**key, "cpu_us": 1500})])
     shown = {r["SQL Id"]: r["%CPU"] for r in lines(report(conn, begin, end), "sql_elapsed")}
@@ -298,7 +298,7 @@ def test_cpu_of_sql(conn, interval):
     assert set(shown.values()) == {None}
     delta = "SELECT cpu_time_total, cpu_time_delta FROM sys.dba_hist_sqlstat WHERE snap_id = %s AND sql_id = %s"
     assert conn.execute(delta, [end, first["SQL Id"]]).fetchall() == [(1500, 500)]
-    conn.execute("DELETE FROM aq.snapshot_data WHERE source = 'sql_cpu'")
+    conn.execute("DELETE FROM aq_internal.snapshot_data WHERE source = 'sql_cpu'")
 
 
 def test_load_profile(conn, interval):
@@ -345,7 +345,7 @@ def test_form(interval):
 def test_text(conn, interval):
     """Columns line up under their rules; numbers are on the right, with separators."""
     text = [r[0] for r in conn.execute("SELECT output FROM dbms_workload_repository.awr_report_text(%s, %s)", interval[:2])]
-    assert text == [r[0] for r in conn.execute("SELECT output FROM dbms_workload_repository.awr_report_text(aq._dbid(), 1, %s, %s)", interval[:2])]
+    assert text == [r[0] for r in conn.execute("SELECT output FROM dbms_workload_repository.awr_report_text(aq_internal.dbid(), 1, %s, %s)", interval[:2])]
     at = text.index("Queues")
     rule = next(n for n in range(at, len(text)) if text[n].startswith("-----"))
     row = next(line for line in text[rule:] if line.startswith("work_q"))
@@ -457,9 +457,9 @@ def test_no_division_by_zero(conn):
     """Between two snapshots in which nothing happened; on a snapshot without half of its sources."""
     begin, end = snapshot(conn), snapshot(conn)
     check_form(report(conn, begin, end))
-    conn.execute("DELETE FROM aq.snapshot_data WHERE snap_id = %s AND source > 'm'", [begin])
+    conn.execute("DELETE FROM aq_internal.snapshot_data WHERE snap_id = %s AND source > 'm'", [begin])
     check_form(report(conn, begin, end))
-    conn.execute("UPDATE aq.snapshot_data SET data = '[]' WHERE snap_id = %s", [end])
+    conn.execute("UPDATE aq_internal.snapshot_data SET data = '[]' WHERE snap_id = %s", [end])
     model = report(conn, begin, end)
     assert all(value is None or value >= 0 for _, _, value in numbers(model))
 

@@ -131,7 +131,7 @@ def test_a_removed_consumer_keeps_nothing(new_server):
     def without_a(conn, name):
         until(lambda: db.value(conn, TRUNCATED, [name]) == 1, f"the partition of {name}")
         assert take(conn, name, "b") == [PARTITION + 1]
-        until(lambda: db.value(conn, "SELECT count(*) FROM aq.subscriber JOIN aq.queue USING (queue_id) WHERE queue_name = %s", [name]) == 1, "a's place")
+        until(lambda: db.value(conn, "SELECT count(*) FROM aq_internal.subscriber JOIN aq_internal.queue USING (queue_id) WHERE queue_name = %s", [name]) == 1, "a's place")
 
     with own.connect() as conn:
         for name in ("here", "restarted", "crashed"):
@@ -410,7 +410,7 @@ def test_a_partition_is_used_again_under_a_dequeue(server, conn, queue):
 def test_empty_tables_are_given_back(new_server):
     """What restarts leave behind is dropped down to a reserve, but not under a reader; other messages stay, and tables are made again."""
     own = new_server("surplus", **{"pgaq.reuse_grace": "0", "max_prepared_transactions": "2"})
-    pairs = "SELECT (SELECT count(*) FROM aq.message_table), (SELECT count(*) / 2 FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[ql][0-9]+_' AND relkind = 'r')"
+    pairs = "SELECT (SELECT count(*) FROM aq_internal.message_table), (SELECT count(*) / 2 FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[ql][0-9]+_' AND relkind = 'r')"
     messages = list(range(10))
     with own.connect() as conn:
         db.execute(conn, "SELECT aq.create_queue(q) FROM unnest(ARRAY['q', 'kept']) q")

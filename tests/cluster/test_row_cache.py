@@ -124,7 +124,7 @@ def test_prepared(server, conn):
 def test_each_database_has_its_own(server, conn):
     conn.execute("CREATE DATABASE second")
     with server.connect("second") as second:
-        second.execute("CREATE EXTENSION pgaq")
+        second.execute("CREATE EXTENSION pgaq_oracle CASCADE")
         db.execute(conn, "SELECT aq.set_property('NLS_SORT', 'FIRST')")
         db.execute(second, "SELECT aq.set_property('NLS_SORT', 'SECOND')")
         assert (db.value(conn, VALUE), db.value(second, VALUE)) == ("FIRST", "SECOND")

@@ -52,7 +52,7 @@ def test_a_hundred_sessions_in_every_view(new_server):
         db.execute(conn, "SELECT aq.create_queue(%s)", [queue])
         pids = [sessions.send(f"CALL aq.wait('{queue}', NULL, NULL, NULL)") for _ in range(MANY)]
         query = """SELECT count(*) FROM sys."v$session" WHERE pid = ANY (%s) AND state = 'WAITING' AND wait_class = 'Idle' AND NOT active
-                   AND operation = 'queue listen' AND queue_id = (SELECT queue_id FROM aq.queue WHERE queue_name = %s) AND program = 'busy'"""
+                   AND operation = 'queue listen' AND queue_id = (SELECT queue_id FROM aq_internal.queue WHERE queue_name = %s) AND program = 'busy'"""
         until(lambda: db.value(conn, query, [pids, queue]) == MANY, "all of them wait")
         assert db.value(conn, 'SELECT count(DISTINCT sid) FROM sys."v$session" WHERE pid = ANY (%s)', [pids]) == MANY
         assert db.value(conn, 'SELECT count(*) FROM sys."v$session_wait" WHERE pid = ANY (%s)', [pids]) == MANY

@@ -19,7 +19,7 @@ def snapshot(conn):
 
 
 def make_older(conn, snap, age):
-    conn.execute("UPDATE aq.snapshot SET end_interval_time = end_interval_time - %s::interval WHERE snap_id = %s", [age, snap])
+    conn.execute("UPDATE aq_internal.snapshot SET end_interval_time = end_interval_time - %s::interval WHERE snap_id = %s", [age, snap])
 
 
 def test_worker_takes_what_is_due(new_server):
@@ -43,7 +43,7 @@ def test_worker_takes_what_is_due(new_server):
         assert db.value(conn, "SELECT backlog FROM sys.dba_hist_queue WHERE snap_id = %s AND queue_name = %s", [made, queue]) == 1
         # older than the retention: purged, but for the baseline
         assert db.value(conn, IDS) == [kept, last, also_kept, made]
-        assert db.value(conn, "SELECT count(DISTINCT snap_id) FROM aq.snapshot_data") == 4
+        assert db.value(conn, "SELECT count(DISTINCT snap_id) FROM aq_internal.snapshot_data") == 4
 
 
 def test_worker_does_not_wait(server, queue):
@@ -78,7 +78,7 @@ def test_crash_while_a_snapshot_is_taken(new_server):
     victim.close()
     with own.connect() as conn:
         assert db.value(conn, IDS) == [before]
-        assert db.value(conn, "SELECT array_agg(DISTINCT snap_id) FROM aq.snapshot_data") == [before]
+        assert db.value(conn, "SELECT array_agg(DISTINCT snap_id) FROM aq_internal.snapshot_data") == [before]
         after = snapshot(conn)
         assert after > before
         starts = db.value(conn, "SELECT count(DISTINCT startup_time) FROM sys.dba_hist_snapshot")
@@ -96,10 +96,10 @@ def test_history_survives_a_dump(new_server, tmp_path):
         conn.execute("CREATE DATABASE copy")
         dump(own, "custom", tmp_path / "dump")
         restore(own, "custom", tmp_path / "dump", "copy")
-        query = "SELECT array_agg((dbid, snap_id, source, data)::text ORDER BY snap_id, source) FROM aq.snapshot_data"
+        query = "SELECT array_agg((dbid, snap_id, source, data)::text ORDER BY snap_id, source) FROM aq_internal.snapshot_data"
         with own.connect("copy") as there:
             assert db.value(there, query) == db.value(conn, query)
-            assert db.value(there, "SELECT dbid <> aq._dbid() FROM sys.dba_hist_baseline WHERE baseline_name = 'kept'")
+            assert db.value(there, "SELECT dbid <> aq_internal.dbid() FROM sys.dba_hist_baseline WHERE baseline_name = 'kept'")
             assert snapshot(there) > 2
 
 

@@ -195,7 +195,7 @@ def test_time_of_operations_belongs_to_their_queues(server, conn, queue):
             assert len(take(worker, queue, number=1)) == 1
         assert len(take(worker, other)) == 100
         found = times(conn, worker.info.backend_pid)
-    query = "SELECT enqueue_elapsed, dequeue_elapsed, enqueue_cpu, dequeue_cpu FROM aq._queue_traffic(%s)"
+    query = "SELECT enqueue_elapsed, dequeue_elapsed, enqueue_cpu, dequeue_cpu FROM aq_internal.queue_traffic(%s)"
     booked = [conn.execute(query, [name]).fetchone() for name in (queue, other)]
     assert all(min(row[:2]) > 0 for row in booked)
     kinds = ["queue enqueue elapsed time", "queue dequeue elapsed time", "queue enqueue cpu time", "queue dequeue cpu time"]

@@ -25,12 +25,12 @@ def latency(conn, queue, consumer=None):
 
 
 def of_queue(conn, queue):
-    return conn.execute("SELECT consumed, latency FROM aq._queue_traffic(%s)", [queue]).fetchone()
+    return conn.execute("SELECT consumed, latency FROM aq_internal.queue_traffic(%s)", [queue]).fetchone()
 
 
 def counted(conn, queue):
     """Messages enqueued and committed; of these: with an expiration, with a delay."""
-    query = """SELECT c.enqueued, t.enqueued_expiry, t.enqueued_delay FROM aq._queue_counters(%s) c, aq._queue_traffic(%s) t"""
+    query = """SELECT c.enqueued, t.enqueued_expiry, t.enqueued_delay FROM aq_internal.queue_counters(%s) c, aq_internal.queue_traffic(%s) t"""
     return conn.execute(query, [queue, queue]).fetchone()
 
 
@@ -176,14 +176,14 @@ def test_time_of_subscribers(conn, topic):
             assert len(take(conn, topic, "a", number=1)) == 1
     query = """SELECT t.dequeue_elapsed = sum(c.dequeue_elapsed), t.dequeue_cpu = sum(c.dequeue_cpu), t.executions = sum(c.executions), t.dequeue_transactions,
         array_agg(c.dequeue_transactions ORDER BY position), array_agg(c.executions ORDER BY position), min(c.dequeue_elapsed) > 0, min(c.dequeue_cpu) > 0
-        FROM aq.queue q, aq._queue_traffic(q.queue_name) t, aq._consumers() c WHERE q.queue_name = %s AND c.queue_id = q.queue_id
+        FROM aq_internal.queue q, aq_internal.queue_traffic(q.queue_name) t, aq_internal.consumers() c WHERE q.queue_name = %s AND c.queue_id = q.queue_id
         GROUP BY t.dequeue_elapsed, t.dequeue_cpu, t.executions, t.dequeue_transactions"""
     assert conn.execute(query, [topic]).fetchone() == (True, True, True, 20, [20, 10], [40, 10], True, True)
 
 
 def test_time_of_rules(conn, topic):
     """Enqueues book what the rules of subscribers took, which is part of what the enqueues took; without rules there is nothing to book."""
-    query = "SELECT rules_elapsed, enqueue_elapsed FROM aq._queue_traffic(%s)"
+    query = "SELECT rules_elapsed, enqueue_elapsed FROM aq_internal.queue_traffic(%s)"
     put(conn, topic, 1)
     assert conn.execute(query, [topic]).fetchone()[0] == 0
     conn.execute("SELECT aq.subscribe(%s, 'c', rule => 'payload::int > 1')", [topic])

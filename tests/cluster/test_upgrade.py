@@ -32,9 +32,9 @@ MESSAGES = """SELECT to_jsonb(m) - 'in_memory' FROM aq.messages m
     WHERE payload NOT IN ('"soon"', '"dying"') AND (state NOT IN ('PROCESSED', 'EXPIRED') OR queue_name ~ 'kept') ORDER BY queue_name, msgid, consumer"""
 DEFINITIONS = {
     "queues": "SELECT to_jsonb(q) FROM aq.queues q ORDER BY queue_name",
-    "subscribers": "SELECT to_jsonb(s) FROM aq.subscriber s ORDER BY queue_id, position",
-    "queue tables": "SELECT to_jsonb(t) FROM aq.queue_table t ORDER BY queue_table_id",
-    "properties": "SELECT to_jsonb(p) FROM aq.property p ORDER BY name",
+    "subscribers": "SELECT to_jsonb(s) FROM aq_internal.subscriber s ORDER BY queue_id, position",
+    "queue tables": "SELECT to_jsonb(t) FROM aq_internal.queue_table t ORDER BY queue_table_id",
+    "properties": "SELECT to_jsonb(p) FROM aq_internal.property p ORDER BY name",
     "rights": """SELECT jsonb_build_array(relname, relowner::regrole, grantee::regrole, privilege_type, is_grantable)
         FROM pg_class, aclexplode(relacl) WHERE relname ~ '^q[0-9]+$' AND relkind = 'v' AND grantee <> relowner ORDER BY relname, privilege_type""",
     "owners": "SELECT jsonb_build_array(relname, relowner::regrole) FROM pg_class WHERE relname ~ '^q[0-9]+$' AND relkind = 'v' ORDER BY relname",
@@ -191,7 +191,7 @@ def old(tmp_path_factory):
         server.start()
         server.before = Before()
         with server.connect() as conn:
-            conn.execute("CREATE EXTENSION pgaq; CREATE ROLE shop; SELECT aq.set_property('NLS_SORT', 'GERMAN')")
+            conn.execute("CREATE EXTENSION pgaq_oracle CASCADE; CREATE ROLE shop; SELECT aq.set_property('NLS_SORT', 'GERMAN')")
             for store in STORES:
                 Fill(conn, store).all()
             being_converted(conn)
@@ -317,7 +317,7 @@ def test_a_conversion_ends(conn):
 
 def test_history_is_there_under_the_old_number(seen, conn):
     """A report of the past names it; the settings are those of before; new snapshots stand apart."""
-    this = db.value(conn, "SELECT aq._dbid()")
+    this = db.value(conn, "SELECT aq_internal.dbid()")
     assert this != seen.old_dbid
     first, last = conn.execute("SELECT min(snap_id), max(snap_id) FROM sys.dba_hist_snapshot WHERE dbid = %s", [seen.old_dbid]).fetchone()
     assert db.value(conn, "SELECT aq.report_awr(%s, %s, %s) IS NOT NULL", [first, last, seen.old_dbid])

@@ -30,7 +30,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-COPIED = ("src", "sql", "tests", "python", "tools", "docs", "bench", "Makefile", "pgaq.control", "pgaq_lab.control", "README.md")
+COPIED = ("src", "sql", "tests", "python", "tools", "docs", "bench", "Makefile", "pgaq.control", "pgaq_oracle.control", "pgaq_lab.control", "README.md")
 
 
 @dataclass

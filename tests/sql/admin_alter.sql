@@ -5,7 +5,7 @@ SELECT aq.create_queue('a', max_retries => 3, comment => 'first');
 SELECT aq.create_queue('a_dead');
 CREATE VIEW t.a AS
 	SELECT q.queue_name, q.max_retries, q.retry_delay, q.retention, x.queue_name AS exception_queue, q.comment
-	FROM aq.queue q LEFT JOIN aq.queue x ON x.queue_id = q.exception_queue_id;
+	FROM aq_internal.queue q LEFT JOIN aq_internal.queue x ON x.queue_id = q.exception_queue_id;
 SELECT * FROM t.a ORDER BY 1;
 
 -- null leaves as it is
@@ -60,10 +60,10 @@ SELECT t.error($$SELECT aq.drop_queue('a_renamed')$$);
 SELECT t.error($$SELECT aq.drop_queue(NULL)$$);
 SELECT t.put('a_dead', 7, 9);
 SELECT aq.drop_queue('a_dead', force => true);
-SELECT count(*) FROM aq.queue;
+SELECT count(*) FROM aq_internal.queue;
 -- nothing is left behind
-SELECT count(*) FROM aq.message_table;
-SELECT count(*) FROM aq.subscriber;
+SELECT count(*) FROM aq_internal.message_table;
+SELECT count(*) FROM aq_internal.subscriber;
 SELECT c.relname FROM pg_class c WHERE relnamespace = 'aq_data'::regnamespace AND relkind IN ('r', 'v');
 DROP VIEW t.a;
 

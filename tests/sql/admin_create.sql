@@ -7,7 +7,7 @@ SELECT aq.create_queue('c_all', payload_type => 'text', multiple_consumers => tr
 SELECT aq.create_queue('c_all', payload_type => 'jsonb', multiple_consumers => true, shards => 3, max_retries => 5,
 	retry_delay => '10 s', retention => '1 day', exception_queue => 'c_plain', comment => 'everything set');
 SELECT queue_name, payload_type, multiple_consumers, shards, max_retries, retry_delay, retention, enqueue_enabled, dequeue_enabled, comment
-FROM aq.queue WHERE queue_name LIKE 'c\_%' ORDER BY queue_name;
+FROM aq_internal.queue WHERE queue_name LIKE 'c\_%' ORDER BY queue_name;
 
 -- payload types
 SELECT aq.create_queue('c_text', 'text');
@@ -59,7 +59,7 @@ SELECT t.error($$SELECT aq.create_queue('c_bad', exception_queue => 'c_all')$$);
 
 -- unless what exists is no error; it stays what it is
 SELECT aq.create_queue('c_text', 'jsonb', if_not_exists => true);
-SELECT payload_type, count(*) FROM aq.queue WHERE queue_name = 'c_text' GROUP BY 1;
+SELECT payload_type, count(*) FROM aq_internal.queue WHERE queue_name = 'c_text' GROUP BY 1;
 SELECT aq.create_queue('c_maybe', multiple_consumers => true, if_not_exists => true);
 SELECT aq.subscribe('c_maybe', 'x', 'priority = 1', if_not_exists => true);
 SELECT aq.subscribe('c_maybe', 'x', 'priority = 2', if_not_exists => true);
@@ -71,7 +71,7 @@ SELECT aq.drop_queue_table('t.c_table');
 SELECT t.error($$SELECT aq.create_queue('c_maybe', if_not_exists => NULL)$$);
 
 -- nothing of the refused ones is left
-SELECT count(*) FROM aq.queue WHERE queue_name = 'c_bad';
+SELECT count(*) FROM aq_internal.queue WHERE queue_name = 'c_bad';
 
 -- a queue's payload type cannot be pulled away from under it
 SELECT split_part(t.error('DROP TYPE t.pair'), ' | ', 1);
@@ -94,8 +94,8 @@ SELECT aq.enqueue('c_pair', ROW(1, 'still there')::t.pair) IS NOT NULL;
 SELECT payload FROM aq.dequeue('c_pair', NULL::t.pair);
 
 -- dropping what was made
-SELECT aq.drop_queue(queue_name) FROM aq.queue WHERE queue_name LIKE 'c\_%' AND exception_queue_id IS NOT NULL;
-SELECT aq.drop_queue(queue_name) FROM aq.queue WHERE queue_name ILIKE 'c\_%';
-SELECT count(*) FROM aq.queue;
+SELECT aq.drop_queue(queue_name) FROM aq_internal.queue WHERE queue_name LIKE 'c\_%' AND exception_queue_id IS NOT NULL;
+SELECT aq.drop_queue(queue_name) FROM aq_internal.queue WHERE queue_name ILIKE 'c\_%';
+SELECT count(*) FROM aq_internal.queue;
 DROP TYPE t.pair;
 DROP TABLE t.person;

@@ -162,7 +162,7 @@ SELECT t.put_buffered('buf3', 1);
 SELECT t.error($$SELECT aq.drop_queue('buf3')$$);
 SELECT aq.drop_queue('buf3', force => true);
 SELECT aq.drop_queue('buft', force => true), aq.drop_queue('buf2'), aq.drop_queue('buf_failed');
-SELECT count(*) FROM aq.buffered_queue;
+SELECT count(*) FROM aq_internal.buffered_queue;
 SELECT count(*) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[bd][0-9]';
 DROP FUNCTION t.put_buffered, t.take_buffered, t.kind_of_next;
 DROP ROLE regress_buf_in, regress_buf_out, regress_buf_none;

@@ -117,7 +117,7 @@ SELECT aq.drop_queue_table('t.fifo', force => true);
 SET search_path = t;
 SELECT aq.create_queue_table('here', comment => 'in the current schema');
 RESET search_path;
-SELECT schema_name, table_name, sort_list, multiple_consumers, message_grouping, owner, comment FROM aq.queue_table ORDER BY 2;
+SELECT schema_name, table_name, sort_list, multiple_consumers, message_grouping, owner, comment FROM aq_internal.queue_table ORDER BY 2;
 BEGIN;
 SELECT aq.create_queue_table('t.undone');
 SELECT aq.create_queue('c.undone', queue_table => 't.undone');
@@ -125,7 +125,7 @@ SELECT t.put('c.undone', 1, 3);
 SELECT t.drain('c.undone');
 ROLLBACK;
 SELECT aq.drop_queue_table('t.here'), aq.drop_queue_table('t.prio', force => true);
-SELECT count(*) FROM aq.queue_table;
+SELECT count(*) FROM aq_internal.queue_table;
 SELECT count(*) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[tc][0-9]';
 -- what could be dequeued now is counted for each consumer
 SELECT aq.create_queue_table('t.ready', multiple_consumers => true);

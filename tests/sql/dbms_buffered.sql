@@ -107,7 +107,7 @@ CALL dbms_aqadm.start_queue('b_timed');
 SELECT cardinality(aq.enqueue_array('ora.b_timed', (SELECT array_agg(to_jsonb(n)) FROM generate_series(1, 100) n), delivery_mode => 'buffered'));
 SELECT count(*) FROM aq.dequeue('ora.b_timed', max_messages => 100, delivery_mode => 'buffered');
 SELECT s.enqueue_elapsed > 0 AS enqueue, s.dequeue_elapsed > 0 AS dequeue, b.elapsed_enqueue_time = s.enqueue_elapsed / 10000000 AS same, p.elapsed_enqueue_time, p.elapsed_dequeue_time
-	FROM v$buffered_queues b JOIN v$persistent_queues p USING (queue_id), aq._buffered_queue(queue_id) s WHERE b.queue_name = 'B_TIMED';
+	FROM v$buffered_queues b JOIN v$persistent_queues p USING (queue_id), aq_internal.buffered_queue(queue_id) s WHERE b.queue_name = 'B_TIMED';
 CALL dbms_aqadm.stop_queue('b_timed');
 CALL dbms_aqadm.drop_queue('b_timed');
 

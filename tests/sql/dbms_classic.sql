@@ -197,7 +197,7 @@ CALL dbms_aqadm.drop_queue('ora.others');
 RESET ROLE;
 CALL dbms_aqadm.revoke_system_privilege('MANAGE_ANY', 'regress_ora_user');
 SET ROLE regress_ora_user;
-SELECT split_part(t.error($$CALL dbms_aqadm.drop_queue_table('ora.orders_tab')$$), ' | ', 2), split_part(t.error($$SELECT aq._drop_views('ora.orders_tab', true)$$), ' | ', 2);
+SELECT split_part(t.error($$CALL dbms_aqadm.drop_queue_table('ora.orders_tab')$$), ' | ', 2), split_part(t.error($$SELECT aq_internal.drop_views('ora.orders_tab', true)$$), ' | ', 2);
 RESET ROLE;
 SELECT relname FROM pg_class WHERE relnamespace = 'ora'::regnamespace AND relname ~ 'own_tab|others' ORDER BY 1;
 -- a queue table goes with its queues to whom REASSIGN OWNED gives them
@@ -226,7 +226,7 @@ SELECT aq.create_queue_table('ora_closed.own_tab');
 RESET ROLE;
 REVOKE CREATE ON SCHEMA ora_closed FROM regress_ora_admin;
 SET ROLE regress_ora_admin;
-SELECT t.error($$SELECT aq._make_views('ora_closed.own_tab')$$);
+SELECT t.error($$SELECT aq_internal.make_views('ora_closed.own_tab')$$);
 SELECT aq.drop_queue_table('ora_closed.own_tab');
 RESET ROLE;
 DROP SCHEMA ora_closed;

@@ -44,7 +44,7 @@ BEGIN
 	RAISE NOTICE '%', s.note;
 END $$;
 -- their time is counted for the queue
-SELECT q, (aq._queue_traffic('ora.' || q)).transformations_elapsed > 0 AS transformed FROM unnest(ARRAY['orders', 'texts', 'docs']) q;
+SELECT q, (aq_internal.queue_traffic('ora.' || q)).transformations_elapsed > 0 AS transformed FROM unnest(ARRAY['orders', 'texts', 'docs']) q;
 -- types that do not fit, names that do not exist, transformations that fail
 SELECT t.error($$CALL dbms_aq.enqueue('orders', dbms_aq.enqueue_options_t(transformation => 'to_order'), NULL, ROW(1, 'x')::ora.order_t, NULL)$$);
 SELECT t.error($$CALL dbms_aq.enqueue('docs', dbms_aq.enqueue_options_t(transformation => 'to_order'), NULL, ROW(1, 'x')::ora.short_t, NULL)$$);

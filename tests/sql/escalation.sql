@@ -28,12 +28,12 @@ SELECT aq.alter_queue('e_topic', new_owner => 'regress_aq_victim');
 SET ROLE regress_aq_victim;
 SELECT aq.enqueue('e_topic', '2') IS NOT NULL;
 RESET ROLE;
-SELECT consumer, rule_role FROM aq.subscriber s JOIN aq.queue USING (queue_id) WHERE queue_name = 'e_topic' ORDER BY 1;
+SELECT consumer, rule_role FROM aq_internal.subscriber s JOIN aq_internal.queue USING (queue_id) WHERE queue_name = 'e_topic' ORDER BY 1;
 -- the type of this column reads a name, never a number, and finds no role without an error
-SELECT 'regress_aq_mallory'::aq._role = 'regress_aq_mallory'::regrole, text::aq._role::oid
+SELECT 'regress_aq_mallory'::aq_internal.role = 'regress_aq_mallory'::regrole, text::aq_internal.role::oid
 FROM unnest('{10,-,"",regress_aq_nobody,"\"regress_aq_mallory\"",REGRESS_AQ_MALLORY}'::text[]) text;
 -- a rule whose writer is not known, from a dump of an older version, has nobody's rights
-UPDATE aq.subscriber SET rule_role = NULL WHERE consumer <> 'm' AND rule IS NOT NULL;
+UPDATE aq_internal.subscriber SET rule_role = NULL WHERE consumer <> 'm' AND rule IS NOT NULL;
 SELECT aq.alter_queue('e_topic', comment => 'read again');
 SELECT t.error($$SELECT aq.enqueue('e_topic', '3')$$);
 SELECT aq.unsubscribe('e_topic', 'altered'), aq.unsubscribe('e_topic', 'package'), aq.unsubscribe('e_topic', 'm');
@@ -56,7 +56,7 @@ SELECT aq.create_queue('e_transformed', multiple_consumers => true);
 CALL dbms_aqadm.add_subscriber('e_transformed', sys.aq$_agent('OWN', NULL, NULL), transformation => 'victim.run');
 SET ROLE regress_aq_mallory;
 CALL dbms_aqadm.add_subscriber('e_transformed', sys.aq$_agent('THEFT', NULL, NULL), transformation => 'victim.run');
-SELECT aq.subscribe('e_transformed', 'theft'), aq._set_transformation('e_transformed', 'theft', 'victim.run');
+SELECT aq.subscribe('e_transformed', 'theft'), aq_internal.set_transformation('e_transformed', 'theft', 'victim.run');
 SELECT aq.enqueue('e_transformed', '1') IS NOT NULL;
 SET ROLE regress_aq_victim;
 CALL dbms_aq.dequeue('e_transformed', dbms_aq.dequeue_options_t(consumer_name => 'OWN', wait => 0), NULL, NULL::jsonb, NULL) \g /dev/null
@@ -365,7 +365,7 @@ RESET default_table_access_method;
 RESET ROLE;
 SELECT count(*), array_agg(DISTINCT amname), array_agg(DISTINCT reltablespace) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
 	WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r' AND relname ~ (SELECT format('^[ql]%s_|^t%s$', queue_id, t.queue_table_id)
-		FROM aq.queue, aq.queue_table t WHERE queue_name = 'e_stored' AND table_name = 'e_stored');
+		FROM aq_internal.queue, aq_internal.queue_table t WHERE queue_name = 'e_stored' AND table_name = 'e_stored');
 -- a role that may create there does
 GRANT CREATE ON TABLESPACE regress_aq_space TO regress_aq_mallory;
 SET ROLE regress_aq_mallory;
@@ -373,7 +373,7 @@ SELECT aq.create_queue_table('mallory.e_placed');
 RESET default_tablespace;
 RESET ROLE;
 SELECT spcname FROM pg_class c JOIN pg_tablespace s ON s.oid = c.reltablespace
-	WHERE c.oid = (SELECT format('aq_data.t%s', queue_table_id)::regclass FROM aq.queue_table WHERE table_name = 'e_placed');
+	WHERE c.oid = (SELECT format('aq_data.t%s', queue_table_id)::regclass FROM aq_internal.queue_table WHERE table_name = 'e_placed');
 -- no function of the extension lends its owner's rights with the search_path of its caller
 SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 	JOIN pg_extension e ON e.oid = d.refobjid

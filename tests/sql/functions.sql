@@ -11,23 +11,23 @@ GRANT EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table TO regress_aq_e
 SET ROLE regress_aq_eve;
 SELECT aq.create_queue_table('eve.tab', multiple_consumers => true), aq.create_queue('eve.in_table', queue_table => 'eve.tab'), aq.create_queue('eve_sharded');
 SELECT aq.enqueue('eve_sharded', '1', delivery_mode => 'buffered') IS NOT NULL;
-SELECT t.error($$SELECT aq._purge_processed('eve.in_table', NULL, NULL)$$);
-SELECT t.error($$SELECT aq._transform(NULL, '1'::jsonb, NULL::jsonb)$$);
+SELECT t.error($$SELECT aq_internal.purge_processed('eve.in_table', NULL, NULL)$$);
+SELECT t.error($$SELECT sys._transform(NULL, '1'::jsonb, NULL::jsonb)$$);
 SELECT queue_id AS id FROM aq.queues WHERE queue_name = 'eve_sharded' \gset
-SELECT (SELECT count(*) FROM aq._buffered_queue(x)), (SELECT count(*) FROM aq._buffered_messages(x)), (SELECT count(*) FROM aq._buffered_consumers(x)),
-	(SELECT count(*) FROM aq._buffered_publishers(x)), (SELECT count(*) FROM aq._messages(x)), (SELECT count(*) FROM aq._classic_messages(x))
+SELECT (SELECT count(*) FROM aq_internal.buffered_queue(x)), (SELECT count(*) FROM aq_internal.buffered_messages(x)), (SELECT count(*) FROM aq_internal.buffered_consumers(x)),
+	(SELECT count(*) FROM aq_internal.buffered_publishers(x)), (SELECT count(*) FROM aq_internal.messages(x)), (SELECT count(*) FROM aq_internal.classic_messages(x))
 FROM unnest(ARRAY[NULL, 0, -1, -:id, 2147483647, -2147483648]) x;
-SELECT count(*) FROM aq._buffered_queue(:id);
+SELECT count(*) FROM aq_internal.buffered_queue(:id);
 CALL dbms_aq.listen(ARRAY[ARRAY[sys.aq$_agent(NULL, 'eve_sharded', NULL)], ARRAY[sys.aq$_agent('ann', 'eve.in_table', NULL)]], 0, 3, NULL, NULL);
 
 -- the views on a queue table are made for its owner only; nothing tells another role which names exist
 SET ROLE regress_aq_adam;
-SELECT t.error($$SELECT aq._make_views('eve.tab')$$);
-SELECT t.error($$SELECT aq._make_views('eve.none')$$);
-SELECT t.error($$SELECT aq._make_views('tab')$$);
-SELECT t.error($$SELECT aq._make_table_views('eve.tab')$$);
+SELECT t.error($$SELECT aq_internal.make_views('eve.tab')$$);
+SELECT t.error($$SELECT aq_internal.make_views('eve.none')$$);
+SELECT t.error($$SELECT aq_internal.make_views('tab')$$);
+SELECT t.error($$SELECT aq_internal.make_table_views('eve.tab')$$);
 SET ROLE regress_aq_eve;
-SELECT aq._make_views('eve.tab');
+SELECT aq_internal.make_views('eve.tab');
 SELECT c.relname, pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.relnamespace = 'eve'::regnamespace AND c.relkind = 'v' ORDER BY 1;
 
 -- a transformation runs with its creator's rights: it is executed by those to whom this was granted
@@ -42,11 +42,11 @@ RESET ROLE;
 SELECT string_agg(DISTINCT p.proname, ' ' ORDER BY p.proname)
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 	JOIN pg_extension e ON e.oid = d.refobjid
-WHERE e.extname = 'pgaq' AND p.proname LIKE '\_%' AND has_function_privilege('public', p.oid, 'EXECUTE')
+WHERE e.extname LIKE 'pgaq%' AND (p.proname LIKE '\_%' OR n.nspname = 'aq_internal') AND has_function_privilege('public', p.oid, 'EXECUTE')
 GROUP BY n.nspname, left(p.proname, 4) ORDER BY n.nspname, 1;
 -- none of them has the rights of the extension's owner, but that for settings that a view for all roles shows
 SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pgaq') AND p.prosecdef AND has_function_privilege('public', p.oid, 'EXECUTE');
+WHERE d.refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'pgaq%') AND p.prosecdef AND has_function_privilege('public', p.oid, 'EXECUTE');
 
 -- Functions resolve operators and functions in pg_catalog, whatever the caller's search_path is: their bodies are parsed at creation, or they pin it.
 SELECT p.oid::regprocedure
@@ -76,7 +76,7 @@ CREATE FUNCTION t.make_traps() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	body text := ' RETURNS %s LANGUAGE plpgsql AS ''BEGIN RAISE INFO ''''trapped''''; RAISE ''''trapped''''; END''';
 	words text[] := (SELECT array_agg(DISTINCT w[1]) FROM pg_proc p, regexp_matches(p.prosrc, '(\w+)\(', 'g') w
-		WHERE p.pronamespace = ANY (ARRAY['aq', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool']::regnamespace[]));
+		WHERE p.pronamespace = ANY (ARRAY['aq', 'aq_internal', 'sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool']::regnamespace[]));
 	o record;
 BEGIN
 	FOR o IN SELECT oprleft::regtype AS l, oprright::regtype AS r, array_agg(oprname) AS names FROM pg_operator
@@ -155,10 +155,10 @@ SELECT aq.trace_quantize()
 SELECT aq.trace_stop()
 SELECT dbms_workload_repository.create_snapshot()
 SELECT dbms_workload_repository.create_snapshot()
-SELECT dbms_workload_repository.create_baseline((SELECT min(snap_id) FROM aq.snapshot), (SELECT max(snap_id) FROM aq.snapshot), 'trapped')
-SELECT dbms_workload_repository.awr_report_text((SELECT min(snap_id) FROM aq.snapshot), (SELECT max(snap_id) FROM aq.snapshot))
-SELECT dbms_workload_repository.awr_report_html((SELECT min(snap_id) FROM aq.snapshot), (SELECT max(snap_id) FROM aq.snapshot))
-SELECT aq.report_html(aq.report_awr_diff((SELECT min(snap_id) FROM aq.snapshot), (SELECT max(snap_id) FROM aq.snapshot), (SELECT min(snap_id) FROM aq.snapshot), (SELECT max(snap_id) FROM aq.snapshot)))
+SELECT dbms_workload_repository.create_baseline((SELECT min(snap_id) FROM aq_internal.snapshot), (SELECT max(snap_id) FROM aq_internal.snapshot), 'trapped')
+SELECT dbms_workload_repository.awr_report_text((SELECT min(snap_id) FROM aq_internal.snapshot), (SELECT max(snap_id) FROM aq_internal.snapshot))
+SELECT dbms_workload_repository.awr_report_html((SELECT min(snap_id) FROM aq_internal.snapshot), (SELECT max(snap_id) FROM aq_internal.snapshot))
+SELECT aq.report_html(aq.report_awr_diff((SELECT min(snap_id) FROM aq_internal.snapshot), (SELECT max(snap_id) FROM aq_internal.snapshot), (SELECT min(snap_id) FROM aq_internal.snapshot), (SELECT max(snap_id) FROM aq_internal.snapshot)))
 SELECT aq.report_text(aq.report_ash(pg_catalog.now() OPERATOR(pg_catalog.-) interval '1 hour', pg_catalog.now()))
 SELECT aq.report_html(aq.report_ash(pg_catalog.now() OPERATOR(pg_catalog.-) interval '1 hour', pg_catalog.now()))
 SELECT aq.report_text(aq.rtpctx_report(aq.rtpctx_start()))

@@ -121,7 +121,7 @@ RESET ROLE;
 CALL dbms_shared_pool.markhot(NULL, 'cached');
 SELECT count(*) FROM aq.browse('cached');
 SELECT aq.drop_queue('cached');
-SELECT count(*) FROM sys."v$db_object_cache" o WHERE NOT EXISTS (SELECT FROM aq.queue q WHERE q.queue_id = o.queue_id)
+SELECT count(*) FROM sys."v$db_object_cache" o WHERE NOT EXISTS (SELECT FROM aq_internal.queue q WHERE q.queue_id = o.queue_id)
 	AND o.property IS NOT NULL;
 SELECT namespace, gets >= gethits AND pins >= pinhits AS sane, gethitratio BETWEEN 0 AND 1 AND pinhitratio BETWEEN 0 AND 1 AS ratios
 FROM sys."v$librarycache";

@@ -57,8 +57,8 @@ SELECT count(*) FROM aq.shards;
 SELECT count(*) FROM aq.partitions;
 -- nor by the tables themselves
 SELECT split_part(t.error(format('SELECT * FROM aq_data.q%s', 1)), ' | ', 1);
-SELECT split_part(t.error($$SELECT * FROM aq.queue$$), ' | ', 1), split_part(t.error($$INSERT INTO aq.subscriber VALUES (1, 1, 'x', 'subscriber')$$), ' | ', 1);
-SELECT split_part(t.error($$SELECT nextval('aq.session_id_seq')$$), ' | ', 1);
+SELECT split_part(t.error($$SELECT * FROM aq_internal.queue$$), ' | ', 1), split_part(t.error($$INSERT INTO aq_internal.subscriber VALUES (1, 1, 'x', 'subscriber')$$), ' | ', 1);
+SELECT split_part(t.error($$SELECT nextval('aq_internal.session_id_seq')$$), ' | ', 1);
 DROP TABLE call;
 RESET ROLE;
 -- not even the owner touches the tables directly
@@ -200,9 +200,9 @@ RESET ROLE;
 SELECT queue_id FROM aq.queues WHERE queue_name = 'q_dead' \gset
 SELECT aq.grant_queue('q_dead', 'regress_aq_in', 'enqueue');
 SET ROLE regress_aq_in;
-SELECT split_part(t.error(format('SELECT aq._payload(%s, ''1'', NULL::jsonb)', :queue_id)), ' | ', 1);
+SELECT split_part(t.error(format('SELECT aq_internal.payload(%s, ''1'', NULL::jsonb)', :queue_id)), ' | ', 1);
 SET ROLE regress_aq_other;
-SELECT aq._payload(:queue_id, '1', NULL::jsonb);
+SELECT aq_internal.payload(:queue_id, '1', NULL::jsonb);
 RESET ROLE;
 
 -- SECURITY DEFINER functions are how rights are lent

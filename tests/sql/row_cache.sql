@@ -19,15 +19,15 @@ BEGIN;
 SELECT aq.set_property('NLS_SORT', 'FRENCH');
 SELECT value FROM sys.nls_database_parameters WHERE parameter = 'NLS_SORT';
 SAVEPOINT a;
-UPDATE aq.property SET value = 'DANISH';
+UPDATE aq_internal.property SET value = 'DANISH';
 SELECT value FROM sys.nls_database_parameters WHERE parameter = 'NLS_SORT';
 ROLLBACK TO a;
 SELECT value FROM sys.nls_database_parameters WHERE parameter = 'NLS_SORT';
 ROLLBACK;
 SELECT value FROM sys.nls_database_parameters WHERE parameter = 'NLS_SORT';
-TRUNCATE aq.property;
+TRUNCATE aq_internal.property;
 SELECT value FROM sys.nls_database_parameters WHERE parameter = 'NLS_SORT';
-INSERT INTO aq.property VALUES ('NLS_SORT', 'SWEDISH');
+INSERT INTO aq_internal.property VALUES ('NLS_SORT', 'SWEDISH');
 SELECT value FROM sys.nls_database_parameters WHERE parameter = 'NLS_SORT';
 SELECT aq.set_property('NLS_SORT', NULL);
 SELECT value FROM sys.nls_database_parameters WHERE parameter = 'NLS_SORT';
@@ -76,7 +76,7 @@ SET ROLE regress_rowed;
 SELECT count(*) FROM aq.dequeue('renamed');
 RESET ROLE;
 SELECT gets > :before_gets AS asked, getmisses - :before_getmisses AS misses FROM users;
-SELECT format('aq_data.q%s', queue_id) AS anchor FROM aq.queue WHERE queue_name = 'renamed' \gset
+SELECT format('aq_data.q%s', queue_id) AS anchor FROM aq_internal.queue WHERE queue_name = 'renamed' \gset
 REVOKE DELETE ON :anchor FROM regress_rowed;
 SET ROLE regress_rowed;
 SELECT count(*) FROM aq.dequeue('renamed');

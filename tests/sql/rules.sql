@@ -8,7 +8,7 @@ SELECT aq.subscribe('r', 'prop', 'properties->>''colour'' = ''red''');
 SELECT aq.subscribe('r', 'load', '(payload->>''amount'')::int > 100');
 SELECT aq.subscribe('r', 'mixed', 'priority BETWEEN 3 AND 5 AND coalesce(correlation, '''') <> ''skip'' OR payload ? ''always''');
 CREATE FUNCTION t.who() RETURNS TABLE (consumer text, got text) LANGUAGE sql AS $$
-	SELECT s.consumer, t.drain('r', s.consumer) FROM aq.subscriber s JOIN aq.queue USING (queue_id)
+	SELECT s.consumer, t.drain('r', s.consumer) FROM aq_internal.subscriber s JOIN aq_internal.queue USING (queue_id)
 	WHERE queue_name = 'r' AND s.kind = 'subscriber' ORDER BY 1
 $$;
 SELECT aq.enqueue('r', '{"n": 1}', priority => 0) IS NOT NULL;
@@ -58,7 +58,7 @@ SELECT t.error($$SELECT aq.subscribe('r', 'bad', 'true) UNION SELECT (true')$$);
 SELECT split_part(t.error($$SELECT aq.subscribe('r', 'bad', 'EXISTS (SELECT 1 FROM pg_class)')$$), ' | ', 1);
 SELECT split_part(t.error($$SELECT aq.subscribe('r', 'bad', 'sum(priority) > 1')$$), ' | ', 1);
 SELECT t.error($$SELECT aq.alter_subscriber('r', 'all', 'priority =')$$);
-SELECT count(*) FROM aq.subscriber WHERE consumer = 'bad';
+SELECT count(*) FROM aq_internal.subscriber WHERE consumer = 'bad';
 -- names are looked up in pg_catalog: a caller's search_path changes nothing
 CREATE FUNCTION t.lower(text) RETURNS text LANGUAGE sql AS $$ SELECT 'hijacked' $$;
 SET search_path = t, public, pg_catalog;

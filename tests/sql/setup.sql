@@ -3,7 +3,7 @@
 SET client_min_messages = warning;
 DROP ROLE IF EXISTS regress_ora_admin, regress_ora_user, regress_aq_owner, regress_aq_in, regress_aq_out, regress_aq_none, regress_aq_other;
 RESET client_min_messages;
-CREATE EXTENSION pgaq;
+CREATE EXTENSION pgaq_oracle CASCADE;
 CREATE SCHEMA t;
 GRANT USAGE ON SCHEMA t TO PUBLIC;
 

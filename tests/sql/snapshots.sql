@@ -8,7 +8,7 @@ CALL create_snapshot('ALL', NULL) \gset
 SELECT t.put('snap_q', 2, 4);
 SELECT create_snapshot('typical') AS three \gset
 SELECT :two - :one AS next, :three - :two AS next;
-SELECT snap_id - :one AS snap, instance_number, dbid = aq._dbid() AS here, startup_time < begin_interval_time OR snap_id = :one AS startup,
+SELECT snap_id - :one AS snap, instance_number, dbid = aq_internal.dbid() AS here, startup_time < begin_interval_time OR snap_id = :one AS startup,
 	begin_interval_time <= end_interval_time AS "interval", flush_elapsed > '0' AS elapsed, snap_level, error_count, snap_flag
 FROM dba_hist_snapshot WHERE snap_id >= :one ORDER BY snap_id;
 -- an interval begins where the one before ended
@@ -25,7 +25,7 @@ BEGIN;
 SELECT create_snapshot() = :three + 1 AS next;
 ROLLBACK;
 SELECT count(*) FROM dba_hist_snapshot WHERE snap_id > :three;
-SELECT count(*) FROM aq.snapshot_data WHERE snap_id > :three;
+SELECT count(*) FROM aq_internal.snapshot_data WHERE snap_id > :three;
 
 -- baselines
 SELECT create_baseline(:one, :two, 'before') > 0 AS made;
@@ -45,14 +45,14 @@ SELECT t.error($$CALL dbms_workload_repository.drop_snapshot_range(1, 2, 77)$$);
 SELECT t.error($$SELECT dbms_workload_repository.create_snapshot('SOME')$$);
 
 -- what is old goes, but for baselines
-UPDATE aq.snapshot SET end_interval_time = end_interval_time - interval '9 days' WHERE snap_id IN (:one, :three);
+UPDATE aq_internal.snapshot SET end_interval_time = end_interval_time - interval '9 days' WHERE snap_id IN (:one, :three);
 CALL drop_baseline('behind');
-SELECT aq._purge_snapshots();
+SELECT aq_internal.purge_snapshots();
 SELECT snap_id - :one AS snap FROM dba_hist_snapshot WHERE snap_id >= :one ORDER BY snap_id;
-SELECT DISTINCT snap_id - :one AS snap FROM aq.snapshot_data WHERE snap_id >= :one ORDER BY 1;
+SELECT DISTINCT snap_id - :one AS snap FROM aq_internal.snapshot_data WHERE snap_id >= :one ORDER BY 1;
 CALL drop_baseline('before', cascade => true);
 SELECT count(*) FROM dba_hist_snapshot WHERE snap_id >= :one;
-SELECT count(*) FROM aq.snapshot_data WHERE snap_id >= :one;
+SELECT count(*) FROM aq_internal.snapshot_data WHERE snap_id >= :one;
 
 -- settings
 SELECT snap_interval, retention, topnsql FROM dba_hist_wr_control;
@@ -62,7 +62,7 @@ CALL modify_snapshot_settings("interval" => 30, topnsql => 'MAXIMUM');
 SELECT snap_interval, retention, topnsql FROM dba_hist_wr_control;
 CALL modify_snapshot_settings(0, 0, '50');
 SELECT snap_interval, retention, topnsql FROM dba_hist_wr_control;
-SELECT aq._snapshot_turn() IS NULL AS no_more;
+SELECT aq_internal.snapshot_turn() IS NULL AS no_more;
 SELECT t.error('CALL dbms_workload_repository.modify_snapshot_settings(retention => 1439)');
 SELECT t.error('CALL dbms_workload_repository.modify_snapshot_settings("interval" => -1)');
 SELECT t.error($$CALL dbms_workload_repository.modify_snapshot_settings(topnsql => '0')$$);
@@ -70,9 +70,9 @@ SELECT snap_interval, retention, topnsql FROM dba_hist_wr_control;
 CALL modify_snapshot_settings(11520, 60, 'DEFAULT');
 
 -- a source that cannot be read costs its own figures only
-ALTER FUNCTION aq._consumers() RENAME TO _gone;
+ALTER FUNCTION aq_internal.consumers() RENAME TO gone;
 SELECT create_snapshot() AS four \gset
-ALTER FUNCTION aq._gone() RENAME TO _consumers;
+ALTER FUNCTION aq_internal.gone() RENAME TO consumers;
 SELECT error_count FROM dba_hist_snapshot WHERE snap_id = :four;
 SELECT source_name, error_message FROM dba_hist_snap_error WHERE snap_id = :four;
 SELECT count(*) > 0 AS latches FROM dba_hist_latch WHERE snap_id = :four;
@@ -88,7 +88,7 @@ SET ROLE pg_monitor;
 SELECT create_snapshot() = :four + 1 AS taken;
 SELECT error_count FROM dba_hist_snapshot WHERE snap_id = :four + 1;
 SELECT split_part(t.error('CALL dbms_workload_repository.drop_snapshot_range(1, 100)'), ' | ', 2);
-SELECT split_part(t.error('SELECT aq._snapshot_turn()'), ' | ', 2);
+SELECT split_part(t.error('SELECT aq_internal.snapshot_turn()'), ' | ', 2);
 RESET ROLE;
 CALL drop_snapshot_range(:four, :four + 1);
 SELECT count(*) FROM dba_hist_snapshot WHERE snap_id >= :one;

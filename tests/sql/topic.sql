@@ -6,7 +6,7 @@ SELECT aq.create_queue('n', multiple_consumers => true);
 SELECT t.error($$SELECT t.put('n', 1)$$);
 SELECT aq.subscribe('n', 'ann');
 SELECT aq.subscribe('n', 'bob', comment => 'second');
-SELECT consumer, kind, rule, comment FROM aq.subscriber ORDER BY 1;
+SELECT consumer, kind, rule, comment FROM aq_internal.subscriber ORDER BY 1;
 SELECT t.put('n', 1, 3);
 -- later subscribers get nothing old
 SELECT aq.subscribe('n', 'cid');

@@ -130,11 +130,11 @@ CREATE FUNCTION carol.sign(jsonb) RETURNS jsonb LANGUAGE sql SECURITY DEFINER AS
 REVOKE EXECUTE ON FUNCTION carol.sign FROM PUBLIC;
 SET ROLE regress_aq_mallory;
 SELECT t.error($$CALL dbms_aqadm.alter_subscriber('m_topic', sys.aq$_agent('PATH', NULL, NULL), NULL, 'carol.sign')$$);
-SELECT aq._set_transformation('m_topic', 'path', 'carol.sign');
+SELECT aq_internal.set_transformation('m_topic', 'path', 'carol.sign');
 RESET ROLE;
 SELECT t.error($$CALL dbms_aq.dequeue('m_topic', dbms_aq.dequeue_options_t(consumer_name => 'PATH', wait => 0, navigation => 1), NULL, NULL::jsonb, NULL)$$);
 -- the function behind it takes only what is such a transformation
-SELECT t.error($$SELECT aq._transform('pg_catalog.int4out(integer)'::regprocedure, 1, 1)$$);
+SELECT t.error($$SELECT sys._transform('pg_catalog.int4out(integer)'::regprocedure, 1, 1)$$);
 
 -- views show what the caller may see also to a function that looks at each row
 CREATE ROLE regress_aq_spy;
@@ -165,7 +165,7 @@ SET ROLE regress_aq_carol;
 CALL dbms_aqadm.create_queue_table('carol.orders', 'JSON');
 SET ROLE regress_aq_mallory;
 SELECT aq.create_queue('carol.orders');
-SELECT aq._drop_views('carol.orders', false);
+SELECT aq_internal.drop_views('carol.orders', false);
 SELECT to_regclass('carol.aq$orders');
 -- what its owner has made of a queue table's view is not run by others who purge the queue table
 RESET ROLE;
@@ -230,7 +230,7 @@ SELECT to_regtype('pg_temp.short'), to_regclass('mallory.becomes');
 SELECT split_part(t.error($$SELECT aq.enqueue('m_becomes', '(1)')$$), ' | ', 2);
 RESET ROLE;
 SELECT split_part(t.error($$SELECT aq.enqueue('m_becomes', '(1)')$$), ' | ', 2);
-SELECT count(*) FROM aq.queue WHERE queue_name = 'm_becomes';
+SELECT count(*) FROM aq_internal.queue WHERE queue_name = 'm_becomes';
 SELECT aq.drop_queue('m_becomes', true);
 
 SET client_min_messages = error;

@@ -117,8 +117,8 @@ class Backlog:
 
     def waits(self) -> str:
         """The extension's own, since the server started."""
-        query = """SELECT event, total_waits, time_waited_micro FROM sys."v$system_event"
-            WHERE total_waits > 0 AND wait_class <> 'Idle' ORDER BY time_waited_micro DESC LIMIT 5"""
+        query = """SELECT event, waits, total_us FROM aq.waits
+            WHERE wait_class <> 'Idle' ORDER BY total_us DESC LIMIT 5"""
         with self.server.connect() as conn:
             rows = [[event, text.number(number), text.duration(float(micro))] for event, number, micro in conn.execute(query)]
         return text.table(["waits of the extension", "waits", "time"], rows)

@@ -16,7 +16,7 @@ def make_library(*flags: str, parent: Path | str | None = None) -> Path:
     """Builds pgaq.so with make's flags ("TEST_POINTS=1") in a new directory, which is returned; the caller removes it."""
     directory = Path(tempfile.mkdtemp(prefix="pgaq-build-", dir=parent))
     directory.chmod(0o755)
-    for name in ("src", "sql", "Makefile", "pgaq.control", "pgaq_lab.control"):
+    for name in ("src", "sql", "Makefile", "pgaq.control", "pgaq_oracle.control", "pgaq_lab.control"):
         source = places.ROOT / name
         if source.is_dir():
             shutil.copytree(source, directory / name, ignore=shutil.ignore_patterns("*.o", "*.bc", "*.so"))

@@ -169,8 +169,8 @@ def _rage(server: Server, work: Workload, seconds: float, rng: random.Random, ou
 def _asleep(server: Server) -> list[str]:
     """What the load's sessions wait for."""
     with server.connect() as conn:
-        query = """SELECT w.event, count(*) FROM sys."v$session_wait" w JOIN pg_stat_activity a USING (pid)
-            WHERE w.state = 'WAITING' AND a.application_name LIKE 'load%%' GROUP BY 1 ORDER BY 1"""
+        query = """SELECT w.event, count(*) FROM aq.sessions w
+            WHERE w.waiting AND w.application_name LIKE 'load%%' GROUP BY 1 ORDER BY 1"""
         return [f"{row['count']} sessions wait: {row['event']}" for row in db.rows(conn, query)]
 
 

@@ -29,7 +29,7 @@ def dead_tuples(conn: db.Connection) -> dict[str, int]:
     query = """
         SELECT c.oid::regclass::text, (pgstattuple(c.oid)).dead_tuple_count
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE c.relkind IN ('r', 't') AND (n.nspname IN ('aq', 'aq_data')
+        WHERE c.relkind IN ('r', 't') AND (n.nspname IN ('aq_internal', 'aq_data')
             OR c.oid IN (SELECT reltoastrelid FROM pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace WHERE m.nspname = 'aq_data'))
     """
     return {name: count for name, count in conn.execute(query) if count}

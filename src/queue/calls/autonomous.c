@@ -501,7 +501,7 @@ PG_FUNCTION_INFO_V1(aq_autonomous_put);
 Datum
 aq_autonomous_put(PG_FUNCTION_ARGS)
 {
-	return call_immediately(fcinfo, "aq._put_message");
+	return call_immediately(fcinfo, "sys._put_message");
 }
 
 PG_FUNCTION_INFO_V1(aq_autonomous_put_array);

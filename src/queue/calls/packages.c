@@ -38,7 +38,7 @@ enum
 #define MAX_ARGUMENTS 4
 #define MAX_RESULTS 5
 
-/* Oracle's values, see sql/code/packages/constants.sql */
+/* Oracle's values, see sql/oracle/packages/constants.sql */
 #define VISIBILITY_IMMEDIATE 1
 #define MODE_BROWSE 1
 

@@ -25,7 +25,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-/* SET search_path of the functions in sql/code/packages */
+/* SET search_path of the functions in sql/oracle/packages */
 #define PATH_OF_PACKAGES "pg_catalog, pg_catalog, pg_temp"
 
 const char *
@@ -38,7 +38,7 @@ aq_caller_path(void)
 static bool
 has_own_settings(Oid function)
 {
-	static const char *const packages[] = {"aq", "dbms_aq", "dbms_aqadm", "dbms_aqmigtool", "dbms_shared_pool", "dbms_transform"};
+	static const char *const packages[] = {"sys", "dbms_aq", "dbms_aqadm", "dbms_aqmigtool", "dbms_shared_pool", "dbms_transform"};
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	bool		has_settings;
 	char	   *schema;

@@ -4,7 +4,7 @@
  *	  Descriptions of queues, read from the catalog tables of schema aq.
  *
  * Every session keeps the descriptions it has used.  A session that changes the
- * catalog has the relcache entry of aq.queue invalidated at its commit;
+ * catalog has the relcache entry of aq_internal.queue invalidated at its commit;
  * PostgreSQL tells every session, this file counts a generation up, and a
  * description of an older generation is read again at its next use.  So
  * definitions are as transactional as any table's.
@@ -48,7 +48,7 @@ typedef struct IdEntry
 static HTAB *queues_by_name;
 static HTAB *queues_by_id;
 static uint64 generation = 1;
-static Oid	queue_relation;		/* aq.queue; its invalidation counts up */
+static Oid	queue_relation;		/* aq_internal.queue; its invalidation counts up */
 
 /* --- finding our relations ----------------------------------------------------- */
 

@@ -54,7 +54,7 @@ static bool
 is_own_function(const char *entry)
 {
 	static const char *const schemas[] = {
-		"aq.", "dbms_aq.", "dbms_aqadm.", "dbms_aqmigtool.", "dbms_transform.", "dbms_shared_pool.",
+		"aq.", "aq_internal.", "sys.", "dbms_aq.", "dbms_aqadm.", "dbms_aqmigtool.", "dbms_transform.", "dbms_shared_pool.",
 		"dbms_application_info.", "dbms_workload_repository."
 	};
 
@@ -109,6 +109,8 @@ static void
 context_hook(ErrorData *error)
 {
 	if (error->context != NULL && (strstr(error->context, FUNCTION_PREFIX "aq.") != NULL ||
+								   strstr(error->context, FUNCTION_PREFIX "aq_internal.") != NULL ||
+								   strstr(error->context, FUNCTION_PREFIX "sys.") != NULL ||
 								   strstr(error->context, FUNCTION_PREFIX "dbms_") != NULL ||
 								   strstr(error->context, ATTEMPT_PREFIX) != NULL))
 		strip(error);

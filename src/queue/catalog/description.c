@@ -27,7 +27,7 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-/* The columns of aq.subscriber. */
+/* The columns of aq_internal.subscriber. */
 enum
 {
 	SUBSCRIBER_QUEUE, SUBSCRIBER_POSITION, SUBSCRIBER_NAME, SUBSCRIBER_KIND, SUBSCRIBER_RULE,
@@ -104,7 +104,7 @@ read_consumers(AqQueue *queue, Snapshot snapshot)
 	find_without_rule(queue);
 }
 
-/* The columns of aq.queue and aq.queue_table. */
+/* The columns of aq_internal.queue and aq_internal.queue_table. */
 enum
 {
 	QUEUE_ID, QUEUE_NAME, QUEUE_PAYLOAD_TYPE, QUEUE_MULTI, QUEUE_SHARDS, QUEUE_MAX_RETRIES,
@@ -165,7 +165,7 @@ read_queue_table(AqQueueTable *table, int32 id, Snapshot snapshot)
 	find_table_relations(table);
 }
 
-/* Fill a description from a row of aq.queue. */
+/* Fill a description from a row of aq_internal.queue. */
 static void
 read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 {
@@ -258,7 +258,7 @@ describe_buffered(AqQueue *queue)
 
 /*
  * Read a queue by name or, when name is NULL, by id; NULL: no such queue.
- * rel is aq.queue.
+ * rel is aq_internal.queue.
  */
 AqQueue *
 aq_description_read(Relation rel, const char *name, int32 id)

@@ -3,7 +3,7 @@
  * property.c
  *	  Properties of the database, read row by row through the dictionary cache.
  *
- * Table aq.property has the values that were set; all others are those of
+ * Table aq_internal.property has the values that were set; all others are those of
  * property_list.h, or follow from the database.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -124,7 +124,7 @@ AQ_ROWS(aq_property_view)
 	}
 }
 
-/* Trigger on aq.property, after each statement that changes it. */
+/* Trigger on aq_internal.property, after each statement that changes it. */
 PG_FUNCTION_INFO_V1(aq_property_changed);
 Datum
 aq_property_changed(PG_FUNCTION_ARGS)

@@ -431,11 +431,18 @@ compile_as_role(AqRule *rule)
 		run_as_caller(compile_arg, rule);
 }
 
-/* The role that a rule runs as.  Without its writer it has no rights. */
+/* The role that a rule runs as.  Without its writer it has no rights: those of a role of pgaq_oracle that has none, or it does not run. */
 Oid
 aq_rule_role(Oid writer)
 {
-	return SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(writer)) ? writer : get_role_oid("aq_user_role", false);
+	Oid			role = SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(writer)) ? writer : get_role_oid("aq_user_role", true);
+
+	if (!OidIsValid(role))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("the role that wrote the rule does not exist"),
+				 errhint("Set the rule again with aq.alter_subscriber, as a role that exists.")));
+	return role;
 }
 
 /* In our words: its position is one in the condition, not in the command. */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * schema.c
- *	  The relations of the schemas aq and aq_data.
+ *	  The relations of the schemas aq_internal and aq_data.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -26,13 +26,13 @@
 Oid
 aq_schema_relation(const char *name)
 {
-	Oid			schema = get_namespace_oid("aq", true);
+	Oid			schema = get_namespace_oid("aq_internal", true);
 	Oid			oid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
 
 	if (!OidIsValid(oid))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation \"aq.%s\" does not exist", name),
+				 errmsg("relation \"aq_internal.%s\" does not exist", name),
 				 errhint("CREATE EXTENSION pgaq creates it.")));
 	return oid;
 }

@@ -26,7 +26,7 @@ extension_owner(void)
 
 	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(aq_schema_relation("queue")));
 	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation aq.queue");
+		elog(ERROR, "cache lookup failed for relation aq_internal.queue");
 	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
 	ReleaseSysCache(tuple);
 	return owner;

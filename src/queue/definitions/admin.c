@@ -138,7 +138,7 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 
 /* --- alter -------------------------------------------------------------------------------- */
 
-/* UPDATE aq.queue SET column = value of one queue. */
+/* UPDATE aq_internal.queue SET column = value of one queue. */
 static void
 set_column(int32 id, const char *column, Oid type, Datum value, bool isnull)
 {
@@ -146,7 +146,7 @@ set_column(int32 id, const char *column, Oid type, Datum value, bool isnull)
 	Datum		values[2] = {Int32GetDatum(id), value};
 	char		nulls[3] = {' ', isnull ? 'n' : ' ', '\0'};
 
-	aq_sql_change(psprintf("UPDATE aq.queue SET %s = $2 WHERE queue_id = $1", column),
+	aq_sql_change(psprintf("UPDATE aq_internal.queue SET %s = $2 WHERE queue_id = $1", column),
 				  2, types, values, nulls);
 }
 
@@ -232,7 +232,7 @@ was_used(int32 id)
 {
 	bool		used;
 
-	aq_sql_run(psprintf("SELECT 1 FROM aq.message_table WHERE queue_id = %d LIMIT 1", id),
+	aq_sql_run(psprintf("SELECT 1 FROM aq_internal.message_table WHERE queue_id = %d LIMIT 1", id),
 			   0, NULL, NULL, NULL, true);
 	used = SPI_processed > 0;
 	SPI_finish();
@@ -250,7 +250,7 @@ aq_admin_set_shards(PG_FUNCTION_ARGS)
 	int32		id;
 	int			shards;
 
-	aq_ddl_begin("dbms_aqadm.set_queue_parameter()");
+	aq_ddl_begin("aq.set_shards()");
 	name = aq_args_name(fcinfo, 0, "queue_name");
 	if (PG_ARGISNULL(1))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"shards\" must not be null"));
@@ -322,7 +322,7 @@ check_not_exception_queue(int32 id, const char *name)
 	char	   *user = NULL;
 	MemoryContext context = CurrentMemoryContext;
 
-	aq_sql_run(psprintf("SELECT queue_name FROM aq.queue WHERE exception_queue_id = %d AND queue_id <> %d LIMIT 1",
+	aq_sql_run(psprintf("SELECT queue_name FROM aq_internal.queue WHERE exception_queue_id = %d AND queue_id <> %d LIMIT 1",
 						id, id), 0, NULL, NULL, NULL, true);
 	if (SPI_processed > 0)
 		user = MemoryContextStrdup(context, SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));

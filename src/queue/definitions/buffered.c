@@ -15,7 +15,7 @@
  * transaction that may change the definition anyway it is made here.
  *
  * After each start the worker checks whether the tables were emptied meanwhile,
- * and says so, in the log and in aq.buffered_queue.
+ * and says so, in the log and in aq_internal.buffered_queue.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -35,7 +35,7 @@ make(AqQueue *queue)
 	int32		id = queue->id;
 
 	aq_store_of(AQ_STORE_CLASSIC)->make_tables(-id, queue->payload_type, queue->multi, InvalidOid);
-	aq_sql_change(psprintf("INSERT INTO aq.buffered_queue (queue_id) VALUES (%d) ON CONFLICT DO NOTHING", id),
+	aq_sql_change(psprintf("INSERT INTO aq_internal.buffered_queue (queue_id) VALUES (%d) ON CONFLICT DO NOTHING", id),
 				  0, NULL, NULL, NULL);
 	aq_pending_created(-id);
 	aq_catalog_changed();
@@ -91,7 +91,7 @@ aq_buffered_drop(const char *name, bool force)
 	aq_pins_pin(buffered);
 	buffered->store->drop(buffered, force);
 	aq_store_of(AQ_STORE_CLASSIC)->drop_tables(id);
-	aq_sql_change(psprintf("DELETE FROM aq.buffered_queue WHERE queue_id = %d", -id), 0, NULL, NULL, NULL);
+	aq_sql_change(psprintf("DELETE FROM aq_internal.buffered_queue WHERE queue_id = %d", -id), 0, NULL, NULL, NULL);
 	aq_pending_dropped(id);
 }
 
@@ -119,7 +119,7 @@ make_by_worker(int32 id, AqQueueShm *shm)
 static void
 note_loss(AqQueue *buffered)
 {
-	aq_sql_change(psprintf("INSERT INTO aq.buffered_queue (queue_id, losses, lost_at) VALUES (%d, 1, clock_timestamp()) "
+	aq_sql_change(psprintf("INSERT INTO aq_internal.buffered_queue (queue_id, losses, lost_at) VALUES (%d, 1, clock_timestamp()) "
 						   "ON CONFLICT (queue_id) DO UPDATE SET losses = buffered_queue.losses + 1, "
 						   "lost_at = excluded.lost_at", -buffered->id), 0, NULL, NULL, NULL);
 	ereport(WARNING,

@@ -399,7 +399,7 @@ aq_convert_queue(PG_FUNCTION_ARGS)
 	sharded()->load(queue, queue->shm);
 	queue->shm->store = AQ_STORE_BOTH;
 	aq_sql_change(psprintf("CREATE SEQUENCE IF NOT EXISTS aq_data.s%d", id), 0, NULL, NULL, NULL);
-	aq_sql_change(psprintf("UPDATE aq.queue SET store = '%c', shards = %d, converted = now() WHERE queue_id = %d",
+	aq_sql_change(psprintf("UPDATE aq_internal.queue SET store = '%c', shards = %d, converted = now() WHERE queue_id = %d",
 						   AQ_STORE_BOTH, shards, id), 0, NULL, NULL, NULL);
 	aq_pending_converted(id);
 	aq_catalog_changed();
@@ -432,7 +432,7 @@ leave_table(int32 id)
 	if (queue == NULL || queue->store->kind != AQ_STORE_BOTH)
 		return true;
 	classic()->leave_tables(queue);
-	aq_sql_change(psprintf("UPDATE aq.queue SET store = '%c', queue_table_id = NULL WHERE queue_id = %d",
+	aq_sql_change(psprintf("UPDATE aq_internal.queue SET store = '%c', queue_table_id = NULL WHERE queue_id = %d",
 						   AQ_STORE_SHARDED, id), 0, NULL, NULL, NULL);
 	aq_pending_table_left(id);
 	aq_catalog_changed();

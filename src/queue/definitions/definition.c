@@ -91,7 +91,7 @@ aq_definition_create(const AqQueueDefinition *d)
 	values[12] = Int32GetDatum(d->queue_table_id);
 	nulls[12] = d->queue_table_id == 0 ? 'n' : ' ';
 	values[13] = CStringGetTextDatum(d->exception ? "exception" : "normal");
-	aq_sql_change("INSERT INTO aq.queue (queue_id, queue_name, payload_type, multiple_consumers, "
+	aq_sql_change("INSERT INTO aq_internal.queue (queue_id, queue_name, payload_type, multiple_consumers, "
 				  "shards, max_retries, retry_delay, retention, exception_queue_id, key, comment, "
 				  "store, queue_table_id, queue_type, enqueue_enabled, dequeue_enabled) "
 				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, "
@@ -110,9 +110,9 @@ drop_definition(int32 id, bool sharded)
 		aq_sql_change(psprintf("DROP VIEW aq_data.q%d", id), 0, NULL, NULL, NULL);
 	if (sharded)
 		aq_sql_change(psprintf("DROP SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
-	aq_sql_change(psprintf("DELETE FROM aq.message_table WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-	aq_sql_change(psprintf("DELETE FROM aq.subscriber WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-	aq_sql_change(psprintf("DELETE FROM aq.queue WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_sql_change(psprintf("DELETE FROM aq_internal.message_table WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_sql_change(psprintf("DELETE FROM aq_internal.subscriber WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_sql_change(psprintf("DELETE FROM aq_internal.queue WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_pending_dropped(id);
 	aq_catalog_changed();
 }
@@ -125,7 +125,7 @@ static void
 forget_lost_tables(int32 id)
 {
 	static const char pairs[] =
-		"FROM aq.message_table p, to_regclass(format('aq_data.q%%s_%%s', queue_id, table_no)) q, "
+		"FROM aq_internal.message_table p, to_regclass(format('aq_data.q%%s_%%s', queue_id, table_no)) q, "
 		"to_regclass(format('aq_data.l%%s_%%s', queue_id, table_no)) l WHERE queue_id = %d";
 	char	   *lost = psprintf(pairs, id);
 	MemoryContext context = CurrentMemoryContext;
@@ -144,7 +144,7 @@ forget_lost_tables(int32 id)
 	SPI_finish();
 	foreach(lc, commands)
 		aq_sql_change(lfirst(lc), 0, NULL, NULL, NULL);
-	aq_sql_change(psprintf("DELETE FROM aq.message_table WHERE (queue_id, table_no) IN "
+	aq_sql_change(psprintf("DELETE FROM aq_internal.message_table WHERE (queue_id, table_no) IN "
 						   "(SELECT queue_id, table_no %s AND (q IS NULL OR l IS NULL))", lost), 0, NULL, NULL, NULL);
 }
 

@@ -75,9 +75,9 @@ find_row(const char *schema, const char *table, AqQueueTableRow *row, Oid *owner
 	bool		found;
 
 	aq_sql_run("SELECT q.queue_table_id, q.payload_type::oid, q.multiple_consumers, q.owner, "
-			   "(SELECT min(e.queue_id) FROM aq.queue e "
+			   "(SELECT min(e.queue_id) FROM aq_internal.queue e "
 			   "WHERE e.queue_table_id = q.queue_table_id AND e.queue_type = 'exception') "
-			   "FROM aq.queue_table q WHERE q.schema_name = $1 AND q.table_name = $2",
+			   "FROM aq_internal.queue_table q WHERE q.schema_name = $1 AND q.table_name = $2",
 			   2, types, values, NULL, true);
 	found = SPI_processed > 0;
 	if (found)
@@ -180,7 +180,7 @@ insert_row(int32 id, const TableName *name, FunctionCallInfo fcinfo, Datum sort_
 	char		nulls[10] = "         ";
 
 	nulls[8] = PG_ARGISNULL(5) ? 'n' : ' ';
-	aq_sql_change("INSERT INTO aq.queue_table (queue_table_id, schema_name, table_name, payload_type, "
+	aq_sql_change("INSERT INTO aq_internal.queue_table (queue_table_id, schema_name, table_name, payload_type, "
 				  "sort_list, multiple_consumers, message_grouping, owner, comment) "
 				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)", 9, types, values, nulls);
 }
@@ -262,7 +262,7 @@ queues_of(int32 id)
 	List	   *names = NIL;
 	MemoryContext context = CurrentMemoryContext;
 
-	aq_sql_run(psprintf("SELECT queue_name FROM aq.queue WHERE queue_table_id = %d "
+	aq_sql_run(psprintf("SELECT queue_name FROM aq_internal.queue WHERE queue_table_id = %d "
 						"ORDER BY queue_type = 'exception', queue_id", id), 0, NULL, NULL, NULL, true);
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
@@ -282,7 +282,7 @@ check_not_in_use(int32 id, const char *name)
 	char	   *user = NULL;
 	MemoryContext context = CurrentMemoryContext;
 
-	aq_sql_run(psprintf("SELECT q.queue_name FROM aq.queue q JOIN aq.queue e ON e.queue_id = q.exception_queue_id "
+	aq_sql_run(psprintf("SELECT q.queue_name FROM aq_internal.queue q JOIN aq_internal.queue e ON e.queue_id = q.exception_queue_id "
 						"WHERE e.queue_table_id = %d AND q.queue_table_id IS DISTINCT FROM %d LIMIT 1", id, id),
 			   0, NULL, NULL, NULL, true);
 	if (SPI_processed > 0)
@@ -319,7 +319,7 @@ aq_queue_table_drop(PG_FUNCTION_ARGS)
 	foreach(lc, names)
 		aq_definition_drop(lfirst(lc), force);
 	aq_store_of(AQ_STORE_CLASSIC)->drop_tables(row.id);
-	aq_sql_change(psprintf("DELETE FROM aq.queue_table WHERE queue_table_id = %d", row.id),
+	aq_sql_change(psprintf("DELETE FROM aq_internal.queue_table WHERE queue_table_id = %d", row.id),
 				  0, NULL, NULL, NULL);
 	PG_RETURN_VOID();
 }
@@ -339,7 +339,7 @@ aq_queue_table_make_views(PG_FUNCTION_ARGS)
 	if (split.schema == NULL || !find_row(split.schema, split.table, &row, &owner) ||
 		!has_privs_of_role(GetUserId(), owner))
 		no_queue_table(name);
-	aq_sql_run("SELECT aq._make_table_views($1)", 1, types, values, NULL, false);
+	aq_sql_run("SELECT aq_internal.make_table_views($1)", 1, types, values, NULL, false);
 	PG_RETURN_VOID();
 }
 
@@ -360,7 +360,7 @@ aq_queue_table_drop_views(PG_FUNCTION_ARGS)
 		(void) aq_queue_table_get(name, true);
 	else
 		(void) aq_catalog_get(name, AQ_RIGHT_OWNER);
-	aq_sql_run(of_table ? "SELECT aq._drop_table_views($1)" : "SELECT aq._drop_queue_view($1)",
+	aq_sql_run(of_table ? "SELECT aq_internal.drop_table_views($1)" : "SELECT aq_internal.drop_queue_view($1)",
 			   1, types, values, NULL, false);
 	PG_RETURN_VOID();
 }
@@ -377,6 +377,6 @@ aq_queue_table_alter(PG_FUNCTION_ARGS)
 	aq_ddl_begin("aq.alter_queue_table()");
 	values[0] = Int32GetDatum(aq_queue_table_get(aq_args_name(fcinfo, 0, "queue_table"), true).id);
 	values[1] = PG_ARGISNULL(1) ? 0 : PG_GETARG_DATUM(1);
-	aq_sql_change("UPDATE aq.queue_table SET comment = $2 WHERE queue_table_id = $1", 2, types, values, nulls);
+	aq_sql_change("UPDATE aq_internal.queue_table SET comment = $2 WHERE queue_table_id = $1", 2, types, values, nulls);
 	PG_RETURN_VOID();
 }

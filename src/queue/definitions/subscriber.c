@@ -68,7 +68,7 @@ insert_consumer(AqQueue *queue, const char *name, const char *kind, const char *
 	values[6] = Int16GetDatum(delivery);
 	values[7] = ObjectIdGetDatum(GetUserId());
 	nulls[7] = nulls[4];
-	aq_sql_change("INSERT INTO aq.subscriber (queue_id, \"position\", consumer, kind, rule, comment, delivery_mode, rule_role) "
+	aq_sql_change("INSERT INTO aq_internal.subscriber (queue_id, \"position\", consumer, kind, rule, comment, delivery_mode, rule_role) "
 				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", 8, types, values, nulls);
 }
 
@@ -81,7 +81,7 @@ update_consumer(AqQueue *queue, int position, const char *set, const char *text)
 		text ? CStringGetTextDatum(text) : 0, ObjectIdGetDatum(GetUserId())};
 	char		nulls[5] = {' ', ' ', text ? ' ' : 'n', text ? ' ' : 'n', '\0'};
 
-	aq_sql_change(psprintf("UPDATE aq.subscriber SET %s WHERE queue_id = $1 AND \"position\" = $2", set),
+	aq_sql_change(psprintf("UPDATE aq_internal.subscriber SET %s WHERE queue_id = $1 AND \"position\" = $2", set),
 				  4, types, values, nulls);
 }
 
@@ -316,7 +316,7 @@ is_free(AqQueue *queue, AqRemoved *r)
 static void
 delete_row(int32 id, int position)
 {
-	aq_sql_change(psprintf("DELETE FROM aq.subscriber WHERE queue_id = %d "
+	aq_sql_change(psprintf("DELETE FROM aq_internal.subscriber WHERE queue_id = %d "
 						   "AND \"position\" = %d AND kind = 'removed'", id, position),
 				  0, NULL, NULL, NULL);
 }

@@ -324,7 +324,7 @@ extension_exists(void)
 	bool		exists;
 
 	aq_job_begin();
-	schema = get_namespace_oid("aq", true);
+	schema = get_namespace_oid("aq_internal", true);
 	exists = OidIsValid(schema) && OidIsValid(get_relname_relid("message_table", schema));
 	aq_job_commit(false);
 	return exists;

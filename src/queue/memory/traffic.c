@@ -162,7 +162,7 @@ aq_traffic_is_time(AqTraffic item)
 	return is_time[item];
 }
 
-/* Columns of aq._consumers. */
+/* Columns of aq_internal.consumers. */
 void
 aq_traffic_row(AqRow *row, AqQueueShm *shm, int position)
 {

@@ -2,9 +2,9 @@
  *
  * traffic_list.h
  *	  What is counted of each queue, since it came into use, beside its
- *	  messages: the columns of aq._queue_traffic, in this order.
+ *	  messages: the columns of aq_internal.queue_traffic, in this order.
  *
- * What is counted of each consumer as well comes first, and is in aq._consumers:
+ * What is counted of each consumer as well comes first, and is in aq_internal.consumers:
  * the first one belongs to who enqueues, the next eight, a line of the
  * processor's cache, to who dequeues.
  *

@@ -4,7 +4,7 @@
  *	  The functions under the views of latches, mutexes and waits.
  *
  * Each function returns plain rows; names, units and joins that Oracle's views
- * have are made in sql/views/sync.sql.  Counters are read without stopping
+ * have are made in sql/pgaq/views/waits.sql.  Counters are read without stopping
  * those who count: each number is right by itself, two numbers of a row may
  * differ by what happened between reading them.
  *

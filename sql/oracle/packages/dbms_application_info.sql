@@ -1,0 +1,33 @@
+-- Package dbms_application_info: what a program says of itself, for those who watch it.
+-- Not part of any transaction, as Oracle's.
+
+CREATE SCHEMA dbms_application_info;
+COMMENT ON SCHEMA dbms_application_info IS 'Advanced Queuing: Oracle''s package by which a program says what it is doing';
+GRANT USAGE ON SCHEMA dbms_application_info TO PUBLIC;
+
+CREATE PROCEDURE dbms_application_info.set_module(module_name text, action_name text)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_application_set_module';
+COMMENT ON PROCEDURE dbms_application_info.set_module(text, text) IS
+'Says which part of the program runs and what it does; shown in sys."v$session" and in the session history. module_name: up to 63 bytes, the rest is cut off; null: none; action_name: likewise';
+
+CREATE PROCEDURE dbms_application_info.set_action(action_name text)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_application_set_action';
+COMMENT ON PROCEDURE dbms_application_info.set_action(text) IS
+'Says what the program does now. action_name: up to 63 bytes, the rest is cut off; null: nothing';
+
+CREATE PROCEDURE dbms_application_info.set_client_info(client_info text)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_application_set_client_info';
+COMMENT ON PROCEDURE dbms_application_info.set_client_info(text) IS
+'Any word about the client. client_info: up to 63 bytes, the rest is cut off; null: none';
+
+CREATE FUNCTION sys._application_words(OUT module_name text, OUT action_name text, OUT client_info text)
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_application_words';
+COMMENT ON FUNCTION sys._application_words() IS 'Internal: what this session has said of itself';
+
+CREATE PROCEDURE dbms_application_info.read_module(OUT module_name text, OUT action_name text)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$ SELECT w.module_name, w.action_name FROM sys._application_words() w $$;
+COMMENT ON PROCEDURE dbms_application_info.read_module() IS 'What set_module and set_action have set in this session';
+
+CREATE PROCEDURE dbms_application_info.read_client_info(OUT client_info text)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$ SELECT w.client_info FROM sys._application_words() w $$;
+COMMENT ON PROCEDURE dbms_application_info.read_client_info() IS 'What set_client_info has set in this session';

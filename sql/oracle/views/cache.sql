@@ -1,0 +1,109 @@
+CALL aq_internal.make_view('sys', 'v$db_object_cache', 'Objects in the object cache: queues in use, of all databases, and the copies of hot ones. Each number is exact, two of a row may differ by what happened between reading them',
+	$$FROM aq_internal.cache_objects() o
+	LEFT JOIN (aq_internal.queue q JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database())
+		ON q.queue_id = abs(o.queue_id) AND d.oid = o.database$$, $$
+	owner = aq_internal.oracle_case(aq_internal.name_schema(q.queue_name)) | schema of the queue; null for a queue of aq.create_queue, and for one of another database
+	name = aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) | name of the queue; null for one of another database
+	db_link = NULL::text | always null
+	namespace = 'QUEUE'::text | QUEUE, the only one there is (its number is 10)
+	type = CASE WHEN o.queue_id < 0 THEN 'BUFFERED QUEUE' ELSE 'QUEUE' END | QUEUE, or BUFFERED QUEUE for the side of a queue that keeps its buffered messages
+	sharable_mem = o.sharable_mem | bytes of shared memory for the handle and the fixed part of its value; a copy has no value of its own
+	loads = o.loads | how often it was loaded while it had this handle
+	executions = 0::bigint | always 0
+	locks = o.locks | sessions that know the object (they have the null lock or a stronger one)
+	pins = o.pins | sessions that have it pinned
+	kept = sys._yes_no(o.property = 'HOT') | YES: it never leaves memory, because it is hot
+	child_latch = o.bucket | number of its hash bucket, whose mutex protects the chain it is in
+	invalidations = o.invalidations | how often its definition has changed, or a change was rolled back
+	hash_value = o.hash | its hash: P1 of waits for its mutex
+	lock_mode = o.lock_mode | strongest lock that a session has: NONE, NULL, SHARE or EXCLUSIVE
+	pin_mode = o.pin_mode | strongest pin that a session has: NONE, SHARE or EXCLUSIVE
+	status = o.status | VALID; LOADING: its first user loads it; AGING: it may have to make room; DROPPED: the last pin keeps it
+	timestamp = o.loaded | when it was loaded
+	previous_timestamp = o.loaded_before | when it was loaded the time before
+	locked_total = o.locked_total | how often it was locked in share or exclusive mode
+	pinned_total = o.pinned_total | how often it was pinned
+	property = o.property | HOT, or HOTCOPY and the number of the copy, or null
+	full_hash_value = o.full_hash | 128 bits that name it to dbms_shared_pool.markhot
+	addr = o.addr | address of the handle: P1 of library cache lock and library cache pin, hexadecimal
+	database_id = o.database | OID of its database
+	queue_id = o.queue_id | number of the queue; negative for its buffered side
+	mutex_gets = o.mutex_gets | how often its mutex was got
+	mutex_sleeps = o.mutex_sleeps | steps of waiting for its mutex
+$$);
+
+CALL aq_internal.make_view('sys', 'v$libcache_locks', 'Locks and pins of objects, held and waited for',
+	'FROM aq_internal.cache_locks() l', $$
+	type = l.type | LOCK or PIN
+	addr = l.addr | address of the lock or pin: P2 of the wait, hexadecimal
+	holding_user_session = l.session | the session, as SID
+	holding_session = l.session | the same
+	object_handle = l.object_handle | address of the object in sys."v$db_object_cache"
+	lock_held = NULL::text | always null
+	refcount = 1 | always 1: a session's locks of an object are one lock
+	mode_held = l.mode_held | 0 none, 1 null (the session knows the object), 2 share, 3 exclusive
+	mode_requested = l.mode_requested | the mode that the session waits for, or 0
+	savepoint_number = NULL::bigint | always null
+	pid = l.pid | process id of the session
+$$);
+
+CALL aq_internal.make_view('sys', 'v$librarycache', 'Use of the object cache since the server started, of all databases',
+	'FROM aq_internal.cache_library() l', $$
+	namespace = 'QUEUE'::text | QUEUE, the only one there is
+	gets = l.gets | searches of the hash for an object
+	gethits = l.gethits | of these: it was there
+	gethitratio = CASE WHEN l.gets = 0 THEN 1 ELSE round(l.gethits::numeric / l.gets, 4) END | gethits / gets; 1 when there were no gets
+	pins = l.pins | how often an object was pinned
+	pinhits = l.pinhits | of these: it did not have to be loaded
+	pinhitratio = CASE WHEN l.pins = 0 THEN 1 ELSE round(l.pinhits::numeric / l.pins, 4) END | pinhits / pins; 1 when there were no pins
+	reloads = l.reloads | objects that came back after they had made room for others; at least as many
+	invalidations = l.invalidations | changes of definitions, and changes rolled back, of objects in the cache; one for each copy
+	dlm_lock_requests = 0::bigint | always 0
+	dlm_pin_requests = 0::bigint | always 0
+	dlm_pin_releases = 0::bigint | always 0
+	dlm_invalidation_requests = 0::bigint | always 0
+	dlm_invalidations = 0::bigint | always 0
+	aged_out = l.aged_out | objects that made room for others
+$$);
+
+CALL aq_internal.make_view('sys', 'v$rowcache', 'The dictionary caches. Gets and misses are exact: every request is counted once, under what protects the row',
+	'FROM aq_internal.cache_rows() r', $$
+	cache# = r.cache | Oracle's number of the cache: P1 of row cache mutex
+	type = 'PARENT'::text | PARENT
+	subordinate# = NULL::integer | always null
+	parameter = r.name | name: dc_objects (names of queues), dc_users (owner and rights of a queue), dc_props (properties of the database)
+	count = r.usage | rows in the cache, clones included
+	usage = r.usage | the same: all of them are valid
+	fixed = 0 | always 0
+	gets = r.gets | requests for a row
+	fastgets = 0::bigint | always 0
+	getmisses = r.misses | of these: it was not there, or the session had changed it itself, and was read from the catalog
+	scans = 0::bigint | always 0: rows are asked for one by one
+	scanmisses = 0::bigint | always 0
+	scancompletes = 0::bigint | always 0
+	modifications = r.modifications | commands that have changed what the cache has rows of, in all databases
+	flushes = r.flushes | rows that left the cache because of a change
+	dlm_requests = 0::bigint | always 0
+	dlm_conflicts = 0::bigint | always 0
+	dlm_releases = 0::bigint | always 0
+	clones = r.clones | of the rows: clones of hot ones
+	mutex_sleeps = r.sleeps | steps of waiting for the mutexes of the rows that are there now
+	latch_child = r.latch_child | number of the cache's latch in sys."v$latch_children", row cache objects
+$$);
+
+CREATE VIEW sys.database_properties AS
+SELECT p.name AS property_name, p.value AS property_value, p.description FROM aq_internal.properties() p;
+COMMENT ON VIEW sys.database_properties IS
+'Properties of the database. Each row of each query is one get of dc_props in the dictionary cache';
+COMMENT ON COLUMN sys.database_properties.property_name IS 'name';
+COMMENT ON COLUMN sys.database_properties.property_value IS 'value: what aq.set_property has set, or the default';
+COMMENT ON COLUMN sys.database_properties.description IS 'what it is';
+GRANT SELECT ON sys.database_properties TO PUBLIC;
+
+CREATE VIEW sys.nls_database_parameters AS
+SELECT p.name AS parameter, left(p.value, 64) AS value FROM aq_internal.properties() p WHERE p.name LIKE 'NLS\_%';
+COMMENT ON VIEW sys.nls_database_parameters IS
+'Properties that say what language the database speaks to Oracle''s clients; they have no effect on PostgreSQL. It reads all properties, as Oracle''s view does: each query gets as many rows of dc_props as there are in sys.database_properties';
+COMMENT ON COLUMN sys.nls_database_parameters.parameter IS 'name';
+COMMENT ON COLUMN sys.nls_database_parameters.value IS 'value';
+GRANT SELECT ON sys.nls_database_parameters TO PUBLIC;

@@ -1,0 +1,352 @@
+-- Oracle's dictionary views.  Names are spelt as Oracle spells them (aq_internal.oracle_case); OWNER is the schema in
+-- the name.  DBA_ views show all queues and are for administrators; ALL_ views those that the current role may
+-- use, USER_ views those that it owns.
+
+CREATE VIEW sys.dual AS SELECT 'X'::text AS dummy;
+COMMENT ON VIEW sys.dual IS 'One row, for queries without a table';
+COMMENT ON COLUMN sys.dual.dummy IS 'X';
+GRANT SELECT ON sys.dual TO PUBLIC;
+
+CREATE FUNCTION sys._owned(queue_id integer) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || $1 AND pg_get_userbyid(c.relowner) = current_user);
+END;
+COMMENT ON FUNCTION sys._owned(integer) IS 'Internal: does the current role own the queue?';
+
+CREATE FUNCTION sys._oracle_type(type regtype) RETURNS text LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN CASE type WHEN 'bytea'::regtype THEN 'RAW' WHEN 'jsonb'::regtype THEN 'JSON' ELSE 'OBJECT' END;
+COMMENT ON FUNCTION sys._oracle_type(regtype) IS 'Internal: kind of a payload type';
+
+CREATE FUNCTION sys._oracle_type_name(type regtype) RETURNS text LANGUAGE sql STABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT CASE y.oid WHEN 'bytea'::regtype THEN NULL WHEN 'jsonb'::regtype THEN NULL WHEN 'xml'::regtype THEN 'SYS.XMLTYPE'
+		WHEN 'text'::regtype THEN 'VARCHAR2' ELSE aq_internal.oracle_case(n.nspname) || '.' || aq_internal.oracle_case(y.typname) END
+	FROM pg_type y JOIN pg_namespace n ON n.oid = y.typnamespace WHERE y.oid = type;
+END;
+COMMENT ON FUNCTION sys._oracle_type_name(regtype) IS 'Internal: name of an object payload type';
+
+CREATE FUNCTION sys._yes_no(answer boolean) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN CASE WHEN answer THEN 'YES' ELSE 'NO' END;
+COMMENT ON FUNCTION sys._yes_no(boolean) IS 'Internal: YES or NO';
+
+CREATE VIEW sys.dba_queues AS
+SELECT
+	aq_internal.oracle_case(aq_internal.name_schema(q.queue_name)) AS owner, aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) AS name,
+	aq_internal.oracle_case(coalesce(t.table_name, aq_internal.bare_name(q.queue_name))) AS queue_table, q.queue_id AS qid,
+	CASE q.queue_type WHEN 'exception' THEN 'EXCEPTION_QUEUE' ELSE 'NORMAL_QUEUE' END AS queue_type, q.max_retries,
+	extract(epoch FROM q.retry_delay)::integer AS retry_delay, sys._yes_no(q.enqueue_enabled) AS enqueue_enabled,
+	sys._yes_no(q.dequeue_enabled) AS dequeue_enabled,
+	CASE WHEN q.retention >= '1000 years' THEN 'FOREVER' ELSE extract(epoch FROM q.retention)::bigint::text END AS retention,
+	q.comment AS user_comment, NULL::text AS network_name, CASE WHEN q.store <> 'c' THEN 'TRUE' ELSE 'FALSE' END AS sharded,
+	CASE WHEN q.store <> 'c' THEN 'Transactional Event Queue' ELSE 'Classic Queue' END AS queue_category,
+	CASE WHEN q.multiple_consumers THEN 'MULTIPLE' ELSE 'SINGLE' END AS recipients
+FROM aq_internal.queue q LEFT JOIN aq_internal.queue_table t ON t.queue_table_id = q.queue_table_id;
+COMMENT ON VIEW sys.dba_queues IS 'All queues';
+COMMENT ON COLUMN sys.dba_queues.owner IS 'schema of the queue; null for a queue of aq.create_queue';
+COMMENT ON COLUMN sys.dba_queues.name IS 'name';
+COMMENT ON COLUMN sys.dba_queues.queue_table IS 'queue table; of a sharded queue its own name';
+COMMENT ON COLUMN sys.dba_queues.qid IS 'number of the queue';
+COMMENT ON COLUMN sys.dba_queues.queue_type IS 'NORMAL_QUEUE or EXCEPTION_QUEUE';
+COMMENT ON COLUMN sys.dba_queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
+COMMENT ON COLUMN sys.dba_queues.retry_delay IS 'seconds of rest after a rolled back dequeue';
+COMMENT ON COLUMN sys.dba_queues.enqueue_enabled IS 'YES or NO';
+COMMENT ON COLUMN sys.dba_queues.dequeue_enabled IS 'YES or NO';
+COMMENT ON COLUMN sys.dba_queues.retention IS 'seconds that consumed messages stay visible, or FOREVER';
+COMMENT ON COLUMN sys.dba_queues.user_comment IS 'comment';
+COMMENT ON COLUMN sys.dba_queues.network_name IS 'always null';
+COMMENT ON COLUMN sys.dba_queues.sharded IS 'TRUE or FALSE';
+COMMENT ON COLUMN sys.dba_queues.queue_category IS 'what keeps its messages';
+COMMENT ON COLUMN sys.dba_queues.recipients IS 'SINGLE or MULTIPLE';
+GRANT SELECT ON sys.dba_queues TO aq_administrator_role;
+
+CREATE VIEW sys.all_queues AS
+SELECT
+	d.owner, d.name, d.queue_table, d.qid, d.queue_type, d.max_retries, d.retry_delay, d.enqueue_enabled,
+	d.dequeue_enabled, d.retention, d.user_comment, d.network_name, d.sharded, d.queue_category, d.recipients
+FROM sys.dba_queues d WHERE aq_internal.may(d.qid, 'ANY');
+COMMENT ON VIEW sys.all_queues IS 'Queues that the current role may use';
+COMMENT ON COLUMN sys.all_queues.owner IS 'schema of the queue; null for a queue of aq.create_queue';
+COMMENT ON COLUMN sys.all_queues.name IS 'name';
+COMMENT ON COLUMN sys.all_queues.queue_table IS 'queue table; of a sharded queue its own name';
+COMMENT ON COLUMN sys.all_queues.qid IS 'number of the queue';
+COMMENT ON COLUMN sys.all_queues.queue_type IS 'NORMAL_QUEUE or EXCEPTION_QUEUE';
+COMMENT ON COLUMN sys.all_queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
+COMMENT ON COLUMN sys.all_queues.retry_delay IS 'seconds of rest after a rolled back dequeue';
+COMMENT ON COLUMN sys.all_queues.enqueue_enabled IS 'YES or NO';
+COMMENT ON COLUMN sys.all_queues.dequeue_enabled IS 'YES or NO';
+COMMENT ON COLUMN sys.all_queues.retention IS 'seconds that consumed messages stay visible, or FOREVER';
+COMMENT ON COLUMN sys.all_queues.user_comment IS 'comment';
+COMMENT ON COLUMN sys.all_queues.network_name IS 'always null';
+COMMENT ON COLUMN sys.all_queues.sharded IS 'TRUE or FALSE';
+COMMENT ON COLUMN sys.all_queues.queue_category IS 'what keeps its messages';
+COMMENT ON COLUMN sys.all_queues.recipients IS 'SINGLE or MULTIPLE';
+GRANT SELECT ON sys.all_queues TO PUBLIC;
+
+CREATE VIEW sys.all_dequeue_queues AS
+SELECT
+	d.owner, d.name, d.queue_table, d.qid, d.queue_type, d.max_retries, d.retry_delay, d.enqueue_enabled,
+	d.dequeue_enabled, d.retention, d.user_comment, d.network_name, d.sharded, d.queue_category, d.recipients
+FROM sys.dba_queues d WHERE aq_internal.may(d.qid, 'DELETE');
+COMMENT ON VIEW sys.all_dequeue_queues IS 'Queues that the current role may dequeue from';
+COMMENT ON COLUMN sys.all_dequeue_queues.owner IS 'schema of the queue; null for a queue of aq.create_queue';
+COMMENT ON COLUMN sys.all_dequeue_queues.name IS 'name';
+COMMENT ON COLUMN sys.all_dequeue_queues.queue_table IS 'queue table; of a sharded queue its own name';
+COMMENT ON COLUMN sys.all_dequeue_queues.qid IS 'number of the queue';
+COMMENT ON COLUMN sys.all_dequeue_queues.queue_type IS 'NORMAL_QUEUE or EXCEPTION_QUEUE';
+COMMENT ON COLUMN sys.all_dequeue_queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
+COMMENT ON COLUMN sys.all_dequeue_queues.retry_delay IS 'seconds of rest after a rolled back dequeue';
+COMMENT ON COLUMN sys.all_dequeue_queues.enqueue_enabled IS 'YES or NO';
+COMMENT ON COLUMN sys.all_dequeue_queues.dequeue_enabled IS 'YES or NO';
+COMMENT ON COLUMN sys.all_dequeue_queues.retention IS 'seconds that consumed messages stay visible, or FOREVER';
+COMMENT ON COLUMN sys.all_dequeue_queues.user_comment IS 'comment';
+COMMENT ON COLUMN sys.all_dequeue_queues.network_name IS 'always null';
+COMMENT ON COLUMN sys.all_dequeue_queues.sharded IS 'TRUE or FALSE';
+COMMENT ON COLUMN sys.all_dequeue_queues.queue_category IS 'what keeps its messages';
+COMMENT ON COLUMN sys.all_dequeue_queues.recipients IS 'SINGLE or MULTIPLE';
+GRANT SELECT ON sys.all_dequeue_queues TO PUBLIC;
+
+CREATE VIEW sys.user_queues AS
+SELECT
+	d.name, d.queue_table, d.qid, d.queue_type, d.max_retries, d.retry_delay, d.enqueue_enabled, d.dequeue_enabled,
+	d.retention, d.user_comment, d.network_name, d.sharded, d.queue_category, d.recipients
+FROM sys.dba_queues d WHERE sys._owned(d.qid);
+COMMENT ON VIEW sys.user_queues IS 'Queues that the current role owns';
+COMMENT ON COLUMN sys.user_queues.name IS 'name';
+COMMENT ON COLUMN sys.user_queues.queue_table IS 'queue table; of a sharded queue its own name';
+COMMENT ON COLUMN sys.user_queues.qid IS 'number of the queue';
+COMMENT ON COLUMN sys.user_queues.queue_type IS 'NORMAL_QUEUE or EXCEPTION_QUEUE';
+COMMENT ON COLUMN sys.user_queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
+COMMENT ON COLUMN sys.user_queues.retry_delay IS 'seconds of rest after a rolled back dequeue';
+COMMENT ON COLUMN sys.user_queues.enqueue_enabled IS 'YES or NO';
+COMMENT ON COLUMN sys.user_queues.dequeue_enabled IS 'YES or NO';
+COMMENT ON COLUMN sys.user_queues.retention IS 'seconds that consumed messages stay visible, or FOREVER';
+COMMENT ON COLUMN sys.user_queues.user_comment IS 'comment';
+COMMENT ON COLUMN sys.user_queues.network_name IS 'always null';
+COMMENT ON COLUMN sys.user_queues.sharded IS 'TRUE or FALSE';
+COMMENT ON COLUMN sys.user_queues.queue_category IS 'what keeps its messages';
+COMMENT ON COLUMN sys.user_queues.recipients IS 'SINGLE or MULTIPLE';
+GRANT SELECT ON sys.user_queues TO PUBLIC;
+
+CREATE VIEW sys.dba_queue_tables AS
+SELECT aq_internal.oracle_case(t.schema_name) AS owner, aq_internal.oracle_case(t.table_name) AS queue_table, sys._oracle_type(t.payload_type) AS type,
+	sys._oracle_type_name(t.payload_type) AS object_type,
+	CASE WHEN t.sort_list = '{}' THEN 'ENQUEUE_TIME'
+		ELSE replace(upper(array_to_string(t.sort_list, ', ')), 'ENQ_TIME', 'ENQUEUE_TIME') END AS sort_order,
+	CASE WHEN t.multiple_consumers THEN 'MULTIPLE' ELSE 'SINGLE' END AS recipients,
+	CASE WHEN t.message_grouping THEN 'TRANSACTIONAL' ELSE 'NONE' END AS message_grouping, t.compatible,
+	0 AS primary_instance, 0 AS secondary_instance, 1 AS owner_instance, t.comment AS user_comment,
+	sys._yes_no(t.secure) AS secure, 'NONE' AS replication_mode
+FROM aq_internal.queue_table t
+UNION ALL
+SELECT aq_internal.oracle_case(aq_internal.name_schema(q.queue_name)), aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)), sys._oracle_type(q.payload_type),
+	sys._oracle_type_name(q.payload_type), 'PRIORITY, ENQUEUE_TIME', CASE WHEN q.multiple_consumers THEN 'MULTIPLE' ELSE 'SINGLE' END,
+	'NONE', '12.1', 0, 0, 1, q.comment, 'NO', 'NONE'
+FROM aq_internal.queue q WHERE q.store <> 'c';
+COMMENT ON VIEW sys.dba_queue_tables IS 'All queue tables';
+COMMENT ON COLUMN sys.dba_queue_tables.owner IS 'schema of the queue table';
+COMMENT ON COLUMN sys.dba_queue_tables.queue_table IS 'name; a sharded queue counts as its own queue table';
+COMMENT ON COLUMN sys.dba_queue_tables.type IS 'kind of payload: RAW, JSON or OBJECT';
+COMMENT ON COLUMN sys.dba_queue_tables.object_type IS 'payload type of OBJECT';
+COMMENT ON COLUMN sys.dba_queue_tables.sort_order IS 'order of dequeue';
+COMMENT ON COLUMN sys.dba_queue_tables.recipients IS 'SINGLE or MULTIPLE';
+COMMENT ON COLUMN sys.dba_queue_tables.message_grouping IS 'NONE or TRANSACTIONAL';
+COMMENT ON COLUMN sys.dba_queue_tables.compatible IS 'release that it was made compatible with';
+COMMENT ON COLUMN sys.dba_queue_tables.primary_instance IS 'always 0';
+COMMENT ON COLUMN sys.dba_queue_tables.secondary_instance IS 'always 0';
+COMMENT ON COLUMN sys.dba_queue_tables.owner_instance IS 'always 1';
+COMMENT ON COLUMN sys.dba_queue_tables.user_comment IS 'comment';
+COMMENT ON COLUMN sys.dba_queue_tables.secure IS 'always NO';
+COMMENT ON COLUMN sys.dba_queue_tables.replication_mode IS 'always NONE';
+GRANT SELECT ON sys.dba_queue_tables TO aq_administrator_role;
+
+CREATE VIEW sys.all_queue_tables AS
+SELECT
+	d.owner, d.queue_table, d.type, d.object_type, d.sort_order, d.recipients, d.message_grouping, d.compatible,
+	d.primary_instance, d.secondary_instance, d.owner_instance, d.user_comment, d.secure, d.replication_mode
+FROM sys.dba_queue_tables d
+WHERE EXISTS (SELECT FROM sys.all_queues a WHERE a.owner IS NOT DISTINCT FROM d.owner AND a.queue_table = d.queue_table);
+COMMENT ON VIEW sys.all_queue_tables IS 'Queue tables of the queues that the current role may use';
+COMMENT ON COLUMN sys.all_queue_tables.owner IS 'schema of the queue table';
+COMMENT ON COLUMN sys.all_queue_tables.queue_table IS 'name; a sharded queue counts as its own queue table';
+COMMENT ON COLUMN sys.all_queue_tables.type IS 'kind of payload: RAW, JSON or OBJECT';
+COMMENT ON COLUMN sys.all_queue_tables.object_type IS 'payload type of OBJECT';
+COMMENT ON COLUMN sys.all_queue_tables.sort_order IS 'order of dequeue';
+COMMENT ON COLUMN sys.all_queue_tables.recipients IS 'SINGLE or MULTIPLE';
+COMMENT ON COLUMN sys.all_queue_tables.message_grouping IS 'NONE or TRANSACTIONAL';
+COMMENT ON COLUMN sys.all_queue_tables.compatible IS 'release that it was made compatible with';
+COMMENT ON COLUMN sys.all_queue_tables.primary_instance IS 'always 0';
+COMMENT ON COLUMN sys.all_queue_tables.secondary_instance IS 'always 0';
+COMMENT ON COLUMN sys.all_queue_tables.owner_instance IS 'always 1';
+COMMENT ON COLUMN sys.all_queue_tables.user_comment IS 'comment';
+COMMENT ON COLUMN sys.all_queue_tables.secure IS 'always NO';
+COMMENT ON COLUMN sys.all_queue_tables.replication_mode IS 'always NONE';
+GRANT SELECT ON sys.all_queue_tables TO PUBLIC;
+
+CREATE VIEW sys.user_queue_tables AS
+SELECT
+	d.queue_table, d.type, d.object_type, d.sort_order, d.recipients, d.message_grouping, d.compatible, d.primary_instance,
+	d.secondary_instance, d.owner_instance, d.user_comment, d.secure, d.replication_mode
+FROM sys.dba_queue_tables d
+WHERE EXISTS (SELECT FROM sys.dba_queues a WHERE a.owner IS NOT DISTINCT FROM d.owner AND a.queue_table = d.queue_table
+	AND sys._owned(a.qid));
+COMMENT ON VIEW sys.user_queue_tables IS 'Queue tables of the queues that the current role owns';
+COMMENT ON COLUMN sys.user_queue_tables.queue_table IS 'name; a sharded queue counts as its own queue table';
+COMMENT ON COLUMN sys.user_queue_tables.type IS 'kind of payload: RAW, JSON or OBJECT';
+COMMENT ON COLUMN sys.user_queue_tables.object_type IS 'payload type of OBJECT';
+COMMENT ON COLUMN sys.user_queue_tables.sort_order IS 'order of dequeue';
+COMMENT ON COLUMN sys.user_queue_tables.recipients IS 'SINGLE or MULTIPLE';
+COMMENT ON COLUMN sys.user_queue_tables.message_grouping IS 'NONE or TRANSACTIONAL';
+COMMENT ON COLUMN sys.user_queue_tables.compatible IS 'release that it was made compatible with';
+COMMENT ON COLUMN sys.user_queue_tables.primary_instance IS 'always 0';
+COMMENT ON COLUMN sys.user_queue_tables.secondary_instance IS 'always 0';
+COMMENT ON COLUMN sys.user_queue_tables.owner_instance IS 'always 1';
+COMMENT ON COLUMN sys.user_queue_tables.user_comment IS 'comment';
+COMMENT ON COLUMN sys.user_queue_tables.secure IS 'always NO';
+COMMENT ON COLUMN sys.user_queue_tables.replication_mode IS 'always NONE';
+GRANT SELECT ON sys.user_queue_tables TO PUBLIC;
+
+CREATE VIEW sys.dba_queue_subscribers AS
+SELECT
+	q.owner, q.name AS queue_name, q.queue_table, aq_internal.oracle_case(s.consumer) AS consumer_name, NULL::text AS address,
+	NULL::integer AS protocol, aq_internal.oracle_case(s.transformation) AS transformation, s.rule,
+	aq_internal.oracle_delivery(s.delivery_mode) AS delivery_mode,
+	'NO' AS if_nondurable_subscriber, 'FALSE' AS queue_to_queue, s."position"::integer AS subscriber_id,
+	s."position"::integer AS pos_bitmap, q.qid
+FROM sys.dba_queues q JOIN aq_internal.subscriber s ON s.queue_id = q.qid WHERE s.kind = 'subscriber';
+COMMENT ON VIEW sys.dba_queue_subscribers IS 'Subscribers of all queues; recipients that are no subscribers are not here';
+COMMENT ON COLUMN sys.dba_queue_subscribers.owner IS 'schema of the queue';
+COMMENT ON COLUMN sys.dba_queue_subscribers.queue_name IS 'name of the queue';
+COMMENT ON COLUMN sys.dba_queue_subscribers.queue_table IS 'its queue table';
+COMMENT ON COLUMN sys.dba_queue_subscribers.consumer_name IS 'name of the subscriber';
+COMMENT ON COLUMN sys.dba_queue_subscribers.address IS 'always null';
+COMMENT ON COLUMN sys.dba_queue_subscribers.protocol IS 'always null';
+COMMENT ON COLUMN sys.dba_queue_subscribers.transformation IS 'transformation of its payloads; null: none';
+COMMENT ON COLUMN sys.dba_queue_subscribers.rule IS 'condition that messages must meet; null: all';
+COMMENT ON COLUMN sys.dba_queue_subscribers.delivery_mode IS 'which messages it gets: PERSISTENT, BUFFERED or PERSISTENT_OR_BUFFERED';
+COMMENT ON COLUMN sys.dba_queue_subscribers.if_nondurable_subscriber IS 'always NO';
+COMMENT ON COLUMN sys.dba_queue_subscribers.queue_to_queue IS 'always FALSE';
+COMMENT ON COLUMN sys.dba_queue_subscribers.subscriber_id IS 'number of the subscriber in its queue';
+COMMENT ON COLUMN sys.dba_queue_subscribers.pos_bitmap IS 'its bit in the messages'' sets of consumers';
+COMMENT ON COLUMN sys.dba_queue_subscribers.qid IS 'number of the queue';
+GRANT SELECT ON sys.dba_queue_subscribers TO aq_administrator_role;
+
+CREATE VIEW sys.all_queue_subscribers AS
+SELECT
+	d.owner, d.queue_name, d.queue_table, d.consumer_name, d.address, d.protocol, d.transformation, d.rule,
+	d.delivery_mode, d.if_nondurable_subscriber, d.queue_to_queue, d.subscriber_id, d.pos_bitmap, d.qid
+FROM sys.dba_queue_subscribers d
+WHERE aq_internal.may(d.qid, 'ANY');
+COMMENT ON VIEW sys.all_queue_subscribers IS 'Subscribers of the queues that the current role may use';
+COMMENT ON COLUMN sys.all_queue_subscribers.owner IS 'schema of the queue';
+COMMENT ON COLUMN sys.all_queue_subscribers.queue_name IS 'name of the queue';
+COMMENT ON COLUMN sys.all_queue_subscribers.queue_table IS 'its queue table';
+COMMENT ON COLUMN sys.all_queue_subscribers.consumer_name IS 'name of the subscriber';
+COMMENT ON COLUMN sys.all_queue_subscribers.address IS 'always null';
+COMMENT ON COLUMN sys.all_queue_subscribers.protocol IS 'always null';
+COMMENT ON COLUMN sys.all_queue_subscribers.transformation IS 'transformation of its payloads; null: none';
+COMMENT ON COLUMN sys.all_queue_subscribers.rule IS 'condition that messages must meet; null: all';
+COMMENT ON COLUMN sys.all_queue_subscribers.delivery_mode IS 'which messages it gets: PERSISTENT, BUFFERED or PERSISTENT_OR_BUFFERED';
+COMMENT ON COLUMN sys.all_queue_subscribers.if_nondurable_subscriber IS 'always NO';
+COMMENT ON COLUMN sys.all_queue_subscribers.queue_to_queue IS 'always FALSE';
+COMMENT ON COLUMN sys.all_queue_subscribers.subscriber_id IS 'number of the subscriber in its queue';
+COMMENT ON COLUMN sys.all_queue_subscribers.pos_bitmap IS 'its bit in the messages'' sets of consumers';
+COMMENT ON COLUMN sys.all_queue_subscribers.qid IS 'number of the queue';
+GRANT SELECT ON sys.all_queue_subscribers TO PUBLIC;
+
+CREATE VIEW sys.user_queue_subscribers AS
+SELECT
+	d.queue_name, d.queue_table, d.consumer_name, d.address, d.protocol, d.transformation, d.rule, d.delivery_mode,
+	d.if_nondurable_subscriber, d.queue_to_queue, d.subscriber_id, d.pos_bitmap, d.qid
+FROM sys.dba_queue_subscribers d WHERE sys._owned(d.qid);
+COMMENT ON VIEW sys.user_queue_subscribers IS 'Subscribers of the queues that the current role owns';
+COMMENT ON COLUMN sys.user_queue_subscribers.queue_name IS 'name of the queue';
+COMMENT ON COLUMN sys.user_queue_subscribers.queue_table IS 'its queue table';
+COMMENT ON COLUMN sys.user_queue_subscribers.consumer_name IS 'name of the subscriber';
+COMMENT ON COLUMN sys.user_queue_subscribers.address IS 'always null';
+COMMENT ON COLUMN sys.user_queue_subscribers.protocol IS 'always null';
+COMMENT ON COLUMN sys.user_queue_subscribers.transformation IS 'transformation of its payloads; null: none';
+COMMENT ON COLUMN sys.user_queue_subscribers.rule IS 'condition that messages must meet; null: all';
+COMMENT ON COLUMN sys.user_queue_subscribers.delivery_mode IS 'which messages it gets: PERSISTENT, BUFFERED or PERSISTENT_OR_BUFFERED';
+COMMENT ON COLUMN sys.user_queue_subscribers.if_nondurable_subscriber IS 'always NO';
+COMMENT ON COLUMN sys.user_queue_subscribers.queue_to_queue IS 'always FALSE';
+COMMENT ON COLUMN sys.user_queue_subscribers.subscriber_id IS 'number of the subscriber in its queue';
+COMMENT ON COLUMN sys.user_queue_subscribers.pos_bitmap IS 'its bit in the messages'' sets of consumers';
+COMMENT ON COLUMN sys.user_queue_subscribers.qid IS 'number of the queue';
+GRANT SELECT ON sys.user_queue_subscribers TO PUBLIC;
+
+CREATE VIEW sys.dba_transformations AS
+SELECT
+	t.oid AS transformation_id, aq_internal.oracle_case(t.schema_name) AS owner, aq_internal.oracle_case(t.name) AS name,
+	coalesce(sys._oracle_type_name(t.from_type), sys._oracle_type(t.from_type)) AS from_type,
+	coalesce(sys._oracle_type_name(t.to_type), sys._oracle_type(t.to_type)) AS to_type
+FROM sys._transformations() t;
+COMMENT ON VIEW sys.dba_transformations IS 'All transformations, made by dbms_transform';
+COMMENT ON COLUMN sys.dba_transformations.transformation_id IS 'number of its function';
+COMMENT ON COLUMN sys.dba_transformations.owner IS 'schema';
+COMMENT ON COLUMN sys.dba_transformations.name IS 'name';
+COMMENT ON COLUMN sys.dba_transformations.from_type IS 'type of the payload given';
+COMMENT ON COLUMN sys.dba_transformations.to_type IS 'type of the payload made';
+GRANT SELECT ON sys.dba_transformations TO aq_administrator_role;
+
+CREATE VIEW sys.dba_attribute_transformations AS
+SELECT
+	aq_internal.oracle_case(t.schema_name) AS owner, aq_internal.oracle_case(t.name) AS name, a.key::integer AS attribute,
+	a.value AS attribute_transformation
+FROM sys._transformations() t, LATERAL jsonb_each_text(t.parts) a;
+COMMENT ON VIEW sys.dba_attribute_transformations IS 'All transformations, by attribute';
+COMMENT ON COLUMN sys.dba_attribute_transformations.owner IS 'schema';
+COMMENT ON COLUMN sys.dba_attribute_transformations.name IS 'name';
+COMMENT ON COLUMN sys.dba_attribute_transformations.attribute IS 'number of the attribute; 0: the whole payload';
+COMMENT ON COLUMN sys.dba_attribute_transformations.attribute_transformation IS 'expression over source.user_data';
+GRANT SELECT ON sys.dba_attribute_transformations TO aq_administrator_role;
+
+CREATE VIEW sys.all_transformations AS
+SELECT
+	t.oid AS transformation_id, aq_internal.oracle_case(t.schema_name) AS owner, aq_internal.oracle_case(t.name) AS name,
+	coalesce(sys._oracle_type_name(t.from_type), sys._oracle_type(t.from_type)) AS from_type,
+	coalesce(sys._oracle_type_name(t.to_type), sys._oracle_type(t.to_type)) AS to_type
+FROM sys._transformations() t WHERE has_function_privilege(t.oid, 'EXECUTE');
+COMMENT ON VIEW sys.all_transformations IS 'Transformations that the current role may use, made by dbms_transform';
+COMMENT ON COLUMN sys.all_transformations.transformation_id IS 'number of its function';
+COMMENT ON COLUMN sys.all_transformations.owner IS 'schema';
+COMMENT ON COLUMN sys.all_transformations.name IS 'name';
+COMMENT ON COLUMN sys.all_transformations.from_type IS 'type of the payload given';
+COMMENT ON COLUMN sys.all_transformations.to_type IS 'type of the payload made';
+GRANT SELECT ON sys.all_transformations TO PUBLIC;
+
+CREATE VIEW sys.all_attribute_transformations AS
+SELECT
+	aq_internal.oracle_case(t.schema_name) AS owner, aq_internal.oracle_case(t.name) AS name, a.key::integer AS attribute,
+	a.value AS attribute_transformation
+FROM sys._transformations() t, LATERAL jsonb_each_text(t.parts) a WHERE has_function_privilege(t.oid, 'EXECUTE');
+COMMENT ON VIEW sys.all_attribute_transformations IS 'Transformations that the current role may use, by attribute';
+COMMENT ON COLUMN sys.all_attribute_transformations.owner IS 'schema';
+COMMENT ON COLUMN sys.all_attribute_transformations.name IS 'name';
+COMMENT ON COLUMN sys.all_attribute_transformations.attribute IS 'number of the attribute; 0: the whole payload';
+COMMENT ON COLUMN sys.all_attribute_transformations.attribute_transformation IS 'expression over source.user_data';
+GRANT SELECT ON sys.all_attribute_transformations TO PUBLIC;
+
+CREATE VIEW sys.user_transformations AS
+SELECT
+	t.oid AS transformation_id, aq_internal.oracle_case(t.name) AS name,
+	coalesce(sys._oracle_type_name(t.from_type), sys._oracle_type(t.from_type)) AS from_type,
+	coalesce(sys._oracle_type_name(t.to_type), sys._oracle_type(t.to_type)) AS to_type
+FROM sys._transformations() t WHERE t.owner = current_user;
+COMMENT ON VIEW sys.user_transformations IS 'Transformations that the current role owns, made by dbms_transform';
+COMMENT ON COLUMN sys.user_transformations.transformation_id IS 'number of its function';
+COMMENT ON COLUMN sys.user_transformations.name IS 'name';
+COMMENT ON COLUMN sys.user_transformations.from_type IS 'type of the payload given';
+COMMENT ON COLUMN sys.user_transformations.to_type IS 'type of the payload made';
+GRANT SELECT ON sys.user_transformations TO PUBLIC;
+
+CREATE VIEW sys.user_attribute_transformations AS
+SELECT
+	aq_internal.oracle_case(t.name) AS name, a.key::integer AS attribute, a.value AS attribute_transformation
+FROM sys._transformations() t, LATERAL jsonb_each_text(t.parts) a WHERE t.owner = current_user;
+COMMENT ON VIEW sys.user_attribute_transformations IS 'Transformations that the current role owns, by attribute';
+COMMENT ON COLUMN sys.user_attribute_transformations.name IS 'name';
+COMMENT ON COLUMN sys.user_attribute_transformations.attribute IS 'number of the attribute; 0: the whole payload';
+COMMENT ON COLUMN sys.user_attribute_transformations.attribute_transformation IS 'expression over source.user_data';
+GRANT SELECT ON sys.user_attribute_transformations TO PUBLIC;

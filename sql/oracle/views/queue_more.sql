@@ -1,0 +1,179 @@
+-- More of Oracle's views on queues: shards, senders, the message cache, what subscribers have before them.
+
+CREATE VIEW sys.dba_queue_shards AS
+SELECT
+	aq_internal.oracle_case(aq_internal.name_schema(s.queue_name)) AS owner, aq_internal.oracle_case(aq_internal.bare_name(s.queue_name)) AS name,
+	q.queue_id, q.queue_id AS base_queue_id, s.shard AS shard_id, s.shard AS delay_shard_id, 1 AS enqueue_instance,
+	'PERSISTENT' AS shard_type, sum(s.enqueued)::bigint AS enqueued_msgs, sum(s.partitions)::bigint AS partitions
+FROM aq.shards s JOIN aq_internal.queue q USING (queue_name) GROUP BY s.queue_name, q.queue_id, s.shard;
+COMMENT ON VIEW sys.dba_queue_shards IS 'Shards of sharded queues that have been used since the queue came into use';
+COMMENT ON COLUMN sys.dba_queue_shards.owner IS 'schema of the queue; null for a queue of aq.create_queue';
+COMMENT ON COLUMN sys.dba_queue_shards.name IS 'name of the queue';
+COMMENT ON COLUMN sys.dba_queue_shards.queue_id IS 'number of the queue';
+COMMENT ON COLUMN sys.dba_queue_shards.base_queue_id IS 'the same';
+COMMENT ON COLUMN sys.dba_queue_shards.shard_id IS 'number of the shard';
+COMMENT ON COLUMN sys.dba_queue_shards.delay_shard_id IS 'shard of the delayed messages: the same';
+COMMENT ON COLUMN sys.dba_queue_shards.enqueue_instance IS 'always 1';
+COMMENT ON COLUMN sys.dba_queue_shards.shard_type IS 'PERSISTENT';
+COMMENT ON COLUMN sys.dba_queue_shards.enqueued_msgs IS 'messages committed into it since the queue came into use';
+COMMENT ON COLUMN sys.dba_queue_shards.partitions IS 'partitions that hold its messages';
+GRANT SELECT ON sys.dba_queue_shards TO aq_administrator_role;
+
+CREATE VIEW sys.all_queue_shards AS
+SELECT
+	d.owner, d.name, d.queue_id, d.base_queue_id, d.shard_id, d.delay_shard_id, d.enqueue_instance, d.shard_type,
+	d.enqueued_msgs, d.partitions
+FROM sys.dba_queue_shards d WHERE aq_internal.may(d.queue_id, 'ANY');
+COMMENT ON VIEW sys.all_queue_shards IS 'Shards of sharded queues that the current role may use';
+COMMENT ON COLUMN sys.all_queue_shards.owner IS 'schema of the queue; null for a queue of aq.create_queue';
+COMMENT ON COLUMN sys.all_queue_shards.name IS 'name of the queue';
+COMMENT ON COLUMN sys.all_queue_shards.queue_id IS 'number of the queue';
+COMMENT ON COLUMN sys.all_queue_shards.base_queue_id IS 'the same';
+COMMENT ON COLUMN sys.all_queue_shards.shard_id IS 'number of the shard';
+COMMENT ON COLUMN sys.all_queue_shards.delay_shard_id IS 'shard of the delayed messages: the same';
+COMMENT ON COLUMN sys.all_queue_shards.enqueue_instance IS 'always 1';
+COMMENT ON COLUMN sys.all_queue_shards.shard_type IS 'PERSISTENT';
+COMMENT ON COLUMN sys.all_queue_shards.enqueued_msgs IS 'messages committed into it since the queue came into use';
+COMMENT ON COLUMN sys.all_queue_shards.partitions IS 'partitions that hold its messages';
+GRANT SELECT ON sys.all_queue_shards TO PUBLIC;
+
+CREATE VIEW sys.user_queue_shards AS
+SELECT
+	d.owner, d.name, d.queue_id, d.base_queue_id, d.shard_id, d.delay_shard_id, d.enqueue_instance, d.shard_type,
+	d.enqueued_msgs, d.partitions
+FROM sys.dba_queue_shards d WHERE pg_has_role((SELECT q.owner FROM aq.queues q WHERE q.queue_id = d.queue_id), 'USAGE');
+COMMENT ON VIEW sys.user_queue_shards IS 'Shards of sharded queues that the current role owns';
+COMMENT ON COLUMN sys.user_queue_shards.owner IS 'schema of the queue; null for a queue of aq.create_queue';
+COMMENT ON COLUMN sys.user_queue_shards.name IS 'name of the queue';
+COMMENT ON COLUMN sys.user_queue_shards.queue_id IS 'number of the queue';
+COMMENT ON COLUMN sys.user_queue_shards.base_queue_id IS 'the same';
+COMMENT ON COLUMN sys.user_queue_shards.shard_id IS 'number of the shard';
+COMMENT ON COLUMN sys.user_queue_shards.delay_shard_id IS 'shard of the delayed messages: the same';
+COMMENT ON COLUMN sys.user_queue_shards.enqueue_instance IS 'always 1';
+COMMENT ON COLUMN sys.user_queue_shards.shard_type IS 'PERSISTENT';
+COMMENT ON COLUMN sys.user_queue_shards.enqueued_msgs IS 'messages committed into it since the queue came into use';
+COMMENT ON COLUMN sys.user_queue_shards.partitions IS 'partitions that hold its messages';
+GRANT SELECT ON sys.user_queue_shards TO PUBLIC;
+
+CREATE VIEW sys.v$persistent_publishers AS
+SELECT
+	q.queue_id, aq_internal.oracle_case(aq_internal.name_schema(q.queue_name)) AS queue_schema,
+	aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) AS queue_name, m.sender AS publisher_name,
+	NULL::text AS publisher_address, NULL::integer AS protocol, count(DISTINCT m.msgid) AS enqueued_msgs,
+	NULL::bigint AS elapsed_enqueue_time, NULL::bigint AS enqueue_cpu_time, max(m.enqueue_time) AS last_enqueue_time,
+	NULL::bigint AS enqueue_transactions, NULL::integer AS con_id
+FROM aq.queues q JOIN aq.messages m ON m.queue_name = q.queue_name WHERE m.sender IS NOT NULL
+GROUP BY q.queue_id, q.queue_name, m.sender;
+COMMENT ON VIEW sys.v$persistent_publishers IS 'Senders of the messages that are there; reads the messages';
+COMMENT ON COLUMN sys.v$persistent_publishers.queue_id IS 'number of the queue';
+COMMENT ON COLUMN sys.v$persistent_publishers.queue_schema IS 'schema of the queue; null for a queue of aq.create_queue';
+COMMENT ON COLUMN sys.v$persistent_publishers.queue_name IS 'name of the queue';
+COMMENT ON COLUMN sys.v$persistent_publishers.publisher_name IS 'sender, as given at the enqueue';
+COMMENT ON COLUMN sys.v$persistent_publishers.publisher_address IS 'always null';
+COMMENT ON COLUMN sys.v$persistent_publishers.protocol IS 'always null';
+COMMENT ON COLUMN sys.v$persistent_publishers.enqueued_msgs IS 'messages of the sender that are there, retained ones too';
+COMMENT ON COLUMN sys.v$persistent_publishers.elapsed_enqueue_time IS 'always null: senders are any names that messages give, and times are kept for queues only';
+COMMENT ON COLUMN sys.v$persistent_publishers.enqueue_cpu_time IS 'always null, likewise';
+COMMENT ON COLUMN sys.v$persistent_publishers.last_enqueue_time IS 'time of the latest of them';
+COMMENT ON COLUMN sys.v$persistent_publishers.enqueue_transactions IS 'always null, likewise';
+COMMENT ON COLUMN sys.v$persistent_publishers.con_id IS 'always null';
+GRANT SELECT ON sys.v$persistent_publishers TO PUBLIC;
+
+CREATE VIEW sys.v$aq_message_cache_stat AS
+SELECT
+	(SELECT s.value FROM sys.v$sysstat s WHERE s.name = 'message cache partitions evicted') AS num_evicted,
+	NULL::bigint AS num_prefetched,
+	(SELECT s.value FROM sys.v$sysstat s WHERE s.name = 'message cache partitions loaded') AS num_unevicted,
+	c.known_partitions - c.resident_partitions AS num_uncached, c.known_partitions AS num_tracked,
+	c.resident_partitions AS num_cached, u.most_slots AS max_subsh_size, u.fewest_slots AS min_subsh_size,
+	round(u.seen_slots / nullif(u.seen, 0)::numeric)::bigint AS mean_subsh_size,
+	(SELECT round(m.value / nullif(h.value + m.value, 0)::numeric, 6) FROM sys.v$sysstat h, sys.v$sysstat m
+		WHERE h.name = 'message cache hits' AND m.name = 'message cache misses') AS avg_miss_ratio,
+	NULL::integer AS con_id
+FROM aq.message_cache c, aq_internal.message_cache_use() u;
+COMMENT ON VIEW sys.v$aq_message_cache_stat IS 'What the message cache has done since the server started, and what is in it';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_evicted IS 'partitions that have left it to make room';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_prefetched IS 'always null: nothing is loaded before it is wanted';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_unevicted IS 'partitions loaded';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_uncached IS 'partitions that are not in it';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_tracked IS 'partitions that it knows of';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_cached IS 'partitions in it';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.max_subsh_size IS 'messages given a place in a partition: the most there were since the server started; null: none was opened';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.min_subsh_size IS 'the fewest';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.mean_subsh_size IS 'on average';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.avg_miss_ratio IS 'dequeues that had to load a partition, of all that found messages';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.con_id IS 'always null';
+GRANT SELECT ON sys.v$aq_message_cache_stat TO pg_monitor, aq_administrator_role;
+
+CREATE VIEW sys.v$aq_message_cache_advice AS
+WITH u AS (
+	-- all frames as large as they are on average; while there is none, as a full one of a single consumer
+	SELECT x.*, coalesce(x.frame_bytes / nullif(x.frames, 0)::numeric, 532480) / 1048576 AS each,
+		trim_scale(c.total_bytes / 1048576.0) AS megabytes, x.most_used_bytes / 1048576.0 AS most_used,
+		extract(epoch FROM clock_timestamp() - x.since)::numeric / 60 AS minutes
+	FROM aq_internal.message_cache_use() x, aq.message_cache c
+), r AS (
+	SELECT x.*, sum(x.to_sessions + x.to_worker) OVER (ORDER BY x.more) >= 0.8 * sum(x.to_sessions + x.to_worker) OVER () AS enough
+	FROM aq_internal.message_cache_returns() x
+), s AS (
+	SELECT u.*, l.line, l.type, ceil(greatest(4, l.mb)) AS mb
+	FROM u, LATERAL (VALUES (1, 'MINIMUM', 4), (2, 'CURRENT', u.megabytes),
+		(3, 'PREFERRED', CASE WHEN u.evictions = 0 THEN u.most_used
+			ELSE u.megabytes + u.each * (SELECT coalesce(min(r.more) FILTER (WHERE r.enough), 0) FROM r WHERE r.to_sessions + r.to_worker > 0) END),
+		(4, 'MAXIMUM', CASE WHEN u.evictions = 0 THEN u.most_used
+			ELSE greatest(u.each * u.partitions, u.megabytes + u.each * (SELECT max(r.more) FROM r)) END)) l (line, type, mb)
+)
+SELECT
+	s.mb AS size_for_estimate, round(s.mb / s.megabytes, 4) AS size_factor, s.type AS estd_size_type,
+	least(s.partitions, floor(s.mb / s.each))::bigint AS estd_cached_subshards,
+	greatest(s.partitions - floor(s.mb / s.each), 0)::bigint AS estd_uncached_subshards,
+	e.evictions AS estd_evictions, round(e.evictions / s.minutes, 3) AS estd_eviction_rate,
+	e.sessions AS estd_fg_unevictions, round(e.sessions / s.minutes, 3) AS estd_fg_uneviction_rate,
+	e.worker AS estd_bg_unevictions, round(e.worker / s.minutes, 3) AS estd_bg_uneviction_rate,
+	round(s.slots / nullif(s.partitions, 0)::numeric)::bigint AS avg_subshard_size, round(s.each * 1048576)::bigint AS avg_subshard_memory,
+	NULL::integer AS con_id
+FROM s LEFT JOIN LATERAL (
+	SELECT s.evictions - coalesce(sum(r.to_sessions + r.to_worker + r.not_back) FILTER (WHERE r.kept), 0)::bigint AS evictions,
+		coalesce(sum(r.to_sessions) FILTER (WHERE NOT r.kept), 0)::bigint AS sessions,
+		coalesce(sum(r.to_worker) FILTER (WHERE NOT r.kept), 0)::bigint AS worker
+	FROM (SELECT r.*, r.more <= (s.mb - s.megabytes) / s.each AS kept FROM r) r
+) e ON s.mb >= s.megabytes OR s.evictions = 0 AND s.mb >= s.most_used
+ORDER BY s.line;
+COMMENT ON VIEW sys.v$aq_message_cache_advice IS 'What a message cache of other sizes would have done since the server started; estimated from how many other partitions were evicted before an evicted one came back';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.size_for_estimate IS 'size, MB';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.size_factor IS 'the same, of the size that it has';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_size_type IS 'MINIMUM: the least that pgaq.message_cache_size can be; CURRENT; PREFERRED: four fifths of the unevictions would not have been; MAXIMUM: none of them, and it holds every partition that there is. While nothing was evicted the last two are the most that was ever used';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_cached_subshards IS 'partitions with messages, of those that there are now, that it would hold';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_uncached_subshards IS 'partitions that it would not hold';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_evictions IS 'partitions that would have left it to make room; null: the size is smaller than the present one, and what it would have evicted is not known';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_eviction_rate IS 'the same per minute';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_fg_unevictions IS 'partitions that sessions would have brought back; null likewise';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_fg_uneviction_rate IS 'the same per minute';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_bg_unevictions IS 'partitions that the worker would have brought back, for its timers and retries; null likewise';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_bg_uneviction_rate IS 'the same per minute';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.avg_subshard_size IS 'messages given a place in a partition, on average of those that there are; null: there is none';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.avg_subshard_memory IS 'memory that a partition is taken to need, bytes: the average of those in the cache, or while there is none 520 kB';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.con_id IS 'always null';
+GRANT SELECT ON sys.v$aq_message_cache_advice TO PUBLIC;
+
+CREATE VIEW sys.v$aq_subscriber_load AS
+SELECT
+	q.queue_id, c."position" AS subscriber_id,
+	CASE WHEN t.estd_time_to_drain IS NOT NULL THEN 'FINITE' WHEN c.dequeued = 0 THEN 'UNKNOWN' ELSE 'INFINITE' END AS latency_state,
+	t.estd_time_to_drain AS latency, c.enqueued - c.dequeued AS dequeue_requests,
+	(SELECT count(DISTINCT s.shard) FROM aq.shards s WHERE s.queue_name = q.queue_name) AS active_shards,
+	CASE WHEN EXISTS (SELECT FROM aq_internal.listeners() n WHERE n.queue_id = q.queue_id AND n."position" = c."position") THEN 'TRUE' ELSE 'FALSE' END AS active_listener,
+	c.waiting AS dequeue_sessions, NULL::integer AS con_id
+FROM aq.queues q JOIN aq_internal.consumers() c ON c.queue_id = q.queue_id
+	JOIN sys.v$aq_sharded_subscriber_stat t ON t.queue_id = c.queue_id AND t.subscriber_id = c."position";
+COMMENT ON VIEW sys.v$aq_subscriber_load IS 'What each subscriber of a sharded queue has before it';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.queue_id IS 'number of the queue';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.subscriber_id IS 'number of the subscriber in its queue';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.latency_state IS 'FINITE: the subscriber catches up, as far as rates since the queue came into use tell; INFINITE: it does not; UNKNOWN: it has not dequeued yet';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.latency IS 'seconds until all is dequeued, as estd_time_to_drain in v$aq_sharded_subscriber_stat; null unless FINITE';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.dequeue_requests IS 'messages that it is not done with';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.active_shards IS 'shards of the queue in use';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.active_listener IS 'TRUE while a session listens for its messages, persistent or buffered ones: aq.wait, aq.listen, dbms_aq.listen; else FALSE';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.dequeue_sessions IS 'sessions that wait for its messages, those included that listen, unless pgaq.listen_wakeup is broadcast';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.con_id IS 'always null';
+GRANT SELECT ON sys.v$aq_subscriber_load TO PUBLIC;

@@ -1,0 +1,78 @@
+-- The report between two snapshots.
+
+-- What happened over the snapshots in between: time by wait class, and messages.
+CREATE FUNCTION aq_internal.report_activity(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN (
+	WITH p AS (
+		SELECT h.snap_id, h.end_interval_time AS at, lag(h.snap_id) OVER w AS before,
+			-- the first one begins with the restart if the span does
+			extract(epoch FROM h.end_interval_time - coalesce(lag(h.end_interval_time) OVER w, CASE WHEN (s).begin_snap IS NULL THEN (s).begin_time END)) AS seconds
+		FROM aq_internal.snapshot h WHERE h.dbid = (s).dbid AND h.snap_id BETWEEN coalesce((s).begin_snap, (s).end_snap) AND (s).end_snap
+			AND h.startup_time = (SELECT o.startup_time FROM aq_internal.snapshot o WHERE o.dbid = (s).dbid AND o.snap_id = (s).end_snap)
+		WINDOW w AS (ORDER BY h.snap_id)),
+	-- DB time becomes what is left of it
+	a AS (
+		SELECT p.snap_id, p.at, p.seconds, f.class, sum(f.time_us) / 1000000 AS value FROM p, LATERAL (
+			SELECT coalesce(g ->> 'wait_class', g ->> 'stat_name') AS class, coalesce(g ->> 'time_waited_micro_fg', g ->> 'value')::numeric AS time_us
+			FROM (SELECT aq_internal.growths(x.source, coalesce(b.data, '{}'), e.data) AS g FROM unnest(ARRAY['system_event', 'time_model']) x(source), LATERAL (
+					SELECT jsonb_build_object(d.source, d.data) AS data FROM aq_internal.snapshot_data d WHERE d.dbid = (s).dbid AND d.snap_id = p.snap_id AND d.source = x.source) e LEFT JOIN LATERAL (
+					SELECT jsonb_build_object(d.source, d.data) AS data FROM aq_internal.snapshot_data d WHERE d.dbid = (s).dbid AND d.snap_id = p.before AND d.source = x.source) b ON true) g
+			WHERE g ->> 'wait_class' <> 'Idle' OR g ->> 'stat_name' IN ('DB CPU', 'DB time')) f
+		WHERE p.seconds > 0 GROUP BY 1, 2, 3, 4),
+	t AS (
+		SELECT snap_id, at, seconds, CASE class WHEN 'DB time' THEN 'PostgreSQL, not timed' ELSE class END AS class,
+			CASE class WHEN 'DB time' THEN greatest(2 * value - sum(value) OVER (PARTITION BY snap_id), 0) ELSE value END AS value FROM a),
+	c AS (SELECT class FROM t GROUP BY class HAVING sum(value) > 0)
+	SELECT aq_internal.section('activity', 'Activity by Wait Class', ARRAY['Snapshot', 'End', 'Wait Class', 'Time|s|number|3', 'Avg Active|sessions|number|3'],
+		(SELECT jsonb_agg(jsonb_build_array(t.snap_id::text, aq_internal.when(t.at), t.class, t.value, aq_internal.ratio(t.value, t.seconds)) ORDER BY t.snap_id, t.value DESC, t.class) FROM t WHERE t.value > 0),
+		ARRAY['One step for each snapshot: time of users'' sessions since the one before.'],
+		aq_internal.chart_of('area', 'Average active sessions by wait class', 'end of the snapshot', (SELECT jsonb_agg(aq_internal.when(p.at) ORDER BY p.snap_id) FROM p WHERE p.seconds > 0), 'active', 'sessions',
+			(SELECT jsonb_agg(jsonb_build_object('name', c.class, 'values', (SELECT jsonb_agg(coalesce((SELECT round(t.value / p.seconds, 3) FROM t WHERE t.snap_id = p.snap_id AND t.class = c.class), 0)
+				ORDER BY p.snap_id) FROM p WHERE p.seconds > 0)) ORDER BY c.class <> 'DB CPU', c.class) FROM c))));
+COMMENT ON FUNCTION aq_internal.report_activity(aq_internal.span) IS 'Internal: section of the report';
+
+CREATE FUNCTION aq_internal.report_throughput(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN (
+	WITH q AS (
+		SELECT h.snap_id, max(h.end_interval_time) AS at, sum(d.enqueued) AS enqueued, sum(d.done) AS done, sum(d.backlog) AS backlog
+		FROM aq_internal.snapshot h JOIN aq_internal.snapshot_data f ON f.dbid = h.dbid AND f.snap_id = h.snap_id AND f.source = 'queue',
+			LATERAL jsonb_to_recordset(f.data) d(enqueued bigint, done bigint, backlog bigint)
+		WHERE h.dbid = (s).dbid AND h.snap_id BETWEEN coalesce((s).begin_snap, (s).end_snap) AND (s).end_snap
+			AND h.startup_time = (SELECT o.startup_time FROM aq_internal.snapshot o WHERE o.dbid = (s).dbid AND o.snap_id = (s).end_snap)
+		GROUP BY h.snap_id),
+	r AS (
+		SELECT snap_id, at, backlog, greatest(enqueued - lag(enqueued, 1, 0) OVER w, 0) AS enqueued, greatest(done - lag(done, 1, 0) OVER w, 0) AS done,
+			extract(epoch FROM at - lag(at, 1, (s).begin_time) OVER w) AS seconds FROM q WINDOW w AS (ORDER BY snap_id))
+	SELECT aq_internal.section('throughput', 'Throughput', ARRAY['Snapshot', 'End', 'Enqueued|messages/s|number|1', 'Done|messages/s|number|1', 'Backlog at End|messages|number|0'],
+		jsonb_agg(jsonb_build_array(snap_id::text, aq_internal.when(at), aq_internal.ratio(enqueued, seconds), aq_internal.ratio(done, seconds), backlog) ORDER BY snap_id),
+		ARRAY['All queues of the database, one line for each snapshot: rates since the one before. Done: (message, consumer) pairs.'],
+		aq_internal.chart_of('line', 'Messages per second', 'end of the snapshot', jsonb_agg(aq_internal.when(at) ORDER BY snap_id), 'messages', 'messages/s', jsonb_build_array(
+			jsonb_build_object('name', 'enqueued', 'values', jsonb_agg(round(aq_internal.ratio(enqueued, seconds), 1) ORDER BY snap_id)),
+			jsonb_build_object('name', 'done', 'values', jsonb_agg(round(aq_internal.ratio(done, seconds), 1) ORDER BY snap_id)))))
+	FROM r WHERE seconds > 0);
+COMMENT ON FUNCTION aq_internal.report_throughput(aq_internal.span) IS 'Internal: section of the report';
+
+CREATE FUNCTION aq_internal.report_sections(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN (SELECT jsonb_agg(section ORDER BY n) FROM aq_internal.samples((s).dbid, (s).begin_time, (s).end_time) samples, LATERAL (VALUES
+	(1, aq_internal.report_load_profile(s)), (2, aq_internal.report_top_events(s)), (3, aq_internal.report_wait_classes(s)),
+	(6, aq_internal.report_time_model(s)), (7, aq_internal.report_sql(s)), (8, aq_internal.report_histogram(s)), (9, aq_internal.report_queues(s)), (10, aq_internal.report_subscribers(s)),
+	(11, aq_internal.report_shards(s)), (12, aq_internal.report_message_cache(s)), (13, aq_internal.report_wakeups(s)), (14, aq_internal.report_background(s)), (14.5, aq_internal.report_server_waits(s)),
+	(15, aq_internal.report_mutex_sleeps(s)), (16, aq_internal.report_objects(s)), (16.2, aq_internal.report_hot_mutexes(s)), (16.5, aq_internal.report_mutex_activity(s)), (17, aq_internal.report_latch_activity(s)), (18, aq_internal.report_latch_sleeps(s)), (19, aq_internal.report_latch_misses(s)),
+	(20, aq_internal.report_latch_parent(s)), (21, aq_internal.report_latch_children(s)), (22, aq_internal.report_spin_time(s)), (23, aq_internal.report_dictionary_cache(s)),
+	(24, aq_internal.report_library_cache(s)), (26, aq_internal.report_statistics(s)), (27, aq_internal.report_parameters(s)),
+	(4, CASE WHEN (s).end_snap IS NOT NULL THEN aq_internal.report_activity(s) END), (5, CASE WHEN (s).end_snap IS NOT NULL THEN aq_internal.report_throughput(s) END),
+	(4.5, CASE WHEN cardinality(samples) > 0 THEN aq_internal.ash_activity(samples, (s).begin_time, (s).end_time) END),
+	(28, CASE WHEN cardinality(samples) > 0 THEN aq_internal.ash_parameters((SELECT coalesce(array_agg(x), '{}') FROM unnest(samples) x WHERE x.foreground)) END)) v(n, section)
+	WHERE section IS NOT NULL);
+COMMENT ON FUNCTION aq_internal.report_sections(aq_internal.span) IS 'Internal: sections of the report, in their order';
+
+CREATE FUNCTION aq.report_awr(begin_snap integer, end_snap integer, dbid bigint DEFAULT NULL) RETURNS jsonb
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	s aq_internal.span := aq_internal.span(coalesce(dbid, aq_internal.dbid()), begin_snap, end_snap);
+BEGIN
+	RETURN jsonb_build_object('kind', 'awr', 'title', format('Workload Repository Report, Snapshots %s to %s', begin_snap, end_snap),
+		'header', aq_internal.header(s), 'sections', aq_internal.report_sections(s), 'advice', aq_internal.advice(s));
+END $$;
+COMMENT ON FUNCTION aq.report_awr(integer, integer, bigint) IS
+'The report between two snapshots as a document, for aq.report_text and aq.report_html. dbid: the database the snapshots are of, if not this one';

@@ -1,0 +1,185 @@
+-- Figures: where they come from, what they are at a moment, and how much they have grown between two.
+--
+-- A capture is one jsonb: for each source an array of rows.  Snapshots store captures, reports compare two of them; so a report works between
+-- two snapshots as between a mark and now.
+
+-- The sources.  Nothing but views is read.  A source that needs an extension that is not there has no rows.
+-- keys: what a row is known by; counters: columns that only grow while the server runs.  The others are what they are at the moment.
+CREATE FUNCTION aq_internal.sources() RETURNS TABLE (source text, needs text, keys text[], counters text[], query text)
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+('system_event', NULL, '{event}'::text[],
+	'{total_waits,total_timeouts,time_waited_micro,total_waits_fg,total_timeouts_fg,time_waited_micro_fg}'::text[],
+	'SELECT event, event_id, wait_class, wait_class_id, waits AS total_waits, timeouts AS total_timeouts, total_us AS time_waited_micro,
+		client_waits AS total_waits_fg, client_timeouts AS total_timeouts_fg, client_us AS time_waited_micro_fg FROM aq.waits'),
+('event_histogram', NULL, '{event,wait_time_micro}', '{wait_count}',
+	'SELECT h.event, n.event_id, n.wait_class, h.less_than_us AS wait_time_micro, h.waits AS wait_count FROM aq.wait_histogram h
+		JOIN aq.wait_events n USING (event) WHERE h.waits > 0'),
+('sampled_event', NULL, '{event,session_type}', '{samples,time_waited_micro}',
+	'SELECT event, CASE WHEN background THEN ''BACKGROUND'' ELSE ''FOREGROUND'' END AS session_type, samples, time_us AS time_waited_micro, wait_class
+		FROM aq.sampled_waits WHERE samples > 0'),
+('latch', NULL, '{name}',
+	'{gets,misses,sleeps,immediate_gets,immediate_misses,waiters_woken,waits_holding_latch,spin_gets,wait_time,spin_time}',
+	'SELECT latch AS name, hash, level AS "level#", gets, misses, sleeps, immediate_gets, immediate_misses, waiters_woken, waits_holding_latch, spin_gets, wait_us AS wait_time,
+		spin_us AS spin_time FROM aq.latches'),
+('latch_parent', NULL, '{name,addr}',
+	'{gets,misses,sleeps,immediate_gets,immediate_misses,waiters_woken,waits_holding_latch,spin_gets,wait_time,spin_time}',
+	'SELECT latch AS name, hash, level AS "level#", CASE WHEN has_children THEN NULL ELSE addr END AS addr, f.*
+		FROM aq.latches, LATERAL (SELECT gets, misses, sleeps, immediate_gets, immediate_misses, waiters_woken, waits_holding_latch, spin_gets, wait_us AS wait_time,
+		spin_us AS spin_time WHERE NOT has_children
+			UNION ALL SELECT 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 WHERE has_children) f'),
+('latch_children', NULL, '{name,child#,addr}',
+	'{gets,misses,sleeps,immediate_gets,immediate_misses,waiters_woken,waits_holding_latch,spin_gets,wait_time,spin_time}',
+	'SELECT latch AS name, hash, level AS "level#", child AS "child#", addr, gets, misses, sleeps, immediate_gets, immediate_misses, waiters_woken, waits_holding_latch, spin_gets, wait_us AS wait_time,
+		spin_us AS spin_time
+		FROM aq.latch_children WHERE gets > 0 OR immediate_gets > 0'),
+('latch_misses', NULL, '{parent_name,where}', '{nwfail_count,sleep_count,wtr_slp_count,longhold_count}',
+	'SELECT latch AS parent_name, location AS "where", immediate_misses AS nwfail_count, holder_sleeps AS sleep_count, waiter_sleeps AS wtr_slp_count,
+		long_holds AS longhold_count FROM aq.latch_misses WHERE immediate_misses + holder_sleeps + waiter_sleeps > 0'),
+('mutex', NULL, '{mutex_type,location}', '{gets,misses,spin_gets,waits,sleeps,wait_time,spin_time}',
+	'SELECT mutex_type, location, gets, misses, spin_gets, waits, sleeps, wait_us AS wait_time, spin_us AS spin_time FROM aq.mutexes WHERE gets + misses > 0'),
+('mutex_hot', NULL, '{mutex_type,mutex_identifier}', '{}',
+	'SELECT mutex_type, identifier AS mutex_identifier, count(*) AS requests, sum(sleeps) AS sleeps, max(ended) AS latest
+		FROM aq.mutex_waits GROUP BY mutex_type, identifier'),
+('object', NULL, '{addr,full_hash_value}', '{loads,locked_total,pinned_total,invalidations,mutex_gets,mutex_sleeps}',
+	'SELECT addr, full_hash AS full_hash_value, ''QUEUE'' AS namespace, queue_name AS name, hash AS hash_value, property, loads, locked_total, pinned_total,
+		invalidations, mutex_gets, mutex_sleeps FROM aq.cached_objects WHERE mutex_gets > 0'),
+('library_cache', NULL, '{namespace}', '{gets,gethits,pins,pinhits,reloads,invalidations}',
+	'SELECT ''QUEUE'' AS namespace, gets, hits AS gethits, pins, pin_hits AS pinhits, reloads, invalidations FROM aq.object_cache'),
+('row_cache', NULL, '{parameter}', '{gets,getmisses,scans,scanmisses,scancompletes,modifications,flushes}',
+	'SELECT cache AS parameter, entries AS count, entries AS usage, gets, misses AS getmisses, 0 AS scans, 0 AS scanmisses, 0 AS scancompletes,
+		modifications, flushes FROM aq.dictionary_cache'),
+('time_model', NULL, '{stat_name}', '{value}', 'SELECT stat_id, name AS stat_name, time_us AS value FROM aq.time_model'),
+('sysstat', NULL, '{name}', '{value}', 'SELECT stat_id, name, class, value, source FROM aq.statistics'),
+('queue', NULL, '{queue_id}', '{enqueued,done,consumed,latency_us}',
+	'SELECT q.queue_id, q.queue_name, CASE WHEN q.multiple_consumers THEN ''topic'' ELSE ''queue'' END AS kind, q.shards, max(n.enqueued) AS enqueued,
+		sum(c.dequeued) AS done, max(c.enqueued - c.dequeued) AS backlog, sum(c.ready) AS ready, sum(c.waiting) AS waiting,
+		max(t.consumed) AS consumed, max(t.latency) AS latency_us
+	FROM aq_internal.queue q LEFT JOIN aq_internal.consumers() c USING (queue_id) CROSS JOIN LATERAL aq_internal.queue_counters(q.queue_name) n
+		CROSS JOIN LATERAL aq_internal.queue_traffic(q.queue_name) t
+	GROUP BY q.queue_id'),
+('subscriber', NULL, '{queue_name,consumer}', '{enqueued,dequeued,consumed,latency_us}',
+	'SELECT queue_name, consumer, kind, enqueued, dequeued, lag, ready, waiting, consumed, latency_us FROM aq.subscribers'),
+('shard', NULL, '{queue_name,shard}', '{enqueued}',
+	'SELECT queue_name, shard, sum(enqueued) AS enqueued, sum(pending) AS pending, sum(in_hand) AS in_hand, sum(partitions) AS partitions,
+		sum(resident) AS resident FROM aq.shards GROUP BY queue_name, shard'),
+('partition', NULL, '{queue_name}', '{}',
+	'SELECT q.queue_name, count(*) AS partitions, count(*) FILTER (WHERE p.resident) AS resident,
+		count(*) FILTER (WHERE p.state = ''done'') AS done, count(*) FILTER (WHERE p.state = ''closed'') AS closed, min(p.last_dequeue) FILTER (WHERE p.state = ''done'') AS done_since
+	FROM aq_internal.partitions() p JOIN aq_internal.queue q USING (queue_id) WHERE p.state <> ''empty'' GROUP BY q.queue_name'),
+('queue_table', NULL, '{relname}', '{}',
+	'SELECT s.relname, s.n_live_tup AS live_rows, s.n_dead_tup AS dead_rows FROM pg_stat_all_tables s
+	WHERE s.schemaname = ''aq_data'' AND s.relname ~ ''^[tc][0-9]+$'' '),
+('message_cache', NULL, '{}', '{}', 'SELECT * FROM aq.message_cache'),
+('database', NULL, '{datname}', '{xact_commit,xact_rollback,blks_read,blks_hit,tup_inserted,tup_updated,tup_deleted,temp_bytes,deadlocks,sessions,active_time}',
+	'SELECT datname, xact_commit, xact_rollback, blks_read, blks_hit, tup_inserted, tup_updated, tup_deleted, temp_bytes, deadlocks, sessions,
+		active_time FROM pg_stat_database WHERE datname IS NOT NULL'),
+('wal', NULL, '{}', '{wal_records,wal_fpi,wal_bytes,wal_buffers_full,wal_write,wal_sync,wal_write_time,wal_sync_time}', 'SELECT to_jsonb(w) - ''stats_reset'' AS line FROM pg_stat_wal w'),
+('session', NULL, '{backend_type}', '{}',
+	'SELECT backend_type, count(*) AS sessions, count(*) FILTER (WHERE state = ''active'') AS active,
+		count(*) FILTER (WHERE state LIKE ''idle in%'') AS idle_in_transaction FROM pg_stat_activity
+	WHERE backend_type IN (''client backend'', ''pgaq worker'') GROUP BY backend_type'),
+('xmin', NULL, '{kind,who}', '{}',
+	'SELECT * FROM (
+		SELECT ''session'' AS kind, format(''pid %s, %s, %s'', pid, coalesce(nullif(application_name, ''''), ''no application name''), state) AS who, age(backend_xmin) AS xmin_age,
+			extract(epoch FROM clock_timestamp() - xact_start)::bigint AS seconds
+		FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid() AND datname = current_database()
+			AND xact_start < clock_timestamp() - interval ''1 second''
+		UNION ALL SELECT ''prepared transaction'', gid, age(transaction), extract(epoch FROM clock_timestamp() - prepared)::bigint
+		FROM pg_prepared_xacts WHERE database = current_database()
+		UNION ALL SELECT ''replication slot'', slot_name, greatest(age(xmin), age(catalog_xmin)), NULL
+		FROM pg_replication_slots WHERE xmin IS NOT NULL OR catalog_xmin IS NOT NULL) x
+	ORDER BY xmin_age DESC LIMIT 10'),
+('parameter', NULL, '{name}', '{}',
+	'SELECT name, setting, unit, source, boot_val FROM pg_settings WHERE name LIKE ''pgaq.%'' OR name IN (''synchronous_commit'', ''fsync'',
+		''shared_buffers'', ''commit_delay'', ''max_connections'', ''wal_level'', ''max_wal_size'', ''checkpoint_timeout'', ''track_io_timing'')'),
+('sql', 'pg_stat_statements', '{queryid,userid,dbid}', '{calls,elapsed_us,rows,io_us,wal_bytes}',
+	'SELECT s.queryid::text AS queryid, s.userid::bigint AS userid, s.dbid::bigint AS dbid,
+		(SELECT d.datname FROM pg_database d WHERE d.oid = s.dbid) AS datname, sum(s.calls) AS calls, round((sum(s.total_exec_time) * 1000)::numeric) AS elapsed_us,
+		sum(s.rows) AS rows, sum(s.wal_bytes) AS wal_bytes, round(sum((coalesce(j ->> ''blk_read_time'', j ->> ''shared_blk_read_time'')::numeric
+			+ coalesce(j ->> ''blk_write_time'', j ->> ''shared_blk_write_time'')::numeric) * 1000)) AS io_us,
+		left(regexp_replace(min(s.query), ''\s+'', '' '', ''g''), 200) AS sql_text
+	FROM %s.pg_stat_statements s, to_jsonb(s) j GROUP BY s.queryid, s.userid, s.dbid ORDER BY elapsed_us DESC LIMIT (SELECT topnsql FROM aq_internal.snapshot_settings())'),
+('sql_cpu', 'pg_stat_kcache', '{queryid,userid,dbid}', '{cpu_us}',
+	'SELECT k.queryid::text AS queryid, k.userid::bigint AS userid, k.dbid::bigint AS dbid, round(sum(coalesce(j ->> ''exec_user_time'', j ->> ''user_time'')::numeric
+			+ coalesce(j ->> ''exec_system_time'', j ->> ''system_time'')::numeric) * 1000000) AS cpu_us
+	FROM %s.pg_stat_kcache() k, to_jsonb(k) j GROUP BY 1, 2, 3 ORDER BY cpu_us DESC LIMIT (SELECT topnsql FROM aq_internal.snapshot_settings())')
+$$;
+COMMENT ON FUNCTION aq_internal.sources() IS 'Internal: where the figures of a snapshot come from';
+
+CREATE FUNCTION aq_internal.dbid() RETURNS bigint LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN (SELECT hashint8extended(system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database())::bigint) & 4294967295
+	FROM pg_control_system());
+COMMENT ON FUNCTION aq_internal.dbid() IS 'Internal: number of this database of this server, as long as both last; a copy by physical backup has the same';
+
+-- Not pg_postmaster_start_time(): after a crash of a session shared memory begins anew, and the postmaster goes on.
+CREATE FUNCTION aq_internal.startup_time() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL UNSAFE
+RETURN coalesce((SELECT max(backend_start) FROM pg_stat_activity WHERE backend_type = 'checkpointer'), pg_postmaster_start_time());
+COMMENT ON FUNCTION aq_internal.startup_time() IS 'Internal: when the counters in shared memory were zero';
+
+-- A restored or upgraded database has another number; until somebody gives it settings of its own, those that came with its history hold.
+CREATE FUNCTION aq_internal.snapshot_settings(OUT dbid bigint, OUT snap_interval interval, OUT retention interval, OUT topnsql integer)
+LANGUAGE sql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+	SELECT d.dbid, coalesce(c.snap_interval, interval '60 minutes'), coalesce(c.retention, interval '8 days'),
+		CASE WHEN c.dbid IS NULL THEN 200 ELSE c.topnsql END
+	FROM aq_internal.dbid() d(dbid) LEFT JOIN LATERAL (SELECT o.* FROM aq_internal.snapshot_control o
+		ORDER BY o.dbid = d.dbid DESC, (SELECT max(s.end_interval_time) FROM aq_internal.snapshot s WHERE s.dbid = o.dbid) DESC NULLS LAST LIMIT 1) c ON true;
+END;
+COMMENT ON FUNCTION aq_internal.snapshot_settings() IS 'Internal: settings of the snapshots of this database';
+
+CREATE FUNCTION aq_internal.source_query(needs text, query text) RETURNS text LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN CASE
+	WHEN needs IS NULL THEN query
+	ELSE (SELECT format(query, quote_ident(n.nspname)) FROM pg_extension e
+		JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = needs) END;
+COMMENT ON FUNCTION aq_internal.source_query(text, text) IS 'Internal: query of a source; null: what it needs is not there';
+
+-- A source that cannot be read costs its own figures, never the capture: e.g. queues, when there is no place for one in the object cache, or
+-- pg_stat_statements without its library.
+CREATE FUNCTION aq_internal.capture(sources text[] DEFAULT NULL) RETURNS jsonb
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	s record;
+	data jsonb;
+	done jsonb := '{}';
+	errors jsonb := '[]';
+BEGIN
+	-- the server's own statistics of this moment, not of the transaction's first look
+	PERFORM pg_stat_clear_snapshot();
+	FOR s IN SELECT f.source, aq_internal.source_query(f.needs, f.query) AS query FROM aq_internal.sources() f
+		WHERE sources IS NULL OR f.source = ANY (sources) LOOP
+		CONTINUE WHEN s.query IS NULL;
+		BEGIN
+			EXECUTE format('SELECT jsonb_agg(x) FROM (%s) x', s.query) INTO data;
+			-- a query may give its rows as one column "line"
+			IF data #> '{0,line}' IS NOT NULL THEN
+				SELECT jsonb_agg(r -> 'line') INTO data FROM jsonb_array_elements(data) r;
+			END IF;
+			done := done || jsonb_build_object(s.source, coalesce(data, '[]'));
+		EXCEPTION WHEN OTHERS THEN
+			errors := errors || jsonb_build_object('source', s.source, 'error', sqlerrm);
+		END;
+	END LOOP;
+	RETURN CASE WHEN errors = '[]' THEN done ELSE done || jsonb_build_object('error', errors) END;
+END $$;
+COMMENT ON FUNCTION aq_internal.capture(text[]) IS 'Internal: figures of all sources at this moment';
+
+-- The rows of a source as they are later, their counters replaced by what these have grown by.  A counter that is smaller has begun at zero in
+-- between; so it has grown by what it is.  (Written out, as this runs for thousands of rows; a source has three keys at most.)
+CREATE FUNCTION aq_internal.growths(source text, earlier jsonb, later jsonb) RETURNS SETOF jsonb
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	k text[];
+	counters text[];
+BEGIN
+	SELECT f.keys, f.counters INTO STRICT k, counters FROM aq_internal.sources() f WHERE f.source = $1;
+	RETURN QUERY
+	SELECT e.line || coalesce((SELECT jsonb_object_agg(c, CASE
+			WHEN jsonb_typeof(e.line -> c) <> 'number' OR jsonb_typeof(b.line -> c) IS DISTINCT FROM 'number' OR (e.line -> c)::numeric < (b.line -> c)::numeric THEN e.line -> c
+			ELSE to_jsonb((e.line -> c)::numeric - (b.line -> c)::numeric) END)
+		FROM unnest(counters) c WHERE e.line ? c), '{}')
+	FROM (SELECT jsonb_build_array(l -> k[1], l -> k[2], l -> k[3]) AS key, l AS line FROM jsonb_array_elements(later -> source) l) e
+		LEFT JOIN (SELECT jsonb_build_array(l -> k[1], l -> k[2], l -> k[3]) AS key, l AS line FROM jsonb_array_elements(earlier -> source) l) b USING (key);
+END $$;
+COMMENT ON FUNCTION aq_internal.growths(text, jsonb, jsonb) IS 'Internal: rows of a source, with what its counters have grown by between two captures';

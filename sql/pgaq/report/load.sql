@@ -1,0 +1,145 @@
+-- Sections of the report: load, waits, time.  Growth: end minus begin; DBT: growth of DB time.
+
+CREATE FUNCTION aq_internal.report_load_profile(s aq_internal.span) RETURNS jsonb LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	calls numeric := aq_internal.stat(s, 'queue enqueue calls') + aq_internal.stat(s, 'queue dequeue calls');
+	d record;
+	w jsonb := (SELECT g FROM aq_internal.growths(s, 'wal') g);
+	lines jsonb;
+BEGIN
+	SELECT sum((g ->> 'blks_hit')::numeric + (g ->> 'blks_read')::numeric) AS gets, sum((g ->> 'blks_read')::numeric) AS reads, sum((g ->> 'sessions')::numeric) AS logons,
+		sum((g ->> 'xact_rollback')::numeric) AS rollbacks, sum((g ->> 'tup_inserted')::numeric) AS inserted INTO d FROM aq_internal.growths(s, 'database') g;
+	SELECT jsonb_agg(jsonb_build_array(label, aq_internal.ratio(value, s.elapsed), aq_internal.ratio(value, s.transactions), aq_internal.ratio(value, calls)) ORDER BY n) INTO lines
+	FROM (VALUES
+		(1, 'DB Time (s)', s.db_time),
+		(2, 'DB CPU (s)', aq_internal.time(s, 'DB CPU')),
+		(3, 'Background CPU (s)', aq_internal.time(s, 'background cpu time')),
+		(4, 'WAL (bytes)', (w ->> 'wal_bytes')::numeric),
+		(5, 'WAL records (records)', (w ->> 'wal_records')::numeric),
+		(6, 'Logical reads (blocks)', d.gets),
+		(7, 'Physical reads (blocks)', d.reads),
+		(8, 'Rows inserted (rows)', d.inserted),
+		(9, 'Messages enqueued (messages)', aq_internal.stat(s, 'queue messages enqueued')),
+		(10, 'Messages dequeued (messages)', aq_internal.stat(s, 'queue messages dequeued')),
+		(11, 'Payload in (bytes)', aq_internal.stat(s, 'queue payload bytes in')),
+		(12, 'Payload out (bytes)', aq_internal.stat(s, 'queue payload bytes out')),
+		(13, 'Enqueue calls (calls)', aq_internal.stat(s, 'queue enqueue calls')),
+		(14, 'Dequeue calls (calls)', aq_internal.stat(s, 'queue dequeue calls')),
+		(15, 'Listen calls (calls)', aq_internal.stat(s, 'queue listen calls')),
+		(16, 'Wake-ups sent (wake-ups)', aq_internal.stat(s, 'queue wake-ups sent')),
+		(17, 'Logons (sessions)', d.logons),
+		(18, 'Transactions (transactions)', s.transactions),
+		(19, 'of these: with messages (transactions)', aq_internal.stat(s, 'queue commits')),
+		(20, 'Rollbacks (transactions)', d.rollbacks)) v(n, label, value)
+	WHERE value IS NOT NULL;
+	RETURN aq_internal.section('load_profile', 'Load Profile', ARRAY['', 'Per Second|/s|number|2', 'Per Transaction|/transaction|number|3', 'Per Queue Call|/call|number|4'], lines,
+		ARRAY['Transactions: commits and rollbacks of all databases. Queue calls: enqueue and dequeue.']);
+END $$;
+COMMENT ON FUNCTION aq_internal.report_load_profile(aq_internal.span) IS 'Internal: section of the report';
+
+-- Waits of users' sessions, Idle left out, and the time on CPU.
+CREATE FUNCTION aq_internal.foreground(s aq_internal.span, OUT event text, OUT wait_class text, OUT waits numeric, OUT seconds numeric) RETURNS SETOF record
+LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_temp AS $$
+	SELECT g ->> 'event', g ->> 'wait_class', (g ->> 'total_waits_fg')::numeric, (g ->> 'time_waited_micro_fg')::numeric / 1000000
+	FROM aq_internal.growths(s, 'system_event') g
+	WHERE g ->> 'wait_class' <> 'Idle' AND (g ->> 'total_waits_fg')::numeric > 0
+	UNION ALL
+	SELECT 'DB CPU', NULL, NULL, aq_internal.time(s, 'DB CPU') WHERE aq_internal.time(s, 'DB CPU') > 0
+$$;
+COMMENT ON FUNCTION aq_internal.foreground(aq_internal.span) IS 'Internal: waits of users'' sessions over a span, and their time on CPU';
+
+-- The same with what is left of DB time: waits that PostgreSQL does not time, and waiting for a processor.
+CREATE FUNCTION aq_internal.db_time_parts(s aq_internal.span, OUT event text, OUT wait_class text, OUT waits numeric, OUT seconds numeric) RETURNS SETOF record
+LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_temp AS $$
+	SELECT f.event, f.wait_class, f.waits, f.seconds FROM aq_internal.foreground(s) f
+	UNION ALL
+	SELECT 'PostgreSQL, not timed', NULL, NULL, (s).db_time - sum(f.seconds) FROM aq_internal.foreground(s) f HAVING (s).db_time > sum(f.seconds)
+$$;
+COMMENT ON FUNCTION aq_internal.db_time_parts(aq_internal.span) IS 'Internal: waits, CPU and the rest of DB time over a span';
+
+CREATE FUNCTION aq_internal.report_top_events(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN aq_internal.section('top_events', 'Top 10 Foreground Events by Total Wait Time',
+	ARRAY['Event', 'Waits|waits|number|0', 'Total Wait Time|s|number|3', 'Avg Wait|ms|number|3', '% DB time|%|percent|1', 'Wait Class'],
+	(SELECT jsonb_agg(jsonb_build_array(event, waits, seconds, aq_internal.ratio(seconds, waits, 1000), aq_internal.ratio(seconds, (s).db_time, 100), wait_class)
+			ORDER BY seconds DESC, event)
+		FROM (SELECT f.* FROM aq_internal.db_time_parts(s) f ORDER BY f.seconds DESC, f.event LIMIT 10) f),
+	ARRAY['Waits inside pgaq are timed. The rest of DB time is PostgreSQL''s: its own waits (WAL, I/O, locks), of which the sections on active sessions have samples, and waiting for a processor. DB CPU is that of the processes: where statements are short it can be more than DB time.']);
+COMMENT ON FUNCTION aq_internal.report_top_events(aq_internal.span) IS 'Internal: section of the report';
+
+CREATE FUNCTION aq_internal.report_wait_classes(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN (SELECT aq_internal.section('wait_classes', 'Wait Classes by Total Wait Time',
+		ARRAY['Wait Class', 'Waits|waits|number|0', 'Total Wait Time|s|number|3', 'Avg Wait|ms|number|3', '% DB time|%|percent|1', 'Avg Active|sessions|number|3'],
+		jsonb_agg(jsonb_build_array(name, waits, seconds, aq_internal.ratio(seconds, waits, 1000), aq_internal.ratio(seconds, (s).db_time, 100), aq_internal.ratio(seconds, (s).elapsed))
+			ORDER BY seconds DESC, name), '{}',
+		aq_internal.chart_of('bar', 'Time by wait class', 'wait class', jsonb_agg(name ORDER BY seconds DESC, name), 'time', 's',
+			jsonb_build_array(jsonb_build_object('name', 'time', 'values', jsonb_agg(round(seconds, 3) ORDER BY seconds DESC, name)))))
+	FROM (SELECT coalesce(f.wait_class, f.event) AS name, sum(f.waits) AS waits, sum(f.seconds) AS seconds FROM aq_internal.db_time_parts(s) f GROUP BY 1) c);
+COMMENT ON FUNCTION aq_internal.report_wait_classes(aq_internal.span) IS 'Internal: section of the report';
+
+CREATE FUNCTION aq_internal.report_time_model(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN (SELECT aq_internal.section('time_model', 'Time Model Statistics',
+		ARRAY['Statistic', 'Time|s|number|3', '% of DB Time|%|percent|1', '% of Total CPU Time|%|percent|1'],
+		jsonb_agg(jsonb_build_array(key, seconds, CASE WHEN key !~ '^background' THEN aq_internal.ratio(seconds, (s).db_time, 100) END,
+			CASE WHEN key ~* 'cpu' THEN aq_internal.ratio(seconds, aq_internal.time(s, 'DB CPU') + aq_internal.time(s, 'background cpu time'), 100) END)
+			ORDER BY key !~ '^DB time', key ~ '^background', seconds DESC, key),
+		ARRAY['The lines overlap and do not add up. DB time is time of users'' statements; the background has its own lines.',
+			'CPU time is that of the processes: with receiving statements, and going to sleep and waking for idle waits, which are no part of DB time. Where statements are short it can be more.'])
+	FROM jsonb_each_text((s).times) t(key, value), CAST(value AS numeric) seconds WHERE seconds > 0);
+COMMENT ON FUNCTION aq_internal.report_time_model(aq_internal.span) IS 'Internal: section of the report';
+
+CREATE FUNCTION aq_internal.report_background(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN (SELECT aq_internal.section('background_events', 'Background Wait Events',
+		ARRAY['Event', 'Waits|waits|number|0', '%Timeouts|%|percent|0', 'Total Wait Time|s|number|3', 'Avg Wait|ms|number|3', 'Wait Class'],
+		jsonb_agg(jsonb_build_array(event, waits, aq_internal.ratio(timeouts, waits, 100), seconds, aq_internal.ratio(seconds, waits, 1000), wait_class) ORDER BY wait_class = 'Idle', seconds DESC, event))
+	FROM (SELECT g ->> 'event' AS event, g ->> 'wait_class' AS wait_class, (g ->> 'total_waits')::numeric - (g ->> 'total_waits_fg')::numeric AS waits,
+			(g ->> 'total_timeouts')::numeric - (g ->> 'total_timeouts_fg')::numeric AS timeouts,
+			((g ->> 'time_waited_micro')::numeric - (g ->> 'time_waited_micro_fg')::numeric) / 1000000 AS seconds
+		FROM aq_internal.growths(s, 'system_event') g) e
+	WHERE waits > 0);
+COMMENT ON FUNCTION aq_internal.report_background(aq_internal.span) IS 'Internal: section of the report';
+
+-- Buckets of the histogram as the report shows them; the views have one for each power of two.
+CREATE FUNCTION aq_internal.bucket(micros numeric) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN CASE WHEN micros <= 1 THEN 1 WHEN micros <= 16 THEN 2 WHEN micros <= 128 THEN 3 WHEN micros <= 1024 THEN 4 WHEN micros <= 8192 THEN 5
+	WHEN micros <= 65536 THEN 6 WHEN micros <= 1048576 THEN 7 ELSE 8 END;
+COMMENT ON FUNCTION aq_internal.bucket(numeric) IS 'Internal: column of the wait event histogram';
+
+CREATE FUNCTION aq_internal.report_histogram(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN (
+	WITH h AS (
+		SELECT g ->> 'event' AS event, coalesce(g ->> 'wait_class', '') AS wait_class, (g ->> 'wait_time_micro')::numeric AS micros, (g ->> 'wait_count')::numeric AS waits
+		FROM aq_internal.growths(s, 'event_histogram') g WHERE (g ->> 'wait_count')::numeric > 0),
+	e AS (
+		SELECT event, sum(waits) AS total, wait_class = 'Idle' AS idle,
+			(SELECT jsonb_agg(aq_internal.ratio(coalesce(f.part, 0), sum(h.waits), 100) ORDER BY b) FROM generate_series(1, 8) b
+				LEFT JOIN (SELECT aq_internal.bucket(i.micros) AS bucket, sum(i.waits) AS part FROM h i WHERE i.event = h.event GROUP BY 1) f ON f.bucket = b) AS parts
+		FROM h GROUP BY event, wait_class),
+	x AS (SELECT micros FROM h WHERE wait_class <> 'Idle' GROUP BY micros)
+	SELECT aq_internal.section('wait_histogram', 'Wait Event Histogram',
+		ARRAY['Event', 'Total Waits|waits|number|0', '<1us|%|percent|1', '<16us|%|percent|1', '<128us|%|percent|1', '<1ms|%|percent|1', '<8ms|%|percent|1',
+			'<64ms|%|percent|1', '<1s|%|percent|1', '>=1s|%|percent|1'],
+		(SELECT jsonb_agg(jsonb_build_array(event, total) || parts ORDER BY idle, total DESC, event) FROM e),
+		ARRAY['All sessions. Bounds are powers of two: 1ms stands for 1,024 us, 8ms for 8,192, 64ms for 65,536, 1s for 1,048,576.'],
+		aq_internal.chart_of('histogram', 'Waits by duration, Idle left out', 'shorter than',
+			(SELECT jsonb_agg('<' || CASE WHEN micros < 1024 THEN micros || 'us' WHEN micros < 1048576 THEN div(micros, 1024) || 'ms' ELSE div(micros, 1048576) || 's' END
+				ORDER BY micros) FROM x), 'waits', 'waits',
+			(SELECT jsonb_agg(jsonb_build_object('name', t.event, 'values',
+					(SELECT jsonb_agg(coalesce((SELECT h.waits FROM h WHERE h.event = t.event AND h.micros = x.micros), 0) ORDER BY x.micros) FROM x)) ORDER BY t.total DESC, t.event)
+				FROM (SELECT * FROM e WHERE NOT idle ORDER BY total DESC, event LIMIT 5) t))));
+COMMENT ON FUNCTION aq_internal.report_histogram(aq_internal.span) IS 'Internal: section of the report';
+
+CREATE FUNCTION aq_internal.report_statistics(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN (SELECT aq_internal.section('statistics', 'Instance Activity Statistics', ARRAY['Statistic', 'Unit', 'Total|see unit|number|0', 'Per Second|/s|number|2', 'Per Transaction|/transaction|number|2'],
+		jsonb_agg(jsonb_build_array(key, CASE WHEN key ~ 'bytes|size' THEN 'bytes' WHEN key ~ 'reads' THEN 'blocks' ELSE 'times' END, value,
+			aq_internal.ratio(value, (s).elapsed), aq_internal.ratio(value, (s).transactions)) ORDER BY key))
+	FROM jsonb_each_text((s).stats) t(key, word), CAST(word AS numeric) value);
+COMMENT ON FUNCTION aq_internal.report_statistics(aq_internal.span) IS 'Internal: section of the report';
+
+-- From here to the end: the settings that matter, and which of them are not the default.
+CREATE FUNCTION aq_internal.report_parameters(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN (SELECT aq_internal.section('parameters', 'Parameters', ARRAY['Name', 'Begin Value', 'End Value (if different)', 'Unit', 'Set In'],
+		jsonb_agg(jsonb_build_array(e ->> 'name', coalesce(b ->> 'setting', e ->> 'setting'), CASE WHEN e ->> 'setting' <> b ->> 'setting' THEN e ->> 'setting' END, e ->> 'unit', e ->> 'source')
+			ORDER BY e ->> 'name'), ARRAY['Those of pgaq that are not the default, and some of PostgreSQL.'])
+	FROM jsonb_array_elements((s).later -> 'parameter') e LEFT JOIN jsonb_array_elements((s).earlier -> 'parameter') b ON b ->> 'name' = e ->> 'name'
+	WHERE e ->> 'name' NOT LIKE 'pgaq.%' OR e ->> 'setting' IS DISTINCT FROM e ->> 'boot_val' OR e ->> 'setting' <> b ->> 'setting');
+COMMENT ON FUNCTION aq_internal.report_parameters(aq_internal.span) IS 'Internal: section of the report';

@@ -1,0 +1,178 @@
+-- The report model: one jsonb, made once, drawn as text or as a page.  What the sections share.
+
+CREATE TYPE aq_internal.span AS (
+	dbid bigint,
+	begin_snap integer,
+	end_snap integer,
+	begin_time timestamptz,
+	end_time timestamptz,
+	elapsed numeric,
+	earlier jsonb,
+	later jsonb,
+	stats jsonb,
+	times jsonb,
+	db_time numeric,
+	transactions numeric,
+	notes text[]);
+COMMENT ON TYPE aq_internal.span IS 'Internal: what a report is about: two captures, the time between them in seconds, and the figures that most sections need';
+
+-- Part of a whole in percent, and the like: null instead of a division by zero.
+CREATE FUNCTION aq_internal.ratio(part numeric, whole numeric, factor numeric DEFAULT 1) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN CASE WHEN whole > 0 THEN part * factor / whole END;
+COMMENT ON FUNCTION aq_internal.ratio(numeric, numeric, numeric) IS 'Internal: factor * part / whole; null when there is no whole';
+
+CREATE FUNCTION aq_internal.report_number(value numeric, digits integer) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN to_char(value, 'FM999,999,999,999,999,999,990' || CASE WHEN digits > 0 THEN '.' || repeat('0', digits) ELSE '' END);
+COMMENT ON FUNCTION aq_internal.report_number(numeric, integer) IS 'Internal: a number as reports show it, with thousands separators';
+
+-- What is drawn must be a report: a null, or a document of something else, would become an empty page.
+CREATE FUNCTION aq_internal.report_checked(model jsonb) RETURNS jsonb
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	IF (jsonb_typeof(model -> 'title') = 'string' AND jsonb_typeof(model -> 'header') = 'array' AND jsonb_typeof(model -> 'sections') = 'array') IS NOT TRUE THEN
+		RAISE invalid_parameter_value USING MESSAGE = 'this is no report', HINT = 'Give what aq.report_awr, aq.report_awr_diff, aq.report_ash, aq.report_rtpctx or aq.rtpctx_report has returned.';
+	END IF;
+	RETURN model;
+END $$;
+COMMENT ON FUNCTION aq_internal.report_checked(jsonb) IS 'Internal: a document that is a report, or an error';
+
+CREATE FUNCTION aq_internal.advice_figure(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN aq_internal.report_number(value::numeric, least(scale(value::numeric), 3)) ELSE regexp_replace(value #>> '{}', '[[:cntrl:]]+', ' ', 'g') END;
+COMMENT ON FUNCTION aq_internal.advice_figure(jsonb) IS 'Internal: a figure that advice rests on, as it is shown';
+
+-- 'Waits|waits|number|0': name, unit, type, digits.
+CREATE FUNCTION aq_internal.columns(columns text[]) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN (SELECT coalesce(jsonb_agg(jsonb_build_object('name', split_part(c, '|', 1), 'unit', split_part(c, '|', 2),
+		'type', coalesce(nullif(split_part(c, '|', 3), ''), 'text'), 'digits', coalesce(nullif(split_part(c, '|', 4), ''), '0')::integer) ORDER BY n), '[]')
+	FROM unnest(columns) WITH ORDINALITY u(c, n));
+COMMENT ON FUNCTION aq_internal.columns(text[]) IS 'Internal: columns of a section, each as name|unit|type|digits';
+
+CREATE FUNCTION aq_internal.section(id text, title text, columns text[], lines jsonb, notes text[] DEFAULT '{}', chart jsonb DEFAULT NULL) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN jsonb_build_object('id', id, 'title', title, 'notes', to_jsonb(array_remove(notes, NULL)), 'columns', aq_internal.columns(columns), 'rows', coalesce(lines, '[]'),
+	'chart', coalesce(chart, 'null'));
+COMMENT ON FUNCTION aq_internal.section(text, text, text[], jsonb, text[], jsonb) IS 'Internal: a section of a report';
+
+CREATE FUNCTION aq_internal.chart_of(kind text, title text, x_name text, x_values jsonb, y_name text, y_unit text, series jsonb) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN CASE WHEN jsonb_array_length(x_values) > 0 AND jsonb_array_length(series) > 0 THEN jsonb_build_object('kind', kind, 'title', title,
+	'x', jsonb_build_object('name', x_name, 'values', x_values), 'y', jsonb_build_object('name', y_name, 'unit', y_unit), 'series', series) END;
+COMMENT ON FUNCTION aq_internal.chart_of(text, text, text, jsonb, text, text, jsonb) IS 'Internal: data of a chart; null when there is nothing to draw';
+
+-- Growths of a source between the ends of a span.
+CREATE FUNCTION aq_internal.growths(s aq_internal.span, source text) RETURNS SETOF jsonb LANGUAGE sql IMMUTABLE PARALLEL UNSAFE ROWS 100
+RETURN aq_internal.growths(source, (s).earlier, (s).later);
+COMMENT ON FUNCTION aq_internal.growths(aq_internal.span, text) IS 'Internal: rows of a source, with what its counters have grown by over a span';
+
+CREATE FUNCTION aq_internal.stat(s aq_internal.span, name text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN ((s).stats ->> name)::numeric;
+COMMENT ON FUNCTION aq_internal.stat(aq_internal.span, text) IS 'Internal: what a statistic of v$sysstat has grown by; null where it is not counted';
+
+CREATE FUNCTION aq_internal.time(s aq_internal.span, name text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN ((s).times ->> name)::numeric;
+COMMENT ON FUNCTION aq_internal.time(aq_internal.span, text) IS 'Internal: seconds that a line of the time model has grown by; null where it is not counted';
+
+-- Completes a span whose ends are known.
+CREATE FUNCTION aq_internal.span(s aq_internal.span) RETURNS aq_internal.span
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	s.elapsed := greatest(extract(epoch FROM s.end_time - s.begin_time), 0.000001);
+	SELECT coalesce(jsonb_object_agg(g ->> 'name', g -> 'value'), '{}') INTO s.stats FROM aq_internal.growths(s, 'sysstat') g;
+	SELECT coalesce(jsonb_object_agg(g ->> 'stat_name', (g ->> 'value')::numeric / 1000000), '{}') INTO s.times FROM aq_internal.growths(s, 'time_model') g;
+	s.db_time := aq_internal.time(s, 'DB time');
+	SELECT sum((g ->> 'xact_commit')::numeric + (g ->> 'xact_rollback')::numeric) INTO s.transactions FROM aq_internal.growths(s, 'database') g;
+	RETURN s;
+END $$;
+COMMENT ON FUNCTION aq_internal.span(aq_internal.span) IS 'Internal: a span with the figures that most sections need';
+
+-- Numbers have gaps: after a crash, and where snapshots were dropped.
+CREATE FUNCTION aq_internal.snapshots_there(database_id bigint, wanted integer) RETURNS text LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN (SELECT CASE
+		WHEN count(*) = 0 THEN CASE WHEN database_id = aq_internal.dbid() THEN 'There are none yet: SELECT aq.take_snapshot() takes one.'
+			ELSE 'There are none of this database: the view aq.snapshots lists those that have some here.' END
+		WHEN min(h.snap_id) < wanted AND max(h.snap_id) > wanted THEN format('The nearest are %s and %s, see the view aq.snapshots.',
+			max(h.snap_id) FILTER (WHERE h.snap_id < wanted), min(h.snap_id) FILTER (WHERE h.snap_id > wanted))
+		ELSE format('There are snapshots from %s to %s, see the view aq.snapshots.', min(h.snap_id), max(h.snap_id)) END
+	FROM aq_internal.snapshot h WHERE h.dbid = database_id);
+COMMENT ON FUNCTION aq_internal.snapshots_there(bigint, integer) IS 'Internal: hint on which snapshots there are';
+
+-- The span between two snapshots.  Where the server was restarted in between it begins with the first snapshot after that; when the last
+-- snapshot is the only one, with the restart itself, and then without what does not begin at zero there.
+CREATE FUNCTION aq_internal.span(database_id bigint, begin_snap integer, end_snap integer) RETURNS aq_internal.span
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	s aq_internal.span;
+	b aq_internal.snapshot;
+	e aq_internal.snapshot;
+	asked aq_internal.snapshot;
+	reset text;
+BEGIN
+	SELECT h.* INTO b FROM aq_internal.snapshot h WHERE h.dbid = database_id AND h.snap_id = begin_snap;
+	SELECT h.* INTO e FROM aq_internal.snapshot h WHERE h.dbid = database_id AND h.snap_id = end_snap;
+	IF b.snap_id IS NULL OR e.snap_id IS NULL THEN
+		PERFORM aq.raise_error('AQ126', format('snapshot %s does not exist', coalesce(CASE WHEN b.snap_id IS NULL THEN begin_snap ELSE end_snap END::text, 'null')),
+			aq_internal.snapshots_there(database_id, CASE WHEN b.snap_id IS NULL THEN begin_snap ELSE end_snap END));
+	ELSIF b.end_interval_time >= e.end_interval_time THEN
+		PERFORM aq.raise_error('AQ120', format('%s to %s is no range of snapshots', begin_snap, end_snap), 'The first must be before the last.');
+	END IF;
+	asked := b;
+	s.notes := '{}';
+	IF b.startup_time <> e.startup_time THEN
+		s.notes := ARRAY[format('The server was restarted between snapshots %s and %s; the last time it began with its counters at zero at %s.', begin_snap, end_snap,
+			to_char(e.startup_time, 'YYYY-MM-DD HH24:MI:SS'))];
+		SELECT h.* INTO b FROM aq_internal.snapshot h WHERE h.dbid = database_id AND h.startup_time = e.startup_time AND h.snap_id < end_snap
+		ORDER BY h.snap_id LIMIT 1;
+		s.notes := s.notes || CASE WHEN b.snap_id IS NOT NULL THEN format('So the report begins with snapshot %s.', b.snap_id)
+			ELSE format('So the report begins there. What PostgreSQL has counted before, too, is left out.') END;
+	END IF;
+	s.dbid := database_id;
+	s.begin_snap := b.snap_id;
+	s.end_snap := end_snap;
+	s.begin_time := coalesce(b.end_interval_time, e.startup_time);
+	s.end_time := e.end_interval_time;
+	SELECT coalesce(jsonb_object_agg(d.source, d.data), '{}') INTO s.earlier FROM aq_internal.snapshot_data d WHERE d.dbid = database_id AND d.snap_id = b.snap_id;
+	SELECT coalesce(jsonb_object_agg(d.source, d.data), '{}') INTO s.later FROM aq_internal.snapshot_data d WHERE d.dbid = database_id AND d.snap_id = end_snap;
+	IF b.snap_id IS NULL THEN
+		s.later := s.later - '{database,wal,sql}'::text[] || jsonb_build_object('sysstat',
+			(SELECT coalesce(jsonb_agg(l), '[]') FROM jsonb_array_elements(s.later -> 'sysstat') l WHERE l ->> 'source' IS DISTINCT FROM 'server'));
+	END IF;
+	SELECT string_agg(DISTINCT f.source, ', ' ORDER BY f.source) INTO reset
+	FROM aq_internal.sources() f, jsonb_array_elements(s.earlier -> f.source) o, jsonb_array_elements(s.later -> f.source) n
+	WHERE f.source IN ('sysstat', 'time_model', 'system_event', 'database', 'wal') AND (f.keys = '{}' OR o -> f.keys[1] = n -> f.keys[1])
+		AND EXISTS (SELECT FROM unnest(f.counters) c WHERE (n ->> c)::numeric < (o ->> c)::numeric);
+	IF reset IS NOT NULL THEN
+		s.notes := s.notes || format('Some counters were set back in between and count from then on: %s.', reset);
+	END IF;
+	RETURN aq_internal.span(s);
+END $$;
+COMMENT ON FUNCTION aq_internal.span(bigint, integer, integer) IS 'Internal: the span between two snapshots';
+
+CREATE FUNCTION aq_internal.when(moment timestamptz) RETURNS text LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN to_char(moment, 'YYYY-MM-DD HH24:MI:SS');
+COMMENT ON FUNCTION aq_internal.when(timestamptz) IS 'Internal: a time as reports show it';
+
+CREATE FUNCTION aq_internal.minutes(seconds numeric) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN to_char(seconds / 60, 'FM999,999,990.00') || ' min' || CASE WHEN seconds < 60 THEN to_char(seconds, ' (FM90.00 "s)"') ELSE '' END;
+COMMENT ON FUNCTION aq_internal.minutes(numeric) IS 'Internal: a time as the head of a report has it';
+
+CREATE FUNCTION aq_internal.sessions(capture jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN (SELECT l ->> 'sessions' FROM jsonb_array_elements(capture -> 'session') l WHERE l ->> 'backend_type' = 'client backend');
+COMMENT ON FUNCTION aq_internal.sessions(jsonb) IS 'Internal: sessions of users at a capture';
+
+CREATE FUNCTION aq_internal.header(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+SELECT jsonb_agg(jsonb_build_array(label, value) ORDER BY n) || coalesce((SELECT jsonb_agg(jsonb_build_array('Note', note)) FROM unnest((s).notes) note), '[]')
+FROM (VALUES
+	(1, 'Database', current_database()::text),
+	(2, 'DB Id', (s).dbid::text),
+	(3, 'Instance', '1'),
+	(4, 'Release', format('pgaq %s on PostgreSQL %s', (SELECT extversion FROM pg_extension WHERE extname = 'pgaq'), current_setting('server_version'))),
+	(5, 'Begin', concat_ws(', ', 'snapshot ' || (s).begin_snap, aq_internal.when((s).begin_time))),
+	(6, 'End', concat_ws(', ', 'snapshot ' || (s).end_snap, aq_internal.when((s).end_time))),
+	(7, 'Elapsed', aq_internal.minutes((s).elapsed)),
+	(8, 'DB Time', aq_internal.minutes((s).db_time)),
+	(9, 'Average Active Sessions', to_char(aq_internal.ratio((s).db_time, (s).elapsed), 'FM999,990.00') || ' sessions'),
+	(10, 'Sessions', concat_ws(' to ', aq_internal.sessions((s).earlier), aq_internal.sessions((s).later)))) h(n, label, value)
+WHERE value IS NOT NULL
+$$;
+COMMENT ON FUNCTION aq_internal.header(aq_internal.span) IS 'Internal: head of a report';

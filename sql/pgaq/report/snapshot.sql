@@ -1,0 +1,110 @@
+-- Taking and keeping snapshots; the worker does it, and aq.take_snapshot.
+-- Security definer: the counters are open to pg_monitor only, and the tables of the history to nobody.
+
+-- All in the caller's transaction, so a crash leaves a whole snapshot or none.  The lock keeps snapshots apart: of two, the one with the
+-- greater number was taken later.  It hinders nobody who reads.
+CREATE FUNCTION aq_internal.take_snapshot(flag integer) RETURNS integer
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	this_db bigint := aq_internal.dbid();
+	began timestamptz;
+	started timestamptz;
+	captured jsonb;
+	number integer;
+BEGIN
+	IF pg_is_in_recovery() THEN
+		RAISE read_only_sql_transaction USING MESSAGE = 'snapshots cannot be taken on a standby',
+			HINT = 'Use aq.rtpctx_start() and aq.rtpctx_report(), which store nothing.';
+	END IF;
+	LOCK TABLE aq_internal.snapshot IN SHARE ROW EXCLUSIVE MODE;
+	began := clock_timestamp();
+	started := aq_internal.startup_time();
+	captured := aq_internal.capture();
+	INSERT INTO aq_internal.snapshot (dbid, startup_time, begin_interval_time, end_interval_time, flush_elapsed, snap_flag, error_count)
+	VALUES (this_db, started, greatest(started, (SELECT max(end_interval_time) FROM aq_internal.snapshot s WHERE s.dbid = this_db)), began,
+		clock_timestamp() - began, flag, coalesce(jsonb_array_length(captured -> 'error'), 0))
+	RETURNING snap_id INTO number;
+	INSERT INTO aq_internal.snapshot_data (dbid, snap_id, source, data)
+	SELECT this_db, number, key, value FROM jsonb_each(captured);
+	PERFORM aq_internal.ash_flush_turn();
+	RETURN number;
+END $$;
+COMMENT ON FUNCTION aq_internal.take_snapshot(integer) IS 'Internal: take a snapshot; its number';
+REVOKE EXECUTE ON FUNCTION aq_internal.take_snapshot(integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aq_internal.take_snapshot(integer) TO pg_monitor;
+
+CREATE FUNCTION aq.take_snapshot() RETURNS integer LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT aq_internal.take_snapshot(1);
+END;
+COMMENT ON FUNCTION aq.take_snapshot() IS
+'Takes a snapshot of all counters in the caller''s transaction; returns its number, for aq.report_awr. For members of pg_monitor';
+REVOKE EXECUTE ON FUNCTION aq.take_snapshot() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aq.take_snapshot() TO pg_monitor;
+
+CREATE FUNCTION aq_internal.drop_snapshots(database_id bigint, low integer, high integer) RETURNS void
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT aq_internal.ash_drop($1, $2, $3);
+	DELETE FROM aq_internal.snapshot_data WHERE dbid = $1 AND snap_id BETWEEN $2 AND $3;
+	DELETE FROM aq_internal.snapshot WHERE dbid = $1 AND snap_id BETWEEN $2 AND $3;
+$$;
+COMMENT ON FUNCTION aq_internal.drop_snapshots(bigint, integer, integer) IS 'Internal: drop a range of snapshots';
+
+CREATE FUNCTION aq_internal.purge_snapshots() RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	settings record;
+BEGIN
+	SELECT * INTO settings FROM aq_internal.snapshot_settings();
+	DELETE FROM aq_internal.snapshot_baseline b WHERE b.dbid = settings.dbid AND b.creation_time + make_interval(days => b.expiration) < now();
+	IF settings.retention > interval '0' THEN
+		PERFORM aq_internal.drop_snapshots(s.dbid, s.snap_id, s.snap_id) FROM aq_internal.snapshot s
+		WHERE s.dbid = settings.dbid AND s.end_interval_time < now() - settings.retention
+			AND NOT EXISTS (SELECT FROM aq_internal.snapshot_baseline b
+				WHERE b.dbid = s.dbid AND s.snap_id BETWEEN b.start_snap_id AND b.end_snap_id);
+	END IF;
+END $$;
+COMMENT ON FUNCTION aq_internal.purge_snapshots() IS 'Internal: drop what is older than the retention and in no baseline';
+
+-- The worker's turn: takes a snapshot if one is due, and says when the next one is.  The first is due an interval after
+-- the first queue was made.
+CREATE FUNCTION aq_internal.snapshot_turn() RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	settings record;
+	due timestamptz;
+BEGIN
+	SELECT * INTO settings FROM aq_internal.snapshot_settings();
+	IF settings.snap_interval = interval '0' THEN
+		RETURN NULL;
+	END IF;
+	SELECT coalesce((SELECT max(s.end_interval_time) FROM aq_internal.snapshot s WHERE s.dbid = settings.dbid),
+		(SELECT min(q.created) FROM aq_internal.queue q)) + settings.snap_interval INTO due;
+	IF (due > clock_timestamp()) IS NOT FALSE THEN
+		RETURN coalesce(due, clock_timestamp() + settings.snap_interval);
+	END IF;
+	-- the worker waits for nobody's lock
+	BEGIN
+		LOCK TABLE aq_internal.snapshot IN SHARE ROW EXCLUSIVE MODE NOWAIT;
+	EXCEPTION WHEN lock_not_available THEN
+		RETURN clock_timestamp() + interval '1 minute';
+	END;
+	PERFORM aq_internal.take_snapshot(0);
+	PERFORM aq_internal.purge_snapshots();
+	RETURN clock_timestamp() + settings.snap_interval;
+END $$;
+COMMENT ON FUNCTION aq_internal.snapshot_turn() IS 'Internal: what the worker does for snapshots; when it shall come again, null: when settings change';
+
+CREATE FUNCTION aq_internal.snapshot_settings_changed() RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_snapshots_settings_changed';
+COMMENT ON FUNCTION aq_internal.snapshot_settings_changed() IS 'Internal: the worker reads the settings of snapshots again once this transaction has committed';
+
+DO $$
+DECLARE
+	function regprocedure;
+BEGIN
+	FOREACH function IN ARRAY ARRAY['aq_internal.drop_snapshots(bigint, integer, integer)', 'aq_internal.purge_snapshots()', 'aq_internal.snapshot_turn()',
+			'aq_internal.snapshot_settings_changed()']::regprocedure[] LOOP
+		EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', function);
+	END LOOP;
+END $$;

@@ -1,0 +1,84 @@
+-- History: snapshots of the counters.  Created once; changed by upgrade scripts only.
+--
+-- A snapshot is one row here and one row of aq_internal.snapshot_data for each source of figures (aq_internal.sources): an array of the source's rows.
+-- So a snapshot is a few dozen compressed rows, a new figure needs no new table, and purging leaves next to nothing behind.
+-- The view aq.snapshot_figures unfolds them.
+
+CREATE SEQUENCE aq_internal.snapshot_id_seq AS integer;
+COMMENT ON SEQUENCE aq_internal.snapshot_id_seq IS 'Numbers of snapshots; never reused';
+CREATE SEQUENCE aq_internal.baseline_id_seq AS integer;
+COMMENT ON SEQUENCE aq_internal.baseline_id_seq IS 'Numbers of baselines; never reused';
+
+CREATE TABLE aq_internal.snapshot (
+	dbid bigint NOT NULL,
+	snap_id integer NOT NULL DEFAULT nextval('aq_internal.snapshot_id_seq'),
+	startup_time timestamptz NOT NULL,
+	begin_interval_time timestamptz NOT NULL,
+	end_interval_time timestamptz NOT NULL,
+	flush_elapsed interval NOT NULL,
+	snap_flag integer NOT NULL,
+	error_count integer NOT NULL,
+	PRIMARY KEY (dbid, snap_id)
+);
+COMMENT ON TABLE aq_internal.snapshot IS 'One row per snapshot of the counters';
+COMMENT ON COLUMN aq_internal.snapshot.dbid IS 'the database it was taken in: a hash of the server''s system identifier and the database''s oid';
+COMMENT ON COLUMN aq_internal.snapshot.snap_id IS 'number of the snapshot';
+COMMENT ON COLUMN aq_internal.snapshot.startup_time IS 'when the counters were last at zero: at the start of the server, or its recovery from a crash';
+COMMENT ON COLUMN aq_internal.snapshot.begin_interval_time IS 'end of the snapshot before, or startup_time if that is later';
+COMMENT ON COLUMN aq_internal.snapshot.end_interval_time IS 'when it was taken';
+COMMENT ON COLUMN aq_internal.snapshot.flush_elapsed IS 'how long that took';
+COMMENT ON COLUMN aq_internal.snapshot.snap_flag IS '0 taken by the worker, 1 by a call';
+COMMENT ON COLUMN aq_internal.snapshot.error_count IS 'sources of figures that could not be read; source "error" of aq_internal.snapshot_data says why';
+
+CREATE TABLE aq_internal.snapshot_data (
+	dbid bigint NOT NULL,
+	snap_id integer NOT NULL,
+	source text NOT NULL,
+	data jsonb NOT NULL,
+	PRIMARY KEY (dbid, snap_id, source)
+);
+COMMENT ON TABLE aq_internal.snapshot_data IS 'What a snapshot holds of each source of figures; read it by aq.snapshot_figures';
+COMMENT ON COLUMN aq_internal.snapshot_data.dbid IS 'the database';
+COMMENT ON COLUMN aq_internal.snapshot_data.snap_id IS 'the snapshot';
+COMMENT ON COLUMN aq_internal.snapshot_data.source IS 'the source of figures, see aq_internal.sources';
+COMMENT ON COLUMN aq_internal.snapshot_data.data IS 'its rows, an array';
+
+CREATE TABLE aq_internal.snapshot_baseline (
+	dbid bigint NOT NULL,
+	baseline_id integer NOT NULL DEFAULT nextval('aq_internal.baseline_id_seq'),
+	baseline_name text NOT NULL,
+	start_snap_id integer NOT NULL,
+	end_snap_id integer NOT NULL CHECK (end_snap_id > start_snap_id),
+	creation_time timestamptz NOT NULL DEFAULT now(),
+	expiration integer CHECK (expiration > 0),
+	PRIMARY KEY (dbid, baseline_id),
+	UNIQUE (dbid, baseline_name)
+);
+COMMENT ON TABLE aq_internal.snapshot_baseline IS 'Ranges of snapshots that are kept under a name';
+COMMENT ON COLUMN aq_internal.snapshot_baseline.dbid IS 'the database';
+COMMENT ON COLUMN aq_internal.snapshot_baseline.baseline_id IS 'number of the baseline';
+COMMENT ON COLUMN aq_internal.snapshot_baseline.baseline_name IS 'its name';
+COMMENT ON COLUMN aq_internal.snapshot_baseline.start_snap_id IS 'first snapshot';
+COMMENT ON COLUMN aq_internal.snapshot_baseline.end_snap_id IS 'last snapshot';
+COMMENT ON COLUMN aq_internal.snapshot_baseline.creation_time IS 'when it was made';
+COMMENT ON COLUMN aq_internal.snapshot_baseline.expiration IS 'days after which it is dropped; null: kept';
+
+-- No row: aq_internal.snapshot_settings knows what holds.
+CREATE TABLE aq_internal.snapshot_control (
+	dbid bigint PRIMARY KEY,
+	snap_interval interval NOT NULL,
+	retention interval NOT NULL,
+	topnsql integer
+);
+COMMENT ON TABLE aq_internal.snapshot_control IS 'Settings of the snapshots, where they differ from the defaults';
+COMMENT ON COLUMN aq_internal.snapshot_control.dbid IS 'the database';
+COMMENT ON COLUMN aq_internal.snapshot_control.snap_interval IS 'time between snapshots; 0: the worker takes none';
+COMMENT ON COLUMN aq_internal.snapshot_control.retention IS 'how long they are kept; 0: for ever';
+COMMENT ON COLUMN aq_internal.snapshot_control.topnsql IS 'statements kept of pg_stat_statements; null: all';
+
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.snapshot', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.snapshot_data', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.snapshot_baseline', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.snapshot_control', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.snapshot_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.baseline_id_seq', '');

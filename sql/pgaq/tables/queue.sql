@@ -1,0 +1,208 @@
+-- Schemas and catalog tables.  Created once; changed by upgrade scripts only.
+
+-- What others have made in schema public is not meant by anything in here.
+SET LOCAL search_path TO pg_catalog, pg_temp;
+
+-- A schema of the same name may hold anything: it is neither taken nor dropped.
+DO $$
+DECLARE
+	taken name := (SELECT n.nspname FROM pg_namespace n WHERE n.nspname IN ('aq', 'aq_internal', 'aq_data') ORDER BY 1 LIMIT 1);
+BEGIN
+	IF taken IS NOT NULL THEN
+		RAISE duplicate_schema USING MESSAGE = format('schema "%s" already exists', taken), DETAIL = 'The extension pgaq creates this schema.',
+			HINT = format('If it is still needed, rename it: ALTER SCHEMA %I RENAME TO ...; otherwise drop it. Then create the extension again.', taken);
+	END IF;
+END $$;
+
+CREATE SCHEMA aq;
+COMMENT ON SCHEMA aq IS 'Advanced Queuing: the native interface and its catalog';
+GRANT USAGE ON SCHEMA aq TO PUBLIC;
+
+CREATE SCHEMA aq_internal;
+COMMENT ON SCHEMA aq_internal IS 'Advanced Queuing: the catalog and what the functions and views of aq are made of; no interface';
+GRANT USAGE ON SCHEMA aq_internal TO PUBLIC;
+CREATE SCHEMA aq_data;
+COMMENT ON SCHEMA aq_data IS 'Advanced Queuing: the tables that hold messages; use the views of schema aq to look into them';
+
+-- A role in a table: stored as its OID, so that a renamed role stays the same, and dumped as its name, see role.c.
+CREATE TYPE aq_internal.role;
+CREATE FUNCTION aq_internal.role_in(name cstring) RETURNS aq_internal.role LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_role_in';
+COMMENT ON FUNCTION aq_internal.role_in(cstring) IS 'Internal: input of type aq_internal.role';
+CREATE FUNCTION aq_internal.role_out(role aq_internal.role) RETURNS cstring LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_role_out';
+COMMENT ON FUNCTION aq_internal.role_out(aq_internal.role) IS 'Internal: output of type aq_internal.role';
+CREATE FUNCTION aq_internal.role_recv(name internal) RETURNS aq_internal.role LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_role_recv';
+COMMENT ON FUNCTION aq_internal.role_recv(internal) IS 'Internal: binary input of type aq_internal.role';
+CREATE FUNCTION aq_internal.role_send(role aq_internal.role) RETURNS bytea LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_role_send';
+COMMENT ON FUNCTION aq_internal.role_send(aq_internal.role) IS 'Internal: binary output of type aq_internal.role';
+CREATE TYPE aq_internal.role (INPUT = aq_internal.role_in, OUTPUT = aq_internal.role_out, RECEIVE = aq_internal.role_recv, SEND = aq_internal.role_send, LIKE = oid);
+COMMENT ON TYPE aq_internal.role IS 'Internal: a role; its text is its name, or empty if there is no such role';
+CREATE CAST (aq_internal.role AS oid) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (oid AS aq_internal.role) WITHOUT FUNCTION AS ASSIGNMENT;
+
+CREATE SEQUENCE aq_internal.queue_id_seq AS integer;
+COMMENT ON SEQUENCE aq_internal.queue_id_seq IS 'Numbers of queues; never reused';
+CREATE SEQUENCE aq_internal.session_id_seq AS bigint;
+COMMENT ON SEQUENCE aq_internal.session_id_seq IS 'Durable identities of enqueuing sessions; never reused';
+
+CREATE TABLE aq_internal.queue (
+	queue_id integer PRIMARY KEY DEFAULT nextval('aq_internal.queue_id_seq'),
+	queue_name text NOT NULL UNIQUE,
+	payload_type regtype NOT NULL,
+	multiple_consumers boolean NOT NULL,
+	shards smallint NOT NULL CHECK (shards BETWEEN 1 AND 32),
+	max_retries integer CHECK (max_retries >= 0),
+	retry_delay interval NOT NULL,
+	retention interval NOT NULL,
+	exception_queue_id integer,
+	enqueue_enabled boolean NOT NULL DEFAULT true,
+	dequeue_enabled boolean NOT NULL DEFAULT true,
+	key bigint NOT NULL,
+	created timestamptz NOT NULL DEFAULT now(),
+	comment text,
+	store "char" NOT NULL DEFAULT 's' CHECK (store IN ('s', 'c', 'b')),
+	queue_table_id integer CHECK ((queue_table_id IS NOT NULL) = (store <> 's')),
+	queue_type text NOT NULL DEFAULT 'normal' CHECK (queue_type IN ('normal', 'exception')),
+	converted timestamptz CHECK (store <> 'b' OR converted IS NOT NULL)
+);
+COMMENT ON TABLE aq_internal.queue IS 'One row per queue; owner and privileges stand at the view aq_data.q<queue_id>';
+COMMENT ON COLUMN aq_internal.queue.queue_id IS 'number of the queue, part of its tables'' names';
+COMMENT ON COLUMN aq_internal.queue.queue_name IS 'name, unique in the database';
+COMMENT ON COLUMN aq_internal.queue.payload_type IS 'type of the payload';
+COMMENT ON COLUMN aq_internal.queue.multiple_consumers IS 'true: a topic, every message has its own set of consumers';
+COMMENT ON COLUMN aq_internal.queue.shards IS 'number of shards; a session enqueues into one of them';
+COMMENT ON COLUMN aq_internal.queue.max_retries IS 'rolled back dequeues allowed before the message goes to the exception queue; null: no limit';
+COMMENT ON COLUMN aq_internal.queue.retry_delay IS 'how long a message rests after a rolled back dequeue';
+COMMENT ON COLUMN aq_internal.queue.retention IS 'how long consumed messages stay visible in aq.messages';
+COMMENT ON COLUMN aq_internal.queue.exception_queue_id IS 'queue that takes expired and failed messages; null: they are dropped';
+COMMENT ON COLUMN aq_internal.queue.enqueue_enabled IS 'false after aq.stop_queue(enqueue)';
+COMMENT ON COLUMN aq_internal.queue.dequeue_enabled IS 'false after aq.stop_queue(dequeue)';
+COMMENT ON COLUMN aq_internal.queue.key IS 'random number that makes message ids of this queue unique';
+COMMENT ON COLUMN aq_internal.queue.created IS 'when the queue was created';
+COMMENT ON COLUMN aq_internal.queue.comment IS 'the creator''s comment';
+COMMENT ON COLUMN aq_internal.queue.store IS 'what keeps its messages: s the sharded store, c a queue table of the classic store, b both: converted, and not all that was in the queue table is gone';
+COMMENT ON COLUMN aq_internal.queue.queue_table_id IS 'its queue table; null: sharded';
+COMMENT ON COLUMN aq_internal.queue.queue_type IS 'normal, or exception: takes what other queues of its queue table could not deliver, and nothing else';
+COMMENT ON COLUMN aq_internal.queue.converted IS 'when aq.convert_queue made it a sharded queue; null: it was made as what it is';
+
+CREATE SEQUENCE aq_internal.consumer_number_seq AS bigint;
+COMMENT ON SEQUENCE aq_internal.consumer_number_seq IS 'Numbers of consumers; never reused';
+
+CREATE TABLE aq_internal.subscriber (
+	queue_id integer NOT NULL,
+	"position" smallint NOT NULL CHECK ("position" BETWEEN 0 AND 1023),
+	consumer text,
+	kind text NOT NULL CHECK (kind IN ('subscriber', 'recipient', 'removed')),
+	rule text,
+	created timestamptz NOT NULL DEFAULT now(),
+	comment text,
+	transformation text,
+	delivery_mode smallint NOT NULL DEFAULT 1 CHECK (delivery_mode BETWEEN 1 AND 3),
+	number bigint NOT NULL DEFAULT pg_catalog.nextval('aq_internal.consumer_number_seq'),
+	rule_role aq_internal.role,
+	transformation_role aq_internal.role,
+	PRIMARY KEY (queue_id, "position"),
+	UNIQUE (queue_id, consumer)
+);
+COMMENT ON TABLE aq_internal.subscriber IS 'One row per consumer a message of the queue can be for';
+COMMENT ON COLUMN aq_internal.subscriber.queue_id IS 'the queue';
+COMMENT ON COLUMN aq_internal.subscriber."position" IS 'bit of the consumer in the messages'' sets of consumers';
+COMMENT ON COLUMN aq_internal.subscriber.consumer IS 'name of the consumer; null once removed';
+COMMENT ON COLUMN aq_internal.subscriber.kind IS 'subscriber: by aq.subscribe; recipient: named in a recipient list only; removed: the bit is not free yet';
+COMMENT ON COLUMN aq_internal.subscriber.rule IS 'condition that a message must meet; null: every message';
+COMMENT ON COLUMN aq_internal.subscriber.created IS 'when the consumer was first named';
+COMMENT ON COLUMN aq_internal.subscriber.comment IS 'the creator''s comment';
+COMMENT ON COLUMN aq_internal.subscriber.transformation IS 'function that dbms_aq applies to the payloads it dequeues; null: none';
+COMMENT ON COLUMN aq_internal.subscriber.delivery_mode IS 'which messages it gets: 1 persistent, 2 buffered, 3 both';
+
+CREATE TABLE aq_internal.buffered_queue (
+	queue_id integer PRIMARY KEY,
+	created timestamptz NOT NULL DEFAULT clock_timestamp(),
+	losses integer NOT NULL DEFAULT 0,
+	lost_at timestamptz
+);
+COMMENT ON TABLE aq_internal.buffered_queue IS 'Queues that have had buffered messages: these are in aq_data.b<queue_id>, what they are to their consumers in aq_data.d<queue_id>, both unlogged';
+COMMENT ON COLUMN aq_internal.buffered_queue.queue_id IS 'the queue';
+COMMENT ON COLUMN aq_internal.buffered_queue.created IS 'when the tables were made, for the first buffered message';
+COMMENT ON COLUMN aq_internal.buffered_queue.losses IS 'how often the tables were found empty after a crash';
+COMMENT ON COLUMN aq_internal.buffered_queue.lost_at IS 'when that was last; buffered messages of before are gone';
+COMMENT ON COLUMN aq_internal.subscriber.rule_role IS 'role that wrote the rule, which runs with its rights; null (not known) or empty (dropped): with those of aq_user_role';
+COMMENT ON COLUMN aq_internal.subscriber.transformation_role IS 'role that chose the transformation, and must be allowed to execute it; empty: dropped';
+COMMENT ON COLUMN aq_internal.subscriber.number IS 'tells the consumer from those that had its position before: it is higher than theirs';
+
+CREATE TABLE aq_internal.property (
+	name text PRIMARY KEY,
+	value text NOT NULL CHECK (length(value) BETWEEN 1 AND 200)
+);
+COMMENT ON TABLE aq_internal.property IS 'Properties of the database that somebody has set: see aq.database_properties';
+COMMENT ON COLUMN aq_internal.property.name IS 'name of the property';
+COMMENT ON COLUMN aq_internal.property.value IS 'its value';
+
+CREATE TABLE aq_internal.message_table (
+	queue_id integer NOT NULL,
+	table_no integer NOT NULL,
+	PRIMARY KEY (queue_id, table_no)
+);
+COMMENT ON TABLE aq_internal.message_table IS 'The tables of a sharded queue: messages in aq_data.q<queue_id>_<table_no>, dequeue log in aq_data.l<queue_id>_<table_no>';
+COMMENT ON COLUMN aq_internal.message_table.queue_id IS 'the queue';
+COMMENT ON COLUMN aq_internal.message_table.table_no IS 'number of the table within the queue';
+
+CREATE SEQUENCE aq_internal.queue_table_id_seq AS integer;
+COMMENT ON SEQUENCE aq_internal.queue_table_id_seq IS 'Numbers of queue tables; never reused';
+
+CREATE TABLE aq_internal.queue_table (
+	queue_table_id integer PRIMARY KEY DEFAULT nextval('aq_internal.queue_table_id_seq'),
+	schema_name text NOT NULL,
+	table_name text NOT NULL,
+	payload_type regtype NOT NULL,
+	sort_list text[] NOT NULL,
+	multiple_consumers boolean NOT NULL,
+	message_grouping boolean NOT NULL,
+	secure boolean NOT NULL DEFAULT false,
+	compatible text NOT NULL DEFAULT '10.0.0',
+	owner aq_internal.role NOT NULL,
+	comment text,
+	created timestamptz NOT NULL DEFAULT now(),
+	UNIQUE (schema_name, table_name)
+);
+COMMENT ON TABLE aq_internal.queue_table IS 'Queue tables of the classic store: messages in aq_data.t<queue_table_id>, what they are to their consumers in aq_data.c<queue_table_id>';
+COMMENT ON COLUMN aq_internal.queue_table.queue_table_id IS 'number of the queue table, part of its tables'' names';
+COMMENT ON COLUMN aq_internal.queue_table.schema_name IS 'schema of its name';
+COMMENT ON COLUMN aq_internal.queue_table.table_name IS 'name, unique in the schema';
+COMMENT ON COLUMN aq_internal.queue_table.payload_type IS 'type of the payload of all its queues';
+COMMENT ON COLUMN aq_internal.queue_table.sort_list IS 'order of dequeue: priority, enq_time, commit_time; empty: in the order of the enqueue calls';
+COMMENT ON COLUMN aq_internal.queue_table.multiple_consumers IS 'true: its queues are topics';
+COMMENT ON COLUMN aq_internal.queue_table.message_grouping IS 'true: what a transaction enqueues is dequeued by one transaction';
+COMMENT ON COLUMN aq_internal.queue_table.secure IS 'true: a secure queue table';
+COMMENT ON COLUMN aq_internal.queue_table.compatible IS 'release that it was made compatible with; for the dictionary views';
+COMMENT ON COLUMN aq_internal.queue_table.owner IS 'role that created it; empty: dropped';
+COMMENT ON COLUMN aq_internal.queue_table.comment IS 'the creator''s comment';
+COMMENT ON COLUMN aq_internal.queue_table.created IS 'when it was created';
+
+-- Logs are made like this one.  A log row never needs TOAST.
+CREATE TABLE aq_data.log_template (
+	kind "char" NOT NULL,
+	stream smallint NOT NULL,
+	consumer smallint NOT NULL,
+	at timestamptz NOT NULL,
+	ordinals bigint[] NOT NULL
+);
+ALTER TABLE aq_data.log_template ALTER ordinals SET STORAGE PLAIN;
+COMMENT ON TABLE aq_data.log_template IS 'Form of the dequeue logs: which consumer was done with which messages';
+COMMENT ON COLUMN aq_data.log_template.kind IS 't taken, p purged, r dequeue rolled back, x expired or failed, m moved to the exception queue or dropped, l locked by a prepared transaction';
+COMMENT ON COLUMN aq_data.log_template.stream IS 'stream of the messages: (shard * 10 + priority) * 2, plus 1 if delayed';
+COMMENT ON COLUMN aq_data.log_template.consumer IS 'position of the consumer, see aq_internal.subscriber; 0 in single-consumer queues';
+COMMENT ON COLUMN aq_data.log_template.at IS 'time of the dequeue; of kind r, when the message may be tried again';
+COMMENT ON COLUMN aq_data.log_template.ordinals IS 'the messages'' ordinals in their stream';
+
+-- The catalog is dumped with its rows; message tables are dumped as the
+-- ordinary tables that they are.
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.property', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.queue', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.subscriber', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.buffered_queue', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.message_table', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.queue_table', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.queue_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.queue_table_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.session_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.consumer_number_seq', '');

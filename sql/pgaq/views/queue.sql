@@ -1,0 +1,263 @@
+-- Views of schema aq.  The functions behind them show only queues that the current role has a right to; members of pg_monitor see the
+-- counters of all, and no message.
+
+CREATE FUNCTION aq_internal.consumers(OUT queue_id integer, OUT "position" integer, OUT enqueued bigint,
+	OUT dequeued bigint, OUT ready bigint, OUT waiting integer, OUT last_enqueue timestamptz, OUT last_dequeue timestamptz,
+	OUT consumed bigint, OUT latency bigint, OUT last_latency bigint, OUT dequeue_transactions bigint, OUT executions bigint,
+	OUT dequeue_elapsed bigint, OUT dequeue_cpu bigint, OUT browsed bigint, OUT failed bigint)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_consumers';
+COMMENT ON FUNCTION aq_internal.consumers() IS 'Internal: what is in shared memory of consumers; latency in microseconds, elapsed and CPU in nanoseconds';
+
+CREATE FUNCTION aq_internal.listeners(OUT queue_id integer, OUT "position" integer)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_waiters_view_listeners';
+COMMENT ON FUNCTION aq_internal.listeners() IS 'Internal: what sessions listen to, a row for each';
+
+CREATE FUNCTION aq_internal.streams(OUT queue_id integer, OUT shard integer, OUT priority integer, OUT delayed boolean,
+	OUT enqueued bigint, OUT partitions integer, OUT resident integer, OUT pending bigint, OUT in_hand bigint)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_streams';
+COMMENT ON FUNCTION aq_internal.streams() IS 'Internal: what aq.shards shows';
+
+CREATE FUNCTION aq_internal.partitions(OUT queue_id integer, OUT table_no integer, OUT messages regclass, OUT log regclass,
+	OUT state text, OUT shard integer, OUT priority integer, OUT delayed boolean, OUT first_ordinal bigint,
+	OUT slots integer, OUT pending integer, OUT in_hand integer, OUT outstanding integer, OUT resident boolean,
+	OUT next_timer timestamptz, OUT last_dequeue timestamptz, OUT chunks bigint, OUT browsed bigint, OUT expired bigint,
+	OUT made_ready bigint)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_partitions';
+COMMENT ON FUNCTION aq_internal.partitions() IS 'Internal: what aq.partitions shows';
+
+CREATE FUNCTION aq_internal.message_cache(OUT total_bytes bigint, OUT free_bytes bigint, OUT chunk_bytes integer,
+	OUT resident_partitions bigint, OUT known_partitions bigint, OUT max_partitions bigint)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_shard_views_cache';
+COMMENT ON FUNCTION aq_internal.message_cache() IS 'Internal: what aq.message_cache shows';
+
+CREATE FUNCTION aq_internal.message_cache_use(OUT partitions bigint, OUT slots bigint, OUT frames bigint, OUT frame_bytes bigint,
+	OUT seen bigint, OUT seen_slots bigint, OUT most_slots bigint, OUT fewest_slots bigint, OUT evictions bigint,
+	OUT since timestamptz, OUT most_used_bytes bigint)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_shard_views_cache_use';
+COMMENT ON FUNCTION aq_internal.message_cache_use() IS 'Internal: partitions with messages, those in the message cache and their size, and what was seen since the server started';
+
+CREATE FUNCTION aq_internal.message_cache_returns(OUT more bigint, OUT to_sessions bigint, OUT to_worker bigint, OUT not_back bigint)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_shard_views_cache_returns';
+COMMENT ON FUNCTION aq_internal.message_cache_returns() IS 'Internal: partitions that were evicted, by how many more the message cache had to hold to keep them: those that came back, and those that did not yet';
+
+CREATE FUNCTION aq_internal.table_counters(OUT queue_id integer, OUT added_by_sessions bigint, OUT added_by_worker bigint,
+	OUT truncated_messages bigint, OUT truncated_logs bigint)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_table_counters';
+COMMENT ON FUNCTION aq_internal.table_counters() IS 'Internal: tables of sharded queues made and truncated';
+
+CREATE FUNCTION aq_internal.messages(queue_id integer, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
+	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
+	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
+	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text)
+RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_messages';
+COMMENT ON FUNCTION aq_internal.messages(integer) IS 'Internal: what aq.messages shows of one queue';
+
+CREATE FUNCTION aq_internal.classic_messages(queue_id integer, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
+	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
+	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
+	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text)
+RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_messages';
+COMMENT ON FUNCTION aq_internal.classic_messages(integer) IS 'Internal: what aq.messages shows of one queue of a queue table';
+
+CREATE FUNCTION aq_internal.buffered_messages(queue_id integer, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
+	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
+	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
+	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
+	OUT in_memory boolean)
+RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_buffered_messages';
+COMMENT ON FUNCTION aq_internal.buffered_messages(integer) IS 'Internal: the buffered messages of one queue';
+
+CREATE FUNCTION aq_internal.buffered_queue(queue_id integer, OUT messages bigint, OUT spilled bigint, OUT oldest_msgid uuid,
+	OUT oldest_time timestamptz, OUT average_age interval, OUT bytes bigint, OUT enqueued bigint, OUT dequeued bigint,
+	OUT failed bigint, OUT enqueue_elapsed bigint, OUT dequeue_elapsed bigint)
+RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_classic_views_buffered_queue';
+COMMENT ON FUNCTION aq_internal.buffered_queue(integer) IS 'Internal: what aq.buffered_queues shows of one queue';
+
+CREATE FUNCTION aq_internal.buffered_consumers(queue_id integer, OUT "position" integer, OUT enqueued bigint, OUT dequeued bigint,
+	OUT waiting integer)
+RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_buffered_consumers';
+COMMENT ON FUNCTION aq_internal.buffered_consumers(integer) IS 'Internal: traffic of buffered messages by consumer';
+
+CREATE FUNCTION aq_internal.buffered_publishers(queue_id integer, OUT sender text, OUT messages bigint, OUT spilled bigint,
+	OUT latest_msgid uuid, OUT latest_time timestamptz, OUT memory_percent numeric, OUT in_flow_control boolean)
+RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_buffered_publishers';
+COMMENT ON FUNCTION aq_internal.buffered_publishers(integer) IS 'Internal: the buffered messages of one queue by sender';
+
+-- STABLE, so that who does not select the column that it is does not wait for it
+CREATE FUNCTION aq_internal.classic_ready(queue_id integer, "position" integer) RETURNS bigint
+LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_ready';
+COMMENT ON FUNCTION aq_internal.classic_ready(integer, integer) IS 'Internal: what a consumer of a queue in a queue table could have now';
+
+-- The anchors are looked up once per query, not per row.  MANAGE_ANY is neither the right to enqueue nor to dequeue.
+CREATE FUNCTION aq_internal.may(queue_id integer, privilege text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT COALESCE((SELECT pg_has_role(c.relowner, 'USAGE')
+			OR has_table_privilege(c.oid, CASE privilege WHEN 'ANY' THEN 'INSERT, DELETE' ELSE privilege END)
+			OR EXISTS (SELECT FROM pg_roles r WHERE pg_has_role(r.oid, 'USAGE') AND r.rolname = ANY (CASE privilege
+				WHEN 'INSERT' THEN '{aq_enqueue_any}'::name[] WHEN 'DELETE' THEN '{aq_dequeue_any}'
+				ELSE '{aq_enqueue_any,aq_dequeue_any,aq_manage_any}' END))
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || queue_id), false);
+END;
+COMMENT ON FUNCTION aq_internal.may(integer, text) IS
+'Internal: may the current role enqueue into the queue (INSERT), dequeue from it (DELETE), or is either its right, or to administer it (ANY)?';
+
+CREATE VIEW aq.queues AS
+SELECT q.queue_name, q.queue_id,
+	(SELECT pg_get_userbyid(c.relowner) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || q.queue_id) AS owner,
+	q.payload_type, q.multiple_consumers, q.shards, q.max_retries, q.retry_delay, q.retention,
+	(SELECT e.queue_name FROM aq_internal.queue e WHERE e.queue_id = q.exception_queue_id) AS exception_queue,
+	q.enqueue_enabled, q.dequeue_enabled,
+	aq_internal.may(q.queue_id, 'INSERT') AS may_enqueue,
+	aq_internal.may(q.queue_id, 'DELETE') AS may_dequeue,
+	q.created, q.comment,
+	(SELECT t.schema_name || '.' || t.table_name FROM aq_internal.queue_table t WHERE t.queue_table_id = q.queue_table_id) AS queue_table,
+	q.queue_type, q.store = 'b' AS converting
+FROM aq_internal.queue q
+WHERE aq_internal.may(q.queue_id, 'ANY') OR pg_has_role('pg_monitor', 'USAGE');
+COMMENT ON VIEW aq.queues IS 'Queues that the current role may use; members of pg_monitor see all';
+COMMENT ON COLUMN aq.queues.queue_name IS 'name';
+COMMENT ON COLUMN aq.queues.queue_id IS 'number, part of its tables'' names in aq_data';
+COMMENT ON COLUMN aq.queues.owner IS 'role that owns the queue';
+COMMENT ON COLUMN aq.queues.payload_type IS 'type of the payload';
+COMMENT ON COLUMN aq.queues.multiple_consumers IS 'true: a topic';
+COMMENT ON COLUMN aq.queues.shards IS 'number of shards';
+COMMENT ON COLUMN aq.queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
+COMMENT ON COLUMN aq.queues.retry_delay IS 'rest of a message after a rolled back dequeue';
+COMMENT ON COLUMN aq.queues.retention IS 'how long consumed messages stay visible';
+COMMENT ON COLUMN aq.queues.exception_queue IS 'queue for expired and failed messages; null: they are dropped';
+COMMENT ON COLUMN aq.queues.enqueue_enabled IS 'false while stopped for enqueue';
+COMMENT ON COLUMN aq.queues.dequeue_enabled IS 'false while stopped for dequeue';
+COMMENT ON COLUMN aq.queues.may_enqueue IS 'the current role may enqueue';
+COMMENT ON COLUMN aq.queues.may_dequeue IS 'the current role may dequeue';
+COMMENT ON COLUMN aq.queues.created IS 'when it was created';
+COMMENT ON COLUMN aq.queues.comment IS 'comment given at creation';
+COMMENT ON COLUMN aq.queues.queue_table IS 'its queue table; null: a sharded queue';
+COMMENT ON COLUMN aq.queues.queue_type IS 'normal or exception';
+COMMENT ON COLUMN aq.queues.converting IS 'true: converted to a sharded queue, and not all that was in the queue table is gone';
+
+CREATE VIEW aq.buffered_queues AS
+SELECT q.queue_name, s.messages, s.spilled, s.enqueued, s.dequeued, s.failed, s.bytes, b.created, b.losses, b.lost_at
+FROM aq_internal.buffered_queue b JOIN aq_internal.queue q ON q.queue_id = b.queue_id, LATERAL aq_internal.buffered_queue(q.queue_id) s;
+COMMENT ON VIEW aq.buffered_queues IS 'Queues that have had buffered messages; reads these, so restrict it to a queue';
+COMMENT ON COLUMN aq.buffered_queues.queue_name IS 'the queue';
+COMMENT ON COLUMN aq.buffered_queues.messages IS 'its buffered messages';
+COMMENT ON COLUMN aq.buffered_queues.spilled IS 'those of them that are on disk and not in shared buffers';
+COMMENT ON COLUMN aq.buffered_queues.enqueued IS 'buffered messages enqueued since the server or the queue came into use';
+COMMENT ON COLUMN aq.buffered_queues.dequeued IS '(message, consumer) pairs done with since: consumed, purged, expired or failed';
+COMMENT ON COLUMN aq.buffered_queues.failed IS 'of these: expired or failed';
+COMMENT ON COLUMN aq.buffered_queues.bytes IS 'size of its tables';
+COMMENT ON COLUMN aq.buffered_queues.created IS 'when it got its first buffered message';
+COMMENT ON COLUMN aq.buffered_queues.losses IS 'how often its buffered messages were lost, if there were any: crashes, promotions, restored backups';
+COMMENT ON COLUMN aq.buffered_queues.lost_at IS 'when that was noticed last, after the start; null: never';
+
+CREATE VIEW aq.subscribers AS
+SELECT q.queue_name, s.consumer, COALESCE(s.kind, 'single') AS kind, s.rule,
+	c.enqueued, c.dequeued, c.enqueued - c.dequeued AS lag,
+	c.ready + CASE WHEN q.store = 's' THEN 0 ELSE aq_internal.classic_ready(q.queue_id, c."position") END AS ready, c.waiting, s.created, s.comment,
+	CASE s.delivery_mode WHEN 1 THEN 'persistent' WHEN 2 THEN 'buffered' WHEN 3 THEN 'persistent_or_buffered' END AS delivery_mode,
+	c.consumed, c.latency AS latency_us, (SELECT r.rolname FROM pg_roles r WHERE r.oid = s.rule_role) AS rule_role
+FROM aq_internal.queue q
+	JOIN aq_internal.consumers() c ON c.queue_id = q.queue_id
+	LEFT JOIN aq_internal.subscriber s ON s.queue_id = q.queue_id AND s."position" = c."position"
+WHERE NOT q.multiple_consumers OR s.consumer IS NOT NULL;
+COMMENT ON VIEW aq.subscribers IS 'Consumers of the queues that the current role may use; a single-consumer queue has one row with a null name. The counters are null while the queue is not in memory because pgaq.max_queues others are, or nearly';
+COMMENT ON COLUMN aq.subscribers.queue_name IS 'the queue';
+COMMENT ON COLUMN aq.subscribers.consumer IS 'name; null: the only consumer of a single-consumer queue';
+COMMENT ON COLUMN aq.subscribers.kind IS 'subscriber, recipient (named in a recipient list only) or single';
+COMMENT ON COLUMN aq.subscribers.rule IS 'condition that messages must meet; null: all';
+COMMENT ON COLUMN aq.subscribers.rule_role IS 'role that wrote the rule: it runs with the rights of that role; null when it is not known or gone';
+COMMENT ON COLUMN aq.subscribers.enqueued IS 'messages for it since the server or the queue came into use, plus those found then';
+COMMENT ON COLUMN aq.subscribers.dequeued IS 'messages it was done with since: consumed, purged, expired or failed';
+COMMENT ON COLUMN aq.subscribers.lag IS 'messages it is not done with; after a restart it grows to the true figure while the worker counts';
+COMMENT ON COLUMN aq.subscribers.ready IS 'messages it could have now: of a sharded queue those resident in the message cache; of a queue table they are counted in its index each time the column is selected, which takes about half a second for a million; lag costs nothing';
+COMMENT ON COLUMN aq.subscribers.waiting IS 'sessions that wait for its messages';
+COMMENT ON COLUMN aq.subscribers.created IS 'when it was first named';
+COMMENT ON COLUMN aq.subscribers.comment IS 'comment given with aq.subscribe';
+COMMENT ON COLUMN aq.subscribers.delivery_mode IS 'which messages it gets: persistent, buffered or persistent_or_buffered; the counters are of persistent ones';
+COMMENT ON COLUMN aq.subscribers.consumed IS 'messages it has consumed, of dequeued, since the server or the queue came into use';
+COMMENT ON COLUMN aq.subscribers.latency_us IS 'microseconds from their enqueues to the commits of their dequeues, delays included, in all: divide by consumed';
+
+CREATE VIEW aq.shards AS
+SELECT q.queue_name, s.shard, s.priority, s.delayed, s.enqueued, s.pending, s.in_hand, s.partitions, s.resident
+FROM aq_internal.streams() s JOIN aq_internal.queue q ON q.queue_id = s.queue_id;
+COMMENT ON VIEW aq.shards IS 'Streams of messages: one per shard and priority in use, delayed messages apart; no row of a queue that is not in memory, see aq.subscribers';
+COMMENT ON COLUMN aq.shards.queue_name IS 'the queue';
+COMMENT ON COLUMN aq.shards.shard IS 'number of the shard, from 0';
+COMMENT ON COLUMN aq.shards.priority IS 'priority of its messages';
+COMMENT ON COLUMN aq.shards.delayed IS 'true: of messages enqueued with a delay';
+COMMENT ON COLUMN aq.shards.enqueued IS 'messages committed since the queue came into use';
+COMMENT ON COLUMN aq.shards.pending IS 'messages of transactions that run or are prepared';
+COMMENT ON COLUMN aq.shards.in_hand IS '(message, consumer) pairs taken by such transactions';
+COMMENT ON COLUMN aq.shards.partitions IS 'partitions that hold its messages';
+COMMENT ON COLUMN aq.shards.resident IS 'those of them in the message cache';
+
+CREATE VIEW aq.partitions AS
+SELECT q.queue_name, p.table_no, p.messages, p.log, p.state, p.shard, p.priority, p.delayed, p.first_ordinal,
+	p.slots, p.outstanding, p.pending, p.in_hand, p.resident, p.next_timer, p.last_dequeue,
+	pg_total_relation_size(p.messages) + pg_total_relation_size(p.log) AS bytes
+FROM aq_internal.partitions() p JOIN aq_internal.queue q ON q.queue_id = p.queue_id;
+COMMENT ON VIEW aq.partitions IS 'Partitions: up to 16384 messages each, in a pair of tables that is truncated and used again when all are consumed';
+COMMENT ON COLUMN aq.partitions.queue_name IS 'the queue';
+COMMENT ON COLUMN aq.partitions.table_no IS 'number of the pair of tables';
+COMMENT ON COLUMN aq.partitions.messages IS 'table of the messages';
+COMMENT ON COLUMN aq.partitions.log IS 'table of the dequeue log';
+COMMENT ON COLUMN aq.partitions.state IS 'empty, taken (about to be opened), open (takes messages), closed (full), done (all consumed, waits for snapshots, retention or a lock), truncating; null: the queue is not in memory, see aq.subscribers';
+COMMENT ON COLUMN aq.partitions.shard IS 'its shard; null: empty';
+COMMENT ON COLUMN aq.partitions.priority IS 'priority of its messages';
+COMMENT ON COLUMN aq.partitions.delayed IS 'true: of delayed messages';
+COMMENT ON COLUMN aq.partitions.first_ordinal IS 'ordinal of its first message';
+COMMENT ON COLUMN aq.partitions.slots IS 'messages given a place in it';
+COMMENT ON COLUMN aq.partitions.outstanding IS '(message, consumer) pairs not done, plus pending messages; null: not counted since the restart';
+COMMENT ON COLUMN aq.partitions.pending IS 'messages of transactions that run or are prepared';
+COMMENT ON COLUMN aq.partitions.in_hand IS '(message, consumer) pairs taken by such transactions';
+COMMENT ON COLUMN aq.partitions.resident IS 'in the message cache';
+COMMENT ON COLUMN aq.partitions.next_timer IS 'when the next delay, expiration or rest ends';
+COMMENT ON COLUMN aq.partitions.last_dequeue IS 'when a message was last consumed';
+COMMENT ON COLUMN aq.partitions.bytes IS 'size of both tables on disk, bytes';
+
+CREATE VIEW aq.message_cache AS
+SELECT total_bytes, total_bytes - free_bytes AS used_bytes, free_bytes, chunk_bytes,
+	resident_partitions, known_partitions, max_partitions
+FROM aq_internal.message_cache();
+COMMENT ON VIEW aq.message_cache IS 'Use of the shared memory for messages, of all databases';
+COMMENT ON COLUMN aq.message_cache.total_bytes IS 'size, from pgaq.message_cache_size';
+COMMENT ON COLUMN aq.message_cache.used_bytes IS 'in use, or kept by a session for its next messages';
+COMMENT ON COLUMN aq.message_cache.free_bytes IS 'not in use';
+COMMENT ON COLUMN aq.message_cache.chunk_bytes IS 'unit of allocation, bytes';
+COMMENT ON COLUMN aq.message_cache.resident_partitions IS 'partitions in it';
+COMMENT ON COLUMN aq.message_cache.known_partitions IS 'partitions of all queues in use';
+COMMENT ON COLUMN aq.message_cache.max_partitions IS 'pgaq.max_partitions';
+
+CREATE VIEW aq.messages AS
+SELECT q.queue_name, m.consumer, m.msgid, m.state, m.priority, m.correlation, m.payload, m.enqueue_time, m.ready_at,
+	m.expires_at, m.dequeue_time, m.attempts, m.sender, m.exception_queue, m.original_msgid, m.properties,
+	m.shard, m.session_id, CASE WHEN m.in_memory IS NULL THEN 'persistent' ELSE 'buffered' END AS delivery_mode, m.in_memory
+FROM aq_internal.queue q, LATERAL (SELECT *, NULL::boolean AS in_memory FROM aq_internal.messages(q.queue_id) WHERE q.store <> 'c'
+	UNION ALL SELECT *, NULL::boolean FROM aq_internal.classic_messages(q.queue_id) WHERE q.store <> 's'
+	UNION ALL SELECT * FROM aq_internal.buffered_messages(q.queue_id)) m;
+COMMENT ON VIEW aq.messages IS 'Messages of the queues that the current role may dequeue from, one row per message and consumer; reads the tables, so restrict it to a queue';
+COMMENT ON COLUMN aq.messages.queue_name IS 'the queue';
+COMMENT ON COLUMN aq.messages.consumer IS 'the consumer; null in single-consumer queues';
+COMMENT ON COLUMN aq.messages.msgid IS 'message id';
+COMMENT ON COLUMN aq.messages.state IS 'READY, WAITING (delayed, or resting after a rolled back dequeue), LOCKED (in a transaction''s hands), PROCESSED (consumed), PURGED, EXPIRED (expired or over its retries)';
+COMMENT ON COLUMN aq.messages.priority IS 'priority, smaller first';
+COMMENT ON COLUMN aq.messages.correlation IS 'correlation given at enqueue';
+COMMENT ON COLUMN aq.messages.payload IS 'payload as text';
+COMMENT ON COLUMN aq.messages.enqueue_time IS 'time of the enqueue call';
+COMMENT ON COLUMN aq.messages.ready_at IS 'end of the delay; null: none was given';
+COMMENT ON COLUMN aq.messages.expires_at IS 'when it expires; null: never';
+COMMENT ON COLUMN aq.messages.dequeue_time IS 'when this consumer was done with it';
+COMMENT ON COLUMN aq.messages.attempts IS 'dequeues of it that were rolled back';
+COMMENT ON COLUMN aq.messages.sender IS 'sender given at enqueue';
+COMMENT ON COLUMN aq.messages.exception_queue IS 'exception queue given at enqueue';
+COMMENT ON COLUMN aq.messages.original_msgid IS 'in an exception queue: its id in the queue it came from';
+COMMENT ON COLUMN aq.messages.properties IS 'free properties given at enqueue';
+COMMENT ON COLUMN aq.messages.shard IS 'shard it is in; null in queue tables';
+COMMENT ON COLUMN aq.messages.session_id IS 'identity of the session that enqueued it, or, if negative, of its producer';
+COMMENT ON COLUMN aq.messages.delivery_mode IS 'persistent or buffered';
+COMMENT ON COLUMN aq.messages.in_memory IS 'of a buffered message: it is in shared buffers; else it is on disk only';
+
+GRANT SELECT ON aq.queues, aq.buffered_queues, aq.subscribers, aq.shards, aq.partitions, aq.message_cache, aq.messages TO PUBLIC;

@@ -1,0 +1,342 @@
+-- The views on messages with Oracle's columns: schema.aq$<queue> of a sharded queue; schema.<table>,
+-- schema.aq$<table>, aq$<table>_s and aq$<table>_r of a queue table.  They belong to who created the
+-- queue (table); others see what he grants them.
+
+CREATE VIEW aq.queue_tables AS
+SELECT t.schema_name || '.' || t.table_name AS queue_table, t.queue_table_id, (SELECT r.rolname FROM pg_roles r WHERE r.oid = t.owner) AS owner,
+	t.payload_type, t.sort_list, t.multiple_consumers, t.message_grouping, t.created, t.comment
+FROM aq_internal.queue_table t
+WHERE pg_has_role(t.owner, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE')
+	OR EXISTS (SELECT FROM aq_internal.queue q WHERE q.queue_table_id = t.queue_table_id
+		AND aq_internal.may(q.queue_id, 'ANY'));
+COMMENT ON VIEW aq.queue_tables IS 'Queue tables that the current role owns, or may use a queue of; members of pg_monitor see all';
+COMMENT ON COLUMN aq.queue_tables.queue_table IS 'name: schema.table';
+COMMENT ON COLUMN aq.queue_tables.queue_table_id IS 'number, part of its tables'' names in aq_data';
+COMMENT ON COLUMN aq.queue_tables.owner IS 'role that created it; null: dropped';
+COMMENT ON COLUMN aq.queue_tables.payload_type IS 'type of the payload';
+COMMENT ON COLUMN aq.queue_tables.sort_list IS 'order of dequeue; empty: the order of the enqueue calls';
+COMMENT ON COLUMN aq.queue_tables.multiple_consumers IS 'true: its queues are topics';
+COMMENT ON COLUMN aq.queue_tables.message_grouping IS 'true: messages of one transaction are a group';
+COMMENT ON COLUMN aq.queue_tables.created IS 'when it was created';
+COMMENT ON COLUMN aq.queue_tables.comment IS 'comment given at creation';
+GRANT SELECT ON aq.queue_tables TO PUBLIC;
+
+-- "schema.name" is what dbms_aqadm makes; the names of aq.create_queue have no schema.
+CREATE FUNCTION aq_internal.bare_name(native text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN CASE WHEN strpos(native, '.') > 0 THEN substr(native, strpos(native, '.') + 1) ELSE native END;
+COMMENT ON FUNCTION aq_internal.bare_name(text) IS 'Internal: a queue''s name without its schema';
+CREATE FUNCTION aq_internal.name_schema(native text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN CASE WHEN strpos(native, '.') > 0 THEN split_part(native, '.', 1) END;
+COMMENT ON FUNCTION aq_internal.name_schema(text) IS 'Internal: the schema in a queue''s name; null: it has none';
+
+CREATE FUNCTION aq_internal.seconds_between(later timestamptz, earlier timestamptz) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN round(extract(epoch FROM later - earlier));
+COMMENT ON FUNCTION aq_internal.seconds_between(timestamptz, timestamptz) IS 'Internal: whole seconds between two times';
+
+CREATE FUNCTION aq_internal.make_owned_view(view text, owner name, definition text, comment text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	EXECUTE format('CREATE VIEW %s AS %s', view, definition);
+	EXECUTE format('COMMENT ON VIEW %s IS %L', view, comment);
+	EXECUTE format('ALTER VIEW %s OWNER TO %I', view, owner);
+END $$;
+COMMENT ON FUNCTION aq_internal.make_owned_view(text, name, text, text) IS 'Internal: make a view with a comment, and give it to its owner';
+
+-- Sharded queues
+
+CREATE FUNCTION aq_internal.payload(queue_id integer, payload text, as_type anyelement) RETURNS anyelement
+LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_payload_of_text';
+COMMENT ON FUNCTION aq_internal.payload(integer, text, anyelement) IS 'Internal: a payload given as text, with the rights of the queue''s owner';
+
+-- q is a row of aq.queues, m one of aq_internal.messages or aq_internal.buffered_messages.
+CREATE FUNCTION aq_internal.view_columns(payload_type regtype, multiple_consumers boolean) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	RETURN format($view$aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) AS queue, m.msgid AS msg_id, m.correlation AS corr_id,
+	m.priority AS msg_priority,
+	CASE WHEN q.queue_type = 'exception' AND m.state IN ('READY', 'LOCKED') THEN 'EXPIRED'
+		WHEN m.state = 'WAITING' THEN 'WAIT' WHEN m.in_memory THEN 'IN MEMORY' WHEN NOT m.in_memory THEN 'SPILLED'
+		WHEN m.state = 'LOCKED' THEN 'READY' ELSE m.state END AS msg_state,
+	m.ready_at AS delay, m.ready_at AS delay_timestamp,
+	aq_internal.seconds_between(m.expires_at, coalesce(m.ready_at, m.enqueue_time)) AS expiration,
+	m.enqueue_time AS enq_time, m.enqueue_time AS enq_timestamp, NULL::text AS enq_user_id, NULL::text AS enq_txn_id,
+	m.dequeue_time AS deq_time, m.dequeue_time AS deq_timestamp, NULL::text AS deq_user_id, NULL::text AS deq_txn_id,
+	m.attempts AS retry_count, aq_internal.oracle_case(aq_internal.name_schema(m.exception_queue)) AS exception_queue_owner,
+	aq_internal.oracle_case(aq_internal.bare_name(m.exception_queue)) AS exception_queue, aq_internal.payload(q.queue_id, m.payload, NULL::%1$s) AS user_data,
+	NULL::uuid AS propagated_msgid, m.sender AS sender_name, NULL::text AS sender_address, NULL::integer AS sender_protocol,
+	m.original_msgid, NULL::text AS original_queue_name, NULL::text AS original_queue_owner, NULL::text AS expiration_reason%2$s$view$, payload_type,
+	CASE WHEN multiple_consumers THEN
+		', aq_internal.oracle_case(m.consumer) AS consumer_name, NULL::text AS address, NULL::integer AS protocol' ELSE '' END);
+END $$;
+COMMENT ON FUNCTION aq_internal.view_columns(regtype, boolean) IS 'Internal: columns of a view on messages, from aq.queues q and messages m';
+
+CREATE FUNCTION aq_internal.queue_view_text(native text, of_topics boolean DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	q record;
+BEGIN
+	SELECT queue_id, payload_type, multiple_consumers INTO q FROM aq.queues WHERE queue_name = native;
+	RETURN format($view$SELECT %1$s
+FROM aq.queues q, LATERAL (SELECT *, NULL::boolean AS in_memory FROM aq_internal.%3$I(q.queue_id)
+	UNION ALL SELECT *, NULL FROM aq_internal.classic_messages(q.queue_id) WHERE q.converting
+	UNION ALL SELECT * FROM aq_internal.buffered_messages(q.queue_id)) m
+WHERE q.queue_id = %2$s AND m.state NOT IN ('PURGED', 'EXPIRED')
+	AND (m.state <> 'PROCESSED' OR m.dequeue_time > now() - q.retention)$view$,
+	aq_internal.view_columns(q.payload_type, coalesce(of_topics, q.multiple_consumers)), q.queue_id,
+	CASE WHEN of_topics IS NULL THEN 'messages' ELSE 'classic_messages' END);
+END $$;
+COMMENT ON FUNCTION aq_internal.queue_view_text(text, boolean) IS
+'Internal: definition of the view on a sharded queue''s messages, or of the like for a queue of a queue table, of topics or not';
+
+-- Names too long for a view's have none.
+CREATE FUNCTION aq_internal.queue_view_name(native text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN CASE WHEN octet_length(aq_internal.bare_name(native)) <= 60 THEN
+	format('%I.%I', aq_internal.name_schema(native), 'aq$' || aq_internal.bare_name(native)) END;
+COMMENT ON FUNCTION aq_internal.queue_view_name(text) IS 'Internal: name of the view on a queue''s messages; null: there is none';
+
+CREATE FUNCTION aq_internal.make_queue_view(native text) RETURNS void
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT aq_internal.make_owned_view(aq_internal.queue_view_name(native), current_user, aq_internal.queue_view_text(native),
+			format('Messages of queue %s', native))
+		WHERE aq_internal.queue_view_name(native) IS NOT NULL;
+END;
+COMMENT ON FUNCTION aq_internal.make_queue_view(text) IS 'Internal: make the view on a queue''s messages';
+
+-- Such a view, and not what somebody else has made under its name meanwhile; of what its comment says, since a queue and a queue table may have
+-- the same name.
+CREATE FUNCTION aq_internal.is_message_view(view text, of_what text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT strpos(obj_description(to_regclass($1), 'pg_class'), $2) > 0 AND EXISTS (SELECT FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+		WHERE r.ev_class = to_regclass($1) AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = 'aq_internal.oracle_case(text)'::regprocedure);
+END;
+COMMENT ON FUNCTION aq_internal.is_message_view(text, text) IS 'Internal: is there a view of this name on messages or subscribers?';
+
+CREATE FUNCTION aq_internal.drop_queue_view(native text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	IF aq_internal.is_message_view(aq_internal.queue_view_name(native), format('of queue %s', native)) THEN
+		EXECUTE format('DROP VIEW %s', aq_internal.queue_view_name(native));
+	END IF;
+END $$;
+COMMENT ON FUNCTION aq_internal.drop_queue_view(text) IS 'Internal: drop the view on a queue''s messages';
+
+-- Queue tables
+
+CREATE FUNCTION aq_internal.table_consumers(queue_table text, OUT queue_id integer, OUT queue_name text, OUT "position" integer,
+	OUT consumer text, OUT subscriber boolean, OUT rule text, OUT transformation text, OUT delivery_mode integer)
+RETURNS SETOF record LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT q.queue_id, q.queue_name, c."position", c.consumer, c.subscriber, c.rule, c.transformation,
+		c.delivery_mode
+	FROM aq.queues q, LATERAL aq_internal.queue_consumers(q.queue_name) c
+	WHERE q.queue_table = $1;
+END;
+COMMENT ON FUNCTION aq_internal.table_consumers(text) IS 'Internal: the consumers of all queues of a queue table';
+
+-- In a topic the table c has a row for each consumer of a message; a message in an exception queue has none.
+CREATE FUNCTION aq_internal.table_view_text(native text) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	t record;
+	state text := 's.state, s.attempts, s.dequeue_time, s.dequeue_user, s.dequeue_xid';
+BEGIN
+	SELECT * INTO t FROM aq.queue_tables WHERE queue_table = native;
+	RETURN format($view$SELECT aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) AS queue, m.msgid AS msg_id, m.correlation AS corr_id,
+	m.priority AS msg_priority,
+	CASE s.state WHEN 0 THEN 'READY' WHEN 1 THEN 'WAIT' WHEN 2 THEN 'PROCESSED' WHEN 3 THEN 'EXPIRED' END AS msg_state,
+	m.ready_at AS delay, m.ready_at AS delay_timestamp,
+	aq_internal.seconds_between(m.expires_at, coalesce(m.ready_at, m.enqueue_time)) AS expiration,
+	m.enqueue_time AS enq_time, m.enqueue_time AS enq_timestamp,
+	aq_internal.oracle_case(pg_get_userbyid(m.enqueue_user)) AS enq_user_id, m.enqueue_xid::text AS enq_txn_id,
+	s.dequeue_time AS deq_time, s.dequeue_time AS deq_timestamp,
+	aq_internal.oracle_case(pg_get_userbyid(s.dequeue_user)) AS deq_user_id, s.dequeue_xid::text AS deq_txn_id,
+	s.attempts AS retry_count, aq_internal.oracle_case(aq_internal.name_schema(m.exception_queue)) AS exception_queue_owner,
+	aq_internal.oracle_case(aq_internal.bare_name(m.exception_queue)) AS exception_queue, m.payload AS user_data,
+	NULL::uuid AS propagated_msgid, m.sender AS sender_name, NULL::text AS sender_address, NULL::integer AS sender_protocol,
+	m.original_msgid, aq_internal.oracle_case(aq_internal.bare_name(m.original_queue)) AS original_queue_name,
+	aq_internal.oracle_case(aq_internal.name_schema(m.original_queue)) AS original_queue_owner, m.expiration_reason%3$s
+FROM aq_data.t%1$s m %4$s LEFT JOIN aq.queues q ON q.queue_id = m.queue_id WHERE m."position" >= 0 %5$s
+UNION ALL SELECT %6$s
+FROM aq.queues q, LATERAL aq_internal.buffered_messages(q.queue_id) m WHERE q.queue_table = %2$L AND m.state <> 'EXPIRED'$view$,
+	t.queue_table_id, native,
+	CASE WHEN t.multiple_consumers THEN
+		', aq_internal.oracle_case(n.consumer) AS consumer_name, NULL::text AS address, NULL::integer AS protocol' ELSE '' END,
+	CASE WHEN t.multiple_consumers THEN format($join$LEFT JOIN aq_data.c%1$s c USING (queue_id, key1, key2, step)
+	CROSS JOIN LATERAL (SELECT coalesce(c.state, m.state) AS state, coalesce(c.attempts, m.attempts) AS attempts,
+		coalesce(c.dequeue_time, m.dequeue_time) AS dequeue_time, coalesce(c.dequeue_user, m.dequeue_user) AS dequeue_user,
+		coalesce(c.dequeue_xid, m.dequeue_xid) AS dequeue_xid) s
+	LEFT JOIN aq_internal.table_consumers(%2$L) n ON n.queue_id = m.queue_id AND n."position" = c."position"$join$,
+		t.queue_table_id, native)
+	ELSE 'CROSS JOIN LATERAL (SELECT m.state, m.attempts, m.dequeue_time, m.dequeue_user, m.dequeue_xid) s' END,
+	-- what a removed consumer leaves is no message any more; the worker takes it away
+	CASE WHEN t.multiple_consumers THEN 'AND coalesce(c."position", 0) >= 0 AND NOT (s.state <> 2 AND c."position" IS NOT NULL '
+		'AND n."position" IS NULL AND q.queue_id IS NOT NULL)' ELSE '' END,
+	aq_internal.view_columns(t.payload_type, t.multiple_consumers));
+END $$;
+COMMENT ON FUNCTION aq_internal.table_view_text(text) IS 'Internal: definition of the view aq$... on a queue table''s messages';
+
+CREATE FUNCTION aq_internal.table_views(native text) RETURNS text[]
+LANGUAGE sql STABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT coalesce(array_agg(view), '{}')
+	FROM unnest(ARRAY['aq$' || aq_internal.bare_name($1) || '_s', 'aq$' || aq_internal.bare_name($1) || '_r', 'aq$' || aq_internal.bare_name($1),
+		aq_internal.bare_name($1)]) name, format('%I.%I', aq_internal.name_schema($1), name) view
+	WHERE aq_internal.is_message_view(view, format('of queue table %s', $1));
+END;
+COMMENT ON FUNCTION aq_internal.table_views(text) IS 'Internal: the views of a queue table that there are';
+
+-- aq_internal.make_views runs it with the rights of the extension's owner, since a view on tables in aq_data needs them. The views belong to the queue
+-- table's owner.
+CREATE FUNCTION aq_internal.make_table_views(native text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	t record;
+	schema_name text := aq_internal.name_schema(native);
+	table_name text := aq_internal.bare_name(native);
+BEGIN
+	IF octet_length(table_name) > 58 THEN
+		PERFORM aq.raise_error('AQ087', format('queue table name "%s" is too long', table_name),
+			'It has at most 58 bytes: its views are called aq$..., with _s and _r behind.');
+	END IF;
+	SELECT * INTO STRICT t FROM aq.queue_tables WHERE queue_table = native;
+	IF NOT has_schema_privilege(t.owner, schema_name, 'CREATE') THEN
+		RAISE insufficient_privilege USING MESSAGE = format('permission denied for schema %s', schema_name),
+			HINT = 'The views of a queue table belong to its owner, who needs the right to create them in its schema.';
+	END IF;
+	PERFORM aq_internal.make_owned_view(format('%I.%I', schema_name, table_name), t.owner, format($view$SELECT
+	aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) AS q_name,
+	m.msgid, m.correlation AS corrid, m.priority, m.state::integer AS state, m.ready_at AS delay,
+	aq_internal.seconds_between(m.expires_at, coalesce(m.ready_at, m.enqueue_time)) AS expiration, m.next_at AS time_manager_info,
+	m.step AS local_order_no, 0 AS chain_no, NULL::bigint AS cscn, NULL::bigint AS dscn, m.enqueue_time AS enq_time,
+	aq_internal.oracle_case(pg_get_userbyid(m.enqueue_user)) AS enq_uid, m.enqueue_xid::text AS enq_tid, m.dequeue_time AS deq_time,
+	aq_internal.oracle_case(pg_get_userbyid(m.dequeue_user)) AS deq_uid, m.dequeue_xid::text AS deq_tid, m.attempts AS retry_count,
+	aq_internal.oracle_case(aq_internal.name_schema(m.exception_queue)) AS exception_qschema,
+	aq_internal.oracle_case(aq_internal.bare_name(m.exception_queue)) AS exception_queue, 0 AS step_no, 0 AS recipient_key,
+	NULL::uuid AS dequeue_msgid, m.sender AS sender_name, NULL::text AS sender_address, NULL::integer AS sender_protocol,
+	m.payload AS user_data, m.properties AS user_prop
+FROM aq_data.t%1$s m LEFT JOIN aq.queues q ON q.queue_id = m.queue_id WHERE m."position" >= 0$view$, t.queue_table_id),
+		format('Messages of queue table %s', native));
+	PERFORM aq_internal.make_owned_view(format('%I.%I', schema_name, 'aq$' || table_name), t.owner, aq_internal.table_view_text(native),
+		format('Messages of queue table %s, for each consumer', native));
+	IF t.multiple_consumers THEN
+		PERFORM aq_internal.make_owned_view(format('%I.%I', schema_name, 'aq$' || table_name || '_s'), t.owner, format($view$SELECT
+	aq_internal.oracle_case(aq_internal.bare_name(c.queue_name)) AS queue, aq_internal.oracle_case(c.consumer) AS name, NULL::text AS address,
+	NULL::integer AS protocol, aq_internal.oracle_case(c.transformation) AS trans_name, aq_internal.oracle_delivery(c.delivery_mode) AS delivery_mode,
+	'FALSE' AS queue_to_queue
+FROM aq_internal.table_consumers(%L) c WHERE c.subscriber$view$, native), format('Subscribers of queue table %s', native));
+		PERFORM aq_internal.make_owned_view(format('%I.%I', schema_name, 'aq$' || table_name || '_r'), t.owner, format($view$SELECT
+	aq_internal.oracle_case(aq_internal.bare_name(c.queue_name)) AS queue, aq_internal.oracle_case(c.consumer) AS name, NULL::text AS address,
+	NULL::integer AS protocol, c.rule, NULL::text AS rule_set, aq_internal.oracle_case(c.transformation) AS trans_name
+FROM aq_internal.table_consumers(%L) c WHERE c.subscriber AND c.rule IS NOT NULL$view$, native),
+			format('Subscribers with rules of queue table %s', native));
+	END IF;
+END $$;
+COMMENT ON FUNCTION aq_internal.make_table_views(text) IS 'Internal: make the views of a queue table, once';
+REVOKE EXECUTE ON FUNCTION aq_internal.make_table_views(text) FROM PUBLIC;
+
+CREATE FUNCTION aq_internal.make_views(native text) RETURNS void
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_table_make_views';
+COMMENT ON FUNCTION aq_internal.make_views(text) IS 'Internal: the same, for the queue table''s owner';
+
+CREATE FUNCTION aq_internal.drop_table_views(native text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	view text;
+BEGIN
+	FOREACH view IN ARRAY aq_internal.table_views(native) LOOP
+		EXECUTE format('DROP VIEW %s', view);
+	END LOOP;
+END $$;
+COMMENT ON FUNCTION aq_internal.drop_table_views(text) IS 'Internal: drop the views of a queue table';
+
+CREATE FUNCTION aq_internal.drop_views(native text, of_table boolean) RETURNS void
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_table_drop_views';
+COMMENT ON FUNCTION aq_internal.drop_views(text, boolean) IS 'Internal: the same, or the view of a queue, for everybody who may administer it';
+
+-- Oracle's source.user_data.name is (source.user_data).name in PostgreSQL.  What is in quotes stays as it is.
+CREATE FUNCTION aq_internal.in_parentheses(expression text, "table" text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT string_agg(CASE WHEN length(part[1]) > 1 AND part[1] !~ '^[''"]' THEN '(' || part[1] || ')' ELSE part[1] END, '' ORDER BY n)
+	FROM regexp_matches(expression,
+		'(''[^'']*''|"[^"]*"|\m' || "table" || '\s*\.\s*user_data(?=\s*\.)|.)', 'gi') WITH ORDINALITY AS p (part, n);
+END;
+COMMENT ON FUNCTION aq_internal.in_parentheses(text, text) IS 'Internal: an expression with Oracle''s way to name an attribute of user_data as PostgreSQL has it';
+
+-- Who may administer a queue table need not be the one who reads its view: he sees its messages as aq.messages shows them.
+-- The view's owner can make of it what he likes, so nobody else reads it here.
+CREATE FUNCTION aq_internal.meeting_condition(native text, in_table text, condition text, OUT consumer text, OUT ids uuid[])
+RETURNS SETOF record LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	view text := quote_ident(aq_internal.name_schema(in_table)) || '.' || quote_ident('aq$' || aq_internal.bare_name(in_table));
+	source text := CASE WHEN (SELECT pg_get_userbyid(c.relowner) = current_user FROM pg_class c WHERE c.oid = to_regclass(view)) THEN view
+		ELSE '(' || aq_internal.queue_view_text(native, (SELECT multiple_consumers FROM aq.queue_tables WHERE queue_table = in_table)) || ')' END;
+BEGIN
+	IF NOT (SELECT q.may_dequeue FROM aq.queues q WHERE q.queue_name = native) THEN
+		RAISE insufficient_privilege USING MESSAGE = format('permission denied to read the messages of queue %s', native),
+			HINT = 'To purge by a condition, have the right to dequeue as well.';
+	END IF;
+	RETURN QUERY EXECUTE format('SELECT %s, array_agg(msg_id) FROM %s AS qtview '
+		'WHERE queue = aq_internal.oracle_case(aq_internal.bare_name(%L)) AND (%s) GROUP BY 1',
+		CASE WHEN (SELECT multiple_consumers FROM aq_internal.describe_queue(native)) THEN 'consumer_name' ELSE 'NULL::text' END,
+		source, native, aq_internal.in_parentheses(condition, 'qtview'));
+EXCEPTION
+	WHEN syntax_error_or_access_rule_violation THEN
+		IF SQLSTATE = '42501' THEN	-- insufficient_privilege
+			RAISE;
+		END IF;
+		PERFORM aq.raise_error('AQ018', format('condition "%s" is not valid: %s', condition, SQLERRM),
+			'A condition is one SQL expression over the columns of the view aq$..., called qtview, as in qtview.msg_state = ''READY''.');
+END $$;
+COMMENT ON FUNCTION aq_internal.meeting_condition(text, text, text) IS 'Internal: ids of the messages to purge, by consumer';
+
+CREATE FUNCTION aq_internal.consumer_shown_as(native text, name text) RETURNS text
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	names text[] := (SELECT array_agg(c.consumer) FROM aq_internal.queue_consumers(native) c WHERE aq_internal.oracle_case(c.consumer) = name);
+BEGIN
+	IF cardinality(names) > 1 THEN
+		PERFORM aq.raise_error('AQ060', format('a condition that cannot tell consumers %s of queue "%s" apart is not supported',
+				(SELECT string_agg('"' || n || '"', ' and ' ORDER BY n COLLATE "C") FROM unnest(names) n), native),
+			'Purge what is before one of them with aq.purge_queue.');
+	END IF;
+	RETURN names[1];
+END $$;
+COMMENT ON FUNCTION aq_internal.consumer_shown_as(text, text) IS 'Internal: native name of the consumer that a view shows under this name';
+
+CREATE FUNCTION aq.purge_queue_table(queue_table text, condition text DEFAULT NULL, "block" boolean DEFAULT false,
+	delivery_mode text DEFAULT NULL)
+RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	in_table text := (SELECT t.queue_table FROM aq.queue_tables t WHERE t.queue_table = purge_queue_table.queue_table);
+	native text;
+	chosen record;
+	consumer text;
+	purged bigint := 0;
+BEGIN
+	/* in one order, whoever purges: nobody waits for who waits for him */
+	FOR native IN SELECT n FROM (SELECT q.queue_name FROM aq.queues q WHERE q.queue_table = in_table
+			UNION ALL SELECT purge_queue_table.queue_table WHERE in_table IS NULL) AS x (n) ORDER BY n COLLATE "C" LOOP
+		IF nullif(trim(condition), '') IS NULL THEN
+			purged := purged + aq.purge_queue(native, delivery_mode => purge_queue_table.delivery_mode, "block" => purge_queue_table."block");
+			CONTINUE;
+		END IF;
+		-- nothing is to be found that somebody else takes meanwhile
+		IF "block" THEN
+			purged := purged + aq.purge_queue(native, condition => 'false', "block" => true);
+		END IF;
+		FOR chosen IN SELECT * FROM aq_internal.meeting_condition(native, in_table, condition) LOOP
+			consumer := aq_internal.consumer_shown_as(native, chosen.consumer);
+			purged := purged + aq.purge_queue(native, consumer, format('msgid = ANY (%L::pg_catalog.uuid[])', chosen.ids),
+				purge_queue_table.delivery_mode);
+			IF in_table IS NOT NULL THEN
+				purged := purged + aq_internal.purge_processed(native, consumer, chosen.ids);
+			END IF;
+		END LOOP;
+	END LOOP;
+	RETURN purged;
+END $$;
+COMMENT ON FUNCTION aq.purge_queue_table(text, text, boolean, text) IS
+'Remove messages of all queues of a queue table, or of a sharded queue, in the caller''s transaction: all that are to be dequeued, or those that meet condition, an SQL condition over the columns of the view aq$..., called qtview in it; by condition also delivered ones that a queue table retains. block and delivery_mode as in aq.purge_queue. Returns how many (message, consumer) pairs were removed. For the queues'' owner. Errors AQ001, AQ018, AQ115';

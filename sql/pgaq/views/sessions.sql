@@ -1,0 +1,40 @@
+-- Sessions: all processes of the server, those that use pgaq with what pgaq knows of them.
+--
+-- Each process's own words and the server's are read once; no process is stopped for it.
+-- The waits of PostgreSQL's own are named "type: event", are seen only at this moment,
+-- and have no P1 to P3 and no times.
+
+CALL aq_internal.make_source('sessions', 'aq_session_views_sessions', 'All processes of the server',
+	'session integer, pid integer, attached boolean, background boolean, active boolean, event integer, event_id bigint,
+	 event_name text, wait_class_id bigint, wait_class_number integer, wait_class text, p1text text, p1 bigint, p2text text,
+	 p2 bigint, p3text text, p3 bigint, waiting boolean, sequence bigint, wait_us bigint, ago_us bigint, left_us bigint, blocker integer,
+	 final_blocker integer, operation text, queue_id integer, module text, action text, client_info text');
+
+CALL aq_internal.make_view('aq', 'sessions', 'All processes of the server and what they wait for. Waits of pgaq are exact and have P1 to P3; an event of the form "type: event" is a wait of PostgreSQL''s own, seen at this moment',
+	'FROM aq_internal.sessions() s JOIN pg_catalog.pg_stat_activity a ON a.pid = s.pid', $$
+	session = s.session | number of the session in the views of pgaq
+	pid = s.pid | process id, as in pg_stat_activity
+	role = a.usename::text | name of its role
+	database = a.datname::text | its database
+	application_name = a.application_name | its application_name
+	backend_type = a.backend_type | kind of process
+	attached = s.attached | it has used pgaq
+	active = s.active | it counts as active: it runs, or waits for something that is not idle
+	waiting = s.waiting | it waits now
+	event = s.event_name | what it waits for, or waited for last in pgaq; null: it has not waited
+	wait_class = s.wait_class | class of the event; Idle is no lost time
+	wait_us = s.wait_us | microseconds of the wait, so far when it still waits; null: PostgreSQL's own
+	since_wait_us = s.ago_us | microseconds since the wait ended; 0 when it still waits
+	left_us = s.left_us | microseconds until the wait's time is over: -1 without a limit; null when it does not wait, and for PostgreSQL's own
+	p1_meaning = s.p1text | what P1 is
+	p1 = s.p1 | parameter 1 of the wait
+	p2_meaning = s.p2text | what P2 is
+	p2 = s.p2 | parameter 2 of the wait
+	p3_meaning = s.p3text | what P3 is
+	p3 = s.p3 | parameter 3 of the wait
+	blocking_session = s.blocker | number of the session that holds what it waits for: a latch, a mutex, a lock of the server
+	final_blocking_session = s.final_blocker | number of the session at the end of the chain of blockers; null: none, or the chain is a circle
+	operation = s.operation | queue operation it is in: see aq.time_model
+	queue_id = s.queue_id | queue of that operation, if it is known already
+	query_id = a.query_id | identifier of the query, as in pg_stat_statements
+$$);

@@ -1,0 +1,78 @@
+-- Statistics and the time model.
+--
+-- A session counts in a slot of its own and leaves its counts to the totals when it
+-- ends: nothing is lost.  Only members of pg_monitor may read the views.
+
+CALL aq_internal.make_source('stat_names', 'aq_stat_views_names', 'Statistics',
+	'statistic integer, name text, class integer, stat_id bigint, counts text', 50);
+
+CALL aq_internal.make_source('stat_system', 'aq_stat_views_system', 'Counts of all sessions since the server started',
+	'statistic integer, value bigint', 50);
+
+CREATE FUNCTION aq_internal.stat_sessions(only_own boolean)
+RETURNS TABLE (
+	session integer,
+	pid integer,
+	statistic integer,
+	value bigint)
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'aq_stat_views_sessions';
+COMMENT ON FUNCTION aq_internal.stat_sessions(boolean) IS 'Counts of each running session';
+
+CALL aq_internal.make_source('time_system', 'aq_stat_views_time_system', 'Time model of all sessions',
+	'stat_id bigint, stat_name text, value bigint', 20);
+
+CALL aq_internal.make_source('time_sessions', 'aq_stat_views_time_sessions', 'Time model of each running session',
+	'session integer, pid integer, stat_id bigint, stat_name text, value bigint', 500);
+
+REVOKE EXECUTE ON FUNCTION aq_internal.stat_sessions(boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aq_internal.stat_sessions(boolean) TO pg_monitor;
+
+CALL aq_internal.make_view('aq', 'statistics', 'Statistics of all sessions since the server started; those of pgaq are exact, those of the server are sums of pg_stat_database and pg_stat_wal',
+	$$FROM (SELECT n.statistic, n.name, n.class, s.value, n.stat_id, n.counts, 'pgaq' AS source
+	FROM aq_internal.stat_names() n JOIN aq_internal.stat_system() s USING (statistic)
+	UNION ALL
+	SELECT v.statistic, v.name, v.class, v.value, hashtext(v.name)::bigint & 4294967295, NULL, 'server'
+	FROM
+		(SELECT sum(xact_commit) AS commits, sum(xact_rollback) AS rollbacks,
+			sum(blks_hit + blks_read) AS gets, sum(blks_read) AS reads, sum(sessions) AS sessions
+		FROM pg_catalog.pg_stat_database) d,
+		(SELECT wal_bytes, wal_records FROM pg_catalog.pg_stat_wal) w,
+		LATERAL (VALUES
+			(1000, 'user commits', 1, d.commits::bigint),
+			(1001, 'user rollbacks', 1, d.rollbacks::bigint),
+			(1002, 'logons cumulative', 1, d.sessions::bigint),
+			(1003, 'session logical reads', 1, d.gets::bigint),
+			(1004, 'physical reads', 8, d.reads::bigint),
+			(1005, 'redo size', 2, w.wal_bytes::bigint),
+			(1006, 'redo entries', 2, w.wal_records::bigint)) v (statistic, name, class, value)) s$$, $$
+	name = s.name | its name
+	value = s.value | how often, or how many bytes where the name says so
+	counts = s.counts | what is counted
+	source = s.source | pgaq, or server
+	statistic = s.statistic | number of the statistic
+	class = s.class | its class: 1 user, 2 redo, 4 enqueue, 8 cache, 128 debug
+	stat_id = s.stat_id | hash of the name
+$$);
+
+CALL aq_internal.make_view('aq', 'session_statistics', 'What each running session has done since it began to use pgaq',
+	'FROM aq_internal.stat_sessions(false) s JOIN aq_internal.stat_names() n USING (statistic)', $$
+	session = s.session | number of the session
+	pid = s.pid | its process id, as in pg_stat_activity
+	name = n.name | name of the statistic
+	value = s.value | how often, or how many bytes where the name says so
+$$);
+
+CALL aq_internal.make_view('aq', 'time_model', 'Where the time of all sessions that use pgaq went since the server started, including sessions that have ended. Idle waits are no part of it; the lines overlap and do not add up to DB time',
+	'FROM aq_internal.time_system()', $$
+	name = stat_name | what the time was spent on. DB time: statements of users' sessions, ends of transactions included. DB CPU and background cpu time: of the whole processes, exact. Other cpu times: measured in one operation of 64
+	time_us = value | microseconds
+	stat_id | identifier
+$$);
+
+CALL aq_internal.make_view('aq', 'session_time', 'Where the time of each running session went since it began to use pgaq, as in aq.time_model',
+	'FROM aq_internal.time_sessions()', $$
+	session | number of the session
+	pid | its process id, as in pg_stat_activity
+	name = stat_name | what the time was spent on
+	time_us = value | microseconds
+$$);

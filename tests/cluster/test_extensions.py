@@ -1,0 +1,155 @@
+"""The extensions pgaq and pgaq_oracle: the first without the second, what stands in their way, and what is left of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import look, put, take
+from pgaq import db
+
+pytestmark = pytest.mark.own_tables
+
+SCHEMAS = ["aq", "aq_internal", "aq_data"]
+ORACLE_SCHEMAS = ["sys", "dbms_aq", "dbms_aqadm", "dbms_transform", "dbms_aqmigtool", "dbms_shared_pool", "dbms_workload_repository", "dbms_application_info"]
+
+
+@pytest.fixture
+def empty(server):
+    """A session in a database without the extensions."""
+    with server.connect() as conn:
+        conn.execute("CREATE DATABASE empty")
+    with server.connect("empty") as conn:
+        yield conn
+    with server.connect() as conn:
+        conn.execute("DROP DATABASE empty WITH (FORCE)")
+
+
+@pytest.fixture
+def native(empty):
+    empty.execute("CREATE EXTENSION pgaq")
+    return empty
+
+
+def contents(conn):
+    """How many rows each catalog of this database has, and the schemas."""
+    catalogs = [r[0] for r in conn.execute("""SELECT relname FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind = 'r' AND NOT relisshared
+        AND relname NOT LIKE 'pg_statistic%' ORDER BY 1""")]
+    counts = {name: db.value(conn, f"SELECT count(*) FROM pg_catalog.{name}") for name in catalogs}
+    return {**counts, "schemas": [r[0] for r in conn.execute("SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp' ORDER BY 1")]}
+
+
+def test_no_object_of_pgaq_needs_pgaq_oracle(native):
+    assert db.value(native, "SELECT count(*) FROM pg_namespace WHERE nspname = ANY (%s)", [ORACLE_SCHEMAS]) == 0
+    # in code or hints; what says who made a thing is in comments
+    mentioned = native.execute("""SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace IN ('aq'::regnamespace, 'aq_internal'::regnamespace)
+        AND (p.prosrc ~ '\\m(sys|dbms_\\w+)\\.' OR pg_get_functiondef(p.oid) ~ '\\m(sys|dbms_\\w+)\\.')""").fetchall()
+    assert mentioned == []
+
+
+def test_messages_without_pgaq_oracle(native):
+    native.execute("SELECT aq.create_queue('q'), aq.create_queue('t', multiple_consumers => true), aq.create_queue_table('public.tab')")
+    native.execute("SELECT aq.create_queue('tabled', queue_table => 'public.tab'), aq.subscribe('t', 'ann', 'priority < 5'), aq.subscribe('t', 'bob')")
+    put(native, "q", 1, 2)
+    put(native, "t", 3)
+    put(native, "tabled", 4)
+    put(native, "q", "b", delivery_mode="buffered")
+    assert take(native, "q") == [1, 2] and take(native, "t", "ann") == [3] and look(native, "t", "bob") == [3] and take(native, "tabled") == [4]
+    assert db.value(native, "SELECT aq.purge_queue_table('public.tab')") == 0
+    native.execute("SELECT aq.drop_queue('t', force => true), aq.drop_queue_table('public.tab', force => true)")
+
+
+def test_views_without_pgaq_oracle(native):
+    """Each view and its columns can be read."""
+    native.execute("SELECT aq.create_queue('q')")
+    put(native, "q", 1)
+    views = [r[0] for r in native.execute("SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'aq'::regnamespace AND relkind = 'v' ORDER BY 1")]
+    assert {"aq.waits", "aq.latches", "aq.sessions", "aq.snapshots", "aq.session_history"} <= set(views)
+    for view in views:
+        native.execute(f"SELECT * FROM {view}").fetchall()
+
+
+def test_reports_without_pgaq_oracle(native):
+    native.execute("SELECT aq.create_queue('q')")
+    first = db.value(native, "SELECT aq.take_snapshot()")
+    put(native, "q", *range(10))
+    last = db.value(native, "SELECT aq.take_snapshot()")
+    assert db.value(native, "SELECT sum(errors) FROM aq.snapshots") == 0, native.execute("SELECT * FROM aq.snapshot_figures WHERE source = 'error'").fetchall()
+    for report in (f"aq.report_awr({first}, {last})", "aq.report_ash(now() - interval '1 minute')", f"aq.report_rtpctx({first}, {last})", "aq.rtpctx_report(aq.rtpctx_start())"):
+        assert db.value(native, f"SELECT count(*) FROM aq.report_text({report})") > 5
+        assert "</html>" in db.value(native, f"SELECT string_agg(h::text, '') FROM aq.report_html({report}) h")
+    grown = "SELECT (figures ->> 'enqueued')::int FROM aq.snapshot_figures WHERE source = 'queue' AND snap_id = %s"
+    assert db.value(native, grown, [last]) - db.value(native, grown, [first]) == 10
+
+
+def test_only_what_is_public_is_in_aq(native):
+    """Internal functions are elsewhere; tables are in no public schema."""
+    assert native.execute("SELECT relname FROM pg_class WHERE relnamespace = 'aq'::regnamespace AND relkind NOT IN ('v', 'c')").fetchall() == []
+    undocumented = native.execute("""SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace = 'aq'::regnamespace
+        AND (p.proname LIKE '\\_%' OR obj_description(p.oid) IS NULL OR obj_description(p.oid) LIKE 'Internal%')""").fetchall()
+    assert undocumented == []
+
+
+@pytest.mark.parametrize("extension, schema", [("pgaq", "aq"), ("pgaq", "aq_data"), ("pgaq_oracle", "sys"), ("pgaq_oracle", "dbms_application_info")])
+def test_a_schema_that_exists(empty, extension, schema):
+    """It is left alone, and the error says what to do."""
+    empty.execute(f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.precious ()")
+    with pytest.raises(db.Error) as caught:
+        empty.execute(f"CREATE EXTENSION {extension} CASCADE")
+    assert caught.value.sqlstate == "42P06" and schema in str(caught.value) and f"ALTER SCHEMA {schema} RENAME TO" in caught.value.diag.message_hint
+    empty.execute(f"ALTER SCHEMA {schema} RENAME TO mine; CREATE EXTENSION {extension} CASCADE; TABLE mine.precious")
+
+
+def test_roles_that_exist_are_kept(server, empty):
+    """With what they are members of and may do."""
+    with server.connect() as conn:
+        before = conn.execute("SELECT oid, rolname FROM pg_roles WHERE rolname LIKE 'aq\\_%' ORDER BY 1").fetchall()
+    assert len(before) == 5
+    empty.execute("CREATE EXTENSION pgaq_oracle CASCADE; DROP EXTENSION pgaq_oracle; DROP EXTENSION pgaq")
+    assert empty.execute("SELECT oid, rolname FROM pg_roles WHERE rolname LIKE 'aq\\_%' ORDER BY 1").fetchall() == before
+
+
+def test_nothing_is_left_in_the_database(empty):
+    before = contents(empty)
+    empty.execute("CREATE EXTENSION pgaq_oracle CASCADE")
+    empty.execute("CREATE SCHEMA shop; SELECT aq.create_queue('q'); CALL dbms_aqadm.create_sharded_queue('shop.orders', queue_payload_type => 'JSON')")
+    put(empty, "q", 1)
+    # the queues and what Oracle's packages made in other schemas belong to the user
+    empty.execute("CALL dbms_aqadm.drop_sharded_queue('shop.orders', force => true); SELECT aq.drop_queue('q', force => true); DROP SCHEMA shop")
+    empty.execute("DROP EXTENSION pgaq_oracle")
+    assert db.value(empty, "SELECT count(*) FROM pg_namespace WHERE nspname = ANY (%s)", [ORACLE_SCHEMAS]) == 0
+    empty.execute("DROP EXTENSION pgaq")
+    after = contents(empty)
+    assert {name: (before[name], after[name]) for name in before if before[name] != after[name]} == {}
+
+
+def test_pgaq_oracle_comes_and_goes(native):
+    """Queues of one interface are there for the other; the views on messages that dbms_aqadm made stay, and work."""
+    native.execute("SELECT aq.create_queue('q'); CREATE EXTENSION pgaq_oracle; CREATE SCHEMA shop")
+    native.execute("CALL dbms_aqadm.create_sharded_queue('shop.orders', queue_payload_type => 'JSON'); CALL dbms_aqadm.start_queue('shop.orders')")
+    put(native, "shop.orders", 1)
+    native.execute("DROP EXTENSION pgaq_oracle")
+    assert db.value(native, 'SELECT count(*) FROM shop."aq$orders"') == 1
+    assert take(native, "shop.orders") == [1]
+    native.execute("CREATE EXTENSION pgaq_oracle")
+    assert db.value(native, "SELECT array_agg(name ORDER BY name) FROM sys.dba_queues") == ["ORDERS", "Q"]
+    native.execute("CALL dbms_aqadm.drop_sharded_queue('shop.orders', force => true)")
+
+
+@pytest.mark.parametrize("extension", ["pgaq", "pgaq_oracle"])
+def test_dump_and_restore(server, empty, tmp_path, extension):
+    empty.execute(f"CREATE EXTENSION {extension} CASCADE; SELECT aq.create_queue('q'), aq.take_snapshot()")
+    put(empty, "q", 1)
+    done = server.run("pg_dump", f"--file={tmp_path / 'dump'}", dbname="empty")
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    with server.connect() as conn:
+        conn.execute("CREATE DATABASE restored")
+    try:
+        done = server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(tmp_path / "dump"), dbname="restored")
+        assert done.returncode == 0 and done.stderr == "", done.stderr
+        with server.connect("restored") as conn:
+            assert [r[0] for r in conn.execute("SELECT extname FROM pg_extension WHERE extname LIKE 'pgaq%' ORDER BY 1")] == sorted({"pgaq", extension})
+            assert take(conn, "q") == [1]
+            assert db.value(conn, "SELECT count(*) FROM aq.snapshots") == 1
+    finally:
+        with server.connect() as conn:
+            conn.execute("DROP DATABASE restored WITH (FORCE)")
