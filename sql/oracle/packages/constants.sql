@@ -1,7 +1,7 @@
 -- Oracle's constants, as functions.
 
 CREATE FUNCTION dbms_aq.browse() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
-COMMENT ON FUNCTION dbms_aq.browse() IS 'dequeue_mode: look at the message and leave it';
+COMMENT ON FUNCTION dbms_aq.browse() IS 'dequeue_mode: read the message without taking it';
 CREATE FUNCTION dbms_aq.locked() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
 COMMENT ON FUNCTION dbms_aq.locked() IS 'dequeue_mode: keep the message from others until the end of the transaction, and leave it';
 CREATE FUNCTION dbms_aq.remove() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
@@ -9,11 +9,11 @@ COMMENT ON FUNCTION dbms_aq.remove() IS 'dequeue_mode: take the message';
 CREATE FUNCTION dbms_aq.remove_nodata() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 4;
 COMMENT ON FUNCTION dbms_aq.remove_nodata() IS 'dequeue_mode: take the message without its payload';
 CREATE FUNCTION dbms_aq.first_message() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
-COMMENT ON FUNCTION dbms_aq.first_message() IS 'navigation: begin at the head again';
+COMMENT ON FUNCTION dbms_aq.first_message() IS 'navigation: start at the head again';
 CREATE FUNCTION dbms_aq.next_transaction() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
 COMMENT ON FUNCTION dbms_aq.next_transaction() IS 'navigation: the first message of the next group';
 CREATE FUNCTION dbms_aq.next_message() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
-COMMENT ON FUNCTION dbms_aq.next_message() IS 'navigation: go on';
+COMMENT ON FUNCTION dbms_aq.next_message() IS 'navigation: continue';
 CREATE FUNCTION dbms_aq.first_message_multi_group() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 4;
 COMMENT ON FUNCTION dbms_aq.first_message_multi_group() IS 'navigation: as first_message, also over the end of a group';
 CREATE FUNCTION dbms_aq.next_message_multi_group() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 5;
@@ -25,7 +25,7 @@ COMMENT ON FUNCTION dbms_aq.on_commit() IS 'visibility: in the transaction of th
 CREATE FUNCTION dbms_aq.no_wait() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 0;
 COMMENT ON FUNCTION dbms_aq.no_wait() IS 'wait: do not';
 CREATE FUNCTION dbms_aq.forever() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN -1;
-COMMENT ON FUNCTION dbms_aq.forever() IS 'wait: for ever';
+COMMENT ON FUNCTION dbms_aq.forever() IS 'wait: forever';
 CREATE FUNCTION dbms_aq.persistent() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
 COMMENT ON FUNCTION dbms_aq.persistent() IS 'delivery_mode: stored';
 CREATE FUNCTION dbms_aq.buffered() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
@@ -77,7 +77,7 @@ COMMENT ON FUNCTION dbms_aqadm.exception_queue() IS 'queue_type: for messages th
 CREATE FUNCTION dbms_aqadm.non_persistent_queue() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
 COMMENT ON FUNCTION dbms_aqadm.non_persistent_queue() IS 'queue_type: not supported';
 CREATE FUNCTION dbms_aqadm.infinite() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN -1;
-COMMENT ON FUNCTION dbms_aqadm.infinite() IS 'retention_time: for ever';
+COMMENT ON FUNCTION dbms_aqadm.infinite() IS 'retention_time: forever';
 CREATE FUNCTION dbms_aqadm.persistent() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
 COMMENT ON FUNCTION dbms_aqadm.persistent() IS 'delivery_mode: stored';
 CREATE FUNCTION dbms_aqadm.buffered() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;

@@ -2,23 +2,23 @@
 -- Not part of any transaction, as Oracle's.
 
 CREATE SCHEMA dbms_application_info;
-COMMENT ON SCHEMA dbms_application_info IS 'Advanced Queuing: Oracle''s package by which a program says what it is doing';
+COMMENT ON SCHEMA dbms_application_info IS 'Advanced Queuing: Oracle''s package by which a program sets its module and action';
 GRANT USAGE ON SCHEMA dbms_application_info TO PUBLIC;
 
 CREATE PROCEDURE dbms_application_info.set_module(module_name text, action_name text)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_application_set_module';
 COMMENT ON PROCEDURE dbms_application_info.set_module(text, text) IS
-'Says which part of the program runs and what it does; shown in sys."v$session" and in the session history. module_name: up to 63 bytes, the rest is cut off; null: none; action_name: likewise';
+'Sets the module and action of the session, shown in sys."v$session" and in the session history. module_name: up to 63 bytes, longer text is truncated; null: none; action_name: the same';
 
 CREATE PROCEDURE dbms_application_info.set_action(action_name text)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_application_set_action';
 COMMENT ON PROCEDURE dbms_application_info.set_action(text) IS
-'Says what the program does now. action_name: up to 63 bytes, the rest is cut off; null: nothing';
+'Sets the action of the session. action_name: up to 63 bytes, longer text is truncated; null: none';
 
 CREATE PROCEDURE dbms_application_info.set_client_info(client_info text)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_application_set_client_info';
 COMMENT ON PROCEDURE dbms_application_info.set_client_info(text) IS
-'Any word about the client. client_info: up to 63 bytes, the rest is cut off; null: none';
+'Sets the client info of the session. client_info: up to 63 bytes, longer text is truncated; null: none';
 
 CREATE FUNCTION sys._application_words(OUT module_name text, OUT action_name text, OUT client_info text)
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_application_words';

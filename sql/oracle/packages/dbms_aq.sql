@@ -620,7 +620,7 @@ COMMENT ON FUNCTION dbms_aq._listen_targets(dbms_aq.aq$_agent_list_t, numeric, n
 CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, OUT agent sys.aq$_agent)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_listen';
 COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t) IS
-'Wait for ever until one of the agents has a message; the first in list order is returned. Consumes nothing';
+'Wait forever until one of the agents has a message; the first in list order is returned. Consumes nothing';
 CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, wait numeric, OUT agent sys.aq$_agent)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_listen';
 COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t, numeric) IS

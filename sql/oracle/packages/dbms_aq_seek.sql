@@ -7,7 +7,7 @@ COMMENT ON FUNCTION dbms_aq.seek_end() IS 'seek_type: behind the last message';
 CREATE FUNCTION dbms_aq.seek_msgid() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
 COMMENT ON FUNCTION dbms_aq.seek_msgid() IS 'seek_type: to a message';
 CREATE FUNCTION dbms_aq.no_discard_skipped() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
-COMMENT ON FUNCTION dbms_aq.no_discard_skipped() IS 'skip_option: the session goes on behind the messages that it passes by';
+COMMENT ON FUNCTION dbms_aq.no_discard_skipped() IS 'skip_option: the session continues behind the skipped messages';
 CREATE FUNCTION dbms_aq.discard_skipped() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
 COMMENT ON FUNCTION dbms_aq.discard_skipped() IS 'skip_option: the messages that are passed by count as consumed';
 
@@ -18,7 +18,7 @@ RETURN ROW($1, $2, $3, $4)::dbms_aq.seek_input_t;
 COMMENT ON FUNCTION dbms_aq.seek_input_t(numeric, numeric, numeric, dbms_aq.seek_pos_t) IS 'Make an element of seek_input_array; name the fields that you set';
 CREATE FUNCTION dbms_aq.seek_pos_t(msgid uuid) RETURNS dbms_aq.seek_pos_t LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ROW($1)::dbms_aq.seek_pos_t;
-COMMENT ON FUNCTION dbms_aq.seek_pos_t(uuid) IS 'Make a place of a message id';
+COMMENT ON FUNCTION dbms_aq.seek_pos_t(uuid) IS 'Make a position from a message id';
 
 CREATE FUNCTION sys._set_position(queue_name text, consumer text, msgid uuid) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_position_set';
@@ -106,4 +106,4 @@ BEGIN
 	seek_output_array := found;
 END $$;
 COMMENT ON PROCEDURE dbms_aq.seek(text, text, dbms_aq.seek_input_array_t, numeric, dbms_aq.seek_output_array_t) IS
-'Set where a consumer goes on: at the first message (seek_begin: the session''s position is cleared), behind the last one (seek_end) or at a message (seek_msgid). skip_option says what happens to messages passed by: discard_skipped consumes them, in the caller''s transaction; no_discard_skipped moves the session''s position only, in queue tables; null raises an error if there are any';
+'Set the position at which a consumer continues: at the first message (seek_begin: the session''s position is cleared), behind the last one (seek_end) or at a message (seek_msgid). skip_option: what happens to skipped messages: discard_skipped consumes them, in the caller''s transaction; no_discard_skipped only moves the session''s position, in queue tables; null raises an error if there are any';

@@ -195,7 +195,7 @@ BEGIN
 	END IF;
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.alter_queue_table(text, text, numeric, numeric, numeric) IS
-'Change the comment of a queue table; null leaves it as it is';
+'Change the comment of a queue table; null leaves it unchanged';
 
 CREATE PROCEDURE dbms_aqadm.drop_queue_table(queue_table text, force boolean DEFAULT false, auto_commit boolean DEFAULT true)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
@@ -283,7 +283,7 @@ BEGIN
 		true, comment);
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.alter_transactional_event_queue(text, numeric, text, dbms_aqadm.queue_props_t, numeric) IS
-'Change a sharded queue; null leaves a setting as it is';
+'Change a sharded queue; null leaves a setting unchanged';
 
 CREATE PROCEDURE dbms_aqadm.alter_sharded_queue(queue_name text, max_retries numeric DEFAULT NULL, comment text DEFAULT NULL,
 	queue_properties dbms_aqadm.queue_props_t DEFAULT NULL, replication_mode numeric DEFAULT NULL)
@@ -412,7 +412,7 @@ BEGIN
 	PERFORM aq.stop_queue(native, coalesce(enqueue, false), coalesce(dequeue, false), coalesce(wait, true));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.stop_queue(text, boolean, boolean, boolean, boolean) IS
-'Refuse enqueue and dequeue from the commit on; false leaves that side as it is. wait waits until transactions that have enqueued or dequeued have ended; wait => false is refused while there are any';
+'Refuse enqueue and dequeue from the commit on; false leaves that setting unchanged. wait waits for the end of transactions that have enqueued or dequeued; wait => false is refused while there are any';
 
 -- Subscribers
 

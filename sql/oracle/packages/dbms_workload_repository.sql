@@ -54,7 +54,7 @@ BEGIN
 		CASE upper(topnsql) WHEN 'DEFAULT' THEN 200 WHEN 'MAXIMUM' THEN 0 ELSE topnsql::integer END, dbid);
 END $$;
 COMMENT ON PROCEDURE dbms_workload_repository.modify_snapshot_settings(bigint, bigint, text, bigint) IS
-'Change how often the worker takes snapshots and how long they are kept, in minutes; null leaves as it is';
+'Change the interval and the retention of snapshots, in minutes; null leaves a setting unchanged';
 
 CREATE FUNCTION dbms_workload_repository.create_baseline(start_snap_id integer, end_snap_id integer, baseline_name text,
 	dbid bigint DEFAULT NULL, expiration integer DEFAULT NULL) RETURNS integer
@@ -63,7 +63,7 @@ BEGIN
 	RETURN aq.create_baseline(baseline_name, start_snap_id, end_snap_id, expiration, dbid);
 END $$;
 COMMENT ON FUNCTION dbms_workload_repository.create_baseline(integer, integer, text, bigint, integer) IS
-'Keep the snapshots of a range under a name, from the retention time too; expiration in days; returns its number';
+'Keep the snapshots of a range under a name, regardless of the retention time; expiration in days; returns its number';
 
 CREATE PROCEDURE dbms_workload_repository.drop_baseline(baseline_name text, cascade boolean DEFAULT false, dbid bigint DEFAULT NULL)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

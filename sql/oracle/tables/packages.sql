@@ -170,8 +170,8 @@ CREATE DOMAIN dbms_aq.message_properties_array_t AS dbms_aq.message_properties_t
 COMMENT ON DOMAIN dbms_aq.message_properties_array_t IS 'Properties of the messages of an array call';
 
 CREATE TYPE dbms_aq.seek_pos_t AS (msgid uuid);
-COMMENT ON TYPE dbms_aq.seek_pos_t IS 'A place in a queue';
-COMMENT ON COLUMN dbms_aq.seek_pos_t.msgid IS 'the message at this place';
+COMMENT ON TYPE dbms_aq.seek_pos_t IS 'A position in a queue';
+COMMENT ON COLUMN dbms_aq.seek_pos_t.msgid IS 'the message at this position';
 CREATE TYPE dbms_aq.seek_input_t AS (shard integer, priority integer, seek_type integer, seek_pos dbms_aq.seek_pos_t);
 COMMENT ON TYPE dbms_aq.seek_input_t IS 'Where to go';
 COMMENT ON COLUMN dbms_aq.seek_input_t.shard IS 'number of the shard; null or -1: all';
@@ -196,7 +196,7 @@ CREATE DOMAIN dbms_aqadm.aq$_subscriber_list_t AS sys.aq$_agent[];
 COMMENT ON DOMAIN dbms_aqadm.aq$_subscriber_list_t IS 'Subscribers of a queue';
 CREATE TYPE dbms_aqadm.aq$_purge_options_t AS ("block" boolean, delivery_mode integer);
 COMMENT ON TYPE dbms_aqadm.aq$_purge_options_t IS 'Options of dbms_aqadm.purge_queue_table; null: the default';
-COMMENT ON COLUMN dbms_aqadm.aq$_purge_options_t."block" IS 'true: wait for messages in other transactions'' hands';
+COMMENT ON COLUMN dbms_aqadm.aq$_purge_options_t."block" IS 'true: wait for messages that other transactions have locked';
 COMMENT ON COLUMN dbms_aqadm.aq$_purge_options_t.delivery_mode IS 'persistent() (default), buffered() or persistent_or_buffered()';
 CREATE TYPE dbms_aqadm.queue_props_t AS (queue_type integer, retry_delay integer, retention_time integer,
 	sort_list integer, cache_hint integer);

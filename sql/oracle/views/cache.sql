@@ -1,33 +1,33 @@
-CALL aq_internal.make_view('sys', 'v$db_object_cache', 'Objects in the object cache: queues in use, of all databases, and the copies of hot ones. Each number is exact, two of a row may differ by what happened between reading them',
+CALL aq_internal.make_view('sys', 'v$db_object_cache', 'Objects in the object cache: queues in use, of all databases, and the copies of hot ones. Each number is exact, but two numbers of a row are read one after the other',
 	$$FROM aq_internal.cache_objects() o
 	LEFT JOIN (aq_internal.queue q JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database())
 		ON q.queue_id = abs(o.queue_id) AND d.oid = o.database$$, $$
 	owner = aq_internal.oracle_case(aq_internal.name_schema(q.queue_name)) | schema of the queue; null for a queue of aq.create_queue, and for one of another database
-	name = aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) | name of the queue; null for one of another database
+	name = aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) | name of the queue; null for a queue of another database
 	db_link = NULL::text | always null
 	namespace = 'QUEUE'::text | QUEUE, the only one there is (its number is 10)
-	type = CASE WHEN o.queue_id < 0 THEN 'BUFFERED QUEUE' ELSE 'QUEUE' END | QUEUE, or BUFFERED QUEUE for the side of a queue that keeps its buffered messages
-	sharable_mem = o.sharable_mem | bytes of shared memory for the handle and the fixed part of its value; a copy has no value of its own
+	type = CASE WHEN o.queue_id < 0 THEN 'BUFFERED QUEUE' ELSE 'QUEUE' END | QUEUE, or BUFFERED QUEUE for the buffered messages of a queue
+	sharable_mem = o.sharable_mem | bytes of shared memory for the handle and the fixed part of its value; a copy does not have its own value
 	loads = o.loads | how often it was loaded while it had this handle
 	executions = 0::bigint | always 0
 	locks = o.locks | sessions that know the object (they have the null lock or a stronger one)
 	pins = o.pins | sessions that have it pinned
-	kept = sys._yes_no(o.property = 'HOT') | YES: it never leaves memory, because it is hot
+	kept = sys._yes_no(o.property = 'HOT') | YES: it is never evicted, because it is hot
 	child_latch = o.bucket | number of its hash bucket, whose mutex protects the chain it is in
-	invalidations = o.invalidations | how often its definition has changed, or a change was rolled back
+	invalidations = o.invalidations | number of changes of its definition, including rolled back ones
 	hash_value = o.hash | its hash: P1 of waits for its mutex
 	lock_mode = o.lock_mode | strongest lock that a session has: NONE, NULL, SHARE or EXCLUSIVE
 	pin_mode = o.pin_mode | strongest pin that a session has: NONE, SHARE or EXCLUSIVE
-	status = o.status | VALID; LOADING: its first user loads it; AGING: it may have to make room; DROPPED: the last pin keeps it
+	status = o.status | VALID; LOADING: a session is loading it; AGING: it can be evicted; DROPPED: only a pin keeps it in memory
 	timestamp = o.loaded | when it was loaded
-	previous_timestamp = o.loaded_before | when it was loaded the time before
+	previous_timestamp = o.loaded_before | when it was loaded before that
 	locked_total = o.locked_total | how often it was locked in share or exclusive mode
 	pinned_total = o.pinned_total | how often it was pinned
 	property = o.property | HOT, or HOTCOPY and the number of the copy, or null
-	full_hash_value = o.full_hash | 128 bits that name it to dbms_shared_pool.markhot
+	full_hash_value = o.full_hash | 128-bit hash that identifies it in dbms_shared_pool.markhot
 	addr = o.addr | address of the handle: P1 of library cache lock and library cache pin, hexadecimal
 	database_id = o.database | OID of its database
-	queue_id = o.queue_id | number of the queue; negative for its buffered side
+	queue_id = o.queue_id | number of the queue; negative for its buffered messages
 	mutex_gets = o.mutex_gets | how often its mutex was got
 	mutex_sleeps = o.mutex_sleeps | steps of waiting for its mutex
 $$);
@@ -51,43 +51,43 @@ CALL aq_internal.make_view('sys', 'v$librarycache', 'Use of the object cache sin
 	'FROM aq_internal.cache_library() l', $$
 	namespace = 'QUEUE'::text | QUEUE, the only one there is
 	gets = l.gets | searches of the hash for an object
-	gethits = l.gethits | of these: it was there
+	gethits = l.gethits | of these: found
 	gethitratio = CASE WHEN l.gets = 0 THEN 1 ELSE round(l.gethits::numeric / l.gets, 4) END | gethits / gets; 1 when there were no gets
 	pins = l.pins | how often an object was pinned
 	pinhits = l.pinhits | of these: it did not have to be loaded
 	pinhitratio = CASE WHEN l.pins = 0 THEN 1 ELSE round(l.pinhits::numeric / l.pins, 4) END | pinhits / pins; 1 when there were no pins
-	reloads = l.reloads | objects that came back after they had made room for others; at least as many
-	invalidations = l.invalidations | changes of definitions, and changes rolled back, of objects in the cache; one for each copy
+	reloads = l.reloads | objects that were loaded again after an eviction; a lower bound
+	invalidations = l.invalidations | committed and rolled back changes of definitions of objects in the cache; one for each copy
 	dlm_lock_requests = 0::bigint | always 0
 	dlm_pin_requests = 0::bigint | always 0
 	dlm_pin_releases = 0::bigint | always 0
 	dlm_invalidation_requests = 0::bigint | always 0
 	dlm_invalidations = 0::bigint | always 0
-	aged_out = l.aged_out | objects that made room for others
+	aged_out = l.aged_out | objects that were evicted
 $$);
 
-CALL aq_internal.make_view('sys', 'v$rowcache', 'The dictionary caches. Gets and misses are exact: every request is counted once, under what protects the row',
+CALL aq_internal.make_view('sys', 'v$rowcache', 'The dictionary caches. Gets and misses are exact: every request is counted once, under the mutex or latch of the row',
 	'FROM aq_internal.cache_rows() r', $$
 	cache# = r.cache | Oracle's number of the cache: P1 of row cache mutex
 	type = 'PARENT'::text | PARENT
 	subordinate# = NULL::integer | always null
-	parameter = r.name | name: dc_objects (names of queues), dc_users (owner and rights of a queue), dc_props (properties of the database)
-	count = r.usage | rows in the cache, clones included
-	usage = r.usage | the same: all of them are valid
+	parameter = r.name | name: dc_objects (names of queues), dc_users (owner and privileges of a queue), dc_props (properties of the database)
+	count = r.usage | rows in the cache, including clones
+	usage = r.usage | equal to num_msgs: all of them are valid
 	fixed = 0 | always 0
 	gets = r.gets | requests for a row
 	fastgets = 0::bigint | always 0
-	getmisses = r.misses | of these: it was not there, or the session had changed it itself, and was read from the catalog
-	scans = 0::bigint | always 0: rows are asked for one by one
+	getmisses = r.misses | of these: not found, or changed by the session itself, and read from the catalog
+	scans = 0::bigint | always 0: rows are requested one by one
 	scanmisses = 0::bigint | always 0
 	scancompletes = 0::bigint | always 0
-	modifications = r.modifications | commands that have changed what the cache has rows of, in all databases
-	flushes = r.flushes | rows that left the cache because of a change
+	modifications = r.modifications | commands that have changed data that the cache holds, in all databases
+	flushes = r.flushes | rows removed from the cache because of a change
 	dlm_requests = 0::bigint | always 0
 	dlm_conflicts = 0::bigint | always 0
 	dlm_releases = 0::bigint | always 0
 	clones = r.clones | of the rows: clones of hot ones
-	mutex_sleeps = r.sleeps | steps of waiting for the mutexes of the rows that are there now
+	mutex_sleeps = r.sleeps | steps of waiting for the mutexes of the current rows
 	latch_child = r.latch_child | number of the cache's latch in sys."v$latch_children", row cache objects
 $$);
 
@@ -103,7 +103,7 @@ GRANT SELECT ON sys.database_properties TO PUBLIC;
 CREATE VIEW sys.nls_database_parameters AS
 SELECT p.name AS parameter, left(p.value, 64) AS value FROM aq_internal.properties() p WHERE p.name LIKE 'NLS\_%';
 COMMENT ON VIEW sys.nls_database_parameters IS
-'Properties that say what language the database speaks to Oracle''s clients; they have no effect on PostgreSQL. It reads all properties, as Oracle''s view does: each query gets as many rows of dc_props as there are in sys.database_properties';
+'Language settings that Oracle''s clients read; they have no effect on PostgreSQL. Reads all properties, as Oracle''s view does: each query gets as many rows of dc_props as sys.database_properties has';
 COMMENT ON COLUMN sys.nls_database_parameters.parameter IS 'name';
 COMMENT ON COLUMN sys.nls_database_parameters.value IS 'value';
 GRANT SELECT ON sys.nls_database_parameters TO PUBLIC;

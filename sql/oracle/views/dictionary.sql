@@ -50,14 +50,14 @@ COMMENT ON COLUMN sys.dba_queues.queue_table IS 'queue table; of a sharded queue
 COMMENT ON COLUMN sys.dba_queues.qid IS 'number of the queue';
 COMMENT ON COLUMN sys.dba_queues.queue_type IS 'NORMAL_QUEUE or EXCEPTION_QUEUE';
 COMMENT ON COLUMN sys.dba_queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
-COMMENT ON COLUMN sys.dba_queues.retry_delay IS 'seconds of rest after a rolled back dequeue';
+COMMENT ON COLUMN sys.dba_queues.retry_delay IS 'seconds of retry delay after a rolled back dequeue';
 COMMENT ON COLUMN sys.dba_queues.enqueue_enabled IS 'YES or NO';
 COMMENT ON COLUMN sys.dba_queues.dequeue_enabled IS 'YES or NO';
-COMMENT ON COLUMN sys.dba_queues.retention IS 'seconds that consumed messages stay visible, or FOREVER';
+COMMENT ON COLUMN sys.dba_queues.retention IS 'seconds for which consumed messages remain visible, or FOREVER';
 COMMENT ON COLUMN sys.dba_queues.user_comment IS 'comment';
 COMMENT ON COLUMN sys.dba_queues.network_name IS 'always null';
 COMMENT ON COLUMN sys.dba_queues.sharded IS 'TRUE or FALSE';
-COMMENT ON COLUMN sys.dba_queues.queue_category IS 'what keeps its messages';
+COMMENT ON COLUMN sys.dba_queues.queue_category IS 'the store of its messages';
 COMMENT ON COLUMN sys.dba_queues.recipients IS 'SINGLE or MULTIPLE';
 GRANT SELECT ON sys.dba_queues TO aq_administrator_role;
 
@@ -66,21 +66,21 @@ SELECT
 	d.owner, d.name, d.queue_table, d.qid, d.queue_type, d.max_retries, d.retry_delay, d.enqueue_enabled,
 	d.dequeue_enabled, d.retention, d.user_comment, d.network_name, d.sharded, d.queue_category, d.recipients
 FROM sys.dba_queues d WHERE aq_internal.may(d.qid, 'ANY');
-COMMENT ON VIEW sys.all_queues IS 'Queues that the current role may use';
+COMMENT ON VIEW sys.all_queues IS 'Queues that the current role can use';
 COMMENT ON COLUMN sys.all_queues.owner IS 'schema of the queue; null for a queue of aq.create_queue';
 COMMENT ON COLUMN sys.all_queues.name IS 'name';
 COMMENT ON COLUMN sys.all_queues.queue_table IS 'queue table; of a sharded queue its own name';
 COMMENT ON COLUMN sys.all_queues.qid IS 'number of the queue';
 COMMENT ON COLUMN sys.all_queues.queue_type IS 'NORMAL_QUEUE or EXCEPTION_QUEUE';
 COMMENT ON COLUMN sys.all_queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
-COMMENT ON COLUMN sys.all_queues.retry_delay IS 'seconds of rest after a rolled back dequeue';
+COMMENT ON COLUMN sys.all_queues.retry_delay IS 'seconds of retry delay after a rolled back dequeue';
 COMMENT ON COLUMN sys.all_queues.enqueue_enabled IS 'YES or NO';
 COMMENT ON COLUMN sys.all_queues.dequeue_enabled IS 'YES or NO';
-COMMENT ON COLUMN sys.all_queues.retention IS 'seconds that consumed messages stay visible, or FOREVER';
+COMMENT ON COLUMN sys.all_queues.retention IS 'seconds for which consumed messages remain visible, or FOREVER';
 COMMENT ON COLUMN sys.all_queues.user_comment IS 'comment';
 COMMENT ON COLUMN sys.all_queues.network_name IS 'always null';
 COMMENT ON COLUMN sys.all_queues.sharded IS 'TRUE or FALSE';
-COMMENT ON COLUMN sys.all_queues.queue_category IS 'what keeps its messages';
+COMMENT ON COLUMN sys.all_queues.queue_category IS 'the store of its messages';
 COMMENT ON COLUMN sys.all_queues.recipients IS 'SINGLE or MULTIPLE';
 GRANT SELECT ON sys.all_queues TO PUBLIC;
 
@@ -89,21 +89,21 @@ SELECT
 	d.owner, d.name, d.queue_table, d.qid, d.queue_type, d.max_retries, d.retry_delay, d.enqueue_enabled,
 	d.dequeue_enabled, d.retention, d.user_comment, d.network_name, d.sharded, d.queue_category, d.recipients
 FROM sys.dba_queues d WHERE aq_internal.may(d.qid, 'DELETE');
-COMMENT ON VIEW sys.all_dequeue_queues IS 'Queues that the current role may dequeue from';
+COMMENT ON VIEW sys.all_dequeue_queues IS 'Queues from which the current role can dequeue';
 COMMENT ON COLUMN sys.all_dequeue_queues.owner IS 'schema of the queue; null for a queue of aq.create_queue';
 COMMENT ON COLUMN sys.all_dequeue_queues.name IS 'name';
 COMMENT ON COLUMN sys.all_dequeue_queues.queue_table IS 'queue table; of a sharded queue its own name';
 COMMENT ON COLUMN sys.all_dequeue_queues.qid IS 'number of the queue';
 COMMENT ON COLUMN sys.all_dequeue_queues.queue_type IS 'NORMAL_QUEUE or EXCEPTION_QUEUE';
 COMMENT ON COLUMN sys.all_dequeue_queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
-COMMENT ON COLUMN sys.all_dequeue_queues.retry_delay IS 'seconds of rest after a rolled back dequeue';
+COMMENT ON COLUMN sys.all_dequeue_queues.retry_delay IS 'seconds of retry delay after a rolled back dequeue';
 COMMENT ON COLUMN sys.all_dequeue_queues.enqueue_enabled IS 'YES or NO';
 COMMENT ON COLUMN sys.all_dequeue_queues.dequeue_enabled IS 'YES or NO';
-COMMENT ON COLUMN sys.all_dequeue_queues.retention IS 'seconds that consumed messages stay visible, or FOREVER';
+COMMENT ON COLUMN sys.all_dequeue_queues.retention IS 'seconds for which consumed messages remain visible, or FOREVER';
 COMMENT ON COLUMN sys.all_dequeue_queues.user_comment IS 'comment';
 COMMENT ON COLUMN sys.all_dequeue_queues.network_name IS 'always null';
 COMMENT ON COLUMN sys.all_dequeue_queues.sharded IS 'TRUE or FALSE';
-COMMENT ON COLUMN sys.all_dequeue_queues.queue_category IS 'what keeps its messages';
+COMMENT ON COLUMN sys.all_dequeue_queues.queue_category IS 'the store of its messages';
 COMMENT ON COLUMN sys.all_dequeue_queues.recipients IS 'SINGLE or MULTIPLE';
 GRANT SELECT ON sys.all_dequeue_queues TO PUBLIC;
 
@@ -118,14 +118,14 @@ COMMENT ON COLUMN sys.user_queues.queue_table IS 'queue table; of a sharded queu
 COMMENT ON COLUMN sys.user_queues.qid IS 'number of the queue';
 COMMENT ON COLUMN sys.user_queues.queue_type IS 'NORMAL_QUEUE or EXCEPTION_QUEUE';
 COMMENT ON COLUMN sys.user_queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
-COMMENT ON COLUMN sys.user_queues.retry_delay IS 'seconds of rest after a rolled back dequeue';
+COMMENT ON COLUMN sys.user_queues.retry_delay IS 'seconds of retry delay after a rolled back dequeue';
 COMMENT ON COLUMN sys.user_queues.enqueue_enabled IS 'YES or NO';
 COMMENT ON COLUMN sys.user_queues.dequeue_enabled IS 'YES or NO';
-COMMENT ON COLUMN sys.user_queues.retention IS 'seconds that consumed messages stay visible, or FOREVER';
+COMMENT ON COLUMN sys.user_queues.retention IS 'seconds for which consumed messages remain visible, or FOREVER';
 COMMENT ON COLUMN sys.user_queues.user_comment IS 'comment';
 COMMENT ON COLUMN sys.user_queues.network_name IS 'always null';
 COMMENT ON COLUMN sys.user_queues.sharded IS 'TRUE or FALSE';
-COMMENT ON COLUMN sys.user_queues.queue_category IS 'what keeps its messages';
+COMMENT ON COLUMN sys.user_queues.queue_category IS 'the store of its messages';
 COMMENT ON COLUMN sys.user_queues.recipients IS 'SINGLE or MULTIPLE';
 GRANT SELECT ON sys.user_queues TO PUBLIC;
 
@@ -152,7 +152,7 @@ COMMENT ON COLUMN sys.dba_queue_tables.object_type IS 'payload type of OBJECT';
 COMMENT ON COLUMN sys.dba_queue_tables.sort_order IS 'order of dequeue';
 COMMENT ON COLUMN sys.dba_queue_tables.recipients IS 'SINGLE or MULTIPLE';
 COMMENT ON COLUMN sys.dba_queue_tables.message_grouping IS 'NONE or TRANSACTIONAL';
-COMMENT ON COLUMN sys.dba_queue_tables.compatible IS 'release that it was made compatible with';
+COMMENT ON COLUMN sys.dba_queue_tables.compatible IS 'release that it was created compatible with';
 COMMENT ON COLUMN sys.dba_queue_tables.primary_instance IS 'always 0';
 COMMENT ON COLUMN sys.dba_queue_tables.secondary_instance IS 'always 0';
 COMMENT ON COLUMN sys.dba_queue_tables.owner_instance IS 'always 1';
@@ -167,7 +167,7 @@ SELECT
 	d.primary_instance, d.secondary_instance, d.owner_instance, d.user_comment, d.secure, d.replication_mode
 FROM sys.dba_queue_tables d
 WHERE EXISTS (SELECT FROM sys.all_queues a WHERE a.owner IS NOT DISTINCT FROM d.owner AND a.queue_table = d.queue_table);
-COMMENT ON VIEW sys.all_queue_tables IS 'Queue tables of the queues that the current role may use';
+COMMENT ON VIEW sys.all_queue_tables IS 'Queue tables of the queues that the current role can use';
 COMMENT ON COLUMN sys.all_queue_tables.owner IS 'schema of the queue table';
 COMMENT ON COLUMN sys.all_queue_tables.queue_table IS 'name; a sharded queue counts as its own queue table';
 COMMENT ON COLUMN sys.all_queue_tables.type IS 'kind of payload: RAW, JSON or OBJECT';
@@ -175,7 +175,7 @@ COMMENT ON COLUMN sys.all_queue_tables.object_type IS 'payload type of OBJECT';
 COMMENT ON COLUMN sys.all_queue_tables.sort_order IS 'order of dequeue';
 COMMENT ON COLUMN sys.all_queue_tables.recipients IS 'SINGLE or MULTIPLE';
 COMMENT ON COLUMN sys.all_queue_tables.message_grouping IS 'NONE or TRANSACTIONAL';
-COMMENT ON COLUMN sys.all_queue_tables.compatible IS 'release that it was made compatible with';
+COMMENT ON COLUMN sys.all_queue_tables.compatible IS 'release that it was created compatible with';
 COMMENT ON COLUMN sys.all_queue_tables.primary_instance IS 'always 0';
 COMMENT ON COLUMN sys.all_queue_tables.secondary_instance IS 'always 0';
 COMMENT ON COLUMN sys.all_queue_tables.owner_instance IS 'always 1';
@@ -198,7 +198,7 @@ COMMENT ON COLUMN sys.user_queue_tables.object_type IS 'payload type of OBJECT';
 COMMENT ON COLUMN sys.user_queue_tables.sort_order IS 'order of dequeue';
 COMMENT ON COLUMN sys.user_queue_tables.recipients IS 'SINGLE or MULTIPLE';
 COMMENT ON COLUMN sys.user_queue_tables.message_grouping IS 'NONE or TRANSACTIONAL';
-COMMENT ON COLUMN sys.user_queue_tables.compatible IS 'release that it was made compatible with';
+COMMENT ON COLUMN sys.user_queue_tables.compatible IS 'release that it was created compatible with';
 COMMENT ON COLUMN sys.user_queue_tables.primary_instance IS 'always 0';
 COMMENT ON COLUMN sys.user_queue_tables.secondary_instance IS 'always 0';
 COMMENT ON COLUMN sys.user_queue_tables.owner_instance IS 'always 1';
@@ -215,7 +215,7 @@ SELECT
 	'NO' AS if_nondurable_subscriber, 'FALSE' AS queue_to_queue, s."position"::integer AS subscriber_id,
 	s."position"::integer AS pos_bitmap, q.qid
 FROM sys.dba_queues q JOIN aq_internal.subscriber s ON s.queue_id = q.qid WHERE s.kind = 'subscriber';
-COMMENT ON VIEW sys.dba_queue_subscribers IS 'Subscribers of all queues; recipients that are no subscribers are not here';
+COMMENT ON VIEW sys.dba_queue_subscribers IS 'Subscribers of all queues, without recipients that are not subscribers';
 COMMENT ON COLUMN sys.dba_queue_subscribers.owner IS 'schema of the queue';
 COMMENT ON COLUMN sys.dba_queue_subscribers.queue_name IS 'name of the queue';
 COMMENT ON COLUMN sys.dba_queue_subscribers.queue_table IS 'its queue table';
@@ -223,7 +223,7 @@ COMMENT ON COLUMN sys.dba_queue_subscribers.consumer_name IS 'name of the subscr
 COMMENT ON COLUMN sys.dba_queue_subscribers.address IS 'always null';
 COMMENT ON COLUMN sys.dba_queue_subscribers.protocol IS 'always null';
 COMMENT ON COLUMN sys.dba_queue_subscribers.transformation IS 'transformation of its payloads; null: none';
-COMMENT ON COLUMN sys.dba_queue_subscribers.rule IS 'condition that messages must meet; null: all';
+COMMENT ON COLUMN sys.dba_queue_subscribers.rule IS 'condition that messages must meet; null: none';
 COMMENT ON COLUMN sys.dba_queue_subscribers.delivery_mode IS 'which messages it gets: PERSISTENT, BUFFERED or PERSISTENT_OR_BUFFERED';
 COMMENT ON COLUMN sys.dba_queue_subscribers.if_nondurable_subscriber IS 'always NO';
 COMMENT ON COLUMN sys.dba_queue_subscribers.queue_to_queue IS 'always FALSE';
@@ -238,7 +238,7 @@ SELECT
 	d.delivery_mode, d.if_nondurable_subscriber, d.queue_to_queue, d.subscriber_id, d.pos_bitmap, d.qid
 FROM sys.dba_queue_subscribers d
 WHERE aq_internal.may(d.qid, 'ANY');
-COMMENT ON VIEW sys.all_queue_subscribers IS 'Subscribers of the queues that the current role may use';
+COMMENT ON VIEW sys.all_queue_subscribers IS 'Subscribers of the queues that the current role can use';
 COMMENT ON COLUMN sys.all_queue_subscribers.owner IS 'schema of the queue';
 COMMENT ON COLUMN sys.all_queue_subscribers.queue_name IS 'name of the queue';
 COMMENT ON COLUMN sys.all_queue_subscribers.queue_table IS 'its queue table';
@@ -246,7 +246,7 @@ COMMENT ON COLUMN sys.all_queue_subscribers.consumer_name IS 'name of the subscr
 COMMENT ON COLUMN sys.all_queue_subscribers.address IS 'always null';
 COMMENT ON COLUMN sys.all_queue_subscribers.protocol IS 'always null';
 COMMENT ON COLUMN sys.all_queue_subscribers.transformation IS 'transformation of its payloads; null: none';
-COMMENT ON COLUMN sys.all_queue_subscribers.rule IS 'condition that messages must meet; null: all';
+COMMENT ON COLUMN sys.all_queue_subscribers.rule IS 'condition that messages must meet; null: none';
 COMMENT ON COLUMN sys.all_queue_subscribers.delivery_mode IS 'which messages it gets: PERSISTENT, BUFFERED or PERSISTENT_OR_BUFFERED';
 COMMENT ON COLUMN sys.all_queue_subscribers.if_nondurable_subscriber IS 'always NO';
 COMMENT ON COLUMN sys.all_queue_subscribers.queue_to_queue IS 'always FALSE';
@@ -267,7 +267,7 @@ COMMENT ON COLUMN sys.user_queue_subscribers.consumer_name IS 'name of the subsc
 COMMENT ON COLUMN sys.user_queue_subscribers.address IS 'always null';
 COMMENT ON COLUMN sys.user_queue_subscribers.protocol IS 'always null';
 COMMENT ON COLUMN sys.user_queue_subscribers.transformation IS 'transformation of its payloads; null: none';
-COMMENT ON COLUMN sys.user_queue_subscribers.rule IS 'condition that messages must meet; null: all';
+COMMENT ON COLUMN sys.user_queue_subscribers.rule IS 'condition that messages must meet; null: none';
 COMMENT ON COLUMN sys.user_queue_subscribers.delivery_mode IS 'which messages it gets: PERSISTENT, BUFFERED or PERSISTENT_OR_BUFFERED';
 COMMENT ON COLUMN sys.user_queue_subscribers.if_nondurable_subscriber IS 'always NO';
 COMMENT ON COLUMN sys.user_queue_subscribers.queue_to_queue IS 'always FALSE';
@@ -282,12 +282,12 @@ SELECT
 	coalesce(sys._oracle_type_name(t.from_type), sys._oracle_type(t.from_type)) AS from_type,
 	coalesce(sys._oracle_type_name(t.to_type), sys._oracle_type(t.to_type)) AS to_type
 FROM sys._transformations() t;
-COMMENT ON VIEW sys.dba_transformations IS 'All transformations, made by dbms_transform';
+COMMENT ON VIEW sys.dba_transformations IS 'All transformations, created by dbms_transform';
 COMMENT ON COLUMN sys.dba_transformations.transformation_id IS 'number of its function';
 COMMENT ON COLUMN sys.dba_transformations.owner IS 'schema';
 COMMENT ON COLUMN sys.dba_transformations.name IS 'name';
 COMMENT ON COLUMN sys.dba_transformations.from_type IS 'type of the payload given';
-COMMENT ON COLUMN sys.dba_transformations.to_type IS 'type of the payload made';
+COMMENT ON COLUMN sys.dba_transformations.to_type IS 'type of the resulting payload';
 GRANT SELECT ON sys.dba_transformations TO aq_administrator_role;
 
 CREATE VIEW sys.dba_attribute_transformations AS
@@ -308,12 +308,12 @@ SELECT
 	coalesce(sys._oracle_type_name(t.from_type), sys._oracle_type(t.from_type)) AS from_type,
 	coalesce(sys._oracle_type_name(t.to_type), sys._oracle_type(t.to_type)) AS to_type
 FROM sys._transformations() t WHERE has_function_privilege(t.oid, 'EXECUTE');
-COMMENT ON VIEW sys.all_transformations IS 'Transformations that the current role may use, made by dbms_transform';
+COMMENT ON VIEW sys.all_transformations IS 'Transformations that the current role can use, created by dbms_transform';
 COMMENT ON COLUMN sys.all_transformations.transformation_id IS 'number of its function';
 COMMENT ON COLUMN sys.all_transformations.owner IS 'schema';
 COMMENT ON COLUMN sys.all_transformations.name IS 'name';
 COMMENT ON COLUMN sys.all_transformations.from_type IS 'type of the payload given';
-COMMENT ON COLUMN sys.all_transformations.to_type IS 'type of the payload made';
+COMMENT ON COLUMN sys.all_transformations.to_type IS 'type of the resulting payload';
 GRANT SELECT ON sys.all_transformations TO PUBLIC;
 
 CREATE VIEW sys.all_attribute_transformations AS
@@ -321,7 +321,7 @@ SELECT
 	aq_internal.oracle_case(t.schema_name) AS owner, aq_internal.oracle_case(t.name) AS name, a.key::integer AS attribute,
 	a.value AS attribute_transformation
 FROM sys._transformations() t, LATERAL jsonb_each_text(t.parts) a WHERE has_function_privilege(t.oid, 'EXECUTE');
-COMMENT ON VIEW sys.all_attribute_transformations IS 'Transformations that the current role may use, by attribute';
+COMMENT ON VIEW sys.all_attribute_transformations IS 'Transformations that the current role can use, by attribute';
 COMMENT ON COLUMN sys.all_attribute_transformations.owner IS 'schema';
 COMMENT ON COLUMN sys.all_attribute_transformations.name IS 'name';
 COMMENT ON COLUMN sys.all_attribute_transformations.attribute IS 'number of the attribute; 0: the whole payload';
@@ -334,11 +334,11 @@ SELECT
 	coalesce(sys._oracle_type_name(t.from_type), sys._oracle_type(t.from_type)) AS from_type,
 	coalesce(sys._oracle_type_name(t.to_type), sys._oracle_type(t.to_type)) AS to_type
 FROM sys._transformations() t WHERE t.owner = current_user;
-COMMENT ON VIEW sys.user_transformations IS 'Transformations that the current role owns, made by dbms_transform';
+COMMENT ON VIEW sys.user_transformations IS 'Transformations that the current role owns, created by dbms_transform';
 COMMENT ON COLUMN sys.user_transformations.transformation_id IS 'number of its function';
 COMMENT ON COLUMN sys.user_transformations.name IS 'name';
 COMMENT ON COLUMN sys.user_transformations.from_type IS 'type of the payload given';
-COMMENT ON COLUMN sys.user_transformations.to_type IS 'type of the payload made';
+COMMENT ON COLUMN sys.user_transformations.to_type IS 'type of the resulting payload';
 GRANT SELECT ON sys.user_transformations TO PUBLIC;
 
 CREATE VIEW sys.user_attribute_transformations AS

@@ -29,13 +29,13 @@ CALL aq_internal.make_view('sys', 'dba_hist_snapshot', 'Snapshots',
 	snap_id = s.snap_id | the snapshot
 	dbid = s.dbid | the database
 	instance_number = 1 | always 1
-	startup_time = s.startup_time | when the counters were last at zero: at the start of the server, or its recovery from a crash
+	startup_time = s.startup_time | when the counters started at zero: at the start of the server, or at its recovery from a crash
 	begin_interval_time = s.begin_interval_time | when the snapshot before was taken, or startup_time if that is later
 	end_interval_time = s.end_interval_time | when it was taken
-	flush_elapsed = s.flush_elapsed | how long that took
+	flush_elapsed = s.flush_elapsed | its duration
 	snap_level = 1 | always 1
-	error_count = s.error_count | sources of figures that could not be read, see dba_hist_snap_error
-	snap_flag = s.snap_flag | 0 taken by the worker, 1 by a call
+	error_count = s.error_count | sources that could not be read, see dba_hist_snap_error
+	snap_flag = s.snap_flag | 0: by the worker, 1: by a call
 	snap_timezone = make_interval(secs => extract(timezone FROM s.end_interval_time)) | the session's time zone
 $$);
 
@@ -45,10 +45,10 @@ FROM aq_internal.snapshot_settings()
 UNION ALL
 SELECT d.dbid, c.snap_interval, c.retention, coalesce(c.topnsql::text, CASE WHEN c.dbid IS NOT NULL THEN 'MAXIMUM' END)
 FROM (SELECT DISTINCT s.dbid FROM aq_internal.snapshot s) d LEFT JOIN aq_internal.snapshot_control c USING (dbid) WHERE d.dbid <> aq_internal.dbid();
-COMMENT ON VIEW sys.dba_hist_wr_control IS 'Settings of the snapshots of this database, and of others whose snapshots are here';
+COMMENT ON VIEW sys.dba_hist_wr_control IS 'Settings of the snapshots of this database, and of other databases whose snapshots it has';
 COMMENT ON COLUMN sys.dba_hist_wr_control.dbid IS 'the database';
 COMMENT ON COLUMN sys.dba_hist_wr_control.snap_interval IS 'time between snapshots; 0: the worker takes none';
-COMMENT ON COLUMN sys.dba_hist_wr_control.retention IS 'how long they are kept; 0: for ever';
+COMMENT ON COLUMN sys.dba_hist_wr_control.retention IS 'how long they are kept; 0: forever';
 COMMENT ON COLUMN sys.dba_hist_wr_control.topnsql IS 'statements kept of pg_stat_statements, those with the most time; MAXIMUM: all';
 GRANT SELECT ON sys.dba_hist_wr_control TO pg_monitor;
 
@@ -64,12 +64,12 @@ CALL aq_internal.make_view('sys', 'dba_hist_baseline', 'Baselines: ranges of sna
 	start_snap_time = s.end_interval_time | when that was taken
 	end_snap_id = b.end_snap_id | last snapshot
 	end_snap_time = e.end_interval_time | when that was taken
-	creation_time = b.creation_time | when the baseline was made
-	expiration = b.expiration | days after which it is dropped; null: kept
+	creation_time = b.creation_time | when the baseline was created
+	expiration = b.expiration | days after which it is dropped; null: it is kept
 $$);
 
-CALL sys._make_history('dba_hist_snap_error', 'error', 'What snapshots could not read', $$
-	source_name text = source | source of figures
+CALL sys._make_history('dba_hist_snap_error', 'error', 'Sources that snapshots could not read', $$
+	source_name text = source | source
 	error_message text = error | the error
 $$);
 
@@ -77,22 +77,22 @@ CALL sys._make_history('dba_hist_system_event', 'system_event', 'Waits of all se
 	event_id bigint | hash of the event
 	event_name text = event | the event
 	wait_class_id bigint | identifier of the class
-	wait_class text | class; Idle is no lost time
+	wait_class text | class; Idle does not count as lost time
 	total_waits bigint | waits since startup
-	total_timeouts bigint | waits that ended because their time was over
+	total_timeouts bigint | waits that ended by their timeout
 	time_waited_micro bigint | microseconds waited
-	total_waits_fg bigint | waits, sessions of users only
-	total_timeouts_fg bigint | timeouts, sessions of users only
-	time_waited_micro_fg bigint | microseconds waited, sessions of users only
+	total_waits_fg bigint | waits, only of users' sessions
+	total_timeouts_fg bigint | timeouts, only of users' sessions
+	time_waited_micro_fg bigint | microseconds waited, only of users' sessions
 $$);
 
 CALL sys._make_history('dba_hist_bg_event_summary', 'system_event', 'Waits of background workers', $$
 	event_id bigint | hash of the event
 	event_name text = event | the event
 	wait_class_id bigint | identifier of the class
-	wait_class text | class; Idle is no lost time
+	wait_class text | class; Idle does not count as lost time
 	total_waits expression = r.total_waits - r.total_waits_fg | waits since startup
-	total_timeouts expression = r.total_timeouts - r.total_timeouts_fg | waits that ended because their time was over
+	total_timeouts expression = r.total_timeouts - r.total_timeouts_fg | waits that ended by their timeout
 	time_waited_micro expression = r.time_waited_micro - r.time_waited_micro_fg | microseconds waited
 	total_waits bigint
 	total_waits_fg bigint
@@ -107,14 +107,14 @@ CALL sys._make_history('dba_hist_sampled_event', 'sampled_event', 'Estimates of 
 	wait_class text | its class
 	session_type text | FOREGROUND or BACKGROUND
 	samples bigint | samples that met it since startup
-	time_waited_micro bigint | microseconds that these stand for
+	time_waited_micro bigint | microseconds that these samples stand for
 $$);
 
 CALL sys._make_history('dba_hist_event_histogram', 'event_histogram', 'Waits by duration, as v$event_histogram_micro', $$
 	event_id bigint | hash of the event
 	event_name text = event | the event
 	wait_class text | its class
-	wait_time_milli expression = round(r.wait_time_micro / 1000.0, 3) | upper bound in milliseconds; the last one has all longer waits too
+	wait_time_milli expression = round(r.wait_time_micro / 1000.0, 3) | upper bound in milliseconds; the last row includes all longer waits
 	wait_count bigint | waits since startup
 	wait_time_micro bigint | upper bound in microseconds
 $$);
@@ -122,12 +122,12 @@ $$);
 DO $do$
 DECLARE
 	counters text := $$
-		gets bigint | gets by who was willing to wait
+		gets bigint | willing-to-wait requests
 		misses bigint | of these: the first try failed
 		sleeps bigint | sleeps
 		immediate_gets bigint | requests without waiting
 		immediate_misses bigint | of these: not got
-		spin_gets bigint | misses that ended while the session spun
+		spin_gets bigint | misses that got it while spinning
 		wait_time bigint | microseconds slept
 		spin_time bigint | microseconds spun for it
 	$$;
@@ -158,26 +158,26 @@ WHERE d.source = 'latch' AND d.snap_id = (SELECT max(s.snap_id) FROM aq_internal
 	latch_name = r.name | the latch
 $$);
 
-CALL sys._make_history('dba_hist_latch_misses_summary', 'latch_misses', 'Missed latches by place in the code, as v$latch_misses', $$
+CALL sys._make_history('dba_hist_latch_misses_summary', 'latch_misses', 'Missed latches by location in the code, as v$latch_misses', $$
 	parent_name text | the latch
-	where_in_code text = where | the place
-	nwfail_count bigint | requests here that did not wait and did not get it
+	where_in_code text = where | the location
+	nwfail_count bigint | no-wait requests at this location that failed
 	sleep_count bigint | sleeps while the holder had got it here
-	wtr_slp_count bigint | sleeps of who had asked here
-	longhold_count bigint | of sleep_count: the same holder had it all through the sleep
+	wtr_slp_count bigint | sleeps of requests at this location
+	longhold_count bigint | of sleep_count: one holder kept it during the whole sleep
 $$);
 
-CALL sys._make_history('dba_hist_mutex_sleep', 'mutex', 'Waits for mutexes by place in the code, as v$mutex_sleep', $$
+CALL sys._make_history('dba_hist_mutex_sleep', 'mutex', 'Waits for mutexes by location in the code, as v$mutex_sleep', $$
 	mutex_type text | what the mutex protects
-	location text | place in the code
+	location text | location in the code
 	sleeps bigint | steps of the wait loop
 	wait_time bigint | microseconds waited
 	waits bigint | requests that waited
 $$, 'AND r.sleeps > 0');
 
-CALL sys._make_history('dba_hist_mutex', 'mutex', 'Requests for mutexes by place in the code, as v$mutex', $$
+CALL sys._make_history('dba_hist_mutex', 'mutex', 'Requests for mutexes by location in the code, as v$mutex', $$
 	mutex_type text | what the mutex protects
-	location text | place in the code
+	location text | location in the code
 	gets bigint | requests that got it
 	misses bigint | requests whose first try failed
 	spin_gets bigint | of these: got it while spinning
@@ -211,7 +211,7 @@ $$);
 CALL sys._make_history('dba_hist_librarycache', 'library_cache', 'The object cache by kind of object, as v$librarycache', $$
 	namespace text | kind of object
 	gets bigint | locks requested
-	gethits bigint | of these: the handle was there
+	gethits bigint | of these: the handle was found
 	pins bigint | pins requested
 	pinhits bigint | of these: the object was loaded
 	reloads bigint | objects loaded again
@@ -269,12 +269,12 @@ CALL sys._make_history('dba_hist_queue', 'queue', 'Traffic and backlog of each q
 	queue_name text | the queue
 	queue_type text = kind | queue or topic
 	shards integer | shards; of a queue table 1
-	enqueued_msgs bigint = enqueued | messages enqueued since startup, plus those found then
-	done_msgs bigint = done | (message, consumer) pairs done with
+	enqueued_msgs bigint = enqueued | messages enqueued since startup, plus those present at startup
+	done_msgs bigint = done | (message, consumer) pairs that are done
 	consumed_msgs bigint = consumed | of these: consumed, neither purged nor failed
-	latency_us bigint | microseconds from their enqueues to the commits of their dequeues, in all
-	backlog bigint | messages that the slowest consumer is not done with
-	ready bigint | (message, consumer) pairs that could be dequeued, of those in the message cache
+	latency_us bigint | total microseconds from their enqueues to the commits of their dequeues
+	backlog bigint | messages that the slowest consumer has not finished
+	ready bigint | ready (message, consumer) pairs in the message cache
 	waiting bigint | sessions that waited
 $$);
 
@@ -295,11 +295,11 @@ CALL sys._make_history('dba_hist_subscriber', 'subscriber', 'Traffic and lag of 
 	consumer text | the consumer; null: the only one
 	kind text | subscriber, recipient or single
 	enqueued_msgs bigint = enqueued | messages for it
-	dequeued_msgs bigint = dequeued | messages it is done with
+	dequeued_msgs bigint = dequeued | messages that it has finished
 	consumed_msgs bigint = consumed | of these: consumed, neither purged nor failed
-	latency_us bigint | microseconds from their enqueues to the commits of their dequeues, in all
-	lag bigint | messages it is not done with
-	ready bigint | of these: can be dequeued, and are in the message cache
+	latency_us bigint | total microseconds from their enqueues to the commits of their dequeues
+	lag bigint | messages that it has not finished
+	ready bigint | of these: ready and in the message cache
 	waiting integer | sessions that waited for its messages
 $$);
 
@@ -307,8 +307,8 @@ CALL sys._make_history('dba_hist_shard', 'shard', 'Traffic of each shard', $$
 	queue_name text | the queue
 	shard_id integer = shard | number of the shard
 	enqueued_msgs bigint = enqueued | messages committed
-	pending bigint | messages of transactions that ran
-	in_hand bigint | (message, consumer) pairs taken by such transactions
+	pending bigint | messages of transactions that were running
+	in_hand bigint | (message, consumer) pairs locked by such transactions
 	partitions bigint | partitions that held its messages
 	resident bigint | of these: in the message cache
 $$);
@@ -319,14 +319,14 @@ CALL sys._make_history('dba_hist_partition', 'partition', 'Partitions of each qu
 	resident bigint | of these: in the message cache
 	closed bigint | of these: full
 	done bigint | of these: all consumed, and not yet free
-	done_since timestamptz | oldest last dequeue of those
+	done_since timestamptz | oldest last dequeue of these
 $$);
 
 CALL sys._make_history('dba_hist_message_cache', 'message_cache', 'The message cache', $$
 	total_bytes bigint | size
 	used_bytes bigint | in use
 	free_bytes bigint | not in use
-	resident_partitions bigint | partitions in it
+	resident_partitions bigint | partitions in the cache
 	known_partitions bigint | partitions of all queues in use
 	max_partitions bigint | pgaq.max_partitions
 $$);
@@ -360,11 +360,11 @@ CALL sys._make_history('dba_hist_session', 'session', 'Sessions at the moment of
 	idle_in_transaction bigint | of these: idle in a transaction
 $$);
 
-CALL sys._make_history('dba_hist_xmin_holder', 'xmin', 'The oldest holders of the xmin horizon, which keep space from being used again', $$
+CALL sys._make_history('dba_hist_xmin_holder', 'xmin', 'The oldest holders of the xmin horizon, which delay the reuse of space', $$
 	kind text | session, prepared transaction or replication slot
 	holder text = who | which one
 	xmin_age bigint | transactions begun since
-	seconds bigint | how long it has lasted; null: not known
+	seconds bigint | duration so far; null: not known
 $$);
 
 CALL sys._make_history('dba_hist_parameter', 'parameter', 'Parameters', $$

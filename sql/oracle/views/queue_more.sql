@@ -24,7 +24,7 @@ SELECT
 	d.owner, d.name, d.queue_id, d.base_queue_id, d.shard_id, d.delay_shard_id, d.enqueue_instance, d.shard_type,
 	d.enqueued_msgs, d.partitions
 FROM sys.dba_queue_shards d WHERE aq_internal.may(d.queue_id, 'ANY');
-COMMENT ON VIEW sys.all_queue_shards IS 'Shards of sharded queues that the current role may use';
+COMMENT ON VIEW sys.all_queue_shards IS 'Shards of sharded queues that the current role can use';
 COMMENT ON COLUMN sys.all_queue_shards.owner IS 'schema of the queue; null for a queue of aq.create_queue';
 COMMENT ON COLUMN sys.all_queue_shards.name IS 'name of the queue';
 COMMENT ON COLUMN sys.all_queue_shards.queue_id IS 'number of the queue';
@@ -64,18 +64,18 @@ SELECT
 	NULL::bigint AS enqueue_transactions, NULL::integer AS con_id
 FROM aq.queues q JOIN aq.messages m ON m.queue_name = q.queue_name WHERE m.sender IS NOT NULL
 GROUP BY q.queue_id, q.queue_name, m.sender;
-COMMENT ON VIEW sys.v$persistent_publishers IS 'Senders of the messages that are there; reads the messages';
+COMMENT ON VIEW sys.v$persistent_publishers IS 'Senders of the current messages. Reads the messages';
 COMMENT ON COLUMN sys.v$persistent_publishers.queue_id IS 'number of the queue';
 COMMENT ON COLUMN sys.v$persistent_publishers.queue_schema IS 'schema of the queue; null for a queue of aq.create_queue';
 COMMENT ON COLUMN sys.v$persistent_publishers.queue_name IS 'name of the queue';
-COMMENT ON COLUMN sys.v$persistent_publishers.publisher_name IS 'sender, as given at the enqueue';
+COMMENT ON COLUMN sys.v$persistent_publishers.publisher_name IS 'sender, as named at enqueue';
 COMMENT ON COLUMN sys.v$persistent_publishers.publisher_address IS 'always null';
 COMMENT ON COLUMN sys.v$persistent_publishers.protocol IS 'always null';
-COMMENT ON COLUMN sys.v$persistent_publishers.enqueued_msgs IS 'messages of the sender that are there, retained ones too';
-COMMENT ON COLUMN sys.v$persistent_publishers.elapsed_enqueue_time IS 'always null: senders are any names that messages give, and times are kept for queues only';
-COMMENT ON COLUMN sys.v$persistent_publishers.enqueue_cpu_time IS 'always null, likewise';
+COMMENT ON COLUMN sys.v$persistent_publishers.enqueued_msgs IS 'messages of the sender in the queue, including retained ones';
+COMMENT ON COLUMN sys.v$persistent_publishers.elapsed_enqueue_time IS 'always null: senders are free names in messages, and times are only kept for queues';
+COMMENT ON COLUMN sys.v$persistent_publishers.enqueue_cpu_time IS 'always null, for the same reason';
 COMMENT ON COLUMN sys.v$persistent_publishers.last_enqueue_time IS 'time of the latest of them';
-COMMENT ON COLUMN sys.v$persistent_publishers.enqueue_transactions IS 'always null, likewise';
+COMMENT ON COLUMN sys.v$persistent_publishers.enqueue_transactions IS 'always null, for the same reason';
 COMMENT ON COLUMN sys.v$persistent_publishers.con_id IS 'always null';
 GRANT SELECT ON sys.v$persistent_publishers TO PUBLIC;
 
@@ -91,17 +91,17 @@ SELECT
 		WHERE h.name = 'message cache hits' AND m.name = 'message cache misses') AS avg_miss_ratio,
 	NULL::integer AS con_id
 FROM aq.message_cache c, aq_internal.message_cache_use() u;
-COMMENT ON VIEW sys.v$aq_message_cache_stat IS 'What the message cache has done since the server started, and what is in it';
-COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_evicted IS 'partitions that have left it to make room';
-COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_prefetched IS 'always null: nothing is loaded before it is wanted';
+COMMENT ON VIEW sys.v$aq_message_cache_stat IS 'Counters of the message cache since the server started, and its content';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_evicted IS 'partitions that were evicted';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_prefetched IS 'always null: nothing is loaded in advance';
 COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_unevicted IS 'partitions loaded';
-COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_uncached IS 'partitions that are not in it';
-COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_tracked IS 'partitions that it knows of';
-COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_cached IS 'partitions in it';
-COMMENT ON COLUMN sys.v$aq_message_cache_stat.max_subsh_size IS 'messages given a place in a partition: the most there were since the server started; null: none was opened';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_uncached IS 'partitions that are not in the cache';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_tracked IS 'partitions known to the queue';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.num_cached IS 'partitions in the cache';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.max_subsh_size IS 'highest number of messages in a partition since the server started; null: none was opened';
 COMMENT ON COLUMN sys.v$aq_message_cache_stat.min_subsh_size IS 'the fewest';
 COMMENT ON COLUMN sys.v$aq_message_cache_stat.mean_subsh_size IS 'on average';
-COMMENT ON COLUMN sys.v$aq_message_cache_stat.avg_miss_ratio IS 'dequeues that had to load a partition, of all that found messages';
+COMMENT ON COLUMN sys.v$aq_message_cache_stat.avg_miss_ratio IS 'dequeues that had to load a partition, as a share of those that found messages';
 COMMENT ON COLUMN sys.v$aq_message_cache_stat.con_id IS 'always null';
 GRANT SELECT ON sys.v$aq_message_cache_stat TO pg_monitor, aq_administrator_role;
 
@@ -139,20 +139,20 @@ FROM s LEFT JOIN LATERAL (
 	FROM (SELECT r.*, r.more <= (s.mb - s.megabytes) / s.each AS kept FROM r) r
 ) e ON s.mb >= s.megabytes OR s.evictions = 0 AND s.mb >= s.most_used
 ORDER BY s.line;
-COMMENT ON VIEW sys.v$aq_message_cache_advice IS 'What a message cache of other sizes would have done since the server started; estimated from how many other partitions were evicted before an evicted one came back';
+COMMENT ON VIEW sys.v$aq_message_cache_advice IS 'Estimates for message caches of other sizes since the server started, from the number of other partitions that were evicted before an evicted one was loaded again';
 COMMENT ON COLUMN sys.v$aq_message_cache_advice.size_for_estimate IS 'size, MB';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.size_factor IS 'the same, of the size that it has';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_size_type IS 'MINIMUM: the least that pgaq.message_cache_size can be; CURRENT; PREFERRED: four fifths of the unevictions would not have been; MAXIMUM: none of them, and it holds every partition that there is. While nothing was evicted the last two are the most that was ever used';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_cached_subshards IS 'partitions with messages, of those that there are now, that it would hold';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_uncached_subshards IS 'partitions that it would not hold';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_evictions IS 'partitions that would have left it to make room; null: the size is smaller than the present one, and what it would have evicted is not known';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.size_factor IS 'the same, for the present size';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_size_type IS 'MINIMUM: the smallest value of pgaq.message_cache_size; CURRENT; PREFERRED: would have avoided four fifths of the unevictions; MAXIMUM: would have avoided all of them, and holds every existing partition. While nothing was evicted, the last two are the highest use so far';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_cached_subshards IS 'existing partitions with messages that would be in it';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_uncached_subshards IS 'partitions that would not be in it';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_evictions IS 'partitions that would have been evicted; null: not known, because the size is smaller than the present one';
 COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_eviction_rate IS 'the same per minute';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_fg_unevictions IS 'partitions that sessions would have brought back; null likewise';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_fg_unevictions IS 'partitions that sessions would have loaded again; null for the same reason';
 COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_fg_uneviction_rate IS 'the same per minute';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_bg_unevictions IS 'partitions that the worker would have brought back, for its timers and retries; null likewise';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_bg_unevictions IS 'partitions that the worker would have loaded again, for its timers and retries; null for the same reason';
 COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_bg_uneviction_rate IS 'the same per minute';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.avg_subshard_size IS 'messages given a place in a partition, on average of those that there are; null: there is none';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.avg_subshard_memory IS 'memory that a partition is taken to need, bytes: the average of those in the cache, or while there is none 520 kB';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.avg_subshard_size IS 'average number of messages in the existing partitions; null: there are none';
+COMMENT ON COLUMN sys.v$aq_message_cache_advice.avg_subshard_memory IS 'assumed size of a partition in bytes: the average of those in the cache, or 520 kB while there are none';
 COMMENT ON COLUMN sys.v$aq_message_cache_advice.con_id IS 'always null';
 GRANT SELECT ON sys.v$aq_message_cache_advice TO PUBLIC;
 
@@ -166,14 +166,14 @@ SELECT
 	c.waiting AS dequeue_sessions, NULL::integer AS con_id
 FROM aq.queues q JOIN aq_internal.consumers() c ON c.queue_id = q.queue_id
 	JOIN sys.v$aq_sharded_subscriber_stat t ON t.queue_id = c.queue_id AND t.subscriber_id = c."position";
-COMMENT ON VIEW sys.v$aq_subscriber_load IS 'What each subscriber of a sharded queue has before it';
+COMMENT ON VIEW sys.v$aq_subscriber_load IS 'The backlog of each subscriber of a sharded queue';
 COMMENT ON COLUMN sys.v$aq_subscriber_load.queue_id IS 'number of the queue';
 COMMENT ON COLUMN sys.v$aq_subscriber_load.subscriber_id IS 'number of the subscriber in its queue';
-COMMENT ON COLUMN sys.v$aq_subscriber_load.latency_state IS 'FINITE: the subscriber catches up, as far as rates since the queue came into use tell; INFINITE: it does not; UNKNOWN: it has not dequeued yet';
-COMMENT ON COLUMN sys.v$aq_subscriber_load.latency IS 'seconds until all is dequeued, as estd_time_to_drain in v$aq_sharded_subscriber_stat; null unless FINITE';
-COMMENT ON COLUMN sys.v$aq_subscriber_load.dequeue_requests IS 'messages that it is not done with';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.latency_state IS 'FINITE: the subscriber catches up, judged by the rates since the queue came into use; INFINITE: it does not; UNKNOWN: it has not dequeued yet';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.latency IS 'seconds until all messages are dequeued, as estd_time_to_drain in v$aq_sharded_subscriber_stat; null unless FINITE';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.dequeue_requests IS 'messages that it has not finished';
 COMMENT ON COLUMN sys.v$aq_subscriber_load.active_shards IS 'shards of the queue in use';
-COMMENT ON COLUMN sys.v$aq_subscriber_load.active_listener IS 'TRUE while a session listens for its messages, persistent or buffered ones: aq.wait, aq.listen, dbms_aq.listen; else FALSE';
-COMMENT ON COLUMN sys.v$aq_subscriber_load.dequeue_sessions IS 'sessions that wait for its messages, those included that listen, unless pgaq.listen_wakeup is broadcast';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.active_listener IS 'TRUE while a session listens for its messages, persistent or buffered (aq.wait, aq.listen, dbms_aq.listen), otherwise FALSE';
+COMMENT ON COLUMN sys.v$aq_subscriber_load.dequeue_sessions IS 'sessions that wait for its messages, including listening ones unless pgaq.listen_wakeup is broadcast';
 COMMENT ON COLUMN sys.v$aq_subscriber_load.con_id IS 'always null';
 GRANT SELECT ON sys.v$aq_subscriber_load TO PUBLIC;

@@ -16,13 +16,13 @@ FROM aq.queues q, LATERAL (
 		WHERE a.queue_name = q.queue_name AND state IN ('READY', 'LOCKED', 'WAITING', 'EXPIRED')
 			AND (state <> 'EXPIRED' OR q.queue_type = 'exception') ORDER BY msgid) x) m
 WHERE q.may_dequeue;
-COMMENT ON VIEW sys.v$aq IS 'Messages of each queue that the current role may dequeue from, by state; reads the messages, so restrict it to a queue';
+COMMENT ON VIEW sys.v$aq IS 'Messages of each queue from which the current role can dequeue, by state. Reads the messages, so restrict it to a queue';
 COMMENT ON COLUMN sys.v$aq.qid IS 'number of the queue';
-COMMENT ON COLUMN sys.v$aq.waiting IS 'messages whose delay or rest is not over';
+COMMENT ON COLUMN sys.v$aq.waiting IS 'messages whose delay or retry delay is not over';
 COMMENT ON COLUMN sys.v$aq.ready IS 'messages that can be dequeued';
 COMMENT ON COLUMN sys.v$aq.expired IS 'messages in this exception queue';
 COMMENT ON COLUMN sys.v$aq.total_wait IS 'seconds that all ready messages have waited';
-COMMENT ON COLUMN sys.v$aq.average_wait IS 'average of that';
+COMMENT ON COLUMN sys.v$aq.average_wait IS 'average of this time';
 COMMENT ON COLUMN sys.v$aq.average_msg_age IS 'seconds since the enqueue, average of all';
 COMMENT ON COLUMN sys.v$aq.con_id IS 'always null';
 GRANT SELECT ON sys.v$aq TO PUBLIC;
@@ -49,34 +49,34 @@ FROM aq.queues q CROSS JOIN LATERAL aq_internal.queue_counters(q.queue_name) c C
 			extract(epoch FROM avg(clock_timestamp() - a.enqueue_time))::bigint AS age
 		FROM (SELECT DISTINCT x.msgid, x.enqueue_time FROM aq.messages x
 			WHERE x.queue_name = q.queue_name AND x.state IN ('READY', 'LOCKED', 'WAITING') AND x.delivery_mode = 'persistent') a) m ON true;
-COMMENT ON VIEW sys.v$persistent_queues IS 'Traffic of each queue since it came into use after the start of the server; avg_msg_age and oldest_... read the messages, so restrict them to a queue';
+COMMENT ON VIEW sys.v$persistent_queues IS 'Traffic of each queue since it came into use after the start of the server; avg_msg_age and oldest_... read the messages, so restrict queries on them to a queue';
 COMMENT ON COLUMN sys.v$persistent_queues.queue_id IS 'number of the queue';
 COMMENT ON COLUMN sys.v$persistent_queues.queue_table_id IS 'number of the queue table; null: sharded';
 COMMENT ON COLUMN sys.v$persistent_queues.queue_schema IS 'its schema';
 COMMENT ON COLUMN sys.v$persistent_queues.queue_name IS 'its name';
-COMMENT ON COLUMN sys.v$persistent_queues.first_activity_time IS 'since when it is counted: when the queue came into use';
+COMMENT ON COLUMN sys.v$persistent_queues.first_activity_time IS 'start of counting: when the queue came into use';
 COMMENT ON COLUMN sys.v$persistent_queues.enqueued_msgs IS 'messages enqueued and committed';
-COMMENT ON COLUMN sys.v$persistent_queues.dequeued_msgs IS 'messages done with: consumed, purged, expired or failed; null for queues with several consumers, see v$persistent_subscribers';
+COMMENT ON COLUMN sys.v$persistent_queues.dequeued_msgs IS 'finished messages: consumed, purged, expired or failed; null for queues with several consumers, see v$persistent_subscribers';
 COMMENT ON COLUMN sys.v$persistent_queues.browsed_msgs IS 'messages read by dequeues in mode browse';
-COMMENT ON COLUMN sys.v$persistent_queues.elapsed_enqueue_time IS 'hundredths of a second that enqueues took, waits included, the commit not; 0 while pgaq.timed_statistics is off';
-COMMENT ON COLUMN sys.v$persistent_queues.elapsed_dequeue_time IS 'hundredths of a second that dequeues took, without those that they waited for messages; likewise';
-COMMENT ON COLUMN sys.v$persistent_queues.enqueue_cpu_time IS 'hundredths of a second of CPU in enqueues: of some calls of each session, from which all are estimated';
-COMMENT ON COLUMN sys.v$persistent_queues.dequeue_cpu_time IS 'hundredths of a second of CPU in dequeues, likewise';
+COMMENT ON COLUMN sys.v$persistent_queues.elapsed_enqueue_time IS 'hundredths of a second in enqueues, including waits, without the commit; 0 while pgaq.timed_statistics is off';
+COMMENT ON COLUMN sys.v$persistent_queues.elapsed_dequeue_time IS 'hundredths of a second in dequeues, without waits for messages; 0 while pgaq.timed_statistics is off';
+COMMENT ON COLUMN sys.v$persistent_queues.enqueue_cpu_time IS 'hundredths of a second of CPU in enqueues, estimated from some calls of each session';
+COMMENT ON COLUMN sys.v$persistent_queues.dequeue_cpu_time IS 'hundredths of a second of CPU in dequeues, estimated in the same way';
 COMMENT ON COLUMN sys.v$persistent_queues.avg_msg_age IS 'seconds since the enqueue, average of the messages to be dequeued; reads them';
-COMMENT ON COLUMN sys.v$persistent_queues.dequeued_msg_latency IS 'seconds from the enqueue of the latest message consumed to the commit of its dequeue, its delay included; of all: dba_hist_queue';
-COMMENT ON COLUMN sys.v$persistent_queues.elapsed_transformation_time IS 'hundredths of a second in transformations of dbms_aq; 0 while pgaq.timed_statistics is off';
-COMMENT ON COLUMN sys.v$persistent_queues.elapsed_rule_evaluation_time IS 'hundredths of a second that enqueues took for the rules of subscribers; likewise';
+COMMENT ON COLUMN sys.v$persistent_queues.dequeued_msg_latency IS 'seconds from the enqueue of the latest consumed message to the commit of its dequeue, including its delay; for all messages: dba_hist_queue';
+COMMENT ON COLUMN sys.v$persistent_queues.elapsed_transformation_time IS 'hundredths of a second in transformations by dbms_aq; 0 while pgaq.timed_statistics is off';
+COMMENT ON COLUMN sys.v$persistent_queues.elapsed_rule_evaluation_time IS 'hundredths of a second in rules of subscribers during enqueues; 0 while pgaq.timed_statistics is off';
 COMMENT ON COLUMN sys.v$persistent_queues.enqueued_expiry_msgs IS 'messages enqueued with an expiration, and committed';
 COMMENT ON COLUMN sys.v$persistent_queues.enqueued_delay_msgs IS 'messages enqueued with a delay, and committed';
 COMMENT ON COLUMN sys.v$persistent_queues.msgs_made_expired IS 'messages that expired or failed too often, for each consumer';
-COMMENT ON COLUMN sys.v$persistent_queues.msgs_made_ready IS 'messages whose delay or rest has ended, for each consumer';
+COMMENT ON COLUMN sys.v$persistent_queues.msgs_made_ready IS 'messages whose delay or retry delay has ended, for each consumer';
 COMMENT ON COLUMN sys.v$persistent_queues.last_enqueue_time IS 'latest commit of an enqueue';
 COMMENT ON COLUMN sys.v$persistent_queues.last_dequeue_time IS 'latest commit of a dequeue';
 COMMENT ON COLUMN sys.v$persistent_queues.last_tm_expiry_time IS 'when a message expired or failed last';
-COMMENT ON COLUMN sys.v$persistent_queues.last_tm_ready_time IS 'when a delay or rest ended last';
-COMMENT ON COLUMN sys.v$persistent_queues.enqueue_transactions IS 'transactions that have enqueued, also those that took it back to a savepoint';
-COMMENT ON COLUMN sys.v$persistent_queues.dequeue_transactions IS 'transactions that have dequeued, likewise';
-COMMENT ON COLUMN sys.v$persistent_queues.execution_count IS 'looks for messages by dequeues: one for each call, and one for each time that it was woken while it waited';
+COMMENT ON COLUMN sys.v$persistent_queues.last_tm_ready_time IS 'when a delay or retry delay ended last';
+COMMENT ON COLUMN sys.v$persistent_queues.enqueue_transactions IS 'transactions that have enqueued, including those that rolled this back to a savepoint';
+COMMENT ON COLUMN sys.v$persistent_queues.dequeue_transactions IS 'transactions that have dequeued, counted in the same way';
+COMMENT ON COLUMN sys.v$persistent_queues.execution_count IS 'checks for messages by dequeues: one for each call, and one for each wake-up during its wait';
 COMMENT ON COLUMN sys.v$persistent_queues.oldest_msgid IS 'oldest message to be dequeued; reads the messages';
 COMMENT ON COLUMN sys.v$persistent_queues.oldest_msg_enqtm IS 'when it was enqueued; reads the messages';
 COMMENT ON COLUMN sys.v$persistent_queues.con_id IS 'always null';
@@ -105,7 +105,7 @@ FROM aq_internal.consumers() c JOIN aq.queues q ON q.queue_id = c.queue_id
 		FROM aq.messages x WHERE x.queue_name = q.queue_name AND x.consumer IS NOT DISTINCT FROM s.consumer
 			AND x.state IN ('READY', 'LOCKED', 'WAITING') AND x.delivery_mode = 'persistent') m ON true
 WHERE NOT q.multiple_consumers OR s.consumer IS NOT NULL;
-COMMENT ON VIEW sys.v$persistent_subscribers IS 'Traffic of each subscriber and recipient since the server started; of sharded queues too, and of those that are single-consumer with a null name. avg_msg_age and oldest_... read the messages, so restrict them to a queue';
+COMMENT ON VIEW sys.v$persistent_subscribers IS 'Traffic of each subscriber and recipient since the server started, also of sharded queues; single-consumer queues have a null name. avg_msg_age and oldest_... read the messages, so restrict queries on them to a queue';
 COMMENT ON COLUMN sys.v$persistent_subscribers.queue_id IS 'number of the queue';
 COMMENT ON COLUMN sys.v$persistent_subscribers.queue_schema IS 'its schema';
 COMMENT ON COLUMN sys.v$persistent_subscribers.queue_name IS 'its name';
@@ -113,22 +113,22 @@ COMMENT ON COLUMN sys.v$persistent_subscribers.subscriber_id IS 'number of the s
 COMMENT ON COLUMN sys.v$persistent_subscribers.subscriber_name IS 'name';
 COMMENT ON COLUMN sys.v$persistent_subscribers.subscriber_address IS 'always null';
 COMMENT ON COLUMN sys.v$persistent_subscribers.protocol IS 'always null';
-COMMENT ON COLUMN sys.v$persistent_subscribers.subscriber_type IS 'SUBSCRIBER, or RECIPIENT: named in a recipient list only';
-COMMENT ON COLUMN sys.v$persistent_subscribers.first_activity_time IS 'since when it is counted: when the queue came into use';
-COMMENT ON COLUMN sys.v$persistent_subscribers.enqueued_msgs IS 'messages for it, plus those found when the queue came into use';
-COMMENT ON COLUMN sys.v$persistent_subscribers.dequeued_msgs IS 'messages it was done with: consumed, purged, expired or failed';
+COMMENT ON COLUMN sys.v$persistent_subscribers.subscriber_type IS 'SUBSCRIBER, or RECIPIENT: named only in recipient lists';
+COMMENT ON COLUMN sys.v$persistent_subscribers.first_activity_time IS 'start of counting: when the queue came into use';
+COMMENT ON COLUMN sys.v$persistent_subscribers.enqueued_msgs IS 'messages for it, plus those present when the queue came into use';
+COMMENT ON COLUMN sys.v$persistent_subscribers.dequeued_msgs IS 'messages that it has finished: consumed, purged, expired or failed';
 COMMENT ON COLUMN sys.v$persistent_subscribers.browsed_msgs IS 'messages read for it by dequeues in mode browse';
 COMMENT ON COLUMN sys.v$persistent_subscribers.expired_msgs IS 'messages that expired or failed too often for it';
 COMMENT ON COLUMN sys.v$persistent_subscribers.avg_msg_age IS 'seconds since the enqueue, average of the messages that it is to dequeue; reads them';
-COMMENT ON COLUMN sys.v$persistent_subscribers.dequeued_msg_latency IS 'seconds from the enqueue of the latest message consumed to the commit of its dequeue, its delay included; of all: aq.subscribers.latency_us';
+COMMENT ON COLUMN sys.v$persistent_subscribers.dequeued_msg_latency IS 'seconds from the enqueue of the latest consumed message to the commit of its dequeue, including its delay; for all messages: aq.subscribers.latency_us';
 COMMENT ON COLUMN sys.v$persistent_subscribers.last_enqueue_time IS 'latest commit of an enqueue for it';
 COMMENT ON COLUMN sys.v$persistent_subscribers.last_dequeue_time IS 'latest commit of a dequeue';
-COMMENT ON COLUMN sys.v$persistent_subscribers.elapsed_dequeue_time IS 'hundredths of a second that its dequeues took, without those that they waited for messages; 0 while pgaq.timed_statistics is off';
-COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_cpu_time IS 'hundredths of a second of CPU in them: of some calls of each session, from which all are estimated';
-COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_transactions IS 'transactions that have dequeued for it, also those that took it back to a savepoint';
-COMMENT ON COLUMN sys.v$persistent_subscribers.execution_count IS 'looks for messages by its dequeues, as in v$persistent_queues';
+COMMENT ON COLUMN sys.v$persistent_subscribers.elapsed_dequeue_time IS 'hundredths of a second in its dequeues, without waits for messages; 0 while pgaq.timed_statistics is off';
+COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_cpu_time IS 'hundredths of a second of CPU in them, estimated from some calls of each session';
+COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_transactions IS 'transactions that have dequeued for it, including those that rolled this back to a savepoint';
+COMMENT ON COLUMN sys.v$persistent_subscribers.execution_count IS 'checks for messages by its dequeues, as in v$persistent_queues';
 COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_memory_locks IS 'always null: a dequeue does not choose between locks in memory and on disk';
-COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_disk_locks IS 'always null, likewise';
+COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_disk_locks IS 'always null, for the same reason';
 COMMENT ON COLUMN sys.v$persistent_subscribers.dequeue_disk_deletes IS 'always null: no table is organised as an index here';
 COMMENT ON COLUMN sys.v$persistent_subscribers.oldest_msgid IS 'oldest message that it is to dequeue; reads the messages';
 COMMENT ON COLUMN sys.v$persistent_subscribers.oldest_msg_enqtm IS 'when it was enqueued; reads the messages';
@@ -146,21 +146,21 @@ SELECT
 	s.enqueue_elapsed / 10000000 AS elapsed_enqueue_time, s.dequeue_elapsed / 10000000 AS elapsed_dequeue_time,
 	extract(epoch FROM s.average_age)::bigint AS avg_msg_age, s.bytes AS queue_size, NULL::integer AS con_id
 FROM aq.queues q JOIN aq_internal.buffered_queue b ON b.queue_id = q.queue_id, LATERAL aq_internal.buffered_queue(q.queue_id) s;
-COMMENT ON VIEW sys.v$buffered_queues IS 'Queues that have had buffered messages; reads these, so restrict it to a queue';
+COMMENT ON VIEW sys.v$buffered_queues IS 'Queues that have had buffered messages. Reads these messages, so restrict it to a queue';
 COMMENT ON COLUMN sys.v$buffered_queues.queue_id IS 'number of the queue';
 COMMENT ON COLUMN sys.v$buffered_queues.queue_schema IS 'its schema';
 COMMENT ON COLUMN sys.v$buffered_queues.queue_name IS 'its name';
-COMMENT ON COLUMN sys.v$buffered_queues.startup_time IS 'since when it has kept what it holds: start of the server, first buffered message, or last loss';
+COMMENT ON COLUMN sys.v$buffered_queues.startup_time IS 'start of its content: start of the server, first buffered message, or last loss';
 COMMENT ON COLUMN sys.v$buffered_queues.num_msgs IS 'buffered messages in memory';
-COMMENT ON COLUMN sys.v$buffered_queues.spill_msgs IS 'on disk: written out, and not in shared buffers';
+COMMENT ON COLUMN sys.v$buffered_queues.spill_msgs IS 'on disk and not in shared buffers';
 COMMENT ON COLUMN sys.v$buffered_queues.cnum_msgs IS 'enqueued since the server started';
-COMMENT ON COLUMN sys.v$buffered_queues.cspill_msgs IS 'always null: PostgreSQL does not tell when it takes a page out of shared buffers';
+COMMENT ON COLUMN sys.v$buffered_queues.cspill_msgs IS 'always null: PostgreSQL does not report when it evicts a page from shared buffers';
 COMMENT ON COLUMN sys.v$buffered_queues.expired_msgs IS 'expired or failed since the server started; of a topic (message, consumer) pairs';
 COMMENT ON COLUMN sys.v$buffered_queues.oldest_msgid IS 'oldest message';
 COMMENT ON COLUMN sys.v$buffered_queues.oldest_msg_enqtm IS 'when it was enqueued';
 COMMENT ON COLUMN sys.v$buffered_queues.queue_state IS 'always null: see publisher_state in v$buffered_publishers';
-COMMENT ON COLUMN sys.v$buffered_queues.elapsed_enqueue_time IS 'hundredths of a second that enqueues of buffered messages took, waits included, the commit not; 0 while pgaq.timed_statistics is off';
-COMMENT ON COLUMN sys.v$buffered_queues.elapsed_dequeue_time IS 'hundredths of a second that dequeues of buffered messages alone took, without those that they waited for messages; likewise';
+COMMENT ON COLUMN sys.v$buffered_queues.elapsed_enqueue_time IS 'hundredths of a second in enqueues of buffered messages, including waits, without the commit; 0 while pgaq.timed_statistics is off';
+COMMENT ON COLUMN sys.v$buffered_queues.elapsed_dequeue_time IS 'hundredths of a second in dequeues of buffered messages only, without waits for messages; 0 while pgaq.timed_statistics is off';
 COMMENT ON COLUMN sys.v$buffered_queues.avg_msg_age IS 'seconds since the enqueue, average of all';
 COMMENT ON COLUMN sys.v$buffered_queues.queue_size IS 'bytes';
 COMMENT ON COLUMN sys.v$buffered_queues.con_id IS 'always null';
@@ -179,7 +179,7 @@ FROM aq.queues q JOIN aq_internal.buffered_queue b ON b.queue_id = q.queue_id CR
 	LEFT JOIN LATERAL aq_internal.queue_consumers(q.queue_name) s ON s."position" = c."position"
 	LEFT JOIN aq_internal.subscriber u ON u.queue_id = q.queue_id AND u."position" = c."position"
 WHERE s.delivery_mode IS DISTINCT FROM 1;
-COMMENT ON VIEW sys.v$buffered_subscribers IS 'Traffic of buffered messages by subscriber and recipient since the server started; those that are single-consumer with a null name';
+COMMENT ON VIEW sys.v$buffered_subscribers IS 'Traffic of buffered messages by subscriber and recipient since the server started; single-consumer queues have a null name';
 COMMENT ON COLUMN sys.v$buffered_subscribers.queue_id IS 'number of the queue';
 COMMENT ON COLUMN sys.v$buffered_subscribers.queue_schema IS 'its schema';
 COMMENT ON COLUMN sys.v$buffered_subscribers.queue_name IS 'its name';
@@ -187,14 +187,14 @@ COMMENT ON COLUMN sys.v$buffered_subscribers.subscriber_id IS 'number of the sub
 COMMENT ON COLUMN sys.v$buffered_subscribers.subscriber_name IS 'name';
 COMMENT ON COLUMN sys.v$buffered_subscribers.subscriber_address IS 'always null';
 COMMENT ON COLUMN sys.v$buffered_subscribers.protocol IS 'always null';
-COMMENT ON COLUMN sys.v$buffered_subscribers.subscriber_type IS 'SUBSCRIBER, or RECIPIENT: named in a recipient list only';
-COMMENT ON COLUMN sys.v$buffered_subscribers.startup_time IS 'since when there may be messages for it: start of the server, first buffered message, last loss, or its own beginning';
-COMMENT ON COLUMN sys.v$buffered_subscribers.num_msgs IS 'messages it is not done with';
-COMMENT ON COLUMN sys.v$buffered_subscribers.cnum_msgs IS 'messages for it, plus those found when the queue came into use';
-COMMENT ON COLUMN sys.v$buffered_subscribers.total_dequeued_msg IS 'messages it was done with: consumed, purged, expired or failed';
-COMMENT ON COLUMN sys.v$buffered_subscribers.total_spilled_msg IS 'always null: PostgreSQL does not tell when it takes a page out of shared buffers';
+COMMENT ON COLUMN sys.v$buffered_subscribers.subscriber_type IS 'SUBSCRIBER, or RECIPIENT: named only in recipient lists';
+COMMENT ON COLUMN sys.v$buffered_subscribers.startup_time IS 'earliest possible messages for it: start of the server, first buffered message, last loss, or its own creation';
+COMMENT ON COLUMN sys.v$buffered_subscribers.num_msgs IS 'messages that it has not finished';
+COMMENT ON COLUMN sys.v$buffered_subscribers.cnum_msgs IS 'messages for it, plus those present when the queue came into use';
+COMMENT ON COLUMN sys.v$buffered_subscribers.total_dequeued_msg IS 'messages that it has finished: consumed, purged, expired or failed';
+COMMENT ON COLUMN sys.v$buffered_subscribers.total_spilled_msg IS 'always null: PostgreSQL does not report when it evicts a page from shared buffers';
 COMMENT ON COLUMN sys.v$buffered_subscribers.expired_msgs IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$buffered_subscribers.message_lag IS 'the same as num_msgs';
+COMMENT ON COLUMN sys.v$buffered_subscribers.message_lag IS 'equal to num_msgs';
 COMMENT ON COLUMN sys.v$buffered_subscribers.con_id IS 'always null';
 GRANT SELECT ON sys.v$buffered_subscribers TO PUBLIC;
 
@@ -211,21 +211,21 @@ SELECT
 	NULL::integer AS con_id
 FROM aq.queues q JOIN aq_internal.buffered_queue b ON b.queue_id = q.queue_id
 	LEFT JOIN LATERAL aq_internal.buffered_publishers(q.queue_id) p ON true;
-COMMENT ON VIEW sys.v$buffered_publishers IS 'Queues that have had buffered messages, by sender of those that are there; reads these, so restrict it to a queue';
+COMMENT ON VIEW sys.v$buffered_publishers IS 'Queues that have had buffered messages, by sender of the current ones. Reads these messages, so restrict it to a queue';
 COMMENT ON COLUMN sys.v$buffered_publishers.queue_id IS 'number of the queue';
 COMMENT ON COLUMN sys.v$buffered_publishers.queue_schema IS 'its schema';
 COMMENT ON COLUMN sys.v$buffered_publishers.queue_name IS 'its name';
-COMMENT ON COLUMN sys.v$buffered_publishers.sender_name IS 'sender given at enqueue; null: of messages without one, or none is there';
+COMMENT ON COLUMN sys.v$buffered_publishers.sender_name IS 'sender named at enqueue; null: messages without a sender, or no messages';
 COMMENT ON COLUMN sys.v$buffered_publishers.sender_address IS 'always null';
 COMMENT ON COLUMN sys.v$buffered_publishers.sender_protocol IS 'always null';
-COMMENT ON COLUMN sys.v$buffered_publishers.num_msgs IS 'its messages that a consumer is not done with';
-COMMENT ON COLUMN sys.v$buffered_publishers.cnum_msgs IS 'always null: a sender is a name in messages, and nothing is kept of it beside them';
+COMMENT ON COLUMN sys.v$buffered_publishers.num_msgs IS 'its messages that a consumer has not finished';
+COMMENT ON COLUMN sys.v$buffered_publishers.cnum_msgs IS 'always null: a sender is only a name in messages';
 COMMENT ON COLUMN sys.v$buffered_publishers.last_enqueued_msg IS 'the latest of them';
-COMMENT ON COLUMN sys.v$buffered_publishers.unbrowsed_msgs IS 'as num_msgs: who has browsed a message is not kept';
-COMMENT ON COLUMN sys.v$buffered_publishers.overspilled_msgs IS 'of them on disk: written out, and not in shared buffers';
-COMMENT ON COLUMN sys.v$buffered_publishers.memory_usage IS 'per cent of shared buffers that hold the queue''s buffered messages';
-COMMENT ON COLUMN sys.v$buffered_publishers.elapsed_enqueue_time IS 'always null: a sender is a name in messages, and nothing is kept of it beside them';
-COMMENT ON COLUMN sys.v$buffered_publishers.enqueue_cpu_time IS 'always null: a sender is a name in messages, and nothing is kept of it beside them';
+COMMENT ON COLUMN sys.v$buffered_publishers.unbrowsed_msgs IS 'equal to num_msgs: browsing is not recorded';
+COMMENT ON COLUMN sys.v$buffered_publishers.overspilled_msgs IS 'of these: on disk and not in shared buffers';
+COMMENT ON COLUMN sys.v$buffered_publishers.memory_usage IS 'percentage of shared buffers that hold the queue''s buffered messages';
+COMMENT ON COLUMN sys.v$buffered_publishers.elapsed_enqueue_time IS 'always null: a sender is only a name in messages';
+COMMENT ON COLUMN sys.v$buffered_publishers.enqueue_cpu_time IS 'always null: a sender is only a name in messages';
 COMMENT ON COLUMN sys.v$buffered_publishers.last_enqueue_time IS 'when the latest was enqueued';
 COMMENT ON COLUMN sys.v$buffered_publishers.publisher_state IS 'of the queue: PUBLISHING MESSAGES, or IN FLOW CONTROL: TOO MANY UNBROWSED MESSAGES while a consumer has pgaq.buffered_message_limit or more before it, so that an enqueue for it waits';
 COMMENT ON COLUMN sys.v$buffered_publishers.con_id IS 'always null';
@@ -240,20 +240,20 @@ SELECT
 	CASE WHEN p.resident THEN 'CACHED' WHEN p.state = 'empty' THEN 'UNCACHED_FREE' ELSE 'UNCACHED' END AS state,
 	NULL::integer AS con_id
 FROM aq_internal.partitions() p JOIN aq.queues q ON q.queue_id = p.queue_id CROSS JOIN aq.message_cache c;
-COMMENT ON VIEW sys.v$aq_message_cache IS 'Partitions of sharded queues and their place in the message cache; counters begin when the partition is opened, or when the queue comes into use after a start';
+COMMENT ON VIEW sys.v$aq_message_cache IS 'Partitions of sharded queues and their memory in the message cache. Counters start when the partition is opened, or when the queue comes into use after a start';
 COMMENT ON COLUMN sys.v$aq_message_cache.queue_id IS 'number of the queue';
 COMMENT ON COLUMN sys.v$aq_message_cache.shard_id IS 'number of the shard';
 COMMENT ON COLUMN sys.v$aq_message_cache.priority IS 'priority of its messages';
 COMMENT ON COLUMN sys.v$aq_message_cache.subshard_id IS 'which partition of the shard it is';
 COMMENT ON COLUMN sys.v$aq_message_cache.partition_id IS 'number of its pair of tables';
 COMMENT ON COLUMN sys.v$aq_message_cache.max_msgs IS 'messages it can hold';
-COMMENT ON COLUMN sys.v$aq_message_cache.enqueued_msgs IS 'messages given a place in it';
+COMMENT ON COLUMN sys.v$aq_message_cache.enqueued_msgs IS 'messages written into it';
 COMMENT ON COLUMN sys.v$aq_message_cache.browsed_msgs IS 'messages read by dequeues in mode browse';
 COMMENT ON COLUMN sys.v$aq_message_cache.msgs_made_expired IS 'messages that expired or failed too often, for each consumer';
-COMMENT ON COLUMN sys.v$aq_message_cache.msgs_made_ready IS 'messages whose delay or rest has ended while the partition was in memory, for each consumer';
+COMMENT ON COLUMN sys.v$aq_message_cache.msgs_made_ready IS 'messages whose delay or retry delay has ended while the partition was in memory, for each consumer';
 COMMENT ON COLUMN sys.v$aq_message_cache.chunk_size IS 'unit of allocation, bytes';
 COMMENT ON COLUMN sys.v$aq_message_cache.num_chunks IS 'chunks of the message cache that it has; 0: it is not in memory';
-COMMENT ON COLUMN sys.v$aq_message_cache.num_free_chunks IS 'always 0: a partition takes a chunk from the common pool when it needs it, and keeps none for later';
+COMMENT ON COLUMN sys.v$aq_message_cache.num_free_chunks IS 'always 0: a partition takes chunks from the common pool when it needs them and keeps none in reserve';
 COMMENT ON COLUMN sys.v$aq_message_cache.used_memory_size IS 'the same in bytes';
 COMMENT ON COLUMN sys.v$aq_message_cache.state IS 'CACHED, UNCACHED or UNCACHED_FREE (empty)';
 COMMENT ON COLUMN sys.v$aq_message_cache.con_id IS 'always null';
@@ -278,15 +278,15 @@ COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.queue_id IS 'number of the qu
 COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.subscriber_id IS 'number of the subscriber in its queue';
 COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.shard_id IS 'always null: all shards';
 COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.priority IS 'always null: all priorities';
-COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.dequeue_subshard IS 'always null: it is at a place of its own in each shard';
-COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.enqueued_msgs IS 'messages for it, plus those found when the queue came into use';
-COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.dequeued_msgs IS 'messages it was done with; the difference is its lag';
+COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.dequeue_subshard IS 'always null: its position differs in each shard';
+COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.enqueued_msgs IS 'messages for it, plus those present when the queue came into use';
+COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.dequeued_msgs IS 'messages that it has finished; the difference is its lag';
 COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.elapsed_dequeue_time IS 'always null: not counted';
 COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.cpu_dequeue_time IS 'always null: not counted';
-COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.dequeue_rate IS 'messages per second that it was done with, since the queue came into use';
+COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.dequeue_rate IS 'messages per second that it has finished, since the queue came into use';
 COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.time_since_last_dequeue IS 'seconds since the latest commit of a dequeue; null: none';
-COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.estd_time_to_drain IS 'seconds until it has caught up, if both rates stay what they have been since the queue came into use; null: never';
-COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.estd_time_to_drain_no_enq IS 'the same, if nothing more is enqueued';
+COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.estd_time_to_drain IS 'seconds until it has caught up, at the rates since the queue came into use; null: never';
+COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.estd_time_to_drain_no_enq IS 'the same, if no more messages are enqueued';
 COMMENT ON COLUMN sys.v$aq_sharded_subscriber_stat.con_id IS 'always null';
 GRANT SELECT ON sys.v$aq_sharded_subscriber_stat TO PUBLIC;
 
@@ -298,16 +298,16 @@ SELECT
 	c.truncated_messages AS trunc_partition_qt, c.truncated_logs AS trunc_partition_dq, NULL::integer AS con_id
 FROM aq.partitions p JOIN aq.queues q ON q.queue_name = p.queue_name JOIN aq_internal.table_counters() c ON c.queue_id = q.queue_id
 GROUP BY q.queue_id, c.added_by_sessions, c.added_by_worker, c.truncated_messages, c.truncated_logs;
-COMMENT ON VIEW sys.v$aq_partition_stats IS 'Tables of each sharded queue; counters begin when the queue comes into use after the start of the server';
+COMMENT ON VIEW sys.v$aq_partition_stats IS 'Tables of each sharded queue. Counters start when the queue comes into use after the start of the server';
 COMMENT ON COLUMN sys.v$aq_partition_stats.queue_id IS 'number of the queue';
 COMMENT ON COLUMN sys.v$aq_partition_stats.partitions_qt IS 'pairs of tables';
 COMMENT ON COLUMN sys.v$aq_partition_stats.used_partitions_qt IS 'of these: with messages';
 COMMENT ON COLUMN sys.v$aq_partition_stats.cached_partitions_qt IS 'of these: empty, to be used next';
 COMMENT ON COLUMN sys.v$aq_partition_stats.partitions_dq IS 'dequeue logs: one for each';
 COMMENT ON COLUMN sys.v$aq_partition_stats.bytes IS 'size of all on disk';
-COMMENT ON COLUMN sys.v$aq_partition_stats.add_partition_fg IS 'pairs of tables made by sessions: for a queue that their transaction had created';
-COMMENT ON COLUMN sys.v$aq_partition_stats.add_partition_bg IS 'pairs of tables made by the worker';
+COMMENT ON COLUMN sys.v$aq_partition_stats.add_partition_fg IS 'pairs of tables created by sessions, for a queue that their transaction has created';
+COMMENT ON COLUMN sys.v$aq_partition_stats.add_partition_bg IS 'pairs of tables created by the worker';
 COMMENT ON COLUMN sys.v$aq_partition_stats.trunc_partition_qt IS 'truncations of message tables, all by the worker';
-COMMENT ON COLUMN sys.v$aq_partition_stats.trunc_partition_dq IS 'truncations of dequeue logs, likewise';
+COMMENT ON COLUMN sys.v$aq_partition_stats.trunc_partition_dq IS 'truncations of dequeue logs, all by the worker';
 COMMENT ON COLUMN sys.v$aq_partition_stats.con_id IS 'always null';
 GRANT SELECT ON sys.v$aq_partition_stats TO PUBLIC;

@@ -39,33 +39,33 @@ FROM
 		(1005, 'redo size', 2, w.wal_bytes::bigint),
 		(1006, 'redo entries', 2, w.wal_records::bigint)) v (statistic, name, class, value);
 COMMENT ON VIEW sys."v$sysstat" IS
-'What all sessions have done since the server started, including sessions that have ended. The rows of source pgaq are exact; those of source server are PostgreSQL''s own, of pg_stat_database and pg_stat_wal: up to some seconds late, and they begin anew when somebody resets them';
+'Statistics of all sessions since the server started, including sessions that have ended. The rows of source pgaq are exact. Those of source server are PostgreSQL''s own, from pg_stat_database and pg_stat_wal: they can be some seconds late, and start from zero after a reset';
 COMMENT ON COLUMN sys."v$sysstat"."statistic#" IS 'number of the statistic; from 1000 on the server''s';
 COMMENT ON COLUMN sys."v$sysstat".name IS 'its name; what it counts is in sys."v$statname"';
 COMMENT ON COLUMN sys."v$sysstat".class IS 'its class: 1 user, 2 redo, 4 enqueue, 8 cache, 128 debug';
-COMMENT ON COLUMN sys."v$sysstat".value IS 'how often, or how many bytes where the name says so';
+COMMENT ON COLUMN sys."v$sysstat".value IS 'number, or bytes if the name says so';
 COMMENT ON COLUMN sys."v$sysstat".stat_id IS 'hash of the name';
-COMMENT ON COLUMN sys."v$sysstat".source IS 'who counts: pgaq or server';
+COMMENT ON COLUMN sys."v$sysstat".source IS 'counted by: pgaq or server';
 
-CALL aq_internal.make_view('sys', 'v$sesstat', 'What each running session has done since it began to use pgaq',
+CALL aq_internal.make_view('sys', 'v$sesstat', 'Statistics of each running session since it began to use pgaq',
 	'FROM aq_internal.stat_sessions(false)', $$
 	sid = session | number of the session
 	statistic# = statistic | number of the statistic, see sys."v$statname"
-	value | how often, or how many bytes where the name says so
+	value | number, or bytes if the name says so
 	pid | process id of the session, as in pg_stat_activity
 $$);
 
-CALL aq_internal.make_view('sys', 'v$mystat', 'What this session has done since it began to use pgaq',
+CALL aq_internal.make_view('sys', 'v$mystat', 'Statistics of this session since it began to use pgaq',
 	'FROM aq_internal.stat_sessions(true)', $$
 	sid = session | number of the session
 	statistic# = statistic | number of the statistic, see sys."v$statname"
-	value | how often, or how many bytes where the name says so
+	value | number, or bytes if the name says so
 $$);
 
-CALL aq_internal.make_view('sys', 'v$sys_time_model', 'Where the time of all sessions that use pgaq went since the server started, including sessions that have ended. Idle waits are no part of it; the lines overlap and do not add up to DB time',
+CALL aq_internal.make_view('sys', 'v$sys_time_model', 'Where the time of all sessions that use pgaq went since the server started, including sessions that have ended. Idle waits are excluded; the lines overlap and do not add up to DB time',
 	'FROM aq_internal.time_system()', $$
 	stat_id | Oracle's identifier, or a hash of the name
-	stat_name | DB time: statements of users' sessions, ends of transactions included, booked at the latest when a statement ends. DB CPU and background cpu time: of the whole processes, exact. Other cpu times: measured in one operation of 64. background elapsed time: jobs of the workers
+	stat_name | DB time: statements of users' sessions, including ends of transactions, added at the latest when a statement ends. DB CPU and background cpu time: of the whole processes, exact. Other cpu times: measured in one operation of 64. background elapsed time: jobs of the workers
 	value | microseconds
 $$);
 

@@ -16,7 +16,7 @@ RETURNS TABLE (payload jsonb, priority integer, attempts integer, correlation te
 	properties jsonb, enqueue_time timestamptz, msgid uuid)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_dequeue_jsonb';
 COMMENT ON FUNCTION aq.dequeue(text, text, integer, text, text, uuid, text, interval, text, text) IS
-'Dequeue up to max_messages messages of a jsonb queue. consumer: its name, for queues with several consumers; max_messages; mode remove, remove_nodata (the payload comes back null), locked (kept from others until the end of the transaction, not consumed) or browse; correlation: a LIKE pattern; msgid: exactly this message; condition: an SQL condition over priority, correlation, properties, enqueue_time, attempts, payload and the fields of a composite payload; wait: null does not wait, a negative interval waits for ever; navigation: null begins at the head, first_message too, next_message goes on behind the message that the session has got last, next_transaction at the next group, first_message_multi_group and next_message_multi_group do not stop at a group''s end; delivery_mode: persistent (null), buffered or persistent_or_buffered, which of the messages. Waiting here holds the statement''s snapshot, and so the xmin horizon: CALL aq.wait does not. Errors AQ001, AQ005, AQ007 to AQ010, AQ018, AQ042 to AQ046, AQ067, AQ115, AQ117';
+'Dequeue up to max_messages messages of a jsonb queue. consumer: its name, for queues with several consumers; max_messages; mode remove, remove_nodata (the payload comes back null), locked (locked until the end of the transaction, not consumed) or browse; correlation: a LIKE pattern; msgid: exactly this message; condition: an SQL condition over priority, correlation, properties, enqueue_time, attempts, payload and the fields of a composite payload; wait: null does not wait, a negative interval waits forever; navigation: null and first_message start at the head, next_message continues behind the session''s last message, next_transaction at the next group, first_message_multi_group and next_message_multi_group do not stop at the end of a group; delivery_mode: persistent (null), buffered or persistent_or_buffered. While it waits, the statement holds its snapshot, and therefore the xmin horizon; CALL aq.wait does not. Errors AQ001, AQ005, AQ007 to AQ010, AQ018, AQ042 to AQ046, AQ067, AQ115, AQ117';
 
 CREATE FUNCTION aq.dequeue(queue_name text, as_type anyelement,
 	consumer text DEFAULT NULL,
@@ -63,7 +63,7 @@ RETURNS TABLE (payload jsonb, priority integer, attempts integer, correlation te
 	properties jsonb, enqueue_time timestamptz, msgid uuid)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_dequeue_browse_jsonb';
 COMMENT ON FUNCTION aq.browse(text, text, integer, text, text, uuid) IS
-'Look at the messages of a jsonb queue that the consumer could dequeue, in dequeue order, without taking them; after: continue behind this message. Allowed in READ ONLY transactions';
+'Read the messages of a jsonb queue that the consumer could dequeue, in dequeue order, without taking them; after: continue behind this message. Allowed in READ ONLY transactions';
 
 CREATE FUNCTION aq.browse(queue_name text, as_type anyelement,
 	consumer text DEFAULT NULL,

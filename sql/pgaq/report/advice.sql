@@ -8,7 +8,7 @@ COMMENT ON FUNCTION aq_internal.advise(text, text, text, text, text, jsonb) IS '
 
 CREATE FUNCTION aq_internal.severity(share numeric) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN CASE WHEN share >= 30 THEN 'high' WHEN share >= 10 THEN 'medium' ELSE 'low' END;
-COMMENT ON FUNCTION aq_internal.severity(numeric) IS 'Internal: how much a percentage matters';
+COMMENT ON FUNCTION aq_internal.severity(numeric) IS 'Internal: severity of a percentage';
 
 -- Wait of users' sessions for events that match: share of DB time in percent, and sessions that waited on average.
 CREATE FUNCTION aq_internal.waited(s aq_internal.span, events text, OUT waits numeric, OUT seconds numeric, OUT share numeric, OUT active numeric)
@@ -25,8 +25,8 @@ COMMENT ON FUNCTION aq_internal.setting(jsonb, text) IS 'Internal: a parameter a
 CREATE FUNCTION aq_internal.advice_hot_object(s aq_internal.span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq_internal.advise('hot_object', aq_internal.severity(w.share), format('One object is hot: %s', h.object),
 		format('Sessions wait for the mutexes of objects in the object cache for %s %% of DB time, and %s %% of the sleeps were for this one.', round(w.share, 1), round(h.part * 100)),
-		CASE WHEN h.property LIKE 'HOT%' THEN format('It has copies already: raise pgaq.hot_object_copies (it is %s).', aq_internal.setting((s).later, 'pgaq.hot_object_copies'))
-			ELSE format('Mark it hot, so that sessions use copies of their own: SELECT aq.mark_hot(%L); pgaq.hot_object_copies says how many. And keep sessions connected: they pin a queue once.',
+		CASE WHEN h.property LIKE 'HOT%' THEN format('It already has copies: raise pgaq.hot_object_copies (it is %s).', aq_internal.setting((s).later, 'pgaq.hot_object_copies'))
+			ELSE format('Mark it hot, so that sessions use copies of their own: SELECT aq.mark_hot(%L); pgaq.hot_object_copies sets their number. Also keep sessions connected: they pin a queue once.',
 				h.object) END,
 		jsonb_build_array(jsonb_build_array('waits for mutexes of objects', w.waits, 'waits'), jsonb_build_array('time', round(w.seconds, 3), 's'), jsonb_build_array('share', round(w.share, 1), '% of DB time'),
 			jsonb_build_array('sessions that waited', round(w.active, 2), 'on average'), jsonb_build_array('sleeps for this object', h.sleeps, 'sleeps'),
@@ -37,11 +37,11 @@ $$;
 COMMENT ON FUNCTION aq_internal.advice_hot_object(aq_internal.span) IS 'Internal: rule of the report';
 
 CREATE FUNCTION aq_internal.advice_listen_herd(s aq_internal.span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT aq_internal.advise('listen_herd', aq_internal.severity(f.share), 'Messages wake sessions that they are not for',
-		format('%s %% of the wake-ups were false: the session looked, found nothing for it, and waited again. Each costs it two looks into the queue.', round(f.share)),
+	SELECT aq_internal.advise('listen_herd', aq_internal.severity(f.share), 'Messages wake the wrong sessions',
+		format('%s %% of the wake-ups were false: the session checked, found no message for it, and waited again. Each costs two checks of the queue.', round(f.share)),
 		CASE aq_internal.setting((s).later, 'pgaq.listen_wakeup')
-			WHEN 'broadcast' THEN 'Set pgaq.listen_wakeup = targeted, so that a message wakes only who listens for its consumer; or dequeue by consumer name with a wait instead of LISTEN.'
-			ELSE 'Dequeue by consumer name with a wait instead of LISTEN, with fewer sessions for a consumer; see whether sessions set pgaq.listen_wakeup = broadcast.' END,
+			WHEN 'broadcast' THEN 'Set pgaq.listen_wakeup = targeted, so that a message wakes only sessions that listen for its consumer; or dequeue by consumer name with a wait instead of LISTEN.'
+			ELSE 'Dequeue by consumer name with a wait instead of LISTEN, with fewer sessions for a consumer; check whether sessions set pgaq.listen_wakeup = broadcast.' END,
 		jsonb_build_array(jsonb_build_array('wake-ups sent', f.sent, 'wake-ups'), jsonb_build_array('false', f.false, 'wake-ups'), jsonb_build_array('useful', aq_internal.stat(s, 'queue wake-ups useful'), 'wake-ups'),
 			jsonb_build_array('messages dequeued', f.dequeued, 'messages'), jsonb_build_array('false per message', round(aq_internal.ratio(f.false, f.dequeued), 2), 'wake-ups/message'),
 			jsonb_build_array('pgaq.listen_wakeup', aq_internal.setting((s).later, 'pgaq.listen_wakeup'), '')))
@@ -54,7 +54,7 @@ COMMENT ON FUNCTION aq_internal.advice_listen_herd(aq_internal.span) IS 'Interna
 CREATE FUNCTION aq_internal.advice_one_shard(s aq_internal.span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq_internal.advise('one_shard', aq_internal.severity(w.share), format('One shard of queue %s is busy', h.queue_name),
 		format('Sessions wait for the latch of a shard for %s %% of DB time, and %s %% of the messages of this queue went into one of its shards.', round(w.share, 1), round(h.part * 100)),
-		CASE WHEN q.shards > 1 THEN 'A session enqueues into one shard: enqueue by more sessions, e.g. without a connection pooler in transaction mode that sends all by one; or take more messages with each call.'
+		CASE WHEN q.shards > 1 THEN 'A session enqueues into one shard: enqueue from more sessions (a connection pooler in transaction mode may use only one), or dequeue more messages with each call.'
 			ELSE 'Create the queue with more shards, or change them while it is not used yet, with aq.set_shards; or enqueue and dequeue arrays.' END,
 		jsonb_build_array(jsonb_build_array('waits for latches of shards', w.waits, 'waits'), jsonb_build_array('time', round(w.seconds, 3), 's'), jsonb_build_array('share', round(w.share, 1), '% of DB time'),
 			jsonb_build_array('messages into the shard', h.enqueued, 'messages'), jsonb_build_array('share of the queue', round(h.part * 100, 1), '% of messages'),
@@ -67,13 +67,13 @@ COMMENT ON FUNCTION aq_internal.advice_one_shard(aq_internal.span) IS 'Internal:
 
 CREATE FUNCTION aq_internal.advice_message_cache(s aq_internal.span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq_internal.advise('message_cache', aq_internal.severity(greatest(w.share, c.missed)), 'The message cache is too small',
-		format('Partitions leave it before their messages are taken: %s were evicted and %s loaded%s.', c.evicted, c.loaded,
-			CASE WHEN w.share >= 1 THEN format('; sessions waited for room for %s %% of DB time', round(w.share, 1)) ELSE '' END),
-		format('Raise pgaq.message_cache_size (it is %s) and restart; or see why the backlog grows: more consumers, or messages in larger batches.', pg_size_pretty(c.bytes)),
+		format('Partitions are evicted before their messages are taken: %s were evicted and %s loaded%s.', c.evicted, c.loaded,
+			CASE WHEN w.share >= 1 THEN format('; sessions waited for memory for %s %% of DB time', round(w.share, 1)) ELSE '' END),
+		format('Raise pgaq.message_cache_size (it is %s) and restart; or find out why the backlog grows: more consumers, or messages in larger batches.', pg_size_pretty(c.bytes)),
 		jsonb_build_array(jsonb_build_array('partitions evicted', c.evicted, 'partitions'), jsonb_build_array('partitions loaded', c.loaded, 'partitions'),
-			jsonb_build_array('misses', round(c.missed, 2), '% of looks'), jsonb_build_array('size', c.bytes, 'bytes'), jsonb_build_array('used at the end', c.used, 'bytes'),
-			jsonb_build_array('partitions in it', c.resident, 'partitions'), jsonb_build_array('partitions in use', c.known, 'partitions'),
-			jsonb_build_array('waits for room', round(w.seconds, 3), 's')))
+			jsonb_build_array('misses', round(c.missed, 2), '% of checks'), jsonb_build_array('size', c.bytes, 'bytes'), jsonb_build_array('used at the end', c.used, 'bytes'),
+			jsonb_build_array('partitions in the cache', c.resident, 'partitions'), jsonb_build_array('partitions in use', c.known, 'partitions'),
+			jsonb_build_array('waits for memory', round(w.seconds, 3), 's')))
 	FROM aq_internal.waited(s, '^aq: (message cache full|partition load)$') w, (
 		SELECT aq_internal.stat(s, 'message cache partitions evicted') AS evicted, aq_internal.stat(s, 'message cache partitions loaded') AS loaded,
 			aq_internal.ratio(aq_internal.stat(s, 'message cache misses'), aq_internal.stat(s, 'message cache misses') + aq_internal.stat(s, 'message cache hits'), 100) AS missed,
@@ -86,9 +86,9 @@ COMMENT ON FUNCTION aq_internal.advice_message_cache(aq_internal.span) IS 'Inter
 -- More than two partitions behind, while others of the topic are not, and not catching up.
 CREATE FUNCTION aq_internal.advice_slow_subscriber(s aq_internal.span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq_internal.advise('slow_subscriber', CASE WHEN c.dequeued = 0 THEN 'high' ELSE 'medium' END, format('Subscriber %s holds back topic %s', c.consumer, c.queue_name),
-		format('It is %s messages behind%s, others of the topic at most %s. A partition is used again only when all its subscribers are done with it.', c.lag,
+		format('It is %s messages behind%s, others of the topic at most %s. A partition is reused only when all its subscribers have finished it.', c.lag,
 			CASE WHEN c.dequeued = 0 THEN ' and has taken none' END, c.fastest),
-		format('Let more sessions dequeue for it, or more messages with each call; if nobody needs them, aq.unsubscribe(''%s'', ''%s'').', c.queue_name, c.consumer),
+		format('Let more sessions dequeue for it, or more messages with each call; if they are not needed, aq.unsubscribe(''%s'', ''%s'').', c.queue_name, c.consumer),
 		jsonb_build_array(jsonb_build_array('lag at begin', c.lag_before, 'messages'), jsonb_build_array('lag at end', c.lag, 'messages'), jsonb_build_array('smallest lag of the topic', c.fastest, 'messages'),
 			jsonb_build_array('for it', round(aq_internal.ratio(c.enqueued, (s).elapsed), 1), 'messages/s'), jsonb_build_array('done', round(aq_internal.ratio(c.dequeued, (s).elapsed), 1), 'messages/s'),
 			jsonb_build_array('partitions of the topic', p.partitions, 'partitions')))
@@ -100,12 +100,12 @@ $$;
 COMMENT ON FUNCTION aq_internal.advice_slow_subscriber(aq_internal.span) IS 'Internal: rule of the report';
 
 CREATE FUNCTION aq_internal.advice_xmin(s aq_internal.span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT aq_internal.advise('xmin_holder', CASE WHEN d.dead >= 1000000 OR p.done >= 64 THEN 'high' ELSE 'medium' END, format('An old %s keeps space from being used again', x.kind),
+	SELECT aq_internal.advise('xmin_holder', CASE WHEN d.dead >= 1000000 OR p.done >= 64 THEN 'high' ELSE 'medium' END, format('An old %s delays the reuse of space', x.kind),
 		format('%s: its snapshot is older than the last dequeue of %s consumed partitions%s. They wait for it, or for pgaq.reuse_grace.', x.who, p.done,
 			CASE WHEN d.dead > 0 THEN format(', and queue tables have %s dead rows', d.dead) ELSE '' END),
 		CASE x.kind WHEN 'session' THEN 'End the transaction, or the session (pg_terminate_backend); keep transactions short; set idle_in_transaction_session_timeout.'
 			WHEN 'prepared transaction' THEN 'COMMIT PREPARED or ROLLBACK PREPARED it.'
-			ELSE 'See why its client does not advance; drop the slot if nobody uses it (pg_drop_replication_slot).' END,
+			ELSE 'Find out why its client does not advance; drop the slot if it is not used (pg_drop_replication_slot).' END,
 		jsonb_build_array(jsonb_build_array(x.kind, x.who, ''), jsonb_build_array('open for', x.seconds, 's'), jsonb_build_array('transactions begun since', x.xmin_age, 'transactions'),
 			jsonb_build_array('partitions that wait', p.done, 'partitions'), jsonb_build_array('dead rows in queue tables', d.dead, 'rows')))
 	FROM (SELECT h.* FROM jsonb_array_elements((s).later -> 'xmin') l, jsonb_to_record(l) h(kind text, who text, xmin_age bigint, seconds numeric) ORDER BY h.xmin_age DESC, h.seconds DESC LIMIT 1) x,
@@ -118,7 +118,7 @@ COMMENT ON FUNCTION aq_internal.advice_xmin(aq_internal.span) IS 'Internal: rule
 CREATE FUNCTION aq_internal.advice_commits(s aq_internal.span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq_internal.advise('commit_bound', aq_internal.severity(c.share - 30), 'Sessions spend their time committing',
 		format('%s %% of DB time is in commits, and a transaction has %s messages on average.', round(c.share), round(c.batch, 1)),
-		'Batch more: enqueue with aq.enqueue_array, dequeue with max_messages, commit once for many. Where the last moments may be lost in a crash, synchronous_commit = off.',
+		'Batch more: enqueue with aq.enqueue_array, dequeue with max_messages, commit once for many. If you can afford to lose the last commits in a crash, set synchronous_commit = off.',
 		jsonb_build_array(jsonb_build_array('time in commits', round(c.seconds, 3), 's'), jsonb_build_array('share', round(c.share, 1), '% of DB time'),
 			jsonb_build_array('commits with messages', c.commits, 'transactions'), jsonb_build_array('average commit', round(aq_internal.ratio(c.seconds, c.commits, 1000), 3), 'ms'),
 			jsonb_build_array('messages per transaction', round(c.batch, 2), 'messages'), jsonb_build_array('synchronous_commit', aq_internal.setting((s).later, 'synchronous_commit'), '')))
@@ -131,8 +131,8 @@ COMMENT ON FUNCTION aq_internal.advice_commits(aq_internal.span) IS 'Internal: r
 
 CREATE FUNCTION aq_internal.advice_flow_control(s aq_internal.span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq_internal.advise('flow_control', aq_internal.severity(w.share), 'Enqueuers of buffered messages wait for consumers',
-		format('They waited for %s %% of DB time, because a consumer had as many buffered messages before it as pgaq.buffered_message_limit allows.', round(w.share, 1)),
-		'Look at messages in aq.buffered_queues: let more sessions dequeue for the consumer that has most, or more messages with each call; aq.unsubscribe it if nobody needs it; or raise the limit.',
+		format('They waited for %s %% of DB time, because a consumer had a backlog of pgaq.buffered_message_limit buffered messages.', round(w.share, 1)),
+		'Look at messages in aq.buffered_queues: let more sessions dequeue for the consumer with the largest backlog, or more messages with each call; aq.unsubscribe it if it is not needed; or raise the limit.',
 		jsonb_build_array(jsonb_build_array('waits', w.waits, 'waits'), jsonb_build_array('time', round(w.seconds, 3), 's'), jsonb_build_array('share', round(w.share, 1), '% of DB time'),
 			jsonb_build_array('sessions that waited', round(w.active, 2), 'on average'), jsonb_build_array('pgaq.buffered_message_limit', aq_internal.setting((s).later, 'pgaq.buffered_message_limit'), 'messages')))
 	FROM aq_internal.waited(s, '^Streams AQ: enqueue blocked due to flow control$') w
@@ -147,4 +147,4 @@ CREATE FUNCTION aq_internal.advice(s aq_internal.span) RETURNS jsonb LANGUAGE sq
 		UNION ALL SELECT 6, a FROM aq_internal.advice_xmin(s) a UNION ALL SELECT 7, a FROM aq_internal.advice_commits(s) a
 		UNION ALL SELECT 8, a FROM aq_internal.advice_flow_control(s) a) r(n, a)
 $$;
-COMMENT ON FUNCTION aq_internal.advice(aq_internal.span) IS 'Internal: advice of a report, what matters most first';
+COMMENT ON FUNCTION aq_internal.advice(aq_internal.span) IS 'Internal: advice of a report, the most important first';

@@ -37,7 +37,7 @@ BEGIN
 	PERFORM aq_internal.snapshot_settings_changed();
 END $$;
 COMMENT ON FUNCTION aq.set_snapshots(interval, interval, integer, bigint) IS
-'When snapshots are taken, and how long they are kept; null: as before; every: time between snapshots, 0: the worker takes none; retention: how long they are kept, 0: for ever; top_statements: how many statements of pg_stat_statements a snapshot has, 0: all; dbid: the database, if not this one. Errors AQ121, AQ122, AQ123';
+'Set when snapshots are taken, and how long they are kept; null leaves a setting unchanged; every: time between snapshots, 0: the worker takes none; retention: time for which they are kept, 0: forever; top_statements: number of statements of pg_stat_statements in a snapshot, 0: all; dbid: the database, if not this one. Errors AQ121, AQ122, AQ123';
 
 CREATE FUNCTION aq.drop_snapshots(first_snap_id integer, last_snap_id integer, dbid bigint DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -63,7 +63,7 @@ RETURN (
 	FROM m CROSS JOIN LATERAL (VALUES
 		(1, 'size', 'bytes', (was ->> 'total_bytes')::numeric, (is_now ->> 'total_bytes')::numeric, NULL::numeric),
 		(2, 'used', 'bytes', (was ->> 'used_bytes')::numeric, (is_now ->> 'used_bytes')::numeric, NULL),
-		(3, 'partitions in it', 'partitions', (was ->> 'resident_partitions')::numeric, (is_now ->> 'resident_partitions')::numeric, NULL),
+		(3, 'partitions in the cache', 'partitions', (was ->> 'resident_partitions')::numeric, (is_now ->> 'resident_partitions')::numeric, NULL),
 		(4, 'partitions in use', 'partitions', (was ->> 'known_partitions')::numeric, (is_now ->> 'known_partitions')::numeric, NULL),
 		(5, 'hits', 'looks', NULL, NULL, aq_internal.stat(s, 'message cache hits')),
 		(6, 'misses', 'looks', NULL, NULL, aq_internal.stat(s, 'message cache misses')),

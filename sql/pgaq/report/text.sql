@@ -101,4 +101,4 @@ BEGIN
 		RETURN QUERY SELECT aq_internal.text_table(s);
 	END LOOP;
 END $$;
-COMMENT ON FUNCTION aq.report_text(jsonb) IS 'A report as lines of text. model: what aq.report_awr and its like return';
+COMMENT ON FUNCTION aq.report_text(jsonb) IS 'A report as lines of text. model: the result of aq.report_awr or a similar function';

@@ -23,11 +23,11 @@ CREATE TABLE aq_internal.snapshot (
 COMMENT ON TABLE aq_internal.snapshot IS 'One row per snapshot of the counters';
 COMMENT ON COLUMN aq_internal.snapshot.dbid IS 'the database it was taken in: a hash of the server''s system identifier and the database''s oid';
 COMMENT ON COLUMN aq_internal.snapshot.snap_id IS 'number of the snapshot';
-COMMENT ON COLUMN aq_internal.snapshot.startup_time IS 'when the counters were last at zero: at the start of the server, or its recovery from a crash';
+COMMENT ON COLUMN aq_internal.snapshot.startup_time IS 'when the counters started at zero: at the start of the server, or at its recovery from a crash';
 COMMENT ON COLUMN aq_internal.snapshot.begin_interval_time IS 'end of the snapshot before, or startup_time if that is later';
 COMMENT ON COLUMN aq_internal.snapshot.end_interval_time IS 'when it was taken';
-COMMENT ON COLUMN aq_internal.snapshot.flush_elapsed IS 'how long that took';
-COMMENT ON COLUMN aq_internal.snapshot.snap_flag IS '0 taken by the worker, 1 by a call';
+COMMENT ON COLUMN aq_internal.snapshot.flush_elapsed IS 'its duration';
+COMMENT ON COLUMN aq_internal.snapshot.snap_flag IS '0: by the worker, 1: by a call';
 COMMENT ON COLUMN aq_internal.snapshot.error_count IS 'sources of figures that could not be read; source "error" of aq_internal.snapshot_data says why';
 
 CREATE TABLE aq_internal.snapshot_data (
@@ -37,11 +37,11 @@ CREATE TABLE aq_internal.snapshot_data (
 	data jsonb NOT NULL,
 	PRIMARY KEY (dbid, snap_id, source)
 );
-COMMENT ON TABLE aq_internal.snapshot_data IS 'What a snapshot holds of each source of figures; read it by aq.snapshot_figures';
+COMMENT ON TABLE aq_internal.snapshot_data IS 'The data of a snapshot from each source; read it through aq.snapshot_figures';
 COMMENT ON COLUMN aq_internal.snapshot_data.dbid IS 'the database';
 COMMENT ON COLUMN aq_internal.snapshot_data.snap_id IS 'the snapshot';
 COMMENT ON COLUMN aq_internal.snapshot_data.source IS 'the source of figures, see aq_internal.sources';
-COMMENT ON COLUMN aq_internal.snapshot_data.data IS 'its rows, an array';
+COMMENT ON COLUMN aq_internal.snapshot_data.data IS 'its rows, as an array';
 
 CREATE TABLE aq_internal.snapshot_baseline (
 	dbid bigint NOT NULL,
@@ -60,8 +60,8 @@ COMMENT ON COLUMN aq_internal.snapshot_baseline.baseline_id IS 'number of the ba
 COMMENT ON COLUMN aq_internal.snapshot_baseline.baseline_name IS 'its name';
 COMMENT ON COLUMN aq_internal.snapshot_baseline.start_snap_id IS 'first snapshot';
 COMMENT ON COLUMN aq_internal.snapshot_baseline.end_snap_id IS 'last snapshot';
-COMMENT ON COLUMN aq_internal.snapshot_baseline.creation_time IS 'when it was made';
-COMMENT ON COLUMN aq_internal.snapshot_baseline.expiration IS 'days after which it is dropped; null: kept';
+COMMENT ON COLUMN aq_internal.snapshot_baseline.creation_time IS 'when it was created';
+COMMENT ON COLUMN aq_internal.snapshot_baseline.expiration IS 'days after which it is dropped; null: it is kept';
 
 -- No row: aq_internal.snapshot_settings knows what holds.
 CREATE TABLE aq_internal.snapshot_control (
@@ -73,7 +73,7 @@ CREATE TABLE aq_internal.snapshot_control (
 COMMENT ON TABLE aq_internal.snapshot_control IS 'Settings of the snapshots, where they differ from the defaults';
 COMMENT ON COLUMN aq_internal.snapshot_control.dbid IS 'the database';
 COMMENT ON COLUMN aq_internal.snapshot_control.snap_interval IS 'time between snapshots; 0: the worker takes none';
-COMMENT ON COLUMN aq_internal.snapshot_control.retention IS 'how long they are kept; 0: for ever';
+COMMENT ON COLUMN aq_internal.snapshot_control.retention IS 'how long they are kept; 0: forever';
 COMMENT ON COLUMN aq_internal.snapshot_control.topnsql IS 'statements kept of pg_stat_statements; null: all';
 
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.snapshot', '');

@@ -64,25 +64,25 @@ CREATE TABLE aq_internal.queue (
 	queue_type text NOT NULL DEFAULT 'normal' CHECK (queue_type IN ('normal', 'exception')),
 	converted timestamptz CHECK (store <> 'b' OR converted IS NOT NULL)
 );
-COMMENT ON TABLE aq_internal.queue IS 'One row per queue; owner and privileges stand at the view aq_data.q<queue_id>';
+COMMENT ON TABLE aq_internal.queue IS 'One row per queue; its owner and privileges are those of the view aq_data.q<queue_id>';
 COMMENT ON COLUMN aq_internal.queue.queue_id IS 'number of the queue, part of its tables'' names';
 COMMENT ON COLUMN aq_internal.queue.queue_name IS 'name, unique in the database';
 COMMENT ON COLUMN aq_internal.queue.payload_type IS 'type of the payload';
 COMMENT ON COLUMN aq_internal.queue.multiple_consumers IS 'true: a topic, every message has its own set of consumers';
 COMMENT ON COLUMN aq_internal.queue.shards IS 'number of shards; a session enqueues into one of them';
 COMMENT ON COLUMN aq_internal.queue.max_retries IS 'rolled back dequeues allowed before the message goes to the exception queue; null: no limit';
-COMMENT ON COLUMN aq_internal.queue.retry_delay IS 'how long a message rests after a rolled back dequeue';
-COMMENT ON COLUMN aq_internal.queue.retention IS 'how long consumed messages stay visible in aq.messages';
+COMMENT ON COLUMN aq_internal.queue.retry_delay IS 'delay of a message after a rolled back dequeue';
+COMMENT ON COLUMN aq_internal.queue.retention IS 'time for which consumed messages remain visible in aq.messages';
 COMMENT ON COLUMN aq_internal.queue.exception_queue_id IS 'queue that takes expired and failed messages; null: they are dropped';
 COMMENT ON COLUMN aq_internal.queue.enqueue_enabled IS 'false after aq.stop_queue(enqueue)';
 COMMENT ON COLUMN aq_internal.queue.dequeue_enabled IS 'false after aq.stop_queue(dequeue)';
 COMMENT ON COLUMN aq_internal.queue.key IS 'random number that makes message ids of this queue unique';
 COMMENT ON COLUMN aq_internal.queue.created IS 'when the queue was created';
 COMMENT ON COLUMN aq_internal.queue.comment IS 'the creator''s comment';
-COMMENT ON COLUMN aq_internal.queue.store IS 'what keeps its messages: s the sharded store, c a queue table of the classic store, b both: converted, and not all that was in the queue table is gone';
+COMMENT ON COLUMN aq_internal.queue.store IS 'the store of its messages: s sharded, c a queue table of the classic store, b both: converted, with messages left in the queue table';
 COMMENT ON COLUMN aq_internal.queue.queue_table_id IS 'its queue table; null: sharded';
-COMMENT ON COLUMN aq_internal.queue.queue_type IS 'normal, or exception: takes what other queues of its queue table could not deliver, and nothing else';
-COMMENT ON COLUMN aq_internal.queue.converted IS 'when aq.convert_queue made it a sharded queue; null: it was made as what it is';
+COMMENT ON COLUMN aq_internal.queue.queue_type IS 'normal, or exception: takes only messages that other queues of its queue table could not deliver';
+COMMENT ON COLUMN aq_internal.queue.converted IS 'when aq.convert_queue converted it to a sharded queue; null: it was not converted';
 
 CREATE SEQUENCE aq_internal.consumer_number_seq AS bigint;
 COMMENT ON SEQUENCE aq_internal.consumer_number_seq IS 'Numbers of consumers; never reused';
@@ -103,12 +103,12 @@ CREATE TABLE aq_internal.subscriber (
 	PRIMARY KEY (queue_id, "position"),
 	UNIQUE (queue_id, consumer)
 );
-COMMENT ON TABLE aq_internal.subscriber IS 'One row per consumer a message of the queue can be for';
+COMMENT ON TABLE aq_internal.subscriber IS 'One row per possible consumer of the queue''s messages';
 COMMENT ON COLUMN aq_internal.subscriber.queue_id IS 'the queue';
 COMMENT ON COLUMN aq_internal.subscriber."position" IS 'bit of the consumer in the messages'' sets of consumers';
 COMMENT ON COLUMN aq_internal.subscriber.consumer IS 'name of the consumer; null once removed';
-COMMENT ON COLUMN aq_internal.subscriber.kind IS 'subscriber: by aq.subscribe; recipient: named in a recipient list only; removed: the bit is not free yet';
-COMMENT ON COLUMN aq_internal.subscriber.rule IS 'condition that a message must meet; null: every message';
+COMMENT ON COLUMN aq_internal.subscriber.kind IS 'subscriber: by aq.subscribe; recipient: named only in recipient lists; removed: the bit is not free yet';
+COMMENT ON COLUMN aq_internal.subscriber.rule IS 'condition that a message must meet; null: none';
 COMMENT ON COLUMN aq_internal.subscriber.created IS 'when the consumer was first named';
 COMMENT ON COLUMN aq_internal.subscriber.comment IS 'the creator''s comment';
 COMMENT ON COLUMN aq_internal.subscriber.transformation IS 'function that dbms_aq applies to the payloads it dequeues; null: none';
@@ -120,20 +120,20 @@ CREATE TABLE aq_internal.buffered_queue (
 	losses integer NOT NULL DEFAULT 0,
 	lost_at timestamptz
 );
-COMMENT ON TABLE aq_internal.buffered_queue IS 'Queues that have had buffered messages: these are in aq_data.b<queue_id>, what they are to their consumers in aq_data.d<queue_id>, both unlogged';
+COMMENT ON TABLE aq_internal.buffered_queue IS 'Queues that have had buffered messages. The messages are in aq_data.b<queue_id>, their states for each consumer in aq_data.d<queue_id>, both unlogged';
 COMMENT ON COLUMN aq_internal.buffered_queue.queue_id IS 'the queue';
-COMMENT ON COLUMN aq_internal.buffered_queue.created IS 'when the tables were made, for the first buffered message';
+COMMENT ON COLUMN aq_internal.buffered_queue.created IS 'when the tables were created, for the first buffered message';
 COMMENT ON COLUMN aq_internal.buffered_queue.losses IS 'how often the tables were found empty after a crash';
-COMMENT ON COLUMN aq_internal.buffered_queue.lost_at IS 'when that was last; buffered messages of before are gone';
-COMMENT ON COLUMN aq_internal.subscriber.rule_role IS 'role that wrote the rule, which runs with its rights; null (not known) or empty (dropped): with those of aq_user_role';
-COMMENT ON COLUMN aq_internal.subscriber.transformation_role IS 'role that chose the transformation, and must be allowed to execute it; empty: dropped';
-COMMENT ON COLUMN aq_internal.subscriber.number IS 'tells the consumer from those that had its position before: it is higher than theirs';
+COMMENT ON COLUMN aq_internal.buffered_queue.lost_at IS 'time of the last loss; earlier buffered messages are gone';
+COMMENT ON COLUMN aq_internal.subscriber.rule_role IS 'role that wrote the rule, which runs with its privileges; null (not known) or empty (dropped): with those of aq_user_role';
+COMMENT ON COLUMN aq_internal.subscriber.transformation_role IS 'role that chose the transformation, and must have EXECUTE on it; empty: dropped';
+COMMENT ON COLUMN aq_internal.subscriber.number IS 'distinguishes the consumer from earlier ones at its position: it is higher than theirs';
 
 CREATE TABLE aq_internal.property (
 	name text PRIMARY KEY,
 	value text NOT NULL CHECK (length(value) BETWEEN 1 AND 200)
 );
-COMMENT ON TABLE aq_internal.property IS 'Properties of the database that somebody has set: see aq.database_properties';
+COMMENT ON TABLE aq_internal.property IS 'Properties of the database that differ from the defaults: see aq.database_properties';
 COMMENT ON COLUMN aq_internal.property.name IS 'name of the property';
 COMMENT ON COLUMN aq_internal.property.value IS 'its value';
 
@@ -164,7 +164,7 @@ CREATE TABLE aq_internal.queue_table (
 	created timestamptz NOT NULL DEFAULT now(),
 	UNIQUE (schema_name, table_name)
 );
-COMMENT ON TABLE aq_internal.queue_table IS 'Queue tables of the classic store: messages in aq_data.t<queue_table_id>, what they are to their consumers in aq_data.c<queue_table_id>';
+COMMENT ON TABLE aq_internal.queue_table IS 'Queue tables of the classic store. The messages are in aq_data.t<queue_table_id>, their states for each consumer in aq_data.c<queue_table_id>';
 COMMENT ON COLUMN aq_internal.queue_table.queue_table_id IS 'number of the queue table, part of its tables'' names';
 COMMENT ON COLUMN aq_internal.queue_table.schema_name IS 'schema of its name';
 COMMENT ON COLUMN aq_internal.queue_table.table_name IS 'name, unique in the schema';
@@ -173,7 +173,7 @@ COMMENT ON COLUMN aq_internal.queue_table.sort_list IS 'order of dequeue: priori
 COMMENT ON COLUMN aq_internal.queue_table.multiple_consumers IS 'true: its queues are topics';
 COMMENT ON COLUMN aq_internal.queue_table.message_grouping IS 'true: what a transaction enqueues is dequeued by one transaction';
 COMMENT ON COLUMN aq_internal.queue_table.secure IS 'true: a secure queue table';
-COMMENT ON COLUMN aq_internal.queue_table.compatible IS 'release that it was made compatible with; for the dictionary views';
+COMMENT ON COLUMN aq_internal.queue_table.compatible IS 'release that it was created compatible with; for the dictionary views';
 COMMENT ON COLUMN aq_internal.queue_table.owner IS 'role that created it; empty: dropped';
 COMMENT ON COLUMN aq_internal.queue_table.comment IS 'the creator''s comment';
 COMMENT ON COLUMN aq_internal.queue_table.created IS 'when it was created';
@@ -187,7 +187,7 @@ CREATE TABLE aq_data.log_template (
 	ordinals bigint[] NOT NULL
 );
 ALTER TABLE aq_data.log_template ALTER ordinals SET STORAGE PLAIN;
-COMMENT ON TABLE aq_data.log_template IS 'Form of the dequeue logs: which consumer was done with which messages';
+COMMENT ON TABLE aq_data.log_template IS 'Form of the dequeue logs: which consumer has finished which messages';
 COMMENT ON COLUMN aq_data.log_template.kind IS 't taken, p purged, r dequeue rolled back, x expired or failed, m moved to the exception queue or dropped, l locked by a prepared transaction';
 COMMENT ON COLUMN aq_data.log_template.stream IS 'stream of the messages: (shard * 10 + priority) * 2, plus 1 if delayed';
 COMMENT ON COLUMN aq_data.log_template.consumer IS 'position of the consumer, see aq_internal.subscriber; 0 in single-consumer queues';

@@ -55,17 +55,17 @@ BEGIN
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq.set_property(text, text) IS
-'Sets a property of the database, which aq.database_properties shows, and the views of pgaq_oracle to Oracle''s clients; null gives it its default again. It needs the right to change the table aq_internal.property';
+'Sets a property of the database, which aq.database_properties shows, and the views of pgaq_oracle to Oracle''s clients; null restores its default. Requires the privilege to change the table aq_internal.property';
 
-CALL aq_internal.make_view('aq', 'cached_objects', 'Objects in the object cache: queues in use, of all databases, and the copies of hot ones. Each number is exact, two of a row may differ by what happened between reading them',
+CALL aq_internal.make_view('aq', 'cached_objects', 'Objects in the object cache: queues in use, of all databases, and the copies of hot ones. Each number is exact, but two numbers of a row are read one after the other',
 	$$FROM aq_internal.cache_objects() o
 	LEFT JOIN (aq_internal.queue q JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database())
 		ON q.queue_id = abs(o.queue_id) AND d.oid = o.database$$, $$
-	queue_name = q.queue_name | name of the queue; null for one of another database
+	queue_name = q.queue_name | name of the queue; null for a queue of another database
 	database_id = o.database | OID of its database
 	queue_id = abs(o.queue_id) | number of the queue
 	buffered = o.queue_id < 0 | it is the side of the queue that keeps its buffered messages
-	status = o.status | VALID; LOADING: its first user loads it; AGING: it may have to make room; DROPPED: the last pin keeps it
+	status = o.status | VALID; LOADING: a session is loading it; AGING: it can be evicted; DROPPED: only a pin keeps it in memory
 	property = o.property | HOT, or HOTCOPY and the number of the copy, or null
 	locks = o.locks | sessions that know the object (they have the null lock or a stronger one)
 	pins = o.pins | sessions that have it pinned
@@ -73,12 +73,12 @@ CALL aq_internal.make_view('aq', 'cached_objects', 'Objects in the object cache:
 	pin_mode = o.pin_mode | strongest pin that a session has: NONE, SHARE or EXCLUSIVE
 	loads = o.loads | how often it was loaded while it had this handle
 	loaded = o.loaded | when it was loaded
-	invalidations = o.invalidations | how often its definition has changed, or a change was rolled back
+	invalidations = o.invalidations | number of changes of its definition, including rolled back ones
 	locked_total = o.locked_total | how often it was locked in share or exclusive mode
 	pinned_total = o.pinned_total | how often it was pinned
 	mutex_gets = o.mutex_gets | how often its mutex was got
 	mutex_sleeps = o.mutex_sleeps | steps of waiting for its mutex
-	shared_bytes = o.sharable_mem | bytes of shared memory for the handle and the fixed part of its value; a copy has no value of its own
+	shared_bytes = o.sharable_mem | bytes of shared memory for the handle and the fixed part of its value; a copy does not have its own value
 	bucket = o.bucket | number of its hash bucket, whose mutex protects the chain it is in
 	hash = o.hash | its hash: P1 of waits for its mutex
 	full_hash = o.full_hash | 128 bits that name it
@@ -87,21 +87,21 @@ $$);
 
 CALL aq_internal.make_view('aq', 'object_cache', 'Use of the object cache since the server started, of all databases', 'FROM aq_internal.cache_library() l', $$
 	gets = l.gets | searches of the hash for an object
-	hits = l.gethits | of these: it was there
+	hits = l.gethits | of these: found
 	pins = l.pins | how often an object was pinned
 	pin_hits = l.pinhits | of these: it did not have to be loaded
-	reloads = l.reloads | objects that came back after they had made room for others; at least as many
-	invalidations = l.invalidations | changes of definitions, and changes rolled back, of objects in the cache; one for each copy
-	aged_out = l.aged_out | objects that made room for others
+	reloads = l.reloads | objects that were loaded again after an eviction; a lower bound
+	invalidations = l.invalidations | committed and rolled back changes of definitions of objects in the cache; one for each copy
+	aged_out = l.aged_out | objects that were evicted
 $$);
 
-CALL aq_internal.make_view('aq', 'dictionary_cache', 'The dictionary caches. Gets and misses are exact: every request is counted once, under what protects the row', 'FROM aq_internal.cache_rows() r', $$
-	cache = r.name | name: dc_objects (names of queues), dc_users (owner and rights of a queue), dc_props (properties of the database)
-	entries = r.usage | rows in the cache, clones included
+CALL aq_internal.make_view('aq', 'dictionary_cache', 'The dictionary caches. Gets and misses are exact: every request is counted once, under the mutex or latch of the row', 'FROM aq_internal.cache_rows() r', $$
+	cache = r.name | name: dc_objects (names of queues), dc_users (owner and privileges of a queue), dc_props (properties of the database)
+	entries = r.usage | rows in the cache, including clones
 	clones = r.clones | of the rows: clones of hot ones
 	gets = r.gets | requests for a row
-	misses = r.misses | of these: it was not there, or the session had changed it itself, and was read from the catalog
-	modifications = r.modifications | commands that have changed what the cache has rows of, in all databases
-	flushes = r.flushes | rows that left the cache because of a change
-	mutex_sleeps = r.sleeps | steps of waiting for the mutexes of the rows that are there now
+	misses = r.misses | of these: not found, or changed by the session itself, and read from the catalog
+	modifications = r.modifications | commands that have changed data that the cache holds, in all databases
+	flushes = r.flushes | rows removed from the cache because of a change
+	mutex_sleeps = r.sleeps | steps of waiting for the mutexes of the current rows
 $$);

@@ -1,33 +1,33 @@
 -- The history: samples of active sessions, and snapshots of all counters.
 
-CALL aq_internal.make_view('aq', 'session_history', 'Sessions of the whole server that were active when the sampler looked (pgaq.ash_interval), as many rows as pgaq.ash_size holds. A session that waits for something idle is not active. Samples, not counts: a wait shorter than the interval is met by chance',
+CALL aq_internal.make_view('aq', 'session_history', 'Active sessions of the whole server, sampled every pgaq.ash_interval; as many rows as pgaq.ash_size holds. A session in an idle wait is not active. Samples, not counts: a wait shorter than the interval is sampled by chance',
 	$$FROM aq_internal.ash_rows(0) h
 	LEFT JOIN pg_catalog.pg_roles u ON u.oid = h.user_id
 	LEFT JOIN pg_catalog.pg_database d ON d.oid = h.database
 	LEFT JOIN aq_internal.queue q ON q.queue_id = h.queue_id AND d.datname = current_database()$$, $$
 	sample_time = h.sample_time | when the sample was taken
-	sample_id = h.sample_id | number of the sample; grows, over restarts of the server too
+	sample_id = h.sample_id | number of the sample; it also grows over restarts of the server
 	session = h.session | number of the session
 	pid = h.pid | its process id
-	background = h.background | a process of the server's own
+	background = h.background | a process of the server itself
 	role = u.rolname::text | name of its role
 	database = d.datname::text | its database; null: none
-	event = h.event_name | what it waited for; "type: event" is a wait of PostgreSQL's own; null: nothing, it was on a processor
+	event = h.event_name | its wait; "type: event" is a wait of PostgreSQL's own; null: it was on a processor
 	wait_class = h.wait_class | class of the event
 	wait_us = h.wait_us | microseconds it had waited when the sample was taken; null: PostgreSQL's own
-	time_waited_us = h.time_waited | microseconds that the wait took in the end, in its last sample; null: it lasts, is PostgreSQL's own, or has a later sample
-	p1_meaning = h.p1text | what P1 is
+	time_waited_us = h.time_waited | total microseconds of the wait, in its last sample; null: it continues, is PostgreSQL's own, or has a later sample
+	p1_meaning = h.p1text | meaning of P1
 	p1 = h.p1 | parameter 1 of the wait
-	p2_meaning = h.p2text | what P2 is
+	p2_meaning = h.p2text | meaning of P2
 	p2 = h.p2 | parameter 2 of the wait
-	p3_meaning = h.p3text | what P3 is
+	p3_meaning = h.p3text | meaning of P3
 	p3 = h.p3 | parameter 3 of the wait
-	blocking_session = h.blocker | number of the session that held what it waited for
+	blocking_session = h.blocker | number of the session that blocked it
 	blocking_pid = h.blocker_pid | process id of that session
-	operation = h.operation | queue operation it was in
-	queue_name = q.queue_name | name of the queue, if it is one of this database
+	operation = h.operation | its queue operation
+	queue_name = q.queue_name | name of the queue, if it is in this database
 	queue_id = h.queue_id | number of the queue
-	program = h.program | application_name, or the kind of process
+	program = h.program | application_name, or the type of process
 	module = coalesce(h.module, h.program) | as set by dbms_application_info of pgaq_oracle, otherwise program
 	action = h.action | as set by dbms_application_info
 	query_id = h.query_id | identifier of the query, as in pg_stat_statements; null when compute_query_id is off
@@ -39,23 +39,23 @@ CALL aq_internal.make_view('aq', 'stored_session_history', 'One sample in ten of
 	sample_id = h.sample_id | number of the sample
 	session = h.session_id | number of the session
 	pid = h.session_serial | its process id
-	background = h.background | a process of the server's own
-	role = h.username | name of its role, as it was then
-	event = h.event | what it waited for; "type: event" is a wait of PostgreSQL's own; null: nothing, it was on a processor
+	background = h.background | a process of the server itself
+	role = h.username | name of its role at that time
+	event = h.event | its wait; "type: event" is a wait of PostgreSQL's own; null: it was on a processor
 	wait_class = h.wait_class | class of the event
 	time_waited_us = h.time_waited | microseconds that the wait took in the end, if that was known when the sample was kept
-	p1_meaning = h.p1text | what P1 is
+	p1_meaning = h.p1text | meaning of P1
 	p1 = h.p1 | parameter 1 of the wait
-	p2_meaning = h.p2text | what P2 is
+	p2_meaning = h.p2text | meaning of P2
 	p2 = h.p2 | parameter 2 of the wait
-	p3_meaning = h.p3text | what P3 is
+	p3_meaning = h.p3text | meaning of P3
 	p3 = h.p3 | parameter 3 of the wait
-	blocking_session = h.blocking_session | number of the session that held what it waited for
+	blocking_session = h.blocking_session | number of the session that blocked it
 	blocking_pid = h.blocking_session_serial | process id of that session
-	operation = h.operation | queue operation it was in
-	queue_name = h.queue_name | name of the queue, as it was then
+	operation = h.operation | its queue operation
+	queue_name = h.queue_name | name of the queue at that time
 	queue_id = h.queue_id | number of the queue
-	program = h.program | application_name, or the kind of process
+	program = h.program | application_name, or the type of process
 	module = h.module | module of dbms_application_info, or program
 	action = h.action | action of dbms_application_info
 	query_id = h.sql_id | identifier of the query
@@ -67,25 +67,25 @@ CALL aq_internal.make_view('aq', 'sampled_waits', 'Estimates: what active sessio
 	event = coalesce(event_name, 'ON CPU') | the wait as "type: event"; ON CPU: not waiting
 	wait_class | class of the event
 	background | met in processes of the server's own
-	samples | how often the sampler has met it
+	samples | samples of it
 	time_us | microseconds that these samples stand for: each for an interval of the sampler
 $$);
 
-CALL aq_internal.make_view('aq', 'session_sampler', 'The ring of samples, and what they cost', 'FROM aq_internal.ash_info()', $$
-	rows_max | rows that fit, by pgaq.ash_size
-	rows_used = least(rows_written, rows_max) | rows that are there
+CALL aq_internal.make_view('aq', 'session_sampler', 'The ring of samples, and their cost', 'FROM aq_internal.ash_info()', $$
+	rows_max | maximum number of rows, from pgaq.ash_size
+	rows_used = least(rows_written, rows_max) | rows in the ring
 	rows_written | rows written since the server started
 	samples | samples taken since then
 	latest_sample_id = sample_id | the last sample
 	time_us = spent_us | microseconds that all samples took
-	started | when the ring was made
+	started | when the ring was created
 $$);
 
 CALL aq_internal.make_view('aq', 'snapshots', 'Snapshots of all counters, for aq.report_awr and its like', 'FROM aq_internal.snapshot s', $$
 	snap_id = s.snap_id | number of the snapshot
 	taken = s.end_interval_time | when it was taken
 	begins = s.begin_interval_time | when the snapshot before was taken, or startup_time if that is later
-	startup_time = s.startup_time | when the counters were last at zero: at the start of the server, or its recovery from a crash
+	startup_time = s.startup_time | when the counters started at zero: at the start of the server, or at its recovery from a crash
 	by_worker = s.snap_flag = 0 | taken by the worker, not by a call
 	elapsed = s.flush_elapsed | how long it took
 	errors = s.error_count | sources of figures that could not be read: source error of aq.snapshot_figures says why
@@ -104,14 +104,14 @@ CALL aq_internal.make_view('aq', 'baselines', 'Baselines: ranges of snapshots ke
 	baseline_name = b.baseline_name | its name
 	first_snap_id = b.start_snap_id | first snapshot
 	last_snap_id = b.end_snap_id | last snapshot
-	created = b.creation_time | when the baseline was made
-	expires_after_days = b.expiration | days after which it is dropped; null: kept
+	created = b.creation_time | when the baseline was created
+	expires_after_days = b.expiration | days after which it is dropped; null: it is kept
 	baseline_id = b.baseline_id | number of the baseline
 	dbid = b.dbid | the database
 $$);
 
 CALL aq_internal.make_view('aq', 'snapshot_settings', 'When snapshots of this database are taken, and how long they are kept', 'FROM aq_internal.snapshot_settings() s', $$
 	every = s.snap_interval | time between snapshots; 0: the worker takes none
-	retention = s.retention | how long they are kept; 0: for ever
+	retention = s.retention | how long they are kept; 0: forever
 	top_statements = s.topnsql | statements kept of pg_stat_statements; null: all
 $$);

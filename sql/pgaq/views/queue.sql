@@ -117,7 +117,7 @@ SELECT q.queue_name, q.queue_id,
 	q.queue_type, q.store = 'b' AS converting
 FROM aq_internal.queue q
 WHERE aq_internal.may(q.queue_id, 'ANY') OR pg_has_role('pg_monitor', 'USAGE');
-COMMENT ON VIEW aq.queues IS 'Queues that the current role may use; members of pg_monitor see all';
+COMMENT ON VIEW aq.queues IS 'Queues that the current role can use; members of pg_monitor see all';
 COMMENT ON COLUMN aq.queues.queue_name IS 'name';
 COMMENT ON COLUMN aq.queues.queue_id IS 'number, part of its tables'' names in aq_data';
 COMMENT ON COLUMN aq.queues.owner IS 'role that owns the queue';
@@ -125,33 +125,33 @@ COMMENT ON COLUMN aq.queues.payload_type IS 'type of the payload';
 COMMENT ON COLUMN aq.queues.multiple_consumers IS 'true: a topic';
 COMMENT ON COLUMN aq.queues.shards IS 'number of shards';
 COMMENT ON COLUMN aq.queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
-COMMENT ON COLUMN aq.queues.retry_delay IS 'rest of a message after a rolled back dequeue';
-COMMENT ON COLUMN aq.queues.retention IS 'how long consumed messages stay visible';
+COMMENT ON COLUMN aq.queues.retry_delay IS 'delay of a message after a rolled back dequeue';
+COMMENT ON COLUMN aq.queues.retention IS 'time for which consumed messages remain visible';
 COMMENT ON COLUMN aq.queues.exception_queue IS 'queue for expired and failed messages; null: they are dropped';
 COMMENT ON COLUMN aq.queues.enqueue_enabled IS 'false while stopped for enqueue';
 COMMENT ON COLUMN aq.queues.dequeue_enabled IS 'false while stopped for dequeue';
-COMMENT ON COLUMN aq.queues.may_enqueue IS 'the current role may enqueue';
-COMMENT ON COLUMN aq.queues.may_dequeue IS 'the current role may dequeue';
+COMMENT ON COLUMN aq.queues.may_enqueue IS 'the current role can enqueue';
+COMMENT ON COLUMN aq.queues.may_dequeue IS 'the current role can dequeue';
 COMMENT ON COLUMN aq.queues.created IS 'when it was created';
 COMMENT ON COLUMN aq.queues.comment IS 'comment given at creation';
 COMMENT ON COLUMN aq.queues.queue_table IS 'its queue table; null: a sharded queue';
 COMMENT ON COLUMN aq.queues.queue_type IS 'normal or exception';
-COMMENT ON COLUMN aq.queues.converting IS 'true: converted to a sharded queue, and not all that was in the queue table is gone';
+COMMENT ON COLUMN aq.queues.converting IS 'true: converted to a sharded queue, with messages left in the queue table';
 
 CREATE VIEW aq.buffered_queues AS
 SELECT q.queue_name, s.messages, s.spilled, s.enqueued, s.dequeued, s.failed, s.bytes, b.created, b.losses, b.lost_at
 FROM aq_internal.buffered_queue b JOIN aq_internal.queue q ON q.queue_id = b.queue_id, LATERAL aq_internal.buffered_queue(q.queue_id) s;
-COMMENT ON VIEW aq.buffered_queues IS 'Queues that have had buffered messages; reads these, so restrict it to a queue';
+COMMENT ON VIEW aq.buffered_queues IS 'Queues that have had buffered messages. Reads these messages, so restrict it to a queue';
 COMMENT ON COLUMN aq.buffered_queues.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.buffered_queues.messages IS 'its buffered messages';
-COMMENT ON COLUMN aq.buffered_queues.spilled IS 'those of them that are on disk and not in shared buffers';
-COMMENT ON COLUMN aq.buffered_queues.enqueued IS 'buffered messages enqueued since the server or the queue came into use';
-COMMENT ON COLUMN aq.buffered_queues.dequeued IS '(message, consumer) pairs done with since: consumed, purged, expired or failed';
+COMMENT ON COLUMN aq.buffered_queues.spilled IS 'of these: on disk and not in shared buffers';
+COMMENT ON COLUMN aq.buffered_queues.enqueued IS 'buffered messages enqueued since the start of the server, or since the queue came into use';
+COMMENT ON COLUMN aq.buffered_queues.dequeued IS '(message, consumer) pairs done since: consumed, purged, expired or failed';
 COMMENT ON COLUMN aq.buffered_queues.failed IS 'of these: expired or failed';
 COMMENT ON COLUMN aq.buffered_queues.bytes IS 'size of its tables';
 COMMENT ON COLUMN aq.buffered_queues.created IS 'when it got its first buffered message';
-COMMENT ON COLUMN aq.buffered_queues.losses IS 'how often its buffered messages were lost, if there were any: crashes, promotions, restored backups';
-COMMENT ON COLUMN aq.buffered_queues.lost_at IS 'when that was noticed last, after the start; null: never';
+COMMENT ON COLUMN aq.buffered_queues.losses IS 'number of possible losses of its buffered messages: crashes, promotions, restored backups';
+COMMENT ON COLUMN aq.buffered_queues.lost_at IS 'when this was detected last, after the start; null: never';
 
 CREATE VIEW aq.subscribers AS
 SELECT q.queue_name, s.consumer, COALESCE(s.kind, 'single') AS kind, s.rule,
@@ -163,22 +163,22 @@ FROM aq_internal.queue q
 	JOIN aq_internal.consumers() c ON c.queue_id = q.queue_id
 	LEFT JOIN aq_internal.subscriber s ON s.queue_id = q.queue_id AND s."position" = c."position"
 WHERE NOT q.multiple_consumers OR s.consumer IS NOT NULL;
-COMMENT ON VIEW aq.subscribers IS 'Consumers of the queues that the current role may use; a single-consumer queue has one row with a null name. The counters are null while the queue is not in memory because pgaq.max_queues others are, or nearly';
+COMMENT ON VIEW aq.subscribers IS 'Consumers of the queues that the current role can use; a single-consumer queue has one row with a null name. The counters are null while the queue is not in memory because (nearly) pgaq.max_queues others are';
 COMMENT ON COLUMN aq.subscribers.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.subscribers.consumer IS 'name; null: the only consumer of a single-consumer queue';
-COMMENT ON COLUMN aq.subscribers.kind IS 'subscriber, recipient (named in a recipient list only) or single';
-COMMENT ON COLUMN aq.subscribers.rule IS 'condition that messages must meet; null: all';
-COMMENT ON COLUMN aq.subscribers.rule_role IS 'role that wrote the rule: it runs with the rights of that role; null when it is not known or gone';
-COMMENT ON COLUMN aq.subscribers.enqueued IS 'messages for it since the server or the queue came into use, plus those found then';
-COMMENT ON COLUMN aq.subscribers.dequeued IS 'messages it was done with since: consumed, purged, expired or failed';
-COMMENT ON COLUMN aq.subscribers.lag IS 'messages it is not done with; after a restart it grows to the true figure while the worker counts';
-COMMENT ON COLUMN aq.subscribers.ready IS 'messages it could have now: of a sharded queue those resident in the message cache; of a queue table they are counted in its index each time the column is selected, which takes about half a second for a million; lag costs nothing';
+COMMENT ON COLUMN aq.subscribers.kind IS 'subscriber, recipient (named only in recipient lists) or single';
+COMMENT ON COLUMN aq.subscribers.rule IS 'condition that messages must meet; null: none';
+COMMENT ON COLUMN aq.subscribers.rule_role IS 'role that wrote the rule, which runs with its privileges; null: not known or dropped';
+COMMENT ON COLUMN aq.subscribers.enqueued IS 'messages for it since the start of the server, or since the queue came into use, plus those present at that time';
+COMMENT ON COLUMN aq.subscribers.dequeued IS 'messages that it has finished since: consumed, purged, expired or failed';
+COMMENT ON COLUMN aq.subscribers.lag IS 'messages that it has not finished; after a restart it grows to the true number while the worker counts';
+COMMENT ON COLUMN aq.subscribers.ready IS 'messages ready for it: of a sharded queue those resident in the message cache; of a queue table those in its index, counted each time the column is selected, about half a second for a million; lag costs nothing';
 COMMENT ON COLUMN aq.subscribers.waiting IS 'sessions that wait for its messages';
 COMMENT ON COLUMN aq.subscribers.created IS 'when it was first named';
 COMMENT ON COLUMN aq.subscribers.comment IS 'comment given with aq.subscribe';
 COMMENT ON COLUMN aq.subscribers.delivery_mode IS 'which messages it gets: persistent, buffered or persistent_or_buffered; the counters are of persistent ones';
-COMMENT ON COLUMN aq.subscribers.consumed IS 'messages it has consumed, of dequeued, since the server or the queue came into use';
-COMMENT ON COLUMN aq.subscribers.latency_us IS 'microseconds from their enqueues to the commits of their dequeues, delays included, in all: divide by consumed';
+COMMENT ON COLUMN aq.subscribers.consumed IS 'messages that it has consumed, part of dequeued, since the start of the server, or since the queue came into use';
+COMMENT ON COLUMN aq.subscribers.latency_us IS 'total microseconds from their enqueues to the commits of their dequeues, including delays: divide by consumed';
 
 CREATE VIEW aq.shards AS
 SELECT q.queue_name, s.shard, s.priority, s.delayed, s.enqueued, s.pending, s.in_hand, s.partitions, s.resident
@@ -189,8 +189,8 @@ COMMENT ON COLUMN aq.shards.shard IS 'number of the shard, from 0';
 COMMENT ON COLUMN aq.shards.priority IS 'priority of its messages';
 COMMENT ON COLUMN aq.shards.delayed IS 'true: of messages enqueued with a delay';
 COMMENT ON COLUMN aq.shards.enqueued IS 'messages committed since the queue came into use';
-COMMENT ON COLUMN aq.shards.pending IS 'messages of transactions that run or are prepared';
-COMMENT ON COLUMN aq.shards.in_hand IS '(message, consumer) pairs taken by such transactions';
+COMMENT ON COLUMN aq.shards.pending IS 'messages of running and prepared transactions';
+COMMENT ON COLUMN aq.shards.in_hand IS '(message, consumer) pairs locked by such transactions';
 COMMENT ON COLUMN aq.shards.partitions IS 'partitions that hold its messages';
 COMMENT ON COLUMN aq.shards.resident IS 'those of them in the message cache';
 
@@ -199,22 +199,22 @@ SELECT q.queue_name, p.table_no, p.messages, p.log, p.state, p.shard, p.priority
 	p.slots, p.outstanding, p.pending, p.in_hand, p.resident, p.next_timer, p.last_dequeue,
 	pg_total_relation_size(p.messages) + pg_total_relation_size(p.log) AS bytes
 FROM aq_internal.partitions() p JOIN aq_internal.queue q ON q.queue_id = p.queue_id;
-COMMENT ON VIEW aq.partitions IS 'Partitions: up to 16384 messages each, in a pair of tables that is truncated and used again when all are consumed';
+COMMENT ON VIEW aq.partitions IS 'Partitions: up to 16384 messages each, in a pair of tables that is truncated and reused when all are consumed';
 COMMENT ON COLUMN aq.partitions.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.partitions.table_no IS 'number of the pair of tables';
 COMMENT ON COLUMN aq.partitions.messages IS 'table of the messages';
 COMMENT ON COLUMN aq.partitions.log IS 'table of the dequeue log';
-COMMENT ON COLUMN aq.partitions.state IS 'empty, taken (about to be opened), open (takes messages), closed (full), done (all consumed, waits for snapshots, retention or a lock), truncating; null: the queue is not in memory, see aq.subscribers';
+COMMENT ON COLUMN aq.partitions.state IS 'empty, taken (about to be opened), open (accepts messages), closed (full), done (all consumed; waits for snapshots, retention or a lock), truncating; null: the queue is not in memory, see aq.subscribers';
 COMMENT ON COLUMN aq.partitions.shard IS 'its shard; null: empty';
 COMMENT ON COLUMN aq.partitions.priority IS 'priority of its messages';
 COMMENT ON COLUMN aq.partitions.delayed IS 'true: of delayed messages';
 COMMENT ON COLUMN aq.partitions.first_ordinal IS 'ordinal of its first message';
-COMMENT ON COLUMN aq.partitions.slots IS 'messages given a place in it';
+COMMENT ON COLUMN aq.partitions.slots IS 'messages written into it';
 COMMENT ON COLUMN aq.partitions.outstanding IS '(message, consumer) pairs not done, plus pending messages; null: not counted since the restart';
-COMMENT ON COLUMN aq.partitions.pending IS 'messages of transactions that run or are prepared';
-COMMENT ON COLUMN aq.partitions.in_hand IS '(message, consumer) pairs taken by such transactions';
+COMMENT ON COLUMN aq.partitions.pending IS 'messages of running and prepared transactions';
+COMMENT ON COLUMN aq.partitions.in_hand IS '(message, consumer) pairs locked by such transactions';
 COMMENT ON COLUMN aq.partitions.resident IS 'in the message cache';
-COMMENT ON COLUMN aq.partitions.next_timer IS 'when the next delay, expiration or rest ends';
+COMMENT ON COLUMN aq.partitions.next_timer IS 'when the next delay, expiration or retry delay ends';
 COMMENT ON COLUMN aq.partitions.last_dequeue IS 'when a message was last consumed';
 COMMENT ON COLUMN aq.partitions.bytes IS 'size of both tables on disk, bytes';
 
@@ -224,10 +224,10 @@ SELECT total_bytes, total_bytes - free_bytes AS used_bytes, free_bytes, chunk_by
 FROM aq_internal.message_cache();
 COMMENT ON VIEW aq.message_cache IS 'Use of the shared memory for messages, of all databases';
 COMMENT ON COLUMN aq.message_cache.total_bytes IS 'size, from pgaq.message_cache_size';
-COMMENT ON COLUMN aq.message_cache.used_bytes IS 'in use, or kept by a session for its next messages';
+COMMENT ON COLUMN aq.message_cache.used_bytes IS 'in use, or reserved by a session for its next messages';
 COMMENT ON COLUMN aq.message_cache.free_bytes IS 'not in use';
 COMMENT ON COLUMN aq.message_cache.chunk_bytes IS 'unit of allocation, bytes';
-COMMENT ON COLUMN aq.message_cache.resident_partitions IS 'partitions in it';
+COMMENT ON COLUMN aq.message_cache.resident_partitions IS 'partitions in the cache';
 COMMENT ON COLUMN aq.message_cache.known_partitions IS 'partitions of all queues in use';
 COMMENT ON COLUMN aq.message_cache.max_partitions IS 'pgaq.max_partitions';
 
@@ -238,26 +238,26 @@ SELECT q.queue_name, m.consumer, m.msgid, m.state, m.priority, m.correlation, m.
 FROM aq_internal.queue q, LATERAL (SELECT *, NULL::boolean AS in_memory FROM aq_internal.messages(q.queue_id) WHERE q.store <> 'c'
 	UNION ALL SELECT *, NULL::boolean FROM aq_internal.classic_messages(q.queue_id) WHERE q.store <> 's'
 	UNION ALL SELECT * FROM aq_internal.buffered_messages(q.queue_id)) m;
-COMMENT ON VIEW aq.messages IS 'Messages of the queues that the current role may dequeue from, one row per message and consumer; reads the tables, so restrict it to a queue';
+COMMENT ON VIEW aq.messages IS 'Messages of the queues from which the current role can dequeue, one row per message and consumer. Reads the tables, so restrict it to a queue';
 COMMENT ON COLUMN aq.messages.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.messages.consumer IS 'the consumer; null in single-consumer queues';
 COMMENT ON COLUMN aq.messages.msgid IS 'message id';
-COMMENT ON COLUMN aq.messages.state IS 'READY, WAITING (delayed, or resting after a rolled back dequeue), LOCKED (in a transaction''s hands), PROCESSED (consumed), PURGED, EXPIRED (expired or over its retries)';
+COMMENT ON COLUMN aq.messages.state IS 'READY, WAITING (delayed, or waiting for its retry delay), LOCKED (taken by a running or prepared transaction), PROCESSED (consumed), PURGED, EXPIRED (expired, or its retries are exhausted)';
 COMMENT ON COLUMN aq.messages.priority IS 'priority, smaller first';
 COMMENT ON COLUMN aq.messages.correlation IS 'correlation given at enqueue';
 COMMENT ON COLUMN aq.messages.payload IS 'payload as text';
 COMMENT ON COLUMN aq.messages.enqueue_time IS 'time of the enqueue call';
 COMMENT ON COLUMN aq.messages.ready_at IS 'end of the delay; null: none was given';
 COMMENT ON COLUMN aq.messages.expires_at IS 'when it expires; null: never';
-COMMENT ON COLUMN aq.messages.dequeue_time IS 'when this consumer was done with it';
-COMMENT ON COLUMN aq.messages.attempts IS 'dequeues of it that were rolled back';
-COMMENT ON COLUMN aq.messages.sender IS 'sender given at enqueue';
-COMMENT ON COLUMN aq.messages.exception_queue IS 'exception queue given at enqueue';
-COMMENT ON COLUMN aq.messages.original_msgid IS 'in an exception queue: its id in the queue it came from';
+COMMENT ON COLUMN aq.messages.dequeue_time IS 'when this consumer finished it';
+COMMENT ON COLUMN aq.messages.attempts IS 'rolled back dequeues of it';
+COMMENT ON COLUMN aq.messages.sender IS 'sender named at enqueue';
+COMMENT ON COLUMN aq.messages.exception_queue IS 'exception queue named at enqueue';
+COMMENT ON COLUMN aq.messages.original_msgid IS 'in an exception queue: its id in the original queue';
 COMMENT ON COLUMN aq.messages.properties IS 'free properties given at enqueue';
 COMMENT ON COLUMN aq.messages.shard IS 'shard it is in; null in queue tables';
 COMMENT ON COLUMN aq.messages.session_id IS 'identity of the session that enqueued it, or, if negative, of its producer';
 COMMENT ON COLUMN aq.messages.delivery_mode IS 'persistent or buffered';
-COMMENT ON COLUMN aq.messages.in_memory IS 'of a buffered message: it is in shared buffers; else it is on disk only';
+COMMENT ON COLUMN aq.messages.in_memory IS 'of a buffered message: it is in shared buffers; otherwise it is only on disk';
 
 GRANT SELECT ON aq.queues, aq.buffered_queues, aq.subscribers, aq.shards, aq.partitions, aq.message_cache, aq.messages TO PUBLIC;

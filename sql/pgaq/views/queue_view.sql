@@ -9,14 +9,14 @@ FROM aq_internal.queue_table t
 WHERE pg_has_role(t.owner, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE')
 	OR EXISTS (SELECT FROM aq_internal.queue q WHERE q.queue_table_id = t.queue_table_id
 		AND aq_internal.may(q.queue_id, 'ANY'));
-COMMENT ON VIEW aq.queue_tables IS 'Queue tables that the current role owns, or may use a queue of; members of pg_monitor see all';
+COMMENT ON VIEW aq.queue_tables IS 'Queue tables that the current role owns, or of which it can use a queue; members of pg_monitor see all';
 COMMENT ON COLUMN aq.queue_tables.queue_table IS 'name: schema.table';
 COMMENT ON COLUMN aq.queue_tables.queue_table_id IS 'number, part of its tables'' names in aq_data';
 COMMENT ON COLUMN aq.queue_tables.owner IS 'role that created it; null: dropped';
 COMMENT ON COLUMN aq.queue_tables.payload_type IS 'type of the payload';
 COMMENT ON COLUMN aq.queue_tables.sort_list IS 'order of dequeue; empty: the order of the enqueue calls';
 COMMENT ON COLUMN aq.queue_tables.multiple_consumers IS 'true: its queues are topics';
-COMMENT ON COLUMN aq.queue_tables.message_grouping IS 'true: messages of one transaction are a group';
+COMMENT ON COLUMN aq.queue_tables.message_grouping IS 'true: the messages of one transaction are a group';
 COMMENT ON COLUMN aq.queue_tables.created IS 'when it was created';
 COMMENT ON COLUMN aq.queue_tables.comment IS 'comment given at creation';
 GRANT SELECT ON aq.queue_tables TO PUBLIC;

@@ -46,7 +46,7 @@ CALL aq_internal.make_view('aq', 'statistics', 'Statistics of all sessions since
 			(1005, 'redo size', 2, w.wal_bytes::bigint),
 			(1006, 'redo entries', 2, w.wal_records::bigint)) v (statistic, name, class, value)) s$$, $$
 	name = s.name | its name
-	value = s.value | how often, or how many bytes where the name says so
+	value = s.value | number, or bytes if the name says so
 	counts = s.counts | what is counted
 	source = s.source | pgaq, or server
 	statistic = s.statistic | number of the statistic
@@ -54,17 +54,17 @@ CALL aq_internal.make_view('aq', 'statistics', 'Statistics of all sessions since
 	stat_id = s.stat_id | hash of the name
 $$);
 
-CALL aq_internal.make_view('aq', 'session_statistics', 'What each running session has done since it began to use pgaq',
+CALL aq_internal.make_view('aq', 'session_statistics', 'Statistics of each running session since it began to use pgaq',
 	'FROM aq_internal.stat_sessions(false) s JOIN aq_internal.stat_names() n USING (statistic)', $$
 	session = s.session | number of the session
 	pid = s.pid | its process id, as in pg_stat_activity
 	name = n.name | name of the statistic
-	value = s.value | how often, or how many bytes where the name says so
+	value = s.value | number, or bytes if the name says so
 $$);
 
-CALL aq_internal.make_view('aq', 'time_model', 'Where the time of all sessions that use pgaq went since the server started, including sessions that have ended. Idle waits are no part of it; the lines overlap and do not add up to DB time',
+CALL aq_internal.make_view('aq', 'time_model', 'Where the time of all sessions that use pgaq went since the server started, including sessions that have ended. Idle waits are excluded; the lines overlap and do not add up to DB time',
 	'FROM aq_internal.time_system()', $$
-	name = stat_name | what the time was spent on. DB time: statements of users' sessions, ends of transactions included. DB CPU and background cpu time: of the whole processes, exact. Other cpu times: measured in one operation of 64
+	name = stat_name | what the time was spent on. DB time: statements of users' sessions, including ends of transactions. DB CPU and background cpu time: of the whole processes, exact. Other cpu times: measured in one operation of 64
 	time_us = value | microseconds
 	stat_id | identifier
 $$);

@@ -7,12 +7,12 @@
 CREATE FUNCTION aq.trace_start(pid integer DEFAULT pg_backend_pid(), operations text[] DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_trace_control_start';
 COMMENT ON FUNCTION aq.trace_start(integer, text[]) IS
-'Begin to trace a session, from its next operation on; an older trace of it is forgotten; pid: its process id (null: this session); operations: of which to keep rows, among lock, pin, latch, mutex, wait, publish and wake-up (null: all); counters and histograms are kept of all. Errors AQ140, AQ141, AQ143, AQ144';
+'Start to trace a session, from its next operation on; an older trace of it is discarded; pid: its process id (null: this session); operations: the ones to keep rows of, among lock, pin, latch, mutex, wait, publish and wake-up (null: all); counters and histograms cover all operations. Errors AQ140, AQ141, AQ143, AQ144';
 
 CREATE FUNCTION aq.trace_stop(pid integer DEFAULT pg_backend_pid())
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_trace_control_stop';
 COMMENT ON FUNCTION aq.trace_stop(integer) IS
-'End the trace of a session; pid: its process id (null: this session). What was recorded stays to be read until another trace needs the place. Ending it again changes nothing. Errors AQ142';
+'Stop the trace of a session; pid: its process id (null: this session). It can be read until another trace needs its memory. Stopping it again is a no-op. Errors AQ142';
 
 CREATE FUNCTION aq_internal.traces()
 RETURNS TABLE (
@@ -119,7 +119,7 @@ SELECT
 	t.publications,
 	t.wakeups
 FROM aq_internal.traces() t;
-COMMENT ON VIEW aq.traces IS 'Traces of sessions that there are, with their counters';
+COMMENT ON VIEW aq.traces IS 'Existing traces of sessions, with their counters';
 COMMENT ON COLUMN aq.traces.pid IS 'process id of the traced session';
 COMMENT ON COLUMN aq.traces.role IS 'role it has logged in as; null for a background worker';
 COMMENT ON COLUMN aq.traces.started_by IS 'role that has started the trace';
@@ -127,21 +127,21 @@ COMMENT ON COLUMN aq.traces.state IS 'running, stopped, or session ended';
 COMMENT ON COLUMN aq.traces.started IS 'when the trace was started';
 COMMENT ON COLUMN aq.traces.stopped IS 'when it was stopped, or the session ended; null while it runs';
 COMMENT ON COLUMN aq.traces.rows_written IS 'rows recorded';
-COMMENT ON COLUMN aq.traces.rows_lost IS 'the oldest of them, written over by newer ones: see pgaq.trace_rows';
-COMMENT ON COLUMN aq.traces.objects IS 'objects by place in the code, of which there are sums and histograms; 256 at most';
-COMMENT ON COLUMN aq.traces.unprofiled IS 'gets and waits that are in no sum and no histogram, because there were more objects than that';
+COMMENT ON COLUMN aq.traces.rows_lost IS 'the oldest of them, overwritten by newer ones: see pgaq.trace_rows';
+COMMENT ON COLUMN aq.traces.objects IS 'pairs of object and location with sums and histograms; 256 at most';
+COMMENT ON COLUMN aq.traces.unprofiled IS 'gets and waits without sums and histograms, because of that limit';
 COMMENT ON COLUMN aq.traces.lock_gets IS 'locks of cached objects got';
-COMMENT ON COLUMN aq.traces.lock_releases IS 'locks of cached objects given back';
+COMMENT ON COLUMN aq.traces.lock_releases IS 'locks of cached objects released';
 COMMENT ON COLUMN aq.traces.pin_gets IS 'pins of cached objects got';
-COMMENT ON COLUMN aq.traces.pin_releases IS 'pins of cached objects given back';
+COMMENT ON COLUMN aq.traces.pin_releases IS 'pins of cached objects released';
 COMMENT ON COLUMN aq.traces.latch_gets IS 'latches got';
-COMMENT ON COLUMN aq.traces.latch_releases IS 'latches given back';
+COMMENT ON COLUMN aq.traces.latch_releases IS 'latches released';
 COMMENT ON COLUMN aq.traces.latch_failures IS 'requests for a latch that did not wait and did not get it';
 COMMENT ON COLUMN aq.traces.mutex_gets IS 'mutexes got';
-COMMENT ON COLUMN aq.traces.mutex_releases IS 'mutexes given back';
+COMMENT ON COLUMN aq.traces.mutex_releases IS 'mutexes released';
 COMMENT ON COLUMN aq.traces.mutex_failures IS 'requests for a mutex that did not wait and did not get it';
 COMMENT ON COLUMN aq.traces.waits IS 'waits that have ended';
-COMMENT ON COLUMN aq.traces.timeouts IS 'those that ended because their time was over';
+COMMENT ON COLUMN aq.traces.timeouts IS 'waits that ended by their timeout';
 COMMENT ON COLUMN aq.traces.publications IS 'times the session''s commit has made messages ready';
 COMMENT ON COLUMN aq.traces.wakeups IS 'sessions it has woken';
 GRANT SELECT ON aq.traces TO PUBLIC;
@@ -169,7 +169,7 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg
 	ORDER BY r.sequence
 $$;
 COMMENT ON FUNCTION aq.trace(integer) IS
-'The rows of a session''s trace, the latest pgaq.trace_rows of them; pid: its process id (null: this session). at_ns is nanoseconds since the start of the trace; mode is shared, exclusive, examine (of a mutex) or null (of a lock that only says who uses the object); action is get, release, failed (a get that would not wait), begin, end, timeout or post; number is a latch''s child, a mutex''s idn, a cached object''s handle, how many messages were published, or the process id of who was woken; elapsed_ns is how long getting or waiting took; held_ns how long it was held (null: it was got before the trace); p1 to p3 are those of the wait that begins. Errors AQ142';
+'The rows of a session''s trace, the latest pgaq.trace_rows of them; pid: its process id (null: this session). at_ns is nanoseconds since the start of the trace; mode is shared, exclusive, examine (of a mutex) or null (of a lock that only registers a user of the object); action is get, release, failed (a no-wait get), begin, end, timeout or post; number is a latch''s child, a mutex''s idn, a cached object''s handle, the number of published messages, or the process id of the woken session; elapsed_ns is the time to get or to wait; held_ns the time held (null: it was got before the trace); p1 to p3 are those of the wait that begins. Errors AQ142';
 
 CREATE FUNCTION aq.trace_objects(pid integer DEFAULT pg_backend_pid())
 RETURNS TABLE (
@@ -189,7 +189,7 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_t
 	ORDER BY o.operation, o.object, o.number, o.location
 $$;
 COMMENT ON FUNCTION aq.trace_objects(integer) IS
-'What a session''s trace adds up to, by object and by the place in the code that asked for it; pid: its process id (null: this session). gets of an event are its waits; acquire_ns is the time to get or to wait, hold_ns the time held. Exact, however many rows were lost. Errors AQ142';
+'The sums of a session''s trace, by object and location in the code; pid: its process id (null: this session). gets of an event are its waits; acquire_ns is the time to get or to wait, hold_ns the time held. Exact, however many rows were lost. Errors AQ142';
 
 CREATE FUNCTION aq.trace_summary(pid integer DEFAULT pg_backend_pid())
 RETURNS text LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -218,7 +218,7 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 200 SET search_path = pg_catalog, pg_
 	ORDER BY h.operation, h.object, h.number, h.location, h.measure, h.value
 $$;
 COMMENT ON FUNCTION aq.trace_histogram(integer) IS
-'How long a session got, held and waited, by object and by the place in the code that asked for it; pid: its process id (null: this session). measure is acquire (from asking to getting, or a wait), hold (from getting to giving back) or both; value is a power of two in nanoseconds, count how many took that long or longer but less than twice as long. Exact, however many rows were lost. Errors AQ142';
+'Histograms of a session''s times to get, hold and wait, by object and location in the code; pid: its process id (null: this session). measure is acquire (from request to get, or a wait), hold (from get to release) or both; value is a power of two in nanoseconds, count the number of times from value to less than twice the value. Exact, however many rows were lost. Errors AQ142';
 
 CREATE FUNCTION aq.quantize("values" bigint[], counts bigint[])
 RETURNS SETOF text LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
@@ -243,7 +243,7 @@ BEGIN
 	FROM (SELECT v, c FROM rows LEFT JOIN given USING (v) WHERE v IS NOT NULL ORDER BY v) ordered;
 END $$;
 COMMENT ON FUNCTION aq.quantize(bigint[], bigint[]) IS
-'A histogram as DTrace''s quantize() prints it; values: lower bounds, or values; counts: how many of each, in the same order. The empty rows below the first and above the last are printed too';
+'A histogram as DTrace''s quantize() prints it; values: lower bounds, or values; counts: the number of each, in the same order. Includes the empty rows below the first and above the last';
 
 CREATE FUNCTION aq.trace_quantize(
 	pid integer DEFAULT pg_backend_pid(), operation text DEFAULT NULL, object text DEFAULT NULL,
@@ -271,4 +271,4 @@ BEGIN
 	ORDER BY one.operation, one.object, one.number, line.part, line.n;
 END $$;
 COMMENT ON FUNCTION aq.trace_quantize(integer, text, text, bigint, text) IS
-'Histograms of a session''s trace as text, one for each latch, mutex, lock, pin and event; pid: its process id (null: this session); operation: only of latch, mutex, lock, pin or wait; object: only of objects of this name; number: only of this child, idn or handle; measure: acquire (from asking to getting), hold (from getting to giving back) or both; of a wait it is always its time. Errors AQ142';
+'Histograms of a session''s trace as text, one for each latch, mutex, lock, pin and event; pid: its process id (null: this session); operation: only of latch, mutex, lock, pin or wait; object: only of objects of this name; number: only of this child, idn or handle; measure: acquire (from request to get), hold (from get to release) or both; for a wait it is always its duration. Errors AQ142';

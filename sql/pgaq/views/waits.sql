@@ -52,44 +52,44 @@ CALL aq_internal.make_source('sync_session_waits', 'aq_sync_views_session_waits'
 CALL aq_internal.make_view('aq', 'wait_events', 'Wait events', 'FROM aq_internal.sync_event_names()', $$
 	event = name | name of the event
 	wait_class | its class; Idle is no lost time
-	waits_for | what is waited for
+	waits_for | what the wait is for
 	p1_meaning = parameter1 | what P1 of such a wait is
-	p2_meaning = parameter2 | what P2 is
-	p3_meaning = parameter3 | what P3 is
+	p2_meaning = parameter2 | meaning of P2
+	p3_meaning = parameter3 | meaning of P3
 	event_id | hash of the name
 	wait_class_id | identifier of the class
 $$);
 
-CALL aq_internal.make_view('aq', 'waits', 'What all sessions have waited for in pgaq since the server started, including sessions that have ended',
+CALL aq_internal.make_view('aq', 'waits', 'Waits of all sessions in pgaq since the server started, including sessions that have ended',
 	'FROM aq_internal.sync_events() e JOIN aq_internal.sync_event_names() n USING (event) WHERE e.waits > 0', $$
 	event = n.name | name of the event
 	wait_class = n.wait_class | its class; Idle is no lost time
 	waits = e.waits | waits
-	timeouts = e.timeouts | waits that ended because their time was over
+	timeouts = e.timeouts | waits that ended by their timeout
 	total_us = e.time_us | microseconds waited
 	max_us = e.max_us | longest wait, microseconds
 	client_waits = e.waits_fg | waits of clients' sessions
-	client_timeouts = e.timeouts_fg | those that ended because their time was over
+	client_timeouts = e.timeouts_fg | waits that ended by their timeout
 	client_us = e.time_us_fg | microseconds that clients' sessions waited
 	event_id = n.event_id | hash of the name
 	wait_class_id = n.wait_class_id | identifier of the class
 $$);
 
-CALL aq_internal.make_view('aq', 'wait_histogram', 'How long waits took, by powers of two',
+CALL aq_internal.make_view('aq', 'wait_histogram', 'Waits by duration, in powers of two of a microsecond',
 	'FROM aq_internal.sync_histogram() h JOIN aq_internal.sync_event_names() n USING (event)', $$
 	event = n.name | name of the event
-	less_than_us = h.bound_us | upper bound in microseconds: waits shorter than this and not shorter than half of it; the last one has all longer waits too
+	less_than_us = h.bound_us | upper bound in microseconds: waits shorter than this and not shorter than half of it; the last row includes all longer waits
 	waits = h.waits | how many
 $$);
 
-CALL aq_internal.make_view('aq', 'session_waits', 'What each running session has waited for in pgaq since it began; aq.sessions shows what it waits for now',
+CALL aq_internal.make_view('aq', 'session_waits', 'Waits of each running session in pgaq since it began; aq.sessions shows what it waits for now',
 	'FROM aq_internal.sync_session_events() e JOIN aq_internal.sync_event_names() n USING (event)', $$
 	session = e.session | number of the session
 	pid = e.pid | its process id, as in pg_stat_activity
 	event = n.name | name of the event
 	wait_class = n.wait_class | its class; Idle is no lost time
 	waits = e.waits | waits
-	timeouts = e.timeouts | waits that ended because their time was over
+	timeouts = e.timeouts | waits that ended by their timeout
 	total_us = e.time_us | microseconds waited
 	max_us = e.max_us | longest wait, microseconds
 $$);
@@ -100,14 +100,14 @@ DECLARE
 	counters text := $$
 		gets | times a latch was got by a session willing to wait, however long it took
 		misses | of these: the first try failed
-		sleeps | times a session slept for it; more than one for a get that slept again
-		immediate_gets | times it was asked for without waiting
+		sleeps | sleeps for it; a get can sleep several times
+		immediate_gets | no-wait requests
 		immediate_misses | of these: it was not got
-		waiters_woken | sleepers that were posted when it was freed
+		waiters_woken | sleepers that were posted when it was released
 		waits_holding_latch | sleeps of sessions that held another latch
-		spin_gets | misses that ended while the session spun, without sleeping
+		spin_gets | misses that got it while spinning, without sleeping
 		wait_us = wait_time | microseconds that sessions slept for it
-		spin_us = spin_time | microseconds that sessions spun for it, yields of its class included
+		spin_us = spin_time | microseconds that sessions spun for it, including yields of its class
 	$$;
 BEGIN
 	CALL aq_internal.make_view('aq', 'latches',
@@ -132,12 +132,12 @@ BEGIN
 	$$);
 END $do$;
 
-CALL aq_internal.make_view('aq', 'latch_misses', 'Where latches were missed: by the place in the code', 'FROM aq_internal.sync_latch_misses()', $$
+CALL aq_internal.make_view('aq', 'latch_misses', 'Missed latches by location in the code', 'FROM aq_internal.sync_latch_misses()', $$
 	latch = name | name of the latch
-	location | place in the code
-	immediate_misses = nwfail_count | times a request here did not wait and did not get it
-	holder_sleeps = sleep_count | times a session slept while the holder had got it here
-	waiter_sleeps = wtr_slp_count | times a session slept that had asked for it here
+	location | location in the code
+	immediate_misses = nwfail_count | no-wait requests at this location that failed
+	holder_sleeps = sleep_count | sleeps while the holder had got it at this location
+	waiter_sleeps = wtr_slp_count | sleeps of requests at this location
 	long_holds = longhold_count | of holder_sleeps: the same holder had it all through the sleep
 $$);
 
@@ -148,30 +148,30 @@ CALL aq_internal.make_view('aq', 'latch_holders', 'Latches held at this moment; 
 	latch = name | name of the latch
 	child = number | number of the child
 	mode | SHARED or EXCLUSIVE
-	location | place in the code that got it
+	location | location in the code of the get
 	gets | times the latch was got by a session willing to wait
 	addr | address of the latch, hexadecimal
 $$);
 
-CALL aq_internal.make_view('aq', 'mutexes', 'Requests for mutexes since the server started, by the place in the code that asked', 'FROM aq_internal.sync_mutexes()', $$
+CALL aq_internal.make_view('aq', 'mutexes', 'Requests for mutexes since the server started, by location in the code', 'FROM aq_internal.sync_mutexes()', $$
 	mutex_type | what the mutex protects
-	location | place in the code that asked
+	location | location in the code of the request
 	gets | requests that got it, without waiting or not
 	misses | requests willing to wait whose first try failed
 	spin_gets = misses - waits | of these: got it while spinning, without a step of the wait scheme
 	waits | of these: had to wait
 	sleeps | steps of their wait loops
 	wait_us = wait_time | microseconds waited; 0 in a wait scheme that only spins
-	spin_us = spin_time | microseconds spent spinning, between the steps too
-	location_id | number of the place; low bits of P3 of a wait
+	spin_us = spin_time | microseconds spent spinning, including between the steps
+	location_id | number of the location; low bits of P3 of a wait
 $$);
 
 CALL aq_internal.make_view('aq', 'mutex_waits', 'The latest 256 requests for a mutex that had to wait', 'FROM aq_internal.sync_mutex_history()', $$
 	ended = sleep_timestamp | when the wait ended
 	mutex_type | what the mutex protects
 	identifier = mutex_identifier | hash of the protected object; P1 of the wait
-	location | place in the code that asked
-	mode | what was asked for: SHARED, EXCLUSIVE or EXAMINE
+	location | location in the code of the request
+	mode | requested mode: SHARED, EXCLUSIVE or EXAMINE
 	wait_us = wait_time | microseconds waited
 	sleeps | steps of this wait
 	gets | gets of the mutex until then
@@ -185,6 +185,6 @@ CALL aq_internal.make_view('aq', 'mutex_holders', 'Mutexes held at this moment',
 	mutex_type = name | what the mutex protects
 	identifier = number | hash of the protected object; P1 of a wait for it
 	mode | SHARED, EXCLUSIVE or EXAMINE
-	location | place in the code that got it
+	location | location in the code of the get
 	gets | gets of the mutex until now
 $$);
