@@ -326,6 +326,24 @@ def test_not_settled_by_the_session_that_finishes(points_server, how):
         assert arrived(conn, "q", 3) == [1, 2, 3]
 
 
+def test_producer_goes_on_before_its_prepared_transaction_is_settled(points_server):
+    """COMMIT PREPARED gives the producer's lock back before it settles what has been enqueued: the next message stands behind."""
+    with points_server.connect() as conn, points_server.connect() as other, ThreadPoolExecutor() as pool:
+        conn.execute("SELECT aq.create_queue('q')")
+        conn.execute("BEGIN")
+        put(conn, "q", 1, producer="p")
+        conn.execute("PREPARE TRANSACTION 'p'")
+        conn.execute("SELECT aq.point_hold('prepared-finished')")
+        with stopped_worker(conn):
+            finished = pool.submit(other.execute, "COMMIT PREPARED 'p'")
+            assert db.value(conn, "SELECT aq.point_await('prepared-finished')")
+            put(conn, "q", 2, producer="p")
+            got = take(conn, "q")
+            conn.execute("SELECT aq.point_reset()")
+            finished.result(PATIENCE)
+        assert got == [1, 2]
+
+
 @pytest.mark.sharded("a queue table has no log")
 def test_vacuum_before_a_rollback_is_settled(points_server):
     """It removes the rows that say what the transaction had taken; what another prepared one has taken stays taken."""
