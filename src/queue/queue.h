@@ -232,6 +232,7 @@ typedef struct AqConsumerShm
 	pg_atomic_uint64 counted_in_flight;
 	pg_atomic_uint64 counted_oldest;
 	pg_atomic_uint64 counted_at;
+	pg_atomic_uint64 rule_logged;	/* hash of the rule whose failure was logged; 0: none */
 } AqConsumerShm;
 
 #define AQ_CONSUMERS_PER_CHUNK 8

@@ -66,7 +66,7 @@ SELECT aq.subscribe('d3', 's1');
 SELECT t.put('d3', 1);
 SELECT t.drain('d3', 's1');
 ROLLBACK;
-SELECT t.error($$SELECT t.put('d3', 1)$$);
+SELECT t.put('d3', 1);
 BEGIN;
 SELECT aq.subscribe('d3', 's1');
 SELECT t.put('d3', 2);

@@ -29,11 +29,11 @@ SELECT aq.enqueue('a_tickets', ROW('new')::mallory.ticket, priority => 3) IS NOT
 BEGIN;
 SELECT victim.assign('new'::mallory.state), victim.give('new'::mallory.state);
 SAVEPOINT s;
-SELECT aq.enqueue('a_tickets', ROW('new')::mallory.ticket, priority => 1);
+SELECT aq.enqueue('a_tickets', ROW('new')::mallory.ticket, priority => 1) IS NOT NULL, t.rule_errors('a_tickets');
 ROLLBACK TO s;
 SELECT victim.assign('new'::mallory.state), victim.give('new'::mallory.state);
 SAVEPOINT s;
-SELECT aq.enqueue('a_tickets', ROW('new')::mallory.ticket, priority => 2);
+SELECT aq.enqueue('a_tickets', ROW('new')::mallory.ticket, priority => 2) IS NOT NULL, t.rule_errors('a_tickets');
 ROLLBACK;
 RESET search_path;
 
@@ -62,7 +62,7 @@ BEGIN;
 SET LOCAL transform_null_equals = on;
 SET LOCAL standard_conforming_strings = off;
 SET LOCAL escape_string_warning = off;
-SELECT t.error($$SELECT aq.enqueue('a_rules', '1')$$), t.error($$SELECT aq.enqueue('a_rules', '1', correlation => chr(92))$$), aq.enqueue('a_rules', '1', correlation => chr(92) || chr(92)) IS NOT NULL, aq.enqueue('a_rules', '{"k": "v"}', correlation => 'a') IS NOT NULL;
+SELECT aq.enqueue('a_rules', '1') IS NULL, aq.enqueue('a_rules', '1', correlation => chr(92)) IS NULL, aq.enqueue('a_rules', '1', correlation => chr(92) || chr(92)) IS NOT NULL, aq.enqueue('a_rules', '{"k": "v"}', correlation => 'a') IS NOT NULL;
 SELECT count(*) FILTER (WHERE consumer = 'backslash'), count(*) FILTER (WHERE consumer = 'others') FROM aq.messages WHERE queue_name = 'a_rules';
 ROLLBACK;
 
@@ -113,7 +113,7 @@ RESET ROLE;
 BEGIN;
 SELECT lo_from_bytea(4711, 'secret');
 SELECT lo_open(4711, 262144);
-SELECT aq.enqueue('a_large', '1');
+SELECT aq.enqueue('a_large', '1') IS NULL, t.rule_errors('a_large');
 ROLLBACK;
 
 -- nor does it trace the enqueuer's session
@@ -121,7 +121,7 @@ SET ROLE regress_aq_mallory;
 CREATE FUNCTION mallory.trace() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN PERFORM aq.trace_start(); RETURN true; END $$;
 SELECT aq.create_queue('a_trace', multiple_consumers => true), aq.subscribe('a_trace', 's', 'mallory.trace()');
 RESET ROLE;
-SELECT split_part(t.error($$SELECT aq.enqueue('a_trace', '1')$$), ' | ', 2) ~ 'permission denied to trace session [0-9]+';
+SELECT aq.enqueue('a_trace', '1') IS NULL, t.rule_errors('a_trace');
 
 -- what reads a payload type's values is made ready again when the type gets another owner
 SET ROLE regress_aq_mallory;

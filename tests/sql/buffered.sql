@@ -109,7 +109,9 @@ SELECT consumer, delivery_mode, payload FROM aq.messages WHERE queue_name = 'buf
 SELECT t.drain('buft', 'p'), t.drain('buft', 'b'), t.drain('buft', 'both');
 SELECT t.take_buffered('buft', 'p', 'persistent_or_buffered'), t.take_buffered('buft', 'b'), t.take_buffered('buft', 'both'), t.take_buffered('buft', 'guest');
 SELECT messages FROM aq.buffered_queues WHERE queue_name = 'buft';
-SELECT t.error($$SELECT aq.unsubscribe('buft', 'both'), aq.unsubscribe('buft', 'b'), aq.enqueue('buft', '6', delivery_mode => 'buffered')$$);
+BEGIN;
+SELECT aq.unsubscribe('buft', 'both'), aq.unsubscribe('buft', 'b'), aq.enqueue('buft', '6', delivery_mode => 'buffered') IS NULL;
+ROLLBACK;
 -- a removed subscriber's messages go; the position can be used again
 SELECT t.put_buffered('buft', 7);
 SELECT aq.unsubscribe('buft', 'b');

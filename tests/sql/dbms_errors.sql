@@ -35,7 +35,7 @@ INSERT INTO t.raises VALUES
 ('AQ008', $$CALL dbms_aq.enqueue('e_q', NULL, NULL, 1, NULL)$$),
 ('AQ009', $$CALL dbms_aq.dequeue('e_topic', NULL, NULL, NULL::jsonb, NULL)$$),
 ('AQ010', $$CALL dbms_aq.dequeue('e_q', dbms_aq.dequeue_options_t(consumer_name => 'x'), NULL, NULL::jsonb, NULL)$$),
-('AQ011', $$SELECT aq.unsubscribe('ora.e_topic', 'ann'), aq.unsubscribe('ora.e_topic', 'bob'), aq.enqueue('ora.e_topic', '1')$$),
+('AQ011', $$SELECT aq.unsubscribe('ora.e_topic', 'ann'), aq.unsubscribe('ora.e_topic', 'bob'); CALL dbms_aq.enqueue('e_topic', NULL, NULL, '1', NULL)$$),
 ('AQ012', $$CALL dbms_aq.enqueue('e_topic', NULL, dbms_aq.message_properties_t(recipient_list => array_fill(sys.aq$_agent('x', NULL, NULL), ARRAY[2])), '1', NULL)$$),
 ('AQ013', $$CALL dbms_aqadm.add_subscriber('e_topic', sys.aq$_agent('Ann', NULL, NULL))$$),
 ('AQ014', $$CALL dbms_aqadm.remove_subscriber('e_topic', sys.aq$_agent('cid', NULL, NULL))$$),

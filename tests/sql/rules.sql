@@ -22,13 +22,18 @@ SELECT * FROM t.who() WHERE got IS NOT NULL;
 SELECT aq.enqueue('r', '{"n": 5}', priority => 4) IS NOT NULL;
 SELECT aq.enqueue('r', '{"n": 6, "always": 1}', priority => 4, correlation => 'skip') IS NOT NULL;
 SELECT * FROM t.who() WHERE got IS NOT NULL;
--- nobody's rule: refused, and nothing stored
-SELECT t.error($$SELECT aq.enqueue('r', '{"n": 7}', priority => 9)$$);
+-- no rule is true: no id, and nothing is stored
+SELECT aq.enqueue('r', '{"n": 7}', priority => 9) IS NULL;
+SELECT count(*) FROM aq.messages WHERE queue_name = 'r' AND state = 'READY';
 -- null is not true
-SELECT t.error($$SELECT aq.enqueue('r', '{"amount": null}', priority => 9)$$);
--- a rule that fails fails the enqueue
-SELECT t.error($$SELECT aq.enqueue('r', '{"amount": "many"}', priority => 0)$$);
--- an array is judged element by element; one that nobody wants refuses the call
+SELECT aq.enqueue('r', '{"amount": null}', priority => 9) IS NULL;
+-- nor is a rule that fails; the others get the message
+SELECT aq.enqueue('r', '{"amount": "many"}', priority => 9) IS NULL, aq.enqueue('r', '{"amount": "many"}', priority => 0) IS NULL;
+SELECT * FROM t.who() WHERE got IS NOT NULL;
+-- an array is judged element by element
+SELECT array_agg(id IS NULL) FROM unnest(aq.enqueue_array('r', ARRAY['{"amount": 5}', '{"amount": 500}', '{"amount": 6}', '{"amount": 501}'], priority => 9)) id;
+SELECT * FROM t.who() WHERE got IS NOT NULL;
+SELECT aq.enqueue_array('r', ARRAY['{"amount": 5}', '{"amount": 6}'], priority => 9);
 SELECT aq.subscribe('r', 'all');
 SELECT cardinality(aq.enqueue_array('r', ARRAY['{"amount": 5}', '{"amount": 500}', '{"amount": 6}'], priority => 9));
 SELECT * FROM t.who() WHERE got IS NOT NULL;

@@ -21,6 +21,12 @@ EXCEPTION WHEN OTHERS THEN
 	RETURN concat_ws(' | ', sqlstate, message, nullif(detail, ''), nullif(hint, ''));
 END $$;
 
+-- t.rule_errors tells whose rules have failed for messages of a queue, how often and how last.
+CREATE FUNCTION t.rule_errors(queue_name text) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
+	SELECT string_agg(format('%s %s %s', consumer, rule_failures, rule_error), ', ' ORDER BY consumer)
+	FROM aq.subscribers s WHERE s.queue_name = $1 AND rule_failures > 0
+$$;
+
 -- t.drain dequeues all there is and shows the payloads in their order.
 CREATE FUNCTION t.drain(queue_name text, consumer text DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(payload #>> '{}', ' ')

@@ -2,8 +2,9 @@
 \pset format unaligned
 \pset tuples_only on
 SELECT aq.create_queue('n', multiple_consumers => true);
--- nobody to receive it
-SELECT t.error($$SELECT t.put('n', 1)$$);
+-- no subscriber: no id, and nothing is stored
+SELECT aq.enqueue('n', '1') IS NULL, aq.enqueue_array('n', ARRAY['1', '2']), aq.enqueue('n', '1', recipients => '{}') IS NULL;
+SELECT count(*) FROM aq.messages WHERE queue_name = 'n';
 SELECT aq.subscribe('n', 'ann');
 SELECT aq.subscribe('n', 'bob', comment => 'second');
 SELECT consumer, kind, rule, comment FROM aq_internal.subscriber ORDER BY 1;

@@ -281,14 +281,29 @@ COMMENT ON FUNCTION dbms_aq._not_found(dbms_aq._take_t) IS 'Internal: a message 
 
 -- enqueue
 
+-- In schema aq a message that no subscriber wants has a null id; in Oracle it is an error.
+CREATE FUNCTION dbms_aq._no_recipients(queue text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+BEGIN
+	PERFORM aq.raise_error('AQ011', format('no subscriber of queue "%s" matches the message', queue),
+		'Name recipients, or add a subscriber with dbms_aqadm.add_subscriber.');
+END $$;
+COMMENT ON FUNCTION dbms_aq._no_recipients(text) IS 'Internal: the error of a message that goes to no consumer';
+
 CREATE FUNCTION sys._put_message(put dbms_aq._put_t, payload anyelement) RETURNS uuid
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+DECLARE
+	id uuid;
 BEGIN
 	IF put.transformation IS NOT NULL THEN
 		RETURN sys._enqueue_transformed(put, payload);
 	END IF;
-	RETURN aq.enqueue(put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
+	id := aq.enqueue(put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
 		put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation, put.delivery_mode);
+	IF id IS NULL THEN
+		PERFORM dbms_aq._no_recipients(put.queue);
+	END IF;
+	RETURN id;
 END $$;
 COMMENT ON FUNCTION sys._put_message(dbms_aq._put_t, anyelement) IS 'Internal: enqueue what dbms_aq._put has prepared';
 
@@ -309,6 +324,9 @@ BEGIN
 	ELSE
 		msgid := aq.enqueue(put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
 			put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation, put.delivery_mode);
+		IF msgid IS NULL THEN
+			PERFORM dbms_aq._no_recipients(put.queue);
+		END IF;
 	END IF;
 END $$;
 COMMENT ON PROCEDURE dbms_aq.enqueue(text, dbms_aq.enqueue_options_t, dbms_aq.message_properties_t, text) IS
@@ -327,6 +345,9 @@ BEGIN
 	ELSE
 		msgid := aq.enqueue(put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
 			put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation, put.delivery_mode);
+		IF msgid IS NULL THEN
+			PERFORM dbms_aq._no_recipients(put.queue);
+		END IF;
 	END IF;
 END $$;
 COMMENT ON PROCEDURE dbms_aq.enqueue(text, dbms_aq.enqueue_options_t, dbms_aq.message_properties_t, anyelement) IS
@@ -372,6 +393,9 @@ BEGIN
 		END IF;
 		first := last + 1;
 	END LOOP;
+	IF array_position(ids, NULL) IS NOT NULL THEN
+		PERFORM dbms_aq._no_recipients(put.queue);
+	END IF;
 	RETURN ids;
 END $$;
 COMMENT ON FUNCTION dbms_aq._enqueue_array(text, dbms_aq.enqueue_options_t, integer, dbms_aq.message_properties_t[], anyarray) IS

@@ -99,6 +99,9 @@ BEGIN
 		END IF;
 		PERFORM sys._raise_in_transformation(put.transformation, sqlstate, sqlerrm);
 	END;
+	IF id IS NULL THEN
+		PERFORM dbms_aq._no_recipients(put.queue);
+	END IF;
 	RETURN id;
 END $$;
 COMMENT ON FUNCTION sys._enqueue_transformed(dbms_aq._put_t, anyelement) IS 'Internal: enqueue with a transformation';

@@ -87,7 +87,7 @@ CREATE FUNCTION aq.subscribe(queue_name text, consumer text, rule text DEFAULT N
 	delivery_mode text DEFAULT NULL, if_not_exists boolean DEFAULT false)
 RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_add';
 COMMENT ON FUNCTION aq.subscribe(text, text, text, text, text, boolean) IS
-'Add a subscriber; returns its name. It gets the messages that are enqueued after this commits and that satisfy the rule, an SQL condition over priority, correlation, properties, payload and the fields of a composite payload (names are looked up in pg_catalog; it runs with the privileges of the calling role). delivery_mode: persistent (null), buffered or persistent_or_buffered, the messages that it gets; it cannot be changed. For the queue''s owner. if_not_exists: does nothing if a subscriber of this name exists; it keeps its rule. Errors AQ001, AQ003, AQ010, AQ013, AQ015, AQ018, AQ115';
+'Add a subscriber; returns its name. It gets the messages that are enqueued after this commits and that satisfy the rule, an SQL condition over priority, correlation, properties, payload and the fields of a composite payload (names are looked up in pg_catalog; it runs with the privileges of the calling role). A rule that raises an error counts as false, and is counted in aq.subscribers. delivery_mode: persistent (null), buffered or persistent_or_buffered, the messages that it gets; it cannot be changed. For the queue''s owner. if_not_exists: does nothing if a subscriber of this name exists; it keeps its rule. Errors AQ001, AQ003, AQ010, AQ013, AQ015, AQ018, AQ115';
 
 CREATE FUNCTION aq.alter_subscriber(queue_name text, consumer text, rule text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_alter';

@@ -65,7 +65,8 @@ COMMENT ON FUNCTION aq_internal.queue_counters(text) IS
 
 CREATE FUNCTION aq_internal.queue_traffic(name text, OUT last_enqueue timestamptz, OUT last_dequeue timestamptz, OUT consumed bigint,
 	OUT latency bigint, OUT last_latency bigint, OUT dequeue_transactions bigint, OUT executions bigint, OUT dequeue_elapsed bigint,
-	OUT dequeue_cpu bigint, OUT browsed bigint, OUT failed bigint, OUT since timestamptz, OUT last_failure timestamptz,
+	OUT dequeue_cpu bigint, OUT browsed bigint, OUT failed bigint, OUT rule_failures bigint, OUT last_rule_failure timestamptz,
+	OUT rule_error bigint, OUT since timestamptz, OUT last_failure timestamptz,
 	OUT last_ready timestamptz, OUT made_ready bigint, OUT enqueue_transactions bigint, OUT enqueued_expiry bigint,
 	OUT enqueued_delay bigint, OUT enqueue_elapsed bigint, OUT enqueue_cpu bigint, OUT rules_elapsed bigint,
 	OUT transformations_elapsed bigint)

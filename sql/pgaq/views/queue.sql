@@ -4,9 +4,10 @@
 CREATE FUNCTION aq_internal.consumers(OUT queue_id integer, OUT "position" integer, OUT enqueued bigint,
 	OUT dequeued bigint, OUT ready bigint, OUT waiting integer, OUT last_enqueue timestamptz, OUT last_dequeue timestamptz,
 	OUT consumed bigint, OUT latency bigint, OUT last_latency bigint, OUT dequeue_transactions bigint, OUT executions bigint,
-	OUT dequeue_elapsed bigint, OUT dequeue_cpu bigint, OUT browsed bigint, OUT failed bigint)
+	OUT dequeue_elapsed bigint, OUT dequeue_cpu bigint, OUT browsed bigint, OUT failed bigint,
+	OUT rule_failures bigint, OUT last_rule_failure timestamptz, OUT rule_error bigint)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_consumers';
-COMMENT ON FUNCTION aq_internal.consumers() IS 'Internal: what is in shared memory of consumers; latency in microseconds, elapsed and CPU in nanoseconds';
+COMMENT ON FUNCTION aq_internal.consumers() IS 'Internal: what is in shared memory of consumers; latency in microseconds, elapsed and CPU in nanoseconds, rule_error a packed SQLSTATE';
 
 CREATE FUNCTION aq_internal.listeners(OUT queue_id integer, OUT "position" integer)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_waiters_view_listeners';
@@ -158,7 +159,10 @@ SELECT q.queue_name, s.consumer, COALESCE(s.kind, 'single') AS kind, s.rule,
 	c.enqueued, c.dequeued, c.enqueued - c.dequeued AS lag,
 	c.ready + CASE WHEN q.store = 's' THEN 0 ELSE aq_internal.classic_ready(q.queue_id, c."position") END AS ready, c.waiting, s.created, s.comment,
 	CASE s.delivery_mode WHEN 1 THEN 'persistent' WHEN 2 THEN 'buffered' WHEN 3 THEN 'persistent_or_buffered' END AS delivery_mode,
-	c.consumed, c.latency AS latency_us, (SELECT r.rolname FROM pg_roles r WHERE r.oid = s.rule_role) AS rule_role
+	c.consumed, c.latency AS latency_us, (SELECT r.rolname FROM pg_roles r WHERE r.oid = s.rule_role) AS rule_role,
+	c.rule_failures, c.last_rule_failure,
+	(SELECT string_agg(chr((c.rule_error >> 6 * i & 63)::integer + ascii('0')), '' ORDER BY i) FROM generate_series(0, 4) i
+		WHERE c.rule_error > 0) AS rule_error
 FROM aq_internal.queue q
 	JOIN aq_internal.consumers() c ON c.queue_id = q.queue_id
 	LEFT JOIN aq_internal.subscriber s ON s.queue_id = q.queue_id AND s."position" = c."position"
@@ -169,6 +173,9 @@ COMMENT ON COLUMN aq.subscribers.consumer IS 'name; null: the only consumer of a
 COMMENT ON COLUMN aq.subscribers.kind IS 'subscriber, recipient (named only in recipient lists) or single';
 COMMENT ON COLUMN aq.subscribers.rule IS 'condition that messages must meet; null: none';
 COMMENT ON COLUMN aq.subscribers.rule_role IS 'role that wrote the rule, which runs with its privileges; null: not known or dropped';
+COMMENT ON COLUMN aq.subscribers.rule_failures IS 'messages that it did not get since the start of the server, or since the queue came into use, because its rule raised an error';
+COMMENT ON COLUMN aq.subscribers.last_rule_failure IS 'time of the last such error; null: none';
+COMMENT ON COLUMN aq.subscribers.rule_error IS 'SQLSTATE of that error; the server log has the message of the first error of each rule';
 COMMENT ON COLUMN aq.subscribers.enqueued IS 'messages for it since the start of the server, or since the queue came into use, plus those present at that time';
 COMMENT ON COLUMN aq.subscribers.dequeued IS 'messages that it has finished since: consumed, purged, expired or failed';
 COMMENT ON COLUMN aq.subscribers.lag IS 'messages that it has not finished; after a restart it grows to the true number while the worker counts';

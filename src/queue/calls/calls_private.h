@@ -17,6 +17,10 @@ extern void aq_use_check_started(AqQueue *queue, bool enqueue);
 extern AqQueue *aq_use_begin(AqQueue *queue, bool enqueue, bool *begins);
 extern void aq_use_undo(AqQueue *queue);
 
+/* --- match.c: subscribers by their rules */
+extern void aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads,
+								 const bool *nulls, Bitmapset **targets);
+
 /* --- wait.c */
 extern bool aq_wait_until(AqQueue *const *queues, int n, int position, bool selective, int64 timeout_us,
 						  bool (*attempt) (void *arg), void *arg);

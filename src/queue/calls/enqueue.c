@@ -3,6 +3,9 @@
  * enqueue.c
  *	  aq.enqueue and aq.enqueue_array: checks, recipients, then the store.
  *
+ * A message that no subscriber wants is no error: it is not stored, and its id
+ * is null.
+ *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
@@ -411,47 +414,6 @@ recipient_list(AqQueue **queue, ArrayType *array)
 	return set;
 }
 
-/* Subscribers that the message is for. */
-static Bitmapset *
-subscribers_of(AqQueue *queue, const AqPutOptions *options, Datum payload, bool isnull)
-{
-	AqMessage	message = {0};
-	Bitmapset  *set = bms_copy(queue->without_rule);
-
-	message.priority = options->priority;
-	message.correlation = options->correlation;
-	message.properties = options->properties;
-	message.sender = options->sender;
-	message.exception_queue = options->exception_queue;
-	message.enqueue_time = GetCurrentTimestamp();
-	message.ready_at = options->ready_at;
-	message.expires_at = options->expires_at;
-	message.state = options->ready_at > message.enqueue_time ? 1 : 0;
-	message.payload = payload;
-	message.payload_null = isnull;
-	for (int i = 0; i < queue->nconsumers; i++)
-	{
-		AqConsumer *consumer = &queue->consumers[i];
-
-		if (!consumer->subscriber || consumer->rule_text == NULL || !(consumer->delivery & queue->delivery))
-			continue;
-		if (consumer->rule == NULL)
-			consumer->rule = aq_rule_compile(queue, consumer->rule_text, aq_rule_role(consumer->rule_role),
-											 queue->context);
-		if (aq_rule_matches(consumer->rule, &message))
-			set = bms_add_member(set, consumer->position);
-	}
-	return set;
-}
-
-static void
-nobody_wants_it(AqQueue *queue)
-{
-	ereport(ERROR,
-			aq_error(AQ_ERR_NO_RECIPIENTS, "no subscriber of queue \"%s\" matches the message", queue->name),
-			errhint("Name recipients, or add a subscriber with aq.subscribe."));
-}
-
 /* An empty list is none. */
 static bool
 has_recipients(FunctionCallInfo fcinfo)
@@ -464,52 +426,16 @@ has_recipients(FunctionCallInfo fcinfo)
 	return ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)) > 0;
 }
 
-/* Does a rule that is compiled already run as its writer? */
-static bool
-runs_user_code(AqQueue *queue)
-{
-	for (int i = 0; i < queue->nconsumers; i++)
-		if (queue->consumers[i].rule != NULL && aq_rule_runs_user_code(queue->consumers[i].rule))
-			return true;
-	return false;
-}
-
-/* For each message: what the rules say. */
-static void
-apply_rules(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads, const bool *nulls,
-			Bitmapset **targets)
-{
-	int64		began = aq_time_now();
-	bool		as_others = runs_user_code(queue);
-	int			nest = as_others ? aq_run_as_begin() : 0;
-
-	for (uint32 i = 0; i < n; i++)
-	{
-		targets[i] = subscribers_of(queue, options, payloads[i], nulls[i]);
-		if (targets[i] == NULL)
-			nobody_wants_it(queue);
-	}
-	if (as_others)
-		aq_run_as_end(nest);
-	if (began != 0)
-	{
-		int64		ended = aq_time_now();
-
-		aq_pins_pin(queue);
-		aq_traffic_add(queue->shm, AQ_TRAFFIC_RULES_ELAPSED, Max(ended - began, 0));
-	}
-}
-
 /*
- * The sets of consumers of n messages; all pointers are the same when no rule
- * looks at the payload's message.
+ * The sets of consumers of n messages, NULL for a message that no subscriber wants; all pointers are
+ * the same when no rule looks at the messages.
  */
 static Bitmapset **
 choose_targets(FunctionCallInfo fcinfo, AqQueue **queue, const AqPutOptions *options,
 			   uint32 n, const Datum *payloads, const bool *nulls)
 {
 	Bitmapset **targets;
-	Bitmapset  *all = NULL;
+	Bitmapset  *all;
 
 	if (!(*queue)->multi)
 	{
@@ -524,18 +450,44 @@ choose_targets(FunctionCallInfo fcinfo, AqQueue **queue, const AqPutOptions *opt
 	targets = palloc(n * sizeof(Bitmapset *));
 	if (has_recipients(fcinfo))
 		all = recipient_list(queue, PG_GETARG_ARRAYTYPE_P(ARG_RECIPIENTS));
-	else if (!(*queue)->has_rules)
+	else if ((*queue)->has_rules)
 	{
+		aq_match_subscribers(*queue, options, n, payloads, nulls, targets);
+		return targets;
+	}
+	else
 		/* a copy: the description may be read again before the transaction ends */
 		all = bms_copy((*queue)->without_rule);
-		if (all == NULL)
-			nobody_wants_it(*queue);
-	}
-	if (all == NULL)
-		apply_rules(*queue, options, n, payloads, nulls, targets);
-	for (uint32 i = 0; i < n && all != NULL; i++)
+	for (uint32 i = 0; i < n; i++)
 		targets[i] = all;
 	return targets;
+}
+
+/* Does the message go to no consumer?  Then it is not stored. */
+static bool
+is_unwanted(Bitmapset *const *targets, uint32 number)
+{
+	return targets != NULL && targets[number] == NULL;
+}
+
+/* Only the messages that go to a consumer, in their order; how many these are. */
+static int
+drop_unwanted(int n, Datum *payloads, bool *nulls, Bitmapset **targets, bool *unwanted)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		unwanted[i] = is_unwanted(targets, i);
+		if (unwanted[i])
+			continue;
+		payloads[kept] = payloads[i];
+		nulls[kept] = nulls[i];
+		if (targets != NULL)
+			targets[kept] = targets[i];
+		kept++;
+	}
+	return kept;
 }
 
 /*
@@ -599,6 +551,8 @@ enqueue_one(FunctionCallInfo fcinfo, bool text)
 		queue = side_to_put(fcinfo, queue);
 		targets = choose_targets(fcinfo, &queue, &options, 1, &payload, &isnull);
 	} while (!aq_flow_admits(queue, targets, 1, &deadline));
+	if (is_unwanted(targets, 0))
+		PG_RETURN_NULL();
 	queue = begin_put(queue, &options);
 	queue->store->put(queue, &options, 1, &payload, &isnull, targets, id);
 	count_put(queue, 1, &payload, &isnull);
@@ -619,14 +573,17 @@ aq_enqueue_typed(PG_FUNCTION_ARGS)
 	return enqueue_one(fcinfo, false);
 }
 
+/* The ids of n messages, null for those that are unwanted. */
 static ArrayType *
-ids_to_array(const pg_uuid_t *ids, int n)
+ids_to_array(const pg_uuid_t *ids, int n, bool *unwanted)
 {
-	Datum	   *elements = palloc(n * sizeof(Datum));
+	Datum	   *elements = palloc0(n * sizeof(Datum));
+	int			lower = 1;
 
 	for (int i = 0; i < n; i++)
-		elements[i] = UUIDPGetDatum(&ids[i]);
-	return construct_array(elements, n, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR);
+		if (!unwanted[i])
+			elements[i] = UUIDPGetDatum(ids++);
+	return construct_md_array(elements, unwanted, 1, &n, &lower, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR);
 }
 
 PG_FUNCTION_INFO_V1(aq_enqueue_array);
@@ -640,7 +597,9 @@ aq_enqueue_array(PG_FUNCTION_ARGS)
 	ArrayType  *array;
 	Datum	   *payloads;
 	bool	   *nulls;
-	int			n;
+	bool	   *unwanted;
+	int			n,
+				kept;
 	int16		typlen;
 	bool		typbyval;
 	char		typalign;
@@ -667,9 +626,14 @@ aq_enqueue_array(PG_FUNCTION_ARGS)
 		queue = side_to_put(fcinfo, queue);
 		targets = choose_targets(fcinfo, &queue, &options, n, payloads, nulls);
 	} while (!aq_flow_admits(queue, targets, n, &deadline));
+	unwanted = palloc(n * sizeof(bool));
+	kept = drop_unwanted(n, payloads, nulls, targets, unwanted);
 	ids = palloc(n * sizeof(pg_uuid_t));
-	queue = begin_put(queue, &options);
-	queue->store->put(queue, &options, n, payloads, nulls, targets, ids);
-	count_put(queue, n, payloads, nulls);
-	PG_RETURN_ARRAYTYPE_P(ids_to_array(ids, n));
+	if (kept > 0)
+	{
+		queue = begin_put(queue, &options);
+		queue->store->put(queue, &options, kept, payloads, nulls, targets, ids);
+		count_put(queue, kept, payloads, nulls);
+	}
+	PG_RETURN_ARRAYTYPE_P(ids_to_array(ids, n, unwanted));
 }

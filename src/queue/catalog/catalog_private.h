@@ -154,6 +154,7 @@ extern void aq_run_as_check_type(Oid type);
 extern AqRule *aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext context);
 extern Oid	aq_rule_role(Oid writer);
 extern bool aq_rule_runs_user_code(const AqRule *rule);
+extern bool aq_rule_may_raise(const AqRule *rule);
 extern bool aq_rule_matches(AqRule *rule, const AqMessage *message);
 
 #endif							/* AQ_CATALOG_PRIVATE_H */

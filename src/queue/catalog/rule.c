@@ -33,6 +33,8 @@
 #include "parser/parse_node.h"
 #include "parser/parser.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -103,6 +105,7 @@ struct AqRule
 	MemoryContext code;
 	uint64		changes;		/* aq_run_as_code_changes() before */
 	bool		user_code;		/* not only what is built in and the same for every role */
+	bool		may_raise;		/* an error, for some message */
 	ExprState  *state;
 	ExprContext *context;
 	ParamListInfo params;
@@ -273,6 +276,83 @@ may_call_user_code(Node *node, void *context)
 	return expression_tree_walker(node, may_call_user_code, context);
 }
 
+/* LIKE with a pattern that has no escapes: they are its only errors. */
+static bool
+is_plain_like(Node *node)
+{
+	OpExpr	   *like = (OpExpr *) node;
+	Const	   *pattern;
+
+	if (!IsA(node, OpExpr) || (like->opfuncid != F_TEXTLIKE && like->opfuncid != F_TEXTNLIKE))
+		return false;
+	pattern = lsecond(like->args);
+	return IsA(pattern, Const) && !pattern->constisnull &&
+		strchr(TextDatumGetCString(pattern->constvalue), '\\') == NULL;
+}
+
+/* Functions that raise no error, whatever values of their types they get. */
+static bool
+function_may_raise(Oid function, void *context)
+{
+	switch (function)
+	{
+		case F_JSONB_OBJECT_FIELD:
+		case F_JSONB_OBJECT_FIELD_TEXT:
+		case F_JSONB_ARRAY_ELEMENT:
+		case F_JSONB_ARRAY_ELEMENT_TEXT:
+		case F_JSONB_EXISTS:
+		case F_JSONB_EXISTS_ANY:
+		case F_JSONB_EXISTS_ALL:
+		case F_JSONB_CONTAINS:
+		case F_JSONB_CONTAINED:
+		case F_JSONB_EQ:
+		case F_JSONB_NE:
+		case F_NUMERIC_EQ:
+		case F_NUMERIC_NE:
+		case F_NUMERIC_LT:
+		case F_NUMERIC_LE:
+		case F_NUMERIC_GT:
+		case F_NUMERIC_GE:
+			return false;
+		default:
+			/* these raise none, because an error would tell what their arguments are */
+			return !get_func_leakproof(function);
+	}
+}
+
+/* Could it raise an error?  Yes, unless all its nodes are known not to. */
+static bool
+node_may_raise(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_List:
+		case T_Const:
+		case T_Param:
+		case T_FieldSelect:
+		case T_RelabelType:
+		case T_FuncExpr:
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_ScalarArrayOpExpr:
+		case T_BoolExpr:
+		case T_NullTest:
+		case T_BooleanTest:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_CaseTestExpr:
+		case T_CoalesceExpr:
+			break;
+		default:
+			return true;
+	}
+	if (!is_plain_like(node) && check_functions_in_node(node, function_may_raise, context))
+		return true;
+	return expression_tree_walker(node, node_may_raise, context);
+}
+
 /*
  * Of a rule: what it makes is to be of types that the role can trust.  What
  * hands values on makes none.
@@ -382,13 +462,16 @@ static void
 compile(AqRule *rule)
 {
 	Node	   *node;
+	Expr	   *planned;
 
 	if (aq_run_as_is_active())
 		check_types_of(rule);
 	node = analyze(rule, parse_expression(rule->text), false);
 	rule->user_code = may_call_user_code(node, NULL) || contain_mutable_functions(node);
+	planned = expression_planner((Expr *) node);
+	rule->may_raise = rule->user_code || node_may_raise((Node *) planned, NULL);
 	rule->params = make_params(rule->payload_type);
-	rule->state = ExecInitExprWithParams(expression_planner((Expr *) node), rule->params);
+	rule->state = ExecInitExprWithParams(planned, rule->params);
 	rule->context = CreateStandaloneExprContext();
 	rule->context->ecxt_param_list_info = rule->params;
 }
@@ -639,6 +722,13 @@ bool
 aq_rule_runs_user_code(const AqRule *rule)
 {
 	return rule->user_code;
+}
+
+/* An error that is the rule's own, and no lack of memory or the like. */
+bool
+aq_rule_may_raise(const AqRule *rule)
+{
+	return rule->may_raise;
 }
 
 /* Null counts as false. */

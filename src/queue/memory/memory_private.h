@@ -60,6 +60,7 @@ extern void aq_waiters_check_queue(AqQueueShm *shm, AqFindings *findings);
 /* --- traffic.c */
 extern void aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number);
 extern bool aq_traffic_is_time(AqTraffic item);
+extern bool aq_traffic_rule_failed(AqQueueShm *shm, int position, int64 number, uint32 n, int error, uint64 rule);
 
 /* --- users.c */
 extern void aq_users_add(AqQueueShm *shm);

@@ -50,6 +50,7 @@ init_consumer(AqConsumerShm *consumer)
 	pg_atomic_init_u64(&consumer->counted_in_flight, 0);
 	pg_atomic_init_u64(&consumer->counted_oldest, 0);
 	pg_atomic_init_u64(&consumer->counted_at, 0);
+	pg_atomic_init_u64(&consumer->rule_logged, 0);
 	for (int i = 0; i < AQ_NCONSUMER_TRAFFIC; i++)
 		pg_atomic_init_u64(&consumer->traffic[i], 0);
 }

@@ -101,6 +101,32 @@ aq_traffic_failed(AqQueueShm *shm, int position, uint64 n, TimestampTz when)
 	aq_traffic_time(shm, AQ_TRAFFIC_LAST_FAILURE, when);
 }
 
+static void
+set_rule_error(pg_atomic_uint64 *traffic, TimestampTz when, int error)
+{
+	pg_atomic_write_u64(&traffic[AQ_TRAFFIC_LAST_RULE_FAILURE], (uint64) when);
+	pg_atomic_write_u64(&traffic[AQ_TRAFFIC_RULE_ERROR], (uint64) error);
+}
+
+/*
+ * The rule of the consumer of that number has failed for n messages.  True for the first
+ * failure of this rule, a hash of its text, since the queue came into use.
+ */
+bool
+aq_traffic_rule_failed(AqQueueShm *shm, int position, int64 number, uint32 n, int error, uint64 rule)
+{
+	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
+	TimestampTz now = GetCurrentTimestamp();
+
+	/* removed meanwhile, and another consumer is in its place? */
+	if (consumer == NULL || pg_atomic_read_u64(&consumer->number) != (uint64) number)
+		return false;
+	aq_traffic_add_for(shm, position, AQ_TRAFFIC_RULE_FAILURES, n);
+	set_rule_error(shm->traffic, now, error);
+	set_rule_error(consumer->traffic, now, error);
+	return pg_atomic_exchange_u64(&consumer->rule_logged, rule) != rule;
+}
+
 void
 aq_traffic_ready(AqQueueShm *shm, uint64 n, TimestampTz when)
 {
@@ -144,6 +170,7 @@ aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number)
 		pg_atomic_write_u64(&place->counted_at, 0);
 		for (int i = 0; i < AQ_NCONSUMER_TRAFFIC; i++)
 			pg_atomic_write_u64(&place->traffic[i], 0);
+		pg_atomic_write_u64(&place->rule_logged, 0);
 		aq_raise_to(&place->number, number);
 	}
 	aq_latch_free(&shm->waiters_latch);

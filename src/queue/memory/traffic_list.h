@@ -25,6 +25,9 @@ X(DEQUEUE_ELAPSED, false, true) /* nanoseconds, as all that is called elapsed or
 X(DEQUEUE_CPU, false, true)
 X(BROWSED, false, true)
 X(FAILED, false, true)			/* expired, or over its retries, for a consumer */
+X(RULE_FAILURES, false, true)	/* errors that a subscriber's rule has raised, one for each message */
+X(LAST_RULE_FAILURE, true, true)
+X(RULE_ERROR, false, true)		/* the SQLSTATE of the latest, as a number */
 X(SINCE, true, false)			/* when it came into use */
 X(LAST_FAILURE, true, false)
 X(LAST_READY, true, false)		/* a delay or rest has ended */

@@ -1,0 +1,264 @@
+/*-------------------------------------------------------------------------
+ *
+ * match.c
+ *	  The subscribers whose rules a message meets.
+ *
+ * A rule that raises an error counts against its subscriber, not against the
+ * transaction that enqueues: the subscriber does not get the message, as if
+ * the rule were null.  The failure is counted, and the first one of a rule is
+ * logged.
+ *
+ * A subtransaction undoes what the rule has done before the error.  A rule that
+ * cannot raise one needs none.  Rules that call only built-in functions share
+ * one, because they change nothing.  A rule that runs users' code can write, so
+ * it has one of its own for each message.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/calls/calls_private.h"
+
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/timestamp.h"
+
+/* n messages with the same properties, and their consumers */
+typedef struct Matching
+{
+	AqQueue    *queue;
+	AqMessage	message;		/* its payload is set for each */
+	uint32		n;
+	const Datum *payloads;
+	const bool *nulls;
+	Bitmapset **targets;
+	MemoryContext context;		/* the caller's, and its resource owner */
+	ResourceOwner owner;
+	bool		guarded;		/* within a subtransaction */
+} Matching;
+
+/* --- the subtransaction ------------------------------------------------------------ */
+
+static void
+guard(Matching *m)
+{
+	if (m->guarded)
+		return;
+	BeginInternalSubTransaction(NULL);
+	m->guarded = true;
+	MemoryContextSwitchTo(m->context);
+}
+
+static void
+unguard(Matching *m, bool failed)
+{
+	if (!m->guarded)
+		return;
+	if (failed)
+		RollbackAndReleaseCurrentSubTransaction();
+	else
+		ReleaseCurrentSubTransaction();
+	m->guarded = false;
+	MemoryContextSwitchTo(m->context);
+	CurrentResourceOwner = m->owner;
+}
+
+/* --- failures -------------------------------------------------------------------------- */
+
+/* Cancellations, deadlocks, lack of memory or disk space, damage: not an error of the rule. */
+static bool
+concerns_transaction(int error)
+{
+	switch (ERRCODE_TO_CATEGORY(error))
+	{
+		case ERRCODE_TRANSACTION_ROLLBACK:
+		case ERRCODE_INSUFFICIENT_RESOURCES:
+		case ERRCODE_OPERATOR_INTERVENTION:
+		case ERRCODE_SYSTEM_ERROR:
+			return true;
+		default:
+			return error == ERRCODE_DATA_CORRUPTED || error == ERRCODE_INDEX_CORRUPTED;
+	}
+}
+
+/* messages: for how many the rule has failed.  Counted is what happens, also if the transaction is rolled back. */
+static void
+count_failure(Matching *m, const AqConsumer *consumer, uint32 messages, const ErrorData *error)
+{
+	AqQueue    *queue = m->queue->persistent != NULL ? m->queue->persistent : m->queue;
+	uint64		rule = hash_bytes_extended((const unsigned char *) consumer->rule_text,
+										   strlen(consumer->rule_text), 0) | 1;
+
+	aq_pins_pin(queue);
+	if (!aq_traffic_rule_failed(queue->shm, consumer->position, consumer->number, messages, error->sqlerrcode, rule))
+		return;
+	/* to the server's log only: the message may say what the enqueuing role must not know */
+	ereport(LOG_SERVER_ONLY,
+			(errcode(error->sqlerrcode),
+			 errmsg("rule of subscriber \"%s\" of queue \"%s\" failed: %s", consumer->name, queue->name, error->message),
+			 errdetail("The rule is \"%s\".", consumer->rule_text),
+			 errhint("The subscriber does not get messages for which its rule fails. aq.subscribers counts them.")));
+}
+
+/* Called in PG_CATCH. */
+static void
+on_error(Matching *m, const AqConsumer *consumer, uint32 messages)
+{
+	ErrorData  *error;
+
+	if (!m->guarded)
+		PG_RE_THROW();
+	MemoryContextSwitchTo(m->context);
+	error = CopyErrorData();
+	FlushErrorState();
+	/* also if the error goes on: who handles it knows its own subtransactions only */
+	unguard(m, true);
+	if (concerns_transaction(error->sqlerrcode))
+		ReThrowError(error);
+	count_failure(m, consumer, messages, error);
+	FreeErrorData(error);
+}
+
+/* --- matching ------------------------------------------------------------------------- */
+
+static void
+match_message(Matching *m, AqConsumer *consumer, uint32 number)
+{
+	m->message.payload = m->payloads[number];
+	m->message.payload_null = m->nulls[number];
+	if (aq_rule_matches(consumer->rule, &m->message))
+		m->targets[number] = bms_add_member(m->targets[number], consumer->position);
+}
+
+static void
+compile_rule(Matching *m, AqConsumer *consumer)
+{
+	if (consumer->rule != NULL)
+		return;
+	guard(m);
+	consumer->rule = aq_rule_compile(m->queue, consumer->rule_text, aq_rule_role(consumer->rule_role),
+									 m->queue->context);
+}
+
+/* All messages from *next on, until the rule fails for one. */
+static void
+match_guarded(Matching *m, AqConsumer *consumer, volatile uint32 *next)
+{
+	bool		user_code;
+
+	compile_rule(m, consumer);
+	user_code = aq_rule_runs_user_code(consumer->rule);
+	for (; *next < m->n; (*next)++)
+	{
+		if (user_code)
+			unguard(m, false);
+		guard(m);
+		match_message(m, consumer, *next);
+	}
+	if (user_code)
+		unguard(m, false);
+}
+
+static void
+match_consumer(Matching *m, AqConsumer *consumer)
+{
+	volatile uint32 next = 0;
+
+	if (consumer->rule != NULL && !aq_rule_may_raise(consumer->rule))
+	{
+		for (uint32 i = 0; i < m->n; i++)
+			match_message(m, consumer, i);
+		return;
+	}
+	while (next < m->n)
+	{
+		PG_TRY();
+		{
+			match_guarded(m, consumer, &next);
+		}
+		PG_CATCH();
+		{
+			/* without a compiled rule it fails for all */
+			uint32		failed = consumer->rule != NULL ? 1 : m->n - next;
+
+			on_error(m, consumer, failed);
+			next += failed;
+		}
+		PG_END_TRY();
+	}
+}
+
+static void
+match_consumers(Matching *m)
+{
+	for (int i = 0; i < m->queue->nconsumers; i++)
+	{
+		AqConsumer *consumer = &m->queue->consumers[i];
+
+		if (consumer->subscriber && consumer->rule_text != NULL && (consumer->delivery & m->queue->delivery))
+			match_consumer(m, consumer);
+	}
+	unguard(m, false);
+}
+
+/* Does a rule that is compiled already run as its writer? */
+static bool
+runs_user_code(AqQueue *queue)
+{
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].rule != NULL && aq_rule_runs_user_code(queue->consumers[i].rule))
+			return true;
+	return false;
+}
+
+static void
+set_message(AqMessage *message, const AqPutOptions *options)
+{
+	message->priority = options->priority;
+	message->correlation = options->correlation;
+	message->properties = options->properties;
+	message->sender = options->sender;
+	message->exception_queue = options->exception_queue;
+	message->enqueue_time = GetCurrentTimestamp();
+	message->ready_at = options->ready_at;
+	message->expires_at = options->expires_at;
+	message->state = options->ready_at > message->enqueue_time ? 1 : 0;
+}
+
+/* Fill in the consumers of n messages: subscribers without a rule, and those whose rule is true.  NULL: none. */
+void
+aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads, const bool *nulls,
+					 Bitmapset **targets)
+{
+	int64		began = aq_time_now();
+	bool		as_others = runs_user_code(queue);
+	int			nest = as_others ? aq_run_as_begin() : 0;
+	Matching	m = {.queue = queue,.n = n,.payloads = payloads,.nulls = nulls,.targets = targets};
+
+	m.context = CurrentMemoryContext;
+	m.owner = CurrentResourceOwner;
+	set_message(&m.message, options);
+	for (uint32 i = 0; i < n; i++)
+		targets[i] = bms_copy(queue->without_rule);
+	aq_catalog_retain();
+	PG_TRY();
+	{
+		match_consumers(&m);
+	}
+	PG_FINALLY();
+	{
+		aq_catalog_release();
+	}
+	PG_END_TRY();
+	if (as_others)
+		aq_run_as_end(nest);
+	if (began != 0)
+	{
+		int64		ended = aq_time_now();
+
+		aq_pins_pin(queue);
+		aq_traffic_add(queue->shm, AQ_TRAFFIC_RULES_ELAPSED, Max(ended - began, 0));
+	}
+}
