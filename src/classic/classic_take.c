@@ -225,7 +225,7 @@ is_too_new(Take *take)
 	if (take->snapshot == NULL || TransactionIdIsCurrentTransactionId(xmin) ||
 		!XidInMVCCSnapshot(xmin, take->snapshot))
 		return false;
-	if (take->taken == 0 && !aq_packages_take_uses_snapshot())
+	if (take->taken == 0 && !aq_wait_take_uses_snapshot())
 		take->again = take->overtaken++ < OVERTAKEN_MAX;
 	return true;
 }
@@ -726,7 +726,7 @@ take_once(Take *take, const Key *after)
 	begin_walk(take);
 	if (options->id != NULL)
 	{
-		if (aq_packages_take_uses_snapshot())
+		if (aq_wait_take_uses_snapshot())
 			take->snapshot = GetTransactionSnapshot();
 		take_by_id(take);
 		return;
@@ -734,7 +734,7 @@ take_once(Take *take, const Key *after)
 	aq_ranges_read(shm, options->position, &take->ranges);
 	if (options->mode == AQ_MODE_PURGE)
 		take->ranges.n = 0;		/* what waits is in them */
-	take->snapshot = RegisterSnapshot(aq_packages_take_uses_snapshot() ? GetTransactionSnapshot() : GetLatestSnapshot());
+	take->snapshot = RegisterSnapshot(aq_wait_take_uses_snapshot() ? GetTransactionSnapshot() : GetLatestSnapshot());
 	walk_line(take, after);
 	UnregisterSnapshot(take->snapshot);
 }

@@ -417,13 +417,13 @@ extern bool aq_flow_is_full(AqQueue *buffered);
 
 /* === room calls ===============================================================
  *
- * --- packages.c
+ * --- wait.c
  *
  * Must a take pass by what the transaction's snapshot does not
  * show?  In REPEATABLE READ and above, but not for a CALL that waits outside of
  * a transaction block: what it waits for comes after its snapshot.
  */
-extern bool aq_packages_take_uses_snapshot(void);
+extern bool aq_wait_take_uses_snapshot(void);
 
 #include "queue/store.h"
 

@@ -244,7 +244,7 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 	take->shm = queue->shm;
 	take->options = options;
 	take->now = GetCurrentTimestamp();
-	if (aq_packages_take_uses_snapshot())
+	if (aq_wait_take_uses_snapshot())
 	{
 		uint64		next;
 

@@ -31,6 +31,7 @@ extern bool aq_wait_until(AqQueue *const *queues, int n, int position, bool sele
  */
 extern bool aq_wait_released(char *queue, char *consumer, int delivery, bool selective, int64 timeout_us,
 							 bool (*attempt) (void *arg), void *arg);
+extern void aq_wait_call_ahead(void (*call) (void *arg), void *arg);
 extern int	aq_wait_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us);
 
 /* --- autonomous.c: a statement in a transaction of its own */

@@ -140,7 +140,7 @@ mode_of(const char *name)
 			errhint("The modes are remove, remove_nodata, locked and browse."));
 }
 
-/* What was meant as the number of messages has been understood as a type. */
+/* What was meant as the number of messages, or as a type, has been understood as another argument. */
 static int
 type_hint(AqQueue *queue, Oid type)
 {
@@ -148,6 +148,9 @@ type_hint(AqQueue *queue, Oid type)
 
 	if (type == INT2OID || type == INT4OID || type == INT8OID)
 		return errhint("Name the argument: max_messages => 10.");
+	if (queue->payload_type == TEXTOID)
+		return errhint("Name the argument: as_type => null::text. The second argument is the consumer if it is a text. "
+					   "In dbms_aq: payload => null::text.");
 	return errhint("Request that type: as_type => null::%s in schema aq, payload => null::%s in dbms_aq.", wanted, wanted);
 }
 

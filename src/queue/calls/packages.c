@@ -15,7 +15,6 @@
 #include "queue/calls/calls_private.h"
 
 #include "access/htup_details.h"
-#include "access/xact.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
@@ -58,9 +57,6 @@ typedef struct PlanEntry
 } PlanEntry;
 
 static HTAB *plans;
-
-/* an attempt runs that may take what is newer than its snapshot */
-static bool looks_ahead;
 
 typedef struct Attempt
 {
@@ -160,23 +156,28 @@ seconds_to_us(int seconds)
 	return seconds < 0 ? -1 : seconds * INT64CONST(1000000);
 }
 
-bool
-aq_packages_take_uses_snapshot(void)
+/* all columns of an attempt's row */
+typedef struct Row
 {
-	return IsolationUsesXactSnapshot() && !looks_ahead;
-}
+	Attempt    *attempt;
+	Datum		columns[TRY_COLUMNS + MAX_RESULTS];
+	bool		nulls[TRY_COLUMNS + MAX_RESULTS];
+} Row;
 
-/* Execute the call here; all columns of its row are kept. */
+/* Execute the call here. */
 static void
-call_here(Attempt *attempt, Datum *columns, bool *nulls)
+call_here(void *arg)
 {
+	Row		   *row = arg;
+	Attempt    *attempt = row->attempt;
+
 	SPI_connect();
 	plan_call(attempt->call, attempt->nargs);
 	if (SPI_execute_plan(attempt->call->plan, attempt->values, attempt->nulls, false, 1) != SPI_OK_SELECT ||
 		SPI_processed != 1 || SPI_tuptable->tupdesc->natts != TRY_COLUMNS + attempt->nresults)
 		elog(ERROR, "unexpected result from dbms_aq._dequeue");
 	for (int i = 0; i < TRY_COLUMNS + attempt->nresults; i++)
-		columns[i] = keep_column(attempt, i, &nulls[i]);
+		row->columns[i] = keep_column(attempt, i, &row->nulls[i]);
 	SPI_finish();
 }
 
@@ -184,8 +185,9 @@ static bool
 try_once(void *arg)
 {
 	Attempt    *attempt = arg;
-	Datum		columns[TRY_COLUMNS + MAX_RESULTS];
-	bool		nulls[TRY_COLUMNS + MAX_RESULTS];
+	Row			row = {.attempt = attempt};
+	Datum	   *columns = row.columns;
+	bool	   *nulls = row.nulls;
 	MemoryContext old;
 
 	MemoryContextReset(attempt->context);
@@ -194,18 +196,7 @@ try_once(void *arg)
 		aq_autonomous_call(attempt->call->sql, attempt->nargs, attempt->call->types, attempt->values, attempt->nulls,
 						   TRY_COLUMNS + attempt->nresults, columns, nulls);
 	else
-	{
-		looks_ahead = !IsTransactionBlock();
-		PG_TRY();
-		{
-			call_here(attempt, columns, nulls);
-		}
-		PG_FINALLY();
-		{
-			looks_ahead = false;
-		}
-		PG_END_TRY();
-	}
+		aq_wait_call_ahead(call_here, &row);
 	attempt->success = DatumGetBool(columns[TRY_SUCCESS]);
 	attempt->queue = TextDatumGetCString(columns[TRY_QUEUE]);
 	attempt->consumer = nulls[TRY_CONSUMER] ? NULL : TextDatumGetCString(columns[TRY_CONSUMER]);

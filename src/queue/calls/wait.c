@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * wait.c
- *	  Waiting for messages: aq.dequeue with a wait, aq.wait, aq.listen.
+ *	  Waiting for messages: aq.dequeue with a wait, aq.wait, aq.listen; what the
+ *	  other procedures that wait have in common.
  *
  * A wait in a procedure called by CALL gives its snapshot back first, so that
  * it does not hold the xmin horizon.
@@ -59,6 +60,31 @@ aq_wait_until(AqQueue *const *queues, int n, int position, bool selective, int64
 }
 
 /* --- the procedures --------------------------------------------------------------------- */
+
+/* an attempt runs that may take what is newer than its snapshot */
+static bool looks_ahead;
+
+bool
+aq_wait_take_uses_snapshot(void)
+{
+	return IsolationUsesXactSnapshot() && !looks_ahead;
+}
+
+/* Call an attempt to take messages: in a CALL that waits, it sees what has come since. */
+void
+aq_wait_call_ahead(void (*call) (void *arg), void *arg)
+{
+	looks_ahead = !IsTransactionBlock();
+	PG_TRY();
+	{
+		call(arg);
+	}
+	PG_FINALLY();
+	{
+		looks_ahead = false;
+	}
+	PG_END_TRY();
+}
 
 /*
  * Give the statement's snapshot back, if it is the only one: then nothing of

@@ -22,8 +22,9 @@ static emit_log_hook_type previous_hook;
 
 #define FUNCTION_PREFIX "PL/pgSQL function "
 #define STATEMENT_PREFIX "SQL statement \""
-/* how the statement of packages.c begins */
+/* how the statements of packages.c and receive.c begin */
 #define ATTEMPT_PREFIX STATEMENT_PREFIX "SELECT success, queue, consumer, timeout, selective, delivery"
+#define RECEIVE_PREFIX STATEMENT_PREFIX "SELECT pg_catalog.jsonb_agg(pg_catalog.to_jsonb(m)) FROM aq.dequeue("
 
 static bool
 begins(const char *line, const char *prefix)
@@ -76,7 +77,7 @@ is_function(const char *entry)
 static bool
 is_internal(const char *entry, const char *next)
 {
-	if (is_own_function(entry) || begins(entry, ATTEMPT_PREFIX))
+	if (is_own_function(entry) || begins(entry, ATTEMPT_PREFIX) || begins(entry, RECEIVE_PREFIX))
 		return true;
 	return next != NULL && !is_function(entry) && is_own_function(next);
 }
@@ -112,7 +113,8 @@ context_hook(ErrorData *error)
 								   strstr(error->context, FUNCTION_PREFIX "aq_internal.") != NULL ||
 								   strstr(error->context, FUNCTION_PREFIX "sys.") != NULL ||
 								   strstr(error->context, FUNCTION_PREFIX "dbms_") != NULL ||
-								   strstr(error->context, ATTEMPT_PREFIX) != NULL))
+								   strstr(error->context, ATTEMPT_PREFIX) != NULL ||
+								   strstr(error->context, RECEIVE_PREFIX) != NULL))
 		strip(error);
 	if (previous_hook != NULL)
 		previous_hook(error);

@@ -1,0 +1,13 @@
+-- Waiting and taking in one call.
+
+CREATE PROCEDURE aq.receive(queue_name text,
+	consumer text DEFAULT NULL,
+	max_messages integer DEFAULT 1,
+	timeout interval DEFAULT NULL,
+	correlation text DEFAULT NULL,
+	condition text DEFAULT NULL,
+	delivery_mode text DEFAULT NULL,
+	INOUT messages jsonb DEFAULT NULL)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_receive';
+COMMENT ON PROCEDURE aq.receive(text, text, integer, interval, text, text, text, jsonb) IS
+'Wait until there are messages, or for timeout (null or negative: for ever), and dequeue up to max_messages of them; messages is a JSON array with an object for each message, empty after the timeout. consumer, correlation, condition and delivery_mode as in aq.dequeue. Holds no snapshot while it waits when called by CALL outside a function. Errors AQ001, AQ005, AQ007, AQ009, AQ010, AQ018, AQ115, AQ117';

@@ -1,0 +1,155 @@
+/*-------------------------------------------------------------------------
+ *
+ * receive.c
+ *	  CALL aq.receive: wait for messages without a snapshot, and take them.
+ *
+ * An attempt is one execution of aq.dequeue with a snapshot of its own.  While
+ * it finds nothing, the session sleeps without a snapshot, as in aq.wait; when
+ * another session was faster than the one that was woken, it sleeps on for the rest of the time.
+ *
+ * A procedure returns one row, so the messages are one value.  It is jsonb,
+ * because every driver can read that without knowing our types, and because
+ * one procedure then serves all payload types: an array of composites reaches
+ * most drivers as text.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/calls/calls_private.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+/* the arguments of aq.receive; the last one is the result */
+enum
+{
+	ARG_QUEUE, ARG_CONSUMER, ARG_MAX_MESSAGES, ARG_TIMEOUT, ARG_CORRELATION, ARG_CONDITION, ARG_DELIVERY, ARG_MESSAGES
+};
+
+/* the parameters of the statement: the payload's type stands for the time, which is not passed on */
+#define PARAM_AS_TYPE ARG_TIMEOUT
+#define NPARAMS ARG_MESSAGES
+
+/* context.c knows how it begins */
+#define STATEMENT \
+	"SELECT pg_catalog.jsonb_agg(pg_catalog.to_jsonb(m)) FROM aq.dequeue($1, as_type => $4, consumer => $2, " \
+	"max_messages => $3, correlation => $5, condition => $6, delivery_mode => $7) m"
+
+/* The statement is planned once for each payload type. */
+typedef struct TypePlan
+{
+	Oid			payload_type;
+	SPIPlanPtr	plan;			/* NULL: not planned yet */
+} TypePlan;
+
+static HTAB *plans;
+
+typedef struct Receiving
+{
+	char	   *queue;
+	Datum		values[NPARAMS];
+	char		nulls[NPARAMS];
+	MemoryContext context;
+	Datum		messages;		/* 0: none yet */
+} Receiving;
+
+/* SPI is connected. */
+static SPIPlanPtr
+plan_for(Oid payload_type)
+{
+	Oid			types[NPARAMS] = {TEXTOID, TEXTOID, INT4OID, payload_type, TEXTOID, TEXTOID, TEXTOID};
+	TypePlan   *entry;
+	SPIPlanPtr	plan;
+	bool		found;
+
+	if (plans == NULL)
+	{
+		HASHCTL		info = {.keysize = sizeof(Oid),.entrysize = sizeof(TypePlan)};
+
+		plans = hash_create("pgaq receive plans", 16, &info, HASH_ELEM | HASH_BLOBS);
+	}
+	entry = hash_search(plans, &payload_type, HASH_ENTER, &found);
+	if (found && entry->plan != NULL)
+		return entry->plan;
+	entry->plan = NULL;
+	plan = SPI_prepare(STATEMENT, NPARAMS, types);
+	if (plan == NULL || SPI_keepplan(plan) != 0)
+		elog(ERROR, "could not plan \"%s\": %s", STATEMENT, SPI_result_code_string(SPI_result));
+	entry->plan = plan;
+	return plan;
+}
+
+static void
+take(void *arg)
+{
+	Receiving  *receiving = arg;
+	AqQueue    *queue = aq_catalog_get(receiving->queue, AQ_RIGHT_DEQUEUE);
+	Oid			payload_type = queue->payload_type;
+	Datum		value;
+	bool		isnull;
+
+	SPI_connect();
+	if (SPI_execute_plan(plan_for(payload_type), receiving->values, receiving->nulls, false, 1) != SPI_OK_SELECT ||
+		SPI_processed != 1)
+		elog(ERROR, "unexpected result from aq.dequeue");
+	value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
+	if (!isnull)
+	{
+		MemoryContext old = MemoryContextSwitchTo(receiving->context);
+
+		receiving->messages = PointerGetDatum(PG_DETOAST_DATUM_COPY(value));
+		MemoryContextSwitchTo(old);
+	}
+	SPI_finish();
+}
+
+static bool
+attempt(void *arg)
+{
+	Receiving  *receiving = arg;
+
+	aq_wait_call_ahead(take, receiving);
+	return receiving->messages != 0;
+}
+
+/* While it waits there is no snapshot to fetch the parts of a TOAST value with. */
+static void
+read_arguments(FunctionCallInfo fcinfo, Receiving *receiving)
+{
+	for (int i = 0; i < NPARAMS; i++)
+	{
+		receiving->nulls[i] = PG_ARGISNULL(i) || i == PARAM_AS_TYPE ? 'n' : ' ';
+		if (receiving->nulls[i] == 'n')
+			continue;
+		receiving->values[i] = i == ARG_MAX_MESSAGES ? PG_GETARG_DATUM(i) : PointerGetDatum(PG_GETARG_TEXT_P(i));
+	}
+}
+
+PG_FUNCTION_INFO_V1(aq_receive);
+Datum
+aq_receive(PG_FUNCTION_ARGS)
+{
+	AQ_TIMED(AQ_TIME_DEQUEUE);
+	Receiving	receiving = {.context = CurrentMemoryContext};
+	int			delivery = aq_args_delivery(fcinfo, ARG_DELIVERY);
+	bool		isnull = false;
+
+	PreventCommandIfReadOnly("aq.receive()");
+	PreventCommandDuringRecovery("aq.receive()");
+	receiving.queue = aq_args_name(fcinfo, ARG_QUEUE, "queue_name");
+	read_arguments(fcinfo, &receiving);
+	(void) aq_wait_released(receiving.queue, aq_args_name_or_null(fcinfo, ARG_CONSUMER, "consumer"), delivery,
+							!PG_ARGISNULL(ARG_CORRELATION) || !PG_ARGISNULL(ARG_CONDITION),
+							PG_ARGISNULL(ARG_TIMEOUT) ? -1 : aq_interval_to_us(PG_GETARG_DATUM(ARG_TIMEOUT)),
+							attempt, &receiving);
+	if (receiving.messages == 0)
+		receiving.messages = DirectFunctionCall1(jsonb_in, CStringGetDatum("[]"));
+	PG_RETURN_DATUM(aq_rows_one(fcinfo, &receiving.messages, &isnull));
+}
