@@ -250,7 +250,7 @@ def test_dump_and_restore(server, new_server, tmp_path):
     assert done.returncode == 0 and done.stderr == "", done.stderr
     copy = new_server("copy")
     with copy.connect() as empty:
-        empty.execute("DROP EXTENSION IF EXISTS pgaq")
+        empty.execute("DROP EXTENSION IF EXISTS pgaq, pgaq_oracle")
     done = copy.run("pg_restore", "--exit-on-error", "-d", "postgres", str(path), dbname="postgres")
     assert done.returncode == 0 and done.stderr == "", done.stderr
     with copy.connect() as restored:

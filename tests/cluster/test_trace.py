@@ -334,14 +334,14 @@ def test_who_may_trace(server, conn, queue):
             assert head(no, pid) is None
             assert head(tracer, pid)["state"] == "running"
             stop(tracer, pid)
-        # a queue's name is for those who may use the queue
+        # a queue's name is for roles that may use the queue, and for members of pg_monitor
         db.execute(conn, "SELECT aq.grant_queue(%s, %s, 'enqueue')", [queue, owner])
         start(traced, pid)
         put(traced, queue, 1)
         stop(traced, pid)
         names = "SELECT DISTINCT queue FROM aq.trace(%s) WHERE operation = 'publish'"
         assert db.value(traced, names, [pid]) == queue
-        assert db.rows(mon, names, [pid]) == [{"queue": None}]
+        assert db.rows(mon, names, [pid]) == [{"queue": queue}]
     for name in (owner, member, stranger, monitor):
         db.execute(conn, f"DROP OWNED BY {name}; DROP ROLE {name}")
 
