@@ -42,7 +42,7 @@ DECLARE
 BEGIN
 	IF retention <> 0 AND retention NOT BETWEEN 1440 AND century THEN
 		PERFORM aq.raise_error('AQ121', format('retention of %s minutes is not valid', retention),
-			'Give minutes from 1440 (a day) to 52560000 (a hundred years), or 0 to keep snapshots for ever.');
+			'Give minutes from 1440 (a day) to 52560000 (a hundred years), or 0 to keep snapshots forever.');
 	ELSIF "interval" <> 0 AND "interval" NOT BETWEEN 1 AND century THEN
 		PERFORM aq.raise_error('AQ122', format('interval of %s minutes is not valid', "interval"),
 			'Give minutes from 1 to 52560000, or 0 to have no snapshots taken by the worker.');

@@ -19,7 +19,7 @@ DECLARE
 BEGIN
 	IF retention <> '0' AND retention NOT BETWEEN '1 day' AND century THEN
 		PERFORM aq.raise_error('AQ121', format('retention of %s is not valid', retention),
-			'Give a day to a hundred years, or 0 to keep snapshots for ever.');
+			'Give a day to a hundred years, or 0 to keep snapshots forever.');
 	ELSIF every <> '0' AND every NOT BETWEEN '1 minute' AND century THEN
 		PERFORM aq.raise_error('AQ122', format('interval of %s is not valid', every),
 			'Give a minute to a hundred years, or 0 to have no snapshots taken by the worker.');
