@@ -6,7 +6,7 @@ DECLARE
 BEGIN
 	FOR function IN SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.pronamespace = 'aq_internal'::regnamespace AND p.proname::text = ANY (ARRAY(SELECT pg_catalog.btrim(name, E' \n\t') FROM pg_catalog.string_to_table($list$
 		advice, advice_commits, advice_flow_control, advice_hot_object, advice_listen_herd, advice_message_cache, advice_one_shard,
-		advice_slow_subscriber, advice_xmin, advise, ash_activity, ash_parameters, ash_sections, ash_top, bucket, capture, chart_of, columns,
+		advice_slow_subscriber, advice_worker, advice_xmin, advise, ash_activity, ash_parameters, ash_sections, ash_top, bucket, capture, chart_of, columns,
 		consumer_growths, db_time_parts, diff_header, diff_intervals, diff_parameters, diff_rows, diff_section, drop_queue_view, drop_table_views,
 		foreground, growths, header, is_message_view, latch_family, minutes, object_growths, ratio, report_activity, report_background,
 		report_dictionary_cache, report_histogram, report_hot_mutexes, report_latch_activity, report_latch_children, report_latch_misses,

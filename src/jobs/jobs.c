@@ -9,9 +9,9 @@
  * entry, and looks whether it still is that.  The flags a post sets are atomics:
  * posting takes the latch only where the entry has gone, and cannot raise.
  *
- * Whoever misses a worker registers it: a session that uses a queue, or the
- * launcher.  A worker takes its database's entry before it connects, so there
- * is one at most, and a command that needs the database without it sees it in time.
+ * The launcher alone registers workers; a session that wants one wakes it.  A
+ * worker takes its database's entry before it connects, so there is one at
+ * most, and a command that needs the database without it sees it in time.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -22,11 +22,13 @@
 #include <signal.h>
 
 #include "access/xact.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "postmaster/bgworker.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
+#include "utils/timestamp.h"
 
 int			aq_jobs_max_databases = 64;
 JobsArea   *aq_jobs_area;
@@ -48,11 +50,14 @@ aq_jobs_shmem_init(void *ptr, bool found)
 		return;
 	memset(ptr, 0, aq_jobs_shmem_size());
 	aq_latch_init(&aq_jobs_area->latch, AQ_LATCH_DATABASES, 0);
+	pg_atomic_init_u32(&aq_jobs_area->changes, 0);
+	pg_atomic_init_u32(&aq_jobs_area->forget, 0);
 	for (int i = 0; i < aq_jobs_max_databases; i++)
 	{
 		AqDatabase *db = &aq_jobs_area->databases[i];
 
 		aq_cond_init(&db->ended);
+		pg_atomic_init_u32(&db->restored, 0);
 		pg_atomic_init_u32(&db->work, 0);
 		pg_atomic_init_u32(&db->check, 0);
 		pg_atomic_init_u64(&db->next_at, 0);
@@ -64,7 +69,7 @@ aq_jobs_define_parameters(void)
 {
 	DefineCustomIntVariable("pgaq.max_databases",
 							"Number of databases of the server that can use pgaq.",
-							"Each has its own background worker, and two more serve all of them: see max_worker_processes.",
+							"Their background workers take turns where max_worker_processes is too small for all: see aq.workers.",
 							&aq_jobs_max_databases,
 							64, 1, 10000,
 							PGC_POSTMASTER, 0,
@@ -103,36 +108,61 @@ make_database(Oid database)
 	if (db != NULL)
 	{
 		db->oid = database;
-		db->used = false;
-		db->asked_at = 0;
-		db->stops = 0;
-		db->worker_pid = 0;
-		db->rest_until = 0;
+		db->used = db->ask = db->left = db->leave = false;
+		db->asked_at = db->wanted_since = db->came_at = db->ended_at = db->rest_until = 0;
+		db->stops = db->worker_pid = db->failures = 0;
+		db->since = GetCurrentTimestamp();
+		db->error[0] = '\0';
 		pg_atomic_write_u32(&db->work, 1);
 		pg_atomic_write_u32(&db->check, 0);
+		pg_atomic_write_u32(&db->restored, 0);
 		pg_atomic_write_u64(&db->next_at, 0);
 	}
 	return db;
 }
 
-/* For the launcher, which frees it again when nothing else wants it. */
-AqDatabase *
-aq_jobs_database(Oid database)
+/*
+ * A worker is to find out whether the database has queues, unless that is known:
+ * then *asked is false.  False when the directory is full.
+ */
+bool
+aq_jobs_ask(Oid database, bool *asked)
 {
 	AqDatabase *db;
 
 	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
 	db = make_database(database);
+	*asked = db != NULL && !db->used;
+	if (*asked)
+		db->ask = true;
 	aq_latch_free(&aq_jobs_area->latch);
-	return db;
+	return db != NULL;
 }
 
-/* From now on the database shall have a worker. */
+/*
+ * For a worker that has connected: is it to find out whether there are queues?
+ * What asks from now on asks once more.
+ */
+bool
+aq_jobs_begin_answer(AqDatabase *db)
+{
+	bool		ask;
+
+	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
+	ask = !db->used;
+	db->ask = false;
+	aq_latch_free(&aq_jobs_area->latch);
+	return ask;
+}
+
+/* From now on a worker does what comes up in the database. */
 void
 aq_jobs_used(AqDatabase *db)
 {
 	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
 	db->used = true;
+	db->failures = 0;
+	db->since = GetCurrentTimestamp();
 	aq_latch_free(&aq_jobs_area->latch);
 }
 
@@ -171,7 +201,7 @@ own_database(void)
 static bool
 is_unused(const AqDatabase *db)
 {
-	return !db->used && db->stops == 0 && db->worker_pid == 0;
+	return !db->used && !db->ask && db->stops == 0 && db->worker_pid == 0;
 }
 
 void
@@ -203,7 +233,8 @@ aq_jobs_stop(Oid database)
 	db = make_database(database);
 	if (db != NULL)
 	{
-		db->stops++;
+		if (db->stops++ == 0)
+			db->since = GetCurrentTimestamp();
 		aq_claim_enter(stop_over, db, database);
 	}
 	aq_latch_free(&aq_jobs_area->latch);
@@ -227,7 +258,8 @@ stop_over(void *unused, int64 database)
 	db = find_database((Oid) database);
 	if (db != NULL)
 	{
-		db->stops--;
+		if (--db->stops == 0)
+			db->since = GetCurrentTimestamp();
 		if (is_unused(db))
 			db->oid = InvalidOid;
 	}
@@ -246,16 +278,65 @@ aq_jobs_claim(Oid database)
 
 	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
 	db = find_database(database);
+	if (db != NULL && (db->worker_pid != 0 || db->stops > 0))
+	{
+		db->asked_at = 0;		/* when the command is over, another one is registered at once */
+		db = NULL;
+	}
 	if (db != NULL)
 	{
-		if (db->worker_pid != 0 || db->stops > 0)
-			db = NULL;
-		else
-			db->worker_pid = MyProcPid;
+		db->worker_pid = MyProcPid;
+		db->came_at = aq_clock_us();
+		db->since = GetCurrentTimestamp();
+		db->left = db->leave = false;
+		db->wanted_since = 0;
 	}
 	aq_latch_free(&aq_jobs_area->latch);
+	if (db == NULL)
+		aq_jobs_wake_launcher();
 	my_database = db;
 	return db;
+}
+
+/* how long there is no other worker after one that has ended unasked: at first, at most, microseconds */
+#define FIRST_REST ((int64) 1000000)
+#define LONGEST_REST ((int64) 64000000)
+
+/* The worker ends: the launcher decides what comes next. */
+void
+aq_jobs_worker_ended(AqDatabase *db, AqWorkerEnd end)
+{
+	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
+	db->worker_proc = NULL;
+	db->left = end == AQ_WORKER_LEFT;
+	if (end == AQ_WORKER_FAILED && !db->used)
+		db->ask = true;			/* there is no answer yet */
+	if ((end == AQ_WORKER_FAILED || end == AQ_WORKER_BROKEN) && db->stops == 0)
+	{
+		if (end == AQ_WORKER_BROKEN)
+			db->failures = 0;
+		db->rest_until = aq_clock_us() + Min(FIRST_REST << Min(db->failures, 10), LONGEST_REST);
+		db->failures++;
+	}
+	db->asked_at = 0;
+	db->worker_pid = 0;
+	db->ended_at = aq_clock_us();
+	db->since = GetCurrentTimestamp();
+	aq_latch_free(&aq_jobs_area->latch);
+}
+
+/* An error of this worker, for aq.workers. */
+void
+aq_jobs_note_error(const char *message)
+{
+	AqDatabase *db = my_database;
+	int			length = pg_mbcliplen(message, strlen(message), ERROR_LENGTH - 1);
+
+	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
+	strlcpy(db->error, message, length + 1);
+	db->error_encoding = GetDatabaseEncoding();
+	db->error_time = GetCurrentTimestamp();
+	aq_latch_free(&aq_jobs_area->latch);
 }
 
 static bool
@@ -267,6 +348,7 @@ register_worker(Oid database)
 	aq_process_init(&worker, "aq_worker_main", "pgaq worker");
 	snprintf(worker.bgw_name, BGW_MAXLEN, "pgaq worker of database %u", database);
 	worker.bgw_main_arg = ObjectIdGetDatum(database);
+	worker.bgw_notify_pid = MyProcPid;	/* the postmaster says when its place is free again */
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
@@ -280,8 +362,18 @@ aq_jobs_is_coming(const AqDatabase *db, int64 now)
 	return db->asked_at != 0 && now - db->asked_at <= START_PATIENCE;
 }
 
+/* Is there something for a worker to do, now? */
+bool
+aq_jobs_is_due(AqDatabase *db)
+{
+	uint64		next = pg_atomic_read_u64(&db->next_at);
+
+	return pg_atomic_read_u32(&db->work) != 0 || (next != 0 && (TimestampTz) next <= GetCurrentTimestamp());
+}
+
 /*
- * See to it that a worker runs or comes.  False when there is no place for it.
+ * The launcher: see to it that a worker runs or comes.  False when there is no
+ * place for it.
  */
 bool
 aq_jobs_start_worker(AqDatabase *db)
@@ -306,12 +398,14 @@ aq_jobs_start_worker(AqDatabase *db)
 	return true;
 }
 
-bool
+void
 aq_jobs_ensure_worker(void)
 {
 	AqDatabase *db = own_database();
 
-	return db->worker_pid != 0 || aq_jobs_start_worker(db);
+	/* one that has left comes back when something is posted */
+	if (db->worker_pid == 0 && !db->left)
+		aq_jobs_wake_launcher();
 }
 
 int
@@ -320,13 +414,13 @@ aq_jobs_worker_pid(void)
 	return own_database()->worker_pid;
 }
 
-void
-aq_jobs_require_worker(void)
+AqEvent
+aq_jobs_wait_event(AqEvent event)
 {
-	if (!aq_jobs_ensure_worker())
+	if (!IsUnderPostmaster)
 		ereport(ERROR,
-				aq_error(AQ_ERR_WORKER_MISSING, "could not start the background worker of pgaq"),
-				errhint("Raise max_worker_processes: pgaq needs one for each database that uses it, plus two."));
+				aq_error(AQ_ERR_WORKER_MISSING, "there is no background worker of pgaq in single-user mode"));
+	return aq_jobs_worker_pid() != 0 ? event : AQ_EVENT_WORKER_MISSING;
 }
 
 /*
@@ -358,21 +452,26 @@ entry_to_post(void)
 	return db;
 }
 
+/* Have the worker look, or the launcher start one. */
+static void
+wake_worker(AqDatabase *db)
+{
+	PGPROC	   *proc = db->worker_proc;
+
+	if (proc == NULL)
+		aq_jobs_wake_launcher();
+	else if (proc != MyProc)
+		SetLatch(&proc->procLatch);
+}
+
 void
 aq_jobs_post(void)
 {
 	AqDatabase *db = entry_to_post();
-	PGPROC	   *proc;
 
-	if (db == NULL)
-		return;
 	/* the exchange is a full barrier: the worker clears it before it looks */
-	if (pg_atomic_exchange_u32(&db->work, 1) == 0)
-	{
-		proc = db->worker_proc;
-		if (proc != NULL)
-			SetLatch(&proc->procLatch);
-	}
+	if (db != NULL && pg_atomic_exchange_u32(&db->work, 1) == 0)
+		wake_worker(db);
 }
 
 /*
@@ -397,14 +496,21 @@ aq_jobs_post_at(TimestampTz when)
 
 	if (db == NULL)
 		return;
+	/* the worker itself looks at the time before it sleeps */
 	if (aq_jobs_lower_time(db, when))
-	{
-		PGPROC	   *proc = db->worker_proc;
+		wake_worker(db);
+}
 
-		/* the worker itself looks at the time before it sleeps */
-		if (proc != NULL && proc != MyProc)
-			SetLatch(&proc->procLatch);
-	}
+void
+aq_jobs_post_away(Oid database, TimestampTz when)
+{
+	AqDatabase *db;
+
+	aq_latch_get(&aq_jobs_area->latch, AQ_SHARED, AQ_LOC_JOB_POST);
+	db = find_database(database);
+	if (db != NULL && db->left && aq_jobs_lower_time(db, when))
+		aq_jobs_wake_launcher();
+	aq_latch_free(&aq_jobs_area->latch);
 }
 
 /*
@@ -415,19 +521,60 @@ void
 aq_jobs_post_check(void)
 {
 	AqDatabase *db;
-	PGPROC	   *proc;
 
 	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
 	db = find_database(MyDatabaseId);
 	if (db != NULL)
 	{
 		pg_atomic_write_u32(&db->check, 1);
-		pg_atomic_write_u32(&db->work, 1);
-		proc = db->worker_proc;
-		if (proc != NULL)
-			SetLatch(&proc->procLatch);
+		pg_atomic_exchange_u32(&db->work, 1);
+		wake_worker(db);
 	}
 	aq_latch_free(&aq_jobs_area->latch);
+}
+
+/* Databases were made or opened: the launcher asks those that are new to it.  Never raises. */
+void
+aq_jobs_post_databases(void)
+{
+	pg_atomic_fetch_add_u32(&aq_jobs_area->changes, 1);
+	aq_jobs_wake_launcher();
+}
+
+/* Rows of queues have come from a dump.  Never raises in a session that has attached. */
+void
+aq_jobs_post_restored(void)
+{
+	AqDatabase *db;
+
+	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
+	db = make_database(MyDatabaseId);
+	if (db != NULL)
+	{
+		db->ask = !db->used;
+		pg_atomic_write_u32(&db->restored, 1);
+		pg_atomic_exchange_u32(&db->work, 1);
+		wake_worker(db);
+	}
+	aq_latch_free(&aq_jobs_area->latch);
+	if (db == NULL)
+	{
+		/* no place for it now: when there is one, it is asked with all others */
+		pg_atomic_write_u32(&aq_jobs_area->forget, 1);
+		aq_jobs_post_databases();
+	}
+}
+
+bool
+aq_jobs_are_restored(void)
+{
+	return my_database != NULL && pg_atomic_read_u32(&my_database->restored) != 0;
+}
+
+bool
+aq_jobs_take_restored(void)
+{
+	return my_database != NULL && pg_atomic_exchange_u32(&my_database->restored, 0) != 0;
 }
 
 static AqDatabaseDropped dropped;
@@ -475,10 +622,7 @@ PG_FUNCTION_INFO_V1(aq_jobs_damage_stops);
 Datum
 aq_jobs_damage_stops(PG_FUNCTION_ARGS)
 {
-	AqDatabase *db = aq_jobs_database(MyDatabaseId);
-
-	if (db != NULL)
-		db->stops += PG_GETARG_INT32(0) * aq_session_slots();
+	own_database()->stops += PG_GETARG_INT32(0) * aq_session_slots();
 	PG_RETURN_VOID();
 }
 #endif

@@ -34,13 +34,14 @@ extern const AqPart aq_jobs_part;
 extern void aq_worker_register(const AqJob *job);
 
 /*
- * Called by sessions before they rely on the worker of their database: starts
- * it if it does not run.  False if it cannot be started now.
+ * Called by sessions before they rely on the worker of their database: from now
+ * on what they post reaches it.  It need not run meanwhile: a worker with nothing
+ * to do leaves when another database's has no place.
  */
-extern bool aq_jobs_ensure_worker(void);
+extern void aq_jobs_ensure_worker(void);
 
-/* The same, raising AQ_ERR_WORKER_MISSING. */
-extern void aq_jobs_require_worker(void);
+/* For a wait until the worker has done something: this event, or that there is no worker. */
+extern AqEvent aq_jobs_wait_event(AqEvent event);
 
 extern bool aq_job_in_worker(void);
 extern int	aq_jobs_worker_pid(void);	/* 0: there is none */
@@ -50,6 +51,13 @@ extern int	aq_jobs_worker_pid(void);	/* 0: there is none */
  * Also, from then on CHECK_FOR_INTERRUPTS() in a job raises an error.
  */
 extern bool aq_worker_is_ending(void);
+
+/*
+ * The worker would like to make room for another database's: it comes back at
+ * the time that the job returns.  So a job returns 0 that has nothing to do then
+ * which others could not ask for.
+ */
+extern bool aq_worker_is_leaving(void);
 
 /*
  * What the worker remembers of a job that fails.  The pause before it runs
@@ -77,6 +85,9 @@ extern void aq_trouble_succeeded(AqTrouble *trouble, const char *name);
 extern void aq_jobs_post(void);
 extern void aq_jobs_post_at(TimestampTz when);
 
+/* The same for another database's worker, and only if it has left. */
+extern void aq_jobs_post_away(Oid database, TimestampTz when);
+
 /* The worker begins and ends a transaction; sync_commit: flush the commit. */
 extern void aq_job_begin(void);
 extern bool aq_job_lock_extension(void);	/* before reading several tables */
@@ -91,6 +102,10 @@ typedef enum AqExtensionState
 
 extern AqExtensionState aq_job_extension(void);
 
+/* Have rows of queues been restored from a dump?  Said until aq_jobs_take_restored() was called. */
+extern bool aq_jobs_are_restored(void);
+extern bool aq_jobs_take_restored(void);
+
 /* Called after DROP DATABASE, and by the worker after DROP EXTENSION in its database. */
 typedef void (*AqDatabaseDropped) (Oid database);
 extern void aq_jobs_on_database_dropped(AqDatabaseDropped callback);
@@ -102,6 +117,9 @@ extern void aq_utility_on_command(AqCommandDone callback);
 /* Called by the utility hook after COMMIT PREPARED and ROLLBACK PREPARED have worked; must not raise. */
 typedef void (*AqPreparedEnded) (void);
 extern void aq_utility_on_prepared_end(AqPreparedEnded callback);
+
+/* This transaction has restored rows of queues: when it commits, the worker is told. */
+extern void aq_utility_note_restored(void);
 
 /* The utility command that this session executes, the innermost; NULL: none. */
 extern struct Node *aq_utility_command(void);

@@ -12,34 +12,65 @@
 
 #include "jobs/jobs.h"
 
+#include "nodes/pg_list.h"
 #include "port/atomics.h"
 
-/* times here are of aq_clock_us(), which is never set back */
+/* times here are of aq_clock_us(), which is never set back, but for those of type TimestampTz */
 
 /* how long a worker that was registered may take to come, microseconds */
 #define START_PATIENCE ((int64) 10000000)
+
+/* the part of a worker's last error that is kept */
+#define ERROR_LENGTH 256
 
 typedef struct AqDatabase
 {
 	/* under the latch "database directory" */
 	Oid			oid;			/* InvalidOid: the entry is free */
-	bool		used;			/* pgaq is used here: there shall be a worker */
+	bool		used;			/* pgaq is used here: a worker does what comes up */
+	bool		ask;			/* a worker shall find out whether it has queues */
+	bool		left;			/* its worker has left, with nothing to do; or had its turn */
 	int64		asked_at;		/* a worker was registered then, and has not come; 0: none */
 	int			stops;			/* commands that want the database without a worker */
-
+	TimestampTz since;			/* its state, for aq.workers */
 	int			worker_pid;		/* 0: none; from before it connects */
+	TimestampTz error_time;
+	int			error_encoding;
+	char		error[ERROR_LENGTH];	/* the latest of its worker's; empty: none */
+
+	/* the launcher's; set back by the worker when it comes */
+	int64		wanted_since;	/* it wants a worker, and there is no place for one; 0: no */
+	volatile bool leave;		/* the worker is to make room for another database's */
+
+	/* the worker's */
+	int64		came_at;
+	int64		ended_at;
+	int			failures;		/* in a row, before its first round */
 	int64		rest_until;		/* the launcher starts no other one before */
-	struct PGPROC *volatile worker_proc;
+	struct PGPROC *volatile worker_proc;	/* while it can be posted */
+
 	pg_atomic_uint32 work;		/* something was posted */
 	pg_atomic_uint32 check;		/* the extension may be gone */
-	pg_atomic_uint64 next_at;	/* earliest time a job asked for; 0: none */
+	pg_atomic_uint32 restored;	/* rows of queues came from a dump */
+	pg_atomic_uint64 next_at;	/* earliest time a job asked for, a TimestampTz; 0: none */
 	AqCond		ended;			/* the worker has ended */
 } AqDatabase;
+
+/* How a worker has ended. */
+typedef enum AqWorkerEnd
+{
+	AQ_WORKER_FAILED,			/* by an error, or was terminated, before its first round */
+	AQ_WORKER_BROKEN,			/* the same, later */
+	AQ_WORKER_ANSWERED,			/* the database has no queues, or no extension any more */
+	AQ_WORKER_LEFT				/* it has made room for another one */
+} AqWorkerEnd;
 
 typedef struct JobsArea
 {
 	AqLatch		latch;
 	struct PGPROC *volatile launcher_proc;
+	pg_atomic_uint32 changes;	/* of databases: the launcher lists them again */
+	pg_atomic_uint32 forget;	/* it asks all of them again */
 	AqDatabase	databases[FLEXIBLE_ARRAY_MEMBER];
 } JobsArea;
 
@@ -51,21 +82,32 @@ extern void aq_jobs_define_parameters(void);
 extern Size aq_jobs_shmem_size(void);
 extern void aq_jobs_shmem_init(void *area, bool found);
 extern void aq_jobs_wake_launcher(void);
-extern AqDatabase *aq_jobs_database(Oid database);
+extern bool aq_jobs_ask(Oid database, bool *asked);
 extern void aq_jobs_forget_database(Oid database, bool unused_only);
 extern AqDatabase *aq_jobs_stop(Oid database);
 extern void aq_jobs_stop_over(AqDatabase *db, Oid database);
 extern bool aq_jobs_is_coming(const AqDatabase *db, int64 now);
 extern bool aq_jobs_start_worker(AqDatabase *db);
+extern bool aq_jobs_is_due(AqDatabase *db);
 extern AqDatabase *aq_jobs_claim(Oid database);
+extern bool aq_jobs_begin_answer(AqDatabase *db);
 extern void aq_jobs_used(AqDatabase *db);
 extern void aq_jobs_unused(AqDatabase *db);
+extern void aq_jobs_worker_ended(AqDatabase *db, AqWorkerEnd end);
+extern void aq_jobs_note_error(const char *message);
 extern void aq_jobs_post_check(void);
+extern void aq_jobs_post_restored(void);
+extern void aq_jobs_post_databases(void);
 extern void aq_jobs_database_gone(Oid database);
 extern bool aq_jobs_lower_time(AqDatabase *db, TimestampTz when);
 
 /* job.c */
 extern void aq_job_enter_worker(void);
+
+/* room.c; for the launcher only */
+extern void aq_room_want(AqDatabase *db);
+extern int	aq_room_compare(const ListCell *a, const ListCell *b);
+extern void aq_room_make(int wanted, int64 *next);
 
 /* launcher.c */
 extern void aq_launcher_register(void);

@@ -8,8 +8,9 @@
  * the queues, so a start cannot wait for one.  Which databases have queues
  * cannot be seen from outside, so the launcher starts a worker in each of them
  * that can be connected to, a few at a time; a worker that finds nothing ends
- * again.  Afterwards the launcher sleeps until a worker has ended, and starts
- * another one where there shall be one.
+ * again.  Afterwards the launcher sleeps until a worker has ended, or is wanted,
+ * and starts it.  Where there are fewer places than databases that want one,
+ * workers without anything to do leave, and the others take turns: see room.c.
  *
  * It is connected to no database, so it hinders no command.  It starts when
  * recovery has finished, hence on a standby after the promotion.
@@ -33,19 +34,32 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
+#include "utils/timestamp.h"
 
 /* how many databases are asked at a time whether they have queues */
 #define MAX_PROBES 2
 
-/* until the next try where a worker cannot be started, microseconds: at first, later */
+/* until the next try where a worker cannot be started, microseconds: without a place; in a closed database */
 #define SHORT_REST ((int64) 1000000)
 #define LONG_REST ((int64) 10000000)
 
+/* how long a database waits for a place before the log says so */
+#define PATIENCE ((int64) 5000000)
+
 PGDLLEXPORT void aq_launcher_main(Datum arg);
 
-static List *unseen = NIL;		/* databases to be asked */
-static int64 failing_since;		/* 0: all went well */
-static bool complained;			/* of that, in the log */
+/* A database as it was listed; the xmin of its row tells it from what it was before. */
+typedef struct Known
+{
+	Oid			oid;
+	TransactionId xmin;
+} Known;
+
+static List *databases = NIL;	/* of Known */
+static List *unseen = NIL;		/* their OIDs, to be asked */
+static uint32 changes_seen;
+static bool complained;			/* in the log, since there was a place for all that wanted one */
+static bool directory_full;		/* the same, of the directory */
 
 void
 aq_launcher_register(void)
@@ -67,33 +81,70 @@ is_connectable(Form_pg_database database)
 	return database->datallowconn && !aq_database_half_dropped(database);
 }
 
-/* Those that may have queues in use.  A template's are for its copies. */
-static List *
+/* Was the database asked, or will it be, as it is now? */
+static bool
+is_known(List *databases, Oid oid, TransactionId xmin)
+{
+	ListCell   *lc;
+
+	foreach(lc, databases)
+	{
+		Known	   *known = lfirst(lc);
+
+		if (known->oid == oid && known->xmin == xmin)
+			return true;
+	}
+	return false;
+}
+
+static void
+list_database(HeapTuple tuple, List *before)
+{
+	Form_pg_database database = (Form_pg_database) GETSTRUCT(tuple);
+	TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
+	Known	   *known;
+
+	/* a template's queues are for its copies */
+	if (!is_connectable(database) || database->datistemplate)
+		return;
+	known = palloc(sizeof(Known));
+	*known = (Known) {.oid = database->oid,.xmin = xmin};
+	databases = lappend(databases, known);
+	if (!is_known(before, database->oid, xmin))
+		unseen = list_append_unique_oid(unseen, database->oid);
+}
+
+/* Those that are new, or were altered, since the last time are to be asked: they may have queues in use. */
+static void
 list_databases(void)
 {
 	MemoryContext context = CurrentMemoryContext;
+	List	   *before = databases;
 	Relation	rel;
 	TableScanDesc scan;
 	HeapTuple	tuple;
-	List	   *databases = NIL;
 
+	if (pg_atomic_exchange_u32(&aq_jobs_area->forget, 0) != 0)
+	{
+		list_free_deep(before);
+		before = NIL;
+	}
+	databases = NIL;
 	StartTransactionCommand();
 	rel = table_open(DatabaseRelationId, AccessShareLock);
 	scan = table_beginscan_catalog(rel, 0, NULL);
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 	{
-		Form_pg_database database = (Form_pg_database) GETSTRUCT(tuple);
 		MemoryContext old = MemoryContextSwitchTo(context);
 
-		if (is_connectable(database) && !database->datistemplate)
-			databases = lappend_oid(databases, database->oid);
+		list_database(tuple, before);
 		MemoryContextSwitchTo(old);
 	}
 	table_endscan(scan);
 	table_close(rel, AccessShareLock);
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(context);
-	return databases;
+	list_free_deep(before);
 }
 
 typedef enum DatabaseState
@@ -124,44 +175,6 @@ database_state(Oid database)
 
 /* --- workers ------------------------------------------------------------------------ */
 
-/*
- * A failure that lasts is logged, once.  The place of a worker that has just
- * ended is free a moment later.
- */
-static bool
-may_complain(void)
-{
-	bool		may;
-
-	if (failing_since == 0)
-		failing_since = aq_clock_us();
-	may = !complained && aq_clock_us() - failing_since >= SHORT_REST;
-	complained |= may;
-	return may;
-}
-
-static void
-complain_of_worker(Oid database)
-{
-	if (may_complain())
-		ereport(WARNING,
-				aq_error(AQ_ERR_WORKER_MISSING, "could not start the background worker of pgaq for database %u", database),
-				errdetail("Until it runs, delays, expirations and prepared transactions wait in this database."),
-				errhint("Raise max_worker_processes (now %d): pgaq needs one for each database that uses it, plus two.",
-						max_worker_processes));
-}
-
-static void
-complain_of_directory(void)
-{
-	if (may_complain())
-		ereport(WARNING,
-				aq_error(AQ_ERR_CACHE_FULL, "too many databases use pgaq"),
-				errdetail("The background worker of a database with queues may be missing."),
-				errhint("Raise pgaq.max_databases (now %d) and restart the server.",
-						aq_jobs_max_databases));
-}
-
 static void
 sooner(int64 *next, int64 at)
 {
@@ -169,57 +182,37 @@ sooner(int64 *next, int64 at)
 		*next = at;
 }
 
-/*
- * See to the databases in the directory.  Counts those that are being asked;
- * *next becomes the time to look again.  False when there is no place for a
- * worker.
- */
-static bool
-look_after_workers(int *probes, int64 *next)
+/* When, by our clock, a time of the jobs will have come. */
+static int64
+clock_at(TimestampTz time)
 {
-	int64		now = aq_clock_us();
-
-	for (int i = 0; i < aq_jobs_max_databases; i++)
-	{
-		AqDatabase *db = &aq_jobs_area->databases[i];
-		Oid			oid = db->oid;
-		int64		rest_until = db->rest_until;
-
-		if (!OidIsValid(oid) || db->stops > 0)
-			continue;
-		if (db->worker_pid != 0 || aq_jobs_is_coming(db, now))
-		{
-			*probes += !db->used;
-			if (db->worker_pid == 0)
-				sooner(next, now + START_PATIENCE);
-		}
-		else if (!db->used)
-			aq_jobs_forget_database(oid, true);	/* it has been asked */
-		else if (now < rest_until)
-			sooner(next, rest_until);
-		else
-			switch (database_state(oid))
-			{
-				case DATABASE_GONE:
-					aq_jobs_forget_database(oid, false);
-					break;
-				case DATABASE_CLOSED:
-					sooner(next, now + LONG_REST);
-					break;
-				case DATABASE_OPEN:
-					if (!aq_jobs_start_worker(db))
-					{
-						complain_of_worker(oid);
-						return false;
-					}
-					sooner(next, now + START_PATIENCE);
-			}
-	}
-	return true;
+	return aq_clock_us() + Max(time - GetCurrentTimestamp(), 0);
 }
 
-/* Ask the next databases; false when there is no place for a worker. */
-static bool
+static void
+complain_of_worker(Oid database)
+{
+	ereport(WARNING,
+			aq_error(AQ_ERR_WORKER_MISSING, "could not start the background worker of pgaq for database %u", database),
+			errdetail("No background worker slot is free. Until it runs, delays, expirations and prepared transactions have to wait there, and perhaps enqueuers."),
+			errhint("Raise max_worker_processes (now %d).", max_worker_processes));
+}
+
+static void
+complain_of_directory(void)
+{
+	if (directory_full)
+		return;
+	directory_full = true;
+	ereport(WARNING,
+			aq_error(AQ_ERR_CACHE_FULL, "too many databases use pgaq"),
+			errdetail("The background worker of a database with queues may be missing."),
+			errhint("Raise pgaq.max_databases (now %d) and restart the server.",
+					aq_jobs_max_databases));
+}
+
+/* Have the next databases asked, a few at a time. */
+static void
 ask_databases(int probes, int64 *next)
 {
 	ListCell   *lc;
@@ -227,34 +220,130 @@ ask_databases(int probes, int64 *next)
 	foreach(lc, unseen)
 	{
 		Oid			oid = lfirst_oid(lc);
-		AqDatabase *db;
 
 		if (probes >= MAX_PROBES)
-			break;
+			return;
 		if (database_state(oid) == DATABASE_OPEN)
 		{
-			db = aq_jobs_database(oid);
-			if (db == NULL)
+			bool		asked;
+
+			if (!aq_jobs_ask(oid, &asked))
 			{
 				complain_of_directory();
-				return false;
+				sooner(next, aq_clock_us() + LONG_REST);
+				return;
 			}
-			if (db->stops > 0)
-				continue;		/* the command that stops it wakes us */
-			if (!aq_jobs_start_worker(db))
-			{
-				aq_jobs_forget_database(oid, true);
-				if (probes > 0)
-					break;		/* the one that is being asked makes room */
-				complain_of_worker(oid);
-				return false;
-			}
-			probes++;
-			sooner(next, aq_clock_us() + START_PATIENCE);
+			probes += asked;
 		}
 		unseen = foreach_delete_current(unseen, lc);
 	}
+	directory_full = false;
+}
+
+/* Databases that are being asked, or will be at once. */
+static int
+count_probes(void)
+{
+	int64		now = aq_clock_us();
+	int			probes = 0;
+
+	for (int i = 0; i < aq_jobs_max_databases; i++)
+	{
+		AqDatabase *db = &aq_jobs_area->databases[i];
+
+		probes += OidIsValid(db->oid) && !db->used && db->stops == 0 && db->rest_until <= now &&
+			(db->ask || db->worker_pid != 0 || db->asked_at != 0);
+	}
+	return probes;
+}
+
+/* Does the entry's database want a worker that it has not?  If not yet, *next becomes the time to look again. */
+static bool
+wants_worker(AqDatabase *db, int64 *next)
+{
+	int64		now = aq_clock_us();
+	int64		rest_until = db->rest_until;
+	Oid			oid = db->oid;
+
+	if (!OidIsValid(oid) || db->stops > 0)
+		return false;			/* the command that stops it wakes us */
+	if (db->worker_pid != 0 || aq_jobs_is_coming(db, now))
+	{
+		if (db->worker_pid == 0)
+			sooner(next, now + START_PATIENCE);
+		return false;
+	}
+	if (!db->used && !db->ask)
+	{
+		aq_jobs_forget_database(oid, true); /* it has answered */
+		return false;
+	}
+	if (now < rest_until)
+	{
+		sooner(next, rest_until);
+		return false;
+	}
+	if (db->left && !db->ask && !aq_jobs_is_due(db))
+	{
+		uint64		at = pg_atomic_read_u64(&db->next_at);
+
+		if (at != 0)
+			sooner(next, clock_at((TimestampTz) at));
+		return false;
+	}
 	return true;
+}
+
+/* Those that want one, and can have it; what a dropped database has left is forgotten. */
+static List *
+list_wanting(int64 *next)
+{
+	List	   *wanting = NIL;
+
+	for (int i = 0; i < aq_jobs_max_databases; i++)
+	{
+		AqDatabase *db = &aq_jobs_area->databases[i];
+		Oid			oid = db->oid;
+
+		if (!wants_worker(db, next))
+			continue;
+		switch (database_state(oid))
+		{
+			case DATABASE_GONE:
+				aq_jobs_forget_database(oid, false);
+				break;
+			case DATABASE_CLOSED:
+				/* the command that opens it has it asked again */
+				if (aq_jobs_begin_answer(db))
+					aq_jobs_forget_database(oid, true);
+				else
+					sooner(next, aq_clock_us() + LONG_REST);
+				break;
+			case DATABASE_OPEN:
+				aq_room_want(db);
+				wanting = lappend(wanting, db);
+		}
+	}
+	list_sort(wanting, aq_room_compare);
+	return wanting;
+}
+
+/*
+ * The first of them has waited longest.  A place that is taken by another
+ * database's worker may become free soon; that of a worker of others may not.
+ */
+static void
+await_place(List *wanting, int64 *next)
+{
+	AqDatabase *first = linitial(wanting);
+	int64		patience = first->wanted_since + PATIENCE - aq_clock_us();
+
+	aq_room_make(list_length(wanting), next);
+	sooner(next, aq_clock_us() + SHORT_REST);
+	if (patience > 0 || complained)
+		return;
+	complained = true;
+	complain_of_worker(first->oid);
 }
 
 /* When to look again; 0: when woken. */
@@ -262,15 +351,29 @@ static int64
 start_missing(void)
 {
 	int64		next = 0;
-	int			probes = 0;
+	List	   *wanting;
+	uint32		changes = pg_atomic_read_u32(&aq_jobs_area->changes);
 
-	if (look_after_workers(&probes, &next) && ask_databases(probes, &next))
+	if (changes != changes_seen)
 	{
-		failing_since = 0;
+		changes_seen = changes;
+		list_databases();
+	}
+	ask_databases(count_probes(), &next);
+	wanting = list_wanting(&next);
+	while (wanting != NIL && aq_jobs_start_worker(linitial(wanting)))
+	{
+		wanting = list_delete_first(wanting);
+		sooner(&next, aq_clock_us() + START_PATIENCE);
+	}
+	if (wanting != NIL)
+		await_place(wanting, &next);
+	else
+	{
+		aq_room_make(0, &next);
 		complained = false;
 	}
-	else
-		sooner(&next, aq_clock_us() + (complained ? LONG_REST : SHORT_REST));
+	list_free(wanting);
 	return next;
 }
 
@@ -286,7 +389,8 @@ aq_launcher_main(Datum arg)
 	aq_jobs_area->launcher_proc = MyProc;
 
 	MemoryContextSwitchTo(TopMemoryContext);
-	unseen = list_databases();
+	changes_seen = pg_atomic_read_u32(&aq_jobs_area->changes);
+	list_databases();
 	while (!ShutdownRequestPending)
 	{
 		int64		next = start_missing();

@@ -57,6 +57,8 @@ aq_trouble_failed(AqTrouble *trouble, MemoryContext context)
 			EmitErrorReport();
 			trouble->logged = now;
 		}
+		if (error->message != NULL)
+			aq_jobs_note_error(error->message);
 		trouble->cause = cause;
 		trouble->not_before = now + Min(FIRST_PAUSE << Min(trouble->failures, 10), LONGEST_PAUSE);
 		trouble->failures++;

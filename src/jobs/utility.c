@@ -33,7 +33,11 @@ static ProcessUtility_hook_type previous_hook;
 static AqCommandDone command_done;
 static AqPreparedEnded prepared_ended;
 static Node *running;			/* the innermost command */
-static bool extension_gone;		/* if the transaction commits */
+
+/* if the transaction commits */
+static bool extension_gone;
+static bool databases_changed;	/* one was made, or another setting of it */
+static bool queues_restored;
 
 void
 aq_utility_on_command(AqCommandDone callback)
@@ -186,12 +190,26 @@ is_prepared_end(Node *command)
 	return kind == TRANS_STMT_COMMIT_PREPARED || kind == TRANS_STMT_ROLLBACK_PREPARED;
 }
 
+/* Attaches now, because that may fail, and nothing may after the commit. */
+void
+aq_utility_note_restored(void)
+{
+	if (aq_jobs_area == NULL)
+		return;					/* not preloaded */
+	aq_session_attach();
+	queues_restored = true;
+}
+
 static void
 transaction_over(bool commit)
 {
 	if (extension_gone && commit)
 		aq_jobs_post_check();
-	extension_gone = false;
+	if (queues_restored && commit)
+		aq_jobs_post_restored();
+	if (databases_changed && commit)
+		aq_jobs_post_databases();
+	extension_gone = queues_restored = databases_changed = false;
 }
 
 static void
@@ -222,6 +240,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	Oid			extension = InvalidOid;
 	bool		concerned = concerns_extension(command, &extension);
 	bool		ends_prepared = is_prepared_end(command);
+	bool		changes_databases = IsA(command, CreatedbStmt) || IsA(command, AlterDatabaseStmt);
 
 	if (ends_prepared)
 		aq_session_attach();	/* which may fail, so not after it */
@@ -252,6 +271,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	if (db != NULL)
 		aq_jobs_stop_over(db, oid);
 
+	databases_changed |= changes_databases;
 	if (command_done)
 		command_done(command);
 	if (concerned)

@@ -24,8 +24,8 @@
 
 #define MAX_JOBS 8
 
-/* how long there is no other worker after one that has ended unasked */
-#define EXIT_REST ((int64) 1000000)
+/* how long a worker goes on that has more to do, while another database's wants its place, microseconds */
+#define TURN ((int64) 1000000)
 
 /* when it looks again for an extension that a session is making, microseconds */
 #define LOOK_AGAIN ((int64) 1000000)
@@ -34,6 +34,9 @@ static const AqJob *jobs[MAX_JOBS];
 static AqTrouble troubles[MAX_JOBS];
 static volatile sig_atomic_t in_job;
 static int	njobs;
+static bool leaving;			/* in this round */
+static AqWorkerEnd ending = AQ_WORKER_FAILED;	/* if it ends now */
+static emit_log_hook_type previous_log_hook;
 static AqDatabase *database;
 static char *database_name;		/* whoever renames the database ends the worker first */
 
@@ -50,6 +53,12 @@ bool
 aq_worker_is_ending(void)
 {
 	return ShutdownRequestPending;
+}
+
+bool
+aq_worker_is_leaving(void)
+{
+	return leaving;
 }
 
 /*
@@ -89,13 +98,19 @@ be_in_job(bool in)
 static void
 worker_exit(int code, Datum arg)
 {
-	database->worker_proc = NULL;
-	if (database->stops == 0 && database->used)
-		database->rest_until = aq_clock_us() + EXIT_REST;
-	database->asked_at = 0;
-	database->worker_pid = 0;
+	aq_jobs_worker_ended(database, ending);
 	aq_cond_broadcast(&database->ended);
 	aq_jobs_wake_launcher();
+}
+
+/* What ends it is shown in aq.workers. */
+static void
+note_fatal(ErrorData *error)
+{
+	if ((error->elevel == ERROR || error->elevel == FATAL) && error->message != NULL)
+		aq_jobs_note_error(error->message);
+	if (previous_log_hook != NULL)
+		previous_log_hook(error);
 }
 
 static bool
@@ -224,6 +239,41 @@ is_over(void)
 	return extension == AQ_EXTENSION_GONE;
 }
 
+/*
+ * After a round that was its last: others want its place, and it has nothing to
+ * do now.  A worker that never comes to an end has its turn.
+ */
+static bool
+may_leave(void)
+{
+	return leaving && (!aq_jobs_is_due(database) || aq_clock_us() - database->came_at >= TURN);
+}
+
+/* Until a post, a time, or the launcher that wants its place. */
+static void
+wait_for_work(void)
+{
+	uint64		next = pg_atomic_read_u64(&database->next_at);
+	int64		sleep_us = -1;
+
+	if (aq_jobs_is_due(database) || (database->leave && !leaving))
+		return;
+	if (next != 0)
+		sleep_us = Max((TimestampTz) next - GetCurrentTimestamp(), 0);
+	/* a post sets the flag, then the latch: seen by the test above, when it is called again */
+	aq_event_sleep(AQ_EVENT_JOB_IDLE, 0, 0, 0, sleep_us);
+}
+
+/* Does the database have no queue, and was the worker started to find out? */
+static bool
+answers_no(void)
+{
+	if (!aq_jobs_begin_answer(database) || is_needed())
+		return false;
+	ending = AQ_WORKER_ANSWERED;
+	return true;
+}
+
 void
 aq_worker_main(Datum arg)
 {
@@ -240,14 +290,18 @@ aq_worker_main(Datum arg)
 		proc_exit(0);
 	aq_job_enter_worker();
 	before_shmem_exit(worker_exit, (Datum) 0);
+	previous_log_hook = emit_log_hook;
+	emit_log_hook = note_fatal;
 	BackgroundWorkerInitializeConnectionByOid(oid, InvalidOid, 0);
+	aq_point("worker-connected");
 	pqsignal(SIGTERM, end_worker);
 
 	set_parameters();
 
 	/* the launcher asks in each database whether it uses pgaq */
-	if (!database->used && !is_needed())
+	if (answers_no())
 		proc_exit(0);
+	ending = AQ_WORKER_BROKEN;
 	aq_jobs_used(database);
 	database->worker_proc = MyProc;
 	aq_jobs_wake_launcher();
@@ -255,30 +309,26 @@ aq_worker_main(Datum arg)
 
 	while (!ShutdownRequestPending)
 	{
-		int64		sleep_us = -1;
-		uint64		next;
-
 		if (ConfigReloadPending)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 
+		leaving = database->leave;
 		run_jobs();
 		if (is_over())
-			break;
-
-		if (pg_atomic_read_u32(&database->work) != 0)
-			continue;
-		next = pg_atomic_read_u64(&database->next_at);
-		if (next != 0)
 		{
-			sleep_us = (TimestampTz) next - GetCurrentTimestamp();
-			if (sleep_us <= 0)
-				continue;
+			ending = AQ_WORKER_ANSWERED;
+			break;
 		}
-		/* a post sets the flag, then the latch: seen by the test in the loop */
-		aq_event_sleep(AQ_EVENT_JOB_IDLE, 0, 0, 0, sleep_us);
+		if (may_leave())
+		{
+			aq_point("worker-leaves");
+			ending = AQ_WORKER_LEFT;
+			break;
+		}
+		wait_for_work();
 	}
 
 	proc_exit(0);

@@ -48,6 +48,7 @@ extern Size aq_ring_shmem_size(void);
 extern void aq_ring_shmem_init(void *area, bool found);
 extern uint64 aq_ring_rows(void);	/* that fit */
 extern uint64 aq_ring_last(void);	/* number of the last row; 0: none */
+extern bool aq_ring_is_kept(int64 sample_id);	/* its rows go into tables */
 extern bool aq_ring_read(uint64 number, AqSample *row);
 
 /* the sampler only */
@@ -62,6 +63,9 @@ extern void aq_ring_profile_add(uint32 wait_info, bool background, int64 interva
 /* --- sampler.c --- */
 extern int	aq_sampler_interval_ms; /* pgaq.ash_interval */
 extern void aq_sampler_define(void);
+extern int64 aq_sampler_keep_within(void);	/* microseconds: how soon the ring's rows go into tables */
+
+#define AQ_KEEP_EVERY ((int64) 60000000)	/* at the latest */
 
 /* --- flush.c --- */
 extern void aq_flush_init(void);

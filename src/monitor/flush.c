@@ -18,8 +18,6 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
-#define FLUSH_EVERY ((int64) 60000000)
-#define FLUSH_SOONEST ((int64) 100000)
 /* how long until the next try while the extension is being dropped */
 #define LATER ((int64) 1000000)
 
@@ -33,20 +31,9 @@ has_rows(uint64 after, uint64 last)
 	AqSample	row;
 
 	for (uint64 number = Max(after, last - Min(last, aq_ring_rows())) + 1; number <= last; number++)
-		if (aq_ring_read(number, &row) && row.sample_id % 10 == 0 && row.database == MyDatabaseId)
+		if (aq_ring_read(number, &row) && aq_ring_is_kept(row.sample_id) && row.database == MyDatabaseId)
 			return true;
 	return false;
-}
-
-/* In this time not more than half of the ring is overwritten, even if all sessions are active. */
-static int64
-pause_us(void)
-{
-	int64		rounds = aq_ring_rows() / 2 / aq_session_slots();
-
-	if (aq_sampler_interval_ms == 0)
-		return FLUSH_EVERY;
-	return Max(FLUSH_SOONEST, Min(FLUSH_EVERY, rounds * aq_sampler_interval_ms * 1000));
 }
 
 /* False when it has to be tried again. */
@@ -78,19 +65,23 @@ keep_samples(void)
 	static TimestampTz purge_at;
 	TimestampTz now = GetCurrentTimestamp();
 	uint64		last = aq_ring_last();
+	bool		leaving = aq_worker_is_leaving();
+	bool		rows;
 	bool		purge;
 
 	if (aq_ring_size_kb == 0)
 		return 0;
-	if (now < next)
+	if (now < next && !leaving)
 		return next;
 	if (purge_at == 0)
 		purge_at = now + FIRST_PURGE;
-	purge = now >= purge_at;
+	rows = has_rows(looked, last);
+	/* a worker that comes for a moment now and then would never purge */
+	purge = now >= purge_at || (leaving && rows);
 
 	/* as it will be if an error ends this turn */
-	next = now + FLUSH_EVERY;
-	if ((purge || has_rows(looked, last)) && !flush(purge))
+	next = now + AQ_KEEP_EVERY;
+	if ((purge || rows) && !flush(purge))
 	{
 		next = now + LATER;
 		return next;
@@ -98,8 +89,8 @@ keep_samples(void)
 	if (purge)
 		purge_at = now + PURGE_EVERY;
 	looked = last;
-	next = now + pause_us();
-	return next;
+	next = now + aq_sampler_keep_within();
+	return leaving ? 0 : next;	/* further rows ask for a worker: see take_sample */
 }
 
 static const AqJob flush_job = {.name = "active sessions",.run = keep_samples};

@@ -114,6 +114,13 @@ aq_ring_last(void)
 	return pg_atomic_read_u64(&ring->last);
 }
 
+/* One sample in ten is kept in a table of its database. */
+bool
+aq_ring_is_kept(int64 sample_id)
+{
+	return sample_id % 10 == 0;
+}
+
 /* False when it is not there any more. */
 bool
 aq_ring_read(uint64 number, AqSample *copy)

@@ -30,6 +30,8 @@
 
 PGDLLEXPORT void aq_sampler_main(Datum arg);
 
+#define KEEP_SOONEST ((int64) 100000)
+
 int			aq_sampler_interval_ms = 1000;
 
 /* the row that shows a session's wait, until it is known how long it took */
@@ -61,6 +63,17 @@ aq_sampler_define(void)
 							NULL, NULL, NULL);
 	if (aq_ring_size_kb > 0)
 		aq_process_register("pgaq sampler", "aq_sampler_main", true);
+}
+
+/* In this time not more than half of the ring is overwritten, even if all sessions are active. */
+int64
+aq_sampler_keep_within(void)
+{
+	int64		rounds = aq_ring_rows() / 2 / aq_session_slots();
+
+	if (aq_sampler_interval_ms == 0)
+		return AQ_KEEP_EVERY;
+	return Max(KEEP_SOONEST, Min(AQ_KEEP_EVERY, rounds * aq_sampler_interval_ms * 1000));
 }
 
 /* --- a sample -------------------------------------------------------------------------- */
@@ -127,6 +140,9 @@ note_session(const AqProcess *process, int64 sample_id, TimestampTz time)
 	strlcpy(row.module, process->said.module, AQ_WORD);
 	strlcpy(row.action, process->said.action, AQ_WORD);
 	aq_ring_add(&row);
+	/* a worker that has left comes back for them */
+	if (aq_ring_is_kept(sample_id) && OidIsValid(row.database))
+		aq_jobs_post_away(row.database, time + aq_sampler_keep_within());
 
 	if (waits)
 	{

@@ -137,7 +137,7 @@ aq_snapshots_settings_changed(PG_FUNCTION_ARGS)
 {
 	aq_session_require_preload();
 	/* who wants snapshots wants a worker; without one they come when there is one */
-	(void) aq_jobs_ensure_worker();
+	aq_jobs_ensure_worker();
 	settings_changed = true;
 	PG_RETURN_VOID();
 }

@@ -471,7 +471,9 @@ sessions_that_want(int32 queue_id)
 		AqWaitNow	now;
 
 		aq_event_read(i, &now);
-		n += aq_session_in_transaction(i) && now.event == AQ_EVENT_PARTITION_PROVIDE && now.p1 == (uint64) queue_id;
+		n += aq_session_in_transaction(i) && now.p1 == (uint64) queue_id &&
+			(now.event == AQ_EVENT_PARTITION_PROVIDE ||
+			 (now.event == AQ_EVENT_WORKER_MISSING && now.p3 == AQ_WAITS_FOR_TABLES));
 	}
 	return n;
 }

@@ -21,6 +21,9 @@
 #include "utils/relcache.h"
 
 /* see stream_number */
+/* P3 of a wait for tables, which tells it from other waits for the worker */
+#define AQ_WAITS_FOR_TABLES 1
+
 #define STREAM_NUMBERS (AQ_MAX_SHARDS * AQ_PRIORITIES * 2)
 
 /* Parallel to AqQueueShm, by the same index. */

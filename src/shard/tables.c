@@ -450,7 +450,7 @@ aq_tables_provide(AqQueue *queue)
 	if (queue->own)
 		return make_own(queue);
 
-	aq_jobs_require_worker();
+	aq_jobs_ensure_worker();
 	partition = pop_empty(shm, &counted);
 	if (partition != NULL)
 		return partition;
@@ -472,12 +472,12 @@ aq_tables_provide(AqQueue *queue)
 			aq_pool_refuse();
 		if (aq_clock_us() > trouble_deadline)
 			refuse_if_troubled(queue);
-		aq_jobs_require_worker();
+		aq_jobs_ensure_worker();
 		await_drop(queue);
 		(void) aq_payload_type_lock(queue->payload_type, true);
 		aq_work_post(shm, AQ_WORK_TABLES);
 		aq_jobs_post();
-		aq_cond_sleep(&shm->changed, AQ_EVENT_PARTITION_PROVIDE, queue->id, 0, 0, ASK_WORKER_AGAIN);
+		aq_cond_sleep(&shm->changed, aq_jobs_wait_event(AQ_EVENT_PARTITION_PROVIDE), queue->id, 0, AQ_WAITS_FOR_TABLES, ASK_WORKER_AGAIN);
 	}
 	aq_cond_cancel();
 	return partition;

@@ -57,20 +57,6 @@ def test_views_not_preloaded():
         assert refusals > 10
 
 
-def test_no_place_for_a_worker(new_server):
-    """All background worker slots are taken: what needs the worker says so, and works when there is room."""
-    own = new_server("noworker", max_worker_processes="1", max_logical_replication_workers="0", max_parallel_workers="0")
-    own.expect_log("could not start the background worker of pgaq")  # by the launcher, if it is that fast
-    with own.connect() as conn:
-        try:
-            db.execute(conn, "SELECT aq.create_queue('q')")
-            put(conn, "q", 1)
-            assert take(conn, "q") == [1]
-        except db.Error as error:
-            assert error.sqlstate == "AQ026", str(error)
-            assert "max_worker_processes" in hint(error)
-
-
 @pytest.mark.sharded("the tables of a partition")
 @pytest.mark.parametrize("lost", ["q", "l", "both"])
 @pytest.mark.parametrize("loaded", [True, False])

@@ -140,11 +140,25 @@ CREATE FUNCTION aq_internal.advice_flow_control(s aq_internal.span) RETURNS SETO
 $$;
 COMMENT ON FUNCTION aq_internal.advice_flow_control(aq_internal.span) IS 'Internal: rule of the report';
 
+-- A database that has waited for its worker for a while, or whose worker ends with an error.
+CREATE FUNCTION aq_internal.advice_worker(s aq_internal.span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT aq_internal.advise('worker', 'high', format('Database %s has no background worker', w.database),
+		CASE w.state WHEN 'waiting' THEN format('All background worker slots are in use, and it has waited for one for %s s. Until it gets one, delays, expirations and prepared transactions wait there.', round(w.seconds))
+			ELSE format('Its worker ended with an error: %s.', coalesce(w.error, 'see the server log')) END,
+		w.hint,
+		jsonb_build_array(jsonb_build_array('state in aq.workers', w.state, ''), jsonb_build_array('for', round(w.seconds, 1), 's')))
+	FROM (SELECT r.*, extract(epoch FROM (s).end_time - r.since) AS seconds
+		FROM jsonb_array_elements((s).later -> 'worker') l, jsonb_to_record(l) r(database text, state text, since timestamptz, hint text, error text)) w
+	WHERE w.state = 'failed' OR w.seconds >= 5
+	ORDER BY w.seconds DESC LIMIT 5
+$$;
+COMMENT ON FUNCTION aq_internal.advice_worker(aq_internal.span) IS 'Internal: rule of the report';
+
 CREATE FUNCTION aq_internal.advice(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT coalesce(jsonb_agg(a ORDER BY array_position('{high,medium,low}', a ->> 'severity'), n), '[]') FROM (
 		SELECT 1 AS n, a FROM aq_internal.advice_hot_object(s) a UNION ALL SELECT 2, a FROM aq_internal.advice_listen_herd(s) a UNION ALL SELECT 3, a FROM aq_internal.advice_one_shard(s) a
 		UNION ALL SELECT 4, a FROM aq_internal.advice_message_cache(s) a UNION ALL SELECT 5, a FROM aq_internal.advice_slow_subscriber(s) a
 		UNION ALL SELECT 6, a FROM aq_internal.advice_xmin(s) a UNION ALL SELECT 7, a FROM aq_internal.advice_commits(s) a
-		UNION ALL SELECT 8, a FROM aq_internal.advice_flow_control(s) a) r(n, a)
+		UNION ALL SELECT 8, a FROM aq_internal.advice_flow_control(s) a UNION ALL SELECT 9, a FROM aq_internal.advice_worker(s) a) r(n, a)
 $$;
 COMMENT ON FUNCTION aq_internal.advice(aq_internal.span) IS 'Internal: advice of a report, the most important first';

@@ -71,6 +71,8 @@ VALUES
 	'SELECT s.relname, s.n_live_tup AS live_rows, s.n_dead_tup AS dead_rows FROM pg_stat_all_tables s
 	WHERE s.schemaname = ''aq_data'' AND s.relname ~ ''^[tc][0-9]+$'' '),
 ('message_cache', NULL, '{}', '{}', 'SELECT * FROM aq.message_cache'),
+('worker', NULL, '{database_id}', '{}',
+	'SELECT database, database_id::bigint, state, since, hint, error, error_time FROM aq.workers WHERE state IN (''waiting'', ''failed'')'),
 ('database', NULL, '{datname}', '{xact_commit,xact_rollback,blks_read,blks_hit,tup_inserted,tup_updated,tup_deleted,temp_bytes,deadlocks,sessions,active_time}',
 	'SELECT datname, xact_commit, xact_rollback, blks_read, blks_hit, tup_inserted, tup_updated, tup_deleted, temp_bytes, deadlocks, sessions,
 		active_time FROM pg_stat_database WHERE datname IS NOT NULL'),

@@ -64,7 +64,7 @@ aq_ddl_by_worker(AqQueue *queue, AqRight right,
 	int32		id = queue->id;
 	AqQueueShm *shm;
 
-	aq_jobs_require_worker();
+	aq_jobs_ensure_worker();
 	aq_pins_pin(queue);
 	shm = queue->shm;
 	for (;;)
@@ -77,7 +77,7 @@ aq_ddl_by_worker(AqQueue *queue, AqRight right,
 			break;
 		ask(shm, arg);
 		aq_jobs_post();
-		aq_cond_sleep(&shm->changed, AQ_EVENT_QUEUE_DDL, id, 0, 0, ASK_AGAIN);
+		aq_cond_sleep(&shm->changed, aq_jobs_wait_event(AQ_EVENT_QUEUE_DDL), id, 0, 0, ASK_AGAIN);
 	}
 	aq_cond_cancel();
 	pfree(name);

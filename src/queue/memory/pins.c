@@ -333,7 +333,7 @@ new_pin(AqQueue *queue, bool modest)
 
 	aq_point("object-wanted");
 	/* from now on this session's posts reach the worker */
-	(void) aq_jobs_ensure_worker();
+	aq_jobs_ensure_worker();
 	make_room();
 	for (;;)
 	{

@@ -78,7 +78,7 @@ aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, bool (*pending)
 		/* not at once when it says that it cannot */
 		if (now - asked >= ASK_AGAIN)
 		{
-			aq_jobs_require_worker();
+			aq_jobs_ensure_worker();
 			aq_work_post(shm, AQ_WORK_RETRY);
 			aq_jobs_post();
 			asked = now;
@@ -86,7 +86,7 @@ aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, bool (*pending)
 		uncounted = pg_atomic_read_u32(&shm->uncounted);
 		if (only_checks ? over || uncounted != before : over && uncounted != before)
 			break;
-		aq_cond_sleep(&shm->changed, AQ_EVENT_RETRY_COUNT, abs(shm->queue_id), aq_jobs_worker_pid(), 0,
+		aq_cond_sleep(&shm->changed, aq_jobs_wait_event(AQ_EVENT_RETRY_COUNT), abs(shm->queue_id), aq_jobs_worker_pid(), 0,
 					  over ? ASK_AGAIN : Min(patience, ASK_AGAIN));
 	}
 	aq_cond_cancel();

@@ -19,6 +19,7 @@ X(FLOW_CONTROL, "Streams AQ: enqueue blocked due to flow control", QUEUEING, "qu
 X(LISTEN_WAIT, "wait for unread message on broadcast channel", IDLE, "channel context", "channel handle", "", "a message in any of several queues")
 X(PARTITION_LOAD, "aq: partition load", USER_IO, "queue id", "shard", "partition", "another session to load a partition into the message cache")
 X(PARTITION_PROVIDE, "aq: waiting for a partition", CONFIGURATION, "queue id", "shard", "", "a worker to provide an empty partition")
+X(WORKER_MISSING, "aq: waiting for the worker", CONFIGURATION, "queue id", "", "tables", "the background worker of the database to start, see aq.workers")
 X(CACHE_FULL, "aq: message cache full", CONFIGURATION, "chunks wanted", "", "", "other transactions to unlock messages, so that a partition can be evicted")
 X(OBJECT_CACHE_FULL, "aq: object cache full", CONFIGURATION, "", "", "", "a queue to become unused, so that it can be evicted")
 X(RETRY_COUNT, "aq: retry count write", OTHER, "queue id", "process#", "", "the worker (P2) to write the retry count of a rolled back message")

@@ -1,0 +1,307 @@
+"""Workers where they are few, and databases that come with queues in them: by CREATE DATABASE, or from a dump."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from conftest import arrived, generation, held, put, server_with_points, take, until, waiting_for
+from pgaq import db
+from pgaq.lab import faults
+from test_launcher import make_database, stored, workers
+from test_reports import report
+from test_snapshots import snapshot
+
+FEW = {"max_worker_processes": "8"}  # PostgreSQL's default; three are the server's own and ours
+STATES = "SELECT database, state FROM aq.workers ORDER BY 1"
+
+
+def states(conn):
+    return dict(conn.execute(STATES).fetchall())
+
+
+def make_databases(server, names):
+    """Databases with a queue, and one that takes what has expired."""
+    for name in names:
+        make_database(server, name, queue=False)
+        with server.connect(name) as there:
+            there.execute("SELECT aq.create_queue('dead'), aq.create_queue('q', exception_queue => 'dead')")
+
+
+def one_after_the_other(server, name):
+    """What a shop does: nothing of it fails for lack of a worker."""
+    with server.connect(name) as there:
+        there.execute("SET statement_timeout = '60 s'")
+        for turn in range(3):
+            put(there, "q", turn)
+            assert take(there, "q") == [turn]
+            there.execute("BEGIN")
+            put(there, "q", "again")
+            there.execute("COMMIT; BEGIN")
+            assert take(there, "q") == ["again"]
+            there.execute("ROLLBACK")
+            put(there, "q", "late", delay="0.5 s")
+            assert arrived(there, "q", 2) in (["again", "late"], ["late", "again"])
+
+
+def test_more_databases_than_slots(new_server):
+    """Each enqueues, dequeues, retries, and gets what was delayed; idle workers make room, and leave the last slots to others."""
+    own = new_server("few", **FEW)
+    names = [f"shop{number}" for number in range(12)]
+    make_databases(own, names)
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(lambda name: one_after_the_other(own, name), names))
+    with own.connect() as conn:
+        assert len(workers(conn)) <= 5
+        assert sorted(states(conn)) == sorted(names)
+        # without a session, what expires is moved all the same
+        for name in names:
+            with own.connect(name) as there:
+                put(there, "q", "expired", expiration="0.5 s")
+        for name in names:
+            with own.connect(name) as there:
+                until(lambda: stored(there, "dead") == 1, f"the message in the exception queue of {name}")
+                assert take(there, "dead") == ["expired"]
+    # the same after a start, when all of them are asked
+    for name in names:
+        with own.connect(name) as there:
+            put(there, "q", "expired", expiration="0.5 s")
+    own.restart()
+    with own.connect() as conn:
+        for name in names:
+            with own.connect(name) as there:
+                until(lambda: stored(there, "dead") == 1, f"the message in the exception queue of {name}")
+        until(lambda: set(states(conn).values()) <= {"running", "away"}, "all of them rest")
+        assert "waiting" not in states(conn).values() and len(workers(conn)) <= 5
+
+
+def test_a_worker_always_at_work_makes_room(new_server):
+    """One slot, and a database whose worker never has nothing to do: the other one gets its turn."""
+    own = new_server("turns", max_worker_processes="2", max_logical_replication_workers="0", **{"pgaq.ash_size": "0"})
+    make_databases(own, ["busy", "other"])
+    with own.connect("busy") as busy, own.connect("other") as other:
+        busy.execute("SET statement_timeout = '60 s'")
+        other.execute("SET statement_timeout = '60 s'")
+        for number in range(400):  # something is due at any moment of the next seconds
+            put(busy, "q", number, delay=f"{number * 10} ms")
+        for turn in range(3):
+            put(other, "q", turn, delay="10 ms")
+            assert arrived(other, "q", 1) == [turn]
+        assert sorted(arrived(busy, "q", 400)) == list(range(400))
+
+
+def test_no_slot_at_all(new_server):
+    """An enqueue that needs the worker waits, under a name; the log, aq.workers and the report's advice say what to do."""
+    own = new_server("none", max_worker_processes="2", max_logical_replication_workers="0")
+    own.expect_log("WARNING:  could not start the background worker of pgaq|canceling statement due to statement timeout")
+    with own.connect() as conn, own.connect() as other, ThreadPoolExecutor(1) as pool:
+        conn.execute("SELECT aq.create_queue('q')")
+        conn.execute("SET statement_timeout = '50 ms'")
+        with pytest.raises(db.Error) as caught:
+            put(conn, "q", 0)
+        assert caught.value.sqlstate == "57014"
+        conn.execute("SET statement_timeout = 0")
+        found = pool.submit(put, conn, "q", "kept")
+        until(lambda: waiting_for(other, "aq: waiting for the worker"), "a named wait")
+        begin = snapshot(other)
+        until(lambda: "Raise max_worker_processes (now 2)" in own.log_text(), "a line in the log")
+        shown = db.row(other, "SELECT database, state, problem, hint, pid, since < clock_timestamp() AS since FROM aq.workers")
+        assert shown == {
+            "database": "postgres", "state": "waiting", "problem": "no background worker slot is free", "hint": "Raise max_worker_processes (now 2).", "pid": None, "since": True,
+        }  # fmt: skip
+        end = snapshot(other)
+        [advice] = [advice for advice in report(other, begin, end)["advice"] if advice["rule"] == "worker"]
+        assert advice["rule"] == "worker" and "max_worker_processes" in advice["do"], advice
+        conn.cancel()
+        with pytest.raises(db.Error):
+            found.result()
+    assert own.log_text().count("could not start the background worker") == 1
+    own.configure(max_worker_processes="8")
+    own.restart()
+    with own.connect() as conn:
+        put(conn, "q", 1)
+        assert take(conn, "q") == [1]
+        assert states(conn) == {"postgres": "running"}
+
+
+def test_a_worker_that_cannot_start(new_server):
+    """aq.workers has the error, the pauses grow, and the worker is there when the cause is gone."""
+    own = new_server("cannot")
+    make_database(own, "broken")
+    own.expect_log("FATAL|terminating")
+    with own.connect() as conn:
+        until(lambda: workers(conn) == ["broken"], "the worker")
+        version = own.data / "base" / str(db.value(conn, "SELECT oid::bigint FROM pg_database WHERE datname = 'broken'")) / "PG_VERSION"
+        version.rename(version.with_name("away"))
+        conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgaq worker'")
+        until(lambda: db.value(conn, "SELECT count(*) FROM aq.workers WHERE state = 'failed' AND error LIKE '%%is not a valid data directory%%'", []), "the error")
+        version.with_name("away").rename(version)
+        until(lambda: workers(conn) == ["broken"], "the worker")
+
+
+POINTS = ["worker-connected", "worker-leaves"]
+
+
+@pytest.mark.test_build
+@pytest.mark.parametrize("action", ["error", "terminate", "crash"])
+@pytest.mark.parametrize("point", POINTS)
+def test_workers_end_at_points(library, monkeypatch, point, action):
+    """While they take turns: all databases get what was delayed."""
+    with server_with_points(monkeypatch, library, "ends", expected="terminat|crash|signal 9|test point|reinitializ", **FEW) as own:
+        names = [f"shop{number}" for number in range(8)]
+        make_databases(own, names)
+        before = generation(own)
+        faults.arm(own, point, action, 2)
+        for name in names:
+            until(lambda: put_expiring(own, name), "the server is back")
+        if action == "crash":
+            until(lambda: generation(own) not in (None, before), "a crash")
+        else:
+            with own.connect() as conn:
+                until(lambda: db.value(conn, "SELECT aq.point_reached(%s)", [point]) > 2, "the point")
+        for name in names:
+            with until(lambda: connect_to(own, name), "the server is back") as there:
+                until(lambda: stored(there, "dead") > 0, f"the message in the exception queue of {name}")
+
+
+def put_expiring(server, name):
+    """False when the server crashes meanwhile: the message may be there or not."""
+    try:
+        with server.connect(name) as there:
+            put(there, "q", name, expiration="0.2 s")
+        return True
+    except db.OperationalError:
+        return False
+
+
+def connect_to(server, name):
+    try:
+        return server.connect(name)
+    except db.Error:
+        return None
+
+
+@pytest.mark.test_build
+def test_a_post_to_a_worker_that_leaves(library, monkeypatch):
+    """It has looked for work for the last time: another one comes for what is posted then."""
+    with server_with_points(monkeypatch, library, "leaves", **FEW) as own:
+        names = [f"shop{number}" for number in range(6)]
+        make_databases(own, names[:5])
+        with held(own, "worker-leaves") as conn:
+            for name in names[:5]:
+                with own.connect(name) as there:
+                    put(there, "q", 1)
+                    assert take(there, "q") == [1]
+            make_databases(own, names[5:])
+            with own.connect(names[5]) as there, ThreadPoolExecutor(1) as pool:
+                last = pool.submit(put, there, "q", 1)
+                until(lambda: db.value(conn, "SELECT aq.point_reached('worker-leaves')"), "a worker that leaves")
+                for name in names[:5]:
+                    with own.connect(name) as other:
+                        put(other, "q", name, expiration="0.1 s")
+                db.execute(conn, "SELECT aq.point_reset()")
+                last.result()
+            for name in names[:5]:
+                with own.connect(name) as there:
+                    until(lambda: stored(there, "dead") == 1, f"the message in the exception queue of {name}")
+
+
+@pytest.mark.test_build
+def test_a_database_is_copied_while_it_is_asked(library, monkeypatch):
+    """CREATE DATABASE ends the worker that looks for queues: it is asked again, and so is the copy."""
+    with server_with_points(monkeypatch, library, "asked") as own:
+        make_databases(own, ["source"])
+        with own.connect() as conn:
+            conn.execute("ALTER DATABASE source ALLOW_CONNECTIONS false")
+        own.restart()
+        with held(own, "worker-connected") as conn:
+            conn.execute("ALTER DATABASE source ALLOW_CONNECTIONS true")
+            until(lambda: db.value(conn, "SELECT aq.point_reached('worker-connected')"), "a worker that asks")
+            conn.execute("CREATE DATABASE copy TEMPLATE source")
+        with own.connect() as conn:
+            until(lambda: workers(conn) == ["copy", "source"], "the workers")
+
+
+# -- databases that come with queues in them
+
+
+def fill(server, name):
+    """A topic with three messages for one of two consumers, and a message that expires."""
+    make_databases(server, [name])
+    with server.connect(name) as conn:
+        conn.execute("SELECT aq.create_queue('news', multiple_consumers => true), aq.subscribe('news', 'ann'), aq.subscribe('news', 'bob')")
+        put(conn, "news", 1, 2, 3)
+        assert take(conn, "news", "bob") == [1, 2, 3]
+        put(conn, "news", "late", delay="3 s")
+        put(conn, "q", "expired", expiration="3 s")
+
+
+def served(server, name):
+    """Without a session that uses the queues: the lag is right, the delay ends, the expired message is moved."""
+    lag = "SELECT lag FROM aq.subscribers WHERE queue_name = 'news' AND consumer = %s"
+    with server.connect(name) as conn:
+        until(lambda: db.value(conn, lag, ["ann"]) == 4 and db.value(conn, lag, ["bob"]) == 1, "their messages")
+        until(lambda: stored(conn, "dead") == 1, "the message in the exception queue")
+        assert sorted(map(str, take(conn, "news", "ann"))) == ["1", "2", "3", "late"] and take(conn, "news", "bob") == ["late"]
+        assert take(conn, "dead") == ["expired"]
+
+
+@pytest.mark.parametrize("how", ["template", "named template"])
+def test_copied_databases_are_served(new_server, how):
+    own = new_server("copied")
+    fill(own, "source")
+    with own.connect() as conn:
+        if how == "template":
+            conn.execute("ALTER DATABASE source IS_TEMPLATE true")
+        conn.execute("CREATE DATABASE copy TEMPLATE source")
+    served(own, "copy")
+
+
+DUMPS = {
+    "plain": ["--format=plain"],
+    "inserts": ["--format=plain", "--rows-per-insert=10"],
+    "custom": ["--format=custom"],
+    "parallel": ["--format=directory"],
+}
+
+
+@pytest.mark.parametrize("how", DUMPS)
+def test_restored_databases_are_served(new_server, tmp_path, how):
+    """Also when a table that is restored between the catalog of queues and their messages takes long."""
+    own = new_server("restored")
+    fill(own, "source")
+    with own.connect("source") as conn:
+        # schema aq_between is restored after aq, and before aq_data
+        conn.execute("CREATE SCHEMA aq_between; CREATE TABLE aq_between.t AS SELECT 1 AS n")
+        conn.execute(
+            """CREATE FUNCTION aq_between.slow(n int) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$SELECT pg_catalog.pg_sleep(2) IS NOT NULL$$;
+               ALTER TABLE aq_between.t ADD CHECK (aq_between.slow(n))"""
+        )
+    path = str(tmp_path / "dump")
+    done = own.run("pg_dump", *DUMPS[how], f"--file={path}", dbname="source")
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    with own.connect() as conn:
+        conn.execute("CREATE DATABASE restored")
+    if "--format=plain" in DUMPS[how]:
+        done = own.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", path, dbname="restored")
+    else:
+        done = own.run("pg_restore", "--exit-on-error", "-d", "restored", *(["--jobs=2"] if how == "parallel" else []), path, dbname="restored")
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    served(own, "restored")
+
+
+def test_a_database_is_copied_beyond_the_directory(new_server):
+    """The directory of databases is full: the log says so once, and the copy is served when there is room."""
+    own = new_server("full", **{"pgaq.max_databases": "2"})
+    own.expect_log("WARNING:  too many databases use pgaq")
+    fill(own, "source")
+    make_databases(own, ["second"])
+    with own.connect("second") as there:
+        put(there, "q", 1)
+    with own.connect() as conn:
+        conn.execute("CREATE DATABASE copy TEMPLATE source")
+        until(lambda: "Raise pgaq.max_databases (now 2)" in own.log_text(), "a line in the log")
+        conn.execute("DROP DATABASE second")
+    served(own, "copy")
+    assert own.log_text().count("WARNING:  too many databases") == 1
