@@ -91,6 +91,7 @@ aq_definition_create(const AqQueueDefinition *d)
 	values[12] = Int32GetDatum(d->queue_table_id);
 	nulls[12] = d->queue_table_id == 0 ? 'n' : ' ';
 	values[13] = CStringGetTextDatum(d->exception ? "exception" : "normal");
+	aq_pending_set_ddl();		/* now: see aq_restored_trigger */
 	aq_sql_change("INSERT INTO aq_internal.queue (queue_id, queue_name, payload_type, multiple_consumers, "
 				  "shards, max_retries, retry_delay, retention, exception_queue_id, key, comment, "
 				  "store, queue_table_id, queue_type, enqueue_enabled, dequeue_enabled) "

@@ -269,8 +269,9 @@ load_queue(int32 id)
 }
 
 /*
- * After a start, every queue is loaded once: delayed messages and prepared
- * transactions need the worker even when no session uses the queue.  When that
+ * After a start, and when queues were restored from a dump, every queue is loaded
+ * once: delayed messages and prepared transactions need the worker even when no
+ * session uses the queue.  When that
  * fails for some, the others do not suffer from it: how long until it is tried
  * again, 0 when all are loaded.
  */
@@ -279,6 +280,7 @@ load_all_queues(void)
 {
 	List	   *ids;
 	ListCell   *lc;
+	bool		all;
 	int64		again = 0;
 	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq queue ids",
 												  ALLOCSET_SMALL_SIZES);
@@ -286,7 +288,7 @@ load_all_queues(void)
 
 	aq_job_begin();
 	MemoryContextSwitchTo(context);
-	ids = aq_catalog_queue_ids();
+	ids = aq_restored_complete(aq_catalog_queue_ids(), &all);
 	aq_job_commit(false);
 	MemoryContextSwitchTo(old);
 	foreach(lc, ids)
@@ -313,7 +315,7 @@ load_all_queues(void)
 			break;				/* the next ones find no room either */
 	}
 	MemoryContextDelete(context);
-	return again;
+	return all ? again : aq_restored_pause();
 }
 
 /* Is the extension there?  Without it, the database's queues are gone. */
@@ -387,6 +389,8 @@ upkeep(void)
 
 	(void) aq_chunks_set_impatient(true);
 	aq_pins_sweep();
+	if (aq_jobs_are_restored())
+		load_at = DT_NOBEGIN;
 	if (now >= load_at || now - checked > CHECK_EXTENSION)
 	{
 		AqExtensionState extension = forget_without_extension();

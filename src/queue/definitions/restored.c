@@ -1,0 +1,96 @@
+/*-------------------------------------------------------------------------
+ *
+ * restored.c
+ *	  Queues that come from a dump: the worker hears of them, and does not load
+ *	  them before their messages are there.
+ *
+ * A restore copies each table in a transaction of its own, in an order that
+ * nothing guarantees.  Message tables that are still empty would be taken for
+ * free ones.  A dump sets sequences after it has copied the tables, so a queue
+ * whose number aq_internal.queue_id_seq has not given yet is being restored.  A
+ * parallel restore may still be copying a table then, and holds a lock on it.
+ *
+ * Nothing says when the sequence is set: the worker looks again, after a pause
+ * that grows with the time that the restore takes.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/definitions/definitions_private.h"
+
+#include "commands/trigger.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "utils/timestamp.h"
+
+/* the shortest and the longest pause, microseconds */
+#define FIRST_PAUSE ((int64) 1000000)
+#define LONGEST_PAUSE ((int64) 30000000)
+
+#define LAST_NUMBER "(SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END FROM aq_internal.queue_id_seq s)"
+
+/* the worker's: since when it has known that queues are being restored; 0: they are not */
+static TimestampTz restoring_since;
+
+/* After INSERT and COPY into aq_internal.queue by others than aq.create_queue. */
+PG_FUNCTION_INFO_V1(aq_restored_trigger);
+Datum
+aq_restored_trigger(PG_FUNCTION_ARGS)
+{
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		elog(ERROR, "aq_internal.queues_restored is a trigger function");
+	/* a queue that this transaction has created is loaded at its first use */
+	if (!aq_pending_has_ddl())
+		aq_utility_note_restored();
+	PG_RETURN_POINTER(NULL);
+}
+
+/* How long until the worker looks again at queues that are being restored. */
+int64
+aq_restored_pause(void)
+{
+	int64		pause = (GetCurrentTimestamp() - restoring_since) / 10;
+
+	return Max(FIRST_PAUSE, Min(pause, LONGEST_PAUSE));
+}
+
+/*
+ * Those of the database's queues that can be loaded; *all: are these all?  In a
+ * transaction of the worker.
+ */
+List *
+aq_restored_complete(List *ids, bool *all)
+{
+	MemoryContext context = CurrentMemoryContext;
+	List	   *complete = NIL;
+
+	if (aq_jobs_take_restored())
+		restoring_since = GetCurrentTimestamp();
+	*all = true;
+	if (restoring_since == 0 && !aq_sql_finds("SELECT FROM aq_internal.queue WHERE queue_id > " LAST_NUMBER))
+		return ids;
+	if (restoring_since == 0)
+		restoring_since = GetCurrentTimestamp();
+	aq_sql_run("SELECT q.queue_id FROM aq_internal.queue q WHERE q.queue_id <= " LAST_NUMBER " AND NOT EXISTS ("
+			   "SELECT FROM pg_locks l JOIN pg_class c ON c.oid = l.relation "
+			   "WHERE l.locktype = 'relation' AND l.mode IN ('RowExclusiveLock', 'AccessExclusiveLock') "
+			   "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+			   "AND c.relnamespace = 'aq_data'::regnamespace "
+			   "AND (c.relname ~ ('^[ql]' || q.queue_id || '_') OR c.relname ~ ('^[a-z]' || q.queue_table_id || '$')))",
+			   0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		bool		isnull;
+		int32		id = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull));
+		MemoryContext spi = MemoryContextSwitchTo(context);
+
+		complete = lappend_int(complete, id);
+		MemoryContextSwitchTo(spi);
+	}
+	SPI_finish();
+	*all = list_length(complete) >= list_length(ids);
+	if (*all)
+		restoring_since = 0;
+	return complete;
+}
