@@ -2,6 +2,24 @@
 -- the name.  DBA_ views show all queues and are for administrators; ALL_ views those that the current role may
 -- use, USER_ views those that it owns.
 
+-- A helper of the installation, dropped by made.sql: the rows of a DBA_ view that a role may see, under another name. All its columns, but for those of the
+-- list, with their comments.
+CREATE PROCEDURE sys._make_variant(name text, of_view text, comment text, condition text, without text DEFAULT '')
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $make$
+DECLARE
+	columns name[] := ARRAY(SELECT a.attname FROM pg_attribute a WHERE a.attrelid = format('sys.%I', of_view)::regclass AND a.attnum > 0
+		AND a.attname <> ALL (string_to_array(without, ', ')) ORDER BY a.attnum);
+BEGIN
+	EXECUTE format('CREATE VIEW sys.%I AS SELECT %s FROM sys.%I d WHERE %s', name,
+		(SELECT string_agg(format('d.%I', c), ', ' ORDER BY n) FROM unnest(columns) WITH ORDINALITY u(c, n)), of_view, condition);
+	EXECUTE format('COMMENT ON VIEW sys.%I IS %L', name, comment);
+	FOR n IN 1 .. cardinality(columns) LOOP
+		EXECUTE format('COMMENT ON COLUMN sys.%I.%I IS %L', name, columns[n], (SELECT col_description(a.attrelid, a.attnum) FROM pg_attribute a
+			WHERE a.attrelid = format('sys.%I', of_view)::regclass AND a.attname = columns[n]));
+	END LOOP;
+	EXECUTE format('GRANT SELECT ON sys.%I TO PUBLIC', name);
+END $make$;
+
 CREATE VIEW sys.dual AS SELECT 'X'::text AS dummy;
 COMMENT ON VIEW sys.dual IS 'One row, for queries without a table';
 COMMENT ON COLUMN sys.dual.dummy IS 'X';
@@ -61,73 +79,14 @@ COMMENT ON COLUMN sys.dba_queues.queue_category IS 'the store of its messages';
 COMMENT ON COLUMN sys.dba_queues.recipients IS 'SINGLE or MULTIPLE';
 GRANT SELECT ON sys.dba_queues TO aq_administrator_role;
 
-CREATE VIEW sys.all_queues AS
-SELECT
-	d.owner, d.name, d.queue_table, d.qid, d.queue_type, d.max_retries, d.retry_delay, d.enqueue_enabled,
-	d.dequeue_enabled, d.retention, d.user_comment, d.network_name, d.sharded, d.queue_category, d.recipients
-FROM sys.dba_queues d WHERE aq_internal.may(d.qid, 'ANY');
-COMMENT ON VIEW sys.all_queues IS 'Queues that the current role can use';
-COMMENT ON COLUMN sys.all_queues.owner IS 'schema of the queue; null for a queue of aq.create_queue';
-COMMENT ON COLUMN sys.all_queues.name IS 'name';
-COMMENT ON COLUMN sys.all_queues.queue_table IS 'queue table; of a sharded queue its own name';
-COMMENT ON COLUMN sys.all_queues.qid IS 'number of the queue';
-COMMENT ON COLUMN sys.all_queues.queue_type IS 'NORMAL_QUEUE or EXCEPTION_QUEUE';
-COMMENT ON COLUMN sys.all_queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
-COMMENT ON COLUMN sys.all_queues.retry_delay IS 'seconds of retry delay after a rolled back dequeue';
-COMMENT ON COLUMN sys.all_queues.enqueue_enabled IS 'YES or NO';
-COMMENT ON COLUMN sys.all_queues.dequeue_enabled IS 'YES or NO';
-COMMENT ON COLUMN sys.all_queues.retention IS 'seconds for which consumed messages remain visible, or FOREVER';
-COMMENT ON COLUMN sys.all_queues.user_comment IS 'comment';
-COMMENT ON COLUMN sys.all_queues.network_name IS 'always null';
-COMMENT ON COLUMN sys.all_queues.sharded IS 'TRUE or FALSE';
-COMMENT ON COLUMN sys.all_queues.queue_category IS 'the store of its messages';
-COMMENT ON COLUMN sys.all_queues.recipients IS 'SINGLE or MULTIPLE';
-GRANT SELECT ON sys.all_queues TO PUBLIC;
+CALL sys._make_variant('all_queues', 'dba_queues', 'Queues that the current role can use',
+	$$aq_internal.may(d.qid, 'ANY')$$);
 
-CREATE VIEW sys.all_dequeue_queues AS
-SELECT
-	d.owner, d.name, d.queue_table, d.qid, d.queue_type, d.max_retries, d.retry_delay, d.enqueue_enabled,
-	d.dequeue_enabled, d.retention, d.user_comment, d.network_name, d.sharded, d.queue_category, d.recipients
-FROM sys.dba_queues d WHERE aq_internal.may(d.qid, 'DELETE');
-COMMENT ON VIEW sys.all_dequeue_queues IS 'Queues from which the current role can dequeue';
-COMMENT ON COLUMN sys.all_dequeue_queues.owner IS 'schema of the queue; null for a queue of aq.create_queue';
-COMMENT ON COLUMN sys.all_dequeue_queues.name IS 'name';
-COMMENT ON COLUMN sys.all_dequeue_queues.queue_table IS 'queue table; of a sharded queue its own name';
-COMMENT ON COLUMN sys.all_dequeue_queues.qid IS 'number of the queue';
-COMMENT ON COLUMN sys.all_dequeue_queues.queue_type IS 'NORMAL_QUEUE or EXCEPTION_QUEUE';
-COMMENT ON COLUMN sys.all_dequeue_queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
-COMMENT ON COLUMN sys.all_dequeue_queues.retry_delay IS 'seconds of retry delay after a rolled back dequeue';
-COMMENT ON COLUMN sys.all_dequeue_queues.enqueue_enabled IS 'YES or NO';
-COMMENT ON COLUMN sys.all_dequeue_queues.dequeue_enabled IS 'YES or NO';
-COMMENT ON COLUMN sys.all_dequeue_queues.retention IS 'seconds for which consumed messages remain visible, or FOREVER';
-COMMENT ON COLUMN sys.all_dequeue_queues.user_comment IS 'comment';
-COMMENT ON COLUMN sys.all_dequeue_queues.network_name IS 'always null';
-COMMENT ON COLUMN sys.all_dequeue_queues.sharded IS 'TRUE or FALSE';
-COMMENT ON COLUMN sys.all_dequeue_queues.queue_category IS 'the store of its messages';
-COMMENT ON COLUMN sys.all_dequeue_queues.recipients IS 'SINGLE or MULTIPLE';
-GRANT SELECT ON sys.all_dequeue_queues TO PUBLIC;
+CALL sys._make_variant('all_dequeue_queues', 'dba_queues', 'Queues from which the current role can dequeue',
+	$$aq_internal.may(d.qid, 'DELETE')$$);
 
-CREATE VIEW sys.user_queues AS
-SELECT
-	d.name, d.queue_table, d.qid, d.queue_type, d.max_retries, d.retry_delay, d.enqueue_enabled, d.dequeue_enabled,
-	d.retention, d.user_comment, d.network_name, d.sharded, d.queue_category, d.recipients
-FROM sys.dba_queues d WHERE sys._owned(d.qid);
-COMMENT ON VIEW sys.user_queues IS 'Queues that the current role owns';
-COMMENT ON COLUMN sys.user_queues.name IS 'name';
-COMMENT ON COLUMN sys.user_queues.queue_table IS 'queue table; of a sharded queue its own name';
-COMMENT ON COLUMN sys.user_queues.qid IS 'number of the queue';
-COMMENT ON COLUMN sys.user_queues.queue_type IS 'NORMAL_QUEUE or EXCEPTION_QUEUE';
-COMMENT ON COLUMN sys.user_queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
-COMMENT ON COLUMN sys.user_queues.retry_delay IS 'seconds of retry delay after a rolled back dequeue';
-COMMENT ON COLUMN sys.user_queues.enqueue_enabled IS 'YES or NO';
-COMMENT ON COLUMN sys.user_queues.dequeue_enabled IS 'YES or NO';
-COMMENT ON COLUMN sys.user_queues.retention IS 'seconds for which consumed messages remain visible, or FOREVER';
-COMMENT ON COLUMN sys.user_queues.user_comment IS 'comment';
-COMMENT ON COLUMN sys.user_queues.network_name IS 'always null';
-COMMENT ON COLUMN sys.user_queues.sharded IS 'TRUE or FALSE';
-COMMENT ON COLUMN sys.user_queues.queue_category IS 'the store of its messages';
-COMMENT ON COLUMN sys.user_queues.recipients IS 'SINGLE or MULTIPLE';
-GRANT SELECT ON sys.user_queues TO PUBLIC;
+CALL sys._make_variant('user_queues', 'dba_queues', 'Queues that the current role owns',
+	$$sys._owned(d.qid)$$, 'owner');
 
 CREATE VIEW sys.dba_queue_tables AS
 SELECT aq_internal.oracle_case(t.schema_name) AS owner, aq_internal.oracle_case(t.table_name) AS queue_table, sys._oracle_type(t.payload_type) AS type,
@@ -161,51 +120,11 @@ COMMENT ON COLUMN sys.dba_queue_tables.secure IS 'always NO';
 COMMENT ON COLUMN sys.dba_queue_tables.replication_mode IS 'always NONE';
 GRANT SELECT ON sys.dba_queue_tables TO aq_administrator_role;
 
-CREATE VIEW sys.all_queue_tables AS
-SELECT
-	d.owner, d.queue_table, d.type, d.object_type, d.sort_order, d.recipients, d.message_grouping, d.compatible,
-	d.primary_instance, d.secondary_instance, d.owner_instance, d.user_comment, d.secure, d.replication_mode
-FROM sys.dba_queue_tables d
-WHERE EXISTS (SELECT FROM sys.all_queues a WHERE a.owner IS NOT DISTINCT FROM d.owner AND a.queue_table = d.queue_table);
-COMMENT ON VIEW sys.all_queue_tables IS 'Queue tables of the queues that the current role can use';
-COMMENT ON COLUMN sys.all_queue_tables.owner IS 'schema of the queue table';
-COMMENT ON COLUMN sys.all_queue_tables.queue_table IS 'name; a sharded queue counts as its own queue table';
-COMMENT ON COLUMN sys.all_queue_tables.type IS 'kind of payload: RAW, JSON or OBJECT';
-COMMENT ON COLUMN sys.all_queue_tables.object_type IS 'payload type of OBJECT';
-COMMENT ON COLUMN sys.all_queue_tables.sort_order IS 'order of dequeue';
-COMMENT ON COLUMN sys.all_queue_tables.recipients IS 'SINGLE or MULTIPLE';
-COMMENT ON COLUMN sys.all_queue_tables.message_grouping IS 'NONE or TRANSACTIONAL';
-COMMENT ON COLUMN sys.all_queue_tables.compatible IS 'release that it was created compatible with';
-COMMENT ON COLUMN sys.all_queue_tables.primary_instance IS 'always 0';
-COMMENT ON COLUMN sys.all_queue_tables.secondary_instance IS 'always 0';
-COMMENT ON COLUMN sys.all_queue_tables.owner_instance IS 'always 1';
-COMMENT ON COLUMN sys.all_queue_tables.user_comment IS 'comment';
-COMMENT ON COLUMN sys.all_queue_tables.secure IS 'always NO';
-COMMENT ON COLUMN sys.all_queue_tables.replication_mode IS 'always NONE';
-GRANT SELECT ON sys.all_queue_tables TO PUBLIC;
+CALL sys._make_variant('all_queue_tables', 'dba_queue_tables', 'Queue tables of the queues that the current role can use',
+	$$EXISTS (SELECT FROM sys.all_queues a WHERE a.owner IS NOT DISTINCT FROM d.owner AND a.queue_table = d.queue_table)$$);
 
-CREATE VIEW sys.user_queue_tables AS
-SELECT
-	d.queue_table, d.type, d.object_type, d.sort_order, d.recipients, d.message_grouping, d.compatible, d.primary_instance,
-	d.secondary_instance, d.owner_instance, d.user_comment, d.secure, d.replication_mode
-FROM sys.dba_queue_tables d
-WHERE EXISTS (SELECT FROM sys.dba_queues a WHERE a.owner IS NOT DISTINCT FROM d.owner AND a.queue_table = d.queue_table
-	AND sys._owned(a.qid));
-COMMENT ON VIEW sys.user_queue_tables IS 'Queue tables of the queues that the current role owns';
-COMMENT ON COLUMN sys.user_queue_tables.queue_table IS 'name; a sharded queue counts as its own queue table';
-COMMENT ON COLUMN sys.user_queue_tables.type IS 'kind of payload: RAW, JSON or OBJECT';
-COMMENT ON COLUMN sys.user_queue_tables.object_type IS 'payload type of OBJECT';
-COMMENT ON COLUMN sys.user_queue_tables.sort_order IS 'order of dequeue';
-COMMENT ON COLUMN sys.user_queue_tables.recipients IS 'SINGLE or MULTIPLE';
-COMMENT ON COLUMN sys.user_queue_tables.message_grouping IS 'NONE or TRANSACTIONAL';
-COMMENT ON COLUMN sys.user_queue_tables.compatible IS 'release that it was created compatible with';
-COMMENT ON COLUMN sys.user_queue_tables.primary_instance IS 'always 0';
-COMMENT ON COLUMN sys.user_queue_tables.secondary_instance IS 'always 0';
-COMMENT ON COLUMN sys.user_queue_tables.owner_instance IS 'always 1';
-COMMENT ON COLUMN sys.user_queue_tables.user_comment IS 'comment';
-COMMENT ON COLUMN sys.user_queue_tables.secure IS 'always NO';
-COMMENT ON COLUMN sys.user_queue_tables.replication_mode IS 'always NONE';
-GRANT SELECT ON sys.user_queue_tables TO PUBLIC;
+CALL sys._make_variant('user_queue_tables', 'dba_queue_tables', 'Queue tables of the queues that the current role owns',
+	$$EXISTS (SELECT FROM sys.dba_queues a WHERE a.owner IS NOT DISTINCT FROM d.owner AND a.queue_table = d.queue_table AND sys._owned(a.qid))$$, 'owner');
 
 CREATE VIEW sys.dba_queue_subscribers AS
 SELECT
@@ -232,49 +151,11 @@ COMMENT ON COLUMN sys.dba_queue_subscribers.pos_bitmap IS 'its bit in the messag
 COMMENT ON COLUMN sys.dba_queue_subscribers.qid IS 'number of the queue';
 GRANT SELECT ON sys.dba_queue_subscribers TO aq_administrator_role;
 
-CREATE VIEW sys.all_queue_subscribers AS
-SELECT
-	d.owner, d.queue_name, d.queue_table, d.consumer_name, d.address, d.protocol, d.transformation, d.rule,
-	d.delivery_mode, d.if_nondurable_subscriber, d.queue_to_queue, d.subscriber_id, d.pos_bitmap, d.qid
-FROM sys.dba_queue_subscribers d
-WHERE aq_internal.may(d.qid, 'ANY');
-COMMENT ON VIEW sys.all_queue_subscribers IS 'Subscribers of the queues that the current role can use';
-COMMENT ON COLUMN sys.all_queue_subscribers.owner IS 'schema of the queue';
-COMMENT ON COLUMN sys.all_queue_subscribers.queue_name IS 'name of the queue';
-COMMENT ON COLUMN sys.all_queue_subscribers.queue_table IS 'its queue table';
-COMMENT ON COLUMN sys.all_queue_subscribers.consumer_name IS 'name of the subscriber';
-COMMENT ON COLUMN sys.all_queue_subscribers.address IS 'always null';
-COMMENT ON COLUMN sys.all_queue_subscribers.protocol IS 'always null';
-COMMENT ON COLUMN sys.all_queue_subscribers.transformation IS 'transformation of its payloads; null: none';
-COMMENT ON COLUMN sys.all_queue_subscribers.rule IS 'condition that messages must meet; null: none';
-COMMENT ON COLUMN sys.all_queue_subscribers.delivery_mode IS 'which messages it gets: PERSISTENT, BUFFERED or PERSISTENT_OR_BUFFERED';
-COMMENT ON COLUMN sys.all_queue_subscribers.if_nondurable_subscriber IS 'always NO';
-COMMENT ON COLUMN sys.all_queue_subscribers.queue_to_queue IS 'always FALSE';
-COMMENT ON COLUMN sys.all_queue_subscribers.subscriber_id IS 'number of the subscriber in its queue';
-COMMENT ON COLUMN sys.all_queue_subscribers.pos_bitmap IS 'its bit in the messages'' sets of consumers';
-COMMENT ON COLUMN sys.all_queue_subscribers.qid IS 'number of the queue';
-GRANT SELECT ON sys.all_queue_subscribers TO PUBLIC;
+CALL sys._make_variant('all_queue_subscribers', 'dba_queue_subscribers', 'Subscribers of the queues that the current role can use',
+	$$aq_internal.may(d.qid, 'ANY')$$);
 
-CREATE VIEW sys.user_queue_subscribers AS
-SELECT
-	d.queue_name, d.queue_table, d.consumer_name, d.address, d.protocol, d.transformation, d.rule, d.delivery_mode,
-	d.if_nondurable_subscriber, d.queue_to_queue, d.subscriber_id, d.pos_bitmap, d.qid
-FROM sys.dba_queue_subscribers d WHERE sys._owned(d.qid);
-COMMENT ON VIEW sys.user_queue_subscribers IS 'Subscribers of the queues that the current role owns';
-COMMENT ON COLUMN sys.user_queue_subscribers.queue_name IS 'name of the queue';
-COMMENT ON COLUMN sys.user_queue_subscribers.queue_table IS 'its queue table';
-COMMENT ON COLUMN sys.user_queue_subscribers.consumer_name IS 'name of the subscriber';
-COMMENT ON COLUMN sys.user_queue_subscribers.address IS 'always null';
-COMMENT ON COLUMN sys.user_queue_subscribers.protocol IS 'always null';
-COMMENT ON COLUMN sys.user_queue_subscribers.transformation IS 'transformation of its payloads; null: none';
-COMMENT ON COLUMN sys.user_queue_subscribers.rule IS 'condition that messages must meet; null: none';
-COMMENT ON COLUMN sys.user_queue_subscribers.delivery_mode IS 'which messages it gets: PERSISTENT, BUFFERED or PERSISTENT_OR_BUFFERED';
-COMMENT ON COLUMN sys.user_queue_subscribers.if_nondurable_subscriber IS 'always NO';
-COMMENT ON COLUMN sys.user_queue_subscribers.queue_to_queue IS 'always FALSE';
-COMMENT ON COLUMN sys.user_queue_subscribers.subscriber_id IS 'number of the subscriber in its queue';
-COMMENT ON COLUMN sys.user_queue_subscribers.pos_bitmap IS 'its bit in the messages'' sets of consumers';
-COMMENT ON COLUMN sys.user_queue_subscribers.qid IS 'number of the queue';
-GRANT SELECT ON sys.user_queue_subscribers TO PUBLIC;
+CALL sys._make_variant('user_queue_subscribers', 'dba_queue_subscribers', 'Subscribers of the queues that the current role owns',
+	$$sys._owned(d.qid)$$, 'owner');
 
 CREATE VIEW sys.dba_transformations AS
 SELECT

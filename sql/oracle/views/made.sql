@@ -9,5 +9,6 @@ BEGIN
 	END LOOP;
 END $$;
 
--- The helper of make_view.sql is for the installation only.
+-- The helpers of make_view.sql and dictionary.sql are for the installation only.
 DROP PROCEDURE aq_internal.make_view(text, text, text, text, text);
+DROP PROCEDURE sys._make_variant(text, text, text, text, text);

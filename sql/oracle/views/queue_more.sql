@@ -19,41 +19,11 @@ COMMENT ON COLUMN sys.dba_queue_shards.enqueued_msgs IS 'messages committed into
 COMMENT ON COLUMN sys.dba_queue_shards.partitions IS 'partitions that hold its messages';
 GRANT SELECT ON sys.dba_queue_shards TO aq_administrator_role;
 
-CREATE VIEW sys.all_queue_shards AS
-SELECT
-	d.owner, d.name, d.queue_id, d.base_queue_id, d.shard_id, d.delay_shard_id, d.enqueue_instance, d.shard_type,
-	d.enqueued_msgs, d.partitions
-FROM sys.dba_queue_shards d WHERE aq_internal.may(d.queue_id, 'ANY');
-COMMENT ON VIEW sys.all_queue_shards IS 'Shards of sharded queues that the current role can use';
-COMMENT ON COLUMN sys.all_queue_shards.owner IS 'schema of the queue; null for a queue of aq.create_queue';
-COMMENT ON COLUMN sys.all_queue_shards.name IS 'name of the queue';
-COMMENT ON COLUMN sys.all_queue_shards.queue_id IS 'number of the queue';
-COMMENT ON COLUMN sys.all_queue_shards.base_queue_id IS 'the same';
-COMMENT ON COLUMN sys.all_queue_shards.shard_id IS 'number of the shard';
-COMMENT ON COLUMN sys.all_queue_shards.delay_shard_id IS 'shard of the delayed messages: the same';
-COMMENT ON COLUMN sys.all_queue_shards.enqueue_instance IS 'always 1';
-COMMENT ON COLUMN sys.all_queue_shards.shard_type IS 'PERSISTENT';
-COMMENT ON COLUMN sys.all_queue_shards.enqueued_msgs IS 'messages committed into it since the queue came into use';
-COMMENT ON COLUMN sys.all_queue_shards.partitions IS 'partitions that hold its messages';
-GRANT SELECT ON sys.all_queue_shards TO PUBLIC;
+CALL sys._make_variant('all_queue_shards', 'dba_queue_shards', 'Shards of sharded queues that the current role can use',
+	$$aq_internal.may(d.queue_id, 'ANY')$$);
 
-CREATE VIEW sys.user_queue_shards AS
-SELECT
-	d.owner, d.name, d.queue_id, d.base_queue_id, d.shard_id, d.delay_shard_id, d.enqueue_instance, d.shard_type,
-	d.enqueued_msgs, d.partitions
-FROM sys.dba_queue_shards d WHERE pg_has_role((SELECT q.owner FROM aq.queues q WHERE q.queue_id = d.queue_id), 'USAGE');
-COMMENT ON VIEW sys.user_queue_shards IS 'Shards of sharded queues that the current role owns';
-COMMENT ON COLUMN sys.user_queue_shards.owner IS 'schema of the queue; null for a queue of aq.create_queue';
-COMMENT ON COLUMN sys.user_queue_shards.name IS 'name of the queue';
-COMMENT ON COLUMN sys.user_queue_shards.queue_id IS 'number of the queue';
-COMMENT ON COLUMN sys.user_queue_shards.base_queue_id IS 'the same';
-COMMENT ON COLUMN sys.user_queue_shards.shard_id IS 'number of the shard';
-COMMENT ON COLUMN sys.user_queue_shards.delay_shard_id IS 'shard of the delayed messages: the same';
-COMMENT ON COLUMN sys.user_queue_shards.enqueue_instance IS 'always 1';
-COMMENT ON COLUMN sys.user_queue_shards.shard_type IS 'PERSISTENT';
-COMMENT ON COLUMN sys.user_queue_shards.enqueued_msgs IS 'messages committed into it since the queue came into use';
-COMMENT ON COLUMN sys.user_queue_shards.partitions IS 'partitions that hold its messages';
-GRANT SELECT ON sys.user_queue_shards TO PUBLIC;
+CALL sys._make_variant('user_queue_shards', 'dba_queue_shards', 'Shards of sharded queues that the current role owns',
+	$$pg_has_role((SELECT q.owner FROM aq.queues q WHERE q.queue_id = d.queue_id), 'USAGE')$$);
 
 CREATE VIEW sys.v$persistent_publishers AS
 SELECT
