@@ -192,7 +192,8 @@ def test_order_of_a_producer(server, conn, queue):
     assert take(conn, queue) == list(range(40))
 
 
-def test_producers_take_turns(server, bouncer, conn, queue):
+@pytest.mark.parametrize("mode", ["persistent", "buffered"])
+def test_producers_take_turns(server, conn, queue, mode):
     """Transactions of several clients at once: those of a producer in the order of their calls."""
     order = {name: [] for name in "ab"}
 
@@ -200,16 +201,17 @@ def test_producers_take_turns(server, bouncer, conn, queue):
         with server.connect() as client:
             for number in range(first, first + 30):
                 with client.transaction():
-                    put(client, queue, [name, number], producer=name)
+                    put(client, queue, [name, number], producer=name, delivery_mode=mode)
                     order[name].append(number)      # while the producer's lock is held
-                    put(client, queue, [name, -number], producer=name)
+                    put(client, queue, [name, -number], producer=name, delivery_mode=mode)
 
     threads = [threading.Thread(target=produce, args=(name, first)) for name in "ab" for first in (100, 200, 300)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    got = take(conn, queue)
+    query = "SELECT payload FROM aq.dequeue(%s, max_messages => 1000, delivery_mode => %s)"
+    got = [payload for (payload,) in conn.execute(query, [queue, mode])]
     for name in "ab":
         assert [n for producer, n in got if producer == name] == [m for n in order[name] for m in (n, -n)]
 
