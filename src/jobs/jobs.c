@@ -339,6 +339,14 @@ aq_jobs_note_error(const char *message)
 	aq_latch_free(&aq_jobs_area->latch);
 }
 
+static AqPlaceWanted place_wanted;
+
+void
+aq_jobs_on_place_wanted(AqPlaceWanted callback)
+{
+	place_wanted = callback;
+}
+
 static bool
 register_worker(Oid database)
 {
@@ -393,6 +401,8 @@ aq_jobs_start_worker(AqDatabase *db)
 	if (start && !register_worker(database))
 	{
 		db->asked_at = 0;
+		if (place_wanted)
+			place_wanted();
 		return false;
 	}
 	return true;
@@ -577,6 +587,21 @@ aq_jobs_take_restored(void)
 	return my_database != NULL && pg_atomic_exchange_u32(&my_database->restored, 0) != 0;
 }
 
+static AqDatabaseWanted database_wanted;
+
+void
+aq_jobs_on_database_wanted(AqDatabaseWanted callback)
+{
+	database_wanted = callback;
+}
+
+void
+aq_jobs_database_wanted(Oid database)
+{
+	if (database_wanted)
+		database_wanted(database);
+}
+
 static AqDatabaseDropped dropped;
 
 void
@@ -589,6 +614,7 @@ aq_jobs_on_database_dropped(AqDatabaseDropped callback)
 void
 aq_jobs_database_gone(Oid database)
 {
+	aq_jobs_database_wanted(database);
 	if (dropped)
 		dropped(database);
 }

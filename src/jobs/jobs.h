@@ -110,7 +110,18 @@ extern bool aq_jobs_take_restored(void);
 typedef void (*AqDatabaseDropped) (Oid database);
 extern void aq_jobs_on_database_dropped(AqDatabaseDropped callback);
 
-/* Called by the utility hook after each command that has worked; may raise. */
+/*
+ * Called before a command that wants the database for itself, and by the worker
+ * after DROP EXTENSION: other background workers of ours leave it.
+ */
+typedef void (*AqDatabaseWanted) (Oid database);
+extern void aq_jobs_on_database_wanted(AqDatabaseWanted callback);
+
+/* Called when there is no place for a worker: another background worker of ours makes room.  Must not raise. */
+typedef void (*AqPlaceWanted) (void);
+extern void aq_jobs_on_place_wanted(AqPlaceWanted callback);
+
+/* Called by the utility hook after each command that has worked, by several parts; may raise. */
 typedef void (*AqCommandDone) (struct Node *command);
 extern void aq_utility_on_command(AqCommandDone callback);
 

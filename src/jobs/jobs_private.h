@@ -98,6 +98,7 @@ extern void aq_jobs_note_error(const char *message);
 extern void aq_jobs_post_check(void);
 extern void aq_jobs_post_restored(void);
 extern void aq_jobs_post_databases(void);
+extern void aq_jobs_database_wanted(Oid database);
 extern void aq_jobs_database_gone(Oid database);
 extern bool aq_jobs_lower_time(AqDatabase *db, TimestampTz when);
 

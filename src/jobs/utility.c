@@ -30,7 +30,9 @@
 #define STOP_TIMEOUT ((int64) 10000000)
 
 static ProcessUtility_hook_type previous_hook;
-static AqCommandDone command_done;
+#define MAX_CALLBACKS 4
+static AqCommandDone command_done[MAX_CALLBACKS];
+static int	ncommand_done;
 static AqPreparedEnded prepared_ended;
 static Node *running;			/* the innermost command */
 
@@ -42,7 +44,8 @@ static bool queues_restored;
 void
 aq_utility_on_command(AqCommandDone callback)
 {
-	command_done = callback;
+	Assert(ncommand_done < MAX_CALLBACKS);
+	command_done[ncommand_done++] = callback;
 }
 
 void
@@ -251,7 +254,10 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	PG_TRY();
 	{
 		if (db != NULL)
+		{
+			aq_jobs_database_wanted(oid);
 			stop_worker(db);
+		}
 		if (previous_hook)
 			previous_hook(pstmt, query, read_only_tree, context, params, env, dest, qc);
 		else
@@ -272,8 +278,8 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		aq_jobs_stop_over(db, oid);
 
 	databases_changed |= changes_databases;
-	if (command_done)
-		command_done(command);
+	for (int i = 0; i < ncommand_done; i++)
+		command_done[i] (command);
 	if (concerned)
 		note_extension(extension);
 	if (ends_prepared)

@@ -20,6 +20,7 @@ static const struct
 	{aq_shm_size, aq_shm_init},
 	{aq_waiters_shmem_size, aq_waiters_shmem_init},
 	{aq_channel_shmem_size, aq_channel_shmem_init},
+	{aq_helper_area_size, aq_helper_area_init},
 };
 
 static Size
@@ -58,12 +59,12 @@ define_parameters(void)
 	aq_guard_init();
 	aq_run_as_init();
 	aq_context_init();
+	aq_helper_pool_register();
 }
 
 static void
 session_exit(void)
 {
-	aq_autonomous_session_exit();
 	aq_pins_session_exit();
 }
 

@@ -163,7 +163,10 @@ extern Oid	aq_schema_relation(const char *name);	/* in schema aq */
 extern Oid	aq_schema_data_relation(const char *name); /* in schema aq_data; may be InvalidOid */
 extern char *aq_schema_message_table(int32 queue_table_id);
 extern char *aq_schema_consumer_table(int32 queue_table_id);
-extern int64 aq_schema_session_identity(void); /* of this session, in rows; never used by another one */
+
+/* of the session whose messages this one enqueues, a helper for another session; the identity is that in rows, never used twice */
+extern int64 aq_schema_session_identity(void);
+extern int	aq_schema_session_number(void);
 
 /* --- sql.c: run a command as the extension's owner, with a pinned search_path */
 extern int	aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,

@@ -289,7 +289,7 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 	   Bitmapset *const *targets, pg_uuid_t *ids)
 {
 	int64		session = options->producer ? options->producer : aq_schema_session_identity();
-	int			shard = (options->producer ? (uint64) options->producer : aq_session_number()) % queue->shards;
+	int			shard = (options->producer ? (uint64) options->producer : aq_schema_session_number()) % queue->shards;
 	Stream	   *stream = aq_stream_make(queue->shm, stream_number(shard, options->priority,
 																  options->ready_at != 0));
 	uint32		timers_each = (options->ready_at != 0) + (options->expires_at != 0);

@@ -158,7 +158,6 @@ def test_wait_in_other_isolation_levels(server, conn, statement, level):
 
 
 IMMEDIATE = "CALL dbms_aq.dequeue('ora.orders', dbms_aq.dequeue_options_t(visibility => 1, correlation => %s), NULL, NULL::ora.order_t, NULL)"
-HELPERS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq helper'"
 
 
 @pytest.mark.parametrize("transaction", [False, True], ids=["autocommit", "in a transaction"])
@@ -170,7 +169,6 @@ def test_immediate_dequeue_waits_without_snapshot(server, conn, transaction):
         asleep(conn, session.pid, False)
     db.execute(conn, "CALL dbms_aq.enqueue('ora.orders', NULL, dbms_aq.message_properties_t(correlation => 'wanted'), '(4,wanted)', NULL)")
     assert "wanted" in str(session.end())
-    until(lambda: db.value(conn, HELPERS) == 0, "the helper to end with its session")
 
 
 def test_immediate_is_seen_before_the_commit(server, conn):
@@ -180,7 +178,7 @@ def test_immediate_is_seen_before_the_commit(server, conn):
         producer.rollback()
 
 
-def test_immediate_after_a_cancel_and_after_a_kill(server, conn):
+def test_immediate_after_a_cancel(server, conn):
     with server.connect() as consumer:
         thread = threading.Thread(target=lambda: pytest.raises(psycopg.Error, consumer.execute, IMMEDIATE, [None]))
         pid = consumer.info.backend_pid
@@ -190,46 +188,15 @@ def test_immediate_after_a_cancel_and_after_a_kill(server, conn):
         thread.join(60)
         enqueue = "CALL dbms_aq.enqueue('ora.orders', dbms_aq.enqueue_options_t(visibility => 1), NULL, '(6,again)', NULL)"
         consumer.execute(enqueue)
-        # the helper dies between two calls: one error, then a new helper
-        until(lambda: db.value(conn, HELPERS) == 1, "the end of other tests' helpers")
-        db.execute(conn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgaq helper'")
-        until(lambda: db.value(conn, HELPERS) == 0, "the helper's end")
-        with pytest.raises(psycopg.Error) as error:
-            consumer.execute(enqueue)
-        assert error.value.sqlstate == "AQ026"
-        consumer.execute(enqueue)
-        assert db.value(conn, "SELECT aq.purge_queue('ora.orders')") == 2
+        assert db.value(conn, "SELECT aq.purge_queue('ora.orders')") == 1
 
 
-def test_immediate_without_a_free_worker(new_server):
-    own = new_server("full", max_worker_processes="8")
-    own.expect_log("could not start the background worker")
-    ordinary = "CALL dbms_aq.enqueue('ora.orders', NULL, NULL, '(7,x)', NULL)"
-    sessions = []
-    with own.connect() as conn:
-        set_up(conn)
-        conn.execute(ordinary)      # the queue's worker is there
-        with pytest.raises(psycopg.Error) as error:
-            for _ in range(9):
-                sessions.append(own.connect())
-                sessions[-1].execute(ordinary.replace("NULL", "dbms_aq.enqueue_options_t(visibility => 1)", 1))
-        assert error.value.sqlstate == "AQ026" and "max_worker_processes" in str(error.value)
-        sessions[-1].execute(ordinary)
-        for session in sessions:
-            session.close()
-
-
-def test_immediate_against_an_own_lock_ends(server):
-    """The helper cannot wait for its session: its lock_timeout ends that."""
+def test_immediate_beside_own_locks(server):
+    """The helper does not need the locks that a change of the queue holds; for others see test_immediate.py."""
     with psycopg.connect(server.conninfo()) as holder:
         holder.execute("CALL dbms_aqadm.alter_queue('ora.orders', comment => 'locked')")
         holder.execute("CALL dbms_aq.enqueue('ora.orders', dbms_aq.enqueue_options_t(visibility => 1), NULL, '(8,free)', NULL)")
         holder.rollback()
-    with psycopg.connect(server.conninfo()) as holder:
-        holder.execute("LOCK TABLE aq_internal.queue")
-        with pytest.raises(psycopg.Error) as error:
-            holder.execute("CALL dbms_aq.enqueue('ora.orders', dbms_aq.enqueue_options_t(visibility => 1), NULL, '(9,never)', NULL)")
-        assert error.value.sqlstate == "55P03"
 
 
 def test_a_client_that_disconnects_gives_its_message_back(server, conn):

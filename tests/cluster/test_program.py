@@ -99,9 +99,9 @@ def test_program(new_server, is_long, method):
 
 
 def test_program_with_immediate_visibility(new_server):
-    """The same, each enqueue and dequeue in a transaction of its own, by a helper for each session."""
-    server = new_server("immediate", max_worker_processes="40", **SETTINGS)
-    sessions, messages = 6, 10
+    """The same, each enqueue and dequeue in a transaction of its own, by the server's helpers: 160 sessions with default settings."""
+    server = new_server("immediate", **SETTINGS)
+    sessions, messages = 80, 3
     with server.connect() as conn:
         conn.execute(PROGRAM.replace("dbms_aq.on_commit()", "dbms_aq.immediate()"))
         conn.execute("CALL create_subscribers('msg_queue', %s)", [sessions])

@@ -3,16 +3,16 @@
  * autonomous.c
  *	  Immediate visibility: one statement in a transaction of its own.
  *
- * A session that asks for it gets a helper, a background worker that it keeps
- * until its end.  A request is a statement of ours with its parameters; the
- * helper executes it, commits, and answers with the row.  Both travel through
- * message queues in a piece of dynamic shared memory.
+ * The session has a helper (helper.c) of the server's pool (helper_pool.c)
+ * execute the statement.  A request is a statement of ours with its arguments,
+ * and what the helper must know of the session.  It lies in a piece of dynamic
+ * shared memory that lasts for the call; the answer, a row or an error, comes
+ * through a ring in the same piece.
  *
- * The helper has the session's authenticated user and executes each request as
- * the session's current user, in a way that SET ROLE cannot leave; when the current
- * user changes the session gets another helper.  It has no part
- * in the session's transaction: it sees what is committed, and would wait for the
- * session's locks for ever, were it not for its lock_timeout.
+ * What the helper has done is known whatever happens to it: it says in the
+ * shared memory that it has committed before it serves an interrupt.  A session
+ * that is cancelled has its helper cancelled, and waits a moment for how that
+ * ended.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -22,254 +22,393 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
-#include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "storage/dsm.h"
-#include "storage/ipc.h"
 #include "storage/proc.h"
 #include "storage/shm_mq.h"
-#include "storage/shm_toc.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/datum.h"
+#include "utils/fmgrprotos.h"
 #include "utils/guc.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/snapmgr.h"
 
-#define MAGIC 0x61710001
-#define RING_BYTES 65536
-#define MAX_PARAMETERS 8
+#define RING_BYTES 16384
+
+/* how long a cancelled session waits for its helper to end the call, microseconds */
+#define END_PATIENCE ((int64) 5000000)
+
+/* so often a call is asked of another helper, when helpers end before they begin */
+#define ATTEMPTS 5
+
+/* no place for a helper, and there is none, so often in a row: the log says so */
+#define COMPLAIN_AFTER 10
 
 /* what the helper takes over from the session: the caller's search_path, what else expressions depend on, and the session's limits */
-static const char *const settings[] = {
+const char *const aq_autonomous_settings[] = {
 	"search_path",
 #define X(id, name, value, has_it, of_text) name,
 #include "queue/catalog/setting_list.h"
 #undef X
-	"pgaq.buffered_message_limit", "pgaq.flow_control_timeout"
+	"pgaq.buffered_message_limit"
 };
+const int	aq_autonomous_nsettings = lengthof(aq_autonomous_settings);
 
-/* a lock that the session itself holds would never be given */
-#define LOCK_TIMEOUT "5s"
-
-enum
-{
-	KEY_HEADER, KEY_REQUESTS, KEY_ANSWERS
-};
-
-typedef struct Header
-{
-	Oid			database;
-	Oid			user;			/* authenticated */
-} Header;
-
-/* first byte of an answer */
-#define ANSWER_ROW 'R'
-#define ANSWER_ERROR 'E'
-
-PGDLLEXPORT void aq_autonomous_main(Datum arg);
-
-/* the session's helper; segment is NULL: it has none */
-static struct
+typedef struct Call
 {
 	dsm_segment *segment;
-	Oid			user;			/* whom it works for */
-	BackgroundWorkerHandle *worker;
-	bool		asked;			/* and has not answered */
-	shm_mq_handle *requests;
+	AqCallHeader *header;
 	shm_mq_handle *answers;
-}			helper;
+	void	   *answer;			/* good until the segment is dropped */
+	BackgroundWorkerHandle *worker; /* of a helper that the session has started; else NULL */
+} Call;
 
-/* --- what travels ------------------------------------------------------------------ */
+typedef enum Outcome
+{
+	ANSWERED,
+	HELPER_NOT_STARTED,
+	HELPER_ENDED,
+	NO_ANSWER					/* not yet */
+} Outcome;
+
+typedef struct Answer
+{
+	bool		failed;
+	/* of a row */
+	int			ncolumns;
+	Datum	   *values;
+	bool	   *nulls;
+	/* of an error */
+	int			sqlstate;
+	char	   *message;
+	char	   *detail;
+	char	   *hint;
+	int32		full_queue;		/* a consumer has no room for buffered messages; 0: that is not why */
+	int			full_position;
+} Answer;
+
+/* --- the request ------------------------------------------------------------------------- */
 
 static void
-put_string(StringInfo buffer, const char *string)
+write_request(StringInfo request, const char *sql, int nargs, const Oid *types, const Datum *values, const char *nulls)
 {
-	appendBinaryStringInfo(buffer, string, strlen(string) + 1);
-}
+	int64		identity = aq_schema_session_identity();
 
-static void
-put_oid(StringInfo buffer, Oid oid)
-{
-	appendBinaryStringInfo(buffer, (char *) &oid, sizeof(Oid));
-}
-
-/* A value whole, without references to TOAST tables. */
-static void
-put_value(StringInfo buffer, Datum value, bool isnull, Oid type)
-{
-	int16		length;
-	bool		byval;
-	Size		size;
-	char	   *place;
-
-	get_typlenbyval(type, &length, &byval);
-	if (!isnull && length == -1)
-		value = PointerGetDatum(PG_DETOAST_DATUM(value));
-	size = datumEstimateSpace(value, isnull, byval, length);
-	enlargeStringInfo(buffer, size);
-	place = buffer->data + buffer->len;
-	datumSerialize(value, isnull, byval, length, &place);
-	buffer->len += size;
-}
-
-static const char *
-get_string(char **place)
-{
-	const char *string = *place;
-
-	*place += strlen(string) + 1;
-	return string;
-}
-
-static Oid
-get_oid(char **place)
-{
-	Oid			oid;
-
-	memcpy(&oid, *place, sizeof(Oid));
-	*place += sizeof(Oid);
-	return oid;
-}
-
-/* --- the session's side --------------------------------------------------------------- */
-
-static void
-end_helper(void)
-{
-	if (helper.segment == NULL)
-		return;
-	if (helper.worker != NULL)
+	aq_wire_put_oid(request, GetUserId());
+	aq_wire_put(request, &identity, sizeof(identity));
+	aq_wire_put_int(request, aq_schema_session_number());
+	for (int i = 0; i < aq_autonomous_nsettings; i++)
+		aq_wire_put_string(request, i == 0 ? aq_caller_path() : GetConfigOption(aq_autonomous_settings[i], false, false));
+	aq_position_export(request);
+	aq_wire_put_string(request, sql);
+	aq_wire_put_int(request, nargs);
+	for (int i = 0; i < nargs; i++)
 	{
-		TerminateBackgroundWorker(helper.worker);
-		pfree(helper.worker);
+		aq_wire_put_oid(request, types[i]);
+		aq_wire_put_datum(request, values[i], nulls[i] == 'n', types[i]);
 	}
-	if (helper.requests != NULL)
-		shm_mq_detach(helper.requests);
-	if (helper.answers != NULL)
-		shm_mq_detach(helper.answers);
-	dsm_detach(helper.segment);
-	memset(&helper, 0, sizeof(helper));
 }
 
-static shm_mq *
-make_ring(shm_toc *toc, int key)
+/* The segment belongs to the (sub)transaction, whose end releases it after an error. */
+static void
+make_segment(Call *call, const StringInfoData *request)
 {
-	shm_mq	   *ring = shm_mq_create(shm_toc_allocate(toc, RING_BYTES), RING_BYTES);
+	Size		ring = MAXALIGN(offsetof(AqCallHeader, request) + request->len);
+	shm_mq	   *mq;
 
-	shm_toc_insert(toc, key, ring);
-	return ring;
+	call->segment = dsm_create(ring + RING_BYTES, 0);
+	call->header = dsm_segment_address(call->segment);
+	pg_atomic_init_u32(&call->header->phase, AQ_CALL_ASKED);
+	call->header->ring = ring;
+	memcpy(call->header->request, request->data, request->len);
+	mq = shm_mq_create(aq_call_ring(call->header), RING_BYTES);
+	shm_mq_set_receiver(mq, MyProc);
+	call->answers = shm_mq_attach(mq, call->segment, NULL);
 }
 
 static void
-start_helper(void)
+drop_segment(Call *call)
 {
-	shm_toc_estimator estimator;
-	Size		size;
-	shm_toc    *toc;
-	Header	   *header;
-	shm_mq	   *ring;
+	shm_mq_detach(call->answers);
+	dsm_detach(call->segment);
+	call->segment = NULL;
+}
+
+/* --- getting a helper ---------------------------------------------------------------------- */
+
+/* The process of a new helper; false: there is no place for it. */
+static bool
+start_process(Call *call, int number, uint32 serial)
+{
 	BackgroundWorker worker;
 
-	shm_toc_initialize_estimator(&estimator);
-	shm_toc_estimate_chunk(&estimator, sizeof(Header));
-	shm_toc_estimate_chunk(&estimator, RING_BYTES);
-	shm_toc_estimate_chunk(&estimator, RING_BYTES);
-	shm_toc_estimate_keys(&estimator, 3);
-	size = shm_toc_estimate(&estimator);
-
-	helper.segment = dsm_create(size, 0);
-	helper.user = GetUserId();
-	dsm_pin_mapping(helper.segment);	/* longer than this transaction */
-	toc = shm_toc_create(MAGIC, dsm_segment_address(helper.segment), size);
-	header = shm_toc_allocate(toc, sizeof(Header));
-	header->database = MyDatabaseId;
-	header->user = GetAuthenticatedUserId();
-	shm_toc_insert(toc, KEY_HEADER, header);
-
-	ring = make_ring(toc, KEY_REQUESTS);
-	shm_mq_set_sender(ring, MyProc);
-	helper.requests = shm_mq_attach(ring, helper.segment, NULL);
-	ring = make_ring(toc, KEY_ANSWERS);
-	shm_mq_set_receiver(ring, MyProc);
-	helper.answers = shm_mq_attach(ring, helper.segment, NULL);
-
-	aq_process_init(&worker, "aq_autonomous_main", "pgaq helper");
-	snprintf(worker.bgw_name, BGW_MAXLEN, "pgaq helper of process %d", MyProcPid);
-	worker.bgw_main_arg = UInt32GetDatum(dsm_segment_handle(helper.segment));
+	aq_process_init(&worker, "aq_helper_main", "pgaq helper");
+	worker.bgw_main_arg = Int32GetDatum(number);
+	memcpy(worker.bgw_extra, &serial, sizeof(serial));
 	worker.bgw_notify_pid = MyProcPid;
-	if (!RegisterDynamicBackgroundWorker(&worker, &helper.worker))
-		ereport(ERROR,
-				aq_error(AQ_ERR_WORKER_MISSING, "could not start a background worker for immediate visibility"),
-				errhint("Each session that uses it needs one: increase max_worker_processes."));
-	/* so that a helper that never comes up is noticed */
-	shm_mq_set_handle(helper.requests, helper.worker);
-	shm_mq_set_handle(helper.answers, helper.worker);
+	return RegisterDynamicBackgroundWorker(&worker, &call->worker);
 }
 
 static void
-raise_error(char *place)
+complain(void)
 {
-	int			sqlstate;
-	const char *message,
-			   *detail,
-			   *hint;
-
-	memcpy(&sqlstate, place, sizeof(int));
-	place += sizeof(int);
-	message = get_string(&place);
-	detail = get_string(&place);
-	hint = get_string(&place);
-	ereport(ERROR,
-			(errcode(sqlstate),
-			 errmsg_internal("%s", message),
-			 detail[0] ? errdetail_internal("%s", detail) : 0,
-			 hint[0] ? errhint("%s", hint) : 0,
-			 errcontext("statement with immediate visibility")));
+	ereport(LOG,
+			aq_error(AQ_ERR_WORKER_MISSING, "could not start a background worker for immediate visibility"),
+			errdetail("Sessions wait until there is a place for one."),
+			errhint("Increase max_worker_processes (now %d).", max_worker_processes));
 }
 
-/* Send the request and wait for the answer, which is good until the next call. */
-static char *
-ask_helper(StringInfo request)
+/* Wait until the session has a helper, which comes at least. */
+static void
+get_helper(Call *call)
+{
+	AqHelperKey key = {
+		.database = MyDatabaseId,
+		.login = GetAuthenticatedUserId(),
+		.session = GetSessionUserId(),
+		.current = GetUserId(),
+	};
+	int			number;
+	uint32		serial;
+
+	call->worker = NULL;
+	aq_helper_pool_join(&key);
+	while (aq_helper_pool_wait(&number, &serial))
+	{
+		if (start_process(call, number, serial))
+		{
+			aq_helper_pool_registered();
+			return;
+		}
+		if (aq_helper_pool_not_registered() == COMPLAIN_AFTER)
+			complain();
+	}
+}
+
+/* --- the answer ---------------------------------------------------------------------------------- */
+
+static void
+read_answer(const char *data, int ncolumns, Answer *answer)
+{
+	answer->failed = *data++ == AQ_ANSWER_ERROR;
+	if (answer->failed)
+	{
+		answer->sqlstate = aq_wire_get_int(&data);
+		answer->message = pstrdup(aq_wire_get_string(&data));
+		answer->detail = pstrdup(aq_wire_get_string(&data));
+		answer->hint = pstrdup(aq_wire_get_string(&data));
+		answer->full_queue = aq_wire_get_int(&data);
+		answer->full_position = aq_wire_get_int(&data);
+	}
+	else
+		for (int i = 0; i < ncolumns; i++)
+			answer->values[i] = aq_wire_get_datum(&data, &answer->nulls[i]);
+	aq_position_import(&data);
+}
+
+static bool
+is_committed(const Call *call)
+{
+	return pg_atomic_read_u32(&call->header->phase) == AQ_CALL_COMMITTED;
+}
+
+/* Has the answer come? */
+static bool
+receive(Call *call, bool *detached)
 {
 	Size		size;
-	void	   *answer;
+	shm_mq_result result = shm_mq_receive(call->answers, &size, &call->answer, true);
 
-	helper.asked = true;
-	if (shm_mq_send(helper.requests, request->len, request->data, false, true) != SHM_MQ_SUCCESS ||
-		shm_mq_receive(helper.answers, &size, &answer, false) != SHM_MQ_SUCCESS)
-		ereport(ERROR,
-				aq_error(AQ_ERR_WORKER_MISSING, "the background worker for immediate visibility has ended"),
-				errhint("The server's log says why; max_worker_processes may be too small."));
-	helper.asked = false;
-	return answer;
+	*detached = result == SHM_MQ_DETACHED;
+	return result == SHM_MQ_SUCCESS;
 }
 
-/* The session ends: what it has asked for ends too. */
-void
-aq_autonomous_session_exit(void)
+/* Has the process ended that the session has started, without coming? */
+static bool
+never_came(const Call *call)
 {
-	if (helper.asked)
-		TerminateBackgroundWorker(helper.worker);
+	pid_t		pid;
+
+	return call->worker != NULL && GetBackgroundWorkerPid(call->worker, &pid) == BGWH_STOPPED;
+}
+
+/*
+ * Does the helper wait for a lock of this transaction?  The server does not see
+ * that the transaction waits for the helper.
+ */
+static bool
+blocks_helper(void)
+{
+	int			pid = aq_helper_pool_pid();
+	ArrayType  *array;
+	Datum	   *pids;
+	int			n;
+
+	if (pid == 0)
+		return false;
+	array = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids, Int32GetDatum(pid)));
+	deconstruct_array(array, INT4OID, sizeof(int32), true, TYPALIGN_INT, &pids, NULL, &n);
+	for (int i = 0; i < n; i++)
+		if (DatumGetInt32(pids[i]) == MyProcPid)
+			return true;
+	return false;
+}
+
+static void
+check_own_lock(void)
+{
+	if (blocks_helper())
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("immediate visibility needs a lock that the transaction itself holds"),
+				 errhint("Commit before the call, or make it with visibility on_commit.")));
+}
+
+/* Wait for the answer, or, with patience (microseconds; negative: none), so long. */
+static Outcome
+wait_for_answer(Call *call, int64 patience)
+{
+	int64		deadline = patience < 0 ? -1 : aq_clock_us() + patience;
+	bool		connected = true;
+	bool		detached;
+
+	while (!receive(call, &detached))
+	{
+		int64		left = deadline < 0 ? DeadlockTimeout * INT64CONST(1000) : deadline - aq_clock_us();
+
+		if (never_came(call))
+			aq_helper_pool_never_came();
+		if (detached || aq_helper_pool_lost(&connected))
+		{
+			/* it may have answered just before its end */
+			if (receive(call, &detached))
+				return ANSWERED;
+			return connected ? HELPER_ENDED : HELPER_NOT_STARTED;
+		}
+		if (left <= 0 || (deadline >= 0 && (ProcDiePending || is_committed(call))))
+			return NO_ANSWER;
+		if (!aq_event_sleep(AQ_EVENT_HELPER_CALL, aq_helper_pool_pid(), 0, 0, left) && deadline < 0)
+			check_own_lock();
+	}
+	return ANSWERED;
+}
+
+/* --- a call --------------------------------------------------------------------------------------- */
+
+static const char *
+fate_of(const Call *call, Outcome outcome)
+{
+	if (is_committed(call))
+		return "The call with immediate visibility was committed.";
+	if (outcome != NO_ANSWER)
+		return "The call with immediate visibility was rolled back.";
+	return "It is not known whether the call with immediate visibility was committed.";
+}
+
+/* The helper has ended in the middle of the call. */
+pg_noreturn static void
+raise_lost(Outcome outcome, const char *fate)
+{
+	if (outcome == HELPER_NOT_STARTED)
+		ereport(ERROR,
+				aq_error(AQ_ERR_WORKER_MISSING, "a background worker for immediate visibility could not start"),
+				errhint("The server's log says why."));
+	ereport(ERROR,
+			aq_error(AQ_ERR_WORKER_MISSING, "the background worker for immediate visibility has ended"),
+			errdetail_internal("%s", fate),
+			errhint("The server's log says why."));
+}
+
+/*
+ * The session was cancelled while its helper worked: so is the helper.  The
+ * error says how the call has ended.
+ */
+pg_noreturn static void
+call_off(Call *call, MemoryContext context)
+{
+	ErrorData  *error;
+	Outcome		outcome;
+
+	MemoryContextSwitchTo(context);
+	error = CopyErrorData();
+	FlushErrorState();
+	HOLD_INTERRUPTS();
+	aq_helper_pool_cancel();
+	outcome = wait_for_answer(call, END_PATIENCE);
+	if (error->detail == NULL)
+		error->detail = pstrdup(fate_of(call, outcome));
+	drop_segment(call);
+	aq_helper_pool_leave();
+	RESUME_INTERRUPTS();
+	ReThrowError(error);
+}
+
+/* The helper has the request: how does it end? */
+static Outcome
+wait_or_call_off(Call *call)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile Outcome outcome = NO_ANSWER;
+
+	PG_TRY();
+	{
+		outcome = wait_for_answer(call, -1);
+	}
+	PG_CATCH();
+	{
+		call_off(call, context);
+	}
+	PG_END_TRY();
+	return outcome;
+}
+
+/* One attempt; false: the helper has ended before it began. */
+static bool
+try_call(const StringInfoData *request, bool last, int ncolumns, Answer *answer)
+{
+	Call		call;
+	Outcome		outcome;
+	bool		connected;
+	const char *fate;
+
+	get_helper(&call);
+	aq_point("helper-granted");
+	make_segment(&call, request);
+	if (aq_helper_pool_hand_over(dsm_segment_handle(call.segment)))
+		outcome = wait_or_call_off(&call);
+	else
+		outcome = aq_helper_pool_lost(&connected) && !connected ? HELPER_NOT_STARTED : HELPER_ENDED;
+	if (outcome == ANSWERED)
+		read_answer(call.answer, ncolumns, answer);
+	last |= outcome == HELPER_NOT_STARTED || pg_atomic_read_u32(&call.header->phase) != AQ_CALL_ASKED;
+	fate = fate_of(&call, outcome);
+	drop_segment(&call);
+	aq_helper_pool_leave();
+	if (outcome != ANSWERED && last)
+		raise_lost(outcome, fate);
+	return outcome == ANSWERED;
+}
+
+static void
+ask_helper(const StringInfoData *request, int ncolumns, Answer *answer)
+{
+	aq_stat_add(AQ_STAT_IMMEDIATE, 1);
+	for (int i = 1; !try_call(request, i == ATTEMPTS, ncolumns, answer); i++)
+		CHECK_FOR_INTERRUPTS();
 }
 
 /*
  * Execute a statement that returns one row, in a transaction of its own, and
- * return its first ncolumns columns in the current memory context.  When the
- * session is interrupted meanwhile the helper is ended; like after a lost
- * connection it is not known then whether it has committed.
+ * return its first ncolumns columns in the current memory context.
  */
 void
 aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *values,
 				   const char *nulls, int ncolumns, Datum *results, bool *isnull)
 {
-	MemoryContext context = CurrentMemoryContext;
+	Answer		answer = {.values = results,.nulls = isnull};
 	StringInfoData request;
-	char	   *answer = NULL;
+	int64		deadline = 0;
 
 	PreventCommandIfReadOnly("a call with immediate visibility");
 	PreventCommandIfParallelMode("a call with immediate visibility");
@@ -278,191 +417,21 @@ aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *va
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("cannot use immediate visibility within a security-restricted operation")));
-
+	aq_session_attach();
 	initStringInfo(&request);
-	put_oid(&request, GetUserId());
-	for (int i = 0; i < lengthof(settings); i++)
-		put_string(&request, i == 0 ? aq_caller_path() : GetConfigOption(settings[i], false, false));
-	put_string(&request, sql);
-	put_oid(&request, (Oid) nargs);
-	for (int i = 0; i < nargs; i++)
-	{
-		put_oid(&request, types[i]);
-		put_value(&request, values[i], nulls[i] == 'n', types[i]);
-	}
-
-	PG_TRY();
-	{
-		/* what one user leaves behind in a process is not for another */
-		if (helper.segment != NULL && helper.user != GetUserId())
-			end_helper();
-		if (helper.segment == NULL)
-		{
-			MemoryContextSwitchTo(TopMemoryContext);
-			start_helper();
-			MemoryContextSwitchTo(context);
-		}
-		aq_stat_add(AQ_STAT_IMMEDIATE, 1);
-		answer = ask_helper(&request);
-	}
-	PG_CATCH();
-	{
-		end_helper();
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-
+	write_request(&request, sql, nargs, types, values, nulls);
+	ask_helper(&request, ncolumns, &answer);
+	/* without a helper, so that consumers can have it */
+	while (answer.failed && answer.full_queue != 0 && aq_flow_wait(answer.full_queue, answer.full_position, &deadline))
+		ask_helper(&request, ncolumns, &answer);
 	pfree(request.data);
-	if (*answer++ == ANSWER_ERROR)
-		raise_error(answer);
-	for (int i = 0; i < ncolumns; i++)
-		results[i] = datumRestore(&answer, &isnull[i]);
-}
-
-/* --- the helper -------------------------------------------------------------------------- */
-
-static void
-set_option(const char *name, const char *value)
-{
-	/* the session was allowed to */
-	(void) set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
-}
-
-/* Execute the request, commit, and put the row into the answer. */
-static void
-execute(char *request, StringInfo answer, MemoryContext context)
-{
-	Oid			user = get_oid(&request);
-	const char *given[lengthof(settings)];
-	const char *sql;
-	int			nargs;
-	Oid			types[MAX_PARAMETERS];
-	Datum		values[MAX_PARAMETERS];
-	char		nulls[MAX_PARAMETERS];
-
-	for (int i = 0; i < lengthof(settings); i++)
-		given[i] = get_string(&request);
-	sql = get_string(&request);
-	nargs = (int) get_oid(&request);
-	if (nargs > MAX_PARAMETERS)
-		elog(ERROR, "too many parameters");
-	SetCurrentStatementStartTimestamp();
-	StartTransactionCommand();
-	/* in force until the commit, where deferred triggers run */
-	SetUserIdAndSecContext(user, SECURITY_LOCAL_USERID_CHANGE);
-	for (int i = 0; i < lengthof(settings); i++)
-		set_option(settings[i], given[i]);
-	set_option("lock_timeout", LOCK_TIMEOUT);
-	pgstat_report_activity(STATE_RUNNING, sql);
-	for (int i = 0; i < nargs; i++)
-	{
-		bool		isnull;
-
-		types[i] = get_oid(&request);
-		values[i] = datumRestore(&request, &isnull);
-		nulls[i] = isnull ? 'n' : ' ';
-	}
-	PushActiveSnapshot(GetTransactionSnapshot());
-	SPI_connect();
-	if (SPI_execute_with_args(sql, nargs, types, values, nulls, false, 1) != SPI_OK_SELECT || SPI_processed != 1)
-		elog(ERROR, "a statement with immediate visibility did not return a row");
-
-	/* the answer outlives the transaction */
-	appendStringInfoChar(answer, ANSWER_ROW);
-	for (int i = 0; i < SPI_tuptable->tupdesc->natts; i++)
-	{
-		bool		isnull;
-		Datum		value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, i + 1, &isnull);
-
-		put_value(answer, value, isnull, SPI_gettypeid(SPI_tuptable->tupdesc, i + 1));
-	}
-	SPI_finish();
-	PopActiveSnapshot();
-	CommitTransactionCommand();
-	SetUserIdAndSecContext(GetSessionUserId(), 0);
-	pgstat_report_stat(false);
-	MemoryContextSwitchTo(context);
-}
-
-static void
-put_error(StringInfo answer, const ErrorData *error)
-{
-	resetStringInfo(answer);
-	appendStringInfoChar(answer, ANSWER_ERROR);
-	appendBinaryStringInfo(answer, (const char *) &error->sqlerrcode, sizeof(int));
-	put_string(answer, error->message ? error->message : "");
-	put_string(answer, error->detail ? error->detail : "");
-	put_string(answer, error->hint ? error->hint : "");
-}
-
-/* One request after the other, until the session is gone. */
-static void
-serve(shm_mq_handle *requests, shm_mq_handle *answers)
-{
-	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq helper", ALLOCSET_DEFAULT_SIZES);
-
-	for (;;)
-	{
-		Size		size;
-		void	   *request;
-		StringInfoData answer;
-
-		MemoryContextReset(context);
-		MemoryContextSwitchTo(context);
-		pgstat_report_activity(STATE_IDLE, NULL);
-		if (shm_mq_receive(requests, &size, &request, false) != SHM_MQ_SUCCESS)
-			return;
-		initStringInfo(&answer);
-		PG_TRY();
-		{
-			execute(request, &answer, context);
-		}
-		PG_CATCH();
-		{
-			ErrorData  *error;
-
-			MemoryContextSwitchTo(context);
-			error = CopyErrorData();
-			FlushErrorState();
-			AbortCurrentTransaction();
-			MemoryContextSwitchTo(context);
-			put_error(&answer, error);
-		}
-		PG_END_TRY();
-		if (shm_mq_send(answers, answer.len, answer.data, false, true) != SHM_MQ_SUCCESS)
-			return;
-	}
-}
-
-void
-aq_autonomous_main(Datum arg)
-{
-	dsm_segment *segment;
-	shm_toc    *toc;
-	Header	   *header;
-	shm_mq	   *ring;
-	shm_mq_handle *requests,
-			   *answers;
-
-	segment = aq_process_attach(arg, "pgaq helper");
-	toc = shm_toc_attach(MAGIC, dsm_segment_address(segment));
-	if (toc == NULL)
-		elog(ERROR, "a helper was given something else than a session's rings");
-	header = shm_toc_lookup(toc, KEY_HEADER, false);
-	ring = shm_toc_lookup(toc, KEY_REQUESTS, false);
-	shm_mq_set_receiver(ring, MyProc);
-	requests = shm_mq_attach(ring, segment, NULL);
-	ring = shm_toc_lookup(toc, KEY_ANSWERS, false);
-	shm_mq_set_sender(ring, MyProc);
-	answers = shm_mq_attach(ring, segment, NULL);
-
-	BackgroundWorkerInitializeConnectionByOid(header->database, header->user, 0);
-	SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
-	SetConfigOption("default_transaction_read_only", "off", PGC_SUSET, PGC_S_OVERRIDE);
-	SetConfigOption("application_name", "pgaq helper", PGC_SUSET, PGC_S_OVERRIDE);
-	serve(requests, answers);
-	dsm_detach(segment);
-	proc_exit(0);
+	if (answer.failed)
+		ereport(ERROR,
+				(errcode(answer.sqlstate),
+				 errmsg_internal("%s", answer.message),
+				 answer.detail[0] ? errdetail_internal("%s", answer.detail) : 0,
+				 answer.hint[0] ? errhint("%s", answer.hint) : 0,
+				 errcontext("statement with immediate visibility")));
 }
 
 /* --- for the packages ---------------------------------------------------------------------- */
@@ -472,15 +441,15 @@ static Datum
 call_immediately(FunctionCallInfo fcinfo, const char *function)
 {
 	AQ_TIMED(AQ_TIME_ENQUEUE);
-	Oid			types[MAX_PARAMETERS];
-	Datum		values[MAX_PARAMETERS];
-	char		nulls[MAX_PARAMETERS];
+	Oid			types[AQ_CALL_ARGUMENTS];
+	Datum		values[AQ_CALL_ARGUMENTS];
+	char		nulls[AQ_CALL_ARGUMENTS];
 	StringInfoData sql;
 	Datum		result;
 	bool		isnull;
 
 	aq_session_require_preload();
-	Assert(PG_NARGS() <= MAX_PARAMETERS);
+	Assert(PG_NARGS() <= AQ_CALL_ARGUMENTS);
 	initStringInfo(&sql);
 	appendStringInfo(&sql, "SELECT %s(", function);
 	for (int i = 0; i < PG_NARGS(); i++)

@@ -135,6 +135,7 @@ read_all(void)
 	aq_cache_check(&findings);
 	aq_chunks_check(&findings, count_chunks());
 	aq_jobs_check(&findings);
+	aq_helper_pool_check(&findings);
 	aq_sync_check(&findings);
 	check_claims(&findings);
 	return findings;

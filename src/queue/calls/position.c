@@ -36,7 +36,7 @@ struct AqPosition
 static HTAB *positions;
 
 static AqPosition *
-position_of(AqQueue *queue)
+position_of(int32 queue_id)
 {
 	AqPosition *position;
 	bool		found;
@@ -47,7 +47,7 @@ position_of(AqQueue *queue)
 
 		positions = hash_create("pgaq positions", 16, &info, HASH_ELEM | HASH_BLOBS);
 	}
-	position = hash_search(positions, &queue->id, HASH_ENTER, &found);
+	position = hash_search(positions, &queue_id, HASH_ENTER, &found);
 	if (!found)
 	{
 		position->begun = false;
@@ -139,7 +139,7 @@ aq_position_begin(AqQueue *queue, AqTakeOptions *take, const char *name,
 		ereport(ERROR,
 				aq_error(AQ_ERR_NOT_GROUPED, "queue \"%s\" does not group messages by transactions", queue->name),
 				errhint("navigation next_transaction needs a queue table with message_grouping => true."));
-	position = position_of(queue);
+	position = position_of(queue->id);
 	if (navigation.first)
 		clear(position);
 	else if (navigation.transaction && !position->begun)
@@ -218,6 +218,72 @@ aq_position_none(const AqNavigation *navigation)
 		clear(navigation->position);
 }
 
+/* --- to a helper and back: see autonomous.c ------------------------------------------ */
+
+void
+aq_position_export(StringInfo buffer)
+{
+	HASH_SEQ_STATUS status;
+	AqPosition *position;
+	int			n = 0;
+	int			count_at = buffer->len;
+
+	aq_wire_put_int(buffer, 0);
+	if (positions == NULL)
+		return;
+	hash_seq_init(&status, positions);
+	while ((position = hash_seq_search(&status)) != NULL)
+	{
+		if (!position->begun)
+			continue;
+		n++;
+		aq_wire_put(buffer, position, sizeof(AqPosition));
+		aq_wire_put_string(buffer, position->consumer);
+		aq_wire_put_string(buffer, position->correlation);
+	}
+	memcpy(buffer->data + count_at, &n, sizeof(n));
+}
+
+void
+aq_position_forget(void)
+{
+	HASH_SEQ_STATUS status;
+	AqPosition *position;
+
+	if (positions == NULL)
+		return;
+	hash_seq_init(&status, positions);
+	while ((position = hash_seq_search(&status)) != NULL)
+		clear(position);
+}
+
+/* They replace the positions of this session. */
+void
+aq_position_import(const char **cursor)
+{
+	int			n = aq_wire_get_int(cursor);
+
+	aq_position_forget();
+	for (int i = 0; i < n; i++)
+	{
+		AqPosition	given;
+		AqPosition *position;
+		const char *consumer,
+				   *correlation;
+
+		aq_wire_get(cursor, &given, sizeof(given));
+		consumer = aq_wire_get_string(cursor);
+		correlation = aq_wire_get_string(cursor);
+		position = position_of(given.queue_id);
+		position->begun = true;
+		position->id = given.id;
+		position->place = given.place;
+		position->group = given.group;
+		keep(&position->consumer, given.consumer != NULL ? consumer : NULL);
+		keep(&position->correlation, given.correlation != NULL ? correlation : NULL);
+	}
+}
+
 static void
 move_there(void *arg, const AqMessage *message)
 {
@@ -241,7 +307,7 @@ aq_position_set(PG_FUNCTION_ARGS)
 	AqQueue    *queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_DEQUEUE);
 	char	   *consumer = aq_args_name_or_null(fcinfo, 1, "consumer");
 	AqTakeOptions options = {.max = 1,.mode = AQ_MODE_BROWSE,.emit = move_there};
-	AqPosition *position = position_of(queue);
+	AqPosition *position = position_of(queue->id);
 
 	clear(position);
 	if (PG_ARGISNULL(2))

@@ -26,6 +26,8 @@ extern bool aq_parameters_session_pins;	/* pgaq.session_pins */
 extern int	aq_parameters_fetch_patience_ms;	/* pgaq.fetch_patience */
 extern int	aq_parameters_buffered_message_limit;
 extern int	aq_parameters_flow_control_timeout_ms;
+extern int	aq_parameters_immediate_helpers;
+extern int	aq_parameters_immediate_idle_timeout_ms;
 
 /* how listen is woken */
 typedef enum AqListenWakeup
@@ -36,6 +38,9 @@ typedef enum AqListenWakeup
 
 extern int	aq_parameters_listen_wakeup;	/* pgaq.listen_wakeup */
 extern void aq_parameters_define(void);
+
+/* --- schema.c */
+extern void aq_schema_act_for(int64 identity, int number);
 
 /* --- store.c */
 extern const AqStore *aq_store_find(char kind);

@@ -17,12 +17,34 @@ bool		aq_parameters_session_pins = true;
 int			aq_parameters_fetch_patience_ms = 1000;
 int			aq_parameters_buffered_message_limit = 100000;
 int			aq_parameters_flow_control_timeout_ms = 10000;
+int			aq_parameters_immediate_helpers = 3;
+int			aq_parameters_immediate_idle_timeout_ms = 60000;
 
 static const struct config_enum_entry listen_wakeups[] = {
 	{"targeted", AQ_LISTEN_TARGETED, false},
 	{"broadcast", AQ_LISTEN_BROADCAST, false},
 	{NULL, 0, false}
 };
+
+static void
+define_helpers(void)
+{
+	DefineCustomIntVariable("pgaq.immediate_helpers",
+							"Number of background workers for calls with immediate visibility, in all databases.",
+							"A call takes one for as long as it executes, not while it waits for messages. Each is "
+							"one of max_worker_processes.",
+							&aq_parameters_immediate_helpers,
+							3, 1, 1000,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.immediate_idle_timeout",
+							"How long a background worker for immediate visibility waits for its next call.",
+							"Then it ends. It ends earlier when another database or role needs its place.",
+							&aq_parameters_immediate_idle_timeout_ms,
+							60000, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+}
 
 void
 aq_parameters_define(void)
@@ -74,4 +96,5 @@ aq_parameters_define(void)
 							10000, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	define_helpers();
 }

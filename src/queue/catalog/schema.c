@@ -88,13 +88,37 @@ aq_schema_consumer_table(int32 id)
 	return id > 0 ? psprintf("c%d", id) : psprintf("d%d", -id);
 }
 
-/* The session's identity in rows: unique in the database for ever. */
+/* whose messages a helper enqueues: another session's; 0: its own */
+static int64 other_identity;
+static int	other_number;
+
+/*
+ * For a helper: what it enqueues is another session's, and in order with what
+ * that one has had enqueued before.  0: no longer.
+ */
+void
+aq_schema_act_for(int64 identity, int number)
+{
+	other_identity = identity;
+	other_number = number;
+}
+
+/* Of the session whose messages this one enqueues. */
+int
+aq_schema_session_number(void)
+{
+	return other_identity != 0 ? other_number : aq_session_number();
+}
+
+/* Its identity in rows: unique in the database for ever. */
 int64
 aq_schema_session_identity(void)
 {
 	static int64 identity;
 	static Oid	database;
 
+	if (other_identity != 0)
+		return other_identity;
 	if (identity == 0 || database != MyDatabaseId)
 	{
 		identity = nextval_internal(aq_schema_relation("session_id_seq"), false);

@@ -55,11 +55,17 @@ most_of(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int *fullest)
 	return most;
 }
 
+/* the consumer for which this process has refused an enqueue last */
+static int32 refused_queue;
+static int	refused_position;
+
 static void
 refuse(AqQueue *buffered, int64 lag, int position)
 {
 	const char *whose = "";
 
+	refused_queue = abs(buffered->id);
+	refused_position = position;
 	for (int i = 0; buffered->multi && i < buffered->nconsumers; i++)
 		if (buffered->consumers[i].position == position && buffered->consumers[i].name != NULL)
 			whose = psprintf(" for consumer \"%s\"", buffered->consumers[i].name);
@@ -130,6 +136,37 @@ aq_flow_admits(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 *de
 		*deadline = aq_clock_us() + (int64) aq_parameters_flow_control_timeout_ms * 1000;
 	wait_for_room(buffered, targets, n, room, *deadline);
 	return false;
+}
+
+/* For a helper, which does not wait: the refused consumer, once; queue_id 0: none. */
+void
+aq_flow_refused(int32 *queue_id, int *position)
+{
+	*queue_id = refused_queue;
+	*position = refused_position;
+	refused_queue = 0;
+}
+
+/*
+ * For the session that a helper was refused for: wait until this consumer may
+ * have room, or the deadline, which is 0 at first and raises the error when it
+ * is over.  False: the session does not wait, or the queue is gone.
+ */
+bool
+aq_flow_wait(int32 queue_id, int position, int64 *deadline)
+{
+	AqQueue    *queue = aq_catalog_get_by_id(queue_id, true);
+	Bitmapset  *target;
+
+	if (aq_parameters_flow_control_timeout_ms == 0 || queue == NULL || queue->buffered == NULL)
+		return false;
+	aq_pins_pin(queue->buffered);
+	if (*deadline == 0)
+		*deadline = aq_clock_us() + (int64) aq_parameters_flow_control_timeout_ms * 1000;
+	target = bms_make_singleton(position);
+	wait_for_room(queue->buffered, queue->buffered->multi ? &target : NULL, 1,
+				  aq_parameters_buffered_message_limit, *deadline);
+	return true;
 }
 
 /* Would an enqueue for one of its consumers wait? */

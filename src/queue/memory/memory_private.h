@@ -94,5 +94,7 @@ extern void aq_store_xact_init(void);
 
 /* --- flow.c */
 extern bool aq_flow_admits(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 *deadline);
+extern void aq_flow_refused(int32 *queue_id, int *position);
+extern bool aq_flow_wait(int32 queue_id, int position, int64 *deadline);
 
 #endif							/* AQ_MEMORY_PRIVATE_H */

@@ -1,0 +1,324 @@
+/*-------------------------------------------------------------------------
+ *
+ * helper.c
+ *	  The process of a helper: executes calls of other sessions, each in a
+ *	  transaction of its own.
+ *
+ * A helper has logged in as the users of its key did: what they may do, it may.
+ * It executes each call as the caller's current user, in a way that SET ROLE and
+ * SET SESSION AUTHORIZATION cannot leave.  It has no part in the caller's
+ * transaction: it sees what is committed, and waits for the caller's locks like
+ * any other session.
+ *
+ * After each call, what it can have left behind is removed: settings, temporary
+ * objects, prepared statements, cursors, advisory locks, values of sequences,
+ * positions in queues.  What stays belongs to the same users: plans, and what
+ * procedural languages keep.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/calls/calls_private.h"
+
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "commands/prepare.h"
+#include "commands/sequence.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/lock.h"
+#include "storage/proc.h"
+#include "storage/shm_mq.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/portal.h"
+#include "utils/snapmgr.h"
+
+/*
+ * A helper that waits for a lock keeps other sessions from it.  The lock can be
+ * the caller's; the caller finds that out sooner.
+ */
+#define LOCK_TIMEOUT "5s"
+
+PGDLLEXPORT void aq_helper_main(Datum arg);
+
+static void
+set_option(const char *name, const char *value)
+{
+	/* the caller was allowed to */
+	(void) set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+}
+
+/* --- a call -------------------------------------------------------------------------- */
+
+/* The first column's row of the statement, as it travels; SPI is connected. */
+static void
+execute_statement(const char **request, StringInfo answer)
+{
+	const char *sql = aq_wire_get_string(request);
+	int			nargs = aq_wire_get_int(request);
+	Oid			types[AQ_CALL_ARGUMENTS];
+	Datum		values[AQ_CALL_ARGUMENTS];
+	char		nulls[AQ_CALL_ARGUMENTS];
+
+	if (nargs > AQ_CALL_ARGUMENTS)
+		elog(ERROR, "too many arguments for a helper: %d", nargs);
+	pgstat_report_activity(STATE_RUNNING, sql);
+	for (int i = 0; i < nargs; i++)
+	{
+		bool		isnull;
+
+		types[i] = aq_wire_get_oid(request);
+		values[i] = aq_wire_get_datum(request, &isnull);
+		nulls[i] = isnull ? 'n' : ' ';
+	}
+	if (SPI_execute_with_args(sql, nargs, types, values, nulls, false, 1) != SPI_OK_SELECT || SPI_processed != 1)
+		elog(ERROR, "a statement with immediate visibility did not return a row");
+	for (int i = 0; i < SPI_tuptable->tupdesc->natts; i++)
+	{
+		bool		isnull;
+		Datum		value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, i + 1, &isnull);
+
+		aq_wire_put_datum(answer, value, isnull, SPI_gettypeid(SPI_tuptable->tupdesc, i + 1));
+	}
+}
+
+/* What the caller says of itself, in the transaction that it is for. */
+static void
+take_over_session(const char **request)
+{
+	Oid			user = aq_wire_get_oid(request);
+	int64		identity;
+	int			number;
+
+	aq_wire_get(request, &identity, sizeof(identity));
+	number = aq_wire_get_int(request);
+	aq_schema_act_for(identity, number);
+	/* in force until the commit, where deferred triggers run */
+	SetUserIdAndSecContext(user, SECURITY_LOCAL_USERID_CHANGE);
+	for (int i = 0; i < aq_autonomous_nsettings; i++)
+		set_option(aq_autonomous_settings[i], aq_wire_get_string(request));
+	set_option("lock_timeout", LOCK_TIMEOUT);
+	/* the caller waits for room, not its helper */
+	set_option("pgaq.flow_control_timeout", "0");
+	aq_position_import(request);
+}
+
+/* Execute the request and commit; the answer outlives the transaction. */
+static void
+execute(AqCallHeader *header, StringInfo answer)
+{
+	const char *request = header->request;
+
+	aq_point("helper-began");
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	take_over_session(&request);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	SPI_connect();
+	execute_statement(&request, answer);
+	SPI_finish();
+	PopActiveSnapshot();
+	aq_point("helper-executed");
+	CommitTransactionCommand();
+	/* no interrupt was served since the commit record was written, and none can fail what is committed */
+	HOLD_INTERRUPTS();
+	pg_atomic_write_u32(&header->phase, AQ_CALL_COMMITTED);
+	aq_point_held("helper-committed");
+	RESUME_INTERRUPTS();
+}
+
+/* Which consumer has no room, so that the caller can wait for it. */
+static void
+put_refusal(StringInfo answer, int sqlstate)
+{
+	int32		queue_id;
+	int			position;
+
+	aq_flow_refused(&queue_id, &position);
+	if (sqlstate != aq_error_sqlstate(AQ_ERR_FLOW_CONTROL))
+		queue_id = 0;
+	aq_wire_put_int(answer, queue_id);
+	aq_wire_put_int(answer, position);
+}
+
+static void
+put_error(StringInfo answer, const ErrorData *error)
+{
+	resetStringInfo(answer);
+	appendStringInfoChar(answer, AQ_ANSWER_ERROR);
+	aq_wire_put_int(answer, error->sqlerrcode);
+	aq_wire_put_string(answer, error->message);
+	aq_wire_put_string(answer, error->detail);
+	aq_wire_put_string(answer, error->hint);
+	put_refusal(answer, error->sqlerrcode);
+}
+
+/* Execute the request; the answer is the row or an error. */
+static void
+answer_request(AqCallHeader *header, StringInfo answer, MemoryContext context)
+{
+	appendStringInfoChar(answer, AQ_ANSWER_ROW);
+	PG_TRY();
+	{
+		pg_atomic_write_u32(&header->phase, AQ_CALL_BEGUN);
+		execute(header, answer);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		AbortCurrentTransaction();
+		put_error(answer, error);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	SetUserIdAndSecContext(GetSessionUserId(), 0);
+	aq_position_export(answer);
+}
+
+/* --- between two calls --------------------------------------------------------------------- */
+
+/* What DISCARD does, except that plans are kept.  An error ends the process. */
+static void
+forget_call(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+
+	QueryCancelPending = false;
+	HOLD_CANCEL_INTERRUPTS();
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	PortalHashTableDeleteAll();
+	DropAllPreparedStatements();
+	ResetTempTableNamespace();
+	ResetSequenceCaches();
+	LockReleaseAll(USER_LOCKMETHOD, true);
+	ResetAllOptions();
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	RESUME_CANCEL_INTERRUPTS();
+	QueryCancelPending = false;
+	aq_schema_act_for(0, 0);
+	aq_position_forget();
+	MemoryContextSwitchTo(context);
+	pgstat_report_stat(false);
+	pgstat_report_activity(STATE_IDLE, NULL);
+}
+
+static void
+serve_request(dsm_handle handle, MemoryContext context)
+{
+	dsm_segment *segment = dsm_attach(handle);
+	AqCallHeader *header;
+	shm_mq_handle *answers;
+	StringInfoData answer;
+
+	if (segment == NULL)
+		return;					/* the caller is gone */
+	dsm_pin_mapping(segment);	/* longer than the call's transaction */
+	header = dsm_segment_address(segment);
+	shm_mq_set_sender(aq_call_ring(header), MyProc);
+	answers = shm_mq_attach(aq_call_ring(header), segment, NULL);
+	initStringInfo(&answer);
+	answer_request(header, &answer, context);
+	aq_helper_pool_answers();
+
+	/* a cancellation comes too late; when the caller is gone, the answer goes nowhere */
+	HOLD_CANCEL_INTERRUPTS();
+	(void) shm_mq_send(answers, answer.len, answer.data, false, true);
+	RESUME_CANCEL_INTERRUPTS();
+	shm_mq_detach(answers);
+	dsm_detach(segment);
+	aq_point_held("helper-answered");
+}
+
+static void
+serve(void)
+{
+	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq helper", ALLOCSET_DEFAULT_SIZES);
+	dsm_handle	request;
+
+	pgstat_report_activity(STATE_IDLE, NULL);
+	while (aq_helper_pool_next(&request))
+	{
+		/* one that is to end has not begun, so that the caller can ask another one */
+		if (ProcDiePending)
+			CHECK_FOR_INTERRUPTS();
+		MemoryContextReset(context);
+		MemoryContextSwitchTo(context);
+		serve_request(request, context);
+		forget_call();
+		aq_helper_pool_done();
+	}
+}
+
+/* --- the process ------------------------------------------------------------------------------ */
+
+static void
+helper_exit(int code, Datum arg)
+{
+	aq_helper_pool_exit();
+}
+
+/* What ALTER DATABASE and ALTER ROLE set for sessions is for callers; these are not. */
+static void
+set_parameters(void)
+{
+	static const char *const parameters[][2] = {
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_read_only", "off"},
+		{"default_transaction_deferrable", "off"},
+		{"idle_in_transaction_session_timeout", "0"},
+		{"transaction_timeout", "0"},	/* from PostgreSQL 17 on; the caller's counts */
+		{"application_name", "pgaq helper"},
+	};
+
+	for (int i = 0; i < lengthof(parameters); i++)
+		if (GetConfigOption(parameters[i][0], true, false) != NULL)
+			SetConfigOption(parameters[i][0], parameters[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+/* The caller's login is a superuser's, who has chosen another user for the session. */
+static void
+set_session_user(const AqHelperKey *key)
+{
+	if (key->session == key->login)
+		return;
+	StartTransactionCommand();
+	SetSessionAuthorization(key->session, superuser_arg(key->session));
+	CommitTransactionCommand();
+}
+
+void
+aq_helper_main(Datum arg)
+{
+	AqHelperKey key;
+	uint32		serial;
+
+	/* connecting may wait for a lock: end at once when asked to */
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	aq_session_attach();
+
+	memcpy(&serial, MyBgworkerEntry->bgw_extra, sizeof(serial));
+	if (!aq_helper_pool_enter(DatumGetInt32(arg), serial, &key))
+		proc_exit(0);
+	before_shmem_exit(helper_exit, (Datum) 0);
+	BackgroundWorkerInitializeConnectionByOid(key.database, key.login, 0);
+	set_session_user(&key);
+	set_parameters();
+	aq_helper_pool_connected();
+	serve();
+	proc_exit(0);
+}

@@ -1,0 +1,379 @@
+/*-------------------------------------------------------------------------
+ *
+ * helper_area.c
+ *	  Helpers for immediate visibility: which there are, and which sessions
+ *	  wait for one.
+ *
+ * A helper is a background worker that executes calls of other sessions, one
+ * at a time, each in a transaction of its own.  It works in one database and
+ * for one combination of users, its key.  There are at most
+ * pgaq.immediate_helpers in the server.
+ *
+ * A session that needs a helper stands in a line.  From the front of the line
+ * to its end, a session gets
+ *
+ *	- an idle helper with its key,
+ *	- or one with its key that is about to be idle: it waits for that,
+ *	- or a new one, if there may be one more: the session starts the process,
+ *	- or the place of an idle helper with another key, which ends.  A helper has
+ *	  worked for TURN by then, so that sessions with many keys do not spend
+ *	  their time starting processes.
+ *
+ * Whoever changes something that sessions in line can use gives it to them
+ * (dispatch), under the latch.  A session in line only sleeps; the first one
+ * also looks again when a turn ends or a process can be started again.
+ *
+ * States of a helper:
+ *
+ *	| state | caller | what comes next |
+ *	| STARTING | the session that starts it, or none any more | the process has connected: BUSY or IDLE |
+ *	| IDLE | none | BUSY, or ENDING after pgaq.immediate_idle_timeout or when its place is wanted |
+ *	| BUSY | a session, or none any more | it has handed over its request, and gets the answer: RESETTING; it leaves without: IDLE |
+ *	| RESETTING | none | what the call has left in the process is removed: IDLE |
+ *	| ENDING | none | the process ends: FREE |
+ *
+ * What if a caller ends, at any time?  It stands in line or has a helper by a
+ * claim.  Its release gives the helper back, or cancels the call.  What if a
+ * helper ends?  aq_helper_pool_leave(), which runs at its exit, tells the caller.
+ * A process that was registered and does not come is noticed by the session that
+ * starts it; without one, its place is free after START_PATIENCE.
+ *
+ * A helper's call can need another helper.  Such callers stand at the front of
+ * the line; and when all helpers would wait for another one, the last one gets
+ * an error.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/calls/helper_area.h"
+
+#include "miscadmin.h"
+#include "storage/proc.h"
+
+/* a new helper is not replaced before; a helper of another key's session may wait as long */
+#define TURN ((int64) 50000)
+
+/* how long a registered process may take to come */
+#define START_PATIENCE ((int64) 10000000)
+
+AqHelperPool *aq_helper_area;
+Call	   *aq_helper_area_calls;
+
+/* --- shared memory --------------------------------------------------------------------- */
+
+static Size
+area_size(void)
+{
+	return MAXALIGN(add_size(offsetof(AqHelperPool, helpers), mul_size(max_worker_processes, sizeof(Helper))));
+}
+
+Size
+aq_helper_area_size(void)
+{
+	return add_size(area_size(), mul_size(aq_session_slots(), sizeof(Call)));
+}
+
+void
+aq_helper_area_init(void *place, bool found)
+{
+	aq_helper_area = place;
+	aq_helper_area_calls = (Call *) ((char *) place + area_size());
+	if (found)
+		return;
+	memset(place, 0, aq_helper_area_size());
+	aq_latch_init(&aq_helper_area->latch, AQ_LATCH_HELPERS, 0);
+	dlist_init(&aq_helper_area->line);
+	aq_helper_area->timekeeper = -1;
+}
+
+Call *
+aq_helper_area_own_call(void)
+{
+	return &aq_helper_area_calls[aq_session_number()];
+}
+
+int
+aq_helper_area_caller(const Call *call)
+{
+	return (int) (call - aq_helper_area_calls);
+}
+
+void
+aq_helper_area_wake(const Call *call)
+{
+	PGPROC	   *proc = aq_session_proc(aq_helper_area_caller(call));
+
+	if (proc != NULL)
+		SetLatch(&proc->procLatch);
+}
+
+static bool
+same_key(const AqHelperKey *a, const AqHelperKey *b)
+{
+	return a->database == b->database && a->login == b->login && a->session == b->session && a->current == b->current;
+}
+
+static int
+limit(void)
+{
+	return Min(aq_parameters_immediate_helpers, max_worker_processes);
+}
+
+static void
+sooner(int64 *when, int64 at)
+{
+	if (*when == 0 || at < *when)
+		*when = at;
+}
+
+/* --- giving helpers to sessions; the latch is held ----------------------------------------- */
+
+void
+aq_helper_area_free(Helper *helper)
+{
+	Assert(helper->state != HELPER_FREE);
+	helper->state = HELPER_FREE;
+	helper->serial++;
+	helper->pid = 0;
+	helper->proc = NULL;
+	helper->caller = NO_CALLER;
+	aq_helper_area->used--;
+}
+
+void
+aq_helper_area_end(Helper *helper)
+{
+	helper->state = HELPER_ENDING;
+	SetLatch(&helper->proc->procLatch);
+}
+
+void
+aq_helper_area_make_idle(Helper *helper)
+{
+	helper->caller = NO_CALLER;
+	helper->given = false;
+	helper->idle_since = aq_clock_us();
+	helper->state = HELPER_IDLE;
+	if (helper->ends || aq_helper_area->yield || aq_helper_area->used > limit())
+	{
+		aq_helper_area->yield = false;
+		aq_helper_area_end(helper);
+	}
+}
+
+static void
+grant(Call *call, Helper *helper, HelperState state)
+{
+	dlist_delete(&call->node);
+	aq_helper_area->waiting--;
+	helper->state = state;
+	helper->caller = aq_helper_area_caller(call);
+	helper->given = helper->cancelled = helper->blocked = false;
+	call->helper = (int) (helper - aq_helper_area->helpers);
+	call->state = CALL_GRANTED;
+	aq_helper_area_wake(call);
+}
+
+static Helper *
+find_with_key(const AqHelperKey *key, HelperState state)
+{
+	for (int i = 0; i < aq_helper_area->high; i++)
+	{
+		Helper	   *helper = &aq_helper_area->helpers[i];
+
+		if (helper->state == state && !helper->wanted && same_key(&helper->key, key) &&
+			(state != HELPER_STARTING || helper->caller == NO_CALLER))
+			return helper;
+	}
+	return NULL;
+}
+
+/* One that the session can wait for. */
+static Helper *
+find_coming(const AqHelperKey *key)
+{
+	Helper	   *helper = find_with_key(key, HELPER_RESETTING);
+
+	return helper != NULL ? helper : find_with_key(key, HELPER_STARTING);
+}
+
+/* An entry for a new helper; NULL: there cannot be one more now. */
+static Helper *
+new_entry(int64 now)
+{
+	Helper	   *helper = aq_helper_area->helpers;
+
+	if (aq_helper_area->used >= limit() || now < aq_helper_area->retry_at)
+		return NULL;
+	while (helper->state != HELPER_FREE)
+		helper++;
+	Assert(helper < aq_helper_area->helpers + max_worker_processes);
+	aq_helper_area->high = Max(aq_helper_area->high, (int) (helper - aq_helper_area->helpers) + 1);
+	aq_helper_area->used++;
+	helper->serial++;
+	helper->started = now;
+	helper->registered = helper->connected = helper->ends = false;
+	return helper;
+}
+
+/* The place of one that ends is free soon. */
+static Helper *
+find_ending(void)
+{
+	for (int i = 0; i < aq_helper_area->high; i++)
+		if (aq_helper_area->helpers[i].state == HELPER_ENDING && !aq_helper_area->helpers[i].wanted)
+			return &aq_helper_area->helpers[i];
+	return NULL;
+}
+
+/* The one that is idle for the longest time, of those that have had their turn; or when to look for it. */
+static Helper *
+find_replaceable(int64 now, int64 *again)
+{
+	Helper	   *found = NULL;
+
+	for (int i = 0; i < aq_helper_area->high; i++)
+	{
+		Helper	   *helper = &aq_helper_area->helpers[i];
+
+		if (helper->state != HELPER_IDLE)
+			continue;
+		if (now - helper->started < TURN)
+			sooner(again, helper->started + TURN);
+		else if (found == NULL || helper->idle_since < found->idle_since)
+			found = helper;
+	}
+	return found;
+}
+
+/* What was registered for a session that has gone, and has not come. */
+static void
+forget_missing(int64 now, int64 *again)
+{
+	for (int i = 0; i < aq_helper_area->high; i++)
+	{
+		Helper	   *helper = &aq_helper_area->helpers[i];
+
+		helper->wanted = false;
+		if (helper->state != HELPER_STARTING || helper->caller != NO_CALLER || helper->pid != 0)
+			continue;
+		if (now - helper->started < START_PATIENCE)
+			sooner(again, helper->started + START_PATIENCE);
+		else
+			aq_helper_area_free(helper);
+	}
+}
+
+/* A helper for this session in line, now or later. */
+static void
+serve_call(Call *call, int64 now, int64 *again)
+{
+	Helper	   *helper;
+
+	if ((helper = find_with_key(&call->key, HELPER_IDLE)) != NULL)
+		grant(call, helper, HELPER_BUSY);
+	else if ((helper = find_coming(&call->key)) != NULL)
+		helper->wanted = true;
+	else if ((helper = new_entry(now)) != NULL)
+	{
+		helper->key = call->key;
+		grant(call, helper, HELPER_STARTING);
+	}
+	else if (aq_helper_area->used < limit())
+		sooner(again, aq_helper_area->retry_at);
+	else if ((helper = find_ending()) != NULL)
+		helper->wanted = true;
+	else if ((helper = find_replaceable(now, again)) != NULL)
+	{
+		aq_helper_area_end(helper);
+		helper->wanted = true;
+	}
+}
+
+/* Do any sessions in line get something?  Not while all helpers are busy. */
+static bool
+has_something(void)
+{
+	if (aq_helper_area->used < limit())
+		return true;
+	for (int i = 0; i < aq_helper_area->high; i++)
+	{
+		Helper	   *helper = &aq_helper_area->helpers[i];
+
+		if (helper->state == HELPER_IDLE || (helper->state == HELPER_STARTING && helper->caller == NO_CALLER))
+			return true;
+	}
+	return false;
+}
+
+/* The first session in line has to look again at this time. */
+static void
+tell_first(int64 again)
+{
+	Call	   *first;
+	bool		knows;
+
+	if (again == 0 || dlist_is_empty(&aq_helper_area->line))
+		return;
+	first = dlist_head_element(Call, node, &aq_helper_area->line);
+	knows = aq_helper_area->timekeeper == aq_helper_area_caller(first) && aq_helper_area->look_at != 0 && aq_helper_area->look_at <= again;
+	aq_helper_area->timekeeper = aq_helper_area_caller(first);
+	aq_helper_area->look_at = again;
+	if (!knows && first != aq_helper_area_own_call())
+		aq_helper_area_wake(first);
+}
+
+/* Give what there is to the sessions in line. */
+void
+aq_helper_area_dispatch(void)
+{
+	dlist_mutable_iter iter;
+	int64		now;
+	int64		again = 0;
+
+	if (aq_helper_area->waiting == 0 || !has_something())
+		return;
+	now = aq_clock_us();
+	forget_missing(now, &again);
+	dlist_foreach_modify(iter, &aq_helper_area->line)
+		serve_call(dlist_container(Call, node, iter.cur), now, &again);
+	tell_first(again);
+}
+
+/* The longest idle helper ends, in favour of another background worker; false: none is idle. */
+bool
+aq_helper_area_give_place(void)
+{
+	int64		unused = 0;
+	Helper	   *helper = find_replaceable(PG_INT64_MAX, &unused);
+
+	if (helper != NULL)
+		aq_helper_area_end(helper);
+	return helper != NULL;
+}
+
+void
+aq_helper_area_stand_in_line(Call *call, bool at_front)
+{
+	call->state = CALL_IN_LINE;
+	aq_helper_area->waiting++;
+	if (at_front)
+		dlist_push_head(&aq_helper_area->line, &call->node);
+	else
+		dlist_push_tail(&aq_helper_area->line, &call->node);
+}
+
+/* Is every helper waiting for another one? */
+bool
+aq_helper_area_all_blocked(void)
+{
+	for (int i = 0; i < aq_helper_area->high; i++)
+	{
+		Helper	   *helper = &aq_helper_area->helpers[i];
+
+		if (helper->state != HELPER_FREE && (helper->state != HELPER_BUSY || !helper->blocked))
+			return false;
+	}
+	return aq_helper_area->used >= limit();
+}

@@ -1,0 +1,513 @@
+/*-------------------------------------------------------------------------
+ *
+ * helper_pool.c
+ *	  What a caller, a helper and others do with the pool of helpers, whose
+ *	  rules are in helper_area.c.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/calls/helper_area.h"
+
+#include <signal.h>
+
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "postmaster/interrupt.h"
+#include "storage/proc.h"
+#include "utils/guc.h"
+
+/* until a process is registered again when there was no place for it: at first, at most */
+#define FIRST_PAUSE ((int64) 10000)
+#define LAST_PAUSE ((int64) 1000000)
+
+static Helper *own_helper;		/* in a helper process */
+static uint32 own_serial;
+
+/* One that starts sees the mark when it begins. */
+static void
+cancel_call(Helper *helper)
+{
+	if (!helper->given || helper->cancelled)
+		return;
+	helper->cancelled = true;
+	if (helper->state == HELPER_BUSY)
+		kill(helper->pid, SIGINT);
+}
+
+/* Not any more when the helper has begun to answer. */
+static bool
+has_helper(const Call *call)
+{
+	return call->state == CALL_GRANTED && aq_helper_area->helpers[call->helper].caller == aq_helper_area_caller(call);
+}
+
+/* The caller gives its helper back, or leaves it in the middle of a call. */
+static void
+leave_helper(Helper *helper)
+{
+	helper->caller = NO_CALLER;
+	if (helper->state == HELPER_STARTING)
+	{
+		helper->given = false;
+		if (!helper->registered)
+			aq_helper_area_free(helper);
+	}
+	else if (!helper->given)
+		aq_helper_area_make_idle(helper);
+	else
+		cancel_call(helper);
+}
+
+/* --- the caller ---------------------------------------------------------------------------- */
+
+/* A claim: the session stands in line, or has a helper. */
+static void
+leave(void *ptr, int64 unused)
+{
+	Call	   *call = ptr;
+
+	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+	if (call->state == CALL_IN_LINE)
+	{
+		dlist_delete(&call->node);
+		aq_helper_area->waiting--;
+	}
+	else if (has_helper(call))
+		leave_helper(&aq_helper_area->helpers[call->helper]);
+	call->state = CALL_NONE;
+	if (own_helper != NULL)
+		own_helper->blocked = false;
+	if (aq_helper_area->timekeeper == aq_helper_area_caller(call))
+		aq_helper_area->timekeeper = -1;
+	aq_helper_area_dispatch();
+	aq_latch_free(&aq_helper_area->latch);
+}
+
+/* The session's call is over; it has had the answer, or does not want it. */
+void
+aq_helper_pool_leave(void)
+{
+	aq_claim_end(leave, aq_helper_area_own_call());
+	leave(aq_helper_area_own_call(), 0);
+}
+
+/* The session's place in line is a claim, until aq_helper_pool_leave(). */
+void
+aq_helper_pool_join(const AqHelperKey *key)
+{
+	Call	   *call = aq_helper_area_own_call();
+
+	aq_claim_reserve(1);
+	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+	call->key = *key;
+	aq_helper_area_stand_in_line(call, own_helper != NULL);
+	if (own_helper != NULL)
+		own_helper->blocked = true;
+	aq_claim_enter(leave, call, 0);
+	aq_latch_free(&aq_helper_area->latch);
+}
+
+/* How long the session in line sleeps, microseconds; -1: until it is woken. */
+static int64
+sleep_time(const Call *call)
+{
+	if (aq_helper_area->timekeeper != aq_helper_area_caller(call) || aq_helper_area->look_at == 0)
+		return -1;
+	return Max(aq_helper_area->look_at - aq_clock_us(), 0);
+}
+
+static void
+refuse_blocked(void)
+{
+	aq_helper_pool_leave();
+	ereport(ERROR,
+			aq_error(AQ_ERR_WORKER_MISSING, "all helpers for immediate visibility wait for another one"),
+			errdetail("A call with immediate visibility has made another one."),
+			errhint("Increase \"pgaq.immediate_helpers\" (now %d).", aq_parameters_immediate_helpers));
+}
+
+/*
+ * What the session in line finds, having served all of the line: true when it
+ * is in line no more.  The latch is held.
+ */
+static bool
+look_at_line(Call *call)
+{
+	if (aq_helper_area->timekeeper == aq_helper_area_caller(call))
+		aq_helper_area->look_at = 0;
+	aq_helper_area_dispatch();
+	return call->state != CALL_IN_LINE;
+}
+
+/* Wait in line.  True: the session has got a new helper, whose process it is to start. */
+bool
+aq_helper_pool_wait(int *number, uint32 *serial)
+{
+	Call	   *call = aq_helper_area_own_call();
+
+	for (;;)
+	{
+		bool		over,
+					stuck;
+		bool		start = false;
+		int			used,
+					waiting;
+		int64		time;
+
+		aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+		over = look_at_line(call);
+		if (call->state == CALL_GRANTED)
+		{
+			*number = call->helper;
+			*serial = aq_helper_area->helpers[call->helper].serial;
+			start = aq_helper_area->helpers[call->helper].state == HELPER_STARTING;
+		}
+		stuck = !over && own_helper != NULL && aq_helper_area_all_blocked();
+		used = aq_helper_area->used;
+		waiting = aq_helper_area->waiting;
+		time = sleep_time(call);
+		aq_latch_free(&aq_helper_area->latch);
+		if (over)
+			return start;
+		if (stuck)
+			refuse_blocked();
+		(void) aq_event_sleep(AQ_EVENT_HELPER_WANTED, used, waiting, 0, time);
+	}
+}
+
+/* The process of the session's new helper is registered. */
+void
+aq_helper_pool_registered(void)
+{
+	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+	aq_helper_area->helpers[aq_helper_area_own_call()->helper].registered = true;
+	aq_helper_area->failures = 0;
+	aq_helper_area->retry_at = 0;
+	aq_latch_free(&aq_helper_area->latch);
+}
+
+/*
+ * There is no place for the process of the session's new helper.  The entry is
+ * free, and the session first in line again.  Returns how often in a row that
+ * has happened while there was no helper at all.
+ */
+int
+aq_helper_pool_not_registered(void)
+{
+	Call	   *call = aq_helper_area_own_call();
+	int			failures;
+
+	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+	failures = ++aq_helper_area->failures;
+	aq_helper_area->retry_at = aq_clock_us() + Min(FIRST_PAUSE << Min(failures - 1, 16), LAST_PAUSE);
+	aq_helper_area_free(&aq_helper_area->helpers[call->helper]);
+	if (aq_helper_area->used > 0)
+		failures = 0;
+	(void) aq_helper_area_give_place();
+	aq_helper_area_stand_in_line(call, true);
+	aq_latch_free(&aq_helper_area->latch);
+	return failures;
+}
+
+/* Hand the request over; false: the helper has ended. */
+bool
+aq_helper_pool_hand_over(dsm_handle request)
+{
+	Call	   *call = aq_helper_area_own_call();
+	bool		there;
+
+	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+	there = has_helper(call);
+	if (there)
+	{
+		Helper	   *helper = &aq_helper_area->helpers[call->helper];
+
+		helper->request = request;
+		helper->given = true;
+		if (helper->proc != NULL)
+			SetLatch(&helper->proc->procLatch);
+	}
+	aq_latch_free(&aq_helper_area->latch);
+	return there;
+}
+
+/* Has the session's helper ended?  connected: before that, it could work. */
+bool
+aq_helper_pool_lost(bool *connected)
+{
+	Call	   *call = aq_helper_area_own_call();
+	bool		lost;
+
+	aq_latch_get(&aq_helper_area->latch, AQ_SHARED, AQ_LOC_HELPER);
+	lost = call->state == CALL_LOST;
+	if (lost)
+		*connected = call->connected;
+	aq_latch_free(&aq_helper_area->latch);
+	return lost;
+}
+
+/* The process id of the session's helper; 0: it has not come yet. */
+int
+aq_helper_pool_pid(void)
+{
+	Call	   *call = aq_helper_area_own_call();
+	int			pid;
+
+	aq_latch_get(&aq_helper_area->latch, AQ_SHARED, AQ_LOC_HELPER);
+	pid = has_helper(call) ? aq_helper_area->helpers[call->helper].pid : 0;
+	aq_latch_free(&aq_helper_area->latch);
+	return pid;
+}
+
+/* The process of the session's new helper has ended before it came. */
+void
+aq_helper_pool_never_came(void)
+{
+	Call	   *call = aq_helper_area_own_call();
+
+	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+	if (has_helper(call) && aq_helper_area->helpers[call->helper].pid == 0)
+	{
+		aq_helper_area_free(&aq_helper_area->helpers[call->helper]);
+		call->state = CALL_LOST;
+		call->connected = false;
+	}
+	aq_latch_free(&aq_helper_area->latch);
+}
+
+/* The session does not want what it has asked for; the helper still answers. */
+void
+aq_helper_pool_cancel(void)
+{
+	Call	   *call = aq_helper_area_own_call();
+
+	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+	if (has_helper(call))
+		cancel_call(&aq_helper_area->helpers[call->helper]);
+	aq_latch_free(&aq_helper_area->latch);
+}
+
+/* --- the helper --------------------------------------------------------------------------------- */
+
+/* The process takes its entry; false: it is not wanted any more. */
+bool
+aq_helper_pool_enter(int number, uint32 serial, AqHelperKey *key)
+{
+	Helper	   *helper = &aq_helper_area->helpers[number];
+	bool		wanted;
+
+	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+	wanted = helper->state == HELPER_STARTING && helper->serial == serial;
+	if (wanted)
+	{
+		helper->pid = MyProcPid;
+		helper->proc = MyProc;
+		*key = helper->key;
+		own_helper = helper;
+		own_serial = serial;
+	}
+	aq_latch_free(&aq_helper_area->latch);
+	return wanted;
+}
+
+void
+aq_helper_pool_connected(void)
+{
+	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+	own_helper->connected = true;
+	if (own_helper->caller != NO_CALLER)
+		own_helper->state = HELPER_BUSY;
+	else
+	{
+		aq_helper_area_make_idle(own_helper);
+		aq_helper_area_dispatch();
+	}
+	aq_latch_free(&aq_helper_area->latch);
+}
+
+/*
+ * What a caller has cancelled before its helper begins is cancelled then.  A
+ * signal of an earlier call can still come: from here on none is meant for it.
+ */
+static void
+take_cancellation(void)
+{
+	QueryCancelPending = own_helper->cancelled;
+	if (own_helper->cancelled)
+		InterruptPending = true;
+}
+
+/* Wait for the next request; false: the helper is to end. */
+bool
+aq_helper_pool_next(dsm_handle *request)
+{
+	for (;;)
+	{
+		int64		left = -1;
+		HelperState state;
+		bool		given;
+
+		aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+		if (own_helper->state == HELPER_IDLE)
+		{
+			left = own_helper->idle_since + aq_parameters_immediate_idle_timeout_ms * INT64CONST(1000) - aq_clock_us();
+			if (left <= 0)
+				own_helper->state = HELPER_ENDING;
+		}
+		state = own_helper->state;
+		given = state == HELPER_BUSY && own_helper->given;
+		if (given)
+		{
+			*request = own_helper->request;
+			take_cancellation();
+		}
+		aq_latch_free(&aq_helper_area->latch);
+		if (given)
+			return true;
+		if (state == HELPER_ENDING)
+			return false;
+		HOLD_CANCEL_INTERRUPTS();
+		(void) aq_event_sleep(AQ_EVENT_HELPER_IDLE, 0, 0, 0, left);
+		RESUME_CANCEL_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+	}
+}
+
+/* The answer is known: from now on the caller cannot cancel. */
+void
+aq_helper_pool_answers(void)
+{
+	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+	own_helper->state = HELPER_RESETTING;
+	own_helper->caller = NO_CALLER;
+	own_helper->given = false;
+	aq_latch_free(&aq_helper_area->latch);
+}
+
+/* The helper is ready for another caller. */
+void
+aq_helper_pool_done(void)
+{
+	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+	aq_helper_area_make_idle(own_helper);
+	aq_helper_area_dispatch();
+	aq_latch_free(&aq_helper_area->latch);
+}
+
+/* The process ends. */
+void
+aq_helper_pool_exit(void)
+{
+	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+	if (own_helper->serial == own_serial && own_helper->pid == MyProcPid)
+	{
+		if (own_helper->caller != NO_CALLER)
+		{
+			Call	   *call = &aq_helper_area_calls[own_helper->caller];
+
+			call->state = CALL_LOST;
+			/* one that was told to end could have worked */
+			call->connected = own_helper->connected || ProcDiePending;
+			aq_helper_area_wake(call);
+		}
+		aq_helper_area_free(own_helper);
+		aq_helper_area_dispatch();
+	}
+	own_helper = NULL;
+	aq_latch_free(&aq_helper_area->latch);
+}
+
+/* --- what others want of the pool ----------------------------------------------------------------- */
+
+/* No idle helper stays in the database (InvalidOid: in any), and none becomes idle that is there now. */
+static void
+end_idle(Oid database)
+{
+	if (aq_helper_area == NULL)
+		return;
+	aq_session_attach();
+	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+	for (int i = 0; i < aq_helper_area->high; i++)
+	{
+		Helper	   *helper = &aq_helper_area->helpers[i];
+
+		if (helper->state == HELPER_FREE || (OidIsValid(database) && helper->key.database != database))
+			continue;
+		if (helper->state == HELPER_IDLE)
+			aq_helper_area_end(helper);
+		else
+			helper->ends = true;
+	}
+	aq_latch_free(&aq_helper_area->latch);
+}
+
+/* Called after each command: helpers have the rights and settings of roles from their start. */
+static void
+command_done(Node *command)
+{
+	if (IsA(command, DropRoleStmt) || IsA(command, AlterRoleStmt) || IsA(command, AlterRoleSetStmt) ||
+		IsA(command, AlterDatabaseSetStmt))
+		end_idle(InvalidOid);
+}
+
+/* Another background worker of ours finds no place: a helper makes room, now or when it is idle. */
+static void
+make_room(void)
+{
+	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+	if (aq_helper_area->used > 0)
+	{
+		aq_helper_area->yield = !aq_helper_area_give_place();
+		aq_helper_area->retry_at = aq_clock_us() + LAST_PAUSE;
+	}
+	aq_latch_free(&aq_helper_area->latch);
+}
+
+void
+aq_helper_pool_register(void)
+{
+	aq_jobs_on_database_wanted(end_idle);
+	aq_jobs_on_place_wanted(make_room);
+	aq_utility_on_command(command_done);
+}
+
+/* For aq.check(): a caller and its helper know of each other, and a call ends with its transaction. */
+void
+aq_helper_pool_check(AqFindings *findings)
+{
+	int			in_line = 0,
+				standing = 0;
+
+	aq_latch_get(&aq_helper_area->latch, AQ_SHARED, AQ_LOC_VIEW);
+	in_line = aq_helper_area->waiting;
+	for (int i = 0; i < aq_session_slots(); i++)
+		standing += aq_helper_area_calls[i].state == CALL_IN_LINE;
+	aq_latch_free(&aq_helper_area->latch);
+	aq_finding_compare(findings, "helpers", "sessions in line", standing, in_line);
+	for (int i = 0; i < max_worker_processes; i++)
+	{
+		const char *place = psprintf("helper %d", i + 1);
+		Helper		helper;
+		bool		known;
+
+		aq_latch_get(&aq_helper_area->latch, AQ_SHARED, AQ_LOC_VIEW);
+		helper = aq_helper_area->helpers[i];
+		known = helper.caller == NO_CALLER || helper.state == HELPER_FREE ||
+			(aq_helper_area_calls[helper.caller].state == CALL_GRANTED && aq_helper_area_calls[helper.caller].helper == i);
+		aq_latch_free(&aq_helper_area->latch);
+		if (helper.state == HELPER_FREE)
+			continue;
+		if (!known)
+			aq_finding_add(findings, place, "a caller that does not know of it", helper.caller + 1, 0, NULL);
+		if (helper.caller != NO_CALLER && !aq_session_in_transaction(helper.caller))
+			aq_finding_add(findings, place, "a caller without a transaction", helper.caller + 1, 0, NULL);
+		if (helper.pid != 0 && kill(helper.pid, 0) != 0)
+			aq_finding_add(findings, place, "a process that does not run", helper.pid, 0, NULL);
+	}
+}

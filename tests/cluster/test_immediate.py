@@ -1,0 +1,577 @@
+"""Immediate visibility: the pool of helpers, who gets one, and what is known of a call that does not end well."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from conftest import PATIENCE, held, server_with_points, until
+from pgaq import db
+
+SETTINGS = {"max_connections": "300"}
+
+pytestmark = pytest.mark.own_tables
+
+SETUP = """
+CREATE SCHEMA i;
+CREATE TYPE i.job_t AS (id integer, note text);
+CALL dbms_aqadm.create_sharded_queue('i.jobs', queue_payload_type => 'i.job_t');
+CALL dbms_aqadm.start_queue('i.jobs');
+CREATE TABLE i.seen (what text, value text);
+GRANT ALL ON SCHEMA i TO public;
+GRANT ALL ON i.seen TO public;
+CREATE SEQUENCE i.numbers;
+GRANT ALL ON i.numbers TO public;
+-- what calls execute in the helper: arbitrary code with the caller's rights
+CREATE FUNCTION i.run(job i.job_t) RETURNS i.job_t LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE job.note;
+    RETURN job;
+END $$;
+"""
+HELPERS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq helper'"
+NOW = "dbms_aq.enqueue_options_t(visibility => dbms_aq.immediate())"
+ENQUEUE = f"CALL dbms_aq.enqueue('i.jobs', {NOW}, NULL, ROW(%s, %s)::i.job_t, NULL)"
+RUN = "CALL dbms_aq.enqueue('i.jobs', dbms_aq.enqueue_options_t(visibility => dbms_aq.immediate(), transformation => 'i.run'), NULL, ROW(%s, %s)::i.job_t, NULL)"
+DEQUEUE = "CALL dbms_aq.dequeue('i.jobs', dbms_aq.dequeue_options_t(visibility => dbms_aq.immediate(), wait => %s), NULL, NULL::i.job_t, NULL)"
+TAKE_ALL = "SELECT (payload).id FROM aq.dequeue('i.jobs', NULL::i.job_t, max_messages => 100000)"
+
+
+def set_up(conn, *roles):
+    conn.execute(SETUP)
+    for role in roles:
+        conn.execute(f"CREATE ROLE {role} LOGIN")
+        grant(conn, role)
+
+
+def grant(conn, role):
+    conn.execute(f"GRANT aq_user_role TO {role}")
+    conn.execute(f"CALL dbms_aqadm.grant_queue_privilege('ALL', 'i.jobs', '{role}')")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def jobs(server):
+    with server.connect() as conn:
+        set_up(conn, "ann", "bob")
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(server):
+    """Every test begins with an empty queue and without helpers."""
+    yield
+    with server.connect() as conn:
+        conn.execute("ALTER SYSTEM RESET ALL")
+        server.reload()
+        conn.execute("SELECT aq.purge_queue('i.jobs'); TRUNCATE i.seen")
+        end_helpers(conn)
+
+
+def end_helpers(conn):
+    until(lambda: db.value(conn, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'pgaq helper'") == 0, "the helpers to end")
+
+
+def limited(server, conn, number, idle=None):
+    """From now on there are so many helpers at most."""
+    conn.execute(f"ALTER SYSTEM SET pgaq.immediate_helpers = {number}")
+    if idle:
+        conn.execute(f"ALTER SYSTEM SET pgaq.immediate_idle_timeout = '{idle}'")
+    server.reload()
+    until(lambda: db.value(conn, "SHOW pgaq.immediate_helpers") == str(number), "the reload")
+
+
+class Caller:
+    """A session that executes one statement in a thread."""
+
+    def __init__(self, server, statement, parameters=None, transaction=False, **connection):
+        self.connection = server.connect(autocommit=not transaction, **connection)
+        self.pid = self.connection.info.backend_pid
+        self.row = self.error = None
+        self.thread = threading.Thread(target=self.run, args=(statement, parameters), daemon=True)
+        self.thread.start()
+
+    def run(self, statement, parameters):
+        try:
+            self.row = self.connection.execute(statement, parameters).fetchone()
+        except psycopg.Error as error:
+            self.error = error
+
+    def join(self):
+        self.thread.join(PATIENCE)
+        assert not self.thread.is_alive()
+        self.connection.close()
+        return self
+
+    def end(self):
+        self.join()
+        assert self.error is None, self.error
+        return self.row
+
+
+def waits(conn, pid, event):
+    query = "SELECT 1 FROM sys.v$session_wait WHERE pid = %s AND state = 'WAITING' AND event = %s"
+    return db.value(conn, query, [pid, event])
+
+
+def in_line(conn, caller):
+    until(lambda: waits(conn, caller.pid, "aq: free helper"), "the caller waits for a helper")
+
+
+def at_work(conn, caller):
+    until(lambda: waits(conn, caller.pid, "aq: helper call"), "the caller waits for its helper")
+
+
+def ids(conn):
+    return [number for (number,) in conn.execute(TAKE_ALL)]
+
+
+# --- who gets a helper -------------------------------------------------------------------
+
+
+def test_sessions_share_helpers(server, conn):
+    sessions = [server.connect() for _ in range(20)]
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(lambda n: [sessions[n].execute(ENQUEUE, [n * 10 + i, "x"]) for i in range(10)], range(20)))
+    assert 1 <= db.value(conn, HELPERS) <= 3
+    assert sorted(ids(conn)) == list(range(200))
+    for session in sessions:
+        session.close()
+
+
+def test_a_waiting_dequeue_holds_no_helper(server, conn):
+    limited(server, conn, 1)
+    consumers = [Caller(server, DEQUEUE, [60]) for _ in range(3)]
+    for consumer in consumers:
+        until(lambda: waits(conn, consumer.pid, "Streams AQ: waiting for messages in the queue"), "the consumer waits")
+    for number in range(3):
+        conn.execute(ENQUEUE, [number, "came"])
+    assert all("came" in str(consumer.end()) for consumer in consumers)
+    assert db.value(conn, HELPERS) == 1
+
+
+def test_line(server, conn):
+    """Sessions get the helper in the order in which they have asked; one that gives up lets the others pass."""
+    limited(server, conn, 1)
+    conn.execute("SELECT pg_advisory_lock(7)")
+    first = Caller(server, RUN, [0, "SELECT pg_advisory_xact_lock(7)"])
+    at_work(conn, first)
+    late = Caller(server, ENQUEUE, [9, "x"], options="-c statement_timeout=2s")
+    in_line(conn, late)
+    line = []
+    for number in range(1, 5):
+        line.append(Caller(server, ENQUEUE, [number, "x"]))
+        in_line(conn, line[-1])
+    assert late.join().error.sqlstate == "57014" and late.error.diag.message_detail is None
+    conn.execute("SELECT pg_advisory_unlock(7)")
+    first.end()
+    for caller in line:
+        caller.end()
+    order = conn.execute("SELECT (payload).id FROM aq.browse('i.jobs', NULL::i.job_t) ORDER BY enqueue_time").fetchall()
+    assert order == [(0,), (1,), (2,), (3,), (4,)]
+
+
+def test_users_take_turns(server, conn):
+    """One helper for two users that both always want it: neither starves the other, nor is a process started for each call."""
+    limited(server, conn, 1)
+    calls, pids = Counter(), set()
+    end = time.monotonic() + 2
+
+    def work(user):
+        with server.connect(user=user) as session:
+            while time.monotonic() < end:
+                session.execute(ENQUEUE, [0, "x"])
+                calls[user] += 1
+
+    with ThreadPoolExecutor(4) as pool:
+        done = [pool.submit(work, user) for user in ("ann", "bob", "ann", "bob")]
+        while time.monotonic() < end:
+            pids.update(pid for (pid,) in conn.execute("SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgaq helper'"))
+            time.sleep(0.005)
+        for each in done:
+            each.result()
+    print(calls, len(pids))
+    assert min(calls.values()) * 10 > max(calls.values())
+    assert len(pids) * 3 < sum(calls.values())
+
+
+def test_160_sessions_of_16_roles(new_server):
+    """With default settings but for the number of connections."""
+    server = new_server("many", max_connections="200", max_worker_processes="8")
+    roles = [f"r{n}" for n in range(16)]
+    with server.connect() as conn:
+        set_up(conn, *roles)
+        sessions = [server.connect(user=roles[n % 16]) for n in range(160)]
+        with ThreadPoolExecutor(160) as pool:
+            list(pool.map(lambda n: [sessions[n].execute(ENQUEUE, [n * 3 + i, "x"]) for i in range(3)], range(160)))
+            got = list(pool.map(lambda n: [sessions[n].execute(DEQUEUE, [60]).fetchone() for _ in range(3)], range(160)))
+        assert sum(len(rows) for rows in got) == 480 and ids(conn) == []
+        for session in sessions:
+            session.close()
+
+
+def test_no_place_for_a_process(new_server):
+    """The call waits, under a name; other work goes on."""
+    own = new_server("full", max_worker_processes="4", max_logical_replication_workers="1")
+    with own.connect() as conn:
+        set_up(conn)
+        conn.execute("CALL dbms_aq.enqueue('i.jobs', NULL, NULL, ROW(1, 'x')::i.job_t, NULL)")      # the worker is there
+        until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'pgaq %' OR backend_type LIKE 'logical%'") == 4, "all places are taken")
+        caller = Caller(own, ENQUEUE, [2, "x"], options="-c statement_timeout=4s")
+        in_line(conn, caller)
+        conn.execute("CALL dbms_aq.enqueue('i.jobs', NULL, NULL, ROW(3, 'x')::i.job_t, NULL)")
+        assert caller.join().error.sqlstate == "57014"
+        assert "could not start a background worker for immediate visibility" in own.log_text()
+        assert sorted(ids(conn)) == [1, 3]
+
+
+def test_a_call_that_calls(server, conn):
+    """A helper that needs another one gets it first; where there is none, it says so instead of waiting for itself."""
+    nested = ENQUEUE.replace("%s, %s", "2, 'inner'")
+    limited(server, conn, 2)
+    conn.execute(RUN, [1, nested])
+    assert sorted(ids(conn)) == [1, 2]
+    end_helpers(conn)
+    limited(server, conn, 1)
+    with pytest.raises(psycopg.Error) as error:
+        conn.execute(RUN, [1, nested])
+    assert error.value.sqlstate == "AQ026" and "pgaq.immediate_helpers" in error.value.diag.message_hint
+    conn.execute(ENQUEUE, [3, "x"])
+    assert ids(conn) == [3]
+
+
+# --- what a helper is ---------------------------------------------------------------------------
+
+
+def seen(conn, what="who"):
+    return [value for (value,) in conn.execute("SELECT value FROM i.seen WHERE what = %s ORDER BY ctid", [what])]
+
+
+WHO = "INSERT INTO i.seen VALUES ('who', concat_ws(' ', session_user, current_user, current_setting('is_superuser'), pg_has_role('postgres', 'usage')))"
+
+
+def test_users_of_a_helper(server, conn):
+    """The session's user and the current user are the caller's, whatever has made them so."""
+    conn.execute("GRANT bob TO ann")
+    with server.connect(user="ann") as ann:
+        ann.execute(RUN, [1, WHO])
+        ann.execute("SET ROLE bob")
+        ann.execute(RUN, [2, WHO])
+    conn.execute("SET SESSION AUTHORIZATION ann")
+    conn.execute(RUN, [3, WHO])
+    conn.execute("RESET SESSION AUTHORIZATION")
+    conn.execute("CREATE FUNCTION i.for_bob(statement text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$"
+                 " DECLARE id uuid; BEGIN CALL dbms_aq.enqueue('i.jobs', dbms_aq.enqueue_options_t(visibility => 1, transformation => 'i.run'),"
+                 " NULL, ROW(4, statement)::i.job_t, id); END $$")
+    conn.execute("ALTER FUNCTION i.for_bob OWNER TO bob")
+    with server.connect(user="ann") as ann:
+        ann.execute("SELECT i.for_bob(%s)", [WHO])
+    assert seen(conn) == ["ann ann off f", "ann bob off f", "ann ann off f", "ann bob off f"]
+    conn.execute("DROP FUNCTION i.for_bob; REVOKE bob FROM ann")
+
+
+@pytest.mark.parametrize("statement", ["SET ROLE postgres", "SET SESSION AUTHORIZATION postgres", "RESET SESSION AUTHORIZATION"])
+def test_a_helper_stays_who_it_is(server, conn, statement):
+    """Also one whose session's user a superuser has chosen."""
+    conn.execute("SET SESSION AUTHORIZATION ann")
+    with pytest.raises(psycopg.Error) as error:
+        conn.execute(RUN, [1, statement])
+    assert "cannot set parameter" in str(error.value) and "security" in str(error.value)
+
+
+LEAVINGS = {
+    "setting": ("SELECT set_config('work_mem', '77MB', false)", "SELECT current_setting('work_mem')", "4MB"),
+    "own setting": ("SELECT set_config('i.own', 'left', false)", "SELECT coalesce(current_setting('i.own', true), '') ", ""),
+    "temporary table": ("CREATE TEMP TABLE left_behind AS SELECT 1", "SELECT to_regclass('pg_temp.left_behind')::text IS NULL", "true"),
+    "prepared statement": ("PREPARE left_behind AS SELECT 1", "SELECT count(*) FROM pg_prepared_statements", "0"),
+    "cursor": ("DECLARE left_behind CURSOR WITH HOLD FOR SELECT 1", "SELECT count(*) FROM pg_cursors WHERE name = 'left_behind'", "0"),
+    "advisory lock": ("SELECT pg_advisory_lock(99)", "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", "0"),
+    "sequence": ("SELECT nextval('i.numbers')", "SELECT i.lastval()", "none"),
+}
+
+
+@pytest.mark.parametrize("what", LEAVINGS)
+@pytest.mark.parametrize("fails", [False, True], ids=["commit", "error"])
+def test_nothing_is_left_for_the_next_caller(server, conn, what, fails):
+    leave, look, clean = LEAVINGS[what]
+    limited(server, conn, 1)
+    conn.execute("CREATE OR REPLACE FUNCTION i.lastval() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN lastval(); EXCEPTION WHEN OTHERS THEN RETURN 'none'; END $$")
+    with server.connect(user="ann") as one, server.connect(user="ann") as other:
+        if fails:
+            with pytest.raises(psycopg.Error):
+                one.execute(RUN, [1, f"DO $$ BEGIN EXECUTE $s${leave}$s$; PERFORM 1 / 0; END $$"])
+        else:
+            one.execute(RUN, [1, leave])
+        pid = db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgaq helper'")
+        other.execute(RUN, [2, f"INSERT INTO i.seen SELECT '{what}', ({look})::text"])
+        assert db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgaq helper'") == pid
+    assert seen(conn, what) == [clean]
+
+
+def test_positions_and_order_are_the_sessions(server, conn):
+    """Two sessions read through one helper, each from its own position; a session's messages keep their order, whichever helper enqueues them."""
+    limited(server, conn, 2)
+    with ThreadPoolExecutor(1) as pool:
+        busy = pool.submit(conn.execute, RUN, [1000, "SELECT pg_sleep(0.5)"])
+        with server.connect() as producer:
+            for number in range(40):
+                producer.execute(ENQUEUE, [number, "a" if number % 2 else "b"])
+        busy.result()
+    assert [number for number in ids(conn) if number < 1000] == list(range(40))
+    for number in range(4):
+        conn.execute(ENQUEUE, [number, "x"])
+    step = "CALL dbms_aq.dequeue('i.jobs', dbms_aq.dequeue_options_t(visibility => 1, wait => 0, navigation => %s, correlation => %s), NULL, NULL::i.job_t, NULL)"
+    put = f"CALL dbms_aq.enqueue('i.jobs', {NOW}, dbms_aq.message_properties_t(correlation => %s), ROW(%s, 'x')::i.job_t, NULL)"
+    ids(conn)
+    for number, correlation in enumerate("ababab"):
+        conn.execute(put, [correlation, number])
+    with server.connect() as one, server.connect() as other:
+        one.execute(step, [1, "a"])
+        other.execute(step, [1, "b"])
+        one.execute(step, [3, "a"])
+        other.execute(step, [3, "b"])
+        with pytest.raises(psycopg.Error) as error:
+            one.execute(step, [3, "b"])
+        assert error.value.diag.sqlstate == "AQ056" or "ORA-25241" in str(error.value)
+
+
+def test_flow_control_holds_no_helper(server, conn):
+    """A producer that waits for room for buffered messages leaves the helper to the consumer that makes it."""
+    limited(server, conn, 1)
+    put = "CALL dbms_aq.enqueue('i.jobs', dbms_aq.enqueue_options_t(visibility => 1, delivery_mode => 2), NULL, ROW(%s, 'x')::i.job_t, NULL)"
+    take = "CALL dbms_aq.dequeue('i.jobs', dbms_aq.dequeue_options_t(visibility => 1, delivery_mode => 2, navigation => 1, wait => 0), NULL, NULL::i.job_t, NULL)"
+    options = "-c pgaq.buffered_message_limit=2"
+    with server.connect(options=options) as producer:
+        for number in range(2):
+            producer.execute(put, [number])
+    waiting = Caller(server, put, [2], options=options)
+    until(lambda: waits(conn, waiting.pid, "Streams AQ: enqueue blocked due to flow control"), "the producer waits")
+    conn.execute(take)
+    waiting.end()
+    late = Caller(server, put, [3], options=options + " -c pgaq.flow_control_timeout=200ms")
+    assert late.join().error.sqlstate == "AQ118"
+    for _ in range(2):
+        conn.execute(take)
+
+
+# --- when helpers end ---------------------------------------------------------------------------------
+
+
+def test_an_idle_helper_ends(server, conn):
+    conn.execute(ENQUEUE, [1, "x"])
+    assert db.value(conn, HELPERS) == 1
+    limited(server, conn, 3, idle="50ms")
+    until(lambda: db.value(conn, HELPERS) == 0, "the end of the idle helper")
+    conn.execute(ENQUEUE, [2, "x"])
+    assert sorted(ids(conn)) == [1, 2]
+
+
+def test_idle_helpers_are_in_the_way_of_no_command(server, conn):
+    conn.execute("CREATE DATABASE apart")
+    with server.connect("apart") as there:
+        there.execute("CREATE EXTENSION IF NOT EXISTS pgaq_oracle CASCADE")
+        set_up(there)
+        there.execute("CREATE ROLE carl LOGIN")
+        grant(there, "carl")
+        with server.connect("apart", user="carl") as carl:
+            carl.execute(ENQUEUE, [1, "x"])
+        there.execute(ENQUEUE, [2, "x"])
+    assert db.value(conn, HELPERS) == 2
+    conn.execute("CREATE DATABASE copy TEMPLATE apart")
+    with server.connect("apart") as there:
+        there.execute(ENQUEUE, [3, "x"])
+    conn.execute("ALTER DATABASE apart RENAME TO away")
+    with server.connect("away") as there:
+        there.execute(ENQUEUE, [4, "x"])
+        assert db.value(conn, HELPERS) == 1
+    conn.execute("DROP DATABASE away")
+    until(lambda: db.value(conn, HELPERS) == 0, "no helper is left")
+    conn.execute("DROP DATABASE copy")
+    conn.execute("DROP ROLE carl")
+
+
+def test_a_dropped_role_and_a_dropped_extension_have_no_helper(new_server):
+    server = new_server("dropped")
+    with server.connect() as conn:
+        set_up(conn, "dora")
+        with server.connect(user="dora") as dora:
+            dora.execute(ENQUEUE, [1, "x"])
+        assert db.value(conn, HELPERS) == 1
+        conn.execute("DROP OWNED BY dora; DROP ROLE dora")
+        until(lambda: db.value(conn, HELPERS) == 0, "the end of the helper of the dropped role")
+        conn.execute(ENQUEUE, [2, "x"])
+        assert db.value(conn, HELPERS) == 1
+        conn.execute("SELECT aq.drop_queue(queue_name, force => true) FROM aq_internal.queue WHERE queue_name = 'i.jobs'")
+        conn.execute("DROP SCHEMA i CASCADE; DROP EXTENSION pgaq CASCADE")
+        until(lambda: db.value(conn, HELPERS) == 0, "the end of the helper of the dropped extension")
+        conn.execute("CREATE EXTENSION pgaq")
+
+
+# --- calls that do not end well ----------------------------------------------------------------------------
+
+
+def test_an_own_lock_is_named(server):
+    with server.connect(autocommit=False) as holder:
+        holder.execute("LOCK TABLE aq_internal.queue")
+        began = time.monotonic()
+        with pytest.raises(psycopg.Error) as error:
+            holder.execute(ENQUEUE, [1, "never"])
+        assert error.value.sqlstate == "55P03" and "itself holds" in str(error.value)
+        assert "rolled back" in error.value.diag.message_detail and time.monotonic() - began < 5
+
+
+def test_a_helper_that_cannot_start(server, conn):
+    with server.connect(user="bob") as bob:
+        conn.execute("ALTER ROLE bob NOLOGIN")
+        with pytest.raises(psycopg.Error) as error:
+            bob.execute(ENQUEUE, [1, "x"])
+        assert error.value.sqlstate == "AQ026" and "could not start" in str(error.value)
+        conn.execute("ALTER ROLE bob LOGIN")
+        bob.execute(ENQUEUE, [2, "x"])
+    assert ids(conn) == [2]
+
+
+def test_a_helper_that_ends_between_calls_is_not_noticed(server, conn):
+    """Another one is asked.  Where it had begun already, the call was rolled back."""
+    sent = []
+    for number in range(50):
+        try:
+            conn.execute(ENQUEUE, [number, "x"])
+            sent.append(number)
+        except psycopg.Error as error:
+            assert "rolled back" in error.diag.message_detail
+        conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgaq helper'")
+    assert sorted(ids(conn)) == sent and len(sent) > 40
+
+
+@pytest.fixture(scope="module")
+def points(library):
+    with pytest.MonkeyPatch.context() as patch, server_with_points(patch, library, "helpers", "terminat|cancel") as server:
+        with server.connect() as conn:
+            set_up(conn, "ann", "bob")
+        yield server
+
+
+def waiting_at(conn, point):
+    until(lambda: db.value(conn, "SELECT aq.point_waiting(%s)", [point]) > 0, f"a session at {point}")
+
+
+@pytest.mark.test_build
+@pytest.mark.parametrize("end", ["cancel", "terminate", "helper", "helper cancelled"])
+@pytest.mark.parametrize("point", ["helper-began", "helper-executed", "helper-committed"])
+def test_a_call_ends_in_the_middle(points, point, end):
+    """Caller or helper is cancelled or terminated: the error says whether the call was committed, and that is true."""
+    committed = point == "helper-committed"
+    with points.connect() as conn:
+        conn.execute(ENQUEUE, [0, "before"])
+        with held(points, point) as control:
+            caller = Caller(points, ENQUEUE, [1, "x"])
+            waiting_at(control, point)
+            at_work(conn, caller)
+            helper = db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgaq helper'")
+            ended = {"cancel": "pg_cancel_backend", "terminate": "pg_terminate_backend", "helper": "pg_terminate_backend", "helper cancelled": "pg_cancel_backend"}[end]
+            conn.execute(f"SELECT {ended}(%s)", [helper if end.startswith("helper") else caller.pid])
+            if committed and end.startswith("helper"):
+                time.sleep(0.2)  # nothing can be seen: the helper serves no interrupt here
+            else:
+                caller.join()
+        caller.join()
+        if end == "cancel":
+            assert caller.error.sqlstate == "57014"
+            assert ("was committed" if committed else "rolled back") in caller.error.diag.message_detail
+        elif end == "terminate":
+            assert caller.error is not None
+        elif end == "helper":
+            if caller.error is not None:
+                assert caller.error.sqlstate in ("AQ026", "57P01")
+                assert ("was committed" if committed else "rolled back") in str(caller.error.diag.message_detail) or caller.error.sqlstate == "57P01"
+            else:
+                assert committed or point == "helper-began"
+        elif committed:
+            assert caller.error is None
+        else:
+            assert caller.error.sqlstate == "57014"
+        # the pool is as before
+        conn.execute(ENQUEUE, [2, "after"])
+        until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq helper' AND state = 'active'") == 0, "the helper at rest")
+        expected = [0, 1, 2] if committed or (end == "helper" and caller.error is None) else [0, 2]
+        assert sorted(ids(conn)) == expected
+
+
+@pytest.mark.test_build
+@pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])
+def test_a_caller_ends_before_it_asks(points, end):
+    """It has a helper and has not handed over its request: the next session gets the helper."""
+    with points.connect() as conn:
+        limited(points, conn, 1)
+        with held(points, "helper-granted") as control:
+            caller = Caller(points, ENQUEUE, [1, "x"])
+            waiting_at(control, "helper-granted")
+            next_one = Caller(points, ENQUEUE, [2, "x"])
+            in_line(conn, next_one)
+            conn.execute(f"SELECT {end}(%s)", [caller.pid])
+            caller.join()
+            assert caller.error is not None
+            waiting_at(control, "helper-granted")
+        next_one.end()
+        assert ids(conn) == [2]
+        conn.execute("ALTER SYSTEM RESET ALL")
+        points.reload()
+
+
+def test_what_is_said_of_calls_is_true(new_server, is_long, seed):
+    """Callers are cancelled and terminated, helpers are terminated; each message is there exactly if its call says so."""
+    rng = random.Random(seed)
+    server = new_server("fates", max_connections="100")
+    server.expect_log("terminat|cancel")
+    sessions, seconds = (16, 60) if is_long else (8, 6)
+    there, absent, unknown = set(), set(), set()
+    end = time.monotonic() + seconds
+    lock = threading.Lock()
+
+    def fate(error, number):
+        detail = (error.diag.message_detail or "") if error.diag else ""
+        with lock:
+            if "was committed" in detail:
+                there.add(number)
+            elif "rolled back" in detail:
+                absent.add(number)
+            else:  # the session was ended, or its statement cancelled before or after the call
+                unknown.add(number)
+
+    def work(first, user):
+        session, number = server.connect(user=user), first
+        while time.monotonic() < end:
+            try:
+                session.execute(ENQUEUE, [number, "x"])
+                with lock:
+                    there.add(number)
+            except psycopg.Error as error:
+                fate(error, number)
+            if session.closed or session.broken:
+                session = server.connect(user=user)
+            number += sessions
+        session.close()
+
+    with server.connect() as conn:
+        set_up(conn, "ann", "bob", "carl", "dora")
+        with ThreadPoolExecutor(sessions) as pool:
+            done = [pool.submit(work, n, ["ann", "bob", "carl", "dora"][n % 4]) for n in range(sessions)]
+            while time.monotonic() < end:
+                kind = rng.choice(["client backend", "client backend", "pgaq helper"])
+                how = "pg_terminate_backend" if kind == "pgaq helper" or rng.random() < 0.2 else "pg_cancel_backend"
+                conn.execute(f"SELECT {how}(pid) FROM pg_stat_activity WHERE backend_type = %s AND usename <> 'postgres' ORDER BY random() LIMIT 1", [kind])
+                time.sleep(rng.random() * 0.02)
+            for each in done:
+                each.result()
+        until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq helper' AND state = 'active'") == 0, "the helpers at rest")
+        found = Counter(ids(conn))
+        print(f"{len(there)} there, {len(absent)} absent, {len(unknown)} unknown")
+        assert set(found.values()) == {1}
+        assert there <= set(found) and not absent & set(found), (there - set(found), absent & set(found))
+        assert set(found) <= there | unknown
+        assert len(absent) > 0
