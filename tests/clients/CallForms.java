@@ -80,6 +80,7 @@ public final class CallForms {
 			check(name, "batch", db, CallForms::batch);
 			check(name, "wait by CALL", db, CallForms::waitByCall);
 			check(name, "wait by CallableStatement", db, CallForms::waitCallable);
+			check(name, "receive", db, CallForms::receive);
 			check(name, "listen by CALL", db, CallForms::listen);
 			check(name, "errors", db, CallForms::errors);
 			check(name, "cursor fetch size", db, CallForms::fetchSize);
@@ -416,6 +417,28 @@ public final class CallForms {
 			require(r.next() && r.getBoolean(1), "not ready");
 		}
 		same(List.of("1"), column(db, "SELECT payload FROM aq.dequeue('j')"));
+	}
+
+	private static void receive(Connection db) throws SQLException {
+		enqueue(db, "1");
+		enqueue(db, "{\"a\": 2}");
+		commit(db);
+		try (PreparedStatement p = db.prepareStatement("CALL aq.receive(?, max_messages => ?, timeout => ?)")) {
+			p.setString(1, "j");
+			p.setInt(2, 10);
+			p.setObject(3, new PGInterval("10 seconds"));
+			require(p.execute(), "no result");
+			try (ResultSet r = p.getResultSet()) {
+				require(r.next(), "no row");
+				String messages = r.getString("messages");
+				require(messages.startsWith("[{") && messages.contains("\"payload\": 1,") && messages.contains("\"payload\": {\"a\": 2},"), messages);
+			}
+		}
+		commit(db);
+		try (Statement s = db.createStatement(); ResultSet r = s.executeQuery("CALL aq.receive('j', timeout => '10 ms')")) {
+			require(r.next(), "no row");
+			same("[]", r.getString(1));
+		}
 	}
 
 	private static void waitCallable(Connection db) throws SQLException {

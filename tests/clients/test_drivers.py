@@ -119,6 +119,7 @@ EXPECTED = {
     "SELECT * FROM aq.dequeue($1, max_messages => $2, msgid => $3)": "text integer uuid",
     "SELECT * FROM aq.dequeue($1, as_type => null::bytea, max_messages => $2)": "text integer",
     "CALL aq.wait($1, $2)": "text interval",
+    "CALL aq.receive($1, max_messages => $2, timeout => $3)": "text integer interval",
     "CALL aq.listen($1, $2, $3, null, null)": "text[] text[] interval",
 }
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import psycopg
@@ -132,6 +132,21 @@ def test_arrays(conn):
     assert values(conn, "SELECT payload FROM aq.dequeue(%s, as_type => NULL::bytea, max_messages => %s)", ["f_bytea", 10]) == [b"\x01", b""]
     conn.execute("SELECT aq.enqueue_array(%s, %s)", ["f_text", ["a", "b"]])
     assert values(conn, "SELECT payload FROM aq.dequeue(%s, as_type => NULL::text, max_messages => %s)", ["f_text", 10]) == ["a", "b"]
+
+
+def test_receive(conn):
+    """Messages are dictionaries, and every parameter is what Python has."""
+    assert values(conn, "CALL aq.receive(%s, timeout => %s)", ["f", timedelta(milliseconds=10)]) == [[]]
+    ids = values(conn, "SELECT unnest(aq.enqueue_array(%s, %s))", ["f", ["1", '{"a": "x"}', "3"]])
+    conn.commit()
+    (messages,) = values(conn, "CALL aq.receive(%s, max_messages => %s, timeout => %s)", ["f", 2, "1 minute"])
+    assert [message["payload"] for message in messages] == [1, {"a": "x"}]
+    assert [uuid.UUID(message["msgid"]) for message in messages] == ids[:2]
+    assert datetime.fromisoformat(messages[0]["enqueue_time"]).tzinfo is not None
+    (messages,) = values(conn, "CALL aq.receive(%s, condition => %s)", ["f", "payload = '3'"])
+    assert [message["payload"] for message in messages] == [3]
+    conn.execute("SELECT aq.enqueue(%s, %s)", ["f_topic", "1"])
+    assert [message["payload"] for message in values(conn, "CALL aq.receive(%s, %s, %s)", ["f_topic", "ann", 10])[0]] == [1]
 
 
 def test_empty_array(conn):
