@@ -183,6 +183,7 @@ def test_evicted_partitions(conn, queue, topic):
     # a removed consumer's share goes, the others' stays
     db.execute(conn, "SELECT aq.unsubscribe(%s, 'a')", [topic])
     until(lambda: metrics(conn, topic, "b") == (34_000, 17_000, 17_000, 0), "the counts after the removal")
+    assert conn.execute("SELECT * FROM aq.check()").fetchall() == []
     assert len(take(conn, topic, "b")) == 17_000
     assert len(take(conn, queue)) == 16_900
     assert metrics(conn, queue) == (17_000, 0, 17_000, 0)
@@ -278,8 +279,10 @@ def test_exporter_runs_as_pg_monitor(conn, monitor, queue):
         assert metric["type"] in ("gauge", "counter") and metric["help"]
         assert metric["metric_name"].endswith("_total") == (metric["type"] == "counter")
         cursor = monitor.execute(queries[metric["query_ref"]].replace("%", "%%"))
-        rows = [dict(zip([column.name for column in cursor.description], row)) for row in cursor.fetchall()]
-        assert rows, metric
+        columns = [column.name for column in cursor.description]
+        assert {*metric.get("key_labels", []), *metric["values"]} <= set(columns), metric
+        rows = [dict(zip(columns, row)) for row in cursor.fetchall()]
+        assert rows or metric["query_ref"] == "waits", metric
         assert len(metric["values"]) == 1 or metric["value_label"]
         for row in rows:
             assert all(isinstance(row[label], str) for label in metric.get("key_labels", []))
