@@ -228,7 +228,7 @@ BEGIN
 			PERFORM aq.raise_error('AQ072', format('queue "%s" is an exception queue, which has no consumers', take.queue),
 				'Leave consumer_name null.');
 		END IF;
-		/* what is no name at all is nobody's name */
+		/* a text that is not a name matches no queue */
 		take.consumer := coalesce((aq_internal.split_name(o.consumer_name))[2], o.consumer_name);
 		take.transformation := (SELECT sys._check_subscriber_transformation(take.queue, t.transformation, t.chosen_by)
 			FROM aq_internal.subscriber_transformation(take.queue, take.consumer) t);
@@ -274,7 +274,7 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catal
 BEGIN
 	IF take.msgid IS NOT NULL THEN
 		PERFORM aq.raise_error('AQ017', format('there is no message %s for this consumer in queue "%s"', take.msgid, take.queue),
-			'It may have been consumed, or be in another transaction''s hands.');
+			'It may have been consumed, or locked by another transaction.');
 	END IF;
 END $$;
 COMMENT ON FUNCTION dbms_aq._not_found(dbms_aq._take_t) IS 'Internal: a message that is named by its id is not waited for';

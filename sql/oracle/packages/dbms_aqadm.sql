@@ -406,7 +406,7 @@ DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
 	IF NOT wait AND aq_internal.queue_in_use(native) THEN
-		PERFORM aq.raise_error('AQ086', format('transactions have messages of queue "%s" in hand', native),
+		PERFORM aq.raise_error('AQ086', format('running transactions use queue "%s"', native),
 			'Try again, or stop it with wait => true.');
 	END IF;
 	PERFORM aq.stop_queue(native, coalesce(enqueue, false), coalesce(dequeue, false), coalesce(wait, true));
@@ -494,7 +494,7 @@ BEGIN
 	IF upper(name) = 'PUBLIC' THEN
 		RETURN NULL;
 	ELSIF name IS NULL THEN
-		PERFORM aq.raise_error('AQ004', '"grantee" must not be null', 'PUBLIC is everybody.');
+		PERFORM aq.raise_error('AQ004', '"grantee" must not be null', 'PUBLIC means every role.');
 	END IF;
 	RETURN quote_ident(sys._fold(name))::regrole;
 END $$;

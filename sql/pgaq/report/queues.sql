@@ -76,7 +76,7 @@ CREATE FUNCTION aq_internal.report_wakeups(s aq_internal.span) RETURNS jsonb LAN
 RETURN (SELECT aq_internal.section('wakeups', 'Wake-ups', ARRAY['Wake-ups', 'Total|wake-ups|number|0', '% of Sent|%|percent|1', 'Per Second|wake-ups/s|number|1', 'Per Message Dequeued|wake-ups/message|number|2'],
 		jsonb_agg(jsonb_build_array(label, value, aq_internal.ratio(value, aq_internal.stat(s, 'queue wake-ups sent'), 100), aq_internal.ratio(value, (s).elapsed),
 			aq_internal.ratio(value, aq_internal.stat(s, 'queue messages dequeued'))) ORDER BY n) FILTER (WHERE value IS NOT NULL),
-		ARRAY['Useful: the session found a message. False: it found none for it, and went on waiting. Passed on: it left, and somebody else was woken.'])
+		ARRAY['Useful: the session found a message. False: it found no message for it, and continued to wait. Passed on: it had left, and another session was woken.'])
 	FROM (VALUES (1, 'sent', aq_internal.stat(s, 'queue wake-ups sent')), (2, 'useful', aq_internal.stat(s, 'queue wake-ups useful')),
 		(3, 'false', aq_internal.stat(s, 'queue wake-ups false')), (4, 'passed on', aq_internal.stat(s, 'queue wake-ups passed on'))) v(n, label, value));
 COMMENT ON FUNCTION aq_internal.report_wakeups(aq_internal.span) IS 'Internal: section of the report';

@@ -253,7 +253,7 @@ COMMENT ON FUNCTION aq_internal.drop_table_views(text) IS 'Internal: drop the vi
 
 CREATE FUNCTION aq_internal.drop_views(native text, of_table boolean) RETURNS void
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_table_drop_views';
-COMMENT ON FUNCTION aq_internal.drop_views(text, boolean) IS 'Internal: the same, or the view of a queue, for everybody who may administer it';
+COMMENT ON FUNCTION aq_internal.drop_views(text, boolean) IS 'Internal: the same, or the view of a queue, for every role that can administer it';
 
 -- Oracle's source.user_data.name is (source.user_data).name in PostgreSQL.  What is in quotes stays as it is.
 CREATE FUNCTION aq_internal.in_parentheses(expression text, "table" text) RETURNS text
@@ -316,7 +316,7 @@ DECLARE
 	consumer text;
 	purged bigint := 0;
 BEGIN
-	/* in one order, whoever purges: nobody waits for who waits for him */
+	/* in one order, for all sessions that purge: so they cannot deadlock */
 	FOR native IN SELECT n FROM (SELECT q.queue_name FROM aq.queues q WHERE q.queue_table = in_table
 			UNION ALL SELECT purge_queue_table.queue_table WHERE in_table IS NULL) AS x (n) ORDER BY n COLLATE "C" LOOP
 		IF nullif(trim(condition), '') IS NULL THEN
