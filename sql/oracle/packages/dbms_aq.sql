@@ -228,7 +228,7 @@ BEGIN
 			PERFORM aq.raise_error('AQ072', format('queue "%s" is an exception queue, which has no consumers', take.queue),
 				'Leave consumer_name null.');
 		END IF;
-		/* a text that is not a name matches no queue */
+		/* a text that is not a name matches no consumer */
 		take.consumer := coalesce((aq_internal.split_name(o.consumer_name))[2], o.consumer_name);
 		take.transformation := (SELECT sys._check_subscriber_transformation(take.queue, t.transformation, t.chosen_by)
 			FROM aq_internal.subscriber_transformation(take.queue, take.consumer) t);
