@@ -68,10 +68,11 @@ def test_more_databases_than_slots(new_server):
         with own.connect(name) as there:
             put(there, "q", "expired", expiration="0.5 s")
     own.restart()
+    lag = "SELECT lag FROM aq.subscribers WHERE queue_name = 'dead'"
     with own.connect() as conn:
         for name in names:
             with own.connect(name) as there:
-                until(lambda: stored(there, "dead") == 1, f"the message in the exception queue of {name}")
+                until(lambda: db.value(there, lag) == 1, f"the message in the exception queue of {name}")
         until(lambda: set(states(conn).values()) <= {"running", "away"}, "all of them rest")
         assert "waiting" not in states(conn).values() and len(workers(conn)) <= 5
 
