@@ -160,7 +160,7 @@ def test_options_of_queue_tables_during_the_conversion(server, conn, in_table, o
         until(lambda: db.value(conn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1, "the rule")
         convert(conn)
         db.execute(conn, "SELECT pg_advisory_unlock(1)")
-        with pytest.raises(psycopg.Error, match="priority 50 is out of range|sequence deviation needs a queue table"):
+        with pytest.raises(psycopg.Error, match="priority 50 is out of range|is not in a queue table"):
             enqueue.result(PATIENCE)
     db.execute(conn, "DROP FUNCTION waits()")
 
