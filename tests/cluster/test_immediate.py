@@ -35,6 +35,8 @@ BEGIN
     RETURN job;
 END $$;
 """
+# by pg_terminate_backend, of a process that has ended just before
+GONE = "is not a PostgreSQL backend process"
 HELPERS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq helper'"
 NOW = "dbms_aq.enqueue_options_t(visibility => dbms_aq.immediate())"
 ENQUEUE = f"CALL dbms_aq.enqueue('i.jobs', {NOW}, NULL, ROW(%s, %s)::i.job_t, NULL)"
@@ -57,6 +59,7 @@ def grant(conn, role):
 
 @pytest.fixture(scope="module", autouse=True)
 def jobs(server):
+    server.expect_log(GONE)
     with server.connect() as conn:
         set_up(conn, "ann", "bob")
 
@@ -450,7 +453,7 @@ def test_a_helper_that_ends_between_calls_is_not_noticed(server, conn):
 
 @pytest.fixture(scope="module")
 def points(library):
-    with pytest.MonkeyPatch.context() as patch, server_with_points(patch, library, "helpers", "terminat|cancel") as server:
+    with pytest.MonkeyPatch.context() as patch, server_with_points(patch, library, "helpers", f"terminat|cancel|{GONE}") as server:
         with server.connect() as conn:
             set_up(conn, "ann", "bob")
         yield server
@@ -527,7 +530,7 @@ def test_what_is_said_of_calls_is_true(new_server, is_long, seed):
     """Callers are cancelled and terminated, helpers are terminated; each message is there exactly if its call says so."""
     rng = random.Random(seed)
     server = new_server("fates", max_connections="100")
-    server.expect_log("terminat|cancel")
+    server.expect_log(f"terminat|cancel|{GONE}")
     sessions, seconds = (16, 60) if is_long else (8, 6)
     there, absent, unknown = set(), set(), set()
     end = time.monotonic() + seconds
