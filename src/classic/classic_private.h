@@ -418,6 +418,8 @@ extern void aq_classic_count_measure(AqQueue *queue, AqMeasure *measures, int n)
 /* --- classic_queue.c */
 extern void aq_classic_queue_load(AqQueue *queue, AqQueueShm *shm);
 extern bool aq_classic_queue_idle(AqQueueShm *shm);
+extern bool aq_classic_queue_counts_all(AqQueueShm *shm);
+extern Bitmapset *aq_classic_queue_without_messages(AqQueue *queue, Bitmapset *positions);
 extern void aq_classic_queue_unload(AqQueueShm *shm);
 
 /* --- classic_check.c: aq.check() */

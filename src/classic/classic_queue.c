@@ -12,6 +12,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "executor/spi.h"
+#include "lib/stringinfo.h"
 #include "storage/procarray.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
@@ -231,6 +232,46 @@ aq_classic_queue_idle(AqQueueShm *shm)
 
 	return cq->retries == 0 && pg_atomic_read_u32(&cq->nretries) == 0 &&
 		aq_classic_area->ndoubts == 0 && !aq_classic_area->too_many;
+}
+
+/* A prepared transaction that has ended shows in the tables. */
+bool
+aq_classic_queue_counts_all(AqQueueShm *shm)
+{
+	return !aq_classic_area->too_many && !aq_classic_doubts_any(shm);
+}
+
+/*
+ * The tables are asked, because the worker counts what prepared transactions
+ * have enqueued some time after their end.
+ */
+Bitmapset *
+aq_classic_queue_without_messages(AqQueue *queue, Bitmapset *positions)
+{
+	MemoryContext context = CurrentMemoryContext;
+	Bitmapset  *found = NULL;
+	StringInfoData query;
+	int			position = -1;
+
+	if (!aq_row_scan_try_lock(queue))
+		return NULL;
+	initStringInfo(&query);
+	appendStringInfoString(&query, "SELECT p FROM unnest(ARRAY[-1");
+	while ((position = bms_next_member(positions, position)) >= 0)
+		appendStringInfo(&query, ", %d", position);
+	appendStringInfo(&query, "]::smallint[]) p WHERE p >= 0 AND NOT EXISTS (SELECT FROM aq_data.%s r WHERE r.queue_id = %d "
+					 "AND r.\"position\" = p AND r.state <> %d AND r.state <> %d)",
+					 consumed_table(queue), queue->id, STATE_PROCESSED, STATE_EXPIRED);
+	aq_sql_run(query.data, 0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		MemoryContext spi = MemoryContextSwitchTo(context);
+
+		found = bms_add_member(found, DatumGetInt16(result_value(i, 1)));
+		MemoryContextSwitchTo(spi);
+	}
+	SPI_finish();
+	return found;
 }
 
 /* No session can reach the queue any more: none of its latches is needed. */

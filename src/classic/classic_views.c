@@ -43,7 +43,7 @@ messages_query(AqQueue *queue, const char *where)
 		appendStringInfo(&s,
 						 "aq_data.%s l JOIN aq_data.%s m USING (queue_id, key1, key2, step) "
 						 "JOIN aq_internal.subscriber s ON s.queue_id = abs(l.queue_id) AND s.\"position\" = l.\"position\" "
-						 "AND s.consumer IS NOT NULL",
+						 "AND s.consumer IS NOT NULL AND s.created <= m.enqueue_time",
 						 aq_schema_consumer_table(queue->table.id), aq_schema_message_table(queue->table.id));
 	else
 		appendStringInfo(&s, "aq_data.%s m, LATERAL (SELECT m.*, m.xmin, m.xmax) l",

@@ -31,6 +31,14 @@
 #include "utils/uuid.h"
 
 #define AQ_MAX_CONSUMERS 1024
+
+/* The last position is not a consumer's: sessions that wait for an unknown name wait there. */
+#define AQ_NO_CONSUMER (AQ_MAX_CONSUMERS - 1)
+#define AQ_POSITIONS (AQ_MAX_CONSUMERS - 1)
+
+/* So many of them are kept for subscribers. */
+#define AQ_SUBSCRIBER_POSITIONS 100
+#define AQ_RECIPIENT_POSITIONS (AQ_POSITIONS - AQ_SUBSCRIBER_POSITIONS)
 #define AQ_MAX_SHARDS 32
 
 /* A sharded queue counts a message's attempts up to this, a byte each. */
@@ -59,6 +67,7 @@ typedef struct AqConsumer
 	int64		number;
 	char	   *name;			/* NULL: removed */
 	bool		subscriber;		/* else named in recipient lists only */
+	TimestampTz created;
 	int			delivery;		/* AQ_PERSISTENT, AQ_BUFFERED: what a subscriber gets */
 	char	   *rule_text;		/* NULL: every message */
 	Oid			rule_role;		/* wrote the rule; InvalidOid: not known */
@@ -236,6 +245,12 @@ typedef struct AqConsumerShm
 	pg_atomic_uint64 counted_oldest;
 	pg_atomic_uint64 counted_at;
 	pg_atomic_uint64 rule_logged;	/* hash of the rule whose failure was logged; 0: none */
+	/* of a recipient: see holds.c */
+	pg_atomic_uint64 closing;	/* number of the one whose position the worker gives back; 0: none */
+	pg_atomic_uint32 holds;		/* by transactions that enqueue for it, and dequeues */
+	/* the worker's own: nothing has happened to it since then, see recipient.c */
+	uint32		idle_enqueued;	/* the lowest bits */
+	TimestampTz idle_since;		/* 0: not idle when it was looked at last */
 } AqConsumerShm;
 
 #define AQ_CONSUMERS_PER_CHUNK 8
@@ -281,6 +296,7 @@ struct AqQueueShm
 	AqCond		room;			/* enqueuers of buffered messages may go on: see flow.c */
 	pg_atomic_uint64 room_below;	/* they wait for a lag below this; 0: none waits */
 	char		recipient[AQ_MAX_NAME]; /* to be given a position; waiters latch */
+	char		refused[AQ_MAX_NAME];	/* there was none for this one; the same latch */
 	/* counters since the queue was loaded */
 	pg_atomic_uint64 enqueued;
 	pg_atomic_uint64 dequeued;
@@ -371,6 +387,7 @@ aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
 #define AQ_WORK_BUFFERED	0x0800	/* make the tables of buffered messages */
 #define AQ_WORK_SURPLUS		0x1000	/* drop empty tables that are too many */
 #define AQ_WORK_COUNT		0x2000	/* count what aq.metrics() shows of a queue table's queue */
+#define AQ_WORK_IDLE		0x4000	/* give back positions of recipients without messages */
 
 /* --- shm.c */
 extern AqConsumerShm *aq_shm_consumer(AqQueueShm *shm, int position);

@@ -197,6 +197,16 @@ typedef struct AqStore
 	 * ended when removed->settled.
 	 */
 	bool		(*free_position) (AqQueue *queue, AqRemoved *removed);
+	/*
+	 * Do the counters of its consumers say all that the tables hold for them?
+	 * Not yet after a restart, and not while prepared transactions have messages.
+	 */
+	bool		(*counts_all) (AqQueueShm *shm);
+	/*
+	 * Those of the positions for which the tables hold nothing that a consumer is
+	 * not done with.  NULL: the counters are exact.
+	 */
+	Bitmapset  *(*without_messages) (AqQueue *queue, Bitmapset *positions);
 	/* The worker's jobs, in their order; time_job when aq_work_announce_time() has said so. */
 	const AqStoreJob *jobs;
 	int			njobs;

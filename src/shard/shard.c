@@ -154,6 +154,23 @@ in_doubt(AqQueueShm *shm)
 	return false;
 }
 
+/* Not read since a restart, or a prepared transaction's messages are not settled yet. */
+static bool
+is_not_counted(const Partition *partition)
+{
+	return !partition->in_lag || partition->ndoubt > 0;
+}
+
+static bool
+counts_all(AqQueueShm *shm)
+{
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
+		if (aq_stream_partition_from(stream, 0, is_not_counted) != NULL)
+			return false;
+	return true;
+}
+
 static const AqStoreJob shard_jobs[] = {
 	{AQ_WORK_RETRY, aq_retry_job},
 	{AQ_WORK_TABLES, aq_tables_job},
@@ -179,6 +196,7 @@ static const AqStore shard_store = {
 	.ready = aq_take_is_ready,
 	.in_doubt = in_doubt,
 	.free_position = aq_positions_free,
+	.counts_all = counts_all,
 	.jobs = shard_jobs,
 	.njobs = lengthof(shard_jobs),
 	.time_job = {0, aq_timers_job},

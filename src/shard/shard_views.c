@@ -568,11 +568,12 @@ message_row(MessageRows *rows, const AqMessage *m, int position, const char *con
 	aq_rows_end(row);
 }
 
+/* The consumer of a message of this time; NULL: it is not there any more, nor in the place of another one. */
 static const char *
-consumer_name(AqQueue *queue, int position)
+consumer_name(AqQueue *queue, int position, TimestampTz enqueued)
 {
 	for (int i = 0; i < queue->nconsumers; i++)
-		if (queue->consumers[i].position == position)
+		if (queue->consumers[i].position == position && queue->consumers[i].created <= enqueued)
 			return queue->consumers[i].name;
 	return NULL;
 }
@@ -605,7 +606,7 @@ message_rows(MessageRows *rows, HeapTuple tuple, TupleDesc desc)
 	targets = DatumGetByteaPP(values[MSG_TARGETS]);
 	while ((position = targets_next(targets, position)) >= 0)
 	{
-		const char *consumer = consumer_name(queue, position);
+		const char *consumer = consumer_name(queue, position, m.enqueue_time);
 
 		if (consumer != NULL)
 			message_row(rows, &m, position, consumer);

@@ -27,6 +27,7 @@ RARE = {
     "helper-granted", "helper-began", "helper-executed", "helper-committed", "helper-answered",
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
     "conversion-written", "conversion-announced", "conversion-ended", "positions-freed", "buffered-made",
+    "recipient-added", "recipients-closing", "recipients-gone",
     "tables-made", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
 }  # fmt: skip
 # these are only on the way of queue tables

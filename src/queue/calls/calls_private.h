@@ -25,7 +25,7 @@ extern void aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, ui
 								 const bool *nulls, Bitmapset **targets);
 
 /* --- wait.c */
-extern bool aq_wait_until(AqQueue *const *queues, int n, int position, bool selective, int64 timeout_us,
+extern bool aq_wait_until(AqQueue *const *queues, int n, const int *position, bool selective, int64 timeout_us,
 						  bool (*attempt) (void *arg), void *arg);
 
 /*

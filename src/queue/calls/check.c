@@ -55,6 +55,7 @@ check_queue(AqQueue *queue, AqFindings *findings)
 	findings->store = queue->store->kind;
 	check_counts(queue->shm, findings);
 	aq_waiters_check_queue(queue->shm, findings);
+	aq_holds_check(queue, findings);
 	if (queue->store->check != NULL)
 		queue->store->check(queue, findings);
 	findings->queue_id = 0;

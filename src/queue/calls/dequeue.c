@@ -39,6 +39,7 @@ typedef struct Request
 	text	   *correlation;	/* LIKE pattern, or NULL */
 	AqRule	   *condition;		/* or NULL */
 	const char *consumer;
+	int			consumer_index; /* where it was in the description last */
 	const char *pattern;		/* correlation as a string */
 	int			delivery;
 	int			nsources;
@@ -278,6 +279,47 @@ refresh_sources(Request *request)
 	}
 }
 
+/* Where the consumer is now; NULL: nowhere, it is not known. */
+static AqConsumer *
+find_consumer(Request *request)
+{
+	AqQueue    *queue = request->queue;
+	AqConsumer *consumer = NULL;
+
+	if (request->consumer_index < queue->nconsumers)
+		consumer = &queue->consumers[request->consumer_index];
+	if (consumer == NULL || consumer->name == NULL || strcmp(consumer->name, request->consumer) != 0)
+		consumer = aq_catalog_consumer(queue, request->consumer);
+	request->take.position = consumer != NULL ? consumer->position : -1;
+	for (int i = 0; i < request->nsources; i++)
+		request->sources[i].take.position = request->take.position;
+	if (consumer != NULL)
+		request->consumer_index = consumer - queue->consumers;
+	return consumer;
+}
+
+/*
+ * Look the consumer up, and keep a recipient from losing its position while the
+ * call takes messages; *held: it has to be let go then.  False: the queue has
+ * to be looked up again.
+ */
+static bool
+hold_consumer(Request *request, bool begins, bool *held)
+{
+	AqConsumer *consumer;
+
+	*held = false;
+	if (!request->queue->multi)
+		return true;
+	consumer = find_consumer(request);
+	if (consumer == NULL || consumer->subscriber || aq_holds_take(request->queue, consumer, held))
+		return true;
+	if (begins)
+		aq_use_undo(request->queue);
+	request->queue = aq_recipient_settle(request->queue, request->consumer, AQ_RIGHT_DEQUEUE);
+	return false;
+}
+
 static void
 take_from(Request *request, Source *source)
 {
@@ -302,16 +344,23 @@ attempt(void *arg)
 {
 	static unsigned int turn;
 	Request    *request = arg;
-	bool		begins = false;
+	bool		begins = false,
+				held;
 
 	/* a wait is long: it may have been changed meanwhile */
-	if (request->take.mode == AQ_MODE_BROWSE)
-		request->queue = aq_pins_pin_current(request->queue, false);
-	else
-		request->queue = aq_use_begin(request->queue, false, &begins);
+	do
+	{
+		if (request->take.mode == AQ_MODE_BROWSE)
+			request->queue = aq_pins_pin_current(request->queue, false);
+		else
+			request->queue = aq_use_begin(request->queue, false, &begins);
+	} while (!hold_consumer(request, begins, &held));
 	refresh_sources(request);
-	for (int i = 0; i < request->nsources && request->found < request->take.max; i++)
+	aq_point("recipient-held");
+	for (int i = 0; i < request->nsources && request->take.position >= 0 && request->found < request->take.max; i++)
 		take_from(request, &request->sources[(turn + i) % request->nsources]);
+	if (held)
+		aq_holds_drop(request->queue, request->take.position);
 	if (request->found > 0 && request->nsources > 1)
 		turn++;
 	if (begins && request->found == 0)
@@ -331,7 +380,7 @@ wait_for_sources(Request *request, int64 timeout)
 
 	for (int i = 0; i < request->nsources; i++)
 		queues[i] = request->sources[i].queue;
-	(void) aq_wait_until(queues, request->nsources, request->take.position,
+	(void) aq_wait_until(queues, request->nsources, &request->take.position,
 						 request->take.filter != NULL || request->take.id != NULL,
 						 timeout, attempt, request);
 }
@@ -370,7 +419,7 @@ dequeue(FunctionCallInfo fcinfo, int first)
 		aq_time_queue_is(request.sources[0].queue->id);
 	if (request.take.position >= 0 && attempt(&request))
 		return (Datum) 0;
-	if (request.take.position >= 0 && timeout != 0)
+	if (timeout != 0)
 		wait_for_sources(&request, timeout);
 	if (request.found == 0)
 		for (int i = 0; i < request.nsources; i++)

@@ -362,9 +362,34 @@ side_to_put(FunctionCallInfo fcinfo, AqQueue *queue)
 /* --- recipients --------------------------------------------------------------------- */
 
 /*
- * Positions of the names in a recipient list.  Names that are not known yet
- * get a position, in a transaction of its own where that is possible.
+ * The consumer of this name, which keeps its position until the transaction has
+ * ended.  A name that is not known yet gets a position, in a transaction of its
+ * own where that is possible.
  */
+static AqConsumer *
+recipient(AqQueue **queue, const char *name)
+{
+	char	   *queue_name = pstrdup((*queue)->name);
+	int32		id = abs((*queue)->id);
+	int			delivery = (*queue)->delivery;
+	AqConsumer *consumer;
+	bool		new;
+
+	for (;;)
+	{
+		consumer = aq_catalog_consumer(*queue, name);
+		if (consumer != NULL && (consumer->subscriber || aq_holds_take(*queue, consumer, &new)))
+			break;
+		aq_args_check_name(name, "recipient");
+		aq_recipient_add(aq_catalog_get_again(id, queue_name, AQ_RIGHT_ENQUEUE), name);
+		aq_point("recipient-added");
+		*queue = aq_catalog_for_delivery(aq_catalog_get_again(id, queue_name, AQ_RIGHT_ENQUEUE), delivery);
+	}
+	pfree(queue_name);
+	return consumer;
+}
+
+/* Positions of the names in a recipient list. */
 static Bitmapset *
 recipient_list(AqQueue **queue, ArrayType *array)
 {
@@ -372,8 +397,6 @@ recipient_list(AqQueue **queue, ArrayType *array)
 	bool	   *nulls;
 	int			n;
 	Bitmapset  *set = NULL;
-	char	   *queue_name = pstrdup((*queue)->name);
-	int32		id = abs((*queue)->id);
 	int			delivery = (*queue)->delivery;
 
 	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
@@ -390,16 +413,7 @@ recipient_list(AqQueue **queue, ArrayType *array)
 		if (nulls[i])
 			ereport(ERROR, aq_error(AQ_ERR_RECIPIENT_INVALID, "recipient %d of the list is null", i + 1));
 		name = TextDatumGetCString(elements[i]);
-		consumer = aq_catalog_consumer(*queue, name);
-		if (consumer == NULL)
-		{
-			aq_args_check_name(name, "recipient");
-			aq_subscriber_add_recipient(aq_catalog_get_again(id, queue_name, AQ_RIGHT_ENQUEUE), name);
-			*queue = aq_catalog_for_delivery(aq_catalog_get_again(id, queue_name, AQ_RIGHT_ENQUEUE), delivery);
-			consumer = aq_catalog_consumer(*queue, name);
-			if (consumer == NULL)
-				elog(ERROR, "recipient \"%s\" was not added", name);
-		}
+		consumer = recipient(queue, name);
 		if (bms_is_member(consumer->position, set))
 			ereport(ERROR,
 					aq_error(AQ_ERR_RECIPIENT_INVALID, "recipient \"%s\" is in the list twice", name));

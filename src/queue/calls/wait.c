@@ -22,40 +22,58 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-/* a session that waits for an unknown consumer waits at a position that no consumer has */
-#define NO_CONSUMER (AQ_MAX_CONSUMERS - 1)
-
 /* --- aq.dequeue(wait => ...) ------------------------------------------------------------ */
 
 typedef struct DequeueWait
 {
+	int			n;
+	AqWaitTarget *targets;
+	const int  *position;		/* where an attempt has found the consumer; -1: it is not known */
 	bool		(*attempt) (void *arg);
 	void	   *arg;
 } DequeueWait;
+
+/* Wait where the consumer is now; false: that is where the targets are. */
+static bool
+move_targets(DequeueWait *wait)
+{
+	int			position = *wait->position < 0 ? AQ_NO_CONSUMER : *wait->position;
+	bool		moved = wait->targets[0].position != position;
+
+	for (int i = 0; i < wait->n && moved; i++)
+	{
+		(void) aq_shm_consumer_make(wait->targets[i].shm, position);
+		wait->targets[i].position = position;
+	}
+	return moved;
+}
 
 static int
 check_by_attempt(void *arg)
 {
 	DequeueWait *wait = arg;
 
-	return wait->attempt(wait->arg) ? 0 : -1;
+	if (wait->attempt(wait->arg))
+		return 0;
+	return move_targets(wait) ? AQ_WAITERS_AGAIN : -1;
 }
 
 /* queues: a queue, its buffered queue, or both. */
 bool
-aq_wait_until(AqQueue *const *queues, int n, int position, bool selective, int64 timeout_us,
+aq_wait_until(AqQueue *const *queues, int n, const int *position, bool selective, int64 timeout_us,
 			  bool (*attempt) (void *arg), void *arg)
 {
 	AqWaitTarget	   *targets = palloc0(n * sizeof(AqWaitTarget));
-	DequeueWait wait = {.attempt = attempt,.arg = arg};
+	DequeueWait wait = {.n = n,.targets = targets,.position = position,.attempt = attempt,.arg = arg};
 	int64		deadline = timeout_us < 0 ? -1 : aq_clock_us() + timeout_us;
 
 	for (int i = 0; i < n; i++)
 	{
 		targets[i].shm = queues[i]->shm;
-		targets[i].position = position;
+		targets[i].position = -1;
 		targets[i].selective = selective;
 	}
+	(void) move_targets(&wait);
 	return aq_waiters_sleep(targets, n, false, false, AQ_EVENT_DEQUEUE_WAIT, deadline, check_by_attempt, &wait) >= 0;
 }
 
@@ -167,7 +185,7 @@ check_queues(void *arg)
 
 			/* dropped and created again, or subscribed meanwhile */
 			if (position < 0)
-				position = NO_CONSUMER;
+				position = AQ_NO_CONSUMER;
 			if (target->shm != queue->shm || target->position != position)
 			{
 				target->shm = queue->shm;

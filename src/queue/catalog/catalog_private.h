@@ -28,6 +28,7 @@ extern int	aq_parameters_buffered_message_limit;
 extern int	aq_parameters_flow_control_timeout_ms;
 extern int	aq_parameters_immediate_helpers;
 extern int	aq_parameters_immediate_idle_timeout_ms;
+extern int	aq_parameters_recipient_grace_ms;
 
 /* how listen is woken */
 typedef enum AqListenWakeup
@@ -64,6 +65,8 @@ typedef struct AqChange
 		AQ_CHANGE_CHANGED,		/* they need not */
 		AQ_CHANGE_DROPPED,
 		AQ_CHANGE_UNSUBSCRIBED,
+		AQ_CHANGE_RECIPIENT,	/* a new one */
+		AQ_CHANGE_RELEASED,		/* positions of recipients were given back */
 		AQ_CHANGE_CONVERTED,
 		AQ_CHANGE_TABLE_LEFT,
 		AQ_CHANGE_STOPPING
@@ -77,6 +80,8 @@ extern void aq_pending_created(int32 id);
 extern void aq_pending_dropped(int32 id);
 extern void aq_pending_altered(int32 id);
 extern void aq_pending_changed(int32 id);	/* waiters need not check again */
+extern void aq_pending_recipient(int32 id);
+extern void aq_pending_released(int32 id);
 extern void aq_pending_converted(int32 id);
 extern void aq_pending_table_left(int32 id);
 extern void aq_pending_consumer_removed(int32 id, int position, int64 number);

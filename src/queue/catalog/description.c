@@ -26,6 +26,7 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
+#include "utils/timestamp.h"
 
 /* The columns of aq_internal.subscriber. */
 enum
@@ -89,6 +90,7 @@ read_consumers(AqQueue *queue, Snapshot snapshot)
 			continue;
 		consumer->name = TextDatumGetCString(values[SUBSCRIBER_NAME]);
 		consumer->subscriber = strcmp(kind, "subscriber") == 0;
+		consumer->created = DatumGetTimestampTz(values[SUBSCRIBER_CREATED]);
 		consumer->delivery = DatumGetInt16(values[SUBSCRIBER_DELIVERY]);
 		if (!nulls[SUBSCRIBER_RULE])
 			consumer->rule_text = TextDatumGetCString(values[SUBSCRIBER_RULE]);

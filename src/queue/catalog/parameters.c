@@ -19,6 +19,7 @@ int			aq_parameters_buffered_message_limit = 100000;
 int			aq_parameters_flow_control_timeout_ms = 10000;
 int			aq_parameters_immediate_helpers = 3;
 int			aq_parameters_immediate_idle_timeout_ms = 60000;
+int			aq_parameters_recipient_grace_ms = 60000;
 
 static const struct config_enum_entry listen_wakeups[] = {
 	{"targeted", AQ_LISTEN_TARGETED, false},
@@ -97,4 +98,12 @@ aq_parameters_define(void)
 							PGC_USERSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	define_helpers();
+	DefineCustomIntVariable("pgaq.recipient_grace",
+							"How long a recipient that is no subscriber keeps its place in a queue without messages.",
+							"Then the worker gives the place back. It does so at once for another recipient when "
+							"there is no other place.",
+							&aq_parameters_recipient_grace_ms,
+							60000, 1000, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
 }

@@ -62,6 +62,20 @@ aq_pending_consumer_removed(int32 id, int position, int64 number)
 	changes[nchanges - 1].number = number;
 }
 
+/* A new recipient: sessions that wait under a name which is unknown to them check again. */
+void
+aq_pending_recipient(int32 id)
+{
+	remember_change(id, AQ_CHANGE_RECIPIENT);
+}
+
+/* Positions of recipients were given back, which are closing in shared memory. */
+void
+aq_pending_released(int32 id)
+{
+	remember_change(id, AQ_CHANGE_RELEASED);
+}
+
 void
 aq_pending_converted(int32 id)
 {

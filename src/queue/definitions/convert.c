@@ -261,6 +261,13 @@ both_free_position(AqQueue *queue, AqRemoved *removed)
 	return classic()->free_position(queue, removed) && sharded()->free_position(queue, removed);
 }
 
+/* The counters are those of both: recipients keep their positions until one store is left. */
+static bool
+both_count_all(AqQueueShm *shm)
+{
+	return false;
+}
+
 static bool
 both_in_doubt(AqQueueShm *shm)
 {
@@ -295,6 +302,7 @@ const AqStore aq_convert_store = {
 	.ready = both_ready,
 	.in_doubt = both_in_doubt,
 	.free_position = both_free_position,
+	.counts_all = both_count_all,
 	.worker_may_put = both_worker_may_put,
 };
 

@@ -58,9 +58,14 @@ extern void aq_queue_table_check_schema(const char *name);
 extern AqQueueTableRow aq_queue_table_get(const char *name, bool must_own);
 
 /* --- subscriber.c */
-extern void aq_subscriber_add_recipient(AqQueue *queue, const char *name);
-extern void aq_subscriber_recipients_job(int32 id, AqQueueShm *shm);
+extern bool aq_subscriber_insert_recipient(AqQueue *queue, const char *name);
 extern void aq_subscriber_positions_job(int32 id, AqQueueShm *shm);
+
+/* --- recipient.c */
+extern void aq_recipient_add(AqQueue *queue, const char *name);
+extern AqQueue *aq_recipient_settle(AqQueue *queue, const char *name, AqRight right);
+extern void aq_recipient_job(int32 id, AqQueueShm *shm);
+extern void aq_recipient_idle_job(int32 id, AqQueueShm *shm);
 
 /* --- stop.c */
 extern void aq_stop_wait_for_users(AqQueue *queue, bool enqueue, bool dequeue);

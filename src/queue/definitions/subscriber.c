@@ -1,13 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * subscriber.c
- *	  Consumers of a queue: subscribers, and recipients that were only named in
- *	  a recipient list.
+ *	  Subscribers of a queue, and the positions of all its consumers.
  *
  * Every consumer has a position: its bit in the messages' sets of consumers.
- * A new recipient gets one in a transaction of the worker, so that an
- * enqueuer's transaction does not keep the catalog to itself; only for a
- * queue of the running transaction it is done here.
+ * Recipients, which are named in recipient lists only, get and lose theirs in
+ * recipient.c; some positions are kept for subscribers.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -25,32 +23,20 @@
 /* how long between checks of removed consumers, microseconds */
 #define CHECK_AGAIN ((int64) 5000000)
 
-/* the last position belongs to sessions that wait for an unknown consumer, see wait.c */
-#define POSITIONS (AQ_MAX_CONSUMERS - 1)
-
+/* The lowest position that no consumer has, or -1.  They are sorted by position. */
 static int
-free_position(AqQueue *queue)
+free_position(const AqQueue *queue)
 {
-	for (int position = 0; position < POSITIONS; position++)
-	{
-		bool		used = false;
+	int			position = 0;
 
-		/* they are sorted, so this ends soon */
-		for (int i = 0; i < queue->nconsumers && !used; i++)
-			used = queue->consumers[i].position == position;
-		if (!used)
-			return position;
-	}
-	ereport(ERROR,
-			aq_error(AQ_ERR_SUBSCRIBER_LIMIT, "queue \"%s\" cannot have more than %d consumers",
-					 queue->name, POSITIONS),
-			errhint("Remove some with aq.unsubscribe. Names from recipient lists also "
-					"count, and removed consumers until their messages are gone."));
+	while (position < queue->nconsumers && queue->consumers[position].position == position)
+		position++;
+	return position < AQ_POSITIONS ? position : -1;
 }
 
 /* rule: written by the current role; NULL: every message. */
 static void
-insert_consumer(AqQueue *queue, const char *name, const char *kind, const char *rule, int delivery,
+insert_consumer(AqQueue *queue, int position, const char *name, const char *kind, const char *rule, int delivery,
 				Datum comment, bool comment_null)
 {
 	Oid			types[8] = {INT4OID, INT2OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT2OID, OIDOID};
@@ -58,7 +44,7 @@ insert_consumer(AqQueue *queue, const char *name, const char *kind, const char *
 	char		nulls[9] = "        ";
 
 	values[0] = Int32GetDatum(queue->id);
-	values[1] = Int16GetDatum(free_position(queue));
+	values[1] = Int16GetDatum(position);
 	values[2] = CStringGetTextDatum(name);
 	values[3] = CStringGetTextDatum(kind);
 	values[4] = rule ? CStringGetTextDatum(rule) : 0;
@@ -83,6 +69,38 @@ update_consumer(AqQueue *queue, int position, const char *set, const char *text)
 
 	aq_sql_change(psprintf("UPDATE aq_internal.subscriber SET %s WHERE queue_id = $1 AND \"position\" = $2", set),
 				  4, types, values, nulls);
+}
+
+static int
+position_for_subscriber(AqQueue *queue)
+{
+	int			position = free_position(queue);
+
+	if (position < 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_SUBSCRIBER_LIMIT, "queue \"%s\" cannot have more than %d consumers",
+						 queue->name, AQ_POSITIONS),
+				errhint("Remove subscribers with aq.unsubscribe, or dequeue the messages of recipients. "
+						"Removed subscribers count until their messages are gone."));
+	return position;
+}
+
+/*
+ * A new recipient, at a position that is not kept for subscribers.  False when
+ * there is none.  The caller has the queue's lock.
+ */
+bool
+aq_subscriber_insert_recipient(AqQueue *queue, const char *name)
+{
+	int			position = free_position(queue);
+	int			recipients = 0;
+
+	for (int i = 0; i < queue->nconsumers; i++)
+		recipients += queue->consumers[i].name != NULL && !queue->consumers[i].subscriber;
+	if (position < 0 || recipients >= AQ_RECIPIENT_POSITIONS)
+		return false;
+	insert_consumer(queue, position, name, "recipient", NULL, AQ_PERSISTENT_OR_BUFFERED, 0, true);
+	return true;
 }
 
 static AqQueue *
@@ -143,7 +161,7 @@ aq_subscriber_add(PG_FUNCTION_ARGS)
 		update_consumer(queue, consumer->position,
 						psprintf("kind = 'subscriber', rule = $3, rule_role = $4, delivery_mode = %d", delivery), rule);
 	else
-		insert_consumer(queue, name, "subscriber", rule, delivery,
+		insert_consumer(queue, position_for_subscriber(queue), name, "subscriber", rule, delivery,
 						PG_ARGISNULL(3) ? 0 : PG_GETARG_DATUM(3), PG_ARGISNULL(3));
 	aq_pending_altered(id);
 	aq_catalog_changed();
@@ -199,81 +217,6 @@ aq_subscriber_remove(PG_FUNCTION_ARGS)
 	aq_pending_consumer_removed(id, consumer.position, consumer.number);
 	aq_catalog_changed();
 	PG_RETURN_VOID();
-}
-
-/* --- recipients ------------------------------------------------------------------------ */
-
-/* Put the name into the queue's request, if there is none yet. */
-static void
-ask_worker(AqQueueShm *shm, const char *name)
-{
-	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
-	if (shm->recipient[0] == '\0')
-		strlcpy(shm->recipient, name, AQ_MAX_NAME);
-	aq_latch_free(&shm->waiters_latch);
-	aq_work_post(shm, AQ_WORK_RECIPIENTS);
-}
-
-static bool
-is_added(AqQueue *queue, const char *name)
-{
-	if (aq_catalog_consumer(queue, name) != NULL)
-		return true;
-	if (queue->nconsumers >= POSITIONS)
-		(void) free_position(queue);	/* says that there is none */
-	return false;
-}
-
-/* Give a new recipient a position; the queue's description becomes stale. */
-void
-aq_subscriber_add_recipient(AqQueue *queue, const char *name)
-{
-	int32		id = queue->id;
-	char	   *queue_name;
-
-	if (!aq_ddl_possible_here(queue))
-	{
-		aq_ddl_by_worker(queue, AQ_RIGHT_ENQUEUE, is_added, ask_worker, name);
-		return;
-	}
-	queue_name = pstrdup(queue->name);
-	queue = aq_catalog_get_again(id, queue_name, AQ_RIGHT_ENQUEUE);
-	if (aq_catalog_consumer(queue, name) == NULL)
-	{
-		insert_consumer(queue, name, "recipient", NULL, AQ_PERSISTENT_OR_BUFFERED, 0, true);
-		aq_catalog_changed();
-	}
-}
-
-/* The worker: give the requested name a position. */
-void
-aq_subscriber_recipients_job(int32 id, AqQueueShm *shm)
-{
-	AqQueue    *queue;
-	char		name[AQ_MAX_NAME];
-
-	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
-	strlcpy(name, shm->recipient, AQ_MAX_NAME);
-	shm->recipient[0] = '\0';
-	aq_latch_free(&shm->waiters_latch);
-	if (name[0] == '\0')
-		return;
-
-	aq_job_begin();
-	queue = aq_catalog_get_by_id(id, true);
-	/* when another session changes the queue now, the enqueuer asks again */
-	if (queue != NULL && aq_queue_lock(id, ShareUpdateExclusiveLock, false))
-	{
-		queue = aq_catalog_get_by_id(id, true);
-		if (queue != NULL && aq_catalog_consumer(queue, name) == NULL)
-		{
-			insert_consumer(queue, name, "recipient", NULL, AQ_PERSISTENT_OR_BUFFERED, 0, true);
-			aq_pending_changed(id);
-			aq_catalog_changed();
-		}
-	}
-	aq_job_commit(false);
-	aq_cond_broadcast(&shm->changed);
 }
 
 /* --- positions of removed consumers ------------------------------------------------------ */

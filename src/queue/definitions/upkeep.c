@@ -33,7 +33,8 @@
 
 /* the same for all stores */
 static const AqStoreJob common_jobs[] = {
-	{AQ_WORK_RECIPIENTS, aq_subscriber_recipients_job},
+	{AQ_WORK_RECIPIENTS, aq_recipient_job},
+	{AQ_WORK_IDLE, aq_recipient_idle_job},
 	{AQ_WORK_WAITERS, aq_waiters_job},
 	{AQ_WORK_POSITIONS, aq_subscriber_positions_job},
 	{AQ_WORK_CONVERT, aq_convert_job},
@@ -250,6 +251,8 @@ load_queue(int32 id)
 		else if (queue != NULL && OidIsValid(queue->owner_view))
 		{
 			aq_pins_pin(queue);
+			if (queue->multi)	/* the worker before this one may have been giving positions back */
+				aq_work_post(queue->shm, AQ_WORK_IDLE);
 			if (queue->buffered != NULL)
 			{
 				aq_pins_pin(queue->buffered);

@@ -103,6 +103,35 @@ end_conversion(AqQueueShm *shm, const AqChange *change)
 }
 
 /*
+ * Sessions that wait where a recipient was, or under a name that is one now, look
+ * the name up again; also those that wait for buffered messages.
+ */
+static void
+announce_recipients(const AqChange *change, AqQueueShm *shm)
+{
+	AqObject   *object = aq_object_find(MyDatabaseId, -change->id);
+	AqQueueShm *buffered = object != NULL ? aq_shm_by_index(object->index) : shm;
+
+	if (change->kind == AQ_CHANGE_RECIPIENT)
+	{
+		aq_waiters_wake(shm, AQ_NO_CONSUMER, PG_INT32_MAX);
+		aq_waiters_wake(buffered, AQ_NO_CONSUMER, PG_INT32_MAX);
+		if (!aq_job_in_worker())
+			aq_work_post(shm, AQ_WORK_IDLE);
+		return;
+	}
+	for (int position = 0; position < AQ_POSITIONS; position++)
+	{
+		if (pg_atomic_read_u32(&shm->waiting) == 0 && pg_atomic_read_u32(&buffered->waiting) == 0)
+			break;
+		if (!aq_holds_are_closing(shm, position))
+			continue;
+		aq_waiters_wake(shm, position, PG_INT32_MAX);
+		aq_waiters_wake(buffered, position, PG_INT32_MAX);
+	}
+}
+
+/*
  * The queue is not what it was: sessions that wait check it again.  Needs no pin
  * of ours: an entry that was freed meanwhile has no waiters.
  */
@@ -117,6 +146,11 @@ announce_change(const AqChange *change)
 		return;
 	shm = aq_shm_by_index(object->index);
 	aq_raise_to(&shm->definition, now);
+	if (change->kind == AQ_CHANGE_RECIPIENT || change->kind == AQ_CHANGE_RELEASED)
+	{
+		announce_recipients(change, shm);
+		return;
+	}
 	end_conversion(shm, change);
 	aq_waiters_wake_all(shm);
 	/* sessions that wait for its buffered messages */
@@ -156,6 +190,7 @@ aq_announce_xact_end(bool commit)
 	bool		had_ddl;
 
 	aq_pins_end_use(commit);
+	aq_holds_end();
 	for (int i = 0; i < nchanges; i++)
 		end_change(&changes[i], commit);
 	/* a queue and its buffered queue go when the sessions that wait at one have heard of both */

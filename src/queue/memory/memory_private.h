@@ -62,6 +62,15 @@ extern void aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 numbe
 extern bool aq_traffic_is_time(AqTraffic item);
 extern bool aq_traffic_rule_failed(AqQueueShm *shm, int position, int64 number, uint32 n, int error, uint64 rule);
 
+/* --- holds.c: recipients that must keep their positions */
+extern bool aq_holds_take(AqQueue *queue, const AqConsumer *recipient, bool *new);
+extern void aq_holds_drop(AqQueue *queue, int position);
+extern void aq_holds_end(void);
+extern bool aq_holds_are_allowed(AqQueue *queue, const AqConsumer *recipient);
+extern bool aq_holds_are_closing(AqQueueShm *shm, int position);
+extern void aq_holds_reopen(AqQueue *queue);
+extern void aq_holds_check(AqQueue *queue, AqFindings *findings);
+
 /* --- users.c */
 extern void aq_users_add(AqQueueShm *shm);
 extern void aq_users_remove(AqQueueShm *shm);

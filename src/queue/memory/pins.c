@@ -265,6 +265,17 @@ make_room(void)
 	pins = aq_array_room(pins, &pins_size, npins + 1, sizeof(Pin));
 }
 
+/* Of a persistent queue: the worker sees to the positions of both. */
+static bool
+has_recipients(const AqQueue *queue)
+{
+	bool		found = false;
+
+	for (int i = 0; i < queue->nconsumers && queue->id > 0 && !found; i++)
+		found = queue->consumers[i].name != NULL && !queue->consumers[i].subscriber;
+	return found;
+}
+
 /*
  * The first session to pin the object fills its place in shared memory, as the
  * latest commit has left the queue.  If that fails, the object is freed: the
@@ -302,6 +313,8 @@ load(AqQueue *queue, AqObject *object)
 	current->shm = shm;
 	make_consumers(current);
 	current->store->load(current, shm);
+	if (has_recipients(current))
+		aq_work_post(shm, AQ_WORK_IDLE);
 	aq_traffic_time(shm, AQ_TRAFFIC_SINCE, GetCurrentTimestamp());
 	MemoryContextDelete(latest->context);
 	make_room();				/* for the pin */

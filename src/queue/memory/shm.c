@@ -51,6 +51,10 @@ init_consumer(AqConsumerShm *consumer)
 	pg_atomic_init_u64(&consumer->counted_oldest, 0);
 	pg_atomic_init_u64(&consumer->counted_at, 0);
 	pg_atomic_init_u64(&consumer->rule_logged, 0);
+	pg_atomic_init_u64(&consumer->closing, 0);
+	pg_atomic_init_u32(&consumer->holds, 0);
+	consumer->idle_enqueued = 0;
+	consumer->idle_since = 0;
 	for (int i = 0; i < AQ_NCONSUMER_TRAFFIC; i++)
 		pg_atomic_init_u64(&consumer->traffic[i], 0);
 }
@@ -64,7 +68,7 @@ reset_entry(AqQueueShm *shm)
 	shm->single = false;
 	shm->store = '\0';
 	shm->key = 0;
-	shm->recipient[0] = '\0';
+	shm->recipient[0] = shm->refused[0] = '\0';
 	pg_atomic_write_u32(&shm->waiting, 0);
 	pg_atomic_write_u32(&shm->work, 0);
 	pg_atomic_write_u64(&shm->check_at, 0);
@@ -110,7 +114,7 @@ aq_shm_queue_of_latch(int child, uint32 *database)
 }
 
 /* the worker finds these again when the queue is loaded, and they are not missed until then */
-#define FOUND_AGAIN (AQ_WORK_TABLES | AQ_WORK_RECLAIM | AQ_WORK_POSITIONS | AQ_WORK_COUNT)
+#define FOUND_AGAIN (AQ_WORK_TABLES | AQ_WORK_RECLAIM | AQ_WORK_POSITIONS | AQ_WORK_COUNT | AQ_WORK_IDLE)
 
 /*
  * Called by the object cache, which has seen to it that no session uses the queue

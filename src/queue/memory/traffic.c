@@ -171,6 +171,7 @@ aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number)
 		for (int i = 0; i < AQ_NCONSUMER_TRAFFIC; i++)
 			pg_atomic_write_u64(&place->traffic[i], 0);
 		pg_atomic_write_u64(&place->rule_logged, 0);
+		place->idle_since = 0;
 		aq_raise_to(&place->number, number);
 	}
 	aq_latch_free(&shm->waiters_latch);

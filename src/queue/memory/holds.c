@@ -1,0 +1,198 @@
+/*-------------------------------------------------------------------------
+ *
+ * holds.c
+ *	  Recipients that must keep their positions, because a session uses them.
+ *
+ * The worker gives back the position of a recipient that has no messages: see
+ * recipient.c.  Until it commits, a message can be on its way that no counter
+ * shows yet, and a session can know the position from a description that is
+ * about to be old.  So a transaction that enqueues for a recipient holds it from
+ * before the first message until it has ended, and a dequeue holds it while it
+ * takes messages.
+ *
+ * A session counts its hold, then reads whether the position is closing; the
+ * worker closes it, then reads the holds.  There is a barrier in between on both
+ * sides, so one of the two sees the other.  What a transaction leaves in the
+ * tables is counted before its holds end: messages as the recipient's, those of a
+ * prepared transaction as in doubt.
+ *
+ * Subscribers need no holds: they go only when aq.unsubscribe() is called.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/memory/memory_private.h"
+
+#include "utils/memutils.h"
+
+/* The positions that the transaction holds in a queue, which is pinned until it has ended. */
+typedef struct Held
+{
+	AqQueueShm *shm;
+	Bitmapset  *positions;		/* in TopMemoryContext */
+} Held;
+
+static Held *held;
+static int	nheld,
+			held_size;
+
+/* The places of consumers are those of the persistent queue, also for its buffered messages. */
+static AqQueue *
+queue_of(AqQueue *queue)
+{
+	return queue->persistent != NULL ? queue->persistent : queue;
+}
+
+static Held *
+find_held(const AqQueueShm *shm)
+{
+	for (int i = 0; i < nheld; i++)
+		if (held[i].shm == shm)
+			return &held[i];
+	return NULL;
+}
+
+/* Is the recipient of the description still the one at its position, and stays there for now? */
+static bool
+is_allowed(AqConsumerShm *place, const AqConsumer *recipient)
+{
+	uint64		number = (uint64) recipient->number;
+
+	return pg_atomic_read_u64(&place->number) == number && pg_atomic_read_u64(&place->closing) != number;
+}
+
+bool
+aq_holds_are_allowed(AqQueue *queue, const AqConsumer *recipient)
+{
+	aq_pins_pin(queue_of(queue));
+	return is_allowed(aq_shm_consumer(queue_of(queue)->shm, recipient->position), recipient);
+}
+
+/*
+ * Hold the recipient until the transaction has ended.  False: its position is
+ * being given back, or has been; the caller is to look it up again.  *new: it was
+ * not held before.
+ */
+bool
+aq_holds_take(AqQueue *queue, const AqConsumer *recipient, bool *new)
+{
+	AqConsumerShm *place;
+	MemoryContext old;
+	Held	   *entry;
+
+	aq_pins_pin(queue_of(queue));
+	queue = queue_of(queue);
+	place = aq_shm_consumer(queue->shm, recipient->position);
+	entry = find_held(queue->shm);
+	*new = entry == NULL || !bms_is_member(recipient->position, entry->positions);
+	if (!*new)
+		return is_allowed(place, recipient);	/* if not, it is another consumer by now */
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	if (entry == NULL)
+	{
+		held = aq_array_room(held, &held_size, nheld + 1, sizeof(Held));
+		entry = &held[nheld++];
+		*entry = (Held) {.shm = queue->shm};
+	}
+	entry->positions = bms_add_member(entry->positions, recipient->position);
+	MemoryContextSwitchTo(old);
+	/* nothing raises between the two notes of the hold */
+	pg_atomic_fetch_add_u32(&place->holds, 1);
+	if (is_allowed(place, recipient))
+		return true;
+	aq_holds_drop(queue, recipient->position);
+	*new = false;
+	return false;
+}
+
+/* The hold ends before the transaction does. */
+void
+aq_holds_drop(AqQueue *queue, int position)
+{
+	Held	   *entry = find_held(queue_of(queue)->shm);
+
+	if (entry == NULL || !bms_is_member(position, entry->positions))
+		return;
+	pg_atomic_fetch_sub_u32(&aq_shm_consumer(entry->shm, position)->holds, 1);
+	entry->positions = bms_del_member(entry->positions, position);
+}
+
+/* The transaction has ended, and what it leaves is counted.  Does not raise. */
+void
+aq_holds_end(void)
+{
+	for (int i = 0; i < nheld; i++)
+	{
+		int			position = -1;
+
+		while ((position = bms_next_member(held[i].positions, position)) >= 0)
+			pg_atomic_fetch_sub_u32(&aq_shm_consumer(held[i].shm, position)->holds, 1);
+		bms_free(held[i].positions);
+	}
+	nheld = 0;
+}
+
+/* Is the position of the recipient that was there last being given back, or was it? */
+bool
+aq_holds_are_closing(AqQueueShm *shm, int position)
+{
+	AqConsumerShm *place = aq_shm_consumer(shm, position);
+	uint64		closing = place != NULL ? pg_atomic_read_u64(&place->closing) : 0;
+
+	return closing != 0 && closing == pg_atomic_read_u64(&place->number);
+}
+
+/*
+ * No session gives positions back now, because the caller has the queue's lock:
+ * what is closing and still in the catalog was left so by an error.
+ */
+void
+aq_holds_reopen(AqQueue *queue)
+{
+	aq_pins_pin(queue);
+	for (int i = 0; i < queue->nconsumers; i++)
+	{
+		AqConsumerShm *place = aq_shm_consumer(queue->shm, queue->consumers[i].position);
+
+		if (queue->consumers[i].name != NULL && aq_holds_are_closing(queue->shm, queue->consumers[i].position))
+			pg_atomic_write_u64(&place->closing, 0);
+	}
+}
+
+/* --- aq.check() -------------------------------------------------------------- */
+
+static bool
+has_consumer(const AqQueue *queue, int position)
+{
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].position == position)
+			return true;
+	return false;
+}
+
+static void
+check_place(AqQueue *queue, int position, AqFindings *findings)
+{
+	char	   *place = psprintf("consumer %d", position);
+	uint32		holds = pg_atomic_read_u32(&aq_shm_consumer(queue->shm, position)->holds);
+	uint32		most = aq_session_count_in_transactions();
+	bool		there = has_consumer(queue, position);
+
+	if (holds > most)
+		aq_finding_add(findings, place, "transactions that hold the recipient", holds, most, NULL);
+	if (there && aq_holds_are_closing(queue->shm, position))
+		aq_finding_add(findings, place, "is there, and its position is being given back", 1, 0, NULL);
+	if (!there)
+		aq_finding_compare(findings, place, "messages of a position without a consumer",
+						   aq_lag_of(queue->shm, position), 0);
+}
+
+/* The queue is pinned. */
+void
+aq_holds_check(AqQueue *queue, AqFindings *findings)
+{
+	for (int position = 0; queue->multi && position < AQ_POSITIONS; position++)
+		if (aq_shm_consumer(queue->shm, position) != NULL)
+			check_place(queue, position, findings);
+}
