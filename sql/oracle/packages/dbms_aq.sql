@@ -43,10 +43,10 @@ BEGIN
 	IF native IS NULL THEN
 		IF aq_internal.split_name(queue_name) IS NULL THEN
 			PERFORM aq.raise_error('AQ061', format('queue name %s is not valid', coalesce('"' || queue_name || '"', 'null')),
-				'Give [schema.]name; what is not an identifier must be in double quotes.');
+				'Give [schema.]name; a part that is not an identifier must be in double quotes.');
 		END IF;
 		PERFORM aq.raise_error('AQ062', format('queue "%s" does not exist', queue_name),
-			format('Create it with dbms_aqadm, or have the right to %s granted with dbms_aqadm.grant_queue_privilege.', privilege));
+			format('Create it with dbms_aqadm, or ask its owner for the %s privilege (dbms_aqadm.grant_queue_privilege).', privilege));
 	END IF;
 	RETURN native;
 END $$;

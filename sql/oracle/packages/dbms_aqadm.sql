@@ -26,10 +26,10 @@ BEGIN
 	IF native IS NULL THEN
 		IF aq_internal.split_name(queue_name) IS NULL THEN
 			PERFORM aq.raise_error('AQ003', format('queue name %s is not valid', coalesce('"' || queue_name || '"', 'null')),
-				'Give [schema.]name; what is not an identifier must be in double quotes.');
+				'Give [schema.]name; a part that is not an identifier must be in double quotes.');
 		END IF;
 		PERFORM aq.raise_error('AQ001', format('queue "%s" does not exist', queue_name),
-			'The view sys.all_queues lists the queues you may use.');
+			'The view sys.all_queues lists the queues that you can use.');
 	END IF;
 	RETURN native;
 END $$;
@@ -44,7 +44,7 @@ DECLARE
 BEGIN
 	IF parts IS NULL THEN
 		PERFORM aq.raise_error('AQ003', format('%s name %s is not valid', what, coalesce('"' || name || '"', 'null')),
-			'Give [schema.]name; what is not an identifier must be in double quotes.');
+			'Give [schema.]name; a part that is not an identifier must be in double quotes.');
 	END IF;
 	schema_name := coalesce(parts[1], (aq_internal.callers_schemas())[1]);
 	object_name := parts[2];
@@ -57,7 +57,7 @@ BEGIN
 			HINT = 'Create it, or give another in front of the name.';
 	ELSIF NOT has_schema_privilege(schema_name, 'CREATE') THEN
 		RAISE insufficient_privilege USING MESSAGE = format('permission denied for schema %s', schema_name),
-			HINT = 'A queue is created by who may create tables in its schema.';
+			HINT = 'Creating a queue requires the CREATE privilege on its schema.';
 	ELSIF octet_length(native) > 127 THEN
 		PERFORM aq.raise_error('AQ087', format('%s name "%s" is too long', what, native),
 			'Schema and name together have at most 126 bytes.');
@@ -133,7 +133,7 @@ DECLARE
 BEGIN
 	IF parts IS NULL THEN
 		PERFORM aq.raise_error('AQ003', format('queue table name %s is not valid', coalesce('"' || name || '"', 'null')),
-			'Give [schema.]name; what is not an identifier must be in double quotes.');
+			'Give [schema.]name; a part that is not an identifier must be in double quotes.');
 	END IF;
 	SELECT t.queue_table INTO native
 		FROM unnest(CASE WHEN parts[1] IS NULL THEN aq_internal.callers_schemas() ELSE parts[1:1] END)
@@ -142,7 +142,7 @@ BEGIN
 		ORDER BY s.n LIMIT 1;
 	IF native IS NULL AND NOT missing_ok THEN
 		PERFORM aq.raise_error('AQ032', format('queue table "%s" does not exist', name),
-			'The view sys.all_queue_tables lists the queue tables you may use.');
+			'The view sys.all_queue_tables lists the queue tables that you can use.');
 	END IF;
 	RETURN native;
 END $$;
@@ -545,7 +545,7 @@ DECLARE
 BEGIN
 	IF role IS NULL THEN
 		PERFORM aq.raise_error('AQ060', 'system privileges of PUBLIC are not supported',
-			'Name a role; a right to one queue can be granted to PUBLIC with dbms_aqadm.grant_queue_privilege.');
+			'Name a role. Privileges on a queue can be granted to PUBLIC with dbms_aqadm.grant_queue_privilege.');
 	END IF;
 	RETURN role;
 END $$;

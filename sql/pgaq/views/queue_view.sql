@@ -203,7 +203,7 @@ BEGIN
 	SELECT * INTO STRICT t FROM aq.queue_tables WHERE queue_table = native;
 	IF NOT has_schema_privilege(t.owner, schema_name, 'CREATE') THEN
 		RAISE insufficient_privilege USING MESSAGE = format('permission denied for schema %s', schema_name),
-			HINT = 'The views of a queue table belong to its owner, who needs the right to create them in its schema.';
+			HINT = 'The views of a queue table belong to its owner, which needs the CREATE privilege on its schema.';
 	END IF;
 	PERFORM aq_internal.make_owned_view(format('%I.%I', schema_name, table_name), t.owner, format($view$SELECT
 	aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) AS q_name,
@@ -276,7 +276,7 @@ DECLARE
 BEGIN
 	IF NOT (SELECT q.may_dequeue FROM aq.queues q WHERE q.queue_name = native) THEN
 		RAISE insufficient_privilege USING MESSAGE = format('permission denied to read the messages of queue %s', native),
-			HINT = 'To purge by a condition, have the right to dequeue as well.';
+			HINT = 'Purging by a condition also requires the dequeue privilege.';
 	END IF;
 	RETURN QUERY EXECUTE format('SELECT %s, array_agg(msg_id) FROM %s AS qtview '
 		'WHERE queue = aq_internal.oracle_case(aq_internal.bare_name(%L)) AND (%s) GROUP BY 1',
