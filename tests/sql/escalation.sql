@@ -147,6 +147,20 @@ CREATE CAST (mallory.state AS text) WITH FUNCTION mallory.with_setting AS IMPLIC
 SELECT aq.alter_queue('e_tickets', comment => 'and once more');
 SELECT aq.enqueue('e_tickets', '(1,new)'), t.rule_errors('e_tickets');
 RESET ROLE;
+-- a cast to json, which aq.receive would call in the consumer's session
+SET ROLE regress_aq_mallory;
+CREATE FUNCTION mallory.as_json(mallory.state) RETURNS json LANGUAGE plpgsql AS $$ BEGIN PERFORM mallory.trap(); RETURN to_json(current_user); END $$;
+CREATE CAST (mallory.state AS json) WITH FUNCTION mallory.as_json;
+SELECT aq.create_queue('e_json', 'mallory.ticket'), aq.enqueue('e_json', '(1,new)') IS NOT NULL;
+RESET ROLE;
+CALL aq.receive('e_json') \gset
+SELECT :'messages'::jsonb -> 0 -> 'payload';
+CREATE TYPE t.with_state AS (state mallory.state);
+SELECT aq.create_queue('e_json_own', 't.with_state'), aq.enqueue('e_json_own', '(new)') IS NOT NULL;
+SELECT t.error($$CALL aq.receive('e_json_own')$$);
+SELECT aq.drop_queue(q, true) FROM unnest(ARRAY['e_json', 'e_json_own']) q;
+DROP TYPE t.with_state;
+DROP CAST (mallory.state AS json);
 -- and the constraint of a domain within a superuser's type
 SET ROLE regress_aq_mallory;
 CREATE DOMAIN mallory.d AS text CHECK (mallory.trap());

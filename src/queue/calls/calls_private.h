@@ -20,6 +20,9 @@ extern void aq_use_check_started(AqQueue *queue, bool enqueue);
 extern AqQueue *aq_use_begin(AqQueue *queue, bool enqueue, bool *begins);
 extern void aq_use_undo(AqQueue *queue);
 
+/* --- enqueue.c */
+extern Oid	aq_enqueue_reading_role(AqQueue *queue);
+
 /* --- match.c: subscribers by their rules */
 extern void aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads,
 								 const bool *nulls, Bitmapset **targets);

@@ -220,8 +220,8 @@ read_arg(void *arg)
  * The role with whose rights payloads are read: the type's owner.  What a
  * superuser has written can be run by everyone; the queue's owner will do.
  */
-static Oid
-reading_role(AqQueue *queue)
+Oid
+aq_enqueue_reading_role(AqQueue *queue)
 {
 	Oid			owner = aq_payload_type_owner(queue->payload_type);
 
@@ -274,7 +274,7 @@ keep_input(AqQueue *queue, AqInput *input)
 static Datum
 read_as_owner(AqQueue *queue, char *string)
 {
-	Oid			role = reading_role(queue);
+	Oid			role = aq_enqueue_reading_role(queue);
 	Reading		r = {.queue = queue,.input = take_input(queue, role),.string = string};
 
 	aq_run_as_reading(role, read_arg, &r);

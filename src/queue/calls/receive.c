@@ -12,20 +12,27 @@
  * one procedure then serves all payload types: an array of composites reaches
  * most drivers as text.
  *
+ * A type can have a cast to json, which to_jsonb calls: code of the type's
+ * owner.  So it runs as the role with whose rights payloads are read.
+ *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
  */
 #include "queue/calls/calls_private.h"
 
+#include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/fmgrprotos.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 
 /* the arguments of aq.receive; the last one is the result */
 enum
@@ -39,7 +46,7 @@ enum
 
 /* context.c knows how it begins */
 #define STATEMENT \
-	"SELECT pg_catalog.jsonb_agg(pg_catalog.to_jsonb(m)) FROM aq.dequeue($1, as_type => $4, consumer => $2, " \
+	"SELECT pg_catalog.array_agg(m) FROM aq.dequeue($1, as_type => $4, consumer => $2, " \
 	"max_messages => $3, correlation => $5, condition => $6, delivery_mode => $7) m"
 
 /* The statement is planned once for each payload type. */
@@ -86,12 +93,40 @@ plan_for(Oid payload_type)
 	return plan;
 }
 
+/* An array of rows, which becomes one of JSON objects. */
+static void
+rows_to_jsonb(void *value)
+{
+	Datum	   *rows = value;
+	Const	   *argument = makeConst(RECORDARRAYOID, -1, InvalidOid, -1, *rows, false, false);
+	FmgrInfo	function;
+
+	fmgr_info(F_TO_JSONB, &function);
+	fmgr_info_set_expr((Node *) makeFuncExpr(F_TO_JSONB, JSONBOID, list_make1(argument), InvalidOid, InvalidOid,
+											 COERCE_EXPLICIT_CALL), &function);
+	*rows = FunctionCall1(&function, *rows);
+}
+
+/* SPI is connected. */
+static Datum
+to_jsonb_as(Oid role, Datum rows)
+{
+	PushActiveSnapshot(GetTransactionSnapshot());
+	if (OidIsValid(role))
+		aq_run_as_reading(role, rows_to_jsonb, &rows);
+	else
+		rows_to_jsonb(&rows);
+	PopActiveSnapshot();
+	return rows;
+}
+
 static void
 take(void *arg)
 {
 	Receiving  *receiving = arg;
 	AqQueue    *queue = aq_catalog_get(receiving->queue, AQ_RIGHT_DEQUEUE);
 	Oid			payload_type = queue->payload_type;
+	Oid			role = payload_type >= FirstNormalObjectId ? aq_enqueue_reading_role(queue) : InvalidOid;
 	Datum		value;
 	bool		isnull;
 
@@ -102,8 +137,10 @@ take(void *arg)
 	value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
 	if (!isnull)
 	{
-		MemoryContext old = MemoryContextSwitchTo(receiving->context);
+		MemoryContext old;
 
+		value = to_jsonb_as(role, value);
+		old = MemoryContextSwitchTo(receiving->context);
 		receiving->messages = PointerGetDatum(PG_DETOAST_DATUM_COPY(value));
 		MemoryContextSwitchTo(old);
 	}

@@ -24,7 +24,7 @@ static emit_log_hook_type previous_hook;
 #define STATEMENT_PREFIX "SQL statement \""
 /* how the statements of packages.c and receive.c begin */
 #define ATTEMPT_PREFIX STATEMENT_PREFIX "SELECT success, queue, consumer, timeout, selective, delivery"
-#define RECEIVE_PREFIX STATEMENT_PREFIX "SELECT pg_catalog.jsonb_agg(pg_catalog.to_jsonb(m)) FROM aq.dequeue("
+#define RECEIVE_PREFIX STATEMENT_PREFIX "SELECT pg_catalog.array_agg(m) FROM aq.dequeue("
 
 static bool
 begins(const char *line, const char *prefix)
