@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "mutants"
 
 import run as mutants  # noqa: E402
 
-KINDS = {"flush", "wake-up", "announcement", "check", "condition", "pin", "order", "off by one", "time"}
+KINDS = {"flush", "clean-up", "wake-up", "announcement", "check", "condition", "pin", "order", "off by one", "time"}
 
 
 def test_mutants_apply():
