@@ -195,14 +195,15 @@ def test_a_post_to_a_worker_that_leaves(library, monkeypatch):
                     put(there, "q", 1)
                     assert take(there, "q") == [1]
             make_databases(own, names[5:])
-            with own.connect(names[5]) as there, ThreadPoolExecutor(1) as pool:
-                last = pool.submit(put, there, "q", 1)
+            with own.connect(names[5]) as there, ThreadPoolExecutor(len(names)) as pool:
+                calls = [pool.submit(put, there, "q", 1)]
                 until(lambda: db.value(conn, "SELECT aq.point_reached('worker-leaves')"), "a worker that leaves")
-                for name in names[:5]:
-                    with own.connect(name) as other:
-                        put(other, "q", name, expiration="0.1 s")
+                # one that needs tables waits for the worker that is held
+                calls += [pool.submit(put_expiring, own, name) for name in names[:5]]
+                until(lambda: sum(call.done() for call in calls) >= 4, "posts")
                 db.execute(conn, "SELECT aq.point_reset()")
-                last.result()
+                for call in calls:
+                    call.result()
             for name in names[:5]:
                 with own.connect(name) as there:
                     until(lambda: stored(there, "dead") == 1, f"the message in the exception queue of {name}")
