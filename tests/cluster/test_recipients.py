@@ -197,6 +197,22 @@ def test_repeatable_read(server, conn, names):
     assert [take(conn, names, name) for name in ("old", "new", "newer")] == [[3], [2], [3]]
 
 
+def test_the_condition_of_a_dequeue_enqueues_for_its_consumer(server, conn, names):
+    """The hold of the dequeue ends, that of the enqueue inside it does not."""
+    body = f"BEGIN PERFORM aq.enqueue('{names}', '2', recipients => ARRAY['ann']); RETURN false; END"
+    conn.execute(f"CREATE FUNCTION public.f_{names}() RETURNS boolean LANGUAGE plpgsql AS $$ {body} $$")
+    put(conn, names, 1, recipients=["ann"])
+    with server.connect() as other:
+        other.execute("BEGIN")
+        assert other.execute(f"SELECT payload FROM aq.dequeue('{names}', 'ann', condition => 'public.f_{names}()')").fetchall() == []
+        assert take(conn, names, "ann") == [1]
+        fill(conn, names, AT_A_TIME - 1)
+        refused(conn, "SELECT aq.enqueue(%s, '0', recipients => ARRAY['more'])", names)
+        other.execute("COMMIT")
+    assert take(conn, names, "ann") == [2]
+    no_differences(conn)
+
+
 def test_views_do_not_show_a_message_under_the_name_of_another(conn, names):
     db.execute(conn, "SELECT aq.alter_queue(%s, retention => '1 h')", [names])
     put(conn, names, 1, recipients=["old"])

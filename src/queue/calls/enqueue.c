@@ -373,12 +373,11 @@ recipient(AqQueue **queue, const char *name)
 	int32		id = abs((*queue)->id);
 	int			delivery = (*queue)->delivery;
 	AqConsumer *consumer;
-	bool		new;
 
 	for (;;)
 	{
 		consumer = aq_catalog_consumer(*queue, name);
-		if (consumer != NULL && (consumer->subscriber || aq_holds_take(*queue, consumer, &new)))
+		if (consumer != NULL && (consumer->subscriber || aq_holds_take(*queue, consumer, NULL)))
 			break;
 		aq_args_check_name(name, "recipient");
 		aq_recipient_add(aq_catalog_get_again(id, queue_name, AQ_RIGHT_ENQUEUE), name);

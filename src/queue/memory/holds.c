@@ -31,6 +31,7 @@ typedef struct Held
 {
 	AqQueueShm *shm;
 	Bitmapset  *positions;		/* in TopMemoryContext */
+	Bitmapset  *kept;			/* those of them that it has enqueued for; the same */
 } Held;
 
 static Held *held;
@@ -69,50 +70,73 @@ aq_holds_are_allowed(AqQueue *queue, const AqConsumer *recipient)
 	return is_allowed(aq_shm_consumer(queue_of(queue)->shm, recipient->position), recipient);
 }
 
-/*
- * Hold the recipient until the transaction has ended.  False: its position is
- * being given back, or has been; the caller is to look it up again.  *new: it was
- * not held before.
- */
-bool
-aq_holds_take(AqQueue *queue, const AqConsumer *recipient, bool *new)
+static Held *
+make_held(AqQueueShm *shm)
 {
-	AqConsumerShm *place;
-	MemoryContext old;
-	Held	   *entry;
+	Held	   *entry = find_held(shm);
 
-	aq_pins_pin(queue_of(queue));
-	queue = queue_of(queue);
-	place = aq_shm_consumer(queue->shm, recipient->position);
-	entry = find_held(queue->shm);
-	*new = entry == NULL || !bms_is_member(recipient->position, entry->positions);
-	if (!*new)
-		return is_allowed(place, recipient);	/* if not, it is another consumer by now */
-	old = MemoryContextSwitchTo(TopMemoryContext);
 	if (entry == NULL)
 	{
 		held = aq_array_room(held, &held_size, nheld + 1, sizeof(Held));
 		entry = &held[nheld++];
-		*entry = (Held) {.shm = queue->shm};
+		*entry = (Held) {.shm = shm};
 	}
-	entry->positions = bms_add_member(entry->positions, recipient->position);
+	return entry;
+}
+
+/*
+ * Hold the recipient until the transaction has ended.  False: its position is
+ * being given back, or has been; the caller is to look it up again.  *new: it was
+ * not held before, and a call of aq_holds_drop() ends the hold, unless the
+ * transaction has enqueued for the recipient meanwhile; an enqueuer gives NULL.
+ */
+bool
+aq_holds_take(AqQueue *queue, const AqConsumer *recipient, bool *new)
+{
+	int			position = recipient->position;
+	AqConsumerShm *place;
+	MemoryContext old;
+	Held	   *entry;
+	bool		first;
+
+	aq_pins_pin(queue_of(queue));
+	queue = queue_of(queue);
+	place = aq_shm_consumer(queue->shm, position);
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	entry = make_held(queue->shm);
+	first = !bms_is_member(position, entry->positions);
+	if (new != NULL)
+		*new = false;
+	else
+		entry->kept = bms_add_member(entry->kept, position);
+	if (first)
+		entry->positions = bms_add_member(entry->positions, position);
 	MemoryContextSwitchTo(old);
 	/* nothing raises between the two notes of the hold */
-	pg_atomic_fetch_add_u32(&place->holds, 1);
+	if (first)
+		pg_atomic_fetch_add_u32(&place->holds, 1);
 	if (is_allowed(place, recipient))
+	{
+		if (new != NULL)
+			*new = first;
 		return true;
-	aq_holds_drop(queue, recipient->position);
-	*new = false;
+	}
+	/* when it was held before, it is another consumer by now */
+	if (first)
+	{
+		entry->kept = bms_del_member(entry->kept, position);
+		aq_holds_drop(queue, position);
+	}
 	return false;
 }
 
-/* The hold ends before the transaction does. */
+/* The hold of a dequeue ends before the transaction does. */
 void
 aq_holds_drop(AqQueue *queue, int position)
 {
 	Held	   *entry = find_held(queue_of(queue)->shm);
 
-	if (entry == NULL || !bms_is_member(position, entry->positions))
+	if (entry == NULL || !bms_is_member(position, entry->positions) || bms_is_member(position, entry->kept))
 		return;
 	pg_atomic_fetch_sub_u32(&aq_shm_consumer(entry->shm, position)->holds, 1);
 	entry->positions = bms_del_member(entry->positions, position);
@@ -129,6 +153,7 @@ aq_holds_end(void)
 		while ((position = bms_next_member(held[i].positions, position)) >= 0)
 			pg_atomic_fetch_sub_u32(&aq_shm_consumer(held[i].shm, position)->holds, 1);
 		bms_free(held[i].positions);
+		bms_free(held[i].kept);
 	}
 	nheld = 0;
 }
