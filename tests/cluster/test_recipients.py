@@ -213,6 +213,23 @@ def test_the_condition_of_a_dequeue_enqueues_for_its_consumer(server, conn, name
     no_differences(conn)
 
 
+def test_a_purge_waits_while_the_place_is_given_back(server, conn, names):
+    """It purges the messages of its consumer, not those of the one that has the place then."""
+    put(conn, names, 0, recipients=["ann"])
+    with server.connect() as other, server.connect() as purger, ThreadPoolExecutor() as pool:
+        other.execute("BEGIN")
+        put(other, names, 1, recipients=["cyd"])
+        assert take(conn, names, "ann") == [0]
+        purge = pool.submit(db.value, purger, "SELECT aq.purge_queue(%s, 'ann', block => true)", [names])
+        until(lambda: db.value(conn, "SELECT count(*) FROM pg_locks WHERE pid = %s AND NOT granted", [purger.info.backend_pid]) > 0, "a purge that waits")
+        time.sleep(3 * GRACE)
+        put(other, names, 2, recipients=["bob"])
+        other.execute("COMMIT")
+        assert purge.result(PATIENCE) == 0
+    assert [take(conn, names, name) for name in ("ann", "bob", "cyd")] == [[], [2], [1]]
+    no_differences(conn)
+
+
 def test_views_do_not_show_a_message_under_the_name_of_another(conn, names):
     db.execute(conn, "SELECT aq.alter_queue(%s, retention => '1 h')", [names])
     put(conn, names, 1, recipients=["old"])

@@ -355,6 +355,25 @@ matches(void *arg, const AqMessage *message)
 	return aq_rule_matches(arg, message);
 }
 
+/*
+ * The queue as it is now, and a recipient that keeps its position until the
+ * transaction has ended.
+ */
+static AqQueue *
+hold_consumer(AqQueue *queue, const char *name)
+{
+	AqConsumer *consumer;
+
+	for (;;)
+	{
+		queue = aq_pins_pin_current(queue, false);
+		consumer = queue->multi && name != NULL ? aq_catalog_consumer(queue, name) : NULL;
+		if (consumer == NULL || consumer->subscriber || aq_holds_take(queue, consumer, NULL))
+			return queue;
+		queue = aq_recipient_settle(queue, name, AQ_RIGHT_OWNER);
+	}
+}
+
 /* consumer NULL: of all. */
 static uint64
 purge(AqQueue *queue, const char *consumer, AqTakeOptions *options)
@@ -393,6 +412,7 @@ aq_admin_purge_queue(PG_FUNCTION_ARGS)
 	queue = aq_pins_pin_current(queue, false);
 	if (!PG_ARGISNULL(4) && PG_GETARG_BOOL(4))
 		queue->store->lock(queue);
+	queue = hold_consumer(queue, consumer);
 	if (!PG_ARGISNULL(2))
 	{
 		options.filter = matches;
