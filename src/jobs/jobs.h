@@ -103,6 +103,7 @@ typedef enum AqExtensionState
 extern AqExtensionState aq_job_extension(void);
 
 /* Have rows of queues been restored from a dump?  Said until aq_jobs_take_restored() was called. */
+extern void aq_jobs_post_restored(void);
 extern bool aq_jobs_are_restored(void);
 extern bool aq_jobs_take_restored(void);
 

@@ -96,7 +96,6 @@ extern void aq_jobs_unused(AqDatabase *db);
 extern void aq_jobs_worker_ended(AqDatabase *db, AqWorkerEnd end);
 extern void aq_jobs_note_error(const char *message);
 extern void aq_jobs_post_check(void);
-extern void aq_jobs_post_restored(void);
 extern void aq_jobs_post_databases(void);
 extern void aq_jobs_database_wanted(Oid database);
 extern void aq_jobs_database_gone(Oid database);

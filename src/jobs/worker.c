@@ -246,7 +246,9 @@ is_over(void)
 static bool
 may_leave(void)
 {
-	return leaving && (!aq_jobs_is_due(database) || aq_clock_us() - database->came_at >= TURN);
+	/* a round that was cut short has not run all that was due */
+	return leaving && !ShutdownRequestPending &&
+		(!aq_jobs_is_due(database) || aq_clock_us() - database->came_at >= TURN);
 }
 
 /* Until a post, a time, or the launcher that wants its place. */

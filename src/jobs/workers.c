@@ -36,6 +36,8 @@ state_of(const AqDatabase *db, bool due)
 static const char *
 problem_of(const char *state)
 {
+	if (strcmp(state, "starting") == 0 && aq_jobs_area->launcher_proc == NULL)
+		return "the launcher, which starts workers, does not run";
 	if (strcmp(state, "waiting") == 0)
 		return "no background worker slot is free";
 	return NULL;
@@ -44,6 +46,8 @@ problem_of(const char *state)
 static char *
 hint_of(const char *state)
 {
+	if (strcmp(state, "starting") == 0 && aq_jobs_area->launcher_proc == NULL)
+		return psprintf("If this lasts, raise max_worker_processes (now %d) and restart the server.", max_worker_processes);
 	if (strcmp(state, "waiting") == 0)
 		return psprintf("Raise max_worker_processes (now %d).", max_worker_processes);
 	if (strcmp(state, "failed") == 0)

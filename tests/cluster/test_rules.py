@@ -34,3 +34,17 @@ def test_a_rule_that_fails_is_logged_once(new_server):
         shown = "SELECT consumer, rule_failures, rule_error FROM aq.subscribers WHERE queue_name = 't' ORDER BY 1"
         assert conn.execute(shown).fetchall() == [("bad", 6, "22012"), ("good", 0, None)]
         assert sorted(take(conn, "t", "good")) == [0] * 4 + [5, 6] and take(conn, "t", "bad") == []
+
+
+@pytest.mark.own_tables
+@pytest.mark.parametrize("condition", ["lock_not_available", "statement_too_complex", "query_canceled"])
+def test_what_the_session_runs_into_is_no_failure_of_the_rule(server, conn, condition):
+    """The subscriber would miss a message that its rule wants: the enqueue fails."""
+    db.execute(conn, f"CREATE OR REPLACE FUNCTION public.runs_into() RETURNS bool LANGUAGE plpgsql AS 'BEGIN RAISE {condition}; END'")
+    db.execute(conn, "SELECT aq.create_queue('limits', multiple_consumers => true), aq.subscribe('limits', 'a', 'public.runs_into()')")
+    with pytest.raises(db.Error) as caught:
+        put(conn, "limits", 1)
+    assert caught.value.diag.message_primary == condition
+    assert db.value(conn, "SELECT rule_failures FROM aq.subscribers WHERE queue_name = 'limits'") == 0
+    db.execute(conn, "SELECT aq.drop_queue('limits', true)")
+    db.execute(conn, "DROP FUNCTION public.runs_into()")

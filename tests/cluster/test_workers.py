@@ -92,6 +92,23 @@ def test_a_worker_always_at_work_makes_room(new_server):
         assert sorted(arrived(busy, "q", 400)) == list(range(400))
 
 
+def test_no_launcher(new_server):
+    """The server cannot even start the launcher: aq.workers says so, and what to do."""
+    own = new_server("never", max_worker_processes="0", max_logical_replication_workers="0")
+    own.expect_log("too many background workers|canceling statement due to statement timeout")
+    with own.connect() as conn:
+        conn.execute("SELECT aq.create_queue('q')")
+        conn.execute("SET statement_timeout = '50 ms'")
+        with pytest.raises(db.Error):
+            put(conn, "q", 0)
+        shown = db.row(conn, "SELECT state, problem, hint FROM aq.workers")
+        assert shown == {
+            "state": "starting",
+            "problem": "the launcher, which starts workers, does not run",
+            "hint": "If this lasts, raise max_worker_processes (now 0) and restart the server.",
+        }
+
+
 def test_no_slot_at_all(new_server):
     """An enqueue that needs the worker waits, under a name; the log, aq.workers and the report's advice say what to do."""
     own = new_server("none", max_worker_processes="2", max_logical_replication_workers="0")

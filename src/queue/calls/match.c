@@ -67,7 +67,10 @@ unguard(Matching *m, bool failed)
 
 /* --- failures -------------------------------------------------------------------------- */
 
-/* Cancellations, deadlocks, lack of memory or disk space, damage: not an error of the rule. */
+/*
+ * Cancellations, deadlocks, locks that the session does not wait for any longer, lack of memory,
+ * stack or disk space, damage: not an error of the rule.
+ */
 static bool
 concerns_transaction(int error)
 {
@@ -79,7 +82,8 @@ concerns_transaction(int error)
 		case ERRCODE_SYSTEM_ERROR:
 			return true;
 		default:
-			return error == ERRCODE_DATA_CORRUPTED || error == ERRCODE_INDEX_CORRUPTED;
+			return error == ERRCODE_LOCK_NOT_AVAILABLE || error == ERRCODE_STATEMENT_TOO_COMPLEX ||
+				error == ERRCODE_DATA_CORRUPTED || error == ERRCODE_INDEX_CORRUPTED;
 	}
 }
 

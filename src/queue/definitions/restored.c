@@ -22,6 +22,7 @@
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "fmgr.h"
+#include "storage/ipc.h"
 #include "utils/timestamp.h"
 
 /* the shortest and the longest pause, microseconds */
@@ -46,6 +47,25 @@ aq_restored_trigger(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(NULL);
 }
 
+/* The worker ends while it knows of a restore: the next one is told, which would not see it. */
+static void
+hand_over(int code, Datum unused)
+{
+	if (restoring_since != 0)
+		aq_jobs_post_restored();
+}
+
+static void
+begin_restoring(void)
+{
+	static bool registered;
+
+	if (!registered)
+		before_shmem_exit(hand_over, (Datum) 0);
+	registered = true;
+	restoring_since = GetCurrentTimestamp();
+}
+
 /* How long until the worker looks again at queues that are being restored. */
 int64
 aq_restored_pause(void)
@@ -66,12 +86,12 @@ aq_restored_complete(List *ids, bool *all)
 	List	   *complete = NIL;
 
 	if (aq_jobs_take_restored())
-		restoring_since = GetCurrentTimestamp();
+		begin_restoring();
 	*all = true;
 	if (restoring_since == 0 && !aq_sql_finds("SELECT FROM aq_internal.queue WHERE queue_id > " LAST_NUMBER))
 		return ids;
 	if (restoring_since == 0)
-		restoring_since = GetCurrentTimestamp();
+		begin_restoring();
 	aq_sql_run("SELECT q.queue_id FROM aq_internal.queue q WHERE q.queue_id <= " LAST_NUMBER " AND NOT EXISTS ("
 			   "SELECT FROM pg_locks l JOIN pg_class c ON c.oid = l.relation "
 			   "WHERE l.locktype = 'relation' AND l.mode IN ('RowExclusiveLock', 'AccessExclusiveLock') "
