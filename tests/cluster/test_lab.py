@@ -77,7 +77,7 @@ def test_superusers_only(server, conn):
     conn.execute("CREATE ROLE visitor; GRANT USAGE ON SCHEMA aq_lab TO visitor; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA aq_lab TO visitor")
     conn.execute("SET ROLE visitor")
     for call in ["hold_latch('lab', 0, child => 1)", "hold_mutex('lab 1', 0)", "hammer_latch('lab')", "hammer_mutex('lab 1')"]:
-        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="only a superuser"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="must be superuser"):
             conn.execute(f"SELECT aq_lab.{call}")
     conn.execute("RESET ROLE; DROP EXTENSION pgaq_lab; GRANT CREATE ON DATABASE postgres TO visitor; SET ROLE visitor")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):

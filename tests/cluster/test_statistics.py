@@ -231,8 +231,9 @@ def test_errors_end_an_operation(server, conn, topic):
             BEGIN EXECUTE format('SELECT aq.enqueue(%L, ''1''%s)', queue, options);
             EXCEPTION WHEN OTHERS THEN PERFORM pg_sleep(0.3); END $$""")
         worker.execute("SELECT caught(%s, ', recipients => ARRAY[''nobody'', NULL]')", [topic])
-        # the rule fails while it runs inside of an enqueue
-        db.execute(worker, "SELECT aq.subscribe(%s, 'broken', 'priority / (priority - priority) = 1')", [topic])
+        # the rule ends the enqueue in which it runs
+        worker.execute("CREATE FUNCTION locked() RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RAISE lock_not_available; END $$")
+        db.execute(worker, "SELECT aq.subscribe(%s, 'broken', 'public.locked()')", [topic])
         with pytest.raises(psycopg.Error):
             put(worker, topic, 1)
         worker.execute("SELECT pg_sleep(0.3)")
