@@ -385,16 +385,20 @@ def relations(server, schema, kind):
 # --- the benchmark -------------------------------------------------------------
 
 def published_results():
-    """The newest committed comparison of each shape; in a tree without git, of those that are there."""
+    """The runs to show, newest first: the newest committed comparison of each shape, and the newest of each with
+    contestants that the former lacks.  In a tree without git, of those that are there."""
     folder = ROOT / "bench/results"
     listed = subprocess.run(["git", "-C", str(folder), "ls-files", "*.json"], capture_output=True, text=True)
     names = listed.stdout.split() if listed.returncode == 0 else [p.name for p in folder.glob("*.json")]
-    newest = {}
-    for name in sorted(names):
+    runs, shown = {}, {}
+    for name in sorted(names, reverse=True):
         result = json.loads((folder / name).read_text(encoding="utf-8"))
-        if len(result.get("contestants", ())) > 1:      # alone it was a trial; long runs have none
-            newest[result["shape"]["name"]] = result
-    return list(newest.values())
+        contestants = set(result.get("contestants", ()))
+        seen = shown.setdefault(result.get("shape", {}).get("name"), set())
+        if len(contestants) > 1 and not contestants <= seen:      # alone it was a trial; long runs have none
+            seen |= contestants
+            runs.setdefault((result["date"], result["commit"]), []).append(result)
+    return list(runs.values())
 
 
 def microseconds(value):
@@ -408,15 +412,21 @@ def shape_text(shape):
         return f"{shape['rate']:,} messages/s offered, {shape['batch']} per transaction, consumers wait"
     what = f"topic, {shape['subscribers']} subscribers" if shape["kind"] == "topic" else "queue"
     calls = " (single calls)" if shape["single"] else ""
-    return f"{what}, {shape['batch']} per transaction{calls}, {shape['sessions']}+{shape['sessions']} sessions"
+    takers = shape.get("consumer_sessions") or shape["sessions"]
+    takes = f", up to {shape['take']} per dequeue" if shape.get("take") else ""
+    return f"{what}, {shape['batch']} per transaction{calls}{takes}, {shape['sessions']}+{takers} sessions"
 
 
 def benchmark():
-    results = published_results()
-    if not results:
+    runs = published_results()
+    if not runs:
         return "No result is published yet. `bench/run` measures on your machine and prints the table.\n"
+    return "\n".join(benchmark_run(results) for results in runs)
+
+
+def benchmark_run(results):
     results.sort(key=lambda r: (bool(r["shape"]["rate"]), r["shape"]["kind"], r["shape"]["single"],
-                                r["shape"]["batch"], r["shape"]["sessions"]))
+                                r["shape"].get("take") or 0, r["shape"]["batch"], r["shape"]["sessions"]))
     rows = []
     for result in results:
         ours = result["contestants"].get("pgaq", {}).get("median", {}).get("delivered")
@@ -427,7 +437,7 @@ def benchmark():
                          f"{m['enqueued']:,.0f}", f"{m['delivered']:,.0f}", ratio, microseconds(m["p50"]),
                          microseconds(m["p99"]), f"{m['cpu_us_per_message']:.1f} µs",
                          f"{m['wal_per_message']:,.0f} B"))
-    about = max(results, key=lambda r: r["date"])
+    about = results[0]
     day = f"{about['date'][:4]}-{about['date'][4:6]}-{about['date'][6:8]}"
     load = f"; {about['cpus_busy_before']:.2f} processors were busy before the run" if about["cpus_busy_before"] > 0.1 else ""
     text = (f"Measured {day} at commit {about['commit']}, {about['machine']['cpus']} processors "
