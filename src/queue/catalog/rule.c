@@ -237,15 +237,10 @@ not_built_in(Oid function, void *context)
 	return function >= FirstNormalObjectId;
 }
 
-/*
- * Could it run what a user has written?  A domain's constraints are no functions
- * of the node, so only nodes of which no such thing is known pass.
- */
+/* Is what a node of this kind runs no more than its functions? */
 static bool
-may_call_user_code(Node *node, void *context)
+only_calls_functions(const Node *node)
 {
-	if (node == NULL)
-		return false;
 	switch (nodeTag(node))
 	{
 		case T_List:
@@ -256,9 +251,7 @@ may_call_user_code(Node *node, void *context)
 		case T_FuncExpr:
 		case T_OpExpr:
 		case T_DistinctExpr:
-		case T_NullIfExpr:
 		case T_ScalarArrayOpExpr:
-		case T_CoerceViaIO:
 		case T_BoolExpr:
 		case T_NullTest:
 		case T_BooleanTest:
@@ -266,11 +259,23 @@ may_call_user_code(Node *node, void *context)
 		case T_CaseWhen:
 		case T_CaseTestExpr:
 		case T_CoalesceExpr:
-		case T_ArrayExpr:
-			break;
-		default:
 			return true;
+		default:
+			return false;
 	}
+}
+
+/*
+ * Could it run what a user has written?  A domain's constraints are no functions
+ * of the node, so only nodes of which no such thing is known pass.
+ */
+static bool
+may_call_user_code(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (!only_calls_functions(node) && !IsA(node, NullIfExpr) && !IsA(node, CoerceViaIO) && !IsA(node, ArrayExpr))
+		return true;
 	if (check_functions_in_node(node, not_built_in, context))
 		return true;
 	return expression_tree_walker(node, may_call_user_code, context);
@@ -326,28 +331,8 @@ node_may_raise(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	switch (nodeTag(node))
-	{
-		case T_List:
-		case T_Const:
-		case T_Param:
-		case T_FieldSelect:
-		case T_RelabelType:
-		case T_FuncExpr:
-		case T_OpExpr:
-		case T_DistinctExpr:
-		case T_ScalarArrayOpExpr:
-		case T_BoolExpr:
-		case T_NullTest:
-		case T_BooleanTest:
-		case T_CaseExpr:
-		case T_CaseWhen:
-		case T_CaseTestExpr:
-		case T_CoalesceExpr:
-			break;
-		default:
-			return true;
-	}
+	if (!only_calls_functions(node))
+		return true;
 	if (!is_plain_like(node) && check_functions_in_node(node, function_may_raise, context))
 		return true;
 	return expression_tree_walker(node, node_may_raise, context);

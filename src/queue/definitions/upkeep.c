@@ -16,9 +16,7 @@
 #include "queue/definitions/definitions_private.h"
 
 #include "access/xact.h"
-#include "catalog/namespace.h"
 #include "miscadmin.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -274,9 +272,8 @@ load_queue(int32 id)
 /*
  * After a start, and when queues were restored from a dump, every queue is loaded
  * once: delayed messages and prepared transactions need the worker even when no
- * session uses the queue.  When that
- * fails for some, the others do not suffer from it: how long until it is tried
- * again, 0 when all are loaded.
+ * session uses the queue.  When that fails for some, the others do not suffer
+ * from it: how long until it is tried again, 0 when all are loaded.
  */
 static int64
 load_all_queues(void)
@@ -319,20 +316,6 @@ load_all_queues(void)
 	}
 	MemoryContextDelete(context);
 	return all ? again : aq_restored_pause();
-}
-
-/* Is the extension there?  Without it, the database's queues are gone. */
-static bool
-extension_exists(void)
-{
-	Oid			schema;
-	bool		exists;
-
-	aq_job_begin();
-	schema = get_namespace_oid("aq_internal", true);
-	exists = OidIsValid(schema) && OidIsValid(get_relname_relid("message_table", schema));
-	aq_job_commit(false);
-	return exists;
 }
 
 static TimestampTz
@@ -419,14 +402,11 @@ upkeep(void)
 static bool
 upkeep_needed(void)
 {
-	bool		needed = false;
+	bool		needed;
 
-	if (extension_exists())
-	{
-		aq_job_begin();
-		needed = aq_catalog_queue_ids() != NIL;
-		aq_job_commit(false);
-	}
+	aq_job_begin();
+	needed = aq_job_extension() == AQ_EXTENSION_THERE && aq_catalog_queue_ids() != NIL;
+	aq_job_commit(false);
 	return needed;
 }
 
