@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * array.c
- *	  Arrays of the session that grow as needed and are never made smaller.
+ *	  Arrays in session memory.  They grow as needed and never shrink.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -12,7 +12,7 @@
 #include "base/base.h"
 #include "utils/memutils.h"
 
-/* See aq_array_room().  An error leaves the array and its size as they are. */
+/* See aq_array_room(). An error leaves the array and its size unchanged. */
 void *
 aq_array_grow(void *array, int *size, int needed, Size element)
 {

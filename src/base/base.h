@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * base.h
- *	  The door of part "base": shared memory areas, session slots, clock,
- *	  errors, test points, and everything that differs between server versions.
+ *	  The public header of part "base": shared memory areas, session slots,
+ *	  clock, errors, test points, and everything that differs between server
+ *	  versions.
  *
- * Every other part may include this file, and only this file, of base.
+ * Of the headers of base, other parts may include only this one.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -31,23 +32,26 @@ typedef struct AqPart
 	void		(*define_parameters) (void);	/* in _PG_init: GUCs, callbacks */
 	Size		(*shmem_size) (void);	/* of the part's one area */
 	void		(*shmem_init) (void *area, bool found); /* under AddinShmemInitLock */
-	void		(*session_start) (void);	/* the session's slot was just attached */
-	void		(*session_exit) (void); /* process ends, its transaction has ended */
+	void		(*session_start) (void);	/* called when the session has attached */
+	void		(*session_exit) (void); /* called at process exit, after the end of its transaction */
 } AqPart;
 
 extern void aq_part_init(const AqPart *const *parts, int nparts);
 
-/* Lays out a part's area, or with NULL only adds up its size. */
+/* Allocates from a part's area; with area NULL, it only adds up the size. */
 extern void *aq_part_carve(void *area, Size *at, Size size);
 
-/* Raises an error with a hint unless loaded by shared_preload_libraries. */
+/*
+ * Raises an error unless the library was loaded by shared_preload_libraries.
+ */
 extern void aq_session_require_preload(void);
 
 /* --- session slots ------------------------------------------------------
  *
- * One per backend (and background worker), index 0 .. aq_session_slots() - 1,
- * equal to the number of the process's PGPROC, hence stable for the life of
- * the process.  (It is not MyBackendId of PostgreSQL 15 and 16.)
+ * Each backend or background worker has one slot.  Its index, 0 ..
+ * aq_session_slots() - 1, is the number of the process's PGPROC, and so does
+ * not change while the process lives.  (It is not MyBackendId of PostgreSQL 15
+ * and 16.)
  */
 typedef struct AqSession AqSession;
 
@@ -58,12 +62,15 @@ extern void aq_session_attach_slow(void);
 extern int	aq_session_slots(void); /* known from shmem_size() on */
 extern struct PGPROC *aq_session_proc(int number);	/* NULL when not in use */
 extern int	aq_session_pid(int number); /* 0 when not in use */
-extern uint32 aq_session_serial(int number);	/* which process in this slot */
+extern uint32 aq_session_serial(int number);	/* changes when another process uses the slot */
 extern bool aq_session_in_transaction(int number);	/* false when not in use */
 extern int	aq_session_count_in_transactions(void);
-extern int	aq_session_of_pid(int pid, Oid *role);	/* attached or not; -1: no such process */
+extern int	aq_session_of_pid(int pid, Oid *role);	/* also if it has not attached; -1: no such process */
 
-/* First thing in every SQL function; idempotent.  Raises only the first time. */
+/*
+ * Every SQL function calls it first.  Only a process's first call can raise an
+ * error.
+ */
 static inline void
 aq_session_attach(void)
 {
@@ -71,7 +78,7 @@ aq_session_attach(void)
 		aq_session_attach_slow();
 }
 
-/* Of this process; attaches it first. */
+/* The slot of this process, which is attached if necessary. */
 static inline int
 aq_session_number(void)
 {
@@ -83,8 +90,9 @@ extern uint32 aq_session_claims(int number);	/* how many claims the session has 
 
 /* --- arrays ---------------------------------------------------------------
  *
- * Room for so many elements in an array of TopMemoryContext, which is NULL at
- * first; may raise.  Returns the array, which may have moved.
+ * Makes room for the needed number of elements in an array in
+ * TopMemoryContext, which is initially NULL.  Returns the array, which may
+ * have moved.  May raise an error.
  */
 extern void *aq_array_grow(void *array, int *size, int needed, Size element);
 
@@ -96,9 +104,9 @@ aq_array_room(void *array, int *size, int needed, Size element)
 
 /* --- claims ---------------------------------------------------------------
  *
- * What the session has claimed in shared memory, released when the
- * (sub)transaction is rolled back or the session ends, also by FATAL, which
- * runs no PG_CATCH; see claim.c.
+ * States of shared memory that the session has claimed.  They are released
+ * when the (sub)transaction rolls back or the session ends, even by FATAL,
+ * which runs no PG_CATCH; see claim.c.
  *
  *		aq_claim_reserve(1);			may raise
  *		aq_latch_get(...);
@@ -121,7 +129,7 @@ extern void aq_claim_end(AqClaimRelease release, const void *object);
 extern void aq_claim_release(void);
 extern void aq_claim_before_release(void (*callback) (void));
 
-/* The commonest claim: the session is one of those that a counter counts. */
+/* The most common claim: the session is counted in a counter. */
 extern void aq_claim_count(pg_atomic_uint32 *counter);	/* may raise */
 extern void aq_claim_uncount(pg_atomic_uint32 *counter);
 
@@ -129,7 +137,7 @@ extern void aq_claim_uncount(pg_atomic_uint32 *counter);
 extern int64 aq_clock_us(void); /* monotonic, microseconds */
 extern int64 aq_clock_ns(void); /* monotonic, nanoseconds */
 extern int64 aq_clock_cpu_ns(void);	/* CPU time of this process */
-extern int64 aq_clock_cpu_ns_of(int pid); /* of another one; -1: not known */
+extern int64 aq_clock_cpu_ns_of(int pid); /* of another process; -1: not known */
 
 /* --- background workers --------------------------------------------------- */
 struct BackgroundWorker;
@@ -142,9 +150,13 @@ extern void aq_process_register(const char *name, const char *function, bool on_
 /* --- errors ---------------------------------------------------------------
  *
  * Use inside ereport:
- *		ereport(ERROR, aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name));
- * sets SQLSTATE, message (with " (ORA-nnnnn)" appended where Oracle has a
- * number) and a DETAIL naming the number.  A later errdetail() replaces it.
+ *
+ *		ereport(ERROR,
+ *				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name));
+ *
+ * It sets the SQLSTATE, the message (with " (ORA-nnnnn)" appended if Oracle has
+ * a number for it) and a DETAIL that names this number.  A later errdetail()
+ * replaces the DETAIL.
  */
 typedef enum AqErrorId
 {
@@ -162,23 +174,27 @@ extern const char *aq_error_meaning(AqErrorId id);
 
 /* --- test points ------------------------------------------------------------
  *
- * A named stop in the code, compiled in by TEST_POINTS=1 only.  What a session
- * does there is decided by a table in shared memory, hence for any process, by
- * the functions of sql/test_points.sql:
+ * A named place in the code where a test can stop a session; compiled in with
+ * TEST_POINTS=1 only.  A table in shared memory says what a session does there,
+ * so a test can control any process, with the functions of sql/test_points.sql:
+ *
  *		aq.point_hold(name)		every session that arrives waits ...
  *		aq.point_release(name)	... until this is called
- *		aq.point_arm(name, action, skip)	action: error (ereport ERROR) and crash
- *								(SIGKILL to itself) once, wait; after skip arrivals
- *		aq.point_reached(name)	arrivals since the name was first mentioned
- *		aq.point_await(name, arrivals, seconds)	waits until as many have arrived
- *		aq.point_reset()		forgets everything
- * The parameter pgaq.test_point = 'name:action[,name:action...]' arms a point
- * for one session, each time it passes.
+ *		aq.point_arm(name, action, skip)
+ *								action, after skip arrivals: wait; or, once only,
+ *								error, cancel, terminate or crash (SIGKILL)
+ *		aq.point_reached(name)	arrivals since a test first used the name
+ *		aq.point_await(name, arrivals, seconds)
+ *								waits until that many sessions have arrived
+ *		aq.point_reset()		disarms all points and resets their counts
+ *
+ * The parameter pgaq.test_point = 'name:action[,name:action...]' arms points
+ * for one session, which then acts each time it arrives.
  *
  * aq_point() is for places where an error may be raised.  aq_point_held() is
- * for those where none may: under a latch, in a commit callback.  There, error
- * does nothing, and cancel and terminate are served at the next check for
- * interrupts.
+ * for places where it may not, such as under a latch or in a commit callback.
+ * There, the action error does nothing, and cancel and terminate are served at
+ * the next check for interrupts.
  */
 #ifdef AQ_TEST_POINTS
 extern void aq_point(const char *name);

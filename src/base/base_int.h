@@ -1,6 +1,6 @@
 /*
  * base_int.h
- *	  What the files of part "base" share with each other only.
+ *	  Declarations shared by the files of part "base".
  *
  * Portions Copyright (c) 2026, the pgaq authors
  */
@@ -12,7 +12,7 @@
 #define AQ_PRELOAD_HINT	"Add \"pgaq\" to the parameter \"shared_preload_libraries\" and restart the server."
 
 /* session.c */
-extern void aq_session_on(void (*start) (void), void (*exit) (void));	/* a session attaches; its process ends */
+extern void aq_session_on(void (*start) (void), void (*exit) (void));	/* callbacks: session attached, process exit */
 extern Size aq_session_shmem_size(void);
 extern void aq_session_shmem_init(void *area, bool found);
 extern void aq_session_set_claims(uint32 claims);

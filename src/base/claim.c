@@ -1,38 +1,38 @@
 /*-------------------------------------------------------------------------
  *
  * claim.c
- *	  What this session has claimed in shared memory, and how each claim is
- *	  released when the session does not come to do so itself.
+ *	  The session's claims on shared memory, and their release when the session
+ *	  cannot release them itself.
  *
  * A claim is a state of shared memory that belongs to a session and that
- * others wait for or count: "loads this partition", "is a waiter of this
- * queue", "has this empty table".  An error leaves it behind, and so does
- * FATAL (pg_terminate_backend, a lost client, a shutdown), which runs no
- * PG_CATCH.  So PG_CATCH does not repair shared memory; this list does.
+ * others wait for or count: "loads this partition", "waits for this queue",
+ * "uses this empty table".  An error would leave it behind, and so would FATAL
+ * (pg_terminate_backend, a lost client, a shutdown), which runs no PG_CATCH.
+ * So shared memory is repaired from this list and not in PG_CATCH.
  *
- * The order is: make room, which may raise an error; then, with nothing in
- * between that can fail or serve an interrupt, change the shared state and
- * enter the claim.  When the session gives up the state, it ends the claim in
- * the same way.  In between, a claim is released
+ * To make a claim, first reserve room, which may raise an error; then change
+ * the shared state and enter the claim, with nothing in between that can fail
+ * or serve an interrupt.  To end the state, change it back and end the claim
+ * in the same way.  Until then, the claim is released
  *
  * - when the (sub)transaction in which it was entered is rolled back,
- * - when any transaction of the session is rolled back, if it was entered
- *	 outside of one,
+ * - when any transaction of the session is rolled back, if the claim was
+ *	 entered outside a transaction,
  * - when the session ends.
  *
- * A commit leaves claims alone: a claim may last longer than a transaction,
- * such as the stop of a database during ALTER DATABASE ... SET TABLESPACE,
- * which commits half way.
+ * A commit does not release claims: a claim may outlast a transaction.  For
+ * example, ALTER DATABASE ...  SET TABLESPACE, which commits in the middle,
+ * claims that the database's work is stopped.
  *
- * The latest claim is released first.  Releasing neither allocates memory nor
- * raises an error, and interrupts are held off; it may take latches, because
- * the session's latches are freed before.  What a claim points to must live
- * as long as the claim: shared memory, or memory of the session that survives
- * the error, but not the stack.
+ * The latest claim is released first.  A release function must not allocate
+ * memory or raise an error, and runs with interrupts held off; it may take
+ * latches, because the session's latches have been freed before.  A claim must
+ * point to memory that lives as long as the claim: shared memory, or session
+ * memory that survives the error, but not the stack.
  *
- * The list lies in the session's own memory, because only the session uses
- * it: a session that is killed takes all shared memory with it.  The number
- * of claims stands in the session's slot, for aq.check().
+ * The list is in the session's own memory, because only the session uses it:
+ * if a process is killed, the server reinitializes all shared memory.  The
+ * number of claims is in the session's slot, for aq.check().
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -50,7 +50,7 @@ typedef struct Claim
 	AqClaimRelease release;
 	void	   *object;
 	int64		argument;
-	int			level;			/* nesting level of the transaction; 0: outside of one */
+	int			level;			/* nesting level of the transaction; 0: outside a transaction */
 } Claim;
 
 /* in TopMemoryContext, grown as needed */
@@ -66,7 +66,7 @@ aq_claim_before_release(void (*callback) (void))
 	before_release = callback;
 }
 
-/* Room for n more claims.  May raise an error. */
+/* Reserves room for n more claims.  May raise an error. */
 void
 aq_claim_reserve(int n)
 {
@@ -83,7 +83,7 @@ count_changed(void)
 		aq_session_set_claims(nclaims);
 }
 
-/* Does not raise: the caller has made room. */
+/* Does not raise an error: the caller has reserved room. */
 void
 aq_claim_enter(AqClaimRelease release, void *object, int64 argument)
 {
@@ -99,8 +99,8 @@ aq_claim_enter(AqClaimRelease release, void *object, int64 argument)
 }
 
 /*
- * The session has given up the state itself, or passes it on: the latest claim
- * of this kind on the object ends.  Does not raise.
+ * Ends the latest claim of this kind on the object, because the session has
+ * ended the state itself or passed it on.  Does not raise an error.
  */
 void
 aq_claim_end(AqClaimRelease release, const void *object)
@@ -158,7 +158,10 @@ release_from(int level)
 	}
 }
 
-/* All of them: the session ends, or an error has reached the loop of a worker. */
+/*
+ * Releases all claims: the session ends, or an error has reached a worker's
+ * main loop.
+ */
 void
 aq_claim_release(void)
 {

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * clock.c
- *	  The only place where pgaq reads a clock for measuring.
+ *	  All clock readings of pgaq that measure durations.
  *
- * Monotonic: the time of day may be set back, a wait may not become negative.
- * Times that mean a date (enqueue time, expiration) are the server's
- * TimestampTz and have nothing to do with this file.
+ * The clock is monotonic, because a duration must not become negative when the
+ * time of day is set back.  Points in time (enqueue time, expiration) are the
+ * server's TimestampTz and are not read here.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -48,7 +48,9 @@ aq_clock_cpu_ns(void)
 	return in_ns(used);
 }
 
-/* Of another process; -1 when it is gone or the system does not tell. */
+/*
+ * CPU time of another process; -1 if it has ended or the system does not tell.
+ */
 int64
 aq_clock_cpu_ns_of(int pid)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * compat.c
- *	  Calls into the server whose signature depends on its version.
+ *	  Functions that depend on the version of the server.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -34,14 +34,15 @@ forget_rows(Relation rel, TransactionId frozen, MultiXactId min_multi)
 }
 
 /*
- * A table was truncated in place under AccessExclusiveLock: it holds no
- * transaction ids, so its relfrozenxid, and its TOAST table's, can be advanced;
- * without that a busy server would reach the freeze limit.  Only when it is
- * freeze_age transactions old, because every change makes all sessions read
- * the table's definition anew.  The counters of its rows start again.
+ * Called after a table was truncated in place under AccessExclusiveLock.  The
+ * table has no transaction ids, so its relfrozenxid and that of its TOAST
+ * table can be advanced; otherwise a busy server would reach the freeze limit.
+ * This is done only when relfrozenxid is freeze_age transactions old, because
+ * each change makes all sessions reload the table's relcache entry.  The
+ * table's row statistics are reset.
  *
- * No transaction that can still store a row is older than the oldest that
- * runs; snapshots do not matter for an empty table.
+ * No transaction that can still store a row is older than the oldest running
+ * one; snapshots do not matter for an empty table.
  */
 void
 aq_compat_after_truncate(Relation rel, int32 freeze_age)
@@ -69,11 +70,12 @@ aq_compat_after_truncate(Relation rel, int32 freeze_age)
 }
 
 /*
- * Of all snapshots there are, but for this process's own, that can read tables
- * of this database: those of its sessions, and those that a standby without a
- * slot has told of.  VACUUM needs no rows that others have taken.  A session
- * publishes its xmin before it lets go of ProcArrayLock: no snapshot is missed
- * that misses a transaction which has ended by now.
+ * The oldest xmin of the snapshots that can read tables of this database,
+ * except this process's own: those of sessions, and those of standbys without
+ * a slot, which walsenders publish.  VACUUM is ignored, because it does not
+ * read consumed rows.  A session publishes its xmin while it holds
+ * ProcArrayLock, so every snapshot that does not see an ended transaction is
+ * found.
  */
 TransactionId
 aq_compat_oldest_xmin(void)
@@ -89,7 +91,10 @@ aq_compat_oldest_xmin(void)
 
 		if (proc == MyProc || !TransactionIdIsValid(xmin) || (flags & PROC_IN_VACUUM) != 0)
 			continue;
-		/* a process that has ended leaves its xmin behind, a walsender for one */
+		/*
+		 * a process that has ended, such as a walsender, may leave its xmin
+		 * behind
+		 */
 		if ((proc->databaseId == MyDatabaseId || (flags & PROC_AFFECTS_ALL_HORIZONS) != 0) &&
 			TransactionIdPrecedes(xmin, oldest) && BackendPidGetProcWithLock(proc->pid) == proc)
 			oldest = xmin;
@@ -144,9 +149,9 @@ parameter(const char *name)
 }
 
 /*
- * The value of search_path that a function with the option SET search_path =
- * pinned was called with, and so on outwards while that is pinned, too.  The
- * result is good until search_path changes.
+ * The search_path with which a function that has the option SET search_path =
+ * pinned was called.  If that value is pinned too, the next outer one is used,
+ * and so on.  The result is valid until search_path changes.
  */
 const char *
 aq_compat_search_path_behind(const char *pinned)

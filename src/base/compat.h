@@ -3,8 +3,8 @@
  * compat.h
  *	  Every difference between the server versions that pgaq supports.
  *
- * No other file may look at PG_VERSION_NUM.  A difference gets a name here and
- * the rest of the source uses the name.
+ * No other file may use PG_VERSION_NUM.  Each difference gets a name here,
+ * which the other files use.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -33,14 +33,15 @@
 #error "pgaq needs PostgreSQL 15 or later"
 #endif
 
-/* 18's word; there, the old one is gone. */
+/* PostgreSQL 18 has renamed pg_attribute_noreturn(). */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn pg_attribute_noreturn()
 #endif
 
 /*
  * The number of this process's PGPROC: 0 .. aq_proc_slots() - 1, stable for
- * the life of the process, given to background workers without a database too.
+ * the life of the process.  Background workers without a database have one
+ * too.
  */
 static inline int
 aq_proc_number(void)
@@ -52,7 +53,10 @@ aq_proc_number(void)
 #endif
 }
 
-/* How many PGPROCs can belong to a running process; known in shmem_request_hook. */
+/*
+ * The number of PGPROCs that running processes can have; known in
+ * shmem_request_hook.
+ */
 static inline int
 aq_proc_slots(void)
 {
@@ -60,10 +64,10 @@ aq_proc_slots(void)
 }
 
 /*
- * The number that pg_stat_activity shows during one of our waits.  From 17 on
- * it has a name of ours, before that every extension's wait is "Extension".
- * The first call per name may take a lock, so it is made when a session
- * attaches, never in the middle of a wait.
+ * The wait event that pg_stat_activity shows during a wait of pgaq.  From
+ * PostgreSQL 17 on it has its own name; before, all waits of extensions are
+ * shown as "Extension".  The first call for a name may take a lock, so it is
+ * made when a session attaches, not when it waits.
  */
 static inline uint32
 aq_server_wait_event(const char *name)
@@ -86,10 +90,13 @@ aq_proc_in_transaction(const volatile PGPROC *proc)
 #endif
 }
 
-/* Backend i, from 1 on, of this process's copy of what pg_stat_activity shows. */
+/*
+ * Backend i, counted from 1, in this process's copy of the data of
+ * pg_stat_activity.
+ */
 extern struct LocalPgBackendStatus *aq_compat_backend_status(int i);
 
-/* What a hook into the executor's run is given and passes on. */
+/* The arguments of ExecutorRun_hook. */
 #if PG_VERSION_NUM >= 180000
 #define AQ_EXECUTOR_RUN_ARGS QueryDesc *query, ScanDirection direction, uint64 count
 #define AQ_EXECUTOR_RUN_PASS query, direction, count
@@ -98,7 +105,7 @@ extern struct LocalPgBackendStatus *aq_compat_backend_status(int i);
 #define AQ_EXECUTOR_RUN_PASS query, direction, count, once
 #endif
 
-/* What a hook into the executor's check of rights is given and passes on. */
+/* The arguments of ExecutorCheckPerms_hook. */
 #if PG_VERSION_NUM >= 160000
 #define AQ_CHECK_PERMS_ARGS List *range_table, List *perm_infos, bool raise
 #define AQ_CHECK_PERMS_PASS range_table, perm_infos, raise
@@ -118,7 +125,10 @@ aq_database_owned(Oid database)
 #endif
 }
 
-/* Has the current role this right to a type, schema, function or tablespace? */
+/*
+ * Does the current role have this privilege on a type, schema, function or
+ * tablespace?
+ */
 static inline bool
 aq_object_allows(Oid catalog, Oid object, AclMode mode)
 {
@@ -134,7 +144,7 @@ aq_object_allows(Oid catalog, Oid object, AclMode mode)
 #endif
 }
 
-/* Number of the file that holds the relation: another one after a rewrite. */
+/* The relation's file number, which changes when the relation is rewritten. */
 static inline uint32
 aq_relation_file(Relation rel)
 {
@@ -145,14 +155,17 @@ aq_relation_file(Relation rel)
 #endif
 }
 
-/* A database that a DROP has left half removed; minor releases of 2023 know such. */
+/*
+ * Is the database invalid after an interrupted DROP DATABASE?  (Minor releases
+ * from 2023 on mark it.)
+ */
 static inline bool
 aq_database_half_dropped(Form_pg_database database)
 {
 	return database->datconnlimit == -2;
 }
 
-/* The index of the primary key; none of ours is deferrable. */
+/* The primary key's index; pgaq has no deferrable primary keys. */
 static inline Oid
 aq_primary_key(Relation rel)
 {
@@ -163,22 +176,25 @@ aq_primary_key(Relation rel)
 #endif
 }
 
-/* After an in-place truncation: see compat.c. */
+/* For use after an in-place truncation: see compat.c. */
 extern void aq_compat_after_truncate(struct RelationData *rel, int32 freeze_age);
 extern const char *aq_compat_search_path_behind(const char *pinned);
 
 /* The oldest xmin of a snapshot that can read this database's tables: see compat.c. */
 extern TransactionId aq_compat_oldest_xmin(void);
 
-/* A replication slot that holds an xmin of its own. */
+/* A replication slot that has an xmin. */
 typedef struct AqSlotLook
 {
 	TransactionId xmin;
-	Oid			database;		/* InvalidOid: a standby's */
-	bool		active;			/* used by a process now */
+	Oid			database;		/* InvalidOid: slot of a standby */
+	bool		active;			/* a process uses it now */
 } AqSlotLook;
 
-/* Slot i, from 0 on; false if it is not defined or has no xmin. */
+/*
+ * Reads slot i, counted from 0; returns false if it does not exist or has no
+ * xmin.
+ */
 extern bool aq_compat_slot_look(int i, AqSlotLook *look);
 
 /* An index scan without order-by operators. */
@@ -194,8 +210,8 @@ aq_index_beginscan(struct RelationData *heap, struct RelationData *index, struct
 }
 
 /*
- * Update a row, without waiting for others unless wait is given; *indexes:
- * the new version has to be put into all indexes.
+ * Updates a row; waits for other transactions only if wait is true.  Sets
+ * *indexes if the new version must be entered into all indexes.
  */
 static inline TM_Result
 aq_table_update(struct RelationData *rel, ItemPointer tid, TupleTableSlot *slot, CommandId command,
@@ -219,9 +235,10 @@ aq_table_update(struct RelationData *rel, ItemPointer tid, TupleTableSlot *slot,
 }
 
 /*
- * A row of a system catalog that is to be changed, NULL if there is none; the
- * caller ends by aq_catalog_row_unlock.  The minor releases from November 2024
- * on want it locked against the server's own changes in place.
+ * Finds a row of a system catalog that is to be changed; NULL if there is
+ * none.  The caller must call aq_catalog_row_unlock afterwards.  Minor
+ * releases from November 2024 on require a lock against the server's in-place
+ * updates.
  */
 static inline HeapTuple
 aq_catalog_row_lock(int cache, Datum key)
@@ -242,7 +259,9 @@ aq_catalog_row_unlock(struct RelationData *catalog, HeapTuple row)
 	ReleaseSysCache(row);
 }
 
-/* Memory of a check hook's "extra": from 16 on it is the parameters' own. */
+/*
+ * Allocates the "extra" of a check hook; from PostgreSQL 16 on by guc_malloc.
+ */
 static inline void *
 aq_guc_alloc(Size size)
 {

@@ -27,7 +27,7 @@ static const ErrorRow error_rows[] = {
 
 StaticAssertDecl(lengthof(error_rows) == AQ_ERR_COUNT, "errors_list.h changed while it was read");
 
-/* The five characters of a SQLSTATE as the server's number. */
+/* The SQLSTATE as the server's number. */
 int
 aq_error_sqlstate(AqErrorId id)
 {
@@ -48,7 +48,7 @@ aq_error_meaning(AqErrorId id)
 	return error_rows[id].meaning;
 }
 
-/* The five characters of its SQLSTATE. */
+/* The SQLSTATE as a string of five characters. */
 const char *
 aq_error_code(AqErrorId id)
 {
@@ -56,8 +56,8 @@ aq_error_code(AqErrorId id)
 }
 
 /*
- * Only between errstart() and errfinish(), that is as an argument of ereport().
- * The format may not use %m: errno is not what it was.
+ * Call it only as an argument of ereport().  The format must not contain %m,
+ * because errno may have changed.
  */
 int
 aq_error(AqErrorId id, const char *fmt,...)

@@ -1,7 +1,7 @@
 /*
  * finding.h
- *	  What aq.check() has found: each part compares what it keeps in shared
- *	  memory and reports each difference.
+ *	  Findings of aq.check(): each part checks its shared memory and reports
+ *	  each difference.
  *
  * Included through base.h.
  *
@@ -10,13 +10,13 @@
 #ifndef AQ_FINDING_H
 #define AQ_FINDING_H
 
-/* A number that a finding does not have. */
+/* For in_memory or expected: the finding has no such number. */
 #define AQ_NO_NUMBER PG_INT64_MIN
 
 typedef struct AqFinding
 {
-	int32		queue_id;		/* 0: of no queue */
-	char		store;			/* '\0': of no store */
+	int32		queue_id;		/* 0: no queue */
+	char		store;			/* '\0': no store */
 	const char *place;
 	const char *what;
 	int64		in_memory;
@@ -27,7 +27,7 @@ typedef struct AqFinding
 typedef struct AqFindings
 {
 	struct List *list;			/* of AqFinding, in the caller's memory context */
-	/* what is being checked */
+	/* the queue and store that are being checked */
 	int32		queue_id;
 	char		store;
 } AqFindings;
@@ -35,11 +35,14 @@ typedef struct AqFindings
 extern void aq_finding_add(AqFindings *findings, const char *place, const char *what,
 					 int64 in_memory, int64 expected, const char *detail);
 
-/* A difference is a finding. */
+/* Adds a finding if the numbers differ. */
 extern void aq_finding_compare(AqFindings *findings, const char *place, const char *what,
 					   int64 in_memory, int64 expected);
 
-/* Keep what both have: the same place, and the same difference. */
+/*
+ * Keeps only findings that are in both lists, with the same place and the same
+ * difference.
+ */
 extern void aq_finding_keep(AqFindings *findings, const AqFindings *again);
 
 #endif							/* AQ_FINDING_H */

@@ -3,13 +3,15 @@
  * part.c
  *	  Walks the parts of the extension: parameters, shared memory, sessions.
  *
- * module.c hands over the list of parts, lowest first.  Each part has one area
- * of shared memory at most, "pgaq <part>", of a size fixed at start.  Areas and
- * sessions are begun in the order of the list, so that a part may use the parts
- * below it, and sessions end in the opposite order.
+ * module.c passes the list of parts, lowest first.  Each part has at most one
+ * area of shared memory, "pgaq <part>", with a size that is fixed at server
+ * start.  Areas and sessions are initialized in the order of the list, so that
+ * a part may use the parts below it; at the end of a session the order is
+ * reversed.
  *
- * When the library was not preloaded there is no shared memory and no part is
- * told anything; aq_session_require_preload() then says so to each call of a function.
+ * If the library was not preloaded, there is no shared memory and no part is
+ * called; then aq_session_require_preload() raises an error in each function
+ * that needs them.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -56,7 +58,7 @@ base_init(void *area, bool found)
 	aq_point_shmem_init((char *) area + MAXALIGN(aq_session_shmem_size()), found);
 }
 
-/* Each area begins on a cache line of its own. */
+/* Each area begins on a new cache line. */
 static Size
 padded_size(const AqPart *part)
 {
@@ -121,7 +123,7 @@ session_starts(void)
 	}
 }
 
-/* The session's claims are released while its parts can still do it. */
+/* Claims are released first, because their release needs the parts. */
 static void
 session_exits(void)
 {
@@ -135,9 +137,7 @@ session_exits(void)
 
 /* --- the list of parts ------------------------------------------------------------- */
 
-/*
- * Called once, from _PG_init.  The list must live as long as the process.
- */
+/* Called once, by _PG_init.  The list must live as long as the process. */
 void
 aq_part_init(const AqPart *const *list, int n)
 {
@@ -171,8 +171,9 @@ aq_part_init(const AqPart *const *list, int n)
 }
 
 /*
- * The next bytes of an area of which *at are given away.  One function of a part
- * calls it for both, so that the size cannot differ from the layout.
+ * Returns the next bytes of an area; *at is the number of bytes already
+ * allocated.  A part computes the size and the layout of its area with the
+ * same function, so that they cannot differ.
  */
 void *
 aq_part_carve(void *area, Size *at, Size size)

@@ -1,20 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * point.c
- *	  Test points: named stops, armed from SQL, in builds with TEST_POINTS=1.
+ *	  Test points: named places where a test can stop a session; in builds with
+ *	  TEST_POINTS=1 only.
  *
- * A table of names lives in shared memory, so that a test can arm a stop which
- * another process passes: a background worker, a session in a commit callback.
- * A name enters the table when a test first mentions it; arrivals at points that
- * no test has named cost one read of shared memory and leave no trace.
+ * The table of names is in shared memory, so that a test can arm a point for
+ * another process, such as a background worker or a session in a commit
+ * callback.  A name is added to the table when a test first uses it.  While
+ * the table is empty, a point costs one read of shared memory; arrivals at
+ * points that are not in it are not counted.
  *
- * A session that waits looks every millisecond whether it was released.  That
- * is polling, which the extension itself never does, but it works everywhere a
- * point may stand: without an allocation, an error or a lock, in a commit
- * callback, while a latch is held.  Interrupts are served where the caller
+ * A waiting session checks every millisecond whether it was released.  The
+ * extension itself does not poll anywhere, but here polling works at every
+ * place where a point may be: in a commit callback or under a latch, without
+ * an allocation, an error or a lock.  Interrupts are served where the caller
  * allows them.
  *
- * In a release build this file is empty but for the sizes.
+ * In a release build this file is empty.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -70,16 +72,16 @@ typedef struct Point
 {
 	char		name[NAMEDATALEN];
 	PointAction action;
-	int			skip;			/* arrivals to let pass before the action */
+	int			skip;			/* arrivals to ignore before the action */
 	int64		reached;		/* arrivals */
-	int64		waiting;		/* sessions that are being held */
-	uint64		released;		/* grows with each release: who waits, compares */
+	int64		waiting;		/* sessions that wait here */
+	uint64		released;		/* incremented by each release; a waiting session compares it */
 } Point;
 
 typedef struct PointTable
 {
-	pg_atomic_uint32 count;		/* entries; read without the lock */
-	slock_t		lock;			/* protects the following */
+	pg_atomic_uint32 count;		/* number of entries; read without the lock */
+	slock_t		lock;			/* protects the following members */
 	Point		points[MAX_POINTS];
 } PointTable;
 
@@ -150,7 +152,10 @@ parse_action(const char *text, size_t len)
 	return POINT_NONE;
 }
 
-/* What the session's own parameter says; anything it cannot read is ignored. */
+/*
+ * The action that pgaq.test_point gives for this point.  Malformed values are
+ * ignored.
+ */
 static PointAction
 session_action(const char *name)
 {
@@ -203,7 +208,10 @@ wait_for_release(Point *point, uint64 released)
 	}
 }
 
-/* Like a signal; in every kind of process, whatever it does with SIGTERM. */
+/*
+ * Has the effect of a signal, in every kind of process, whatever its SIGTERM
+ * handler does.
+ */
 static void
 interrupt(bool terminate, bool held)
 {
@@ -372,7 +380,7 @@ aq_point_waiting(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(waiting);
 }
 
-/* True when as many have arrived, false when the time is over. */
+/* Returns true when that many sessions have arrived, false on timeout. */
 PG_FUNCTION_INFO_V1(aq_point_await);
 Datum
 aq_point_await(PG_FUNCTION_ARGS)
@@ -393,7 +401,7 @@ aq_point_await(PG_FUNCTION_ARGS)
 	}
 }
 
-/* Names stay in the table: a waiting session points at its entry. */
+/* Names stay in the table, because waiting sessions point to their entries. */
 PG_FUNCTION_INFO_V1(aq_point_reset);
 Datum
 aq_point_reset(PG_FUNCTION_ARGS)

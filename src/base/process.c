@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * process.c
- *	  Background workers: what all of ours have in common.
+ *	  Functions common to all background workers of pgaq.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -18,8 +18,9 @@
 #include "utils/resowner.h"
 
 /*
- * A worker that may connect to a database, is started when the server is no
- * standby, and only once.  The caller changes what is different, and registers it.
+ * Fills in a worker that can connect to a database, starts when recovery has
+ * finished, and is not restarted.  The caller changes members as needed and
+ * registers it.
  */
 void
 aq_process_init(struct BackgroundWorker *worker, const char *function, const char *type)
@@ -35,9 +36,9 @@ aq_process_init(struct BackgroundWorker *worker, const char *function, const cha
 }
 
 /*
- * First in a worker whose argument is the handle of a piece of dynamic shared
- * memory: it stays mapped until the process ends.  Ends the process when whoever
- * has made the memory is gone already.
+ * Called first in a worker whose argument is the handle of a dynamic shared
+ * memory segment.  Maps the segment until the process ends.  Ends the process
+ * if the segment no longer exists, because its creator has ended.
  */
 struct dsm_segment *
 aq_process_attach(Datum handle, const char *name)
@@ -55,16 +56,16 @@ aq_process_attach(Datum handle, const char *name)
 }
 
 /*
- * One process of the server, for all databases, from its start on; the
- * postmaster starts it again a second after its end.  Called when parameters are
- * defined; function is the name of an exported one.
+ * Registers a process that runs from server start on, one for all databases.
+ * The postmaster restarts it one second after it ends.  Called when parameters
+ * are defined; function is the name of an exported function.
  */
 void
 aq_process_register(const char *name, const char *function, bool on_standby)
 {
 	BackgroundWorker worker;
 
-	/* pg_upgrade wants no other process in its databases */
+	/* pg_upgrade requires that no other process uses its databases */
 	if (IsBinaryUpgrade)
 		return;
 	aq_process_init(&worker, function, name);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * rows.c
- *	  Rows of functions that return a set or one row.
+ *	  Result rows of SQL functions that return a set or one row.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

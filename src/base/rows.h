@@ -1,6 +1,7 @@
 /*
  * rows.h
- *	  Rows of functions: of a set (begin, put column by column, end), or the only one.
+ *	  Result rows of SQL functions: sets (begin, put column by column, end) or
+ *	  one row.
  *
  * Included through base.h.
  *
@@ -21,34 +22,40 @@ typedef struct AqRow
 	bool		nulls[AQ_MAX_COLUMNS];
 } AqRow;
 
-/* The function is to return its rows in a tuplestore; attaches the session. */
+/* Begins a set, which is returned in a tuplestore.  Attaches the session. */
 extern void aq_rows_begin(AqRow *row, FunctionCallInfo fcinfo);
 
-/* The same for what needs no shared memory, and works where the library is not preloaded. */
+/*
+ * The same for functions that need no shared memory and work without the
+ * library being preloaded.
+ */
 extern void aq_rows_begin_plain(AqRow *row, FunctionCallInfo fcinfo);
 
-/* The next column of the row. */
+/* Each call sets the next column of the row. */
 extern void aq_rows_put(AqRow *row, Datum value);
 extern void aq_rows_null(AqRow *row);
 extern void aq_rows_int(AqRow *row, int32 value);
 extern void aq_rows_number(AqRow *row, int64 value);
 extern void aq_rows_bool(AqRow *row, bool value);
 extern void aq_rows_text(AqRow *row, const char *value); /* NULL: null */
-extern void aq_rows_raw(AqRow *row, uint64 value);	/* as Oracle's RAW columns: hexadecimal */
+extern void aq_rows_raw(AqRow *row, uint64 value);	/* hexadecimal, as in Oracle's RAW columns */
 extern void aq_rows_time(AqRow *row, int64 time); /* a TimestampTz; 0: null */
 extern void aq_rows_pointer(AqRow *row, const void *value); /* a value passed by reference; NULL: null */
-extern void aq_rows_session(AqRow *row, int number); /* as views number sessions, from 1; below 0: null */
+extern void aq_rows_session(AqRow *row, int number); /* sessions count from 1 in views; below 0: null */
 
-/* Null when it is not known. */
+/* Null if the value is not known. */
 extern void aq_rows_put_if(AqRow *row, bool known, Datum value);
 extern void aq_rows_int_if(AqRow *row, bool known, int32 value);
 extern void aq_rows_number_if(AqRow *row, bool known, int64 value);
 
-/* All columns are there. */
+/* Ends the row; all columns must have been set. */
 extern void aq_rows_end(AqRow *row);
-extern void aq_rows_end_nulls(AqRow *row);	/* the other columns are null */
+extern void aq_rows_end_nulls(AqRow *row);	/* sets the remaining columns to null */
 
-/* An SQL function that returns rows: its body, which follows, puts them into *row. */
+/*
+ * Defines an SQL function that returns rows; the body that follows puts them
+ * into *row.
+ */
 #define AQ_ROWS(name) \
 	static void name##_rows(AqRow *row, FunctionCallInfo fcinfo); \
 	PG_FUNCTION_INFO_V1(name); \
@@ -63,10 +70,10 @@ extern void aq_rows_end_nulls(AqRow *row);	/* the other columns are null */
 	static void \
 	name##_rows(AqRow *row, FunctionCallInfo fcinfo)
 
-/* What a function returns whose result is one row. */
+/* The return value of a function whose result is one row. */
 extern Datum aq_rows_one(FunctionCallInfo fcinfo, Datum *values, bool *nulls);
 
-/* The identifier that views give a name: a hash of it. */
+/* The identifier that views show for a name: a hash of it. */
 extern int64 aq_rows_name_hash(const char *name);
 
 #endif							/* AQ_ROWS_H */

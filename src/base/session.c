@@ -1,19 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * session.c
- *	  One slot per process that can run our code: who is it?
+ *	  Session slots: one for each process that can run pgaq's code.
  *
- * A slot's index is the number of the process's PGPROC, so no search and no
- * lock is needed to find one's own slot, and other parts keep arrays of their
- * own under the same index.  A slot is written by its owner only; readers
- * see pid = 0 when the slot is not in use and must accept that a session they have
- * just seen is gone.
+ * A slot's index is the number of the process's PGPROC, so a process finds its
+ * slot without a search or a lock, and other parts can have arrays with the
+ * same index.  Only its owner writes a slot; readers see pid = 0 if the slot
+ * is not in use, and must expect that a session that they have just seen has
+ * ended.
  *
  * A session attaches at its first use of the extension and leaves when the
- * process ends, after its transaction was ended: on_shmem_exit callbacks run
- * after all before_shmem_exit callbacks, the server's own end of the
- * transaction being one of the latter.  A process that is killed leaves its
- * slot as it is; the server then starts all shared memory anew.
+ * process exits, after the end of its transaction: on_shmem_exit callbacks run
+ * after all before_shmem_exit callbacks, one of which ends the transaction.  A
+ * process that is killed does not clear its slot; the server then
+ * reinitializes all shared memory.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -30,7 +30,7 @@
 struct AqSession
 {
 	pg_atomic_uint32 pid;		/* 0: not in use */
-	pg_atomic_uint32 serial;	/* grows with each process that has the slot */
+	pg_atomic_uint32 serial;	/* incremented by each process that attaches */
 	pg_atomic_uint32 claims;	/* see claim.c */
 };
 
@@ -39,7 +39,7 @@ int			aq_session_own_number = -1;
 
 static AqSession *slots = NULL;
 
-/* of part.c */
+/* callbacks of part.c */
 static void (*session_starts) (void);
 static void (*session_exits) (void);
 
@@ -80,7 +80,7 @@ leave(int code, Datum arg)
 	aq_session_is_attached = false;
 }
 
-/* Shared memory is laid out when the library is preloaded, and only then. */
+/* Shared memory exists only if the library was preloaded. */
 void
 aq_session_require_preload(void)
 {
@@ -146,14 +146,17 @@ aq_session_claims(int number)
 	return pg_atomic_read_u32(&slots[number].claims);
 }
 
-/* Of this session. */
+/* Sets the number of this session's claims, for aq.check(). */
 void
 aq_session_set_claims(uint32 claims)
 {
 	pg_atomic_write_u32(&slots[aq_session_own_number].claims, claims);
 }
 
-/* Does the session run a transaction?  Reads without a lock: it may have ended. */
+/*
+ * Is the session in a transaction?  Read without a lock, so the transaction
+ * may have ended since.
+ */
 bool
 aq_session_in_transaction(int number)
 {
@@ -162,7 +165,7 @@ aq_session_in_transaction(int number)
 	return proc != NULL && aq_proc_in_transaction(proc);
 }
 
-/* How many sessions run a transaction, the caller's included. */
+/* The number of sessions in a transaction, including the caller. */
 int
 aq_session_count_in_transactions(void)
 {
@@ -174,8 +177,8 @@ aq_session_count_in_transactions(void)
 }
 
 /*
- * The number of a process that has a PGPROC, whether it has attached or not, and
- * the role it has logged in as (invalid for background processes).
+ * The session number of a process, whether it has attached or not, and its
+ * login role (InvalidOid for background processes).
  */
 int
 aq_session_of_pid(int pid, Oid *role)

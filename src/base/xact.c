@@ -1,18 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * xact.c
- *	  The end of a transaction: the only file that PostgreSQL calls then.
+ *	  The end of a transaction: pgaq's only transaction callbacks.
  *
- * PostgreSQL calls transaction callbacks in the opposite order of their
- * registration, which makes the order a matter of which part was loaded when.
- * So there is one callback of each kind here, and the order is the list of
- * ranks in xact.h.
+ * PostgreSQL calls transaction callbacks in the reverse order of their
+ * registration, so the order would depend on when each part was loaded.
+ * Therefore there is one callback of each kind, here, and the list of ranks in
+ * xact.h defines the order.
  *
- * An error in a phase that may raise (pre-commit, pre-prepare) turns the end
- * into an abort: the later ranks are not called for that phase, and all ranks
- * are called for the abort.  A process that is terminated (FATAL) aborts its
- * transaction on its way out and comes here, too; so a part needs no PG_CATCH
- * for what an abort settles.
+ * An error in a phase that may raise errors (pre-commit, pre-prepare) aborts
+ * the transaction: the remaining ranks are not called for that phase, and all
+ * ranks are called for the abort.  A process that is terminated (FATAL) also
+ * aborts its transaction, which calls these functions; so a part needs no
+ * PG_CATCH for what an abort does.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -24,7 +24,7 @@
 #include "base/base_int.h"
 #include "utils/resowner.h"
 
-/* by rank */
+/* indexed by rank */
 static const AqXactOps *parts[AQ_XACT_RANKS];
 
 void
@@ -34,7 +34,7 @@ aq_xact_register(AqXactRank rank, const AqXactOps *ops)
 	parts[rank] = ops;
 }
 
-/* Call the function of each rank that has it, in their order. */
+/* Calls the function of each rank that has one, in the order of ranks. */
 #define CALL_PHASE(phase, ...) \
 	do { \
 		for (int rank_ = 0; rank_ < AQ_XACT_RANKS; rank_++) \
@@ -67,7 +67,7 @@ transaction_ends(XactEvent event, void *arg)
 			break;
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 		case XACT_EVENT_PARALLEL_COMMIT:
-			/* no part settles anything in a parallel worker that succeeds */
+			/* no part has work to do in a parallel worker that succeeds */
 			break;
 	}
 }
@@ -88,7 +88,7 @@ resources_released(ResourceReleasePhase phase, bool commit, bool top, void *arg)
 		CALL_PHASE(released, commit);
 }
 
-/* Once, when the library is loaded at the server's start. */
+/* Called once, when the library is loaded at server start. */
 void
 aq_xact_init(void)
 {
