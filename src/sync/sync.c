@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sync.c
- *	  The part's record: parameters, shared memory, sessions.
+ *	  The part's AqPart: parameters, shared memory, sessions.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -28,7 +28,7 @@ static const struct config_enum_entry yield_modes[] = {
 
 /* --- the end of a transaction ----------------------------------------------------- */
 
-/* Latches and mutexes that an error left held. */
+/* Releases the latches and mutexes that an error left held. */
 static void
 release_latches(void)
 {
@@ -149,7 +149,9 @@ define_parameters(void)
 	aq_time_define_parameters();
 }
 
-/* Where everything lies; with NULL only how much it is. */
+/*
+ * Lays out the part's shared memory; with area NULL, only computes its size.
+ */
 static Size
 lay_out(void *area, bool found)
 {
@@ -185,8 +187,8 @@ sync_shmem_init(void *area, bool found)
 }
 
 /*
- * Runs before the server ends the transaction of a process that exits: the end
- * of the transaction will need latches that an error may have left behind.
+ * Runs before the server aborts the transaction of an exiting process, because
+ * the abort needs latches that an error may have left held.
  */
 static void
 release_before_exit(int code, Datum arg)

@@ -3,14 +3,14 @@
  * atomics.h
  *	  The server's atomics, or the simulator's.
  *
- * The protocols (latch.c, mutex.c, mutex_wait.c, wakeup.c, and whatever another
- * part builds of shared words) use PostgreSQL's names: pg_atomic_*, uint32,
- * Assert, likely.  In the server these are PostgreSQL's.  With AQ_UNIT they come
- * from tests/unit/shim.h, where each access can be a place at which the seeded
- * scheduler switches to another session, and no header of the server is read.
+ * The protocols (latch.c, mutex.c, mutex_wait.c, wakeup.c, and protocols of
+ * other parts that use shared words) use PostgreSQL's names: pg_atomic_*,
+ * uint32, Assert, likely.  In the server these are PostgreSQL's.  With AQ_UNIT
+ * they come from tests/unit/shim.h, where the seeded scheduler can switch to
+ * another session at each access, and no header of the server is included.
  *
- * AQ_LOCAL marks what belongs to one session: in the server a process has one,
- * in the unit tests a thread.
+ * AQ_LOCAL marks variables of one session, which is a process in the server
+ * and a thread in the unit tests.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -31,7 +31,7 @@
 
 #define AQ_LOCAL
 
-/* One poll of a spin: tell the processor, not the operating system. */
+/* Pauses between two polls of a spin, without a system call. */
 static inline void
 aq_cpu_pause(void)
 {
@@ -41,8 +41,9 @@ aq_cpu_pause(void)
 #endif							/* AQ_UNIT */
 
 /*
- * Built with NO_ACCOUNTING=1 nothing is counted, timed or traced, and the views
- * of contention are empty: only to measure what the accounting costs.
+ * With NO_ACCOUNTING=1 nothing is counted, timed or traced, and the views of
+ * contention are empty.  Such a build serves only to measure the cost of the
+ * accounting.
  */
 #ifdef AQ_NO_ACCOUNTING
 #define AQ_ACCOUNTING	false

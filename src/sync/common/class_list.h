@@ -2,8 +2,8 @@
  * class_list.h
  *	  Classes of waits: X(id, name, Oracle's number, Oracle's identifier).
  *
- * Waits of class Idle are no part of the time spent in the database.
- * No guard: it is included more than once.
+ * Waits of class Idle do not count as time spent in the database.  No guard:
+ * it is included more than once.
  */
 X(OTHER, "Other", 0, 1893977003)
 X(APPLICATION, "Application", 1, 4217450380)

@@ -2,7 +2,7 @@
  * event_list.h
  *	  Every wait event: X(id, name, class, P1, P2, P3, what is waited for).
  *
- * Where Oracle has the same wait, it has Oracle's name, class and parameters.
+ * If Oracle has the same wait event, its name, class and parameters are used.
  * No guard: it is included more than once.
  */
 X(LATCH_FREE, "latch free", OTHER, "address", "number", "why", "a latch without an event of its own")

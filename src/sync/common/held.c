@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * held.c
- *	  The list of what each session holds: so that an error or its end can free
- *	  it, and others can see it; see locks.c.
+ *	  For each session, the list of latches and mutexes that it holds.  They
+ *	  are freed after an error and at the end of the session (see locks.c), and
+ *	  shown in views.
  *
- * A small array, because sections are short and rarely nested by more than two
- * or three.  It lies in shared memory, but only its session writes it; views
- * read it without stopping a session, so what they see may be over already.
+ * The list is a small array, because latches are held briefly and rarely more
+ * than two or three at once.  It is in shared memory, but only its session
+ * writes it; views read it without a lock, so what they show may be outdated.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -14,7 +15,7 @@
  */
 #include "sync/common/held.h"
 
-/* Nothing can be raised here: a latch was just got. */
+/* PANIC, because the session holds a latch, and so cannot raise an error. */
 void
 aq_held_overflow(void)
 {
@@ -22,7 +23,7 @@ aq_held_overflow(void)
 	pg_unreachable();
 }
 
-/* Searches from the latest. */
+/* Searches backwards from the latest entry. */
 AqHeld *
 aq_held_find(const void *lock)
 {
@@ -42,7 +43,7 @@ aq_held_assert_none(void)
 	Assert(aq_held_count() == 0);
 }
 
-/* Does the session hold it?  In which entry, or NULL. */
+/* The session's entry for this latch or mutex; NULL if it does not hold it. */
 AqHeld *
 aq_held_by(int session, const void *lock)
 {

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * held.h
- *	  The list of what a session holds: a get adds to it, a free takes from it.
+ *	  The list of latches and mutexes that a session holds: a get adds an
+ *	  entry, a free removes it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -13,7 +14,7 @@
 #include "sync/common/sync_shared.h"
 
 pg_noreturn extern void aq_held_overflow(void);
-extern AqHeld *aq_held_by(int session, const void *lock);	/* NULL when it does not hold it */
+extern AqHeld *aq_held_by(int session, const void *lock);	/* NULL if the session does not hold it */
 extern AqHeld *aq_held_find(const void *lock);	/* NULL when not held */
 extern void aq_held_assert_none(void);
 
@@ -24,8 +25,8 @@ aq_held_count(void)
 }
 
 /*
- * The end of the list, as it is before a get or a free.  A get or a free
- * looks it up first: what is read after an atomic operation has to wait for it.
+ * The end of the list, as read before a get or a free.  It is read first,
+ * because reads after an atomic operation have to wait for that operation.
  */
 typedef struct AqHeldEnd
 {
@@ -42,7 +43,10 @@ aq_held_end(void)
 	return end;
 }
 
-/* NULL unless it is what was got last, as it nearly always is. */
+/*
+ * The latest entry if it is for this lock, which is nearly always the case;
+ * else NULL.
+ */
 static inline AqHeld *
 aq_held_last(AqHeldEnd end, const void *lock)
 {

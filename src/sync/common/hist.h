@@ -3,8 +3,8 @@
  * hist.h
  *	  Histograms of microseconds by powers of two.
  *
- * Bucket 0 holds what took less than 1 us, bucket k what took 2^(k-1) us or
- * more and less than 2^k us; the last bucket holds the rest too.
+ * Bucket 0 counts durations below 1 us, bucket k those from 2^(k-1) us to
+ * below 2^k us; the last bucket also counts all longer ones.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -3,9 +3,9 @@
  *	  Every latch of pgaq:
  *	  X(id, name, level, wait event, has children, what it protects).
  *
- * A session that is willing to wait for a latch may hold latches of lower
- * levels only.  The C enum, the levels, v$latchname and the table in the
- * documentation come from this list.  No guard: it is included more than once.
+ * A session that may wait for a latch must hold only latches of lower levels.
+ * The C enum, the levels, v$latchname and the table in the documentation come
+ * from this list.  No guard: it is included more than once.
  */
 X(ROW_CACHE, "row cache objects", 1, LATCH_ROW_CACHE, true, "a dictionary cache, with pgaq.row_cache_serialization = latch")
 X(QUEUE, "queue entry", 3, LATCH_FREE, true, "one queue in shared memory: its shards and its counters")

@@ -24,9 +24,9 @@ typedef enum AqLatchMode
 typedef AqLatchMode AqMutexMode;
 
 /*
- * Two cache lines: what an uncontended get and free touches is in the first.
- * A struct that embeds a latch should begin on a cache line, with the latch
- * first.  Size is a promise to those who lay out shared memory.
+ * Two cache lines; an uncontended get and free use only the first.  A struct
+ * that embeds a latch should begin on a cache line, with the latch first.
+ * AQ_LATCH_SIZE is fixed, because shared memory is laid out with it.
  */
 #define AQ_LATCH_SIZE	128
 
@@ -34,40 +34,43 @@ typedef union AqLatch
 {
 	struct
 	{
-		/* The protocol's only shared truth: see the table in latch.c. */
+		/* The state of the latch: see the table in latch.c. */
 		pg_atomic_uint64 word;
 
 		/* Set once by aq_latch_init. */
 		uint32		magic;
 		uint16		id;			/* AqLatchId */
-		bool		waking_exclusive;	/* LIST bit: who was posted wants it so */
+		bool		waking_exclusive;	/* LIST bit: the posted sleeper wants exclusive mode */
 		int32		child;
 
-		/* Location of the latest successful get; a hint for others. */
+		/*
+		 * Location of the latest successful get; for statistics, so races are
+		 * harmless.
+		 */
 		pg_atomic_uint32 where;
 
-		/* Protected by the LIST bit of the word: who sleeps here. */
+		/* The list of sleepers; protected by the LIST bit of the word. */
 		int32		head;		/* session number, -1: none */
 		int32		tail;
-		int32		exclusives; /* how many of them want it exclusively */
+		int32		exclusives; /* number of sleepers that want exclusive mode */
 
 		/* Written while the latch is held, atomically when it is shared. */
-		pg_atomic_uint64 halves;	/* of the number of gets in the word: see aq_latch_gets */
-		pg_atomic_uint64 immediate_gets;	/* successful ones without waiting */
+		pg_atomic_uint64 halves;	/* half turns of the word's number of gets: see aq_latch_gets */
+		pg_atomic_uint64 immediate_gets;	/* successful gets by aq_latch_get_nowait */
 		pg_atomic_uint64 misses;
 		pg_atomic_uint64 sleeps;
 		pg_atomic_uint64 spin_gets;
 		pg_atomic_uint64 wait_time; /* microseconds asleep */
 		pg_atomic_uint64 spin_time; /* nanoseconds spent spinning */
-		pg_atomic_uint64 holding_sleeps;	/* of those who held another latch */
+		pg_atomic_uint64 holding_sleeps;	/* sleeps of sessions that held another latch */
 
-		/* Added to atomically by those who do not get it. */
+		/* Incremented atomically by sessions that fail to get the latch. */
 		pg_atomic_uint64 immediate_misses;
 
 		/* Written under the LIST bit. */
 		pg_atomic_uint64 woken; /* sleepers posted */
 
-		/* The registry's list of latches of this id; set once. */
+		/* Next latch of this id in the registry's list; set once. */
 		union AqLatch *next;
 	};
 	char		padding[AQ_LATCH_SIZE];
@@ -80,14 +83,14 @@ typedef struct AqMutex
 {
 	pg_atomic_uint64 word;		/* session, reference count, gets: see mutex.c */
 
-	/* Set once: what P1 and P3 of a wait say. */
+	/* Set once; shown in P1 and P3 of a wait. */
 	uint32		idn;
 	uint32		object;
 	uint16		namespace;
 	uint16		type;			/* AqMutexType */
 
-	/* Written atomically, or by the only holder. */
-	pg_atomic_uint64 halves;	/* of the number of gets in the word */
+	/* Written atomically, or by an exclusive holder. */
+	pg_atomic_uint64 halves;	/* half turns of the word's number of gets: see aq_latch_gets */
 	pg_atomic_uint64 sleeps;
 } AqMutex;
 

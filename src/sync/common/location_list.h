@@ -1,6 +1,6 @@
 /*
  * location_list.h
- *	  Every place in the code that asks for a latch or a mutex: X(id, name).
+ *	  Every place in the code that requests a latch or a mutex: X(id, name).
  *
  * The number of a location is its place in this list, from 1; it is shown as
  * P3 of a wait.  No guard: it is included more than once.

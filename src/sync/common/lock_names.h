@@ -15,7 +15,7 @@
 extern const char *const aq_lock_names_latches[AQ_LATCH_COUNT];
 extern const char *const aq_lock_names_mutexes[AQ_MUTEX_TYPE_COUNT];
 
-/* Which of the names it is, in any case; -1: none. */
+/* The index of a name, whatever its letter case; -1: not found. */
 extern int	aq_lock_names_find(const char *const *names, int n, const char *name, int length);
 
 #endif							/* AQ_LOCK_NAMES_H */

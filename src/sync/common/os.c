@@ -19,7 +19,10 @@
 
 #include "sync/common/os.h"
 
-/* A clock that is set back must not make a wait longer, where this exists. */
+/*
+ * Where the function exists, a clock that is set back does not make a wait
+ * longer.
+ */
 #if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
 #if __GLIBC_PREREQ(2, 30)
 #define sem_timedwait_us(sem, until) sem_clockwait(sem, CLOCK_MONOTONIC, until)
@@ -45,7 +48,7 @@ aq_os_sem_post(AqSem *sem)
 		elog(PANIC, "could not post a semaphore: %m");
 }
 
-/* A signal may end it early; the caller looks at its state. */
+/* A signal may end the wait early, so the caller checks its state. */
 void
 aq_os_sem_wait(AqSem *sem)
 {

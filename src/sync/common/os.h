@@ -21,7 +21,7 @@ typedef sem_t AqSem;
 extern void aq_os_sem_init(AqSem *sem);
 extern void aq_os_sem_post(AqSem *sem);
 extern void aq_os_sem_wait(AqSem *sem); /* may return early */
-extern void aq_os_sem_wait_us(AqSem *sem, int64 us);	/* or when us are over */
+extern void aq_os_sem_wait_us(AqSem *sem, int64 us);	/* also returns after us microseconds */
 extern void aq_os_yield(void);
 extern void aq_os_poll_ms(int ms);
 

@@ -3,10 +3,10 @@
  * probes.h
  *	  Static probes (USDT) for bpftrace, perf and gdb: AQ_PROBEn(name, n values).
  *
- * A probe is a single "nop" in the code and a note in the library that tells
- * where it is and where its values are: nothing is computed for it.  They are
- * there when sys/sdt.h is (Debian: systemtap-sdt-dev) while pgaq is compiled.
- * The probes, and what to do with them: docs/tracing.md.
+ * A probe is a single "nop" in the code, and a note in the library that gives
+ * its address and the locations of its values: nothing is computed for it.
+ * Probes are compiled in if sys/sdt.h exists (Debian: systemtap-sdt-dev).
+ * docs/tracing.md lists the probes and shows how to use them.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sync_self.c
- *	  What a session says of itself, in shared memory; only the session writes it.
+ *	  A session's own data in shared memory, which only the session writes.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

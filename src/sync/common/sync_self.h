@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * sync_self.h
- *	  What a session says of itself: what it holds and wants, and its counters of
- *	  mutexes.
+ *	  A session's own data: the latches and mutexes that it holds and waits
+ *	  for, and its counters of mutexes.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -15,15 +15,15 @@
 #include "sync/common/lists.h"
 
 /*
- * Requests for mutexes of one type at one place in the code.  Each session
- * counts its own, so no count is lost and none costs an atomic operation.  They
- * belong to the session's slot: the next process in it goes on, so the sum of
- * all slots is what all sessions have done that ever were.
+ * Requests for mutexes of one type at one place in the code.  Each session has
+ * its own counters, so that counting is exact without atomic operations.  They
+ * belong to the session's slot and are not reset for the next process that
+ * uses it, so the sum of all slots includes the sessions that have ended.
  */
 typedef struct AqMutexCounts
 {
 	pg_atomic_uint64 gets;
-	pg_atomic_uint64 misses;	/* the first try failed */
+	pg_atomic_uint64 misses;	/* requests whose first try failed */
 	pg_atomic_uint64 waits;		/* requests that slept; the other misses spun */
 	pg_atomic_uint64 sleeps;	/* steps of the wait loop */
 	pg_atomic_uint64 wait_time; /* microseconds in the wait loop */
@@ -33,8 +33,9 @@ typedef struct AqMutexCounts
 #define AQ_MAX_HELD 32
 
 /*
- * A latch or mutex and a mode in one word, so that a reader, while it
- * changes, never takes the one for the other.  Both are aligned to 8 bytes.
+ * A latch or mutex and a mode in one word, so that a concurrent reader never
+ * sees the address of one with the mode of another.  Latches and mutexes are
+ * aligned to 8 bytes, so the low bits are free.
  */
 #define AQ_LOCK_MODE	UINT64CONST(3)
 #define AQ_LOCK_MUTEX	UINT64CONST(4)
@@ -62,28 +63,28 @@ typedef struct AqHeld
 {
 	pg_atomic_uint64 lock;		/* aq_lock_word */
 	pg_atomic_uint32 where;		/* AqLocation */
-	uint32		again;			/* how often its holder has got a mutex again */
+	uint32		again;			/* how many times its holder has got the mutex again */
 } AqHeld;
 
 /*
  * One per session, in shared memory: written by its session, read by views.
- * A get writes here, and gets are frequent: it writes no more than is needed.
+ * Each get writes here, so it writes as little as possible.
  */
 typedef struct AqSyncSelf
 {
 	pg_atomic_uint32 nheld;
-	uint32		random;			/* of mutex_wait.c */
-	pg_atomic_uint64 wants;		/* aq_lock_word it waits for, 0: none */
+	uint32		random;			/* random state of mutex_wait.c */
+	pg_atomic_uint64 wants;		/* aq_lock_word of the lock that it waits for, 0: none */
 	AqHeld		held[AQ_MAX_HELD];
 	AqMutexCounts mutexes[AQ_MUTEX_TYPE_COUNT][AQ_LOC_COUNT];
 } AqSyncSelf;
 
-extern AQ_LOCAL AqSyncSelf *aq_sync_self;	/* without a session: one that holds nothing */
+extern AQ_LOCAL AqSyncSelf *aq_sync_self;	/* before attaching: a dummy that holds nothing */
 
 extern void aq_sync_self_init(AqSyncSelf *self);
-extern void aq_sync_self_set(AqSyncSelf *self); /* NULL: none */
+extern void aq_sync_self_set(AqSyncSelf *self); /* NULL: use the dummy */
 
-/* Adds to a counter that only the caller writes. */
+/* Adds to a counter that only this session writes. */
 static inline void
 aq_own_add(pg_atomic_uint64 *counter, int64 n)
 {

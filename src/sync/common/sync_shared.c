@@ -3,7 +3,7 @@
  * sync_shared.c
  *	  The shared memory of latches and mutexes: sleepers, registry, tables.
  *
- * Compiles without the server, too.
+ * Also compiles without the server, for the unit tests.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -19,25 +19,28 @@ typedef enum AqSleepState
 {
 	AQ_SLEEP_NONE,				/* in no list */
 	AQ_SLEEP_QUEUED,			/* in the wait list of a latch */
-	AQ_SLEEP_POSTED				/* taken out of it, a post is under way */
+	AQ_SLEEP_POSTED				/* removed from the list, a post will follow */
 } AqSleepState;
 
 typedef struct AqSleeper
 {
 	AqSem		sem;			/* posted by latches only */
 	pg_atomic_uint32 state;		/* AqSleepState; changed under the LIST bit */
-	int32		next;			/* protected by the LIST bit, as all below */
+	int32		next;			/* this and the following members are protected by the LIST bit */
 	int32		prev;
 	bool		exclusive;
 } AqSleeper;
 
-/* Contended gets by place; one atomic addition per get that had to sleep. */
+/*
+ * Contended gets by location; updated atomically, by failed and sleeping gets
+ * only.
+ */
 typedef struct AqLatchMisses
 {
-	pg_atomic_uint64 nowait_failures;	/* a get without waiting failed here */
-	pg_atomic_uint64 sleeps;	/* the holder had got it here */
-	pg_atomic_uint64 waiter_sleeps; /* sleeps of waiters that asked here */
-	pg_atomic_uint64 long_holds;	/* the holder had it all through a sleep */
+	pg_atomic_uint64 nowait_failures;	/* gets without waiting that failed, by their location */
+	pg_atomic_uint64 sleeps;	/* sleeps, by the location of the holder's get */
+	pg_atomic_uint64 waiter_sleeps; /* sleeps, by the location of the waiter's request */
+	pg_atomic_uint64 long_holds;	/* sleeps during which the holder did not change */
 } AqLatchMisses;
 
 typedef struct AqMutexSleepRow
@@ -69,7 +72,7 @@ typedef struct AqSyncShared
 	AqMutexSleepRow history[AQ_MUTEX_HISTORY];
 
 	int32		nsleepers;
-	AqSyncSelf *selves;			/* as many, behind them */
+	AqSyncSelf *selves;			/* one for each session, after the sleepers */
 	AqSleeper	sleepers[FLEXIBLE_ARRAY_MEMBER];
 } AqSyncShared;
 

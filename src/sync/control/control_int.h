@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * control_int.h
- *	  What the files of the room share with each other and with sync.c.
+ *	  Declarations shared by the files of this room and sync.c.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

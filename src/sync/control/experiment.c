@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * experiment.c
- *	  For the lab: what getting and freeing a latch or mutex costs without
- *	  contention, beside the server's own locks; a sleep that holds something.
+ *	  For the lab: measures a get and a free of a latch or mutex without
+ *	  contention, compared with the server's own locks; sleeps while holding a
+ *	  lock.
  *
- * All costs are measured in one call, in short rounds, so that a disturbance of the
- * machine hits all of them; what is compared is compared within a round.  The
- * results are medians of the rounds.  The SQL function belongs to the extension
- * pgaq_lab.
+ * All costs are measured in one call, in short rounds, so that a disturbance
+ * of the machine affects all of them; costs are compared within a round.  The
+ * results are medians over the rounds.  The SQL function belongs to the
+ * extension pgaq_lab.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -29,7 +30,10 @@
 static AqLatch *latch;
 static AqMutex *mutex;
 
-/* The server's own: no other process uses these two, so this one's memory will do. */
+/*
+ * Locks of the server; only this process uses them, so they need no shared
+ * memory.
+ */
 static struct
 {
 	char		before[PG_CACHE_LINE_SIZE];
@@ -92,8 +96,8 @@ median(const double *numbers)
 }
 
 /*
- * Rows of what, mode, nanoseconds of a get and a free, how many times that of
- * an LWLock in such a mode; n: how many in each round.
+ * Returns rows: lock, mode, nanoseconds of a get and a free, and the ratio to
+ * an LWLock in the same mode. n is the number of gets in each round.
  */
 void
 aq_experiment_cost(AqRow *row, AqLatch *free_latch, AqMutex *free_mutex, int n)

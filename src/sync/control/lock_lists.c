@@ -1,27 +1,29 @@
 /*-------------------------------------------------------------------------
  *
  * lock_lists.c
- *	  Parameters that are lists: kinds of latches and mutexes that wait in
- *	  another way than others.
+ *	  List parameters that change how some kinds of latch and types of mutex
+ *	  wait.
  *
- * pgaq.latch_classes gives kinds of latch a class, 'shard stream:1, message
- * cache:2'; pgaq.latch_class_1 ... 7 say how a class waits, in Oracle's form:
+ * pgaq.latch_classes assigns kinds of latch to classes, for example 'shard
+ * stream:1, message cache:2'; pgaq.latch_class_1 ... 7 define how a class
+ * waits, in Oracle's form:
  *
  *		spin yield waittime sleep0 sleep1 ... sleep7
  *
- * spin is how often the latch is polled (-1, the default: pgaq.spin_count
- * times), yield how often the session yields the processor and spins again before
- * it sleeps (0).  With waittime 1, the default, its sleeps end after sleep0,
- * sleep1, ... sleep7, sleep7, ... microseconds if it is not posted before, and it
- * spins again; what is left out is as long as the one before it, or 1000.  With
- * waittime 0 it sleeps until it is posted, as those of class 0 do.  (Oracle does
- * not say what its waittime is.)  Class 0 is everything else.
+ * spin is the number of polls (default -1: pgaq.spin_count). yield is how many
+ * times the session yields the processor and spins again before it sleeps
+ * (default 0).  With waittime 1, the default, a sleep ends when the session is
+ * posted or after sleep0, sleep1, ... sleep7, sleep7, ... microseconds; then
+ * it spins again.  An omitted sleep is as long as the one before it, an
+ * omitted sleep0 is 1000.  With waittime 0 the session sleeps until it is
+ * posted, as in class 0.  (Oracle does not document its waittime.)  All other
+ * latches are in class 0.
  *
- * pgaq.mutex_types does the same for types of mutex, which need no classes:
+ * pgaq.mutex_types sets this for types of mutex directly, without classes:
  * 'Library Cache:scheme=1 time=10, Library Cache Bucket:spin=500'.
  *
- * In Oracle all this is read at start only; here it may change at any time, for
- * one session or for all.
+ * Oracle reads these parameters only at start; here they can be changed at any
+ * time, for one session or for all.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -44,17 +46,17 @@
 
 typedef struct ListKind
 {
-	const char *what;			/* of what there are names */
+	const char *what;			/* what the names stand for */
 	const char *const *names;
 	int			n;
-	const char *where;			/* a view that lists the names; NULL: they are few */
-	const char *setting;		/* what stands behind the colon */
+	const char *where;			/* a view that lists the names; NULL: the hint lists them all */
+	const char *setting;		/* what follows the colon */
 	Size		size;			/* of the result */
 	void		(*clear) (void *result);
-	bool		(*set) (void *result, int id, char *text);	/* false: cannot be read */
+	bool		(*set) (void *result, int id, char *text);	/* false: invalid */
 } ListKind;
 
-/* What names there are, for an error. */
+/* The hint of an error: the valid names. */
 static void
 hint_names(const ListKind *kind)
 {
@@ -72,7 +74,10 @@ hint_names(const ListKind *kind)
 	pfree(names.data);
 }
 
-/* Into *result; false with a detail when it cannot be read. */
+/*
+ * Parses a list into *result; returns false and sets the detail if it is
+ * invalid.
+ */
 static bool
 parse_list(const ListKind *kind, const char *text, void *result)
 {
@@ -129,7 +134,10 @@ check_list(const ListKind *kind, const char *text, void **extra)
 	return true;
 }
 
-/* A whole number, blanks around it; false when it is none or out of bounds. */
+/*
+ * Parses an integer, ignoring blanks; returns false if it is invalid or out of
+ * bounds.
+ */
 static bool
 parse_number(const char *text, int min, int max, int *value)
 {
@@ -258,7 +266,7 @@ enum
 	FIELD_SPIN,
 	FIELD_YIELD,
 	FIELD_TIMED,
-	FIELD_SLEEPS,				/* and those after it */
+	FIELD_SLEEPS,				/* and the following ones */
 	FIELDS = FIELD_SLEEPS + AQ_CLASS_SLEEPS
 };
 
@@ -338,7 +346,7 @@ check_class(char **newval, void **extra, GucSource source)
 	return true;
 }
 
-/* The server's assign hook does not say which parameter it is for. */
+/* An assign hook is not told its parameter, so each class has its own. */
 #define ASSIGN(n) \
 	static void assign_class_##n(const char *newval, void *extra) \
 	{ aq_latch_classes[n] = *(AqLatchClass *) extra; }

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * locks.c
- *	  Latches and mutexes together: all that a session holds is released after an
- *	  error, and who blocks whom.
+ *	  Functions for both latches and mutexes: release after an error, and the
+ *	  session that blocks another one.
  *
- *	  Compiles without the server, too.
+ *	  Also compiles without the server, for the unit tests.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -19,9 +19,9 @@
 #endif
 
 /*
- * Called at the end of a transaction that failed, and when the process ends.
- * Raising the error has forgotten that interrupts were held off, hence each
- * free is given its own hold to resume.
+ * Called when a transaction aborts, and at process exit.  The error has reset
+ * the count of interrupt holdoffs, so each free gets its own holdoff to
+ * resume.
  */
 void
 aq_locks_release_all(void)
@@ -46,9 +46,9 @@ aq_locks_release_all(void)
 }
 
 /*
- * The session that holds what the given session waits for: its only holder, or
- * one of those that share it; -1 when it waits for no latch or mutex, or when no
- * session has it at this moment.
+ * The session that holds the latch or mutex for which the given session waits:
+ * the exclusive holder, or one of the shared ones; -1 if it waits for no latch
+ * or mutex, or if no session holds it now.
  */
 int
 aq_locks_blocker(int session)

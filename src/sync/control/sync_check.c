@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * sync_check.c
- *	  For aq.check(): are all latches and mutexes held by sessions that exist,
- *	  and that know of it?
+ *	  For aq.check(): does each holder of a latch or mutex exist, and is the
+ *	  lock in its list?
  *
- * Everything is read while sessions change it, without a latch; the caller
- * reads again what seems to be wrong.
+ * Shared memory is read without a latch, while sessions change it; so the
+ * caller checks differences a second time.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -65,7 +65,10 @@ aq_sync_check(AqFindings *findings)
 }
 
 #ifdef AQ_TEST_POINTS
-/* For tests of aq.check(): a session that does not exist holds a latch; by is 1 to make it so, -1 to undo it. */
+/*
+ * For tests of aq.check(): makes a session that does not exist a latch's
+ * holder (by = 1), or undoes that (by = -1).
+ */
 PG_FUNCTION_INFO_V1(aq_sync_check_damage);
 Datum
 aq_sync_check_damage(PG_FUNCTION_ARGS)

@@ -3,10 +3,9 @@
  * sync_views.c
  *	  The functions under the views of latches, mutexes and waits.
  *
- * Each function returns plain rows; names, units and joins that Oracle's views
- * have are made in sql/pgaq/views/waits.sql.  Counters are read without stopping
- * those who count: each number is right by itself, two numbers of a row may
- * differ by what happened between reading them.
+ * Each function returns plain rows; sql/pgaq/views/waits.sql adds the names,
+ * units and joins of Oracle's views.  Counters are read without locks: each
+ * number is exact, but two numbers of a row are not read at the same moment.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -61,7 +60,7 @@ put_pid(AqRow *row, int number)
 	aq_rows_int_if(row, pid != 0, pid);
 }
 
-/* Counters of a latch, or of several. */
+/* Counters of a latch, or their sums over several latches. */
 typedef struct LatchSum
 {
 	uint64		address;		/* the lowest, 0: none */
@@ -144,7 +143,10 @@ AQ_ROWS(aq_sync_views_latches)
 	}
 }
 
-/* The kinds of latch with all of their latches added up: number, lowest address, counters. */
+/*
+ * The kinds of latch, with the sums over all latches of the kind: number,
+ * lowest address, counters.
+ */
 AQ_ROWS(aq_sync_views_latch_sums)
 {
 	for (int id = 0; id < AQ_LATCH_COUNT; id++)
@@ -160,9 +162,9 @@ AQ_ROWS(aq_sync_views_latch_sums)
 }
 
 /*
- * What sessions hold at this moment: session, pid, is it a mutex, address, name,
- * child or identifier, mode, location, gets.  A lock that is let go of while we
- * look may be shown still.
+ * The latches and mutexes that sessions hold now: session, pid, is it a mutex,
+ * address, name, child or identifier, mode, location, gets.  A lock that is
+ * freed meanwhile may still be shown.
  */
 AQ_ROWS(aq_sync_views_held)
 {
@@ -178,7 +180,10 @@ AQ_ROWS(aq_sync_views_held)
 			AqMutex    *mutex = aq_lock_address(lock);
 			bool		is_mutex = (lock & AQ_LOCK_MUTEX) != 0;
 
-			/* just begun, of a session that has ended, or a mutex that was given back */
+			/*
+			 * the entry is being written, its session has ended, or the mutex
+			 * was freed
+			 */
 			if (lock == 0 || aq_session_pid(i) == 0 || (is_mutex && mutex->type >= AQ_MUTEX_TYPE_COUNT))
 				continue;
 			aq_rows_session(row, i);
@@ -210,7 +215,7 @@ AQ_ROWS(aq_sync_views_latch_names)
 	}
 }
 
-/* Where latches were missed: name, location, four counters. */
+/* Latch misses by location: name, location, four counters. */
 AQ_ROWS(aq_sync_views_latch_misses)
 {
 	for (int id = 0; id < AQ_LATCH_COUNT; id++)
@@ -330,7 +335,7 @@ put_event_counters(AqRow *row, const AqEventCounters *counters)
 	aq_rows_number(row, (int64) counters->time);
 }
 
-/* Both halves of all sessions' counters; palloc'd. */
+/* The counters of all sessions, foreground and background; palloc'd. */
 static AqEventCounters (*read_sums(void))[AQ_EVENT_COUNT]
 {
 	AqEventCounters (*sums)[AQ_EVENT_COUNT];
@@ -409,9 +414,9 @@ AQ_ROWS(aq_sync_views_session_events)
 
 /*
  * What sessions wait for, or waited for last: session, serial number, pid,
- * sequence, event number, waiting, P1 to P3 as numbers and as raw, microseconds
- * of the wait so far or in all, microseconds since it ended, microseconds that it
- * may still take, who blocks it.
+ * sequence, event number, waiting, P1 to P3 as numbers and as raw,
+ * microseconds of the wait so far or in all, microseconds since it ended,
+ * microseconds until its timeout, blocking session.
  */
 AQ_ROWS(aq_sync_views_session_waits)
 {
@@ -451,7 +456,7 @@ AQ_ROWS(aq_sync_views_session_waits)
 	}
 }
 
-/* Every place in the code that asks for a latch or mutex: number, name. */
+/* The places in the code that request a latch or mutex: number, name. */
 AQ_ROWS(aq_sync_views_locations)
 {
 	for (int where = 1; where < AQ_LOC_COUNT; where++)

@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * trace_control.c
- *	  Traces of sessions: started, stopped, read by others.
+ *	  Session traces: start, stop, and reading by other sessions.
  *
- * pgaq.max_traces traces lie in shared memory from the server's start on.  A
- * trace belongs to the session that is traced, not to the one that has started it:
- * that one may end, and whoever may trace the session may stop it.  When the
- * traced session ends, its trace stays to be read, until its place is needed:
- * stopped traces are given up, the oldest first; running ones never.  A restart of
- * the server forgets all.
+ * Shared memory has room for pgaq.max_traces traces.  A trace belongs to the
+ * traced session, not to the one that started it: the latter may end, and any
+ * session that may trace the former may stop the trace.  When the traced
+ * session ends, its trace can still be read until its room is needed: stopped
+ * traces are discarded, the one that was stopped first first; running ones
+ * never.  A restart of the server discards all traces.
  *
- * Who may trace a session, and read the trace: the session itself, a role that
- * has the rights of its role, members of pg_monitor, superusers.
+ * A session can be traced, and its trace read, by itself, by roles that have
+ * the privileges of its role, by members of pg_monitor, and by superusers.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -33,7 +33,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-static AqLatch *board;			/* protects the first part of every trace */
+static AqLatch *board;			/* protects the first part of each trace */
 
 
 static const char *const operation_names[] = {
@@ -66,13 +66,16 @@ stop(AqTrace *trace)
 {
 	uint32		word = aq_trace_number(trace) + 1;
 
-	/* another process may have the number of one that has ended */
+	/* another process may use the session slot of one that has ended */
 	(void) pg_atomic_compare_exchange_u32(&aq_trace_sessions[trace->session].word, &word, 0);
 	trace->running = false;
 	trace->stopped = GetCurrentTimestamp();
 }
 
-/* The trace stays to be read.  Does not raise. */
+/*
+ * Stops the session's trace, which can still be read.  Does not raise an
+ * error.
+ */
 void
 aq_trace_control_session_exit(void)
 {
@@ -95,14 +98,20 @@ is_monitor(void)
 	return superuser() || has_privs_of_role(GetUserId(), ROLE_PG_MONITOR);
 }
 
-/* own: the session itself asks, and not what another role has written and it only runs, a rule for instance. */
+/*
+ * own: the session traces itself.  This does not count while it executes
+ * another role's code, such as a rule.
+ */
 static bool
 may_trace(bool own, Oid role)
 {
 	return (own && !InSecurityRestrictedOperation()) || is_monitor() || (OidIsValid(role) && has_privs_of_role(GetUserId(), role));
 }
 
-/* Of this very process, not of one that had its process id before it? */
+/*
+ * Is it a trace of this process, and not of an earlier one with the same
+ * process id?
+ */
 static bool
 is_own(const AqTrace *trace)
 {
@@ -125,7 +134,10 @@ check_right(int pid, bool own, Oid role)
 				 errhint("A session can be traced by itself, by roles that have the privileges of its role, and by members of pg_monitor.")));
 }
 
-/* Which of the traces belong to processes that run?  Before the latch is taken. */
+/*
+ * Finds the traces whose processes are running.  Called before the latch is
+ * taken.
+ */
 static void
 find_alive(bool *alive)
 {
@@ -140,8 +152,9 @@ is_running(int number, const bool *alive)
 }
 
 /*
- * Where the next trace may go: the one of the same session, one that was never
- * used, or the one that was stopped first; -1: all are running.  Board held.
+ * Chooses where to put a new trace: in the session's previous trace, in an
+ * unused one, or in the one that was stopped first; -1: all are running.  The
+ * caller holds the board.
  */
 static int
 choose_place(int pid, const bool *alive)
@@ -154,7 +167,7 @@ choose_place(int pid, const bool *alive)
 
 		if (is_running(i, alive))
 			continue;
-		/* it was stopped while it wrote a row: a moment, unless it lost its processor */
+		/* its session is still writing a row, which takes a moment */
 		if (trace->pid != 0 && pg_atomic_read_u32(&aq_trace_sessions[trace->session].busy) != 0 &&
 			alive[i])
 			continue;
@@ -189,7 +202,7 @@ start(AqTrace *trace, int pid, int session, Oid role, uint32 operations)
 		pg_atomic_write_u64(&trace->rows[row].sequence, 0);
 }
 
-/* Bits of the operations named; all without an array. */
+/* Bits of the named operations; all operations if there is no array. */
 static uint32
 operations_of(ArrayType *names)
 {
@@ -238,7 +251,7 @@ aq_trace_control_start(PG_FUNCTION_ARGS)
 				errhint("Take a process id from pg_stat_activity."));
 	check_right(pid, pid == MyProcPid, role);
 
-	/* the last one is kept for those who look for what is wrong with the server */
+	/* the last place is reserved for pg_monitor */
 	places = is_monitor() ? aq_trace_max : aq_trace_max - 1;
 	find_alive(alive);
 	aq_latch_get(board, AQ_EXCLUSIVE, AQ_LOC_TRACE);
@@ -252,12 +265,12 @@ aq_trace_control_start(PG_FUNCTION_ARGS)
 		place = choose_place(pid, alive);
 	if (place >= 0)
 	{
-		/* one trace a process id: an older one that could not be used again is forgotten */
+		/* a process id has one trace, so discard an older one elsewhere */
 		for (int i = 0; i < aq_trace_max; i++)
 			if (i != place && aq_trace_at(i)->pid == pid)
 				aq_trace_at(i)->pid = 0;
 		start(aq_trace_at(place), pid, session, role, operations);
-		pg_memory_barrier();	/* all set before the session sees it */
+		pg_memory_barrier();	/* complete before the session sees it */
 		pg_atomic_write_u32(&aq_trace_sessions[session].word, place + 1);
 	}
 	aq_latch_free(board);
@@ -274,7 +287,7 @@ aq_trace_control_start(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* The session's trace, running or not; NULL: none. */
+/* The session's trace, running or stopped; NULL: none. */
 static AqTrace *
 find_trace(int pid)
 {
@@ -293,8 +306,9 @@ no_trace_of(int pid)
 }
 
 /*
- * Is there a trace of the session, and may it be seen?  Without the board, as
- * looking rights up may raise; the role is compared once more under it.
+ * Raises an error unless the session has a trace that the caller may see.
+ * Called without the board, because privilege checks can raise errors; so the
+ * caller compares the role again under the board.
  */
 static Oid
 check_trace(int pid)
@@ -310,8 +324,8 @@ check_trace(int pid)
 }
 
 /*
- * The session may be writing its last row: some instructions, unless it has lost
- * its processor.  After that nothing in the trace changes any more.
+ * Waits until the session has written its last row, which takes a few
+ * instructions unless it was preempted.  After that the trace does not change.
  */
 static void
 await_last_row(int session)
@@ -323,7 +337,7 @@ await_last_row(int session)
 	}
 }
 
-/* aq.trace_stop(pid): what was recorded stays. */
+/* aq.trace_stop(pid): the trace can still be read. */
 PG_FUNCTION_INFO_V1(aq_trace_control_stop);
 Datum
 aq_trace_control_stop(PG_FUNCTION_ARGS)
@@ -354,7 +368,7 @@ aq_trace_control_stop(PG_FUNCTION_ARGS)
 
 /* --- for the views --------------------------------------------------------------------- */
 
-/* Rows are written while they are copied: those that were are left out. */
+/* Copies the rows.  Rows that are overwritten meanwhile are left out later. */
 static void
 copy_rows(AqTrace *to, AqTrace *from)
 {
@@ -371,7 +385,10 @@ copy_rows(AqTrace *to, AqTrace *from)
 	}
 }
 
-/* A copy of the session's trace; raises when there is none or it may not be seen. */
+/*
+ * A copy of the session's trace; raises an error if there is none or the
+ * caller may not see it.
+ */
 AqTrace *
 aq_trace_control_copy(int pid, bool with_rows)
 {
@@ -385,7 +402,7 @@ aq_trace_control_copy(int pid, bool with_rows)
 		trace = NULL;
 	if (trace != NULL)
 	{
-		/* the number first: a profile that comes now is not seen half */
+		/* read the number first, so that no incomplete profile is copied */
 		int			nprofiles = trace->nprofiles;
 
 		pg_read_barrier();
@@ -400,7 +417,10 @@ aq_trace_control_copy(int pid, bool with_rows)
 	return copy;
 }
 
-/* The first parts of all traces that there are, at most aq_trace_max; how many. */
+/*
+ * Copies the first parts of all traces, at most aq_trace_max; returns their
+ * number.
+ */
 int
 aq_trace_control_copy_heads(AqTrace *heads, bool *running)
 {

@@ -4,9 +4,9 @@
  *	  The functions under aq.traces, aq.trace, aq.trace_objects and
  *	  aq.trace_histogram.
  *
- * A running trace is read without stopping its session: each figure is right by
- * itself, two may differ by what happened between reading them.  Whoever may trace
- * a session may see its traces; aq.traces leaves the others out.
+ * A running trace is read without stopping its session: each figure is exact,
+ * but figures are not read at the same moment.  A trace can be seen by roles
+ * that may trace its session; aq.traces leaves out the others.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -60,7 +60,7 @@ static const char *const locations[] = {
 #undef X
 };
 
-/* What the object is called, its number where it has one, and its queue. */
+/* Adds the object's name, its number if it has one, and its queue. */
 static void
 add_object(AqRow *row, uint8 operation, uint16 number, uint32 child, uint32 database, uint32 queue)
 {
@@ -108,8 +108,9 @@ begin(AqRow *out, FunctionCallInfo fcinfo, bool with_rows)
 }
 
 /*
- * Process id, role, who started it, running, started, stopped, rows written, rows
- * lost, profiles, operations without one; then the counters.
+ * Process id, role, role that started it, running, started, stopped, rows
+ * written, rows lost, profiles, operations without a profile; then the
+ * counters.
  */
 PG_FUNCTION_INFO_V1(aq_trace_views_traces);
 Datum

@@ -7,54 +7,57 @@
  *
  *	EXCLUSIVE	held exclusively; the count is then the holder's number + 1
  *	count		holders in shared mode
- *	LIST		a session changes the wait list (a spin bit, never held long)
+ *	LIST		a session is changing the wait list (a spin lock, held briefly)
  *	WAITERS		the wait list is not empty
  *	WAKING		one sleeper was posted and has not yet got the latch or gone
- *				back to sleep; no other one is posted meanwhile
+ *				back to sleep; no other sleeper is posted meanwhile
  *	PENDING		an exclusive request sleeps or was posted: newcomers do not
  *				get the latch in shared mode, or they could starve it
  *
  * Its high half counts the gets, so that the operation that gets the latch is
  * also the one that counts it.
  *
- * who					exclusive get succeeds if	shared get succeeds if
+ * session				exclusive get succeeds if	shared get succeeds if
  * newcomer				not EXCLUSIVE, count = 0	not EXCLUSIVE, not PENDING
- * who has been posted	not EXCLUSIVE, count = 0	not EXCLUSIVE
+ * posted				not EXCLUSIVE, count = 0	not EXCLUSIVE
  *
- * A get that fails spins, then enters the wait list, then tries once more, then
- * sleeps on its semaphore.  The last holder's free posts the head of the list,
- * and only that.  Who was posted competes with newcomers (that keeps the latch
- * busy while it wakes up); when it loses it sleeps again as the head of the list.
+ * A session whose get fails spins, then enters the wait list, then tries once
+ * more, then sleeps on its semaphore.  The last holder's free posts only the
+ * head of the list.  The posted session competes with newcomers, so the latch
+ * can be used while it wakes up; if it loses, it sleeps again as the head of
+ * the list.
  *
- * How long to spin, how often to yield and spin again before sleeping, and
- * whether sleeps end only by a post, is the class's matter (AqLatchClass).  A
- * sleeper that wakes up because its time is over keeps its place in the list while it spins,
- * and competes as a newcomer.
+ * The class (AqLatchClass) says how long to spin, how many times to yield and
+ * spin again before sleeping, and whether sleeps end only by a post.  A
+ * sleeper that wakes up because of a timeout keeps its place in the list while
+ * it spins, and competes as a newcomer.
  *
- * Why no wake-up is lost.  All flags are in one word, so all changes have one
- * order.
+ * No wake-up is lost, because all flags are in one word, so that all changes
+ * have one order, and:
  *	I1	A sleeper has set WAITERS before it tried for the last time.  A free
  *		before that leaves a free word to that try; a free after that sees WAITERS.
- *	I2	A free that finds WAKING set posts no session.  The one that was posted clears
- *		WAKING after the word was freed, and after that tries or holds: if it
- *		sleeps again, I1 holds for it; if it has the latch, its own free posts.
+ *	I2	A free that finds WAKING set posts no session.  The posted session clears
+ *		WAKING after this free, and then either tries again, so that I1 holds for
+ *		it if it sleeps again, or has got the latch and posts when it frees it.
  *	I3	PENDING is set only while an exclusive request is in the list, or was
- *		posted and not yet settled.  Then the latch is either held, or a session is
- *		awake that will try; so one that sleeps because of PENDING is posted later.
+ *		posted and not yet settled.  Then the latch is held, or an awake session
+ *		will try; so a session that sleeps because of PENDING is posted later.
  *	I4	A post belongs to one stay in the list: a session leaves the list or is
- *		taken from it under LIST, and only its state says whether it was posted,
- *		whatever else returns from the semaphore.  A post that came too late to be
- *		needed stays in the semaphore and makes the next sleep look twice, no more.
+ *		removed from it under LIST, and only its state says whether it was posted,
+ *		not the return from the semaphore.  A post that came too late stays in the
+ *		semaphore, and its only effect is that the next sleep checks one more time.
  *
- * The other counters are in the latch and are changed while it is held: plainly
- * by an exclusive holder, atomically by shared ones.  They are exact:
+ * The other counters are in the latch and are changed while it is held:
+ * without atomic operations by an exclusive holder, atomically by shared ones.
+ * They are exact:
  *		gets = gets at once + spin_gets + gets that slept
  *		misses = spin_gets + gets that slept
  *		sleeps + spin_gets - misses = repeated sleeps, never negative
- * The clock is read only by who missed it.
+ * Only a session whose first try failed reads the clock.
  *
  * While a latch is held, interrupts are held off; a sleep for a latch is not
- * interruptible.  Both must therefore be short, and nothing may be raised.
+ * interruptible.  So latches must be held briefly, and no error may be raised
+ * under them.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -90,18 +93,18 @@ typedef struct LatchRow
 } LatchRow;
 
 /*
- * How often to poll before sleeping.  Oracle's 20000 is for machines with more
- * processors than sessions: the holder runs and will be done soon.  Where
- * sessions outnumber processors, the holder that is waited for has often lost
- * its processor, perhaps to the session that spins.  200 polls are some
- * microseconds, about what going to sleep and being woken costs.  The choice
- * rests on this reasoning: with 2, 8 and 32 sessions on two (busy) processors,
- * the time for the same number of gets showed no trend between 100 and 20000.
+ * Polls before sleeping.  Oracle's 20000 suits machines with more processors
+ * than sessions, where the holder runs and will soon be done.  If there are
+ * more sessions than processors, the holder has often been preempted, perhaps
+ * by the session that spins. 200 polls take some microseconds, about as long
+ * as a sleep and a wake-up.  The choice rests on this reasoning: with 2, 8 and
+ * 32 sessions on two (busy) processors, the time for the same number of gets
+ * showed no trend between 100 and 20000.
  */
 AQ_LOCAL int aq_latch_spin_count = 200;
 AQ_LOCAL uint8 aq_latch_class[AQ_LATCH_COUNT];
 AQ_LOCAL AqLatchClass aq_latch_classes[AQ_LATCH_CLASSES] = {
-	/* how everything waits that no parameter speaks of: until posted */
+	/* class 0, the default: sleep until posted */
 	{.spin = -1}
 };
 
@@ -114,9 +117,10 @@ static const LatchRow latch_rows[] = {
 StaticAssertDecl(lengthof(latch_rows) == AQ_LATCH_COUNT, "latch_list.h changed while it was read");
 
 /*
- * In shared memory that is never given back, zeroed or a latch already: the
- * registry keeps the latch for ever.  A latch that is initialised again (its
- * owner recycles the struct around it) keeps its counters and must be free.
+ * The latch must be in shared memory that is never freed, because the registry
+ * keeps it; the memory must be zeroed or already contain a latch.  A latch
+ * that is initialized again (because its struct is reused) must be free and
+ * keeps its counters.
  */
 void
 aq_latch_init(AqLatch *latch, AqLatchId id, int child)
@@ -156,7 +160,7 @@ aq_latch_init(AqLatch *latch, AqLatchId id, int child)
 										   (uint64) (uintptr_t) latch));
 }
 
-/* Only while the latch is held. */
+/* The caller holds the latch. */
 static inline void
 count(pg_atomic_uint64 *counter, AqLatchMode mode, int64 n)
 {
@@ -176,7 +180,9 @@ obtainable(uint64 word, AqLatchMode mode, bool posted)
 	return (word & W_EXCLUSIVE) == 0 && (posted || (word & W_PENDING) == 0);
 }
 
-/* One try: fails only when another holds the latch or comes first. */
+/*
+ * Tries once: fails only if another session holds the latch or gets it first.
+ */
 static inline bool
 try_get(AqLatch *latch, AqLatchMode mode, bool posted)
 {
@@ -184,7 +190,7 @@ try_get(AqLatch *latch, AqLatchMode mode, bool posted)
 	uint64		grant = (mode == AQ_EXCLUSIVE) ?
 		(W_EXCLUSIVE | (uint64) (aq_session_own_number + 1)) : 1;
 
-	/* The exchange fails too when a flag alone has changed: look again. */
+	/* The exchange also fails if only a flag has changed: then check again. */
 	while (obtainable(expected, mode, posted))
 	{
 		if (pg_atomic_compare_exchange_u64(&latch->word, &expected, expected + grant + W_GET))
@@ -198,10 +204,10 @@ try_get(AqLatch *latch, AqLatchMode mode, bool posted)
 }
 
 /*
- * How often it was got, waiting or not.  The word has the lower 32 bits of the
- * number, halves counts how often their highest bit has changed: the two
- * disagree for the moment between the get that changes it and its holder's note,
- * and then the note is the one that is late.
+ * The number of gets, with or without waiting.  The word has the lower 32 bits
+ * of the number; halves counts the changes of the highest of these bits.
+ * After a get that changes this bit, the word is ahead of halves until the
+ * holder has updated halves.
  */
 uint64
 aq_latch_gets(const AqLatch *latch)
@@ -226,7 +232,10 @@ lock_list(AqLatch *latch)
 	{
 		do
 		{
-			/* Its holder runs a few instructions, unless it lost the processor. */
+			/*
+			 * Its holder needs only a few instructions, unless it was
+			 * preempted.
+			 */
 			if (++polls % 100 == 0)
 				aq_os_yield();
 			else
@@ -235,7 +244,7 @@ lock_list(AqLatch *latch)
 	}
 }
 
-/* Clears LIST and makes the flags say what the list says. */
+/* Clears LIST and sets the flags according to the list. */
 static void
 unlock_list(AqLatch *latch, bool waking)
 {
@@ -289,7 +298,9 @@ list_remove(AqLatch *latch, int32 session)
 	latch->exclusives -= sleeper->exclusive;
 }
 
-/* Takes the head of the list out; the caller posts it after unlock_list(true). */
+/*
+ * Removes the head of the list; the caller posts it after unlock_list(true).
+ */
 static AqSleeper *
 take_head(AqLatch *latch)
 {
@@ -303,7 +314,9 @@ take_head(AqLatch *latch)
 	return sleeper;
 }
 
-/* The end of a free: interrupts come again. */
+/*
+ * The last step of a free: wakes the head of the list and resumes interrupts.
+ */
 static pg_noinline void
 post_head(AqLatch *latch)
 {
@@ -324,8 +337,8 @@ post_head(AqLatch *latch)
 }
 
 /*
- * Enters the list: at its end, or at its head when this session was posted
- * and came too late.
+ * Enters the list: at its end, or at its head if this session was posted but
+ * did not get the latch.
  */
 static void
 enter_list(AqLatch *latch, AqLatchMode mode, bool posted)
@@ -342,9 +355,9 @@ enter_list(AqLatch *latch, AqLatchMode mode, bool posted)
 }
 
 /*
- * The session has the latch and had been in the list: it leaves the list, or
- * if it was posted WAKING goes.  A shared holder lets the next one in when that
- * wants to share too.
+ * Called by a session that slept or was in the list, after it has got the
+ * latch.  It leaves the list, or, if it was posted, clears WAKING.  A shared
+ * holder posts the next sleeper if that one also wants shared mode.
  */
 static void
 settle(AqLatch *latch, AqLatchMode mode)
@@ -378,7 +391,7 @@ spin(AqLatch *latch, AqLatchMode mode, const AqLatchClass *class, bool posted)
 {
 	int			polls = class->spin >= 0 ? class->spin : aq_latch_spin_count;
 
-	/* Shared holders are shorter and come in numbers: Oracle spins twice as long. */
+	/* As in Oracle, spin twice as long for shared mode. */
 	if (mode == AQ_SHARED)
 		polls *= 2;
 
@@ -391,7 +404,7 @@ spin(AqLatch *latch, AqLatchMode mode, const AqLatchClass *class, bool posted)
 	return false;
 }
 
-/* All that the class does before the session sleeps. */
+/* Spins and yields as the class says, before the session sleeps. */
 static bool
 spin_and_yield(AqLatch *latch, AqLatchMode mode, const AqLatchClass *class, bool posted)
 {
@@ -423,7 +436,7 @@ holds_a_latch(void)
 	return false;
 }
 
-/* Sleeps for the n-th time; returns whether it was posted. */
+/* Sleeps for the n-th time; returns whether the session was posted. */
 static bool
 sleep_once(AqLatch *latch, const AqLatchClass *class, int64 n, AqLocation where)
 {
@@ -445,7 +458,7 @@ sleep_once(AqLatch *latch, const AqLatchClass *class, int64 n, AqLocation where)
 		while (pg_atomic_read_u32(&me->state) != AQ_SLEEP_POSTED);
 	}
 	aq_event_end();
-	/* Nobody has got it since: who had it when we fell asleep had it all the time. */
+	/* There was no get meanwhile, so the holder has not changed. */
 	if (aq_latch_gets(latch) == got_before)
 		count_miss(&holder->long_holds);
 	return pg_atomic_read_u32(&me->state) == AQ_SLEEP_POSTED;
@@ -477,7 +490,10 @@ get_slow(AqLatch *latch, AqLatchMode mode, AqLocation where)
 		{
 			enter_list(latch, mode, posted);
 			queued = true;
-			/* I1: whoever freed it before we were in the list did not see us. */
+			/*
+			 * I1: a session that freed the latch earlier did not see us in the
+			 * list.
+			 */
 			if (try_get(latch, mode, posted))
 				break;
 		}
@@ -493,7 +509,7 @@ get_slow(AqLatch *latch, AqLatchMode mode, AqLocation where)
 		pg_atomic_write_u64(&aq_sync_self->wants, 0);
 	}
 
-	/* Ours now: in shared mode others count with us, hence count(). */
+	/* In shared mode other holders count at the same time, hence count(). */
 	count(&latch->misses, mode, 1);
 	count(&latch->spin_time, mode, read_clock() - start - slept);
 	if (sleeps == 0)
@@ -507,7 +523,7 @@ get_slow(AqLatch *latch, AqLatchMode mode, AqLocation where)
 	}
 }
 
-/* An error in the caller's design, found where it is made and not where it hangs. */
+/* Finds violations of the latch order before they cause a deadlock. */
 static inline void
 assert_order(const AqLatch *latch)
 {
@@ -522,7 +538,7 @@ assert_order(const AqLatch *latch)
 #endif
 }
 
-/* end: of what the session held before */
+/* end: of the session's list, as read before the get */
 static inline void
 got(AqLatch *latch, AqLatchMode mode, AqLocation where, AqHeldEnd end)
 {
@@ -541,8 +557,8 @@ get_after_miss(AqLatch *latch, AqLatchMode mode, AqLocation where, int64 asked)
 }
 
 /*
- * The first try of a session that may be traced, or has not used us yet; when
- * it asked is for what comes next.  Interrupts are held off, got or not.
+ * The first try of a session that may be traced or has not attached. *asked is
+ * the time of the request.  Interrupts are held off afterwards in any case.
  */
 static bool
 first_try(AqLatch *latch, AqLatchMode mode, AqLocation where, int64 *asked)
@@ -567,8 +583,8 @@ get_traced(AqLatch *latch, AqLatchMode mode, AqLocation where)
 }
 
 /*
- * Waits as long as it takes.  The session must not hold this latch, nor one of
- * the same or a higher level.  Built as aq_mutex_get().
+ * Waits without a time limit.  The session must not hold this latch, nor one
+ * of the same or a higher level.  Has the same structure as aq_mutex_get().
  */
 void
 aq_latch_get(AqLatch *latch, AqLatchMode mode, AqLocation where)
@@ -595,7 +611,7 @@ aq_latch_get(AqLatch *latch, AqLatchMode mode, AqLocation where)
 	aq_trace_latch_got(latch, mode, where, 0);
 }
 
-/* Never waits, hence may be called whatever latches are held. */
+/* Never waits, so it may be called whatever latches are held. */
 bool
 aq_latch_get_nowait(AqLatch *latch, AqLatchMode mode, AqLocation where)
 {
@@ -625,7 +641,10 @@ free_held(AqLatch *latch, AqHeldEnd end, AqHeld *held)
 
 	if (aq_lock_mode(pg_atomic_read_u64(&held->lock)) == AQ_EXCLUSIVE)
 	{
-		/* One atomic operation: the holder knows what is in the count. */
+		/*
+		 * One atomic operation suffices: the count is this session's number +
+		 * 1.
+		 */
 		word = pg_atomic_fetch_sub_u64(&latch->word,
 									   (int64) (W_EXCLUSIVE | (uint64) (aq_session_own_number + 1)));
 		last = true;
@@ -644,7 +663,7 @@ free_held(AqLatch *latch, AqHeldEnd end, AqHeld *held)
 	RESUME_INTERRUPTS();
 }
 
-/* Not what was got last, or in a session that is traced. */
+/* For a latch that is not the latest in the list, and for traced sessions. */
 static pg_noinline void
 free_other(AqLatch *latch)
 {
@@ -687,7 +706,7 @@ aq_latch_holder(const AqLatch *latch)
 	return (int) (word & W_COUNT) - 1;
 }
 
-/* How many sessions share it. */
+/* The number of shared holders. */
 uint32
 aq_latch_sharers(const AqLatch *latch)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * latch_find.c
- *	  A latch by its name and number.
+ *	  Finds a latch by its name and number.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -13,7 +13,10 @@
 #include "sync/common/sync_shared.h"
 #include "sync/latches/latch.h"
 
-/* NULL: it was not made (yet).  A latch once made is there for ever. */
+/*
+ * Returns NULL if the latch has not been created (yet).  Latches are never
+ * destroyed.
+ */
 AqLatch *
 aq_latch_find(const char *name, int child)
 {

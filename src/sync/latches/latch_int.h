@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * latch_int.h
- *	  How a latch waits, by its class; its counters.
+ *	  How latches wait, by class; their counters.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -15,22 +15,22 @@
 #define AQ_LATCH_CLASSES 8
 #define AQ_CLASS_SLEEPS 8
 
-/* Of class 0 only the defaults are used. */
+/* Class 0 always has the defaults. */
 typedef struct AqLatchClass
 {
 	int			spin;			/* polls; -1: aq_latch_spin_count */
-	int			yields;			/* how often to yield and spin again before sleeping */
-	bool		timed;			/* sleeps end by themselves; false: only by a post */
-	int			sleep_us[AQ_CLASS_SLEEPS];	/* the last one for all that follow */
+	int			yields;			/* how many times to yield and spin again before sleeping */
+	bool		timed;			/* sleeps have a timeout; false: they end only by a post */
+	int			sleep_us[AQ_CLASS_SLEEPS];	/* the last one also for all following sleeps */
 } AqLatchClass;
 
 extern AQ_LOCAL int aq_latch_spin_count;
 extern AQ_LOCAL uint8 aq_latch_class[AQ_LATCH_COUNT];
 extern AQ_LOCAL AqLatchClass aq_latch_classes[AQ_LATCH_CLASSES];
 
-extern uint64 aq_latch_gets(const AqLatch *latch);	/* with those that would not wait */
+extern uint64 aq_latch_gets(const AqLatch *latch);	/* including those by aq_latch_get_nowait */
 
-/* Of those that were willing to wait. */
+/* Gets by aq_latch_get. */
 static inline uint64
 aq_latch_willing_gets(AqLatch *latch)
 {

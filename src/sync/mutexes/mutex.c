@@ -3,26 +3,27 @@
  * mutex.c
  *	  Mutexes: small, embedded in what they protect, without a wait list.
  *
- * The word has, from its high end, the number of gets (24 bits), a reference
- * count (20 bits), and the session that has it exclusively or examines it
- * (number + 1, 0: none; 20 bits).  So one addition gets the mutex and counts
- * it, and what is checked before is checked with short constants:
+ * The word contains, from its high end, the number of gets (24 bits), a
+ * reference count (20 bits), and the session that holds it in exclusive or
+ * examine mode (number + 1, 0: none; 20 bits).  So one addition gets the mutex
+ * and counts the get:
  *
  *	mode		from		to				meaning
  *	exclusive	(0, 0)		(session, 0)	alone
- *	shared		(0, n)		(0, n + 1)		one reference more
- *	examine		(0, n)		(session, n)	alone for a moment; may change n
+ *	shared		(0, n)		(0, n + 1)		one more reference
+ *	examine		(0, n)		(session, n)	alone briefly; may change n
  *
  * On failure a session polls the word pgaq.mutex_spin_count times, then begins
- * its wait event (one per request), makes one step of the wait scheme, and polls
- * again.  Nobody posts it: who comes next is a matter of chance.  An exchange
- * that fails because another shared request came first is a failure too, as in
- * Oracle: sharers contend for the word.
+ * its wait event (one per request), makes one step of the wait scheme, and
+ * polls again.  Waiters are not posted, so the order of gets is random.  An
+ * exchange that fails because of another shared request is also a failure, as
+ * in Oracle: sharers contend for the word.
  *
- * The holder may get an exclusive mutex again; it frees it as often.
+ * The holder may get an exclusive mutex again, and then must free it as many
+ * times.
  *
- * Sleeps are steps of the wait loop.  Gets, misses, sleeps and times by type and location are counted by each
- * session in a table of its own.
+ * Sleeps are steps of the wait loop.  Each session has its own table of gets,
+ * misses, sleeps and times, by type and location.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -91,7 +92,7 @@ aq_mutex_init(AqMutex *mutex, AqMutexType type, uint32 idn)
 	pg_atomic_init_u64(&mutex->sleeps, 0);
 }
 
-/* What a wait says beside the location. */
+/* Sets the parameters of waits for this mutex. */
 void
 aq_mutex_set_object(AqMutex *mutex, uint32 idn, uint32 object, uint16 namespace)
 {
@@ -100,7 +101,10 @@ aq_mutex_set_object(AqMutex *mutex, uint32 idn, uint32 object, uint16 namespace)
 	mutex->namespace = namespace;
 }
 
-/* May the word be changed to what the mode wants, and by adding what? */
+/*
+ * Can the mutex be got in this mode?  Sets *grant to the number to add to the
+ * word.
+ */
 static inline bool
 wanted(uint64 word, AqMutexMode mode, uint64 *grant)
 {
@@ -108,7 +112,7 @@ wanted(uint64 word, AqMutexMode mode, uint64 *grant)
 	return owner_of(word) == 0 && (mode != AQ_EXCLUSIVE || word << (64 - GETS_SHIFT) == 0);
 }
 
-/* Exchanges the word for one with the grant added and one get more. */
+/* Adds the grant and one get to the word. */
 static inline bool
 exchange(AqMutex *mutex, uint64 word, uint64 grant)
 {
@@ -116,7 +120,7 @@ exchange(AqMutex *mutex, uint64 word, uint64 grant)
 
 	if (!pg_atomic_compare_exchange_u64(&mutex->word, &word, next))
 		return false;
-	if (unlikely((int64) (word ^ next) < 0))	/* the highest bit of gets has changed */
+	if (unlikely((int64) (word ^ next) < 0))	/* the highest bit of the number of gets has changed */
 		pg_atomic_fetch_add_u64(&mutex->halves, 1);
 	return true;
 }
@@ -130,7 +134,7 @@ try_get(AqMutex *mutex, AqMutexMode mode)
 	return wanted(word, mode, &grant) && exchange(mutex, word, grant);
 }
 
-/* How often it was got; as aq_latch_gets(). */
+/* The number of gets; see aq_latch_gets(). */
 uint64
 aq_mutex_gets(AqMutex *mutex)
 {
@@ -142,7 +146,7 @@ aq_mutex_gets(AqMutex *mutex)
 	return (halves >> 1 << (64 - GETS_SHIFT)) | low;
 }
 
-/* Gets and sleeps since it was initialised. */
+/* Gets and sleeps since the mutex was initialized. */
 void
 aq_mutex_counters(AqMutex *mutex, uint64 *gets, uint64 *sleeps)
 {
@@ -169,8 +173,8 @@ own_counts(const AqMutex *mutex, AqLocation where)
 }
 
 /*
- * Where a get will be noted: looked up before it, see AqHeldEnd.  By place it is
- * counted here; exchange() counts it for the mutex.
+ * Where a get will be recorded; read before the get, see AqHeldEnd.
+ * count_get() counts it by location, exchange() counts it for the mutex.
  */
 typedef struct Books
 {
@@ -196,7 +200,7 @@ count_get(const Books *books)
 		pg_atomic_write_u64(books->counter, books->gets + 1);
 }
 
-/* What all sessions have done at one place. */
+/* The sums of all sessions' counters for one location. */
 AqMutexSum
 aq_mutex_sum(AqMutexType type, AqLocation where)
 {
@@ -221,13 +225,15 @@ typedef struct MutexWait
 {
 	AqMutexMode mode;
 	AqLocation	where;
-	uint64		value;			/* of the word when the wait began */
+	uint64		value;			/* of the word at the beginning of the wait */
 	uint64		p3;
 	uint64		sleeps;
 	int64		time;			/* microseconds */
 } MutexWait;
 
-/* The circular history: the latest requests that waited. */
+/*
+ * Adds a request to the circular history of the latest requests that waited.
+ */
 static void
 remember(AqMutex *mutex, const MutexWait *wait)
 {
@@ -235,7 +241,9 @@ remember(AqMutex *mutex, const MutexWait *wait)
 	AqMutexSleepRow *row = &aq_sync_shared->history[n % AQ_MUTEX_HISTORY];
 	uint32		change = pg_atomic_read_u32(&row->change);
 
-	/* A writer a whole round behind us has the row: leave it to that one. */
+	/*
+	 * The row is in use by a writer one whole round behind: skip this request.
+	 */
 	if ((change & 1) != 0 ||
 		!pg_atomic_compare_exchange_u32(&row->change, &change, change + 1))
 		return;
@@ -260,7 +268,7 @@ read_clock(void)
 	return AQ_ACCOUNTING ? aq_clock_ns() : 0;
 }
 
-/* Spins once; adds the nanoseconds that took. */
+/* Spins once; adds its duration in nanoseconds. */
 static bool
 timed_spin(AqMutex *mutex, AqMutexMode mode, int polls, int64 *spent)
 {
@@ -290,7 +298,7 @@ get_slow(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 		wait.p3 = ((uint64) mutex->object << 32) | ((uint64) mutex->namespace << 16) | where;
 		start = read_clock();
 		pg_atomic_write_u64(&aq_sync_self->wants, aq_lock_word(mutex, true, mode));
-		if (mutex->type == AQ_MUTEX_TYPE_ROW)	/* whose parameters are its own, as in Oracle */
+		if (mutex->type == AQ_MUTEX_TYPE_ROW)	/* this event has other parameters, as in Oracle */
 			aq_event_begin(row->event_exclusive, mutex->object, where, 0);
 		else
 			aq_event_begin(mode == AQ_SHARED ? row->event_shared : row->event_exclusive,
@@ -320,7 +328,7 @@ get_slow(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 	remember(mutex, &wait);
 }
 
-/* An exclusive holder that gets its mutex again. */
+/* If the session already holds the mutex exclusively, gets it once more. */
 static bool
 get_again(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 {
@@ -335,7 +343,7 @@ get_again(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 		return false;
 	Assert(mode == AQ_EXCLUSIVE);
 	held->again++;
-	/* others may try, but they cannot change the word */
+	/* this cannot fail: others cannot change the word meanwhile */
 	(void) exchange(mutex, word, 0);
 	books = open_books(mutex, where);
 	count_get(&books);
@@ -365,8 +373,8 @@ get_after_miss(AqMutex *mutex, AqMutexMode mode, AqLocation where, int64 asked)
 }
 
 /*
- * The first try of a session that may be traced, or has not used us yet; when
- * it asked is for what comes next.  Interrupts are held off, got or not.
+ * The first try of a session that may be traced or has not attached. *asked is
+ * the time of the request.  Interrupts are held off afterwards in any case.
  */
 static bool
 first_try(AqMutex *mutex, AqMutexMode mode, AqLocation where, int64 *asked)
@@ -394,10 +402,10 @@ get_traced(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 }
 
 /*
- * Waits as long as it takes.  Do not wait for a latch while holding a mutex.
+ * Waits without a time limit.  Do not wait for a latch while holding a mutex.
  *
- * What nearly every get comes to is done without a call, so that no register
- * has to be saved.
+ * The usual case makes no function call, so that no registers have to be
+ * saved.
  */
 void
 aq_mutex_get(AqMutex *mutex, AqMutexMode mode, AqLocation where)
@@ -448,7 +456,10 @@ free_held(AqMutex *mutex, AqHeldEnd end, AqHeld *held)
 	RESUME_INTERRUPTS();
 }
 
-/* Not what was got last, or got again, or in a session that is traced. */
+/*
+ * For a mutex that is not the latest in the list, that was got again, and for
+ * traced sessions.
+ */
 static pg_noinline void
 free_other(AqMutex *mutex)
 {
@@ -486,7 +497,7 @@ aq_mutex_held(const AqMutex *mutex)
 	return aq_held_find(mutex) != NULL;
 }
 
-/* The reference count; exact only for who examines it. */
+/* The reference count; exact only for a holder in examine mode. */
 uint32
 aq_mutex_count(AqMutex *mutex)
 {
@@ -503,7 +514,7 @@ aq_mutex_add_count(AqMutex *mutex, int32 n)
 	pg_atomic_fetch_add_u64(&mutex->word, (int64) n * (int64) COUNT_ONE);
 }
 
-/* For views: the session that has it alone or examines it, or -1. */
+/* For views: the session that holds it in exclusive or examine mode, or -1. */
 int
 aq_mutex_holder(AqMutex *mutex)
 {

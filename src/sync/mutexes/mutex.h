@@ -22,13 +22,16 @@ extern bool aq_mutex_get_nowait(AqMutex *mutex, AqMutexMode mode, AqLocation whe
 extern void aq_mutex_free(AqMutex *mutex);
 extern bool aq_mutex_held(const AqMutex *mutex);
 extern uint64 aq_mutex_gets(AqMutex *mutex);	/* since it was initialised */
-extern int	aq_mutex_holder(AqMutex *mutex);	/* exclusively or examining: session number, or -1 */
+extern int	aq_mutex_holder(AqMutex *mutex);	/* exclusive or examine mode: session number, or -1 */
 
-/* The reference count beside the owner: in mode AQ_EXAMINE it may be changed. */
+/* The mutex's reference count, which may be changed in mode AQ_EXAMINE. */
 extern uint32 aq_mutex_count(AqMutex *mutex);
 extern void aq_mutex_add_count(AqMutex *mutex, int32 n);
 
-/* After init: P1, and P3 as object << 32 | namespace << 16 | location.  The mutex is held, or not shared yet. */
+/*
+ * Changes P1 of waits, and P3, which is object << 32 | namespace << 16 |
+ * location.  The caller holds the mutex, or no other session uses it yet.
+ */
 extern void aq_mutex_set_object(AqMutex *mutex, uint32 idn, uint32 object, uint16 namespace);
 extern void aq_mutex_counters(AqMutex *mutex, uint64 *gets, uint64 *sleeps);
 

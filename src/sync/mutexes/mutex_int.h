@@ -33,7 +33,7 @@ typedef enum AqYieldMode
 #define AQ_MAX_SCHEME		255
 #define AQ_MAX_WAIT_TIME	100000
 
-/* A mutex type's own settings; -1: as all others. */
+/* Settings of a mutex type; -1: use the parameter for all types. */
 typedef struct AqMutexWay
 {
 	int			spin;
@@ -43,12 +43,12 @@ typedef struct AqMutexWay
 
 extern AQ_LOCAL AqMutexWay aq_mutex_wait_ways[AQ_MUTEX_TYPE_COUNT];
 
-/* One wait: how it waits, and how far it has come. */
+/* State of one wait: its settings and its current step. */
 typedef struct AqScheme
 {
-	AqMutexWay	way;			/* without -1 */
+	AqMutexWay	way;			/* resolved: no -1 */
 	uint64		step;			/* steps made so far */
-	bool		timed;			/* false: its time is not accounted as waiting */
+	bool		timed;			/* false: does not count as waiting time */
 } AqScheme;
 
 extern void aq_mutex_wait_start(AqScheme *scheme, AqMutexType type);

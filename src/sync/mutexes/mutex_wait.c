@@ -1,22 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * mutex_wait.c
- *	  How a mutex waits: one step of the wait loop, by pgaq.mutex_wait_scheme
- *	  and mutex_wait_time, or by what pgaq.mutex_types says of the type of mutex.
+ *	  How sessions wait for a mutex: one step of the wait loop, as set by
+ *	  pgaq.mutex_wait_scheme and pgaq.mutex_wait_time, or for the type of mutex
+ *	  by pgaq.mutex_types.
  *
  * scheme	step k
  * 0		wait_yield_mode yield: yield; every wait_yield_sleep_freq-th step sleeps
  *			wait_yield_sleep_time ms instead.  wait_yield_mode sleep: sleep; every
  *			wait_yield_yield_freq-th step yields instead
- * 1		the first step yields, then sleeps mutex_wait_time ms; with
+ * 1		the first step yields, the others sleep mutex_wait_time ms; with
  *			mutex_wait_time 0 as scheme 0
- * 2		two steps yield, then waits on the session's semaphore with a time-out
+ * 2		two steps yield, the others wait on the session's semaphore with a timeout
  *			of 10, 10, 30, 30, about 75, 75, 155, 155, 310 ... ms, at most
  *			mutex_wait_time * 10 ms (so 10 ms always, by default); 0 means 2 s
- * other	no system call but a yield each 65536 steps; not accounted as waiting
+ * other	no system call but a yield every 65536 steps; not counted as waiting
  *
- * Nobody posts a mutex's waiter: it looks again after each step.  What differs
- * is who pays: the processor (0, other) or the response time (1, 2).
+ * Waiters are not posted, but poll the mutex after each step.  Schemes 0 and
+ * other cost processor time, schemes 1 and 2 response time.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -51,7 +52,10 @@ aq_mutex_wait_start(AqScheme *scheme, AqMutexType type)
 	scheme->timed = way->scheme <= 2;
 }
 
-/* Sessions that fell asleep together should not wake up together. */
+/*
+ * Randomizes a sleep, so that sessions that fell asleep together do not wake
+ * up together.
+ */
 static int
 spread(int ms)
 {

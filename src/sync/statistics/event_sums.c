@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * event_sums.c
- *	  The counters of named waits of all sessions, of those too that have ended.
+ *	  The counters of named waits of all sessions, including ended ones.
  *
  *	  A session that ends adds its counters to the totals under the latch "wait
- *	  statistics"; a reader takes that latch shared and adds the totals and all slots,
- *	  so nothing is counted twice or left out.
+ *	  statistics"; a reader takes that latch shared and adds the totals and all
+ *	  slots, so nothing is counted twice or missed.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -20,7 +20,7 @@ typedef struct EventSums
 {
 	AqLatch		latch;			/* STATISTICS; protects totals */
 
-	/* of sessions that have ended: foreground, background */
+	/* of ended sessions: foreground, background */
 	AqEventCounters totals[2][AQ_EVENT_COUNT];
 } EventSums;
 
@@ -42,7 +42,7 @@ aq_event_sums_shmem_init(void *area, bool found)
 	aq_latch_init(&shared->latch, AQ_LATCH_STATISTICS, 0);
 }
 
-/* It protects all totals of sessions that have ended. */
+/* The latch that protects all totals of ended sessions. */
 AqLatch *
 aq_event_sums_latch(void)
 {
@@ -60,7 +60,10 @@ add_counters(AqEventCounters *sum, const AqEventCounters *one)
 		sum->histogram[i] += one->histogram[i];
 }
 
-/* All waits since the server started: of the foreground, of background workers. */
+/*
+ * All waits since server start, of foreground sessions and of background
+ * workers.
+ */
 void
 aq_event_sums_read(AqEventCounters sums[2][AQ_EVENT_COUNT])
 {
@@ -81,7 +84,7 @@ aq_event_sums_read(AqEventCounters sums[2][AQ_EVENT_COUNT])
 	aq_latch_free(&shared->latch);
 }
 
-/* A wait that an error has interrupted is ended first. */
+/* Called after open waits were ended. */
 void
 aq_event_sums_session_exit(void)
 {

@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * stat.c
- *	  Statistics: counters of what sessions do.
+ *	  Statistics: counters of the sessions' work.
  *
  * Each session counts in its own slot, without a lock or an atomic operation.
  * When it ends it adds its slot to the totals under the latch "wait
  * statistics", exclusively; a reader takes that latch shared and adds totals
- * and slots: nothing is counted twice or left out.  Each number is read as it
- * is at that moment; two of them may differ by what happened in between.
+ * and slots, so nothing is counted twice or missed.  Each number is exact, but
+ * numbers are not read at the same moment.
  *
- * A session that is killed loses its slot with all shared memory: then all
- * counters begin at 0.
+ * If a session is killed, shared memory is reinitialized and all counters
+ * begin at 0.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -25,13 +25,13 @@
 
 typedef struct StatShared
 {
-	AqStatSums	totals;			/* of sessions that have ended; latch "wait statistics" */
+	AqStatSums	totals;			/* of ended sessions; protected by latch "wait statistics" */
 } StatShared;
 
 static StatShared *shared;
 static char *slots;				/* AqStatSlot, each padded to cache lines */
 
-/* where sessions count that are not attached: never read */
+/* dummy counters of sessions that are not attached; never read */
 static uint64 nowhere[AQ_STAT_COUNT];
 
 uint64	   *aq_stat_own = nowhere;
@@ -107,8 +107,9 @@ aq_stat_session_exit(void)
 }
 
 /*
- * A session's slot, with its CPU time as of now: the kernel's clock of the
- * process is read by who asks, so that counting it costs the session nothing.
+ * Copies a session's slot, with its current CPU time.  The reader gets the CPU
+ * time from the kernel's clock of the process, so that it costs the session
+ * nothing.
  */
 void
 aq_stat_read(int session, AqStatSlot *copy)
@@ -118,7 +119,7 @@ aq_stat_read(int session, AqStatSlot *copy)
 
 	*copy = *aq_stat_slot(session);
 	if (pid == 0 || copy->cpu_before == 0)
-		return;					/* coming or gone */
+		return;					/* the session is just attaching or has ended */
 	cpu = aq_clock_cpu_ns_of(pid);
 	if (cpu >= 0 && pid == aq_session_pid(session))
 		copy->times.cpu = Max((int64) copy->times.cpu, cpu - (int64) copy->cpu_before);
@@ -136,7 +137,7 @@ aq_stat_operation(int session, int32 *queue_id)
 	return slot->op;
 }
 
-/* Everything since the server started. */
+/* Totals since server start. */
 void
 aq_stat_sum(AqStatSums *sums)
 {

@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * stat.h
- *	  Statistics and the time model: what a session has done, and for how long.
+ *	  Statistics and the time model.
  *
  * Included through sync.h.  Each session counts in a slot of its own, without a
  * lock; a session that ends adds its slot to the totals.
  *
- * The time model books the time of a session's statements as DB time, and the
- * outermost queue operation's time under its kind, all without idle waits.
+ * The time model adds the time of a session's statements to DB time, and the
+ * outermost queue operation's time to the time of its kind, both without idle
+ * waits.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -34,10 +35,10 @@ typedef enum AqTimeKind
 	AQ_TIME_COUNT
 } AqTimeKind;
 
-/* of this session; of none before it is attached and after its end */
+/* of this session; a dummy before it attaches and after it has left */
 extern uint64 *aq_stat_own;
 
-/* Needs no latch and does not raise.  The session is attached. */
+/* Needs no latch and does not raise errors.  The session must be attached. */
 static inline void
 aq_stat_add(AqStat stat, int64 n)
 {
@@ -45,15 +46,16 @@ aq_stat_add(AqStat stat, int64 n)
 		aq_stat_own[stat] += n;
 }
 
-/* The transaction has enqueued or dequeued: count its end. */
+/* Set when the transaction enqueues or dequeues: then its end is counted. */
 extern bool aq_stat_touched;
 
 /* --- time model -----------------------------------------------------------
  *
  * At the top of a queue operation:
  *		AQ_TIMED(AQ_TIME_ENQUEUE);
- * It ends with the block; after an error, when the (sub)transaction is rolled
- * back.  An operation inside another one belongs to the outer one.
+ * The operation ends with the block; after an error, when the (sub)transaction
+ * is rolled back.  An operation inside another one counts as part of the outer
+ * one.
  */
 typedef struct AqTimed
 {
@@ -66,20 +68,32 @@ extern void aq_time_leave(AqTimed *timed);
 #define AQ_TIMED(kind) \
 	AqTimed		aq_timed __attribute__((cleanup(aq_time_leave), unused)) = aq_time_enter(kind)
 
-/* The queue that the operation is about; shown in the session history. */
+/*
+ * Sets the operation's queue, unless it is already set; shown in the session
+ * history.
+ */
 extern void aq_time_queue(int32 queue_id);
 
-/* It is this one, whichever it was taken for. */
+/* Sets the operation's queue even if it is already set. */
 extern void aq_time_queue_is(int32 queue_id);
 
-/* Who is told at the end of each: nanoseconds, without idle waits; of the CPU an estimate as in the time model.  Must not raise. */
+/*
+ * Callback at the end of each operation on a queue.  Times are in nanoseconds,
+ * without idle waits; CPU time is an estimate, as in the time model.  It must
+ * not raise an error.
+ */
 typedef void (*AqTimeOnQueue) (int32 queue_id, AqTimeKind kind, uint64 elapsed, uint64 cpu);
 extern void aq_time_on_queue(AqTimeOnQueue told);
 
-/* For times that are booked elsewhere: the clock, nanoseconds; 0 while pgaq.timed_statistics is off. */
+/*
+ * The clock in nanoseconds, for time measured by other parts; 0 while
+ * pgaq.timed_statistics is off.
+ */
 extern int64 aq_time_now(void);
 
-/* The queue operation that a session is in: its kind, or -1, and its queue, or 0. */
+/*
+ * A session's current queue operation: its kind, or -1, and its queue, or 0.
+ */
 extern int	aq_stat_operation(int session, int32 *queue_id);
 extern const char *const aq_time_kind_names[AQ_TIME_COUNT];
 

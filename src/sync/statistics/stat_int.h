@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * stat_int.h
- *	  What the statistics keep, and views show.
+ *	  Data of the statistics, which views show.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -15,23 +15,23 @@
 #include "sync/statistics/stat.h"
 #include "sync/waits/event_int.h"
 
-/* Nanoseconds; all grow only. */
+/* In nanoseconds; they only grow. */
 typedef struct AqTimes
 {
 	uint64		db_time;
-	uint64		cpu;			/* of the process; of a running one see aq_stat_read */
+	uint64		cpu;			/* of the process; for a running one see aq_stat_read */
 	uint64		op_elapsed[AQ_TIME_COUNT];
 	uint64		op_cpu[AQ_TIME_COUNT];
 } AqTimes;
 
-/* One per session, on cache lines of its own; written by its owner only. */
+/* One per session, on separate cache lines; only its owner writes it. */
 typedef struct AqStatSlot
 {
 	uint64		counts[AQ_STAT_COUNT];
 	AqTimes		times;
-	uint64		cpu_before;		/* the process's CPU time when it attached */
-	int32		op;				/* AqTimeKind of the operation it is in, or -1 */
-	int32		queue;			/* queue id of that operation; 0: none yet */
+	uint64		cpu_before;		/* CPU time of the process when it attached */
+	int32		op;				/* AqTimeKind of the current operation, or -1 */
+	int32		queue;			/* its queue id; 0: not known yet */
 	bool		background;
 } AqStatSlot;
 

@@ -2,7 +2,7 @@
  * stat_list.h
  *	  Every statistic: X(id, name, Oracle's class, what is counted).
  *
- * A statistic only grows.  Classes are Oracle's, added up where several fit:
+ * A statistic only grows.  Classes are Oracle's bits; several can be combined:
  * 1 user, 4 enqueue, 8 cache, 128 debug.  The number of a statistic is its
  * place in this list.  No guard: it is included more than once.
  */

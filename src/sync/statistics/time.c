@@ -1,22 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * time.c
- *	  Where the time of sessions goes: DB time, and queue operations by kind.
+ *	  The time model: DB time, and the time of queue operations by kind.
  *
- * DB time is the time of a session's statements, from the moment the server
- * began one until it was booked last: at the end of a queue operation, of a
- * query that the client sent, and of the transaction.  What lies between two bookings of one
- * statement is counted once, what lies between two statements is not counted:
- * there the client had its turn.  Idle waits are taken out.
+ * DB time is the time of a session's statements.  It is booked at the end of a
+ * queue operation, of a query that the client sent, and of the transaction;
+ * each booking adds the time since the statement began or since the last
+ * booking, whichever is later.  So no time is counted twice, and the time
+ * between statements, when the session waits for the client, is not counted.
+ * Idle waits are subtracted.
  *
- * A queue operation's time is booked under its kind when the outermost one ends.
- * CPU time costs a system call, ten times as much as reading the clock: the
- * first operations of a kind are measured each, from then on one in CPU_SAMPLE,
- * which counts as that many.  The CPU time of the whole process is exact and costs
- * nothing, see aq_stat_read().
+ * The time of the outermost queue operation is booked under its kind when it
+ * ends.  Reading the CPU time is a system call, ten times as expensive as
+ * reading the clock: it is measured for each of the first operations of a
+ * kind, then for one in CPU_SAMPLE, which counts for that many.  The CPU time
+ * of the whole process is exact and costs nothing, see aq_stat_read().
  *
- * An error leaves an operation open.  Each remembers the level of its
- * transaction, so the end of that (sub)transaction closes it.
+ * An error leaves an operation open.  Each operation has the nesting level of
+ * its transaction, so the end of that (sub)transaction closes it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -42,22 +43,22 @@ const char *const aq_time_kind_names[AQ_TIME_COUNT] = {
 
 static bool timed_statistics = AQ_ACCOUNTING; /* pgaq.timed_statistics */
 
-static AqStatSlot *own;			/* NULL: not attached */
+static AqStatSlot *own;			/* NULL: the session is not attached */
 
 /* --- DB time --- */
-static TimestampTz statement;	/* the one that is being booked */
-static int64 booked_until;		/* aq_clock_ns */
-static uint64 booked_idle;		/* of aq_event_idle, what bookings have taken out */
+static TimestampTz statement;	/* start of the statement that is being booked */
+static int64 booked_until;		/* aq_clock_ns of the last booking */
+static uint64 booked_idle;		/* aq_event_idle at the last booking */
 
 /* --- the outermost operation --- */
 static int	depth;				/* open operations */
-static int	levels[8];			/* their transactions' levels; deeper ones are as the last */
+static int	levels[8];			/* their transactions' nesting levels; deeper ones count as the last */
 static AqTimeKind kind;
 static int64 started;
 static uint64 started_idle;
 static int64 started_cpu;
-static bool timing;				/* it is measured */
-static int	weight;				/* of its CPU time; 0: not measured */
+static bool timing;				/* the operation is measured */
+static int	weight;				/* of its CPU time; 0: CPU time is not measured */
 static uint32 calls[AQ_TIME_COUNT];
 
 static AqTimeOnQueue on_queue;
@@ -79,9 +80,8 @@ aq_time_session_start(void)
 }
 
 /*
- * When the statement began, by the clock that is never set.  The two clocks are
- * compared once a second: a third reading in each statement would cost more than
- * it tells.
+ * The start of the statement by the monotonic clock.  The two clocks are
+ * compared only once a second, to save a clock reading in each statement.
  */
 static int64
 statement_start(int64 now)
@@ -97,7 +97,10 @@ statement_start(int64 now)
 	return statement * 1000 - offset;
 }
 
-/* The last booking, or the beginning of the statement if that is later. */
+/*
+ * The time of the last booking, or the start of the statement if that is
+ * later.
+ */
 static int64
 begin_of_share(int64 now)
 {
@@ -109,7 +112,7 @@ begin_of_share(int64 now)
 	return booked_until;
 }
 
-/* Book what the session has done since the last booking. */
+/* Adds the time since the last booking to DB time. */
 static void
 book(int64 now)
 {
@@ -150,7 +153,7 @@ aq_time_enter(AqTimeKind which)
 		weight = call < CPU_EXACT ? 1 : call % CPU_SAMPLE == 0 ? CPU_SAMPLE : 0;
 		started_cpu = weight > 0 ? aq_clock_cpu_ns() : 0;
 		started_idle = aq_event_idle;
-		/* the end of a transaction follows what was booked last */
+		/* the time of a commit begins at the last booking, set later */
 		started = kind == AQ_TIME_COMMIT ? 0 : aq_clock_ns();
 	}
 	return timed;
@@ -214,7 +217,10 @@ aq_time_queue_is(int32 queue_id)
 		own->queue = queue_id;
 }
 
-/* Close what an error has left open at this level of transactions or deeper. */
+/*
+ * Closes operations that an error has left open at this nesting level or
+ * deeper.
+ */
 static void
 close_level(int level)
 {
@@ -234,14 +240,14 @@ aq_time_xact_end(bool abort)
 {
 	if (abort)
 		close_level(1);
-	/* an open operation is the commit itself, which its own callback will end and book */
+	/*
+	 * an open operation is the commit itself, whose callback ends and books it
+	 */
 	if (timed_statistics && depth == 0)
 		book(aq_clock_ns());
 }
 
-/*
- * The process ends: what it has used up to now is final.
- */
+/* At process exit: saves the final CPU time. */
 void
 aq_time_session_exit(void)
 {
@@ -253,9 +259,10 @@ aq_time_session_exit(void)
 /* --- statements ------------------------------------------------------------------------- */
 
 /*
- * Is the query's time booked here?  The query that it is a part of books it
- * otherwise, or the transaction's end, if it comes with the end of the query; when
- * that is to be timed itself, the query has to be booked first.
+ * Must the query's time be booked when it ends?  A nested query is booked by
+ * the outer one.  If the transaction ends with the query, the transaction's
+ * end books it, unless the commit is timed itself: then the query must be
+ * booked first.
  */
 static bool
 is_to_be_booked(const QueryDesc *query)

@@ -1,22 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * trace.c
- *	  What a traced session writes into its trace.
+ *	  Recording of a session trace by the traced session.
  *
- * A trace has three parts: counters, exact; profiles, the sums and histograms
- * of each object by the place that asked for it, exact while there is room for
- * another profile; and the latest rows, in a ring.  Only the traced session
- * writes; it allocates and raises nothing, as it may hold latches or be in a
- * callback after commit.
+ * A trace has three parts: counters, which are exact; profiles, with sums and
+ * histograms for each object and location, exact while there is room for
+ * another profile; and the latest rows, in a ring buffer.  Only the traced
+ * session writes; it does not allocate memory or raise errors, because it may
+ * hold latches or be in a callback after commit.
  *
- * Whoever ends a trace clears the session's word.  A session may at that moment
- * be about to write; so it says that it is busy, issues a barrier, and reads its
- * word once more, and no session uses the trace for another one, or starts it
- * again, while its session is busy: see trace_control.c.
+ * A trace is stopped by clearing the session's word.  The session may be about
+ * to write at that moment; so it sets busy, issues a barrier, and reads its
+ * word again, and a trace is not reused or restarted while its session is
+ * busy: see trace_control.c.
  *
- * What a session holds is noted here too, and not in held.c, so that a session
- * that is not traced pays nothing for it.  What was got before the trace began
- * is given back without our knowing since when it was held.
+ * The times of the locks that a session holds are recorded here and not in
+ * held.c, so that an untraced session does not pay for them.  If a lock was
+ * got before the trace began, its hold time is unknown.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -29,14 +29,17 @@
 #include "sync/traces/trace_int.h"
 #include "utils/guc.h"
 
-/* Held by this session, of each of two kinds; what is more is given back as if got before. */
+/*
+ * Locks recorded as held, for each of the two sets; the hold times of further
+ * ones are unknown.
+ */
 #define MAX_OPEN	64
 
 typedef struct Open
 {
 	uint8		operation;
 	uint8		mode;
-	int			profile;		/* -1: none was left */
+	int			profile;		/* -1: no profile was free */
 	uint64		address;
 	int64		asked;
 	int64		got;
@@ -47,15 +50,18 @@ int			aq_trace_rows = 10000;
 
 AqTraceSession *aq_trace_sessions;
 
-static char *traces;			/* of aq_trace_size() each */
+static char *traces;			/* each has aq_trace_size() bytes */
 static AqTraceOwner owners[AQ_LATCH_COUNT];
 
-/* the word of a process that has not attached, and of one that has left */
+/* the word of a process that has not attached or has left */
 static pg_atomic_uint32 no_trace;
 
 pg_atomic_uint32 *aq_trace_word = &no_trace;
 
-/* locks and pins last long and may be many: latches and mutexes have places of their own */
+/*
+ * locks and pins are held long and can be many, so latches and mutexes have a
+ * separate set
+ */
 typedef struct OpenSet
 {
 	int			n;
@@ -64,9 +70,12 @@ typedef struct OpenSet
 
 static OpenSet open_objects;
 static OpenSet open_latches;
-static uint32 opens_generation; /* of the trace that these belong to */
+static uint32 opens_generation; /* of the trace to which the sets belong */
 
-/* --- where the traces lie ------------------------------------------------------------ */
+/*
+ * --- shared memory
+ * ------------------------------------------------------------
+ */
 
 void
 aq_trace_define_parameters(void)
@@ -83,7 +92,7 @@ aq_trace_define_parameters(void)
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 }
 
-/* Of one, with its rows. */
+/* The size of one trace, with its rows. */
 Size
 aq_trace_size(void)
 {
@@ -109,7 +118,7 @@ aq_trace_at(int number)
 	return (AqTrace *) (traces + (Size) number * aq_trace_size());
 }
 
-/* Which of the traces it is: aq_trace_at's number. */
+/* The trace's number, as in aq_trace_at. */
 int
 aq_trace_number(const AqTrace *trace)
 {
@@ -178,24 +187,30 @@ own(void)
 static void
 leave(void)
 {
-	pg_memory_barrier();		/* written before it is not busy any more */
+	pg_memory_barrier();		/* complete before busy is cleared */
 	pg_atomic_write_u32(&own()->busy, 0);
 }
 
-/* This session's trace, which stays its own until leave(); NULL: just stopped. */
+/*
+ * This session's trace, which is not reused until leave(); NULL: it was just
+ * stopped.
+ */
 static AqTrace *
 enter(void)
 {
 	uint32		word;
 	AqTrace    *trace;
 
-	/* a full barrier: who clears the word after we read it sees us busy */
+	/*
+	 * a full barrier: a session that clears the word after we read it sees
+	 * busy
+	 */
 	pg_atomic_exchange_u32(&own()->busy, 1);
 	word = pg_atomic_read_u32(aq_trace_word);
 	trace = word != 0 ? aq_trace_at(word - 1) : NULL;
 	if (trace != NULL && trace->pid != MyProcPid)
 	{
-		/* meant for a process that had our number before us */
+		/* the trace was meant for an earlier process in our slot */
 		(void) pg_atomic_compare_exchange_u32(aq_trace_word, &word, 0);
 		trace = NULL;
 	}
@@ -222,7 +237,10 @@ profile_hash(const AqTraceProfile *key)
 		(AQ_TRACE_HASH - 1);
 }
 
-/* The number of the profile with the key's operation, address and place; -1: full. */
+/*
+ * The number of the profile with the key's operation, address and location;
+ * -1: full.
+ */
 static int
 find_profile(AqTrace *trace, const AqTraceProfile *key)
 {
@@ -353,7 +371,7 @@ released(const AqTraceProfile *key)
 
 	if (trace == NULL)
 		return;
-	/* the latest get of it: a mutex may be got again by its holder */
+	/* find the latest get, because a holder may get a mutex again */
 	for (at = set->n - 1; at >= 0; at--)
 		if (set->opens[at].address == key->address && set->opens[at].operation == key->operation)
 			break;
@@ -409,7 +427,7 @@ object_key(AqTraceOperation operation, AqTraceObjectId object, AqLocation where)
 	return key;
 }
 
-/* The latch of the traces themselves leaves no trace. */
+/* The latch that protects the traces is not traced. */
 void
 aq_trace_latch(const AqLatch *latch, AqLatchMode mode, AqLocation where, bool success, int64 asked)
 {
@@ -471,7 +489,7 @@ aq_trace_wait(AqEvent event, uint64 p1, uint64 p2, uint64 p3)
 	leave();
 }
 
-/* us: as long as it lasted, also when the trace was started meanwhile. */
+/* us: the full duration, even if the trace was started meanwhile. */
 void
 aq_trace_wait_over(AqEvent event, bool timed_out, int64 us)
 {

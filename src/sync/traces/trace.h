@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * trace.h
- *	  The hooks of session traces and of static probes: one line each where
- *	  something is got, given back, waited for, published or woken.
+ *	  The hooks of session traces and static probes: one call wherever
+ *	  something is got, released, waited for, published or woken.
  *
  * A session that is not traced reads one word, which is nearly always in its
- * processor's cache, and takes a branch that is always predicted.  Only a traced
- * session reads the clock.  The hooks allocate and raise nothing: they may stand
- * under latches and in callbacks after commit.
+ * processor's cache, and takes a branch that is always predicted.  Only a
+ * traced session reads the clock.  The hooks do not allocate memory or raise
+ * errors, so they may be called under latches and in callbacks after commit.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -28,10 +28,15 @@ typedef enum AqTraceOperation
 	AQ_TRACE_OPERATIONS
 } AqTraceOperation;
 
-/* The mode of a lock that only says who uses the object; the other modes are AqLatchMode. */
+/*
+ * The mode of a lock that only marks the object as used; the other modes are
+ * AqLatchMode.
+ */
 #define AQ_TRACE_NULL	3
 
-/* An object of the object cache, as its lock's and pin's rows show it. */
+/*
+ * An object of the object cache, as shown in the rows of its locks and pins.
+ */
 typedef struct AqTraceObjectId
 {
 	uint32		handle;
@@ -55,7 +60,10 @@ extern void aq_trace_wait(AqEvent event, uint64 p1, uint64 p2, uint64 p3);
 extern void aq_trace_wait_over(AqEvent event, bool timed_out, int64 us);
 extern void aq_trace_post(AqTraceOperation operation, uint32 database, uint32 queue, uint64 n);
 
-/* Which queue does a latch belong to?  Registered by the part that has the latch; 0: none. */
+/*
+ * Returns the queue of a latch, or 0.  Registered by the part that has the
+ * latch.
+ */
 typedef uint32 (*AqTraceOwner) (int child, uint32 *database);
 extern void aq_trace_on_name(AqLatchId id, AqTraceOwner owner);
 
@@ -65,14 +73,17 @@ aq_traced(void)
 	return AQ_ACCOUNTING && unlikely(pg_atomic_read_u32(aq_trace_word) != 0);
 }
 
-/* Nothing but the lock itself is to be done: not to attach first, not to trace. */
+/*
+ * The session is attached and not traced, so only the lock itself has to be
+ * handled.
+ */
 static inline bool
 aq_trace_is_idle(void)
 {
 	return likely(aq_session_is_attached && !aq_traced());
 }
 
-/* Before something is asked for: when, or 0 in a session that is not traced. */
+/* Called before a request: the time, or 0 in a session that is not traced. */
 static inline int64
 aq_trace_asked(void)
 {
@@ -87,7 +98,7 @@ aq_trace_latch_got(const AqLatch *latch, AqLatchMode mode, AqLocation where, int
 		aq_trace_latch(latch, mode, where, true, asked);
 }
 
-/* without waiting, and another session had it */
+/* a get without waiting failed, because another session holds the latch */
 static inline void
 aq_trace_latch_failed(const AqLatch *latch, AqLatchMode mode, AqLocation where, int64 asked)
 {
@@ -128,7 +139,7 @@ aq_trace_mutex_free(const AqMutex *mutex)
 		aq_trace_release(AQ_TRACE_MUTEX, mutex);
 }
 
-/* of the object cache: operation is AQ_TRACE_LOCK or AQ_TRACE_PIN */
+/* object cache: operation is AQ_TRACE_LOCK or AQ_TRACE_PIN */
 static inline void
 aq_trace_object_got(AqTraceOperation operation, AqTraceObjectId object, int mode,
 					AqLocation where, int64 asked)
@@ -178,7 +189,7 @@ aq_trace_wakeup(int pid)
 		aq_trace_post(AQ_TRACE_WAKEUP, 0, 0, pid);
 }
 
-#else							/* AQ_UNIT: the protocols are tested without traces */
+#else							/* AQ_UNIT: unit tests have no traces */
 
 #define aq_traced() false
 #define aq_trace_is_idle() (aq_session_attach(), true)

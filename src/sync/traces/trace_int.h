@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * trace_int.h
- *	  What trace.c records, trace_control.c manages and trace_views.c shows.
+ *	  Data of traces: trace.c records them, trace_control.c manages them,
+ *	  trace_views.c shows them.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -18,7 +19,7 @@ typedef enum AqTraceAction
 	AQ_TRACE_GET,
 	AQ_TRACE_FREE,
 	AQ_TRACE_FAIL,				/* a get without waiting that failed */
-	AQ_TRACE_BEGIN,				/* of a wait, as the two below */
+	AQ_TRACE_BEGIN,				/* of a wait, like the two below */
 	AQ_TRACE_END,
 	AQ_TRACE_TIMEOUT,
 	AQ_TRACE_POST				/* published, or sent */
@@ -29,7 +30,7 @@ typedef enum AqTraceAction
 typedef struct AqTraceRow
 {
 	pg_atomic_uint64 sequence;	/* from 1; 0 while the row is written */
-	int64		at;				/* ns since the trace was started */
+	int64		at;				/* ns since the start of the trace */
 	int64		elapsed;		/* ns to get it, or of the wait */
 	int64		held;			/* ns it was held */
 	uint64		p[3];			/* of a wait */
@@ -46,8 +47,9 @@ typedef struct AqTraceRow
 #define AQ_TRACE_NO_MODE	255
 
 /*
- * Histograms of ns as DTrace's quantize() makes them: bucket 0 holds 0, bucket k
- * what is 2^(k-1) or more and less than 2^k; the last one the rest, too.
+ * Histograms of ns like those of DTrace's quantize(): bucket 0 counts 0,
+ * bucket k durations from 2^(k-1) to below 2^k; the last one also counts all
+ * longer ones.
  */
 #define AQ_QUANTIZE_BUCKETS	40
 
@@ -61,13 +63,13 @@ aq_quantize_bucket(int64 ns)
 
 typedef enum AqTraceMeasure
 {
-	AQ_MEASURE_ACQUIRE,			/* from asking to getting, or a wait */
-	AQ_MEASURE_HOLD,			/* from getting to giving back */
-	AQ_MEASURE_BOTH,			/* from asking to giving back, as the seeds' DTrace script measures */
+	AQ_MEASURE_ACQUIRE,			/* from the request to the get, or a wait */
+	AQ_MEASURE_HOLD,			/* from the get to the release */
+	AQ_MEASURE_BOTH,			/* from the request to the release */
 	AQ_MEASURES
 } AqTraceMeasure;
 
-/* The sums over one object and the place that asked for it. */
+/* The sums for one object and one location that requested it. */
 typedef struct AqTraceProfile
 {
 	uint64		address;
@@ -88,39 +90,42 @@ typedef struct AqTraceProfile
 #define AQ_TRACE_HASH		512 /* a power of two, larger than that */
 
 /*
- * One trace.  Its first part is written by whoever starts or stops it, under
- * the latch "session traces"; the rest by the traced session only, and by who
- * starts the next trace here, which is not done while that session is busy in it.
+ * One trace.  Its first part is written by the session that starts or stops
+ * it, under the latch "session traces"; the rest only by the traced session,
+ * and by a session that starts another trace here, which is not done while
+ * that session is busy.
  */
 typedef struct AqTrace
 {
-	int			pid;			/* 0: never used, or forgotten */
+	int			pid;			/* 0: never used, or discarded */
 	int32		session;
 	uint32		role;			/* of the traced session; 0: a background process */
 	uint32		started_by;
-	uint32		operations;		/* bits: what makes rows */
+	uint32		operations;		/* bits: the operations that are recorded as rows */
 	bool		running;
 	TimestampTz started;
 	TimestampTz stopped;
-	uint32		generation;		/* another one with each start */
+	uint32		generation;		/* changes with each start */
 
 	int64		base;			/* aq_clock_ns at the start */
-	pg_atomic_uint64 written;	/* rows; the latest of them are there */
+	pg_atomic_uint64 written;	/* number of rows written; only the latest are kept */
 	uint64		counts[AQ_TRACE_OPERATIONS][AQ_TRACE_POST + 1];
-	uint64		unprofiled;		/* operations on objects that no profile was left for */
+	uint64		unprofiled;		/* operations on objects without a profile, because all were in use */
 	int32		nprofiles;
 	uint16		hash[AQ_TRACE_HASH];	/* profile + 1; 0: empty */
 	AqTraceProfile profiles[AQ_TRACE_PROFILES];
 	AqTraceRow	rows[FLEXIBLE_ARRAY_MEMBER];
 } AqTrace;
 
-/* One for each session; in a cache line of its own, as every get reads it. */
+/*
+ * One for each session; on a separate cache line, because every get reads it.
+ */
 typedef union AqTraceSession
 {
 	struct
 	{
 		pg_atomic_uint32 word;	/* trace + 1; 0: not traced */
-		pg_atomic_uint32 busy;	/* the session writes into its trace */
+		pg_atomic_uint32 busy;	/* the session is writing into its trace */
 	};
 	char		padding[64];
 } AqTraceSession;

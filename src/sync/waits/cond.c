@@ -25,8 +25,8 @@ aq_cond_prepare(AqCond *cond)
 }
 
 /*
- * Sleep until the next broadcast; false when timeout_us (negative: none) is
- * over.  May return true in vain.
+ * Sleeps until the next broadcast; returns false on timeout (negative: none).
+ * May return true spuriously.
  */
 bool
 aq_cond_sleep(AqCond *cond, AqEvent event,

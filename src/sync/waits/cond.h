@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * cond.h
- *	  Waiting for a rare event that another session announces: a partition
- *	  was loaded or provided, an object became valid.
+ *	  Waits for rare events that another session broadcasts: a partition was
+ *	  loaded or provided, an object became valid.
  *
  * A named wait around PostgreSQL's condition variable:
  *
@@ -13,7 +13,7 @@
  *		aq_cond_cancel();
  *
  * No latch or mutex may be held in aq_cond_sleep, which handles interrupts.
- * aq_cond_broadcast neither allocates nor raises.
+ * aq_cond_broadcast neither allocates memory nor raises errors.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

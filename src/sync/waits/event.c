@@ -3,19 +3,20 @@
  * event.c
  *	  Named waits: the session's current wait, counters, histograms.
  *
- * Whatever a session sleeps for, its name, class and P1-P3 are in its slot
- * before it sleeps, and the server's own wait event is set, so that tools which
- * read pg_stat_activity see that it waits.  The server's event has a name of ours
- * from PostgreSQL 17 on; before that it is "Extension".
+ * Before a session sleeps, it writes the event and P1 to P3 into its slot, and
+ * sets the server's wait event, so that pg_stat_activity shows the wait.  From
+ * PostgreSQL 17 on the server's event has pgaq's name for it; before that it
+ * is "Extension".
  *
  * Each session counts in its own slot without a lock; event_sums.c adds up the
- * slots, and keeps what sessions that have ended have counted.
+ * slots, and keeps the totals of ended sessions.
  *
- * Waits may nest two or three deep (a latch inside a named wait): the inner one
- * is shown while it lasts, and the time of the outer one includes it.
+ * Waits may be nested two or three deep (a latch inside a named wait): the
+ * inner one is shown while it lasts, and its time is part of the outer one's
+ * time.
  *
- * Nothing here can raise an error, except that aq_event_sleep() serves interrupts,
- * after the wait has ended.
+ * No function here raises errors, except that aq_event_sleep() serves
+ * interrupts after the wait has ended.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -35,9 +36,10 @@
 #define MAX_NESTED	4
 
 /*
- * With these events a session waits for its client.  They stand in
- * libpq/libpq.h, which needs the headers of GSSAPI where the server was built
- * with it; the same in all versions.
+ * The wait set with which a session waits for its client.  It is declared in
+ * libpq/libpq.h, which is not included because it needs the headers of GSSAPI
+ * if the server was built with it.  The declarations are the same in all
+ * versions.
  */
 extern PGDLLIMPORT WaitEventSet *FeBeWaitSet;
 #define CLIENT_SOCKET	0		/* FeBeWaitSetSocketPos */
@@ -157,7 +159,7 @@ aq_event_session_start(void)
 	write_now(&now);
 }
 
-/* After its counters were added to the totals. */
+/* Called after the session's counters were added to the totals. */
 void
 aq_event_session_exit(void)
 {
@@ -279,7 +281,7 @@ aq_event_end_timeout(void)
 	end_wait(true);
 }
 
-/* What an error interrupted. */
+/* Ends the waits that an error has interrupted. */
 void
 aq_event_end_all(void)
 {
@@ -288,10 +290,10 @@ aq_event_end_all(void)
 }
 
 /*
- * A wait that may last for ever also ends when the client has closed its
- * connection: no other process would end it, and the session would get wake-ups
- * that others can use.  Not while interrupts are held, because the session could
- * not end then.
+ * An idle wait also ends when the client has closed its connection, because
+ * otherwise the session might wait forever and receive wake-ups that other
+ * sessions need.  While interrupts are held off the client is not watched,
+ * because the session could not end then.
  */
 static bool
 watches_client(AqEvent event)
@@ -300,7 +302,7 @@ watches_client(AqEvent event)
 		WaitEventSetCanReportClosed() && INTERRUPTS_CAN_BE_PROCESSED();
 }
 
-/* As WaitLatch() for latch, timeout and the end of the postmaster. */
+/* Like WaitLatch(), but also watches the client's connection. */
 static int
 wait_beside_client(long timeout_ms, uint32 server_event)
 {
@@ -308,7 +310,10 @@ wait_beside_client(long timeout_ms, uint32 server_event)
 	int			n;
 	int			rc = 0;
 
-	/* the server sets what it wants to hear of the socket before it waits for that itself */
+	/*
+	 * no need to restore this: the server sets the socket's events before its
+	 * own waits
+	 */
 	ModifyWaitEvent(FeBeWaitSet, CLIENT_SOCKET, WL_SOCKET_CLOSED, NULL);
 	n = WaitEventSetWait(FeBeWaitSet, timeout_ms, events, lengthof(events), server_event);
 	for (int i = 0; i < n; i++)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * event_int.h
- *	  What event.c keeps, and others add up and show.
+ *	  Data of event.c, for the files that sum and show it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -22,27 +22,30 @@ typedef struct AqEventCounters
 	uint64		histogram[AQ_HIST_BUCKETS];
 } AqEventCounters;
 
-/* One per session; written by its owner only. */
+/* One per session; only its owner writes it. */
 typedef struct AqWaitSlot
 {
-	pg_atomic_uint32 change;	/* odd while now is written */
+	pg_atomic_uint32 change;	/* odd while "now" is being written */
 	AqWaitNow	now;
 	bool		background;		/* a background worker */
 
-	/* the sampler writes the first, the owner the second when that wait ends */
+	/*
+	 * the sampler writes the first, the owner writes the second when that wait
+	 * ends
+	 */
 	pg_atomic_uint64 watched;	/* sequence; 0: none */
 	pg_atomic_uint64 watched_time;	/* microseconds + 1; 0: not over */
 
 	/*
-	 * Read by views while the owner adds: each number by itself is right, the
-	 * numbers may not fit together by one wait.
+	 * Views read them while the owner writes: each number is exact, but they
+	 * may differ by one wait.
 	 */
 	AqEventCounters events[AQ_EVENT_COUNT];
 } AqWaitSlot;
 
 extern AqWaitSlot *aq_event_slots;	/* by session */
 
-/* Nanoseconds of waits of class Idle, of this session. */
+/* This session's waits of class Idle, in nanoseconds. */
 extern uint64 aq_event_idle;
 
 extern Size aq_event_shmem_size(void);

@@ -1,26 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * wakeup.h
- *	  Lists of sessions that wait for something to be theirs, first come first
- *	  served: who is to be woken when n things have arrived?
+ *	  Lists of waiting sessions, first come first served.  When n items become
+ *	  available, the first n sessions of a list are woken.
  *
- * A pool of entries and a table of lists lie in one array each, linked by
- * 32-bit indexes, so they may lie anywhere in shared memory.  There are no locks
- * here: the caller holds the latch that protects the pool ("queue waiters").
+ * The entries of a pool and the lists are arrays, linked by 32-bit indexes, so
+ * they can be anywhere in shared memory.  There are no locks here: the caller
+ * holds the latch that protects the pool ("queue waiters").
  *
- * States of an entry, and who moves it:
+ * States of an entry, and the functions that change them:
  *
- *	FREE -> WAITING		aq_wakeup_add: before the waiter looks for the last time
+ *	FREE -> WAITING		aq_wakeup_add: before the waiter checks for the last time
  *	WAITING -> WOKEN	aq_wakeup_pop: the session's latch will be set
- *	WAITING -> FREE		aq_wakeup_remove returns false: it left by itself
- *	WOKEN -> FREE		aq_wakeup_remove returns true: a wake-up was spent on it
+ *	WAITING -> FREE		aq_wakeup_remove returns false: it was not woken
+ *	WOKEN -> FREE		aq_wakeup_remove returns true: it has consumed a wake-up
  *
  * Rules
- *	1	A waiter adds itself, looks once more, and only then sleeps.
- *	2	A waiter always removes itself, also when it leaves by an error.
+ *	1	A waiter adds itself, checks once more, and only then sleeps.
+ *	2	A waiter always removes itself, even after an error.
  *	3	A waiter that was WOKEN but takes nothing (timed out, cancelled, wanted
- *		something else) has got a wake-up that another waiter needs: it must look
- *		whether something is there and pass it on by aq_wakeup_pop(1).
+ *		something else) has consumed a wake-up that another waiter needs: it must
+ *		check whether an item is available and pass it on by aq_wakeup_pop(1).
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -66,15 +66,15 @@ typedef struct AqWaitPool
 extern void aq_wakeup_pool_init(AqWaitPool *pool, AqWaitEntry *entries, uint32 nentries);
 extern void aq_wakeup_list_init(AqWaitList *list);
 
-/* Returns the entry's index, or AQ_WAKEUP_NONE when the pool is used up. */
+/* Returns the entry's index, or AQ_WAKEUP_NONE if the pool is exhausted. */
 extern uint32 aq_wakeup_add(AqWaitPool *pool, AqWaitList *list, uint32 list_number, int32 session);
 
-/* Gives the entry back; true when it had been woken. */
+/* Frees the entry; returns true if its session had been woken. */
 extern bool aq_wakeup_remove(AqWaitPool *pool, AqWaitList *list, uint32 entry);
 
 /*
- * Takes up to n waiters from the head of the list; returns how many, their
- * sessions in sessions[].  The entries stay their owners' until removed.
+ * Removes up to n waiters from the head of the list; returns their number, and
+ * their sessions in sessions[].  The owners still have to remove the entries.
  */
 extern int	aq_wakeup_pop(AqWaitPool *pool, AqWaitList *list, int n, int32 *sessions);
 
