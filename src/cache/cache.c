@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * cache.c
- *	  The part record of "cache" and its parameters.
+ *	  The AqPart of "cache" and its parameters.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

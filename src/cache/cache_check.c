@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * cache_check.c
- *	  For aq.check(): does the object cache know only locks, pins, loads and
- *	  waits of sessions that exist?
+ *	  For aq.check(): do all locks, pins, loads and waits of the object cache
+ *	  belong to sessions that exist?
  *
- * A session that loads, frees, locks or waits runs a transaction; one that only
- * has an object pinned need not.  Each handle is read under its mutex, but not
- * what sessions say of themselves: the caller reads again what seems to be wrong.
+ * A session that loads, frees, locks or waits is in a transaction; a session
+ * that only has a pin may not be.  Each handle is read under its mutex, but
+ * the sessions' own data are not; so the caller checks differences a second
+ * time.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -14,14 +15,14 @@
  */
 #include "cache/cache_private.h"
 
-/* What sessions hold of a handle, by their own bits. */
+/* Locks and pins of a handle, according to the sessions' bits. */
 typedef struct Held
 {
 	uint32		pins;
 	uint32		locks;
 	uint32		dead;			/* pins of sessions that have ended */
 	uint32		lock_requests;	/* for the exclusive lock */
-	bool		in_transaction; /* another session may have it pinned again */
+	bool		in_transaction; /* another holder is in a transaction, and may have more than one pin */
 } Held;
 
 static void
@@ -43,7 +44,7 @@ count_held(uint32 index, Held *held)
 	}
 }
 
-/* Copies of the object, which have it pinned. */
+/* The object's copies, each of which has it pinned. */
 static uint32
 count_copies(uint32 index)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * cache_private.h
- *	  What the files of part "cache" share.
+ *	  Declarations shared by the files of part "cache".
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -14,7 +14,9 @@
 
 /* --- handle.c ---------------------------------------------------------------- */
 
-/* handles of copies of hot objects; they follow those that have a value */
+/*
+ * handles of copies of hot objects; they follow the handles that have values
+ */
 #define AQ_COPY_HANDLES 1024
 
 typedef enum AqHold
@@ -29,41 +31,41 @@ typedef struct AqBucket
 {
 	AqMutex		mutex;
 	uint32		first;			/* object index; 0 none */
-	/* protected by the mutex, as the chain */
-	uint32		ghost;			/* hash of the object that was freed last to make room; 0: none */
-	uint64		gets;			/* somebody has looked for an object */
+	/* protected by the mutex, like the chain */
+	uint32		ghost;			/* hash of the last object freed to make room; 0: none */
+	uint64		gets;			/* searches for an object */
 	uint64		hits;
-	uint64		reloads;		/* it was there, and had been freed to make room */
+	uint64		reloads;		/* searches for an object that had been freed to make room */
 } AqBucket;
 
-/* What a session waits for; written by itself. */
+/* A session's wait for an object; only the session writes it. */
 typedef struct AqObjectRequest
 {
 	uint32		object;			/* 0: nothing */
-	bool		pin;			/* else the lock */
+	bool		pin;			/* false: the lock */
 	AqObjectMode mode;
 } AqObjectRequest;
 
 typedef struct AqObjectArea
 {
-	AqMutex		free_mutex;		/* of the free lists and the totals */
+	AqMutex		free_mutex;		/* protects the free lists and the totals */
 	uint32		free;			/* first unused handle */
 	uint32		free_copy;
 	volatile uint32 nfree;		/* handles of the first list */
 	uint32		nbuckets;		/* power of two */
-	AqMutex		hot_mutex;		/* one session at a time makes or drops copies */
+	AqMutex		hot_mutex;		/* only one session at a time makes or drops copies */
 	pg_atomic_uint32 pressure;
 	pg_atomic_uint32 drops;
-	pg_atomic_uint32 npinned;	/* objects, not copies, that are pinned */
-	AqCond		unused;			/* one of them was unpinned */
-	pg_atomic_uint32 waiting;	/* sessions that wait for that */
-	/* of handles that were given back */
+	pg_atomic_uint32 npinned;	/* pinned objects, without copies */
+	AqCond		unused;			/* one of the pinned objects was unpinned */
+	pg_atomic_uint32 waiting;	/* sessions that wait for "unused" */
+	/* totals of handles that were freed */
 	uint64		pinned_total;
 	uint64		loads;
 	uint64		invalidations;
 	uint64		aged_out;		/* handles freed to make room */
 	AqBucket	buckets[FLEXIBLE_ARRAY_MEMBER];
-	/* the handles follow, their holders, the sessions' requests */
+	/* followed by the handles, their holders, and the sessions' requests */
 } AqObjectArea;
 
 extern AqObjectArea *aq_handle_area;
@@ -78,7 +80,10 @@ extern bool aq_handle_holds(uint32 index, AqHold kind, int session);
 extern uint32 *aq_handle_hold_words(uint32 index, AqHold kind);	/* a bit for each session */
 extern AqObjectRequest *aq_handle_request(int session);
 
-/* the hash and its handles; the bucket's mutex is held, and to leave the object's too */
+/*
+ * the hash and its handles; the caller holds the bucket's mutex, for leave
+ * also the object's
+ */
 extern uint32 aq_handle_hash(Oid database, uint32 id, uint32 copy);
 extern AqBucket *aq_handle_bucket(uint32 hash);
 extern AqObject *aq_handle_in_bucket(AqBucket *bucket, Oid database, uint32 id, uint32 copy);
@@ -86,7 +91,7 @@ extern void aq_handle_enter(AqBucket *bucket, AqObject *object, Oid database, ui
 extern void aq_handle_leave(AqBucket *bucket, AqObject *object);
 extern AqObject *aq_handle_take(bool copy);
 extern void aq_handle_give(AqObject *object);
-extern AqObject *aq_handle_new(void);	/* may raise */
+extern AqObject *aq_handle_new(void);	/* may raise an error */
 extern void aq_handle_free(AqObject *object);
 extern void aq_handle_now_used(const AqObject *object);
 extern void aq_handle_now_unused(const AqObject *object);

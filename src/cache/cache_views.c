@@ -3,9 +3,10 @@
  * cache_views.c
  *	  The functions under the views of the object cache.
  *
- * Handles are read without their mutexes, so that looking neither disturbs nor
- * is counted: each number is right by itself.  Names and Oracle's columns are
- * made in sql/pgaq/views/cache.sql.
+ * Handles are read without their mutexes, so that reading them neither
+ * disturbs sessions nor is counted: each number is exact, but numbers are not
+ * read at the same moment. sql/pgaq/views/cache.sql adds names and Oracle's
+ * columns.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -20,7 +21,10 @@
 static const char *const mode_names[] = {"NONE", "NULL", "SHARE", "EXCLUSIVE"};
 static const char *const state_names[] = {"FREE", "NEW", "LOADING", "VALID", "AGING", "DROPPED"};
 
-/* 128 bits of what the object is, not only the 32 that its bucket comes from. */
+/*
+ * A hash of 128 bits of the object's identity; its bucket comes from one of 32
+ * bits.
+ */
 void
 aq_cache_views_full_hash(const AqObject *object, char *buffer)
 {
@@ -59,7 +63,7 @@ pin_mode(const AqObject *object)
 	return object->pins > 0 ? AQ_OBJECT_SHARE : AQ_OBJECT_NONE;
 }
 
-/* What somebody calls it: HOT, HOTCOPY1, ... or nothing. */
+/* Oracle's name for its property: HOT, HOTCOPY1, ... or nothing. */
 static char *
 property(const AqObject *object)
 {
@@ -68,7 +72,7 @@ property(const AqObject *object)
 	return object->copies > 0 ? "HOT" : NULL;
 }
 
-/* As Oracle shows addresses. */
+/* Addresses have Oracle's form. */
 static void
 put_address(AqRow *row, const void *pointer)
 {
@@ -130,7 +134,7 @@ put_hold(AqRow *row, uint32 index, bool pin, int session, AqObjectMode held, AqO
 	aq_rows_end(row);
 }
 
-/* One row for each session's lock of an object, and one for its pin. */
+/* Puts one row for the session's lock of an object, and one for its pin. */
 static void
 put_holds(AqRow *row, uint32 index, int session)
 {
@@ -165,7 +169,7 @@ AQ_ROWS(aq_cache_views_locks)
 	}
 }
 
-/* Of all objects that were there since the server started. */
+/* Totals of all objects since server start. */
 AQ_ROWS(aq_cache_views_library)
 {
 	uint64		gets = 0,
@@ -183,7 +187,9 @@ AQ_ROWS(aq_cache_views_library)
 		reloads += aq_handle_area->buckets[i].reloads;
 	}
 
-	/* a handle hands its numbers over under this mutex */
+	/*
+	 * a handle that is freed adds its numbers to the totals under this mutex
+	 */
 	aq_mutex_get(&aq_handle_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_VIEW);
 	pins = aq_handle_area->pinned_total;
 	loads = aq_handle_area->loads;

@@ -3,10 +3,10 @@
  * chunks.c
  *	  The pool of chunks; see cache.h.
  *
- * The free chunks are a list through their first four bytes, under the latch
- * "message cache".  A session's reserve is in its own memory: when the
- * session ends in order, its exit callback gives the chunks back; when it
- * does not, the server restarts and the pool is made anew.
+ * The free chunks are linked through their first four bytes; the latch
+ * "message cache" protects the list.  A session's reserve is in its own
+ * memory: its exit callback returns the chunks; if the process is killed, the
+ * server reinitializes shared memory and with it the pool.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -16,15 +16,18 @@
 
 #include "utils/memutils.h"
 
-/* taken from the pool at a time, and kept by aq_chunks_trim, at most */
+/*
+ * chunks taken from the pool at a time; also the most that aq_chunks_trim
+ * keeps
+ */
 #define RESERVE_BATCH 16
 
-/* of the pool, what all sessions together may keep: one in ... */
+/* all sessions together may keep one in this many chunks of the pool */
 #define KEPT_SHARE 8
 
 /*
- * When everything in the pool belongs to transactions that run, one of them
- * will end: how long to wait for that, and how often to look, microseconds.
+ * If all chunks of the pool belong to running transactions: how long to wait
+ * for one of these to end, and how often to check, in microseconds.
  */
 #define PATIENCE ((int64) 10000000)
 #define LOOK_AGAIN ((int64) 20000)
@@ -34,11 +37,14 @@ typedef struct MemoryArea
 	AqLatch		latch;
 	uint32		total;
 	uint32		nfree;
-	AqChunk		free;			/* list of freed ones */
-	AqChunk		next_unused;	/* those from here on were never used */
-	AqCond		freed;			/* chunks were given back */
-	pg_atomic_uint32 waiting;	/* sessions that wait for that */
-	/* by session: chunks in its reserve; written by itself, for aq.check() */
+	AqChunk		free;			/* list of freed chunks */
+	AqChunk		next_unused;	/* this and the following chunks were never used */
+	AqCond		freed;			/* chunks were freed */
+	pg_atomic_uint32 waiting;	/* sessions that wait for "freed" */
+	/*
+	 * by session: number of chunks in its reserve; written by the session, for
+	 * aq.check()
+	 */
 	volatile uint32 reserves[FLEXIBLE_ARRAY_MEMBER];
 } MemoryArea;
 
@@ -71,7 +77,7 @@ aq_chunks_shmem_size(void)
 {
 	Size		size = head_size();
 
-	/* chunk 0 is never used: 0 means none */
+	/* chunk 0 is not used, because 0 means none */
 	return add_size(size, mul_size((Size) chunk_total() + 1, AQ_CHUNK_SIZE));
 }
 
@@ -86,7 +92,7 @@ aq_chunks_shmem_init(void *ptr, bool found)
 	aq_latch_init(&area->latch, AQ_LATCH_CHUNKS, 0);
 	area->total = area->nfree = chunk_total();
 
-	/* memory that was never used is not touched: it is given out in order */
+	/* chunks are given out in order, so that unused memory is never touched */
 	area->next_unused = 1;
 	aq_cond_init(&area->freed);
 	pg_atomic_init_u32(&area->waiting, 0);
@@ -110,7 +116,10 @@ aq_chunks_free_count(void)
 	return area->nfree;
 }
 
-/* At a time.  Freed ones are given out again before those that were never used. */
+/*
+ * The maximum number of chunks in use at a time: freed chunks are used again
+ * before new ones.
+ */
 uint32
 aq_chunks_most_used(void)
 {
@@ -130,14 +139,14 @@ set_reserve(uint32 n)
 	area->reserves[aq_session_own_number] = n;
 }
 
-/* What a session keeps for its next calls. */
+/* The number of chunks that a session keeps for its next calls. */
 static uint32
 kept(void)
 {
 	return Min(RESERVE_BATCH, area->total / KEPT_SHARE / aq_session_slots());
 }
 
-/* Move up to count chunks from the pool to the reserve. */
+/* Moves up to count chunks from the pool to the reserve. */
 static void
 fill_reserve(uint32 count)
 {
@@ -159,8 +168,9 @@ fill_reserve(uint32 count)
 }
 
 /*
- * Nothing can be evicted now.  A frame whose transaction has ended frees no
- * chunk by itself, so this also looks from time to time.
+ * Waits until chunks are freed, because no frame can be evicted now.  The end
+ * of a transaction makes its frames evictable without freeing chunks, so this
+ * also checks from time to time.
  */
 static void
 wait_for_chunks(uint32 count)
@@ -191,7 +201,7 @@ aq_chunks_try(uint32 count)
 		if (nreserve >= count)
 			return true;
 	} while (pressure != NULL && pressure());
-	aq_chunks_trim();			/* what others need may be in our own reserve */
+	aq_chunks_trim();			/* other sessions may need the chunks of our reserve */
 	return false;
 }
 
@@ -217,8 +227,8 @@ aq_chunks_reserve(uint32 count)
 }
 
 /*
- * Others wait for this session, so it must not wait for them.  Returns what
- * was set before.
+ * Set while other sessions wait for this one, which then must not wait for
+ * them.  Returns the previous value.
  */
 bool
 aq_chunks_set_impatient(bool on)
@@ -248,7 +258,7 @@ aq_chunks_free(const AqChunk *chunks, uint32 count)
 				last = 0;
 	uint32		n = 0;
 
-	/* link them up before the latch is taken */
+	/* link the chunks before the latch is taken */
 	for (uint32 i = 0; i < count; i++)
 	{
 		if (chunks[i] == 0)
@@ -289,7 +299,10 @@ aq_chunks_session_exit(void)
 	set_reserve(0);
 }
 
-/* used: chunks that the parts know of, in all databases.  Each chunk is free, reserved or used. */
+/*
+ * used: chunks used by the parts, in all databases.  Each chunk is free,
+ * reserved or used.
+ */
 void
 aq_chunks_check(AqFindings *findings, uint32 used)
 {

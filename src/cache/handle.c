@@ -3,20 +3,20 @@
  * handle.c
  *	  The object cache: the hash, handles, freeing and aging out.
  *
- * States of a handle, and who moves it:
+ * States of a handle, and the functions that change them:
  *
  *	FREE -> NEW			aq_object_pin enters it into the hash
  *	NEW -> LOADING		the first pin, exclusive
  *	LOADING -> VALID	aq_object_loaded: the pin becomes a shared one
  *	LOADING -> FREE		the loading session has failed, or ended
- *	VALID -> AGING		age_out: nobody has it pinned or locked
- *	AGING -> VALID		its value is needed, as the owner of the value says
- *	AGING -> FREE		it is out of the hash, its value is freed
- *	any in the hash -> DROPPED	aq_object_drop takes it out of the hash
- *	DROPPED -> FREE		the last pin is given back
+ *	VALID -> AGING		age_out: no session has it pinned or locked
+ *	AGING -> VALID		its value is needed, according to the value's owner
+ *	AGING -> FREE		it was removed from the hash, its value is freed
+ *	any in the hash -> DROPPED	aq_object_drop removes it from the hash
+ *	DROPPED -> FREE		the last pin is released
  *
- * Handles are never unmapped, so a session may ask one it knows without being
- * sure that it still is what it was: the serial tells.
+ * Handles are never unmapped, so a session may read a handle that it knows;
+ * the serial tells whether it is still used for the same object.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -26,9 +26,15 @@
 
 #include "common/hashfn.h"
 
-/* how long to wait for the worker to be done with a queue, and how often to look, microseconds */
+/*
+ * how long to wait for the worker to finish with a queue, and how often to
+ * check, in microseconds
+ */
 #define PATIENCE ((int64) 10000000)
-/* the same when all are pinned: transactions end, but they may wait for us as well */
+/*
+ * the same if all objects are pinned: transactions end, but some may wait for
+ * this session
+ */
 #define PATIENCE_ALL_PINNED ((int64) 1000000)
 #define LOOK_AGAIN ((int64) 20000)
 
@@ -40,7 +46,7 @@ AqObject   *aq_handle_objects;
 static uint32 *holders;			/* bits: by handle, kind of hold, session */
 static AqObjectRequest *requests;	/* by session */
 
-Size		aq_handle_value_size;	/* fixed part of a value */
+Size		aq_handle_value_size;	/* size of the fixed part of a value */
 static AqObjectFree free_value;
 static AqObjectIdle value_is_idle;
 static AqObjectPressure give_back;
@@ -57,7 +63,7 @@ bucket_count(void)
 	return n;
 }
 
-/* Handles are numbered from 1 on. */
+/* Handles are numbered from 1. */
 uint32
 aq_handle_count(void)
 {
@@ -150,8 +156,9 @@ aq_handle_on_pressure(AqObjectPressure callback)
 }
 
 /*
- * So that sessions which do nothing never have all objects pinned, nobody
- * keeps a pin while more than three quarters are.
+ * While more than three quarters of the objects are pinned, no session keeps
+ * pins between transactions, so that idle sessions never have all objects
+ * pinned.
  */
 bool
 aq_handle_pins_are_scarce(void)
@@ -159,7 +166,10 @@ aq_handle_pins_are_scarce(void)
 	return pg_atomic_read_u32(&aq_handle_area->npinned) > (uint32) aq_handle_limit * 3 / 4;
 }
 
-/* Are so few handles free that a reader should not take one?  Read without the mutex. */
+/*
+ * Are so few handles free that a view should not take one?  Read without the
+ * mutex.
+ */
 bool
 aq_handle_is_scarce(void)
 {
@@ -185,7 +195,10 @@ aq_handle_by_index(uint32 index)
 	return &aq_handle_objects[index];
 }
 
-/* --- who holds what ----------------------------------------------------------------- */
+/*
+ * --- holders
+ * -----------------------------------------------------------------
+ */
 
 uint32 *
 aq_handle_hold_words(uint32 index, AqHold kind)
@@ -212,7 +225,7 @@ aq_handle_hash(Oid database, uint32 id, uint32 copy)
 {
 	uint32		hash = hash_combine(murmurhash32(database), murmurhash32(id));
 
-	/* above the bucket numbers, as Oracle's hash values are above its buckets */
+	/* larger than bucket numbers, as in Oracle */
 	return (copy == 0 ? hash : hash_combine(hash, murmurhash32(copy))) | 0x80000000;
 }
 
@@ -222,7 +235,7 @@ aq_handle_bucket(uint32 hash)
 	return &aq_handle_area->buckets[hash & (aq_handle_area->nbuckets - 1)];
 }
 
-/* The bucket's mutex is held. */
+/* The caller holds the bucket's mutex. */
 AqObject *
 aq_handle_in_bucket(AqBucket *bucket, Oid database, uint32 id, uint32 copy)
 {
@@ -233,8 +246,9 @@ aq_handle_in_bucket(AqBucket *bucket, Oid database, uint32 id, uint32 copy)
 }
 
 /*
- * Put a handle from the free list into the hash.  The bucket's mutex is held;
- * the object's is taken for those who know the handle from former times.
+ * Enters a handle from the free list into the hash.  The caller holds the
+ * bucket's mutex; the object's mutex is taken because of sessions that know
+ * the handle from an earlier object.
  */
 void
 aq_handle_enter(AqBucket *bucket, AqObject *object, Oid database, uint32 id, uint32 copy)
@@ -267,7 +281,7 @@ aq_handle_enter(AqBucket *bucket, AqObject *object, Oid database, uint32 id, uin
 	}
 }
 
-/* Take it out of the hash.  Both mutexes are held. */
+/* Removes the object from the hash.  The caller holds both mutexes. */
 void
 aq_handle_leave(AqBucket *bucket, AqObject *object)
 {
@@ -297,7 +311,10 @@ aq_handle_take(bool copy)
 	return object;
 }
 
-/* Nobody can reach the object any more; who knows the handle learns it by the serial. */
+/*
+ * Clears an object that no session can reach any more.  Sessions that know the
+ * handle notice the changed serial.
+ */
 static void
 end_object(AqObject *object)
 {
@@ -334,7 +351,10 @@ aq_handle_give(AqObject *object)
 
 static void unhold(AqObject *object);
 
-/* Out of the hash and unpinned: no other session can reach it any more. */
+/*
+ * Frees an object that is not in the hash and not pinned, so that no other
+ * session can reach it.
+ */
 void
 aq_handle_free(AqObject *object)
 {
@@ -351,7 +371,10 @@ aq_handle_free(AqObject *object)
 	aq_handle_give(object);
 }
 
-/* Give back a pin that is not a session's own: a copy's on its master. */
+/*
+ * Releases a pin that does not belong to a session: a copy's pin of its
+ * master.
+ */
 static void
 unhold(AqObject *object)
 {
@@ -369,7 +392,9 @@ unhold(AqObject *object)
 
 /* --- aging out ------------------------------------------------------------------------------- */
 
-/* Nobody uses or changes it.  The mutex is held. */
+/*
+ * Is the object neither used nor being changed?  The caller holds the mutex.
+ */
 static inline bool
 is_unused(const AqObject *object)
 {
@@ -377,7 +402,7 @@ is_unused(const AqObject *object)
 		object->lock_holder < 0 && object->copies == 0;
 }
 
-/* A claim: the object stays, with its value as it is. */
+/* Release of a claim: the object stays valid and keeps its value. */
 static void
 stop_aging(void *ptr, int64 unused)
 {
@@ -391,11 +416,11 @@ stop_aging(void *ptr, int64 unused)
 		object->state = AQ_OBJECT_VALID;
 	aq_mutex_free(&object->mutex);
 	aq_cond_broadcast(&object->changed);
-	if (dropped)				/* meanwhile, by a session that has left the rest to us */
+	if (dropped)				/* dropped meanwhile by another session, which left the freeing to us */
 		aq_handle_free(object);
 }
 
-/* An exclusive pin for freeing it: without waiting. */
+/* Takes an exclusive pin for freeing the object, without waiting. */
 static bool
 pin_for_aging(AqObject *object)
 {
@@ -414,7 +439,10 @@ pin_for_aging(AqObject *object)
 	return mine_now;
 }
 
-/* Out of the hash, if the value may go; true when the handle is ours. */
+/*
+ * Removes the object from the hash if its value may be freed; returns true if
+ * the handle is ours.
+ */
 static bool
 age_out_object(AqObject *object)
 {
@@ -427,7 +455,10 @@ age_out_object(AqObject *object)
 	idle = value_is_idle == NULL || value_is_idle(object);
 	aq_point("object-aging");
 
-	/* from here on nothing can fail; hash and bucket are ours to read until we have given the pin back */
+	/*
+	 * nothing below can fail; hash and bucket do not change until the pin is
+	 * released
+	 */
 	aq_claim_end(stop_aging, object);
 	bucket = aq_handle_bucket(object->hash);
 	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_AGE);
@@ -471,7 +502,10 @@ compare_candidates(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The handle of the object that was not used for longest, or NULL: all are in use. */
+/*
+ * Frees the least recently used object; returns its handle, or NULL if all are
+ * in use.
+ */
 static AqObject *
 age_out(void)
 {
@@ -480,7 +514,7 @@ age_out(void)
 	int			n = 0;
 
 	for (int i = 1; i <= aq_handle_limit; i++)
-		if (is_unused(&aq_handle_objects[i]))	/* looked at again under the mutex */
+		if (is_unused(&aq_handle_objects[i]))	/* checked again under the mutex */
 		{
 			candidates[n].index = i;
 			candidates[n++].used = aq_handle_objects[i].used;
@@ -499,7 +533,7 @@ age_out(void)
 	return object;
 }
 
-/* Is there an object that nobody uses, but that has something to do? */
+/* Is there an unused object, which then is not idle? */
 static bool
 any_unused(void)
 {
@@ -510,9 +544,9 @@ any_unused(void)
 }
 
 /*
- * Until the worker has done its work for a queue that nobody else uses, or a
- * pin was given back.  What has to be done later ends without a signal, so
- * this also looks from time to time.
+ * Waits until the worker has finished its work for an otherwise unused queue,
+ * or until a pin is released.  Work that is due later ends without a signal,
+ * so this also checks from time to time.
  */
 static void
 wait_for_handle(void)
@@ -524,7 +558,7 @@ wait_for_handle(void)
 	aq_claim_uncount(&aq_handle_area->waiting);
 }
 
-/* The first pin was taken, or the last one given back. */
+/* The first pin was taken, or the last one released. */
 void
 aq_handle_now_used(const AqObject *object)
 {
@@ -539,7 +573,7 @@ aq_handle_now_unused(const AqObject *object)
 		pg_atomic_fetch_sub_u32(&aq_handle_area->npinned, 1);
 }
 
-/* For who waits for a handle; no mutex is held. */
+/* Wakes sessions that wait for a handle; the caller holds no mutex. */
 void
 aq_handle_tell_unused(void)
 {
@@ -564,7 +598,7 @@ aq_handle_new(void)
 	if (object != NULL)
 		return object;
 
-	/* what others have no use for comes back when their transactions end */
+	/* other sessions release unneeded pins when their transactions end */
 	pg_atomic_fetch_add_u32(&aq_handle_area->pressure, 1);
 	if (give_back != NULL && give_back())
 		object = try_new_handle();

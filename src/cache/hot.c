@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * hot.c
- *	  Copies of hot objects: handles with a hash and a mutex of their own,
- *	  and the master's value.
+ *	  Copies of hot objects: additional handles, each with its own hash and
+ *	  mutex, which share the master's value.
  *
- * A session locks and pins the copy of its number instead of the master, so
- * that as many sessions meet at one mutex as there are sessions for a copy.
- * Each copy pins the master.  Who changes a definition locks and invalidates
- * the master and all copies.
+ * A session locks and pins the copy selected by its number instead of the
+ * master, so that fewer sessions contend for a mutex.  Each copy pins the
+ * master.  A session that changes a definition locks and invalidates the
+ * master and all copies.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -34,7 +34,7 @@ aq_hot_copies_wanted(void)
 	return (uint32) Max(2, Min(n, COPIES_MAX));
 }
 
-/* False when there is no handle left for it. */
+/* Returns false if no handle is left for the copy. */
 static bool
 make_copy(AqObject *master, uint32 number)
 {
@@ -57,7 +57,10 @@ make_copy(AqObject *master, uint32 number)
 	return true;
 }
 
-/* The master says how many copies there are; 0 when it was dropped meanwhile. */
+/*
+ * Sets the master's number of copies; returns false if the master was dropped
+ * meanwhile.
+ */
 static bool
 announce(AqObject *master, uint32 copies)
 {

@@ -2,15 +2,15 @@
  *
  * object.c
  *	  The object cache: lock and pin, load once, changes.  See cache.h for the
- *	  modes, README.md for how they go with heavyweight locks, handle.c for the
- *	  states of a handle.
+ *	  modes, README.md for their relation to heavyweight locks, handle.c for
+ *	  the states of a handle.
  *
- * Order: bucket mutex, then object mutex.  Neither is held while anything
- * else is taken.
+ * Order: bucket mutex, then object mutex.  No other latch or mutex is taken
+ * while one of them is held.
  *
- * A session that is killed with a pin takes the server with it.  Otherwise it
- * gives the pin back at the end of its transaction or at its exit; what it has
- * besides pins and locks are claims, see base/claim.c.
+ * A session releases its pins at the end of its transaction or at its exit; if
+ * it is killed, shared memory is reinitialized.  All other states that it
+ * holds are claims, see base/claim.c.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -21,26 +21,29 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* how long a session for which others wait waits for one that loads an object, microseconds */
+/*
+ * how long a session for which others wait may wait for the load of an object,
+ * in microseconds
+ */
 #define LOAD_PATIENCE ((int64) 200000)
 
-/* What this session has of a handle. */
+/* This session's pins and locks of a handle. */
 typedef struct Mine
 {
 	uint32		pins;			/* share */
 	bool		locked;
 } Mine;
 
-/* What aq_object_pin has met. */
+/* Result of an attempt to pin. */
 typedef enum Met
 {
 	MET_NOTHING,
 	MET_PINNED,
 	MET_NEW,					/* ours to load */
-	MET_BUSY					/* somebody loads or frees it */
+	MET_BUSY					/* another session loads or frees it */
 } Met;
 
-/* by handle; in TopMemoryContext */
+/* indexed by handle; in TopMemoryContext */
 static Mine *mine;
 
 /* the exclusive locks of this transaction; in TopMemoryContext */
@@ -48,7 +51,10 @@ static AqObject **locked;
 static int	nlocked,
 			locked_size;
 
-/* --- who holds what ----------------------------------------------------------------- */
+/*
+ * --- holders
+ * -----------------------------------------------------------------
+ */
 
 /* The object's mutex is held. */
 static inline void
@@ -63,7 +69,7 @@ clear_hold(AqObject *object, AqHold kind)
 	aq_handle_hold_words(object->index, kind)[aq_session_own_number / 32] &= ~((uint32) 1 << (aq_session_own_number % 32));
 }
 
-/* as traces name it */
+/* the object's identity in traces */
 static AqTraceObjectId
 traced(const AqObject *object)
 {
@@ -95,14 +101,17 @@ is_busy(const AqObject *object)
 	return object->state == AQ_OBJECT_LOADING || object->state == AQ_OBJECT_AGING;
 }
 
-/* A claim: the view shows what the session waits for. */
+/* Release of a claim: views no longer show the wait. */
 static void
 end_request(void *request, int64 unused)
 {
 	((AqObjectRequest *) request)->object = 0;
 }
 
-/* Sleep until what others do with the object may have changed, or for so many microseconds (-1: no limit). */
+/*
+ * Sleeps until another session's use of the object may have changed, or until
+ * the timeout in microseconds (-1: none).
+ */
 static void
 sleep_for(AqObject *object, bool pin, AqObjectMode mode, int64 timeout)
 {
@@ -121,7 +130,10 @@ sleep_for(AqObject *object, bool pin, AqObjectMode mode, int64 timeout)
 	aq_claim_end(end_request, request);
 }
 
-/* The session that loads the object may wait for a user. */
+/*
+ * Waits while another session loads or frees the object.  That session may in
+ * turn wait for a user's transaction.
+ */
 static void
 wait_while_busy(AqObject *object, uint32 serial)
 {
@@ -153,7 +165,10 @@ add_pin(AqObject *object)
 
 static void fail_load(void *object, int64 unused);
 
-/* The object's mutex is held; there is room for a claim, if the object may be new. */
+/*
+ * The caller holds the object's mutex and, if the object may be new, has
+ * reserved room for a claim.
+ */
 static Met
 pin_or_begin_load(AqObject *object)
 {
@@ -172,9 +187,7 @@ pin_or_begin_load(AqObject *object)
 	return MET_PINNED;
 }
 
-/*
- * Find the object and pin it; enter *fresh for it if it is not there.
- */
+/* Finds the object and pins it; if it does not exist, enters *fresh for it. */
 static Met
 find_and_pin(Oid database, uint32 id, uint32 copy, AqObject **fresh, AqObject **result, uint32 *serial)
 {
@@ -207,7 +220,10 @@ find_and_pin(Oid database, uint32 id, uint32 copy, AqObject **fresh, AqObject **
 
 static void unpin(AqObject *object);
 
-/* The session's copy of a hot object instead of the master, which is pinned. */
+/*
+ * Pins the session's copy of a hot object instead of the master, which is
+ * pinned.
+ */
 static AqObject *
 copy_instead(AqObject *master)
 {
@@ -223,7 +239,7 @@ copy_instead(AqObject *master)
 	return copy;
 }
 
-/* modest: NULL rather than one of the last free handles */
+/* modest: return NULL instead of using one of the last free handles */
 static AqObject *
 pin_or_make(Oid database, uint32 id, bool modest, bool *must_load)
 {
@@ -244,7 +260,7 @@ pin_or_make(Oid database, uint32 id, bool modest, bool *must_load)
 		{
 			if (modest && aq_handle_is_scarce())
 				return NULL;
-			/* nothing between this and the next look can raise an error */
+			/* nothing between this and the next search can raise an error */
 			fresh = aq_handle_new();
 			continue;
 		}
@@ -279,9 +295,9 @@ aq_object_pin_modestly(Oid database, uint32 id, bool *must_load)
 }
 
 /*
- * The end of a load.  success: the session has a share pin instead of the
- * exclusive one.  Otherwise the object leaves the hash, its value is freed, and
- * the session keeps nothing of it.
+ * Ends a load.  On success, the session's exclusive pin becomes a share pin.
+ * Otherwise the object is removed from the hash, its value is freed, and the
+ * session keeps neither pin nor lock.
  */
 static void
 end_load(AqObject *object, bool success)
@@ -319,7 +335,7 @@ end_load(AqObject *object, bool success)
 	aq_handle_free(object);
 }
 
-/* A claim: the session loads the object. */
+/* Release of a claim: the session's load of the object has failed. */
 static void
 fail_load(void *object, int64 unused)
 {
@@ -356,7 +372,7 @@ unpin(AqObject *object)
 		aq_handle_tell_unused();
 }
 
-/* Of this session. */
+/* The number of this session's pins. */
 uint32
 aq_object_own_pins(uint32 index)
 {
@@ -400,7 +416,7 @@ aq_object_forget(AqObject *object, uint32 serial)
 
 /* --- locks --------------------------------------------------------------------------------------- */
 
-/* Does another session have the exclusive lock, or wait for it? */
+/* Does another session hold the exclusive lock, or wait for it? */
 static inline bool
 is_locked_by_others(const AqObject *object)
 {
@@ -408,7 +424,9 @@ is_locked_by_others(const AqObject *object)
 		(object->lock_holder >= 0 || object->lock_waiters > 0);
 }
 
-/* Is it still the object the session knows, and its handle the one to use? */
+/*
+ * Is it still the object that the session knows, and the handle to use for it?
+ */
 static inline bool
 is_known(const AqObject *object, uint32 serial)
 {
@@ -416,7 +434,7 @@ is_known(const AqObject *object, uint32 serial)
 }
 
 /*
- * The share lock, of an object that may not be what it was.
+ * Takes the share lock; returns false if the handle no longer has this object.
  */
 static bool
 lock_share(AqObject *object, uint32 serial)
@@ -446,7 +464,10 @@ lock_share(AqObject *object, uint32 serial)
 	}
 }
 
-/* A drop does not wait for share locks: by now the handle may be another object's. */
+/*
+ * A drop does not wait for share locks, so the handle may now have another
+ * object.
+ */
 static void
 unlock_share(AqObject *object, uint32 serial)
 {
@@ -484,7 +505,10 @@ aq_object_check(AqObject *object, uint32 serial)
 	return known;
 }
 
-/* A claim: counted as a waiter for the exclusive lock. */
+/*
+ * Release of a claim: the session is counted as a waiter for the exclusive
+ * lock.
+ */
 static void
 stop_waiting(void *ptr, int64 unused)
 {
@@ -496,7 +520,7 @@ stop_waiting(void *ptr, int64 unused)
 	aq_cond_broadcast(&object->changed);
 }
 
-/* One try; counted: this session is among the waiters. */
+/* Tries once. counted: this session is counted as a waiter. */
 static bool
 try_lock_exclusive(AqObject *object, bool counted)
 {
@@ -525,7 +549,7 @@ try_lock_exclusive(AqObject *object, bool counted)
 	return got;
 }
 
-/* The object is pinned. */
+/* The caller has pinned the object. */
 static void
 lock_exclusive(AqObject *object)
 {
@@ -540,14 +564,17 @@ lock_exclusive(AqObject *object)
 	aq_cond_cancel();
 }
 
-/* A claim: pinned for its lock. */
+/* Release of a claim: the object is pinned, but not locked yet. */
 static void
 unpin_unlocked(void *object, int64 unused)
 {
 	unpin(object);
 }
 
-/* Pin it, if it is there: a claim until it is locked, too. */
+/*
+ * Pins the object if it is in the cache; the pin is a claim until the object
+ * is locked.
+ */
 static AqObject *
 pin_for_lock(Oid database, uint32 id, uint32 copy)
 {
@@ -566,7 +593,7 @@ pin_for_lock(Oid database, uint32 id, uint32 copy)
 		}
 		if (met == MET_NOTHING)
 			return NULL;
-		Assert(met == MET_BUSY);	/* what is new is ours only if we have entered it */
+		Assert(met == MET_BUSY);	/* MET_NEW is possible only if we pass a new handle */
 		wait_while_busy(object, serial);
 	}
 }
@@ -591,7 +618,7 @@ lock_one(AqObject *object)
 		locked_size = size;
 	}
 	lock_exclusive(object);
-	aq_claim_end(unpin_unlocked, object);	/* aq_object_unlock_all() unpins it */
+	aq_claim_end(unpin_unlocked, object);	/* from here on, aq_object_unlock_all() unpins it */
 	aq_trace_object_got(AQ_TRACE_LOCK, traced(object), AQ_EXCLUSIVE, AQ_LOC_OBJECT_LOCK, asked);
 	mine_of(object)->locked = true;
 	locked[nlocked++] = object;
@@ -673,8 +700,8 @@ aq_object_invalidate(Oid database, uint32 id)
 }
 
 /*
- * Take one handle out of the hash; its last unpin frees it.  Returns how many
- * copies it had.
+ * Removes one handle from the hash; its last unpin frees it.  Returns its
+ * number of copies.
  */
 static uint32
 drop_one(Oid database, uint32 id, uint32 copy)
@@ -711,7 +738,7 @@ drop_one(Oid database, uint32 id, uint32 copy)
 void
 aq_object_drop(Oid database, uint32 id)
 {
-	/* the copies pin the master: it is there until the last one goes */
+	/* the copies pin the master, so it exists until the last copy is freed */
 	aq_object_drop_copies(database, id, drop_one(database, id, 0));
 }
 

@@ -1,28 +1,29 @@
 /*-------------------------------------------------------------------------
  *
  * row.c
- *	  The dictionary cache (row cache): rows of the catalog that sessions share.
+ *	  The dictionary cache (row cache): rows of the catalog, shared by
+ *	  sessions.
  *
- * A row is found by hash and copied out in three steps, each protected:
+ * A row is found by hash and copied in three steps, each of which is
+ * protected:
  *
  *	find		the chain of its bucket
- *	pin			the row: is it still the one that was found?
+ *	pin			the row, if it is still the one that was found
  *	release		the row
  *
- * Mutexes protect them, of the bucket, of the row, of the row.  With
- * pgaq.row_cache_serialization = latch, the one latch of the cache is held around
- * each step, so that a get takes the latch three times.  The mutexes are taken all
- * the same: that is what makes it safe to switch while sessions are inside,
- * each of which learns of the parameter's change in its own time.
+ * They are protected by the bucket's mutex, the row's mutex, and the row's
+ * mutex.  With pgaq.row_cache_serialization = latch, the cache's single latch
+ * is also held around each step, so a get takes the latch three times.  The
+ * mutexes are always taken, so the parameter can be changed at any time,
+ * although sessions notice the change at different moments.
  *
- * What is in a row does not change while it is in the cache: a change of the
- * catalog takes the row out.  Who does not find a row reads the catalog and
- * enters it, unless something was taken out meanwhile (the generation): then
- * what he has read may be what it was before.  Why no session sees an old row
- * after a change is said in README.md.
+ * A cached row does not change: a change of the catalog removes it.  A session
+ * that does not find a row reads the catalog and enters the row, unless rows
+ * were removed meanwhile (generation), because then it may have read the old
+ * row.  README.md explains why no session sees an old row after a change.
  *
- * Counters are kept where what they count is protected (in the row; when it goes
- * they are added to the cache's), so they are exact in both modes.
+ * Counters are in the row, under its mutex, so they are exact in both modes;
+ * when the row is removed, they are added to the cache's counters.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -35,27 +36,27 @@
 #include "miscadmin.h"
 #include "utils/inval.h"
 
-/* relations are told apart by so many bits of a hash */
+/* size of the bitmaps of relations, which are indexed by hash */
 #define RELATION_BITS 32768
 
 typedef struct Row
 {
 	AqMutex		mutex;
-	uint32		next;			/* in its bucket or the free list; 0 ends; bucket's mutex */
-	/* fixed while it is in the hash */
+	uint32		next;			/* in its bucket or the free list; 0: end; protected by the bucket's mutex */
+	/* do not change while the row is in the hash */
 	uint32		hash;
 	AqRowCacheId cache;
-	uint32		clone;			/* 1 ..; 0: the row itself */
+	uint32		clone;			/* number of the clone, from 1; 0: the row itself */
 	AqRowKey	key;
 	int			length;			/* -1: the catalog has no such row */
 	char		value[AQ_ROW_VALUE];
-	/* protected by its mutex */
+	/* protected by the row's mutex */
 	bool		live;			/* in the hash */
 	int			pins;
-	uint32		serial;			/* how often it was used for a row */
-	bool		used;			/* since the clock's hand came by */
+	uint32		serial;			/* changes when the slot is used for another row */
+	bool		used;			/* since the clock hand passed */
 	uint64		gets;
-	uint64		sleeps_before;	/* of the mutex, for former rows */
+	uint64		sleeps_before;	/* of the mutex, for earlier rows */
 } Row;
 
 typedef struct Bucket
@@ -67,8 +68,8 @@ typedef struct Bucket
 typedef struct Cache
 {
 	AqLatch		latch;
-	pg_atomic_uint32 generation;	/* grows when rows are taken out */
-	pg_atomic_uint64 gets;		/* misses, and those of rows that have gone */
+	pg_atomic_uint32 generation;	/* incremented when rows are removed */
+	pg_atomic_uint64 gets;		/* misses, and gets of removed rows */
 	pg_atomic_uint64 misses;
 	pg_atomic_uint64 modifications;
 	pg_atomic_uint64 flushes;
@@ -81,11 +82,11 @@ typedef struct RowArea
 	Cache		caches[AQ_ROW_CACHES];
 	AqMutex		free_mutex;
 	uint32		free;
-	pg_atomic_uint32 highest;	/* row that was ever in use */
+	pg_atomic_uint32 highest;	/* highest row ever used */
 	pg_atomic_uint32 hand;
-	pg_atomic_uint32 flushing;	/* sessions that are taking rows out */
-	pg_atomic_uint32 read[RELATION_BITS / 32];	/* relations that somebody has read, by hash */
-	uint32		nbuckets;		/* of each cache; a power of two */
+	pg_atomic_uint32 flushing;	/* number of sessions that are removing rows */
+	pg_atomic_uint32 read[RELATION_BITS / 32];	/* bitmap of relations that were read, by hash */
+	uint32		nbuckets;		/* for each cache; a power of two */
 	Bucket		buckets[FLEXIBLE_ARRAY_MEMBER];
 } RowArea;
 
@@ -119,7 +120,10 @@ const struct config_enum_entry aq_row_serializations[] = {
 static RowArea *area;
 static Row *rows;				/* 1 .. aq_row_limit */
 
-/* relations that this transaction has changed, by hash: it reads their rows itself */
+/*
+ * bitmap of relations that this transaction has changed: it bypasses the cache
+ * for them
+ */
 static uint32 own[RELATION_BITS / 32];
 static bool any_own;
 
@@ -193,7 +197,10 @@ aq_row_shmem_init(void *ptr, bool found)
 
 /* --- protection ------------------------------------------------------------------------- */
 
-/* Returns what end_step needs: the parameter may change in between. */
+/*
+ * Returns whether the latch was taken, for end_step: the parameter may change
+ * in between.
+ */
 static inline bool
 begin_step(Cache *cache, AqMutex *mutex, AqLocation where)
 {
@@ -229,7 +236,7 @@ bucket_of(AqRowCacheId cache, uint32 hash)
 	return &area->buckets[(uint32) cache * area->nbuckets + (hash & (area->nbuckets - 1))];
 }
 
-/* The bucket's mutex is held. */
+/* The caller holds the bucket's mutex. */
 static Row *
 row_in_bucket(Bucket *bucket, uint32 hash, AqRowCacheId cache, const AqRowKey *key, uint32 clone)
 {
@@ -240,7 +247,7 @@ row_in_bucket(Bucket *bucket, uint32 hash, AqRowCacheId cache, const AqRowKey *k
 	return NULL;
 }
 
-/* Step 1: the row, and which it is; 0: there is none. */
+/* Step 1: returns the row's index, 0 if there is none, and its serial. */
 static uint32
 find(AqRowCacheId id, const AqRowKey *key, uint32 clone, uint32 hash, uint32 *serial)
 {
@@ -249,13 +256,13 @@ find(AqRowCacheId id, const AqRowKey *key, uint32 clone, uint32 hash, uint32 *se
 	bool		latched = begin_step(cache, &bucket->mutex, AQ_LOC_ROW_FIND);
 	Row		   *row = row_in_bucket(bucket, hash, id, key, clone);
 
-	/* the serial of a row in the hash changes only when it has left it */
+	/* the serial of a row changes only after it was removed from the hash */
 	*serial = row != NULL ? row->serial : 0;
 	end_step(cache, &bucket->mutex, latched);
 	return row != NULL ? (uint32) (row - rows) : 0;
 }
 
-/* Step 2: false when it has left the hash since. */
+/* Step 2: returns false if the row was removed from the hash since step 1. */
 static bool
 pin(Cache *cache, Row *row, uint32 serial)
 {
@@ -294,8 +301,9 @@ release(Cache *cache, Row *row)
 }
 
 /*
- * Take a row out of the hash, if it is still this one and, for making room,
- * unpinned; it is free then, or when its last pin is given back.
+ * Removes a row from the hash, if its serial is unchanged and, with
+ * unpinned_only, it is not pinned.  The row is free then, or when its last pin
+ * is released.
  */
 static bool
 take_out(Row *row, uint32 serial, bool unpinned_only, bool *is_free)
@@ -303,7 +311,10 @@ take_out(Row *row, uint32 serial, bool unpinned_only, bool *is_free)
 	Bucket	   *bucket;
 	bool		taken = false;
 
-	/* these two do not change while the serial does not, and that is looked at below */
+	/*
+	 * cache and hash do not change while the serial does not, which is checked
+	 * below
+	 */
 	pg_read_barrier();
 	bucket = bucket_of(row->cache, row->hash);
 	*is_free = false;
@@ -329,7 +340,7 @@ take_out(Row *row, uint32 serial, bool unpinned_only, bool *is_free)
 	return taken;
 }
 
-/* A row for a new entry, or NULL: all are in use this moment. */
+/* Returns a row for a new entry, or NULL if all are in use. */
 static Row *
 new_row(void)
 {
@@ -341,7 +352,10 @@ new_row(void)
 		row = &rows[area->free];
 		if (area->free > pg_atomic_read_u32(&area->highest))
 		{
-			/* flush() looks as far as this, or its new generation is seen in enter() */
+			/*
+			 * either flush() reads this value, or enter() sees its new
+			 * generation
+			 */
 			pg_atomic_write_u32(&area->highest, area->free);
 			pg_memory_barrier();
 		}
@@ -349,7 +363,7 @@ new_row(void)
 	}
 	aq_mutex_free(&area->free_mutex);
 
-	/* the clock: twice around, the first time it only takes the marks away */
+	/* clock sweep, two rounds: the first round only clears the marks */
 	for (int i = 0; i < 2 * aq_row_limit && row == NULL; i++)
 	{
 		Row		   *next = &rows[1 + pg_atomic_fetch_add_u32(&area->hand, 1) % aq_row_limit];
@@ -366,7 +380,10 @@ new_row(void)
 	return row;
 }
 
-/* Enter what was read, unless something was taken out since, or somebody else has entered it. */
+/*
+ * Enters a row that was read, unless rows were removed since, or another
+ * session has entered it.
+ */
 static void
 enter(AqRowCacheId id, const AqRowKey *key, uint32 clone, const char *value, int length, uint32 generation)
 {
@@ -380,7 +397,10 @@ enter(AqRowCacheId id, const AqRowKey *key, uint32 clone, const char *value, int
 	if (row == NULL)
 		return;
 	aq_mutex_get(&bucket->mutex, AQ_EXCLUSIVE, AQ_LOC_ROW_ENTER);
-	/* flush() looks at each row under its mutex: it sees this one, or this sees the new generation */
+	/*
+	 * flush() checks each row under its mutex: either it sees this row, or we
+	 * see the new generation
+	 */
 	aq_mutex_get(&row->mutex, AQ_EXCLUSIVE, AQ_LOC_ROW_ENTER);
 	entered = pg_atomic_read_u32(&cache->generation) == generation &&
 		row_in_bucket(bucket, hash, id, key, clone) == NULL;
@@ -414,7 +434,9 @@ clone_bit(const AqRowKey *key)
 	return UINT64CONST(1) << (hash_bytes((const unsigned char *) key, sizeof(AqRowKey)) % 64);
 }
 
-/* Has the row been waited for so often that sessions should have copies of it? */
+/*
+ * Have there been so many waits for the row that sessions should use clones?
+ */
 static bool
 is_hot(Row *row)
 {
@@ -433,7 +455,7 @@ own_clone(void)
 
 /* --- getting ------------------------------------------------------------------------------------- */
 
-/* Copy the row out; -2: it is not there. */
+/* Copies the cached row; returns -2 if there is none. */
 static int
 get_cached(AqRowCacheId id, const AqRowKey *key, uint32 clone, char *value, uint32 generation)
 {
@@ -441,8 +463,8 @@ get_cached(AqRowCacheId id, const AqRowKey *key, uint32 clone, char *value, uint
 	uint32		hash = hash_of(id, key, clone);
 
 	/*
-	 * A flush under way may still have to come to this row, and be past the one
-	 * that the clone would get.  One that begins later is seen in enter().
+	 * Do not clone during a flush: it may have passed the slot of the clone,
+	 * but not this row yet. enter() notices a flush that begins later.
 	 */
 	bool		may_clone = clone == 0 && aq_row_clone_sleeps > 0 &&
 		pg_atomic_read_u32(&area->flushing) == 0;
@@ -487,7 +509,7 @@ is_own(Oid relation)
 	return any_own && (own[bit / 32] & ((uint32) 1 << (bit % 32))) != 0;
 }
 
-/* Whoever changes the relation from now on has to flush. */
+/* From now on, sessions that change the relation have to flush. */
 static void
 mark_read(Oid relation)
 {
@@ -509,7 +531,7 @@ aq_row_get(AqRowCacheId id, const AqRowKey *key, char *value, AqRowLoad load, vo
 	mark_read(key->relation);
 	generation = pg_atomic_read_u32(&cache->generation);
 	pg_memory_barrier();
-	AcceptInvalidationMessages();	/* load() may rely on PostgreSQL's own caches */
+	AcceptInvalidationMessages();	/* load() may use PostgreSQL's caches */
 
 	if (is_own(key->relation) || RecoveryInProgress())
 	{
@@ -539,8 +561,8 @@ aq_row_get(AqRowCacheId id, const AqRowKey *key, char *value, AqRowLoad load, vo
 /* --- changes ------------------------------------------------------------------------------------------ */
 
 /*
- * Take out the rows of a database, or those of the relations that this
- * transaction has changed.  Does not raise.
+ * Removes the rows of a database, or those of the relations that this
+ * transaction has changed.  Does not raise an error.
  */
 static void
 flush(Oid database)
@@ -549,7 +571,7 @@ flush(Oid database)
 
 	pg_atomic_fetch_add_u32(&area->flushing, 1);
 	for (int i = 0; i < AQ_ROW_CACHES; i++)
-		pg_atomic_fetch_add_u32(&area->caches[i].generation, 1);	/* a barrier, too */
+		pg_atomic_fetch_add_u32(&area->caches[i].generation, 1);	/* also a barrier */
 	highest = pg_atomic_read_u32(&area->highest);
 	for (uint32 i = 1; i <= highest; i++)
 	{
@@ -577,7 +599,7 @@ aq_row_relation_changed(Oid relation)
 {
 	uint32		bit = relation_bit(relation);
 
-	/* what others have changed was taken out by them */
+	/* other sessions have removed the rows that they changed */
 	if (!TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		return;
 	own[bit / 32] |= (uint32) 1 << (bit % 32);
@@ -588,7 +610,7 @@ void
 aq_row_count_modification(AqRowCacheId id)
 {
 	if (area == NULL)
-		return;					/* not preloaded: a table is restored */
+		return;					/* not preloaded, as in a restore */
 	pg_atomic_fetch_add_u64(&area->caches[id].modifications, 1);
 }
 
@@ -599,7 +621,7 @@ aq_row_flush_database(Oid database)
 	flush(database);
 }
 
-/* Has anybody read what this transaction has changed? */
+/* Has any session read a relation that this transaction has changed? */
 static bool
 own_was_read(void)
 {
@@ -611,8 +633,8 @@ own_was_read(void)
 }
 
 /*
- * The transaction is committed: who reads the catalog from now on reads the
- * new rows.  What was read before is taken out, or does not come in.
+ * Called after the commit: sessions that read the catalog from now on see the
+ * new rows.  Rows that were read before are removed or not entered.
  */
 static void
 flush_own(void)
@@ -622,8 +644,9 @@ flush_own(void)
 }
 
 /*
- * Once more when PostgreSQL's own caches have been told, because what others
- * have read in between may come from those.  Does not raise.
+ * Flushes again after PostgreSQL's caches were invalidated, because sessions
+ * may have read old rows from these caches since the first flush.  Does not
+ * raise an error.
  */
 static void
 flush_again(bool commit)
@@ -636,7 +659,7 @@ flush_again(bool commit)
 	memset(own, 0, sizeof(own));
 }
 
-/* To flush, the session needs its place in shared memory. */
+/* Attaches the session, which the flush after the commit needs. */
 static void
 attach_to_flush(void)
 {
@@ -672,7 +695,7 @@ aq_row_count(AqRowCacheId id, AqRowCounts *counts)
 		uint64		gets,
 					sleeps;
 
-		/* a row that leaves hands its gets over under its mutex */
+		/* a removed row adds its gets to the cache's under its mutex */
 		aq_mutex_get(&row->mutex, AQ_EXCLUSIVE, AQ_LOC_VIEW);
 		if (row->live && row->cache == id)
 		{
