@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * hammer.c
- *	  N sessions that get and free one latch or mutex for a time.
+ *	  A number of sessions that get and free one latch or mutex for some time.
  *
- * The sessions are background workers.  What they are to do and what they have
- * done lies in a piece of dynamic shared memory; all begin when the session that
- * has asked for them says so.  When that one leaves, by an error or at its end,
- * its detaching from the memory tells the workers to stop.
+ * The sessions are background workers.  Their job and their results are in a
+ * dynamic shared memory segment; they all begin when the calling session sets
+ * a flag.  When that session detaches from the segment, also after an error or
+ * at its exit, the workers are told to stop.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -27,7 +27,7 @@
 
 #define MAX_SESSIONS 256
 #define SETTINGS_BYTES 4096
-#define POLL_US 10000			/* a worker that waits for the start */
+#define POLL_US 10000			/* interval at which a worker checks for the start */
 
 typedef enum Phase
 {
@@ -49,9 +49,9 @@ typedef struct Job
 	pg_atomic_uint32 phase;
 	Oid			database;
 	Oid			user;
-	AqLabTarget target;			/* addresses in shared memory are the same for all processes */
-	int64		us;				/* how long */
-	int64		hold_us;		/* each time */
+	AqLabTarget target;			/* addresses in shared memory are the same in all processes */
+	int64		us;				/* total duration */
+	int64		hold_us;		/* duration of each hold */
 	int64		pause_us;		/* between two gets */
 	char		settings[SETTINGS_BYTES];	/* name, value, name, value, ..., empty */
 	Worker		workers[FLEXIBLE_ARRAY_MEMBER];
@@ -61,7 +61,7 @@ PGDLLEXPORT void aq_hammer_worker_main(Datum arg);
 
 /* --- a worker -------------------------------------------------------------------- */
 
-/* Busy, as a session is that works under a latch. */
+/* Keeps the processor busy, like a session that works under a latch. */
 static void
 spend(int64 us)
 {
@@ -120,7 +120,10 @@ aq_hammer_worker_main(Datum arg)
 	proc_exit(0);
 }
 
-/* --- who asks ------------------------------------------------------------------------ */
+/*
+ * --- the calling session
+ * ------------------------------------------------------------------------
+ */
 
 static void
 stop(dsm_segment *segment, Datum job)
@@ -129,8 +132,8 @@ stop(dsm_segment *segment, Datum job)
 }
 
 /*
- * The array name, value, name, value, ...  A mistake in it is reported here: a
- * worker could only tell the server's log.
+ * Stores the array name, value, name, value, ...  Invalid settings are
+ * reported here, because a worker could only write them to the server log.
  */
 static void
 take_settings(Job *job, ArrayType *array)
@@ -183,7 +186,10 @@ wait_for_end(BackgroundWorkerHandle *handle)
 		proc_exit(1);
 }
 
-/* Before an error: who tries again at once finds their places free. */
+/*
+ * Called before an error is raised, so that the worker slots are free if the
+ * call is retried at once.
+ */
 static void
 end_workers(Job *job, BackgroundWorkerHandle **handles, int n)
 {

@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * hold.c
- *	  Holding a latch or mutex for a time, and burning processor time.
+ *	  Functions that hold a latch or mutex for some time, and that use
+ *	  processor time.
  *
- * While a latch or mutex is held interrupts are held off, so the holder checks
- * by itself whether it is to end, and frees first.
+ * Interrupts are held off while a latch or mutex is held, so the holder itself
+ * checks for cancellation, and frees before it raises the error.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -71,7 +72,10 @@ aq_hold_mutex(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* The cost of getting and freeing a latch or mutex of the lab without contention. */
+/*
+ * The cost of a get and a free of a latch or mutex of the lab without
+ * contention.
+ */
 AQ_ROWS(aq_hold_cost)
 {
 	AqLabTarget latch = aq_lab_latch("lab", 1, "exclusive");
@@ -85,7 +89,7 @@ AQ_ROWS(aq_hold_cost)
 	aq_experiment_cost(row, latch.latch, mutex.mutex, gets);
 }
 
-/* Nothing but work for the processor; returns how long it took. */
+/* Keeps the processor busy; returns the elapsed time. */
 PG_FUNCTION_INFO_V1(aq_hold_burn);
 Datum
 aq_hold_burn(PG_FUNCTION_ARGS)
@@ -104,8 +108,9 @@ aq_hold_burn(PG_FUNCTION_ARGS)
 }
 
 /*
- * Raises an error, or ends the session, in the middle of what must not raise:
- * the end of the (sub)transaction or of the process has to free what is held.
+ * Raises an error, or ends the session, while holding a latch, which code
+ * outside the lab must not do.  It tests that the end of the (sub)transaction
+ * or of the process frees the latch.
  */
 PG_FUNCTION_INFO_V1(aq_hold_fail);
 Datum

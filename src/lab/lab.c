@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * lab.c
- *	  The lab's own latches and mutexes, and how one names those of the others.
+ *	  The lab's own latches and mutexes, and lookup by name of other ones.
  *
- * Whoever holds a real latch for a time stops what it protects, for everybody:
- * the lab is for superusers, on servers made for experiments.  Its own latches
- * and mutexes protect nothing.
+ * Holding a real latch blocks all sessions that need it: the lab is for
+ * superusers, on servers used for experiments.  The lab's own latches and
+ * mutexes protect nothing.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -16,7 +16,7 @@
 #include "cache/cache.h"
 #include "miscadmin.h"
 
-#define LAB_LOCKS 8				/* latches, and mutexes, numbered from 1 */
+#define LAB_LOCKS 8				/* number of latches, and of mutexes, numbered from 1 */
 
 typedef struct Lab
 {
@@ -93,8 +93,8 @@ aq_lab_latch(const char *name, int child, const char *mode)
 }
 
 /*
- * "lab 1" to "lab 8" are our own, a number is the hash value of an object in
- * the object cache.
+ * "lab 1" to "lab 8" are the lab's mutexes; a number is the hash value of an
+ * object in the object cache.
  */
 AqLabTarget
 aq_lab_mutex(const char *name, const char *mode)

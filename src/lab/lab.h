@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * lab.h
- *	  The door of part "lab": contention made on purpose, for experiments.
+ *	  The public header of part "lab": deliberate contention, for experiments.
  *
  * Its SQL functions belong to the extension pgaq_lab, not to pgaq.
  *

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * lab_private.h
- *	  What an experiment contends for.
+ *	  The latch or mutex of an experiment.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -12,7 +12,7 @@
 
 #include "lab/lab.h"
 
-/* A latch or a mutex, never both, in shared memory that is never given back. */
+/* A latch or a mutex, never both, in shared memory that is never freed. */
 typedef struct AqLabTarget
 {
 	AqLatch    *latch;

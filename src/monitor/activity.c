@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * activity.c
- *	  The processes of the server at one moment: which are active, what they wait
- *	  for, which blocks which.
+ *	  The current state of the server's processes: activity, waits, and
+ *	  blockers.
  *
- * It reads what the server keeps for pg_stat_activity, each process's PGPROC, and
- * our own slots of sessions that are attached.  No process is stopped for it: words
- * are read as they are, each session's a moment later than the one before.  Only
- * for a session that waits for a lock of the server the lock manager is asked who
- * holds it, as by pg_blocking_pids().
+ * It reads the server's data for pg_stat_activity, each process's PGPROC, and
+ * pgaq's slots of attached sessions.  They are read without locks, so the
+ * processes are not seen at exactly the same moment.  Only for a process that
+ * waits for a heavyweight lock, the lock manager is asked for the holder, as
+ * by pg_blocking_pids().
  *
- * PostgreSQL's own waits are seen only at such moments; here they get a class, so
- * that they can stand beside ours.
+ * PostgreSQL does not record its waits, so they are seen only at such moments;
+ * here they get a class, so that they can be shown together with pgaq's.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -30,7 +30,7 @@
 
 #define TYPE_OF(info) ((info) & 0xFF000000U)
 
-/* 15 writes it with another underscore */
+/* PostgreSQL 15 names it PG_WAIT_BUFFER_PIN */
 #define WAIT_BUFFER_PIN 0x04000000U
 
 /* --- the server's waits -------------------------------------------------------------- */
@@ -38,13 +38,13 @@
 static AqWaitClass
 class_of_io(const char *name, bool background)
 {
-	/* WALSync is WalSync from 17 on */
+	/* WALSync is WalSync from PostgreSQL 17 on */
 	if (pg_strncasecmp(name, "WAL", 3) == 0)
 		return background ? AQ_CLASS_SYSTEM_IO : AQ_CLASS_COMMIT;
 	return background ? AQ_CLASS_SYSTEM_IO : AQ_CLASS_USER_IO;
 }
 
-/* The class of one of the server's own waits. */
+/* The class of a wait of the server. */
 AqWaitClass
 aq_activity_wait_class(uint32 info, bool background)
 {
@@ -67,7 +67,7 @@ aq_activity_wait_class(uint32 info, bool background)
 		case PG_WAIT_IPC:
 			return strcmp(name, "SyncRep") == 0 ? AQ_CLASS_COMMIT : AQ_CLASS_OTHER;
 		case PG_WAIT_TIMEOUT:
-			/* the checkpointer ahead of its schedule has nothing to do either */
+			/* a checkpointer ahead of its schedule is idle, too */
 			return strcmp(name, "PgSleep") == 0 || strcmp(name, "CheckpointWriteDelay") == 0 ? AQ_CLASS_IDLE :
 				strcmp(name, "SpinDelay") == 0 ? AQ_CLASS_CONCURRENCY : AQ_CLASS_OTHER;
 		case PG_WAIT_IO:
@@ -77,7 +77,7 @@ aq_activity_wait_class(uint32 info, bool background)
 	}
 }
 
-/* Its name, as "IO: WALSync", so that it is seen to be the server's. */
+/* The name of a wait of the server, with its type, such as "IO: WALSync". */
 const char *
 aq_activity_wait_name(uint32 info)
 {
@@ -87,7 +87,10 @@ aq_activity_wait_name(uint32 info)
 	return psprintf("%s: %s", type ? type : "unknown", name ? name : "unknown");
 }
 
-/* --- who is there --------------------------------------------------------------------- */
+/*
+ * --- processes
+ * ---------------------------------------------------------------------
+ */
 
 typedef struct Place
 {
@@ -101,7 +104,7 @@ compare_places(const void *a, const void *b)
 	return ((const Place *) a)->pid - ((const Place *) b)->pid;
 }
 
-/* The PGPROCs in use, by process id. */
+/* Lists the PGPROCs in use, sorted by process id. */
 static Place *
 list_places(int *n)
 {
@@ -136,7 +139,7 @@ is_background(const PgBackendStatus *status, const PGPROC *proc)
 {
 	if (status->st_backendType == B_BACKEND)
 		return false;
-	/* what a user's session has called for help */
+	/* a parallel worker works for a user's session */
 	return proc->lockGroupLeader == NULL || proc->lockGroupLeader == proc;
 }
 
@@ -172,12 +175,15 @@ read_process(AqProcess *process, const PgBackendStatus *status, int number)
 	else
 		process->class = AQ_CLASS_OTHER;
 
-	/* processes without statements are at work while they do not wait for any */
+	/* processes without statements are active unless their wait is idle */
 	process->active = (running || status->st_state == STATE_UNDEFINED) &&
 		((process->wait_info == 0 && !process->now.waiting) || process->class != AQ_CLASS_IDLE);
 }
 
-/* The first of the processes that keep this one from a lock of the server; -1: not known. */
+/*
+ * The first of the processes that block this one at a heavyweight lock; -1:
+ * not known.
+ */
 static int
 first_blocker(int pid, const Place *places, int n)
 {
@@ -197,15 +203,16 @@ first_blocker(int pid, const Place *places, int n)
 /* Processes that wait for the same lock in the same mode. */
 typedef struct Queued
 {
-	const void *lock;			/* of the server, compared only: hash key, with mode */
+	const void *lock;			/* only compared; the hash key, together with mode */
 	int64		mode;
-	int			blocker;		/* of the one that was asked for last */
+	int			blocker;		/* of the waiting process that was looked up last */
 } Queued;
 
 /*
- * Who holds the lock of the server that the process waits for.  To ask the
- * server takes all its lock tables' locks, and time by the number of those that
- * wait; so it is asked once for all who want the same.
+ * The holder of the heavyweight lock for which the process waits.  A lookup
+ * takes all partition locks of the lock table, and its time grows with the
+ * number of waiters; so there is one lookup for all processes that wait for
+ * the same lock.
  */
 static int
 lock_blocker(HTAB **asked, const AqProcess *process, const Place *places, int n)
@@ -222,15 +229,20 @@ lock_blocker(HTAB **asked, const AqProcess *process, const Place *places, int n)
 		*asked = hash_create("pgaq locks waited for", 64, &info, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
 	if (key.lock == NULL)
-		return -1;				/* it has got it meanwhile */
+		return -1;				/* it has got the lock meanwhile */
 	queued = hash_search(*asked, &key, HASH_ENTER, &found);
-	/* the process that was read first may have got it, or wait behind this one */
+	/*
+	 * the process that was looked up first may have got the lock, or wait
+	 * behind this one
+	 */
 	if (!found || queued->blocker < 0 || queued->blocker == process->number)
 		queued->blocker = first_blocker(process->pid, places, n);
 	return queued->blocker;
 }
 
-/* The session at the end of the chain; -1 when it is a circle. */
+/*
+ * Sets the session at the end of each chain of blockers; -1 if it is a cycle.
+ */
 static void
 find_final_blockers(AqProcess *processes, int n)
 {
@@ -253,8 +265,8 @@ find_final_blockers(AqProcess *processes, int n)
 }
 
 /*
- * All processes; their number.  What they point to is good until this process's
- * copy of the server's status is cleared.
+ * Reads all processes and returns their number.  Their pointers are valid
+ * until this process's copy of the server's status is cleared.
  */
 int
 aq_activity_read(AqProcess **result)
@@ -272,7 +284,7 @@ aq_activity_read(AqProcess **result)
 		int			number = number_of(places, nplaces, status->st_procpid);
 
 		if (number < 0)
-			continue;			/* coming or gone */
+			continue;			/* the process is just starting or has ended */
 		read_process(&processes[n], status, number);
 		if (processes[n].now.waiting)
 			processes[n].blocker = aq_locks_blocker(number);

@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * application.c
- *	  What a program says of itself: dbms_application_info.
+ *	  Module, action and client info that programs set with
+ *	  dbms_application_info.
  *
- * Each session has a slot that it alone writes, under a change number, so that
- * a reader sees the words of one moment.
+ * Only the session writes its slot.  A change number lets readers get
+ * consistent texts.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -18,7 +19,7 @@
 
 typedef struct Slot
 {
-	pg_atomic_uint32 change;	/* odd while words are written */
+	pg_atomic_uint32 change;	/* odd while the texts are being written */
 	AqApplication words;
 } Slot;
 
@@ -54,7 +55,7 @@ write_words(const AqApplication *words)
 	pg_atomic_write_u32(&own->change, change + 2);
 }
 
-/* The next session of the slot has said nothing yet. */
+/* Clears the texts of the slot's previous session. */
 void
 aq_application_session_start(void)
 {
@@ -78,7 +79,7 @@ aq_application_read(int session, AqApplication *words)
 	} while ((before & 1) != 0 || before != pg_atomic_read_u32(&slot->change));
 }
 
-/* The arguments, each as much as fits, become the words at these places. */
+/* Stores the arguments, truncated if necessary, at these offsets. */
 static Datum
 say(FunctionCallInfo fcinfo, const Size *places)
 {

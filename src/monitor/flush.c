@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * flush.c
- *	  The worker's job that keeps one sample in ten in a table of its database.
+ *	  The worker's job that saves one sample in ten in a table of its database.
  *
- * It is SQL, aq_internal.ash_flush(); here is when it runs: once a minute, or before half
- * of the ring is overwritten if that is sooner, and only when the ring has a row
- * to keep.  So an idle database costs a look at new rows of the ring, and no
- * transaction.
+ * The SQL function aq_internal.ash_flush() saves them; this file decides when
+ * it runs: once a minute, or earlier before half of the ring is overwritten,
+ * and only if the ring has rows to save.  So an idle database costs a check of
+ * the ring's new rows, but no transaction.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -18,13 +18,13 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
-/* how long until the next try while the extension is being dropped */
+/* pause before the next try while the extension is being dropped */
 #define LATER ((int64) 1000000)
 
 #define FIRST_PURGE ((int64) 600000000)
 #define PURGE_EVERY ((int64) INT64CONST(3600000000))
 
-/* Is there a row to keep among those later than this one? */
+/* Is there a row to save after this one? */
 static bool
 has_rows(uint64 after, uint64 last)
 {
@@ -36,7 +36,7 @@ has_rows(uint64 after, uint64 last)
 	return false;
 }
 
-/* False when it has to be tried again. */
+/* Returns false if it must be tried again. */
 static bool
 flush(bool purge)
 {
@@ -61,7 +61,7 @@ static TimestampTz
 keep_samples(void)
 {
 	static TimestampTz next;
-	static uint64 looked;		/* row of the ring */
+	static uint64 looked;		/* last checked row of the ring */
 	static TimestampTz purge_at;
 	TimestampTz now = GetCurrentTimestamp();
 	uint64		last = aq_ring_last();
@@ -76,10 +76,12 @@ keep_samples(void)
 	if (purge_at == 0)
 		purge_at = now + FIRST_PURGE;
 	rows = has_rows(looked, last);
-	/* a worker that comes for a moment now and then would never purge */
+	/*
+	 * a worker that runs only briefly now and then would otherwise never purge
+	 */
 	purge = now >= purge_at || (leaving && rows);
 
-	/* as it will be if an error ends this turn */
+	/* the next time if an error ends this turn */
 	next = now + AQ_KEEP_EVERY;
 	if ((purge || rows) && !flush(purge))
 	{
@@ -90,7 +92,7 @@ keep_samples(void)
 		purge_at = now + PURGE_EVERY;
 	looked = last;
 	next = now + aq_sampler_keep_within();
-	return leaving ? 0 : next;	/* further rows ask for a worker: see take_sample */
+	return leaving ? 0 : next;	/* further rows request a worker: see take_sample */
 }
 
 static const AqJob flush_job = {.name = "active sessions",.run = keep_samples};

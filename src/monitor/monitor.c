@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * monitor.c
- *	  The part record of "monitor".
+ *	  The AqPart of "monitor".
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * monitor.h
- *	  The door of part "monitor": it watches the others, by their views.
+ *	  The public header of part "monitor", which reads the other parts through
+ *	  their views.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * monitor_private.h
- *	  What the files of part "monitor" share.
+ *	  Declarations shared by the files of part "monitor".
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -14,7 +14,7 @@
 
 #include "miscadmin.h"
 
-/* --- application.c: what a session says of itself --- */
+/* --- application.c: texts that a session has set --- */
 
 #define AQ_WORD 64
 
@@ -30,21 +30,21 @@ extern void aq_application_shmem_init(void *area, bool found);
 extern void aq_application_session_start(void);
 extern void aq_application_read(int session, AqApplication *words);
 
-/* --- activity.c: all processes at a moment --- */
+/* --- activity.c: current state of all processes --- */
 
 typedef struct AqProcess
 {
-	int			number;			/* of the PGPROC, and the session if it is attached */
+	int			number;			/* number of the PGPROC, and of the session if it is attached */
 	int			pid;
 	BackendType type;
 	bool		attached;
 	bool		background;
-	bool		active;			/* runs a statement, and waits for nothing idle */
+	bool		active;			/* runs a statement, and is not in an idle wait */
 	Oid			database;		/* InvalidOid: none */
 	Oid			user;
 	uint64		query_id;		/* 0: none */
 	const char *program;
-	uint32		wait_info;		/* the server's own wait; 0: none, or one of ours */
+	uint32		wait_info;		/* wait of the server; 0: none, or a wait of pgaq */
 	AqWaitNow	now;
 	AqWaitClass class;
 	int			operation;		/* AqTimeKind, or -1 */

@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * ring.c
- *	  The ring of samples: one process writes, all may read.
+ *	  The ring of samples: one process writes, any process may read.
  *
- * A row has a number that only grows; it lies at that number modulo the size of
- * the ring.  The writer makes a row's change number odd, writes, and makes it even;
- * a reader copies a row and takes it if the change number was even before and
- * the same after, and the row's number is the one that it wants.  So a reader never
- * waits for the writer, nor the writer for a reader; a row that is overwritten
- * while it is read is not seen, as if the reader had come a moment later.
+ * Rows are numbered consecutively; a row is stored at its number modulo the
+ * size of the ring.  The writer makes a row's change number odd, writes, and
+ * makes it even; a reader copies a row and uses the copy if the change number
+ * was even before and the same after, and the row has the expected number.  So
+ * readers and the writer never wait for each other; a row that is overwritten
+ * while it is read is not seen, as if it had been overwritten before.
  *
- * The writer may die at any place: the row that it was writing is odd, and not
- * counted yet; its successor writes it again.
+ * The writer may end at any point: the row that it was writing is odd and not
+ * counted yet; the next writer writes it again.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -22,15 +22,18 @@
 #include "fmgr.h"
 #include "utils/timestamp.h"
 
-/* kinds of waits of the server that can be told apart in the profile */
+/* capacity of the profile: kinds of waits of the server */
 #define PROFILE_SIZE 512
 
-/* sample ids go on growing over restarts: they begin with the time of the start */
+/*
+ * sample ids also grow over restarts, because they begin with the time of the
+ * start
+ */
 #define ID_UNIT 10000
 
 typedef struct RingRow
 {
-	pg_atomic_uint32 change;	/* odd: being written */
+	pg_atomic_uint32 change;	/* odd while the row is written */
 	AqSample	sample;
 } RingRow;
 
@@ -38,18 +41,18 @@ typedef struct ProfileEntry
 {
 	pg_atomic_uint64 key;		/* wait_info << 1 | background, + 1; 0: free */
 	pg_atomic_uint64 samples;
-	pg_atomic_uint64 time;		/* microseconds that the samples stand for */
+	pg_atomic_uint64 time;		/* microseconds that the samples represent */
 } ProfileEntry;
 
 typedef struct RingShared
 {
 	uint64		nrows;
-	pg_atomic_uint64 last;		/* number of the last row that is whole */
-	pg_atomic_uint64 sample_id; /* of the last sample, or of the one being taken */
-	pg_atomic_uint64 whole_id;	/* of the last one that is whole */
-	pg_atomic_uint64 samples;	/* taken since the start */
-	pg_atomic_uint64 spent;		/* microseconds that they took */
-	pg_atomic_uint64 lost;		/* profile entries that there was no place for */
+	pg_atomic_uint64 last;		/* number of the last complete row */
+	pg_atomic_uint64 sample_id; /* of the current or last sample */
+	pg_atomic_uint64 whole_id;	/* of the last complete sample */
+	pg_atomic_uint64 samples;	/* number taken since server start */
+	pg_atomic_uint64 spent;		/* microseconds spent on them */
+	pg_atomic_uint64 lost;		/* profile entries lost, because the profile was full */
 	TimestampTz started;
 	ProfileEntry profile[PROFILE_SIZE];
 	RingRow		rows[FLEXIBLE_ARRAY_MEMBER];
@@ -114,14 +117,14 @@ aq_ring_last(void)
 	return pg_atomic_read_u64(&ring->last);
 }
 
-/* One sample in ten is kept in a table of its database. */
+/* One sample in ten is saved in a table of its database. */
 bool
 aq_ring_is_kept(int64 sample_id)
 {
 	return sample_id % 10 == 0;
 }
 
-/* False when it is not there any more. */
+/* Returns false if the row was overwritten. */
 bool
 aq_ring_read(uint64 number, AqSample *copy)
 {
@@ -171,7 +174,7 @@ aq_ring_end_sample(int64 spent_us)
 	pg_atomic_fetch_add_u64(&ring->spent, spent_us);
 }
 
-/* The wait that the row shows is over. */
+/* Sets the total duration of the row's wait, which has ended. */
 void
 aq_ring_set_time_waited(uint64 number, int64 time_waited)
 {
@@ -266,7 +269,10 @@ aq_ring_samples(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* The server's own events and time on CPU: event, class, samples, microseconds; of them of the foreground. */
+/*
+ * The server's wait events and time on CPU: event, class, samples,
+ * microseconds; samples and microseconds of the foreground.
+ */
 PG_FUNCTION_INFO_V1(aq_ring_profile);
 Datum
 aq_ring_profile(PG_FUNCTION_ARGS)
@@ -290,7 +296,10 @@ aq_ring_profile(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* The ring itself: rows that fit, written, last whole sample, samples taken, microseconds they took, start. */
+/*
+ * The ring itself: capacity in rows, rows written, last complete sample,
+ * samples taken, microseconds spent on them, start.
+ */
 PG_FUNCTION_INFO_V1(aq_ring_info);
 Datum
 aq_ring_info(PG_FUNCTION_ARGS)

@@ -1,15 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * sampler.c
- *	  The background worker that looks at all sessions every pgaq.ash_interval
- *	  and notes the active ones in the ring.
+ *	  The background worker that samples all sessions every pgaq.ash_interval
+ *	  and records the active ones in the ring.
  *
- * It is connected to no database, takes no lock but those that reading the activity
- * takes, and keeps only numbers; names are found when it is read.  An error ends it, and the
- * postmaster starts it again a second later: the ring stays.
+ * It is not connected to a database, takes only the locks that reading the
+ * activity takes, and records only numbers; names are looked up when the ring
+ * is read.  After an error it exits, and the postmaster restarts it one second
+ * later; the ring is not lost.
  *
- * A wait of ours that a sample has met is watched: the session leaves the time
- * it took in its slot, and the next sample but one knows it.
+ * If a sample finds a session in a wait of pgaq, the wait is watched: the
+ * session writes its duration into its slot when it ends, and a later sample
+ * adds the duration to the row.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -34,7 +36,7 @@ PGDLLEXPORT void aq_sampler_main(Datum arg);
 
 int			aq_sampler_interval_ms = 1000;
 
-/* the row that shows a session's wait, until it is known how long it took */
+/* the row that shows a session's wait, until the wait's duration is known */
 typedef struct Watch
 {
 	uint64		row;			/* 0: none */
@@ -65,7 +67,10 @@ aq_sampler_define(void)
 		aq_process_register("pgaq sampler", "aq_sampler_main", true);
 }
 
-/* In this time not more than half of the ring is overwritten, even if all sessions are active. */
+/*
+ * The time within which at most half of the ring is overwritten, even if all
+ * sessions are active.
+ */
 int64
 aq_sampler_keep_within(void)
 {
@@ -78,7 +83,10 @@ aq_sampler_keep_within(void)
 
 /* --- a sample -------------------------------------------------------------------------- */
 
-/* How long the wait took that the last sample met, if it is over and known. */
+/*
+ * Records the duration of the wait that an earlier sample found, if it has
+ * ended.
+ */
 static void
 settle_watch(int session)
 {
@@ -96,7 +104,7 @@ settle_watch(int session)
 		{
 			aq_event_read(session, &now);
 			if (now.sequence == watch->sequence && now.waiting)
-				return;			/* not over yet */
+				return;			/* it has not ended yet */
 			if (now.sequence == watch->sequence)
 				time = now.end - now.start; /* it ended before it was watched */
 		}
@@ -140,7 +148,7 @@ note_session(const AqProcess *process, int64 sample_id, TimestampTz time)
 	strlcpy(row.module, process->said.module, AQ_WORD);
 	strlcpy(row.action, process->said.action, AQ_WORD);
 	aq_ring_add(&row);
-	/* a worker that has left comes back for them */
+	/* restarts a worker that has left, to save the rows */
 	if (aq_ring_is_kept(sample_id) && OidIsValid(row.database))
 		aq_jobs_post_away(row.database, time + aq_sampler_keep_within());
 
@@ -210,7 +218,7 @@ aq_sampler_main(Datum arg)
 		{
 			take_sample();
 			MemoryContextReset(context);
-			/* a tick that was missed is not made up for */
+			/* missed samples are not made up for */
 			next = Max(next + interval, now);
 		}
 		if (ConfigReloadPending)
@@ -220,6 +228,6 @@ aq_sampler_main(Datum arg)
 			next = aq_clock_us() + (int64) aq_sampler_interval_ms * 1000;
 		}
 	}
-	/* the postmaster starts us again, unless it ends itself */
+	/* the postmaster restarts us, unless the server shuts down */
 	proc_exit(1);
 }

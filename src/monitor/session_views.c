@@ -11,7 +11,10 @@
 
 #include "fmgr.h"
 
-/* Event: number, identifier, name; class: identifier, number, name.  The server's has no number. */
+/*
+ * Puts event number, identifier, name; class identifier, number, name.  Events
+ * of the server have no number.
+ */
 void
 aq_session_views_event(AqRow *row, int event, uint32 wait_info, bool background)
 {
@@ -43,7 +46,7 @@ aq_session_views_event(AqRow *row, int event, uint32 wait_info, bool background)
 	aq_rows_text(row, class->name);
 }
 
-/* P1 to P3: name and value of each; known of our own waits only. */
+/* Puts name and value of P1 to P3, which only pgaq's waits have. */
 void
 aq_session_views_parameters(AqRow *row, int event, const uint64 *p)
 {
@@ -69,9 +72,10 @@ put_word(AqRow *row, const char *word)
 }
 
 /*
- * All processes: session, pid, attached, background, active; event, class, P1 to
- * P3; waiting, sequence, microseconds of the wait so far or in all, since it ended,
- * until its time is over; blocker, final blocker; operation, queue; module, action, client info.
+ * All processes: session, pid, attached, background, active; event, class, P1
+ * to P3; waiting, sequence, microseconds of the wait so far or in all, since
+ * it ended, until its timeout; blocker, final blocker; operation, queue;
+ * module, action, client info.
  */
 PG_FUNCTION_INFO_V1(aq_session_views_sessions);
 Datum
@@ -88,7 +92,7 @@ aq_session_views_sessions(PG_FUNCTION_ARGS)
 		const AqProcess *process = &processes[i];
 		const AqWaitNow *now = &process->now;
 		const uint64 p[] = {now->p1, now->p2, now->p3};
-		/* the server's wait hides what the session waited for last */
+		/* a current wait of the server is shown instead of pgaq's last wait */
 		int			event = process->wait_info != 0 ? -1 : now->event;
 		int64		clock = aq_clock_us();
 

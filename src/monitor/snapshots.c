@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * snapshots.c
- *	  When the worker takes snapshots.  How they are taken and purged is SQL:
- *	  aq_internal.snapshot_turn().
+ *	  The worker's job that takes snapshots.  The SQL function
+ *	  aq_internal.snapshot_turn() takes and purges them.
  *
  * The worker remembers when the next snapshot is due, so that a turn without
- * one costs a comparison.  Who changes the settings counts `changes` up at his
- * commit and posts the worker, which then asks again.  (COMMIT PREPARED does
- * not: such a change is seen when the next snapshot is due.)
+ * one costs only a comparison.  A session that changes the settings increments
+ * `changes` when it commits and posts the worker, which then computes the time
+ * again.  (COMMIT PREPARED does not: such a change takes effect when the next
+ * snapshot is due.)
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -21,12 +22,12 @@
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
-/* how long until the next try after an error, microseconds */
+/* pause before the next try after an error, in microseconds */
 #define TRY_AGAIN ((int64) 60000000)
 
 typedef struct SnapshotsShared
 {
-	pg_atomic_uint32 changes;	/* of settings, in any database */
+	pg_atomic_uint32 changes;	/* number of changes of settings, in all databases */
 } SnapshotsShared;
 
 static SnapshotsShared *shared;
@@ -46,7 +47,7 @@ aq_snapshots_shmem_init(void *area, bool found)
 		pg_atomic_init_u32(&shared->changes, 0);
 }
 
-/* Does the database have snapshots, that is, a version of the extension that has them? */
+/* Does the database's version of the extension have snapshots? */
 static bool
 have_snapshots(void)
 {
@@ -55,7 +56,10 @@ have_snapshots(void)
 	return OidIsValid(schema) && OidIsValid(get_relname_relid("snapshot", schema));
 }
 
-/* Take a snapshot if one is due; when the next one is, or 0 for never. */
+/*
+ * Takes a snapshot if one is due; returns when the next one is due, or 0 for
+ * never.
+ */
 static TimestampTz
 take_turn(void)
 {
@@ -83,13 +87,13 @@ snapshots(void)
 		return next;
 	changes_seen = changes;
 
-	/* as it will be if an error ends this turn */
+	/* the next time if an error ends this turn */
 	next = GetCurrentTimestamp() + TRY_AGAIN;
 	known = true;
 
 	aq_job_begin();
 	if (!have_snapshots())
-		known = false;			/* ask at the next post */
+		known = false;			/* compute the time again at the next post */
 	else if (aq_job_lock_extension())
 		due = take_turn();
 	else
@@ -136,7 +140,10 @@ Datum
 aq_snapshots_settings_changed(PG_FUNCTION_ARGS)
 {
 	aq_session_require_preload();
-	/* who wants snapshots wants a worker; without one they come when there is one */
+	/*
+	 * snapshots need a worker; if none can start now, they begin when it
+	 * starts
+	 */
 	aq_jobs_ensure_worker();
 	settings_changed = true;
 	PG_RETURN_VOID();
