@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * job.c
- *	  What jobs need of the worker that runs them: its transactions, and
- *	  whether this process is one.
+ *	  Functions of the worker for its jobs: transactions, and the state of the
+ *	  extension.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -18,7 +18,7 @@
 
 static bool in_worker;
 
-/* From now on, the process is its database's worker. */
+/* Marks this process as its database's worker. */
 void
 aq_job_enter_worker(void)
 {
@@ -40,9 +40,10 @@ aq_job_begin(void)
 }
 
 /*
- * Keep the extension until the transaction ends: DROP EXTENSION waits, and does
- * not meet us with one of its tables locked while we want the next.  False when
- * the extension is not there, or is about to be dropped.
+ * Locks the extension until the end of the transaction, so that DROP EXTENSION
+ * waits; otherwise a deadlock would be possible, because both lock several of
+ * its tables.  Returns false if the extension does not exist or is being
+ * dropped.
  */
 bool
 aq_job_lock_extension(void)
@@ -55,16 +56,16 @@ aq_job_lock_extension(void)
 }
 
 /*
- * Is the extension there?  When it is gone, no session can make it until the
- * transaction ends: what it leaves in memory can be dropped.  Unknown while a
- * session makes it.
+ * Does the extension exist?  If not, no session can create it until this
+ * transaction ends, so its state in memory can be dropped.  Unknown while a
+ * session is creating it.
  */
 AqExtensionState
 aq_job_extension(void)
 {
 	if (OidIsValid(get_extension_oid("pgaq", true)))
 		return AQ_EXTENSION_THERE;
-	/* conflicts with what note_extension() takes */
+	/* conflicts with the lock that note_extension() takes */
 	if (!ConditionalLockRelationOid(ExtensionRelationId, ShareLock))
 		return AQ_EXTENSION_UNKNOWN;
 	return OidIsValid(get_extension_oid("pgaq", true)) ? AQ_EXTENSION_THERE : AQ_EXTENSION_GONE;
@@ -72,7 +73,7 @@ aq_job_extension(void)
 
 /*
  * The worker's synchronous_commit is off, so that it never waits for a
- * standby; what must survive a crash is flushed here, locally.
+ * standby. sync_commit flushes the commit locally, if it must survive a crash.
  */
 void
 aq_job_commit(bool sync_commit)

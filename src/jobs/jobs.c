@@ -3,15 +3,17 @@
  * jobs.c
  *	  The directory of databases and their workers; starting and posting them.
  *
- * Shared memory: one entry per database, under the latch "database
- * directory".  An entry, once made, stays at its place until its database is
- * or its extension is dropped; a session keeps a pointer to its own database's
- * entry, and looks whether it still is that.  The flags a post sets are atomics:
- * posting takes the latch only where the entry has gone, and cannot raise.
+ * Shared memory: one entry per database, protected by the latch "database
+ * directory".  An entry exists until its database or its extension is dropped;
+ * a session keeps a pointer to its database's entry, and checks whether it
+ * still has that database.  The flags that a post sets are atomic variables:
+ * posting takes the latch only if the entry was removed, and never raises an
+ * error.
  *
- * The launcher alone registers workers; a session that wants one wakes it.  A
- * worker takes its database's entry before it connects, so there is one at
- * most, and a command that needs the database without it sees it in time.
+ * Only the launcher registers workers; a session that needs one wakes the
+ * launcher.  A worker claims its database's entry before it connects, so there
+ * is at most one, and commands that require that no process uses the database
+ * see it in time.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -76,7 +78,9 @@ aq_jobs_define_parameters(void)
 							NULL, NULL, NULL);
 }
 
-/* Have the launcher look after the workers.  Never raises. */
+/*
+ * Wakes the launcher, so that it checks the workers.  Never raises an error.
+ */
 void
 aq_jobs_wake_launcher(void)
 {
@@ -86,7 +90,7 @@ aq_jobs_wake_launcher(void)
 		SetLatch(&proc->procLatch);
 }
 
-/* The database's entry, or NULL.  The latch is held. */
+/* The database's entry, or NULL.  The caller holds the latch. */
 static AqDatabase *
 find_database(Oid database)
 {
@@ -96,7 +100,9 @@ find_database(Oid database)
 	return NULL;
 }
 
-/* Likewise, a new one if need be; NULL when the directory is full. */
+/*
+ * The same, but creates an entry if necessary; NULL if the directory is full.
+ */
 static AqDatabase *
 make_database(Oid database)
 {
@@ -122,8 +128,9 @@ make_database(Oid database)
 }
 
 /*
- * A worker is to find out whether the database has queues, unless that is known:
- * then *asked is false.  False when the directory is full.
+ * Requests a worker that finds out whether the database has queues, unless
+ * that is known: then sets *asked to false.  Returns false if the directory is
+ * full.
  */
 bool
 aq_jobs_ask(Oid database, bool *asked)
@@ -140,8 +147,8 @@ aq_jobs_ask(Oid database, bool *asked)
 }
 
 /*
- * For a worker that has connected: is it to find out whether there are queues?
- * What asks from now on asks once more.
+ * For a worker that has connected: must it find out whether there are queues?
+ * A later aq_jobs_ask() is a new request.
  */
 bool
 aq_jobs_begin_answer(AqDatabase *db)
@@ -155,7 +162,7 @@ aq_jobs_begin_answer(AqDatabase *db)
 	return ask;
 }
 
-/* From now on a worker does what comes up in the database. */
+/* The database uses pgaq, so from now on it has a worker. */
 void
 aq_jobs_used(AqDatabase *db)
 {
@@ -166,7 +173,10 @@ aq_jobs_used(AqDatabase *db)
 	aq_latch_free(&aq_jobs_area->latch);
 }
 
-/* The extension is gone: the launcher frees the entry, unless a session uses the database again meanwhile. */
+/*
+ * The extension was dropped: the launcher frees the entry, unless a session
+ * uses pgaq in the database again.
+ */
 void
 aq_jobs_unused(AqDatabase *db)
 {
@@ -197,7 +207,7 @@ own_database(void)
 	return db;
 }
 
-/* Is the entry not needed?  The latch is held. */
+/* Is the entry not needed any more?  The caller holds the latch. */
 static bool
 is_unused(const AqDatabase *db)
 {
@@ -219,9 +229,9 @@ aq_jobs_forget_database(Oid database, bool unused_only)
 static void stop_over(void *db, int64 database);
 
 /*
- * From now on no worker starts in the database, also where there is none yet;
- * the caller ends the one that runs.  A claim, until aq_jobs_stop_over().  NULL
- * when the directory is full.
+ * Prevents workers from starting in the database; the caller ends a running
+ * one.  The stop is a claim until aq_jobs_stop_over().  Returns NULL if the
+ * directory is full.
  */
 AqDatabase *
 aq_jobs_stop(Oid database)
@@ -248,7 +258,10 @@ aq_jobs_stop_over(AqDatabase *db, Oid database)
 	stop_over(db, database);
 }
 
-/* A claim: no worker starts in the database, whose entry may be gone meanwhile. */
+/*
+ * Release of a claim: workers may start in the database again, unless its
+ * entry was removed meanwhile.
+ */
 static void
 stop_over(void *unused, int64 database)
 {
@@ -268,8 +281,8 @@ stop_over(void *unused, int64 database)
 }
 
 /*
- * For a worker that starts: the entry, now with it as the worker; NULL when
- * it is not wanted any more.
+ * For a worker that starts: makes it the worker of the entry, which it
+ * returns, or NULL if the worker is not needed any more.
  */
 AqDatabase *
 aq_jobs_claim(Oid database)
@@ -280,7 +293,7 @@ aq_jobs_claim(Oid database)
 	db = find_database(database);
 	if (db != NULL && (db->worker_pid != 0 || db->stops > 0))
 	{
-		db->asked_at = 0;		/* when the command is over, another one is registered at once */
+		db->asked_at = 0;		/* so that another worker is registered as soon as the command has ended */
 		db = NULL;
 	}
 	if (db != NULL)
@@ -298,11 +311,17 @@ aq_jobs_claim(Oid database)
 	return db;
 }
 
-/* how long there is no other worker after one that has ended unasked: at first, at most, microseconds */
+/*
+ * pause before a new worker after one has failed: first and longest, in
+ * microseconds
+ */
 #define FIRST_REST ((int64) 1000000)
 #define LONGEST_REST ((int64) 64000000)
 
-/* The worker ends: the launcher decides what comes next. */
+/*
+ * Records the end of a worker; the launcher decides whether to start another
+ * one.
+ */
 void
 aq_jobs_worker_ended(AqDatabase *db, AqWorkerEnd end)
 {
@@ -310,7 +329,7 @@ aq_jobs_worker_ended(AqDatabase *db, AqWorkerEnd end)
 	db->worker_proc = NULL;
 	db->left = end == AQ_WORKER_LEFT;
 	if (end == AQ_WORKER_FAILED && !db->used)
-		db->ask = true;			/* there is no answer yet */
+		db->ask = true;			/* it is still not known whether there are queues */
 	if ((end == AQ_WORKER_FAILED || end == AQ_WORKER_BROKEN) && db->stops == 0)
 	{
 		if (end == AQ_WORKER_BROKEN)
@@ -325,7 +344,7 @@ aq_jobs_worker_ended(AqDatabase *db, AqWorkerEnd end)
 	aq_latch_free(&aq_jobs_area->latch);
 }
 
-/* An error of this worker, for aq.workers. */
+/* Records an error of this worker, for aq.workers. */
 void
 aq_jobs_note_error(const char *message)
 {
@@ -352,17 +371,17 @@ register_worker(Oid database)
 {
 	BackgroundWorker worker;
 
-	/* never restarted: the launcher does that */
+	/* not restarted by the postmaster, but by the launcher */
 	aq_process_init(&worker, "aq_worker_main", "pgaq worker");
 	snprintf(worker.bgw_name, BGW_MAXLEN, "pgaq worker of database %u", database);
 	worker.bgw_main_arg = ObjectIdGetDatum(database);
-	worker.bgw_notify_pid = MyProcPid;	/* the postmaster says when its place is free again */
+	worker.bgw_notify_pid = MyProcPid;	/* the postmaster notifies us when its worker slot is free again */
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
 /*
- * Was a worker registered that may still come?  The postmaster may fail to
- * start it, so no session waits for it for ever.
+ * Was a worker registered that may still start?  The postmaster may fail to
+ * start it, so this is true only for a limited time.
  */
 bool
 aq_jobs_is_coming(const AqDatabase *db, int64 now)
@@ -370,7 +389,7 @@ aq_jobs_is_coming(const AqDatabase *db, int64 now)
 	return db->asked_at != 0 && now - db->asked_at <= START_PATIENCE;
 }
 
-/* Is there something for a worker to do, now? */
+/* Is there work to do for a worker now? */
 bool
 aq_jobs_is_due(AqDatabase *db)
 {
@@ -380,8 +399,8 @@ aq_jobs_is_due(AqDatabase *db)
 }
 
 /*
- * The launcher: see to it that a worker runs or comes.  False when there is no
- * place for it.
+ * For the launcher: registers a worker.  Returns false if no worker slot is
+ * free.
  */
 bool
 aq_jobs_start_worker(AqDatabase *db)
@@ -413,7 +432,7 @@ aq_jobs_ensure_worker(void)
 {
 	AqDatabase *db = own_database();
 
-	/* one that has left comes back when something is posted */
+	/* a worker that has left is started again when work is posted */
 	if (db->worker_pid == 0 && !db->left)
 		aq_jobs_wake_launcher();
 }
@@ -434,10 +453,10 @@ aq_jobs_wait_event(AqEvent event)
 }
 
 /*
- * The entry to post; NULL: the session has used no queue, or there is no place.
- * A worker that has found no extension ends, and its entry is freed.  A session
- * that posts has perhaps made the extension again: another worker comes, and
- * looks whether it is there.
+ * The entry to post; NULL: the session has used no queue, or the directory is
+ * full.  If the extension was dropped, the worker has ended and its entry was
+ * freed.  As the session may have created the extension again, this makes a
+ * new entry, and the next worker checks whether the extension exists.
  */
 static AqDatabase *
 entry_to_post(void)
@@ -462,7 +481,7 @@ entry_to_post(void)
 	return db;
 }
 
-/* Have the worker look, or the launcher start one. */
+/* Wakes the worker, or the launcher to start one. */
 static void
 wake_worker(AqDatabase *db)
 {
@@ -479,14 +498,17 @@ aq_jobs_post(void)
 {
 	AqDatabase *db = entry_to_post();
 
-	/* the exchange is a full barrier: the worker clears it before it looks */
+	/*
+	 * the exchange is a full barrier: the worker clears the flag before it
+	 * looks for work
+	 */
 	if (db != NULL && pg_atomic_exchange_u32(&db->work, 1) == 0)
 		wake_worker(db);
 }
 
 /*
- * Lower the time at which the worker wants to run; false when it was not
- * later than that.
+ * Makes the time at which the worker runs next earlier; returns false if it
+ * was not later.
  */
 bool
 aq_jobs_lower_time(AqDatabase *db, TimestampTz when)
@@ -506,7 +528,9 @@ aq_jobs_post_at(TimestampTz when)
 
 	if (db == NULL)
 		return;
-	/* the worker itself looks at the time before it sleeps */
+	/*
+	 * no need to wake ourselves: the worker checks the time before it sleeps
+	 */
 	if (aq_jobs_lower_time(db, when))
 		wake_worker(db);
 }
@@ -524,8 +548,8 @@ aq_jobs_post_away(Oid database, TimestampTz when)
 }
 
 /*
- * The extension was dropped, perhaps by a session that never used it.  Never
- * raises in a session that has attached.
+ * Called after the extension was dropped, perhaps by a session that never used
+ * it.  Never raises an error in a session that has attached.
  */
 void
 aq_jobs_post_check(void)
@@ -543,7 +567,10 @@ aq_jobs_post_check(void)
 	aq_latch_free(&aq_jobs_area->latch);
 }
 
-/* Databases were made or opened: the launcher asks those that are new to it.  Never raises. */
+/*
+ * Called after databases were created or altered: the launcher has new ones
+ * checked for queues.  Never raises an error.
+ */
 void
 aq_jobs_post_databases(void)
 {
@@ -551,7 +578,10 @@ aq_jobs_post_databases(void)
 	aq_jobs_wake_launcher();
 }
 
-/* Rows of queues have come from a dump.  Never raises in a session that has attached. */
+/*
+ * Called after rows of queues were restored from a dump.  Never raises an
+ * error in a session that has attached.
+ */
 void
 aq_jobs_post_restored(void)
 {
@@ -569,7 +599,9 @@ aq_jobs_post_restored(void)
 	aq_latch_free(&aq_jobs_area->latch);
 	if (db == NULL)
 	{
-		/* no place for it now: when there is one, it is asked with all others */
+		/*
+		 * the directory is full: the launcher will check all databases again
+		 */
 		pg_atomic_write_u32(&aq_jobs_area->forget, 1);
 		aq_jobs_post_databases();
 	}
@@ -610,7 +642,10 @@ aq_jobs_on_database_dropped(AqDatabaseDropped callback)
 	dropped = callback;
 }
 
-/* The queues of a database are gone, by DROP DATABASE or DROP EXTENSION. */
+/*
+ * Called after DROP DATABASE or DROP EXTENSION has dropped a database's
+ * queues.
+ */
 void
 aq_jobs_database_gone(Oid database)
 {
@@ -634,7 +669,10 @@ aq_jobs_check(AqFindings *findings)
 
 		if (!OidIsValid(db->oid))
 			continue;
-		/* a command that stops the database runs in a transaction */
+		/*
+		 * each stop belongs to a command, so there cannot be more than
+		 * sessions
+		 */
 		if (db->stops < 0 || db->stops > sessions)
 			aq_finding_add(findings, place, "commands that stop its worker", db->stops, sessions, NULL);
 		if (pid != 0 && kill(pid, 0) != 0 && errno == ESRCH)
@@ -643,7 +681,10 @@ aq_jobs_check(AqFindings *findings)
 }
 
 #ifdef AQ_TEST_POINTS
-/* For tests of aq.check(): as many stops more as there are sessions; by is 1 to add them, -1 to take them back. */
+/*
+ * For tests of aq.check(): changes the number of stops by the number of
+ * sessions; by is 1 to add it, -1 to subtract it again.
+ */
 PG_FUNCTION_INFO_V1(aq_jobs_damage_stops);
 Datum
 aq_jobs_damage_stops(PG_FUNCTION_ARGS)

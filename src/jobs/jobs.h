@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * jobs.h
- *	  The door of part "jobs": one background worker per database that uses
- *	  pgaq, running the jobs that other parts register, and the launcher that
- *	  sees to it that there is one.
+ *	  The public header of part "jobs": one background worker for each database
+ *	  that uses pgaq, which runs the jobs that other parts register, and the
+ *	  launcher that starts these workers.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -17,15 +17,15 @@
 #include "datatype/timestamp.h"
 
 /*
- * A job does what is due, in transactions of its own (it starts and commits
- * them), and returns when it next wants to run: a time, or 0 for "when
- * posted".  It must not block on what users hold: conditional locks only.
- * An error ends its turn; the job is run again after a pause, see AqTrouble.
+ * A job does what is due, in transactions that it starts and commits itself,
+ * and returns the time at which it wants to run next, or 0 for "when posted".
+ * It must not wait for locks of users, so it takes only conditional locks.  An
+ * error ends its turn; the job runs again after a pause, see AqTrouble.
  */
 typedef struct AqJob
 {
 	const char *name;
-	bool		(*needed) (void);	/* is there anything in this database?  May be NULL */
+	bool		(*needed) (void);	/* has this database work for the job?  May be NULL */
 	TimestampTz (*run) (void);
 } AqJob;
 
@@ -34,75 +34,82 @@ extern const AqPart aq_jobs_part;
 extern void aq_worker_register(const AqJob *job);
 
 /*
- * Called by sessions before they rely on the worker of their database: from now
- * on what they post reaches it.  It need not run meanwhile: a worker with nothing
- * to do leaves when another database's has no place.
+ * Called by sessions before they rely on the worker of their database;
+ * afterwards their posts reach it.  The worker need not be running: it leaves
+ * when it has no work and another database needs its worker slot.
  */
 extern void aq_jobs_ensure_worker(void);
 
-/* For a wait until the worker has done something: this event, or that there is no worker. */
+/*
+ * The event for a wait for the worker: the given one, or
+ * AQ_EVENT_WORKER_MISSING if no worker is running.
+ */
 extern AqEvent aq_jobs_wait_event(AqEvent event);
 
 extern bool aq_job_in_worker(void);
-extern int	aq_jobs_worker_pid(void);	/* 0: there is none */
+extern int	aq_jobs_worker_pid(void);	/* 0: none is running */
 
 /*
- * The worker is to end: a job stops where it can go on in another worker.
- * Also, from then on CHECK_FOR_INTERRUPTS() in a job raises an error.
+ * The worker was asked to end: a job stops at a point where another worker can
+ * continue.  From then on, CHECK_FOR_INTERRUPTS() in a job raises an error.
  */
 extern bool aq_worker_is_ending(void);
 
 /*
- * The worker would like to make room for another database's: it comes back at
- * the time that the job returns.  So a job returns 0 that has nothing to do then
- * which others could not ask for.
+ * The worker is about to leave, to make room for another database's worker; it
+ * is started again at the time that the job returns.  So a job returns 0 if
+ * posts are enough to start it.
  */
 extern bool aq_worker_is_leaving(void);
 
 /*
- * What the worker remembers of a job that fails.  The pause before it runs
- * again grows; its error is logged once, and then rarely while the cause is
- * the same.
+ * State of a job that fails.  The pause before it runs again grows; its error
+ * is logged once, and then rarely while the cause is the same.
  */
 typedef struct AqTrouble
 {
 	uint32		failures;		/* in a row */
-	TimestampTz not_before;		/* when it runs again */
+	TimestampTz not_before;		/* time of the next try */
 	uint32		cause;
 	TimestampTz logged;
 } AqTrouble;
 
 /*
- * In PG_CATCH: ends the transaction, and the error is dealt with; the memory
- * context is then this one.
+ * Call it in PG_CATCH: it logs the error, aborts the transaction, and switches
+ * to the given memory context.
  */
 extern void aq_trouble_failed(AqTrouble *trouble, MemoryContext context);
 
-/* It has worked. */
+/* Call it after a run without an error. */
 extern void aq_trouble_succeeded(AqTrouble *trouble, const char *name);
 
-/* There is work for this database's worker, now or at a time.  Never raises. */
+/*
+ * Post work for this database's worker, now or at a time.  Never raise errors.
+ */
 extern void aq_jobs_post(void);
 extern void aq_jobs_post_at(TimestampTz when);
 
-/* The same for another database's worker, and only if it has left. */
+/* The same for another database's worker, but only if it has left. */
 extern void aq_jobs_post_away(Oid database, TimestampTz when);
 
-/* The worker begins and ends a transaction; sync_commit: flush the commit. */
+/* Begin and end a transaction in the worker; sync_commit: flush the commit. */
 extern void aq_job_begin(void);
-extern bool aq_job_lock_extension(void);	/* before reading several tables */
+extern bool aq_job_lock_extension(void);	/* needed before reading several tables */
 extern void aq_job_commit(bool sync_commit);
 
 typedef enum AqExtensionState
 {
 	AQ_EXTENSION_THERE,
-	AQ_EXTENSION_GONE,			/* and not made again until the transaction ends */
-	AQ_EXTENSION_UNKNOWN		/* a session makes it: look again later */
+	AQ_EXTENSION_GONE,			/* dropped, and cannot be created until the transaction ends */
+	AQ_EXTENSION_UNKNOWN		/* a session is creating it: check again later */
 } AqExtensionState;
 
 extern AqExtensionState aq_job_extension(void);
 
-/* Have rows of queues been restored from a dump?  Said until aq_jobs_take_restored() was called. */
+/*
+ * Have rows of queues been restored from a dump?  True until
+ * aq_jobs_take_restored() is called.
+ */
 extern void aq_jobs_post_restored(void);
 extern bool aq_jobs_are_restored(void);
 extern bool aq_jobs_take_restored(void);
@@ -112,31 +119,47 @@ typedef void (*AqDatabaseDropped) (Oid database);
 extern void aq_jobs_on_database_dropped(AqDatabaseDropped callback);
 
 /*
- * Called before a command that wants the database for itself, and by the worker
- * after DROP EXTENSION: other background workers of ours leave it.
+ * Called before a command that requires that no process uses the database, and
+ * by the worker after DROP EXTENSION: pgaq's other background workers must
+ * leave the database.
  */
 typedef void (*AqDatabaseWanted) (Oid database);
 extern void aq_jobs_on_database_wanted(AqDatabaseWanted callback);
 
-/* Called when there is no place for a worker: another background worker of ours makes room.  Must not raise. */
+/*
+ * Called when no worker slot is free: pgaq's other background workers must
+ * make room.  Must not raise an error.
+ */
 typedef void (*AqPlaceWanted) (void);
 extern void aq_jobs_on_place_wanted(AqPlaceWanted callback);
 
-/* Called by the utility hook after each command that has worked, by several parts; may raise. */
+/*
+ * Called by the utility hook after each successful command; several parts can
+ * register one.  May raise an error.
+ */
 typedef void (*AqCommandDone) (struct Node *command);
 extern void aq_utility_on_command(AqCommandDone callback);
 
-/* Called by the utility hook after COMMIT PREPARED and ROLLBACK PREPARED have worked; must not raise. */
+/*
+ * Called by the utility hook after a successful COMMIT PREPARED or ROLLBACK
+ * PREPARED; must not raise an error.
+ */
 typedef void (*AqPreparedEnded) (void);
 extern void aq_utility_on_prepared_end(AqPreparedEnded callback);
 
-/* This transaction has restored rows of queues: when it commits, the worker is told. */
+/*
+ * This transaction has restored rows of queues: the worker is notified after
+ * its commit.
+ */
 extern void aq_utility_note_restored(void);
 
-/* The utility command that this session executes, the innermost; NULL: none. */
+/* The innermost utility command that this session executes; NULL: none. */
 extern struct Node *aq_utility_command(void);
 
-/* For aq.check(): workers that are not there, databases stopped by no session. */
+/*
+ * For aq.check(): finds workers that do not exist and stops that no session
+ * has made.
+ */
 extern void aq_jobs_check(AqFindings *findings);
 
 #endif							/* AQ_JOBS_H */

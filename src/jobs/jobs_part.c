@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * jobs_part.c
- *	  The part's record.
+ *	  The AqPart of "jobs".
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * jobs_private.h
- *	  What the files of part "jobs" share.
+ *	  Declarations shared by the files of part "jobs".
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -15,62 +15,65 @@
 #include "nodes/pg_list.h"
 #include "port/atomics.h"
 
-/* times here are of aq_clock_us(), which is never set back, but for those of type TimestampTz */
+/*
+ * times here are from aq_clock_us(), which is monotonic, except those of type
+ * TimestampTz
+ */
 
-/* how long a worker that was registered may take to come, microseconds */
+/* how long a registered worker may take to start, in microseconds */
 #define START_PATIENCE ((int64) 10000000)
 
-/* the part of a worker's last error that is kept */
+/* bytes of a worker's last error that are kept */
 #define ERROR_LENGTH 256
 
 typedef struct AqDatabase
 {
-	/* under the latch "database directory" */
+	/* protected by the latch "database directory" */
 	Oid			oid;			/* InvalidOid: the entry is free */
-	bool		used;			/* pgaq is used here: a worker does what comes up */
-	bool		ask;			/* a worker shall find out whether it has queues */
-	bool		left;			/* its worker has left, with nothing to do; or had its turn */
-	int64		asked_at;		/* a worker was registered then, and has not come; 0: none */
-	int			stops;			/* commands that want the database without a worker */
-	TimestampTz since;			/* its state, for aq.workers */
-	int			worker_pid;		/* 0: none; from before it connects */
+	bool		used;			/* the database uses pgaq, so it has a worker */
+	bool		ask;			/* a worker must find out whether it has queues */
+	bool		left;			/* its worker has left, without work to do or after its turn */
+	int64		asked_at;		/* when a worker was registered that has not started yet; 0: none */
+	int			stops;			/* commands that require the database to have no worker */
+	TimestampTz since;			/* start of its state, for aq.workers */
+	int			worker_pid;		/* 0: none; set before it connects */
 	TimestampTz error_time;
 	int			error_encoding;
-	char		error[ERROR_LENGTH];	/* the latest of its worker's; empty: none */
+	char		error[ERROR_LENGTH];	/* its worker's latest error; empty: none */
 
-	/* the launcher's; set back by the worker when it comes */
-	int64		wanted_since;	/* it wants a worker, and there is no place for one; 0: no */
-	volatile bool leave;		/* the worker is to make room for another database's */
+	/* written by the launcher; reset by the worker when it starts */
+	int64		wanted_since;	/* since when it waits for a free worker slot; 0: does not wait */
+	volatile bool leave;		/* the worker must make room for another database's */
 
-	/* the worker's */
+	/* written by the worker */
 	int64		came_at;
 	int64		ended_at;
 	int			failures;		/* in a row, before its first round */
-	int64		rest_until;		/* the launcher starts no other one before */
-	struct PGPROC *volatile worker_proc;	/* while it can be posted */
+	int64		rest_until;		/* the launcher does not start another worker before */
+	struct PGPROC *volatile worker_proc;	/* NULL when it cannot be posted */
 
-	pg_atomic_uint32 work;		/* something was posted */
-	pg_atomic_uint32 check;		/* the extension may be gone */
+	pg_atomic_uint32 work;		/* work was posted */
+	pg_atomic_uint32 check;		/* the extension may have been dropped */
 	pg_atomic_uint32 restored;	/* rows of queues came from a dump */
-	pg_atomic_uint64 next_at;	/* earliest time a job asked for, a TimestampTz; 0: none */
+	pg_atomic_uint64 next_at;	/* earliest time that a job requested, a TimestampTz; 0: none */
 	AqCond		ended;			/* the worker has ended */
 } AqDatabase;
 
 /* How a worker has ended. */
 typedef enum AqWorkerEnd
 {
-	AQ_WORKER_FAILED,			/* by an error, or was terminated, before its first round */
+	AQ_WORKER_FAILED,			/* by an error or termination, before its first round */
 	AQ_WORKER_BROKEN,			/* the same, later */
-	AQ_WORKER_ANSWERED,			/* the database has no queues, or no extension any more */
-	AQ_WORKER_LEFT				/* it has made room for another one */
+	AQ_WORKER_ANSWERED,			/* the database has no queues, or the extension was dropped */
+	AQ_WORKER_LEFT				/* it has made room for another worker */
 } AqWorkerEnd;
 
 typedef struct JobsArea
 {
 	AqLatch		latch;
 	struct PGPROC *volatile launcher_proc;
-	pg_atomic_uint32 changes;	/* of databases: the launcher lists them again */
-	pg_atomic_uint32 forget;	/* it asks all of them again */
+	pg_atomic_uint32 changes;	/* number of changes of databases: the launcher lists them again */
+	pg_atomic_uint32 forget;	/* the launcher has all databases checked again */
 	AqDatabase	databases[FLEXIBLE_ARRAY_MEMBER];
 } JobsArea;
 
@@ -104,7 +107,7 @@ extern bool aq_jobs_lower_time(AqDatabase *db, TimestampTz when);
 /* job.c */
 extern void aq_job_enter_worker(void);
 
-/* room.c; for the launcher only */
+/* room.c, for the launcher only */
 extern void aq_room_want(AqDatabase *db);
 extern int	aq_room_compare(const ListCell *a, const ListCell *b);
 extern void aq_room_make(int wanted, int64 *next);

@@ -1,19 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * launcher.c
- *	  The background worker that sees to the others: every database with
- *	  queues has its worker from the server's start on.
+ *	  The background worker that starts the others, so that every database with
+ *	  queues has its worker from server start on.
  *
- * Delays, expirations and transactions in doubt go on while no session uses
- * the queues, so a start cannot wait for one.  Which databases have queues
- * cannot be seen from outside, so the launcher starts a worker in each of them
- * that can be connected to, a few at a time; a worker that finds nothing ends
- * again.  Afterwards the launcher sleeps until a worker has ended, or is wanted,
- * and starts it.  Where there are fewer places than databases that want one,
- * workers without anything to do leave, and the others take turns: see room.c.
+ * Delays, expirations and transactions in doubt must be handled even if no
+ * session uses the queues, so workers are not started on first use.  Only a
+ * process in a database can see whether it has queues, so the launcher starts
+ * a worker in each database that allows connections, a few at a time; a worker
+ * that finds no queues ends again.  Afterwards the launcher sleeps until a
+ * worker has ended or is requested, and starts one if necessary.  If there are
+ * fewer free worker slots than databases that need a worker, workers without
+ * work leave, and the others take turns: see room.c.
  *
- * It is connected to no database, so it hinders no command.  It starts when
- * recovery has finished, hence on a standby after the promotion.
+ * It is not connected to a database, so it does not block commands.  It starts
+ * when recovery has finished, so on a standby after the promotion.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -36,30 +37,36 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-/* how many databases are asked at a time whether they have queues */
+/* how many databases are checked for queues at the same time */
 #define MAX_PROBES 2
 
-/* until the next try where a worker cannot be started, microseconds: without a place; in a closed database */
+/*
+ * pause before the next try if a worker cannot be started, in microseconds: no
+ * free worker slot; connections not allowed
+ */
 #define SHORT_REST ((int64) 1000000)
 #define LONG_REST ((int64) 10000000)
 
-/* how long a database waits for a place before the log says so */
+/* how long a database waits for a worker slot before this is logged */
 #define PATIENCE ((int64) 5000000)
 
 PGDLLEXPORT void aq_launcher_main(Datum arg);
 
-/* A database as it was listed; the xmin of its row tells it from what it was before. */
+/*
+ * A database as it was listed.  A change of its row's xmin shows that it was
+ * altered.
+ */
 typedef struct Known
 {
 	Oid			oid;
 	TransactionId xmin;
 } Known;
 
-static List *databases = NIL;	/* of Known */
-static List *unseen = NIL;		/* their OIDs, to be asked */
+static List *databases = NIL;	/* list of Known */
+static List *unseen = NIL;		/* list of OIDs of databases to check for queues */
 static uint32 changes_seen;
-static bool complained;			/* in the log, since there was a place for all that wanted one */
-static bool directory_full;		/* the same, of the directory */
+static bool complained;			/* logged since the last time that all databases had a worker slot */
+static bool directory_full;		/* the same for a full directory */
 
 void
 aq_launcher_register(void)
@@ -81,7 +88,7 @@ is_connectable(Form_pg_database database)
 	return database->datallowconn && !aq_database_half_dropped(database);
 }
 
-/* Was the database asked, or will it be, as it is now? */
+/* Is the database listed with this xmin? */
 static bool
 is_known(List *databases, Oid oid, TransactionId xmin)
 {
@@ -104,7 +111,7 @@ list_database(HeapTuple tuple, List *before)
 	TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
 	Known	   *known;
 
-	/* a template's queues are for its copies */
+	/* queues in a template serve only its copies */
 	if (!is_connectable(database) || database->datistemplate)
 		return;
 	known = palloc(sizeof(Known));
@@ -114,7 +121,7 @@ list_database(HeapTuple tuple, List *before)
 		unseen = list_append_unique_oid(unseen, database->oid);
 }
 
-/* Those that are new, or were altered, since the last time are to be asked: they may have queues in use. */
+/* Lists the databases.  New and altered ones will be checked for queues. */
 static void
 list_databases(void)
 {
@@ -182,7 +189,7 @@ sooner(int64 *next, int64 at)
 		*next = at;
 }
 
-/* When, by our clock, a time of the jobs will have come. */
+/* Converts a time of the jobs to a time of aq_clock_us(). */
 static int64
 clock_at(TimestampTz time)
 {
@@ -211,7 +218,7 @@ complain_of_directory(void)
 					aq_jobs_max_databases));
 }
 
-/* Have the next databases asked, a few at a time. */
+/* Starts the check of the next databases for queues, a few at a time. */
 static void
 ask_databases(int probes, int64 *next)
 {
@@ -240,7 +247,7 @@ ask_databases(int probes, int64 *next)
 	directory_full = false;
 }
 
-/* Databases that are being asked, or will be at once. */
+/* The number of databases that are being checked for queues. */
 static int
 count_probes(void)
 {
@@ -257,7 +264,10 @@ count_probes(void)
 	return probes;
 }
 
-/* Does the entry's database want a worker that it has not?  If not yet, *next becomes the time to look again. */
+/*
+ * Does the entry's database need a worker to be started now?  If only later,
+ * *next is set to that time.
+ */
 static bool
 wants_worker(AqDatabase *db, int64 *next)
 {
@@ -266,7 +276,7 @@ wants_worker(AqDatabase *db, int64 *next)
 	Oid			oid = db->oid;
 
 	if (!OidIsValid(oid) || db->stops > 0)
-		return false;			/* the command that stops it wakes us */
+		return false;			/* the command that has stopped it will wake us */
 	if (db->worker_pid != 0 || aq_jobs_is_coming(db, now))
 	{
 		if (db->worker_pid == 0)
@@ -275,7 +285,7 @@ wants_worker(AqDatabase *db, int64 *next)
 	}
 	if (!db->used && !db->ask)
 	{
-		aq_jobs_forget_database(oid, true); /* it has answered */
+		aq_jobs_forget_database(oid, true); /* it has no queues */
 		return false;
 	}
 	if (now < rest_until)
@@ -294,7 +304,10 @@ wants_worker(AqDatabase *db, int64 *next)
 	return true;
 }
 
-/* Those that want one, and can have it; what a dropped database has left is forgotten. */
+/*
+ * Lists the databases that need a worker and allow connections; removes the
+ * entries of dropped databases.
+ */
 static List *
 list_wanting(int64 *next)
 {
@@ -313,7 +326,10 @@ list_wanting(int64 *next)
 				aq_jobs_forget_database(oid, false);
 				break;
 			case DATABASE_CLOSED:
-				/* the command that opens it has it asked again */
+				/*
+				 * it will be checked again when it is altered to allow
+				 * connections
+				 */
 				if (aq_jobs_begin_answer(db))
 					aq_jobs_forget_database(oid, true);
 				else
@@ -329,8 +345,9 @@ list_wanting(int64 *next)
 }
 
 /*
- * The first of them has waited longest.  A place that is taken by another
- * database's worker may become free soon; that of a worker of others may not.
+ * Called when no worker slot is free.  Asks workers of other databases to
+ * leave.  Slots used by other extensions may stay occupied, so a long wait of
+ * the first database, which has waited longest, is logged.
  */
 static void
 await_place(List *wanting, int64 *next)
@@ -346,7 +363,7 @@ await_place(List *wanting, int64 *next)
 	complain_of_worker(first->oid);
 }
 
-/* When to look again; 0: when woken. */
+/* Starts missing workers; returns when to check again, or 0: when woken. */
 static int64
 start_missing(void)
 {
@@ -405,6 +422,6 @@ aq_launcher_main(Datum arg)
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 	}
-	/* the postmaster starts us again, unless it ends itself */
+	/* the postmaster restarts us, unless the server shuts down */
 	proc_exit(1);
 }

@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * room.c
- *	  Making room: which workers leave when more databases want one than there
- *	  are places.
+ *	  Selects the workers that must leave when there are fewer worker slots
+ *	  than databases that need a worker.
  *
- * The launcher asks workers to leave; a worker does so after its round, when
- * nothing is due, and what it will have to do stays in its database's entry: the
- * launcher starts it again when it is posted or due.  First those leave that
- * have nothing to do for the longest time.  One that always has something to do
- * leaves when it has been there for a while, and waits for its next turn.  The
- * database that has waited longest comes first.
+ * The launcher asks workers to leave; a worker leaves after its round, when no
+ * work is due.  The time of its next work remains in its database's entry: the
+ * launcher starts it again when it is posted or due.  The workers whose next
+ * work is latest leave first.  A worker that always has work leaves after some
+ * time and waits for its next turn.  Free slots go to the database that has
+ * waited longest.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -20,14 +20,17 @@
 #include "storage/proc.h"
 #include "utils/timestamp.h"
 
-/* how long a worker stays at least, microseconds: it starts in a few thousand */
+/*
+ * minimum run time of a worker in microseconds, without and with work; its
+ * start takes a few thousand
+ */
 #define STAY ((int64) 100000)
 #define BUSY_STAY ((int64) 1000000)
 
-/* how long the place of a worker that has ended may not be free yet */
+/* how long the slot of a worker that has ended may still be occupied */
 #define SLOT_DELAY ((int64) 100000)
 
-/* The database wants a worker from now on, if it did not yet. */
+/* Notes that the database waits for a worker slot, if it does not already. */
 void
 aq_room_want(AqDatabase *db)
 {
@@ -38,7 +41,7 @@ aq_room_want(AqDatabase *db)
 	}
 }
 
-/* Those that have waited longest first. */
+/* Sorts the databases that have waited longest first. */
 int
 aq_room_compare(const ListCell *a, const ListCell *b)
 {
@@ -48,7 +51,7 @@ aq_room_compare(const ListCell *a, const ListCell *b)
 	return first < second ? -1 : first > second;
 }
 
-/* When the worker has something to do: 0 for now, or later. */
+/* When the worker has work to do: 0 for now, or a time. */
 static int64
 next_use(AqDatabase *db)
 {
@@ -59,7 +62,10 @@ next_use(AqDatabase *db)
 	return next == 0 ? PG_INT64_MAX : (int64) next;
 }
 
-/* Does the entry have a worker that may be asked to leave now?  If only later, *next is when. */
+/*
+ * Does the entry have a worker that may be asked to leave now?  If only later,
+ * sets *next to that time.
+ */
 static bool
 can_leave(AqDatabase *db, int64 *next)
 {
@@ -75,7 +81,10 @@ can_leave(AqDatabase *db, int64 *next)
 	return false;
 }
 
-/* Of two workers that may leave: the one that is used later, or has been there longer. */
+/*
+ * Should the first of two workers leave rather than the second?  The one with
+ * later work should, or the one that has run longer.
+ */
 static bool
 is_better(AqDatabase *db, AqDatabase *than)
 {
@@ -101,14 +110,17 @@ ask_one_to_leave(int64 *next)
 	if (chosen == NULL)
 		return false;
 	chosen->leave = true;
-	/* it may have ended meanwhile: then another process wakes in vain */
+	/*
+	 * if the worker has ended meanwhile, another process may be woken
+	 * needlessly
+	 */
 	proc = chosen->worker_proc;
 	if (proc != NULL)
 		SetLatch(&proc->procLatch);
 	return true;
 }
 
-/* Has the worker been asked to leave, and its place not been free yet? */
+/* Was the worker asked to leave, and is its slot not free yet? */
 static bool
 is_leaving(const AqDatabase *db)
 {
@@ -117,9 +129,9 @@ is_leaving(const AqDatabase *db)
 }
 
 /*
- * As many workers are to leave as databases want one and have none.  Those that
- * have been asked before count; when none wants one any more, all may stay.
- * *next: when to call it again, if that is sooner.
+ * Asks as many workers to leave as there are databases that wait for one,
+ * including workers that were asked before.  If no database waits, all may
+ * stay.  Sets *next to the time of the next call, if that is sooner.
  */
 void
 aq_room_make(int wanted, int64 *next)

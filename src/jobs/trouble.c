@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * trouble.c
- *	  Jobs that fail: when they run again, and what the log says of it.
+ *	  Failing jobs: when they run again, and when the failure is logged.
  *
- * A cause such as a full disk lasts, and sessions ask for the job again and
- * again meanwhile.  So the time of the next try is up to the worker: each
- * failure doubles the pause.  The log says what has happened once for each
- * cause, then once in a while, and when the job has run without it.
+ * A cause such as a full disk may last, while sessions post the job again and
+ * again.  So the worker decides when to retry: each failure doubles the pause.
+ * Each cause is logged once and then once in a while; a run without an error
+ * after failures is logged, too.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -21,14 +21,17 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* the pause after the first failure, and the longest one, microseconds */
+/* the pause after the first failure, and the longest one, in microseconds */
 #define FIRST_PAUSE ((int64) 1000000)
 #define LONGEST_PAUSE ((int64) 5000000)
 
-/* how often the log repeats the same cause, microseconds */
+/* interval at which the same cause is logged again, in microseconds */
 #define LOG_AGAIN ((int64) 600000000)
 
-/* Where an error was raised and why, without the names and numbers in it. */
+/*
+ * Identifies the cause: where and why the error was raised, without the names
+ * and numbers in the message.
+ */
 static uint32
 cause_of(const ErrorData *error)
 {
@@ -49,7 +52,7 @@ aq_trouble_failed(AqTrouble *trouble, MemoryContext context)
 	MemoryContextSwitchTo(context);
 	error = CopyErrorData();
 	cause = cause_of(error);
-	/* the worker that is to end has cancelled the job itself */
+	/* not a failure if the worker has cancelled the job because it must end */
 	if (!ShutdownRequestPending || error->sqlerrcode != ERRCODE_QUERY_CANCELED)
 	{
 		if (cause != trouble->cause || now - trouble->logged >= LOG_AGAIN)
@@ -72,8 +75,8 @@ aq_trouble_failed(AqTrouble *trouble, MemoryContext context)
 }
 
 /*
- * The cause may be there still, because the job had nothing to do this time: the
- * same one is not logged again at once.
+ * Keeps the cause, because it may persist even if the job had no work this
+ * time: then it is not logged again at once.
  */
 void
 aq_trouble_succeeded(AqTrouble *trouble, const char *name)

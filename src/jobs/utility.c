@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * utility.c
- *	  The utility hook: commands that need a database without sessions first
- *	  end the worker there, and the launcher starts it again; after
- *	  COMMIT PREPARED and ROLLBACK PREPARED what they have decided is settled.
+ *	  The utility hook.  Before commands that require a database without
+ *	  sessions, the worker is ended; the launcher starts it again afterwards.
+ *	  After COMMIT PREPARED and ROLLBACK PREPARED, callbacks settle the
+ *	  transaction.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -26,7 +27,7 @@
 #include "tcop/utility.h"
 #include "utils/syscache.h"
 
-/* how long to wait for a worker's end, microseconds */
+/* how long to wait for the end of a worker, in microseconds */
 #define STOP_TIMEOUT ((int64) 10000000)
 
 static ProcessUtility_hook_type previous_hook;
@@ -36,9 +37,9 @@ static int	ncommand_done;
 static AqPreparedEnded prepared_ended;
 static Node *running;			/* the innermost command */
 
-/* if the transaction commits */
+/* actions if the transaction commits */
 static bool extension_gone;
-static bool databases_changed;	/* one was made, or another setting of it */
+static bool databases_changed;	/* a database was created or altered */
 static bool queues_restored;
 
 void
@@ -60,7 +61,9 @@ aq_utility_command(void)
 	return running;
 }
 
-/* The database the command needs for itself, or InvalidOid. */
+/*
+ * The database that the command requires to have no sessions, or InvalidOid.
+ */
 static Oid
 wanted_database(Node *command)
 {
@@ -137,7 +140,10 @@ may_create_databases(void)
 	return may;
 }
 
-/* May the command do this?  A template may be copied by roles that do not own it. */
+/*
+ * May the role run this command on the database?  A template may be copied by
+ * roles that do not own it.
+ */
 static bool
 may_have_database(Node *command, Oid database)
 {
@@ -145,7 +151,11 @@ may_have_database(Node *command, Oid database)
 		(IsA(command, CreatedbStmt) && is_template(database) && may_create_databases());
 }
 
-/* May the command make or drop the extension, itself or with what it depends on?  Then the extension, or InvalidOid. */
+/*
+ * Can the command create or drop the extension, directly or by dropping an
+ * object that it depends on?  Then sets *extension to the current one, or
+ * InvalidOid.
+ */
 static bool
 concerns_extension(Node *command, Oid *extension)
 {
@@ -163,10 +173,11 @@ concerns_extension(Node *command, Oid *extension)
 }
 
 /*
- * After such a command.  The session that drops the extension attaches now,
- * because that may fail, and nothing may after the commit.  One that makes it
- * holds a lock until its transaction ends, so that the worker does not take an
- * extension that it cannot see yet for dropped: see aq_job_extension().
+ * Called after such a command.  If the extension was dropped, the session
+ * attaches now, because that may fail, which is not allowed after the commit.
+ * If it was created, the session holds a lock until its transaction ends, so
+ * that the worker, which cannot see the extension yet, does not regard it as
+ * dropped: see aq_job_extension().
  */
 static void
 note_extension(Oid before)
@@ -193,12 +204,14 @@ is_prepared_end(Node *command)
 	return kind == TRANS_STMT_COMMIT_PREPARED || kind == TRANS_STMT_ROLLBACK_PREPARED;
 }
 
-/* Attaches now, because that may fail, and nothing may after the commit. */
+/*
+ * Attaches now, because that may fail, which is not allowed after the commit.
+ */
 void
 aq_utility_note_restored(void)
 {
 	if (aq_jobs_area == NULL)
-		return;					/* not preloaded */
+		return;					/* the library was not preloaded */
 	aq_session_attach();
 	queues_restored = true;
 }
@@ -246,7 +259,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	bool		changes_databases = IsA(command, CreatedbStmt) || IsA(command, AlterDatabaseStmt);
 
 	if (ends_prepared)
-		aq_session_attach();	/* which may fail, so not after it */
+		aq_session_attach();	/* before the command, because it may fail */
 	if (OidIsValid(oid) && may_have_database(command, oid))
 		db = aq_jobs_stop(oid);
 
@@ -286,7 +299,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	{
 		if (prepared_ended)
 			prepared_ended();
-		aq_jobs_post_check();	/* it may have dropped the extension */
+		aq_jobs_post_check();	/* the prepared transaction may have dropped the extension */
 	}
 }
 

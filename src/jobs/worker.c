@@ -24,21 +24,27 @@
 
 #define MAX_JOBS 8
 
-/* how long a worker goes on that has more to do, while another database's wants its place, microseconds */
+/*
+ * how long a worker that always has work may run while another database needs
+ * its slot, in microseconds
+ */
 #define TURN ((int64) 1000000)
 
-/* when it looks again for an extension that a session is making, microseconds */
+/*
+ * pause before the next check for an extension that a session is creating, in
+ * microseconds
+ */
 #define LOOK_AGAIN ((int64) 1000000)
 
 static const AqJob *jobs[MAX_JOBS];
 static AqTrouble troubles[MAX_JOBS];
 static volatile sig_atomic_t in_job;
 static int	njobs;
-static bool leaving;			/* in this round */
-static AqWorkerEnd ending = AQ_WORKER_FAILED;	/* if it ends now */
+static bool leaving;			/* leaves after this round */
+static AqWorkerEnd ending = AQ_WORKER_FAILED;	/* the reason if the worker ends now */
 static emit_log_hook_type previous_log_hook;
 static AqDatabase *database;
-static char *database_name;		/* whoever renames the database ends the worker first */
+static char *database_name;		/* does not change: renaming the database ends the worker */
 
 PGDLLEXPORT void aq_worker_main(Datum arg);
 
@@ -62,8 +68,8 @@ aq_worker_is_leaving(void)
 }
 
 /*
- * SIGTERM.  The job that runs is cancelled, as a statement is, so that it
- * leaves shared memory in order and the work that is left to the next worker.
+ * Handles SIGTERM.  Cancels the running job, like a statement, so that it
+ * leaves shared memory in order and the remaining work to the next worker.
  */
 static void
 end_worker(SIGNAL_ARGS)
@@ -80,7 +86,7 @@ end_worker(SIGNAL_ARGS)
 	errno = save_errno;
 }
 
-/* From here on, or no longer, SIGTERM cancels. */
+/* Sets whether SIGTERM cancels, which it does only in a job. */
 static void
 be_in_job(bool in)
 {
@@ -89,7 +95,7 @@ be_in_job(bool in)
 		QueryCancelPending = false;
 	else if (ShutdownRequestPending)
 	{
-		/* the signal came before the job had begun */
+		/* the signal came before the job began */
 		QueryCancelPending = true;
 		InterruptPending = true;
 	}
@@ -103,7 +109,7 @@ worker_exit(int code, Datum arg)
 	aq_jobs_wake_launcher();
 }
 
-/* What ends it is shown in aq.workers. */
+/* Records the error that ends the worker, for aq.workers. */
 static void
 note_fatal(ErrorData *error)
 {
@@ -122,14 +128,17 @@ is_needed(void)
 	return false;
 }
 
-/* A background worker's lines in the log do not say by themselves which database it is in. */
+/*
+ * Error context with the database's name, which log lines of a background
+ * worker lack.
+ */
 static void
 job_context(void *job)
 {
 	errcontext("job \"%s\" of the pgaq worker for database \"%s\"", ((const AqJob *) job)->name, database_name);
 }
 
-/* Run one job; returns when it wants to run again. */
+/* Runs one job; returns when it wants to run again. */
 static TimestampTz
 run_job(int number)
 {
@@ -192,14 +201,16 @@ note_database_name(void)
 	aq_job_commit(false);
 }
 
-/* What ALTER DATABASE and ALTER ROLE set for sessions is not for the worker. */
+/*
+ * Overrides settings that ALTER DATABASE or ALTER ROLE have made for sessions.
+ */
 static void
 set_parameters(void)
 {
 	static const char *const parameters[][2] = {
 		{"synchronous_commit", "off"},
 		{"search_path", "pg_catalog, pg_temp"},
-		{"lock_timeout", "1s"}, /* no job waits for locks of users; if one has been overlooked, not for long */
+		{"lock_timeout", "1s"}, /* jobs should never wait for locks of users; if one does, then briefly */
 		{"statement_timeout", "0"},
 		{"transaction_timeout", "0"},	/* from PostgreSQL 17 on */
 		{"default_transaction_isolation", "read committed"},
@@ -213,8 +224,9 @@ set_parameters(void)
 }
 
 /*
- * Has the extension been dropped?  Then the queues in memory go, and the worker
- * with them: in one transaction, before a session can use the next extension.
+ * Has the extension been dropped?  Then the queues in memory are dropped, and
+ * the worker ends.  This is done in one transaction, before a session can
+ * create the extension again.
  */
 static bool
 is_over(void)
@@ -240,18 +252,19 @@ is_over(void)
 }
 
 /*
- * After a round that was its last: others want its place, and it has nothing to
- * do now.  A worker that never comes to an end has its turn.
+ * May the worker leave after this round?  Another database needs its slot, and
+ * it has no work now.  A worker that always has work leaves at the end of its
+ * turn.
  */
 static bool
 may_leave(void)
 {
-	/* a round that was cut short has not run all that was due */
+	/* an interrupted round has not run all jobs that were due */
 	return leaving && !ShutdownRequestPending &&
 		(!aq_jobs_is_due(database) || aq_clock_us() - database->came_at >= TURN);
 }
 
-/* Until a post, a time, or the launcher that wants its place. */
+/* Sleeps until a post, the time of the next work, or a request to leave. */
 static void
 wait_for_work(void)
 {
@@ -262,11 +275,17 @@ wait_for_work(void)
 		return;
 	if (next != 0)
 		sleep_us = Max((TimestampTz) next - GetCurrentTimestamp(), 0);
-	/* a post sets the flag, then the latch: seen by the test above, when it is called again */
+	/*
+	 * a post sets the flag, then the latch; the flag is checked above at the
+	 * next call
+	 */
 	aq_event_sleep(AQ_EVENT_JOB_IDLE, 0, 0, 0, sleep_us);
 }
 
-/* Does the database have no queue, and was the worker started to find out? */
+/*
+ * Was the worker started to find out whether there are queues, and are there
+ * none?
+ */
 static bool
 answers_no(void)
 {
@@ -281,7 +300,7 @@ aq_worker_main(Datum arg)
 {
 	Oid			oid = DatumGetObjectId(arg);
 
-	/* connecting may wait for a lock: end at once when asked to */
+	/* connecting may wait for a lock, so SIGTERM ends the process at once */
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
@@ -300,7 +319,10 @@ aq_worker_main(Datum arg)
 
 	set_parameters();
 
-	/* the launcher asks in each database whether it uses pgaq */
+	/*
+	 * the launcher starts a worker in each database to find out whether it
+	 * uses pgaq
+	 */
 	if (answers_no())
 		proc_exit(0);
 	ending = AQ_WORKER_BROKEN;

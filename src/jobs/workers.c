@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * workers.c
- *	  What aq.workers shows: the databases in the directory, and what has become
- *	  of their workers.
+ *	  The function under aq.workers: the databases in the directory and the
+ *	  states of their workers.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -32,7 +32,7 @@ state_of(const AqDatabase *db, bool due)
 	return db->wanted_since != 0 ? "waiting" : "starting";
 }
 
-/* What it waits for, if that is no matter of course; NULL: nothing. */
+/* What the worker waits for, if that is unusual; NULL: nothing. */
 static const char *
 problem_of(const char *state)
 {
@@ -55,7 +55,10 @@ hint_of(const char *state)
 	return NULL;
 }
 
-/* The worker's last error; what this database's encoding may lack is replaced. */
+/*
+ * The worker's last error; if its encoding differs, non-ASCII bytes are
+ * replaced.
+ */
 static const char *
 error_of(AqDatabase *db)
 {
@@ -68,7 +71,10 @@ error_of(AqDatabase *db)
 	return db->error;
 }
 
-/* Database, state, since when, process, when it is due, problem, last error, when that was, hint. */
+/*
+ * Database, state, start of the state, process, next due time, problem, last
+ * error, its time, hint.
+ */
 AQ_ROWS(aq_workers_view)
 {
 	for (int i = 0; i < aq_jobs_max_databases; i++)
