@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * classic.c
- *	  The record of part "classic", and of its store.
+ *	  The AqPart and the AqStore of part "classic".
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

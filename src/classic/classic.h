@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * classic.h
- *	  The door of part "classic": the store of queue tables.
+ *	  The public header of part "classic": the store of queue tables.
  *
- * It is reached through its AqStore record only; see queue/store.h.
+ * Other parts use it only through its AqStore; see queue/store.h.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

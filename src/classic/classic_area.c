@@ -14,7 +14,10 @@ ClassicQueue *aq_classic_area_queues;
 Retry	   *aq_classic_area_retries;
 pg_atomic_uint32 *aq_classic_area_takers;
 
-/* rolled back dequeues that are not counted yet, and what may become one */
+/*
+ * capacity for rolled back dequeues that are not counted yet, and for running
+ * dequeues
+ */
 uint32
 aq_classic_area_max_retries(void)
 {

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * classic_check.c
- *	  For aq.check(): does what memory knows of a queue in a queue table agree
- *	  with its rows?
+ *	  For aq.check(): does shared memory agree with the rows of a queue in a
+ *	  queue table?
  *
- * A range that covers a row which can be dequeued is the worst difference:
- * walks pass the message by until the server restarts.  Rows are read with a
- * fresh snapshot; one in flight in a transaction, prepared or not, and one
- * whose retry count is to be written may lie in a range.
+ * The worst difference is a range that covers a row which can be dequeued:
+ * walks skip the message until the server restarts.  Rows are read with a new
+ * snapshot; a range may cover a row that a transaction, prepared or not, has
+ * in flight, or whose retry count must still be written.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -26,7 +26,7 @@
 #include "storage/procarray.h"
 #include "utils/snapmgr.h"
 
-/* Latch not held: the caller copes with lists that change. */
+/* The latch is not held, so lists may change; the caller allows for that. */
 static uint32
 chunks_of(const ClassicQueue *cq)
 {
@@ -59,7 +59,7 @@ aq_classic_check_chunks(AqQueueShm *shm)
 
 /* --- ranges ------------------------------------------------------------------------ */
 
-/* Every consumer's ranges, when they are needed. */
+/* Copies of the consumers' ranges, made when needed. */
 typedef struct RangeCopies
 {
 	AqQueueShm *shm;
@@ -87,7 +87,7 @@ read_ranges(RangeCopies *ranges)
 	}
 }
 
-/* Can a transaction dequeue the row, which the snapshot shows? */
+/* Can a transaction dequeue the row, which is visible to the snapshot? */
 static bool
 is_free(AqQueueShm *shm, HeapTupleHeader header, int position, const Key *key)
 {
@@ -98,7 +98,7 @@ is_free(AqQueueShm *shm, HeapTupleHeader header, int position, const Key *key)
 	if ((header->t_infomask & HEAP_XMAX_IS_MULTI) || TransactionIdIsInProgress(xmax))
 		return false;
 	if (TransactionIdDidCommit(xmax) && !HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask))
-		return false;			/* changed since the snapshot was taken */
+		return false;			/* changed after the snapshot was taken */
 	return !aq_retry_list_pending(shm, position, key, xmax);
 }
 
@@ -182,7 +182,7 @@ is_consumer(const AqQueue *queue, int position)
 	return false;
 }
 
-/* As load() counts them. */
+/* Counts as the load of a queue does. */
 static void
 check_lag(AqQueue *queue, AqFindings *findings)
 {
@@ -225,7 +225,10 @@ count_retries(ClassicQueue *cq)
 	return n;
 }
 
-/* Entries of prepared transactions that have ended; the worker is told, and asks twice a second. */
+/*
+ * Checks for entries of prepared transactions that have ended; the worker is
+ * notified, and checks twice a second.
+ */
 static void
 check_retries(AqQueue *queue, AqFindings *findings)
 {
@@ -243,7 +246,10 @@ aq_classic_check(AqQueue *queue, AqFindings *findings)
 {
 	check_ranges(queue, findings);
 	check_retries(queue, findings);
-	/* what this transaction has done itself, a snapshot shows */
+	/*
+	 * the snapshot also shows changes of this transaction, which are not
+	 * counted yet
+	 */
 	if (!queue->shm->converted && !aq_pins_is_used(queue->shm))
 		check_lag(queue, findings);
 }
@@ -288,7 +294,7 @@ aq_classic_check_pool(AqFindings *findings)
 		n += count_retries(cq);
 		aq_latch_free(&cq->latch);
 	}
-	/* transactions have reserved the others */
+	/* running transactions have reserved the others */
 	if (n > total || (n < total && other_transactions() == 0 && !TransactionIdIsValid(GetTopTransactionIdIfAny())))
 		aq_finding_add(findings, "retries", "entries, free or used", n, total, NULL);
 }

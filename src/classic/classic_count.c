@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * classic_count.c
- *	  For aq.metrics(): how many messages of a queue table's queue are ready,
- *	  delayed and in flight.
+ *	  For aq.metrics(): numbers of ready, delayed and in-flight messages of a
+ *	  queue in a queue table.
  *
- * Only the rows say it, so the worker walks over each consumer's order index now and
- * then, when aq.metrics() has asked for it, and notes when it did.
+ * Only the rows have this information, so the worker walks over each
+ * consumer's order index from time to time, when aq.metrics() has requested
+ * it, and records the time.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -16,7 +17,10 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
-/* counts are good for so long, microseconds, and for so many times what counting took */
+/*
+ * counts are valid for this time in microseconds, and for this multiple of the
+ * time that counting took
+ */
 #define COUNT_AGAIN ((int64) 10000000)
 #define COUNT_SHARE 50
 
@@ -28,7 +32,7 @@ typedef struct Count
 	TimestampTz oldest;
 } Count;
 
-/* Since when could the message be dequeued? */
+/* The time at which the message became ready. */
 static TimestampTz
 ready_since(TupleTableSlot *message)
 {
@@ -42,7 +46,10 @@ ready_since(TupleTableSlot *message)
 	return Max(enqueued, ready_at);
 }
 
-/* A ready message; of a topic's, the first one's time is looked up in the other table. */
+/*
+ * Counts a ready message; in a topic, the time of the first one is looked up
+ * in the table of messages.
+ */
 static void
 count_ready(Count *count, QueueScans *scans, RowScan *rows, const Key *key)
 {
@@ -68,7 +75,7 @@ count_row(Count *count, QueueScans *scans, RowScan *rows, const Key *key, Timest
 	slot_getsomeattrs(slot, COL_NEXT_AT + 1);
 	state = DatumGetInt16(slot->tts_values[COL_STATE]);
 	if (state == STATE_EXPIRED && scans->queue->multi)
-		return;					/* failed: the consumer is done with it */
+		return;					/* failed, so the consumer has finished with it */
 	if (TransactionIdIsValid(rows->dirty.xmax))
 		count->in_flight++;
 	else if (state == STATE_WAITING)
@@ -105,7 +112,7 @@ count_consumer(QueueScans *scans, int position)
 	pg_atomic_write_u64(&consumer->counted_at, now);
 }
 
-/* Nothing is said of a table that a user has locked: aq.metrics() asks again. */
+/* Skips a table that a user has locked: aq.metrics() will request it again. */
 void
 aq_classic_count_job(int32 id, AqQueueShm *shm)
 {
@@ -133,7 +140,7 @@ aq_classic_count_job(int32 id, AqQueueShm *shm)
 	pg_atomic_write_u64(&classic_queue(shm)->count_from, end + Max(COUNT_AGAIN, COUNT_SHARE * (end - begin)));
 }
 
-/* What was counted last; has it counted again if that was long ago. */
+/* Returns the last counts; requests new ones if they are too old. */
 void
 aq_classic_count_measure(AqQueue *queue, AqMeasure *measures, int n)
 {

@@ -1,8 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * classic_damage.c
- *	  In builds with TEST_POINTS=1: makes in shared memory what aq.check() is to
- *	  find of a queue in a queue table.  by: 1 makes it, -1 undoes it.
+ *	  For builds with TEST_POINTS=1: damages the shared memory of a queue in a
+ *	  queue table, so that aq.check() must find it. by: 1 makes the damage, -1
+ *	  undoes it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -3,9 +3,9 @@
  * classic_doubts.c
  *	  Prepared transactions that have used queue tables.
  *
- * A prepared transaction commits and rolls back without a callback.  The worker
- * asks again and again whether it has ended.  Until then, walks do not count as
- * gone what it has taken.
+ * COMMIT PREPARED and ROLLBACK PREPARED call no callback of the transaction,
+ * so the worker checks periodically whether it has ended.  Until then, walks
+ * do not regard the rows that it has taken as gone.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -18,10 +18,12 @@
 #include "storage/procarray.h"
 #include "utils/snapmgr.h"
 
-/* how long until the worker asks again about prepared transactions, microseconds */
+/*
+ * interval at which the worker checks prepared transactions, in microseconds
+ */
 #define DOUBT_AGAIN ((int64) 200000)
 
-/* The transaction in which xid is, while that is known. */
+/* The top-level transaction of xid, while it is known. */
 TransactionId
 aq_classic_doubts_top(TransactionId xid)
 {
@@ -30,7 +32,7 @@ aq_classic_doubts_top(TransactionId xid)
 	return SubTransGetTopmostTransaction(xid);
 }
 
-/* Is xid, which is in progress, of a prepared transaction? */
+/* Does xid, which is in progress, belong to a prepared transaction? */
 bool
 aq_classic_doubts_has(TransactionId xid)
 {
@@ -89,7 +91,7 @@ aq_classic_doubts_any(AqQueueShm *shm)
 	return false;
 }
 
-/* xid: invalid for all of the queue's. */
+/* xid: invalid for all entries of the queue. */
 static void
 drop_doubt(uint32 queue, TransactionId xid)
 {
@@ -113,7 +115,10 @@ aq_classic_doubts_forget(uint32 queue)
 
 /* --- the worker's job -------------------------------------------------------------- */
 
-/* Drop the entries of those that have ended; true when some are left for the queue. */
+/*
+ * Removes the entries of transactions that have ended; returns true if the
+ * queue still has entries.
+ */
 static bool
 sweep_doubts(uint32 queue, bool *ended)
 {

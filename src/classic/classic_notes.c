@@ -1,22 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * classic_notes.c
- *	  What the transaction has done with queue tables, and how that ends.
+ *	  The transaction's actions on queue tables, and their effects at its end.
  *
- * The rows are PostgreSQL's own, so a commit or rollback needs nothing of us
- * to be right.  A note is for what goes with it: waking waiters, counting,
- * announcing what can be dequeued again, and having the worker write the
- * retry counts of what was rolled back.
+ * The rows are ordinary rows of PostgreSQL, so a commit or rollback of them
+ * needs no action.  Notes are for the effects beside the rows: waking waiters,
+ * counting, announcing rows that can be dequeued again, and having the worker
+ * write the retry counts of rolled back dequeues.
  *
- * A note sums up what a subtransaction did for one consumer.  Committing the
- * subtransaction hands it to the parent, aborting settles it.  The callbacks
- * neither allocate nor raise: what a rollback hands to the worker is reserved
- * when the note is made.
+ * A note sums up the actions of a subtransaction for one consumer.  If the
+ * subtransaction commits, the note passes to the parent; if it aborts, the
+ * note is settled.  The callbacks do not allocate memory or raise errors: the
+ * entry that a rollback passes to the worker is reserved when the note is
+ * made.
  *
- * A prepared transaction commits and rolls back without a callback: what it
- * has taken is announced when it is prepared, walks do not count it as gone
- * (aq_classic_doubts_has), and the worker watches it, to wake waiters when it ends,
- * and to count what was rolled back.
+ * COMMIT PREPARED and ROLLBACK PREPARED call no callback: the rows taken are
+ * announced when the transaction is prepared, walks do not regard them as gone
+ * (aq_classic_doubts_has), and the worker watches the transaction, to wake
+ * waiters when it ends, and to count rolled back dequeues.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -34,7 +35,7 @@ typedef struct Note
 	AqQueueShm *shm;
 	Effect		effect;
 	SubTransactionId subid;
-	uint32		retry;			/* reserved; 0 none */
+	uint32		retry;			/* reserved entry; 0: none */
 	TransactionId first,
 				last;
 	Key			lowest,
@@ -45,7 +46,7 @@ typedef struct Note
 static Note *notes;
 static int	nnotes,
 			notes_size;
-static int	cursor;				/* where the latest note was found */
+static int	cursor;				/* index of the note found last */
 
 /* --- retries to be written ------------------------------------------------------------ */
 
@@ -55,7 +56,10 @@ is_put(const Note *note)
 	return note->effect.kind == NOTE_PUT || note->effect.kind == NOTE_PUT_LATER;
 }
 
-/* From now on no session dequeues them before the worker has counted. */
+/*
+ * Passes the note's retry to the worker: no session dequeues its rows before
+ * the worker has written their counts.
+ */
 static void
 pass_retry(Note *note, TransactionId doubt)
 {
@@ -74,7 +78,10 @@ pass_retry(Note *note, TransactionId doubt)
 		aq_work_post(note->shm, AQ_WORK_RETRY);
 }
 
-/* Nothing but its number matters, when the transaction commits. */
+/*
+ * Passes a note of which only the number of messages matters, when the
+ * prepared transaction commits.
+ */
 static void
 pass_count(Note *note, TransactionId doubt)
 {
@@ -83,7 +90,10 @@ pass_count(Note *note, TransactionId doubt)
 	pass_retry(note, doubt);
 }
 
-/* A restart has left this.  The queue is being loaded. */
+/*
+ * Restores the note of a prepared transaction after a restart, while the queue
+ * is being loaded.
+ */
 void
 aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt)
 {
@@ -107,7 +117,7 @@ aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt)
 static Note *
 find_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid)
 {
-	/* notes are made, and looked for, in the same order again and again */
+	/* notes are often made and searched in the same order repeatedly */
 	for (int i = 0; i < nnotes; i++)
 	{
 		int			at = (cursor + 1 + i) % nnotes;
@@ -168,8 +178,8 @@ widen_xids(Note *note, TransactionId first, TransactionId last)
 }
 
 /*
- * See to it that the next aq_classic_notes_add() of this kind needs no memory: a
- * row that was taken must not go without its note.
+ * Reserves memory for the next aq_classic_notes_add() of this kind, because a
+ * row that was taken must have a note.
  */
 void
 aq_classic_notes_reserve(AqQueueShm *shm, int position, NoteKind kind)
@@ -199,7 +209,7 @@ note_more(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n
 	return &note->effect;
 }
 
-/* key: of the one row; NULL for what is enqueued. */
+/* key: of the row; NULL for enqueued messages. */
 void
 aq_classic_notes_add(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n)
 {
@@ -217,7 +227,7 @@ aq_classic_notes_add_messages(AqQueueShm *shm, const AqPutOptions *options, uint
 		effect->expiring += n;
 }
 
-/* One row that was taken; enqueued: when. */
+/* Adds one row that was taken; enqueued: its enqueue time. */
 void
 aq_classic_notes_add_taken(AqQueueShm *shm, int position, NoteKind kind, const Key *key, TimestampTz enqueued)
 {
@@ -227,7 +237,10 @@ aq_classic_notes_add_taken(AqQueueShm *shm, int position, NoteKind kind, const K
 		aq_consumed_add(&effect->consumed, enqueued);
 }
 
-/* How many messages has the transaction enqueued, and not rolled back? */
+/*
+ * The number of messages that the transaction has enqueued and not rolled
+ * back.
+ */
 uint64
 aq_classic_notes_enqueued(AqQueueShm *shm)
 {
@@ -256,7 +269,7 @@ count_done(AqQueueShm *shm, const Effect *effect)
 	aq_lag_shrank(shm, effect->position);
 }
 
-/* It is committed.  Never raises. */
+/* Counts the effects of a committed transaction.  Never raises an error. */
 void
 aq_classic_notes_count(AqQueueShm *shm, const Effect *effect)
 {
@@ -300,13 +313,19 @@ wake_for_commit(const Note *note)
 		aq_waiters_wake(note->shm, note->effect.position, note->effect.n);
 }
 
-/* A waiter that is woken finds the counters as they are after the commit. */
+/*
+ * Updates all counters before waking waiters, so that these see the new
+ * values.
+ */
 static void
 settle_commits(void)
 {
 	for (int i = 0; i < nnotes; i++)
 	{
-		/* before the sharded store's commit: see queue/memory/store_xact.c */
+		/*
+		 * must be before the sharded store's commit: see
+		 * queue/memory/store_xact.c
+		 */
 		if (notes[i].effect.kind == NOTE_MESSAGES)
 			pg_atomic_fetch_add_u64(&notes[i].shm->table_puts, notes[i].effect.n);
 		aq_classic_notes_count(notes[i].shm, &notes[i].effect);
@@ -324,7 +343,7 @@ settle_abort(Note *note)
 {
 	if (note->effect.n > 0 && is_taken(note))
 	{
-		/* a session that ends does not count, see aq.dequeue */
+		/* the end of a session does not count as an attempt, see aq.dequeue */
 		if (note->effect.kind == NOTE_REMOVE && !proc_exit_inprogress)
 		{
 			pass_retry(note, InvalidTransactionId);
@@ -338,7 +357,7 @@ settle_abort(Note *note)
 	note->retry = 0;
 }
 
-/* Does nothing of it matter after a rollback? */
+/* Does the note matter only if the transaction commits? */
 static bool
 counts_at_end(const Note *note)
 {
@@ -362,7 +381,10 @@ settle_prepare(Note *note, TransactionId xid)
 	note->retry = 0;
 }
 
-/* Before it is prepared: from now on its rows count as not taken. */
+/*
+ * Called before the transaction is prepared: from now on, walks do not regard
+ * its rows as gone.
+ */
 static void
 add_doubts(void)
 {
@@ -371,7 +393,10 @@ add_doubts(void)
 
 	for (int i = 0; i < nnotes; i++)
 	{
-		/* without one the consumer's lag, or the queue's count, is off */
+		/*
+		 * if none is free, the consumer's lag or the queue's count becomes
+		 * wrong
+		 */
 		if (notes[i].effect.n > 0 && counts_at_end(&notes[i]) && notes[i].retry == 0)
 			notes[i].retry = aq_retry_list_reserve();
 		if (notes[i].shm == last)
@@ -409,7 +434,7 @@ pre_prepare(void)
 		return;
 	aq_commit_order_number();
 	add_doubts();
-	aq_takers_end();				/* nothing is announced when it rolls back */
+	aq_takers_end();				/* a rollback of the prepared transaction announces nothing */
 }
 
 static void
@@ -434,7 +459,10 @@ abort_transaction(void)
 	nnotes = 0;
 }
 
-/* Pass the note to the parent, which may have one of the same consumer and kind. */
+/*
+ * Passes the note to the parent, which may already have one for the same
+ * consumer and kind.
+ */
 static void
 pass_to_parent(int i, SubTransactionId parent)
 {

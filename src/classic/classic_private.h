@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * classic_private.h
- *	  What the files of part "classic" share.
+ *	  Declarations shared by the files of part "classic".
  *
  * A queue table is two heap tables: aq_data.t<id>, one row per message, and,
  * when its queues are topics, aq_data.c<id>, one row per message and consumer.
@@ -31,29 +31,32 @@
 
 enum
 {
-	/* of both */
+	/* of both tables */
 	COL_QUEUE, COL_POSITION, COL_STATE, COL_ATTEMPTS, COL_KEY1, COL_KEY2, COL_STEP, COL_NEXT_AT,
 	COL_DEQUEUE_TIME, COL_DEQUEUE_USER, COL_DEQUEUE_XID, COL_CONSUMER_COLUMNS,
-	/* of messages */
+	/* of the table of messages */
 	COL_ODD = COL_CONSUMER_COLUMNS, COL_ID, COL_PRIORITY, COL_ENQUEUE_TIME, COL_ENQUEUE_USER,
 	COL_ENQUEUE_XID, COL_SESSION, COL_READY_AT, COL_EXPIRES_AT, COL_CORRELATION, COL_PROPERTIES,
 	COL_SENDER, COL_EXCEPTION_QUEUE, COL_ORIGINAL_ID, COL_ORIGINAL_QUEUE, COL_REASON, COL_GROUP,
 	COL_TARGETS, COL_EXCEPTION_QUEUE_ID, COL_PAYLOAD, COL_MESSAGE_COLUMNS
 };
 
-/* COL_STATE; Oracle's numbers */
+/* values of COL_STATE; Oracle's numbers */
 #define STATE_READY		0
 #define STATE_WAITING	1
-#define STATE_PROCESSED	2		/* kept for its retention; in no order index */
-#define STATE_EXPIRED	3		/* of a consumer: failed; of a message: in an exception queue */
-#define STATE_CHECK		4		/* of a consumer row at POSITION_CHECK */
+#define STATE_PROCESSED	2		/* kept for the retention time; not in the index "order" */
+#define STATE_EXPIRED	3		/* consumer row: failed; message row: in an exception queue */
+#define STATE_CHECK		4		/* a consumer row at POSITION_CHECK */
 
-/* The position of rows that ask the worker whether a message's consumers are all done. */
+/*
+ * The position of rows that request the worker to check whether all consumers
+ * have finished with a message.
+ */
 #define POSITION_CHECK	(-1)
 
 /*
- * A message's place in its queue: two columns from the sort list, then a
- * number that grows with the enqueue calls.
+ * A message's position in the order of its queue: two columns from the sort
+ * list, then a number that grows with the enqueue calls.
  */
 typedef struct Key
 {
@@ -77,9 +80,12 @@ key_compare(const Key *a, const Key *b)
 	return 0;
 }
 
-/* The number of the latest enqueue call follows the clock: a step is so many units of a microsecond. */
+/*
+ * The number of an enqueue call follows the clock: it is a time in units of
+ * 2^-STEP_SHIFT microseconds.
+ */
 #define STEP_SHIFT 10
-/* between two steps is room to put messages in */
+/* the gap between two steps leaves room to put messages between them */
 #define STEP_GAP (INT64CONST(1) << STEP_SHIFT)
 
 /* Is the queue sorted by commit_time? */
@@ -89,7 +95,10 @@ sorts_by_commit(const AqQueue *queue)
 	return strchr(queue->table.sort, AQ_SORT_COMMIT_TIME) != NULL;
 }
 
-/* In the order of the enqueue calls?  Then a message's id says its place. */
+/*
+ * Is it sorted by the order of the enqueue calls?  Then a message's key can be
+ * computed from its id.
+ */
 static inline bool
 sorts_by_calls(const AqQueue *queue)
 {
@@ -99,7 +108,10 @@ sorts_by_calls(const AqQueue *queue)
 
 /* --- shared memory ------------------------------------------------------------------ */
 
-/* Keys between two others, both excluded, where nothing can be dequeued: see ranges.c. */
+/*
+ * Keys between two others, both excluded, where no row can be dequeued: see
+ * ranges.c.
+ */
 typedef struct Range
 {
 	Key			after;
@@ -116,12 +128,12 @@ typedef struct RangeList
 
 StaticAssertDecl(sizeof(RangeList) <= AQ_CHUNK_SIZE, "a consumer's ranges fit into a chunk");
 
-/* The latest announcements: keys from lowest to highest may be dequeued. */
+/* The latest announcements: rows with these keys may be ready. */
 #define ANNOUNCED_MAX ((AQ_CHUNK_SIZE - 8) / sizeof(Range))
 
 typedef struct Announced
 {
-	Range		keys[ANNOUNCED_MAX];	/* here both ends are included */
+	Range		keys[ANNOUNCED_MAX];	/* both ends included */
 } Announced;
 
 #define LISTS_PER_CHUNK (AQ_CHUNK_SIZE / sizeof(AqChunk))
@@ -130,66 +142,66 @@ typedef struct Announced
 typedef enum NoteKind
 {
 	NOTE_MESSAGES,				/* enqueued; at position 0 */
-	NOTE_PUT,					/* of these, for the consumer, ready */
-	NOTE_PUT_LATER,				/* with a delay */
-	NOTE_REMOVE,				/* taken; rolled back, it counts */
-	NOTE_PURGE,					/* taken; rolled back, it does not */
-	NOTE_LOCK,					/* not consumed */
-	NOTE_READY,					/* by the worker: can be dequeued when it commits */
-	NOTE_FAIL					/* by the worker: failed when it commits */
+	NOTE_PUT,					/* enqueued for the consumer, ready */
+	NOTE_PUT_LATER,				/* enqueued for the consumer, with a delay */
+	NOTE_REMOVE,				/* taken; a rollback counts as an attempt */
+	NOTE_PURGE,					/* taken; a rollback does not count */
+	NOTE_LOCK,					/* locked, not consumed */
+	NOTE_READY,					/* by the worker: becomes ready when it commits */
+	NOTE_FAIL					/* by the worker: fails when it commits */
 } NoteKind;
 
-/* What counts when a transaction commits. */
+/* Numbers to count when a transaction commits. */
 typedef struct Effect
 {
 	NoteKind	kind;
 	int			position;
 	uint32		n;
-	uint32		delayed;		/* of NOTE_MESSAGES, with a delay, */
-	uint32		expiring;		/* with an expiration */
-	AqConsumed	consumed;		/* of NOTE_REMOVE */
+	uint32		delayed;		/* NOTE_MESSAGES: with a delay */
+	uint32		expiring;		/* NOTE_MESSAGES: with an expiration */
+	AqConsumed	consumed;		/* NOTE_REMOVE */
 } Effect;
 
-/* A rolled back dequeue whose count the worker has to write. */
+/* A rolled back dequeue whose retry counts the worker must write. */
 typedef struct Retry
 {
-	uint32		next;			/* of the queue's, or of the free ones; 0 ends */
-	TransactionId doubt;		/* prepared, and perhaps not rolled back; else invalid */
-	TransactionId first,		/* what took them */
+	uint32		next;			/* in the queue's or the free list; 0: end */
+	TransactionId doubt;		/* prepared transaction, which may not have ended; else invalid */
+	TransactionId first,		/* transactions that took the rows */
 				last;
-	TransactionId tried_first,	/* the worker's, which could not count them */
+	TransactionId tried_first,	/* transactions of the worker that failed to count them */
 				tried_last;
-	Key			lowest,			/* what was taken lies between, ends included */
+	Key			lowest,			/* the rows taken are between these keys, ends included */
 				highest;
-	Effect		effect;			/* of a doubt: when it commits */
+	Effect		effect;			/* if in doubt: effect of the commit */
 } Retry;
 
 typedef struct ClassicQueue
 {
-	AqLatch		latch;			/* protects what follows, up to the atomics */
-	uint64		nannounced;		/* announcements ever made */
-	AqChunk		announced;		/* Announced, a ring */
-	AqChunk		lists[LIST_CHUNKS]; /* of AqChunks, each a consumer's RangeList; 0: none */
+	AqLatch		latch;			/* protects the following members, up to the atomics */
+	uint64		nannounced;		/* number of announcements made */
+	AqChunk		announced;		/* Announced, a ring buffer */
+	AqChunk		lists[LIST_CHUNKS]; /* arrays of AqChunks, one for each consumer's RangeList; 0: none */
 	uint32		retries;		/* to be written */
 	pg_atomic_uint32 nretries;
-	pg_atomic_uint64 step;		/* the latest number given */
-	pg_atomic_uint32 worker;	/* transaction in which the worker has last changed rows */
-	pg_atomic_uint64 counts;	/* transactions in which the worker has counted attempts, each a moment before it commits */
-	pg_atomic_uint64 time_from; /* no row has an earlier next_at, but those the worker works on */
-	pg_atomic_uint64 count_from;	/* aq.metrics() has the worker count again from this time on */
+	pg_atomic_uint64 step;		/* the latest step */
+	pg_atomic_uint32 worker;	/* latest transaction of the worker that has changed rows */
+	pg_atomic_uint64 counts;	/* worker transactions that counted attempts, just before their commits */
+	pg_atomic_uint64 time_from; /* no row has an earlier next_at, except rows that the worker is processing */
+	pg_atomic_uint64 count_from;	/* the worker may count again for aq.metrics() after this time */
 } ClassicQueue;
 
 #define TIME_NONE PG_UINT64_MAX
 
-/* prepared transactions that have touched queues of this store */
+/* capacity for prepared transactions that have used queues of this store */
 #define DOUBTS_MAX 64
 
 typedef struct ClassicArea
 {
-	AqLatch		latch;			/* of the free retries and the doubts */
+	AqLatch		latch;			/* protects the free retries and the doubts */
 	uint32		free_retry;
 	uint32		ndoubts;
-	bool		too_many;		/* DOUBTS_MAX was not enough: any xid may be one */
+	bool		too_many;		/* more than DOUBTS_MAX: any xid may be in doubt */
 	struct
 	{
 		TransactionId xid;
@@ -200,7 +212,7 @@ typedef struct ClassicArea
 extern ClassicArea *aq_classic_area;
 extern ClassicQueue *aq_classic_area_queues;
 extern Retry *aq_classic_area_retries;
-extern pg_atomic_uint32 *aq_classic_area_takers; /* of each session: see ranges.c */
+extern pg_atomic_uint32 *aq_classic_area_takers; /* by session: see takers.c */
 
 static inline ClassicQueue *
 classic_queue(const AqQueueShm *shm)
@@ -224,7 +236,7 @@ extern void aq_due_time_announce(AqQueueShm *shm, TimestampTz when);
 
 /* --- ranges.c ---------------------------------------------------------------------------- */
 
-/* A consumer's ranges as a walk found them. */
+/* A copy of a consumer's ranges, made at the beginning of a walk. */
 typedef struct RangeCopy
 {
 	uint64		nannounced;
@@ -254,7 +266,7 @@ extern bool aq_takers_announce(TransactionId xid);
 
 /* --- retry_list.c: rolled back dequeues to be counted */
 
-/* entries of one round */
+/* maximum number of entries of one round */
 #define RETRIES_MAX 256
 
 extern uint32 aq_retry_list_reserve(void);
@@ -291,17 +303,17 @@ extern TM_Result aq_table_row_update(Relation rel, TupleTableSlot *slot, const i
 
 /* --- row_scan.c: walking over the rows of a queue or consumer -------------------------------------- */
 
-/* An open table, with a walk over its index "order". */
+/* An open table with a scan of its index "order". */
 typedef struct RowScan
 {
 	Relation	rel;
-	Relation	order;			/* its index */
+	Relation	order;			/* the index "order" */
 	LOCKMODE	lock;
 	TupleTableSlot *slot;
 	IndexScanDesc scan;
 	SnapshotData dirty;
 	ScanDirection direction;
-	/* where aq_row_scan_find() was last, if nothing has moved since */
+	/* last result of aq_row_scan_find(), if the scan has not moved since */
 	bool		found;
 	int32		found_queue;
 	int			found_position;
@@ -310,13 +322,13 @@ typedef struct RowScan
 	ScanKeyData from[3];
 } RowScan;
 
-/* Open scans of the worker, while it works on a queue. */
+/* The worker's open scans of a queue. */
 typedef struct QueueScans
 {
 	AqQueue    *queue;
 	RowScan		messages;
 	RowScan		consumers;		/* of a topic */
-	RowScan		probe;			/* the same, for looking up */
+	RowScan		probe;			/* the same table, for lookups */
 } QueueScans;
 
 extern bool aq_row_scan_try_lock(AqQueue *queue);
@@ -341,10 +353,10 @@ extern bytea *aq_unlogged_blocks_in_memory(Oid table);
 /* --- topic.c: the consumers of a topic's message */
 typedef enum TopicOthers
 {
-	OTHERS_DONE,				/* with the message, all of them */
-	OTHERS_FAILED,				/* done, or failed */
-	OTHERS_WAIT,				/* one has not begun */
-	OTHERS_UNKNOWN				/* a running transaction has taken it for one */
+	OTHERS_DONE,				/* all have finished with the message */
+	OTHERS_FAILED,				/* all have finished or failed */
+	OTHERS_WAIT,				/* at least one still has to dequeue it */
+	OTHERS_UNKNOWN				/* a running transaction has taken a consumer's row */
 } TopicOthers;
 
 extern TopicOthers aq_topic_others(AqQueue *queue, RowScan *consumers, const Bitmapset *targets,
@@ -365,12 +377,12 @@ extern void aq_commit_order_forget(void);
 
 /* --- classic_notes.c: what the transaction has enqueued and taken */
 
-/* A prepared transaction, as a restart has found it. */
+/* The uses of a queue by a prepared transaction, found after a restart. */
 typedef struct InDoubt
 {
 	int			position;
 	TransactionId xid;
-	bool		put;			/* enqueued, else taken */
+	bool		put;			/* enqueued; false: taken */
 	uint32		n;
 	AqConsumed	consumed;
 	Key			lowest,

@@ -1,12 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * classic_put.c
- *	  Enqueue into a queue table: places in the order, rows, announcement.
+ *	  Enqueue into a queue table: keys, rows, announcement.
  *
- * A message's place is its key: what the sort list says, then a step.  Steps
- * are given out by an atomic in shared memory that follows the clock, so
- * they grow with the enqueue calls, also over restarts, and tell messages
- * of the same microsecond apart.  The step is part of the message's id.
+ * A message's key consists of the columns of the sort list and a step (see
+ * step.c), which is also part of the message's id.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -22,13 +20,19 @@
 #include "utils/memutils.h"
 #include "utils/uuid.h"
 
-/* rows formed and inserted at a time */
+/* rows that are formed and inserted together */
 #define INSERT_BATCH 1000
 
-/* a message put before another one comes at most so much before it, also if nothing is there */
+/*
+ * a message put before another one comes at most this far before it, even if
+ * there is more room
+ */
 #define BEFORE_ROOM (STEP_GAP << 32)
 
-/* --- places --------------------------------------------------------------------------- */
+/*
+ * --- keys
+ * ---------------------------------------------------------------------------
+ */
 
 static Key
 ordinary_key(AqQueue *queue, const AqPutOptions *options, int64 step)
@@ -48,7 +52,10 @@ ordinary_key(AqQueue *queue, const AqPutOptions *options, int64 step)
 	return key;
 }
 
-/* The number that the message in the slot was given when it was enqueued, wherever it was put. */
+/*
+ * The step of the enqueue of the message in the slot, which may differ from
+ * the one in its key.
+ */
 static int64
 enqueue_step(AqQueue *queue, TupleTableSlot *slot)
 {
@@ -59,15 +66,16 @@ enqueue_step(AqQueue *queue, TupleTableSlot *slot)
 }
 
 /*
- * How much before a message another one comes, when there is room for so much
- * to the one in front.  There are three ways to go on, and in each of them
- * as much room as possible is to be left where the next one is going to be:
+ * The distance at which a message is put before the relative message.  room is
+ * the distance from there to the message in front.  Messages are often put one
+ * after the other at nearly the same position, so as much room as possible is
+ * left where the next one is expected:
  *
- *	The one in front is the newer one: it was put there before the same
- *	message, and so will the next.
- *	The message was put where it is, after the one in front: they are put
- *	each before the latest.
- *	Neither was: not known.
+ *	front_is_newer: the message in front was put there before the same relative
+ *	message, and so will the next one.
+ *	odd: the relative message was itself put out of order, so each message is put
+ *	before the latest one.
+ *	Otherwise nothing is known.
  */
 static int64
 distance(int64 room, bool front_is_newer, bool odd)
@@ -77,7 +85,9 @@ distance(int64 room, bool front_is_newer, bool odd)
 	return odd ? Max(room / 16, 1) : room - Max(room / 16, 1);
 }
 
-/* The delay, in microseconds, that the message in the slot was enqueued with. */
+/*
+ * The delay, in microseconds, with which the message in the slot was enqueued.
+ */
 static int64
 delay_of(TupleTableSlot *slot)
 {
@@ -86,7 +96,7 @@ delay_of(TupleTableSlot *slot)
 	return DatumGetTimestampTz(slot->tts_values[COL_READY_AT]) - DatumGetTimestampTz(slot->tts_values[COL_ENQUEUE_TIME]);
 }
 
-/* Before a message: between it and the one before it. */
+/* A key between the relative message and the message in front of it. */
 static Key
 key_before(AqQueue *queue, const AqPutOptions *options, RowScan *rows)
 {
@@ -132,7 +142,7 @@ key_before(AqQueue *queue, const AqPutOptions *options, RowScan *rows)
 	return key;
 }
 
-/* Before all that are there. */
+/* A key before all existing messages. */
 static bool
 key_top(AqQueue *queue, RowScan *rows, Key *key)
 {
@@ -146,7 +156,7 @@ key_top(AqQueue *queue, RowScan *rows, Key *key)
 	return true;
 }
 
-/* Against the order, if the options say so. */
+/* The key of a new message; the options may deviate from the order. */
 static Key
 key_of(AqQueue *queue, const AqPutOptions *options, int64 step)
 {
@@ -180,7 +190,10 @@ set_time(Datum *values, bool *nulls, int column, TimestampTz when)
 	nulls[column] = when == 0;
 }
 
-/* What the rows of both tables have in common, for all messages of one put. */
+/*
+ * The columns common to both tables that are the same for all messages of one
+ * put.
+ */
 static void
 line_columns(AqQueue *queue, const AqPutOptions *options, bool rows, Datum *values, bool *nulls)
 {
@@ -199,7 +212,10 @@ message_columns(AqQueue *queue, const AqPutOptions *options, Datum *values, bool
 {
 	line_columns(queue, options, !queue->multi, values, nulls);
 	values[COL_PRIORITY] = Int32GetDatum(options->priority);
-	/* when ready_at was computed: their difference is the delay, which key_before compares */
+	/*
+	 * the time from which ready_at was computed: the difference is the delay,
+	 * which key_before compares
+	 */
 	values[COL_ENQUEUE_TIME] = TimestampTzGetDatum(options->ready_at ? options->ready_at - options->delay
 												   : GetCurrentTimestamp());
 	values[COL_ENQUEUE_USER] = ObjectIdGetDatum(GetUserId());
@@ -230,13 +246,13 @@ set_key(Datum *values, const Key *key)
 	values[COL_STEP] = Int64GetDatum(key->step);
 }
 
-/* Rows waiting to be inserted together. */
+/* Rows to be inserted together. */
 typedef struct Batch
 {
 	Relation	rel;
 	TupleTableSlot *slots[INSERT_BATCH];
-	int			nslots;			/* made */
-	int			n;				/* filled */
+	int			nslots;			/* slots created */
+	int			n;				/* rows filled in */
 } Batch;
 
 static Batch *
@@ -288,13 +304,13 @@ typedef struct Put
 	AqQueue    *queue;
 	const AqPutOptions *options;
 	Batch	   *messages;
-	Batch	   *consumers;		/* NULL in queues */
+	Batch	   *consumers;		/* NULL unless the queue is a topic */
 	Key			lowest,
 				highest;
 	Bitmapset  *everybody;
 } Put;
 
-/* The rows by which its consumers have the message. */
+/* Adds the rows of the message's consumers. */
 static void
 put_consumers(Put *put, const Key *key, const Bitmapset *targets)
 {
@@ -311,7 +327,7 @@ put_consumers(Put *put, const Key *key, const Bitmapset *targets)
 	}
 }
 
-/* Say that the messages are there, and note them for the commit. */
+/* Announces the messages, and notes them for the commit. */
 static void
 finish(Put *put, uint32 n, Bitmapset *const *targets)
 {
@@ -362,7 +378,7 @@ aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 		int64		step = aq_step_next(queue->shm);
 		Key			key;
 
-		/* each one has its place by those before it */
+		/* the key of each message depends on those before it */
 		if (i > 0 && (options->top || options->before != NULL))
 		{
 			batch_flush(put.messages);

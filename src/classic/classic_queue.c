@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * classic_queue.c
- *	  A queue of a queue table in shared memory: loading and unloading it.
+ *	  Loading and unloading of the shared memory of a queue in a queue table.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -17,7 +17,7 @@
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
-/* A value of the query's result, which is not null. */
+/* A value of the query's result, which must not be null. */
 static Datum
 result_value(uint64 row, int column)
 {
@@ -26,14 +26,17 @@ result_value(uint64 row, int column)
 	return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column, &isnull);
 }
 
-/* The table whose rows are what consumers dequeue. */
+/* The table whose rows consumers dequeue. */
 static char *
 consumed_table(AqQueue *queue)
 {
 	return queue->multi ? aq_schema_consumer_table(queue->table.id) : aq_schema_message_table(queue->table.id);
 }
 
-/* The latest step given, where the order index says it; a clock set back does no harm then. */
+/*
+ * The latest step, if the index "order" gives it, so that steps grow even if
+ * the clock was set back.
+ */
 static int64
 latest_step(AqQueue *queue)
 {
@@ -51,8 +54,8 @@ latest_step(AqQueue *queue)
 }
 
 /*
- * Counts the messages of each consumer: the lag is right from the start.  No other
- * session uses the queue while it is loaded.
+ * Counts the messages of each consumer, so that the lag is correct from the
+ * start.  No other session uses the queue while it is being loaded.
  */
 static void
 count_messages(AqQueue *queue, AqQueueShm *shm)
@@ -67,9 +70,9 @@ count_messages(AqQueue *queue, AqQueueShm *shm)
 	SPI_finish();
 }
 
-/* --- what prepared transactions have done --------------------------------------------- */
+/* --- prepared transactions --------------------------------------------- */
 
-/* Does a prepared transaction have a lock on the table? */
+/* Does a prepared transaction hold a lock on the table? */
 static bool
 any_locks(Oid table)
 {
@@ -77,7 +80,7 @@ any_locks(Oid table)
 									"AND mode = 'RowExclusiveLock' LIMIT 1", table));
 }
 
-/* The entry for this row of the list, made if it is not there. */
+/* Finds or adds the entry for this row. */
 static InDoubt *
 doubt_of(List **found, int position, TransactionId xid, bool put)
 {
@@ -100,7 +103,7 @@ doubt_of(List **found, int position, TransactionId xid, bool put)
 	return doubt;
 }
 
-/* When the row's message was enqueued; 0: not known. */
+/* The enqueue time of the row's message; 0: not known. */
 static TimestampTz
 enqueue_time_of(AqQueue *queue, RowScan *messages, TupleTableSlot *slot, const Key *key)
 {
@@ -115,7 +118,10 @@ enqueue_time_of(AqQueue *queue, RowScan *messages, TupleTableSlot *slot, const K
 	return DatumGetTimestampTz(slot_getattr(slot, COL_ENQUEUE_TIME + 1, &isnull));
 }
 
-/* The messages that prepared transactions had enqueued or taken before a restart. */
+/*
+ * Finds the messages that prepared transactions have enqueued or taken before
+ * a restart.
+ */
 static void
 find_uses(AqQueue *queue, AqQueueShm *shm)
 {
@@ -169,7 +175,10 @@ find_uses(AqQueue *queue, AqQueueShm *shm)
 		aq_classic_notes_restore(shm, lfirst(lc));
 }
 
-/* Prepared transactions that a restart has left: any may have taken or enqueued messages. */
+/*
+ * Finds prepared transactions after a restart: each may have taken or enqueued
+ * messages.
+ */
 static void
 find_doubts(AqQueue *queue, AqQueueShm *shm)
 {
@@ -190,8 +199,8 @@ find_doubts(AqQueue *queue, AqQueueShm *shm)
 /* --- loading -------------------------------------------------------------------------- */
 
 /*
- * Read what is there.  The transaction that happens to be the first to use the
- * queue does not keep the locks: it may wait for messages for a long time.
+ * Reads the tables.  The locks are released at once, because the transaction
+ * that happens to use the queue first may wait for messages for a long time.
  */
 static void
 read_tables(AqQueue *queue, AqQueueShm *shm)
@@ -218,13 +227,16 @@ aq_classic_queue_load(AqQueue *queue, AqQueueShm *shm)
 	read_tables(queue, shm);
 	pg_atomic_write_u64(&cq->time_from, 0);
 	pg_atomic_write_u64(&cq->count_from, 0);
-	pg_atomic_write_u64(&shm->next_time, 1);	/* whatever there is */
+	pg_atomic_write_u64(&shm->next_time, 1);	/* let the worker check all times */
 	aq_jobs_post();
 	aq_chunks_reserve(1);
 	cq->announced = aq_chunks_take();
 }
 
-/* Are there no rolled back dequeues to be counted, and no prepared transactions at all? */
+/*
+ * Are there no rolled back dequeues to be counted for the queue, and no
+ * prepared transactions in the whole store?
+ */
 bool
 aq_classic_queue_idle(AqQueueShm *shm)
 {
@@ -234,7 +246,7 @@ aq_classic_queue_idle(AqQueueShm *shm)
 		aq_classic_area->ndoubts == 0 && !aq_classic_area->too_many;
 }
 
-/* A prepared transaction that has ended shows in the tables. */
+/* The effects of a prepared transaction that has ended are in the tables. */
 bool
 aq_classic_queue_counts_all(AqQueueShm *shm)
 {
@@ -242,8 +254,8 @@ aq_classic_queue_counts_all(AqQueueShm *shm)
 }
 
 /*
- * The tables are asked, because the worker counts what prepared transactions
- * have enqueued some time after their end.
+ * Reads the tables, because the counters include messages of a prepared
+ * transaction only some time after its end.
  */
 Bitmapset *
 aq_classic_queue_without_messages(AqQueue *queue, Bitmapset *positions)
@@ -274,7 +286,7 @@ aq_classic_queue_without_messages(AqQueue *queue, Bitmapset *positions)
 	return found;
 }
 
-/* No session can reach the queue any more: none of its latches is needed. */
+/* No session can reach the queue any more, so its latches are not needed. */
 void
 aq_classic_queue_unload(AqQueueShm *shm)
 {

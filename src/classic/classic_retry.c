@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * classic_retry.c
- *	  Retry counts: what the worker does with messages whose dequeue was rolled
- *	  back.
+ *	  The worker's job that writes the retry counts of messages whose dequeue
+ *	  was rolled back.
  *
- * A rollback leaves an entry of where its messages lie and which transactions took
- * them.  The worker finds their rows by their aborted xmax, and writes the
- * counts; until it has committed that, no session takes them (invariant I9).
+ * A rollback leaves an entry with the range of keys of its messages and the
+ * transactions that took them.  The worker finds their rows by their aborted
+ * xmax, and writes the counts; until this is committed, no session takes the
+ * rows (invariant I9).
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -21,7 +22,10 @@
 
 #define TRY_AGAIN ((int64) 100000)
 
-/* Was the row in the slot taken by one of these transactions, and given back? */
+/*
+ * Was the row in the slot taken by one of these transactions, and must still
+ * be counted?
+ */
 static bool
 was_taken_by(const Retry *retry, const RowScan *rows)
 {
@@ -29,9 +33,9 @@ was_taken_by(const Retry *retry, const RowScan *rows)
 	TransactionId xid = HeapTupleHeaderGetRawXmax(header);
 
 	/*
-	 * A lock is the worker's, which has failed, or not what is to be counted.
-	 * A row that this transaction has locked, or one of the worker's that has
-	 * committed, is one that it has counted.
+	 * A row that was only locked is to be counted only if a failed transaction
+	 * of the worker locked it.  If this transaction, or a committed one of the
+	 * worker, has locked the row, then its attempt has been counted.
 	 */
 	return TransactionIdIsNormal(xid) && !(header->t_infomask & HEAP_XMAX_IS_MULTI) && !TransactionIdIsCurrentTransactionId(xid) &&
 		(!HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) || (TransactionIdFollows(xid, retry->last) && !TransactionIdDidCommit(xid))) &&
@@ -39,9 +43,9 @@ was_taken_by(const Retry *retry, const RowScan *rows)
 }
 
 /*
- * Count the attempt of the row in the slot: ready again, waiting for its retry
- * delay, or failed.  A row that cannot be moved now stays as expired.  False
- * when it has to be tried again.
+ * Counts the attempt of the row in the slot: it becomes ready again, waits for
+ * its retry delay, or fails.  A row that cannot be moved now becomes expired.
+ * Returns false if it must be tried again.
  */
 static bool
 count_attempt(QueueScans *scans, RowScan *rows, int position)
@@ -61,7 +65,7 @@ count_attempt(QueueScans *scans, RowScan *rows, int position)
 	next_at = rows->slot->tts_isnull[COL_NEXT_AT] ? 0
 		: DatumGetTimestampTz(rows->slot->tts_values[COL_NEXT_AT]);
 	if (queue->exception)
-		;						/* nowhere to go from there */
+		;						/* messages of an exception queue are not moved */
 	else if (aq_failure_over_limit(queue, attempts))
 	{
 		if (aq_failure_row(scans, rows, position, attempts, "MAX_RETRY_EXCEEDED"))
@@ -92,7 +96,10 @@ count_attempt(QueueScans *scans, RowScan *rows, int position)
 	return true;
 }
 
-/* False when some are left: what is counted shows another xmax the next time. */
+/*
+ * Returns false if rows are left; rows that were counted have another xmax the
+ * next time.
+ */
 static bool
 count_retry(QueueScans *scans, Retry *retry)
 {
@@ -144,7 +151,7 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 
 		committed[i] = TransactionIdIsValid(retry->doubt) && TransactionIdDidCommit(retry->doubt);
 		done[i] = committed[i] || count_retry(&scans, retry);
-		/* the next one is not to meet what this one has written as old */
+		/* so that the next entry sees the new versions of the rows */
 		CommandCounterIncrement();
 	}
 	aq_row_scan_close_all(&scans);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * classic_tables.c
- *	  Making, locking, emptying and dropping the tables of a queue table.
+ *	  Functions to create, lock, empty and drop the tables of a queue table.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -33,7 +33,7 @@ run_ddl(const char *command)
 	(void) aq_sql_run(command, 0, NULL, NULL, NULL, false);
 }
 
-/* The indexes that rows of both tables have; table_index.c knows them by their columns. */
+/* The indexes of both tables; table_index.c finds them by their columns. */
 static void
 make_indexes(const char *table)
 {
@@ -51,8 +51,7 @@ grant_select(const char *table, Oid role)
 }
 
 /*
- * Buffered messages are not logged: their tables are in memory as far as there
- * is room, and empty after a crash.
+ * Tables of buffered messages are unlogged, so they are empty after a crash.
  */
 void
 aq_classic_tables_make(int32 id, Oid payload_type, bool multi, Oid owner)
@@ -79,7 +78,9 @@ aq_classic_tables_make(int32 id, Oid payload_type, bool multi, Oid owner)
 		grant_select(consumers, owner);
 }
 
-/* The views over them are part of the queue table. */
+/*
+ * CASCADE drops the views over the tables, which are part of the queue table.
+ */
 void
 aq_classic_tables_drop(int32 id)
 {
@@ -88,11 +89,14 @@ aq_classic_tables_drop(int32 id)
 		run_ddl(psprintf("DROP TABLE aq_data.%s CASCADE", aq_schema_consumer_table(id)));
 }
 
-/* --- a queue's rows in them ------------------------------------------------------------ */
+/*
+ * --- the rows of a queue
+ * ------------------------------------------------------------
+ */
 
 /*
- * Is there something for a consumer?  A topic's message that all are done with
- * may still be there: the worker has not checked yet.
+ * Has a consumer a message?  A topic's message with which all have finished
+ * may still exist, because the worker has not checked it yet.
  */
 static bool
 holds_messages(AqQueue *queue)
@@ -106,7 +110,7 @@ holds_messages(AqQueue *queue)
 									aq_schema_message_table(queue->table.id), queue->id, STATE_PROCESSED));
 }
 
-/* Waits for transactions that have taken messages of it, or are enqueuing. */
+/* Waits for transactions that have taken or enqueued messages of the queue. */
 void
 aq_classic_tables_lock(AqQueue *queue)
 {
@@ -132,7 +136,7 @@ aq_classic_tables_drop_queue(AqQueue *queue, bool force)
 		run_ddl(psprintf("DELETE FROM aq_data.%s WHERE queue_id = %d", aq_schema_consumer_table(table.id), id));
 }
 
-/* Is there a row of the queue's, delivered ones included? */
+/* Has the queue any row, including processed messages? */
 bool
 aq_classic_tables_hold(AqQueue *queue)
 {
@@ -149,7 +153,7 @@ aq_classic_tables_hold(AqQueue *queue)
 	return holds;
 }
 
-/* The rows that removed consumers have left. */
+/* Deletes the rows of removed consumers. */
 void
 aq_classic_tables_leave(AqQueue *queue)
 {

@@ -1,29 +1,29 @@
 /*-------------------------------------------------------------------------
  *
  * classic_take.c
- *	  Dequeue from a queue table: walk over the consumer's rows in their order,
- *	  take what can be dequeued, pass what other transactions have taken.
+ *	  Dequeue from a queue table: walk over the consumer's rows in order, take
+ *	  rows that can be dequeued, skip rows that other transactions have taken.
  *
  * A row is taken by deleting it, or by marking it as processed when the queue
  * retains its messages, without waiting: a row that another transaction has
- * locked or changed is passed by.  PostgreSQL decides who has it; a rollback
- * gives it back at its place.
+ * locked or changed is skipped.  PostgreSQL decides which transaction gets a
+ * row; after a rollback the row is again at its old position.
  *
- * A row whose taker has rolled back shows that: its xmax is an aborted
- * transaction.  It is left alone until the taker's abort callback has run
- * (his lock on his own transaction id tells) and, if he has handed it to the
- * worker, until its retry count is written.
+ * A row whose dequeue was rolled back has an aborted xmax.  It is not dequeued
+ * until the abort callback of that transaction has run (the transaction holds
+ * the lock on its transaction id until then) and, if the callback has passed
+ * the row to the worker, until its retry count is written.
  *
- * A walk sees messages whose transaction had committed when it began, so that
- * it does not get the end of what one transaction has enqueued without the
- * beginning; when it meets what was committed since, it begins anew, some
- * times.  In REPEATABLE READ and above the transaction's snapshot decides;
- * a wait ends for any message.
+ * A walk takes only messages that were committed before it began, so that it
+ * does not get the later messages of a transaction without the earlier ones;
+ * if it finds a message that was committed since, it starts again, a limited
+ * number of times.  In REPEATABLE READ and above, the transaction's snapshot
+ * decides; a wait ends for any message.
  *
- * A session's later messages do not overtake one that is in doubt, enqueued or
- * taken by a prepared transaction: whoever meets that one leaves alone what the
- * session has put behind it, at the same priority if the queue table sorts by
- * that.
+ * If a message is in doubt, because a prepared transaction has enqueued or
+ * taken it, later messages of the same producer session must not overtake it:
+ * a walk that finds it skips the session's later messages, only those of the
+ * same priority if the queue table sorts by priority.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -44,10 +44,10 @@
 #include "utils/snapmgr.h"
 #include "utils/uuid.h"
 
-/* rows passed by before it is worth to remember the range */
+/* number of skipped rows from which a range is remembered */
 #define WORTH_REMEMBERING 24
 
-/* walks that are begun anew because of what was committed meanwhile */
+/* maximum number of restarts of a walk because of new commits */
 #define OVERTAKEN_MAX 5
 
 typedef struct Take
@@ -56,21 +56,21 @@ typedef struct Take
 	const AqTakeOptions *options;
 	uint32		taken;
 	TimestampTz now;
-	Snapshot	snapshot;		/* who stored a message is to be visible to it; NULL: anybody */
-	bool		peek;			/* only find out whether there is something */
-	bool		ignore_retries; /* nothing is taken out of its order by that */
-	bool		stopped;		/* at what waits for its count, and will not get it soon */
+	Snapshot	snapshot;		/* a message's transaction must be visible to it; NULL: no condition */
+	bool		peek;			/* only find out whether there is a message */
+	bool		ignore_retries; /* for modes where the order does not matter */
+	bool		stopped;		/* at a row whose count will not be written soon */
 	int64		counts_until;	/* see aq_retries_await(); 0: has not waited yet */
-	uint32		overtaken;		/* walks that have met what was committed meanwhile */
+	uint32		overtaken;		/* number of walks that have found new commits */
 	uint64		counts;			/* ClassicQueue.counts when the walk began */
-	bool		again;			/* this one begins anew: it has met that, or attempts were counted */
-	bool		retry_met;		/* a row that waits for its retry count: */
+	bool		again;			/* restart the walk: it has found new commits, or attempts were counted */
+	bool		retry_met;		/* found a row that waits for its retry count: */
 	Key			retry_key;
 	TransactionId retry_xid;
-	int64		group;			/* the one we are in */
-	int64		locked_group;	/* met last, taken by others */
+	int64		group;			/* the group being dequeued */
+	int64		locked_group;	/* the last group found to be locked by others */
 	NoteKind	kind;
-	/* sessions whose messages behind the walk's place are held back */
+	/* producer sessions whose messages after the current one are held back */
 	struct
 	{
 		int64		session;
@@ -78,19 +78,19 @@ typedef struct Take
 	}		   *held;
 	int			nheld,
 				held_size;
-	bool		only_checks;		/* for them */
+	bool		only_checks;		/* this walk only fills "held" */
 	RowScan		rows;
 	RowScan		messages;		/* of a topic: t, while rows is c */
 	RowScan		probe;			/* of a topic: c, to find the message's other consumers */
 	bool		topic;
 	bool		removes;
-	bool		by_priority;	/* is it a part of the order? */
+	bool		by_priority;	/* is the priority part of the order? */
 	/* the walk */
-	Key			last;			/* what was taken or shown last */
+	Key			last;			/* the row taken or shown last */
 	RangeCopy	ranges;
-	Key			gap_after;		/* nothing to dequeue since this key */
-	uint32		passed;			/* rows since then */
-	TransactionId announcer;	/* aq_takers_announce() has said yes */
+	Key			gap_after;		/* nothing to dequeue after this key */
+	uint32		passed;			/* number of rows since gap_after */
+	TransactionId announcer;	/* aq_takers_announce() was true for it */
 } Take;
 
 /* --- rows ------------------------------------------------------------------------- */
@@ -102,8 +102,8 @@ value_of(TupleTableSlot *slot, int column)
 }
 
 /*
- * A value that outlives the row: what is stored out of line goes with it.  A
- * peek needs no value, and has no snapshot to fetch it with.
+ * Copies a value, detoasted, because its TOAST rows are deleted with the row.
+ * A peek needs no value, and has no snapshot for detoasting.
  */
 static struct varlena *
 varlena_of(const Take *take, TupleTableSlot *slot, int column)
@@ -122,7 +122,7 @@ time_of(TupleTableSlot *slot, int column)
 	return slot->tts_isnull[column] ? 0 : DatumGetTimestampTz(slot->tts_values[column]);
 }
 
-/* slot: the message's row.  Good while the slot is. */
+/* slot: the message's row.  The result is valid as long as the slot. */
 static void
 read_message(Take *take, TupleTableSlot *slot, int attempts, AqMessage *m)
 {
@@ -151,7 +151,7 @@ read_message(Take *take, TupleTableSlot *slot, int attempts, AqMessage *m)
 	m->original_id = slot->tts_isnull[COL_ORIGINAL_ID] ? NULL : DatumGetUUIDP(value_of(slot, COL_ORIGINAL_ID));
 }
 
-/* The slot of the row's message; NULL if it is gone. */
+/* The slot of the row's message; NULL if it does not exist any more. */
 static TupleTableSlot *
 message_slot(Take *take, const Key *key)
 {
@@ -162,9 +162,15 @@ message_slot(Take *take, const Key *key)
 	return take->messages.slot;
 }
 
-/* --- may it be had? ------------------------------------------------------------------ */
+/*
+ * --- can a row be dequeued?
+ * ------------------------------------------------------------------
+ */
 
-/* Has the worker still to count that xid (invalid: any transaction) took the row?  Then that is to be waited for. */
+/*
+ * Must the worker still count the dequeue of the row by xid (invalid: by any
+ * transaction)?  Then notes that this take has to wait for it.
+ */
 static bool
 is_to_be_counted(Take *take, const Key *key, TransactionId xid)
 {
@@ -176,9 +182,7 @@ is_to_be_counted(Take *take, const Key *key, TransactionId xid)
 	return true;
 }
 
-/*
- * The row was taken before, and that was rolled back: is it ready again?
- */
+/* If an earlier dequeue of the row was rolled back, is the row ready again? */
 static bool
 is_given_back(Take *take, HeapTupleHeader header, const Key *key)
 {
@@ -186,7 +190,10 @@ is_given_back(Take *take, HeapTupleHeader header, const Key *key)
 
 	if (!TransactionIdIsNormal(xid) || (header->t_infomask & HEAP_XMAX_IS_MULTI) || take->ignore_retries)
 		return true;
-	/* it has aborted: what is waited for is its callback, until it lets go of its locks */
+	/*
+	 * it has aborted: wait for the end of its abort callback, when its locks
+	 * are released
+	 */
 	if (!HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask))
 		XactLockTableWait(xid, NULL, NULL, XLTW_None);
 	return !is_to_be_counted(take, key, xid);
@@ -204,7 +211,10 @@ can_be_had(Take *take, int state, const Key *key)
 		return false;			/* expired */
 	if (aq_table_row_locked_here(header) && (take->options->id == NULL || take->options->mode == AQ_MODE_PURGE))
 		return false;
-	/* a take finds that out by itself; an update, the worker's too, may begin as a lock */
+	/*
+	 * a take finds this out when it locks the row; an update may begin as a
+	 * lock
+	 */
 	if ((take->peek || take->options->mode == AQ_MODE_BROWSE) && aq_table_row_locked_elsewhere(header))
 	{
 		(void) is_given_back(take, header, key);
@@ -214,8 +224,8 @@ can_be_had(Take *take, int state, const Key *key)
 }
 
 /*
- * Was the row stored, or given back, after the walk began?  What stands before
- * it may have been, too, and was not there yet when the walk came by.
+ * Was the row written after the walk began?  Then earlier rows may have been
+ * written, too, after the walk had passed their positions.
  */
 static bool
 is_too_new(Take *take)
@@ -231,9 +241,9 @@ is_too_new(Take *take)
 }
 
 /*
- * Has the worker counted attempts since the walk began?  The walk may have met a
- * row's old version when it was no more, and no new one, because the index did
- * not have it when its page was read.  So nothing that stands behind is taken.
+ * Has the worker counted attempts since the walk began?  Then the walk may
+ * have missed a row: the old version was already dead, and the new one was not
+ * yet in the index page when it was read.  So no row after it may be taken.
  */
 static bool
 was_counted(Take *take)
@@ -242,7 +252,10 @@ was_counted(Take *take)
 	return take->again;
 }
 
-/* --- behind what is in doubt --------------------------------------------------------------- */
+/*
+ * --- messages in doubt
+ * ---------------------------------------------------------------
+ */
 
 static bool
 is_held_back(Take *take, int64 session, int32 priority)
@@ -268,7 +281,10 @@ hold_back(Take *take, int64 session, int32 priority)
 	take->held[take->nheld++].priority = priority;
 }
 
-/* The transaction has the row: if it is in doubt, hold back the session that enqueued the message. */
+/*
+ * If the transaction that has the row is in doubt, holds back later messages
+ * of the session that enqueued the message.
+ */
 static void
 find_doubt(Take *take, const Key *key, TransactionId xid)
 {
@@ -283,7 +299,9 @@ find_doubt(Take *take, const Key *key, TransactionId xid)
 	hold_back(take, DatumGetInt64(value_of(slot, COL_SESSION)), DatumGetInt32(value_of(slot, COL_PRIORITY)));
 }
 
-/* The transaction that enqueues the row, removes it, or has it locked; invalid: none. */
+/*
+ * The transaction that has enqueued, removed or locked the row; invalid: none.
+ */
 static TransactionId
 holder_of(const Take *take)
 {
@@ -296,7 +314,7 @@ holder_of(const Take *take)
 	return aq_classic_area->ndoubts > 0 ? aq_table_row_locker(aq_table_row_header(rows->slot)) : InvalidTransactionId;
 }
 
-/* May this transaction have it although something before it is in doubt? */
+/* May the message be dequeued although a message before it is in doubt? */
 static bool
 doubts_allow(Take *take, const AqMessage *m)
 {
@@ -307,7 +325,7 @@ doubts_allow(Take *take, const AqMessage *m)
 
 /* --- taking ---------------------------------------------------------------------------- */
 
-/* Change the row so that it says processed, for its retention. */
+/* Marks the row as processed, for its retention. */
 static TM_Result
 mark_processed(Take *take, RowScan *rows)
 {
@@ -325,8 +343,8 @@ mark_processed(Take *take, RowScan *rows)
 }
 
 /*
- * Is the message's group for us?  It is the transaction's that has locked it,
- * until that ends.
+ * May this transaction dequeue the message's group?  A group is locked until
+ * the end of the transaction that dequeues it.
  */
 static bool
 group_allows(Take *take, int64 group)
@@ -348,7 +366,7 @@ group_allows(Take *take, int64 group)
 	return true;
 }
 
-/* True when this transaction has it now. */
+/* Returns true if this transaction has got the row. */
 static bool
 take_row(Take *take, const Key *key, TimestampTz enqueued)
 {
@@ -367,7 +385,10 @@ take_row(Take *take, const Key *key, TimestampTz enqueued)
 	return taken;
 }
 
-/* The row can be taken: does it match, and has no other session been faster? */
+/*
+ * Takes a row that can be dequeued, if it matches and no other session gets it
+ * first.
+ */
 static void
 try_row(Take *take, const Key *key)
 {
@@ -405,7 +426,10 @@ try_row(Take *take, const Key *key)
 
 /* --- walking ----------------------------------------------------------------------------- */
 
-/* The row at this key stops the range of what cannot be dequeued. */
+/*
+ * Ends the current range of rows that cannot be dequeued, because of the row
+ * at this key.
+ */
 static void
 end_gap(Take *take, const Key *key)
 {
@@ -420,9 +444,9 @@ end_gap(Take *take, const Key *key)
 }
 
 /*
- * Is the row of a transaction that says when it gives it back?  Then it may be
- * passed.  An answer is good for the rest of the walk: whatever is announced
- * from now on is found by aq_ranges_add().
+ * Does the row belong to a transaction that announces its rows if it rolls
+ * back?  Then a range may include it.  The answer is valid for the rest of the
+ * walk, because aq_ranges_add() finds later announcements.
  */
 static bool
 is_announced(Take *take, TransactionId xid)
@@ -432,16 +456,14 @@ is_announced(Take *take, TransactionId xid)
 	return xid == take->announcer;
 }
 
-/* Is this the worker's transaction, which is changing rows of the queue? */
+/* Is this the worker's transaction that is changing rows of the queue? */
 static bool
 is_workers(Take *take, TransactionId xid)
 {
 	return xid == pg_atomic_read_u32(&classic_queue(take->queue->shm)->worker);
 }
 
-/*
- * A row, as the dirty snapshot shows it.
- */
+/* Examines a row, as the dirty snapshot shows it. */
 static void
 examine_row(Take *take)
 {
@@ -455,8 +477,11 @@ examine_row(Take *take)
 		find_doubt(take, &key, holder);
 	if (TransactionIdIsValid(rows->dirty.xmin))
 	{
-		end_gap(take, &key);	/* being enqueued, or the worker counts an attempt */
-		/* the old version, if the index has it behind this one, may be gone when the walk comes to it */
+		end_gap(take, &key);	/* being enqueued, or the worker is counting an attempt */
+		/*
+		 * if the index has the old version after this one, it may be dead when
+		 * the walk reaches it
+		 */
 		if (is_workers(take, rows->dirty.xmin) && !is_to_be_counted(take, &key, InvalidTransactionId))
 			take->again = !TransactionIdIsInProgress(rows->dirty.xmin);
 		aq_point("uncommitted-met");
@@ -464,7 +489,10 @@ examine_row(Take *take)
 	}
 	if (TransactionIdIsValid(rows->dirty.xmax))
 	{
-		/* in use by another transaction: the worker's, perhaps, if it waits for its count */
+		/*
+		 * in use by another transaction, perhaps the worker's, if the row
+		 * waits for its count
+		 */
 		if (!is_to_be_counted(take, &key, InvalidTransactionId) && is_announced(take, rows->dirty.xmax))
 			take->passed++;
 		else
@@ -489,7 +517,7 @@ goes_on(const Take *take)
 	return take->taken < take->options->max && !take->retry_met && !take->again;
 }
 
-/* From low to high, both included, until there is enough. */
+/* Walks from low to high, both included, until enough messages are taken. */
 static void
 walk(Take *take, const Key *low, const Key *high)
 {
@@ -509,7 +537,7 @@ walk(Take *take, const Key *low, const Key *high)
 	}
 }
 
-/* The same, leaving out the ranges that are known. */
+/* The same, but skips the known ranges. */
 static void
 walk_between(Take *take, Key low, const Key *high)
 {
@@ -531,7 +559,7 @@ walk_between(Take *take, Key low, const Key *high)
 		walk(take, &low, high);
 }
 
-/* All rows behind after. */
+/* Walks over all rows after the given key. */
 static void
 walk_line(Take *take, const Key *after)
 {
@@ -556,7 +584,7 @@ walk_line(Take *take, const Key *after)
 			low.step++;
 	}
 	walk_between(take, low, &last);
-	/* to the end without finding enough: behind the last there is nothing */
+	/* the end was reached, so there is nothing after the last row */
 	if (goes_on(take) && !was_counted(take))
 		end_gap(take, &last);
 }
@@ -599,7 +627,7 @@ take_by_id(Take *take)
 			break;
 		if (is_to_be_counted(take, &key, InvalidTransactionId))
 			return;
-		/* the worker does not have it for long */
+		/* the worker holds it only briefly */
 		if (is_workers(take, busy))
 			XactLockTableWait(busy, NULL, NULL, XLTW_None);
 		else if (TransactionIdIsInProgress(busy))
@@ -612,7 +640,10 @@ take_by_id(Take *take)
 			try_row(take, &key);
 }
 
-/* Where to go on behind this message, which may be gone. */
+/*
+ * The key of the message after which to continue, which may not exist any
+ * more.
+ */
 static Key
 key_behind(Take *take)
 {
@@ -645,8 +676,8 @@ is_pending(void *arg)
 }
 
 /*
- * The worker is writing retry counts: wait until it has.  If it cannot, nothing
- * behind the message is dequeued.
+ * Waits until the worker has written the retry counts.  If it cannot, no
+ * message after this one is dequeued.
  */
 static void
 wait_for_retries(Take *take)
@@ -716,7 +747,7 @@ begin_walk(Take *take)
 	pg_memory_barrier();
 }
 
-/* One walk, or one row by its id. */
+/* Makes one walk, or takes one row by its id. */
 static void
 take_once(Take *take, const Key *after)
 {
@@ -733,7 +764,7 @@ take_once(Take *take, const Key *after)
 	}
 	aq_ranges_read(shm, options->position, &take->ranges);
 	if (options->mode == AQ_MODE_PURGE)
-		take->ranges.n = 0;		/* what waits is in them */
+		take->ranges.n = 0;		/* rows that wait for their time are in the ranges */
 	take->snapshot = RegisterSnapshot(aq_wait_take_uses_snapshot() ? GetTransactionSnapshot() : GetLatestSnapshot());
 	walk_line(take, after);
 	UnregisterSnapshot(take->snapshot);
@@ -761,7 +792,7 @@ aq_classic_take(AqQueue *queue, const AqTakeOptions *options)
 			break;
 		if (take.stopped)
 			break;
-		/* what was shown is still there: go on behind it */
+		/* messages that were shown still exist: continue after them */
 		if (options->mode == AQ_MODE_BROWSE && take.taken > 0)
 			after = &take.last;
 	}
@@ -771,7 +802,7 @@ aq_classic_take(AqQueue *queue, const AqTakeOptions *options)
 	return take.taken;
 }
 
-/* Is there something that take() could have now? */
+/* Is there a message that could be taken now? */
 bool
 aq_classic_take_ready(AqQueue *queue, int position, int64 until)
 {

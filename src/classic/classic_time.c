@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * classic_time.c
- *	  What the worker does when a message's time has come: delays and retry
- *	  delays end, messages expire, processed ones are deleted.
+ *	  The worker's job for due times: delays and retry delays end, messages
+ *	  expire, processed messages are deleted.
  *
- * A row's next_at is the time of its next action, and the index "time" has the
- * rows that have one.  The queue remembers from which time on there can be
- * something to do, so that rows that are gone are not walked over again; a
- * session that writes a row with a time announces it.
+ * A row's next_at is the time of its next action; rows that have one are in
+ * the index "time".  The queue remembers the earliest time at which a row can
+ * be due, so that dead rows are not scanned again; a session that writes a row
+ * with a time announces it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -20,10 +20,10 @@
 #include "miscadmin.h"
 #include "utils/fmgroids.h"
 
-/* rows changed in one transaction */
+/* maximum number of rows changed in one transaction */
 #define TIME_BATCH 1000
 
-/* when a transaction has a row or a lock, microseconds */
+/* pause if a transaction has a row or a lock, in microseconds */
 #define BUSY_AGAIN ((int64) 200000)
 #define CHECK_AGAIN ((int64) 1000000)
 
@@ -32,9 +32,9 @@ typedef struct Due
 	QueueScans		scans;
 	AqQueueShm *shm;
 	TimestampTz now;
-	TimestampTz from;			/* there may be more from here on */
+	TimestampTz from;			/* rows may be due from here on */
 	uint32		done;
-	bool		more;			/* the batch was full */
+	bool		more;			/* the batch is full */
 } Due;
 
 static TimestampTz
@@ -56,7 +56,7 @@ static bool
 expire(Due *due, RowScan *rows, int position)
 {
 	int			attempts = DatumGetInt32(rows->slot->tts_values[COL_ATTEMPTS]);
-	bool		failed = aq_failure_over_limit(due->scans.queue, attempts);	/* and could not be moved then */
+	bool		failed = aq_failure_over_limit(due->scans.queue, attempts);	/* it could not be moved when it failed */
 	bool		done = aq_failure_row(&due->scans, rows, position, attempts,
 								  failed ? "MAX_RETRY_EXCEEDED" : "TIME_EXPIRATION");
 
@@ -64,7 +64,7 @@ expire(Due *due, RowScan *rows, int position)
 	return done;
 }
 
-/* A delay or a retry delay is over. */
+/* A delay or a retry delay has ended. */
 static bool
 make_ready(Due *due, RowScan *rows, int position)
 {
@@ -86,7 +86,9 @@ make_ready(Due *due, RowScan *rows, int position)
 	return true;
 }
 
-/* A consumer has asked to check whether all are done with the message. */
+/*
+ * A consumer has requested a check whether all have finished with the message.
+ */
 static bool
 check_topic(Due *due, RowScan *rows)
 {
@@ -100,7 +102,10 @@ check_topic(Due *due, RowScan *rows)
 	return aq_table_row_update(rows->rel, rows->slot, columns, &again, NULL, lengthof(columns)) == TM_Ok;
 }
 
-/* The time of the row in the slot has come.  False: a transaction has it. */
+/*
+ * Processes the row in the slot, which is due.  Returns false if a transaction
+ * has it.
+ */
 static bool
 act(Due *due, RowScan *rows)
 {
@@ -124,7 +129,7 @@ act(Due *due, RowScan *rows)
 	return true;
 }
 
-/* Walk the index from due->from on. */
+/* Walks over the index from due->from on. */
 static void
 walk_times(Due *due, RowScan *rows)
 {
@@ -144,7 +149,10 @@ walk_times(Due *due, RowScan *rows)
 		at = DatumGetTimestampTz(rows->slot->tts_values[COL_NEXT_AT]);
 		if (at > due->now)
 		{
-			/* being enqueued or not: it is announced again if it is not the first */
+			/*
+			 * whether it is committed or not; an earlier time would be
+			 * announced separately
+			 */
 			aq_due_time_announce(due->shm, at);
 			break;
 		}
@@ -166,14 +174,17 @@ walk_times(Due *due, RowScan *rows)
 	index_close(index, NoLock);
 }
 
-/* A claim: the worker has taken the time from which it is to work. */
+/*
+ * Release of a claim: restores the queue's earliest time, which the worker has
+ * taken.
+ */
 static void
 nothing_done(void *shm, int64 from)
 {
 	aq_due_time_lower(shm, (TimestampTz) from);
 }
 
-/* One transaction's share; true when there is more. */
+/* Processes one batch in a transaction; returns true if there is more. */
 static bool
 work_on(int32 id, AqQueueShm *shm)
 {
@@ -185,7 +196,7 @@ work_on(int32 id, AqQueueShm *shm)
 	queue = aq_catalog_get_by_id(id, true);
 	if (queue == NULL || !aq_row_scan_try_lock(queue))
 	{
-		/* a queue that is not there yet may come: its creation may be committing */
+		/* a queue that is not visible yet may be committing */
 		aq_job_commit(false);
 		aq_due_time_announce(shm, due.now + BUSY_AGAIN);
 		return false;

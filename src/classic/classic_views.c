@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * classic_views.c
- *	  What the view aq.messages shows of queue tables.
+ *	  The functions under the view aq.messages for queue tables.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -18,10 +18,10 @@
 #include "utils/memutils.h"
 
 /*
- * The query over one queue's rows, as the caller's snapshot sees them; l is
- * the consumer's row, m the message's.  A row whose xmax runs is taken.
+ * The query over one queue's rows, with the caller's snapshot; l is the
+ * consumer's row, m the message's.  A row whose xmax is running is taken.
  */
-/* where: what else is known of a row, as another column; or "" */
+/* where: an expression for an additional column; or "" */
 static char *
 messages_query(AqQueue *queue, const char *where)
 {
@@ -52,7 +52,7 @@ messages_query(AqQueue *queue, const char *where)
 	return s.data;
 }
 
-/* The query's rows are the function's. */
+/* Returns the query's rows as rows of the function. */
 static void
 put_rows_of(AqRow *row, const char *query, int nargs, Oid *types, Datum *values)
 {
@@ -73,8 +73,8 @@ AQ_ROWS(aq_classic_views_messages)
 /* --- buffered messages ----------------------------------------------------------- */
 
 /*
- * The buffered side of a queue, if the caller has the right to it.  A standby
- * cannot read unlogged tables, and has nothing in them.
+ * The buffered side of a queue, if the caller has the privilege.  NULL on a
+ * standby, which cannot read unlogged tables.
  */
 static AqQueue *
 buffered_side(int32 id, AqRight right)
@@ -87,7 +87,10 @@ buffered_side(int32 id, AqRight right)
 	return queue != NULL && aq_privilege_allows(queue, right) ? queue->buffered : NULL;
 }
 
-/* Is the row m in shared buffers?  $1 are the blocks that were there before it was read. */
+/*
+ * Is the row m in shared buffers? $1 is the bitmap of blocks that were in
+ * shared buffers before the query.
+ */
 #define IN_MEMORY \
 	"CASE WHEN (m.ctid::text::point)[0] < octet_length($1) * 8 " \
 	"THEN get_bit($1, ((m.ctid::text::point)[0])::bigint) = 1 ELSE true END"
@@ -109,7 +112,7 @@ AQ_ROWS(aq_classic_views_buffered_messages)
 		put_rows_of_side(row, side, messages_query(side, ", " IN_MEMORY));
 }
 
-/* Columns: the counters of the side; nulls when it is not in memory. */
+/* Columns: the counters of the buffered side; nulls if it is not in memory. */
 static char *
 buffered_counters(AqQueue *side)
 {
@@ -146,7 +149,10 @@ AQ_ROWS(aq_classic_views_buffered_queue)
 							  buffered_counters(side), table, side->id));
 }
 
-/* No enqueue waits for room in what is not in memory. */
+/*
+ * Is the buffered side in flow control?  If it is not in memory, no enqueue
+ * waits for room.
+ */
 static bool
 in_flow_control(AqQueue *side)
 {
@@ -203,7 +209,10 @@ AQ_ROWS(aq_classic_views_buffered_consumers)
 	aq_pins_peek_end(&peek);
 }
 
-/* How many messages a consumer could dequeue now; null without a privilege on the queue, or when it is not in memory. */
+/*
+ * The number of messages that a consumer could dequeue now; null without a
+ * privilege on the queue, or if the queue is not in memory.
+ */
 PG_FUNCTION_INFO_V1(aq_classic_views_ready);
 Datum
 aq_classic_views_ready(PG_FUNCTION_ARGS)
@@ -231,7 +240,7 @@ aq_classic_views_ready(PG_FUNCTION_ARGS)
 
 		CHECK_FOR_INTERRUPTS();
 		if (TransactionIdIsValid(rows.dirty.xmin) || TransactionIdIsValid(rows.dirty.xmax))
-			continue;			/* a transaction has it */
+			continue;			/* a transaction has the row */
 		slot_getsomeattrs(slot, COL_NEXT_AT + 1);
 		state = DatumGetInt16(slot->tts_values[COL_STATE]);
 		if (state == STATE_READY

@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * commit_order.c
- *	  Queue tables sorted by commit_time: the order of the commits.
+ *	  Queue tables sorted by commit_time: numbering messages in the order of
+ *	  commits.
  *
- * Until its transaction commits a message stands behind all that have: its
- * second key is PENDING.  Before the commit the transaction takes the queue's
- * commit lock, which it keeps to its end, draws a number, and writes it into
- * the keys of its messages.  So transactions that enqueue into such a queue
- * commit one after the other, and the numbers are in the order of the commits.
+ * Until its transaction commits, a message is after all committed ones: its
+ * second key is KEY_PENDING.  Before the commit, the transaction takes the
+ * queue's commit lock, which it holds until its end, gets a number, and writes
+ * it into the keys of its messages.  So transactions that enqueue into such a
+ * queue commit one after the other, in the order of their numbers.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -40,7 +41,7 @@ aq_commit_order_note(const AqQueue *queue, const Key *key)
 	pending[npending++].key = *key;
 }
 
-/* The transaction has ended. Does not raise. */
+/* Called at the end of the transaction.  Does not raise an error. */
 void
 aq_commit_order_forget(void)
 {
@@ -57,8 +58,8 @@ lock_commits(AqQueue *queue)
 }
 
 /*
- * Can the worker commit into the queue without waiting?  It gets the locks for
- * that, and keeps them.
+ * Can the worker enqueue into the queue and commit without waiting?  Takes the
+ * locks that this needs, until the end of the transaction.
  */
 bool
 aq_commit_order_may_put(AqQueue *queue)
@@ -70,7 +71,10 @@ aq_commit_order_may_put(AqQueue *queue)
 		(!sorts_by_commit(queue) || LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL);
 }
 
-/* Give the row with this key its number; false when it is gone. */
+/*
+ * Sets the number of the row with this key; returns false if the row does not
+ * exist any more.
+ */
 static bool
 set_number(RowScan *rows, AqQueue *queue, int position, const Key *key, int64 number)
 {
@@ -82,7 +86,7 @@ set_number(RowScan *rows, AqQueue *queue, int position, const Key *key, int64 nu
 		aq_table_row_update(rows->rel, rows->slot, &column, &value, NULL, 1) == TM_Ok;
 }
 
-/* The same for its consumers. */
+/* The same for the rows of its consumers. */
 static Bitmapset *
 set_consumers(RowScan *messages, RowScan *consumers, AqQueue *queue, const Key *key, int64 number)
 {
@@ -96,7 +100,7 @@ set_consumers(RowScan *messages, RowScan *consumers, AqQueue *queue, const Key *
 	return targets;
 }
 
-/* All messages of one queue. */
+/* Numbers all messages of one queue. */
 static void
 number_queue(AqQueue *queue)
 {
@@ -134,7 +138,9 @@ number_queue(AqQueue *queue)
 		aq_ranges_announce_set(queue->shm, everybody, &lowest, &highest);
 }
 
-/* The queues in the order of their ids, so that sessions do not wait in a circle. */
+/*
+ * The next queue in the order of ids, which avoids deadlocks between sessions.
+ */
 static int32
 next_queue(int32 after)
 {
@@ -146,7 +152,7 @@ next_queue(int32 after)
 	return next;
 }
 
-/* The transaction is about to commit, or to be prepared. */
+/* Called before the transaction commits or is prepared. */
 void
 aq_commit_order_number(void)
 {

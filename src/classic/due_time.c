@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * due_time.c
- *	  From which time on a queue can have something to do.
+ *	  The earliest time at which a row of a queue can be due.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -20,7 +20,7 @@ aq_due_time_lower(AqQueueShm *shm, TimestampTz when)
 		;
 }
 
-/* There is something to do at this time. Never raises. */
+/* Announces that a row is due at this time.  Never raises an error. */
 void
 aq_due_time_announce(AqQueueShm *shm, TimestampTz when)
 {

@@ -1,10 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * failure.c
- *	  Messages that have failed or expired: into the exception queue, or away.
+ *	  Messages that have failed or expired are moved to the exception queue or
+ *	  deleted.
  *
- * A message that is over its limit, or expired, goes to the exception queue; a
- * topic's message when all its consumers are done with it or have failed.
+ * A message that is over its retry limit or has expired is moved to the
+ * exception queue; a topic's message, when all its consumers have finished
+ * with it or failed.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -16,10 +18,13 @@
 #include "utils/builtins.h"
 #include "utils/uuid.h"
 
-/* a consumer or user has the message locked: again after this, microseconds */
+/*
+ * pause before the next try if a transaction has locked the message, in
+ * microseconds
+ */
 #define TRY_AGAIN ((int64) 100000)
 
-/* Has a message been tried too often? */
+/* Have there been too many attempts to dequeue a message? */
 bool
 aq_failure_over_limit(const AqQueue *queue, int attempts)
 {
@@ -32,7 +37,9 @@ varlena_of(TupleTableSlot *slot, int column)
 	return slot->tts_isnull[column] ? NULL : (struct varlena *) DatumGetPointer(slot->tts_values[column]);
 }
 
-/* Into a queue of the same queue table: the row changes its queue. */
+/*
+ * Moves the message to a queue of the same queue table, by updating its row.
+ */
 static bool
 move_within(QueueScans *scans, AqQueue *target, int attempts, const char *reason)
 {
@@ -54,7 +61,7 @@ move_within(QueueScans *scans, AqQueue *target, int attempts, const char *reason
 	return true;
 }
 
-/* Into any other queue: a new message there. */
+/* Moves the message to a queue elsewhere, as a new message. */
 static bool
 move_outside(QueueScans *scans, AqQueue *target, int attempts, const char *reason)
 {
@@ -75,8 +82,8 @@ move_outside(QueueScans *scans, AqQueue *target, int attempts, const char *reaso
 }
 
 /*
- * Move the message in the slot of scans->messages to the exception queue, or
- * delete it if the queue has none.  False when it has to be tried again.
+ * Moves the message in the slot of scans->messages to the exception queue, or
+ * deletes it if the queue has none.  Returns false if it must be tried again.
  */
 static bool
 fail_message(QueueScans *scans, int attempts, const char *reason)
@@ -85,7 +92,10 @@ fail_message(QueueScans *scans, int attempts, const char *reason)
 	AqQueue    *target;
 	bool		moved;
 
-	/* a consumer may just take it, or keep it locked: it is not to be in both queues */
+	/*
+	 * a consumer may be taking it or have it locked: it must not get into both
+	 * queues
+	 */
 	if (!aq_table_row_lock(scans->messages.rel, slot))
 		return false;
 	slot_getsomeattrs(slot, COL_EXCEPTION_QUEUE_ID + 1);
@@ -103,7 +113,10 @@ fail_message(QueueScans *scans, int attempts, const char *reason)
 	return moved;
 }
 
-/* The most attempts of consumers that have failed; clear: delete their rows. */
+/*
+ * The highest number of attempts among consumers that have failed; clear:
+ * deletes their rows.
+ */
 static int
 failed_consumers(QueueScans *scans, const Bitmapset *targets, const Key *key, bool clear)
 {
@@ -125,8 +138,8 @@ failed_consumers(QueueScans *scans, const Bitmapset *targets, const Key *key, bo
 }
 
 /*
- * Check a topic's message: it goes when all its consumers are done with it.
- * False when it has to be checked again.
+ * Checks a topic's message, which is deleted when all its consumers have
+ * finished with it.  Returns false if it must be checked again.
  */
 bool
 aq_failure_check_topic(QueueScans *scans, const Key *key, const char *reason)
@@ -149,7 +162,10 @@ aq_failure_check_topic(QueueScans *scans, const Key *key, const char *reason)
 			aq_topic_done(scans->queue, &scans->messages);
 			return true;
 		case OTHERS_FAILED:
-			/* as long as their rows are there, it is tried again */
+			/*
+			 * the consumers' rows remain until this succeeds, so that it is
+			 * tried again
+			 */
 			if (!fail_message(scans, failed_consumers(scans, targets, key, false), reason))
 				return false;
 			(void) failed_consumers(scans, targets, key, true);
@@ -159,8 +175,8 @@ aq_failure_check_topic(QueueScans *scans, const Key *key, const char *reason)
 }
 
 /*
- * The row in the slot has failed, for its consumer.  False when it has
- * to be tried again.
+ * The row in the slot has failed for its consumer.  Returns false if this must
+ * be tried again.
  */
 bool
 aq_failure_row(QueueScans *scans, RowScan *rows, int position, int attempts, const char *reason)

@@ -1,38 +1,38 @@
 /*-------------------------------------------------------------------------
  *
  * ranges.c
- *	  Where among a consumer's rows there is nothing to dequeue.
+ *	  Ranges of a consumer's rows without a row that can be dequeued.
  *
- * Consumed rows stay in the index until VACUUM may remove them, and while an
- * old snapshot is held it may not.  A consumer that walked the index from its
- * beginning would meet all of them again at each dequeue.  So a session that
- * has walked over many rows that cannot be dequeued remembers the range: the
- * next walk begins behind it.
+ * Consumed rows stay in the index until VACUUM can remove them, which it
+ * cannot while an old snapshot is held.  A consumer that scanned the index
+ * from its beginning would read all of them again at each dequeue.  So a
+ * session that has walked over many rows that cannot be dequeued remembers the
+ * range, and the next walk begins after it.
  *
- * Invariant: no row between the ends of a range can be dequeued, now or later,
- * unless its key is announced after the range was added.  To announce keys is
- * to cut them out of all ranges, and to put them into the queue's ring of announcements:
- * a walk that has begun before the announcement, and may have seen the row as
- * it was, finds the keys there when it wants to add a range, and adds nothing.
- * So a row may be passed if whatever makes it ready announces it *after* a walk
- * can have seen it as it is:
- *	- what is gone for good (consumed and committed, enqueued and rolled back)
- *	  needs no announcement;
- *	- what a session has taken is announced when the transaction rolls back, in
- *	  whole or to a savepoint, after its end shows in the row, and when it is
- *	  prepared.  aq_takers_announce() knows the transactions that will do so;
- *	- what waits for its time is announced by the worker when the row that is
- *	  ready is in the index, and before it commits.
- * All other rows end the range:
- *	- what can be dequeued, or is locked, or has expired;
- *	- what a running transaction has enqueued: it announces the key when the row
- *	  is in the index, and says nothing when it commits;
- *	- what the worker is changing: the same;
- *	- what a prepared transaction has taken, which ends without a callback, and
- *	  what any transaction has changed that has not promised to announce.
+ * Invariant: no row in a range can be dequeued, now or later, unless its key is
+ * announced after the range was added.  Announcing keys removes them from all
+ * ranges and adds them to the queue's ring of announcements: a walk that began
+ * before the announcement, and may have seen the row in its old state, finds
+ * the keys there when it wants to add a range, and does not add it.  So a range
+ * may include a row if the row is announced *after* the last moment at which a
+ * walk can have seen it in its old state:
+ *	- a row that is gone for good (consumed and committed, or enqueued and rolled
+ *	  back) needs no announcement;
+ *	- rows that a session has taken are announced when the transaction rolls
+ *	  back, completely or to a savepoint, after its end is visible in the row,
+ *	  and when it is prepared.  aq_takers_announce() knows these transactions;
+ *	- rows that wait for their time are announced by the worker when the index
+ *	  has the new version, which is ready, and before the worker commits.
+ * All other rows end a range:
+ *	- rows that can be dequeued, are locked, or have expired;
+ *	- rows that a running transaction has enqueued: it announces the key when the
+ *	  index has the row, not when it commits;
+ *	- rows that the worker is changing, which are announced in the same way;
+ *	- rows taken by a prepared transaction, which ends without a callback, or
+ *	  changed by a transaction that does not announce.
  *
- * So nothing is lost but the short way: the ranges are empty after a restart,
- * and a consumer without memory for its own walks from the beginning.
+ * Ranges only make walks shorter, so they can be lost: they are empty after a
+ * restart, and a consumer without memory for ranges walks from the beginning.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -48,7 +48,7 @@ is_last(const Key *key)
 	return key->key1 == PG_INT64_MAX && key->key2 == PG_INT64_MAX && key->step == PG_INT64_MAX;
 }
 
-/* Latch held. */
+/* The caller holds the latch. */
 static RangeList *
 list_of(ClassicQueue *cq, int position)
 {
@@ -60,7 +60,10 @@ list_of(ClassicQueue *cq, int position)
 	return chunk == 0 ? NULL : aq_chunk_ptr(chunk);
 }
 
-/* The same, made when there is a reserve of two chunks. Latch held. */
+/*
+ * The same, but creates the list if two chunks are reserved.  The caller holds
+ * the latch.
+ */
 static RangeList *
 list_make(ClassicQueue *cq, int position)
 {
@@ -75,7 +78,7 @@ list_make(ClassicQueue *cq, int position)
 	return aq_chunk_ptr(*entry);
 }
 
-/* Does the range hold a key between the two, ends included? */
+/* Does the range include a key between the two, ends included? */
 static bool
 touches(const Range *range, const Key *lowest, const Key *highest)
 {
@@ -97,7 +100,7 @@ insert_range(RangeList *list, uint32 i, const Range *range)
 	list->n++;
 }
 
-/* Cut the keys out of the ranges. */
+/* Removes the keys from the ranges. */
 static void
 cut(RangeList *list, const Key *lowest, const Key *highest)
 {
@@ -109,7 +112,7 @@ cut(RangeList *list, const Key *lowest, const Key *highest)
 		if (!touches(range, lowest, highest))
 			continue;
 		range->before = *lowest;
-		/* behind the last row is nothing worth remembering */
+		/* a range after the last row need not be remembered */
 		if (!is_last(&right.before) && key_compare(&right.after, &right.before) < 0 &&
 			list->n < RANGES_MAX)
 			insert_range(list, i + 1, &right);
@@ -118,7 +121,10 @@ cut(RangeList *list, const Key *lowest, const Key *highest)
 	}
 }
 
-/* A walk begins: what is known, and which announcement is the latest. */
+/*
+ * Copies the ranges and the number of announcements at the beginning of a
+ * walk.
+ */
 void
 aq_ranges_read(AqQueueShm *shm, int position, RangeCopy *copy)
 {
@@ -134,14 +140,17 @@ aq_ranges_read(AqQueueShm *shm, int position, RangeCopy *copy)
 	aq_latch_free(&cq->latch);
 }
 
-/* Has something in the range been announced since the walk began? Latch held. */
+/*
+ * Was a key in the range announced since the walk began?  The caller holds the
+ * latch.
+ */
 static bool
 was_announced(const ClassicQueue *cq, const RangeCopy *since, const Range *range)
 {
 	const Announced *ring = aq_chunk_ptr(cq->announced);
 
 	if (cq->nannounced - since->nannounced > ANNOUNCED_MAX)
-		return true;			/* too much to know */
+		return true;			/* more than the ring can hold, so assume it */
 	for (uint64 i = since->nannounced; i < cq->nannounced; i++)
 	{
 		const Range *announced = &ring->keys[i % ANNOUNCED_MAX];
@@ -152,7 +161,10 @@ was_announced(const ClassicQueue *cq, const RangeCopy *since, const Range *range
 	return false;
 }
 
-/* The walk that began with since has found nothing to dequeue in the range. */
+/*
+ * Adds a range in which the walk that began with "since" has found nothing to
+ * dequeue.
+ */
 void
 aq_ranges_add(AqQueueShm *shm, int position, const RangeCopy *since, const Range *range)
 {
@@ -176,9 +188,9 @@ aq_ranges_add(AqQueueShm *shm, int position, const RangeCopy *since, const Range
 		Range	   *old = &list->ranges[i];
 
 		if (key_compare(&old->before, &all.after) <= 0)
-			i++;				/* wholly before it */
+			i++;				/* entirely before it */
 		else if (key_compare(&all.before, &old->after) <= 0)
-			break;				/* wholly behind it */
+			break;				/* entirely after it */
 		else
 		{
 			if (key_compare(&old->after, &all.after) < 0)
@@ -188,7 +200,10 @@ aq_ranges_add(AqQueueShm *shm, int position, const RangeCopy *since, const Range
 			remove_range(list, i);
 		}
 	}
-	/* full: the places near the head matter most */
+	/*
+	 * the list is full: drop the last range, because those near the head
+	 * matter most
+	 */
 	if (list->n == RANGES_MAX && i < RANGES_MAX)
 		list->n--;
 	if (list->n < RANGES_MAX)
@@ -196,12 +211,12 @@ aq_ranges_add(AqQueueShm *shm, int position, const RangeCopy *since, const Range
 	aq_latch_free(&cq->latch);
 }
 
-/* The worker's transaction is about to change rows of the queue. */
+/* Called before the worker's transaction changes rows of the queue. */
 void
 aq_ranges_worker(AqQueueShm *shm)
 {
 	pg_atomic_write_u32(&classic_queue(shm)->worker, GetCurrentTransactionId());
-	pg_memory_barrier();		/* seen by whoever sees a row that it has changed */
+	pg_memory_barrier();		/* visible to every session that sees a row changed by it */
 }
 
 static void
@@ -213,7 +228,9 @@ add_announced(ClassicQueue *cq, const Key *lowest, const Key *highest)
 	cq->nannounced++;
 }
 
-/* There may be something to dequeue between these keys. Never raises. */
+/*
+ * Announces that rows between these keys may be ready.  Never raises an error.
+ */
 void
 aq_ranges_announce(AqQueueShm *shm, int position, const Key *lowest, const Key *highest)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * removed_consumer.c
- *	  What the worker does with the rows of a removed consumer.
+ *	  The worker's job that deletes the rows of a removed consumer.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -12,7 +12,7 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 
-/* Delete its rows; false when a transaction has one of them. */
+/* Deletes its rows; returns false if a transaction has one of them. */
 static bool
 delete_rows(AqQueue *queue, int position)
 {
@@ -38,7 +38,7 @@ delete_rows(AqQueue *queue, int position)
 			busy = true;
 			continue;
 		}
-		/* the next consumer at this position begins with nothing before it */
+		/* the next consumer at this position begins without messages */
 		aq_classic_notes_add(queue->shm, position, NOTE_PURGE, &key, 1);
 		if (aq_row_scan_find(&messages, queue->id, 0, &key))
 			aq_topic_check(queue, &probe, &messages, &key, position);
@@ -49,7 +49,7 @@ delete_rows(AqQueue *queue, int position)
 	return !busy;
 }
 
-/* False when it has to be tried again. */
+/* Returns false if it must be tried again. */
 bool
 aq_removed_consumer_free(AqQueue *queue, AqRemoved *removed)
 {

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * retry_list.c
- *	  A queue's list of rolled back dequeues that the worker has to count.
+ *	  A queue's list of rolled back dequeues that the worker must count.
  *
- * An entry is reserved when a transaction begins to dequeue, so that a rollback
- * need not find memory.
+ * An entry is reserved when a transaction begins to dequeue, because a
+ * rollback cannot allocate memory.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -15,7 +15,10 @@
 #include "access/transam.h"
 #include "storage/procarray.h"
 
-/* prepared transactions that aq_retry_list_pending() tells from what has ended; of more it says: wait */
+/*
+ * number of prepared transactions that aq_retry_list_pending() checks; if
+ * there are more, it returns true
+ */
 #define RETRY_DOUBTS 32
 
 uint32
@@ -80,7 +83,7 @@ aq_retry_list_read(AqQueueShm *shm, uint32 *indexes)
 	for (uint32 i = cq->retries; i != 0 && n < RETRIES_MAX; i = aq_classic_area_retries[i].next)
 		indexes[n++] = i;
 	aq_latch_free(&cq->latch);
-	/* without those that are still prepared */
+	/* except those of transactions that are still prepared */
 	for (int i = 0; i < n; i++)
 		if (!TransactionIdIsValid(aq_classic_area_retries[indexes[i]].doubt) ||
 			!TransactionIdIsInProgress(aq_classic_area_retries[indexes[i]].doubt))
@@ -88,11 +91,14 @@ aq_retry_list_read(AqQueueShm *shm, uint32 *indexes)
 	return kept;
 }
 
-/* --- which rows wait for it ---------------------------------------------------------- */
+/*
+ * --- rows that wait for their count
+ * ----------------------------------------------------------
+ */
 
 /*
- * Does a row that xid has changed last wait for this count?  The worker may
- * have been at it, and have failed.
+ * Does a row last changed by xid wait for this count? xid may also be a failed
+ * transaction of the worker.
  */
 bool
 aq_retry_list_is_of(const Retry *retry, TransactionId xid)
@@ -111,8 +117,9 @@ covers(const Retry *retry, int position, const Key *key, TransactionId xid)
 }
 
 /*
- * Is a row that xid (invalid: any transaction) took, and rolled back, still to be
- * counted?  Not by those that are still prepared: another transaction took it.
+ * Must a rolled back dequeue of the row by xid (invalid: by any transaction)
+ * still be counted?  Entries of transactions that are still prepared do not
+ * count, because another transaction took the row.
  */
 bool
 aq_retry_list_pending(AqQueueShm *shm, int position, const Key *key, TransactionId xid)
@@ -137,7 +144,7 @@ aq_retry_list_pending(AqQueueShm *shm, int position, const Key *key, Transaction
 			pending = true;
 	}
 	aq_latch_free(&cq->latch);
-	/* may read from disk, which is not done under a latch */
+	/* after the latch was freed, because this may read from disk */
 	for (int i = 0; i < ndoubts && !pending; i++)
 		pending = !TransactionIdIsInProgress(doubts[i]);
 	return pending;

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * row_scan.c
- *	  Walking over the rows of a queue or consumer, in their order.
+ *	  Scans of the rows of a queue or consumer, in their order.
  *
- * Consumers read with a "dirty" snapshot: it shows what is there for any
- * session, with the transaction that is about to change it.
+ * Consumers read with a "dirty" snapshot, which also shows uncommitted rows,
+ * with the transactions that are changing them.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -24,14 +24,14 @@
 /* the columns of the index "order" */
 #define ORDER_QUEUE 1
 #define ORDER_POSITION 2
-#define ORDER_KEY 3				/* three of them */
+#define ORDER_KEY 3				/* three columns */
 
-/* entries that are walked over before the index is searched again */
+/* number of entries to step over before the index is searched again */
 #define NEAR 4
 
 /*
- * A session that drops the queue holds a lock that conflicts with ours: when we
- * have waited for it, the queue is gone.
+ * Opens a table of the queue.  A session that drops the queue holds a
+ * conflicting lock: after waiting for that, the queue does not exist any more.
  */
 Relation
 aq_row_scan_open_table(AqQueue *queue, Oid table, LOCKMODE mode)
@@ -46,8 +46,8 @@ aq_row_scan_open_table(AqQueue *queue, Oid table, LOCKMODE mode)
 }
 
 /*
- * Lock the queue's tables as a consumer does, without waiting: a user that drops
- * the queue must not stop the worker.
+ * Locks the queue's tables like a consumer, but without waiting: a user that
+ * drops the queue must not block the worker.
  */
 bool
 aq_row_scan_try_lock(AqQueue *queue)
@@ -56,7 +56,10 @@ aq_row_scan_try_lock(AqQueue *queue)
 		(!queue->table.multi || ConditionalLockRelationOid(queue->table.consumers, RowExclusiveLock));
 }
 
-/* --- walking --------------------------------------------------------------------- */
+/*
+ * --- scans
+ * ---------------------------------------------------------------------
+ */
 
 void
 aq_row_scan_open(RowScan *rows, AqQueue *queue, Oid table, LOCKMODE mode)
@@ -71,7 +74,10 @@ aq_row_scan_open(RowScan *rows, AqQueue *queue, Oid table, LOCKMODE mode)
 	rows->scan->xs_want_itup = true;
 }
 
-/* unused: nothing was locked or changed, so a session that drops the queue need not wait for us. */
+/*
+ * unused: no row was locked or changed, so the table locks are released, and a
+ * session that drops the queue need not wait for us.
+ */
 void
 aq_row_scan_close(RowScan *rows, bool unused)
 {
@@ -105,11 +111,11 @@ aq_row_scan_close_all(QueueScans *scans)
 }
 
 /*
- * Walk from this key on, included, forward or backward.
+ * Positions the scan at this key, included, forward or backward.
  *
- * There is no scan key for the other end: of a row comparison the index stops
- * by the first column only, and would walk on over what is behind it.  The
- * end is where aq_row_scan_next_entry() says.
+ * There is no scan key for the other end: for a row comparison the index stops
+ * only by the first column, and would continue beyond the end.
+ * aq_row_scan_next_entry() checks the end.
  */
 void
 aq_row_scan_seek(RowScan *rows, int32 queue, int position, const Key *from, ScanDirection direction)
@@ -158,7 +164,7 @@ aq_row_scan_next_entry(RowScan *rows, const Key *end, Key *key)
 	return ScanDirectionIsForward(rows->direction) ? order <= 0 : order >= 0;
 }
 
-/* The entry's row, as the dirty snapshot shows it, in the slot. */
+/* Fetches the entry's row into the slot, with the dirty snapshot. */
 bool
 aq_row_scan_fetch(RowScan *rows)
 {
@@ -175,16 +181,25 @@ aq_row_scan_next(RowScan *rows, const Key *end, Key *key)
 	return false;
 }
 
-/* --- looking up ------------------------------------------------------------------ */
+/*
+ * --- lookups
+ * ------------------------------------------------------------------
+ */
 
-/* The row with exactly this key, as the dirty snapshot sees it, in the slot. */
+/*
+ * Fetches the row with exactly this key into the slot, with the dirty
+ * snapshot.
+ */
 bool
 aq_row_scan_find(RowScan *rows, int32 queue, int position, const Key *key)
 {
 	const Key	last = KEY_LAST;
 	Key			found;
 
-	/* messages are looked up in their order: often it is one of the next entries */
+	/*
+	 * messages are looked up in their order, so it is often one of the next
+	 * entries
+	 */
 	if (rows->found && rows->found_queue == queue && rows->found_position == position &&
 		key_compare(&rows->found_key, key) < 0)
 		for (int i = 0; i < NEAR; i++)
@@ -213,9 +228,9 @@ aq_row_scan_find(RowScan *rows, int32 queue, int position, const Key *key)
 }
 
 /*
- * The message's row in t, in the slot.  The id of a message whose place
- * is in the order of the enqueue calls says its place; others are found by the
- * index on ids.
+ * Fetches the message's row of table t into the slot.  If messages are in the
+ * order of the enqueue calls, the key is computed from the id; otherwise the
+ * index on ids is used.
  */
 bool
 aq_row_scan_find_id(RowScan *rows, AqQueue *queue, const pg_uuid_t *id)
@@ -248,7 +263,7 @@ aq_row_scan_find_id(RowScan *rows, AqQueue *queue, const pg_uuid_t *id)
 		DatumGetInt16(rows->slot->tts_values[COL_STATE]) != STATE_PROCESSED;
 }
 
-/* Has the queue a row that the worker has something to do with by time? */
+/* Has the queue a row with a time at which the worker must process it? */
 bool
 aq_row_scan_any_time(RowScan *rows, int32 queue)
 {

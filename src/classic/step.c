@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * step.c
- *	  Steps, and the message ids made of them.
+ *	  Steps, and the message ids that contain them.
  *
- * Steps are given out by an atomic in shared memory that follows the clock, so
- * they grow with the enqueue calls, also over restarts, and tell messages of the
- * same microsecond apart.
+ * Steps come from an atomic counter in shared memory that follows the clock,
+ * so they grow with the enqueue calls, even over restarts, and are unique
+ * within a microsecond.
  *
- * A message id is a uuid of version 8: the queue's key (60 bits) and the step
- * (62), around version and variant.
+ * A message id is a UUID of version 8: the queue's key (60 bits), version,
+ * variant, and the step (62 bits).
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -49,7 +49,7 @@ aq_step_message_id(uint64 key, int64 step)
 	return id;
 }
 
-/* False when the id is not one of this queue. */
+/* Returns false if the id is not from this queue. */
 bool
 aq_step_of_id(const pg_uuid_t *id, uint64 key, int64 *step)
 {

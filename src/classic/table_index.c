@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * table_index.c
- *	  The indexes of a queue table: finding them, and entering rows.
+ *	  The indexes of a queue table: lookup, and insertion of entries.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -27,7 +27,7 @@ aq_table_index_kind(Relation index)
 	return INDEX_OTHER;
 }
 
-/* The index of the table that begins with these columns. */
+/* Opens the table's index that begins with these columns. */
 Relation
 aq_table_index_open(Relation rel, TableIndexKind kind, LOCKMODE mode)
 {
@@ -50,7 +50,10 @@ aq_table_index_open_time(Relation rel)
 	return aq_table_index_open(rel, INDEX_TIME, AccessShareLock);
 }
 
-/* Is the row in the index?  The predicates of our indexes, as make_tables has them. */
+/*
+ * Does the row belong in the index?  Evaluates the predicates that
+ * make_indexes() has defined.
+ */
 static bool
 belongs(TableIndexKind kind, TupleTableSlot *slot)
 {
@@ -68,7 +71,7 @@ belongs(TableIndexKind kind, TupleTableSlot *slot)
 	return false;
 }
 
-/* An index that a user has added: the executor knows how. */
+/* For an index that a user has added, use the executor's functions. */
 static void
 insert_into_other(Relation rel, Relation index, TupleTableSlot *slot)
 {

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * table_row.c
- *	  The rows of a queue table: reading their columns, writing, locking.
+ *	  The rows of a queue table: functions to read, write and lock them.
  *
- * Rows are deleted and updated without waiting: what another transaction has
- * locked or changed is left alone.
+ * Rows are deleted and updated without waiting: rows that another transaction
+ * has locked or changed are skipped.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -54,8 +54,8 @@ aq_table_row_targets(Datum datum)
 /* --- locks --------------------------------------------------------------------------- */
 
 /*
- * Has this transaction the row locked?  Perhaps it has also taken it since, and
- * rolled back to a savepoint: then it has several entries in the row.
+ * Has this transaction locked the row?  If it has also taken the row and
+ * rolled back to a savepoint, its xids are members of a multixact.
  */
 bool
 aq_table_row_locked_here(HeapTupleHeader header)
@@ -77,7 +77,7 @@ aq_table_row_locked_here(HeapTupleHeader header)
 	return locked;
 }
 
-/* The transaction that has the row locked, and has not changed it; invalid: none, or several. */
+/* The transaction that has only locked the row; invalid: none, or several. */
 TransactionId
 aq_table_row_locker(HeapTupleHeader header)
 {
@@ -89,7 +89,7 @@ aq_table_row_locker(HeapTupleHeader header)
 	return xmax;
 }
 
-/* Has another transaction, or several, the row locked? */
+/* Have other transactions locked the row? */
 bool
 aq_table_row_locked_elsewhere(HeapTupleHeader header)
 {
@@ -100,7 +100,7 @@ aq_table_row_locked_elsewhere(HeapTupleHeader header)
 	return TransactionIdIsValid(aq_table_row_locker(header));
 }
 
-/* Lock the row, if no other transaction has it. */
+/* Locks the row, if no other transaction has it. */
 bool
 aq_table_row_lock(Relation rel, TupleTableSlot *slot)
 {
@@ -116,7 +116,7 @@ aq_table_row_lock(Relation rel, TupleTableSlot *slot)
 
 /* --- writing -------------------------------------------------------------------------- */
 
-/* Insert rows; their slots are heap slots with a tuple each. */
+/* Inserts rows; their slots are heap slots, each with a tuple. */
 void
 aq_table_row_insert(Relation rel, TupleTableSlot **slots, int n)
 {
@@ -129,14 +129,14 @@ aq_table_row_insert(Relation rel, TupleTableSlot **slots, int n)
 	aq_table_index_insert(rel, slots, n);
 }
 
-/* Is it this transaction's already: locked, or inserted? */
+/* Has this transaction already locked or inserted the row? */
 static bool
 is_own(TupleTableSlot *slot)
 {
 	return aq_table_row_locked_here(aq_table_row_header(slot)) || TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(aq_table_row_header(slot)));
 }
 
-/* TM_Ok, or another session has it. */
+/* Returns TM_Ok unless another session has the row. */
 TM_Result
 aq_table_row_delete(Relation rel, TupleTableSlot *slot)
 {
@@ -147,8 +147,8 @@ aq_table_row_delete(Relation rel, TupleTableSlot *slot)
 }
 
 /*
- * The same for an update of some columns.  The table's methods cannot update
- * without waiting, so the row is locked first.
+ * The same for an update of some columns.  The table access method cannot
+ * update without waiting, so the row is locked first.
  */
 TM_Result
 aq_table_row_update(Relation rel, TupleTableSlot *slot, const int *columns, const Datum *values,

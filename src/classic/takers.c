@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * takers.c
- *	  Which sessions announce what they give back.
+ *	  Sessions that announce their rows after a rollback.
  *
- * A session that takes rows promises to announce them if its transaction is
- * rolled back: see ranges.c.  Its entry is the transaction, while it runs.
+ * A session that takes rows announces them if its transaction rolls back: see
+ * ranges.c.  Its entry is the xid of its transaction, while that runs.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -12,9 +12,12 @@
  */
 #include "classic/classic_private.h"
 
-static bool announces;			/* this session's entry is set */
+static bool announces;			/* the entry of this session is set */
 
-/* From now on a rollback announces the rows that the transaction has taken: see ranges.c. */
+/*
+ * From now on, a rollback announces the rows that the transaction has taken:
+ * see ranges.c.
+ */
 void
 aq_takers_promise(void)
 {
@@ -32,7 +35,10 @@ aq_takers_end(void)
 	announces = false;
 }
 
-/* Is xid, which is in progress, of a session that announces what it gives back? */
+/*
+ * Does xid, which is in progress, belong to a session that announces its rows
+ * after a rollback?
+ */
 bool
 aq_takers_announce(TransactionId xid)
 {

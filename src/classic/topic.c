@@ -1,15 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * topic.c
- *	  The consumers of a topic's message: when the last one is done with it.
+ *	  The consumers of a topic's message: finding out when the last one has
+ *	  finished with it.
  *
- * A consumer that has just taken its own row checks those of the others.  If one
- * has not begun, it will check in its turn.  If all are done, the message goes
- * with this transaction.  If running transactions have taken some, the outcome is
- * not known, so a row at POSITION_CHECK asks the worker to check again.
+ * A consumer that has taken its own row checks those of the others.  If
+ * another consumer still has to dequeue the message, that one will check
+ * later.  If all have finished, this transaction deletes the message.  If
+ * running transactions have taken rows, the outcome is not known, so a row at
+ * POSITION_CHECK requests the worker to check again.
  *
- * Of two consumers that take their rows at the same time, at least the one that
- * checks later sees that the other has taken its row, so one of the two asks.
+ * If two consumers take their rows at the same time, at least the one that
+ * checks later sees that the other has taken its row, so at least one makes
+ * the request.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -30,7 +33,7 @@ is_waiting(RowScan *consumers)
 	return DatumGetInt16(consumers->slot->tts_values[COL_STATE]) != STATE_EXPIRED;
 }
 
-/* What the other consumers of a message are up to. */
+/* The state of the other consumers of a message. */
 TopicOthers
 aq_topic_others(AqQueue *queue, RowScan *consumers, const Bitmapset *targets, const Key *key, int position)
 {
@@ -38,7 +41,7 @@ aq_topic_others(AqQueue *queue, RowScan *consumers, const Bitmapset *targets, co
 	TopicOthers	others = OTHERS_DONE;
 	int			other = -1;
 
-	/* it is most likely not to have begun now, too: then that is the answer */
+	/* probably it still has not dequeued: then no other check is necessary */
 	if (slow >= 0 && slow != position && bms_is_member(slow, targets) &&
 		aq_row_scan_find(consumers, queue->id, slow, key) && is_waiting(consumers))
 		return OTHERS_WAIT;
@@ -62,7 +65,7 @@ aq_topic_others(AqQueue *queue, RowScan *consumers, const Bitmapset *targets, co
 	return others;
 }
 
-/* Ask the worker to check the message's consumers. */
+/* Requests the worker to check the message's consumers. */
 void
 aq_topic_ask(AqQueue *queue, Relation rel, const Key *key, TimestampTz when)
 {
@@ -84,7 +87,10 @@ aq_topic_ask(AqQueue *queue, Relation rel, const Key *key, TimestampTz when)
 	aq_due_time_announce(queue->shm, when);
 }
 
-/* All consumers are done: the message goes, now or when its retention is over. */
+/*
+ * All consumers have finished: deletes the message, now or after its
+ * retention.
+ */
 void
 aq_topic_done(AqQueue *queue, RowScan *messages)
 {
@@ -103,8 +109,8 @@ aq_topic_done(AqQueue *queue, RowScan *messages)
 }
 
 /*
- * The consumer at position is done with the message in the slot of messages.
- * consumers: a scan of c that is not in use.
+ * The consumer at this position has finished with the message in the slot of
+ * messages. consumers: a scan of table c that is not in use.
  */
 void
 aq_topic_check(AqQueue *queue, RowScan *consumers, RowScan *messages, const Key *key, int position)

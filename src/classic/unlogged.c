@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * unlogged.c
- *	  The tables of buffered messages: what a crash empties, what is in memory.
+ *	  The tables of buffered messages: are they complete, and which blocks are
+ *	  in memory?
  *
- * A row that is no message's tells whether the tables are the ones that were
- * made: PostgreSQL empties unlogged tables in crash recovery, and they are empty
- * in a base backup and on a promoted standby.  It is a row of no queue, so no
- * walk comes by it, and no session changes it.
+ * A marker row tells whether the tables have been emptied: PostgreSQL empties
+ * unlogged tables in crash recovery, and they are empty in a base backup and
+ * on a promoted standby.  The row belongs to no queue, so it is never scanned
+ * or changed.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -19,10 +20,10 @@
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
 
-/* of no queue */
+/* not a queue's id */
 #define MARK_QUEUE 0
 
-/* table: its bare name */
+/* table: its name without the schema */
 void
 aq_unlogged_mark(const char *table)
 {
@@ -47,7 +48,7 @@ aq_unlogged_was_emptied(AqQueue *queue)
 	return marked ? AQ_NO : AQ_YES;
 }
 
-/* A bit for each block of the table: is it in shared buffers? */
+/* A bitmap of the table's blocks that are in shared buffers. */
 bytea *
 aq_unlogged_blocks_in_memory(Oid table)
 {
@@ -57,8 +58,8 @@ aq_unlogged_blocks_in_memory(Oid table)
 	bytea	   *bits = palloc(VARHDRSZ + length);
 
 	SET_VARSIZE(bits, VARHDRSZ + length);
-	memset(VARDATA(bits), 0xff, length);	/* what is added meanwhile is there */
-	/* asking for a block that is not there has it read ahead: no harm */
+	memset(VARDATA(bits), 0xff, length);	/* blocks that are added meanwhile are in memory */
+	/* this prefetches blocks that are not there, which is harmless */
 	for (BlockNumber block = 0; block < n; block++)
 	{
 		CHECK_FOR_INTERRUPTS();
