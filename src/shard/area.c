@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * area.c
- *	  The store's shared memory.
+ *	  Shared memory of the sharded store.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -23,7 +23,7 @@ int			aq_area_max_streams = 8192;
 static uint32
 doubt_count(void)
 {
-	/* a transaction in doubt needs one per partition it has touched */
+	/* a transaction in doubt needs one for each partition that it has used */
 	return max_prepared_xacts * 64 + 16;
 }
 

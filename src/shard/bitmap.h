@@ -3,8 +3,8 @@
  * bitmap.h
  *	  Bitmaps with one bit per message of a partition.
  *
- * Plain memory, 64 bits a word; whoever calls holds the stream's latch.  No
- * server header is needed, so that unit tests can use it.
+ * They are arrays of 64-bit words; the caller holds the stream's latch.  No
+ * header of the server is needed, so that unit tests can use them.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -46,7 +46,7 @@ aq_bitmap_clear(uint64_t *words, uint32_t bit)
 	return set;
 }
 
-/* Set count bits from first on, all clear before. */
+/* Sets count bits from first on, which must be clear. */
 static inline void
 aq_bitmap_set_range(uint64_t *words, uint32_t first, uint32_t count)
 {
@@ -62,7 +62,10 @@ aq_bitmap_set_range(uint64_t *words, uint32_t first, uint32_t count)
 	}
 }
 
-/* The first set bit at or after from, of nbits; AQ_BITMAP_NONE if none. */
+/*
+ * The first set bit at or after "from", of nbits; AQ_BITMAP_NONE if there is
+ * none.
+ */
 static inline int
 aq_bitmap_next(const uint64_t *words, uint32_t nbits, uint32_t from)
 {

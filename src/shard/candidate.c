@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * candidate.c
- *	  Messages that a dequeue has found: reading their rows, handing them out, and
- *	  waiting for those whose retry count is being written.
+ *	  Messages that a dequeue has found: reading and returning their rows, and
+ *	  waiting for messages whose retry count is being written.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -14,7 +14,7 @@
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
-/* Fetch a message's row; the caller releases the buffer in the end. */
+/* Fetches a message's row; the caller releases the buffer afterwards. */
 void
 aq_candidate_read(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *values,
 			 bool *nulls, Buffer *buffer)
@@ -41,8 +41,8 @@ aq_candidate_read(Take *take, Relation rel, const Candidate *item, AqMessage *m,
 }
 
 /*
- * Hand the taken items out.  Their table was not locked when they were taken,
- * and may have been rewritten.
+ * Returns the messages taken.  Their table was not locked when they were
+ * taken, so it may have been rewritten.
  */
 void
 aq_candidate_emit(Take *take)
@@ -80,8 +80,8 @@ retries_pending(void *arg)
 }
 
 /*
- * The worker is writing retry counts: wait until it has.  False if it cannot:
- * nothing behind them is dequeued.
+ * Waits until the worker has written the retry counts.  Returns false if it
+ * cannot: then no later message is dequeued.
  */
 bool
 aq_candidate_await_retries(Take *take, bool only_checks)

@@ -1,21 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * compare.c
- *	  For aq.check(): does what memory knows of a partition agree with its
- *	  tables?
+ *	  For aq.check(): does shared memory agree with the tables of a partition?
  *
  * The tables are read by transaction status, as when a partition is loaded.  A
- * partition is copied before and after; if it has changed meanwhile, this
- * reading says nothing of it.  A message in flight, in a running transaction,
- * is still to be taken according to the tables, and open in memory, so that
- * neither side depends on what runs:
+ * partition is copied before and after; if it has changed meanwhile, it is not
+ * compared.  A message that a running transaction has taken is not done
+ * according to the tables, and open in memory, so neither side depends on
+ * running transactions:
  *
- * - a slot's consumers that are not done with it are as many in both, except
- *	 for those that were removed;
- * - what memory offers to a consumer is to be taken according to the tables.
+ * - both have the same number of consumers that have not finished with a slot,
+ *	 except for removed consumers;
+ * - messages that memory offers to a consumer are not done according to the
+ *   tables.
  *
- * With what shard_check.c checks (each open message is offered to its consumer
- * or counted as in flight) it follows that none is lost.
+ * shard_check.c checks that each open message is offered to its consumer or
+ * counted as in flight.  Together this means that no message is lost.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -28,17 +28,17 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* A reading of a queue. */
+/* State of one reading of a queue. */
 typedef struct Reading
 {
 	AqFindings *findings;
 	AqQueue    *queue;
-	bool		steady;			/* nothing has changed so far */
-	int64		todo[AQ_MAX_CONSUMERS]; /* messages each consumer has before it */
-	int64		away[AQ_MAX_CONSUMERS]; /* of these: in partitions of the stream that are not resident */
+	bool		steady;			/* the queue has not changed so far */
+	int64		todo[AQ_MAX_CONSUMERS]; /* messages that each consumer has to take */
+	int64		away[AQ_MAX_CONSUMERS]; /* those in partitions of the stream that are not resident */
 } Reading;
 
-/* Nothing has changed that is compared with the tables? */
+/* Is everything unchanged that is compared with the tables? */
 static bool
 is_unchanged(const PartitionCopy *a, const PartitionCopy *b)
 {
@@ -68,7 +68,7 @@ tables_open(const Contents *p)
 	return open;
 }
 
-/* When something is to be done by time in it, according to the tables; 0: never. */
+/* The next timer of the partition, according to the tables; 0: none. */
 static TimestampTz
 tables_next_timer(const Contents *p)
 {
@@ -101,7 +101,7 @@ count_todo(Reading *reading, const Contents *p)
 
 /* --- not resident ------------------------------------------------------------------ */
 
-/* Messages that a consumer could take, in a partition that its hint has passed. */
+/* Finds messages that a consumer could take in a partition before its hint. */
 static void
 compare_hints(AqFindings *findings, const char *place, Stream *stream, const PartitionCopy *copy, const Contents *p)
 {
@@ -121,7 +121,7 @@ compare_hints(AqFindings *findings, const char *place, Stream *stream, const Par
 		for (uint32 i = 0; i < p->nslots && passed; i++)
 			n += aq_bitmap_test(p->todo[position], i) && p->slots[i].state == SLOT_READY &&
 				!((p->slots[i].flags & SLOT_EXPIRES) && p->slots[i].expires_at <= p->now);
-		/* the worker is told in time of those with a retry delay */
+		/* for messages with a retry delay, a timer will move the hint back */
 		if (n > list_length(p->retry_delays))
 			aq_finding_add(findings, psprintf("%s, consumer %d", place, position), "ready messages before the hint", 0, n, NULL);
 	}
@@ -141,7 +141,7 @@ compare_summary(AqFindings *findings, const char *place, Stream *stream, const P
 
 /* --- resident -------------------------------------------------------------------------- */
 
-/* How many of what differs, and the first of them. */
+/* The number of differences, and the slot of the first one. */
 typedef struct Differences
 {
 	uint32		n;
@@ -163,7 +163,10 @@ report(AqFindings *findings, const char *place, const char *what, const Partitio
 				 psprintf("the first one is ordinal %lld", (long long) ordinal_of(p, differences->first)));
 }
 
-/* An enqueue that runs, or one that was rolled back without leaving a row. */
+/*
+ * False for slots of a running enqueue, or of one that was rolled back without
+ * leaving a row.
+ */
 static bool
 is_settled(const Slot *memory, const Slot *table)
 {
@@ -189,7 +192,10 @@ compare_slots(AqFindings *findings, const char *place, const PartitionCopy *copy
 		if (!is_settled(memory, table))
 			continue;
 		in_memory = takeable ? memory->open : 0;
-		/* what was taken for a consumer that is removed now is open until that transaction ends */
+		/*
+		 * a message taken for a consumer that is now removed is open until
+		 * that transaction ends
+		 */
 		if (in_memory < table->open || in_memory > table->open + p->removed[i])
 			differ(&open, i);
 		if ((memory->state == SLOT_DOUBT) != (table->state == SLOT_DOUBT))
@@ -212,7 +218,10 @@ compare_slots(AqFindings *findings, const char *place, const PartitionCopy *copy
 	report(findings, place, "messages whose expiration or session differs from the tables", &copy->partition, &expires);
 }
 
-/* Messages offered to a consumer that is done with them; attempts. */
+/*
+ * Finds messages offered to a consumer that has finished with them, and wrong
+ * attempts.
+ */
 static void
 compare_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, const SubCopy *sub, const Contents *p)
 {
@@ -327,7 +336,7 @@ compare_stream(Reading *reading, Stream *stream)
 	MemoryContextDelete(context);
 }
 
-/* What the stream counts of partitions that are not resident. */
+/* Compares the stream's counts of partitions that are not resident. */
 static void
 compare_away(Reading *reading, Stream *stream)
 {
@@ -365,7 +374,7 @@ aq_compare_queue(AqQueue *queue, AqFindings *findings)
 
 	reading->findings = findings;
 	reading->queue = queue;
-	reading->steady = !shm->converted;	/* the counters are those of both stores */
+	reading->steady = !shm->converted;	/* after a conversion, the counters are those of both stores */
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		lag[position] = lag_of(shm, position);
 	aq_shard_check_tables(findings, queue);

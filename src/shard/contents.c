@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * contents.c
- *	  Reading a partition's tables: which messages each consumer has still to take.
+ *	  Reading a partition's tables: finds the messages that each consumer still
+ *	  has to take.
  *
- * The committed rows of the tables are the truth (rule 1 of README.md).  A partition
- * is only read while no transaction of a running session has anything in it,
- * because such a transaction keeps the frame; so every row is committed,
- * aborted, or belongs to a prepared transaction, which is in doubt (rule 8).
+ * The committed rows of the tables are the truth (rule 1 of README.md).  While
+ * a transaction of a running session uses a partition, the partition keeps its
+ * frame and is not read; so every row is committed, aborted, or belongs to a
+ * prepared transaction, which is in doubt (rule 8).
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -36,13 +37,13 @@ typedef enum RowStatus
 } RowStatus;
 
 /*
- * By transaction status alone: snapshots play no part.  In-progress first, as
- * always, because a transaction leaves that state last.
+ * Uses only the transaction's status, no snapshot.  As in the server, checks
+ * first whether the transaction is in progress, because that state ends last.
  */
 static RowStatus
 row_status(HeapTupleHeader header, TransactionId *xid)
 {
-	*xid = HeapTupleHeaderGetXmin(header);	/* not what stands in a frozen row */
+	*xid = HeapTupleHeaderGetXmin(header);	/* a frozen row has no xid */
 	if (HeapTupleHeaderXminFrozen(header) || HeapTupleHeaderXminCommitted(header))
 		return ROW_COMMITTED;
 	if (HeapTupleHeaderXminInvalid(header))
@@ -77,7 +78,7 @@ add_todo(Contents *p, int position, uint32 slot)
 	aq_slot_read_target(&p->slots[slot]);
 }
 
-/* Was it to do, and is not any more? */
+/* Clears the bit of a slot that is done; returns whether it was set. */
 static bool
 clear_todo(Contents *p, int position, uint32 slot)
 {
@@ -156,7 +157,7 @@ read_message(Contents *p, HeapTuple tuple, TupleDesc desc)
 	}
 }
 
-/* A rolled back dequeue: the retry delay ends then. */
+/* Adds a retry delay of a rolled back dequeue, with the time of its end. */
 static void
 add_retry_delay(Contents *p, int position, uint32 number, TimestampTz until)
 {
@@ -166,7 +167,10 @@ add_retry_delay(Contents *p, int position, uint32 number, TimestampTz until)
 	p->retry_delays = lappend(p->retry_delays, delay);
 }
 
-/* Keep the retry delays of messages that are still to be taken, as far as timers go. */
+/*
+ * Keeps the retry delays of messages that still have to be taken, up to the
+ * maximum number of timers.
+ */
 static void
 keep_retry_delays(Contents *p)
 {
@@ -196,7 +200,7 @@ read_log_ordinal(Contents *p, char kind, RowStatus status, TransactionId xid,
 
 	if (status == ROW_DOUBT)
 	{
-		/* taken, or kept, by a prepared transaction: not done, not ready */
+		/* taken or locked by a prepared transaction: neither done nor ready */
 		if (kind != LOG_RETRY && p->todo[position] != NULL &&
 			aq_bitmap_clear(p->todo[position], number))
 		{
@@ -219,7 +223,10 @@ read_log_ordinal(Contents *p, char kind, RowStatus status, TransactionId xid,
 				aq_slot_read_failed(slot, true);
 			break;
 		case LOG_MOVED:
-			/* its row may come before that of the failure: rows go where there is room */
+			/*
+			 * this row may come before that of the failure, because rows are
+			 * stored where there is room
+			 */
 			(void) aq_bitmap_set(p->moved, number);
 			break;
 		case LOG_RETRY:
@@ -248,7 +255,7 @@ read_log_row(Contents *p, HeapTuple tuple, TupleDesc desc)
 		return;
 	row = aq_heap_read_log(tuple, desc);
 	if (row.stream != p->stream || row.position < 0 || row.position >= AQ_MAX_CONSUMERS)
-		return;					/* of an earlier use of the tables */
+		return;					/* from an earlier use of the tables */
 	if (row.kind != LOG_RETRY)
 		p->last_take = Max(p->last_take, row.at);
 	for (int i = 0; i < row.n; i++)
@@ -257,7 +264,7 @@ read_log_row(Contents *p, HeapTuple tuple, TupleDesc desc)
 			read_log_ordinal(p, row.kind, status, xid, row.position, row.ordinals[i] % PARTITION_SLOTS, row.at);
 }
 
-/* Returns the number of the file that was read. */
+/* Returns the number of the table's file. */
 static uint32
 scan_table(Contents *p, Oid relid, void (*row) (Contents *, HeapTuple, TupleDesc))
 {
@@ -280,7 +287,7 @@ scan_table(Contents *p, Oid relid, void (*row) (Contents *, HeapTuple, TupleDesc
 	return file;
 }
 
-/* The session's newest transaction in doubt before this slot. */
+/* The latest transaction in doubt of the session, before this slot. */
 static TransactionId
 doubt_before(Contents *p, int64 session)
 {
@@ -297,9 +304,9 @@ doubt_before(Contents *p, int64 session)
 }
 
 /*
- * In the order of the slots, which is the order of the calls: note the
- * transactions in doubt, and hold the committed messages of their sessions
- * that come after them.  Messages with a delay have no order.
+ * Goes through the slots in order, which is the order of the calls: collects
+ * the transactions in doubt, and makes later committed messages of their
+ * sessions wait for them.  Messages with a delay have no order.
  */
 static void
 hold_followers(Contents *p)
@@ -332,7 +339,7 @@ hold_followers(Contents *p)
 	}
 }
 
-/* The attempts of a message that is done are not needed. */
+/* Clears the attempts of messages that are done, where they are not needed. */
 static void
 drop_attempts_of_done(Contents *p)
 {
@@ -352,7 +359,10 @@ drop_attempts_of_done(Contents *p)
 	}
 }
 
-/* How many messages the consumer is not done with, including those taken by prepared transactions. */
+/*
+ * The number of messages with which the consumer has not finished, including
+ * those taken by prepared transactions.
+ */
 uint32
 aq_contents_todo(const Contents *p, int position)
 {
@@ -366,8 +376,8 @@ aq_contents_todo(const Contents *p, int position)
 }
 
 /*
- * How many of them wait, for a delay or after a rollback; *head: the first one that does
- * not, -1: none.
+ * The number of messages that wait for a delay or a retry delay; *head: the
+ * first one that does not wait, -1: none.
  */
 uint32
 aq_contents_waiting(const Contents *p, int position, int *head)
@@ -385,7 +395,7 @@ aq_contents_waiting(const Contents *p, int position, int *head)
 	while (p->delayed && (slot = aq_bitmap_next(ready, PARTITION_SLOTS, slot + 1)) >= 0)
 		if (p->slots[slot].state == SLOT_WAITING)
 			n += aq_bitmap_clear(ready, slot);
-	/* a message may have several: each rollback writes one */
+	/* a message may have several, because each rollback writes one */
 	foreach(lc, p->retry_delays)
 		if (((Timer *) lfirst(lc))->position == position)
 			n += aq_bitmap_clear(ready, ((Timer *) lfirst(lc))->slot);
@@ -415,7 +425,10 @@ aq_contents_read(AqQueueShm *shm, Partition *partition)
 	{
 		if (aq_bitmap_test(p->moved, i))
 			aq_slot_read_failed(&p->slots[i], false);
-		/* also what other consumers still have to take: it is moved after that */
+		/*
+		 * also messages that other consumers still have to take: they are
+		 * moved after that
+		 */
 		if (p->slots[i].flags & SLOT_FAILED)
 			p->nfailed++;
 		if (p->slots[i].open == 0 && (p->slots[i].state == SLOT_READY || p->slots[i].state == SLOT_WAITING))

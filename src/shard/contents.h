@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * contents.h
- *	  What the tables say about a partition, in the reader's own memory.
+ *	  The contents of a partition's tables, in the reader's own memory.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -25,19 +25,19 @@ typedef struct Contents
 	uint32		nslots;			/* highest slot used, plus one */
 	Slot	   *slots;
 	TimestampTz *ready_at;		/* of WAITING slots */
-	uint64_t   *todo[AQ_MAX_CONSUMERS]; /* for the consumer and not done; NULL: none */
-	uint64_t   *doubt[AQ_MAX_CONSUMERS];	/* taken by prepared transactions; NULL: none */
+	uint64_t   *todo[AQ_MAX_CONSUMERS]; /* by consumer: messages not done; NULL: none */
+	uint64_t   *doubt[AQ_MAX_CONSUMERS];	/* by consumer: messages taken by prepared transactions; NULL: none */
 	uint8	   *attempts[AQ_MAX_CONSUMERS];
-	uint16	   *removed;		/* how many removed consumers each slot was for */
-	uint64_t   *moved;			/* to the exception queue */
+	uint16	   *removed;		/* by slot: number of its consumers that were removed */
+	uint64_t   *moved;			/* slots moved to the exception queue */
 	uint32		inflight;		/* taken by transactions in doubt */
 	uint32		pending;		/* slots in doubt */
 	uint32		nfailed;
 	bool		delayed;		/* there are WAITING slots */
-	uint32		ntimers;		/* the retry delays' included, in the end */
-	List	   *retry_delays;	/* of Timers, not over yet */
+	uint32		ntimers;		/* finally including those of retry delays */
+	List	   *retry_delays;	/* list of Timers that have not expired */
 	TimestampTz next_timer;		/* of the retry delays */
-	List	   *doubts;			/* of xids; sessions beside them */
+	List	   *doubts;			/* list of xids; doubt_sessions has their sessions */
 	List	   *doubt_sessions;
 	TimestampTz last_take;
 } Contents;

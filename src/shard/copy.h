@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * copy.h
- *	  A partition as it was at one moment, for aq.check().
+ *	  A consistent copy of a partition, for aq.check().
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -16,7 +16,7 @@ typedef struct SubCopy
 {
 	int			position;
 	FrameSub	sub;
-	uint32		holds;			/* messages that may hold others back, in the whole stream */
+	uint32		holds;			/* messages in the whole stream that may hold others back */
 	uint64_t	ready[PARTITION_SLOTS / 64];
 	uint64_t	waiting[PARTITION_SLOTS / 64];
 	uint64_t	retry[PARTITION_SLOTS / 64];
@@ -25,7 +25,7 @@ typedef struct SubCopy
 
 typedef struct PartitionCopy
 {
-	Partition	partition;		/* frame is 0: not resident; else not to be followed */
+	Partition	partition;		/* frame: 0 if not resident; otherwise not a valid pointer here */
 	uint32		timers_reserved;
 	uint32		nsubs;
 	SubCopy    *subs;

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * damage.c
- *	  In builds with TEST_POINTS=1: makes in shared memory what aq.check() is to
- *	  find.  by: 1 makes it, -1 undoes it.
+ *	  For builds with TEST_POINTS=1: damages shared memory, so that aq.check()
+ *	  must find it. by: 1 makes the damage, -1 undoes it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -14,7 +14,7 @@
 
 #include "utils/builtins.h"
 
-/* A session that does not exist. */
+/* The number of a session that does not exist. */
 #define NO_SESSION (aq_session_slots() - 1)
 
 /* The first partition with a frame, its stream, and its first ready message. */
@@ -52,7 +52,10 @@ find_target(Target *target, AqQueue *queue)
 	elog(ERROR, "queue \"%s\" has no message in memory", queue->name);
 }
 
-/* Numbers of a partition and its surroundings; false: none of this name. */
+/*
+ * Changes a number of a partition or its stream; returns false if none has
+ * this name.
+ */
 static bool
 damage_number(Target *t, const char *what, int by)
 {
@@ -86,7 +89,7 @@ damage_number(Target *t, const char *what, int by)
 			*numbers[i].number += by;
 			return true;
 		}
-	/* more than there are sessions */
+	/* by more than the number of sessions */
 	for (int i = 0; i < lengthof(atomics); i++)
 		if (strcmp(what, atomics[i].name) == 0)
 		{
@@ -108,7 +111,7 @@ damage_number(Target *t, const char *what, int by)
 	return true;
 }
 
-/* A message and all that counts it, but not the tables. */
+/* Removes a message and adjusts all counts, but not the tables. */
 static void
 lose_message(Target *t, int by)
 {
@@ -118,7 +121,7 @@ lose_message(Target *t, int by)
 		aq_settle_done(t->shm, t->partition, t->position, t->number, InvalidTransactionId);
 		return;
 	}
-	/* the one that was lost is before the first one that is ready */
+	/* the removed message is before the first ready one */
 	t->slot = slot_at(frame_of(t->partition), --t->number);
 	t->slot->state = SLOT_READY;
 	t->slot->open++;
@@ -177,7 +180,7 @@ damage_mark(Target *t, const char *what, int by)
 		t->shm->object->lock_holder = by > 0 ? NO_SESSION : -1;
 	else if (strcmp(what, "object") == 0)
 	{
-		/* every session would wait for it */
+		/* sessions would wait for it */
 		t->shm->object->pin_holder = by > 0 ? NO_SESSION : -1;
 		t->shm->object->state = by > 0 ? AQ_OBJECT_LOADING : AQ_OBJECT_VALID;
 	}
@@ -198,7 +201,7 @@ aq_damage(PG_FUNCTION_ARGS)
 	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_OWNER);
 	char	   *what = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	int			by = PG_GETARG_INT32(2);
-	static Target target;		/* an object that is being loaded cannot be found again */
+	static Target target;		/* static, because an object that is being loaded cannot be found again */
 
 	if (target.shm == NULL || target.shm->object->state == AQ_OBJECT_VALID)
 	{

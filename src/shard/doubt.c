@@ -1,26 +1,28 @@
 /*-------------------------------------------------------------------------
  *
  * doubt.c
- *	  Transactions in doubt: prepared, and finished by any session at any time.
+ *	  Transactions in doubt: prepared transactions, which any session can
+ *	  finish at any time.
  *
- * COMMIT PREPARED runs no callback of ours.  So a prepared transaction leaves
- * one entry here for each partition it has touched.  Its slots stay in state
- * DOUBT, what it took stays taken, and the partitions keep their frames.  When
- * the transaction does not run any more, transaction status decides, and the
- * log rows that it has written say what it took.  After a restart, loading
- * finds the same from the tables.
+ * COMMIT PREPARED calls no callback of the transaction.  So a prepared
+ * transaction has one entry here for each partition that it has used.  Its
+ * slots stay in state DOUBT, messages that it took stay taken, and the
+ * partitions keep their frames.  When the transaction has ended, its status
+ * decides, and its log rows tell which messages it took.  After a restart,
+ * loading finds the same in the tables.
  *
  * The session that finishes the transaction settles it, from the utility hook,
  * before its command returns.  The worker's sweep settles what that session
- * could not: it has ended between its commit and the hook, found a table
- * locked or no memory, or is one whose commands the hook does not see.
+ * could not, because it ended between the commit and the hook, found a table
+ * locked or no memory free, or because its commands do not pass the hook.
  *
- * A rolled back dequeue counts, as one that was not prepared does.
+ * A rolled back dequeue of a prepared transaction counts as an attempt, too.
  *
- * Committed messages of a session that has a prepared transaction in the same
- * stream stand behind it (SLOT_FOLLOWER), so that order survives PREPARE.
- * Messages with a delay have no order.  A message behind one of the same session
- * that a prepared transaction has taken is held back: see held_back.c.
+ * If a session has a prepared transaction in a stream, its later committed
+ * messages in the stream wait for it (SLOT_FOLLOWER), so that they keep their
+ * order.  Messages with a delay have no order.  If a prepared transaction has
+ * taken a message, later messages of the same producer session are held back:
+ * see held_back.c.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -42,10 +44,15 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-/* how often the worker checks prepared transactions, microseconds */
+/*
+ * interval at which the worker checks prepared transactions, in microseconds
+ */
 #define SWEEP_INTERVAL ((int64) 500000)
 
-/* this transaction has entered itself: taken back if it aborts */
+/*
+ * the xid for which this session has made entries, which are removed if it
+ * aborts
+ */
 static TransactionId preparing;
 
 /* --- preparing ------------------------------------------------------------------------ */
@@ -64,7 +71,7 @@ enter(Partition *partition, TransactionId xid, int64 session)
 	aq_latch_free(&stream->latch);
 }
 
-/* Allocate the bitmap that the note's messages will be marked in. */
+/* Allocates the bitmap in which the note's messages will be marked. */
 static void
 prepare_marks(const TakeNote *note)
 {
@@ -78,7 +85,7 @@ prepare_marks(const TakeNote *note)
 	aq_latch_free(&stream->latch);
 }
 
-/* Before PREPARE: enter every partition.  May raise. */
+/* Before PREPARE: makes an entry for every partition.  May raise an error. */
 void
 aq_doubt_prepare(TransactionId xid)
 {
@@ -98,7 +105,7 @@ aq_doubt_prepare(TransactionId xid)
 	aq_chunks_trim();
 }
 
-/* The transaction is prepared: its slots are in doubt. */
+/* Called after PREPARE: the transaction's slots are now in doubt. */
 void
 aq_doubt_prepared(void)
 {
@@ -150,7 +157,7 @@ aq_doubt_cancel(void)
 		Partition  *partition = partition_at(aq_area_doubts[i].partition);
 		Stream	   *stream;
 
-		/* entries of this xid are this session's: no other session changes them */
+		/* only this session changes entries of this xid */
 		if (partition == NULL || aq_area_doubts[i].xid != xid)
 			continue;
 		stream = stream_at(partition->stream);
@@ -164,7 +171,7 @@ aq_doubt_cancel(void)
 
 /* --- resolving -------------------------------------------------------------------------- */
 
-/* A slot in doubt, with what its row says. */
+/* A slot in doubt, with data from its row. */
 typedef struct DoubtSlot
 {
 	uint16		slot;
@@ -176,12 +183,12 @@ typedef struct DoubtSlot
 
 typedef struct DoubtTake
 {
-	TransactionId xid;			/* that took it */
+	TransactionId xid;			/* the transaction that took it */
 	char		kind;
 	int			position;
 	uint16		slot;
 	ItemPointerData tid;		/* of the message */
-	TimestampTz enqueued;		/* when; 0: not known */
+	TimestampTz enqueued;		/* its enqueue time; 0: not known */
 } DoubtTake;
 
 static Bitmapset *
@@ -225,7 +232,7 @@ slots_in_doubt(Stream *stream, Partition *partition, TransactionId xid)
 	return list;
 }
 
-/* The consumers and times of a slot, from its row. */
+/* Reads the consumers and times of a slot from its row. */
 static void
 read_slot(Relation rel, DoubtSlot *doubt)
 {
@@ -236,7 +243,7 @@ read_slot(Relation rel, DoubtSlot *doubt)
 
 	tuple.t_self = doubt->tid;
 	if (!heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
-		return;					/* rolled back, and pruned meanwhile */
+		return;					/* rolled back and already pruned */
 	heap_deform_tuple(&tuple, RelationGetDescr(rel), values, nulls);
 	doubt->targets = nulls[MSG_TARGETS] ? NULL : targets_set(DatumGetByteaPP(values[MSG_TARGETS]));
 	doubt->ready_at = nulls[MSG_READY_AT] ? 0 : DatumGetTimestampTz(values[MSG_READY_AT]);
@@ -263,9 +270,10 @@ mark_of(int position, uint32 slot)
 }
 
 /*
- * From the log: which of others' messages the transaction took, and which
- * consumers have taken the slots that are in doubt because of it.  Only their own
- * transactions, this one or those that stand behind it, can have taken those.
+ * Reads from the log which messages the transaction took (others), and which
+ * consumers have taken the slots in doubt (own).  The latter can have been
+ * taken only by the transactions that enqueued them: this one, or those that
+ * wait for it.
  */
 static List *
 read_takes(Partition *partition, TransactionId xid, const Bitmapset *slots, bool others, bool own)
@@ -293,7 +301,10 @@ read_takes(Partition *partition, TransactionId xid, const Bitmapset *slots, bool
 	return takes;
 }
 
-/* What prepared transactions have taken of the partition: members are made by mark_of. */
+/*
+ * The messages of the partition that prepared transactions have taken; members
+ * are computed by mark_of.
+ */
 static Bitmapset *
 read_marks(Stream *stream, Partition *partition)
 {
@@ -323,8 +334,8 @@ read_marks(Stream *stream, Partition *partition)
 }
 
 /*
- * Of the marks, which were read before the log, take out those that other
- * transactions in doubt have made, by their rows.
+ * Removes the marks that other transactions in doubt have made, according to
+ * their log rows.  The marks were read before the log.
  */
 static Bitmapset *
 without_marks_of_others(Partition *partition, TransactionId xid, Bitmapset *marks)
@@ -356,9 +367,9 @@ without_marks_of_others(Partition *partition, TransactionId xid, Bitmapset *mark
 }
 
 /*
- * The transaction was rolled back, and its rows may have been removed by VACUUM:
- * what has a mark, and is in no row, was its own.  Nothing says how it had that,
- * so the attempt does not count.
+ * The transaction was rolled back, and VACUUM may have removed its log rows:
+ * marked messages without a log row were taken by it.  As it is not known how
+ * it took them, the attempt does not count.
  */
 static List *
 add_takes_without_rows(Partition *partition, TransactionId xid, Bitmapset *marks, List *takes)
@@ -379,13 +390,13 @@ add_takes_without_rows(Partition *partition, TransactionId xid, Bitmapset *marks
 	return takes;
 }
 
-/* When the messages were enqueued, from their rows. */
+/* Reads the enqueue times of the messages from their rows. */
 static void
 read_enqueue_times(Stream *stream, Partition *partition, Relation rel, List *takes)
 {
 	ListCell   *lc;
 
-	/* what is taken keeps the frame */
+	/* taken messages keep the frame */
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
 	foreach(lc, takes)
 	{
@@ -425,7 +436,7 @@ settle_slot(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtSlot *do
 		aq_slot_lose(partition, doubt->slot, 1);
 		return;
 	}
-	if (!(slot->flags & SLOT_FOLLOWER)) /* followers were counted at their commit */
+	if (!(slot->flags & SLOT_FOLLOWER)) /* followers were counted when they were committed */
 		aq_settle_count_put(shm, stream, 1, doubt->ready_at != 0, doubt->expires_at != 0, now);
 	if (doubt->ready_at <= now)
 		doubt->ready_at = 0;
@@ -453,7 +464,10 @@ done_after_doubt(AqQueueShm *shm, Stream *stream, Partition *partition, const Do
 	aq_traffic_dequeued(shm, take->position, &consumed);
 }
 
-/* A message that was taken by the transaction that had enqueued it; it is published already. */
+/*
+ * Settles the dequeue of a message by the transaction that enqueued it, after
+ * the message was published.
+ */
 static void
 settle_own_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *take, bool commit)
 {
@@ -463,9 +477,9 @@ settle_own_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake
 }
 
 /*
- * Each taken message that the partition counts has its mark.  One without a mark
- * has nothing to settle: its consumer was removed before the partition was
- * loaded, or loading found the transaction committed or rolled back already.
+ * Settles the dequeue of a message that has a mark.  A message without a mark
+ * needs no action: its consumer was removed before the partition was loaded,
+ * or the transaction had ended before the partition was loaded.
  */
 static void
 settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *take, bool commit)
@@ -483,7 +497,7 @@ settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *ta
 		aq_slot_give_back(stream, partition, take->position, take->slot);
 }
 
-/* The consumers whose bitmaps a settlement touches. */
+/* The consumers whose bitmaps change when the transaction is settled. */
 static Bitmapset *
 consumers_of(AqQueueShm *shm, List *slots, List *takes)
 {
@@ -512,7 +526,10 @@ has_slots_in_doubt(Partition *partition, TransactionId xid)
 	return false;
 }
 
-/* Bitmaps of retries that these consumers do not have yet; make: make them. */
+/*
+ * The number of these consumers without a bitmap of retries; make: allocates
+ * the bitmaps.
+ */
 static uint32
 retry_bitmaps(Frame *frame, Bitmapset *positions, bool make)
 {
@@ -533,9 +550,10 @@ retry_bitmaps(Frame *frame, Bitmapset *positions, bool make)
 }
 
 /*
- * Take the latch, with a frame that has what a settlement needs.  back: the
- * consumers whose dequeues are rolled back.  Raises when there is no memory.  Returns how many
- * timers were reserved before.
+ * Takes the latch, after allocating all memory that the frame needs for
+ * settling the transaction. back: the consumers whose dequeues are rolled
+ * back.  Raises an error if there is no memory.  Returns the number of timers
+ * that were reserved before.
  */
 static uint32
 latch_prepared(Stream *stream, Partition *partition, List *slots, Bitmapset *positions,
@@ -570,10 +588,10 @@ latch_prepared(Stream *stream, Partition *partition, List *slots, Bitmapset *pos
 }
 
 /*
- * Settle these slots (a set of them: the numbers of all that are in doubt
- * because of the transaction) and takes.  The entry goes with them, under the same hold
- * of the latch, unless more slots have come to stand behind the transaction
- * since the list was made: then true is returned, and the caller goes on.
+ * Settles these slots and takes; set has the numbers of all slots in doubt
+ * because of the transaction.  Also removes the entry, under the same hold of
+ * the latch, unless more slots have become followers of the transaction since
+ * the list was made: then returns true, and the caller continues.
  */
 static bool
 settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots,
@@ -630,8 +648,9 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots,
 }
 
 /*
- * The transaction of the entry has ended.  blocked: its messages, and what
- * stands behind them, have to wait for another one; what it took has not.
+ * Settles an entry whose transaction has ended. blocked: its messages, and
+ * their followers, have to wait for another transaction; only its takes are
+ * settled.
  */
 static void
 resolve(AqQueueShm *shm, const Doubt *entry, bool blocked)
@@ -679,7 +698,7 @@ compare_entries(const void *a, const void *b)
 }
 
 /*
- * Is an older entry of the same session and stream not resolved yet?  Its
+ * Is there an older unresolved entry of the same session and stream?  Its
  * messages come first.
  */
 static bool
@@ -695,8 +714,8 @@ is_blocked(const Doubt *entries, uint32 i, const bool *left)
 }
 
 /*
- * Only one session at a time resolves the queue's entries: the one that has
- * this lock.  It waits for no other session while it has it.
+ * The lock makes sure that only one session at a time resolves the queue's
+ * entries.  The session does not wait for others while it holds the lock.
  */
 static bool
 lock_entries(AqQueueShm *shm, LOCKTAG *tag, bool wait)
@@ -706,9 +725,9 @@ lock_entries(AqQueueShm *shm, LOCKTAG *tag, bool wait)
 }
 
 /*
- * Resolve what is not in progress any more, in the order in which the
- * transactions were prepared.  False when something is left.  wait: for
- * another session that does the same.
+ * Resolves the entries of transactions that have ended, in the order in which
+ * they were prepared.  Returns false if some are left. wait: wait for another
+ * session that is doing the same.
  */
 bool
 aq_doubt_resolve(AqQueueShm *shm, bool wait)
@@ -744,7 +763,10 @@ aq_doubt_resolve(AqQueueShm *shm, bool wait)
 		}
 		all &= !left[i];
 	}
-	/* what is resolved stays so if the transaction aborts, and a drop may stay open for long */
+	/*
+	 * an abort does not undo this, and a transaction that drops the queue may
+	 * last long
+	 */
 	LockRelease(&tag, ExclusiveLock, false);
 	return all;
 }
@@ -763,9 +785,9 @@ has_entries(const AqQueueShm *shm)
 }
 
 /*
- * Before a producer's next messages.  The session that finishes a prepared
- * transaction of the producer gives the producer's lock back before it settles
- * what the transaction has enqueued.
+ * Called before a producer's next messages.  A session that finishes a
+ * prepared transaction of the producer releases the producer's lock before it
+ * settles the transaction's messages.
  */
 void
 aq_doubt_pass(AqQueueShm *shm)
@@ -811,16 +833,16 @@ resolve_all(void)
 		AqQueue    *queue = aq_catalog_get_by_id(lfirst_int(lc), true);
 
 		if (queue == NULL)
-			continue;			/* dropped just now */
+			continue;			/* just dropped */
 		aq_pins_pin(queue);
 		(void) aq_doubt_resolve(queue->shm, true);
 	}
 }
 
 /*
- * A prepared transaction was finished: resolve what has ended.  The command has
- * had its effect, so an error here must not make it look failed; the worker
- * tries again.
+ * Called after COMMIT PREPARED or ROLLBACK PREPARED: resolves the entries of
+ * transactions that have ended.  The command is already effective, so an error
+ * here must not make it fail; the worker retries.
  */
 void
 aq_doubt_ended(void)
@@ -853,7 +875,7 @@ aq_doubt_ended(void)
 	(void) aq_chunks_set_impatient(impatient);
 }
 
-/* The worker's sweep. */
+/* The worker's job that resolves entries. */
 void
 aq_doubt_job(int32 id, AqQueueShm *shm)
 {

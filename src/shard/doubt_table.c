@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * doubt_table.c
- *	  The entries of prepared transactions: one for each partition that each
- *	  has touched.
+ *	  The entries of prepared transactions, one for each partition that a
+ *	  transaction has used.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -12,7 +12,10 @@
 
 #include "access/twophase.h"
 
-/* There is room for it.  The table's latch is held. */
+/*
+ * Adds an entry, for which there must be room.  The caller holds the table's
+ * latch.
+ */
 static void
 add_entry(const Partition *partition, TransactionId xid, int64 session, bool preparing)
 {
@@ -29,7 +32,7 @@ add_entry(const Partition *partition, TransactionId xid, int64 session, bool pre
 	pg_atomic_fetch_add_u32(&aq_area->ndoubts, 1);
 }
 
-/* False when the table is full. */
+/* Returns false if the table is full. */
 bool
 aq_doubt_table_add(Partition *partition, TransactionId xid, int64 session, bool preparing)
 {
@@ -43,7 +46,10 @@ aq_doubt_table_add(Partition *partition, TransactionId xid, int64 session, bool 
 	return room;
 }
 
-/* All that loading the partition has found, with their sessions, or none. */
+/*
+ * Adds all entries that loading the partition has found, with their sessions,
+ * or none.
+ */
 bool
 aq_doubt_table_add_all(Partition *partition, const List *xids, const List *sessions)
 {
@@ -60,7 +66,7 @@ aq_doubt_table_add_all(Partition *partition, const List *xids, const List *sessi
 	return room;
 }
 
-/* The table is full. */
+/* Raises the error for a full table. */
 void
 aq_doubt_table_refuse(void)
 {
@@ -105,7 +111,7 @@ aq_doubt_table_has(Partition *partition, TransactionId xid)
 	return known;
 }
 
-/* The transactions in doubt in the partition; returns how many. */
+/* Copies the transactions in doubt in the partition; returns their number. */
 uint32
 aq_doubt_table_xids(const Partition *partition, TransactionId *xids)
 {
@@ -120,9 +126,9 @@ aq_doubt_table_xids(const Partition *partition, TransactionId *xids)
 }
 
 /*
- * The newest prepared transaction by which the session is in doubt in the
- * stream, in partitions of lower numbers than before.  Messages with a delay
- * have no order, so they do not stand behind any.
+ * The session's latest prepared transaction in the stream, in partitions with
+ * numbers lower than "before".  Messages with a delay have no order, so they
+ * are not followers.
  */
 TransactionId
 aq_doubt_table_of_session(uint32 stream, int64 session, int64 before)
@@ -146,7 +152,7 @@ aq_doubt_table_of_session(uint32 stream, int64 session, int64 before)
 	return xid;
 }
 
-/* The partition's queue was dropped: so the transactions had been finished. */
+/* Removes the partition's entries, because its queue was dropped. */
 void
 aq_doubt_table_forget(Partition *partition)
 {

@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * evict.c
- *	  Frames that go when memory is short, and what their return tells.
+ *	  Eviction of frames when memory is short, and statistics of frames that
+ *	  were evicted and loaded again.
  *
- * Runs under the latch of the partition's stream, unless the function says
- * otherwise.
+ * Unless noted otherwise, the caller holds the latch of the partition's
+ * stream.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -12,13 +13,13 @@
  */
 #include "shard/shard_private.h"
 
-/* rounds of the clock that one eviction makes at most */
+/* maximum number of rounds of the clock hand for one eviction */
 #define EVICTION_ROUNDS 3
 
 /*
- * Does no transaction, and no job of the worker, use anything in the
- * partition?  Then what the frame knows is in the tables, too, except for the
- * retry counts that are still to be written.
+ * Is the partition unused by all transactions and by the worker's jobs?  Then
+ * the tables have all information of the frame, except for retry counts that
+ * must still be written.
  */
 bool
 aq_evict_allowed(const Partition *partition)
@@ -31,14 +32,14 @@ aq_evict_allowed(const Partition *partition)
 		frame_of(partition)->timers_reserved == 0;
 }
 
-/* The frame of a partition goes; it is loaded again when its turn comes. */
+/* Evicts the frame of a partition; it is loaded again when it is needed. */
 void
 aq_evict_frame(Stream *stream, Partition *partition)
 {
 	Frame	   *frame = frame_of(partition);
 	int			position = -1;
 
-	aq_slot_stream_not_empty_for_all(stream);	/* what is not resident has to be looked at */
+	aq_slot_stream_not_empty_for_all(stream);	/* dequeues must check partitions that are not resident */
 	aq_slot_leave(partition, 0);
 	while ((position = aq_frame_next_sub(frame, position)) >= 0)
 		aq_slot_unload(stream, partition, position);
@@ -50,7 +51,10 @@ aq_evict_frame(Stream *stream, Partition *partition)
 	aq_stat_add(AQ_STAT_PARTITION_EVICTIONS, 1);
 }
 
-/* The smallest power of two that is more than so many evictions. */
+/*
+ * The exponent of the smallest power of two greater than the number of
+ * evictions.
+ */
 int
 aq_evict_return_class(uint64 evictions)
 {
@@ -62,10 +66,10 @@ aq_evict_return_class(uint64 evictions)
 }
 
 /*
- * The partition has a frame again.  As many other frames were evicted in
- * between as the cache lacked, and one more: so the cache's advice says what a
- * larger one would have kept.  It takes the clock for one that evicts what was
- * not used for longest, and frames for equally large.
+ * Called when an evicted partition has a frame again.  If n other frames were
+ * evicted in between, a cache larger by n + 1 frames would have kept it; the
+ * cache's advice uses this.  It assumes that the clock evicts the least
+ * recently used frame, and that all frames have the same size.
  */
 void
 aq_evict_returned(Partition *partition)
@@ -81,7 +85,7 @@ aq_evict_returned(Partition *partition)
 	partition->evicted = 0;
 }
 
-/* Take the frame from a partition; false if it is needed. */
+/* Evicts the frame of a partition; returns false if it is in use. */
 static bool
 evict(Partition *partition)
 {
@@ -103,8 +107,8 @@ evict(Partition *partition)
 }
 
 /*
- * Evict the frame of a partition that was not used lately: a clock over all
- * partitions, tails last.  No latch is held.
+ * Evicts the frame of a partition that was not used recently: a clock sweep
+ * over all partitions, tails of streams last.  The caller holds no latch.
  */
 bool
 aq_evict_one(void)
@@ -118,7 +122,7 @@ aq_evict_one(void)
 			uint32		hand = pg_atomic_fetch_add_u32(&aq_area->clock_hand, 1);
 			Partition  *partition = &aq_area_partitions[1 + hand % partitions];
 
-			/* read without the latch: evict() checks again */
+			/* read without the latch, so evict() checks again */
 			aq_stat_add(AQ_STAT_EVICTION_LOOKS, 1);
 			if (partition->frame == 0 || partition->stream == 0)
 				continue;

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * first_use.c
- *	  A queue's first use after a start: which of its tables hold what; and how it
- *	  leaves memory again.
+ *	  A queue's first use after a start: finds the partitions in its tables;
+ *	  unloading a queue.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -22,7 +22,10 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* The first row of the table, also an aborted one; false when there is none. */
+/*
+ * Reads the first row of the table, even an aborted one; returns false if
+ * there is none.
+ */
 static bool
 first_row(Relation rel, int64 *ordinal, int *stream)
 {
@@ -89,7 +92,10 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 		partition->number = ordinal / PARTITION_SLOTS;
 		partition->state = PARTITION_CLOSED;
 		aq_slot_reset(partition, PARTITION_SLOTS);
-		/* whoever took something from it, before the queue left memory, may have committed asynchronously */
+		/*
+		 * a transaction that dequeued from it before the queue was unloaded
+		 * may have committed asynchronously
+		 */
 		partition->last_lsn = GetXLogInsertRecPtr();
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_LOAD);
 		aq_stream_append(stream, partition);
@@ -98,7 +104,10 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 	}
 	else if (RelationGetNumberOfBlocks(rel) > 0 || table_blocks(log) > 0)
 	{
-		/* pages of aborted rows, or a crash between the two truncations */
+		/*
+		 * it has only aborted rows, or there was a crash between the two
+		 * truncations
+		 */
 		partition->state = PARTITION_DONE;
 		partition->next = sq->done;
 		sq->done = partition->index;
@@ -114,9 +123,9 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 }
 
 /*
- * Tables in which a prepared transaction holds a lock are loaded at once, so
- * that every transaction in doubt is known before the first message is handed
- * out: later messages of its session stand behind it.
+ * Loads at once the tables on which a prepared transaction holds a lock, so
+ * that every transaction in doubt is known before the first dequeue: later
+ * messages of its session have to wait for it.
  */
 static void
 load_doubtful(AqQueueShm *shm)
@@ -174,8 +183,8 @@ release_list(uint32 list)
 }
 
 /*
- * No session can reach the queue any more, but one that looks for a frame to
- * evict goes through all partitions: hence the latch.
+ * No session can reach the queue any more, but eviction goes through all
+ * partitions, so the latch is needed.
  */
 void
 aq_first_use_unload(AqQueueShm *shm)
@@ -213,7 +222,10 @@ aq_first_use_unload(AqQueueShm *shm)
 	}
 }
 
-/* A claim: the queue is being loaded; the next session starts from the beginning. */
+/*
+ * Release of a claim: the load of the queue has failed, so the next session
+ * begins it again.
+ */
 static void
 unload(void *shm, int64 unused)
 {

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * frame.c
- *	  Making and freeing what is resident of a partition; attempts, timers.
- *	  slot.c changes the slots and the consumers' bitmaps.
+ *	  Allocating and freeing the frame of a partition; attempts; timers. slot.c
+ *	  changes the slots and the consumers' bitmaps.
  *
- * Everything here runs under the latch of the partition's stream, unless the
- * function says otherwise.  Chunks are reserved before the latch is taken:
- * the ..._needs functions say how many a change may need at most.
+ * Unless noted otherwise, the caller holds the latch of the partition's
+ * stream.  Chunks are reserved before the latch is taken: the ..._needs
+ * functions return the maximum number that a change may need.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -17,8 +17,9 @@
 /* --- making a frame ----------------------------------------------------------- */
 
 /*
- * Chunks that aq_frame_sub_make and aq_frame_stream_sub_make need for the consumer.
- * *counted: the directory that was counted for the consumer before, -1: none.
+ * Chunks that aq_frame_sub_make and aq_frame_stream_sub_make need for the
+ * consumer. *counted: the directory counted for the previous consumer, -1:
+ * none.
  */
 static uint32
 sub_needs(Frame *frame, Stream *stream, int position, int *counted)
@@ -79,16 +80,16 @@ timer_pages_needed(const Frame *frame, uint32 timers)
 	if (timers == 0)
 		return 0;
 	if (frame->timers == 0)
-		return 1 + pages;		/* with the directory */
+		return 1 + pages;		/* including the directory */
 	while (made < pages && ((AqChunk *) aq_chunk_ptr(frame->timers))[made] != 0)
 		made++;
 	return pages - made;
 }
 
 /*
- * Chunks needed, at most, to give out count slots from first on, to the
- * consumers at these positions, with this many timers; waiting: for whom the
- * messages may have to wait.
+ * The maximum number of chunks needed to use count slots from first on, for
+ * the consumers at these positions, with this many timers. waiting: the
+ * messages may have to wait for a delay.
  */
 uint32
 aq_frame_needs(Stream *stream, Frame *frame, uint32 first, uint32 count, Bitmapset *positions,
@@ -128,7 +129,7 @@ reserve_timers(Frame *frame, uint32 timers)
 	frame->timers_reserved += timers;
 }
 
-/* Make what aq_frame_needs has counted. */
+/* Allocates what aq_frame_needs has counted. */
 void
 aq_frame_prepare(Stream *stream, Frame *frame, uint32 first, uint32 count,
 				 Bitmapset *positions, bool waiting, uint32 timers)
@@ -149,7 +150,10 @@ aq_frame_prepare(Stream *stream, Frame *frame, uint32 first, uint32 count,
 	reserve_timers(frame, timers);
 }
 
-/* The next consumer, after position, that the frame has something of; -1 at the end. */
+/*
+ * The next consumer after position that has a view in the frame; -1 at the
+ * end.
+ */
 int
 aq_frame_next_sub(const Frame *frame, int position)
 {
@@ -179,7 +183,7 @@ aq_frame_attempts(Frame *frame, int position, uint32 slot)
 	return ((uint8 *) aq_chunk_ptr(pages[slot / ATTEMPTS_PER_CHUNK]))[slot % ATTEMPTS_PER_CHUNK];
 }
 
-/* Counts beyond 255 stay at 255. */
+/* Counts above 255 are stored as 255. */
 void
 aq_frame_set_attempts(Frame *frame, int position, uint32 slot, int attempts)
 {
@@ -214,14 +218,14 @@ swap_timers(Timer *a, Timer *b)
 	*b = t;
 }
 
-/* Messages whose time is the same become ready in their order. */
+/* Messages with the same time become ready in their order. */
 static bool
 is_before(const Timer *a, const Timer *b)
 {
 	return a->when < b->when || (a->when == b->when && a->slot < b->slot);
 }
 
-/* Uses one of the reserved places. */
+/* Uses one of the reserved timers. */
 void
 aq_frame_push_timer(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind)
 {
@@ -243,7 +247,7 @@ aq_frame_push_timer(Partition *partition, TimestampTz when, uint32 slot, int pos
 	partition->next_timer = timer_at(frame, 0)->when;
 }
 
-/* The earliest timer, if its time has come. */
+/* Removes the earliest timer, if it is due. */
 bool
 aq_frame_pop_timer(Partition *partition, TimestampTz now, Timer *timer)
 {
@@ -304,7 +308,10 @@ free_sub(FrameSub *sub)
 	aq_chunks_free(&sub->ready, 1);
 }
 
-/* The partition is not resident any more.  Does not raise. */
+/*
+ * Frees the frame: the partition is not resident any more.  Does not raise an
+ * error.
+ */
 void
 aq_frame_free(Partition *partition)
 {
@@ -342,7 +349,7 @@ chunks_of_directory(AqChunk directory, uint32 entries)
 	return n;
 }
 
-/* How many chunks the frame is made of. */
+/* The number of chunks of the frame. */
 uint32
 aq_frame_chunks(const Partition *partition)
 {

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * heap.c
- *	  A partition's tables as they are used: locking, opening, reading and writing
- *	  rows.
+ *	  Locking and opening a partition's tables, reading and writing their rows.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -26,7 +25,10 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-/* ordinals per log row: a row must fit on a page without TOAST */
+/*
+ * maximum number of ordinals in a log row, which must fit on a page without
+ * TOAST
+ */
 #define ORDINALS_PER_ROW 900
 
 /* --- locking ------------------------------------------------------------------------------ */
@@ -40,8 +42,8 @@ aq_heap_queue_is_gone(void)
 }
 
 /*
- * Does the transaction hold locks on tables of the queue, other than this
- * partition's (NULL: any)?
+ * Does the transaction hold locks on tables of the queue, except this
+ * partition's (NULL: on any)?
  */
 bool
 aq_heap_holds_others(uint32 queue, const Partition *partition)
@@ -60,7 +62,10 @@ aq_heap_holds_others(uint32 queue, const Partition *partition)
 	return false;
 }
 
-/* Lock a relation.  A user does not hold up the worker: that raises, and tries again later. */
+/*
+ * Locks a relation.  The worker does not wait for users' locks, but raises an
+ * error and retries later.
+ */
 void
 aq_heap_lock_relation(Oid relid, LOCKMODE mode)
 {
@@ -73,11 +78,12 @@ aq_heap_lock_relation(Oid relid, LOCKMODE mode)
 }
 
 /*
- * Lock a relation of the queue, other than this partition's, against a drop.
- * That locks the queue, the sequence, the message tables, then the logs, and
- * waits for all sessions that hold one.  So a session that holds a table must not
- * wait for a drop in turn.  It may wait for those that have it for a moment, the
- * worker or VACUUM FULL; with the queue locked no drop can come meanwhile.
+ * Locks a relation of the queue without the risk of a deadlock with a drop of
+ * the queue.  A drop locks the queue, the sequence, the message tables, then
+ * the logs, and waits for all sessions that hold one.  So a session that holds
+ * another table than this partition's must not wait for a drop.  It may wait
+ * for the worker or VACUUM FULL, which hold a table briefly; while the queue
+ * is locked, no drop can begin.
  */
 void
 aq_heap_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode)
@@ -91,8 +97,8 @@ aq_heap_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, L
 }
 
 /*
- * Lock a partition's tables, if no other session holds them; a session that drops the
- * queue must not stop the worker.
+ * Locks a partition's tables without waiting, so that a session that drops the
+ * queue does not block the worker.
  */
 bool
 aq_heap_lock_for_worker(Partition *partition, LOCKMODE mode)
@@ -101,7 +107,10 @@ aq_heap_lock_for_worker(Partition *partition, LOCKMODE mode)
 		ConditionalLockRelationOid(partition->log, mode);
 }
 
-/* The same for a view, until aq_heap_leave_tables: if they are there, and no session is about to change them. */
+/*
+ * The same for a view, until aq_heap_leave_tables.  Returns false if the
+ * tables do not exist or a session holds a conflicting lock.
+ */
 bool
 aq_heap_try_tables(const Partition *partition)
 {
@@ -128,10 +137,10 @@ aq_heap_leave_tables(const Partition *partition)
 /* --- reading ------------------------------------------------------------------------------ */
 
 /*
- * The message table was rewritten, as by VACUUM FULL: learn where its rows are
- * now.  The caller holds a lock on it.  No other session can have rows in it that
- * this scan may miss and whose slots have TIDs of the old file, because a
- * rewrite waits for all holders of a lock, and slots get TIDs under one.
+ * Updates the TIDs of the slots after the message table was rewritten, for
+ * example by VACUUM FULL.  The caller holds a lock on the table.  The scan
+ * misses no row whose slot has a TID of the old file, because a rewrite waits
+ * for all lock holders, and slots get their TIDs under a lock.
  */
 static void
 relocate(Partition *partition, Relation rel)
@@ -175,9 +184,9 @@ relocate(Partition *partition, Relation rel)
 }
 
 /*
- * Open the partition's message table and keep the lock.  The queue may have
- * been dropped since the caller found it, or the table rewritten: TIDs that
- * were read from slots before may be wrong if partition->file has changed.
+ * Opens the partition's message table and keeps the lock.  Meanwhile the queue
+ * may have been dropped, or the table rewritten: TIDs that were read from
+ * slots earlier may be wrong if partition->file has changed.
  */
 Relation
 aq_heap_open_messages(Partition *partition, LOCKMODE mode)
@@ -194,9 +203,10 @@ aq_heap_open_messages(Partition *partition, LOCKMODE mode)
 }
 
 /*
- * Read the row that t_self names.  The buffer of the row before it may come
- * along pinned: the next message is mostly on the same page.  A committed row
- * neither moves nor changes, so the pin is enough when the lock is gone.
+ * Reads the row with the TID t_self. *buffer may have the pinned buffer of the
+ * previous row, because the next message is mostly on the same page.  A
+ * committed row neither moves nor changes, so the pin suffices without the
+ * buffer lock.
  */
 bool
 aq_heap_read_row(Relation rel, HeapTuple tuple, Buffer *buffer)
@@ -230,7 +240,7 @@ varlena_or_null(Datum *values, bool *nulls, int column)
 	return nulls[column] ? NULL : (struct varlena *) DatumGetPointer(values[column]);
 }
 
-/* Values point into the tuple and must outlive the message. */
+/* The message points into values and tuple, which must outlive it. */
 void
 aq_heap_read_message(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
 				AqMessage *m, Datum *values, bool *nulls)
@@ -271,7 +281,7 @@ aq_heap_read_log(HeapTuple tuple, TupleDesc desc)
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-/* The next partition number of the queue. */
+/* Gets the next partition number of the queue. */
 int64
 aq_heap_next_number(AqQueue *queue)
 {
@@ -282,10 +292,9 @@ aq_heap_next_number(AqQueue *queue)
 }
 
 /*
- * Write log rows for these slots, in the current transaction, which may be at
- * its end and without a snapshot.  A log that pg_dump has restored has a TOAST
- * table; nothing goes into it, but the server wants a snapshot where there is
- * one.
+ * Writes log rows for these slots, in the current transaction, which may be at
+ * its end and without a snapshot.  A log restored by pg_dump has a TOAST
+ * table, which stays empty, but because of it the server requires a snapshot.
  */
 void
 aq_heap_write_log(Partition *partition, char kind, TimestampTz at, int position,

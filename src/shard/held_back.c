@@ -2,22 +2,23 @@
  *
  * held_back.c
  *	  Messages that are held back because a prepared transaction has taken an
- *	  earlier one of the same session.
+ *	  earlier message of the same producer session.
  *
- * A dequeue skips the messages of a session behind the first one that a prepared
- * transaction has taken, until COMMIT PREPARED or ROLLBACK PREPARED.  Messages
- * with a delay have no order, and a message that is asked for by its id, or
- * purged, does not overtake another.
+ * A dequeue skips the messages of a session after the first one that a
+ * prepared transaction has taken, until COMMIT PREPARED or ROLLBACK PREPARED.
+ * This does not apply to messages with a delay, which have no order, nor to a
+ * dequeue by message id or a purge.
  *
- * A message that is held back is not marked.  FrameSub.first and StreamSub.hint
- * move past it, so that the next dequeue does not look at it again, and are set
- * back when the prepared transaction ends.
+ * A message that is held back is not marked.  FrameSub.first and
+ * StreamSub.hint move past it, so that the next dequeue does not check it
+ * again, and are moved back when the prepared transaction ends.
  *
  * Each backend keeps, for a stream and consumer, a map from session to the
  * lowest ordinal of that session that a prepared transaction has taken.  The
- * map is made under the stream's latch, and again when StreamSub.doubt_change
- * has changed.  Its values are unique in the life of the shared memory, so a
- * map of a queue that was dropped is never taken for another's.
+ * map is filled under the stream's latch, and again when
+ * StreamSub.doubt_change has changed.  The values of doubt_change are unique
+ * while shared memory exists, so a map of a dropped queue is never used for
+ * another one.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -30,24 +31,24 @@
 typedef struct HeldSession
 {
 	int64		session;		/* 0: free */
-	int64		ordinal;		/* its lowest one that is taken */
+	int64		ordinal;		/* the lowest ordinal of the session that is taken */
 } HeldSession;
 
 struct HeldMap
 {
-	uint64		change;			/* of which StreamSub.doubt_change; 0: of none */
-	uint32		size;			/* of the hash table, a power of two */
+	uint64		change;			/* value of StreamSub.doubt_change when it was filled; 0: never */
+	uint32		size;			/* size of the hash table, a power of two */
 	uint32		used;
 	HeldSession *places;
 };
 
-/* Streams that share a place make their maps in turn. */
+/* Streams that share a map replace each other's contents. */
 #define MAPS 64
 #define SMALLEST_MAP 64
 
 static HeldMap maps[MAPS];
 
-/* Where the session is, or can be entered. */
+/* The entry of the session, or a free one. */
 static HeldSession *
 find_place(const HeldMap *map, int64 session)
 {
@@ -58,7 +59,7 @@ find_place(const HeldMap *map, int64 session)
 	return &map->places[i];
 }
 
-/* No latch is held. */
+/* Enlarges a map.  The caller holds no latch. */
 static void
 enlarge(HeldMap *map)
 {
@@ -74,8 +75,8 @@ enlarge(HeldMap *map)
 }
 
 /*
- * Enter what prepared transactions have taken of a partition.  False when the
- * map is too small.  Latch held.
+ * Enters the messages of a partition that prepared transactions have taken.
+ * Returns false if the map is too small.  The caller holds the latch.
  */
 static bool
 enter_partition(HeldMap *map, const Partition *partition, const FrameSub *sub)
@@ -94,7 +95,7 @@ enter_partition(HeldMap *map, const Partition *partition, const FrameSub *sub)
 		last = session;
 		place = find_place(map, session);
 		if (place->session != 0)
-			continue;			/* by an earlier message */
+			continue;			/* entered by an earlier message */
 		if (2 * ++map->used > map->size)
 			return false;
 		place->session = session;
@@ -103,7 +104,10 @@ enter_partition(HeldMap *map, const Partition *partition, const FrameSub *sub)
 	return true;
 }
 
-/* Make the map again; false when it is too small.  Latch held. */
+/*
+ * Fills the map again; returns false if it is too small.  The caller holds the
+ * latch.
+ */
 static bool
 fill(HeldMap *map, const Stream *stream, int position, const StreamSub *ssub)
 {
@@ -128,7 +132,9 @@ fill(HeldMap *map, const Stream *stream, int position, const StreamSub *ssub)
 	return true;
 }
 
-/* Take the stream's latch, to look for messages in it. */
+/*
+ * Takes the stream's latch for a search, with an up-to-date map in take->held.
+ */
 void
 aq_held_back_latch(Take *take, Stream *stream, AqLocation location)
 {
@@ -154,7 +160,7 @@ aq_held_back_latch(Take *take, Stream *stream, AqLocation location)
 	take->held = map;
 }
 
-/* Does a prepared transaction hold an earlier message of the session? */
+/* Has a prepared transaction taken an earlier message of the session? */
 static bool
 is_behind(const HeldMap *map, int64 session, int64 ordinal)
 {
@@ -163,7 +169,10 @@ is_behind(const HeldMap *map, int64 session, int64 ordinal)
 	return place->session != 0 && place->ordinal < ordinal;
 }
 
-/* Is the message held back?  Under the same hold of the latch; so is the next function. */
+/*
+ * Is the message held back?  Call this function and the next one under the
+ * same hold of the latch.
+ */
 bool
 aq_held_back_is(const Take *take, const Partition *partition, uint32 slot)
 {
@@ -171,7 +180,7 @@ aq_held_back_is(const Take *take, const Partition *partition, uint32 slot)
 		is_behind(take->held, slot_at(frame_of(partition), slot)->session, ordinal_of(partition, slot));
 }
 
-/* Are all messages of the partition, which is not resident? */
+/* Are all messages of a partition that is not resident held back? */
 bool
 aq_held_back_are(const Take *take, const Partition *partition)
 {
@@ -185,9 +194,9 @@ aq_held_back_are(const Take *take, const Partition *partition)
 }
 
 /*
- * A prepared transaction that had taken messages of the partition has ended:
- * what was passed by behind them may be had now.  Returns how many messages
- * there may be at most.  Latch held.
+ * A prepared transaction that had taken messages of the partition has ended,
+ * so skipped messages may now be dequeued.  Returns the maximum number of
+ * these.  The caller holds the latch.
  */
 uint32
 aq_held_back_end(Stream *stream, Partition *partition, int position)

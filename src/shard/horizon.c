@@ -1,33 +1,34 @@
 /*-------------------------------------------------------------------------
  *
  * horizon.c
- *	  Which consumed messages a snapshot may still have to see.
+ *	  The horizon of consumed messages: which of them may a snapshot still have
+ *	  to see?
  *
  * A consumed partition may be truncated when each snapshot that can read its
- * tables sees all its messages as taken.  PostgreSQL's own horizon answers
- * another question: which rows of any table, catalogs included, VACUUM must
- * keep.  Much of what holds that back cannot read messages:
+ * tables sees all its messages as taken.  PostgreSQL's own horizon is for the
+ * rows of any table, including catalogs, that VACUUM must keep.  Much that
+ * holds it back cannot read messages:
  *
  *	session of this database	its snapshot counts
- *	session of another one		cannot read the tables
+ *	other database's session	cannot read the tables
  *	transaction without a snapshot, prepared transaction
  *								reads nothing; its messages keep the partition
  *								in use
- *	VACUUM						needs no row that it has not seen
+ *	VACUUM						does not read consumed rows
  *	slot's catalog_xmin			protects catalogs only
  *	logical slot's xmin			set while a snapshot for reading tables is
  *								made; counts in its own database
  *	standby without a slot		its xmin counts while it is connected
  *	standby with a slot			its xmin counts while it is connected, and for
- *								SLOT_PATIENCE afterwards: it may come back
+ *								SLOT_PATIENCE afterwards: it may reconnect
  *
- * An abandoned slot keeps its xmin forever, but a standby that has been away
- * has read nothing of what is new.
+ * An abandoned slot keeps its xmin forever, but a standby that was
+ * disconnected has not read newer messages.
  *
- * The answer is good for transactions that had ended before the question was
- * asked: a snapshot that is taken later sees them as ended, however old its
- * xmin is.  One that ends later may be running for a snapshot that the answer
- * has not seen.
+ * The result is valid for transactions that had ended before it was computed:
+ * snapshots taken later see them as ended, however old their xmin is.  A
+ * transaction that ends later may be running for a snapshot that was not
+ * considered.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -40,20 +41,23 @@
 #include "utils/timestamp.h"
 
 /*
- * A standby that loses its connection tries again after
- * wal_retrieve_retry_interval, 5 s by default: how long its slot counts,
- * microseconds.
+ * How long the slot of a disconnected standby counts, in microseconds.  The
+ * standby tries to reconnect after wal_retrieve_retry_interval, 5 s by
+ * default.
  */
 #define SLOT_PATIENCE ((int64) 8000000)
 
-/* A slot is known to have been unused in between if it is polled this often, microseconds. */
+/*
+ * Polls at most this far apart show that a slot was not used in between, in
+ * microseconds.
+ */
 #define SLOT_POLL ((int64) 1000000)
 
-/* A standby's slot, as the process saw it last. */
+/* State of a standby's slot at the last poll by this process. */
 typedef struct SlotSeen
 {
 	TransactionId xmin;
-	TimestampTz since;			/* unused, with this xmin, at each poll since then */
+	TimestampTz since;			/* it was unused, with this xmin, at each poll since this time */
 } SlotSeen;
 
 static SlotSeen *seen;
@@ -65,7 +69,7 @@ older(TransactionId a, TransactionId b)
 	return TransactionIdPrecedes(b, a) ? b : a;
 }
 
-/* Does the xmin of slot number i count? */
+/* Does the xmin of replication slot i count? */
 static bool
 slot_counts(int i, const AqSlotLook *look, TimestampTz now)
 {
@@ -97,7 +101,7 @@ oldest_of_slots(TransactionId horizon)
 	return horizon;
 }
 
-/* The newest transaction that can have ended by now. */
+/* The latest transaction that can have ended by now. */
 TransactionId
 aq_horizon_newest(void)
 {
@@ -108,7 +112,7 @@ aq_horizon_newest(void)
 }
 
 /*
- * The transactions before this one that have ended, have ended for every
+ * Transactions before this one that have ended are seen as ended by every
  * snapshot that can read this database's messages.
  */
 TransactionId

@@ -1,22 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * layout.h
- *	  What the sharded store has in shared memory.
+ *	  The sharded store's structures in shared memory.
  *
  * Queue -> streams -> partitions -> frames.
  *
- *	stream		one series of messages: a shard's messages of one priority,
- *				the delayed ones apart.  Its latch protects everything below it:
+ *	stream		one sequence of messages: a shard's messages of one priority,
+ *				delayed ones separately.  Its latch protects everything below it:
  *				its list of partitions, and those partitions' frames.
  *	partition	PARTITION_SLOTS consecutive ordinals of a stream, in one pair of
  *				tables (messages and log).  ordinal = number * PARTITION_SLOTS +
  *				slot; numbers come from the queue's sequence and are never reused.
- *	frame		what is resident of a partition: slots, bitmaps, timers.  Made
- *				of chunks of the message cache.  A partition without transactions
- *				in it can lose its frame and be loaded again from its tables.
+ *	frame		the data of a resident partition: slots, bitmaps, timers, in
+ *				chunks of the message cache.  The frame of a partition that no
+ *				transaction uses can be evicted, and loaded again from its tables.
  *
- * slot.c alone writes the state of slots, the consumers' bits, and what is
- * counted of them: see slot.h.
+ * Only slot.c changes the states of slots, the consumers' bits, and their
+ * counts: see slot.h.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -38,7 +38,7 @@
 #define PARTITION_SEGMENTS 256
 #define PARTITION_SLOTS (SEGMENT_SLOTS * PARTITION_SEGMENTS)
 
-/* not the number of a slot */
+/* a value that is not the number of a slot */
 #define NO_SLOT PARTITION_SLOTS
 
 #define SUBS_PER_CHUNK 64
@@ -51,7 +51,7 @@
 /* a dequeue may need a chunk for a stream's consumers and one for a bitmap of retries */
 #define AQ_TAKE_CHUNKS 2
 
-#define ATTEMPTS_PER_CHUNK AQ_CHUNK_SIZE	/* a byte each */
+#define ATTEMPTS_PER_CHUNK AQ_CHUNK_SIZE	/* one byte for each slot */
 
 /* --- slots --------------------------------------------------------------------- */
 
@@ -61,9 +61,9 @@ typedef struct Slot
 	OffsetNumber offset;
 	uint8		state;			/* SlotState: see slot.h */
 	uint8		flags;
-	TransactionId xid;			/* that stored it; top-level for DOUBT */
-	uint16		open;			/* consumers that are not done with it */
-	uint16		epoch;			/* of xid, modulo 2^16: a slot may be older than 2^31 transactions */
+	TransactionId xid;			/* transaction that enqueued it; top-level if DOUBT */
+	uint16		open;			/* number of consumers that have not finished with it */
+	uint16		epoch;			/* epoch of xid, modulo 2^16, because a slot may be older than 2^31 transactions */
 	TimestampTz expires_at;
 	int64		session;		/* identity of the enqueuing session */
 } Slot;
@@ -76,26 +76,26 @@ StaticAssertDecl(PARTITION_SLOTS / 8 <= AQ_CHUNK_SIZE, "a bitmap fits into a chu
 /* A consumer's view of a frame. */
 typedef struct FrameSub
 {
-	AqChunk		ready;			/* bitmap: ready for it and not taken */
+	AqChunk		ready;			/* bitmap: ready and not taken */
 	AqChunk		retry;			/* bitmap: rolled back, count not written yet */
-	AqChunk		waiting;		/* bitmap: delayed, or its retry delay runs */
+	AqChunk		waiting;		/* bitmap: waits for a delay or retry delay */
 	AqChunk		doubt;			/* bitmap: taken by prepared transactions */
 	AqChunk		attempts;		/* directory of chunks with a byte per slot */
 	uint16		nready;
 	uint16		nretry;
 	uint16		ndoubt;
-	uint16		first;			/* nothing to be had before this slot: not ready, or held back */
+	uint16		first;			/* messages before this slot are not ready, or held back */
 	uint32		nwaiting;
 } FrameSub;
 
 typedef struct Frame
 {
-	FrameSub	sub0;			/* of position 0 */
+	FrameSub	sub0;			/* view of position 0 */
 	AqChunk		segments[PARTITION_SEGMENTS];
 	AqChunk		subs[SUB_DIRECTORY];	/* SUBS_PER_CHUNK FrameSubs each */
 	AqChunk		timers;			/* directory of chunks that hold the heap */
 	uint32		ntimers;
-	uint32		timers_reserved;	/* promised to running transactions */
+	uint32		timers_reserved;	/* reserved for running transactions */
 } Frame;
 
 StaticAssertDecl(sizeof(FrameSub) * SUBS_PER_CHUNK <= AQ_CHUNK_SIZE, "64 FrameSubs a chunk");
@@ -103,9 +103,9 @@ StaticAssertDecl(sizeof(Frame) <= AQ_CHUNK_SIZE, "a frame is a chunk");
 
 typedef enum TimerKind
 {
-	TIMER_READY,				/* a delay is over */
+	TIMER_READY,				/* end of a delay */
 	TIMER_EXPIRE,
-	TIMER_RETRY					/* a retry delay is over, for one consumer */
+	TIMER_RETRY					/* end of a retry delay, for one consumer */
 } TimerKind;
 
 typedef struct Timer
@@ -124,60 +124,63 @@ typedef enum PartitionState
 {
 	PARTITION_UNUSED = 0,		/* in the pool */
 	PARTITION_EMPTY,			/* tables ready for use; in the queue's free list */
-	PARTITION_TAKEN,			/* on its way from the free list into a stream */
+	PARTITION_TAKEN,			/* claimed from the free list, not yet in a stream */
 	PARTITION_OPEN,				/* its stream's tail: takes messages */
-	PARTITION_CLOSED,			/* full, or left behind by a restart */
-	PARTITION_DONE,				/* all consumed; waits for truncation */
+	PARTITION_CLOSED,			/* full, or closed by a restart */
+	PARTITION_DONE,				/* all messages consumed; waits for truncation */
 	PARTITION_TRUNCATING
 } PartitionState;
 
-/* A partition keeps the identities of so many enqueuing sessions. */
+/* number of producer sessions whose identities a partition keeps */
 #define PARTITION_SESSIONS 4
 
 typedef struct Partition
 {
-	uint32		index;			/* of this entry; 0 means none everywhere */
+	uint32		index;			/* of this entry; 0 always means none */
 	uint32		queue;			/* index of the queue's AqQueueShm */
 	uint32		stream;			/* index; 0 in EMPTY ones */
-	uint32		next;			/* in its stream, free or done list */
+	uint32		next;			/* in the list of its stream, the free list or the done list */
 	uint32		prev;
 	int			table_no;
 	Oid			messages;		/* the tables */
 	Oid			log;
-	uint32		file;			/* of messages, that the slots' TIDs belong to; 0: no TIDs yet */
+	uint32		file;			/* file of table messages to which the slots' TIDs refer; 0: no TIDs yet */
 	/* protected by the stream's latch while in a stream */
 	PartitionState state;
 	int64		number;
 	AqChunk		frame;			/* 0: not resident */
 	bool		loading;
-	int			claimant;		/* session that loads it, makes it, or has it TAKEN */
-	bool		counted;		/* open is known */
-	bool		in_lag;			/* its messages count as their consumers' lag */
+	int			claimant;		/* session that loads, creates or has claimed it */
+	bool		counted;		/* "open" is known */
+	bool		in_lag;			/* its messages are included in their consumers' lag */
 	bool		referenced;		/* used since the clock hand passed */
-	bool		was_open;		/* CLOSED by eviction only, so it can be opened again */
-	uint32		reserved;		/* slots given out; known also without a frame */
+	bool		was_open;		/* CLOSED only because of eviction, so it can be opened again */
+	uint32		reserved;		/* slots used; known even without a frame */
 	uint32		pending;		/* slots of running or prepared enqueues */
-	uint32		inflight;		/* (slot, consumer)s taken by running or prepared ones */
-	uint32		nretry;			/* (slot, consumer)s whose count must be written */
-	uint32		ndoubt;			/* transactions in doubt in it */
+	uint32		inflight;		/* (slot, consumer)s taken by running or prepared dequeues */
+	uint32		nretry;			/* (slot, consumer)s whose retry count must be written */
+	uint32		ndoubt;			/* transactions in doubt that have used it */
 	uint32		nfailed;		/* slots to be moved to the exception queue */
 	uint32		open;			/* (slot, consumer)s not done, plus pending, plus failed */
-	TimestampTz next_timer;		/* 0: none; kept when the frame goes */
-	TransactionId last_taker;	/* newest transaction that was done with a message; 0: not known */
+	TimestampTz next_timer;		/* 0: none; kept when the frame is evicted */
+	TransactionId last_taker;	/* latest transaction that has finished with a message; 0: not known */
 	TimestampTz last_take;
-	XLogRecPtr	last_lsn;		/* WAL position behind that commit */
-	/* counted since it was opened, or the server started */
+	XLogRecPtr	last_lsn;		/* WAL position after that commit */
+	/* counters since it was opened or the server started */
 	uint64		expired;		/* (slot, consumer)s that have expired or failed */
-	uint64		made_ready;		/* whose delay or retry delay has ended */
-	pg_atomic_uint64 browsed;	/* without the latch */
-	uint64		evicted;		/* the eviction that took its frame; 0: it has it, or had none */
-	/* while it is counted and not resident, for views */
-	uint32		away_waiting;	/* (slot, consumer)s whose delay or retry delay runs */
-	uint32		away_head;		/* first slot that a consumer can have; NO_SLOT: none */
-	BlockNumber away_block;		/* TID of its row, in the file above */
+	uint64		made_ready;		/* (slot, consumer)s whose delay or retry delay has ended */
+	pg_atomic_uint64 browsed;	/* changed without the latch */
+	uint64		evicted;		/* number of the eviction of its frame; 0: not evicted */
+	/* while it is counted and not resident; for views */
+	uint32		away_waiting;	/* (slot, consumer)s that wait for a delay or retry delay */
+	uint32		away_head;		/* first slot with a ready message; NO_SLOT: none */
+	BlockNumber away_block;		/* TID of its row, in "file" */
 	OffsetNumber away_offset;
-	SubTransactionId own_subid; /* tables made by a running transaction, else 0 */
-	/* the sessions that have enqueued into it; 0: no more.  Known also without a frame */
+	SubTransactionId own_subid; /* set if a running transaction has made the tables, else 0 */
+	/*
+	 * the sessions that have enqueued into it; 0: end.  Known even without a
+	 * frame
+	 */
 	int64		sessions[PARTITION_SESSIONS];
 	bool		more_sessions;
 } Partition;
@@ -185,11 +188,11 @@ typedef struct Partition
 /* A consumer's view of a stream. */
 typedef struct StreamSub
 {
-	uint32		hint;			/* nothing to be had before this partition; 0: head */
+	uint32		hint;			/* no message can be dequeued before this partition; 0: head */
 	uint32		ndoubt;			/* messages taken by prepared transactions */
 	int64		ready;			/* ready bits in resident partitions */
-	int64		away;			/* messages it is not done with in the others, as far as they are counted */
-	uint64		doubt_change;	/* of the last change of ndoubt; never the same again */
+	int64		away;			/* unfinished messages in partitions that are counted and not resident */
+	uint64		doubt_change;	/* changes with ndoubt, to a value never used before */
 } StreamSub;
 
 typedef struct Stream
@@ -201,25 +204,31 @@ typedef struct Stream
 	int16		shard;
 	int16		priority;
 	bool		delayed;
-	/* the queue's list, in the order of dequeue; written under the queue's latch,
-	 * read without */
+	/*
+	 * next stream in the order of dequeue; written under the queue's latch, read
+	 * without it
+	 */
 	volatile uint32 next;
 	/* protected by the latch */
 	uint32		head;			/* partitions, ascending */
 	uint32		tail;
-	uint32		open;			/* the OPEN one, or 0 */
+	uint32		open;			/* the OPEN partition, or 0 */
 	uint64		enqueued;
 	StreamSub	sub0;
 	AqChunk		subs[SUB_DIRECTORY];
-	/* bits of consumers for which it has nothing; written under the latch, read without: see slot.h */
+	/*
+	 * bits of consumers for which it is empty; written under the latch, read
+	 * without it: see slot.h
+	 */
 	volatile uint32 empty[AQ_MAX_CONSUMERS / 32];
 } Stream;
 
 StaticAssertDecl(sizeof(StreamSub) * SUBS_PER_CHUNK <= AQ_CHUNK_SIZE, "64 StreamSubs a chunk");
 /*
- * Counters of the cache, for its advice: see evict.c.  A frame that comes
- * back after n others were evicted would have stayed in a cache larger by n + 1;
- * returned[][b] counts those for which n + 1 is at most 2 ^ b, and no less.
+ * Counters of the cache, for its advice: see evict.c.  A frame that is loaded
+ * again after n others were evicted would have stayed in a cache larger by n +
+ * 1 frames; returned[][b] counts frames for which 2 ^ b is the smallest power
+ * of two that is not less than n + 1.
  */
 #define RETURN_CLASSES 32
 
@@ -227,27 +236,27 @@ typedef struct CacheHistory
 {
 	TimestampTz since;
 	pg_atomic_uint64 evictions;
-	pg_atomic_uint64 returned[2][RETURN_CLASSES];	/* [1]: to the worker */
-	/* partitions that have been closed, and the messages given a place in them */
+	pg_atomic_uint64 returned[2][RETURN_CLASSES];	/* [1]: loaded by the worker */
+	/* partitions that were closed, and the slots used in them */
 	pg_atomic_uint64 closed;
 	pg_atomic_uint64 closed_slots;
 	pg_atomic_uint64 most_slots;
-	pg_atomic_uint64 most_unused;	/* of the smallest one */
+	pg_atomic_uint64 most_unused;	/* unused slots of the smallest partition */
 } CacheHistory;
 
 typedef struct ShardArea
 {
-	AqLatch		partitions_latch;	/* the pools of partitions and streams */
+	AqLatch		partitions_latch;	/* protects the pools of partitions and streams */
 	uint32		unused_partition;	/* list */
 	uint32		unused_stream;
 	volatile uint32 nunused_partitions;
-	volatile uint32 most_partitions;	/* the highest index in use so far; read without the latch */
+	volatile uint32 most_partitions;	/* the highest index ever used; read without the latch */
 	pg_atomic_uint32 clock_hand;
 	AqLatch		doubt_latch;
 	pg_atomic_uint32 ndoubts;
 	uint32		max_doubts;
-	uint64		doubt_sequence; /* of the last entry; doubt_latch */
-	pg_atomic_uint64 doubt_changes; /* of StreamSub.ndoubt */
+	uint64		doubt_sequence; /* sequence of the last entry; protected by doubt_latch */
+	pg_atomic_uint64 doubt_changes; /* number of changes of StreamSub.ndoubt */
 	CacheHistory history;
 } ShardArea;
 
@@ -285,7 +294,7 @@ ordinal_of(const Partition *partition, uint32 slot)
 	return partition->number * PARTITION_SLOTS + slot;
 }
 
-/* The consumer's view of the frame; NULL when nothing in it is for it. */
+/* The consumer's view of the frame; NULL if it has none. */
 static inline FrameSub *
 frame_sub(Frame *frame, int position)
 {

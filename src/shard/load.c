@@ -1,12 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * load.c
- *	  From a partition's tables back to shared memory, when its turn comes.
+ *	  Loading a partition from its tables into shared memory, when it is
+ *	  needed.
  *
  * Loading locks the tables, marks the partition, reads without a latch, and
- * installs under the stream's latch; other sessions wait for the mark to go.
- * The mark is a claim.  Behind it the session waits for no lock: one that waits
- * for the mark may hold the tables, and another one wait for that.
+ * installs under the stream's latch; other sessions wait until the mark is
+ * removed.  The mark is a claim.  While a session has it, the session must not
+ * wait for locks: a session that waits for the mark may hold the tables, and a
+ * third session may wait for that one.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -34,7 +36,10 @@ count_open(Contents *p)
 	return open;
 }
 
-/* The first time after a start, what is to be done counts as the consumers' lag. */
+/*
+ * The first time after a start, adds unfinished messages to the consumers'
+ * lag.
+ */
 static void
 count_lag(Contents *p)
 {
@@ -43,15 +48,20 @@ count_lag(Contents *p)
 			aq_traffic_found(p->shm, position, aq_contents_todo(p, position));
 }
 
-/* --- what is not resident, for views ------------------------------------------------- */
+/*
+ * --- partitions that are not resident, for views
+ * -------------------------------------------------
+ */
 
 typedef struct Away
 {
 	uint32		waiting;
-	int			head;			/* -1: none is ready */
+	int			head;			/* -1: no message is ready */
 } Away;
 
-/* What the partition has, if it does not become resident.  Allocates. */
+/*
+ * The partition's counts, if it does not become resident.  Allocates memory.
+ */
 static Away
 find_away(const Contents *p)
 {
@@ -68,7 +78,7 @@ find_away(const Contents *p)
 	return away;
 }
 
-/* Chunks for what the stream counts of consumers that it has not met yet. */
+/* Chunks for views of the stream, for consumers that have none yet. */
 static uint32
 stream_subs_needed(const Contents *p, const Stream *stream)
 {
@@ -86,8 +96,9 @@ stream_subs_needed(const Contents *p, const Stream *stream)
 }
 
 /*
- * It is counted for the first time without becoming resident (sign 1), or it was
- * counted and becomes resident (-1).  Latch held.
+ * Adds the partition to the counts of partitions that are not resident (sign
+ * 1), or removes it when it becomes resident (-1).  The caller holds the
+ * latch.
  */
 static void
 count_away(const Contents *p, Stream *stream, int sign)
@@ -101,7 +112,7 @@ count_away(const Contents *p, Stream *stream, int sign)
 	}
 }
 
-/* Latch held. */
+/* The caller holds the latch. */
 static void
 install_away(const Contents *p, Stream *stream, bool known, bool resident, const Away *away)
 {
@@ -116,7 +127,10 @@ install_away(const Contents *p, Stream *stream, bool known, bool resident, const
 	partition->file = p->file;
 }
 
-/* --- what there is ------------------------------------------------------------------- */
+/*
+ * --- summary and frame
+ * -------------------------------------------------------------------
+ */
 
 static bool
 was_for_removed(const Contents *p)
@@ -127,7 +141,10 @@ was_for_removed(const Contents *p)
 	return false;
 }
 
-/* What a frame and a summary have in common. Latch held. */
+/*
+ * Sets the members of the partition that are needed with and without a frame.
+ * The caller holds the latch.
+ */
 static void
 install_summary(Contents *p)
 {
@@ -140,7 +157,7 @@ install_summary(Contents *p)
 	partition->counted = partition->in_lag = true;
 	if (was_for_removed(p))
 	{
-		/* when the consumer was removed is not known */
+		/* the time of the consumer's removal is not known */
 		partition->last_take = GetCurrentTimestamp();
 		partition->last_taker = InvalidTransactionId;
 	}
@@ -163,7 +180,7 @@ install_summary(Contents *p)
 		aq_work_post(p->shm, AQ_WORK_FAILED);
 }
 
-/* Does any message wait for the consumer, for a delay or after a rollback? */
+/* Has the consumer messages that wait for a delay or a retry delay? */
 static bool
 has_waiting(Contents *p, int position, const Bitmapset *delayed)
 {
@@ -178,7 +195,7 @@ has_waiting(Contents *p, int position, const Bitmapset *delayed)
 	return false;
 }
 
-/* The directory and the pages that have a count. */
+/* The number of chunks for the directory and for pages with nonzero counts. */
 static uint32
 attempts_needed(const uint8 *attempts)
 {
@@ -195,9 +212,9 @@ attempts_needed(const uint8 *attempts)
 }
 
 /*
- * What install_frame takes, and not much more: with hundreds of consumers a
- * generous estimate would not fit where the partition does.  docs/operations.md
- * says how large a cache has to be.
+ * The number of chunks that install_frame takes, and not much more: with
+ * hundreds of consumers, a generous estimate might exceed the cache although
+ * the partition fits. docs/operations.md tells how large a cache must be.
  */
 static uint32
 chunks_needed(Contents *p)
@@ -219,7 +236,7 @@ chunks_needed(Contents *p)
 		if (position > 0 && position / SUBS_PER_CHUNK != directory)
 		{
 			directory = position / SUBS_PER_CHUNK;
-			needs += 2;			/* the frame's, the stream's */
+			needs += 2;			/* the directories of frame and stream */
 		}
 	}
 	if (p->ntimers > 0)
@@ -255,7 +272,7 @@ install_consumer(Contents *p, Stream *stream, int position)
 				aq_frame_set_attempts(frame, position, slot, p->attempts[position][slot]);
 }
 
-/* Those that were ready have to wait. */
+/* Makes ready messages wait for their retry delays. */
 static void
 install_retry_delays(Contents *p, Stream *stream)
 {
@@ -272,7 +289,7 @@ install_retry_delays(Contents *p, Stream *stream)
 	}
 }
 
-/* Latch held, chunks reserved. */
+/* The caller holds the latch and has reserved the chunks. */
 static void
 install_frame(Contents *p, Stream *stream)
 {
@@ -285,7 +302,7 @@ install_frame(Contents *p, Stream *stream)
 	aq_slot_load_inflight(partition, p->pending, p->inflight);
 	aq_slot_add_doubts(partition, list_length(p->doubts));
 	frame = frame_of(partition);
-	/* every segment exists, so that slot_at needs no test */
+	/* make all segments, so that slot_at needs no check */
 	for (uint32 s = 0; s < (p->nslots + SEGMENT_SLOTS - 1) / SEGMENT_SLOTS; s++)
 	{
 		frame->segments[s] = aq_chunks_take();
@@ -312,7 +329,7 @@ install_frame(Contents *p, Stream *stream)
 	}
 }
 
-/* What the session loads: one partition at a time. */
+/* The partition that the session is loading, one at a time. */
 static struct
 {
 	AqQueueShm *shm;
@@ -321,7 +338,7 @@ static struct
 	int64		number;
 }			loading;
 
-/* A claim: the partition is marked, and stays as it was. */
+/* Release of a claim: removes the mark; the partition is not loaded. */
 static void
 stop_loading(void *ptr, int64 unused)
 {
@@ -333,8 +350,8 @@ stop_loading(void *ptr, int64 unused)
 }
 
 /*
- * Mark the partition as being loaded; false when another session has loaded it
- * or it is not in its stream any more.
+ * Marks the partition as being loaded; returns false if another session has
+ * loaded it or it is not in its stream any more.
  */
 static bool
 begin_load(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 in_stream,
@@ -373,8 +390,8 @@ begin_load(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 in_stre
 }
 
 /*
- * Can it take messages again?  There must be room for two timers of each
- * message that is still to come.  Latch held.
+ * Can the partition be opened again?  There must be room for two timers for
+ * each further message.  The caller holds the latch.
  */
 static bool
 can_reopen(const Stream *stream, const Partition *partition, uint32 timers)
@@ -385,7 +402,10 @@ can_reopen(const Stream *stream, const Partition *partition, uint32 timers)
 		timers <= MAX_TIMERS - 2 * (PARTITION_SLOTS - partition->reserved);
 }
 
-/* Undo aq_stream_close.  Latch held; it is resident. */
+/*
+ * Undoes aq_stream_close.  The caller holds the latch; the partition is
+ * resident.
+ */
 static void
 reopen_resident(Stream *stream, Partition *partition)
 {
@@ -400,7 +420,10 @@ reopen_resident(Stream *stream, Partition *partition)
 	pg_atomic_fetch_sub_u64(&history->closed_slots, partition->reserved);
 }
 
-/* Has a consumer been removed since the tables were read, so that its messages have come back? */
+/*
+ * Was a consumer removed after the tables were read, so that its messages were
+ * installed?
+ */
 static bool
 has_removed(const Contents *p)
 {
@@ -432,7 +455,10 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 	resident = whole && (count_open(p) > 0 || reopen);
 	if (resident && !aq_doubt_table_add_all(partition, p->doubts, p->doubt_sessions))
 	{
-		/* what it marked as taken would stay so when the transactions end */
+		/*
+		 * without entries, messages in doubt would stay so after the
+		 * transactions end
+		 */
 		aq_latch_free(&stream->latch);
 		aq_doubt_table_refuse();
 	}
@@ -483,10 +509,10 @@ load(AqQueueShm *shm, Partition *partition, bool whole, bool reopen)
 }
 
 /*
- * Make the partition resident, if it is still worth it.  The session has
- * AQ_TAKE_CHUNKS chunks in reserve then, and keeps them until it calls
- * aq_chunks_trim(): if it had to look for them, it might evict what it has just
- * loaded, and load it again, for ever.
+ * Makes the partition resident, if it still has open messages.  The session
+ * then has AQ_TAKE_CHUNKS chunks in reserve until it calls aq_chunks_trim():
+ * if it had to get them later, it might evict the partition that it has just
+ * loaded, and load it again, endlessly.
  */
 void
 aq_load_partition(AqQueueShm *shm, Partition *partition)
@@ -495,9 +521,9 @@ aq_load_partition(AqQueueShm *shm, Partition *partition)
 }
 
 /*
- * Eviction has closed the stream's last partition, for lack of another one:
- * make it resident and open again, so that a full cache does not cost a pair
- * of tables for each enqueue.  False when there is none.
+ * If eviction has closed the stream's last partition, makes it resident and
+ * open again, so that with a full cache not every enqueue needs a new pair of
+ * tables.  Returns false if there is no such partition.
  */
 bool
 aq_load_reopen(AqQueueShm *shm, Stream *stream)
@@ -526,7 +552,7 @@ aq_load_reopen(AqQueueShm *shm, Stream *stream)
 	return open;
 }
 
-/* Only count what is in it: the worker's job after a restart. */
+/* Only counts its contents, for the worker's job after a restart. */
 void
 aq_load_count(AqQueueShm *shm, Partition *partition)
 {

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * measure.c
- *	  For aq.metrics(): how many of a consumer's messages are ready, how many are
- *	  delayed, and how long the first ready one has been so.
+ *	  For aq.metrics(): the numbers of a consumer's ready and delayed messages,
+ *	  and the age of the first ready one.
  *
- * Counts of resident partitions are those of their frames.  Of the others, the
- * stream has a count for each consumer, and the partition the number of waiting
- * messages and the place of its first ready one, from when its frame went.  That
- * number is of all consumers: for a topic whose delayed messages were evicted, the
- * partition's tables are read.
+ * Resident partitions have counts in their frames.  For the others, the stream
+ * has a count for each consumer, and the partition has the number of waiting
+ * messages and the TID of its first ready one at the time of the eviction.
+ * That number is for all consumers together: if delayed messages of a topic
+ * were evicted, the partition's tables are read.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -27,7 +27,10 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* --- what a restart has left ------------------------------------------------------- */
+/*
+ * --- uncounted partitions after a restart
+ * -------------------------------------------------------
+ */
 
 static bool
 is_uncounted(const Partition *partition)
@@ -35,7 +38,10 @@ is_uncounted(const Partition *partition)
 	return !partition->counted && partition->state == PARTITION_CLOSED;
 }
 
-/* Count it, as the worker would; false if a user holds its tables. */
+/*
+ * Counts the partitions, like the worker; returns false if a user holds
+ * tables.
+ */
 static bool
 count_all(AqQueueShm *shm)
 {
@@ -64,9 +70,12 @@ count_all(AqQueueShm *shm)
 	return complete;
 }
 
-/* --- topics' messages that wait and are not resident -------------------------------- */
+/*
+ * --- waiting messages of topics in partitions that are not resident
+ * --------------------------------
+ */
 
-/* What one partition has of each consumer. */
+/* Counts of one partition, by consumer. */
 typedef struct Evicted
 {
 	struct Evicted *next;
@@ -106,7 +115,7 @@ read_evicted(AqQueueShm *shm, const Partition *partition)
 	return evicted;
 }
 
-/* Of the stream's partitions that were evicted with waiting messages. */
+/* Reads the stream's partitions that were evicted with waiting messages. */
 static Evicted *
 read_all_evicted(AqQueueShm *shm, Stream *stream)
 {
@@ -129,7 +138,10 @@ read_all_evicted(AqQueueShm *shm, Stream *stream)
 	return list;
 }
 
-/* How many messages of a partition that is not resident wait for the consumer. */
+/*
+ * The consumer's number of waiting messages in a partition that is not
+ * resident.
+ */
 static uint32
 waiting_away(const AqQueueShm *shm, const Partition *partition, const Evicted *list, int position)
 {
@@ -143,10 +155,10 @@ waiting_away(const AqQueueShm *shm, const Partition *partition, const Evicted *l
 
 /* --- counting ------------------------------------------------------------------------- */
 
-/* Where the row of a consumer's first ready message is. */
+/* The location of the row of a consumer's first ready message. */
 typedef struct Head
 {
-	Oid			messages;		/* 0: there is none */
+	Oid			messages;		/* 0: no message is ready */
 	uint32		file;
 	BlockNumber block;
 	OffsetNumber offset;
@@ -163,7 +175,10 @@ set_head(Head *head, const Partition *partition, uint32 number, BlockNumber bloc
 	head->ordinal = ordinal_of(partition, number);
 }
 
-/* The first ready message of a partition, if the consumer has one.  Latch held. */
+/*
+ * Finds the consumer's first ready message in a partition.  The caller holds
+ * the latch.
+ */
 static void
 find_head(Head *head, const Partition *partition, const FrameSub *sub, bool away)
 {
@@ -178,7 +193,9 @@ find_head(Head *head, const Partition *partition, const FrameSub *sub, bool away
 		set_head(head, partition, partition->away_head, partition->away_block, partition->away_offset);
 }
 
-/* What the consumer has in the stream; the first ready message. */
+/*
+ * Counts the consumer's messages in the stream, and finds its first ready one.
+ */
 static void
 count_stream(AqQueueShm *shm, Stream *stream, const Evicted *evicted, AqMeasure *measure, Head *head)
 {
@@ -214,9 +231,15 @@ count_stream(AqQueueShm *shm, Stream *stream, const Evicted *evicted, AqMeasure 
 	aq_latch_free(&stream->latch);
 }
 
-/* --- since when ------------------------------------------------------------------------ */
+/*
+ * --- age of the first ready message
+ * ------------------------------------------------------------------------
+ */
 
-/* The row of this ordinal, wherever it is: the table was rewritten.  In a copy, or NULL. */
+/*
+ * Searches the table for the row with this ordinal, after the table was
+ * rewritten.  Returns a copy, or NULL.
+ */
 static HeapTuple
 find_row(Relation rel, int64 ordinal)
 {
@@ -235,7 +258,10 @@ find_row(Relation rel, int64 ordinal)
 	return found;
 }
 
-/* Since when could the message of the row be dequeued?  0: it is another one's row. */
+/*
+ * The time at which the row's message became ready; 0: it is another message's
+ * row.
+ */
 static TimestampTz
 row_time(HeapTuple tuple, TupleDesc desc, int64 ordinal)
 {
@@ -272,7 +298,10 @@ read_head(Relation rel, const Head *head)
 	return time;
 }
 
-/* 0: it is not there any more, or a user has locked the table. */
+/*
+ * Returns 0 if the message was dequeued meanwhile, or a user has locked the
+ * table.
+ */
 static TimestampTz
 head_time(const Head *head)
 {

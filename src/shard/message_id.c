@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * message_id.c
- *	  Message ids: a uuid of version 8.  The queue's key (60 bits), the stream's
- *	  number (10) and the ordinal (52), around version and variant.
+ *	  Message ids: UUIDs of version 8 with the queue's key (60 bits), the
+ *	  stream's number (10 bits) and the ordinal (52 bits).
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -29,7 +29,7 @@ aq_message_id(uint64 key, int stream, int64 ordinal)
 	return id;
 }
 
-/* False when the id is not one of this queue. */
+/* Returns false if the id is not from this queue. */
 bool
 aq_message_id_parse(const pg_uuid_t *id, uint64 key, int *stream, int64 *ordinal)
 {

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * notes.c
- *	  What the running transaction has enqueued and taken.
+ *	  Notes: what the running transaction has enqueued and taken.
  *
- * A note says: these slots are pending because of this transaction, or these
- * messages are taken by it for this consumer.  It belongs to a subtransaction;
- * committing one hands its notes to the parent, aborting one settles them.
- * shard_xact.c says when.
+ * A note lists slots that are pending because of this transaction, or messages
+ * that it has taken for a consumer.  It belongs to a subtransaction: if that
+ * commits, its notes pass to the parent; if it aborts, they are settled, by
+ * shard_xact.c.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -17,7 +17,7 @@
 #include "access/xact.h"
 #include "utils/memutils.h"
 
-static MemoryContext context;	/* of the notes; reset at the transaction's end */
+static MemoryContext context;	/* for notes; reset at the end of the transaction */
 static PutNote **put_notes;
 static int	nputs,
 			puts_size;
@@ -47,7 +47,7 @@ aq_notes_takes(TakeNote ***notes)
 	return ntakes;
 }
 
-/* Into which queues the transaction has enqueued. */
+/* The queues into which the transaction has enqueued. */
 typedef struct QueuePuts
 {
 	AqQueueShm *shm;
@@ -76,8 +76,9 @@ aq_notes_have_puts(const AqQueueShm *shm)
 }
 
 /*
- * A new note of an enqueue.  It counts from aq_notes_add_put() on, which does
- * not raise: the caller reserves slots in between, under the latch.
+ * Allocates a note of an enqueue.  It becomes effective by aq_notes_add_put(),
+ * which does not raise errors: the caller reserves slots in between, under the
+ * latch.
  */
 PutNote *
 aq_notes_new_put(AqQueueShm *shm)
@@ -105,7 +106,7 @@ aq_notes_add_put(PutNote *note)
 
 /* --- takes ---------------------------------------------------------------------------- */
 
-/* memory made ready by aq_notes_reserve_take */
+/* memory allocated by aq_notes_reserve_take */
 static TakeNote *spare;
 
 static TakeNote *
@@ -119,8 +120,8 @@ new_take(uint32 size)
 }
 
 /*
- * See to it that the next n aq_notes_add_take() calls, all for one partition,
- * consumer and mode, need no memory.
+ * Allocates memory for the next n calls of aq_notes_add_take(), all for the
+ * same partition, consumer and mode.
  */
 void
 aq_notes_reserve_take(AqQueueShm *shm, uint32 n)
@@ -159,7 +160,10 @@ note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool
 	note->slots[note->count++] = slot;
 }
 
-/* Note one message as taken.  Latch held; reserved before. */
+/*
+ * Notes one message as taken.  The caller holds the latch and has reserved
+ * memory.
+ */
 void
 aq_notes_add_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
 			 bool own, uint32 slot)
@@ -167,7 +171,10 @@ aq_notes_add_take(Partition *partition, AqQueueShm *shm, int position, AqMode mo
 	note_take(partition, shm, position, mode, own, NULL, slot);
 }
 
-/* The transaction consumes a message that it keeps locked: it moves from one note to another. */
+/*
+ * Called when the transaction consumes a message that it has locked: the
+ * message moves from one note to another.
+ */
 void
 aq_notes_take_locked(TakeNote *locked, uint32 at, AqMode mode)
 {
@@ -181,9 +188,8 @@ aq_notes_take_locked(TakeNote *locked, uint32 at, AqMode mode)
 }
 
 /*
- * The row of a message that was noted last, or just before the last, says when
- * it was enqueued.  It does not matter which of the take's notes keeps that:
- * they are settled together.
+ * Adds the enqueue time of a message that was just noted.  It does not matter
+ * which of the take's notes has it, because they are settled together.
  */
 void
 aq_notes_consumed(AqMode mode, TimestampTz enqueued)
@@ -192,7 +198,7 @@ aq_notes_consumed(AqMode mode, TimestampTz enqueued)
 		aq_consumed_add(&take_notes[ntakes - 1]->consumed, enqueued);
 }
 
-/* The note by which this transaction keeps the message locked, or NULL. */
+/* The note of this transaction's lock of the message, or NULL. */
 TakeNote *
 aq_notes_find_locked(Partition *partition, int position, uint32 slot, uint32 *at)
 {
@@ -213,12 +219,16 @@ aq_notes_find_locked(Partition *partition, int position, uint32 slot, uint32 *at
 	return NULL;
 }
 
-/* --- what the worker notes ------------------------------------------------------------ */
+/*
+ * --- the worker's callback at commit
+ * ------------------------------------------------------------
+ */
 
 /*
- * What the worker's transaction does in shared memory when it commits: before
- * its locks go, so that a session that waits for them sees the tables and shared
- * memory agree.  Must not raise; forgotten when the transaction aborts.
+ * The changes of shared memory that the worker's transaction makes when it
+ * commits, before its locks are released, so that for sessions that wait for
+ * these locks the tables and shared memory agree.  It must not raise an error.
+ * An abort cancels it.
  */
 static void (*commit_callback) (void *arg);
 static void *commit_arg;
@@ -231,7 +241,7 @@ aq_notes_at_commit(void (*callback) (void *arg), void *arg)
 	commit_arg = arg;
 }
 
-/* The transaction has committed. */
+/* Called after the commit. */
 void
 aq_notes_run_at_commit(void)
 {
@@ -243,8 +253,8 @@ aq_notes_run_at_commit(void)
 /* --- the end of a (sub)transaction ---------------------------------------------------- */
 
 /*
- * Notes of a subtransaction and of what it contains are the last ones, because
- * ids grow and committed ones have been handed to their parents.
+ * The notes of a subtransaction and its children are the last ones, because
+ * ids grow, and notes of committed children have passed to their parents.
  */
 void
 aq_notes_subcommit(SubTransactionId subid, SubTransactionId parent)
@@ -255,7 +265,10 @@ aq_notes_subcommit(SubTransactionId subid, SubTransactionId parent)
 		take_notes[i]->subid = parent;
 }
 
-/* Forget the last note of a dequeue, if it is of the subtransaction, and return it; NULL: no such note. */
+/*
+ * Removes the last note of a dequeue, if it belongs to the subtransaction, and
+ * returns it; NULL: no such note.
+ */
 TakeNote *
 aq_notes_pop_take(SubTransactionId subid)
 {
@@ -264,7 +277,7 @@ aq_notes_pop_take(SubTransactionId subid)
 	return take_notes[--ntakes];
 }
 
-/* The same of an enqueue; *number: which note it was. */
+/* The same for an enqueue; *number: the note's number. */
 PutNote *
 aq_notes_pop_put(SubTransactionId subid, int *number)
 {
@@ -278,7 +291,7 @@ aq_notes_pop_put(SubTransactionId subid, int *number)
 	return note;
 }
 
-/* The transaction has ended, and its notes are settled. */
+/* Removes all notes, after the transaction has ended and they were settled. */
 void
 aq_notes_forget(void)
 {

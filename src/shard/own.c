@@ -1,16 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * own.c
- *	  What a transaction has enqueued itself, and may dequeue before it commits.
+ *	  A transaction's own uncommitted messages, which it may dequeue.
  *
- * Other sessions do not see these messages: they are not among the ready ones.
- * For each partition and consumer from which the transaction dequeues there is a
- * view of its own messages in two bitmaps: what it can still take, and what it
- * has taken.  A view is made at the first dequeue from the notes of what the
- * transaction has enqueued, and later notes are added.  So each message is
- * looked at once for each consumer.
+ * These messages are not ready, so other sessions do not see them.  For each
+ * partition and consumer from which the transaction dequeues, there is a view
+ * of its own messages with two bitmaps: those that it can still take, and
+ * those that it has taken.  A view is made at the first dequeue from the
+ * transaction's notes of enqueues; later notes are added.  So each message is
+ * processed once for each consumer.
  *
- * The views are the session's own memory, and are freed with the transaction.
+ * The views are in the session's own memory, which is freed at the end of the
+ * transaction.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -24,15 +25,15 @@ struct OwnView
 {
 	Partition  *partition;
 	int			position;
-	int			seen;			/* notes that the bitmaps know */
+	int			seen;			/* number of notes that were added to the bitmaps */
 	uint32		ntaken;
-	uint64_t   *left;			/* NULL: nothing of it is the transaction's own */
+	uint64_t   *left;			/* NULL: the partition has none of the transaction's messages */
 	uint64_t   *taken;
 };
 
 #define BITMAP_SIZE (PARTITION_SLOTS / 8)
 
-static OwnView **views;			/* until the end of the transaction */
+static OwnView **views;			/* valid until the end of the transaction */
 static int	nviews,
 			views_size;
 
@@ -57,11 +58,11 @@ new_view(Partition *partition, int position)
 	return view;
 }
 
-/* What the consumer may have of one note's messages. */
+/* Adds the messages of one note that the consumer may take. */
 static void
 add_note(OwnView *view, const PutNote *note)
 {
-	/* what is delayed cannot be had before the commit */
+	/* delayed messages cannot be dequeued before the commit */
 	if (note->partition != view->partition || note->ready_at != 0)
 		return;
 	if (view->left == NULL)
@@ -78,7 +79,10 @@ add_note(OwnView *view, const PutNote *note)
 	}
 }
 
-/* The view of a partition for a consumer, as of now.  Not under a latch. */
+/*
+ * The current view of a partition for a consumer.  Not to be called under a
+ * latch.
+ */
 OwnView *
 aq_own_view(Partition *partition, int position, PutNote *const *notes, int n)
 {
@@ -91,14 +95,14 @@ aq_own_view(Partition *partition, int position, PutNote *const *notes, int n)
 	return view;
 }
 
-/* The first message at or after from that can be taken. */
+/* The first message at or after "from" that can be taken. */
 int
 aq_own_next(const OwnView *view, uint32 from)
 {
 	return view->left == NULL ? AQ_BITMAP_NONE : aq_bitmap_next(view->left, PARTITION_SLOTS, from);
 }
 
-/* False when it cannot be had. */
+/* Returns false if the message cannot be taken. */
 bool
 aq_own_take(OwnView *view, uint32 number)
 {
@@ -109,7 +113,7 @@ aq_own_take(OwnView *view, uint32 number)
 	return true;
 }
 
-/* The subtransaction that has taken them is rolled back. */
+/* The subtransaction that has taken the messages was rolled back. */
 void
 aq_own_give_back(Partition *partition, int position, const uint16 *slots, uint32 n)
 {
@@ -123,7 +127,10 @@ aq_own_give_back(Partition *partition, int position, const uint16 *slots, uint32
 		}
 }
 
-/* The last note, of this number, is gone: its subtransaction is rolled back. */
+/*
+ * The last note, which had this number, was removed, because its
+ * subtransaction was rolled back.
+ */
 void
 aq_own_remove(const PutNote *note, int number)
 {
@@ -139,7 +146,9 @@ aq_own_remove(const PutNote *note, int number)
 	}
 }
 
-/* The transaction commits, and there is nothing to settle for this message and consumer. */
+/*
+ * Called at commit if nothing has to be settled for this message and consumer.
+ */
 void
 aq_own_leave(const Partition *partition, int position, uint32 number)
 {
@@ -149,7 +158,7 @@ aq_own_leave(const Partition *partition, int position, uint32 number)
 		view->ntaken--;
 }
 
-/* Of the slots of a take, keep those that are to be settled; their number. */
+/* Keeps those slots of a take that must be settled; returns their number. */
 uint32
 aq_own_keep(const Partition *partition, int position, uint16 *slots, uint32 n)
 {
@@ -162,7 +171,7 @@ aq_own_keep(const Partition *partition, int position, uint16 *slots, uint32 n)
 	return kept;
 }
 
-/* Has the transaction taken messages of its own from the partition? */
+/* Has the transaction taken its own messages from the partition? */
 bool
 aq_own_has_taken(const Partition *partition)
 {
@@ -173,8 +182,8 @@ aq_own_has_taken(const Partition *partition)
 }
 
 /*
- * The next consumer for which the transaction has taken this message, enqueued by
- * itself; -1: no more.  *cursor is 0 at first.
+ * The next consumer for which the transaction has taken this message of its
+ * own; -1: none. *cursor is initially 0.
  */
 int
 aq_own_taker(const Partition *partition, uint32 number, int *cursor)
@@ -189,7 +198,7 @@ aq_own_taker(const Partition *partition, uint32 number, int *cursor)
 	return -1;
 }
 
-/* The transaction ends; its memory goes by itself. */
+/* Called at the end of the transaction, whose memory is freed elsewhere. */
 void
 aq_own_forget(void)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * pool.c
- *	  Partitions and streams that no queue has: handing them out, taking them back.
+ *	  The pools of unused partitions and streams.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -9,14 +9,16 @@
  */
 #include "shard/shard_private.h"
 
-/* Does every partition belong to a queue?  Read without the latch. */
+/* Are all partitions in use by queues?  Read without the latch. */
 bool
 aq_pool_is_empty(void)
 {
 	return aq_area->nunused_partitions == 0;
 }
 
-/* Do so many belong to queues that those should give up what they do not need? */
+/*
+ * Are so many in use that queues should release those that they do not need?
+ */
 bool
 aq_pool_is_scarce(void)
 {
@@ -32,7 +34,7 @@ aq_pool_refuse(void)
 					aq_area_max_partitions));
 }
 
-/* A claim: in no list yet. */
+/* Release of a claim: the partition is not in a list yet. */
 static void
 release_unplaced(void *partition, int64 unused)
 {
@@ -67,14 +69,20 @@ aq_pool_take(AqQueueShm *shm)
 	return partition;
 }
 
-/* It has its place in a list, or goes with the transaction's own tables.  Does not raise. */
+/*
+ * Ends the claim: the partition is now in a list, or belongs to tables made by
+ * this transaction.  Does not raise an error.
+ */
 void
 aq_pool_placed(Partition *partition)
 {
 	aq_claim_end(release_unplaced, partition);
 }
 
-/* It is in no list any more.  Does not raise. */
+/*
+ * Returns a partition that is in no list to the pool.  Does not raise an
+ * error.
+ */
 void
 aq_pool_release(Partition *partition)
 {

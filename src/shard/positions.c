@@ -1,18 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * positions.c
- *	  Positions of removed consumers are freed for others when no message can
- *	  carry their bit any more.
+ *	  Frees the positions of removed consumers when no message can have their
+ *	  bit any more.
  *
  * An enqueue reads the consumers first, and stores their bits later.  So
  * after a removal the worker waits, in this order, for
  *
- *	1	every transaction that ran when it first looked to end: later ones have
+ *	1	every transaction running at its first check to end: later ones have
  *		read the catalog without the consumer;
  *	2	every partition that existed then to be consumed and truncated.
  *
- * Then the catalog row goes, and the position can be given away.  The notes
- * are the worker's own: after a restart it starts from the beginning.
+ * Then the catalog row is deleted, and the position can be used again.  The
+ * worker keeps this state only in memory: after a restart it begins again.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -20,7 +20,10 @@
  */
 #include "shard/shard_private.h"
 
-/* The lowest and highest numbers of the queue's partitions that hold messages. */
+/*
+ * The lowest and highest numbers of the queue's partitions that contain
+ * messages.
+ */
 static void
 partition_numbers(AqQueueShm *shm, int64 *lowest, int64 *highest)
 {
@@ -39,7 +42,10 @@ partition_numbers(AqQueueShm *shm, int64 *lowest, int64 *highest)
 	}
 }
 
-/* A quiet stream's open partition would never be full: end it. */
+/*
+ * Closes open partitions up to this number, because in a quiet stream they
+ * might never become full.
+ */
 static void
 close_old_tails(AqQueueShm *shm, int64 last_number)
 {
@@ -60,7 +66,10 @@ close_old_tails(AqQueueShm *shm, int64 last_number)
 	}
 }
 
-/* Are all partitions gone in which there can be messages for it? */
+/*
+ * Are all partitions truncated that can contain messages for the removed
+ * consumer?
+ */
 bool
 aq_positions_free(AqQueue *queue, AqRemoved *removed)
 {

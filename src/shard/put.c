@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * put.c
- *	  Enqueue: choose the stream, reserve slots, insert the rows, note it.
+ *	  Enqueue: choose the stream, reserve slots, insert the rows, make a note.
  *
  * A session stays with one shard of a queue, so that its messages keep their
  * order, and so do all sessions that enqueue for the same producer.  Slots are
  * reserved under the stream's latch, in the order of the calls; the rows are
  * inserted without it; the slots become ready when the transaction commits.
  *
- * What if the session fails in between?  The note exists from the moment the
- * slots are reserved, so the abort callback marks them dead.
+ * If the session fails in between, the abort callback marks the slots as done,
+ * because the note exists as soon as the slots are reserved.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -26,12 +26,12 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
-/* rows formed and inserted at a time */
+/* rows that are formed and inserted together */
 #define INSERT_BATCH 1000
 
 /* --- opening a partition ---------------------------------------------------------------- */
 
-/* Give the stream an open partition, unless another session was faster. */
+/* Gives the stream an open partition, unless another session does it first. */
 static void
 open_partition(AqQueue *queue, Stream *stream)
 {
@@ -61,7 +61,7 @@ open_partition(AqQueue *queue, Stream *stream)
 		partition->last_lsn = InvalidXLogRecPtr;
 		aq_stream_append(stream, partition);
 		stream->open = partition->index;
-		shard_queue(shm)->opened++; /* a hint: not exact */
+		shard_queue(shm)->opened++; /* only a hint, not exact */
 		aq_tables_used(partition);
 		used = true;
 	}
@@ -73,8 +73,9 @@ open_partition(AqQueue *queue, Stream *stream)
 /* --- reserving slots ---------------------------------------------------------------------- */
 
 /*
- * Reserve up to count slots in the stream's open partition for messages to
- * these consumers (all: the union of their sets).  The note says which.
+ * Reserves up to count slots in the stream's open partition for messages to
+ * these consumers (all: the union of their sets).  Returns the slots in the
+ * note.
  */
 static void
 reserve(AqQueue *queue, Stream *stream, int64 session, uint32 count, Bitmapset *all,
@@ -158,7 +159,7 @@ common_columns(const AqPutOptions *options, int stream, int64 session, Datum *va
 	nulls[MSG_EXCEPTION_QUEUE_ID] = options->exception_queue_id == 0;
 }
 
-/* Message tables differ in the type of the payload only. */
+/* Message tables differ only in the type of the payload. */
 static inline bool
 fits(const TupleTableSlot *slot, TupleDesc desc)
 {
@@ -169,10 +170,10 @@ fits(const TupleTableSlot *slot, TupleDesc desc)
 }
 
 /*
- * The slots by which rows go to heap_multi_insert(), kept for the session: with
- * many messages in a call making and dropping them cost as much as forming the
- * rows.  An error leaves tuples in them that are gone; the first one shows it,
- * as it is filled first and emptied last.
+ * Tuple slots for heap_multi_insert(), kept for the session: with many
+ * messages in a call, creating and dropping them cost as much as forming the
+ * rows.  After an error they may contain freed tuples; the first slot shows
+ * that, because it is filled first and cleared last.
  */
 static TupleTableSlot **
 row_slots(TupleDesc desc, uint32 n)
@@ -247,7 +248,7 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const Datum
 
 /* --- put ------------------------------------------------------------------------------------------ */
 
-/* The note's own copy of the consumers, which the commit callback reads. */
+/* Copies the consumers into the note, for the commit callback. */
 static void
 note_targets(PutNote *note, uint32 n, Bitmapset *const *targets)
 {

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * reclaim.c
- *	  Truncating consumed partitions, counting what a restart has left, and
- *	  cleaning up behind removed consumers: the worker's slow jobs.
+ *	  The worker's slow jobs: truncating consumed partitions, counting
+ *	  partitions after a restart, and cleaning up after removed consumers.
  *
- * A partition is truncated in place: no catalog row is written.  Messages
- * first, then the log; a crash in between leaves log rows of ordinals that no
- * longer exist, which is harmless, because ordinals are never reused.  Before
- * that, WAL is flushed up to the last dequeue: it may have been committed
- * asynchronously.
+ * A partition is truncated in place: no catalog row is written.  First WAL is
+ * flushed up to the last dequeue, which may have been committed
+ * asynchronously.  Then the messages are truncated, then the log; a crash in
+ * between leaves log rows of ordinals that no longer exist, which is harmless,
+ * because ordinals are never reused.
  *
  * Truncation is not MVCC-safe, so a partition waits until its last dequeue is
  * older than every snapshot that can read it, see horizon.c, or for
@@ -31,13 +31,19 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-/* when a partition cannot be truncated now, microseconds */
+/*
+ * pause before the next try if a partition cannot be truncated now, in
+ * microseconds
+ */
 #define RECLAIM_AGAIN ((int64) 200000)
 
-/* relfrozenxid is advanced when the table's is this many transactions old */
+/* relfrozenxid is advanced when it is this many transactions old */
 #define FREEZE_AGE 1000000
 
-/* looked at in one hold of the stream's latch, when a consumer was removed */
+/*
+ * partitions processed under one hold of the stream's latch, after a consumer
+ * was removed
+ */
 #define PARTITIONS_AT_A_TIME 16
 
 int			aq_reclaim_grace_ms = 30000;
@@ -45,8 +51,9 @@ int			aq_reclaim_grace_ms = 30000;
 /* --- truncation ------------------------------------------------------------------------ */
 
 /*
- * When may it be truncated? 0: now.  A snapshot from before a consumer was
- * removed still has to see its messages, so a removal counts as a dequeue.
+ * The time at which the partition may be truncated; 0: now.  A snapshot from
+ * before the removal of a consumer must still see its messages, so a removal
+ * counts as a dequeue.
  */
 static TimestampTz
 not_before(Partition *partition, int64 retention, TransactionId horizon)
@@ -55,7 +62,7 @@ not_before(Partition *partition, int64 retention, TransactionId horizon)
 	TimestampTz grace = partition->last_take + (int64) aq_reclaim_grace_ms * 1000;
 
 	if (partition->last_take == 0)
-		return 0;				/* nothing was ever taken from it */
+		return 0;				/* no message was ever taken from it */
 	if (retention > 0 && partition->last_take + retention > now)
 		return partition->last_take + retention;
 	if (now >= grace)
@@ -76,7 +83,9 @@ truncate_table(Oid relid)
 	table_close(rel, NoLock);
 }
 
-/* Truncate one; false if a session is in the way. */
+/*
+ * Truncates one partition; returns false if a session has locked its tables.
+ */
 static bool
 reclaim(ShardQueue *sq, Partition *partition)
 {
@@ -103,15 +112,17 @@ put_back(ShardQueue *sq, Partition *partition)
 	while (!__sync_bool_compare_and_swap(&sq->done, partition->next, partition->index));
 }
 
-/* What the worker has taken from the queue's list of consumed partitions. */
+/*
+ * Partitions that the worker has taken from the queue's list of consumed ones.
+ */
 static struct
 {
 	AqQueueShm *shm;
 	uint32		current;		/* being truncated */
-	uint32		list;			/* due, too */
+	uint32		list;			/* list of further ones */
 }			taken;
 
-/* A claim: they go back to the list. */
+/* Release of a claim: returns the partitions to the list. */
 static void
 put_back_taken(void *ptr, int64 unused)
 {
@@ -129,7 +140,7 @@ put_back_taken(void *ptr, int64 unused)
 	}
 }
 
-/* The truncation is committed. */
+/* Called when the truncation is committed. */
 static void
 truncated(void *partition)
 {
@@ -138,7 +149,7 @@ truncated(void *partition)
 	aq_stat_add(AQ_STAT_PARTITION_REUSES, 1);
 }
 
-/* Truncate the current one in a transaction of its own. */
+/* Truncates the current partition in a separate transaction. */
 static void
 reclaim_current(AqQueueShm *shm)
 {
@@ -151,7 +162,7 @@ reclaim_current(AqQueueShm *shm)
 	aq_job_commit(false);
 	if (taken.current == 0)
 		aq_tables_check_surplus(shm);
-	else						/* a session is in the way */
+	else						/* a session has locked its tables */
 	{
 		taken.current = 0;
 		put_back(shard_queue(shm), partition);
@@ -160,8 +171,8 @@ reclaim_current(AqQueueShm *shm)
 }
 
 /*
- * Those taken that cannot be truncated yet go back to the queue's list; returns
- * when the first of them can, or 0.
+ * Returns those taken partitions to the queue's list that cannot be truncated
+ * yet; returns when the first of them can be, or 0.
  */
 static TimestampTz
 put_back_not_due(ShardQueue *sq, int64 retention, TransactionId horizon)
@@ -206,8 +217,9 @@ aq_reclaim_job(int32 id, AqQueueShm *shm)
 		return;
 
 	/*
-	 * The list first: the horizon is good only for takers that had ended when it
-	 * is asked for, and those of the partitions in the list have.
+	 * Take the list before the horizon is computed: the horizon is valid only
+	 * for transactions that ended earlier, and all takers of the listed
+	 * partitions have.
 	 */
 	aq_claim_reserve(1);
 	taken.shm = shm;
@@ -234,7 +246,7 @@ is_uncounted(const Partition *partition)
 	return !partition->counted && partition->state == PARTITION_CLOSED;
 }
 
-/* Count what is in the partitions that have not been read yet. */
+/* Counts the contents of partitions that have not been read yet. */
 void
 aq_reclaim_count(AqQueueShm *shm)
 {
@@ -252,7 +264,7 @@ aq_reclaim_count(AqQueueShm *shm)
 	}
 }
 
-/* The same, in transactions of the worker's. */
+/* The same, in transactions of the worker. */
 void
 aq_reclaim_recount_job(int32 id, AqQueueShm *shm)
 {
@@ -284,7 +296,10 @@ aq_reclaim_recount_job(int32 id, AqQueueShm *shm)
 		aq_work_later(shm, AQ_WORK_RECOUNT, RECLAIM_AGAIN);
 }
 
-/* --- behind removed consumers ------------------------------------------------------------------ */
+/*
+ * --- after the removal of consumers
+ * ------------------------------------------------------------------
+ */
 
 static void
 finish_bits(AqQueueShm *shm, Stream *stream, Partition *partition, int position, TransactionId removal)
@@ -316,7 +331,7 @@ finish_bits(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 	}
 }
 
-/* Positions of consumers that were removed; their number. */
+/* Lists the positions of removed consumers; returns their number. */
 static int
 list_removed(AqQueueShm *shm, int *positions)
 {
@@ -333,8 +348,8 @@ list_removed(AqQueueShm *shm, int *positions)
 }
 
 /*
- * The stream's partitions from number *from on: so many that the latch is not
- * held for long.  False when these were the last ones.
+ * Processes some partitions of the stream, from number *from on, so few that
+ * the latch is held only briefly.  Returns false if these were the last ones.
  */
 static bool
 finish_partitions(AqQueueShm *shm, Stream *stream, int64 *from, const int *positions, int n,
@@ -359,7 +374,7 @@ finish_partitions(AqQueueShm *shm, Stream *stream, int64 *from, const int *posit
 			*recount = true;
 			continue;
 		}
-		/* the position may have a new consumer by now */
+		/* the position may already have a new consumer */
 		for (int i = 0; i < n; i++)
 			if (aq_consumer_removed(aq_shm_consumer(shm, positions[i])))
 				finish_bits(shm, stream, partition, positions[i], removal);
@@ -373,15 +388,15 @@ finish_partitions(AqQueueShm *shm, Stream *stream, int64 *from, const int *posit
 }
 
 /*
- * What waits for consumers that were removed is done.  What is not resident is
- * counted anew, without them.
+ * Marks messages for removed consumers as done.  Partitions that are not
+ * resident are counted again, without these consumers.
  */
 void
 aq_reclaim_removed_job(int32 id, AqQueueShm *shm)
 {
 	int			positions[AQ_MAX_CONSUMERS];
 	int			n = list_removed(shm, positions);
-	TransactionId removal = aq_horizon_newest();	/* of the last one, or a later transaction */
+	TransactionId removal = aq_horizon_newest();	/* the last removal, or a later transaction */
 	bool		recount = false;
 
 	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;

@@ -1,17 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * retry.c
- *	  Retry counts and failed messages: what the worker does with messages
- *	  whose dequeue was rolled back, and with those that no consumer can
- *	  dequeue any more.
+ *	  The worker's jobs for retry counts of rolled back dequeues, and for
+ *	  messages that have failed.
  *
  * A rolled back dequeue leaves a bit in the consumer's "retry" bitmap.  The
- * worker writes log rows first, flushes them, and only then makes the
- * messages ready again (rule 9 of README.md): the count survives a crash.
+ * worker first writes and flushes log rows, and then makes the messages ready
+ * again (rule 9 of README.md), so that the count survives a crash.
  *
- * A message that is over its limit, or expired, is failed for the consumer.
- * When all its consumers are done, and one has failed, it is moved to the
- * exception queue, or dropped when there is none.
+ * A message that is over its retry limit or has expired fails for the
+ * consumer.  When all its consumers have finished, and at least one has
+ * failed, it is moved to the exception queue, or deleted if there is none.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -29,13 +28,16 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
-/* a table is locked, or the exception queue has none: try again after this, microseconds */
+/*
+ * pause before the next try if a table is locked, or the exception queue has
+ * no table, in microseconds
+ */
 #define BATCH_AGAIN ((int64) 100000)
 
-/* failed messages moved in one transaction */
+/* maximum number of failed messages moved in one transaction */
 #define MOVE_BATCH 100
 
-/* rolled back (slot, consumer)s of one partition and consumer */
+/* rolled back dequeues of one partition and consumer */
 typedef struct Batch
 {
 	Stream	   *stream;
@@ -44,7 +46,7 @@ typedef struct Batch
 	uint32		n;
 	uint16	   *slots;
 	bool	   *failed;
-	TimestampTz retry_at;		/* when those that have not failed are ready again; 0: at once */
+	TimestampTz retry_at;		/* when messages that have not failed become ready again; 0: at once */
 } Batch;
 
 /* --- retry counts ------------------------------------------------------------------ */
@@ -64,7 +66,7 @@ make_batch(AqQueue *queue, Stream *stream, Partition *partition, int position, u
 	return batch;
 }
 
-/* Fill in the slots and which of them fail. */
+/* Fills in the slots, and which of them fail. */
 static void
 fill_batch(Batch *batch, Frame *frame, uint32 size, AqQueue *queue, TimestampTz now)
 {
@@ -85,10 +87,10 @@ fill_batch(Batch *batch, Frame *frame, uint32 size, AqQueue *queue, TimestampTz 
 }
 
 /*
- * The consumer's view of the batch's frame; NULL when it has no bitmap of
- * retries there any more.  A session that drops the queue clears the retries
- * of removed consumers before it locks the tables, and then the frame may go.
- * Latch held.
+ * The consumer's view in the batch's frame; NULL if it has no bitmap of
+ * retries any more: a session that drops the queue clears the retries of
+ * removed consumers before it locks the tables, and then the frame may be
+ * evicted.  The caller holds the latch.
  */
 static FrameSub *
 sub_of_batch(const Batch *batch)
@@ -99,7 +101,7 @@ sub_of_batch(const Batch *batch)
 	return sub != NULL && sub->retry != 0 ? sub : NULL;
 }
 
-/* Rolled back dequeues of the queue; of one partition only, if it is given. */
+/* Collects the rolled back dequeues of the queue, or of one partition. */
 static List *
 collect_batches(AqQueueShm *shm, AqQueue *queue, Partition *only)
 {
@@ -110,7 +112,10 @@ collect_batches(AqQueueShm *shm, AqQueue *queue, Partition *only)
 	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
 		 stream = stream_at(stream->next))
 	{
-		/* what to allocate is found first, because the latch forbids it */
+		/*
+		 * the batches are allocated later, because memory must not be
+		 * allocated under the latch
+		 */
 		struct
 		{
 			Partition  *partition;
@@ -178,8 +183,9 @@ write_batch(Batch *batch)
 }
 
 /*
- * A count is on disk.  True: the message is for the consumer again; false: it
- * has failed, or the consumer was removed meanwhile.  Latch held.
+ * Called after a count was flushed.  Returns true if the consumer can have the
+ * message again; false if it has failed, or the consumer was removed
+ * meanwhile.  The caller holds the latch.
  */
 static bool
 end_retry(AqQueueShm *shm, Batch *batch, uint32 i)
@@ -201,7 +207,7 @@ end_retry(AqQueueShm *shm, Batch *batch, uint32 i)
 	return false;
 }
 
-/* Chunks that apply_batch may need. */
+/* The number of chunks that apply_batch may need. */
 static uint32
 batch_needs(const Batch *batch)
 {
@@ -212,7 +218,10 @@ batch_needs(const Batch *batch)
 	return needs;
 }
 
-/* Timers that the frame can have, leaving two to each message still to come. */
+/*
+ * The number of retry timers that the frame can have; two timers remain for
+ * each further message.
+ */
 static uint32
 retry_timers(const Partition *partition)
 {
@@ -220,7 +229,10 @@ retry_timers(const Partition *partition)
 		: MAX_TIMERS;
 }
 
-/* The counts are on disk: ready again, at once or after the retry delay, or failed. */
+/*
+ * Called after the counts were flushed: messages become ready again, at once
+ * or after the retry delay, or fail.
+ */
 static void
 apply_batch(AqQueueShm *shm, Batch *batch)
 {
@@ -266,7 +278,7 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 		}
 	}
 	frame->timers_reserved = reserved;
-	if (partition->next_timer != 0) /* none of them may have a delay */
+	if (partition->next_timer != 0) /* 0 if no message has a delay */
 		aq_work_announce_time(shm, partition->next_timer);
 	aq_settle_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
@@ -278,7 +290,7 @@ typedef struct Retries
 {
 	AqQueueShm *shm;
 	List	   *batches;
-	/* when the frame goes */
+	/* for write_out: the detached frame */
 	Stream	   *stream;
 	Partition  *partition;
 	AqChunk		frame;
@@ -294,7 +306,10 @@ apply_batches(void *arg)
 		apply_batch(retries->shm, lfirst(lc));
 }
 
-/* Begin a transaction; what is allocated now outlives it, until the next. */
+/*
+ * Begins a transaction.  Memory allocated from now on is kept until the next
+ * call.
+ */
 static void
 begin(void)
 {
@@ -310,13 +325,13 @@ begin(void)
 typedef enum Outcome
 {
 	RETRIES_WRITTEN,
-	RETRIES_LOCKED,				/* a session holds a table: later */
+	RETRIES_LOCKED,				/* a session holds a table: try again later */
 	RETRIES_NO_MEMORY
 } Outcome;
 
 /*
- * Write the counts of the queue's rolled back dequeues, or of those in one
- * partition, and make the messages ready again, in one transaction.
+ * Writes the counts of the queue's rolled back dequeues, or of those in one
+ * partition, and makes the messages ready again, in one transaction.
  */
 static Outcome
 write_counts(int32 id, AqQueueShm *shm, Partition *only)
@@ -352,13 +367,13 @@ write_counts(int32 id, AqQueueShm *shm, Partition *only)
 
 /* --- retry counts when memory is short ---------------------------------------------------
  *
- * A frame with unwritten counts cannot be evicted, and writing them down in
- * the frame takes memory.  When there is none, the counts are written to the
- * log only, and the frame goes with that: loading it again finds them.  To
- * other sessions the partition looks as if it were being loaded meanwhile.
+ * A frame with unwritten counts cannot be evicted, and recording the counts in
+ * the frame takes memory.  If no memory is free, the counts are written only
+ * to the log, and the frame is evicted: loading the partition reads them
+ * again.  Meanwhile other sessions regard the partition as being loaded.
  */
 
-/* Give the frame back.  Latch held. */
+/* Attaches the frame again.  The caller holds the latch. */
 static void
 attach_frame(Retries *retries)
 {
@@ -366,7 +381,7 @@ attach_frame(Retries *retries)
 	retries->partition->loading = false;
 }
 
-/* A claim: the frame is away; it comes back as it was. */
+/* Release of a claim: attaches the frame again, unchanged. */
 static void
 reattach_frame(void *ptr, int64 unused)
 {
@@ -374,12 +389,12 @@ reattach_frame(void *ptr, int64 unused)
 
 	aq_latch_get(&retries->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 	attach_frame(retries);
-	retries->partition->file = 0;	/* heap.c has passed it over when it looked for moved rows */
+	retries->partition->file = 0;	/* relocate() in heap.c may have skipped this partition */
 	aq_latch_free(&retries->stream->latch);
 	aq_cond_broadcast(&retries->shm->changed);
 }
 
-/* Take the frame away, if no transaction has messages in it. */
+/* Detaches the frame, if no transaction uses the partition. */
 static bool
 detach_frame(Retries *retries)
 {
@@ -402,7 +417,7 @@ detach_frame(Retries *retries)
 	return retries->frame != 0;
 }
 
-/* The counts are on disk: the frame is not needed any more. */
+/* Called after the counts were flushed: evicts the frame. */
 static void
 let_frame_go(void *arg)
 {
@@ -445,7 +460,7 @@ let_frame_go(void *arg)
 	}
 }
 
-/* Write the counts in a frame that was detached, and commit. */
+/* Writes the counts of a detached frame, and commits. */
 static void
 write_detached(Retries *retries, AqQueue *queue)
 {
@@ -470,11 +485,14 @@ write_detached(Retries *retries, AqQueue *queue)
 	aq_job_commit(true);
 }
 
-/* Write the partition's counts and let its frame go; false if it is in use. */
+/*
+ * Writes the partition's counts and evicts its frame; returns false if it is
+ * in use.
+ */
 static bool
 write_out(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 {
-	static Retries retries;		/* survives an error: the claim needs it */
+	static Retries retries;		/* static, because the claim needs it after an error */
 	AqQueue    *queue;
 
 	retries = (Retries) {.shm = shm,.stream = stream,.partition = partition};
@@ -523,8 +541,8 @@ aq_retry_job(int32 id, AqQueueShm *shm)
 /* --- failed messages -------------------------------------------------------------------- */
 
 /*
- * False when the exception queue has no table for it yet (*soon: it is going to
- * be made), or a user keeps others out of it.
+ * Returns false if the exception queue has no table for the message yet
+ * (*soon: one is being made), or a user has locked the table.
  */
 static bool
 move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
@@ -560,7 +578,7 @@ move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
 	return moved;
 }
 
-/* The most attempts that a consumer has made. */
+/* The highest number of attempts of a consumer. */
 static int
 attempts_of(Frame *frame, uint32 number)
 {
@@ -571,15 +589,17 @@ attempts_of(Frame *frame, uint32 number)
 	return attempts;
 }
 
-/* Failed messages of a partition, on their way to the exception queue. */
+/*
+ * Failed messages of a partition that are being moved to the exception queue.
+ */
 typedef struct Move
 {
 	Stream	   *stream;
 	Partition  *partition;
-	Relation	rel;			/* its messages */
+	Relation	rel;			/* its message table */
 	uint32		n;
 	uint32		nmoved;
-	bool		soon;			/* the others can be in a moment */
+	bool		soon;			/* the remaining ones can be moved soon */
 	uint16		slots[MOVE_BATCH];
 	ItemPointerData tids[MOVE_BATCH];
 	int			attempts[MOVE_BATCH];
@@ -587,7 +607,10 @@ typedef struct Move
 
 static void undo_move(void *move, int64 unused);
 
-/* Up to MOVE_BATCH failed slots that all consumers are done with. */
+/*
+ * Collects up to MOVE_BATCH failed slots with which all consumers have
+ * finished.
+ */
 static void
 collect_failed(Move *move)
 {
@@ -616,12 +639,15 @@ collect_failed(Move *move)
 	aq_latch_free(&move->stream->latch);
 }
 
-/* The first nmoved are moved, the others not. */
+/*
+ * Settles the batch: the first nmoved messages were moved, the others were
+ * not.
+ */
 static void
 settle_move(Move *move)
 {
 	Partition  *partition = move->partition;
-	TransactionId newest = aq_horizon_newest(); /* the one that moved them, or a later one */
+	TransactionId newest = aq_horizon_newest(); /* the transaction that moved them, or a later one */
 
 	aq_latch_get(&move->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 	aq_slot_let_go(partition, move->n);
@@ -644,7 +670,7 @@ undo_move(void *ptr, int64 unused)
 	settle_move(move);
 }
 
-/* The transaction has committed. */
+/* Called after the transaction has committed. */
 static void
 end_move(void *move)
 {
@@ -653,8 +679,8 @@ end_move(void *move)
 }
 
 /*
- * Move a batch of the partition's failed messages, in the transaction that the
- * caller has begun, and commit it.
+ * Moves a batch of the partition's failed messages, in the transaction that
+ * the caller has begun, and commits it.
  */
 static void
 move_batch(int32 id, Move *move)
@@ -671,11 +697,11 @@ move_batch(int32 id, Move *move)
 	aq_job_commit(false);
 }
 
-/* Move the failed messages of one partition. */
+/* Moves the failed messages of one partition. */
 static void
 move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 {
-	static Move move;			/* survives an error: the claim needs it */
+	static Move move;			/* static, because the claim needs it after an error */
 
 	do
 	{

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * search.c
- *	  Dequeue by condition or message id, and browsing.
+ *	  Dequeue by condition or message id, and browse.
  *
- * Rows are read before the message is taken, so the table is locked first, and
- * what is read may be gone when it is to be taken: then the next one is tried.
+ * Rows are read before the message is taken, so the table is locked first.  If
+ * another session takes the message in between, the next one is tried.
  *
- * What a transaction has enqueued itself it can dequeue at once: it is found by
- * the transaction's notes, since no other session may see it yet.
+ * A transaction can dequeue its own uncommitted messages: they are found by
+ * the transaction's notes, because they are not ready for other sessions.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -20,7 +20,10 @@
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
-/* --- what the transaction has enqueued itself ----------------------------------------- */
+/*
+ * --- messages of the transaction itself
+ * -----------------------------------------
+ */
 
 static OwnView *
 own_view(const Take *take, Partition *partition)
@@ -31,7 +34,7 @@ own_view(const Take *take, Partition *partition)
 	return aq_own_view(partition, take->options->position, notes, n);
 }
 
-/* Is there one that the transaction has enqueued itself? */
+/* Is there a message that the transaction has enqueued itself? */
 bool
 aq_search_own(Take *take)
 {
@@ -48,8 +51,8 @@ aq_search_own(Take *take)
 /* --- partition by partition -------------------------------------------------------- */
 
 /*
- * The first slot at or after from that is ready; for a purge and by message
- * id, also one that waits.
+ * The first slot at or after "from" that is ready; for a purge and by message
+ * id, also slots that wait.
  */
 static int
 next_of_others(const Take *take, const FrameSub *sub, uint32 from)
@@ -67,9 +70,9 @@ next_of_others(const Take *take, const FrameSub *sub, uint32 from)
 }
 
 /*
- * The partition is not what it was.  Was only its frame evicted?  Then it is
- * loaded again, and true returned.  The caller has locked its table, so that it
- * cannot be used for something else.
+ * Called if the partition has changed.  If only its frame was evicted, loads
+ * it again and returns true.  The caller has locked the table, so the
+ * partition cannot have been reused.
  */
 static bool
 load_again(Take *take, Stream *stream)
@@ -87,8 +90,8 @@ load_again(Take *take, Stream *stream)
 }
 
 /*
- * Collect slots from *cursor on that could be taken; false when the partition
- * is not what it was.
+ * Collects slots from *cursor on that could be taken; returns false if the
+ * partition has changed.
  */
 static bool
 collect_resident(Take *take, Stream *stream, uint32 *cursor)
@@ -130,7 +133,10 @@ collect_resident(Take *take, Stream *stream, uint32 *cursor)
 	return true;
 }
 
-/* The same; false only when the partition is gone. */
+/*
+ * The same, but loads the partition if necessary; returns false only if it
+ * does not exist any more.
+ */
 static bool
 collect(Take *take, Stream *stream, uint32 *cursor)
 {
@@ -140,7 +146,7 @@ collect(Take *take, Stream *stream, uint32 *cursor)
 	return true;
 }
 
-/* The transaction takes a message that it has enqueued itself. */
+/* Takes a message that the transaction has enqueued itself. */
 static bool
 take_own(Take *take, uint32 number)
 {
@@ -153,7 +159,7 @@ take_own(Take *take, uint32 number)
 	return true;
 }
 
-/* Take one particular ready slot of a resident partition. */
+/* Takes one specific ready slot of a resident partition. */
 static bool
 take_resident(Take *take, Stream *stream, uint32 number)
 {
@@ -178,7 +184,10 @@ take_resident(Take *take, Stream *stream, uint32 number)
 	return taken;
 }
 
-/* The same; false when another session was faster. */
+/*
+ * The same, but loads the partition if necessary; returns false if another
+ * session has taken the message.
+ */
 static bool
 take_slot(Take *take, Stream *stream, uint32 number)
 {
@@ -188,7 +197,7 @@ take_slot(Take *take, Stream *stream, uint32 number)
 	return true;
 }
 
-/* Take one candidate if it matches and is still there. */
+/* Takes one candidate if it matches and still can be taken. */
 static void
 try_item(Take *take, Stream *stream, Relation rel, const Candidate *item)
 {
@@ -213,7 +222,10 @@ try_item(Take *take, Stream *stream, Relation rel, const Candidate *item)
 	ReleaseBuffer(buffer);
 }
 
-/* What was rolled back just now is at its place again before we look; false: it will not be there soon. */
+/*
+ * Waits until rolled back messages are ready again, to keep the order; returns
+ * false if that takes too long.
+ */
 static bool
 await_retries(Take *take, Stream *stream)
 {
@@ -232,7 +244,10 @@ await_retries(Take *take, Stream *stream)
 	return !wait || aq_candidate_await_retries(take, false);
 }
 
-/* All candidates of one partition, from a slot on; false when nothing behind it may be had. */
+/*
+ * Tries all candidates of one partition, from a slot on; returns false if
+ * later messages must not be dequeued.
+ */
 static bool
 look_through(Take *take, Stream *stream, uint32 cursor)
 {
@@ -258,7 +273,10 @@ look_through(Take *take, Stream *stream, uint32 cursor)
 	return true;
 }
 
-/* The partition with the lowest number from this one on, as take->partition. */
+/*
+ * Sets take->partition to the partition with the lowest number from this one
+ * on.
+ */
 static bool
 partition_from(Take *take, Stream *stream, int64 number)
 {
@@ -304,7 +322,10 @@ first_number(Take *take, Stream *stream)
 	return number;
 }
 
-/* All candidates of a stream, behind an ordinal; -1: from the first one on. */
+/*
+ * Tries all candidates of a stream after an ordinal; -1: from the first one
+ * on.
+ */
 void
 aq_search_stream(Take *take, Stream *stream, int64 after)
 {
@@ -323,7 +344,7 @@ aq_search_stream(Take *take, Stream *stream, int64 after)
 	}
 }
 
-/* In the order of streams, behind the message that the options name. */
+/* Browses in the order of streams, after the message given in the options. */
 void
 aq_search_browse(Take *take)
 {
@@ -349,7 +370,7 @@ aq_search_browse(Take *take)
 
 /* --- by message id ------------------------------------------------------------------------------ */
 
-/* A message that this transaction keeps locked: consume it, or show it again. */
+/* Consumes a message that this transaction has locked, or shows it again. */
 static bool
 take_locked(Take *take, uint32 number)
 {
@@ -384,7 +405,9 @@ aq_search_id(Take *take)
 	rel = aq_heap_open_messages(take->partition, AccessShareLock);
 	if (take_locked(take, number))
 	{
-		/* it is this transaction's, so the partition stays as it is */
+		/*
+		 * this transaction has the message, so the partition cannot be evicted
+		 */
 		candidate_set(take, take->partition, &take->items[0], number, false);
 		take->nitems = 1;
 		aq_candidate_emit(take);

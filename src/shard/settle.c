@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * settle.c
- *	  The end of a transaction, slot by slot: enqueued messages become ready
- *	  or die, taken ones are done or go back.
+ *	  The end of a transaction, slot by slot: enqueued messages become ready or
+ *	  are lost, taken messages are done or become ready again.
  *
- * These functions run in commit and abort callbacks: they do not allocate,
- * raise or handle interrupts.  A partition with pending slots or taken
- * messages keeps its frame, so everything they touch is resident.
+ * These functions run in commit and abort callbacks: they do not allocate
+ * memory, raise errors or handle interrupts.  A partition with pending slots
+ * or taken messages keeps its frame, so all data that they need is resident.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -26,7 +26,10 @@ counts(AqQueueShm *shm, int position)
 	return consumer != NULL && !aq_consumer_removed(consumer);
 }
 
-/* Is everything in a closed partition done? Then it can be reused. Latch held. */
+/*
+ * If all messages of a closed partition are done, moves it to the list of
+ * consumed partitions.  The caller holds the latch.
+ */
 void
 aq_settle_check_done(Stream *stream, Partition *partition)
 {
@@ -45,9 +48,8 @@ aq_settle_check_done(Stream *stream, Partition *partition)
 	partition->next_timer = 0;
 
 	/*
-	 * The done list belongs to the queue's latch, which comes before the
-	 * stream's; this push is the only thing done to it the other way round,
-	 * and so it is an atomic one.
+	 * This push onto the done list is atomic, because the queue's latch, which
+	 * protects the list, cannot be taken here: it precedes the stream's latch.
 	 */
 	do
 		partition->next = queue->done;
@@ -58,8 +60,9 @@ aq_settle_check_done(Stream *stream, Partition *partition)
 /* --- enqueued messages --------------------------------------------------------------- */
 
 /*
- * The consumers that committed messages are for (NULL: the single one), without
- * those that were removed meanwhile; their number.  n messages count for each.
+ * Finds the consumers of committed messages (NULL: the single one), without
+ * those that were removed meanwhile, and returns their number.  Adds n
+ * enqueued messages to the counters of each.
  */
 static int
 count_targets(AqQueueShm *shm, const Bitmapset *targets, uint32 n, TimestampTz now, int16 *positions)
@@ -84,8 +87,8 @@ count_targets(AqQueueShm *shm, const Bitmapset *targets, uint32 n, TimestampTz n
 }
 
 /*
- * n committed slots become ready, or waiting when ready_at is given, for the
- * same targets (NULL: the single consumer).
+ * Publishes n committed slots with the same targets (NULL: the single
+ * consumer): they become ready, or waiting if ready_at is set.
  */
 void
 aq_settle_publish(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 first, uint32 n,
@@ -98,10 +101,10 @@ aq_settle_publish(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 
 }
 
 /*
- * The transaction has enqueued this message, and has taken it for some
- * consumers.  It is in flight for them until aq_settle_take(), so that the frame
- * stays.  When it is not published, or the consumer was removed meanwhile, there
- * is nothing to settle.
+ * For a message that the transaction has enqueued and also taken for some
+ * consumers.  It is in flight for them until aq_settle_take(), so that the
+ * frame is kept.  If it is not published, or the consumer was removed
+ * meanwhile, nothing has to be settled.
  */
 static void
 count_own_takes(Stream *stream, Partition *partition, uint32 number, bool published)
@@ -115,7 +118,10 @@ count_own_takes(Stream *stream, Partition *partition, uint32 number, bool publis
 			aq_own_leave(partition, position, number);
 }
 
-/* Slots of the note one by one: own takes, delays, or different consumers. */
+/*
+ * Publishes the slots of the note one by one, because of own takes, delays, or
+ * different consumers.
+ */
 static void
 publish_each(PutNote *note, Stream *stream, Partition *partition, TimestampTz now)
 {
@@ -144,9 +150,9 @@ push_timers(PutNote *note, Partition *partition)
 }
 
 /*
- * Its session has a prepared transaction in the stream: stand behind it.
- * False when there is no room to note that; then order is given up, not the
- * message.
+ * Makes the messages followers of the session's prepared transaction in the
+ * stream.  Returns false if there is no room for the entry; then the messages
+ * are published without keeping the order.
  */
 static bool
 follow(PutNote *note, Stream *stream, Partition *partition, TransactionId doubt)
@@ -160,7 +166,7 @@ follow(PutNote *note, Stream *stream, Partition *partition, TransactionId doubt)
 		aq_slot_add_doubts(partition, 1);
 	}
 	aq_slot_follow(partition, note->first, note->count, doubt);
-	/* the log will say which of them the transaction has taken */
+	/* the log tells which of them the transaction has taken */
 	for (uint32 i = 0; i < note->count; i++)
 		count_own_takes(stream, partition, note->first + i, false);
 	aq_work_post(note->shm, AQ_WORK_DOUBT);
@@ -170,7 +176,7 @@ follow(PutNote *note, Stream *stream, Partition *partition, TransactionId doubt)
 static void
 wake_targets(PutNote *note)
 {
-	pg_memory_barrier();		/* ready before the list of waiters is read */
+	pg_memory_barrier();		/* make the slots ready before the list of waiters is read */
 	if (note->ready_at != 0 || !aq_waiters_exist(note->shm))
 		return;
 	if (note->shared_targets == NULL && note->targets == NULL)
@@ -188,7 +194,7 @@ wake_targets(PutNote *note)
 	}
 }
 
-/* Committed.  Latch held. */
+/* Counts committed messages.  The caller holds the latch. */
 void
 aq_settle_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool delayed, bool expires, TimestampTz now)
 {
@@ -245,10 +251,10 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 /* --- taken messages --------------------------------------------------------------------- */
 
 /*
- * The consumer is done with taken messages: it has them for good, or they have
- * failed.  Latch held.  The caller checks the partition afterwards.  xid: the
- * transaction that has ended this, or a later one; invalid: not known, so that
- * the partition waits for pgaq.reuse_grace.
+ * The consumer has finished with taken messages, because their dequeue was
+ * committed or they have failed.  The caller holds the latch, and checks the
+ * partition afterwards. xid: the transaction that finished them, or a later
+ * one; invalid: not known, so that the partition waits for pgaq.reuse_grace.
  */
 static void
 finish(AqQueueShm *shm, Partition *partition, int position,
@@ -260,11 +266,11 @@ finish(AqQueueShm *shm, Partition *partition, int position,
 	if (!TransactionIdIsValid(xid) || TransactionIdPrecedes(partition->last_taker, xid))
 		partition->last_taker = xid;
 	partition->last_take = GetCurrentTimestamp();
-	/* whoever calls has just committed the log row that says so */
+	/* the caller has just committed the log row */
 	partition->last_lsn = Max(partition->last_lsn, XactLastCommitEnd);
 }
 
-/* One of them. */
+/* The same for one message. */
 void
 aq_settle_done(AqQueueShm *shm, Partition *partition, int position,
 				 uint32 number, TransactionId xid)
@@ -274,7 +280,7 @@ aq_settle_done(AqQueueShm *shm, Partition *partition, int position,
 	finish(shm, partition, position, &slot, 1, xid);
 }
 
-/* Does it count when the message is given back? */
+/* Does a rollback of this dequeue count as an attempt? */
 static bool
 was_attempt(const TakeNote *note, uint32 number)
 {
@@ -294,7 +300,7 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 
 	if (note->own && !commit)
 	{
-		/* when the whole transaction aborts, the messages are gone as well */
+		/* if the whole transaction aborts, the messages are lost, too */
 		aq_own_give_back(partition, note->position, note->slots, note->count);
 		return;
 	}
@@ -332,7 +338,7 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 	if (final && note->mode != AQ_MODE_PURGE)
 	{
 		aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, note->count);
-		/* of what stands behind a doubt it is counted when that is resolved */
+		/* dequeues of followers are counted when these are resolved */
 		if (note->count == all)
 			aq_traffic_dequeued(note->shm, note->position, &note->consumed);
 	}

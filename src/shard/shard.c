@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * shard.c
- *	  The part record of "shard", its parameters, and the store's record.
+ *	  The AqPart of "shard", its parameters, and the AqStore.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -54,8 +54,8 @@ const AqPart aq_shard_part = {
 /* --- the store ---------------------------------------------------------------------------------- */
 
 /*
- * Can the partition be learnt from its tables again?  What a rollback or a
- * timer needs is in memory only, or has to be done in time.
+ * Can the partition be unloaded?  Not if it has transactions, unwritten retry
+ * counts or failed messages, or a timer is pending.
  */
 static bool
 partition_is_idle(const Partition *partition)
@@ -103,7 +103,10 @@ holds_messages(AqQueue *queue)
 	return false;
 }
 
-/* The worker may not have got to the removed consumers yet. */
+/*
+ * Finishes messages of removed consumers, which the worker may not have
+ * processed yet.
+ */
 static void
 forget_removed(AqQueue *queue)
 {
@@ -128,7 +131,7 @@ drop(AqQueue *queue, bool force)
 	aq_tables_lock(queue);
 	if (!force)
 	{
-		/* the last prepared transaction may have ended just now */
+		/* a prepared transaction may have just ended */
 		(void) aq_doubt_resolve(queue->shm, true);
 		if (holds_messages(queue))
 			ereport(ERROR,
@@ -154,7 +157,10 @@ in_doubt(AqQueueShm *shm)
 	return false;
 }
 
-/* Not read since a restart, or a prepared transaction's messages are not settled yet. */
+/*
+ * Is the partition not read since a restart, or has it unsettled messages of a
+ * prepared transaction?
+ */
 static bool
 is_not_counted(const Partition *partition)
 {

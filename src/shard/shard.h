@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * shard.h
- *	  The door of part "shard": the sharded store.  Everything else reaches it
- *	  through queue/store.h.
+ *	  The public header of part "shard": the sharded store.  Other parts use it
+ *	  only through its AqStore; see queue/store.h.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -4,8 +4,8 @@
  *	  For aq.check(): do slots, bitmaps, counters, timers and lists of the
  *	  sharded store agree with each other?  compare.c compares with the tables.
  *
- * A partition is copied under its stream's latch, and its copy is checked
- * without: everything that a latched section changes agrees in the copy.
+ * A partition is copied under its stream's latch, so that the copy is
+ * consistent, and the copy is checked without the latch.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -39,7 +39,7 @@ copy_bitmap(uint64_t *copy, AqChunk chunk)
 		memcpy(copy, bitmap_of(chunk), PARTITION_SLOTS / 8);
 }
 
-/* Latch held; there is room. */
+/* Copies a frame; the copy has room for it.  The caller holds the latch. */
 static void
 copy_frame(PartitionCopy *copy, Stream *stream)
 {
@@ -72,8 +72,8 @@ copy_frame(PartitionCopy *copy, Stream *stream)
 }
 
 /*
- * The stream's first partition from a number on, as it is now; NULL when there
- * is none.  Made again when what it has grew while there was no latch.
+ * Copies the stream's first partition from a number on; NULL if there is none.
+ * Repeated if the partition grew while memory was allocated without the latch.
  */
 PartitionCopy *
 aq_shard_check_copy(Stream *stream, int64 from)
@@ -124,16 +124,16 @@ place_of(const Stream *stream, const Partition *partition)
 
 /* --- slots and bits ------------------------------------------------------------- */
 
-/* What a copy's slots and bits add up to. */
+/* Sums over a copy's slots and bits. */
 typedef struct Sums
 {
 	uint32		pending;
 	uint32		failed;
-	uint32		open;			/* of slots that are ready or waiting */
-	uint32		bits;			/* ready, waiting, to be counted */
+	uint32		open;			/* of ready and waiting slots */
+	uint32		bits;			/* ready, waiting and retry bits */
 	uint32		retry;
 	uint32		doubt;			/* taken by prepared transactions */
-	uint32		slots;			/* the highest that is used, plus one */
+	uint32		slots;			/* highest used slot, plus one */
 } Sums;
 
 static void
@@ -216,7 +216,10 @@ check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, co
 
 /* --- timers --------------------------------------------------------------------- */
 
-/* Is the timer needed for the slot, and each slot's timer there?  bits of what there is: */
+/*
+ * Is each timer needed by its slot, and has each slot its timers?  Bits for
+ * the timers found:
+ */
 #define HAS_READY_TIMER 1
 #define HAS_EXPIRE_TIMER 2
 
@@ -269,7 +272,7 @@ check_timers(AqFindings *findings, const char *place, const PartitionCopy *copy)
 
 /* --- a partition ------------------------------------------------------------------ */
 
-/* Transactions in doubt in it, by their entries. */
+/* The number of transactions in doubt in the partition, by their entries. */
 static uint32
 count_doubts(uint32 partition)
 {
@@ -320,7 +323,7 @@ aq_shard_check_partition(AqFindings *findings, const Stream *stream, const Parti
 	check_claims(findings, place, p);
 	if (p->frame != 0)
 		check_frame(findings, place, copy);
-	else if (!p->loading)		/* whose counts are written to the log only has them while its frame is detached */
+	else if (!p->loading)		/* while its frame is detached, the counts are only written to the log */
 	{
 		if (p->state == PARTITION_OPEN)
 			aq_finding_add(findings, place, "open without a frame", AQ_NO_NUMBER, AQ_NO_NUMBER, NULL);
@@ -335,7 +338,10 @@ aq_shard_check_partition(AqFindings *findings, const Stream *stream, const Parti
 
 /* --- streams ------------------------------------------------------------------------ */
 
-/* A consumer's ready messages in the whole stream; those before its hint; those taken by prepared transactions. */
+/*
+ * Sums up a consumer's ready messages in the whole stream, those before its
+ * hint, and those taken by prepared transactions.
+ */
 static void
 sum_ready(const Stream *stream, int position, int64 hint, int64 *ready, uint32 *before, uint32 *doubt)
 {
@@ -381,7 +387,7 @@ check_consumer(AqFindings *findings, Stream *stream, int position)
 	aq_finding_compare(findings, place, "messages taken by prepared transactions", ndoubt, doubt);
 	if (empty && (ready > 0 || ndoubt > 0))
 		aq_finding_add(findings, place, "ready messages in a stream that has none", ready + ndoubt, 0, NULL);
-	if (before > 0 && ndoubt == 0)	/* else they may be held back */
+	if (before > 0 && ndoubt == 0)	/* otherwise they may be held back */
 		aq_finding_add(findings, place, "ready messages before the hint", before, 0, NULL);
 }
 
@@ -430,7 +436,7 @@ typedef struct Tally
 {
 	uint32		total;
 	uint32		states[PARTITION_TRUNCATING + 1];
-	uint32		unclaimed;		/* taken, or being made, by no session */
+	uint32		unclaimed;		/* claimed by no session */
 } Tally;
 
 static void
@@ -460,7 +466,10 @@ list_length_of(uint32 list)
 	return n;
 }
 
-/* Sessions that wait for tables of the queue, or may be about to. */
+/*
+ * The number of sessions that wait for tables of the queue, or may be about
+ * to.
+ */
 static uint32
 sessions_that_want(int32 queue_id)
 {
@@ -507,7 +516,9 @@ aq_shard_check_tables(AqFindings *findings, AqQueue *queue)
 	aq_finding_compare(findings, "tables", "empty pairs", tally.states[PARTITION_EMPTY], empty);
 	aq_finding_compare(findings, "tables", "partitions in streams",
 			   tally.states[PARTITION_OPEN] + tally.states[PARTITION_CLOSED], listed);
-	/* the worker takes the list for a moment, and what it truncates out of it */
+	/*
+	 * the worker briefly takes the list, and the partitions that it truncates
+	 */
 	aq_finding_compare(findings, "tables", "consumed partitions",
 			   tally.states[PARTITION_DONE] + tally.states[PARTITION_TRUNCATING], list_length_of(sq->done));
 	aq_finding_compare(findings, "tables", "streams", sq->nstreams, streams);
@@ -533,7 +544,7 @@ check_doubts(AqFindings *findings)
 		if (doubt.partition == 0)
 			continue;
 		n++;
-		/* one whose own messages stand behind another transaction's stays */
+		/* an entry whose own messages wait for another transaction stays */
 		if (!doubt.takes_settled && !TransactionIdIsInProgress(doubt.xid))
 			aq_finding_add(findings, psprintf("partition entry %u", doubt.partition),
 					 "in doubt because of a transaction that has ended", doubt.xid, AQ_NO_NUMBER, NULL);

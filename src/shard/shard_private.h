@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * shard_private.h
- *	  What the sharded store's files share; its shared memory is in layout.h.
+ *	  Declarations shared by the files of part "shard"; layout.h has its shared
+ *	  memory.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -21,45 +22,50 @@
 #include "utils/relcache.h"
 
 /* see stream_number */
-/* P3 of a wait for tables, which tells it from other waits for the worker */
+/*
+ * P3 of a wait for tables, to distinguish it from other waits for the worker
+ */
 #define AQ_WAITS_FOR_TABLES 1
 
 #define STREAM_NUMBERS (AQ_MAX_SHARDS * AQ_PRIORITIES * 2)
 
-/* Parallel to AqQueueShm, by the same index. */
+/* The store's part of an AqQueueShm, with the same index. */
 typedef struct ShardQueue
 {
-	AqLatch		latch;			/* the lists below; before any stream's latch */
-	volatile uint32 streams;	/* list in the order of dequeue */
-	volatile uint32 numbered[STREAM_NUMBERS];	/* the same ones by number; 0: none */
-	uint32		empty;			/* list of EMPTY partitions, in turn: each table is to stay young */
+	AqLatch		latch;			/* protects the lists below; taken before any stream's latch */
+	volatile uint32 streams;	/* list, in the order of dequeue */
+	volatile uint32 numbered[STREAM_NUMBERS];	/* the same streams by number; 0: none */
+	uint32		empty;			/* list of EMPTY partitions, used in turn, so that relfrozenxid stays young */
 	uint32		empty_last;
 	uint32		nempty;
 	uint32		done;			/* list of DONE partitions; changed atomically */
 	uint32		nstreams;
 	uint32		opened;			/* partitions opened since the queue was loaded */
 	pg_atomic_uint32 wanting;	/* sessions that wait for empty tables */
-	bool		worker_wants;	/* the worker itself will need some */
+	bool		worker_wants;	/* the worker itself needs empty tables */
 	int			last_table_no;
 	int			trouble;		/* SQLSTATE of the worker's last failure to make tables; 0: none */
 	char		trouble_message[160];
-	bool		recovered;		/* the worker has counted what a restart left */
-	/* pairs of tables made, tables truncated, since the queue was loaded */
+	bool		recovered;		/* the worker has counted the partitions after a restart */
+	/*
+	 * numbers since the queue was loaded: pairs of tables created, tables
+	 * truncated
+	 */
 	pg_atomic_uint64 added_by_sessions;
 	pg_atomic_uint64 added_by_worker;
 	pg_atomic_uint64 truncated_messages;
 	pg_atomic_uint64 truncated_logs;
 } ShardQueue;
 
-/* A prepared transaction in a partition. */
+/* An entry for a prepared transaction in a partition. */
 typedef struct Doubt
 {
 	uint32		partition;		/* 0: unused */
 	TransactionId xid;
-	int64		session;		/* whose messages these are; 0: it only takes */
-	uint64		sequence;		/* order of entry */
-	bool		preparing;		/* it may still abort by itself: not the sweeper's yet */
-	bool		takes_settled;	/* finished, but its messages stand behind another one */
+	int64		session;		/* producer session of its messages; 0: it has only taken messages */
+	uint64		sequence;		/* order of entries */
+	bool		preparing;		/* not prepared yet: its session handles an abort */
+	bool		takes_settled;	/* finished, but its messages wait for another transaction */
 } Doubt;
 
 extern ShardQueue *aq_area_queues;
@@ -78,7 +84,7 @@ shard_queue(const AqQueueShm *shm)
 	return &aq_area_queues[shm->object->index];
 }
 
-/* priority within shard, delayed apart: 20 streams a shard */
+/* by shard, delay and priority: 20 streams for each shard */
 static inline int
 stream_number(int shard, int priority, bool delayed)
 {
@@ -115,12 +121,12 @@ targets_next(bytea *targets, int position)
 /* kinds of log rows */
 #define LOG_TAKEN	't'			/* consumed */
 #define LOG_PURGED	'p'
-#define LOG_RETRY	'r'			/* a dequeue was rolled back; time: when its retry delay ends */
+#define LOG_RETRY	'r'			/* a dequeue was rolled back; time: end of its retry delay */
 #define LOG_FAILED	'x'			/* expired or failed for this consumer */
-#define LOG_MOVED	'm'			/* moved to the exception queue, or dropped */
-#define LOG_LOCKED	'l'			/* kept by a prepared transaction, not consumed */
+#define LOG_MOVED	'm'			/* moved to the exception queue, or deleted */
+#define LOG_LOCKED	'l'			/* locked by a prepared transaction, not consumed */
 
-/* A row of the log, as long as its tuple lives. */
+/* A row of the log; valid as long as its tuple. */
 typedef struct LogRow
 {
 	char		kind;
@@ -145,11 +151,11 @@ typedef struct PutNote
 	SubTransactionId subid;
 	uint32		first;
 	uint32		count;
-	Bitmapset  *shared_targets; /* of all, or NULL */
-	Bitmapset **targets;		/* one each, or NULL; both NULL: single consumer */
+	Bitmapset  *shared_targets; /* the same for all messages, or NULL */
+	Bitmapset **targets;		/* one for each message, or NULL; both NULL: single consumer */
 	TimestampTz ready_at;
 	TimestampTz expires_at;
-	uint32		timers;			/* reserved in the frame */
+	uint32		timers;			/* number reserved in the frame */
 	bool		inserted;		/* the slots have their TIDs */
 } PutNote;
 
@@ -160,17 +166,17 @@ typedef struct TakeNote
 	SubTransactionId subid;
 	int			position;
 	AqMode		mode;
-	bool		own;			/* of messages this transaction has enqueued */
-	struct TakeNote *locked;	/* by which it had them locked before, or NULL */
+	bool		own;			/* the messages are this transaction's own */
+	struct TakeNote *locked;	/* the note by which they were locked before, or NULL */
 	uint32		count;
 	uint32		size;
 	uint16	   *slots;
-	uint64_t   *tried;			/* LOCKED: bitmap of those whose removal was rolled back; NULL: none */
-	AqConsumed	consumed;		/* of those whose rows have been read */
+	uint64_t   *tried;			/* LOCKED: bitmap of messages whose removal was rolled back; NULL: none */
+	AqConsumed	consumed;		/* of messages whose rows were read */
 } TakeNote;
 
 extern MemoryContext aq_notes_context(void);
-extern PutNote *aq_notes_new_put(AqQueueShm *shm);	/* a new one; fill before it counts */
+extern PutNote *aq_notes_new_put(AqQueueShm *shm);	/* fill it in before aq_notes_add_put */
 extern void aq_notes_add_put(PutNote *note);
 extern void aq_notes_reserve_take(AqQueueShm *shm, uint32 n);
 extern void aq_notes_add_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
@@ -215,7 +221,7 @@ extern void aq_doubt_table_forget(Partition *partition);
 extern TransactionId aq_doubt_table_of_session(uint32 stream, int64 session, int64 before);
 
 /* --- pool.c ------------------------------------------------------------------------------ */
-extern Partition *aq_pool_take(AqQueueShm *shm);	/* a claim; raises when full */
+extern Partition *aq_pool_take(AqQueueShm *shm);	/* a claim; raises an error if the pool is empty */
 extern void aq_pool_placed(Partition *partition);	/* the claim ends */
 extern bool aq_pool_is_empty(void);
 extern bool aq_pool_is_scarce(void);
@@ -301,20 +307,20 @@ extern bool aq_evict_one(void); /* no latch held */
 extern uint32 aq_held_back_end(Stream *stream, Partition *partition, int position);
 
 /* --- doubt.c ----------------------------------------------------------------------------- */
-extern void aq_doubt_prepare(TransactionId xid);	/* pre-prepare: reserves; raises */
-extern void aq_doubt_prepared(void);	/* hands the notes over; does not raise */
-extern void aq_doubt_cancel(void);	/* the transaction aborts after all */
+extern void aq_doubt_prepare(TransactionId xid);	/* pre-prepare: reserves entries; may raise an error */
+extern void aq_doubt_prepared(void);	/* passes the notes on; does not raise an error */
+extern void aq_doubt_cancel(void);	/* the transaction has not been prepared, but aborted */
 extern bool aq_doubt_resolve(AqQueueShm *shm, bool wait);
-extern void aq_doubt_pass(AqQueueShm *shm); /* what prepared transactions that have ended have left comes first */
-extern void aq_doubt_ended(void);	/* a prepared transaction was finished; does not raise */
+extern void aq_doubt_pass(AqQueueShm *shm); /* settles prepared transactions that have ended */
+extern void aq_doubt_ended(void);	/* a prepared transaction was finished; does not raise an error */
 extern void aq_doubt_job(int32 id, AqQueueShm *shm);
 
 /* --- shard_xact.c ------------------------------------------------------------------------ */
 extern const AqStoreXact aq_shard_xact;
 
 /* --- load.c ------------------------------------------------------------------------------ */
-extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* waits; no latch */
-extern bool aq_load_reopen(AqQueueShm *shm, Stream *stream);	/* waits; no latch */
+extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* may wait; call it without a latch */
+extern bool aq_load_reopen(AqQueueShm *shm, Stream *stream);	/* may wait; call it without a latch */
 extern void aq_load_count(AqQueueShm *shm, Partition *partition);
 
 /* --- first_use.c ------------------------------------------------------------------------- */

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * shard_views.c
- *	  What the views aq.subscribers, aq.shards, aq.partitions, aq.messages and
- *	  aq.message_cache show.
+ *	  The functions under the views aq.subscribers, aq.shards, aq.partitions,
+ *	  aq.messages and aq.message_cache.
  *
- * Every function shows only queues that the current role has a right to.
- * Figures of one row are taken under one hold of a latch; rows are not from
- * the same instant.  On a standby there is nothing in shared memory to show.
+ * Every function shows only queues on which the current role has a privilege.
+ * The figures of one row are read under one hold of a latch; rows are not read
+ * at the same moment.  On a standby, shared memory is empty.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -28,9 +28,9 @@
 #include "utils/timestamp.h"
 
 /*
- * Put rows for every queue that the role may use, one after the other pinned.
- * A queue that is not in memory does not push out others: "absent" says what
- * is known of it; NULL: nothing.
+ * Puts rows for every queue that the role may use; queues are pinned one after
+ * the other.  A queue that is not in memory does not evict others: "absent"
+ * puts its rows; NULL: none.
  */
 static void
 each_queue(AqRow *row, AqRight right, void (*put) (AqRow *row, AqQueue *queue),
@@ -218,8 +218,8 @@ partition_row(AqRow *row, AqQueue *queue, Partition *p, const Stream *stream, ui
 }
 
 /*
- * The pool is looked through, not the lists: a row is a copy of an entry, and
- * an entry that changes hands meanwhile is left out.
+ * Reads the pool, not the lists: a row is a copy of an entry, and an entry
+ * that is reused meanwhile is left out.
  */
 static void
 partition_rows(AqRow *row, AqQueue *queue)
@@ -249,7 +249,10 @@ partition_rows(AqRow *row, AqQueue *queue)
 	}
 }
 
-/* A table that is dropped meanwhile is left out. */
+/*
+ * For a queue that is not in memory.  Tables that are dropped meanwhile are
+ * left out.
+ */
 static void
 absent_partitions(AqRow *row, AqQueue *queue)
 {
@@ -325,19 +328,19 @@ AQ_ROWS(aq_shard_views_cache)
 	aq_rows_end(row);
 }
 
-/* What the partitions that hold messages take, and would take. */
+/* The memory that partitions with messages use, and would use if resident. */
 typedef struct CacheUse
 {
 	int64		partitions;
-	int64		slots;			/* messages given a place in them */
+	int64		slots;			/* slots used in them */
 	int64		frames;
-	int64		chunks;			/* of the frames */
-	/* of the open ones */
+	int64		chunks;			/* of their frames */
+	/* of the open partitions */
 	int64		open;
 	int64		open_slots;
 	uint32		most_slots;
 	uint32		most_unused;
-	int64		returning[RETURN_CLASSES];	/* evicted and not back */
+	int64		returning[RETURN_CLASSES];	/* evicted and not loaded again */
 } CacheUse;
 
 static void
@@ -428,11 +431,11 @@ AQ_ROWS(aq_shard_views_cache_returns)
 
 /* --- messages -------------------------------------------------------------------------------------- */
 
-/* What the log, as the snapshot sees it, says of one consumer's messages. */
+/* The log's information about messages, with the caller's snapshot. */
 typedef struct LogPicture
 {
-	char	   *kind[AQ_MAX_CONSUMERS]; /* a char per slot, '\0' none */
-	TimestampTz *when[AQ_MAX_CONSUMERS];	/* kind none: when its retry delay ends */
+	char	   *kind[AQ_MAX_CONSUMERS]; /* by consumer: a char per slot, '\0': none */
+	TimestampTz *when[AQ_MAX_CONSUMERS];	/* if kind is none: end of the retry delay */
 	uint8	   *attempts[AQ_MAX_CONSUMERS];
 	bool		resident;
 	uint64_t   *ready[AQ_MAX_CONSUMERS];	/* copies of the bitmaps; NULL: none */
@@ -461,13 +464,13 @@ read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 			p->kind[position][slot] = row.kind;
 		else if (p->attempts[position][slot] < AQ_MAX_ATTEMPTS)
 			p->attempts[position][slot]++;
-		/* rows of several sessions come in any order */
+		/* rows of different sessions have no order */
 		if (row.kind != LOG_RETRY || p->kind[position][slot] == '\0')
 			p->when[position][slot] = row.at;
 	}
 }
 
-/* Copies of the ready bitmaps of a resident partition. */
+/* Copies the ready bitmaps of a resident partition. */
 static void
 read_ready(LogPicture *p, AqQueue *queue, Oid messages)
 {
@@ -568,7 +571,10 @@ message_row(MessageRows *rows, const AqMessage *m, int position, const char *con
 	aq_rows_end(row);
 }
 
-/* The consumer of a message of this time; NULL: it is not there any more, nor in the place of another one. */
+/*
+ * The name of the consumer at this position for a message of this time; NULL:
+ * the consumer was removed, even if the position has a newer consumer.
+ */
 static const char *
 consumer_name(AqQueue *queue, int position, TimestampTz enqueued)
 {
@@ -578,7 +584,7 @@ consumer_name(AqQueue *queue, int position, TimestampTz enqueued)
 	return NULL;
 }
 
-/* One message: a row for each of its consumers. */
+/* Puts a row for each consumer of a message. */
 static void
 message_rows(MessageRows *rows, HeapTuple tuple, TupleDesc desc)
 {
@@ -590,7 +596,7 @@ message_rows(MessageRows *rows, HeapTuple tuple, TupleDesc desc)
 	bytea	   *targets;
 	int			position = -1;
 
-	/* the snapshot's row may be of a partition that is not in memory any more */
+	/* the row may belong to a partition that is not in memory any more */
 	heap_deform_tuple(tuple, desc, values, nulls);
 	stream.number = DatumGetInt16(values[MSG_STREAM]);
 	stream.shard = stream.number / (2 * AQ_PRIORITIES);
@@ -631,7 +637,7 @@ table_rows(MessageRows *rows, int table_no)
 	rel = OidIsValid(oid) ? try_table_open(oid, AccessShareLock) : NULL;
 	if (rel == NULL || log == NULL)
 	{
-		/* dropped since the catalog was read */
+		/* dropped after the catalog was read */
 		if (rel != NULL)
 			table_close(rel, AccessShareLock);
 		if (log != NULL)
@@ -669,7 +675,7 @@ AQ_ROWS(aq_shard_views_messages)
 
 	if (queue == NULL || !aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE))
 		return;
-	/* what is not in memory is resident nowhere */
+	/* if the queue is not in memory, no partition is resident */
 	rows.pinned = !RecoveryInProgress() && aq_pins_peek(queue, &look);
 	getTypeOutputInfo(queue->payload_type, &output, &is_varlena);
 	fmgr_info(output, &rows.output);

@@ -9,8 +9,9 @@
  *	abort		slots die, taken messages go back to their place
  *	prepare		the notes go to the transactions in doubt, see doubt.c
  *
- * A session that is killed aborts its transaction on its way out; one that
- * cannot, takes the server with it, and the tables tell the rest.
+ * A session that is terminated aborts its transaction when it exits.  If a
+ * process is killed, the server reinitializes shared memory, and partitions
+ * are loaded from the tables.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -28,7 +29,7 @@ is_removal(const TakeNote *note)
 	return note->mode != AQ_MODE_LOCKED && note->mode != AQ_MODE_BROWSE;
 }
 
-/* Write the dequeue log: the truth about what was taken. */
+/* Writes the dequeue log, which is authoritative for what was taken. */
 static void
 write_log(bool preparing)
 {
@@ -58,7 +59,7 @@ settle_all(bool commit)
 	int			nputs = aq_notes_puts(&puts);
 	int			ntakes = aq_notes_takes(&takes);
 
-	/* puts first: own messages may have been taken as well */
+	/* puts first, because own messages may have been taken, too */
 	for (int i = 0; i < nputs; i++)
 		aq_settle_put(puts[i], commit, xid);
 	if (commit && nputs > 0)
@@ -132,9 +133,10 @@ abort_transaction(void)
 }
 
 /*
- * The subtransaction is rolled back.  What the transaction had locked before,
- * it has locked again; the attempt counts when it lets go of that.  That note
- * has room: it cannot have grown, since only the last note does.
+ * Undoes a dequeue of a subtransaction that was rolled back.  Messages that
+ * the transaction had locked before are locked again; the attempt counts when
+ * this lock is released.  The note of the lock has room for them: it cannot
+ * have grown meanwhile, because only the last note grows.
  */
 static void
 undo_take(TakeNote *note, SubTransactionId subid, TransactionId xid)

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * slot.c
- *	  The transitions of slots and of consumers' views of them: see slot.h.
+ *	  The transitions of slots and of the consumers' views of them: see slot.h.
  *
- * Chunks for bitmaps are in the session's reserve when they are needed here,
- * see aq_frame_needs.
+ * The session has reserved the chunks for bitmaps that are needed here, see
+ * aq_frame_needs.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -40,9 +40,9 @@ has_bit(AqChunk bitmap, uint32 number)
 }
 
 /*
- * May the consumer's view make this step?  A bit says what the view is; without
- * one it may be any of those that have none, but TAKEN and DONE only of a slot
- * that is published.
+ * May the consumer's view make this step?  A bit tells the current view;
+ * without a bit it may be any of the views without one, but TAKEN and DONE
+ * only if the slot is published.
  */
 static bool
 may_step(const Partition *partition, int position, uint32 number, ViewStep step, SlotView to)
@@ -69,7 +69,7 @@ may_step(const Partition *partition, int position, uint32 number, ViewStep step,
 
 /* --- bits and their counts ------------------------------------------------------------ */
 
-/* A dequeue is to look at the slot, and at the partition. */
+/* Makes dequeues check the partition again. */
 static inline void
 look_at(Stream *stream, int position, const Partition *partition)
 {
@@ -80,7 +80,7 @@ look_at(Stream *stream, int position, const Partition *partition)
 		ssub->hint = partition->index;
 }
 
-/* Slots first .. first + n - 1 are ready for the consumer. */
+/* Sets slots first .. first + n - 1 ready for the consumer. */
 static void
 set_ready(Stream *stream, Partition *partition, int position, uint32 first, uint32 n)
 {
@@ -116,7 +116,10 @@ clear_waiting(Partition *partition, int position, uint32 number)
 	return true;
 }
 
-/* Sessions that hold back messages see by doubt_change that they have to look again. */
+/*
+ * The new doubt_change makes sessions fill their maps of held back messages
+ * again.
+ */
 static void
 count_doubt(StreamSub *ssub, int n)
 {
@@ -161,7 +164,7 @@ remove_pending(Partition *partition, uint32 n)
 
 /* --- enqueued messages -------------------------------------------------------------------- */
 
-/* The session has enqueued into the partition. */
+/* Records that the session has enqueued into the partition. */
 void
 aq_slot_note_session(Partition *partition, int64 session)
 {
@@ -175,7 +178,10 @@ aq_slot_note_session(Partition *partition, int64 session)
 	partition->more_sessions = true;
 }
 
-/* The next n slots, for a running transaction; the first one.  expires_at: 0, or when. */
+/*
+ * Reserves the next n slots for a running transaction; returns the first one.
+ * expires_at: 0: never.
+ */
 uint32
 aq_slot_reserve(Partition *partition, uint32 n, uint64 full_xid, int64 session, TimestampTz expires_at)
 {
@@ -200,7 +206,7 @@ aq_slot_reserve(Partition *partition, uint32 n, uint64 full_xid, int64 session, 
 	return first;
 }
 
-/* Their transaction is prepared, under its top-level id. */
+/* The slots' transaction was prepared; xid is its top-level xid. */
 void
 aq_slot_prepare_puts(Partition *partition, uint32 first, uint32 n, TransactionId xid)
 {
@@ -213,7 +219,7 @@ aq_slot_prepare_puts(Partition *partition, uint32 first, uint32 n, TransactionId
 	}
 }
 
-/* They are committed, and stand behind those of a prepared transaction. */
+/* The slots were committed, and become followers of a prepared transaction. */
 void
 aq_slot_follow(Partition *partition, uint32 first, uint32 n, TransactionId xid)
 {
@@ -227,7 +233,10 @@ aq_slot_follow(Partition *partition, uint32 first, uint32 n, TransactionId xid)
 	}
 }
 
-/* They are committed: ready, or waiting, for these consumers; done when there are none. */
+/*
+ * The slots were committed: ready or waiting for these consumers; done if
+ * there are none.
+ */
 void
 aq_slot_publish(Stream *stream, Partition *partition, uint32 first, uint32 n,
 				 const int16 *positions, int npositions, bool waits)
@@ -255,7 +264,7 @@ aq_slot_publish(Stream *stream, Partition *partition, uint32 first, uint32 n,
 	partition->open += npositions * n;
 }
 
-/* Their transaction is rolled back. */
+/* The slots' transaction was rolled back. */
 void
 aq_slot_lose(Partition *partition, uint32 first, uint32 n)
 {
@@ -270,14 +279,20 @@ aq_slot_lose(Partition *partition, uint32 first, uint32 n)
 	remove_pending(partition, n);
 }
 
-/* Its delay is over; aq_slot_wake follows for each consumer. */
+/*
+ * The slot's delay has ended; the caller then calls aq_slot_wake for each
+ * consumer.
+ */
 void
 aq_slot_undelay(Slot *slot)
 {
 	set_state(slot, SLOT_STEP_UNDELAY, SLOT_READY);
 }
 
-/* It has failed for a consumer, which is going to be done with it: it is to be moved. */
+/*
+ * The message has failed for a consumer, which will then finish with it.
+ * Afterwards it must be moved to the exception queue.
+ */
 void
 aq_slot_fail(Partition *partition, uint32 number)
 {
@@ -291,7 +306,7 @@ aq_slot_fail(Partition *partition, uint32 number)
 	partition->open++;
 }
 
-/* It is in the exception queue, or dropped. */
+/* The message was moved to the exception queue, or deleted. */
 void
 aq_slot_move(Partition *partition, uint32 number)
 {
@@ -307,7 +322,7 @@ aq_slot_move(Partition *partition, uint32 number)
 
 /* --- a consumer's view ---------------------------------------------------------------------- */
 
-/* A ready message is taken; false when it is not ready. */
+/* Takes a ready message; returns false if it is not ready. */
 bool
 aq_slot_take(Stream *stream, Partition *partition, int position, uint32 number)
 {
@@ -325,7 +340,10 @@ aq_slot_take(Stream *stream, Partition *partition, int position, uint32 number)
 	return true;
 }
 
-/* A waiting message is taken, by its id for example; false when it does not wait. */
+/*
+ * Takes a waiting message, for example by its id; returns false if it does not
+ * wait.
+ */
 bool
 aq_slot_take_waiting(Partition *partition, int position, uint32 number)
 {
@@ -335,7 +353,7 @@ aq_slot_take_waiting(Partition *partition, int position, uint32 number)
 	return true;
 }
 
-/* A taken message goes back to where it was. */
+/* Returns a taken message to its former view. */
 void
 aq_slot_give_back(Stream *stream, Partition *partition, int position, uint32 number)
 {
@@ -349,7 +367,7 @@ aq_slot_give_back(Stream *stream, Partition *partition, int position, uint32 num
 		set_ready(stream, partition, position, number, 1);
 }
 
-/* A taken message waits; a timer ends that. */
+/* Makes a taken message wait, until a timer wakes it. */
 void
 aq_slot_delay(Partition *partition, int position, uint32 number)
 {
@@ -359,8 +377,9 @@ aq_slot_delay(Partition *partition, int position, uint32 number)
 }
 
 /*
- * The taking of a message is rolled back: the worker writes the count before it
- * is ready again.  The consumer has a bitmap of retries.
+ * The dequeue of a message was rolled back: the worker must write the count
+ * before the message becomes ready again.  The consumer has a bitmap of
+ * retries.
  */
 void
 aq_slot_retry(Stream *stream, Partition *partition, int position, uint32 number)
@@ -374,12 +393,12 @@ aq_slot_retry(Stream *stream, Partition *partition, int position, uint32 number)
 		sub->nretry++;
 		partition->nretry++;
 	}
-	look_at(stream, position, partition);	/* so that dequeue waits for it */
+	look_at(stream, position, partition);	/* so that dequeues wait for it */
 }
 
 /*
- * The count is written, or is not needed: it is decided now what becomes of the
- * message.  False when no count was to be written.
+ * The count was written, or is not needed: the caller then decides on the
+ * message.  Returns false if no count had to be written.
  */
 bool
 aq_slot_counted(Partition *partition, int position, uint32 number)
@@ -397,7 +416,10 @@ aq_slot_counted(Partition *partition, int position, uint32 number)
 	return true;
 }
 
-/* The transaction that has taken it is prepared.  The consumer's bitmap is there, or a chunk reserved. */
+/*
+ * The transaction that has taken the message was prepared.  The consumer has
+ * the bitmap, or a chunk is reserved for it.
+ */
 void
 aq_slot_prepare(Stream *stream, Partition *partition, int position, uint32 number)
 {
@@ -406,8 +428,8 @@ aq_slot_prepare(Stream *stream, Partition *partition, int position, uint32 numbe
 }
 
 /*
- * That transaction has ended: it is decided now what becomes of the message.
- * False when it had not taken it.
+ * That transaction has ended: the caller then decides on the message.  Returns
+ * false if it had not taken it.
  */
 bool
 aq_slot_resolve(Stream *stream, Partition *partition, int position, uint32 number)
@@ -423,7 +445,7 @@ aq_slot_resolve(Stream *stream, Partition *partition, int position, uint32 numbe
 	return true;
 }
 
-/* A waiting message is ready; false when it does not wait. */
+/* Makes a waiting message ready; returns false if it does not wait. */
 bool
 aq_slot_wake(Stream *stream, Partition *partition, int position, uint32 number)
 {
@@ -435,8 +457,9 @@ aq_slot_wake(Stream *stream, Partition *partition, int position, uint32 number)
 }
 
 /*
- * The consumer is done with taken messages: it has them for good, or they
- * failed.  True when one of them is to be moved, as all its consumers are done.
+ * The consumer has finished with taken messages, because their dequeue was
+ * committed or they failed.  Returns true if one of them must be moved,
+ * because all its consumers have finished and one has failed.
  */
 bool
 aq_slot_finish(Partition *partition, int position, const uint16 *numbers, uint32 n)
@@ -463,8 +486,8 @@ aq_slot_finish(Partition *partition, int position, const uint16 *numbers, uint32
 /* --- where dequeues begin ------------------------------------------------------------------ */
 
 /*
- * Messages that were held back may be had now, from this partition on: what
- * dequeues have passed by is looked at again.
+ * Messages from this partition on are no longer held back: makes dequeues
+ * check again those that they have skipped.
  */
 void
 aq_slot_search_from(Stream *stream, const Partition *partition, int position)
@@ -479,7 +502,7 @@ aq_slot_search_from(Stream *stream, const Partition *partition, int position)
 	}
 }
 
-/* The partition leaves the stream: no consumer's dequeue begins in it. */
+/* The partition is removed from the stream: no dequeue may begin in it. */
 void
 aq_slot_unlink(Stream *stream, const Partition *partition)
 {
@@ -496,14 +519,17 @@ aq_slot_unlink(Stream *stream, const Partition *partition)
 
 /* --- loading and unloading a frame ----------------------------------------------------------- */
 
-/* A segment of a new frame. */
+/* Copies the slots of one segment into a new frame. */
 void
 aq_slot_load_segment(Frame *frame, uint32 segment, const Slot *slots)
 {
 	memcpy(aq_chunk_ptr(frame->segments[segment]), slots, AQ_CHUNK_SIZE);
 }
 
-/* A consumer's view of a slot that was loaded: by the slot's state, or taken by a prepared transaction. */
+/*
+ * Sets a consumer's view of a slot that was loaded, according to the slot's
+ * state; doubt: taken by a prepared transaction.
+ */
 void
 aq_slot_load(Stream *stream, Partition *partition, int position, uint32 number, bool doubt)
 {
@@ -517,7 +543,10 @@ aq_slot_load(Stream *stream, Partition *partition, int position, uint32 number, 
 		set_waiting(partition, position, number);
 }
 
-/* The partition is not resident, or will not be: so many of its messages wait, and none is ready so far. */
+/*
+ * The partition is not resident, or will not be.  Sets its number of waiting
+ * messages; aq_slot_leave_head then sets the first ready one.
+ */
 void
 aq_slot_leave(Partition *partition, uint32 waiting)
 {
@@ -525,14 +554,16 @@ aq_slot_leave(Partition *partition, uint32 waiting)
 	partition->away_head = NO_SLOT;
 }
 
-/* Its frame is gone, and so many messages that were ready in it rest until a retry delay is over. */
+/*
+ * The frame was evicted; this many of its messages now wait for a retry delay.
+ */
 void
 aq_slot_leave_resting(Partition *partition, uint32 waiting)
 {
 	partition->away_waiting += waiting;
 }
 
-/* One of them is ready for a consumer. */
+/* A slot of the partition is ready for a consumer. */
 void
 aq_slot_leave_head(Partition *partition, uint32 number, const Slot *slot)
 {
@@ -543,7 +574,7 @@ aq_slot_leave_head(Partition *partition, uint32 number, const Slot *slot)
 	partition->away_offset = slot->offset;
 }
 
-/* So many more of the consumer's messages are in partitions that are not resident. */
+/* Adds n to the consumer's messages in partitions that are not resident. */
 void
 aq_slot_count_away(Stream *stream, int position, int64 n)
 {
@@ -551,7 +582,7 @@ aq_slot_count_away(Stream *stream, int position, int64 n)
 	Assert(stream_sub(stream, position)->away >= 0);
 }
 
-/* The consumer was removed: none of them is its own any more. */
+/* The consumer was removed: clears this number. */
 void
 aq_slot_forget_away(Stream *stream, int position)
 {
@@ -561,7 +592,10 @@ aq_slot_forget_away(Stream *stream, int position)
 		ssub->away = 0;
 }
 
-/* The frame goes: what the consumer has in it is not resident from now on.  aq_slot_leave was called before. */
+/*
+ * The frame is being evicted: from now on the consumer's messages are not
+ * resident. aq_slot_leave was called before.
+ */
 void
 aq_slot_unload(Stream *stream, Partition *partition, int position)
 {
@@ -577,7 +611,10 @@ aq_slot_unload(Stream *stream, Partition *partition, int position)
 		aq_slot_leave_head(partition, first, slot_at(frame_of(partition), first));
 }
 
-/* The partition begins: nothing is in it, or nothing is known but that its slots may be used. */
+/*
+ * Initializes a partition that is empty, or of which only is known that its
+ * slots may be used.
+ */
 void
 aq_slot_reset(Partition *partition, uint32 reserved)
 {
@@ -591,14 +628,14 @@ aq_slot_reset(Partition *partition, uint32 reserved)
 
 /* --- slots that are read from the tables -------------------------------------------------------- */
 
-/* The slot's state as the rows say it. */
+/* Sets the slot's state according to the rows. */
 void
 aq_slot_read(Slot *slot, SlotState state)
 {
 	set_state(slot, SLOT_STEP_LOAD, state);
 }
 
-/* It is committed, behind a prepared transaction. */
+/* The slot is committed, and a follower of a prepared transaction. */
 void
 aq_slot_read_follower(Slot *slot, TransactionId xid, uint64 near)
 {

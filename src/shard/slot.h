@@ -4,13 +4,14 @@
  *	  The states of a message in memory, and the transitions between them.
  *
  * Only the functions below change Slot, the bitmaps and counts of FrameSub and
- * StreamSub, and what a Partition counts of them.  The latch of the stream is
- * held; nothing here waits, raises, or knows of transactions, queues or tables.
+ * StreamSub, and the counts of a Partition.  The caller holds the stream's
+ * latch; no function here waits, raises errors, or depends on transactions,
+ * queues or tables.
  *
- * A message has a state as a whole (SlotState), and in states READY and WAITING
- * a view for each of its consumers (SlotView).  The two tables below are all
- * transitions that there are; assertions compare each change with them.  To add
- * a state, see "Adding a slot state" in README.md.
+ * A message has a state as a whole (SlotState), and in states READY and
+ * WAITING a view for each of its consumers (SlotView).  The two tables below
+ * list all transitions; assertions compare each change with them.  To add a
+ * state, see "Adding a slot state" in README.md.
  *
  * The counts, where "bits" are those of all consumers:
  *
@@ -20,15 +21,16 @@
  *	Partition.inflight	views TAKEN and DOUBT, plus what aq_slot_hold has added
  *	Partition.nretry	bits of RETRY
  *	Slot.open			views that are not DONE
- *	FrameSub.n...		bits of its bitmap
+ *	FrameSub.n...		bits set in its bitmap
  *	StreamSub.ready		bits of READY in resident partitions
  *	StreamSub.away		views that are not DONE in partitions that are counted and not resident
- *	Partition.away_...	what a partition had that is counted and not resident
+ *	Partition.away_...	contents of a partition that is counted and not resident
  *	StreamSub.ndoubt	bits of DOUBT
- *	FrameSub.first		no READY bit before it, but for messages that are held back
+ *	FrameSub.first		no READY bit before it, except of messages that are held back
  *	StreamSub.hint		no such bit in partitions before this one
  *
- * When a closed partition's open is 0, nothing in it is needed any more.
+ * When "open" of a closed partition is 0, the partition is not needed any
+ * more.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -45,15 +47,15 @@
 typedef enum SlotState
 {
 	SLOT_EMPTY = 0,				/* not used yet */
-	SLOT_PENDING,				/* its transaction runs */
-	SLOT_DOUBT,					/* its transaction is prepared, or it stands behind one */
+	SLOT_PENDING,				/* its transaction is running */
+	SLOT_DOUBT,					/* its transaction is prepared, or it is a follower of a prepared one */
 	SLOT_WAITING,				/* delayed */
 	SLOT_READY,
-	SLOT_DONE					/* no consumer needs it, or its transaction is rolled back */
+	SLOT_DONE					/* no consumer needs it, or its transaction was rolled back */
 } SlotState;
 
-#define SLOT_FOLLOWER	0x01	/* DOUBT: committed, behind a prepared transaction */
-#define SLOT_FAILED		0x02	/* expired or failed for a consumer: to be moved */
+#define SLOT_FOLLOWER	0x01	/* DOUBT: committed, but waits for a prepared transaction */
+#define SLOT_FAILED		0x02	/* expired or failed for a consumer: must be moved */
 #define SLOT_EXPIRES	0x04	/* expires_at is set */
 
 /* A consumer's view of a message.  NONE, TAKEN and DONE have no bit. */
@@ -61,10 +63,10 @@ typedef enum SlotView
 {
 	VIEW_NONE = 0,				/* not for this consumer, or not published */
 	VIEW_READY,
-	VIEW_WAITING,				/* delayed, or its retry delay runs */
-	VIEW_TAKEN,					/* by a running transaction, or between two steps under one latch */
+	VIEW_WAITING,				/* waits for a delay or a retry delay */
+	VIEW_TAKEN,					/* taken by a running transaction, or between two steps under the latch */
 	VIEW_DOUBT,					/* taken by a prepared transaction */
-	VIEW_RETRY,					/* rolled back, count not written yet */
+	VIEW_RETRY,					/* rolled back, retry count not written yet */
 	VIEW_DONE
 } SlotView;
 
@@ -73,17 +75,17 @@ typedef enum SlotView
 #define SLOT_IN(state) (1 << SLOT_##state)
 
 /*
- * Of a slot: name, states before, states after.
+ * Transitions of a slot: name, states before, states after.
  *
- *				what changes beside the state
+ *				changes besides the state
  *	RESERVE		pending, open + 1
  *	PREPARE		xid
  *	FOLLOW		xid is the prepared transaction's; SLOT_FOLLOWER
  *	PUBLISH		pending, open - 1; for each consumer open + 1, Slot.open + 1, and a view
  *	LOSE		pending, open - 1
- *	FAIL		SLOT_FAILED, nfailed, open + 1, once
- *	UNDELAY		(its views follow by WAKE)
- *	FINISH		of the last consumer that is DONE
+ *	FAIL		SLOT_FAILED, nfailed, open + 1; only the first time
+ *	UNDELAY		(WAKE then changes its views)
+ *	FINISH		when the last consumer is DONE
  *	MOVE		SLOT_FAILED is cleared, nfailed, open - 1
  *	LOAD		the slot is read from the tables; counts are set as a whole
  */
@@ -102,13 +104,13 @@ typedef enum SlotView
 #define VIEW_IN(view) (1 << VIEW_##view)
 
 /*
- * Of a consumer's view: name, views before, views after.
+ * Transitions of a consumer's view: name, views before, views after.
  *
- *				counts, beside the bit and the count of its bitmap
+ *				counts, besides the bit and the count of its bitmap
  *	APPEAR		(PUBLISH of the slot)
  *	TAKE		inflight + 1
  *	FINISH		inflight, open, Slot.open - 1
- *	GIVE_BACK	inflight - 1; as the slot is, READY or WAITING
+ *	GIVE_BACK	inflight - 1; READY or WAITING, like the slot
  *	DELAY		inflight - 1
  *	RETRY		inflight - 1, Partition.nretry + 1
  *	COUNTED		inflight + 1, Partition.nretry - 1
@@ -117,8 +119,8 @@ typedef enum SlotView
  *	WAKE		-
  *	LOAD		StreamSub.ndoubt + 1 for DOUBT; others are set as a whole
  *
- * A message's fate is decided only while it is TAKEN: a removed consumer's
- * READY message, for example, is taken and then done.
+ * All decisions on a message go through TAKEN: for example, a removed
+ * consumer's READY message is first taken and then done.
  */
 #define AQ_VIEW_STEPS(X) \
 	X(APPEAR,    VIEW_IN(NONE),                        VIEW_IN(READY) | VIEW_IN(WAITING)) \
@@ -149,7 +151,7 @@ typedef enum ViewStep
 	VIEW_STEPS
 } ViewStep;
 
-/* Sets of states, by transition. */
+/* The sets of states of a transition. */
 typedef struct SlotTransition
 {
 	const char *name;
@@ -192,21 +194,21 @@ extern void aq_slot_unlink(Stream *stream, const Partition *partition);
 /* --- streams without anything for a consumer ----------------------------------------------------- */
 
 /*
- * Has the stream nothing for the consumer?  True is exact, false a hint: go and
- * see.  Without the latch.
+ * Is the stream empty for the consumer?  Called without the latch.  True is
+ * exact; false means that the caller must check.
  *
- * Invariant, as long as the latch is not held: if the bit is set, the consumer
- * has no ready message and no unwritten retry count in the stream, none taken by
- * a prepared transaction, and no partition from its hint on was evicted since
- * it was looked at.  A dequeue that has found nothing sets the bit under the
- * latch.  It is cleared under the latch, in the same hold, by all that
- * may end this: a ready bit (enqueue, rollback, time, loading, an end of a
- * prepared transaction), a count for the worker to write, a frame that goes, a
- * partition that comes, a hint that is set back.
+ * Invariant while the latch is not held: if the bit is set, the consumer has
+ * in the stream no ready message, no unwritten retry count and no message
+ * taken by a prepared transaction, and no partition from its hint on was
+ * evicted since it was checked.  A dequeue that has found nothing sets the bit
+ * under the latch.  Every change that may end this clears it under the same
+ * hold of the latch: a ready bit (enqueue, rollback, timer, loading, end of a
+ * prepared transaction), a count for the worker to write, an evicted frame, a
+ * new partition, a hint that is moved back.
  *
- * No wake-up is lost: a waker clears the bit, passes a memory barrier and then
- * looks for waiters; a waiter enters the list, passes a memory barrier, and then
- * reads the bit.
+ * No wake-up is lost: a waker clears the bit, executes a memory barrier, and
+ * then reads the list of waiters; a waiter enters the list, executes a memory
+ * barrier, and then reads the bit.
  */
 static inline bool
 aq_slot_stream_is_empty(const Stream *stream, int position)
@@ -214,7 +216,7 @@ aq_slot_stream_is_empty(const Stream *stream, int position)
 	return (stream->empty[position / 32] >> (position % 32) & 1) != 0;
 }
 
-/* Latch held, as in those below. */
+/* The caller holds the latch; also for the functions below. */
 static inline void
 aq_slot_stream_set_empty(Stream *stream, int position)
 {
@@ -246,7 +248,10 @@ extern void aq_slot_forget_away(Stream *stream, int position);
 extern void aq_slot_reset(Partition *partition, uint32 reserved);
 extern void aq_slot_note_session(Partition *partition, int64 session);
 
-/* The row's place; of a slot of the session's own transaction also without the latch. */
+/*
+ * Sets the TID of the slot's row.  A slot of the session's own transaction may
+ * be changed without the latch.
+ */
 static inline void
 aq_slot_locate(Slot *slot, BlockNumber block, OffsetNumber offset)
 {
@@ -262,8 +267,8 @@ aq_slot_set_expiry(Slot *slot, TimestampTz expires_at)
 }
 
 /*
- * The transaction of a slot.  near: any full transaction id that is less than
- * 2^31 transactions away from it.
+ * Sets the transaction of a slot. near: any full transaction id less than 2^31
+ * transactions away from it.
  */
 static inline void
 aq_slot_set_xid(Slot *slot, TransactionId xid, uint64 near)
@@ -273,9 +278,8 @@ aq_slot_set_xid(Slot *slot, TransactionId xid, uint64 near)
 }
 
 /*
- * The bitmaps of retries and of what prepared transactions hold are made when
- * they may be needed, before it is too late to raise; out of the session's
- * reserve of chunks.
+ * Makes a bitmap of retries or of doubt, from the session's reserved chunks.
+ * They are made in advance, while an error can still be raised.
  */
 static inline void
 aq_slot_make_bitmap(AqChunk *bitmap)
@@ -284,7 +288,10 @@ aq_slot_make_bitmap(AqChunk *bitmap)
 		*bitmap = aq_chunks_take();
 }
 
-/* n (slot, consumer)s, or as many jobs, keep the frame of the partition, until they let it go. */
+/*
+ * n (slot, consumer)s or jobs keep the frame of the partition, until
+ * aq_slot_let_go.
+ */
 static inline void
 aq_slot_hold(Partition *partition, uint32 n)
 {
@@ -298,7 +305,7 @@ aq_slot_let_go(Partition *partition, uint32 n)
 	partition->inflight -= n;
 }
 
-/* Transactions in doubt that have to do with the partition. */
+/* Counts transactions in doubt that have used the partition. */
 static inline void
 aq_slot_add_doubts(Partition *partition, uint32 n)
 {
@@ -312,7 +319,7 @@ aq_slot_remove_doubt(Partition *partition)
 	partition->ndoubt--;
 }
 
-/* Does nothing in the partition remain to be done? */
+/* Are all messages of the partition done? */
 static inline bool
 aq_slot_all_done(const Partition *partition)
 {
@@ -320,21 +327,21 @@ aq_slot_all_done(const Partition *partition)
 		partition->ndoubt == 0 && partition->nretry == 0;
 }
 
-/* A dequeue has found nothing to be had before this slot. */
+/* A dequeue has found that no message before this slot can be taken. */
 static inline void
 aq_slot_pass(FrameSub *sub, uint32 first)
 {
 	sub->first = first;
 }
 
-/* The same of all slots of the partition. */
+/* The same for all slots of the partition. */
 static inline void
 aq_slot_pass_partition(StreamSub *ssub, const Partition *partition)
 {
 	ssub->hint = partition->next ? partition->next : partition->index;
 }
 
-/* The counts that the tables give, for a partition that was not resident. */
+/* Sets the counts from the tables, for a partition that was not resident. */
 static inline void
 aq_slot_load_counts(Partition *partition, uint32 reserved, uint32 open, uint32 nfailed)
 {
@@ -343,7 +350,7 @@ aq_slot_load_counts(Partition *partition, uint32 reserved, uint32 open, uint32 n
 	partition->nfailed = nfailed;
 }
 
-/* The same, when it becomes resident. */
+/* Sets inflight, when it becomes resident. */
 static inline void
 aq_slot_load_inflight(Partition *partition, uint32 pending, uint32 inflight)
 {
@@ -351,11 +358,17 @@ aq_slot_load_inflight(Partition *partition, uint32 pending, uint32 inflight)
 	partition->inflight = inflight;
 }
 
-/* --- slots that are read from the tables, in memory of the session's own ----------------------- */
+/*
+ * --- slots read from the tables, in the session's own memory
+ * -----------------------
+ */
 extern void aq_slot_read(Slot *slot, SlotState state);
 extern void aq_slot_read_follower(Slot *slot, TransactionId xid, uint64 near);
 
-/* A row was found: its transaction has ended, or is in doubt; aq_slot_read says more. */
+/*
+ * A row was found, whose transaction has ended or is in doubt; aq_slot_read
+ * then sets the state.
+ */
 static inline void
 aq_slot_read_row(Slot *slot, BlockNumber block, OffsetNumber offset, int64 session)
 {
@@ -364,14 +377,14 @@ aq_slot_read_row(Slot *slot, BlockNumber block, OffsetNumber offset, int64 sessi
 	aq_slot_read(slot, SLOT_DONE);
 }
 
-/* For one consumer more. */
+/* The message is for one more consumer. */
 static inline void
 aq_slot_read_target(Slot *slot)
 {
 	slot->open++;
 }
 
-/* One of them is done with it. */
+/* One of its consumers has finished with it. */
 static inline void
 aq_slot_read_done(Slot *slot)
 {

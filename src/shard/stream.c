@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * stream.c
- *	  A queue's streams, and the partitions in each.
+ *	  A queue's streams, and their partitions.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -9,7 +9,10 @@
  */
 #include "shard/shard_private.h"
 
-/* Put it into its place in the stream: by number.  Latch held. */
+/*
+ * Inserts a partition into the stream, ordered by number.  The caller holds
+ * the latch.
+ */
 void
 aq_stream_append(Stream *stream, Partition *partition)
 {
@@ -32,7 +35,10 @@ aq_stream_append(Stream *stream, Partition *partition)
 		stream->head = partition->index;
 }
 
-/* Take it out of the stream, and out of the consumers' hints.  Latch held. */
+/*
+ * Removes a partition from the stream and from the consumers' hints.  The
+ * caller holds the latch.
+ */
 void
 aq_stream_unlink(Stream *stream, Partition *partition)
 {
@@ -50,7 +56,10 @@ aq_stream_unlink(Stream *stream, Partition *partition)
 	partition->next = partition->prev = 0;
 }
 
-/* If it is the stream's open one: a next message opens another.  Latch held. */
+/*
+ * Closes the partition if it is the stream's open one; the next message opens
+ * another one.  The caller holds the latch.
+ */
 void
 aq_stream_close(Stream *stream, Partition *partition)
 {
@@ -68,7 +77,7 @@ aq_stream_close(Stream *stream, Partition *partition)
 	aq_raise_to(&history->most_unused, PARTITION_SLOTS - partition->reserved);
 }
 
-/* The stream's first partition from a number on that matches. */
+/* The stream's first matching partition from a number on. */
 Partition *
 aq_stream_partition_from(Stream *stream, int64 from, bool (*matches) (const Partition *))
 {
@@ -83,9 +92,9 @@ aq_stream_partition_from(Stream *stream, int64 from, bool (*matches) (const Part
 }
 
 /*
- * A queue's streams form a list in the order in which dequeue looks at them:
- * by priority, delayed ones after the others, by shard.  It and the array by
- * number only grow while the queue is in use, so readers take no latch.
+ * A queue's streams form a list in the order of dequeue: by priority, delayed
+ * ones after the others, by shard.  The list and the array by number only grow
+ * while the queue is in use, so readers take no latch.
  */
 static int
 dequeue_rank(int number)
@@ -98,7 +107,7 @@ dequeue_rank(int number)
 Stream *
 aq_stream_find(AqQueueShm *shm, int number)
 {
-	/* the number may come from a message id that does not exist */
+	/* the number may come from an invalid message id */
 	return number < STREAM_NUMBERS ? stream_at(shard_queue(shm)->numbered[number]) : NULL;
 }
 
@@ -144,7 +153,7 @@ aq_stream_make(AqQueueShm *shm, int number)
 		while (*link != 0 && dequeue_rank(stream_at(*link)->number) < dequeue_rank(number))
 			link = &stream_at(*link)->next;
 		stream->next = *link;
-		pg_write_barrier();		/* complete before it can be seen */
+		pg_write_barrier();		/* complete before it becomes visible */
 		*link = stream->index;
 		queue->numbered[number] = stream->index;
 		queue->nstreams++;

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * tables.c
- *	  The tables behind partitions: making, handing out, dropping.
+ *	  The tables of partitions: functions to create, use and drop them.
  *
- * Empty pairs of tables stand in the queue's list "empty".  The worker makes
- * new ones ahead of need, in transactions of its own, so that a user's
- * transaction neither waits for catalog changes nor holds them.  The one
- * exception is a queue that the running transaction has created itself: the
- * worker cannot see it, so the tables are made here, and forgotten when the
+ * Empty pairs of tables are in the queue's list "empty".  The worker creates
+ * new ones in advance, in separate transactions, so that a user's transaction
+ * neither waits for catalog changes nor makes them.  The only exception is a
+ * queue that the running transaction has created itself: the worker cannot see
+ * it, so this transaction creates the tables, which are removed when the
  * (sub)transaction is rolled back.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -30,22 +30,30 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* empty pairs of tables that the worker keeps ready for a queue with traffic */
+/*
+ * number of empty pairs of tables that the worker keeps ready for a busy queue
+ */
 #define EMPTY_WANTED 3
 
-/* a waiter for a table asks the worker again after this, microseconds */
+/*
+ * interval at which a session that waits for a table posts the worker again,
+ * in microseconds
+ */
 #define ASK_WORKER_AGAIN ((int64) 1000000)
 
 /*
- * When no partition can be described any more, one may be consumed and come
- * back: how long to wait for that, microseconds.
+ * If the pool has no partition left, how long to wait until one is consumed
+ * and released, in microseconds.
  */
 #define PARTITION_PATIENCE ((int64) 10000000)
 
-/* How long a session waits for a table that the worker fails to make, microseconds. */
+/*
+ * How long a session waits for a table while the worker fails to create one,
+ * in microseconds.
+ */
 #define TROUBLE_PATIENCE ((int64) 5000000)
 
-/* when surplus tables are in use, microseconds */
+/* pause before the next try if surplus tables are in use, in microseconds */
 #define SURPLUS_AGAIN ((int64) 1000000)
 
 /* --- making ------------------------------------------------------------------------ */
@@ -76,7 +84,10 @@ create_tables(AqQueue *queue, int table_no)
 					 queue->id, table_no));
 }
 
-/* The message table (letter q) or the log (l) of this number; InvalidOid: no such table. */
+/*
+ * The message table (letter q) or the log (l) with this number; InvalidOid: no
+ * such table.
+ */
 Oid
 aq_tables_find(char letter, int32 id, int table_no)
 {
@@ -96,9 +107,9 @@ find_tables(int32 id, Partition *partition)
 }
 
 /*
- * Tables of the number may exist, if the catalog was not restored with them.
- * Only one process makes tables of a queue: the worker, or the transaction that
- * has created it.
+ * The next unused number of a pair of tables.  Tables of a number may exist
+ * without catalog rows after a restore.  Only one process creates tables of a
+ * queue: the worker, or the transaction that has created the queue.
  */
 static int
 next_table_no(AqQueueShm *shm)
@@ -126,7 +137,7 @@ new_partition(AqQueue *queue, AqQueueShm *shm)
 	return partition;
 }
 
-/* Into the list of empty tables.  Does not raise. */
+/* Adds the partition to the list of empty ones.  Does not raise an error. */
 void
 aq_tables_give_back(AqQueueShm *shm, Partition *partition)
 {
@@ -151,9 +162,9 @@ aq_tables_give_back(AqQueueShm *shm, Partition *partition)
 }
 
 /*
- * A queue whose streams have not filled a partition yet gets tables when
+ * A queue whose streams have not yet filled a partition gets tables only when
  * a session waits for them, so that thousands of quiet queues do not fill the
- * catalog; a busier one has a few in reserve.
+ * catalog; a busier queue has a few in reserve.
  */
 static bool
 wants_tables(AqQueueShm *shm)
@@ -166,10 +177,10 @@ wants_tables(AqQueueShm *shm)
 }
 
 /*
- * The worker cannot wait for itself: before it enqueues, it asks whether there
- * are tables, and if not, tries again when its next round has made some.  Nor
- * does it wait for a user: whoever locks the tables, by aq_tables_lock, locks
- * the sequence first.
+ * The worker cannot wait for itself: before it enqueues, it checks whether
+ * there are empty tables; if not, it tries again after its next round has
+ * created some.  It does not wait for users either, so it locks the sequence,
+ * which aq_tables_lock locks first, conditionally.
  */
 bool
 aq_tables_ready_for_worker(AqQueue *queue)
@@ -185,7 +196,10 @@ aq_tables_ready_for_worker(AqQueue *queue)
 
 static void ask_for_surplus(void);
 
-/* Sessions that wait for tables read it under the same latch. */
+/*
+ * Sets the worker's last error; sessions that wait for tables read it under
+ * the same latch.
+ */
 static void
 set_trouble(AqQueueShm *shm, int sqlstate, const char *message)
 {
@@ -198,7 +212,7 @@ set_trouble(AqQueueShm *shm, int sqlstate, const char *message)
 	aq_latch_free(&sq->latch);
 }
 
-/* Tell sessions that wait for a table why there is none. */
+/* Records the error, for sessions that wait for a table. */
 static void
 note_trouble(AqQueueShm *shm, MemoryContext context)
 {
@@ -210,7 +224,7 @@ note_trouble(AqQueueShm *shm, MemoryContext context)
 	MemoryContextSwitchTo(old);
 }
 
-/* The worker's transaction has committed. */
+/* Called after the worker's transaction has committed. */
 static void
 tables_made(void *arg)
 {
@@ -223,15 +237,15 @@ tables_made(void *arg)
 }
 
 /*
- * The worker's share: make tables, as long as partitions can be described.
- * Who waits in vain tells its user, see aq_tables_provide.
+ * The worker's job: creates tables, as long as the pool has partitions.
+ * Sessions that wait too long raise an error, see aq_tables_provide.
  */
 void
 aq_tables_job(int32 id, AqQueueShm *shm)
 {
 	MemoryContext context = CurrentMemoryContext;
 
-	/* sessions that wait now are not told of an earlier error */
+	/* so that sessions that wait now do not report an earlier error */
 	if (shard_queue(shm)->trouble != 0)
 		set_trouble(shm, 0, "");
 	if (wants_tables(shm) && aq_pool_is_scarce())
@@ -246,7 +260,10 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 		if (queue == NULL || !aq_queue_lock(id, AccessShareLock, false) ||
 			!aq_payload_type_lock(queue->payload_type, false))
 		{
-			/* dropped, being dropped, or created by a transaction that runs; or a user has locked the type */
+			/*
+			 * the queue is dropped, being dropped, or not committed; or a user
+			 * has locked the type
+			 */
 			aq_job_commit(false);
 			if (queue != NULL)
 				aq_work_later(shm, AQ_WORK_TABLES, 100000);
@@ -268,9 +285,12 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 	}
 }
 
-/* --- handing out --------------------------------------------------------------------- */
+/*
+ * --- using tables
+ * ---------------------------------------------------------------------
+ */
 
-/* partitions whose tables the running transaction has made */
+/* partitions whose tables the running transaction has created */
 static Partition **own;
 static int	nown,
 			own_size;
@@ -299,9 +319,9 @@ aq_tables_subcommit(SubTransactionId subid, SubTransactionId parent)
 }
 
 /*
- * The tables made since the subtransaction began are gone, and with them all
- * messages in them, whose notes were settled before.  InvalidSubTransactionId
- * means the whole transaction.  Does not raise.
+ * Called when a subtransaction is rolled back (InvalidSubTransactionId: the
+ * whole transaction): removes the partitions whose tables it has created.  The
+ * notes of their messages were settled before.  Does not raise an error.
  */
 void
 aq_tables_subabort(SubTransactionId subid)
@@ -312,7 +332,7 @@ aq_tables_subabort(SubTransactionId subid)
 		Stream	   *stream = stream_at(partition->stream);
 
 		if (subid == InvalidSubTransactionId && stream != NULL)
-			continue;			/* the whole queue goes */
+			continue;			/* the whole queue is removed */
 		if (stream != NULL)
 		{
 			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_QUEUE_DROP);
@@ -334,9 +354,10 @@ aq_tables_xact_end(void)
 }
 
 /*
- * A drop that has not ended yet keeps the worker from making tables: wait for
- * its end, where lock_timeout and the deadlock detector see it.  A session that holds a
- * table must not wait, see aq_heap_lock_against_drop().
+ * A running drop of the queue prevents the worker from creating tables: waits
+ * for it with a heavyweight lock, so that lock_timeout and the deadlock
+ * detector work.  A session that holds a table must not wait, see
+ * aq_heap_lock_against_drop().
  */
 static void
 await_drop(AqQueue *queue)
@@ -347,7 +368,10 @@ await_drop(AqQueue *queue)
 		aq_heap_queue_is_gone();
 }
 
-/* The worker fails to make tables, and the caller has waited for long: report the worker's error. */
+/*
+ * Called after a long wait: raises an error with the worker's error, if it
+ * fails to create tables.
+ */
 static void
 refuse_if_troubled(AqQueue *queue)
 {
@@ -366,7 +390,10 @@ refuse_if_troubled(AqQueue *queue)
 				 errdetail("The background worker reported an error: %s", message)));
 }
 
-/* A claim: the session has a partition with empty tables, in no list. */
+/*
+ * Release of a claim: the session has a partition with empty tables that is in
+ * no list.
+ */
 static void
 give_back_unused(void *ptr, int64 unused)
 {
@@ -375,7 +402,10 @@ give_back_unused(void *ptr, int64 unused)
 	aq_tables_give_back(aq_shm_by_index(partition->queue), partition);
 }
 
-/* What aq_tables_provide() has given is in a stream now.  Does not raise. */
+/*
+ * The partition from aq_tables_provide() is now in a stream.  Does not raise
+ * an error.
+ */
 void
 aq_tables_used(Partition *partition)
 {
@@ -383,7 +413,7 @@ aq_tables_used(Partition *partition)
 		aq_claim_end(give_back_unused, partition);
 }
 
-/* It is not needed.  Does not raise. */
+/* The partition is not needed.  Does not raise an error. */
 void
 aq_tables_unused(Partition *partition)
 {
@@ -392,7 +422,10 @@ aq_tables_unused(Partition *partition)
 	give_back_unused(partition, 0);
 }
 
-/* The pair that has been empty for longest, as a claim.  Latch held, a claim reserved; there is one. */
+/*
+ * Claims the pair that has been empty for the longest time; the list must not
+ * be empty.  The caller holds the latch and has reserved a claim.
+ */
 static Partition *
 claim_empty(ShardQueue *sq)
 {
@@ -407,7 +440,9 @@ claim_empty(ShardQueue *sq)
 	return partition;
 }
 
-/* *counted: the caller counts as waiting; not any more when it gets one. */
+/*
+ * *counted: the caller is counted as waiting, which ends when it gets a pair.
+ */
 static Partition *
 pop_empty(AqQueueShm *shm, bool *counted)
 {
@@ -428,15 +463,18 @@ pop_empty(AqQueueShm *shm, bool *counted)
 	aq_latch_free(&sq->latch);
 	if (low)
 		aq_work_post(shm, AQ_WORK_TABLES);
-	/* the worker hands its tables out before PostgreSQL tells of their creation */
+	/*
+	 * the worker makes its tables available before their invalidation messages
+	 * are sent
+	 */
 	InvalidateCatalogSnapshot();
 	return partition;
 }
 
 /*
- * A partition with empty tables for the caller, which calls aq_tables_used() or
- * aq_tables_unused() in the end; until then it is a claim.  Waits for the worker if there
- * is no such partition; not for ever when it cannot make any.
+ * Returns a partition with empty tables, as a claim that the caller ends with
+ * aq_tables_used() or aq_tables_unused().  If there is none, waits for the
+ * worker, but only for a limited time if the worker cannot create any.
  */
 Partition *
 aq_tables_provide(AqQueue *queue)
@@ -455,7 +493,9 @@ aq_tables_provide(AqQueue *queue)
 	if (partition != NULL)
 		return partition;
 
-	/* see aq_tables_ready_for_worker; a user may have taken the last one since */
+	/*
+	 * a session may have taken the last one after aq_tables_ready_for_worker
+	 */
 	if (aq_job_in_worker())
 		elog(ERROR, "queue \"%s\" has no empty table now", queue->name);
 
@@ -496,8 +536,8 @@ append_tables(StringInfo command, char letter, int32 id, List *numbers)
 }
 
 /*
- * Wait for the users of the queue's tables, and keep others out.  Message
- * tables first, because a holder of one of them may still need its log.
+ * Locks the queue's tables exclusively, which waits for their users.  Message
+ * tables come first, because a holder of one of them may still need its log.
  */
 void
 aq_tables_lock(AqQueue *queue)
@@ -521,10 +561,11 @@ aq_tables_lock(AqQueue *queue)
 }
 
 /*
- * Pairs of tables that the queue has no use for: what is left behind by
- * crashes, each of which makes the streams begin with new partitions.  As many
- * as the queue has opened since it was loaded it may need again, as long as
- * there are enough for others.  Read without the latch: a hint.
+ * The number of pairs of tables that the queue does not need.  They accumulate
+ * by crashes, because after each of them the streams begin with new
+ * partitions.  The queue may need as many again as it has opened since it was
+ * loaded, if there are enough for other queues.  Read without the latch, so
+ * only a hint.
  */
 static int
 surplus(const ShardQueue *sq)
@@ -557,7 +598,10 @@ claim_surplus(AqQueueShm *shm)
 	return partition;
 }
 
-/* In a transaction of its own; false: no surplus, or it is in use. */
+/*
+ * Drops one pair in a separate transaction; returns false if there is no
+ * surplus, or it is in use.
+ */
 static bool
 drop_surplus(int32 id, AqQueueShm *shm)
 {
@@ -584,7 +628,7 @@ drop_surplus(int32 id, AqQueueShm *shm)
 		aq_pool_release(partition);
 	else
 	{
-		/* a reader is at it, as pg_dump */
+		/* a reader such as pg_dump has locked it */
 		aq_tables_give_back(shm, partition);
 		aq_work_later(shm, AQ_WORK_SURPLUS, SURPLUS_AGAIN);
 	}
@@ -598,7 +642,9 @@ aq_tables_surplus_job(int32 id, AqQueueShm *shm)
 		CHECK_FOR_INTERRUPTS();
 }
 
-/* A queue finds no place for more tables: those of others may be too many now. */
+/*
+ * The pool is scarce: makes the worker check other queues for surplus tables.
+ */
 static void
 ask_for_surplus(void)
 {
@@ -606,14 +652,16 @@ ask_for_surplus(void)
 	{
 		AqObject   *object = aq_handle_by_index(i);
 
-		/* the queue may be another one by then, which does this for itself */
+		/*
+		 * read without a lock: if the handle is reused, the post is harmless
+		 */
 		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId &&
 			surplus(&aq_area_queues[i]) > 0)
 			aq_work_post(aq_shm_by_index(i), AQ_WORK_SURPLUS);
 	}
 }
 
-/* Drop all tables of the queue, which are locked. */
+/* Drops all tables of the queue, which are locked. */
 void
 aq_tables_drop(AqQueue *queue)
 {
@@ -629,7 +677,10 @@ aq_tables_drop(AqQueue *queue)
 	run_ddl(command.data);
 }
 
-/* Numbers of the queue's tables, as the catalog's latest state has them. */
+/*
+ * The numbers of the queue's tables, according to the latest state of the
+ * catalog.
+ */
 List *
 aq_tables_numbers(int32 id)
 {

@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * take.c
- *	  Dequeue: find messages in their order, take them, read their rows.
+ *	  Dequeue: find messages in order, take them, read their rows.
  *
- * Without a condition a message is found by bitmap and taken in one hold of
- * the stream's latch; its row is read afterwards, by TID.  That is safe: a
- * partition with a taken message is not truncated.  What needs the rows
- * first is in search.c.
+ * Without a condition, messages are found by bitmap and taken under one hold
+ * of the stream's latch; their rows are read afterwards, by TID.  This is
+ * safe, because a partition with a taken message is not truncated.  Dequeues
+ * that must read rows first are in search.c.
  *
- * In REPEATABLE READ and above a message is only seen when the transaction
- * that stored it is visible to the snapshot: a message and the rows stored
- * with it come together or not at all.
+ * In REPEATABLE READ and above, a message can be dequeued only if the
+ * transaction that stored it is visible to the snapshot, so that a message and
+ * rows stored in the same transaction are visible together.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -24,24 +24,25 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-/* takes from one stream of a priority before another gets the first look */
+/* calls after which another stream of a priority is checked first */
 #define TURN 16
 
 typedef enum Finding
 {
-	FOUND_NOTHING,				/* in this stream */
+	FOUND_NOTHING,				/* no message in this stream */
 	FOUND_ITEMS,
 	FOUND_UNLOADED,				/* take->partition has to be loaded */
-	FOUND_RETRY,				/* the next one waits for its retry count */
-	FOUND_NO_CHUNK				/* there is no chunk in reserve that is needed */
+	FOUND_RETRY,				/* the next message waits for its retry count */
+	FOUND_NO_CHUNK				/* a chunk is needed, but none is reserved */
 } Finding;
 
 /* --- finding without a condition ------------------------------------------------------ */
 
 /*
- * Take up to max ready messages of the partition, in order.  *blocked is set
- * when the next one waits for its retry count.  Latch held.  sub->first passes
- * what is held back from all sessions, but not what this transaction may not have.
+ * Takes up to max ready messages of the partition, in order.  Sets *blocked if
+ * the next one waits for its retry count.  The caller holds the latch.
+ * sub->first moves past messages that are held back from all sessions, but not
+ * past messages that only this transaction cannot take.
  */
 static uint32
 take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint32 max,
@@ -71,7 +72,10 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 		}
 		if (!peek)
 		{
-			/* a chunk is reserved: the caller has seen to that, and goes no further once there is an item */
+			/*
+			 * the caller has reserved a chunk, which is enough because it
+			 * stops after this partition
+			 */
 			aq_slot_make_bitmap(&sub->retry);
 			candidate_set(take, partition, &take->items[n], number, false);
 			(void) aq_slot_take(stream, partition, position, number);
@@ -93,8 +97,8 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 {
 	int			position = take->options->position;
 	Finding		finding = FOUND_NOTHING;
-	bool		passed = true;	/* nothing before this partition */
-	bool		empty = true;	/* nothing that another transaction might see or wait for */
+	bool		passed = true;	/* no messages before this partition */
+	bool		empty = true;	/* no messages that another transaction might take or wait for */
 	Partition  *partition;
 	StreamSub  *ssub;
 
@@ -138,7 +142,7 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 				finding = blocked ? FOUND_RETRY : FOUND_ITEMS;
 				break;
 			}
-			/* expired or invisible ones stay behind */
+			/* there may be expired or invisible messages */
 			passed &= sub->nretry == 0 && sub->first == PARTITION_SLOTS;
 		}
 		if (passed)
@@ -152,9 +156,9 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 }
 
 /*
- * Look for the next messages of a stream, and take them unless this is only a
- * peek.  Chunks are reserved only when one is needed: in a full cache a frame
- * is evicted for them.
+ * Searches the next messages of a stream, and takes them unless this is only a
+ * peek.  Chunks are reserved only if one is needed, because with a full cache
+ * this evicts a frame.
  */
 static Finding
 find_in_stream(Take *take, Stream *stream, uint32 max, bool peek)
@@ -168,7 +172,7 @@ find_in_stream(Take *take, Stream *stream, uint32 max, bool peek)
 	return finding;
 }
 
-/* Take from a stream until it has no more, or max is reached. */
+/* Takes messages from a stream until it has no more, or max is reached. */
 static void
 take_from_stream(Take *take, Stream *stream)
 {
@@ -180,7 +184,7 @@ take_from_stream(Take *take, Stream *stream)
 		switch (find_in_stream(take, stream, take->options->max - take->taken, false))
 		{
 			case FOUND_NOTHING:
-			case FOUND_NO_CHUNK:	/* find_in_stream does not say so */
+			case FOUND_NO_CHUNK:	/* never returned by find_in_stream */
 				return;
 			case FOUND_ITEMS:
 				aq_stat_add(AQ_STAT_CACHE_HITS, 1);
@@ -202,16 +206,17 @@ take_from_stream(Take *take, Stream *stream)
 /* --- the queue ------------------------------------------------------------------------------------- */
 
 /*
- * Streams of equal priority take turns in being looked at first, so that no
- * shard starves; sessions begin with different ones.  A session that had to load a
- * partition stays with its stream for as many messages as it may hold: with a
- * backlog beyond the cache each change of stream is likely to load one.
+ * Streams of the same priority are checked first in turn, so that no shard
+ * starves; sessions begin with different ones.  A session that had to load a
+ * partition stays with its stream for as many messages as a partition can
+ * have: if the backlog exceeds the cache, each change of stream is likely to
+ * load one.
  */
 static void
 take_from_group(Take *take, Stream *first, int n)
 {
 	static uint32 calls,
-				stay;			/* messages until the next turn */
+				stay;			/* messages until the next change of stream */
 	uint32		before = take->taken;
 	int			start = (aq_session_number() + calls / TURN) % n;
 	Stream	   *stream = first;
@@ -229,7 +234,7 @@ take_from_group(Take *take, Stream *first, int n)
 		{
 			take_from_stream(take, stream);
 			if (take->options->mode == AQ_MODE_PURGE)
-				aq_search_stream(take, stream, -1);	/* what waits */
+				aq_search_stream(take, stream, -1);	/* waiting messages */
 		}
 		stream = start + i + 1 == n ? first : stream_at(stream->next);
 	}
@@ -253,7 +258,7 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 		take->oldest = next - (uint32) ((TransactionId) next - take->snapshot->xmin);
 	}
 	take->own_puts = aq_notes_have_puts(queue->shm);
-	pg_memory_barrier();		/* entered in the list of waiters, before we look; see aq_slot_stream_is_empty */
+	pg_memory_barrier();		/* a waiter enters the list before it searches; see aq_slot_stream_is_empty */
 }
 
 uint32
@@ -312,7 +317,7 @@ is_ready(AqQueue *queue, int position, int64 until)
 			case FOUND_ITEMS:
 				return true;
 			case FOUND_NOTHING:
-			case FOUND_NO_CHUNK:	/* find_in_stream does not say so */
+			case FOUND_NO_CHUNK:	/* never returned by find_in_stream */
 				stream = stream_at(stream->next);
 				break;
 			case FOUND_UNLOADED:
@@ -327,9 +332,9 @@ is_ready(AqQueue *queue, int position, int64 until)
 }
 
 /*
- * Is there something that take() could have now?  For a statement outside of a
- * transaction block it is the next one that will take it, with a snapshot of
- * its own.
+ * Is there a message that could be taken now?  Does not use a snapshot:
+ * outside a transaction block, the next statement takes the message with its
+ * own snapshot.
  */
 bool
 aq_take_is_ready(AqQueue *queue, int position, int64 until)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * take.h
- *	  One dequeue, as the files that find and take messages share it.
+ *	  State of a dequeue, shared by the files that find and take messages.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -14,7 +14,10 @@
 
 #include "utils/snapmgr.h"
 
-/* messages taken, or found by a search, in one hold of the latch */
+/*
+ * maximum number of messages taken, or found by a search, under one hold of
+ * the latch
+ */
 #define TAKE_BATCH 1024
 #define SEARCH_BATCH 64
 
@@ -26,7 +29,9 @@ typedef struct Candidate
 	ItemPointerData tid;
 } Candidate;
 
-/* The sessions of what prepared transactions have taken: see held_back.c. */
+/*
+ * Sessions whose messages prepared transactions have taken: see held_back.c.
+ */
 typedef struct HeldMap HeldMap;
 
 typedef struct Take
@@ -35,19 +40,19 @@ typedef struct Take
 	AqQueueShm *shm;
 	const AqTakeOptions *options;
 	uint32		taken;
-	bool		loaded;			/* a partition came into memory for it */
+	bool		loaded;			/* a partition was loaded for it */
 	TimestampTz now;
 	Snapshot	snapshot;		/* in REPEATABLE READ and above, else NULL */
 	uint64		oldest;			/* its xmin, as a full transaction id */
-	bool		ignore_retries; /* nothing is taken out of its order by that */
+	bool		ignore_retries; /* for modes where the order does not matter */
 	int64		counts_until;	/* see aq_retries_await(); 0: has not waited yet */
 	bool		own_puts;		/* the transaction has enqueued into this queue */
-	const HeldMap *held;		/* under the latch; NULL: nothing is held back */
+	const HeldMap *held;		/* valid under the latch; NULL: no message is held back */
 	Candidate  *items;
-	/* the partition that items are in */
+	/* the partition of the items */
 	Partition  *partition;
 	int64		number;
-	uint32		file;			/* that the items' TIDs belong to */
+	uint32		file;			/* file to which the items' TIDs refer */
 	uint32		nitems;
 } Take;
 
@@ -59,7 +64,7 @@ candidate_locate(const Partition *partition, Candidate *item)
 	ItemPointerSet(&item->tid, slot->block, slot->offset);
 }
 
-/* The stream's latch is held. */
+/* The caller holds the stream's latch. */
 static inline void
 candidate_set(const Take *take, Partition *partition, Candidate *item, uint32 number, bool own)
 {
@@ -69,7 +74,7 @@ candidate_set(const Take *take, Partition *partition, Candidate *item, uint32 nu
 	candidate_locate(partition, item);
 }
 
-/* May this transaction have it now? */
+/* Can this transaction take the message now? */
 static inline bool
 is_due(const Take *take, const Slot *slot)
 {
@@ -86,7 +91,7 @@ extern void aq_candidate_emit(Take *take);
 extern bool aq_candidate_await_retries(Take *take, bool only_checks);
 
 /* --- held_back.c: latch held unless said otherwise ----------------------------------- */
-extern void aq_held_back_latch(Take *take, Stream *stream, AqLocation location);	/* takes it */
+extern void aq_held_back_latch(Take *take, Stream *stream, AqLocation location);	/* takes the latch */
 extern bool aq_held_back_is(const Take *take, const Partition *partition, uint32 slot);
 extern bool aq_held_back_are(const Take *take, const Partition *partition);
 

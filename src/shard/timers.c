@@ -1,15 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * timers.c
- *	  Delays, expirations and retry delays whose time has come: the worker's
- *	  time manager.
+ *	  The worker's job for due delays, expirations and retry delays.
  *
- * Every frame has a heap of timers; a partition that is not resident keeps
- * the earliest time, and is loaded when it comes.  So the work is for what is
- * due, not for what waits.
+ * Every frame has a heap of timers; a partition that is not resident keeps the
+ * earliest time, and is loaded when it is due.  So the cost depends on the
+ * number of due messages, not of waiting ones.
  *
- * A timer taken from its heap keeps its place reserved until it has been
- * dealt with: after an error it is put back.
+ * When a timer is removed from its heap, its place stays reserved until it was
+ * processed, so that it can be put back after an error.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -21,12 +20,18 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* timers dealt with under one hold of the latch */
+/* maximum number of timers processed under one hold of the latch */
 #define TIMER_BATCH 256
 
-/* a message that a session has taken when it expires is checked again after this, microseconds */
+/*
+ * interval at which an expired message that a session has taken is checked
+ * again, in microseconds
+ */
 #define EXPIRE_AGAIN ((int64) 1000000)
-/* a timer that is due and could not be dealt with now */
+/*
+ * pause before the next try if a due timer could not be processed, in
+ * microseconds
+ */
 #define TIMERS_AGAIN ((int64) 100000)
 
 typedef struct Expired
@@ -43,14 +48,14 @@ typedef struct Round
 	TimestampTz now;
 	uint32		ntimers;
 	Timer		timers[TIMER_BATCH];
-	bool		again[TIMER_BATCH]; /* put it back, for later */
-	uint32		woken[AQ_MAX_CONSUMERS];	/* messages made ready for the consumer */
+	bool		again[TIMER_BATCH]; /* put the timer back, for later */
+	uint32		woken[AQ_MAX_CONSUMERS];	/* by consumer: messages made ready */
 	uint32		nexpired;
 	uint32		expired_size;
 	Expired    *expired;
 } Round;
 
-/* Is anything due in it? */
+/* Is a timer of the partition due? */
 static bool
 is_due(const Partition *partition)
 {
@@ -59,7 +64,10 @@ is_due(const Partition *partition)
 
 static void undo_round(void *round, int64 unused);
 
-/* Take the due timers out; their places stay reserved: a claim.  Latch held. */
+/*
+ * Removes the due timers, keeping their places reserved, and enters the claim.
+ * The caller holds the latch.
+ */
 static void
 pop_timers(Round *round)
 {
@@ -73,7 +81,7 @@ pop_timers(Round *round)
 	aq_claim_enter(undo_round, round, 0);
 }
 
-/* The timers are done with, or go back after an error. */
+/* Ends the processing of the timers, or puts them back after an error. */
 static void
 finish_timers(Round *round, bool all_again)
 {
@@ -105,8 +113,8 @@ add_expired(Round *round, uint32 slot, int position)
 }
 
 /*
- * Take an expired message from all consumers that have not taken it.  Latch
- * held; the list has room.
+ * Takes an expired message for all consumers that have not taken it.  The
+ * caller holds the latch; the list has room.
  */
 static void
 take_expired(Round *round, uint32 i)
@@ -122,7 +130,7 @@ take_expired(Round *round, uint32 i)
 		if (aq_slot_take(round->stream, round->partition, position, number) ||
 			aq_slot_take_waiting(round->partition, position, number))
 			add_expired(round, number, position);
-	/* a session has taken it: it may come back */
+	/* a session has taken it, and may roll back */
 	if (round->nexpired - before < slot->open)
 		round->again[i] = true;
 }
@@ -133,7 +141,7 @@ log_expired(Round *round)
 	uint16	   *slots = palloc(round->nexpired * sizeof(uint16));
 	bool	   *written = palloc0(round->nexpired * sizeof(bool));
 
-	/* one log row per consumer */
+	/* write one log row for each consumer */
 	for (uint32 i = 0; i < round->nexpired; i++)
 	{
 		uint32		n = 0;
@@ -151,7 +159,7 @@ log_expired(Round *round)
 	}
 }
 
-/* They have failed, or go back after an error. */
+/* Makes the expired messages fail, or returns them after an error. */
 static void
 settle_expired(Round *round, bool failed)
 {
@@ -182,7 +190,9 @@ settle_expired(Round *round, bool failed)
 
 /* --- delays ---------------------------------------------------------------------------------- */
 
-/* The consumer need not wait any more.  Latch held. */
+/*
+ * Makes a waiting message ready for the consumer.  The caller holds the latch.
+ */
 static void
 make_ready(Round *round, int position, uint32 number)
 {
@@ -193,7 +203,10 @@ make_ready(Round *round, int position, uint32 number)
 	round->woken[position]++;
 }
 
-/* Delays and retry delays are over: ready for the consumers that waited.  Latch held. */
+/*
+ * Ends due delays and retry delays: messages become ready for the consumers.
+ * The caller holds the latch.
+ */
 static void
 end_delays(Round *round)
 {
@@ -227,7 +240,7 @@ count_subs(Frame *frame)
 	return n;
 }
 
-/* A claim: the messages and timers of the round. */
+/* Release of a claim: returns the messages and timers of the round. */
 static void
 undo_round(void *round, int64 unused)
 {
@@ -243,7 +256,10 @@ round_committed(void *arg)
 	finish_timers(arg, false);
 }
 
-/* What was due when the partition was loaded is ready without a timer. */
+/*
+ * Messages that were due when the partition was loaded are ready without a
+ * timer; their consumers must be woken, too.
+ */
 static void
 wake_for_loaded(Round *round)
 {
@@ -254,8 +270,8 @@ wake_for_loaded(Round *round)
 }
 
 /*
- * Deal with a batch of due timers, in the transaction that the caller has
- * begun, and commit it; false when there was none.
+ * Processes a batch of due timers, in the transaction that the caller has
+ * begun, and commits it; returns false if there was none.
  */
 static bool
 run_batch(Round *round, bool loaded)
@@ -300,7 +316,10 @@ run_batch(Round *round, bool loaded)
 static void
 run_partition(AqQueueShm *shm, Stream *stream, Partition *partition)
 {
-	/* what is noted outlives the transaction, and an error: the claim needs it */
+	/*
+	 * kept after the transaction and after an error, because the claim needs
+	 * it
+	 */
 	static MemoryContext context;
 	bool		more = true;
 
