@@ -1,6 +1,6 @@
--- The functions of the extension pgaq_lab, in schema aq_lab: contention made on purpose.  Superusers only.
+-- The functions of the extension pgaq_lab, in schema aq_lab: deliberate contention. Superusers only.
 
--- What others have made in other schemas is not meant by anything in here.
+-- Names are not resolved in schemas in which other roles may have created objects.
 SET LOCAL search_path TO pg_catalog, pg_temp;
 
 CREATE FUNCTION aq_lab.hold_latch(latch text, seconds double precision, mode text DEFAULT 'exclusive', child integer DEFAULT 0)

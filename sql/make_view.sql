@@ -1,4 +1,5 @@
--- A helper of the installation, which the made.sql of each extension drops again: a view for pg_monitor, a line per column, "name = expression | meaning", "name | meaning".
+-- A helper of the installation, dropped by the made.sql of each extension. It creates a view for pg_monitor from one line per column, "name =
+-- expression | meaning" or "name | meaning".
 CREATE PROCEDURE aq_internal.make_view(schema text, name text, comment text, source text, columns text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $make$
 DECLARE

@@ -1,5 +1,5 @@
--- Internal functions that only functions with the rights of the extension's owner call, or the worker, are not executable by PUBLIC. The others
--- are called with a caller's rights, by functions and views that are for all roles: they check what they are given. tests/sql/functions.sql lists them.
+-- Internal functions that are called only by SECURITY DEFINER functions or the worker are not executable by PUBLIC. The others are called with the
+-- caller's privileges, by functions and views for all roles, so they check their arguments. tests/sql/functions.sql lists them.
 DO $$
 DECLARE
 	function regprocedure;
@@ -19,13 +19,13 @@ BEGIN
 	END LOOP;
 END $$;
 
--- Reports read what only members of pg_monitor may see.
+-- Reports read figures that only members of pg_monitor may see.
 REVOKE EXECUTE ON FUNCTION aq.report_awr(integer, integer, bigint), aq.report_awr_diff(integer, integer, integer, integer, bigint, bigint),
 	aq.report_rtpctx(integer, integer, bigint), aq.rtpctx_start(), aq.rtpctx_report(jsonb), aq.report_ash(timestamptz, timestamptz, bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aq.report_awr(integer, integer, bigint), aq.report_awr_diff(integer, integer, integer, integer, bigint, bigint),
 	aq.report_rtpctx(integer, integer, bigint), aq.rtpctx_start(), aq.rtpctx_report(jsonb), aq.report_ash(timestamptz, timestamptz, bigint) TO pg_monitor;
 
--- The database's owner dumps the catalog, in which no payload is. Message tables are dumped by members of pg_read_all_data.
+-- The database's owner can dump the catalog, which has no payloads. Members of pg_read_all_data can dump message tables.
 GRANT USAGE ON SCHEMA aq_data TO pg_database_owner;
 GRANT SELECT ON aq_internal.property, aq_internal.queue, aq_internal.subscriber, aq_internal.buffered_queue, aq_internal.message_table, aq_internal.queue_table, aq_internal.snapshot, aq_internal.snapshot_data, aq_internal.snapshot_baseline,
 	aq_internal.snapshot_control, aq_internal.active_session TO pg_database_owner;

@@ -1,5 +1,5 @@
--- Package dbms_application_info: what a program says of itself, for those who watch it.
--- Not part of any transaction, as Oracle's.
+-- Package dbms_application_info: texts with which a program describes its work, for monitoring.
+-- As in Oracle, they are not transactional.
 
 CREATE SCHEMA dbms_application_info;
 COMMENT ON SCHEMA dbms_application_info IS 'Advanced Queuing: Oracle''s package by which a program sets its module and action';

@@ -1,5 +1,5 @@
--- Package dbms_aq: enqueue and dequeue as Oracle's programs call them.
--- The procedures stand on schema aq; those that wait are in C (src/queue/calls/packages.c)
+-- Package dbms_aq: enqueue and dequeue with Oracle's interface.
+-- The procedures use schema aq; those that wait are in C (src/queue/calls/packages.c)
 -- and call the functions named _... here for each attempt.
 
 -- Records with named fields, for calls outside of PL/pgSQL.
@@ -33,7 +33,7 @@ COMMENT ON FUNCTION dbms_aq.message_properties_t(numeric, numeric, numeric, text
 	text, timestamptz, numeric, sys.aq$_agent, uuid, sys.aq$_sig_prop, text, jsonb, numeric) IS
 'Make a record of message properties; name the fields that you set';
 
--- Checks and translations. What most calls need stands in the function itself: a call within the package costs as much as a check of ten options.
+-- Checks and translations. Checks that most calls need are inlined in the functions: a call within the package costs as much as checking ten options.
 
 CREATE FUNCTION dbms_aq._queue(queue_name text, privilege text) RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
@@ -281,7 +281,7 @@ COMMENT ON FUNCTION dbms_aq._not_found(dbms_aq._take_t) IS 'Internal: a message 
 
 -- enqueue
 
--- In schema aq a message that no subscriber wants has a null id; in Oracle it is an error.
+-- In schema aq, a message that matches no subscriber has a null id; in Oracle it is an error.
 CREATE FUNCTION dbms_aq._no_recipients(queue text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
@@ -424,7 +424,8 @@ COMMENT ON PROCEDURE dbms_aq.enqueue_array(text, dbms_aq.enqueue_options_t, nume
 	dbms_aq.msgid_array_t, dbms_aq.error_array_t, integer) IS
 'Enqueue the first array_size messages of the arrays; enqueued is what Oracle''s function returns';
 
--- Without error_array.  Its input arguments must differ in a type, so the list is an array here, and any array in dequeue_array is a compatible one.
+-- Without error_array. The input arguments of the two forms must differ in a type, so the list is an array here, and a compatible array in
+-- dequeue_array.
 CREATE PROCEDURE dbms_aq.enqueue_array(queue_name text, enqueue_options dbms_aq.enqueue_options_t, array_size numeric,
 	message_properties_array dbms_aq.message_properties_t[], payload_array anyarray,
 	OUT msgid_array dbms_aq.msgid_array_t, OUT enqueued integer)
@@ -562,7 +563,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_dequeue_array';
 COMMENT ON PROCEDURE dbms_aq.dequeue_array(text, dbms_aq.dequeue_options_t, numeric, dbms_aq.message_properties_array_t, anycompatiblearray,
 	dbms_aq.msgid_array_t, integer) IS 'The same without error_array, which is never filled';
 
--- The same without an error when there is nothing: a transaction of a client's goes on.
+-- The same without an error if there is no message, so that the client's transaction is not aborted.
 
 CREATE PROCEDURE dbms_aq.try_dequeue(queue_name text, dequeue_options dbms_aq.dequeue_options_t,
 	OUT message_properties dbms_aq.message_properties_t, INOUT payload anyelement, OUT msgid uuid)

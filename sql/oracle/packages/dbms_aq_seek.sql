@@ -24,7 +24,7 @@ CREATE FUNCTION sys._set_position(queue_name text, consumer text, msgid uuid) RE
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_position_set';
 COMMENT ON FUNCTION sys._set_position(text, text, uuid) IS 'Internal: the session goes on behind this message; null: at the head';
 
--- The messages that the consumer could dequeue, in their order.
+-- The messages that the consumer could dequeue, in order.
 CREATE FUNCTION dbms_aq._ahead(native text, consumer text, i dbms_aq.seek_input_t) RETURNS uuid[]
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
@@ -46,7 +46,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION dbms_aq._discard(text, text, uuid[]) IS 'Internal: consume these messages';
 
--- Go there; the messages passed by are to be dealt with.
+-- Moves to the message, and handles the skipped ones as requested.
 CREATE FUNCTION dbms_aq._seek(native text, consumer text, i dbms_aq.seek_input_t, skip_option numeric) RETURNS dbms_aq.seek_output_t
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE

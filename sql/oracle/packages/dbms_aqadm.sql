@@ -1,5 +1,4 @@
--- Package dbms_aqadm: administration as Oracle's programs call it.  Everything
--- is transactional here: nothing commits behind the caller's back.
+-- Package dbms_aqadm: administration with Oracle's interface. Unlike in Oracle, everything is transactional: no subprogram commits.
 
 -- Records with named fields, for calls outside of PL/pgSQL.
 
@@ -35,8 +34,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION dbms_aqadm._queue(text) IS 'Internal: native name of a queue, or an error';
 
--- The schema must exist and let the caller create things, so that nobody takes
--- names in other people's schemas.
+-- The schema must exist, and the caller must have the CREATE privilege on it, so that roles cannot occupy names in other roles' schemas.
 CREATE FUNCTION dbms_aqadm._new_name(name text, what text, OUT schema_name text, OUT object_name text, OUT native text)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
@@ -537,7 +535,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION dbms_aqadm._system_role(text) IS 'Internal: the role behind a system privilege';
 
--- Membership is a role's: there is nobody to give it to everybody.
+-- System privileges are memberships, which cannot be granted to PUBLIC.
 CREATE FUNCTION dbms_aqadm._one_role(name text) RETURNS regrole
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
@@ -566,7 +564,7 @@ DECLARE
 	command text := format('REVOKE %I FROM %s', dbms_aqadm._system_role(privilege), dbms_aqadm._one_role(grantee));
 	grantor name;
 BEGIN
-	-- whoever granted it; from PostgreSQL 16 on a plain REVOKE takes back one's own grant only
+	-- revoke it for each grantor: from PostgreSQL 16 on, REVOKE alone revokes only the current role's grant
 	FOR grantor IN SELECT r.rolname FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.grantor
 			WHERE m.roleid = dbms_aqadm._system_role(privilege)::regrole AND m.member = dbms_aqadm._role(grantee) LOOP
 		EXECUTE format('%s GRANTED BY %I', command, grantor);
@@ -580,8 +578,7 @@ COMMENT ON PROCEDURE dbms_aqadm.revoke_system_privilege(text, text) IS
 
 -- Purging
 
--- A condition speaks of the columns of the view aq$...; the messages it finds are
--- purged by their ids.
+-- A condition refers to the columns of the view aq$...; the messages that it finds are purged by their ids.
 CREATE PROCEDURE dbms_aqadm.purge_queue_table(queue_table text, purge_condition text,
 	purge_options dbms_aqadm.aq$_purge_options_t)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
@@ -705,5 +702,5 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.migrate_queue_table(text, text) IS 'Accepted: queue tables have one format';
 
--- Creating queues is not for everybody.
+-- Only some roles may create queues.
 GRANT EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table TO aq_administrator_role;

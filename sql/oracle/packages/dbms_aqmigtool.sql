@@ -1,4 +1,4 @@
--- Package dbms_aqmigtool: from queue tables to sharded queues, on aq.convert_queue.
+-- Package dbms_aqmigtool: migration from queue tables to sharded queues, with aq.convert_queue.
 
 CREATE FUNCTION dbms_aqmigtool.automatic() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
 COMMENT ON FUNCTION dbms_aqmigtool.automatic() IS 'mig_mode: the migration ends by itself';

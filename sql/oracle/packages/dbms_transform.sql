@@ -1,6 +1,5 @@
--- Package dbms_transform.  A transformation is a function of one argument: what
--- create_transformation makes, or any other.  It is made with the rights and the
--- search_path of its creator, who may grant EXECUTE on it like on any function.
+-- Package dbms_transform. A transformation is a function of one argument: one that create_transformation makes, or any other. create_transformation
+-- makes it with its creator's privileges and search_path; the creator can grant EXECUTE on it as on any function.
 
 CREATE FUNCTION sys._transformation(name text, from_type regtype, OUT call text, OUT source regtype, OUT target regtype,
 	OUT definer boolean, OUT function oid)
@@ -24,8 +23,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION sys._transformation(text, regtype) IS 'Internal: the function behind a transformation''s name';
 
--- A subscriber's transformation is chosen by a role that manages the queue and runs in the consumers' sessions: not with their rights, nor
--- with those of a function that the choosing role may not execute.
+-- A subscriber's transformation is chosen by a role that manages the queue, and runs in the consumers' sessions. It must not run with their
+-- privileges, nor with those of a function that the choosing role may not execute.
 CREATE FUNCTION sys._check_subscriber_transformation(native text, name text, chosen_by oid) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
@@ -67,7 +66,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION sys._raise_in_transformation(text, text, text) IS 'Internal: an error of a transformation as Oracle''s number';
 
--- The time of a transformation is that from the evaluation of the second argument to that of the third.
+-- The time of a transformation is measured from the evaluation of the second argument to that of the third.
 CREATE FUNCTION sys._transform_begin() RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_counters_transform_begin';
 COMMENT ON FUNCTION sys._transform_begin() IS 'Internal: the clock when a transformation begins, nanoseconds; 0 while pgaq.timed_statistics is off';
@@ -140,7 +139,7 @@ CREATE FUNCTION sys._transform(function oid, payload "any", as_type anyelement) 
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_packages_transform';
 COMMENT ON FUNCTION sys._transform(oid, "any", anyelement) IS 'Internal: apply the transformation of a subscriber in a restricted operation';
 
--- The comment of a transformation's function holds what it was made of, as it was given.
+-- The comment of a transformation's function contains the arguments with which it was created.
 CREATE FUNCTION sys._make_transformation(schema_name text, name text, from_type regtype, to_type regtype, parts jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
@@ -216,7 +215,7 @@ BEGIN
 	END IF;
 	PERFORM sys._make_transformation(of_schema, sys._fold(name), source, target,
 		jsonb_strip_nulls(jsonb_build_object('0', nullif(transformation, ''))));
-	-- it runs with its creator's rights; to replace it keeps what is granted
+	-- it runs with its creator's privileges; CREATE OR REPLACE keeps the granted ones
 	EXECUTE format('REVOKE EXECUTE ON FUNCTION %I.%I(%s) FROM PUBLIC', of_schema, sys._fold(name), source);
 END $$;
 COMMENT ON PROCEDURE dbms_transform.create_transformation(text, text, text, text, text, text, text) IS

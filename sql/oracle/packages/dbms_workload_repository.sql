@@ -1,5 +1,5 @@
--- Package dbms_workload_repository: snapshots, baselines and reports as Oracle's programs call them.  Nothing commits behind the caller's back:
--- take snapshots in transactions of their own.  Members of pg_monitor take snapshots and read reports; the rest is for the administrator.
+-- Package dbms_workload_repository: snapshots, baselines and reports with Oracle's interface. No subprogram commits: take snapshots in separate
+-- transactions. Members of pg_monitor can take snapshots and read reports; the rest is for the administrator.
 
 CREATE FUNCTION dbms_workload_repository._dbid(dbid bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

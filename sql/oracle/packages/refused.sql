@@ -1,4 +1,4 @@
--- Oracle's subprograms that pgaq does not have: they exist, so that a program learns it by ORA-24205 and not by a name that is not found.
+-- Oracle's subprograms that pgaq does not support: they exist so that a program gets ORA-24205 instead of an undefined name.
 
 CREATE FUNCTION sys._refuse(subprogram text, what text, hint text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$

@@ -1,10 +1,9 @@
--- Oracle's packages: their schemas, types, roles and tables.  Created once;
--- changed by upgrade scripts only.
+-- Oracle's packages: their schemas, types, roles and tables. Created once; changed only by upgrade scripts.
 
--- What others have made in schema public is not meant by anything in here.
+-- Names are not resolved in schema public, in which other roles may have created objects.
 SET LOCAL search_path TO pg_catalog, pg_temp;
 
--- A schema of the same name may hold anything: it is neither taken nor dropped.
+-- An existing schema of the same name is neither used nor dropped, because it may contain anything.
 DO $$
 DECLARE
 	taken name := (SELECT n.nspname FROM pg_namespace n WHERE n.nspname IN ('sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool', 'dbms_shared_pool', 'dbms_workload_repository',
@@ -34,8 +33,7 @@ CREATE SCHEMA dbms_workload_repository;
 COMMENT ON SCHEMA dbms_workload_repository IS 'Advanced Queuing: Oracle''s package of snapshots and reports';
 GRANT USAGE ON SCHEMA dbms_workload_repository, dbms_aq, dbms_aqadm, dbms_aqmigtool, dbms_transform, dbms_shared_pool TO PUBLIC;
 
--- Roles belong to the whole server: they may be there already, and stay when
--- the extension is dropped.
+-- Roles belong to the whole cluster: they may exist already, and remain when the extension is dropped.
 DO $$
 DECLARE
 	role name;
@@ -207,7 +205,7 @@ COMMENT ON COLUMN dbms_aqadm.queue_props_t.retention_time IS 'seconds that consu
 COMMENT ON COLUMN dbms_aqadm.queue_props_t.sort_list IS 'accepted; the order is by priority and session';
 COMMENT ON COLUMN dbms_aqadm.queue_props_t.cache_hint IS 'accepted; the message cache decides itself';
 
--- What the packages hand from one function to another.
+-- Types that the functions of the packages pass to each other.
 
 CREATE TYPE dbms_aq._put_t AS (queue text, priority integer, delay interval, expiration interval, correlation text,
 	recipients text[], sender text, exception_queue text, properties jsonb, relative_msgid uuid, deviation text, transformation text,

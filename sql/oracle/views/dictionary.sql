@@ -1,9 +1,8 @@
--- Oracle's dictionary views.  Names are spelt as Oracle spells them (aq_internal.oracle_case); OWNER is the schema in
--- the name.  DBA_ views show all queues and are for administrators; ALL_ views those that the current role may
--- use, USER_ views those that it owns.
+-- Oracle's dictionary views. Names are spelled as in Oracle (aq_internal.oracle_case); OWNER is the schema in the name. DBA_ views show all queues
+-- and are for administrators; ALL_ views show those that the current role may use, USER_ views those that it owns.
 
--- A helper of the installation, dropped by made.sql: the rows of a DBA_ view that a role may see, under another name. All its columns, but for those of the
--- list, with their comments.
+-- A helper of the installation, dropped by made.sql. It creates a view, under another name, of the rows of a DBA_ view that a role may see, with all
+-- columns and their comments, except the columns in the list.
 CREATE PROCEDURE sys._make_variant(name text, of_view text, comment text, condition text, without text DEFAULT '')
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $make$
 DECLARE

@@ -1,7 +1,8 @@
--- Oracle's views of the history: what snapshots hold, unfolded.  Keyed by snap_id, dbid, instance_number (always 1).
+-- Oracle's views of the history: the contents of snapshots as rows. Keys are snap_id, dbid, instance_number (always 1).
 
--- A helper of this file, dropped at its end: a view on a source of figures (aq_internal.sources).  A line per column: "name type | meaning",
--- "name type = field | meaning" when the source calls it otherwise, "name expression = over r.fields | meaning"; "field type" declares a field only.
+-- A helper of this file, dropped at its end. It creates a view on a source of figures (aq_internal.sources) from one line per column: "name type |
+-- meaning", "name type = field | meaning" if the field has another name, "name expression = over r.fields | meaning"; "field type" only declares a
+-- field.
 CREATE PROCEDURE sys._make_history(name text, source text, comment text, columns text, condition text DEFAULT '')
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $make$
 DECLARE

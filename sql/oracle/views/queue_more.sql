@@ -1,4 +1,4 @@
--- More of Oracle's views on queues: shards, senders, the message cache, what subscribers have before them.
+-- More of Oracle's views on queues: shards, senders, the message cache, backlogs of subscribers.
 
 CREATE VIEW sys.dba_queue_shards AS
 SELECT
@@ -77,7 +77,7 @@ GRANT SELECT ON sys.v$aq_message_cache_stat TO pg_monitor, aq_administrator_role
 
 CREATE VIEW sys.v$aq_message_cache_advice AS
 WITH u AS (
-	-- all frames as large as they are on average; while there is none, as a full one of a single consumer
+	-- assumes that all frames have the average size; if there are none, that of a full frame of a single consumer
 	SELECT x.*, coalesce(x.frame_bytes / nullif(x.frames, 0)::numeric, 532480) / 1048576 AS each,
 		trim_scale(c.total_bytes / 1048576.0) AS megabytes, x.most_used_bytes / 1048576.0 AS most_used,
 		extract(epoch FROM clock_timestamp() - x.since)::numeric / 60 AS minutes

@@ -1,5 +1,5 @@
--- Oracle's performance views on queues.  A counter is real or null, never invented; counters begin when the server
--- starts.  They show the queues that the current role may use.
+-- Oracle's performance views on queues. A counter is exact or null, never estimated; counters begin when the server starts. The views show the queues
+-- that the current role may use.
 
 CREATE VIEW sys.v$aq AS
 SELECT
@@ -44,7 +44,7 @@ SELECT
 	m.oldest_msgid, m.oldest_msg_enqtm, NULL::integer AS con_id
 FROM aq.queues q CROSS JOIN LATERAL aq_internal.queue_counters(q.queue_name) c CROSS JOIN LATERAL aq_internal.queue_traffic(q.queue_name) n
 	LEFT JOIN aq.queue_tables t ON t.queue_table = q.queue_table
-	-- the planner leaves this join out when none of its columns is asked for
+	-- the planner removes this join if none of its columns is used
 	LEFT JOIN LATERAL (SELECT (array_agg(a.msgid ORDER BY a.enqueue_time, a.msgid))[1] AS oldest_msgid, min(a.enqueue_time) AS oldest_msg_enqtm,
 			extract(epoch FROM avg(clock_timestamp() - a.enqueue_time))::bigint AS age
 		FROM (SELECT DISTINCT x.msgid, x.enqueue_time FROM aq.messages x

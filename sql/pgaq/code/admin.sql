@@ -1,4 +1,4 @@
--- Creating, changing and dropping queues, subscribers and rights.
+-- Creating, changing and dropping queues, subscribers and privileges.
 
 CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'jsonb',
 	multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL,

@@ -1,6 +1,5 @@
 -- aq.dequeue, aq.dequeue_full and aq.browse.
--- A polymorphic result needs its model argument: as_type, a null of the payload's
--- type; without it the payload is jsonb.
+-- A polymorphic result requires an argument that determines it: as_type, a null of the payload's type; without it the payload is jsonb.
 
 CREATE FUNCTION aq.dequeue(queue_name text,
 	consumer text DEFAULT NULL,

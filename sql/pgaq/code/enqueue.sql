@@ -1,6 +1,5 @@
 -- aq.enqueue and aq.enqueue_array.
--- text payloads go through the input function of the queue's payload type, so
--- that plain literals and the untyped parameters of drivers work.
+-- Text payloads are converted by the input function of the queue's payload type, so that plain literals and untyped parameters of drivers work.
 
 CREATE FUNCTION aq.enqueue(queue_name text, payload text,
 	priority integer DEFAULT NULL,
@@ -70,7 +69,7 @@ RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enque
 COMMENT ON FUNCTION aq.enqueue(text, anyelement, integer, interval, interval, text, text[], text, text, jsonb, uuid, text, text, text) IS
 'Enqueue one message, payload of the queue''s payload type, or json where that is jsonb; returns its id, or null when no subscriber of a topic wants it. priority 0 to 9, smaller first (null: 1); delay until the message is ready (negative: none); expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost in a crash); producer: a name by which messages keep their order over sessions (null: each session keeps its own); a transaction waits until the one before it with the same name in the queue has ended. Errors AQ001, AQ006, AQ008, AQ010, AQ012, AQ020 to AQ022, AQ028, AQ030, AQ036, AQ039 to AQ041, AQ075, AQ076, AQ115, AQ117, AQ118';
 
--- One function for arrays of all types: an untyped parameter is text[] then, which drivers fill with a list.
+-- One function for arrays of all types: then an untyped parameter is text[], for which drivers accept a list.
 CREATE FUNCTION aq.enqueue_array(queue_name text, payloads anycompatiblearray,
 	priority integer DEFAULT NULL,
 	delay interval DEFAULT NULL,

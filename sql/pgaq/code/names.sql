@@ -1,4 +1,4 @@
--- What the packages need of C: names, errors, and agents.
+-- C functions for the packages: names, errors, and agents.
 
 CREATE FUNCTION aq.raise_error("sqlstate" text, message text, hint text DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_errors_raise';
@@ -29,8 +29,8 @@ LANGUAGE c STRICT IMMUTABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_spli
 COMMENT ON FUNCTION aq_internal.split_name(text) IS
 'Internal: [schema.]name as schema (null if none) and name, lower case unless quoted; null if malformed';
 
--- Functions of the packages resolve operators and functions in pg_catalog, and the names that they are given by the caller's search_path. Their
--- own is "pg_catalog, pg_catalog, pg_temp", by which src/queue/catalog/names.c knows them.
+-- Functions of the packages resolve operators and functions in pg_catalog, and names passed by the caller in the caller's search_path. They have
+-- search_path "pg_catalog, pg_catalog, pg_temp", by which src/queue/catalog/caller_path.c recognizes them.
 CREATE FUNCTION aq_internal.callers_path() RETURNS text
 LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_caller_path_view';
 COMMENT ON FUNCTION aq_internal.callers_path() IS 'Internal: search_path of the caller of a package';

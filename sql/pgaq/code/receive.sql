@@ -1,4 +1,4 @@
--- Waiting and taking in one call.
+-- Waits for messages and dequeues them in one call.
 
 CREATE PROCEDURE aq.receive(queue_name text,
 	consumer text DEFAULT NULL,

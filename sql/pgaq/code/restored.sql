@@ -1,4 +1,4 @@
--- Rows of queues that come with a restore: the worker is told.
+-- Notifies the worker of rows of queues that a restore has inserted.
 
 CREATE FUNCTION aq_internal.queues_restored() RETURNS trigger LANGUAGE c PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_restored_trigger';
 COMMENT ON FUNCTION aq_internal.queues_restored() IS 'Internal: queues were restored from a dump';

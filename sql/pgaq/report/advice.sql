@@ -1,5 +1,5 @@
--- Advice: rules over the figures of a report.  Each says what to change and why, with the figures it rests on; each asks for a share of
--- DB time or of the messages that a healthy system does not have, and for enough of it to matter.
+-- Advice: rules over the figures of a report. Each says what to change and why, with the figures on which it is based. A rule applies if a share of
+-- DB time or of the messages is higher than in a healthy system, and large enough to matter.
 
 CREATE FUNCTION aq_internal.advise(rule text, severity text, title text, why text, what text, figures jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN jsonb_build_object('rule', rule, 'severity', severity, 'title', title, 'why', why, 'do', what,
@@ -10,7 +10,7 @@ CREATE FUNCTION aq_internal.severity(share numeric) RETURNS text LANGUAGE sql IM
 RETURN CASE WHEN share >= 30 THEN 'high' WHEN share >= 10 THEN 'medium' ELSE 'low' END;
 COMMENT ON FUNCTION aq_internal.severity(numeric) IS 'Internal: severity of a percentage';
 
--- Wait of users' sessions for events that match: share of DB time in percent, and sessions that waited on average.
+-- Waits of users' sessions for matching events: share of DB time in percent, and average number of waiting sessions.
 CREATE FUNCTION aq_internal.waited(s aq_internal.span, events text, OUT waits numeric, OUT seconds numeric, OUT share numeric, OUT active numeric)
 LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT sum(f.waits), sum(f.seconds), aq_internal.ratio(sum(f.seconds), (s).db_time, 100), aq_internal.ratio(sum(f.seconds), (s).elapsed)
@@ -83,7 +83,7 @@ CREATE FUNCTION aq_internal.advice_message_cache(s aq_internal.span) RETURNS SET
 $$;
 COMMENT ON FUNCTION aq_internal.advice_message_cache(aq_internal.span) IS 'Internal: rule of the report';
 
--- More than two partitions behind, while others of the topic are not, and not catching up.
+-- Consumers that are more than two partitions behind, while others of the topic are not, and that do not catch up.
 CREATE FUNCTION aq_internal.advice_slow_subscriber(s aq_internal.span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq_internal.advise('slow_subscriber', CASE WHEN c.dequeued = 0 THEN 'high' ELSE 'medium' END, format('Subscriber %s holds back topic %s', c.consumer, c.queue_name),
 		format('It is %s messages behind%s, others of the topic at most %s. A partition is reused only when all its subscribers have finished it.', c.lag,
@@ -140,7 +140,7 @@ CREATE FUNCTION aq_internal.advice_flow_control(s aq_internal.span) RETURNS SETO
 $$;
 COMMENT ON FUNCTION aq_internal.advice_flow_control(aq_internal.span) IS 'Internal: rule of the report';
 
--- A database that has waited for its worker for a while, or whose worker ends with an error.
+-- Databases that have waited for their worker for some time, or whose worker ends with an error.
 CREATE FUNCTION aq_internal.advice_worker(s aq_internal.span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq_internal.advise('worker', 'high', format('Database %s has no background worker', w.database),
 		CASE w.state WHEN 'waiting' THEN format('All background worker slots are in use, and it has waited for one for %s s. Until it gets one, delays, expirations and prepared transactions wait there.', round(w.seconds))

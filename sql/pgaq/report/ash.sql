@@ -1,17 +1,17 @@
--- Samples of active sessions: their sections in the report between two snapshots, and a report of their own.
+-- Samples of active sessions: their sections in the report between two snapshots, and a separate report.
 
 CREATE TYPE aq_internal.sample AS (sample_time timestamptz, foreground boolean, sid integer, pid integer, event text, wait_class text,
 	p1text text, p1 bigint, p2text text, p2 bigint, p3text text, p3 bigint, sql_id text, username text, program text, action text, queue_name text,
 	operation text, blocker integer, seconds numeric);
 COMMENT ON TYPE aq_internal.sample IS 'Internal: a sample of an active session, and the time it stands for';
 
--- The ring has all samples from here on; null: it has none, or they are of another database.
+-- The ring has all samples from this time on; null: it has none, or they belong to another database.
 CREATE FUNCTION aq_internal.samples_begin(database_id bigint) RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL UNSAFE
 RETURN (SELECT CASE WHEN i.rows_written <= i.rows_max THEN i.started ELSE (SELECT min(h.sample_time) FROM aq.session_history h) END
 	FROM aq.session_sampler i WHERE database_id = aq_internal.dbid());
 COMMENT ON FUNCTION aq_internal.samples_begin(bigint) IS 'Internal: time of the oldest sample in memory';
 
--- From memory; what is older than that from disk, where one sample in ten is kept and stands for ten.
+-- Samples from memory; older ones from disk, where one sample in ten is saved and counts for ten.
 CREATE FUNCTION aq_internal.samples(database_id bigint, begin_time timestamptz, end_time timestamptz) RETURNS aq_internal.sample[]
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -34,7 +34,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq_internal.samples(bigint, timestamptz, timestamptz) IS 'Internal: samples of active sessions between two times';
 
--- The most frequent values of something: a section for each question.
+-- The most frequent values of an expression, as a section.
 CREATE FUNCTION aq_internal.ash_top(samples aq_internal.sample[], elapsed numeric, id text, title text, columns text[], question text, notes text[] DEFAULT '{}') RETURNS jsonb
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -49,7 +49,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq_internal.ash_top(aq_internal.sample[], numeric, text, text, text[], text, text[]) IS 'Internal: section of a report on samples';
 
--- % Event: time of the samples of the event of all; % Activity: of this triple.  Both of all active samples.
+-- % Event: share of the event in the time of all active samples; % Activity: share of this triple.
 CREATE FUNCTION aq_internal.ash_parameters(samples aq_internal.sample[]) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (
 	WITH x AS (SELECT *, concat_ws(', ', '"' || p1 || '"', '"' || p2 || '"', '"' || p3 || '"') AS triple FROM unnest(samples)),
@@ -113,7 +113,7 @@ RETURN (SELECT CASE WHEN (s).later ? 'sampled_event' THEN aq_internal.section('s
 	FROM aq_internal.growths(s, 'sampled_event') g, jsonb_to_record(g) w(event text, session_type text, samples numeric, time_waited_micro numeric, wait_class text) WHERE w.samples > 0);
 COMMENT ON FUNCTION aq_internal.report_server_waits(aq_internal.span) IS 'Internal: section of the report';
 
--- What a reader has to know who wonders why there is nothing, or less than expected.
+-- Notes that explain missing samples.
 CREATE FUNCTION aq_internal.samples_note(database_id bigint, begin_time timestamptz, end_time timestamptz) RETURNS jsonb LANGUAGE sql VOLATILE PARALLEL UNSAFE
 RETURN (
 	WITH h AS (SELECT aq_internal.samples_begin(database_id) AS memory, (SELECT min(d.sample_time) FROM aq.stored_session_history d WHERE d.dbid = database_id) AS disk)

@@ -1,16 +1,16 @@
 -- The report between two snapshots.
 
--- What happened over the snapshots in between: time by wait class, and messages.
+-- The course over the snapshots in between: time by wait class, and messages.
 CREATE FUNCTION aq_internal.report_activity(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (
 	WITH p AS (
 		SELECT h.snap_id, h.end_interval_time AS at, lag(h.snap_id) OVER w AS before,
-			-- the first one begins with the restart if the span does
+			-- the first interval begins with the restart if the span does
 			extract(epoch FROM h.end_interval_time - coalesce(lag(h.end_interval_time) OVER w, CASE WHEN (s).begin_snap IS NULL THEN (s).begin_time END)) AS seconds
 		FROM aq_internal.snapshot h WHERE h.dbid = (s).dbid AND h.snap_id BETWEEN coalesce((s).begin_snap, (s).end_snap) AND (s).end_snap
 			AND h.startup_time = (SELECT o.startup_time FROM aq_internal.snapshot o WHERE o.dbid = (s).dbid AND o.snap_id = (s).end_snap)
 		WINDOW w AS (ORDER BY h.snap_id)),
-	-- DB time becomes what is left of it
+	-- DB time becomes its remainder
 	a AS (
 		SELECT p.snap_id, p.at, p.seconds, f.class, sum(f.time_us) / 1000000 AS value FROM p, LATERAL (
 			SELECT coalesce(g ->> 'wait_class', g ->> 'stat_name') AS class, coalesce(g ->> 'time_waited_micro_fg', g ->> 'value')::numeric AS time_us

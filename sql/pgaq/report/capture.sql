@@ -1,10 +1,10 @@
--- Figures: where they come from, what they are at a moment, and how much they have grown between two.
+-- Figures: their sources, their values at one moment, and their growth between two.
 --
--- A capture is one jsonb: for each source an array of rows.  Snapshots store captures, reports compare two of them; so a report works between
--- two snapshots as between a mark and now.
+-- A capture is one jsonb: for each source an array of rows. Snapshots store captures, reports compare two of them; so a report works between two
+-- snapshots in the same way as between a mark and now.
 
--- The sources.  Nothing but views is read.  A source that needs an extension that is not there has no rows.
--- keys: what a row is known by; counters: columns that only grow while the server runs.  The others are what they are at the moment.
+-- The sources. Only views are read. A source that needs a missing extension has no rows.
+-- keys: columns that identify a row; counters: columns that only grow while the server runs. The other columns are current values.
 CREATE FUNCTION aq_internal.sources() RETURNS TABLE (source text, needs text, keys text[], counters text[], query text)
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_temp AS $$
 VALUES
@@ -114,12 +114,12 @@ RETURN (SELECT hashint8extended(system_identifier, (SELECT oid FROM pg_database 
 	FROM pg_control_system());
 COMMENT ON FUNCTION aq_internal.dbid() IS 'Internal: number of this database of this server, as long as both last; a copy by physical backup has the same';
 
--- Not pg_postmaster_start_time(): after a crash of a session shared memory begins anew, and the postmaster goes on.
+-- Not pg_postmaster_start_time(): after a crash of a session, shared memory is reinitialized while the postmaster keeps running.
 CREATE FUNCTION aq_internal.startup_time() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL UNSAFE
 RETURN coalesce((SELECT max(backend_start) FROM pg_stat_activity WHERE backend_type = 'checkpointer'), pg_postmaster_start_time());
 COMMENT ON FUNCTION aq_internal.startup_time() IS 'Internal: when the counters in shared memory were zero';
 
--- A restored or upgraded database has another number; until somebody gives it settings of its own, those that came with its history hold.
+-- A restored or upgraded database has another id; until its settings are changed, those restored with its history apply.
 CREATE FUNCTION aq_internal.snapshot_settings(OUT dbid bigint, OUT snap_interval interval, OUT retention interval, OUT topnsql integer)
 LANGUAGE sql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -137,7 +137,7 @@ RETURN CASE
 		JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = needs) END;
 COMMENT ON FUNCTION aq_internal.source_query(text, text) IS 'Internal: query of a source; null: what it needs is not there';
 
--- A source that cannot be read costs its own figures, never the capture: e.g. queues, when there is no place for one in the object cache, or
+-- A source that cannot be read loses its own figures, but does not make the capture fail: for example queues, if the object cache is full, or
 -- pg_stat_statements without its library.
 CREATE FUNCTION aq_internal.capture(sources text[] DEFAULT NULL) RETURNS jsonb
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -147,14 +147,14 @@ DECLARE
 	done jsonb := '{}';
 	errors jsonb := '[]';
 BEGIN
-	-- the server's own statistics of this moment, not of the transaction's first look
+	-- the server's current statistics, not those cached by the transaction
 	PERFORM pg_stat_clear_snapshot();
 	FOR s IN SELECT f.source, aq_internal.source_query(f.needs, f.query) AS query FROM aq_internal.sources() f
 		WHERE sources IS NULL OR f.source = ANY (sources) LOOP
 		CONTINUE WHEN s.query IS NULL;
 		BEGIN
 			EXECUTE format('SELECT jsonb_agg(x) FROM (%s) x', s.query) INTO data;
-			-- a query may give its rows as one column "line"
+			-- a query may return its rows as one column "line"
 			IF data #> '{0,line}' IS NOT NULL THEN
 				SELECT jsonb_agg(r -> 'line') INTO data FROM jsonb_array_elements(data) r;
 			END IF;
@@ -167,8 +167,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq_internal.capture(text[]) IS 'Internal: figures of all sources at this moment';
 
--- The rows of a source as they are later, their counters replaced by what these have grown by.  A counter that is smaller has begun at zero in
--- between; so it has grown by what it is.  (Written out, as this runs for thousands of rows; a source has three keys at most.)
+-- The later rows of a source, with counters replaced by their growth. A counter that is smaller than before was reset to zero in between, so its
+-- growth is its value. (Written without a loop over keys, because it runs for thousands of rows; a source has at most three keys.)
 CREATE FUNCTION aq_internal.growths(source text, earlier jsonb, later jsonb) RETURNS SETOF jsonb
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -15,7 +15,7 @@ LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS 
 $$;
 COMMENT ON FUNCTION aq_internal.html(text) IS 'Internal: text as it may stand in HTML, also in an attribute';
 
--- Room for a word of n letters, in SVG units, at the size of the labels.
+-- The width of a text of n letters, in SVG units, at the size of the labels.
 CREATE FUNCTION aq_internal.chart_width(word text) RETURNS numeric
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$ SELECT ceil(7 * coalesce(length(word), 0)) $$;
 COMMENT ON FUNCTION aq_internal.chart_width(text) IS 'Internal: width of a label';
@@ -52,13 +52,13 @@ LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS 
 		WHEN series IN ('Idle', 'PostgreSQL, not timed') THEN 9
 		WHEN series IN ('Scheduler', 'Administrative') THEN 10
 		WHEN series = 'Queueing' THEN 11
-		-- what is no wait class begins with the colours that are far apart
+		-- series that are not wait classes first use colours that differ clearly
 		ELSE (ARRAY[1, 3, 0, 4, 10, 11, 6, 7, 5, 2, 8, 9])[1 + (place - 1) % 12]
 	END
 $$;
 COMMENT ON FUNCTION aq_internal.chart_color(text, bigint) IS 'Internal: class of the colour of a series';
 
--- Numbers of the chart as rows: place of x, place of the series, value and what is stacked below it.
+-- The values of the chart as rows: index of x, index of the series, value, and sum of the values stacked below it.
 CREATE FUNCTION aq_internal.chart_points(chart jsonb)
 RETURNS TABLE (x bigint, label text, s bigint, series text, value numeric, below numeric)
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -99,7 +99,7 @@ BEGIN
 			width, y, y, y + 4, aq_internal.chart_number(g)), '' ORDER BY g)
 		INTO svg FROM (SELECT g, round(height - g / maximum * height, 1) AS y FROM generate_series(0, maximum, step) g) grid;
 
-	-- x axis: as many labels as there is room for, the outer ones moved inwards where they are long
+	-- x axis: as many labels as fit; long outer ones are moved inwards
 	SELECT ceil(n * (max(aq_internal.chart_width(label)) + 14) / width) INTO every FROM aq_internal.chart_points(chart);
 	svg := svg || coalesce((SELECT string_agg(format('<text class="x" x="%s" y="%s">%s</text>',
 			round(greatest(aq_internal.chart_width(label) / 2 - left_margin, least(width + right_margin - aq_internal.chart_width(label) / 2,
@@ -121,7 +121,7 @@ BEGIN
 					string_agg(format('%s,%s', round((x - 1) * band, 1), round(height - below / maximum * height, 1)), ' ' ORDER BY x DESC) AS lower
 				FROM aq_internal.chart_points(chart) GROUP BY s, series) edge), '');
 	ELSE
-		-- a null ends a line: what follows is another one, a dot when it is a single value
+		-- a null ends a line; a single value between nulls is drawn as a dot
 		svg := svg || coalesce((SELECT string_agg(CASE WHEN length > 1 THEN format('<polyline class="%s" points="%s"/>', color, points)
 				ELSE format('<circle class="%s" cx="%s" cy="%s" r="2.5"/>', color, split_part(points, ',', 1), split_part(points, ',', 2)) END, '' ORDER BY s)
 			FROM (SELECT s, aq_internal.chart_color(series, s) AS color, count(*) AS length,
@@ -131,7 +131,7 @@ BEGIN
 	END IF;
 
 	IF NOT columns THEN
-		-- what a pointer that rests on the chart is told: all series at that place
+		-- the tooltip: values of all series at this position
 		svg := svg || coalesce((SELECT string_agg(format('<rect class="hover" x="%s" y="0" width="%s" height="%s"><title>%s</title></rect>',
 				round((x - 1.5) * band, 1), round(band, 1), height, told), '' ORDER BY x)
 			FROM (SELECT x, aq_internal.html(min(label)) || string_agg(format(E'\n%s: %s%s', aq_internal.html(series), coalesce(aq_internal.chart_number(value), '-'), aq_internal.html(unit)), '' ORDER BY s) AS told

@@ -1,7 +1,7 @@
--- Two intervals compared: the sections of two reports side by side, as rates, because intervals differ in length.
+-- Comparison of two intervals: the sections of two reports side by side, as rates, because intervals differ in length.
 
--- A section of two reports: rows that have the same keys, and for each figure both and the difference.  A figure with a * is divided by the
--- seconds of its interval.
+-- A section of two reports: rows with the same keys, and for each figure both values and the difference. A figure with a * is divided by the seconds
+-- of its interval.
 CREATE FUNCTION aq_internal.diff_section(first jsonb, second jsonb, id text, keys text[], figures text[], seconds numeric[]) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -27,13 +27,13 @@ BEGIN
 	SELECT jsonb_agg(coalesce(b.key, a.key) || f.cells ORDER BY b.place NULLS LAST, a.place) INTO lines
 	FROM a FULL JOIN b ON a.key = b.key CROSS JOIN LATERAL (
 		SELECT jsonb_agg(v ORDER BY n, m) AS cells FROM generate_series(0, cardinality(figures) - 1) n,
-			-- what was not there had a rate and a share of time of 0, but no average; a section with rows of different units has all rows that are known
+			-- a missing row counts as rate 0 and share of time 0, but has no average; a section with rows of different units has all known rows
 			LATERAL (SELECT columns[cardinality(keys) + 3 * n + 1] ~ '^[^|]*\|[^|]+/s\||^(Avg Active|% DB time|% of DB Time) ' AS rate) r,
 			LATERAL (SELECT coalesce((a.figures_of ->> n)::numeric, CASE WHEN a.key IS NULL AND r.rate THEN 0 END) AS x,
 				coalesce((b.figures_of ->> n)::numeric, CASE WHEN b.key IS NULL AND r.rate THEN 0 END) AS y) p,
 			LATERAL unnest(ARRAY[p.x, p.y, aq_internal.ratio(p.y - p.x, p.x, 100)]) WITH ORDINALITY u(v, m)) f;
 	RETURN aq_internal.section(id, shape ->> 'title', columns, lines, ARRAY['Diff: of the second against the first; empty when the first is 0 or one of them is not known.'],
-		-- a unit that begins with a slash is of each row its own: such rows have no common scale
+		-- if units begin with a slash, each row has its own unit, so the rows have no common scale
 		CASE WHEN split_part(columns[cardinality(keys) + 1], '|', 2) NOT LIKE '/%' THEN aq_internal.chart_of('bar', rtrim(figures[1], '*'), keys[1], (SELECT jsonb_agg(l -> 0 ORDER BY n) FROM jsonb_array_elements(lines) WITH ORDINALITY u(l, n) WHERE n <= 10),
 			rtrim(figures[1], '*'), split_part(columns[cardinality(keys) + 1], '|', 2), jsonb_build_array(
 			jsonb_build_object('name', '1st', 'values', (SELECT jsonb_agg(round((l ->> cardinality(keys))::numeric, 3) ORDER BY n) FROM jsonb_array_elements(lines) WITH ORDINALITY u(l, n) WHERE n <= 10)),
@@ -65,7 +65,7 @@ RETURN (SELECT aq_internal.section('intervals', 'Intervals', ARRAY['Interval', '
 	FROM (VALUES ('1st', one), ('2nd', two)) v(name, i));
 COMMENT ON FUNCTION aq_internal.diff_intervals(aq_internal.span, aq_internal.span) IS 'Internal: section of the report';
 
--- What is the same of both stands once; what the section of intervals tells, there.
+-- Values that are equal are shown once, and those of the section of intervals only there.
 CREATE FUNCTION aq_internal.diff_header(one aq_internal.span, two aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (WITH h AS (SELECT name, place, n, h FROM (VALUES ('1st', aq_internal.header(one)), ('2nd', aq_internal.header(two))) v(name, header), jsonb_array_elements(header) WITH ORDINALITY u(h, n),
 			LATERAL array_position('{Database,DB Id,Instance,Release,Note}', h ->> 0) place WHERE place IS NOT NULL)

@@ -1,4 +1,4 @@
--- The report model drawn as one HTML page: no script, nothing fetched, light and dark, good on paper.
+-- The report model drawn as one HTML page: without scripts and external resources, with light and dark mode, printable.
 -- aq.report_text draws the same model as text.
 
 CREATE FUNCTION aq_internal.html_style() RETURNS text

@@ -1,5 +1,5 @@
--- How long snapshots are kept, and which under a name.
--- Security definer: the tables of the history are open to no role.  Superusers grant EXECUTE.
+-- Retention of snapshots, and baselines.
+-- Security definer, because no role has privileges on the tables of the history. Superusers grant EXECUTE.
 
 CREATE FUNCTION aq_internal.known_dbid(dbid bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

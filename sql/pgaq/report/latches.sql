@@ -1,4 +1,4 @@
--- Sections of the report: latches, mutexes, caches of objects and of the dictionary.
+-- Sections of the report: latches, mutexes, object cache and dictionary cache.
 
 CREATE FUNCTION aq_internal.report_latch_activity(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (SELECT aq_internal.section('latch_activity', 'Latch Activity',
@@ -63,7 +63,7 @@ RETURN (SELECT aq_internal.section('mutex_activity', 'Mutex Activity',
 	WHERE m.gets > 0);
 COMMENT ON FUNCTION aq_internal.report_mutex_activity(aq_internal.span) IS 'Internal: section of the report';
 
--- CPU spent in gets, which Oracle does not tell.
+-- CPU spent in gets, which Oracle does not show.
 CREATE FUNCTION aq_internal.report_spin_time(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (SELECT aq_internal.section('spin_time', 'Time in Latch/Mutex Spin',
 		ARRAY['Kind', 'Name', 'Spin Time|s|number|3', '% of DB CPU|%|percent|1', 'Spin Gets|gets|number|0', 'Avg Spin|us/miss|number|2'],
@@ -94,7 +94,7 @@ RETURN (SELECT aq_internal.section('library_cache', 'Library Cache Activity',
 	WHERE l.gets + l.pins > 0);
 COMMENT ON FUNCTION aq_internal.report_library_cache(aq_internal.span) IS 'Internal: section of the report';
 
--- Objects of the object cache, with their part of the sleeps.
+-- Objects of the object cache, with their share of the sleeps.
 CREATE FUNCTION aq_internal.object_growths(s aq_internal.span, OUT object text, OUT namespace text, OUT property text, OUT full_hash_value text, OUT hash_value bigint, OUT locks numeric, OUT pins numeric,
 	OUT gets numeric, OUT sleeps numeric, OUT loads numeric, OUT invalidations numeric, OUT part numeric)
 RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$

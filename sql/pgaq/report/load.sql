@@ -37,7 +37,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq_internal.report_load_profile(aq_internal.span) IS 'Internal: section of the report';
 
--- Waits of users' sessions, Idle left out, and the time on CPU.
+-- Waits of users' sessions, without class Idle, and the time on CPU.
 CREATE FUNCTION aq_internal.foreground(s aq_internal.span, OUT event text, OUT wait_class text, OUT waits numeric, OUT seconds numeric) RETURNS SETOF record
 LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_temp AS $$
 	SELECT g ->> 'event', g ->> 'wait_class', (g ->> 'total_waits_fg')::numeric, (g ->> 'time_waited_micro_fg')::numeric / 1000000
@@ -48,7 +48,7 @@ LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_tem
 $$;
 COMMENT ON FUNCTION aq_internal.foreground(aq_internal.span) IS 'Internal: waits of users'' sessions over a span, and their time on CPU';
 
--- The same with what is left of DB time: waits that PostgreSQL does not time, and waiting for a processor.
+-- The same with the remainder of DB time: waits that PostgreSQL does not time, and waiting for a processor.
 CREATE FUNCTION aq_internal.db_time_parts(s aq_internal.span, OUT event text, OUT wait_class text, OUT waits numeric, OUT seconds numeric) RETURNS SETOF record
 LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_temp AS $$
 	SELECT f.event, f.wait_class, f.waits, f.seconds FROM aq_internal.foreground(s) f
@@ -98,7 +98,7 @@ RETURN (SELECT aq_internal.section('background_events', 'Background Wait Events'
 	WHERE waits > 0);
 COMMENT ON FUNCTION aq_internal.report_background(aq_internal.span) IS 'Internal: section of the report';
 
--- Buckets of the histogram as the report shows them; the views have one for each power of two.
+-- Histogram buckets of the report; the views have one for each power of two.
 CREATE FUNCTION aq_internal.bucket(micros numeric) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN CASE WHEN micros <= 1 THEN 1 WHEN micros <= 16 THEN 2 WHEN micros <= 128 THEN 3 WHEN micros <= 1024 THEN 4 WHEN micros <= 8192 THEN 5
 	WHEN micros <= 65536 THEN 6 WHEN micros <= 1048576 THEN 7 ELSE 8 END;
@@ -135,7 +135,7 @@ RETURN (SELECT aq_internal.section('statistics', 'Instance Activity Statistics',
 	FROM jsonb_each_text((s).stats) t(key, word), CAST(word AS numeric) value);
 COMMENT ON FUNCTION aq_internal.report_statistics(aq_internal.span) IS 'Internal: section of the report';
 
--- From here to the end: the settings that matter, and which of them are not the default.
+-- From here to the end: the relevant settings, and which of them are not the default.
 CREATE FUNCTION aq_internal.report_parameters(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (SELECT aq_internal.section('parameters', 'Parameters', ARRAY['Name', 'Begin Value', 'End Value (if different)', 'Unit', 'Set In'],
 		jsonb_agg(jsonb_build_array(e ->> 'name', coalesce(b ->> 'setting', e ->> 'setting'), CASE WHEN e ->> 'setting' <> b ->> 'setting' THEN e ->> 'setting' END, e ->> 'unit', e ->> 'source')

@@ -1,4 +1,4 @@
--- The report model: one jsonb, made once, drawn as text or as a page.  What the sections share.
+-- The report model: one jsonb, which is drawn as text or as a page. Functions that the sections share.
 
 CREATE TYPE aq_internal.span AS (
 	dbid bigint,
@@ -16,7 +16,7 @@ CREATE TYPE aq_internal.span AS (
 	notes text[]);
 COMMENT ON TYPE aq_internal.span IS 'Internal: what a report is about: two captures, the time between them in seconds, and the figures that most sections need';
 
--- Part of a whole in percent, and the like: null instead of a division by zero.
+-- Percentages and other quotients: null instead of a division by zero.
 CREATE FUNCTION aq_internal.ratio(part numeric, whole numeric, factor numeric DEFAULT 1) RETURNS numeric
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN CASE WHEN whole > 0 THEN part * factor / whole END;
@@ -26,7 +26,7 @@ CREATE FUNCTION aq_internal.report_number(value numeric, digits integer) RETURNS
 RETURN to_char(value, 'FM999,999,999,999,999,999,990' || CASE WHEN digits > 0 THEN '.' || repeat('0', digits) ELSE '' END);
 COMMENT ON FUNCTION aq_internal.report_number(numeric, integer) IS 'Internal: a number as reports show it, with thousands separators';
 
--- What is drawn must be a report: a null, or a document of something else, would become an empty page.
+-- The argument must be a report: null or another document would be drawn as an empty page.
 CREATE FUNCTION aq_internal.report_checked(model jsonb) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -60,7 +60,7 @@ RETURN CASE WHEN jsonb_array_length(x_values) > 0 AND jsonb_array_length(series)
 	'x', jsonb_build_object('name', x_name, 'values', x_values), 'y', jsonb_build_object('name', y_name, 'unit', y_unit), 'series', series) END;
 COMMENT ON FUNCTION aq_internal.chart_of(text, text, text, jsonb, text, text, jsonb) IS 'Internal: data of a chart; null when there is nothing to draw';
 
--- Growths of a source between the ends of a span.
+-- The growth of a source between the ends of a span.
 CREATE FUNCTION aq_internal.growths(s aq_internal.span, source text) RETURNS SETOF jsonb LANGUAGE sql IMMUTABLE PARALLEL UNSAFE ROWS 100
 RETURN aq_internal.growths(source, (s).earlier, (s).later);
 COMMENT ON FUNCTION aq_internal.growths(aq_internal.span, text) IS 'Internal: rows of a source, with what its counters have grown by over a span';
@@ -73,7 +73,7 @@ CREATE FUNCTION aq_internal.time(s aq_internal.span, name text) RETURNS numeric 
 RETURN ((s).times ->> name)::numeric;
 COMMENT ON FUNCTION aq_internal.time(aq_internal.span, text) IS 'Internal: seconds that a line of the time model has grown by; null where it is not counted';
 
--- Completes a span whose ends are known.
+-- Completes a span that has its ends.
 CREATE FUNCTION aq_internal.span(s aq_internal.span) RETURNS aq_internal.span
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -97,8 +97,8 @@ RETURN (SELECT CASE
 	FROM aq_internal.snapshot h WHERE h.dbid = database_id);
 COMMENT ON FUNCTION aq_internal.snapshots_there(bigint, integer) IS 'Internal: hint on which snapshots there are';
 
--- The span between two snapshots.  Where the server was restarted in between it begins with the first snapshot after that; when the last
--- snapshot is the only one, with the restart itself, and then without what does not begin at zero there.
+-- The span between two snapshots. If the server was restarted in between, it begins with the first snapshot after the restart; if that is also the
+-- last one, with the restart itself, and then without figures that do not begin at zero there.
 CREATE FUNCTION aq_internal.span(database_id bigint, begin_snap integer, end_snap integer) RETURNS aq_internal.span
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- The response time report: two calls bracket an interval, or two snapshots do.  OraPub's rtpctx.
+-- The response time report, after OraPub's rtpctx, for an interval between two calls or two snapshots.
 
 CREATE FUNCTION aq_internal.rtpctx(s aq_internal.span, title text) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (

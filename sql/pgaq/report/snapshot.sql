@@ -1,8 +1,8 @@
--- Taking and keeping snapshots; the worker does it, and aq.take_snapshot.
--- Security definer: the counters are open to pg_monitor only, and the tables of the history to nobody.
+-- Taking and purging snapshots, by the worker and by aq.take_snapshot.
+-- Security definer, because only pg_monitor can read the counters, and no role has privileges on the tables of the history.
 
--- All in the caller's transaction, so a crash leaves a whole snapshot or none.  The lock keeps snapshots apart: of two, the one with the
--- greater number was taken later.  It hinders nobody who reads.
+-- Everything is in the caller's transaction, so a crash leaves a complete snapshot or none. The lock serializes snapshots, so the one with the
+-- greater number was taken later. It does not block readers.
 CREATE FUNCTION aq_internal.take_snapshot(flag integer) RETURNS integer
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -66,8 +66,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq_internal.purge_snapshots() IS 'Internal: drop what is older than the retention and in no baseline';
 
--- The worker's turn: takes a snapshot if one is due, and says when the next one is.  The first is due an interval after
--- the first queue was made.
+-- Called by the worker: takes a snapshot if one is due, and returns when the next one is due. The first is due one interval after the creation of the
+-- first queue.
 CREATE FUNCTION aq_internal.snapshot_turn() RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -83,7 +83,7 @@ BEGIN
 	IF (due > clock_timestamp()) IS NOT FALSE THEN
 		RETURN coalesce(due, clock_timestamp() + settings.snap_interval);
 	END IF;
-	-- the worker waits for nobody's lock
+	-- the worker must not wait for locks
 	BEGIN
 		LOCK TABLE aq_internal.snapshot IN SHARE ROW EXCLUSIVE MODE NOWAIT;
 	EXCEPTION WHEN lock_not_available THEN

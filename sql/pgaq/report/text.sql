@@ -24,7 +24,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq_internal.text_wrap(text, integer, text) IS 'Internal: words in lines';
 
--- A table's lines: names, units, rules, rows.
+-- The lines of a table: names, units, rules, rows.
 CREATE FUNCTION aq_internal.text_table(section jsonb) RETURNS SETOF text
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- The history of active sessions on disk.  Created once; changed by upgrade scripts only.
+-- The history of active sessions on disk. Created once; changed only by upgrade scripts.
 
 CREATE TABLE aq_internal.active_session (
 	dbid bigint NOT NULL,

@@ -1,8 +1,8 @@
--- History: snapshots of the counters.  Created once; changed by upgrade scripts only.
+-- History: snapshots of the counters. Created once; changed only by upgrade scripts.
 --
 -- A snapshot is one row here and one row of aq_internal.snapshot_data for each source of figures (aq_internal.sources): an array of the source's rows.
--- So a snapshot is a few dozen compressed rows, a new figure needs no new table, and purging leaves next to nothing behind.
--- The view aq.snapshot_figures unfolds them.
+-- So a snapshot is a few dozen compressed rows, a new figure needs no new table, and purging causes little bloat.
+-- The view aq.snapshot_figures shows them as rows.
 
 CREATE SEQUENCE aq_internal.snapshot_id_seq AS integer;
 COMMENT ON SEQUENCE aq_internal.snapshot_id_seq IS 'Numbers of snapshots; never reused';
@@ -63,7 +63,7 @@ COMMENT ON COLUMN aq_internal.snapshot_baseline.end_snap_id IS 'last snapshot';
 COMMENT ON COLUMN aq_internal.snapshot_baseline.creation_time IS 'when it was created';
 COMMENT ON COLUMN aq_internal.snapshot_baseline.expiration IS 'days after which it is dropped; null: it is kept';
 
--- No row: aq_internal.snapshot_settings knows what holds.
+-- Without a row, aq_internal.snapshot_settings returns the settings in force.
 CREATE TABLE aq_internal.snapshot_control (
 	dbid bigint PRIMARY KEY,
 	snap_interval interval NOT NULL,

@@ -1,9 +1,9 @@
--- Schemas and catalog tables.  Created once; changed by upgrade scripts only.
+-- Schemas and catalog tables. Created once; changed only by upgrade scripts.
 
--- What others have made in schema public is not meant by anything in here.
+-- Names are not resolved in schema public, in which other roles may have created objects.
 SET LOCAL search_path TO pg_catalog, pg_temp;
 
--- A schema of the same name may hold anything: it is neither taken nor dropped.
+-- An existing schema of the same name is neither used nor dropped, because it may contain anything.
 DO $$
 DECLARE
 	taken name := (SELECT n.nspname FROM pg_namespace n WHERE n.nspname IN ('aq', 'aq_internal', 'aq_data') ORDER BY 1 LIMIT 1);
@@ -178,7 +178,7 @@ COMMENT ON COLUMN aq_internal.queue_table.owner IS 'role that created it; empty:
 COMMENT ON COLUMN aq_internal.queue_table.comment IS 'the creator''s comment';
 COMMENT ON COLUMN aq_internal.queue_table.created IS 'when it was created';
 
--- Logs are made like this one.  A log row never needs TOAST.
+-- A template for the logs. A log row never needs TOAST.
 CREATE TABLE aq_data.log_template (
 	kind "char" NOT NULL,
 	stream smallint NOT NULL,
@@ -194,8 +194,7 @@ COMMENT ON COLUMN aq_data.log_template.consumer IS 'position of the consumer, se
 COMMENT ON COLUMN aq_data.log_template.at IS 'time of the dequeue; of kind r, when the message may be tried again';
 COMMENT ON COLUMN aq_data.log_template.ordinals IS 'the messages'' ordinals in their stream';
 
--- The catalog is dumped with its rows; message tables are dumped as the
--- ordinary tables that they are.
+-- The catalog is dumped with its rows; message tables are dumped as ordinary tables.
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.property', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.queue', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.subscriber', '');

@@ -53,8 +53,8 @@ COMMENT ON FUNCTION aq_internal.ash_info() IS 'The ring of samples';
 REVOKE EXECUTE ON FUNCTION aq_internal.ash_rows(bigint), aq_internal.ash_info() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aq_internal.ash_rows(bigint), aq_internal.ash_info() TO pg_monitor;
 
--- Keeping one sample in ten.  Processes without a database are kept in each.
--- A sample that is kept already is not kept again, so it may be called at any time by anybody; the lock keeps two calls apart.
+-- Saves one sample in ten. Processes without a database are saved in each database.
+-- A sample is saved only once, so any role may call this at any time; the lock serializes calls.
 CREATE FUNCTION aq_internal.ash_keep() RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	INSERT INTO aq_internal.active_session
@@ -80,7 +80,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq_internal.ash_flush(integer) IS 'Keeps one sample in ten of the active sessions of this database, up to now. snap_id: the snapshot it is for; samples belong to snapshots by their time';
 
--- The worker waits for nobody.
+-- The worker must not wait for locks.
 CREATE FUNCTION aq_internal.ash_flush_turn() RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -93,7 +93,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq_internal.ash_flush_turn() IS 'Internal: what the worker does for the history of active sessions';
 
--- Also when no snapshots are taken; what a baseline spans is kept as long as the baseline.
+-- Also if no snapshots are taken; samples within a baseline are kept as long as the baseline.
 CREATE FUNCTION aq_internal.ash_purge() RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	DELETE FROM aq_internal.active_session h

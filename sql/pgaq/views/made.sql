@@ -1,4 +1,4 @@
--- A view that shows each role what it may see: nothing that the role calls in a query is to meet the rest.
+-- These views filter rows by role, so a function in a query must not see the other rows (security_barrier).
 DO $$
 DECLARE
 	view regclass;

@@ -1,4 +1,4 @@
--- What a monitoring system reads. Members of pg_monitor see every queue, and no message.
+-- Metrics for monitoring systems. Members of pg_monitor see every queue, but no messages.
 
 CREATE FUNCTION aq.metrics(OUT queue_id integer, OUT queue_name text, OUT consumer text, OUT delivery_mode text, OUT exception_queue text,
 	OUT lag bigint, OUT ready bigint, OUT delayed bigint, OUT in_flight bigint, OUT oldest_ready_seconds double precision,

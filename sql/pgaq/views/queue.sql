@@ -1,5 +1,5 @@
--- Views of schema aq.  The functions behind them show only queues that the current role has a right to; members of pg_monitor see the
--- counters of all, and no message.
+-- Views of schema aq. Their functions show only queues on which the current role has a privilege; members of pg_monitor see the counters of all
+-- queues, but no messages.
 
 CREATE FUNCTION aq_internal.consumers(OUT queue_id integer, OUT "position" integer, OUT enqueued bigint,
 	OUT dequeued bigint, OUT ready bigint, OUT waiting integer, OUT last_enqueue timestamptz, OUT last_dequeue timestamptz,
@@ -84,12 +84,12 @@ CREATE FUNCTION aq_internal.buffered_publishers(queue_id integer, OUT sender tex
 RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_buffered_publishers';
 COMMENT ON FUNCTION aq_internal.buffered_publishers(integer) IS 'Internal: the buffered messages of one queue by sender';
 
--- STABLE, so that who does not select the column that it is does not wait for it
+-- STABLE, so that it is not called by queries that do not select its column
 CREATE FUNCTION aq_internal.classic_ready(queue_id integer, "position" integer) RETURNS bigint
 LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_ready';
 COMMENT ON FUNCTION aq_internal.classic_ready(integer, integer) IS 'Internal: what a consumer of a queue in a queue table could have now';
 
--- The anchors are looked up once per query, not per row.  MANAGE_ANY is neither the right to enqueue nor to dequeue.
+-- The owner views are looked up once per query, not per row. MANAGE_ANY includes neither the enqueue nor the dequeue privilege.
 CREATE FUNCTION aq_internal.may(queue_id integer, privilege text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC

@@ -1,6 +1,6 @@
 -- The views on messages with Oracle's columns: schema.aq$<queue> of a sharded queue; schema.<table>,
--- schema.aq$<table>, aq$<table>_s and aq$<table>_r of a queue table.  They belong to who created the
--- queue (table); others see what he grants them.
+-- schema.aq$<table>, aq$<table>_s and aq$<table>_r of a queue table. They belong to the role that created the queue or queue table; other roles need
+-- grants.
 
 CREATE VIEW aq.queue_tables AS
 SELECT t.schema_name || '.' || t.table_name AS queue_table, t.queue_table_id, (SELECT r.rolname FROM pg_roles r WHERE r.oid = t.owner) AS owner,
@@ -21,7 +21,7 @@ COMMENT ON COLUMN aq.queue_tables.created IS 'when it was created';
 COMMENT ON COLUMN aq.queue_tables.comment IS 'comment given at creation';
 GRANT SELECT ON aq.queue_tables TO PUBLIC;
 
--- "schema.name" is what dbms_aqadm makes; the names of aq.create_queue have no schema.
+-- dbms_aqadm makes names of the form "schema.name"; names of aq.create_queue have no schema.
 CREATE FUNCTION aq_internal.bare_name(native text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN CASE WHEN strpos(native, '.') > 0 THEN substr(native, strpos(native, '.') + 1) ELSE native END;
 COMMENT ON FUNCTION aq_internal.bare_name(text) IS 'Internal: a queue''s name without its schema';
@@ -88,7 +88,7 @@ END $$;
 COMMENT ON FUNCTION aq_internal.queue_view_text(text, boolean) IS
 'Internal: definition of the view on a sharded queue''s messages, or of the like for a queue of a queue table, of topics or not';
 
--- Names too long for a view's have none.
+-- There is no view if its name would be too long.
 CREATE FUNCTION aq_internal.queue_view_name(native text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN CASE WHEN octet_length(aq_internal.bare_name(native)) <= 60 THEN
 	format('%I.%I', aq_internal.name_schema(native), 'aq$' || aq_internal.bare_name(native)) END;
@@ -103,8 +103,8 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION aq_internal.make_queue_view(text) IS 'Internal: make the view on a queue''s messages';
 
--- Such a view, and not what somebody else has made under its name meanwhile; of what its comment says, since a queue and a queue table may have
--- the same name.
+-- The view, unless another role has created an object of its name; identified by its comment, because a queue and a queue table may have the same
+-- name.
 CREATE FUNCTION aq_internal.is_message_view(view text, of_what text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
@@ -170,7 +170,7 @@ FROM aq.queues q, LATERAL aq_internal.buffered_messages(q.queue_id) m WHERE q.qu
 	LEFT JOIN aq_internal.table_consumers(%2$L) n ON n.queue_id = m.queue_id AND n."position" = c."position"$join$,
 		t.queue_table_id, native)
 	ELSE 'CROSS JOIN LATERAL (SELECT m.state, m.attempts, m.dequeue_time, m.dequeue_user, m.dequeue_xid) s' END,
-	-- what a removed consumer leaves is no message any more; the worker takes it away
+	-- rows of a removed consumer no longer count as messages; the worker deletes them
 	CASE WHEN t.multiple_consumers THEN 'AND coalesce(c."position", 0) >= 0 AND NOT (s.state <> 2 AND c."position" IS NOT NULL '
 		'AND n."position" IS NULL AND q.queue_id IS NOT NULL)' ELSE '' END,
 	aq_internal.view_columns(t.payload_type, t.multiple_consumers));
@@ -187,8 +187,8 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION aq_internal.table_views(text) IS 'Internal: the views of a queue table that there are';
 
--- aq_internal.make_views runs it with the rights of the extension's owner, since a view on tables in aq_data needs them. The views belong to the queue
--- table's owner.
+-- aq_internal.make_views runs it with the privileges of the extension's owner, because a view on tables in aq_data requires them. The views belong to
+-- the queue table's owner.
 CREATE FUNCTION aq_internal.make_table_views(native text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -255,7 +255,7 @@ CREATE FUNCTION aq_internal.drop_views(native text, of_table boolean) RETURNS vo
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_table_drop_views';
 COMMENT ON FUNCTION aq_internal.drop_views(text, boolean) IS 'Internal: the same, or the view of a queue, for every role that can administer it';
 
--- Oracle's source.user_data.name is (source.user_data).name in PostgreSQL.  What is in quotes stays as it is.
+-- Oracle's source.user_data.name is (source.user_data).name in PostgreSQL. Quoted parts are not changed.
 CREATE FUNCTION aq_internal.in_parentheses(expression text, "table" text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 BEGIN ATOMIC
@@ -265,8 +265,8 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION aq_internal.in_parentheses(text, text) IS 'Internal: an expression with Oracle''s way to name an attribute of user_data as PostgreSQL has it';
 
--- Who may administer a queue table need not be the one who reads its view: he sees its messages as aq.messages shows them.
--- The view's owner can make of it what he likes, so nobody else reads it here.
+-- A role that may administer a queue table may have no privilege on its view: then it sees the messages as aq.messages shows them.
+-- The view's owner can change its definition, so it is not read here for other roles.
 CREATE FUNCTION aq_internal.meeting_condition(native text, in_table text, condition text, OUT consumer text, OUT ids uuid[])
 RETURNS SETOF record LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -323,7 +323,7 @@ BEGIN
 			purged := purged + aq.purge_queue(native, delivery_mode => purge_queue_table.delivery_mode, "block" => purge_queue_table."block");
 			CONTINUE;
 		END IF;
-		-- nothing is to be found that somebody else takes meanwhile
+		-- so that no message is found that another session takes meanwhile
 		IF "block" THEN
 			purged := purged + aq.purge_queue(native, condition => 'false', "block" => true);
 		END IF;

@@ -1,8 +1,7 @@
--- Sessions: all processes of the server, those that use pgaq with what pgaq knows of them.
+-- Sessions: all processes of the server, with pgaq's data for those that use it.
 --
--- Each process's own words and the server's are read once; no process is stopped for it.
--- The waits of PostgreSQL's own are named "type: event", are seen only at this moment,
--- and have no P1 to P3 and no times.
+-- The data of each process are read once, without locks. PostgreSQL's waits are named "type: event", are seen only at this moment, and have no P1 to
+-- P3 and no times.
 
 CALL aq_internal.make_source('sessions', 'aq_session_views_sessions', 'All processes of the server',
 	'session integer, pid integer, attached boolean, background boolean, active boolean, event integer, event_id bigint,

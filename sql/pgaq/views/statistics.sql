@@ -1,7 +1,6 @@
 -- Statistics and the time model.
 --
--- A session counts in a slot of its own and leaves its counts to the totals when it
--- ends: nothing is lost.  Only members of pg_monitor may read the views.
+-- A session counts in its own slot and adds its counts to the totals when it ends, so nothing is lost. Only members of pg_monitor may read the views.
 
 CALL aq_internal.make_source('stat_names', 'aq_stat_views_names', 'Statistics',
 	'statistic integer, name text, class integer, stat_id bigint, counts text', 50);

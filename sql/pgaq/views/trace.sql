@@ -1,8 +1,7 @@
 -- Traces of sessions: every lock, pin, latch, mutex, wait, publication and wake-up.
 --
--- A trace lies in shared memory.  Who may trace a session (itself, roles that
--- have the rights of its role, members of pg_monitor) may read its trace; the C
--- functions see to that.  A queue's name is shown to those who may use the queue.
+-- Traces are in shared memory. A trace can be read by roles that may trace the session (itself, roles that have the privileges of its role, members
+-- of pg_monitor); the C functions check this. A queue's name is shown to roles that may use the queue.
 
 CREATE FUNCTION aq.trace_start(pid integer DEFAULT pg_backend_pid(), operations text[] DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_trace_control_start';
@@ -228,10 +227,10 @@ BEGIN
 	END IF;
 	RETURN QUERY
 	WITH RECURSIVE
-		-- a value that is no power of two is counted where it belongs
+		-- a value that is not a power of two is counted in the bucket that contains it
 		given AS (SELECT CASE v WHEN 0 THEN 0 ELSE 1::bigint << (64 - position('1' IN v::bit(64)::text)) END AS v, sum(c) AS c
 			FROM unnest("values", counts) u (v, c) WHERE c > 0 GROUP BY 1),
-		-- from an empty row below the first to an empty row above the last
+		-- with an empty row below the first and above the last
 		rows (v) AS (
 			SELECT CASE min(v) WHEN 0 THEN 0 ELSE min(v) / 2 END FROM given
 			UNION ALL

@@ -1,7 +1,6 @@
--- Waits, latches and mutexes: what part sync counts, and the views of it.
+-- Waits, latches and mutexes: the counters of part sync, and the views on them.
 --
--- A session's number is its slot's, from 1; pid is what the rest of PostgreSQL
--- knows it by.  Only members of pg_monitor may read the views.
+-- A session's number is that of its slot, from 1; pid is its process id in PostgreSQL's views. Only members of pg_monitor may read the views.
 
 CALL aq_internal.make_source('sync_latch_names', 'aq_sync_views_latch_names', 'Kinds of latch',
 	'latch integer, name text, hash bigint, level integer, has_children boolean, protects text');
