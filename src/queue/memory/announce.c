@@ -3,9 +3,9 @@
  * announce.c
  *	  The end of a transaction that has changed definitions of queues.
  *
- * The objects of the object cache are locked before the commit, so nothing
- * begins to use a definition that is about to change; after it, each session
- * that uses or waits for such a queue hears of it.
+ * The objects of the object cache are locked before the commit, so no session
+ * begins to use a definition that is about to change; after the commit,
+ * sessions that use or wait for such a queue are notified.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -15,7 +15,7 @@
 
 #include "miscadmin.h"
 
-/* The session has the queue pinned. */
+/* The session has pinned the queue. */
 static void
 end_stopping(const AqChange *change)
 {
@@ -26,9 +26,10 @@ end_stopping(const AqChange *change)
 }
 
 /*
- * Definitions that the transaction has changed: from now until it has ended,
- * no session begins to use them.  Before commit; may wait and raise.  Nothing
- * that waits for other transactions may come after this.
+ * Locks the definitions that the transaction has changed, so that until it has
+ * ended no session begins to use them.  Called before the commit; may wait and
+ * raise errors.  Afterwards the transaction must not wait for other
+ * transactions.
  */
 void
 aq_announce_pre_commit(void)
@@ -43,7 +44,7 @@ aq_announce_pre_commit(void)
 		aq_point("definition-locked");
 }
 
-/* A change that was made in a subtransaction is taken back. */
+/* Undoes a change that was made in a subtransaction. */
 static void
 undo(const AqChange *change)
 {
@@ -53,7 +54,7 @@ undo(const AqChange *change)
 		end_stopping(change);
 }
 
-/* A subtransaction has ended. Does not raise. */
+/* Called at the end of a subtransaction.  Does not raise an error. */
 void
 aq_announce_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent)
 {
@@ -68,7 +69,10 @@ valid_shm(int32 id)
 	return object != NULL ? aq_shm_by_index(object->index) : NULL;
 }
 
-/* Nothing counts for the consumer any more; the worker cleans up behind it. */
+/*
+ * Marks the consumer as removed, so that nothing is counted for it any more;
+ * the worker cleans up.
+ */
 static void
 end_consumer(int32 id, int position, int64 number)
 {
@@ -87,7 +91,7 @@ end_consumer(int32 id, int position, int64 number)
 		aq_raise_to(&consumer->removed, number);
 }
 
-/* The conversion of the queue, or its end, is committed. */
+/* Called when the conversion of the queue, or its end, is committed. */
 static void
 end_conversion(AqQueueShm *shm, const AqChange *change)
 {
@@ -103,8 +107,9 @@ end_conversion(AqQueueShm *shm, const AqChange *change)
 }
 
 /*
- * Sessions that wait where a recipient was, or under a name that is one now, look
- * the name up again; also those that wait for buffered messages.
+ * Wakes sessions that wait at the position of a former recipient, or for the
+ * name of a new one, so that they look the name up again; also those that wait
+ * for buffered messages.
  */
 static void
 announce_recipients(const AqChange *change, AqQueueShm *shm)
@@ -132,13 +137,13 @@ announce_recipients(const AqChange *change, AqQueueShm *shm)
 }
 
 /*
- * The queue is not what it was: sessions that wait check it again.  Needs no pin
- * of ours: an entry that was freed meanwhile has no waiters.
+ * The queue has changed: makes waiting sessions check it again.  Needs no pin:
+ * an entry that was freed meanwhile has no waiters.
  */
 static void
 announce_change(const AqChange *change)
 {
-	uint64		now = aq_definition_clock_tick();	/* also when it is not in memory */
+	uint64		now = aq_definition_clock_tick();	/* even if the queue is not in memory */
 	AqObject   *object = aq_object_find(MyDatabaseId, change->id);
 	AqQueueShm *shm;
 
@@ -159,7 +164,7 @@ announce_change(const AqChange *change)
 		aq_waiters_wake_all(aq_shm_by_index(object->index));
 }
 
-/* The definition is another one, or again what it was. */
+/* The definition has changed, or the change was rolled back. */
 static void
 end_change(const AqChange *change, bool commit)
 {
@@ -171,17 +176,23 @@ end_change(const AqChange *change, bool commit)
 		announce_change(change);
 }
 
-/* Created and rolled back, or dropped and committed? */
+/*
+ * Drops the object if the queue's creation was rolled back, or its drop was
+ * committed.
+ */
 static void
 drop_changed(const AqChange *change, bool commit)
 {
 	if (change->kind != (commit ? AQ_CHANGE_DROPPED : AQ_CHANGE_CREATED))
 		return;
 	aq_object_drop(MyDatabaseId, change->id);
-	aq_jobs_post();				/* the worker forgets it */
+	aq_jobs_post();				/* the worker removes it */
 }
 
-/* The transaction has ended, its messages are settled. Does not raise. */
+/*
+ * Called at the end of the transaction, after its messages were settled.  Does
+ * not raise an error.
+ */
 void
 aq_announce_xact_end(bool commit)
 {
@@ -193,16 +204,21 @@ aq_announce_xact_end(bool commit)
 	aq_holds_end();
 	for (int i = 0; i < nchanges; i++)
 		end_change(&changes[i], commit);
-	/* a queue and its buffered queue go when the sessions that wait at one have heard of both */
+	/*
+	 * drop a queue and its buffered queue after waiting sessions were notified
+	 * of both
+	 */
 	for (int i = 0; i < nchanges; i++)
 		drop_changed(&changes[i], commit);
-	/* a session that comes in again sees that the definition has changed */
+	/*
+	 * a session that uses the queue again sees that the definition has changed
+	 */
 	for (int i = 0; i < nchanges; i++)
 		if (changes[i].kind == AQ_CHANGE_STOPPING)
 			end_stopping(&changes[i]);
 	had_ddl = aq_pending_end();
 	aq_object_unlock_all();
 	if (had_ddl)
-		aq_catalog_stale();		/* what was the transaction's own is visible to all */
+		aq_catalog_stale();		/* the transaction's own changes are now visible to all */
 	aq_pins_sweep();
 }

@@ -5,10 +5,10 @@
  *	  queues (pgaq.listen_wakeup = broadcast).
  *
  * A session that makes a message ready, for any consumer of any queue, wakes
- * all that listen on the channel; each checks whether it was for its own.  That
- * is how Oracle's listen was observed to work, and it is here to be studied: the
- * thundering herd and its latch.  Listeners that are woken one per message enter
- * the lists of their consumers instead, see waiters.c.
+ * all sessions that listen on the channel; each checks its own queues.
+ * Oracle's listen was observed to work in this way; pgaq has it so that the
+ * thundering herd and its latch can be studied.  With targeted wake-ups,
+ * listeners enter the lists of their consumers instead, see waiters.c.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -23,14 +23,14 @@ typedef struct Channel
 {
 	AqLatch		latch;			/* protects the list */
 	AqWaitList	listeners;
-	pg_atomic_uint32 waiting;	/* in the list; read without the latch */
+	pg_atomic_uint32 waiting;	/* entries in the list; read without the latch */
 	AqWaitEntry entries[FLEXIBLE_ARRAY_MEMBER]; /* one for each session */
 } Channel;
 
 static Channel *channel;
 static bool joined;
 
-/* Wake these sessions; does not raise. */
+/* Wakes these sessions; does not raise an error. */
 void
 aq_channel_set_latches(const int32 *sessions, int n)
 {
@@ -56,7 +56,7 @@ aq_channel_shmem_size(void)
 void
 aq_channel_shmem_init(void *area, bool found)
 {
-	AqWaitPool	pool;			/* no list of free entries: each is a session's */
+	AqWaitPool	pool;			/* no list of free entries: each belongs to a session */
 
 	channel = area;
 	if (found)
@@ -68,7 +68,7 @@ aq_channel_shmem_init(void *area, bool found)
 	aq_wakeup_pool_init(&pool, channel->entries, aq_session_slots());
 }
 
-/* The entries, with one free: the caller's. */
+/* A pool in which only the caller's entry is free. */
 static AqWaitPool
 pool_with(uint32 entry)
 {
@@ -96,7 +96,10 @@ aq_channel_woken(void)
 	return joined && channel->entries[aq_session_number()].state == AQ_WAKEUP_WOKEN;
 }
 
-/* Nothing is passed on: all were woken.  Returns how often this session was. */
+/*
+ * No wake-up is passed on, because all sessions were woken.  Returns how many
+ * times this session was.
+ */
 int
 aq_channel_leave(void)
 {
@@ -115,7 +118,7 @@ aq_channel_leave(void)
 	return woken ? 1 : 0;
 }
 
-/* For aq.check(). */
+/* For aq.check(): is the session in the list? */
 bool
 aq_channel_has(int session)
 {
@@ -129,9 +132,10 @@ aq_channel_has_listeners(void)
 }
 
 /*
- * Wake all listeners; does not raise.  The caller has issued a memory barrier.
- * As many as there are now: those that come back from a check that found nothing
- * stand behind them, and are not woken by the same message again.
+ * Wakes all listeners; does not raise an error.  The caller has executed a
+ * memory barrier.  Only as many entries are woken as there are now: sessions
+ * that checked, found nothing and joined again are behind them, and are not
+ * woken a second time by the same message.
  */
 void
 aq_channel_wake(void)

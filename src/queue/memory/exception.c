@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * exception.c
- *	  How the worker puts a failed message into its exception queue.
+ *	  Functions for the worker to put a failed message into an exception queue.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -9,7 +9,7 @@
  */
 #include "queue/memory/memory_private.h"
 
-/* Pin the queue.  False: users keep others out of it. */
+/* Pins the queue.  Returns false if a user has locked its tables. */
 bool
 aq_exception_pin(AqQueue *target)
 {
@@ -19,7 +19,10 @@ aq_exception_pin(AqQueue *target)
 	return true;
 }
 
-/* It is pinned.  False: its store would have to wait. */
+/*
+ * Puts the message.  The queue is pinned.  Returns false if its store would
+ * have to wait.
+ */
 bool
 aq_exception_put(AqQueue *target, AqPutOptions *options, Datum payload, bool isnull)
 {
@@ -27,7 +30,7 @@ aq_exception_put(AqQueue *target, AqPutOptions *options, Datum payload, bool isn
 
 	if (target->store->worker_may_put != NULL && !target->store->worker_may_put(target))
 		return false;
-	/* a queue table has priorities that a sharded queue has not */
+	/* a queue table can have priorities that a sharded queue cannot */
 	if (aq_queue_is_sharded(target))
 		options->priority = Min(Max(options->priority, 0), AQ_PRIORITIES - 1);
 	target->store->put(target, options, 1, &payload, &isnull, NULL, &id);

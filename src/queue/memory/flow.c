@@ -1,24 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * flow.c
- *	  Flow control: enqueuers of buffered messages wait for the consumers.
+ *	  Flow control: enqueuers of buffered messages wait for consumers.
  *
- * Buffered messages that are not taken would fill the disk.  So no more of
- * them than pgaq.buffered_message_limit may lie before a consumer: an
- * enqueuer for a consumer that has as many waits until it has fewer, at most
- * pgaq.flow_control_timeout, then gets an error.
+ * Unconsumed buffered messages could fill the disk.  So a consumer may have a
+ * backlog of at most pgaq.buffered_message_limit of them: if a consumer has
+ * reached it, enqueuers wait until the backlog is shorter, at most
+ * pgaq.flow_control_timeout, and then get an error.
  *
- * The measure is the consumer's counters, which grow at commits, plus the
- * transaction's own messages.  So the limit is exceeded by the messages that
- * others are enqueuing now and by the rest of an array; in return the measure
- * costs two reads and no latch.
+ * The backlog is computed from the consumer's counters, which grow at commits,
+ * plus the transaction's own messages.  So uncommitted messages of others and
+ * the rest of an array can exceed the limit; in return, the check costs two
+ * reads and no latch.
  *
- * A waiter says in shm->room_below what it waits for, checks once more, then
- * sleeps.  A session that brings a consumer below that takes the wish away and wakes
- * all that wait; those that still have to wait say so again.  Both sides write,
- * then read what the other writes, with a barrier in between; and a waiter is
- * in the list before it says anything.  A wish that was left behind by a
- * session that has gone costs one broadcast.
+ * A waiter sets shm->room_below, checks once more, then sleeps.  A session
+ * that brings a consumer's backlog below this value clears it and wakes all
+ * waiters; those that still have to wait set it again.  Both sides write their
+ * variable, then read the other's, with a barrier in between; and a waiter
+ * enters the list before it sets the value.  A value left by a session that
+ * has ended costs one needless broadcast.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -26,7 +26,10 @@
  */
 #include "queue/memory/memory_private.h"
 
-/* The most that lie before one of the messages' consumers, and which one that is. */
+/*
+ * The longest backlog among the messages' consumers, and the consumer that has
+ * it.
+ */
 static int64
 most_of(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int *fullest)
 {
@@ -55,7 +58,7 @@ most_of(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int *fullest)
 	return most;
 }
 
-/* the consumer for which this process has refused an enqueue last */
+/* the consumer for which this process last refused an enqueue */
 static int32 refused_queue;
 static int	refused_position;
 
@@ -86,7 +89,10 @@ refuse_own(AqQueue *buffered)
 			errhint("Commit, so that they can be dequeued, or raise \"pgaq.buffered_message_limit\"."));
 }
 
-/* Until there is room, the queue is changed, or it is too late. */
+/*
+ * Waits until there is room, the queue has changed, or the deadline has
+ * passed.
+ */
 static void
 wait_for_room(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 limit, int64 deadline)
 {
@@ -109,14 +115,14 @@ wait_for_room(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 limi
 		(void) aq_cond_sleep(&shm->room, AQ_EVENT_FLOW_CONTROL, abs(shm->queue_id), lag, limit, left);
 	}
 	aq_cond_cancel();
-	/* raises when it was dropped */
+	/* raises an error if it was dropped */
 	(void) aq_pins_pin_current(queue, false);
 }
 
 /*
- * May these messages be put?  False: it has waited, for consumers of the
- * messages, and what the caller knows of the queue may be old; it is to look
- * everything up and ask again with the same deadline, which is 0 at first.
+ * May these messages be put?  Returns false after a wait, because the caller's
+ * data of the queue may be outdated: it must look everything up again, and
+ * call again with the same deadline, which is initially 0.
  */
 bool
 aq_flow_admits(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 *deadline)
@@ -129,7 +135,7 @@ aq_flow_admits(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 *de
 	aq_pins_pin(buffered);
 	room = aq_parameters_buffered_message_limit - (int64) buffered->store->enqueued_here(buffered->shm);
 	if (room <= 0)
-		refuse_own(buffered);		/* these cannot be dequeued now */
+		refuse_own(buffered);		/* these cannot be dequeued before the commit */
 	if (most_of(buffered, targets, n, &fullest) < room)
 		return true;
 	if (*deadline == 0)
@@ -138,7 +144,10 @@ aq_flow_admits(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 *de
 	return false;
 }
 
-/* For a helper, which does not wait: the refused consumer, once; queue_id 0: none. */
+/*
+ * For a helper, which does not wait: returns the refused consumer once;
+ * queue_id 0: none.
+ */
 void
 aq_flow_refused(int32 *queue_id, int *position)
 {
@@ -148,9 +157,9 @@ aq_flow_refused(int32 *queue_id, int *position)
 }
 
 /*
- * For the session that a helper was refused for: wait until this consumer may
- * have room, or the deadline, which is 0 at first and raises the error when it
- * is over.  False: the session does not wait, or the queue is gone.
+ * For a session whose helper was refused: waits until this consumer may have
+ * room.  Raises the error at the deadline, which is initially 0.  Returns
+ * false if the session does not wait or the queue was dropped.
  */
 bool
 aq_flow_wait(int32 queue_id, int position, int64 *deadline)
@@ -169,7 +178,7 @@ aq_flow_wait(int32 queue_id, int position, int64 *deadline)
 	return true;
 }
 
-/* Would an enqueue for one of its consumers wait? */
+/* Would an enqueue for one of its consumers have to wait? */
 bool
 aq_flow_is_full(AqQueue *buffered)
 {

@@ -1,22 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * holds.c
- *	  Recipients that must keep their positions, because a session uses them.
+ *	  Holds on recipients, which must keep their positions while a session uses
+ *	  them.
  *
- * The worker gives back the position of a recipient that has no messages: see
- * recipient.c.  Until it commits, a message can be on its way that no counter
- * shows yet, and a session can know the position from a description that is
- * about to be old.  So a transaction that enqueues for a recipient holds it from
+ * The worker frees the position of a recipient that has no messages: see
+ * recipient.c.  Before it commits, there may be an uncommitted message that is
+ * not counted yet, or a session may know the position from an outdated
+ * description.  So a transaction that enqueues for a recipient holds it from
  * before the first message until it has ended, and a dequeue holds it while it
  * takes messages.
  *
  * A session counts its hold, then reads whether the position is closing; the
- * worker closes it, then reads the holds.  There is a barrier in between on both
- * sides, so one of the two sees the other.  What a transaction leaves in the
- * tables is counted before its holds end: messages as the recipient's, those of a
- * prepared transaction as in doubt.
+ * worker closes it, then reads the holds.  Both execute a barrier in between,
+ * so at least one of the two sees the other.  A transaction's messages are
+ * counted before its holds end: as the recipient's, or, if it is prepared, as
+ * in doubt.
  *
- * Subscribers need no holds: they go only when aq.unsubscribe() is called.
+ * Subscribers need no holds: they are removed only by aq.unsubscribe().
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -26,19 +27,22 @@
 
 #include "utils/memutils.h"
 
-/* The positions that the transaction holds in a queue, which is pinned until it has ended. */
+/*
+ * The positions that the transaction holds in a queue, which stays pinned
+ * until its end.
+ */
 typedef struct Held
 {
 	AqQueueShm *shm;
 	Bitmapset  *positions;		/* in TopMemoryContext */
-	Bitmapset  *kept;			/* those of them that it has enqueued for; the same */
+	Bitmapset  *kept;			/* those for which it has enqueued; also in TopMemoryContext */
 } Held;
 
 static Held *held;
 static int	nheld,
 			held_size;
 
-/* The places of consumers are those of the persistent queue, also for its buffered messages. */
+/* A buffered queue uses the consumers' entries of its persistent queue. */
 static AqQueue *
 queue_of(AqQueue *queue)
 {
@@ -54,7 +58,7 @@ find_held(const AqQueueShm *shm)
 	return NULL;
 }
 
-/* Is the recipient of the description still the one at its position, and stays there for now? */
+/* Is the description's recipient still at its position, and not closing? */
 static bool
 is_allowed(AqConsumerShm *place, const AqConsumer *recipient)
 {
@@ -85,10 +89,11 @@ make_held(AqQueueShm *shm)
 }
 
 /*
- * Hold the recipient until the transaction has ended.  False: its position is
- * being given back, or has been; the caller is to look it up again.  *new: it was
- * not held before, and a call of aq_holds_drop() ends the hold, unless the
- * transaction has enqueued for the recipient meanwhile; an enqueuer gives NULL.
+ * Holds the recipient until the transaction has ended.  Returns false if its
+ * position is being freed, or was freed: then the caller must look it up
+ * again. *new: the recipient was not held before; then aq_holds_drop() ends
+ * the hold, unless the transaction has enqueued for the recipient meanwhile.
+ * An enqueuer passes NULL.
  */
 bool
 aq_holds_take(AqQueue *queue, const AqConsumer *recipient, bool *new)
@@ -112,7 +117,7 @@ aq_holds_take(AqQueue *queue, const AqConsumer *recipient, bool *new)
 	if (first)
 		entry->positions = bms_add_member(entry->positions, position);
 	MemoryContextSwitchTo(old);
-	/* nothing raises between the two notes of the hold */
+	/* no error can be raised until the hold is recorded in both places */
 	if (first)
 		pg_atomic_fetch_add_u32(&place->holds, 1);
 	if (is_allowed(place, recipient))
@@ -121,7 +126,7 @@ aq_holds_take(AqQueue *queue, const AqConsumer *recipient, bool *new)
 			*new = first;
 		return true;
 	}
-	/* when it was held before, it is another consumer by now */
+	/* if it was held before, the position now has another consumer */
 	if (first)
 	{
 		entry->kept = bms_del_member(entry->kept, position);
@@ -130,7 +135,7 @@ aq_holds_take(AqQueue *queue, const AqConsumer *recipient, bool *new)
 	return false;
 }
 
-/* The hold of a dequeue ends before the transaction does. */
+/* Ends the hold of a dequeue before the end of the transaction. */
 void
 aq_holds_drop(AqQueue *queue, int position)
 {
@@ -142,7 +147,10 @@ aq_holds_drop(AqQueue *queue, int position)
 	entry->positions = bms_del_member(entry->positions, position);
 }
 
-/* The transaction has ended, and what it leaves is counted.  Does not raise. */
+/*
+ * Called at the end of the transaction, after its messages were counted.  Does
+ * not raise an error.
+ */
 void
 aq_holds_end(void)
 {
@@ -158,7 +166,7 @@ aq_holds_end(void)
 	nheld = 0;
 }
 
-/* Is the position of the recipient that was there last being given back, or was it? */
+/* Is the position of its latest recipient closing, or was it freed? */
 bool
 aq_holds_are_closing(AqQueueShm *shm, int position)
 {
@@ -169,8 +177,8 @@ aq_holds_are_closing(AqQueueShm *shm, int position)
 }
 
 /*
- * No session gives positions back now, because the caller has the queue's lock:
- * what is closing and still in the catalog was left so by an error.
+ * Reopens positions that an error has left closing.  The caller has the
+ * queue's lock, so no session is freeing positions now.
  */
 void
 aq_holds_reopen(AqQueue *queue)
@@ -213,7 +221,7 @@ check_place(AqQueue *queue, int position, AqFindings *findings)
 						   aq_lag_of(queue->shm, position), 0);
 }
 
-/* The queue is pinned. */
+/* The caller has pinned the queue. */
 void
 aq_holds_check(AqQueue *queue, AqFindings *findings)
 {

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * lag.c
- *	  How many messages lie before a consumer, and enqueuers that wait until they are fewer.
+ *	  The lag of consumers, and wake-ups of enqueuers that wait for a shorter
+ *	  one.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -9,7 +10,7 @@
  */
 #include "queue/memory/memory_private.h"
 
-/* How many messages lie before the consumer. */
+/* The number of messages that the consumer has not finished. */
 int64
 aq_lag_of(AqQueueShm *shm, int position)
 {
@@ -20,7 +21,9 @@ aq_lag_of(AqQueueShm *shm, int position)
 	return (int64) (pg_atomic_read_u64(&consumer->enqueued) - pg_atomic_read_u64(&consumer->dequeued));
 }
 
-/* Never raises.  All that wait for room check again. */
+/*
+ * Makes all enqueuers that wait for room check again.  Never raises an error.
+ */
 void
 aq_lag_recheck(AqQueueShm *shm)
 {
@@ -28,7 +31,10 @@ aq_lag_recheck(AqQueueShm *shm)
 		aq_cond_broadcast(&shm->room);
 }
 
-/* Never raises.  The consumer's counter of what it is done with has grown. */
+/*
+ * Called when the consumer's counter of finished messages has grown.  Never
+ * raises an error.
+ */
 void
 aq_lag_shrank(AqQueueShm *shm, int position)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * memory_private.h
- *	  What the files of room "memory" show to each other and to the rooms above.
+ *	  Declarations shared by the files of room "memory" and the rooms above.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -34,10 +34,13 @@ extern void aq_channel_set_latches(const int32 *sessions, int n);
 
 /* --- waiters.c */
 
-/* (queue, consumer) pairs that one session can wait for at a time */
+/*
+ * maximum number of (queue, consumer) pairs for which a session can wait at a
+ * time
+ */
 #define AQ_WAITERS_PER_SESSION 256
 
-/* answer of a check: the targets have changed, enter again */
+/* result of a check: the targets have changed, enter the lists again */
 #define AQ_WAITERS_AGAIN (-2)
 
 typedef struct AqWaitTarget
@@ -77,7 +80,7 @@ extern void aq_users_remove(AqQueueShm *shm);
 extern bool aq_users_are_stopped(AqQueueShm *shm, bool enqueue);
 extern void aq_users_count_stops(AqQueueShm *shm, int bits, int32 by);
 
-/* --- pins.c: what a session holds of queues */
+/* --- pins.c: a session's pins on queues */
 extern void aq_pins_sweep(void);
 extern AqQueue *aq_pins_pin_current(AqQueue *queue, bool put);
 extern void aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu);
@@ -93,7 +96,10 @@ extern void aq_pins_begin_dequeue(const AqQueueShm *shm, int position);
 extern void aq_pins_note_taken(const AqQueueShm *shm, int position);
 extern void aq_pins_unuse(const AqQueueShm *shm);
 
-/* --- announce.c: definitions, at the ends of transactions; never raise, but for the first */
+/*
+ * --- announce.c: definitions, at the end of transactions; only the first can
+ * raise an error
+ */
 extern void aq_announce_pre_commit(void);
 extern void aq_announce_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent);
 extern void aq_announce_xact_end(bool commit);

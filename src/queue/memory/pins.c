@@ -1,23 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * pins.c
- *	  What a session holds of queues: pins on their shared memory, and the
- *	  queues its transaction has created, altered or dropped.
+ *	  A session's pins on the shared memory of queues, and the queues that its
+ *	  transaction uses.
  *
- * A pin is what makes the queue's shared memory safe to touch even when the
- * queue is dropped meanwhile.  It is taken at the session's first use of a queue
- * and kept, because a pin per transaction made the object's mutex the busiest
- * place of all.  It is given back when the session ends, at the end of its next
+ * While a queue is pinned, its shared memory is not freed, even if the queue
+ * is dropped meanwhile.  A pin is taken at the session's first use of a queue
+ * and kept, because with a pin per transaction the object's mutex was the most
+ * contended one.  It is released when the session ends, at the end of its next
  * transaction after a drop, and when handles are scarce.
  *
  * With pgaq.session_pins off, and in the worker, each use locks the object,
- * pins it, unlocks it, and the pin lasts until the transaction ends, as long as
- * the transaction's notes may point to the queue.  Between transactions the
- * session only knows the handle (the null lock), and asks it the next time.
+ * pins it and unlocks it, and the pin lasts until the end of the transaction,
+ * because the transaction's notes point to the queue.  Between transactions
+ * the session only has the null lock on the handle, and checks the handle at
+ * the next use.
  *
- * A queue's id is never used twice, so an object that this transaction makes
- * for a queue it has just created cannot be found by others; when the
- * creation is rolled back, also to a savepoint, the object is dropped.
+ * Queue ids are never reused, so no other session can find the object of a
+ * queue that this transaction has created; if the creation is rolled back,
+ * even to a savepoint, the object is dropped.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -33,45 +34,48 @@ typedef struct Pin
 {
 	int32		id;
 	AqObject   *object;			/* the session's copy, if it is hot */
-	uint32		serial;			/* of the object, while it is not pinned */
-	uint32		pins;			/* 0: the session only knows it */
+	uint32		serial;			/* serial of the object, while it is not pinned */
+	uint32		pins;			/* 0: the session only has the null lock */
 	uint64		used_in;		/* number of the session's transaction */
-	bool		stale;			/* give it back at the transaction's end */
-	bool		held;			/* one of the pins outlives transactions: see aq_pins_keep */
-	bool		used;			/* the transaction enqueues or dequeues: see users.c */
+	bool		stale;			/* release it at the end of the transaction */
+	bool		held;			/* one of the pins outlasts transactions: see aq_pins_keep */
+	bool		used;			/* the transaction has enqueued or dequeued: see users.c */
 	bool		put;			/* it has enqueued persistent messages */
-	bool		taken;			/* it has dequeued some, */
+	bool		taken;			/* it has dequeued messages, */
 	int			taker;			/* for this consumer */
-	Bitmapset  *takers;			/* and these, if there are others; of TopMemoryContext */
-	int			dequeuer;		/* consumer of the dequeue that is running; -1: none */
+	Bitmapset  *takers;			/* and for these, if there are others; in TopMemoryContext */
+	int			dequeuer;		/* consumer of the running dequeue; -1: none */
 } Pin;
 
 /* in TopMemoryContext, grown as needed */
 static Pin *pins;
 static int	npins,
 			pins_size;
-static int	nused;				/* pins that the transaction uses */
-static int	first_used;			/* none before this one */
+static int	nused;				/* number of pins that the transaction uses */
+static int	first_used;			/* index of the first one */
 
-/* where a pin was found last, by the queue's id and by its place in shared memory */
+/*
+ * index where a pin was last found, by the queue's id and by its entry in
+ * shared memory
+ */
 #define HINTS 4096
 static int	by_id[HINTS];
 static int	by_place[HINTS];
 
 static bool untidy;				/* some are stale */
 
-static uint64 transactions;		/* number of the running one */
+static uint64 transactions;		/* number of the current transaction */
 static uint32 pressure_seen;
 static uint32 drops_seen;
 
-/* Does a pin outlive its transaction? */
+/* Are pins kept between transactions? */
 static inline bool
 pins_last(void)
 {
 	return aq_parameters_session_pins && !aq_job_in_worker();
 }
 
-/* Every consumer of the description has its place in shared memory. */
+/* Makes the entries in shared memory of the description's consumers. */
 static void
 make_consumers(AqQueue *queue)
 {
@@ -87,7 +91,7 @@ make_consumers(AqQueue *queue)
 		if (consumer->name == NULL)
 		{
 			aq_raise_to(&place->removed, consumer->number);
-			if (queue->id > 0)	/* it sees to its buffered queue */
+			if (queue->id > 0)	/* the persistent queue does this for its buffered queue */
 				aq_work_post(queue->shm, AQ_WORK_POSITIONS);
 		}
 	}
@@ -117,7 +121,7 @@ shm_of(const Pin *pin)
 	return aq_shm_by_index(pin->object->master);
 }
 
-/* NULL when the session has not pinned the queue of this id, nor knows it. */
+/* NULL if the session has neither a pin nor the null lock on the queue. */
 AqQueueShm *
 aq_pins_shm_of(int32 id)
 {
@@ -134,7 +138,7 @@ is_of_place(int i, const AqQueueShm *shm)
 	return i < npins && pins[i].pins > 0 && shm_of(&pins[i]) == shm;
 }
 
-/* The pin by which the session has this place in shared memory; it may be stale meanwhile. */
+/* The session's pin of this entry; it may have become stale. */
 static Pin *
 pin_of(const AqQueueShm *shm)
 {
@@ -148,7 +152,10 @@ pin_of(const AqQueueShm *shm)
 	return &pins[*hint];
 }
 
-/* True when the transaction has not used it before. */
+/*
+ * Marks the queue as used; returns true if the transaction has not used it
+ * before.
+ */
 bool
 aq_pins_use(const AqQueueShm *shm)
 {
@@ -164,14 +171,14 @@ aq_pins_use(const AqQueueShm *shm)
 	return true;
 }
 
-/* The transaction, which uses the queue, has enqueued. */
+/* Records that the transaction, which uses the queue, has enqueued. */
 void
 aq_pins_note_put(const AqQueueShm *shm)
 {
 	pin_of(shm)->put = true;
 }
 
-/* It has dequeued for the consumer. */
+/* Records that it has dequeued for the consumer. */
 void
 aq_pins_note_taken(const AqQueueShm *shm, int position)
 {
@@ -191,7 +198,10 @@ aq_pins_note_taken(const AqQueueShm *shm, int position)
 	}
 }
 
-/* A dequeue for the consumer begins; from now on its time is the consumer's. */
+/*
+ * Called when a dequeue for the consumer begins; its time is counted for the
+ * consumer.
+ */
 void
 aq_pins_begin_dequeue(const AqQueueShm *shm, int position)
 {
@@ -214,7 +224,10 @@ aq_pins_is_used(const AqQueueShm *shm)
 	return pin_of(shm)->used;
 }
 
-/* Count the transaction for each consumer it has dequeued for; once for the queue. */
+/*
+ * Counts the transaction for each consumer for which it has dequeued, and once
+ * for the queue.
+ */
 static void
 count_takers(Pin *pin, bool commit)
 {
@@ -236,7 +249,7 @@ count_takers(Pin *pin, bool commit)
 	pin->takers = NULL;
 }
 
-/* At the end of a transaction. */
+/* Called at the end of a transaction. */
 void
 aq_pins_end_use(bool commit)
 {
@@ -258,14 +271,17 @@ aq_pins_end_use(bool commit)
 
 /* --- pins -------------------------------------------------------------------- */
 
-/* A place for one more; pins[npins] then. */
+/* Makes room for one more pin, at pins[npins]. */
 static void
 make_room(void)
 {
 	pins = aq_array_room(pins, &pins_size, npins + 1, sizeof(Pin));
 }
 
-/* Of a persistent queue: the worker sees to the positions of both. */
+/*
+ * Has the persistent queue recipients?  The worker handles their positions for
+ * the buffered queue, too.
+ */
 static bool
 has_recipients(const AqQueue *queue)
 {
@@ -277,11 +293,12 @@ has_recipients(const AqQueue *queue)
 }
 
 /*
- * The first session to pin the object fills its place in shared memory, as the
- * latest commit has left the queue.  If that fails, the object is freed: the
- * load is a claim of the cache.  The session's own description may be older than a drop
- * or a change that has just committed: its invalidation is sent after the
- * callback that takes the object away.
+ * Called by the first session that pins the object: fills in the entry in
+ * shared memory, from the latest committed state of the queue.  If that fails,
+ * the object is freed, because the load is a claim of the cache.  The
+ * session's own description may be older than a drop or change that has just
+ * been committed, because its invalidation is sent after the callback that
+ * removes the object.
  */
 static void
 load(AqQueue *queue, AqObject *object)
@@ -319,11 +336,14 @@ load(AqQueue *queue, AqObject *object)
 	MemoryContextDelete(latest->context);
 	make_room();				/* for the pin */
 	aq_object_loaded(object);
-	/* what the store has asked for while loading: the worker skipped the queue */
+	/*
+	 * post the work that the store has requested while loading, when the
+	 * worker skipped the queue
+	 */
 	aq_jobs_post();
 }
 
-/* The object is pinned, and there is room. */
+/* Enters a pinned object, for which there is room. */
 static Pin *
 enter_pin(int32 id, AqObject *object)
 {
@@ -335,8 +355,8 @@ enter_pin(int32 id, AqObject *object)
 }
 
 /*
- * Pin the queue's object, and load it if it is new.  modest: NULL when it is
- * not in memory and there is little room.
+ * Pins the queue's object, and loads it if it is new. modest: returns NULL if
+ * it is not in memory and few handles are free.
  */
 static Pin *
 new_pin(AqQueue *queue, bool modest)
@@ -345,7 +365,7 @@ new_pin(AqQueue *queue, bool modest)
 	bool		must_load;
 
 	aq_point("object-wanted");
-	/* from now on this session's posts reach the worker */
+	/* from now on, posts of this session reach the worker */
 	aq_jobs_ensure_worker();
 	make_room();
 	for (;;)
@@ -356,7 +376,10 @@ new_pin(AqQueue *queue, bool modest)
 			return NULL;
 		if (must_load || aq_shm_by_index(object->master)->key == queue->key)
 			break;
-		/* left over from another extension or database of the same number */
+		/*
+		 * the object is left from a dropped extension, or from a dropped
+		 * database with the same OID
+		 */
 		aq_object_drop(MyDatabaseId, queue->id);
 		aq_object_unpin(object);
 	}
@@ -365,7 +388,10 @@ new_pin(AqQueue *queue, bool modest)
 	return enter_pin(queue->id, object);
 }
 
-/* Use what the session has; false: it has to be found anew. */
+/*
+ * Uses the session's pin or handle; returns false if the object has to be
+ * found again.
+ */
 static bool
 use_pin(Pin *pin, const AqQueue *queue)
 {
@@ -377,12 +403,15 @@ use_pin(Pin *pin, const AqQueue *queue)
 	}
 	pin->used_in = transactions;
 
-	/* read without the mutex: a drop is ordered by the locks on the tables */
+	/* read without the mutex: locks on the tables order this with a drop */
 	return pin->object->state == AQ_OBJECT_VALID && pin->object->copies == 0 &&
 		shm_of(pin)->key == queue->key;
 }
 
-/* The time of an operation on the queue; lost if an error has taken the pin. */
+/*
+ * Adds the time of an operation to the queue's counters; it is lost if an
+ * error has released the pin.
+ */
 void
 aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu)
 {
@@ -412,7 +441,7 @@ aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu)
 	}
 }
 
-/* See aq_pins_pin and aq_pins_peek, which is the modest one. */
+/* The common part of aq_pins_pin and aq_pins_peek (modest). */
 static Pin *
 pin_queue(AqQueue *queue, bool modest)
 {
@@ -422,7 +451,7 @@ pin_queue(AqQueue *queue, bool modest)
 	if (pin == NULL || !use_pin(pin, queue))
 	{
 		if (pin != NULL)
-			pin->stale = untidy = true; /* its memory stays until the transaction ends */
+			pin->stale = untidy = true; /* its memory is kept until the end of the transaction */
 		queue->consumers_made = false;
 		pin = new_pin(queue, modest);
 		if (pin == NULL)
@@ -441,8 +470,8 @@ pin_queue(AqQueue *queue, bool modest)
 }
 
 /*
- * See to it that the session has the queue pinned, and the description knows
- * where.
+ * Pins the queue, if it is not pinned yet, and sets the description's pointers
+ * to shared memory.
  */
 void
 aq_pins_pin(AqQueue *queue)
@@ -452,8 +481,8 @@ aq_pins_pin(AqQueue *queue)
 
 /*
  * The same for a view, which reads one queue after the other: only until
- * aq_pins_peek_end(), and only if the queue is in memory or there is plenty of
- * room for it.  False: it is not pinned.
+ * aq_pins_peek_end(), and only if the queue is in memory or there is enough
+ * room for it.  Returns false if it is not pinned.
  */
 bool
 aq_pins_peek(AqQueue *queue, AqPeek *peek)
@@ -478,7 +507,7 @@ aq_pins_peek(AqQueue *queue, AqPeek *peek)
 	return true;
 }
 
-/* The pin is again what it was before. */
+/* Restores the state of the pin before aq_pins_peek(). */
 void
 aq_pins_peek_end(const AqPeek *peek)
 {
@@ -495,9 +524,10 @@ aq_pins_peek_end(const AqPeek *peek)
 }
 
 /*
- * Pin the queue, and return its description as the latest commit has left it.
- * A session that has changed the queue says so in shared memory when it commits, a
- * moment before PostgreSQL tells the others.  put: the caller is about to enqueue.
+ * Pins the queue, and returns its description according to the latest commit.
+ * A session that has changed the queue announces this in shared memory when it
+ * commits, slightly before PostgreSQL sends its invalidations. put: the caller
+ * is about to enqueue.
  */
 AqQueue *
 aq_pins_pin_current(AqQueue *queue, bool put)
@@ -508,7 +538,9 @@ aq_pins_pin_current(AqQueue *queue, bool put)
 	aq_pins_pin(queue);
 	if (put && !aq_queue_is_sharded(queue))
 	{
-		/* the transaction has its id before it reads the flags: see convert.c */
+		/*
+		 * the transaction gets its id before it reads the flags: see convert.c
+		 */
 		(void) GetTopTransactionId();
 		pg_memory_barrier();
 	}
@@ -535,7 +567,10 @@ unpin(Pin *pin)
 		aq_object_unpin(pin->object);
 }
 
-/* The worker: pin the object over the transactions of its jobs; false when it has gone, or is another database's. */
+/*
+ * For the worker: keeps the object pinned over the transactions of its jobs;
+ * returns false if it was dropped, or belongs to another database.
+ */
 bool
 aq_pins_keep(AqObject *object)
 {
@@ -560,7 +595,7 @@ aq_pins_keep(AqObject *object)
 	return true;
 }
 
-/* Not any more; between transactions. */
+/* Ends this; called between transactions. */
 void
 aq_pins_release(void)
 {
@@ -569,7 +604,7 @@ aq_pins_release(void)
 	aq_pins_sweep();
 }
 
-/* The session does not even know it any more. */
+/* Releases the pin and the null lock. */
 static void
 forget(int i)
 {
@@ -579,7 +614,10 @@ forget(int i)
 	pins[i] = pins[--npins];
 }
 
-/* The cache is full: what this transaction has not used can go. */
+/*
+ * Called when the cache is full: releases the pins that this transaction does
+ * not use.
+ */
 bool
 aq_pins_give_back(void)
 {
@@ -595,8 +633,8 @@ aq_pins_give_back(void)
 }
 
 /*
- * Give back the pins that are not needed any more, and forget what was
- * dropped.  Between transactions; does not raise.
+ * Releases pins that are not needed any more, and entries of dropped queues.
+ * Called between transactions; does not raise an error.
  */
 void
 aq_pins_sweep(void)
@@ -615,7 +653,7 @@ aq_pins_sweep(void)
 		Pin		   *pin = &pins[i];
 
 		if (pin->held)
-			unpin(pin);			/* but for the one */
+			unpin(pin);			/* leaves the one of aq_pins_keep */
 		else if (pin->stale || (pin->pins == 0 ? pin->object->serial != pin->serial
 						   : pin->object->state == AQ_OBJECT_DROPPED))
 			forget(i);
@@ -628,7 +666,7 @@ aq_pins_sweep(void)
 	transactions++;
 }
 
-/* The session ends, no transaction is open. */
+/* Called at the end of the session, outside a transaction. */
 void
 aq_pins_session_exit(void)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * retries.c
- *	  Waiting for the worker, which writes retry counts.
+ *	  Waits for the worker to write retry counts.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -9,13 +9,21 @@
  */
 #include "queue/memory/memory_private.h"
 
-/* how long a session waits for the worker before it asks again, microseconds */
+/*
+ * interval at which a waiting session posts the worker again, in microseconds
+ */
 #define ASK_AGAIN ((int64) 1000000)
 
-/* how long a worker that cannot write retry counts is waited for, microseconds */
+/*
+ * how long a session waits for a worker that cannot write retry counts, in
+ * microseconds
+ */
 #define RETRY_PATIENCE ((int64) 5000000)
 
-/* Retry counts cannot be written now: the worker tries again, and sessions need not wait for it. */
+/*
+ * Called by the worker when it cannot write retry counts now: it will try
+ * again, and sessions need not wait.
+ */
 void
 aq_retries_later(AqQueueShm *shm, int64 microseconds)
 {
@@ -25,9 +33,9 @@ aq_retries_later(AqQueueShm *shm, int64 microseconds)
 }
 
 /*
- * Retry counts are written: dequeues that wait for that go on, and sessions that have
- * checked meanwhile check again.  Not only what was rolled back can be had now,
- * but also what stood behind it.
+ * Called when retry counts were written: wakes dequeues that wait for this,
+ * and makes sessions that have checked meanwhile check again.  Now the rolled
+ * back messages can be dequeued, and also those after them.
  */
 void
 aq_retries_counted(AqQueueShm *shm)
@@ -37,7 +45,10 @@ aq_retries_counted(AqQueueShm *shm)
 		aq_waiters_wake_all(shm);
 }
 
-/* Until when a call that begins now has patience with the worker, for aq_retries_await(). */
+/*
+ * The time until which a call that begins now waits for a worker that cannot
+ * write counts, for aq_retries_await().
+ */
 int64
 aq_retries_patience(void)
 {
@@ -45,15 +56,16 @@ aq_retries_patience(void)
 }
 
 /*
- * Have the worker write retry counts, and wait until pending() says that it
- * has.  False: it cannot, because a session has locked a table, or waits for
- * that, or because there is no room.  This may last until the caller's
- * transaction ends, which may be the one that the other session waits for.
+ * Posts the worker to write retry counts, and waits until pending() is false.
+ * Returns false if the worker cannot write them, because a session has locked
+ * a table or waits for such a lock, or because no memory is free.  That may
+ * last until the caller's transaction ends, for which the other session may
+ * wait.
  *
- * A dequeue has patience until this time (aq_clock_us) with a worker that says
- * that it cannot, and waits for one that does not say so as long as it takes.
- * only_checks: the caller takes nothing.  It waits until this time at most, and
- * not for a worker that says that it cannot.
+ * until (aq_clock_us): a dequeue waits until this time for a worker that
+ * cannot write them, and without limit for one that can. only_checks: the
+ * caller does not take messages; it waits at most until this time, and not for
+ * a worker that cannot write them.
  */
 bool
 aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, bool (*pending) (void *arg), void *arg)
@@ -63,8 +75,11 @@ aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, bool (*pending)
 	bool		left;
 
 	if (aq_job_in_worker())
-		return false;			/* it cannot wait for itself */
-	/* before it asks whether the counts are written: see aq_retries_counted */
+		return false;			/* the worker cannot wait for itself */
+	/*
+	 * set this before checking whether the counts are written: see
+	 * aq_retries_counted
+	 */
 	if (only_checks)
 		(void) pg_atomic_exchange_u32(&shm->uncounted_seen, 1);
 	aq_cond_prepare(&shm->changed);
@@ -75,7 +90,7 @@ aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, bool (*pending)
 		bool		over = patience <= 0;
 		uint32		before = uncounted;
 
-		/* not at once when it says that it cannot */
+		/* do not post again at once if the worker cannot write them */
 		if (now - asked >= ASK_AGAIN)
 		{
 			aq_jobs_ensure_worker();

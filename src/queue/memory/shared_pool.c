@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * shared_pool.c
- *	  Package dbms_shared_pool: queues that are hot.
+ *	  Package dbms_shared_pool: marking queues as hot.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -21,7 +21,7 @@ mark(AqObject *object, bool hot)
 		aq_hot_unmark(object);
 }
 
-/* By the queue's native name. */
+/* Marks a queue, by its native name. */
 PG_FUNCTION_INFO_V1(aq_shared_pool_mark_hot);
 Datum
 aq_shared_pool_mark_hot(PG_FUNCTION_ARGS)
@@ -34,14 +34,17 @@ aq_shared_pool_mark_hot(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* A claim: pinned while it is read. */
+/* Release of a claim: unpins an object that was being read. */
 static void
 unpin(void *object, int64 unused)
 {
 	aq_object_unpin(object);
 }
 
-/* By FULL_HASH_VALUE of sys."v$db_object_cache"; false when there is none in this database. */
+/*
+ * Marks an object by its FULL_HASH_VALUE in sys."v$db_object_cache"; returns
+ * false if this database has no such object.
+ */
 PG_FUNCTION_INFO_V1(aq_shared_pool_mark_hot_by_hash);
 Datum
 aq_shared_pool_mark_hot_by_hash(PG_FUNCTION_ARGS)

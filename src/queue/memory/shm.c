@@ -3,9 +3,10 @@
  * shm.c
  *	  Queues in shared memory: the values of the object cache's handles.
  *
- * An entry is made ready by its first user under the object's load, and freed
- * by its last unpin after a drop, or when the object cache needs the handle.  Latches and conditions are initialised
- * once, at server start, and survive reuse of the entry.
+ * An entry is filled in by its first user, while it loads the object, and
+ * freed by the last unpin after a drop, or when the object cache needs the
+ * handle.  Latches and conditions are initialized once, at server start, and
+ * are kept when the entry is reused.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -15,7 +16,7 @@
 
 #include "miscadmin.h"
 
-/* whole lines of the processor's cache, so that consumers do not disturb each other */
+/* padded to whole cache lines, to avoid false sharing between consumers */
 typedef union ConsumerPlace
 {
 	AqConsumerShm consumer;
@@ -99,13 +100,13 @@ free_entry(AqObject *object)
 {
 	AqQueueShm *shm = &entries[object->index];
 
-	if (shm->object != NULL)	/* else it was never loaded */
+	if (shm->object != NULL)	/* NULL if it was never loaded */
 		aq_store_of(shm->store)->unload(shm);
 	aq_chunks_free(shm->more, lengthof(shm->more));
 	reset_entry(shm);
 }
 
-/* of latches that have a child for each queue, by the same index */
+/* For latches that have a child for each queue, with the entry's index. */
 uint32
 aq_shm_queue_of_latch(int child, uint32 *database)
 {
@@ -113,13 +114,16 @@ aq_shm_queue_of_latch(int child, uint32 *database)
 	return entries[child].queue_id;
 }
 
-/* the worker finds these again when the queue is loaded, and they are not missed until then */
+/*
+ * work that the worker finds again when the queue is loaded, and that can wait
+ * until then
+ */
 #define FOUND_AGAIN (AQ_WORK_TABLES | AQ_WORK_RECLAIM | AQ_WORK_POSITIONS | AQ_WORK_COUNT | AQ_WORK_IDLE)
 
 /*
- * Called by the object cache, which has seen to it that no session uses the queue
- * or can begin to: is there nothing that only memory knows, nothing
- * for the worker to do that others wait for, now or later?
+ * Can the entry be freed, because the tables have all its information, and the
+ * worker has no work for it that sessions may wait for?  Called by the object
+ * cache, which ensures that no session uses the queue or begins to.
  */
 static bool
 is_idle(AqObject *object)
@@ -175,7 +179,10 @@ aq_shm_by_index(uint32 index)
 	return &entries[index];
 }
 
-/* The consumer's entry, or NULL when it was not made yet. Never raises. */
+/*
+ * The consumer's entry, or NULL if it does not exist yet.  Never raises an
+ * error.
+ */
 AqConsumerShm *
 aq_shm_consumer(AqQueueShm *shm, int position)
 {
@@ -189,7 +196,10 @@ aq_shm_consumer(AqQueueShm *shm, int position)
 	return &((ConsumerPlace *) aq_chunk_ptr(chunk))[position % AQ_CONSUMERS_PER_CHUNK].consumer;
 }
 
-/* The same, made if it is not there. May raise; no latch held. */
+/*
+ * The same, but makes the entry if necessary.  May raise an error; the caller
+ * holds no latch.
+ */
 AqConsumerShm *
 aq_shm_consumer_make(AqQueueShm *shm, int position)
 {

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * store_xact.c
- *	  The end of a transaction that has used queues: the stores, then what the
- *	  session holds of queues.
+ *	  The end of a transaction that has used queues: the stores, then
+ *	  definitions and pins.
  *
  * base/xact.c calls this file in each phase, in all sessions.  Each store
- * settles the messages that it has noted; then the definitions that the
- * transaction has changed become those of all sessions, waiters for a changed
- * queue are woken, and pins are given back.  The pins come last because the
- * notes of the stores point to the shared memory that they keep.
+ * settles the messages that it has noted; then the transaction's changes of
+ * definitions are announced to other sessions, waiters for a changed queue are
+ * woken, and pins are released.  Pins are last because the stores' notes point
+ * to the shared memory that they protect.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -18,17 +18,17 @@
 
 /*
  * The order of the stores.  While a queue has both, a transaction may have
- * enqueued into both: what it has put into the queue table is counted before
- * its messages in the sharded store can be dequeued, see definitions/convert.c.
+ * enqueued into both: its messages in the queue table must be counted before
+ * those in the sharded store can be dequeued, see definitions/convert.c.
  */
 static const char order[] = {AQ_STORE_CLASSIC, AQ_STORE_SHARDED};
 
 static const AqStoreXact *stores[lengthof(order)];	/* in this order */
 
-/* The end of a transaction that a store has notes of, from pre-commit on. */
+/* The timed operation "commit", from pre-commit on, if a store has notes. */
 static AqTimed committing;
 
-/* NULL: there is no such store. */
+/* NULL if the store is not registered. */
 static const AqStoreXact *
 store_xact(int i)
 {
@@ -59,7 +59,10 @@ pre_commit(void)
 		committing = aq_time_enter(AQ_TIME_COMMIT);
 	FOR_EACH_STORE(i)
 		stores[i]->pre_commit();
-	/* waits for users of the definitions: nothing that waits for others may follow */
+	/*
+	 * waits for users of the definitions: afterwards nothing may wait for
+	 * other transactions
+	 */
 	aq_announce_pre_commit();
 }
 
@@ -100,7 +103,10 @@ abort_transaction(void)
 	FOR_EACH_STORE(i)
 		stores[i]->abort();
 	aq_announce_xact_end(false);
-	/* what an error has left of the session's chunks, or a queue whose creation is undone */
+	/*
+	 * chunks that an error, or an undone creation of a queue, has left in the
+	 * reserve
+	 */
 	aq_chunks_trim();
 }
 

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * traffic.c
- *	  What is counted of queues and their consumers: traffic_list.h.
+ *	  Counters of queues and their consumers, listed in traffic_list.h.
  *
- * All are atomics, written where something happens or where a transaction has
- * ended, so nothing here raises or waits.  What a queue with a single consumer
- * counts is that consumer's as well.
+ * All are atomic variables, changed during operations or after the end of a
+ * transaction, so no function here raises errors or waits.  The counters of a
+ * queue with a single consumer are also those of its consumer.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -13,7 +13,7 @@
  */
 #include "queue/memory/memory_private.h"
 
-/* Where the consumer's own are; NULL: they are the queue's. */
+/* The consumer's own counters; NULL: they are those of the queue. */
 static pg_atomic_uint64 *
 consumer_traffic(AqQueueShm *shm, int position)
 {
@@ -57,7 +57,10 @@ aq_traffic_dequeued(AqQueueShm *shm, int position, const AqConsumed *consumed)
 		add_consumed(own, now, consumed);
 }
 
-/* --- what a store counts when transactions commit --------------------------------- */
+/*
+ * --- counts of a store when transactions commit
+ * ---------------------------------
+ */
 
 void
 aq_traffic_put(AqQueueShm *shm, uint64 n, uint64 delayed, uint64 expiring, TimestampTz when)
@@ -109,8 +112,9 @@ set_rule_error(pg_atomic_uint64 *traffic, TimestampTz when, int error)
 }
 
 /*
- * The rule of the consumer of that number has failed for n messages.  True for the first
- * failure of this rule, a hash of its text, since the queue came into use.
+ * The rule of the consumer with this number has failed for n messages.
+ * Returns true for the first failure of this rule (a hash of its text) since
+ * the queue was loaded.
  */
 bool
 aq_traffic_rule_failed(AqQueueShm *shm, int position, int64 number, uint32 n, int error, uint64 rule)
@@ -118,7 +122,7 @@ aq_traffic_rule_failed(AqQueueShm *shm, int position, int64 number, uint32 n, in
 	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 	TimestampTz now = GetCurrentTimestamp();
 
-	/* removed meanwhile, and another consumer is in its place? */
+	/* was it removed, and is another consumer at its position? */
 	if (consumer == NULL || pg_atomic_read_u64(&consumer->number) != (uint64) number)
 		return false;
 	aq_traffic_add_for(shm, position, AQ_TRAFFIC_RULE_FAILURES, n);
@@ -154,8 +158,9 @@ traffic_of(AqQueueShm *shm, int position, AqTraffic item)
 }
 
 /*
- * Another consumer than before begins at the position.  No session counts for it
- * before it knows its number, and of the one before nothing is left.
+ * Begins the counters of a new consumer at the position.  No session counts
+ * for it before it knows the consumer's number, and all counts of the previous
+ * one are complete.
  */
 void
 aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number)
@@ -163,7 +168,10 @@ aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number)
 	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
 	if (pg_atomic_read_u64(&place->number) < number)
 	{
-		/* what an earlier consumer has left undone is not the new one's lag */
+		/*
+		 * unfinished messages of an earlier consumer do not count in the new
+		 * one's lag
+		 */
 		pg_atomic_write_u64(&place->before, pg_atomic_read_u64(&place->dequeued));
 		pg_atomic_write_u64(&place->enqueued, pg_atomic_read_u64(&place->dequeued));
 		pg_atomic_write_u64(&place->found, 0);
@@ -183,14 +191,14 @@ static const bool is_time[] = {
 #undef X
 };
 
-/* Is the item the time of something, and not a number of times? */
+/* Is the item a time, and not a count? */
 bool
 aq_traffic_is_time(AqTraffic item)
 {
 	return is_time[item];
 }
 
-/* Columns of aq_internal.consumers. */
+/* Puts the columns of aq_internal.consumers. */
 void
 aq_traffic_row(AqRow *row, AqQueueShm *shm, int position)
 {

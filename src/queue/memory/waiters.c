@@ -3,16 +3,18 @@
  * waiters.c
  *	  Lists of the sessions that wait for messages: entering, waking, leaving.
  *
- * A waiter puts one entry into the list of each (queue, consumer) it waits
- * for, checks once more, and only then sleeps. A session that makes n messages
- * ready for a consumer wakes up to n of its waiters, first come first served,
- * and all whose wait has a condition. No latch is shared by queues: each queue's
- * lists have one of their own, and an entry belongs to its session.
+ * A waiter puts one entry into the list of each (queue, consumer) for which it
+ * waits, checks once more, and only then sleeps.  A session that makes n
+ * messages ready for a consumer wakes up to n of its waiters, first come first
+ * served, and all waiters with a condition.  No latch is shared by queues:
+ * each queue has its own latch for its lists, and an entry belongs to its
+ * session.
  *
- * A waiter that leaves without having checked after it was woken (cancelled,
- * timed out) passes the wake-up on. One that is told of a message and does
- * not fetch it, because its client is busy or gone, cannot: so the worker
- * checks a little later whether messages lie there while others sleep.
+ * A waiter that was woken but leaves without checking (cancelled, timed out)
+ * passes the wake-up on.  A session that was told of a message but does not
+ * fetch it, because its client is busy or has disconnected, cannot pass it on:
+ * so the worker checks a little later whether there are messages while other
+ * sessions sleep.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -24,19 +26,25 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-/* sessions woken under one hold of the latch */
+/* maximum number of sessions woken under one hold of the latch */
 #define WAKE_BATCH 64
 
 static AqWaitEntry *entries;	/* AQ_WAITERS_PER_SESSION for each session */
 
-/* How many of its entries each session listens with, be they in lists or not: for the view. */
+/*
+ * By session: the number of entries with which it listens, whether they are in
+ * lists or not; for the view.
+ */
 static volatile uint16 *nlistened;
 
-/* what this session has entered; emptied by leave_all, also after errors */
+/*
+ * targets whose lists this session has entered; cleared by leave_all, also
+ * after errors
+ */
 static AqWaitTarget joined[AQ_WAITERS_PER_SESSION];
 static int	njoined;
 
-/* wake-ups that it has got and not checked after yet */
+/* wake-ups that this session has got without checking since */
 static int	unchecked;
 
 Size
@@ -60,10 +68,7 @@ aq_waiters_shmem_init(void *area, bool found)
 	aq_wakeup_pool_init(&pool, entries, (uint32) aq_session_slots() * AQ_WAITERS_PER_SESSION);
 }
 
-/*
- * The view of the entries that wakeup.c works on: all of them, with one free
- * entry, the caller's.
- */
+/* A pool for wakeup.c with all entries, in which only the caller's is free. */
 static AqWaitPool
 pool_with(uint32 entry)
 {
@@ -107,7 +112,10 @@ aq_waiters_wake(AqQueueShm *shm, int position, uint32 messages)
 	AqConsumerShm *consumer;
 	uint32		selective;
 
-	/* pairs with the barrier in join: they entered before, or they will see it */
+	/*
+	 * pairs with the barrier in join: a waiter has entered before, or will see
+	 * the message
+	 */
 	pg_memory_barrier();
 	if (!aq_waiters_exist(shm))
 		return;
@@ -115,7 +123,10 @@ aq_waiters_wake(AqQueueShm *shm, int position, uint32 messages)
 	consumer = aq_shm_consumer(shm, position);
 	if (consumer == NULL)
 		return;
-	/* a session that finds nothing and enters again stands behind those that are there now */
+	/*
+	 * a session that finds nothing and enters again comes after the current
+	 * ones
+	 */
 	selective = consumer->selective.waiting;
 	messages = Min(messages, consumer->waiters.waiting);
 	while (selective > 0 || messages > 0)
@@ -141,7 +152,7 @@ void
 aq_waiters_wake_all(AqQueueShm *shm)
 {
 	aq_lag_recheck(shm);
-	/* those that listen on the channel are in no list of the queue */
+	/* sessions that listen on the channel are in no list of the queue */
 	pg_memory_barrier();
 	aq_channel_wake();
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
@@ -152,7 +163,7 @@ aq_waiters_wake_all(AqQueueShm *shm)
 	}
 }
 
-/* The worker is to check the queue's waiters a little later. */
+/* Makes the worker check the queue's waiters a little later. */
 void
 aq_waiters_check_later(AqQueueShm *shm)
 {
@@ -164,7 +175,7 @@ aq_waiters_check_later(AqQueueShm *shm)
 		aq_jobs_post_at(at);
 }
 
-/* The worker: wake one waiter of every consumer for whom messages lie there. */
+/* The worker's job: wakes one waiter of every consumer that has messages. */
 void
 aq_waiters_job(int32 id, AqQueueShm *shm)
 {
@@ -190,14 +201,17 @@ aq_waiters_job(int32 id, AqQueueShm *shm)
 
 /* --- listeners --------------------------------------------------------------- */
 
-/* The number of the list that entries for the target are in. */
+/* The number of the list for entries of the target. */
 static uint32
 list_number(const AqWaitTarget *target)
 {
 	return target->shm->object->index * AQ_MAX_CONSUMERS + target->position;
 }
 
-/* The session listens to the targets; it has put their numbers into its entries. */
+/*
+ * Publishes that the session listens; its entries have the numbers of the
+ * targets.
+ */
 static void
 begin_listening(int n)
 {
@@ -206,8 +220,8 @@ begin_listening(int n)
 }
 
 /*
- * The sessions that listen, and what to.  Entries are read while their sessions write them: a row
- * may be of something that a session has just left.
+ * The sessions that listen, and their targets.  Entries are read while their
+ * sessions write them, so a row may be outdated.
  */
 AQ_ROWS(aq_waiters_view_listeners)
 {
@@ -220,7 +234,7 @@ AQ_ROWS(aq_waiters_view_listeners)
 
 			CHECK_FOR_INTERRUPTS();
 			if (number == AQ_WAKEUP_NONE)
-				continue;		/* it leaves just now */
+				continue;		/* it is just leaving */
 			shm = aq_shm_by_index(number / AQ_MAX_CONSUMERS);
 			if (shm->database != MyDatabaseId)
 				continue;
@@ -250,9 +264,9 @@ join(AqWaitTarget *target)
 }
 
 /*
- * Leave all lists.  pass_on: the session has not checked since it was woken,
- * so another one gets its wake-up.  Returns how many wake-ups it has got
- * since it entered.  Does not raise.
+ * Leaves all lists. pass_on: the session has not checked since it was woken,
+ * so another one gets its wake-up.  Returns the number of wake-ups since it
+ * entered.  Does not raise an error.
  */
 static int
 leave_all(bool pass_on)
@@ -290,9 +304,10 @@ woken_meanwhile(void)
 }
 
 /*
- * Sleep until a wake-up or the deadline, of which "left" microseconds are left (both negative: no
- * end).  Other things set a session's latch too, such as the server's timer for statistics ten
- * seconds after a command: nothing has changed in the lists then, so it sleeps on.
+ * Sleeps until a wake-up or the deadline, which is "left" microseconds away
+ * (both negative: none).  The session's latch is also set for other reasons,
+ * for example by the server's timer for statistics; if the lists have not
+ * changed, it continues to sleep.
  */
 static void
 sleep_until_woken(AqEvent event, int32 queue, int64 left, int64 deadline)
@@ -305,7 +320,7 @@ sleep_until_woken(AqEvent event, int32 queue, int64 left, int64 deadline)
 	} while (!woken_meanwhile() && (deadline < 0 || left > 0));
 }
 
-/* A claim: the session is in the lists of what it waits for. */
+/* Release of a claim: the session leaves the lists, after an error. */
 static void
 leave_early(void *ptr, int64 unused)
 {
@@ -315,7 +330,10 @@ leave_early(void *ptr, int64 unused)
 	unchecked = 0;
 }
 
-/* The session has checked after this many wake-ups; one is enough to find a message. */
+/*
+ * Counts wake-ups after which the session has checked; one suffices to find a
+ * message.
+ */
 static void
 count_wakeups(int wakeups, bool found)
 {
@@ -326,11 +344,11 @@ count_wakeups(int wakeups, bool found)
 }
 
 /*
- * Sleep until one of the targets has something, as check() says: it returns
- * the number of the target, or -1.  Returns check()'s answer, -1 after the
- * deadline (microseconds of aq_clock_us; negative: none).  The targets' queues
- * are pinned.  listens: it is not going to take what it finds.  channel: be
- * woken by every message of all queues.
+ * Sleeps until one of the targets has a message, according to check(), which
+ * returns the number of the target, or -1.  Returns the result of check(), or
+ * -1 after the deadline (aq_clock_us; negative: none).  The targets' queues
+ * are pinned. listens: the session will not take the message. channel: wake it
+ * for every message of any queue.
  */
 int
 aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEvent event, int64 deadline,
@@ -374,7 +392,9 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 			if (left <= 0)
 				break;
 		}
-		/* what the check waited for may have taken the wake-up's signal */
+		/*
+		 * a wait within the check may have consumed the signal of the wake-up
+		 */
 		if (woken_meanwhile())
 		{
 			unchecked = leave_all(false);
@@ -382,7 +402,7 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 		}
 		InvalidateCatalogSnapshot();
 		sleep_until_woken(event, abs(targets[0].shm->queue_id), left, deadline);
-		unchecked = leave_all(false); /* and check, after entering again */
+		unchecked = leave_all(false); /* enter again, then check */
 	}
 	aq_claim_end(leave_early, NULL);
 	aq_stat_add(AQ_STAT_WAKEUPS_LEFT, leave_all(found < 0));
@@ -391,7 +411,10 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 
 /* --- aq.check() -------------------------------------------------------------- */
 
-/* Entries of sessions that do not wait, and sessions that sleep without an entry. */
+/*
+ * Finds entries of sessions that do not wait, and sessions that sleep without
+ * an entry.
+ */
 void
 aq_waiters_check(AqFindings *findings)
 {
@@ -413,7 +436,10 @@ aq_waiters_check(AqFindings *findings)
 }
 
 #ifdef AQ_TEST_POINTS
-/* For tests of aq.check(): an entry of a session that does not exist; by is 1 to make it, -1 to free it. */
+/*
+ * For tests of aq.check(): makes (by = 1) or frees (by = -1) an entry of a
+ * session that does not exist.
+ */
 PG_FUNCTION_INFO_V1(aq_waiters_damage);
 Datum
 aq_waiters_damage(PG_FUNCTION_ARGS)
@@ -424,7 +450,10 @@ aq_waiters_damage(PG_FUNCTION_ARGS)
 }
 #endif
 
-/* The latch is held: entries of the list, each of a session that runs a transaction. */
+/*
+ * Counts the entries of the list, each of which must belong to a session in a
+ * transaction.  The caller holds the latch.
+ */
 static uint32
 count_list(const AqWaitList *list, uint32 *strange)
 {

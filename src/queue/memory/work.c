@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * work.c
- *	  Telling the worker that there is work for a queue.
+ *	  Posting work for a queue to the worker.
  *
  * Sessions set bits in AqQueueShm.work, or announce a time, and post the worker;
  * upkeep.c runs the jobs.
@@ -14,7 +14,7 @@
 
 #include "utils/timestamp.h"
 
-/* Never raises. */
+/* Never raises an error. */
 void
 aq_work_post(AqQueueShm *shm, uint32 work)
 {
@@ -22,13 +22,16 @@ aq_work_post(AqQueueShm *shm, uint32 work)
 		aq_jobs_post();
 }
 
-/* There is something to do for the queue's store at this time.  Needs no latch, does not raise. */
+/*
+ * Announces work for the queue's store at this time.  Needs no latch; does not
+ * raise an error.
+ */
 void
 aq_work_announce_time(AqQueueShm *shm, TimestampTz when)
 {
 	uint64		old = pg_atomic_read_u64(&shm->next_time);
 
-	Assert(when != 0);			/* which would unsay all others */
+	Assert(when != 0);			/* 0 would cancel all announced times */
 	while (old == 0 || (TimestampTz) old > when)
 	{
 		if (pg_atomic_compare_exchange_u64(&shm->next_time, &old, (uint64) when))
@@ -39,7 +42,7 @@ aq_work_announce_time(AqQueueShm *shm, TimestampTz when)
 	}
 }
 
-/* Ask for a job again after some time.  The worker only. */
+/* Requests a job again after some time.  For the worker only. */
 void
 aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds)
 {
