@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * queue.c
- *	  The part record of "queue".
+ *	  The AqPart of "queue".
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -9,7 +9,7 @@
  */
 #include "queue/calls/calls_private.h"
 
-/* The files' shares of shared memory, one behind the other. */
+/* The files' areas of shared memory, in order. */
 static const struct
 {
 	Size		(*size) (void);

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * queue.h
- *	  The door of part "queue": queues, consumers, messages, waiting.
+ *	  The public header of part "queue": queues, consumers, messages, waiting.
  *
- * A queue has three faces:
+ * A queue is represented by:
  *	AqQueue		 a session's own description of it, read from the catalog and
  *				 read again when the catalog has changed (relcache
  *				 invalidation, so it is transactional);
- *	AqQueueShm	 its place in shared memory, the value of its object in the
+ *	AqQueueShm	 its entry in shared memory, the value of its object in the
  *				 object cache, pinned by a session from its first use of the queue
  *				 on, see pins.c;
  *	a store		 which keeps the messages: see store.h.
@@ -32,16 +32,19 @@
 
 #define AQ_MAX_CONSUMERS 1024
 
-/* The last position is not a consumer's: sessions that wait for an unknown name wait there. */
+/*
+ * The last position is not used by a consumer: sessions wait there for an
+ * unknown name.
+ */
 #define AQ_NO_CONSUMER (AQ_MAX_CONSUMERS - 1)
 #define AQ_POSITIONS (AQ_MAX_CONSUMERS - 1)
 
-/* So many of them are kept for subscribers. */
+/* Number of positions reserved for subscribers. */
 #define AQ_SUBSCRIBER_POSITIONS 100
 #define AQ_RECIPIENT_POSITIONS (AQ_POSITIONS - AQ_SUBSCRIBER_POSITIONS)
 #define AQ_MAX_SHARDS 32
 
-/* A sharded queue counts a message's attempts up to this, a byte each. */
+/* Maximum number of attempts that a sharded queue counts, in one byte. */
 #define AQ_MAX_ATTEMPTS 255
 #define AQ_PRIORITIES 10
 #define AQ_DEFAULT_PRIORITY 1
@@ -56,7 +59,7 @@ typedef struct AqQueueShm AqQueueShm;
 typedef struct AqRule AqRule;
 typedef struct AqInput AqInput;
 
-/* How a message is kept, as bits; Oracle's numbers. */
+/* Delivery modes, as bits; Oracle's numbers. */
 #define AQ_PERSISTENT 1
 #define AQ_BUFFERED 2
 #define AQ_PERSISTENT_OR_BUFFERED 3
@@ -66,25 +69,25 @@ typedef struct AqConsumer
 	int			position;
 	int64		number;
 	char	   *name;			/* NULL: removed */
-	bool		subscriber;		/* else named in recipient lists only */
+	bool		subscriber;		/* false: named only in recipient lists */
 	TimestampTz created;
 	int			delivery;		/* AQ_PERSISTENT, AQ_BUFFERED: what a subscriber gets */
 	char	   *rule_text;		/* NULL: every message */
-	Oid			rule_role;		/* wrote the rule; InvalidOid: not known */
-	char	   *transformation; /* of dbms_aq; NULL: none */
-	Oid			transformation_role;	/* chose it; InvalidOid: not known */
+	Oid			rule_role;		/* role that wrote the rule; InvalidOid: not known */
+	char	   *transformation; /* transformation of dbms_aq; NULL: none */
+	Oid			transformation_role;	/* role that chose it; InvalidOid: not known */
 	AqRule	   *rule;			/* compiled when first needed */
 } AqConsumer;
 
 /* A queue table of the classic store: the properties that all its queues share. */
 typedef struct AqQueueTable
 {
-	int32		id;				/* 0: the queue is sharded; negative: of a buffered queue */
-	bool		multi;			/* consumers have rows of their own */
+	int32		id;				/* 0: the queue is sharded; negative: belongs to a buffered queue */
+	bool		multi;			/* each consumer of a message has its own row */
 	bool		grouping;		/* a transaction's messages stay together */
-	char		sort[4];		/* of AQ_SORT_*, in order; "" is the order of the calls */
+	char		sort[4];		/* AQ_SORT_* letters, in order; "": order of the calls */
 	Oid			messages;		/* aq_data.t<id> */
-	Oid			consumers;		/* aq_data.c<id>, when multi */
+	Oid			consumers;		/* aq_data.c<id>, if multi */
 } AqQueueTable;
 
 #define AQ_SORT_PRIORITY 'p'
@@ -93,14 +96,14 @@ typedef struct AqQueueTable
 
 typedef struct AqQueue
 {
-	int32		id;				/* negative: the buffered queue of a queue */
+	int32		id;				/* negative: a buffered queue */
 	char	   *name;
-	int			delivery;		/* AQ_PERSISTENT, or AQ_BUFFERED of a buffered queue */
-	struct AqQueue *buffered;	/* its buffered queue; NULL: not made yet */
-	struct AqQueue *persistent;	/* of a buffered queue: the queue it belongs to; else NULL */
+	int			delivery;		/* AQ_BUFFERED for a buffered queue, else AQ_PERSISTENT */
+	struct AqQueue *buffered;	/* its buffered queue; NULL: does not exist yet */
+	struct AqQueue *persistent;	/* for a buffered queue: the queue to which it belongs; else NULL */
 	const struct AqStore *store;
 	AqQueueTable table;
-	bool		exception;		/* an exception queue of its queue table */
+	bool		exception;		/* is it an exception queue of its queue table? */
 	Oid			payload_type;
 	bool		multi;
 	int			shards;
@@ -111,9 +114,9 @@ typedef struct AqQueue
 	bool		enqueue_enabled;
 	bool		dequeue_enabled;
 	uint64		key;			/* 60 bits, part of every message id ... */
-	uint64		shard_key;		/* ... and of those of the sharded store */
+	uint64		shard_key;		/* ... and of the ids of the sharded store */
 	bool		converted;
-	Oid			owner_view;		/* the view that carries owner and rights */
+	Oid			owner_view;		/* the view that has the queue's owner and privileges */
 	Oid			sequence;		/* of partition numbers */
 	Oid			owner;
 	bool		own;			/* created by the current transaction */
@@ -123,16 +126,16 @@ typedef struct AqQueue
 	bool		has_rules;
 	/* payload input, for text given by the user */
 	FmgrInfo	input;
-	AqInput    *users_input;	/* of a type that is not built in; NULL: none is ready */
+	AqInput    *users_input;	/* for a type that is not built-in; NULL: not set up */
 	Oid			input_param;
-	bool		input_is_text;	/* text: the bytes as they are */
-	/* where the session has pinned it */
+	bool		input_is_text;	/* text: the bytes are stored unchanged */
+	/* set when the session has pinned it */
 	AqQueueShm *shm;			/* NULL: not pinned yet */
 	AqObject   *object;			/* whose definition this is ... */
 	uint32		serial;			/* ... while it has this serial, */
 	uint32		version;		/* and this version */
-	uint64		definition;		/* the clock of definitions, before this was read */
-	bool		consumers_made; /* every consumer has its place there */
+	uint64		definition;		/* the definition clock before this was read */
+	bool		consumers_made; /* every consumer has its entry in shared memory */
 	MemoryContext context;		/* of this description */
 	uint64		generation;
 	struct AqQueue *next_retired;	/* see aq_catalog_retain */
@@ -142,22 +145,23 @@ typedef enum AqRight
 {
 	AQ_RIGHT_ENQUEUE,
 	AQ_RIGHT_DEQUEUE,
-	AQ_RIGHT_ANY,				/* one of the two, or the owner */
-	AQ_RIGHT_SEE,				/* its definition and its counters: also a member of pg_monitor */
+	AQ_RIGHT_ANY,				/* enqueue or dequeue, or the owner */
+	AQ_RIGHT_SEE,				/* its definition and counters: also members of pg_monitor */
 	AQ_RIGHT_OWNER
 } AqRight;
 
 /*
  * --- catalog.c
  *
- * The pointers returned are good until the next lookup.  All raise
- * AQ_ERR_QUEUE_UNDEFINED when the queue does not exist or the right is missing.
+ * The returned pointers are valid until the next lookup.  All functions raise
+ * AQ_ERR_QUEUE_UNDEFINED if the queue does not exist or the privilege is
+ * missing.
  */
 extern AqQueue *aq_catalog_get(const char *name, AqRight right);
 extern AqQueue *aq_catalog_get_by_id(int32 id, bool missing_ok);
 extern AqQueue *aq_catalog_get_numbered(int32 id);
-extern AqQueue *aq_catalog_exception_queue(AqQueue *queue, int32 named); /* where failed messages go, or NULL */
-extern List *aq_catalog_queue_ids(void);	/* all of the database */
+extern AqQueue *aq_catalog_exception_queue(AqQueue *queue, int32 named); /* for failed messages, or NULL */
+extern List *aq_catalog_queue_ids(void);	/* of all queues of the database */
 
 /* --- privilege.c */
 extern bool aq_privilege_allows(AqQueue *queue, AqRight right);
@@ -173,7 +177,10 @@ extern Oid	aq_schema_data_relation(const char *name); /* in schema aq_data; may 
 extern char *aq_schema_message_table(int32 queue_table_id);
 extern char *aq_schema_consumer_table(int32 queue_table_id);
 
-/* of the session whose messages this one enqueues, a helper for another session; the identity is that in rows, never used twice */
+/*
+ * of the session whose messages this one enqueues, which is another one in a
+ * helper; the identity is stored in rows and never reused
+ */
 extern int64 aq_schema_session_identity(void);
 extern int	aq_schema_session_number(void);
 
@@ -182,28 +189,35 @@ extern int	aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 					   const char *nulls, bool read_only);
 extern bool aq_sql_finds(const char *query);	/* does it return a row? */
 
-/* --- pending.c: what the transaction has changed of definitions */
+/* --- pending.c: changes of definitions by the transaction */
 extern bool aq_pending_is_dropped(int32 id);
 
 /*
  * --- queue_lock.c
  *
  * The heavyweight lock of a queue: AccessExclusiveLock to drop it,
- * ShareUpdateExclusiveLock for other definitions, AccessShareLock for the
- * worker that makes tables; enqueue and dequeue take none, unless they have to
- * wait for a table while they hold another.  That of a producer is another one.
+ * ShareUpdateExclusiveLock for other changes of its definition,
+ * AccessShareLock for the worker to create tables; enqueue and dequeue take
+ * none, unless they have to wait for a table while they hold another.
+ * Producers have a separate lock.
  */
 extern bool aq_queue_lock(int32 id, LOCKMODE mode, bool wait);
 extern bool aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait);
 extern bool aq_queue_lock_tables(AqQueue *queue, LOCKMODE mode);
 extern bool aq_queue_lock_producer(int32 id, int64 producer, bool wait);	/* until the transaction ends */
 
-/* --- payload.c: what a table with a column of the type needs; wait: false for the worker */
+/*
+ * --- payload.c: locks for a table with a column of the type; wait: false for
+ * the worker
+ */
 extern bool aq_payload_type_lock(Oid type, bool wait);
 
 /* === room memory ============================================================== */
 
-/* Counters, and times, of a queue; the first ones of its consumers, too: see traffic.c. */
+/*
+ * Counters and times of a queue; the first ones also exist for its consumers:
+ * see traffic.c.
+ */
 typedef enum AqTraffic
 {
 #define X(id, is_time, of_consumer) AQ_TRAFFIC_##id,
@@ -220,42 +234,49 @@ enum
 #undef X
 };
 
-/* What sessions wait for and what is counted, per (queue, consumer). */
+/* Wait lists and counters of a (queue, consumer). */
 typedef struct AqConsumerShm
 {
 	AqWaitList	waiters;		/* woken one per message; queue's waiters latch */
 	AqWaitList	selective;		/* with a condition: woken by every message */
 
 	/*
-	 * Positions are used again, numbers are not.  Both only grow, so a session that
-	 * comes late with what it knows of an earlier consumer changes nothing.
+	 * Positions are reused, consumers' numbers are not. "number" and "removed"
+	 * only grow, so a session with outdated data of an earlier consumer
+	 * changes nothing.
 	 */
 	pg_atomic_uint64 number;	/* of the latest consumer at this position */
-	pg_atomic_uint64 removed;	/* of the latest that was removed; 0: none */
+	pg_atomic_uint64 removed;	/* of the latest removed consumer; 0: none */
 	pg_atomic_uint64 enqueued;	/* messages made ready or waiting for it */
 	pg_atomic_uint64 dequeued;	/* consumed and committed, expired, purged */
-	/* not of a single consumer, whose traffic is the queue's */
+	/*
+	 * not used in a single-consumer queue, where the queue's counters are the
+	 * consumer's
+	 */
 	pg_atomic_uint64 traffic[AQ_NCONSUMER_TRAFFIC];
-	pg_atomic_uint64 before;	/* of enqueued and dequeued: earlier consumers' at this position */
-	pg_atomic_uint64 found;		/* of enqueued: there when the queue came into use */
-	/* of a store that counts now and then, by the worker; counted_at is written last, 0: not yet */
+	pg_atomic_uint64 before;	/* part of enqueued and dequeued that belongs to earlier consumers at this position */
+	pg_atomic_uint64 found;		/* part of enqueued that was found when the queue was loaded */
+	/*
+	 * for a store in which the worker counts periodically; counted_at is
+	 * written last, 0: not yet
+	 */
 	pg_atomic_uint64 counted_ready;
 	pg_atomic_uint64 counted_delayed;
 	pg_atomic_uint64 counted_in_flight;
 	pg_atomic_uint64 counted_oldest;
 	pg_atomic_uint64 counted_at;
 	pg_atomic_uint64 rule_logged;	/* hash of the rule whose failure was logged; 0: none */
-	/* of a recipient: see holds.c */
-	pg_atomic_uint64 closing;	/* number of the one whose position the worker gives back; 0: none */
-	pg_atomic_uint32 holds;		/* by transactions that enqueue for it, and dequeues */
-	/* the worker's own: nothing has happened to it since then, see recipient.c */
-	uint32		idle_enqueued;	/* the lowest bits */
-	TimestampTz idle_since;		/* 0: not idle when it was looked at last */
+	/* for a recipient: see holds.c */
+	pg_atomic_uint64 closing;	/* number of the consumer whose position the worker is freeing; 0: none */
+	pg_atomic_uint32 holds;		/* holds of transactions that enqueue for it, and of dequeues */
+	/* used by the worker only: state at its last check, see recipient.c */
+	uint32		idle_enqueued;	/* lowest bits of "enqueued" */
+	TimestampTz idle_since;		/* since when it has been idle; 0: it was not idle at the last check */
 } AqConsumerShm;
 
 #define AQ_CONSUMERS_PER_CHUNK 8
 
-/* Unsubscribed: nothing counts for it any more. */
+/* Was the consumer removed, so that nothing is counted for it any more? */
 static inline bool
 aq_consumer_removed(AqConsumerShm *consumer)
 {
@@ -266,42 +287,45 @@ aq_consumer_removed(AqConsumerShm *consumer)
 
 struct AqQueueShm
 {
-	AqObject   *object;			/* of the object cache; has our index */
+	AqObject   *object;			/* object of the object cache, with the same index */
 	Oid			database;
 	int32		queue_id;
-	uint64		key;			/* tells a queue from another one of the same id */
+	uint64		key;			/* distinguishes queues with the same id */
 	char		store;			/* AqStore.kind */
-	bool		single;			/* one consumer, nameless, at position 0 */
+	bool		single;			/* one consumer without a name, at position 0 */
 	AqLatch		waiters_latch;	/* protects the wait lists */
-	pg_atomic_uint32 waiting;	/* wait entries for any consumer of it */
-	pg_atomic_uint32 work;		/* what the worker has to do: AQ_WORK_* */
-	pg_atomic_uint64 check_at;	/* when it has to check waiters; 0: not */
-	pg_atomic_uint32 uncounted; /* how often it could not write retry counts */
-	pg_atomic_uint32 uncounted_seen; /* 1: a check has met a retry count that was to be written */
-	pg_atomic_uint64 next_time; /* when the store has something to do by time; 0: never */
-	uint32		later_work;		/* the worker's own: what it wants to do ... */
+	pg_atomic_uint32 waiting;	/* number of wait entries for all its consumers */
+	pg_atomic_uint32 work;		/* work for the worker: AQ_WORK_* */
+	pg_atomic_uint64 check_at;	/* when the worker must check waiters; 0: never */
+	pg_atomic_uint32 uncounted; /* how many times it could not write retry counts */
+	pg_atomic_uint32 uncounted_seen; /* 1: a check has found an unwritten retry count */
+	pg_atomic_uint64 next_time; /* when the store has timed work; 0: never */
+	uint32		later_work;		/* used by the worker only: work to be done ... */
 	TimestampTz later_at;		/* ... at this time */
-	pg_atomic_uint64 definition;	/* descriptions read before this time of the clock are old: see definition_clock.c */
-	/* transactions that have enqueued or dequeued, those that wait to stop it: see users.c */
+	pg_atomic_uint64 definition;	/* descriptions read earlier are outdated: see definition_clock.c */
+	/*
+	 * numbers of transactions that have enqueued or dequeued, and of those
+	 * that wait to stop it: see users.c
+	 */
 	pg_atomic_uint32 users;
 	pg_atomic_uint32 stops_enqueue;
 	pg_atomic_uint32 stops_dequeue;
-	/* of a queue converted from a queue table: see convert.c */
-	bool		converted;		/* nothing new goes into the queue table */
-	bool		settled;		/* and no transaction enqueues there any more */
-	bool		table_done;		/* nothing is left there */
-	TransactionId horizon;		/* the worker's own: transactions before it may be */
+	/* for a queue converted from a queue table: see convert.c */
+	bool		converted;		/* no new messages go into the queue table */
+	bool		settled;		/* no transaction can still enqueue there */
+	bool		table_done;		/* no messages are left there */
+	TransactionId horizon;		/* used by the worker only: transactions before it may still enqueue there */
 	pg_atomic_uint64 table_puts;	/* messages committed into the queue table */
-	AqCond		changed;		/* a table, a load, a retry, a recipient is there */
-	AqCond		room;			/* enqueuers of buffered messages may go on: see flow.c */
-	pg_atomic_uint64 room_below;	/* they wait for a lag below this; 0: none waits */
-	char		recipient[AQ_MAX_NAME]; /* to be given a position; waiters latch */
-	char		refused[AQ_MAX_NAME];	/* there was none for this one; the same latch */
+	AqCond		changed;		/* a table, load, retry count or recipient is ready */
+	AqCond		room;			/* enqueuers of buffered messages may continue: see flow.c */
+	pg_atomic_uint64 room_below;	/* they wait for a lag below this; 0: no waiters */
+	char		recipient[AQ_MAX_NAME]; /* name that needs a position; protected by waiters_latch */
+	char		refused[AQ_MAX_NAME];	/* name for which there was none; same latch */
 	/* counters since the queue was loaded */
 	pg_atomic_uint64 enqueued;
 	pg_atomic_uint64 dequeued;
 	pg_atomic_uint64 traffic[AQ_NTRAFFIC];
-	AqConsumerShm first;		/* position 0, all a single-consumer queue needs */
+	AqConsumerShm first;		/* position 0; a single-consumer queue needs no others */
 	AqChunk		more[AQ_MAX_CONSUMERS / AQ_CONSUMERS_PER_CHUNK + 1];	/* 0: none yet */
 };
 
@@ -317,16 +341,21 @@ aq_traffic_time(AqQueueShm *shm, AqTraffic item, TimestampTz when)
 	pg_atomic_write_u64(&shm->traffic[item], (uint64) when);
 }
 
-/* The first, for a consumer as well.  Never raises. */
+/*
+ * Adds to a counter of the queue and of the consumer.  Never raises an error.
+ */
 extern void aq_traffic_add_for(AqQueueShm *shm, int position, AqTraffic item, uint64 n);
 extern void aq_traffic_row(AqRow *row, AqQueueShm *shm, int position);
 
-/* Messages that a transaction has consumed: when they were enqueued. */
+/*
+ * The number and the enqueue times of messages that a transaction has
+ * consumed.
+ */
 typedef struct AqConsumed
 {
 	uint64		n;
 	uint64		times;			/* sum, modulo 2^64 */
-	TimestampTz last;			/* of the one taken last */
+	TimestampTz last;			/* of the message taken last */
 } AqConsumed;
 
 static inline void
@@ -346,23 +375,23 @@ aq_consumed_join(AqConsumed *consumed, const AqConsumed *more)
 		consumed->last = more->last;
 }
 
-/* The consumer has dequeued and committed them now.  Never raises. */
+/* Counts messages whose dequeue was committed now.  Never raises an error. */
 extern void aq_traffic_dequeued(AqQueueShm *shm, int position, const AqConsumed *consumed);
 
 /*
- * A store counts by these when transactions commit.  None of them raises: messages
- * of the queue, of which so many have a delay or an expiration; their shares of
- * a consumer; those a consumer is done with, has failed to process, or can
- * dequeue now after a delay.
+ * Called by stores when transactions commit; they never raise errors.  They
+ * count messages of the queue, with the numbers of those that have a delay or
+ * an expiration; messages for a consumer; messages that a consumer has
+ * finished, that have failed, or that became ready after a delay.
  */
 extern void aq_traffic_put(AqQueueShm *shm, uint64 n, uint64 delayed, uint64 expiring, TimestampTz when);
 extern void aq_traffic_enqueued(AqQueueShm *shm, int position, uint64 n, TimestampTz when);
 extern void aq_traffic_done(AqQueueShm *shm, int position, uint64 n);
-extern void aq_traffic_found(AqQueueShm *shm, int position, uint64 n);	/* not enqueued, but found when it came into use */
+extern void aq_traffic_found(AqQueueShm *shm, int position, uint64 n);	/* found when the queue was loaded */
 extern void aq_traffic_failed(AqQueueShm *shm, int position, uint64 n, TimestampTz when);
 extern void aq_traffic_ready(AqQueueShm *shm, uint64 n, TimestampTz when);
 
-/* Of a number that only grows. */
+/* Raises a number that only grows. */
 static inline void
 aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
 {
@@ -378,32 +407,32 @@ aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
 #define AQ_WORK_RECLAIM		0x0004	/* truncate consumed partitions */
 #define AQ_WORK_DOUBT		0x0008	/* resolve transactions in doubt */
 #define AQ_WORK_FAILED		0x0010	/* move messages to the exception queue */
-#define AQ_WORK_REMOVED		0x0020	/* clean up behind unsubscribed consumers */
+#define AQ_WORK_REMOVED		0x0020	/* clean up after unsubscribed consumers */
 #define AQ_WORK_RECIPIENTS	0x0040	/* give positions to new recipients */
-#define AQ_WORK_RECOUNT		0x0080	/* count what a restart has left */
+#define AQ_WORK_RECOUNT		0x0080	/* count messages after a restart */
 #define AQ_WORK_POSITIONS	0x0100	/* free positions of removed consumers */
-#define AQ_WORK_WAITERS		0x0200	/* wake for what was not fetched */
+#define AQ_WORK_WAITERS		0x0200	/* wake waiters for messages that were not fetched */
 #define AQ_WORK_CONVERT		0x0400	/* end the conversion from a queue table */
 #define AQ_WORK_BUFFERED	0x0800	/* make the tables of buffered messages */
-#define AQ_WORK_SURPLUS		0x1000	/* drop empty tables that are too many */
-#define AQ_WORK_COUNT		0x2000	/* count what aq.metrics() shows of a queue table's queue */
-#define AQ_WORK_IDLE		0x4000	/* give back positions of recipients without messages */
+#define AQ_WORK_SURPLUS		0x1000	/* drop surplus empty tables */
+#define AQ_WORK_COUNT		0x2000	/* count messages of a queue in a queue table, for aq.metrics() */
+#define AQ_WORK_IDLE		0x4000	/* free the positions of recipients without messages */
 
 /* --- shm.c */
 extern AqConsumerShm *aq_shm_consumer(AqQueueShm *shm, int position);
 extern AqQueueShm *aq_shm_by_index(uint32 index);
 extern uint32 aq_shm_queue_of_latch(int child, uint32 *database);	/* for aq_trace_on_name */
 
-/* --- work.c: what the worker is to do */
+/* --- work.c: work for the worker */
 extern void aq_work_post(AqQueueShm *shm, uint32 work);	/* never raises */
 extern void aq_work_announce_time(AqQueueShm *shm, TimestampTz when);	/* never raises */
-extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);	/* the worker only */
+extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);	/* for the worker only */
 
 /* --- lag.c: flow control of buffered messages; never raises */
 extern void aq_lag_shrank(AqQueueShm *shm, int position);
 
 /* --- waiters.c: wake-ups; never raise */
-extern bool aq_waiters_exist(AqQueueShm *shm);	/* after a memory barrier */
+extern bool aq_waiters_exist(AqQueueShm *shm);	/* call it after a memory barrier */
 extern void aq_waiters_wake(AqQueueShm *shm, int position, uint32 messages);
 extern void aq_waiters_wake_all(AqQueueShm *shm); /* the definition has changed */
 
@@ -419,13 +448,16 @@ extern bool aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, boo
  * aq_pins_pin pins the queue for the session, or for the transaction.
  */
 extern void aq_pins_pin(AqQueue *queue);
-extern bool aq_pins_is_used(const AqQueueShm *shm);	/* by this transaction; it is pinned */
+extern bool aq_pins_is_used(const AqQueueShm *shm);	/* by this transaction; the queue is pinned */
 
-/* For views: pinned in between, unless it is not in memory and there is little room. */
+/*
+ * For views: pins the queue in between, unless it is not in memory and few
+ * handles are free.
+ */
 typedef struct AqPeek
 {
 	AqObject   *object;
-	uint32		pins;			/* what the session had of it before */
+	uint32		pins;			/* the session's pins before */
 	uint64		used_in;
 } AqPeek;
 
@@ -439,9 +471,9 @@ extern bool aq_flow_is_full(AqQueue *buffered);
  *
  * --- wait.c
  *
- * Must a take pass by what the transaction's snapshot does not
- * show?  In REPEATABLE READ and above, but not for a CALL that waits outside of
- * a transaction block: what it waits for comes after its snapshot.
+ * Must a take skip messages that the transaction's snapshot does not show?  In
+ * REPEATABLE READ and above, but not for a CALL that waits outside a transaction
+ * block, because the messages for which it waits come after its snapshot.
  */
 extern bool aq_wait_take_uses_snapshot(void);
 
