@@ -3,8 +3,8 @@
  * admin.c
  *	  Creating, altering, dropping, starting, stopping and purging queues.
  *
- * All of it is ordinary transactional DDL on the catalog tables.  Changes of
- * one queue are serialised by its heavyweight lock, taken before its
+ * All of these are ordinary transactional DDL on the catalog tables.  Changes
+ * of a queue are serialized by its heavyweight lock, which is taken before its
  * description is read.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -44,7 +44,7 @@ exception_queue_id(const char *name, Oid payload_type)
 	return target->id;
 }
 
-/* What the queue table decides for its queues. */
+/* Sets the properties that a queue table determines for its queues. */
 static void
 place_in_table(AqQueueDefinition *d, FunctionCallInfo fcinfo)
 {
@@ -74,7 +74,7 @@ is_exception_type(const char *type)
 	return false;
 }
 
-/* A limit that is never reached would be none. */
+/* A limit above the maximum count would never be reached, so it is refused. */
 static void
 check_max_retries(int32 max_retries, bool sharded)
 {
@@ -138,7 +138,7 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 
 /* --- alter -------------------------------------------------------------------------------- */
 
-/* UPDATE aq_internal.queue SET column = value of one queue. */
+/* Sets a column in the queue's row of aq_internal.queue. */
 static void
 set_column(int32 id, const char *column, Oid type, Datum value, bool isnull)
 {
@@ -218,7 +218,7 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 			ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", name));
 		set_column(id, "queue_name", TEXTOID, PG_GETARG_DATUM(7), false);
 	}
-	/* last: the caller may lose its rights by it */
+	/* last, because the caller may lose its privileges */
 	if (!PG_ARGISNULL(6))
 		set_owner(id, PG_GETARG_OID(6));
 	aq_pending_altered(id);
@@ -226,7 +226,7 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* Has the queue ever had tables for messages? */
+/* Has the queue ever had message tables? */
 static bool
 was_used(int32 id)
 {
@@ -239,7 +239,10 @@ was_used(int32 id)
 	return used;
 }
 
-/* Only before the first message: a session's messages stay in one shard. */
+/*
+ * Possible only before the first message, because a session's messages must
+ * stay in one shard.
+ */
 PG_FUNCTION_INFO_V1(aq_admin_set_shards);
 Datum
 aq_admin_set_shards(PG_FUNCTION_ARGS)
@@ -356,8 +359,8 @@ matches(void *arg, const AqMessage *message)
 }
 
 /*
- * The queue as it is now, and a recipient that keeps its position until the
- * transaction has ended.
+ * Looks up the current description of the queue, and holds the consumer's
+ * position, if it is a recipient, until the end of the transaction.
  */
 static AqQueue *
 hold_consumer(AqQueue *queue, const char *name)
@@ -374,7 +377,7 @@ hold_consumer(AqQueue *queue, const char *name)
 	}
 }
 
-/* consumer NULL: of all. */
+/* consumer NULL: purges the messages of all consumers. */
 static uint64
 purge(AqQueue *queue, const char *consumer, AqTakeOptions *options)
 {
@@ -427,8 +430,8 @@ aq_admin_purge_queue(PG_FUNCTION_ARGS)
 }
 
 /*
- * Delivered messages that a queue table retains: of one consumer, those with
- * these ids.  How many there were.
+ * Purges processed messages with these ids that a queue table retains, for one
+ * consumer.  Returns their number.
  */
 PG_FUNCTION_INFO_V1(aq_admin_purge_processed);
 Datum
@@ -447,10 +450,10 @@ aq_admin_purge_processed(PG_FUNCTION_ARGS)
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"ids\" must not be null"));
 	aq_ddl_begin("aq.purge_queue_table()");
 	if (table == 0)
-		PG_RETURN_INT64(0);		/* sharded: they go with their partition */
+		PG_RETURN_INT64(0);		/* sharded: they are removed with their partition */
 	if (queue->multi)
 	{
-		/* null: those that no consumer has in its line any more */
+		/* null: those that no longer have rows of consumers */
 		position = consumer != NULL ? aq_args_consumer_position(queue, consumer) : -1;
 		aq_sql_run(psprintf("DELETE FROM aq_data.c%d c USING aq_data.t%d m WHERE c.queue_id = $1 AND c.\"position\" = %d "
 							"AND c.state = 2 AND m.queue_id = c.queue_id AND m.key1 = c.key1 AND m.key2 = c.key2 "

@@ -1,21 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * buffered.c
- *	  Buffered messages: those that are not worth a log.
+ *	  Buffered messages, which are not logged.
  *
- * The buffered messages of a queue are kept by a second queue behind it, its
- * buffered queue: one of the classic store, whose tables are UNLOGGED.  So they
- * are in shared buffers, go to disk when room is short, and are gone after a
- * crash; and all code for queue tables works on them.  It is not in the
- * catalog: name, rights, consumers and limits are those of its
- * queue, its id is the queue's with a minus, and so is that of its queue table.
+ * The buffered messages of a queue are in a second queue, its buffered queue,
+ * in the classic store, whose tables are UNLOGGED.  So they are in shared
+ * buffers, are written to disk when these are short, and are lost in a crash;
+ * and all code for queue tables works on them.  The buffered queue is not in
+ * the catalog: name, privileges, consumers and limits are those of its queue;
+ * its id is the queue's id negated, and so is the id of its queue table.
  *
- * It is made when the first buffered message comes, by the worker, so that an
- * enqueuer's transaction does not keep the catalog to itself; only in a
- * transaction that may change the definition anyway it is made here.
+ * The worker creates it for the first buffered message, so that the enqueuer's
+ * transaction does not hold locks on the catalog; only a transaction that may
+ * change the definition anyway creates it itself.
  *
- * After each start the worker checks whether the tables were emptied meanwhile,
- * and says so, in the log and in aq_internal.buffered_queue.
+ * After each start the worker checks whether the tables were emptied
+ * meanwhile, and reports this in the log and in aq_internal.buffered_queue.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -23,12 +23,18 @@
  */
 #include "queue/definitions/definitions_private.h"
 
-/* how long until tables that a user has locked are checked again, microseconds */
+/*
+ * pause before tables that a user has locked are checked again, in
+ * microseconds
+ */
 #define CHECK_AGAIN ((int64) 1000000)
 
-/* --- making it ------------------------------------------------------------------------ */
+/*
+ * --- creation
+ * ------------------------------------------------------------------------
+ */
 
-/* The queue is locked for it. */
+/* Creates the buffered queue.  The caller has locked the queue. */
 static void
 make(AqQueue *queue)
 {
@@ -65,7 +71,10 @@ aq_buffered_ensure(AqQueue *queue, int delivery)
 	name = pstrdup(queue->name);
 	if (aq_ddl_possible_here(queue))
 	{
-		/* while this session waited for the lock another one may have made it */
+		/*
+		 * while this session waited for the lock, another one may have created
+		 * it
+		 */
 		queue = aq_catalog_get_again(id, name, AQ_RIGHT_ANY);
 		if (queue->buffered == NULL)
 			make(queue);
@@ -78,7 +87,10 @@ aq_buffered_ensure(AqQueue *queue, int delivery)
 	return aq_catalog_for_delivery(aq_catalog_get_again(id, name, AQ_RIGHT_ANY), delivery);
 }
 
-/* Its messages, its tables; the queue is locked for it. */
+/*
+ * Drops the buffered queue's messages and tables.  The caller has locked the
+ * queue.
+ */
 void
 aq_buffered_drop(const char *name, bool force)
 {
@@ -103,15 +115,24 @@ make_by_worker(int32 id, AqQueueShm *shm)
 	AqQueue    *queue;
 
 	aq_job_begin();
-	/* when another session changes the queue now, the session that wants its buffered queue asks again */
+	/*
+	 * if another session is changing the queue, the session that needs its
+	 * buffered queue will post again
+	 */
 	if (aq_queue_lock(id, ShareUpdateExclusiveLock, false))
 	{
 		queue = aq_catalog_get_by_id(id, true);
-		/* nor does it wait for a session that has locked the payload type */
+		/*
+		 * the worker does not wait for a session that has locked the payload
+		 * type
+		 */
 		if (queue != NULL && queue->buffered == NULL && aq_payload_type_lock(queue->payload_type, false))
 			make(queue);
 	}
-	/* messages are not logged, but that there were some is */
+	/*
+	 * the messages are not logged, but their loss must be detected after a
+	 * crash
+	 */
 	aq_job_commit(true);
 	aq_cond_broadcast(&shm->changed);
 }
@@ -155,7 +176,10 @@ check_for_loss(int32 id, AqQueueShm *shm)
 	aq_job_commit(true);
 }
 
-/* Of a queue: it is to have a buffered queue.  Of a buffered queue: check whether it has lost its messages. */
+/*
+ * For a queue: creates its buffered queue.  For a buffered queue: checks
+ * whether it has lost its messages.
+ */
 void
 aq_buffered_job(int32 id, AqQueueShm *shm)
 {

@@ -1,27 +1,29 @@
 /*-------------------------------------------------------------------------
  *
  * convert.c
- *	  Converting a queue of a queue table to a sharded one, while in use.
+ *	  Converting a queue in a queue table to a sharded queue, while it is in
+ *	  use.
  *
- * Nothing is copied.  From the commit of aq.convert_queue() on, new messages go
- * into the sharded store; those in the queue table stay there, with their ids,
- * attempts, delays and consumers, and are dequeued first.  When the last one is
- * gone the worker takes the queue out of the queue table.  In between the queue
- * has both stores, under the same id: each has its own place in shared memory,
- * the wait lists and counters of consumers are the queue's and serve both.
+ * Nothing is copied.  From the commit of aq.convert_queue() on, new messages
+ * go into the sharded store; those in the queue table stay there, with their
+ * ids, attempts, delays and consumers, and are dequeued first.  When the last
+ * one is consumed, the worker removes the queue from the queue table.  In
+ * between the queue has both stores, under the same id: each store has its own
+ * data in shared memory; both use the queue's wait lists and counters of
+ * consumers.
  *
- * No session is kept waiting for any of this, so a transaction may have enqueued
- * into the queue table before the conversion and commit after it.  What is
- * said to whom, and when:
+ * The conversion does not wait for sessions, so a transaction may have
+ * enqueued into the queue table before the conversion and commit after it.
+ * These flags in shared memory control the transition:
  *
  *	converted	is set when the conversion commits.  A session that is about to enqueue
- *				by an older description has a transaction id, then looks at the
+ *				with an older description gets a transaction id, then checks the
  *				flag, and reads the definition again.  So when all transactions
- *				have ended that began before the worker has seen the flag,
- *	settled		is set: nothing will come into the queue table any more.  Until
- *				then a dequeue that has found the queue table empty looks again
- *				before it takes from the sharded store, or a message would
- *				overtake one that its session has enqueued before it.
+ *				have ended that began before the worker saw the flag,
+ *	settled		is set: no more messages will come into the queue table.  Until
+ *				then a dequeue that has found the queue table empty checks again
+ *				before it takes from the sharded store; otherwise a message could
+ *				overtake an earlier one of the same session.
  *	table_done	is set when the queue has left the queue table, and when it is
  *				loaded after that.
  *
@@ -35,10 +37,10 @@
 #include "executor/spi.h"
 #include "storage/procarray.h"
 
-/* how long between the worker's checks of the queue table, microseconds */
+/* interval between the worker's checks of the queue table, in microseconds */
 #define CHECK_AGAIN ((int64) 500000)
 
-/* ... or as many times as long as the check has taken */
+/* ... or this multiple of the time that the check took, if longer */
 #define CHECK_COST 50
 
 static const AqStore *
@@ -96,13 +98,15 @@ both_put(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *pay
 	sharded()->put(queue, options, n, payloads, nulls, targets, ids);
 }
 
-/* The sharded store's share of a take, while the queue table may still get messages. */
+/*
+ * A take from the sharded store, while the queue table may still get messages.
+ */
 typedef struct Recheck
 {
 	const AqTakeOptions *options;
 	pg_atomic_uint64 *puts;
-	uint64		before;			/* *puts, when the queue table had nothing */
-	bool		again;			/* it may have something now */
+	uint64		before;			/* *puts when the queue table was empty */
+	bool		again;			/* the queue table may have messages now */
 } Recheck;
 
 static bool
@@ -117,7 +121,10 @@ recheck(void *arg, const AqMessage *message)
 	return check->options->filter == NULL || check->options->filter(check->options->filter_arg, message);
 }
 
-/* From the sharded store, unless something has come into the queue table meanwhile. */
+/*
+ * Takes from the sharded store, unless messages have come into the queue table
+ * meanwhile.
+ */
 static uint32
 take_sharded(AqQueue *queue, const AqTakeOptions *options, uint64 puts, bool *again)
 {
@@ -141,7 +148,10 @@ note_priority(void *arg, const AqMessage *message)
 	*(int *) arg = message->priority;
 }
 
-/* The priority of what the queue table would give now; false when that is nothing. */
+/*
+ * The priority of the next message in the queue table; returns false if there
+ * is none.
+ */
 static bool
 table_head(AqQueue *queue, const AqTakeOptions *options, int *priority)
 {
@@ -155,9 +165,10 @@ table_head(AqQueue *queue, const AqTakeOptions *options, int *priority)
 }
 
 /*
- * Some of what is wanted, from one of the stores; 0 when neither has anything.
- * In the order of priorities, the sharded store's more urgent messages come
- * before the queue table's, so that is asked for one message at a time.
+ * Takes some of the requested messages from one of the stores; returns 0 if
+ * both are empty.  If messages are sorted by priority, more urgent messages of
+ * the sharded store come before those of the queue table, from which therefore
+ * one message at a time is taken.
  */
 static uint32
 take_some(AqQueue *queue, const AqTakeOptions *options)
@@ -195,7 +206,7 @@ take_some(AqQueue *queue, const AqTakeOptions *options)
 	return taken;
 }
 
-/* The queue table's messages, as its order is, then the sharded store's. */
+/* Shows the queue table's messages, in its order, then the sharded store's. */
 static uint32
 browse(AqQueue *queue, AqTakeOptions *options)
 {
@@ -210,8 +221,8 @@ browse(AqQueue *queue, AqTakeOptions *options)
 }
 
 /*
- * The queue table's messages first.  A position in the sharded store matters
- * to a browse only: a dequeue there always begins at the head.
+ * Takes the queue table's messages first.  A position matters in the sharded
+ * store only for a browse: a dequeue there always begins at the head.
  */
 static uint32
 both_take(AqQueue *queue, const AqTakeOptions *given)
@@ -261,7 +272,10 @@ both_free_position(AqQueue *queue, AqRemoved *removed)
 	return classic()->free_position(queue, removed) && sharded()->free_position(queue, removed);
 }
 
-/* The counters are those of both: recipients keep their positions until one store is left. */
+/*
+ * The counters are those of both stores, so recipients keep their positions
+ * until the conversion has ended.
+ */
 static bool
 both_count_all(AqQueueShm *shm)
 {
@@ -280,14 +294,17 @@ both_worker_may_put(AqQueue *queue)
 	return sharded()->worker_may_put(queue);
 }
 
-/* Not while the conversion goes on; loaded again, it is a sharded queue. */
+/*
+ * Not during the conversion; when it is loaded again afterwards, it is a
+ * sharded queue.
+ */
 static bool
 both_idle(AqQueueShm *shm)
 {
 	return shm->table_done && classic()->idle(shm) && sharded()->idle(shm);
 }
 
-/* Its jobs are those of both: see upkeep.c. */
+/* Its jobs are those of both stores: see upkeep.c. */
 const AqStore aq_convert_store = {
 	.kind = AQ_STORE_BOTH,
 	.load = both_load,
@@ -308,7 +325,7 @@ const AqStore aq_convert_store = {
 
 /* --- aq.convert_queue ------------------------------------------------------------------ */
 
-/* Are there priorities that the sharded store does not have? */
+/* Are there priorities that the sharded store does not support? */
 static bool
 has_other_priorities(const AqQueue *queue)
 {
@@ -330,7 +347,9 @@ typedef struct Obstacle
 
 #define MAX_OBSTACLES 5
 
-/* What the queue has that sharded queues do not; their number. */
+/*
+ * Finds features of the queue that sharded queues lack; returns their number.
+ */
 static int
 find_obstacles(const AqQueue *queue, Obstacle *obstacles)
 {
@@ -354,7 +373,10 @@ find_obstacles(const AqQueue *queue, Obstacle *obstacles)
 	return n;
 }
 
-/* The queue, which is in a queue table and the caller's. */
+/*
+ * The queue to convert, which must be in a queue table and belong to the
+ * caller.
+ */
 static AqQueue *
 queue_to_convert(FunctionCallInfo fcinfo, LOCKMODE lock)
 {
@@ -403,7 +425,7 @@ aq_convert_queue(PG_FUNCTION_ARGS)
 				errhint("%s", obstacles[0].hint));
 	aq_pins_pin(queue);
 
-	/* empty, and unused if this transaction rolls back */
+	/* it is empty, and unused if this transaction rolls back */
 	sharded()->load(queue, queue->shm);
 	queue->shm->store = AQ_STORE_BOTH;
 	aq_sql_change(psprintf("CREATE SEQUENCE IF NOT EXISTS aq_data.s%d", id), 0, NULL, NULL, NULL);
@@ -417,7 +439,7 @@ aq_convert_queue(PG_FUNCTION_ARGS)
 
 /* --- the worker ---------------------------------------------------------------------------- */
 
-/* No transaction can be enqueuing into the queue table. */
+/* Can no transaction enqueue into the queue table any more? */
 static bool
 is_settled(AqQueueShm *shm)
 {
@@ -428,7 +450,10 @@ is_settled(AqQueueShm *shm)
 	return shm->settled;
 }
 
-/* The queue leaves its queue table; false when another session is changing it. */
+/*
+ * Removes the queue from its queue table; returns false if another session is
+ * changing it.
+ */
 static bool
 leave_table(int32 id)
 {

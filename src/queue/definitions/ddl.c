@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * ddl.c
- *	  What all changes of definitions begin with.
+ *	  Functions with which all changes of definitions begin.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -11,7 +11,10 @@
 
 #include "miscadmin.h"
 
-/* how long a session waits for the worker before it asks again, microseconds */
+/*
+ * interval at which a session that waits for the worker posts it again, in
+ * microseconds
+ */
 #define ASK_AGAIN ((int64) 1000000)
 
 void
@@ -23,7 +26,10 @@ aq_ddl_begin(const char *command)
 	PreventCommandDuringRecovery(command);
 }
 
-/* The queue, which the caller must own, locked against other changes. */
+/*
+ * Locks the queue, which the caller must own, against other changes, and
+ * returns it.
+ */
 AqQueue *
 aq_ddl_queue(const char *name, LOCKMODE mode)
 {
@@ -39,9 +45,9 @@ aq_ddl_queue(const char *name, LOCKMODE mode)
 }
 
 /*
- * May this transaction change the queue's definition itself, without keeping
- * others from it that it does not keep from it anyway?  When it has created the queue,
- * or has changed a definition and gets the lock at once.
+ * May this transaction change the queue's definition itself, without blocking
+ * other sessions more than it does anyway?  It may if it has created the
+ * queue, or has changed a definition and gets the lock at once.
  */
 bool
 aq_ddl_possible_here(AqQueue *queue)
@@ -51,9 +57,9 @@ aq_ddl_possible_here(AqQueue *queue)
 }
 
 /*
- * Have the worker change the definition of a queue, and wait for that.  done:
- * is it what was wanted?  ask: tell the worker what that is.  The queue is
- * looked up again.
+ * Lets the worker change the definition of a queue, and waits for it. done: is
+ * the change made? ask: posts the request to the worker.  The queue is looked
+ * up again.
  */
 void
 aq_ddl_by_worker(AqQueue *queue, AqRight right,
@@ -69,9 +75,12 @@ aq_ddl_by_worker(AqQueue *queue, AqRight right,
 	shm = queue->shm;
 	for (;;)
 	{
-		/* not behind the worker's back: it gives up where it had to wait */
+		/*
+		 * wait for a session that holds the lock, because the worker gives up
+		 * instead of waiting
+		 */
 		(void) aq_queue_lock_pass(id, ShareUpdateExclusiveLock, true);
-		aq_cond_prepare(&shm->changed); /* only now: a wait for the lock eats the signal */
+		aq_cond_prepare(&shm->changed); /* after the lock, because a wait for that would consume the signal */
 		queue = aq_catalog_get_again(id, name, right);
 		if (done(queue, arg))
 			break;

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * definition.c
- *	  A queue's row in the catalog and what belongs to it, made and dropped.
+ *	  Creating and dropping a queue's row in the catalog and its dependent
+ *	  objects.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -29,8 +30,8 @@ random_key(void)
 }
 
 /*
- * A number that no queue has.  A dump of definitions only brings back a queue's
- * tables without the queue, and without the sequence's value.
+ * An unused queue id.  A restored dump of definitions only has a queue's
+ * tables, but neither the queue nor the value of the sequence.
  */
 static int32
 new_queue_id(void)
@@ -44,7 +45,10 @@ new_queue_id(void)
 	return id;
 }
 
-/* The view that carries owner and rights, and of a sharded queue the sequence of partitions. */
+/*
+ * Creates the view that has the queue's owner and privileges, and for a
+ * sharded queue the sequence of partition numbers.
+ */
 static void
 create_owner_view(int32 id, Oid payload_type, Oid owner, bool sharded)
 {
@@ -91,7 +95,7 @@ aq_definition_create(const AqQueueDefinition *d)
 	values[12] = Int32GetDatum(d->queue_table_id);
 	nulls[12] = d->queue_table_id == 0 ? 'n' : ' ';
 	values[13] = CStringGetTextDatum(d->exception ? "exception" : "normal");
-	aq_pending_set_ddl();		/* now: see aq_restored_trigger */
+	aq_pending_set_ddl();		/* before the INSERT: see aq_restored_trigger */
 	aq_sql_change("INSERT INTO aq_internal.queue (queue_id, queue_name, payload_type, multiple_consumers, "
 				  "shards, max_retries, retry_delay, retention, exception_queue_id, key, comment, "
 				  "store, queue_table_id, queue_type, enqueue_enabled, dequeue_enabled) "
@@ -103,7 +107,7 @@ aq_definition_create(const AqQueueDefinition *d)
 	aq_catalog_changed();
 }
 
-/* The queue is locked for it; its store has dropped the messages. */
+/* The caller has locked the queue, and its store has dropped the messages. */
 static void
 drop_definition(int32 id, bool sharded)
 {
@@ -119,8 +123,8 @@ drop_definition(int32 id, bool sharded)
 }
 
 /*
- * A queue that has lost tables cannot be loaded, but it can be dropped by force:
- * the catalog forgets the pairs of which one table or both are missing.
+ * A queue with missing tables cannot be loaded, but it can be dropped with
+ * force: deletes the catalog rows of pairs of which a table is missing.
  */
 static void
 forget_lost_tables(int32 id)

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * definitions_private.h
- *	  What the files of room "definitions" show to each other and to the rooms above.
+ *	  Declarations shared by the files of room "definitions" and the rooms
+ *	  above.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -51,7 +52,7 @@ typedef struct AqQueueTableRow
 	int32		id;
 	Oid			payload_type;
 	bool		multi;
-	int32		exception_queue_id; /* of its own exception queue */
+	int32		exception_queue_id; /* id of its own exception queue */
 } AqQueueTableRow;
 
 extern void aq_queue_table_check_schema(const char *name);

@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * guard.c
- *	  Queues are not dropped behind their own back.
+ *	  Protects queues from being dropped by CASCADE.
  *
- * A queue's owner view, the view aq_data.q<id>, depends on the payload type and
- * belongs to the queue's owner.  So DROP TYPE, DROP SCHEMA or DROP TABLE with
- * CASCADE, and DROP OWNED, reach it, and would leave a queue that has neither
- * type nor owner: it could not even be dropped.  They are refused.  What names
- * aq_data itself (our own commands, and the restore of a dump) may go on, and
- * so may DROP EXTENSION; and the server's removal of temporary objects, which
- * would be tried for ever: a payload type can depend on one, if it is a table
- * that has become one OF a temporary type.
+ * A queue's owner view, the view aq_data.q<id>, depends on the payload type
+ * and belongs to the queue's owner.  So DROP TYPE, DROP SCHEMA or DROP TABLE
+ * with CASCADE, and DROP OWNED, would drop it, and leave a queue without type
+ * and owner, which could not even be dropped.  They are refused.  Commands
+ * that name objects in aq_data (pgaq's own commands, and a restore) are
+ * allowed, and so are DROP EXTENSION and the server's removal of temporary
+ * objects, which would otherwise be retried forever: a payload type can depend
+ * on one if it is the row type of a table OF a temporary type.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -28,7 +28,7 @@
 
 static object_access_hook_type previous_hook;
 
-/* Does the command drop this extension, or name things of aq_data? */
+/* Does the command drop this extension, or name objects in aq_data? */
 static bool
 means_us(Node *command)
 {
@@ -51,7 +51,7 @@ means_us(Node *command)
 	return false;
 }
 
-/* The number of the queue whose owner view this is; 0: not an owner view. */
+/* The id of the queue with this owner view; 0: not an owner view. */
 static int32
 queue_of_view(Oid relation)
 {
@@ -68,7 +68,10 @@ queue_of_view(Oid relation)
 	return id > 0 && *end == '\0' ? (int32) id : 0;
 }
 
-/* A role without rights on the queue learns whom to ask, not the queue's name. */
+/*
+ * A role without privileges on the queue is told the queue's owner, but not
+ * its name.
+ */
 static void
 refuse(int32 id)
 {

@@ -4,9 +4,9 @@
  *	  Queue tables: creating and dropping them, and finding them by name.
  *
  * A queue table is a definition that several queues of the classic store
- * share: payload type, order, number of consumers.  It belongs to the role
- * that has created it.  Its name is "schema.table"; without a schema it is
- * looked for along search_path, and made in the current schema.
+ * share: payload type, order, single or multiple consumers.  It belongs to the
+ * role that has created it.  Its name is "schema.table"; without a schema it
+ * is looked up in search_path, and created in the current schema.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -32,7 +32,7 @@
 
 typedef struct TableName
 {
-	const char *schema;			/* NULL: along search_path */
+	const char *schema;			/* NULL: use search_path */
 	const char *table;
 } TableName;
 
@@ -52,8 +52,8 @@ split_name(const char *name)
 }
 
 /*
- * A name with the name of a schema in front is taken only by who may create
- * things there: dbms_aq finds it in that schema.
+ * A name qualified with an existing schema may be used only by roles that have
+ * the CREATE privilege on it, because dbms_aq looks it up in that schema.
  */
 void
 aq_queue_table_check_schema(const char *name)
@@ -66,7 +66,7 @@ aq_queue_table_check_schema(const char *name)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SCHEMA, schema);
 }
 
-/* Find a row; false if there is none. */
+/* Finds a row; returns false if there is none. */
 static bool
 find_row(const char *schema, const char *table, AqQueueTableRow *row, Oid *owner)
 {
@@ -98,7 +98,10 @@ find_row(const char *schema, const char *table, AqQueueTableRow *row, Oid *owner
 	return found;
 }
 
-/* REASSIGN OWNED gives away its queues, and with the exception queue the queue table. */
+/*
+ * REASSIGN OWNED changes the owner of its queues; the owner of its exception
+ * queue counts as the owner of the queue table.
+ */
 static bool
 may_administer(const AqQueueTableRow *row, Oid owner)
 {
@@ -118,7 +121,10 @@ no_queue_table(const char *name)
 			errhint("Create it with aq.create_queue_table; only its owner can use it in definitions."));
 }
 
-/* The queue table of this name; must_own: which the caller must own, or have MANAGE_ANY. */
+/*
+ * The queue table with this name; must_own: the caller must own it, or have
+ * MANAGE_ANY.
+ */
 AqQueueTableRow
 aq_queue_table_get(const char *name, bool must_own)
 {
@@ -255,7 +261,7 @@ aq_queue_table_create(PG_FUNCTION_ARGS)
 
 /* --- dropping -------------------------------------------------------------------------- */
 
-/* Names of the queue table's queues, exception queues last. */
+/* The names of the queue table's queues, exception queues last. */
 static List *
 queues_of(int32 id)
 {
@@ -275,7 +281,10 @@ queues_of(int32 id)
 	return names;
 }
 
-/* Is a queue of another queue table, or a sharded one, using one of its queues? */
+/*
+ * Raises an error if a queue outside the queue table uses one of its queues as
+ * exception queue.
+ */
 static void
 check_not_in_use(int32 id, const char *name)
 {
@@ -324,7 +333,10 @@ aq_queue_table_drop(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* The views on a queue table, which name tables that its owner cannot name. */
+/*
+ * Creates the views on a queue table, whose owner has no access to the tables
+ * that they use.
+ */
 PG_FUNCTION_INFO_V1(aq_queue_table_make_views);
 Datum
 aq_queue_table_make_views(PG_FUNCTION_ARGS)
@@ -344,8 +356,9 @@ aq_queue_table_make_views(PG_FUNCTION_ARGS)
 }
 
 /*
- * The views in the user's schema belong to who made the queue or queue table;
- * who may drop that, with MANAGE_ANY for instance, need not be able to drop them.
+ * Drops the views in the user's schema.  They belong to the role that created
+ * the queue or queue table; the role that drops it, for example with
+ * MANAGE_ANY, may not be allowed to drop them.
  */
 PG_FUNCTION_INFO_V1(aq_queue_table_drop_views);
 Datum

@@ -1,34 +1,35 @@
 /*-------------------------------------------------------------------------
  *
  * recipient.c
- *	  Recipients: consumers that are named in recipient lists only.  They get a
+ *	  Recipients: consumers that are named only in recipient lists.  They get a
  *	  position with their first message, and lose it some time after the last.
  *
- * A new recipient gets its position in a transaction of the worker, so that an
- * enqueuer's transaction does not keep the catalog to itself; only for a queue
- * of the running transaction it is done here.
+ * The worker gives a new recipient its position, in a separate transaction, so
+ * that the enqueuer's transaction does not hold locks on the catalog; only for
+ * a queue that the running transaction has created, that transaction does it
+ * itself.
  *
- * The worker gives back the positions of recipients for which nothing is left:
- * each pgaq.recipient_grace, those that had nothing in between; and all of them at once
- * when a new recipient finds no position.  In contrast to a subscriber that
- * is removed with its messages (see subscriber.c), such a recipient has
- * dequeued, or lost, every message that carries its bit, and the tables say so.  So the
- * next consumer can have the position although partitions hold old messages:
- * they are done at this position, and stay so.
+ * The worker frees the positions of recipients without messages: of those that
+ * were idle for pgaq.recipient_grace; and of all at once if no position is
+ * free for a new recipient.  Unlike a subscriber that is removed with its
+ * messages (see subscriber.c), such a recipient has finished every message
+ * with its bit, according to the tables.  So the next consumer can have the
+ * position although partitions contain old messages: these are done at this
+ * position, and stay so.
  *
- * What can be on its way, and what stops it:
+ * Possible concurrent uses of a position, and what protects them:
  *
  *	a transaction that has enqueued for it, or is about to; a dequeue
  *							holds.c: they hold the recipient, or are refused and
  *							look it up again
- *	a prepared transaction	the store says that not all is counted
+ *	a prepared transaction	the store reports that not all is counted
  *	a session that waits	is in the position's list, or is woken by the commit
  *							and looks the name up again
  *	a restart, a standby	the row is deleted after the commits that have emptied
- *							the position; WAL is replayed in that order
- *	a dump, a snapshot		sees these commits if it sees that the row is gone
- *	the worker fails		the position stays closed until it looks again;
- *							sessions that meet it ask for that
+ *							the position, and WAL is replayed in this order
+ *	a dump, a snapshot		sees these commits if it sees the deletion of the row
+ *	the worker fails		the position stays closed until it checks again;
+ *							sessions that find it closed request that
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -39,18 +40,27 @@
 #include "lib/stringinfo.h"
 #include "utils/timestamp.h"
 
-/* when another session changes the queue, microseconds */
+/*
+ * pause before the next try if another session is changing the queue, in
+ * microseconds
+ */
 #define LOCKED_AGAIN ((int64) 1000000)
 
-/* how often it looks at least: the grace can be made shorter, microseconds */
+/*
+ * longest interval between checks, because the grace can be made shorter, in
+ * microseconds
+ */
 #define LOOK_AGAIN ((int64) 60000000)
 
 /* --- sessions -------------------------------------------------------------------------- */
 
-/* Has this session asked since it began to wait?  An answer from before is not for it. */
+/*
+ * Has this session posted its request since it began to wait?  An earlier
+ * answer is not for it.
+ */
 static bool asked;
 
-/* Put the name into the queue's request, if there is none yet. */
+/* Puts the name into the queue's request, if there is none yet. */
 static void
 ask_worker(AqQueueShm *shm, const char *name)
 {
@@ -102,7 +112,7 @@ is_added(AqQueue *queue, const char *name)
 	return false;
 }
 
-/* Give a new recipient a position; the queue's description becomes stale. */
+/* Gives a new recipient a position; the queue's description becomes stale. */
 void
 aq_recipient_add(AqQueue *queue, const char *name)
 {
@@ -127,7 +137,10 @@ aq_recipient_add(AqQueue *queue, const char *name)
 	}
 }
 
-/* An empty request: the worker reopens what it has left closed. */
+/*
+ * Posts an empty request: the worker reopens positions that it has left
+ * closed.
+ */
 static void
 ask_to_reopen(AqQueueShm *shm, const char *name)
 {
@@ -143,8 +156,8 @@ is_settled(AqQueue *queue, const char *name)
 }
 
 /*
- * Wait until the recipient, which cannot be held, is gone or keeps its position
- * after all.  Returns the queue, looked up again.
+ * Waits until a recipient that cannot be held has lost its position, or keeps
+ * it.  Returns the queue, looked up again.
  */
 AqQueue *
 aq_recipient_settle(AqQueue *queue, const char *name, AqRight right)
@@ -169,7 +182,10 @@ sessions_wait(AqQueueShm *shm, int position)
 	return place != NULL && (place->waiters.waiting > 0 || place->selective.waiting > 0);
 }
 
-/* Is there nothing for the recipient, as far as it is counted, and does no session wait for something? */
+/*
+ * Has the recipient no messages, according to the counters, and no waiting
+ * sessions?
+ */
 static bool
 is_empty(AqQueue *queue, int position)
 {
@@ -178,7 +194,10 @@ is_empty(AqQueue *queue, int position)
 		 (aq_lag_of(queue->buffered->shm, position) == 0 && !sessions_wait(queue->buffered->shm, position)));
 }
 
-/* Of consumed messages that the queue keeps, the views show the consumer. */
+/*
+ * Until this time, views show the consumer's retained messages, so it keeps
+ * its position.
+ */
 static TimestampTz
 retained_until(AqQueue *queue, AqConsumerShm *place)
 {
@@ -187,7 +206,7 @@ retained_until(AqQueue *queue, AqConsumerShm *place)
 	return queue->retention > 0 && last != 0 ? last + queue->retention : 0;
 }
 
-/* How long until it may lose its position, if nothing happens to it; 0: now. */
+/* The time until it may lose its position, if it stays idle; 0: now. */
 static int64
 time_left(AqQueue *queue, AqConsumerShm *place)
 {
@@ -204,8 +223,9 @@ time_left(AqQueue *queue, AqConsumerShm *place)
 }
 
 /*
- * Recipients that may lose their positions: from now on no session holds them.
- * all: without grace.  *next: how long until others may.
+ * Closes the positions of idle recipients, which then cannot be held, and
+ * returns them. all: ignore the grace. *next: time until others may become
+ * idle.
  */
 static Bitmapset *
 close_idle(AqQueue *queue, bool all, int64 *next)
@@ -244,9 +264,10 @@ counts_all(AqQueue *queue)
 }
 
 /*
- * Those of the closing recipients for which nothing is left.  The order of
- * what is read matters: what a hold ends with is counted, or makes that the
- * store does not count all; then the counters; then, where the store wants it, the tables.
+ * Returns those closing recipients that have no messages.  The order matters:
+ * first the holds, because before a hold ends, its messages are counted or in
+ * doubt, which the store reports; then the counters; then the tables, if the
+ * store requires it.
  */
 static Bitmapset *
 confirm_idle(AqQueue *queue, Bitmapset *closing)
@@ -273,7 +294,7 @@ confirm_idle(AqQueue *queue, Bitmapset *closing)
 	return idle;
 }
 
-/* Those of the closing recipients that are not idle keep their positions. */
+/* Reopens the closing recipients that are not idle. */
 static void
 reopen_others(AqQueueShm *shm, Bitmapset *closing, Bitmapset *idle)
 {
@@ -298,7 +319,10 @@ delete_rows(int32 id, Bitmapset *positions)
 	aq_sql_change(command.data, 0, NULL, NULL, NULL);
 }
 
-/* Returns how many positions the transaction gives back.  The caller has the queue's lock. */
+/*
+ * Frees positions in this transaction, and returns their number.  The caller
+ * has the queue's lock.
+ */
 static int
 give_back_here(AqQueue *queue, bool all, int64 *next)
 {
@@ -326,8 +350,8 @@ give_back_here(AqQueue *queue, bool all, int64 *next)
 }
 
 /*
- * Give back positions.  *next: how long until there may be more to do; 0: there
- * are no other recipients.  False: another session changes the queue.
+ * Frees positions. *next: time until more may be idle; 0: there are no other
+ * recipients.  Returns false if another session is changing the queue.
  */
 static bool
 give_back(int32 id, AqQueueShm *shm, bool all, int64 *next)
@@ -366,7 +390,10 @@ aq_recipient_idle_job(int32 id, AqQueueShm *shm)
 
 /* --- the worker: new recipients ------------------------------------------------------------ */
 
-/* False: there is no position for it.  An empty name: only reopen what was left closed. */
+/*
+ * Adds a recipient; returns false if no position is free.  With an empty name,
+ * only reopens positions that were left closed.
+ */
 static bool
 add(int32 id, const char *name)
 {
@@ -375,7 +402,9 @@ add(int32 id, const char *name)
 
 	aq_job_begin();
 	queue = aq_catalog_get_by_id(id, true);
-	/* when another session changes the queue now, the enqueuer asks again */
+	/*
+	 * if another session is changing the queue, the enqueuer will post again
+	 */
 	if (queue != NULL && aq_queue_lock(id, ShareUpdateExclusiveLock, false))
 	{
 		queue = aq_catalog_get_by_id(id, true);
@@ -395,7 +424,9 @@ add(int32 id, const char *name)
 	return there;
 }
 
-/* Give the requested name a position, of an idle recipient if need be. */
+/*
+ * Gives the requested name a position, if necessary that of an idle recipient.
+ */
 void
 aq_recipient_job(int32 id, AqQueueShm *shm)
 {

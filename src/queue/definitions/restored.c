@@ -1,17 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * restored.c
- *	  Queues that come from a dump: the worker hears of them, and does not load
- *	  them before their messages are there.
+ *	  Queues restored from a dump: the worker is notified, but does not load
+ *	  them before their messages are restored.
  *
- * A restore copies each table in a transaction of its own, in an order that
- * nothing guarantees.  Message tables that are still empty would be taken for
- * free ones.  A dump sets sequences after it has copied the tables, so a queue
- * whose number aq_internal.queue_id_seq has not given yet is being restored.  A
- * parallel restore may still be copying a table then, and holds a lock on it.
+ * A restore copies each table in a separate transaction, in no guaranteed
+ * order.  Message tables that are still empty would be regarded as free.  A
+ * dump sets sequences after it has copied the tables, so a queue is being
+ * restored if its id is above the last value of aq_internal.queue_id_seq.
+ * After that, a parallel restore may still be copying a table, on which it
+ * holds a lock.
  *
- * Nothing says when the sequence is set: the worker looks again, after a pause
- * that grows with the time that the restore takes.
+ * Setting the sequence is not announced: the worker checks again, after a
+ * pause that grows with the duration of the restore.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -25,16 +26,21 @@
 #include "storage/ipc.h"
 #include "utils/timestamp.h"
 
-/* the shortest and the longest pause, microseconds */
+/* the shortest and the longest pause, in microseconds */
 #define FIRST_PAUSE ((int64) 1000000)
 #define LONGEST_PAUSE ((int64) 30000000)
 
 #define LAST_NUMBER "(SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END FROM aq_internal.queue_id_seq s)"
 
-/* the worker's: since when it has known that queues are being restored; 0: they are not */
+/*
+ * in the worker: since when queues are known to be being restored; 0: none are
+ */
 static TimestampTz restoring_since;
 
-/* After INSERT and COPY into aq_internal.queue by others than aq.create_queue. */
+/*
+ * Trigger after INSERT and COPY into aq_internal.queue, except by
+ * aq.create_queue.
+ */
 PG_FUNCTION_INFO_V1(aq_restored_trigger);
 Datum
 aq_restored_trigger(PG_FUNCTION_ARGS)
@@ -47,7 +53,10 @@ aq_restored_trigger(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(NULL);
 }
 
-/* The worker ends while it knows of a restore: the next one is told, which would not see it. */
+/*
+ * If the worker ends during a restore, notifies the next one, which would not
+ * detect it.
+ */
 static void
 hand_over(int code, Datum unused)
 {
@@ -66,7 +75,7 @@ begin_restoring(void)
 	restoring_since = GetCurrentTimestamp();
 }
 
-/* How long until the worker looks again at queues that are being restored. */
+/* The pause before the worker checks queues that are being restored again. */
 int64
 aq_restored_pause(void)
 {
@@ -76,8 +85,8 @@ aq_restored_pause(void)
 }
 
 /*
- * Those of the database's queues that can be loaded; *all: are these all?  In a
- * transaction of the worker.
+ * Returns those of the database's queues that can be loaded; *all: can all of
+ * them?  Called in a transaction of the worker.
  */
 List *
 aq_restored_complete(List *ids, bool *all)

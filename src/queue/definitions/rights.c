@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * rights.c
- *	  Granting and revoking rights on queues.
+ *	  Granting and revoking privileges on queues.
  *
- * A queue's rights are those on its owner view, a view in schema aq_data: INSERT
- * is enqueue, DELETE is dequeue.  A role that acts for the queue's owner has GRANT and
- * REVOKE run in the owner's name.  One that has a grant option only grants in its
- * own: it has no right to name the view, so its list of rights is changed here
- * as GRANT would.
+ * A queue's privileges are those on its owner view, a view in schema aq_data:
+ * INSERT is enqueue, DELETE is dequeue.  For a role that acts for the queue's
+ * owner, GRANT and REVOKE are executed as the owner.  A role that only has a
+ * grant option grants as itself: it has no USAGE on the schema, so its ACL is
+ * changed here as GRANT would change it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -41,7 +41,10 @@ privileges_named(const char *privilege)
 			errhint("The privileges are enqueue, dequeue and all."));
 }
 
-/* May the caller hand these rights on, though it does not act for the owner? */
+/*
+ * Has the caller the grant option for these privileges, although it does not
+ * act for the owner?
+ */
 static bool
 has_grant_option(const AqQueue *queue, AclMode mode)
 {
@@ -49,7 +52,10 @@ has_grant_option(const AqQueue *queue, AclMode mode)
 		ACL_GRANT_OPTION_FOR(mode);
 }
 
-/* The queue, locked against other changes, for a caller with the grant option only; else NULL. */
+/*
+ * Locks and returns the queue for a caller that has only the grant option;
+ * otherwise returns NULL.
+ */
 static AqQueue *
 queue_of_grantor(AqQueue *queue, const char *name, AclMode mode)
 {
@@ -58,13 +64,19 @@ queue_of_grantor(AqQueue *queue, const char *name, AclMode mode)
 	if (aq_privilege_allows(queue, AQ_RIGHT_OWNER) || !has_grant_option(queue, mode))
 		return NULL;
 	(void) aq_queue_lock(id, ShareUpdateExclusiveLock, true);
-	/* the option may have been taken back, or the queue dropped, while we waited */
+	/*
+	 * while we waited, the grant option may have been revoked, or the queue
+	 * dropped
+	 */
 	AcceptInvalidationMessages();
 	queue = aq_catalog_get(name, AQ_RIGHT_ANY);
 	return queue->id == id && has_grant_option(queue, mode) ? queue : NULL;
 }
 
-/* GRANT and REVOKE ... CASCADE in the name of whom the caller has the grant option from. */
+/*
+ * Does what GRANT and REVOKE ...  CASCADE would do, with the grantor that they
+ * would select.
+ */
 static void
 change_acl(const AqQueue *queue, Oid grantee, AclMode mode, bool grant, bool option)
 {
@@ -104,7 +116,7 @@ change_acl(const AqQueue *queue, Oid grantee, AclMode mode, bool grant, bool opt
 	table_close(rel, NoLock);
 }
 
-/* The dictionary cache is not to know the old rights. */
+/* Invalidates the old privileges in the dictionary cache. */
 static void
 note_change(const AqQueue *queue)
 {

@@ -3,8 +3,9 @@
  * stop.c
  *	  Stopping a queue when no transaction uses it any more.
  *
- * A session that stops the queue and is to wait for its users says so in shared
- * memory, which keeps new ones out (users.c), then waits until all have left.
+ * A session that stops the queue and must wait for its users announces this in
+ * shared memory, which prevents new users (users.c), then waits until all have
+ * ended.
  *
  * The wait comes before the queue's lock is taken and its definition changed:
  * a user must not wait for this session while this session waits for the user.
@@ -15,7 +16,10 @@
  */
 #include "queue/definitions/definitions_private.h"
 
-/* how long between checks of prepared transactions, whose end is not announced, microseconds */
+/*
+ * interval between checks of prepared transactions, whose end is not
+ * announced, in microseconds
+ */
 #define CHECK_AGAIN ((int64) 100000)
 
 static void
@@ -26,7 +30,10 @@ pin_both(AqQueue *queue)
 		aq_pins_pin(queue->buffered);
 }
 
-/* Do transactions, prepared ones too, use the queue?  own: how many of them are this one. */
+/*
+ * Do transactions, including prepared ones, use the queue? own: the number of
+ * users that are this transaction.
+ */
 static bool
 in_use(AqQueue *queue, uint32 own)
 {
@@ -34,7 +41,7 @@ in_use(AqQueue *queue, uint32 own)
 		(queue->buffered != NULL && queue->buffered->store->in_doubt(queue->buffered->shm));
 }
 
-/* Keep new users out and wait until all have left. */
+/* Prevents new users and waits until all have ended. */
 void
 aq_stop_wait_for_users(AqQueue *queue, bool enqueue, bool dequeue)
 {

@@ -4,8 +4,8 @@
  *	  Subscribers of a queue, and the positions of all its consumers.
  *
  * Every consumer has a position: its bit in the messages' sets of consumers.
- * Recipients, which are named in recipient lists only, get and lose theirs in
- * recipient.c; some positions are kept for subscribers.
+ * Recipients, which are named only in recipient lists, get and lose theirs in
+ * recipient.c; some positions are reserved for subscribers.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -20,10 +20,10 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-/* how long between checks of removed consumers, microseconds */
+/* interval between checks of removed consumers, in microseconds */
 #define CHECK_AGAIN ((int64) 5000000)
 
-/* The lowest position that no consumer has, or -1.  They are sorted by position. */
+/* The lowest free position, or -1.  Consumers are sorted by position. */
 static int
 free_position(const AqQueue *queue)
 {
@@ -58,7 +58,10 @@ insert_consumer(AqQueue *queue, int position, const char *name, const char *kind
 				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", 8, types, values, nulls);
 }
 
-/* SET ... of one consumer's row; $3 is a text, $4 the current role; null both, when the text is. */
+/*
+ * UPDATE ...  SET of one consumer's row; $3 is a text, $4 the current role;
+ * both are null if the text is.
+ */
 static void
 update_consumer(AqQueue *queue, int position, const char *set, const char *text)
 {
@@ -86,8 +89,8 @@ position_for_subscriber(AqQueue *queue)
 }
 
 /*
- * A new recipient, at a position that is not kept for subscribers.  False when
- * there is none.  The caller has the queue's lock.
+ * Inserts a recipient, at a position that is not reserved for subscribers.
+ * Returns false if none is free.  The caller has the queue's lock.
  */
 bool
 aq_subscriber_insert_recipient(AqQueue *queue, const char *name)
@@ -212,7 +215,7 @@ aq_subscriber_remove(PG_FUNCTION_ARGS)
 	AqConsumer	consumer = *existing_subscriber(queue, name, true);
 	int32		id = queue->id;
 
-	aq_pins_pin(queue);		/* so that the commit can say it in shared memory */
+	aq_pins_pin(queue);		/* so that the commit can record it in shared memory */
 	update_consumer(queue, consumer.position, "kind = 'removed', consumer = $3, rule = $3, rule_role = $4, transformation = $3, transformation_role = $4", NULL);
 	aq_pending_consumer_removed(id, consumer.position, consumer.number);
 	aq_catalog_changed();
@@ -221,7 +224,7 @@ aq_subscriber_remove(PG_FUNCTION_ARGS)
 
 /* --- positions of removed consumers ------------------------------------------------------ */
 
-static List *removed_consumers; /* of AqRemoved, in TopMemoryContext */
+static List *removed_consumers; /* list of AqRemoved, in TopMemoryContext */
 
 static AqRemoved *
 find_or_note(int32 id, int position)
@@ -264,7 +267,7 @@ delete_row(int32 id, int position)
 				  0, NULL, NULL, NULL);
 }
 
-/* The worker: positions that no transaction can be using any more become free. */
+/* The worker's job: frees positions that no transaction can use any more. */
 void
 aq_subscriber_positions_job(int32 id, AqQueueShm *shm)
 {

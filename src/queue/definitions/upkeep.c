@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * upkeep.c
- *	  The worker's round: for each queue with work, the jobs its work bits ask
- *	  for: those of its store, and the few that are the same for all.
+ *	  The worker's round: runs, for each queue with work, the jobs that its
+ *	  work bits request: those of its store, and a few common ones.
  *
- * Sessions set bits in AqQueueShm.work and post the worker.  A job does what
- * it finds, in transactions of its own; what it cannot do now, because a user
- * holds a lock, it asks for again with aq_work_later().  A job that raises an
- * error is run again later, and does not keep other queues waiting.
+ * Sessions set bits in AqQueueShm.work and post the worker.  A job does all
+ * work that it finds, in separate transactions; work that it cannot do now,
+ * because a user holds a lock, it requests again with aq_work_later().  A job
+ * that raises an error is run again later, and does not delay other queues.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -20,16 +20,22 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* how often a round checks that the extension is still there, microseconds */
+/*
+ * interval at which a round checks that the extension still exists, in
+ * microseconds
+ */
 #define CHECK_EXTENSION ((int64) 10000000)
 
-/* how long until a queue that could not be loaded is tried again, microseconds */
+/*
+ * pause before a queue that could not be loaded is tried again, in
+ * microseconds
+ */
 #define LOAD_AGAIN ((int64) 60000000)
 
-/* ... or one whose tables a user has locked */
+/* ... if a user has locked its tables */
 #define LOCKED_AGAIN ((int64) 2000000)
 
-/* the same for all stores */
+/* jobs common to all stores */
 static const AqStoreJob common_jobs[] = {
 	{AQ_WORK_RECIPIENTS, aq_recipient_job},
 	{AQ_WORK_IDLE, aq_recipient_idle_job},
@@ -39,12 +45,12 @@ static const AqStoreJob common_jobs[] = {
 	{AQ_WORK_BUFFERED, aq_buffered_job},
 };
 
-/* Jobs of queues that fail; the worker's own. */
+/* Failing jobs of queues, in the worker's memory. */
 typedef struct FailingKey
 {
 	int32		id;
-	uint32		work;			/* the job's bit; 0: asked for by time; LOADING */
-	char		store;			/* whose job it is; 0: the same for all */
+	uint32		work;			/* the job's bit; 0: timed work; LOADING */
+	char		store;			/* store of the job; 0: common job */
 } FailingKey;
 
 #define LOADING PG_UINT32_MAX
@@ -80,7 +86,7 @@ find_failing(int32 id, uint32 work, char store, HASHACTION action)
 	return entry;
 }
 
-/* Ask for the job again at the time. */
+/* Requests the job again at this time. */
 static void
 run_again(const AqStoreJob *job, AqQueueShm *shm, TimestampTz when)
 {
@@ -92,7 +98,7 @@ run_again(const AqStoreJob *job, AqQueueShm *shm, TimestampTz when)
 		aq_work_announce_time(shm, when);
 }
 
-/* The worker's end leaves the job to the next one. */
+/* Runs a job.  If the worker ends, the job is left to the next worker. */
 static void
 run_job(const AqStoreJob *job, char store, int32 id, AqQueueShm *shm)
 {
@@ -148,14 +154,14 @@ run_jobs(const AqStoreJob *jobs, int n, uint32 work, char store, int32 id, AqQue
 			run_job(&jobs[i], store, id, shm);
 }
 
-/* What its store, or its stores, have to do. */
+/* Runs the jobs of the queue's store, or stores. */
 static void
 run_stores(uint32 work, int32 id, AqQueueShm *shm)
 {
 	static const char kinds[] = {AQ_STORE_CLASSIC, AQ_STORE_SHARDED};
 	bool		time = time_has_come(shm);
 
-	/* from here on, sessions announce earlier times anew */
+	/* from here on, sessions announce times again */
 	if (time)
 		pg_atomic_write_u64(&shm->next_time, 0);
 	for (int i = 0; i < lengthof(kinds); i++)
@@ -172,7 +178,7 @@ run_stores(uint32 work, int32 id, AqQueueShm *shm)
 	}
 }
 
-/* Is there anything to do?  The queue need not be pinned. */
+/* Has the queue work?  It need not be pinned. */
 static bool
 has_work(AqQueueShm *shm)
 {
@@ -183,7 +189,7 @@ has_work(AqQueueShm *shm)
 		(shm->later_at != 0 && shm->later_at <= now) || (check_at != 0 && check_at <= now);
 }
 
-/* Work bits of what has become due. */
+/* Sets the work bits of work that has become due. */
 static void
 collect_work(AqQueueShm *shm)
 {
@@ -208,7 +214,7 @@ serve_queue(AqObject *object)
 	AqQueueShm *shm = aq_shm_by_index(object->index);
 	uint32		work;
 
-	/* until then the handle may become another queue's */
+	/* until it is pinned, the handle may be reused for another queue */
 	if (!has_work(shm) || !aq_pins_keep(object))
 		return;
 	collect_work(shm);
@@ -249,7 +255,7 @@ load_queue(int32 id)
 		else if (queue != NULL && OidIsValid(queue->owner_view))
 		{
 			aq_pins_pin(queue);
-			if (queue->multi)	/* the worker before this one may have been giving positions back */
+			if (queue->multi)	/* an earlier worker may have been freeing positions */
 				aq_work_post(queue->shm, AQ_WORK_IDLE);
 			if (queue->buffered != NULL)
 			{
@@ -270,10 +276,10 @@ load_queue(int32 id)
 }
 
 /*
- * After a start, and when queues were restored from a dump, every queue is loaded
- * once: delayed messages and prepared transactions need the worker even when no
- * session uses the queue.  When that fails for some, the others do not suffer
- * from it: how long until it is tried again, 0 when all are loaded.
+ * After a start, and after a restore, loads every queue once, because delayed
+ * messages and prepared transactions need the worker even if no session uses
+ * the queue.  A failure does not affect other queues.  Returns the time until
+ * the next try, 0 if all are loaded.
  */
 static int64
 load_all_queues(void)
@@ -303,7 +309,7 @@ load_all_queues(void)
 		error = load_queue(lfirst_int(lc));
 		if (error == aq_error_sqlstate(AQ_ERR_CACHE_FULL))
 		{
-			/* those that have nothing to do any more make room */
+			/* queues that have no more work make room */
 			serve_all_queues();
 			error = load_queue(lfirst_int(lc));
 		}
@@ -312,7 +318,7 @@ load_all_queues(void)
 		else if (error != 0 && again == 0)
 			again = LOAD_AGAIN;
 		if (error == aq_error_sqlstate(AQ_ERR_CACHE_FULL))
-			break;				/* the next ones find no room either */
+			break;				/* the next ones would find no room either */
 	}
 	MemoryContextDelete(context);
 	return all ? again : aq_restored_pause();
@@ -352,7 +358,10 @@ forget_queues(Oid database)
 	}
 }
 
-/* Without the extension, the database's queues are gone: from memory, too, before a session can make new ones. */
+/*
+ * If the extension was dropped, removes the database's queues from memory,
+ * before a session can create new ones.
+ */
 static AqExtensionState
 forget_without_extension(void)
 {
@@ -412,7 +421,7 @@ upkeep_needed(void)
 
 static const AqJob upkeep_job = {.name = "upkeep",.needed = upkeep_needed,.run = upkeep};
 
-/* A dropped database's queues. */
+/* Removes the queues of a dropped database from memory. */
 static void
 forget_database(Oid database)
 {
