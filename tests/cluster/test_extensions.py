@@ -108,6 +108,35 @@ def test_roles_that_exist_are_kept(server, empty):
     assert empty.execute("SELECT oid, rolname FROM pg_roles WHERE rolname LIKE 'aq\\_%' ORDER BY 1").fetchall() == before
 
 
+def test_grants_of_pgaq_oracle_go_with_it(native):
+    """The role may do nothing in the database any more: it could be dropped, and no dump names it."""
+    native.execute("CREATE ROLE bystander")
+    try:
+        native.execute("GRANT EXECUTE ON FUNCTION aq.create_queue TO bystander")
+        of_role = {
+            "privileges": "SELECT count(*) FROM pg_proc, aclexplode(proacl) a WHERE a.grantee = 'aq_administrator_role'::regrole",
+            "initial privileges": "SELECT count(*) FROM pg_init_privs, aclexplode(initprivs) a WHERE a.grantee = 'aq_administrator_role'::regrole",
+            "dependencies": """SELECT count(*) FROM pg_shdepend WHERE refobjid = 'aq_administrator_role'::regrole
+                AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())""",
+        }
+        with native.transaction():
+            native.execute("CREATE EXTENSION pgaq_oracle")
+            assert db.value(native, "SELECT has_function_privilege('aq_administrator_role', 'aq.mark_hot(text, boolean)', 'EXECUTE')")
+        native.execute("DROP EXTENSION pgaq_oracle")
+        assert {what: db.value(native, query) for what, query in of_role.items()} == dict.fromkeys(of_role, 0)
+        # and no other role's privileges
+        grantees = "SELECT array_agg(DISTINCT a.grantee::regrole::text) FROM pg_proc, aclexplode(proacl) a WHERE oid = 'aq.create_queue'::regproc"
+        assert set(db.value(native, grantees)) == {"bystander", db.value(native, "SELECT current_user::text")}
+        # rolled back, the extension has them again
+        for command in ("CREATE EXTENSION pgaq_oracle", "BEGIN", "DROP EXTENSION pgaq_oracle", "ROLLBACK"):
+            native.execute(command)
+        assert db.value(native, "SELECT has_function_privilege('aq_administrator_role', 'aq.mark_hot(text, boolean)', 'EXECUTE')")
+        native.execute("DROP EXTENSION pgaq CASCADE")
+        assert {what: db.value(native, query) for what, query in of_role.items()} == dict.fromkeys(of_role, 0)
+    finally:
+        native.execute("DROP EXTENSION IF EXISTS pgaq CASCADE; DROP OWNED BY bystander; DROP ROLE bystander")
+
+
 def test_nothing_is_left_in_the_database(empty):
     before = contents(empty)
     empty.execute("CREATE EXTENSION pgaq_oracle CASCADE")

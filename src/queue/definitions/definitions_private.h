@@ -78,6 +78,9 @@ extern void aq_convert_job(int32 id, AqQueueShm *shm);
 /* --- guard.c */
 extern void aq_guard_init(void);
 
+/* --- oracle_gone.c */
+extern void aq_oracle_gone_init(void);
+
 /* --- restored.c */
 extern int64 aq_restored_pause(void);
 extern List *aq_restored_complete(List *ids, bool *all);

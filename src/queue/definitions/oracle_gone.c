@@ -1,0 +1,100 @@
+/*-------------------------------------------------------------------------
+ *
+ * oracle_gone.c
+ *	  DROP EXTENSION pgaq_oracle takes its grants on functions of pgaq along.
+ *
+ * pgaq_oracle lets its role aq_administrator_role execute functions of schema aq.
+ * Those grants are entries of objects of pgaq, so PostgreSQL keeps them when
+ * pgaq_oracle alone is dropped: the role could still create queues, could not be
+ * dropped, and dumps would name it.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/definitions/definitions_private.h"
+
+#include "commands/extension.h"
+#include "executor/spi.h"
+#include "utils/acl.h"
+
+#define COMPANION "pgaq_oracle"
+#define COMPANION_ROLE "aq_administrator_role"
+
+static bool
+drops_companion(Node *command)
+{
+	ListCell   *lc;
+
+	if (!IsA(command, DropStmt) || ((DropStmt *) command)->removeType != OBJECT_EXTENSION)
+		return false;
+	foreach(lc, ((DropStmt *) command)->objects)
+		if (IsA(lfirst(lc), String) && strcmp(strVal(lfirst(lc)), COMPANION) == 0)
+			return true;
+	return false;
+}
+
+/* The commands that revoke what the role has; NULL: it has nothing. */
+static char *
+revocations(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	char	   *commands = NULL;
+
+	aq_sql_run("SELECT string_agg(format('REVOKE ALL ON ROUTINE %s FROM " COMPANION_ROLE "', p.oid::regprocedure), '; ') "
+			   "FROM pg_proc p, aclexplode(p.proacl) a "
+			   "WHERE p.pronamespace = 'aq'::regnamespace AND a.grantee = '" COMPANION_ROLE "'::regrole", 0, NULL, NULL, NULL, true);
+	if (SPI_processed > 0 && SPI_tuptable != NULL)
+	{
+		char	   *value = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+
+		if (value != NULL)
+			commands = MemoryContextStrdup(context, value);
+	}
+	SPI_finish();
+	return commands;
+}
+
+/* As part of an extension's script, so that the privileges that pg_dump takes as initial follow. */
+static void
+run_in_script(const char *commands, Oid extension)
+{
+	bool		was_creating = creating_extension;
+	Oid			was_current = CurrentExtensionObject;
+
+	creating_extension = true;
+	CurrentExtensionObject = extension;
+	PG_TRY();
+	{
+		aq_sql_change(commands, 0, NULL, NULL, NULL);
+	}
+	PG_FINALLY();
+	{
+		creating_extension = was_creating;
+		CurrentExtensionObject = was_current;
+	}
+	PG_END_TRY();
+}
+
+static void
+command_done(Node *command)
+{
+	Oid			extension;
+	char	   *commands;
+
+	if (!drops_companion(command))
+		return;
+	extension = get_extension_oid("pgaq", true);
+	if (!OidIsValid(extension) || OidIsValid(get_extension_oid(COMPANION, true)) ||
+		!OidIsValid(get_role_oid(COMPANION_ROLE, true)))
+		return;
+	commands = revocations();
+	if (commands != NULL)
+		run_in_script(commands, extension);
+}
+
+void
+aq_oracle_gone_init(void)
+{
+	aq_utility_on_command(command_done);
+}
