@@ -554,7 +554,7 @@ def test_whom_a_message_wakes_that_listens(server, conn, queue, topic, waiters, 
 @pytest.mark.parametrize("how", ["targeted", "broadcast"])
 def test_who_listens_is_shown(server, conn, queue, topic, waiters, how):
     """While a session listens, to this consumer; not one that dequeues, not one that has gone."""
-    query = 'SELECT s.consumer, l.active_listener FROM sys."v$aq_subscriber_load" l JOIN aq.queues q USING (queue_id) CROSS JOIN LATERAL aq_internal.queue_consumers(q.queue_name) s WHERE q.queue_name = %s AND s."position" = l.subscriber_id'
+    query = 'SELECT s.consumer, l.active_listener FROM sys."v$aq_subscriber_load" l JOIN aq.queues q USING (queue_id) CROSS JOIN LATERAL sys._queue_consumers(q.queue_name) s WHERE q.queue_name = %s AND s."position" = l.subscriber_id'
     alone = 'SELECT l.active_listener FROM sys."v$aq_subscriber_load" l JOIN aq.queues q USING (queue_id) WHERE q.queue_name = %s'
 
     def shown():

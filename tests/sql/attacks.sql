@@ -139,7 +139,7 @@ SELECT aq.enqueue('a_notes', '(x)');
 -- a function of a third role that a subscriber's transformation does not name: here, a cast
 SET ROLE regress_aq_victim;
 CREATE FUNCTION victim.transform(mallory.ticket) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER AS $$ DECLARE shown text := $1.s; BEGIN RETURN to_jsonb(shown); END $$;
-SELECT aq_internal.set_transformation('a_tickets', 'all', 'victim.transform');
+SELECT sys._set_transformation('a_tickets', 'all', 'victim.transform');
 RESET ROLE;
 SELECT aq.enqueue('a_tickets', ROW('new')::mallory.ticket, priority => 3) IS NOT NULL;
 SELECT split_part(t.error($$CALL dbms_aq.dequeue('a_tickets', dbms_aq.dequeue_options_t(consumer_name => 'ALL', wait => 0), NULL, NULL::jsonb, NULL)$$), ' | ', 2);

@@ -123,7 +123,11 @@ RESET ROLE;
 REVOKE USAGE ON SCHEMA t FROM regress_aq_none;
 DROP ROLE regress_aq_none;
 
--- as Oracle calls it
+-- as Oracle calls it, with no more rights than the queue's owner has
+CREATE ROLE regress_aq_migrator;
+GRANT USAGE, CREATE ON SCHEMA t TO regress_aq_migrator;
+GRANT EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table TO regress_aq_migrator;
+SET ROLE regress_aq_migrator;
 CALL dbms_aqadm.create_queue_table('t.mig_tab', 'JSON');
 CALL dbms_aqadm.create_queue('t.mig', 't.mig_tab');
 CALL dbms_aqadm.start_queue('t.mig');
@@ -139,15 +143,23 @@ SELECT t.error($$CALL dbms_aqmigtool.commit_migration('t', 'mig')$$);
 SELECT t.error($$CALL dbms_aqmigtool.cancel_migration('t', 'mig')$$);
 CALL dbms_aqmigtool.recover_migration('t', 'mig', NULL);
 SELECT msg_state, user_data FROM t.aq$mig ORDER BY user_data;
+RESET ROLE;
 SELECT queue_table, sharded, queue_category FROM sys.dba_queues WHERE owner = 'T' AND name = 'MIG';
+SET ROLE regress_aq_migrator;
 SELECT t.error($$CALL dbms_aqmigtool.purge_queue_messages('t', 'mig', 1)$$);
 CALL dbms_aqmigtool.purge_queue_messages('t', 'mig');
 CALL dbms_aqmigtool.commit_migration('t', 'mig');
+RESET ROLE;
 CALL t.until_converted('t.mig');
+SET ROLE regress_aq_migrator;
 CALL dbms_aqmigtool.check_status('t', 'mig', NULL, NULL);
 CALL dbms_aqadm.stop_queue('t.mig');
 CALL dbms_aqadm.drop_queue('t.mig');
 SELECT to_regclass('t.aq$mig') IS NULL;
+CALL dbms_aqadm.drop_queue_table('t.mig_tab');
+RESET ROLE;
+DROP OWNED BY regress_aq_migrator;
+DROP ROLE regress_aq_migrator;
 SELECT dbms_aqmigtool.automatic(), dbms_aqmigtool.interactive(), dbms_aqmigtool.offline(), dbms_aqmigtool.only_definition(),
 	dbms_aqmigtool.global(), dbms_aqmigtool.session(), dbms_aqmigtool.restore(), dbms_aqmigtool.norestore(), dbms_aqmigtool.q_empty(),
 	dbms_aqmigtool.only_cq(), dbms_aqmigtool.only_txeventq(), dbms_aqmigtool.both_q();

@@ -134,10 +134,12 @@ SELECT msg_state, user_data, consumer_name FROM aq$purge_tab ORDER BY user_data,
 CALL dbms_aqadm.purge_queue_table('purge_tab', 'qtview.msg_state = ''PROCESSED'' AND (qtview.user_data)::int < 3', ROW(true, NULL)::dbms_aqadm.aq$_purge_options_t);
 SELECT msg_state, user_data, consumer_name FROM aq$purge_tab ORDER BY user_data, consumer_name;
 SELECT t.look('ora.purged', 'ann') IS NULL, t.look('ora.purged', 'bob');
-SELECT aq.purge_queue_table('ora.purge_tab'), aq.purge_queue_table('ora.purge_tab', 'true', "block" => true), aq.purge_queue_table('ora.purge_tab', 'true');
+CALL dbms_aqadm.purge_queue_table('purge_tab', NULL, NULL);
 SELECT count(*) FROM aq$purge_tab;
-SELECT t.error($$SELECT aq.purge_queue_table('ora.nothing')$$);
-SELECT t.error($$SELECT aq.purge_queue_table('ora.events_tab', 'nonsense =')$$);
+CALL dbms_aqadm.purge_queue_table('purge_tab', 'true', dbms_aqadm.aq$_purge_options_t("block" => true));
+SELECT count(*) FROM aq$purge_tab;
+SELECT t.error($$CALL dbms_aqadm.purge_queue_table('ora.nothing', NULL, NULL)$$);
+SELECT t.error($$CALL dbms_aqadm.purge_queue_table('ora.events_tab', 'nonsense =', NULL)$$);
 CALL dbms_aqadm.drop_queue_table('purge_tab', force => true);
 
 -- the views belong to the creator, who may grant them
@@ -197,7 +199,7 @@ CALL dbms_aqadm.drop_queue('ora.others');
 RESET ROLE;
 CALL dbms_aqadm.revoke_system_privilege('MANAGE_ANY', 'regress_ora_user');
 SET ROLE regress_ora_user;
-SELECT split_part(t.error($$CALL dbms_aqadm.drop_queue_table('ora.orders_tab')$$), ' | ', 2), split_part(t.error($$SELECT aq_internal.drop_views('ora.orders_tab', true)$$), ' | ', 2);
+SELECT split_part(t.error($$CALL dbms_aqadm.drop_queue_table('ora.orders_tab')$$), ' | ', 2), split_part(t.error($$SELECT sys._drop_views('ora.orders_tab', true)$$), ' | ', 2);
 RESET ROLE;
 SELECT relname FROM pg_class WHERE relnamespace = 'ora'::regnamespace AND relname ~ 'own_tab|others' ORDER BY 1;
 -- a queue table goes with its queues to whom REASSIGN OWNED gives them
@@ -226,7 +228,7 @@ SELECT aq.create_queue_table('ora_closed.own_tab');
 RESET ROLE;
 REVOKE CREATE ON SCHEMA ora_closed FROM regress_ora_admin;
 SET ROLE regress_ora_admin;
-SELECT t.error($$SELECT aq_internal.make_views('ora_closed.own_tab')$$);
+SELECT t.error($$SELECT sys._make_views('ora_closed.own_tab')$$);
 SELECT aq.drop_queue_table('ora_closed.own_tab');
 RESET ROLE;
 DROP SCHEMA ora_closed;

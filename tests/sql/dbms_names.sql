@@ -7,23 +7,23 @@ CREATE TYPE ora.order_t AS (id integer, note text);
 SET search_path = ora, public;
 
 -- [schema.]name, lower case unless quoted; anything else is malformed (null)
-SELECT name, aq_internal.split_name(name) FROM unnest(ARRAY['Orders', 'ORA.Orders', ' ora . orders ', '"Orders"', 'a."b""c"', 'x$y#1',
+SELECT name, sys._split_name(name) FROM unnest(ARRAY['Orders', 'ORA.Orders', ' ora . orders ', '"Orders"', 'a."b""c"', 'x$y#1',
 	'1a', 'a.b.c', 'a.', '.a', '""', '"open', 'a b', '', 'sub@#1', 'größe']) AS name;
 
 -- a queue of dbms_aqadm has its schema in its native name
 CALL dbms_aqadm.create_sharded_queue('Orders', queue_payload_type => 'ORDER_T');
 CALL dbms_aqadm.create_sharded_queue('"Mixed"."Orders"', queue_payload_type => 'RAW');
 SELECT queue_name, payload_type, enqueue_enabled, dequeue_enabled, max_retries FROM aq.queues ORDER BY queue_name COLLATE "C";
-SELECT name, aq_internal.resolve_queue(name, 'any') FROM unnest(ARRAY['orders', 'ORDERS', 'Ora.ORDERS', '"orders"', '"Orders"', '"Mixed"."Orders"', 'mixed.orders']) AS name;
+SELECT name, sys._resolve_queue(name, 'any') FROM unnest(ARRAY['orders', 'ORDERS', 'Ora.ORDERS', '"orders"', '"Orders"', '"Mixed"."Orders"', 'mixed.orders']) AS name;
 -- without a schema: the schemas of search_path in their order, then a queue of aq.create_queue
 SELECT aq.create_queue('orders');
 SELECT aq.create_queue('plain');
-SELECT aq_internal.resolve_queue('orders', 'any'), aq_internal.resolve_queue('Plain', 'any');
+SELECT sys._resolve_queue('orders', 'any'), sys._resolve_queue('Plain', 'any');
 SET search_path = public;
-SELECT aq_internal.resolve_queue('orders', 'any');
+SELECT sys._resolve_queue('orders', 'any');
 SELECT aq.drop_queue('orders');
 SET search_path = "Mixed", ora;
-SELECT aq_internal.resolve_queue('"Orders"', 'any'), aq_internal.resolve_queue('Orders', 'any');
+SELECT sys._resolve_queue('"Orders"', 'any'), sys._resolve_queue('Orders', 'any');
 SET search_path = ora, public;
 
 -- what is refused

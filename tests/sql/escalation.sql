@@ -56,7 +56,7 @@ SELECT aq.create_queue('e_transformed', multiple_consumers => true);
 CALL dbms_aqadm.add_subscriber('e_transformed', sys.aq$_agent('OWN', NULL, NULL), transformation => 'victim.run');
 SET ROLE regress_aq_mallory;
 CALL dbms_aqadm.add_subscriber('e_transformed', sys.aq$_agent('THEFT', NULL, NULL), transformation => 'victim.run');
-SELECT aq.subscribe('e_transformed', 'theft'), aq_internal.set_transformation('e_transformed', 'theft', 'victim.run');
+SELECT aq.subscribe('e_transformed', 'theft'), sys._set_transformation('e_transformed', 'theft', 'victim.run');
 SELECT aq.enqueue('e_transformed', '1') IS NOT NULL;
 SET ROLE regress_aq_victim;
 CALL dbms_aq.dequeue('e_transformed', dbms_aq.dequeue_options_t(consumer_name => 'OWN', wait => 0), NULL, NULL::jsonb, NULL) \g /dev/null

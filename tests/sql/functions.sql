@@ -8,10 +8,11 @@ CREATE SCHEMA adam AUTHORIZATION regress_aq_adam;
 GRANT EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table TO regress_aq_eve, regress_aq_adam;
 
 -- arguments that no caller of the extension gives
+GRANT USAGE ON SCHEMA aq_internal TO regress_aq_eve;
 SET ROLE regress_aq_eve;
 SELECT aq.create_queue_table('eve.tab', multiple_consumers => true), aq.create_queue('eve.in_table', queue_table => 'eve.tab'), aq.create_queue('eve_sharded');
 SELECT aq.enqueue('eve_sharded', '1', delivery_mode => 'buffered') IS NOT NULL;
-SELECT t.error($$SELECT aq_internal.purge_processed('eve.in_table', NULL, NULL)$$);
+SELECT t.error($$SELECT sys._purge_processed('eve.in_table', NULL, NULL)$$);
 SELECT t.error($$SELECT sys._transform(NULL, '1'::jsonb, NULL::jsonb)$$);
 SELECT queue_id AS id FROM aq.queues WHERE queue_name = 'eve_sharded' \gset
 SELECT (SELECT count(*) FROM aq_internal.buffered_queue(x)), (SELECT count(*) FROM aq_internal.buffered_messages(x)), (SELECT count(*) FROM aq_internal.buffered_consumers(x)),
@@ -22,12 +23,12 @@ CALL dbms_aq.listen(ARRAY[ARRAY[sys.aq$_agent(NULL, 'eve_sharded', NULL)], ARRAY
 
 -- the views on a queue table are made for its owner only; nothing tells another role which names exist
 SET ROLE regress_aq_adam;
-SELECT t.error($$SELECT aq_internal.make_views('eve.tab')$$);
-SELECT t.error($$SELECT aq_internal.make_views('eve.none')$$);
-SELECT t.error($$SELECT aq_internal.make_views('tab')$$);
-SELECT t.error($$SELECT aq_internal.make_table_views('eve.tab')$$);
+SELECT t.error($$SELECT sys._make_views('eve.tab')$$);
+SELECT t.error($$SELECT sys._make_views('eve.none')$$);
+SELECT t.error($$SELECT sys._make_views('tab')$$);
+SELECT t.error($$SELECT sys._make_table_views('eve.tab')$$);
 SET ROLE regress_aq_eve;
-SELECT aq_internal.make_views('eve.tab');
+SELECT sys._make_views('eve.tab');
 SELECT c.relname, pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.relnamespace = 'eve'::regnamespace AND c.relkind = 'v' ORDER BY 1;
 
 -- a transformation runs with its creator's rights: it is executed by those to whom this was granted
@@ -39,12 +40,41 @@ SELECT has_function_privilege('regress_aq_adam', 'eve.loud(jsonb)', 'EXECUTE'), 
 RESET ROLE;
 
 -- Internal functions that PUBLIC may execute: functions and views that are for all roles call them with the caller's rights.
+REVOKE USAGE ON SCHEMA aq_internal FROM regress_aq_eve;
 SELECT string_agg(DISTINCT p.proname, ' ' ORDER BY p.proname)
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 	JOIN pg_extension e ON e.oid = d.refobjid
 WHERE e.extname LIKE 'pgaq%' AND (p.proname LIKE '\_%' OR n.nspname = 'aq_internal') AND has_function_privilege('public', p.oid, 'EXECUTE')
 GROUP BY n.nspname, left(p.proname, 4) ORDER BY n.nspname, 1;
--- none of them has the rights of the extension's owner, but that for settings that a view for all roles shows
+-- but none can be called by its name, by any role that is not the extension's or the database's owner
+CREATE FUNCTION t.callable(role regrole) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	call record;
+BEGIN
+	EXECUTE format('SET LOCAL ROLE %s', role);
+	FOR call IN SELECT format('%s aq_internal.%I(%s)', CASE prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT' END, proname, array_to_string(array_fill('NULL'::text, ARRAY[pronargs::int]), ', ')) AS text
+			FROM pg_proc WHERE pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'aq_internal') LOOP
+		BEGIN
+			EXECUTE call.text;
+			RETURN NEXT call.text;
+		EXCEPTION WHEN OTHERS THEN
+			IF SQLERRM <> 'permission denied for schema aq_internal' THEN
+				RETURN NEXT call.text || ': ' || SQLERRM;
+			END IF;
+		END;
+	END LOOP;
+	RESET ROLE;
+END $$;
+CREATE ROLE regress_aq_watcher IN ROLE pg_monitor;
+SELECT count(*) > 100 FROM pg_proc WHERE pronamespace = 'aq_internal'::regnamespace;
+SELECT role, t.callable(role) FROM unnest(ARRAY['regress_aq_eve', 'regress_aq_watcher', 'aq_administrator_role']::regrole[]) role;
+DROP FUNCTION t.callable;
+-- what is called by its name, in a body that is not parsed before it runs, runs with the rights of the extension's owner, or is called so
+SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+WHERE d.refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'pgaq%') AND p.prosqlbody IS NULL AND p.prosrc LIKE '%aq\_internal.%' AND NOT p.prosecdef
+	AND (has_function_privilege('public', p.oid, 'EXECUTE') OR has_function_privilege('regress_aq_watcher', p.oid, 'EXECUTE') OR has_function_privilege('aq_administrator_role', p.oid, 'EXECUTE'));
+DROP ROLE regress_aq_watcher;
+-- none of them has the rights of the extension's owner, but that for settings that a view shows, and those that draw a report
 SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 WHERE d.refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'pgaq%') AND p.prosecdef AND has_function_privilege('public', p.oid, 'EXECUTE');
 
@@ -132,7 +162,7 @@ CALL dbms_aq.dequeue('in_tab', dbms_aq.dequeue_options_t(consumer_name => 'ann',
 CALL dbms_aq.dequeue_array('sharded', dbms_aq.dequeue_options_t(wait => 0), 2, NULL, NULL::jsonb[], NULL, NULL, NULL)
 CALL dbms_aq.seek('in_tab', 'ann', ARRAY[dbms_aq.seek_input_t(seek_type => 2)], 1, NULL)
 CALL dbms_aqadm.purge_queue_table('tab', 'qtview.user_data.n = 2 AND upper(qtview.msg_state) = ''READY''', NULL)
-SELECT aq.purge_queue_table('trapped.sharded', 'msg_priority >= 0')
+CALL dbms_aqadm.purge_queue_table('sharded', 'msg_priority >= 0', NULL)
 CALL dbms_aqadm.grant_queue_privilege('ALL', 'sharded', 'regress_aq_eve')
 CALL dbms_aqadm.revoke_queue_privilege('ALL', 'sharded', 'regress_aq_eve')
 CALL dbms_aqadm.grant_system_privilege('ENQUEUE_ANY', 'regress_aq_eve', false)

@@ -200,9 +200,9 @@ RESET ROLE;
 SELECT queue_id FROM aq.queues WHERE queue_name = 'q_dead' \gset
 SELECT aq.grant_queue('q_dead', 'regress_aq_in', 'enqueue');
 SET ROLE regress_aq_in;
-SELECT split_part(t.error(format('SELECT aq_internal.payload(%s, ''1'', NULL::jsonb)', :queue_id)), ' | ', 1);
+SELECT split_part(t.error(format('SELECT sys._payload(%s, ''1'', NULL::jsonb)', :queue_id)), ' | ', 1);
 SET ROLE regress_aq_other;
-SELECT aq_internal.payload(:queue_id, '1', NULL::jsonb);
+SELECT sys._payload(:queue_id, '1', NULL::jsonb);
 RESET ROLE;
 
 -- SECURITY DEFINER functions are how rights are lent

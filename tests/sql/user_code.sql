@@ -27,7 +27,7 @@ SELECT aq.create_queue('m_pairs', 'mallory.pair');
 RESET ROLE;
 SELECT aq.enqueue('m_pairs', '(1,text)') IS NOT NULL, cardinality(aq.enqueue_array('m_pairs', ARRAY['(2,x)', '(3,y)']));
 -- and where others look for messages by a condition
-SELECT aq.purge_queue_table('m_pairs', '(user_data).a = 3');
+CALL dbms_aqadm.purge_queue_table('m_pairs', '(user_data).a = 3', NULL);
 SELECT count(*) FROM aq.dequeue('m_pairs', NULL::mallory.pair, max_messages => 10);
 
 -- a rule that changes its own queue and uses it: the description that the enqueue goes on with stays where it is
@@ -130,7 +130,7 @@ CREATE FUNCTION carol.sign(jsonb) RETURNS jsonb LANGUAGE sql SECURITY DEFINER AS
 REVOKE EXECUTE ON FUNCTION carol.sign FROM PUBLIC;
 SET ROLE regress_aq_mallory;
 SELECT t.error($$CALL dbms_aqadm.alter_subscriber('m_topic', sys.aq$_agent('PATH', NULL, NULL), NULL, 'carol.sign')$$);
-SELECT aq_internal.set_transformation('m_topic', 'path', 'carol.sign');
+SELECT sys._set_transformation('m_topic', 'path', 'carol.sign');
 RESET ROLE;
 SELECT t.error($$CALL dbms_aq.dequeue('m_topic', dbms_aq.dequeue_options_t(consumer_name => 'PATH', wait => 0, navigation => 1), NULL, NULL::jsonb, NULL)$$);
 -- the function behind it takes only what is such a transformation
@@ -165,7 +165,7 @@ SET ROLE regress_aq_carol;
 CALL dbms_aqadm.create_queue_table('carol.orders', 'JSON');
 SET ROLE regress_aq_mallory;
 SELECT aq.create_queue('carol.orders');
-SELECT aq_internal.drop_views('carol.orders', false);
+SELECT sys._drop_views('carol.orders', false);
 SELECT to_regclass('carol.aq$orders');
 -- what its owner has made of a queue table's view is not run by others who purge the queue table
 RESET ROLE;

@@ -38,10 +38,10 @@ COMMENT ON FUNCTION dbms_aq.message_properties_t(numeric, numeric, numeric, text
 CREATE FUNCTION dbms_aq._queue(queue_name text, privilege text) RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
-	native text := aq_internal.resolve_queue(queue_name, privilege);
+	native text := sys._resolve_queue(queue_name, privilege);
 BEGIN
 	IF native IS NULL THEN
-		IF aq_internal.split_name(queue_name) IS NULL THEN
+		IF sys._split_name(queue_name) IS NULL THEN
 			PERFORM aq.raise_error('AQ061', format('queue name %s is not valid', coalesce('"' || queue_name || '"', 'null')),
 				'Give [schema.]name; a part that is not an identifier must be in double quotes.');
 		END IF;
@@ -87,8 +87,8 @@ COMMENT ON FUNCTION dbms_aq._recipients(text, sys.aq$_agent[]) IS 'Internal: nat
 CREATE FUNCTION sys._check_local(queue text, agent sys.aq$_agent) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
-	IF agent.address IS NOT NULL AND aq_internal.resolve_queue(agent.address, 'any') IS DISTINCT FROM queue THEN
-		IF aq_internal.split_name(split_part(agent.address, '@', 1)) IS NULL THEN
+	IF agent.address IS NOT NULL AND sys._resolve_queue(agent.address, 'any') IS DISTINCT FROM queue THEN
+		IF sys._split_name(split_part(agent.address, '@', 1)) IS NULL THEN
 			PERFORM aq.raise_error('AQ088', format('agent address "%s" is not valid', agent.address),
 				'An address is [schema.]queue.');
 		END IF;
@@ -129,7 +129,7 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catal
 DECLARE
 	put dbms_aq._put_t;
 BEGIN
-	put.queue := coalesce(aq_internal.resolve_queue(queue_name, 'enqueue'), dbms_aq._queue(queue_name, 'enqueue'));
+	put.queue := coalesce(sys._resolve_queue(queue_name, 'enqueue'), dbms_aq._queue(queue_name, 'enqueue'));
 	IF o.visibility NOT IN (1, 2) THEN
 		PERFORM aq.raise_error('AQ065', format('visibility %s does not exist', o.visibility),
 			'Use dbms_aq.on_commit() or dbms_aq.immediate().');
@@ -190,7 +190,7 @@ BEGIN
 	o.correlation := nullif(o.correlation, '');
 	o.deq_condition := nullif(o.deq_condition, '');
 	o.transformation := nullif(o.transformation, '');
-	take.queue := coalesce(aq_internal.resolve_queue(queue_name, 'dequeue'), dbms_aq._queue(queue_name, 'dequeue'));
+	take.queue := coalesce(sys._resolve_queue(queue_name, 'dequeue'), dbms_aq._queue(queue_name, 'dequeue'));
 	take.mode := CASE coalesce(o.dequeue_mode, 3) WHEN 1 THEN 'browse' WHEN 2 THEN 'locked' WHEN 3 THEN 'remove'
 		WHEN 4 THEN 'remove_nodata' END;
 	IF take.mode IS NULL THEN
@@ -224,14 +224,14 @@ BEGIN
 			'A message id names exactly one message: leave the others null.');
 	END IF;
 	IF o.consumer_name IS NOT NULL THEN
-		IF (SELECT exception FROM aq_internal.describe_queue(take.queue)) THEN
+		IF (SELECT exception FROM sys._describe_queue(take.queue)) THEN
 			PERFORM aq.raise_error('AQ072', format('queue "%s" is an exception queue, which has no consumers', take.queue),
 				'Leave consumer_name null.');
 		END IF;
 		/* a text that is not a name matches no consumer */
-		take.consumer := coalesce((aq_internal.split_name(o.consumer_name))[2], o.consumer_name);
+		take.consumer := coalesce((sys._split_name(o.consumer_name))[2], o.consumer_name);
 		take.transformation := (SELECT sys._check_subscriber_transformation(take.queue, t.transformation, t.chosen_by)
-			FROM aq_internal.subscriber_transformation(take.queue, take.consumer) t);
+			FROM sys._subscriber_transformation(take.queue, take.consumer) t);
 	END IF;
 	take.correlation := o.correlation;
 	take.condition := o.deq_condition;
@@ -254,7 +254,7 @@ BEGIN
 	p.expiration := coalesce(round(extract(epoch FROM m.expires_at - coalesce(m.ready_at, m.enqueue_time))), -1);
 	p.correlation := m.correlation;
 	p.attempts := m.attempts;
-	p.exception_queue := aq_internal.oracle_name(m.exception_queue);
+	p.exception_queue := sys._oracle_name(m.exception_queue);
 	p.enqueue_time := m.enqueue_time;
 	p.state := CASE WHEN m.state <> 0 THEN m.state WHEN m.original_msgid IS NOT NULL THEN 3
 		WHEN m.ready_at > clock_timestamp() THEN 1 ELSE 0 END;
@@ -481,7 +481,7 @@ DECLARE
 	m record;
 BEGIN
 	EXECUTE format('SELECT *, payload::text AS as_text FROM dbms_aq._dequeue($1, $2, NULL::%s)',
-			aq_internal.payload_type(dbms_aq._queue(queue_name, 'dequeue')))
+			sys._payload_type(dbms_aq._queue(queue_name, 'dequeue')))
 		INTO m USING queue_name, options;
 	success := m.success;
 	queue := m.queue;
@@ -618,8 +618,8 @@ BEGIN
 				coalesce(cardinality(queues), 0) + 1), 'The address is [schema.]queue.');
 		END IF;
 		queue := dbms_aq._queue(agent.address, 'dequeue');
-		consumer := coalesce((aq_internal.split_name(agent.name))[2], agent.name);
-		SELECT * INTO info FROM aq_internal.describe_queue(queue);
+		consumer := coalesce((sys._split_name(agent.name))[2], agent.name);
+		SELECT * INTO info FROM sys._describe_queue(queue);
 		IF NOT info.dequeue_enabled THEN
 			PERFORM aq.raise_error('AQ102', format('queue "%s" is stopped for dequeue', queue),
 				'Start it with dbms_aqadm.start_queue.');
@@ -637,7 +637,7 @@ BEGIN
 		END LOOP;
 		queues := queues || queue;
 		consumers := consumers || consumer;
-		agents := agents || sys.aq$_agent(aq_internal.oracle_case(consumer), agent.address, agent.protocol);
+		agents := agents || sys.aq$_agent(sys._oracle_case(consumer), agent.address, agent.protocol);
 	END LOOP;
 END $$;
 COMMENT ON FUNCTION dbms_aq._listen_targets(dbms_aq.aq$_agent_list_t, numeric, numeric) IS 'Internal: arguments of aq.listen';

@@ -33,7 +33,7 @@ BEGIN
 	EXECUTE format($query$SELECT array_agg(m.msgid ORDER BY m.ordinality) FROM aq.dequeue_full(%1$L, NULL::%2$s, consumer => $1,
 			max_messages => 2147483647, mode => 'browse') WITH ORDINALITY AS m
 		WHERE coalesce($2, -1) IN (-1, m.shard) AND coalesce($3, -1) IN (-1, m.priority)$query$,
-		native, (SELECT payload_type FROM aq_internal.describe_queue(native))) INTO ids USING consumer, i.shard, i.priority;
+		native, (SELECT payload_type FROM sys._describe_queue(native))) INTO ids USING consumer, i.shard, i.priority;
 	RETURN coalesce(ids, '{}');
 END $$;
 COMMENT ON FUNCTION dbms_aq._ahead(text, text, dbms_aq.seek_input_t) IS 'Internal: ids of the messages that the consumer could dequeue';
@@ -42,7 +42,7 @@ CREATE FUNCTION dbms_aq._discard(native text, consumer text, ids uuid[]) RETURNS
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	EXECUTE format($query$SELECT count(*) FROM unnest($2) id, LATERAL aq.dequeue_full(%L, NULL::%s, consumer => $1, mode => 'remove_nodata', msgid => id)$query$,
-		native, (SELECT payload_type FROM aq_internal.describe_queue(native))) USING consumer, ids;
+		native, (SELECT payload_type FROM sys._describe_queue(native))) USING consumer, ids;
 END $$;
 COMMENT ON FUNCTION dbms_aq._discard(text, text, uuid[]) IS 'Internal: consume these messages';
 
@@ -50,7 +50,7 @@ COMMENT ON FUNCTION dbms_aq._discard(text, text, uuid[]) IS 'Internal: consume t
 CREATE FUNCTION dbms_aq._seek(native text, consumer text, i dbms_aq.seek_input_t, skip_option numeric) RETURNS dbms_aq.seek_output_t
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
-	sharded boolean := (SELECT queue_table_id IS NULL FROM aq_internal.describe_queue(native));
+	sharded boolean := (SELECT queue_table_id IS NULL FROM sys._describe_queue(native));
 	ahead uuid[];
 	skipped integer := 0;
 BEGIN
@@ -90,7 +90,7 @@ CREATE PROCEDURE dbms_aq.seek(queue_name text, consumer_name text, seek_input_ar
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aq._queue(queue_name, 'dequeue');
-	consumer text := coalesce((aq_internal.split_name(consumer_name))[2], consumer_name);
+	consumer text := coalesce((sys._split_name(consumer_name))[2], consumer_name);
 	found dbms_aq.seek_output_t[];
 	i dbms_aq.seek_input_t;
 BEGIN

@@ -20,10 +20,10 @@ COMMENT ON FUNCTION dbms_aqadm.aq$_purge_options_t(boolean, numeric) IS
 CREATE FUNCTION dbms_aqadm._queue(queue_name text) RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
-	native text := aq_internal.resolve_queue(queue_name, 'any');
+	native text := sys._resolve_queue(queue_name, 'any');
 BEGIN
 	IF native IS NULL THEN
-		IF aq_internal.split_name(queue_name) IS NULL THEN
+		IF sys._split_name(queue_name) IS NULL THEN
 			PERFORM aq.raise_error('AQ003', format('queue name %s is not valid', coalesce('"' || queue_name || '"', 'null')),
 				'Give [schema.]name; a part that is not an identifier must be in double quotes.');
 		END IF;
@@ -38,13 +38,13 @@ COMMENT ON FUNCTION dbms_aqadm._queue(text) IS 'Internal: native name of a queue
 CREATE FUNCTION dbms_aqadm._new_name(name text, what text, OUT schema_name text, OUT object_name text, OUT native text)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
-	parts text[] := aq_internal.split_name(name);
+	parts text[] := sys._split_name(name);
 BEGIN
 	IF parts IS NULL THEN
 		PERFORM aq.raise_error('AQ003', format('%s name %s is not valid', what, coalesce('"' || name || '"', 'null')),
 			'Give [schema.]name; a part that is not an identifier must be in double quotes.');
 	END IF;
-	schema_name := coalesce(parts[1], (aq_internal.callers_schemas())[1]);
+	schema_name := coalesce(parts[1], (sys._callers_schemas())[1]);
 	object_name := parts[2];
 	native := schema_name || '.' || object_name;
 	IF strpos(schema_name, '.') > 0 THEN
@@ -126,7 +126,7 @@ COMMENT ON FUNCTION dbms_aqadm._no_limits(numeric, numeric, numeric) IS 'Interna
 CREATE FUNCTION dbms_aqadm._queue_table(name text, missing_ok boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
-	parts text[] := aq_internal.split_name(name);
+	parts text[] := sys._split_name(name);
 	native text;
 BEGIN
 	IF parts IS NULL THEN
@@ -134,7 +134,7 @@ BEGIN
 			'Give [schema.]name; a part that is not an identifier must be in double quotes.');
 	END IF;
 	SELECT t.queue_table INTO native
-		FROM unnest(CASE WHEN parts[1] IS NULL THEN aq_internal.callers_schemas() ELSE parts[1:1] END)
+		FROM unnest(CASE WHEN parts[1] IS NULL THEN sys._callers_schemas() ELSE parts[1:1] END)
 			WITH ORDINALITY AS s (schema_name, n)
 			JOIN aq.queue_tables t ON t.queue_table = s.schema_name || '.' || parts[2]
 		ORDER BY s.n LIMIT 1;
@@ -175,7 +175,7 @@ BEGIN
 	PERFORM aq.create_queue_table(new.native, dbms_aqadm._payload_type(queue_payload_type), sort_list => sort_list,
 		multiple_consumers => coalesce(multiple_consumers, false), message_grouping => coalesce(message_grouping, 0) = 1,
 		comment => comment);
-	PERFORM aq_internal.make_views(new.native);
+	PERFORM sys._make_views(new.native);
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.create_queue_table(text, text, text, text, boolean, numeric, text, boolean, numeric, numeric,
 	text, boolean, numeric) IS
@@ -200,7 +200,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue_table(queue_table);
 BEGIN
-	PERFORM aq_internal.drop_views(native, true);
+	PERFORM sys._drop_views(native, true);
 	PERFORM aq.drop_queue_table(native, coalesce(force, false));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.drop_queue_table(text, boolean, boolean) IS
@@ -214,7 +214,7 @@ DECLARE
 	new record := dbms_aqadm._new_name(queue_name, 'queue');
 	in_table text := dbms_aqadm._queue_table(queue_table);
 BEGIN
-	IF aq_internal.name_schema(in_table) <> new.schema_name THEN
+	IF sys._name_schema(in_table) <> new.schema_name THEN
 		PERFORM aq.raise_error('AQ105', format('queue "%s" cannot be in queue table "%s"', new.native, in_table),
 			'A queue and its queue table have the same schema.');
 	ELSIF queue_type NOT IN (0, 1) THEN
@@ -255,7 +255,7 @@ BEGIN
 		retention => dbms_aqadm._seconds(coalesce(queue_properties.retention_time, 0), 'AQ079', 'retention_time', true),
 		comment => comment);
 	PERFORM aq.stop_queue(new.native);
-	PERFORM aq_internal.make_queue_view(new.native);
+	PERFORM sys._make_queue_view(new.native);
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.create_transactional_event_queue(text, text, boolean, numeric, text, text,
 	dbms_aqadm.queue_props_t, numeric) IS
@@ -295,7 +295,7 @@ COMMENT ON PROCEDURE dbms_aqadm.alter_sharded_queue(text, numeric, text, dbms_aq
 CREATE FUNCTION dbms_aqadm._only_sharded(native text, what text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
-	IF (SELECT queue_table_id IS NOT NULL FROM aq_internal.describe_queue(native)) THEN
+	IF (SELECT queue_table_id IS NOT NULL FROM sys._describe_queue(native)) THEN
 		PERFORM aq.raise_error('AQ060', format('%s is for sharded queues, and "%s" is in a queue table', what, native),
 			'Use the procedures for queue tables and queues.');
 	END IF;
@@ -307,12 +307,12 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catal
 DECLARE
 	q record;
 BEGIN
-	SELECT * INTO q FROM aq_internal.describe_queue(native);
+	SELECT * INTO q FROM sys._describe_queue(native);
 	IF q.enqueue_enabled OR q.dequeue_enabled THEN
 		PERFORM aq.raise_error('AQ081', format('queue "%s" is not stopped', native), 'Stop it with dbms_aqadm.stop_queue.');
 	END IF;
 	IF q.queue_table_id IS NULL THEN
-		PERFORM aq_internal.drop_views(native, false);
+		PERFORM sys._drop_views(native, false);
 	END IF;
 	PERFORM aq.drop_queue(native, force => true);
 END $$;
@@ -343,7 +343,7 @@ CREATE PROCEDURE dbms_aqadm.create_eq_exception_queue(queue_name text, exception
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
-	parts text[] := aq_internal.split_name(queue_name);
+	parts text[] := sys._split_name(queue_name);
 	new record;
 BEGIN
 	PERFORM dbms_aqadm._only_sharded(native, 'create_eq_exception_queue');
@@ -351,9 +351,9 @@ BEGIN
 		exception_queue_name := concat_ws('.', quote_ident(parts[1]), quote_ident('aq$_' || parts[2] || '_e'));
 	END IF;
 	new := dbms_aqadm._new_name(exception_queue_name, 'exception queue');
-	PERFORM aq.create_queue(new.native, aq_internal.payload_type(native), queue_type => 'exception');
+	PERFORM aq.create_queue(new.native, sys._payload_type(native), queue_type => 'exception');
 	PERFORM aq.alter_queue(native, exception_queue => new.native);
-	PERFORM aq_internal.make_queue_view(new.native);
+	PERFORM sys._make_queue_view(new.native);
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.create_eq_exception_queue(text, text) IS
 'Create the exception queue of a sharded queue, stopped; without a name it is called aq$_queue_e';
@@ -373,7 +373,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
-	IF (SELECT exception FROM aq_internal.describe_queue(native)) THEN
+	IF (SELECT exception FROM sys._describe_queue(native)) THEN
 		PERFORM dbms_aqadm._no_limits(max_retries, retry_delay, retention_time);
 	END IF;
 	PERFORM aq.alter_queue(native, max_retries => dbms_aqadm._max_retries(max_retries),
@@ -403,7 +403,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
-	IF NOT wait AND aq_internal.queue_in_use(native) THEN
+	IF NOT wait AND sys._queue_in_use(native) THEN
 		PERFORM aq.raise_error('AQ086', format('running transactions use queue "%s"', native),
 			'Try again, or stop it with wait => true.');
 	END IF;
@@ -419,7 +419,7 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catal
 DECLARE
 	q record;
 BEGIN
-	SELECT * INTO q FROM aq_internal.describe_queue(native);
+	SELECT * INTO q FROM sys._describe_queue(native);
 	IF q.exception THEN
 		PERFORM aq.raise_error('AQ091', format('queue "%s" is an exception queue, which has no subscribers', native));
 	ELSIF NOT q.multiple_consumers THEN
@@ -445,7 +445,7 @@ BEGIN
 	PERFORM aq.subscribe(native, dbms_aqadm._subscriber(native, subscriber), nullif(rule, ''),
 		delivery_mode => dbms_aq._delivery_mode(delivery_mode));
 	IF transformation <> '' THEN
-		PERFORM aq_internal.set_transformation(native, dbms_aqadm._subscriber(native, subscriber),
+		PERFORM sys._set_transformation(native, dbms_aqadm._subscriber(native, subscriber),
 			sys._check_subscriber_transformation(native, transformation, quote_ident(current_user)::regrole));
 	END IF;
 END $$;
@@ -458,7 +458,7 @@ DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
 	PERFORM aq.alter_subscriber(native, dbms_aqadm._subscriber(native, subscriber), nullif(rule, ''));
-	PERFORM aq_internal.set_transformation(native, dbms_aqadm._subscriber(native, subscriber),
+	PERFORM sys._set_transformation(native, dbms_aqadm._subscriber(native, subscriber),
 		sys._check_subscriber_transformation(native, nullif(transformation, ''), quote_ident(current_user)::regrole));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.alter_subscriber(text, sys.aq$_agent, text, text) IS 'Replace a subscriber''s rule and transformation; null: every message, as it is';
@@ -477,8 +477,8 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catal
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
-	RETURN (SELECT array_agg(sys.aq$_agent(aq_internal.oracle_case(s.consumer), NULL, NULL) ORDER BY s.consumer COLLATE "C")
-		FROM aq_internal.queue_consumers(native) s WHERE s.subscriber);
+	RETURN (SELECT array_agg(sys.aq$_agent(sys._oracle_case(s.consumer), NULL, NULL) ORDER BY s.consumer COLLATE "C")
+		FROM sys._queue_consumers(native) s WHERE s.subscriber);
 END $$;
 COMMENT ON FUNCTION dbms_aqadm.queue_subscribers(text) IS 'The subscribers of a queue';
 
@@ -578,14 +578,13 @@ COMMENT ON PROCEDURE dbms_aqadm.revoke_system_privilege(text, text) IS
 
 -- Purging
 
--- A condition refers to the columns of the view aq$...; the messages that it finds are purged by their ids.
 CREATE PROCEDURE dbms_aqadm.purge_queue_table(queue_table text, purge_condition text,
 	purge_options dbms_aqadm.aq$_purge_options_t)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	in_table text := dbms_aqadm._queue_table(queue_table, missing_ok => true);
 BEGIN
-	PERFORM aq.purge_queue_table(coalesce(in_table, dbms_aqadm._queue(queue_table)), purge_condition,
+	PERFORM sys._purge(in_table, CASE WHEN in_table IS NULL THEN dbms_aqadm._queue(queue_table) END, purge_condition,
 		coalesce(purge_options."block", false), dbms_aq._delivery_mode(purge_options.delivery_mode));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.purge_queue_table(text, text, dbms_aqadm.aq$_purge_options_t) IS
@@ -594,7 +593,7 @@ COMMENT ON PROCEDURE dbms_aqadm.purge_queue_table(text, text, dbms_aqadm.aq$_pur
 CREATE PROCEDURE dbms_aqadm.verify_queue_types(src_queue_name text, dest_queue_name text, OUT rc integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
-	rc := (aq_internal.payload_type(dbms_aqadm._queue(src_queue_name)) = aq_internal.payload_type(dbms_aqadm._queue(dest_queue_name)))::integer;
+	rc := (sys._payload_type(dbms_aqadm._queue(src_queue_name)) = sys._payload_type(dbms_aqadm._queue(dest_queue_name)))::integer;
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text) IS 'Have two queues the same payload type? 1 or 0';
 

@@ -52,9 +52,9 @@ BEGIN
 		PERFORM aq.raise_error('AQ060', 'a queue keeps its name when it is migrated', 'Leave txeventqschema and txeventqname out.');
 	END IF;
 	PERFORM aq.convert_queue(native);
-	IF aq_internal.name_schema(native) IS NOT NULL
-			AND to_regclass(format('%I.%I', aq_internal.name_schema(native), 'aq$' || aq_internal.bare_name(native))) IS NULL THEN
-		PERFORM aq_internal.make_queue_view(native);
+	IF sys._name_schema(native) IS NOT NULL
+			AND to_regclass(format('%I.%I', sys._name_schema(native), 'aq$' || sys._bare_name(native))) IS NULL THEN
+		PERFORM sys._make_queue_view(native);
 	END IF;
 END $$;
 COMMENT ON PROCEDURE dbms_aqmigtool.init_migration(text, text, text, text, numeric, numeric, text) IS
@@ -62,8 +62,8 @@ COMMENT ON PROCEDURE dbms_aqmigtool.init_migration(text, text, text, text, numer
 
 CREATE FUNCTION dbms_aqmigtool._pending(native text) RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
-RETURN (SELECT count(*) FROM aq_internal.queue q, aq_internal.classic_messages(q.queue_id) m
-	WHERE q.queue_name = $1 AND q.store <> 's' AND m.state NOT IN ('PROCESSED', 'EXPIRED'));
+RETURN (SELECT count(*) FROM aq.messages m
+	WHERE m.queue_name = $1 AND m.delivery_mode = 'persistent' AND m.shard IS NULL AND m.state NOT IN ('PROCESSED', 'EXPIRED'));
 COMMENT ON FUNCTION dbms_aqmigtool._pending(text) IS 'Internal: what is still to be dequeued from the queue table, once for each consumer';
 
 CREATE PROCEDURE dbms_aqmigtool.check_migrated_messages(cqschema text, cqname text, OUT txeventq_migrated_message bigint,
@@ -73,8 +73,8 @@ DECLARE
 	native text := dbms_aqmigtool._queue(cqschema, cqname);
 BEGIN
 	cq_pending_messages := dbms_aqmigtool._pending(native);
-	txeventq_migrated_message := (SELECT count(*) FROM aq_internal.queue q, aq_internal.messages(q.queue_id) m
-		WHERE q.queue_name = native AND q.store <> 'c' AND m.state = 'READY');
+	txeventq_migrated_message := (SELECT count(*) FROM aq.messages m
+		WHERE m.queue_name = native AND m.delivery_mode = 'persistent' AND m.shard IS NOT NULL AND m.state = 'READY');
 END $$;
 COMMENT ON PROCEDURE dbms_aqmigtool.check_migrated_messages(text, text, bigint, bigint) IS
 'Messages still to be dequeued from the queue table, and those ready in the sharded store, once for each consumer';
@@ -85,9 +85,9 @@ DECLARE
 	native text := dbms_aqmigtool._queue(cqschema, cqname);
 	q record;
 BEGIN
-	SELECT store, converted INTO q FROM aq_internal.queue WHERE queue_name = native;
-	status := CASE WHEN q.converted IS NULL THEN 'Not migrated' WHEN q.store = 'b' THEN 'Migration in progress' ELSE 'Migrated' END;
-	migration_comment := CASE q.store WHEN 'b' THEN format('%s messages in the queue table', dbms_aqmigtool._pending(native)) END;
+	SELECT converting, converted INTO q FROM aq.queues WHERE queue_name = native;
+	status := CASE WHEN q.converted IS NULL THEN 'Not migrated' WHEN q.converting THEN 'Migration in progress' ELSE 'Migrated' END;
+	migration_comment := CASE WHEN q.converting THEN format('%s messages in the queue table', dbms_aqmigtool._pending(native)) END;
 END $$;
 COMMENT ON PROCEDURE dbms_aqmigtool.check_status(text, text, text, text) IS 'How far the migration of a queue is';
 
@@ -97,7 +97,7 @@ DECLARE
 	native text := dbms_aqmigtool._queue(cqschema, cqname);
 	pending bigint := dbms_aqmigtool._pending(native);
 BEGIN
-	IF (SELECT converted IS NULL FROM aq_internal.queue WHERE queue_name = native) THEN
+	IF (SELECT converted IS NULL FROM aq.queues WHERE queue_name = native) THEN
 		PERFORM aq.raise_error('AQ005', format('queue "%s" is not being migrated', native),
 			'Begin with dbms_aqmigtool.init_migration.');
 	ELSIF pending > 0 THEN

@@ -17,7 +17,7 @@ BEGIN
 	IF namespace IS DISTINCT FROM 10 THEN
 		PERFORM aq.raise_error('AQ005', format('namespace %s has no objects', namespace), 'Queues are in namespace 10.');
 	END IF;
-	native := coalesce(aq_internal.resolve_queue(name, 'any'), name);
+	native := coalesce(sys._resolve_queue(name, 'any'), name);
 	PERFORM aq.mark_hot(native, hot);
 END $$;
 COMMENT ON FUNCTION sys._mark_object(text, text, numeric, boolean) IS 'Internal: makes or drops the hot copies of a queue named as Oracle''s packages name it';

@@ -5,8 +5,8 @@ CREATE FUNCTION sys._transformation(name text, from_type regtype, OUT call text,
 	OUT definer boolean, OUT function oid)
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
-	parts text[] := aq_internal.split_name(name);
-	schemas text[] := aq_internal.callers_schemas(true);
+	parts text[] := sys._split_name(name);
+	schemas text[] := sys._callers_schemas(true);
 BEGIN
 	SELECT format('%I.%I', n.nspname, p.proname), p.proargtypes[0]::regtype, p.prorettype::regtype, p.prosecdef,
 			p.oid
@@ -33,9 +33,9 @@ BEGIN
 	IF name IS NULL THEN
 		RETURN NULL;
 	END IF;
-	SELECT * INTO t FROM sys._transformation(name, aq_internal.payload_type(native));
-	IF t.source <> aq_internal.payload_type(native) THEN
-		PERFORM aq.raise_error('AQ096', format('transformation "%s" takes %s, not %s', name, t.source, aq_internal.payload_type(native)));
+	SELECT * INTO t FROM sys._transformation(name, sys._payload_type(native));
+	IF t.source <> sys._payload_type(native) THEN
+		PERFORM aq.raise_error('AQ096', format('transformation "%s" takes %s, not %s', name, t.source, sys._payload_type(native)));
 	ELSIF NOT t.definer THEN
 		PERFORM aq.raise_error('AQ060', format('"%s" cannot be the transformation of a subscriber', name),
 			'Create it with dbms_transform.create_transformation, or as SECURITY DEFINER.');
@@ -78,7 +78,7 @@ COMMENT ON FUNCTION sys._transform_end(text, bigint, anyelement) IS 'Internal: w
 CREATE FUNCTION sys._enqueue_transformed(put dbms_aq._put_t, payload anyelement) RETURNS uuid
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
-	wanted regtype := aq_internal.payload_type(put.queue);
+	wanted regtype := sys._payload_type(put.queue);
 	given regtype := pg_typeof(payload);
 	t record;
 	id uuid;
@@ -112,7 +112,7 @@ RETURNS TABLE (payload anyelement, priority integer, attempts integer, correlati
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-	given regtype := aq_internal.payload_type(take.queue);
+	given regtype := sys._payload_type(take.queue);
 	t record;
 BEGIN
 	SELECT * INTO t FROM sys._transformation(take.transformation, given);
@@ -155,9 +155,9 @@ BEGIN
 	END IF;
 	EXECUTE format('CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE SECURITY DEFINER '
 		'SET search_path = %s AS %L', schema_name, name, from_type, to_type,
-		coalesce(nullif(aq_internal.callers_path(), ''), quote_literal('')),
+		coalesce(nullif(sys._callers_path(), ''), quote_literal('')),
 		format('SELECT CAST((%s) AS %s) FROM (SELECT $1 AS user_data) AS source',
-			aq_internal.in_parentheses(expression, 'source'), to_type));
+			sys._in_parentheses(expression, 'source'), to_type));
 	EXECUTE format('COMMENT ON FUNCTION %I.%I(%s) IS %L', schema_name, name, from_type, 'AQ transformation ' || parts::text);
 END $$;
 COMMENT ON FUNCTION sys._make_transformation(text, text, regtype, regtype, jsonb) IS 'Internal: make or replace a transformation''s function';
@@ -175,7 +175,7 @@ END;
 COMMENT ON FUNCTION sys._transformations() IS 'Internal: the transformations made by dbms_transform';
 
 CREATE FUNCTION sys._fold(name text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN coalesce((aq_internal.split_name(name))[2], name);
+RETURN coalesce((sys._split_name(name))[2], name);
 COMMENT ON FUNCTION sys._fold(text) IS 'Internal: a single identifier, lower case unless quoted';
 
 CREATE FUNCTION sys._type_named(schema_name text, type_name text) RETURNS regtype
@@ -186,7 +186,7 @@ DECLARE
 BEGIN
 	IF found IS NULL THEN
 		BEGIN
-			found := aq_internal.callers_type(CASE WHEN schema_name IS NULL THEN type_name ELSE schema_name || '.' || type_name END);
+			found := sys._callers_type(CASE WHEN schema_name IS NULL THEN type_name ELSE schema_name || '.' || type_name END);
 		EXCEPTION WHEN syntax_error OR invalid_name THEN
 			found := NULL;
 		END;
@@ -207,7 +207,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
 	source regtype := sys._type_named(from_schema, from_type);
 	target regtype := sys._type_named(to_schema, to_type);
-	of_schema text := coalesce(sys._fold(schema), (aq_internal.callers_schemas())[1]);
+	of_schema text := coalesce(sys._fold(schema), (sys._callers_schemas())[1]);
 BEGIN
 	IF to_regprocedure(format('%I.%I(%s)', of_schema, sys._fold(name), source)) IS NOT NULL THEN
 		PERFORM aq.raise_error('AQ097', format('transformation "%s.%s" already exists', of_schema, sys._fold(name)),
@@ -228,7 +228,7 @@ BEGIN
 	SELECT t.schema_name, t.name, t.from_type, t.to_type, t.parts
 		INTO schema_name, transformation_name, from_type, to_type, parts
 		FROM sys._transformations() t
-		WHERE t.schema_name = coalesce(sys._fold(schema), (aq_internal.callers_schemas())[1])
+		WHERE t.schema_name = coalesce(sys._fold(schema), (sys._callers_schemas())[1])
 			AND t.name = sys._fold(_transformation_named.name);
 	IF transformation_name IS NULL THEN
 		PERFORM aq.raise_error('AQ098', format('transformation "%s.%s" does not exist', schema, name),

@@ -1,4 +1,84 @@
--- Agents.
+-- C functions for the packages, names and agents. The packages run with the privileges of their callers, so the functions that they call are in a
+-- schema that all roles may use; each function checks its arguments and the privileges of the role.
+
+CREATE FUNCTION sys._split_name(name text) RETURNS text[]
+LANGUAGE c STRICT IMMUTABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_split';
+COMMENT ON FUNCTION sys._split_name(text) IS
+'Internal: [schema.]name as schema (null if none) and name, lower case unless quoted; null if malformed';
+
+-- Functions of the packages resolve operators and functions in pg_catalog, and names passed by the caller in the caller's search_path. They have
+-- search_path "pg_catalog, pg_catalog, pg_temp", by which src/queue/catalog/caller_path.c recognizes them.
+CREATE FUNCTION sys._callers_path() RETURNS text
+LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_caller_path_view';
+COMMENT ON FUNCTION sys._callers_path() IS 'Internal: search_path of the caller of a package';
+
+CREATE FUNCTION sys._callers_schemas(implicit boolean DEFAULT false) RETURNS text[]
+LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_caller_path_schema_names';
+COMMENT ON FUNCTION sys._callers_schemas(boolean) IS 'Internal: current_schemas() of the caller of a package';
+
+CREATE FUNCTION sys._callers_type(name text) RETURNS regtype
+LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_caller_path_type';
+COMMENT ON FUNCTION sys._callers_type(text) IS 'Internal: to_regtype() of the caller of a package';
+
+CREATE FUNCTION sys._resolve_queue(name text, privilege text) RETURNS text
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_resolve';
+COMMENT ON FUNCTION sys._resolve_queue(text, text) IS
+'Internal: native name of a queue that the current role may use (enqueue, dequeue or any); null if there is none';
+
+CREATE FUNCTION sys._describe_queue(name text, OUT payload_type regtype, OUT multiple_consumers boolean,
+	OUT enqueue_enabled boolean, OUT dequeue_enabled boolean, OUT exception boolean, OUT queue_table_id integer)
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_describe_queue';
+COMMENT ON FUNCTION sys._describe_queue(text) IS 'Internal: a queue by its native name, as the session knows it';
+
+CREATE FUNCTION sys._queue_consumers(name text, OUT "position" integer, OUT consumer text, OUT subscriber boolean, OUT rule text,
+	OUT transformation text, OUT delivery_mode integer)
+RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_consumers';
+COMMENT ON FUNCTION sys._queue_consumers(text) IS 'Internal: subscribers and recipients of a queue by its native name';
+
+CREATE FUNCTION sys._subscriber_transformation(name text, consumer text, OUT transformation text, OUT chosen_by oid)
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_transformation';
+COMMENT ON FUNCTION sys._subscriber_transformation(text, text) IS 'Internal: the transformation of a subscriber and the role that chose it; null: none';
+
+CREATE FUNCTION sys._set_transformation(queue_name text, consumer text, transformation text) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_set_transformation';
+COMMENT ON FUNCTION sys._set_transformation(text, text, text) IS 'Internal: what dbms_aqadm does for a subscriber''s transformation';
+
+CREATE FUNCTION sys._payload_type(name text) RETURNS regtype
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_payload_type';
+COMMENT ON FUNCTION sys._payload_type(text) IS 'Internal: payload type of a queue by its native name';
+
+CREATE FUNCTION sys._oracle_delivery(delivery_mode integer) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN CASE delivery_mode WHEN 1 THEN 'PERSISTENT' WHEN 2 THEN 'BUFFERED' WHEN 3 THEN 'PERSISTENT_OR_BUFFERED' END;
+COMMENT ON FUNCTION sys._oracle_delivery(integer) IS 'Internal: a delivery mode as Oracle''s views spell it';
+
+CREATE FUNCTION sys._oracle_case(name text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN CASE WHEN name = lower(name) THEN upper(name) ELSE name END;
+COMMENT ON FUNCTION sys._oracle_case(text) IS
+'Internal: a name as Oracle''s views spell it: in upper case, unless it had to be quoted';
+
+CREATE FUNCTION sys._oracle_name(native text) RETURNS text
+LANGUAGE sql STRICT IMMUTABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT string_agg(CASE WHEN (sys._split_name(upper(part)))[2] = part THEN upper(part)
+			ELSE '"' || replace(part, '"', '""') || '"' END, '.' ORDER BY n)
+	FROM unnest(CASE WHEN strpos(native, '.') > 0
+		THEN ARRAY[split_part(native, '.', 1), substr(native, strpos(native, '.') + 1)]
+		ELSE ARRAY[native] END) WITH ORDINALITY AS p (part, n);
+END;
+COMMENT ON FUNCTION sys._oracle_name(text) IS
+'Internal: a native name as a program can give it back: in upper case, or in quotes where it needs them';
+
+CREATE FUNCTION sys._queue_in_use(queue_name text) RETURNS boolean
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_stop_in_use';
+COMMENT ON FUNCTION sys._queue_in_use(text) IS 'Internal: do running transactions use the queue?';
+
+CREATE FUNCTION sys._purge_processed(queue_name text, consumer text, ids uuid[]) RETURNS bigint
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_purge_processed';
+COMMENT ON FUNCTION sys._purge_processed(text, text, uuid[]) IS 'Internal: delete delivered messages that a queue table retains';
+
+-- Agents
 
 CREATE FUNCTION sys.aq$_agent(name text, address text, protocol numeric) RETURNS sys.aq$_agent
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
@@ -8,7 +88,7 @@ COMMENT ON FUNCTION sys.aq$_agent(text, text, numeric) IS 'Make an agent, as Ora
 CREATE FUNCTION sys._agent_name(agent_name text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
-	parts text[] := aq_internal.split_name(agent_name);
+	parts text[] := sys._split_name(agent_name);
 BEGIN
 	IF parts IS NULL OR parts[1] IS NOT NULL THEN
 		PERFORM aq.raise_error('AQ089', format('agent name "%s" is not an identifier', agent_name),

@@ -2,8 +2,8 @@ CALL aq_internal.make_view('sys', 'v$db_object_cache', 'Objects in the object ca
 	$$FROM aq_internal.cache_objects() o
 	LEFT JOIN (aq_internal.queue q JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database())
 		ON q.queue_id = abs(o.queue_id) AND d.oid = o.database$$, $$
-	owner = aq_internal.oracle_case(aq_internal.name_schema(q.queue_name)) | schema of the queue; null for a queue of aq.create_queue, and for one of another database
-	name = aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) | name of the queue; null for a queue of another database
+	owner = sys._oracle_case(sys._name_schema(q.queue_name)) | schema of the queue; null for a queue of aq.create_queue, and for one of another database
+	name = sys._oracle_case(sys._bare_name(q.queue_name)) | name of the queue; null for a queue of another database
 	db_link = NULL::text | always null
 	namespace = 'QUEUE'::text | QUEUE, the only one there is (its number is 10)
 	type = CASE WHEN o.queue_id < 0 THEN 'BUFFERED QUEUE' ELSE 'QUEUE' END | QUEUE, or BUFFERED QUEUE for the buffered messages of a queue

@@ -1,4 +1,4 @@
--- Oracle's dictionary views. Names are spelled as in Oracle (aq_internal.oracle_case); OWNER is the schema in the name. DBA_ views show all queues
+-- Oracle's dictionary views. Names are spelled as in Oracle (sys._oracle_case); OWNER is the schema in the name. DBA_ views show all queues
 -- and are for administrators; ALL_ views show those that the current role may use, USER_ views those that it owns.
 
 -- A helper of the installation, dropped by made.sql. It creates a view, under another name, of the rows of a DBA_ view that a role may see, with all
@@ -39,7 +39,7 @@ COMMENT ON FUNCTION sys._oracle_type(regtype) IS 'Internal: kind of a payload ty
 CREATE FUNCTION sys._oracle_type_name(type regtype) RETURNS text LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
 	SELECT CASE y.oid WHEN 'bytea'::regtype THEN NULL WHEN 'jsonb'::regtype THEN NULL WHEN 'xml'::regtype THEN 'SYS.XMLTYPE'
-		WHEN 'text'::regtype THEN 'VARCHAR2' ELSE aq_internal.oracle_case(n.nspname) || '.' || aq_internal.oracle_case(y.typname) END
+		WHEN 'text'::regtype THEN 'VARCHAR2' ELSE sys._oracle_case(n.nspname) || '.' || sys._oracle_case(y.typname) END
 	FROM pg_type y JOIN pg_namespace n ON n.oid = y.typnamespace WHERE y.oid = type;
 END;
 COMMENT ON FUNCTION sys._oracle_type_name(regtype) IS 'Internal: name of an object payload type';
@@ -50,8 +50,8 @@ COMMENT ON FUNCTION sys._yes_no(boolean) IS 'Internal: YES or NO';
 
 CREATE VIEW sys.dba_queues AS
 SELECT
-	aq_internal.oracle_case(aq_internal.name_schema(q.queue_name)) AS owner, aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) AS name,
-	aq_internal.oracle_case(coalesce(t.table_name, aq_internal.bare_name(q.queue_name))) AS queue_table, q.queue_id AS qid,
+	sys._oracle_case(sys._name_schema(q.queue_name)) AS owner, sys._oracle_case(sys._bare_name(q.queue_name)) AS name,
+	sys._oracle_case(coalesce(t.table_name, sys._bare_name(q.queue_name))) AS queue_table, q.queue_id AS qid,
 	CASE q.queue_type WHEN 'exception' THEN 'EXCEPTION_QUEUE' ELSE 'NORMAL_QUEUE' END AS queue_type, q.max_retries,
 	extract(epoch FROM q.retry_delay)::integer AS retry_delay, sys._yes_no(q.enqueue_enabled) AS enqueue_enabled,
 	sys._yes_no(q.dequeue_enabled) AS dequeue_enabled,
@@ -88,7 +88,7 @@ CALL sys._make_variant('user_queues', 'dba_queues', 'Queues that the current rol
 	$$sys._owned(d.qid)$$, 'owner');
 
 CREATE VIEW sys.dba_queue_tables AS
-SELECT aq_internal.oracle_case(t.schema_name) AS owner, aq_internal.oracle_case(t.table_name) AS queue_table, sys._oracle_type(t.payload_type) AS type,
+SELECT sys._oracle_case(t.schema_name) AS owner, sys._oracle_case(t.table_name) AS queue_table, sys._oracle_type(t.payload_type) AS type,
 	sys._oracle_type_name(t.payload_type) AS object_type,
 	CASE WHEN t.sort_list = '{}' THEN 'ENQUEUE_TIME'
 		ELSE replace(upper(array_to_string(t.sort_list, ', ')), 'ENQ_TIME', 'ENQUEUE_TIME') END AS sort_order,
@@ -98,7 +98,7 @@ SELECT aq_internal.oracle_case(t.schema_name) AS owner, aq_internal.oracle_case(
 	sys._yes_no(t.secure) AS secure, 'NONE' AS replication_mode
 FROM aq_internal.queue_table t
 UNION ALL
-SELECT aq_internal.oracle_case(aq_internal.name_schema(q.queue_name)), aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)), sys._oracle_type(q.payload_type),
+SELECT sys._oracle_case(sys._name_schema(q.queue_name)), sys._oracle_case(sys._bare_name(q.queue_name)), sys._oracle_type(q.payload_type),
 	sys._oracle_type_name(q.payload_type), 'PRIORITY, ENQUEUE_TIME', CASE WHEN q.multiple_consumers THEN 'MULTIPLE' ELSE 'SINGLE' END,
 	'NONE', '12.1', 0, 0, 1, q.comment, 'NO', 'NONE'
 FROM aq_internal.queue q WHERE q.store <> 'c';
@@ -127,9 +127,9 @@ CALL sys._make_variant('user_queue_tables', 'dba_queue_tables', 'Queue tables of
 
 CREATE VIEW sys.dba_queue_subscribers AS
 SELECT
-	q.owner, q.name AS queue_name, q.queue_table, aq_internal.oracle_case(s.consumer) AS consumer_name, NULL::text AS address,
-	NULL::integer AS protocol, aq_internal.oracle_case(s.transformation) AS transformation, s.rule,
-	aq_internal.oracle_delivery(s.delivery_mode) AS delivery_mode,
+	q.owner, q.name AS queue_name, q.queue_table, sys._oracle_case(s.consumer) AS consumer_name, NULL::text AS address,
+	NULL::integer AS protocol, sys._oracle_case(s.transformation) AS transformation, s.rule,
+	sys._oracle_delivery(s.delivery_mode) AS delivery_mode,
 	'NO' AS if_nondurable_subscriber, 'FALSE' AS queue_to_queue, s."position"::integer AS subscriber_id,
 	s."position"::integer AS pos_bitmap, q.qid
 FROM sys.dba_queues q JOIN aq_internal.subscriber s ON s.queue_id = q.qid WHERE s.kind = 'subscriber';
@@ -158,7 +158,7 @@ CALL sys._make_variant('user_queue_subscribers', 'dba_queue_subscribers', 'Subsc
 
 CREATE VIEW sys.dba_transformations AS
 SELECT
-	t.oid AS transformation_id, aq_internal.oracle_case(t.schema_name) AS owner, aq_internal.oracle_case(t.name) AS name,
+	t.oid AS transformation_id, sys._oracle_case(t.schema_name) AS owner, sys._oracle_case(t.name) AS name,
 	coalesce(sys._oracle_type_name(t.from_type), sys._oracle_type(t.from_type)) AS from_type,
 	coalesce(sys._oracle_type_name(t.to_type), sys._oracle_type(t.to_type)) AS to_type
 FROM sys._transformations() t;
@@ -172,7 +172,7 @@ GRANT SELECT ON sys.dba_transformations TO aq_administrator_role;
 
 CREATE VIEW sys.dba_attribute_transformations AS
 SELECT
-	aq_internal.oracle_case(t.schema_name) AS owner, aq_internal.oracle_case(t.name) AS name, a.key::integer AS attribute,
+	sys._oracle_case(t.schema_name) AS owner, sys._oracle_case(t.name) AS name, a.key::integer AS attribute,
 	a.value AS attribute_transformation
 FROM sys._transformations() t, LATERAL jsonb_each_text(t.parts) a;
 COMMENT ON VIEW sys.dba_attribute_transformations IS 'All transformations, by attribute';
@@ -184,7 +184,7 @@ GRANT SELECT ON sys.dba_attribute_transformations TO aq_administrator_role;
 
 CREATE VIEW sys.all_transformations AS
 SELECT
-	t.oid AS transformation_id, aq_internal.oracle_case(t.schema_name) AS owner, aq_internal.oracle_case(t.name) AS name,
+	t.oid AS transformation_id, sys._oracle_case(t.schema_name) AS owner, sys._oracle_case(t.name) AS name,
 	coalesce(sys._oracle_type_name(t.from_type), sys._oracle_type(t.from_type)) AS from_type,
 	coalesce(sys._oracle_type_name(t.to_type), sys._oracle_type(t.to_type)) AS to_type
 FROM sys._transformations() t WHERE has_function_privilege(t.oid, 'EXECUTE');
@@ -198,7 +198,7 @@ GRANT SELECT ON sys.all_transformations TO PUBLIC;
 
 CREATE VIEW sys.all_attribute_transformations AS
 SELECT
-	aq_internal.oracle_case(t.schema_name) AS owner, aq_internal.oracle_case(t.name) AS name, a.key::integer AS attribute,
+	sys._oracle_case(t.schema_name) AS owner, sys._oracle_case(t.name) AS name, a.key::integer AS attribute,
 	a.value AS attribute_transformation
 FROM sys._transformations() t, LATERAL jsonb_each_text(t.parts) a WHERE has_function_privilege(t.oid, 'EXECUTE');
 COMMENT ON VIEW sys.all_attribute_transformations IS 'Transformations that the current role can use, by attribute';
@@ -210,7 +210,7 @@ GRANT SELECT ON sys.all_attribute_transformations TO PUBLIC;
 
 CREATE VIEW sys.user_transformations AS
 SELECT
-	t.oid AS transformation_id, aq_internal.oracle_case(t.name) AS name,
+	t.oid AS transformation_id, sys._oracle_case(t.name) AS name,
 	coalesce(sys._oracle_type_name(t.from_type), sys._oracle_type(t.from_type)) AS from_type,
 	coalesce(sys._oracle_type_name(t.to_type), sys._oracle_type(t.to_type)) AS to_type
 FROM sys._transformations() t WHERE t.owner = current_user;
@@ -223,7 +223,7 @@ GRANT SELECT ON sys.user_transformations TO PUBLIC;
 
 CREATE VIEW sys.user_attribute_transformations AS
 SELECT
-	aq_internal.oracle_case(t.name) AS name, a.key::integer AS attribute, a.value AS attribute_transformation
+	sys._oracle_case(t.name) AS name, a.key::integer AS attribute, a.value AS attribute_transformation
 FROM sys._transformations() t, LATERAL jsonb_each_text(t.parts) a WHERE t.owner = current_user;
 COMMENT ON VIEW sys.user_attribute_transformations IS 'Transformations that the current role owns, by attribute';
 COMMENT ON COLUMN sys.user_attribute_transformations.name IS 'name';

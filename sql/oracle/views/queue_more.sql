@@ -2,7 +2,7 @@
 
 CREATE VIEW sys.dba_queue_shards AS
 SELECT
-	aq_internal.oracle_case(aq_internal.name_schema(s.queue_name)) AS owner, aq_internal.oracle_case(aq_internal.bare_name(s.queue_name)) AS name,
+	sys._oracle_case(sys._name_schema(s.queue_name)) AS owner, sys._oracle_case(sys._bare_name(s.queue_name)) AS name,
 	q.queue_id, q.queue_id AS base_queue_id, s.shard AS shard_id, s.shard AS delay_shard_id, 1 AS enqueue_instance,
 	'PERSISTENT' AS shard_type, sum(s.enqueued)::bigint AS enqueued_msgs, sum(s.partitions)::bigint AS partitions
 FROM aq.shards s JOIN aq_internal.queue q USING (queue_name) GROUP BY s.queue_name, q.queue_id, s.shard;
@@ -27,8 +27,8 @@ CALL sys._make_variant('user_queue_shards', 'dba_queue_shards', 'Shards of shard
 
 CREATE VIEW sys.v$persistent_publishers AS
 SELECT
-	q.queue_id, aq_internal.oracle_case(aq_internal.name_schema(q.queue_name)) AS queue_schema,
-	aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) AS queue_name, m.sender AS publisher_name,
+	q.queue_id, sys._oracle_case(sys._name_schema(q.queue_name)) AS queue_schema,
+	sys._oracle_case(sys._bare_name(q.queue_name)) AS queue_name, m.sender AS publisher_name,
 	NULL::text AS publisher_address, NULL::integer AS protocol, count(DISTINCT m.msgid) AS enqueued_msgs,
 	NULL::bigint AS elapsed_enqueue_time, NULL::bigint AS enqueue_cpu_time, max(m.enqueue_time) AS last_enqueue_time,
 	NULL::bigint AS enqueue_transactions, NULL::integer AS con_id

@@ -29,8 +29,8 @@ GRANT SELECT ON sys.v$aq TO PUBLIC;
 
 CREATE VIEW sys.v$persistent_queues AS
 SELECT
-	q.queue_id, t.queue_table_id, aq_internal.oracle_case(aq_internal.name_schema(q.queue_name)) AS queue_schema,
-	aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) AS queue_name, n.since AS first_activity_time,
+	q.queue_id, t.queue_table_id, sys._oracle_case(sys._name_schema(q.queue_name)) AS queue_schema,
+	sys._oracle_case(sys._bare_name(q.queue_name)) AS queue_name, n.since AS first_activity_time,
 	c.enqueued AS enqueued_msgs, CASE WHEN NOT q.multiple_consumers THEN c.dequeued END AS dequeued_msgs,
 	n.browsed AS browsed_msgs, n.enqueue_elapsed / 10000000 AS elapsed_enqueue_time, n.dequeue_elapsed / 10000000 AS elapsed_dequeue_time,
 	n.enqueue_cpu / 10000000 AS enqueue_cpu_time, n.dequeue_cpu / 10000000 AS dequeue_cpu_time, m.age AS avg_msg_age,
@@ -84,9 +84,9 @@ GRANT SELECT ON sys.v$persistent_queues TO PUBLIC;
 
 CREATE VIEW sys.v$persistent_subscribers AS
 SELECT
-	q.queue_id, aq_internal.oracle_case(aq_internal.name_schema(q.queue_name)) AS queue_schema,
-	aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) AS queue_name, c."position" AS subscriber_id,
-	aq_internal.oracle_case(s.consumer) AS subscriber_name, NULL::text AS subscriber_address, NULL::integer AS protocol,
+	q.queue_id, sys._oracle_case(sys._name_schema(q.queue_name)) AS queue_schema,
+	sys._oracle_case(sys._bare_name(q.queue_name)) AS queue_name, c."position" AS subscriber_id,
+	sys._oracle_case(s.consumer) AS subscriber_name, NULL::text AS subscriber_address, NULL::integer AS protocol,
 	CASE WHEN s.consumer IS NULL OR s.subscriber THEN 'SUBSCRIBER' ELSE 'RECIPIENT' END AS subscriber_type,
 	n.since AS first_activity_time, c.enqueued AS enqueued_msgs, c.dequeued AS dequeued_msgs,
 	c.browsed AS browsed_msgs, c.failed AS expired_msgs, m.age AS avg_msg_age,
@@ -98,7 +98,7 @@ SELECT
 	NULL::integer AS parent_subscriber_id, NULL::integer AS con_id
 FROM aq_internal.consumers() c JOIN aq.queues q ON q.queue_id = c.queue_id
 	CROSS JOIN LATERAL aq_internal.queue_traffic(q.queue_name) n
-	LEFT JOIN LATERAL aq_internal.queue_consumers(q.queue_name) s ON s."position" = c."position"
+	LEFT JOIN LATERAL sys._queue_consumers(q.queue_name) s ON s."position" = c."position"
 	-- left out as in v$persistent_queues
 	LEFT JOIN LATERAL (SELECT (array_agg(x.msgid ORDER BY x.enqueue_time, x.msgid))[1] AS oldest_msgid, min(x.enqueue_time) AS oldest_msg_enqtm,
 			extract(epoch FROM avg(clock_timestamp() - x.enqueue_time))::bigint AS age
@@ -138,8 +138,8 @@ GRANT SELECT ON sys.v$persistent_subscribers TO PUBLIC;
 
 CREATE VIEW sys.v$buffered_queues AS
 SELECT
-	q.queue_id, aq_internal.oracle_case(aq_internal.name_schema(q.queue_name)) AS queue_schema,
-	aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) AS queue_name,
+	q.queue_id, sys._oracle_case(sys._name_schema(q.queue_name)) AS queue_schema,
+	sys._oracle_case(sys._bare_name(q.queue_name)) AS queue_name,
 	greatest(pg_postmaster_start_time(), b.created, b.lost_at) AS startup_time,
 	s.messages - s.spilled AS num_msgs, s.spilled AS spill_msgs, s.enqueued AS cnum_msgs, NULL::bigint AS cspill_msgs,
 	s.failed AS expired_msgs, s.oldest_msgid, s.oldest_time AS oldest_msg_enqtm, NULL::text AS queue_state,
@@ -168,15 +168,15 @@ GRANT SELECT ON sys.v$buffered_queues TO PUBLIC;
 
 CREATE VIEW sys.v$buffered_subscribers AS
 SELECT
-	q.queue_id, aq_internal.oracle_case(aq_internal.name_schema(q.queue_name)) AS queue_schema,
-	aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) AS queue_name, c."position" AS subscriber_id,
-	aq_internal.oracle_case(s.consumer) AS subscriber_name, NULL::text AS subscriber_address, NULL::integer AS protocol,
+	q.queue_id, sys._oracle_case(sys._name_schema(q.queue_name)) AS queue_schema,
+	sys._oracle_case(sys._bare_name(q.queue_name)) AS queue_name, c."position" AS subscriber_id,
+	sys._oracle_case(s.consumer) AS subscriber_name, NULL::text AS subscriber_address, NULL::integer AS protocol,
 	CASE WHEN s.consumer IS NULL OR s.subscriber THEN 'SUBSCRIBER' ELSE 'RECIPIENT' END AS subscriber_type,
 	greatest(pg_postmaster_start_time(), b.created, b.lost_at, u.created) AS startup_time, c.enqueued - c.dequeued AS num_msgs, c.enqueued AS cnum_msgs,
 	c.dequeued AS total_dequeued_msg, NULL::bigint AS total_spilled_msg, NULL::bigint AS expired_msgs,
 	c.enqueued - c.dequeued AS message_lag, NULL::integer AS con_id
 FROM aq.queues q JOIN aq_internal.buffered_queue b ON b.queue_id = q.queue_id CROSS JOIN LATERAL aq_internal.buffered_consumers(q.queue_id) c
-	LEFT JOIN LATERAL aq_internal.queue_consumers(q.queue_name) s ON s."position" = c."position"
+	LEFT JOIN LATERAL sys._queue_consumers(q.queue_name) s ON s."position" = c."position"
 	LEFT JOIN aq_internal.subscriber u ON u.queue_id = q.queue_id AND u."position" = c."position"
 WHERE s.delivery_mode IS DISTINCT FROM 1;
 COMMENT ON VIEW sys.v$buffered_subscribers IS 'Traffic of buffered messages by subscriber and recipient since the server started; single-consumer queues have a null name';
@@ -200,8 +200,8 @@ GRANT SELECT ON sys.v$buffered_subscribers TO PUBLIC;
 
 CREATE VIEW sys.v$buffered_publishers AS
 SELECT
-	q.queue_id, aq_internal.oracle_case(aq_internal.name_schema(q.queue_name)) AS queue_schema,
-	aq_internal.oracle_case(aq_internal.bare_name(q.queue_name)) AS queue_name,
+	q.queue_id, sys._oracle_case(sys._name_schema(q.queue_name)) AS queue_schema,
+	sys._oracle_case(sys._bare_name(q.queue_name)) AS queue_name,
 	p.sender AS sender_name, NULL::text AS sender_address, NULL::integer AS sender_protocol,
 	coalesce(p.messages, 0) AS num_msgs, NULL::bigint AS cnum_msgs, p.latest_msgid AS last_enqueued_msg,
 	coalesce(p.messages, 0) AS unbrowsed_msgs, coalesce(p.spilled, 0) AS overspilled_msgs,

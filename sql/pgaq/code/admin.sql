@@ -62,19 +62,11 @@ RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin
 COMMENT ON FUNCTION aq.stop_queue(text, boolean, boolean, boolean) IS
 'Refuse enqueue and dequeue from the commit on; false leaves that setting unchanged. wait: refuse them at once to transactions that do not use the queue yet, and wait for the end of those that do, including prepared ones. For the queue''s owner. Errors AQ001';
 
-CREATE FUNCTION aq_internal.queue_in_use(queue_name text) RETURNS boolean
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_stop_in_use';
-COMMENT ON FUNCTION aq_internal.queue_in_use(text) IS 'Internal: do running transactions use the queue?';
-
 CREATE FUNCTION aq.purge_queue(queue_name text, consumer text DEFAULT NULL, condition text DEFAULT NULL,
 	delivery_mode text DEFAULT NULL, "block" boolean DEFAULT false)
 RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_purge_queue';
 COMMENT ON FUNCTION aq.purge_queue(text, text, text, text, boolean) IS
 'Remove messages without reading them, in the caller''s transaction: of one consumer or of all, those that meet the condition or all, of delivery_mode persistent (null), buffered or persistent_or_buffered. Returns the number of removed (message, consumer) pairs. Messages that other transactions have locked remain. With block, it waits for them, and other sessions wait until the purge commits. For the queue''s owner. Errors AQ001, AQ018, AQ115';
-
-CREATE FUNCTION aq_internal.purge_processed(queue_name text, consumer text, ids uuid[]) RETURNS bigint
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_purge_processed';
-COMMENT ON FUNCTION aq_internal.purge_processed(text, text, uuid[]) IS 'Internal: delete delivered messages that a queue table retains';
 
 CREATE FUNCTION aq.check(patience interval DEFAULT '3 seconds', OUT queue_name text, OUT store text, OUT place text, OUT what text,
 	OUT in_memory bigint, OUT expected bigint, OUT detail text)

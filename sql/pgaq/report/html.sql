@@ -93,8 +93,9 @@ LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS 
 $$;
 COMMENT ON FUNCTION aq_internal.html_advice(jsonb) IS 'Internal: the advice of a report, null without any';
 
+-- Security definer: what it calls is not for other roles. It reads nothing but its argument.
 CREATE FUNCTION aq.report_html(model jsonb) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 	SELECT format($page$<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -20,7 +20,6 @@ GRANT USAGE ON SCHEMA aq TO PUBLIC;
 
 CREATE SCHEMA aq_internal;
 COMMENT ON SCHEMA aq_internal IS 'Advanced Queuing: the catalog and what the functions and views of aq are made of; no interface';
-GRANT USAGE ON SCHEMA aq_internal TO PUBLIC;
 CREATE SCHEMA aq_data;
 COMMENT ON SCHEMA aq_data IS 'Advanced Queuing: the tables that hold messages; use the views of schema aq to look into them';
 

@@ -116,4 +116,3 @@ $$;
 COMMENT ON FUNCTION aq_internal.ash_drop(bigint, integer, integer) IS 'Internal: drop the samples of a range of snapshots';
 
 REVOKE EXECUTE ON FUNCTION aq_internal.ash_keep(), aq_internal.ash_flush(integer), aq_internal.ash_flush_turn(), aq_internal.ash_purge(), aq_internal.ash_drop(bigint, integer, integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aq_internal.ash_flush(integer) TO pg_monitor;

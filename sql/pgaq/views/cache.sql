@@ -39,7 +39,7 @@ COMMENT ON COLUMN aq.database_properties.description IS 'what it is';
 GRANT SELECT ON aq.database_properties TO PUBLIC;
 
 CREATE FUNCTION aq.set_property(name text, value text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF NOT EXISTS (SELECT FROM aq_internal.properties() p WHERE p.name = set_property.name) THEN
 		PERFORM aq.raise_error('AQ005', format('there is no property "%s"', name), 'The view aq.database_properties lists them.');
@@ -55,7 +55,8 @@ BEGIN
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq.set_property(text, text) IS
-'Sets a property of the database, which aq.database_properties shows, and the views of pgaq_oracle to Oracle''s clients; null restores its default. Requires the privilege to change the table aq_internal.property';
+'Sets a property of the database, which aq.database_properties shows, and the views of pgaq_oracle to Oracle''s clients; null restores its default. Superusers grant EXECUTE';
+REVOKE EXECUTE ON FUNCTION aq.set_property(text, text) FROM PUBLIC;
 
 CALL aq_internal.make_view('aq', 'cached_objects', 'Objects in the object cache: queues in use, of all databases, and the copies of hot ones. Each number is exact, but two numbers of a row are read one after the other',
 	$$FROM aq_internal.cache_objects() o

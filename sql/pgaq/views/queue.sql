@@ -9,6 +9,21 @@ CREATE FUNCTION aq_internal.consumers(OUT queue_id integer, OUT "position" integ
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_consumers';
 COMMENT ON FUNCTION aq_internal.consumers() IS 'Internal: what is in shared memory of consumers; latency in microseconds, elapsed and CPU in nanoseconds, rule_error a packed SQLSTATE';
 
+CREATE FUNCTION aq_internal.queue_counters(name text, OUT enqueued bigint, OUT dequeued bigint)
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_counters_queue';
+COMMENT ON FUNCTION aq_internal.queue_counters(text) IS
+'Internal: messages enqueued, and (message, consumer) pairs done with, since the queue came into use';
+
+CREATE FUNCTION aq_internal.queue_traffic(name text, OUT last_enqueue timestamptz, OUT last_dequeue timestamptz, OUT consumed bigint,
+	OUT latency bigint, OUT last_latency bigint, OUT dequeue_transactions bigint, OUT executions bigint, OUT dequeue_elapsed bigint,
+	OUT dequeue_cpu bigint, OUT browsed bigint, OUT failed bigint, OUT rule_failures bigint, OUT last_rule_failure timestamptz,
+	OUT rule_error bigint, OUT since timestamptz, OUT last_failure timestamptz,
+	OUT last_ready timestamptz, OUT made_ready bigint, OUT enqueue_transactions bigint, OUT enqueued_expiry bigint,
+	OUT enqueued_delay bigint, OUT enqueue_elapsed bigint, OUT enqueue_cpu bigint, OUT rules_elapsed bigint,
+	OUT transformations_elapsed bigint)
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_counters_traffic';
+COMMENT ON FUNCTION aq_internal.queue_traffic(text) IS 'Internal: what else is counted of a queue since it came into use';
+
 CREATE FUNCTION aq_internal.listeners(OUT queue_id integer, OUT "position" integer)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_waiters_view_listeners';
 COMMENT ON FUNCTION aq_internal.listeners() IS 'Internal: what sessions listen to, a row for each';
@@ -115,7 +130,7 @@ SELECT q.queue_name, q.queue_id,
 	aq_internal.may(q.queue_id, 'DELETE') AS may_dequeue,
 	q.created, q.comment,
 	(SELECT t.schema_name || '.' || t.table_name FROM aq_internal.queue_table t WHERE t.queue_table_id = q.queue_table_id) AS queue_table,
-	q.queue_type, q.store = 'b' AS converting
+	q.queue_type, q.store = 'b' AS converting, q.converted
 FROM aq_internal.queue q
 WHERE aq_internal.may(q.queue_id, 'ANY') OR pg_has_role('pg_monitor', 'USAGE');
 COMMENT ON VIEW aq.queues IS 'Queues that the current role can use; members of pg_monitor see all';
@@ -138,6 +153,26 @@ COMMENT ON COLUMN aq.queues.comment IS 'comment given at creation';
 COMMENT ON COLUMN aq.queues.queue_table IS 'its queue table; null: a sharded queue';
 COMMENT ON COLUMN aq.queues.queue_type IS 'normal or exception';
 COMMENT ON COLUMN aq.queues.converting IS 'true: converted to a sharded queue, with messages left in the queue table';
+COMMENT ON COLUMN aq.queues.converted IS 'when aq.convert_queue converted it to a sharded queue; null: it was not converted';
+
+CREATE VIEW aq.queue_tables AS
+SELECT t.schema_name || '.' || t.table_name AS queue_table, t.queue_table_id, (SELECT r.rolname FROM pg_roles r WHERE r.oid = t.owner) AS owner,
+	t.payload_type, t.sort_list, t.multiple_consumers, t.message_grouping, t.created, t.comment
+FROM aq_internal.queue_table t
+WHERE pg_has_role(t.owner, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE')
+	OR EXISTS (SELECT FROM aq_internal.queue q WHERE q.queue_table_id = t.queue_table_id
+		AND aq_internal.may(q.queue_id, 'ANY'));
+COMMENT ON VIEW aq.queue_tables IS 'Queue tables that the current role owns, or of which it can use a queue; members of pg_monitor see all';
+COMMENT ON COLUMN aq.queue_tables.queue_table IS 'name: schema.table';
+COMMENT ON COLUMN aq.queue_tables.queue_table_id IS 'number, part of its tables'' names in aq_data';
+COMMENT ON COLUMN aq.queue_tables.owner IS 'role that created it; null: dropped';
+COMMENT ON COLUMN aq.queue_tables.payload_type IS 'type of the payload';
+COMMENT ON COLUMN aq.queue_tables.sort_list IS 'order of dequeue; empty: the order of the enqueue calls';
+COMMENT ON COLUMN aq.queue_tables.multiple_consumers IS 'true: its queues are topics';
+COMMENT ON COLUMN aq.queue_tables.message_grouping IS 'true: the messages of one transaction are a group';
+COMMENT ON COLUMN aq.queue_tables.created IS 'when it was created';
+COMMENT ON COLUMN aq.queue_tables.comment IS 'comment given at creation';
+GRANT SELECT ON aq.queue_tables TO PUBLIC;
 
 CREATE VIEW aq.buffered_queues AS
 SELECT q.queue_name, s.messages, s.spilled, s.enqueued, s.dequeued, s.failed, s.bytes, b.created, b.losses, b.lost_at

@@ -161,12 +161,13 @@ RETURNS TABLE (
 	p1 bigint,
 	p2 bigint,
 	p3 bigint)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1000
+BEGIN ATOMIC
 	SELECT r.sequence, r.at_ns, r.operation, r.action, r.object, r.number, q.queue_name::text,
 		r.location, r.mode, r.elapsed_ns, r.held_ns, r.p1, r.p2, r.p3
 	FROM aq_internal.trace_rows(pid) r LEFT JOIN (SELECT queue_id, queue_name FROM aq.queues) q USING (queue_id)
-	ORDER BY r.sequence
-$$;
+	ORDER BY r.sequence;
+END;
 COMMENT ON FUNCTION aq.trace(integer) IS
 'The rows of a session''s trace, the latest pgaq.trace_rows of them; pid: its process id (null: this session). at_ns is nanoseconds since the start of the trace; mode is shared, exclusive, examine (of a mutex) or null (of a lock that only registers a user of the object); action is get, release, failed (a no-wait get), begin, end, timeout or post; number is a latch''s child, a mutex''s idn, a cached object''s handle, the number of published messages, or the process id of the woken session; elapsed_ns is the time to get or to wait; held_ns the time held (null: it was got before the trace); p1 to p3 are those of the wait that begins. Errors AQ142';
 
@@ -182,22 +183,24 @@ RETURNS TABLE (
 	failures bigint,
 	acquire_ns bigint,
 	hold_ns bigint)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 30
+BEGIN ATOMIC
 	SELECT o.operation, o.object, o.number, q.queue_name::text, o.location, o.gets, o.releases, o.failures, o.acquire_ns, o.hold_ns
 	FROM aq_internal.trace_objects(pid) o LEFT JOIN (SELECT queue_id, queue_name FROM aq.queues) q USING (queue_id)
-	ORDER BY o.operation, o.object, o.number, o.location
-$$;
+	ORDER BY o.operation, o.object, o.number, o.location;
+END;
 COMMENT ON FUNCTION aq.trace_objects(integer) IS
 'The sums of a session''s trace, by object and location in the code; pid: its process id (null: this session). gets of an event are its waits; acquire_ns is the time to get or to wait, hold_ns the time held. Exact, however many rows were lost. Errors AQ142';
 
 CREATE FUNCTION aq.trace_summary(pid integer DEFAULT pg_backend_pid())
-RETURNS text LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+RETURNS text LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
 	SELECT format('===== Operations: %s-Counter: [ LOCK: %s/%s, PIN: %s/%s, LATCH: %s/%s, MUTEX: %s/%s ] =====',
 		lock_gets + lock_releases + pin_gets + pin_releases + latch_gets + latch_releases + mutex_gets + mutex_releases,
 		lock_gets, lock_releases, pin_gets, pin_releases, latch_gets, latch_releases, mutex_gets, mutex_releases)
 	FROM (SELECT count(*) FROM aq_internal.trace_objects(trace_summary.pid)) there_is_one
-	JOIN aq_internal.traces() t ON t.pid = coalesce(trace_summary.pid, pg_backend_pid())
-$$;
+	JOIN aq_internal.traces() t ON t.pid = coalesce(trace_summary.pid, pg_backend_pid());
+END;
 COMMENT ON FUNCTION aq.trace_summary(integer) IS
 'The counters of a session''s trace in one line: gets / releases; pid: its process id (null: this session). Errors AQ142';
 
@@ -211,11 +214,12 @@ RETURNS TABLE (
 	measure text,
 	value bigint,
 	count bigint)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 200 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 200
+BEGIN ATOMIC
 	SELECT h.operation, h.object, h.number, q.queue_name::text, h.location, h.measure, h.value, h.count
 	FROM aq_internal.trace_histogram(pid) h LEFT JOIN (SELECT queue_id, queue_name FROM aq.queues) q USING (queue_id)
-	ORDER BY h.operation, h.object, h.number, h.location, h.measure, h.value
-$$;
+	ORDER BY h.operation, h.object, h.number, h.location, h.measure, h.value;
+END;
 COMMENT ON FUNCTION aq.trace_histogram(integer) IS
 'Histograms of a session''s times to get, hold and wait, by object and location in the code; pid: its process id (null: this session). measure is acquire (from request to get, or a wait), hold (from get to release) or both; value is a power of two in nanoseconds, count the number of times from value to less than twice the value. Exact, however many rows were lost. Errors AQ142';
 
@@ -257,7 +261,7 @@ BEGIN
 	RETURN QUERY
 	SELECT line.text FROM (
 		SELECT h.operation, h.object, h.number, array_agg(h.value) AS v, array_agg(h.count) AS c
-		FROM aq_internal.trace_histogram(trace_quantize.pid) h
+		FROM aq.trace_histogram(trace_quantize.pid) h
 		WHERE h.operation = coalesce(trace_quantize.operation, h.operation)
 			AND h.object = coalesce(trace_quantize.object, h.object)
 			AND h.number IS NOT DISTINCT FROM coalesce(trace_quantize.number, h.number)

@@ -448,7 +448,7 @@ aq_admin_purge_processed(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(2))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"ids\" must not be null"));
-	aq_ddl_begin("aq.purge_queue_table()");
+	aq_ddl_begin("dbms_aqadm.purge_queue_table()");
 	if (table == 0)
 		PG_RETURN_INT64(0);		/* sharded: they are removed with their partition */
 	if (queue->multi)
