@@ -29,7 +29,7 @@ aq_args_name(FunctionCallInfo fcinfo, int arg, const char *what)
 	return name;
 }
 
-/* Is the name fit for a new queue or consumer? */
+/* Raises an error if the name is not valid for a new queue or consumer. */
 void
 aq_args_check_name(const char *name, const char *what)
 {
@@ -47,7 +47,10 @@ aq_args_check_name(const char *name, const char *what)
 				errhint("Names must not begin with \"aq$\"."));
 }
 
-/* It exists: is that no error?  Then the caller is told. */
+/*
+ * For an object that exists: if if_not_exists is true, issues a notice and
+ * returns true.
+ */
 bool
 aq_args_if_not_exists(FunctionCallInfo fcinfo, int arg, const char *what, const char *name)
 {
@@ -61,8 +64,8 @@ aq_args_if_not_exists(FunctionCallInfo fcinfo, int arg, const char *what, const 
 }
 
 /*
- * The position of the consumer that dequeues, -1 for one that is unknown: it
- * finds nothing.
+ * The position of the consumer that dequeues; -1 if it is unknown and so finds
+ * no messages.
  */
 int
 aq_args_consumer_position(AqQueue *queue, const char *name)

@@ -4,10 +4,10 @@
  *	  The search_path of the callers of Oracle's packages.
  *
  * The functions of the packages resolve operators and functions in pg_catalog
- * only: each has the option SET search_path. Names that are given to them are
- * those of the caller, so the caller's search_path is taken from behind that
- * option. The option's value marks the packages: aq_caller_path_on_call changes it
- * for all other functions that set it.
+ * only: each has the option SET search_path.  Names passed by the caller must
+ * be looked up in the caller's search_path, which is the value that the option
+ * has saved.  The option's value identifies the packages:
+ * aq_caller_path_on_call changes it for all other functions that set it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -25,7 +25,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-/* SET search_path of the functions in sql/oracle/packages */
+/* search_path of the functions in sql/oracle/packages */
 #define PATH_OF_PACKAGES "pg_catalog, pg_catalog, pg_temp"
 
 const char *
@@ -55,10 +55,10 @@ has_own_settings(Oid function)
 }
 
 /*
- * Called when a function begins and its SET options are in force.  If it has the
- * packages' path without being one of their functions, it gets the same path in
- * another spelling until it ends.  So the packages look up the names that it
- * gives them by its own path, not by its caller's.
+ * Called when a function begins, after its SET options were applied.  If it
+ * has the packages' path but is not one of their functions, it gets the same
+ * path in another spelling until it ends.  So the packages look up names that
+ * it passes in its own path, not in its caller's.
  */
 void
 aq_caller_path_on_call(Oid function)
@@ -67,7 +67,7 @@ aq_caller_path_on_call(Oid function)
 		(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
-/* Until aq_caller_path_leave(), or an error. */
+/* Sets the caller's search_path, until aq_caller_path_leave() or an error. */
 int
 aq_caller_path_use(void)
 {
@@ -103,7 +103,7 @@ aq_caller_path_view(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(aq_caller_path()));
 }
 
-/* As current_schemas(implicit). */
+/* Like current_schemas(implicit), for the caller's search_path. */
 PG_FUNCTION_INFO_V1(aq_caller_path_schema_names);
 Datum
 aq_caller_path_schema_names(PG_FUNCTION_ARGS)
@@ -123,7 +123,7 @@ aq_caller_path_schema_names(PG_FUNCTION_ARGS)
 	PG_RETURN_ARRAYTYPE_P(construct_array(names, n, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-/* As to_regtype(). */
+/* Like to_regtype(), with the caller's search_path. */
 PG_FUNCTION_INFO_V1(aq_caller_path_type);
 Datum
 aq_caller_path_type(PG_FUNCTION_ARGS)

@@ -3,11 +3,11 @@
  * catalog.c
  *	  Descriptions of queues, read from the catalog tables of schema aq.
  *
- * Every session keeps the descriptions it has used.  A session that changes the
- * catalog has the relcache entry of aq_internal.queue invalidated at its commit;
- * PostgreSQL tells every session, this file counts a generation up, and a
- * description of an older generation is read again at its next use.  So
- * definitions are as transactional as any table's.
+ * Every session keeps the descriptions that it has used.  A session that
+ * changes the catalog invalidates the relcache entry of aq_internal.queue at
+ * its commit; PostgreSQL sends this to all sessions, where this file
+ * increments a generation, and descriptions of older generations are read
+ * again at their next use.  So definitions are transactional.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -42,15 +42,18 @@ typedef struct NameEntry
 typedef struct IdEntry
 {
 	int32		id;				/* hash key */
-	AqQueue    *queue;			/* the one of this id that was read last */
+	AqQueue    *queue;			/* the latest description read for this id */
 } IdEntry;
 
 static HTAB *queues_by_name;
 static HTAB *queues_by_id;
 static uint64 generation = 1;
-static Oid	queue_relation;		/* aq_internal.queue; its invalidation counts up */
+static Oid	queue_relation;		/* aq_internal.queue, whose invalidation increments the generation */
 
-/* --- finding our relations ----------------------------------------------------- */
+/*
+ * --- relations of the extension
+ * -----------------------------------------------------
+ */
 
 static void
 on_relcache_invalidation(Datum arg, Oid relation)
@@ -71,7 +74,7 @@ aq_catalog_init(void)
 	CacheRegisterRelcacheCallback(on_relcache_invalidation, (Datum) 0);
 }
 
-/* Every description is read again at its next use. */
+/* Makes every description be read again at its next use. */
 void
 aq_catalog_stale(void)
 {
@@ -85,11 +88,14 @@ aq_catalog_changed(void)
 	CacheInvalidateRelcacheByRelid(aq_schema_relation("queue"));
 	aq_row_relation_changed(aq_schema_relation("queue"));
 	aq_row_count_modification(AQ_ROW_OBJECTS);
-	generation++;				/* this session sees it at once */
+	generation++;				/* this session sees the change at once */
 	aq_pending_set_ddl();
 }
 
-/* A description as the catalog has it now, the caller's own; NULL when there is no such queue. */
+/*
+ * Reads the current description from the catalog, for the caller's own use;
+ * NULL if there is no such queue.
+ */
 static AqQueue *
 read_catalog(const char *name, int32 id)
 {
@@ -104,12 +110,12 @@ read_catalog(const char *name, int32 id)
 
 /* --- lookup --------------------------------------------------------------------------- */
 
-/* The one that was looked up last: mostly it is looked up again. */
+/* The entry looked up last, which is mostly looked up again. */
 static NameEntry *latest;
 
 /*
- * Descriptions that were replaced while a caller further out held one, with
- * users' code in between; see catalog_private.h.
+ * Replaced descriptions that are kept because an outer caller may use them
+ * while users' code runs; see aq_catalog_retain in catalog_private.h.
  */
 static AqQueue *retired;
 static int	held;
@@ -181,7 +187,7 @@ forget_entry(NameEntry *entry)
 	hash_search(queues_by_name, entry->name, HASH_REMOVE, NULL);
 }
 
-/* From now on this is the description of its name and its id. */
+/* Makes this the description of its name and its id. */
 static void
 know(AqQueue *queue, uint64 as_of)
 {
@@ -196,7 +202,7 @@ know(AqQueue *queue, uint64 as_of)
 	queue->generation = as_of;
 }
 
-/* dc_objects: the queue's id. */
+/* Loads a row of dc_objects: the queue's id. */
 static int
 load_object(const AqRowKey *key, char *value, void *arg)
 {
@@ -225,7 +231,7 @@ load_object(const AqRowKey *key, char *value, void *arg)
 	return length;
 }
 
-/* The id of the queue of this name; 0 if it does not exist. */
+/* The id of the queue with this name; 0 if it does not exist. */
 static int32
 id_of_name(const char *name)
 {
@@ -239,7 +245,7 @@ id_of_name(const char *name)
 	return id;
 }
 
-/* Has a committed change made the description old since it was used first? */
+/* Has a committed change made the description stale since its first use? */
 static bool
 is_stale(const AqQueue *queue)
 {
@@ -247,14 +253,17 @@ is_stale(const AqQueue *queue)
 		queue->object->version != queue->version;
 }
 
-/* Is the description that of the catalog, as far as the session has heard? */
+/*
+ * Is the description current, according to the invalidations that the session
+ * has received?
+ */
 bool
 aq_catalog_is_current(const AqQueue *queue)
 {
 	return queue->generation == generation && !is_stale(queue);
 }
 
-/* The description in force, or NULL. */
+/* The current description, or NULL. */
 static AqQueue *
 lookup(const char *name)
 {
@@ -271,13 +280,16 @@ lookup(const char *name)
 		(aq_parameters_session_pins || id_of_name(name) == entry->queue->id))
 		return entry->queue;
 
-	/* many names are looked for that are no queue's: schema by schema */
+	/*
+	 * keep no entries for names without a queue, because names are looked up
+	 * in several schemas
+	 */
 	if (entry->queue == NULL && id_of_name(name) == 0)
 	{
 		forget_entry(entry);
 		return NULL;
 	}
-	before = generation;		/* a change during the read makes it stale again */
+	before = generation;		/* so that a change during the read makes it stale */
 	queue = read_catalog(name, 0);
 	if (queue != NULL)
 		know(queue, before);
@@ -309,7 +321,10 @@ aq_catalog_get(const char *name, AqRight right)
 
 	aq_session_require_preload();
 	queue = lookup(name);
-	/* a role without rights on a queue learns nothing of it; one with another right knows that it exists */
+	/*
+	 * to a role without privileges, the queue does not exist; a role with
+	 * another privilege may know that it exists
+	 */
 	if (queue == NULL || !aq_privilege_allows(queue, right))
 	{
 		if (queue != NULL && aq_privilege_allows(queue, AQ_RIGHT_SEE))
@@ -328,7 +343,7 @@ aq_catalog_get_by_name(const char *name)
 	return lookup(name);
 }
 
-/* The session's description of this id, if it is in force. */
+/* The session's description of this id, if it is current. */
 static AqQueue *
 known_by_id(int32 id)
 {
@@ -350,13 +365,16 @@ find_by_id(int32 id)
 	if (queue != NULL)
 		return queue;
 	queue = read_catalog(NULL, id);
-	/* not looked up by name: by now the name may be another queue's, or other sessions do not see it yet */
+	/*
+	 * do not look it up by name: the name may now belong to another queue, or
+	 * not be visible to other sessions yet
+	 */
 	if (queue != NULL)
 		know(queue, before);
 	return queue;
 }
 
-/* By id, without asking for rights: for workers and references. */
+/* By id, without privilege checks: for workers and references. */
 AqQueue *
 aq_catalog_get_by_id(int32 id, bool missing_ok)
 {
@@ -369,7 +387,10 @@ aq_catalog_get_by_id(int32 id, bool missing_ok)
 	return queue;
 }
 
-/* The same queue as it is defined now: its name may be that of another queue. */
+/*
+ * The current description of the same queue, because its name may now belong
+ * to another one.
+ */
 AqQueue *
 aq_catalog_get_again(int32 id, const char *name, AqRight right)
 {
@@ -382,14 +403,17 @@ aq_catalog_get_again(int32 id, const char *name, AqRight right)
 	return queue;
 }
 
-/* The queue of a number that came from a caller, or NULL. The number of a buffered queue, which is negative, does not count. */
+/*
+ * The queue with an id passed by a user, or NULL.  Ids of buffered queues,
+ * which are negative, are not accepted.
+ */
 AqQueue *
 aq_catalog_get_numbered(int32 id)
 {
 	return id > 0 ? aq_catalog_get_by_id(id, true) : NULL;
 }
 
-/* The consumer of this name, or NULL. */
+/* The consumer with this name, or NULL. */
 AqConsumer *
 aq_catalog_consumer(AqQueue *queue, const char *name)
 {
@@ -421,7 +445,10 @@ aq_catalog_queue_ids(void)
 	return ids;
 }
 
-/* A description as the latest committed state has it, the caller's own; NULL when there is no such queue. */
+/*
+ * The description according to the latest committed state, for the caller's
+ * own use; NULL if there is no such queue.
+ */
 AqQueue *
 aq_catalog_read(int32 id)
 {
@@ -429,8 +456,8 @@ aq_catalog_read(int32 id)
 }
 
 /*
- * named: by the message itself, or 0.  One that does not exist any more or
- * does not fit is as none.
+ * named: the exception queue named by the message, or 0.  One that was dropped
+ * or is not suitable is ignored.
  */
 AqQueue *
 aq_catalog_exception_queue(AqQueue *queue, int32 named)
@@ -446,7 +473,10 @@ aq_catalog_exception_queue(AqQueue *queue, int32 named)
 	return target;
 }
 
-/* The queue that keeps the messages of this delivery mode: itself, or its buffered queue, which may be missing: NULL. */
+/*
+ * The queue for messages of this delivery mode: itself, or its buffered queue;
+ * NULL if that does not exist.
+ */
 AqQueue *
 aq_catalog_for_delivery(AqQueue *queue, int delivery)
 {

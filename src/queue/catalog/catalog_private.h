@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * catalog_private.h
- *	  What the files of room "catalog" show to each other and to the rooms above.
+ *	  Declarations shared by the files of room "catalog" and the rooms above.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -17,8 +17,8 @@
 #include "utils/timestamp.h"
 
 #define AQ_KEY_MASK ((UINT64CONST(1) << 60) - 1)
-#define AQ_SHARD_KEY UINT64CONST(1) /* what a converted queue's two keys differ by */
-#define AQ_BUFFERED_KEY UINT64CONST(2)	/* ... and a buffered queue's from its queue's */
+#define AQ_SHARD_KEY UINT64CONST(1) /* difference between a converted queue's two keys */
+#define AQ_BUFFERED_KEY UINT64CONST(2)	/* difference between the keys of a buffered queue and its queue */
 
 /* --- parameters.c */
 extern int	aq_parameters_default_shards;	/* pgaq.default_shards */
@@ -30,7 +30,7 @@ extern int	aq_parameters_immediate_helpers;
 extern int	aq_parameters_immediate_idle_timeout_ms;
 extern int	aq_parameters_recipient_grace_ms;
 
-/* how listen is woken */
+/* how sessions in listen are woken */
 typedef enum AqListenWakeup
 {
 	AQ_LISTEN_TARGETED,
@@ -54,19 +54,19 @@ extern int64 aq_interval_option(Datum interval, AqErrorId error, const char *wha
 extern void aq_sql_change(const char *command, int nargs, Oid *types, Datum *values,
 						  const char *nulls);
 
-/* --- pending.c: what the transaction has changed of definitions */
+/* --- pending.c: changes of definitions by the transaction */
 typedef struct AqChange
 {
 	int32		id;
 	enum
 	{
 		AQ_CHANGE_CREATED,
-		AQ_CHANGE_ALTERED,		/* waiters have to check again */
-		AQ_CHANGE_CHANGED,		/* they need not */
+		AQ_CHANGE_ALTERED,		/* waiters must check again */
+		AQ_CHANGE_CHANGED,		/* waiters need not check again */
 		AQ_CHANGE_DROPPED,
 		AQ_CHANGE_UNSUBSCRIBED,
-		AQ_CHANGE_RECIPIENT,	/* a new one */
-		AQ_CHANGE_RELEASED,		/* positions of recipients were given back */
+		AQ_CHANGE_RECIPIENT,	/* a recipient was added */
+		AQ_CHANGE_RELEASED,		/* positions of recipients were freed */
 		AQ_CHANGE_CONVERTED,
 		AQ_CHANGE_TABLE_LEFT,
 		AQ_CHANGE_STOPPING
@@ -111,16 +111,17 @@ extern bool aq_privilege_manages_any(void);
 extern void aq_catalog_init(void);
 extern void aq_catalog_stale(void);
 extern AqQueue *aq_catalog_get_again(int32 id, const char *name, AqRight right);
-extern AqQueue *aq_catalog_get_by_name(const char *name); /* NULL: none; no rights asked */
+extern AqQueue *aq_catalog_get_by_name(const char *name); /* NULL: none; without privilege checks */
 extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);
 extern AqQueue *aq_catalog_for_delivery(AqQueue *queue, int delivery);
-extern void aq_catalog_changed(void);	/* tell every session, at commit */
+extern void aq_catalog_changed(void);	/* notifies every session at commit */
 extern AqQueue *aq_catalog_read(int32 id);
 extern bool aq_catalog_is_current(const AqQueue *queue);
 
 /*
- * Around what may run users' code while the caller, or one further out, goes on
- * with a description afterwards: lookups in between leave it where it is.
+ * Call them before and after code that may run users' code, if the caller or
+ * an outer caller uses a description afterwards: lookups in between do not
+ * free it.
  */
 extern void aq_catalog_retain(void);
 extern void aq_catalog_release(void);
@@ -132,7 +133,7 @@ extern void aq_caller_path_on_call(Oid function);
 extern int	aq_caller_path_use(void);
 extern void aq_caller_path_leave(int nest);
 
-/* --- args.c: checking what the user gave */
+/* --- args.c: checks of users' arguments */
 extern char *aq_args_name(FunctionCallInfo fcinfo, int arg, const char *what);
 extern char *aq_args_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what);
 extern void aq_args_check_name(const char *name, const char *what);
@@ -150,7 +151,7 @@ extern void aq_context_init(void);
 /* --- property.c */
 extern void aq_property_init(void);
 
-/* --- run_as.c: users' code in the sessions of others */
+/* --- run_as.c: users' code in other roles' sessions */
 extern void aq_run_as_init(void);
 extern void aq_run_as(Oid role, void (*call) (void *arg), void *arg);
 extern void aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg);

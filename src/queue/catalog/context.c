@@ -1,16 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * context.c
- *	  The CONTEXT of errors, without what the extension's own functions call.
+ *	  Removes internal calls of the extension from the CONTEXT of errors.
  *
- * Oracle's packages and some functions of schema aq are PL/pgSQL.  An error in
- * one of them comes with a line for each function and the text of each
- * statement on the way, which says nothing to a user.  What a user's functions
- * have called stays.
+ * Oracle's packages and some functions of schema aq are PL/pgSQL.  The CONTEXT
+ * of an error in one of them has a line for each function and the text of each
+ * statement, which do not help users.  Entries of users' functions are kept.
  *
- * The hook sees every error of the server just before it is sent: it looks for
- * one word first, allocates nothing and raises nothing, but moves text within
- * the string.
+ * The hook sees every error of the server just before it is sent: it first
+ * searches for one word, does not allocate memory or raise errors, and only
+ * moves text within the string.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -22,7 +21,7 @@ static emit_log_hook_type previous_hook;
 
 #define FUNCTION_PREFIX "PL/pgSQL function "
 #define STATEMENT_PREFIX "SQL statement \""
-/* how the statements of packages.c and receive.c begin */
+/* beginnings of the statements of packages.c and receive.c */
 #define ATTEMPT_PREFIX STATEMENT_PREFIX "SELECT success, queue, consumer, timeout, selective, delivery"
 #define RECEIVE_PREFIX STATEMENT_PREFIX "SELECT pg_catalog.array_agg(m) FROM aq.dequeue("
 
@@ -32,7 +31,10 @@ begins(const char *line, const char *prefix)
 	return strncmp(line, prefix, strlen(prefix)) == 0;
 }
 
-/* The next line at which an entry of the context begins; statements have several lines. */
+/*
+ * The next line at which an entry of the context begins, because statements
+ * can have several lines.
+ */
 static char *
 next_entry(char *entry)
 {
@@ -73,7 +75,10 @@ is_function(const char *entry)
 	return begins(entry, FUNCTION_PREFIX) || begins(entry, "SQL function ");
 }
 
-/* Entries go from the inside out: a statement is followed by the function that executes it. */
+/*
+ * Is the entry internal?  Entries are ordered from the innermost outwards, so
+ * a statement is followed by the function that executes it.
+ */
 static bool
 is_internal(const char *entry, const char *next)
 {

@@ -3,10 +3,10 @@
  * definition_clock.c
  *	  The clock of definitions, one for all queues: it counts committed changes.
  *
- * A description carries the time at which its reading began, a queue in shared
- * memory the time of its last change or load: a session that meets a queue with
- * an older description reads that again. It need not matter that the queue was
- * not in memory when it was changed, or has left it since.
+ * A description has the time at which its reading began, a queue in shared
+ * memory has the time of its last change or load: a session whose description
+ * is older than the queue in shared memory reads it again.  This works even if
+ * the queue was not in memory when it was changed, or was unloaded since.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -30,7 +30,9 @@ aq_definition_clock_init(void *area, bool found)
 		pg_atomic_init_u64(definitions, 0);
 }
 
-/* A description whose reading begins now knows of all changes until this time. */
+/*
+ * A description whose reading begins now includes all changes until this time.
+ */
 uint64
 aq_definition_clock_now(void)
 {
@@ -40,7 +42,7 @@ aq_definition_clock_now(void)
 	return now;
 }
 
-/* A change has been committed. */
+/* Called when a change was committed. */
 uint64
 aq_definition_clock_tick(void)
 {

@@ -3,8 +3,8 @@
  * description.c
  *	  Descriptions of queues, read from the catalog tables of schema aq.
  *
- * The catalog is read with the latest snapshot, also in REPEATABLE READ: as
- * for tables, the definition in force counts.
+ * The catalog is read with the latest snapshot, even in REPEATABLE READ: as
+ * for tables, the current definition applies.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -36,7 +36,10 @@ enum
 	SUBSCRIBER_NUMBER, SUBSCRIBER_RULE_ROLE, SUBSCRIBER_TRANSFORMATION_ROLE, SUBSCRIBER_COLUMNS
 };
 
-/* The subscribers that get every message without recipients: those without a rule. */
+/*
+ * Finds the subscribers without a rule, which get every message without
+ * recipients.
+ */
 static void
 find_without_rule(AqQueue *queue)
 {
@@ -122,7 +125,10 @@ enum
 	TABLE_COLUMNS
 };
 
-/* The first letters of what a queue table sorts by: they all differ. */
+/*
+ * The first letters of the columns by which a queue table sorts; all are
+ * different.
+ */
 static void
 read_sort_list(AqQueueTable *table, Datum array)
 {
@@ -167,7 +173,7 @@ read_queue_table(AqQueueTable *table, int32 id, Snapshot snapshot)
 	find_table_relations(table);
 }
 
-/* Fill a description from a row of aq_internal.queue. */
+/* Fills in a description from a row of aq_internal.queue. */
 static void
 read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 {
@@ -217,12 +223,15 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 
 	queue->input_is_text = queue->payload_type == TEXTOID;
 	if (!SearchSysCacheExists1(TYPEOID, ObjectIdGetDatum(queue->payload_type)))
-		return;					/* gone with a temporary object: the queue has no owner view either */
+		return;					/* dropped with a temporary object; then the queue has no owner view either */
 	getTypeInputInfo(queue->payload_type, &input, &queue->input_param);
 	fmgr_info_cxt(input, &queue->input, queue->context);
 }
 
-/* The buffered queue of a queue that was just read, in its memory; NULL: it has none. */
+/*
+ * The description of the buffered queue of a queue that was just read, in the
+ * same memory context; NULL: it has none.
+ */
 static AqQueue *
 describe_buffered(AqQueue *queue)
 {
@@ -238,12 +247,15 @@ describe_buffered(AqQueue *queue)
 	buffered->store = aq_store_of(AQ_STORE_CLASSIC);
 	buffered->retention = 0;
 	buffered->converted = false;
-	buffered->key = queue->key ^ AQ_BUFFERED_KEY;	/* their ids are made in the same way */
+	buffered->key = queue->key ^ AQ_BUFFERED_KEY;	/* ids of both are made in the same way */
 	memset(&buffered->table, 0, sizeof(AqQueueTable));
 	buffered->table.id = buffered->id;
 	buffered->table.multi = queue->multi;
 	find_table_relations(&buffered->table);
-	/* by priority, as in a sharded queue, or as in its queue table; a commit's order is that of the calls */
+	/*
+	 * by priority as in a sharded queue, or as in its queue table; commit_time
+	 * is replaced by the order of the calls
+	 */
 	if (aq_queue_is_sharded(queue))
 		buffered->table.sort[0] = AQ_SORT_PRIORITY;
 	else
@@ -259,8 +271,8 @@ describe_buffered(AqQueue *queue)
 }
 
 /*
- * Read a queue by name or, when name is NULL, by id; NULL: no such queue.
- * rel is aq_internal.queue.
+ * Reads a queue by name or, if name is NULL, by id; NULL: no such queue. rel
+ * is aq_internal.queue.
  */
 AqQueue *
 aq_description_read(Relation rel, const char *name, int32 id)
@@ -274,15 +286,16 @@ aq_description_read(Relation rel, const char *name, int32 id)
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 
 	/*
-	 * A session woken by a commit may be here before the server tells of what
-	 * that has changed: its catalogs are to be seen as our tables are.
+	 * A session woken by a commit may be here before it gets the commit's
+	 * invalidations: see the server's catalogs in the same state as pgaq's
+	 * tables.
 	 */
 	InvalidateCatalogSnapshot();
 	if (name != NULL)
 	{
 		index = aq_schema_relation("queue_queue_name_key");
 		ScanKeyInit(&key, 2, BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(name));
-		/* systable scans compare with the C collation unless told otherwise */
+		/* systable scans use the C collation by default */
 		key.sk_collation = DEFAULT_COLLATION_OID;
 	}
 	else

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * errors.c
- *	  The list of errors, for SQL: raising one, and showing all.
+ *	  SQL functions to raise an error of the list, and to show all.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

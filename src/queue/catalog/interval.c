@@ -11,11 +11,11 @@
 
 #include "utils/timestamp.h"
 
-/* the sum of a delay and an expiration, counted from now, is still a timestamp */
+/* now plus a delay plus an expiration must still be a valid timestamp */
 #define LONGEST_YEARS 100000
 #define LONGEST (LONGEST_YEARS * (int64) (MONTHS_PER_YEAR * DAYS_PER_MONTH) * USECS_PER_DAY)
 
-/* Months count 30 days, as in interval comparisons; not more than LONGEST. */
+/* Months count as 30 days, as in interval comparisons; at most LONGEST. */
 int64
 aq_interval_to_us(Datum datum)
 {
@@ -27,7 +27,7 @@ aq_interval_to_us(Datum datum)
 	return i->time + ((int64) i->day + (int64) i->month * DAYS_PER_MONTH) * USECS_PER_DAY;
 }
 
-/* The same, of an option; raises this error when it is too long. */
+/* The same for an option; raises this error if it is too long. */
 int64
 aq_interval_option(Datum datum, AqErrorId error, const char *what)
 {

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * names.c
- *	  Names as Oracle's packages take them: [schema.]name, not quoted: folded.
+ *	  Names in Oracle's packages: [schema.]name, folded unless quoted.
  *
- * A queue made by dbms_aqadm is called "schema.name" natively.  A name without
- * a schema is looked for in the schemas of the caller's search_path, then as the
- * name of a queue that aq.create_queue has made.
+ * The native name of a queue created by dbms_aqadm is "schema.name".  A name
+ * without a schema is looked up in the schemas of the caller's search_path,
+ * then as the name of a queue created by aq.create_queue.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -37,7 +37,7 @@ may_begin(unsigned char c)
 	return isalpha(c) || c == '_' || IS_HIGHBIT_SET(c);
 }
 
-/* One identifier at *s, folded unless quoted; NULL: not an identifier. */
+/* Reads an identifier at *s, folded unless quoted; NULL: not an identifier. */
 static char *
 read_identifier(const char **s)
 {
@@ -62,13 +62,16 @@ read_identifier(const char **s)
 		return NULL;
 	while (may_begin(*p) || isdigit((unsigned char) *p) || *p == '$' || *p == '#')
 		p++;
-	/* not truncated: queues' names are longer than PostgreSQL's */
+	/* not truncated, because names of queues can be longer than identifiers */
 	appendStringInfoString(&name, downcase_identifier(*s, p - *s, false, false));
 	*s = p;
 	return name.data;
 }
 
-/* "schema" is NULL when none is given; false: malformed. */
+/*
+ * Sets *schema to NULL if there is none; returns false if the name is
+ * malformed.
+ */
 static bool
 split_name(const char *string, char **schema, char **name)
 {
@@ -110,7 +113,7 @@ aq_names_split(PG_FUNCTION_ARGS)
 
 /* --- queues ------------------------------------------------------------------------------ */
 
-/* Is it a queue that the current role has this right to? */
+/* Is it a queue on which the current role has this privilege? */
 static bool
 is_queue(const char *name, AqRight right)
 {
@@ -169,7 +172,7 @@ aq_names_resolve(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(native));
 }
 
-/* The packages' description of a queue, by its native name. */
+/* Describes a queue for the packages, by its native name. */
 PG_FUNCTION_INFO_V1(aq_names_describe_queue);
 Datum
 aq_names_describe_queue(PG_FUNCTION_ARGS)

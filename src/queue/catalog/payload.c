@@ -1,19 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * payload.c
- *	  Payload types: which ones a queue can have, and locking them.
+ *	  Payload types: checks and locks.
  *
- * A queue keeps its payload type from being dropped and, once it has tables,
- * from being changed.  So the type cannot be temporary, and one of another role
- * needs a grant that names the role: USAGE of PUBLIC, which every type has by
- * default, is no consent to that.
+ * A queue prevents its payload type from being dropped and, once it has
+ * tables, from being changed.  So the type cannot be temporary, and a type of
+ * another role needs a grant to the queue's owner by name: USAGE for PUBLIC,
+ * which every type has by default, does not suffice.
  *
- * The type of a table or a view must belong to a role that has the rights of
- * the queue's owner anyway.  Another one could make its table or view depend on
- * a temporary object, which takes the queue along when it goes.
+ * The row type of a table or a view must belong to a role that has the
+ * privileges of the queue's owner anyway.  Another role could make its table
+ * or view depend on a temporary object, whose removal would drop the queue.
  *
- * To make a table, PostgreSQL locks the relations behind the composite types of
- * its columns.  Their owners can lock them for as long as they like.
+ * To create a table, PostgreSQL locks the relations of the composite types of
+ * its columns.  Their owners can lock these for any length of time.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -35,9 +35,14 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
-/* --- which types ------------------------------------------------------------------ */
+/*
+ * --- checks
+ * ------------------------------------------------------------------
+ */
 
-/* Does a grant of USAGE name the role, or one that it is a member of? */
+/*
+ * Is USAGE granted by name to the role, or to a role of which it is a member?
+ */
 static bool
 is_granted_by_name(Datum list, Oid role)
 {
@@ -87,7 +92,10 @@ aq_payload_type_owner(Oid type)
 	return owner;
 }
 
-/* The type that a table is OF, which takes the table along when it is dropped; InvalidOid: none. */
+/*
+ * The type of a typed table (CREATE TABLE OF), whose drop would cascade to the
+ * table; InvalidOid: none.
+ */
 static Oid
 type_of_table(Oid relation)
 {
@@ -101,7 +109,7 @@ type_of_table(Oid relation)
 	return type;
 }
 
-/* A composite type that goes away with a session, this one or another. */
+/* Is it a composite type that is dropped at the end of a session? */
 static bool
 is_temporary(Oid type)
 {
@@ -141,9 +149,15 @@ aq_payload_check_type(Oid type)
 				errhint("Use a type that lasts as long as the queue."));
 }
 
-/* --- locking -------------------------------------------------------------------------- */
+/*
+ * --- locks
+ * --------------------------------------------------------------------------
+ */
 
-/* A wait for the worker, which would wait for this transaction. */
+/*
+ * Raises an error if the session would wait for the worker, which would wait
+ * for this transaction.
+ */
 static void
 refuse_own_lock(Oid relation)
 {
@@ -171,9 +185,10 @@ lock_relation(Oid relation, bool wait)
 }
 
 /*
- * Lock what PostgreSQL will lock to make a table with a column of this type.
- * wait: a session does, where lock_timeout and the deadlock detector see it,
- * before it waits for the worker; the worker never waits, and gets false.
+ * Takes the locks that PostgreSQL needs to create a table with a column of
+ * this type. wait: for sessions, before they wait for the worker, so that
+ * lock_timeout and the deadlock detector work; the worker never waits, but
+ * gets false.
  */
 bool
 aq_payload_type_lock(Oid type, bool wait)

@@ -3,8 +3,8 @@
  * pending.c
  *	  The definitions that the transaction has changed.
  *
- * A change is listed here until the transaction, or the subtransaction that made
- * it, has ended. What follows from it then is the work of announce.c.
+ * A change is listed here until the transaction, or the subtransaction that
+ * made it, has ended. announce.c then carries out its effects.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -62,14 +62,16 @@ aq_pending_consumer_removed(int32 id, int position, int64 number)
 	changes[nchanges - 1].number = number;
 }
 
-/* A new recipient: sessions that wait under a name which is unknown to them check again. */
+/*
+ * A recipient was added: sessions that wait for an unknown name check again.
+ */
 void
 aq_pending_recipient(int32 id)
 {
 	remember_change(id, AQ_CHANGE_RECIPIENT);
 }
 
-/* Positions of recipients were given back, which are closing in shared memory. */
+/* Positions of recipients, which are closing in shared memory, were freed. */
 void
 aq_pending_released(int32 id)
 {
@@ -88,7 +90,10 @@ aq_pending_table_left(int32 id)
 	remember_change(id, AQ_CHANGE_TABLE_LEFT);
 }
 
-/* The session counts among those that stop the queue until the transaction ends: see stop.c. */
+/*
+ * Until the end of the transaction, the session is counted as stopping the
+ * queue: see stop.c.
+ */
 void
 aq_pending_stopping(int32 id, int bits)
 {
@@ -135,7 +140,7 @@ aq_pending_has_ddl(void)
 	return ddl;
 }
 
-/* The list; good until the next change. */
+/* Returns the list, which is valid until the next change. */
 int
 aq_pending_list(const AqChange **list)
 {
@@ -143,7 +148,10 @@ aq_pending_list(const AqChange **list)
 	return nchanges;
 }
 
-/* A subtransaction has ended; undo is called for each change that is taken back. Neither raises. */
+/*
+ * Called at the end of a subtransaction; calls undo for each change that is
+ * rolled back.  Neither raises errors.
+ */
 void
 aq_pending_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent,
 					   void (*undo) (const AqChange *change))
@@ -166,7 +174,10 @@ aq_pending_subxact_end(bool commit, SubTransactionId subid, SubTransactionId par
 	nchanges = kept;
 }
 
-/* The transaction has ended. Returns whether it has changed a definition. */
+/*
+ * Called at the end of the transaction; returns whether it has changed a
+ * definition.
+ */
 bool
 aq_pending_end(void)
 {

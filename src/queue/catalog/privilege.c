@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * privilege.c
- *	  What the current role may do with a queue.
+ *	  Privileges of the current role on a queue.
  *
- * Rights stand at the owner view aq_data.q<id>: its owner owns the queue, INSERT
- * is the right to enqueue, DELETE to dequeue. (pg_read_all_data gives neither.)
+ * They are those on the owner view aq_data.q<id>: its owner owns the queue,
+ * INSERT is the privilege to enqueue, DELETE to dequeue. (pg_read_all_data
+ * includes neither.)
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -19,10 +20,13 @@
 #include "utils/acl.h"
 #include "utils/syscache.h"
 
-/* where the rights begin in a row of dc_users, behind the owner */
+/* offset of the ACL in a row of dc_users, after the owner */
 #define RIGHTS_ACL 8
 
-/* Has the role a right to all queues, by one of the extension's roles? */
+/*
+ * Has the role a privilege on all queues, as a member of one of the
+ * extension's roles?
+ */
 static bool
 has_system_privilege(Oid role, const char *privilege)
 {
@@ -31,7 +35,10 @@ has_system_privilege(Oid role, const char *privilege)
 	return OidIsValid(group) && has_privs_of_role(role, group);
 }
 
-/* dc_users: the owner of the owner view, and its rights as they are in pg_class. */
+/*
+ * Loads a row of dc_users: the owner of the owner view, and its ACL from
+ * pg_class.
+ */
 static int
 load_rights(const AqRowKey *key, char *value, void *arg)
 {
@@ -58,9 +65,9 @@ load_rights(const AqRowKey *key, char *value, void *arg)
 }
 
 /*
- * Has the role this right to the queue's owner view?  PostgreSQL's own cache of the
- * session knows, and no other session has to wait for it; with pgaq.session_pins off
- * the shared one is asked, as in Oracle.
+ * Has the role this privilege on the queue's owner view?  Uses PostgreSQL's
+ * session-local cache, without contention; with pgaq.session_pins off, the
+ * shared dictionary cache is used, as in Oracle.
  */
 static bool
 view_allows(AqQueue *queue, Oid role, AclMode mode)
@@ -77,7 +84,7 @@ view_allows(AqQueue *queue, Oid role, AclMode mode)
 	if (aq_parameters_session_pins)
 		return pg_class_aclcheck(queue->owner_view, role, mode) == ACLCHECK_OK;
 	length = aq_row_get(AQ_ROW_USERS, &key, value.bytes, load_rights, NULL);
-	if (length == AQ_ROW_VALUE)	/* too many grantees for a row */
+	if (length == AQ_ROW_VALUE)	/* the ACL is too long for a cached row */
 		return pg_class_aclcheck(queue->owner_view, role, mode) == ACLCHECK_OK;
 	if (length < 0)
 		return false;
@@ -85,20 +92,23 @@ view_allows(AqQueue *queue, Oid role, AclMode mode)
 	return aclmask((Acl *) (value.bytes + RIGHTS_ACL), role, owner, mode, ACLMASK_ANY) != 0;
 }
 
-/* May the current role do what the owner may, with every queue and queue table? */
+/* May the current role act as the owner of every queue and queue table? */
 bool
 aq_privilege_manages_any(void)
 {
 	return has_system_privilege(GetUserId(), "aq_manage_any");
 }
 
-/* Has the current role the right? */
+/* Has the current role the privilege? */
 bool
 aq_privilege_allows(AqQueue *queue, AqRight right)
 {
 	Oid			role = GetUserId();
 
-	/* a queue that has lost its owner view, and with it its owner, can only be dropped */
+	/*
+	 * a queue without its owner view, and so without an owner, can only be
+	 * dropped
+	 */
 	if (!OidIsValid(queue->owner_view))
 		return right == AQ_RIGHT_OWNER && superuser_arg(role);
 	if (role == queue->owner || has_privs_of_role(role, queue->owner))

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * property.c
- *	  Properties of the database, read row by row through the dictionary cache.
+ *	  Properties of the database, read through the dictionary cache.
  *
- * Table aq_internal.property has the values that were set; all others are those of
- * property_list.h, or follow from the database.
+ * Table aq_internal.property has the values that were set; other values are
+ * those in property_list.h, or computed from the database.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -41,7 +41,7 @@ static const Property properties[] = {
 #undef X
 };
 
-/* Oracle's name of the database's encoding, where it has one. */
+/* Oracle's name of the database's encoding, if it has one. */
 static const char *
 character_set(void)
 {
@@ -76,7 +76,7 @@ derived_value(const char *name)
 	return get_tablespace_name(MyDatabaseTableSpace);
 }
 
-/* dc_props: the value, as it is in the table or by default. */
+/* Loads a row of dc_props: the value in the table or the default. */
 static int
 load_property(const AqRowKey *key, char *value, void *arg)
 {
@@ -105,7 +105,7 @@ load_property(const AqRowKey *key, char *value, void *arg)
 	return (int) strlen(value) + 1;
 }
 
-/* All of them, one get of the dictionary cache for each. */
+/* All properties, with one get of the dictionary cache for each. */
 AQ_ROWS(aq_property_view)
 {
 	AqRowKey	key = {.database = MyDatabaseId,.relation = aq_schema_relation("property")};
@@ -138,9 +138,9 @@ aq_property_changed(PG_FUNCTION_ARGS)
 }
 
 /*
- * A command may have changed rights or owners that are in the dictionary
- * cache.  Counting the command up lets PostgreSQL tell this session, as
- * it will tell the others, of which relations.
+ * A command may have changed privileges or owners that are in the dictionary
+ * cache.  CommandCounterIncrement makes PostgreSQL send the relations'
+ * invalidations to this session, as it will to the others.
  */
 static void
 command_done(Node *command)
@@ -156,7 +156,7 @@ command_done(Node *command)
 				CommandCounterIncrement();
 			break;
 		case T_TransactionStmt:
-			/* what the transaction has changed is not known */
+			/* the changes of the prepared transaction are not known */
 			if (((TransactionStmt *) command)->kind == TRANS_STMT_COMMIT_PREPARED)
 				aq_row_flush_database(MyDatabaseId);
 			break;

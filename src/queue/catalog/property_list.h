@@ -2,8 +2,9 @@
  * property_list.h
  *	  Properties of the database: X(name, what it is, value unless another is set).
  *
- * NULL: it follows from the database, see property.c.  Names and meanings are
- * Oracle's; the order is that of the views.  No guard: it is included more than once.
+ * NULL: computed from the database, see property.c.  Names and meanings are
+ * Oracle's; the order is that of the views.  No guard: it is included more
+ * than once.
  */
 X(DBTIMEZONE, "time zone of the database", NULL)
 X(DEFAULT_EDITION, "name of the database's default edition", "ORA$BASE")

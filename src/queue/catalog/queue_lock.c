@@ -24,8 +24,8 @@ aq_queue_lock(int32 id, LOCKMODE mode, bool wait)
 }
 
 /*
- * Wait for the end of a transaction that keeps others from this lock, without
- * keeping it: a wait that lock_timeout and the deadlock detector know of.
+ * Waits until the lock can be acquired, without keeping it, so that
+ * lock_timeout and the deadlock detector work.
  */
 bool
 aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait)
@@ -39,9 +39,9 @@ aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait)
 }
 
 /*
- * The turn of a producer: its transactions go one after the other.  The lock
- * passes to a prepared transaction, and is released when the transaction has
- * made its messages ready.
+ * The lock of a producer, which serializes the transactions that enqueue for
+ * it.  A prepared transaction keeps the lock; it is released after the
+ * transaction's messages have become ready.
  */
 bool
 aq_queue_lock_producer(int32 id, int64 producer, bool wait)
@@ -54,9 +54,9 @@ aq_queue_lock_producer(int32 id, int64 producer, bool wait)
 }
 
 /*
- * Can its tables be read (AccessShareLock) or written (RowExclusiveLock) without
- * waiting for a user that has locked them all?  In a transaction of the worker,
- * which keeps them accessible.
+ * Can the queue's tables be read (AccessShareLock) or written
+ * (RowExclusiveLock) without waiting for a user that has locked them?  Called
+ * in a transaction of the worker; the tables stay accessible until its end.
  */
 bool
 aq_queue_lock_tables(AqQueue *queue, LOCKMODE mode)

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * role.c
- *	  The type of a role in the catalog's tables.
+ *	  The data type of roles in the catalog's tables.
  *
- * The value is the role's OID.  Its text, which COPY BINARY uses as well, is
- * the name that the role has now: a dump contains that name, and a restore
- * looks it up.  The text of a dropped role is empty, which is never a role's
- * name, so a restore does not take another role for it.  A name that no role
- * has is read as InvalidOid, so a restore does not fail.  The name is neither
- * quoted nor folded, and a number is a name, too.
+ * The value is the role's OID.  Its text, also in COPY BINARY, is the current
+ * name of the role: a dump contains the name, and a restore looks it up.  The
+ * text of a dropped role is empty, which is never a role's name, so a restore
+ * does not confuse it with another role.  The name of a role that does not
+ * exist is read as InvalidOid, so a restore does not fail.  Names are neither
+ * quoted nor folded, and a number is read as a name.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -4,14 +4,14 @@
  *	  Conditions over messages: subscribers' rules, conditions of dequeue.
  *
  * A condition is an SQL expression over the message's properties, the payload
- * and, when that is composite, its fields by their bare names.  It is compiled
- * once, to PostgreSQL's expression evaluation, with one parameter per
- * property.  Subqueries and aggregates are refused.
+ * and, if the payload is composite, its fields by their unqualified names.  It
+ * is compiled once to an expression of PostgreSQL's executor, with one
+ * parameter per property.  Subqueries and aggregates are not allowed.
  *
- * A rule runs in the enqueuer's session with the rights of the role that wrote
- * it, see run_as.c; only if it calls nothing but immutable built-in functions
- * does it not matter who runs it.  The condition of a dequeue or a purge is the
- * caller's own and runs as the caller, with the caller's search_path.
+ * A rule runs in the enqueuer's session with the privileges of the role that
+ * wrote it, see run_as.c, unless it calls only immutable built-in functions,
+ * for which the role does not matter.  The condition of a dequeue or a purge
+ * runs as the caller, with the caller's search_path.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -39,7 +39,7 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-/* The names a condition can use, in the order of their parameters. */
+/* The names that a condition can use, in the order of their parameters. */
 typedef enum Variable
 {
 	VAR_PRIORITY = 1,
@@ -50,7 +50,7 @@ typedef enum Variable
 	VAR_ATTEMPTS,
 	VAR_SENDER,
 	VAR_MSGID,
-	VAR_PROPERTY_LAST = VAR_MSGID,	/* the others may be hidden by a field of the payload */
+	VAR_PROPERTY_LAST = VAR_MSGID,	/* a field of the payload can hide the others */
 	VAR_STATE,
 	VAR_DELAY,
 	VAR_EXPIRATION,
@@ -67,20 +67,20 @@ static const struct
 	{"priority", INT4OID},
 	{"correlation", TEXTOID},
 	{"properties", JSONBOID},
-	{"payload", InvalidOid},	/* the queue's */
+	{"payload", InvalidOid},	/* the queue's payload type */
 	{"enqueue_time", TIMESTAMPTZOID},
 	{"attempts", INT4OID},
 	{"sender", TEXTOID},
 	{"msgid", UUIDOID},
 	/* columns of Oracle's queue tables */
 	{"state", INT4OID},
-	{"delay", TIMESTAMPTZOID},	/* when it is ready */
-	{"expiration", INT4OID},	/* seconds from then */
+	{"delay", TIMESTAMPTZOID},	/* time at which it becomes ready */
+	{"expiration", INT4OID},	/* seconds after that */
 	{"exception_queue", TEXTOID},
 	{"original_msgid", UUIDOID},
 };
 
-/* What Oracle calls them in rules and conditions. */
+/* Oracle's names in rules and conditions. */
 static const struct
 {
 	const char *name;
@@ -96,16 +96,16 @@ static const struct
 
 struct AqRule
 {
-	MemoryContext memory;		/* of the rule */
+	MemoryContext memory;		/* context of the rule */
 	const char *text;
 	Oid			payload_type;
-	Oid			role;			/* runs it; InvalidOid: the caller, whose own condition it is */
+	Oid			role;			/* role that runs it; InvalidOid: the caller, for a condition of its own */
 	bool		busy;			/* it is being evaluated */
-	/* what it is compiled to */
+	/* the compiled form */
 	MemoryContext code;
 	uint64		changes;		/* aq_run_as_code_changes() before */
-	bool		user_code;		/* not only what is built in and the same for every role */
-	bool		may_raise;		/* an error, for some message */
+	bool		user_code;		/* not only built-in functions with the same effect for every role */
+	bool		may_raise;		/* may raise an error for some message */
 	ExprState  *state;
 	ExprContext *context;
 	ParamListInfo params;
@@ -175,7 +175,10 @@ field_of(ParseState *pstate, Node *value, Node *field, int location)
 							 pstate->p_last_srf, NULL, false, location);
 }
 
-/* What PostgreSQL says of a name with a prefix speaks of a FROM clause, which a condition does not have. */
+/*
+ * Replaces PostgreSQL's error for a qualified name, which mentions a FROM
+ * clause.
+ */
 static void
 no_such_column(List *fields)
 {
@@ -213,7 +216,7 @@ resolve_column(ParseState *pstate, ColumnRef *cref, Node *var)
 	return result;
 }
 
-/* The one expression that the text is. */
+/* Parses the text, which must be a single expression. */
 static Node *
 parse_expression(const char *text)
 {
@@ -237,7 +240,7 @@ not_built_in(Oid function, void *context)
 	return function >= FirstNormalObjectId;
 }
 
-/* Is what a node of this kind runs no more than its functions? */
+/* Does a node of this kind run only its functions? */
 static bool
 only_calls_functions(const Node *node)
 {
@@ -266,8 +269,8 @@ only_calls_functions(const Node *node)
 }
 
 /*
- * Could it run what a user has written?  A domain's constraints are no functions
- * of the node, so only nodes of which no such thing is known pass.
+ * Could the node run users' code?  Constraints of domains are not functions of
+ * a node, so only listed kinds of nodes are accepted.
  */
 static bool
 may_call_user_code(Node *node, void *context)
@@ -281,7 +284,7 @@ may_call_user_code(Node *node, void *context)
 	return expression_tree_walker(node, may_call_user_code, context);
 }
 
-/* LIKE with a pattern that has no escapes: they are its only errors. */
+/* LIKE with a pattern without escapes, which are the only possible error. */
 static bool
 is_plain_like(Node *node)
 {
@@ -295,7 +298,10 @@ is_plain_like(Node *node)
 		strchr(TextDatumGetCString(pattern->constvalue), '\\') == NULL;
 }
 
-/* Functions that raise no error, whatever values of their types they get. */
+/*
+ * Returns false for functions that never raise an error, for all values of
+ * their arguments.
+ */
 static bool
 function_may_raise(Oid function, void *context)
 {
@@ -320,12 +326,15 @@ function_may_raise(Oid function, void *context)
 		case F_NUMERIC_GE:
 			return false;
 		default:
-			/* these raise none, because an error would tell what their arguments are */
+			/*
+			 * leakproof functions raise none, because an error would reveal
+			 * their arguments
+			 */
 			return !get_func_leakproof(function);
 	}
 }
 
-/* Could it raise an error?  Yes, unless all its nodes are known not to. */
+/* Could the node raise an error?  Yes, unless all nodes are known not to. */
 static bool
 node_may_raise(Node *node, void *context)
 {
@@ -339,8 +348,8 @@ node_may_raise(Node *node, void *context)
 }
 
 /*
- * Of a rule: what it makes is to be of types that the role can trust.  What
- * hands values on makes none.
+ * For a rule: the values that it makes must be of types that the role can
+ * trust.  Nodes that only pass values on make none.
  */
 static bool
 check_types(Node *node, void *context)
@@ -365,7 +374,9 @@ check_types(Node *node, void *context)
 	return expression_tree_walker(node, check_types, context);
 }
 
-/* The literals of a condition as parameters, which are null: see null_literal. */
+/*
+ * Replaces the literals of a condition by null parameters: see null_literal.
+ */
 static bool
 without_literals(Node *node, void *context)
 {
@@ -389,7 +400,7 @@ without_literals(Node *node, void *context)
 	return raw_expression_tree_walker(node, without_literals, context);
 }
 
-/* A literal whose type is not known yet. */
+/* A null for a literal, whose type is not known yet. */
 static Node *
 null_literal(ParseState *pstate, ParamRef *param)
 {
@@ -431,8 +442,8 @@ analyze(AqRule *rule, Node *expression, bool no_literals)
 
 /*
  * The parser reads literals by the input functions of their types, and so
- * evaluates the constraints of domains in them.  So the types are looked at
- * first, with nulls in place of the literals.
+ * evaluates constraints of domains.  Therefore the types are checked before,
+ * with nulls in place of the literals.
  */
 static void
 check_types_of(AqRule *rule)
@@ -461,7 +472,7 @@ compile(AqRule *rule)
 	rule->context->ecxt_param_list_info = rule->params;
 }
 
-/* The parser takes the condition for a check constraint. */
+/* The parser's messages say "check constraint" for the condition. */
 static const char *
 in_our_words(const char *message)
 {
@@ -479,7 +490,10 @@ compile_arg(void *arg)
 	compile(arg);
 }
 
-/* The caller's own condition: its names are the caller's, also when it has come by a package. */
+/*
+ * Runs with the caller's search_path, for the caller's own condition, even if
+ * it was passed to a package.
+ */
 static void
 run_as_caller(void (*call) (void *arg), void *arg)
 {
@@ -489,7 +503,10 @@ run_as_caller(void (*call) (void *arg), void *arg)
 	aq_caller_path_leave(nest);
 }
 
-/* Immutable functions, and constraints of domains, run now. */
+/*
+ * Compiles as the rule's role, because immutable functions and constraints of
+ * domains are evaluated.
+ */
 static void
 compile_as_role(AqRule *rule)
 {
@@ -499,7 +516,10 @@ compile_as_role(AqRule *rule)
 		run_as_caller(compile_arg, rule);
 }
 
-/* The role that a rule runs as.  Without its writer it has no rights: those of a role of pgaq_oracle that has none, or it does not run. */
+/*
+ * The role that runs a rule.  If the writer was dropped, the rule has no
+ * privileges: it runs as a role of pgaq_oracle that has none, or not at all.
+ */
 Oid
 aq_rule_role(Oid writer)
 {
@@ -513,7 +533,10 @@ aq_rule_role(Oid writer)
 	return role;
 }
 
-/* In our words: its position is one in the condition, not in the command. */
+/*
+ * Raises the error again for the condition: its position is within the
+ * condition, not within the command.
+ */
 static void
 raise_invalid(const AqRule *rule, const ErrorData *error)
 {
@@ -555,7 +578,7 @@ compile_in_our_words(AqRule *rule)
 	aq_catalog_release();
 }
 
-/* Compile it, or compile it anew; after an error it is as it was. */
+/* Compiles or recompiles a rule; after an error the rule is unchanged. */
 static void
 make_code(AqRule *rule)
 {
@@ -573,7 +596,7 @@ make_code(AqRule *rule)
 	MemoryContextSetParent(rule->code, rule->memory);
 }
 
-/* In memory of its own, which belongs to the current context. */
+/* Makes a rule in its own memory context, a child of the current one. */
 static AqRule *
 make_rule(const char *text, Oid payload_type, Oid role)
 {
@@ -597,7 +620,7 @@ aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext contex
 	return rule;
 }
 
-/* Functions, roles or types that it was compiled with may have changed. */
+/* Recompiles a rule if functions, roles or types may have changed. */
 static void
 renew(AqRule *rule)
 {
@@ -666,8 +689,8 @@ evaluate_arg(void *arg)
 }
 
 /*
- * Users' functions can do anything with the queue whose message it is, also
- * enqueue into it, which brings them back to here.
+ * Users' functions can do anything with the message's queue, even enqueue into
+ * it, which evaluates rules recursively.
  */
 static bool
 evaluate_user_code(AqRule *rule, const AqMessage *message)
@@ -692,7 +715,10 @@ evaluate_user_code(AqRule *rule, const AqMessage *message)
 	return e.result;
 }
 
-/* The rule is being evaluated further out, with its own parameters and memory. */
+/*
+ * For a rule that is already being evaluated by an outer call: evaluates a
+ * copy with its own parameters and memory.
+ */
 static bool
 evaluate_copy(const AqRule *rule, const AqMessage *message)
 {
@@ -709,7 +735,10 @@ aq_rule_runs_user_code(const AqRule *rule)
 	return rule->user_code;
 }
 
-/* An error that is the rule's own, and no lack of memory or the like. */
+/*
+ * Can the rule itself raise an error, apart from a lack of memory and similar
+ * errors?
+ */
 bool
 aq_rule_may_raise(const AqRule *rule)
 {

@@ -1,35 +1,37 @@
 /*-------------------------------------------------------------------------
  *
  * run_as.c
- *	  Running users' code in the sessions of others, with its writer's rights.
+ *	  Running users' code in other roles' sessions, with its writer's
+ *	  privileges.
  *
  * Rules, the constraints of payload types and subscribers' transformations are
- * written by one role and run in the sessions of others.  The session's user
- * has no influence on what they mean, and a third role gains no rights:
+ * written by one role and run in the sessions of other roles.  The session's
+ * user must not influence their meaning, and no third role must gain
+ * privileges:
  *
  *	- The operation is restricted: no SET ROLE, no temporary objects, nothing
  *	  deferred; settings end with it.
  *	- Names are looked up in pg_catalog, then in pg_temp.
- *	- The settings of setting_list.h have fixed values, not the session's and not
- *	  the server's: what an expression means, how values are written as text and
- *	  which time zone counts is the same in every session.  TimeZone is UTC because a
- *	  session cannot tell whether its own value is the server's or comes from its
- *	  client or role.  Only a payload that the session gives as text is read with
- *	  the session's settings, as in a cast; the constraints in its type are
- *	  evaluated with these.
- *	- PostgreSQL looks up the names of relations in pg_temp whatever search_path
- *	  says, and that schema is the session's: its relations cannot be used.
- *	- Functions run as the role only if their owner has the role's rights
- *	  anyway.  Casts, operators, constraints and triggers call functions that the
- *	  code does not name.  The same holds for the constraints of domains, which can
- *	  do harm with built-in functions alone.
- *	- Functions are checked when they are made ready to be called.  PL/pgSQL keeps
- *	  expressions that are ready until the end of the transaction, so what others
- *	  have left there is discarded first; so are the server's copies of the
- *	  constraints of domains, in which functions of SQL may be inlined.  What the
- *	  extension keeps ready is made again when functions, roles or its types have
- *	  changed: see aq_run_as_code_changes.
- *	- Queries do not use parallel workers, in which nothing of this is checked.
+ *	- The settings of setting_list.h have fixed values, not the session's or
+ *	  the server's: so the meaning of an expression, the text form of values
+ *	  and the time zone are the same in every session.  TimeZone is UTC because
+ *	  a session cannot tell whether its own value is the server's or comes from
+ *	  its client or role.  Only a payload that the session passes as text is
+ *	  read with the session's settings, as in a cast; the constraints in its
+ *	  type are evaluated with these.
+ *	- PostgreSQL always looks up relations in pg_temp, whatever search_path is,
+ *	  and that schema belongs to the session: so its relations cannot be used.
+ *	- Functions run as the role only if their owner has the role's privileges
+ *	  anyway.  Casts, operators, constraints and triggers call functions that
+ *	  the code does not name.  The same applies to constraints of domains,
+ *	  which can do harm even with built-in functions.
+ *	- Functions are checked when they are prepared for a call.  PL/pgSQL keeps
+ *	  prepared expressions until the end of the transaction, so those of other
+ *	  roles are discarded first; so are the server's copies of the constraints
+ *	  of domains, in which SQL functions may be inlined.  The extension's own
+ *	  prepared functions are prepared again when functions, roles or their
+ *	  types have changed: see aq_run_as_code_changes.
+ *	- Queries do not use parallel workers, in which these checks are not made.
  *	- The session's open cursors cannot be read, and large objects not by descriptor.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -76,12 +78,14 @@
 
 /* the role whose code runs */
 static Oid	acting_role;
-static int	acting_depth;		/* calls of aq_run_as, one within the other */
+static int	acting_depth;		/* nesting depth of aq_run_as */
 
-/* owners of the functions that were made ready since plans were last discarded */
+/*
+ * owners of the functions that were prepared since plans were last discarded
+ */
 #define MAX_OWNERS 16
 static Oid	ready_owners[MAX_OWNERS];
-static int	nready_owners;		/* above MAX_OWNERS: any role may be among them */
+static int	nready_owners;		/* above MAX_OWNERS: any role may be included */
 
 /* see aq_run_as_code_changes */
 static uint64 changes = 1;
@@ -94,7 +98,10 @@ static object_access_hook_type previous_access_hook;
 
 /* --- changes ------------------------------------------------------------------------ */
 
-/* A row of pg_type, by its hash value, or the relation of a composite type. */
+/*
+ * A type in use: a row of pg_type, by its hash value, or the relation of a
+ * composite type.
+ */
 typedef struct TypeUsed
 {
 	bool		is_relation;
@@ -102,9 +109,9 @@ typedef struct TypeUsed
 } TypeUsed;
 
 /*
- * A number that changes when what was made ready to be called has to be made
- * again: functions, operators, casts, schemas or roles have changed, or a type
- * that code here makes values of.  Read it before making something ready.
+ * A number that changes when prepared functions have to be prepared again,
+ * because functions, operators, casts, schemas or roles have changed, or a
+ * type of which code here makes values.  Read it before preparing a function.
  */
 uint64
 aq_run_as_code_changes(void)
@@ -146,7 +153,7 @@ on_code_change(Datum arg, int cache, uint32 value)
 	changes++;
 }
 
-/* Every table has a type: most that change are not used here. */
+/* Every table has a type, so most changed types are not used here. */
 static void
 on_type_change(Datum arg, int cache, uint32 value)
 {
@@ -154,7 +161,10 @@ on_type_change(Datum arg, int cache, uint32 value)
 		changes++;
 }
 
-/* Called for every relation whose definition changes; InvalidOid: for any. */
+/*
+ * Called for every relation whose definition changes; InvalidOid: all
+ * relations.
+ */
 static void
 on_relation_change(Datum arg, Oid relation)
 {
@@ -175,14 +185,17 @@ watch_changes(void)
 
 /* --- checks ------------------------------------------------------------------------- */
 
-/* Does this role have the rights of the acting role? */
+/* Does this role have the privileges of the acting role? */
 static bool
 is_trusted(Oid owner)
 {
 	return has_privs_of_role(owner, acting_role);
 }
 
-/* Does the acting role's own code run, and not a function of another role that it calls? */
+/*
+ * Is the acting role's own code running, and not a function of another role
+ * that it calls?
+ */
 static bool
 acts(void)
 {
@@ -201,14 +214,17 @@ note_ready(Oid owner)
 		nready_owners++;
 }
 
-/* Domains' constraints are read again from the catalog, and planned again. */
+/* Makes the server read and plan the constraints of domains again. */
 static void
 discard_domain_constraints(void)
 {
 	CallSyscacheCallbacks(CONSTROID, 0);
 }
 
-/* Functions of SQL that are inlined in them may have changed. */
+/*
+ * Does this if SQL functions that are inlined in the constraints may have
+ * changed.
+ */
 static void
 discard_old_domain_constraints(void)
 {
@@ -221,8 +237,8 @@ discard_old_domain_constraints(void)
 }
 
 /*
- * Plans and expressions that hold functions which the acting role may not call
- * are made again, and checked then.
+ * Discards plans and expressions if they may contain functions that the acting
+ * role may not call, so that these are checked when they are planned again.
  */
 static void
 discard_others_plans(void)
@@ -264,7 +280,10 @@ check_function(Oid function)
 				 errhint("Make the function SECURITY DEFINER, or change its owner to that role.")));
 }
 
-/* Called before a function is made ready to be called, or inlined, but for those that fmgr_hook sees. */
+/*
+ * Called before a function is prepared for a call or inlined, except those for
+ * which fmgr_hook is called.
+ */
 static bool
 needs_hook(Oid function)
 {
@@ -272,7 +291,7 @@ needs_hook(Oid function)
 	return previous_needs_hook != NULL && previous_needs_hook(function);
 }
 
-/* Functions that are SECURITY DEFINER or have settings of their own. */
+/* Called for functions that are SECURITY DEFINER or have SET options. */
 static void
 before_call(FmgrHookEventType event, FmgrInfo *call, Datum *arg)
 {
@@ -285,7 +304,10 @@ before_call(FmgrHookEventType event, FmgrInfo *call, Datum *arg)
 		previous_fmgr_hook(event, call, arg);
 }
 
-/* The descriptors of large objects are the session's; to use one, no privilege on the object is needed. */
+/*
+ * The descriptors of large objects belong to the session; their use needs no
+ * privilege on the object.
+ */
 static void
 check_descriptor(Oid function)
 {
@@ -310,7 +332,10 @@ check_descriptor(Oid function)
 	}
 }
 
-/* Called before an expression is made ready that calls the function, also a built-in one. */
+/*
+ * Called before an expression that calls the function, even a built-in one, is
+ * prepared.
+ */
 static void
 access_hook(ObjectAccessType access, Oid class, Oid object, int column, void *arg)
 {
@@ -343,7 +368,10 @@ check_domain(Oid domain, Oid owner)
 				 errhint("Change the owner of the domain to that role.")));
 }
 
-/* May the acting role make values of the type, and evaluate the constraints of domains in it? */
+/*
+ * Raises an error unless the acting role may make values of the type and
+ * evaluate the constraints of domains in it.
+ */
 void
 aq_run_as_check_type(Oid type)
 {
@@ -366,7 +394,10 @@ aq_run_as_check_type(Oid type)
 	}
 	else if (form.typtype == TYPTYPE_RANGE)
 	{
-		/* the server keeps it ready to be called, for whichever role was first to use the type */
+		/*
+		 * the server prepares it only once, for the first role that uses the
+		 * type
+		 */
 		check_function(lookup_type_cache(type, TYPECACHE_RANGE_INFO)->rng_canonical_finfo.fn_oid);
 		aq_run_as_check_type(get_range_subtype(type));
 	}
@@ -387,7 +418,7 @@ aq_run_as_check_type(Oid type)
 	}
 }
 
-/* Until the level of settings ends. */
+/* Sets a parameter until the end of the GUC nest level. */
 static void
 pin(const char *name, const char *value)
 {
@@ -400,7 +431,10 @@ check_relations(AQ_CHECK_PERMS_ARGS)
 {
 	ListCell   *lc;
 
-	/* also if code has set it: it may be a function of another role, which has returned */
+	/*
+	 * even if code has set it, because that may have been a function of
+	 * another role
+	 */
 	if (acting_depth > 0 && max_parallel_workers > 0)
 		pin("max_parallel_workers", "0");
 	if (acting_depth > 0)
@@ -425,7 +459,10 @@ add_portal(List *portals, const char *name)
 	return PortalIsValid(portal) && portal->status == PORTAL_READY ? lappend(portals, portal) : portals;
 }
 
-/* The server lists portals by their memory contexts only, which bear their names. */
+/*
+ * The server has no list of portals except their memory contexts, which have
+ * their names.
+ */
 static List *
 open_portals(void)
 {
@@ -440,7 +477,7 @@ open_portals(void)
 	return add_portal(portals, "");
 }
 
-/* A portal that is active can neither be read nor closed. */
+/* Marks portals as active, so that they can be neither read nor closed. */
 static void
 set_portals(List *portals, PortalStatus status)
 {
@@ -453,8 +490,8 @@ set_portals(List *portals, PortalStatus status)
 /* --- running ------------------------------------------------------------------------ */
 
 /*
- * Those that have their value already cost nothing.  reads: the code reads a
- * text of the session, as the session would.
+ * Sets the fixed settings; those that already have their values cost nothing.
+ * reads: the code reads a text of the session with the session's settings.
  */
 static void
 pin_settings(bool reads)
@@ -469,8 +506,8 @@ pin_settings(bool reads)
 }
 
 /*
- * Around several calls of aq_run_as: each finds the settings as it wants them.
- * After an error they end with the (sub)transaction.
+ * Sets the settings once for several calls of aq_run_as.  After an error they
+ * end with the (sub)transaction.
  */
 int
 aq_run_as_begin(void)
@@ -487,7 +524,7 @@ aq_run_as_end(int nest)
 	AtEOXact_GUC(false, nest);
 }
 
-/* Descriptions of queues stay where they are meanwhile. */
+/* Runs the code.  Descriptions of queues are not freed meanwhile. */
 static void
 run(Oid role, bool reads, void (*call) (void *arg), void *arg)
 {
@@ -495,7 +532,7 @@ run(Oid role, bool reads, void (*call) (void *arg), void *arg)
 	Oid			user;
 	int			context;
 	int			nest = NewGUCNestLevel();
-	List	   *hidden = open_portals();	/* allocates; from here to PG_TRY nothing may fail */
+	List	   *hidden = open_portals();	/* allocates memory; from here to PG_TRY nothing may fail */
 
 	GetUserIdAndSecContext(&user, &context);
 	acting_role = role;
@@ -512,7 +549,9 @@ run(Oid role, bool reads, void (*call) (void *arg), void *arg)
 	}
 	PG_FINALLY();
 	{
-		/* an error undoes the others with the (sub)transaction */
+		/*
+		 * an error reverts the user id and settings with the (sub)transaction
+		 */
 		aq_catalog_release();
 		acting_depth--;
 		acting_role = outer_role;
@@ -523,14 +562,14 @@ run(Oid role, bool reads, void (*call) (void *arg), void *arg)
 	SetUserIdAndSecContext(user, context);
 }
 
-/* Call a function as the role that has written what it runs. */
+/* Calls a function as the role that wrote the code that it runs. */
 void
 aq_run_as(Oid role, void (*call) (void *arg), void *arg)
 {
 	run(role, false, call, arg);
 }
 
-/* The same for a function that reads a text which the session has given. */
+/* The same for a function that reads a text passed by the session. */
 void
 aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg)
 {

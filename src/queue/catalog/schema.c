@@ -37,7 +37,10 @@ aq_schema_relation(const char *name)
 	return oid;
 }
 
-/* A relation that the session's caches do not know of, because its maker has not told of it yet. */
+/*
+ * Finds a relation that is missing in the session's caches, because its
+ * invalidations have not been sent yet.
+ */
 static Oid
 find_relation(const char *name, Oid schema)
 {
@@ -59,13 +62,13 @@ find_relation(const char *name, Oid schema)
 	systable_endscan(scan);
 	UnregisterSnapshot(snapshot);
 	table_close(rel, AccessShareLock);
-	InvalidateCatalogSnapshot();	/* it is opened with one that is as new */
+	InvalidateCatalogSnapshot();	/* so that it is opened with a snapshot that is as new */
 	return oid;
 }
 
 /*
- * A commit is visible before the other sessions hear that their caches are
- * old: what is said not to exist is looked for in pg_class.
+ * A commit is visible before its invalidations are sent to other sessions: so
+ * a relation that the caches do not have is searched in pg_class.
  */
 Oid
 aq_schema_data_relation(const char *name)
@@ -88,13 +91,13 @@ aq_schema_consumer_table(int32 id)
 	return id > 0 ? psprintf("c%d", id) : psprintf("d%d", -id);
 }
 
-/* whose messages a helper enqueues: another session's; 0: its own */
+/* session whose messages a helper enqueues; 0: its own */
 static int64 other_identity;
 static int	other_number;
 
 /*
- * For a helper: what it enqueues is another session's, and in order with what
- * that one has had enqueued before.  0: no longer.
+ * For a helper: it enqueues for another session, in order with that session's
+ * earlier messages. 0: ends this.
  */
 void
 aq_schema_act_for(int64 identity, int number)
@@ -103,14 +106,16 @@ aq_schema_act_for(int64 identity, int number)
 	other_number = number;
 }
 
-/* Of the session whose messages this one enqueues. */
+/* The number of the session whose messages this one enqueues. */
 int
 aq_schema_session_number(void)
 {
 	return other_identity != 0 ? other_number : aq_session_number();
 }
 
-/* Its identity in rows: unique in the database for ever. */
+/*
+ * The identity of that session in rows, which is never reused in the database.
+ */
 int64
 aq_schema_session_identity(void)
 {

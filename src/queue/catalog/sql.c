@@ -41,9 +41,10 @@ may_use_default_tablespace(void)
 }
 
 /*
- * Run one command through SPI as the owner of the extension, names looked up
- * in pg_catalog only.  Returns SPI's result code; SPI is left connected when
- * read_only, so that the caller can read SPI_tuptable, and calls SPI_finish().
+ * Runs one command through SPI as the owner of the extension, with names
+ * looked up only in pg_catalog.  Returns SPI's result code.  If read_only is
+ * true, SPI stays connected, so that the caller can read SPI_tuptable, and
+ * must call SPI_finish().
  */
 int
 aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
@@ -54,7 +55,7 @@ aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 	int			nest = NewGUCNestLevel();
 	int			result;
 
-	/* what the extension's owner may use is not for all roles */
+	/* the caller's default_tablespace counts only if the caller may use it */
 	if (!may_use_default_tablespace())
 		(void) set_config_option("default_tablespace", "", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	GetUserIdAndSecContext(&save_user, &save_context);
@@ -78,7 +79,7 @@ aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 	return result;
 }
 
-/* A command that changes something. */
+/* Runs a command that changes data. */
 void
 aq_sql_change(const char *command, int nargs, Oid *types, Datum *values, const char *nulls)
 {

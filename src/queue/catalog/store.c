@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * store.c
- *	  The stores of messages, and what both put into their rows.
+ *	  The list of stores, and a format that both use in their rows.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -23,7 +23,7 @@ aq_store_register(const AqStore *store)
 	elog(FATAL, "too many stores of messages");
 }
 
-/* NULL: none is registered. */
+/* NULL: not registered. */
 const AqStore *
 aq_store_find(char kind)
 {
