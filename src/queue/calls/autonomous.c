@@ -1,18 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * autonomous.c
- *	  Immediate visibility: one statement in a transaction of its own.
+ *	  Immediate visibility: executing one statement in a separate transaction.
  *
- * The session has a helper (helper.c) of the server's pool (helper_pool.c)
- * execute the statement.  A request is a statement of ours with its arguments,
- * and what the helper must know of the session.  It lies in a piece of dynamic
- * shared memory that lasts for the call; the answer, a row or an error, comes
- * through a ring in the same piece.
+ * A helper (helper.c) from the server's pool (helper_pool.c) executes the
+ * statement.  A request is a statement of pgaq with its arguments, and the
+ * session state that the helper needs.  It is in a dynamic shared memory
+ * segment that exists for the call; the answer, a row or an error, is sent
+ * through a message queue in the same segment.
  *
- * What the helper has done is known whatever happens to it: it says in the
- * shared memory that it has committed before it serves an interrupt.  A session
- * that is cancelled has its helper cancelled, and waits a moment for how that
- * ended.
+ * The result of the call is always known: the helper records its commit in the
+ * segment before it serves an interrupt.  If the session is cancelled, it
+ * cancels its helper, and waits briefly for the result.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -36,16 +35,27 @@
 
 #define RING_BYTES 16384
 
-/* how long a cancelled session waits for its helper to end the call, microseconds */
+/*
+ * how long a cancelled session waits for its helper to end the call, in
+ * microseconds
+ */
 #define END_PATIENCE ((int64) 5000000)
 
-/* so often a call is asked of another helper, when helpers end before they begin */
+/*
+ * maximum number of helpers tried for a call, if helpers end before they begin
+ */
 #define ATTEMPTS 5
 
-/* no place for a helper, and there is none, so often in a row: the log says so */
+/*
+ * log a message after this many failures in a row to start a helper, while
+ * there is none
+ */
 #define COMPLAIN_AFTER 10
 
-/* what the helper takes over from the session: the caller's search_path, what else expressions depend on, and the session's limits */
+/*
+ * settings that the helper takes over from the session: search_path, other
+ * settings on which expressions depend, and limits
+ */
 const char *const aq_autonomous_settings[] = {
 	"search_path",
 #define X(id, name, value, has_it, of_text) name,
@@ -60,8 +70,8 @@ typedef struct Call
 	dsm_segment *segment;
 	AqCallHeader *header;
 	shm_mq_handle *answers;
-	void	   *answer;			/* good until the segment is dropped */
-	BackgroundWorkerHandle *worker; /* of a helper that the session has started; else NULL */
+	void	   *answer;			/* valid until the segment is dropped */
+	BackgroundWorkerHandle *worker; /* process of a helper that the session has started; else NULL */
 } Call;
 
 typedef enum Outcome
@@ -75,16 +85,16 @@ typedef enum Outcome
 typedef struct Answer
 {
 	bool		failed;
-	/* of a row */
+	/* for a row */
 	int			ncolumns;
 	Datum	   *values;
 	bool	   *nulls;
-	/* of an error */
+	/* for an error */
 	int			sqlstate;
 	char	   *message;
 	char	   *detail;
 	char	   *hint;
-	int32		full_queue;		/* a consumer has no room for buffered messages; 0: that is not why */
+	int32		full_queue;		/* queue whose consumer has no room for buffered messages; 0: another reason */
 	int			full_position;
 } Answer;
 
@@ -110,7 +120,10 @@ write_request(StringInfo request, const char *sql, int nargs, const Oid *types, 
 	}
 }
 
-/* The segment belongs to the (sub)transaction, whose end releases it after an error. */
+/*
+ * The segment belongs to the (sub)transaction, so that it is released after an
+ * error.
+ */
 static void
 make_segment(Call *call, const StringInfoData *request)
 {
@@ -137,7 +150,9 @@ drop_segment(Call *call)
 
 /* --- getting a helper ---------------------------------------------------------------------- */
 
-/* The process of a new helper; false: there is no place for it. */
+/*
+ * Starts the process of a new helper; returns false if no worker slot is free.
+ */
 static bool
 start_process(Call *call, int number, uint32 serial)
 {
@@ -159,7 +174,7 @@ complain(void)
 			errhint("Increase max_worker_processes (now %d).", max_worker_processes));
 }
 
-/* Wait until the session has a helper, which comes at least. */
+/* Waits until the session has a helper, which may still be starting. */
 static void
 get_helper(Call *call)
 {
@@ -213,7 +228,7 @@ is_committed(const Call *call)
 	return pg_atomic_read_u32(&call->header->phase) == AQ_CALL_COMMITTED;
 }
 
-/* Has the answer come? */
+/* Has the answer arrived? */
 static bool
 receive(Call *call, bool *detached)
 {
@@ -224,7 +239,7 @@ receive(Call *call, bool *detached)
 	return result == SHM_MQ_SUCCESS;
 }
 
-/* Has the process ended that the session has started, without coming? */
+/* Has the process that the session has started ended without connecting? */
 static bool
 never_came(const Call *call)
 {
@@ -234,8 +249,8 @@ never_came(const Call *call)
 }
 
 /*
- * Does the helper wait for a lock of this transaction?  The server does not see
- * that the transaction waits for the helper.
+ * Does the helper wait for a lock of this transaction?  The deadlock detector
+ * does not see that the transaction waits for the helper.
  */
 static bool
 blocks_helper(void)
@@ -265,7 +280,7 @@ check_own_lock(void)
 				 errhint("Commit before the call, or make it with visibility on_commit.")));
 }
 
-/* Wait for the answer, or, with patience (microseconds; negative: none), so long. */
+/* Waits for the answer; patience: timeout in microseconds, negative: none. */
 static Outcome
 wait_for_answer(Call *call, int64 patience)
 {
@@ -281,7 +296,7 @@ wait_for_answer(Call *call, int64 patience)
 			aq_helper_pool_never_came();
 		if (detached || aq_helper_pool_lost(&connected))
 		{
-			/* it may have answered just before its end */
+			/* it may have answered just before it ended */
 			if (receive(call, &detached))
 				return ANSWERED;
 			return connected ? HELPER_ENDED : HELPER_NOT_STARTED;
@@ -306,7 +321,7 @@ fate_of(const Call *call, Outcome outcome)
 	return "It is not known whether the call with immediate visibility was committed.";
 }
 
-/* The helper has ended in the middle of the call. */
+/* Raises the error for a helper that has ended during the call. */
 pg_noreturn static void
 raise_lost(Outcome outcome, const char *fate)
 {
@@ -321,8 +336,8 @@ raise_lost(Outcome outcome, const char *fate)
 }
 
 /*
- * The session was cancelled while its helper worked: so is the helper.  The
- * error says how the call has ended.
+ * Called if the session is cancelled during the call: cancels the helper, too.
+ * The error says how the call ended.
  */
 pg_noreturn static void
 call_off(Call *call, MemoryContext context)
@@ -344,7 +359,7 @@ call_off(Call *call, MemoryContext context)
 	ReThrowError(error);
 }
 
-/* The helper has the request: how does it end? */
+/* Waits for the result of a request; cancels the call after an error. */
 static Outcome
 wait_or_call_off(Call *call)
 {
@@ -363,7 +378,7 @@ wait_or_call_off(Call *call)
 	return outcome;
 }
 
-/* One attempt; false: the helper has ended before it began. */
+/* Makes one attempt; returns false if the helper ended before it began. */
 static bool
 try_call(const StringInfoData *request, bool last, int ncolumns, Answer *answer)
 {
@@ -399,8 +414,8 @@ ask_helper(const StringInfoData *request, int ncolumns, Answer *answer)
 }
 
 /*
- * Execute a statement that returns one row, in a transaction of its own, and
- * return its first ncolumns columns in the current memory context.
+ * Executes a statement that returns one row, in a separate transaction, and
+ * returns its first ncolumns columns in the current memory context.
  */
 void
 aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *values,
@@ -421,7 +436,7 @@ aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *va
 	initStringInfo(&request);
 	write_request(&request, sql, nargs, types, values, nulls);
 	ask_helper(&request, ncolumns, &answer);
-	/* without a helper, so that consumers can have it */
+	/* wait without a helper, so that consumers can use it */
 	while (answer.failed && answer.full_queue != 0 && aq_flow_wait(answer.full_queue, answer.full_position, &deadline))
 		ask_helper(&request, ncolumns, &answer);
 	pfree(request.data);
@@ -436,7 +451,10 @@ aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *va
 
 /* --- for the packages ---------------------------------------------------------------------- */
 
-/* Call a function of the packages with our own arguments, in a transaction of its own. */
+/*
+ * Calls a function of the packages with the same arguments, in a separate
+ * transaction.
+ */
 static Datum
 call_immediately(FunctionCallInfo fcinfo, const char *function)
 {

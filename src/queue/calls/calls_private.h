@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * calls_private.h
- *	  What the files of room "calls" show to each other and to the rooms above.
+ *	  Declarations shared by the files of room "calls" and the rooms above.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -32,15 +32,15 @@ extern bool aq_wait_until(AqQueue *const *queues, int n, const int *position, bo
 						  bool (*attempt) (void *arg), void *arg);
 
 /*
- * For procedures: wait without a snapshot.  attempt checks, and takes one of its
- * own for that; the number of the pair that has something, or -1.
+ * For procedures: waits without a snapshot. attempt() checks, with its own
+ * snapshot; returns the number of the pair that has a message, or -1.
  */
 extern bool aq_wait_released(char *queue, char *consumer, int delivery, bool selective, int64 timeout_us,
 							 bool (*attempt) (void *arg), void *arg);
 extern void aq_wait_call_ahead(void (*call) (void *arg), void *arg);
 extern int	aq_wait_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us);
 
-/* --- wire.c: values on their way to another process; reading moves the cursor */
+/* --- wire.c: values passed to another process; reading moves the cursor */
 extern void aq_wire_put(StringInfo buffer, const void *data, Size size);
 extern void aq_wire_put_string(StringInfo buffer, const char *string);
 extern void aq_wire_put_int(StringInfo buffer, int value);
@@ -65,7 +65,10 @@ extern Size aq_helper_area_size(void);
 extern void aq_helper_area_init(void *place, bool found);
 extern void aq_helper_pool_register(void);
 
-/* a caller, in this order; after join, an error or the session's end leaves the pool */
+/*
+ * for a caller, in this order; after join, an error or the end of the session
+ * leaves the pool
+ */
 extern void aq_helper_pool_join(const AqHelperKey *key);
 extern bool aq_helper_pool_wait(int *number, uint32 *serial);
 extern void aq_helper_pool_registered(void);
@@ -77,7 +80,7 @@ extern void aq_helper_pool_never_came(void);
 extern void aq_helper_pool_cancel(void);
 extern void aq_helper_pool_leave(void);
 
-/* a helper, in this order */
+/* for a helper, in this order */
 extern bool aq_helper_pool_enter(int number, uint32 serial, AqHelperKey *key);
 extern void aq_helper_pool_connected(void);
 extern bool aq_helper_pool_next(dsm_handle *request);
@@ -85,13 +88,13 @@ extern void aq_helper_pool_answers(void);
 extern void aq_helper_pool_done(void);
 extern void aq_helper_pool_exit(void);
 
-/* others */
+/* for others */
 extern void aq_helper_pool_check(AqFindings *findings);
 
-/* --- autonomous.c: a statement in a transaction of its own */
+/* --- autonomous.c: a statement in a separate transaction */
 #define AQ_CALL_ARGUMENTS 8
 
-/* How far the helper is with a call. */
+/* The helper's progress with a call. */
 typedef enum AqCallPhase
 {
 	AQ_CALL_ASKED,
@@ -103,7 +106,7 @@ typedef enum AqCallPhase
 typedef struct AqCallHeader
 {
 	pg_atomic_uint32 phase;		/* written by the helper */
-	Size		ring;			/* where the answer comes */
+	Size		ring;			/* offset of the message queue for the answer */
 	char		request[FLEXIBLE_ARRAY_MEMBER];
 } AqCallHeader;
 
@@ -128,10 +131,10 @@ typedef struct AqPosition AqPosition;
 typedef struct AqNavigation
 {
 	bool		given;
-	bool		first;			/* from the head */
-	bool		transaction;	/* to the next group */
-	bool		groups;			/* over the ends of groups */
-	AqPosition *position;		/* NULL: none is kept */
+	bool		first;			/* start at the head */
+	bool		transaction;	/* go to the next group */
+	bool		groups;			/* continue over the ends of groups */
+	AqPosition *position;		/* NULL: no position is kept */
 } AqNavigation;
 
 extern AqNavigation aq_position_begin(AqQueue *queue, AqTakeOptions *take, const char *name,
@@ -141,7 +144,7 @@ extern void aq_position_moved(const AqNavigation *navigation, const AqMessage *m
 extern bool aq_position_rewind(AqQueue *queue, const AqNavigation *navigation, AqTakeOptions *take);
 extern void aq_position_none(const AqNavigation *navigation);
 
-/* all positions of the session, for its helper and back */
+/* all positions of the session, to its helper and back */
 extern void aq_position_export(StringInfo buffer);
 extern void aq_position_import(const char **cursor);
 extern void aq_position_forget(void);

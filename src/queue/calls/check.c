@@ -1,18 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * check.c
- *	  aq.check(): what in shared memory does not agree with the tables, or with
- *	  itself.
+ *	  aq.check(): finds inconsistencies of shared memory, and differences from
+ *	  the tables.
  *
- * Each part reads what it owns, under its own latches, a piece at a time, so
- * the pieces are not from the same instant: what runs meanwhile makes
- * differences that are none.  So what differs is read again, a few times within
- * the caller's patience, and only what differs in the same way each time is
- * reported.  On a server without other work the first reading is exact.
+ * Each part reads its own data, under its own latches, piece by piece, so the
+ * pieces are not read at the same moment: concurrent work causes apparent
+ * differences.  So differences are checked again, several times within the
+ * given timeout, and only those that are the same each time are reported.  On
+ * a server without other work, the first reading is exact.
  *
- * A transaction may hold things as long as it runs; that is not a difference:
- * claims are compared with sessions that run a transaction, messages in flight
- * with what the tables say of them.
+ * States held by running transactions are not differences: claims are compared
+ * with sessions in a transaction, messages in flight with the tables.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -23,10 +22,16 @@
 #include "access/xlog.h"
 #include "miscadmin.h"
 
-/* the pause before the second reading, microseconds; each one after it is twice as long */
+/*
+ * the pause before the second reading, in microseconds; each further one is
+ * twice as long
+ */
 #define FIRST_PAUSE ((int64) 10000)
 
-/* Each user of the queue, and each that stops it, is a transaction. */
+/*
+ * Each user of the queue, and each session that stops it, must be a
+ * transaction.
+ */
 static void
 check_counts(AqQueueShm *shm, AqFindings *findings)
 {
@@ -35,7 +40,7 @@ check_counts(AqQueueShm *shm, AqFindings *findings)
 	uint32		enqueue = pg_atomic_read_u32(&shm->stops_enqueue);
 	uint32		dequeue = pg_atomic_read_u32(&shm->stops_dequeue);
 
-	/* this transaction does not use it, unless it has done so before */
+	/* this transaction does not use it, unless it did before */
 	if (users > most - (aq_pins_is_used(shm) ? 0 : 1))
 		aq_finding_add(findings, "users", "transactions that use the queue", users, most - 1, NULL);
 	if (enqueue > most)
@@ -47,7 +52,7 @@ check_counts(AqQueueShm *shm, AqFindings *findings)
 static void
 check_queue(AqQueue *queue, AqFindings *findings)
 {
-	/* what is not in memory cannot be wrong there */
+	/* if the queue is not in memory, there is nothing to check */
 	if (queue->own || aq_object_find(MyDatabaseId, queue->id) == NULL)
 		return;
 	aq_pins_pin(queue);
@@ -83,7 +88,9 @@ check_queues(AqFindings *findings)
 	}
 }
 
-/* Chunks of the message cache that queues have, of all databases. */
+/*
+ * The number of chunks of the message cache used by queues, in all databases.
+ */
 static uint32
 count_chunks(void)
 {
@@ -104,7 +111,7 @@ count_chunks(void)
 	return n;
 }
 
-/* Claims end with the transaction, or the command, that has entered them. */
+/* Claims end with the transaction or command that has entered them. */
 static void
 check_claims(AqFindings *findings)
 {
@@ -185,7 +192,7 @@ AQ_ROWS(aq_check)
 				 errmsg("permission denied for function %s", "check"),
 				 errdetail("Only superusers can call aq.check().")));
 	if (RecoveryInProgress())
-		return;					/* on a standby shared memory holds nothing of queues */
+		return;					/* on a standby, shared memory has no queues */
 	deadline = aq_clock_us() + aq_interval_to_us(PG_GETARG_DATUM(0));
 	findings = read_all();
 	for (int64 pause = FIRST_PAUSE; findings.list != NIL && aq_clock_us() < deadline; pause *= 2)

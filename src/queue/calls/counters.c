@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * counters.c
- *	  Counters and times of a queue, for SQL.
+ *	  SQL functions for counters and times of a queue.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -43,7 +43,7 @@ aq_counters_traffic(PG_FUNCTION_ARGS)
 	for (int i = 0; i < AQ_NTRAFFIC; i++)
 	{
 		if (known)
-			values[i] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->traffic[i]));	/* a timestamp is one, too */
+			values[i] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->traffic[i]));	/* timestamps are int64, too */
 		nulls[i] = !known || (aq_traffic_is_time(i) && DatumGetInt64(values[i]) == 0);
 	}
 	if (known)
@@ -60,7 +60,10 @@ aq_counters_transform_begin(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(aq_time_now());
 }
 
-/* The third argument, which was evaluated after the second, when the transformation began. */
+/*
+ * Returns the third argument.  The second one, which was evaluated before it,
+ * is the time at which the transformation began.
+ */
 PG_FUNCTION_INFO_V1(aq_counters_transform_end);
 Datum
 aq_counters_transform_end(PG_FUNCTION_ARGS)

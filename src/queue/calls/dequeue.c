@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * dequeue.c
- *	  aq.dequeue, aq.dequeue_full and aq.browse: options, waiting, and the
- *	  result rows; the store does the rest.
+ *	  aq.dequeue, aq.dequeue_full and aq.browse: options, waiting, and result
+ *	  rows; the store takes the messages.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -31,26 +31,26 @@ typedef struct Source
 
 #define SOURCES_MAX 2
 
-/* what a call asks for */
+/* the options and state of a call */
 typedef struct Request
 {
 	AqQueue    *queue;
-	AqTakeOptions take;			/* of all sources */
+	AqTakeOptions take;			/* for all sources */
 	text	   *correlation;	/* LIKE pattern, or NULL */
 	AqRule	   *condition;		/* or NULL */
 	const char *consumer;
-	int			consumer_index; /* where it was in the description last */
+	int			consumer_index; /* its last index in the description */
 	const char *pattern;		/* correlation as a string */
 	int			delivery;
 	int			nsources;
 	Source		sources[SOURCES_MAX];
-	Source	   *source;			/* being taken from */
+	Source	   *source;			/* the current source */
 	ReturnSetInfo *result;
 	uint32		found;
-	int64		bytes;			/* of payloads handed out */
+	int64		bytes;			/* of returned payloads */
 } Request;
 
-/* columns of a result row, the widest last; from COL_SENDER on in aq.dequeue_full only */
+/* columns of a result row; those from COL_SENDER on only in aq.dequeue_full */
 enum
 {
 	COL_PAYLOAD, COL_PRIORITY, COL_ATTEMPTS, COL_CORRELATION, COL_PROPERTIES, COL_ENQUEUE_TIME,
@@ -141,7 +141,10 @@ mode_of(const char *name)
 			errhint("The modes are remove, remove_nodata, locked and browse."));
 }
 
-/* What was meant as the number of messages, or as a type, has been understood as another argument. */
+/*
+ * The hint for a call in which max_messages or as_type was taken for another
+ * argument.
+ */
 static int
 type_hint(AqQueue *queue, Oid type)
 {
@@ -186,7 +189,10 @@ set_filter(Request *request, FunctionCallInfo fcinfo, int correlation, int condi
 	}
 }
 
-/* What dequeue and browse have in common; first is the argument "consumer". */
+/*
+ * The common part of dequeue and browse; first is the number of argument
+ * "consumer".
+ */
 static void
 begin_request(Request *request, FunctionCallInfo fcinfo, int first, const char *command)
 {
@@ -210,7 +216,7 @@ begin_request(Request *request, FunctionCallInfo fcinfo, int first, const char *
 	aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
 
 	request->result = (ReturnSetInfo *) fcinfo->resultinfo;
-	/* the executor has made the row's description already, where it is known */
+	/* the executor has already made the row's descriptor, if it is known */
 	InitMaterializedSRF(fcinfo, request->result != NULL && request->result->expectedDesc != NULL
 						? MAT_SRF_USE_EXPECTED_DESC : 0);
 	request->take.emit = emit_row;
@@ -219,7 +225,9 @@ begin_request(Request *request, FunctionCallInfo fcinfo, int first, const char *
 
 /* --- sources ----------------------------------------------------------------------- */
 
-/* must_exist: there is going to be a wait for its messages. */
+/*
+ * must_exist: the call will wait for messages, so a buffered queue is created.
+ */
 static void
 find_sources(Request *request, const char *navigation, bool must_exist)
 {
@@ -235,7 +243,7 @@ find_sources(Request *request, const char *navigation, bool must_exist)
 							 request->consumer),
 					errhint("Subscribe it with delivery_mode buffered or persistent_or_buffered."));
 	}
-	/* first of all, because it may look the queue up again */
+	/* first, because it may look the queue up again */
 	if (must_exist && (request->delivery & AQ_BUFFERED) && request->queue->buffered == NULL)
 	{
 		char	   *name = pstrdup(request->queue->name);
@@ -252,7 +260,7 @@ find_sources(Request *request, const char *navigation, bool must_exist)
 			continue;
 		source->queue = aq_catalog_for_delivery(request->queue, kinds[i]);
 		if (source->queue == NULL)
-			continue;			/* there has never been a buffered message */
+			continue;			/* there was never a buffered message */
 		source->delivery = kinds[i];
 		source->take = request->take;
 		source->navigation = aq_position_begin(source->queue, &source->take, navigation,
@@ -262,7 +270,10 @@ find_sources(Request *request, const char *navigation, bool must_exist)
 	}
 }
 
-/* The queue may have been read again, and be another one of the name. */
+/*
+ * Called when the queue may have been read again, and may be another one with
+ * the name.
+ */
 static void
 refresh_sources(Request *request)
 {
@@ -279,7 +290,7 @@ refresh_sources(Request *request)
 	}
 }
 
-/* Where the consumer is now; NULL: nowhere, it is not known. */
+/* The consumer's current entry in the description; NULL: it is not known. */
 static AqConsumer *
 find_consumer(Request *request)
 {
@@ -299,9 +310,9 @@ find_consumer(Request *request)
 }
 
 /*
- * Look the consumer up, and keep a recipient from losing its position while the
- * call takes messages; *held: it has to be let go then.  False: the queue has
- * to be looked up again.
+ * Looks the consumer up, and holds a recipient, so that it does not lose its
+ * position while the call takes messages; *held: the hold must be dropped
+ * afterwards.  Returns false if the queue has to be looked up again.
  */
 static bool
 hold_consumer(Request *request, bool begins, bool *held)
@@ -338,7 +349,7 @@ take_from(Request *request, Source *source)
 		aq_pins_note_taken(source->queue->shm, source->take.position);
 }
 
-/* The sources take turns to be the first, so that neither starves. */
+/* The sources are tried first in turn, so that none starves. */
 static bool
 attempt(void *arg)
 {
@@ -347,7 +358,7 @@ attempt(void *arg)
 	bool		begins = false,
 				held;
 
-	/* a wait is long: it may have been changed meanwhile */
+	/* the queue may have been changed during a wait */
 	do
 	{
 		if (request->take.mode == AQ_MODE_BROWSE)

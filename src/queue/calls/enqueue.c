@@ -3,8 +3,8 @@
  * enqueue.c
  *	  aq.enqueue and aq.enqueue_array: checks, recipients, then the store.
  *
- * A message that no subscriber wants is no error: it is not stored, and its id
- * is null.
+ * A message that matches no subscriber is not an error: it is not stored, and
+ * its id is null.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -25,7 +25,7 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
-/* the arguments behind queue_name and payload(s) */
+/* the arguments after queue_name and payload(s) */
 enum
 {
 	ARG_QUEUE, ARG_PAYLOAD, ARG_PRIORITY, ARG_DELAY, ARG_EXPIRATION, ARG_CORRELATION,
@@ -57,8 +57,9 @@ get_queue(FunctionCallInfo fcinfo, const char *command)
 }
 
 /*
- * The identity of a producer's messages.  It is negative, and those of sessions
- * are positive.  Names that share one share their order, and nothing else.
+ * The identity of a producer's messages.  It is negative; those of sessions
+ * are positive.  If two names have the same identity, their messages have one
+ * order, without other effects.
  */
 static int64
 producer_of(FunctionCallInfo fcinfo)
@@ -71,7 +72,10 @@ producer_of(FunctionCallInfo fcinfo)
 	return -1 - (int64) (hash_bytes_extended((unsigned char *) VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name), 0) >> 1);
 }
 
-/* As get_queue(), and wait until no other transaction enqueues for the same producer. */
+/*
+ * Like get_queue(), but waits until no other transaction enqueues for the same
+ * producer.
+ */
 static AqQueue *
 get_queue_in_turn(FunctionCallInfo fcinfo, const char *command)
 {
@@ -79,7 +83,7 @@ get_queue_in_turn(FunctionCallInfo fcinfo, const char *command)
 	int64		producer = producer_of(fcinfo);
 	int32		locked = 0;
 
-	/* a wait gives time to change the queue, or to drop it and make another */
+	/* during a wait, the queue may be changed, or dropped and created again */
 	while (producer != 0 && queue->id != locked && !aq_queue_lock_producer(queue->id, producer, false))
 	{
 		locked = queue->id;
@@ -89,7 +93,10 @@ get_queue_in_turn(FunctionCallInfo fcinfo, const char *command)
 	return queue;
 }
 
-/* The queue that a message names, by its number: when the message fails the name may be another queue's. */
+/*
+ * The id of the exception queue that a message names, because the name may
+ * belong to another queue when the message fails.
+ */
 static int32
 named_exception_queue(AqQueue *queue, const char *name)
 {
@@ -125,7 +132,7 @@ check_priority(const AqQueue *queue, int priority)
 				errhint("Priorities go from 0, the most urgent, to %d.", AQ_PRIORITIES - 1));
 }
 
-/* A place against the order: before all others, or before one. */
+/* Reads the sequence deviation: before all messages, or before one. */
 static void
 read_deviation(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 {
@@ -161,7 +168,7 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 	{
 		int64		delay = aq_interval_option(PG_GETARG_DATUM(ARG_DELAY), AQ_ERR_DELAY_INVALID, "delay");
 
-		/* a time that is over is now */
+		/* a time in the past means now */
 		if (delay > 0)
 		{
 			options->ready_at = GetCurrentTimestamp() + delay;
@@ -190,13 +197,13 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 
 /* --- payloads --------------------------------------------------------------------- */
 
-/* The input function of a user's type, ready to be called as a role. */
+/* The input function of a user's type, prepared to be called as a role. */
 struct AqInput
 {
 	MemoryContext context;
 	FmgrInfo	function;
 	Oid			role;
-	uint64		changes;		/* what it holds was made ready when this was aq_run_as_code_changes() */
+	uint64		changes;		/* aq_run_as_code_changes() when it was prepared */
 };
 
 typedef struct Reading
@@ -217,8 +224,8 @@ read_arg(void *arg)
 }
 
 /*
- * The role with whose rights payloads are read: the type's owner.  What a
- * superuser has written can be run by everyone; the queue's owner will do.
+ * The role that reads payloads: the type's owner.  If that is a superuser,
+ * whose code any role can run, the queue's owner is used instead.
  */
 Oid
 aq_enqueue_reading_role(AqQueue *queue)
@@ -242,9 +249,9 @@ make_input(AqQueue *queue, Oid role)
 }
 
 /*
- * Take the input function out of the description, or make a new one if that is
- * out of date.  While the caller uses it no other call does: the constraints of
- * domains are users' code, which can enqueue into the same queue.
+ * Takes the input function out of the description, or makes a new one if it is
+ * outdated.  Nested calls must not use the same one: constraints of domains
+ * are users' code, which can enqueue into the same queue.
  */
 static AqInput *
 take_input(AqQueue *queue, Oid role)
@@ -318,8 +325,8 @@ aq_enqueue_payload_of_text(PG_FUNCTION_ARGS)
 }
 
 /*
- * Is a payload of this type text that the input function of the queue's payload
- * type has to read?  Otherwise it is of the payload type, or an error.
+ * Must the input function of the queue's payload type read a payload of this
+ * type as text?  Otherwise it must have the payload type.
  */
 static bool
 is_text_to_read(AqQueue *queue, Oid type)
@@ -335,7 +342,7 @@ is_text_to_read(AqQueue *queue, Oid type)
 		return false;
 	if (base == TEXTOID || base == VARCHAROID || base == BPCHAROID)
 		return true;
-	/* what drivers send for a JSON value; it is stored as its text */
+	/* drivers send JSON values as json; they are converted as text */
 	if (base == JSONOID && queue->payload_type == JSONBOID)
 		return true;
 	ereport(ERROR,
@@ -346,7 +353,7 @@ is_text_to_read(AqQueue *queue, Oid type)
 
 /* --- persistent or buffered ------------------------------------------------------------ */
 
-/* The queue that is to keep the messages: the queue itself or its buffered queue. */
+/* The queue for the messages: the queue itself or its buffered queue. */
 static AqQueue *
 side_to_put(FunctionCallInfo fcinfo, AqQueue *queue)
 {
@@ -362,9 +369,9 @@ side_to_put(FunctionCallInfo fcinfo, AqQueue *queue)
 /* --- recipients --------------------------------------------------------------------- */
 
 /*
- * The consumer of this name, which keeps its position until the transaction has
- * ended.  A name that is not known yet gets a position, in a transaction of its
- * own where that is possible.
+ * The consumer with this name, which keeps its position until the transaction
+ * has ended.  An unknown name gets a position, in a separate transaction if
+ * possible.
  */
 static AqConsumer *
 recipient(AqQueue **queue, const char *name)
@@ -388,7 +395,7 @@ recipient(AqQueue **queue, const char *name)
 	return consumer;
 }
 
-/* Positions of the names in a recipient list. */
+/* The positions of the names in a recipient list. */
 static Bitmapset *
 recipient_list(AqQueue **queue, ArrayType *array)
 {
@@ -427,7 +434,7 @@ recipient_list(AqQueue **queue, ArrayType *array)
 	return set;
 }
 
-/* An empty list is none. */
+/* An empty list counts as no list. */
 static bool
 has_recipients(FunctionCallInfo fcinfo)
 {
@@ -440,8 +447,8 @@ has_recipients(FunctionCallInfo fcinfo)
 }
 
 /*
- * The sets of consumers of n messages, NULL for a message that no subscriber wants; all pointers are
- * the same when no rule looks at the messages.
+ * The sets of consumers of n messages, NULL for a message that matches no
+ * subscriber; all pointers are the same if there are no rules.
  */
 static Bitmapset **
 choose_targets(FunctionCallInfo fcinfo, AqQueue **queue, const AqPutOptions *options,
@@ -469,21 +476,24 @@ choose_targets(FunctionCallInfo fcinfo, AqQueue **queue, const AqPutOptions *opt
 		return targets;
 	}
 	else
-		/* a copy: the description may be read again before the transaction ends */
+		/*
+		 * a copy, because the description may be read again before the
+		 * transaction ends
+		 */
 		all = bms_copy((*queue)->without_rule);
 	for (uint32 i = 0; i < n; i++)
 		targets[i] = all;
 	return targets;
 }
 
-/* Does the message go to no consumer?  Then it is not stored. */
+/* Has the message no consumers, so that it is not stored? */
 static bool
 is_unwanted(Bitmapset *const *targets, uint32 number)
 {
 	return targets != NULL && targets[number] == NULL;
 }
 
-/* Only the messages that go to a consumer, in their order; how many these are. */
+/* Keeps only messages that have consumers, in order; returns their number. */
 static int
 drop_unwanted(int n, Datum *payloads, bool *nulls, Bitmapset **targets, bool *unwanted)
 {
@@ -504,8 +514,8 @@ drop_unwanted(int n, Datum *payloads, bool *nulls, Bitmapset **targets, bool *un
 }
 
 /*
- * The queue, or its buffered queue, that the messages go into.  It may have been converted
- * since the options were read: users' code has run, or there was a wait.
+ * The queue, or its buffered queue, for the messages.  It may have been
+ * converted since the options were read, during users' code or a wait.
  */
 static AqQueue *
 begin_put(AqQueue *queue, const AqPutOptions *options)
@@ -539,7 +549,7 @@ count_put(const AqQueue *queue, uint32 n, const Datum *payloads, const bool *nul
 		aq_time_queue_is(queue->id);
 }
 
-/* text: the argument is of type text, otherwise of any type. */
+/* text: the argument has type text; false: any type. */
 static Datum
 enqueue_one(FunctionCallInfo fcinfo, bool text)
 {
@@ -586,7 +596,7 @@ aq_enqueue_typed(PG_FUNCTION_ARGS)
 	return enqueue_one(fcinfo, false);
 }
 
-/* The ids of n messages, null for those that are unwanted. */
+/* The ids of n messages, null for those that were not stored. */
 static ArrayType *
 ids_to_array(const pg_uuid_t *ids, int n, bool *unwanted)
 {

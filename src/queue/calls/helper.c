@@ -1,19 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * helper.c
- *	  The process of a helper: executes calls of other sessions, each in a
- *	  transaction of its own.
+ *	  The process of a helper, which executes calls of other sessions, each in
+ *	  a separate transaction.
  *
- * A helper has logged in as the users of its key did: what they may do, it may.
- * It executes each call as the caller's current user, in a way that SET ROLE and
- * SET SESSION AUTHORIZATION cannot leave.  It has no part in the caller's
- * transaction: it sees what is committed, and waits for the caller's locks like
+ * A helper has the login and session users of its key, and their privileges.
+ * It executes each call as the caller's current user, with SET ROLE and SET
+ * SESSION AUTHORIZATION disallowed.  It is not part of the caller's
+ * transaction: it sees committed data, and waits for the caller's locks like
  * any other session.
  *
- * After each call, what it can have left behind is removed: settings, temporary
- * objects, prepared statements, cursors, advisory locks, values of sequences,
- * positions in queues.  What stays belongs to the same users: plans, and what
- * procedural languages keep.
+ * After each call, the session state that it may have left is removed:
+ * settings, temporary objects, prepared statements, cursors, advisory locks,
+ * values of sequences, positions in queues.  Plans and the data of procedural
+ * languages are kept, because later callers are the same users.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -41,8 +41,8 @@
 #include "utils/snapmgr.h"
 
 /*
- * A helper that waits for a lock keeps other sessions from it.  The lock can be
- * the caller's; the caller finds that out sooner.
+ * While a helper waits for a lock, other sessions cannot use it.  If the lock
+ * is the caller's, the caller detects that earlier.
  */
 #define LOCK_TIMEOUT "5s"
 
@@ -51,13 +51,15 @@ PGDLLEXPORT void aq_helper_main(Datum arg);
 static void
 set_option(const char *name, const char *value)
 {
-	/* the caller was allowed to */
+	/* PGC_SUSET, because the caller was allowed to set it */
 	(void) set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
 }
 
 /* --- a call -------------------------------------------------------------------------- */
 
-/* The first column's row of the statement, as it travels; SPI is connected. */
+/*
+ * Executes the statement and writes its row to the answer.  SPI is connected.
+ */
 static void
 execute_statement(const char **request, StringInfo answer)
 {
@@ -89,7 +91,7 @@ execute_statement(const char **request, StringInfo answer)
 	}
 }
 
-/* What the caller says of itself, in the transaction that it is for. */
+/* Takes over the caller's session state, in the transaction for the call. */
 static void
 take_over_session(const char **request)
 {
@@ -100,7 +102,7 @@ take_over_session(const char **request)
 	aq_wire_get(request, &identity, sizeof(identity));
 	number = aq_wire_get_int(request);
 	aq_schema_act_for(identity, number);
-	/* in force until the commit, where deferred triggers run */
+	/* in force until after the commit's deferred triggers */
 	SetUserIdAndSecContext(user, SECURITY_LOCAL_USERID_CHANGE);
 	for (int i = 0; i < aq_autonomous_nsettings; i++)
 		set_option(aq_autonomous_settings[i], aq_wire_get_string(request));
@@ -110,7 +112,9 @@ take_over_session(const char **request)
 	aq_position_import(request);
 }
 
-/* Execute the request and commit; the answer outlives the transaction. */
+/*
+ * Executes the request and commits; the answer is kept after the transaction.
+ */
 static void
 execute(AqCallHeader *header, StringInfo answer)
 {
@@ -127,14 +131,20 @@ execute(AqCallHeader *header, StringInfo answer)
 	PopActiveSnapshot();
 	aq_point("helper-executed");
 	CommitTransactionCommand();
-	/* no interrupt was served since the commit record was written, and none can fail what is committed */
+	/*
+	 * no interrupt was served after the commit record was written, so the
+	 * commit is always recorded
+	 */
 	HOLD_INTERRUPTS();
 	pg_atomic_write_u32(&header->phase, AQ_CALL_COMMITTED);
 	aq_point_held("helper-committed");
 	RESUME_INTERRUPTS();
 }
 
-/* Which consumer has no room, so that the caller can wait for it. */
+/*
+ * Adds the consumer that has no room to the answer, so that the caller can
+ * wait for it.
+ */
 static void
 put_refusal(StringInfo answer, int sqlstate)
 {
@@ -160,7 +170,7 @@ put_error(StringInfo answer, const ErrorData *error)
 	put_refusal(answer, error->sqlerrcode);
 }
 
-/* Execute the request; the answer is the row or an error. */
+/* Executes the request; the answer is the row or an error. */
 static void
 answer_request(AqCallHeader *header, StringInfo answer, MemoryContext context)
 {
@@ -188,7 +198,10 @@ answer_request(AqCallHeader *header, StringInfo answer, MemoryContext context)
 
 /* --- between two calls --------------------------------------------------------------------- */
 
-/* What DISCARD does, except that plans are kept.  An error ends the process. */
+/*
+ * Does the same as DISCARD ALL, except that plans are kept.  An error ends the
+ * process.
+ */
 static void
 forget_call(void)
 {
@@ -224,8 +237,8 @@ serve_request(dsm_handle handle, MemoryContext context)
 	StringInfoData answer;
 
 	if (segment == NULL)
-		return;					/* the caller is gone */
-	dsm_pin_mapping(segment);	/* longer than the call's transaction */
+		return;					/* the caller has ended */
+	dsm_pin_mapping(segment);	/* keep it after the call's transaction */
 	header = dsm_segment_address(segment);
 	shm_mq_set_sender(aq_call_ring(header), MyProc);
 	answers = shm_mq_attach(aq_call_ring(header), segment, NULL);
@@ -233,7 +246,10 @@ serve_request(dsm_handle handle, MemoryContext context)
 	answer_request(header, &answer, context);
 	aq_helper_pool_answers();
 
-	/* a cancellation comes too late; when the caller is gone, the answer goes nowhere */
+	/*
+	 * it is too late for a cancellation; if the caller has ended, the answer
+	 * is discarded
+	 */
 	HOLD_CANCEL_INTERRUPTS();
 	(void) shm_mq_send(answers, answer.len, answer.data, false, true);
 	RESUME_CANCEL_INTERRUPTS();
@@ -251,7 +267,10 @@ serve(void)
 	pgstat_report_activity(STATE_IDLE, NULL);
 	while (aq_helper_pool_next(&request))
 	{
-		/* one that is to end has not begun, so that the caller can ask another one */
+		/*
+		 * a helper that must end does so before it begins, so that the caller
+		 * can use another one
+		 */
 		if (ProcDiePending)
 			CHECK_FOR_INTERRUPTS();
 		MemoryContextReset(context);
@@ -270,7 +289,9 @@ helper_exit(int code, Datum arg)
 	aq_helper_pool_exit();
 }
 
-/* What ALTER DATABASE and ALTER ROLE set for sessions is for callers; these are not. */
+/*
+ * Overrides settings that ALTER DATABASE or ALTER ROLE have made for sessions.
+ */
 static void
 set_parameters(void)
 {
@@ -279,7 +300,7 @@ set_parameters(void)
 		{"default_transaction_read_only", "off"},
 		{"default_transaction_deferrable", "off"},
 		{"idle_in_transaction_session_timeout", "0"},
-		{"transaction_timeout", "0"},	/* from PostgreSQL 17 on; the caller's counts */
+		{"transaction_timeout", "0"},	/* from PostgreSQL 17 on; the caller's applies */
 		{"application_name", "pgaq helper"},
 	};
 
@@ -288,7 +309,7 @@ set_parameters(void)
 			SetConfigOption(parameters[i][0], parameters[i][1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
-/* The caller's login is a superuser's, who has chosen another user for the session. */
+/* Sets another session user than the login user, as a superuser can. */
 static void
 set_session_user(const AqHelperKey *key)
 {
@@ -305,7 +326,7 @@ aq_helper_main(Datum arg)
 	AqHelperKey key;
 	uint32		serial;
 
-	/* connecting may wait for a lock: end at once when asked to */
+	/* connecting may wait for a lock, so SIGTERM ends the process at once */
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();

@@ -1,46 +1,46 @@
 /*-------------------------------------------------------------------------
  *
  * helper_area.c
- *	  Helpers for immediate visibility: which there are, and which sessions
- *	  wait for one.
+ *	  The pool of helpers for immediate visibility, and the line of sessions
+ *	  that wait for one.
  *
  * A helper is a background worker that executes calls of other sessions, one
- * at a time, each in a transaction of its own.  It works in one database and
- * for one combination of users, its key.  There are at most
- * pgaq.immediate_helpers in the server.
+ * at a time, each in a separate transaction.  It works in one database and for
+ * one combination of users, its key.  There are at most pgaq.immediate_helpers
+ * in the server.
  *
- * A session that needs a helper stands in a line.  From the front of the line
- * to its end, a session gets
+ * A session that needs a helper enters a waiting line.  From the front of the
+ * line to its end, a session gets
  *
  *	- an idle helper with its key,
- *	- or one with its key that is about to be idle: it waits for that,
- *	- or a new one, if there may be one more: the session starts the process,
- *	- or the place of an idle helper with another key, which ends.  A helper has
- *	  worked for TURN by then, so that sessions with many keys do not spend
+ *	- or one with its key that is about to become idle, for which it waits,
+ *	- or a new one, if the limit allows it: the session starts the process,
+ *	- or the slot of an idle helper with another key, which ends.  A helper
+ *	  works at least for TURN, so that sessions with many keys do not spend
  *	  their time starting processes.
  *
- * Whoever changes something that sessions in line can use gives it to them
- * (dispatch), under the latch.  A session in line only sleeps; the first one
- * also looks again when a turn ends or a process can be started again.
+ * A process that makes a helper or slot available assigns it to sessions in
+ * line (dispatch), under the latch.  A session in line only sleeps; the first
+ * one also checks again when a turn ends or a process can be started again.
  *
  * States of a helper:
  *
- *	| state | caller | what comes next |
- *	| STARTING | the session that starts it, or none any more | the process has connected: BUSY or IDLE |
- *	| IDLE | none | BUSY, or ENDING after pgaq.immediate_idle_timeout or when its place is wanted |
- *	| BUSY | a session, or none any more | it has handed over its request, and gets the answer: RESETTING; it leaves without: IDLE |
- *	| RESETTING | none | what the call has left in the process is removed: IDLE |
+ *	| state | caller | next |
+ *	| STARTING | the session that starts it, or none | the process connects: BUSY or IDLE |
+ *	| IDLE | none | BUSY, or ENDING after pgaq.immediate_idle_timeout or when its slot is needed |
+ *	| BUSY | a session, or none | after an answer to a request: RESETTING; the caller leaves without a request: IDLE |
+ *	| RESETTING | none | the state left by the call is removed: IDLE |
  *	| ENDING | none | the process ends: FREE |
  *
- * What if a caller ends, at any time?  It stands in line or has a helper by a
- * claim.  Its release gives the helper back, or cancels the call.  What if a
- * helper ends?  aq_helper_pool_leave(), which runs at its exit, tells the caller.
- * A process that was registered and does not come is noticed by the session that
- * starts it; without one, its place is free after START_PATIENCE.
+ * A caller's place in line, or its helper, is a claim, so that the helper is
+ * released or the call cancelled whenever the caller ends.  If a helper ends,
+ * aq_helper_pool_exit() notifies the caller.  The session that starts a
+ * process notices if the process does not start; if that session has ended,
+ * the entry is freed after START_PATIENCE.
  *
- * A helper's call can need another helper.  Such callers stand at the front of
- * the line; and when all helpers would wait for another one, the last one gets
- * an error.
+ * A helper's call may need another helper.  Such callers enter at the front of
+ * the line; if all helpers would wait for another one, the last one gets an
+ * error.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -51,10 +51,10 @@
 #include "miscadmin.h"
 #include "storage/proc.h"
 
-/* a new helper is not replaced before; a helper of another key's session may wait as long */
+/* a helper is not replaced by one with another key before this time */
 #define TURN ((int64) 50000)
 
-/* how long a registered process may take to come */
+/* how long a registered process may take to start */
 #define START_PATIENCE ((int64) 10000000)
 
 AqHelperPool *aq_helper_area;
@@ -127,7 +127,10 @@ sooner(int64 *when, int64 at)
 		*when = at;
 }
 
-/* --- giving helpers to sessions; the latch is held ----------------------------------------- */
+/*
+ * --- assigning helpers to sessions; the caller holds the latch
+ * -----------------------------------------
+ */
 
 void
 aq_helper_area_free(Helper *helper)
@@ -189,7 +192,7 @@ find_with_key(const AqHelperKey *key, HelperState state)
 	return NULL;
 }
 
-/* One that the session can wait for. */
+/* A busy or starting helper for which the session can wait. */
 static Helper *
 find_coming(const AqHelperKey *key)
 {
@@ -198,7 +201,7 @@ find_coming(const AqHelperKey *key)
 	return helper != NULL ? helper : find_with_key(key, HELPER_STARTING);
 }
 
-/* An entry for a new helper; NULL: there cannot be one more now. */
+/* An entry for a new helper; NULL: no more are possible now. */
 static Helper *
 new_entry(int64 now)
 {
@@ -217,7 +220,7 @@ new_entry(int64 now)
 	return helper;
 }
 
-/* The place of one that ends is free soon. */
+/* A helper that is ending, whose slot will soon be free. */
 static Helper *
 find_ending(void)
 {
@@ -227,7 +230,10 @@ find_ending(void)
 	return NULL;
 }
 
-/* The one that is idle for the longest time, of those that have had their turn; or when to look for it. */
+/*
+ * The helper that has been idle for the longest time, among those that have
+ * had their turn; otherwise sets the time of the next check.
+ */
 static Helper *
 find_replaceable(int64 now, int64 *again)
 {
@@ -247,7 +253,10 @@ find_replaceable(int64 now, int64 *again)
 	return found;
 }
 
-/* What was registered for a session that has gone, and has not come. */
+/*
+ * Frees entries of processes that were registered for a session that has
+ * ended, and have not started.
+ */
 static void
 forget_missing(int64 now, int64 *again)
 {
@@ -265,7 +274,7 @@ forget_missing(int64 now, int64 *again)
 	}
 }
 
-/* A helper for this session in line, now or later. */
+/* Finds a helper for a session in line, now or later. */
 static void
 serve_call(Call *call, int64 now, int64 *again)
 {
@@ -291,7 +300,7 @@ serve_call(Call *call, int64 now, int64 *again)
 	}
 }
 
-/* Do any sessions in line get something?  Not while all helpers are busy. */
+/* Can any session in line be served?  Not while all helpers are busy. */
 static bool
 has_something(void)
 {
@@ -307,7 +316,7 @@ has_something(void)
 	return false;
 }
 
-/* The first session in line has to look again at this time. */
+/* Makes the first session in line check again at this time. */
 static void
 tell_first(int64 again)
 {
@@ -324,7 +333,7 @@ tell_first(int64 again)
 		aq_helper_area_wake(first);
 }
 
-/* Give what there is to the sessions in line. */
+/* Assigns available helpers and slots to the sessions in line. */
 void
 aq_helper_area_dispatch(void)
 {
@@ -341,7 +350,10 @@ aq_helper_area_dispatch(void)
 	tell_first(again);
 }
 
-/* The longest idle helper ends, in favour of another background worker; false: none is idle. */
+/*
+ * Ends the helper that has been idle longest, to free its slot for another
+ * background worker; returns false if none is idle.
+ */
 bool
 aq_helper_area_give_place(void)
 {

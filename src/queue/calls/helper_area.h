@@ -14,7 +14,7 @@
 
 #include "lib/ilist.h"
 
-/* times are of aq_clock_us() */
+/* times are from aq_clock_us() */
 
 #define NO_CALLER (-1)
 
@@ -28,23 +28,23 @@ typedef enum HelperState
 	HELPER_ENDING
 } HelperState;
 
-/* All under the latch. */
+/* Protected by the latch. */
 typedef struct Helper
 {
 	HelperState state;
 	AqHelperKey key;
-	uint32		serial;			/* tells the processes of an entry apart */
-	int			pid;			/* 0: has not come yet */
+	uint32		serial;			/* distinguishes the processes of an entry */
+	int			pid;			/* 0: not started yet */
 	PGPROC	   *proc;
-	int64		started;		/* asked for */
+	int64		started;		/* when it was requested */
 	int64		idle_since;
 	int			caller;			/* number of a session, or NO_CALLER */
 	bool		registered;		/* with the postmaster */
 	bool		connected;
-	bool		given;			/* the caller has handed over its request */
-	bool		cancelled;		/* the caller wants no answer any more */
+	bool		given;			/* the caller has passed its request */
+	bool		cancelled;		/* the caller has cancelled the call */
 	bool		blocked;		/* its call waits for another helper */
-	bool		ends;			/* instead of being idle */
+	bool		ends;			/* ends instead of becoming idle */
 	bool		wanted;			/* in dispatch(): a session in line waits for this one */
 	dsm_handle	request;
 } Helper;
@@ -57,14 +57,14 @@ typedef enum CallState
 	CALL_LOST					/* its helper has ended */
 } CallState;
 
-/* One for each session; all under the latch. */
+/* One for each session; protected by the latch. */
 typedef struct Call
 {
 	dlist_node	node;			/* in line */
 	CallState	state;
 	AqHelperKey key;
 	int			helper;
-	bool		connected;		/* CALL_LOST: the helper had been connected */
+	bool		connected;		/* CALL_LOST: the helper was connected */
 } Call;
 
 typedef struct AqHelperPool
@@ -72,13 +72,13 @@ typedef struct AqHelperPool
 	AqLatch		latch;
 	dlist_head	line;
 	int			waiting;		/* in line */
-	int			used;			/* entries that are not free */
-	int			high;			/* entries from here on were never used */
-	int			failures;		/* no place for a process, in a row */
+	int			used;			/* number of used entries */
+	int			high;			/* this and the following entries were never used */
+	int			failures;		/* failures in a row to register a process */
 	int64		retry_at;		/* no process is registered before */
-	bool		yield;			/* the next idle helper ends: another background worker wants its place */
-	int			timekeeper;		/* the session that looks again at look_at */
-	int64		look_at;		/* 0: at no time */
+	bool		yield;			/* the next idle helper ends, because another background worker needs its slot */
+	int			timekeeper;		/* the session that checks again at look_at */
+	int64		look_at;		/* 0: never */
 	Helper		helpers[FLEXIBLE_ARRAY_MEMBER];
 } AqHelperPool;
 
@@ -89,7 +89,7 @@ extern Call *aq_helper_area_own_call(void);
 extern int	aq_helper_area_caller(const Call *call);
 extern void aq_helper_area_wake(const Call *call);
 
-/* the latch is held */
+/* the caller holds the latch */
 extern void aq_helper_area_dispatch(void);
 extern void aq_helper_area_stand_in_line(Call *call, bool at_front);
 extern void aq_helper_area_free(Helper *helper);

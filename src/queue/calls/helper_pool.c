@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * helper_pool.c
- *	  What a caller, a helper and others do with the pool of helpers, whose
- *	  rules are in helper_area.c.
+ *	  The functions of callers, helpers and other processes on the pool of
+ *	  helpers; helper_area.c explains its rules.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -18,14 +18,17 @@
 #include "storage/proc.h"
 #include "utils/guc.h"
 
-/* until a process is registered again when there was no place for it: at first, at most */
+/* first and longest pause before the next try to register a process */
 #define FIRST_PAUSE ((int64) 10000)
 #define LAST_PAUSE ((int64) 1000000)
 
 static Helper *own_helper;		/* in a helper process */
 static uint32 own_serial;
 
-/* One that starts sees the mark when it begins. */
+/*
+ * Cancels a helper's call.  A helper that is starting sees the flag when it
+ * begins.
+ */
 static void
 cancel_call(Helper *helper)
 {
@@ -36,14 +39,16 @@ cancel_call(Helper *helper)
 		kill(helper->pid, SIGINT);
 }
 
-/* Not any more when the helper has begun to answer. */
+/*
+ * Has the caller a helper?  Not any more when the helper has begun to answer.
+ */
 static bool
 has_helper(const Call *call)
 {
 	return call->state == CALL_GRANTED && aq_helper_area->helpers[call->helper].caller == aq_helper_area_caller(call);
 }
 
-/* The caller gives its helper back, or leaves it in the middle of a call. */
+/* Releases the caller's helper, even in the middle of a call. */
 static void
 leave_helper(Helper *helper)
 {
@@ -62,7 +67,7 @@ leave_helper(Helper *helper)
 
 /* --- the caller ---------------------------------------------------------------------------- */
 
-/* A claim: the session stands in line, or has a helper. */
+/* Release of a claim: the session is in line, or has a helper. */
 static void
 leave(void *ptr, int64 unused)
 {
@@ -85,7 +90,7 @@ leave(void *ptr, int64 unused)
 	aq_latch_free(&aq_helper_area->latch);
 }
 
-/* The session's call is over; it has had the answer, or does not want it. */
+/* Called when the session's call has ended, or its answer is not needed. */
 void
 aq_helper_pool_leave(void)
 {
@@ -93,7 +98,10 @@ aq_helper_pool_leave(void)
 	leave(aq_helper_area_own_call(), 0);
 }
 
-/* The session's place in line is a claim, until aq_helper_pool_leave(). */
+/*
+ * Enters the line; the session's place is a claim until
+ * aq_helper_pool_leave().
+ */
 void
 aq_helper_pool_join(const AqHelperKey *key)
 {
@@ -109,7 +117,9 @@ aq_helper_pool_join(const AqHelperKey *key)
 	aq_latch_free(&aq_helper_area->latch);
 }
 
-/* How long the session in line sleeps, microseconds; -1: until it is woken. */
+/*
+ * How long the session in line sleeps, in microseconds; -1: until it is woken.
+ */
 static int64
 sleep_time(const Call *call)
 {
@@ -129,8 +139,8 @@ refuse_blocked(void)
 }
 
 /*
- * What the session in line finds, having served all of the line: true when it
- * is in line no more.  The latch is held.
+ * Serves the line; returns true if the session is not in line any more.  The
+ * caller holds the latch.
  */
 static bool
 look_at_line(Call *call)
@@ -141,7 +151,10 @@ look_at_line(Call *call)
 	return call->state != CALL_IN_LINE;
 }
 
-/* Wait in line.  True: the session has got a new helper, whose process it is to start. */
+/*
+ * Waits in line.  Returns true if the session has got a new helper, whose
+ * process it must start.
+ */
 bool
 aq_helper_pool_wait(int *number, uint32 *serial)
 {
@@ -177,7 +190,7 @@ aq_helper_pool_wait(int *number, uint32 *serial)
 	}
 }
 
-/* The process of the session's new helper is registered. */
+/* The process of the session's new helper was registered. */
 void
 aq_helper_pool_registered(void)
 {
@@ -189,9 +202,9 @@ aq_helper_pool_registered(void)
 }
 
 /*
- * There is no place for the process of the session's new helper.  The entry is
- * free, and the session first in line again.  Returns how often in a row that
- * has happened while there was no helper at all.
+ * The process of the session's new helper could not be registered: frees the
+ * entry, and makes the session the first in line again.  Returns the number of
+ * such failures in a row while there was no helper at all.
  */
 int
 aq_helper_pool_not_registered(void)
@@ -211,7 +224,7 @@ aq_helper_pool_not_registered(void)
 	return failures;
 }
 
-/* Hand the request over; false: the helper has ended. */
+/* Passes the request to the helper; returns false if the helper has ended. */
 bool
 aq_helper_pool_hand_over(dsm_handle request)
 {
@@ -233,7 +246,7 @@ aq_helper_pool_hand_over(dsm_handle request)
 	return there;
 }
 
-/* Has the session's helper ended?  connected: before that, it could work. */
+/* Has the session's helper ended? *connected: it had connected before. */
 bool
 aq_helper_pool_lost(bool *connected)
 {
@@ -248,7 +261,7 @@ aq_helper_pool_lost(bool *connected)
 	return lost;
 }
 
-/* The process id of the session's helper; 0: it has not come yet. */
+/* The process id of the session's helper; 0: it has not started yet. */
 int
 aq_helper_pool_pid(void)
 {
@@ -261,7 +274,7 @@ aq_helper_pool_pid(void)
 	return pid;
 }
 
-/* The process of the session's new helper has ended before it came. */
+/* The process of the session's new helper has ended before it connected. */
 void
 aq_helper_pool_never_came(void)
 {
@@ -277,7 +290,7 @@ aq_helper_pool_never_came(void)
 	aq_latch_free(&aq_helper_area->latch);
 }
 
-/* The session does not want what it has asked for; the helper still answers. */
+/* Cancels the session's call; the helper still answers. */
 void
 aq_helper_pool_cancel(void)
 {
@@ -291,7 +304,7 @@ aq_helper_pool_cancel(void)
 
 /* --- the helper --------------------------------------------------------------------------------- */
 
-/* The process takes its entry; false: it is not wanted any more. */
+/* The process enters the pool; returns false if it is not needed any more. */
 bool
 aq_helper_pool_enter(int number, uint32 serial, AqHelperKey *key)
 {
@@ -328,8 +341,8 @@ aq_helper_pool_connected(void)
 }
 
 /*
- * What a caller has cancelled before its helper begins is cancelled then.  A
- * signal of an earlier call can still come: from here on none is meant for it.
+ * Cancels a call that its caller has cancelled before the helper begins it.
+ * Discards signals for earlier calls.
  */
 static void
 take_cancellation(void)
@@ -339,7 +352,7 @@ take_cancellation(void)
 		InterruptPending = true;
 }
 
-/* Wait for the next request; false: the helper is to end. */
+/* Waits for the next request; returns false if the helper must end. */
 bool
 aq_helper_pool_next(dsm_handle *request)
 {
@@ -379,7 +392,7 @@ aq_helper_pool_next(dsm_handle *request)
 	}
 }
 
-/* The answer is known: from now on the caller cannot cancel. */
+/* The answer is known: from now on, the caller cannot cancel the call. */
 void
 aq_helper_pool_answers(void)
 {
@@ -400,7 +413,7 @@ aq_helper_pool_done(void)
 	aq_latch_free(&aq_helper_area->latch);
 }
 
-/* The process ends. */
+/* Called at process exit. */
 void
 aq_helper_pool_exit(void)
 {
@@ -412,7 +425,7 @@ aq_helper_pool_exit(void)
 			Call	   *call = &aq_helper_area_calls[own_helper->caller];
 
 			call->state = CALL_LOST;
-			/* one that was told to end could have worked */
+			/* one that was told to end counts as connected */
 			call->connected = own_helper->connected || ProcDiePending;
 			aq_helper_area_wake(call);
 		}
@@ -423,9 +436,15 @@ aq_helper_pool_exit(void)
 	aq_latch_free(&aq_helper_area->latch);
 }
 
-/* --- what others want of the pool ----------------------------------------------------------------- */
+/*
+ * --- other users of the pool
+ * -----------------------------------------------------------------
+ */
 
-/* No idle helper stays in the database (InvalidOid: in any), and none becomes idle that is there now. */
+/*
+ * Ends the idle helpers in the database (InvalidOid: in any), and makes busy
+ * ones end when they would become idle.
+ */
 static void
 end_idle(Oid database)
 {
@@ -447,7 +466,10 @@ end_idle(Oid database)
 	aq_latch_free(&aq_helper_area->latch);
 }
 
-/* Called after each command: helpers have the rights and settings of roles from their start. */
+/*
+ * Called after each command, because helpers have the privileges and settings
+ * that roles had when they started.
+ */
 static void
 command_done(Node *command)
 {
@@ -456,7 +478,10 @@ command_done(Node *command)
 		end_idle(InvalidOid);
 }
 
-/* Another background worker of ours finds no place: a helper makes room, now or when it is idle. */
+/*
+ * Called when another background worker of pgaq finds no free slot: ends a
+ * helper, now or when it becomes idle.
+ */
 static void
 make_room(void)
 {
@@ -477,7 +502,10 @@ aq_helper_pool_register(void)
 	aq_utility_on_command(command_done);
 }
 
-/* For aq.check(): a caller and its helper know of each other, and a call ends with its transaction. */
+/*
+ * For aq.check(): checks that callers and helpers refer to each other, and
+ * that calls belong to transactions.
+ */
 void
 aq_helper_pool_check(AqFindings *findings)
 {

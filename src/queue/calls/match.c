@@ -1,17 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * match.c
- *	  The subscribers whose rules a message meets.
+ *	  Finding the subscribers whose rules match a message.
  *
- * A rule that raises an error counts against its subscriber, not against the
- * transaction that enqueues: the subscriber does not get the message, as if
- * the rule were null.  The failure is counted, and the first one of a rule is
- * logged.
+ * An error of a rule affects its subscriber, not the enqueuing transaction:
+ * the subscriber does not get the message, as if the rule were null.  Failures
+ * are counted, and the first one of a rule is logged.
  *
- * A subtransaction undoes what the rule has done before the error.  A rule that
- * cannot raise one needs none.  Rules that call only built-in functions share
- * one, because they change nothing.  A rule that runs users' code can write, so
- * it has one of its own for each message.
+ * A subtransaction undoes changes that a rule has made before an error.  A
+ * rule that cannot raise errors needs none.  Rules that call only built-in
+ * functions share one, because they change nothing.  A rule that runs users'
+ * code can write, so it has a separate one for each message.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -34,7 +33,7 @@ typedef struct Matching
 	const Datum *payloads;
 	const bool *nulls;
 	Bitmapset **targets;
-	MemoryContext context;		/* the caller's, and its resource owner */
+	MemoryContext context;		/* the caller's, like the resource owner */
 	ResourceOwner owner;
 	bool		guarded;		/* within a subtransaction */
 } Matching;
@@ -68,8 +67,8 @@ unguard(Matching *m, bool failed)
 /* --- failures -------------------------------------------------------------------------- */
 
 /*
- * Cancellations, deadlocks, locks that the session does not wait for any longer, lack of memory,
- * stack or disk space, damage: not an error of the rule.
+ * Errors that are not the rule's: cancellation, deadlock, lock timeout, lack
+ * of memory, stack or disk space, corruption.
  */
 static bool
 concerns_transaction(int error)
@@ -87,7 +86,10 @@ concerns_transaction(int error)
 	}
 }
 
-/* messages: for how many the rule has failed.  Counted is what happens, also if the transaction is rolled back. */
+/*
+ * messages: the number for which the rule has failed.  Failures are counted
+ * even if the transaction rolls back.
+ */
 static void
 count_failure(Matching *m, const AqConsumer *consumer, uint32 messages, const ErrorData *error)
 {
@@ -98,7 +100,10 @@ count_failure(Matching *m, const AqConsumer *consumer, uint32 messages, const Er
 	aq_pins_pin(queue);
 	if (!aq_traffic_rule_failed(queue->shm, consumer->position, consumer->number, messages, error->sqlerrcode, rule))
 		return;
-	/* to the server's log only: the message may say what the enqueuing role must not know */
+	/*
+	 * only to the server log: the message may contain data that the enqueuing
+	 * role must not see
+	 */
 	ereport(LOG_SERVER_ONLY,
 			(errcode(error->sqlerrcode),
 			 errmsg("rule of subscriber \"%s\" of queue \"%s\" failed: %s", consumer->name, queue->name, error->message),
@@ -117,7 +122,10 @@ on_error(Matching *m, const AqConsumer *consumer, uint32 messages)
 	MemoryContextSwitchTo(m->context);
 	error = CopyErrorData();
 	FlushErrorState();
-	/* also if the error goes on: who handles it knows its own subtransactions only */
+	/*
+	 * even if the error is rethrown, because its handler knows only its own
+	 * subtransactions
+	 */
 	unguard(m, true);
 	if (concerns_transaction(error->sqlerrcode))
 		ReThrowError(error);
@@ -146,7 +154,7 @@ compile_rule(Matching *m, AqConsumer *consumer)
 									 m->queue->context);
 }
 
-/* All messages from *next on, until the rule fails for one. */
+/* Matches all messages from *next on, until the rule fails for one. */
 static void
 match_guarded(Matching *m, AqConsumer *consumer, volatile uint32 *next)
 {
@@ -184,7 +192,7 @@ match_consumer(Matching *m, AqConsumer *consumer)
 		}
 		PG_CATCH();
 		{
-			/* without a compiled rule it fails for all */
+			/* if the rule cannot be compiled, it fails for all */
 			uint32		failed = consumer->rule != NULL ? 1 : m->n - next;
 
 			on_error(m, consumer, failed);
@@ -207,7 +215,7 @@ match_consumers(Matching *m)
 	unguard(m, false);
 }
 
-/* Does a rule that is compiled already run as its writer? */
+/* Does any compiled rule run users' code? */
 static bool
 runs_user_code(AqQueue *queue)
 {
@@ -231,7 +239,10 @@ set_message(AqMessage *message, const AqPutOptions *options)
 	message->state = options->ready_at > message->enqueue_time ? 1 : 0;
 }
 
-/* Fill in the consumers of n messages: subscribers without a rule, and those whose rule is true.  NULL: none. */
+/*
+ * Fills in the consumers of n messages: subscribers without a rule, and those
+ * whose rule is true.  NULL: none.
+ */
 void
 aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads, const bool *nulls,
 					 Bitmapset **targets)

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * metrics.c
- *	  aq.metrics(): what a monitoring system asks of each queue and consumer.
+ *	  aq.metrics(): metrics of each queue and consumer for monitoring systems.
  *
- * A row is put together from the counters that transactions keep (traffic.c) and
- * from what the queue's store says of the messages that are there.  A role sees the
- * queues it has a right to, a member of pg_monitor all of them.
+ * A row consists of the counters that transactions update (traffic.c) and of
+ * the store's numbers of current messages.  A role sees the queues on which it
+ * has a privilege, members of pg_monitor see all.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -17,7 +17,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Where failed messages go; NULL: they are dropped. */
+/* The name of the exception queue; NULL: failed messages are deleted. */
 static char *
 name_of(int32 exception_queue_id)
 {
@@ -26,7 +26,7 @@ name_of(int32 exception_queue_id)
 	return queue != NULL ? pstrdup(queue->name) : NULL;
 }
 
-/* The consumers as the store measures them; *n of them. */
+/* The *n consumers to be measured by the store. */
 static AqMeasure *
 list_measures(AqQueue *queue, int *n)
 {
@@ -62,7 +62,7 @@ consumer_name(AqQueue *queue, int position)
 	return NULL;
 }
 
-/* Seconds; null before that time, or when it is not known. */
+/* Puts an age in seconds; null if the time is not known or in the future. */
 static void
 put_age(AqRow *row, TimestampTz since, TimestampTz now)
 {
@@ -121,7 +121,7 @@ put_metrics(AqRow *row, AqQueue *queue, AqConsumerShm *consumer, const AqMeasure
 		aq_rows_null(row);
 }
 
-/* What is known of a queue that is not in memory, too. */
+/* Puts the columns that are known even if the queue is not in memory. */
 static void
 begin_row(AqRow *row, AqQueue *queue, int position, const char *exception_queue)
 {
@@ -134,7 +134,7 @@ begin_row(AqRow *row, AqQueue *queue, int position, const char *exception_queue)
 	aq_rows_text(row, exception_queue);
 }
 
-/* A row for each consumer of the queue, or of the buffered one that belongs to it. */
+/* Puts a row for each consumer of the queue, or of its buffered queue. */
 static void
 queue_rows(AqRow *row, AqQueue *queue, const char *exception_queue)
 {
@@ -162,7 +162,7 @@ queue_rows(AqRow *row, AqQueue *queue, const char *exception_queue)
 		aq_pins_peek_end(&peek);
 }
 
-/* The description that the catalog has now, if the role may see it. */
+/* The current description of the queue, if the role may see it. */
 static AqQueue *
 visible_queue(int32 id)
 {
@@ -177,7 +177,7 @@ rows_of(AqRow *row, int32 id)
 	AqQueue    *queue = visible_queue(id);
 	char	   *exception_queue = queue != NULL ? name_of(queue->exception_queue_id) : NULL;
 
-	/* each lookup may replace the description of the one before */
+	/* each lookup may free the previous description */
 	queue = visible_queue(id);
 	if (queue != NULL)
 		queue_rows(row, queue, exception_queue);
@@ -186,7 +186,7 @@ rows_of(AqRow *row, int32 id)
 		queue_rows(row, queue->buffered, exception_queue);
 }
 
-/* A standby has nothing in shared memory to show. */
+/* On a standby, shared memory has no queues. */
 AQ_ROWS(aq_metrics)
 {
 	List	   *ids = RecoveryInProgress() ? NIL : aq_catalog_queue_ids();

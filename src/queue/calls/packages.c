@@ -3,10 +3,10 @@
  * packages.c
  *	  The procedures of package dbms_aq that wait: dequeue, dequeue_array, listen.
  *
- * Everything else of the packages is SQL.  Only a procedure in C can give back
- * the snapshot of its CALL also inside a transaction block, so these three are:
- * an attempt is one call of an SQL function of the package; while it finds
- * nothing, the session sleeps without a snapshot.
+ * The rest of the packages is SQL.  Only a procedure in C can release the
+ * snapshot of its CALL even inside a transaction block, so these three are in
+ * C: an attempt is one call of an SQL function of the package; while it finds
+ * no message, the session sleeps without a snapshot.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -28,7 +28,10 @@
 #include "utils/regproc.h"
 #include "utils/syscache.h"
 
-/* what an attempt's function returns in front of the procedure's own results */
+/*
+ * columns that an attempt's function returns before the procedure's own
+ * results
+ */
 enum
 {
 	TRY_SUCCESS, TRY_QUEUE, TRY_CONSUMER, TRY_TIMEOUT, TRY_SELECTIVE, TRY_DELIVERY, TRY_COLUMNS
@@ -41,7 +44,7 @@ enum
 #define VISIBILITY_IMMEDIATE 1
 #define MODE_BROWSE 1
 
-/* attempts are planned once for each function and payload type */
+/* plans of attempts, one for each function and payload type */
 typedef struct PlanKey
 {
 	Oid			procedure;
@@ -51,7 +54,7 @@ typedef struct PlanKey
 typedef struct PlanEntry
 {
 	PlanKey		key;
-	SPIPlanPtr	plan;			/* NULL: not planned here yet */
+	SPIPlanPtr	plan;			/* NULL: not planned yet */
 	char	   *sql;
 	Oid			types[MAX_ARGUMENTS];
 } PlanEntry;
@@ -62,24 +65,27 @@ typedef struct Attempt
 {
 	PlanEntry  *call;
 	int			nargs;
-	bool		immediate;		/* each in a transaction of its own */
+	bool		immediate;		/* each in a separate transaction */
 	Datum	   *values;			/* arguments */
 	char	   *nulls;
-	MemoryContext context;		/* of the results */
+	MemoryContext context;		/* context of the results */
 	int			nresults;
 	Datum		results[MAX_RESULTS];
 	bool		isnull[MAX_RESULTS];
 	bool		success;
 	char	   *queue;
 	char	   *consumer;
-	int64		timeout_us;		/* -1: for ever */
+	int64		timeout_us;		/* -1: no timeout */
 	bool		selective;
 	int			delivery;
 } Attempt;
 
 /* --- attempts ----------------------------------------------------------------- */
 
-/* "SELECT ... FROM function(arguments)", the procedure's own results by their names. */
+/*
+ * Builds "SELECT ...  FROM function(arguments)", with the procedure's own
+ * results by name.
+ */
 static PlanEntry *
 call_of(FunctionCallInfo fcinfo, TupleDesc results, const char *function, int payload)
 {
@@ -130,7 +136,7 @@ plan_call(PlanEntry *call, int nargs)
 	call->plan = plan;
 }
 
-/* The value of a column, without references to TOAST tables, in the caller's memory. */
+/* Copies the value of a column, detoasted, to the caller's memory. */
 static Datum
 keep_column(Attempt *attempt, int column, bool *isnull)
 {
@@ -164,7 +170,7 @@ typedef struct Row
 	bool		nulls[TRY_COLUMNS + MAX_RESULTS];
 } Row;
 
-/* Execute the call here. */
+/* Executes the call in this session. */
 static void
 call_here(void *arg)
 {
@@ -212,7 +218,10 @@ try_once(void *arg)
 	return attempt->success;
 }
 
-/* Do these dbms_aq.dequeue_options_t ask for immediate visibility?  A browse takes nothing. */
+/*
+ * Do these dbms_aq.dequeue_options_t request immediate visibility?  A browse
+ * takes no messages, so it does not need it.
+ */
 static bool
 wants_immediate(FunctionCallInfo fcinfo, int options)
 {
@@ -230,10 +239,11 @@ wants_immediate(FunctionCallInfo fcinfo, int options)
 }
 
 /*
- * Call the function with the procedure's own arguments until it has found
- * something or the time that it tells is over.  payload is the number of the
- * argument whose type it depends on.  must_find: nothing found is an error,
- * else the results of the last call, which are null.
+ * Calls the function with the procedure's arguments until it finds a message
+ * or the timeout that it returns expires. payload is the number of the
+ * argument that determines the payload type. must_find: raise an error if no
+ * message is found; otherwise return the results of the last call, which are
+ * null.
  */
 static Datum
 dequeue_by(FunctionCallInfo fcinfo, const char *function, int payload, bool must_find)
@@ -262,7 +272,7 @@ dequeue_by(FunctionCallInfo fcinfo, const char *function, int payload, bool must
 	attempt.call = call_of(fcinfo, desc, function, payload);
 	attempt.nargs = PG_NARGS();
 	attempt.immediate = wants_immediate(fcinfo, 1);
-	/* while it waits there is no snapshot to fetch their parts with */
+	/* without a snapshot during the wait, they could not be detoasted later */
 	for (int i = 0; i < attempt.nargs; i++)
 		if (nulls[i] != 'n' && get_typlen(attempt.call->types[i]) == -1)
 			values[i] = PointerGetDatum(PG_DETOAST_DATUM(values[i]));
@@ -341,11 +351,11 @@ check_transformation(Oid function, Oid given, Oid wanted)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, get_func_name(function));
 }
 
-/* The function, ready to be called; kept while its statement or expression is. */
+/* The prepared function; kept as long as its statement or expression. */
 typedef struct ReadyFunction
 {
 	FmgrInfo	function;
-	uint64		changes;		/* aq_run_as_code_changes() before */
+	uint64		changes;		/* aq_run_as_code_changes() when it was prepared */
 } ReadyFunction;
 
 typedef struct Transformation
@@ -382,11 +392,11 @@ function_owner(Oid function)
 }
 
 /*
- * _transform(function, payload, NULL of the result's type): apply what a
- * manager of the queue has chosen.  The function is SECURITY DEFINER, but its
- * owner may change that before it begins, and it could leave something behind
- * for the consumer to run: so it does not run with the consumer's rights, and
- * in a restricted operation.
+ * _transform(function, payload, NULL of the result's type): applies a
+ * transformation that a manager of the queue has chosen.  The function is
+ * SECURITY DEFINER, but its owner could change that before it is called, or
+ * leave code behind that the consumer would run: so it is not called with the
+ * consumer's privileges, and in a security-restricted operation.
  */
 PG_FUNCTION_INFO_V1(aq_packages_transform);
 Datum

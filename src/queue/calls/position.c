@@ -1,17 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * position.c
- *	  Where a session is in each queue: FIRST_MESSAGE and NEXT_MESSAGE.
+ *	  A session's position in each queue: FIRST_MESSAGE and NEXT_MESSAGE.
  *
  * With a navigation, a session reads a queue from its head to its end: each
- * dequeue goes on behind the message of the one before.  What comes in before
- * that place meanwhile is seen when the end is reached and the next round
- * begins.  The place belongs to the session and the queue, and outlives
- * transactions.  Without a navigation every dequeue begins at the head.
+ * dequeue continues after the message of the previous one.  Messages that are
+ * enqueued before this position meanwhile are seen in the next round, which
+ * begins when the end is reached.  The position belongs to the session and the
+ * queue, and is kept over transactions.  Without a navigation every dequeue
+ * begins at the head.
  *
- * In a queue table with message grouping a session is in a group as well: it
- * gets the messages of one transaction, then is told that the group has ended,
- * and asks for the next one.
+ * In a queue table with message grouping, a session is also in a group: it
+ * gets the messages of one transaction, then an error at the end of the group,
+ * and then requests the next one.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -25,7 +26,7 @@
 struct AqPosition
 {
 	int32		queue_id;		/* hash key */
-	bool		begun;			/* there is a message behind us */
+	bool		begun;			/* the session has passed a message */
 	pg_uuid_t	id;				/* of the latest message */
 	AqPlace		place;
 	int64		group;			/* 0: none */
@@ -75,7 +76,10 @@ differ(const char *a, const char *b)
 	return a != NULL && b != NULL && strcmp(a, b) != 0;
 }
 
-/* Null, in the previous dequeue or in this one, does not count as another consumer or correlation. */
+/*
+ * Null, in the previous dequeue or in this one, does not count as a change of
+ * consumer or correlation.
+ */
 static void
 check_unchanged(AqQueue *queue, AqPosition *position, const char *consumer, const char *correlation)
 {
@@ -116,8 +120,8 @@ navigation_of(const char *name)
 }
 
 /*
- * Set what the take has to know of the session's position.  name: of the
- * navigation, NULL for none.
+ * Sets the options of the take according to the session's position. name: name
+ * of the navigation, NULL for none.
  */
 AqNavigation
 aq_position_begin(AqQueue *queue, AqTakeOptions *take, const char *name,
@@ -173,7 +177,7 @@ keep(char **kept, const char *string)
 		pfree(old);
 }
 
-/* A message was handed out: the session is behind it now. */
+/* A message was returned: the session's position is now after it. */
 void
 aq_position_moved(const AqNavigation *navigation, const AqMessage *message,
 					const char *consumer, const char *correlation)
@@ -191,8 +195,8 @@ aq_position_moved(const AqNavigation *navigation, const AqMessage *message,
 }
 
 /*
- * The take has found nothing behind the position: go on from the head, if
- * that can bring something else.
+ * The take has found no message after the position: continues from the head,
+ * if there may be other messages.
  */
 bool
 aq_position_rewind(AqQueue *queue, const AqNavigation *navigation, AqTakeOptions *take)
@@ -210,7 +214,10 @@ aq_position_rewind(AqQueue *queue, const AqNavigation *navigation, AqTakeOptions
 	return true;
 }
 
-/* No message, and no more waiting: the next dequeue begins anew. */
+/*
+ * No message was found, and the wait has ended: the next dequeue begins at the
+ * head.
+ */
 void
 aq_position_none(const AqNavigation *navigation)
 {
@@ -257,7 +264,7 @@ aq_position_forget(void)
 		clear(position);
 }
 
-/* They replace the positions of this session. */
+/* Replaces the positions of this session. */
 void
 aq_position_import(const char **cursor)
 {
@@ -296,8 +303,8 @@ move_there(void *arg, const AqMessage *message)
 }
 
 /*
- * For dbms_aq.seek: the session is behind this message of the consumer's, or,
- * when it is null, at the head.
+ * For dbms_aq.seek: sets the session's position after this message of the
+ * consumer, or, if it is null, to the head.
  */
 PG_FUNCTION_INFO_V1(aq_position_set);
 Datum

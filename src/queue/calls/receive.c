@@ -1,19 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * receive.c
- *	  CALL aq.receive: wait for messages without a snapshot, and take them.
+ *	  CALL aq.receive: waits for messages without a snapshot, and dequeues
+ *	  them.
  *
- * An attempt is one execution of aq.dequeue with a snapshot of its own.  While
- * it finds nothing, the session sleeps without a snapshot, as in aq.wait; when
- * another session was faster than the one that was woken, it sleeps on for the rest of the time.
+ * An attempt is one execution of aq.dequeue with its own snapshot.  While it
+ * finds no messages, the session sleeps without a snapshot, as in aq.wait; if
+ * another session takes the message before the woken one, that one sleeps
+ * again for the remaining time.
  *
  * A procedure returns one row, so the messages are one value.  It is jsonb,
- * because every driver can read that without knowing our types, and because
- * one procedure then serves all payload types: an array of composites reaches
- * most drivers as text.
+ * because every driver can read that without knowing pgaq's types, and because
+ * one procedure then suffices for all payload types: most drivers get an array
+ * of composites as text.
  *
  * A type can have a cast to json, which to_jsonb calls: code of the type's
- * owner.  So it runs as the role with whose rights payloads are read.
+ * owner.  So it runs as the role that reads payloads.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -40,11 +42,14 @@ enum
 	ARG_QUEUE, ARG_CONSUMER, ARG_MAX_MESSAGES, ARG_TIMEOUT, ARG_CORRELATION, ARG_CONDITION, ARG_DELIVERY, ARG_MESSAGES
 };
 
-/* the parameters of the statement: the payload's type stands for the time, which is not passed on */
+/*
+ * the parameters of the statement: as_type replaces the timeout, which is not
+ * passed
+ */
 #define PARAM_AS_TYPE ARG_TIMEOUT
 #define NPARAMS ARG_MESSAGES
 
-/* context.c knows how it begins */
+/* context.c recognizes its beginning */
 #define STATEMENT \
 	"SELECT pg_catalog.array_agg(m) FROM aq.dequeue($1, as_type => $4, consumer => $2, " \
 	"max_messages => $3, correlation => $5, condition => $6, delivery_mode => $7) m"
@@ -93,7 +98,7 @@ plan_for(Oid payload_type)
 	return plan;
 }
 
-/* An array of rows, which becomes one of JSON objects. */
+/* Converts an array of rows to an array of JSON objects. */
 static void
 rows_to_jsonb(void *value)
 {
@@ -156,7 +161,10 @@ attempt(void *arg)
 	return receiving->messages != 0;
 }
 
-/* While it waits there is no snapshot to fetch the parts of a TOAST value with. */
+/*
+ * Copies the arguments, detoasted, because there is no snapshot for detoasting
+ * during the wait.
+ */
 static void
 read_arguments(FunctionCallInfo fcinfo, Receiving *receiving)
 {

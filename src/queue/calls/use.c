@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * use.c
- *	  A transaction begins to use a queue.
+ *	  The beginning of a transaction's use of a queue.
  *
  * Each transaction that enqueues or dequeues counts as a user of the queue
- * until it ends; one that is prepared is known to the store. While the queue is
- * being stopped no session becomes a user: it gets the same error as when the
- * queue is stopped. See users.c for the order of what both sides write and read.
+ * until it ends; the store knows prepared ones.  While the queue is being
+ * stopped no session becomes a user: it gets the same error as when the queue
+ * is stopped.  See users.c for the order of writes and reads on both sides.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -27,7 +27,7 @@ aq_use_check_started(AqQueue *queue, bool enqueue)
 				errhint("Start it with aq.start_queue or dbms_aqadm.start_queue."));
 }
 
-/* It has found nothing, so it does not count as a user. */
+/* The transaction has found no messages, so it does not count as a user. */
 void
 aq_use_undo(AqQueue *queue)
 {
@@ -35,7 +35,10 @@ aq_use_undo(AqQueue *queue)
 	aq_users_remove(queue->shm);
 }
 
-/* The queue is being stopped, and the transaction is not a user yet. */
+/*
+ * Raises the error for a queue that is being stopped, if the transaction is
+ * not a user yet.
+ */
 static void
 refuse(AqQueue *queue, bool enqueue)
 {
@@ -45,7 +48,7 @@ refuse(AqQueue *queue, bool enqueue)
 			errhint("Start it with aq.start_queue when it is stopped."));
 }
 
-/* True when the transaction becomes a user by it. */
+/* Returns true if this makes the transaction a user. */
 static bool
 use(AqQueue *queue, bool enqueue)
 {
@@ -63,8 +66,9 @@ use(AqQueue *queue, bool enqueue)
 }
 
 /*
- * The transaction is about to enqueue or dequeue.  Returns the queue, or its
- * buffered queue if that is given, as it is now; begins: the transaction did not use it before.
+ * Called before an enqueue or dequeue.  Returns the current description of the
+ * queue, or of its buffered queue if that was passed; *begins: the transaction
+ * did not use it before.
  */
 AqQueue *
 aq_use_begin(AqQueue *queue, bool enqueue, bool *begins)
@@ -78,13 +82,13 @@ aq_use_begin(AqQueue *queue, bool enqueue, bool *begins)
 		queue = aq_pins_pin_current(queue, enqueue);
 		aq_use_check_started(queue, enqueue);
 		*begins = use(queue, enqueue);
-		/* changed again, and not being stopped any more? */
+		/* was it changed again, and is not being stopped any more? */
 		if (queue->definition >= pg_atomic_read_u64(&queue->shm->definition))
 			break;
 		if (*begins)
 			aq_use_undo(queue);
 	}
-	queue = aq_buffered_ensure(queue, delivery);	/* it may be another queue by now */
+	queue = aq_buffered_ensure(queue, delivery);	/* the name may now belong to another queue */
 	aq_pins_pin(queue);
 	return queue;
 }

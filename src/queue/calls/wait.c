@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * wait.c
- *	  Waiting for messages: aq.dequeue with a wait, aq.wait, aq.listen; what the
- *	  other procedures that wait have in common.
+ *	  Waiting for messages: aq.dequeue with a wait, aq.wait, aq.listen;
+ *	  functions shared by all procedures that wait.
  *
- * A wait in a procedure called by CALL gives its snapshot back first, so that
- * it does not hold the xmin horizon.
+ * A wait in a procedure called by CALL releases its snapshot first, so that it
+ * does not hold back the xmin horizon.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -28,12 +28,15 @@ typedef struct DequeueWait
 {
 	int			n;
 	AqWaitTarget *targets;
-	const int  *position;		/* where an attempt has found the consumer; -1: it is not known */
+	const int  *position;		/* position of the consumer at the last attempt; -1: it is not known */
 	bool		(*attempt) (void *arg);
 	void	   *arg;
 } DequeueWait;
 
-/* Wait where the consumer is now; false: that is where the targets are. */
+/*
+ * Moves the targets to the consumer's current position; returns false if they
+ * are there already.
+ */
 static bool
 move_targets(DequeueWait *wait)
 {
@@ -79,7 +82,7 @@ aq_wait_until(AqQueue *const *queues, int n, const int *position, bool selective
 
 /* --- the procedures --------------------------------------------------------------------- */
 
-/* an attempt runs that may take what is newer than its snapshot */
+/* a running attempt may take messages newer than its snapshot */
 static bool looks_ahead;
 
 bool
@@ -88,7 +91,10 @@ aq_wait_take_uses_snapshot(void)
 	return IsolationUsesXactSnapshot() && !looks_ahead;
 }
 
-/* Call an attempt to take messages: in a CALL that waits, it sees what has come since. */
+/*
+ * Calls an attempt to take messages: in a CALL that waits, it may take
+ * messages that are newer than the snapshot.
+ */
 void
 aq_wait_call_ahead(void (*call) (void *arg), void *arg)
 {
@@ -105,8 +111,8 @@ aq_wait_call_ahead(void (*call) (void *arg), void *arg)
 }
 
 /*
- * Give the statement's snapshot back, if it is the only one: then nothing of
- * this session holds the xmin horizon while it waits.  The portal takes a new
+ * Releases the statement's snapshot, if it is the only one: then this session
+ * does not hold back the xmin horizon while it waits.  The portal takes a new
  * one when it needs it.
  */
 static void
@@ -120,9 +126,9 @@ release_snapshot(void)
 		ForgetPortalSnapshots();
 
 		/*
-		 * A CALL that returns a row has registered its snapshot for the row's
-		 * TOAST values.  Ours has none; a COMMIT inside a procedure lets go of
-		 * it in the same way.
+		 * A CALL that returns a row has registered its snapshot for detoasting
+		 * the row.  Our row needs no detoasting; a COMMIT inside a procedure
+		 * releases the snapshot in the same way.
 		 */
 		if (ActivePortal->holdSnapshot != NULL && ActivePortal->resowner != NULL)
 		{
@@ -135,7 +141,7 @@ release_snapshot(void)
 
 typedef struct Listening
 {
-	int			n;				/* entries */
+	int			n;				/* number of entries */
 	char	  **queues;
 	char	  **consumers;		/* elements may be NULL */
 	int		   *deliveries;		/* AQ_PERSISTENT or AQ_BUFFERED */
@@ -143,19 +149,22 @@ typedef struct Listening
 	bool		selective;
 	bool		single;			/* one queue and consumer */
 	bool		channel;		/* wait on the broadcast channel */
-	int64		counts_until;	/* a check waits for retry counts until then; 0: it does not */
+	int64		counts_until;	/* until when a check waits for retry counts; 0: it does not */
 	bool		(*attempt) (void *arg); /* the check; NULL: ask the store */
 	void	   *arg;
 } Listening;
 
-/* Look each queue up again: it may have been stopped or dropped meanwhile. */
+/*
+ * Looks each queue up again, because it may have been stopped or dropped
+ * meanwhile.
+ */
 static int
 check_queues(void *arg)
 {
 	Listening  *listening = arg;
 	bool		changed = false;
 
-	/* it looks queues up itself, so do it first; and it takes a snapshot */
+	/* first, because it looks queues up itself and takes a snapshot */
 	if (listening->attempt)
 	{
 		if (listening->attempt(listening->arg))
@@ -172,7 +181,7 @@ check_queues(void *arg)
 		aq_use_check_started(queue, false);
 		queue = aq_catalog_for_delivery(queue, listening->deliveries[i]);
 		if (queue == NULL && listening->targets == NULL)
-			continue;			/* there has never been a buffered message */
+			continue;			/* there was never a buffered message */
 		if (queue == NULL)
 			queue = aq_buffered_ensure(aq_catalog_get(listening->queues[i], AQ_RIGHT_DEQUEUE), AQ_BUFFERED);
 		aq_pins_pin(queue);
@@ -183,7 +192,10 @@ check_queues(void *arg)
 		{
 			AqWaitTarget	   *target = &listening->targets[i];
 
-			/* dropped and created again, or subscribed meanwhile */
+			/*
+			 * the queue was dropped and created again, or the consumer was
+			 * subscribed meanwhile
+			 */
 			if (position < 0)
 				position = AQ_NO_CONSUMER;
 			if (target->shm != queue->shm || target->position != position)
@@ -199,7 +211,7 @@ check_queues(void *arg)
 	return changed ? AQ_WAITERS_AGAIN : -1;
 }
 
-/* Wait for any of the pairs; its number, or -1 after the timeout. */
+/* Waits for any of the pairs; returns its number, or -1 on timeout. */
 static int
 listen_to(Listening *listening, int64 timeout_us)
 {
@@ -209,14 +221,14 @@ listen_to(Listening *listening, int64 timeout_us)
 	PreventCommandDuringRecovery("aq.wait()");
 	if (listening->attempt == NULL)
 		aq_stat_add(AQ_STAT_LISTEN_CALLS, 1);
-	/* one that is going to sleep is woken when they are written */
+	/* a session that will sleep is woken when they are written */
 	if (timeout_us == 0)
 		listening->counts_until = aq_retries_patience();
 	found = check_queues(listening);
 	if (found >= 0 || timeout_us == 0)
 		return found;
 
-	/* this check finds nothing, but fills the targets in */
+	/* this check finds no messages, but fills in the targets */
 	listening->targets = palloc0(listening->n * sizeof(AqWaitTarget));
 	found = check_queues(listening);
 	if (found >= 0)
@@ -231,7 +243,10 @@ listen_to(Listening *listening, int64 timeout_us)
 	return found;
 }
 
-/* An entry for each of the n pairs, or two: for its persistent and its buffered messages. */
+/*
+ * Makes an entry for each of the n pairs, or two, for persistent and buffered
+ * messages.
+ */
 static void
 make_entries(Listening *listening, int n, char **queues, char **consumers, int delivery)
 {
@@ -304,7 +319,7 @@ names_of(ArrayType *array, int *n)
 	return names;
 }
 
-/* delivery: what is waited for, and what was found. */
+/* delivery: the requested mode, and the mode of the message found. */
 int
 aq_wait_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us)
 {
@@ -319,7 +334,7 @@ aq_wait_listen_released(int n, char **queues, char **consumers, int *delivery, i
 	return found / (listening.n / n);
 }
 
-/* Each pair once, with a queue. */
+/* Checks that each pair has a queue and occurs only once. */
 static void
 check_pairs(int n, char **queues, char **consumers)
 {

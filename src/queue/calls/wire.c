@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * wire.c
- *	  Values on their way from one process to another.
+ *	  Serialization of values for another process.
  *
- * Both are of one server, so the bytes are those of memory.  Reading moves a
- * cursor; strings are not copied.
+ * Both processes belong to the same server, so values are copied as in memory.
+ * Reading moves a cursor; strings are not copied.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -76,7 +76,7 @@ aq_wire_get_oid(const char **cursor)
 	return oid;
 }
 
-/* The value whole, without references to TOAST tables. */
+/* Writes the value, detoasted. */
 void
 aq_wire_put_datum(StringInfo buffer, Datum value, bool isnull, Oid type)
 {
@@ -95,7 +95,7 @@ aq_wire_put_datum(StringInfo buffer, Datum value, bool isnull, Oid type)
 	buffer->len += size;
 }
 
-/* In the current memory context. */
+/* Reads a value, in the current memory context. */
 Datum
 aq_wire_get_datum(const char **cursor, bool *isnull)
 {
