@@ -311,6 +311,27 @@ def check_symbols():
             yield f"pgaq.so: exports {name}"
 
 
+# a function for SQL is declared with its whole name, and so is its name in SQL: grep finds both
+C_FUNCTION = re.compile(r"^(?:PG_FUNCTION_INFO_V1|AQ_ROWS)\((\w+)\)", re.M)
+IN_SQL = re.compile(r"(?:\bAS '(?:MODULE_PATHNAME|pgaq)',\s*|CALL aq_internal\.make_source\('\w+',\s*)'(\w+)'")
+
+
+def check_functions():
+    """Each C function for SQL is declared once, by its whole name, and each that SQL names is there."""
+    declared, named = {}, {}
+    for path in c_files():
+        for match in C_FUNCTION.finditer(path.read_text(encoding="utf-8")):
+            if match[1] in declared:
+                yield f"{relative(path)}: {match[1]} is declared in {declared[match[1]]} too"
+            declared[match[1]] = relative(path)
+    for path in (p for p in sorted((ROOT / "sql").rglob("*.sql")) if "--" not in p.name):
+        named.update({match[1]: relative(path) for match in IN_SQL.finditer(path.read_text(encoding="utf-8"))})
+    for name in sorted(named.keys() - declared.keys()):
+        yield f"{named[name]}: no PG_FUNCTION_INFO_V1({name}) or AQ_ROWS({name})"
+    for name in sorted(declared.keys() - named.keys()):
+        yield f"{declared[name]}: no SQL function is made of {name}"
+
+
 # --- slots ---------------------------------------------------------------------
 
 # what slot.h says of Slot, Partition, FrameSub, StreamSub, Stream, by the names that such a thing has
@@ -514,7 +535,7 @@ def check_pairs():
 
 
 CHECKS = [check_layers, check_doors, check_circles, check_rooms, check_prefixes, check_sizes, check_stems, check_guards, check_comments,
-          check_lists, check_waiting, check_transactions, check_slots, check_versions, check_symbols, check_compatibility, check_drivers,
+          check_lists, check_waiting, check_transactions, check_slots, check_versions, check_symbols, check_functions, check_compatibility, check_drivers,
           check_pairs, check_links, check_columns, check_docs, check_examples]
 
 

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "base/base.h"
+#include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
@@ -28,6 +29,24 @@ aq_rows_begin_plain(AqRow *row, FunctionCallInfo fcinfo)
 	InitMaterializedSRF(fcinfo, 0);
 	row->result = (ReturnSetInfo *) fcinfo->resultinfo;
 	row->n = 0;
+}
+
+/*
+ * The columns of a function are listed in SQL, and its values are put here in the same order. Builds for tests compare
+ * their number and types, so that a column in one list only does not pass unnoticed.
+ */
+static void
+expect_type(AqRow *row, Oid type)
+{
+#if defined(AQ_TEST_POINTS) || defined(USE_ASSERT_CHECKING)
+	TupleDesc	desc = row->result->setDesc;
+
+	if (row->n >= desc->natts)
+		elog(ERROR, "more than the %d columns that SQL declares", desc->natts);
+	if (TupleDescAttr(desc, row->n)->atttypid != type)
+		elog(ERROR, "column \"%s\" is declared as %s and gets a value of type %s", NameStr(TupleDescAttr(desc, row->n)->attname),
+			 format_type_be(TupleDescAttr(desc, row->n)->atttypid), format_type_be(type));
+#endif
 }
 
 void
@@ -49,24 +68,28 @@ aq_rows_null(AqRow *row)
 void
 aq_rows_int(AqRow *row, int32 value)
 {
+	expect_type(row, INT4OID);
 	aq_rows_put(row, Int32GetDatum(value));
 }
 
 void
 aq_rows_number(AqRow *row, int64 value)
 {
+	expect_type(row, INT8OID);
 	aq_rows_put(row, Int64GetDatum(value));
 }
 
 void
 aq_rows_bool(AqRow *row, bool value)
 {
+	expect_type(row, BOOLOID);
 	aq_rows_put(row, BoolGetDatum(value));
 }
 
 void
 aq_rows_text(AqRow *row, const char *value)
 {
+	expect_type(row, TEXTOID);
 	if (value == NULL)
 		aq_rows_null(row);
 	else
@@ -82,6 +105,7 @@ aq_rows_raw(AqRow *row, uint64 value)
 void
 aq_rows_time(AqRow *row, int64 time)
 {
+	expect_type(row, TIMESTAMPTZOID);
 	aq_rows_put_if(row, time != 0, Int64GetDatum(time));
 }
 
@@ -103,12 +127,14 @@ aq_rows_put_if(AqRow *row, bool known, Datum value)
 void
 aq_rows_int_if(AqRow *row, bool known, int32 value)
 {
+	expect_type(row, INT4OID);
 	aq_rows_put_if(row, known, Int32GetDatum(value));
 }
 
 void
 aq_rows_number_if(AqRow *row, bool known, int64 value)
 {
+	expect_type(row, INT8OID);
 	aq_rows_put_if(row, known, Int64GetDatum(value));
 }
 
@@ -121,7 +147,10 @@ aq_rows_session(AqRow *row, int number)
 void
 aq_rows_end(AqRow *row)
 {
-	Assert(row->n == row->result->setDesc->natts);
+#if defined(AQ_TEST_POINTS) || defined(USE_ASSERT_CHECKING)
+	if (row->n != row->result->setDesc->natts)
+		elog(ERROR, "%d values for %d columns", row->n, row->result->setDesc->natts);
+#endif
 	tuplestore_putvalues(row->result->setResult, row->result->setDesc, row->values, row->nulls);
 	row->n = 0;
 }
