@@ -173,7 +173,7 @@ def test_hot_object(server, interval, queue):
                 take(other, queue)
             holder.join()
     found, figures = interval.only("hot_object")
-    assert queue in found["title"] and figures["hash value"] == mutex
+    assert queue in found["title"] and figures["hash"] == mutex
     # what it says can be done
     with server.connect() as conn:
         conn.execute(found["do"][found["do"].index("SELECT"):found["do"].index(";")])
@@ -191,8 +191,8 @@ def test_one_shard(server, interval, queue):
         assert interval.model["advice"] == []
         end = interval.end
         micros = db.value(conn, "SELECT (value * 0.4)::bigint FROM sys.dba_hist_sys_time_model WHERE snap_id = %s AND stat_name = 'DB time'", [end])
-        event = {"event": "latch: shard stream", "wait_class": "Concurrency", "total_waits": 50, "total_timeouts": 0, "time_waited_micro": micros, "total_waits_fg": 50, "total_timeouts_fg": 0, "time_waited_micro_fg": micros}
-        conn.execute("UPDATE aq_internal.snapshot_data SET data = data || %s WHERE snap_id = %s AND source = 'system_event'", [json.dumps([event]), end])
+        event = {"event": "latch: shard stream", "wait_class": "Concurrency", "waits": 50, "timeouts": 0, "total_us": micros, "client_waits": 50, "client_timeouts": 0, "client_us": micros}
+        conn.execute("UPDATE aq_internal.snapshot_data SET data = data || %s WHERE snap_id = %s AND source = 'waits'", [json.dumps([event]), end])
         interval.look(conn)
     found, figures = interval.only("one_shard")
     assert queue in found["title"] and figures["share of the queue"] == 100 and figures["shards of the queue"] == 4

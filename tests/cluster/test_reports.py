@@ -143,21 +143,21 @@ def test_mutex_sleeps(conn, contended):
 
 
 def test_objects(conn, interval):
-    """What sessions do with an object: the counters of v$db_object_cache, less those at the begin."""
-    source = "SELECT l FROM aq_internal.snapshot_data, jsonb_array_elements(data) l WHERE snap_id = %s AND source = 'object'"
+    """What sessions do with an object: the counters of aq.cached_objects, less those at the begin."""
+    source = "SELECT l FROM aq_internal.snapshot_data, jsonb_array_elements(data) l WHERE snap_id = %s AND source = 'cached_objects'"
     before, after = ({o["addr"]: o for (o,) in conn.execute(source, [snap])} for snap in interval[:2])
-    shown = {r["Full Hash Value"]: r for r in lines(interval[2], "objects")}
+    shown = {r["Full Hash"]: r for r in lines(interval[2], "objects")}
     for addr, o in after.items():
         grown = {c: o[c] - before.get(addr, {}).get(c, 0) for c in ("mutex_gets", "mutex_sleeps", "locked_total", "pinned_total")}
         if grown["mutex_gets"]:
-            r = shown[o["full_hash_value"]]
+            r = shown[o["full_hash"]]
             assert [r["Mutex Gets"], r["Mutex Sleeps"], r["Locks"], r["Pins"]] == list(grown.values())
     found = growth(conn, interval, "dba_hist_librarycache", "namespace", "gets", "pins")
     assert {r["Namespace"]: [r["Get Requests"], r["Pin Requests"]] for r in lines(interval[2], "library_cache")} == {n: v for n, v in found.items() if sum(v)}
 
 
 def test_objects_of_other_databases(server, conn):
-    """An object whose name is in another database's catalog is named by its hash value."""
+    """An object whose name is in another database's catalog is named by its hash."""
     conn.execute("CREATE DATABASE objects_elsewhere")
     try:
         begin = snapshot(conn)
@@ -170,7 +170,7 @@ def test_objects_of_other_databases(server, conn):
     finally:
         conn.execute("DROP DATABASE objects_elsewhere WITH (FORCE)")
     names = [r["Object"] for r in lines(model, "objects")]
-    assert any(re.fullmatch(r"hash value \d+", name) for name in names), names
+    assert any(re.fullmatch(r"hash \d+", name) for name in names), names
     assert "" not in names
 
 

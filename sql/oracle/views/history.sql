@@ -74,50 +74,51 @@ CALL sys._make_history('dba_hist_snap_error', 'error', 'Sources that snapshots c
 	error_message text = error | the error
 $$);
 
-CALL sys._make_history('dba_hist_system_event', 'system_event', 'Waits of all sessions, as v$system_event', $$
+CALL sys._make_history('dba_hist_system_event', 'waits', 'Waits of all sessions, as v$system_event', $$
 	event_id bigint | hash of the event
 	event_name text = event | the event
 	wait_class_id bigint | identifier of the class
 	wait_class text | class; Idle does not count as lost time
-	total_waits bigint | waits since startup
-	total_timeouts bigint | waits that ended by their timeout
-	time_waited_micro bigint | microseconds waited
-	total_waits_fg bigint | waits, only of users' sessions
-	total_timeouts_fg bigint | timeouts, only of users' sessions
-	time_waited_micro_fg bigint | microseconds waited, only of users' sessions
+	total_waits bigint = waits | waits since startup
+	total_timeouts bigint = timeouts | waits that ended by their timeout
+	time_waited_micro bigint = total_us | microseconds waited
+	total_waits_fg bigint = client_waits | waits, only of users' sessions
+	total_timeouts_fg bigint = client_timeouts | timeouts, only of users' sessions
+	time_waited_micro_fg bigint = client_us | microseconds waited, only of users' sessions
 $$);
 
-CALL sys._make_history('dba_hist_bg_event_summary', 'system_event', 'Waits of background workers', $$
+CALL sys._make_history('dba_hist_bg_event_summary', 'waits', 'Waits of background workers', $$
 	event_id bigint | hash of the event
 	event_name text = event | the event
 	wait_class_id bigint | identifier of the class
 	wait_class text | class; Idle does not count as lost time
-	total_waits expression = r.total_waits - r.total_waits_fg | waits since startup
-	total_timeouts expression = r.total_timeouts - r.total_timeouts_fg | waits that ended by their timeout
-	time_waited_micro expression = r.time_waited_micro - r.time_waited_micro_fg | microseconds waited
-	total_waits bigint
-	total_waits_fg bigint
-	total_timeouts bigint
-	total_timeouts_fg bigint
-	time_waited_micro bigint
-	time_waited_micro_fg bigint
+	total_waits expression = r.waits - r.client_waits | waits since startup
+	total_timeouts expression = r.timeouts - r.client_timeouts | waits that ended by their timeout
+	time_waited_micro expression = r.total_us - r.client_us | microseconds waited
+	waits bigint
+	client_waits bigint
+	timeouts bigint
+	client_timeouts bigint
+	total_us bigint
+	client_us bigint
 $$);
 
-CALL sys._make_history('dba_hist_sampled_event', 'sampled_event', 'Estimates of PostgreSQL''s own waits, as v$sampled_event', $$
+CALL sys._make_history('dba_hist_sampled_event', 'sampled_waits', 'Estimates of PostgreSQL''s own waits, as v$sampled_event', $$
 	event_name text = event | the event
 	wait_class text | its class
-	session_type text | FOREGROUND or BACKGROUND
+	session_type expression = CASE WHEN r.background THEN 'BACKGROUND' ELSE 'FOREGROUND' END | FOREGROUND or BACKGROUND
+	background boolean
 	samples bigint | samples that met it since startup
-	time_waited_micro bigint | microseconds that these samples stand for
+	time_waited_micro bigint = time_us | microseconds that these samples stand for
 $$);
 
-CALL sys._make_history('dba_hist_event_histogram', 'event_histogram', 'Waits by duration, as v$event_histogram_micro', $$
+CALL sys._make_history('dba_hist_event_histogram', 'wait_histogram', 'Waits by duration, as v$event_histogram_micro', $$
 	event_id bigint | hash of the event
 	event_name text = event | the event
 	wait_class text | its class
-	wait_time_milli expression = round(r.wait_time_micro / 1000.0, 3) | upper bound in milliseconds; the last row includes all longer waits
-	wait_count bigint | waits since startup
-	wait_time_micro bigint | upper bound in microseconds
+	wait_time_milli expression = round(r.less_than_us / 1000.0, 3) | upper bound in milliseconds; the last row includes all longer waits
+	wait_count bigint = waits | waits since startup
+	wait_time_micro bigint = less_than_us | upper bound in microseconds
 $$);
 
 DO $do$
@@ -129,54 +130,57 @@ DECLARE
 		immediate_gets bigint | requests without waiting
 		immediate_misses bigint | of these: not got
 		spin_gets bigint | misses that got it while spinning
-		wait_time bigint | microseconds slept
-		spin_time bigint | microseconds spun for it
+		wait_time bigint = wait_us | microseconds slept
+		spin_time bigint = spin_us | microseconds spun for it
 	$$;
+	-- a kind with children has no latch besides them
+	parents text := (SELECT string_agg(format(E'%s expression = CASE WHEN r.has_children THEN 0 ELSE r.%s END | %s\n%2$s bigint', p[1], coalesce(p[2], p[1]), p[3]), E'\n')
+		FROM regexp_matches(counters, '(\w+) bigint(?: = (\w+))? \| ([^\n]*)', 'g') p) || E'\nhas_children boolean';
 BEGIN
-	CALL sys._make_history('dba_hist_latch', 'latch', 'Latches, children added up, as v$latch', $$
+	CALL sys._make_history('dba_hist_latch', 'latches', 'Latches, children added up, as v$latch', $$
 		latch_hash bigint = hash | hash of the name
-		latch_name text = name | the latch
-		level# integer | its level
+		latch_name text = latch | the latch
+		level# integer = level | its level
 		$$ || counters);
-	CALL sys._make_history('dba_hist_latch_parent', 'latch_parent', 'Parent latches, as v$latch_parent', $$
+	CALL sys._make_history('dba_hist_latch_parent', 'latches', 'Parent latches, as v$latch_parent', $$
 		latch_hash bigint = hash | hash of the name
-		latch_name text = name | the latch
-		level# integer | its level
-		$$ || counters);
+		latch_name text = latch | the latch
+		level# integer = level | its level
+		$$ || parents);
 	CALL sys._make_history('dba_hist_latch_children', 'latch_children', 'Child latches that were got, as v$latch_children', $$
 		latch_hash bigint = hash | hash of the name
-		child# integer | number of the child
-		latch_name text = name | the latch
+		child# integer = child | number of the child
+		latch_name text = latch | the latch
 		addr text | address, hexadecimal
 		$$ || counters);
 END $do$;
 
 CALL aq_internal.make_view('sys', 'dba_hist_latch_name', 'Names of latches',
-	$$FROM aq_internal.snapshot_data d, jsonb_to_recordset(d.data) AS r(hash bigint, name text)
-WHERE d.source = 'latch' AND d.snap_id = (SELECT max(s.snap_id) FROM aq_internal.snapshot s WHERE s.dbid = d.dbid)$$, $$
+	$$FROM aq_internal.snapshot_data d, jsonb_to_recordset(d.data) AS r(hash bigint, latch text)
+WHERE d.source = 'latches' AND d.snap_id = (SELECT max(s.snap_id) FROM aq_internal.snapshot s WHERE s.dbid = d.dbid)$$, $$
 	dbid = DISTINCT d.dbid | the database
 	latch_hash = r.hash | hash of the name
-	latch_name = r.name | the latch
+	latch_name = r.latch | the latch
 $$);
 
 CALL sys._make_history('dba_hist_latch_misses_summary', 'latch_misses', 'Missed latches by location in the code, as v$latch_misses', $$
-	parent_name text | the latch
-	where_in_code text = where | the location
-	nwfail_count bigint | no-wait requests at this location that failed
-	sleep_count bigint | sleeps while the holder had got it here
-	wtr_slp_count bigint | sleeps of requests at this location
-	longhold_count bigint | of sleep_count: one holder kept it during the whole sleep
+	parent_name text = latch | the latch
+	where_in_code text = location | the location
+	nwfail_count bigint = immediate_misses | no-wait requests at this location that failed
+	sleep_count bigint = holder_sleeps | sleeps while the holder had got it here
+	wtr_slp_count bigint = waiter_sleeps | sleeps of requests at this location
+	longhold_count bigint = long_holds | of sleep_count: one holder kept it during the whole sleep
 $$);
 
-CALL sys._make_history('dba_hist_mutex_sleep', 'mutex', 'Waits for mutexes by location in the code, as v$mutex_sleep', $$
+CALL sys._make_history('dba_hist_mutex_sleep', 'mutexes', 'Waits for mutexes by location in the code, as v$mutex_sleep', $$
 	mutex_type text | what the mutex protects
 	location text | location in the code
 	sleeps bigint | steps of the wait loop
-	wait_time bigint | microseconds waited
+	wait_time bigint = wait_us | microseconds waited
 	waits bigint | requests that waited
 $$, 'AND r.sleeps > 0');
 
-CALL sys._make_history('dba_hist_mutex', 'mutex', 'Requests for mutexes by location in the code, as v$mutex', $$
+CALL sys._make_history('dba_hist_mutex', 'mutexes', 'Requests for mutexes by location in the code, as v$mutex', $$
 	mutex_type text | what the mutex protects
 	location text | location in the code
 	gets bigint | requests that got it
@@ -184,48 +188,48 @@ CALL sys._make_history('dba_hist_mutex', 'mutex', 'Requests for mutexes by locat
 	spin_gets bigint | of these: got it while spinning
 	waits bigint | requests that waited
 	sleeps bigint | steps of the wait loop
-	wait_time bigint | microseconds waited
-	spin_time bigint | microseconds spent spinning
+	wait_time bigint = wait_us | microseconds waited
+	spin_time bigint = spin_us | microseconds spent spinning
 $$);
 
-CALL sys._make_history('dba_hist_mutex_hot', 'mutex_hot', 'The latest waits for mutexes, by object, as v$mutex_sleep_history held them', $$
+CALL sys._make_history('dba_hist_mutex_hot', 'mutex_waits', 'The latest waits for mutexes, by object, as v$mutex_sleep_history held them', $$
 	mutex_type text | what the mutex protects
-	mutex_identifier bigint | hash of the object
+	mutex_identifier bigint = identifier | hash of the object
 	requests bigint | requests that waited
 	sleeps bigint | steps of their wait loops
 	latest timestamptz | the last of them
 $$);
 
-CALL sys._make_history('dba_hist_rowcache_summary', 'row_cache', 'Dictionary caches, as v$rowcache', $$
-	parameter text | the cache
-	total_usage bigint = count | entries
-	usage bigint | entries with data
+CALL sys._make_history('dba_hist_rowcache_summary', 'dictionary_cache', 'Dictionary caches, as v$rowcache', $$
+	parameter text = cache | the cache
+	total_usage bigint = entries | entries
+	usage expression = r.entries | entries with data
 	gets bigint | requests
-	getmisses bigint | requests that found nothing
-	scans bigint | scans
-	scanmisses bigint | scans that found nothing
-	scancompletes bigint | scans that read all
+	getmisses bigint = misses | requests that found nothing
+	scans expression = 0::bigint | always 0
+	scanmisses expression = 0::bigint | always 0
+	scancompletes expression = 0::bigint | always 0
 	modifications bigint | changes
 	flushes bigint | changes written
 $$);
 
-CALL sys._make_history('dba_hist_librarycache', 'library_cache', 'The object cache by kind of object, as v$librarycache', $$
-	namespace text | kind of object
+CALL sys._make_history('dba_hist_librarycache', 'object_cache', 'The object cache by kind of object, as v$librarycache', $$
+	namespace expression = 'QUEUE' | kind of object
 	gets bigint | locks requested
-	gethits bigint | of these: the handle was found
+	gethits bigint = hits | of these: the handle was found
 	pins bigint | pins requested
-	pinhits bigint | of these: the object was loaded
+	pinhits bigint = pin_hits | of these: the object was loaded
 	reloads bigint | objects loaded again
 	invalidations bigint | objects whose definition changed
 $$);
 
 CALL sys._make_history('dba_hist_sys_time_model', 'time_model', 'Time of sessions, as v$sys_time_model', $$
 	stat_id bigint | hash of the name
-	stat_name text | what the time was spent on
-	value bigint | microseconds since startup
+	stat_name text = name | what the time was spent on
+	value bigint = time_us | microseconds since startup
 $$);
 
-CALL sys._make_history('dba_hist_sysstat', 'sysstat', 'Statistics, as v$sysstat', $$
+CALL sys._make_history('dba_hist_sysstat', 'statistics', 'Statistics, as v$sysstat', $$
 	stat_id bigint | hash of the name
 	stat_name text = name | the statistic
 	value bigint | its value since startup

@@ -30,7 +30,7 @@ CREATE FUNCTION aq_internal.advice_hot_object(s aq_internal.span) RETURNS SETOF 
 				h.object) END,
 		jsonb_build_array(jsonb_build_array('waits for mutexes of objects', w.waits, 'waits'), jsonb_build_array('time', round(w.seconds, 3), 's'), jsonb_build_array('share', round(w.share, 1), '% of DB time'),
 			jsonb_build_array('sessions that waited', round(w.active, 2), 'on average'), jsonb_build_array('sleeps for this object', h.sleeps, 'sleeps'),
-			jsonb_build_array('gets of its mutex', h.gets, 'gets'), jsonb_build_array('hash value', h.hash_value::text, '')))
+			jsonb_build_array('gets of its mutex', h.gets, 'gets'), jsonb_build_array('hash', h.hash::text, '')))
 	FROM aq_internal.waited(s, '^library cache: mutex') w, (SELECT o.* FROM aq_internal.object_growths(s) o WHERE o.sleeps > 0 ORDER BY o.sleeps DESC LIMIT 1) h
 	WHERE w.share >= 5 AND w.active >= 0.05 AND h.part >= 0.5
 $$;

@@ -105,12 +105,12 @@ COMMENT ON FUNCTION aq_internal.ash_sections(aq_internal.sample[], timestamptz, 
 
 -- PostgreSQL's own waits between two snapshots.
 CREATE FUNCTION aq_internal.report_server_waits(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
-RETURN (SELECT CASE WHEN (s).later ? 'sampled_event' THEN aq_internal.section('server_waits', 'PostgreSQL''s Own Waits (Sampled)',
+RETURN (SELECT CASE WHEN (s).later ? 'sampled_waits' THEN aq_internal.section('server_waits', 'PostgreSQL''s Own Waits (Sampled)',
 		ARRAY['Event', 'Session Type', 'Samples|samples|number|0', 'Estimated Time|s|number|1', '% DB time|%|percent|1', 'Wait Class'],
-		jsonb_agg(jsonb_build_array(w.event, w.session_type, w.samples, w.time_waited_micro / 1000000, CASE w.session_type WHEN 'FOREGROUND' THEN aq_internal.ratio(w.time_waited_micro / 1000000, (s).db_time, 100) END, w.wait_class)
-			ORDER BY w.session_type DESC, w.samples DESC, w.event),
+		jsonb_agg(jsonb_build_array(w.event, CASE WHEN w.background THEN 'BACKGROUND' ELSE 'FOREGROUND' END, w.samples, w.time_us / 1000000, CASE WHEN NOT w.background THEN aq_internal.ratio(w.time_us / 1000000, (s).db_time, 100) END, w.wait_class)
+			ORDER BY w.background, w.samples DESC, w.event),
 		ARRAY['Estimates: PostgreSQL does not time its waits. Each sample stands for the interval of the sampler. Of all sessions of the server, so more than DB time is possible.']) END
-	FROM aq_internal.growths(s, 'sampled_event') g, jsonb_to_record(g) w(event text, session_type text, samples numeric, time_waited_micro numeric, wait_class text) WHERE w.samples > 0);
+	FROM aq_internal.growths(s, 'sampled_waits') g, jsonb_to_record(g) w(event text, background boolean, samples numeric, time_us numeric, wait_class text) WHERE w.samples > 0);
 COMMENT ON FUNCTION aq_internal.report_server_waits(aq_internal.span) IS 'Internal: section of the report';
 
 -- Notes that explain missing samples.

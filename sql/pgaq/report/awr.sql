@@ -13,11 +13,11 @@ RETURN (
 	-- DB time becomes its remainder
 	a AS (
 		SELECT p.snap_id, p.at, p.seconds, f.class, sum(f.time_us) / 1000000 AS value FROM p, LATERAL (
-			SELECT coalesce(g ->> 'wait_class', g ->> 'stat_name') AS class, coalesce(g ->> 'time_waited_micro_fg', g ->> 'value')::numeric AS time_us
-			FROM (SELECT aq_internal.growths(x.source, coalesce(b.data, '{}'), e.data) AS g FROM unnest(ARRAY['system_event', 'time_model']) x(source), LATERAL (
+			SELECT coalesce(g ->> 'wait_class', g ->> 'name') AS class, coalesce(g ->> 'client_us', g ->> 'time_us')::numeric AS time_us
+			FROM (SELECT aq_internal.growths(x.source, coalesce(b.data, '{}'), e.data) AS g FROM unnest(ARRAY['waits', 'time_model']) x(source), LATERAL (
 					SELECT jsonb_build_object(d.source, d.data) AS data FROM aq_internal.snapshot_data d WHERE d.dbid = (s).dbid AND d.snap_id = p.snap_id AND d.source = x.source) e LEFT JOIN LATERAL (
 					SELECT jsonb_build_object(d.source, d.data) AS data FROM aq_internal.snapshot_data d WHERE d.dbid = (s).dbid AND d.snap_id = p.before AND d.source = x.source) b ON true) g
-			WHERE g ->> 'wait_class' <> 'Idle' OR g ->> 'stat_name' IN ('DB CPU', 'DB time')) f
+			WHERE g ->> 'wait_class' <> 'Idle' OR g ->> 'name' IN ('DB CPU', 'DB time')) f
 		WHERE p.seconds > 0 GROUP BY 1, 2, 3, 4),
 	t AS (
 		SELECT snap_id, at, seconds, CASE class WHEN 'DB time' THEN 'PostgreSQL, not timed' ELSE class END AS class,

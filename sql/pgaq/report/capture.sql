@@ -5,52 +5,30 @@
 
 -- The sources. Only views are read. A source that needs a missing extension has no rows.
 -- keys: columns that identify a row; counters: columns that only grow while the server runs. The other columns are current values.
+-- A source that is read from a view has the name of the view, and its columns.
 CREATE FUNCTION aq_internal.sources() RETURNS TABLE (source text, needs text, keys text[], counters text[], query text)
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_temp AS $$
 VALUES
-('system_event', NULL, '{event}'::text[],
-	'{total_waits,total_timeouts,time_waited_micro,total_waits_fg,total_timeouts_fg,time_waited_micro_fg}'::text[],
-	'SELECT event, event_id, wait_class, wait_class_id, waits AS total_waits, timeouts AS total_timeouts, total_us AS time_waited_micro,
-		client_waits AS total_waits_fg, client_timeouts AS total_timeouts_fg, client_us AS time_waited_micro_fg FROM aq.waits'),
-('event_histogram', NULL, '{event,wait_time_micro}', '{wait_count}',
-	'SELECT h.event, n.event_id, n.wait_class, h.less_than_us AS wait_time_micro, h.waits AS wait_count FROM aq.wait_histogram h
-		JOIN aq.wait_events n USING (event) WHERE h.waits > 0'),
-('sampled_event', NULL, '{event,session_type}', '{samples,time_waited_micro}',
-	'SELECT event, CASE WHEN background THEN ''BACKGROUND'' ELSE ''FOREGROUND'' END AS session_type, samples, time_us AS time_waited_micro, wait_class
-		FROM aq.sampled_waits WHERE samples > 0'),
-('latch', NULL, '{name}',
-	'{gets,misses,sleeps,immediate_gets,immediate_misses,waiters_woken,waits_holding_latch,spin_gets,wait_time,spin_time}',
-	'SELECT latch AS name, hash, level AS "level#", gets, misses, sleeps, immediate_gets, immediate_misses, waiters_woken, waits_holding_latch, spin_gets, wait_us AS wait_time,
-		spin_us AS spin_time FROM aq.latches'),
-('latch_parent', NULL, '{name,addr}',
-	'{gets,misses,sleeps,immediate_gets,immediate_misses,waiters_woken,waits_holding_latch,spin_gets,wait_time,spin_time}',
-	'SELECT latch AS name, hash, level AS "level#", CASE WHEN has_children THEN NULL ELSE addr END AS addr, f.*
-		FROM aq.latches, LATERAL (SELECT gets, misses, sleeps, immediate_gets, immediate_misses, waiters_woken, waits_holding_latch, spin_gets, wait_us AS wait_time,
-		spin_us AS spin_time WHERE NOT has_children
-			UNION ALL SELECT 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 WHERE has_children) f'),
-('latch_children', NULL, '{name,child#,addr}',
-	'{gets,misses,sleeps,immediate_gets,immediate_misses,waiters_woken,waits_holding_latch,spin_gets,wait_time,spin_time}',
-	'SELECT latch AS name, hash, level AS "level#", child AS "child#", addr, gets, misses, sleeps, immediate_gets, immediate_misses, waiters_woken, waits_holding_latch, spin_gets, wait_us AS wait_time,
-		spin_us AS spin_time
-		FROM aq.latch_children WHERE gets > 0 OR immediate_gets > 0'),
-('latch_misses', NULL, '{parent_name,where}', '{nwfail_count,sleep_count,wtr_slp_count,longhold_count}',
-	'SELECT latch AS parent_name, location AS "where", immediate_misses AS nwfail_count, holder_sleeps AS sleep_count, waiter_sleeps AS wtr_slp_count,
-		long_holds AS longhold_count FROM aq.latch_misses WHERE immediate_misses + holder_sleeps + waiter_sleeps > 0'),
-('mutex', NULL, '{mutex_type,location}', '{gets,misses,spin_gets,waits,sleeps,wait_time,spin_time}',
-	'SELECT mutex_type, location, gets, misses, spin_gets, waits, sleeps, wait_us AS wait_time, spin_us AS spin_time FROM aq.mutexes WHERE gets + misses > 0'),
-('mutex_hot', NULL, '{mutex_type,mutex_identifier}', '{}',
-	'SELECT mutex_type, identifier AS mutex_identifier, count(*) AS requests, sum(sleeps) AS sleeps, max(ended) AS latest
-		FROM aq.mutex_waits GROUP BY mutex_type, identifier'),
-('object', NULL, '{addr,full_hash_value}', '{loads,locked_total,pinned_total,invalidations,mutex_gets,mutex_sleeps}',
-	'SELECT addr, full_hash AS full_hash_value, ''QUEUE'' AS namespace, queue_name AS name, hash AS hash_value, property, loads, locked_total, pinned_total,
-		invalidations, mutex_gets, mutex_sleeps FROM aq.cached_objects WHERE mutex_gets > 0'),
-('library_cache', NULL, '{namespace}', '{gets,gethits,pins,pinhits,reloads,invalidations}',
-	'SELECT ''QUEUE'' AS namespace, gets, hits AS gethits, pins, pin_hits AS pinhits, reloads, invalidations FROM aq.object_cache'),
-('row_cache', NULL, '{parameter}', '{gets,getmisses,scans,scanmisses,scancompletes,modifications,flushes}',
-	'SELECT cache AS parameter, entries AS count, entries AS usage, gets, misses AS getmisses, 0 AS scans, 0 AS scanmisses, 0 AS scancompletes,
-		modifications, flushes FROM aq.dictionary_cache'),
-('time_model', NULL, '{stat_name}', '{value}', 'SELECT stat_id, name AS stat_name, time_us AS value FROM aq.time_model'),
-('sysstat', NULL, '{name}', '{value}', 'SELECT stat_id, name, class, value, source FROM aq.statistics'),
+('waits', NULL, '{event}'::text[], '{waits,timeouts,total_us,client_waits,client_timeouts,client_us}'::text[], 'SELECT * FROM aq.waits'),
+('wait_histogram', NULL, '{event,less_than_us}', '{waits}',
+	'SELECT h.event, n.event_id, n.wait_class, h.less_than_us, h.waits FROM aq.wait_histogram h JOIN aq.wait_events n USING (event) WHERE h.waits > 0'),
+('sampled_waits', NULL, '{event,background}', '{samples,time_us}', 'SELECT * FROM aq.sampled_waits WHERE samples > 0'),
+('latches', NULL, '{latch}', '{gets,misses,sleeps,immediate_gets,immediate_misses,waiters_woken,waits_holding_latch,spin_gets,wait_us,spin_us}',
+	'SELECT to_jsonb(l) - ''protects'' AS line FROM aq.latches l'),
+('latch_children', NULL, '{latch,child,addr}', '{gets,misses,sleeps,immediate_gets,immediate_misses,waiters_woken,waits_holding_latch,spin_gets,wait_us,spin_us}',
+	'SELECT * FROM aq.latch_children WHERE gets > 0 OR immediate_gets > 0'),
+('latch_misses', NULL, '{latch,location}', '{immediate_misses,holder_sleeps,waiter_sleeps,long_holds}',
+	'SELECT * FROM aq.latch_misses WHERE immediate_misses + holder_sleeps + waiter_sleeps > 0'),
+('mutexes', NULL, '{mutex_type,location}', '{gets,misses,spin_gets,waits,sleeps,wait_us,spin_us}', 'SELECT * FROM aq.mutexes WHERE gets + misses > 0'),
+('mutex_waits', NULL, '{mutex_type,identifier}', '{}',
+	'SELECT mutex_type, identifier, count(*) AS requests, sum(sleeps) AS sleeps, max(ended) AS latest FROM aq.mutex_waits GROUP BY mutex_type, identifier'),
+('cached_objects', NULL, '{addr,full_hash}', '{loads,locked_total,pinned_total,invalidations,mutex_gets,mutex_sleeps}',
+	'SELECT addr, full_hash, queue_name, hash, property, loads, locked_total, pinned_total, invalidations, mutex_gets, mutex_sleeps
+		FROM aq.cached_objects WHERE mutex_gets > 0'),
+('object_cache', NULL, '{}', '{gets,hits,pins,pin_hits,reloads,invalidations,aged_out}', 'SELECT * FROM aq.object_cache'),
+('dictionary_cache', NULL, '{cache}', '{gets,misses,modifications,flushes}', 'SELECT * FROM aq.dictionary_cache'),
+('time_model', NULL, '{name}', '{time_us}', 'SELECT * FROM aq.time_model'),
+('statistics', NULL, '{name}', '{value}', 'SELECT stat_id, name, class, value, source FROM aq.statistics'),
 ('queue', NULL, '{queue_id}', '{enqueued,done,consumed,latency_us}',
 	'SELECT q.queue_id, q.queue_name, CASE WHEN q.multiple_consumers THEN ''topic'' ELSE ''queue'' END AS kind, q.shards, max(n.enqueued) AS enqueued,
 		sum(c.dequeued) AS done, max(c.enqueued - c.dequeued) AS backlog, sum(c.ready) AS ready, sum(c.waiting) AS waiting,

@@ -40,9 +40,9 @@ COMMENT ON FUNCTION aq_internal.report_load_profile(aq_internal.span) IS 'Intern
 -- Waits of users' sessions, without class Idle, and the time on CPU.
 CREATE FUNCTION aq_internal.foreground(s aq_internal.span, OUT event text, OUT wait_class text, OUT waits numeric, OUT seconds numeric) RETURNS SETOF record
 LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_temp AS $$
-	SELECT g ->> 'event', g ->> 'wait_class', (g ->> 'total_waits_fg')::numeric, (g ->> 'time_waited_micro_fg')::numeric / 1000000
-	FROM aq_internal.growths(s, 'system_event') g
-	WHERE g ->> 'wait_class' <> 'Idle' AND (g ->> 'total_waits_fg')::numeric > 0
+	SELECT g ->> 'event', g ->> 'wait_class', (g ->> 'client_waits')::numeric, (g ->> 'client_us')::numeric / 1000000
+	FROM aq_internal.growths(s, 'waits') g
+	WHERE g ->> 'wait_class' <> 'Idle' AND (g ->> 'client_waits')::numeric > 0
 	UNION ALL
 	SELECT 'DB CPU', NULL, NULL, aq_internal.time(s, 'DB CPU') WHERE aq_internal.time(s, 'DB CPU') > 0
 $$;
@@ -91,10 +91,10 @@ CREATE FUNCTION aq_internal.report_background(s aq_internal.span) RETURNS jsonb 
 RETURN (SELECT aq_internal.section('background_events', 'Background Wait Events',
 		ARRAY['Event', 'Waits|waits|number|0', '%Timeouts|%|percent|0', 'Total Wait Time|s|number|3', 'Avg Wait|ms|number|3', 'Wait Class'],
 		jsonb_agg(jsonb_build_array(event, waits, aq_internal.ratio(timeouts, waits, 100), seconds, aq_internal.ratio(seconds, waits, 1000), wait_class) ORDER BY wait_class = 'Idle', seconds DESC, event))
-	FROM (SELECT g ->> 'event' AS event, g ->> 'wait_class' AS wait_class, (g ->> 'total_waits')::numeric - (g ->> 'total_waits_fg')::numeric AS waits,
-			(g ->> 'total_timeouts')::numeric - (g ->> 'total_timeouts_fg')::numeric AS timeouts,
-			((g ->> 'time_waited_micro')::numeric - (g ->> 'time_waited_micro_fg')::numeric) / 1000000 AS seconds
-		FROM aq_internal.growths(s, 'system_event') g) e
+	FROM (SELECT g ->> 'event' AS event, g ->> 'wait_class' AS wait_class, (g ->> 'waits')::numeric - (g ->> 'client_waits')::numeric AS waits,
+			(g ->> 'timeouts')::numeric - (g ->> 'client_timeouts')::numeric AS timeouts,
+			((g ->> 'total_us')::numeric - (g ->> 'client_us')::numeric) / 1000000 AS seconds
+		FROM aq_internal.growths(s, 'waits') g) e
 	WHERE waits > 0);
 COMMENT ON FUNCTION aq_internal.report_background(aq_internal.span) IS 'Internal: section of the report';
 
@@ -107,8 +107,8 @@ COMMENT ON FUNCTION aq_internal.bucket(numeric) IS 'Internal: column of the wait
 CREATE FUNCTION aq_internal.report_histogram(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (
 	WITH h AS (
-		SELECT g ->> 'event' AS event, coalesce(g ->> 'wait_class', '') AS wait_class, (g ->> 'wait_time_micro')::numeric AS micros, (g ->> 'wait_count')::numeric AS waits
-		FROM aq_internal.growths(s, 'event_histogram') g WHERE (g ->> 'wait_count')::numeric > 0),
+		SELECT g ->> 'event' AS event, coalesce(g ->> 'wait_class', '') AS wait_class, (g ->> 'less_than_us')::numeric AS micros, (g ->> 'waits')::numeric AS waits
+		FROM aq_internal.growths(s, 'wait_histogram') g WHERE (g ->> 'waits')::numeric > 0),
 	e AS (
 		SELECT event, sum(waits) AS total, wait_class = 'Idle' AS idle,
 			(SELECT jsonb_agg(aq_internal.ratio(coalesce(f.part, 0), sum(h.waits), 100) ORDER BY b) FROM generate_series(1, 8) b

@@ -67,7 +67,7 @@ COMMENT ON FUNCTION aq_internal.growths(aq_internal.span, text) IS 'Internal: ro
 
 CREATE FUNCTION aq_internal.stat(s aq_internal.span, name text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ((s).stats ->> name)::numeric;
-COMMENT ON FUNCTION aq_internal.stat(aq_internal.span, text) IS 'Internal: what a statistic of v$sysstat has grown by; null where it is not counted';
+COMMENT ON FUNCTION aq_internal.stat(aq_internal.span, text) IS 'Internal: what a statistic of aq.statistics has grown by; null where it is not counted';
 
 CREATE FUNCTION aq_internal.time(s aq_internal.span, name text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ((s).times ->> name)::numeric;
@@ -78,8 +78,8 @@ CREATE FUNCTION aq_internal.span(s aq_internal.span) RETURNS aq_internal.span
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	s.elapsed := greatest(extract(epoch FROM s.end_time - s.begin_time), 0.000001);
-	SELECT coalesce(jsonb_object_agg(g ->> 'name', g -> 'value'), '{}') INTO s.stats FROM aq_internal.growths(s, 'sysstat') g;
-	SELECT coalesce(jsonb_object_agg(g ->> 'stat_name', (g ->> 'value')::numeric / 1000000), '{}') INTO s.times FROM aq_internal.growths(s, 'time_model') g;
+	SELECT coalesce(jsonb_object_agg(g ->> 'name', g -> 'value'), '{}') INTO s.stats FROM aq_internal.growths(s, 'statistics') g;
+	SELECT coalesce(jsonb_object_agg(g ->> 'name', (g ->> 'time_us')::numeric / 1000000), '{}') INTO s.times FROM aq_internal.growths(s, 'time_model') g;
 	s.db_time := aq_internal.time(s, 'DB time');
 	SELECT sum((g ->> 'xact_commit')::numeric + (g ->> 'xact_rollback')::numeric) INTO s.transactions FROM aq_internal.growths(s, 'database') g;
 	RETURN s;
@@ -134,12 +134,12 @@ BEGIN
 	SELECT coalesce(jsonb_object_agg(d.source, d.data), '{}') INTO s.earlier FROM aq_internal.snapshot_data d WHERE d.dbid = database_id AND d.snap_id = b.snap_id;
 	SELECT coalesce(jsonb_object_agg(d.source, d.data), '{}') INTO s.later FROM aq_internal.snapshot_data d WHERE d.dbid = database_id AND d.snap_id = end_snap;
 	IF b.snap_id IS NULL THEN
-		s.later := s.later - '{database,wal,sql}'::text[] || jsonb_build_object('sysstat',
-			(SELECT coalesce(jsonb_agg(l), '[]') FROM jsonb_array_elements(s.later -> 'sysstat') l WHERE l ->> 'source' IS DISTINCT FROM 'server'));
+		s.later := s.later - '{database,wal,sql}'::text[] || jsonb_build_object('statistics',
+			(SELECT coalesce(jsonb_agg(l), '[]') FROM jsonb_array_elements(s.later -> 'statistics') l WHERE l ->> 'source' IS DISTINCT FROM 'server'));
 	END IF;
 	SELECT string_agg(DISTINCT f.source, ', ' ORDER BY f.source) INTO reset
 	FROM aq_internal.sources() f, jsonb_array_elements(s.earlier -> f.source) o, jsonb_array_elements(s.later -> f.source) n
-	WHERE f.source IN ('sysstat', 'time_model', 'system_event', 'database', 'wal') AND (f.keys = '{}' OR o -> f.keys[1] = n -> f.keys[1])
+	WHERE f.source IN ('statistics', 'time_model', 'waits', 'database', 'wal') AND (f.keys = '{}' OR o -> f.keys[1] = n -> f.keys[1])
 		AND EXISTS (SELECT FROM unnest(f.counters) c WHERE (n ->> c)::numeric < (o ->> c)::numeric);
 	IF reset IS NOT NULL THEN
 		s.notes := s.notes || format('Some counters were set back in between and count from then on: %s.', reset);

@@ -6,8 +6,8 @@ RETURN (
 		SELECT 1 AS place, 'CPU time: sessions and background' AS component, aq_internal.time(s, 'DB CPU') + coalesce(aq_internal.time(s, 'background cpu time'), 0) AS seconds, 0::numeric AS waits
 		WHERE aq_internal.time(s, 'DB CPU') IS NOT NULL
 		UNION ALL
-		SELECT 2, g ->> 'event', (g ->> 'time_waited_micro')::numeric / 1000000, (g ->> 'total_waits')::numeric
-		FROM aq_internal.growths(s, 'system_event') g WHERE g ->> 'wait_class' <> 'Idle' AND (g ->> 'total_waits')::numeric > 0),
+		SELECT 2, g ->> 'event', (g ->> 'total_us')::numeric / 1000000, (g ->> 'waits')::numeric
+		FROM aq_internal.growths(s, 'waits') g WHERE g ->> 'wait_class' <> 'Idle' AND (g ->> 'waits')::numeric > 0),
 	t AS (SELECT c.*, sum(seconds) OVER () AS whole FROM c)
 	SELECT jsonb_build_object('kind', 'rtpctx', 'title', title, 'header', aq_internal.header(s), 'advice', aq_internal.advice(s), 'sections', jsonb_build_array(
 		aq_internal.section('response_time', 'Response Time', ARRAY['RT Component', 'Time|s|number|3', '% RT|%|percent|2', 'Avg Time Waited|ms|number|3', 'Wait Count|1000 waits|number|0'],
