@@ -3,34 +3,34 @@ CALL aq_internal.make_view('sys', 'v$db_object_cache', 'Objects in the object ca
 	LEFT JOIN (aq_internal.queue q JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database())
 		ON q.queue_id = abs(o.queue_id) AND d.oid = o.database$$, $$
 	owner = sys._oracle_case(sys._name_schema(q.queue_name)) | schema of the queue; null for a queue of aq.create_queue, and for one of another database
-	name = sys._oracle_case(sys._bare_name(q.queue_name)) | name of the queue; null for a queue of another database
+	name = sys._oracle_case(sys._bare_name(q.queue_name)) | = queue_name
 	db_link = NULL::text | always null
 	namespace = 'QUEUE'::text | QUEUE, the only one there is (its number is 10)
 	type = CASE WHEN o.queue_id < 0 THEN 'BUFFERED QUEUE' ELSE 'QUEUE' END | QUEUE, or BUFFERED QUEUE for the buffered messages of a queue
-	sharable_mem = o.sharable_mem | bytes of shared memory for the handle and the fixed part of its value; a copy does not have its own value
-	loads = o.loads | how often it was loaded while it had this handle
+	sharable_mem = o.sharable_mem | = shared_bytes
+	loads = o.loads
 	executions = 0::bigint | always 0
-	locks = o.locks | sessions that know the object (they have the null lock or a stronger one)
-	pins = o.pins | sessions that have it pinned
+	locks = o.locks
+	pins = o.pins
 	kept = sys._yes_no(o.property = 'HOT') | YES: it is never evicted, because it is hot
-	child_latch = o.bucket | number of its hash bucket, whose mutex protects the chain it is in
-	invalidations = o.invalidations | number of changes of its definition, including rolled back ones
-	hash_value = o.hash | its hash: P1 of waits for its mutex
-	lock_mode = o.lock_mode | strongest lock that a session has: NONE, NULL, SHARE or EXCLUSIVE
-	pin_mode = o.pin_mode | strongest pin that a session has: NONE, SHARE or EXCLUSIVE
-	status = o.status | VALID; LOADING: a session is loading it; AGING: it can be evicted; DROPPED: only a pin keeps it in memory
-	timestamp = o.loaded | when it was loaded
+	child_latch = o.bucket
+	invalidations = o.invalidations
+	hash_value = o.hash
+	lock_mode = o.lock_mode
+	pin_mode = o.pin_mode
+	status = o.status
+	timestamp = o.loaded
 	previous_timestamp = o.loaded_before | when it was loaded before that
-	locked_total = o.locked_total | how often it was locked in share or exclusive mode
-	pinned_total = o.pinned_total | how often it was pinned
-	property = o.property | HOT, or HOTCOPY and the number of the copy, or null
+	locked_total = o.locked_total
+	pinned_total = o.pinned_total
+	property = o.property
 	full_hash_value = o.full_hash | 128-bit hash that identifies it in dbms_shared_pool.markhot
 	addr = o.addr | address of the handle: P1 of library cache lock and library cache pin, hexadecimal
-	database_id = o.database | OID of its database
+	database_id = o.database
 	queue_id = o.queue_id | number of the queue; negative for its buffered messages
-	mutex_gets = o.mutex_gets | how often its mutex was got
-	mutex_sleeps = o.mutex_sleeps | steps of waiting for its mutex
-$$);
+	mutex_gets = o.mutex_gets
+	mutex_sleeps = o.mutex_sleeps
+$$, 'aq.cached_objects');
 
 CALL aq_internal.make_view('sys', 'v$libcache_locks', 'Locks and pins of objects, held and waited for',
 	'FROM aq_internal.cache_locks() l', $$
@@ -48,22 +48,22 @@ CALL aq_internal.make_view('sys', 'v$libcache_locks', 'Locks and pins of objects
 $$);
 
 CALL aq_internal.make_view('sys', 'v$librarycache', 'Use of the object cache since the server started, of all databases',
-	'FROM aq_internal.cache_library() l', $$
+	'FROM aq.object_cache', $$
 	namespace = 'QUEUE'::text | QUEUE, the only one there is
-	gets = l.gets | searches of the hash for an object
-	gethits = l.gethits | of these: found
-	gethitratio = CASE WHEN l.gets = 0 THEN 1 ELSE round(l.gethits::numeric / l.gets, 4) END | gethits / gets; 1 when there were no gets
-	pins = l.pins | how often an object was pinned
-	pinhits = l.pinhits | of these: it did not have to be loaded
-	pinhitratio = CASE WHEN l.pins = 0 THEN 1 ELSE round(l.pinhits::numeric / l.pins, 4) END | pinhits / pins; 1 when there were no pins
-	reloads = l.reloads | objects that were loaded again after an eviction; a lower bound
-	invalidations = l.invalidations | committed and rolled back changes of definitions of objects in the cache; one for each copy
+	gets
+	gethits = hits
+	gethitratio = CASE WHEN gets = 0 THEN 1 ELSE round(hits::numeric / gets, 4) END | gethits / gets; 1 when there were no gets
+	pins
+	pinhits = pin_hits
+	pinhitratio = CASE WHEN pins = 0 THEN 1 ELSE round(pin_hits::numeric / pins, 4) END | pinhits / pins; 1 when there were no pins
+	reloads
+	invalidations
 	dlm_lock_requests = 0::bigint | always 0
 	dlm_pin_requests = 0::bigint | always 0
 	dlm_pin_releases = 0::bigint | always 0
 	dlm_invalidation_requests = 0::bigint | always 0
 	dlm_invalidations = 0::bigint | always 0
-	aged_out = l.aged_out | objects that were evicted
+	aged_out
 $$);
 
 CALL aq_internal.make_view('sys', 'v$rowcache', 'The dictionary caches. Gets and misses are exact: every request is counted once, under the mutex or latch of the row',
@@ -71,25 +71,25 @@ CALL aq_internal.make_view('sys', 'v$rowcache', 'The dictionary caches. Gets and
 	cache# = r.cache | Oracle's number of the cache: P1 of row cache mutex
 	type = 'PARENT'::text | PARENT
 	subordinate# = NULL::integer | always null
-	parameter = r.name | name: dc_objects (names of queues), dc_users (owner and privileges of a queue), dc_props (properties of the database)
-	count = r.usage | rows in the cache, including clones
+	parameter = r.name | = cache
+	count = r.usage | = entries
 	usage = r.usage | equal to num_msgs: all of them are valid
 	fixed = 0 | always 0
-	gets = r.gets | requests for a row
+	gets = r.gets
 	fastgets = 0::bigint | always 0
-	getmisses = r.misses | of these: not found, or changed by the session itself, and read from the catalog
+	getmisses = r.misses
 	scans = 0::bigint | always 0: rows are requested one by one
 	scanmisses = 0::bigint | always 0
 	scancompletes = 0::bigint | always 0
-	modifications = r.modifications | commands that have changed data that the cache holds, in all databases
-	flushes = r.flushes | rows removed from the cache because of a change
+	modifications = r.modifications
+	flushes = r.flushes
 	dlm_requests = 0::bigint | always 0
 	dlm_conflicts = 0::bigint | always 0
 	dlm_releases = 0::bigint | always 0
-	clones = r.clones | of the rows: clones of hot ones
-	mutex_sleeps = r.sleeps | steps of waiting for the mutexes of the current rows
+	clones = r.clones
+	mutex_sleeps = r.sleeps
 	latch_child = r.latch_child | number of the cache's latch in sys."v$latch_children", row cache objects
-$$);
+$$, 'aq.dictionary_cache');
 
 CREATE VIEW sys.database_properties AS
 SELECT p.name AS property_name, p.value AS property_value, p.description FROM aq_internal.properties() p;

@@ -30,15 +30,15 @@ CALL aq_internal.make_view('sys', 'dba_hist_snapshot', 'Snapshots',
 	snap_id = s.snap_id | the snapshot
 	dbid = s.dbid | the database
 	instance_number = 1 | always 1
-	startup_time = s.startup_time | when the counters started at zero: at the start of the server, or at its recovery from a crash
-	begin_interval_time = s.begin_interval_time | when the snapshot before was taken, or startup_time if that is later
-	end_interval_time = s.end_interval_time | when it was taken
+	startup_time = s.startup_time
+	begin_interval_time = s.begin_interval_time | = begins
+	end_interval_time = s.end_interval_time | = taken
 	flush_elapsed = s.flush_elapsed | its duration
 	snap_level = 1 | always 1
 	error_count = s.error_count | sources that could not be read, see dba_hist_snap_error
 	snap_flag = s.snap_flag | 0: by the worker, 1: by a call
 	snap_timezone = make_interval(secs => extract(timezone FROM s.end_interval_time)) | the session's time zone
-$$);
+$$, 'aq.snapshots');
 
 CREATE VIEW sys.dba_hist_wr_control AS
 SELECT dbid, snap_interval, retention, coalesce(topnsql::text, 'MAXIMUM') AS topnsql
@@ -57,17 +57,17 @@ CALL aq_internal.make_view('sys', 'dba_hist_baseline', 'Baselines: ranges of sna
 	$$FROM aq_internal.snapshot_baseline b
 	LEFT JOIN aq_internal.snapshot s ON s.dbid = b.dbid AND s.snap_id = b.start_snap_id
 	LEFT JOIN aq_internal.snapshot e ON e.dbid = b.dbid AND e.snap_id = b.end_snap_id$$, $$
-	dbid = b.dbid | the database
-	baseline_id = b.baseline_id | number of the baseline
-	baseline_name = b.baseline_name | its name
+	dbid = b.dbid
+	baseline_id = b.baseline_id
+	baseline_name = b.baseline_name
 	baseline_type = 'STATIC' | always STATIC
-	start_snap_id = b.start_snap_id | first snapshot
+	start_snap_id = b.start_snap_id | = first_snap_id
 	start_snap_time = s.end_interval_time | when that was taken
-	end_snap_id = b.end_snap_id | last snapshot
+	end_snap_id = b.end_snap_id | = last_snap_id
 	end_snap_time = e.end_interval_time | when that was taken
-	creation_time = b.creation_time | when the baseline was created
-	expiration = b.expiration | days after which it is dropped; null: it is kept
-$$);
+	creation_time = b.creation_time | = created
+	expiration = b.expiration | = expires_after_days
+$$, 'aq.baselines');
 
 CALL sys._make_history('dba_hist_snap_error', 'error', 'Sources that snapshots could not read', $$
 	source_name text = source | source

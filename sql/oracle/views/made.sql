@@ -10,5 +10,5 @@ BEGIN
 END $$;
 
 -- The helpers of make_view.sql and dictionary.sql are for the installation only.
-DROP PROCEDURE aq_internal.make_view(text, text, text, text, text);
+DROP PROCEDURE aq_internal.make_view(text, text, text, text, text, text);
 DROP PROCEDURE sys._make_variant(text, text, text, text, text);

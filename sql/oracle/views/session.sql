@@ -17,40 +17,40 @@ CALL aq_internal.make_view('sys', 'v$session', 'All processes of the server. Wai
 	logon_time = a.backend_start | when the process began
 	last_call_et = extract(epoch FROM clock_timestamp() - a.state_change)::bigint | seconds since the session became active, or inactive
 	blocking_session_status = CASE WHEN s.blocker IS NOT NULL THEN 'VALID' ELSE 'NO HOLDER' END | VALID: blocking_session is known; NO HOLDER: it is not blocked
-	blocking_session = s.blocker | number of the session that blocks it: the holder of a latch, a mutex or a lock of the server
+	blocking_session = s.blocker
 	final_blocking_session_status = CASE WHEN s.final_blocker IS NOT NULL THEN 'VALID' ELSE 'NO HOLDER' END | VALID: final_blocking_session is known
-	final_blocking_session = s.final_blocker | number of the session at the end of the chain of blockers; null: none, or the chain is a cycle
+	final_blocking_session = s.final_blocker
 	seq# = s.sequence | which wait of the session this is
 	event# = s.event | number of the event; null: PostgreSQL's own
 	event = s.event_name | its wait, or its last wait in pgaq; "type: event" is a wait of PostgreSQL's own; null: it has not waited
-	p1text = s.p1text | meaning of P1
-	p1 = s.p1 | parameter 1 of the wait
+	p1text = s.p1text | = p1_meaning
+	p1 = s.p1
 	p1raw = CASE WHEN s.p1 IS NOT NULL THEN upper(lpad(to_hex(s.p1), 16, '0')) END | parameter 1, hexadecimal
-	p2text = s.p2text | meaning of P2
-	p2 = s.p2 | parameter 2 of the wait
+	p2text = s.p2text | = p2_meaning
+	p2 = s.p2
 	p2raw = CASE WHEN s.p2 IS NOT NULL THEN upper(lpad(to_hex(s.p2), 16, '0')) END | parameter 2, hexadecimal
-	p3text = s.p3text | meaning of P3
-	p3 = s.p3 | parameter 3 of the wait
+	p3text = s.p3text | = p3_meaning
+	p3 = s.p3
 	p3raw = CASE WHEN s.p3 IS NOT NULL THEN upper(lpad(to_hex(s.p3), 16, '0')) END | parameter 3, hexadecimal
 	wait_class_id = s.wait_class_id | identifier of the class
 	wait_class# = s.wait_class_number | number of the class
-	wait_class = s.wait_class | class of the event; Idle does not count as lost time
+	wait_class = s.wait_class
 	wait_time = CASE WHEN s.waiting THEN 0 WHEN s.wait_us < 10000 THEN -1 WHEN s.wait_us IS NULL THEN -2 ELSE s.wait_us / 10000 END | 0: it is waiting; otherwise the duration of its last wait in hundredths of a second, -1 if shorter, -2 if not known
 	seconds_in_wait = CASE WHEN s.waiting THEN s.wait_us ELSE s.ago_us END / 1000000 | seconds since the wait began, or since it ended
 	state = CASE WHEN s.waiting THEN 'WAITING' WHEN s.wait_us < 10000 THEN 'WAITED SHORT TIME' WHEN s.wait_us IS NULL THEN 'WAITED UNKNOWN TIME' ELSE 'WAITED KNOWN TIME' END | WAITING, WAITED SHORT TIME (under a hundredth of a second), WAITED KNOWN TIME or WAITED UNKNOWN TIME
 	wait_time_micro = s.wait_us | microseconds of the wait, so far if it is still waiting; null: PostgreSQL's own
 	time_remaining_micro = s.left_us | microseconds until its timeout: -1 without a timeout, 0 after it; null when it does not wait, and for PostgreSQL's own waits
-	time_since_last_wait_micro = s.ago_us | microseconds since the wait ended; 0 if it is still waiting
-	pid = s.pid | process id, as in pg_stat_activity
-	database = a.datname::text | its database
+	time_since_last_wait_micro = s.ago_us | = since_wait_us
+	pid = s.pid
+	database = a.datname::text
 	server_state = a.state | its state in pg_stat_activity
 	backend_type = a.backend_type | kind of process, as in pg_stat_activity
 	xact_start = a.xact_start | when its transaction began
 	operation = s.operation | its current queue operation: see the time model
-	queue_id = s.queue_id | queue of that operation, if known
-	attached = s.attached | it has used pgaq
-	active = s.active | it counts as active: it runs, or its wait is not idle
-$$);
+	queue_id = s.queue_id
+	attached = s.attached
+	active = s.active
+$$, 'aq.sessions');
 
 CALL aq_internal.make_view('sys', 'v$event_histogram', 'Waits by duration, in powers of two of a millisecond, which has 1024 microseconds here',
 	$$FROM
@@ -58,8 +58,8 @@ CALL aq_internal.make_view('sys', 'v$event_histogram', 'Waits by duration, in po
 	FROM aq_internal.sync_histogram() GROUP BY 1, 2) h
 	JOIN aq_internal.sync_event_names() n USING (event)$$, $$
 	event# = n.event | number of the event
-	event = n.name | name of the event
+	event = n.name
 	wait_time_milli = h.milli | upper bound: waits shorter than this and not shorter than half of it; the first row includes all shorter waits, the last row all longer ones
-	wait_count = h.waits | how many
+	wait_count = h.waits
 	last_update_time = NULL::timestamptz | always null: not known
-$$);
+$$, 'aq.wait_histogram');

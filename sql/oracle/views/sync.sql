@@ -54,72 +54,72 @@ BEGIN
 END $do$;
 
 CALL aq_internal.make_view('sys', 'v$latchholder', 'Latches held at this moment, with their holders; a shared latch has a row for each holder',
-	'FROM aq_internal.sync_held() WHERE NOT is_mutex', $$
-	pid | process id of the holder
-	sid = session | number of the session that holds it
-	laddr = addr | address of the latch, hexadecimal
-	name | its name
-	gets | willing-to-wait requests, however long they waited
-	child# = number | number of the child
-	child = number | the same column, for queries without a quoted name
-	mode | SHARED or EXCLUSIVE
-	location | location in the code of the get
+	'FROM aq.latch_holders', $$
+	pid
+	sid = session
+	laddr = addr
+	name = latch
+	gets
+	child# = child
+	child | the same column, for queries without a quoted name
+	mode
+	location
 $$);
 
 CALL aq_internal.make_view('sys', 'v$mutexholder', 'Mutexes held at this moment, with their holders',
-	'FROM aq_internal.sync_held() WHERE is_mutex', $$
-	pid | process id of the holder
-	sid = session | number of the session that holds it
-	mutex_type = name | what the mutex protects
-	mutex_identifier = number | hash of the protected object; P1 of a wait for it
-	mode | SHARED, EXCLUSIVE or EXAMINE
-	location | location in the code of the get
-	gets | gets of the mutex until now
+	'FROM aq.mutex_holders', $$
+	pid
+	sid = session
+	mutex_type
+	mutex_identifier = identifier
+	mode
+	location
+	gets
 $$);
 
-CALL aq_internal.make_view('sys', 'v$latch_misses', 'Missed latches by location in the code', 'FROM aq_internal.sync_latch_misses()', $$
-	parent_name = name | name of the latch
-	where = location | location in the code
-	nwfail_count | no-wait requests at this location that failed
-	sleep_count | sleeps while the holder had got it at this location
-	wtr_slp_count | sleeps of requests at this location
-	longhold_count | of sleep_count: one holder kept it during the whole sleep
-	location | location in the code
+CALL aq_internal.make_view('sys', 'v$latch_misses', 'Missed latches by location in the code', 'FROM aq.latch_misses', $$
+	parent_name = latch
+	where = location
+	nwfail_count = immediate_misses
+	sleep_count = holder_sleeps
+	wtr_slp_count = waiter_sleeps
+	longhold_count = long_holds | of sleep_count: the same holder had it during the whole sleep
+	location
 $$);
 
-CALL aq_internal.make_view('sys', 'v$mutex', 'Requests for mutexes since the server started, by location in the code', 'FROM aq_internal.sync_mutexes()', $$
-	mutex_type | what the mutex protects
-	location | location in the code of the request
-	location_id | number of the location; low bits of P3 of a wait
-	gets | requests that got it, without waiting or not
-	misses | requests willing to wait whose first try failed
-	spin_gets = misses - waits | of these: got it while spinning, without a step of the wait scheme
-	waits | of these: had to wait
-	sleeps | steps of their wait loops
-	wait_time | microseconds waited; 0 in a wait scheme that only spins
-	spin_time | microseconds spent spinning, including between the steps
+CALL aq_internal.make_view('sys', 'v$mutex', 'Requests for mutexes since the server started, by location in the code', 'FROM aq.mutexes', $$
+	mutex_type
+	location
+	location_id
+	gets
+	misses
+	spin_gets
+	waits
+	sleeps
+	wait_time = wait_us
+	spin_time = spin_us
 $$);
 
 CALL aq_internal.make_view('sys', 'v$mutex_sleep', 'Waits for mutexes, by location in the code of the request',
-	'FROM aq_internal.sync_mutexes() WHERE sleeps > 0', $$
-	mutex_type | what the mutex protects
-	location | location in the code of the request
+	'FROM aq.mutexes WHERE sleeps > 0', $$
+	mutex_type
+	location
 	sleeps | steps of the wait loop; a request makes one or more
-	wait_time | microseconds waited; 0 in a wait scheme that only spins
-	location_id | number of the location; low bits of P3 of a wait
+	wait_time = wait_us
+	location_id
 	waits | requests that had to wait
-	spin_time | microseconds spent spinning, whether the request had to wait or not
+	spin_time = spin_us | microseconds spent spinning, whether the request had to wait or not
 $$);
 
 CALL aq_internal.make_view('sys', 'v$mutex_sleep_history', 'The latest 256 requests for a mutex that had to wait', 'FROM aq_internal.sync_mutex_history()', $$
-	mutex_identifier | hash of the protected object; P1 of the wait
-	sleep_timestamp | when the wait ended
-	mutex_type | what the mutex protects
-	gets | gets of the mutex until then
-	sleeps | steps of this wait
-	requesting_session | number of the session that waited
-	blocking_session | number of the session that had the mutex when the wait began; null: it was shared
-	location | location in the code of the request
+	mutex_identifier | = identifier
+	sleep_timestamp | = ended
+	mutex_type
+	gets
+	sleeps
+	requesting_session | = waiting_session
+	blocking_session
+	location
 	mutex_value | the mutex when the wait began: session in the high half, references in the low half, hexadecimal
 	p1 | P3 of the wait: object id, namespace and location
 	p1raw | the same, hexadecimal
@@ -127,9 +127,9 @@ CALL aq_internal.make_view('sys', 'v$mutex_sleep_history', 'The latest 256 reque
 	p3 = NULL::text | always null
 	p4 = NULL::text | always null
 	p5 = NULL::text | always null
-	mode | requested mode: SHARED, EXCLUSIVE or EXAMINE
-	wait_time | microseconds waited
-$$);
+	mode
+	wait_time | = wait_us
+$$, 'aq.mutex_waits');
 
 CALL aq_internal.make_view('sys', 'v$latch_location', 'Locations in the code that request a latch or a mutex', 'FROM aq_internal.sync_locations()', $$
 	location_id | number of the location; P3 of a latch wait, low bits of P3 of a mutex wait
@@ -139,54 +139,54 @@ $$);
 CALL aq_internal.make_view('sys', 'v$event_name', 'Wait events',
 	'FROM aq_internal.sync_event_names()', $$
 	event# = event | number of the event
-	event_id | hash of the name
-	name | name of the event
-	parameter1 | meaning of P1
-	parameter2 | meaning of P2
-	parameter3 | meaning of P3
-	wait_class_id | identifier of the class
+	event_id
+	name | = event
+	parameter1 | = p1_meaning
+	parameter2 | = p2_meaning
+	parameter3 | = p3_meaning
+	wait_class_id
 	wait_class# = wait_class_number | number of the class
-	wait_class | class; Idle does not count as lost time
-	display_name = name | name of the event
-	waits_for | what the wait is for
-$$);
+	wait_class
+	display_name = name | = event
+	waits_for
+$$, 'aq.wait_events');
 
 CALL aq_internal.make_view('sys', 'v$system_event', 'Waits of all sessions in pgaq since the server started, including sessions that have ended',
 	'FROM aq_internal.sync_events() e JOIN aq_internal.sync_event_names() n USING (event) WHERE e.waits > 0', $$
-	event = n.name | name of the event
-	total_waits = e.waits | waits
-	total_timeouts = e.timeouts | waits that ended by their timeout
+	event = n.name
+	total_waits = e.waits
+	total_timeouts = e.timeouts
 	time_waited = e.time_us / 10000 | time waited in hundredths of a second
 	average_wait = round(e.time_us::numeric / nullif(e.waits, 0) / 10000, 2) | average in hundredths of a second
-	time_waited_micro = e.time_us | microseconds waited
-	total_waits_fg = e.waits_fg | waits, only of users' sessions
-	total_timeouts_fg = e.timeouts_fg | waits that ended by their timeout, only of users' sessions
+	time_waited_micro = e.time_us | = total_us
+	total_waits_fg = e.waits_fg | = client_waits
+	total_timeouts_fg = e.timeouts_fg | = client_timeouts
 	time_waited_fg = e.time_us_fg / 10000 | time waited in hundredths of a second, only of users' sessions
 	average_wait_fg = round(e.time_us_fg::numeric / nullif(e.waits_fg, 0) / 10000, 2) | average in hundredths of a second, only of users' sessions
-	time_waited_micro_fg = e.time_us_fg | microseconds waited, only of users' sessions
-	event_id = n.event_id | hash of the name
-	wait_class_id = n.wait_class_id | identifier of the class
+	time_waited_micro_fg = e.time_us_fg | = client_us
+	event_id = n.event_id
+	wait_class_id = n.wait_class_id
 	wait_class# = n.wait_class_number | number of the class
-	wait_class = n.wait_class | class; Idle does not count as lost time
-	max_wait_micro = e.max_us | longest wait in microseconds
-$$);
+	wait_class = n.wait_class
+	max_wait_micro = e.max_us
+$$, 'aq.waits');
 
 CALL aq_internal.make_view('sys', 'v$session_event', 'Waits of each running session in pgaq since it began',
 	'FROM aq_internal.sync_session_events() e JOIN aq_internal.sync_event_names() n USING (event)', $$
-	sid = e.session | number of the session
-	event = n.name | name of the event
-	total_waits = e.waits | waits
-	total_timeouts = e.timeouts | waits that ended by their timeout
+	sid = e.session
+	event = n.name
+	total_waits = e.waits
+	total_timeouts = e.timeouts
 	time_waited = e.time_us / 10000 | time waited in hundredths of a second
 	average_wait = round(e.time_us::numeric / nullif(e.waits, 0) / 10000, 2) | average in hundredths of a second
 	max_wait = e.max_us / 10000 | longest wait in hundredths of a second
-	time_waited_micro = e.time_us | microseconds waited
+	time_waited_micro = e.time_us | = total_us
 	event_id = n.event_id | hash of the name
 	wait_class_id = n.wait_class_id | identifier of the class
 	wait_class# = n.wait_class_number | number of the class
-	wait_class = n.wait_class | class; Idle does not count as lost time
-	pid = e.pid | its process id, as in pg_stat_activity
-$$);
+	wait_class = n.wait_class
+	pid = e.pid
+$$, 'aq.session_waits');
 
 CALL aq_internal.make_view('sys', 'v$session_wait', 'The current or last wait of each running session in pgaq',
 	'FROM aq_internal.sync_session_waits() w JOIN aq_internal.sync_event_names() n USING (event)', $$
@@ -194,35 +194,35 @@ CALL aq_internal.make_view('sys', 'v$session_wait', 'The current or last wait of
 	seq# = w.sequence | which wait of the session this is
 	event# = w.event | number of the event
 	event = n.name | name of the event
-	p1text = n.parameter1 | meaning of P1
-	p1 = w.p1 | parameter 1 of the wait
+	p1text = n.parameter1 | = p1_meaning
+	p1 = w.p1
 	p1raw = w.p1raw | parameter 1, hexadecimal
-	p2text = n.parameter2 | meaning of P2
-	p2 = w.p2 | parameter 2 of the wait
+	p2text = n.parameter2 | = p2_meaning
+	p2 = w.p2
 	p2raw = w.p2raw | parameter 2, hexadecimal
-	p3text = n.parameter3 | meaning of P3
-	p3 = w.p3 | parameter 3 of the wait
+	p3text = n.parameter3 | = p3_meaning
+	p3 = w.p3
 	p3raw = w.p3raw | parameter 3, hexadecimal
 	wait_class_id = n.wait_class_id | identifier of the class
 	wait_class# = n.wait_class_number | number of the class
-	wait_class = n.wait_class | class; Idle does not count as lost time
+	wait_class = n.wait_class
 	wait_time = CASE WHEN w.waiting THEN 0 WHEN w.wait_us < 10000 THEN -1 ELSE w.wait_us / 10000 END | 0: it is waiting; otherwise the duration of its last wait in hundredths of a second, -1 if shorter
 	seconds_in_wait = CASE WHEN w.waiting THEN w.wait_us / 1000000 ELSE w.ago_us / 1000000 END | seconds since the wait began, or since it ended
 	state = CASE WHEN w.waiting THEN 'WAITING' WHEN w.wait_us < 10000 THEN 'WAITED SHORT TIME' ELSE 'WAITED KNOWN TIME' END | WAITING, WAITED SHORT TIME (under a hundredth of a second) or WAITED KNOWN TIME
 	wait_time_micro = w.wait_us | microseconds of the wait, so far if it is still waiting
 	time_remaining_micro = w.left_us | microseconds until its timeout: -1 without a timeout, 0 after it; null when it does not wait
-	time_since_last_wait_micro = w.ago_us | microseconds since the wait ended; 0 if it is still waiting
-	pid = w.pid | process id of the session, as in pg_stat_activity
+	time_since_last_wait_micro = w.ago_us | = since_wait_us
+	pid = w.pid
 	serial# = w.pid | process id: distinguishes the session from others with the same number
 	blocking_session = w.blocker | number of the session that holds the latch or mutex it waits for, one of them if several share it
-$$);
+$$, 'aq.sessions');
 
 CALL aq_internal.make_view('sys', 'v$event_histogram_micro', 'Waits by duration, in powers of two of a microsecond',
 	'FROM aq_internal.sync_histogram() h JOIN aq_internal.sync_event_names() n USING (event)', $$
 	event# = h.event | number of the event
-	event = n.name | name of the event
-	wait_time_micro = h.bound_us | upper bound: waits shorter than this and not shorter than half of it; the last row includes all longer waits
+	event = n.name
+	wait_time_micro = h.bound_us | = less_than_us
 	wait_time_format = CASE WHEN h.bound_us < 1000 THEN h.bound_us || ' microseconds' WHEN h.bound_us < 1000000 THEN round(h.bound_us / 1000.0) || ' milliseconds' ELSE round(h.bound_us / 1000000.0) || ' seconds' END | the bound in words
-	wait_count = h.waits | how many
+	wait_count = h.waits
 	last_update_time = NULL::timestamptz | always null: not known
-$$);
+$$, 'aq.wait_histogram');

@@ -50,7 +50,7 @@ CALL aq_internal.make_source('sync_session_waits', 'aq_sync_views_session_waits'
 
 CALL aq_internal.make_view('aq', 'wait_events', 'Wait events', 'FROM aq_internal.sync_event_names()', $$
 	event = name | name of the event
-	wait_class | its class; Idle is no lost time
+	wait_class | class; Idle does not count as lost time
 	waits_for | what the wait is for
 	p1_meaning = parameter1 | what P1 of such a wait is
 	p2_meaning = parameter2 | meaning of P2
@@ -62,13 +62,13 @@ $$);
 CALL aq_internal.make_view('aq', 'waits', 'Waits of all sessions in pgaq since the server started, including sessions that have ended',
 	'FROM aq_internal.sync_events() e JOIN aq_internal.sync_event_names() n USING (event) WHERE e.waits > 0', $$
 	event = n.name | name of the event
-	wait_class = n.wait_class | its class; Idle is no lost time
+	wait_class = n.wait_class | class; Idle does not count as lost time
 	waits = e.waits | waits
 	timeouts = e.timeouts | waits that ended by their timeout
 	total_us = e.time_us | microseconds waited
 	max_us = e.max_us | longest wait, microseconds
 	client_waits = e.waits_fg | waits of clients' sessions
-	client_timeouts = e.timeouts_fg | waits that ended by their timeout
+	client_timeouts = e.timeouts_fg | waits of clients' sessions that ended by their timeout
 	client_us = e.time_us_fg | microseconds that clients' sessions waited
 	event_id = n.event_id | hash of the name
 	wait_class_id = n.wait_class_id | identifier of the class
@@ -86,7 +86,7 @@ CALL aq_internal.make_view('aq', 'session_waits', 'Waits of each running session
 	session = e.session | number of the session
 	pid = e.pid | its process id, as in pg_stat_activity
 	event = n.name | name of the event
-	wait_class = n.wait_class | its class; Idle is no lost time
+	wait_class = n.wait_class | class; Idle does not count as lost time
 	waits = e.waits | waits
 	timeouts = e.timeouts | waits that ended by their timeout
 	total_us = e.time_us | microseconds waited
@@ -137,7 +137,7 @@ CALL aq_internal.make_view('aq', 'latch_misses', 'Missed latches by location in 
 	immediate_misses = nwfail_count | no-wait requests at this location that failed
 	holder_sleeps = sleep_count | sleeps while the holder had got it at this location
 	waiter_sleeps = wtr_slp_count | sleeps of requests at this location
-	long_holds = longhold_count | of holder_sleeps: the same holder had it all through the sleep
+	long_holds = longhold_count | of holder_sleeps: the same holder had it during the whole sleep
 $$);
 
 CALL aq_internal.make_view('aq', 'latch_holders', 'Latches held at this moment; a shared one has a row for each holder',
