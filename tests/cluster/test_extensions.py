@@ -81,6 +81,26 @@ def test_reports_without_pgaq_oracle(native):
     assert db.value(native, grown, [last]) - db.value(native, grown, [first]) == 10
 
 
+def test_snapshots_have_native_names(native):
+    """A source of figures that is read from a view has its name, and its columns' names; Oracle's names are in pgaq_oracle."""
+    native.execute("SELECT aq.create_queue('q')")
+    put(native, "q", 1)
+    native.execute("SELECT aq.take_snapshot()")
+    native.execute("SELECT aq_internal.ash_flush()")
+    columns = dict(native.execute("""SELECT c.relname, array_agg(a.attname::text) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+        WHERE c.relnamespace = 'aq'::regnamespace AND c.relkind = 'v' GROUP BY 1""").fetchall())
+    figures = dict(native.execute("""SELECT source, array_agg(DISTINCT k) FROM aq.snapshot_figures, jsonb_object_keys(figures) k GROUP BY 1""").fetchall())
+    of_views = {"waits", "wait_histogram", "latches", "latch_children", "mutexes", "object_cache", "dictionary_cache", "time_model", "statistics", "message_cache"}
+    assert of_views <= set(figures)
+    also = {"wait_histogram": {"event_id", "wait_class"}}
+    assert {view: set(figures[view]) - set(columns[view]) - also.get(view, set()) for view in of_views} == {view: set() for view in of_views}
+    # the tables behind them, too
+    tables = {"snapshot": "snapshots", "snapshot_baseline": "baselines", "snapshot_control": "snapshot_settings", "active_session": "stored_session_history"}
+    for table, view in tables.items():
+        found = {r[0] for r in native.execute("SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0", [f"aq_internal.{table}"])}
+        assert found - set(columns[view]) <= {"dbid", "user_id", "event_id", "wait_class_id", "sequence"}, table
+
+
 def test_only_what_is_public_is_in_aq(native):
     """Internal functions are elsewhere; tables are in no public schema."""
     assert native.execute("SELECT relname FROM pg_class WHERE relnamespace = 'aq'::regnamespace AND relkind NOT IN ('v', 'c')").fetchall() == []

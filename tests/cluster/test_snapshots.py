@@ -19,7 +19,7 @@ def snapshot(conn):
 
 
 def make_older(conn, snap, age):
-    conn.execute("UPDATE aq_internal.snapshot SET end_interval_time = end_interval_time - %s::interval WHERE snap_id = %s", [age, snap])
+    conn.execute("UPDATE aq_internal.snapshot SET taken = taken - %s::interval WHERE snap_id = %s", [age, snap])
 
 
 def test_worker_takes_what_is_due(new_server):

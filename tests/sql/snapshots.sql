@@ -45,7 +45,7 @@ SELECT t.error($$CALL dbms_workload_repository.drop_snapshot_range(1, 2, 77)$$);
 SELECT t.error($$SELECT dbms_workload_repository.create_snapshot('SOME')$$);
 
 -- what is old goes, but for baselines
-UPDATE aq_internal.snapshot SET end_interval_time = end_interval_time - interval '9 days' WHERE snap_id IN (:one, :three);
+UPDATE aq_internal.snapshot SET taken = taken - interval '9 days' WHERE snap_id IN (:one, :three);
 CALL drop_baseline('behind');
 SELECT aq_internal.purge_snapshots();
 SELECT snap_id - :one AS snap FROM dba_hist_snapshot WHERE snap_id >= :one ORDER BY snap_id;

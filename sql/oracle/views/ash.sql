@@ -68,40 +68,40 @@ $$);
 
 CALL aq_internal.make_view('sys', 'dba_hist_active_sess_history', 'One sample in ten of the active sessions of this database, and of processes without a database; each stands for ten intervals of the sampler',
 	$$FROM aq_internal.active_session h
-	LEFT JOIN aq_internal.snapshot s ON s.dbid = h.dbid AND h.sample_time > s.begin_interval_time AND h.sample_time <= s.end_interval_time$$, $$
+	LEFT JOIN aq_internal.snapshot s ON s.dbid = h.dbid AND h.sample_time > s.begins AND h.sample_time <= s.taken$$, $$
 	snap_id = s.snap_id | the snapshot whose interval contains it; null: none yet
 	dbid = h.dbid | the database
 	instance_number = 1 | always 1
 	sample_id = h.sample_id
 	sample_time = h.sample_time | when it was taken
-	session_id = h.session_id | = session
-	session_serial# = h.session_serial | = pid
+	session_id = h.session
+	session_serial# = h.pid
 	session_type = CASE WHEN h.background THEN 'BACKGROUND' ELSE 'FOREGROUND' END | FOREGROUND or BACKGROUND
 	user_id = h.user_id | oid of its role
-	sql_id = h.sql_id | = query_id
-	top_level_sql_id = h.sql_id | the same
+	sql_id = h.query_id
+	top_level_sql_id = h.query_id | the same
 	event = h.event
 	event_id = h.event_id | hash of the name
-	seq# = h.seq | which wait of the session
-	p1text = h.p1text | = p1_meaning
+	seq# = h.sequence | which wait of the session
+	p1text = h.p1_meaning
 	p1 = h.p1
-	p2text = h.p2text | = p2_meaning
+	p2text = h.p2_meaning
 	p2 = h.p2
-	p3text = h.p3text | = p3_meaning
+	p3text = h.p3_meaning
 	p3 = h.p3
 	wait_class = h.wait_class
 	wait_class_id = h.wait_class_id | identifier of the class
 	wait_time = 0 | always 0
 	session_state = CASE WHEN h.event IS NULL THEN 'ON CPU' ELSE 'WAITING' END | WAITING, or ON CPU (not waiting)
-	time_waited = h.time_waited | total microseconds of the wait, if known when the sample was kept
+	time_waited = h.time_waited_us | total microseconds of the wait, if known when the sample was kept
 	blocking_session_status = CASE WHEN h.blocking_session IS NOT NULL THEN 'VALID' ELSE 'NO HOLDER' END | VALID: blocking_session is known
 	blocking_session = h.blocking_session
-	blocking_session_serial# = h.blocking_session_serial | = blocking_pid
+	blocking_session_serial# = h.blocking_pid
 	current_obj# = h.queue_id | queue id of its queue operation
 	program = h.program
 	module = h.module
 	action = h.action
-	username = h.username | = role
+	username = h.role
 	queue_name = h.queue_name
 	operation = h.operation
 $$, 'aq.stored_session_history');

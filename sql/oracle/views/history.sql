@@ -31,20 +31,20 @@ CALL aq_internal.make_view('sys', 'dba_hist_snapshot', 'Snapshots',
 	dbid = s.dbid | the database
 	instance_number = 1 | always 1
 	startup_time = s.startup_time
-	begin_interval_time = s.begin_interval_time | = begins
-	end_interval_time = s.end_interval_time | = taken
-	flush_elapsed = s.flush_elapsed | its duration
+	begin_interval_time = s.begins
+	end_interval_time = s.taken
+	flush_elapsed = s.elapsed
 	snap_level = 1 | always 1
-	error_count = s.error_count | sources that could not be read, see dba_hist_snap_error
-	snap_flag = s.snap_flag | 0: by the worker, 1: by a call
-	snap_timezone = make_interval(secs => extract(timezone FROM s.end_interval_time)) | the session's time zone
+	error_count = s.errors | sources that could not be read, see dba_hist_snap_error
+	snap_flag = (NOT s.by_worker)::integer | 0: by the worker, 1: by a call
+	snap_timezone = make_interval(secs => extract(timezone FROM s.taken)) | the session's time zone
 $$, 'aq.snapshots');
 
 CREATE VIEW sys.dba_hist_wr_control AS
-SELECT dbid, snap_interval, retention, coalesce(topnsql::text, 'MAXIMUM') AS topnsql
+SELECT dbid, every AS snap_interval, retention, coalesce(top_statements::text, 'MAXIMUM') AS topnsql
 FROM aq_internal.snapshot_settings()
 UNION ALL
-SELECT d.dbid, c.snap_interval, c.retention, coalesce(c.topnsql::text, CASE WHEN c.dbid IS NOT NULL THEN 'MAXIMUM' END)
+SELECT d.dbid, c.every, c.retention, coalesce(c.top_statements::text, CASE WHEN c.dbid IS NOT NULL THEN 'MAXIMUM' END)
 FROM (SELECT DISTINCT s.dbid FROM aq_internal.snapshot s) d LEFT JOIN aq_internal.snapshot_control c USING (dbid) WHERE d.dbid <> aq_internal.dbid();
 COMMENT ON VIEW sys.dba_hist_wr_control IS 'Settings of the snapshots of this database, and of other databases whose snapshots it has';
 COMMENT ON COLUMN sys.dba_hist_wr_control.dbid IS 'the database';
@@ -55,18 +55,18 @@ GRANT SELECT ON sys.dba_hist_wr_control TO pg_monitor;
 
 CALL aq_internal.make_view('sys', 'dba_hist_baseline', 'Baselines: ranges of snapshots kept under a name',
 	$$FROM aq_internal.snapshot_baseline b
-	LEFT JOIN aq_internal.snapshot s ON s.dbid = b.dbid AND s.snap_id = b.start_snap_id
-	LEFT JOIN aq_internal.snapshot e ON e.dbid = b.dbid AND e.snap_id = b.end_snap_id$$, $$
+	LEFT JOIN aq_internal.snapshot s ON s.dbid = b.dbid AND s.snap_id = b.first_snap_id
+	LEFT JOIN aq_internal.snapshot e ON e.dbid = b.dbid AND e.snap_id = b.last_snap_id$$, $$
 	dbid = b.dbid
 	baseline_id = b.baseline_id
 	baseline_name = b.baseline_name
 	baseline_type = 'STATIC' | always STATIC
-	start_snap_id = b.start_snap_id | = first_snap_id
-	start_snap_time = s.end_interval_time | when that was taken
-	end_snap_id = b.end_snap_id | = last_snap_id
-	end_snap_time = e.end_interval_time | when that was taken
-	creation_time = b.creation_time | = created
-	expiration = b.expiration | = expires_after_days
+	start_snap_id = b.first_snap_id
+	start_snap_time = s.taken | when that was taken
+	end_snap_id = b.last_snap_id
+	end_snap_time = e.taken | when that was taken
+	creation_time = b.created
+	expiration = b.expires_after_days
 $$, 'aq.baselines');
 
 CALL sys._make_history('dba_hist_snap_error', 'error', 'Sources that snapshots could not read', $$

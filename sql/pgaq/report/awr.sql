@@ -4,9 +4,9 @@
 CREATE FUNCTION aq_internal.report_activity(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (
 	WITH p AS (
-		SELECT h.snap_id, h.end_interval_time AS at, lag(h.snap_id) OVER w AS before,
+		SELECT h.snap_id, h.taken AS at, lag(h.snap_id) OVER w AS before,
 			-- the first interval begins with the restart if the span does
-			extract(epoch FROM h.end_interval_time - coalesce(lag(h.end_interval_time) OVER w, CASE WHEN (s).begin_snap IS NULL THEN (s).begin_time END)) AS seconds
+			extract(epoch FROM h.taken - coalesce(lag(h.taken) OVER w, CASE WHEN (s).begin_snap IS NULL THEN (s).begin_time END)) AS seconds
 		FROM aq_internal.snapshot h WHERE h.dbid = (s).dbid AND h.snap_id BETWEEN coalesce((s).begin_snap, (s).end_snap) AND (s).end_snap
 			AND h.startup_time = (SELECT o.startup_time FROM aq_internal.snapshot o WHERE o.dbid = (s).dbid AND o.snap_id = (s).end_snap)
 		WINDOW w AS (ORDER BY h.snap_id)),
@@ -34,7 +34,7 @@ COMMENT ON FUNCTION aq_internal.report_activity(aq_internal.span) IS 'Internal: 
 CREATE FUNCTION aq_internal.report_throughput(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (
 	WITH q AS (
-		SELECT h.snap_id, max(h.end_interval_time) AS at, sum(d.enqueued) AS enqueued, sum(d.done) AS done, sum(d.backlog) AS backlog
+		SELECT h.snap_id, max(h.taken) AS at, sum(d.enqueued) AS enqueued, sum(d.done) AS done, sum(d.backlog) AS backlog
 		FROM aq_internal.snapshot h JOIN aq_internal.snapshot_data f ON f.dbid = h.dbid AND f.snap_id = h.snap_id AND f.source = 'queue',
 			LATERAL jsonb_to_recordset(f.data) d(enqueued bigint, done bigint, backlog bigint)
 		WHERE h.dbid = (s).dbid AND h.snap_id BETWEEN coalesce((s).begin_snap, (s).end_snap) AND (s).end_snap

@@ -79,11 +79,11 @@ VALUES
 		sum(s.rows) AS rows, sum(s.wal_bytes) AS wal_bytes, round(sum((coalesce(j ->> ''blk_read_time'', j ->> ''shared_blk_read_time'')::numeric
 			+ coalesce(j ->> ''blk_write_time'', j ->> ''shared_blk_write_time'')::numeric) * 1000)) AS io_us,
 		left(regexp_replace(min(s.query), ''\s+'', '' '', ''g''), 200) AS sql_text
-	FROM %s.pg_stat_statements s, to_jsonb(s) j GROUP BY s.queryid, s.userid, s.dbid ORDER BY elapsed_us DESC LIMIT (SELECT topnsql FROM aq_internal.snapshot_settings())'),
+	FROM %s.pg_stat_statements s, to_jsonb(s) j GROUP BY s.queryid, s.userid, s.dbid ORDER BY elapsed_us DESC LIMIT (SELECT top_statements FROM aq_internal.snapshot_settings())'),
 ('sql_cpu', 'pg_stat_kcache', '{queryid,userid,dbid}', '{cpu_us}',
 	'SELECT k.queryid::text AS queryid, k.userid::bigint AS userid, k.dbid::bigint AS dbid, round(sum(coalesce(j ->> ''exec_user_time'', j ->> ''user_time'')::numeric
 			+ coalesce(j ->> ''exec_system_time'', j ->> ''system_time'')::numeric) * 1000000) AS cpu_us
-	FROM %s.pg_stat_kcache() k, to_jsonb(k) j GROUP BY 1, 2, 3 ORDER BY cpu_us DESC LIMIT (SELECT topnsql FROM aq_internal.snapshot_settings())')
+	FROM %s.pg_stat_kcache() k, to_jsonb(k) j GROUP BY 1, 2, 3 ORDER BY cpu_us DESC LIMIT (SELECT top_statements FROM aq_internal.snapshot_settings())')
 $$;
 COMMENT ON FUNCTION aq_internal.sources() IS 'Internal: where the figures of a snapshot come from';
 
@@ -98,13 +98,13 @@ RETURN coalesce((SELECT max(backend_start) FROM pg_stat_activity WHERE backend_t
 COMMENT ON FUNCTION aq_internal.startup_time() IS 'Internal: when the counters in shared memory were zero';
 
 -- A restored or upgraded database has another id; until its settings are changed, those restored with its history apply.
-CREATE FUNCTION aq_internal.snapshot_settings(OUT dbid bigint, OUT snap_interval interval, OUT retention interval, OUT topnsql integer)
+CREATE FUNCTION aq_internal.snapshot_settings(OUT dbid bigint, OUT every interval, OUT retention interval, OUT top_statements integer)
 LANGUAGE sql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-	SELECT d.dbid, coalesce(c.snap_interval, interval '60 minutes'), coalesce(c.retention, interval '8 days'),
-		CASE WHEN c.dbid IS NULL THEN 200 ELSE c.topnsql END
+	SELECT d.dbid, coalesce(c.every, interval '60 minutes'), coalesce(c.retention, interval '8 days'),
+		CASE WHEN c.dbid IS NULL THEN 200 ELSE c.top_statements END
 	FROM aq_internal.dbid() d(dbid) LEFT JOIN LATERAL (SELECT o.* FROM aq_internal.snapshot_control o
-		ORDER BY o.dbid = d.dbid DESC, (SELECT max(s.end_interval_time) FROM aq_internal.snapshot s WHERE s.dbid = o.dbid) DESC NULLS LAST LIMIT 1) c ON true;
+		ORDER BY o.dbid = d.dbid DESC, (SELECT max(s.taken) FROM aq_internal.snapshot s WHERE s.dbid = o.dbid) DESC NULLS LAST LIMIT 1) c ON true;
 END;
 COMMENT ON FUNCTION aq_internal.snapshot_settings() IS 'Internal: settings of the snapshots of this database';
 

@@ -26,14 +26,14 @@ BEGIN
 	ELSIF top_statements NOT BETWEEN 0 AND 9999999 THEN
 		RAISE invalid_parameter_value USING MESSAGE = format('top_statements %s is not valid', top_statements), HINT = 'Give a number of statements, or 0 for all.';
 	END IF;
-	INSERT INTO aq_internal.snapshot_control AS c (dbid, snap_interval, retention, topnsql)
-	SELECT this_db, coalesce(every, s.snap_interval), coalesce(set_snapshots.retention, s.retention),
-		CASE WHEN top_statements IS NULL THEN s.topnsql ELSE nullif(top_statements, 0) END
-	FROM (SELECT coalesce(o.snap_interval, d.snap_interval) AS snap_interval, coalesce(o.retention, d.retention) AS retention,
-			CASE WHEN o.dbid IS NULL THEN d.topnsql ELSE o.topnsql END AS topnsql
+	INSERT INTO aq_internal.snapshot_control AS c (dbid, every, retention, top_statements)
+	SELECT this_db, coalesce(set_snapshots.every, s.every), coalesce(set_snapshots.retention, s.retention),
+		CASE WHEN set_snapshots.top_statements IS NULL THEN s.top_statements ELSE nullif(set_snapshots.top_statements, 0) END
+	FROM (SELECT coalesce(o.every, d.every) AS every, coalesce(o.retention, d.retention) AS retention,
+			CASE WHEN o.dbid IS NULL THEN d.top_statements ELSE o.top_statements END AS top_statements
 		FROM aq_internal.snapshot_settings() d LEFT JOIN aq_internal.snapshot_control o ON o.dbid = this_db) s
 	ON CONFLICT ON CONSTRAINT snapshot_control_pkey DO UPDATE
-	SET snap_interval = EXCLUDED.snap_interval, retention = EXCLUDED.retention, topnsql = EXCLUDED.topnsql;
+	SET every = EXCLUDED.every, retention = EXCLUDED.retention, top_statements = EXCLUDED.top_statements;
 	PERFORM aq_internal.snapshot_settings_changed();
 END $$;
 COMMENT ON FUNCTION aq.set_snapshots(interval, interval, integer, bigint) IS
@@ -50,7 +50,7 @@ BEGIN
 			'Give the lower number first; the view aq.snapshots lists them.');
 	END IF;
 	SELECT string_agg(quote_literal(b.baseline_name), ', ' ORDER BY b.baseline_name) INTO kept FROM aq_internal.snapshot_baseline b
-	WHERE b.dbid = this_db AND b.start_snap_id <= last_snap_id AND b.end_snap_id >= first_snap_id;
+	WHERE b.dbid = this_db AND b.first_snap_id <= drop_snapshots.last_snap_id AND b.last_snap_id >= drop_snapshots.first_snap_id;
 	IF kept IS NOT NULL THEN
 		PERFORM aq.raise_error('AQ120', format('snapshots from %s to %s belong to baseline %s', first_snap_id, last_snap_id, kept),
 			'Drop the baseline first, with aq.drop_baseline.');
@@ -96,7 +96,7 @@ BEGIN
 	ELSIF expires_after_days < 1 THEN
 		RAISE invalid_parameter_value USING MESSAGE = format('expiration of %s days is not valid', expires_after_days), HINT = 'Give 1 or more, or null to keep it.';
 	END IF;
-	INSERT INTO aq_internal.snapshot_baseline (dbid, baseline_name, start_snap_id, end_snap_id, expiration)
+	INSERT INTO aq_internal.snapshot_baseline (dbid, baseline_name, first_snap_id, last_snap_id, expires_after_days)
 	VALUES (this_db, $1, $2, $3, $4) RETURNING baseline_id INTO number;
 	RETURN number;
 END $$;
@@ -111,8 +111,8 @@ BEGIN
 	DELETE FROM aq_internal.snapshot_baseline o WHERE o.dbid = b.dbid AND o.baseline_id = b.baseline_id;
 	IF with_snapshots THEN
 		PERFORM aq_internal.drop_snapshots(s.dbid, s.snap_id, s.snap_id) FROM aq_internal.snapshot s
-		WHERE s.dbid = b.dbid AND s.snap_id BETWEEN b.start_snap_id AND b.end_snap_id
-			AND NOT EXISTS (SELECT FROM aq_internal.snapshot_baseline o WHERE o.dbid = s.dbid AND s.snap_id BETWEEN o.start_snap_id AND o.end_snap_id);
+		WHERE s.dbid = b.dbid AND s.snap_id BETWEEN b.first_snap_id AND b.last_snap_id
+			AND NOT EXISTS (SELECT FROM aq_internal.snapshot_baseline o WHERE o.dbid = s.dbid AND s.snap_id BETWEEN o.first_snap_id AND o.last_snap_id);
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq.drop_baseline(text, boolean, bigint) IS

@@ -113,7 +113,7 @@ BEGIN
 	IF b.snap_id IS NULL OR e.snap_id IS NULL THEN
 		PERFORM aq.raise_error('AQ126', format('snapshot %s does not exist', coalesce(CASE WHEN b.snap_id IS NULL THEN begin_snap ELSE end_snap END::text, 'null')),
 			aq_internal.snapshots_there(database_id, CASE WHEN b.snap_id IS NULL THEN begin_snap ELSE end_snap END));
-	ELSIF b.end_interval_time >= e.end_interval_time THEN
+	ELSIF b.taken >= e.taken THEN
 		PERFORM aq.raise_error('AQ120', format('%s to %s is no range of snapshots', begin_snap, end_snap), 'The first must be before the last.');
 	END IF;
 	asked := b;
@@ -129,8 +129,8 @@ BEGIN
 	s.dbid := database_id;
 	s.begin_snap := b.snap_id;
 	s.end_snap := end_snap;
-	s.begin_time := coalesce(b.end_interval_time, e.startup_time);
-	s.end_time := e.end_interval_time;
+	s.begin_time := coalesce(b.taken, e.startup_time);
+	s.end_time := e.taken;
 	SELECT coalesce(jsonb_object_agg(d.source, d.data), '{}') INTO s.earlier FROM aq_internal.snapshot_data d WHERE d.dbid = database_id AND d.snap_id = b.snap_id;
 	SELECT coalesce(jsonb_object_agg(d.source, d.data), '{}') INTO s.later FROM aq_internal.snapshot_data d WHERE d.dbid = database_id AND d.snap_id = end_snap;
 	IF b.snap_id IS NULL THEN

@@ -3,7 +3,7 @@
 
 -- Everything is in the caller's transaction, so a crash leaves a complete snapshot or none. The lock serializes snapshots, so the one with the
 -- greater number was taken later. It does not block readers.
-CREATE FUNCTION aq_internal.take_snapshot(flag integer) RETURNS integer
+CREATE FUNCTION aq_internal.take_snapshot(by_worker boolean) RETURNS integer
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	this_db bigint := aq_internal.dbid();
@@ -20,22 +20,22 @@ BEGIN
 	began := clock_timestamp();
 	started := aq_internal.startup_time();
 	captured := aq_internal.capture();
-	INSERT INTO aq_internal.snapshot (dbid, startup_time, begin_interval_time, end_interval_time, flush_elapsed, snap_flag, error_count)
-	VALUES (this_db, started, greatest(started, (SELECT max(end_interval_time) FROM aq_internal.snapshot s WHERE s.dbid = this_db)), began,
-		clock_timestamp() - began, flag, coalesce(jsonb_array_length(captured -> 'error'), 0))
+	INSERT INTO aq_internal.snapshot (dbid, startup_time, begins, taken, elapsed, by_worker, errors)
+	VALUES (this_db, started, greatest(started, (SELECT max(s.taken) FROM aq_internal.snapshot s WHERE s.dbid = this_db)), began,
+		clock_timestamp() - began, by_worker, coalesce(jsonb_array_length(captured -> 'error'), 0))
 	RETURNING snap_id INTO number;
 	INSERT INTO aq_internal.snapshot_data (dbid, snap_id, source, data)
 	SELECT this_db, number, key, value FROM jsonb_each(captured);
 	PERFORM aq_internal.ash_flush_turn();
 	RETURN number;
 END $$;
-COMMENT ON FUNCTION aq_internal.take_snapshot(integer) IS 'Internal: take a snapshot; its number';
-REVOKE EXECUTE ON FUNCTION aq_internal.take_snapshot(integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aq_internal.take_snapshot(integer) TO pg_monitor;
+COMMENT ON FUNCTION aq_internal.take_snapshot(boolean) IS 'Internal: take a snapshot; its number';
+REVOKE EXECUTE ON FUNCTION aq_internal.take_snapshot(boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aq_internal.take_snapshot(boolean) TO pg_monitor;
 
 CREATE FUNCTION aq.take_snapshot() RETURNS integer LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
-	SELECT aq_internal.take_snapshot(1);
+	SELECT aq_internal.take_snapshot(false);
 END;
 COMMENT ON FUNCTION aq.take_snapshot() IS
 'Takes a snapshot of all counters in the caller''s transaction; returns its number, for aq.report_awr. For members of pg_monitor';
@@ -56,12 +56,12 @@ DECLARE
 	settings record;
 BEGIN
 	SELECT * INTO settings FROM aq_internal.snapshot_settings();
-	DELETE FROM aq_internal.snapshot_baseline b WHERE b.dbid = settings.dbid AND b.creation_time + make_interval(days => b.expiration) < now();
+	DELETE FROM aq_internal.snapshot_baseline b WHERE b.dbid = settings.dbid AND b.created + make_interval(days => b.expires_after_days) < now();
 	IF settings.retention > interval '0' THEN
 		PERFORM aq_internal.drop_snapshots(s.dbid, s.snap_id, s.snap_id) FROM aq_internal.snapshot s
-		WHERE s.dbid = settings.dbid AND s.end_interval_time < now() - settings.retention
+		WHERE s.dbid = settings.dbid AND s.taken < now() - settings.retention
 			AND NOT EXISTS (SELECT FROM aq_internal.snapshot_baseline b
-				WHERE b.dbid = s.dbid AND s.snap_id BETWEEN b.start_snap_id AND b.end_snap_id);
+				WHERE b.dbid = s.dbid AND s.snap_id BETWEEN b.first_snap_id AND b.last_snap_id);
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq_internal.purge_snapshots() IS 'Internal: drop what is older than the retention and in no baseline';
@@ -75,13 +75,13 @@ DECLARE
 	due timestamptz;
 BEGIN
 	SELECT * INTO settings FROM aq_internal.snapshot_settings();
-	IF settings.snap_interval = interval '0' THEN
+	IF settings.every = interval '0' THEN
 		RETURN NULL;
 	END IF;
-	SELECT coalesce((SELECT max(s.end_interval_time) FROM aq_internal.snapshot s WHERE s.dbid = settings.dbid),
-		(SELECT min(q.created) FROM aq_internal.queue q)) + settings.snap_interval INTO due;
+	SELECT coalesce((SELECT max(s.taken) FROM aq_internal.snapshot s WHERE s.dbid = settings.dbid),
+		(SELECT min(q.created) FROM aq_internal.queue q)) + settings.every INTO due;
 	IF (due > clock_timestamp()) IS NOT FALSE THEN
-		RETURN coalesce(due, clock_timestamp() + settings.snap_interval);
+		RETURN coalesce(due, clock_timestamp() + settings.every);
 	END IF;
 	-- the worker must not wait for locks
 	BEGIN
@@ -89,9 +89,9 @@ BEGIN
 	EXCEPTION WHEN lock_not_available THEN
 		RETURN clock_timestamp() + interval '1 minute';
 	END;
-	PERFORM aq_internal.take_snapshot(0);
+	PERFORM aq_internal.take_snapshot(true);
 	PERFORM aq_internal.purge_snapshots();
-	RETURN clock_timestamp() + settings.snap_interval;
+	RETURN clock_timestamp() + settings.every;
 END $$;
 COMMENT ON FUNCTION aq_internal.snapshot_turn() IS 'Internal: what the worker does for snapshots; when it shall come again, null: when settings change';
 

@@ -13,22 +13,22 @@ CREATE TABLE aq_internal.snapshot (
 	dbid bigint NOT NULL,
 	snap_id integer NOT NULL DEFAULT nextval('aq_internal.snapshot_id_seq'),
 	startup_time timestamptz NOT NULL,
-	begin_interval_time timestamptz NOT NULL,
-	end_interval_time timestamptz NOT NULL,
-	flush_elapsed interval NOT NULL,
-	snap_flag integer NOT NULL,
-	error_count integer NOT NULL,
+	begins timestamptz NOT NULL,
+	taken timestamptz NOT NULL,
+	elapsed interval NOT NULL,
+	by_worker boolean NOT NULL,
+	errors integer NOT NULL,
 	PRIMARY KEY (dbid, snap_id)
 );
 COMMENT ON TABLE aq_internal.snapshot IS 'One row per snapshot of the counters';
 COMMENT ON COLUMN aq_internal.snapshot.dbid IS 'the database it was taken in: a hash of the server''s system identifier and the database''s oid';
 COMMENT ON COLUMN aq_internal.snapshot.snap_id IS 'number of the snapshot';
 COMMENT ON COLUMN aq_internal.snapshot.startup_time IS 'when the counters started at zero: at the start of the server, or at its recovery from a crash';
-COMMENT ON COLUMN aq_internal.snapshot.begin_interval_time IS 'end of the snapshot before, or startup_time if that is later';
-COMMENT ON COLUMN aq_internal.snapshot.end_interval_time IS 'when it was taken';
-COMMENT ON COLUMN aq_internal.snapshot.flush_elapsed IS 'its duration';
-COMMENT ON COLUMN aq_internal.snapshot.snap_flag IS '0: by the worker, 1: by a call';
-COMMENT ON COLUMN aq_internal.snapshot.error_count IS 'sources of figures that could not be read; source "error" of aq_internal.snapshot_data says why';
+COMMENT ON COLUMN aq_internal.snapshot.begins IS 'end of the snapshot before, or startup_time if that is later';
+COMMENT ON COLUMN aq_internal.snapshot.taken IS 'when it was taken';
+COMMENT ON COLUMN aq_internal.snapshot.elapsed IS 'its duration';
+COMMENT ON COLUMN aq_internal.snapshot.by_worker IS 'taken by the worker, not by a call';
+COMMENT ON COLUMN aq_internal.snapshot.errors IS 'sources of figures that could not be read; source "error" of aq_internal.snapshot_data says why';
 
 CREATE TABLE aq_internal.snapshot_data (
 	dbid bigint NOT NULL,
@@ -47,10 +47,10 @@ CREATE TABLE aq_internal.snapshot_baseline (
 	dbid bigint NOT NULL,
 	baseline_id integer NOT NULL DEFAULT nextval('aq_internal.baseline_id_seq'),
 	baseline_name text NOT NULL,
-	start_snap_id integer NOT NULL,
-	end_snap_id integer NOT NULL CHECK (end_snap_id > start_snap_id),
-	creation_time timestamptz NOT NULL DEFAULT now(),
-	expiration integer CHECK (expiration > 0),
+	first_snap_id integer NOT NULL,
+	last_snap_id integer NOT NULL CHECK (last_snap_id > first_snap_id),
+	created timestamptz NOT NULL DEFAULT now(),
+	expires_after_days integer CHECK (expires_after_days > 0),
 	PRIMARY KEY (dbid, baseline_id),
 	UNIQUE (dbid, baseline_name)
 );
@@ -58,23 +58,23 @@ COMMENT ON TABLE aq_internal.snapshot_baseline IS 'Ranges of snapshots that are 
 COMMENT ON COLUMN aq_internal.snapshot_baseline.dbid IS 'the database';
 COMMENT ON COLUMN aq_internal.snapshot_baseline.baseline_id IS 'number of the baseline';
 COMMENT ON COLUMN aq_internal.snapshot_baseline.baseline_name IS 'its name';
-COMMENT ON COLUMN aq_internal.snapshot_baseline.start_snap_id IS 'first snapshot';
-COMMENT ON COLUMN aq_internal.snapshot_baseline.end_snap_id IS 'last snapshot';
-COMMENT ON COLUMN aq_internal.snapshot_baseline.creation_time IS 'when it was created';
-COMMENT ON COLUMN aq_internal.snapshot_baseline.expiration IS 'days after which it is dropped; null: it is kept';
+COMMENT ON COLUMN aq_internal.snapshot_baseline.first_snap_id IS 'first snapshot';
+COMMENT ON COLUMN aq_internal.snapshot_baseline.last_snap_id IS 'last snapshot';
+COMMENT ON COLUMN aq_internal.snapshot_baseline.created IS 'when it was created';
+COMMENT ON COLUMN aq_internal.snapshot_baseline.expires_after_days IS 'days after which it is dropped; null: it is kept';
 
 -- Without a row, aq_internal.snapshot_settings returns the settings in force.
 CREATE TABLE aq_internal.snapshot_control (
 	dbid bigint PRIMARY KEY,
-	snap_interval interval NOT NULL,
+	every interval NOT NULL,
 	retention interval NOT NULL,
-	topnsql integer
+	top_statements integer
 );
 COMMENT ON TABLE aq_internal.snapshot_control IS 'Settings of the snapshots, where they differ from the defaults';
 COMMENT ON COLUMN aq_internal.snapshot_control.dbid IS 'the database';
-COMMENT ON COLUMN aq_internal.snapshot_control.snap_interval IS 'time between snapshots; 0: the worker takes none';
+COMMENT ON COLUMN aq_internal.snapshot_control.every IS 'time between snapshots; 0: the worker takes none';
 COMMENT ON COLUMN aq_internal.snapshot_control.retention IS 'how long they are kept; 0: forever';
-COMMENT ON COLUMN aq_internal.snapshot_control.topnsql IS 'statements kept of pg_stat_statements; null: all';
+COMMENT ON COLUMN aq_internal.snapshot_control.top_statements IS 'statements kept of pg_stat_statements; null: all';
 
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.snapshot', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.snapshot_data', '');

@@ -101,9 +101,9 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $
 	WHERE c.retention > interval '0' AND h.dbid = c.dbid AND h.sample_time < now() - c.retention
 		AND NOT EXISTS (
 			SELECT FROM aq_internal.snapshot_baseline b
-				JOIN aq_internal.snapshot s ON s.dbid = b.dbid AND s.snap_id = b.start_snap_id
-				JOIN aq_internal.snapshot e ON e.dbid = b.dbid AND e.snap_id = b.end_snap_id
-			WHERE b.dbid = h.dbid AND h.sample_time > s.begin_interval_time AND h.sample_time <= e.end_interval_time)
+				JOIN aq_internal.snapshot s ON s.dbid = b.dbid AND s.snap_id = b.first_snap_id
+				JOIN aq_internal.snapshot e ON e.dbid = b.dbid AND e.snap_id = b.last_snap_id
+			WHERE b.dbid = h.dbid AND h.sample_time > s.begins AND h.sample_time <= e.taken)
 $$;
 COMMENT ON FUNCTION aq_internal.ash_purge() IS 'Internal: drop samples older than the retention of snapshots and in no baseline';
 
@@ -111,7 +111,7 @@ CREATE FUNCTION aq_internal.ash_drop(database_id bigint, low integer, high integ
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	DELETE FROM aq_internal.active_session h USING aq_internal.snapshot s
 	WHERE s.dbid = $1 AND s.snap_id BETWEEN $2 AND $3 AND h.dbid = s.dbid
-		AND h.sample_time > s.begin_interval_time AND h.sample_time <= s.end_interval_time
+		AND h.sample_time > s.begins AND h.sample_time <= s.taken
 $$;
 COMMENT ON FUNCTION aq_internal.ash_drop(bigint, integer, integer) IS 'Internal: drop the samples of a range of snapshots';
 

@@ -37,28 +37,28 @@ CALL aq_internal.make_view('aq', 'stored_session_history', 'One sample in ten of
 	'FROM aq_internal.active_session h', $$
 	sample_time = h.sample_time | when the sample was taken
 	sample_id = h.sample_id | number of the sample
-	session = h.session_id | number of the session
-	pid = h.session_serial | its process id
+	session = h.session | number of the session
+	pid = h.pid | its process id
 	background = h.background | a process of the server itself
-	role = h.username | name of its role at that time
+	role = h.role | name of its role at that time
 	event = h.event | its wait; "type: event" is a wait of PostgreSQL's own; null: it was on a processor
 	wait_class = h.wait_class | class of the event
-	time_waited_us = h.time_waited | microseconds that the wait took in the end, if that was known when the sample was kept
-	p1_meaning = h.p1text | meaning of P1
+	time_waited_us = h.time_waited_us | microseconds that the wait took in the end, if that was known when the sample was kept
+	p1_meaning = h.p1_meaning | meaning of P1
 	p1 = h.p1 | parameter 1 of the wait
-	p2_meaning = h.p2text | meaning of P2
+	p2_meaning = h.p2_meaning | meaning of P2
 	p2 = h.p2 | parameter 2 of the wait
-	p3_meaning = h.p3text | meaning of P3
+	p3_meaning = h.p3_meaning | meaning of P3
 	p3 = h.p3 | parameter 3 of the wait
 	blocking_session = h.blocking_session | number of the session that blocked it
-	blocking_pid = h.blocking_session_serial | process id of that session
+	blocking_pid = h.blocking_pid | process id of that session
 	operation = h.operation | its queue operation
 	queue_name = h.queue_name | name of the queue at that time
 	queue_id = h.queue_id | number of the queue
 	program = h.program | application_name, or the type of process
 	module = h.module | module of dbms_application_info, or program
 	action = h.action | action of dbms_application_info
-	query_id = h.sql_id | identifier of the query
+	query_id = h.query_id | identifier of the query
 	dbid = h.dbid | the database, as in aq.snapshots
 $$);
 
@@ -83,12 +83,12 @@ $$);
 
 CALL aq_internal.make_view('aq', 'snapshots', 'Snapshots of all counters, for aq.report_awr and its like', 'FROM aq_internal.snapshot s', $$
 	snap_id = s.snap_id | number of the snapshot
-	taken = s.end_interval_time | when it was taken
-	begins = s.begin_interval_time | when the snapshot before was taken, or startup_time if that is later
+	taken = s.taken | when it was taken
+	begins = s.begins | when the snapshot before was taken, or startup_time if that is later
 	startup_time = s.startup_time | when the counters started at zero: at the start of the server, or at its recovery from a crash
-	by_worker = s.snap_flag = 0 | taken by the worker, not by a call
-	elapsed = s.flush_elapsed | how long it took
-	errors = s.error_count | sources of figures that could not be read: source error of aq.snapshot_figures says why
+	by_worker = s.by_worker | taken by the worker, not by a call
+	elapsed = s.elapsed | how long it took
+	errors = s.errors | sources of figures that could not be read: source error of aq.snapshot_figures says why
 	dbid = s.dbid | the database it was taken in
 $$);
 
@@ -102,16 +102,16 @@ $$);
 
 CALL aq_internal.make_view('aq', 'baselines', 'Baselines: ranges of snapshots kept under a name', 'FROM aq_internal.snapshot_baseline b', $$
 	baseline_name = b.baseline_name | its name
-	first_snap_id = b.start_snap_id | first snapshot
-	last_snap_id = b.end_snap_id | last snapshot
-	created = b.creation_time | when the baseline was created
-	expires_after_days = b.expiration | days after which it is dropped; null: it is kept
+	first_snap_id = b.first_snap_id | first snapshot
+	last_snap_id = b.last_snap_id | last snapshot
+	created = b.created | when the baseline was created
+	expires_after_days = b.expires_after_days | days after which it is dropped; null: it is kept
 	baseline_id = b.baseline_id | number of the baseline
 	dbid = b.dbid | the database
 $$);
 
 CALL aq_internal.make_view('aq', 'snapshot_settings', 'When snapshots of this database are taken, and how long they are kept', 'FROM aq_internal.snapshot_settings() s', $$
-	every = s.snap_interval | time between snapshots; 0: the worker takes none
+	every = s.every | time between snapshots; 0: the worker takes none
 	retention = s.retention | how long they are kept; 0: forever
-	top_statements = s.topnsql | statements kept of pg_stat_statements; null: all
+	top_statements = s.top_statements | statements kept of pg_stat_statements; null: all
 $$);
