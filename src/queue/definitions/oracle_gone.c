@@ -16,6 +16,7 @@
 
 #include "commands/extension.h"
 #include "executor/spi.h"
+#include "miscadmin.h"
 #include "utils/acl.h"
 
 #define COMPANION "pgaq_oracle"
@@ -82,7 +83,8 @@ command_done(Node *command)
 	Oid			extension;
 	char	   *commands;
 
-	if (!drops_companion(command))
+	/* pg_upgrade drops extensions that are not there, before it restores what they consist of */
+	if (IsBinaryUpgrade || !drops_companion(command))
 		return;
 	extension = get_extension_oid("pgaq", true);
 	if (!OidIsValid(extension) || OidIsValid(get_extension_oid(COMPANION, true)) ||
