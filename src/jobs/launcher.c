@@ -201,7 +201,7 @@ complain_of_worker(Oid database)
 {
 	ereport(WARNING,
 			aq_error(AQ_ERR_WORKER_MISSING, "could not start the background worker of pgaq for database %u", database),
-			errdetail("No background worker slot is free. Until it runs, delays, expirations and prepared transactions have to wait there, and perhaps enqueuers."),
+			errdetail("No background worker slot is free. Until the worker starts, delays, expirations and prepared transactions in the database are not processed, and enqueuers may have to wait."),
 			errhint("Raise max_worker_processes (now %d).", max_worker_processes));
 }
 

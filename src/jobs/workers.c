@@ -37,7 +37,7 @@ static const char *
 problem_of(const char *state)
 {
 	if (strcmp(state, "starting") == 0 && aq_jobs_area->launcher_proc == NULL)
-		return "the launcher, which starts workers, does not run";
+		return "the launcher, which starts workers, is not running";
 	if (strcmp(state, "waiting") == 0)
 		return "no background worker slot is free";
 	return NULL;
@@ -51,7 +51,7 @@ hint_of(const char *state)
 	if (strcmp(state, "waiting") == 0)
 		return psprintf("Raise max_worker_processes (now %d).", max_worker_processes);
 	if (strcmp(state, "failed") == 0)
-		return pstrdup("The server log has more. Another worker is started after a pause.");
+		return pstrdup("Consult recent messages in the server log for details. Another worker is started after a pause.");
 	return NULL;
 }
 

@@ -266,7 +266,7 @@ run(FunctionCallInfo fcinfo, AqLabTarget target, int first)
 			ereport(ERROR,
 					(errcode(ERRCODE_CONNECTION_FAILURE),
 					 errmsg("background worker %d of the lab ended early", i + 1),
-					 errhint("The server's log says why.")));
+					 errhint("Consult recent messages in the server log for details.")));
 		}
 	}
 	for (int i = 0; i < sessions; i++)

@@ -63,7 +63,7 @@ parse_mode(const char *mode, bool mutex)
 		return AQ_EXAMINE;
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("mode \"%s\" is not one of a %s", mode, mutex ? "mutex" : "latch"),
+			 errmsg("mode \"%s\" is not valid for a %s", mode, mutex ? "mutex" : "latch"),
 			 mutex ? errhint("Use exclusive, shared or examine.") : errhint("Use exclusive or shared.")));
 }
 

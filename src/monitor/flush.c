@@ -48,7 +48,7 @@ flush(bool purge)
 	{
 		SPI_connect();
 		if (SPI_execute("SELECT aq_internal.ash_flush_turn()", false, 1) != SPI_OK_SELECT)
-			elog(ERROR, "could not keep the history of active sessions");
+			elog(ERROR, "could not save the history of active sessions");
 		if (purge && SPI_execute("SELECT aq_internal.ash_purge()", false, 1) != SPI_OK_SELECT)
 			elog(ERROR, "could not purge the history of active sessions");
 		SPI_finish();

@@ -132,10 +132,10 @@ compare_summary(AqFindings *findings, const char *place, Stream *stream, const P
 {
 	TimestampTz next = tables_next_timer(p);
 
-	aq_finding_compare(findings, place, "open, by the tables", copy->partition.open, tables_open(p));
-	aq_finding_compare(findings, place, "failed messages, by the tables", copy->partition.nfailed, p->nfailed);
+	aq_finding_compare(findings, place, "open, according to the tables", copy->partition.open, tables_open(p));
+	aq_finding_compare(findings, place, "failed messages, according to the tables", copy->partition.nfailed, p->nfailed);
 	if (next != 0 && (copy->partition.next_timer == 0 || copy->partition.next_timer > next))
-		aq_finding_add(findings, place, "next timer, by the tables", copy->partition.next_timer, next, NULL);
+		aq_finding_add(findings, place, "next timer, according to the tables", copy->partition.next_timer, next, NULL);
 	compare_hints(findings, place, stream, copy, p);
 }
 

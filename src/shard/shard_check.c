@@ -206,7 +206,7 @@ check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, co
 		twice += is_ready + is_waiting + is_retry + is_doubt > 1;
 	}
 	if (wrong > 0)
-		aq_finding_add(findings, at, "messages to be taken whose slot is not ready", wrong, 0, NULL);
+		aq_finding_add(findings, at, "messages for consumers whose slot is not ready", wrong, 0, NULL);
 	if (twice > 0)
 		aq_finding_add(findings, at, "messages that are in two states", twice, 0, NULL);
 	sums->bits += ready + waiting + retry;
@@ -265,7 +265,7 @@ check_timers(AqFindings *findings, const char *place, const PartitionCopy *copy)
 	aq_finding_compare(findings, place, "next timer", copy->partition.next_timer,
 			   copy->ntimers > 0 ? timers[0].when : 0);
 	if (copy->partition.pending == 0 && copy->partition.inflight == 0)
-		aq_finding_compare(findings, place, "timers promised to transactions", copy->timers_reserved, 0);
+		aq_finding_compare(findings, place, "timers reserved for transactions", copy->timers_reserved, 0);
 	pfree(has);
 	pfree(delayed);
 }
@@ -310,7 +310,7 @@ check_frame(AqFindings *findings, const char *place, const PartitionCopy *copy)
 		aq_finding_add(findings, place, "messages taken by prepared transactions that have ended", sums.doubt, 0, NULL);
 	aq_finding_compare(findings, place, "open", p->open, (int64) sums.pending + sums.failed + sums.open);
 	if (sums.slots > p->reserved)
-		aq_finding_add(findings, place, "slots given out", p->reserved, sums.slots, NULL);
+		aq_finding_add(findings, place, "used slots", p->reserved, sums.slots, NULL);
 	check_timers(findings, place, copy);
 }
 
@@ -333,7 +333,7 @@ aq_shard_check_partition(AqFindings *findings, const Stream *stream, const Parti
 	}
 	if (p->state == PARTITION_CLOSED && p->counted && p->open == 0 && p->inflight == 0 && p->ndoubt == 0 &&
 		p->nretry == 0 && !p->loading)
-		aq_finding_add(findings, place, "consumed, and not given back", AQ_NO_NUMBER, AQ_NO_NUMBER, NULL);
+		aq_finding_add(findings, place, "consumed, but not in the list of consumed partitions", AQ_NO_NUMBER, AQ_NO_NUMBER, NULL);
 }
 
 /* --- streams ------------------------------------------------------------------------ */
@@ -417,7 +417,7 @@ check_list(AqFindings *findings, Stream *stream)
 	aq_latch_free(&stream->latch);
 	if (wrong > 0)
 		aq_finding_add(findings, psprintf("stream %d", stream->number),
-					   "partitions that are not where they belong", wrong, 0, NULL);
+					   "partitions in a wrong state or position", wrong, 0, NULL);
 }
 
 void
@@ -512,7 +512,7 @@ aq_shard_check_tables(AqFindings *findings, AqQueue *queue)
 	empty = list_length_of(sq->empty);
 	aq_latch_free(&sq->latch);
 	aq_finding_compare(findings, "tables", "pairs of tables", tally.total, tables);
-	aq_finding_compare(findings, "tables", "empty pairs, as the queue counts them", sq->nempty, empty);
+	aq_finding_compare(findings, "tables", "empty pairs, according to the queue", sq->nempty, empty);
 	aq_finding_compare(findings, "tables", "empty pairs", tally.states[PARTITION_EMPTY], empty);
 	aq_finding_compare(findings, "tables", "partitions in streams",
 			   tally.states[PARTITION_OPEN] + tally.states[PARTITION_CLOSED], listed);
@@ -524,7 +524,7 @@ aq_shard_check_tables(AqFindings *findings, AqQueue *queue)
 	aq_finding_compare(findings, "tables", "streams", sq->nstreams, streams);
 	aq_finding_compare(findings, "tables", "streams found by their number", numbered, streams);
 	if (tally.unclaimed > 0)
-		aq_finding_add(findings, "tables", "empty pairs in no session's possession", tally.unclaimed, 0, NULL);
+		aq_finding_add(findings, "tables", "empty pairs claimed by no session", tally.unclaimed, 0, NULL);
 	wanting = pg_atomic_read_u32(&sq->wanting);
 	if (wanting > 0 && wanting > sessions_that_want(queue->id))
 		aq_finding_add(findings, "tables", "sessions that wait for tables", wanting, sessions_that_want(queue->id), NULL);
@@ -575,7 +575,7 @@ aq_shard_check_pool(AqFindings *findings)
 	for (uint32 i = 1; i <= (uint32) aq_area_max_streams; i++)
 		used += aq_area_streams[i].queue != 0;
 	aq_latch_free(&aq_area->partitions_latch);
-	aq_finding_compare(findings, "partitions", "unused entries, as counted", aq_area->nunused_partitions, listed);
+	aq_finding_compare(findings, "partitions", "unused entries, according to the count", aq_area->nunused_partitions, listed);
 	aq_finding_compare(findings, "partitions", "unused entries", unused, listed);
 	aq_finding_compare(findings, "partitions", "entries of queues that are not in memory", lost, 0);
 	aq_finding_compare(findings, "streams", "entries, unused or used", (int64) streams + used, aq_area_max_streams);

@@ -90,11 +90,11 @@ def test_superusers_only(server, conn):
     [
         ("hold_latch('nothing', 1)", 'there is no latch "nothing" with child number 0'),
         ("hold_latch('lab', 1, child => 9)", 'there is no latch "lab" with child number 9'),
-        ("hold_latch('lab', 1, 'examine', 1)", 'mode "examine" is not one of a latch'),
+        ("hold_latch('lab', 1, 'examine', 1)", 'mode "examine" is not valid for a latch'),
         ("hold_latch('lab', 'nan', child => 1)", "seconds must be from 0 to 86400"),
         ("hold_mutex('lab 0', 1)", 'there is no mutex "lab 0"'),
         ("hold_mutex('lab 1', -1)", "seconds must be from 0 to 86400"),
-        ("hold_mutex('lab 1', 1, 'x')", 'mode "x" is not one of a mutex'),
+        ("hold_mutex('lab 1', 1, 'x')", 'mode "x" is not valid for a mutex'),
         ("hammer_latch('lab', sessions => 0)", "sessions must be from 1 to 256"),
         ("hammer_mutex('lab 1', seconds => 0)", "seconds must be above 0 and at most 86400"),
         ("hammer_mutex('lab 1', hold_us => -1)", "hold_us must be from 0 to 1000000"),

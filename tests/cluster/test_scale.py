@@ -37,7 +37,7 @@ def test_limit_of_subscribers(server, conn, topic):
     conn.execute("SET statement_timeout = '30 s'")  # waiting would be no answer
     for query, hint in (
         ("SELECT aq.subscribe(%s, 'one too many')", "aq.unsubscribe"),
-        ("SELECT aq.enqueue(%s, '0', recipients => ARRAY['one too many'])", "A recipient's place is free when"),
+        ("SELECT aq.enqueue(%s, '0', recipients => ARRAY['one too many'])", "A recipient's position becomes free when"),
     ):
         with pytest.raises(db.Error) as caught:
             db.execute(conn, query, [topic])

@@ -104,7 +104,7 @@ def test_no_launcher(new_server):
         shown = db.row(conn, "SELECT state, problem, hint FROM aq.workers")
         assert shown == {
             "state": "starting",
-            "problem": "the launcher, which starts workers, does not run",
+            "problem": "the launcher, which starts workers, is not running",
             "hint": "If this lasts, raise max_worker_processes (now 0) and restart the server.",
         }
 

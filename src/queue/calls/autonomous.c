@@ -170,7 +170,7 @@ complain(void)
 {
 	ereport(LOG,
 			aq_error(AQ_ERR_WORKER_MISSING, "could not start a background worker for immediate visibility"),
-			errdetail("Sessions wait until there is a place for one."),
+			errdetail("Sessions wait until a worker slot is free."),
 			errhint("Increase max_worker_processes (now %d).", max_worker_processes));
 }
 
@@ -328,11 +328,11 @@ raise_lost(Outcome outcome, const char *fate)
 	if (outcome == HELPER_NOT_STARTED)
 		ereport(ERROR,
 				aq_error(AQ_ERR_WORKER_MISSING, "a background worker for immediate visibility could not start"),
-				errhint("The server's log says why."));
+				errhint("Consult recent messages in the server log for details."));
 	ereport(ERROR,
 			aq_error(AQ_ERR_WORKER_MISSING, "the background worker for immediate visibility has ended"),
 			errdetail_internal("%s", fate),
-			errhint("The server's log says why."));
+			errhint("Consult recent messages in the server log for details."));
 }
 
 /*

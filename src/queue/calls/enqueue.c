@@ -320,7 +320,7 @@ aq_enqueue_payload_of_text(PG_FUNCTION_ARGS)
 		queue->payload_type != get_fn_expr_argtype(fcinfo->flinfo, 2))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("queue %d does not hold such payloads", PG_GETARG_INT32(0))));
+				 errmsg("queue %d has another payload type", PG_GETARG_INT32(0))));
 	return text_to_payload(queue, PG_GETARG_DATUM(1));
 }
 

@@ -532,7 +532,7 @@ aq_helper_pool_check(AqFindings *findings)
 		if (helper.state == HELPER_FREE)
 			continue;
 		if (!known)
-			aq_finding_add(findings, place, "a caller that does not know of it", helper.caller + 1, 0, NULL);
+			aq_finding_add(findings, place, "a caller that has another helper", helper.caller + 1, 0, NULL);
 		if (helper.caller != NO_CALLER && !aq_session_in_transaction(helper.caller))
 			aq_finding_add(findings, place, "a caller without a transaction", helper.caller + 1, 0, NULL);
 		if (helper.pid != 0 && kill(helper.pid, 0) != 0)

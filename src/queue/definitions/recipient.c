@@ -95,8 +95,8 @@ refuse(AqQueue *queue)
 			aq_error(AQ_ERR_SUBSCRIBER_LIMIT, "queue \"%s\" cannot have another recipient", queue->name),
 			errdetail("It can have %d consumers at a time, of which %d can be recipients that are not subscribers.",
 					  AQ_POSITIONS, AQ_RECIPIENT_POSITIONS),
-			errhint("A recipient's place is free when its messages are dequeued or expired and no transaction, "
-					"also no prepared one, uses it."));
+			errhint("A recipient's position becomes free when its messages have been dequeued or have expired and no transaction, "
+					"including prepared ones, uses it."));
 }
 
 static bool

@@ -215,7 +215,7 @@ check_place(AqQueue *queue, int position, AqFindings *findings)
 	if (holds > most)
 		aq_finding_add(findings, place, "transactions that hold the recipient", holds, most, NULL);
 	if (there && aq_holds_are_closing(queue->shm, position))
-		aq_finding_add(findings, place, "is there, and its position is being given back", 1, 0, NULL);
+		aq_finding_add(findings, place, "exists, but its position is being freed", 1, 0, NULL);
 	if (!there)
 		aq_finding_compare(findings, place, "messages of a position without a consumer",
 						   aq_lag_of(queue->shm, position), 0);

@@ -487,8 +487,8 @@ aq_waiters_check_queue(AqQueueShm *shm, AqFindings *findings)
 	}
 	waiting = pg_atomic_read_u32(&shm->waiting);
 	aq_latch_free(&shm->waiters_latch);
-	aq_finding_compare(findings, "waiters", "entries in lists, as the lists count them", counted, listed);
-	aq_finding_compare(findings, "waiters", "entries in lists, as the queue counts them", waiting, listed);
+	aq_finding_compare(findings, "waiters", "entries in lists, according to the lists", counted, listed);
+	aq_finding_compare(findings, "waiters", "entries in lists, according to the queue", waiting, listed);
 	if (strange > 0)
 		aq_finding_add(findings, "waiters", "entries of sessions that do not wait", strange, 0, NULL);
 }
