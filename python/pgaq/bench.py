@@ -16,7 +16,7 @@ from pgaq.lab.drivers import DRIVERS, Driver, Shape
 from pgaq.lab.load import Options, Workload
 from pgaq.server import Server
 
-# What the project wants of itself: shape without sessions -> (metric, at least or at most).
+# The project's goals: shape without sessions -> (metric, at least or at most).
 WANTED: list[tuple[str, str, str, float]] = [
     ("queue-1x", "delivered", ">=", 15_000),
     ("queue-10x", "delivered", ">=", 90_000),
@@ -29,9 +29,9 @@ WANTED: list[tuple[str, str, str, float]] = [
 
 
 def shapes(long: bool) -> list[Shape]:
-    """What is measured."""
+    """The measured workloads."""
     sessions = [4, 16, 64] if long else [4, 16]
-    # small transactions live from sharing WAL flushes, so many sessions belong to every form
+    # small transactions profit from shared WAL flushes, so every form is measured with many sessions
     found = [Shape(batch=batch, sessions=n) for batch in (10, 100, 1) for n in (sessions if batch == 100 else [4, 16, 64])]
     found += [Shape(kind="topic", sessions=n) for n in sessions]
     found += [Shape(single=True, sessions=n) for n in ([4, 16, 64] if long else [16])]
@@ -61,7 +61,7 @@ class Bench:
         contestants = [driver for driver in self.contestants if suits(driver, shape)]
         mine = self.rounds[shape.name] = {driver.name: [] for driver in contestants}
         for number in range(self.given.rounds):
-            # the order turns too, so that nobody always comes after the same one
+            # the order changes too, so that no contestant always follows the same one
             at = number % len(contestants) if contestants else 0
             for driver in contestants[at:] + contestants[:at]:
                 progress.show(f"{shape.name} round {number + 1} {driver.title}", f"run {done + 1} of {total}")

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class SurroundingsError(Exception):
-    """What is missing around us, in one sentence for the user."""
+    """The missing requirements, in one sentence for the user."""
 
 
 def _debian_versions() -> list[str]:

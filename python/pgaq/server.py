@@ -56,14 +56,14 @@ EXPECTED = [
 
 
 def free_port() -> int:
-    """A TCP port nobody listens on now."""
+    """An unused TCP port."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def port_taken(port: int) -> bool:
-    """Does somebody listen on 127.0.0.1:port?"""
+    """Does a process listen on 127.0.0.1:port?"""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -111,7 +111,7 @@ class Server:
 
     @classmethod
     def temporary(cls, name: str = "test", *, parent: Path | str | None = None, start: bool = True, **arguments: Any) -> "Server":
-        """A new server in a directory of its own, created and started."""
+        """Creates and starts a new server in its own directory."""
         parent = parent or os.environ.get("PGAQ_RUN_DIR") or "/tmp"
         directory = Path(tempfile.mkdtemp(prefix=f"pgaq-{name}-", dir=parent))
         directory.chmod(0o700)
@@ -242,7 +242,7 @@ class Server:
         raise SurroundingsError(f"The server in {self.directory} did not start: {_reason(said) or _last_line(said)}")
 
     def _status(self) -> str:
-        """What the postmaster we started says of itself in its lock file."""
+        """The contents of the lock file of the postmaster that we started."""
         try:
             lines = (self.data / "postmaster.pid").read_text().split("\n")
         except OSError:
@@ -333,7 +333,7 @@ class Server:
         return [] if pid is None else [child for child, parent in _parents() if parent == pid]
 
     def _orphans(self) -> list[int]:
-        """Processes of this data directory, whoever their parent is."""
+        """The processes of this data directory, whatever their parents."""
         data = str(self.data.resolve())
         found = []
         for pid, _ in _parents():
@@ -347,7 +347,7 @@ class Server:
     # -- standby and backup
 
     def basebackup(self, name: str = "standby", *, standby: bool = True, settings: dict[str, Any] | None = None, directory: Path | str | None = None) -> "Server":
-        """A base backup as a server of its own, not started; a standby unless told otherwise."""
+        """A base backup as a separate server, not started; a standby by default."""
         target = Path(directory) if directory else Path(tempfile.mkdtemp(prefix=f"pgaq-{name}-", dir=self.directory.parent))
         target.mkdir(mode=0o700, exist_ok=True)
         target.chmod(0o700)
@@ -423,7 +423,7 @@ class Server:
             file.write(f"{pattern}\n")
 
     def problems(self) -> list[str]:
-        """Log lines with a WARNING, PANIC, failed assertion or crash that nobody expected."""
+        """Unexpected log lines with a WARNING, PANIC, failed assertion or crash."""
         return list(log_problems(self.log, self._expected))
 
     # -- plumbing

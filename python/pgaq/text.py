@@ -1,4 +1,4 @@
-"""What is printed: aligned tables, numbers for people, a progress line."""
+"""Text output: aligned tables, human-readable numbers, a progress line."""
 
 from __future__ import annotations
 

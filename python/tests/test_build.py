@@ -1,4 +1,4 @@
-"""What the build asks of the compiler."""
+"""The compiler options of the build."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What the programs of bench/ say to a user's mistake: one sentence, and nothing is begun."""
+"""The programs of bench/ answer a user's mistake with one sentence, before they begin any work."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ PROGRAMS = pytest.mark.parametrize("module", [bench, endure, backlog, accounting
 
 @pytest.fixture
 def refusal(monkeypatch, capsys):
-    """What a program says instead of running: the last line of its standard error."""
+    """A program's error message: the last line of its standard error."""
 
     def say(module, *arguments):
         monkeypatch.setattr(module, "run", lambda *_: pytest.fail("it runs"))

@@ -42,7 +42,7 @@ def needed_cache(messages: int, subscribers: int) -> int:
 
 
 def quotas(messages: int, subscribers: list[str]) -> dict[str, int]:
-    """Who takes how much before the restart: nothing, a tenth, two tenths, ..."""
+    """The share of messages that each subscriber takes before the restart: nothing, a tenth, two tenths, ..."""
     shares = {name: messages * i // len(subscribers) for i, name in enumerate(subscribers)}
     return {name: share for name, share in shares.items() if share > 0}
 
@@ -60,7 +60,7 @@ class Subscriber:
 
 @dataclass
 class Memory:
-    """What the server's processes use."""
+    """The resources that the server's processes use."""
 
     shared: int  # allocated by pgaq at server start
     cache_used: int
@@ -126,7 +126,7 @@ class Backlog:
     # -- before the restart
 
     def fill(self, messages: int) -> float:
-        """Enqueue without anybody taking; messages per second."""
+        """Enqueues without consumers; returns messages per second."""
         work = self.workload
         work.shape = replace(self.shape, batch=self.given.fill_batch, sessions=16)
         work.options = Options(consumer_sessions=0, messages=messages, backlog=0, seed=work.options.seed + 1)
@@ -142,7 +142,8 @@ class Backlog:
         return messages / seconds
 
     def take(self, shares: dict[str, int]) -> float:
-        """Let these subscribers take about so many messages; deliveries per second of the first nine tenths: then some are ready."""
+        """Lets these subscribers take about this many messages; returns deliveries per second of the first nine tenths,
+        because some subscribers finish earlier."""
         work = self.workload
         sessions = self.given.sessions * len(shares)
         work.options = Options(producer_sessions=0, consumer_sessions=sessions, quotas=shares, seed=work.options.seed + 1)
@@ -160,7 +161,8 @@ class Backlog:
         return wanted * 9 // 10 / seconds
 
     def _watch(self, until: int, wanted: int) -> None:
-        """A line every interval until so many of those wanted were delivered; fails when nothing comes any more."""
+        """Yields a line every interval until this many of the wanted messages were delivered; fails when no more
+        arrive."""
         work, control = self.workload, self.workload.control
         last_at = last_look = time.monotonic()
         last = looked = control.delivered
@@ -211,7 +213,7 @@ class Backlog:
         self._await_lags(stopped)
 
     def _first_dequeue(self, one: Subscriber) -> None:
-        """As any client would, with a ledger of its own."""
+        """Acts like an ordinary client, with its own ledger."""
         book = ledger.Writer(self.workload.ledger_dir, "consumer", 0, consumer=one.name)
         with self.server.connect(autocommit=False) as conn:
             found = db.rows(conn, "SELECT payload FROM aq.dequeue(%s, null::text, consumer => %s, max_messages => 10)", [QUEUE, one.name])
@@ -255,7 +257,7 @@ class Backlog:
     # -- after it
 
     def await_space(self) -> None:
-        """What is consumed gives its space back."""
+        """The space of consumed messages is reused."""
         grace = float(self.facts["reuse_grace"])
         began = time.monotonic()
         most = 64 << 20

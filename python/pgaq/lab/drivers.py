@@ -15,7 +15,7 @@ from pgaq import db
 
 @dataclass(frozen=True)
 class Shape:
-    """What is measured or tested, independent of who is measured."""
+    """The measured or tested operations, independent of the contestant."""
 
     kind: str = "queue"  # queue or topic
     batch: int = 10  # messages per transaction

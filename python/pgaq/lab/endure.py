@@ -35,7 +35,7 @@ WAL_PER_SECOND = 80 << 20
 
 @dataclass
 class Line:
-    """What was seen at the end of one interval."""
+    """The observations at the end of one interval."""
 
     at: float  # seconds since the measurement began
     seconds: float  # of the interval
@@ -103,7 +103,8 @@ class Endurance:
         control.slowest()
 
     def stretch(self, name: str, seconds: float, reuses: int = 0, most: float = 0.0) -> None:
-        """Hold something for so long, and on until every partition was reused often enough, or for `most` seconds."""
+        """Holds something for this time, and longer until every partition was reused often enough, at most `most`
+        seconds."""
         with self.server.connect() as conn, holders.HOLDERS[name](self.server) as hold:
             began = time.monotonic()
             while True:
@@ -163,7 +164,7 @@ def growth(lines: list[Line], grace: float) -> tuple[int, int] | None:
 
 
 def claims_of(lines: list[Line], given: argparse.Namespace, grace: float) -> list[Claim]:
-    """What the lines say."""
+    """The summary of the lines."""
     held = [line for line in lines if line.held != "none"]
     free = [line for line in lines if line.held == "none"]
     found = _rates(lines, held, free, given)

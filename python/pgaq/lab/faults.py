@@ -1,4 +1,4 @@
-"""What is done to a server under load: kills, stops, restarts, crashes at test points."""
+"""Faults injected into a server under load: kills, stops, restarts, crashes at test points."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def rewrite(server: Server, rng: random.Random) -> None:
             try:
                 conn.execute(f"VACUUM FULL {name}")
             except db.Error as error:
-                if error.sqlstate not in ("55P03", "40P01", "42P01"):  # somebody holds it for long, or it is gone
+                if error.sqlstate not in ("55P03", "40P01", "42P01"):  # another session holds it for a long time, or it was dropped
                     raise
 
 
@@ -163,7 +163,7 @@ def await_end_of_sessions(server: Server, timeout: float = 30) -> None:
 
 
 def differences(server: Server, patience: str = "3 s") -> list[str]:
-    """What aq.check() returns, a line for each row."""
+    """The result of aq.check(), a line for each row."""
     with server.connect(connect_timeout="5") as conn:
         rows = db.rows(conn, "SELECT * FROM aq.check(%s)", [patience])
     return ["aq.check(): " + ", ".join(f"{key} {value}" for key, value in row.items() if value is not None) for row in rows]

@@ -1,4 +1,4 @@
-"""What disturbs a queue from outside: sessions, slots and dumps that hold back xmin.
+"""External disturbances of a queue: sessions, slots and dumps that hold back xmin.
 
 Each is a context manager; what it names is held from its beginning to its end.
 """
@@ -25,7 +25,7 @@ PIPE = 65536  # bytes that fit into one
 
 
 class Hold:
-    """What a holder tells: `turn` is called now and then, `ended` once at the end."""
+    """Callbacks of a holder: `turn` is called from time to time, `ended` once at the end."""
 
     def __init__(self) -> None:
         self.dumps = 0  # complete ones
@@ -60,7 +60,7 @@ def repeatable_read(server: Server) -> Iterator[Hold]:
 
 @contextmanager
 def prepared(server: Server) -> Iterator[Hold]:
-    """A prepared transaction that nobody finishes."""
+    """A prepared transaction that is never finished."""
     with server.connect() as conn:
         conn.execute(f"BEGIN; SELECT pg_current_xact_id(); PREPARE TRANSACTION '{TRANSACTION}'")
         yield Hold()
@@ -69,7 +69,7 @@ def prepared(server: Server) -> Iterator[Hold]:
 
 @contextmanager
 def logical_slot(server: Server) -> Iterator[Hold]:
-    """A logical replication slot that nobody reads: it holds catalog_xmin, and all WAL."""
+    """A logical replication slot without a reader: it holds catalog_xmin, and all WAL."""
     with server.connect() as conn:
         conn.execute("SELECT pg_create_logical_replication_slot(%s, 'test_decoding')", [SLOT])
         yield Hold()
@@ -88,7 +88,7 @@ class _Slot(Hold):
 
 @contextmanager
 def slot(server: Server) -> Iterator[Hold]:
-    """The replication slot of a standby with hot_standby_feedback that is gone: it holds xmin and catalog_xmin."""
+    """The replication slot of a removed standby with hot_standby_feedback: it holds xmin and catalog_xmin."""
     with server.connect() as conn:
         conn.execute("SELECT pg_create_physical_replication_slot(%s, true)", [SLOT])
         stream = _feedback(server, int(db.value(conn, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text")))
@@ -181,7 +181,7 @@ def _unread(pipe: int) -> int:
 
 @contextmanager
 def slow_dump(server: Server) -> Iterator[Hold]:
-    """One pg_dump that lasts all the time, because nobody reads what it writes: it holds a lock on every table."""
+    """One pg_dump that does not end, because its output is not read: it holds a lock on every table."""
     with server.connect() as conn, tempfile.TemporaryDirectory() as directory:
         conn.execute("CREATE TABLE pgaq_ballast AS SELECT repeat(n::text, 1000) AS filler FROM generate_series(1, 1000) n")
         said = (Path(directory) / "stderr").open("w+")

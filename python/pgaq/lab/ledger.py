@@ -60,7 +60,7 @@ class Span(NamedTuple):
 
 
 class Transaction:
-    """What one transaction of a client did, as far as the client knows."""
+    """The actions of a client's transaction, as far as the client knows."""
 
     __slots__ = ("client", "outcome", "spans", "undone", "lost", "broken", "at")
 
@@ -69,7 +69,7 @@ class Transaction:
         self.outcome = "U"
         self.spans: list[Span] = []
         self.undone: list[Span] = []  # by ROLLBACK TO SAVEPOINT
-        self.lost = 0  # a dequeue of so many failed, or was under way when the connection broke
+        self.lost = 0  # number of messages of a dequeue that failed, or was running when the connection broke
         self.broken = False
         self.at = at
 
@@ -267,7 +267,7 @@ def _union(spans: Iterable[tuple[int, int]]) -> tuple[list[tuple[int, int]], lis
 
 
 def _minus(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What is in a and not in b; both disjoint and sorted."""
+    """The part of a that is not in b; both are disjoint and sorted."""
     left: list[tuple[int, int]] = []
     i = 0
     for first, end in a:
@@ -348,7 +348,7 @@ def check(
 def _committed(
     producers: list[Client], consumers: dict[str, list[Client]], report: Report, drained: bool
 ) -> tuple[Intervals, Intervals, set[int]]:
-    """What must arrive and what must not; doubts are settled by what was seen anywhere."""
+    """The messages that must arrive and those that must not; doubts are resolved by all observations."""
     yes: list[Span] = []
     no: list[Span] = []
     doubts: list[Transaction] = []

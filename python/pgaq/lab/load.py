@@ -132,18 +132,18 @@ class Options:
     prepare: int = 0
     reconnect: bool = False
     backlog: int | None = None
-    messages: int = 0  # producers stop by themselves after about so many
+    messages: int = 0  # producers stop after about this many messages
     binary: bool = True
     producer_sessions: int | None = None
     consumer_sessions: int | None = None
-    quotas: dict[str, int] = field(default_factory=dict)  # only these subscribers consume, about so many messages each
+    quotas: dict[str, int] = field(default_factory=dict)  # only these subscribers consume, each about this many messages
     seed: int = 1
     processes: int = 1  # client processes on each side
 
 
 @dataclass
 class Metrics:
-    """What a measured period gave."""
+    """The results of a measured period."""
 
     seconds: float
     enqueued: float  # messages per second
@@ -199,7 +199,7 @@ class Workload:
     def teardown(self) -> None:
         """Drop the queue and forget the ledger."""
         with self.server.connect(self.dbname) as conn:
-            # a transaction left prepared would make this wait for ever
+            # with a transaction left prepared, this would wait forever
             conn.execute("SET lock_timeout = '20s'")
             self.driver.teardown(conn, self.queue)
         self.forget()
@@ -279,7 +279,7 @@ class Workload:
             if role != "ticker":
                 command += self._behaviour(role)
             first += share
-            # standard error goes to a file: nobody reads a pipe while the clients run
+            # standard error goes to a file, because a pipe would not be read while the clients run
             err = (self.directory / f"{self._generation}-{role}-{offset + number}.err").open("w+")
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True, start_new_session=True)
             process.err_path = Path(err.name)  # type: ignore[attr-defined]
@@ -361,7 +361,8 @@ class Workload:
         )  # fmt: skip
 
     def play(self, warm_up: float, seconds: float, drain: float = 60) -> tuple[Metrics, bool]:
-        """From the setup to the end of the clients: what was measured, and whether all was taken within `drain` seconds."""
+        """Runs from the setup to the end of the clients; returns the measurements, and whether all messages were taken
+        within `drain` seconds."""
         self.setup()
         self.start()
         self.run_for(warm_up)
@@ -429,7 +430,7 @@ class Workload:
             self.forget()
 
     def said(self) -> str:
-        """What the clients wrote to standard error: SQL errors, mostly."""
+        """The clients' standard error, mostly SQL errors."""
         return "".join(self._said(process) for process in self.processes)
 
     @staticmethod
@@ -453,7 +454,7 @@ class Workload:
     # -- check and metrics
 
     def take_failed(self) -> None:
-        """What is in the exception queue now goes into a ledger, too."""
+        """Enters the current messages of the exception queue into a ledger, too."""
         self._failed += 1
         writer = ledger.Writer(self.ledger_dir, "consumer", 9000 + self._failed, moved=True)
         with self.server.connect(self.dbname) as conn:
@@ -475,7 +476,7 @@ class Workload:
         return ledger.check(self.ledger_dir, subscribers=names, order=self.driver.ordered, drained=drained, retry_delay=rests, lossy=lossy)
 
     def metrics(self) -> Metrics:
-        """What `measure` saw; call it after `stop`."""
+        """The results of `measure`; call it after `stop`."""
         first, last = self._marks[0], self._marks[-1]
         seconds = last["time"] - first["time"]
         latency, enqueue, dequeue = Histogram(), Histogram(), Histogram()

@@ -1,4 +1,4 @@
-"""What processes and the machine use: CPU seconds from /proc, load, disk."""
+"""Resource usage of processes and of the machine: CPU seconds from /proc, load, disk."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def cpu(server: Server) -> Cpu:
 
 
 def busy(seconds: float = 1.0) -> float:
-    """CPUs busy on the machine now, whoever uses them."""
+    """The number of busy CPUs of the machine now."""
 
     def used() -> float:
         fields = [int(x) for x in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]

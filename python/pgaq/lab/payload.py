@@ -21,14 +21,14 @@ _TWICE = _pattern()
 
 
 class Sent(NamedTuple):
-    """Who sent a message, and which."""
+    """The sender and the number of a message."""
 
     session: int
     number: int
 
 
 def read(payload: str, length: int) -> Sent | None:
-    """What a payload of this length says of itself; None when a byte of it is wrong."""
+    """The contents of a payload of this length; None if a byte is wrong."""
     try:
         sent = Sent(int(payload[0:8], 16), int(payload[9:21], 16))
         stamp = int(payload[22:38], 16)

@@ -59,7 +59,7 @@ class Sample:
 
 
 def samples(script: Iterator[str]) -> Iterator[Sample]:
-    """What `perf script` prints: a line with the process, a line a frame, an empty line."""
+    """Parses the output of `perf script`: a line with the process, a line for each frame, an empty line."""
     sample = None
     for line in script:
         frame = FRAME.match(line)
@@ -75,7 +75,7 @@ def samples(script: Iterator[str]) -> Iterator[Sample]:
 
 
 def belongs_to(sample: Sample, kinds: dict[int, str]) -> tuple[str, str | None]:
-    """What the sample is about, and for ours the function of ours that was at work."""
+    """The subject of the sample, and for pgaq's code the running function."""
     if kinds[sample.pid] != "client backend":
         return (WORKERS if kinds[sample.pid].startswith("pgaq") else BACKGROUND), None
     for symbol, library in sample.frames:

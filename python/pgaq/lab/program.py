@@ -1,4 +1,4 @@
-"""What the programs that measure have in common: some options, the server's settings and place, how they end."""
+"""Common code of the measuring programs: options, the server's settings and directory, exit handling."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def settings(given: argparse.Namespace, **own: Any) -> dict[str, Any]:
-    """Of the server: those of every measurement, the program's own, what --set says."""
+    """The server's settings: those of every measurement, the program's own, those of --set."""
     return {**results.SETTINGS, **own, **dict(item.split("=", 1) for item in given.set)}
 
 
@@ -66,7 +66,7 @@ def parent(given: argparse.Namespace) -> Path:
 
 
 def check(given: argparse.Namespace) -> None:
-    """What is missing or in the way is said before anything is built or measured."""
+    """Reports missing requirements and obstacles before anything is built or measured."""
     places.pg_major()
     if given.parent is not None:
         if not given.parent.is_dir():

@@ -1,4 +1,4 @@
-"""What a long measurement says of itself: surroundings, claims with their verdicts, a JSON file in bench/results."""
+"""The result of a long measurement: environment, claims with their verdicts, a JSON file in bench/results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgaq.places import SurroundingsError
 
 RESULTS = places.ROOT / "bench" / "results"
 
-# Of every server that is measured.
+# Settings of every measured server.
 SETTINGS = {
     "synchronous_commit": "on",
     "fsync": "on",
@@ -51,7 +51,7 @@ def failed(claims: list[Claim]) -> bool:
 
 
 def commit_id() -> str:
-    """What was measured, as far as git knows."""
+    """The measured commit, according to git."""
     done = subprocess.run(["git", "-C", str(places.ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True)
     return done.stdout.strip() or "unknown"
 

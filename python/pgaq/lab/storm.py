@@ -42,7 +42,7 @@ SHAPES = {
 
 @dataclass
 class Outcome:
-    """What came of a storm."""
+    """The result of a storm."""
 
     report: ledger.Report | None = None
     strikes: dict[str, int] = field(default_factory=dict)
@@ -87,7 +87,7 @@ def storm(server: Server, driver: Driver, shape: Shape, seconds: float, seed: in
 
 
 class _ballast:
-    """A transaction that has enqueued so many messages that most of the message cache is its own."""
+    """A transaction whose messages occupy most of the message cache."""
 
     def __init__(self, server: Server, name: str) -> None:
         self.conn = server.connect()
@@ -167,7 +167,7 @@ def _rage(server: Server, work: Workload, seconds: float, rng: random.Random, ou
 
 
 def _asleep(server: Server) -> list[str]:
-    """What the load's sessions wait for."""
+    """The wait events of the load's sessions."""
     with server.connect() as conn:
         query = """SELECT w.event, count(*) FROM aq.sessions w
             WHERE w.waiting AND w.application_name LIKE 'load%%' GROUP BY 1 ORDER BY 1"""

@@ -41,7 +41,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """What came of it."""
+    """The result of a run."""
 
     plan: Plan
     report: ledger.Report
@@ -90,10 +90,10 @@ def choose(seed: int, *, kind: str | None = None, fault: str | None = None, seco
 
 
 def _options_of_queues(rng: random.Random, kind: str) -> dict[str, Any]:
-    """What queues of pgaq have, and others not."""
+    """Features of pgaq's queues that other contestants lack."""
     given: dict[str, Any] = {"priorities": rng.random() < 0.25, "delay_ms": rng.choice([0, 0, 0, 300])}
     given["retry_delay_ms"] = rng.choice([0, 0, 50, 300])
-    if kind == "queue":  # of a topic's message nobody could say whose copy came to the exception queue
+    if kind == "queue":  # for a topic's message it is not known which consumer's copy came to the exception queue
         given["max_retries"] = rng.choice([None, None, 0, 1, 2])
         given["expiration_ms"] = rng.choice([0, 0, 0, 200, 2000])
     given["buffered"] = rng.random() < 0.25
@@ -115,7 +115,7 @@ def carry_out(server: Server, driver: Driver, plan: Plan, keep: Path | None = No
             if name:
                 _strike(server, workload, name, rng)
         if plan.kill_clients:
-            # all clients die with what they had; others come, finish the rest and go on
+            # all clients are killed in the middle of their work; new ones finish the rest and continue
             reconnects += workload.control.reconnects
             said += workload.said()
             workload.kill_clients()
@@ -236,7 +236,7 @@ def line(outcome: Outcome) -> str:
 
 
 def _explain(outcome: Outcome) -> None:
-    """What went wrong, indented."""
+    """The failures, indented."""
     if not outcome.drained:
         print("  the queue was not drained")
     print("  " + str(outcome.report).replace("\n", "\n  "))

@@ -55,7 +55,7 @@ def _head(path: Path) -> dict[str, object]:
 
 
 def transactions(path: Path) -> Iterator[list[Span]]:
-    """What each committed transaction of one ledger had."""
+    """The messages of each committed transaction of one ledger."""
     raw = path.read_bytes()
     body = memoryview(raw)[raw.index(b"\n") + 1 :]
     if len(body) % RECORD.size:
