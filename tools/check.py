@@ -235,7 +235,7 @@ def first_string(fields):
 
 
 def check_lists():
-    """List headers: ids and names once only; errors in the order of their SQLSTATE."""
+    """List headers: ids and names once only; errors in the order of their code."""
     for path in sorted(SRC.rglob("*_list.h")):
         ids, names, previous = {}, {}, ""
         rows = 0

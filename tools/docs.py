@@ -10,7 +10,7 @@
 Run it as tools/python tools/docs.py: the private server needs the package in python/.
 
 A generated table stands between <!-- begin KEY --> and <!-- end KEY -->.  KEY is
-"errors", "waits events|latches|mutexes|locations", "parameters", "function NAME",
+"errors", "oracle-errors", "waits events|latches|mutexes|locations", "parameters", "function NAME",
 "views SCHEMA", "tables", "benchmark" or "compatibility AREA".
 
 Examples: every fence ```sql of a file is executed in order by one psql session in
@@ -109,12 +109,19 @@ def cell(value):
 
 
 def errors():
-    rows = []
-    for ident, sqlstate, ora, text in list_rows("errors_list"):
-        name = ident.lower().replace("_", " ")
-        rows.append((f'<a id="{sqlstate.lower()}"></a>`{sqlstate}`', name,
-                     f"ORA-{int(ora):05d}" if int(ora) else "", text))
-    return table(("SQLSTATE", "name", "Oracle's number", "meaning"), rows)
+    """By SQLSTATE; the first error of each has the anchor."""
+    rows, anchored = [], set()
+    for sqlstate, code, text in sorted((row[2], row[1], row[4]) for row in list_rows("errors_list") if row[2]):
+        anchor = "" if sqlstate in anchored else f'<a id="{sqlstate.lower()}"></a>'
+        anchored.add(sqlstate)
+        rows.append((f"{anchor}`{sqlstate}`", code, text))
+    return table(("SQLSTATE", "code", "meaning"), rows)
+
+
+def oracle_errors():
+    rows = [(f"`{code}`", f"ORA-{int(ora):05d}" if int(ora) else "", f"`{sqlstate}`" if sqlstate else "", text)
+            for _, code, sqlstate, ora, text in list_rows("errors_list")]
+    return table(("SQLSTATE", "Oracle's number", "in schema aq", "meaning"), rows)
 
 
 def wait_events():
@@ -170,7 +177,7 @@ WAITS = {"statistics": statistics, "times": times, "events": wait_events, "latch
 
 
 def link_errors(text):
-    return re.sub(r"\bAQ(\d\d\d)\b", lambda m: f"[AQ{m[1]}](errors.md#aq{m[1]})", text)
+    return re.sub(r"\b[0-9A-Z]{5}\b", lambda m: f"[{m[0]}](errors.md#{m[0].lower()})", text)
 
 
 # --- tables from the extension -------------------------------------------------
@@ -460,6 +467,8 @@ class Generator:
         kind, _, rest = key.partition(" ")
         if kind == "errors":
             return errors()
+        if kind == "oracle-errors":
+            return oracle_errors()
         if kind == "waits":
             return WAITS[rest]()
         if kind == "settings":

@@ -150,26 +150,27 @@ extern void aq_process_register(const char *name, const char *function, bool on_
 /* --- errors ---------------------------------------------------------------
  *
  * Use inside ereport:
- *
- *		ereport(ERROR,
- *				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name));
- *
- * It sets the SQLSTATE, the message (with " (ORA-nnnnn)" appended if Oracle has
- * a number for it) and a DETAIL that names this number.  A later errdetail()
- * replaces the DETAIL.
+ *		ereport(ERROR, aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name));
+ * sets SQLSTATE and message.  In Oracle's form " (ORA-nnnnn)" is appended where
+ * Oracle has a number; a hint that depends on the form asks aq_error_oracle.
  */
 typedef enum AqErrorId
 {
-#define X(id, sqlstate, ora, text) AQ_ERR_##id,
+#define X(id, code, sqlstate, ora, text) AQ_ERR_##id,
 #include "base/errors_list.h"
 #undef X
 	AQ_ERR_COUNT
 } AqErrorId;
 
+extern bool aq_error_oracle;	/* pgaq.oracle_errors: errors have Oracle's form now */
+
 extern int	aq_error(AqErrorId id, const char *fmt,...) pg_attribute_printf(2, 3);
-extern int	aq_error_sqlstate(AqErrorId id);
+extern bool aq_error_is(int sqlstate, AqErrorId id);
+extern int	aq_error_begin_oracle(void);
+extern void aq_error_end_oracle(int nest);
 extern int	aq_error_ora(AqErrorId id);
 extern const char *aq_error_code(AqErrorId id);
+extern const char *aq_error_sqlstate(AqErrorId id);
 extern const char *aq_error_meaning(AqErrorId id);
 
 /* --- test points ------------------------------------------------------------

@@ -11,6 +11,9 @@
 
 #define AQ_PRELOAD_HINT	"Add \"pgaq\" to the parameter \"shared_preload_libraries\" and restart the server."
 
+/* error.c */
+extern void aq_error_define_parameters(void);
+
 /* session.c */
 extern void aq_session_on(void (*start) (void), void (*exit) (void));	/* callbacks: session attached, process exit */
 extern Size aq_session_shmem_size(void);

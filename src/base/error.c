@@ -1,7 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * error.c
- *	  Errors of pgaq: SQLSTATE and Oracle's number from errors_list.h.
+ *	  Errors of pgaq, in PostgreSQL's form or in Oracle's, from errors_list.h.
+ *
+ * An error has PostgreSQL's form: a standard SQLSTATE where one fits.  Within
+ * the functions of Oracle's packages, and where a session has set
+ * pgaq.oracle_errors, it has Oracle's: a SQLSTATE of its own and Oracle's number
+ * at the end of the message.  The functions set the parameter in their SET
+ * clause, procedures in C by aq_error_begin_oracle().  So it ends with the
+ * function, also by an error.  Code of other roles gets PostgreSQL's form
+ * (queue/catalog/run_as.c).
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -9,32 +17,43 @@
  */
 #include "postgres.h"
 
-#include "base/base.h"
+#include "base/base_int.h"
 #include "lib/stringinfo.h"
+#include "utils/guc.h"
+
+#define ORACLE_ERRORS "pgaq.oracle_errors"
+
+bool		aq_error_oracle = false;
 
 typedef struct ErrorRow
 {
-	const char *sqlstate;
+	const char *code;
+	const char *sqlstate;		/* empty: only Oracle's packages raise it */
 	int			ora;
 	const char *meaning;
 } ErrorRow;
 
 static const ErrorRow error_rows[] = {
-#define X(id, sqlstate, ora, text) {sqlstate, ora, text},
+#define X(id, code, sqlstate, ora, text) {code, sqlstate, ora, text},
 #include "base/errors_list.h"
 #undef X
 };
 
 StaticAssertDecl(lengthof(error_rows) == AQ_ERR_COUNT, "errors_list.h changed while it was read");
 
-/* The SQLSTATE as the server's number. */
-int
-aq_error_sqlstate(AqErrorId id)
+void
+aq_error_define_parameters(void)
 {
-	const char *s = error_rows[id].sqlstate;
-
-	return MAKE_SQLSTATE(s[0], s[1], s[2], s[3], s[4]);
+	DefineCustomBoolVariable(ORACLE_ERRORS,
+							 "Gives errors of schema aq Oracle's numbers, and SQLSTATEs of their own.",
+							 "Errors of Oracle's packages always have them.",
+							 &aq_error_oracle,
+							 false,
+							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
 }
+
+/* --- the list ------------------------------------------------------------------- */
 
 int
 aq_error_ora(AqErrorId id)
@@ -48,11 +67,60 @@ aq_error_meaning(AqErrorId id)
 	return error_rows[id].meaning;
 }
 
-/* The SQLSTATE as a string of five characters. */
 const char *
 aq_error_code(AqErrorId id)
 {
-	return error_rows[id].sqlstate;
+	return error_rows[id].code;
+}
+
+/* PostgreSQL's form; NULL: only Oracle's packages raise the error. */
+const char *
+aq_error_sqlstate(AqErrorId id)
+{
+	return error_rows[id].sqlstate[0] != '\0' ? error_rows[id].sqlstate : NULL;
+}
+
+/* --- raising ----------------------------------------------------------------------- */
+
+static int
+packed(const char *s)
+{
+	return MAKE_SQLSTATE(s[0], s[1], s[2], s[3], s[4]);
+}
+
+static bool
+has_oracle_form(AqErrorId id)
+{
+	return aq_error_oracle || aq_error_sqlstate(id) == NULL;
+}
+
+/* Is this the SQLSTATE of the error, in either form?  Others can have the same standard one. */
+bool
+aq_error_is(int sqlstate, AqErrorId id)
+{
+	const ErrorRow *row = &error_rows[id];
+
+	return sqlstate == packed(row->code) || (row->sqlstate[0] != '\0' && sqlstate == packed(row->sqlstate));
+}
+
+/*
+ * Errors have Oracle's form until aq_error_end_oracle(), or until the
+ * (sub)transaction is rolled back.
+ */
+int
+aq_error_begin_oracle(void)
+{
+	int			nest = NewGUCNestLevel();
+
+	if (!aq_error_oracle)
+		(void) set_config_option(ORACLE_ERRORS, "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	return nest;
+}
+
+void
+aq_error_end_oracle(int nest)
+{
+	AtEOXact_GUC(true, nest);
 }
 
 /*
@@ -62,7 +130,7 @@ aq_error_code(AqErrorId id)
 int
 aq_error(AqErrorId id, const char *fmt,...)
 {
-	int			ora = error_rows[id].ora;
+	bool		oracle = has_oracle_form(id);
 	StringInfoData text;
 
 	initStringInfo(&text);
@@ -78,13 +146,11 @@ aq_error(AqErrorId id, const char *fmt,...)
 			break;
 		enlargeStringInfo(&text, needed);
 	}
-	if (ora != 0)
-		appendStringInfo(&text, " (ORA-%05d)", ora);
+	if (oracle && error_rows[id].ora != 0)
+		appendStringInfo(&text, " (ORA-%05d)", error_rows[id].ora);
 
-	errcode(aq_error_sqlstate(id));
+	errcode(packed(oracle ? error_rows[id].code : error_rows[id].sqlstate));
 	errmsg_internal("%s", text.data);
-	if (ora != 0)
-		errdetail_internal("Oracle reports this condition as ORA-%05d.", ora);
 	pfree(text.data);
 	return 0;
 }

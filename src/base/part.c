@@ -35,15 +35,23 @@ static int	nparts = 0;
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
+static void base_parameters(void);
 static Size base_size(void);
 static void base_init(void *area, bool found);
 
 static const AqPart base_part = {
 	.name = "base",
-	.define_parameters = aq_point_define_parameters,
+	.define_parameters = base_parameters,
 	.shmem_size = base_size,
 	.shmem_init = base_init,
 };
+
+static void
+base_parameters(void)
+{
+	aq_error_define_parameters();
+	aq_point_define_parameters();
+}
 
 static Size
 base_size(void)

@@ -480,10 +480,10 @@ public final class CallForms {
 
 	private static void errors(Connection db) throws SQLException {
 		String[][] calls = {
-			{"SELECT aq.enqueue('no such queue', '1')", "AQ001"},
-			{"SELECT * FROM aq.dequeue('j_topic')", "AQ009"},
-			{"SELECT aq.enqueue('j', '1', priority => 10)", "AQ020"},
-			{"SELECT aq.enqueue('j', '1', delay => '200000 years')", "AQ021"},
+			{"SELECT aq.enqueue('no such queue', '1')", "42704"},
+			{"SELECT * FROM aq.dequeue('j_topic')", "22004"},
+			{"SELECT aq.enqueue('j', '1', priority => 10)", "22023"},
+			{"SELECT aq.enqueue('j', '1', delay => '200000 years')", "22023"},
 		};
 		for (String[] call : calls) {
 			try (Statement s = db.createStatement()) {

@@ -132,9 +132,9 @@ def test_interrupted(server, conn, queue, by, how, expected):
 
 @pytest.mark.sharded("drops and renames the queue, whose queue table has its name")
 @pytest.mark.parametrize("change, expected", [
-    ("SELECT aq.stop_queue('{queue}')", "AQ006"),
-    ("SELECT aq.drop_queue('{queue}', force => true)", "AQ001"),
-    ("SELECT aq.drop_queue('{queue}', force => true); SELECT aq.create_queue('{queue}', payload_type => 'text')", "AQ001"),
+    ("SELECT aq.stop_queue('{queue}')", "55000"),
+    ("SELECT aq.drop_queue('{queue}', force => true)", "42704"),
+    ("SELECT aq.drop_queue('{queue}', force => true); SELECT aq.create_queue('{queue}', payload_type => 'text')", "42704"),
     ("SELECT aq.alter_queue('{queue}', new_name => '{queue}_old'); SELECT aq.create_queue('{queue}')", None),
 ])
 def test_the_queue_changes_meanwhile(server, conn, change, expected):

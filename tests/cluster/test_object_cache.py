@@ -66,7 +66,7 @@ def test_what_is_pinned_stays(server, conn, forty):
         with pytest.raises(db.Error) as caught:
             for name in forty:
                 put(other, name, 2)
-        assert caught.value.sqlstate == "AQ024" and "pgaq.max_queues" in caught.value.diag.message_hint
+        assert caught.value.sqlstate == "53400" and "pgaq.max_queues" in caught.value.diag.message_hint
         other.execute("ROLLBACK")
         for name in forty:
             put(other, name, 2)

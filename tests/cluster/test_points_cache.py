@@ -49,7 +49,7 @@ def test_definition_is_locked_while_its_change_commits(points_server, end):
             committed.result(PATIENCE)
             with pytest.raises(db.Error) as caught:
                 used.result(PATIENCE)
-            assert caught.value.sqlstate == "AQ006"
+            assert caught.value.sqlstate == "55000"
         else:
             conn.cancel()
             with pytest.raises(db.Error):

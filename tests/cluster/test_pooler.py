@@ -89,7 +89,7 @@ def test_role_of_the_moment_decides(server, conn, queue):
             put(conn, queue, 2)
             raise AssertionError("let in")
         except db.Error as error:
-            assert error.sqlstate == "AQ001"
+            assert error.sqlstate == "42704"
     conn.execute("RESET ROLE")
     assert take(conn, queue) == [1, 1, 1]
     db.execute(conn, "SELECT aq.revoke_queue(%s, 'pool_in', 'enqueue')", [queue])

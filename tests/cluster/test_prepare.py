@@ -568,7 +568,7 @@ def test_queue_ddl_is_refused(server, conn, queue):
             state = "prepared"
         except db.Error as error:
             state = error.sqlstate
-        assert state == "AQ023", statement
+        assert state == "0A000", statement
     put(conn, queue, 1)
     assert take(conn, queue) == [1]
 

@@ -73,7 +73,7 @@ def known(conn, topic, name):
 def refused(conn, statement, *parameters):
     with pytest.raises(db.Error) as caught:
         conn.execute(statement, parameters)
-    assert caught.value.sqlstate == "AQ015", caught.value
+    assert caught.value.sqlstate == "54000", caught.value
     return caught.value
 
 

@@ -41,7 +41,7 @@ def test_limit_of_subscribers(server, conn, topic):
     ):
         with pytest.raises(db.Error) as caught:
             db.execute(conn, query, [topic])
-        assert caught.value.sqlstate == "AQ015" and "1023" in str(caught.value)
+        assert caught.value.sqlstate == "54000" and "1023" in str(caught.value)
         assert hint in caught.value.diag.message_hint
     put(conn, topic, 1)
     assert take(conn, topic, "c1021") == [1]
@@ -245,4 +245,4 @@ def test_drop_under_traffic(server, conn):
         db.execute(conn, "SELECT aq.drop_queue('gone', true)")
         for thread in threads:
             thread.join(30)
-        assert [state[:5] for state in states] == ["AQ001"] * 4, states
+        assert [state[:5] for state in states] == ["42704"] * 4, states

@@ -273,15 +273,15 @@ def test_two_at_once_and_all_places_taken(server, conn):
     try:
         pids = [pid_of(other) for other in others]
         start(conn, pids[0])
-        assert "aq.trace_stop" in refused(others[1], "AQ141", "SELECT aq.trace_start(%s)", [pids[0]]).diag.message_hint
+        assert "aq.trace_stop" in refused(others[1], "55006", "SELECT aq.trace_start(%s)", [pids[0]]).diag.message_hint
         start(conn, pids[1])
         start(conn, pids[2])
-        assert "pgaq.max_traces" in refused(conn, "AQ143", "SELECT aq.trace_start(%s)", [pids[3]]).diag.message_hint
+        assert "pgaq.max_traces" in refused(conn, "53400", "SELECT aq.trace_start(%s)", [pids[3]]).diag.message_hint
         stop(conn, pids[1])
         stop(conn, pids[0])
         start(conn, pids[3])
         assert {row["pid"] for row in db.rows(conn, "SELECT pid FROM aq.traces")} == {pids[0], pids[2], pids[3]}
-        refused(conn, "AQ142", "SELECT * FROM aq.trace(%s)", [pids[1]])
+        refused(conn, "42704", "SELECT * FROM aq.trace(%s)", [pids[1]])
         # the same session again: its old trace is forgotten, not another's
         stop(conn, pids[2])
         start(conn, pids[2])
@@ -302,10 +302,10 @@ def test_the_last_trace_is_reserved_for_monitors(server, conn):
         pids = [pid_of(other) for other in others]
         start(others[0], pids[0])
         start(others[1], pids[1])
-        assert "pg_monitor" in refused(others[2], "AQ143", "SELECT aq.trace_start(%s)", [pids[2]]).diag.message_detail
+        assert "pg_monitor" in refused(others[2], "53400", "SELECT aq.trace_start(%s)", [pids[2]]).diag.message_detail
         start(monitor, pids[2])
         stop(monitor, pids[0])
-        refused(others[0], "AQ143", "SELECT aq.trace_start(%s)", [pids[0]])
+        refused(others[0], "53400", "SELECT aq.trace_start(%s)", [pids[0]])
         for pid in pids:
             stop(conn, pid)
     for other in others:

@@ -35,13 +35,13 @@ COMMENT ON TABLE aq_internal.made_up IS 'made up';
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.made_up', '');
 GRANT SELECT ON aq_internal.made_up TO pg_database_owner;
 INSERT INTO aq_internal.made_up SELECT queue_id, 'was there' FROM aq_internal.queue;
-CREATE OR REPLACE VIEW aq.errors AS SELECT "sqlstate", ora, meaning, upper(meaning) AS loud FROM aq_internal.errors();
+CREATE OR REPLACE VIEW aq.errors AS SELECT code, "sqlstate", meaning, upper(meaning) AS loud FROM aq_internal.errors();
 COMMENT ON COLUMN aq.errors.loud IS 'made up';
 DROP FUNCTION aq.conversion_obstacles(text);
 CREATE FUNCTION aq.conversion_obstacles(queue_name text, "limit" integer DEFAULT 10, OUT obstacle text, OUT hint text)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_convert_obstacles';
 COMMENT ON FUNCTION aq.conversion_obstacles IS 'made up';
-CREATE OR REPLACE FUNCTION aq.sqlcode("sqlstate" text) RETURNS integer LANGUAGE sql STABLE PARALLEL UNSAFE RETURN 0;
+CREATE OR REPLACE FUNCTION aq_internal.severity(share numeric) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE RETURN 'made up';
 """,
     "pgaq_oracle": """
 CREATE VIEW sys.v$made_up AS SELECT queue_id, note FROM aq_internal.made_up;
@@ -150,7 +150,7 @@ def test_a_difference_is_seen(database):
             ("GRANT SELECT ON aq_internal.made_up TO PUBLIC", "table aq_internal.made_up"),
             ("ALTER TABLE aq_internal.made_up ALTER note DROP NOT NULL", "table aq_internal.made_up"),
             ("COMMENT ON COLUMN aq.queues.owner IS NULL", "view aq.queues"),
-            ("REVOKE EXECUTE ON FUNCTION aq.sqlcode FROM PUBLIC", "function aq.sqlcode(pg_catalog.text)"),
+            ("REVOKE EXECUTE ON FUNCTION aq.report_text FROM PUBLIC", "function aq.report_text(pg_catalog.jsonb)"),
             ("ALTER EXTENSION pgaq DROP VIEW aq.errors", "view aq.errors"),
         ):
             conn.execute("BEGIN")

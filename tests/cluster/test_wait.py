@@ -314,7 +314,7 @@ def test_stop_queue_wakes(server, conn, queue, waiters, delivery_mode):
     before = sent(conn)
     db.execute(conn, "SELECT aq.stop_queue(%s)", [queue])
     assert sent(conn) == before + 1
-    assert waiter.answer() == "AQ007"
+    assert waiter.answer() == "55000"
 
 
 @pytest.fixture

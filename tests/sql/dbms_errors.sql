@@ -1,4 +1,4 @@
--- The list of errors: every row is raised by a statement here, with its SQLSTATE and Oracle's number, or it says why not.
+-- The list of errors of Oracle's packages: every row is raised by a statement here, with its SQLSTATE and Oracle's number, or it says why not.
 \pset format unaligned
 SET search_path = ora, public;
 SET client_min_messages = warning;
@@ -39,8 +39,8 @@ INSERT INTO t.raises VALUES
 ('AQ012', $$CALL dbms_aq.enqueue('e_topic', NULL, dbms_aq.message_properties_t(recipient_list => array_fill(sys.aq$_agent('x', NULL, NULL), ARRAY[2])), '1', NULL)$$),
 ('AQ013', $$CALL dbms_aqadm.add_subscriber('e_topic', sys.aq$_agent('Ann', NULL, NULL))$$),
 ('AQ014', $$CALL dbms_aqadm.remove_subscriber('e_topic', sys.aq$_agent('cid', NULL, NULL))$$),
-('AQ015', $$SELECT aq.subscribe('ora.e_topic', 's' || n) FROM generate_series(1, 1100) n$$),
-('AQ016', $$SELECT aq.drop_queue('ora.e_topic')$$),
+('AQ015', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.subscribe('ora.e_topic', 's' || n) FROM generate_series(1, 1100) n$$),
+('AQ016', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.drop_queue('ora.e_topic')$$),
 ('AQ017', $$CALL dbms_aq.dequeue('e_q', dbms_aq.dequeue_options_t(msgid => gen_random_uuid()), NULL, NULL::jsonb, NULL)$$),
 ('AQ018', $$CALL dbms_aq.dequeue('e_q', dbms_aq.dequeue_options_t(deq_condition => 'no_such = 1'), NULL, NULL::jsonb, NULL)$$),
 ('AQ019', $$CALL dbms_aq.listen(ARRAY[sys.aq$_agent('x', 'e_q', NULL)], 0, NULL)$$),
@@ -48,7 +48,8 @@ INSERT INTO t.raises VALUES
 ('AQ021', $$CALL dbms_aq.enqueue('e_q', NULL, dbms_aq.message_properties_t(delay => -1), '1', NULL)$$),
 ('AQ022', $$CALL dbms_aq.enqueue('e_q', NULL, dbms_aq.message_properties_t(expiration => -2), '1', NULL)$$),
 ('AQ027', $$CALL dbms_aqadm.grant_queue_privilege('READ', 'e_q', 'PUBLIC')$$),
-('AQ028', $$SELECT aq.drop_queue('ora.e_failed')$$),
+('AQ028', $$CALL dbms_aq.enqueue('e_q', NULL, dbms_aq.message_properties_t(exception_queue => 'e_topic'), '1', NULL)$$),
+('AQ029', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.drop_queue('ora.e_failed')$$),
 ('AQ030', $$CALL dbms_aq.enqueue('e_failed', NULL, NULL, '1', NULL)$$),
 ('AQ031', $$CALL dbms_aqadm.create_queue_table('e_tab', 'JSON')$$),
 ('AQ032', $$CALL dbms_aqadm.drop_queue_table('no_such')$$),
@@ -102,13 +103,13 @@ INSERT INTO t.raises VALUES
 ('AQ102', $$CALL dbms_aq.listen(ARRAY[sys.aq$_agent(NULL, 'e_stopped', NULL)], 0, NULL)$$),
 ('AQ103', $$CALL dbms_aq.listen(ARRAY[sys.aq$_agent(NULL, 'e_topic', NULL)], 0, NULL)$$),
 ('AQ111', $$CALL dbms_aq.seek('e_classic', NULL, ARRAY[dbms_aq.seek_input_t(seek_type => 2)], NULL, NULL)$$),
-('AQ110', $$SELECT aq.convert_queue('ora.e_groups')$$),
+('AQ110', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.convert_queue('ora.e_groups')$$),
 ('AQ105', $$CALL dbms_aqadm.create_queue('public.e_x', 'e_tab')$$),
 ('AQ106', $$CALL dbms_aqadm.alter_queue_table('e_tab', secondary_instance => 2)$$),
 ('AQ115', $$CALL dbms_aq.enqueue('e_q', dbms_aq.enqueue_options_t(delivery_mode => 9), NULL, '1', NULL)$$),
 ('AQ116', $$CALL dbms_aq.enqueue('e_q', dbms_aq.enqueue_options_t(delivery_mode => dbms_aq.buffered()), NULL, '1', NULL)$$),
 ('AQ117', $$CALL dbms_aq.dequeue('e_topic', dbms_aq.dequeue_options_t(consumer_name => 'ann', delivery_mode => dbms_aq.buffered(), visibility => 1, wait => 0), NULL, NULL::jsonb, NULL)$$),
-('AQ118', $$SET LOCAL pgaq.buffered_message_limit = 1; SELECT aq.enqueue('ora.e_q', '1', delivery_mode => 'buffered') FROM generate_series(1, 2)$$);
+('AQ118', $$SET LOCAL pgaq.oracle_errors = on; SET LOCAL pgaq.buffered_message_limit = 1; SELECT aq.enqueue('ora.e_q', '1', delivery_mode => 'buffered') FROM generate_series(1, 2)$$);
 INSERT INTO t.raises VALUES
 ('AQ023', NULL, 'PREPARE TRANSACTION ends the transaction: tests/cluster/test_prepare.py'),
 ('AQ024', NULL, 'needs a small shared memory: tests/cluster/test_scale.py'),
@@ -116,28 +117,28 @@ INSERT INTO t.raises VALUES
 ('AQ026', NULL, 'needs a server without workers'),
 ('AQ143', NULL, 'needs as many sessions as can be traced: tests/cluster/test_trace.py');
 INSERT INTO t.raises VALUES
-('AQ140', $$SELECT aq.trace_start(-1)$$),
-('AQ141', $$SELECT aq.trace_start(), aq.trace_start()$$),
-('AQ142', $$SELECT aq.trace_stop(-1)$$),
-('AQ144', $$SELECT aq.trace_start(operations => '{lunch}')$$);
+('AQ140', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.trace_start(-1)$$),
+('AQ141', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.trace_start(), aq.trace_start()$$),
+('AQ142', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.trace_stop(-1)$$),
+('AQ144', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.trace_start(operations => '{lunch}')$$);
 -- those that need two calls
 INSERT INTO t.raises VALUES
 ('AQ040', format('CALL dbms_aq.enqueue(''e_classic'', dbms_aq.enqueue_options_t(sequence_deviation => 2, relative_msgid => %L), dbms_aq.message_properties_t(delay => 10), ''1'', NULL)', :'urgent')),
 ('AQ041', format('CALL dbms_aq.enqueue(''e_classic'', dbms_aq.enqueue_options_t(sequence_deviation => 2, relative_msgid => %L), dbms_aq.message_properties_t(priority => 9), ''1'', NULL)', :'urgent')),
-('AQ043', $$SELECT * FROM aq.dequeue('ora.e_groups', navigation => 'first_message'); SELECT * FROM aq.dequeue('ora.e_groups', navigation => 'next_message')$$),
-('AQ045', $$SELECT * FROM aq.dequeue('ora.e_topic', 'ann', correlation => 'c', navigation => 'first_message'); SELECT * FROM aq.dequeue('ora.e_topic', 'ann', correlation => 'd', navigation => 'next_message')$$),
-('AQ046', $$SELECT * FROM aq.dequeue('ora.e_topic', 'ann', navigation => 'first_message'); SELECT * FROM aq.dequeue('ora.e_topic', 'bob', navigation => 'next_message')$$);
+('AQ043', $$SET LOCAL pgaq.oracle_errors = on; SELECT * FROM aq.dequeue('ora.e_groups', navigation => 'first_message'); SELECT * FROM aq.dequeue('ora.e_groups', navigation => 'next_message')$$),
+('AQ045', $$SET LOCAL pgaq.oracle_errors = on; SELECT * FROM aq.dequeue('ora.e_topic', 'ann', correlation => 'c', navigation => 'first_message'); SELECT * FROM aq.dequeue('ora.e_topic', 'ann', correlation => 'd', navigation => 'next_message')$$),
+('AQ046', $$SET LOCAL pgaq.oracle_errors = on; SELECT * FROM aq.dequeue('ora.e_topic', 'ann', navigation => 'first_message'); SELECT * FROM aq.dequeue('ora.e_topic', 'bob', navigation => 'next_message')$$);
 UPDATE t.raises SET statement = format('CALL dbms_aqadm.create_queue_table(%L, %L)', repeat('x', 60), 'JSON') WHERE sqlstate = 'AQ087';
 
 INSERT INTO t.raises SELECT 'AQ' || n, NULL, 'of snapshots and reports: tests/sql/snapshots.sql' FROM generate_series(120, 126) n;
 -- every row of the list has a statement or a reason, and nothing else has
-SELECT e.sqlstate, r.sqlstate FROM aq.errors e FULL JOIN t.raises r USING (sqlstate) WHERE e.sqlstate IS NULL OR r.sqlstate IS NULL;
-SELECT e.sqlstate, e.ora, r.why_not FROM aq.errors e JOIN t.raises r USING (sqlstate) WHERE r.statement IS NULL ORDER BY 1;
--- each statement raises its error, with Oracle's number in message and detail: those that do not
+SELECT e.sqlstate, r.sqlstate FROM sys.oracle_errors e FULL JOIN t.raises r USING (sqlstate) WHERE e.sqlstate IS NULL OR r.sqlstate IS NULL;
+SELECT e.sqlstate, e.ora, r.why_not FROM sys.oracle_errors e JOIN t.raises r USING (sqlstate) WHERE r.statement IS NULL ORDER BY 1;
+-- each statement raises its error, with Oracle's number once, at the end of the message: those that do not
 SELECT e.sqlstate, e.ora, x.error
-FROM aq.errors e JOIN t.raises r USING (sqlstate), LATERAL (SELECT t.error(r.statement) AS error OFFSET 0) x
+FROM sys.oracle_errors e JOIN t.raises r USING (sqlstate), LATERAL (SELECT t.error(r.statement) AS error OFFSET 0) x
 WHERE r.statement IS NOT NULL AND (split_part(x.error, ' | ', 1) <> e.sqlstate
-	OR e.ora IS NOT NULL AND x.error NOT LIKE format('%% (ORA-%1$s) | %%ORA-%1$s%%', lpad(e.ora::text, 5, '0')))
+	OR substring(split_part(x.error, ' | ', 2) FROM ' \(ORA-([0-9]{5})\)$')::integer IS DISTINCT FROM e.ora OR x.error ~ 'ORA-.*ORA-')
 ORDER BY e.sqlstate;
 
 SELECT aq.trace_stop();

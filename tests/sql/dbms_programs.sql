@@ -80,7 +80,7 @@ BEGIN
 	id := l_message.n;
 EXCEPTION
 	WHEN OTHERS THEN
-		IF aq.sqlcode(SQLSTATE) = -25228 THEN
+		IF sys.sqlcode(SQLSTATE) = -25228 THEN
 			status := sqlerrm;
 		ELSE
 			RAISE;
@@ -323,7 +323,7 @@ SELECT s.queue_name, s.consumer_name, s.rule, p.enqueued_msgs - p.dequeued_msgs 
 -- Numbers of errors; types by Oracle's names, and those that are not there; a schema whose name has a dot cannot be told from a queue's.
 CALL dbms_aqadm.create_queue_table('p_xml_tab', 'SYS.XMLTYPE');
 SELECT object_type FROM dba_queue_tables WHERE queue_table = 'P_XML_TAB';
-SELECT aq.sqlcode('AQ017'), aq.sqlcode('AQ020') IS NULL, aq.sqlcode('22012') IS NULL;
+SELECT sys.sqlcode('AQ017'), sys.sqlcode('AQ020') IS NULL, sys.sqlcode('22012') IS NULL;
 SELECT t.error($$CALL dbms_aqadm.create_queue_table('x', 'SYS.AQ$_JMS_TEXT_MESSAGE')$$);
 SELECT t.error($$CALL dbms_aqadm.create_queue_table('x', 'SYS.ANYDATA')$$);
 CREATE SCHEMA "a.b";

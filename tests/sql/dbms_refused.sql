@@ -35,5 +35,5 @@ BEGIN
 	posts[1] := sys.aq$_post_info('news', dbms_aq.namespace_anonymous(), '\x00');
 	CALL dbms_aq.register(registrations, 1);
 EXCEPTION WHEN SQLSTATE 'AQ060' THEN
-	RAISE NOTICE '% %', aq.sqlcode(SQLSTATE), SQLERRM;
+	RAISE NOTICE '% %', sys.sqlcode(SQLSTATE), SQLERRM;
 END $$;

@@ -195,7 +195,7 @@ SELECT aq.report_text(aq.rtpctx_report(aq.rtpctx_start()))
 CALL dbms_workload_repository.drop_baseline('trapped')
 SELECT aq.quantize(ARRAY[1, 2, 4], ARRAY[1, 5, 2])
 SELECT aq.conversion_obstacles('trapped.in_tab')
-SELECT aq.sqlcode('AQ001')
+SELECT sys.sqlcode('AQ001')
 SELECT count(*) FROM aq.queues
 CALL dbms_transform.drop_transformation('trapped', 'swap')
 CALL dbms_aqadm.remove_subscriber('in_tab', sys.aq$_agent('ann', NULL, NULL))

@@ -23,7 +23,7 @@ SELECT t.drain('l');
 DO $$
 BEGIN
 	PERFORM aq.enqueue('no such queue', '1');
-EXCEPTION WHEN SQLSTATE 'AQ001' THEN
+EXCEPTION WHEN undefined_object THEN
 	RAISE NOTICE 'caught: %', sqlerrm;
 END $$;
 -- trigger: the message goes with the row

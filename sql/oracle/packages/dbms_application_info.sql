@@ -25,9 +25,9 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_application_words'
 COMMENT ON FUNCTION sys._application_words() IS 'Internal: what this session has said of itself';
 
 CREATE PROCEDURE dbms_application_info.read_module(OUT module_name text, OUT action_name text)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$ SELECT w.module_name, w.action_name FROM sys._application_words() w $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT w.module_name, w.action_name FROM sys._application_words() w $$;
 COMMENT ON PROCEDURE dbms_application_info.read_module() IS 'What set_module and set_action have set in this session';
 
 CREATE PROCEDURE dbms_application_info.read_client_info(OUT client_info text)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$ SELECT w.client_info FROM sys._application_words() w $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT w.client_info FROM sys._application_words() w $$;
 COMMENT ON PROCEDURE dbms_application_info.read_client_info() IS 'What set_client_info has set in this session';

@@ -42,10 +42,10 @@ DECLARE
 BEGIN
 	IF native IS NULL THEN
 		IF sys._split_name(queue_name) IS NULL THEN
-			PERFORM aq.raise_error('AQ061', format('queue name %s is not valid', coalesce('"' || queue_name || '"', 'null')),
+			PERFORM sys._raise_error('AQ061', format('queue name %s is not valid', coalesce('"' || queue_name || '"', 'null')),
 				'Give [schema.]name; a part that is not an identifier must be in double quotes.');
 		END IF;
-		PERFORM aq.raise_error('AQ062', format('queue "%s" does not exist', queue_name),
+		PERFORM sys._raise_error('AQ062', format('queue "%s" does not exist', queue_name),
 			format('Create it with dbms_aqadm, or ask its owner for the %s privilege (dbms_aqadm.grant_queue_privilege).', privilege));
 	END IF;
 	RETURN native;
@@ -56,7 +56,7 @@ CREATE FUNCTION sys._check_gap(list sys.aq$_agent[], code text, what text) RETUR
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF array_ndims(list) = 1 AND array_position(list, NULL) IS NOT NULL THEN
-		PERFORM aq.raise_error(code, format('the %s list has a gap: element %s is null', what, array_position(list, NULL)),
+		PERFORM sys._raise_error(code, format('the %s list has a gap: element %s is null', what, array_position(list, NULL)),
 			'Lists are arrays: number their elements 1, 2, 3, ...');
 	END IF;
 END $$;
@@ -69,12 +69,12 @@ DECLARE
 	names text[];
 BEGIN
 	IF cardinality(list) > 1024 THEN
-		PERFORM aq.raise_error('AQ074', format('a recipient list has at most 1024 agents, not %s', cardinality(list)));
+		PERFORM sys._raise_error('AQ074', format('a recipient list has at most 1024 agents, not %s', cardinality(list)));
 	END IF;
 	PERFORM sys._check_gap(list, 'AQ073', 'recipient');
 	FOREACH agent IN ARRAY list LOOP
 		IF agent.name IS NULL AND agent.address IS NULL THEN
-			PERFORM aq.raise_error('AQ073', format('recipient %s of the list has neither name nor address',
+			PERFORM sys._raise_error('AQ073', format('recipient %s of the list has neither name nor address',
 				coalesce(cardinality(names), 0) + 1));
 		END IF;
 		PERFORM sys._check_local(queue, agent);
@@ -89,15 +89,15 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catal
 BEGIN
 	IF agent.address IS NOT NULL AND sys._resolve_queue(agent.address, 'any') IS DISTINCT FROM queue THEN
 		IF sys._split_name(split_part(agent.address, '@', 1)) IS NULL THEN
-			PERFORM aq.raise_error('AQ088', format('agent address "%s" is not valid', agent.address),
+			PERFORM sys._raise_error('AQ088', format('agent address "%s" is not valid', agent.address),
 				'An address is [schema.]queue.');
 		END IF;
-		PERFORM aq.raise_error('AQ060', format('propagation to "%s" is not supported', agent.address),
+		PERFORM sys._raise_error('AQ060', format('propagation to "%s" is not supported', agent.address),
 			'Leave the address null: the consumer dequeues from the queue itself.');
 	ELSIF agent.name IS NULL THEN
-		PERFORM aq.raise_error('AQ089', 'the agent has no name', 'Give the name of a consumer.');
+		PERFORM sys._raise_error('AQ089', 'the agent has no name', 'Give the name of a consumer.');
 	ELSIF coalesce(agent.protocol, 0) <> 0 THEN
-		PERFORM aq.raise_error('AQ060', format('protocol %s of agent "%s" is not supported', agent.protocol, agent.name),
+		PERFORM sys._raise_error('AQ060', format('protocol %s of agent "%s" is not supported', agent.protocol, agent.name),
 			'Leave the protocol null.');
 	END IF;
 END $$;
@@ -107,7 +107,7 @@ CREATE FUNCTION dbms_aq._delivery_mode(delivery_mode numeric) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF delivery_mode NOT IN (1, 2, 3) THEN
-		PERFORM aq.raise_error('AQ115', format('delivery mode %s does not exist', delivery_mode),
+		PERFORM sys._raise_error('AQ115', format('delivery mode %s does not exist', delivery_mode),
 			'Use dbms_aq.persistent(), buffered() or persistent_or_buffered().');
 	END IF;
 	RETURN CASE delivery_mode WHEN 2 THEN 'buffered' WHEN 3 THEN 'persistent_or_buffered' END;
@@ -118,7 +118,7 @@ CREATE FUNCTION dbms_aq._check_immediate(visibility integer) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF visibility IS DISTINCT FROM 1 THEN
-		PERFORM aq.raise_error('AQ116', 'buffered messages need immediate visibility', 'Set visibility to dbms_aq.immediate().');
+		PERFORM sys._raise_error('AQ116', 'buffered messages need immediate visibility', 'Set visibility to dbms_aq.immediate().');
 	END IF;
 END $$;
 COMMENT ON FUNCTION dbms_aq._check_immediate(integer) IS 'Internal: buffered messages are no part of the caller''s transaction';
@@ -131,14 +131,14 @@ DECLARE
 BEGIN
 	put.queue := coalesce(sys._resolve_queue(queue_name, 'enqueue'), dbms_aq._queue(queue_name, 'enqueue'));
 	IF o.visibility NOT IN (1, 2) THEN
-		PERFORM aq.raise_error('AQ065', format('visibility %s does not exist', o.visibility),
+		PERFORM sys._raise_error('AQ065', format('visibility %s does not exist', o.visibility),
 			'Use dbms_aq.on_commit() or dbms_aq.immediate().');
 	END IF;
 	IF o.sequence_deviation NOT IN (2, 3) THEN
-		PERFORM aq.raise_error('AQ075', format('sequence deviation %s does not exist', o.sequence_deviation),
+		PERFORM sys._raise_error('AQ075', format('sequence deviation %s does not exist', o.sequence_deviation),
 			'Use dbms_aq.before(), dbms_aq.top() or null.');
 	ELSIF o.sequence_deviation = 2 AND o.relative_msgid IS NULL THEN
-		PERFORM aq.raise_error('AQ076', 'sequence deviation before needs a message', 'Give its id as relative_msgid.');
+		PERFORM sys._raise_error('AQ076', 'sequence deviation before needs a message', 'Give its id as relative_msgid.');
 	END IF;
 	put.deviation := CASE o.sequence_deviation WHEN 2 THEN 'before' WHEN 3 THEN 'top' END;
 	IF put.deviation = 'before' THEN
@@ -154,12 +154,12 @@ BEGIN
 
 	put.priority := p.priority;
 	IF p.delay < 0 THEN
-		PERFORM aq.raise_error('AQ021', format('delay %s is negative', p.delay), 'Give seconds, or dbms_aq.no_delay().');
+		PERFORM sys._raise_error('AQ021', format('delay %s is negative', p.delay), 'Give seconds, or dbms_aq.no_delay().');
 	ELSIF p.delay > 0 THEN
 		put.delay := make_interval(secs => p.delay);
 	END IF;
 	IF p.expiration < -1 THEN
-		PERFORM aq.raise_error('AQ022', format('expiration %s is negative', p.expiration),
+		PERFORM sys._raise_error('AQ022', format('expiration %s is negative', p.expiration),
 			'Give seconds, or dbms_aq.never().');
 	ELSIF p.expiration = 0 THEN
 		put.expiration := '1 microsecond';
@@ -194,17 +194,17 @@ BEGIN
 	take.mode := CASE coalesce(o.dequeue_mode, 3) WHEN 1 THEN 'browse' WHEN 2 THEN 'locked' WHEN 3 THEN 'remove'
 		WHEN 4 THEN 'remove_nodata' END;
 	IF take.mode IS NULL THEN
-		PERFORM aq.raise_error('AQ066', format('dequeue mode %s does not exist', o.dequeue_mode),
+		PERFORM sys._raise_error('AQ066', format('dequeue mode %s does not exist', o.dequeue_mode),
 			'Use dbms_aq.browse(), locked(), remove() or remove_nodata().');
 	END IF;
 	take.navigation := CASE coalesce(o.navigation, 3) WHEN 1 THEN 'first_message' WHEN 2 THEN 'next_transaction'
 		WHEN 3 THEN 'next_message' WHEN 4 THEN 'first_message_multi_group' WHEN 5 THEN 'next_message_multi_group' END;
 	IF take.navigation IS NULL THEN
-		PERFORM aq.raise_error('AQ067', format('navigation %s does not exist', o.navigation),
+		PERFORM sys._raise_error('AQ067', format('navigation %s does not exist', o.navigation),
 			'Use dbms_aq.first_message(), next_message() or next_transaction().');
 	END IF;
 	IF o.visibility NOT IN (1, 2) THEN
-		PERFORM aq.raise_error('AQ065', format('visibility %s does not exist', o.visibility),
+		PERFORM sys._raise_error('AQ065', format('visibility %s does not exist', o.visibility),
 			'Use dbms_aq.on_commit() or dbms_aq.immediate().');
 	END IF;
 	take.delivery := coalesce(o.delivery_mode, 1);
@@ -216,16 +216,16 @@ BEGIN
 	END IF;
 	take.timeout := coalesce(o.wait, -1);
 	IF take.timeout < -1 THEN
-		PERFORM aq.raise_error('AQ068', format('wait time %s is negative', o.wait),
+		PERFORM sys._raise_error('AQ068', format('wait time %s is negative', o.wait),
 			'Give seconds, dbms_aq.no_wait() or dbms_aq.forever().');
 	END IF;
 	IF o.msgid IS NOT NULL AND (o.correlation IS NOT NULL OR o.deq_condition IS NOT NULL) THEN
-		PERFORM aq.raise_error('AQ070', 'msgid cannot be combined with correlation or deq_condition',
+		PERFORM sys._raise_error('AQ070', 'msgid cannot be combined with correlation or deq_condition',
 			'A message id names exactly one message: leave the others null.');
 	END IF;
 	IF o.consumer_name IS NOT NULL THEN
 		IF (SELECT exception FROM sys._describe_queue(take.queue)) THEN
-			PERFORM aq.raise_error('AQ072', format('queue "%s" is an exception queue, which has no consumers', take.queue),
+			PERFORM sys._raise_error('AQ072', format('queue "%s" is an exception queue, which has no consumers', take.queue),
 				'Leave consumer_name null.');
 		END IF;
 		/* a text that is not a name matches no consumer */
@@ -273,7 +273,7 @@ CREATE FUNCTION dbms_aq._not_found(take dbms_aq._take_t) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF take.msgid IS NOT NULL THEN
-		PERFORM aq.raise_error('AQ017', format('there is no message %s for this consumer in queue "%s"', take.msgid, take.queue),
+		PERFORM sys._raise_error('AQ017', format('there is no message %s for this consumer in queue "%s"', take.msgid, take.queue),
 			'It may have been consumed, or locked by another transaction.');
 	END IF;
 END $$;
@@ -285,7 +285,7 @@ COMMENT ON FUNCTION dbms_aq._not_found(dbms_aq._take_t) IS 'Internal: a message 
 CREATE FUNCTION dbms_aq._no_recipients(queue text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
-	PERFORM aq.raise_error('AQ011', format('no subscriber of queue "%s" matches the message', queue),
+	PERFORM sys._raise_error('AQ011', format('no subscriber of queue "%s" matches the message', queue),
 		'Name recipients, or add a subscriber with dbms_aqadm.add_subscriber.');
 END $$;
 COMMENT ON FUNCTION dbms_aq._no_recipients(text) IS 'Internal: the error of a message that goes to no consumer';
@@ -313,7 +313,7 @@ COMMENT ON FUNCTION sys._put_immediately(dbms_aq._put_t, anyelement) IS 'Interna
 
 CREATE PROCEDURE dbms_aq.enqueue(queue_name text, enqueue_options dbms_aq.enqueue_options_t,
 	message_properties dbms_aq.message_properties_t, payload text, OUT msgid uuid)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	put dbms_aq._put_t := dbms_aq._put(queue_name, enqueue_options, message_properties);
 BEGIN
@@ -334,7 +334,7 @@ COMMENT ON PROCEDURE dbms_aq.enqueue(text, dbms_aq.enqueue_options_t, dbms_aq.me
 
 CREATE PROCEDURE dbms_aq.enqueue(queue_name text, enqueue_options dbms_aq.enqueue_options_t,
 	message_properties dbms_aq.message_properties_t, payload anyelement, OUT msgid uuid)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	put dbms_aq._put_t := dbms_aq._put(queue_name, enqueue_options, message_properties);
 BEGIN
@@ -366,12 +366,12 @@ DECLARE
 	base_p integer := array_lower(properties, 1) - 1;
 BEGIN
 	IF array_size IS NULL OR array_size < 1 THEN
-		PERFORM aq.raise_error('AQ069', format('array_size must be positive, not %s', coalesce(array_size::text, 'null')));
+		PERFORM sys._raise_error('AQ069', format('array_size must be positive, not %s', coalesce(array_size::text, 'null')));
 	ELSIF coalesce(cardinality(payloads), 0) < array_size THEN
-		PERFORM aq.raise_error('AQ069', format('payload_array has %s elements, not %s',
+		PERFORM sys._raise_error('AQ069', format('payload_array has %s elements, not %s',
 			coalesce(cardinality(payloads), 0), array_size));
 	ELSIF coalesce(cardinality(properties), 0) < array_size THEN
-		PERFORM aq.raise_error('AQ069', format('message_properties_array has %s elements, not %s',
+		PERFORM sys._raise_error('AQ069', format('message_properties_array has %s elements, not %s',
 			coalesce(cardinality(properties), 0), array_size), 'Give the properties of each message, null for the defaults.');
 	END IF;
 	/* messages with the same properties go in one call */
@@ -410,7 +410,7 @@ COMMENT ON FUNCTION sys._put_array_immediately(text, dbms_aq.enqueue_options_t, 
 CREATE PROCEDURE dbms_aq.enqueue_array(queue_name text, enqueue_options dbms_aq.enqueue_options_t, array_size numeric,
 	message_properties_array dbms_aq.message_properties_array_t, payload_array anyarray,
 	OUT msgid_array dbms_aq.msgid_array_t, OUT error_array dbms_aq.error_array_t, OUT enqueued integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	IF enqueue_options.visibility = 1 THEN
 		msgid_array := sys._put_array_immediately(queue_name, enqueue_options, array_size::integer,
@@ -429,7 +429,7 @@ COMMENT ON PROCEDURE dbms_aq.enqueue_array(text, dbms_aq.enqueue_options_t, nume
 CREATE PROCEDURE dbms_aq.enqueue_array(queue_name text, enqueue_options dbms_aq.enqueue_options_t, array_size numeric,
 	message_properties_array dbms_aq.message_properties_t[], payload_array anyarray,
 	OUT msgid_array dbms_aq.msgid_array_t, OUT enqueued integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	error_array dbms_aq.error_array_t;
 BEGIN
@@ -505,9 +505,9 @@ DECLARE
 	take dbms_aq._take_t := dbms_aq._take(queue_name, options);
 BEGIN
 	IF array_size IS NULL OR array_size < 1 THEN
-		PERFORM aq.raise_error('AQ069', format('array_size must be positive, not %s', coalesce(array_size::text, 'null')));
+		PERFORM sys._raise_error('AQ069', format('array_size must be positive, not %s', coalesce(array_size::text, 'null')));
 	ELSIF take.msgid IS NOT NULL THEN
-		PERFORM aq.raise_error('AQ060', 'an array dequeue by message id is not supported', 'Use dbms_aq.dequeue.');
+		PERFORM sys._raise_error('AQ060', 'an array dequeue by message id is not supported', 'Use dbms_aq.dequeue.');
 	END IF;
 	queue := take.queue;
 	consumer := take.consumer;
@@ -602,37 +602,37 @@ DECLARE
 	info record;
 BEGIN
 	IF coalesce(cardinality(agent_list), 0) = 0 THEN
-		PERFORM aq.raise_error('AQ069', 'agent_list must not be empty', 'Give an agent for each queue and consumer.');
+		PERFORM sys._raise_error('AQ069', 'agent_list must not be empty', 'Give an agent for each queue and consumer.');
 	END IF;
 	PERFORM dbms_aq._delivery_mode(listen_delivery_mode);
 	delivery := coalesce(listen_delivery_mode, 1);
 	timeout := coalesce(wait, -1);
 	IF timeout < -1 THEN
-		PERFORM aq.raise_error('AQ068', format('wait time %s is negative', wait),
+		PERFORM sys._raise_error('AQ068', format('wait time %s is negative', wait),
 			'Give seconds, dbms_aq.no_wait() or dbms_aq.forever().');
 	END IF;
 	PERFORM sys._check_gap(agent_list, 'AQ100', 'agent');
 	FOREACH agent IN ARRAY agent_list::sys.aq$_agent[] LOOP
 		IF agent.address IS NULL OR agent.address LIKE '%@%' OR coalesce(agent.protocol, 0) <> 0 THEN
-			PERFORM aq.raise_error('AQ100', format('agent %s of the list names no local queue',
+			PERFORM sys._raise_error('AQ100', format('agent %s of the list names no local queue',
 				coalesce(cardinality(queues), 0) + 1), 'The address is [schema.]queue.');
 		END IF;
 		queue := dbms_aq._queue(agent.address, 'dequeue');
 		consumer := coalesce((sys._split_name(agent.name))[2], agent.name);
 		SELECT * INTO info FROM sys._describe_queue(queue);
 		IF NOT info.dequeue_enabled THEN
-			PERFORM aq.raise_error('AQ102', format('queue "%s" is stopped for dequeue', queue),
+			PERFORM sys._raise_error('AQ102', format('queue "%s" is stopped for dequeue', queue),
 				'Start it with dbms_aqadm.start_queue.');
 		ELSIF info.multiple_consumers AND consumer IS NULL THEN
-			PERFORM aq.raise_error('AQ103', format('queue "%s" has multiple consumers: name one', queue),
+			PERFORM sys._raise_error('AQ103', format('queue "%s" has multiple consumers: name one', queue),
 				'Give the agent the consumer''s name.');
 		ELSIF NOT info.multiple_consumers AND consumer IS NOT NULL THEN
-			PERFORM aq.raise_error('AQ019', format('queue "%s" has a single consumer, which has no name', queue),
+			PERFORM sys._raise_error('AQ019', format('queue "%s" has a single consumer, which has no name', queue),
 				'Leave the agent''s name null.');
 		END IF;
 		FOR i IN 1 .. coalesce(cardinality(queues), 0) LOOP
 			IF queues[i] = queue AND consumers[i] IS NOT DISTINCT FROM consumer THEN
-				PERFORM aq.raise_error('AQ101', format('queue "%s" is in the list twice for the same consumer', queue));
+				PERFORM sys._raise_error('AQ101', format('queue "%s" is in the list twice for the same consumer', queue));
 			END IF;
 		END LOOP;
 		queues := queues || queue;

@@ -55,10 +55,10 @@ DECLARE
 	skipped integer := 0;
 BEGIN
 	IF i.seek_type IS NULL OR i.seek_type NOT IN (1, 2, 3) THEN
-		PERFORM aq.raise_error('AQ005', format('seek type %s does not exist', coalesce(i.seek_type::text, 'null')),
+		PERFORM sys._raise_error('AQ005', format('seek type %s does not exist', coalesce(i.seek_type::text, 'null')),
 			'Use dbms_aq.seek_begin(), seek_end() or seek_msgid().');
 	ELSIF NOT sharded AND coalesce(i.shard, -1) > 0 THEN
-		PERFORM aq.raise_error('AQ060', format('queue "%s" is in a queue table and has no shards', native), 'Leave shard null.');
+		PERFORM sys._raise_error('AQ060', format('queue "%s" is in a queue table and has no shards', native), 'Leave shard null.');
 	END IF;
 	ahead := dbms_aq._ahead(native, consumer, i);
 	IF i.seek_type = 2 THEN
@@ -66,17 +66,17 @@ BEGIN
 	ELSIF i.seek_type = 3 THEN
 		skipped := array_position(ahead, (i.seek_pos).msgid) - 1;
 		IF skipped IS NULL THEN
-			PERFORM aq.raise_error('AQ017', format('there is no message %s for this consumer in queue "%s"', coalesce((i.seek_pos).msgid::text, 'null'), native),
+			PERFORM sys._raise_error('AQ017', format('there is no message %s for this consumer in queue "%s"', coalesce((i.seek_pos).msgid::text, 'null'), native),
 				'What was consumed does not come back.');
 		END IF;
 	END IF;
 	IF skipped > 0 AND skip_option IS NULL THEN
-		PERFORM aq.raise_error('AQ111', format('%s messages of queue "%s" would be skipped', skipped, native),
+		PERFORM sys._raise_error('AQ111', format('%s messages of queue "%s" would be skipped', skipped, native),
 			'Give skip_option: dbms_aq.discard_skipped() or no_discard_skipped().');
 	ELSIF skipped > 0 AND skip_option = 2 THEN
 		PERFORM dbms_aq._discard(native, consumer, ahead[:skipped]);
 	ELSIF skipped > 0 AND sharded THEN
-		PERFORM aq.raise_error('AQ060', format('skipping messages of sharded queue "%s" without discarding them is not supported', native),
+		PERFORM sys._raise_error('AQ060', format('skipping messages of sharded queue "%s" without discarding them is not supported', native),
 			'Use dbms_aq.discard_skipped().');
 	END IF;
 	PERFORM sys._set_position(native, consumer, CASE WHEN skipped > 0 AND skip_option = 1 THEN ahead[skipped] END);
@@ -87,7 +87,7 @@ COMMENT ON FUNCTION dbms_aq._seek(text, text, dbms_aq.seek_input_t, numeric) IS 
 
 CREATE PROCEDURE dbms_aq.seek(queue_name text, consumer_name text, seek_input_array dbms_aq.seek_input_array_t, skip_option numeric,
 	OUT seek_output_array dbms_aq.seek_output_array_t)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aq._queue(queue_name, 'dequeue');
 	consumer text := coalesce((sys._split_name(consumer_name))[2], consumer_name);
@@ -95,10 +95,10 @@ DECLARE
 	i dbms_aq.seek_input_t;
 BEGIN
 	IF skip_option NOT IN (1, 2) THEN
-		PERFORM aq.raise_error('AQ005', format('skip option %s does not exist', skip_option),
+		PERFORM sys._raise_error('AQ005', format('skip option %s does not exist', skip_option),
 			'Use dbms_aq.discard_skipped(), no_discard_skipped(), or null.');
 	ELSIF coalesce(cardinality(seek_input_array), 0) = 0 THEN
-		PERFORM aq.raise_error('AQ069', 'seek_input_array is empty', 'Give an element for each place to go to.');
+		PERFORM sys._raise_error('AQ069', 'seek_input_array is empty', 'Give an element for each place to go to.');
 	END IF;
 	FOREACH i IN ARRAY seek_input_array::dbms_aq.seek_input_t[] LOOP
 		found := found || dbms_aq._seek(native, consumer, i, skip_option);

@@ -24,10 +24,10 @@ DECLARE
 BEGIN
 	IF native IS NULL THEN
 		IF sys._split_name(queue_name) IS NULL THEN
-			PERFORM aq.raise_error('AQ003', format('queue name %s is not valid', coalesce('"' || queue_name || '"', 'null')),
+			PERFORM sys._raise_error('AQ003', format('queue name %s is not valid', coalesce('"' || queue_name || '"', 'null')),
 				'Give [schema.]name; a part that is not an identifier must be in double quotes.');
 		END IF;
-		PERFORM aq.raise_error('AQ001', format('queue "%s" does not exist', queue_name),
+		PERFORM sys._raise_error('AQ001', format('queue "%s" does not exist', queue_name),
 			'The view sys.all_queues lists the queues that you can use.');
 	END IF;
 	RETURN native;
@@ -41,14 +41,14 @@ DECLARE
 	parts text[] := sys._split_name(name);
 BEGIN
 	IF parts IS NULL THEN
-		PERFORM aq.raise_error('AQ003', format('%s name %s is not valid', what, coalesce('"' || name || '"', 'null')),
+		PERFORM sys._raise_error('AQ003', format('%s name %s is not valid', what, coalesce('"' || name || '"', 'null')),
 			'Give [schema.]name; a part that is not an identifier must be in double quotes.');
 	END IF;
 	schema_name := coalesce(parts[1], (sys._callers_schemas())[1]);
 	object_name := parts[2];
 	native := schema_name || '.' || object_name;
 	IF strpos(schema_name, '.') > 0 THEN
-		PERFORM aq.raise_error('AQ003', format('schema "%s" cannot hold queues: there is a dot in its name', schema_name),
+		PERFORM sys._raise_error('AQ003', format('schema "%s" cannot hold queues: there is a dot in its name', schema_name),
 			'The native name of a queue is schema.queue: use another schema.');
 	ELSIF schema_name IS NULL OR to_regnamespace(quote_ident(schema_name)) IS NULL THEN
 		RAISE invalid_schema_name USING MESSAGE = format('schema "%s" does not exist', coalesce(schema_name, '')),
@@ -57,10 +57,10 @@ BEGIN
 		RAISE insufficient_privilege USING MESSAGE = format('permission denied for schema %s', schema_name),
 			HINT = 'Creating a queue requires the CREATE privilege on its schema.';
 	ELSIF octet_length(native) > 127 THEN
-		PERFORM aq.raise_error('AQ087', format('%s name "%s" is too long', what, native),
+		PERFORM sys._raise_error('AQ087', format('%s name "%s" is too long', what, native),
 			'Schema and name together have at most 126 bytes.');
 	ELSIF object_name ILIKE 'aq$%' AND what <> 'exception queue' THEN
-		PERFORM aq.raise_error('AQ003', format('%s name "%s" is reserved', what, object_name),
+		PERFORM sys._raise_error('AQ003', format('%s name "%s" is reserved', what, object_name),
 			'Names must not begin with AQ$.');
 	END IF;
 END $$;
@@ -72,15 +72,15 @@ DECLARE
 	found regtype;
 BEGIN
 	IF upper(type_name) ~ '^JMS_TYPE$|^(SYS\.)?AQ\$_JMS_' THEN
-		PERFORM aq.raise_error('AQ060', 'JMS payloads are not supported',
+		PERFORM sys._raise_error('AQ060', 'JMS payloads are not supported',
 			'Give queue_payload_type: RAW, JSON, XMLTYPE, text or a composite type.');
 	ELSIF upper(type_name) ~ '^(SYS\.)?ANYDATA$' THEN
-		PERFORM aq.raise_error('AQ060', 'ANYDATA payloads are not supported', 'JSON holds values of any type.');
+		PERFORM sys._raise_error('AQ060', 'ANYDATA payloads are not supported', 'JSON holds values of any type.');
 	END IF;
 	found := sys._type_named(NULL, type_name);
 	IF found NOT IN ('bytea', 'jsonb', 'xml', 'text')
 			AND NOT EXISTS (SELECT FROM pg_type WHERE oid = found AND typtype = 'c') THEN
-		PERFORM aq.raise_error('AQ084', format('type %s cannot be a payload type', found),
+		PERFORM sys._raise_error('AQ084', format('type %s cannot be a payload type', found),
 			'Use RAW, JSON, XMLTYPE, text or a composite type.');
 	END IF;
 	RETURN found;
@@ -93,7 +93,7 @@ BEGIN
 	IF infinite AND value = -1 THEN
 		RETURN interval '1000 years';
 	ELSIF value < 0 THEN
-		PERFORM aq.raise_error(code, format('%s must not be negative', what),
+		PERFORM sys._raise_error(code, format('%s must not be negative', what),
 			CASE WHEN infinite THEN 'Give seconds, or dbms_aqadm.infinite().' ELSE 'Give seconds.' END);
 	END IF;
 	RETURN make_interval(secs => value::float8);
@@ -104,7 +104,7 @@ CREATE FUNCTION dbms_aqadm._max_retries(value numeric) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF value < 0 THEN
-		PERFORM aq.raise_error('AQ077', 'max_retries must not be negative');
+		PERFORM sys._raise_error('AQ077', 'max_retries must not be negative');
 	END IF;
 	RETURN value;
 END $$;
@@ -114,9 +114,9 @@ CREATE FUNCTION dbms_aqadm._no_limits(max_retries numeric, retry_delay numeric, 
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF coalesce(retention_time, 0) <> 0 THEN
-		PERFORM aq.raise_error('AQ093', 'an exception queue has no retention time', 'Leave retention_time out.');
+		PERFORM sys._raise_error('AQ093', 'an exception queue has no retention time', 'Leave retention_time out.');
 	ELSIF coalesce(max_retries, 0) <> 0 OR coalesce(retry_delay, 0) <> 0 THEN
-		PERFORM aq.raise_error('AQ094', 'an exception queue has no retries', 'Leave max_retries and retry_delay out.');
+		PERFORM sys._raise_error('AQ094', 'an exception queue has no retries', 'Leave max_retries and retry_delay out.');
 	END IF;
 END $$;
 COMMENT ON FUNCTION dbms_aqadm._no_limits(numeric, numeric, numeric) IS 'Internal: settings that an exception queue does not have';
@@ -130,7 +130,7 @@ DECLARE
 	native text;
 BEGIN
 	IF parts IS NULL THEN
-		PERFORM aq.raise_error('AQ003', format('queue table name %s is not valid', coalesce('"' || name || '"', 'null')),
+		PERFORM sys._raise_error('AQ003', format('queue table name %s is not valid', coalesce('"' || name || '"', 'null')),
 			'Give [schema.]name; a part that is not an identifier must be in double quotes.');
 	END IF;
 	SELECT t.queue_table INTO native
@@ -139,7 +139,7 @@ BEGIN
 			JOIN aq.queue_tables t ON t.queue_table = s.schema_name || '.' || parts[2]
 		ORDER BY s.n LIMIT 1;
 	IF native IS NULL AND NOT missing_ok THEN
-		PERFORM aq.raise_error('AQ032', format('queue table "%s" does not exist', name),
+		PERFORM sys._raise_error('AQ032', format('queue table "%s" does not exist', name),
 			'The view sys.all_queue_tables lists the queue tables that you can use.');
 	END IF;
 	RETURN native;
@@ -150,7 +150,7 @@ CREATE FUNCTION dbms_aqadm._instances(primary_instance numeric, secondary_instan
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF coalesce(secondary_instance, 0) <> 0 AND coalesce(primary_instance, 0) = 0 THEN
-		PERFORM aq.raise_error(CASE WHEN primary_instance IS NULL THEN 'AQ106' ELSE 'AQ092' END,
+		PERFORM sys._raise_error(CASE WHEN primary_instance IS NULL THEN 'AQ106' ELSE 'AQ092' END,
 			'secondary_instance needs a primary_instance', 'Leave both out: there is one instance.');
 	END IF;
 END $$;
@@ -161,15 +161,15 @@ CREATE PROCEDURE dbms_aqadm.create_queue_table(queue_table text, queue_payload_t
 	comment text DEFAULT NULL, auto_commit boolean DEFAULT true, primary_instance numeric DEFAULT 0,
 	secondary_instance numeric DEFAULT 0, compatible text DEFAULT NULL, secure boolean DEFAULT false,
 	replication_mode numeric DEFAULT 0)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	new record := dbms_aqadm._new_name(queue_table, 'queue table');
 BEGIN
 	PERFORM dbms_aqadm._instances(primary_instance, secondary_instance);
 	IF secure THEN
-		PERFORM aq.raise_error('AQ060', 'secure queue tables are not supported', 'Leave secure false.');
+		PERFORM sys._raise_error('AQ060', 'secure queue tables are not supported', 'Leave secure false.');
 	ELSIF message_grouping NOT IN (0, 1) THEN
-		PERFORM aq.raise_error('AQ005', format('message grouping %s does not exist', message_grouping),
+		PERFORM sys._raise_error('AQ005', format('message grouping %s does not exist', message_grouping),
 			'Use dbms_aqadm.none() or dbms_aqadm.transactional().');
 	END IF;
 	PERFORM aq.create_queue_table(new.native, dbms_aqadm._payload_type(queue_payload_type), sort_list => sort_list,
@@ -183,7 +183,7 @@ COMMENT ON PROCEDURE dbms_aqadm.create_queue_table(text, text, text, text, boole
 
 CREATE PROCEDURE dbms_aqadm.alter_queue_table(queue_table text, comment text DEFAULT NULL, primary_instance numeric DEFAULT NULL,
 	secondary_instance numeric DEFAULT NULL, replication_mode numeric DEFAULT NULL)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqadm._queue_table(queue_table);
 BEGIN
@@ -196,7 +196,7 @@ COMMENT ON PROCEDURE dbms_aqadm.alter_queue_table(text, text, numeric, numeric, 
 'Change the comment of a queue table; null leaves it unchanged';
 
 CREATE PROCEDURE dbms_aqadm.drop_queue_table(queue_table text, force boolean DEFAULT false, auto_commit boolean DEFAULT true)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqadm._queue_table(queue_table);
 BEGIN
@@ -209,16 +209,16 @@ COMMENT ON PROCEDURE dbms_aqadm.drop_queue_table(text, boolean, boolean) IS
 CREATE PROCEDURE dbms_aqadm.create_queue(queue_name text, queue_table text, queue_type numeric DEFAULT 0,
 	max_retries numeric DEFAULT NULL, retry_delay numeric DEFAULT 0, retention_time numeric DEFAULT 0,
 	dependency_tracking boolean DEFAULT false, comment text DEFAULT NULL, auto_commit boolean DEFAULT true)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	new record := dbms_aqadm._new_name(queue_name, 'queue');
 	in_table text := dbms_aqadm._queue_table(queue_table);
 BEGIN
 	IF sys._name_schema(in_table) <> new.schema_name THEN
-		PERFORM aq.raise_error('AQ105', format('queue "%s" cannot be in queue table "%s"', new.native, in_table),
+		PERFORM sys._raise_error('AQ105', format('queue "%s" cannot be in queue table "%s"', new.native, in_table),
 			'A queue and its queue table have the same schema.');
 	ELSIF queue_type NOT IN (0, 1) THEN
-		PERFORM aq.raise_error('AQ080', format('queue type %s is not supported', queue_type),
+		PERFORM sys._raise_error('AQ080', format('queue type %s is not supported', queue_type),
 			'Use dbms_aqadm.normal_queue() or dbms_aqadm.exception_queue().');
 	ELSIF queue_type = 1 THEN
 		PERFORM dbms_aqadm._no_limits(max_retries, retry_delay, retention_time);
@@ -240,12 +240,12 @@ CREATE PROCEDURE dbms_aqadm.create_transactional_event_queue(queue_name text, st
 	multiple_consumers boolean DEFAULT false, max_retries numeric DEFAULT NULL, comment text DEFAULT NULL,
 	queue_payload_type text DEFAULT 'JMS_TYPE', queue_properties dbms_aqadm.queue_props_t DEFAULT NULL,
 	replication_mode numeric DEFAULT 0)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	new record := dbms_aqadm._new_name(queue_name, 'queue');
 BEGIN
 	IF coalesce(queue_properties.queue_type, 0) <> 0 THEN
-		PERFORM aq.raise_error('AQ080', format('queue type %s is not supported here', queue_properties.queue_type),
+		PERFORM sys._raise_error('AQ080', format('queue type %s is not supported here', queue_properties.queue_type),
 			'Make exception queues with dbms_aqadm.create_eq_exception_queue.');
 	END IF;
 	PERFORM aq.create_queue(new.native, dbms_aqadm._payload_type(queue_payload_type),
@@ -265,7 +265,7 @@ CREATE PROCEDURE dbms_aqadm.create_sharded_queue(queue_name text, storage_clause
 	multiple_consumers boolean DEFAULT false, max_retries numeric DEFAULT NULL, comment text DEFAULT NULL,
 	queue_payload_type text DEFAULT 'JMS_TYPE', queue_properties dbms_aqadm.queue_props_t DEFAULT NULL,
 	replication_mode numeric DEFAULT 0)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	CALL dbms_aqadm.create_transactional_event_queue(queue_name, storage_clause, multiple_consumers, max_retries, comment,
 		queue_payload_type, queue_properties, replication_mode);
@@ -275,7 +275,7 @@ COMMENT ON PROCEDURE dbms_aqadm.create_sharded_queue(text, text, boolean, numeri
 
 CREATE PROCEDURE dbms_aqadm.alter_transactional_event_queue(queue_name text, max_retries numeric DEFAULT NULL,
 	comment text DEFAULT NULL, queue_properties dbms_aqadm.queue_props_t DEFAULT NULL, replication_mode numeric DEFAULT NULL)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	CALL dbms_aqadm.alter_queue(queue_name, max_retries, queue_properties.retry_delay, queue_properties.retention_time,
 		true, comment);
@@ -285,7 +285,7 @@ COMMENT ON PROCEDURE dbms_aqadm.alter_transactional_event_queue(text, numeric, t
 
 CREATE PROCEDURE dbms_aqadm.alter_sharded_queue(queue_name text, max_retries numeric DEFAULT NULL, comment text DEFAULT NULL,
 	queue_properties dbms_aqadm.queue_props_t DEFAULT NULL, replication_mode numeric DEFAULT NULL)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	CALL dbms_aqadm.alter_transactional_event_queue(queue_name, max_retries, comment, queue_properties, replication_mode);
 END $$;
@@ -296,7 +296,7 @@ CREATE FUNCTION dbms_aqadm._only_sharded(native text, what text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF (SELECT queue_table_id IS NOT NULL FROM sys._describe_queue(native)) THEN
-		PERFORM aq.raise_error('AQ060', format('%s is for sharded queues, and "%s" is in a queue table', what, native),
+		PERFORM sys._raise_error('AQ060', format('%s is for sharded queues, and "%s" is in a queue table', what, native),
 			'Use the procedures for queue tables and queues.');
 	END IF;
 END $$;
@@ -309,7 +309,7 @@ DECLARE
 BEGIN
 	SELECT * INTO q FROM sys._describe_queue(native);
 	IF q.enqueue_enabled OR q.dequeue_enabled THEN
-		PERFORM aq.raise_error('AQ081', format('queue "%s" is not stopped', native), 'Stop it with dbms_aqadm.stop_queue.');
+		PERFORM sys._raise_error('AQ081', format('queue "%s" is not stopped', native), 'Stop it with dbms_aqadm.stop_queue.');
 	END IF;
 	IF q.queue_table_id IS NULL THEN
 		PERFORM sys._drop_views(native, false);
@@ -319,7 +319,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aqadm._drop_queue(text) IS 'Internal: drop a stopped queue, its messages and its view';
 
 CREATE PROCEDURE dbms_aqadm.drop_transactional_event_queue(queue_name text, force boolean DEFAULT false)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
@@ -333,14 +333,14 @@ COMMENT ON PROCEDURE dbms_aqadm.drop_transactional_event_queue(text, boolean) IS
 'Drop a sharded queue and its messages; it must be stopped, unless force';
 
 CREATE PROCEDURE dbms_aqadm.drop_sharded_queue(queue_name text, force boolean DEFAULT false)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	CALL dbms_aqadm.drop_transactional_event_queue(queue_name, force);
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.drop_sharded_queue(text, boolean) IS 'The older name of drop_transactional_event_queue';
 
 CREATE PROCEDURE dbms_aqadm.create_eq_exception_queue(queue_name text, exception_queue_name text DEFAULT NULL)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 	parts text[] := sys._split_name(queue_name);
@@ -359,7 +359,7 @@ COMMENT ON PROCEDURE dbms_aqadm.create_eq_exception_queue(text, text) IS
 'Create the exception queue of a sharded queue, stopped; without a name it is called aq$_queue_e';
 
 CREATE PROCEDURE dbms_aqadm.create_exception_queue(sharded_queue_name text, exception_queue_name text DEFAULT NULL)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	CALL dbms_aqadm.create_eq_exception_queue(sharded_queue_name, exception_queue_name);
 END $$;
@@ -369,7 +369,7 @@ COMMENT ON PROCEDURE dbms_aqadm.create_exception_queue(text, text) IS 'The older
 
 CREATE PROCEDURE dbms_aqadm.alter_queue(queue_name text, max_retries numeric DEFAULT NULL, retry_delay numeric DEFAULT NULL,
 	retention_time numeric DEFAULT NULL, auto_commit boolean DEFAULT true, comment text DEFAULT NULL)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
@@ -384,14 +384,14 @@ COMMENT ON PROCEDURE dbms_aqadm.alter_queue(text, numeric, numeric, numeric, boo
 'Change a queue; null leaves a setting as it is';
 
 CREATE PROCEDURE dbms_aqadm.drop_queue(queue_name text, auto_commit boolean DEFAULT true)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	PERFORM dbms_aqadm._drop_queue(dbms_aqadm._queue(queue_name));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.drop_queue(text, boolean) IS 'Drop a stopped queue and its messages';
 
 CREATE PROCEDURE dbms_aqadm.start_queue(queue_name text, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	PERFORM aq.start_queue(dbms_aqadm._queue(queue_name), coalesce(enqueue, false), coalesce(dequeue, false));
 END $$;
@@ -399,12 +399,12 @@ COMMENT ON PROCEDURE dbms_aqadm.start_queue(text, boolean, boolean) IS 'Allow en
 
 CREATE PROCEDURE dbms_aqadm.stop_queue(queue_name text, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true,
 	wait boolean DEFAULT true, free_memory boolean DEFAULT false)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
 	IF NOT wait AND sys._queue_in_use(native) THEN
-		PERFORM aq.raise_error('AQ086', format('running transactions use queue "%s"', native),
+		PERFORM sys._raise_error('AQ086', format('running transactions use queue "%s"', native),
 			'Try again, or stop it with wait => true.');
 	END IF;
 	PERFORM aq.stop_queue(native, coalesce(enqueue, false), coalesce(dequeue, false), coalesce(wait, true));
@@ -421,12 +421,12 @@ DECLARE
 BEGIN
 	SELECT * INTO q FROM sys._describe_queue(native);
 	IF q.exception THEN
-		PERFORM aq.raise_error('AQ091', format('queue "%s" is an exception queue, which has no subscribers', native));
+		PERFORM sys._raise_error('AQ091', format('queue "%s" is an exception queue, which has no subscribers', native));
 	ELSIF NOT q.multiple_consumers THEN
-		PERFORM aq.raise_error('AQ010', format('queue "%s" has a single consumer', native),
+		PERFORM sys._raise_error('AQ010', format('queue "%s" has a single consumer', native),
 			'Only a queue created with multiple_consumers => true has subscribers.');
 	ELSIF subscriber IS NULL THEN
-		PERFORM aq.raise_error('AQ004', '"subscriber" must not be null', 'Use sys.aq$_agent(name, null, null).');
+		PERFORM sys._raise_error('AQ004', '"subscriber" must not be null', 'Use sys.aq$_agent(name, null, null).');
 	END IF;
 	PERFORM sys._check_local(native, subscriber);
 	RETURN sys._agent_name(subscriber.name);
@@ -435,12 +435,12 @@ COMMENT ON FUNCTION dbms_aqadm._subscriber(text, sys.aq$_agent) IS 'Internal: na
 
 CREATE PROCEDURE dbms_aqadm.add_subscriber(queue_name text, subscriber sys.aq$_agent, rule text DEFAULT NULL,
 	transformation text DEFAULT NULL, queue_to_queue boolean DEFAULT false, delivery_mode numeric DEFAULT 1)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
 	IF queue_to_queue THEN
-		PERFORM aq.raise_error('AQ060', 'propagation is not supported', 'Leave queue_to_queue false.');
+		PERFORM sys._raise_error('AQ060', 'propagation is not supported', 'Leave queue_to_queue false.');
 	END IF;
 	PERFORM aq.subscribe(native, dbms_aqadm._subscriber(native, subscriber), nullif(rule, ''),
 		delivery_mode => dbms_aq._delivery_mode(delivery_mode));
@@ -453,7 +453,7 @@ COMMENT ON PROCEDURE dbms_aqadm.add_subscriber(text, sys.aq$_agent, text, text, 
 'Add a subscriber: it gets the messages enqueued after this commits that meet its rule';
 
 CREATE PROCEDURE dbms_aqadm.alter_subscriber(queue_name text, subscriber sys.aq$_agent, rule text, transformation text DEFAULT NULL)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
@@ -464,7 +464,7 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqadm.alter_subscriber(text, sys.aq$_agent, text, text) IS 'Replace a subscriber''s rule and transformation; null: every message, as it is';
 
 CREATE PROCEDURE dbms_aqadm.remove_subscriber(queue_name text, subscriber sys.aq$_agent)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
@@ -473,7 +473,7 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqadm.remove_subscriber(text, sys.aq$_agent) IS 'Remove a subscriber and what waits for it';
 
 CREATE FUNCTION dbms_aqadm.queue_subscribers(queue_name text) RETURNS dbms_aqadm.aq$_subscriber_list_t
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
@@ -492,7 +492,7 @@ BEGIN
 	IF upper(name) = 'PUBLIC' THEN
 		RETURN NULL;
 	ELSIF name IS NULL THEN
-		PERFORM aq.raise_error('AQ004', '"grantee" must not be null', 'PUBLIC means every role.');
+		PERFORM sys._raise_error('AQ004', '"grantee" must not be null', 'PUBLIC means every role.');
 	END IF;
 	RETURN quote_ident(sys._fold(name))::regrole;
 END $$;
@@ -500,7 +500,7 @@ COMMENT ON FUNCTION dbms_aqadm._role(text) IS 'Internal: a role by its name; nul
 
 CREATE PROCEDURE dbms_aqadm.grant_queue_privilege(privilege text, queue_name text, grantee text,
 	grant_option boolean DEFAULT false)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	PERFORM aq.grant_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee), privilege, coalesce(grant_option, false));
 END $$;
@@ -508,7 +508,7 @@ COMMENT ON PROCEDURE dbms_aqadm.grant_queue_privilege(text, text, text, boolean)
 'Grant ENQUEUE, DEQUEUE or ALL on a queue to a role or PUBLIC. For the queue''s owner, and for those with the grant option';
 
 CREATE PROCEDURE dbms_aqadm.revoke_queue_privilege(privilege text, queue_name text, grantee text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	PERFORM aq.revoke_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee), privilege);
 END $$;
@@ -516,7 +516,7 @@ COMMENT ON PROCEDURE dbms_aqadm.revoke_queue_privilege(text, text, text) IS
 'Revoke ENQUEUE, DEQUEUE or ALL on a queue from a role or PUBLIC. For the queue''s owner';
 
 CREATE PROCEDURE dbms_aqadm.grant_type_access(user_name text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	PERFORM dbms_aqadm._role(user_name);
 END $$;
@@ -526,11 +526,11 @@ CREATE FUNCTION dbms_aqadm._system_role(privilege text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF privilege IS NULL THEN
-		PERFORM aq.raise_error('AQ004', '"privilege" must not be null', 'The system privileges are ENQUEUE_ANY, DEQUEUE_ANY and MANAGE_ANY.');
+		PERFORM sys._raise_error('AQ004', '"privilege" must not be null', 'The system privileges are ENQUEUE_ANY, DEQUEUE_ANY and MANAGE_ANY.');
 	ELSIF upper(privilege) IN ('ENQUEUE_ANY', 'DEQUEUE_ANY', 'MANAGE_ANY') THEN
 		RETURN 'aq_' || lower(privilege);
 	END IF;
-	PERFORM aq.raise_error('AQ027', format('privilege "%s" does not exist', privilege),
+	PERFORM sys._raise_error('AQ027', format('privilege "%s" does not exist', privilege),
 		'The system privileges are ENQUEUE_ANY, DEQUEUE_ANY and MANAGE_ANY.');
 END $$;
 COMMENT ON FUNCTION dbms_aqadm._system_role(text) IS 'Internal: the role behind a system privilege';
@@ -542,7 +542,7 @@ DECLARE
 	role regrole := dbms_aqadm._role(name);
 BEGIN
 	IF role IS NULL THEN
-		PERFORM aq.raise_error('AQ060', 'system privileges of PUBLIC are not supported',
+		PERFORM sys._raise_error('AQ060', 'system privileges of PUBLIC are not supported',
 			'Name a role. Privileges on a queue can be granted to PUBLIC with dbms_aqadm.grant_queue_privilege.');
 	END IF;
 	RETURN role;
@@ -550,7 +550,7 @@ END $$;
 COMMENT ON FUNCTION dbms_aqadm._one_role(text) IS 'Internal: a role by its name, not PUBLIC';
 
 CREATE PROCEDURE dbms_aqadm.grant_system_privilege(privilege text, grantee text, admin_option boolean DEFAULT false)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	EXECUTE format('GRANT %I TO %s%s', dbms_aqadm._system_role(privilege), dbms_aqadm._one_role(grantee),
 		CASE WHEN admin_option THEN ' WITH ADMIN OPTION' ELSE '' END);
@@ -559,7 +559,7 @@ COMMENT ON PROCEDURE dbms_aqadm.grant_system_privilege(text, text, boolean) IS
 'Grant ENQUEUE_ANY, DEQUEUE_ANY or MANAGE_ANY: membership in the roles aq_enqueue_any, aq_dequeue_any, aq_manage_any';
 
 CREATE PROCEDURE dbms_aqadm.revoke_system_privilege(privilege text, grantee text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	command text := format('REVOKE %I FROM %s', dbms_aqadm._system_role(privilege), dbms_aqadm._one_role(grantee));
 	grantor name;
@@ -580,7 +580,7 @@ COMMENT ON PROCEDURE dbms_aqadm.revoke_system_privilege(text, text) IS
 
 CREATE PROCEDURE dbms_aqadm.purge_queue_table(queue_table text, purge_condition text,
 	purge_options dbms_aqadm.aq$_purge_options_t)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	in_table text := dbms_aqadm._queue_table(queue_table, missing_ok => true);
 BEGIN
@@ -591,17 +591,17 @@ COMMENT ON PROCEDURE dbms_aqadm.purge_queue_table(text, text, dbms_aqadm.aq$_pur
 'Remove messages in the caller''s transaction: all, or those that meet a condition over the columns of the view aq$..., called qtview in it. queue_table is a queue table, or a sharded queue';
 
 CREATE PROCEDURE dbms_aqadm.verify_queue_types(src_queue_name text, dest_queue_name text, OUT rc integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	rc := (sys._payload_type(dbms_aqadm._queue(src_queue_name)) = sys._payload_type(dbms_aqadm._queue(dest_queue_name)))::integer;
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text) IS 'Have two queues the same payload type? 1 or 0';
 
 CREATE PROCEDURE dbms_aqadm.verify_queue_types(src_queue_name text, dest_queue_name text, destination text, OUT rc integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	IF destination IS NOT NULL THEN
-		PERFORM aq.raise_error('AQ060', 'queues of other databases are not supported', 'Leave destination null.');
+		PERFORM sys._raise_error('AQ060', 'queues of other databases are not supported', 'Leave destination null.');
 	END IF;
 	CALL dbms_aqadm.verify_queue_types(src_queue_name, dest_queue_name, rc);
 END $$;
@@ -618,13 +618,13 @@ BEGIN
 		PERFORM dbms_aqadm._only_sharded(native, upper(param_name));
 		RETURN native;
 	END IF;
-	PERFORM aq.raise_error('AQ005', format('queue parameter %s does not exist', coalesce('"' || param_name || '"', 'null')),
+	PERFORM sys._raise_error('AQ005', format('queue parameter %s does not exist', coalesce('"' || param_name || '"', 'null')),
 		'The parameters are SHARD_NUM, KEY_BASED_ENQUEUE and STICKY_DEQUEUE.');
 END $$;
 COMMENT ON FUNCTION dbms_aqadm._parameter(text, text) IS 'Internal: native name of a queue with this parameter';
 
 CREATE PROCEDURE dbms_aqadm.get_queue_parameter(queue_name text, param_name text, OUT param_value numeric)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqadm._parameter(queue_name, param_name);
 BEGIN
@@ -634,13 +634,13 @@ COMMENT ON PROCEDURE dbms_aqadm.get_queue_parameter(text, text) IS
 'SHARD_NUM of a sharded queue; KEY_BASED_ENQUEUE and STICKY_DEQUEUE are always 0';
 
 CREATE PROCEDURE dbms_aqadm.set_queue_parameter(queue_name text, param_name text, param_value numeric)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqadm._parameter(queue_name, param_name);
 BEGIN
 	IF upper(param_name) <> 'SHARD_NUM' THEN
 		IF param_value <> 0 THEN
-			PERFORM aq.raise_error('AQ060', format('%s is not supported', upper(param_name)),
+			PERFORM sys._raise_error('AQ060', format('%s is not supported', upper(param_name)),
 				'A session enqueues into one shard; a queue with SHARD_NUM 1 has one order for all.');
 		END IF;
 	ELSE
@@ -651,7 +651,7 @@ COMMENT ON PROCEDURE dbms_aqadm.set_queue_parameter(text, text, numeric) IS
 'Set SHARD_NUM of a sharded queue, 1 to 32; the queue must be stopped for enqueue and never have been used';
 
 CREATE PROCEDURE dbms_aqadm.unset_queue_parameter(queue_name text, param_name text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqadm._parameter(queue_name, param_name);
 BEGIN
@@ -662,40 +662,40 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqadm.unset_queue_parameter(text, text) IS 'Set SHARD_NUM back to the parameter pgaq.default_shards';
 
 CREATE PROCEDURE dbms_aqadm.get_min_streams_pool(OUT value numeric)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT round(total_bytes / 1048576.0) FROM aq.message_cache $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT round(total_bytes / 1048576.0) FROM aq.message_cache $$;
 COMMENT ON PROCEDURE dbms_aqadm.get_min_streams_pool() IS 'Size of the message cache in MB';
 CREATE PROCEDURE dbms_aqadm.get_max_streams_pool(OUT value numeric)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT round(total_bytes / 1048576.0) FROM aq.message_cache $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT round(total_bytes / 1048576.0) FROM aq.message_cache $$;
 COMMENT ON PROCEDURE dbms_aqadm.get_max_streams_pool() IS 'Size of the message cache in MB';
 
 CREATE FUNCTION dbms_aqadm._not_at_run_time() RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
-	PERFORM aq.raise_error('AQ060', 'the size of the message cache cannot be changed while the server runs',
+	PERFORM sys._raise_error('AQ060', 'the size of the message cache cannot be changed while the server runs',
 		'Set pgaq.message_cache_size and restart the server.');
 END $$;
 COMMENT ON FUNCTION dbms_aqadm._not_at_run_time() IS 'Internal: an error';
 
 CREATE PROCEDURE dbms_aqadm.set_min_streams_pool(value numeric)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT dbms_aqadm._not_at_run_time() $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT dbms_aqadm._not_at_run_time() $$;
 COMMENT ON PROCEDURE dbms_aqadm.set_min_streams_pool(numeric) IS 'Refused: the parameter pgaq.message_cache_size is the size of the message cache';
 CREATE PROCEDURE dbms_aqadm.set_max_streams_pool(value numeric)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT dbms_aqadm._not_at_run_time() $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT dbms_aqadm._not_at_run_time() $$;
 COMMENT ON PROCEDURE dbms_aqadm.set_max_streams_pool(numeric) IS 'Refused: the parameter pgaq.message_cache_size is the size of the message cache';
 
 CREATE PROCEDURE dbms_aqadm.get_watermark(OUT wmvalue numeric)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT round(pg_size_bytes(current_setting('shared_buffers')) / 1048576.0) $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT round(pg_size_bytes(current_setting('shared_buffers')) / 1048576.0) $$;
 COMMENT ON PROCEDURE dbms_aqadm.get_watermark() IS 'Memory that buffered messages can be in before they go to disk, MB: the server''s shared buffers';
 CREATE PROCEDURE dbms_aqadm.set_watermark(wmvalue numeric)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	PERFORM aq.raise_error('AQ060', 'the memory for buffered messages cannot be changed while the server runs',
+	PERFORM sys._raise_error('AQ060', 'the memory for buffered messages cannot be changed while the server runs',
 		'They are in the server''s buffers: set shared_buffers and restart the server.');
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.set_watermark(numeric) IS 'Refused: the parameter shared_buffers is the memory that buffered messages are in';
 
 CREATE PROCEDURE dbms_aqadm.migrate_queue_table(queue_table text, compatible text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	PERFORM dbms_aqadm._queue_table(queue_table);
 END $$;

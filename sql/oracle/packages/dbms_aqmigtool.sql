@@ -32,7 +32,7 @@ COMMENT ON FUNCTION dbms_aqmigtool._queue(text, text) IS 'Internal: native name 
 
 CREATE PROCEDURE dbms_aqmigtool.check_migration_to_txeventq(cqschema text, cqname text, OUT migration_report text[],
 	checkmode numeric DEFAULT 1)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	migration_report := ARRAY(SELECT obstacle FROM aq.conversion_obstacles(dbms_aqmigtool._queue(cqschema, cqname)));
 END $$;
@@ -41,15 +41,15 @@ COMMENT ON PROCEDURE dbms_aqmigtool.check_migration_to_txeventq(text, text, text
 
 CREATE PROCEDURE dbms_aqmigtool.init_migration(cqschema text, cqname text, txeventqschema text DEFAULT NULL,
 	txeventqname text DEFAULT NULL, mig_mode numeric DEFAULT 2, ordering numeric DEFAULT 1, suffix text DEFAULT 'M')
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqmigtool._queue(cqschema, cqname);
 BEGIN
 	IF coalesce(mig_mode, 2) NOT IN (1, 2) THEN
-		PERFORM aq.raise_error('AQ060', format('migration mode %s is not supported', mig_mode),
+		PERFORM sys._raise_error('AQ060', format('migration mode %s is not supported', mig_mode),
 			'Use dbms_aqmigtool.automatic() or interactive().');
 	ELSIF txeventqschema IS NOT NULL OR txeventqname IS NOT NULL THEN
-		PERFORM aq.raise_error('AQ060', 'a queue keeps its name when it is migrated', 'Leave txeventqschema and txeventqname out.');
+		PERFORM sys._raise_error('AQ060', 'a queue keeps its name when it is migrated', 'Leave txeventqschema and txeventqname out.');
 	END IF;
 	PERFORM aq.convert_queue(native);
 	IF sys._name_schema(native) IS NOT NULL
@@ -68,7 +68,7 @@ COMMENT ON FUNCTION dbms_aqmigtool._pending(text) IS 'Internal: what is still to
 
 CREATE PROCEDURE dbms_aqmigtool.check_migrated_messages(cqschema text, cqname text, OUT txeventq_migrated_message bigint,
 	OUT cq_pending_messages bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqmigtool._queue(cqschema, cqname);
 BEGIN
@@ -80,7 +80,7 @@ COMMENT ON PROCEDURE dbms_aqmigtool.check_migrated_messages(text, text, bigint, 
 'Messages still to be dequeued from the queue table, and those ready in the sharded store, once for each consumer';
 
 CREATE PROCEDURE dbms_aqmigtool.check_status(cqschema text, cqname text, OUT status text, OUT migration_comment text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqmigtool._queue(cqschema, cqname);
 	q record;
@@ -92,16 +92,16 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqmigtool.check_status(text, text, text, text) IS 'How far the migration of a queue is';
 
 CREATE PROCEDURE dbms_aqmigtool.commit_migration(cqschema text, cqname text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqmigtool._queue(cqschema, cqname);
 	pending bigint := dbms_aqmigtool._pending(native);
 BEGIN
 	IF (SELECT converted IS NULL FROM aq.queues WHERE queue_name = native) THEN
-		PERFORM aq.raise_error('AQ005', format('queue "%s" is not being migrated', native),
+		PERFORM sys._raise_error('AQ005', format('queue "%s" is not being migrated', native),
 			'Begin with dbms_aqmigtool.init_migration.');
 	ELSIF pending > 0 THEN
-		PERFORM aq.raise_error('AQ110', format('queue "%s" still has %s messages in its queue table', native, pending),
+		PERFORM sys._raise_error('AQ110', format('queue "%s" still has %s messages in its queue table', native, pending),
 			'Dequeue or purge them; the migration then ends by itself.');
 	END IF;
 END $$;
@@ -109,15 +109,15 @@ COMMENT ON PROCEDURE dbms_aqmigtool.commit_migration(text, text) IS
 'An error while messages are to be dequeued from the queue table; without them the migration ends by itself';
 
 CREATE PROCEDURE dbms_aqmigtool.cancel_migration(cqschema text, cqname text, cancelmode numeric DEFAULT 1)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	PERFORM aq.raise_error('AQ060', 'a migration cannot be canceled once it is committed',
+	PERFORM sys._raise_error('AQ060', 'a migration cannot be canceled once it is committed',
 		'Call init_migration in a transaction, and roll it back; or go on.');
 END $$;
 COMMENT ON PROCEDURE dbms_aqmigtool.cancel_migration(text, text, numeric) IS 'Refused: what is committed stays; init_migration itself can be rolled back';
 
 CREATE PROCEDURE dbms_aqmigtool.recover_migration(cqschema text, cqname text, OUT recovery_message text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	PERFORM dbms_aqmigtool._queue(cqschema, cqname);
 	recovery_message := 'There is nothing to recover: a migration is begun and ended in one transaction each.';
@@ -125,10 +125,10 @@ END $$;
 COMMENT ON PROCEDURE dbms_aqmigtool.recover_migration(text, text, text) IS 'Nothing to do: no failure leaves a migration half begun or half ended';
 
 CREATE PROCEDURE dbms_aqmigtool.purge_queue_messages(cqschema text, cqname text, purge_option numeric DEFAULT 3)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	IF purge_option <> 3 THEN
-		PERFORM aq.raise_error('AQ060', format('purge option %s is not supported', purge_option),
+		PERFORM sys._raise_error('AQ060', format('purge option %s is not supported', purge_option),
 			'Use dbms_aqmigtool.both_q(), or aq.purge_queue with a condition.');
 	END IF;
 	PERFORM aq.purge_queue(dbms_aqmigtool._queue(cqschema, cqname));

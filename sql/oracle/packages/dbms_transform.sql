@@ -17,7 +17,7 @@ BEGIN
 		ORDER BY p.proargtypes[0] = from_type DESC, array_position(schemas, n.nspname::text), p.oid
 		LIMIT 1;
 	IF call IS NULL THEN
-		PERFORM aq.raise_error('AQ098', format('transformation "%s" does not exist', name),
+		PERFORM sys._raise_error('AQ098', format('transformation "%s" does not exist', name),
 			'Create it with dbms_transform.create_transformation, or name a function of one argument.');
 	END IF;
 END $$;
@@ -35,12 +35,12 @@ BEGIN
 	END IF;
 	SELECT * INTO t FROM sys._transformation(name, sys._payload_type(native));
 	IF t.source <> sys._payload_type(native) THEN
-		PERFORM aq.raise_error('AQ096', format('transformation "%s" takes %s, not %s', name, t.source, sys._payload_type(native)));
+		PERFORM sys._raise_error('AQ096', format('transformation "%s" takes %s, not %s', name, t.source, sys._payload_type(native)));
 	ELSIF NOT t.definer THEN
-		PERFORM aq.raise_error('AQ060', format('"%s" cannot be the transformation of a subscriber', name),
+		PERFORM sys._raise_error('AQ060', format('"%s" cannot be the transformation of a subscriber', name),
 			'Create it with dbms_transform.create_transformation, or as SECURITY DEFINER.');
 	ELSIF has_function_privilege(chosen_by, t.function, 'EXECUTE') IS NOT true THEN
-		PERFORM aq.raise_error('AQ060', format('"%s" cannot be the transformation of a subscriber', name),
+		PERFORM sys._raise_error('AQ060', format('"%s" cannot be the transformation of a subscriber', name),
 			'The role that chooses it needs EXECUTE on it.');
 	END IF;
 	RETURN t.call;
@@ -51,9 +51,9 @@ CREATE FUNCTION sys._check_transformation(name text, given regtype, wanted regty
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF source <> given THEN
-		PERFORM aq.raise_error('AQ096', format('transformation "%s" takes %s, not %s', name, source, given));
+		PERFORM sys._raise_error('AQ096', format('transformation "%s" takes %s, not %s', name, source, given));
 	ELSIF target <> wanted THEN
-		PERFORM aq.raise_error('AQ095', format('transformation "%s" makes %s, not %s', name, target, wanted));
+		PERFORM sys._raise_error('AQ095', format('transformation "%s" makes %s, not %s', name, target, wanted));
 	END IF;
 END $$;
 COMMENT ON FUNCTION sys._check_transformation(text, regtype, regtype, regtype, regtype) IS
@@ -62,7 +62,7 @@ COMMENT ON FUNCTION sys._check_transformation(text, regtype, regtype, regtype, r
 CREATE FUNCTION sys._raise_in_transformation(name text, code text, message text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
-	PERFORM aq.raise_error('AQ099', format('transformation "%s" failed: %s', name, message), 'Its SQLSTATE was ' || code || '.');
+	PERFORM sys._raise_error('AQ099', format('transformation "%s" failed: %s', name, message), 'Its SQLSTATE was ' || code || '.');
 END $$;
 COMMENT ON FUNCTION sys._raise_in_transformation(text, text, text) IS 'Internal: an error of a transformation as Oracle''s number';
 
@@ -192,10 +192,10 @@ BEGIN
 		END;
 	END IF;
 	IF found IS NULL THEN
-		PERFORM aq.raise_error('AQ082', format('payload type %s does not exist', coalesce('"' || type_name || '"', 'null')),
+		PERFORM sys._raise_error('AQ082', format('payload type %s does not exist', coalesce('"' || type_name || '"', 'null')),
 			'Use RAW, JSON, XMLTYPE, text or a composite type.');
 	ELSIF NOT has_type_privilege(found, 'USAGE') THEN
-		PERFORM aq.raise_error('AQ083', format('permission denied for type %s', found), 'Have USAGE on it granted.');
+		PERFORM sys._raise_error('AQ083', format('permission denied for type %s', found), 'Have USAGE on it granted.');
 	END IF;
 	RETURN found;
 END $$;
@@ -203,14 +203,14 @@ COMMENT ON FUNCTION sys._type_named(text, text) IS 'Internal: a payload type, al
 
 CREATE PROCEDURE dbms_transform.create_transformation(schema text, name text, from_schema text, from_type text,
 	to_schema text, to_type text, transformation text DEFAULT NULL)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	source regtype := sys._type_named(from_schema, from_type);
 	target regtype := sys._type_named(to_schema, to_type);
 	of_schema text := coalesce(sys._fold(schema), (sys._callers_schemas())[1]);
 BEGIN
 	IF to_regprocedure(format('%I.%I(%s)', of_schema, sys._fold(name), source)) IS NOT NULL THEN
-		PERFORM aq.raise_error('AQ097', format('transformation "%s.%s" already exists', of_schema, sys._fold(name)),
+		PERFORM sys._raise_error('AQ097', format('transformation "%s.%s" already exists', of_schema, sys._fold(name)),
 			'Change it with dbms_transform.modify_transformation.');
 	END IF;
 	PERFORM sys._make_transformation(of_schema, sys._fold(name), source, target,
@@ -231,14 +231,14 @@ BEGIN
 		WHERE t.schema_name = coalesce(sys._fold(schema), (sys._callers_schemas())[1])
 			AND t.name = sys._fold(_transformation_named.name);
 	IF transformation_name IS NULL THEN
-		PERFORM aq.raise_error('AQ098', format('transformation "%s.%s" does not exist', schema, name),
+		PERFORM sys._raise_error('AQ098', format('transformation "%s.%s" does not exist', schema, name),
 			'The view sys.all_transformations lists them.');
 	END IF;
 END $$;
 COMMENT ON FUNCTION sys._transformation_named(text, text) IS 'Internal: a transformation made by dbms_transform';
 
 CREATE PROCEDURE dbms_transform.modify_transformation(schema text, name text, attribute_number numeric, transformation text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	t record;
 BEGIN
@@ -255,7 +255,7 @@ COMMENT ON PROCEDURE dbms_transform.modify_transformation(text, text, numeric, t
 'Change the expression of one attribute of the result; 0: of the whole';
 
 CREATE PROCEDURE dbms_transform.drop_transformation(schema text, name text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	t record;
 BEGIN

@@ -78,6 +78,27 @@ CREATE FUNCTION sys._purge_processed(queue_name text, consumer text, ids uuid[])
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_purge_processed';
 COMMENT ON FUNCTION sys._purge_processed(text, text, uuid[]) IS 'Internal: delete delivered messages that a queue table retains';
 
+-- Errors
+
+CREATE VIEW sys.oracle_errors AS SELECT code AS "sqlstate", ora, meaning FROM aq_internal.errors();
+COMMENT ON VIEW sys.oracle_errors IS 'Every error that Oracle''s packages raise';
+COMMENT ON COLUMN sys.oracle_errors."sqlstate" IS 'SQLSTATE';
+COMMENT ON COLUMN sys.oracle_errors.ora IS 'Oracle''s number; null: Oracle has none';
+COMMENT ON COLUMN sys.oracle_errors.meaning IS 'what it means';
+GRANT SELECT ON sys.oracle_errors TO PUBLIC;
+
+CREATE FUNCTION sys.sqlcode("sqlstate" text) RETURNS integer
+LANGUAGE sql STABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT -e.ora FROM aq_internal.errors() e WHERE e.code = $1;
+END;
+COMMENT ON FUNCTION sys.sqlcode(text) IS
+'What Oracle''s SQLCODE is for an SQLSTATE: its number, negative; null when it has none';
+
+CREATE FUNCTION sys._raise_error(code text, message text, hint text DEFAULT NULL)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_errors_raise';
+COMMENT ON FUNCTION sys._raise_error(text, text, text) IS 'Internal: raise the error that has this code';
+
 -- Agents
 
 CREATE FUNCTION sys.aq$_agent(name text, address text, protocol numeric) RETURNS sys.aq$_agent
@@ -91,13 +112,13 @@ DECLARE
 	parts text[] := sys._split_name(agent_name);
 BEGIN
 	IF parts IS NULL OR parts[1] IS NOT NULL THEN
-		PERFORM aq.raise_error('AQ089', format('agent name "%s" is not an identifier', agent_name),
+		PERFORM sys._raise_error('AQ089', format('agent name "%s" is not an identifier', agent_name),
 			'Names begin with a letter and go on with letters, digits, _, $ and #; others must be in double quotes.');
 	END IF;
 	IF octet_length(parts[2]) > 127 THEN
-		PERFORM aq.raise_error('AQ087', format('agent name "%s" is too long', parts[2]), 'Names have at most 127 bytes.');
+		PERFORM sys._raise_error('AQ087', format('agent name "%s" is too long', parts[2]), 'Names have at most 127 bytes.');
 	ELSIF parts[2] ILIKE 'aq$\_%' THEN
-		PERFORM aq.raise_error('AQ090', format('agent name "%s" is reserved', agent_name),
+		PERFORM sys._raise_error('AQ090', format('agent name "%s" is reserved', agent_name),
 			'Names must not begin with AQ$_.');
 	END IF;
 	RETURN parts[2];

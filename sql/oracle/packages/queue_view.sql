@@ -190,7 +190,7 @@ DECLARE
 	table_name text := sys._bare_name(native);
 BEGIN
 	IF octet_length(table_name) > 58 THEN
-		PERFORM aq.raise_error('AQ087', format('queue table name "%s" is too long', table_name),
+		PERFORM sys._raise_error('AQ087', format('queue table name "%s" is too long', table_name),
 			'It has at most 58 bytes: its views are called aq$..., with _s and _r behind.');
 	END IF;
 	SELECT * INTO STRICT t FROM aq.queue_tables WHERE queue_table = native;
@@ -280,7 +280,7 @@ EXCEPTION
 		IF SQLSTATE = '42501' THEN	-- insufficient_privilege
 			RAISE;
 		END IF;
-		PERFORM aq.raise_error('AQ018', format('condition "%s" is not valid: %s', condition, SQLERRM),
+		PERFORM sys._raise_error('AQ018', format('condition "%s" is not valid: %s', condition, SQLERRM),
 			'A condition is one SQL expression over the columns of the view aq$..., called qtview, as in qtview.msg_state = ''READY''.');
 END $$;
 COMMENT ON FUNCTION sys._meeting_condition(text, text, text) IS 'Internal: ids of the messages to purge, by consumer';
@@ -291,7 +291,7 @@ DECLARE
 	names text[] := (SELECT array_agg(c.consumer) FROM sys._queue_consumers(native) c WHERE sys._oracle_case(c.consumer) = name);
 BEGIN
 	IF cardinality(names) > 1 THEN
-		PERFORM aq.raise_error('AQ060', format('a condition that cannot tell consumers %s of queue "%s" apart is not supported',
+		PERFORM sys._raise_error('AQ060', format('a condition that cannot tell consumers %s of queue "%s" apart is not supported',
 				(SELECT string_agg('"' || n || '"', ' and ' ORDER BY n COLLATE "C") FROM unnest(names) n), native),
 			'Purge what is before one of them with aq.purge_queue.');
 	END IF;

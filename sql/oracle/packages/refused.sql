@@ -3,7 +3,7 @@
 CREATE FUNCTION sys._refuse(subprogram text, what text, hint text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
-	PERFORM aq.raise_error('AQ060', format('%s is not supported: pgaq does not have %s', subprogram, what), hint);
+	PERFORM sys._raise_error('AQ060', format('%s is not supported: pgaq does not have %s', subprogram, what), hint);
 END $$;
 COMMENT ON FUNCTION sys._refuse(text, text, text) IS 'Internal: the error of a subprogram that is not supported';
 
@@ -17,94 +17,94 @@ RETURN ROW($1, $2, $3)::sys.aq$_post_info;
 COMMENT ON FUNCTION sys.aq$_post_info(text, numeric, bytea) IS 'Make a notification; they are refused';
 
 CREATE PROCEDURE dbms_aq.register(reg_list sys.aq$_reg_info_list, reg_count numeric)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aq.register', 'notification', 'A consumer waits in dequeue or listen.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aq.register', 'notification', 'A consumer waits in dequeue or listen.') $$;
 COMMENT ON PROCEDURE dbms_aq.register(sys.aq$_reg_info_list, numeric) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aq.unregister(reg_list sys.aq$_reg_info_list, reg_count numeric)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aq.unregister', 'notification', 'A consumer waits in dequeue or listen.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aq.unregister', 'notification', 'A consumer waits in dequeue or listen.') $$;
 COMMENT ON PROCEDURE dbms_aq.unregister(sys.aq$_reg_info_list, numeric) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aq.post(post_list sys.aq$_post_info_list, post_count numeric)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aq.post', 'notification', 'Use NOTIFY, or a queue.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aq.post', 'notification', 'Use NOTIFY, or a queue.') $$;
 COMMENT ON PROCEDURE dbms_aq.post(sys.aq$_post_info_list, numeric) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aq.bind_agent(agent sys.aq$_agent, certificate text DEFAULT NULL)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aq.bind_agent', 'a directory of agents', 'Name agents in the call.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aq.bind_agent', 'a directory of agents', 'Name agents in the call.') $$;
 COMMENT ON PROCEDURE dbms_aq.bind_agent(sys.aq$_agent, text) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aq.unbind_agent(agent sys.aq$_agent)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aq.unbind_agent', 'a directory of agents', 'Name agents in the call.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aq.unbind_agent', 'a directory of agents', 'Name agents in the call.') $$;
 COMMENT ON PROCEDURE dbms_aq.unbind_agent(sys.aq$_agent) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.create_np_queue(queue_name text, multiple_consumers boolean DEFAULT false, comment text DEFAULT NULL)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.create_np_queue', 'non-persistent queues', 'Use buffered messages.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.create_np_queue', 'non-persistent queues', 'Use buffered messages.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.create_np_queue(text, boolean, text) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.schedule_propagation(queue_name text, destination text DEFAULT NULL, start_time timestamptz DEFAULT NULL,
 	duration numeric DEFAULT NULL, next_time text DEFAULT NULL, latency numeric DEFAULT 60,
 	destination_queue text DEFAULT NULL)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.schedule_propagation', 'propagation', 'Dequeue from the queue itself.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.schedule_propagation', 'propagation', 'Dequeue from the queue itself.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.schedule_propagation(text, text, timestamptz, numeric, text, numeric, text) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.alter_propagation_schedule(queue_name text, destination text DEFAULT NULL, duration numeric DEFAULT NULL,
 	next_time text DEFAULT NULL, latency numeric DEFAULT 60, destination_queue text DEFAULT NULL)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.alter_propagation_schedule', 'propagation', 'Dequeue from the queue itself.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.alter_propagation_schedule', 'propagation', 'Dequeue from the queue itself.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.alter_propagation_schedule(text, text, numeric, text, numeric, text) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.unschedule_propagation(queue_name text, destination text DEFAULT NULL, destination_queue text DEFAULT NULL)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.unschedule_propagation', 'propagation', 'Dequeue from the queue itself.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.unschedule_propagation', 'propagation', 'Dequeue from the queue itself.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.unschedule_propagation(text, text, text) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.enable_propagation_schedule(queue_name text, destination text DEFAULT NULL, destination_queue text DEFAULT NULL)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.enable_propagation_schedule', 'propagation', 'Dequeue from the queue itself.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.enable_propagation_schedule', 'propagation', 'Dequeue from the queue itself.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.enable_propagation_schedule(text, text, text) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.disable_propagation_schedule(queue_name text, destination text DEFAULT NULL, destination_queue text DEFAULT NULL)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.disable_propagation_schedule', 'propagation', 'Dequeue from the queue itself.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.disable_propagation_schedule', 'propagation', 'Dequeue from the queue itself.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.disable_propagation_schedule(text, text, text) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.create_aq_agent(agent_name text, certificate_location text DEFAULT NULL, enable_http boolean DEFAULT false,
 	enable_smtp boolean DEFAULT false, enable_anyp boolean DEFAULT false)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.create_aq_agent', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.create_aq_agent', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.create_aq_agent(text, text, boolean, boolean, boolean) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.alter_aq_agent(agent_name text, certificate_location text DEFAULT NULL, enable_http boolean DEFAULT false,
 	enable_smtp boolean DEFAULT false, enable_anyp boolean DEFAULT false)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.alter_aq_agent', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.alter_aq_agent', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.alter_aq_agent(text, text, boolean, boolean, boolean) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.drop_aq_agent(agent_name text)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.drop_aq_agent', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.drop_aq_agent', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.drop_aq_agent(text) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.enable_db_access(agent_name text, db_username text)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.enable_db_access', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.enable_db_access', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.enable_db_access(text, text) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.disable_db_access(agent_name text, db_username text)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.disable_db_access', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.disable_db_access', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.disable_db_access(text, text) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.enable_jms_types(queue_table text)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.enable_jms_types', 'JMS payloads', 'Use JSON, text or a composite type.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.enable_jms_types', 'JMS payloads', 'Use JSON, text or a composite type.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.enable_jms_types(text) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.create_database_kafka_topic(topicname text, partition_num numeric DEFAULT 1, retentiontime numeric DEFAULT 604800)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.create_database_kafka_topic', 'Kafka topics', 'Use a queue with several consumers.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.create_database_kafka_topic', 'Kafka topics', 'Use a queue with several consumers.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.create_database_kafka_topic(text, numeric, numeric) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.drop_database_kafka_topic(topicname text)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.drop_database_kafka_topic', 'Kafka topics', 'Use a queue with several consumers.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.drop_database_kafka_topic', 'Kafka topics', 'Use a queue with several consumers.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.drop_database_kafka_topic(text) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.add_eventstream(queue_name text, event_stream_num numeric)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.add_eventstream', 'event streams that are added later', 'Set SHARD_NUM before the queue is used.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.add_eventstream', 'event streams that are added later', 'Set SHARD_NUM before the queue is used.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.add_eventstream(text, numeric) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.add_ltwt_subscriber(queue_name text, subscriber sys.aq$_agent)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.add_ltwt_subscriber', 'lightweight subscribers', 'Use dbms_aqadm.add_subscriber.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.add_ltwt_subscriber', 'lightweight subscribers', 'Use dbms_aqadm.add_subscriber.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.add_ltwt_subscriber(text, sys.aq$_agent) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.grant_priv_for_rm_plan(user_name text)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp AS $$ SELECT sys._refuse('dbms_aqadm.grant_priv_for_rm_plan', 'resource plans', 'Leave the call out.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.grant_priv_for_rm_plan', 'resource plans', 'Leave the call out.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.grant_priv_for_rm_plan(text) IS 'Not supported: ORA-24205';

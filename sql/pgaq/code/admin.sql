@@ -7,7 +7,7 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal', if_not_exists boolean DEFAULT false)
 RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_create_queue';
 COMMENT ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text, boolean) IS
-'Create a queue, started, owned by the current role; returns its name. payload_type: jsonb, text, bytea, xml or a composite type; multiple_consumers: a topic; shards 1 to 32 (null: pgaq.default_shards); max_retries: rolled back dequeues before a message goes to exception_queue or, without one, is dropped (null: no limit; at most 255 in a sharded queue); retry_delay: delay after a rolled back dequeue; retention: time for which consumed messages remain visible; queue_table: null for a sharded queue, or its queue table, which determines payload_type and multiple_consumers and has an exception queue for it; queue_type: normal or exception (not started; takes only messages that other queues could not deliver); if_not_exists: does nothing if a queue of this name exists, whatever its settings. Errors AQ002 to AQ005, AQ028, AQ032';
+'Create a queue, started, owned by the current role; returns its name. payload_type: jsonb, text, bytea, xml or a composite type; multiple_consumers: a topic; shards 1 to 32 (null: pgaq.default_shards); max_retries: rolled back dequeues before a message goes to exception_queue or, without one, is dropped (null: no limit; at most 255 in a sharded queue); retry_delay: delay after a rolled back dequeue; retention: time for which consumed messages remain visible; queue_table: null for a sharded queue, or its queue table, which determines payload_type and multiple_consumers and has an exception queue for it; queue_type: normal or exception (not started; takes only messages that other queues could not deliver); if_not_exists: does nothing if a queue of this name exists, whatever its settings. Errors 22004, 22023, 42602, 42704, 42710, 42809';
 REVOKE EXECUTE ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text, boolean) FROM PUBLIC;
 
 CREATE FUNCTION aq.create_queue_table(queue_table text, payload_type regtype DEFAULT 'jsonb',
@@ -15,28 +15,28 @@ CREATE FUNCTION aq.create_queue_table(queue_table text, payload_type regtype DEF
 	message_grouping boolean DEFAULT false, comment text DEFAULT NULL, if_not_exists boolean DEFAULT false)
 RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_table_create';
 COMMENT ON FUNCTION aq.create_queue_table(text, regtype, text, boolean, boolean, text, boolean) IS
-'Create a queue table, owned by the current role: the classic store, for features that sharded queues cannot do; returns its name with the schema. Its name is schema.table, or a name in the current schema. sort_list: enq_time, priority, commit_time; priority, enq_time; enq_time, priority; or priority, commit_time (null: the order of the enqueue calls); multiple_consumers: its queues are topics; message_grouping: the messages of one transaction are dequeued by one transaction. Creates the exception queue schema.aq$_table_e, not started. if_not_exists: does nothing if a queue table of this name exists, whatever its settings. Errors AQ003, AQ004, AQ008, AQ031, AQ033';
+'Create a queue table, owned by the current role: the classic store, for features that sharded queues cannot do; returns its name with the schema. Its name is schema.table, or a name in the current schema. sort_list: enq_time, priority, commit_time; priority, enq_time; enq_time, priority; or priority, commit_time (null: the order of the enqueue calls); multiple_consumers: its queues are topics; message_grouping: the messages of one transaction are dequeued by one transaction. Creates the exception queue schema.aq$_table_e, not started. if_not_exists: does nothing if a queue table of this name exists, whatever its settings. Errors 22004, 22023, 42602, 42710, 42804';
 REVOKE EXECUTE ON FUNCTION aq.create_queue_table(text, regtype, text, boolean, boolean, text, boolean) FROM PUBLIC;
 
 CREATE FUNCTION aq.alter_queue_table(queue_table text, comment text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_table_alter';
 COMMENT ON FUNCTION aq.alter_queue_table(text, text) IS
-'Change the comment of a queue table; null: none. For the queue table''s owner. Errors AQ032';
+'Change the comment of a queue table; null: none. For the queue table''s owner. Errors 42704';
 
 CREATE FUNCTION aq.drop_queue_table(queue_table text, force boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_table_drop';
 COMMENT ON FUNCTION aq.drop_queue_table(text, boolean) IS
-'Drop a queue table, its exception queue and the views on it; force: with all its queues and their messages. Waits for transactions that use them. For the queue table''s owner. Errors AQ016, AQ028, AQ032, AQ034';
+'Drop a queue table, its exception queue and the views on it; force: with all its queues and their messages. Waits for transactions that use them. For the queue table''s owner. Errors 2BP01, 42704, 55000';
 
 CREATE FUNCTION aq.convert_queue(queue_name text, shards integer DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_convert_queue';
 COMMENT ON FUNCTION aq.convert_queue(text, integer) IS
-'Convert a queue of a queue table to a sharded queue, while it is in use. From the commit on, new messages go into the sharded store. Those in the queue table are dequeued first, unchanged; after the last one the queue leaves its queue table. shards as in aq.create_queue. For the queue''s owner. Errors AQ001, AQ005, AQ110';
+'Convert a queue of a queue table to a sharded queue, while it is in use. From the commit on, new messages go into the sharded store. Those in the queue table are dequeued first, unchanged; after the last one the queue leaves its queue table. shards as in aq.create_queue. For the queue''s owner. Errors 0A000, 22023, 42501, 42704';
 
 CREATE FUNCTION aq.conversion_obstacles(queue_name text, OUT obstacle text, OUT hint text)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_convert_obstacles';
 COMMENT ON FUNCTION aq.conversion_obstacles(text) IS
-'The reasons for which aq.convert_queue would refuse the queue, and what to do about them; no row: it would convert the queue. Errors AQ001, AQ005';
+'The reasons for which aq.convert_queue would refuse the queue, and what to do about them; no row: it would convert the queue. Errors 22023, 42501, 42704';
 
 CREATE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL,
 	retry_delay interval DEFAULT NULL, retention interval DEFAULT NULL,
@@ -44,29 +44,29 @@ CREATE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL
 	new_owner regrole DEFAULT NULL, new_name text DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_alter_queue';
 COMMENT ON FUNCTION aq.alter_queue(text, integer, interval, interval, text, text, regrole, text) IS
-'Change a queue; null leaves a setting unchanged. max_retries -1: no limit, otherwise at most 255 in a sharded queue; exception_queue or comment '''': none. For the queue''s owner. Errors AQ001 to AQ005, AQ028';
+'Change a queue; null leaves a setting unchanged. max_retries -1: no limit, otherwise at most 255 in a sharded queue; exception_queue or comment '''': none. For the queue''s owner. Errors 22004, 22023, 42501, 42602, 42704, 42710, 42809';
 
 CREATE FUNCTION aq.drop_queue(queue_name text, force boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_drop_queue';
 COMMENT ON FUNCTION aq.drop_queue(text, boolean) IS
-'Drop a queue and its tables; force: even if it holds messages. Waits for transactions that use the queue. For the queue''s owner. Errors AQ001, AQ016';
+'Drop a queue and its tables; force: even if it holds messages. Waits for transactions that use the queue. For the queue''s owner. Errors 2BP01, 42501, 42704, 55000';
 
 CREATE FUNCTION aq.start_queue(queue_name text, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_start_queue';
 COMMENT ON FUNCTION aq.start_queue(text, boolean, boolean) IS
-'Allow enqueue and dequeue again; false leaves that setting unchanged. For the queue''s owner. Errors AQ001';
+'Allow enqueue and dequeue again; false leaves that setting unchanged. For the queue''s owner. Errors 42501, 42704';
 
 CREATE FUNCTION aq.stop_queue(queue_name text, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true,
 	wait boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_stop_queue';
 COMMENT ON FUNCTION aq.stop_queue(text, boolean, boolean, boolean) IS
-'Refuse enqueue and dequeue from the commit on; false leaves that setting unchanged. wait: refuse them at once to transactions that do not use the queue yet, and wait for the end of those that do, including prepared ones. For the queue''s owner. Errors AQ001';
+'Refuse enqueue and dequeue from the commit on; false leaves that setting unchanged. wait: refuse them at once to transactions that do not use the queue yet, and wait for the end of those that do, including prepared ones. For the queue''s owner. Errors 42501, 42704';
 
 CREATE FUNCTION aq.purge_queue(queue_name text, consumer text DEFAULT NULL, condition text DEFAULT NULL,
 	delivery_mode text DEFAULT NULL, "block" boolean DEFAULT false)
 RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_purge_queue';
 COMMENT ON FUNCTION aq.purge_queue(text, text, text, text, boolean) IS
-'Remove messages without reading them, in the caller''s transaction: of one consumer or of all, those that meet the condition or all, of delivery_mode persistent (null), buffered or persistent_or_buffered. Returns the number of removed (message, consumer) pairs. Messages that other transactions have locked remain. With block, it waits for them, and other sessions wait until the purge commits. For the queue''s owner. Errors AQ001, AQ018, AQ115';
+'Remove messages without reading them, in the caller''s transaction: of one consumer or of all, those that meet the condition or all, of delivery_mode persistent (null), buffered or persistent_or_buffered. Returns the number of removed (message, consumer) pairs. Messages that other transactions have locked remain. With block, it waits for them, and other sessions wait until the purge commits. For the queue''s owner. Errors 22023, 42501, 42704, AQ018';
 
 CREATE FUNCTION aq.check(patience interval DEFAULT '3 seconds', OUT queue_name text, OUT store text, OUT place text, OUT what text,
 	OUT in_memory bigint, OUT expected bigint, OUT detail text)
@@ -79,28 +79,28 @@ CREATE FUNCTION aq.subscribe(queue_name text, consumer text, rule text DEFAULT N
 	delivery_mode text DEFAULT NULL, if_not_exists boolean DEFAULT false)
 RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_add';
 COMMENT ON FUNCTION aq.subscribe(text, text, text, text, text, boolean) IS
-'Add a subscriber; returns its name. It gets the messages that are enqueued after this commits and that satisfy the rule, an SQL condition over priority, correlation, properties, payload and the fields of a composite payload (names are looked up in pg_catalog; it runs with the privileges of the calling role). A rule that raises an error counts as false, and is counted in aq.subscribers. delivery_mode: persistent (null), buffered or persistent_or_buffered, the messages that it gets; it cannot be changed. For the queue''s owner. if_not_exists: does nothing if a subscriber of this name exists; it keeps its rule. Errors AQ001, AQ003, AQ010, AQ013, AQ015, AQ018, AQ115';
+'Add a subscriber; returns its name. It gets the messages that are enqueued after this commits and that satisfy the rule, an SQL condition over priority, correlation, properties, payload and the fields of a composite payload (names are looked up in pg_catalog; it runs with the privileges of the calling role). A rule that raises an error counts as false, and is counted in aq.subscribers. delivery_mode: persistent (null), buffered or persistent_or_buffered, the messages that it gets; it cannot be changed. For the queue''s owner. if_not_exists: does nothing if a subscriber of this name exists; it keeps its rule. Errors 22023, 42501, 42602, 42704, 42710, 42809, 54000, AQ018';
 
 CREATE FUNCTION aq.alter_subscriber(queue_name text, consumer text, rule text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_alter';
 COMMENT ON FUNCTION aq.alter_subscriber(text, text, text) IS
-'Replace a subscriber''s rule for messages enqueued from then on; null: every message. The rule runs with the privileges of the calling role. For the queue''s owner. Errors AQ001, AQ014, AQ018';
+'Replace a subscriber''s rule for messages enqueued from then on; null: every message. The rule runs with the privileges of the calling role. For the queue''s owner. Errors 42501, 42704, AQ018';
 
 CREATE FUNCTION aq.unsubscribe(queue_name text, consumer text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_remove';
 COMMENT ON FUNCTION aq.unsubscribe(text, text) IS
-'Remove a consumer and its messages. For the queue''s owner. Errors AQ001, AQ014';
+'Remove a consumer and its messages. For the queue''s owner. Errors 42501, 42704';
 
 CREATE FUNCTION aq.grant_queue(queue_name text, grantee regrole, privilege text DEFAULT 'all',
 	grant_option boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_grant';
 COMMENT ON FUNCTION aq.grant_queue(text, regrole, text, boolean) IS
-'Grant enqueue, dequeue or all on a queue to a role (null: PUBLIC). grant_option: the role may grant them to others. For the queue''s owner, and roles with the grant option. Errors AQ001, AQ005, AQ027';
+'Grant enqueue, dequeue or all on a queue to a role (null: PUBLIC). grant_option: the role may grant them to others. For the queue''s owner, and roles with the grant option. Errors 22023, 42501, 42704';
 
 CREATE FUNCTION aq.revoke_queue(queue_name text, grantee regrole, privilege text DEFAULT 'all')
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_revoke';
 COMMENT ON FUNCTION aq.revoke_queue(text, regrole, text) IS
-'Revoke enqueue, dequeue or all on a queue from a role (null: PUBLIC), and what the role has granted by its grant option. The queue''s owner revokes grants made in the owner''s name; any other role revokes its own grants. Errors AQ001, AQ027';
+'Revoke enqueue, dequeue or all on a queue from a role (null: PUBLIC), and what the role has granted by its grant option. The queue''s owner revokes grants made in the owner''s name; any other role revokes its own grants. Errors 22023, 42501, 42704';
 
 CREATE FUNCTION aq.set_shards(queue_name text, shards integer) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_set_shards';

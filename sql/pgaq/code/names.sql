@@ -1,25 +1,17 @@
 -- Errors.
 
-CREATE FUNCTION aq.raise_error("sqlstate" text, message text, hint text DEFAULT NULL)
+CREATE FUNCTION aq_internal.raise_error(code text, message text, hint text DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_errors_raise';
-COMMENT ON FUNCTION aq.raise_error(text, text, text) IS
-'Raise one of pgaq''s errors, with Oracle''s number where it has one; the view aq.errors lists them';
+COMMENT ON FUNCTION aq_internal.raise_error(text, text, text) IS 'Internal: raise the error that has this code in aq_internal.errors';
 
-CREATE FUNCTION aq_internal.errors(OUT "sqlstate" text, OUT ora integer, OUT meaning text)
+CREATE FUNCTION aq_internal.errors(OUT code text, OUT "sqlstate" text, OUT ora integer, OUT meaning text)
 RETURNS SETOF record LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_errors_view';
-COMMENT ON FUNCTION aq_internal.errors() IS 'Internal: what aq.errors shows';
+COMMENT ON FUNCTION aq_internal.errors() IS
+'Internal: every error, also those that only Oracle''s packages raise, which have no SQLSTATE but their code';
 
-CREATE VIEW aq.errors AS SELECT "sqlstate", ora, meaning FROM aq_internal.errors();
-COMMENT ON VIEW aq.errors IS 'Every error of pgaq';
-COMMENT ON COLUMN aq.errors."sqlstate" IS 'SQLSTATE';
-COMMENT ON COLUMN aq.errors.ora IS 'Oracle''s number; null: Oracle has none';
+CREATE VIEW aq.errors AS SELECT code, "sqlstate", meaning FROM aq_internal.errors() WHERE "sqlstate" IS NOT NULL;
+COMMENT ON VIEW aq.errors IS 'The errors of pgaq';
+COMMENT ON COLUMN aq.errors.code IS 'what identifies the error: several errors can have the same SQLSTATE';
+COMMENT ON COLUMN aq.errors."sqlstate" IS 'SQLSTATE: a standard one where one fits, otherwise the code';
 COMMENT ON COLUMN aq.errors.meaning IS 'what it means';
 GRANT SELECT ON aq.errors TO PUBLIC;
-
-CREATE FUNCTION aq.sqlcode("sqlstate" text) RETURNS integer
-LANGUAGE sql STABLE PARALLEL UNSAFE
-BEGIN ATOMIC
-	SELECT -e.ora FROM aq_internal.errors() e WHERE e."sqlstate" = $1;
-END;
-COMMENT ON FUNCTION aq.sqlcode(text) IS
-'What Oracle''s SQLCODE is for an SQLSTATE: its number, negative; null when it has none';

@@ -5,7 +5,7 @@ CREATE FUNCTION aq_internal.known_dbid(dbid bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF dbid <> aq_internal.dbid() AND NOT EXISTS (SELECT FROM aq_internal.snapshot s WHERE s.dbid = $1) THEN
-		PERFORM aq.raise_error('AQ123', format('database id %s is not known', dbid), 'The view aq.snapshots lists the databases that have snapshots here.');
+		PERFORM aq_internal.raise_error('AQ123', format('database id %s is not known', dbid), 'The view aq.snapshots lists the databases that have snapshots here.');
 	END IF;
 	RETURN coalesce(dbid, aq_internal.dbid());
 END $$;
@@ -18,10 +18,10 @@ DECLARE
 	century CONSTANT interval := '100 years';
 BEGIN
 	IF retention <> '0' AND retention NOT BETWEEN '1 day' AND century THEN
-		PERFORM aq.raise_error('AQ121', format('retention of %s is not valid', retention),
+		PERFORM aq_internal.raise_error('AQ121', format('retention of %s is not valid', retention),
 			'Give a day to a hundred years, or 0 to keep snapshots forever.');
 	ELSIF every <> '0' AND every NOT BETWEEN '1 minute' AND century THEN
-		PERFORM aq.raise_error('AQ122', format('interval of %s is not valid', every),
+		PERFORM aq_internal.raise_error('AQ122', format('interval of %s is not valid', every),
 			'Give a minute to a hundred years, or 0 to have no snapshots taken by the worker.');
 	ELSIF top_statements NOT BETWEEN 0 AND 9999999 THEN
 		RAISE invalid_parameter_value USING MESSAGE = format('top_statements %s is not valid', top_statements), HINT = 'Give a number of statements, or 0 for all.';
@@ -37,7 +37,7 @@ BEGIN
 	PERFORM aq_internal.snapshot_settings_changed();
 END $$;
 COMMENT ON FUNCTION aq.set_snapshots(interval, interval, integer, bigint) IS
-'Set when snapshots are taken, and how long they are kept; null leaves a setting unchanged; every: time between snapshots, 0: the worker takes none; retention: time for which they are kept, 0: forever; top_statements: number of statements of pg_stat_statements in a snapshot, 0: all; dbid: the database, if not this one. Errors AQ121, AQ122, AQ123';
+'Set when snapshots are taken, and how long they are kept; null leaves a setting unchanged; every: time between snapshots, 0: the worker takes none; retention: time for which they are kept, 0: forever; top_statements: number of statements of pg_stat_statements in a snapshot, 0: all; dbid: the database, if not this one. Errors 22023, 42704';
 
 CREATE FUNCTION aq.drop_snapshots(first_snap_id integer, last_snap_id integer, dbid bigint DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -46,19 +46,19 @@ DECLARE
 	kept text;
 BEGIN
 	IF first_snap_id > last_snap_id OR first_snap_id IS NULL OR last_snap_id IS NULL THEN
-		PERFORM aq.raise_error('AQ120', format('%s to %s is no range of snapshots', coalesce(first_snap_id::text, 'null'), coalesce(last_snap_id::text, 'null')),
+		PERFORM aq_internal.raise_error('AQ120', format('%s to %s is no range of snapshots', coalesce(first_snap_id::text, 'null'), coalesce(last_snap_id::text, 'null')),
 			'Give the lower number first; the view aq.snapshots lists them.');
 	END IF;
 	SELECT string_agg(quote_literal(b.baseline_name), ', ' ORDER BY b.baseline_name) INTO kept FROM aq_internal.snapshot_baseline b
 	WHERE b.dbid = this_db AND b.first_snap_id <= drop_snapshots.last_snap_id AND b.last_snap_id >= drop_snapshots.first_snap_id;
 	IF kept IS NOT NULL THEN
-		PERFORM aq.raise_error('AQ120', format('snapshots from %s to %s belong to baseline %s', first_snap_id, last_snap_id, kept),
+		PERFORM aq_internal.raise_error('AQ120', format('snapshots from %s to %s belong to baseline %s', first_snap_id, last_snap_id, kept),
 			'Drop the baseline first, with aq.drop_baseline.');
 	END IF;
 	PERFORM aq_internal.drop_snapshots(this_db, first_snap_id, last_snap_id);
 END $$;
 COMMENT ON FUNCTION aq.drop_snapshots(integer, integer, bigint) IS
-'Drops the snapshots of a range, and the samples of active sessions between them. dbid: the database, if not this one. Errors AQ120, AQ123';
+'Drops the snapshots of a range, and the samples of active sessions between them. dbid: the database, if not this one. Errors 22023, 42704';
 
 CREATE FUNCTION aq_internal.check_baseline_name(dbid bigint, baseline_name text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -66,7 +66,7 @@ BEGIN
 	IF coalesce(baseline_name, '') = '' OR length(baseline_name) > 128 THEN
 		RAISE invalid_parameter_value USING MESSAGE = 'a baseline needs a name', HINT = 'Give a text of 1 to 128 characters.';
 	ELSIF EXISTS (SELECT FROM aq_internal.snapshot_baseline b WHERE b.dbid = $1 AND b.baseline_name = $2) THEN
-		PERFORM aq.raise_error('AQ124', format('there is a baseline of the name "%s" already', baseline_name), 'Choose another name, or drop that one.');
+		PERFORM aq_internal.raise_error('AQ124', format('there is a baseline of the name "%s" already', baseline_name), 'Choose another name, or drop that one.');
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq_internal.check_baseline_name(bigint, text) IS 'Internal: a baseline has a name of its own';
@@ -76,7 +76,7 @@ LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS
 BEGIN
 	SELECT b.* INTO it FROM aq_internal.snapshot_baseline b WHERE b.dbid = $1 AND b.baseline_name = name;
 	IF it.baseline_id IS NULL THEN
-		PERFORM aq.raise_error('AQ125', format('baseline "%s" does not exist', coalesce(name, 'null')), 'The view aq.baselines lists them.');
+		PERFORM aq_internal.raise_error('AQ125', format('baseline "%s" does not exist', coalesce(name, 'null')), 'The view aq.baselines lists them.');
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq_internal.baseline(bigint, text) IS 'Internal: a baseline by its name, or an error';
@@ -91,7 +91,7 @@ BEGIN
 	PERFORM aq_internal.check_baseline_name(this_db, baseline_name);
 	IF (first_snap_id < last_snap_id AND (SELECT count(*) = 2 FROM aq_internal.snapshot s
 			WHERE s.dbid = this_db AND s.snap_id IN (first_snap_id, last_snap_id))) IS NOT TRUE THEN
-		PERFORM aq.raise_error('AQ120', format('%s to %s is no range of snapshots', coalesce(first_snap_id::text, 'null'), coalesce(last_snap_id::text, 'null')),
+		PERFORM aq_internal.raise_error('AQ120', format('%s to %s is no range of snapshots', coalesce(first_snap_id::text, 'null'), coalesce(last_snap_id::text, 'null')),
 			'Both must exist, the first before the last; the view aq.snapshots lists them.');
 	ELSIF expires_after_days < 1 THEN
 		RAISE invalid_parameter_value USING MESSAGE = format('expiration of %s days is not valid', expires_after_days), HINT = 'Give 1 or more, or null to keep it.';
@@ -101,7 +101,7 @@ BEGIN
 	RETURN number;
 END $$;
 COMMENT ON FUNCTION aq.create_baseline(text, integer, integer, integer, bigint) IS
-'Keeps two snapshots and those between them under a name, however long the retention is; returns the number of the baseline; expires_after_days: when it is dropped, null: never; dbid: the database, if not this one. For members of pg_monitor. Errors AQ120, AQ123, AQ124';
+'Keeps two snapshots and those between them under a name, however long the retention is; returns the number of the baseline; expires_after_days: when it is dropped, null: never; dbid: the database, if not this one. For members of pg_monitor. Errors 22023, 42704, 42710';
 
 CREATE FUNCTION aq.drop_baseline(baseline_name text, with_snapshots boolean DEFAULT false, dbid bigint DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -116,7 +116,7 @@ BEGIN
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq.drop_baseline(text, boolean, bigint) IS
-'Drops a baseline; with_snapshots: also those of its snapshots that are in no other one; dbid: the database, if not this one. Errors AQ123, AQ125';
+'Drops a baseline; with_snapshots: also those of its snapshots that are in no other one; dbid: the database, if not this one. Errors 42704';
 
 REVOKE EXECUTE ON FUNCTION aq.set_snapshots, aq.drop_snapshots, aq.create_baseline, aq.drop_baseline, aq_internal.known_dbid, aq_internal.check_baseline_name,
 	aq_internal.baseline FROM PUBLIC;

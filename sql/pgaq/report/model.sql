@@ -111,10 +111,10 @@ BEGIN
 	SELECT h.* INTO b FROM aq_internal.snapshot h WHERE h.dbid = database_id AND h.snap_id = begin_snap;
 	SELECT h.* INTO e FROM aq_internal.snapshot h WHERE h.dbid = database_id AND h.snap_id = end_snap;
 	IF b.snap_id IS NULL OR e.snap_id IS NULL THEN
-		PERFORM aq.raise_error('AQ126', format('snapshot %s does not exist', coalesce(CASE WHEN b.snap_id IS NULL THEN begin_snap ELSE end_snap END::text, 'null')),
+		PERFORM aq_internal.raise_error('AQ126', format('snapshot %s does not exist', coalesce(CASE WHEN b.snap_id IS NULL THEN begin_snap ELSE end_snap END::text, 'null')),
 			aq_internal.snapshots_there(database_id, CASE WHEN b.snap_id IS NULL THEN begin_snap ELSE end_snap END));
 	ELSIF b.taken >= e.taken THEN
-		PERFORM aq.raise_error('AQ120', format('%s to %s is no range of snapshots', begin_snap, end_snap), 'The first must be before the last.');
+		PERFORM aq_internal.raise_error('AQ120', format('%s to %s is no range of snapshots', begin_snap, end_snap), 'The first must be before the last.');
 	END IF;
 	asked := b;
 	s.notes := '{}';

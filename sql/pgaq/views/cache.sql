@@ -42,10 +42,10 @@ CREATE FUNCTION aq.set_property(name text, value text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF NOT EXISTS (SELECT FROM aq_internal.properties() p WHERE p.name = set_property.name) THEN
-		PERFORM aq.raise_error('AQ005', format('there is no property "%s"', name), 'The view aq.database_properties lists them.');
+		PERFORM aq_internal.raise_error('AQ005', format('there is no property "%s"', name), 'The view aq.database_properties lists them.');
 	END IF;
 	IF length(value) NOT BETWEEN 1 AND 200 THEN
-		PERFORM aq.raise_error('AQ005', format('the value of property "%s" must have 1 to 200 characters', name), 'Null gives it its default.');
+		PERFORM aq_internal.raise_error('AQ005', format('the value of property "%s" must have 1 to 200 characters', name), 'Null gives it its default.');
 	END IF;
 	IF value IS NULL THEN
 		DELETE FROM aq_internal.property p WHERE p.name = set_property.name;

@@ -152,10 +152,11 @@ type_hint(AqQueue *queue, Oid type)
 
 	if (type == INT2OID || type == INT4OID || type == INT8OID)
 		return errhint("Name the argument: max_messages => 10.");
+	if (aq_error_oracle)
+		return errhint("Request that type: payload => null::%s.", wanted);
 	if (queue->payload_type == TEXTOID)
-		return errhint("Name the argument: as_type => null::text. The second argument is the consumer if it is a text. "
-					   "In dbms_aq: payload => null::text.");
-	return errhint("Request that type: as_type => null::%s in schema aq, payload => null::%s in dbms_aq.", wanted, wanted);
+		return errhint("Name the argument: as_type => null::text. The second argument is the consumer if it is a text.");
+	return errhint("Request that type: as_type => null::%s.", wanted);
 }
 
 /* The result's payload column must be of the queue's payload type. */

@@ -152,7 +152,7 @@ put_refusal(StringInfo answer, int sqlstate)
 	int			position;
 
 	aq_flow_refused(&queue_id, &position);
-	if (sqlstate != aq_error_sqlstate(AQ_ERR_FLOW_CONTROL))
+	if (!aq_error_is(sqlstate, AQ_ERR_FLOW_CONTROL))
 		queue_id = 0;
 	aq_wire_put_int(answer, queue_id);
 	aq_wire_put_int(answer, position);

@@ -6,7 +6,8 @@
  * The rest of the packages is SQL.  Only a procedure in C can release the
  * snapshot of its CALL even inside a transaction block, so these three are in
  * C: an attempt is one call of an SQL function of the package; while it finds
- * no message, the session sleeps without a snapshot.
+ * no message, the session sleeps without a snapshot.  For the same reason they
+ * have no SET clause, and give errors Oracle's form by themselves.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -253,8 +254,10 @@ dequeue_by(FunctionCallInfo fcinfo, const char *function, int payload, bool must
 	Datum		values[MAX_ARGUMENTS];
 	char		nulls[MAX_ARGUMENTS];
 	TupleDesc	desc;
+	int			nest;
 
 	aq_session_require_preload();
+	nest = aq_error_begin_oracle();
 	attempt.context = AllocSetContextCreate(CurrentMemoryContext, "pgaq attempt", ALLOCSET_SMALL_SIZES);
 	Assert(PG_NARGS() <= MAX_ARGUMENTS);
 	for (int i = 0; i < PG_NARGS(); i++)
@@ -285,6 +288,7 @@ dequeue_by(FunctionCallInfo fcinfo, const char *function, int payload, bool must
 		ereport(ERROR,
 				aq_error(AQ_ERR_NO_MESSAGE, "there is no message for this consumer in queue \"%s\"",
 						 attempt.queue));
+	aq_error_end_oracle(nest);
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), attempt.results, attempt.isnull));
 }
 
@@ -472,8 +476,10 @@ listen_by(FunctionCallInfo fcinfo, bool must_find)
 	int16		length;
 	bool		byval;
 	char		align;
+	int			nest;
 
 	aq_session_require_preload();
+	nest = aq_error_begin_oracle();
 	for (int i = 0; i < PG_NARGS(); i++)
 	{
 		values[i] = PG_GETARG_DATUM(i);
@@ -491,6 +497,7 @@ listen_by(FunctionCallInfo fcinfo, bool must_find)
 	consumers = strings_of(columns[1], &n);
 	delivery = DatumGetInt32(columns[3]);
 	found = aq_wait_listen_released(n, queues, consumers, &delivery, seconds_to_us(DatumGetInt32(columns[2])));
+	aq_error_end_oracle(nest);
 	if (found < 0)
 	{
 		if (!must_find)

@@ -14,17 +14,23 @@
  */
 #include "queue/calls/calls_private.h"
 
+static int
+start_hint(void)
+{
+	return aq_error_oracle ? errhint("Start it with dbms_aqadm.start_queue.") : errhint("Start it with aq.start_queue.");
+}
+
 void
 aq_use_check_started(AqQueue *queue, bool enqueue)
 {
 	if (enqueue && !queue->enqueue_enabled)
 		ereport(ERROR,
 				aq_error(AQ_ERR_ENQUEUE_DISABLED, "queue \"%s\" is stopped for enqueue", queue->name),
-				errhint("Start it with aq.start_queue or dbms_aqadm.start_queue."));
+				start_hint());
 	if (!enqueue && !queue->dequeue_enabled)
 		ereport(ERROR,
 				aq_error(AQ_ERR_DEQUEUE_DISABLED, "queue \"%s\" is stopped for dequeue", queue->name),
-				errhint("Start it with aq.start_queue or dbms_aqadm.start_queue."));
+				start_hint());
 }
 
 /* The transaction has found no messages, so it does not count as a user. */

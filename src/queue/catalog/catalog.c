@@ -308,8 +308,8 @@ refuse_right(const char *name, AqRight right)
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("must be owner of queue \"%s\"", name)));
 	ereport(ERROR,
-			put ? aq_error(AQ_ERR_QUEUE_UNDEFINED, "permission denied for queue \"%s\"", name) :
 			aq_error(AQ_ERR_QUEUE_UNDEFINED, "permission denied for queue \"%s\"", name),
+			aq_error_oracle ? 0 : errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			errhint("The owner of the queue can grant it: aq.grant_queue(%s, %s, '%s').", quote_literal_cstr(name),
 					quote_literal_cstr(GetUserNameFromId(GetUserId(), false)), put ? "enqueue" : "dequeue"));
 }

@@ -25,7 +25,7 @@ PG_FUNCTION_INFO_V1(aq_errors_raise);
 Datum
 aq_errors_raise(PG_FUNCTION_ARGS)
 {
-	AqErrorId	id = error_of_code(aq_args_name(fcinfo, 0, "sqlstate"));
+	AqErrorId	id = error_of_code(aq_args_name(fcinfo, 0, "code"));
 	char	   *message = aq_args_name(fcinfo, 1, "message");
 	char	   *hint = aq_args_name_or_null(fcinfo, 2, "hint");
 
@@ -45,6 +45,7 @@ aq_errors_view(PG_FUNCTION_ARGS)
 	for (int i = 0; i < AQ_ERR_COUNT; i++)
 	{
 		aq_rows_text(&row, aq_error_code(i));
+		aq_rows_text(&row, aq_error_sqlstate(i));
 		aq_rows_int_if(&row, aq_error_ora(i) != 0, aq_error_ora(i));
 		aq_rows_text(&row, aq_error_meaning(i));
 		aq_rows_end(&row);

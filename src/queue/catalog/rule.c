@@ -554,6 +554,7 @@ static void
 compile_in_our_words(AqRule *rule)
 {
 	MemoryContext old = CurrentMemoryContext;
+	bool		oracle = aq_error_oracle;
 
 	aq_catalog_retain();
 	PG_TRY();
@@ -569,9 +570,12 @@ compile_in_our_words(AqRule *rule)
 		error = CopyErrorData();
 		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED || error->sqlerrcode == ERRCODE_ADMIN_SHUTDOWN ||
 			error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE ||
-			error->sqlerrcode == aq_error_sqlstate(AQ_ERR_RULE_INVALID))
+			aq_error_is(error->sqlerrcode, AQ_ERR_RULE_INVALID))
 			PG_RE_THROW();
 		FlushErrorState();
+		/* the settings of the rule's role still apply; the error has the caller's form */
+		if (oracle)
+			(void) aq_error_begin_oracle();
 		raise_invalid(rule, error);
 	}
 	PG_END_TRY();

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * setting_list.h
- *	  Settings that change the meaning of an expression, besides search_path.
+ *	  Settings that change the meaning of an expression or the form of its
+ *	  errors, besides search_path.
  *
  * run_as.c sets them for code that runs in other roles' sessions; autonomous.c
  * passes them to the session's helper.
@@ -33,3 +34,4 @@ X(BACKSLASH_QUOTE, "backslash_quote", "safe_encoding", backslash_quote == BACKSL
 X(NULL_EQUALS, "transform_null_equals", "off", !Transform_null_equals, false)
 X(FUZZY_SEARCH, "gin_fuzzy_search_limit", "0", GinFuzzySearchLimit == 0, false)
 X(ROW_SECURITY, "row_security", "on", row_security, false)
+X(ORACLE_ERRORS, "pgaq.oracle_errors", "off", !aq_error_oracle, false)

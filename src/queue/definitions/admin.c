@@ -332,7 +332,7 @@ check_not_exception_queue(int32 id, const char *name)
 	SPI_finish();
 	if (user != NULL)
 		ereport(ERROR,
-				aq_error(AQ_ERR_EXCEPTION_QUEUE, "queue \"%s\" is the exception queue of \"%s\"", name, user),
+				aq_error(AQ_ERR_EXCEPTION_QUEUE_NAMED, "queue \"%s\" is the exception queue of \"%s\"", name, user),
 				errhint("Give that queue another with aq.alter_queue, or drop it first."));
 }
 

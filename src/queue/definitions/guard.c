@@ -88,7 +88,7 @@ refuse(int32 id)
 				(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
 				 errmsg("cannot drop an object on which queue \"%s\" depends", queue->name),
 				 errdetail("CASCADE does not drop queues."),
-				 errhint("Drop the queue first, with aq.drop_queue or dbms_aqadm.drop_queue, or reassign it with REASSIGN OWNED.")));
+				 errhint("Drop the queue first, with aq.drop_queue, or reassign it with REASSIGN OWNED.")));
 }
 
 static void

@@ -299,7 +299,7 @@ check_not_in_use(int32 id, const char *name)
 	SPI_finish();
 	if (user != NULL)
 		ereport(ERROR,
-				aq_error(AQ_ERR_EXCEPTION_QUEUE, "queue table \"%s\" holds the exception queue of \"%s\"",
+				aq_error(AQ_ERR_EXCEPTION_QUEUE_NAMED, "queue table \"%s\" holds the exception queue of \"%s\"",
 						 name, user),
 				errhint("Give that queue another with aq.alter_queue, or drop it first."));
 }

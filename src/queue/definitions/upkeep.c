@@ -307,7 +307,7 @@ load_all_queues(void)
 			break;
 		}
 		error = load_queue(lfirst_int(lc));
-		if (error == aq_error_sqlstate(AQ_ERR_CACHE_FULL))
+		if (aq_error_is(error, AQ_ERR_CACHE_FULL))
 		{
 			/* queues that have no more work make room */
 			serve_all_queues();
@@ -317,7 +317,7 @@ load_all_queues(void)
 			again = LOCKED_AGAIN;
 		else if (error != 0 && again == 0)
 			again = LOAD_AGAIN;
-		if (error == aq_error_sqlstate(AQ_ERR_CACHE_FULL))
+		if (aq_error_is(error, AQ_ERR_CACHE_FULL))
 			break;				/* the next ones would find no room either */
 	}
 	MemoryContextDelete(context);

@@ -1,0 +1,148 @@
+-- Errors of schema aq: every row of aq.errors is raised by a statement here, with its SQLSTATE and without a word of Oracle's, or it says why not.
+\pset format unaligned
+\pset tuples_only on
+SET client_min_messages = warning;
+SELECT aq.create_queue('x_q'), aq.create_queue('x_topic', multiple_consumers => true), aq.create_queue('x_stopped'), aq.create_queue('x_failed', queue_type => 'exception');
+SELECT aq.create_queue_table('t.x_tab', sort_list => 'priority, enq_time'), aq.create_queue('x_classic', queue_table => 't.x_tab');
+SELECT aq.create_queue_table('t.x_groups_tab', message_grouping => true), aq.create_queue('x_groups', queue_table => 't.x_groups_tab'), aq.create_queue('x_untouched', queue_table => 't.x_groups_tab');
+CREATE ROLE regress_aq_errors;
+SELECT aq.stop_queue('x_stopped'), aq.alter_queue('x_q', exception_queue => 'x_failed'), aq.subscribe('x_topic', 'ann'), aq.subscribe('x_topic', 'ANN'), aq.subscribe('x_topic', 'bob');
+SELECT aq.enqueue('x_classic', '1', priority => 5, delay => '1 hour') AS waiting, aq.enqueue('x_classic', '1', priority => 1) AS urgent \gset
+SELECT count(aq.enqueue('x_topic', to_jsonb(n), correlation => 'c')) FROM generate_series(1, 3) n;
+SELECT t.put('x_groups', 1);
+SELECT aq.take_snapshot() AS one \gset
+SELECT aq.take_snapshot() AS two \gset
+
+CREATE TABLE t.raises (code text, statement text, why_not text);
+INSERT INTO t.raises VALUES
+('AQ001', $$SELECT aq.start_queue('no such')$$),
+('AQ002', $$SELECT aq.create_queue('x_q')$$),
+('AQ003', $$SELECT aq.create_queue('aq$x')$$),
+('AQ004', $$SELECT aq.create_queue(NULL)$$),
+('AQ005', $$SELECT aq.create_queue('x', shards => 99)$$),
+('AQ006', $$SELECT aq.enqueue('x_stopped', '1')$$),
+('AQ007', $$SELECT * FROM aq.dequeue('x_stopped')$$),
+('AQ008', $$SELECT aq.create_queue('x', 'integer')$$),
+('AQ009', $$SELECT * FROM aq.dequeue('x_topic')$$),
+('AQ010', $$SELECT * FROM aq.dequeue('x_q', 'ann')$$),
+('AQ012', $$SELECT aq.enqueue('x_topic', '1', recipients => '{ann, ann}')$$),
+('AQ013', $$SELECT aq.subscribe('x_topic', 'ann')$$),
+('AQ014', $$SELECT aq.unsubscribe('x_topic', 'nobody')$$),
+('AQ015', $$SELECT aq.subscribe('x_topic', 's' || n) FROM generate_series(1, 1100) n$$),
+('AQ016', $$SELECT aq.drop_queue('x_topic')$$),
+('AQ017', $$SELECT * FROM aq.browse('x_q', after => gen_random_uuid())$$),
+('AQ018', $$SELECT aq.subscribe('x_topic', 'x', 'no_such = 1')$$),
+('AQ018', $$SELECT * FROM aq.dequeue('x_q', condition => 'no_such = 1')$$),
+('AQ019', $$CALL aq.listen(ARRAY['x_q'], ARRAY[NULL, 'ann'], '0', NULL, NULL)$$),
+('AQ020', $$SELECT aq.enqueue('x_q', '1', priority => 10)$$),
+('AQ021', $$SELECT aq.enqueue('x_q', '1', delay => '200000 years')$$),
+('AQ022', $$SELECT aq.enqueue('x_q', '1', expiration => '-1 second')$$),
+('AQ027', $$SELECT aq.grant_queue('x_q', NULL, 'read')$$),
+('AQ028', $$SELECT aq.alter_queue('x_q', exception_queue => 'x_topic')$$),
+('AQ028', $$SELECT aq.enqueue('x_q', '1', exception_queue => 'x_topic')$$),
+('AQ029', $$SELECT aq.drop_queue('x_failed')$$),
+('AQ030', $$SELECT aq.enqueue('x_failed', '1')$$),
+('AQ031', $$SELECT aq.create_queue_table('t.x_tab')$$),
+('AQ032', $$SELECT aq.drop_queue_table('t.none')$$),
+('AQ033', $$SELECT aq.create_queue_table('t.x', sort_list => 'color')$$),
+('AQ034', $$SELECT aq.drop_queue_table('t.x_tab')$$),
+('AQ035', $$SELECT aq.start_queue('x_failed')$$),
+('AQ036', $$SELECT aq.enqueue('x_q', '1', deviation => 'top')$$),
+('AQ039', $$SELECT aq.enqueue('x_classic', '1', deviation => 'before', relative_msgid => gen_random_uuid())$$),
+('AQ040', format('SELECT aq.enqueue(''x_classic'', ''1'', deviation => ''before'', relative_msgid => %L, delay => ''10 s'')', :'urgent')),
+('AQ041', format('SELECT aq.enqueue(''x_classic'', ''1'', deviation => ''before'', relative_msgid => %L, priority => 9)', :'urgent')),
+('AQ042', $$SELECT * FROM aq.dequeue('x_classic', navigation => 'next_transaction')$$),
+('AQ043', $$SELECT * FROM aq.dequeue('x_groups', navigation => 'first_message'); SELECT * FROM aq.dequeue('x_groups', navigation => 'next_message')$$),
+('AQ044', $$SELECT * FROM aq.dequeue('x_untouched', navigation => 'next_transaction')$$),
+('AQ045', $$SELECT * FROM aq.dequeue('x_topic', 'ann', correlation => 'c', navigation => 'first_message'); SELECT * FROM aq.dequeue('x_topic', 'ann', correlation => 'd', navigation => 'next_message')$$),
+('AQ046', $$SELECT * FROM aq.dequeue('x_topic', 'ann', navigation => 'first_message'); SELECT * FROM aq.dequeue('x_topic', 'bob', navigation => 'next_message')$$),
+('AQ067', $$SELECT * FROM aq.dequeue('x_q', navigation => 'backwards')$$),
+('AQ075', $$SELECT aq.enqueue('x_classic', '1', deviation => 'behind')$$),
+('AQ076', $$SELECT aq.enqueue('x_classic', '1', deviation => 'before')$$),
+('AQ110', $$SELECT aq.convert_queue('x_groups')$$),
+('AQ115', $$SELECT aq.enqueue('x_q', '1', delivery_mode => 'fast')$$),
+('AQ117', $$SELECT * FROM aq.dequeue('x_topic', 'ann', delivery_mode => 'buffered')$$),
+('AQ118', $$SET LOCAL pgaq.buffered_message_limit = 1; SELECT aq.enqueue('x_q', '1', delivery_mode => 'buffered') FROM generate_series(1, 2)$$),
+('AQ120', $$SELECT aq.drop_snapshots(2, 1)$$),
+('AQ121', $$SELECT aq.set_snapshots(retention => '1 minute')$$),
+('AQ122', $$SELECT aq.set_snapshots(every => '1 second')$$),
+('AQ123', $$SELECT aq.drop_snapshots(1, 2, dbid => 1)$$),
+('AQ124', format($$SELECT aq.create_baseline('x', %1$s, %2$s), aq.create_baseline('x', %1$s, %2$s)$$, :one, :two)),
+('AQ125', $$SELECT aq.drop_baseline('none')$$),
+('AQ126', $$SELECT aq.report_awr(-1, 1)$$),
+('AQ140', $$SELECT aq.trace_start(-1)$$),
+('AQ141', $$SELECT aq.trace_start(), aq.trace_start()$$),
+('AQ142', $$SELECT aq.trace_stop(-1)$$),
+('AQ144', $$SELECT aq.trace_start(operations => '{lunch}')$$);
+INSERT INTO t.raises VALUES
+('AQ023', NULL, 'PREPARE TRANSACTION ends the transaction: tests/cluster/test_prepare.py'),
+('AQ024', NULL, 'needs a small shared memory: tests/cluster/test_scale.py'),
+('AQ025', NULL, 'needs a server without the library: tests/cluster/test_limits.py'),
+('AQ026', NULL, 'needs a server without workers'),
+('AQ143', NULL, 'needs as many sessions as can be traced: tests/cluster/test_trace.py');
+-- every row of the list has a statement or a reason, and nothing else has
+SELECT e.code, r.code FROM aq.errors e FULL JOIN t.raises r USING (code) WHERE e.code IS NULL OR r.code IS NULL;
+-- each statement raises its error: those that do not
+CREATE TABLE t.raised AS SELECT e.code, e.sqlstate, x.error FROM aq.errors e JOIN t.raises r USING (code), LATERAL (SELECT t.error(r.statement) AS error OFFSET 0) x
+WHERE r.statement IS NOT NULL;
+SELECT aq.trace_stop();
+SELECT * FROM t.raised WHERE split_part(error, ' | ', 1) <> sqlstate ORDER BY code, error;
+-- what names Oracle, or what only pgaq_oracle has
+SELECT * FROM t.raised WHERE error ~* 'ora-|oracle|dbms_|sys\.' ORDER BY code, error;
+SELECT * FROM aq.errors WHERE meaning ~* 'ora-|oracle|dbms_|sys\.';
+-- the SQLSTATEs that are not standard ones are those of errors that a program must tell apart
+SELECT string_agg(code, ' ' ORDER BY code) FROM aq.errors WHERE sqlstate = code;
+SELECT * FROM aq.errors WHERE sqlstate LIKE 'AQ%' AND sqlstate <> code;
+-- a role with another privilege on the queue
+SELECT aq.grant_queue('x_q', 'regress_aq_errors', 'enqueue');
+SET ROLE regress_aq_errors;
+SELECT t.error($$SELECT * FROM aq.dequeue('x_q')$$);
+RESET ROLE;
+-- the same with Oracle's numbers, for a session that has asked for them; an error of other roles' code has none
+SET pgaq.oracle_errors = on;
+SELECT t.error($$SELECT * FROM aq.dequeue('no such')$$);
+SELECT t.error($$SELECT * FROM aq.dequeue('x_topic')$$);
+SET ROLE regress_aq_errors;
+SELECT t.error($$SELECT * FROM aq.dequeue('x_q')$$);
+RESET ROLE;
+CREATE FUNCTION t.calls(jsonb) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN aq.enqueue('no such', $1) IS NULL; END $$;
+SELECT aq.subscribe('x_topic', 'calls', 't.calls(payload)');
+SELECT aq.enqueue('x_topic', '1') IS NOT NULL;
+SELECT t.rule_errors('x_topic');
+RESET pgaq.oracle_errors;
+-- the form is that of the outermost call: it ends with the package's function, also by an error, and its transaction
+SELECT t.error($$CALL dbms_aq.enqueue('no such', NULL, NULL, '1', NULL)$$), t.error($$SELECT aq.enqueue('no such', '1')$$);
+SELECT t.error($$CALL dbms_aqadm.stop_queue('no_such')$$), t.error($$SELECT aq.stop_queue('no_such')$$);
+SHOW pgaq.oracle_errors;
+\o /dev/null
+CALL dbms_aq.enqueue('x_q', NULL, NULL, '1', NULL);
+CALL dbms_aq.dequeue('x_q', NULL, NULL, NULL::jsonb, NULL);
+\o
+SHOW pgaq.oracle_errors;
+BEGIN;
+CALL dbms_aq.dequeue('x_q', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::jsonb, NULL);
+ROLLBACK;
+SHOW pgaq.oracle_errors;
+DO $$
+DECLARE
+	properties dbms_aq.message_properties_t;
+	payload jsonb;
+	id uuid;
+BEGIN
+	CALL dbms_aq.dequeue('x_q', dbms_aq.dequeue_options_t(wait => 0), properties, payload, id);
+EXCEPTION WHEN SQLSTATE 'AQ063' THEN
+	RAISE INFO '%, then %', sqlerrm, split_part(t.error($e$SELECT aq.start_queue('no such')$e$), ' | ', 2);
+END $$;
+-- every function and procedure of the packages asks for it, but constants, constructors and those in C, which do it by themselves
+SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+	JOIN pg_extension e ON e.oid = d.refobjid
+WHERE e.extname = 'pgaq_oracle' AND p.proname NOT LIKE '\_%' AND l.lanname <> 'c' AND NOT (p.prosqlbody IS NOT NULL AND p.provolatile = 'i') AND p.proname <> 'sqlcode'
+	AND 'pgaq.oracle_errors=on' <> ALL (coalesce(p.proconfig, '{}'))
+ORDER BY 1;
+
+SELECT aq.drop_queue(q, force => true) FROM unnest(ARRAY['x_q', 'x_topic', 'x_stopped', 'x_failed']) q;
+SELECT aq.drop_queue_table(q, force => true) FROM unnest(ARRAY['t.x_tab', 't.x_groups_tab']) q;
+DROP FUNCTION t.calls;
+DROP ROLE regress_aq_errors;
+DROP TABLE t.raises, t.raised;
+RESET client_min_messages;
