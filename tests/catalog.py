@@ -1,4 +1,4 @@
-"""What an extension consists of, in words that do not depend on OIDs: to compare one that was installed with one that was upgraded."""
+"""The members of an extension in a form without OIDs, to compare an installed extension with an upgraded one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all pytest files of this directory share: servers, queues, patience.
+"""Fixtures and helpers of all pytest files in this directory: servers, queues, timeouts.
 
 No test sleeps to wait for something: `until` looks at an observable event until
 a deadline, `arrived` waits by aq.wait.  Servers come from pgaq.server; a server
@@ -68,7 +68,7 @@ def is_long(pytestconfig: pytest.Config) -> bool:
 
 @pytest.fixture(scope="session")
 def seed(pytestconfig: pytest.Config) -> int:
-    """Of everything random in this run; printed in the head of a failing test's output."""
+    """The seed of all random choices in this run; printed in the head of a failing test's output."""
     return pytestconfig.getoption("--seed") or time.time_ns() % 1_000_000
 
 
@@ -91,14 +91,14 @@ def install(conn: db.Connection) -> None:
 
 
 def use_queue_tables(conn: db.Connection) -> None:
-    """From here on aq.create_queue of this database makes queue tables."""
+    """Makes aq.create_queue of this database create queue tables from now on."""
     conn.execute((ROOT / "tests/sql/on_queue_tables.sql").read_text())
     # as members of the extension they are in no dump
     conn.execute("ALTER EXTENSION pgaq ADD FUNCTION aq.create_queue; ALTER EXTENSION pgaq ADD FUNCTION aq.drop_queue")
 
 
 def differences(server: Server) -> list[str]:
-    """What aq.check() says of a server that runs; a test that is over leaves nothing behind."""
+    """The findings of aq.check() on a running server; a test must leave no differences."""
     try:
         with server.connect(connect_timeout="5") as conn:
             if not db.value(conn, "SELECT count(*) FROM pg_extension WHERE extname = 'pgaq'"):
@@ -336,7 +336,7 @@ def look(conn: db.Connection, queue: str, consumer: str | None = None) -> list[A
 
 
 def ready(conn: db.Connection, queue: str, consumer: str | None = None, timeout: str = "0") -> bool:
-    """What CALL aq.wait answers."""
+    """The result of CALL aq.wait."""
     return bool(db.value(conn, "CALL aq.wait(%s, %s, %s, NULL)", [queue, consumer, timeout]))
 
 

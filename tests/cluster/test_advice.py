@@ -72,7 +72,7 @@ def test_listen_herd(server, interval, topic):
     with interval, server.connect() as conn:
         listeners = [Listener(server, topic, "b", "broadcast").asleep(conn) for _ in range(12)]
         before = system(conn)
-        # who is busy with a wake-up is not woken again
+        # a session that is processing a wake-up is not woken again
         while (herd := grown(before, system(conn))).get("queue wake-ups false", 0) < 120:
             put(conn, topic, 1, recipients=["a"])
             until(lambda: count(grown(before, system(conn)), "sent") == count(grown(before, system(conn)), "false"), "false wake-ups")
@@ -199,7 +199,7 @@ def test_one_shard(server, interval, queue):
 
 
 def test_flow_control(server, interval, queue):
-    """Sessions wait until others dequeue their buffered messages, which nobody does."""
+    """Sessions wait for room for buffered messages, but no consumer dequeues."""
 
     def enqueue():
         with server.connect() as conn:

@@ -100,7 +100,8 @@ def test_samples_of_the_servers_waits_add_up(server, conn):
 
 
 def test_one_in_ten_is_kept(server, conn, queue):
-    """Once, whoever asks; those of this database only; with names; and they belong to snapshots."""
+    """Samples are saved once, whichever session flushes; only those of this database; with names; and they belong to
+    snapshots."""
     db.execute(conn, "CREATE DATABASE elsewhere")
     snapshot = "SELECT dbms_workload_repository.create_snapshot()"
     first = db.value(conn, snapshot)
@@ -126,7 +127,7 @@ def test_one_in_ten_is_kept(server, conn, queue):
 
 
 def test_the_worker_keeps_before_the_ring_turns(server, conn, queue):
-    """The ring turns over while nobody flushes by hand: every tenth sample of a busy session is on disk, without a gap."""
+    """The ring wraps around without manual flushes: every tenth sample of a busy session is on disk, without a gap."""
     with Sessions(server) as sessions:
         pids = [sessions.send("SELECT pg_advisory_lock(8), count(*) FROM generate_series(1, 1000)") for _ in range(60)]
         total = db.value(conn, 'SELECT total_size FROM sys."v$ash_info"')
@@ -174,7 +175,7 @@ def test_readers_and_the_sampler_do_not_wait_for_each_other(server, conn, queue)
 
 
 def test_the_sampler_comes_back(server, conn):
-    """It is terminated: another one goes on with the same ring."""
+    """After the sampler is terminated, a new one continues with the same ring."""
     more_samples(conn)
     before = db.row(conn, 'SELECT sample_rows, latest_sample_id, started FROM sys."v$ash_info"')
     old = until(lambda: background(conn, "sampler"), "the sampler")

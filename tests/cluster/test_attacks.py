@@ -1,4 +1,4 @@
-"""Objects that somebody has made before the extension came, locks that everybody may take."""
+"""Objects that other roles created before the extension, and locks that every role may take."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pgaq import db
 
 
 def test_what_others_have_made_in_public_is_not_used(server):
-    """An operator that fits better than the server's own would be called by whoever uses the extension."""
+    """An operator that matches better than the server's own would be called by every user of the extension."""
     with server.connect() as conn:
         conn.execute("CREATE DATABASE prepared")
     with server.connect(dbname="prepared") as conn:

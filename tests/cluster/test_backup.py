@@ -22,7 +22,7 @@ def standby(server, throw_away):
 
 
 def test_base_backup(server, conn, queue, topic, throw_away):
-    """A backup started as a server of its own has what was committed when it was taken."""
+    """A backup started as a separate server has the data that was committed when it was taken."""
     put_many(conn, queue, 1, 1000)
     assert take(conn, queue, number=400) == list(range(1, 401))
     put(conn, topic, "x")
@@ -38,7 +38,7 @@ def test_base_backup(server, conn, queue, topic, throw_away):
 
 
 def test_base_backup_under_load(server, throw_away):
-    """What the backup delivers, together with what had been consumed, is every message once."""
+    """The messages that the backup delivers and those consumed before are together every message once."""
     with Workload(server, PGAQ, Shape(sessions=3, payload=100), Options(backlog=3000), queue="backup") as work:
         work.setup()
         with server.connect() as conn:

@@ -69,7 +69,7 @@ def test_crash_loses_them_visibly(server, queue, topic, how):
             assert f'WARNING:  buffered messages of queue "{name}" may have been lost' in server.log_text()
             assert take(conn, name, consumer) == [1, 2]
         assert take_buffered(conn, topic, "c") == []
-        # life goes on, and the next loss is seen, too
+        # the queue can be used, and the next loss is detected, too
         put(conn, queue, 5, **BUFFERED)
         put(conn, topic, 5, **BUFFERED)
         assert take_buffered(conn, topic, "c") == [5]
@@ -81,7 +81,8 @@ def test_crash_loses_them_visibly(server, queue, topic, how):
 
 @pytest.mark.parametrize("mode", ["SHARE", "ACCESS EXCLUSIVE"])
 def test_a_lock_hides_the_loss(server, queue, mode):
-    """A prepared transaction has locked the tables, so the worker cannot look after the crash: it does when the lock is gone, though no session uses the queue."""
+    """A prepared transaction has locked the tables, so the worker cannot check them after the crash: it does when the
+    lock is released, although no session uses the queue."""
     server.expect_log(LOST)
     with server.connect() as conn:
         put(conn, queue, 1, **BUFFERED)
@@ -132,7 +133,8 @@ def test_shutdown_keeps_them(server, queue, topic):
 @pytest.mark.parametrize("finish", ["COMMIT PREPARED", "ROLLBACK PREPARED"])
 @pytest.mark.parametrize("how", ["nothing", "restart", "kill"])
 def test_prepared(server, queue, how, finish):
-    """A prepared transaction over a crash: its persistent messages are there, its buffered ones are gone.  Until it ends 2 stands behind what it has taken."""
+    """A prepared transaction over a crash: its persistent messages are kept, its buffered ones are lost.  Until it
+    ends, message 2 waits for the one that it has taken."""
     with server.connect() as conn:
         put(conn, queue, 1, 2, **BUFFERED)
         conn.execute("BEGIN")
@@ -254,7 +256,7 @@ def test_one_taker_each(server, queue, seed):
 @pytest.mark.parametrize("wait", ["aq.wait", "aq.listen", "aq.dequeue", "dbms_aq.dequeue"])
 @pytest.mark.parametrize("delivery_mode, kind", [("buffered", "buffered"), ("persistent_or_buffered", "buffered"), ("persistent_or_buffered", "persistent")])
 def test_waiters_are_woken(server, conn, queue, wait, delivery_mode, kind):
-    """Also when the queue has had no buffered message before."""
+    """Also if the queue had no buffered message before."""
     number = {"buffered": 2, "persistent_or_buffered": 3}[delivery_mode]
     call = {
         "aq.wait": f"CALL aq.wait('{queue}', NULL, '20 s', '{delivery_mode}', NULL)",
@@ -345,7 +347,8 @@ def test_a_dropped_queue_is_not_missed(server, conn):
 
 @pytest.mark.parametrize("wait", ["aq.wait", "aq.dequeue"])
 def test_queue_made_anew_under_a_waiter(server, conn, wait):
-    """Dropped and created again, without buffered messages yet: the waiter finds the new queue's, or is told."""
+    """The queue is dropped and created again, without buffered messages yet: the waiter finds the new queue's messages,
+    or gets an error."""
     conn.execute("SELECT aq.create_queue('anew')")
     call = {
         "aq.wait": "CALL aq.wait('anew', NULL, '20 s', 'buffered', NULL)",

@@ -88,7 +88,7 @@ def damaged(library):
 
 
 def found(conn, damage):
-    """What aq.check() says while there is this damage."""
+    """The findings of aq.check() with this damage."""
     conn.execute(damage, {"by": 1}, prepare=False)
     said = {row["what"] for row in check(conn, "0.1 s")}
     conn.execute(damage, {"by": -1}, prepare=False)
@@ -210,7 +210,7 @@ def test_nothing_to_say_of_what_was_taken_for_a_removed_consumer(server, topic, 
 
 @pytest.mark.sharded("a queue table asks the transaction's status")
 def test_nothing_to_say_of_own_messages_behind_a_prepared_transaction(damaged):
-    """They stand behind a prepared transaction, which another session finishes while their transaction commits."""
+    """The messages wait for a prepared transaction, which another session finishes while their transaction commits."""
     with damaged.connect() as conn, damaged.connect() as other, ThreadPoolExecutor() as pool:
         db.execute(conn, "SELECT aq.create_queue('own', shards => 1)")
         other.execute("BEGIN")
@@ -231,7 +231,8 @@ def test_nothing_to_say_of_own_messages_behind_a_prepared_transaction(damaged):
 
 @pytest.mark.sharded("loading a queue table writes nothing")
 def test_nothing_to_say_of_a_consumer_removed_while_its_messages_are_loaded(library, monkeypatch, new_server):
-    """They do not stay, though the session that loads them had read the tables before."""
+    """Messages of a removed consumer do not stay, although the session that loads them read the tables before the
+    removal."""
     monkeypatch.setenv("PGAQ_LIBDIR", library)
     server = new_server("removed")
     install_points(server)
@@ -277,7 +278,8 @@ def test_nothing_to_say_after_a_restart(server, queues, how):
 
 @pytest.mark.sharded("a queue table's rows are counted in another way")
 def test_lag_of_others_when_a_consumer_goes(server):
-    """What is not in memory is counted anew then; that is no lag of those who stay, nor of the next one at its position."""
+    """Partitions that are not in memory are then counted again; that is no lag of the remaining consumers, nor of the
+    next one at the position."""
     lags = "SELECT consumer, lag FROM aq.subscribers WHERE queue_name = 'left' ORDER BY 1"
     with server.connect() as conn:
         db.execute(conn, "SELECT aq.create_queue('left', multiple_consumers => true), aq.subscribe('left', 'a'), aq.subscribe('left', 'b')")

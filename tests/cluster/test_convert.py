@@ -20,7 +20,7 @@ pytestmark = pytest.mark.sharded
 
 @pytest.fixture(params=["queue", "topic"])
 def in_table(request, server):
-    """A queue, or a topic with the subscribers a and b, in a queue table of its own."""
+    """A queue, or a topic with the subscribers a and b, in its own queue table."""
     topic = request.param == "topic"
     with server.connect() as conn:
         db.execute(conn, "SELECT aq.create_queue_table('public.tab', multiple_consumers => %s)", [topic])
@@ -74,7 +74,8 @@ def test_nothing_is_lost_or_repeated(server, shape):
 
 
 def test_order_is_kept(server):
-    """What a session has enqueued before the conversion comes before what it enqueues later; many small rounds, for the moment matters."""
+    """A session's messages from before the conversion come before its later ones; many small rounds, because timing
+    matters."""
     driver = dataclasses.replace(CLASSIC, ordered=True)
     for number in range(6):
         options = Options(consumer_sessions=1, backlog=20, explicit=True, seed=number + 1)
@@ -91,7 +92,7 @@ def test_old_messages_come_first(server, conn, in_table):
 
 
 def test_a_transaction_on_both_sides(server, conn, in_table):
-    """It enqueues before and after the conversion; nobody sees its later message first."""
+    """A transaction enqueues before and after the conversion; no consumer gets its later message first."""
     with server.connect() as other:
         other.execute("BEGIN")
         put(other, "old", 1)
@@ -105,7 +106,8 @@ def test_a_transaction_on_both_sides(server, conn, in_table):
 
 
 def test_prepared_before_and_finished_after(server, in_table):
-    """A restart in between does not matter.  In the queue table 3 stands behind what is prepared; 5, in the sharded store, does not."""
+    """A restart in between has no effect.  In the queue table, 3 waits for the prepared message; 5, in the sharded
+    store, does not."""
     with server.connect() as conn:
         put_many(conn, "old", 1, 3)
         conn.execute("BEGIN")

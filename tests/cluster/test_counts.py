@@ -1,4 +1,5 @@
-"""What a rolled back dequeue leaves to the worker: nothing overtakes it, and nothing is lost behind it, whatever keeps the worker from it."""
+"""Retry counts that a rolled back dequeue leaves to the worker: no message overtakes, and no later message is lost,
+whatever delays the worker."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def roll_back(conn, queue, consumer=None, number=1):
 
 
 def waits(conn, other):
-    """What the other session waits for, with its parameters."""
+    """The wait event of the other session, with its parameters."""
     query = """SELECT event, p2 FROM sys."v$session_wait" WHERE pid = %s AND state = 'WAITING'"""
     return conn.execute(query, [other.info.backend_pid]).fetchone()
 
@@ -97,7 +98,7 @@ def test_nothing_overtakes_what_waits_for_its_count(server, conn, either):
             assert 0 < slept(conn, waiter, "aq: retry count write") <= 7
             assert not found.done() and not seen.done()
         assert found.result(PATIENCE) == [1, 2, 3]
-        # the two run at the same time: it may show what the dequeue has not taken yet
+        # the two run at the same time, so it may show messages that the dequeue has not taken yet
         assert set(seen.result(PATIENCE)) <= {1, 2, 3}
     assert take(conn, either) == []
 
@@ -122,7 +123,8 @@ def test_a_wait_does_not_wait_for_the_worker(server, conn, either, fails):
 
 
 def test_a_pending_drop_lets_nothing_overtake(server, conn, either):
-    """The worker does not get the lock to count, because a session waits for one: the message is passed by nobody, and nobody waits in a circle."""
+    """The worker does not get the lock to count, because a session waits for one: no session skips the message, and
+    there is no deadlock."""
     put_many(conn, either, 1, 4)
     with server.connect() as other, server.connect() as dropper, ThreadPoolExecutor() as pool:
         other.execute("BEGIN")
@@ -146,7 +148,7 @@ def test_a_pending_drop_lets_nothing_overtake(server, conn, either):
 
 
 def test_a_whole_partition_is_rolled_back(server, conn):
-    """Another consumer has gone on to the next partition: a dequeue comes back, and waits for the counts."""
+    """Dequeues have already moved to the next partition: the next one goes back and waits for the counts."""
     name = f"line{next(_numbers)}"
     db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [name])
     put_many(conn, name, 1, 16386)
@@ -163,7 +165,8 @@ def test_a_whole_partition_is_rolled_back(server, conn):
 
 
 def test_counts_for_another_consumer(server, conn):
-    """A message that a session has locked and let go can be dequeued, though the worker has to count what another consumer has rolled back."""
+    """A message that a session has locked and released can be dequeued, although the worker must count another
+    consumer's rolled back dequeue."""
     topic = make_table_queue(conn, multiple=True)
     db.execute(conn, "SELECT aq.subscribe(%s, c) FROM unnest(ARRAY['a', 'b']) c", [topic])
     put(conn, topic, 1)
@@ -178,11 +181,12 @@ def test_counts_for_another_consumer(server, conn):
 
 
 def test_more_news_than_a_walk_can_know(server, conn, table_queue):
-    """What is given back while a dequeue passes it is found again, however many other things have happened before it remembers what it passed."""
+    """A message that becomes ready again while a dequeue skips it is found again, whatever happens before the dequeue
+    records the skipped range."""
     put_many(conn, table_queue, 1, 31)
     with held(server, "range-found") as third, server.connect() as walker, ThreadPoolExecutor(1) as pool:
         conn.execute("BEGIN")
-        # the worker has no attempt to count, so nobody but the rollback announces the messages
+        # the worker has no attempt to count, so only the rollback announces the messages
         assert db.value(conn, "SELECT aq.purge_queue(%s, condition => 'payload::int <= 30')", [table_queue]) == 30
         walk = pool.submit(take, walker, table_queue, number=1)
         assert db.value(third, "SELECT aq.point_await('range-found')")
@@ -352,7 +356,8 @@ def test_a_message_locked_and_removed_to_a_savepoint(server, conn):
 
 
 def test_a_dequeue_finds_what_is_counted_meanwhile(conn, either):
-    """The worker writes the row anew for each attempt: a dequeue that finds neither the old version nor the new one looks again."""
+    """The worker writes a new version of the row for each attempt: a dequeue that finds neither the old nor the new
+    version searches again."""
     put(conn, either, 1)
     conn.execute(
         f"""DO $$ BEGIN

@@ -56,7 +56,7 @@ def test_prepared_transactions_under_faults(server, seed, fault):
 
 
 def test_clients_killed_with_the_server(server, seed):
-    """All clients die, and then the server: what they had is decided by what was committed."""
+    """All clients are killed, and then the server: only committed work counts."""
     options = Options(fsync="each", explicit=True, reconnect=True, rollback=5, backlog=3000, seed=seed)
     prove(server, stress.Plan(seed * 100 + 60, SHAPES["queue"], options, ["crash"], [0.6, 0.5], kill_clients=True))
 
@@ -67,7 +67,8 @@ def test_clients_killed_with_the_server(server, seed):
     ids=["given up", "buffered"],
 )
 def test_options_of_queues_under_faults(server, seed, more):
-    """What rests, goes to the exception queue, or is lost with the crash and counted as such."""
+    """Each message waits for its retry delay, is moved to the exception queue, or is lost in the crash and counted as
+    lost."""
     server.expect_log(LOST)
     options = Options(fsync="each", explicit=True, reconnect=True, rollback=20, savepoint=5, backlog=3000, seed=seed)
     plan = stress.Plan(seed * 100 + 70 + len(more), dataclasses.replace(SHAPES["queue"], **more), options, ["crash"], [0.6, 0.5])
@@ -127,7 +128,7 @@ def test_state_after_restart(server, conn, queue, topic, how):
 
 @pytest.mark.parametrize("how", ["fast", "immediate", "kill"])
 def test_retry_delay_goes_on_after_a_restart(server, conn, topic, how):
-    """A message that rests does so until its time, for the consumer that failed, and then wakes him."""
+    """A retry delay lasts until its time, for the consumer that failed, and then wakes that consumer."""
     db.execute(conn, "SELECT aq.alter_queue(%s, retry_delay => '1 hour')", [topic])
     put(conn, topic, "long", "short")
     conn.execute("BEGIN")
@@ -158,7 +159,7 @@ def test_retry_delay_goes_on_after_a_restart(server, conn, topic, how):
 
 
 def test_the_first_of_many_times_counts_after_a_restart(server, conn):
-    """Several messages expire one after the other. The first one expires in time, even if nobody uses the queue."""
+    """Several messages expire one after the other. The first one expires in time, even if no session uses the queue."""
     db.execute(conn, "SELECT aq.create_queue('expired')")
     db.execute(conn, "SELECT aq.create_queue('expiring', exception_queue => 'expired')")
     for payload, expiration in (("late", "1 hour"), ("soon", "2 s"), ("later", "2 hours")):
@@ -173,7 +174,7 @@ def test_the_first_of_many_times_counts_after_a_restart(server, conn):
 @pytest.mark.own_tables
 @pytest.mark.parametrize("store", ["sharded", "classic"])
 def test_attempts_are_durable_before_the_message_is_ready_again(new_server, store):
-    """The worker's commits are asynchronous, so it flushes this one: nobody else does within ten seconds."""
+    """The worker's commits are asynchronous, so it flushes this one: no other process does within ten seconds."""
     own = new_server("durable", wal_writer_delay="10s")
     expect_crash_lines(own)
     with own.connect() as conn:
@@ -231,7 +232,7 @@ def look_attempts(conn, queue):
 
 
 def test_client_disappears(server, conn, queue):
-    """[disconnect] A client that is gone without a word: its messages come back to the next."""
+    """[disconnect] A client disconnects without a message: the next consumer gets its messages."""
     put_many(conn, queue, 1, 10)
     script = f"BEGIN;\nSELECT payload FROM aq.dequeue('{queue}', max_messages => 5);\n"
     client = subprocess.Popen([places.program("psql"), "-XAtq"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=server.environment())
@@ -247,7 +248,7 @@ def test_client_disappears(server, conn, queue):
 
 
 def test_ten_restarts_of_a_backlog(server, conn, queue):
-    """Messages that nobody takes survive restart after restart, each of which could double or lose them."""
+    """Unconsumed messages survive many restarts, each of which could duplicate or lose them."""
     expect_crash_lines(server)
     put_many(conn, queue, 1, 3000)
     for number in range(6):

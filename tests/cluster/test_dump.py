@@ -100,7 +100,8 @@ def test_dump_and_restore(server, other, tmp_path, how):
 
 @pytest.mark.own_tables
 def test_roles_in_the_catalog(server, other, tmp_path):
-    """Writers of rules and owners of queue tables are dumped by their names of today. A role that is gone, or missing in a restore, becomes no other role."""
+    """Writers of rules and owners of queue tables are dumped by their current names.  A role that was dropped, or is
+    missing in a restore, does not become another role."""
     roles = ["-", "10", 'A "b"', "again", "gone", "missing", "renamed", "stays"]
     rules = "SELECT consumer, rule_role FROM aq.subscribers WHERE queue_name = 'news'"
     tables = "SELECT split_part(queue_table, '.', 2), owner FROM aq.queue_tables"
@@ -251,7 +252,8 @@ def test_schema_public_is_not_needed(server, other, tmp_path):
 
 
 def test_schema_only_dump(server, other, tmp_path):
-    """No backup of a queue, as the documentation says; but it restores, and the extension can be made anew on it."""
+    """It is not a backup of a queue, as documented; but it can be restored, and the extension can be created again on
+    it."""
     with server.connect() as conn:
         db.execute(conn, "SELECT aq.create_queue('empty')")
         put(conn, "empty", 1)
@@ -371,7 +373,7 @@ def test_drop_extension_without_cascade_when_empty(server, other):
 
 
 def test_drop_extension_wakes_or_fails_a_waiter(server, other):
-    """A session that waits in a queue that goes away is told so."""
+    """A session that waits for a queue that is dropped gets an error."""
     import threading
 
     with server.connect(other) as conn, server.connect(other) as waiter:

@@ -68,7 +68,7 @@ def rolled_back_to_savepoint(conn, other):
 
 
 def locked(conn, other):
-    """Given back without an attempt."""
+    """Messages become ready again without an attempt."""
     put(other, "q", 1)
     other.execute("BEGIN")
     assert len(other.execute("SELECT 1 FROM aq.dequeue('q', mode => 'locked')").fetchall()) == 1
@@ -135,7 +135,7 @@ def test_found_after_an_empty_dequeue(points, conn, way):
 @pytest.mark.parametrize("looks", [1, 2, 3])
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_found_before_it_sleeps(points, conn, way, looks):
-    """A session that has looked so often in vain, the third time as a waiter, stands before its next step."""
+    """A session that has found nothing this many times, the third time as a waiter, stops before its next step."""
     other = points.connect()
     with points.connect() as waiter, ThreadPoolExecutor() as pool:
         steps = way(conn, other)

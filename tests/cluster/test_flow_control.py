@@ -9,7 +9,7 @@ import pytest
 from conftest import PATIENCE, drop, put, until
 from pgaq import db
 
-# a session that prepares has no row of its own any more; the limit holds for the helper of dbms_aq too
+# a session that has prepared its transaction has no row any more; the limit also applies to the helper of dbms_aq
 SETTINGS = {"pgaq.buffered_message_limit": "3", "pgaq.flow_control_timeout": "1 min", "max_prepared_transactions": "5", "shared_buffers": "16MB"}
 
 EVENT = "Streams AQ: enqueue blocked due to flow control"
@@ -115,7 +115,7 @@ def test_as_much_room_as_there_is(server, conn, queue):
 @pytest.mark.parametrize("how, expected", [("pg_cancel_backend", "57014"), ("pg_terminate_backend", "57P01")])
 @pytest.mark.parametrize("by", ["aq.enqueue", "dbms_aq.enqueue"])
 def test_interrupted(server, conn, queue, by, how, expected):
-    """Cancelled or killed while waiting: nothing is enqueued, nobody is held up by what it left."""
+    """Cancelled or killed while waiting: nothing is enqueued, and no other session is blocked."""
     fill(conn, queue)
     if by == "dbms_aq.enqueue":
         server.expect_log(r"FATAL:  terminating background worker \"pgaq helper\" due to administrator command|FATAL:  terminating connection")
@@ -154,7 +154,8 @@ def test_the_queue_changes_meanwhile(server, conn, change, expected):
 
 
 def test_the_slow_subscriber_is_removed(server, conn, topic):
-    """That lets who waits for it go on; its place begins anew for the next one, also after the worker has cleaned up."""
+    """Removing a consumer lets enqueuers that wait for it continue; its position begins at zero for the next one, also
+    after the worker has cleaned up."""
     conn.execute("SELECT aq.subscribe(%s, 'slow', delivery_mode => 'buffered'), aq.subscribe(%s, 'fast', delivery_mode => 'buffered')", [topic, topic])
     position = db.value(conn, "SELECT position FROM aq_internal.subscriber JOIN aq_internal.queue USING (queue_id) WHERE queue_name = %s AND consumer = 'slow'", [topic])
     fill(conn, topic)
@@ -172,7 +173,7 @@ def test_the_slow_subscriber_is_removed(server, conn, topic):
 
 @pytest.mark.parametrize("finish", ["COMMIT PREPARED", "ROLLBACK PREPARED"])
 def test_prepared(server, conn, queue, finish):
-    """What a prepared transaction took, or put, counts when it commits, although it commits without us."""
+    """The dequeues and enqueues of a prepared transaction count when it commits, although this calls no callback."""
     fill(conn, queue, 2)
     conn.execute("BEGIN")
     assert take_buffered(conn, queue, 1) == [0]

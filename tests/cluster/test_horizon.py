@@ -121,7 +121,7 @@ def test_a_partition_consumed_after_the_worker_has_looked(monkeypatch, library):
 
 @pytest.mark.parametrize("resident", [True, False], ids=["resident", "after a restart"])
 def test_a_removal_counts_as_a_dequeue(server, resident):
-    """What only removed consumers had left to do is not truncated under a snapshot from before."""
+    """Messages that only removed consumers had not finished are not truncated under an earlier snapshot."""
     with server.connect() as conn:
         db.execute(conn, "SELECT aq.create_queue('t', multiple_consumers => true, shards => 1)")
         db.execute(conn, "SELECT aq.subscribe('t', 'a'), aq.subscribe('t', 'b')")

@@ -80,7 +80,7 @@ def end_helpers(conn):
 
 
 def limited(server, conn, number, idle=None):
-    """From now on there are so many helpers at most."""
+    """Sets the maximum number of helpers."""
     conn.execute(f"ALTER SYSTEM SET pgaq.immediate_helpers = {number}")
     if idle:
         conn.execute(f"ALTER SYSTEM SET pgaq.immediate_idle_timeout = '{idle}'")
@@ -218,7 +218,7 @@ def test_160_sessions_of_16_roles(new_server):
 
 
 def test_no_place_for_a_process(new_server):
-    """The call waits, under a name; other work goes on."""
+    """The call has a named wait event; other work continues."""
     own = new_server("full", max_worker_processes="4", max_logical_replication_workers="1")
     with own.connect() as conn:
         set_up(conn)
@@ -439,7 +439,7 @@ def test_a_helper_that_cannot_start(server, conn):
 
 
 def test_a_helper_that_ends_between_calls_is_not_noticed(server, conn):
-    """Another one is asked.  Where it had begun already, the call was rolled back."""
+    """Another helper is used.  If the ended one had already begun, the call was rolled back."""
     sent = []
     for number in range(50):
         try:

@@ -126,7 +126,7 @@ def test_holder_is_interrupted(server, conn, function):
 
 
 def test_holder_is_killed(new_server):
-    """A holder that is killed takes the server with it; after the recovery nobody holds the latch."""
+    """Killing a holder restarts the server; after the recovery no session holds the latch."""
     own = new_server("killed")
     own.expect_log(r"terminat|crash|signal 9")
     with own.connect() as conn:
@@ -204,7 +204,7 @@ def test_settings_of_the_caller(conn):
 
 
 class Waiter:
-    """What a session that waits for a held mutex has spent: all of one static wait."""
+    """The time of a session that waits for a held mutex is all in one wait event."""
 
     def __init__(self, server, scheme):
         sleeps = """SELECT coalesce(sum(sleeps), 0)::bigint, coalesce(sum(wait_time), 0)::bigint FROM sys."v$mutex_sleep" WHERE mutex_type = 'Lab' AND location = 'lab: hold'"""

@@ -56,7 +56,7 @@ def leave_expired_in_doubt(conn):
 
 
 def stored(conn, queue):
-    """Rows in the tables of a queue; read as tables, so that nobody uses the queue."""
+    """The number of rows in the tables of a queue, read as tables, so that the queue is not used."""
     tables = conn.execute(
         """SELECT format('aq_data.q%%s_%%s', t.queue_id, t.table_no) FROM aq_internal.message_table t JOIN aq_internal.queue q USING (queue_id) WHERE q.queue_name = %s
            UNION ALL SELECT format('aq_data.t%%s', queue_table_id) FROM aq_internal.queue WHERE queue_name = %s AND store = 'c'""",
@@ -369,7 +369,8 @@ def test_worker_ends_within_a_job(new_server):
 
 @pytest.mark.sharded("queue tables are made by the session")
 def test_no_space_for_tables(server):
-    """The worker cannot make tables: sessions wait, then learn why; the log says it once, and it goes on as soon as it can."""
+    """The worker cannot create tables: sessions wait, then get the error; it is logged once, and the worker continues
+    as soon as it can."""
     server.expect_log("No space left")
     make_database(server, "no_space", queue=False)
     with server.connect("no_space") as conn, server.connect("no_space") as waiter, ThreadPoolExecutor(1) as pool:
@@ -406,7 +407,7 @@ HOSTILE = {
 
 
 def test_settings_of_the_database(server):
-    """What ALTER DATABASE and ALTER ROLE IN DATABASE set for sessions does not disturb the worker."""
+    """Settings of ALTER DATABASE and ALTER ROLE IN DATABASE do not affect the worker."""
     with server.connect() as conn:
         conn.execute("CREATE ROLE nobody_at_all")
         conn.execute("CREATE DATABASE hostile")

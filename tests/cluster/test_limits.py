@@ -61,7 +61,7 @@ def test_views_not_preloaded():
 @pytest.mark.parametrize("lost", ["q", "l", "both"])
 @pytest.mark.parametrize("loaded", [True, False])
 def test_lost_tables(new_server, lost, loaded):
-    """A queue whose tables somebody has dropped says which are missing, and where; it can be dropped by force."""
+    """If tables of a queue were dropped, an error names the missing ones; the queue can be dropped with force."""
     own = new_server("lost")
     own.expect_log(r'table "aq_data\.[ql]\d+_\d+" is missing')
     own.expect_log("could not open relation")
@@ -107,7 +107,7 @@ def test_workers_come_back(server, conn, queue, who):
 
 @pytest.mark.sharded("a queue table needs no message cache")
 def test_message_cache_used_up(new_server):
-    """One transaction larger than the cache: an error that names the parameter; everybody else goes on."""
+    """One transaction larger than the cache: an error names the parameter; other sessions continue."""
     own = new_server("smallcache", **{"pgaq.message_cache_size": "4MB"})
     with own.connect() as conn, own.connect() as other:
         db.execute(conn, "SELECT aq.create_queue('q'), aq.create_queue('other')")
@@ -272,7 +272,7 @@ def test_shared_memory_for_few(new_server, name, value):
     ["VACUUM", "VACUUM FULL", "VACUUM (FREEZE, DISABLE_PAGE_SKIPPING)", "ANALYZE", "REINDEX DATABASE postgres"],
 )
 def test_maintenance_of_the_whole_database(server, conn, queue, topic, statement):
-    """What administrators run at night: messages move in their tables, nothing is lost or mixed up."""
+    """Maintenance commands move messages in their tables: nothing is lost or mixed up."""
     for number in range(0, 1000, 10):
         put(conn, queue, number)
         conn.execute("BEGIN")
@@ -353,7 +353,7 @@ def test_unsubscribe_with_messages_in_hand(server, conn, topic):
 
 
 def test_unsubscribe_while_messages_are_enqueued(server, conn, topic):
-    """What a transaction has enqueued for a consumer that is removed before it commits is kept for the others only."""
+    """If a consumer is removed before an enqueue commits, the messages are kept only for the other consumers."""
     with server.connect() as other:
         other.execute("BEGIN")
         put(other, topic, "now")
@@ -384,7 +384,7 @@ def test_places_of_consumers_are_used_again(server, conn, topic):
 
 
 def test_rows_and_messages_come_together(server, conn, queue):
-    """Who gets a message finds the row that was stored with it, at every isolation level."""
+    """A session that gets a message sees the row stored in the same transaction, at every isolation level."""
     import threading
 
     conn.execute("CREATE TABLE fact (n int PRIMARY KEY)")
@@ -462,7 +462,7 @@ def test_subscribers_come_and_go_under_traffic(server, conn, topic):
 
 
 def test_messages_older_than_all_transaction_ids(new_server):
-    """What was frozen long ago is visible to every snapshot."""
+    """Rows frozen long ago are visible to every snapshot."""
     server = new_server("wrapped")
     with server.connect() as conn:
         conn.execute("SELECT aq.create_queue('orders'), aq.create_queue('events', multiple_consumers => true)")

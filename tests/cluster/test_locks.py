@@ -27,7 +27,7 @@ def lab(server):
 
 
 def differences(conn, query, run):
-    """What run() adds to each number of a row of counters."""
+    """The increase of each number of a row of counters by run()."""
     before = conn.execute(query).fetchone()
     run()
     return [after - first for after, first in zip(conn.execute(query).fetchone(), before)]
@@ -346,7 +346,7 @@ def test_system_calls_by_type_of_mutex(server, conn, tmp_path):
 
 @strace
 def test_system_calls_of_latches(server, conn, tmp_path):
-    """A latch of class 0 is waited for in one sleep; a class yields so often and sleeps as long as it says."""
+    """A wait for a latch of class 0 is one sleep; another class yields and sleeps according to its settings."""
     assert names(system_calls(server, conn, tmp_path, LATCH, 1)) == ["futex"]
     calls = system_calls(server, conn, tmp_path, LATCH, 12, "pgaq.latch_classes = 'lab:1'", "pgaq.latch_class_1 = '100 2 1 5000 40000 100000'")
     assert names(calls[:6]) == ["sched_yield", "sched_yield", "futex"] * 2
@@ -375,7 +375,8 @@ NOTHING_HELD = "SELECT count(*) = 0 FROM aq_internal.sync_held() WHERE name ILIK
 
 
 def test_error_while_holding(conn):
-    """An error frees what the session holds, at the end of its transaction or subtransaction; the session goes on."""
+    """After an error, the session's latches are freed at the end of its transaction or subtransaction; the session
+    continues."""
     conn.execute("SELECT aq_lab.hold_latch('lab', 0, child => 3)")
     with pytest.raises(psycopg.errors.InternalError_, match="failed while holding"):
         conn.execute("SELECT aq_lab.fail_holding(3)")
@@ -401,7 +402,7 @@ def test_session_ends_while_holding(server, conn):
 
 @pytest.mark.parametrize("what", ["latch", "mutex"])
 def test_waiter_is_killed(new_server, what):
-    """A waiter that is killed, in the wait list or in the wait loop: the server begins anew, and nobody hangs."""
+    """A waiter is killed, in the wait list or in the wait loop: the server restarts, and no session hangs."""
     own = new_server("killed")
     own.expect_log(r"terminat|crash|signal 9")
     call = "aq_lab.hold_latch('lab', %s, child => 5)" if what == "latch" else "aq_lab.hold_mutex('lab 5', %s)"

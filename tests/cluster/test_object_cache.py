@@ -48,7 +48,8 @@ def test_more_queues_than_places(conn, forty):
 
 
 def test_what_is_pinned_stays(server, conn, forty):
-    """A queue used by an open transaction, and one that somebody waits at, do not make room; with all of them pinned there is an error."""
+    """A queue used by an open transaction, or with a waiting session, is not evicted; if all are pinned, there is an
+    error."""
     with server.connect() as other:
         other.execute("BEGIN")
         put(other, "q0", "open")
@@ -74,7 +75,7 @@ def test_what_is_pinned_stays(server, conn, forty):
 
 
 def test_views_push_nothing_out(server, conn, forty):
-    """Views of more queues than there are places show each of them, fail not, keep nothing and make nobody wait."""
+    """Views of more queues than fit into memory show all of them, do not fail, keep no pins and block no session."""
     for name in forty:
         put(conn, name, name)
     with server.connect() as other, server.connect() as user:
@@ -190,7 +191,7 @@ class Users:
 
 
 def arrived_all(conn, name):
-    """What is there, also what rests for a moment after a rollback."""
+    """The existing messages, including those that briefly wait after a rollback."""
     until(lambda: db.value(conn, "SELECT count(*) FROM aq.messages WHERE queue_name = %s AND state NOT IN ('READY', 'PROCESSED')", [name]) == 0, f"{name} at rest")
     return take(conn, name)
 

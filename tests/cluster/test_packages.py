@@ -150,7 +150,7 @@ def test_a_queue_that_is_stopped_or_dropped_ends_the_wait(server, conn):
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 @pytest.mark.parametrize("statement", [DEQUEUE, ARRAY, LISTEN_ONE, BLOCK], ids=["dequeue", "array", "listen", "block"])
 def test_wait_in_other_isolation_levels(server, conn, statement, level):
-    """What comes after the snapshot of a CALL that waits outside of a transaction block is what it waits for."""
+    """A CALL that waits outside a transaction block gets messages that are newer than its snapshot."""
     session = Session(server, statement, False, level)
     until(lambda: db.value(conn, "SELECT state = 'WAITING' FROM sys.v$session_wait WHERE pid = %s AND event LIKE '%%message%%'", [session.pid]), "asleep")
     db.execute(conn, "CALL dbms_aq.enqueue('ora.orders', NULL, NULL, '(2,came)', NULL)")

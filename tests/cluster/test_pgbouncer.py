@@ -139,7 +139,7 @@ def test_clients_share_connections(bouncer, conn, queue):
 
 
 def test_a_pool_for_those_that_wait(bouncer, conn, queue):
-    """All connections of the other pool wait: enqueue goes on, and its messages wake the waiting consumers."""
+    """All connections of the other pool wait: enqueues continue, and their messages wake the waiting consumers."""
     with waiting(bouncer, queue, "shop_wait") as (_, first), waiting(bouncer, queue, "shop_wait") as (_, second):
         until(lambda: asleep(conn) == 2, "two clients asleep")
         producer = bouncer.connect("shop")
@@ -217,7 +217,7 @@ def test_producers_take_turns(server, conn, queue, mode):
 
 
 def test_prepared_transaction_of_a_producer(bouncer, conn, queue):
-    """The producer's next transaction waits for COMMIT PREPARED, and its messages stand behind."""
+    """The producer's next transaction waits for COMMIT PREPARED, and its messages come later."""
     client = bouncer.connect()
     client.execute("BEGIN")
     put(client, queue, 1, producer="till 1")

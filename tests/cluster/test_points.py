@@ -44,7 +44,7 @@ pytestmark = pytest.mark.test_build
 
 
 def crash_once(server, work, point, skip):
-    """Arm the point and wait until the server has crashed there; False when nobody came by."""
+    """Arms the point and waits until the server has crashed there; returns False if no session reached it."""
     before = until(lambda: generation(server), "the server")
     faults.arm(server, point, "crash", skip)
     goal = work.control.delivered + 200_000
@@ -158,7 +158,8 @@ def ending(server, point, action):
 
 @pytest.mark.sharded("the frame of a partition")
 def test_drop_while_counts_are_written(points_server):
-    """A drop of an empty queue clears what removed consumers had rolled back while the worker writes the counts: both go on."""
+    """A drop of an empty queue clears rolled back dequeues of removed consumers while the worker writes their counts:
+    both continue."""
     points_server.expect_log("crash")
     with points_server.connect() as conn:
         conn.execute("SELECT aq.create_queue('t', multiple_consumers => true)")
@@ -240,7 +241,7 @@ def test_crash_when_timers_fire(points_server, seed):
 
 
 def test_crash_when_failed_messages_are_moved(points_server):
-    """What expires is in the exception queue once, and not in its own any more."""
+    """An expired message is in the exception queue once, and not in its own queue any more."""
     with points_server.connect() as conn:
         conn.execute("SELECT aq.create_queue('dead'), aq.create_queue('mortal', exception_queue => 'dead')")
         before = generation(points_server)
@@ -256,7 +257,7 @@ def test_crash_when_failed_messages_are_moved(points_server):
 
 @pytest.mark.sharded("queue tables insert row by row")
 def test_error_after_rows_were_formed(points_server):
-    """What an enqueue that failed has formed does not come back: not in the next one, shorter or longer."""
+    """Rows formed by a failed enqueue do not appear in the next one, whether it is shorter or longer."""
     with points_server.connect() as conn:
         conn.execute("SELECT aq.create_queue('formed')")
         for number in (1, 5):
@@ -329,7 +330,8 @@ def test_not_settled_by_the_session_that_finishes(points_server, how):
 
 
 def test_producer_goes_on_before_its_prepared_transaction_is_settled(points_server):
-    """COMMIT PREPARED gives the producer's lock back before it settles what has been enqueued: the next message stands behind."""
+    """COMMIT PREPARED releases the producer's lock before it settles the enqueued messages: the next message still
+    comes later."""
     with points_server.connect() as conn, points_server.connect() as other, ThreadPoolExecutor() as pool:
         conn.execute("SELECT aq.create_queue('q')")
         conn.execute("BEGIN")
@@ -348,7 +350,7 @@ def test_producer_goes_on_before_its_prepared_transaction_is_settled(points_serv
 
 @pytest.mark.sharded("a queue table has no log")
 def test_vacuum_before_a_rollback_is_settled(points_server):
-    """It removes the rows that say what the transaction had taken; what another prepared one has taken stays taken."""
+    """VACUUM removes the log rows of the rolled back transaction; messages taken by another prepared one stay taken."""
     with points_server.connect() as conn, points_server.connect() as other, ThreadPoolExecutor() as pool:
         conn.execute("SELECT aq.create_queue('q', shards => 1, multiple_consumers => true), aq.subscribe('q', 'a'), aq.subscribe('q', 'b')")
         for message in (1, 2):
@@ -573,7 +575,7 @@ def test_crash_at_the_end_of_a_conversion(points_server, old_queue):
 
 @pytest.mark.sharded
 def test_the_queue_table_is_looked_at_again(points_server, old_queue):
-    """What has come into the queue table since a dequeue found it empty is not passed by."""
+    """Messages that come into the queue table after a dequeue found it empty are not skipped."""
     with points_server.connect() as conn, points_server.connect() as other, ThreadPoolExecutor() as pool:
         take(conn, "old")
         conn.execute("BEGIN")
@@ -637,7 +639,7 @@ def held_worker(points_server):
 
 @pytest.mark.sharded("a queue table has no partitions")
 def test_position_used_again(held_worker):
-    """Who gets the position of a removed consumer gets its messages at once, however slow the worker is."""
+    """A new consumer at the position of a removed one gets its own messages at once, however slow the worker is."""
     held_worker.execute("SELECT aq.subscribe('topic', 'new')")
     put_many(held_worker, "topic", 4, 5)
     held_worker.execute("SELECT aq.point_release('positions-freed')")
@@ -701,7 +703,7 @@ def test_two_hundred_terminations(library, monkeypatch, seed):
 
 
 def test_the_sampler_survives_an_error(points_server):
-    """An error ends it; the postmaster starts it again, and it goes on with the same history."""
+    """An error ends the sampler; the postmaster restarts it, and it continues with the same history."""
     info = 'SELECT sample_count, started FROM sys."v$ash_info"'
     with points_server.connect() as conn:
         old = until(lambda: background(conn, "sampler"), "the sampler")

@@ -29,14 +29,15 @@ def held_and_asked(conn, name):
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_definition_is_locked_while_its_change_commits(points_server, end):
-    """Whoever locks a queue for each use waits for the end of the change, and then knows of it: event library cache lock."""
+    """A session that locks a queue for each use waits for the end of a change, and then sees it: event library cache
+    lock."""
     with points_server.connect() as conn, points_server.connect() as other, points_server.connect() as third, ThreadPoolExecutor() as pool:
         db.execute(conn, "SELECT aq.create_queue('q')")
         other.execute("SET pgaq.session_pins = off")
         put(other, "q", 1)
         conn.execute("BEGIN")
         db.execute(conn, "SELECT aq.stop_queue('q')")
-        put(other, "q", 2)  # a change that has not begun to commit hinders nobody
+        put(other, "q", 2)  # a change that has not begun to commit blocks no session
         with stopped_worker(third):  # it would wait, too, or have a pin
             third.execute("SELECT aq.point_hold('definition-locked')")
             committed = pool.submit(conn.execute, "COMMIT")
@@ -62,7 +63,7 @@ def test_definition_is_locked_while_its_change_commits(points_server, end):
 
 
 def test_a_change_waits_for_the_session_that_has_the_lock(points_server):
-    """The commit waits until a session that locks the queue for its next use has its pin, and then goes on."""
+    """The commit waits until a session that locks the queue for its next use has its pin, and then continues."""
     with points_server.connect() as conn, points_server.connect() as other, points_server.connect() as third, ThreadPoolExecutor() as pool:
         db.execute(conn, "SELECT aq.create_queue('q')")
         other.execute("SET pgaq.session_pins = off")
@@ -158,7 +159,8 @@ def test_who_wants_a_queue_that_makes_room_gets_it(few_queues, stays):
 @pytest.mark.own_tables
 @pytest.mark.parametrize("kind", ["queue", "topic"])
 def test_old_description_of_a_converted_queue(few_queues, kind):
-    """Who has looked a queue up, and comes to load it when it was converted and has left memory, uses the sharded one."""
+    """A session that has looked a queue up, and loads it after it was converted and unloaded, uses the sharded
+    queue."""
     consumer = "a" if kind == "topic" else None
     ended = "SELECT NOT converting AND queue_table IS NULL FROM aq.queues WHERE queue_name = 'old'"
     with few_queues.connect() as conn, few_queues.connect() as late, ThreadPoolExecutor() as pool:

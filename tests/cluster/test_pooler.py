@@ -63,7 +63,7 @@ def test_discard_all_between_transactions(server, queue):
 
 
 def test_order_of_a_session_is_that_of_the_server_session(server, conn, queue, seed):
-    """Through one server session the order is kept, whoever the clients are."""
+    """Through one server session the order is kept for all clients."""
     with server.connect() as shared:
         put(shared, queue, *range(100))
     assert take(conn, queue) == list(range(100))

@@ -93,7 +93,7 @@ def test_what_a_crash_gives_back_beside_a_doubt(server, queue, finish):
 
 
 def test_attempts_of_what_was_rolled_back(server, queue):
-    """A prepared removal that is rolled back counts, for ever; keeping a message locked does not."""
+    """A rolled back prepared removal counts as an attempt, permanently; keeping a message locked does not."""
     with server.connect() as conn:
         put(conn, queue, "removed", "locked")
         conn.execute("BEGIN")
@@ -122,7 +122,8 @@ def test_the_last_attempt_is_prepared(conn, server):
 
 @pytest.mark.parametrize("finish", FINISH)
 def test_settled_when_the_command_returns(server, conn, queue, topic, finish):
-    """What a prepared transaction has enqueued is there, and what it has taken back, for every session at once."""
+    """After COMMIT PREPARED its messages are available, and after ROLLBACK PREPARED those that it took, for every
+    session at once."""
     committed = finish == "COMMIT PREPARED"
     put(conn, queue, 1, 2)
     for gid in ("first", "second"):
@@ -197,7 +198,8 @@ def test_own_message_taken_in_the_same_transaction(server, queue, how, finish, s
 @pytest.mark.parametrize("finish", FINISH)
 @pytest.mark.parametrize("how", ["nothing", "kill"])
 def test_own_message_taken_behind_a_doubt(server, topic, how, finish):
-    """Messages that stand behind a prepared transaction, taken and locked by their own one: each once, in order."""
+    """Messages that wait for a prepared transaction, taken and locked by their own transaction: each is delivered once,
+    in order."""
     with server.connect() as conn:
         conn.execute("BEGIN")
         put(conn, topic, "in doubt")
@@ -284,7 +286,7 @@ def test_topic(server, topic, how, finish):
 @pytest.mark.parametrize("finish", FINISH)
 @pytest.mark.parametrize("how", ["nothing", "restart"])
 def test_the_consumer_is_removed_meanwhile(server, topic, how, finish):
-    """What a prepared transaction has taken for it: the other consumer has every message, once."""
+    """A prepared transaction has taken messages for one consumer: the other consumer gets every message once."""
     with server.connect() as conn:
         put(conn, topic, 1, 2, 3)
         assert prepare(server, topic, "r", dequeue=1, consumer="b") == [1]
@@ -394,7 +396,7 @@ def test_delayed_messages_are_not_held_back(server, queue, how, finish):
 
 
 def test_two_prepared_transactions_hold_back_the_same(server, conn, queue):
-    """Each end lets go of what the other one does not hold."""
+    """Each end of a transaction releases only messages that the other one does not hold."""
     put(conn, queue, 1, 2, 3, 4)
     for gid, message in (("first", 1), ("second", 3)):
         with server.connect() as other:
@@ -432,7 +434,7 @@ def test_many_sessions_are_held_back(server, conn, queue):
 
 
 def test_held_back_in_a_queue_made_again(server, conn, queue):
-    """What a session knows of the queue that was dropped says nothing of the new one."""
+    """A session's data of a dropped queue are not used for the new one."""
     queue += "_again"
     for gid in ("old", "new"):
         db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [queue])
@@ -473,7 +475,7 @@ def test_other_sessions_are_not_held_up(server, conn, queue):
 
 @pytest.mark.parametrize("what", ["put", "take"])
 def test_waiter_is_woken_by_commit_prepared(server, conn, queue, what):
-    """Whoever finishes it, and though no commit callback of ours runs; also for what was held back."""
+    """Whichever session finishes it, although no commit callback runs; also for messages that were held back."""
     import threading
 
     if what == "put":
@@ -625,7 +627,7 @@ def test_drop_right_after_the_end(server, conn, finish):
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 @pytest.mark.parametrize("what", ["put", "take"])
 def test_the_lag_of_prepared_transactions(server, queue, what, end, restart):
-    """A message that is prepared to be enqueued does not count; one that is prepared to be taken does, until it is gone."""
+    """A message whose enqueue is prepared does not count; one whose dequeue is prepared counts until the commit."""
     here = "SELECT lag FROM aq.subscribers WHERE queue_name = %s"
     with server.connect() as conn:
         put_many(conn, queue, 1, 10)

@@ -44,7 +44,7 @@ class Clients:
         assert not self.errors, self.errors
 
     def enqueue(self, subscriber, number, seconds=None):
-        """So many messages, or as many as go in a time."""
+        """Sends this many messages, or as many as possible in a time."""
         end = time.monotonic() + seconds if seconds else None
 
         def work(conn):
@@ -57,7 +57,7 @@ class Clients:
         self.start(work)
 
     def dequeue(self, subscriber, procedure):
-        """Until it has got as many as were sent to it."""
+        """Consumes until it has got all messages that were sent to it."""
 
         def work(conn):
             got = 0
@@ -99,7 +99,8 @@ def test_program(new_server, is_long, method):
 
 
 def test_program_with_immediate_visibility(new_server):
-    """The same, each enqueue and dequeue in a transaction of its own, by the server's helpers: 160 sessions with default settings."""
+    """The same with each enqueue and dequeue in a separate transaction, by the server's helpers: 160 sessions with
+    default settings."""
     server = new_server("immediate", **SETTINGS)
     sessions, messages = 80, 3
     with server.connect() as conn:

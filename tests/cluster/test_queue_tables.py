@@ -200,7 +200,7 @@ def test_dump_and_restore(server, conn, table_queue, table_topic, tmp_path, how)
 
 
 def test_what_waits_for_its_count_is_browsed_once(server, conn, table_queue):
-    """A browse that meets it waits for the worker, and goes on behind what it has shown."""
+    """A browse that finds it waits for the worker, and continues after the messages that it has shown."""
     put_many(conn, table_queue, 1, 3)
     with server.connect() as other, ThreadPoolExecutor() as pool:
         with stopped_worker(conn):

@@ -18,7 +18,7 @@ SETTINGS = {"max_connections": "100", "pgaq.fetch_patience": "-1"}
 
 
 def payloads(waiter):
-    """What it has received, or the SQLSTATE."""
+    """The received messages, or the SQLSTATE."""
     answer = waiter.answer()
     return [message["payload"] for message in json.loads(answer)] if answer.startswith("[") else answer
 
@@ -55,7 +55,7 @@ def test_holds_no_snapshot(server, conn, queue, waiters, block):  # noqa: F811
 
 
 def test_waits_for_the_rest_of_the_time(server, conn, queue, waiters):  # noqa: F811
-    """A wake-up in vain does not begin the time anew."""
+    """A spurious wake-up does not restart the timeout."""
     (waiter,) = waiters(1, queue, statement=f"CALL aq.receive('{queue}', timeout => '5 s')")
     began = time.monotonic()
     asleep(conn, [waiter.wait()])
@@ -80,7 +80,7 @@ def test_only_what_it_chooses(server, conn, queue, waiters, option):  # noqa: F8
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_isolation_levels(server, conn, queue, waiters, level):  # noqa: F811
-    """What is enqueued during the wait is received, though the statement's own snapshot cannot see it."""
+    """Messages enqueued during the wait are received, although the statement's snapshot cannot see them."""
     (waiter,) = waiters(1, queue, statement=f"CALL aq.receive('{queue}')")
     waiter.connection.execute(f"SET default_transaction_isolation = '{level}'")
     asleep(conn, [waiter.wait()])

@@ -1,4 +1,4 @@
-"""Recipients that are no subscribers: a name has a place in its queue while it has messages or is used, and not for ever."""
+"""Recipients that are not subscribers: a name has a position in its queue only while it has messages or is used."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def names(conn, kind):
 
 
 def replies(conn, topic, first, last):
-    """One reply name per request: each gets a message of its own, and takes it; all in transactions of their own."""
+    """One reply name per request: each gets its own message, and takes it; all in separate transactions."""
     conn.execute(f"""
     DO $$ BEGIN
         FOR i IN {first}..{last} LOOP
@@ -58,7 +58,7 @@ def replies(conn, topic, first, last):
 
 
 def fill(conn, topic, number, prefix="full"):
-    """So many names have a message each."""
+    """This many names have one message each."""
     conn.execute(f"DO $$ BEGIN FOR i IN 1..{number} LOOP PERFORM aq.enqueue('{topic}', i::text, recipients => ARRAY['{prefix}' || i]); COMMIT; END LOOP; END $$")
 
 
@@ -182,7 +182,7 @@ def test_a_session_waits_under_a_name_before_its_first_message(server, conn, nam
 
 
 def test_repeatable_read(server, conn, names):
-    """A transaction with an old snapshot uses names that are newer, and places that others had at its start."""
+    """A transaction with an old snapshot uses newer names, and positions that other names had at its start."""
     put(conn, names, 1, recipients=["old"])
     with server.connect() as other:
         other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -246,7 +246,8 @@ def test_views_do_not_show_a_message_under_the_name_of_another(conn, names):
 
 @pytest.mark.parametrize("how", ["stop", "crash"])
 def test_restart(new_server, how, kind):
-    """What a restart finds: messages keep their names, names without messages lose their places, also of partitions that were evicted."""
+    """After a restart, messages keep their names, and names without messages lose their positions, even if partitions
+    were evicted."""
     own = new_server("names", **{**SETTINGS, "pgaq.message_cache_size": "4MB", "pgaq.recipient_grace": "1h"})
     with own.connect() as conn:
         topic = make(conn, kind)
@@ -264,7 +265,7 @@ def test_restart(new_server, how, kind):
         own.start()
     with own.connect() as conn:
         fill(conn, topic, AT_A_TIME - recipients(conn, topic))
-        # nothing is given back while a prepared transaction is there
+        # no position is freed while a prepared transaction exists
         refused(conn, "SELECT aq.enqueue(%s, '0', recipients => ARRAY['more'])", topic)
         conn.execute("COMMIT PREPARED 'doubt'")
         put(conn, topic, 0, recipients=["more"])

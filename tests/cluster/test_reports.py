@@ -362,7 +362,7 @@ def test_text(conn, interval):
 
 @pytest.mark.parametrize("model", ["null", "{}", "[]", '{"title": "x"}', '{"title": "x", "header": [], "sections": {}}'])
 def test_no_report(conn, model):
-    """What is no report is not drawn as an empty one."""
+    """A document that is not a report is not drawn as an empty report."""
     for draw in "aq.report_text", "aq.report_html":
         with pytest.raises(db.Error, match="this is no report"):
             db.value(conn, f"SELECT {draw}(%s)", [model])
@@ -491,7 +491,8 @@ def test_short_times_are_in_seconds(interval):
 
 
 def test_restart_in_between(new_server):
-    """It is told, and nothing is negative: the report begins with the first snapshot after it, or with it."""
+    """The report mentions the restart, and nothing is negative: it begins with the first snapshot after the restart, or
+    with the restart."""
     own = new_server("restarted")
     own.expect_log(r"terminat|crash")
     with own.connect() as conn:

@@ -180,7 +180,8 @@ def test_truncation_keeps_tables_young(new_server):
 
 
 def through_a_cache(new_server, size):
-    """Twelve partitions enqueued and dequeued with a cache of so many MB: what it did, and its advice by type."""
+    """Enqueues and dequeues twelve partitions with a cache of this many MB; returns its work, and its advice by
+    type."""
     own = new_server(f"cache{size}", **{**SETTINGS, "pgaq.message_cache_size": f"{size}MB"})
     with own.connect() as conn:
         db.execute(conn, "SELECT aq.create_queue('q', shards => 1)")
@@ -195,7 +196,7 @@ def through_a_cache(new_server, size):
 
 @pytest.mark.sharded("a queue table has no partitions")
 def test_what_the_advice_foretells(new_server):
-    """What the view expects of a larger cache is what a larger cache does."""
+    """A larger cache behaves as the view predicts."""
     (evicted, unevicted, most), advice = through_a_cache(new_server, 4)
     assert evicted > 4 and unevicted > 4 and most == PARTITION
     # what it has done itself, all of it for a session
@@ -327,7 +328,7 @@ def test_what_the_snapshot_does_not_see_is_not_passed_for_good(server, conn, que
 
 @pytest.mark.sharded("a queue table is read row by row")
 def test_a_large_dequeue_can_be_cancelled(server, conn, queue):
-    """A call that takes a long time ends when it is told to, not when it has everything."""
+    """A long call can be cancelled before it has finished."""
     count = "SELECT value FROM sys.\"v$sysstat\" WHERE name = 'queue messages returned'"
     enqueue_numbers(conn, queue, 1, 3 * PARTITION)
     before = db.value(conn, count)

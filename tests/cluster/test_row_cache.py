@@ -92,7 +92,7 @@ def test_switched_while_sessions_are_inside(server, conn):
 
 
 def test_changes_under_load(server, conn):
-    """Whoever comes after a commit sees what it has changed; nobody sees what is not committed, or was rolled back."""
+    """After a commit every session sees its changes; no session sees uncommitted or rolled back changes."""
     with Readers(server, 3) as readers, server.connect() as other:
         for n in range(200):
             conn.execute("BEGIN")
@@ -108,7 +108,7 @@ def test_changes_under_load(server, conn):
 
 
 def test_prepared(server, conn):
-    """A prepared change is nobody's until it is committed, by whomever."""
+    """No session sees a prepared change until it is committed, by any session."""
     with server.connect() as other:
         db.value(other, VALUE)
         conn.execute("BEGIN")

@@ -1,4 +1,4 @@
-"""Rules that fail: what the server's log and other sessions see of them."""
+"""Failing rules: messages in the server log, and their effects on other sessions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pgaq import db
 
 @pytest.mark.own_tables
 def test_a_rule_that_fails_is_logged_once(new_server):
-    """By whichever sessions it fails; another rule is logged again.  The enqueuing session is told nothing."""
+    """A failure is logged once for all sessions; another rule is logged again.  The enqueuing session gets no
+    message."""
     own = new_server("rules")
     with own.connect() as conn, own.connect() as other:
         db.execute(conn, "SELECT aq.create_queue('t', multiple_consumers => true), aq.subscribe('t', 'bad', '1 / payload::int > 0'), aq.subscribe('t', 'good')")

@@ -224,7 +224,7 @@ def test_ddl_while_others_work(server, conn, queue):
 
 
 def test_drop_under_traffic(server, conn):
-    """Sessions in the middle of enqueue and dequeue: the drop waits, then they are told."""
+    """Sessions in the middle of enqueue and dequeue: the drop waits, then they get an error."""
     for number in range(10):
         db.execute(conn, "SELECT aq.create_queue('gone')")
         states = []

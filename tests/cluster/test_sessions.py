@@ -1,4 +1,4 @@
-"""v$session and the views of waits: everybody is there, who blocks whom, and nobody is stopped for it."""
+"""v$session and the views of waits: they show all sessions and blockers, without blocking any session."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_worker_takes_what_is_due(new_server):
 
 
 def test_worker_does_not_wait(server, queue):
-    """While somebody holds the snapshots' lock the worker goes on with its other work."""
+    """While a session holds the snapshots' lock, the worker continues with its other work."""
     with server.connect() as conn, server.connect() as holder:
         put(conn, queue, 1)
         make_older(conn, snapshot(conn), "30 days")

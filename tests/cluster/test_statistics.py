@@ -118,7 +118,7 @@ def test_retries_expirations_and_moves(server, conn):
 
 
 class Listener(threading.Thread):
-    """Waits in a session of its own for a message of one of several consumers, then takes it."""
+    """Waits in a separate session for a message of one of several consumers, then takes it."""
 
     def __init__(self, server, queue, consumer, wakeup, timeout="60 s"):
         super().__init__()

@@ -15,13 +15,13 @@ STOP = "SELECT aq.stop_queue(%s, wait => true)"
 
 
 def waits(conn):
-    """Does somebody wait for a queue not to be in use?"""
+    """Does a session wait for the users of a queue?"""
     return db.value(conn, """SELECT count(*) FROM sys."v$session_wait" WHERE event = 'aq: queue in use'""") > 0
 
 
 @pytest.fixture
 def stopping(server, conn, queue):
-    """Begins to stop the queue in a session of its own, when called; the pending result."""
+    """Begins to stop the queue in a separate session, when called; returns the pending result."""
     with server.connect() as stopper, ThreadPoolExecutor() as pool:
 
         def begin(statement=STOP):
@@ -44,7 +44,7 @@ def test_waits_for_transactions(server, conn, queue, stopping, use, end):
         else:
             assert take(user, queue) == [1]
         stopped = stopping()
-        # who is in goes on, who is not does not come in
+        # users of the queue continue, other sessions are refused
         put(user, queue, 3)
         with pytest.raises(db.Error, match="being stopped for enqueue"):
             put(conn, queue, 4)
@@ -96,7 +96,7 @@ def test_a_cancelled_stop_lets_everybody_in_again(server, conn, queue, stopping)
 
 
 def test_who_waits_for_messages_does_not_use_the_queue(server, conn, queue):
-    """A consumer that waits is told that the queue is stopped; its transaction does not keep the queue from being stopped."""
+    """A waiting consumer gets an error when the queue is stopped; its transaction does not delay the stop."""
     with server.connect() as consumer, ThreadPoolExecutor() as pool:
         consumer.execute("BEGIN")
         assert take(consumer, queue) == []
@@ -130,7 +130,8 @@ def test_dbms_aqadm(server, conn, queue):
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_a_purge_that_waits(server, conn, queue, end):
-    """What others have in hand is waited for, and purged if it comes back; who comes meanwhile waits, and goes on."""
+    """A purge waits for messages in flight, and purges them if they are rolled back; sessions that come meanwhile wait,
+    and continue."""
     put(conn, queue, 1, 2)
     blocked = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND locktype = 'relation' AND pid = %s"
     with server.connect() as user, server.connect() as purger, server.connect() as late, ThreadPoolExecutor() as pool:

@@ -51,7 +51,8 @@ def no_traces_left(request):
 
 @pytest.mark.sharded
 def test_another_session_is_traced_from_its_next_operation_on(server, conn, queue):
-    """Started and stopped by somebody else, while the session does nothing: exactly what it did in between."""
+    """A trace started and stopped by another session, while the traced one is idle, has exactly its actions in
+    between."""
     with server.connect() as other:
         put(other, queue, 1, 2, 3)
         assert take(other, queue, number=1) == [1]
@@ -83,7 +84,8 @@ def test_a_session_that_has_not_used_pgaq_yet(server, conn, queue):
 
 
 def test_modes_of_locks_and_pins(new_server):
-    """Who uses a queue first loads it under an exclusive pin; who drops it locks it exclusively."""
+    """The first session that uses a queue loads it under an exclusive pin; a session that drops it locks it
+    exclusively."""
     modes = "SELECT DISTINCT operation, mode FROM aq.trace(%s) WHERE operation IN ('lock', 'pin') AND action = 'get' ORDER BY 1, 2"
     # a change empties the dictionary caches, bucket by bucket: more rows than the others' server keeps
     own = new_server("modes")
@@ -107,7 +109,7 @@ def test_modes_of_locks_and_pins(new_server):
 
 def test_a_background_worker(conn, queue):
     """The worker's own waits: idle, until it is posted."""
-    put(conn, queue, 1)  # or nobody needs a worker
+    put(conn, queue, 1)  # otherwise no worker is needed
     pid = until(lambda: background(conn, "worker"), "a worker")
     start(conn, pid)
     put(conn, queue, 1, delay="0.05 s")
@@ -135,7 +137,7 @@ def test_publication_and_wake_up(server, conn, queue):
             {"operation": "publish", "object": "queue", "number": 1, "queue": queue},
             {"operation": "wake-up", "object": "session", "number": waiter.pid, "queue": None},
         ]
-        # the wait had begun before the trace; how long it took is known all the same
+        # the wait began before the trace, but its duration is known
         first = db.row(conn, "SELECT * FROM aq.trace(%s) LIMIT 1", [waiter.pid])
         assert (first["operation"], first["action"]) == ("wait", "end")
         assert first["elapsed_ns"] > 0
@@ -144,7 +146,8 @@ def test_publication_and_wake_up(server, conn, queue):
 
 
 def test_one_message_wakes_a_session_once(server, conn, queue):
-    """Who waits for a certain message is woken by each other one, but only once: also when it is back before all are woken."""
+    """A session that waits for a certain message is woken by each other message, but only once, even if it waits again
+    before all sessions are woken."""
     statement = f"SELECT payload FROM aq.dequeue('{queue}', correlation => 'mine', wait => '60 s')"
     waiters = [Waiter(server, queue, statement=statement) for _ in range(8)]
     pids = [waiter.pid for waiter in waiters]
@@ -255,7 +258,7 @@ def test_a_session_that_ends_without_having_used_pgaq(server, conn):
 
 
 def test_the_tracing_session_ends(server, conn, queue):
-    """The trace goes on, and somebody else stops it."""
+    """The trace continues, and another session stops it."""
     with server.connect() as traced:
         with server.connect() as tracer:
             tracer_pid = pid_of(tracer)

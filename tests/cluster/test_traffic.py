@@ -69,7 +69,8 @@ def in_savepoints(conn, queue):
 
 @pytest.mark.parametrize("way", [by_calls, by_one_call, by_condition, by_id_after_locking, in_savepoints])
 def test_latency(conn, queue, way):
-    """From the enqueue to the commit of the dequeue, of each message once, however it was taken; what is taken back counts nothing."""
+    """The latency from the enqueue to the commit of the dequeue counts once for each message, however it was taken;
+    rolled back dequeues do not count."""
     before = clock(conn)
     put(conn, queue, 1)
     put_many(conn, queue, 2, 3)
@@ -136,7 +137,8 @@ def test_latency_of_the_latest(conn, queue):
 @pytest.mark.parametrize("how", ["at once", "after a restart"])
 @pytest.mark.parametrize("kind", ["queue", "topic"])
 def test_prepared(server, request, kind, how, committed):
-    """What a prepared transaction has enqueued and dequeued counts when it is committed, not when it is rolled back, whoever resolves it."""
+    """The enqueues and dequeues of a prepared transaction count when it is committed, not when it is rolled back,
+    whichever session resolves it."""
     name = request.getfixturevalue(kind)
     consumer = {"queue": None, "topic": "a"}[kind]
     with server.connect() as conn:
@@ -166,7 +168,8 @@ def test_prepared(server, request, kind, how, committed):
 
 
 def test_time_of_subscribers(conn, topic):
-    """What dequeues took is divided among the subscribers, nothing lost; so are their transactions, and the looks for messages."""
+    """The time of dequeues is divided among the subscribers without loss; so are their transactions, and the searches
+    for messages."""
     put_many(conn, topic, 1, 40)
     for number in range(20):
         with conn.transaction():

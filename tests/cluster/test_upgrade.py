@@ -44,7 +44,7 @@ DEFINITIONS = {
 
 @dataclass
 class Before:
-    """Of the old server: what there was, the number of its database, its dumps by target."""
+    """State of the old server: its contents, the id of its database, its dumps by target."""
 
     seen: dict[str, Any] = field(default_factory=dict)
     dbid: int = 0
@@ -152,7 +152,7 @@ class Fill:
         assert [row[0] for row in conn.execute("SELECT payload FROM aq.dequeue(%s, 'dan', delivery_mode => 'buffered')", [news])] == ["b1"]
 
     def passing(self):
-        """What falls due while the server is down, or shortly after."""
+        """Messages that become due while the server is down, or shortly after."""
         put(self.conn, f"{self.store}_passing", "soon", delay="3 s")
         put(self.conn, f"{self.store}_passing", "dying", expiration="3 s")
 
@@ -170,7 +170,7 @@ def snapshot(conn):
 
 
 def other_version(option):
-    """What pg_config says of the installation to go to."""
+    """The output of pg_config for the target installation."""
     return subprocess.run([os.environ[TO], f"--{option}"], capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -261,7 +261,7 @@ def take_buffered(conn, queue, consumer=None):
 
 
 def test_once_and_in_order(conn, store):
-    """New messages go behind the old ones; what had been taken does not come back, not even after a crash."""
+    """New messages come after the old ones; consumed messages do not reappear, even after a crash."""
     jobs, last = f"{store}_jobs", last_number(store)
     put(conn, jobs, "new")
     assert take(conn, jobs) == ["urgent", *range(last - 99, last + 1), "new", "odd"]

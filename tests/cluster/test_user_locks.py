@@ -1,4 +1,5 @@
-"""No lock of a user holds the worker: the other queues of the database go on, and that queue when the lock is gone."""
+"""No lock of a user blocks the worker: other queues of the database continue, and that queue when the lock is
+released."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_upgraded_is_as_installed(database):
 
 
 def test_a_difference_is_seen(database):
-    """What an upgrade script could forget: rights, comments, a constraint, whether rows are dumped."""
+    """Things that an upgrade script could miss: privileges, comments, a constraint, whether rows are dumped."""
     with database("installed") as conn:
         create(conn, NEW)
         before = members(conn, "pgaq")
@@ -160,7 +160,7 @@ def test_a_difference_is_seen(database):
 
 
 def test_messages_survive(server, database):
-    """Taken before and after, also in a session that goes on, with the worker at work."""
+    """Dequeued before and after, also in a session that continues, with a running worker."""
     with database("filled") as conn, server.connect("filled") as other:
         create(conn, OLD)
         conn.execute("SELECT aq.create_queue('q', max_retries => 3, shards => 1), aq.create_queue('t', shards => 1, multiple_consumers => true), aq.create_queue_table('public.tab')")
@@ -201,7 +201,7 @@ def real_upgrades():
 
 @pytest.mark.parametrize("path", real_upgrades(), ids=lambda path: getattr(path, "stem", "none"))
 def test_each_upgrade_script(database, path):
-    """Of a released version to the one after it."""
+    """The upgrade scripts of a released version to the next one."""
     extension, old, new = path.stem.split("--")
     with database("installed") as installed, database("upgraded") as upgraded:
         installed.execute(f"CREATE EXTENSION {extension} VERSION '{new}' CASCADE")

@@ -16,7 +16,7 @@ from test_limits import TABLE
 
 import psycopg
 
-# nobody else is told of a message that its waiter does not fetch, but where a test says so
+# except where a test sets it, no other session is told of a message that its waiter does not fetch
 SETTINGS = {"max_connections": "250", "pgaq.fetch_patience": "-1"}
 WAITERS = 100
 
@@ -128,7 +128,7 @@ def pause(conn):
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_isolation_levels_wait_as_well(server, conn, queue, waiters, level):
-    """What is enqueued during the wait ends it, though the waiting statement's own snapshot cannot see it."""
+    """A message enqueued during the wait ends it, although the waiting statement's snapshot cannot see it."""
     waiter = waiters(1, queue)[0]
     waiter.connection.execute(f"SET default_transaction_isolation = '{level}'")
     waiter.wait()
@@ -183,7 +183,7 @@ def test_only_served_sessions_are_woken(server, conn, queue, waiters):
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_message_that_its_waiter_does_not_fetch(new_server, gone):
-    """The client of the first waiter does nothing, or is gone: another waiter is told, once the patience is over."""
+    """The client of the first waiter is idle, or has disconnected: another waiter is told after pgaq.fetch_patience."""
     own = new_server("patience", **{"pgaq.fetch_patience": "100 ms"})
     first, second = Waiter(own, "q"), Waiter(own, "q")
     with own.connect() as conn:
@@ -294,7 +294,7 @@ def test_every_way_a_message_becomes_ready_wakes(server, conn, queue, waiters):
 
 @pytest.mark.parametrize("recipients", [False, True])
 def test_as_many_are_woken_as_there_are_messages(server, conn, queue, topic, waiters, recipients):
-    """Five waiters and an array of five: each gets a wake-up of its own."""
+    """Five waiters and an array of five messages: each waiter gets its own wake-up."""
     name, consumer = (topic, "a") if recipients else (queue, None)
     group = waiters(5, name, consumer)
     for waiter in group:

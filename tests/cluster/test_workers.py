@@ -30,7 +30,7 @@ def make_databases(server, names):
 
 
 def one_after_the_other(server, name):
-    """What a shop does: nothing of it fails for lack of a worker."""
+    """The operations of a shop: none fails for lack of a worker."""
     with server.connect(name) as there:
         there.execute("SET statement_timeout = '60 s'")
         for turn in range(3):
@@ -144,7 +144,7 @@ def test_no_slot_at_all(new_server):
 
 
 def test_a_worker_that_cannot_start(new_server):
-    """aq.workers has the error, the pauses grow, and the worker is there when the cause is gone."""
+    """aq.workers shows the error, the pauses grow, and the worker runs when the cause is removed."""
     own = new_server("cannot")
     make_database(own, "broken")
     own.expect_log("FATAL|terminating")

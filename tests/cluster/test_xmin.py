@@ -1,4 +1,4 @@
-"""A held xmin, pg_dump in progress: no dead tuples, no growth, nobody stalls."""
+"""A held xmin, pg_dump in progress: no dead tuples, no growth, no stalls."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_readers_snapshot_keeps_what_it_sees(server, conn, queue):
         reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         assert len(reader.execute("SELECT 1 FROM aq.browse(%s, max_messages => 1000)", [queue]).fetchall()) == 100
         assert len(take(conn, queue)) == 100
-        # what is taken is gone for the reader as well: latest committed state
+        # taken messages are gone for the reader, too: it sees the latest committed state
         assert reader.execute("SELECT 1 FROM aq.browse(%s, max_messages => 1000)", [queue]).fetchall() == []
         reader.execute("COMMIT")
 
