@@ -364,9 +364,9 @@ def test_text(conn, interval):
 def test_no_report(conn, model):
     """A document that is not a report is not drawn as an empty report."""
     for draw in "aq.report_text", "aq.report_html":
-        with pytest.raises(db.Error, match="this is no report"):
+        with pytest.raises(db.Error, match="this is not a report"):
             db.value(conn, f"SELECT {draw}(%s)", [model])
-        with pytest.raises(db.Error, match="this is no report"):
+        with pytest.raises(db.Error, match="this is not a report"):
             db.value(conn, f"SELECT {draw}(NULL)")
 
 

@@ -43,7 +43,7 @@ BEGIN
 	IF native IS NULL THEN
 		IF sys._split_name(queue_name) IS NULL THEN
 			PERFORM sys._raise_error('AQ061', format('queue name %s is not valid', coalesce('"' || queue_name || '"', 'null')),
-				'Give [schema.]name; a part that is not an identifier must be in double quotes.');
+				'Specify [schema.]name; a part that is not an identifier must be in double quotes.');
 		END IF;
 		PERFORM sys._raise_error('AQ062', format('queue "%s" does not exist', queue_name),
 			format('Create it with dbms_aqadm, or ask its owner for the %s privilege (dbms_aqadm.grant_queue_privilege).', privilege));
@@ -95,7 +95,7 @@ BEGIN
 		PERFORM sys._raise_error('AQ060', format('propagation to "%s" is not supported', agent.address),
 			'Leave the address null: the consumer dequeues from the queue itself.');
 	ELSIF agent.name IS NULL THEN
-		PERFORM sys._raise_error('AQ089', 'the agent has no name', 'Give the name of a consumer.');
+		PERFORM sys._raise_error('AQ089', 'the agent has no name', 'Specify the name of a consumer.');
 	ELSIF coalesce(agent.protocol, 0) <> 0 THEN
 		PERFORM sys._raise_error('AQ060', format('protocol %s of agent "%s" is not supported', agent.protocol, agent.name),
 			'Leave the protocol null.');
@@ -118,7 +118,7 @@ CREATE FUNCTION dbms_aq._check_immediate(visibility integer) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	IF visibility IS DISTINCT FROM 1 THEN
-		PERFORM sys._raise_error('AQ116', 'buffered messages need immediate visibility', 'Set visibility to dbms_aq.immediate().');
+		PERFORM sys._raise_error('AQ116', 'buffered messages require immediate visibility', 'Set visibility to dbms_aq.immediate().');
 	END IF;
 END $$;
 COMMENT ON FUNCTION dbms_aq._check_immediate(integer) IS 'Internal: buffered messages are no part of the caller''s transaction';
@@ -138,7 +138,7 @@ BEGIN
 		PERFORM sys._raise_error('AQ075', format('sequence deviation %s does not exist', o.sequence_deviation),
 			'Use dbms_aq.before(), dbms_aq.top() or null.');
 	ELSIF o.sequence_deviation = 2 AND o.relative_msgid IS NULL THEN
-		PERFORM sys._raise_error('AQ076', 'sequence deviation before needs a message', 'Give its id as relative_msgid.');
+		PERFORM sys._raise_error('AQ076', 'sequence deviation before requires a message', 'Specify its id as relative_msgid.');
 	END IF;
 	put.deviation := CASE o.sequence_deviation WHEN 2 THEN 'before' WHEN 3 THEN 'top' END;
 	IF put.deviation = 'before' THEN
@@ -154,13 +154,13 @@ BEGIN
 
 	put.priority := p.priority;
 	IF p.delay < 0 THEN
-		PERFORM sys._raise_error('AQ021', format('delay %s is negative', p.delay), 'Give seconds, or dbms_aq.no_delay().');
+		PERFORM sys._raise_error('AQ021', format('delay %s is negative', p.delay), 'Specify seconds, or dbms_aq.no_delay().');
 	ELSIF p.delay > 0 THEN
 		put.delay := make_interval(secs => p.delay);
 	END IF;
 	IF p.expiration < -1 THEN
 		PERFORM sys._raise_error('AQ022', format('expiration %s is negative', p.expiration),
-			'Give seconds, or dbms_aq.never().');
+			'Specify seconds, or dbms_aq.never().');
 	ELSIF p.expiration = 0 THEN
 		put.expiration := '1 microsecond';
 	ELSIF p.expiration > 0 THEN
@@ -217,7 +217,7 @@ BEGIN
 	take.timeout := coalesce(o.wait, -1);
 	IF take.timeout < -1 THEN
 		PERFORM sys._raise_error('AQ068', format('wait time %s is negative', o.wait),
-			'Give seconds, dbms_aq.no_wait() or dbms_aq.forever().');
+			'Specify seconds, dbms_aq.no_wait() or dbms_aq.forever().');
 	END IF;
 	IF o.msgid IS NOT NULL AND (o.correlation IS NOT NULL OR o.deq_condition IS NOT NULL) THEN
 		PERFORM sys._raise_error('AQ070', 'msgid cannot be combined with correlation or deq_condition',
@@ -372,7 +372,7 @@ BEGIN
 			coalesce(cardinality(payloads), 0), array_size));
 	ELSIF coalesce(cardinality(properties), 0) < array_size THEN
 		PERFORM sys._raise_error('AQ069', format('message_properties_array has %s elements, not %s',
-			coalesce(cardinality(properties), 0), array_size), 'Give the properties of each message, null for the defaults.');
+			coalesce(cardinality(properties), 0), array_size), 'Pass the properties of each message, null for the defaults.');
 	END IF;
 	/* messages with the same properties go in one call */
 	WHILE first <= array_size LOOP
@@ -602,14 +602,14 @@ DECLARE
 	info record;
 BEGIN
 	IF coalesce(cardinality(agent_list), 0) = 0 THEN
-		PERFORM sys._raise_error('AQ069', 'agent_list must not be empty', 'Give an agent for each queue and consumer.');
+		PERFORM sys._raise_error('AQ069', 'agent_list must not be empty', 'Pass an agent for each queue and consumer.');
 	END IF;
 	PERFORM dbms_aq._delivery_mode(listen_delivery_mode);
 	delivery := coalesce(listen_delivery_mode, 1);
 	timeout := coalesce(wait, -1);
 	IF timeout < -1 THEN
 		PERFORM sys._raise_error('AQ068', format('wait time %s is negative', wait),
-			'Give seconds, dbms_aq.no_wait() or dbms_aq.forever().');
+			'Specify seconds, dbms_aq.no_wait() or dbms_aq.forever().');
 	END IF;
 	PERFORM sys._check_gap(agent_list, 'AQ100', 'agent');
 	FOREACH agent IN ARRAY agent_list::sys.aq$_agent[] LOOP
@@ -625,7 +625,7 @@ BEGIN
 				'Start it with dbms_aqadm.start_queue.');
 		ELSIF info.multiple_consumers AND consumer IS NULL THEN
 			PERFORM sys._raise_error('AQ103', format('queue "%s" has multiple consumers: name one', queue),
-				'Give the agent the consumer''s name.');
+				'Set the agent''s name to the consumer''s name.');
 		ELSIF NOT info.multiple_consumers AND consumer IS NOT NULL THEN
 			PERFORM sys._raise_error('AQ019', format('queue "%s" has a single consumer, which has no name', queue),
 				'Leave the agent''s name null.');

@@ -67,12 +67,12 @@ BEGIN
 		skipped := array_position(ahead, (i.seek_pos).msgid) - 1;
 		IF skipped IS NULL THEN
 			PERFORM sys._raise_error('AQ017', format('there is no message %s for this consumer in queue "%s"', coalesce((i.seek_pos).msgid::text, 'null'), native),
-				'What was consumed does not come back.');
+				'Consumed messages cannot be restored.');
 		END IF;
 	END IF;
 	IF skipped > 0 AND skip_option IS NULL THEN
 		PERFORM sys._raise_error('AQ111', format('%s messages of queue "%s" would be skipped', skipped, native),
-			'Give skip_option: dbms_aq.discard_skipped() or no_discard_skipped().');
+			'Specify skip_option: dbms_aq.discard_skipped() or no_discard_skipped().');
 	ELSIF skipped > 0 AND skip_option = 2 THEN
 		PERFORM dbms_aq._discard(native, consumer, ahead[:skipped]);
 	ELSIF skipped > 0 AND sharded THEN
@@ -98,7 +98,7 @@ BEGIN
 		PERFORM sys._raise_error('AQ005', format('skip option %s does not exist', skip_option),
 			'Use dbms_aq.discard_skipped(), no_discard_skipped(), or null.');
 	ELSIF coalesce(cardinality(seek_input_array), 0) = 0 THEN
-		PERFORM sys._raise_error('AQ069', 'seek_input_array is empty', 'Give an element for each place to go to.');
+		PERFORM sys._raise_error('AQ069', 'seek_input_array is empty', 'Pass an element for each target position.');
 	END IF;
 	FOREACH i IN ARRAY seek_input_array::dbms_aq.seek_input_t[] LOOP
 		found := found || dbms_aq._seek(native, consumer, i, skip_option);

@@ -25,7 +25,7 @@ BEGIN
 	IF native IS NULL THEN
 		IF sys._split_name(queue_name) IS NULL THEN
 			PERFORM sys._raise_error('AQ003', format('queue name %s is not valid', coalesce('"' || queue_name || '"', 'null')),
-				'Give [schema.]name; a part that is not an identifier must be in double quotes.');
+				'Specify [schema.]name; a part that is not an identifier must be in double quotes.');
 		END IF;
 		PERFORM sys._raise_error('AQ001', format('queue "%s" does not exist', queue_name),
 			'The view sys.all_queues lists the queues that you can use.');
@@ -42,7 +42,7 @@ DECLARE
 BEGIN
 	IF parts IS NULL THEN
 		PERFORM sys._raise_error('AQ003', format('%s name %s is not valid', what, coalesce('"' || name || '"', 'null')),
-			'Give [schema.]name; a part that is not an identifier must be in double quotes.');
+			'Specify [schema.]name; a part that is not an identifier must be in double quotes.');
 	END IF;
 	schema_name := coalesce(parts[1], (sys._callers_schemas())[1]);
 	object_name := parts[2];
@@ -52,7 +52,7 @@ BEGIN
 			'The native name of a queue is schema.queue: use another schema.');
 	ELSIF schema_name IS NULL OR to_regnamespace(quote_ident(schema_name)) IS NULL THEN
 		RAISE invalid_schema_name USING MESSAGE = format('schema "%s" does not exist', coalesce(schema_name, '')),
-			HINT = 'Create it, or give another in front of the name.';
+			HINT = 'Create it, or qualify the name with another schema.';
 	ELSIF NOT has_schema_privilege(schema_name, 'CREATE') THEN
 		RAISE insufficient_privilege USING MESSAGE = format('permission denied for schema %s', schema_name),
 			HINT = 'Creating a queue requires the CREATE privilege on its schema.';
@@ -73,7 +73,7 @@ DECLARE
 BEGIN
 	IF upper(type_name) ~ '^JMS_TYPE$|^(SYS\.)?AQ\$_JMS_' THEN
 		PERFORM sys._raise_error('AQ060', 'JMS payloads are not supported',
-			'Give queue_payload_type: RAW, JSON, XMLTYPE, text or a composite type.');
+			'Specify queue_payload_type: RAW, JSON, XMLTYPE, text or a composite type.');
 	ELSIF upper(type_name) ~ '^(SYS\.)?ANYDATA$' THEN
 		PERFORM sys._raise_error('AQ060', 'ANYDATA payloads are not supported', 'JSON holds values of any type.');
 	END IF;
@@ -94,7 +94,7 @@ BEGIN
 		RETURN interval '1000 years';
 	ELSIF value < 0 THEN
 		PERFORM sys._raise_error(code, format('%s must not be negative', what),
-			CASE WHEN infinite THEN 'Give seconds, or dbms_aqadm.infinite().' ELSE 'Give seconds.' END);
+			CASE WHEN infinite THEN 'Specify seconds, or dbms_aqadm.infinite().' ELSE 'Specify seconds.' END);
 	END IF;
 	RETURN make_interval(secs => value::float8);
 END $$;
@@ -131,7 +131,7 @@ DECLARE
 BEGIN
 	IF parts IS NULL THEN
 		PERFORM sys._raise_error('AQ003', format('queue table name %s is not valid', coalesce('"' || name || '"', 'null')),
-			'Give [schema.]name; a part that is not an identifier must be in double quotes.');
+			'Specify [schema.]name; a part that is not an identifier must be in double quotes.');
 	END IF;
 	SELECT t.queue_table INTO native
 		FROM unnest(CASE WHEN parts[1] IS NULL THEN sys._callers_schemas() ELSE parts[1:1] END)
@@ -151,10 +151,10 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_cata
 BEGIN
 	IF coalesce(secondary_instance, 0) <> 0 AND coalesce(primary_instance, 0) = 0 THEN
 		PERFORM sys._raise_error(CASE WHEN primary_instance IS NULL THEN 'AQ106' ELSE 'AQ092' END,
-			'secondary_instance needs a primary_instance', 'Leave both out: there is one instance.');
+			'secondary_instance requires a primary_instance', 'Leave both out: there is one instance.');
 	END IF;
 END $$;
-COMMENT ON FUNCTION dbms_aqadm._instances(numeric, numeric) IS 'Internal: instances that make no sense together';
+COMMENT ON FUNCTION dbms_aqadm._instances(numeric, numeric) IS 'Internal: an error for contradictory instances';
 
 CREATE PROCEDURE dbms_aqadm.create_queue_table(queue_table text, queue_payload_type text, storage_clause text DEFAULT NULL,
 	sort_list text DEFAULT NULL, multiple_consumers boolean DEFAULT false, message_grouping numeric DEFAULT 0,
@@ -595,7 +595,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.orac
 BEGIN
 	rc := (sys._payload_type(dbms_aqadm._queue(src_queue_name)) = sys._payload_type(dbms_aqadm._queue(dest_queue_name)))::integer;
 END $$;
-COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text) IS 'Have two queues the same payload type? 1 or 0';
+COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text) IS 'Returns 1 if two queues have the same payload type, else 0';
 
 CREATE PROCEDURE dbms_aqadm.verify_queue_types(src_queue_name text, dest_queue_name text, destination text, OUT rc integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
@@ -605,7 +605,7 @@ BEGIN
 	END IF;
 	CALL dbms_aqadm.verify_queue_types(src_queue_name, dest_queue_name, rc);
 END $$;
-COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text, text) IS 'Have two queues the same payload type? 1 or 0';
+COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text, text) IS 'Returns 1 if two queues have the same payload type, else 0';
 
 -- Parameters of queues and of the server
 

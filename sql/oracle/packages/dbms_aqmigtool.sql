@@ -112,9 +112,9 @@ CREATE PROCEDURE dbms_aqmigtool.cancel_migration(cqschema text, cqname text, can
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	PERFORM sys._raise_error('AQ060', 'a migration cannot be canceled once it is committed',
-		'Call init_migration in a transaction, and roll it back; or go on.');
+		'Call init_migration in a transaction and roll that back, or continue the migration.');
 END $$;
-COMMENT ON PROCEDURE dbms_aqmigtool.cancel_migration(text, text, numeric) IS 'Refused: what is committed stays; init_migration itself can be rolled back';
+COMMENT ON PROCEDURE dbms_aqmigtool.cancel_migration(text, text, numeric) IS 'Not supported: a committed migration cannot be canceled; init_migration can be rolled back';
 
 CREATE PROCEDURE dbms_aqmigtool.recover_migration(cqschema text, cqname text, OUT recovery_message text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$

@@ -57,7 +57,7 @@ BEGIN
 	END IF;
 END $$;
 COMMENT ON FUNCTION sys._check_transformation(text, regtype, regtype, regtype, regtype) IS
-'Internal: does the transformation fit to the queue and the call?';
+'Internal: an error if the transformation does not fit the queue and the call';
 
 CREATE FUNCTION sys._raise_in_transformation(name text, code text, message text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
@@ -195,7 +195,7 @@ BEGIN
 		PERFORM sys._raise_error('AQ082', format('payload type %s does not exist', coalesce('"' || type_name || '"', 'null')),
 			'Use RAW, JSON, XMLTYPE, text or a composite type.');
 	ELSIF NOT has_type_privilege(found, 'USAGE') THEN
-		PERFORM sys._raise_error('AQ083', format('permission denied for type %s', found), 'Have USAGE on it granted.');
+		PERFORM sys._raise_error('AQ083', format('permission denied for type %s', found), 'Ask its owner for the USAGE privilege on it.');
 	END IF;
 	RETURN found;
 END $$;

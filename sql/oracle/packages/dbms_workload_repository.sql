@@ -42,13 +42,13 @@ DECLARE
 BEGIN
 	IF retention <> 0 AND retention NOT BETWEEN 1440 AND century THEN
 		PERFORM sys._raise_error('AQ121', format('retention of %s minutes is not valid', retention),
-			'Give minutes from 1440 (a day) to 52560000 (a hundred years), or 0 to keep snapshots forever.');
+			'Specify minutes from 1440 (a day) to 52560000 (a hundred years), or 0 to keep snapshots forever.');
 	ELSIF "interval" <> 0 AND "interval" NOT BETWEEN 1 AND century THEN
 		PERFORM sys._raise_error('AQ122', format('interval of %s minutes is not valid', "interval"),
-			'Give minutes from 1 to 52560000, or 0 to have no snapshots taken by the worker.');
+			'Specify minutes from 1 to 52560000, or 0 to have no snapshots taken by the worker.');
 	ELSIF NOT (upper(topnsql) IN ('DEFAULT', 'MAXIMUM') OR topnsql ~ '^[1-9][0-9]{0,6}$') THEN
 		RAISE invalid_parameter_value USING MESSAGE = format('topnsql "%s" is not valid', topnsql),
-			HINT = 'Give a number of statements, DEFAULT (200) or MAXIMUM (all).';
+			HINT = 'Specify a number of statements, DEFAULT (200) or MAXIMUM (all).';
 	END IF;
 	PERFORM aq.set_snapshots(make_interval(mins => "interval"::integer), make_interval(mins => retention::integer),
 		CASE upper(topnsql) WHEN 'DEFAULT' THEN 200 WHEN 'MAXIMUM' THEN 0 ELSE topnsql::integer END, dbid);
@@ -80,7 +80,7 @@ BEGIN
 	PERFORM aq_internal.check_baseline_name(b.dbid, new_baseline_name);
 	UPDATE aq_internal.snapshot_baseline o SET baseline_name = new_baseline_name WHERE o.dbid = b.dbid AND o.baseline_id = b.baseline_id;
 END $$;
-COMMENT ON PROCEDURE dbms_workload_repository.rename_baseline(text, text, bigint) IS 'Give a baseline another name';
+COMMENT ON PROCEDURE dbms_workload_repository.rename_baseline(text, text, bigint) IS 'Renames a baseline';
 
 -- Reports
 

@@ -113,7 +113,7 @@ DECLARE
 BEGIN
 	IF parts IS NULL OR parts[1] IS NOT NULL THEN
 		PERFORM sys._raise_error('AQ089', format('agent name "%s" is not an identifier', agent_name),
-			'Names begin with a letter and go on with letters, digits, _, $ and #; others must be in double quotes.');
+			'Names begin with a letter, followed by letters, digits, _, $ and #; others must be in double quotes.');
 	END IF;
 	IF octet_length(parts[2]) > 127 THEN
 		PERFORM sys._raise_error('AQ087', format('agent name "%s" is too long', parts[2]), 'Names have at most 127 bytes.');

@@ -191,7 +191,7 @@ DECLARE
 BEGIN
 	IF octet_length(table_name) > 58 THEN
 		PERFORM sys._raise_error('AQ087', format('queue table name "%s" is too long', table_name),
-			'It has at most 58 bytes: its views are called aq$..., with _s and _r behind.');
+			'It has at most 58 bytes: its views are named aq$..., aq$..._s and aq$..._r.');
 	END IF;
 	SELECT * INTO STRICT t FROM aq.queue_tables WHERE queue_table = native;
 	IF NOT has_schema_privilege(t.owner, schema_name, 'CREATE') THEN

@@ -132,7 +132,7 @@ DECLARE
 	elapsed numeric := extract(epoch FROM end_time - begin_time);
 BEGIN
 	IF (begin_time < end_time) IS NOT TRUE THEN
-		RAISE invalid_parameter_value USING MESSAGE = 'the report must begin before it ends', HINT = 'Give begin_time and end_time, e.g. now() - interval ''15 minutes''.';
+		RAISE invalid_parameter_value USING MESSAGE = 'the report must begin before it ends', HINT = 'Specify begin_time and end_time, e.g. now() - interval ''15 minutes''.';
 	END IF;
 	IF NOT pg_is_in_recovery() THEN
 		PERFORM aq_internal.ash_flush();

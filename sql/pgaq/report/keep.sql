@@ -19,12 +19,12 @@ DECLARE
 BEGIN
 	IF retention <> '0' AND retention NOT BETWEEN '1 day' AND century THEN
 		PERFORM aq_internal.raise_error('AQ121', format('retention of %s is not valid', retention),
-			'Give a day to a hundred years, or 0 to keep snapshots forever.');
+			'Specify a day to a hundred years, or 0 to keep snapshots forever.');
 	ELSIF every <> '0' AND every NOT BETWEEN '1 minute' AND century THEN
 		PERFORM aq_internal.raise_error('AQ122', format('interval of %s is not valid', every),
-			'Give a minute to a hundred years, or 0 to have no snapshots taken by the worker.');
+			'Specify a minute to a hundred years, or 0 to have no snapshots taken by the worker.');
 	ELSIF top_statements NOT BETWEEN 0 AND 9999999 THEN
-		RAISE invalid_parameter_value USING MESSAGE = format('top_statements %s is not valid', top_statements), HINT = 'Give a number of statements, or 0 for all.';
+		RAISE invalid_parameter_value USING MESSAGE = format('top_statements %s is not valid', top_statements), HINT = 'Specify a number of statements, or 0 for all.';
 	END IF;
 	INSERT INTO aq_internal.snapshot_control AS c (dbid, every, retention, top_statements)
 	SELECT this_db, coalesce(set_snapshots.every, s.every), coalesce(set_snapshots.retention, s.retention),
@@ -46,8 +46,8 @@ DECLARE
 	kept text;
 BEGIN
 	IF first_snap_id > last_snap_id OR first_snap_id IS NULL OR last_snap_id IS NULL THEN
-		PERFORM aq_internal.raise_error('AQ120', format('%s to %s is no range of snapshots', coalesce(first_snap_id::text, 'null'), coalesce(last_snap_id::text, 'null')),
-			'Give the lower number first; the view aq.snapshots lists them.');
+		PERFORM aq_internal.raise_error('AQ120', format('%s to %s is not a range of snapshots', coalesce(first_snap_id::text, 'null'), coalesce(last_snap_id::text, 'null')),
+			'Specify the lower number first; the view aq.snapshots lists them.');
 	END IF;
 	SELECT string_agg(quote_literal(b.baseline_name), ', ' ORDER BY b.baseline_name) INTO kept FROM aq_internal.snapshot_baseline b
 	WHERE b.dbid = this_db AND b.first_snap_id <= drop_snapshots.last_snap_id AND b.last_snap_id >= drop_snapshots.first_snap_id;
@@ -64,9 +64,9 @@ CREATE FUNCTION aq_internal.check_baseline_name(dbid bigint, baseline_name text)
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF coalesce(baseline_name, '') = '' OR length(baseline_name) > 128 THEN
-		RAISE invalid_parameter_value USING MESSAGE = 'a baseline needs a name', HINT = 'Give a text of 1 to 128 characters.';
+		RAISE invalid_parameter_value USING MESSAGE = 'a baseline requires a name', HINT = 'Specify a text of 1 to 128 characters.';
 	ELSIF EXISTS (SELECT FROM aq_internal.snapshot_baseline b WHERE b.dbid = $1 AND b.baseline_name = $2) THEN
-		PERFORM aq_internal.raise_error('AQ124', format('there is a baseline of the name "%s" already', baseline_name), 'Choose another name, or drop that one.');
+		PERFORM aq_internal.raise_error('AQ124', format('baseline "%s" already exists', baseline_name), 'Choose another name, or drop that one.');
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq_internal.check_baseline_name(bigint, text) IS 'Internal: a baseline has a name of its own';
@@ -91,10 +91,10 @@ BEGIN
 	PERFORM aq_internal.check_baseline_name(this_db, baseline_name);
 	IF (first_snap_id < last_snap_id AND (SELECT count(*) = 2 FROM aq_internal.snapshot s
 			WHERE s.dbid = this_db AND s.snap_id IN (first_snap_id, last_snap_id))) IS NOT TRUE THEN
-		PERFORM aq_internal.raise_error('AQ120', format('%s to %s is no range of snapshots', coalesce(first_snap_id::text, 'null'), coalesce(last_snap_id::text, 'null')),
+		PERFORM aq_internal.raise_error('AQ120', format('%s to %s is not a range of snapshots', coalesce(first_snap_id::text, 'null'), coalesce(last_snap_id::text, 'null')),
 			'Both must exist, the first before the last; the view aq.snapshots lists them.');
 	ELSIF expires_after_days < 1 THEN
-		RAISE invalid_parameter_value USING MESSAGE = format('expiration of %s days is not valid', expires_after_days), HINT = 'Give 1 or more, or null to keep it.';
+		RAISE invalid_parameter_value USING MESSAGE = format('expiration of %s days is not valid', expires_after_days), HINT = 'Specify 1 or more, or null to keep it.';
 	END IF;
 	INSERT INTO aq_internal.snapshot_baseline (dbid, baseline_name, first_snap_id, last_snap_id, expires_after_days)
 	VALUES (this_db, $1, $2, $3, $4) RETURNING baseline_id INTO number;

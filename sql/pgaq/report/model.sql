@@ -31,7 +31,7 @@ CREATE FUNCTION aq_internal.report_checked(model jsonb) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF (jsonb_typeof(model -> 'title') = 'string' AND jsonb_typeof(model -> 'header') = 'array' AND jsonb_typeof(model -> 'sections') = 'array') IS NOT TRUE THEN
-		RAISE invalid_parameter_value USING MESSAGE = 'this is no report', HINT = 'Give what aq.report_awr, aq.report_awr_diff, aq.report_ash, aq.report_rtpctx or aq.rtpctx_report has returned.';
+		RAISE invalid_parameter_value USING MESSAGE = 'this is not a report', HINT = 'Pass the result of aq.report_awr, aq.report_awr_diff, aq.report_ash, aq.report_rtpctx or aq.rtpctx_report.';
 	END IF;
 	RETURN model;
 END $$;
@@ -114,7 +114,7 @@ BEGIN
 		PERFORM aq_internal.raise_error('AQ126', format('snapshot %s does not exist', coalesce(CASE WHEN b.snap_id IS NULL THEN begin_snap ELSE end_snap END::text, 'null')),
 			aq_internal.snapshots_there(database_id, CASE WHEN b.snap_id IS NULL THEN begin_snap ELSE end_snap END));
 	ELSIF b.taken >= e.taken THEN
-		PERFORM aq_internal.raise_error('AQ120', format('%s to %s is no range of snapshots', begin_snap, end_snap), 'The first must be before the last.');
+		PERFORM aq_internal.raise_error('AQ120', format('%s to %s is not a range of snapshots', begin_snap, end_snap), 'The first must be before the last.');
 	END IF;
 	asked := b;
 	s.notes := '{}';

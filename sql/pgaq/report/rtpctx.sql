@@ -36,7 +36,7 @@ DECLARE
 	ended jsonb;
 BEGIN
 	IF began ->> 'taken' IS NULL THEN
-		RAISE invalid_parameter_value USING MESSAGE = 'this is no mark', HINT = 'Give what aq.rtpctx_start() has returned.';
+		RAISE invalid_parameter_value USING MESSAGE = 'this is not a mark', HINT = 'Pass the result of aq.rtpctx_start().';
 	END IF;
 	s.later := aq.rtpctx_start();
 	ended := s.later #> '{time,0}';

@@ -227,7 +227,7 @@ CREATE FUNCTION aq.quantize("values" bigint[], counts bigint[])
 RETURNS SETOF text LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF coalesce(cardinality("values"), 0) <> coalesce(cardinality(counts), 0) OR EXISTS (SELECT FROM unnest("values", counts) u (v, c) WHERE v < 0 OR c < 0) THEN
-		RAISE invalid_parameter_value USING MESSAGE = 'values and counts make no histogram', HINT = 'Give a count for each value, none of them negative.';
+		RAISE invalid_parameter_value USING MESSAGE = 'values and counts are not a histogram', HINT = 'Pass a count for each value; counts must not be negative.';
 	END IF;
 	RETURN QUERY
 	WITH RECURSIVE

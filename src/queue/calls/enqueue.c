@@ -51,7 +51,7 @@ get_queue(FunctionCallInfo fcinfo, const char *command)
 	if (queue->exception)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_ENQUEUE, "queue \"%s\" is an exception queue", queue->name),
-				errhint("It only takes messages that could not be delivered."));
+				errhint("It accepts only messages that could not be delivered."));
 	aq_use_check_started(queue, true);
 	return queue;
 }

@@ -248,7 +248,7 @@ aq_trace_control_start(PG_FUNCTION_ARGS)
 	if (session < 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_TRACE_SESSION, "there is no session with process id %d", pid),
-				errhint("Take a process id from pg_stat_activity."));
+				errhint("Use a process id from pg_stat_activity."));
 	check_right(pid, pid == MyProcPid, role);
 
 	/* the last place is reserved for pg_monitor */
