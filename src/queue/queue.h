@@ -161,6 +161,7 @@ extern AqQueue *aq_catalog_get(const char *name, AqRight right);
 extern AqQueue *aq_catalog_get_by_id(int32 id, bool missing_ok);
 extern AqQueue *aq_catalog_get_numbered(int32 id);
 extern AqQueue *aq_catalog_exception_queue(AqQueue *queue, int32 named); /* for failed messages, or NULL */
+extern List *aq_catalog_numbers(const char *table, AttrNumber column, const int32 *first);
 extern List *aq_catalog_queue_ids(void);	/* of all queues of the database */
 
 /* --- privilege.c */

@@ -120,7 +120,7 @@ aq_doubt_prepared(void)
 		Stream	   *stream = stream_at(note->partition->stream);
 
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_ADD);
-		frame_of(note->partition)->timers_reserved -= note->timers;
+		aq_frame_drop_timers(frame_of(note->partition), note->timers);
 		aq_slot_prepare_puts(note->partition, note->first, note->count, preparing);
 		aq_latch_free(&stream->latch);
 	}
@@ -626,7 +626,7 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots,
 	}
 	while (takes != NIL && (position = bms_next_member(positions, position)) >= 0)
 		wake = Max(wake, aq_held_back_end(stream, partition, position));
-	frame_of(partition)->timers_reserved = reserved;
+	aq_frame_drop_timers(frame_of(partition), frame_of(partition)->timers_reserved - reserved);
 	if (partition->nretry > 0)
 		aq_work_post(shm, AQ_WORK_RETRY);
 	if (partition->next_timer)

@@ -108,9 +108,7 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 		 * it has only aborted rows, or there was a crash between the two
 		 * truncations
 		 */
-		partition->state = PARTITION_DONE;
-		partition->next = sq->done;
-		sq->done = partition->index;
+		aq_settle_list_done(sq, partition);
 		aq_pool_placed(partition);
 		aq_work_post(shm, AQ_WORK_RECLAIM);
 	}

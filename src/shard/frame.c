@@ -126,7 +126,7 @@ reserve_timers(Frame *frame, uint32 timers)
 	for (uint32 page = 0; page < (total + TIMERS_PER_CHUNK - 1) / TIMERS_PER_CHUNK; page++)
 		if (pages[page] == 0)
 			pages[page] = aq_chunks_take();
-	frame->timers_reserved += timers;
+	aq_frame_promise_timers(frame, timers);
 }
 
 /* Allocates what aq_frame_needs has counted. */
@@ -225,6 +225,25 @@ is_before(const Timer *a, const Timer *b)
 	return a->when < b->when || (a->when == b->when && a->slot < b->slot);
 }
 
+/*
+ * Places of timers that transactions, or a round of the worker, can use without
+ * an allocation.  There is room for those that are promised here: of timers that
+ * were taken out, or of promises that were dropped under this hold of the latch.
+ */
+void
+aq_frame_promise_timers(Frame *frame, uint32 n)
+{
+	frame->timers_reserved += n;
+}
+
+/* Promises that are not needed. */
+void
+aq_frame_drop_timers(Frame *frame, uint32 n)
+{
+	Assert(frame->timers_reserved >= n);
+	frame->timers_reserved -= n;
+}
+
 /* Uses one of the reserved timers. */
 void
 aq_frame_push_timer(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind)
@@ -233,8 +252,7 @@ aq_frame_push_timer(Partition *partition, TimestampTz when, uint32 slot, int pos
 	uint32		i = frame->ntimers++;
 	Timer	   *timer = timer_at(frame, i);
 
-	Assert(frame->timers_reserved > 0);
-	frame->timers_reserved--;
+	aq_frame_drop_timers(frame, 1);
 	timer->when = when;
 	timer->slot = slot;
 	timer->position = position;

@@ -325,7 +325,7 @@ install_frame(Contents *p, Stream *stream)
 				aq_frame_push_timer(partition, slot->expires_at, i, 0, TIMER_EXPIRE);
 		}
 		install_retry_delays(p, stream);
-		frame->timers_reserved = 0;
+		aq_frame_drop_timers(frame, frame->timers_reserved);
 	}
 }
 

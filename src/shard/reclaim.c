@@ -103,15 +103,6 @@ reclaim(ShardQueue *sq, Partition *partition)
 	return true;
 }
 
-static void
-put_back(ShardQueue *sq, Partition *partition)
-{
-	partition->state = PARTITION_DONE;
-	do
-		partition->next = sq->done;
-	while (!__sync_bool_compare_and_swap(&sq->done, partition->next, partition->index));
-}
-
 /*
  * Partitions that the worker has taken from the queue's list of consumed ones.
  */
@@ -129,14 +120,14 @@ put_back_taken(void *ptr, int64 unused)
 	ShardQueue *sq = shard_queue(taken.shm);
 
 	if (taken.current != 0)
-		put_back(sq, partition_at(taken.current));
+		aq_settle_list_done(sq, partition_at(taken.current));
 	taken.current = 0;
 	while (taken.list != 0)
 	{
 		Partition  *partition = partition_at(taken.list);
 
 		taken.list = partition->next;
-		put_back(sq, partition);
+		aq_settle_list_done(sq, partition);
 	}
 }
 
@@ -165,7 +156,7 @@ reclaim_current(AqQueueShm *shm)
 	else						/* a session has locked its tables */
 	{
 		taken.current = 0;
-		put_back(shard_queue(shm), partition);
+		aq_settle_list_done(shard_queue(shm), partition);
 		aq_work_later(shm, AQ_WORK_RECLAIM, RECLAIM_AGAIN);
 	}
 }
@@ -189,7 +180,7 @@ put_back_not_due(ShardQueue *sq, int64 retention, TransactionId horizon)
 		list = partition->next;
 		if (when != 0)
 		{
-			put_back(sq, partition);
+			aq_settle_list_done(sq, partition);
 			if (next == 0 || when < next)
 				next = when;
 			continue;
@@ -246,27 +237,9 @@ is_uncounted(const Partition *partition)
 	return !partition->counted && partition->state == PARTITION_CLOSED;
 }
 
-/* Counts the contents of partitions that have not been read yet. */
-void
-aq_reclaim_count(AqQueueShm *shm)
-{
-	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
-		 stream = stream_at(stream->next))
-	{
-		Partition  *partition;
-		int64		from = 0;
-
-		while ((partition = aq_stream_partition_from(stream, from, is_uncounted)) != NULL)
-		{
-			from = partition->number + 1;
-			aq_load_count(shm, partition);
-		}
-	}
-}
-
-/* The same, in transactions of the worker. */
-void
-aq_reclaim_recount_job(int32 id, AqQueueShm *shm)
+/* Count what is in the partitions that have not been read yet; false: not in all of them. */
+static bool
+count_each(AqQueueShm *shm, bool (*count) (AqQueueShm *shm, Partition *partition))
 {
 	bool		complete = true;
 
@@ -279,15 +252,43 @@ aq_reclaim_recount_job(int32 id, AqQueueShm *shm)
 		while ((partition = aq_stream_partition_from(stream, from, is_uncounted)) != NULL)
 		{
 			from = partition->number + 1;
-			aq_job_begin();
-			if (aq_heap_lock_for_worker(partition, AccessShareLock))
-				aq_load_count(shm, partition);
-			else
-				complete = false;
-			aq_job_commit(false);
+			complete &= count(shm, partition);
 		}
 	}
-	if (complete)
+	return complete;
+}
+
+static bool
+count_here(AqQueueShm *shm, Partition *partition)
+{
+	aq_load_count(shm, partition);
+	return true;
+}
+
+void
+aq_reclaim_count(AqQueueShm *shm)
+{
+	(void) count_each(shm, count_here);
+}
+
+/* In a transaction of its own; false: a session has locked the tables. */
+static bool
+count_in_worker(AqQueueShm *shm, Partition *partition)
+{
+	bool		locked;
+
+	aq_job_begin();
+	locked = aq_heap_lock_for_worker(partition, AccessShareLock);
+	if (locked)
+		aq_load_count(shm, partition);
+	aq_job_commit(false);
+	return locked;
+}
+
+void
+aq_reclaim_recount_job(int32 id, AqQueueShm *shm)
+{
+	if (count_each(shm, count_in_worker))
 	{
 		shard_queue(shm)->recovered = true;
 		aq_tables_check_surplus(shm);

@@ -277,7 +277,7 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 			ready++;
 		}
 	}
-	frame->timers_reserved = reserved;
+	aq_frame_drop_timers(frame, frame->timers_reserved - reserved);
 	if (partition->next_timer != 0) /* 0 if no message has a delay */
 		aq_work_announce_time(shm, partition->next_timer);
 	aq_settle_check_done(stream, partition);

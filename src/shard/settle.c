@@ -27,13 +27,27 @@ counts(AqQueueShm *shm, int position)
 }
 
 /*
+ * The consumed partition joins the list that the worker truncates.  The list
+ * belongs to the queue's latch, which comes before the stream's; this push is the only
+ * thing done to it the other way round, or without a latch, and so it is an
+ * atomic one.
+ */
+void
+aq_settle_list_done(ShardQueue *queue, Partition *partition)
+{
+	partition->state = PARTITION_DONE;
+	do
+		partition->next = queue->done;
+	while (!__sync_bool_compare_and_swap(&queue->done, partition->next, partition->index));
+}
+
+/*
  * If all messages of a closed partition are done, moves it to the list of
  * consumed partitions.  The caller holds the latch.
  */
 void
 aq_settle_check_done(Stream *stream, Partition *partition)
 {
-	ShardQueue *queue;
 	AqQueueShm *shm;
 
 	if (partition->state != PARTITION_CLOSED || !partition->counted || partition->loading ||
@@ -41,19 +55,10 @@ aq_settle_check_done(Stream *stream, Partition *partition)
 		return;
 
 	shm = aq_shm_by_index(partition->queue);
-	queue = shard_queue(shm);
 	aq_frame_free(partition);
 	aq_stream_unlink(stream, partition);
-	partition->state = PARTITION_DONE;
 	partition->next_timer = 0;
-
-	/*
-	 * This push onto the done list is atomic, because the queue's latch, which
-	 * protects the list, cannot be taken here: it precedes the stream's latch.
-	 */
-	do
-		partition->next = queue->done;
-	while (!__sync_bool_compare_and_swap(&queue->done, partition->next, partition->index));
+	aq_settle_list_done(shard_queue(shm), partition);
 	aq_work_post(shm, AQ_WORK_RECLAIM);
 }
 
@@ -213,7 +218,7 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE,
 				 commit ? AQ_LOC_ENQUEUE_PUBLISH : AQ_LOC_ENQUEUE_ABORT);
-	frame_of(partition)->timers_reserved -= note->timers;
+	aq_frame_drop_timers(frame_of(partition), note->timers);
 	if (!commit)
 		aq_slot_lose(partition, note->first, note->count);
 	else
@@ -231,7 +236,7 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 				publish_each(note, stream, partition, now);
 			if (note->timers > 0)
 			{
-				frame_of(partition)->timers_reserved += note->timers;
+				aq_frame_promise_timers(frame_of(partition), note->timers);
 				push_timers(note, partition);
 			}
 			published = true;

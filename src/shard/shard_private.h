@@ -248,6 +248,8 @@ extern int	aq_frame_next_sub(const Frame *frame, int position);
 extern void aq_frame_free(Partition *partition);
 extern int	aq_frame_attempts(Frame *frame, int position, uint32 slot);
 extern void aq_frame_set_attempts(Frame *frame, int position, uint32 slot, int attempts);
+extern void aq_frame_promise_timers(Frame *frame, uint32 n);
+extern void aq_frame_drop_timers(Frame *frame, uint32 n);
 extern void aq_frame_push_timer(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind);
 extern bool aq_frame_pop_timer(Partition *partition, TimestampTz now, Timer *timer);
 extern uint32 aq_frame_chunks(const Partition *partition);
@@ -294,6 +296,7 @@ extern void aq_settle_publish(AqQueueShm *shm, Stream *stream, Partition *partit
 							  const Bitmapset *targets, TimestampTz ready_at, TimestampTz now);
 extern void aq_settle_done(AqQueueShm *shm, Partition *partition, int position,
 						   uint32 slot, TransactionId xid);
+extern void aq_settle_list_done(ShardQueue *queue, Partition *partition);
 extern void aq_settle_check_done(Stream *stream, Partition *partition);
 
 /* --- evict.c: latch held unless said otherwise ------------------------------------------- */

@@ -684,23 +684,5 @@ aq_tables_drop(AqQueue *queue)
 List *
 aq_tables_numbers(int32 id)
 {
-	Relation	rel = table_open(aq_schema_relation("message_table"), AccessShareLock);
-	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	List	   *tables = NIL;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
-	scan = systable_beginscan(rel, aq_primary_key(rel), true, snapshot, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		bool		isnull;
-
-		tables = lappend_int(tables, DatumGetInt32(heap_getattr(tuple, 2, RelationGetDescr(rel), &isnull)));
-	}
-	systable_endscan(scan);
-	UnregisterSnapshot(snapshot);
-	table_close(rel, AccessShareLock);
-	return tables;
+	return aq_catalog_numbers("message_table", 2, &id);
 }

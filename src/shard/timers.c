@@ -75,7 +75,7 @@ pop_timers(Round *round)
 		   aq_frame_pop_timer(round->partition, round->now, &round->timers[round->ntimers]))
 	{
 		round->ntimers++;
-		frame_of(round->partition)->timers_reserved++;
+		aq_frame_promise_timers(frame_of(round->partition), 1);
 	}
 	aq_slot_hold(round->partition, 1);
 	aq_claim_enter(undo_round, round, 0);
@@ -95,7 +95,7 @@ finish_timers(Round *round, bool all_again)
 			aq_frame_push_timer(round->partition, all_again ? timer->when : round->now + EXPIRE_AGAIN,
 						  timer->slot, timer->position, timer->kind);
 		else
-			frame_of(round->partition)->timers_reserved--;
+			aq_frame_drop_timers(frame_of(round->partition), 1);
 	}
 	aq_settle_check_done(round->stream, round->partition);
 	aq_latch_free(&round->stream->latch);

@@ -424,25 +424,40 @@ aq_catalog_consumer(AqQueue *queue, const char *name)
 	return NULL;
 }
 
+/*
+ * An integer column of one of our tables, as its latest committed state has it: of
+ * the rows whose primary key begins with this integer, or (NULL) of all.
+ */
 List *
-aq_catalog_queue_ids(void)
+aq_catalog_numbers(const char *table, AttrNumber column, const int32 *first)
 {
-	Relation	rel = table_open(aq_schema_relation("queue"), AccessShareLock);
+	Relation	rel = table_open(aq_schema_relation(table), AccessShareLock);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, snapshot, 0, NULL);
+	List	   *numbers = NIL;
+	ScanKeyData key;
+	SysScanDesc scan;
 	HeapTuple	tuple;
-	List	   *ids = NIL;
 
+	if (first != NULL)
+		ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(*first));
+	scan = systable_beginscan(rel, first != NULL ? aq_primary_key(rel) : InvalidOid, first != NULL, snapshot,
+							  first != NULL ? 1 : 0, &key);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		bool		isnull;
 
-		ids = lappend_int(ids, DatumGetInt32(heap_getattr(tuple, 1, RelationGetDescr(rel), &isnull)));
+		numbers = lappend_int(numbers, DatumGetInt32(heap_getattr(tuple, column, RelationGetDescr(rel), &isnull)));
 	}
 	systable_endscan(scan);
 	UnregisterSnapshot(snapshot);
 	table_close(rel, AccessShareLock);
-	return ids;
+	return numbers;
+}
+
+List *
+aq_catalog_queue_ids(void)
+{
+	return aq_catalog_numbers("queue", 1, NULL);
 }
 
 /*
