@@ -244,6 +244,26 @@ def test_views_do_not_show_a_message_under_the_name_of_another(conn, names):
     assert ("new", 2) in conn.execute(query, [names]).fetchall()
 
 
+def test_the_view_of_a_queue_table_neither(server, conn):
+    """A snapshot sees the message that the old name has taken, and the view reads the names as they are now."""
+    names = make(conn, "queue table")
+    db.execute(conn, "SELECT aq.alter_queue(%s, retention => '1 h')", [names])
+    put(conn, names, 1, recipients=["old"])
+    assert take(conn, names, "old") == [1]
+    db.execute(conn, "SELECT sys._make_views(%s)", [f"public.t_{names}"])
+    query = f"""SELECT consumer_name, user_data::int, msg_state FROM public."aq$t_{names}" ORDER BY 2"""
+    assert conn.execute(query).fetchall() == [("OLD", 1, "PROCESSED")]
+    with server.connect() as other:
+        other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        other.execute(query)
+        db.execute(conn, "SELECT aq.alter_queue(%s, retention => '0')", [names])
+        until(lambda: not known(conn, names, "old"), "a place")
+        put(conn, names, 2, recipients=["new"])
+        assert other.execute(query).fetchall() == [(None, 1, "PROCESSED")]
+        other.execute("ROLLBACK")
+    assert ("NEW", 2, "READY") in conn.execute(query).fetchall()
+
+
 @pytest.mark.parametrize("how", ["stop", "crash"])
 def test_restart(new_server, how, kind):
     """After a restart, messages keep their names, and names without messages lose their positions, even if partitions

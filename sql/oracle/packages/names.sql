@@ -31,7 +31,7 @@ LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_descr
 COMMENT ON FUNCTION sys._describe_queue(text) IS 'Internal: a queue by its native name, as the session knows it';
 
 CREATE FUNCTION sys._queue_consumers(name text, OUT "position" integer, OUT consumer text, OUT subscriber boolean, OUT rule text,
-	OUT transformation text, OUT delivery_mode integer)
+	OUT transformation text, OUT delivery_mode integer, OUT created timestamptz)
 RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_consumers';
 COMMENT ON FUNCTION sys._queue_consumers(text) IS 'Internal: subscribers and recipients of a queue by its native name';
 

@@ -118,17 +118,18 @@ COMMENT ON FUNCTION sys._drop_queue_view(text) IS 'Internal: drop the view on a 
 -- Queue tables
 
 CREATE FUNCTION sys._table_consumers(queue_table text, OUT queue_id integer, OUT queue_name text, OUT "position" integer,
-	OUT consumer text, OUT subscriber boolean, OUT rule text, OUT transformation text, OUT delivery_mode integer)
+	OUT consumer text, OUT subscriber boolean, OUT rule text, OUT transformation text, OUT delivery_mode integer, OUT created timestamptz)
 RETURNS SETOF record LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
 	SELECT q.queue_id, q.queue_name, c."position", c.consumer, c.subscriber, c.rule, c.transformation,
-		c.delivery_mode
+		c.delivery_mode, c.created
 	FROM aq.queues q, LATERAL sys._queue_consumers(q.queue_name) c
 	WHERE q.queue_table = $1;
 END;
 COMMENT ON FUNCTION sys._table_consumers(text) IS 'Internal: the consumers of all queues of a queue table';
 
--- In a topic the table c has a row for each consumer of a message; a message in an exception queue has none.
+-- In a topic the table c has a row for each consumer of a message; a message in an exception queue has none.  A consumer that is newer
+-- than the message has the position of a recipient that is gone.
 CREATE FUNCTION sys._table_view_text(native text) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -160,7 +161,8 @@ FROM aq.queues q, LATERAL sys._buffered_messages(q.queue_name) m WHERE q.queue_t
 	CROSS JOIN LATERAL (SELECT coalesce(c.state, m.state) AS state, coalesce(c.attempts, m.attempts) AS attempts,
 		coalesce(c.dequeue_time, m.dequeue_time) AS dequeue_time, coalesce(c.dequeue_user, m.dequeue_user) AS dequeue_user,
 		coalesce(c.dequeue_xid, m.dequeue_xid) AS dequeue_xid) s
-	LEFT JOIN sys._table_consumers(%2$L) n ON n.queue_id = m.queue_id AND n."position" = c."position"$join$,
+	LEFT JOIN sys._table_consumers(%2$L) n ON n.queue_id = m.queue_id AND n."position" = c."position"
+		AND n.created <= m.enqueue_time$join$,
 		t.queue_table_id, native)
 	ELSE 'CROSS JOIN LATERAL (SELECT m.state, m.attempts, m.dequeue_time, m.dequeue_user, m.dequeue_xid) s' END,
 	-- rows of a removed consumer no longer count as messages; the worker deletes them

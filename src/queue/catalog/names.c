@@ -215,6 +215,7 @@ AQ_ROWS(aq_names_consumers)
 		aq_rows_text(row, consumer->rule_text);
 		aq_rows_text(row, consumer->transformation);
 		aq_rows_int(row, consumer->delivery);
+		aq_rows_time(row, consumer->created);
 		aq_rows_end(row);
 	}
 }
