@@ -52,6 +52,9 @@ aq_jobs_shmem_init(void *ptr, bool found)
 		return;
 	memset(ptr, 0, aq_jobs_shmem_size());
 	aq_latch_init(&aq_jobs_area->latch, AQ_LATCH_DATABASES, 0);
+	aq_jobs_area->launcher_ended_at = aq_clock_us();
+	pg_atomic_init_u64(&aq_jobs_area->guest_since, 0);
+	pg_atomic_init_u64(&aq_jobs_area->guest_asked, 0);
 	pg_atomic_init_u32(&aq_jobs_area->changes, 0);
 	pg_atomic_init_u32(&aq_jobs_area->forget, 0);
 	for (int i = 0; i < aq_jobs_max_databases; i++)
@@ -185,8 +188,9 @@ aq_jobs_unused(AqDatabase *db)
 	aq_latch_free(&aq_jobs_area->latch);
 }
 
-static AqDatabase *
-own_database(void)
+/* The entry of this session's database, which is in use from now on. */
+AqDatabase *
+aq_jobs_own_database(void)
 {
 	AqDatabase *db;
 
@@ -430,7 +434,7 @@ aq_jobs_start_worker(AqDatabase *db)
 void
 aq_jobs_ensure_worker(void)
 {
-	AqDatabase *db = own_database();
+	AqDatabase *db = aq_jobs_own_database();
 
 	/* a worker that has left is started again when work is posted */
 	if (db->worker_pid == 0 && !db->left)
@@ -440,16 +444,7 @@ aq_jobs_ensure_worker(void)
 int
 aq_jobs_worker_pid(void)
 {
-	return own_database()->worker_pid;
-}
-
-AqEvent
-aq_jobs_wait_event(AqEvent event)
-{
-	if (!IsUnderPostmaster)
-		ereport(ERROR,
-				aq_error(AQ_ERR_WORKER_MISSING, "there is no background worker of pgaq in single-user mode"));
-	return aq_jobs_worker_pid() != 0 ? event : AQ_EVENT_WORKER_MISSING;
+	return aq_jobs_own_database()->worker_pid;
 }
 
 /*
@@ -689,7 +684,7 @@ PG_FUNCTION_INFO_V1(aq_jobs_damage_stops);
 Datum
 aq_jobs_damage_stops(PG_FUNCTION_ARGS)
 {
-	own_database()->stops += PG_GETARG_INT32(0) * aq_session_slots();
+	aq_jobs_own_database()->stops += PG_GETARG_INT32(0) * aq_session_slots();
 	PG_RETURN_VOID();
 }
 #endif

@@ -40,11 +40,22 @@ extern void aq_worker_register(const AqJob *job);
  */
 extern void aq_jobs_ensure_worker(void);
 
+/* One wait of a session until the worker has done something; all zero when it begins. */
+typedef struct AqWorkerWait
+{
+	int64		absent_since;	/* the wait has met no worker since; 0: it has, or has not looked */
+	bool		told;			/* the client */
+} AqWorkerWait;
+
+extern AqEvent aq_await_event(AqWorkerWait *wait, AqEvent event);
+
 /*
- * The event for a wait for the worker: the given one, or
- * AQ_EVENT_WORKER_MISSING if no worker is running.
+ * Another background worker of ours finds no slot, or has got one: a database's
+ * worker with nothing to do leaves, and the slots go to whichever has waited
+ * longest.  To be called again each second at least.  Never raise.
  */
-extern AqEvent aq_jobs_wait_event(AqEvent event);
+extern void aq_room_ask(void);
+extern void aq_room_got(void);
 
 extern bool aq_job_in_worker(void);
 extern int	aq_jobs_worker_pid(void);	/* 0: none is running */
@@ -139,6 +150,13 @@ extern void aq_jobs_on_place_wanted(AqPlaceWanted callback);
  */
 typedef void (*AqCommandDone) (struct Node *command);
 extern void aq_utility_on_command(AqCommandDone callback);
+
+/*
+ * Called when a transaction commits, or is prepared, that has changed roles or
+ * the settings of roles or databases; must not raise an error.
+ */
+typedef void (*AqRolesChanged) (void);
+extern void aq_utility_on_roles_changed(AqRolesChanged callback);
 
 /*
  * Called by the utility hook after a successful COMMIT PREPARED or ROLLBACK

@@ -43,7 +43,8 @@ typedef struct AqDatabase
 
 	/* written by the launcher; reset by the worker when it starts */
 	int64		wanted_since;	/* since when it waits for a free worker slot; 0: does not wait */
-	volatile bool leave;		/* the worker must make room for another database's */
+	volatile bool leave;		/* the worker must make room for another one */
+	int64		leave_at;		/* when it was asked to leave */
 
 	/* written by the worker */
 	int64		came_at;
@@ -72,6 +73,9 @@ typedef struct JobsArea
 {
 	AqLatch		latch;
 	struct PGPROC *volatile launcher_proc;
+	volatile int64 launcher_ended_at;	/* when the launcher ended, or the server started */
+	pg_atomic_uint64 guest_since;	/* since when a helper waits for a slot, see room.c; 0: none waits */
+	pg_atomic_uint64 guest_asked;	/* its latest request */
 	pg_atomic_uint32 changes;	/* number of changes of databases: the launcher lists them again */
 	pg_atomic_uint32 forget;	/* the launcher has all databases checked again */
 	AqDatabase	databases[FLEXIBLE_ARRAY_MEMBER];
@@ -85,6 +89,7 @@ extern void aq_jobs_define_parameters(void);
 extern Size aq_jobs_shmem_size(void);
 extern void aq_jobs_shmem_init(void *area, bool found);
 extern void aq_jobs_wake_launcher(void);
+extern AqDatabase *aq_jobs_own_database(void);
 extern bool aq_jobs_ask(Oid database, bool *asked);
 extern void aq_jobs_forget_database(Oid database, bool unused_only);
 extern AqDatabase *aq_jobs_stop(Oid database);
@@ -110,7 +115,12 @@ extern void aq_job_enter_worker(void);
 /* room.c, for the launcher only */
 extern void aq_room_want(AqDatabase *db);
 extern int	aq_room_compare(const ListCell *a, const ListCell *b);
+extern bool aq_room_has_guest(void);
+extern bool aq_room_guest_is_first(const AqDatabase *db);
 extern void aq_room_make(int wanted, int64 *next);
+
+/* workers.c */
+extern const char *aq_workers_state(AqDatabase *db);
 
 /* launcher.c */
 extern void aq_launcher_register(void);

@@ -26,6 +26,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_database.h"
+#include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -77,6 +78,8 @@ aq_launcher_register(void)
 static void
 launcher_exit(int code, Datum arg)
 {
+	aq_jobs_area->launcher_ended_at = aq_clock_us();
+	pg_write_barrier();			/* see await.c */
 	aq_jobs_area->launcher_proc = NULL;
 }
 
@@ -196,13 +199,32 @@ clock_at(TimestampTz time)
 	return aq_clock_us() + Max(time - GetCurrentTimestamp(), 0);
 }
 
+/* For the log: the name in quotes, or the OID where the database is gone. */
+static char *
+database_label(Oid database)
+{
+	MemoryContext context = CurrentMemoryContext;
+	char	   *name;
+	char	   *label;
+
+	StartTransactionCommand();
+	name = get_database_name(database);
+	label = MemoryContextStrdup(context, name != NULL ? psprintf("\"%s\"", name) : psprintf("with OID %u", database));
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(context);
+	return label;
+}
+
 static void
 complain_of_worker(Oid database)
 {
+	char	   *label = database_label(database);
+
 	ereport(WARNING,
-			aq_error(AQ_ERR_WORKER_MISSING, "could not start the background worker of pgaq for database %u", database),
+			aq_error(AQ_ERR_WORKER_MISSING, "could not start the background worker of pgaq for database %s", label),
 			errdetail("No background worker slot is free. Until the worker starts, delays, expirations and prepared transactions in the database are not processed, and enqueuers may have to wait."),
 			errhint("Raise max_worker_processes (now %d).", max_worker_processes));
+	pfree(label);
 }
 
 static void
@@ -352,12 +374,11 @@ list_wanting(int64 *next)
 static void
 await_place(List *wanting, int64 *next)
 {
-	AqDatabase *first = linitial(wanting);
-	int64		patience = first->wanted_since + PATIENCE - aq_clock_us();
+	AqDatabase *first = wanting != NIL ? linitial(wanting) : NULL;
 
 	aq_room_make(list_length(wanting), next);
 	sooner(next, aq_clock_us() + SHORT_REST);
-	if (patience > 0 || complained)
+	if (first == NULL || complained || aq_clock_us() < first->wanted_since + PATIENCE)
 		return;
 	complained = true;
 	complain_of_worker(first->oid);
@@ -378,18 +399,17 @@ start_missing(void)
 	}
 	ask_databases(count_probes(), &next);
 	wanting = list_wanting(&next);
-	while (wanting != NIL && aq_jobs_start_worker(linitial(wanting)))
+	while (wanting != NIL && !aq_room_guest_is_first(linitial(wanting)) && aq_jobs_start_worker(linitial(wanting)))
 	{
 		wanting = list_delete_first(wanting);
 		sooner(&next, aq_clock_us() + START_PATIENCE);
 	}
-	if (wanting != NIL)
+	if (wanting == NIL)
+		complained = false;
+	if (wanting != NIL || aq_room_has_guest())
 		await_place(wanting, &next);
 	else
-	{
 		aq_room_make(0, &next);
-		complained = false;
-	}
 	list_free(wanting);
 	return next;
 }

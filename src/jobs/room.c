@@ -11,6 +11,13 @@
  * time and waits for its next turn.  Free slots go to the database that has
  * waited longest.
  *
+ * A helper for immediate visibility is a guest: its session registers the process
+ * itself, and asks here when there is no slot.  The launcher lets a worker leave
+ * for it, too, and leaves the slot to it if it has waited longer than all
+ * databases.  But one worker stays: a helper's call may need a worker, and those of
+ * all databases can take turns in one slot.  The session may end without a word, so a
+ * guest that does not ask again is forgotten.
+ *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
@@ -29,6 +36,12 @@
 
 /* how long the slot of a worker that has ended may still be occupied */
 #define SLOT_DELAY ((int64) 100000)
+
+/* how long the launcher counts on a worker that was asked to leave: its round may be a long one */
+#define LEAVE_PATIENCE ((int64) 1000000)
+
+/* how long a guest's request is good */
+#define GUEST_PATIENCE ((int64) 1500000)
 
 /* Notes that the database waits for a worker slot, if it does not already. */
 void
@@ -49,6 +62,63 @@ aq_room_compare(const ListCell *a, const ListCell *b)
 	int64		second = ((AqDatabase *) lfirst(b))->wanted_since;
 
 	return first < second ? -1 : first > second;
+}
+
+static bool
+is_fresh(int64 asked)
+{
+	return aq_clock_us() - asked < GUEST_PATIENCE;
+}
+
+void
+aq_room_ask(void)
+{
+	int64		now = aq_clock_us();
+	uint64		none = 0;
+
+	if (!is_fresh(pg_atomic_read_u64(&aq_jobs_area->guest_asked)))
+		pg_atomic_write_u64(&aq_jobs_area->guest_since, 0);
+	pg_atomic_write_u64(&aq_jobs_area->guest_asked, now);
+	(void) pg_atomic_compare_exchange_u64(&aq_jobs_area->guest_since, &none, now);
+	aq_jobs_wake_launcher();
+}
+
+void
+aq_room_got(void)
+{
+	if (pg_atomic_exchange_u64(&aq_jobs_area->guest_since, 0) != 0)
+		aq_jobs_wake_launcher();
+}
+
+bool
+aq_room_has_guest(void)
+{
+	return pg_atomic_read_u64(&aq_jobs_area->guest_since) != 0 &&
+		is_fresh(pg_atomic_read_u64(&aq_jobs_area->guest_asked));
+}
+
+/* Workers that run, or come, and were not asked to leave. */
+static int
+count_staying(void)
+{
+	int64		now = aq_clock_us();
+	int			staying = 0;
+
+	for (int i = 0; i < aq_jobs_max_databases; i++)
+	{
+		AqDatabase *db = &aq_jobs_area->databases[i];
+
+		staying += OidIsValid(db->oid) && !db->leave && (db->worker_pid != 0 || aq_jobs_is_coming(db, now));
+	}
+	return staying;
+}
+
+/* Does a guest wait longer than the database, which wants a worker? */
+bool
+aq_room_guest_is_first(const AqDatabase *db)
+{
+	return aq_room_has_guest() && (int64) pg_atomic_read_u64(&aq_jobs_area->guest_since) < db->wanted_since &&
+		count_staying() > 0;
 }
 
 /* When the worker has work to do: 0 for now, or a time. */
@@ -109,6 +179,7 @@ ask_one_to_leave(int64 *next)
 	}
 	if (chosen == NULL)
 		return false;
+	chosen->leave_at = aq_clock_us();
 	chosen->leave = true;
 	/*
 	 * if the worker has ended meanwhile, another process may be woken
@@ -120,33 +191,42 @@ ask_one_to_leave(int64 *next)
 	return true;
 }
 
-/* Was the worker asked to leave, and is its slot not free yet? */
+/*
+ * Has the worker been asked to leave, and will its place be free soon?  Not if it
+ * is in the middle of a long round: it leaves after that, but another one leaves
+ * before it.
+ */
 static bool
 is_leaving(const AqDatabase *db)
 {
+	int64		now = aq_clock_us();
+
 	return OidIsValid(db->oid) && db->leave &&
-		(db->worker_pid != 0 || aq_clock_us() - db->ended_at < SLOT_DELAY);
+		(db->worker_pid != 0 ? now - db->leave_at < LEAVE_PATIENCE : now - db->ended_at < SLOT_DELAY);
 }
 
 /*
- * Asks as many workers to leave as there are databases that wait for one,
- * including workers that were asked before.  If no database waits, all may
- * stay.  Sets *next to the time of the next call, if that is sooner.
+ * Asks as many workers to leave as there are databases that wait for one, and
+ * one more for a guest, including workers that were asked before.  If none
+ * waits, all may stay.  Sets *next to the time of the next call, if that is sooner.
  */
 void
 aq_room_make(int wanted, int64 *next)
 {
+	bool		guest = aq_room_has_guest();
 	int			leaving = 0;
 
 	for (int i = 0; i < aq_jobs_max_databases; i++)
 	{
 		AqDatabase *db = &aq_jobs_area->databases[i];
 
-		if (wanted == 0)
+		if (wanted == 0 && !guest)
 			db->leave = false;
 		else
 			leaving += is_leaving(db);
 	}
 	while (leaving < wanted && ask_one_to_leave(next))
 		leaving++;
+	if (guest && leaving == wanted && count_staying() > 1)
+		(void) ask_one_to_leave(next);
 }

@@ -35,12 +35,14 @@ static ProcessUtility_hook_type previous_hook;
 static AqCommandDone command_done[MAX_CALLBACKS];
 static int	ncommand_done;
 static AqPreparedEnded prepared_ended;
+static AqRolesChanged on_roles_changed;
 static Node *running;			/* the innermost command */
 
 /* actions if the transaction commits */
 static bool extension_gone;
 static bool databases_changed;	/* a database was created or altered */
 static bool queues_restored;
+static bool roles_changed;
 
 void
 aq_utility_on_command(AqCommandDone callback)
@@ -53,6 +55,12 @@ void
 aq_utility_on_prepared_end(AqPreparedEnded callback)
 {
 	prepared_ended = callback;
+}
+
+void
+aq_utility_on_roles_changed(AqRolesChanged callback)
+{
+	on_roles_changed = callback;
 }
 
 Node *
@@ -216,6 +224,21 @@ aq_utility_note_restored(void)
 	queues_restored = true;
 }
 
+/* The same. */
+static void
+note_roles(Node *command)
+{
+	if (!IsA(command, DropRoleStmt) && !IsA(command, AlterRoleStmt) && !IsA(command, AlterRoleSetStmt) &&
+		!IsA(command, AlterDatabaseSetStmt))
+		return;
+	aq_session_attach();
+	roles_changed = true;
+}
+
+/*
+ * What COMMIT PREPARED makes of it is not noted: a process that has started since
+ * PREPARE TRANSACTION keeps the old settings of its role until it ends.
+ */
 static void
 transaction_over(bool commit)
 {
@@ -225,7 +248,9 @@ transaction_over(bool commit)
 		aq_jobs_post_restored();
 	if (databases_changed && commit)
 		aq_jobs_post_databases();
-	extension_gone = queues_restored = databases_changed = false;
+	if (roles_changed && commit && on_roles_changed)
+		on_roles_changed();
+	extension_gone = queues_restored = databases_changed = roles_changed = false;
 }
 
 static void
@@ -295,6 +320,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		command_done[i] (command);
 	if (concerned)
 		note_extension(extension);
+	note_roles(command);
 	if (ends_prepared)
 	{
 		if (prepared_ended)

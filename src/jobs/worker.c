@@ -180,6 +180,8 @@ run_jobs(void)
 
 	pg_atomic_exchange_u32(&database->work, 0);
 	pg_atomic_write_u64(&database->next_at, 0);
+	if (leaving)
+		aq_point("worker-last-round");
 	for (int i = 0; i < njobs && !ShutdownRequestPending; i++)
 	{
 		TimestampTz at = run_job(i);

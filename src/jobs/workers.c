@@ -32,6 +32,13 @@ state_of(const AqDatabase *db, bool due)
 	return db->wanted_since != 0 ? "waiting" : "starting";
 }
 
+/* The same of the entry in shared memory. */
+const char *
+aq_workers_state(AqDatabase *db)
+{
+	return state_of(db, aq_jobs_is_due(db));
+}
+
 /* What the worker waits for, if that is unusual; NULL: nothing. */
 static const char *
 problem_of(const char *state)

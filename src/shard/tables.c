@@ -484,6 +484,7 @@ aq_tables_provide(AqQueue *queue)
 	bool		counted = false;
 	int64		deadline = aq_clock_us() + PARTITION_PATIENCE;
 	int64		trouble_deadline = aq_clock_us() + TROUBLE_PATIENCE;
+	AqWorkerWait wait = {0};
 
 	if (queue->own)
 		return make_own(queue);
@@ -517,7 +518,7 @@ aq_tables_provide(AqQueue *queue)
 		(void) aq_payload_type_lock(queue->payload_type, true);
 		aq_work_post(shm, AQ_WORK_TABLES);
 		aq_jobs_post();
-		aq_cond_sleep(&shm->changed, aq_jobs_wait_event(AQ_EVENT_PARTITION_PROVIDE), queue->id, 0, AQ_WAITS_FOR_TABLES, ASK_WORKER_AGAIN);
+		aq_cond_sleep(&shm->changed, aq_await_event(&wait, AQ_EVENT_PARTITION_PROVIDE), queue->id, 0, AQ_WAITS_FOR_TABLES, ASK_WORKER_AGAIN);
 	}
 	aq_cond_cancel();
 	return partition;

@@ -13,6 +13,7 @@ import pytest
 
 from conftest import PATIENCE, held, server_with_points, until
 from pgaq import db
+from test_launcher import make_database
 
 SETTINGS = {"max_connections": "300"}
 
@@ -217,17 +218,44 @@ def test_160_sessions_of_16_roles(new_server):
             session.close()
 
 
-def test_no_place_for_a_process(new_server):
-    """The call has a named wait event; other work continues."""
-    own = new_server("full", max_worker_processes="4", max_logical_replication_workers="1")
+ALL_PLACES = "SELECT count(*) = %s FROM pg_stat_activity WHERE backend_type LIKE 'pgaq %%' OR backend_type LIKE 'logical%%'"
+
+
+def full_server(new_server, places, *databases):
+    """The workers of the databases have the last places."""
+    own = new_server("full", max_worker_processes=str(places), max_logical_replication_workers="1")
     with own.connect() as conn:
         set_up(conn)
-        conn.execute("CALL dbms_aq.enqueue('i.jobs', NULL, NULL, ROW(1, 'x')::i.job_t, NULL)")      # the worker is there
-        until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'pgaq %' OR backend_type LIKE 'logical%'") == 4, "all places are taken")
-        caller = Caller(own, ENQUEUE, [2, "x"], options="-c statement_timeout=4s")
+        conn.execute("CALL dbms_aq.enqueue('i.jobs', NULL, NULL, ROW(1, 'x')::i.job_t, NULL)")  # the worker is there
+        for name in databases:
+            make_database(own, name)
+        until(lambda: db.value(conn, ALL_PLACES, [places]), "all places are taken")
+    return own
+
+
+def test_an_idle_worker_makes_room_for_a_helper(new_server):
+    own = full_server(new_server, 5, "other")
+    with own.connect(options="-c statement_timeout=20s") as conn, own.connect("other", options="-c statement_timeout=20s") as other:
+        for number in range(2, 5):
+            conn.execute(ENQUEUE, [number, "x"])
+            # which may need the worker
+            for each in (conn, other):
+                db.execute(each, "SELECT aq.create_queue(%s)", [f"more{number}"])
+                db.execute(each, "SELECT aq.enqueue(%s, '1')", [f"more{number}"])
+        assert sorted(ids(conn)) == [1, 2, 3, 4]
+
+
+def test_no_place_for_a_process(new_server):
+    """The call waits, under a name, and its client is told; other work goes on, because the last worker stays."""
+    own = full_server(new_server, 4)
+    with own.connect() as conn:
+        caller = Caller(own, ENQUEUE, [2, "x"], options="-c statement_timeout=6s")
+        told = []
+        caller.connection.add_notice_handler(lambda notice: told.append((notice.message_primary, notice.message_hint)))
         in_line(conn, caller)
         conn.execute("CALL dbms_aq.enqueue('i.jobs', NULL, NULL, ROW(3, 'x')::i.job_t, NULL)")
         assert caller.join().error.sqlstate == "57014"
+        assert told == [("waiting for a background worker for immediate visibility", "Increase max_worker_processes (now 4).")]
         assert "could not start a background worker for immediate visibility" in own.log_text()
         assert sorted(ids(conn)) == [1, 3]
 
@@ -412,6 +440,20 @@ def test_a_dropped_role_and_a_dropped_extension_have_no_helper(new_server):
         conn.execute("DROP SCHEMA i CASCADE; DROP EXTENSION pgaq CASCADE")
         until(lambda: db.value(conn, HELPERS) == 0, "the end of the helper of the dropped extension")
         conn.execute("CREATE EXTENSION pgaq")
+
+
+@pytest.mark.parametrize("setting", ["ROLE ann", "ROLE ann IN DATABASE postgres", "DATABASE postgres"])
+def test_a_helper_that_starts_before_a_setting_is_committed(server, conn, setting):
+    """It has the old value, and ends."""
+    with server.connect(autocommit=False) as other:
+        other.execute(f"ALTER {setting} SET work_mem = '77MB'")
+        with server.connect(user="ann") as ann:
+            ann.execute(RUN, [1, "SELECT 1"])
+        other.commit()
+    with server.connect(user="ann") as ann:
+        ann.execute(RUN, [2, "INSERT INTO i.seen VALUES ('setting', current_setting('work_mem'))"])
+    conn.execute(f"ALTER {setting} RESET work_mem")
+    assert seen(conn, "setting") == ["77MB"]
 
 
 # --- calls that do not end well ----------------------------------------------------------------------------

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import arrived, generation, held, put, server_with_points, take, until, waiting_for
+from conftest import PATIENCE, arrived, background, generation, held, put, server_with_points, take, until, waiting_for
 from pgaq import db
 from pgaq.lab import faults
-from test_launcher import make_database, stored, workers
+from test_launcher import AT_MESSAGE_TABLES, make_database, stored, workers
 from test_reports import report
 from test_snapshots import snapshot
 
@@ -92,15 +93,30 @@ def test_a_worker_always_at_work_makes_room(new_server):
         assert sorted(arrived(busy, "q", 400)) == list(range(400))
 
 
+def listen_to(conn):
+    """The notices that this session gets, as (message, detail, hint)."""
+    told = []
+    conn.add_notice_handler(lambda notice: told.append((notice.message_primary, notice.message_detail, notice.message_hint)))
+    return told
+
+
+WAITING = 'waiting for the background worker of pgaq for database "postgres"'
+
+
 def test_no_launcher(new_server):
-    """The server cannot even start the launcher: aq.workers says so, and what to do."""
+    """The server cannot even start the launcher: the session's client, aq.workers and in the end an error say so, and what to do."""
     own = new_server("never", max_worker_processes="0", max_logical_replication_workers="0")
     own.expect_log("too many background workers|canceling statement due to statement timeout")
     with own.connect() as conn:
+        told = listen_to(conn)
         conn.execute("SELECT aq.create_queue('q')")
-        conn.execute("SET statement_timeout = '50 ms'")
-        with pytest.raises(db.Error):
+        conn.execute("SET statement_timeout = '60 s'")
+        with pytest.raises(db.Error) as caught:
             put(conn, "q", 0)
+        assert caught.value.sqlstate == "53000", caught.value
+        assert "raise max_worker_processes (now 0) and restart" in caught.value.diag.message_hint
+        assert "The launcher, which starts workers, has not run for 10 seconds." == caught.value.diag.message_detail
+        assert told == [(WAITING, "The launcher, which starts workers, does not run.", "The view aq.workers shows the state of all databases.")]
         shown = db.row(conn, "SELECT state, problem, hint FROM aq.workers")
         assert shown == {
             "state": "starting",
@@ -109,8 +125,51 @@ def test_no_launcher(new_server):
         }
 
 
+def test_the_launcher_is_started_again(new_server):
+    """A wait that begins meanwhile neither fails nor says anything."""
+    own = new_server("back")
+    make_databases(own, ["used"])
+    own.expect_log("terminating")
+    with own.connect("used") as conn:
+        told = listen_to(conn)
+        for number in range(3):
+            db.execute(conn, "SELECT aq.create_queue(%s)", [f"new{number}"])
+            for kind in ("launcher", "worker"):
+                pid = until(lambda: background(conn, kind), kind)
+                conn.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])
+            put(conn, f"new{number}", number)
+            assert take(conn, f"new{number}") == [number]
+        assert told == []
+
+
+@pytest.mark.sharded("queue tables are made by the session")
+def test_a_worker_in_a_long_round_is_not_waited_for(new_server):
+    """It was asked to leave and cannot soon: another one leaves."""
+    own = new_server("long", max_worker_processes="3", max_logical_replication_workers="0", **{"pgaq.ash_size": "0"})
+    own.expect_log("canceling statement")
+    make_databases(own, ["long", "idle"])
+    with own.connect("long") as there:
+        there.execute(AT_MESSAGE_TABLES.format(do="PERFORM pg_sleep(3600)"))
+        db.execute(there, "SELECT aq.create_queue('other')")
+        there.execute("SET statement_timeout = '50 ms'")
+        with pytest.raises(db.Error):
+            put(there, "other", 1)
+    with own.connect("idle") as there:
+        put(there, "q", 1)
+        assert take(there, "q") == [1]
+    make_databases(own, ["third"])
+    with own.connect("third") as there:
+        there.execute("SET statement_timeout = '30 s'")
+        put(there, "q", 1)
+        assert take(there, "q") == [1]
+        assert "long" in workers(there)
+        there.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+    with own.connect("long") as there:
+        there.execute("DROP EVENT TRIGGER at_message_tables")
+
+
 def test_no_slot_at_all(new_server):
-    """An enqueue that needs the worker waits, under a name; the log, aq.workers and the report's advice say what to do."""
+    """An enqueue that needs the worker waits, under a name; its client, the log, aq.workers and the report's advice say what to do."""
     own = new_server("none", max_worker_processes="2", max_logical_replication_workers="0")
     own.expect_log("WARNING:  could not start the background worker of pgaq|canceling statement due to statement timeout")
     with own.connect() as conn, own.connect() as other, ThreadPoolExecutor(1) as pool:
@@ -120,6 +179,7 @@ def test_no_slot_at_all(new_server):
             put(conn, "q", 0)
         assert caught.value.sqlstate == "57014"
         conn.execute("SET statement_timeout = 0")
+        told = listen_to(conn)
         found = pool.submit(put, conn, "q", "kept")
         until(lambda: waiting_for(other, "aq: waiting for the worker"), "a named wait")
         begin = snapshot(other)
@@ -131,10 +191,13 @@ def test_no_slot_at_all(new_server):
         end = snapshot(other)
         [advice] = [advice for advice in report(other, begin, end)["advice"] if advice["rule"] == "worker"]
         assert advice["rule"] == "worker" and "max_worker_processes" in advice["do"], advice
+        until(lambda: told, "a notice")
+        time.sleep(2.5)
+        assert told == [(WAITING, "No background worker slot is free.", "Raise max_worker_processes (now 2). The view aq.workers shows the state of all databases.")]
         conn.cancel()
         with pytest.raises(db.Error):
             found.result()
-    assert own.log_text().count("could not start the background worker") == 1
+    assert own.log_text().count('could not start the background worker of pgaq for database "postgres"') == 1
     own.configure(max_worker_processes="8")
     own.restart()
     with own.connect() as conn:
@@ -158,7 +221,7 @@ def test_a_worker_that_cannot_start(new_server):
         until(lambda: workers(conn) == ["broken"], "the worker")
 
 
-POINTS = ["worker-connected", "worker-leaves"]
+POINTS = ["worker-connected", "worker-last-round", "worker-leaves"]
 
 
 @pytest.mark.test_build
@@ -224,6 +287,29 @@ def test_a_post_to_a_worker_that_leaves(library, monkeypatch):
             for name in names[:5]:
                 with own.connect(name) as there:
                     until(lambda: stored(there, "dead") == 1, f"the message in the exception queue of {name}")
+
+
+@pytest.mark.test_build
+def test_a_worker_that_leaves_is_cut_short(library, monkeypatch):
+    """SIGTERM comes before the jobs of its last round: another worker runs them."""
+    few = {"max_worker_processes": "2", "max_logical_replication_workers": "0", "pgaq.ash_size": "0"}
+    with server_with_points(monkeypatch, library, "cut", **few) as own, ThreadPoolExecutor(1) as pool:
+        make_databases(own, ["first"])
+        with own.connect("first") as there:
+            put(there, "q", 1)
+            assert take(there, "q") == [1]
+            pid = until(lambda: background(there, "worker"), "the worker")
+            put(there, "q", "expired", expiration="3 s")
+        with held(own, "worker-last-round") as control:
+            make_databases(own, ["second"])
+            with own.connect("second") as there:
+                came = pool.submit(put, there, "q", 2)
+                assert db.value(control, "SELECT aq.point_await('worker-last-round')")
+                control.execute("SELECT pg_terminate_backend(%s)", [pid])
+                control.execute("SELECT aq.point_reset()")
+                came.result(PATIENCE)
+        with own.connect("first") as there:
+            until(lambda: stored(there, "dead") == 1, "the message in the exception queue")
 
 
 @pytest.mark.test_build
@@ -317,6 +403,52 @@ def test_restored_databases_are_served(new_server, tmp_path, how):
         done = own.run("pg_restore", "--exit-on-error", "-d", "restored", *more, path, dbname="restored")
     assert done.returncode == 0 and done.stderr == "", done.stderr
     served(own, "restored")
+
+
+@pytest.mark.test_build
+def test_a_worker_that_knows_of_a_restore_ends(library, monkeypatch, tmp_path):
+    """The next one sees no sign of it but the lock of the session that copies a table, and waits for that, too."""
+    with server_with_points(monkeypatch, library, "known") as own, ThreadPoolExecutor(1) as pool:
+        make_databases(own, ["source"])
+        with own.connect("source") as conn:
+            put(conn, "q", 1, 2, 3)
+        path, copying = str(tmp_path / "dump"), tmp_path / "copying.sql"
+        assert own.run("pg_dump", "--format=custom", f"--file={path}", dbname="source").returncode == 0
+        lines = own.run("pg_restore", "-l", path).stdout.splitlines()
+        messages = [line for line in lines if " TABLE DATA aq_data " in line]
+        numbers = [line for line in lines if " SEQUENCE SET " in line]
+        data = next(number for number, line in enumerate(lines) if " TABLE DATA " in line)
+        catalog = [*lines[:data], *(line for line in lines if " TABLE DATA aq_internal " in line)]
+
+        def restored(*arguments, part):
+            contents = tmp_path / "contents"
+            contents.write_text("\n".join(part))
+            done = own.run("pg_restore", "--exit-on-error", "-L", str(contents), *arguments, path)
+            assert done.returncode == 0 and done.stderr == "", done.stderr
+
+        with own.connect() as conn:
+            conn.execute("CREATE DATABASE restored")
+        with held(own, "queues-restoring") as control:
+            restored("-d", "restored", part=catalog)
+            assert db.value(control, "SELECT aq.point_await('queues-restoring')")
+        restored("-f", str(tmp_path / "messages.sql"), part=messages)
+        copying.write_text(f"BEGIN;\n\\i {tmp_path / 'messages.sql'}\nSELECT pg_catalog.pg_advisory_lock(7);\nCOMMIT;\n")
+        with own.connect("restored") as conn:
+            conn.execute("SELECT pg_advisory_lock(7)")
+            copies = pool.submit(own.run, "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(copying), dbname="restored")
+            until(lambda: db.value(conn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), "the copied messages")
+            restored("-d", "restored", part=numbers)
+            pid = "SELECT pid FROM aq.workers WHERE database = 'restored' AND state = 'running'"
+            old = db.value(conn, pid)
+            conn.execute("SELECT pg_terminate_backend(%s)", [old])
+            idle = f"""SELECT pid FROM sys."v$session_wait" WHERE event = 'aq: worker idle' AND state = 'WAITING' AND pid = ({pid})"""
+            with own.connect() as other:
+                until(lambda: db.value(other, idle) not in (None, old), "another worker, and its first round")
+            conn.execute("SELECT pg_advisory_unlock(7)")
+            done = copies.result(PATIENCE)
+            assert done.returncode == 0 and done.stderr == "", done.stderr
+            until(lambda: db.value(conn, "SELECT lag FROM aq.subscribers WHERE queue_name = 'q'") == 3, "the messages")
+            assert take(conn, "q") == [1, 2, 3]
 
 
 def test_a_database_is_copied_beyond_the_directory(new_server):

@@ -52,6 +52,9 @@
  */
 #define COMPLAIN_AFTER 10
 
+/* how long a session finds no place for its helper before its client is told, microseconds */
+#define TELL_AFTER ((int64) 3000000)
+
 /*
  * settings that the helper takes over from the session: search_path, other
  * settings on which expressions depend, and limits
@@ -174,6 +177,15 @@ complain(void)
 			errhint("Increase max_worker_processes (now %d).", max_worker_processes));
 }
 
+static void
+tell(void)
+{
+	ereport(NOTICE,
+			(errmsg("waiting for a background worker for immediate visibility"),
+			 errdetail("No background worker slot is free."),
+			 errhint("Increase max_worker_processes (now %d).", max_worker_processes)));
+}
+
 /* Waits until the session has a helper, which may still be starting. */
 static void
 get_helper(Call *call)
@@ -186,6 +198,8 @@ get_helper(Call *call)
 	};
 	int			number;
 	uint32		serial;
+	int64		tell_at = aq_clock_us() + TELL_AFTER;
+	bool		told = false;
 
 	call->worker = NULL;
 	aq_helper_pool_join(&key);
@@ -198,6 +212,11 @@ get_helper(Call *call)
 		}
 		if (aq_helper_pool_not_registered() == COMPLAIN_AFTER)
 			complain();
+		if (!told && aq_clock_us() >= tell_at)
+		{
+			told = true;
+			tell();
+		}
 	}
 }
 

@@ -13,7 +13,6 @@
 #include <signal.h>
 
 #include "miscadmin.h"
-#include "nodes/parsenodes.h"
 #include "postmaster/interrupt.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
@@ -199,6 +198,7 @@ aq_helper_pool_registered(void)
 	aq_helper_area->failures = 0;
 	aq_helper_area->retry_at = 0;
 	aq_latch_free(&aq_helper_area->latch);
+	aq_room_got();
 }
 
 /*
@@ -221,6 +221,7 @@ aq_helper_pool_not_registered(void)
 	(void) aq_helper_area_give_place();
 	aq_helper_area_stand_in_line(call, true);
 	aq_latch_free(&aq_helper_area->latch);
+	aq_room_ask();
 	return failures;
 }
 
@@ -448,8 +449,6 @@ aq_helper_pool_exit(void)
 static void
 end_idle(Oid database)
 {
-	if (aq_helper_area == NULL)
-		return;
 	aq_session_attach();
 	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
 	for (int i = 0; i < aq_helper_area->high; i++)
@@ -467,15 +466,13 @@ end_idle(Oid database)
 }
 
 /*
- * Called after each command, because helpers have the privileges and settings
- * that roles had when they started.
+ * Called at the end of the transaction, because helpers have the privileges and
+ * settings that roles had when they started.
  */
 static void
-command_done(Node *command)
+roles_changed(void)
 {
-	if (IsA(command, DropRoleStmt) || IsA(command, AlterRoleStmt) || IsA(command, AlterRoleSetStmt) ||
-		IsA(command, AlterDatabaseSetStmt))
-		end_idle(InvalidOid);
+	end_idle(InvalidOid);
 }
 
 /*
@@ -499,7 +496,7 @@ aq_helper_pool_register(void)
 {
 	aq_jobs_on_database_wanted(end_idle);
 	aq_jobs_on_place_wanted(make_room);
-	aq_utility_on_command(command_done);
+	aq_utility_on_roles_changed(roles_changed);
 }
 
 /*

@@ -69,6 +69,7 @@ aq_ddl_by_worker(AqQueue *queue, AqRight right,
 	char	   *name = pstrdup(queue->name);
 	int32		id = queue->id;
 	AqQueueShm *shm;
+	AqWorkerWait wait = {0};
 
 	aq_jobs_ensure_worker();
 	aq_pins_pin(queue);
@@ -86,7 +87,7 @@ aq_ddl_by_worker(AqQueue *queue, AqRight right,
 			break;
 		ask(shm, arg);
 		aq_jobs_post();
-		aq_cond_sleep(&shm->changed, aq_jobs_wait_event(AQ_EVENT_QUEUE_DDL), id, 0, 0, ASK_AGAIN);
+		aq_cond_sleep(&shm->changed, aq_await_event(&wait, AQ_EVENT_QUEUE_DDL), id, 0, 0, ASK_AGAIN);
 	}
 	aq_cond_cancel();
 	pfree(name);

@@ -72,6 +72,7 @@ aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, bool (*pending)
 {
 	uint32		uncounted = pg_atomic_read_u32(&shm->uncounted);
 	int64		asked = 0;
+	AqWorkerWait wait = {0};
 	bool		left;
 
 	if (aq_job_in_worker())
@@ -101,7 +102,7 @@ aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, bool (*pending)
 		uncounted = pg_atomic_read_u32(&shm->uncounted);
 		if (only_checks ? over || uncounted != before : over && uncounted != before)
 			break;
-		aq_cond_sleep(&shm->changed, aq_jobs_wait_event(AQ_EVENT_RETRY_COUNT), abs(shm->queue_id), aq_jobs_worker_pid(), 0,
+		aq_cond_sleep(&shm->changed, aq_await_event(&wait, AQ_EVENT_RETRY_COUNT), abs(shm->queue_id), aq_jobs_worker_pid(), 0,
 					  over ? ASK_AGAIN : Min(patience, ASK_AGAIN));
 	}
 	aq_cond_cancel();
