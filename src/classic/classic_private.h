@@ -259,7 +259,7 @@ extern bool aq_classic_doubts_any(AqQueueShm *shm);
 extern void aq_classic_doubts_forget(uint32 queue);
 extern void aq_classic_doubts_job(int32 id, AqQueueShm *shm);
 
-/* --- takers.c: which sessions announce what they give back */
+/* --- takers.c: sessions that announce their rows after a rollback */
 extern void aq_takers_promise(void);
 extern void aq_takers_end(void);
 extern bool aq_takers_announce(TransactionId xid);
