@@ -136,6 +136,10 @@ DROP FUNCTION t.reads_messages;
 CALL dbms_aqadm.drop_queue_table('traffic_tab', force => true);
 CALL dbms_aqadm.drop_sharded_queue('traffic_s', force => true);
 
+-- a message is not locked through its view
+SELECT t.error(format('SELECT * FROM ora.%s FOR UPDATE', view)) FROM unnest(ARRAY['views_tab', 'aq$views_tab', 'aq$views_tab_s', 'aq$views_tab_r', 'aq$views_s']) view;
+SELECT t.error('DO $do$ DECLARE m record; BEGIN FOR m IN SELECT * FROM ora.aq$views_tab FOR UPDATE LOOP END LOOP; END $do$');
+
 CALL dbms_transform.drop_transformation('ora', 'views_t');
 CALL dbms_aqadm.drop_queue_table('views_tab', force => true);
 CALL dbms_aqadm.drop_sharded_queue('views_s', force => true);

@@ -34,6 +34,16 @@ SELECT state, shard, priority, delayed, slots, outstanding, pending, in_hand, re
 FROM aq.partitions WHERE queue_name = 'v' ORDER BY delayed, state;
 SELECT total_bytes = used_bytes + free_bytes AS adds_up, used_bytes > 0 AS used, chunk_bytes, resident_partitions <= known_partitions AS resident, known_partitions <= max_partitions AS known
 FROM aq.message_cache;
+-- a message is not locked through its view
+SELECT t.error(statement) FROM unnest(ARRAY['SELECT * FROM aq.messages FOR UPDATE', 'SELECT * FROM aq.messages LIMIT 1 FOR UPDATE SKIP LOCKED',
+	'SELECT 1 FROM (SELECT * FROM aq.messages FOR SHARE) m', 'SELECT 1 FROM (SELECT * FROM aq.messages) m FOR UPDATE',
+	'WITH m AS (SELECT * FROM aq.messages FOR UPDATE) SELECT 1 FROM m', 'SELECT 1 WHERE EXISTS (SELECT FROM aq.messages FOR UPDATE)',
+	'DECLARE c CURSOR FOR SELECT * FROM aq.messages FOR UPDATE', 'EXPLAIN SELECT * FROM aq.messages FOR UPDATE',
+	'CREATE TABLE t.locked AS SELECT * FROM aq.messages FOR UPDATE', 'CREATE VIEW t.locked AS SELECT * FROM aq.messages FOR UPDATE']) statement;
+CREATE TABLE t.own AS SELECT 1 AS n;
+CREATE VIEW t.own_view AS SELECT n FROM t.own;
+SELECT DISTINCT n FROM (SELECT o.n FROM t.own o, t.own_view v, aq.queues FOR UPDATE OF o, v) locked;
+DROP TABLE t.own CASCADE;
 SELECT aq.drop_queue('v', force => true), aq.drop_queue('v_dead'), aq.drop_queue('v_topic', force => true);
 SELECT count(*) FROM aq.partitions WHERE queue_name LIKE 'v%';
 -- who does not select what has to be counted does not wait for it

@@ -81,6 +81,9 @@ extern void aq_guard_init(void);
 /* --- oracle_gone.c */
 extern void aq_oracle_gone_init(void);
 
+/* --- view_lock.c */
+extern void aq_view_lock_init(void);
+
 /* --- restored.c */
 extern int64 aq_restored_pause(void);
 extern List *aq_restored_complete(List *ids, bool *all);
