@@ -25,6 +25,11 @@ SELECT t.error($$CALL dbms_aqadm.drop_database_kafka_topic('x')$$);
 SELECT t.error($$CALL dbms_aqadm.add_eventstream('x', 1)$$);
 SELECT t.error($$CALL dbms_aqadm.add_ltwt_subscriber('x', NULL)$$);
 SELECT t.error($$CALL dbms_aqadm.grant_priv_for_rm_plan('x')$$);
+SELECT t.error($$CALL dbms_aqelm.set_mailhost('mail.example.com')$$);
+SELECT t.error($$CALL dbms_aqelm.set_mailport(25)$$);
+SELECT t.error($$CALL dbms_aqelm.set_sendfrom('aq@example.com')$$);
+SELECT t.error($$CALL dbms_aqelm.set_proxy('proxy.example.com')$$);
+SELECT t.error($$CALL dbms_aqelm.set_proxy('proxy.example.com', no_proxy_domains => 'example.com')$$);
 -- the types and constructors of notification exist, for programs that declare them
 DO $$
 DECLARE

@@ -18,7 +18,8 @@ ORDER BY c.oid::regclass::text COLLATE "C";
 -- everything has its comment: schemas, relations, columns, routines, types
 SELECT 'schema ' || n.nspname AS without_comment
 FROM pg_namespace n
-WHERE n.nspname IN ('aq', 'aq_internal', 'aq_data', 'sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_workload_repository') AND obj_description(n.oid, 'pg_namespace') IS NULL
+WHERE n.nspname IN ('aq', 'aq_internal', 'aq_data', 'sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool', 'dbms_aqelm', 'dbms_shared_pool',
+	'dbms_application_info', 'dbms_workload_repository') AND obj_description(n.oid, 'pg_namespace') IS NULL
 UNION ALL
 SELECT 'relation ' || c.oid::regclass
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -33,7 +34,8 @@ WHERE n.nspname IN ('aq', 'aq_internal', 'sys', 'dbms_aq', 'dbms_aqadm') AND c.r
 UNION ALL
 SELECT 'routine ' || p.oid::regprocedure
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-WHERE n.nspname IN ('aq', 'aq_internal', 'sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_workload_repository') AND obj_description(p.oid, 'pg_proc') IS NULL
+WHERE n.nspname IN ('aq', 'aq_internal', 'sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool', 'dbms_aqelm', 'dbms_shared_pool',
+	'dbms_application_info', 'dbms_workload_repository') AND obj_description(p.oid, 'pg_proc') IS NULL
 UNION ALL
 SELECT 'type ' || y.oid::regtype
 FROM pg_type y JOIN pg_namespace n ON n.oid = y.typnamespace

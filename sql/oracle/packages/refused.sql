@@ -108,3 +108,19 @@ COMMENT ON PROCEDURE dbms_aqadm.add_ltwt_subscriber(text, sys.aq$_agent) IS 'Not
 CREATE PROCEDURE dbms_aqadm.grant_priv_for_rm_plan(user_name text)
 LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.grant_priv_for_rm_plan', 'resource plans', 'Leave the call out.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.grant_priv_for_rm_plan(text) IS 'Not supported: ORA-24205';
+
+CREATE PROCEDURE dbms_aqelm.set_mailhost(mailhost text)
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqelm.set_mailhost', 'notification', 'Let a consumer wait in dequeue or listen, and send mail or HTTP requests itself.') $$;
+COMMENT ON PROCEDURE dbms_aqelm.set_mailhost(text) IS 'Not supported: ORA-24205';
+
+CREATE PROCEDURE dbms_aqelm.set_mailport(mailport numeric)
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqelm.set_mailport', 'notification', 'Let a consumer wait in dequeue or listen, and send mail or HTTP requests itself.') $$;
+COMMENT ON PROCEDURE dbms_aqelm.set_mailport(numeric) IS 'Not supported: ORA-24205';
+
+CREATE PROCEDURE dbms_aqelm.set_sendfrom(sendfrom text)
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqelm.set_sendfrom', 'notification', 'Let a consumer wait in dequeue or listen, and send mail or HTTP requests itself.') $$;
+COMMENT ON PROCEDURE dbms_aqelm.set_sendfrom(text) IS 'Not supported: ORA-24205';
+
+CREATE PROCEDURE dbms_aqelm.set_proxy(proxy text, no_proxy_domains text DEFAULT NULL)
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqelm.set_proxy', 'notification', 'Let a consumer wait in dequeue or listen, and send mail or HTTP requests itself.') $$;
+COMMENT ON PROCEDURE dbms_aqelm.set_proxy(text, text) IS 'Not supported: ORA-24205';

@@ -6,8 +6,8 @@ SET LOCAL search_path TO pg_catalog, pg_temp;
 -- An existing schema of the same name is neither used nor dropped, because it may contain anything.
 DO $$
 DECLARE
-	taken name := (SELECT n.nspname FROM pg_namespace n WHERE n.nspname IN ('sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool', 'dbms_shared_pool', 'dbms_workload_repository',
-		'dbms_application_info') ORDER BY 1 LIMIT 1);
+	taken name := (SELECT n.nspname FROM pg_namespace n WHERE n.nspname IN ('sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool', 'dbms_aqelm', 'dbms_shared_pool',
+		'dbms_workload_repository', 'dbms_application_info') ORDER BY 1 LIMIT 1);
 BEGIN
 	IF taken IS NOT NULL THEN
 		RAISE duplicate_schema USING MESSAGE = format('schema "%s" already exists', taken), DETAIL = 'The extension pgaq_oracle creates this schema.',
@@ -27,11 +27,13 @@ CREATE SCHEMA dbms_transform;
 COMMENT ON SCHEMA dbms_transform IS 'Advanced Queuing: Oracle''s package to define transformations';
 CREATE SCHEMA dbms_aqmigtool;
 COMMENT ON SCHEMA dbms_aqmigtool IS 'Advanced Queuing: Oracle''s package to make sharded queues of queue tables'' queues';
+CREATE SCHEMA dbms_aqelm;
+COMMENT ON SCHEMA dbms_aqelm IS 'Advanced Queuing: Oracle''s package to configure notification by e-mail and HTTP, not supported';
 CREATE SCHEMA dbms_shared_pool;
 COMMENT ON SCHEMA dbms_shared_pool IS 'Advanced Queuing: Oracle''s package of what is in shared memory';
 CREATE SCHEMA dbms_workload_repository;
 COMMENT ON SCHEMA dbms_workload_repository IS 'Advanced Queuing: Oracle''s package of snapshots and reports';
-GRANT USAGE ON SCHEMA dbms_workload_repository, dbms_aq, dbms_aqadm, dbms_aqmigtool, dbms_transform, dbms_shared_pool TO PUBLIC;
+GRANT USAGE ON SCHEMA dbms_workload_repository, dbms_aq, dbms_aqadm, dbms_aqmigtool, dbms_aqelm, dbms_transform, dbms_shared_pool TO PUBLIC;
 
 -- Roles belong to the whole cluster: they may exist already, and remain when the extension is dropped.
 DO $$

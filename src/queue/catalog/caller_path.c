@@ -38,7 +38,9 @@ aq_caller_path(void)
 static bool
 has_own_settings(Oid function)
 {
-	static const char *const packages[] = {"sys", "dbms_aq", "dbms_aqadm", "dbms_aqmigtool", "dbms_shared_pool", "dbms_transform"};
+	static const char *const packages[] = {
+		"sys", "dbms_aq", "dbms_aqadm", "dbms_aqelm", "dbms_aqmigtool", "dbms_shared_pool", "dbms_transform"
+	};
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	bool		has_settings;
 	char	   *schema;

@@ -57,8 +57,8 @@ static bool
 is_own_function(const char *entry)
 {
 	static const char *const schemas[] = {
-		"aq.", "aq_internal.", "sys.", "dbms_aq.", "dbms_aqadm.", "dbms_aqmigtool.", "dbms_transform.", "dbms_shared_pool.",
-		"dbms_application_info.", "dbms_workload_repository."
+		"aq.", "aq_internal.", "sys.", "dbms_aq.", "dbms_aqadm.", "dbms_aqelm.", "dbms_aqmigtool.", "dbms_transform.",
+		"dbms_shared_pool.", "dbms_application_info.", "dbms_workload_repository."
 	};
 
 	if (!begins(entry, FUNCTION_PREFIX))
