@@ -35,7 +35,7 @@ X(PREPARE_WITH_DDL, "AQ023", "0A000", 0, "PREPARE TRANSACTION in a transaction t
 X(CACHE_FULL, "AQ024", "53400", 0, "The shared memory of pgaq is used up; a parameter must be raised.")
 X(NOT_PRELOADED, "AQ025", "55000", 0, "pgaq is not in shared_preload_libraries.")
 X(WORKER_MISSING, "AQ026", "53000", 0, "The background worker could not be started.")
-X(PRIVILEGE_INVALID, "AQ027", "22023", 24066, "The privilege is not enqueue, dequeue or all.")
+X(PRIVILEGE_INVALID, "AQ027", "22023", 24066, "The privilege is not enqueue, dequeue, subscribe or all.")
 X(EXCEPTION_QUEUE, "AQ028", "42809", 0, "The queue cannot be the exception queue.")
 X(EXCEPTION_QUEUE_NAMED, "AQ029", "2BP01", 0, "Another queue names the queue as its exception queue.")
 X(EXCEPTION_ENQUEUE, "AQ030", "42809", 25206, "Only the worker can enqueue into an exception queue.")

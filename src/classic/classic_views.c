@@ -17,6 +17,17 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
+/* By name: the query's snapshot may be older than the description. */
+static void
+append_own_consumers(StringInfo s, AqQueue *queue)
+{
+	appendStringInfoString(s, " AND s.consumer IN (NULL");
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].name != NULL && aq_privilege_consumes(queue, queue->consumers[i].name))
+			appendStringInfo(s, ", %s", quote_literal_cstr(queue->consumers[i].name));
+	appendStringInfoChar(s, ')');
+}
+
 /*
  * The query over one queue's rows, with the caller's snapshot; l is the
  * consumer's row, m the message's.  A row whose xmax is running is taken.
@@ -49,6 +60,8 @@ messages_query(AqQueue *queue, const char *where)
 		appendStringInfo(&s, "aq_data.%s m, LATERAL (SELECT m.*, m.xmin, m.xmax) l",
 						 aq_schema_message_table(queue->table.id));
 	appendStringInfo(&s, " WHERE %s = %d", queue->multi ? "l.queue_id" : "m.queue_id", queue->id);
+	if (!aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE))
+		append_own_consumers(&s, queue);
 	return s.data;
 }
 
@@ -62,11 +75,18 @@ put_rows_of(AqRow *row, const char *query, int nargs, Oid *types, Datum *values)
 	SPI_finish();
 }
 
+/* Of a topic, the messages of the consumers that the role may dequeue for. */
+static AqRight
+right_to_messages(const AqQueue *queue)
+{
+	return queue->multi ? AQ_RIGHT_CONSUMER : AQ_RIGHT_DEQUEUE;
+}
+
 AQ_ROWS(aq_classic_views_messages)
 {
 	AqQueue    *queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
 
-	if (queue != NULL && queue->table.id != 0 && aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE))
+	if (queue != NULL && queue->table.id != 0 && aq_privilege_allows(queue, right_to_messages(queue)))
 		put_rows_of(row, messages_query(queue, ""), 0, NULL, NULL);
 }
 
@@ -106,9 +126,9 @@ put_rows_of_side(AqRow *row, AqQueue *side, const char *query)
 
 AQ_ROWS(aq_classic_views_buffered_messages)
 {
-	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_DEQUEUE);
+	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_CONSUMER);
 
-	if (side != NULL)
+	if (side != NULL && aq_privilege_allows(side, right_to_messages(side)))
 		put_rows_of_side(row, side, messages_query(side, ", " IN_MEMORY));
 }
 
@@ -201,10 +221,10 @@ AQ_ROWS(aq_classic_views_buffered_consumers)
 
 	if (side == NULL || !aq_pins_peek(side, &peek))
 		return;
-	if (!side->multi)
+	if (!side->multi && aq_privilege_shows(side, NULL))
 		put_consumer(row, side, 0);
 	for (int i = 0; i < side->nconsumers; i++)
-		if (side->consumers[i].name != NULL)
+		if (side->consumers[i].name != NULL && aq_privilege_shows(side, side->consumers[i].name))
 			put_consumer(row, side, side->consumers[i].position);
 	aq_pins_peek_end(&peek);
 }
@@ -229,7 +249,7 @@ aq_classic_views_ready(PG_FUNCTION_ARGS)
 	aq_session_require_preload();
 	queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
 	if (queue == NULL || queue->table.id == 0 || !aq_privilege_allows(queue, AQ_RIGHT_SEE) ||
-		!aq_pins_peek(queue, &peek))
+		!aq_privilege_shows_position(queue, PG_GETARG_INT32(1)) || !aq_pins_peek(queue, &peek))
 		PG_RETURN_NULL();
 	aq_row_scan_open(&rows, queue, queue->multi ? queue->table.consumers : queue->table.messages, AccessShareLock);
 	aq_row_scan_seek(&rows, queue->id, PG_GETARG_INT32(1), &first, ForwardScanDirection);

@@ -70,6 +70,7 @@ typedef struct AqConsumer
 	int64		number;
 	char	   *name;			/* NULL: removed */
 	bool		subscriber;		/* false: named only in recipient lists */
+	Oid			owner;			/* the role that subscribed it; InvalidOid: not a subscriber, or dropped */
 	TimestampTz created;
 	int			delivery;		/* AQ_PERSISTENT, AQ_BUFFERED: what a subscriber gets */
 	char	   *rule_text;		/* NULL: every message */
@@ -124,6 +125,8 @@ typedef struct AqQueue
 	AqConsumer *consumers;		/* by position, ascending */
 	Bitmapset  *without_rule;	/* positions of subscribers without a rule */
 	bool		has_rules;
+	bool		grants_read;	/* rights on consumers were read: see grants.c */
+	List	   *grants;
 	/* payload input, for text given by the user */
 	FmgrInfo	input;
 	AqInput    *users_input;	/* for a type that is not built-in; NULL: not set up */
@@ -145,7 +148,9 @@ typedef enum AqRight
 {
 	AQ_RIGHT_ENQUEUE,
 	AQ_RIGHT_DEQUEUE,
-	AQ_RIGHT_ANY,				/* enqueue or dequeue, or the owner */
+	AQ_RIGHT_CONSUMER,			/* dequeue, or the right on at least one consumer */
+	AQ_RIGHT_SUBSCRIBE,
+	AQ_RIGHT_ANY,				/* any of these, or the owner */
 	AQ_RIGHT_SEE,				/* its definition and counters: also members of pg_monitor */
 	AQ_RIGHT_OWNER
 } AqRight;
@@ -158,6 +163,7 @@ typedef enum AqRight
  * missing.
  */
 extern AqQueue *aq_catalog_get(const char *name, AqRight right);
+extern AqQueue *aq_catalog_get_for(const char *name, const char *consumer);	/* to dequeue for the consumer */
 extern AqQueue *aq_catalog_get_by_id(int32 id, bool missing_ok);
 extern AqQueue *aq_catalog_get_numbered(int32 id);
 extern AqQueue *aq_catalog_exception_queue(AqQueue *queue, int32 named); /* for failed messages, or NULL */
@@ -166,6 +172,9 @@ extern List *aq_catalog_queue_ids(void);	/* of all queues of the database */
 
 /* --- privilege.c */
 extern bool aq_privilege_allows(AqQueue *queue, AqRight right);
+extern bool aq_privilege_consumes(AqQueue *queue, const char *consumer);	/* dequeue for this consumer; NULL: that has no name */
+extern bool aq_privilege_shows(AqQueue *queue, const char *consumer);	/* see the consumer's counters */
+extern bool aq_privilege_shows_position(AqQueue *queue, int position);
 
 /*
  * --- schema.c

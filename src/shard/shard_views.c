@@ -94,10 +94,10 @@ consumer_row(AqRow *row, AqQueue *queue, int position)
 static void
 each_consumer(AqRow *row, AqQueue *queue, void (*put) (AqRow *row, AqQueue *queue, int position))
 {
-	if (!queue->multi)
+	if (!queue->multi && aq_privilege_shows(queue, NULL))
 		put(row, queue, 0);
 	for (int i = 0; i < queue->nconsumers; i++)
-		if (queue->consumers[i].name != NULL)
+		if (queue->consumers[i].name != NULL && aq_privilege_shows(queue, queue->consumers[i].name))
 			put(row, queue, queue->consumers[i].position);
 }
 
@@ -541,6 +541,7 @@ typedef struct MessageRows
 	LogPicture *log;
 	TimestampTz now;
 	FmgrInfo	output;
+	Bitmapset  *consumers;		/* whose messages are shown: their numbers in the description */
 } MessageRows;
 
 static void
@@ -573,12 +574,16 @@ message_row(MessageRows *rows, const AqMessage *m, int position, const char *con
 
 /*
  * The name of the consumer at this position for a message of this time; NULL:
- * the consumer was removed, even if the position has a newer consumer.
+ * the consumer was removed, even if the position has a newer consumer, or is
+ * not shown to the current role.
  */
 static const char *
-consumer_name(AqQueue *queue, int position, TimestampTz enqueued)
+consumer_name(MessageRows *rows, int position, TimestampTz enqueued)
 {
-	for (int i = 0; i < queue->nconsumers; i++)
+	AqQueue    *queue = rows->queue;
+	int			i = -1;
+
+	while ((i = bms_next_member(rows->consumers, i)) >= 0)
 		if (queue->consumers[i].position == position && queue->consumers[i].created <= enqueued)
 			return queue->consumers[i].name;
 	return NULL;
@@ -612,7 +617,7 @@ message_rows(MessageRows *rows, HeapTuple tuple, TupleDesc desc)
 	targets = DatumGetByteaPP(values[MSG_TARGETS]);
 	while ((position = targets_next(targets, position)) >= 0)
 	{
-		const char *consumer = consumer_name(queue, position, m.enqueue_time);
+		const char *consumer = consumer_name(rows, position, m.enqueue_time);
 
 		if (consumer != NULL)
 			message_row(rows, &m, position, consumer);
@@ -673,8 +678,11 @@ AQ_ROWS(aq_shard_views_messages)
 	bool		is_varlena;
 	ListCell   *lc;
 
-	if (queue == NULL || !aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE))
+	if (queue == NULL || !aq_privilege_allows(queue, queue->multi ? AQ_RIGHT_CONSUMER : AQ_RIGHT_DEQUEUE))
 		return;
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].name != NULL && aq_privilege_consumes(queue, queue->consumers[i].name))
+			rows.consumers = bms_add_member(rows.consumers, i);
 	/* if the queue is not in memory, no partition is resident */
 	rows.pinned = !RecoveryInProgress() && aq_pins_peek(queue, &look);
 	getTypeOutputInfo(queue->payload_type, &output, &is_varlena);

@@ -89,6 +89,7 @@ END $$;
 SELECT aq.purge_queue('forms'), aq.purge_queue('forms_topic', 'billing'), aq.purge_queue('forms_topic', condition => 'priority > 5');
 SELECT aq.stop_queue('forms'), aq.start_queue('forms'), aq.stop_queue('forms', dequeue => false), aq.start_queue('forms', enqueue => true);
 SELECT aq.grant_queue('forms', 'pg_monitor', 'enqueue'), aq.revoke_queue('forms', 'pg_monitor', 'enqueue'), aq.grant_queue('forms', NULL), aq.revoke_queue('forms', NULL);
+SELECT aq.grant_consumer('forms_topic', 'billing', 'pg_monitor'), aq.revoke_consumer('forms_topic', 'billing', 'pg_monitor'), aq.grant_queue('forms', 'pg_monitor', 'enqueue, subscribe'), aq.revoke_queue('forms', 'pg_monitor', 'subscribe, enqueue');
 SELECT aq.unsubscribe('forms_topic', 'alerts');
 SELECT aq.drop_queue('forms'), aq.drop_queue('forms_failed'), aq.drop_queue('forms_topic', force => true),
 	aq.drop_queue('forms_typed', true), aq.drop_queue('forms_text'), aq.drop_queue('forms_bytea');

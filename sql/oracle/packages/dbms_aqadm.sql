@@ -502,7 +502,8 @@ CREATE PROCEDURE dbms_aqadm.grant_queue_privilege(privilege text, queue_name tex
 	grant_option boolean DEFAULT false)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	PERFORM aq.grant_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee), privilege, coalesce(grant_option, false));
+	PERFORM aq.grant_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee),
+		CASE upper(privilege) WHEN 'ALL' THEN 'enqueue, dequeue' ELSE privilege END, coalesce(grant_option, false));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.grant_queue_privilege(text, text, text, boolean) IS
 'Grant ENQUEUE, DEQUEUE or ALL on a queue to a role or PUBLIC. For the queue''s owner, and for those with the grant option';
@@ -510,7 +511,8 @@ COMMENT ON PROCEDURE dbms_aqadm.grant_queue_privilege(text, text, text, boolean)
 CREATE PROCEDURE dbms_aqadm.revoke_queue_privilege(privilege text, queue_name text, grantee text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	PERFORM aq.revoke_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee), privilege);
+	PERFORM aq.revoke_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee),
+		CASE upper(privilege) WHEN 'ALL' THEN 'enqueue, dequeue' ELSE privilege END);
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.revoke_queue_privilege(text, text, text) IS
 'Revoke ENQUEUE, DEQUEUE or ALL on a queue from a role or PUBLIC. For the queue''s owner';

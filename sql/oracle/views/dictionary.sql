@@ -82,7 +82,7 @@ CALL sys._make_variant('all_queues', 'dba_queues', 'Queues that the current role
 	$$aq_internal.may(d.qid, 'ANY')$$);
 
 CALL sys._make_variant('all_dequeue_queues', 'dba_queues', 'Queues from which the current role can dequeue',
-	$$aq_internal.may(d.qid, 'DELETE')$$);
+	$$aq_internal.may(d.qid, 'CONSUMER')$$);
 
 CALL sys._make_variant('user_queues', 'dba_queues', 'Queues that the current role owns',
 	$$sys._owned(d.qid)$$, 'owner');
@@ -151,7 +151,7 @@ COMMENT ON COLUMN sys.dba_queue_subscribers.qid IS 'number of the queue';
 GRANT SELECT ON sys.dba_queue_subscribers TO aq_administrator_role;
 
 CALL sys._make_variant('all_queue_subscribers', 'dba_queue_subscribers', 'Subscribers of the queues that the current role can use',
-	$$aq_internal.may(d.qid, 'ANY')$$);
+	$$aq_internal.may(d.qid, 'ANY') AND aq_internal.shows_consumer(d.qid, d.subscriber_id)$$);
 
 CALL sys._make_variant('user_queue_subscribers', 'dba_queue_subscribers', 'Subscribers of the queues that the current role owns',
 	$$sys._owned(d.qid)$$, 'owner');

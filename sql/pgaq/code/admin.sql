@@ -79,28 +79,38 @@ CREATE FUNCTION aq.subscribe(queue_name text, consumer text, rule text DEFAULT N
 	delivery_mode text DEFAULT NULL, if_not_exists boolean DEFAULT false)
 RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_add';
 COMMENT ON FUNCTION aq.subscribe(text, text, text, text, text, boolean) IS
-'Add a subscriber; returns its name. It gets the messages that are enqueued after this commits and that satisfy the rule, an SQL condition over priority, correlation, properties, payload and the fields of a composite payload (names are looked up in pg_catalog; it runs with the privileges of the calling role). A rule that raises an error counts as false, and is counted in aq.subscribers. delivery_mode: persistent (null), buffered or persistent_or_buffered, the messages that it gets; it cannot be changed. For the queue''s owner. if_not_exists: does nothing if a subscriber of this name exists; it keeps its rule. Errors 22023, 42501, 42602, 42704, 42710, 42809, 54000, AQ018';
+'Add a subscriber; returns its name. It gets the messages that are enqueued after this commits and that satisfy the rule, an SQL condition over priority, correlation, properties, payload and the fields of a composite payload (names are looked up in pg_catalog; it runs with the privileges of the calling role). A rule that raises an error counts as false, and is counted in aq.subscribers. delivery_mode: persistent (null), buffered or persistent_or_buffered, the messages that it gets; it cannot be changed. For the queue''s owner, and roles with the subscribe privilege: these also get the right to dequeue for the subscriber, and the name must be neither in use nor granted to another role. if_not_exists: does nothing if a subscriber of this name exists; it keeps its rule. Errors 22023, 42501, 42602, 42704, 42710, 42809, 54000, AQ018';
 
 CREATE FUNCTION aq.alter_subscriber(queue_name text, consumer text, rule text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_alter';
 COMMENT ON FUNCTION aq.alter_subscriber(text, text, text) IS
-'Replace a subscriber''s rule for messages enqueued from then on; null: every message. The rule runs with the privileges of the calling role. For the queue''s owner. Errors 42501, 42704, AQ018';
+'Replace a subscriber''s rule for messages enqueued from then on; null: every message. The rule runs with the privileges of the calling role. For the queue''s owner, and, with the subscribe privilege, the role that subscribed it. Errors 42501, 42704, AQ018';
 
 CREATE FUNCTION aq.unsubscribe(queue_name text, consumer text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_remove';
 COMMENT ON FUNCTION aq.unsubscribe(text, text) IS
-'Remove a consumer and its messages. For the queue''s owner. Errors 42501, 42704';
+'Remove a consumer and its messages. For the queue''s owner, and, with the subscribe privilege, the role that subscribed it. Errors 42501, 42704';
 
 CREATE FUNCTION aq.grant_queue(queue_name text, grantee regrole, privilege text DEFAULT 'all',
 	grant_option boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_grant';
 COMMENT ON FUNCTION aq.grant_queue(text, regrole, text, boolean) IS
-'Grant enqueue, dequeue or all on a queue to a role (null: PUBLIC). grant_option: the role may grant them to others. For the queue''s owner, and roles with the grant option. Errors 22023, 42501, 42704';
+'Grant privileges on a queue to a role (null: PUBLIC): enqueue, dequeue, subscribe, a list of these (enqueue, dequeue), or all. dequeue: for every consumer, in contrast to aq.grant_consumer; subscribe: aq.subscribe, and altering and removing the subscribers that the role has subscribed. grant_option: the role may grant them to others. For the queue''s owner, and roles with the grant option. Errors 22023, 42501, 42704';
 
 CREATE FUNCTION aq.revoke_queue(queue_name text, grantee regrole, privilege text DEFAULT 'all')
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_revoke';
 COMMENT ON FUNCTION aq.revoke_queue(text, regrole, text) IS
-'Revoke enqueue, dequeue or all on a queue from a role (null: PUBLIC), and what the role has granted by its grant option. The queue''s owner revokes grants made in the owner''s name; any other role revokes its own grants. Errors 22023, 42501, 42704';
+'Revoke enqueue, dequeue, subscribe, a list of these or all on a queue from a role (null: PUBLIC), and what the role has granted by its grant option. Subscribers of the role and rights on single consumers remain: see aq.unsubscribe and aq.revoke_consumer. The queue''s owner revokes grants made in the owner''s name; any other role revokes its own grants. Errors 22023, 42501, 42704';
+
+CREATE FUNCTION aq.grant_consumer(queue_name text, consumer text, grantee regrole)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_grant_consumer';
+COMMENT ON FUNCTION aq.grant_consumer(text, text, regrole) IS
+'Grant a role (null: PUBLIC) the right to dequeue, browse, wait and listen for one consumer of a topic, and to see its messages and counters. The name need not be a consumer''s yet. For the queue''s owner. Errors 42501, 42602, 42704, 42809';
+
+CREATE FUNCTION aq.revoke_consumer(queue_name text, consumer text, grantee regrole)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_revoke_consumer';
+COMMENT ON FUNCTION aq.revoke_consumer(text, text, regrole) IS
+'Revoke the right of a role (null: PUBLIC) on one consumer; its sessions that wait for this consumer get an error. For the queue''s owner. Errors 42501, 42704, 42809';
 
 CREATE FUNCTION aq.set_shards(queue_name text, shards integer) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_set_shards';

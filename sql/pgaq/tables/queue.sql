@@ -99,6 +99,7 @@ CREATE TABLE aq_internal.subscriber (
 	number bigint NOT NULL DEFAULT pg_catalog.nextval('aq_internal.consumer_number_seq'),
 	rule_role aq_internal.role,
 	transformation_role aq_internal.role,
+	owner aq_internal.role,
 	PRIMARY KEY (queue_id, "position"),
 	UNIQUE (queue_id, consumer)
 );
@@ -126,7 +127,22 @@ COMMENT ON COLUMN aq_internal.buffered_queue.losses IS 'how often the tables wer
 COMMENT ON COLUMN aq_internal.buffered_queue.lost_at IS 'time of the last loss; earlier buffered messages are gone';
 COMMENT ON COLUMN aq_internal.subscriber.rule_role IS 'role that wrote the rule, which runs with its privileges; null (not known) or empty (dropped): with those of aq_user_role';
 COMMENT ON COLUMN aq_internal.subscriber.transformation_role IS 'role that chose the transformation, and must have EXECUTE on it; empty: dropped';
+COMMENT ON COLUMN aq_internal.subscriber.owner IS 'role that subscribed it, which can alter and remove it by the subscribe privilege; null: not a subscriber; empty: dropped';
 COMMENT ON COLUMN aq_internal.subscriber.number IS 'distinguishes the consumer from earlier ones at its position: it is higher than theirs';
+
+-- A right counts while the owner view has REFERENCES for the role itself: so DROP OWNED revokes it, and DROP ROLE is refused before.
+CREATE TABLE aq_internal.consumer_grant (
+	queue_id integer NOT NULL,
+	consumer text NOT NULL,
+	role aq_internal.role,
+	subscribed boolean NOT NULL
+);
+CREATE INDEX consumer_grant_queue_id ON aq_internal.consumer_grant (queue_id);
+COMMENT ON TABLE aq_internal.consumer_grant IS 'Rights on single consumers of topics; they count for roles that have REFERENCES on the view aq_data.q<queue_id>';
+COMMENT ON COLUMN aq_internal.consumer_grant.queue_id IS 'the queue';
+COMMENT ON COLUMN aq_internal.consumer_grant.consumer IS 'name of the consumer, which need not exist';
+COMMENT ON COLUMN aq_internal.consumer_grant.role IS 'role that can dequeue for it; null: PUBLIC; empty: dropped, and without effect';
+COMMENT ON COLUMN aq_internal.consumer_grant.subscribed IS 'true: granted by aq.subscribe to its caller, and revoked by aq.unsubscribe';
 
 CREATE TABLE aq_internal.property (
 	name text PRIMARY KEY,
@@ -197,6 +213,7 @@ COMMENT ON COLUMN aq_data.log_template.ordinals IS 'the messages'' ordinals in t
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.property', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.queue', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.subscriber', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.consumer_grant', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.buffered_queue', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.message_table', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.queue_table', '');

@@ -105,19 +105,27 @@ LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views
 COMMENT ON FUNCTION aq_internal.classic_ready(integer, integer) IS 'Internal: what a consumer of a queue in a queue table could have now';
 
 -- The owner views are looked up once per query, not per row. MANAGE_ANY includes neither the enqueue nor the dequeue privilege.
+-- The privileges are those on the view aq_data.q<queue_id>: INSERT is enqueue, DELETE dequeue, UPDATE subscribe; REFERENCES is
+-- the right on at least one consumer.
 CREATE FUNCTION aq_internal.may(queue_id integer, privilege text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
 	SELECT COALESCE((SELECT pg_has_role(c.relowner, 'USAGE')
-			OR has_table_privilege(c.oid, CASE privilege WHEN 'ANY' THEN 'INSERT, DELETE' ELSE privilege END)
+			OR has_table_privilege(c.oid, CASE privilege WHEN 'ANY' THEN 'INSERT, DELETE, UPDATE, REFERENCES'
+				WHEN 'CONSUMER' THEN 'DELETE, REFERENCES' ELSE privilege END)
 			OR EXISTS (SELECT FROM pg_roles r WHERE pg_has_role(r.oid, 'USAGE') AND r.rolname = ANY (CASE privilege
-				WHEN 'INSERT' THEN '{aq_enqueue_any}'::name[] WHEN 'DELETE' THEN '{aq_dequeue_any}'
+				WHEN 'INSERT' THEN '{aq_enqueue_any}'::name[] WHEN 'UPDATE' THEN '{aq_manage_any}'
+				WHEN 'DELETE' THEN '{aq_dequeue_any}' WHEN 'CONSUMER' THEN '{aq_dequeue_any}'
 				ELSE '{aq_enqueue_any,aq_dequeue_any,aq_manage_any}' END))
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || queue_id), false);
 END;
 COMMENT ON FUNCTION aq_internal.may(integer, text) IS
-'Internal: may the current role enqueue into the queue (INSERT), dequeue from it (DELETE), or is either its right, or to administer it (ANY)?';
+'Internal: may the current role enqueue into the queue (INSERT), dequeue from it (DELETE), for at least one of its consumers (CONSUMER), subscribe to it (UPDATE), or any of these, or administer it (ANY)?';
+
+CREATE FUNCTION aq_internal.shows_consumer(queue_id integer, "position" integer) RETURNS boolean
+LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_shows_consumer';
+COMMENT ON FUNCTION aq_internal.shows_consumer(integer, integer) IS 'Internal: does the current role see this consumer in views?';
 
 CREATE VIEW aq.queues AS
 SELECT q.queue_name, q.queue_id,
@@ -128,6 +136,7 @@ SELECT q.queue_name, q.queue_id,
 	q.enqueue_enabled, q.dequeue_enabled,
 	aq_internal.may(q.queue_id, 'INSERT') AS may_enqueue,
 	aq_internal.may(q.queue_id, 'DELETE') AS may_dequeue,
+	aq_internal.may(q.queue_id, 'UPDATE') AS may_subscribe,
 	q.created, q.comment,
 	(SELECT t.schema_name || '.' || t.table_name FROM aq_internal.queue_table t WHERE t.queue_table_id = q.queue_table_id) AS queue_table,
 	q.queue_type, q.store = 'b' AS converting, q.converted
@@ -147,7 +156,8 @@ COMMENT ON COLUMN aq.queues.exception_queue IS 'queue for expired and failed mes
 COMMENT ON COLUMN aq.queues.enqueue_enabled IS 'false while stopped for enqueue';
 COMMENT ON COLUMN aq.queues.dequeue_enabled IS 'false while stopped for dequeue';
 COMMENT ON COLUMN aq.queues.may_enqueue IS 'the current role can enqueue';
-COMMENT ON COLUMN aq.queues.may_dequeue IS 'the current role can dequeue';
+COMMENT ON COLUMN aq.queues.may_dequeue IS 'the current role can dequeue, for every consumer; aq.privileges shows rights on single consumers';
+COMMENT ON COLUMN aq.queues.may_subscribe IS 'the current role can subscribe consumers';
 COMMENT ON COLUMN aq.queues.created IS 'when it was created';
 COMMENT ON COLUMN aq.queues.comment IS 'comment given at creation';
 COMMENT ON COLUMN aq.queues.queue_table IS 'its queue table; null: a sharded queue';
@@ -197,7 +207,8 @@ SELECT q.queue_name, s.consumer, COALESCE(s.kind, 'single') AS kind, s.rule,
 	c.consumed, c.latency AS latency_us, (SELECT r.rolname FROM pg_roles r WHERE r.oid = s.rule_role) AS rule_role,
 	c.rule_failures, c.last_rule_failure,
 	(SELECT string_agg(chr((c.rule_error >> 6 * i & 63)::integer + ascii('0')), '' ORDER BY i) FROM generate_series(0, 4) i
-		WHERE c.rule_error > 0) AS rule_error
+		WHERE c.rule_error > 0) AS rule_error,
+	(SELECT r.rolname FROM pg_roles r WHERE r.oid = s.owner) AS owner
 FROM aq_internal.queue q
 	JOIN aq_internal.consumers() c ON c.queue_id = q.queue_id
 	LEFT JOIN aq_internal.subscriber s ON s.queue_id = q.queue_id AND s."position" = c."position"
@@ -208,6 +219,7 @@ COMMENT ON COLUMN aq.subscribers.consumer IS 'name; null: the only consumer of a
 COMMENT ON COLUMN aq.subscribers.kind IS 'subscriber, recipient (named only in recipient lists) or single';
 COMMENT ON COLUMN aq.subscribers.rule IS 'condition that messages must meet; null: none';
 COMMENT ON COLUMN aq.subscribers.rule_role IS 'role that wrote the rule, which runs with its privileges; null: not known or dropped';
+COMMENT ON COLUMN aq.subscribers.owner IS 'role that subscribed it, and can alter and unsubscribe it while it has the subscribe privilege; null: not a subscriber, or the role was dropped';
 COMMENT ON COLUMN aq.subscribers.rule_failures IS 'messages that it did not get since the start of the server, or since the queue came into use, because its rule raised an error';
 COMMENT ON COLUMN aq.subscribers.last_rule_failure IS 'time of the last such error; null: none';
 COMMENT ON COLUMN aq.subscribers.rule_error IS 'SQLSTATE of that error; the server log has the message of the first error of each rule';
@@ -280,7 +292,7 @@ SELECT q.queue_name, m.consumer, m.msgid, m.state, m.priority, m.correlation, m.
 FROM aq_internal.queue q, LATERAL (SELECT *, NULL::boolean AS in_memory FROM aq_internal.messages(q.queue_id) WHERE q.store <> 'c'
 	UNION ALL SELECT *, NULL::boolean FROM aq_internal.classic_messages(q.queue_id) WHERE q.store <> 's'
 	UNION ALL SELECT * FROM aq_internal.buffered_messages(q.queue_id)) m;
-COMMENT ON VIEW aq.messages IS 'Messages of the queues from which the current role can dequeue, one row per message and consumer. Reads the tables, so restrict it to a queue';
+COMMENT ON VIEW aq.messages IS 'Messages that the current role can dequeue, one row per message and consumer. Reads the tables, so restrict it to a queue';
 COMMENT ON COLUMN aq.messages.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.messages.consumer IS 'the consumer; null in single-consumer queues';
 COMMENT ON COLUMN aq.messages.msgid IS 'message id';
@@ -302,4 +314,26 @@ COMMENT ON COLUMN aq.messages.session_id IS 'identity of the session that enqueu
 COMMENT ON COLUMN aq.messages.delivery_mode IS 'persistent or buffered';
 COMMENT ON COLUMN aq.messages.in_memory IS 'of a buffered message: it is in shared buffers; otherwise it is only on disk';
 
-GRANT SELECT ON aq.queues, aq.buffered_queues, aq.subscribers, aq.shards, aq.partitions, aq.message_cache, aq.messages TO PUBLIC;
+CREATE VIEW aq.privileges AS
+SELECT q.queue_name, nullif(a.grantee, 0)::regrole AS grantee, p.privilege, p.consumer, a.grantor::regrole AS grantor, a.is_grantable
+FROM aq_internal.queue q
+	JOIN pg_class c ON c.relname = 'q' || q.queue_id
+	JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'aq_data',
+	LATERAL aclexplode(c.relacl) a,
+	LATERAL (SELECT x.privilege, NULL::text AS consumer
+		FROM (VALUES ('INSERT', 'enqueue'), ('DELETE', 'dequeue'), ('UPDATE', 'subscribe')) AS x (acl, privilege)
+		WHERE x.acl = a.privilege_type
+		UNION ALL SELECT 'consumer', g.consumer FROM aq_internal.consumer_grant g
+		WHERE a.privilege_type = 'REFERENCES' AND g.queue_id = q.queue_id
+			AND CASE WHEN g.role IS NULL THEN a.grantee = 0 ELSE a.grantee = nullif(g.role::oid, 0::oid) END) p
+WHERE a.grantee <> c.relowner AND (a.grantee = 0 OR pg_has_role(a.grantee, 'USAGE') OR pg_has_role(c.relowner, 'USAGE')
+	OR pg_has_role('pg_monitor', 'USAGE') OR EXISTS (SELECT FROM pg_roles r WHERE r.rolname = 'aq_manage_any' AND pg_has_role(r.oid, 'USAGE')));
+COMMENT ON VIEW aq.privileges IS 'Privileges granted on queues, and rights granted on single consumers; a role sees its own, those of PUBLIC and of the queues that it can administer, members of pg_monitor see all';
+COMMENT ON COLUMN aq.privileges.queue_name IS 'the queue';
+COMMENT ON COLUMN aq.privileges.grantee IS 'role that has the privilege; null: PUBLIC';
+COMMENT ON COLUMN aq.privileges.privilege IS 'enqueue, dequeue, subscribe, or consumer: dequeue for one consumer';
+COMMENT ON COLUMN aq.privileges.consumer IS 'of the privilege consumer: its name';
+COMMENT ON COLUMN aq.privileges.grantor IS 'role that granted it; the queue''s owner, or a role with the grant option';
+COMMENT ON COLUMN aq.privileges.is_grantable IS 'true: with grant option';
+
+GRANT SELECT ON aq.privileges, aq.queues, aq.buffered_queues, aq.subscribers, aq.shards, aq.partitions, aq.message_cache, aq.messages TO PUBLIC;

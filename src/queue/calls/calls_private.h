@@ -20,6 +20,9 @@ extern void aq_use_check_started(AqQueue *queue, bool enqueue);
 extern AqQueue *aq_use_begin(AqQueue *queue, bool enqueue, bool *begins);
 extern void aq_use_undo(AqQueue *queue);
 
+/* --- unknown.c */
+extern void aq_unknown_consumer(AqQueue *queue, const char *consumer);
+
 /* --- enqueue.c */
 extern Oid	aq_enqueue_reading_role(AqQueue *queue);
 

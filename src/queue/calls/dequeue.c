@@ -39,6 +39,7 @@ typedef struct Request
 	text	   *correlation;	/* LIKE pattern, or NULL */
 	AqRule	   *condition;		/* or NULL */
 	const char *consumer;
+	bool		by_consumer;	/* the role has only the right on this consumer */
 	int			consumer_index; /* its last index in the description */
 	const char *pattern;		/* correlation as a string */
 	int			delivery;
@@ -202,11 +203,12 @@ begin_request(Request *request, FunctionCallInfo fcinfo, int first, const char *
 	memset(request, 0, sizeof(Request));
 	PreventCommandIfParallelMode(command);
 	PreventCommandDuringRecovery(command);
-	request->queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_DEQUEUE);
+	request->consumer = aq_args_name_or_null(fcinfo, first, "consumer");
+	request->queue = aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), request->consumer);
+	request->by_consumer = !aq_privilege_allows(request->queue, AQ_RIGHT_DEQUEUE);
 	aq_use_check_started(request->queue, false);
 	check_result_type(request->queue,
 					  first == 1 ? JSONBOID : get_fn_expr_argtype(fcinfo->flinfo, 1));
-	request->consumer = aq_args_name_or_null(fcinfo, first, "consumer");
 	request->take.position = aq_args_consumer_position(request->queue, request->consumer);
 	if (PG_ARGISNULL(first + 1))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"max_messages\" must not be null"));
@@ -214,6 +216,8 @@ begin_request(Request *request, FunctionCallInfo fcinfo, int first, const char *
 	if (max < 1)
 		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "max_messages must be positive, not %d", max));
 	request->take.max = max;
+	if (request->take.position < 0)
+		aq_unknown_consumer(request->queue, request->consumer);
 	aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
 
 	request->result = (ReturnSetInfo *) fcinfo->resultinfo;
@@ -251,7 +255,7 @@ find_sources(Request *request, const char *navigation, bool must_exist)
 		int32		id = request->queue->id;
 
 		(void) aq_buffered_ensure(request->queue, AQ_BUFFERED);
-		request->queue = aq_catalog_get_again(id, name, AQ_RIGHT_DEQUEUE);
+		request->queue = aq_catalog_get_again(id, name, AQ_RIGHT_CONSUMER);
 	}
 	for (int i = 0; i < SOURCES_MAX; i++)
 	{
@@ -328,7 +332,7 @@ hold_consumer(Request *request, bool begins, bool *held)
 		return true;
 	if (begins)
 		aq_use_undo(request->queue);
-	request->queue = aq_recipient_settle(request->queue, request->consumer, AQ_RIGHT_DEQUEUE);
+	request->queue = aq_recipient_settle(request->queue, request->consumer, AQ_RIGHT_CONSUMER);
 	return false;
 }
 
@@ -366,6 +370,8 @@ attempt(void *arg)
 			request->queue = aq_pins_pin_current(request->queue, false);
 		else
 			request->queue = aq_use_begin(request->queue, false, &begins);
+		if (request->by_consumer && !aq_privilege_consumes(request->queue, request->consumer))
+			aq_catalog_refuse_consumer(request->queue, request->consumer);
 	} while (!hold_consumer(request, begins, &held));
 	refresh_sources(request);
 	aq_point("recipient-held");

@@ -316,7 +316,7 @@ aq_enqueue_payload_of_text(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 	aq_session_require_preload();
 	queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
-	if (queue == NULL || !aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE) ||
+	if (queue == NULL || !aq_privilege_allows(queue, AQ_RIGHT_CONSUMER) ||
 		queue->payload_type != get_fn_expr_argtype(fcinfo->flinfo, 2))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -5,7 +5,8 @@
  *
  * A row consists of the counters that transactions update (traffic.c) and of
  * the store's numbers of current messages.  A role sees the queues on which it
- * has a privilege, members of pg_monitor see all.
+ * has a privilege, members of pg_monitor see all; a role with only rights on
+ * consumers sees these consumers.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -33,10 +34,10 @@ list_measures(AqQueue *queue, int *n)
 	AqMeasure  *measures = palloc0((queue->nconsumers + 1) * sizeof(AqMeasure));
 
 	*n = 0;
-	if (!queue->multi)
+	if (!queue->multi && aq_privilege_shows(queue, NULL))
 		measures[(*n)++].position = 0;
 	for (int i = 0; i < queue->nconsumers; i++)
-		if (queue->consumers[i].name != NULL)
+		if (queue->consumers[i].name != NULL && aq_privilege_shows(queue, queue->consumers[i].name))
 			measures[(*n)++].position = queue->consumers[i].position;
 	for (int i = 0; i < *n; i++)
 		measures[i].known = true;

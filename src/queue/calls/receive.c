@@ -129,7 +129,7 @@ static void
 take(void *arg)
 {
 	Receiving  *receiving = arg;
-	AqQueue    *queue = aq_catalog_get(receiving->queue, AQ_RIGHT_DEQUEUE);
+	AqQueue    *queue = aq_catalog_get(receiving->queue, AQ_RIGHT_CONSUMER);
 	Oid			payload_type = queue->payload_type;
 	Oid			role = payload_type >= FirstNormalObjectId ? aq_enqueue_reading_role(queue) : InvalidOid;
 	Datum		value;

@@ -173,7 +173,7 @@ check_queues(void *arg)
 	}
 	for (int i = 0; i < listening->n; i++)
 	{
-		AqQueue    *queue = aq_catalog_get(listening->queues[i], AQ_RIGHT_DEQUEUE);
+		AqQueue    *queue = aq_catalog_get_for(listening->queues[i], listening->consumers[i]);
 		int			position;
 
 		CHECK_FOR_INTERRUPTS();
@@ -183,9 +183,11 @@ check_queues(void *arg)
 		if (queue == NULL && listening->targets == NULL)
 			continue;			/* there was never a buffered message */
 		if (queue == NULL)
-			queue = aq_buffered_ensure(aq_catalog_get(listening->queues[i], AQ_RIGHT_DEQUEUE), AQ_BUFFERED);
+			queue = aq_buffered_ensure(aq_catalog_get_for(listening->queues[i], listening->consumers[i]), AQ_BUFFERED);
 		aq_pins_pin(queue);
 		position = aq_args_consumer_position(queue, listening->consumers[i]);
+		if (position < 0)
+			aq_unknown_consumer(queue, listening->consumers[i]);
 		if (listening->attempt == NULL && position >= 0 && queue->store->ready(queue, position, listening->counts_until))
 			return i;
 		if (listening->targets != NULL)

@@ -301,7 +301,7 @@ lookup(const char *name)
 pg_noreturn static void
 refuse_right(const char *name, AqRight right)
 {
-	bool		put = right == AQ_RIGHT_ENQUEUE;
+	const char *privilege = right == AQ_RIGHT_ENQUEUE ? "enqueue" : right == AQ_RIGHT_SUBSCRIBE ? "subscribe" : "dequeue";
 
 	if (right == AQ_RIGHT_OWNER)
 		ereport(ERROR,
@@ -311,7 +311,17 @@ refuse_right(const char *name, AqRight right)
 			aq_error(AQ_ERR_QUEUE_UNDEFINED, "permission denied for queue \"%s\"", name),
 			aq_error_oracle ? 0 : errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			errhint("The owner of the queue can grant it: aq.grant_queue(%s, %s, '%s').", quote_literal_cstr(name),
-					quote_literal_cstr(GetUserNameFromId(GetUserId(), false)), put ? "enqueue" : "dequeue"));
+					quote_literal_cstr(GetUserNameFromId(GetUserId(), false)), privilege));
+}
+
+void
+aq_catalog_refuse_consumer(AqQueue *queue, const char *consumer)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied for consumer \"%s\" of queue \"%s\"", consumer, queue->name),
+			 errhint("The owner of the queue can grant it: aq.grant_consumer(%s, %s, %s).", quote_literal_cstr(queue->name),
+					 quote_literal_cstr(consumer), quote_literal_cstr(GetUserNameFromId(GetUserId(), false)))));
 }
 
 AqQueue *
@@ -335,6 +345,25 @@ aq_catalog_get(const char *name, AqRight right)
 						"(aq.grant_queue). The view aq.queues lists the queues that you can use."));
 	}
 	return queue;
+}
+
+/* The queue, for a role that may dequeue for the consumer: by the privilege on the queue, or by a right on the consumer. */
+AqQueue *
+aq_catalog_get_for(const char *name, const char *consumer)
+{
+	AqQueue    *queue;
+
+	aq_session_require_preload();
+	queue = lookup(name);
+	if (queue != NULL && aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE))
+		return queue;
+	queue = aq_catalog_get(name, AQ_RIGHT_CONSUMER);
+	/* where a name is missing, its own error says so */
+	if ((consumer == NULL && queue->multi) || aq_privilege_consumes(queue, consumer))
+		return queue;
+	if (consumer == NULL || !queue->multi)
+		refuse_right(name, AQ_RIGHT_DEQUEUE);
+	aq_catalog_refuse_consumer(queue, consumer);
 }
 
 AqQueue *

@@ -104,12 +104,17 @@ extern uint64 aq_definition_clock_tick(void);
 /* --- description.c */
 extern AqQueue *aq_description_read(Relation rel, const char *name, int32 id);
 
+/* --- grants.c: rights on single consumers */
+extern bool aq_grants_allow(AqQueue *queue, const char *consumer);
+extern bool aq_grants_exist(AqQueue *queue, const char *consumer);
+
 /* --- privilege.c */
 extern bool aq_privilege_manages_any(void);
 
 /* --- catalog.c */
 extern void aq_catalog_init(void);
 extern void aq_catalog_stale(void);
+pg_noreturn extern void aq_catalog_refuse_consumer(AqQueue *queue, const char *consumer);
 extern AqQueue *aq_catalog_get_again(int32 id, const char *name, AqRight right);
 extern AqQueue *aq_catalog_get_by_name(const char *name); /* NULL: none; without privilege checks */
 extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);

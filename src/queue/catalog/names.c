@@ -165,7 +165,7 @@ aq_names_resolve(PG_FUNCTION_ARGS)
 	if (strcmp(privilege, "enqueue") == 0)
 		right = AQ_RIGHT_ENQUEUE;
 	else if (strcmp(privilege, "dequeue") == 0)
-		right = AQ_RIGHT_DEQUEUE;
+		right = AQ_RIGHT_CONSUMER;
 	native = resolve(text_to_cstring(PG_GETARG_TEXT_PP(0)), right);
 	if (native == NULL)
 		PG_RETURN_NULL();
@@ -207,7 +207,7 @@ AQ_ROWS(aq_names_consumers)
 	{
 		AqConsumer *consumer = &queue->consumers[i];
 
-		if (consumer->name == NULL)
+		if (consumer->name == NULL || !aq_privilege_shows(queue, consumer->name))
 			continue;
 		aq_rows_int(row, consumer->position);
 		aq_rows_text(row, consumer->name);
@@ -220,6 +220,17 @@ AQ_ROWS(aq_names_consumers)
 	}
 }
 
+PG_FUNCTION_INFO_V1(aq_names_shows_consumer);
+Datum
+aq_names_shows_consumer(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue;
+
+	aq_session_require_preload();
+	queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
+	PG_RETURN_BOOL(queue != NULL && aq_privilege_shows_position(queue, PG_GETARG_INT32(1)));
+}
+
 PG_FUNCTION_INFO_V1(aq_names_transformation);
 Datum
 aq_names_transformation(PG_FUNCTION_ARGS)
@@ -229,7 +240,7 @@ aq_names_transformation(PG_FUNCTION_ARGS)
 	Datum		values[2] = {0};
 	bool		nulls[2] = {true, true};
 
-	if (consumer != NULL && consumer->transformation != NULL)
+	if (consumer != NULL && consumer->transformation != NULL && aq_privilege_shows(queue, consumer->name))
 	{
 		values[0] = CStringGetTextDatum(consumer->transformation);
 		values[1] = ObjectIdGetDatum(consumer->transformation_role);

@@ -4,8 +4,9 @@
  *	  Privileges of the current role on a queue.
  *
  * They are those on the owner view aq_data.q<id>: its owner owns the queue,
- * INSERT is the privilege to enqueue, DELETE to dequeue. (pg_read_all_data
- * includes neither.)
+ * INSERT is the privilege to enqueue, DELETE to dequeue, UPDATE to subscribe.
+ * (pg_read_all_data includes none of them.)  REFERENCES is the right on at least
+ * one consumer: see grants.c.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -65,7 +66,7 @@ load_rights(const AqRowKey *key, char *value, void *arg)
 }
 
 /*
- * Has the role this privilege on the queue's owner view?  Uses PostgreSQL's
+ * Has the role one of these privileges on the queue's owner view?  Uses PostgreSQL's
  * session-local cache, without contention; with pgaq.session_pins off, the
  * shared dictionary cache is used, as in Oracle.
  */
@@ -82,10 +83,10 @@ view_allows(AqQueue *queue, Oid role, AclMode mode)
 	Oid			owner;
 
 	if (aq_parameters_session_pins)
-		return pg_class_aclcheck(queue->owner_view, role, mode) == ACLCHECK_OK;
+		return pg_class_aclmask(queue->owner_view, role, mode, ACLMASK_ANY) != 0;
 	length = aq_row_get(AQ_ROW_USERS, &key, value.bytes, load_rights, NULL);
 	if (length == AQ_ROW_VALUE)	/* the ACL is too long for a cached row */
-		return pg_class_aclcheck(queue->owner_view, role, mode) == ACLCHECK_OK;
+		return pg_class_aclmask(queue->owner_view, role, mode, ACLMASK_ANY) != 0;
 	if (length < 0)
 		return false;
 	memcpy(&owner, value.bytes, sizeof(owner));
@@ -121,13 +122,50 @@ aq_privilege_allows(AqQueue *queue, AqRight right)
 		case AQ_RIGHT_DEQUEUE:
 			return view_allows(queue, role, ACL_DELETE) ||
 				has_system_privilege(role, "aq_dequeue_any");
+		case AQ_RIGHT_CONSUMER:
+			return view_allows(queue, role, ACL_DELETE | ACL_REFERENCES) ||
+				has_system_privilege(role, "aq_dequeue_any");
+		case AQ_RIGHT_SUBSCRIBE:
+			return view_allows(queue, role, ACL_UPDATE) || aq_privilege_manages_any();
 		case AQ_RIGHT_ANY:
-			return aq_privilege_allows(queue, AQ_RIGHT_ENQUEUE) || aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE) ||
-				aq_privilege_allows(queue, AQ_RIGHT_OWNER);
+			return view_allows(queue, role, ACL_INSERT | ACL_DELETE | ACL_UPDATE | ACL_REFERENCES) ||
+				has_system_privilege(role, "aq_enqueue_any") || has_system_privilege(role, "aq_dequeue_any") ||
+				aq_privilege_manages_any();
 		case AQ_RIGHT_SEE:
 			return has_privs_of_role(role, ROLE_PG_MONITOR) || aq_privilege_allows(queue, AQ_RIGHT_ANY);
 		case AQ_RIGHT_OWNER:
 			return aq_privilege_manages_any();
 	}
 	return false;
+}
+
+/* May the current role dequeue for this consumer? */
+bool
+aq_privilege_consumes(AqQueue *queue, const char *consumer)
+{
+	return aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE) || aq_grants_allow(queue, consumer);
+}
+
+/*
+ * May the current role see the counters of this consumer?  It can see those of all
+ * consumers, unless all that it has is the right on some.
+ */
+bool
+aq_privilege_shows(AqQueue *queue, const char *consumer)
+{
+	Oid			role = GetUserId();
+
+	return aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE) || aq_privilege_allows(queue, AQ_RIGHT_ENQUEUE) ||
+		aq_privilege_allows(queue, AQ_RIGHT_SUBSCRIBE) || has_privs_of_role(role, ROLE_PG_MONITOR) ||
+		aq_grants_allow(queue, consumer);
+}
+
+/* The same of the consumer at a position; one that is not known any more has no name. */
+bool
+aq_privilege_shows_position(AqQueue *queue, int position)
+{
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].position == position)
+			return aq_privilege_shows(queue, queue->consumers[i].name);
+	return aq_privilege_shows(queue, NULL);
 }

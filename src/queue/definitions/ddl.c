@@ -27,21 +27,28 @@ aq_ddl_begin(const char *command)
 }
 
 /*
- * Locks the queue, which the caller must own, against other changes, and
- * returns it.
+ * Locks the queue, on which the caller must have the privilege, against other
+ * changes, and returns it.
  */
 AqQueue *
-aq_ddl_queue(const char *name, LOCKMODE mode)
+aq_ddl_queue_for(const char *name, AqRight right, LOCKMODE mode)
 {
-	int32		id = aq_catalog_get(name, AQ_RIGHT_OWNER)->id;
+	int32		id = aq_catalog_get(name, right)->id;
 	AqQueue    *queue;
 
 	(void) aq_queue_lock(id, mode, true);
 	/* it may have been changed, or dropped, while we waited */
-	queue = aq_catalog_get(name, AQ_RIGHT_OWNER);
+	queue = aq_catalog_get(name, right);
 	if (queue->id != id)
-		return aq_ddl_queue(name, mode);
+		return aq_ddl_queue_for(name, right, mode);
 	return queue;
+}
+
+/* The queue, which the caller must own, locked against other changes. */
+AqQueue *
+aq_ddl_queue(const char *name, LOCKMODE mode)
+{
+	return aq_ddl_queue_for(name, AQ_RIGHT_OWNER, mode);
 }
 
 /*

@@ -16,6 +16,7 @@
 /* --- ddl.c */
 extern void aq_ddl_begin(const char *command);
 extern AqQueue *aq_ddl_queue(const char *name, LOCKMODE mode);
+extern AqQueue *aq_ddl_queue_for(const char *name, AqRight right, LOCKMODE mode);
 extern bool aq_ddl_possible_here(AqQueue *queue);
 extern void aq_ddl_by_worker(AqQueue *queue, AqRight right,
 								  bool (*done) (AqQueue *queue, const char *arg),
@@ -57,6 +58,10 @@ typedef struct AqQueueTableRow
 
 extern void aq_queue_table_check_schema(const char *name);
 extern AqQueueTableRow aq_queue_table_get(const char *name, bool must_own);
+
+/* --- rights.c */
+extern void aq_rights_subscribed(AqQueue *queue, const char *consumer);
+extern void aq_rights_unsubscribed(AqQueue *queue, const char *consumer);
 
 /* --- subscriber.c */
 extern bool aq_subscriber_insert_recipient(AqQueue *queue, const char *name);

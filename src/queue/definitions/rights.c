@@ -4,8 +4,10 @@
  *	  Granting and revoking privileges on queues.
  *
  * A queue's privileges are those on its owner view, a view in schema aq_data:
- * INSERT is enqueue, DELETE is dequeue.  For a role that acts for the queue's
- * owner, GRANT and REVOKE are executed as the owner.  A role that only has a
+ * INSERT is enqueue, DELETE is dequeue, UPDATE is subscribe.  Rights on single
+ * consumers are rows of aq_internal.consumer_grant: see grants.c.
+ *
+ * For a role that acts for the queue's owner, GRANT and REVOKE are executed as the owner.  A role that only has a
  * grant option grants as itself: it has no USAGE on the schema, so its ACL is
  * changed here as GRANT would change it.
  *
@@ -20,6 +22,9 @@
 #include "catalog/dependency.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -27,18 +32,68 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-static AclMode
-privileges_named(const char *privilege)
+static const struct
 {
-	if (pg_strcasecmp(privilege, "enqueue") == 0)
-		return ACL_INSERT;
-	if (pg_strcasecmp(privilege, "dequeue") == 0)
-		return ACL_DELETE;
-	if (pg_strcasecmp(privilege, "all") == 0)
-		return ACL_INSERT | ACL_DELETE;
+	const char *name;
+	AclMode		mode;
+	const char *on_view;
+}			privileges[] = {
+	{"enqueue", ACL_INSERT, "INSERT"},
+	{"dequeue", ACL_DELETE, "DELETE"},
+	{"subscribe", ACL_UPDATE, "UPDATE"},
+};
+
+static AclMode
+privilege_named(const char *name)
+{
+	if (pg_strcasecmp(name, "all") == 0)
+		return ACL_INSERT | ACL_DELETE | ACL_UPDATE;
+	for (int i = 0; i < lengthof(privileges); i++)
+		if (pg_strcasecmp(name, privileges[i].name) == 0)
+			return privileges[i].mode;
 	ereport(ERROR,
-			aq_error(AQ_ERR_PRIVILEGE_INVALID, "privilege \"%s\" does not exist", privilege),
-			errhint("The privileges are enqueue, dequeue and all."));
+			aq_error(AQ_ERR_PRIVILEGE_INVALID, "privilege \"%s\" does not exist", name),
+			errhint("The privileges are enqueue, dequeue, subscribe and all."));
+}
+
+/* One, or several with commas between them. */
+static AclMode
+privileges_named(const char *list)
+{
+	char	   *next = pstrdup(list);
+	AclMode		mode = 0;
+
+	while (next != NULL)
+	{
+		char	   *name = strsep(&next, ",");
+		int			length;
+
+		name += strspn(name, " ");
+		for (length = strlen(name); length > 0 && name[length - 1] == ' '; length--)
+			name[length - 1] = '\0';
+		mode |= privilege_named(name);
+	}
+	return mode;
+}
+
+/* As GRANT and REVOKE have them. */
+static char *
+privileges_on_view(AclMode mode)
+{
+	StringInfoData list;
+
+	initStringInfo(&list);
+	for (int i = 0; i < lengthof(privileges); i++)
+		if (mode & privileges[i].mode)
+			appendStringInfo(&list, "%s%s", list.len > 0 ? ", " : "", privileges[i].on_view);
+	return list.data;
+}
+
+/* ... to and from whom. */
+static const char *
+grantee_name(Oid grantee)
+{
+	return grantee == ACL_ID_PUBLIC ? "PUBLIC" : quote_identifier(GetUserNameFromId(grantee, false));
 }
 
 /*
@@ -118,9 +173,9 @@ change_acl(const AqQueue *queue, Oid grantee, AclMode mode, bool grant, bool opt
 
 /* Invalidates the old privileges in the dictionary cache. */
 static void
-note_change(const AqQueue *queue)
+note_change(Oid owner_view)
 {
-	aq_row_relation_changed(queue->owner_view);
+	aq_row_relation_changed(owner_view);
 	aq_row_count_modification(AQ_ROW_USERS);
 }
 
@@ -130,9 +185,9 @@ change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 	const char *name = aq_args_name(fcinfo, 0, "queue_name");
 	AqQueue    *queue = aq_catalog_get(name, AQ_RIGHT_ANY);
 	AclMode		mode = privileges_named(aq_args_name(fcinfo, 2, "privilege"));
-	const char *privileges = mode == ACL_INSERT ? "INSERT" : mode == ACL_DELETE ? "DELETE" : "INSERT, DELETE";
+	const char *on_view = privileges_on_view(mode);
 	Oid			grantee = PG_ARGISNULL(1) ? ACL_ID_PUBLIC : PG_GETARG_OID(1);
-	const char *role = PG_ARGISNULL(1) ? "PUBLIC" : quote_identifier(GetUserNameFromId(grantee, false));
+	const char *role = grantee_name(grantee);
 
 	if (option && grantee == ACL_ID_PUBLIC)
 		ereport(ERROR,
@@ -142,17 +197,17 @@ change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 	if (queue != NULL)
 	{
 		change_acl(queue, grantee, mode, grant, option);
-		note_change(queue);
+		note_change(queue->owner_view);
 		return;
 	}
 	queue = aq_ddl_queue(name, ShareUpdateExclusiveLock);
 	if (grant)
-		aq_sql_change(psprintf("GRANT %s ON aq_data.q%d TO %s%s", privileges, queue->id, role,
+		aq_sql_change(psprintf("GRANT %s ON aq_data.q%d TO %s%s", on_view, queue->id, role,
 							   option ? " WITH GRANT OPTION" : ""), 0, NULL, NULL, NULL);
 	else
-		aq_sql_change(psprintf("REVOKE %s ON aq_data.q%d FROM %s CASCADE", privileges, queue->id, role),
+		aq_sql_change(psprintf("REVOKE %s ON aq_data.q%d FROM %s CASCADE", on_view, queue->id, role),
 					  0, NULL, NULL, NULL);
-	note_change(queue);
+	note_change(queue->owner_view);
 }
 
 PG_FUNCTION_INFO_V1(aq_rights_grant);
@@ -174,5 +229,159 @@ aq_rights_revoke(PG_FUNCTION_ARGS)
 
 	aq_ddl_begin("aq.revoke_queue()");
 	change_rights(fcinfo, false, false);
+	PG_RETURN_VOID();
+}
+
+/* --- rights on single consumers ------------------------------------------------------- */
+
+/* What a change of them needs of the queue, whose description does not outlive it. */
+typedef struct Target
+{
+	int32		id;
+	Oid			view;
+	Oid			owner;
+	const char *consumer;
+	Oid			grantee;		/* or ACL_ID_PUBLIC */
+} Target;
+
+static Target
+target_of(const AqQueue *queue, const char *consumer, Oid grantee)
+{
+	return (Target) {queue->id, queue->owner_view, queue->owner, consumer, grantee};
+}
+
+/* $1 the queue, $2 the consumer, $3 the role, null: PUBLIC; $4 the queue's owner view. */
+static void
+run(const Target *target, const char *command)
+{
+	Oid			types[4] = {INT4OID, TEXTOID, OIDOID, OIDOID};
+	Datum		values[4] = {Int32GetDatum(target->id), CStringGetTextDatum(target->consumer),
+		ObjectIdGetDatum(target->grantee), ObjectIdGetDatum(target->view)};
+	char		nulls[5] = "    ";
+
+	nulls[2] = target->grantee == ACL_ID_PUBLIC ? 'n' : ' ';
+	aq_sql_change(command, 4, types, values, nulls);
+}
+
+/* Of row g, as an ACL has it; null: it was dropped before a restore. */
+#define GRANTEE "(CASE WHEN g.role IS NULL THEN 0::oid ELSE nullif(g.role::oid, 0::oid) END)"
+
+/* A right that DROP OWNED has revoked does not come back with another one. */
+static void
+delete_lost(const Target *target)
+{
+	run(target, "DELETE FROM aq_internal.consumer_grant g WHERE g.queue_id = $1 AND NOT EXISTS ("
+		"SELECT FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = $4 AND a.privilege_type = 'REFERENCES' "
+		"AND a.grantee = " GRANTEE ")");
+}
+
+static void
+change_view(const Target *target, const char *command, const char *roles)
+{
+	aq_sql_change(psprintf("%s REFERENCES ON aq_data.q%d %s %s", command, target->id,
+						   strcmp(command, "GRANT") == 0 ? "TO" : "FROM", roles), 0, NULL, NULL, NULL);
+}
+
+/* subscribed: aq.unsubscribe() is to revoke it, unless it was granted before. */
+static void
+grant_consumer(const Target *target, bool subscribed)
+{
+	delete_lost(target);
+	run(target, psprintf("WITH known AS (UPDATE aq_internal.consumer_grant g SET subscribed = g.subscribed AND %s "
+						 "WHERE g.queue_id = $1 AND g.consumer = $2 AND g.role::oid IS NOT DISTINCT FROM $3 RETURNING 1) "
+						 "INSERT INTO aq_internal.consumer_grant SELECT $1, $2, $3, %s WHERE NOT EXISTS (SELECT FROM known)",
+						 subscribed ? "true" : "false", subscribed ? "true" : "false"));
+	if (target->grantee != target->owner)
+		change_view(target, "GRANT", grantee_name(target->grantee));
+}
+
+/* Roles whose last right on a consumer of the queue is gone lose the sign of it. */
+static void
+revoke_signs(const Target *target)
+{
+	MemoryContext context = CurrentMemoryContext;
+	char	   *roles;
+
+	aq_sql_run(psprintf("SELECT string_agg(CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, ', ') "
+						"FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = %u AND a.privilege_type = 'REFERENCES' "
+						"AND a.grantee <> c.relowner AND NOT EXISTS (SELECT FROM aq_internal.consumer_grant g "
+						"WHERE g.queue_id = %d AND " GRANTEE " = a.grantee)", target->view, target->id),
+			   0, NULL, NULL, NULL, true);
+	roles = SPI_processed == 1 ? SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1) : NULL;
+	if (roles != NULL)
+		roles = MemoryContextStrdup(context, roles);
+	SPI_finish();
+	if (roles != NULL)
+		change_view(target, "REVOKE", roles);
+}
+
+/* The caller has subscribed the consumer by the subscribe privilege.  It announces the change. */
+void
+aq_rights_subscribed(AqQueue *queue, const char *consumer)
+{
+	Target		target = target_of(queue, consumer, GetUserId());
+
+	grant_consumer(&target, true);
+	note_change(target.view);
+}
+
+/* ... and the consumer has been removed. */
+void
+aq_rights_unsubscribed(AqQueue *queue, const char *consumer)
+{
+	Target		target = target_of(queue, consumer, ACL_ID_PUBLIC);
+
+	run(&target, "DELETE FROM aq_internal.consumer_grant WHERE queue_id = $1 AND consumer = $2 AND subscribed");
+	revoke_signs(&target);
+	note_change(target.view);
+}
+
+static void
+change_consumer_rights(FunctionCallInfo fcinfo, bool grant)
+{
+	AqQueue    *queue = aq_ddl_queue(aq_args_name(fcinfo, 0, "queue_name"), ShareUpdateExclusiveLock);
+	char	   *consumer = aq_args_name(fcinfo, 1, "consumer");
+	Target		target = target_of(queue, consumer, PG_ARGISNULL(2) ? ACL_ID_PUBLIC : PG_GETARG_OID(2));
+
+	if (!queue->multi)
+		ereport(ERROR,
+				aq_error(AQ_ERR_CONSUMER_FORBIDDEN, "queue \"%s\" has a single consumer", queue->name),
+				errhint("Grant the dequeue privilege with aq.grant_queue."));
+	if (grant)
+	{
+		aq_args_check_name(consumer, "consumer");
+		grant_consumer(&target, false);
+		aq_pending_changed(target.id);
+	}
+	else
+	{
+		run(&target, "DELETE FROM aq_internal.consumer_grant "
+			"WHERE queue_id = $1 AND consumer = $2 AND role::oid IS NOT DISTINCT FROM $3");
+		revoke_signs(&target);
+		aq_pending_altered(target.id);	/* sessions that wait for it check again */
+	}
+	note_change(target.view);
+	aq_catalog_changed();
+}
+
+PG_FUNCTION_INFO_V1(aq_rights_grant_consumer);
+Datum
+aq_rights_grant_consumer(PG_FUNCTION_ARGS)
+{
+	AQ_TIMED(AQ_TIME_ADMIN);
+
+	aq_ddl_begin("aq.grant_consumer()");
+	change_consumer_rights(fcinfo, true);
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(aq_rights_revoke_consumer);
+Datum
+aq_rights_revoke_consumer(PG_FUNCTION_ARGS)
+{
+	AQ_TIMED(AQ_TIME_ADMIN);
+
+	aq_ddl_begin("aq.revoke_consumer()");
+	change_consumer_rights(fcinfo, false);
 	PG_RETURN_VOID();
 }

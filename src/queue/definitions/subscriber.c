@@ -17,6 +17,7 @@
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
@@ -39,9 +40,9 @@ static void
 insert_consumer(AqQueue *queue, int position, const char *name, const char *kind, const char *rule, int delivery,
 				Datum comment, bool comment_null)
 {
-	Oid			types[8] = {INT4OID, INT2OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT2OID, OIDOID};
-	Datum		values[8];
-	char		nulls[9] = "        ";
+	Oid			types[9] = {INT4OID, INT2OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT2OID, OIDOID, OIDOID};
+	Datum		values[9];
+	char		nulls[10] = "         ";
 
 	values[0] = Int32GetDatum(queue->id);
 	values[1] = Int16GetDatum(position);
@@ -54,8 +55,10 @@ insert_consumer(AqQueue *queue, int position, const char *name, const char *kind
 	values[6] = Int16GetDatum(delivery);
 	values[7] = ObjectIdGetDatum(GetUserId());
 	nulls[7] = nulls[4];
-	aq_sql_change("INSERT INTO aq_internal.subscriber (queue_id, \"position\", consumer, kind, rule, comment, delivery_mode, rule_role) "
-				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", 8, types, values, nulls);
+	values[8] = values[7];
+	nulls[8] = strcmp(kind, "subscriber") == 0 ? ' ' : 'n';
+	aq_sql_change("INSERT INTO aq_internal.subscriber (queue_id, \"position\", consumer, kind, rule, comment, delivery_mode, rule_role, owner) "
+				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)", 9, types, values, nulls);
 }
 
 /*
@@ -114,7 +117,7 @@ topic_for_change(FunctionCallInfo fcinfo, const char *command)
 	aq_session_require_preload();
 	PreventCommandIfReadOnly(command);
 	PreventCommandDuringRecovery(command);
-	queue = aq_ddl_queue(aq_args_name(fcinfo, 0, "queue_name"), ShareUpdateExclusiveLock);
+	queue = aq_ddl_queue_for(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_SUBSCRIBE, ShareUpdateExclusiveLock);
 	if (!queue->multi)
 		ereport(ERROR,
 				aq_error(AQ_ERR_CONSUMER_FORBIDDEN, "queue \"%s\" has a single consumer", queue->name),
@@ -122,8 +125,21 @@ topic_for_change(FunctionCallInfo fcinfo, const char *command)
 	return queue;
 }
 
+/* A role with the subscribe privilege has it on subscribers that it has subscribed itself. */
+static void
+check_owner(AqQueue *queue, const AqConsumer *consumer)
+{
+	if (aq_privilege_allows(queue, AQ_RIGHT_OWNER) ||
+		(OidIsValid(consumer->owner) && has_privs_of_role(GetUserId(), consumer->owner)))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("must be owner of subscriber \"%s\" of queue \"%s\"", consumer->name, queue->name),
+			 errdetail("The subscribe privilege applies to subscribers that the role has subscribed itself.")));
+}
+
 static AqConsumer *
-existing_subscriber(AqQueue *queue, const char *name, bool or_recipient)
+own_subscriber(AqQueue *queue, const char *name, bool or_recipient)
 {
 	AqConsumer *consumer = aq_catalog_consumer(queue, name);
 
@@ -132,7 +148,23 @@ existing_subscriber(AqQueue *queue, const char *name, bool or_recipient)
 				aq_error(AQ_ERR_SUBSCRIBER_UNDEFINED, "\"%s\" is not a subscriber of queue \"%s\"",
 						 name, queue->name),
 				errhint("The view aq.subscribers lists them."));
+	check_owner(queue, consumer);
 	return consumer;
+}
+
+/* Such a role does not get the messages of another one by subscribing its name; consumer: the recipient of this name, or NULL. */
+static void
+check_name_is_free(AqQueue *queue, const char *name, const AqConsumer *consumer)
+{
+	if (aq_privilege_allows(queue, AQ_RIGHT_OWNER) || aq_privilege_consumes(queue, name))
+		return;
+	if (consumer != NULL || aq_grants_exist(queue, name))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for consumer \"%s\" of queue \"%s\"", name, queue->name),
+				 consumer != NULL ? errdetail("The name is in use as a recipient.") :
+				 errdetail("The name is granted to another role."),
+				 errhint("Subscribe another name.")));
 }
 
 PG_FUNCTION_INFO_V1(aq_subscriber_add);
@@ -145,6 +177,7 @@ aq_subscriber_add(PG_FUNCTION_ARGS)
 	char	   *rule = aq_args_name_or_null(fcinfo, 2, "rule");
 	AqConsumer *consumer;
 	int			delivery = aq_args_delivery(fcinfo, 4);
+	bool		owner = aq_privilege_allows(queue, AQ_RIGHT_OWNER);
 	int32		id = queue->id;
 
 	aq_args_check_name(name, "consumer");
@@ -160,12 +193,16 @@ aq_subscriber_add(PG_FUNCTION_ARGS)
 						 name, queue->name),
 				errhint("Change its rule with aq.alter_subscriber."));
 	}
+	check_name_is_free(queue, name, consumer);
 	if (consumer != NULL)
 		update_consumer(queue, consumer->position,
-						psprintf("kind = 'subscriber', rule = $3, rule_role = $4, delivery_mode = %d", delivery), rule);
+						psprintf("kind = 'subscriber', rule = $3, rule_role = $4, delivery_mode = %d, owner = %u::oid",
+								 delivery, GetUserId()), rule);
 	else
 		insert_consumer(queue, position_for_subscriber(queue), name, "subscriber", rule, delivery,
 						PG_ARGISNULL(3) ? 0 : PG_GETARG_DATUM(3), PG_ARGISNULL(3));
+	if (!owner)
+		aq_rights_subscribed(queue, name);
 	aq_pending_altered(id);
 	aq_catalog_changed();
 	PG_RETURN_DATUM(PG_GETARG_DATUM(1));
@@ -183,7 +220,7 @@ aq_subscriber_alter(PG_FUNCTION_ARGS)
 
 	if (rule != NULL)
 		(void) aq_rule_compile(queue, rule, GetUserId(), CurrentMemoryContext);
-	update_consumer(queue, existing_subscriber(queue, name, false)->position, "rule = $3, rule_role = $4", rule);
+	update_consumer(queue, own_subscriber(queue, name, false)->position, "rule = $3, rule_role = $4", rule);
 	aq_pending_changed(id);
 	aq_catalog_changed();
 	PG_RETURN_VOID();
@@ -198,7 +235,7 @@ aq_subscriber_set_transformation(PG_FUNCTION_ARGS)
 	char	   *name = aq_args_name(fcinfo, 1, "consumer");
 	int32		id = queue->id;
 
-	update_consumer(queue, existing_subscriber(queue, name, false)->position, "transformation = $3, transformation_role = $4",
+	update_consumer(queue, own_subscriber(queue, name, false)->position, "transformation = $3, transformation_role = $4",
 					aq_args_name_or_null(fcinfo, 2, "transformation"));
 	aq_pending_changed(id);
 	aq_catalog_changed();
@@ -212,11 +249,12 @@ aq_subscriber_remove(PG_FUNCTION_ARGS)
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue = topic_for_change(fcinfo, "aq.unsubscribe()");
 	char	   *name = aq_args_name(fcinfo, 1, "consumer");
-	AqConsumer	consumer = *existing_subscriber(queue, name, true);
+	AqConsumer	consumer = *own_subscriber(queue, name, true);
 	int32		id = queue->id;
 
 	aq_pins_pin(queue);		/* so that the commit can record it in shared memory */
-	update_consumer(queue, consumer.position, "kind = 'removed', consumer = $3, rule = $3, rule_role = $4, transformation = $3, transformation_role = $4", NULL);
+	update_consumer(queue, consumer.position, "kind = 'removed', consumer = $3, rule = $3, rule_role = $4, transformation = $3, transformation_role = $4, owner = $4", NULL);
+	aq_rights_unsubscribed(queue, name);
 	aq_pending_consumer_removed(id, consumer.position, consumer.number);
 	aq_catalog_changed();
 	PG_RETURN_VOID();

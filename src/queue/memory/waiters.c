@@ -239,7 +239,8 @@ AQ_ROWS(aq_waiters_view_listeners)
 			if (shm->database != MyDatabaseId)
 				continue;
 			queue = aq_catalog_get_by_id(abs(shm->queue_id), true);
-			if (queue == NULL || !aq_privilege_allows(queue, AQ_RIGHT_SEE))
+			if (queue == NULL || !aq_privilege_allows(queue, AQ_RIGHT_SEE) ||
+				!aq_privilege_shows_position(queue, number % AQ_MAX_CONSUMERS))
 				continue;
 			aq_rows_int(row, queue->id);
 			aq_rows_int(row, number % AQ_MAX_CONSUMERS);
