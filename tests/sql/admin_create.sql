@@ -50,6 +50,7 @@ SELECT t.error($$SELECT aq.create_queue('c_bad', retry_delay => '400000 years')$
 SELECT t.error($$SELECT aq.create_queue('c_bad', retention => '100000 years')$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', payload_type => NULL)$$);
 SELECT t.error($$SELECT aq.create_queue('c_bad', multiple_consumers => NULL)$$);
+SELECT t.error($$SELECT aq.create_queue_table('t.c_bad', multiple_consumers => NULL)$$);
 
 -- exception queues
 SELECT t.error($$SELECT aq.create_queue('c_bad', exception_queue => 'no such queue')$$);

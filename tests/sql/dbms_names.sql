@@ -29,6 +29,10 @@ SET search_path = ora, public;
 -- what is refused
 SELECT t.error($$CALL dbms_aqadm.create_sharded_queue('no good')$$);
 SELECT t.error($$CALL dbms_aqadm.create_sharded_queue(NULL)$$);
+SELECT t.error($$CALL dbms_aqadm.create_queue_table(NULL, 'JSON')$$);
+SELECT t.error($$CALL dbms_aqadm.drop_queue_table(NULL)$$);
+SELECT t.error($$CALL dbms_aqadm.start_queue(NULL)$$);
+SELECT t.error($$CALL dbms_aq.enqueue(NULL, NULL, NULL, '1'::text, NULL)$$);
 SELECT t.error($$CALL dbms_aqadm.create_sharded_queue('nowhere.orders')$$);
 SELECT t.error($$CALL dbms_aqadm.create_sharded_queue('aq$orders')$$);
 SELECT t.error(format('CALL dbms_aqadm.create_sharded_queue(%L)', repeat('x', 124)));

@@ -42,7 +42,8 @@ DECLARE
 BEGIN
 	IF native IS NULL THEN
 		IF sys._split_name(queue_name) IS NULL THEN
-			PERFORM sys._raise_error('AQ061', format('queue name %s is not valid', coalesce('"' || queue_name || '"', 'null')),
+			PERFORM sys._raise_error('AQ061', CASE WHEN queue_name IS NULL THEN 'queue name must not be null'
+				ELSE format('queue name "%s" is not valid', queue_name) END,
 				'Specify [schema.]name; a part that is not an identifier must be in double quotes.');
 		END IF;
 		PERFORM sys._raise_error('AQ062', format('queue "%s" does not exist', queue_name),

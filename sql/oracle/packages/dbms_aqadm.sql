@@ -24,7 +24,8 @@ DECLARE
 BEGIN
 	IF native IS NULL THEN
 		IF sys._split_name(queue_name) IS NULL THEN
-			PERFORM sys._raise_error('AQ003', format('queue name %s is not valid', coalesce('"' || queue_name || '"', 'null')),
+			PERFORM sys._raise_error('AQ003', CASE WHEN queue_name IS NULL THEN 'queue name must not be null'
+				ELSE format('queue name "%s" is not valid', queue_name) END,
 				'Specify [schema.]name; a part that is not an identifier must be in double quotes.');
 		END IF;
 		PERFORM sys._raise_error('AQ001', format('queue "%s" does not exist', queue_name),
@@ -41,7 +42,8 @@ DECLARE
 	parts text[] := sys._split_name(name);
 BEGIN
 	IF parts IS NULL THEN
-		PERFORM sys._raise_error('AQ003', format('%s name %s is not valid', what, coalesce('"' || name || '"', 'null')),
+		PERFORM sys._raise_error('AQ003', CASE WHEN name IS NULL THEN format('%s name must not be null', what)
+			ELSE format('%s name "%s" is not valid', what, name) END,
 			'Specify [schema.]name; a part that is not an identifier must be in double quotes.');
 	END IF;
 	schema_name := coalesce(parts[1], (sys._callers_schemas())[1]);
@@ -130,7 +132,8 @@ DECLARE
 	native text;
 BEGIN
 	IF parts IS NULL THEN
-		PERFORM sys._raise_error('AQ003', format('queue table name %s is not valid', coalesce('"' || name || '"', 'null')),
+		PERFORM sys._raise_error('AQ003', CASE WHEN name IS NULL THEN 'queue table name must not be null'
+			ELSE format('queue table name "%s" is not valid', name) END,
 			'Specify [schema.]name; a part that is not an identifier must be in double quotes.');
 	END IF;
 	SELECT t.queue_table INTO native

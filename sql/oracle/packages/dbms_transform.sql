@@ -192,7 +192,8 @@ BEGIN
 		END;
 	END IF;
 	IF found IS NULL THEN
-		PERFORM sys._raise_error('AQ082', format('payload type %s does not exist', coalesce('"' || type_name || '"', 'null')),
+		PERFORM sys._raise_error('AQ082', CASE WHEN type_name IS NULL THEN 'payload type must not be null'
+			ELSE format('payload type "%s" does not exist', type_name) END,
 			'Use RAW, JSON, XMLTYPE, text or a composite type.');
 	ELSIF NOT has_type_privilege(found, 'USAGE') THEN
 		PERFORM sys._raise_error('AQ083', format('permission denied for type %s', found), 'Ask its owner for the USAGE privilege on it.');

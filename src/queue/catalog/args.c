@@ -19,14 +19,18 @@ aq_args_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what)
 	return text_to_cstring(PG_GETARG_TEXT_PP(arg));
 }
 
+void
+aq_args_require(FunctionCallInfo fcinfo, int arg, const char *what)
+{
+	if (PG_ARGISNULL(arg))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not be null", what));
+}
+
 char *
 aq_args_name(FunctionCallInfo fcinfo, int arg, const char *what)
 {
-	char	   *name = aq_args_name_or_null(fcinfo, arg, what);
-
-	if (name == NULL)
-		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not be null", what));
-	return name;
+	aq_args_require(fcinfo, arg, what);
+	return text_to_cstring(PG_GETARG_TEXT_PP(arg));
 }
 
 /* Raises an error if the name is not valid for a new queue or consumer. */

@@ -139,6 +139,7 @@ extern int	aq_caller_path_use(void);
 extern void aq_caller_path_leave(int nest);
 
 /* --- args.c: checks of users' arguments */
+extern void aq_args_require(FunctionCallInfo fcinfo, int arg, const char *what);
 extern char *aq_args_name(FunctionCallInfo fcinfo, int arg, const char *what);
 extern char *aq_args_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what);
 extern void aq_args_check_name(const char *name, const char *what);

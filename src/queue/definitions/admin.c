@@ -96,11 +96,10 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 	d.name = aq_args_name(fcinfo, 0, "queue_name");
 	aq_args_check_name(d.name, "queue");
 	aq_queue_table_check_schema(d.name);
-	for (int i = 1; i <= 6; i++)
-		if (PG_ARGISNULL(i) && i != 3 && i != 4)
-			ereport(ERROR,
-					aq_error(AQ_ERR_ARGUMENT_NULL,
-							 "payload_type, multiple_consumers, retry_delay and retention must not be null"));
+	aq_args_require(fcinfo, 1, "payload_type");
+	aq_args_require(fcinfo, 2, "multiple_consumers");
+	aq_args_require(fcinfo, 5, "retry_delay");
+	aq_args_require(fcinfo, 6, "retention");
 	d.payload_type = PG_GETARG_OID(1);
 	aq_payload_check_type(d.payload_type);
 	d.multi = PG_GETARG_BOOL(2);

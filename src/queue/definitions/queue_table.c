@@ -224,10 +224,9 @@ aq_queue_table_create(PG_FUNCTION_ARGS)
 	aq_ddl_begin("aq.create_queue_table()");
 	given = aq_args_name(fcinfo, 0, "queue_table");
 	name = split_name(given);
-	if (PG_ARGISNULL(1) || PG_ARGISNULL(3) || PG_ARGISNULL(4))
-		ereport(ERROR,
-				aq_error(AQ_ERR_ARGUMENT_NULL,
-						 "payload_type, multiple_consumers and message_grouping must not be null"));
+	aq_args_require(fcinfo, 1, "payload_type");
+	aq_args_require(fcinfo, 3, "multiple_consumers");
+	aq_args_require(fcinfo, 4, "message_grouping");
 	aq_payload_check_type(PG_GETARG_OID(1));
 	sort_list = sort_list_of(PG_ARGISNULL(2) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(2)));
 	if (name.schema == NULL)
