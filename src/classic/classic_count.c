@@ -155,7 +155,7 @@ aq_classic_count_measure(AqQueue *queue, AqMeasure *measures, int n)
 
 		if (at == 0)
 		{
-			measure->known = false;
+			measure->counted = false;
 			continue;
 		}
 		pg_read_barrier();

@@ -143,7 +143,8 @@ typedef struct AqMeasure
 	int64		in_flight;		/* set by a store that counts periodically; otherwise the remainder of the lag */
 	TimestampTz oldest;			/* when the first ready message became ready; 0: none, or not known */
 	TimestampTz counted_at;		/* when the store counted; 0: now */
-	bool		known;			/* false: not counted yet */
+	bool		known;			/* false: the messages found at the first use are not all counted yet */
+	bool		counted;		/* false: a store that counts periodically has not counted yet */
 } AqMeasure;
 
 /*

@@ -40,7 +40,7 @@ list_measures(AqQueue *queue, int *n)
 		if (queue->consumers[i].name != NULL && aq_privilege_shows(queue, queue->consumers[i].name))
 			measures[(*n)++].position = queue->consumers[i].position;
 	for (int i = 0; i < *n; i++)
-		measures[i].known = true;
+		measures[i].known = measures[i].counted = true;
 	return measures;
 }
 
@@ -100,13 +100,14 @@ put_metrics(AqRow *row, AqQueue *queue, AqConsumerShm *consumer, const AqMeasure
 	uint64		enqueued = all - pg_atomic_read_u64(&consumer->found);
 	int64		lag = Max((int64) (all - dequeued), 0);
 	int64		rest = Max(lag - measure->ready - measure->delayed, 0);
+	bool		counted = measure->known && measure->counted;
 	pg_atomic_uint64 *traffic = shm->single ? shm->traffic : consumer->traffic;
 
 	aq_rows_number_if(row, measure->known, lag);
-	aq_rows_number_if(row, measure->known, measure->ready);
-	aq_rows_number_if(row, measure->known, measure->delayed);
-	aq_rows_number_if(row, measure->known, shm->store == AQ_STORE_CLASSIC ? measure->in_flight : rest);
-	put_age(row, measure->known ? measure->oldest : 0, now);
+	aq_rows_number_if(row, counted, measure->ready);
+	aq_rows_number_if(row, counted, measure->delayed);
+	aq_rows_number_if(row, counted, shm->store == AQ_STORE_CLASSIC ? measure->in_flight : rest);
+	put_age(row, counted ? measure->oldest : 0, now);
 	aq_rows_number(row, pg_atomic_read_u64(&traffic[AQ_TRAFFIC_FAILED]));
 	aq_rows_number(row, enqueued);
 	aq_rows_number(row, dequeued);
@@ -116,7 +117,7 @@ put_metrics(AqRow *row, AqQueue *queue, AqConsumerShm *consumer, const AqMeasure
 	put_time_of(row, consumer, shm, AQ_TRAFFIC_LAST_ENQUEUE);
 	put_time_of(row, consumer, shm, AQ_TRAFFIC_LAST_DEQUEUE);
 	aq_rows_time(row, since);
-	if (measure->known)
+	if (counted)
 		aq_rows_time(row, measure->counted_at != 0 ? measure->counted_at : now);
 	else
 		aq_rows_null(row);
