@@ -6,7 +6,7 @@ SET LOCAL search_path TO pg_catalog, pg_temp;
 CREATE FUNCTION aq_lab.hold_latch(latch text, seconds double precision, mode text DEFAULT 'exclusive', child integer DEFAULT 0)
 RETURNS void LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_hold_latch';
 COMMENT ON FUNCTION aq_lab.hold_latch(text, double precision, text, integer) IS
-'Gets a latch, sleeps while it holds it, and releases it. latch: its name, as in sys."v$latchname"; "lab" protects nothing. seconds: how long; '
+'Gets a latch, sleeps while it holds it, and releases it. latch: its name, as in aq.latches; "lab" protects nothing. seconds: how long; '
 'a cancelled or terminated session releases it at once. mode: exclusive or shared. child: its number, 1 to 8 of "lab", 0 of a latch without children. '
 'Sessions that need a real latch wait until its release and cannot be cancelled meanwhile.';
 

@@ -261,6 +261,15 @@ def clauses(text, separator):
     return parts + [text[start:]]
 
 
+def marked(text, arguments):
+    """The text, with the names of arguments that it begins with as code."""
+    pattern, result, at = re.compile(r"(, and |, | and |)(\w+)"), "", 0
+    while (found := pattern.match(text, at)) and found[2] in arguments and bool(found[1]) == bool(at):
+        result += f"{found[1]}`{found[2]}`"
+        at = found.end()
+    return result + text[at:]
+
+
 def prose(comment, arguments):
     """A COMMENT ON text as Markdown: explained arguments as a list, errors in a line of their own."""
     lines, errors_line = [], ""
@@ -270,17 +279,14 @@ def prose(comment, arguments):
             continue
         listed = []
         for clause in clauses(sentence, "; "):
-            word = re.match(r"\w+", clause)
-            if word and word[0] in arguments:
-                listed.append(f"- `{word[0]}`{clause[word.end():]}")
+            if (item := marked(clause, arguments)) != clause:
+                listed.append("- " + item)
             elif listed:
                 listed[-1] += "; " + clause
             else:
                 listed.append(clause)
         if sum(item.startswith("- ") for item in listed) < 2:
-            word = re.match(r"\w+", sentence)
-            if word and word[0] in arguments:
-                sentence = f"`{word[0]}`{sentence[word.end():]}"
+            sentence = marked(sentence, arguments)
             lines.append(sentence[:1].upper() + sentence[1:] + ".")
         else:
             lines += ["", *[item for item in listed if not re.fullmatch(r"- `\w+`", item)], ""]

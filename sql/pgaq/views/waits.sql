@@ -57,6 +57,7 @@ CALL aq_internal.make_view('aq', 'wait_events', 'Wait events', 'FROM aq_internal
 	p3_meaning = parameter3 | meaning of P3
 	event_id | hash of the name
 	wait_class_id | identifier of the class
+	number = event | number of the event, as the static probes have it
 $$);
 
 CALL aq_internal.make_view('aq', 'waits', 'Waits of all sessions in pgaq since the server started, including sessions that have ended',
@@ -119,6 +120,7 @@ BEGIN
 		$$ || counters || $$
 		addr = l.addr | address, hexadecimal; of the first one, if there are several
 		hash = n.hash | hash of the name
+		number = n.latch | number of the kind: P2 of a wait for it
 	$$);
 	CALL aq_internal.make_view('aq', 'latch_children', 'Each latch of the kinds that have several: one for each queue or shard',
 		'FROM aq_internal.sync_latches() WHERE has_children', $$
