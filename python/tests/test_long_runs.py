@@ -85,6 +85,19 @@ def test_held_is_compared_with_what_came_before_and_after():
     assert verdicts([before, held(2, 900.0), held(3, 898.0), after])[what] is False
 
 
+def test_each_turn_is_compared_with_its_neighbours():
+    lines = [line(1, 1000.0), held(2, 900.0), line(3, 800.0), held(4, 500.0), line(5, 200.0)]
+    assert endure.turns(lines) == [1.0, 1.0]  # the machine became slower, whatever was held
+    assert endure.turns([line(1, 1000.0), held(2, 900.0), line(3, 1000.0), held(4, 800.0), line(5, 1000.0)]) == [0.9, 0.8]
+
+
+def test_xmin_must_be_held_in_each_turn():
+    what = "xmin held all the time"
+    first, again = held(2, 1000.0, xmin_age=500), held(4, 1000.0, xmin_age=400)
+    assert verdicts([line(1), first, line(3), again])[what] is True
+    assert verdicts([line(1), first, line(3), held(4, 1000.0, xmin_age=0)])[what] is False
+
+
 def test_an_xmin_that_moves_was_not_held():
     what = "xmin held all the time"
     assert verdicts([line(1), held(2, 1000.0), held(3, 1000.0)])[what] is True
@@ -145,8 +158,8 @@ def test_a_disk_that_is_too_small_is_explained(tmp_path):
     results.require_disk(tmp_path, 1)
     with pytest.raises(SurroundingsError, match="GB of disk are needed"):
         results.require_disk(tmp_path, 1 << 60)
-    held, alone = SimpleNamespace(minutes=10, hold="slot"), SimpleNamespace(minutes=1, hold="none")
-    assert endure.room(alone) < endure.room(held) < endure.room(SimpleNamespace(minutes=10, hold="logical-slot"))
+    held, alone = SimpleNamespace(minutes=10, hold="slot", turns=1), SimpleNamespace(minutes=1, hold="none", turns=1)
+    assert endure.room(alone) < endure.room(held) < endure.room(SimpleNamespace(minutes=10, hold="logical-slot", turns=1))
 
 
 # -- the backlog

@@ -2,6 +2,7 @@
 
     bench/endure --minutes 10                full rate, until every partition was reused 20 times too
     bench/endure --minutes 10 --hold slot    the same load without, with, and again without a held xmin
+    bench/endure --minutes 2 --turns 3 --hold slot    three times with, four times without
     bench/endure --minutes 10 --dump         the same with one pg_dump after the other
 
 One queue under load from beginning to end, its clients with one ledger.  A line
@@ -12,6 +13,7 @@ are made from these lines and from the ledger, never from our own views.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import statistics
 import sys
@@ -141,6 +143,17 @@ def rate(lines: list[Line]) -> float:
     return sum(line.delivered * line.seconds for line in lines) / sum(line.seconds for line in lines)
 
 
+def turns(lines: list[Line]) -> list[float]:
+    """Deliveries per second of each stretch with something held, as a part of the mean of those before and after it."""
+    rates = [(held, rate(list(group))) for held, group in itertools.groupby(lines, key=lambda line: line.held)]
+    shares = []
+    for i, (held, among) in enumerate(rates):
+        if held != "none":
+            beside = [without for name, without in rates[max(i - 1, 0) : i + 2] if name == "none"]
+            shares.append(among / statistics.mean(beside))
+    return shares
+
+
 def first_and_last(lines: list[Line], interval: float) -> tuple[float, float] | None:
     """Deliveries per second in the first and in the last complete interval; None if there are not two."""
     whole = [line for line in lines if line.seconds >= 0.9 * interval]
@@ -191,8 +204,11 @@ def _rates(lines: list[Line], held: list[Line], free: list[Line], given: argpars
             Claim("reuses of the least reused partition", f">= {given.reuses}", f"{enough}", enough >= given.reuses),
         ]
     name = held[0].held
-    share = rate(held) / rate(free)
+    shares = turns(lines)
+    share = statistics.mean(shares)
     measured = f"{share:.1%} ({rate(held):,.0f}/s, {rate(free):,.0f}/s without)"
+    if len(shares) > 1:
+        measured += ": " + ", ".join(f"{each:.0%}" for each in shares)
     if name == "dump":
         # dumps take processor time of their own, so their rate proves nothing
         dumps = held[-1].dumps
@@ -201,11 +217,15 @@ def _rates(lines: list[Line], held: list[Line], free: list[Line], given: argpars
             Claim("complete dumps", ">= 1", f"{dumps}", dumps >= 1),
         ]
     ages = [line.xmin_age for line in held]
-    kept = ages[0] > 0 and all(b > a for a, b in zip(ages, ages[1:]))
+    kept = all(_grows([line.xmin_age for line in group]) for what, group in itertools.groupby(lines, key=lambda line: line.held) if what != "none")
     return [
         Claim("rate, held of not held", f">= {ENOUGH:.0%}", measured, share >= ENOUGH),
         Claim("xmin held all the time", "its age grows", f"{ages[0]:,} to {ages[-1]:,}", kept),
     ]
+
+
+def _grows(ages: list[int]) -> bool:
+    return ages[0] > 0 and all(later > earlier for earlier, later in itertools.pairwise(ages))
 
 
 def _growth(lines: list[Line], grace: float) -> Claim:
@@ -238,6 +258,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         help="hold back xmin: idle (transaction), repeatable-read, prepared, slot, logical-slot (keeps all WAL); dump (again and again), slow-dump (one all the time)",
     )  # fmt: skip
     parser.add_argument("--dump", dest="hold", action="store_const", const="dump", help="the same as --hold dump")
+    parser.add_argument("--turns", type=program.at_least(1), default=1, help="with --hold: this many times held for --minutes, half of that without before and after each")
     parser.add_argument("--interval", type=program.above_zero, default=60, help="seconds of a line (60)")
     parser.add_argument("--warm-up", type=program.at_least(0, float), default=10)
     parser.add_argument("--sessions", type=program.at_least(1), default=16, help="on each side (16)")
@@ -289,7 +310,7 @@ def run(given: argparse.Namespace) -> int:
 
 def room(given: argparse.Namespace) -> int:
     """Bytes of disk that the run may need: WAL, of which max_wal_size is kept unless a slot wants more; tables and ledgers."""
-    seconds = 60 * given.minutes * (1 if given.hold == "none" else 2)
+    seconds = 60 * given.minutes * (1 if given.hold == "none" else 0.5 + 1.5 * given.turns)
     wal = int(seconds * WAL_PER_SECOND)
     return (wal if given.hold == "logical-slot" else min(wal, 16 << 30)) + (4 << 30)
 
@@ -308,8 +329,9 @@ def endure(server: Server, workload: Workload, given: argparse.Namespace, grace:
     else:
         # before and after, so that a drift of the machine counts on both sides
         endurance.stretch("none", seconds / 2)
-        endurance.stretch(given.hold, seconds)
-        endurance.stretch("none", seconds / 2)
+        for _ in range(given.turns):
+            endurance.stretch(given.hold, seconds)
+            endurance.stretch("none", seconds / 2)
     workload.end_measure()
     drained = workload.drain(300)
     workload.stop(300)  # the ledgers go to disk now
