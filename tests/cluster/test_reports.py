@@ -414,7 +414,7 @@ def test_rtpctx(server):
         assert "aq: waiting for a partition" in grown and grown == {c for c, r in shown.items() if "CPU" not in c and r["Time"] > 0}
         assert shown["aq: waiting for a partition"]["Time"] == pytest.approx((after["aq: waiting for a partition"] - before.get("aq: waiting for a partition", 0)) / 1e6)
         assert sum(r["% RT"] for r in shown.values()) == pytest.approx(100)
-        with pytest.raises(db.Error, match="no mark"):
+        with pytest.raises(db.Error, match="this is not a mark"):
             db.value(conn, "SELECT aq.rtpctx_report('{}')")
         drop(conn, "rt_q")
         begin, end = snapshot(conn), snapshot(conn)
@@ -464,7 +464,7 @@ def test_no_division_by_zero(conn):
     assert all(value is None or value >= 0 for _, _, value in numbers(model))
 
 
-@pytest.mark.parametrize("begin, end, message", [(1, 999999, "999999 does not exist"), (None, 1, "null does not exist"), ("end", "begin", "no range")])
+@pytest.mark.parametrize("begin, end, message", [(1, 999999, "999999 does not exist"), (None, 1, "null does not exist"), ("end", "begin", "is not a range of snapshots")])
 def test_wrong_snapshots(conn, interval, begin, end, message):
     names = {"begin": interval[0], "end": interval[1], 1: interval[0], 999999: 999999, None: None}
     with pytest.raises(db.Error, match=message):
