@@ -15,6 +15,7 @@
 #include "sync/sync.h"
 
 #include "datatype/timestamp.h"
+#include "nodes/nodes.h"
 
 /*
  * A job does what is due, in transactions that it starts and commits itself,
@@ -146,10 +147,17 @@ extern void aq_jobs_on_place_wanted(AqPlaceWanted callback);
 
 /*
  * Called by the utility hook after each successful command; several parts can
- * register one.  May raise an error.
+ * register one.  The parse tree may be freed by then.  May raise an error.
  */
-typedef void (*AqCommandDone) (struct Node *command);
+typedef void (*AqCommandDone) (NodeTag tag, bool commits_prepared);
 extern void aq_utility_on_command(AqCommandDone callback);
+
+/*
+ * Called after a command that has dropped extension pgaq_oracle and not pgaq.
+ * May raise an error.
+ */
+typedef void (*AqOracleGone) (Oid pgaq);
+extern void aq_utility_on_oracle_gone(AqOracleGone callback);
 
 /*
  * Called when a transaction commits, or is prepared, that has changed roles or

@@ -35,6 +35,7 @@ static ProcessUtility_hook_type previous_hook;
 static AqCommandDone command_done[MAX_CALLBACKS];
 static int	ncommand_done;
 static AqPreparedEnded prepared_ended;
+static AqOracleGone on_oracle_gone;
 static AqRolesChanged on_roles_changed;
 static Node *running;			/* the innermost command */
 
@@ -55,6 +56,12 @@ void
 aq_utility_on_prepared_end(AqPreparedEnded callback)
 {
 	prepared_ended = callback;
+}
+
+void
+aq_utility_on_oracle_gone(AqOracleGone callback)
+{
+	on_oracle_gone = callback;
 }
 
 void
@@ -160,12 +167,12 @@ may_have_database(Node *command, Oid database)
 }
 
 /*
- * Can the command create or drop the extension, directly or by dropping an
- * object that it depends on?  Then sets *extension to the current one, or
- * InvalidOid.
+ * Can the command create or drop an extension, directly or by dropping an
+ * object that it depends on?  Then sets *pgaq and *oracle to the current ones,
+ * or InvalidOid.
  */
 static bool
-concerns_extension(Node *command, Oid *extension)
+concerns_extension(Node *command, Oid *pgaq, Oid *oracle)
 {
 	bool		concerns = IsA(command, CreateExtensionStmt) || IsA(command, DropOwnedStmt);
 
@@ -176,7 +183,10 @@ concerns_extension(Node *command, Oid *extension)
 		concerns = type == OBJECT_EXTENSION || type == OBJECT_SCHEMA;
 	}
 	if (concerns)
-		*extension = get_extension_oid("pgaq", true);
+	{
+		*pgaq = get_extension_oid("pgaq", true);
+		*oracle = get_extension_oid("pgaq_oracle", true);
+	}
 	return concerns;
 }
 
@@ -199,6 +209,16 @@ note_extension(Oid before)
 		LockRelationOid(ExtensionRelationId, RowExclusiveLock);
 	else
 		extension_gone = true;
+}
+
+/* The same for pgaq_oracle: one that was not there before has left nothing. */
+static void
+note_oracle(Oid before)
+{
+	Oid			pgaq = get_extension_oid("pgaq", true);
+
+	if (OidIsValid(before) && OidIsValid(pgaq) && on_oracle_gone && !OidIsValid(get_extension_oid("pgaq_oracle", true)))
+		on_oracle_gone(pgaq);
 }
 
 static bool
@@ -224,13 +244,16 @@ aq_utility_note_restored(void)
 	queues_restored = true;
 }
 
-/* The same. */
-static void
-note_roles(Node *command)
+static bool
+changes_roles(NodeTag tag)
 {
-	if (!IsA(command, DropRoleStmt) && !IsA(command, AlterRoleStmt) && !IsA(command, AlterRoleSetStmt) &&
-		!IsA(command, AlterDatabaseSetStmt))
-		return;
+	return tag == T_DropRoleStmt || tag == T_AlterRoleStmt || tag == T_AlterRoleSetStmt || tag == T_AlterDatabaseSetStmt;
+}
+
+/* Attaches for the same reason. */
+static void
+note_roles(void)
+{
 	aq_session_attach();
 	roles_changed = true;
 }
@@ -279,9 +302,12 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	Oid			oid = wanted_database(command);
 	AqDatabase *db = NULL;
 	Oid			extension = InvalidOid;
-	bool		concerned = concerns_extension(command, &extension);
+	Oid			oracle = InvalidOid;
+	/* the parse tree may be freed when the command has run */
+	NodeTag		tag = nodeTag(command);
+	bool		concerned = concerns_extension(command, &extension, &oracle);
 	bool		ends_prepared = is_prepared_end(command);
-	bool		changes_databases = IsA(command, CreatedbStmt) || IsA(command, AlterDatabaseStmt);
+	bool		commits_prepared = ends_prepared && ((TransactionStmt *) command)->kind == TRANS_STMT_COMMIT_PREPARED;
 
 	if (ends_prepared)
 		aq_session_attach();	/* before the command, because it may fail */
@@ -301,7 +327,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		else
 			standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
 
-		if (IsA(command, DropdbStmt) && OidIsValid(oid))
+		if (tag == T_DropdbStmt && OidIsValid(oid))
 		{
 			aq_jobs_database_gone(oid);
 			aq_jobs_forget_database(oid, false);
@@ -315,12 +341,16 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	if (db != NULL)
 		aq_jobs_stop_over(db, oid);
 
-	databases_changed |= changes_databases;
+	databases_changed |= tag == T_CreatedbStmt || tag == T_AlterDatabaseStmt;
 	for (int i = 0; i < ncommand_done; i++)
-		command_done[i] (command);
+		command_done[i] (tag, commits_prepared);
 	if (concerned)
+	{
+		note_oracle(oracle);
 		note_extension(extension);
-	note_roles(command);
+	}
+	if (changes_roles(tag))
+		note_roles();
 	if (ends_prepared)
 	{
 		if (prepared_ended)

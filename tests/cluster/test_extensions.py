@@ -148,6 +148,20 @@ def test_grants_of_pgaq_oracle_go_with_it(native):
         # and no other role's privileges
         grantees = "SELECT array_agg(DISTINCT a.grantee::regrole::text) FROM pg_proc, aclexplode(proacl) a WHERE oid = 'aq.create_queue'::regproc"
         assert set(db.value(native, grantees)) == {"bystander", db.value(native, "SELECT current_user::text")}
+        # what a role was granted without pgaq_oracle stays
+        native.execute("GRANT EXECUTE ON FUNCTION aq.create_queue TO aq_administrator_role; DROP EXTENSION IF EXISTS pgaq_oracle")
+        assert db.value(native, of_role["privileges"]) == 1
+        # a privilege that the role has passed on does not hinder
+        native.execute("CREATE EXTENSION pgaq_oracle; GRANT EXECUTE ON FUNCTION aq.create_queue TO aq_administrator_role WITH GRANT OPTION")
+        native.execute("GRANT USAGE ON SCHEMA aq TO aq_administrator_role; SET ROLE aq_administrator_role")
+        native.execute("GRANT EXECUTE ON FUNCTION aq.create_queue TO bystander; RESET ROLE; REVOKE USAGE ON SCHEMA aq FROM aq_administrator_role")
+        native.execute("DROP EXTENSION pgaq_oracle")
+        assert {what: db.value(native, query) for what, query in of_role.items()} == dict.fromkeys(of_role, 0)
+        # DROP OWNED takes them along too
+        native.execute("ALTER ROLE bystander SUPERUSER; SET ROLE bystander; CREATE EXTENSION pgaq_oracle; RESET ROLE")
+        native.execute("DROP OWNED BY bystander CASCADE")
+        assert db.value(native, "SELECT count(*) FROM pg_extension WHERE extname LIKE 'pgaq%'") == 1
+        assert {what: db.value(native, query) for what, query in of_role.items()} == dict.fromkeys(of_role, 0)
         # rolled back, the extension has them again
         for command in ("CREATE EXTENSION pgaq_oracle", "BEGIN", "DROP EXTENSION pgaq_oracle", "ROLLBACK"):
             native.execute(command)

@@ -143,9 +143,9 @@ aq_property_changed(PG_FUNCTION_ARGS)
  * invalidations to this session, as it will to the others.
  */
 static void
-command_done(Node *command)
+command_done(NodeTag tag, bool commits_prepared)
 {
-	switch (nodeTag(command))
+	switch (tag)
 	{
 		case T_GrantStmt:
 		case T_AlterOwnerStmt:
@@ -157,7 +157,7 @@ command_done(Node *command)
 			break;
 		case T_TransactionStmt:
 			/* the changes of the prepared transaction are not known */
-			if (((TransactionStmt *) command)->kind == TRANS_STMT_COMMIT_PREPARED)
+			if (commits_prepared)
 				aq_row_flush_database(MyDatabaseId);
 			break;
 		default:

@@ -19,30 +19,16 @@
 #include "miscadmin.h"
 #include "utils/acl.h"
 
-#define COMPANION "pgaq_oracle"
 #define COMPANION_ROLE "aq_administrator_role"
 
-static bool
-drops_companion(Node *command)
-{
-	ListCell   *lc;
-
-	if (!IsA(command, DropStmt) || ((DropStmt *) command)->removeType != OBJECT_EXTENSION)
-		return false;
-	foreach(lc, ((DropStmt *) command)->objects)
-		if (IsA(lfirst(lc), String) && strcmp(strVal(lfirst(lc)), COMPANION) == 0)
-			return true;
-	return false;
-}
-
-/* The commands that revoke what the role has; NULL: it has nothing. */
+/* The commands that revoke what the role has, and what it passed on; NULL: it has nothing. */
 static char *
 revocations(void)
 {
 	MemoryContext context = CurrentMemoryContext;
 	char	   *commands = NULL;
 
-	aq_sql_run("SELECT string_agg(format('REVOKE ALL ON ROUTINE %s FROM " COMPANION_ROLE "', p.oid::regprocedure), '; ') "
+	aq_sql_run("SELECT string_agg(format('REVOKE ALL ON ROUTINE %s FROM " COMPANION_ROLE " CASCADE', p.oid::regprocedure), '; ') "
 			   "FROM pg_proc p, aclexplode(p.proacl) a "
 			   "WHERE p.pronamespace = 'aq'::regnamespace AND a.grantee = '" COMPANION_ROLE "'::regrole", 0, NULL, NULL, NULL, true);
 	if (SPI_processed > 0 && SPI_tuptable != NULL)
@@ -78,25 +64,20 @@ run_in_script(const char *commands, Oid extension)
 }
 
 static void
-command_done(Node *command)
+oracle_gone(Oid pgaq)
 {
-	Oid			extension;
 	char	   *commands;
 
-	/* pg_upgrade drops extensions that are not there, before it restores what they consist of */
-	if (IsBinaryUpgrade || !drops_companion(command))
-		return;
-	extension = get_extension_oid("pgaq", true);
-	if (!OidIsValid(extension) || OidIsValid(get_extension_oid(COMPANION, true)) ||
-		!OidIsValid(get_role_oid(COMPANION_ROLE, true)))
+	/* pg_upgrade drops extensions before it restores what they consist of */
+	if (IsBinaryUpgrade || !OidIsValid(get_role_oid(COMPANION_ROLE, true)))
 		return;
 	commands = revocations();
 	if (commands != NULL)
-		run_in_script(commands, extension);
+		run_in_script(commands, pgaq);
 }
 
 void
 aq_oracle_gone_init(void)
 {
-	aq_utility_on_command(command_done);
+	aq_utility_on_oracle_gone(oracle_gone);
 }
