@@ -10,7 +10,7 @@ import pytest
 from conftest import PATIENCE, arrived, background, generation, held, put, server_with_points, take, until, waiting_for
 from pgaq import db
 from pgaq.lab import faults
-from test_launcher import AT_MESSAGE_TABLES, make_database, stored, workers
+from test_launcher import make_database, stored, workers
 from test_reports import report
 from test_snapshots import snapshot
 
@@ -140,32 +140,6 @@ def test_the_launcher_is_started_again(new_server):
             put(conn, f"new{number}", number)
             assert take(conn, f"new{number}") == [number]
         assert told == []
-
-
-@pytest.mark.sharded("queue tables are made by the session")
-def test_a_worker_in_a_long_round_is_not_waited_for(new_server):
-    """It was asked to leave and cannot soon: another one leaves."""
-    own = new_server("long", max_worker_processes="3", max_logical_replication_workers="0", **{"pgaq.ash_size": "0"})
-    own.expect_log("canceling statement")
-    make_databases(own, ["long", "idle"])
-    with own.connect("long") as there:
-        there.execute(AT_MESSAGE_TABLES.format(do="PERFORM pg_sleep(3600)"))
-        db.execute(there, "SELECT aq.create_queue('other')")
-        there.execute("SET statement_timeout = '50 ms'")
-        with pytest.raises(db.Error):
-            put(there, "other", 1)
-    with own.connect("idle") as there:
-        put(there, "q", 1)
-        assert take(there, "q") == [1]
-    make_databases(own, ["third"])
-    with own.connect("third") as there:
-        there.execute("SET statement_timeout = '30 s'")
-        put(there, "q", 1)
-        assert take(there, "q") == [1]
-        assert "long" in workers(there)
-        there.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
-    with own.connect("long") as there:
-        there.execute("DROP EVENT TRIGGER at_message_tables")
 
 
 def test_no_slot_at_all(new_server):
@@ -403,52 +377,6 @@ def test_restored_databases_are_served(new_server, tmp_path, how):
         done = own.run("pg_restore", "--exit-on-error", "-d", "restored", *more, path, dbname="restored")
     assert done.returncode == 0 and done.stderr == "", done.stderr
     served(own, "restored")
-
-
-@pytest.mark.test_build
-def test_a_worker_that_knows_of_a_restore_ends(library, monkeypatch, tmp_path):
-    """The next one sees no sign of it but the lock of the session that copies a table, and waits for that, too."""
-    with server_with_points(monkeypatch, library, "known") as own, ThreadPoolExecutor(1) as pool:
-        make_databases(own, ["source"])
-        with own.connect("source") as conn:
-            put(conn, "q", 1, 2, 3)
-        path, copying = str(tmp_path / "dump"), tmp_path / "copying.sql"
-        assert own.run("pg_dump", "--format=custom", f"--file={path}", dbname="source").returncode == 0
-        lines = own.run("pg_restore", "-l", path).stdout.splitlines()
-        messages = [line for line in lines if " TABLE DATA aq_data " in line]
-        numbers = [line for line in lines if " SEQUENCE SET " in line]
-        data = next(number for number, line in enumerate(lines) if " TABLE DATA " in line)
-        catalog = [*lines[:data], *(line for line in lines if " TABLE DATA aq_internal " in line)]
-
-        def restored(*arguments, part):
-            contents = tmp_path / "contents"
-            contents.write_text("\n".join(part))
-            done = own.run("pg_restore", "--exit-on-error", "-L", str(contents), *arguments, path)
-            assert done.returncode == 0 and done.stderr == "", done.stderr
-
-        with own.connect() as conn:
-            conn.execute("CREATE DATABASE restored")
-        with held(own, "queues-restoring") as control:
-            restored("-d", "restored", part=catalog)
-            assert db.value(control, "SELECT aq.point_await('queues-restoring')")
-        restored("-f", str(tmp_path / "messages.sql"), part=messages)
-        copying.write_text(f"BEGIN;\n\\i {tmp_path / 'messages.sql'}\nSELECT pg_catalog.pg_advisory_lock(7);\nCOMMIT;\n")
-        with own.connect("restored") as conn:
-            conn.execute("SELECT pg_advisory_lock(7)")
-            copies = pool.submit(own.run, "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(copying), dbname="restored")
-            until(lambda: db.value(conn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), "the copied messages")
-            restored("-d", "restored", part=numbers)
-            pid = "SELECT pid FROM aq.workers WHERE database = 'restored' AND state = 'running'"
-            old = db.value(conn, pid)
-            conn.execute("SELECT pg_terminate_backend(%s)", [old])
-            idle = f"""SELECT pid FROM sys."v$session_wait" WHERE event = 'aq: worker idle' AND state = 'WAITING' AND pid = ({pid})"""
-            with own.connect() as other:
-                until(lambda: db.value(other, idle) not in (None, old), "another worker, and its first round")
-            conn.execute("SELECT pg_advisory_unlock(7)")
-            done = copies.result(PATIENCE)
-            assert done.returncode == 0 and done.stderr == "", done.stderr
-            until(lambda: db.value(conn, "SELECT lag FROM aq.subscribers WHERE queue_name = 'q'") == 3, "the messages")
-            assert take(conn, "q") == [1, 2, 3]
 
 
 def test_a_database_is_copied_beyond_the_directory(new_server):
