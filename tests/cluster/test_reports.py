@@ -401,6 +401,10 @@ def test_diff(conn, interval):
 def test_rtpctx(server):
     """Two calls bracket an interval: a wait in it is there, with its time, and nothing that was before."""
     with server.connect() as conn, server.connect() as other:
+        # the database's worker runs, so that nothing below waits for its start
+        db.execute(other, "SELECT aq.create_queue('rt_first')")
+        put_many(other, "rt_first", 1, 10)
+        drop(other, "rt_first")
         mark = db.value(conn, "SELECT aq.rtpctx_start()::text")
         before = dict(conn.execute("""SELECT event, time_waited_micro FROM sys."v$system_event" WHERE wait_class <> 'Idle'""").fetchall())
         # the first message of a queue waits for a worker to provide a partition
