@@ -54,6 +54,19 @@ def test_a_revoke_ends_the_wait(server, conn, topic, role, waiters, how, consume
     assert caught.value.sqlstate == "42501"
 
 
+@pytest.mark.parametrize("how", list(WAITS))
+def test_a_revoke_from_the_queue_ends_the_wait(conn, topic, role, waiters, how):  # noqa: F811
+    """A session that waits by the privilege on the queue is not served after the revoke."""
+    conn.execute("SELECT aq.grant_queue(%s, 'reader', 'dequeue')", [topic])
+    waiter, = waiters(1, topic, statement=WAITS[how].format(topic=topic, consumer="a"))
+    waiter.connection.execute("SET ROLE reader")
+    waiter.wait()
+    asleep(conn, [waiter])
+    conn.execute("SELECT aq.revoke_queue(%s, 'reader', 'dequeue')", [topic])
+    # the queue does not exist for a role without a right
+    assert waiter.answer() == ("42501" if how in ("dequeue", "buffered") else "42704")
+
+
 def test_a_revoke_reaches_sessions_that_have_dequeued(server, conn, topic, role):
     """Their descriptions of the queue are read again; a transaction that has not committed changes nothing for them."""
     conn.execute("SELECT aq.grant_consumer(%s, 'a', 'reader')", [topic])

@@ -207,6 +207,15 @@ SET ROLE regress_cr_bob;
 SELECT queue_name, privilege FROM aq.privileges ORDER BY 1, 2;
 SET ROLE regress_cr_owner;
 CALL dbms_aqadm.revoke_queue_privilege('all', 'cr', 'regress_cr_bob');
+SELECT t.error($$CALL dbms_aqadm.grant_queue_privilege('SUBSCRIBE', 'cr', 'regress_cr_bob')$$);
+SELECT t.error($$CALL dbms_aqadm.revoke_queue_privilege('ENQUEUE, DEQUEUE', 'cr', 'regress_cr_bob')$$);
+-- a right of the owner stays, also while the view has no ACL
+RESET ROLE;
+SELECT aq.create_queue('cr_own', multiple_consumers => true);
+SELECT aq.grant_consumer('cr_own', 'a', current_user::regrole), aq.grant_consumer('cr_own', 'b', current_user::regrole);
+SELECT consumer FROM aq_internal.consumer_grant JOIN aq_internal.queue USING (queue_id) WHERE queue_name = 'cr_own' ORDER BY 1;
+SELECT aq.drop_queue('cr_own');
+SET ROLE regress_cr_owner;
 
 -- DROP ROLE is refused, DROP OWNED takes the rights, and none comes back with another
 RESET ROLE;

@@ -501,12 +501,24 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION dbms_aqadm._role(text) IS 'Internal: a role by its name; null: PUBLIC';
 
+-- Oracle's ALL is not aq.grant_queue's, which includes subscribe.
+CREATE FUNCTION dbms_aqadm._queue_privilege(privilege text) RETURNS text
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+BEGIN
+	IF upper(privilege) NOT IN ('ENQUEUE', 'DEQUEUE', 'ALL') THEN
+		PERFORM sys._raise_error('AQ027', format('privilege "%s" does not exist', privilege),
+			'The privileges are ENQUEUE, DEQUEUE and ALL; aq.grant_queue has others.');
+	END IF;
+	RETURN CASE upper(privilege) WHEN 'ALL' THEN 'enqueue, dequeue' ELSE lower(privilege) END;
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._queue_privilege(text) IS 'Internal: the privileges of aq.grant_queue for one of Oracle''s';
+
 CREATE PROCEDURE dbms_aqadm.grant_queue_privilege(privilege text, queue_name text, grantee text,
 	grant_option boolean DEFAULT false)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	PERFORM aq.grant_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee),
-		CASE upper(privilege) WHEN 'ALL' THEN 'enqueue, dequeue' ELSE privilege END, coalesce(grant_option, false));
+		dbms_aqadm._queue_privilege(privilege), coalesce(grant_option, false));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.grant_queue_privilege(text, text, text, boolean) IS
 'Grant ENQUEUE, DEQUEUE or ALL on a queue to a role or PUBLIC. For the queue''s owner, and for those with the grant option';
@@ -515,7 +527,7 @@ CREATE PROCEDURE dbms_aqadm.revoke_queue_privilege(privilege text, queue_name te
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	PERFORM aq.revoke_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee),
-		CASE upper(privilege) WHEN 'ALL' THEN 'enqueue, dequeue' ELSE privilege END);
+		dbms_aqadm._queue_privilege(privilege));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.revoke_queue_privilege(text, text, text) IS
 'Revoke ENQUEUE, DEQUEUE or ALL on a queue from a role or PUBLIC. For the queue''s owner';

@@ -95,7 +95,7 @@ CREATE FUNCTION aq.grant_queue(queue_name text, grantee regrole, privilege text 
 	grant_option boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_grant';
 COMMENT ON FUNCTION aq.grant_queue(text, regrole, text, boolean) IS
-'Grant privileges on a queue to a role (null: PUBLIC): enqueue, dequeue, subscribe, a list of these (enqueue, dequeue), or all. dequeue: for every consumer, in contrast to aq.grant_consumer; subscribe: aq.subscribe, and altering and removing the subscribers that the role has subscribed. grant_option: the role may grant them to others. For the queue''s owner, and roles with the grant option. Errors 22023, 42501, 42704';
+'Grant privileges on a queue to a role (null: PUBLIC): enqueue, dequeue, subscribe, a list of these (enqueue, dequeue), or all. dequeue: for every consumer, in contrast to aq.grant_consumer; subscribe: aq.subscribe, and altering and removing the subscribers that the role has subscribed; its rules run inside enqueuers'' transactions, and its open transaction can hold the lock of the queue''s definition, so that enqueues that name a new recipient wait. grant_option: the role may grant them to others. For the queue''s owner, and roles with the grant option. Errors 22023, 42501, 42704';
 
 CREATE FUNCTION aq.revoke_queue(queue_name text, grantee regrole, privilege text DEFAULT 'all')
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_revoke';

@@ -39,7 +39,6 @@ typedef struct Request
 	text	   *correlation;	/* LIKE pattern, or NULL */
 	AqRule	   *condition;		/* or NULL */
 	const char *consumer;
-	bool		by_consumer;	/* the role has only the right on this consumer */
 	int			consumer_index; /* its last index in the description */
 	const char *pattern;		/* correlation as a string */
 	int			delivery;
@@ -205,7 +204,6 @@ begin_request(Request *request, FunctionCallInfo fcinfo, int first, const char *
 	PreventCommandDuringRecovery(command);
 	request->consumer = aq_args_name_or_null(fcinfo, first, "consumer");
 	request->queue = aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), request->consumer);
-	request->by_consumer = !aq_privilege_allows(request->queue, AQ_RIGHT_DEQUEUE);
 	aq_use_check_started(request->queue, false);
 	check_result_type(request->queue,
 					  first == 1 ? JSONBOID : get_fn_expr_argtype(fcinfo->flinfo, 1));
@@ -363,14 +361,14 @@ attempt(void *arg)
 	bool		begins = false,
 				held;
 
-	/* the queue may have been changed during a wait */
+	/* the queue, or the role's rights, may have been changed during a wait */
 	do
 	{
 		if (request->take.mode == AQ_MODE_BROWSE)
 			request->queue = aq_pins_pin_current(request->queue, false);
 		else
 			request->queue = aq_use_begin(request->queue, false, &begins);
-		if (request->by_consumer && !aq_privilege_consumes(request->queue, request->consumer))
+		if (!aq_privilege_consumes(request->queue, request->consumer))
 			aq_catalog_refuse_consumer(request->queue, request->consumer);
 	} while (!hold_consumer(request, begins, &held));
 	refresh_sources(request);

@@ -317,6 +317,8 @@ refuse_right(const char *name, AqRight right)
 void
 aq_catalog_refuse_consumer(AqQueue *queue, const char *consumer)
 {
+	if (consumer == NULL || !queue->multi)
+		refuse_right(queue->name, AQ_RIGHT_DEQUEUE);
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("permission denied for consumer \"%s\" of queue \"%s\"", consumer, queue->name),
@@ -361,8 +363,6 @@ aq_catalog_get_for(const char *name, const char *consumer)
 	/* where a name is missing, its own error says so */
 	if ((consumer == NULL && queue->multi) || aq_privilege_consumes(queue, consumer))
 		return queue;
-	if (consumer == NULL || !queue->multi)
-		refuse_right(name, AQ_RIGHT_DEQUEUE);
 	aq_catalog_refuse_consumer(queue, consumer);
 }
 

@@ -10,12 +10,14 @@
 #include "queue/catalog/catalog_private.h"
 
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "commands/tablespace.h"
 #include "catalog/pg_tablespace.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 static Oid
@@ -41,14 +43,30 @@ may_use_default_tablespace(void)
 }
 
 /*
- * Runs one command through SPI as the owner of the extension, with names
- * looked up only in pg_catalog.  Returns SPI's result code.  If read_only is
- * true, SPI stays connected, so that the caller can read SPI_tuptable, and
- * must call SPI_finish().
+ * Runs one command in SPI.  latest: with a new snapshot, also in a transaction
+ * that keeps its first one.
  */
-int
-aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
-		   const char *nulls, bool read_only)
+static int
+execute(const char *command, int nargs, Oid *types, Datum *values, const char *nulls, bool latest)
+{
+	SPIPlanPtr	plan;
+	Snapshot	snapshot;
+	int			result;
+
+	if (!latest || !IsolationUsesXactSnapshot())
+		return SPI_execute_with_args(command, nargs, types, values, nulls, false, 0);
+	plan = SPI_prepare(command, nargs, types);
+	if (plan == NULL)
+		return SPI_result;
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	result = SPI_execute_snapshot(plan, values, nulls, snapshot, InvalidSnapshot, false, true, 0);
+	UnregisterSnapshot(snapshot);
+	return result;
+}
+
+static int
+run(const char *command, int nargs, Oid *types, Datum *values, const char *nulls,
+	bool read_only, bool latest, uint64 *rows)
 {
 	Oid			save_user;
 	int			save_context;
@@ -68,9 +86,10 @@ aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
-	result = SPI_execute_with_args(command, nargs, types, values, nulls, false, 0);
+	result = execute(command, nargs, types, values, nulls, latest);
 	if (result < 0)
 		elog(ERROR, "could not execute \"%s\": %s", command, SPI_result_code_string(result));
+	*rows = SPI_processed;
 	if (!read_only)
 		SPI_finish();
 
@@ -79,11 +98,42 @@ aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 	return result;
 }
 
-/* Runs a command that changes data. */
+/*
+ * Runs one command through SPI as the owner of the extension, with names
+ * looked up only in pg_catalog.  Returns SPI's result code.  If read_only is
+ * true, SPI stays connected, so that the caller can read SPI_tuptable, and
+ * must call SPI_finish().
+ */
+int
+aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
+		   const char *nulls, bool read_only)
+{
+	uint64		rows;
+
+	return run(command, nargs, types, values, nulls, read_only, false, &rows);
+}
+
+/* The same with read_only and the latest snapshot, with which descriptions of queues are read. */
 void
+aq_sql_read_latest(const char *query)
+{
+	uint64		rows;
+
+	(void) run(query, 0, NULL, NULL, NULL, true, true, &rows);
+}
+
+/*
+ * Runs a command that changes data, and returns the number of rows.  The latest
+ * snapshot: the caller decided by descriptions of queues, which are read with it,
+ * and holds the locks that keep them true.
+ */
+uint64
 aq_sql_change(const char *command, int nargs, Oid *types, Datum *values, const char *nulls)
 {
-	(void) aq_sql_run(command, nargs, types, values, nulls, false);
+	uint64		rows;
+
+	(void) run(command, nargs, types, values, nulls, false, true, &rows);
+	return rows;
 }
 
 /* Does the query return a row? */

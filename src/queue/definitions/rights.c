@@ -179,6 +179,14 @@ note_change(Oid owner_view)
 	aq_row_count_modification(AQ_ROW_USERS);
 }
 
+/* Sessions that wait in dequeue check their rights again. */
+static void
+announce_revoked(int32 id)
+{
+	aq_pending_altered(id);
+	aq_catalog_changed();
+}
+
 static void
 change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 {
@@ -188,6 +196,7 @@ change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 	const char *on_view = privileges_on_view(mode);
 	Oid			grantee = PG_ARGISNULL(1) ? ACL_ID_PUBLIC : PG_GETARG_OID(1);
 	const char *role = grantee_name(grantee);
+	int32		id;
 
 	if (option && grantee == ACL_ID_PUBLIC)
 		ereport(ERROR,
@@ -196,11 +205,15 @@ change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 	queue = queue_of_grantor(queue, name, mode);
 	if (queue != NULL)
 	{
+		id = queue->id;
 		change_acl(queue, grantee, mode, grant, option);
 		note_change(queue->owner_view);
+		if (!grant)
+			announce_revoked(id);
 		return;
 	}
 	queue = aq_ddl_queue(name, ShareUpdateExclusiveLock);
+	id = queue->id;
 	if (grant)
 		aq_sql_change(psprintf("GRANT %s ON aq_data.q%d TO %s%s", on_view, queue->id, role,
 							   option ? " WITH GRANT OPTION" : ""), 0, NULL, NULL, NULL);
@@ -208,6 +221,8 @@ change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 		aq_sql_change(psprintf("REVOKE %s ON aq_data.q%d FROM %s CASCADE", on_view, queue->id, role),
 					  0, NULL, NULL, NULL);
 	note_change(queue->owner_view);
+	if (!grant)
+		announce_revoked(id);
 }
 
 PG_FUNCTION_INFO_V1(aq_rights_grant);
@@ -271,7 +286,8 @@ static void
 delete_lost(const Target *target)
 {
 	run(target, "DELETE FROM aq_internal.consumer_grant g WHERE g.queue_id = $1 AND NOT EXISTS ("
-		"SELECT FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = $4 AND a.privilege_type = 'REFERENCES' "
+		"SELECT FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a "
+		"WHERE c.oid = $4 AND a.privilege_type = 'REFERENCES' "
 		"AND a.grantee = " GRANTEE ")");
 }
 
@@ -302,11 +318,10 @@ revoke_signs(const Target *target)
 	MemoryContext context = CurrentMemoryContext;
 	char	   *roles;
 
-	aq_sql_run(psprintf("SELECT string_agg(CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, ', ') "
+	aq_sql_read_latest(psprintf("SELECT string_agg(CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, ', ') "
 						"FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = %u AND a.privilege_type = 'REFERENCES' "
 						"AND a.grantee <> c.relowner AND NOT EXISTS (SELECT FROM aq_internal.consumer_grant g "
-						"WHERE g.queue_id = %d AND " GRANTEE " = a.grantee)", target->view, target->id),
-			   0, NULL, NULL, NULL, true);
+						"WHERE g.queue_id = %d AND " GRANTEE " = a.grantee)", target->view, target->id));
 	roles = SPI_processed == 1 ? SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1) : NULL;
 	if (roles != NULL)
 		roles = MemoryContextStrdup(context, roles);

@@ -73,8 +73,12 @@ update_consumer(AqQueue *queue, int position, const char *set, const char *text)
 		text ? CStringGetTextDatum(text) : 0, ObjectIdGetDatum(GetUserId())};
 	char		nulls[5] = {' ', ' ', text ? ' ' : 'n', text ? ' ' : 'n', '\0'};
 
-	aq_sql_change(psprintf("UPDATE aq_internal.subscriber SET %s WHERE queue_id = $1 AND \"position\" = $2", set),
-				  4, types, values, nulls);
+	if (aq_sql_change(psprintf("UPDATE aq_internal.subscriber SET %s WHERE queue_id = $1 AND \"position\" = $2", set),
+					  4, types, values, nulls) != 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not serialize access to the consumers of queue \"%s\"", queue->name),
+				 errhint("Run the transaction again.")));
 }
 
 static int
