@@ -228,7 +228,7 @@ FUNCTIONS = """
 SELECT p.oid, p.proname AS name, p.pronamespace::regnamespace::text AS schema, p.prokind AS kind,
   pg_get_function_result(p.oid) AS result, obj_description(p.oid, 'pg_proc') AS comment,
   (SELECT json_agg(json_build_object('name', a.name, 'type', format_type(a.type, NULL), 'mode', a.mode,
-     'initial', CASE WHEN a.mode <> 't' THEN pg_get_function_arg_default(p.oid, a.input::int) END) ORDER BY n)
+     'initial', CASE WHEN a.mode IN ('i', 'b') THEN pg_get_function_arg_default(p.oid, a.input::int) END) ORDER BY n)
    FROM (SELECT n, t AS type, p.proargnames[n] AS name, coalesce(p.proargmodes[n], 'i') AS mode,
            count(*) FILTER (WHERE coalesce(p.proargmodes[n], 'i') IN ('i', 'b')) OVER (ORDER BY n) AS input
          FROM unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) WITH ORDINALITY AS u(t, n)) a) AS arguments
@@ -332,14 +332,14 @@ class Functions:
             described = (argument["name"], " | ".join(types),
                          initial_value(argument["initial"]) if argument["initial"] else None,
                          argument["mode"])
-            (outputs if argument["mode"] == "t" else inputs).append(described)
+            (outputs if argument["mode"] in "to" and not procedure else inputs).append(described)
         width = max((len(a[0]) for a in inputs), default=0) + 1
         lines = []
         for argname, argtype, initial, mode in inputs:
             prefix = "inout " if mode == "b" else ""
             lines.append(f"    {argname:<{width}}{prefix}{argtype}" + (f" = {initial}" if initial else ""))
         call = "CALL " if procedure else ""
-        text = f"{call}{first['schema']}.{first['name']}(\n" + ",\n".join(lines) + ")"
+        text = f"{call}{first['schema']}.{first['name']}(" + ",\n".join(["", *lines])[1:] + ")"
         if outputs:
             columns = ", ".join(f"{argname} {argtype}" for argname, argtype, _, _ in outputs)
             text += "\n-> table (" + columns + ")"

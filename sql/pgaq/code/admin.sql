@@ -115,7 +115,7 @@ COMMENT ON FUNCTION aq.revoke_consumer(text, text, regrole) IS
 CREATE FUNCTION aq.set_shards(queue_name text, shards integer) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_set_shards';
 COMMENT ON FUNCTION aq.set_shards(text, integer) IS
-'Changes the number of shards of a sharded queue that is stopped and was not used yet; for the owner; shards: 1 to 32';
+'Change the number of shards of a sharded queue that is stopped and has not been used. shards: 1 to 32. For the queue''s owner';
 
 CREATE FUNCTION aq.mark_hot(queue_name text, hot boolean DEFAULT true) RETURNS void
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shared_pool_mark_hot';

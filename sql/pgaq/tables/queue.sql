@@ -15,11 +15,11 @@ BEGIN
 END $$;
 
 CREATE SCHEMA aq;
-COMMENT ON SCHEMA aq IS 'Advanced Queuing: the native interface and its catalog';
+COMMENT ON SCHEMA aq IS 'Advanced Queuing: functions, procedures and views';
 GRANT USAGE ON SCHEMA aq TO PUBLIC;
 
 CREATE SCHEMA aq_internal;
-COMMENT ON SCHEMA aq_internal IS 'Advanced Queuing: the catalog and what the functions and views of aq are made of; no interface';
+COMMENT ON SCHEMA aq_internal IS 'Advanced Queuing: the catalog and internal functions; not an interface';
 CREATE SCHEMA aq_data;
 COMMENT ON SCHEMA aq_data IS 'Advanced Queuing: the tables that hold messages; use the views of schema aq to look into them';
 

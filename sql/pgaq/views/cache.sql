@@ -55,7 +55,7 @@ BEGIN
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq.set_property(text, text) IS
-'Sets a property of the database, which aq.database_properties shows, and the views of pgaq_oracle to Oracle''s clients; null restores its default. Superusers grant EXECUTE';
+'Set a property of the database, as aq.database_properties and, for Oracle''s clients, the views of pgaq_oracle show it; null restores its default. Superusers grant EXECUTE';
 REVOKE EXECUTE ON FUNCTION aq.set_property(text, text) FROM PUBLIC;
 
 CALL aq_internal.make_view('aq', 'cached_objects', 'Objects in the object cache: queues in use, of all databases, and the copies of hot ones. Each number is exact, but two numbers of a row are read one after the other',

@@ -267,7 +267,7 @@ aq_admin_set_shards(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "the number of shards of queue \"%s\" can no longer be changed",
 						 name),
-				errhint("Set it before the queue is started for the first time."));
+				errhint("Change it while the queue is stopped, before its first use."));
 	set_column(id, "shards", INT2OID, Int16GetDatum(shards), false);
 	aq_pending_altered(id);
 	aq_catalog_changed();
