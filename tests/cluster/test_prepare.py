@@ -647,7 +647,7 @@ def test_the_lag_of_prepared_transactions(server, queue, what, end, restart):
         conn.execute(f"{end} PREPARED 'lag'")
         left = {"put COMMIT": 13, "put ROLLBACK": 9, "take COMMIT": 6, "take ROLLBACK": 10}[f"{what} {end}"]
         # the worker is done with it
-        until(lambda: db.value(conn, "SELECT coalesce(sum(pending + in_hand), 0) FROM aq.shards WHERE queue_name = %s", [queue]) == 0)
+        until(lambda: db.value(conn, "SELECT coalesce(sum(pending + in_flight), 0) FROM aq.shards WHERE queue_name = %s", [queue]) == 0)
         until(lambda: db.value(conn, here, [queue]) == left, "the lag")
         assert len(arrived(conn, queue, left)) == left
         until(lambda: db.value(conn, here, [queue]) == 0, "the end")

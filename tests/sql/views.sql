@@ -29,8 +29,8 @@ SELECT aq.unsubscribe('v_topic', 'ann');
 SELECT consumer, lag FROM aq.subscribers WHERE queue_name = 'v_topic' ORDER BY 1;
 SELECT consumer, payload FROM aq.messages WHERE queue_name = 'v_topic' ORDER BY 1, 2;
 -- streams: a shard's messages of a priority, delayed ones apart
-BEGIN; SELECT t.put('v', 5); SELECT shard, priority, delayed, enqueued, pending, in_hand, partitions, resident FROM aq.shards WHERE queue_name = 'v' ORDER BY 1, 2, 3; ROLLBACK;
-SELECT state, shard, priority, delayed, slots, outstanding, pending, in_hand, resident, messages::text LIKE 'aq_data.q%' AS named, bytes > 0 AS sized
+BEGIN; SELECT t.put('v', 5); SELECT shard, priority, delayed, enqueued, pending, in_flight, partitions, resident FROM aq.shards WHERE queue_name = 'v' ORDER BY 1, 2, 3; ROLLBACK;
+SELECT state, shard, priority, delayed, slots, outstanding, pending, in_flight, resident, messages::text LIKE 'aq_data.q%' AS named, bytes > 0 AS sized
 FROM aq.partitions WHERE queue_name = 'v' ORDER BY delayed, state;
 SELECT total_bytes = used_bytes + free_bytes AS adds_up, used_bytes > 0 AS used, chunk_bytes, resident_partitions <= known_partitions AS resident, known_partitions <= max_partitions AS known
 FROM aq.message_cache;

@@ -313,7 +313,7 @@ CALL sys._make_history('dba_hist_shard', 'shard', 'Traffic of each shard', $$
 	shard_id integer = shard | number of the shard
 	enqueued_msgs bigint = enqueued | messages committed
 	pending bigint | messages of transactions that were running
-	in_hand bigint | (message, consumer) pairs locked by such transactions
+	in_flight bigint | (message, consumer) pairs locked by such transactions
 	partitions bigint | partitions that held its messages
 	resident bigint | of these: in the message cache
 $$);

@@ -39,7 +39,7 @@ VALUES
 ('subscriber', NULL, '{queue_name,consumer}', '{enqueued,dequeued,consumed,latency_us}',
 	'SELECT queue_name, consumer, kind, enqueued, dequeued, lag, ready, waiting, consumed, latency_us FROM aq.subscribers'),
 ('shard', NULL, '{queue_name,shard}', '{enqueued}',
-	'SELECT queue_name, shard, sum(enqueued) AS enqueued, sum(pending) AS pending, sum(in_hand) AS in_hand, sum(partitions) AS partitions,
+	'SELECT queue_name, shard, sum(enqueued) AS enqueued, sum(pending) AS pending, sum(in_flight) AS in_flight, sum(partitions) AS partitions,
 		sum(resident) AS resident FROM aq.shards GROUP BY queue_name, shard'),
 ('partition', NULL, '{queue_name}', '{}',
 	'SELECT q.queue_name, count(*) AS partitions, count(*) FILTER (WHERE p.resident) AS resident,

@@ -29,13 +29,13 @@ RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', '
 COMMENT ON FUNCTION aq_internal.listeners() IS 'Internal: what sessions listen to, a row for each';
 
 CREATE FUNCTION aq_internal.streams(OUT queue_id integer, OUT shard integer, OUT priority integer, OUT delayed boolean,
-	OUT enqueued bigint, OUT partitions integer, OUT resident integer, OUT pending bigint, OUT in_hand bigint)
+	OUT enqueued bigint, OUT partitions integer, OUT resident integer, OUT pending bigint, OUT in_flight bigint)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_streams';
 COMMENT ON FUNCTION aq_internal.streams() IS 'Internal: what aq.shards shows';
 
 CREATE FUNCTION aq_internal.partitions(OUT queue_id integer, OUT table_no integer, OUT messages regclass, OUT log regclass,
 	OUT state text, OUT shard integer, OUT priority integer, OUT delayed boolean, OUT first_ordinal bigint,
-	OUT slots integer, OUT pending integer, OUT in_hand integer, OUT outstanding integer, OUT resident boolean,
+	OUT slots integer, OUT pending integer, OUT in_flight integer, OUT outstanding integer, OUT resident boolean,
 	OUT next_timer timestamptz, OUT last_dequeue timestamptz, OUT chunks bigint, OUT browsed bigint, OUT expired bigint,
 	OUT made_ready bigint)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_partitions';
@@ -235,7 +235,7 @@ COMMENT ON COLUMN aq.subscribers.consumed IS 'messages that it has consumed, par
 COMMENT ON COLUMN aq.subscribers.latency_us IS 'total microseconds from their enqueues to the commits of their dequeues, including delays: divide by consumed';
 
 CREATE VIEW aq.shards AS
-SELECT q.queue_name, s.shard, s.priority, s.delayed, s.enqueued, s.pending, s.in_hand, s.partitions, s.resident
+SELECT q.queue_name, s.shard, s.priority, s.delayed, s.enqueued, s.pending, s.in_flight, s.partitions, s.resident
 FROM aq_internal.streams() s JOIN aq_internal.queue q ON q.queue_id = s.queue_id;
 COMMENT ON VIEW aq.shards IS 'Streams of messages: one per shard and priority in use, delayed messages apart; no row of a queue that is not in memory, see aq.subscribers';
 COMMENT ON COLUMN aq.shards.queue_name IS 'the queue';
@@ -244,13 +244,13 @@ COMMENT ON COLUMN aq.shards.priority IS 'priority of its messages';
 COMMENT ON COLUMN aq.shards.delayed IS 'true: of messages enqueued with a delay';
 COMMENT ON COLUMN aq.shards.enqueued IS 'messages committed since the queue came into use';
 COMMENT ON COLUMN aq.shards.pending IS 'messages of running and prepared transactions';
-COMMENT ON COLUMN aq.shards.in_hand IS '(message, consumer) pairs locked by such transactions';
+COMMENT ON COLUMN aq.shards.in_flight IS '(message, consumer) pairs locked by such transactions';
 COMMENT ON COLUMN aq.shards.partitions IS 'partitions that hold its messages';
 COMMENT ON COLUMN aq.shards.resident IS 'those of them in the message cache';
 
 CREATE VIEW aq.partitions AS
 SELECT q.queue_name, p.table_no, p.messages, p.log, p.state, p.shard, p.priority, p.delayed, p.first_ordinal,
-	p.slots, p.outstanding, p.pending, p.in_hand, p.resident, p.next_timer, p.last_dequeue,
+	p.slots, p.outstanding, p.pending, p.in_flight, p.resident, p.next_timer, p.last_dequeue,
 	pg_total_relation_size(p.messages) + pg_total_relation_size(p.log) AS bytes
 FROM aq_internal.partitions() p JOIN aq_internal.queue q ON q.queue_id = p.queue_id;
 COMMENT ON VIEW aq.partitions IS 'Partitions: up to 16384 messages each, in a pair of tables that is truncated and reused when all are consumed';
@@ -266,7 +266,7 @@ COMMENT ON COLUMN aq.partitions.first_ordinal IS 'ordinal of its first message';
 COMMENT ON COLUMN aq.partitions.slots IS 'messages written into it';
 COMMENT ON COLUMN aq.partitions.outstanding IS '(message, consumer) pairs not done, plus pending messages; null: not counted since the restart';
 COMMENT ON COLUMN aq.partitions.pending IS 'messages of running and prepared transactions';
-COMMENT ON COLUMN aq.partitions.in_hand IS '(message, consumer) pairs locked by such transactions';
+COMMENT ON COLUMN aq.partitions.in_flight IS '(message, consumer) pairs locked by such transactions';
 COMMENT ON COLUMN aq.partitions.resident IS 'in the message cache';
 COMMENT ON COLUMN aq.partitions.next_timer IS 'when the next delay, expiration or retry delay ends';
 COMMENT ON COLUMN aq.partitions.last_dequeue IS 'when a message was last consumed';
