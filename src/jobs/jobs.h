@@ -179,7 +179,7 @@ extern void aq_utility_on_prepared_end(AqPreparedEnded callback);
  */
 extern void aq_utility_note_restored(void);
 
-/* The innermost utility command that this session executes; NULL: none. */
+/* The innermost utility command that this session executes; NULL: none, or CALL or DO. */
 extern struct Node *aq_utility_command(void);
 
 /*

@@ -37,7 +37,7 @@ static int	ncommand_done;
 static AqPreparedEnded prepared_ended;
 static AqOracleGone on_oracle_gone;
 static AqRolesChanged on_roles_changed;
-static Node *running;			/* the innermost command */
+static Node *running;			/* the innermost command; NULL for CALL and DO */
 
 /* actions if the transaction commits */
 static bool extension_gone;
@@ -314,7 +314,8 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	if (OidIsValid(oid) && may_have_database(command, oid))
 		db = aq_jobs_stop(oid);
 
-	running = command;
+	/* a ROLLBACK in a procedure may free the CALL that runs it */
+	running = tag == T_CallStmt || tag == T_DoStmt ? NULL : command;
 	PG_TRY();
 	{
 		if (db != NULL)
