@@ -69,6 +69,18 @@ def test_views_without_pgaq_oracle(native):
         native.execute(f"SELECT * FROM {view}").fetchall()
 
 
+def test_users_views_are_not_read_only(native):
+    """A schema sys of a user, and a user's view in schema aq: not those of the extensions."""
+    native.execute("""CREATE SCHEMA sys; CREATE TABLE own AS SELECT 1 AS n; CREATE VIEW sys.own AS SELECT n FROM own; CREATE VIEW aq.own AS SELECT n FROM own;
+        CREATE FUNCTION sys._rows() RETURNS SETOF own LANGUAGE sql AS 'SELECT n FROM own'; CREATE VIEW of_function AS SELECT * FROM sys._rows()""")
+    for view in ("sys.own", "aq.own", "of_function"):
+        assert db.value(native, f"SELECT n FROM {view} FOR UPDATE") == 1, view
+    assert db.value(native, "UPDATE sys.own SET n = 2 RETURNING n") == 2
+    assert db.value(native, "UPDATE aq.own SET n = 3 RETURNING n") == 3
+    with pytest.raises(db.Error, match='cannot update view "queues"'):
+        native.execute("UPDATE aq.queues SET comment = 'c'")
+
+
 def test_reports_without_pgaq_oracle(native):
     native.execute("SELECT aq.create_queue('q')")
     first = db.value(native, "SELECT aq.take_snapshot()")

@@ -38,6 +38,9 @@ DEFINITIONS = {
     "rights": """SELECT jsonb_build_array(relname, relowner::regrole, grantee::regrole, privilege_type, is_grantable)
         FROM pg_class, aclexplode(relacl) WHERE relname ~ '^q[0-9]+$' AND relkind = 'v' AND grantee <> relowner ORDER BY relname, privilege_type""",
     "owners": "SELECT jsonb_build_array(relname, relowner::regrole) FROM pg_class WHERE relname ~ '^q[0-9]+$' AND relkind = 'v' ORDER BY relname",
+    "users' objects": """SELECT pg_get_viewdef(oid) FROM pg_class WHERE relname ~ '^my_' UNION ALL SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname ~ '^my_'
+        UNION ALL SELECT pg_get_ruledef(oid) FROM pg_rewrite WHERE rulename ~ '^my_' UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname ~ '^my_'
+        ORDER BY 1""",
     "buffered": "SELECT jsonb_build_array(queue_name, created, losses, lost_at) FROM aq.buffered_queues ORDER BY queue_name",
 }
 
@@ -165,6 +168,17 @@ def being_converted(conn):
     put_many(conn, "old", 4, 6)
 
 
+def users_objects(conn):
+    """Definitions that lock or change views of pgaq, which statements may not do.  They are restored before the trigger."""
+    conn.execute("""CREATE VIEW my_view AS SELECT queue_name, comment FROM aq.queues;
+        CREATE FUNCTION my_trigger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+        CREATE TRIGGER my_trigger INSTEAD OF UPDATE ON my_view FOR EACH ROW EXECUTE FUNCTION my_trigger();
+        CREATE VIEW my_locks AS SELECT queue_name FROM aq.messages FOR UPDATE;
+        CREATE MATERIALIZED VIEW my_saved_locks AS SELECT queue_name FROM aq.messages FOR UPDATE WITH NO DATA;
+        CREATE FUNCTION my_function() RETURNS void LANGUAGE sql BEGIN ATOMIC UPDATE my_view SET comment = NULL; SELECT FROM aq.messages FOR UPDATE; END;
+        CREATE RULE my_rule AS ON DELETE TO my_view DO INSTEAD UPDATE my_view SET comment = NULL WHERE queue_name = old.queue_name""")
+
+
 def snapshot(conn):
     return db.value(conn, "SELECT dbms_workload_repository.create_snapshot()")
 
@@ -195,6 +209,7 @@ def old(tmp_path_factory):
             for store in STORES:
                 Fill(conn, store).all()
             being_converted(conn)
+            users_objects(conn)
             conn.execute("CALL dbms_workload_repository.modify_snapshot_settings(\"interval\" => 0, retention => 43200)")
             server.before.dbid = db.value(conn, "SELECT dbid FROM sys.dba_hist_wr_control")
             snapshot(conn), snapshot(conn)

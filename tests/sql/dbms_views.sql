@@ -139,6 +139,12 @@ CALL dbms_aqadm.drop_sharded_queue('traffic_s', force => true);
 -- a message is not locked through its view
 SELECT t.error(format('SELECT * FROM ora.%s FOR UPDATE', view)) FROM unnest(ARRAY['views_tab', 'aq$views_tab', 'aq$views_tab_s', 'aq$views_tab_r', 'aq$views_s']) view;
 SELECT t.error('DO $do$ DECLARE m record; BEGIN FOR m IN SELECT * FROM ora.aq$views_tab FOR UPDATE LOOP END LOOP; END $do$');
+-- nor changed
+SELECT t.error(format('DELETE FROM %s', view)) FROM unnest(ARRAY['ora.views_tab', 'ora.aq$views_tab', 'ora.aq$views_tab_s', 'ora.aq$views_tab_r', 'ora.aq$views_s', 'sys.dba_queues', 'sys.v$aq']) view;
+-- a view of one's own can be named aq$..., and call functions of sys; dual has no rows to lock
+CREATE VIEW ora.aq$own AS SELECT * FROM sys.sqlcode('00000');
+SELECT 1 AS n FROM ora.aq$own, sys.dual FOR UPDATE;
+DROP VIEW ora.aq$own;
 
 CALL dbms_transform.drop_transformation('ora', 'views_t');
 CALL dbms_aqadm.drop_queue_table('views_tab', force => true);

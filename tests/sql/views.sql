@@ -39,10 +39,55 @@ SELECT t.error(statement) FROM unnest(ARRAY['SELECT * FROM aq.messages FOR UPDAT
 	'SELECT 1 FROM (SELECT * FROM aq.messages FOR SHARE) m', 'SELECT 1 FROM (SELECT * FROM aq.messages) m FOR UPDATE',
 	'WITH m AS (SELECT * FROM aq.messages FOR UPDATE) SELECT 1 FROM m', 'SELECT 1 WHERE EXISTS (SELECT FROM aq.messages FOR UPDATE)',
 	'DECLARE c CURSOR FOR SELECT * FROM aq.messages FOR UPDATE', 'EXPLAIN SELECT * FROM aq.messages FOR UPDATE',
-	'CREATE TABLE t.locked AS SELECT * FROM aq.messages FOR UPDATE', 'CREATE VIEW t.locked AS SELECT * FROM aq.messages FOR UPDATE']) statement;
+	'CREATE TABLE t.locked AS SELECT * FROM aq.messages FOR UPDATE', 'EXPLAIN CREATE TABLE t.locked AS SELECT * FROM aq.messages FOR UPDATE',
+	'EXPLAIN DECLARE c CURSOR FOR SELECT * FROM aq.messages FOR UPDATE', 'PREPARE locked AS SELECT * FROM aq.messages FOR UPDATE']) statement;
+COPY (SELECT * FROM aq.messages FOR UPDATE) TO STDOUT;
 CREATE TABLE t.own AS SELECT 1 AS n;
 CREATE VIEW t.own_view AS SELECT n FROM t.own;
 SELECT DISTINCT n FROM (SELECT o.n FROM t.own o, t.own_view v, aq.queues FOR UPDATE OF o, v) locked;
+-- nor is anything changed through a view
+SELECT t.error(statement) FROM unnest(ARRAY['UPDATE aq.queues SET max_retries = 3', 'DELETE FROM aq.queues WHERE false',
+	'INSERT INTO aq.messages (queue_name) VALUES (''v'')', 'INSERT INTO aq.queues (queue_name) VALUES (''v'') ON CONFLICT DO NOTHING',
+	'WITH u AS (UPDATE aq.queues SET max_retries = 3 RETURNING 1) SELECT 1 FROM u',
+	'WITH u AS (DELETE FROM aq.queues RETURNING 1) INSERT INTO t.own SELECT 1 FROM u',
+	'EXPLAIN DELETE FROM aq.queues', 'PREPARE deleted AS DELETE FROM aq.queues', 'UPDATE aq.latches SET misses = 0']) statement;
+COPY (DELETE FROM aq.queues RETURNING 1) TO STDOUT;
+SELECT left(t.error('MERGE INTO aq.queues USING t.own ON false WHEN NOT MATCHED THEN INSERT (queue_name) VALUES (''x'')'), 5) IN ('42809', '0A000') AS refused;
+CREATE FUNCTION t.deletes_queues() RETURNS void LANGUAGE sql AS 'DELETE FROM aq.queues';
+SELECT t.error('SELECT t.deletes_queues()');
+-- a view on a single view stands for it
+CREATE VIEW t.my_queues AS SELECT queue_name, max_retries FROM aq.queues;
+CREATE VIEW t.few_queues AS SELECT * FROM t.my_queues WHERE queue_name >= 'v';
+SELECT t.error(statement) FROM unnest(ARRAY['UPDATE t.my_queues SET max_retries = 3', 'DELETE FROM t.few_queues', 'SELECT * FROM t.few_queues FOR UPDATE',
+	'INSERT INTO t.few_queues (queue_name) VALUES (''v'')']) statement;
+-- a view of one's own can be changed, also if it reads one of pgaq's, and a trigger or rule can replace the change
+UPDATE t.own_view SET n = 2;
+CREATE VIEW t.own_of_queues AS SELECT n FROM t.own WHERE n IN (SELECT 2 FROM aq.queues);
+UPDATE t.own_of_queues SET n = 3 RETURNING n;
+CREATE FUNCTION t.replaced() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '% of %', lower(tg_op), tg_table_name; RETURN NULL; END $$;
+CREATE TRIGGER replaced INSTEAD OF INSERT OR UPDATE ON t.my_queues FOR EACH ROW EXECUTE FUNCTION t.replaced();
+UPDATE t.few_queues SET max_retries = 3;
+INSERT INTO t.my_queues VALUES ('v', 1);
+SELECT t.error('DELETE FROM t.my_queues');
+CREATE RULE replaced AS ON DELETE TO t.few_queues DO INSTEAD NOTHING;
+DELETE FROM t.few_queues;
+DROP RULE replaced ON t.few_queues;
+CREATE RULE replaced AS ON DELETE TO t.few_queues WHERE old.max_retries = 3 DO INSTEAD NOTHING;
+SELECT t.error('DELETE FROM t.few_queues');
+-- definitions are not refused, so that they can be restored
+CREATE VIEW t.locking AS SELECT queue_name FROM aq.messages FOR UPDATE;
+CREATE MATERIALIZED VIEW t.locking_now AS SELECT queue_name FROM aq.messages FOR UPDATE WITH NO DATA;
+CREATE RULE locking AS ON INSERT TO t.own DO ALSO SELECT 1 FROM aq.messages FOR UPDATE;
+CREATE FUNCTION t.locking() RETURNS SETOF text LANGUAGE sql BEGIN ATOMIC SELECT queue_name FROM aq.messages FOR UPDATE; END;
+-- two views that read each other
+CREATE VIEW t.round AS SELECT 1 AS n FROM t.own;
+CREATE VIEW t.round_again AS SELECT n FROM t.round;
+CREATE OR REPLACE VIEW t.round AS SELECT n FROM t.round_again;
+SELECT t.error('DELETE FROM t.round');
+DROP VIEW t.round CASCADE;
+DROP MATERIALIZED VIEW t.locking_now;
+DROP VIEW t.locking, t.few_queues, t.my_queues;
+DROP FUNCTION t.locking, t.replaced, t.deletes_queues;
 DROP TABLE t.own CASCADE;
 SELECT aq.drop_queue('v', force => true), aq.drop_queue('v_dead'), aq.drop_queue('v_topic', force => true);
 SELECT count(*) FROM aq.partitions WHERE queue_name LIKE 'v%';

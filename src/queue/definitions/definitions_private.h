@@ -86,8 +86,8 @@ extern void aq_guard_init(void);
 /* --- oracle_gone.c */
 extern void aq_oracle_gone_init(void);
 
-/* --- view_lock.c */
-extern void aq_view_lock_init(void);
+/* --- view_guard.c */
+extern void aq_view_guard_init(void);
 
 /* --- restored.c */
 extern int64 aq_restored_pause(void);
