@@ -82,7 +82,9 @@ CALL dbms_aq.dequeue('aq$_orders_tab_e', dbms_aq.dequeue_options_t(wait => 30), 
 CALL dbms_aq.enqueue('classic', NULL, dbms_aq.message_properties_t(expiration => 0), '(2,late)', NULL) \gset late_
 CALL dbms_aq.dequeue('aq$_orders_tab_e', dbms_aq.dequeue_options_t(wait => 30, dequeue_mode => 1, navigation => 1), NULL, NULL::order_t, NULL) \gset seen_
 SELECT queue, msg_state, original_queue_name, expiration_reason FROM "aq$orders_tab" WHERE expiration_reason IS NOT NULL;
-CALL dbms_aq.dequeue('aq$_orders_tab_e', dbms_aq.dequeue_options_t(wait => 30, navigation => 1), NULL, NULL::order_t, NULL) \gset late_
+CALL dbms_aq.dequeue('aq$_orders_tab_e', dbms_aq.dequeue_options_t(wait => 30, navigation => 1), NULL, NULL::order_t, NULL) \gset moved_
+-- it has kept its id
+SELECT :'moved_msgid' = :'late_msgid', (:'moved_message_properties'::dbms_aq.message_properties_t).original_msgid IS NULL;
 SELECT :'failed_payload', (:'failed_message_properties'::dbms_aq.message_properties_t).state;
 
 -- what exception queues refuse

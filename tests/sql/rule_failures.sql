@@ -99,6 +99,12 @@ BEGIN
 END $$;
 SELECT split_part(t.error('SELECT t.by_package()'), ' | ', 1);
 SELECT * FROM t.failures ORDER BY 2;
+-- a rule whose function was dropped is no other error
+CREATE FUNCTION t.gone(int) RETURNS boolean LANGUAGE sql IMMUTABLE RETURN true;
+SELECT aq.alter_subscriber('f', 'raises', 't.gone(priority)');
+DROP FUNCTION t.gone;
+SELECT split_part(t.error('SELECT t.by_package()'), ' | ', 1);
+SELECT * FROM t.failures ORDER BY 2;
 -- buffered messages, too
 SELECT aq.alter_subscriber('f', 'raises', NULL), aq.subscribe('f', 'buffered', '1 / priority > 0', delivery_mode => 'buffered');
 SELECT aq.enqueue('f', '11', priority => 0, delivery_mode => 'buffered') IS NULL;

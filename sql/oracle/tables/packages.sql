@@ -160,7 +160,7 @@ COMMENT ON COLUMN dbms_aq.message_properties_t.exception_queue IS 'queue to go t
 COMMENT ON COLUMN dbms_aq.message_properties_t.enqueue_time IS 'out: time of the enqueue call';
 COMMENT ON COLUMN dbms_aq.message_properties_t.state IS 'out: ready(), waiting(), processed() or expired(), at the dequeue';
 COMMENT ON COLUMN dbms_aq.message_properties_t.sender_id IS 'the producer; its name is kept';
-COMMENT ON COLUMN dbms_aq.message_properties_t.original_msgid IS 'out: in an exception queue, its id in the queue it came from';
+COMMENT ON COLUMN dbms_aq.message_properties_t.original_msgid IS 'out: in an exception queue, its id in the queue it came from; null if it has kept its id, within a queue table';
 COMMENT ON COLUMN dbms_aq.message_properties_t.signature IS 'not used';
 COMMENT ON COLUMN dbms_aq.message_properties_t.transaction_group IS 'out: the group it belongs to';
 COMMENT ON COLUMN dbms_aq.message_properties_t.user_property IS 'free properties';

@@ -307,7 +307,7 @@ COMMENT ON COLUMN aq.messages.dequeue_time IS 'when this consumer finished it';
 COMMENT ON COLUMN aq.messages.attempts IS 'rolled back dequeues of it';
 COMMENT ON COLUMN aq.messages.sender IS 'sender named at enqueue';
 COMMENT ON COLUMN aq.messages.exception_queue IS 'exception queue named at enqueue';
-COMMENT ON COLUMN aq.messages.original_msgid IS 'in an exception queue: its id in the original queue';
+COMMENT ON COLUMN aq.messages.original_msgid IS 'in an exception queue: its id in the original queue; null if it has kept its id, within a queue table';
 COMMENT ON COLUMN aq.messages.properties IS 'free properties given at enqueue';
 COMMENT ON COLUMN aq.messages.shard IS 'shard it is in; null in queue tables';
 COMMENT ON COLUMN aq.messages.session_id IS 'identity of the session that enqueued it, or, if negative, of its producer';
