@@ -21,17 +21,24 @@
 #include "miscadmin.h"
 #include "storage/latch.h"
 
-/* how long a worker is absent before the client is told, microseconds */
+/* how long a session waits before its client is told, microseconds */
 #define TELL_AFTER ((int64) 3000000)
 
 /* how long a launcher that has ended may take to return, microseconds: ten times the postmaster's pause */
 #define LAUNCHER_PATIENCE ((int64) 10000000)
 
+/* Has a session waited long enough, since then, to tell its client? */
+bool
+aq_await_is_long(int64 since)
+{
+	return aq_clock_us() - since >= TELL_AFTER;
+}
+
 static const char *
 why_absent(const char *state)
 {
 	if (strcmp(state, "waiting") == 0)
-		return _("No background worker slot is free.");
+		return aq_room_no_slot();
 	if (strcmp(state, "failed") == 0)
 		return _("The worker has ended with an error, and is started again after a pause.");
 	if (strcmp(state, "stopped") == 0)
@@ -46,13 +53,13 @@ static void
 tell(AqDatabase *db)
 {
 	const char *state = aq_workers_state(db);
+	bool		no_slot = strcmp(state, "waiting") == 0;
+	const char *where = _("The view aq.workers shows the state of all databases.");
 
 	ereport(NOTICE,
 			(errmsg("waiting for the background worker of pgaq for database \"%s\"", get_database_name(MyDatabaseId)),
 			 errdetail_internal("%s", why_absent(state)),
-			 strcmp(state, "waiting") == 0 ?
-			 errhint("Raise max_worker_processes (now %d). The view aq.workers shows the state of all databases.", max_worker_processes) :
-			 errhint("The view aq.workers shows the state of all databases.")));
+			 no_slot ? errhint("%s %s", aq_room_hint(), where) : errhint("%s", where)));
 	/* sending may have cleared a wake-up that the caller's sleep is to see */
 	SetLatch(MyLatch);
 }
@@ -98,7 +105,7 @@ aq_await_event(AqWorkerWait *wait, AqEvent event)
 	if (wait->absent_since == 0)
 		wait->absent_since = now;
 	refuse_without_launcher(wait, now);
-	if (!wait->told && now - wait->absent_since >= TELL_AFTER)
+	if (!wait->told && aq_await_is_long(wait->absent_since))
 	{
 		wait->told = true;
 		tell(db);

@@ -50,6 +50,9 @@ typedef struct AqWorkerWait
 
 extern AqEvent aq_await_event(AqWorkerWait *wait, AqEvent event);
 
+/* Any wait for a background worker: is it time to tell the session's client? */
+extern bool aq_await_is_long(int64 since);
+
 /*
  * Another background worker of ours finds no slot, or has got one: a database's
  * worker with nothing to do leaves, and the slots go to whichever has waited
@@ -57,6 +60,10 @@ extern AqEvent aq_await_event(AqWorkerWait *wait, AqEvent event);
  */
 extern void aq_room_ask(void);
 extern void aq_room_got(void);
+
+/* DETAIL and HINT of errors and notices while no background worker slot is free. */
+extern const char *aq_room_no_slot(void);
+extern char *aq_room_hint(void);
 
 extern bool aq_job_in_worker(void);
 extern int	aq_jobs_worker_pid(void);	/* 0: none is running */

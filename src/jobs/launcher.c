@@ -219,11 +219,14 @@ static void
 complain_of_worker(Oid database)
 {
 	char	   *label = database_label(database);
+	char	   *hint = aq_room_hint();
 
 	ereport(WARNING,
 			aq_error(AQ_ERR_WORKER_MISSING, "could not start the background worker of pgaq for database %s", label),
-			errdetail("No background worker slot is free. Until the worker starts, delays, expirations and prepared transactions in the database are not processed, and enqueuers may have to wait."),
-			errhint("Raise max_worker_processes (now %d).", max_worker_processes));
+			errdetail("%s Until the worker starts, delays, expirations and prepared transactions in the database are not processed, and enqueuers may have to wait.",
+					  aq_room_no_slot()),
+			errhint("%s", hint));
+	pfree(hint);
 	pfree(label);
 }
 

@@ -24,6 +24,7 @@
  */
 #include "jobs/jobs_private.h"
 
+#include "miscadmin.h"
 #include "storage/proc.h"
 #include "utils/timestamp.h"
 
@@ -42,6 +43,18 @@
 
 /* how long a guest's request is good */
 #define GUEST_PATIENCE ((int64) 1500000)
+
+const char *
+aq_room_no_slot(void)
+{
+	return _("No background worker slot is free.");
+}
+
+char *
+aq_room_hint(void)
+{
+	return psprintf(_("Raise max_worker_processes (now %d)."), max_worker_processes);
+}
 
 /* Notes that the database waits for a worker slot, if it does not already. */
 void

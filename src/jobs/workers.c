@@ -56,7 +56,7 @@ hint_of(const char *state)
 	if (strcmp(state, "starting") == 0 && aq_jobs_area->launcher_proc == NULL)
 		return psprintf("If this lasts, raise max_worker_processes (now %d) and restart the server.", max_worker_processes);
 	if (strcmp(state, "waiting") == 0)
-		return psprintf("Raise max_worker_processes (now %d).", max_worker_processes);
+		return aq_room_hint();
 	if (strcmp(state, "failed") == 0)
 		return pstrdup("Consult recent messages in the server log for details. Another worker is started after a pause.");
 	return NULL;

@@ -251,7 +251,7 @@ run(FunctionCallInfo fcinfo, AqLabTarget target, int first)
 			ereport(ERROR,
 					(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 					 errmsg("could not start background worker %d of the lab", i + 1),
-					 errhint("Each session of the lab needs one: increase max_worker_processes.")));
+					 errhint("Each session of the lab needs one: raise max_worker_processes.")));
 		}
 	for (int i = 0; i < sessions; i++)
 		if (WaitForBackgroundWorkerStartup(handles[i], &pid) == BGWH_POSTMASTER_DIED)

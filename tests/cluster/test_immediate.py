@@ -255,7 +255,7 @@ def test_no_place_for_a_process(new_server):
         in_line(conn, caller)
         conn.execute("CALL dbms_aq.enqueue('i.jobs', NULL, NULL, ROW(3, 'x')::i.job_t, NULL)")
         assert caller.join().error.sqlstate == "57014"
-        assert told == [("waiting for a background worker for immediate visibility", "Increase max_worker_processes (now 4).")]
+        assert told == [("waiting for a background worker for immediate visibility", "Raise max_worker_processes (now 4).")]
         assert "could not start a background worker for immediate visibility" in own.log_text()
         assert sorted(ids(conn)) == [1, 3]
 

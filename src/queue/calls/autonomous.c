@@ -52,9 +52,6 @@
  */
 #define COMPLAIN_AFTER 10
 
-/* how long a session finds no place for its helper before its client is told, microseconds */
-#define TELL_AFTER ((int64) 3000000)
-
 /*
  * settings that the helper takes over from the session: search_path, other
  * settings on which expressions depend, and limits
@@ -174,7 +171,7 @@ complain(void)
 	ereport(LOG,
 			aq_error(AQ_ERR_WORKER_MISSING, "could not start a background worker for immediate visibility"),
 			errdetail("Sessions wait until a worker slot is free."),
-			errhint("Increase max_worker_processes (now %d).", max_worker_processes));
+			errhint("%s", aq_room_hint()));
 }
 
 static void
@@ -182,8 +179,8 @@ tell(void)
 {
 	ereport(NOTICE,
 			(errmsg("waiting for a background worker for immediate visibility"),
-			 errdetail("No background worker slot is free."),
-			 errhint("Increase max_worker_processes (now %d).", max_worker_processes)));
+			 errdetail_internal("%s", aq_room_no_slot()),
+			 errhint("%s", aq_room_hint())));
 }
 
 /* Waits until the session has a helper, which may still be starting. */
@@ -198,7 +195,7 @@ get_helper(Call *call)
 	};
 	int			number;
 	uint32		serial;
-	int64		tell_at = aq_clock_us() + TELL_AFTER;
+	int64		since = aq_clock_us();
 	bool		told = false;
 
 	call->worker = NULL;
@@ -212,7 +209,7 @@ get_helper(Call *call)
 		}
 		if (aq_helper_pool_not_registered() == COMPLAIN_AFTER)
 			complain();
-		if (!told && aq_clock_us() >= tell_at)
+		if (!told && aq_await_is_long(since))
 		{
 			told = true;
 			tell();

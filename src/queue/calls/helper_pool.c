@@ -134,7 +134,7 @@ refuse_blocked(void)
 	ereport(ERROR,
 			aq_error(AQ_ERR_WORKER_MISSING, "all helpers for immediate visibility wait for another one"),
 			errdetail("A call with immediate visibility has made another one."),
-			errhint("Increase \"pgaq.immediate_helpers\" (now %d).", aq_parameters_immediate_helpers));
+			errhint("Raise \"pgaq.immediate_helpers\" (now %d).", aq_parameters_immediate_helpers));
 }
 
 /*
