@@ -153,6 +153,8 @@ extern void aq_process_register(const char *name, const char *function, bool on_
  *		ereport(ERROR, aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name));
  * sets SQLSTATE and message.  In Oracle's form " (ORA-nnnnn)" is appended where
  * Oracle has a number; a hint that depends on the form asks aq_error_oracle.
+ * The message is clipped; other texts with an argument of any length are passed
+ * through aq_error_clip().
  */
 typedef enum AqErrorId
 {
@@ -165,6 +167,7 @@ typedef enum AqErrorId
 extern bool aq_error_oracle;	/* pgaq.oracle_errors: errors have Oracle's form now */
 
 extern int	aq_error(AqErrorId id, const char *fmt,...) pg_attribute_printf(2, 3);
+extern const char *aq_error_clip(const char *text);
 extern bool aq_error_is(int sqlstate, AqErrorId id);
 extern int	aq_error_begin_oracle(void);
 extern void aq_error_end_oracle(int nest);

@@ -19,9 +19,15 @@
 
 #include "base/base_int.h"
 #include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
 #include "utils/guc.h"
 
 #define ORACLE_ERRORS "pgaq.oracle_errors"
+
+/* of a text with more bytes, errors have only the beginning and the end */
+#define LONGEST 600
+#define BEGINNING 400
+#define END 150
 
 bool		aq_error_oracle = false;
 
@@ -124,6 +130,22 @@ aq_error_end_oracle(int nest)
 }
 
 /*
+ * A text for an error: an argument of a function, which can have any length, or
+ * a text that contains one.
+ */
+const char *
+aq_error_clip(const char *text)
+{
+	int			length = strlen(text);
+	int			end;
+
+	if (length <= LONGEST)
+		return text;
+	end = pg_mbcliplen(text, length, length - END);
+	return psprintf("%.*s...%s", pg_mbcliplen(text, length, BEGINNING), text, text + end);
+}
+
+/*
  * Call it only as an argument of ereport().  The format must not contain %m,
  * because errno may have changed.
  */
@@ -132,6 +154,7 @@ aq_error(AqErrorId id, const char *fmt,...)
 {
 	bool		oracle = has_oracle_form(id);
 	StringInfoData text;
+	const char *message;
 
 	initStringInfo(&text);
 	for (;;)
@@ -146,11 +169,13 @@ aq_error(AqErrorId id, const char *fmt,...)
 			break;
 		enlargeStringInfo(&text, needed);
 	}
-	if (oracle && error_rows[id].ora != 0)
-		appendStringInfo(&text, " (ORA-%05d)", error_rows[id].ora);
+	message = aq_error_clip(text.data);
 
 	errcode(packed(oracle ? error_rows[id].code : error_rows[id].sqlstate));
-	errmsg_internal("%s", text.data);
+	if (oracle && error_rows[id].ora != 0)
+		errmsg_internal("%s (ORA-%05d)", message, error_rows[id].ora);
+	else
+		errmsg_internal("%s", message);
 	pfree(text.data);
 	return 0;
 }

@@ -133,6 +133,32 @@ BEGIN
 EXCEPTION WHEN SQLSTATE 'AQ063' THEN
 	RAISE INFO '%, then %', sqlerrm, split_part(t.error($e$SELECT aq.start_queue('no such')$e$), ' | ', 2);
 END $$;
+-- of a long argument, the error has the beginning and the end, cut between characters
+SELECT aq.grant_consumer('x_topic', 'ann', 'regress_aq_errors');
+CREATE VIEW t.long_errors AS SELECT statement, length(message) AS characters, left(message, 30) AS beginning, right(message, 40) AS ending, octet_length(error) < 2000 AS short
+FROM (VALUES
+	($$SELECT aq.start_queue(repeat('ä', 1000000))$$),
+	($$SELECT aq.start_queue('x' || repeat('ä', 1000000))$$),
+	($$SELECT aq.create_queue(repeat('€', 1000000))$$),
+	($$SELECT aq.enqueue(repeat('n', 1000000), '1')$$),
+	($$SELECT aq.enqueue('x_topic', '1', recipients => ARRAY[repeat('n', 1000000)])$$),
+	($$SELECT aq.enqueue('x_classic', '1', deviation => repeat('n', 1000000))$$),
+	($$SELECT * FROM aq.dequeue('x_q', mode => repeat('n', 1000000))$$),
+	($$SELECT * FROM aq.dequeue('x_q', condition => 'priority = ' || repeat('1', 1000000) || ' no_such')$$),
+	($$SELECT aq.unsubscribe('x_topic', repeat('n', 1000000))$$),
+	($$CALL dbms_aq.enqueue(repeat('n', 1000000), NULL, NULL, '1', NULL)$$),
+	($$CALL dbms_aqadm.stop_queue(repeat('n', 1000000))$$),
+	($$CALL dbms_aqadm.create_queue_table(repeat('n', 1000000) || '.x', 'jsonb')$$)) v (statement),
+	LATERAL (SELECT t.error(statement) AS error OFFSET 0) e, LATERAL (SELECT split_part(error, ' | ', 2) AS message) m;
+SELECT * FROM t.long_errors;
+-- a notice, and what a role without the privilege is told
+SET client_min_messages = notice;
+SELECT count(*) FROM aq.dequeue('x_topic', repeat('ä', 1000000));
+SET client_min_messages = warning;
+SET ROLE regress_aq_errors;
+SELECT length(error), left(error, 60), right(error, 40) FROM t.error($$SELECT * FROM aq.dequeue('x_topic', repeat('ä', 1000000))$$) error;
+RESET ROLE;
+DROP VIEW t.long_errors;
 -- every function and procedure of the packages asks for it, but constants, constructors and those in C, which do it by themselves
 SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 	JOIN pg_extension e ON e.oid = d.refobjid

@@ -53,7 +53,7 @@ BEGIN
 		PERFORM sys._raise_error('AQ003', format('schema "%s" cannot hold queues: there is a dot in its name', schema_name),
 			'The native name of a queue is schema.queue: use another schema.');
 	ELSIF schema_name IS NULL OR to_regnamespace(quote_ident(schema_name)) IS NULL THEN
-		RAISE invalid_schema_name USING MESSAGE = format('schema "%s" does not exist', coalesce(schema_name, '')),
+		RAISE invalid_schema_name USING MESSAGE = format('schema "%s" does not exist', coalesce(left(schema_name, 63), '')),
 			HINT = 'Create it, or qualify the name with another schema.';
 	ELSIF NOT has_schema_privilege(schema_name, 'CREATE') THEN
 		RAISE insufficient_privilege USING MESSAGE = format('permission denied for schema %s', schema_name),

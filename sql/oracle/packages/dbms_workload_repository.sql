@@ -12,7 +12,7 @@ CREATE FUNCTION dbms_workload_repository.create_snapshot(flush_level text DEFAUL
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	IF upper(flush_level) NOT IN ('BESTFIT', 'LITE', 'TYPICAL', 'ALL') THEN
-		RAISE invalid_parameter_value USING MESSAGE = format('flush level "%s" is not valid', flush_level),
+		RAISE invalid_parameter_value USING MESSAGE = format('flush level "%s" is not valid', left(flush_level, 63)),
 			HINT = 'Use TYPICAL or ALL; both take everything.';
 	END IF;
 	RETURN aq.take_snapshot();
@@ -47,7 +47,7 @@ BEGIN
 		PERFORM sys._raise_error('AQ122', format('interval of %s minutes is not valid', "interval"),
 			'Specify minutes from 1 to 52560000, or 0 to have no snapshots taken by the worker.');
 	ELSIF NOT (upper(topnsql) IN ('DEFAULT', 'MAXIMUM') OR topnsql ~ '^[1-9][0-9]{0,6}$') THEN
-		RAISE invalid_parameter_value USING MESSAGE = format('topnsql "%s" is not valid', topnsql),
+		RAISE invalid_parameter_value USING MESSAGE = format('topnsql "%s" is not valid', left(topnsql, 63)),
 			HINT = 'Specify a number of statements, DEFAULT (200) or MAXIMUM (all).';
 	END IF;
 	PERFORM aq.set_snapshots(make_interval(mins => "interval"::integer), make_interval(mins => retention::integer),

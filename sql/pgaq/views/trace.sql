@@ -254,9 +254,9 @@ CREATE FUNCTION aq.trace_quantize(
 RETURNS SETOF text LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF operation NOT IN ('lock', 'pin', 'latch', 'mutex', 'wait') THEN
-		RAISE invalid_parameter_value USING MESSAGE = format('there are no histograms of operation "%s"', operation), HINT = 'Operations are lock, pin, latch, mutex and wait; null: all.';
+		RAISE invalid_parameter_value USING MESSAGE = format('there are no histograms of operation "%s"', left(operation, 63)), HINT = 'Operations are lock, pin, latch, mutex and wait; null: all.';
 	ELSIF (measure IN ('acquire', 'hold', 'both')) IS NOT TRUE THEN
-		RAISE invalid_parameter_value USING MESSAGE = format('there is no measure "%s"', coalesce(measure, 'null')), HINT = 'Measures are acquire, hold and both.';
+		RAISE invalid_parameter_value USING MESSAGE = format('there is no measure "%s"', coalesce(left(measure, 63), 'null')), HINT = 'Measures are acquire, hold and both.';
 	END IF;
 	RETURN QUERY
 	SELECT line.text FROM (

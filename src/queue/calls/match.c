@@ -106,8 +106,9 @@ count_failure(Matching *m, const AqConsumer *consumer, uint32 messages, const Er
 	 */
 	ereport(LOG_SERVER_ONLY,
 			(errcode(error->sqlerrcode),
-			 errmsg("rule of subscriber \"%s\" of queue \"%s\" failed: %s", consumer->name, queue->name, error->message),
-			 errdetail("The rule is \"%s\".", consumer->rule_text),
+			 errmsg("rule of subscriber \"%s\" of queue \"%s\" failed: %s", consumer->name, queue->name,
+					aq_error_clip(error->message)),
+			 errdetail("The rule is \"%s\".", aq_error_clip(consumer->rule_text)),
 			 errhint("The subscriber does not get messages for which its rule fails. aq.subscribers counts them.")));
 }
 

@@ -43,7 +43,7 @@ aq_unknown_consumer(AqQueue *queue, const char *consumer)
 		return;
 	told[ntold++] = name;
 	ereport(NOTICE,
-			(errmsg("consumer \"%s\" of queue \"%s\" is not a subscriber and has no messages", consumer, queue->name),
+			(errmsg("consumer \"%s\" of queue \"%s\" is not a subscriber and has no messages", aq_error_clip(consumer), queue->name),
 			 errhint("Check the spelling, also upper and lower case: aq.subscribers lists the consumers. "
 					 "A subscriber is added with aq.subscribe; a recipient is known while it has messages.")));
 }

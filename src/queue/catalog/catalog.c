@@ -321,9 +321,9 @@ aq_catalog_refuse_consumer(AqQueue *queue, const char *consumer)
 		refuse_right(queue->name, AQ_RIGHT_DEQUEUE);
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-			 errmsg("permission denied for consumer \"%s\" of queue \"%s\"", consumer, queue->name),
+			 errmsg("permission denied for consumer \"%s\" of queue \"%s\"", aq_error_clip(consumer), queue->name),
 			 errhint("The owner of the queue can grant it: aq.grant_consumer(%s, %s, %s).", quote_literal_cstr(queue->name),
-					 quote_literal_cstr(consumer), quote_literal_cstr(GetUserNameFromId(GetUserId(), false)))));
+					 quote_literal_cstr(aq_error_clip(consumer)), quote_literal_cstr(GetUserNameFromId(GetUserId(), false)))));
 }
 
 AqQueue *

@@ -31,7 +31,7 @@ aq_errors_raise(PG_FUNCTION_ARGS)
 
 	ereport(ERROR,
 			aq_error(id, "%s", message),
-			hint ? errhint("%s", hint) : 0);
+			hint ? errhint("%s", aq_error_clip(hint)) : 0);
 	PG_RETURN_VOID();
 }
 
