@@ -159,3 +159,5 @@ BEGIN
 END $$;
 CALL t.reads('nobody');
 DROP PROCEDURE t.reads;
+CALL dbms_aqadm.create_np_queue('q');
+DO $$ BEGIN CALL dbms_aqadm.create_np_queue('q'); END $$;

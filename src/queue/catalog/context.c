@@ -69,6 +69,18 @@ is_own_function(const char *entry)
 	return false;
 }
 
+/*
+ * Does only the extension itself call the function?  Its name begins with an
+ * underscore then.
+ */
+static bool
+is_private_function(const char *entry)
+{
+	const char *name = is_own_function(entry) ? strchr(entry, '.') : NULL;
+
+	return name != NULL && name[1] == '_';
+}
+
 static bool
 is_function(const char *entry)
 {
@@ -92,14 +104,17 @@ strip(ErrorData *error)
 {
 	char	   *to = error->context;
 	char	   *next;
+	bool		of_private = false; /* the entry calls a private function; SQL functions have no schema there */
 
 	for (char *entry = error->context; entry != NULL; entry = next)
 	{
 		size_t		length;
+		bool		internal = is_internal(entry, next_entry(entry)) || (of_private && begins(entry, "SQL function "));
 
 		next = next_entry(entry);
 		length = next != NULL ? (size_t) (next - entry) : strlen(entry);
-		if (is_internal(entry, next))
+		of_private = is_private_function(entry);
+		if (internal)
 			continue;
 		memmove(to, entry, length);
 		to += length;
