@@ -439,6 +439,8 @@ def definitions(sql):
         found.setdefault(match[1], set()).update(re.findall(r"\w+", match[2]))
     for match in re.finditer(r"CREATE (?:TYPE|DOMAIN|VIEW) ((?:dbms_\w+|sys)\.[\w$]+) AS(.*?);", sql, re.S):
         found.setdefault(match[1], set()).update(re.findall(r"\w+", match[2]))
+    for match in re.finditer(r"CALL aq_internal\.make_view\('sys', '([\w$#]+)',(.*?)\);", sql, re.S):
+        found.setdefault(f"sys.{match[1]}", set()).update(re.findall(r"[\w$#]+", match[2]))
     for match in re.finditer(r"CALL sys\._make_variant\('(\w+)', '(\w+)'", sql):      # the columns of another view
         found[f"sys.{match[1]}"] = found[f"sys.{match[2]}"]
     return found

@@ -22,6 +22,8 @@ SELECT count(*) FROM aq.browse('cached');
 SELECT property, status, lock_mode, pin_mode, pinned_total FROM cached;
 SELECT l.type, l.mode_held, l.mode_requested FROM sys."v$libcache_locks" l
 JOIN sys."v$db_object_cache" o ON o.addr = l.object_handle WHERE o.name = 'CACHED' ORDER BY 1;
+SELECT l.type, l.mode_held, l.mode_requested, l.pid = pg_backend_pid() AS own FROM aq.object_locks l
+JOIN aq.cached_objects o ON o.addr = l.object WHERE o.queue_name = 'cached' ORDER BY 1;
 
 -- for each look: a lock and a pin, four gets of the mutex
 SET pgaq.session_pins = off;

@@ -34,6 +34,8 @@ SELECT state, shard, priority, delayed, slots, outstanding, pending, in_flight, 
 FROM aq.partitions WHERE queue_name = 'v' ORDER BY delayed, state;
 SELECT total_bytes = used_bytes + free_bytes AS adds_up, used_bytes > 0 AS used, chunk_bytes, resident_partitions <= known_partitions AS resident, known_partitions <= max_partitions AS known
 FROM aq.message_cache;
+SELECT size, size_mb >= 4 AS fits, size_factor > 0 AS relative, resident_partitions + other_partitions >= 0 AS counted, partition_bytes > 0 AS assumed FROM aq.message_cache_advice;
+SELECT size_mb = (SELECT ceil(total_bytes / 1048576.0) FROM aq.message_cache) AS right_size, size_factor FROM aq.message_cache_advice WHERE size = 'current';
 -- a message is not locked through its view
 SELECT t.error(statement) FROM unnest(ARRAY['SELECT * FROM aq.messages FOR UPDATE', 'SELECT * FROM aq.messages LIMIT 1 FOR UPDATE SKIP LOCKED',
 	'SELECT 1 FROM (SELECT * FROM aq.messages FOR SHARE) m', 'SELECT 1 FROM (SELECT * FROM aq.messages) m FOR UPDATE',

@@ -34,18 +34,18 @@ $$, 'aq.cached_objects');
 
 CALL aq_internal.make_view('sys', 'v$libcache_locks', 'Locks and pins of objects, held and waited for',
 	'FROM aq_internal.cache_locks() l', $$
-	type = l.type | LOCK or PIN
-	addr = l.addr | address of the lock or pin: P2 of the wait, hexadecimal
-	holding_user_session = l.session | the session, as SID
-	holding_session = l.session | the same
+	type = l.type
+	addr = l.addr
+	holding_user_session = l.session
+	holding_session = l.session
 	object_handle = l.object_handle | address of the object in sys."v$db_object_cache"
 	lock_held = NULL::text | always null
 	refcount = 1 | always 1: a session's locks of an object are one lock
 	mode_held = l.mode_held | 0 none, 1 null (the session knows the object), 2 share, 3 exclusive
 	mode_requested = l.mode_requested | the mode that the session waits for, or 0
 	savepoint_number = NULL::bigint | always null
-	pid = l.pid | process id of the session
-$$);
+	pid = l.pid
+$$, 'aq.object_locks');
 
 CALL aq_internal.make_view('sys', 'v$librarycache', 'Use of the object cache since the server started, of all databases',
 	'FROM aq.object_cache', $$

@@ -182,51 +182,15 @@ COMMENT ON COLUMN sys.dba_attribute_transformations.attribute IS 'number of the 
 COMMENT ON COLUMN sys.dba_attribute_transformations.attribute_transformation IS 'expression over source.user_data';
 GRANT SELECT ON sys.dba_attribute_transformations TO aq_administrator_role;
 
-CREATE VIEW sys.all_transformations AS
-SELECT
-	t.oid AS transformation_id, sys._oracle_case(t.schema_name) AS owner, sys._oracle_case(t.name) AS name,
-	coalesce(sys._oracle_type_name(t.from_type), sys._oracle_type(t.from_type)) AS from_type,
-	coalesce(sys._oracle_type_name(t.to_type), sys._oracle_type(t.to_type)) AS to_type
-FROM sys._transformations() t WHERE has_function_privilege(t.oid, 'EXECUTE');
-COMMENT ON VIEW sys.all_transformations IS 'Transformations that the current role can use, created by dbms_transform';
-COMMENT ON COLUMN sys.all_transformations.transformation_id IS 'number of its function';
-COMMENT ON COLUMN sys.all_transformations.owner IS 'schema';
-COMMENT ON COLUMN sys.all_transformations.name IS 'name';
-COMMENT ON COLUMN sys.all_transformations.from_type IS 'type of the payload given';
-COMMENT ON COLUMN sys.all_transformations.to_type IS 'type of the resulting payload';
-GRANT SELECT ON sys.all_transformations TO PUBLIC;
+CALL sys._make_variant('all_transformations', 'dba_transformations', 'Transformations that the current role can use, created by dbms_transform',
+	$$has_function_privilege(d.transformation_id, 'EXECUTE')$$);
 
-CREATE VIEW sys.all_attribute_transformations AS
-SELECT
-	sys._oracle_case(t.schema_name) AS owner, sys._oracle_case(t.name) AS name, a.key::integer AS attribute,
-	a.value AS attribute_transformation
-FROM sys._transformations() t, LATERAL jsonb_each_text(t.parts) a WHERE has_function_privilege(t.oid, 'EXECUTE');
-COMMENT ON VIEW sys.all_attribute_transformations IS 'Transformations that the current role can use, by attribute';
-COMMENT ON COLUMN sys.all_attribute_transformations.owner IS 'schema';
-COMMENT ON COLUMN sys.all_attribute_transformations.name IS 'name';
-COMMENT ON COLUMN sys.all_attribute_transformations.attribute IS 'number of the attribute; 0: the whole payload';
-COMMENT ON COLUMN sys.all_attribute_transformations.attribute_transformation IS 'expression over source.user_data';
-GRANT SELECT ON sys.all_attribute_transformations TO PUBLIC;
+CALL sys._make_variant('all_attribute_transformations', 'dba_attribute_transformations', 'Transformations that the current role can use, by attribute',
+	$$EXISTS (SELECT FROM sys.all_transformations a WHERE a.owner = d.owner AND a.name = d.name)$$);
 
-CREATE VIEW sys.user_transformations AS
-SELECT
-	t.oid AS transformation_id, sys._oracle_case(t.name) AS name,
-	coalesce(sys._oracle_type_name(t.from_type), sys._oracle_type(t.from_type)) AS from_type,
-	coalesce(sys._oracle_type_name(t.to_type), sys._oracle_type(t.to_type)) AS to_type
-FROM sys._transformations() t WHERE t.owner = current_user;
-COMMENT ON VIEW sys.user_transformations IS 'Transformations that the current role owns, created by dbms_transform';
-COMMENT ON COLUMN sys.user_transformations.transformation_id IS 'number of its function';
-COMMENT ON COLUMN sys.user_transformations.name IS 'name';
-COMMENT ON COLUMN sys.user_transformations.from_type IS 'type of the payload given';
-COMMENT ON COLUMN sys.user_transformations.to_type IS 'type of the resulting payload';
-GRANT SELECT ON sys.user_transformations TO PUBLIC;
+CALL sys._make_variant('user_transformations', 'dba_transformations', 'Transformations that the current role owns, created by dbms_transform',
+	$$EXISTS (SELECT FROM pg_proc p WHERE p.oid = d.transformation_id AND p.proowner = current_user::regrole)$$, 'owner');
 
-CREATE VIEW sys.user_attribute_transformations AS
-SELECT
-	sys._oracle_case(t.name) AS name, a.key::integer AS attribute, a.value AS attribute_transformation
-FROM sys._transformations() t, LATERAL jsonb_each_text(t.parts) a WHERE t.owner = current_user;
-COMMENT ON VIEW sys.user_attribute_transformations IS 'Transformations that the current role owns, by attribute';
-COMMENT ON COLUMN sys.user_attribute_transformations.name IS 'name';
-COMMENT ON COLUMN sys.user_attribute_transformations.attribute IS 'number of the attribute; 0: the whole payload';
-COMMENT ON COLUMN sys.user_attribute_transformations.attribute_transformation IS 'expression over source.user_data';
-GRANT SELECT ON sys.user_attribute_transformations TO PUBLIC;
+CALL sys._make_variant('user_attribute_transformations', 'dba_attribute_transformations', 'Transformations that the current role owns, by attribute',
+	$$EXISTS (SELECT FROM sys.dba_transformations a JOIN pg_proc p ON p.oid = a.transformation_id WHERE a.owner = d.owner AND a.name = d.name
+		AND p.proowner = current_user::regrole)$$, 'owner');

@@ -75,55 +75,23 @@ COMMENT ON COLUMN sys.v$aq_message_cache_stat.avg_miss_ratio IS 'dequeues that h
 COMMENT ON COLUMN sys.v$aq_message_cache_stat.con_id IS 'always null';
 GRANT SELECT ON sys.v$aq_message_cache_stat TO pg_monitor, aq_administrator_role;
 
-CREATE VIEW sys.v$aq_message_cache_advice AS
-WITH u AS (
-	-- assumes that all frames have the average size; if there are none, that of a full frame of a single consumer
-	SELECT x.*, coalesce(x.frame_bytes / nullif(x.frames, 0)::numeric, 532480) / 1048576 AS each,
-		trim_scale(c.total_bytes / 1048576.0) AS megabytes, x.most_used_bytes / 1048576.0 AS most_used,
-		extract(epoch FROM clock_timestamp() - x.since)::numeric / 60 AS minutes
-	FROM aq_internal.message_cache_use() x, aq.message_cache c
-), r AS (
-	SELECT x.*, sum(x.to_sessions + x.to_worker) OVER (ORDER BY x.more) >= 0.8 * sum(x.to_sessions + x.to_worker) OVER () AS enough
-	FROM aq_internal.message_cache_returns() x
-), s AS (
-	SELECT u.*, l.line, l.type, ceil(greatest(4, l.mb)) AS mb
-	FROM u, LATERAL (VALUES (1, 'MINIMUM', 4), (2, 'CURRENT', u.megabytes),
-		(3, 'PREFERRED', CASE WHEN u.evictions = 0 THEN u.most_used
-			ELSE u.megabytes + u.each * (SELECT coalesce(min(r.more) FILTER (WHERE r.enough), 0) FROM r WHERE r.to_sessions + r.to_worker > 0) END),
-		(4, 'MAXIMUM', CASE WHEN u.evictions = 0 THEN u.most_used
-			ELSE greatest(u.each * u.partitions, u.megabytes + u.each * (SELECT max(r.more) FROM r)) END)) l (line, type, mb)
-)
-SELECT
-	s.mb AS size_for_estimate, round(s.mb / s.megabytes, 4) AS size_factor, s.type AS estd_size_type,
-	least(s.partitions, floor(s.mb / s.each))::bigint AS estd_cached_subshards,
-	greatest(s.partitions - floor(s.mb / s.each), 0)::bigint AS estd_uncached_subshards,
-	e.evictions AS estd_evictions, round(e.evictions / s.minutes, 3) AS estd_eviction_rate,
-	e.sessions AS estd_fg_unevictions, round(e.sessions / s.minutes, 3) AS estd_fg_uneviction_rate,
-	e.worker AS estd_bg_unevictions, round(e.worker / s.minutes, 3) AS estd_bg_uneviction_rate,
-	round(s.slots / nullif(s.partitions, 0)::numeric)::bigint AS avg_subshard_size, round(s.each * 1048576)::bigint AS avg_subshard_memory,
-	NULL::integer AS con_id
-FROM s LEFT JOIN LATERAL (
-	SELECT s.evictions - coalesce(sum(r.to_sessions + r.to_worker + r.not_back) FILTER (WHERE r.kept), 0)::bigint AS evictions,
-		coalesce(sum(r.to_sessions) FILTER (WHERE NOT r.kept), 0)::bigint AS sessions,
-		coalesce(sum(r.to_worker) FILTER (WHERE NOT r.kept), 0)::bigint AS worker
-	FROM (SELECT r.*, r.more <= (s.mb - s.megabytes) / s.each AS kept FROM r) r
-) e ON s.mb >= s.megabytes OR s.evictions = 0 AND s.mb >= s.most_used
-ORDER BY s.line;
-COMMENT ON VIEW sys.v$aq_message_cache_advice IS 'Estimates for message caches of other sizes since the server started, from the number of other partitions that were evicted before an evicted one was loaded again';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.size_for_estimate IS 'size, MB';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.size_factor IS 'the same, for the present size';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_size_type IS 'MINIMUM: the smallest value of pgaq.message_cache_size; CURRENT; PREFERRED: would have avoided four fifths of the unevictions; MAXIMUM: would have avoided all of them, and holds every existing partition. While nothing was evicted, the last two are the highest use so far';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_cached_subshards IS 'existing partitions with messages that would be in it';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_uncached_subshards IS 'partitions that would not be in it';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_evictions IS 'partitions that would have been evicted; null: not known, because the size is smaller than the present one';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_eviction_rate IS 'the same per minute';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_fg_unevictions IS 'partitions that sessions would have loaded again; null for the same reason';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_fg_uneviction_rate IS 'the same per minute';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_bg_unevictions IS 'partitions that the worker would have loaded again, for its timers and retries; null for the same reason';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.estd_bg_uneviction_rate IS 'the same per minute';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.avg_subshard_size IS 'average number of messages in the existing partitions; null: there are none';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.avg_subshard_memory IS 'assumed size of a partition in bytes: the average of those in the cache, or 520 kB while there are none';
-COMMENT ON COLUMN sys.v$aq_message_cache_advice.con_id IS 'always null';
+CALL aq_internal.make_view('sys', 'v$aq_message_cache_advice', 'Estimates for message caches of other sizes since the server started, from the number of other partitions that were evicted before an evicted one was loaded again',
+	'FROM aq.message_cache_advice', $$
+	size_for_estimate = size_mb
+	size_factor
+	estd_size_type = upper(size) | as aq.message_cache_advice.size, in upper case: MINIMUM, CURRENT, PREFERRED, MAXIMUM
+	estd_cached_subshards = resident_partitions
+	estd_uncached_subshards = other_partitions
+	estd_evictions = evictions
+	estd_eviction_rate = evictions_per_minute
+	estd_fg_unevictions = session_loads
+	estd_fg_uneviction_rate = session_loads_per_minute
+	estd_bg_unevictions = worker_loads
+	estd_bg_uneviction_rate = worker_loads_per_minute
+	avg_subshard_size = partition_messages
+	avg_subshard_memory = partition_bytes
+	con_id = NULL::integer | always null
+$$);
 GRANT SELECT ON sys.v$aq_message_cache_advice TO PUBLIC;
 
 CREATE VIEW sys.v$aq_subscriber_load AS

@@ -1,15 +1,15 @@
 CALL aq_internal.make_view('sys', 'v$session', 'All processes of the server. Waits of pgaq are exact and have P1 to P3; an event of the form "type: event" is a wait of PostgreSQL''s own, seen at this moment',
 	'FROM aq_internal.sessions() s JOIN pg_catalog.pg_stat_activity a ON a.pid = s.pid', $$
-	sid = s.session | number of the session
+	sid = s.session
 	serial# = s.pid | process id: distinguishes the session from others with the same number
 	user# = a.usesysid | oid of the role
-	username = a.usename::text | name of the role
+	username = a.usename::text | = role
 	status = CASE WHEN a.state IN ('idle', 'idle in transaction', 'idle in transaction (aborted)', 'disabled') THEN 'INACTIVE' ELSE 'ACTIVE' END | ACTIVE: it runs a statement, or is a background process; INACTIVE: it waits for its client
 	machine = coalesce(a.client_hostname, host(a.client_addr)) | address of the client; null: a local socket
 	port = a.client_port | port of the client; -1: a local socket
 	program = coalesce(nullif(a.application_name, ''), a.backend_type) | application_name, or the type of process
 	type = CASE WHEN s.background THEN 'BACKGROUND' ELSE 'USER' END | USER (including parallel workers of users' sessions) or BACKGROUND
-	sql_id = a.query_id | identifier of the query, as in pg_stat_statements; null when compute_query_id is off
+	sql_id = a.query_id | = query_id
 	sql_exec_start = a.query_start | when the statement began, or the last one if there is none
 	module = coalesce(s.module, nullif(a.application_name, '')) | as set by dbms_application_info, otherwise application_name
 	action = s.action | as set by dbms_application_info
@@ -22,7 +22,7 @@ CALL aq_internal.make_view('sys', 'v$session', 'All processes of the server. Wai
 	final_blocking_session = s.final_blocker
 	seq# = s.sequence | which wait of the session this is
 	event# = s.event | number of the event; null: PostgreSQL's own
-	event = s.event_name | its wait, or its last wait in pgaq; "type: event" is a wait of PostgreSQL's own; null: it has not waited
+	event = s.event_name | = event
 	p1text = s.p1text | = p1_meaning
 	p1 = s.p1
 	p1raw = CASE WHEN s.p1 IS NOT NULL THEN upper(lpad(to_hex(s.p1), 16, '0')) END | parameter 1, hexadecimal
@@ -38,15 +38,15 @@ CALL aq_internal.make_view('sys', 'v$session', 'All processes of the server. Wai
 	wait_time = CASE WHEN s.waiting THEN 0 WHEN s.wait_us < 10000 THEN -1 WHEN s.wait_us IS NULL THEN -2 ELSE s.wait_us / 10000 END | 0: it is waiting; otherwise the duration of its last wait in hundredths of a second, -1 if shorter, -2 if not known
 	seconds_in_wait = CASE WHEN s.waiting THEN s.wait_us ELSE s.ago_us END / 1000000 | seconds since the wait began, or since it ended
 	state = CASE WHEN s.waiting THEN 'WAITING' WHEN s.wait_us < 10000 THEN 'WAITED SHORT TIME' WHEN s.wait_us IS NULL THEN 'WAITED UNKNOWN TIME' ELSE 'WAITED KNOWN TIME' END | WAITING, WAITED SHORT TIME (under a hundredth of a second), WAITED KNOWN TIME or WAITED UNKNOWN TIME
-	wait_time_micro = s.wait_us | microseconds of the wait, so far if it is still waiting; null: PostgreSQL's own
-	time_remaining_micro = s.left_us | microseconds until its timeout: -1 without a timeout, 0 after it; null when it does not wait, and for PostgreSQL's own waits
+	wait_time_micro = s.wait_us | = wait_us
+	time_remaining_micro = s.left_us | = left_us
 	time_since_last_wait_micro = s.ago_us | = since_wait_us
 	pid = s.pid
 	database = a.datname::text
 	server_state = a.state | its state in pg_stat_activity
-	backend_type = a.backend_type | kind of process, as in pg_stat_activity
+	backend_type = a.backend_type
 	xact_start = a.xact_start | when its transaction began
-	operation = s.operation | its current queue operation: see the time model
+	operation = s.operation
 	queue_id = s.queue_id
 	attached = s.attached
 	active = s.active

@@ -86,6 +86,16 @@ CALL aq_internal.make_view('aq', 'cached_objects', 'Objects in the object cache:
 	addr = o.addr | address of the handle: P1 of waits for its lock and pin, hexadecimal
 $$);
 
+CALL aq_internal.make_view('aq', 'object_locks', 'Locks and pins of cached objects, held and waited for', 'FROM aq_internal.cache_locks() l', $$
+	session = l.session | number of the session
+	pid = l.pid | its process id, as in pg_stat_activity
+	type = l.type | LOCK or PIN
+	mode_held = (ARRAY['NONE', 'NULL', 'SHARE', 'EXCLUSIVE'])[l.mode_held + 1] | NONE, NULL (the session knows the object), SHARE or EXCLUSIVE
+	mode_requested = (ARRAY['NONE', 'NULL', 'SHARE', 'EXCLUSIVE'])[l.mode_requested + 1] | the mode that the session waits for, or NONE
+	object = l.object_handle | address of the object, addr in aq.cached_objects
+	addr = l.addr | address of the lock or pin: P2 of the wait, hexadecimal
+$$);
+
 CALL aq_internal.make_view('aq', 'object_cache', 'Use of the object cache since the server started, of all databases', 'FROM aq_internal.cache_library() l', $$
 	gets = l.gets | searches of the hash for an object
 	hits = l.gethits | of these: found

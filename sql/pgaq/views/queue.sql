@@ -285,6 +285,49 @@ COMMENT ON COLUMN aq.message_cache.resident_partitions IS 'partitions in the cac
 COMMENT ON COLUMN aq.message_cache.known_partitions IS 'partitions of all queues in use';
 COMMENT ON COLUMN aq.message_cache.max_partitions IS 'pgaq.max_partitions';
 
+-- Estimates for other sizes. All frames are assumed to have the average size; if there are none, that of a full frame of a single consumer.
+CALL aq_internal.make_view('aq', 'message_cache_advice', 'Estimates for message caches of other sizes since the server started, from the number of other partitions that were evicted before an evicted one was loaded again',
+	$$FROM (
+	WITH u AS (
+		SELECT x.*, coalesce(x.frame_bytes / nullif(x.frames, 0)::numeric, 532480) / 1048576 AS each,
+			trim_scale(c.total_bytes / 1048576.0) AS megabytes, x.most_used_bytes / 1048576.0 AS most_used,
+			extract(epoch FROM clock_timestamp() - x.since)::numeric / 60 AS minutes
+		FROM aq_internal.message_cache_use() x, aq.message_cache c
+	), r AS (
+		SELECT x.*, sum(x.to_sessions + x.to_worker) OVER (ORDER BY x.more) >= 0.8 * sum(x.to_sessions + x.to_worker) OVER () AS enough
+		FROM aq_internal.message_cache_returns() x
+	), s AS (
+		SELECT u.*, l.line, l.type, ceil(greatest(4, l.mb)) AS mb
+		FROM u, LATERAL (VALUES (1, 'minimum', 4), (2, 'current', u.megabytes),
+			(3, 'preferred', CASE WHEN u.evictions = 0 THEN u.most_used
+				ELSE u.megabytes + u.each * (SELECT coalesce(min(r.more) FILTER (WHERE r.enough), 0) FROM r WHERE r.to_sessions + r.to_worker > 0) END),
+			(4, 'maximum', CASE WHEN u.evictions = 0 THEN u.most_used
+				ELSE greatest(u.each * u.partitions, u.megabytes + u.each * (SELECT max(r.more) FROM r)) END)) l (line, type, mb)
+	)
+	SELECT s.*, e.evictions AS evicted, e.sessions, e.worker
+	FROM s LEFT JOIN LATERAL (
+		SELECT s.evictions - coalesce(sum(r.to_sessions + r.to_worker + r.not_back) FILTER (WHERE r.kept), 0)::bigint AS evictions,
+			coalesce(sum(r.to_sessions) FILTER (WHERE NOT r.kept), 0)::bigint AS sessions,
+			coalesce(sum(r.to_worker) FILTER (WHERE NOT r.kept), 0)::bigint AS worker
+		FROM (SELECT r.*, r.more <= (s.mb - s.megabytes) / s.each AS kept FROM r) r
+	) e ON s.mb >= s.megabytes OR s.evictions = 0 AND s.mb >= s.most_used
+	) s ORDER BY s.line$$, $$
+	size = s.type | minimum: the smallest value of pgaq.message_cache_size; current; preferred: would have avoided four fifths of the loads after an eviction; maximum: would have avoided all of them, and holds every existing partition. While nothing was evicted, the last two are the highest use so far
+	size_mb = s.mb | size, MB
+	size_factor = round(s.mb / s.megabytes, 4) | the size divided by the current one
+	resident_partitions = least(s.partitions, floor(s.mb / s.each))::bigint | existing partitions with messages that would be in the cache
+	other_partitions = greatest(s.partitions - floor(s.mb / s.each), 0)::bigint | partitions that would not be in it
+	evictions = s.evicted | partitions that would have been evicted; null: not known, because the size is smaller than the current one
+	evictions_per_minute = round(s.evicted / s.minutes, 3) | the same per minute
+	session_loads = s.sessions | partitions that sessions would have loaded again; null for the same reason
+	session_loads_per_minute = round(s.sessions / s.minutes, 3) | the same per minute
+	worker_loads = s.worker | partitions that the worker would have loaded again, for its timers and retries; null for the same reason
+	worker_loads_per_minute = round(s.worker / s.minutes, 3) | the same per minute
+	partition_messages = round(s.slots / nullif(s.partitions, 0)::numeric)::bigint | average number of messages in the existing partitions; null: there are none
+	partition_bytes = round(s.each * 1048576)::bigint | assumed size of a partition in bytes: the average of those in the cache, or 520 kB while there are none
+$$);
+GRANT SELECT ON aq.message_cache_advice TO PUBLIC;
+
 CREATE VIEW aq.messages AS
 SELECT q.queue_name, m.consumer, m.msgid, m.state, m.priority, m.correlation, m.payload, m.enqueue_time, m.ready_at,
 	m.expires_at, m.dequeue_time, m.attempts, m.sender, m.exception_queue, m.original_msgid, m.properties,

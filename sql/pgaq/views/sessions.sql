@@ -20,11 +20,11 @@ CALL aq_internal.make_view('aq', 'sessions', 'All processes of the server and wh
 	attached = s.attached | it has used pgaq
 	active = s.active | it counts as active: it runs, or its wait is not idle
 	waiting = s.waiting | it waits now
-	event = s.event_name | its wait, or its last wait in pgaq; null: it has not waited
+	event = s.event_name | its wait, or its last wait in pgaq; "type: event" is a wait of PostgreSQL's own; null: it has not waited
 	wait_class = s.wait_class | class of the event; Idle does not count as lost time
-	wait_us = s.wait_us | microseconds of the wait, so far when it still waits; null: PostgreSQL's own
+	wait_us = s.wait_us | microseconds of the wait, so far if it is still waiting; null: PostgreSQL's own
 	since_wait_us = s.ago_us | microseconds since the wait ended; 0 if it is still waiting
-	left_us = s.left_us | microseconds until the wait's time is over: -1 without a limit; null when it does not wait, and for PostgreSQL's own
+	left_us = s.left_us | microseconds until its timeout: -1 without a timeout, 0 after it; null when it does not wait, and for PostgreSQL's own waits
 	p1_meaning = s.p1text | meaning of P1
 	p1 = s.p1 | parameter 1 of the wait
 	p2_meaning = s.p2text | meaning of P2
@@ -35,5 +35,5 @@ CALL aq_internal.make_view('aq', 'sessions', 'All processes of the server and wh
 	final_blocking_session = s.final_blocker | number of the session at the end of the chain of blockers; null: none, or the chain is a cycle
 	operation = s.operation | queue operation it is in: see aq.time_model
 	queue_id = s.queue_id | queue of that operation, if known
-	query_id = a.query_id | identifier of the query, as in pg_stat_statements
+	query_id = a.query_id | identifier of the query, as in pg_stat_statements; null when compute_query_id is off
 $$);

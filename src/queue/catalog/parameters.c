@@ -67,8 +67,7 @@ aq_parameters_define(void)
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("pgaq.session_pins",
 							 "Keeps a queue pinned in the object cache from a session's first use of it.",
-							 "off locks and pins it for each use, as Oracle does, "
-							 "for experiments: then all users of a queue meet at its mutex.",
+							 "off locks and pins it for each use, for experiments: then all users of a queue meet at its mutex.",
 							 &aq_parameters_session_pins,
 							 true,
 							 PGC_USERSET, 0,
