@@ -6,14 +6,14 @@ SET LOCAL search_path TO pg_catalog, pg_temp;
 CREATE FUNCTION aq_lab.hold_latch(latch text, seconds double precision, mode text DEFAULT 'exclusive', child integer DEFAULT 0)
 RETURNS void LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_hold_latch';
 COMMENT ON FUNCTION aq_lab.hold_latch(text, double precision, text, integer) IS
-'Gets a latch, sleeps while it holds it, and releases it. latch: its name, as in aq.latches; "lab" protects nothing. seconds: how long; '
+'Get a latch, sleep while holding it, and release it. latch: its name, as in aq.latches; "lab" protects nothing. seconds: how long; '
 'a cancelled or terminated session releases it at once. mode: exclusive or shared. child: its number, 1 to 8 of "lab", 0 of a latch without children. '
 'Sessions that need a real latch wait until its release and cannot be cancelled meanwhile.';
 
 CREATE FUNCTION aq_lab.hold_mutex(mutex text, seconds double precision, mode text DEFAULT 'exclusive')
 RETURNS void LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_hold_mutex';
 COMMENT ON FUNCTION aq_lab.hold_mutex(text, double precision, text) IS
-'Gets a mutex, sleeps while it holds it, and releases it. mutex: "lab 1" to "lab 8", which protect nothing, or the hash value of an object of '
+'Get a mutex, sleep while holding it, and release it. mutex: "lab 1" to "lab 8", which protect nothing, or the hash value of an object of '
 'the object cache. seconds: how long; a cancelled or terminated session releases it at once. mode: exclusive, shared or examine.';
 
 CREATE FUNCTION aq_lab._settings() RETURNS text[]
@@ -43,12 +43,12 @@ COMMENT ON FUNCTION aq_lab.hammer_mutex(text, text, integer, double precision, b
 
 CREATE FUNCTION aq_lab.burn(iterations bigint) RETURNS bigint
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_hold_burn';
-COMMENT ON FUNCTION aq_lab.burn(bigint) IS 'Keeps a processor busy for a number of iterations; returns the microseconds it took.';
+COMMENT ON FUNCTION aq_lab.burn(bigint) IS 'Keep a processor busy for a number of iterations; returns the microseconds it took.';
 
 CREATE FUNCTION aq_lab.fail_holding(number integer, fatal boolean DEFAULT false)
 RETURNS void LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_hold_fail';
 COMMENT ON FUNCTION aq_lab.fail_holding(integer, boolean) IS
-'Gets a latch and a mutex of the lab and fails without releasing them, to show that nothing remains held. number: which, 1 to 8. '
+'Get a latch and a mutex of the lab and fail without releasing them, to show that nothing remains held. number: which, 1 to 8. '
 'fatal: the session ends too.';
 
 CREATE FUNCTION aq_lab.cost(gets integer DEFAULT 10000)

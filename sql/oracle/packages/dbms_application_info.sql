@@ -8,17 +8,17 @@ GRANT USAGE ON SCHEMA dbms_application_info TO PUBLIC;
 CREATE PROCEDURE dbms_application_info.set_module(module_name text, action_name text)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_application_set_module';
 COMMENT ON PROCEDURE dbms_application_info.set_module(text, text) IS
-'Sets the module and action of the session, shown in sys."v$session" and in the session history. module_name: up to 63 bytes, longer text is truncated; null: none; action_name: the same';
+'Set the module and action of the session, shown in sys."v$session" and in the session history. module_name: up to 63 bytes, longer text is truncated; null: none; action_name: the same';
 
 CREATE PROCEDURE dbms_application_info.set_action(action_name text)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_application_set_action';
 COMMENT ON PROCEDURE dbms_application_info.set_action(text) IS
-'Sets the action of the session. action_name: up to 63 bytes, longer text is truncated; null: none';
+'Set the action of the session. action_name: up to 63 bytes, longer text is truncated; null: none';
 
 CREATE PROCEDURE dbms_application_info.set_client_info(client_info text)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_application_set_client_info';
 COMMENT ON PROCEDURE dbms_application_info.set_client_info(text) IS
-'Sets the client info of the session. client_info: up to 63 bytes, longer text is truncated; null: none';
+'Set the client info of the session. client_info: up to 63 bytes, longer text is truncated; null: none';
 
 CREATE FUNCTION sys._application_words(OUT module_name text, OUT action_name text, OUT client_info text)
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_application_words';

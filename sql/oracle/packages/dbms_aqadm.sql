@@ -612,7 +612,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.orac
 BEGIN
 	rc := (sys._payload_type(dbms_aqadm._queue(src_queue_name)) = sys._payload_type(dbms_aqadm._queue(dest_queue_name)))::integer;
 END $$;
-COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text) IS 'Returns 1 if two queues have the same payload type, else 0';
+COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text) IS 'Return 1 if two queues have the same payload type, else 0';
 
 CREATE PROCEDURE dbms_aqadm.verify_queue_types(src_queue_name text, dest_queue_name text, destination text, OUT rc integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
@@ -622,7 +622,7 @@ BEGIN
 	END IF;
 	CALL dbms_aqadm.verify_queue_types(src_queue_name, dest_queue_name, rc);
 END $$;
-COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text, text) IS 'Returns 1 if two queues have the same payload type, else 0';
+COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text, text) IS 'Return 1 if two queues have the same payload type, else 0';
 
 -- Parameters of queues and of the server
 

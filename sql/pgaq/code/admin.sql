@@ -120,5 +120,5 @@ COMMENT ON FUNCTION aq.set_shards(text, integer) IS
 CREATE FUNCTION aq.mark_hot(queue_name text, hot boolean DEFAULT true) RETURNS void
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shared_pool_mark_hot';
 COMMENT ON FUNCTION aq.mark_hot(text, boolean) IS
-'Gives a queue copies of its entry in the object cache, so that sessions do not all use the same mutex; pgaq.hot_object_copies says how many; hot: false drops the copies. Not part of the transaction; superusers grant EXECUTE';
+'Give a queue copies of its entry in the object cache, so that sessions do not all use the same mutex; pgaq.hot_object_copies says how many; hot: false drops the copies. Not part of the transaction; superusers grant EXECUTE';
 REVOKE EXECUTE ON FUNCTION aq.mark_hot(text, boolean) FROM PUBLIC;

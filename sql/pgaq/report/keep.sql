@@ -58,7 +58,7 @@ BEGIN
 	PERFORM aq_internal.drop_snapshots(this_db, first_snap_id, last_snap_id);
 END $$;
 COMMENT ON FUNCTION aq.drop_snapshots(integer, integer, bigint) IS
-'Drops the snapshots of a range, and the samples of active sessions between them. dbid: the database, if not this one. Errors 22023, 42704';
+'Drop the snapshots of a range, and the samples of active sessions between them. dbid: the database, if not this one. Errors 22023, 42704';
 
 CREATE FUNCTION aq_internal.check_baseline_name(dbid bigint, baseline_name text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -101,7 +101,7 @@ BEGIN
 	RETURN number;
 END $$;
 COMMENT ON FUNCTION aq.create_baseline(text, integer, integer, integer, bigint) IS
-'Keeps two snapshots and those between them under a name, however long the retention is; returns the number of the baseline; expires_after_days: when it is dropped, null: never; dbid: the database, if not this one. For members of pg_monitor. Errors 22023, 42704, 42710';
+'Keep two snapshots and those between them under a name, however long the retention is; returns the number of the baseline; expires_after_days: when it is dropped, null: never; dbid: the database, if not this one. For members of pg_monitor. Errors 22023, 42704, 42710';
 
 CREATE FUNCTION aq.drop_baseline(baseline_name text, with_snapshots boolean DEFAULT false, dbid bigint DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -116,7 +116,7 @@ BEGIN
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq.drop_baseline(text, boolean, bigint) IS
-'Drops a baseline; with_snapshots: also those of its snapshots that are in no other one; dbid: the database, if not this one. Errors 42704';
+'Drop a baseline; with_snapshots: also those of its snapshots that are in no other one; dbid: the database, if not this one. Errors 42704';
 
 REVOKE EXECUTE ON FUNCTION aq.set_snapshots, aq.drop_snapshots, aq.create_baseline, aq.drop_baseline, aq_internal.known_dbid, aq_internal.check_baseline_name,
 	aq_internal.baseline FROM PUBLIC;
