@@ -132,6 +132,28 @@ SELECT t.error(statement) FROM unnest(ARRAY[
 	'DO $do$ DECLARE r raw(16); BEGIN END $do$',
 	'DO $do$ BEGIN IF sqlcode = -25228 THEN NULL; END IF; END $do$',
 	'SELECT sys.dbms_aq.no_wait()']) WITH ORDINALITY AS s (statement, n) ORDER BY n;
+SET search_path = public;
+SELECT split_part(t.error(statement), ' | ', 2) FROM unnest(ARRAY[
+	'DO $do$ DECLARE no_messages exception; BEGIN END $do$',
+	'DO $do$ DECLARE n pls_integer; BEGIN END $do$',
+	'DO $do$ DECLARE c clob; BEGIN END $do$',
+	'DO $do$ BEGIN dbms_output.put_line(''x''); END $do$',
+	'DO $do$ BEGIN CALL dbms_output.put_line(''x''); END $do$',
+	'CALL dbms_lock.sleep(1)',
+	'SELECT utl_raw.cast_to_raw(''x'')',
+	'GRANT EXECUTE ON dbms_aq TO CURRENT_USER',
+	'SELECT * FROM user_queues', 'SELECT * FROM v$aq', 'SELECT 1 FROM dual',
+	'SELECT aq$_agent(''GREEN'', NULL, NULL)',
+	'CALL dbms_aqadm.add_subscriber(''no_queue'', ''GREEN'')',
+	'DO $do$ DECLARE o text[]; ids uuid[]; n integer; BEGIN n := dbms_aq.enqueue_array(''q'', NULL, 2, NULL, o); END $do$',
+	'DO $do$ DECLARE o text[]; ids uuid[]; n integer; BEGIN n := dbms_aq.enqueue_array(''q'', NULL, 2, NULL, o, ids); END $do$',
+	'SELECT sysdate', 'SELECT nvl(1, 2)']) WITH ORDINALITY AS s (statement, n) ORDER BY n;
+RESET search_path;
+DO $$ BEGIN BEGIN COMMIT; EXCEPTION WHEN SQLSTATE 'AQ063' THEN NULL; END; END $$;
+CALL dbms_aqadm.create_sharded_queue('symptoms', multiple_consumers => true, queue_payload_type => 'JSON');
+SELECT split_part(t.error(format('CALL dbms_aqadm.add_subscriber(''symptoms'', sys.aq$_agent(''A'', NULL, NULL), %L)', rule)), ' | ', 2)
+FROM unnest(ARRAY['priority < nvl(priority, 1)', 'enq_time < sysdate']) WITH ORDINALITY AS r (rule, n) ORDER BY n;
+CALL dbms_aqadm.drop_sharded_queue('symptoms');
 -- one grant is enough to enqueue and dequeue, without a right to the schema
 CREATE SCHEMA one_grant;
 CALL dbms_aqadm.create_sharded_queue('one_grant.granted', queue_payload_type => 'JSON');
