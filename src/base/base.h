@@ -152,7 +152,8 @@ extern void aq_process_register(const char *name, const char *function, bool on_
  * Use inside ereport:
  *		ereport(ERROR, aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name));
  * sets SQLSTATE and message.  In Oracle's form " (ORA-nnnnn)" is appended where
- * Oracle has a number; a hint that depends on the form asks aq_error_oracle.
+ * Oracle has a number; a hint that names functions or options is given in both
+ * forms, with aq_error_hint().
  * The message is clipped; other texts with an argument of any length are passed
  * through aq_error_clip().
  */
@@ -168,6 +169,7 @@ extern bool aq_error_oracle;	/* pgaq.oracle_errors: errors have Oracle's form no
 
 extern int	aq_error(AqErrorId id, const char *fmt,...) pg_attribute_printf(2, 3);
 extern const char *aq_error_clip(const char *text);
+extern int	aq_error_hint(const char *native, const char *oracle);
 extern bool aq_error_is(int sqlstate, AqErrorId id);
 extern int	aq_error_begin_oracle(void);
 extern void aq_error_end_oracle(int nest);

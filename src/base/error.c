@@ -145,6 +145,13 @@ aq_error_clip(const char *text)
 	return psprintf("%.*s...%s", pg_mbcliplen(text, length, BEGINNING), text, text + end);
 }
 
+/* A hint that names functions or options: in the words of schema aq, or of the packages if the error has Oracle's form. */
+int
+aq_error_hint(const char *native, const char *oracle)
+{
+	return errhint("%s", aq_error_oracle ? _(oracle) : _(native));
+}
+
 /*
  * Call it only as an argument of ereport().  The format must not contain %m,
  * because errno may have changed.

@@ -244,7 +244,8 @@ find_sources(Request *request, const char *navigation, bool must_exist)
 			ereport(ERROR,
 					aq_error(AQ_ERR_BUFFERED_CONSUMER, "subscriber \"%s\" does not get buffered messages",
 							 request->consumer),
-					errhint("Subscribe it with delivery_mode buffered or persistent_or_buffered."));
+					aq_error_hint("Subscribe it with delivery_mode buffered or persistent_or_buffered.",
+								  "Add it with delivery_mode => dbms_aqadm.buffered() or dbms_aqadm.persistent_or_buffered()."));
 	}
 	/* first, because it may look the queue up again */
 	if (must_exist && (request->delivery & AQ_BUFFERED) && request->queue->buffered == NULL)

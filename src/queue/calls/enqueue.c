@@ -410,7 +410,8 @@ recipient_list(AqQueue **queue, ArrayType *array)
 		ereport(ERROR,
 				aq_error(AQ_ERR_RECIPIENT_INVALID, "a recipient list has at most %d names, not %d",
 						 AQ_MAX_CONSUMERS, n),
-				errhint("Leave recipients null to reach the subscribers."));
+				aq_error_hint("Leave recipients null to reach the subscribers.",
+							  "Leave recipient_list null to reach the subscribers."));
 	for (int i = 0; i < n; i++)
 	{
 		AqConsumer *consumer;
@@ -428,7 +429,8 @@ recipient_list(AqQueue **queue, ArrayType *array)
 					aq_error(delivery == AQ_BUFFERED ? AQ_ERR_BUFFERED_CONSUMER : AQ_ERR_RECIPIENT_INVALID,
 							 "subscriber \"%s\" does not get %s messages", name,
 							 delivery == AQ_BUFFERED ? "buffered" : "persistent"),
-					errhint("Subscribe it with another delivery mode."));
+					aq_error_hint("Subscribe it with another delivery mode.",
+								  "Add it with another delivery_mode."));
 		set = bms_add_member(set, consumer->position);
 	}
 	return set;

@@ -87,12 +87,14 @@ check_unchanged(AqQueue *queue, AqPosition *position, const char *consumer, cons
 		ereport(ERROR,
 				aq_error(AQ_ERR_CONSUMER_CHANGED, "cannot change the consumer in the middle of queue \"%s\"",
 						 queue->name),
-				errhint("Start again with navigation => 'first_message'."));
+				aq_error_hint("Start again with navigation => 'first_message'.",
+							  "Start again with navigation => dbms_aq.first_message()."));
 	if (differ(position->correlation, correlation))
 		ereport(ERROR,
 				aq_error(AQ_ERR_CORRELATION_CHANGED, "cannot change the correlation in the middle of queue \"%s\"",
 						 queue->name),
-				errhint("Start again with navigation => 'first_message'."));
+				aq_error_hint("Start again with navigation => 'first_message'.",
+							  "Start again with navigation => dbms_aq.first_message()."));
 }
 
 static AqNavigation
@@ -142,7 +144,8 @@ aq_position_begin(AqQueue *queue, AqTakeOptions *take, const char *name,
 	if (navigation.transaction && !queue->table.grouping)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NOT_GROUPED, "queue \"%s\" does not group messages by transactions", queue->name),
-				errhint("navigation next_transaction needs a queue table with message_grouping => true."));
+				aq_error_hint("The navigation next_transaction needs a queue table with message_grouping => true.",
+							  "The navigation next_transaction needs a queue table with message_grouping => dbms_aqadm.transactional()."));
 	position = position_of(queue->id);
 	if (navigation.first)
 		clear(position);
@@ -206,7 +209,8 @@ aq_position_rewind(AqQueue *queue, const AqNavigation *navigation, AqTakeOptions
 	if (take->group != 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_GROUP_END, "the transaction has no more messages in queue \"%s\"", queue->name),
-				errhint("Continue with navigation => 'next_transaction'."));
+				aq_error_hint("Continue with navigation => 'next_transaction'.",
+							  "Continue with navigation => dbms_aq.next_transaction()."));
 	if (take->mode == AQ_MODE_BROWSE)
 		return false;
 	take->after = NULL;

@@ -44,6 +44,8 @@ aq_unknown_consumer(AqQueue *queue, const char *consumer)
 	told[ntold++] = name;
 	ereport(NOTICE,
 			(errmsg("consumer \"%s\" of queue \"%s\" is not a subscriber and has no messages", aq_error_clip(consumer), queue->name),
-			 errhint("Check the spelling, also upper and lower case: aq.subscribers lists the consumers. "
-					 "A subscriber is added with aq.subscribe; a recipient is known while it has messages.")));
+			 aq_error_hint("Check the spelling, also upper and lower case: aq.subscribers lists the consumers. "
+						   "A subscriber is added with aq.subscribe; a recipient is known while it has messages.",
+						   "Check the spelling: sys.all_queue_subscribers lists the subscribers. "
+						   "A subscriber is added with dbms_aqadm.add_subscriber; a recipient is known while it has messages.")));
 }

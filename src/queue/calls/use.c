@@ -17,7 +17,7 @@
 static int
 start_hint(void)
 {
-	return aq_error_oracle ? errhint("Start it with dbms_aqadm.start_queue.") : errhint("Start it with aq.start_queue.");
+	return aq_error_hint("Start it with aq.start_queue.", "Start it with dbms_aqadm.start_queue.");
 }
 
 void
@@ -51,7 +51,8 @@ refuse(AqQueue *queue, bool enqueue)
 	ereport(ERROR,
 			enqueue ? aq_error(AQ_ERR_ENQUEUE_DISABLED, "queue \"%s\" is being stopped for enqueue", queue->name)
 			: aq_error(AQ_ERR_DEQUEUE_DISABLED, "queue \"%s\" is being stopped for dequeue", queue->name),
-			errhint("Start it with aq.start_queue when it is stopped."));
+			aq_error_hint("Start it with aq.start_queue when it is stopped.",
+						  "Start it with dbms_aqadm.start_queue when it is stopped."));
 }
 
 /* Returns true if this makes the transaction a user. */

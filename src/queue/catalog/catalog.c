@@ -310,6 +310,8 @@ refuse_right(const char *name, AqRight right)
 	ereport(ERROR,
 			aq_error(AQ_ERR_QUEUE_UNDEFINED, "permission denied for queue \"%s\"", name),
 			aq_error_oracle ? 0 : errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			aq_error_oracle && right != AQ_RIGHT_SUBSCRIBE ?
+			errhint("The owner of the queue can grant it with dbms_aqadm.grant_queue_privilege.") :
 			errhint("The owner of the queue can grant it: aq.grant_queue(%s, %s, '%s').", quote_literal_cstr(name),
 					quote_literal_cstr(GetUserNameFromId(GetUserId(), false)), privilege));
 }
@@ -343,8 +345,10 @@ aq_catalog_get(const char *name, AqRight right)
 			refuse_right(name, right);
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name),
-				errhint("Create it with aq.create_queue, or ask its owner for a privilege "
-						"(aq.grant_queue). The view aq.queues lists the queues that you can use."));
+				aq_error_hint("Create it with aq.create_queue, or ask its owner for a privilege "
+							  "(aq.grant_queue). The view aq.queues lists the queues that you can use.",
+							  "Create it with dbms_aqadm.create_queue, or ask its owner for a privilege "
+							  "(dbms_aqadm.grant_queue_privilege). The view sys.all_queues lists the queues that you can use."));
 	}
 	return queue;
 }

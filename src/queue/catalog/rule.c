@@ -529,7 +529,8 @@ aq_rule_role(Oid writer)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("the role that wrote the rule does not exist"),
-				 errhint("Set the rule again with aq.alter_subscriber, as a role that exists.")));
+				 aq_error_hint("Set the rule again with aq.alter_subscriber, as a role that exists.",
+							  "Set the rule again with dbms_aqadm.alter_subscriber, as a role that exists.")));
 	return role;
 }
 

@@ -118,7 +118,8 @@ no_queue_table(const char *name)
 {
 	ereport(ERROR,
 			aq_error(AQ_ERR_QUEUE_TABLE_UNDEFINED, "queue table \"%s\" does not exist", name),
-			errhint("Create it with aq.create_queue_table; only its owner can use it in definitions."));
+			aq_error_hint("Create it with aq.create_queue_table; only its owner can use it in definitions.",
+						  "Create it with dbms_aqadm.create_queue_table; only its owner can use it in definitions."));
 }
 
 /*
@@ -322,7 +323,8 @@ aq_queue_table_drop(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_TABLE_NOT_EMPTY, "queue table \"%s\" holds queue \"%s\"",
 						 name, (char *) linitial(names)),
-				errhint("Drop its queues first, or call aq.drop_queue_table with force => true."));
+				aq_error_hint("Drop its queues first, or call aq.drop_queue_table with force => true.",
+							  "Drop its queues first, or call dbms_aqadm.drop_queue_table with force => true."));
 	check_not_in_use(row.id, name);
 	foreach(lc, names)
 		aq_definition_drop(lfirst(lc), force);

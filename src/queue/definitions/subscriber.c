@@ -90,8 +90,10 @@ position_for_subscriber(AqQueue *queue)
 		ereport(ERROR,
 				aq_error(AQ_ERR_SUBSCRIBER_LIMIT, "queue \"%s\" cannot have more than %d consumers",
 						 queue->name, AQ_POSITIONS),
-				errhint("Remove subscribers with aq.unsubscribe, or dequeue the messages of recipients. "
-						"Removed subscribers count until their messages are gone."));
+				aq_error_hint("Remove subscribers with aq.unsubscribe, or dequeue the messages of recipients. "
+							  "Removed subscribers count until their messages are gone.",
+							  "Remove subscribers with dbms_aqadm.remove_subscriber, or dequeue the messages of recipients. "
+							  "Removed subscribers count until their messages are gone."));
 	return position;
 }
 
@@ -151,7 +153,8 @@ own_subscriber(AqQueue *queue, const char *name, bool or_recipient)
 		ereport(ERROR,
 				aq_error(AQ_ERR_SUBSCRIBER_UNDEFINED, "\"%s\" is not a subscriber of queue \"%s\"",
 						 name, queue->name),
-				errhint("The view aq.subscribers lists them."));
+				aq_error_hint("The view aq.subscribers lists them.",
+							  "The view sys.all_queue_subscribers lists them."));
 	check_owner(queue, consumer);
 	return consumer;
 }
@@ -195,7 +198,8 @@ aq_subscriber_add(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_SUBSCRIBER_EXISTS, "\"%s\" is already a subscriber of queue \"%s\"",
 						 name, queue->name),
-				errhint("Change its rule with aq.alter_subscriber."));
+				aq_error_hint("Change its rule with aq.alter_subscriber.",
+							  "Change its rule with dbms_aqadm.alter_subscriber."));
 	}
 	check_name_is_free(queue, name, consumer);
 	if (consumer != NULL)
