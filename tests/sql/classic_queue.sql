@@ -96,6 +96,8 @@ SELECT t.error($$SELECT aq.create_queue_table('t.aq$x')$$);
 SELECT t.error($$SELECT aq.create_queue_table(NULL)$$);
 SELECT t.error($$SELECT aq.create_queue('c.x', queue_table => 't.x')$$);
 SELECT t.error($$SELECT aq.create_queue('c.x', queue_table => 't.fifo', shards => 2)$$);
+SELECT t.error($$SELECT aq.create_queue('c.x', 'text', queue_table => 't.fifo')$$);
+SELECT t.error($$SELECT aq.create_queue('c.x', queue_table => 't.fifo', multiple_consumers => true)$$);
 SELECT t.error($$SELECT aq.create_queue('c.x', multiple_consumers => true, queue_type => 'exception')$$);
 SELECT t.error($$SELECT aq.create_queue('c.x', queue_table => 't.fifo', queue_type => 'other')$$);
 SELECT t.error($$SELECT aq.enqueue('t.aq$_fifo_e', '1')$$);

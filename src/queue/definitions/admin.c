@@ -44,12 +44,25 @@ exception_queue_id(const char *name, Oid payload_type)
 	return target->id;
 }
 
-/* Sets the properties that a queue table determines for its queues. */
+/*
+ * Sets the properties that a queue table determines for its queues.  Others
+ * than the defaults must agree with it.
+ */
 static void
 place_in_table(AqQueueDefinition *d, FunctionCallInfo fcinfo)
 {
-	AqQueueTableRow row = aq_queue_table_get(text_to_cstring(PG_GETARG_TEXT_PP(9)), true);
+	char	   *table = text_to_cstring(PG_GETARG_TEXT_PP(9));
+	AqQueueTableRow row = aq_queue_table_get(table, true);
 
+	if (d->payload_type != JSONBOID && d->payload_type != row.payload_type)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "queue table \"%s\" holds %s, not %s", table,
+						 format_type_be(row.payload_type), format_type_be(d->payload_type)),
+				errhint("Leave out \"payload_type\": the queue table determines it."));
+	if (d->multi && !row.multi)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "the queues of queue table \"%s\" have a single consumer", table),
+				errhint("Leave \"multiple_consumers\" false, or create the queue table with it."));
 	if (!PG_ARGISNULL(3))
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "a queue in a queue table has no shards"),
