@@ -52,7 +52,14 @@ typedef enum AqMode
 	AQ_MODE_LOCKED,
 	AQ_MODE_REMOVE,
 	AQ_MODE_REMOVE_NODATA,
-	AQ_MODE_PURGE				/* remove, logged as a purge; returns no data */
+	AQ_MODE_PURGE,				/* remove, for the log a purge; no data */
+	AQ_MODE_LEASE,				/* remove, but only for a time: notes of a store, not an option */
+	/* what becomes of leased messages: AqLeaseOptions */
+	AQ_MODE_ACKNOWLEDGE,
+	AQ_MODE_EXTEND,
+	AQ_MODE_RELEASE,
+	AQ_MODE_UNSEEN,				/* release, without counting the attempt */
+	AQ_MODE_REJECT
 } AqMode;
 
 /* One returned message; valid only during the callback. */
@@ -79,6 +86,7 @@ typedef struct AqMessage
 	int			state;			/* Oracle's number: 0 ready, 1 waiting, 3 expired */
 	int64		group;			/* message group; 0: none */
 	AqPlace		place;
+	int64		receipt;		/* of the lease it is taken with; 0: none */
 } AqMessage;
 
 typedef struct AqTakeOptions
@@ -86,6 +94,7 @@ typedef struct AqTakeOptions
 	int			position;		/* of the consumer; 0 in single-consumer queues */
 	uint32		max;
 	AqMode		mode;
+	int64		lease;			/* microseconds; 0: none.  Mode remove or remove_nodata */
 	const pg_uuid_t *id;		/* only this message; NULL: any */
 	const pg_uuid_t *after;		/* after this message; NULL: from the head; sharded: browse only */
 	const AqPlace *place;		/* position of "after", if known */
@@ -98,6 +107,23 @@ typedef struct AqTakeOptions
 	void		(*emit) (void *arg, const AqMessage *message);	/* NULL: only count */
 	void	   *emit_arg;
 } AqTakeOptions;
+
+/* What a call does with leased messages. */
+typedef struct AqLeaseOptions
+{
+	int			position;		/* of the consumer */
+	AqMode		mode;			/* AQ_MODE_ACKNOWLEDGE and those behind it */
+	int64		receipt;
+	int64		time;			/* microseconds: of an extension, or until it can be dequeued again */
+	const char *error;			/* NULL: none */
+} AqLeaseOptions;
+
+typedef enum AqLeaseResult
+{
+	AQ_LEASE_STALE,				/* no such lease runs */
+	AQ_LEASE_BUSY,				/* a transaction is about to end or extend it */
+	AQ_LEASE_DONE
+} AqLeaseResult;
 
 typedef enum AqAnswer
 {
@@ -200,6 +226,9 @@ typedef struct AqStore
 						const Datum *payloads, const bool *nulls,
 						Bitmapset *const *targets, pg_uuid_t *ids);
 	uint32		(*take) (AqQueue *queue, const AqTakeOptions *options);
+	/* Acknowledge, extend or end leases; NULL: the store has none. */
+	void		(*settle_leases) (AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,
+								  AqLeaseResult *results);
 	/*
 	 * Is it the id of a message of this queue, whether the message still
 	 * exists or not?

@@ -25,6 +25,7 @@ aq_candidate_read(Take *take, Relation rel, const Candidate *item, AqMessage *m,
 	tuple.t_self = item->tid;
 	memset(m, 0, sizeof(AqMessage));
 	m->attempts = item->attempts;
+	m->receipt = take->terms.receipt;
 	if (aq_heap_read_row(rel, &tuple, buffer))
 		aq_heap_read_message(take->queue, stream_at(take->partition->stream), &tuple, RelationGetDescr(rel),
 							 m, values, nulls);

@@ -120,6 +120,7 @@ compare_hints(AqFindings *findings, const char *place, Stream *stream, const Par
 		aq_latch_free(&stream->latch);
 		for (uint32 i = 0; i < p->nslots && passed; i++)
 			n += aq_bitmap_test(p->todo[position], i) && p->slots[i].state == SLOT_READY &&
+				(p->leases[position] == NULL || p->leases[position][i].receipt == 0) &&
 				!((p->slots[i].flags & SLOT_EXPIRES) && p->slots[i].expires_at <= p->now);
 		/* for messages with a retry delay, a timer will move the hint back */
 		if (n > list_length(p->retry_delays))
@@ -229,11 +230,49 @@ compare_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, 
 	Differences offered = {0};
 
 	for (uint32 i = 0; i < PARTITION_SLOTS; i++)
-		if ((aq_bitmap_test(sub->ready, i) || aq_bitmap_test(sub->waiting, i) || aq_bitmap_test(sub->retry, i)) &&
+		if ((aq_bitmap_test(sub->ready, i) || aq_bitmap_test(sub->waiting, i) || aq_bitmap_test(sub->retry, i) ||
+			 aq_bitmap_test(sub->leased, i)) &&
 			(todo == NULL || !aq_bitmap_test(todo, i)))
 			differ(&offered, i);
 	report(findings, psprintf("%s, consumer %d", place, sub->position),
 		   "messages offered again that the tables say are done", &copy->partition, &offered);
+}
+
+/* Is the message leased in memory as it is in the tables?  A transaction may be about to end it. */
+static bool
+is_leased_as(const PartitionCopy *copy, const SubCopy *sub, const Contents *p, const FrameSub *memory, uint32 slot)
+{
+	const Lease *lease = lease_at(memory, slot);
+	const Lease *table = p->leases[sub->position] != NULL ? &p->leases[sub->position][slot] : NULL;
+	bool		runs = table != NULL && table->receipt > 0;
+
+	if (aq_bitmap_test(sub->leased, slot))
+		return runs && lease->receipt == table->receipt && lease->until == table->until;
+	return !runs || !(aq_bitmap_test(sub->ready, slot) || aq_bitmap_test(sub->waiting, slot));
+}
+
+static void
+compare_leases(AqFindings *findings, const char *place, Stream *stream, const PartitionCopy *copy, const Contents *p)
+{
+	Partition  *partition = partition_at(copy->partition.index);
+	Differences leases = {0};
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+	if (partition->frame == copy->partition.frame && partition->number == copy->partition.number)
+		for (uint32 s = 0; s < copy->nsubs; s++)
+		{
+			const FrameSub *sub = frame_sub(frame_of(partition), copy->subs[s].position);
+
+			/* else it has changed since it was copied */
+			if (sub_more(sub) == NULL || sub_more(sub)->leased == 0 ||
+				memcmp(copy->subs[s].leased, bitmap_of(sub_more(sub)->leased), sizeof(copy->subs[s].leased)) != 0)
+				continue;
+			for (uint32 i = 0; i < p->nslots; i++)
+				if (!is_leased_as(copy, &copy->subs[s], p, sub, i))
+					differ(&leases, i);
+		}
+	aq_latch_free(&stream->latch);
+	report(findings, place, "messages whose lease differs from the tables", &copy->partition, &leases);
 }
 
 static void
@@ -289,6 +328,7 @@ compare_partition(Reading *reading, Stream *stream, const PartitionCopy *copy)
 				for (uint32 i = 0; i < copy->nsubs; i++)
 					compare_sub(reading->findings, place, copy, &copy->subs[i], contents);
 				compare_attempts(reading->findings, place, stream, copy, contents);
+				compare_leases(reading->findings, place, stream, copy, contents);
 			}
 			aq_heap_leave_tables(p);
 			return;

@@ -182,7 +182,8 @@ keep_retry_delays(Contents *p)
 		Timer	   *delay = lfirst(lc);
 
 		if (p->slots[delay->slot].state != SLOT_READY || p->todo[delay->position] == NULL ||
-			!aq_bitmap_test(p->todo[delay->position], delay->slot) || p->ntimers == MAX_TIMERS)
+			!aq_bitmap_test(p->todo[delay->position], delay->slot) || p->ntimers == MAX_TIMERS ||
+			(p->leases[delay->position] != NULL && p->leases[delay->position][delay->slot].receipt != 0))
 			continue;
 		kept = lappend(kept, delay);
 		p->ntimers++;
@@ -192,9 +193,130 @@ keep_retry_delays(Contents *p)
 	p->retry_delays = kept;
 }
 
+/* --- leases ------------------------------------------------------------------------- */
+
+/* A row that says until when a lease, or a rest, lasts. */
+typedef struct LeaseRow
+{
+	char		kind;
+	int			position;
+	int64		receipt;
+	TimestampTz at;
+	int			n;
+	uint16		slots[FLEXIBLE_ARRAY_MEMBER];
+} LeaseRow;
+
+static bool
+is_lease_kind(char kind)
+{
+	return kind == LOG_LEASED || kind == LOG_EXTENDED || kind == LOG_OVER || kind == LOG_RELEASED || kind == LOG_UNSEEN;
+}
+
+/* The row is committed.  What it means depends on others, which may come before it or after it. */
+static void
+keep_lease_row(Contents *p, const LogRow *row)
+{
+	LeaseRow   *kept = palloc(offsetof(LeaseRow, slots) + row->n * sizeof(uint16));
+
+	kept->kind = row->kind;
+	kept->position = row->position;
+	kept->receipt = row->receipt;
+	kept->at = row->at;
+	kept->n = 0;
+	for (int i = 0; i < row->n; i++)
+		if (row->ordinals[i] / PARTITION_SLOTS == p->partition->number)
+			kept->slots[kept->n++] = row->ordinals[i] % PARTITION_SLOTS;
+	p->lease_rows = lappend(p->lease_rows, kept);
+}
+
+static uint8 *
+make_counts(uint8 **counts)
+{
+	if (*counts == NULL)
+		*counts = palloc0(PARTITION_SLOTS);
+	return *counts;
+}
+
+static void
+count_up(uint8 **counts, uint32 number)
+{
+	if (make_counts(counts)[number] < AQ_MAX_ATTEMPTS)
+		(*counts)[number]++;
+}
+
+/*
+ * A lease has one row that begins it, and one row that ends it when it has
+ * ended.  At most one has no end, so the exclusive or of the receipts in all these
+ * rows is that of the running one.
+ */
+static void
+read_lease(Contents *p, char kind, int position, uint32 number, int64 receipt)
+{
+	if (is_removed(p->shm, position))
+		return;
+	if (p->leases[position] == NULL)
+		p->leases[position] = palloc0(PARTITION_SLOTS * sizeof(Lease));
+	if (kind != LOG_EXTENDED)
+		p->leases[position][number].receipt ^= receipt;
+	if (kind == LOG_LEASED)
+		count_up(&p->attempts[position], number);
+	if (kind == LOG_UNSEEN)
+		count_up(&p->unseen[position], number);
+}
+
+/* The row's share in when the lease of the message, or its rest, ends. */
+static void
+add_end(Contents *p, const LeaseRow *row, uint32 number)
+{
+	Lease	   *known = &p->leases[row->position][number];
+	bool		begins = row->kind == LOG_LEASED || row->kind == LOG_EXTENDED;
+
+	if (begins ? known->receipt == row->receipt
+		: row->kind != LOG_OVER && row->at > p->now && (known->receipt == 0 || known->receipt == LEASE_RESTS) &&
+		p->slots[number].state == SLOT_READY)
+	{
+		known->until = Max(known->until, row->at);
+		if (!begins)
+			known->receipt = LEASE_RESTS;
+	}
+}
+
+/* All rows are read: which leases run, and until when; attempts. */
+static void
+find_leases(Contents *p)
+{
+	ListCell   *lc;
+
+	foreach(lc, p->lease_rows)
+	{
+		const LeaseRow *row = lfirst(lc);
+
+		for (int i = 0; i < row->n && p->leases[row->position] != NULL; i++)
+			add_end(p, row, row->slots[i]);
+	}
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		for (uint32 i = 0; i < p->nslots && p->leases[position] != NULL; i++)
+		{
+			Lease	   *known = &p->leases[position][i];
+			bool		todo = p->todo[position] != NULL && aq_bitmap_test(p->todo[position], i);
+
+			/* of one in doubt it is decided later */
+			if (known->until == 0 || (!todo && !(p->doubt[position] != NULL && aq_bitmap_test(p->doubt[position], i))))
+				known->receipt = 0;
+			if (known->receipt != 0 && todo && (p->next_timer == 0 || known->until < p->next_timer))
+				p->next_timer = known->until;
+		}
+		for (uint32 i = 0; i < p->nslots && p->unseen[position] != NULL; i++)
+			make_counts(&p->attempts[position])[i] -= Min(p->attempts[position][i], p->unseen[position][i]);
+	}
+}
+
+/* --- the log ------------------------------------------------------------------------ */
+
 static void
 read_log_ordinal(Contents *p, char kind, RowStatus status, TransactionId xid,
-				 int position, uint32 number, TimestampTz at)
+				 int position, uint32 number, TimestampTz at, int64 receipt)
 {
 	Slot	   *slot = &p->slots[number];
 
@@ -232,14 +354,13 @@ read_log_ordinal(Contents *p, char kind, RowStatus status, TransactionId xid,
 		case LOG_RETRY:
 			if (is_removed(p->shm, position))
 				break;
-			if (p->attempts[position] == NULL)
-				p->attempts[position] = palloc0(PARTITION_SLOTS);
-			if (p->attempts[position][number] < AQ_MAX_ATTEMPTS)
-				p->attempts[position][number]++;
+			count_up(&p->attempts[position], number);
 			if (at > p->now)
 				add_retry_delay(p, position, number, at);
 			break;
 		default:
+			if (is_lease_kind(kind))
+				read_lease(p, kind, position, number, receipt);
 			break;
 	}
 }
@@ -256,12 +377,14 @@ read_log_row(Contents *p, HeapTuple tuple, TupleDesc desc)
 	row = aq_heap_read_log(tuple, desc);
 	if (row.stream != p->stream || row.position < 0 || row.position >= AQ_MAX_CONSUMERS)
 		return;					/* from an earlier use of the tables */
-	if (row.kind != LOG_RETRY)
+	if (is_lease_kind(row.kind) && status == ROW_COMMITTED)
+		keep_lease_row(p, &row);
+	if (row.kind != LOG_RETRY && !is_lease_kind(row.kind))
 		p->last_take = Max(p->last_take, row.at);
 	for (int i = 0; i < row.n; i++)
 		if (row.ordinals[i] / PARTITION_SLOTS == p->partition->number &&
 			p->slots[row.ordinals[i] % PARTITION_SLOTS].state != SLOT_EMPTY)
-			read_log_ordinal(p, row.kind, status, xid, row.position, row.ordinals[i] % PARTITION_SLOTS, row.at);
+			read_log_ordinal(p, row.kind, status, xid, row.position, row.ordinals[i] % PARTITION_SLOTS, row.at, row.receipt);
 }
 
 /* Returns the number of the table's file. */
@@ -377,10 +500,11 @@ aq_contents_todo(const Contents *p, int position)
 
 /*
  * The number of messages that wait for a delay or a retry delay; *head: the
- * first one that does not wait, -1: none.
+ * first one that neither waits nor is leased, -1: none; *leased: the number of
+ * leased ones.
  */
 uint32
-aq_contents_waiting(const Contents *p, int position, int *head)
+aq_contents_waiting(const Contents *p, int position, int *head, uint32 *leased)
 {
 	uint64_t   *ready;
 	uint32		n = 0;
@@ -388,10 +512,16 @@ aq_contents_waiting(const Contents *p, int position, int *head)
 	ListCell   *lc;
 
 	*head = -1;
+	*leased = 0;
 	if (p->todo[position] == NULL)
 		return 0;
 	ready = palloc(AQ_CHUNK_SIZE);
 	memcpy(ready, p->todo[position], AQ_CHUNK_SIZE);
+	for (uint32 i = 0; i < p->nslots && p->leases[position] != NULL; i++)
+		if (p->leases[position][i].receipt == LEASE_RESTS)
+			n += aq_bitmap_clear(ready, i);
+		else if (p->leases[position][i].receipt != 0)
+			*leased += aq_bitmap_clear(ready, i);
 	while (p->delayed && (slot = aq_bitmap_next(ready, PARTITION_SLOTS, slot + 1)) >= 0)
 		if (p->slots[slot].state == SLOT_WAITING)
 			n += aq_bitmap_clear(ready, slot);
@@ -434,6 +564,7 @@ aq_contents_read(AqQueueShm *shm, Partition *partition)
 		if (p->slots[i].open == 0 && (p->slots[i].state == SLOT_READY || p->slots[i].state == SLOT_WAITING))
 			aq_slot_read(&p->slots[i], SLOT_DONE);
 	}
+	find_leases(p);
 	keep_retry_delays(p);
 	drop_attempts_of_done(p);
 	return p;

@@ -28,6 +28,9 @@ typedef struct Contents
 	uint64_t   *todo[AQ_MAX_CONSUMERS]; /* by consumer: messages not done; NULL: none */
 	uint64_t   *doubt[AQ_MAX_CONSUMERS];	/* by consumer: messages taken by prepared transactions; NULL: none */
 	uint8	   *attempts[AQ_MAX_CONSUMERS];
+	uint8	   *unseen[AQ_MAX_CONSUMERS];	/* attempts that do not count */
+	Lease	   *leases[AQ_MAX_CONSUMERS];	/* as in a frame; NULL: none */
+	List	   *lease_rows;
 	uint16	   *removed;		/* by slot: number of its consumers that were removed */
 	uint64_t   *moved;			/* slots moved to the exception queue */
 	uint32		inflight;		/* taken by transactions in doubt */
@@ -44,6 +47,6 @@ typedef struct Contents
 
 extern Contents *aq_contents_read(AqQueueShm *shm, Partition *partition);
 extern uint32 aq_contents_todo(const Contents *p, int position);
-extern uint32 aq_contents_waiting(const Contents *p, int position, int *head);
+extern uint32 aq_contents_waiting(const Contents *p, int position, int *head, uint32 *leased);
 
 #endif

@@ -16,17 +16,22 @@ typedef struct SubCopy
 {
 	int			position;
 	FrameSub	sub;
+	uint32		nleased;
 	uint32		holds;			/* messages in the whole stream that may hold others back */
 	uint64_t	ready[PARTITION_SLOTS / 64];
 	uint64_t	waiting[PARTITION_SLOTS / 64];
 	uint64_t	retry[PARTITION_SLOTS / 64];
 	uint64_t	doubt[PARTITION_SLOTS / 64];
+	uint64_t	leased[PARTITION_SLOTS / 64];
+	uint64_t	rests[PARTITION_SLOTS / 64];	/* waiting, without a timer */
 } SubCopy;
 
 typedef struct PartitionCopy
 {
 	Partition	partition;		/* frame: 0 if not resident; otherwise not a valid pointer here */
 	uint32		timers_reserved;
+	TimestampTz lease_end;
+	TimestampTz first_end;		/* of the leases and rests there are; 0: none */
 	uint32		nsubs;
 	SubCopy    *subs;
 	uint32		ntimers;

@@ -45,11 +45,6 @@
 #include "utils/timestamp.h"
 
 /*
- * interval at which the worker checks prepared transactions, in microseconds
- */
-#define SWEEP_INTERVAL ((int64) 500000)
-
-/*
  * the xid for which this session has made entries, which are removed if it
  * aborts
  */
@@ -189,6 +184,8 @@ typedef struct DoubtTake
 	uint16		slot;
 	ItemPointerData tid;		/* of the message */
 	TimestampTz enqueued;		/* its enqueue time; 0: not known */
+	TimestampTz until;			/* of a lease, or rest */
+	int64		receipt;
 } DoubtTake;
 
 static Bitmapset *
@@ -294,7 +291,13 @@ read_takes(Partition *partition, TransactionId xid, const Bitmapset *slots, bool
 		for (int i = 0; i < row.n; i++)
 			if (row.ordinals[i] / PARTITION_SLOTS == partition->number &&
 				(bms_is_member(row.ordinals[i] % PARTITION_SLOTS, slots) ? own : others && xmin == xid))
-				takes = lappend(takes, new_doubt_take(xmin, row.kind, row.position, row.ordinals[i] % PARTITION_SLOTS));
+			{
+				DoubtTake  *take = new_doubt_take(xmin, row.kind, row.position, row.ordinals[i] % PARTITION_SLOTS);
+
+				take->until = row.at;
+				take->receipt = row.receipt;
+				takes = lappend(takes, take);
+			}
 	}
 	table_endscan(scan);
 	table_close(rel, AccessShareLock);
@@ -455,8 +458,11 @@ done_after_doubt(AqQueueShm *shm, Stream *stream, Partition *partition, const Do
 {
 	AqConsumed	consumed = {0};
 
-	aq_settle_done(shm, partition, take->position, take->slot, take->xid);
-	if (take->kind != LOG_TAKEN)
+	if (take->kind == LOG_FAILED)
+		aq_settle_failed(shm, partition, take->position, take->slot);
+	else
+		aq_settle_done(shm, partition, take->position, take->slot, take->xid);
+	if (take->kind != LOG_TAKEN || take->receipt != 0)
 		return;
 	aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, 1);
 	if (take->enqueued != 0)
@@ -484,14 +490,20 @@ settle_own_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake
 static void
 settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *take, bool commit)
 {
-	if (take->kind == LOG_RETRY || take->kind == LOG_MOVED ||
+	bool		ends = take->kind == LOG_TAKEN || take->kind == LOG_PURGED || take->kind == LOG_FAILED;
+
+	if (take->kind == LOG_RETRY || take->kind == LOG_MOVED || take->kind == LOG_OVER ||
 		!aq_slot_resolve(stream, partition, take->position, take->slot))
 		return;
-	if (commit && take->kind != LOG_LOCKED)
+	if (commit && ends)
 		done_after_doubt(shm, stream, partition, take);
 	else if (aq_consumer_removed(aq_shm_consumer(shm, take->position)))
 		aq_settle_done(shm, partition, take->position, take->slot, InvalidTransactionId);
-	else if (!commit && take->kind == LOG_TAKEN)
+	else if (commit && take->kind != LOG_LOCKED)
+		(void) aq_settle_lease(stream, partition, take->position, take->slot, take->kind, take->until, take->receipt);
+	else if (aq_settle_lease_goes_on(partition, take->position, take->slot))
+		return;
+	else if (!commit && (take->kind == LOG_TAKEN || take->kind == LOG_LEASED))
 		aq_slot_retry(stream, partition, take->position, take->slot);
 	else
 		aq_slot_give_back(stream, partition, take->position, take->slot);
@@ -527,6 +539,31 @@ has_slots_in_doubt(Partition *partition, TransactionId xid)
 }
 
 /*
+ * Chunks for the leases that the transaction has begun; make: make them.  They
+ * are there, unless the server was restarted since.
+ */
+static uint32
+lease_places(Frame *frame, List *takes, const Bitmapset *positions, bool make)
+{
+	uint32		missing = 0;
+	ListCell   *lc;
+
+	foreach(lc, takes)
+	{
+		DoubtTake  *take = lfirst(lc);
+		FrameSub   *sub = take->kind == LOG_LEASED ? frame_sub(frame, take->position) : NULL;
+
+		if (sub == NULL)
+			continue;
+		missing += aq_slot_lease_needs(sub, take->slot);
+		if (make)
+			aq_slot_make_lease(sub, take->slot);
+	}
+	/* many of them share a page */
+	return Min(missing, bms_num_members(positions) * (2 + ATTEMPT_PAGES + LEASE_PAGES));
+}
+
+/*
  * The number of these consumers without a bitmap of retries; make: allocates
  * the bitmaps.
  */
@@ -556,7 +593,7 @@ retry_bitmaps(Frame *frame, Bitmapset *positions, bool make)
  * that were reserved before.
  */
 static uint32
-latch_prepared(Stream *stream, Partition *partition, List *slots, Bitmapset *positions,
+latch_prepared(Stream *stream, Partition *partition, List *slots, List *takes, Bitmapset *positions,
 			   Bitmapset *back, TimestampTz now)
 {
 	Frame	   *frame = frame_of(partition);
@@ -573,9 +610,11 @@ latch_prepared(Stream *stream, Partition *partition, List *slots, Bitmapset *pos
 		waiting |= slot->ready_at > now;
 		timers += (slot->ready_at > now) + (slot->expires_at != 0);
 	}
+	foreach(lc, takes)
+		waiting |= ((DoubtTake *) lfirst(lc))->kind == LOG_RELEASED || ((DoubtTake *) lfirst(lc))->kind == LOG_UNSEEN;
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
 	while ((needs = aq_frame_needs(stream, frame, 0, 1, positions, waiting, timers) +
-			retry_bitmaps(frame, back, false)) > aq_chunks_reserved())
+			retry_bitmaps(frame, back, false) + lease_places(frame, takes, positions, false)) > aq_chunks_reserved())
 	{
 		aq_latch_free(&stream->latch);
 		aq_chunks_reserve(needs);
@@ -584,6 +623,7 @@ latch_prepared(Stream *stream, Partition *partition, List *slots, Bitmapset *pos
 	reserved = frame->timers_reserved;
 	aq_frame_prepare(stream, frame, 0, 1, positions, waiting, timers);
 	(void) retry_bitmaps(frame, back, true);
+	(void) lease_places(frame, takes, positions, true);
 	return reserved;
 }
 
@@ -612,7 +652,7 @@ settle(AqQueueShm *shm, Partition *partition, TransactionId xid, List *slots,
 		if (!commit && ((DoubtTake *) lfirst(lc))->xid == xid)
 			back = bms_add_member(back, ((DoubtTake *) lfirst(lc))->position);
 
-	reserved = latch_prepared(stream, partition, slots, positions, back, now);
+	reserved = latch_prepared(stream, partition, slots, takes, positions, back, now);
 	foreach(lc, slots)
 		settle_slot(shm, stream, partition, lfirst(lc), commit, now);
 	foreach(lc, takes)
@@ -794,96 +834,4 @@ aq_doubt_pass(AqQueueShm *shm)
 {
 	if (pg_atomic_read_u32(&aq_area->ndoubts) > 0 && has_entries(shm))
 		(void) aq_doubt_resolve(shm, true);
-}
-
-/* --- after COMMIT PREPARED and ROLLBACK PREPARED --------------------------------------- */
-
-/* The ids of this database's queues with transactions in doubt. */
-static List *
-queues_in_doubt(void)
-{
-	int32	   *ids = palloc(aq_area->max_doubts * sizeof(int32));
-	List	   *list = NIL;
-	uint32		n = 0;
-
-	aq_latch_get(&aq_area->doubt_latch, AQ_SHARED, AQ_LOC_DOUBT_SWEEP);
-	for (uint32 i = 0; i < aq_area->max_doubts; i++)
-		if (aq_area_doubts[i].partition != 0)
-		{
-			AqQueueShm *shm = aq_shm_by_index(partition_at(aq_area_doubts[i].partition)->queue);
-
-			if (shm->database == MyDatabaseId)
-				ids[n++] = shm->queue_id;
-		}
-	aq_latch_free(&aq_area->doubt_latch);
-	for (uint32 i = 0; i < n; i++)
-		list = list_append_unique_int(list, ids[i]);
-	return list;
-}
-
-static void
-resolve_all(void)
-{
-	List	   *queues = queues_in_doubt();
-	ListCell   *lc;
-
-	aq_point("prepared-finished");
-	foreach(lc, queues)
-	{
-		AqQueue    *queue = aq_catalog_get_by_id(lfirst_int(lc), true);
-
-		if (queue == NULL)
-			continue;			/* just dropped */
-		aq_pins_pin(queue);
-		(void) aq_doubt_resolve(queue->shm, true);
-	}
-}
-
-/*
- * Called after COMMIT PREPARED or ROLLBACK PREPARED: resolves the entries of
- * transactions that have ended.  The command is already effective, so an error
- * here must not make it fail; the worker retries.
- */
-void
-aq_doubt_ended(void)
-{
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	bool		impatient;
-
-	if (pg_atomic_read_u32(&aq_area->ndoubts) == 0 || !IsTransactionState())
-		return;
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	impatient = aq_chunks_set_impatient(true);
-	PG_TRY();
-	{
-		PushActiveSnapshot(GetTransactionSnapshot());
-		resolve_all();
-		PopActiveSnapshot();
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	(void) aq_chunks_set_impatient(impatient);
-}
-
-/* The worker's job that resolves entries. */
-void
-aq_doubt_job(int32 id, AqQueueShm *shm)
-{
-	bool		all;
-
-	aq_job_begin();
-	all = aq_doubt_resolve(shm, false);
-	aq_job_commit(false);
-	if (!all)
-		aq_work_later(shm, AQ_WORK_DOUBT, SWEEP_INTERVAL);
 }

@@ -40,7 +40,7 @@ aq_evict_frame(Stream *stream, Partition *partition)
 	int			position = -1;
 
 	aq_slot_stream_not_empty_for_all(stream);	/* dequeues must check partitions that are not resident */
-	aq_slot_leave(partition, 0);
+	aq_slot_leave(partition, 0, 0);
 	while ((position = aq_frame_next_sub(frame, position)) >= 0)
 		aq_slot_unload(stream, partition, position);
 	if (partition->state == PARTITION_OPEN)

@@ -201,6 +201,7 @@ aq_first_use_unload(AqQueueShm *shm)
 	queue->worker_wants = false;
 	queue->streams = 0;
 	memset((void *) queue->numbered, 0, sizeof(queue->numbered));
+	queue->receipt = 0;			/* the next queue here has a sequence of its own */
 	while (list != 0)
 	{
 		Stream	   *stream = stream_at(list);

@@ -175,9 +175,9 @@ aq_frame_attempts(Frame *frame, int position, uint32 slot)
 	FrameSub   *sub = frame_sub(frame, position);
 	AqChunk    *pages;
 
-	if (sub == NULL || sub->attempts == 0)
+	if (sub == NULL || sub->more == 0)
 		return 0;
-	pages = aq_chunk_ptr(sub->attempts);
+	pages = sub_more(sub)->attempts;
 	if (pages[slot / ATTEMPTS_PER_CHUNK] == 0)
 		return 0;
 	return ((uint8 *) aq_chunk_ptr(pages[slot / ATTEMPTS_PER_CHUNK]))[slot % ATTEMPTS_PER_CHUNK];
@@ -190,9 +190,8 @@ aq_frame_set_attempts(Frame *frame, int position, uint32 slot, int attempts)
 	FrameSub   *sub = frame_sub(frame, position);
 	AqChunk    *pages;
 
-	if (sub->attempts == 0)
-		sub->attempts = aq_chunks_take();
-	pages = aq_chunk_ptr(sub->attempts);
+	aq_slot_make_bitmap(&sub->more);
+	pages = sub_more(sub)->attempts;
 	if (pages[slot / ATTEMPTS_PER_CHUNK] == 0)
 		pages[slot / ATTEMPTS_PER_CHUNK] = aq_chunks_take();
 	((uint8 *) aq_chunk_ptr(pages[slot / ATTEMPTS_PER_CHUNK]))[slot % ATTEMPTS_PER_CHUNK] =
@@ -244,6 +243,18 @@ aq_frame_drop_timers(Frame *frame, uint32 n)
 	frame->timers_reserved -= n;
 }
 
+/* When something is due in the partition: a timer, or the end of a lease. */
+void
+aq_frame_set_next_timer(Partition *partition)
+{
+	const Frame *frame = frame_of(partition);
+	TimestampTz next = frame->ntimers > 0 ? timer_at(frame, 0)->when : 0;
+
+	if (frame->lease_end != 0 && (next == 0 || frame->lease_end < next))
+		next = frame->lease_end;
+	partition->next_timer = next;
+}
+
 /* Uses one of the reserved timers. */
 void
 aq_frame_push_timer(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind)
@@ -262,7 +273,7 @@ aq_frame_push_timer(Partition *partition, TimestampTz when, uint32 slot, int pos
 		swap_timers(timer_at(frame, i), timer_at(frame, (i - 1) / 2));
 		i = (i - 1) / 2;
 	}
-	partition->next_timer = timer_at(frame, 0)->when;
+	aq_frame_set_next_timer(partition);
 }
 
 /* Removes the earliest timer, if it is due. */
@@ -272,14 +283,9 @@ aq_frame_pop_timer(Partition *partition, TimestampTz now, Timer *timer)
 	Frame	   *frame = frame_of(partition);
 	uint32		i = 0;
 
-	if (frame->ntimers == 0)
+	if (frame->ntimers == 0 || timer_at(frame, 0)->when > now)
 	{
-		partition->next_timer = 0;
-		return false;
-	}
-	if (timer_at(frame, 0)->when > now)
-	{
-		partition->next_timer = timer_at(frame, 0)->when;
+		aq_frame_set_next_timer(partition);
 		return false;
 	}
 
@@ -299,7 +305,7 @@ aq_frame_pop_timer(Partition *partition, TimestampTz now, Timer *timer)
 		swap_timers(timer_at(frame, i), timer_at(frame, child));
 		i = child;
 	}
-	partition->next_timer = frame->ntimers > 0 ? timer_at(frame, 0)->when : 0;
+	aq_frame_set_next_timer(partition);
 	return true;
 }
 
@@ -315,11 +321,24 @@ free_directory(AqChunk directory, uint32 entries)
 }
 
 static void
+free_more(FrameSub *sub)
+{
+	SubMore    *more = sub_more(sub);
+
+	if (more == NULL)
+		return;
+	aq_chunks_free(more->attempts, ATTEMPT_PAGES);
+	aq_chunks_free(&more->leased, 1);
+	aq_chunks_free(more->leases, LEASE_PAGES);
+	aq_chunks_free(&sub->more, 1);
+}
+
+static void
 free_sub(FrameSub *sub)
 {
 	if (sub->ready == 0)
 		return;
-	free_directory(sub->attempts, PARTITION_SLOTS / ATTEMPTS_PER_CHUNK);
+	free_more(sub);
 	aq_chunks_free(&sub->retry, 1);
 	aq_chunks_free(&sub->doubt, 1);
 	aq_chunks_free(&sub->waiting, 1);
@@ -354,17 +373,20 @@ aq_frame_free(Partition *partition)
 }
 
 static uint32
-chunks_of_directory(AqChunk directory, uint32 entries)
+count_chunks(const AqChunk *chunks, uint32 entries)
 {
-	const AqChunk *pages;
-	uint32		n = 1;
+	uint32		n = 0;
 
-	if (directory == 0)
-		return 0;
-	pages = aq_chunk_ptr(directory);
 	for (uint32 i = 0; i < entries; i++)
-		n += pages[i] != 0;
+		n += chunks[i] != 0;
 	return n;
+}
+
+static uint32
+chunks_of_more(const SubMore *more)
+{
+	return more == NULL ? 0
+		: 1 + count_chunks(more->attempts, ATTEMPT_PAGES) + (more->leased != 0) + count_chunks(more->leases, LEASE_PAGES);
 }
 
 /* The number of chunks of the frame. */
@@ -382,12 +404,8 @@ aq_frame_chunks(const Partition *partition)
 	{
 		const FrameSub *sub = frame_sub((Frame *) frame, position);
 
-		n += 1 + (sub->retry != 0) + (sub->waiting != 0) + (sub->doubt != 0) +
-			chunks_of_directory(sub->attempts, PARTITION_SLOTS / ATTEMPTS_PER_CHUNK);
+		n += 1 + (sub->retry != 0) + (sub->waiting != 0) + (sub->doubt != 0) + chunks_of_more(sub_more(sub));
 	}
-	for (int i = 0; i < SUB_DIRECTORY; i++)
-		n += frame->subs[i] != 0;
-	for (int i = 0; i < PARTITION_SEGMENTS; i++)
-		n += frame->segments[i] != 0;
-	return n + chunks_of_directory(frame->timers, TIMER_PAGES);
+	n += count_chunks(frame->subs, SUB_DIRECTORY) + count_chunks(frame->segments, PARTITION_SEGMENTS);
+	return n + (frame->timers == 0 ? 0 : 1 + count_chunks(aq_chunk_ptr(frame->timers), TIMER_PAGES));
 }

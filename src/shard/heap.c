@@ -19,16 +19,14 @@
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-/*
- * maximum number of ordinals in a log row, which must fit on a page without
- * TOAST
- */
+/* ordinals per log row: a row must fit on a page without TOAST, together with LOG_DETAIL_SIZE bytes */
 #define ORDINALS_PER_ROW 900
 
 /* --- locking ------------------------------------------------------------------------------ */
@@ -276,7 +274,8 @@ aq_heap_read_log(HeapTuple tuple, TupleDesc desc)
 	array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
 	return (LogRow) {.kind = DatumGetChar(values[LOG_KIND]),.stream = DatumGetInt16(values[LOG_STREAM]),
 		.position = DatumGetInt16(values[LOG_CONSUMER]),.at = DatumGetTimestampTz(values[LOG_TIME]),
-		.n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)),.ordinals = (const int64 *) ARR_DATA_PTR(array)};
+		.n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)),.ordinals = (const int64 *) ARR_DATA_PTR(array),
+		.receipt = nulls[LOG_RECEIPT] ? 0 : DatumGetInt64(values[LOG_RECEIPT])};
 }
 
 /* --- writing ------------------------------------------------------------------------------ */
@@ -300,6 +299,14 @@ void
 aq_heap_write_log(Partition *partition, char kind, TimestampTz at, int position,
 			 const uint16 *slots, uint32 n)
 {
+	aq_heap_write_lease(partition, kind, at, position, slots, n, 0, NULL);
+}
+
+/* The same, of leased messages.  receipt 0, detail NULL: none. */
+void
+aq_heap_write_lease(Partition *partition, char kind, TimestampTz at, int position,
+					const uint16 *slots, uint32 n, int64 receipt, const char *detail)
+{
 	Relation	rel = try_table_open(partition->log, RowExclusiveLock);
 	bool		snapshot;
 	Datum		values[LOG_COLUMNS];
@@ -315,6 +322,10 @@ aq_heap_write_log(Partition *partition, char kind, TimestampTz at, int position,
 	values[LOG_STREAM] = Int16GetDatum(stream_at(partition->stream)->number);
 	values[LOG_CONSUMER] = Int16GetDatum(position);
 	values[LOG_TIME] = TimestampTzGetDatum(at != 0 ? at : GetCurrentTimestamp());
+	values[LOG_RECEIPT] = Int64GetDatum(receipt);
+	nulls[LOG_RECEIPT] = receipt == 0;
+	values[LOG_DETAIL] = detail != NULL ? CStringGetTextDatum(detail) : (Datum) 0;
+	nulls[LOG_DETAIL] = detail == NULL;
 	for (uint32 i = 0; i < n; i += ORDINALS_PER_ROW)
 	{
 		uint32		count = Min(n - i, ORDINALS_PER_ROW);

@@ -51,7 +51,14 @@
 /* a dequeue may need a chunk for a stream's consumers and one for a bitmap of retries */
 #define AQ_TAKE_CHUNKS 2
 
+/* with a lease, it also may need a directory, and a page of attempts, a bitmap and a page of leases */
+#define AQ_LEASE_CHUNKS 4
+
 #define ATTEMPTS_PER_CHUNK AQ_CHUNK_SIZE	/* one byte for each slot */
+#define ATTEMPT_PAGES (PARTITION_SLOTS / ATTEMPTS_PER_CHUNK)
+
+#define LEASES_PER_CHUNK 128
+#define LEASE_PAGES (PARTITION_SLOTS / LEASES_PER_CHUNK)
 
 /* --- slots --------------------------------------------------------------------- */
 
@@ -80,13 +87,36 @@ typedef struct FrameSub
 	AqChunk		retry;			/* bitmap: rolled back, count not written yet */
 	AqChunk		waiting;		/* bitmap: waits for a delay or retry delay */
 	AqChunk		doubt;			/* bitmap: taken by prepared transactions */
-	AqChunk		attempts;		/* directory of chunks with a byte per slot */
+	AqChunk		more;			/* a SubMore; 0: it has neither attempts nor leases */
 	uint16		nready;
 	uint16		nretry;
 	uint16		ndoubt;
 	uint16		first;			/* messages before this slot are not ready, or held back */
 	uint32		nwaiting;
 } FrameSub;
+
+/* A lease of a message: running, or just being ended. */
+typedef struct Lease
+{
+	TimestampTz until;
+	int64		receipt;		/* 0: none; LEASE_RESTS: given back, and WAITING until then */
+} Lease;
+
+StaticAssertDecl(sizeof(Lease) * LEASES_PER_CHUNK == AQ_CHUNK_SIZE, "128 leases a chunk");
+
+#define LEASE_RESTS ((int64) -1)
+
+/* What a consumer has of a frame when messages have failed, or are leased. */
+typedef struct SubMore
+{
+	AqChunk		attempts[ATTEMPT_PAGES];	/* a byte per slot */
+	AqChunk		leased;			/* bitmap */
+	uint32		nleased;
+	AqChunk		leases[LEASE_PAGES];
+	TimestampTz ends[LEASE_PAGES];	/* no lease of the page ends before; 0: it has none */
+} SubMore;
+
+StaticAssertDecl(sizeof(SubMore) <= AQ_CHUNK_SIZE, "a SubMore is a chunk");
 
 typedef struct Frame
 {
@@ -96,6 +126,7 @@ typedef struct Frame
 	AqChunk		timers;			/* directory of chunks that hold the heap */
 	uint32		ntimers;
 	uint32		timers_reserved;	/* reserved for running transactions */
+	TimestampTz lease_end;		/* no lease of the frame ends before; 0: it has none */
 } Frame;
 
 StaticAssertDecl(sizeof(FrameSub) * SUBS_PER_CHUNK <= AQ_CHUNK_SIZE, "64 FrameSubs a chunk");
@@ -173,6 +204,7 @@ typedef struct Partition
 	uint64		evicted;		/* number of the eviction of its frame; 0: not evicted */
 	/* while it is counted and not resident; for views */
 	uint32		away_waiting;	/* (slot, consumer)s that wait for a delay or retry delay */
+	uint32		away_leased;	/* (slot, consumer)s whose lease runs */
 	uint32		away_head;		/* first slot with a ready message; NO_SLOT: none */
 	BlockNumber away_block;		/* TID of its row, in "file" */
 	OffsetNumber away_offset;
@@ -328,6 +360,22 @@ static inline uint64_t *
 bitmap_of(AqChunk chunk)
 {
 	return (uint64_t *) aq_chunk_ptr(chunk);
+}
+
+static inline SubMore *
+sub_more(const FrameSub *sub)
+{
+	return sub == NULL || sub->more == 0 ? NULL : (SubMore *) aq_chunk_ptr(sub->more);
+}
+
+/* The place of the message's lease; NULL: there is no page for it. */
+static inline Lease *
+lease_at(const FrameSub *sub, uint32 slot)
+{
+	const SubMore *more = sub_more(sub);
+
+	return more == NULL || more->leases[slot / LEASES_PER_CHUNK] == 0 ? NULL
+		: (Lease *) aq_chunk_ptr(more->leases[slot / LEASES_PER_CHUNK]) + slot % LEASES_PER_CHUNK;
 }
 
 static inline uint64

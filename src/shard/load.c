@@ -56,6 +56,7 @@ count_lag(Contents *p)
 typedef struct Away
 {
 	uint32		waiting;
+	uint32		leased;
 	int			head;			/* -1: no message is ready */
 } Away;
 
@@ -70,8 +71,10 @@ find_away(const Contents *p)
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
 		int			head;
+		uint32		leased;
 
-		away.waiting += aq_contents_waiting(p, position, &head);
+		away.waiting += aq_contents_waiting(p, position, &head, &leased);
+		away.leased += leased;
 		if (head >= 0 && (away.head < 0 || head < away.head))
 			away.head = head;
 	}
@@ -120,7 +123,7 @@ install_away(const Contents *p, Stream *stream, bool known, bool resident, const
 
 	if (known == resident)
 		count_away(p, stream, resident ? -1 : 1);
-	aq_slot_leave(partition, resident ? 0 : away->waiting);
+	aq_slot_leave(partition, resident ? 0 : away->waiting, resident ? 0 : away->leased);
 	if (resident || away->head < 0)
 		return;
 	aq_slot_leave_head(partition, away->head, &p->slots[away->head]);
@@ -188,6 +191,9 @@ has_waiting(Contents *p, int position, const Bitmapset *delayed)
 
 	if (bms_is_member(position, delayed))
 		return true;
+	for (uint32 i = 0; i < p->nslots && p->leases[position] != NULL; i++)
+		if (p->leases[position][i].receipt == LEASE_RESTS)
+			return true;
 	while (p->delayed && p->todo[position] != NULL &&
 		   (slot = aq_bitmap_next(p->todo[position], PARTITION_SLOTS, slot + 1)) >= 0)
 		if (p->slots[slot].state == SLOT_WAITING)
@@ -209,6 +215,22 @@ attempts_needed(const uint8 *attempts)
 				break;
 			}
 	return needs;
+}
+
+/* Its leases: a few chunks more than that, as the pages of attempts may be there. */
+static uint32
+leases_needed(const Lease *leases)
+{
+	uint32		needs = 2 + ATTEMPT_PAGES;
+
+	for (uint32 page = 0; page < LEASE_PAGES; page++)
+		for (uint32 i = 0; i < LEASES_PER_CHUNK; i++)
+			if (leases[page * LEASES_PER_CHUNK + i].receipt != 0)
+			{
+				needs++;
+				break;
+			}
+	return needs == 2 + ATTEMPT_PAGES ? 0 : needs;
 }
 
 /*
@@ -233,6 +255,8 @@ chunks_needed(Contents *p)
 		needs += 1 + has_waiting(p, position, delayed) + (p->doubt[position] != NULL);
 		if (p->attempts[position] != NULL)
 			needs += attempts_needed(p->attempts[position]);
+		if (p->leases[position] != NULL)
+			needs += leases_needed(p->leases[position]);
 		if (position > 0 && position / SUBS_PER_CHUNK != directory)
 		{
 			directory = position / SUBS_PER_CHUNK;
@@ -242,6 +266,24 @@ chunks_needed(Contents *p)
 	if (p->ntimers > 0)
 		needs += 2 + p->ntimers / TIMERS_PER_CHUNK;
 	return needs;
+}
+
+/* A lease that runs, or that a prepared transaction is about to end; or a message that rests. */
+static void
+install_lease(Contents *p, Stream *stream, int position, uint32 number)
+{
+	Partition  *partition = p->partition;
+	const Lease *lease = &p->leases[position][number];
+
+	aq_slot_make_lease(frame_sub(frame_of(partition), position), number);
+	if (lease->receipt != LEASE_RESTS)
+		aq_slot_note_lease(partition, position, number, lease->until, lease->receipt);
+	if (!aq_slot_take(stream, partition, position, number) && !aq_slot_take_waiting(partition, position, number))
+		return;					/* in doubt */
+	if (lease->receipt == LEASE_RESTS)
+		aq_slot_rest(partition, position, number, lease->until);
+	else
+		aq_slot_lease(partition, position, number);
 }
 
 static void
@@ -270,6 +312,9 @@ install_consumer(Contents *p, Stream *stream, int position)
 		for (uint32 slot = 0; slot < p->nslots; slot++)
 			if (p->attempts[position][slot] > 0)
 				aq_frame_set_attempts(frame, position, slot, p->attempts[position][slot]);
+	for (uint32 slot = 0; slot < p->nslots && p->leases[position] != NULL; slot++)
+		if (p->leases[position][slot].receipt != 0)
+			install_lease(p, stream, position, slot);
 }
 
 /* Makes ready messages wait for their retry delays. */
@@ -434,7 +479,7 @@ has_removed(const Contents *p)
 }
 
 static void
-load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, bool reopen)
+load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, bool reopen, uint32 spare)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgaq load", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
@@ -445,7 +490,7 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 				known;
 
 	whole |= p->doubts != NIL;
-	needs = whole ? chunks_needed(p) + AQ_TAKE_CHUNKS : stream_subs_needed(p, stream);
+	needs = whole ? chunks_needed(p) + spare : stream_subs_needed(p, stream);
 	if (needs > 0)
 		aq_chunks_reserve(needs);
 	aq_point("loading");
@@ -491,7 +536,7 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 }
 
 static void
-load(AqQueueShm *shm, Partition *partition, bool whole, bool reopen)
+load(AqQueueShm *shm, Partition *partition, bool whole, bool reopen, uint32 spare)
 {
 	uint32		in_stream = partition->stream;
 	int64		number = partition->number;
@@ -503,21 +548,28 @@ load(AqQueueShm *shm, Partition *partition, bool whole, bool reopen)
 	for (int i = 0; i < lengthof(tables); i++)
 		aq_heap_lock_against_drop(shm->object->index, partition, tables[i], AccessShareLock);
 	if (begin_load(shm, stream, partition, in_stream, number))
-		load_marked(shm, stream, partition, whole, reopen);
+		load_marked(shm, stream, partition, whole, reopen, spare);
 	for (int i = 0; i < lengthof(tables); i++)
 		UnlockRelationOid(tables[i], AccessShareLock);
 }
 
 /*
  * Makes the partition resident, if it still has open messages.  The session
- * then has AQ_TAKE_CHUNKS chunks in reserve until it calls aq_chunks_trim():
- * if it had to get them later, it might evict the partition that it has just
- * loaded, and load it again, endlessly.
+ * then has "spare" chunks in reserve until it calls aq_chunks_trim(): if it had
+ * to get them later, it might evict the partition that it has just loaded, and
+ * load it again, endlessly.
  */
+void
+aq_load_for_take(AqQueueShm *shm, Partition *partition, uint32 spare)
+{
+	load(shm, partition, true, false, spare);
+}
+
+/* The same, with as many as a dequeue without a lease needs. */
 void
 aq_load_partition(AqQueueShm *shm, Partition *partition)
 {
-	load(shm, partition, true, false);
+	aq_load_for_take(shm, partition, AQ_TAKE_CHUNKS);
 }
 
 /*
@@ -545,7 +597,7 @@ aq_load_reopen(AqQueueShm *shm, Stream *stream)
 	aq_latch_free(&stream->latch);
 	if (!can || open)
 		return can;
-	load(shm, partition, true, true);
+	load(shm, partition, true, true, AQ_TAKE_CHUNKS);
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
 	open = stream->open != 0;
 	aq_latch_free(&stream->latch);
@@ -557,6 +609,6 @@ void
 aq_load_count(AqQueueShm *shm, Partition *partition)
 {
 	if (!partition->counted)
-		load(shm, partition, false, false);
+		load(shm, partition, false, false, 0);
 	aq_chunks_trim();
 }

@@ -70,10 +70,7 @@ count_all(AqQueueShm *shm)
 	return complete;
 }
 
-/*
- * --- waiting messages of topics in partitions that are not resident
- * --------------------------------
- */
+/* --- topics' messages that wait, or are leased, and are not resident -------------------------------- */
 
 /* Counts of one partition, by consumer. */
 typedef struct Evicted
@@ -82,12 +79,13 @@ typedef struct Evicted
 	uint32		index;
 	int64		number;
 	uint32		waiting[AQ_MAX_CONSUMERS];
+	uint32		leased[AQ_MAX_CONSUMERS];
 } Evicted;
 
 static bool
 has_waiting_away(const Partition *partition)
 {
-	return partition->frame == 0 && partition->counted && partition->away_waiting > 0;
+	return partition->frame == 0 && partition->counted && partition->away_waiting + partition->away_leased > 0;
 }
 
 static Evicted *
@@ -108,7 +106,7 @@ read_evicted(AqQueueShm *shm, const Partition *partition)
 	evicted->number = partition->number;
 	contents = aq_contents_read(shm, partition_at(partition->index));
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
-		evicted->waiting[position] = aq_contents_waiting(contents, position, &head);
+		evicted->waiting[position] = aq_contents_waiting(contents, position, &head, &evicted->leased[position]);
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(context);
 	aq_heap_leave_tables(partition);
@@ -140,16 +138,21 @@ read_all_evicted(AqQueueShm *shm, Stream *stream)
 
 /*
  * The consumer's number of waiting messages in a partition that is not
- * resident.
+ * resident; *leased: the number of leased ones.
  */
 static uint32
-waiting_away(const AqQueueShm *shm, const Partition *partition, const Evicted *list, int position)
+waiting_away(const AqQueueShm *shm, const Partition *partition, const Evicted *list, int position, uint32 *leased)
 {
+	*leased = partition->away_leased;
 	if (shm->single)
 		return partition->away_waiting;
 	for (; list != NULL; list = list->next)
 		if (list->index == partition->index && list->number == partition->number)
+		{
+			*leased = Min(list->leased[position], partition->away_leased);
 			return Min(list->waiting[position], partition->away_waiting);
+		}
+	*leased = 0;
 	return 0;
 }
 
@@ -218,10 +221,12 @@ count_stream(AqQueueShm *shm, Stream *stream, const Evicted *evicted, AqMeasure 
 				measure->delayed += sub->nwaiting;
 			else if (partition->frame == 0 && ssub->away > 0)
 			{
-				int64		waiting = Min(away, waiting_away(shm, partition, evicted, position));
+				uint32		leased;
+				int64		waiting = Min(away, waiting_away(shm, partition, evicted, position, &leased));
 
 				measure->delayed += waiting;
 				away -= waiting;
+				away -= Min(away, leased);
 			}
 			if (head->messages == InvalidOid)
 				find_head(head, partition, sub, partition->frame == 0 && ssub->away > 0);

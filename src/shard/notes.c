@@ -134,14 +134,18 @@ aq_notes_reserve_take(AqQueueShm *shm, uint32 n)
 
 static void
 note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool own,
-		  TakeNote *locked, uint32 slot)
+		  TakeNote *locked, const LeaseTerms *terms, uint32 slot)
 {
 	SubTransactionId subid = GetCurrentSubTransactionId();
 	TakeNote   *note = ntakes > 0 ? take_notes[ntakes - 1] : NULL;
+	static const LeaseTerms no_terms;
 
+	if (terms == NULL)
+		terms = &no_terms;
 	if (note == NULL || note->partition != partition || note->position != position ||
 		note->mode != mode || note->own != own || note->locked != locked ||
-		note->subid != subid || note->count == note->size)
+		note->subid != subid || note->terms.receipt != terms->receipt || note->terms.until != terms->until ||
+		note->count == note->size)
 	{
 		Assert(spare != NULL && ntakes < takes_size);
 		note = spare;
@@ -154,6 +158,7 @@ note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool
 		note->own = own;
 		note->locked = locked;
 		note->tried = NULL;
+		note->terms = *terms;
 		note->count = 0;
 		take_notes[ntakes++] = note;
 	}
@@ -168,7 +173,18 @@ void
 aq_notes_add_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
 			 bool own, uint32 slot)
 {
-	note_take(partition, shm, position, mode, own, NULL, slot);
+	note_take(partition, shm, position, mode, own, NULL, NULL, slot);
+}
+
+/*
+ * The same of a message that is taken with a lease, or whose lease is to end or to
+ * be extended.  What terms point to outlives the transaction's notes.
+ */
+void
+aq_notes_add_lease(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
+				   const LeaseTerms *terms, uint32 slot)
+{
+	note_take(partition, shm, position, mode, false, NULL, terms, slot);
 }
 
 /*
@@ -184,7 +200,7 @@ aq_notes_take_locked(TakeNote *locked, uint32 at, AqMode mode)
 	if (locked->tried == NULL)
 		locked->tried = MemoryContextAllocZero(aq_notes_context(), PARTITION_SLOTS / 8);
 	locked->slots[at] = locked->slots[--locked->count];
-	note_take(locked->partition, locked->shm, locked->position, mode, locked->own, locked, slot);
+	note_take(locked->partition, locked->shm, locked->position, mode, locked->own, locked, NULL, slot);
 }
 
 /*

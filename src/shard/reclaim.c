@@ -330,6 +330,9 @@ finish_bits(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 		(void) aq_slot_counted(partition, position, slot);
 		aq_settle_done(shm, partition, position, slot, removal);
 	}
+	for (slot = 0; slot < PARTITION_SLOTS && sub_more(sub) != NULL && sub_more(sub)->nleased > 0; slot++)
+		if (aq_slot_hold_lease(partition, position, slot))
+			aq_settle_done(shm, partition, position, slot, removal);
 }
 
 /* Lists the positions of removed consumers; returns their number. */

@@ -85,7 +85,7 @@ load_again(Take *take, Stream *stream)
 		partition->frame == 0 && partition->state == PARTITION_CLOSED;
 	aq_latch_free(&stream->latch);
 	if (evicted)
-		aq_load_partition(take->shm, partition);
+		aq_load_for_take(take->shm, partition, take_chunks(take));
 	return evicted;
 }
 
@@ -166,7 +166,7 @@ take_resident(Take *take, Stream *stream, uint32 number)
 	Partition  *partition = take->partition;
 	bool		taken = false;
 
-	aq_chunks_reserve(1);
+	aq_chunks_reserve(take->terms.receipt != 0 ? take_chunks(take) : 1);
 	aq_notes_reserve_take(take->shm, 1);
 	aq_held_back_latch(take, stream, AQ_LOC_DEQUEUE_TAKE);
 	if (partition->stream == stream->index && partition->number == take->number &&
@@ -176,9 +176,8 @@ take_resident(Take *take, Stream *stream, uint32 number)
 			 aq_slot_take_waiting(partition, take->options->position, number));
 	if (taken)
 	{
-		aq_slot_make_bitmap(&frame_sub(frame_of(partition), take->options->position)->retry);
-		aq_notes_add_take(partition, take->shm, take->options->position, take->options->mode,
-					 false, number);
+		take_prepare(take, frame_sub(frame_of(partition), take->options->position), number);
+		take_note(take, partition, number);
 	}
 	aq_latch_free(&stream->latch);
 	return taken;
@@ -304,7 +303,7 @@ partition_from(Take *take, Stream *stream, int64 number)
 			return true;
 		}
 		aq_stat_add(AQ_STAT_CACHE_MISSES, 1);
-		aq_load_partition(take->shm, partition);
+		aq_load_for_take(take->shm, partition, take_chunks(take));
 	}
 }
 
@@ -403,7 +402,7 @@ aq_search_id(Take *take)
 	number = ordinal % PARTITION_SLOTS;
 	(void) await_retries(take, stream);
 	rel = aq_heap_open_messages(take->partition, AccessShareLock);
-	if (take_locked(take, number))
+	if (take->terms.receipt == 0 && take_locked(take, number))
 	{
 		/*
 		 * this transaction has the message, so the partition cannot be evicted

@@ -285,11 +285,120 @@ aq_settle_done(AqQueueShm *shm, Partition *partition, int position,
 	finish(shm, partition, position, &slot, 1, xid);
 }
 
+static void
+count_failed(AqQueueShm *shm, Partition *partition, int position, uint32 number)
+{
+	aq_slot_fail(partition, number);
+	partition->expired++;
+	aq_traffic_failed(shm, position, 1, GetCurrentTimestamp());
+}
+
+/* It has failed for the consumer, which is done with it. */
+void
+aq_settle_failed(AqQueueShm *shm, Partition *partition, int position, uint32 number)
+{
+	count_failed(shm, partition, position, number);
+	aq_settle_done(shm, partition, position, number, InvalidTransactionId);
+}
+
+/* --- leases ----------------------------------------------------------------------------- */
+
+/* The kind of log row of a removal. */
+char
+aq_settle_kind(AqMode mode)
+{
+	switch (mode)
+	{
+		case AQ_MODE_LEASE:
+			return LOG_LEASED;
+		case AQ_MODE_EXTEND:
+			return LOG_EXTENDED;
+		case AQ_MODE_RELEASE:
+			return LOG_RELEASED;
+		case AQ_MODE_UNSEEN:
+			return LOG_UNSEEN;
+		case AQ_MODE_REJECT:
+			return LOG_FAILED;
+		default:
+			return LOG_TAKEN;
+	}
+}
+
+static void
+count_attempt(Partition *partition, int position, uint32 number, int by)
+{
+	Frame	   *frame = frame_of(partition);
+	int			attempts = aq_frame_attempts(frame, position, number) + by;
+
+	if (attempts >= 0)
+		aq_frame_set_attempts(frame, position, number, attempts);
+}
+
+/*
+ * What a committed row of the log says of a taken message: it is leased until
+ * then, or given back.  Latch held; there is room for the lease, or for a
+ * bitmap of waiting messages.  True when it is ready.
+ */
+bool
+aq_settle_lease(Stream *stream, Partition *partition, int position, uint32 number, char kind,
+				TimestampTz until, int64 receipt)
+{
+	if (kind == LOG_LEASED || kind == LOG_EXTENDED)
+	{
+		if (kind == LOG_LEASED)
+			count_attempt(partition, position, number, 1);
+		else
+			until = Max(until, lease_at(frame_sub(frame_of(partition), position), number)->until);
+		aq_slot_note_lease(partition, position, number, until, receipt);
+		aq_slot_lease(partition, position, number);
+		return false;
+	}
+	Assert(kind == LOG_RELEASED || kind == LOG_UNSEEN);
+	if (kind == LOG_UNSEEN)
+		count_attempt(partition, position, number, -1);
+	if (until > GetCurrentTimestamp() && slot_at(frame_of(partition), number)->state == SLOT_READY)
+	{
+		aq_slot_rest(partition, position, number, until);
+		return false;
+	}
+	aq_slot_give_back(stream, partition, position, number);
+	return true;
+}
+
+/* What was to end or extend the message's lease is rolled back; false when it has none.  Latch held. */
+bool
+aq_settle_lease_goes_on(Partition *partition, int position, uint32 number)
+{
+	const Lease *lease = lease_at(frame_sub(frame_of(partition), position), number);
+
+	if (lease == NULL || lease->receipt <= 0)
+		return false;
+	aq_slot_lease(partition, position, number);
+	return true;
+}
+
+/* --- the end of a dequeue ---------------------------------------------------------------- */
+
+/* Is the consumer done with the messages when this is committed? */
+static bool
+ends_messages(AqMode mode)
+{
+	return mode == AQ_MODE_REMOVE || mode == AQ_MODE_REMOVE_NODATA || mode == AQ_MODE_PURGE ||
+		mode == AQ_MODE_ACKNOWLEDGE || mode == AQ_MODE_REJECT;
+}
+
+/* Leased messages count as dequeued when they are taken: then their rows are read. */
+static bool
+is_dequeue(AqMode mode)
+{
+	return mode == AQ_MODE_REMOVE || mode == AQ_MODE_REMOVE_NODATA || mode == AQ_MODE_LEASE;
+}
+
 /* Does a rollback of this dequeue count as an attempt? */
 static bool
 was_attempt(const TakeNote *note, uint32 number)
 {
-	return note->mode == AQ_MODE_REMOVE || note->mode == AQ_MODE_REMOVE_NODATA ||
+	return is_dequeue(note->mode) ||
 		(note->tried != NULL && !note->own && aq_bitmap_test(note->tried, number));
 }
 
@@ -298,7 +407,8 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 {
 	Partition  *partition = note->partition;
 	Stream	   *stream = stream_at(partition->stream);
-	bool		final = commit && note->mode != AQ_MODE_LOCKED;
+	bool		final = commit && ends_messages(note->mode);
+	bool		counting = counts(note->shm, note->position);
 	uint32		all = note->count,
 				back = 0,
 				retries = 0;
@@ -316,7 +426,9 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE,
 				 final ? AQ_LOC_DEQUEUE_COMMIT : AQ_LOC_DEQUEUE_ABORT);
-	if (final || !counts(note->shm, note->position))
+	for (uint32 i = 0; i < note->count && final && counting && note->mode == AQ_MODE_REJECT; i++)
+		count_failed(note->shm, partition, note->position, note->slots[i]);
+	if (final || !counting)
 		finish(note->shm, partition, note->position, note->slots, note->count,
 			   final ? xid : InvalidTransactionId);
 	else
@@ -324,7 +436,12 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 		FrameSub   *sub = frame_sub(frame_of(partition), note->position);
 
 		for (uint32 i = 0; i < note->count; i++)
-			if (count_retry && sub->retry != 0 && was_attempt(note, note->slots[i]))
+			if (commit && note->mode != AQ_MODE_LOCKED)
+				back += aq_settle_lease(stream, partition, note->position, note->slots[i], aq_settle_kind(note->mode),
+										note->terms.until, note->terms.receipt);
+			else if (aq_settle_lease_goes_on(partition, note->position, note->slots[i]))
+				continue;
+			else if (count_retry && sub->retry != 0 && was_attempt(note, note->slots[i]))
 			{
 				aq_slot_retry(stream, partition, note->position, note->slots[i]);
 				retries++;
@@ -337,10 +454,12 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 	}
 	if (partition->nretry > 0)
 		aq_work_post(note->shm, AQ_WORK_RETRY);
+	if (partition->next_timer != 0 && note->terms.receipt != 0)
+		aq_work_announce_time(note->shm, partition->next_timer);
 	aq_settle_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
 
-	if (final && note->mode != AQ_MODE_PURGE)
+	if (commit && is_dequeue(note->mode))
 	{
 		aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, note->count);
 		/* dequeues of followers are counted when these are resolved */

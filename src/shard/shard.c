@@ -40,7 +40,7 @@ define_parameters(void)
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	aq_chunks_on_pressure(aq_evict_one);
-	aq_utility_on_prepared_end(aq_doubt_ended);
+	aq_utility_on_prepared_end(aq_doubt_sweep_ended);
 	aq_store_register(&shard_store);
 }
 
@@ -180,7 +180,7 @@ counts_all(AqQueueShm *shm)
 static const AqStoreJob shard_jobs[] = {
 	{AQ_WORK_RETRY, aq_retry_job},
 	{AQ_WORK_TABLES, aq_tables_job},
-	{AQ_WORK_DOUBT, aq_doubt_job},
+	{AQ_WORK_DOUBT, aq_doubt_sweep_job},
 	{AQ_WORK_REMOVED, aq_reclaim_removed_job},
 	{AQ_WORK_RECOUNT, aq_reclaim_recount_job},
 	{AQ_WORK_FAILED, aq_retry_failed_job},
@@ -198,6 +198,7 @@ static const AqStore shard_store = {
 	.lock = aq_tables_lock,
 	.put = aq_put,
 	.take = aq_take,
+	.settle_leases = aq_lease_settle,
 	.owns = aq_message_id_owned,
 	.ready = aq_take_is_ready,
 	.in_doubt = in_doubt,

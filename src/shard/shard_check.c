@@ -39,6 +39,33 @@ copy_bitmap(uint64_t *copy, AqChunk chunk)
 		memcpy(copy, bitmap_of(chunk), PARTITION_SLOTS / 8);
 }
 
+/* A consumer's leases; when the first one ends.  Latch held. */
+static void
+copy_leases(PartitionCopy *copy, SubCopy *to, const FrameSub *sub)
+{
+	const SubMore *more = sub_more(sub);
+
+	copy_bitmap(to->leased, more != NULL ? more->leased : 0);
+	to->nleased = more != NULL ? more->nleased : 0;
+	memset(to->rests, 0, sizeof(to->rests));
+	for (uint32 i = 0; more != NULL && i < PARTITION_SLOTS; i++)
+	{
+		const Lease *lease = lease_at(sub, i);
+		bool		rests;
+
+		if (lease == NULL)
+		{
+			i |= LEASES_PER_CHUNK - 1;
+			continue;
+		}
+		rests = lease->receipt == LEASE_RESTS && aq_bitmap_test(to->waiting, i);
+		if (rests)
+			(void) aq_bitmap_set(to->rests, i);
+		if ((rests || aq_bitmap_test(to->leased, i)) && (copy->first_end == 0 || lease->until < copy->first_end))
+			copy->first_end = lease->until;
+	}
+}
+
 /* Copies a frame; the copy has room for it.  The caller holds the latch. */
 static void
 copy_frame(PartitionCopy *copy, Stream *stream)
@@ -47,6 +74,8 @@ copy_frame(PartitionCopy *copy, Stream *stream)
 	int			position = -1;
 
 	copy->timers_reserved = frame->timers_reserved;
+	copy->lease_end = frame->lease_end;
+	copy->first_end = 0;
 	for (uint32 s = 0; s < PARTITION_SEGMENTS; s++)
 		if (frame->segments[s] != 0)
 			memcpy(&copy->slots[s * SEGMENT_SLOTS], aq_chunk_ptr(frame->segments[s]), AQ_CHUNK_SIZE);
@@ -62,6 +91,7 @@ copy_frame(PartitionCopy *copy, Stream *stream)
 		copy_bitmap(to->waiting, sub->waiting);
 		copy_bitmap(to->retry, sub->retry);
 		copy_bitmap(to->doubt, sub->doubt);
+		copy_leases(copy, to, sub);
 	}
 	for (uint32 i = 0; i < frame->ntimers; i++)
 	{
@@ -130,7 +160,7 @@ typedef struct Sums
 	uint32		pending;
 	uint32		failed;
 	uint32		open;			/* of ready and waiting slots */
-	uint32		bits;			/* ready, waiting and retry bits */
+	uint32		bits;			/* ready, waiting, to be counted, leased */
 	uint32		retry;
 	uint32		doubt;			/* taken by prepared transactions */
 	uint32		slots;			/* highest used slot, plus one */
@@ -183,6 +213,7 @@ check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, co
 	uint32		waiting = pg_popcount((const char *) sub->waiting, PARTITION_SLOTS / 8);
 	uint32		retry = pg_popcount((const char *) sub->retry, PARTITION_SLOTS / 8);
 	uint32		doubt = pg_popcount((const char *) sub->doubt, PARTITION_SLOTS / 8);
+	uint32		leased = pg_popcount((const char *) sub->leased, PARTITION_SLOTS / 8);
 	int			first = aq_bitmap_next(sub->ready, PARTITION_SLOTS, 0);
 	uint32		wrong = 0,
 				twice = 0;
@@ -191,6 +222,7 @@ check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, co
 	aq_finding_compare(findings, at, "waiting messages", sub->sub.nwaiting, waiting);
 	aq_finding_compare(findings, at, "messages with a retry count to be written", sub->sub.nretry, retry);
 	aq_finding_compare(findings, at, "messages taken by prepared transactions", sub->sub.ndoubt, doubt);
+	aq_finding_compare(findings, at, "leased messages", sub->nleased, leased);
 	if (first >= 0 && first < sub->sub.first && sub->holds == 0)
 		aq_finding_add(findings, at, "first ready message", sub->sub.first, first, NULL);
 	for (uint32 i = 0; i < PARTITION_SLOTS; i++)
@@ -199,17 +231,18 @@ check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, co
 		bool		is_waiting = aq_bitmap_test(sub->waiting, i);
 		bool		is_retry = aq_bitmap_test(sub->retry, i);
 		bool		is_doubt = aq_bitmap_test(sub->doubt, i);
+		bool		is_leased = aq_bitmap_test(sub->leased, i);
 		SlotState	state = copy->slots[i].state;
 
 		wrong += (is_ready && state != SLOT_READY) ||
-			((is_waiting || is_retry || is_doubt) && state != SLOT_READY && state != SLOT_WAITING);
-		twice += is_ready + is_waiting + is_retry + is_doubt > 1;
+			((is_waiting || is_retry || is_doubt || is_leased) && state != SLOT_READY && state != SLOT_WAITING);
+		twice += is_ready + is_waiting + is_retry + is_doubt + is_leased > 1;
 	}
 	if (wrong > 0)
 		aq_finding_add(findings, at, "messages for consumers whose slot is not ready", wrong, 0, NULL);
 	if (twice > 0)
 		aq_finding_add(findings, at, "messages that are in two states", twice, 0, NULL);
-	sums->bits += ready + waiting + retry;
+	sums->bits += ready + waiting + retry + leased;
 	sums->retry += retry;
 	sums->doubt += doubt;
 }
@@ -227,7 +260,17 @@ static bool
 waits_by_retry(const PartitionCopy *copy, uint32 slot)
 {
 	for (uint32 i = 0; i < copy->nsubs; i++)
-		if (aq_bitmap_test(copy->subs[i].waiting, slot))
+		if (aq_bitmap_test(copy->subs[i].waiting, slot) && !aq_bitmap_test(copy->subs[i].rests, slot))
+			return true;
+	return false;
+}
+
+/* Then the timer of an expiration may be gone: the end of a lease sees to it. */
+static bool
+had_leases(const PartitionCopy *copy)
+{
+	for (uint32 i = 0; i < copy->nsubs; i++)
+		if (copy->subs[i].sub.more != 0)
 			return true;
 	return false;
 }
@@ -239,6 +282,7 @@ check_timers(AqFindings *findings, const char *place, const PartitionCopy *copy)
 	uint8	   *has = palloc0(PARTITION_SLOTS);
 	uint8	   *delayed = palloc0(PARTITION_SLOTS);
 	uint32		missing = 0;
+	TimestampTz next;
 
 	for (uint32 i = 0; i < copy->ntimers; i++)
 	{
@@ -257,13 +301,17 @@ check_timers(AqFindings *findings, const char *place, const PartitionCopy *copy)
 
 		missing += slot->state == SLOT_WAITING && !(has[i] & HAS_READY_TIMER);
 		missing += (slot->state == SLOT_READY || slot->state == SLOT_WAITING) &&
-			(slot->flags & SLOT_EXPIRES) && !(has[i] & HAS_EXPIRE_TIMER);
+			(slot->flags & SLOT_EXPIRES) && !(has[i] & HAS_EXPIRE_TIMER) && !had_leases(copy);
 		missing += slot->state == SLOT_READY && !delayed[i] && waits_by_retry(copy, i);
 	}
 	if (missing > 0)
 		aq_finding_add(findings, place, "messages without a timer", missing, 0, NULL);
-	aq_finding_compare(findings, place, "next timer", copy->partition.next_timer,
-			   copy->ntimers > 0 ? timers[0].when : 0);
+	next = copy->ntimers > 0 ? timers[0].when : 0;
+	if (copy->lease_end != 0 && (next == 0 || copy->lease_end < next))
+		next = copy->lease_end;
+	aq_finding_compare(findings, place, "next timer", copy->partition.next_timer, next);
+	if (copy->first_end != 0 && (copy->lease_end == 0 || copy->lease_end > copy->first_end))
+		aq_finding_add(findings, place, "leases that end before they are looked for", copy->lease_end, copy->first_end, NULL);
 	if (copy->partition.pending == 0 && copy->partition.inflight == 0)
 		aq_finding_compare(findings, place, "timers reserved for transactions", copy->timers_reserved, 0);
 	pfree(has);

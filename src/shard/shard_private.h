@@ -41,6 +41,7 @@ typedef struct ShardQueue
 	uint32		done;			/* list of DONE partitions; changed atomically */
 	uint32		nstreams;
 	uint32		opened;			/* partitions opened since the queue was loaded */
+	int64		receipt;		/* of the latest lease; 0: none since the queue was loaded */
 	pg_atomic_uint32 wanting;	/* sessions that wait for empty tables */
 	bool		worker_wants;	/* the worker itself needs empty tables */
 	int			last_table_no;
@@ -102,7 +103,7 @@ enum
 
 enum
 {
-	LOG_KIND, LOG_STREAM, LOG_CONSUMER, LOG_TIME, LOG_ORDINALS, LOG_COLUMNS
+	LOG_KIND, LOG_STREAM, LOG_CONSUMER, LOG_TIME, LOG_ORDINALS, LOG_RECEIPT, LOG_DETAIL, LOG_COLUMNS
 };
 
 /* The consumers of a row's "targets", like bms_next_member(). */
@@ -125,6 +126,14 @@ targets_next(bytea *targets, int position)
 #define LOG_FAILED	'x'			/* expired or failed for this consumer */
 #define LOG_MOVED	'm'			/* moved to the exception queue, or deleted */
 #define LOG_LOCKED	'l'			/* locked by a prepared transaction, not consumed */
+#define LOG_LEASED	's'			/* taken for a time; time: when the lease ends, here and in the next one */
+#define LOG_EXTENDED 'e'
+#define LOG_OVER	'o'			/* the lease has ended by time */
+#define LOG_RELEASED 'b'		/* given back; time: when it is ready again, here and in the next one */
+#define LOG_UNSEEN	'u'			/* given back, and the attempt does not count */
+
+/* bytes of LOG_DETAIL at most: see ORDINALS_PER_ROW */
+#define LOG_DETAIL_SIZE 600
 
 /* A row of the log; valid as long as its tuple. */
 typedef struct LogRow
@@ -135,6 +144,7 @@ typedef struct LogRow
 	TimestampTz at;
 	int			n;
 	const int64 *ordinals;
+	int64		receipt;		/* 0: none */
 } LogRow;
 
 /* --- message_id.c ------------------------------------------------------------------------ */
@@ -159,6 +169,15 @@ typedef struct PutNote
 	bool		inserted;		/* the slots have their TIDs */
 } PutNote;
 
+/* What a take with a lease, or the end of one, says beside its messages. */
+typedef struct LeaseTerms
+{
+	int64		receipt;
+	int64		span;			/* microseconds, counted from the end of the transaction; else 0 */
+	TimestampTz until;			/* lease or rest ends; 0: no rest */
+	const char *detail;			/* for the log; NULL: none */
+} LeaseTerms;
+
 typedef struct TakeNote
 {
 	Partition  *partition;
@@ -166,6 +185,7 @@ typedef struct TakeNote
 	SubTransactionId subid;
 	int			position;
 	AqMode		mode;
+	LeaseTerms	terms;
 	bool		own;			/* the messages are this transaction's own */
 	struct TakeNote *locked;	/* the note by which they were locked before, or NULL */
 	uint32		count;
@@ -181,6 +201,8 @@ extern void aq_notes_add_put(PutNote *note);
 extern void aq_notes_reserve_take(AqQueueShm *shm, uint32 n);
 extern void aq_notes_add_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
 							  bool own, uint32 slot);
+extern void aq_notes_add_lease(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
+							   const LeaseTerms *terms, uint32 slot);
 extern void aq_notes_consumed(AqMode mode, TimestampTz enqueued);
 extern int	aq_notes_puts(PutNote ***notes);
 extern bool aq_notes_have_puts(const AqQueueShm *shm);
@@ -252,6 +274,7 @@ extern void aq_frame_promise_timers(Frame *frame, uint32 n);
 extern void aq_frame_drop_timers(Frame *frame, uint32 n);
 extern void aq_frame_push_timer(Partition *partition, TimestampTz when, uint32 slot, int position, TimerKind kind);
 extern bool aq_frame_pop_timer(Partition *partition, TimestampTz now, Timer *timer);
+extern void aq_frame_set_next_timer(Partition *partition);
 extern uint32 aq_frame_chunks(const Partition *partition);
 
 /* --- heap.c ------------------------------------------------------------------------------ */
@@ -270,6 +293,8 @@ extern LogRow aq_heap_read_log(HeapTuple tuple, TupleDesc desc);
 extern int64 aq_heap_next_number(AqQueue *queue);
 extern void aq_heap_write_log(Partition *partition, char kind, TimestampTz at, int position,
 							  const uint16 *slots, uint32 n);
+extern void aq_heap_write_lease(Partition *partition, char kind, TimestampTz at, int position,
+								const uint16 *slots, uint32 n, int64 receipt, const char *detail);
 
 /* --- tables.c ---------------------------------------------------------------------------- */
 extern Oid	aq_tables_find(char letter, int32 id, int table_no);
@@ -297,6 +322,11 @@ extern void aq_settle_publish(AqQueueShm *shm, Stream *stream, Partition *partit
 extern void aq_settle_done(AqQueueShm *shm, Partition *partition, int position,
 						   uint32 slot, TransactionId xid);
 extern void aq_settle_list_done(ShardQueue *queue, Partition *partition);
+extern bool aq_settle_lease(Stream *stream, Partition *partition, int position, uint32 number, char kind,
+							TimestampTz until, int64 receipt);
+extern bool aq_settle_lease_goes_on(Partition *partition, int position, uint32 number);
+extern char aq_settle_kind(AqMode mode);
+extern void aq_settle_failed(AqQueueShm *shm, Partition *partition, int position, uint32 number);
 extern void aq_settle_check_done(Stream *stream, Partition *partition);
 
 /* --- evict.c: latch held unless said otherwise ------------------------------------------- */
@@ -315,14 +345,15 @@ extern void aq_doubt_prepared(void);	/* passes the notes on; does not raise an e
 extern void aq_doubt_cancel(void);	/* the transaction has not been prepared, but aborted */
 extern bool aq_doubt_resolve(AqQueueShm *shm, bool wait);
 extern void aq_doubt_pass(AqQueueShm *shm); /* settles prepared transactions that have ended */
-extern void aq_doubt_ended(void);	/* a prepared transaction was finished; does not raise an error */
-extern void aq_doubt_job(int32 id, AqQueueShm *shm);
+extern void aq_doubt_sweep_ended(void);	/* a prepared transaction was finished; does not raise an error */
+extern void aq_doubt_sweep_job(int32 id, AqQueueShm *shm);
 
 /* --- shard_xact.c ------------------------------------------------------------------------ */
 extern const AqStoreXact aq_shard_xact;
 
 /* --- load.c ------------------------------------------------------------------------------ */
 extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* may wait; call it without a latch */
+extern void aq_load_for_take(AqQueueShm *shm, Partition *partition, uint32 spare);
 extern bool aq_load_reopen(AqQueueShm *shm, Stream *stream);	/* may wait; call it without a latch */
 extern void aq_load_count(AqQueueShm *shm, Partition *partition);
 
@@ -335,6 +366,14 @@ extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 				   const Datum *payloads, const bool *nulls,
 				   Bitmapset *const *targets, pg_uuid_t *ids);
 
+/* --- lease.c ----------------------------------------------------------------------------- */
+extern int64 aq_lease_receipt(AqQueue *queue);
+extern const char *aq_lease_holder(void);
+extern bool aq_lease_fails(const AqQueue *queue, const Partition *partition, int position, uint32 number,
+						   bool counts, TimestampTz now);
+extern void aq_lease_settle(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,
+							AqLeaseResult *results);
+
 /* --- take.c ------------------------------------------------------------------------------ */
 extern uint32 aq_take(AqQueue *queue, const AqTakeOptions *options);
 extern bool aq_take_is_ready(AqQueue *queue, int position, int64 until);
@@ -344,7 +383,8 @@ extern bool aq_positions_free(AqQueue *queue, AqRemoved *removed);
 extern TransactionId aq_horizon_newest(void);
 extern TransactionId aq_horizon_oldest(void);
 
-/* --- jobs of the worker: reclaim.c, retry.c, timers.c ------------------------------------ */
+/* --- jobs of the worker: reclaim.c, retry.c, lease_end.c, timers.c ------------------------- */
+extern void aq_lease_end_due(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition);
 extern int	aq_reclaim_grace_ms;
 extern void aq_reclaim_job(int32 id, AqQueueShm *shm);
 extern void aq_reclaim_removed_job(int32 id, AqQueueShm *shm);

@@ -436,11 +436,30 @@ typedef struct LogPicture
 {
 	char	   *kind[AQ_MAX_CONSUMERS]; /* by consumer: a char per slot, '\0': none */
 	TimestampTz *when[AQ_MAX_CONSUMERS];	/* if kind is none: end of the retry delay */
-	uint8	   *attempts[AQ_MAX_CONSUMERS];
+	int16	   *attempts[AQ_MAX_CONSUMERS];
+	int64	   *receipt[AQ_MAX_CONSUMERS];	/* of the lease that runs: see contents.c; 0: none */
 	bool		resident;
 	uint64_t   *ready[AQ_MAX_CONSUMERS];	/* copies of the bitmaps; NULL: none */
 	uint64_t   *waiting[AQ_MAX_CONSUMERS];
+	uint64_t   *leased[AQ_MAX_CONSUMERS];
 } LogPicture;
+
+/* A row about a lease.  What it says of the message's end is said by others as well. */
+static bool
+read_lease(LogPicture *p, const LogRow *row, int slot)
+{
+	bool		rests = row->kind == LOG_RELEASED || row->kind == LOG_UNSEEN;
+
+	if (row->kind == LOG_EXTENDED)
+		return true;
+	if (row->kind != LOG_LEASED && row->kind != LOG_OVER && !rests)
+		return false;
+	p->receipt[row->position][slot] ^= row->receipt;
+	p->attempts[row->position][slot] += (row->kind == LOG_LEASED) - (row->kind == LOG_UNSEEN);
+	if (rests && p->kind[row->position][slot] == '\0')
+		p->when[row->position][slot] = Max(p->when[row->position][slot], row->at);
+	return true;
+}
 
 static void
 read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
@@ -454,15 +473,18 @@ read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 	{
 		p->kind[position] = palloc0(PARTITION_SLOTS);
 		p->when[position] = palloc0(PARTITION_SLOTS * sizeof(TimestampTz));
-		p->attempts[position] = palloc0(PARTITION_SLOTS);
+		p->attempts[position] = palloc0(PARTITION_SLOTS * sizeof(int16));
+		p->receipt[position] = palloc0(PARTITION_SLOTS * sizeof(int64));
 	}
 	for (int i = 0; i < row.n; i++)
 	{
 		int			slot = row.ordinals[i] % PARTITION_SLOTS;
 
+		if (read_lease(p, &row, slot))
+			continue;
 		if (row.kind != LOG_RETRY)
 			p->kind[position][slot] = row.kind;
-		else if (p->attempts[position][slot] < AQ_MAX_ATTEMPTS)
+		else
 			p->attempts[position][slot]++;
 		/* rows of different sessions have no order */
 		if (row.kind != LOG_RETRY || p->kind[position][slot] == '\0')
@@ -485,12 +507,14 @@ read_ready(LogPicture *p, AqQueue *queue, Oid messages)
 		{
 			uint64_t   *copy;
 			uint64_t   *waiting;
+			uint64_t   *leased;
 			FrameSub   *sub;
 
 			if (position > 0 && aq_shm_consumer(queue->shm, position) == NULL)
 				continue;
 			copy = palloc(AQ_CHUNK_SIZE);
 			waiting = palloc0(AQ_CHUNK_SIZE);
+			leased = palloc0(AQ_CHUNK_SIZE);
 			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
 			p->resident = partition->messages == messages && partition->frame != 0;
 			sub = p->resident ? frame_sub(frame_of(partition), position) : NULL;
@@ -501,6 +525,9 @@ read_ready(LogPicture *p, AqQueue *queue, Oid messages)
 				if (sub->nwaiting > 0)
 					memcpy(waiting, bitmap_of(sub->waiting), AQ_CHUNK_SIZE);
 				p->waiting[position] = waiting;
+				if (sub_more(sub) != NULL && sub_more(sub)->nleased > 0)
+					memcpy(leased, bitmap_of(sub_more(sub)->leased), AQ_CHUNK_SIZE);
+				p->leased[position] = leased;
 			}
 			aq_latch_free(&stream->latch);
 		}
@@ -520,6 +547,9 @@ message_state(LogPicture *p, int position, int slot, const AqMessage *m, Timesta
 		return "PURGED";
 	if (kind == LOG_FAILED)
 		return "EXPIRED";
+	if (p->resident ? p->leased[position] != NULL && aq_bitmap_test(p->leased[position], slot)
+		: p->receipt[position] != NULL && p->receipt[position][slot] != 0)
+		return "LEASED";
 	if (m->ready_at > now)
 		return "WAITING";
 	if (m->expires_at != 0 && m->expires_at <= now)
@@ -561,7 +591,7 @@ message_row(MessageRows *rows, const AqMessage *m, int position, const char *con
 	aq_rows_time(row, m->ready_at);
 	aq_rows_time(row, m->expires_at);
 	aq_rows_time(row, done ? log->when[position][slot] : 0);
-	aq_rows_int(row, m->attempts + (log->attempts[position] ? log->attempts[position][slot] : 0));
+	aq_rows_int(row, m->attempts + (log->attempts[position] ? Min(log->attempts[position][slot], AQ_MAX_ATTEMPTS) : 0));
 	aq_rows_pointer(row, m->sender);
 	aq_rows_pointer(row, m->exception_queue);
 	aq_rows_pointer(row, m->original_id);

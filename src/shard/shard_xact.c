@@ -23,10 +23,21 @@
 #include "miscadmin.h"
 #include "storage/ipc.h"
 
-static bool
-is_removal(const TakeNote *note)
+/* The kind of its log row; 0: none. */
+static char
+log_kind(const TakeNote *note, bool preparing)
 {
-	return note->mode != AQ_MODE_LOCKED && note->mode != AQ_MODE_BROWSE;
+	switch (note->mode)
+	{
+		case AQ_MODE_BROWSE:
+			return 0;
+		case AQ_MODE_LOCKED:
+			return preparing ? LOG_LOCKED : 0;
+		case AQ_MODE_PURGE:
+			return LOG_PURGED;
+		default:
+			return aq_settle_kind(note->mode);
+	}
 }
 
 /* Writes the dequeue log, which is authoritative for what was taken. */
@@ -39,14 +50,20 @@ write_log(bool preparing)
 	for (int i = 0; i < ntakes; i++)
 	{
 		TakeNote   *note = takes[i];
+		char		kind;
 
 		if (note->count == 0 || aq_pending_is_dropped(note->shm->queue_id))
 			continue;
-		if (is_removal(note))
-			aq_heap_write_log(note->partition, note->mode == AQ_MODE_PURGE ? LOG_PURGED : LOG_TAKEN,
-						 0, note->position, note->slots, note->count);
-		else if (preparing)
-			aq_heap_write_log(note->partition, LOG_LOCKED, 0, note->position, note->slots, note->count);
+		kind = log_kind(note, preparing);
+		if (kind == 0)
+			continue;
+		if (note->terms.span != 0)
+			note->terms.until = GetCurrentTimestamp() + note->terms.span;
+		aq_heap_write_lease(note->partition, kind, note->terms.until, note->position, note->slots, note->count,
+							note->terms.receipt, note->terms.detail);
+		/* the attempt is on disk before the holder has the message: invariant I12 */
+		if (kind == LOG_LEASED)
+			ForceSyncCommit();
 	}
 }
 

@@ -12,7 +12,7 @@
  */
 #include "shard/slot.h"
 
-#define X(name, from, to) {#name, (uint8) (from), (uint8) (to)},
+#define X(name, from, to) {#name, (uint16) (from), (uint16) (to)},
 const SlotTransition aq_slot_steps[] = {AQ_SLOT_STEPS(X)};
 const SlotTransition aq_slot_view_steps[] = {AQ_VIEW_STEPS(X)};
 #undef X
@@ -50,8 +50,9 @@ may_step(const Partition *partition, int position, uint32 number, ViewStep step,
 	const SlotTransition *row = &aq_slot_view_steps[step];
 	const FrameSub *sub = frame_sub(frame_of(partition), position);
 	const Slot *slot = slot_at(frame_of(partition), number);
+	bool		leased = aq_slot_is_leased(sub, number);
 	int			bits = has_bit(sub->ready, number) + has_bit(sub->waiting, number) +
-		has_bit(sub->retry, number) + has_bit(sub->doubt, number);
+		has_bit(sub->retry, number) + has_bit(sub->doubt, number) + leased;
 
 	if (!(row->to & 1 << to) || bits > 1)
 		return false;
@@ -63,6 +64,7 @@ may_step(const Partition *partition, int position, uint32 number, ViewStep step,
 		: has_bit(sub->waiting, number) ? row->from & VIEW_IN(WAITING)
 		: has_bit(sub->retry, number) ? row->from & VIEW_IN(RETRY)
 		: has_bit(sub->doubt, number) ? row->from & VIEW_IN(DOUBT)
+		: leased ? row->from & VIEW_IN(LEASED)
 		: row->from & (VIEW_IN(NONE) | VIEW_IN(TAKEN));
 }
 #endif
@@ -139,6 +141,31 @@ set_doubt(Stream *stream, Partition *partition, int position, uint32 number)
 		count_doubt(stream_sub(stream, position), 1);
 		aq_slot_stream_not_empty(stream, position);
 	}
+}
+
+/* The message is not leased any more. */
+static void
+forget_lease(const FrameSub *sub, uint32 number)
+{
+	Lease	   *lease = lease_at(sub, number);
+
+	if (lease != NULL)
+		lease->receipt = 0;
+}
+
+/* The lease, or rest, ends then. */
+static void
+expect_end(Partition *partition, SubMore *more, uint32 number, TimestampTz until)
+{
+	Frame	   *frame = frame_of(partition);
+	TimestampTz *end = &more->ends[number / LEASES_PER_CHUNK];
+
+	if (*end == 0 || until < *end)
+		*end = until;
+	if (frame->lease_end == 0 || until < frame->lease_end)
+		frame->lease_end = until;
+	if (partition->next_timer == 0 || until < partition->next_timer)
+		partition->next_timer = until;
 }
 
 static void
@@ -361,6 +388,7 @@ aq_slot_give_back(Stream *stream, Partition *partition, int position, uint32 num
 
 	Assert(may_step(partition, position, number, VIEW_STEP_GIVE_BACK, waits ? VIEW_WAITING : VIEW_READY));
 	remove_taken(partition);
+	forget_lease(frame_sub(frame_of(partition), position), number);
 	if (waits)
 		set_waiting(partition, position, number);
 	else
@@ -373,6 +401,7 @@ aq_slot_delay(Partition *partition, int position, uint32 number)
 {
 	Assert(may_step(partition, position, number, VIEW_STEP_DELAY, VIEW_WAITING));
 	remove_taken(partition);
+	forget_lease(frame_sub(frame_of(partition), position), number);
 	set_waiting(partition, position, number);
 }
 
@@ -388,6 +417,7 @@ aq_slot_retry(Stream *stream, Partition *partition, int position, uint32 number)
 
 	Assert(may_step(partition, position, number, VIEW_STEP_RETRY, VIEW_RETRY));
 	remove_taken(partition);
+	forget_lease(sub, number);
 	if (aq_bitmap_set(bitmap_of(sub->retry), number))
 	{
 		sub->nretry++;
@@ -452,6 +482,7 @@ aq_slot_wake(Stream *stream, Partition *partition, int position, uint32 number)
 	if (!clear_waiting(partition, position, number))
 		return false;
 	Assert(slot_at(frame_of(partition), number)->state == SLOT_READY);
+	forget_lease(frame_sub(frame_of(partition), position), number);	/* it may have rested */
 	set_ready(stream, partition, position, number, 1);
 	return true;
 }
@@ -464,6 +495,7 @@ aq_slot_wake(Stream *stream, Partition *partition, int position, uint32 number)
 bool
 aq_slot_finish(Partition *partition, int position, const uint16 *numbers, uint32 n)
 {
+	const FrameSub *sub = frame_sub(frame_of(partition), position);
 	bool		move = false;
 
 	Assert(partition->inflight >= n && partition->open >= n);
@@ -472,6 +504,7 @@ aq_slot_finish(Partition *partition, int position, const uint16 *numbers, uint32
 		Slot	   *slot = slot_at(frame_of(partition), numbers[i]);
 
 		Assert(may_step(partition, position, numbers[i], VIEW_STEP_FINISH, VIEW_DONE));
+		forget_lease(sub, numbers[i]);
 		slot->open--;
 		if (slot->open > 0)
 			continue;
@@ -481,6 +514,132 @@ aq_slot_finish(Partition *partition, int position, const uint16 *numbers, uint32
 	partition->inflight -= n;
 	partition->open -= n;
 	return move;
+}
+
+/* --- leases -------------------------------------------------------------------------------- */
+
+/* Chunks that a lease of the message takes. */
+uint32
+aq_slot_lease_needs(const FrameSub *sub, uint32 number)
+{
+	const SubMore *more = sub_more(sub);
+
+	if (more == NULL)
+		return AQ_LEASE_CHUNKS;
+	return (more->attempts[number / ATTEMPTS_PER_CHUNK] == 0) + (more->leased == 0) +
+		(more->leases[number / LEASES_PER_CHUNK] == 0);
+}
+
+/* They are in the session's reserve. */
+void
+aq_slot_make_lease(FrameSub *sub, uint32 number)
+{
+	SubMore    *more;
+
+	aq_slot_make_bitmap(&sub->more);
+	more = sub_more(sub);
+	aq_slot_make_bitmap(&more->attempts[number / ATTEMPTS_PER_CHUNK]);
+	aq_slot_make_bitmap(&more->leased);
+	aq_slot_make_bitmap(&more->leases[number / LEASES_PER_CHUNK]);
+}
+
+/* What aq_slot_lease is to say of the message; its place was made. */
+void
+aq_slot_note_lease(Partition *partition, int position, uint32 number, TimestampTz until, int64 receipt)
+{
+	Lease	   *lease = lease_at(frame_sub(frame_of(partition), position), number);
+
+	lease->until = until;
+	lease->receipt = receipt;
+}
+
+/* A taken message is leased, or leased again, as was noted. */
+void
+aq_slot_lease(Partition *partition, int position, uint32 number)
+{
+	FrameSub   *sub = frame_sub(frame_of(partition), position);
+	SubMore    *more = sub_more(sub);
+
+	Assert(may_step(partition, position, number, VIEW_STEP_LEASE, VIEW_LEASED));
+	Assert(lease_at(sub, number)->receipt > 0);
+	remove_taken(partition);
+	if (aq_bitmap_set(bitmap_of(more->leased), number))
+		more->nleased++;
+	expect_end(partition, more, number, lease_at(sub, number)->until);
+}
+
+/* It is decided what becomes of a leased message; false when it is not leased. */
+bool
+aq_slot_hold_lease(Partition *partition, int position, uint32 number)
+{
+	FrameSub   *sub = frame_sub(frame_of(partition), position);
+	SubMore    *more = sub_more(sub);
+
+	if (more == NULL || more->nleased == 0 || !aq_bitmap_test(bitmap_of(more->leased), number))
+		return false;
+	Assert(may_step(partition, position, number, VIEW_STEP_HOLD, VIEW_TAKEN));
+	(void) aq_bitmap_clear(bitmap_of(more->leased), number);
+	more->nleased--;
+	add_taken(partition);
+	return true;
+}
+
+/* A taken message waits until then, without a timer: see aq_slot_find_ends. */
+void
+aq_slot_rest(Partition *partition, int position, uint32 number, TimestampTz until)
+{
+	FrameSub   *sub = frame_sub(frame_of(partition), position);
+
+	aq_slot_delay(partition, position, number);
+	aq_slot_note_lease(partition, position, number, until, LEASE_RESTS);
+	expect_end(partition, sub_more(sub), number, until);
+}
+
+/* When the first lease of the page ends, or rest is over; 0: it has none. */
+static TimestampTz
+first_end(const FrameSub *sub, uint32 page)
+{
+	TimestampTz first = 0;
+
+	for (uint32 number = page * LEASES_PER_CHUNK; number < (page + 1) * LEASES_PER_CHUNK; number++)
+	{
+		const Lease *lease = lease_at(sub, number);
+		bool		runs = lease->receipt == LEASE_RESTS ? sub->waiting != 0 && aq_bitmap_test(bitmap_of(sub->waiting), number)
+			: lease->receipt != 0 && aq_slot_is_leased(sub, number);
+
+		if (runs && (first == 0 || lease->until < first))
+			first = lease->until;
+	}
+	return first;
+}
+
+/*
+ * Make those ends exact of which something is said to end before this time, and
+ * the frame's.  The caller sees to Partition.next_timer.
+ */
+void
+aq_slot_find_ends(Partition *partition, TimestampTz before)
+{
+	Frame	   *frame = frame_of(partition);
+
+	frame->lease_end = 0;
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		FrameSub   *sub = frame_sub(frame, position);
+		SubMore    *more = sub_more(sub);
+
+		if (sub == NULL && position > 0 && frame->subs[position / SUBS_PER_CHUNK] == 0)
+			position |= SUBS_PER_CHUNK - 1;
+		for (uint32 page = 0; more != NULL && page < LEASE_PAGES; page++)
+		{
+			if (more->ends[page] == 0)
+				continue;
+			if (more->ends[page] < before)
+				more->ends[page] = first_end(sub, page);
+			if (more->ends[page] != 0 && (frame->lease_end == 0 || more->ends[page] < frame->lease_end))
+				frame->lease_end = more->ends[page];
+		}
+	}
 }
 
 /* --- where dequeues begin ------------------------------------------------------------------ */
@@ -543,14 +702,12 @@ aq_slot_load(Stream *stream, Partition *partition, int position, uint32 number, 
 		set_waiting(partition, position, number);
 }
 
-/*
- * The partition is not resident, or will not be.  Sets its number of waiting
- * messages; aq_slot_leave_head then sets the first ready one.
- */
+/* The partition is not resident, or will not be: so many of its messages wait or are leased, and none is ready so far. */
 void
-aq_slot_leave(Partition *partition, uint32 waiting)
+aq_slot_leave(Partition *partition, uint32 waiting, uint32 leased)
 {
 	partition->away_waiting = waiting;
+	partition->away_leased = leased;
 	partition->away_head = NO_SLOT;
 }
 
@@ -601,12 +758,14 @@ aq_slot_unload(Stream *stream, Partition *partition, int position)
 {
 	StreamSub  *ssub = stream_sub(stream, position);
 	const FrameSub *sub = frame_sub(frame_of(partition), position);
+	uint32		nleased = sub->more != 0 ? sub_more(sub)->nleased : 0;
 	int			first = sub->nready == 0 ? -1 : aq_bitmap_next(bitmap_of(sub->ready), PARTITION_SLOTS, 0);
 
 	Assert(sub->ndoubt == 0 && sub->nretry == 0 && ssub->ready >= sub->nready);
 	ssub->ready -= sub->nready;
-	ssub->away += sub->nready + sub->nwaiting;
+	ssub->away += sub->nready + sub->nwaiting + nleased;
 	partition->away_waiting += sub->nwaiting;
+	partition->away_leased += nleased;
 	if (first >= 0)
 		aq_slot_leave_head(partition, first, slot_at(frame_of(partition), first));
 }
@@ -623,7 +782,7 @@ aq_slot_reset(Partition *partition, uint32 reserved)
 	partition->nretry = partition->ndoubt = partition->nfailed = 0;
 	memset(partition->sessions, 0, sizeof(partition->sessions));
 	partition->more_sessions = false;
-	aq_slot_leave(partition, 0);
+	aq_slot_leave(partition, 0, 0);
 }
 
 /* --- slots that are read from the tables -------------------------------------------------------- */

@@ -22,6 +22,9 @@
  *	Partition.nretry	bits of RETRY
  *	Slot.open			views that are not DONE
  *	FrameSub.n...		bits set in its bitmap
+ *	SubMore.nleased		bits of LEASED
+ *	SubMore.ends		no lease of the page ends before
+ *	Frame.lease_end		no lease of the frame ends before; Partition.next_timer is not later
  *	StreamSub.ready		bits of READY in resident partitions
  *	StreamSub.away		views that are not DONE in partitions that are counted and not resident
  *	Partition.away_...	contents of a partition that is counted and not resident
@@ -58,7 +61,7 @@ typedef enum SlotState
 #define SLOT_FAILED		0x02	/* expired or failed for a consumer: must be moved */
 #define SLOT_EXPIRES	0x04	/* expires_at is set */
 
-/* A consumer's view of a message.  NONE, TAKEN and DONE have no bit. */
+/* A consumer's view of a message.  NONE, TAKEN and DONE have no bit; LEASED has it in SubMore. */
 typedef enum SlotView
 {
 	VIEW_NONE = 0,				/* not for this consumer, or not published */
@@ -67,6 +70,7 @@ typedef enum SlotView
 	VIEW_TAKEN,					/* taken by a running transaction, or between two steps under the latch */
 	VIEW_DOUBT,					/* taken by a prepared transaction */
 	VIEW_RETRY,					/* rolled back, retry count not written yet */
+	VIEW_LEASED,				/* taken for a time, by a transaction that has committed */
 	VIEW_DONE
 } SlotView;
 
@@ -117,10 +121,13 @@ typedef enum SlotView
  *	PREPARE		StreamSub.ndoubt + 1
  *	RESOLVE		StreamSub.ndoubt - 1
  *	WAKE		-
+ *	LEASE		inflight - 1
+ *	HOLD		inflight + 1
  *	LOAD		StreamSub.ndoubt + 1 for DOUBT; others are set as a whole
  *
  * All decisions on a message go through TAKEN: for example, a removed
- * consumer's READY message is first taken and then done.
+ * consumer's READY message is first taken and then done, and a lease does not
+ * end while a transaction that acknowledges it is open.
  */
 #define AQ_VIEW_STEPS(X) \
 	X(APPEAR,    VIEW_IN(NONE),                        VIEW_IN(READY) | VIEW_IN(WAITING)) \
@@ -133,6 +140,8 @@ typedef enum SlotView
 	X(PREPARE,   VIEW_IN(TAKEN),                       VIEW_IN(DOUBT)) \
 	X(RESOLVE,   VIEW_IN(DOUBT),                       VIEW_IN(TAKEN)) \
 	X(WAKE,      VIEW_IN(WAITING),                     VIEW_IN(READY)) \
+	X(LEASE,     VIEW_IN(TAKEN),                       VIEW_IN(LEASED)) \
+	X(HOLD,      VIEW_IN(LEASED),                      VIEW_IN(TAKEN)) \
 	X(LOAD,      VIEW_IN(NONE),                        VIEW_IN(READY) | VIEW_IN(WAITING) | VIEW_IN(DOUBT))
 
 typedef enum SlotStep
@@ -155,8 +164,8 @@ typedef enum ViewStep
 typedef struct SlotTransition
 {
 	const char *name;
-	uint8		from;
-	uint8		to;
+	uint16		from;
+	uint16		to;
 } SlotTransition;
 
 extern const SlotTransition aq_slot_steps[SLOT_STEPS];
@@ -186,6 +195,24 @@ extern bool aq_slot_resolve(Stream *stream, Partition *partition, int position, 
 extern bool aq_slot_wake(Stream *stream, Partition *partition, int position, uint32 number);
 extern bool aq_slot_finish(Partition *partition, int position,
 							const uint16 *numbers, uint32 n);
+
+/* --- leases --------------------------------------------------------------------------------- */
+extern uint32 aq_slot_lease_needs(const FrameSub *sub, uint32 number);
+extern void aq_slot_make_lease(FrameSub *sub, uint32 number);
+extern void aq_slot_note_lease(Partition *partition, int position, uint32 number, TimestampTz until, int64 receipt);
+extern void aq_slot_lease(Partition *partition, int position, uint32 number);
+extern bool aq_slot_hold_lease(Partition *partition, int position, uint32 number);
+extern void aq_slot_rest(Partition *partition, int position, uint32 number, TimestampTz until);
+extern void aq_slot_find_ends(Partition *partition, TimestampTz before);
+
+/* Does a lease of the message run? */
+static inline bool
+aq_slot_is_leased(const FrameSub *sub, uint32 number)
+{
+	const SubMore *more = sub_more(sub);
+
+	return more != NULL && more->nleased > 0 && aq_bitmap_test(bitmap_of(more->leased), number);
+}
 
 /* --- where dequeues begin ------------------------------------------------------------------ */
 extern void aq_slot_search_from(Stream *stream, const Partition *partition, int position);
@@ -240,7 +267,7 @@ aq_slot_stream_not_empty_for_all(Stream *stream)
 extern void aq_slot_load_segment(Frame *frame, uint32 segment, const Slot *slots);
 extern void aq_slot_load(Stream *stream, Partition *partition, int position, uint32 number, bool doubt);
 extern void aq_slot_unload(Stream *stream, Partition *partition, int position);
-extern void aq_slot_leave(Partition *partition, uint32 waiting);
+extern void aq_slot_leave(Partition *partition, uint32 waiting, uint32 leased);
 extern void aq_slot_leave_resting(Partition *partition, uint32 waiting);
 extern void aq_slot_leave_head(Partition *partition, uint32 number, const Slot *slot);
 extern void aq_slot_count_away(Stream *stream, int position, int64 n);

@@ -40,13 +40,14 @@ typedef enum Finding
 
 /*
  * Takes up to max ready messages of the partition, in order.  Sets *blocked if
- * the next one waits for its retry count.  The caller holds the latch.
- * sub->first moves past messages that are held back from all sessions, but not
- * past messages that only this transaction cannot take.
+ * the next one waits for its retry count, *short_of_chunks if the first one needs
+ * more chunks than are reserved.  The caller holds the latch.  sub->first moves
+ * past messages that are held back from all sessions, but not past messages that
+ * only this transaction cannot take.
  */
 static uint32
 take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint32 max,
-		   bool peek, bool *blocked)
+		   bool peek, bool *blocked, bool *short_of_chunks)
 {
 	Frame	   *frame = frame_of(partition);
 	int			position = take->options->position;
@@ -72,14 +73,15 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 		}
 		if (!peek)
 		{
-			/*
-			 * the caller has reserved a chunk, which is enough because it
-			 * stops after this partition
-			 */
-			aq_slot_make_bitmap(&sub->retry);
+			if (take_needs(take, sub, number) > aq_chunks_reserved())
+			{
+				*short_of_chunks = n == 0;
+				break;
+			}
+			take_prepare(take, sub, number);
 			candidate_set(take, partition, &take->items[n], number, false);
 			(void) aq_slot_take(stream, partition, position, number);
-			aq_notes_add_take(partition, take->shm, position, take->options->mode, false, number);
+			take_note(take, partition, number);
 			if (!skipped)
 				aq_slot_pass(sub, number + 1);
 		}
@@ -114,7 +116,8 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 	while (partition != NULL)
 	{
 		FrameSub   *sub;
-		bool		blocked = false;
+		bool		blocked = false,
+					short_of_chunks = false;
 
 		take->partition = partition;
 		take->number = partition->number;
@@ -129,14 +132,14 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 		{
 			empty = false;
 			partition->referenced = true;
-			if (!peek && sub->retry == 0 && aq_chunks_reserved() == 0)
+			take->file = partition->file;
+			take->nitems = take_ready(take, stream, partition, sub, Min(max, TAKE_BATCH),
+									  peek, &blocked, &short_of_chunks);
+			if (short_of_chunks)
 			{
 				finding = FOUND_NO_CHUNK;
 				break;
 			}
-			take->file = partition->file;
-			take->nitems = take_ready(take, stream, partition, sub, Min(max, TAKE_BATCH),
-									  peek, &blocked);
 			if (take->nitems > 0 || blocked)
 			{
 				finding = blocked ? FOUND_RETRY : FOUND_ITEMS;
@@ -168,7 +171,7 @@ find_in_stream(Take *take, Stream *stream, uint32 max, bool peek)
 	if (aq_slot_stream_is_empty(stream, take->options->position))
 		return FOUND_NOTHING;
 	while ((finding = search_stream(take, stream, max, peek)) == FOUND_NO_CHUNK)
-		aq_chunks_reserve(AQ_TAKE_CHUNKS);
+		aq_chunks_reserve(take_chunks(take));
 	return finding;
 }
 
@@ -193,7 +196,7 @@ take_from_stream(Take *take, Stream *stream)
 				break;
 			case FOUND_UNLOADED:
 				aq_stat_add(AQ_STAT_CACHE_MISSES, 1);
-				aq_load_partition(take->shm, take->partition);
+				aq_load_for_take(take->shm, take->partition, take_chunks(take));
 				take->loaded = true;
 				break;
 			case FOUND_RETRY:
@@ -257,7 +260,10 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 		next = U64FromFullTransactionId(ReadNextFullTransactionId());
 		take->oldest = next - (uint32) ((TransactionId) next - take->snapshot->xmin);
 	}
-	take->own_puts = aq_notes_have_puts(queue->shm);
+	if (options->lease > 0)
+		take->terms = (LeaseTerms) {.receipt = aq_lease_receipt(queue),.span = options->lease,.detail = aq_lease_holder()};
+	else
+		take->own_puts = aq_notes_have_puts(queue->shm);	/* what is leased is committed */
 	pg_memory_barrier();		/* a waiter enters the list before it searches; see aq_slot_stream_is_empty */
 }
 
@@ -321,7 +327,7 @@ is_ready(AqQueue *queue, int position, int64 until)
 				stream = stream_at(stream->next);
 				break;
 			case FOUND_UNLOADED:
-				aq_load_partition(take.shm, take.partition);
+				aq_load_for_take(take.shm, take.partition, take_chunks(&take));
 				break;
 			case FOUND_RETRY:
 				stream = aq_candidate_await_retries(&take, true) ? first : stream_at(stream->next);

@@ -47,6 +47,7 @@ typedef struct Take
 	bool		ignore_retries; /* for modes where the order does not matter */
 	int64		counts_until;	/* see aq_retries_await(); 0: has not waited yet */
 	bool		own_puts;		/* the transaction has enqueued into this queue */
+	LeaseTerms	terms;			/* receipt 0: no lease */
 	const HeldMap *held;		/* valid under the latch; NULL: no message is held back */
 	Candidate  *items;
 	/* the partition of the items */
@@ -72,6 +73,41 @@ candidate_set(const Take *take, Partition *partition, Candidate *item, uint32 nu
 	item->own = own;
 	item->attempts = aq_frame_attempts(frame_of(partition), take->options->position, number);
 	candidate_locate(partition, item);
+}
+
+/* Note a message that was taken.  Latch held; reserved before. */
+static inline void
+take_note(const Take *take, Partition *partition, uint32 number)
+{
+	const AqTakeOptions *options = take->options;
+
+	if (take->terms.receipt != 0)
+		aq_notes_add_lease(partition, take->shm, options->position, AQ_MODE_LEASE, &take->terms, number);
+	else
+		aq_notes_add_take(partition, take->shm, options->position, options->mode, false, number);
+}
+
+/* Chunks that a dequeue has in reserve before it takes its first message: with fewer, it may not get far. */
+static inline uint32
+take_chunks(const Take *take)
+{
+	return AQ_TAKE_CHUNKS + (take->terms.receipt != 0 ? AQ_LEASE_CHUNKS : 0);
+}
+
+/* Chunks that are needed to take the message, whose consumer has the view. */
+static inline uint32
+take_needs(const Take *take, const FrameSub *sub, uint32 number)
+{
+	return (sub->retry == 0) + (take->terms.receipt != 0 ? aq_slot_lease_needs(sub, number) : 0);
+}
+
+/* They are reserved: use them. */
+static inline void
+take_prepare(const Take *take, FrameSub *sub, uint32 number)
+{
+	aq_slot_make_bitmap(&sub->retry);
+	if (take->terms.receipt != 0)
+		aq_slot_make_lease(sub, number);
 }
 
 /* Can this transaction take the message now? */

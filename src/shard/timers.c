@@ -122,6 +122,7 @@ take_expired(Round *round, uint32 i)
 	uint32		number = round->timers[i].slot;
 	Slot	   *slot = slot_at(frame_of(round->partition), number);
 	uint32		before = round->nexpired;
+	uint32		leased = 0;
 	int			position = -1;
 
 	if (slot->open == 0)
@@ -130,8 +131,10 @@ take_expired(Round *round, uint32 i)
 		if (aq_slot_take(round->stream, round->partition, position, number) ||
 			aq_slot_take_waiting(round->partition, position, number))
 			add_expired(round, number, position);
+		else if (aq_slot_is_leased(frame_sub(frame_of(round->partition), position), number))
+			leased++;			/* the end of the lease sees to it */
 	/* a session has taken it, and may roll back */
-	if (round->nexpired - before < slot->open)
+	if (round->nexpired - before + leased < slot->open)
 		round->again[i] = true;
 }
 
@@ -371,6 +374,7 @@ aq_timers_job(int32 id, AqQueueShm *shm)
 		{
 			from = partition->number + 1;
 			run_partition(shm, stream, partition);
+			aq_lease_end_due(id, shm, stream, partition);
 		}
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
 		for (uint32 i = stream->head; i != 0; i = partition_at(i)->next)

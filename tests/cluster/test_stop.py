@@ -59,6 +59,45 @@ def test_waits_for_transactions(server, conn, queue, stopping, use, end):
     assert sorted(take(conn, queue)) == left
 
 
+def lease(conn, queue):
+    return conn.execute("SELECT msgid, receipt FROM aq.dequeue(%s, lease => '1 hour')", [queue]).fetchone()
+
+
+def acknowledge(conn, queue, lease):
+    return db.value(conn, "SELECT result FROM aq.acknowledge(%s, ARRAY[%s], %s)", [queue, *lease])
+
+
+@pytest.mark.sharded("queue tables have no leases yet")
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_waits_for_acknowledgements(server, conn, queue, stopping, end):
+    """But not for those that begin later, which a stopped queue does not refuse."""
+    put(conn, queue, 1, 2)
+    first, second = lease(conn, queue), lease(conn, queue)
+    with server.connect() as user, server.connect() as late:
+        user.execute("BEGIN")
+        assert acknowledge(user, queue, first) == "done"
+        stopped = stopping()
+        late.execute("BEGIN")
+        assert acknowledge(late, queue, second) == "done"
+        assert waits(conn)
+        user.execute(end)
+        stopped.result(PATIENCE)
+        late.execute("COMMIT")
+        assert acknowledge(late, queue, second) == "stale"
+        assert acknowledge(late, queue, first) == ("stale" if end == "COMMIT" else "done")
+
+
+@pytest.mark.sharded("queue tables have no leases yet")
+def test_does_not_wait_for_stale_acknowledgements(server, conn, queue):
+    """They have changed nothing."""
+    put(conn, queue, 1)
+    msgid, receipt = lease(conn, queue)
+    with server.connect() as user:
+        user.execute("BEGIN")
+        assert acknowledge(user, queue, (msgid, receipt + 1)) == "stale"
+        db.execute(conn, STOP, [queue])
+
+
 def test_waits_for_prepared_transactions(server, conn, queue, stopping):
     with server.connect() as user:
         user.execute("BEGIN")

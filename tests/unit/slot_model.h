@@ -24,6 +24,8 @@ typedef struct Message
 {
 	SlotState	state;
 	SlotView	views[CONSUMERS];
+	TimestampTz until[CONSUMERS];	/* of a lease that runs, or is held; 0: none */
+	TimestampTz rests[CONSUMERS];	/* WAITING until then; 0: by a timer */
 	bool		follower;
 	bool		failed;
 	TimestampTz expires_at;
@@ -49,7 +51,7 @@ static int64 next_number;
 
 /* --- what is in shared memory ---------------------------------------------------------- */
 
-#define CHUNKS 200
+#define CHUNKS 300
 
 static ShardArea area;
 static Partition partitions[PARTITIONS + 1];
@@ -118,6 +120,16 @@ make_frame(Partition *p)
 }
 
 static void
+free_more(const SubMore *more)
+{
+	for (int i = 0; i < ATTEMPT_PAGES; i++)
+		free_chunk(more->attempts[i]);
+	for (int i = 0; i < LEASE_PAGES; i++)
+		free_chunk(more->leases[i]);
+	free_chunk(more->leased);
+}
+
+static void
 free_frame(Partition *p)
 {
 	Frame	   *frame = frame_of(p);
@@ -130,6 +142,9 @@ free_frame(Partition *p)
 		free_chunk(sub->retry);
 		free_chunk(sub->waiting);
 		free_chunk(sub->doubt);
+		if (sub->more != 0)
+			free_more(sub_more(sub));
+		free_chunk(sub->more);
 	}
 	for (int i = 0; i < SUB_DIRECTORY; i++)
 		free_chunk(frame->subs[i]);
@@ -181,6 +196,30 @@ start(void)
 
 /* --- counting again ------------------------------------------------------------------------ */
 
+/* Its lease is known as long as it may go on, and is looked for in time. */
+static void
+recount_lease(const Partition *p, uint32 number, int c)
+{
+	const Message *m = &model[p->index].messages[number];
+	const FrameSub *sub = frame_sub(frame_of(p), positions[c]);
+	const Lease *lease = lease_at(sub, number);
+	TimestampTz end = m->views[c] == VIEW_LEASED ? m->until[c] : m->views[c] == VIEW_WAITING ? m->rests[c] : 0;
+
+	if (m->until[c] != 0)
+	{
+		CHECK_EQ(lease->until, m->until[c]);
+		CHECK_EQ(lease->receipt, 1000 + m->until[c]);
+	}
+	else
+		CHECK(lease == NULL || lease->receipt <= 0);
+	if (end == 0)
+		return;
+	CHECK_EQ(lease->until, end);
+	CHECK(sub_more(sub)->ends[number / LEASES_PER_CHUNK] != 0 && sub_more(sub)->ends[number / LEASES_PER_CHUNK] <= end);
+	CHECK(frame_of(p)->lease_end != 0 && frame_of(p)->lease_end <= end);
+	CHECK(p->next_timer != 0 && p->next_timer <= end);
+}
+
 static void
 recount_slot(const Partition *p, uint32 number, uint32 *open)
 {
@@ -197,6 +236,8 @@ recount_slot(const Partition *p, uint32 number, uint32 *open)
 		CHECK_EQ(has_bit(sub->waiting, number), m->views[c] == VIEW_WAITING);
 		CHECK_EQ(has_bit(sub->retry, number), m->views[c] == VIEW_RETRY);
 		CHECK_EQ(has_bit(sub->doubt, number), m->views[c] == VIEW_DOUBT);
+		CHECK_EQ(aq_slot_is_leased(sub, number), m->views[c] == VIEW_LEASED);
+		recount_lease(p, number, c);
 	}
 	CHECK_EQ(slot->state, m->state);
 	CHECK_EQ(slot->open, views);
@@ -263,6 +304,7 @@ static void
 recount_away(const Partition *p)
 {
 	uint32		waiting = 0,
+				leased = 0,
 				head = NO_SLOT;
 
 	for (uint32 i = 0; i < SLOTS; i++)
@@ -271,10 +313,12 @@ recount_away(const Partition *p)
 			SlotView	view = model[p->index].messages[i].views[c];
 
 			waiting += view == VIEW_WAITING;
+			leased += view == VIEW_LEASED;
 			if (view == VIEW_READY)
 				head = Min(head, i);
 		}
 	CHECK_EQ(p->away_waiting, waiting);
+	CHECK_EQ(p->away_leased, leased);
 	CHECK_EQ(p->away_head, head);
 	if (head != NO_SLOT)
 	{
@@ -320,6 +364,7 @@ recount_consumer(int c)
 		CHECK_EQ(sub->nwaiting, n[VIEW_WAITING]);
 		CHECK_EQ(sub->nretry, n[VIEW_RETRY]);
 		CHECK_EQ(sub->ndoubt, n[VIEW_DOUBT]);
+		CHECK_EQ(sub->more != 0 ? sub_more(sub)->nleased : 0, n[VIEW_LEASED]);
 		ready += n[VIEW_READY];
 		nretry += n[VIEW_RETRY];
 		ndoubt += n[VIEW_DOUBT];

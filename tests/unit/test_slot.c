@@ -40,6 +40,10 @@ see(Message *m, int c, ViewStep step, SlotView to)
 	CHECK(aq_slot_view_steps[step].from >> m->views[c] & 1);
 	CHECK(aq_slot_view_steps[step].to >> to & 1);
 	m->views[c] = to;
+	if (to != VIEW_TAKEN && to != VIEW_DOUBT && to != VIEW_LEASED)
+		m->until[c] = 0;
+	if (to != VIEW_WAITING)
+		m->rests[c] = 0;
 }
 
 /* A slot of the partition in one of these states, from anywhere on; -1: no such slot. */
@@ -303,7 +307,14 @@ do_decide(Partition *p, int c, uint32 number)
 {
 	Message    *m = &model[p->index].messages[number];
 
-	switch (sim_random(4))
+	if (m->until[c] != 0 && sim_random(3) == 0)
+	{
+		/* what was to end the lease is rolled back */
+		aq_slot_lease(p, positions[c], number);
+		see(m, c, VIEW_STEP_LEASE, VIEW_LEASED);
+		return;
+	}
+	switch (sim_random(6))
 	{
 		case 0:
 			aq_slot_give_back(stream, p, positions[c], number);
@@ -323,7 +334,54 @@ do_decide(Partition *p, int c, uint32 number)
 			aq_slot_prepare(stream, p, positions[c], number);
 			see(m, c, VIEW_STEP_PREPARE, VIEW_DOUBT);
 			break;
+		case 4:
+			aq_slot_make_lease(frame_sub(frame_of(p), positions[c]), number);
+			CHECK_EQ(aq_slot_lease_needs(frame_sub(frame_of(p), positions[c]), number), 0);
+			m->until[c] = 1 + sim_random(1000);
+			aq_slot_note_lease(p, positions[c], number, m->until[c], 1000 + m->until[c]);
+			aq_slot_lease(p, positions[c], number);
+			see(m, c, VIEW_STEP_LEASE, VIEW_LEASED);
+			break;
+		case 5:
+			if (m->state != SLOT_READY || m->until[c] == 0)
+				break;
+			aq_slot_rest(p, positions[c], number, 1 + sim_random(1000));
+			see(m, c, VIEW_STEP_DELAY, VIEW_WAITING);
+			m->rests[c] = lease_at(frame_sub(frame_of(p), positions[c]), number)->until;
+			break;
 	}
+}
+
+/* A lease is to be ended, or there is none; or the ends are looked at. */
+static void
+do_lease(Partition *p, int c)
+{
+	int			number = find_view(p, c, VIEW_IN(LEASED) | (sim_random(4) == 0 ? VIEW_IN(READY) : 0));
+	TimestampTz before = sim_random(1500);
+	TimestampTz first = 0;
+
+	if (number >= 0)
+	{
+		bool		leased = model[p->index].messages[number].views[c] == VIEW_LEASED;
+
+		CHECK_EQ(aq_slot_hold_lease(p, positions[c], number), leased);
+		if (leased)
+			see(&model[p->index].messages[number], c, VIEW_STEP_HOLD, VIEW_TAKEN);
+	}
+	if (sim_random(2) == 0)
+		return;
+	aq_slot_find_ends(p, before);
+	for (uint32 i = 0; i < SLOTS; i++)
+		for (c = 0; c < CONSUMERS; c++)
+		{
+			const Message *m = &model[p->index].messages[i];
+			TimestampTz end = m->views[c] == VIEW_LEASED ? m->until[c] : m->views[c] == VIEW_WAITING ? m->rests[c] : 0;
+
+			if (end != 0 && (first == 0 || end < first))
+				first = end;
+		}
+	if (frame_of(p)->lease_end < before)
+		CHECK_EQ(frame_of(p)->lease_end, first);
 }
 
 /* A count is written, a prepared transaction has ended; or neither. */
@@ -408,7 +466,7 @@ do_evict(Partition *p)
 {
 	if (p->frame == 0 || p->pending > 0 || p->inflight > 0 || p->nretry > 0 || p->ndoubt > 0)
 		return;
-	aq_slot_leave(p, 0);
+	aq_slot_leave(p, 0, 0);
 	for (int c = 0; c < CONSUMERS; c++)
 		aq_slot_unload(stream, p, positions[c]);
 	free_frame(p);
@@ -441,6 +499,27 @@ read_slot(Slot *slot, const Message *m)
 			aq_slot_read_done(slot);
 	aq_slot_read_failed(slot, true);
 	aq_slot_read_failed(slot, m->failed);
+}
+
+/* A lease runs, or a transaction in doubt is going to end it; or it has been given back and rests. */
+static void
+load_lease(Partition *p, int c, uint32 number)
+{
+	const Message *m = &model[p->index].messages[number];
+
+	if (m->until[c] == 0 && m->rests[c] == 0)
+		return;
+	aq_slot_make_lease(frame_sub(frame_of(p), positions[c]), number);
+	if (m->until[c] != 0)
+		aq_slot_note_lease(p, positions[c], number, m->until[c], 1000 + m->until[c]);
+	if (m->views[c] == VIEW_DOUBT)
+		return;
+	if (!aq_slot_take(stream, p, positions[c], number))
+		CHECK(aq_slot_take_waiting(p, positions[c], number));
+	if (m->until[c] != 0)
+		aq_slot_lease(p, positions[c], number);
+	else
+		aq_slot_rest(p, positions[c], number, m->rests[c]);
 }
 
 /* known: it was counted before. */
@@ -483,8 +562,9 @@ do_load(Partition *p, bool known)
 			if (known)
 				aq_slot_count_away(stream, positions[c], -1);
 			aq_slot_load(stream, p, positions[c], i, view == VIEW_DOUBT);
+			load_lease(p, c, i);
 			/* its retry delay runs */
-			if (view == VIEW_WAITING && m->state == SLOT_READY)
+			if (view == VIEW_WAITING && m->state == SLOT_READY && m->rests[c] == 0)
 			{
 				CHECK(aq_slot_take(stream, p, positions[c], i));
 				aq_slot_delay(p, positions[c], i);
@@ -510,7 +590,9 @@ do_restart(void)
 			if (m->state == SLOT_PENDING)
 				m->state = SLOT_DONE;
 			for (int c = 0; c < CONSUMERS; c++)
-				if (m->views[c] == VIEW_TAKEN || m->views[c] == VIEW_RETRY)
+				if (m->views[c] == VIEW_TAKEN && m->until[c] != 0)
+					m->views[c] = VIEW_LEASED;
+				else if (m->views[c] == VIEW_TAKEN || m->views[c] == VIEW_RETRY)
 					m->views[c] = m->state == SLOT_WAITING ? VIEW_WAITING : VIEW_READY;
 			if (m->state == SLOT_EMPTY)
 				continue;
@@ -541,7 +623,7 @@ step(void)
 	if (sim_random(60) == 0)
 		do_restart();
 	do_load(p, true);
-	switch (sim_random(14))
+	switch (sim_random(16))
 	{
 		case 0:
 			do_reserve(p);
@@ -591,6 +673,10 @@ step(void)
 			do_move(p);
 			do_hold(p);
 			break;
+		case 14:
+		case 15:
+			do_lease(p, c);
+			break;
 		case 13:
 			do_reuse(p);
 			do_evict(p);
@@ -624,6 +710,8 @@ end(Partition *p)
 	{
 		while (find_view(p, c, VIEW_IN(RETRY) | VIEW_IN(DOUBT)) >= 0)
 			do_end(p, c);
+		while (find_view(p, c, VIEW_IN(LEASED)) >= 0)
+			do_lease(p, c);
 		while (find_view(p, c, VIEW_IN(WAITING)) >= 0)
 			do_wake(p, c);
 		while (find_view(p, c, VIEW_IN(READY) | VIEW_IN(TAKEN)) >= 0)

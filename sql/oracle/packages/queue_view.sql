@@ -50,9 +50,9 @@ LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS
 BEGIN
 	RETURN format($view$sys._oracle_case(sys._bare_name(q.queue_name)) AS queue, m.msgid AS msg_id, m.correlation AS corr_id,
 	m.priority AS msg_priority,
-	CASE WHEN q.queue_type = 'exception' AND m.state IN ('READY', 'LOCKED') THEN 'EXPIRED'
+	CASE WHEN q.queue_type = 'exception' AND m.state IN ('READY', 'LOCKED', 'LEASED') THEN 'EXPIRED'
 		WHEN m.state = 'WAITING' THEN 'WAIT' WHEN m.in_memory THEN 'IN MEMORY' WHEN NOT m.in_memory THEN 'SPILLED'
-		WHEN m.state = 'LOCKED' THEN 'READY' ELSE m.state END AS msg_state,
+		WHEN m.state IN ('LOCKED', 'LEASED') THEN 'READY' ELSE m.state END AS msg_state,
 	m.ready_at AS delay, m.ready_at AS delay_timestamp,
 	sys._seconds_between(m.expires_at, coalesce(m.ready_at, m.enqueue_time)) AS expiration,
 	m.enqueue_time AS enq_time, m.enqueue_time AS enq_timestamp, NULL::text AS enq_user_id, NULL::text AS enq_txn_id,

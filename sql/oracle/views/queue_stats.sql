@@ -7,13 +7,13 @@ SELECT
 	NULL::integer AS con_id
 FROM aq.queues q, LATERAL (
 	SELECT count(*) FILTER (WHERE state = 'WAITING') AS waiting,
-		count(*) FILTER (WHERE state IN ('READY', 'LOCKED') AND NOT exception) AS ready,
+		count(*) FILTER (WHERE state IN ('READY', 'LOCKED', 'LEASED') AND NOT exception) AS ready,
 		count(*) FILTER (WHERE exception) AS expired,
-		extract(epoch FROM sum(clock_timestamp() - coalesce(ready_at, enqueue_time)) FILTER (WHERE state IN ('READY', 'LOCKED')))::bigint AS total_wait,
-		extract(epoch FROM avg(clock_timestamp() - coalesce(ready_at, enqueue_time)) FILTER (WHERE state IN ('READY', 'LOCKED')))::bigint AS average_wait,
+		extract(epoch FROM sum(clock_timestamp() - coalesce(ready_at, enqueue_time)) FILTER (WHERE state IN ('READY', 'LOCKED', 'LEASED')))::bigint AS total_wait,
+		extract(epoch FROM avg(clock_timestamp() - coalesce(ready_at, enqueue_time)) FILTER (WHERE state IN ('READY', 'LOCKED', 'LEASED')))::bigint AS average_wait,
 		extract(epoch FROM avg(clock_timestamp() - enqueue_time))::bigint AS average_msg_age
 	FROM (SELECT DISTINCT ON (msgid) msgid, state, ready_at, enqueue_time, q.queue_type = 'exception' AS exception FROM aq.messages a
-		WHERE a.queue_name = q.queue_name AND state IN ('READY', 'LOCKED', 'WAITING', 'EXPIRED')
+		WHERE a.queue_name = q.queue_name AND state IN ('READY', 'LOCKED', 'LEASED', 'WAITING', 'EXPIRED')
 			AND (state <> 'EXPIRED' OR q.queue_type = 'exception') ORDER BY msgid) x) m
 WHERE aq_internal.may(q.queue_id, 'CONSUMER');
 COMMENT ON VIEW sys.v$aq IS 'Messages of each queue from which the current role can dequeue, by state. Reads the messages, so restrict it to a queue';
@@ -48,7 +48,7 @@ FROM aq.queues q CROSS JOIN LATERAL aq_internal.queue_counters(q.queue_name) c C
 	LEFT JOIN LATERAL (SELECT (array_agg(a.msgid ORDER BY a.enqueue_time, a.msgid))[1] AS oldest_msgid, min(a.enqueue_time) AS oldest_msg_enqtm,
 			extract(epoch FROM avg(clock_timestamp() - a.enqueue_time))::bigint AS age
 		FROM (SELECT DISTINCT x.msgid, x.enqueue_time FROM aq.messages x
-			WHERE x.queue_name = q.queue_name AND x.state IN ('READY', 'LOCKED', 'WAITING') AND x.delivery_mode = 'persistent') a) m ON true;
+			WHERE x.queue_name = q.queue_name AND x.state IN ('READY', 'LOCKED', 'LEASED', 'WAITING') AND x.delivery_mode = 'persistent') a) m ON true;
 COMMENT ON VIEW sys.v$persistent_queues IS 'Traffic of each queue since it came into use after the start of the server; avg_msg_age and oldest_... read the messages, so restrict queries on them to a queue';
 COMMENT ON COLUMN sys.v$persistent_queues.queue_id IS 'number of the queue';
 COMMENT ON COLUMN sys.v$persistent_queues.queue_table_id IS 'number of the queue table; null: sharded';
@@ -103,7 +103,7 @@ FROM aq_internal.consumers() c JOIN aq.queues q ON q.queue_id = c.queue_id
 	LEFT JOIN LATERAL (SELECT (array_agg(x.msgid ORDER BY x.enqueue_time, x.msgid))[1] AS oldest_msgid, min(x.enqueue_time) AS oldest_msg_enqtm,
 			extract(epoch FROM avg(clock_timestamp() - x.enqueue_time))::bigint AS age
 		FROM aq.messages x WHERE x.queue_name = q.queue_name AND x.consumer IS NOT DISTINCT FROM s.consumer
-			AND x.state IN ('READY', 'LOCKED', 'WAITING') AND x.delivery_mode = 'persistent') m ON true
+			AND x.state IN ('READY', 'LOCKED', 'LEASED', 'WAITING') AND x.delivery_mode = 'persistent') m ON true
 WHERE NOT q.multiple_consumers OR s.consumer IS NOT NULL;
 COMMENT ON VIEW sys.v$persistent_subscribers IS 'Traffic of each subscriber and recipient since the server started, also of sharded queues; single-consumer queues have a null name. avg_msg_age and oldest_... read the messages, so restrict queries on them to a queue';
 COMMENT ON COLUMN sys.v$persistent_subscribers.queue_id IS 'number of the queue';

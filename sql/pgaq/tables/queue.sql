@@ -199,15 +199,20 @@ CREATE TABLE aq_data.log_template (
 	stream smallint NOT NULL,
 	consumer smallint NOT NULL,
 	at timestamptz NOT NULL,
-	ordinals bigint[] NOT NULL
+	ordinals bigint[] NOT NULL,
+	receipt bigint,
+	detail text
 );
 ALTER TABLE aq_data.log_template ALTER ordinals SET STORAGE PLAIN;
+ALTER TABLE aq_data.log_template ALTER detail SET STORAGE PLAIN;
 COMMENT ON TABLE aq_data.log_template IS 'Form of the dequeue logs: which consumer has finished which messages';
-COMMENT ON COLUMN aq_data.log_template.kind IS 't taken, p purged, r dequeue rolled back, x expired or failed, m moved to the exception queue or dropped, l locked by a prepared transaction';
+COMMENT ON COLUMN aq_data.log_template.kind IS 't taken, p purged, r dequeue rolled back, x expired or failed, m moved to the exception queue or dropped, l locked by a prepared transaction, s leased, e lease extended, o lease over, b given back, u given back unseen';
 COMMENT ON COLUMN aq_data.log_template.stream IS 'stream of the messages: (shard * 10 + priority) * 2, plus 1 if delayed';
 COMMENT ON COLUMN aq_data.log_template.consumer IS 'position of the consumer, see aq_internal.subscriber; 0 in single-consumer queues';
-COMMENT ON COLUMN aq_data.log_template.at IS 'time of the dequeue; of kind r, when the message may be tried again';
+COMMENT ON COLUMN aq_data.log_template.at IS 'time of the dequeue; of kinds r, b and u, when the message may be tried again; of s and e, when the lease ends';
 COMMENT ON COLUMN aq_data.log_template.ordinals IS 'the messages'' ordinals in their stream';
+COMMENT ON COLUMN aq_data.log_template.receipt IS 'receipt of the lease; null: the row is not about a lease';
+COMMENT ON COLUMN aq_data.log_template.detail IS 'application_name of the holder, or the error that was given with the message';
 
 -- The catalog is dumped with its rows; message tables are dumped as ordinary tables.
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.property', '');

@@ -339,7 +339,7 @@ COMMENT ON VIEW aq.messages IS 'Messages that the current role can dequeue, one 
 COMMENT ON COLUMN aq.messages.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.messages.consumer IS 'the consumer; null in single-consumer queues';
 COMMENT ON COLUMN aq.messages.msgid IS 'message id';
-COMMENT ON COLUMN aq.messages.state IS 'READY, WAITING (delayed, or waiting for its retry delay), LOCKED (taken by a running or prepared transaction), PROCESSED (consumed), PURGED, EXPIRED (expired, or its retries are exhausted)';
+COMMENT ON COLUMN aq.messages.state IS 'READY, WAITING (delayed, or waiting for its retry delay), LOCKED (taken by a running or prepared transaction), LEASED (dequeued with a lease that runs), PROCESSED (consumed), PURGED, EXPIRED (expired, or its retries are exhausted)';
 COMMENT ON COLUMN aq.messages.priority IS 'priority, smaller first';
 COMMENT ON COLUMN aq.messages.correlation IS 'correlation given at enqueue';
 COMMENT ON COLUMN aq.messages.payload IS 'payload as text';
@@ -347,7 +347,7 @@ COMMENT ON COLUMN aq.messages.enqueue_time IS 'time of the enqueue call';
 COMMENT ON COLUMN aq.messages.ready_at IS 'end of the delay; null: none was given';
 COMMENT ON COLUMN aq.messages.expires_at IS 'when it expires; null: never';
 COMMENT ON COLUMN aq.messages.dequeue_time IS 'when this consumer finished it';
-COMMENT ON COLUMN aq.messages.attempts IS 'rolled back dequeues of it';
+COMMENT ON COLUMN aq.messages.attempts IS 'rolled back dequeues of it, and dequeues with a lease';
 COMMENT ON COLUMN aq.messages.sender IS 'sender named at enqueue';
 COMMENT ON COLUMN aq.messages.exception_queue IS 'exception queue named at enqueue';
 COMMENT ON COLUMN aq.messages.original_msgid IS 'in an exception queue: its id in the original queue; null if it has kept its id, within a queue table';

@@ -18,10 +18,14 @@
 /* --- use.c */
 extern void aq_use_check_started(AqQueue *queue, bool enqueue);
 extern AqQueue *aq_use_begin(AqQueue *queue, bool enqueue, bool *begins);
+extern AqQueue *aq_use_settle(AqQueue *queue, bool *begins);
 extern void aq_use_undo(AqQueue *queue);
 
 /* --- unknown.c */
 extern void aq_unknown_consumer(AqQueue *queue, const char *consumer);
+
+/* --- lease_calls.c */
+extern void aq_lease_calls_check(AqQueue *queue);
 
 /* --- enqueue.c */
 extern Oid	aq_enqueue_reading_role(AqQueue *queue);

@@ -50,11 +50,11 @@ typedef struct Request
 	int64		bytes;			/* of returned payloads */
 } Request;
 
-/* columns of a result row; those from COL_SENDER on only in aq.dequeue_full */
+/* columns of a result row, the widest last; COL_RECEIPT not in aq.browse, from COL_SENDER on in aq.dequeue_full only */
 enum
 {
 	COL_PAYLOAD, COL_PRIORITY, COL_ATTEMPTS, COL_CORRELATION, COL_PROPERTIES, COL_ENQUEUE_TIME,
-	COL_MSGID, COL_SENDER, COL_CONSUMER, COL_READY_AT, COL_EXPIRES_AT,
+	COL_MSGID, COL_RECEIPT, COL_SENDER, COL_CONSUMER, COL_READY_AT, COL_EXPIRES_AT,
 	COL_EXCEPTION_QUEUE, COL_ORIGINAL_MSGID, COL_SHARD, COL_SESSION_ID, COL_STATE, COL_GROUP,
 	COL_DELIVERY_MODE, COL_COUNT
 };
@@ -76,6 +76,8 @@ emit_row(void *arg, const AqMessage *m)
 	nulls[COL_PROPERTIES] = m->properties == NULL;
 	values[COL_ENQUEUE_TIME] = TimestampTzGetDatum(m->enqueue_time);
 	values[COL_MSGID] = UUIDPGetDatum(&m->id);
+	values[COL_RECEIPT] = Int64GetDatum(m->receipt);
+	nulls[COL_RECEIPT] = m->receipt == 0;
 	if (request->result->setDesc->natts > COL_SENDER)
 	{
 		values[COL_SENDER] = PointerGetDatum(m->sender);
@@ -402,6 +404,23 @@ wait_for_sources(Request *request, int64 timeout)
 						 timeout, attempt, request);
 }
 
+/* The messages are leased for this time. */
+static void
+set_lease(Request *request, int64 lease, bool navigates)
+{
+	if (lease <= 0)
+		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "\"lease\" must be positive"));
+	if (request->take.mode != AQ_MODE_REMOVE && request->take.mode != AQ_MODE_REMOVE_NODATA)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "a lease needs the mode remove or remove_nodata"));
+	if (navigates)
+		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "a lease cannot be combined with navigation"));
+	if (request->delivery != AQ_PERSISTENT)
+		ereport(ERROR, aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "buffered messages cannot be leased"));
+	aq_lease_calls_check(request->queue);
+	request->take.lease = lease;
+}
+
 static Datum
 dequeue(FunctionCallInfo fcinfo, int first)
 {
@@ -431,6 +450,9 @@ dequeue(FunctionCallInfo fcinfo, int first)
 	}
 
 	request.delivery = aq_args_delivery(fcinfo, first + 8);
+	if (!PG_ARGISNULL(first + 9))
+		set_lease(&request, aq_interval_option(PG_GETARG_DATUM(first + 9), AQ_ERR_OPTION_INVALID, "lease"),
+				  !PG_ARGISNULL(first + 7));
 	find_sources(&request, aq_args_name_or_null(fcinfo, first + 7, "navigation"), timeout != 0);
 	if (request.delivery == AQ_BUFFERED && request.nsources > 0)
 		aq_time_queue_is(request.sources[0].queue->id);

@@ -39,7 +39,7 @@
 /* the arguments of aq.receive; the last one is the result */
 enum
 {
-	ARG_QUEUE, ARG_CONSUMER, ARG_MAX_MESSAGES, ARG_TIMEOUT, ARG_CORRELATION, ARG_CONDITION, ARG_DELIVERY, ARG_MESSAGES
+	ARG_QUEUE, ARG_CONSUMER, ARG_MAX_MESSAGES, ARG_TIMEOUT, ARG_CORRELATION, ARG_CONDITION, ARG_DELIVERY, ARG_LEASE, ARG_MESSAGES
 };
 
 /*
@@ -52,7 +52,7 @@ enum
 /* context.c recognizes its beginning */
 #define STATEMENT \
 	"SELECT pg_catalog.array_agg(m) FROM aq.dequeue($1, as_type => $4, consumer => $2, " \
-	"max_messages => $3, correlation => $5, condition => $6, delivery_mode => $7) m"
+	"max_messages => $3, correlation => $5, condition => $6, delivery_mode => $7, lease => $8) m"
 
 /* The statement is planned once for each payload type. */
 typedef struct TypePlan
@@ -76,7 +76,7 @@ typedef struct Receiving
 static SPIPlanPtr
 plan_for(Oid payload_type)
 {
-	Oid			types[NPARAMS] = {TEXTOID, TEXTOID, INT4OID, payload_type, TEXTOID, TEXTOID, TEXTOID};
+	Oid			types[NPARAMS] = {TEXTOID, TEXTOID, INT4OID, payload_type, TEXTOID, TEXTOID, TEXTOID, INTERVALOID};
 	TypePlan   *entry;
 	SPIPlanPtr	plan;
 	bool		found;
@@ -173,7 +173,7 @@ read_arguments(FunctionCallInfo fcinfo, Receiving *receiving)
 		receiving->nulls[i] = PG_ARGISNULL(i) || i == PARAM_AS_TYPE ? 'n' : ' ';
 		if (receiving->nulls[i] == 'n')
 			continue;
-		receiving->values[i] = i == ARG_MAX_MESSAGES ? PG_GETARG_DATUM(i) : PointerGetDatum(PG_GETARG_TEXT_P(i));
+		receiving->values[i] = i == ARG_MAX_MESSAGES || i == ARG_LEASE ? PG_GETARG_DATUM(i) : PointerGetDatum(PG_GETARG_TEXT_P(i));
 	}
 }
 

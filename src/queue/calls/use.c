@@ -73,6 +73,28 @@ use(AqQueue *queue, bool enqueue)
 }
 
 /*
+ * Called before leased messages are acknowledged or given back, which a stopped
+ * queue does not refuse.  Returns the current description; *begins as below.  A
+ * session that stops the queue waits for the transaction.  One that is waiting
+ * already does not: it would wait as long as consumers go on acknowledging.
+ */
+AqQueue *
+aq_use_settle(AqQueue *queue, bool *begins)
+{
+	queue = aq_pins_pin_current(queue, false);
+	*begins = aq_pins_use(queue->shm);
+	if (!*begins)
+		return queue;
+	aq_users_add(queue->shm);
+	if (aq_users_are_stopped(queue->shm, false))
+	{
+		aq_use_undo(queue);
+		*begins = false;
+	}
+	return queue;
+}
+
+/*
  * Called before an enqueue or dequeue.  Returns the current description of the
  * queue, or of its buffered queue if that was passed; *begins: the transaction
  * did not use it before.

@@ -1,0 +1,159 @@
+/*-------------------------------------------------------------------------
+ *
+ * lease_calls.c
+ *	  aq.acknowledge, aq.extend, aq.release and aq.reject: what becomes of
+ *	  messages that were dequeued with a lease.
+ *
+ * They need the same right as the dequeue: the dequeue privilege, or the right on
+ * the consumer.  A queue that is stopped for dequeue does not refuse them, so that
+ * what was taken before can be finished.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/calls/calls_private.h"
+
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/tuplestore.h"
+#include "utils/uuid.h"
+
+/* Have the queue's messages leases? */
+void
+aq_lease_calls_check(AqQueue *queue)
+{
+	if (queue->store->settle_leases != NULL)
+		return;
+	ereport(ERROR,
+			aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "messages of queue \"%s\" cannot be leased", queue->name),
+			queue->store->kind == AQ_STORE_CLASSIC
+			? errdetail("Queues in queue tables do not support leases yet.")
+			: errdetail("The queue is being converted."));
+}
+
+static pg_uuid_t *
+read_ids(FunctionCallInfo fcinfo, int *n)
+{
+	ArrayType  *array;
+	Datum	   *values;
+	bool	   *nulls;
+	pg_uuid_t  *ids;
+
+	if (PG_ARGISNULL(1))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not be null", "msgids"));
+	array = PG_GETARG_ARRAYTYPE_P(1);
+	deconstruct_array(array, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR, &values, &nulls, n);
+	ids = palloc(Max(*n, 1) * sizeof(pg_uuid_t));
+	for (int i = 0; i < *n; i++)
+	{
+		if (nulls[i])
+			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not contain nulls", "msgids"));
+		ids[i] = *DatumGetUUIDP(values[i]);
+	}
+	return ids;
+}
+
+static void
+put_results(FunctionCallInfo fcinfo, const pg_uuid_t *ids, const AqLeaseResult *results, int n)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < n; i++)
+	{
+		Datum		values[2];
+		bool		nulls[2] = {0};
+
+		values[0] = UUIDPGetDatum(&ids[i]);
+		values[1] = CStringGetTextDatum(results[i] == AQ_LEASE_DONE ? "done" :
+										results[i] == AQ_LEASE_BUSY ? "busy" : "stale");
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+}
+
+/* The arguments queue_name, msgids and receipt are the first ones; options has the others. */
+static Datum
+settle(FunctionCallInfo fcinfo, AqLeaseOptions *options, int consumer, const char *command)
+{
+	const char *name = aq_args_name_or_null(fcinfo, consumer, "consumer");
+	AqQueue    *queue;
+	AqLeaseResult *results;
+	pg_uuid_t  *ids;
+	bool		begins,
+				done = false;
+	int			n;
+
+	PreventCommandIfReadOnly(command);
+	PreventCommandIfParallelMode(command);
+	PreventCommandDuringRecovery(command);
+	queue = aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), name);
+	ids = read_ids(fcinfo, &n);
+	if (PG_ARGISNULL(2))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not be null", "receipt"));
+	options->receipt = PG_GETARG_INT64(2);
+	queue = aq_use_settle(queue, &begins);
+	aq_lease_calls_check(queue);
+	options->position = aq_args_consumer_position(queue, name);
+	/* the queue's current description, which may be a later one, also has later grants */
+	if (!aq_privilege_consumes(queue, name))
+		aq_catalog_refuse_consumer(queue, name);
+	results = palloc0(Max(n, 1) * sizeof(AqLeaseResult));
+	if (options->position >= 0 && options->receipt > 0)
+		queue->store->settle_leases(queue, options, ids, n, results);
+	for (int i = 0; i < n; i++)
+		done |= results[i] == AQ_LEASE_DONE;
+	if (begins && !done)
+		aq_use_undo(queue);
+	put_results(fcinfo, ids, results, n);
+	return (Datum) 0;
+}
+
+PG_FUNCTION_INFO_V1(aq_lease_calls_acknowledge);
+Datum
+aq_lease_calls_acknowledge(PG_FUNCTION_ARGS)
+{
+	AqLeaseOptions options = {.mode = AQ_MODE_ACKNOWLEDGE};
+
+	return settle(fcinfo, &options, 3, "aq.acknowledge()");
+}
+
+PG_FUNCTION_INFO_V1(aq_lease_calls_extend);
+Datum
+aq_lease_calls_extend(PG_FUNCTION_ARGS)
+{
+	AqLeaseOptions options = {.mode = AQ_MODE_EXTEND};
+
+	if (PG_ARGISNULL(3))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not be null", "lease"));
+	options.time = aq_interval_option(PG_GETARG_DATUM(3), AQ_ERR_OPTION_INVALID, "lease");
+	if (options.time <= 0)
+		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "\"lease\" must be positive"));
+	return settle(fcinfo, &options, 4, "aq.extend()");
+}
+
+PG_FUNCTION_INFO_V1(aq_lease_calls_release);
+Datum
+aq_lease_calls_release(PG_FUNCTION_ARGS)
+{
+	bool		counts = PG_ARGISNULL(6) || PG_GETARG_BOOL(6);
+	AqLeaseOptions options = {.mode = counts ? AQ_MODE_RELEASE : AQ_MODE_UNSEEN};
+
+	if (!PG_ARGISNULL(4))
+		options.time = Max(aq_interval_option(PG_GETARG_DATUM(4), AQ_ERR_OPTION_INVALID, "delay"), 0);
+	options.error = aq_args_name_or_null(fcinfo, 5, "error");
+	return settle(fcinfo, &options, 3, "aq.release()");
+}
+
+PG_FUNCTION_INFO_V1(aq_lease_calls_reject);
+Datum
+aq_lease_calls_reject(PG_FUNCTION_ARGS)
+{
+	AqLeaseOptions options = {.mode = AQ_MODE_REJECT};
+
+	options.error = aq_args_name_or_null(fcinfo, 4, "error");
+	return settle(fcinfo, &options, 3, "aq.reject()");
+}

@@ -1,0 +1,333 @@
+"""Leases: over restarts and crashes, prepared by others, evicted, dumped, in great numbers."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from conftest import arrived, drop, look, put, put_many, ready, take, until
+from pgaq import db
+from test_dump import dump, restore
+from test_metrics import evict, metrics
+from test_prepare import FINISH, disturb
+from test_xmin import PARTITION
+
+pytestmark = [pytest.mark.sharded("queue tables have no leases yet"), pytest.mark.own_tables]
+SETTINGS = {"pgaq.message_cache_size": "8MB", "max_prepared_transactions": "10"}
+HOW = ["nothing", "restart", "immediate", "kill", "kill twice"]
+
+
+class Leased:
+    """Messages that were dequeued with a lease."""
+
+    def __init__(self, conn, queue, lease, number=100_000, consumer=None):
+        query = "SELECT msgid::text, payload, attempts, receipt FROM aq.dequeue(%s, consumer => %s, max_messages => %s, lease => %s)"
+        rows = conn.execute(query, [queue, consumer, number, lease]).fetchall()
+        self.queue, self.consumer = queue, consumer
+        self.ids = [row[0] for row in rows]
+        self.payloads = [row[1] for row in rows]
+        self.attempts = [row[2] for row in rows]
+        assert len({row[3] for row in rows}) <= 1
+        self.receipt = rows[0][3] if rows else None
+
+    def call(self, conn, name, more="", ids=None):
+        """The results, without repetition."""
+        query = f"SELECT DISTINCT result FROM aq.{name}(%s, %s::uuid[], %s{more}, consumer => %s) ORDER BY 1"
+        return " ".join(row[0] for row in conn.execute(query, [self.queue, ids or self.ids, self.receipt, self.consumer]))
+
+    def acknowledge(self, conn, ids=None):
+        return self.call(conn, "acknowledge", ids=ids)
+
+
+def states(conn, queue):
+    query = "SELECT payload::int, state, attempts FROM aq.messages WHERE queue_name = %s AND state <> 'PROCESSED' ORDER BY 1"
+    return conn.execute(query, [queue]).fetchall()
+
+
+# -- restarts
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_lease_survives(server, queue, how):
+    with server.connect() as conn:
+        put(conn, queue, 1, 2, 3)
+        leased = Leased(conn, queue, "1 hour", 2)
+        assert (leased.payloads, leased.attempts) == ([1, 2], [0, 0])
+    disturb(server, how)
+    with server.connect() as conn:
+        assert states(conn, queue) == [(1, "LEASED", 1), (2, "LEASED", 1), (3, "READY", 0)]
+        assert take(conn, queue) == [3]
+        assert leased.acknowledge(conn, leased.ids[:1]) == "done"
+        assert leased.call(conn, "release", ids=leased.ids[1:]) == "done"
+        assert leased.acknowledge(conn) == "stale"
+        again = Leased(conn, queue, "1 hour")
+        assert (again.payloads, again.attempts) == ([2], [1])
+        assert again.receipt != leased.receipt
+    disturb(server, how)
+    with server.connect() as conn:
+        assert leased.acknowledge(conn) == "stale"
+        assert again.acknowledge(conn) == "done"
+        assert take(conn, queue) == []
+
+
+@pytest.mark.parametrize("how", ["restart", "immediate", "down meanwhile"])
+def test_a_lease_ends_after_a_restart(server, queue, how):
+    """By itself, at its place; also when its time was over before the server started."""
+    with server.connect() as conn:
+        put(conn, queue, 1, 2, 3)
+        leased = Leased(conn, queue, "1 s", 2)
+        other = Leased(conn, queue, "1 hour")
+        assert other.payloads == [3]
+    if how == "down meanwhile":
+        server.kill()
+        time.sleep(1.2)  # the lease's time passes, and nothing that could be waited for happens
+        server.start()
+    else:
+        disturb(server, how)
+    with server.connect() as conn:
+        assert ready(conn, queue, timeout="60 s")
+        assert leased.acknowledge(conn) == "stale"
+        assert other.call(conn, "release") == "done"
+        got = conn.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 10)", [queue]).fetchall()
+        assert got == [(1, 1), (2, 1), (3, 1)]
+
+
+def test_what_is_released_rests_over_a_restart(server, queue):
+    with server.connect() as conn:
+        put(conn, queue, 1, 2, 3)
+        leased = Leased(conn, queue, "1 hour")
+        assert leased.call(conn, "release", ", delay => '1 hour'", leased.ids[:1]) == "done"
+        assert leased.call(conn, "release", ", count => false, delay => '1 s'", leased.ids[1:2]) == "done"
+        assert leased.call(conn, "extend", ", '2 hours'", leased.ids[2:]) == "done"
+        assert states(conn, queue) == [(1, "WAITING", 1), (2, "WAITING", 0), (3, "LEASED", 1)]
+    disturb(server, "kill")
+    with server.connect() as conn:
+        assert ready(conn, queue, timeout="60 s")
+        assert states(conn, queue) == [(1, "WAITING", 1), (2, "READY", 0), (3, "LEASED", 1)]
+        assert metrics(conn, queue) == (3, 1, 1, 1)
+        assert leased.acknowledge(conn, leased.ids[2:]) == "done"
+        assert take(conn, queue) == [2]
+
+
+# -- workers that die
+
+
+def test_a_killed_worker_counts(server, queue):
+    """Its message comes back as often as max_retries allows, and then fails."""
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('le_poison')")
+        db.execute(conn, "SELECT aq.alter_queue(%s, max_retries => 2, exception_queue => 'le_poison')", [queue])
+        put(conn, queue, "poison")
+    for attempt in range(3):
+        with server.connect() as worker:
+            leased = until(lambda w=worker: (got := Leased(w, queue, "200 ms")).payloads and got, "the message")
+            assert leased.attempts == [attempt]
+        disturb(server, ["kill", "nothing", "immediate"][attempt])
+    with server.connect() as conn:
+        assert arrived(conn, "le_poison", 1) == ["poison"]
+        assert leased.acknowledge(conn) == "stale"
+        assert take(conn, queue) == []
+        drop(conn, queue)
+        drop(conn, "le_poison")
+
+
+def test_an_attempt_is_on_disk_before_its_holder_has_it(server, queue):
+    """Also with synchronous_commit = off: invariant I12."""
+    with server.connect() as conn:
+        put(conn, queue, 1)
+        conn.execute("SET synchronous_commit = off")
+        leased = Leased(conn, queue, "1 hour")
+        server.kill()
+    server.start()
+    with server.connect() as conn:
+        assert states(conn, queue) == [(1, "LEASED", 1)]
+        assert leased.acknowledge(conn) == "done"
+
+
+# -- prepared transactions
+
+
+@pytest.mark.parametrize("finish", FINISH)
+@pytest.mark.parametrize("how", HOW)
+def test_prepared_acknowledgement(server, queue, how, finish):
+    """While it is in doubt the lease does not end."""
+    with server.connect() as conn:
+        put(conn, queue, 1, 2)
+        leased = Leased(conn, queue, "300 ms", 1)
+        conn.execute("BEGIN")
+        assert leased.acknowledge(conn) == "done"
+        conn.execute("PREPARE TRANSACTION 'a'")
+    disturb(server, how)
+    with server.connect() as conn:
+        assert leased.acknowledge(conn) == "busy"
+        db.execute(conn, "SELECT pg_sleep(0.5)")
+        assert states(conn, queue)[0][1] != "READY"
+        assert look(conn, queue) == []  # 2 is held back, as behind a prepared dequeue
+        conn.execute(f"{finish} 'a'")
+        expected = [(1, 1), (2, 0)] if finish == "ROLLBACK PREPARED" else [(2, 0)]
+        query = "SELECT payload, attempts FROM aq.browse(%s)"
+        assert until(lambda: len(got := conn.execute(query, [queue]).fetchall()) == len(expected) and got) == expected
+        assert leased.acknowledge(conn) == "stale"
+
+
+@pytest.mark.parametrize("finish", FINISH)
+@pytest.mark.parametrize("how", HOW)
+def test_prepared_take(server, queue, how, finish):
+    with server.connect() as conn:
+        put(conn, queue, 1, 2)
+        conn.execute("BEGIN")
+        leased = Leased(conn, queue, "1 hour", 1)
+        conn.execute("PREPARE TRANSACTION 't'")
+    disturb(server, how)
+    with server.connect() as conn:
+        assert leased.acknowledge(conn) == "stale"
+        conn.execute(f"{finish} 't'")
+        if finish == "COMMIT PREPARED":
+            assert states(conn, queue) == [(1, "LEASED", 1), (2, "READY", 0)]
+            assert leased.acknowledge(conn) == "done"
+            assert take(conn, queue) == [2]
+        else:
+            assert ready(conn, queue, timeout="60 s")
+            assert leased.acknowledge(conn) == "stale"
+            got = conn.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 10)", [queue]).fetchall()
+            assert got == [(1, 1), (2, 0)]
+
+
+CALLS = {"release": "", "release later": ", delay => '1 hour'", "release unseen": ", count => false", "reject": "", "extend": ", '1 day'"}
+
+
+@pytest.mark.parametrize("finish", FINISH)
+@pytest.mark.parametrize("how", ["nothing", "kill"])
+@pytest.mark.parametrize("call", CALLS)
+def test_prepared_end(server, queue, call, how, finish):
+    with server.connect() as conn:
+        put(conn, queue, 1)
+        leased = Leased(conn, queue, "1 hour")
+        conn.execute("BEGIN")
+        assert leased.call(conn, call.split()[0], CALLS[call]) == "done"
+        conn.execute("PREPARE TRANSACTION 'e'")
+    disturb(server, how)
+    with server.connect() as conn:
+        assert leased.acknowledge(conn) == "busy"
+        conn.execute(f"{finish} 'e'")
+        goes_on = finish == "ROLLBACK PREPARED" or call == "extend"
+        after = {"release": [(1, "READY", 1)], "release later": [(1, "WAITING", 1)], "release unseen": [(1, "READY", 0)], "reject": [(1, "EXPIRED", 1)]}
+        assert states(conn, queue) == ([(1, "LEASED", 1)] if goes_on else after[call])
+        assert leased.acknowledge(conn) == ("done" if goes_on else "stale")
+
+
+# -- memory
+
+
+def test_leases_of_evicted_partitions(server, conn, queue):
+    """Their leases end, are acknowledged and are counted."""
+    put_many(conn, queue, 1, PARTITION)
+    long = Leased(conn, queue, "1 hour", 2000)
+    short = Leased(conn, queue, "5 s", 2000)
+    evict(conn, [queue])
+    assert metrics(conn, queue) == (PARTITION, PARTITION - 4000, 0, 4000)
+    assert long.acknowledge(conn, long.ids[:1000]) == "done"
+    evict(conn, [queue])
+    until(lambda: metrics(conn, queue) == (PARTITION - 1000, PARTITION - 2000, 0, 1000), "the end of the leases")
+    assert short.acknowledge(conn) == "stale"
+    assert take(conn, queue) == list(range(2001, PARTITION + 1))
+    assert long.acknowledge(conn) == "done stale"
+    assert metrics(conn, queue) == (0, 0, 0, 0)
+
+
+def test_a_partition_of_leases_of_many_subscribers(new_server, is_long):
+    """None ends early for want of timers: 100 subscribers (20 in the short run) x 16,384 leases."""
+    subscribers = 100 if is_long else 20
+    big = new_server(**{"pgaq.message_cache_size": "256MB"})
+    with big.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('many', multiple_consumers => true, shards => 1)")
+        db.execute(conn, "SELECT aq.subscribe('many', 's' || n) FROM generate_series(1, %s) n", [subscribers])
+        put_many(conn, "many", 1, PARTITION)
+        leased = [Leased(conn, "many", "1 hour", consumer=f"s{n}") for n in range(1, subscribers + 1)]
+        assert all(len(lease.ids) == PARTITION for lease in leased)
+        columns = "sum(lag), sum(ready), sum(delayed), sum(in_flight)"
+        total = subscribers * PARTITION
+        assert conn.execute(f"SELECT {columns} FROM aq.metrics() WHERE queue_name = 'many'").fetchone() == (total, 0, 0, total)
+        assert leased[0].call(conn, "release", ", delay => '1 hour'") == "done"
+        assert leased[1].call(conn, "release") == "done"
+        assert take(conn, "many", "s2") == list(range(1, PARTITION + 1))
+        for lease in leased[2:]:
+            assert lease.acknowledge(conn) == "done"
+        assert conn.execute(f"SELECT {columns} FROM aq.metrics() WHERE queue_name = 'many'").fetchone() == (PARTITION, 0, PARTITION, 0)
+        assert conn.execute("SELECT * FROM aq.check()").fetchall() == []
+
+
+# -- waiting, consumers
+
+
+def test_the_end_of_a_lease_wakes_a_waiter(server, conn, queue):
+    put(conn, queue, 1)
+    leased = Leased(conn, queue, "1 s")
+    with ThreadPoolExecutor(1) as pool, server.connect() as other:
+        waits = pool.submit(ready, other, queue, None, "60 s")
+        assert waits.result(timeout=30)
+    assert leased.acknowledge(conn) == "stale"
+    assert take(conn, queue) == [1]
+
+
+def test_a_lease_does_not_end_early(server, conn, queue):
+    put_many(conn, queue, 1, 1000)
+    leased = [Leased(conn, queue, "2 s", 100) for _ in range(10)]
+    began = db.value(conn, "SELECT clock_timestamp()")
+    assert ready(conn, queue, timeout="60 s")
+    # the first one was leased before "began", but by less than the time that ten calls take
+    assert db.value(conn, "SELECT clock_timestamp() - %s > interval '0.5 s'", [began])
+    assert arrived(conn, queue, 1000) == list(range(1, 1001))
+    assert {lease.acknowledge(conn) for lease in leased} == {"stale"}
+
+
+def test_a_lock_on_the_tables_delays_the_end(server, conn, queue):
+    put(conn, queue, 1)
+    table = db.value(conn, "SELECT log::text FROM aq_internal.partitions() p JOIN aq.queues USING (queue_id) WHERE queue_name = %s AND state = 'open'", [queue])
+    with server.connect() as other:
+        leased = Leased(conn, queue, "500 ms")
+        other.execute(f"BEGIN; LOCK {table} IN SHARE MODE")
+        db.execute(conn, "SELECT pg_sleep(1)")
+        assert states(conn, queue) == [(1, "LEASED", 1)]
+        other.execute("ROLLBACK")
+    assert arrived(conn, queue, 1) == [1]
+    assert leased.acknowledge(conn) == "stale"
+
+
+def test_unsubscribed(server, conn, topic):
+    put(conn, topic, 1, 2)
+    leased = Leased(conn, topic, "1 hour", consumer="a")
+    with server.connect() as other:
+        other.execute("BEGIN")
+        assert leased.acknowledge(other, leased.ids[:1]) == "done"
+        db.execute(conn, "SELECT aq.unsubscribe(%s, 'a')", [topic])
+        other.execute("ROLLBACK")
+    assert leased.acknowledge(conn) == "stale"
+    assert take(conn, topic, "b") == [1, 2]
+
+
+# -- dump
+
+
+def test_dump_and_restore(server, queue, tmp_path):
+    """A lease runs on in the copy; its receipts are given to no other message."""
+    with server.connect() as conn:
+        put(conn, queue, 1, 2, 3, 4)
+        leased = Leased(conn, queue, "1 hour", 2)
+        assert leased.acknowledge(conn, leased.ids[:1]) == "done"
+        conn.execute("CREATE DATABASE copy")
+    dump(server, "custom", tmp_path / "dump")
+    restore(server, "custom", tmp_path / "dump", "copy")
+    with server.connect(dbname="copy") as conn:
+        assert states(conn, queue) == [(2, "LEASED", 1), (3, "READY", 0), (4, "READY", 0)]
+        again = Leased(conn, queue, "1 hour", 1)
+        assert again.payloads == [3]
+        assert again.receipt > leased.receipt
+        assert again.acknowledge(conn, leased.ids) == "stale"
+        assert leased.acknowledge(conn) == "done stale"
+        assert take(conn, queue) == [4]
+    with server.connect() as conn:
+        conn.execute("DROP DATABASE copy WITH (FORCE)")
+        assert leased.acknowledge(conn, leased.ids[1:]) == "done"

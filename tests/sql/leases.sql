@@ -1,0 +1,191 @@
+-- Leases: dequeued for a time, and acknowledged, extended, released or rejected by a later transaction.
+\pset format unaligned
+\pset tuples_only on
+SELECT aq.create_queue('le_dead');
+SELECT aq.create_queue('le', max_retries => 2, exception_queue => 'le_dead');
+CREATE FUNCTION t.leased(queue_name text, lease interval, number integer DEFAULT 100, consumer text DEFAULT NULL,
+	OUT payloads text, OUT attempts text, OUT ids uuid[], OUT receipt bigint) LANGUAGE sql AS $$
+	SELECT string_agg(payload #>> '{}', ' '), string_agg(attempts::text, ' '), array_agg(msgid), max(receipt)
+	FROM aq.dequeue($1, consumer => $4, max_messages => $3, lease => $2)
+$$;
+CREATE FUNCTION t.states(queue_name text) RETURNS text LANGUAGE sql AS $$
+	SELECT string_agg(payload || ' ' || state || ' ' || attempts, ', ' ORDER BY payload, consumer) FROM aq.messages m WHERE m.queue_name = $1 AND state <> 'PROCESSED'
+$$;
+-- without a lease there is no receipt
+SELECT t.put('le', 1, 3);
+SELECT payload, receipt IS NULL FROM aq.dequeue('le');
+-- a lease: taken at the commit, seen by no other dequeue, counted as an attempt
+SELECT payloads, attempts, ids, receipt > 0 AS has_receipt, receipt FROM t.leased('le', '1 hour') \gset
+SELECT :'payloads', :'attempts', :'has_receipt';
+SELECT t.look('le'), t.drain('le'), t.states('le');
+CALL aq.wait('le', NULL, '0', NULL);
+SELECT lag, ready, delayed, in_flight FROM aq.metrics() WHERE queue_name = 'le';
+-- a wrong receipt, a wrong id, an id of another queue
+SELECT result FROM aq.acknowledge('le', :'ids', :receipt + 1);
+SELECT result FROM aq.acknowledge('le', ARRAY[gen_random_uuid()], :receipt);
+SELECT result FROM aq.acknowledge('le_dead', :'ids', :receipt);
+SELECT result FROM aq.acknowledge('le', '{}', :receipt);
+-- an acknowledgement that is rolled back, also to a savepoint; a second one meanwhile
+BEGIN; SELECT result FROM aq.acknowledge('le', :'ids', :receipt); SELECT result FROM aq.acknowledge('le', :'ids', :receipt); ROLLBACK;
+BEGIN; SAVEPOINT a; SELECT result FROM aq.acknowledge('le', :'ids', :receipt); ROLLBACK TO a; SELECT result FROM aq.extend('le', :'ids', :receipt, '2 hours'); COMMIT;
+SELECT t.states('le');
+-- one of two is acknowledged, and comes no more
+SELECT result FROM aq.acknowledge('le', (:'ids'::uuid[])[1:1], :receipt);
+SELECT result FROM aq.acknowledge('le', :'ids', :receipt);
+SELECT t.states('le'), t.drain('le');
+-- given back: ready again, at its place; the attempt counts, or not
+SELECT t.put('le', 4, 6);
+SELECT payloads, attempts, ids, receipt FROM t.leased('le', '1 hour', 2) \gset
+SELECT :'payloads', :'attempts';
+SELECT result FROM aq.release('le', :'ids', :receipt);
+SELECT result FROM aq.release('le', :'ids', :receipt);
+SELECT t.look('le');
+SELECT payloads, attempts, ids, receipt FROM t.leased('le', '1 hour', 2) \gset
+SELECT :'payloads', :'attempts';
+SELECT result FROM aq.release('le', :'ids', :receipt, count => false);
+SELECT t.states('le');
+-- after a delay
+SELECT ids, receipt FROM t.leased('le', '1 hour', 1) \gset
+SELECT result FROM aq.release('le', :'ids', :receipt, delay => '1 hour', count => false);
+SELECT t.look('le'), t.states('le');
+SELECT lag, ready, delayed, in_flight FROM aq.metrics() WHERE queue_name = 'le';
+SELECT payload, attempts FROM aq.dequeue('le', msgid => (:'ids'::uuid[])[1]);
+SELECT t.drain('le');
+-- the limit of attempts: three leases, and two are allowed
+SELECT t.put('le', 7);
+SELECT ids, receipt FROM t.leased('le', '1 hour') \gset
+SELECT result FROM aq.release('le', :'ids', :receipt, error => 'first');
+SELECT ids, receipt FROM t.leased('le', '1 hour') \gset
+SELECT result FROM aq.release('le', :'ids', :receipt, error => 'second');
+SELECT ids, receipt FROM t.leased('le', '1 hour') \gset
+SELECT result FROM aq.release('le', :'ids', :receipt, delay => '1 hour', error => repeat('long', 1000));
+CALL aq.wait('le_dead', NULL, '60 s', NULL);
+SELECT t.drain('le_dead'), t.drain('le') IS NULL;
+-- rejected at once
+SELECT t.put('le', 8);
+SELECT ids, receipt FROM t.leased('le', '1 hour') \gset
+BEGIN; SELECT result FROM aq.reject('le', :'ids', :receipt); ROLLBACK;
+SELECT t.states('le');
+SELECT result FROM aq.reject('le', :'ids', :receipt, error => 'bad');
+CALL aq.wait('le_dead', NULL, '60 s', NULL);
+SELECT t.drain('le_dead');
+-- the time is over: ready by itself, waiters are woken, the old receipt is stale
+SELECT t.put('le', 9, 10);
+SELECT ids, receipt FROM t.leased('le', '1 s', 1) \gset
+SELECT payload FROM aq.dequeue('le');
+CALL aq.wait('le', NULL, '60 s', NULL);
+SELECT result FROM aq.acknowledge('le', :'ids', :receipt);
+SELECT payload, attempts FROM aq.dequeue('le');
+-- over the limit when it is over
+SELECT t.put('le', 11);
+SELECT aq.alter_queue('le', max_retries => 0);
+SELECT payloads FROM t.leased('le', '100 ms');
+CALL aq.wait('le_dead', NULL, '60 s', NULL);
+SELECT t.drain('le_dead'), t.drain('le') IS NULL;
+SELECT aq.alter_queue('le', max_retries => 2);
+-- a dequeue with a lease that is rolled back is an attempt, once
+SELECT t.put('le', 12);
+BEGIN; SELECT payloads FROM t.leased('le', '1 hour'); ROLLBACK;
+BEGIN; SAVEPOINT a; SELECT payloads FROM t.leased('le', '1 hour'); ROLLBACK TO a; COMMIT;
+SELECT payload, attempts FROM aq.dequeue('le', wait => '60 s');
+-- own messages are leased after the commit
+BEGIN; SELECT t.put('le', 13); SELECT payloads FROM t.leased('le', '1 hour'); COMMIT;
+-- acknowledge and take the next in one statement
+SELECT t.put('le', 14);
+SELECT payloads, ids, receipt FROM t.leased('le', '1 hour', 1) \gset
+SELECT a.result, d.payload, d.receipt <> :receipt FROM aq.acknowledge('le', :'ids', :receipt) a, aq.dequeue('le', lease => '1 hour') d;
+SELECT t.states('le');
+-- CALL aq.receive leases, too
+SELECT t.put('le', 17);
+CALL aq.receive('le', timeout => '60 s', lease => '1 hour') \gset
+SELECT m->'payload', a.result FROM jsonb_array_elements(:'messages') m, aq.acknowledge('le', ARRAY[(m->>'msgid')::uuid], (m->>'receipt')::bigint) a;
+-- expiration is checked when the lease ends
+SELECT aq.enqueue('le', '"late"', expiration => '2 s') IS NOT NULL;
+SELECT payloads, ids, receipt FROM t.leased('le', '1 hour') \gset
+SELECT pg_sleep(2.2);
+SELECT result FROM aq.release('le', :'ids', :receipt);
+SELECT coalesce(:'payloads', 'none');
+CALL aq.wait('le_dead', NULL, '60 s', NULL);
+SELECT t.drain('le_dead');
+-- purge leaves it, drop asks for force, stop does not refuse its end
+SELECT aq.purge_queue('le');
+SELECT t.error($$ SELECT aq.drop_queue('le') $$);
+SELECT t.put('le', 15);
+SELECT ids, receipt FROM t.leased('le', '1 hour') \gset
+SELECT aq.stop_queue('le');
+SELECT t.error($$ SELECT aq.dequeue('le', lease => '1 s') $$);
+SELECT result FROM aq.acknowledge('le', :'ids', :receipt);
+SELECT aq.start_queue('le');
+-- topics: a lease of one consumer is nothing to another
+SELECT aq.create_queue('let', multiple_consumers => true);
+SELECT aq.subscribe('let', c) FROM unnest(ARRAY['a', 'b', 'c']) c;
+SELECT t.put('let', 1, 2);
+SELECT payloads, ids, receipt FROM t.leased('let', '1 hour', 1, 'a') \gset
+SELECT t.look('let', 'a'), t.look('let', 'b');
+SELECT result FROM aq.acknowledge('let', :'ids', :receipt, 'b');
+SELECT result FROM aq.acknowledge('let', :'ids', :receipt, 'nobody');
+SELECT result FROM aq.acknowledge('let', :'ids', :receipt, 'a');
+SELECT payloads, ids, receipt FROM t.leased('let', '1 hour', 1, 'b') \gset
+SELECT aq.unsubscribe('let', 'b');
+SELECT result FROM aq.acknowledge('let', :'ids', :receipt, 'b');
+SELECT t.drain('let', 'a'), t.drain('let', 'c');
+-- a role finishes leases of the consumers for which it may dequeue: by the right on the consumer, or the privilege on the queue
+CREATE ROLE regress_le_ann;
+SELECT aq.grant_consumer('let', 'a', 'regress_le_ann');
+SELECT t.put('let', 3, 9);
+SELECT ids, receipt FROM t.leased('let', '1 hour', 1, 'c') \gset
+SELECT ids AS mine, receipt AS mine_receipt FROM t.leased('let', '1 hour', 5, 'a') \gset
+SELECT ids AS kept, receipt AS kept_receipt FROM t.leased('let', '1 hour', 1, 'a') \gset
+CREATE FUNCTION t.finish(consumer text, ids uuid[], receipt bigint) RETURNS TABLE (call text, outcome text) LANGUAGE sql AS $$
+	SELECT n.call, t.error(format('SELECT aq.%s(%L, %L, %s%s, consumer => %L)', n.call, 'let', ids[1:1], receipt, n.more, $1))
+	FROM (VALUES ('acknowledge', ''), ('extend', ', lease => interval ''1 s'''), ('release', ''), ('reject', '')) n (call, more)
+$$;
+SET ROLE regress_le_ann;
+SELECT result FROM aq.acknowledge('let', (:'mine'::uuid[])[1:1], :mine_receipt, 'a');
+SELECT result FROM aq.extend('let', (:'mine'::uuid[])[2:2], :mine_receipt, '2 hours', 'a');
+SELECT result FROM aq.release('let', (:'mine'::uuid[])[3:3], :mine_receipt, 'a');
+SELECT result FROM aq.reject('let', (:'mine'::uuid[])[4:4], :mine_receipt, 'a');
+SELECT * FROM t.finish('c', :'ids', :receipt);
+SELECT * FROM t.finish('nobody', :'ids', :receipt);
+SELECT t.error($$ SELECT aq.acknowledge('let', '{}', 1) $$);
+SELECT t.error($$ SELECT aq.acknowledge('le', '{}', 1) $$);
+RESET ROLE;
+-- revoked: it cannot finish what it has leased
+SELECT aq.revoke_consumer('let', 'a', 'regress_le_ann');
+SET ROLE regress_le_ann;
+SELECT * FROM t.finish('a', :'kept', :kept_receipt);
+RESET ROLE;
+SELECT aq.grant_queue('let', 'regress_le_ann', 'enqueue');
+SET ROLE regress_le_ann;
+SELECT * FROM t.finish('a', :'kept', :kept_receipt);
+RESET ROLE;
+SELECT aq.grant_queue('let', 'regress_le_ann', 'dequeue');
+SET ROLE regress_le_ann;
+SELECT result FROM aq.acknowledge('let', :'kept', :kept_receipt, 'a');
+RESET ROLE;
+DROP OWNED BY regress_le_ann;
+DROP ROLE regress_le_ann;
+DROP FUNCTION t.finish;
+-- what cannot be
+SELECT t.error($$ SELECT aq.dequeue('le', lease => '0') $$);
+SELECT t.error($$ SELECT aq.dequeue('le', lease => '-1 s') $$);
+SELECT t.error($$ SELECT aq.dequeue('le', lease => '200000 years') $$);
+SELECT t.error($$ SELECT aq.dequeue('le', lease => '1 s', mode => 'browse') $$);
+SELECT t.error($$ SELECT aq.dequeue('le', lease => '1 s', mode => 'locked') $$);
+SELECT t.error($$ SELECT aq.dequeue('le', lease => '1 s', navigation => 'next_message') $$);
+SELECT t.error($$ SELECT aq.dequeue('le', lease => '1 s', delivery_mode => 'buffered') $$);
+SELECT t.error($$ SELECT aq.extend('le', '{}', 1, '0') $$);
+SELECT t.error($$ SELECT aq.extend('le', '{}', 1, NULL) $$);
+SELECT t.error($$ SELECT aq.acknowledge('le', NULL, 1) $$);
+SELECT t.error($$ SELECT aq.acknowledge('le', ARRAY[NULL]::uuid[], 1) $$);
+SELECT t.error($$ SELECT aq.acknowledge('le', '{}', NULL) $$);
+SELECT t.error($$ SELECT aq.acknowledge('nowhere', '{}', 1) $$);
+SELECT t.error($$ SELECT aq.acknowledge('let', '{}', 1) $$);
+SELECT aq.create_queue_table('le_qt');
+SELECT aq.create_queue('le_q', queue_table => 'le_qt');
+SELECT t.error($$ SELECT aq.dequeue('le_q', lease => '1 s') $$);
+SELECT t.error($$ SELECT aq.acknowledge('le_q', '{}', 1) $$);
+SELECT aq.drop_queue('le_q'), aq.drop_queue_table('le_qt', force => true);
+SELECT aq.drop_queue('let', force => true), aq.drop_queue('le', force => true), aq.drop_queue('le_dead', force => true);
+DROP FUNCTION t.leased, t.states;
+SELECT * FROM aq.check();
