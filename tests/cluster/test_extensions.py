@@ -169,6 +169,14 @@ def test_grants_of_pgaq_oracle_go_with_it(native):
         native.execute("GRANT EXECUTE ON FUNCTION aq.create_queue TO bystander; RESET ROLE; REVOKE USAGE ON SCHEMA aq FROM aq_administrator_role")
         native.execute("DROP EXTENSION pgaq_oracle")
         assert {what: db.value(native, query) for what, query in of_role.items()} == dict.fromkeys(of_role, 0)
+        # what a role has passed on to it stays, as the page on uninstalling says, unless that role revokes it before
+        native.execute("CREATE EXTENSION pgaq_oracle; GRANT EXECUTE ON FUNCTION aq.create_queue TO bystander WITH GRANT OPTION; GRANT USAGE ON SCHEMA aq TO bystander")
+        native.execute("SET ROLE bystander; GRANT EXECUTE ON FUNCTION aq.create_queue TO aq_administrator_role; RESET ROLE")
+        native.execute("DROP EXTENSION pgaq_oracle; DROP OWNED BY aq_administrator_role")
+        assert db.value(native, of_role["privileges"]) == 1
+        native.execute("CREATE EXTENSION pgaq_oracle; SET ROLE bystander; REVOKE EXECUTE ON FUNCTION aq.create_queue FROM aq_administrator_role; RESET ROLE")
+        native.execute("DROP EXTENSION pgaq_oracle")
+        assert {what: db.value(native, query) for what, query in of_role.items()} == dict.fromkeys(of_role, 0)
         # DROP OWNED takes them along too
         native.execute("ALTER ROLE bystander SUPERUSER; SET ROLE bystander; CREATE EXTENSION pgaq_oracle; RESET ROLE")
         native.execute("DROP OWNED BY bystander CASCADE")
