@@ -141,6 +141,11 @@ SELECT t.error(format('SELECT * FROM ora.%s FOR UPDATE', view)) FROM unnest(ARRA
 SELECT t.error('DO $do$ DECLARE m record; BEGIN FOR m IN SELECT * FROM ora.aq$views_tab FOR UPDATE LOOP END LOOP; END $do$');
 -- nor changed
 SELECT t.error(format('DELETE FROM %s', view)) FROM unnest(ARRAY['ora.views_tab', 'ora.aq$views_tab', 'ora.aq$views_tab_s', 'ora.aq$views_tab_r', 'ora.aq$views_s', 'sys.dba_queues', 'sys.v$aq']) view;
+CREATE FUNCTION ora.instead() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '% of %', lower(tg_op), new.corr_id; RETURN new; END $$;
+CREATE TRIGGER instead INSTEAD OF INSERT ON ora.aq$views_s FOR EACH ROW EXECUTE FUNCTION ora.instead();
+INSERT INTO ora.aq$views_s (corr_id) VALUES ('by trigger');
+SELECT left(t.error('UPDATE ora.aq$views_s SET corr_id = NULL'), 5);
+DROP FUNCTION ora.instead CASCADE;
 -- a view of one's own can be named aq$..., and call functions of sys; dual has no rows to lock
 CREATE VIEW ora.aq$own AS SELECT * FROM sys.sqlcode('00000');
 SELECT 1 AS n FROM ora.aq$own, sys.dual FOR UPDATE;

@@ -55,6 +55,7 @@ SELECT t.error(statement) FROM unnest(ARRAY['UPDATE aq.queues SET max_retries = 
 	'EXPLAIN DELETE FROM aq.queues', 'PREPARE deleted AS DELETE FROM aq.queues', 'UPDATE aq.latches SET misses = 0']) statement;
 COPY (DELETE FROM aq.queues RETURNING 1) TO STDOUT;
 SELECT left(t.error('MERGE INTO aq.queues USING t.own ON false WHEN NOT MATCHED THEN INSERT (queue_name) VALUES (''x'')'), 5) IN ('42809', '0A000') AS refused;
+SELECT split_part(t.error(statement), ' | ', 2) FROM unnest(ARRAY['COPY aq.queues FROM ''/dev/null''', 'TRUNCATE aq.queues']) statement;
 CREATE FUNCTION t.deletes_queues() RETURNS void LANGUAGE sql AS 'DELETE FROM aq.queues';
 SELECT t.error('SELECT t.deletes_queues()');
 -- a view on a single view stands for it

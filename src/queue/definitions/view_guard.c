@@ -18,8 +18,9 @@
  * views.  INSTEAD OF triggers and INSTEAD rules of users are respected.
  *
  * Definitions are not refused, that is the bodies of views, rules and functions,
- * so that a dump can always be restored: pg_dump creates triggers last.  So what
- * a rule or a function with a parsed body does is not checked.
+ * so that a dump can always be restored: pg_dump creates triggers last.
+ * PostgreSQL does not call the hook for rules and for bodies that are parsed at
+ * creation, so that what they do is not checked.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -192,7 +193,7 @@ is_exempt(void)
 	Node	   *command = aq_utility_command();
 
 	return IsBinaryUpgrade || creating_extension ||
-		(command != NULL && (IsA(command, ViewStmt) || IsA(command, RuleStmt) || IsA(command, CreateFunctionStmt)));
+		(command != NULL && (IsA(command, ViewStmt) || IsA(command, CreateFunctionStmt)));
 }
 
 static void
