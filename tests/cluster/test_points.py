@@ -24,7 +24,7 @@ POINTS = faults.test_points()
 # these need more than plain traffic, and have tests of their own below, in test_empty.py, test_immediate.py, test_leases.py or test_workers.py
 RARE = {
     "sampled", "range-found", "nothing-ready", "worker-connected", "worker-last-round", "worker-leaves",
-    "leases-held", "leases-over",
+    "leases-held", "leases-over", "queues-restoring",
     "helper-granted", "helper-began", "helper-executed", "helper-committed", "helper-answered",
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
     "conversion-written", "conversion-announced", "conversion-ended", "positions-freed", "buffered-made",

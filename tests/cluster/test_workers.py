@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import PATIENCE, arrived, background, generation, held, put, server_with_points, take, until, waiting_for
+from conftest import PATIENCE, arrived, at_rest, background, generation, held, install, put, server_with_points, stopped_worker, take, until, waiting_for
 from pgaq import db
 from pgaq.lab import faults
 from test_launcher import make_database, stored, workers
@@ -140,6 +140,31 @@ def test_the_launcher_is_started_again(new_server):
             put(conn, f"new{number}", number)
             assert take(conn, f"new{number}") == [number]
         assert told == []
+
+
+@pytest.mark.sharded("queue tables are made by the session")
+def test_a_worker_that_does_not_leave_is_not_waited_for(new_server):
+    """It was asked to leave first, and its round takes long: another one leaves."""
+    own = new_server("long", max_worker_processes="3", max_logical_replication_workers="0", **{"pgaq.ash_size": "0"})
+    own.expect_log("WARNING:  could not start the background worker of pgaq")  # on a busy machine
+    with own.connect() as conn:
+        conn.execute("CREATE DATABASE third")
+    make_databases(own, ["long", "idle"])
+    with own.connect("long") as slow, own.connect("idle") as there, own.connect("third") as third:
+        for conn in (slow, there):
+            put(conn, "q", 1)
+            assert take(conn, "q") == [1]
+        # the worker whose work is later is asked first
+        put(there, "q", "late", delay="10 minutes")
+        query = "SELECT array_agg(database ORDER BY due) FROM aq.workers WHERE state = 'running' AND due > now() + interval '5 minutes'"
+        until(lambda: db.value(there, query) == ["idle", "long"], "two workers at rest")
+        install(third)
+        third.execute("SELECT aq.create_queue('q')")
+        third.execute("SET statement_timeout = '30 s'")
+        with stopped_worker(slow):
+            put(third, "q", 1)
+            assert take(third, "q") == [1]
+            assert sorted(workers(third)) == ["long", "third"]
 
 
 def test_no_slot_at_all(new_server):
@@ -377,6 +402,54 @@ def test_restored_databases_are_served(new_server, tmp_path, how):
         done = own.run("pg_restore", "--exit-on-error", "-d", "restored", *more, path, dbname="restored")
     assert done.returncode == 0 and done.stderr == "", done.stderr
     served(own, "restored")
+
+
+@pytest.mark.test_build
+def test_a_worker_that_knows_of_a_restore_ends(library, monkeypatch, tmp_path):
+    """The next one sees the lock of a session that copies messages, and nothing else, and does not regard the table as free."""
+    with server_with_points(monkeypatch, library, "known") as own, ThreadPoolExecutor(1) as pool:
+        make_databases(own, ["source"])
+        with own.connect("source") as conn:
+            put(conn, "q", 1, 2, 3)
+        path, script, copying = str(tmp_path / "dump"), tmp_path / "messages.sql", tmp_path / "copying.sql"
+        assert own.run("pg_dump", "--format=custom", f"--file={path}", dbname="source").returncode == 0
+        lines = own.run("pg_restore", "-l", path).stdout.splitlines()
+        data = next(number for number, line in enumerate(lines) if " TABLE DATA " in line)
+
+        def restored(part, *arguments):
+            contents = tmp_path / "contents"
+            contents.write_text("\n".join(part))
+            done = own.run("pg_restore", "--exit-on-error", "-L", str(contents), *arguments, path)
+            assert done.returncode == 0 and done.stderr == "", done.stderr
+
+        with own.connect() as conn:
+            conn.execute("CREATE DATABASE restored")
+        with held(own, "queues-restoring") as control:
+            restored([*lines[:data], *(line for line in lines if " TABLE DATA aq_internal " in line)], "-d", "restored")
+            assert db.value(control, "SELECT aq.point_await('queues-restoring')")
+        restored([line for line in lines if " TABLE DATA aq_data " in line], "-f", str(script))
+        # as COPY does before its first rows
+        copying.write_text(
+            f"""BEGIN;
+            SELECT format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', oid::regclass) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r' \\gexec
+            SELECT pg_advisory_lock(7);
+            \\i {script}
+            COMMIT;
+            """.replace("            ", "")
+        )
+        with own.connect("restored") as conn:
+            conn.execute("SELECT pg_advisory_lock(7)")
+            copies = pool.submit(own.run, "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(copying), dbname="restored")
+            until(lambda: db.value(conn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), "the session that copies")
+            restored([line for line in lines if " SEQUENCE SET " in line], "-d", "restored")
+            old = until(lambda: background(conn, "worker"), "the worker")
+            conn.execute("SELECT pg_terminate_backend(%s)", [old])
+            until(lambda: at_rest(conn, "worker") not in (None, old), "another worker, and its first round")
+            conn.execute("SELECT pg_advisory_unlock(7)")
+            done = copies.result(PATIENCE)
+            assert done.returncode == 0 and done.stderr == "", done.stderr
+            until(lambda: db.value(conn, "SELECT lag FROM aq.subscribers WHERE queue_name = 'q'") == 3, "the messages")
+            assert take(conn, "q") == [1, 2, 3]
 
 
 def test_a_database_is_copied_beyond_the_directory(new_server):

@@ -73,6 +73,7 @@ begin_restoring(void)
 		before_shmem_exit(hand_over, (Datum) 0);
 	registered = true;
 	restoring_since = GetCurrentTimestamp();
+	aq_point("queues-restoring");
 }
 
 /* The pause before the worker checks queues that are being restored again. */
