@@ -42,6 +42,13 @@ def test_climb_counts_what_the_runner_prints(capfd):
     assert (result.passed, result.status, result.ok) == (3, 1, False)
 
 
+def test_what_is_missing_is_collected(capfd):
+    """Only what is not installed: other tests are skipped on purpose."""
+    lines = "SKIPPED [2] tests/clients/test_drivers.py:72: missing: node (NODE_PATH)\nSKIPPED [1] tests/cluster/test_x.py:8: runs with --long\n1 passed, 3 skipped in 1.00s"
+    result = ladder.climb(Rung("x", "", ["printf", lines]), {"PATH": "/usr/bin:/bin"}, [])
+    assert (result.skipped, result.missing) == (3, ["tests/clients/test_drivers.py: node (NODE_PATH) (2 skipped)"])
+
+
 def test_logs_are_read(tmp_path):
     (tmp_path / "a.log").write_text("LOG: fine\nWARNING:  odd\n2026 [1] PANIC:  worse\nWARNING:  meant\n")
     (tmp_path / "a.log.allow").write_text("meant\n")

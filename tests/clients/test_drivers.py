@@ -69,7 +69,7 @@ def test_pgjdbc(server, tmp_path):
 
 def test_node_postgres(server, tmp_path):
     if not shutil.which("node") or subprocess.run(["node", "-e", "require('pg')"], capture_output=True).returncode != 0:
-        pytest.skip("node does not find pg: set NODE_PATH")
+        pytest.skip("missing: node, or its package pg (NODE_PATH)")
     path = tmp_path / "parcels.js"
     path.write_text(program("node-postgres", "js"))
     run(server, ["node", str(path)], tmp_path)
@@ -78,7 +78,7 @@ def test_node_postgres(server, tmp_path):
 def test_pgx(server, tmp_path):
     module = os.environ.get("PGAQ_GO_MODULE")
     if not module:
-        pytest.skip("PGAQ_GO_MODULE names no module that requires pgx")
+        pytest.skip("missing: a Go module that requires pgx (PGAQ_GO_MODULE)")
     for name in ("go.mod", "go.sum"):
         shutil.copy(Path(module) / name, tmp_path)
     (tmp_path / "main.go").write_text(program("pgx", "go"))

@@ -263,7 +263,7 @@ def system_calls(server, conn, tmp_path, lock, enough, *settings):
         try:
             first = tracer.stderr.readline()
             if "attached" not in first:
-                pytest.skip(f"strace cannot attach: {first.strip()}")
+                pytest.skip(f"missing: strace cannot attach: {first.strip()}")
             with waiting(server, conn, lock, waiter):
                 until(lambda: len(CALL.findall(output.read_text())) >= enough, "the calls")
         finally:
@@ -283,7 +283,7 @@ def system_calls(server, conn, tmp_path, lock, enough, *settings):
     return calls
 
 
-strace = pytest.mark.skipif(shutil.which("strace") is None, reason="there is no strace")
+strace = pytest.mark.skipif(shutil.which("strace") is None, reason="missing: strace")
 MUTEX = "hold_mutex('lab 6', %s)"
 LATCH = "hold_latch('lab', %s, child => 6)"
 

@@ -265,7 +265,7 @@ def test_buffered_messages_have_rows_of_their_own(conn, queue):
 
 
 def exporter():
-    yaml = pytest.importorskip("yaml")
+    yaml = pytest.importorskip("yaml", reason="missing: python3-yaml")
     (collector,) = yaml.safe_load((ROOT / "docs/sql_exporter.yml").read_text())["collectors"]
     return collector["metrics"], {query["query_name"]: query["query"] for query in collector["queries"]}
 

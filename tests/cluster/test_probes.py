@@ -25,11 +25,11 @@ def library() -> str:
 def notes() -> dict[str, int]:
     """Probe -> number of its values, from the library's notes."""
     if not shutil.which("readelf"):
-        pytest.skip("readelf is not installed (binutils)")
+        pytest.skip("missing: readelf (binutils)")
     text = subprocess.run(["readelf", "-n", library()], check=True, capture_output=True, text=True).stdout
     found = re.findall(r"Provider: pgaq\s+Name: (\w+)\s.*?Arguments:([^\n]*)", text, re.S)
     if not found:
-        pytest.skip("the library was built without sys/sdt.h (systemtap-sdt-dev)")
+        pytest.skip("missing: sys/sdt.h when the library was built (systemtap-sdt-dev)")
     return {name: len(values.split()) for name, values in found}
 
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgaq import places, text
@@ -43,6 +43,7 @@ class Result:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    missing: list[str] = field(default_factory=list)  # what tests were skipped for, because it is not here
     seconds: float = 0.0
     status: int = 0
 
@@ -86,6 +87,8 @@ def rungs(long: bool) -> list[Rung]:
 
 COUNT = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 PYTEST_LINE = re.compile(r"^=*\s*((?:\d+ [a-z]+(?:, )?)+) in [\d.]+s", re.M)
+# tests that need something that is not installed skip with such a reason
+MISSING = re.compile(r"^SKIPPED \[(\d+)\] (\S+?)(?::\d+)?: missing: (.*)$", re.M)
 REGRESS_ALL = re.compile(r"^\W*All (\d+) tests? passed", re.M)
 REGRESS_SOME = re.compile(r"^\W*(\d+) of (\d+) tests? failed", re.M)
 
@@ -140,6 +143,7 @@ def climb(rung: Rung, environment: dict[str, str], more: list[str]) -> Result:
         process.wait()
         raise
     result.passed, result.failed, result.skipped = count("".join(lines))
+    result.missing = [f"{found[2]}: {found[3]} ({found[1]} skipped)" for found in MISSING.finditer("".join(lines))]
     result.seconds = time.monotonic() - began
     return result
 
@@ -210,6 +214,11 @@ def main(arguments: list[str] | None = None) -> int:
         for r in results
     ]
     print("\n" + text.table(["rung", "", "passed", "failed", "skipped", "time", ""], rows, left=2))
+    missing = [line for r in results for line in r.missing]
+    if missing:
+        print("\nNOT TESTED, because something is missing on this machine:")
+        for line in missing:
+            print(f"  {line}")
     passed = sum(r.passed for r in results)
     # a rung that broke without a failed test, and a log with surprises, count as failures
     failed = sum(r.failed + (1 if not r.ok and r.failed == 0 else 0) for r in results) + (1 if failed_log else 0)
