@@ -32,8 +32,8 @@ aq_rows_begin_plain(AqRow *row, FunctionCallInfo fcinfo)
 }
 
 /*
- * The columns of a function are listed in SQL, and its values are put here in the same order. Builds for tests compare
- * their number and types, so that a column in one list only does not pass unnoticed.
+ * The columns of a function are listed in SQL, and its values are put here in the same order.  Builds for tests compare
+ * their number and types, so that a column that is in only one of the lists is found.
  */
 static void
 expect_type(AqRow *row, Oid type)

@@ -307,7 +307,7 @@ typedef struct Put
 	Batch	   *consumers;		/* NULL unless the queue is a topic */
 	Key			lowest,
 				highest;
-	Bitmapset  *everybody;
+	Bitmapset  *all_consumers;
 } Put;
 
 /* Adds the rows of the message's consumers. */
@@ -344,7 +344,7 @@ finish(Put *put, uint32 n, Bitmapset *const *targets)
 	}
 	else
 	{
-		aq_ranges_announce_set(shm, put->everybody, &put->lowest, &put->highest);
+		aq_ranges_announce_set(shm, put->all_consumers, &put->lowest, &put->highest);
 		for (uint32 i = 0; i < n;)
 		{
 			uint32		same = i + 1;
@@ -402,7 +402,7 @@ aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 			if (targets[i] != last_targets)
 			{
 				last_targets = targets[i];
-				put.everybody = bms_add_members(put.everybody, last_targets);
+				put.all_consumers = bms_add_members(put.all_consumers, last_targets);
 				values[COL_TARGETS] = PointerGetDatum(aq_store_targets_to_bytes(last_targets));
 				row_nulls[COL_TARGETS] = false;
 			}

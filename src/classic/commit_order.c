@@ -107,7 +107,7 @@ number_queue(AqQueue *queue)
 	RowScan		messages,
 				consumers;
 	int64		number;
-	Bitmapset  *everybody = queue->multi ? NULL : bms_make_singleton(0);
+	Bitmapset  *all_consumers = queue->multi ? NULL : bms_make_singleton(0);
 	Key			lowest = KEY_LAST,
 				highest = KEY_FIRST;
 
@@ -124,7 +124,7 @@ number_queue(AqQueue *queue)
 		if (pending[i].queue != queue->id || !set_number(&messages, queue, 0, &key, number))
 			continue;
 		if (queue->multi)
-			everybody = bms_join(everybody, set_consumers(&messages, &consumers, queue, &key, number));
+			all_consumers = bms_join(all_consumers, set_consumers(&messages, &consumers, queue, &key, number));
 		key.key2 = number;
 		if (key_compare(&key, &lowest) < 0)
 			lowest = key;
@@ -135,7 +135,7 @@ number_queue(AqQueue *queue)
 	if (queue->multi)
 		aq_row_scan_close(&consumers, false);
 	if (key_compare(&lowest, &highest) <= 0)
-		aq_ranges_announce_set(queue->shm, everybody, &lowest, &highest);
+		aq_ranges_announce_set(queue->shm, all_consumers, &lowest, &highest);
 }
 
 /*

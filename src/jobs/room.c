@@ -11,12 +11,12 @@
  * time and waits for its next turn.  Free slots go to the database that has
  * waited longest.
  *
- * A helper for immediate visibility is a guest: its session registers the process
- * itself, and asks here when there is no slot.  The launcher lets a worker leave
- * for it, too, and leaves the slot to it if it has waited longer than all
- * databases.  But one worker stays: a helper's call may need a worker, and those of
- * all databases can take turns in one slot.  The session may end without a word, so a
- * guest that does not ask again is forgotten.
+ * A helper for immediate visibility is a guest: its session registers the process,
+ * and makes a request here when no slot is free.  The launcher then also asks a
+ * worker to leave, and keeps the slot for the guest if it has waited longer than
+ * all databases.  But one worker stays: a helper's call may need a worker, and those
+ * of all databases can take turns in one slot.  The session may end without a
+ * notice, so a request that is not repeated expires.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -38,10 +38,10 @@
 /* how long the slot of a worker that has ended may still be occupied */
 #define SLOT_DELAY ((int64) 100000)
 
-/* how long the launcher counts on a worker that was asked to leave: its round may be a long one */
+/* how long the launcher waits for a worker that was asked to leave: its round may take long */
 #define LEAVE_PATIENCE ((int64) 1000000)
 
-/* how long a guest's request is good */
+/* how long a guest's request is valid */
 #define GUEST_PATIENCE ((int64) 1500000)
 
 const char *

@@ -211,7 +211,7 @@ note_extension(Oid before)
 		extension_gone = true;
 }
 
-/* The same for pgaq_oracle: one that was not there before has left nothing. */
+/* The same for pgaq_oracle; if it was not installed before, nothing is left of it. */
 static void
 note_oracle(Oid before)
 {
@@ -259,7 +259,7 @@ note_roles(void)
 }
 
 /*
- * What COMMIT PREPARED makes of it is not noted: a process that has started since
+ * The effect of COMMIT PREPARED is not noted: a process that has started since
  * PREPARE TRANSACTION keeps the old settings of its role until it ends.
  */
 static void
