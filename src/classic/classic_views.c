@@ -15,7 +15,9 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
+#include "utils/uuid.h"
 
 /* By name: the query's snapshot may be older than the description. */
 static void
@@ -32,9 +34,12 @@ append_own_consumers(StringInfo s, AqQueue *queue)
  * The query over one queue's rows, with the caller's snapshot; l is the
  * consumer's row, m the message's.  A row whose xmax is running is taken.
  */
-/* where: an expression for an additional column; or "" */
+/*
+ * where: an expression for an additional column; or ""; wanted: only this
+ * message, or NULL
+ */
 static char *
-messages_query(AqQueue *queue, const char *where)
+messages_query(AqQueue *queue, const char *where, const pg_uuid_t *wanted)
 {
 	StringInfoData s;
 
@@ -62,6 +67,9 @@ messages_query(AqQueue *queue, const char *where)
 	appendStringInfo(&s, " WHERE %s = %d", queue->multi ? "l.queue_id" : "m.queue_id", queue->id);
 	if (!aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE))
 		append_own_consumers(&s, queue);
+	if (wanted != NULL)
+		appendStringInfo(&s, " AND m.msgid = '%s'",
+						 DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(wanted))));
 	return s.data;
 }
 
@@ -82,12 +90,18 @@ right_to_messages(const AqQueue *queue)
 	return queue->multi ? AQ_RIGHT_CONSUMER : AQ_RIGHT_DEQUEUE;
 }
 
+static const pg_uuid_t *
+wanted_message(FunctionCallInfo fcinfo)
+{
+	return PG_ARGISNULL(1) ? NULL : PG_GETARG_UUID_P(1);
+}
+
 AQ_ROWS(aq_classic_views_messages)
 {
 	AqQueue    *queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
 
 	if (queue != NULL && queue->table.id != 0 && aq_privilege_allows(queue, right_to_messages(queue)))
-		put_rows_of(row, messages_query(queue, ""), 0, NULL, NULL);
+		put_rows_of(row, messages_query(queue, "", wanted_message(fcinfo)), 0, NULL, NULL);
 }
 
 /* --- buffered messages ----------------------------------------------------------- */
@@ -129,7 +143,7 @@ AQ_ROWS(aq_classic_views_buffered_messages)
 	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_CONSUMER);
 
 	if (side != NULL && aq_privilege_allows(side, right_to_messages(side)))
-		put_rows_of_side(row, side, messages_query(side, ", " IN_MEMORY));
+		put_rows_of_side(row, side, messages_query(side, ", " IN_MEMORY, wanted_message(fcinfo)));
 }
 
 /* Columns: the counters of the buffered side; nulls if it is not in memory. */

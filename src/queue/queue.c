@@ -59,6 +59,7 @@ define_parameters(void)
 	aq_guard_init();
 	aq_oracle_gone_init();
 	aq_view_guard_init();
+	aq_message_qual_init();
 	aq_run_as_init();
 	aq_context_init();
 	aq_helper_pool_register();

@@ -402,7 +402,8 @@ aq_search_id(Take *take)
 	number = ordinal % PARTITION_SLOTS;
 	(void) await_retries(take, stream);
 	rel = aq_heap_open_messages(take->partition, AccessShareLock);
-	if (take->terms.receipt == 0 && take_locked(take, number))
+	/* a purge leaves what the transaction has locked, as it leaves what others have */
+	if (take->terms.receipt == 0 && take->options->mode != AQ_MODE_PURGE && take_locked(take, number))
 	{
 		/*
 		 * this transaction has the message, so the partition cannot be evicted

@@ -572,6 +572,8 @@ typedef struct MessageRows
 	TimestampTz now;
 	FmgrInfo	output;
 	Bitmapset  *consumers;		/* whose messages are shown: their numbers in the description */
+	const pg_uuid_t *wanted;	/* only this message; NULL: all */
+	int64		ordinal;		/* of the wanted message */
 } MessageRows;
 
 static void
@@ -654,31 +656,32 @@ message_rows(MessageRows *rows, HeapTuple tuple, TupleDesc desc)
 	}
 }
 
-static void
-table_rows(MessageRows *rows, int table_no)
+/* Has this table the message that is wanted?  All its rows are of one partition. */
+static bool
+may_have_wanted(const MessageRows *rows, Relation rel)
 {
-	char		name[NAMEDATALEN];
-	Oid			oid;
-	Relation	rel,
-				log;
 	TableScanDesc scan;
 	HeapTuple	tuple;
+	bool		found = false;
+	bool		isnull;
 
-	snprintf(name, sizeof(name), "l%d_%d", rows->queue->id, table_no);
-	oid = aq_schema_data_relation(name);
-	log = OidIsValid(oid) ? try_table_open(oid, AccessShareLock) : NULL;
-	snprintf(name, sizeof(name), "q%d_%d", rows->queue->id, table_no);
-	oid = aq_schema_data_relation(name);
-	rel = OidIsValid(oid) ? try_table_open(oid, AccessShareLock) : NULL;
-	if (rel == NULL || log == NULL)
-	{
-		/* dropped after the catalog was read */
-		if (rel != NULL)
-			table_close(rel, AccessShareLock);
-		if (log != NULL)
-			table_close(log, AccessShareLock);
-		return;
-	}
+	if (rows->wanted == NULL)
+		return true;
+	scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	tuple = heap_getnext(scan, ForwardScanDirection);
+	if (tuple != NULL)
+		found = DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull)) / PARTITION_SLOTS ==
+			rows->ordinal / PARTITION_SLOTS;
+	table_endscan(scan);
+	return found;
+}
+
+static void
+read_table(MessageRows *rows, Relation rel, Relation log)
+{
+	TableScanDesc scan;
+	HeapTuple	tuple;
+	bool		isnull;
 
 	rows->log = palloc0(sizeof(LogPicture));
 	scan = table_beginscan(log, GetActiveSnapshot(), 0, NULL);
@@ -692,11 +695,37 @@ table_rows(MessageRows *rows, int table_no)
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
+		if (rows->wanted != NULL &&
+			DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull)) != rows->ordinal)
+			continue;
 		message_rows(rows, tuple, RelationGetDescr(rel));
+		if (rows->wanted != NULL)
+			break;
 	}
 	table_endscan(scan);
-	table_close(rel, AccessShareLock);
-	table_close(log, AccessShareLock);
+}
+
+static void
+table_rows(MessageRows *rows, int table_no)
+{
+	char		name[NAMEDATALEN];
+	Oid			oid;
+	Relation	rel,
+				log;
+
+	snprintf(name, sizeof(name), "l%d_%d", rows->queue->id, table_no);
+	oid = aq_schema_data_relation(name);
+	log = OidIsValid(oid) ? try_table_open(oid, AccessShareLock) : NULL;
+	snprintf(name, sizeof(name), "q%d_%d", rows->queue->id, table_no);
+	oid = aq_schema_data_relation(name);
+	rel = OidIsValid(oid) ? try_table_open(oid, AccessShareLock) : NULL;
+	/* either may have been dropped after the catalog was read */
+	if (rel != NULL && log != NULL && may_have_wanted(rows, rel))
+		read_table(rows, rel, log);
+	if (rel != NULL)
+		table_close(rel, AccessShareLock);
+	if (log != NULL)
+		table_close(log, AccessShareLock);
 }
 
 AQ_ROWS(aq_shard_views_messages)
@@ -707,8 +736,12 @@ AQ_ROWS(aq_shard_views_messages)
 	Oid			output;
 	bool		is_varlena;
 	ListCell   *lc;
+	int			stream;
 
 	if (queue == NULL || !aq_privilege_allows(queue, queue->multi ? AQ_RIGHT_CONSUMER : AQ_RIGHT_DEQUEUE))
+		return;
+	rows.wanted = PG_ARGISNULL(1) ? NULL : PG_GETARG_UUID_P(1);
+	if (rows.wanted != NULL && !aq_message_id_parse(rows.wanted, queue->shard_key, &stream, &rows.ordinal))
 		return;
 	for (int i = 0; i < queue->nconsumers; i++)
 		if (queue->consumers[i].name != NULL && aq_privilege_consumes(queue, queue->consumers[i].name))

@@ -185,6 +185,12 @@ SELECT aq.create_queue_table('le_qt');
 SELECT aq.create_queue('le_q', queue_table => 'le_qt');
 SELECT t.error($$ SELECT aq.dequeue('le_q', lease => '1 s') $$);
 SELECT t.error($$ SELECT aq.acknowledge('le_q', '{}', 1) $$);
+-- a leased message is not cancelled
+SELECT aq.enqueue('le', '"cancel"') AS id \gset
+SELECT receipt FROM aq.dequeue('le', msgid => :'id', lease => '1 hour') \gset
+SELECT aq.cancel('le', :'id');
+SELECT aq.release('le', ARRAY[:'id'::uuid], :receipt) IS NOT NULL;
+SELECT aq.cancel('le', :'id');
 SELECT aq.drop_queue('le_q'), aq.drop_queue_table('le_qt', force => true);
 SELECT aq.drop_queue('let', force => true), aq.drop_queue('le', force => true), aq.drop_queue('le_dead', force => true);
 DROP FUNCTION t.leased, t.states;

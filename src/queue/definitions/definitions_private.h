@@ -89,6 +89,9 @@ extern void aq_oracle_gone_init(void);
 /* --- view_guard.c */
 extern void aq_view_guard_init(void);
 
+/* --- message_qual.c */
+extern void aq_message_qual_init(void);
+
 /* --- restored.c */
 extern int64 aq_restored_pause(void);
 extern List *aq_restored_complete(List *ids, bool *all);

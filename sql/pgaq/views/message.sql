@@ -1,0 +1,22 @@
+-- One message by its id.
+
+CREATE FUNCTION aq.message(queue_name text, msgid uuid) RETURNS SETOF aq.messages
+LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1
+BEGIN ATOMIC
+	SELECT m.* FROM aq.messages m WHERE m.queue_name = message.queue_name AND m.msgid = message.msgid;
+END;
+COMMENT ON FUNCTION aq.message(text, uuid) IS
+'Show one message, with its state and attempts, as aq.messages shows it: one row for each consumer, no row for an unknown or truncated message and for a queue or consumer on which the current role has no privilege. Reads one partition of a sharded queue, and uses an index of a queue table';
+
+CREATE FUNCTION aq_internal.cancel(queue_name text, msgid uuid, unfinished bigint) RETURNS text
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_cancel';
+COMMENT ON FUNCTION aq_internal.cancel(text, uuid, bigint) IS 'Internal: removes a message; unfinished: the number of its consumers that had not finished it';
+
+CREATE FUNCTION aq.cancel(queue_name text, msgid uuid) RETURNS text
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT aq_internal.cancel(cancel.queue_name, cancel.msgid, (SELECT count(*) FROM aq.message(cancel.queue_name, cancel.msgid) m
+		WHERE m.state NOT IN ('PROCESSED', 'PURGED', 'EXPIRED')));
+END;
+COMMENT ON FUNCTION aq.cancel(text, uuid) IS
+'Remove a message that no transaction holds, in the caller''s transaction, for all its consumers, also one that is delayed or waits for a retry. Returns done; busy: a transaction, maybe this one, holds it, or a lease runs, so nothing is changed, or, in a topic, it is removed only for the consumers for which neither is the case; gone: it was already consumed, removed or failed, or never existed. A rollback is not an attempt. For roles with the dequeue privilege on the queue. Errors 22004, 42501, 42704, 55000';

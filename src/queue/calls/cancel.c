@@ -1,0 +1,75 @@
+/*-------------------------------------------------------------------------
+ *
+ * cancel.c
+ *	  aq.cancel: removes one message that no transaction holds.
+ *
+ * It is a purge of one message, for all its consumers: a rollback is not an
+ * attempt, and nothing is returned of the message.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/calls/calls_private.h"
+
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/uuid.h"
+
+/* The number of consumers for which the message was removed. */
+static uint32
+remove_message(AqQueue *queue, const pg_uuid_t *id)
+{
+	AqTakeOptions options = {.max = 1,.mode = AQ_MODE_PURGE,.id = id};
+	uint32		removed = 0;
+
+	if (!queue->multi)
+		return queue->store->take(queue, &options);
+	for (int i = 0; i < queue->nconsumers; i++)
+	{
+		options.position = queue->consumers[i].position;
+		removed += queue->store->take(queue, &options);
+	}
+	return removed;
+}
+
+/* unfinished: the number of consumers that had not finished the message before the call. */
+static const char *
+result_of(uint32 removed, int64 unfinished)
+{
+	if (removed >= unfinished)
+		return removed > 0 ? "done" : "gone";
+	return "busy";
+}
+
+PG_FUNCTION_INFO_V1(aq_cancel);
+Datum
+aq_cancel(PG_FUNCTION_ARGS)
+{
+	AQ_TIMED(AQ_TIME_DEQUEUE);
+	AqQueue    *queue;
+	const pg_uuid_t *id;
+	bool		begins;
+	uint32		removed;
+
+	PreventCommandIfReadOnly("aq.cancel()");
+	PreventCommandIfParallelMode("aq.cancel()");
+	PreventCommandDuringRecovery("aq.cancel()");
+	aq_args_require(fcinfo, 1, "msgid");
+	id = PG_GETARG_UUID_P(1);
+	queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_DEQUEUE);
+	queue = aq_use_begin(queue, false, &begins);
+	removed = 0;
+	if (queue->store->owns(queue, id))
+		removed = remove_message(queue, id);
+	else if (queue->buffered != NULL && queue->buffered->store->owns(queue->buffered, id))
+	{
+		aq_pins_pin(queue->buffered);
+		removed = remove_message(queue->buffered, id);
+	}
+	if (removed > 0)
+		aq_stat_touched = true;
+	else if (begins)
+		aq_use_undo(queue);
+	PG_RETURN_TEXT_P(cstring_to_text(result_of(removed, PG_GETARG_INT64(2))));
+}
