@@ -131,6 +131,24 @@ def test_load_of_a_locked_table(server, queue):
         db.execute(conn, "SELECT aq.drop_queue('kept', true)")
 
 
+@pytest.mark.sharded("queue tables have no partitions")
+def test_count_of_a_partition(server, queue):
+    """After a restart, a log that is locked keeps the worker from counting what is in a partition: it tries again later."""
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('kept')")
+        put(conn, "kept", 1, 2)
+        assert take(conn, "kept", number=1) == [1]
+        table = db.value(conn, "SELECT messages::text FROM aq.partitions WHERE queue_name = 'kept' AND state = 'open'")
+        conn.execute(f"BEGIN; LOCK TABLE {table.replace('.q', '.l')}; PREPARE TRANSACTION 'keeper'")
+    server.restart()
+    others_go_on(server, queue)
+    with server.connect() as conn:
+        conn.execute("ROLLBACK PREPARED 'keeper'")
+        until(lambda: db.value(conn, "SELECT lag FROM aq.subscribers WHERE queue_name = 'kept'") == 1, "the count")
+        assert take(conn, "kept") == [2]
+        db.execute(conn, "SELECT aq.drop_queue('kept', true)")
+
+
 @pytest.mark.sharded("rows of queue tables are not loaded")
 def test_load_of_a_partition(server, queue):
     """A session that is to load it waits behind VACUUM FULL, and that for a session that dequeues from it."""
