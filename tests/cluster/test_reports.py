@@ -213,8 +213,8 @@ def test_statistics(conn, interval):
 
 
 def test_html(conn, interval):
-    """The packages' pages are what the model draws."""
-    page = db.value(conn, "SELECT aq.report_html(aq.report_awr(%s, %s))", interval[:2])
+    """The packages' pages are what the model draws, with Oracle's titles."""
+    page = db.value(conn, "SELECT aq.report_html(dbms_workload_repository._report_titled(aq.report_awr(%s, %s)))", interval[:2])
     for query, arguments in (("SELECT string_agg(output, E'\\n') FROM dbms_workload_repository.awr_report_html(%s, %s)", interval[:2]),
                              ("SELECT string_agg(output, E'\\n') FROM dbms_workload_repository.awr_report_html(NULL, 1, %s, %s)", interval[:2])):
         assert db.value(conn, query, arguments) == page

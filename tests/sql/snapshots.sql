@@ -20,6 +20,17 @@ SELECT snap_id - :one AS snap, sum(gets) > 0 AS gets, min(gets) >= 0 AS counted,
 SELECT count(*) > 0 AS parameters, bool_or(parameter_name = 'pgaq.spin_count') AS ours FROM dba_hist_parameter WHERE snap_id = :one;
 SELECT count(*) = (SELECT count(*) FROM v$latchname) AS all_names FROM dba_hist_latch_name;
 
+-- titles of the reports: PostgreSQL's words in schema aq, Oracle's in the package
+CREATE TEMP TABLE titles AS SELECT r ->> 'kind' AS kind, r ->> 'title' AS native, o ->> 'title' AS oracle, n.place, n.one ->> 'title' AS native_section, s.one ->> 'title' AS oracle_section
+FROM unnest(ARRAY[aq.report_awr(:one, :three), aq.report_awr_diff(:one, :two, :two, :three), aq.report_ash(now() - interval '1 hour', now())]) r,
+	LATERAL dbms_workload_repository._report_titled(r) o,
+	LATERAL jsonb_array_elements(r -> 'sections') WITH ORDINALITY n(one, place) JOIN LATERAL jsonb_array_elements(o -> 'sections') WITH ORDINALITY s(one, place) USING (place);
+SELECT DISTINCT kind, regexp_replace(native, '[0-9]+', 'N', 'g') AS native, regexp_replace(oracle, '[0-9]+', 'N', 'g') AS oracle FROM titles ORDER BY kind;
+SELECT native_section, min(oracle_section) AS oracle_section FROM titles WHERE native_section <> oracle_section GROUP BY 1 ORDER BY 1 COLLATE "C";
+SELECT output FROM awr_report_text(:one, :three) WHERE output IN ('Library Cache Activity', 'Object Cache');
+SELECT output FROM aq.report_text(aq.report_awr(:one, :three)) output WHERE output IN ('Library Cache Activity', 'Object Cache');
+DROP TABLE titles;
+
 -- a rolled back snapshot is none at all
 BEGIN;
 SELECT create_snapshot() = :three + 1 AS next;

@@ -84,51 +84,76 @@ COMMENT ON PROCEDURE dbms_workload_repository.rename_baseline(text, text, bigint
 
 -- Reports
 
+CREATE FUNCTION dbms_workload_repository._report_titled(report jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT report || jsonb_build_object(
+		'title', CASE report ->> 'kind' WHEN 'awr' THEN 'Workload Repository Report' WHEN 'awr_diff' THEN 'Workload Repository Comparison'
+			ELSE 'Active Session History Report' END || coalesce(substring(report ->> 'title' FROM ',.*$'), ''),
+		'sections', (SELECT jsonb_agg(CASE WHEN t.title IS NULL THEN s.one ELSE jsonb_set(s.one, '{title}', to_jsonb(t.title)) END ORDER BY s.place)
+			FROM jsonb_array_elements(report -> 'sections') WITH ORDINALITY s(one, place) LEFT JOIN (VALUES
+			('top_events', 'Top 10 Foreground Events by Total Wait Time'),
+			('time_model', 'Time Model Statistics'),
+			('background_events', 'Background Wait Events'),
+			('statistics', 'Instance Activity Statistics'),
+			('latch_sleeps', 'Latch Sleep Breakdown'),
+			('latch_misses', 'Latch Miss Sources'),
+			('latch_parent', 'Parent Latch Statistics'),
+			('latch_children', 'Child Latch Statistics'),
+			('mutex_sleeps', 'Mutex Sleep Summary'),
+			('dictionary_cache', 'Dictionary Cache Stats'),
+			('library_cache', 'Library Cache Activity'),
+			('sql_elapsed', 'SQL Ordered by Elapsed Time'),
+			('ash_user_events', 'Top User Events'),
+			('ash_background_events', 'Top Background Events'),
+			('ash_sql', 'Top SQL with Top Events')) t(id, title) ON t.id = s.one ->> 'id'));
+END;
+COMMENT ON FUNCTION dbms_workload_repository._report_titled(jsonb) IS 'Internal: a report of aq.report_awr, aq.report_awr_diff or aq.report_ash with Oracle''s titles';
+
 CREATE FUNCTION dbms_workload_repository.awr_report_text(begin_snap integer, end_snap integer) RETURNS TABLE (output text)
 LANGUAGE sql STABLE PARALLEL UNSAFE SET pgaq.oracle_errors = on
-RETURN aq.report_text(aq.report_awr(begin_snap, end_snap));
+RETURN aq.report_text(dbms_workload_repository._report_titled(aq.report_awr(begin_snap, end_snap)));
 COMMENT ON FUNCTION dbms_workload_repository.awr_report_text(integer, integer) IS 'The report between two snapshots, as lines of text';
 
 CREATE FUNCTION dbms_workload_repository.awr_report_text(l_dbid bigint, l_inst_num integer, l_bid integer, l_eid integer, l_options integer DEFAULT 0)
 RETURNS TABLE (output text)
 LANGUAGE sql STABLE PARALLEL UNSAFE SET pgaq.oracle_errors = on
-RETURN aq.report_text(aq.report_awr(l_bid, l_eid, dbms_workload_repository._dbid(l_dbid)));
+RETURN aq.report_text(dbms_workload_repository._report_titled(aq.report_awr(l_bid, l_eid, dbms_workload_repository._dbid(l_dbid))));
 COMMENT ON FUNCTION dbms_workload_repository.awr_report_text(bigint, integer, integer, integer, integer) IS 'The same with Oracle''s arguments; l_inst_num and l_options are not used';
 
 CREATE FUNCTION dbms_workload_repository.awr_diff_report_text(dbid1 bigint, inst_num1 integer, bid1 integer, eid1 integer,
 	dbid2 bigint, inst_num2 integer, bid2 integer, eid2 integer) RETURNS TABLE (output text)
 LANGUAGE sql STABLE PARALLEL UNSAFE SET pgaq.oracle_errors = on
-RETURN aq.report_text(aq.report_awr_diff(bid1, eid1, bid2, eid2, dbms_workload_repository._dbid(dbid1), dbms_workload_repository._dbid(dbid2)));
+RETURN aq.report_text(dbms_workload_repository._report_titled(aq.report_awr_diff(bid1, eid1, bid2, eid2, dbms_workload_repository._dbid(dbid1), dbms_workload_repository._dbid(dbid2))));
 COMMENT ON FUNCTION dbms_workload_repository.awr_diff_report_text(bigint, integer, integer, integer, bigint, integer, integer, integer) IS
 'Two intervals compared, as lines of text; a null dbid is this database, the instance is not used';
 
 CREATE FUNCTION dbms_workload_repository.awr_report_html(begin_snap integer, end_snap integer) RETURNS TABLE (output text)
 LANGUAGE sql STABLE PARALLEL UNSAFE SET pgaq.oracle_errors = on
-RETURN string_to_table(aq.report_html(aq.report_awr(begin_snap, end_snap)), E'\n');
+RETURN string_to_table(aq.report_html(dbms_workload_repository._report_titled(aq.report_awr(begin_snap, end_snap))), E'\n');
 COMMENT ON FUNCTION dbms_workload_repository.awr_report_html(integer, integer) IS 'The report between two snapshots, as lines of an HTML page';
 
 CREATE FUNCTION dbms_workload_repository.awr_report_html(l_dbid bigint, l_inst_num integer, l_bid integer, l_eid integer, l_options integer DEFAULT 0)
 RETURNS TABLE (output text)
 LANGUAGE sql STABLE PARALLEL UNSAFE SET pgaq.oracle_errors = on
-RETURN string_to_table(aq.report_html(aq.report_awr(l_bid, l_eid, dbms_workload_repository._dbid(l_dbid))), E'\n');
+RETURN string_to_table(aq.report_html(dbms_workload_repository._report_titled(aq.report_awr(l_bid, l_eid, dbms_workload_repository._dbid(l_dbid)))), E'\n');
 COMMENT ON FUNCTION dbms_workload_repository.awr_report_html(bigint, integer, integer, integer, integer) IS 'The same with Oracle''s arguments; l_inst_num and l_options are not used';
 
 CREATE FUNCTION dbms_workload_repository.awr_diff_report_html(dbid1 bigint, inst_num1 integer, bid1 integer, eid1 integer,
 	dbid2 bigint, inst_num2 integer, bid2 integer, eid2 integer) RETURNS TABLE (output text)
 LANGUAGE sql STABLE PARALLEL UNSAFE SET pgaq.oracle_errors = on
-RETURN string_to_table(aq.report_html(aq.report_awr_diff(bid1, eid1, bid2, eid2, dbms_workload_repository._dbid(dbid1), dbms_workload_repository._dbid(dbid2))), E'\n');
+RETURN string_to_table(aq.report_html(dbms_workload_repository._report_titled(aq.report_awr_diff(bid1, eid1, bid2, eid2, dbms_workload_repository._dbid(dbid1), dbms_workload_repository._dbid(dbid2)))), E'\n');
 COMMENT ON FUNCTION dbms_workload_repository.awr_diff_report_html(bigint, integer, integer, integer, bigint, integer, integer, integer) IS
 'Two intervals compared, as lines of an HTML page; a null dbid is this database, the instance is not used';
 
 CREATE FUNCTION dbms_workload_repository.ash_report_text(l_dbid bigint, l_inst_num integer, l_btime timestamptz, l_etime timestamptz) RETURNS TABLE (output text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET pgaq.oracle_errors = on
-RETURN aq.report_text(aq.report_ash(l_btime, l_etime, dbms_workload_repository._dbid(l_dbid)));
+RETURN aq.report_text(dbms_workload_repository._report_titled(aq.report_ash(l_btime, l_etime, dbms_workload_repository._dbid(l_dbid))));
 COMMENT ON FUNCTION dbms_workload_repository.ash_report_text(bigint, integer, timestamptz, timestamptz) IS
 'What active sessions did between two times, from samples, as lines of text; a null l_dbid is this database, the instance is not used';
 
 CREATE FUNCTION dbms_workload_repository.ash_report_html(l_dbid bigint, l_inst_num integer, l_btime timestamptz, l_etime timestamptz) RETURNS TABLE (output text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET pgaq.oracle_errors = on
-RETURN string_to_table(aq.report_html(aq.report_ash(l_btime, l_etime, dbms_workload_repository._dbid(l_dbid))), E'\n');
+RETURN string_to_table(aq.report_html(dbms_workload_repository._report_titled(aq.report_ash(l_btime, l_etime, dbms_workload_repository._dbid(l_dbid)))), E'\n');
 COMMENT ON FUNCTION dbms_workload_repository.ash_report_html(bigint, integer, timestamptz, timestamptz) IS 'The same as lines of an HTML page';
 
 DO $$

@@ -90,11 +90,11 @@ DECLARE
 BEGIN
 	RETURN jsonb_build_array(
 		aq_internal.ash_activity(samples, begin_time, end_time),
-		aq_internal.ash_top(users, elapsed, 'ash_user_events', 'Top User Events', ARRAY['Event', 'Event Class'], 'jsonb_build_array(x.event, x.wait_class)'),
-		aq_internal.ash_top(background, elapsed, 'ash_background_events', 'Top Background Events', ARRAY['Event', 'Event Class'], 'jsonb_build_array(x.event, x.wait_class)'),
+		aq_internal.ash_top(users, elapsed, 'ash_user_events', 'Top Events of Client Sessions', ARRAY['Event', 'Event Class'], 'jsonb_build_array(x.event, x.wait_class)'),
+		aq_internal.ash_top(background, elapsed, 'ash_background_events', 'Top Events of Background Processes', ARRAY['Event', 'Event Class'], 'jsonb_build_array(x.event, x.wait_class)'),
 		aq_internal.ash_parameters(users),
 		aq_internal.ash_top(users, elapsed, 'ash_queues', 'Top Queues and Operations', ARRAY['Queue', 'Operation', 'Event'], 'jsonb_build_array(x.queue_name, x.operation, x.event) WHERE x.operation IS NOT NULL'),
-		aq_internal.ash_top(users, elapsed, 'ash_sql', 'Top SQL with Top Events', ARRAY['SQL Id', 'Event'], 'jsonb_build_array(x.sql_id, x.event) WHERE x.sql_id IS NOT NULL',
+		aq_internal.ash_top(users, elapsed, 'ash_sql', 'Top Statements and Events', ARRAY['SQL Id', 'Event'], 'jsonb_build_array(x.sql_id, x.event) WHERE x.sql_id IS NOT NULL',
 			ARRAY['SQL Id: queryid of pg_stat_statements; there is one when compute_query_id is on.']),
 		aq_internal.ash_top(users, elapsed, 'ash_actions', 'Top Programs and Actions', ARRAY['Program', 'Action', 'User'], 'jsonb_build_array(x.program, x.action, x.username)'),
 		aq_internal.ash_top(users, elapsed, 'ash_sessions', 'Top Sessions', ARRAY['Session', 'Process', 'User', 'Program', 'Top Event'],
@@ -138,7 +138,7 @@ BEGIN
 		PERFORM aq_internal.ash_flush();
 	END IF;
 	samples := aq_internal.samples(of_db, begin_time, end_time);
-	RETURN jsonb_build_object('kind', 'ash', 'title', 'Active Session History Report', 'advice', '[]'::jsonb,
+	RETURN jsonb_build_object('kind', 'ash', 'title', 'Active Sessions Report', 'advice', '[]'::jsonb,
 		'header', jsonb_build_array(jsonb_build_array('Database', current_database()), jsonb_build_array('DB Id', of_db::text),
 			jsonb_build_array('Begin', aq_internal.when(begin_time)), jsonb_build_array('End', aq_internal.when(end_time)), jsonb_build_array('Elapsed', aq_internal.minutes(elapsed)),
 			jsonb_build_array('Samples', cardinality(samples) || ' active sessions'),

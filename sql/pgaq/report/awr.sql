@@ -71,7 +71,7 @@ LANGUAGE plpgsql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_ca
 DECLARE
 	s aq_internal.span := aq_internal.span(coalesce(dbid, aq_internal.dbid()), begin_snap, end_snap);
 BEGIN
-	RETURN jsonb_build_object('kind', 'awr', 'title', format('Workload Repository Report, Snapshots %s to %s', begin_snap, end_snap),
+	RETURN jsonb_build_object('kind', 'awr', 'title', format('Activity Report, Snapshots %s to %s', begin_snap, end_snap),
 		'header', aq_internal.header(s), 'sections', aq_internal.report_sections(s), 'advice', aq_internal.advice(s));
 END $$;
 COMMENT ON FUNCTION aq.report_awr(integer, integer, bigint) IS

@@ -82,7 +82,7 @@ DECLARE
 	second jsonb := jsonb_build_object('sections', aq_internal.report_sections(two));
 	seconds numeric[] := ARRAY[one.elapsed, two.elapsed];
 BEGIN
-	RETURN jsonb_build_object('kind', 'awr_diff', 'title', format('Workload Repository Comparison, Snapshots %s to %s and %s to %s', begin_snap_1, end_snap_1, begin_snap_2, end_snap_2),
+	RETURN jsonb_build_object('kind', 'awr_diff', 'title', format('Activity Comparison, Snapshots %s to %s and %s to %s', begin_snap_1, end_snap_1, begin_snap_2, end_snap_2),
 		'header', aq_internal.diff_header(one, two),
 		'sections', (SELECT jsonb_agg(section ORDER BY n) FROM (VALUES
 			(0, aq_internal.diff_intervals(one, two)),

@@ -12,7 +12,7 @@ RETURN (SELECT aq_internal.section('latch_activity', 'Latch Activity',
 COMMENT ON FUNCTION aq_internal.report_latch_activity(aq_internal.span) IS 'Internal: section of the report';
 
 CREATE FUNCTION aq_internal.report_latch_sleeps(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
-RETURN (SELECT aq_internal.section('latch_sleeps', 'Latch Sleep Breakdown',
+RETURN (SELECT aq_internal.section('latch_sleeps', 'Latch Sleeps',
 		ARRAY['Latch Name', 'Get Requests|gets|number|0', 'Misses|gets|number|0', 'Sleeps|sleeps|number|0', 'Spin Gets|gets|number|0', 'Recurrent Sleeps|sleeps|number|0'],
 		jsonb_agg(jsonb_build_array(l.latch, l.gets, l.misses, l.sleeps, l.spin_gets, greatest(l.sleeps + l.spin_gets - l.misses, 0)) ORDER BY l.misses DESC, l.latch),
 		ARRAY['Recurrent sleeps: sleeps + spin gets - misses, of gets that slept more than once.'])
@@ -21,7 +21,7 @@ RETURN (SELECT aq_internal.section('latch_sleeps', 'Latch Sleep Breakdown',
 COMMENT ON FUNCTION aq_internal.report_latch_sleeps(aq_internal.span) IS 'Internal: section of the report';
 
 CREATE FUNCTION aq_internal.report_latch_misses(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
-RETURN (SELECT aq_internal.section('latch_misses', 'Latch Miss Sources',
+RETURN (SELECT aq_internal.section('latch_misses', 'Latch Misses by Location',
 		ARRAY['Latch Name', 'Where', 'NoWait Misses|gets|number|0', 'Sleeps|sleeps|number|0', 'Waiter Sleeps|sleeps|number|0'],
 		jsonb_agg(jsonb_build_array(l.latch, l.location, l.immediate_misses, l.holder_sleeps, l.waiter_sleeps) ORDER BY l.latch, l.holder_sleeps DESC, l.location),
 		ARRAY['Sleeps: the holder had got the latch at this place. Waiter Sleeps: the sleeper asked for it at this place.'])
@@ -33,21 +33,21 @@ CREATE FUNCTION aq_internal.latch_family(s aq_internal.span, source text, id tex
 RETURN (SELECT aq_internal.section(id, title, columns || ARRAY['Get Requests|gets|number|0', 'Misses|gets|number|0', 'Sleeps|sleeps|number|0', 'Spin & Sleeps 1->3+'],
 		jsonb_agg(to_jsonb(array_remove(ARRAY[to_jsonb(l.latch), to_jsonb(l.child), to_jsonb(l.gets), to_jsonb(l.misses), to_jsonb(l.sleeps),
 			to_jsonb(format('%s/0/0/0', l.spin_gets))], NULL)) ORDER BY l.misses DESC, l.sleeps DESC, l.gets DESC, l.latch, l.child),
-		ARRAY['With misses only, the first 30. Sleeps 1->3+ are always 0, as in Oracle since 10.2.'])
+		ARRAY['With misses only, the first 30. Sleeps 1->3+ are always 0.'])
 	FROM (SELECT l.* FROM aq_internal.growths(s, source) g, jsonb_to_record(g) l(latch text, child integer, has_children boolean, gets numeric, misses numeric, sleeps numeric, spin_gets numeric)
 		WHERE l.misses > 0 AND l.has_children IS NOT TRUE ORDER BY l.misses DESC, l.sleeps DESC, l.gets DESC, l.latch, l.child LIMIT 30) l);
 COMMENT ON FUNCTION aq_internal.latch_family(aq_internal.span, text, text, text, text[]) IS 'Internal: section of the report';
 
 CREATE FUNCTION aq_internal.report_latch_parent(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
-RETURN aq_internal.latch_family(s, 'latches', 'latch_parent', 'Parent Latch Statistics', ARRAY['Latch Name']);
+RETURN aq_internal.latch_family(s, 'latches', 'latch_parent', 'Latches Without Children', ARRAY['Latch Name']);
 COMMENT ON FUNCTION aq_internal.report_latch_parent(aq_internal.span) IS 'Internal: section of the report';
 
 CREATE FUNCTION aq_internal.report_latch_children(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
-RETURN aq_internal.latch_family(s, 'latch_children', 'latch_children', 'Child Latch Statistics', ARRAY['Latch Name', 'Child Num|#|number|0']);
+RETURN aq_internal.latch_family(s, 'latch_children', 'latch_children', 'Latches by Child', ARRAY['Latch Name', 'Child Num|#|number|0']);
 COMMENT ON FUNCTION aq_internal.report_latch_children(aq_internal.span) IS 'Internal: section of the report';
 
 CREATE FUNCTION aq_internal.report_mutex_sleeps(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
-RETURN (SELECT aq_internal.section('mutex_sleeps', 'Mutex Sleep Summary',
+RETURN (SELECT aq_internal.section('mutex_sleeps', 'Mutex Sleeps by Location',
 		ARRAY['Mutex Type', 'Location', 'Sleeps|sleeps|number|0', 'Waits|waits|number|0', 'Wait Time|ms|number|0'],
 		jsonb_agg(jsonb_build_array(m.mutex_type, m.location, m.sleeps, m.waits, m.wait_us / 1000) ORDER BY m.sleeps DESC, m.mutex_type, m.location),
 		ARRAY['Sleeps are steps of the wait loop, waits are requests: one request may sleep many times.'])
@@ -79,7 +79,7 @@ RETURN (SELECT aq_internal.section('spin_time', 'Time in Latch/Mutex Spin',
 COMMENT ON FUNCTION aq_internal.report_spin_time(aq_internal.span) IS 'Internal: section of the report';
 
 CREATE FUNCTION aq_internal.report_dictionary_cache(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
-RETURN (SELECT aq_internal.section('dictionary_cache', 'Dictionary Cache Stats',
+RETURN (SELECT aq_internal.section('dictionary_cache', 'Dictionary Cache',
 		ARRAY['Cache', 'Get Requests|gets|number|0', 'Pct Miss|%|percent|2', 'Mod Reqs|changes|number|0', 'Final Usage|entries|number|0'],
 		jsonb_agg(jsonb_build_array(r.cache, r.gets, aq_internal.ratio(r.misses, r.gets, 100), r.modifications, r.entries) ORDER BY r.cache))
 	FROM aq_internal.growths(s, 'dictionary_cache') g, jsonb_to_record(g) r(cache text, gets numeric, misses numeric, modifications numeric, entries numeric)
@@ -87,7 +87,7 @@ RETURN (SELECT aq_internal.section('dictionary_cache', 'Dictionary Cache Stats',
 COMMENT ON FUNCTION aq_internal.report_dictionary_cache(aq_internal.span) IS 'Internal: section of the report';
 
 CREATE FUNCTION aq_internal.report_library_cache(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
-RETURN (SELECT aq_internal.section('library_cache', 'Library Cache Activity',
+RETURN (SELECT aq_internal.section('library_cache', 'Object Cache',
 		ARRAY['Namespace', 'Get Requests|gets|number|0', 'Pct Miss|%|percent|2', 'Pin Requests|pins|number|0', 'Pct Pin Miss|%|percent|2', 'Reloads|loads|number|0', 'Invalidations|changes|number|0'],
 		jsonb_agg(jsonb_build_array('QUEUE', l.gets, aq_internal.ratio(l.gets - l.hits, l.gets, 100), l.pins, aq_internal.ratio(l.pins - l.pin_hits, l.pins, 100), l.reloads, l.invalidations)))
 	FROM aq_internal.growths(s, 'object_cache') g, jsonb_to_record(g) l(gets numeric, hits numeric, pins numeric, pin_hits numeric, reloads numeric, invalidations numeric)

@@ -58,7 +58,7 @@ $$;
 COMMENT ON FUNCTION aq_internal.db_time_parts(aq_internal.span) IS 'Internal: waits, CPU and the rest of DB time over a span';
 
 CREATE FUNCTION aq_internal.report_top_events(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
-RETURN aq_internal.section('top_events', 'Top 10 Foreground Events by Total Wait Time',
+RETURN aq_internal.section('top_events', 'Top 10 Wait Events of Client Sessions',
 	ARRAY['Event', 'Waits|waits|number|0', 'Total Wait Time|s|number|3', 'Avg Wait|ms|number|3', '% DB time|%|percent|1', 'Wait Class'],
 	(SELECT jsonb_agg(jsonb_build_array(event, waits, seconds, aq_internal.ratio(seconds, waits, 1000), aq_internal.ratio(seconds, (s).db_time, 100), wait_class)
 			ORDER BY seconds DESC, event)
@@ -77,7 +77,7 @@ RETURN (SELECT aq_internal.section('wait_classes', 'Wait Classes by Total Wait T
 COMMENT ON FUNCTION aq_internal.report_wait_classes(aq_internal.span) IS 'Internal: section of the report';
 
 CREATE FUNCTION aq_internal.report_time_model(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
-RETURN (SELECT aq_internal.section('time_model', 'Time Model Statistics',
+RETURN (SELECT aq_internal.section('time_model', 'Time Model',
 		ARRAY['Statistic', 'Time|s|number|3', '% of DB Time|%|percent|1', '% of Total CPU Time|%|percent|1'],
 		jsonb_agg(jsonb_build_array(key, seconds, CASE WHEN key !~ '^background' THEN aq_internal.ratio(seconds, (s).db_time, 100) END,
 			CASE WHEN key ~* 'cpu' THEN aq_internal.ratio(seconds, aq_internal.time(s, 'DB CPU') + aq_internal.time(s, 'background cpu time'), 100) END)
@@ -88,7 +88,7 @@ RETURN (SELECT aq_internal.section('time_model', 'Time Model Statistics',
 COMMENT ON FUNCTION aq_internal.report_time_model(aq_internal.span) IS 'Internal: section of the report';
 
 CREATE FUNCTION aq_internal.report_background(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
-RETURN (SELECT aq_internal.section('background_events', 'Background Wait Events',
+RETURN (SELECT aq_internal.section('background_events', 'Wait Events of Background Processes',
 		ARRAY['Event', 'Waits|waits|number|0', '%Timeouts|%|percent|0', 'Total Wait Time|s|number|3', 'Avg Wait|ms|number|3', 'Wait Class'],
 		jsonb_agg(jsonb_build_array(event, waits, aq_internal.ratio(timeouts, waits, 100), seconds, aq_internal.ratio(seconds, waits, 1000), wait_class) ORDER BY wait_class = 'Idle', seconds DESC, event))
 	FROM (SELECT g ->> 'event' AS event, g ->> 'wait_class' AS wait_class, (g ->> 'waits')::numeric - (g ->> 'client_waits')::numeric AS waits,
@@ -129,7 +129,7 @@ RETURN (
 COMMENT ON FUNCTION aq_internal.report_histogram(aq_internal.span) IS 'Internal: section of the report';
 
 CREATE FUNCTION aq_internal.report_statistics(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
-RETURN (SELECT aq_internal.section('statistics', 'Instance Activity Statistics', ARRAY['Statistic', 'Unit', 'Total|see unit|number|0', 'Per Second|/s|number|2', 'Per Transaction|/transaction|number|2'],
+RETURN (SELECT aq_internal.section('statistics', 'Statistics', ARRAY['Statistic', 'Unit', 'Total|see unit|number|0', 'Per Second|/s|number|2', 'Per Transaction|/transaction|number|2'],
 		jsonb_agg(jsonb_build_array(key, CASE WHEN key ~ 'bytes|size' THEN 'bytes' WHEN key ~ 'reads' THEN 'blocks' ELSE 'times' END, value,
 			aq_internal.ratio(value, (s).elapsed), aq_internal.ratio(value, (s).transactions)) ORDER BY key))
 	FROM jsonb_each_text((s).stats) t(key, word), CAST(word AS numeric) value);

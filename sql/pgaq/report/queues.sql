@@ -82,7 +82,7 @@ RETURN (SELECT aq_internal.section('wakeups', 'Wake-ups', ARRAY['Wake-ups', 'Tot
 COMMENT ON FUNCTION aq_internal.report_wakeups(aq_internal.span) IS 'Internal: section of the report';
 
 CREATE FUNCTION aq_internal.report_sql(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
-RETURN (SELECT CASE WHEN (s).later ? 'sql' THEN aq_internal.section('sql_elapsed', 'SQL Ordered by Elapsed Time',
+RETURN (SELECT CASE WHEN (s).later ? 'sql' THEN aq_internal.section('sql_elapsed', 'Statements by Elapsed Time',
 		ARRAY['Elapsed Time|s|number|3', 'Executions|executions|number|0', 'Elapsed per Exec|ms|number|3', '%Total|%|percent|1', '%CPU|%|percent|1', '%IO|%|percent|1', 'Rows per Exec|rows|number|1', 'SQL Id', 'Database', 'SQL Text'],
 		jsonb_agg(jsonb_build_array(q.elapsed_us / 1000000, q.calls, aq_internal.ratio(q.elapsed_us, q.calls, 0.001), aq_internal.ratio(q.elapsed_us / 1000000, (s).db_time, 100),
 			aq_internal.ratio(q.cpu_us, q.elapsed_us, 100), aq_internal.ratio(q.io_us, q.elapsed_us, 100), aq_internal.ratio(q.rows, q.calls), q.queryid, q.datname, q.sql_text) ORDER BY q.elapsed_us DESC, q.queryid),
