@@ -7,6 +7,7 @@ import pytest
 from conftest import arrived, install, look, put, put_many, ready, take, until
 from pgaq import db
 from test_backup import FACTS, Facts, assert_facts
+from test_wait import Waiter
 
 DATABASE = "other"
 
@@ -274,6 +275,28 @@ def test_schema_only_dump(server, other, tmp_path):
         db.execute(conn, "SELECT aq.create_queue('empty')")
         put(conn, "empty", 2)
         assert take(conn, "empty") == [2]
+
+
+WAITS = (
+    "CALL aq.wait('q')", "SELECT aq.dequeue('q', wait => '-1 s')", "CALL aq.receive('topic', 'x')",
+    "CALL aq.listen(ARRAY['q', 'topic'], ARRAY[NULL, 'x'], NULL, NULL, NULL)"
+)
+
+
+def test_drop_extension_ends_waits(server, other):
+    """A session that waits without a time limit gets an error; it would never be woken again."""
+    with server.connect(other) as conn:
+        install(conn)
+        conn.execute("SELECT aq.create_queue('q'), aq.create_queue('topic', multiple_consumers => true)")
+        conn.execute("SELECT aq.subscribe('topic', 'x')")
+        waiters = [Waiter(server, "q", statement=statement, dbname=other).wait() for statement in WAITS]
+        pids = [waiter.pid for waiter in waiters]
+        until(lambda: db.value(conn, "SELECT count(*) FROM aq.sessions WHERE pid = ANY (%s) AND waiting", [pids]) == len(WAITS))
+        conn.execute("DROP EXTENSION pgaq CASCADE")
+        # undefined_table, or, in a statement with an older snapshot, the server's own words
+        assert {waiter.answer() for waiter in waiters} <= {"42P01", "XX000"}
+        for waiter in waiters:
+            waiter.connection.close()
 
 
 def test_two_databases(server, other):

@@ -24,8 +24,8 @@ WAITERS = 100
 class Waiter:
     """A session in CALL aq.wait, driven without a thread."""
 
-    def __init__(self, server, queue, consumer=None, timeout="NULL", statement=None):
-        self.connection = psycopg.connect(server.conninfo(application_name="waiter"), autocommit=True)
+    def __init__(self, server, queue, consumer=None, timeout="NULL", statement=None, **more):
+        self.connection = psycopg.connect(server.conninfo(application_name="waiter", **more), autocommit=True)
         self.pg = self.connection.pgconn
         self.pid = self.pg.backend_pid
         self.queue, self.consumer, self.timeout, self.statement = queue, consumer, timeout, statement

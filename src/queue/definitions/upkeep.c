@@ -353,8 +353,14 @@ forget_queues(Oid database)
 	{
 		AqObject   *object = aq_handle_by_index(i);
 
-		if (object->state != AQ_OBJECT_FREE && object->database == database)
-			aq_object_drop(database, object->id);
+		bool		loaded = object->state == AQ_OBJECT_VALID && object->copy == 0;
+
+		if (object->state == AQ_OBJECT_FREE || object->database != database)
+			continue;
+		aq_object_drop(database, object->id);
+		/* sessions that wait have it pinned, and find now that the queue does not exist */
+		if (loaded)
+			aq_waiters_wake_all(aq_shm_by_index(i));
 	}
 }
 
