@@ -51,7 +51,7 @@ extern int64 aq_interval_to_us(Datum interval);
 extern int64 aq_interval_option(Datum interval, AqErrorId error, const char *what);
 
 /* --- sql.c */
-extern void aq_sql_read_latest(const char *query);
+extern char *aq_sql_text(const char *query);
 extern uint64 aq_sql_change(const char *command, int nargs, Oid *types, Datum *values,
 						  const char *nulls);
 

@@ -113,13 +113,24 @@ aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 	return run(command, nargs, types, values, nulls, read_only, false, &rows);
 }
 
-/* The same with read_only and the latest snapshot, with which descriptions of queues are read. */
-void
-aq_sql_read_latest(const char *query)
+/*
+ * The first column of the query's first row as text, read with the latest
+ * snapshot, as descriptions of queues are; NULL: no row, or null.
+ */
+char *
+aq_sql_text(const char *query)
 {
+	MemoryContext context = CurrentMemoryContext;
+	char	   *text = NULL;
 	uint64		rows;
 
 	(void) run(query, 0, NULL, NULL, NULL, true, true, &rows);
+	if (rows > 0)
+		text = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+	if (text != NULL)
+		text = MemoryContextStrdup(context, text);
+	SPI_finish();
+	return text;
 }
 
 /*

@@ -334,14 +334,9 @@ aq_admin_stop_queue(PG_FUNCTION_ARGS)
 static void
 check_not_exception_queue(int32 id, const char *name)
 {
-	char	   *user = NULL;
-	MemoryContext context = CurrentMemoryContext;
+	char	   *user = aq_sql_text(psprintf(
+		"SELECT queue_name FROM aq_internal.queue WHERE exception_queue_id = %d AND queue_id <> %d LIMIT 1", id, id));
 
-	aq_sql_run(psprintf("SELECT queue_name FROM aq_internal.queue WHERE exception_queue_id = %d AND queue_id <> %d LIMIT 1",
-						id, id), 0, NULL, NULL, NULL, true);
-	if (SPI_processed > 0)
-		user = MemoryContextStrdup(context, SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
-	SPI_finish();
 	if (user != NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE_NAMED, "queue \"%s\" is the exception queue of \"%s\"", name, user),

@@ -15,7 +15,6 @@
 #include "queue/definitions/definitions_private.h"
 
 #include "commands/extension.h"
-#include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 
@@ -25,21 +24,9 @@
 static char *
 revocations(void)
 {
-	MemoryContext context = CurrentMemoryContext;
-	char	   *commands = NULL;
-
-	aq_sql_run("SELECT string_agg(format('REVOKE ALL ON ROUTINE %s FROM " COMPANION_ROLE " CASCADE', p.oid::regprocedure), '; ') "
-			   "FROM pg_proc p, aclexplode(p.proacl) a "
-			   "WHERE p.pronamespace = 'aq'::regnamespace AND a.grantee = '" COMPANION_ROLE "'::regrole", 0, NULL, NULL, NULL, true);
-	if (SPI_processed > 0 && SPI_tuptable != NULL)
-	{
-		char	   *value = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
-
-		if (value != NULL)
-			commands = MemoryContextStrdup(context, value);
-	}
-	SPI_finish();
-	return commands;
+	return aq_sql_text("SELECT string_agg(format('REVOKE ALL ON ROUTINE %s FROM " COMPANION_ROLE " CASCADE', p.oid::regprocedure), '; ') "
+					   "FROM pg_proc p, aclexplode(p.proacl) a "
+					   "WHERE p.pronamespace = 'aq'::regnamespace AND a.grantee = '" COMPANION_ROLE "'::regrole");
 }
 
 /* As part of an extension's script, so that the privileges that pg_dump takes as initial follow. */

@@ -288,15 +288,10 @@ queues_of(int32 id)
 static void
 check_not_in_use(int32 id, const char *name)
 {
-	char	   *user = NULL;
-	MemoryContext context = CurrentMemoryContext;
+	char	   *user = aq_sql_text(psprintf(
+		"SELECT q.queue_name FROM aq_internal.queue q JOIN aq_internal.queue e ON e.queue_id = q.exception_queue_id "
+		"WHERE e.queue_table_id = %d AND q.queue_table_id IS DISTINCT FROM %d LIMIT 1", id, id));
 
-	aq_sql_run(psprintf("SELECT q.queue_name FROM aq_internal.queue q JOIN aq_internal.queue e ON e.queue_id = q.exception_queue_id "
-						"WHERE e.queue_table_id = %d AND q.queue_table_id IS DISTINCT FROM %d LIMIT 1", id, id),
-			   0, NULL, NULL, NULL, true);
-	if (SPI_processed > 0)
-		user = MemoryContextStrdup(context, SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
-	SPI_finish();
 	if (user != NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE_NAMED, "queue table \"%s\" holds the exception queue of \"%s\"",

@@ -23,7 +23,6 @@
 #include "catalog/indexing.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -315,17 +314,12 @@ grant_consumer(const Target *target, bool subscribed)
 static void
 revoke_signs(const Target *target)
 {
-	MemoryContext context = CurrentMemoryContext;
-	char	   *roles;
+	char	   *roles = aq_sql_text(psprintf(
+		"SELECT string_agg(CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, ', ') "
+		"FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = %u AND a.privilege_type = 'REFERENCES' "
+		"AND a.grantee <> c.relowner AND NOT EXISTS (SELECT FROM aq_internal.consumer_grant g "
+		"WHERE g.queue_id = %d AND " GRANTEE " = a.grantee)", target->view, target->id));
 
-	aq_sql_read_latest(psprintf("SELECT string_agg(CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, ', ') "
-						"FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = %u AND a.privilege_type = 'REFERENCES' "
-						"AND a.grantee <> c.relowner AND NOT EXISTS (SELECT FROM aq_internal.consumer_grant g "
-						"WHERE g.queue_id = %d AND " GRANTEE " = a.grantee)", target->view, target->id));
-	roles = SPI_processed == 1 ? SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1) : NULL;
-	if (roles != NULL)
-		roles = MemoryContextStrdup(context, roles);
-	SPI_finish();
 	if (roles != NULL)
 		change_view(target, "REVOKE", roles);
 }
