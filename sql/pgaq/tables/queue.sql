@@ -138,6 +138,9 @@ CREATE TABLE aq_internal.consumer_grant (
 	subscribed boolean NOT NULL
 );
 CREATE INDEX consumer_grant_queue_id ON aq_internal.consumer_grant (queue_id);
+-- several roles can have been dropped, or be missing where the rows were restored
+CREATE UNIQUE INDEX consumer_grant_key ON aq_internal.consumer_grant (queue_id, consumer, (role::oid)) NULLS NOT DISTINCT
+	WHERE role::oid IS DISTINCT FROM 0::oid;
 COMMENT ON TABLE aq_internal.consumer_grant IS 'Rights on single consumers of topics; they count for roles that have REFERENCES on the view aq_data.q<queue_id>';
 COMMENT ON COLUMN aq_internal.consumer_grant.queue_id IS 'the queue';
 COMMENT ON COLUMN aq_internal.consumer_grant.consumer IS 'name of the consumer, which need not exist';

@@ -302,10 +302,9 @@ static void
 grant_consumer(const Target *target, bool subscribed)
 {
 	delete_lost(target);
-	run(target, psprintf("WITH known AS (UPDATE aq_internal.consumer_grant g SET subscribed = g.subscribed AND %s "
-						 "WHERE g.queue_id = $1 AND g.consumer = $2 AND g.role::oid IS NOT DISTINCT FROM $3 RETURNING 1) "
-						 "INSERT INTO aq_internal.consumer_grant SELECT $1, $2, $3, %s WHERE NOT EXISTS (SELECT FROM known)",
-						 subscribed ? "true" : "false", subscribed ? "true" : "false"));
+	run(target, psprintf("INSERT INTO aq_internal.consumer_grant AS g VALUES ($1, $2, $3, %s) "
+						 "ON CONFLICT (queue_id, consumer, (role::oid)) WHERE role::oid IS DISTINCT FROM 0::oid "
+						 "DO UPDATE SET subscribed = g.subscribed AND excluded.subscribed", subscribed ? "true" : "false"));
 	if (target->grantee != target->owner)
 		change_view(target, "GRANT", grantee_name(target->grantee));
 }
