@@ -130,6 +130,22 @@ SET ROLE regress_cr_owner;
 SELECT aq.revoke_consumer('cr', 'ann', NULL);
 SET ROLE regress_cr_none;
 SELECT t.error($$SELECT * FROM aq.dequeue('cr', 'ann')$$);
+-- ... by its name, as GRANT takes it; it is one grant
+SET ROLE regress_cr_owner;
+SELECT aq.grant_consumer('cr', 'ann', 'public'), aq.grant_consumer('cr', 'ann', 'PUBLIC'), aq.grant_consumer('cr', 'ann', '"public"'), aq.grant_consumer('cr', 'ann', NULL);
+SELECT aq.grant_queue('cr_single', 'Public', 'dequeue');
+SET ROLE regress_cr_none;
+SELECT queue_name, grantee, privilege, consumer FROM aq.privileges ORDER BY 1;
+SET ROLE regress_cr_owner;
+SELECT aq.revoke_consumer('cr', 'ann', 'public'), aq.revoke_queue('cr_single', 'public');
+SET ROLE regress_cr_none;
+SELECT count(*) FROM aq.privileges;
+-- a role as its text, also in quotes; what is no role is not PUBLIC
+SET ROLE regress_cr_owner;
+SELECT aq.grant_consumer('cr', 'x', '"regress_cr_none"'), aq.grant_consumer('cr', 'x', 'regress_cr_none'::regrole::text), aq.grant_queue('cr_single', 'Regress_CR_none', 'enqueue');
+SELECT aq.revoke_consumer('cr', 'x', 'regress_cr_none'), aq.revoke_queue('cr_single', 'regress_cr_none');
+SELECT grantee, t.error(format('SELECT aq.grant_consumer(''cr'', ''ann'', %L)', grantee)), t.error(format('SELECT aq.revoke_queue(''cr'', %L)', grantee))
+FROM unnest(ARRAY['-', '0', '', '"Public"', 'no_such_role', 'two names', '4294967295']) grantee;
 -- nonsense
 SET ROLE regress_cr_owner;
 SELECT t.error($$SELECT aq.grant_consumer('cr_single', 'ann', 'regress_cr_ann')$$);
@@ -212,7 +228,7 @@ SELECT t.error($$CALL dbms_aqadm.revoke_queue_privilege('ENQUEUE, DEQUEUE', 'cr'
 -- a right of the owner stays, also while the view has no ACL
 RESET ROLE;
 SELECT aq.create_queue('cr_own', multiple_consumers => true);
-SELECT aq.grant_consumer('cr_own', 'a', current_user::regrole), aq.grant_consumer('cr_own', 'b', current_user::regrole);
+SELECT aq.grant_consumer('cr_own', 'a', quote_ident(current_user)), aq.grant_consumer('cr_own', 'b', quote_ident(current_user));
 SELECT consumer FROM aq_internal.consumer_grant JOIN aq_internal.queue USING (queue_id) WHERE queue_name = 'cr_own' ORDER BY 1;
 SELECT aq.drop_queue('cr_own');
 SET ROLE regress_cr_owner;
@@ -229,6 +245,14 @@ SELECT aq.grant_consumer('cr', 'other', 'regress_cr_bob');
 SET ROLE regress_cr_bob;
 SELECT t.error($$SELECT * FROM aq.dequeue('cr', 'bob')$$);
 RESET ROLE;
+-- a right is there once; only roles that do not exist any more can have it several times, until the next grant
+SELECT split_part(t.error('INSERT INTO aq_internal.consumer_grant TABLE aq_internal.consumer_grant'), ' | ', 2);
+SELECT aq.grant_consumer('cr', 'all', 'public');
+SELECT split_part(t.error($$INSERT INTO aq_internal.consumer_grant SELECT * FROM aq_internal.consumer_grant WHERE consumer = 'all'$$), ' | ', 2);
+INSERT INTO aq_internal.consumer_grant SELECT queue_id, 'all', '', false FROM aq_internal.queue, generate_series(1, 2) WHERE queue_name = 'cr';
+SELECT count(*), count(role) FROM aq_internal.consumer_grant WHERE consumer = 'all';
+SELECT aq.revoke_consumer('cr', 'all', 'public'), aq.grant_consumer('cr', 'other', 'regress_cr_bob');
+SELECT count(*) FROM aq_internal.consumer_grant WHERE consumer = 'all';
 -- not even as a member of a role that has one
 -- (DROP OWNED comes last: each grant removes the rows of rights that are lost)
 SELECT aq.grant_consumer('cr', 'team', 'regress_cr_team');

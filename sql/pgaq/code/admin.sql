@@ -91,26 +91,26 @@ RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subsc
 COMMENT ON FUNCTION aq.unsubscribe(text, text) IS
 'Remove a consumer and its messages. For the queue''s owner, and, with the subscribe privilege, the role that subscribed it. Errors 42501, 42704';
 
-CREATE FUNCTION aq.grant_queue(queue_name text, grantee regrole, privilege text DEFAULT 'all',
+CREATE FUNCTION aq.grant_queue(queue_name text, grantee text, privilege text DEFAULT 'all',
 	grant_option boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_grant';
-COMMENT ON FUNCTION aq.grant_queue(text, regrole, text, boolean) IS
-'Grant privileges on a queue to a role (null: PUBLIC): enqueue, dequeue, subscribe, a list of these (enqueue, dequeue), or all. dequeue: for every consumer, in contrast to aq.grant_consumer; subscribe: aq.subscribe, and altering and removing the subscribers that the role has subscribed; its rules run inside enqueuers'' transactions, and its open transaction can hold the lock of the queue''s definition, so that enqueues that name a new recipient wait. grant_option: the role may grant them to others. For the queue''s owner, and roles with the grant option. Errors 22023, 42501, 42704';
+COMMENT ON FUNCTION aq.grant_queue(text, text, text, boolean) IS
+'Grant privileges on a queue to a role or PUBLIC (also: null): enqueue, dequeue, subscribe, a list of these (enqueue, dequeue), or all. dequeue: for every consumer, in contrast to aq.grant_consumer; subscribe: aq.subscribe, and altering and removing the subscribers that the role has subscribed; its rules run inside enqueuers'' transactions, and its open transaction can hold the lock of the queue''s definition, so that enqueues that name a new recipient wait. grant_option: the role may grant them to others. For the queue''s owner, and roles with the grant option. Errors 22023, 42501, 42704';
 
-CREATE FUNCTION aq.revoke_queue(queue_name text, grantee regrole, privilege text DEFAULT 'all')
+CREATE FUNCTION aq.revoke_queue(queue_name text, grantee text, privilege text DEFAULT 'all')
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_revoke';
-COMMENT ON FUNCTION aq.revoke_queue(text, regrole, text) IS
-'Revoke enqueue, dequeue, subscribe, a list of these or all on a queue from a role (null: PUBLIC), and what the role has granted by its grant option. Subscribers of the role and rights on single consumers remain: see aq.unsubscribe and aq.revoke_consumer. The queue''s owner revokes grants made in the owner''s name; any other role revokes its own grants. Errors 22023, 42501, 42704';
+COMMENT ON FUNCTION aq.revoke_queue(text, text, text) IS
+'Revoke enqueue, dequeue, subscribe, a list of these or all on a queue from a role or PUBLIC (also: null), and what the role has granted by its grant option. Subscribers of the role and rights on single consumers remain: see aq.unsubscribe and aq.revoke_consumer. The queue''s owner revokes grants made in the owner''s name; any other role revokes its own grants. Errors 22023, 42501, 42704';
 
-CREATE FUNCTION aq.grant_consumer(queue_name text, consumer text, grantee regrole)
+CREATE FUNCTION aq.grant_consumer(queue_name text, consumer text, grantee text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_grant_consumer';
-COMMENT ON FUNCTION aq.grant_consumer(text, text, regrole) IS
-'Grant a role (null: PUBLIC) the right to dequeue, browse, wait and listen for one consumer of a topic, and to see its messages and counters. The name need not be a consumer''s yet. For the queue''s owner. Errors 42501, 42602, 42704, 42809';
+COMMENT ON FUNCTION aq.grant_consumer(text, text, text) IS
+'Grant a role or PUBLIC (also: null) the right to dequeue, browse, wait and listen for one consumer of a topic, and to see its messages and counters. The name need not be a consumer''s yet. For the queue''s owner. Errors 42501, 42602, 42704, 42809';
 
-CREATE FUNCTION aq.revoke_consumer(queue_name text, consumer text, grantee regrole)
+CREATE FUNCTION aq.revoke_consumer(queue_name text, consumer text, grantee text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_revoke_consumer';
-COMMENT ON FUNCTION aq.revoke_consumer(text, text, regrole) IS
-'Revoke the right of a role (null: PUBLIC) on one consumer; its sessions that wait for this consumer get an error. For the queue''s owner. Errors 42501, 42704, 42809';
+COMMENT ON FUNCTION aq.revoke_consumer(text, text, text) IS
+'Revoke the right of a role or PUBLIC (also: null) on one consumer; its sessions that wait for this consumer get an error. For the queue''s owner. Errors 42501, 42704, 42809';
 
 CREATE FUNCTION aq.set_shards(queue_name text, shards integer) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_set_shards';

@@ -88,6 +88,26 @@ privileges_on_view(AclMode mode)
 	return list.data;
 }
 
+/*
+ * The grantee as text, because regrole has no PUBLIC.  No role can have that
+ * name, so GRANT accepts it in quotes, too.
+ */
+static Oid
+grantee_arg(FunctionCallInfo fcinfo, int arg)
+{
+	char	   *name = aq_args_name_or_null(fcinfo, arg, "grantee");
+	Oid			role;
+
+	if (name == NULL || pg_strcasecmp(name, "public") == 0 || strcmp(name, "\"public\"") == 0)
+		return ACL_ID_PUBLIC;
+	role = DatumGetObjectId(DirectFunctionCall1(regrolein, CStringGetDatum(name)));
+	if (!OidIsValid(role))		/* "-" or "0", which are not to be PUBLIC */
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("role \"%s\" does not exist", name)));
+	return role;
+}
+
 /* ... to and from whom. */
 static const char *
 grantee_name(Oid grantee)
@@ -193,7 +213,7 @@ change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 	AqQueue    *queue = aq_catalog_get(name, AQ_RIGHT_ANY);
 	AclMode		mode = privileges_named(aq_args_name(fcinfo, 2, "privilege"));
 	const char *on_view = privileges_on_view(mode);
-	Oid			grantee = PG_ARGISNULL(1) ? ACL_ID_PUBLIC : PG_GETARG_OID(1);
+	Oid			grantee = grantee_arg(fcinfo, 1);
 	const char *role = grantee_name(grantee);
 	int32		id;
 
@@ -349,7 +369,7 @@ change_consumer_rights(FunctionCallInfo fcinfo, bool grant)
 {
 	AqQueue    *queue = aq_ddl_queue(aq_args_name(fcinfo, 0, "queue_name"), ShareUpdateExclusiveLock);
 	char	   *consumer = aq_args_name(fcinfo, 1, "consumer");
-	Target		target = target_of(queue, consumer, PG_ARGISNULL(2) ? ACL_ID_PUBLIC : PG_GETARG_OID(2));
+	Target		target = target_of(queue, consumer, grantee_arg(fcinfo, 2));
 
 	if (!queue->multi)
 		ereport(ERROR,
