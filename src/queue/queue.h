@@ -163,7 +163,7 @@ typedef enum AqRight
  * missing.
  */
 extern AqQueue *aq_catalog_get(const char *name, AqRight right);
-extern AqQueue *aq_catalog_get_for(const char *name, const char *consumer);	/* to dequeue for the consumer */
+extern AqQueue *aq_catalog_get_for(const char *name, const char *consumer, int32 known);	/* to dequeue for the consumer */
 extern AqQueue *aq_catalog_get_by_id(int32 id, bool missing_ok);
 extern AqQueue *aq_catalog_get_numbered(int32 id);
 extern AqQueue *aq_catalog_exception_queue(AqQueue *queue, int32 named); /* for failed messages, or NULL */

@@ -29,6 +29,9 @@ WAITS = {
     "buffered": "SELECT payload FROM aq.dequeue('{topic}', '{consumer}', wait => '1 hour', delivery_mode => 'persistent_or_buffered')",
     "receive": "CALL aq.receive('{topic}', '{consumer}')",
     "listen": "CALL aq.listen(ARRAY['{topic}'], ARRAY['{consumer}'], NULL, NULL, NULL)",
+    "dbms_aq.dequeue": """CALL dbms_aq.dequeue('{topic}', dbms_aq.dequeue_options_t(consumer_name => '"{consumer}"'), NULL, NULL::text, NULL)""",
+    "immediate": """CALL dbms_aq.dequeue('{topic}', dbms_aq.dequeue_options_t(consumer_name => '"{consumer}"', visibility => 1), NULL, NULL::text, NULL)""",
+    "dbms_aq.listen": """CALL dbms_aq.listen(ARRAY[sys.aq$_agent('"{consumer}"', '{topic}', NULL)], NULL)""",
 }
 
 
@@ -54,17 +57,74 @@ def test_a_revoke_ends_the_wait(server, conn, topic, role, waiters, how, consume
     assert caught.value.sqlstate == "42501"
 
 
-@pytest.mark.parametrize("how", list(WAITS))
-def test_a_revoke_from_the_queue_ends_the_wait(conn, topic, role, waiters, how):  # noqa: F811
-    """A session that waits by the privilege on the queue is not served after the revoke."""
-    conn.execute("SELECT aq.grant_queue(%s, 'reader', 'dequeue')", [topic])
+@pytest.fixture
+def team(server, role):
+    """A group role that the role is a member of."""
+    with server.connect() as conn:
+        conn.execute("CREATE ROLE team; GRANT team TO reader")
+    yield "team"
+    with server.connect() as conn:
+        conn.execute("DROP OWNED BY team; DROP ROLE team")
+
+
+def waits(conn, topic, waiters, how, grant, *settings):  # noqa: F811
+    """A session of the role that waits for a by this right alone."""
+    conn.execute(grant.format(topic=topic))
     waiter, = waiters(1, topic, statement=WAITS[how].format(topic=topic, consumer="a"))
-    waiter.connection.execute("SET ROLE reader")
-    waiter.wait()
-    asleep(conn, [waiter])
-    conn.execute("SELECT aq.revoke_queue(%s, 'reader', 'dequeue')", [topic])
-    # the queue does not exist for a role without a right
-    assert waiter.answer() == ("42501" if how in ("dequeue", "buffered") else "42704")
+    for setting in ("SET ROLE reader", *settings):
+        waiter.connection.execute(setting)
+    asleep(conn, [waiter.wait()])
+    return waiter
+
+
+RIGHTS = {
+    "consumer": ("SELECT aq.grant_consumer('{topic}', 'a', 'reader')", "SELECT aq.revoke_consumer('{topic}', 'a', 'reader')"),
+    "queue": ("SELECT aq.grant_queue('{topic}', 'reader', 'dequeue')", "SELECT aq.revoke_queue('{topic}', 'reader')"),
+    "consumer, public": ("SELECT aq.grant_consumer('{topic}', 'a', 'public')", "SELECT aq.revoke_consumer('{topic}', 'a', 'public')"),
+    "queue, public": ("SELECT aq.grant_queue('{topic}', 'public', 'dequeue')", "SELECT aq.revoke_queue('{topic}', 'public')"),
+    "consumer, group": ("SELECT aq.grant_consumer('{topic}', 'a', 'team')", "SELECT aq.revoke_consumer('{topic}', 'a', 'team')"),
+    "queue, group": ("SELECT aq.grant_queue('{topic}', 'team', 'dequeue')", "SELECT aq.revoke_queue('{topic}', 'team')"),
+}
+SESSIONS = {"default": (), "without pins": ("SET pgaq.session_pins = off",), "repeatable read": ("SET default_transaction_isolation = 'repeatable read'",)}
+
+
+def chosen(rights, elsewhere):
+    """Every wait by every right in an ordinary session, and some in the others."""
+    ordinary = [(how, right, "default") for how in WAITS for right in rights]
+    others = [session for session in SESSIONS if session != "default"]
+    return ordinary + [(how, right, session) for how in ("wait", "dequeue", "dbms_aq.dequeue") for right in elsewhere for session in others]
+
+
+@pytest.mark.parametrize("how, right, session", chosen(RIGHTS, ("consumer", "queue, public")))
+def test_a_revoke_of_the_only_right_ends_the_wait(conn, topic, team, waiters, how, right, session):  # noqa: F811
+    """At once and with the same error, although the queue does not exist for the role any more."""
+    grant, revoke = RIGHTS[right]
+    waiter = waits(conn, topic, waiters, how, grant, *SESSIONS[session])
+    conn.execute(revoke.format(topic=topic))
+    assert waiter.answer() == "42501"
+    put(conn, topic, 1)
+    assert take(conn, topic, "a") == [1]
+
+
+REVOKED = {
+    "membership": ("SELECT aq.grant_consumer('{topic}', 'a', 'team')", "REVOKE team FROM reader"),
+    "membership, queue": ("SELECT aq.grant_queue('{topic}', 'team', 'dequeue')", "REVOKE team FROM reader"),
+    "drop owned": ("SELECT aq.grant_consumer('{topic}', 'a', 'reader')", "DROP OWNED BY reader"),
+    "drop owned, queue": ("SELECT aq.grant_queue('{topic}', 'reader', 'dequeue')", "DROP OWNED BY reader"),
+}
+
+
+@pytest.mark.parametrize("how, revoked, session", chosen(REVOKED, ("membership, queue", "drop owned")))
+def test_a_right_lost_by_a_command_of_the_server_gets_no_message(conn, topic, team, waiters, how, revoked, session):  # noqa: F811
+    """Such a command wakes no waiter.  With the next message the session gets the error, and the one behind it the message."""
+    grant, revoke = REVOKED[revoked]
+    waiter = waits(conn, topic, waiters, how, grant, *SESSIONS[session])
+    behind, = waiters(1, topic, statement=WAITS["dequeue"].format(topic=topic, consumer="a"))
+    asleep(conn, [behind.wait()])
+    conn.execute(revoke)
+    put(conn, topic, 1)
+    assert waiter.answer() == "42501"
+    assert behind.answer() == "1"
 
 
 def test_a_revoke_reaches_sessions_that_have_dequeued(server, conn, topic, role):
@@ -98,8 +158,10 @@ def test_rights_are_dumped_by_the_names_of_roles(server, other, tmp_path):  # no
             conn.execute(f"CREATE ROLE {role}; SELECT aq.grant_consumer('news', 'of {role}', '{role}')")
         conn.execute("SELECT aq.grant_consumer('news', 'of all', NULL), aq.grant_queue('news', 'stays', 'subscribe')")
         conn.execute("SET ROLE stays; SELECT aq.subscribe('news', 'made'); RESET ROLE")
+        # two roles that will not exist have the same right
+        conn.execute("SELECT aq.grant_consumer('news', 'of gone', 'missing')")
         conn.execute("DROP OWNED BY gone; DROP ROLE gone; ALTER ROLE renamed RENAME TO new_name; REASSIGN OWNED BY missing TO CURRENT_USER")
-        expected = [("made", "stays"), ("of all", None), ("of missing", "missing"), ("of renamed", "new_name"), ("of stays", "stays")]
+        expected = [("made", "stays"), ("of all", None), ("of gone", "missing"), ("of missing", "missing"), ("of renamed", "new_name"), ("of stays", "stays")]
         assert list(conn.execute(rights)) == expected
     dump(server, "plain", tmp_path / "dump")
     text = (tmp_path / "dump").read_text()
@@ -109,7 +171,7 @@ def test_rights_are_dumped_by_the_names_of_roles(server, other, tmp_path):  # no
         conn.execute("DROP OWNED BY missing; DROP ROLE missing")
     restore(server, "plain", tmp_path / "dump", other)
     with server.connect(other) as there:
-        assert list(there.execute(rights)) == [row for row in expected if row[0] != "of missing"]
+        assert list(there.execute(rights)) == [row for row in expected if row[1] != "missing"]
         put(there, "news", 1, recipients=["of stays", "of missing", "of gone", "of all", "made"])
         there.execute("SET ROLE stays")
         assert take(there, "news", "of stays") == [1] and take(there, "news", "of all") == [1] and take(there, "news", "made") == [1]

@@ -16,6 +16,7 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
@@ -205,7 +206,7 @@ begin_request(Request *request, FunctionCallInfo fcinfo, int first, const char *
 	PreventCommandIfParallelMode(command);
 	PreventCommandDuringRecovery(command);
 	request->consumer = aq_args_name_or_null(fcinfo, first, "consumer");
-	request->queue = aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), request->consumer);
+	request->queue = aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), request->consumer, 0);
 	aq_use_check_started(request->queue, false);
 	check_result_type(request->queue,
 					  first == 1 ? JSONBOID : get_fn_expr_argtype(fcinfo->flinfo, 1));
@@ -364,7 +365,11 @@ attempt(void *arg)
 	bool		begins = false,
 				held;
 
-	/* the queue, or the role's rights, may have been changed during a wait */
+	/*
+	 * the queue, or the role's rights, may have been changed during a wait; a
+	 * change by GRANT, REVOKE or DROP OWNED does not make the description stale
+	 */
+	AcceptInvalidationMessages();
 	do
 	{
 		if (request->take.mode == AQ_MODE_BROWSE)

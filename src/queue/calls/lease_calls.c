@@ -90,7 +90,7 @@ settle(FunctionCallInfo fcinfo, AqLeaseOptions *options, int consumer, const cha
 	PreventCommandIfReadOnly(command);
 	PreventCommandIfParallelMode(command);
 	PreventCommandDuringRecovery(command);
-	queue = aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), name);
+	queue = aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), name, 0);
 	ids = read_ids(fcinfo, &n);
 	if (PG_ARGISNULL(2))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not be null", "receipt"));

@@ -316,7 +316,7 @@ aq_position_set(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	char	   *consumer = aq_args_name_or_null(fcinfo, 1, "consumer");
-	AqQueue    *queue = aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), consumer);
+	AqQueue    *queue = aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), consumer, 0);
 	AqTakeOptions options = {.max = 1,.mode = AQ_MODE_BROWSE,.emit = move_there};
 	AqPosition *position = position_of(queue->id);
 

@@ -145,6 +145,7 @@ typedef struct Listening
 	char	  **queues;
 	char	  **consumers;		/* elements may be NULL */
 	int		   *deliveries;		/* AQ_PERSISTENT or AQ_BUFFERED */
+	int32	   *known;			/* ids of the queues at the last check; 0: none yet */
 	AqWaitTarget	   *targets;
 	bool		selective;
 	bool		single;			/* one queue and consumer */
@@ -154,9 +155,15 @@ typedef struct Listening
 	void	   *arg;
 } Listening;
 
+static AqQueue *
+queue_of(const Listening *listening, int i)
+{
+	return aq_catalog_get_for(listening->queues[i], listening->consumers[i], listening->known[i]);
+}
+
 /*
- * Looks each queue up again, because it may have been stopped or dropped
- * meanwhile.
+ * Looks each queue up again, because it may have been stopped or dropped, or
+ * the right to it revoked, meanwhile.
  */
 static int
 check_queues(void *arg)
@@ -167,23 +174,27 @@ check_queues(void *arg)
 	/* first, because it looks queues up itself and takes a snapshot */
 	if (listening->attempt)
 	{
+		/* an attempt does not know that the role had the right before */
+		if (listening->known[0] != 0)
+			(void) queue_of(listening, 0);
 		if (listening->attempt(listening->arg))
 			return 0;
 		release_snapshot();
 	}
 	for (int i = 0; i < listening->n; i++)
 	{
-		AqQueue    *queue = aq_catalog_get_for(listening->queues[i], listening->consumers[i]);
+		AqQueue    *queue = queue_of(listening, i);
 		int			position;
 
 		CHECK_FOR_INTERRUPTS();
 		queue = aq_pins_pin_current(queue, false);
+		listening->known[i] = queue->id;
 		aq_use_check_started(queue, false);
 		queue = aq_catalog_for_delivery(queue, listening->deliveries[i]);
 		if (queue == NULL && listening->targets == NULL)
 			continue;			/* there was never a buffered message */
 		if (queue == NULL)
-			queue = aq_buffered_ensure(aq_catalog_get_for(listening->queues[i], listening->consumers[i]), AQ_BUFFERED);
+			queue = aq_buffered_ensure(queue_of(listening, i), AQ_BUFFERED);
 		aq_pins_pin(queue);
 		position = aq_args_consumer_position(queue, listening->consumers[i]);
 		if (position < 0)
@@ -259,6 +270,7 @@ make_entries(Listening *listening, int n, char **queues, char **consumers, int d
 	listening->queues = palloc(2 * n * sizeof(char *));
 	listening->consumers = palloc(2 * n * sizeof(char *));
 	listening->deliveries = palloc(2 * n * sizeof(int));
+	listening->known = palloc0(2 * n * sizeof(int32));
 	for (int i = 0; i < n; i++)
 		for (int k = 0; k < lengthof(kinds); k++)
 			if (delivery & kinds[k])

@@ -353,9 +353,14 @@ aq_catalog_get(const char *name, AqRight right)
 	return queue;
 }
 
-/* The queue, for a role that may dequeue for the consumer: by the privilege on the queue, or by a right on the consumer. */
+/*
+ * The queue, for a role that may dequeue for the consumer: by the privilege on
+ * the queue, or by a right on the consumer.  known: the id of the queue that the
+ * call has found under this name before, or 0.  A role that has lost its right to
+ * that queue since then is told so, not that the queue does not exist.
+ */
 AqQueue *
-aq_catalog_get_for(const char *name, const char *consumer)
+aq_catalog_get_for(const char *name, const char *consumer, int32 known)
 {
 	AqQueue    *queue;
 
@@ -363,7 +368,8 @@ aq_catalog_get_for(const char *name, const char *consumer)
 	queue = lookup(name);
 	if (queue != NULL && aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE))
 		return queue;
-	queue = aq_catalog_get(name, AQ_RIGHT_CONSUMER);
+	if (queue == NULL || queue->id != known)
+		queue = aq_catalog_get(name, AQ_RIGHT_CONSUMER);
 	/* where a name is missing, its own error says so */
 	if ((consumer == NULL && queue->multi) || aq_privilege_consumes(queue, consumer))
 		return queue;
@@ -429,10 +435,12 @@ aq_catalog_get_again(int32 id, const char *name, AqRight right)
 {
 	AqQueue    *queue = find_by_id(id);
 
-	if (queue == NULL || !aq_privilege_allows(queue, right))
+	if (queue == NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name),
 				errdetail("It has just been dropped."));
+	if (!aq_privilege_allows(queue, right))
+		refuse_right(name, right);
 	return queue;
 }
 

@@ -70,7 +70,8 @@ typedef struct AqChange
 		AQ_CHANGE_RELEASED,		/* positions of recipients were freed */
 		AQ_CHANGE_CONVERTED,
 		AQ_CHANGE_TABLE_LEFT,
-		AQ_CHANGE_STOPPING
+		AQ_CHANGE_STOPPING,
+		AQ_CHANGE_REVOKED		/* no definition: waiters must check their rights, when the caches are invalidated */
 	}			kind;
 	int			position;		/* UNSUBSCRIBED: of the consumer; STOPPING: bits, 1 enqueue, 2 dequeue */
 	int64		number;
@@ -87,6 +88,7 @@ extern void aq_pending_converted(int32 id);
 extern void aq_pending_table_left(int32 id);
 extern void aq_pending_consumer_removed(int32 id, int position, int64 number);
 extern void aq_pending_stopping(int32 id, int bits);
+extern void aq_pending_revoked(int32 id);
 extern bool aq_pending_is_created(int32 id);
 extern bool aq_pending_is_converted(int32 id);
 extern void aq_pending_set_ddl(void);
@@ -94,7 +96,8 @@ extern bool aq_pending_has_ddl(void);
 extern int	aq_pending_list(const AqChange **list);
 extern void aq_pending_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent,
 								   void (*undo) (const AqChange *change));
-extern bool aq_pending_end(void);
+extern bool aq_pending_end(bool commit);
+extern int	aq_pending_take_revoked(const AqChange **list);
 
 /* --- definition_clock.c */
 extern Size aq_definition_clock_size(void);

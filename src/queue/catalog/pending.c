@@ -17,6 +17,7 @@
 /* in TopMemoryContext, grown as needed; emptied at the transaction's end */
 static AqChange *changes;
 static int	nchanges,
+			nrevoked,			/* entries at the beginning that are left for the phase "released" */
 			changes_size;
 static bool ddl;				/* a definition was changed */
 
@@ -101,6 +102,13 @@ aq_pending_stopping(int32 id, int bits)
 	changes[nchanges - 1].position = bits;
 }
 
+/* A privilege on the queue was revoked: sessions that wait by it check again. */
+void
+aq_pending_revoked(int32 id)
+{
+	remember_change(id, AQ_CHANGE_REVOKED);
+}
+
 static bool
 has_change(int32 id, int kind)
 {
@@ -179,11 +187,26 @@ aq_pending_subxact_end(bool commit, SubTransactionId subid, SubTransactionId par
  * definition.
  */
 bool
-aq_pending_end(void)
+aq_pending_end(bool commit)
 {
 	bool		had_ddl = ddl;
 
+	nrevoked = 0;
+	for (int i = 0; commit && i < nchanges; i++)
+		if (changes[i].kind == AQ_CHANGE_REVOKED)
+			changes[nrevoked++] = changes[i];
 	nchanges = 0;
 	ddl = false;
 	return had_ddl;
+}
+
+/* The changes of kind AQ_CHANGE_REVOKED of the transaction that has just ended, once. */
+int
+aq_pending_take_revoked(const AqChange **list)
+{
+	int			n = nrevoked;
+
+	nrevoked = 0;
+	*list = changes;
+	return n;
 }

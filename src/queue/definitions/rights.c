@@ -198,14 +198,6 @@ note_change(Oid owner_view)
 	aq_row_count_modification(AQ_ROW_USERS);
 }
 
-/* Sessions that wait in dequeue check their rights again. */
-static void
-announce_revoked(int32 id)
-{
-	aq_pending_altered(id);
-	aq_catalog_changed();
-}
-
 static void
 change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 {
@@ -228,7 +220,7 @@ change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 		change_acl(queue, grantee, mode, grant, option);
 		note_change(queue->owner_view);
 		if (!grant)
-			announce_revoked(id);
+			aq_pending_revoked(id);
 		return;
 	}
 	queue = aq_ddl_queue(name, ShareUpdateExclusiveLock);
@@ -241,7 +233,7 @@ change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 					  0, NULL, NULL, NULL);
 	note_change(queue->owner_view);
 	if (!grant)
-		announce_revoked(id);
+		aq_pending_revoked(id);
 }
 
 PG_FUNCTION_INFO_V1(aq_rights_grant);

@@ -25,6 +25,13 @@ end_stopping(const AqChange *change)
 		aq_users_count_stops(shm, change->position, -1);
 }
 
+/* Is it a change of what descriptions and users of the queue see? */
+static bool
+changes_definition(const AqChange *change)
+{
+	return change->kind != AQ_CHANGE_CREATED && change->kind != AQ_CHANGE_STOPPING && change->kind != AQ_CHANGE_REVOKED;
+}
+
 /*
  * Locks the definitions that the transaction has changed, so that until it has
  * ended no session begins to use them.  Called before the commit; may wait and
@@ -38,7 +45,7 @@ aq_announce_pre_commit(void)
 	int			nchanges = aq_pending_list(&changes);
 
 	for (int i = 0; i < nchanges; i++)
-		if (changes[i].kind != AQ_CHANGE_CREATED && changes[i].kind != AQ_CHANGE_STOPPING)
+		if (changes_definition(&changes[i]))
 			aq_object_lock(MyDatabaseId, changes[i].id);
 	if (nchanges > 0)
 		aq_point("definition-locked");
@@ -136,10 +143,21 @@ announce_recipients(const AqChange *change, AqQueueShm *shm)
 	}
 }
 
-/*
- * The queue has changed: makes waiting sessions check it again.  Needs no pin:
- * an entry that was freed meanwhile has no waiters.
- */
+/* Needs no pin: an entry that was freed meanwhile has no waiters. */
+static void
+wake_waiters(int32 id)
+{
+	AqObject   *object = aq_object_find(MyDatabaseId, id);
+
+	if (object != NULL)
+		aq_waiters_wake_all(aq_shm_by_index(object->index));
+	/* sessions that wait for its buffered messages */
+	object = id > 0 ? aq_object_find(MyDatabaseId, -id) : NULL;
+	if (object != NULL)
+		aq_waiters_wake_all(aq_shm_by_index(object->index));
+}
+
+/* The queue has changed: makes waiting sessions check it again. */
 static void
 announce_change(const AqChange *change)
 {
@@ -157,11 +175,7 @@ announce_change(const AqChange *change)
 		return;
 	}
 	end_conversion(shm, change);
-	aq_waiters_wake_all(shm);
-	/* sessions that wait for its buffered messages */
-	object = change->id > 0 ? aq_object_find(MyDatabaseId, -change->id) : NULL;
-	if (object != NULL)
-		aq_waiters_wake_all(aq_shm_by_index(object->index));
+	wake_waiters(change->id);
 }
 
 /* The definition has changed, or the change was rolled back. */
@@ -170,9 +184,10 @@ end_change(const AqChange *change, bool commit)
 {
 	if (change->kind == AQ_CHANGE_UNSUBSCRIBED && commit)
 		end_consumer(change->id, change->position, change->number);
-	if (change->kind != AQ_CHANGE_CREATED && change->kind != AQ_CHANGE_STOPPING)
-		aq_object_invalidate(MyDatabaseId, change->id);
-	if (change->kind != AQ_CHANGE_CREATED && change->kind != AQ_CHANGE_CHANGED && change->kind != AQ_CHANGE_STOPPING && commit)
+	if (!changes_definition(change))
+		return;
+	aq_object_invalidate(MyDatabaseId, change->id);
+	if (change->kind != AQ_CHANGE_CHANGED && commit)
 		announce_change(change);
 }
 
@@ -216,9 +231,24 @@ aq_announce_xact_end(bool commit)
 	for (int i = 0; i < nchanges; i++)
 		if (changes[i].kind == AQ_CHANGE_STOPPING)
 			end_stopping(&changes[i]);
-	had_ddl = aq_pending_end();
+	had_ddl = aq_pending_end(commit);
 	aq_object_unlock_all();
 	if (had_ddl)
 		aq_catalog_stale();		/* the transaction's own changes are now visible to all */
 	aq_pins_sweep();
+}
+
+/*
+ * Called when PostgreSQL has sent the invalidations.  A session that was woken
+ * before would find the right in its caches, and sleep again.  Does not raise an
+ * error.
+ */
+void
+aq_announce_released(void)
+{
+	const AqChange *revoked;
+	int			n = aq_pending_take_revoked(&revoked);
+
+	for (int i = 0; i < n; i++)
+		wake_waiters(revoked[i].id);
 }

@@ -103,6 +103,7 @@ extern void aq_pins_unuse(const AqQueueShm *shm);
 extern void aq_announce_pre_commit(void);
 extern void aq_announce_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent);
 extern void aq_announce_xact_end(bool commit);
+extern void aq_announce_released(void);
 
 /* --- store_xact.c */
 extern void aq_store_xact_init(void);

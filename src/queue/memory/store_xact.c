@@ -126,6 +126,12 @@ subabort(SubTransactionId subid, SubTransactionId parent)
 	aq_announce_subxact_end(false, subid, parent);
 }
 
+static void
+released(bool commit)
+{
+	aq_announce_released();
+}
+
 static const AqXactOps queue_ends = {
 	.pre_commit = pre_commit,
 	.commit = commit,
@@ -134,6 +140,7 @@ static const AqXactOps queue_ends = {
 	.abort = abort_transaction,
 	.subcommit = subcommit,
 	.subabort = subabort,
+	.released = released,
 };
 
 void
