@@ -34,6 +34,7 @@ typedef struct AqGrant
 {
 	char	   *consumer;
 	Oid			role;			/* or ACL_ID_PUBLIC */
+	bool		seen;			/* aq_grants_exist() has found it */
 } AqGrant;
 
 /* The columns of aq_internal.consumer_grant. */
@@ -64,7 +65,7 @@ read_rows(AqQueue *queue)
 		heap_deform_tuple(tuple, RelationGetDescr(rel), values, nulls);
 		if (!nulls[GRANT_ROLE] && !OidIsValid(DatumGetObjectId(values[GRANT_ROLE])))
 			continue;
-		grant = palloc(sizeof(AqGrant));
+		grant = palloc0(sizeof(AqGrant));
 		grant->consumer = TextDatumGetCString(values[GRANT_CONSUMER]);
 		grant->role = nulls[GRANT_ROLE] ? ACL_ID_PUBLIC : DatumGetObjectId(values[GRANT_ROLE]);
 		grants = lappend(grants, grant);
@@ -122,25 +123,27 @@ is_granted(const Acl *acl, Oid role)
 	return false;
 }
 
-/* Is there a right on the consumer that counts: of the role, directly or as a member, or, if it is InvalidOid, of any? */
-static bool
+/* A right on the consumer that counts: of the role, directly or as a member, or, if it is InvalidOid, of any; or NULL. */
+static AqGrant *
 find(AqQueue *queue, const char *consumer, Oid role)
 {
 	Acl		   *acl = view_acl(queue);
-	bool		found = false;
+	AqGrant    *found = NULL;
 	ListCell   *lc;
 
 	if (acl == NULL)
-		return false;
+		return NULL;
 	foreach(lc, grants_of(queue))
 	{
 		AqGrant    *grant = lfirst(lc);
 
-		found = strcmp(grant->consumer, consumer) == 0 &&
+		if (strcmp(grant->consumer, consumer) == 0 &&
 			(!OidIsValid(role) || grant->role == ACL_ID_PUBLIC || has_privs_of_role(role, grant->role)) &&
-			is_granted(acl, grant->role);
-		if (found)
+			is_granted(acl, grant->role))
+		{
+			found = grant;
 			break;
+		}
 	}
 	pfree(acl);
 	return found;
@@ -155,12 +158,39 @@ aq_grants_allow(AqQueue *queue, const char *consumer)
 	if (queue->persistent != NULL)
 		queue = queue->persistent;
 	return consumer != NULL && pg_class_aclcheck(queue->owner_view, role, ACL_REFERENCES) == ACLCHECK_OK &&
-		find(queue, consumer, role);
+		find(queue, consumer, role) != NULL;
 }
 
-/* Has any role? */
+static AqGrant *
+find_seen(AqQueue *queue, const char *consumer)
+{
+	ListCell   *lc;
+
+	foreach(lc, grants_of(queue))
+	{
+		AqGrant    *grant = lfirst(lc);
+
+		if (grant->seen && strcmp(grant->consumer, consumer) == 0)
+			return grant;
+	}
+	return NULL;
+}
+
+/*
+ * Has any role?  A session can ask at each call, so the answer yes is kept with
+ * the description; DROP OWNED, which does not change that, does not end it.
+ */
 bool
 aq_grants_exist(AqQueue *queue, const char *consumer)
 {
-	return find(queue->persistent != NULL ? queue->persistent : queue, consumer, InvalidOid);
+	AqGrant    *grant;
+
+	if (queue->persistent != NULL)
+		queue = queue->persistent;
+	grant = find_seen(queue, consumer);
+	if (grant == NULL)
+		grant = find(queue, consumer, InvalidOid);
+	if (grant != NULL)
+		grant->seen = true;
+	return grant != NULL;
 }
