@@ -407,6 +407,24 @@ def test_the_worker_fails_while_it_gives_places_back(names_server, kind, point, 
 
 
 @pytest.mark.test_build
+def test_a_place_that_the_worker_has_left_closing(names_server, kind):
+    """It has failed, and does not try again because no name is idle for long enough now: who enqueues has the place opened."""
+    names_server.expect_log("recipients-closing")
+    with names_server.connect() as conn:
+        topic = make(conn, kind)
+        soon(conn)
+        put(conn, topic, 1, recipients=["ann"])
+        faults.arm(names_server, "recipients-closing", "error")
+        assert take(conn, topic, "ann") == [1]
+        until(lambda: "recipients-closing" in names_server.log_text(), "the worker's error")
+        conn.execute("SET statement_timeout = '30 s'")
+        conn.execute("ALTER SYSTEM SET pgaq.recipient_grace = '1h'")
+        conn.execute("SELECT pg_reload_conf()")
+        put(conn, topic, 2, recipients=["ann"])
+        assert take(conn, topic, "ann") == [2]
+
+
+@pytest.mark.test_build
 def test_the_place_goes_before_the_enqueue_has_it(names_server, kind):
     """An enqueuer that is slow after the worker has given its recipient a place asks again."""
     with names_server.connect() as conn, names_server.connect() as other, ThreadPoolExecutor() as pool:
