@@ -211,6 +211,7 @@ run(Round *round)
 		aq_job_commit(false);
 		return false;
 	}
+	aq_point("leases-found");
 	write_endings(round);
 	aq_point("leases-over");
 	aq_notes_at_commit(round_committed, round);

@@ -308,6 +308,77 @@ def test_unsubscribed(server, conn, topic):
     assert take(conn, topic, "b") == [1, 2]
 
 
+# -- partitions, other stores, other servers
+
+
+@pytest.mark.parametrize("retention", ["0", "1 s"])
+def test_a_leased_message_keeps_its_partition(new_server, retention):
+    """All others of the partition are done: it is truncated when this one is, too."""
+    own = new_server(**{"pgaq.reuse_grace": "0"})
+    with own.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('kept', shards => 1), aq.alter_queue('kept', retention => %s)", [retention])
+        put_many(conn, "kept", 1, 2 * PARTITION + 1)
+        leased = Leased(conn, "kept", "1 hour", 1)
+        assert take(conn, "kept") == list(range(2, 2 * PARTITION + 2))
+        query = "SELECT count(*) FROM aq.partitions WHERE queue_name = 'kept' AND state = 'closed'"
+        until(lambda: db.value(conn, query) == 1, "the second partition to be truncated")
+        db.execute(conn, "SELECT pg_sleep(1)")  # the worker may do nothing, which cannot be waited for
+        assert db.value(conn, query) == 1
+        assert states(conn, "kept") == [(1, "LEASED", 1)]
+        own.restart()
+    with own.connect() as conn:
+        assert states(conn, "kept") == [(1, "LEASED", 1)]
+        assert leased.acknowledge(conn) == "done"
+        until(lambda: db.value(conn, "SELECT count(*) FROM aq.partitions WHERE queue_name = 'kept' AND state IN ('closed', 'consumed')") == 0, "truncation")
+        assert leased.acknowledge(conn) == "stale"
+
+
+def test_a_queue_that_is_being_converted(server, conn):
+    """Leases are refused while the queue has two stores, and possible afterwards."""
+    db.execute(conn, "SELECT aq.create_queue_table('public.t'), aq.create_queue('conv', queue_table => 'public.t')")
+    put(conn, "conv", 1)
+    db.execute(conn, "SELECT aq.convert_queue('conv')")
+    put(conn, "conv", 2)
+    for statement in ("SELECT * FROM aq.dequeue('conv', lease => '1 s')", "SELECT * FROM aq.acknowledge('conv', '{}', 1)"):
+        with pytest.raises(db.Error, match="cannot be leased"):
+            db.execute(conn, statement)
+    assert take(conn, "conv", number=1) == [1]
+    until(lambda: not db.value(conn, "SELECT converting FROM aq.queues WHERE queue_name = 'conv'"), "the end of the conversion")
+    leased = Leased(conn, "conv", "1 hour")
+    assert leased.payloads == [2]
+    assert leased.acknowledge(conn) == "done"
+    db.execute(conn, "SELECT aq.drop_queue('conv'), aq.drop_queue_table('public.t', force => true)")
+
+
+def test_promotion(server, queue, throw_away):
+    """Leases run on, are in doubt, and end in the standby that takes over; its receipts are new ones."""
+    with server.connect() as conn:
+        put(conn, queue, 1, 2, 3, 4, 5)
+        held, short, doubted, rests = (Leased(conn, queue, lease, 1) for lease in ("1 hour", "3 s", "1 hour", "1 hour"))
+        copy = throw_away(server.basebackup("standby"))
+        copy.start()
+        conn.execute("BEGIN")
+        assert doubted.acknowledge(conn) == "done"
+        conn.execute("PREPARE TRANSACTION 'promoted'")
+        assert rests.call(conn, "release", ", delay => '1 hour'") == "done"
+        copy.wait_for_replay(server)
+        copy.promote()
+    with copy.connect() as there:
+        assert doubted.acknowledge(there) == "busy"
+        assert ready(there, queue, timeout="60 s")
+        until(lambda: short.acknowledge(there) == "stale", "the end of the short lease")
+        again = Leased(there, queue, "1 hour", 1)
+        assert again.payloads == [2]
+        assert again.receipt not in (held.receipt, short.receipt, doubted.receipt, rests.receipt)
+        there.execute("COMMIT PREPARED 'promoted'")
+        assert states(there, queue) == [(1, "LEASED", 1), (2, "LEASED", 2), (4, "WAITING", 1), (5, "READY", 0)]
+        assert [lease.acknowledge(there) for lease in (held, again, doubted, rests)] == ["done", "done", "stale", "stale"]
+        assert there.execute("SELECT * FROM aq.check()").fetchall() == []
+    with server.connect() as conn:
+        conn.execute("ROLLBACK PREPARED 'promoted'")
+        assert doubted.acknowledge(conn) == "done"
+
+
 # -- dump
 
 
