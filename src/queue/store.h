@@ -167,6 +167,7 @@ typedef struct AqMeasure
 	int64		ready;
 	int64		delayed;		/* including those that wait for a retry delay */
 	int64		in_flight;		/* set by a store that counts periodically; otherwise the remainder of the lag */
+	int64		leased;			/* part of those in flight */
 	TimestampTz oldest;			/* when the first ready message became ready; 0: none, or not known */
 	TimestampTz counted_at;		/* when the store counted; 0: now */
 	bool		known;			/* false: the messages found at the first use are not all counted yet */

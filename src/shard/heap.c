@@ -275,7 +275,9 @@ aq_heap_read_log(HeapTuple tuple, TupleDesc desc)
 	return (LogRow) {.kind = DatumGetChar(values[LOG_KIND]),.stream = DatumGetInt16(values[LOG_STREAM]),
 		.position = DatumGetInt16(values[LOG_CONSUMER]),.at = DatumGetTimestampTz(values[LOG_TIME]),
 		.n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)),.ordinals = (const int64 *) ARR_DATA_PTR(array),
-		.receipt = nulls[LOG_RECEIPT] ? 0 : DatumGetInt64(values[LOG_RECEIPT])};
+		.receipt = nulls[LOG_RECEIPT] ? 0 : DatumGetInt64(values[LOG_RECEIPT]),
+		.detail = nulls[LOG_DETAIL] ? NULL : DatumGetTextPP(values[LOG_DETAIL]),
+		.written = nulls[LOG_WRITTEN] ? 0 : DatumGetTimestampTz(values[LOG_WRITTEN])};
 }
 
 /* --- writing ------------------------------------------------------------------------------ */
@@ -326,6 +328,8 @@ aq_heap_write_lease(Partition *partition, char kind, TimestampTz at, int positio
 	nulls[LOG_RECEIPT] = receipt == 0;
 	values[LOG_DETAIL] = detail != NULL ? CStringGetTextDatum(detail) : (Datum) 0;
 	nulls[LOG_DETAIL] = detail == NULL;
+	values[LOG_WRITTEN] = TimestampTzGetDatum(receipt != 0 ? GetCurrentTimestamp() : 0);
+	nulls[LOG_WRITTEN] = receipt == 0;
 	for (uint32 i = 0; i < n; i += ORDINALS_PER_ROW)
 	{
 		uint32		count = Min(n - i, ORDINALS_PER_ROW);

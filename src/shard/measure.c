@@ -218,7 +218,10 @@ count_stream(AqQueueShm *shm, Stream *stream, const Evicted *evicted, AqMeasure 
 			const FrameSub *sub = partition->frame != 0 ? frame_sub(frame_of(partition), position) : NULL;
 
 			if (sub != NULL)
+			{
 				measure->delayed += sub->nwaiting;
+				measure->leased += sub_more(sub) != NULL ? sub_more(sub)->nleased : 0;
+			}
 			else if (partition->frame == 0 && ssub->away > 0)
 			{
 				uint32		leased;
@@ -226,7 +229,9 @@ count_stream(AqQueueShm *shm, Stream *stream, const Evicted *evicted, AqMeasure 
 
 				measure->delayed += waiting;
 				away -= waiting;
-				away -= Min(away, leased);
+				leased = Min(away, leased);
+				measure->leased += leased;
+				away -= leased;
 			}
 			if (head->messages == InvalidOid)
 				find_head(head, partition, sub, partition->frame == 0 && ssub->away > 0);

@@ -103,7 +103,7 @@ enum
 
 enum
 {
-	LOG_KIND, LOG_STREAM, LOG_CONSUMER, LOG_TIME, LOG_ORDINALS, LOG_RECEIPT, LOG_DETAIL, LOG_COLUMNS
+	LOG_KIND, LOG_STREAM, LOG_CONSUMER, LOG_TIME, LOG_ORDINALS, LOG_RECEIPT, LOG_DETAIL, LOG_WRITTEN, LOG_COLUMNS
 };
 
 /* The consumers of a row's "targets", like bms_next_member(). */
@@ -145,6 +145,8 @@ typedef struct LogRow
 	int			n;
 	const int64 *ordinals;
 	int64		receipt;		/* 0: none */
+	const text *detail;			/* NULL: none */
+	TimestampTz written;		/* 0: not about a lease */
 } LogRow;
 
 /* --- message_id.c ------------------------------------------------------------------------ */

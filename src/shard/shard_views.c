@@ -431,20 +431,40 @@ AQ_ROWS(aq_shard_views_cache_returns)
 
 /* --- messages -------------------------------------------------------------------------------------- */
 
+/* What the log says of a message's leases. */
+typedef struct LeaseStory
+{
+	int64		receipt;		/* of the lease that runs: see contents.c; 0: none */
+	TimestampTz since;			/* of that lease */
+	TimestampTz until;
+	const char *holder;
+	TimestampTz error_at;
+	const char *error;			/* the latest one */
+} LeaseStory;
+
+/* A row of the log that says more of a lease than its receipt. */
+typedef struct LeaseRow
+{
+	LogRow		row;			/* without its ordinals */
+	char	   *detail;
+	uint16		slots[FLEXIBLE_ARRAY_MEMBER];
+} LeaseRow;
+
 /* The log's information about messages, with the caller's snapshot. */
 typedef struct LogPicture
 {
 	char	   *kind[AQ_MAX_CONSUMERS]; /* by consumer: a char per slot, '\0': none */
 	TimestampTz *when[AQ_MAX_CONSUMERS];	/* if kind is none: end of the retry delay */
 	int16	   *attempts[AQ_MAX_CONSUMERS];
-	int64	   *receipt[AQ_MAX_CONSUMERS];	/* of the lease that runs: see contents.c; 0: none */
+	LeaseStory *leases[AQ_MAX_CONSUMERS];	/* by consumer, NULL: none has been leased */
+	List	   *lease_rows;
 	bool		resident;
 	uint64_t   *ready[AQ_MAX_CONSUMERS];	/* copies of the bitmaps; NULL: none */
 	uint64_t   *waiting[AQ_MAX_CONSUMERS];
 	uint64_t   *leased[AQ_MAX_CONSUMERS];
 } LogPicture;
 
-/* A row about a lease.  What it says of the message's end is said by others as well. */
+/* Of a row about a lease: which one runs, attempts, until when the message rests.  False: it says more. */
 static bool
 read_lease(LogPicture *p, const LogRow *row, int slot)
 {
@@ -454,11 +474,26 @@ read_lease(LogPicture *p, const LogRow *row, int slot)
 		return true;
 	if (row->kind != LOG_LEASED && row->kind != LOG_OVER && !rests)
 		return false;
-	p->receipt[row->position][slot] ^= row->receipt;
+	p->leases[row->position][slot].receipt ^= row->receipt;
 	p->attempts[row->position][slot] += (row->kind == LOG_LEASED) - (row->kind == LOG_UNSEEN);
 	if (rests && p->kind[row->position][slot] == '\0')
 		p->when[row->position][slot] = Max(p->when[row->position][slot], row->at);
 	return true;
+}
+
+/* What it says besides can be understood when all rows have been read. */
+static void
+keep_lease_row(LogPicture *p, const LogRow *row)
+{
+	LeaseRow   *kept = palloc(offsetof(LeaseRow, slots) + row->n * sizeof(uint16));
+
+	if (p->leases[row->position] == NULL)
+		p->leases[row->position] = palloc0(PARTITION_SLOTS * sizeof(LeaseStory));
+	kept->row = *row;
+	kept->detail = row->detail != NULL ? text_to_cstring(row->detail) : NULL;
+	for (int i = 0; i < row->n; i++)
+		kept->slots[i] = row->ordinals[i] % PARTITION_SLOTS;
+	p->lease_rows = lappend(p->lease_rows, kept);
 }
 
 static void
@@ -474,13 +509,14 @@ read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 		p->kind[position] = palloc0(PARTITION_SLOTS);
 		p->when[position] = palloc0(PARTITION_SLOTS * sizeof(TimestampTz));
 		p->attempts[position] = palloc0(PARTITION_SLOTS * sizeof(int16));
-		p->receipt[position] = palloc0(PARTITION_SLOTS * sizeof(int64));
 	}
+	if (row.receipt != 0)
+		keep_lease_row(p, &row);
 	for (int i = 0; i < row.n; i++)
 	{
 		int			slot = row.ordinals[i] % PARTITION_SLOTS;
 
-		if (read_lease(p, &row, slot))
+		if (row.receipt != 0 && read_lease(p, &row, slot))
 			continue;
 		if (row.kind != LOG_RETRY)
 			p->kind[position][slot] = row.kind;
@@ -490,6 +526,45 @@ read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 		if (row.kind != LOG_RETRY || p->kind[position][slot] == '\0')
 			p->when[position][slot] = row.at;
 	}
+}
+
+static void
+tell_lease(LeaseStory *story, const LeaseRow *kept)
+{
+	const LogRow *row = &kept->row;
+
+	if (row->kind == LOG_LEASED || row->kind == LOG_EXTENDED)
+	{
+		if (row->receipt != story->receipt)
+			return;
+		story->until = Max(story->until, row->at);
+		if (row->kind == LOG_EXTENDED)
+			return;
+		story->since = row->written;
+		story->holder = kept->detail;
+	}
+	else if (kept->detail != NULL && row->written >= story->error_at)
+	{
+		story->error_at = row->written;
+		story->error = kept->detail;
+	}
+}
+
+/* All rows have been read. */
+static void
+tell_leases(LogPicture *p)
+{
+	ListCell   *lc;
+
+	foreach(lc, p->lease_rows)
+	{
+		const LeaseRow *kept = lfirst(lc);
+
+		for (int i = 0; i < kept->row.n; i++)
+			tell_lease(&p->leases[kept->row.position][kept->slots[i]], kept);
+	}
+	list_free_deep(p->lease_rows);
+	p->lease_rows = NIL;
 }
 
 /* Copies the ready bitmaps of a resident partition. */
@@ -548,7 +623,7 @@ message_state(LogPicture *p, int position, int slot, const AqMessage *m, Timesta
 	if (kind == LOG_FAILED)
 		return "EXPIRED";
 	if (p->resident ? p->leased[position] != NULL && aq_bitmap_test(p->leased[position], slot)
-		: p->receipt[position] != NULL && p->receipt[position][slot] != 0)
+		: p->leases[position] != NULL && p->leases[position][slot].receipt != 0)
 		return "LEASED";
 	if (m->ready_at > now)
 		return "WAITING";
@@ -583,10 +658,16 @@ message_row(MessageRows *rows, const AqMessage *m, int position, const char *con
 	int			slot = m->ordinal % PARTITION_SLOTS;
 	LogPicture *log = rows->log;
 	bool		done = log->kind[position] && log->kind[position][slot];
+	const char *state = message_state(log, position, slot, m, rows->now);
+	LeaseStory	story = {0};
 
+	if (log->leases[position] != NULL)
+		story = log->leases[position][slot];
+	if (strcmp(state, "LEASED") != 0)
+		story.since = story.until = 0;
 	aq_rows_put(row, UUIDPGetDatum(&m->id));
 	aq_rows_text(row, consumer);
-	aq_rows_text(row, message_state(log, position, slot, m, rows->now));
+	aq_rows_text(row, state);
 	aq_rows_int(row, m->priority);
 	aq_rows_pointer(row, m->correlation);
 	aq_rows_time(row, m->enqueue_time);
@@ -601,6 +682,10 @@ message_row(MessageRows *rows, const AqMessage *m, int position, const char *con
 	aq_rows_int(row, m->shard);
 	aq_rows_number(row, m->session_id);
 	aq_rows_text(row, m->payload_null ? NULL : OutputFunctionCall(&rows->output, m->payload));
+	aq_rows_time(row, story.since);
+	aq_rows_time(row, story.until);
+	aq_rows_text(row, story.since != 0 ? story.holder : NULL);
+	aq_rows_text(row, story.error);
 	aq_rows_end(row);
 }
 
@@ -688,6 +773,7 @@ read_table(MessageRows *rows, Relation rel, Relation log)
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 		read_log_row(rows->log, tuple, RelationGetDescr(log));
 	table_endscan(scan);
+	tell_leases(rows->log);
 	if (rows->pinned)
 		read_ready(rows->log, rows->queue, RelationGetRelid(rel));
 

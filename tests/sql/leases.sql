@@ -116,6 +116,79 @@ SELECT aq.stop_queue('le');
 SELECT t.error($$ SELECT aq.dequeue('le', lease => '1 s') $$);
 SELECT result FROM aq.acknowledge('le', :'ids', :receipt);
 SELECT aq.start_queue('le');
+-- who holds it, since when, until when; the latest error
+SELECT t.put('le', 18, 19);
+SET application_name = 'worker 7';
+SELECT ids, receipt FROM t.leased('le', '1 hour') \gset
+SET application_name = 'another';
+CREATE VIEW t.holds AS SELECT payload, state, clock_timestamp() - leased_since BETWEEN '0' AND '1 minute' AS since,
+	leased_until - clock_timestamp() BETWEEN '50 minutes' AND '3 hours' AS until, leased_by, attempts, last_error
+FROM aq.messages WHERE queue_name = 'le' AND payload IN ('18', '19') ORDER BY payload;
+SELECT * FROM t.holds;
+SELECT lag, in_flight, leased FROM aq.metrics() WHERE queue_name = 'le';
+SELECT result FROM aq.extend('le', :'ids', :receipt, '2 hours');
+SELECT bool_and(leased_until - leased_since > '110 minutes') FROM aq.messages WHERE queue_name = 'le' AND payload IN ('18', '19');
+SELECT result FROM aq.release('le', :'ids', :receipt, error => 'no paper');
+SELECT * FROM t.holds;
+SELECT ids, receipt FROM t.leased('le', '1 hour', 1) \gset
+SELECT * FROM t.holds;
+SELECT result FROM aq.reject('le', :'ids', :receipt, error => 'no ink');
+SELECT * FROM t.holds;
+SELECT lag, in_flight, leased FROM aq.metrics() WHERE queue_name = 'le';
+SELECT t.drain('le');
+DROP VIEW t.holds;
+RESET application_name;
+CALL aq.wait('le_dead', NULL, '60 s', NULL);
+SELECT t.drain('le_dead');
+-- chosen by correlation, condition or id; what is leased is not found by any of them
+SELECT t.drain('le');
+SELECT aq.enqueue('le', to_jsonb(n), correlation => 'c' || n % 2, priority => n % 3) IS NOT NULL FROM generate_series(20, 25) n;
+SELECT payload FROM aq.dequeue('le', correlation => 'c1', max_messages => 2, lease => '1 hour');
+SELECT payload FROM aq.dequeue('le', condition => 'priority = 1', max_messages => 9, lease => '1 hour');
+SELECT msgid AS ready FROM aq.browse('le') LIMIT 1 \gset
+SELECT payload, receipt > 0 FROM aq.dequeue('le', msgid => :'ready', lease => '1 hour');
+SELECT count(*) FROM aq.dequeue('le', msgid => :'ready', lease => '1 hour');
+SELECT count(*) FROM aq.dequeue('le', msgid => :'ready');
+SELECT count(*) FROM aq.dequeue('le', msgid => :'ready', mode => 'browse');
+SELECT count(*) FROM aq.dequeue('le', correlation => 'c1', mode => 'locked');
+SELECT string_agg(payload || ' ' || state, ', ' ORDER BY payload) FROM aq.messages WHERE queue_name = 'le' AND payload ~ '^2[0-5]$';
+-- browse and listen do not see it
+SELECT t.look('le'), (SELECT string_agg(payload::text, ' ') FROM aq.dequeue('le', mode => 'browse', max_messages => 9));
+SELECT t.drain('le') IS NOT NULL;
+CALL aq.listen(ARRAY['le'], NULL, '0', NULL, NULL);
+-- delayed: taken by its id before its time, and given back to wait for the rest of it
+SELECT aq.enqueue('le', '26', delay => '1 hour') AS delayed \gset
+SELECT payload, receipt FROM aq.dequeue('le', msgid => :'delayed', lease => '1 hour') \gset
+SELECT :payload, state FROM aq.messages WHERE msgid = :'delayed';
+SELECT result FROM aq.release('le', ARRAY[:'delayed'::uuid], :receipt);
+SELECT state, attempts FROM aq.messages WHERE msgid = :'delayed';
+-- released for a time: it can be taken by its id, and its rest is over then
+SELECT t.put('le', 27);
+SELECT ids, receipt FROM t.leased('le', '1 hour') \gset
+SELECT result FROM aq.release('le', :'ids', :receipt, delay => '1 hour');
+SELECT payload, receipt AS second FROM aq.dequeue('le', msgid => (:'ids'::uuid[])[1], lease => '1 hour') \gset
+SELECT result FROM aq.acknowledge('le', :'ids', :receipt);
+SELECT result FROM aq.release('le', :'ids', :second, count => false);
+SELECT t.look('le');
+-- purge takes what is ready or rests, and leaves what is leased
+SELECT t.put('le', 28, 30);
+SELECT ids, receipt FROM t.leased('le', '1 hour', 2) \gset
+SELECT result FROM aq.release('le', (:'ids'::uuid[])[1:1], :receipt, delay => '1 hour');
+SELECT aq.purge_queue('le');
+SELECT result FROM aq.acknowledge('le', :'ids', :receipt);
+-- messages of an exception queue are leased as others; they have no exception queue to go to
+SELECT t.drain('le_dead') IS NOT NULL, t.put('le', 31, 32);
+SELECT ids, receipt FROM t.leased('le', '1 hour') \gset
+SELECT result FROM aq.reject('le', :'ids', :receipt);
+CALL aq.wait('le_dead', NULL, '60 s', NULL);
+SELECT payload, attempts FROM aq.dequeue('le_dead', max_messages => 2, mode => 'browse');
+SELECT payloads, ids, receipt FROM t.leased('le_dead', '1 hour', 1) \gset
+SELECT result FROM aq.acknowledge('le', :'ids', :receipt);
+SELECT :payloads, result FROM aq.acknowledge('le_dead', :'ids', :receipt);
+SELECT payloads, ids, receipt FROM t.leased('le_dead', '1 hour', 1) \gset
+SELECT :payloads, result FROM aq.reject('le_dead', :'ids', :receipt);
+SELECT t.states('le_dead'), t.look('le_dead') IS NULL;
+
 -- topics: a lease of one consumer is nothing to another
 SELECT aq.create_queue('let', multiple_consumers => true);
 SELECT aq.subscribe('let', c) FROM unnest(ARRAY['a', 'b', 'c']) c;

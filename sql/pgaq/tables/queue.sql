@@ -204,7 +204,8 @@ CREATE TABLE aq_data.log_template (
 	at timestamptz NOT NULL,
 	ordinals bigint[] NOT NULL,
 	receipt bigint,
-	detail text
+	detail text,
+	written timestamptz
 );
 ALTER TABLE aq_data.log_template ALTER ordinals SET STORAGE PLAIN;
 ALTER TABLE aq_data.log_template ALTER detail SET STORAGE PLAIN;
@@ -216,6 +217,7 @@ COMMENT ON COLUMN aq_data.log_template.at IS 'time of the dequeue; of kinds r, b
 COMMENT ON COLUMN aq_data.log_template.ordinals IS 'the messages'' ordinals in their stream';
 COMMENT ON COLUMN aq_data.log_template.receipt IS 'receipt of the lease; null: the row is not about a lease';
 COMMENT ON COLUMN aq_data.log_template.detail IS 'application_name of the holder, or the error that was given with the message';
+COMMENT ON COLUMN aq_data.log_template.written IS 'when the row was written; null: it is not about a lease';
 
 -- The catalog is dumped with its rows; message tables are dumped as ordinary tables.
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.property', '');

@@ -64,7 +64,8 @@ COMMENT ON FUNCTION aq_internal.table_counters() IS 'Internal: tables of sharded
 CREATE FUNCTION aq_internal.messages(queue_id integer, wanted uuid, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
 	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
-	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text)
+	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
+	OUT leased_since timestamptz, OUT leased_until timestamptz, OUT leased_by text, OUT last_error text)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_messages';
 COMMENT ON FUNCTION aq_internal.messages(integer, uuid) IS 'Internal: what aq.messages shows of one queue, all messages or the wanted one; the planner sets wanted from a condition on msgid';
 
@@ -331,10 +332,14 @@ GRANT SELECT ON aq.message_cache_advice TO PUBLIC;
 CREATE VIEW aq.messages AS
 SELECT q.queue_name, m.consumer, m.msgid, m.state, m.priority, m.correlation, m.payload, m.enqueue_time, m.ready_at,
 	m.expires_at, m.dequeue_time, m.attempts, m.sender, m.exception_queue, m.original_msgid, m.properties,
-	m.shard, m.session_id, CASE WHEN m.in_memory IS NULL THEN 'persistent' ELSE 'buffered' END AS delivery_mode, m.in_memory
+	m.shard, m.session_id, CASE WHEN m.in_memory IS NULL THEN 'persistent' ELSE 'buffered' END AS delivery_mode, m.in_memory,
+	m.leased_since, m.leased_until, m.leased_by, m.last_error
 FROM aq_internal.queue q, LATERAL (SELECT *, NULL::boolean AS in_memory FROM aq_internal.messages(q.queue_id, NULL) WHERE q.store <> 'c'
-	UNION ALL SELECT *, NULL::boolean FROM aq_internal.classic_messages(q.queue_id, NULL) WHERE q.store <> 's'
-	UNION ALL SELECT * FROM aq_internal.buffered_messages(q.queue_id, NULL)) m;
+	UNION ALL SELECT *, NULL, NULL, NULL, NULL, NULL FROM aq_internal.classic_messages(q.queue_id, NULL) WHERE q.store <> 's'
+	UNION ALL SELECT b.msgid, b.consumer, b.state, b.priority, b.correlation, b.enqueue_time, b.ready_at, b.expires_at,
+		b.dequeue_time, b.attempts, b.sender, b.exception_queue, b.original_msgid, b.properties, b.shard, b.session_id, b.payload,
+		NULL, NULL, NULL, NULL, b.in_memory
+		FROM aq_internal.buffered_messages(q.queue_id, NULL) b) m;
 COMMENT ON VIEW aq.messages IS 'Messages that the current role can dequeue, one row per message and consumer. Reads the tables, so restrict it to a queue, or to a message by msgid = value, which reads one partition or uses an index';
 COMMENT ON COLUMN aq.messages.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.messages.consumer IS 'the consumer; null in single-consumer queues';
@@ -356,6 +361,10 @@ COMMENT ON COLUMN aq.messages.shard IS 'shard it is in; null in queue tables';
 COMMENT ON COLUMN aq.messages.session_id IS 'identity of the session that enqueued it, or, if negative, of its producer';
 COMMENT ON COLUMN aq.messages.delivery_mode IS 'persistent or buffered';
 COMMENT ON COLUMN aq.messages.in_memory IS 'of a buffered message: it is in shared buffers; otherwise it is only on disk';
+COMMENT ON COLUMN aq.messages.leased_since IS 'when the lease that runs was taken; null: its state is not LEASED';
+COMMENT ON COLUMN aq.messages.leased_until IS 'when it ends; in the past: the worker has not ended it yet';
+COMMENT ON COLUMN aq.messages.leased_by IS 'application_name of the session that took it';
+COMMENT ON COLUMN aq.messages.last_error IS 'error given with the latest aq.release or aq.reject; null: none was given';
 
 CREATE VIEW aq.privileges AS
 SELECT q.queue_name, nullif(a.grantee, 0)::regrole AS grantee, p.privilege, p.consumer, a.grantor::regrole AS grantor, a.is_grantable

@@ -107,6 +107,7 @@ put_metrics(AqRow *row, AqQueue *queue, AqConsumerShm *consumer, const AqMeasure
 	aq_rows_number_if(row, counted, measure->ready);
 	aq_rows_number_if(row, counted, measure->delayed);
 	aq_rows_number_if(row, counted, shm->store == AQ_STORE_CLASSIC ? measure->in_flight : rest);
+	aq_rows_number_if(row, counted, measure->leased);
 	put_age(row, counted ? measure->oldest : 0, now);
 	aq_rows_number(row, pg_atomic_read_u64(&traffic[AQ_TRAFFIC_FAILED]));
 	aq_rows_number(row, enqueued);
