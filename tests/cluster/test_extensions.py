@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
 from conftest import look, put, take
@@ -219,6 +220,29 @@ def test_pgaq_oracle_comes_and_goes(native):
     native.execute("CREATE EXTENSION pgaq_oracle")
     assert db.value(native, "SELECT array_agg(name ORDER BY name) FROM sys.dba_queues") == ["ORDERS", "Q"]
     native.execute("CALL dbms_aqadm.drop_sharded_queue('shop.orders', force => true)")
+
+
+def through_records(conn, payload):
+    """Enqueue and dequeue with options and properties in records, in this session; the correlation and the seconds of expiration."""
+    conn.execute("""CALL dbms_aq.enqueue('shop.orders', dbms_aq.enqueue_options_t(visibility => 2),
+        dbms_aq.message_properties_t(correlation => 'c', expiration => 60, sender_id => sys.aq$_agent('ann', NULL, NULL)), %s::jsonb, NULL)""", [str(payload)])
+    row = conn.execute("CALL dbms_aq.dequeue('shop.orders', dbms_aq.dequeue_options_t(wait => 0, correlation => 'c'), NULL, NULL::jsonb, NULL)").fetchone()
+    return db.value(conn, "SELECT (%s::dbms_aq.message_properties_t).correlation || (%s::dbms_aq.message_properties_t).expiration"
+                          " || ((%s::dbms_aq.message_properties_t).sender_id).name", [row[0]] * 3), row[1]
+
+
+def test_a_session_finds_the_fields_of_new_types(native):
+    """A session keeps where the fields of the packages' records are, until the types change or others have taken their place."""
+    native.execute("CREATE EXTENSION pgaq_oracle; CREATE SCHEMA shop")
+    native.execute("CALL dbms_aqadm.create_sharded_queue('shop.orders', queue_payload_type => 'JSON'); CALL dbms_aqadm.start_queue('shop.orders')")
+    assert through_records(native, 1) == ("c60ann", 1)
+    native.execute("ALTER TYPE dbms_aq.message_properties_t ADD ATTRIBUTE more text")
+    assert through_records(native, 2) == ("c60ann", 2)
+    native.execute("DROP EXTENSION pgaq_oracle CASCADE; CREATE EXTENSION pgaq_oracle")
+    assert through_records(native, 3) == ("c60ann", 3)
+    native.execute("ALTER TYPE dbms_aq.dequeue_options_t RENAME ATTRIBUTE correlation TO other")
+    with pytest.raises(psycopg.errors.InternalError_, match='has no field "correlation"'):
+        native.execute("CALL dbms_aq.dequeue('shop.orders', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::jsonb, NULL)")
 
 
 @pytest.mark.parametrize("extension", ["pgaq", "pgaq_oracle"])

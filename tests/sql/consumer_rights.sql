@@ -67,6 +67,10 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN
 	RAISE NOTICE '%', sqlerrm;
 END $$;
+CALL dbms_aq.listen(ARRAY[sys.aq$_agent('ANN', 'cr', NULL)], 0, NULL);
+SELECT t.error($$CALL dbms_aq.listen(ARRAY[sys.aq$_agent('BOB', 'cr', NULL), sys.aq$_agent('ANN', 'cr', NULL)], 0, NULL)$$);
+SELECT t.error(format('CALL dbms_aq.dequeue(%L, dbms_aq.dequeue_options_t(consumer_name => %L, wait => 0, visibility => %s), NULL, NULL::text, NULL)',
+	queue, consumer, visibility)) FROM (VALUES ('cr', 'bob'), ('cr', NULL), ('cr_single', NULL)) q (queue, consumer), generate_series(1, 2) visibility;
 -- a member has it, too; a role without it sees nothing; the privilege on the queue is for all consumers, as before
 SET ROLE regress_cr_team;
 SELECT t.look('cr', 'ann');

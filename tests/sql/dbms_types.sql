@@ -90,7 +90,6 @@ BEGIN
 	agents[1] := sys.aq$_agent('A', 'q', NULL);
 	agents[3] := sys.aq$_agent('B', 'q', NULL);
 	RAISE NOTICE '%', t.error(format('CALL dbms_aq.listen(%L::dbms_aq.aq$_agent_list_t, 0, NULL)', agents));
-	RAISE NOTICE '%', t.error(format('SELECT dbms_aq._recipients(''q'', %L)', agents));
 END $$;
 
 -- functions of dbms_aqadm like its record types; the types are for everybody
@@ -157,6 +156,8 @@ CALL dbms_aqadm.drop_sharded_queue('symptoms');
 -- one grant is enough to enqueue and dequeue, without a right to the schema
 CREATE SCHEMA one_grant;
 CALL dbms_aqadm.create_sharded_queue('one_grant.granted', queue_payload_type => 'JSON');
+SELECT t.error($$CALL dbms_aq.enqueue('one_grant.granted', NULL, dbms_aq.message_properties_t(recipient_list =>
+	ARRAY[sys.aq$_agent('A', NULL, NULL), NULL, sys.aq$_agent('B', NULL, NULL)]), '1', NULL)$$);
 CALL dbms_aqadm.start_queue('one_grant.granted');
 CREATE ROLE regress_one_grant;
 CALL dbms_aqadm.grant_queue_privilege('ALL', 'one_grant.granted', 'regress_one_grant');

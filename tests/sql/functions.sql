@@ -86,6 +86,10 @@ WHERE e.extname LIKE 'pgaq%' AND l.lanname NOT IN ('c', 'internal') AND p.prosql
 	SELECT FROM unnest(p.proconfig) c WHERE c IN ('search_path=pg_catalog, pg_temp', 'search_path=pg_catalog, pg_catalog, pg_temp'))
 ORDER BY 1;
 
+-- The calls of dbms_aq are in C, without steps in SQL before those of schema aq.
+SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+WHERE p.pronamespace = 'dbms_aq'::regnamespace AND p.proname ~ '^(try_)?(enqueue|dequeue|listen)(_array)?$' AND l.lanname <> 'c';
+
 -- Names given to a package are those of its caller, also from one of its functions to the next; another function's search_path is its own.
 CREATE FUNCTION eve.found(text) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$ BEGIN RETURN dbms_aqadm._queue($1); END $$;
 SET search_path = eve, t;

@@ -89,7 +89,7 @@ CREATE PROCEDURE dbms_aq.seek(queue_name text, consumer_name text, seek_input_ar
 	OUT seek_output_array dbms_aq.seek_output_array_t)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
-	native text := dbms_aq._queue(queue_name, 'dequeue');
+	native text := dbms_aq._queue(queue_name);
 	consumer text := coalesce((sys._split_name(consumer_name))[2], consumer_name);
 	found dbms_aq.seek_output_t[];
 	i dbms_aq.seek_input_t;

@@ -431,8 +431,7 @@ BEGIN
 	ELSIF subscriber IS NULL THEN
 		PERFORM sys._raise_error('AQ004', '"subscriber" must not be null', 'Use sys.aq$_agent(name, null, null).');
 	END IF;
-	PERFORM sys._check_local(native, subscriber);
-	RETURN sys._agent_name(subscriber.name);
+	RETURN sys._check_agent(native, subscriber);
 END $$;
 COMMENT ON FUNCTION dbms_aqadm._subscriber(text, sys.aq$_agent) IS 'Internal: native name of a subscriber';
 

@@ -47,24 +47,24 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION sys._check_subscriber_transformation(text, text, oid) IS 'Internal: the full name of a transformation for a subscriber';
 
-CREATE FUNCTION sys._check_transformation(name text, given regtype, wanted regtype, source regtype, target regtype) RETURNS void
+-- literal: a text is read as what the transformation takes. restricted: it is a subscriber's.
+CREATE FUNCTION sys._transformation_expression(name text, given regtype, wanted regtype, literal boolean, restricted boolean) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+DECLARE
+	t record;
 BEGIN
-	IF source <> given THEN
-		PERFORM sys._raise_error('AQ096', format('transformation "%s" takes %s, not %s', name, source, given));
-	ELSIF target <> wanted THEN
-		PERFORM sys._raise_error('AQ095', format('transformation "%s" makes %s, not %s', name, target, wanted));
+	SELECT * INTO t FROM sys._transformation(name, given);
+	IF t.source <> given AND NOT (literal AND given = 'text'::regtype) THEN
+		PERFORM sys._raise_error('AQ096', format('transformation "%s" takes %s, not %s', name, t.source, given));
+	ELSIF t.target <> wanted THEN
+		PERFORM sys._raise_error('AQ095', format('transformation "%s" makes %s, not %s', name, t.target, wanted));
 	END IF;
+	RETURN format('sys._transform_end($1, sys._transform_begin(), %s)',
+		CASE WHEN restricted THEN format('sys._transform(%s, $2, NULL::%s)', t.function, t.target)
+			ELSE format('%s($2::%s)', t.call, t.source) END);
 END $$;
-COMMENT ON FUNCTION sys._check_transformation(text, regtype, regtype, regtype, regtype) IS
-'Internal: an error if the transformation does not fit the queue and the call';
-
-CREATE FUNCTION sys._raise_in_transformation(name text, code text, message text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
-BEGIN
-	PERFORM sys._raise_error('AQ099', format('transformation "%s" failed: %s', name, message), 'Its SQLSTATE was ' || code || '.');
-END $$;
-COMMENT ON FUNCTION sys._raise_in_transformation(text, text, text) IS 'Internal: an error of a transformation as Oracle''s number';
+COMMENT ON FUNCTION sys._transformation_expression(text, regtype, regtype, boolean, boolean) IS
+'Internal: the expression that applies a transformation to the payload $2 of a message of queue $1, or an error';
 
 -- The time of a transformation is measured from the evaluation of the second argument to that of the third.
 CREATE FUNCTION sys._transform_begin() RETURNS bigint
@@ -75,68 +75,8 @@ CREATE FUNCTION sys._transform_end(queue_name text, began bigint, value anyeleme
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_counters_transform_end';
 COMMENT ON FUNCTION sys._transform_end(text, bigint, anyelement) IS 'Internal: what a transformation has made; counts its time for the queue';
 
-CREATE FUNCTION sys._enqueue_transformed(put dbms_aq._put_t, payload anyelement) RETURNS uuid
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
-DECLARE
-	wanted regtype := sys._payload_type(put.queue);
-	given regtype := pg_typeof(payload);
-	t record;
-	id uuid;
-BEGIN
-	SELECT * INTO t FROM sys._transformation(put.transformation, given);
-	IF given = 'text'::regtype THEN
-		given := t.source;			/* a literal is read as what the transformation takes */
-	END IF;
-	PERFORM sys._check_transformation(put.transformation, given, wanted, t.source, t.target);
-	BEGIN
-		EXECUTE format('SELECT aq.enqueue($1, sys._transform_end($1, sys._transform_begin(), %s($2::%s)), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)', t.call, t.source)
-			INTO id USING put.queue, payload, put.priority, put.delay, put.expiration, put.correlation, put.recipients,
-				put.sender, put.exception_queue, put.properties, put.relative_msgid, put.deviation, put.delivery_mode;
-	EXCEPTION WHEN OTHERS THEN
-		IF sqlstate LIKE 'AQ%' THEN
-			RAISE;
-		END IF;
-		PERFORM sys._raise_in_transformation(put.transformation, sqlstate, sqlerrm);
-	END;
-	IF id IS NULL THEN
-		PERFORM dbms_aq._no_recipients(put.queue);
-	END IF;
-	RETURN id;
-END $$;
-COMMENT ON FUNCTION sys._enqueue_transformed(dbms_aq._put_t, anyelement) IS 'Internal: enqueue with a transformation';
-
-CREATE FUNCTION sys._dequeue_transformed(take dbms_aq._take_t, as_type anyelement, max_messages integer)
-RETURNS TABLE (payload anyelement, priority integer, attempts integer, correlation text, properties jsonb,
-	enqueue_time timestamptz, msgid uuid, sender text, consumer_name text, ready_at timestamptz, expires_at timestamptz,
-	exception_queue text, original_msgid uuid, state integer, transaction_group text, message_delivery_mode integer)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-	given regtype := sys._payload_type(take.queue);
-	t record;
-BEGIN
-	SELECT * INTO t FROM sys._transformation(take.transformation, given);
-	PERFORM sys._check_transformation(take.transformation, given, pg_typeof(as_type), t.source, t.target);
-	BEGIN
-		RETURN QUERY EXECUTE format('SELECT sys._transform_end($1, sys._transform_begin(), %s), priority, attempts, correlation, properties, enqueue_time, msgid, '
-			'sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid, state, transaction_group, '
-			'message_delivery_mode '
-			'FROM aq.dequeue_full($1, NULL::%s, $2, $3, $4, $5, $6, $7, NULL, $8, $9)',
-			CASE WHEN take.restricted THEN format('sys._transform(%s, payload, NULL::%s)', t.function, t.target)
-				ELSE format('%s(payload)', t.call) END, t.source)
-			USING take.queue, take.consumer, max_messages, take.mode, take.correlation, take.msgid, take.condition,
-				take.navigation, take.delivery_mode;
-	EXCEPTION WHEN OTHERS THEN
-		IF sqlstate LIKE 'AQ%' THEN
-			RAISE;
-		END IF;
-		PERFORM sys._raise_in_transformation(take.transformation, sqlstate, sqlerrm);
-	END;
-END $$;
-COMMENT ON FUNCTION sys._dequeue_transformed(dbms_aq._take_t, anyelement, integer) IS 'Internal: dequeue with a transformation';
-
 CREATE FUNCTION sys._transform(function oid, payload "any", as_type anyelement) RETURNS anyelement
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_packages_transform';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_transformation_restricted';
 COMMENT ON FUNCTION sys._transform(oid, "any", anyelement) IS 'Internal: apply the transformation of a subscriber in a restricted operation';
 
 -- The comment of a transformation's function contains the arguments with which it was created.

@@ -35,10 +35,6 @@ CREATE FUNCTION sys._queue_consumers(name text, OUT "position" integer, OUT cons
 RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_consumers';
 COMMENT ON FUNCTION sys._queue_consumers(text) IS 'Internal: subscribers and recipients of a queue by its native name';
 
-CREATE FUNCTION sys._subscriber_transformation(name text, consumer text, OUT transformation text, OUT chosen_by oid)
-LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_transformation';
-COMMENT ON FUNCTION sys._subscriber_transformation(text, text) IS 'Internal: the transformation of a subscriber and the role that chose it; null: none';
-
 CREATE FUNCTION sys._set_transformation(queue_name text, consumer text, transformation text) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_set_transformation';
 COMMENT ON FUNCTION sys._set_transformation(text, text, text) IS 'Internal: what dbms_aqadm does for a subscriber''s transformation';
@@ -53,20 +49,12 @@ RETURN CASE delivery_mode WHEN 1 THEN 'PERSISTENT' WHEN 2 THEN 'BUFFERED' WHEN 3
 COMMENT ON FUNCTION sys._oracle_delivery(integer) IS 'Internal: a delivery mode as Oracle''s views spell it';
 
 CREATE FUNCTION sys._oracle_case(name text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN CASE WHEN name = lower(name) THEN upper(name) ELSE name END;
+LANGUAGE c STRICT IMMUTABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_oracle_case_view';
 COMMENT ON FUNCTION sys._oracle_case(text) IS
 'Internal: a name as Oracle''s views spell it: in upper case, unless it had to be quoted';
 
 CREATE FUNCTION sys._oracle_name(native text) RETURNS text
-LANGUAGE sql STRICT IMMUTABLE PARALLEL UNSAFE
-BEGIN ATOMIC
-	SELECT string_agg(CASE WHEN (sys._split_name(upper(part)))[2] = part THEN upper(part)
-			ELSE '"' || replace(part, '"', '""') || '"' END, '.' ORDER BY n)
-	FROM unnest(CASE WHEN strpos(native, '.') > 0
-		THEN ARRAY[split_part(native, '.', 1), substr(native, strpos(native, '.') + 1)]
-		ELSE ARRAY[native] END) WITH ORDINALITY AS p (part, n);
-END;
+LANGUAGE c STRICT IMMUTABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_oracle_view';
 COMMENT ON FUNCTION sys._oracle_name(text) IS
 'Internal: a native name as a program can give it back: in upper case, or in quotes where it needs them';
 
@@ -106,21 +94,7 @@ LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ROW(nullif($1, ''), nullif($2, ''), $3)::sys.aq$_agent;
 COMMENT ON FUNCTION sys.aq$_agent(text, text, numeric) IS 'Make an agent, as Oracle''s constructor; an empty text is a null';
 
-CREATE FUNCTION sys._agent_name(agent_name text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
-DECLARE
-	parts text[] := sys._split_name(agent_name);
-BEGIN
-	IF parts IS NULL OR parts[1] IS NOT NULL THEN
-		PERFORM sys._raise_error('AQ089', format('agent name "%s" is not an identifier', agent_name),
-			'Names begin with a letter, followed by letters, digits, _, $ and #; others must be in double quotes.');
-	END IF;
-	IF octet_length(parts[2]) > 127 THEN
-		PERFORM sys._raise_error('AQ087', format('agent name "%s" is too long', parts[2]), 'Names have at most 127 bytes.');
-	ELSIF parts[2] ILIKE 'aq$\_%' THEN
-		PERFORM sys._raise_error('AQ090', format('agent name "%s" is reserved', agent_name),
-			'Names must not begin with AQ$_.');
-	END IF;
-	RETURN parts[2];
-END $$;
-COMMENT ON FUNCTION sys._agent_name(text) IS 'Internal: consumer''s native name of an agent''s name';
+CREATE FUNCTION sys._check_agent(queue text, agent sys.aq$_agent) RETURNS text
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_oracle_options_agent';
+COMMENT ON FUNCTION sys._check_agent(text, sys.aq$_agent) IS
+'Internal: native name of a consumer of this queue, or an error';

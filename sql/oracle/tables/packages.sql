@@ -206,14 +206,3 @@ COMMENT ON COLUMN dbms_aqadm.queue_props_t.retry_delay IS 'seconds of rest after
 COMMENT ON COLUMN dbms_aqadm.queue_props_t.retention_time IS 'seconds that consumed messages stay visible; default 0';
 COMMENT ON COLUMN dbms_aqadm.queue_props_t.sort_list IS 'accepted; the order is by priority and session';
 COMMENT ON COLUMN dbms_aqadm.queue_props_t.cache_hint IS 'accepted; the message cache decides itself';
-
--- Types that the functions of the packages pass to each other.
-
-CREATE TYPE dbms_aq._put_t AS (queue text, priority integer, delay interval, expiration interval, correlation text,
-	recipients text[], sender text, exception_queue text, properties jsonb, relative_msgid uuid, deviation text, transformation text,
-	delivery_mode text);
-COMMENT ON TYPE dbms_aq._put_t IS 'Internal: arguments of aq.enqueue';
-CREATE TYPE dbms_aq._take_t AS (queue text, consumer text, mode text, navigation text, correlation text, msgid uuid,
-	condition text, timeout integer, selective boolean, transformation text, delivery integer, delivery_mode text,
-	restricted boolean);
-COMMENT ON TYPE dbms_aq._take_t IS 'Internal: arguments of aq.dequeue_full';

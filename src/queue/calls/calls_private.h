@@ -27,8 +27,147 @@ extern void aq_unknown_consumer(AqQueue *queue, const char *consumer);
 /* --- lease_calls.c */
 extern void aq_lease_calls_check(AqQueue *queue);
 
-/* --- enqueue.c */
+/*
+ * --- enqueue.c
+ *
+ * What aq.enqueue is given beside the payload.  NULL: null.
+ */
+typedef struct AqEnqueue
+{
+	const char *command;		/* the function, for errors */
+	char	   *queue;
+	Oid			payload_type;	/* of the queue, or one that its input function reads */
+	int			priority;
+	Interval   *delay;
+	Interval   *expiration;
+	struct varlena *correlation;	/* text */
+	List	   *recipients;		/* of names; NIL: the subscribers */
+	struct varlena *sender;		/* text */
+	struct varlena *exception_queue;	/* text */
+	struct varlena *properties; /* jsonb */
+	pg_uuid_t  *relative_msgid;
+	const char *deviation;
+	const char *delivery_mode;
+	text	   *producer;
+} AqEnqueue;
+
+extern pg_uuid_t *aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull);
+extern pg_uuid_t **aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const bool *isnull);
+extern ArrayType *aq_enqueue_ids_to_array(pg_uuid_t *const *ids, int n);
 extern Oid	aq_enqueue_reading_role(AqQueue *queue);
+
+/*
+ * --- dequeue.c
+ *
+ * A dequeue that does not wait; emit gets each message, which is good during the
+ * callback only, and its delivery mode.
+ */
+typedef struct AqDequeue
+{
+	const char *queue;
+	Oid			payload_type;	/* must be the queue's */
+	const char *consumer;		/* NULL: none */
+	int			max;
+	AqMode		mode;
+	text	   *correlation;	/* NULL: any */
+	text	   *condition;		/* NULL: none */
+	const pg_uuid_t *id;		/* NULL: any */
+	const char *navigation;		/* NULL: none */
+	int			delivery;
+	void		(*emit) (void *arg, const AqMessage *message, int delivery);
+	void	   *arg;
+} AqDequeue;
+
+extern bool aq_dequeue_now(const AqDequeue *call);
+
+/* --- record.c: composite values by the names of their fields */
+typedef struct AqField
+{
+	const char *name;
+	Oid			type;			/* InvalidOid: any */
+} AqField;
+
+#define AQ_RECORD_FIELDS 16
+
+typedef struct AqRecord
+{
+	const AqField *fields;
+	int			nfields;
+	/* of the type met last */
+	uint64		identifier;		/* 0: none yet */
+	int			attributes[AQ_RECORD_FIELDS];	/* where each field is */
+} AqRecord;
+
+extern void aq_record_read(AqRecord *record, Datum value, bool isnull, NullableDatum *fields);
+extern Datum aq_record_make(AqRecord *record, Oid type, const NullableDatum *fields);
+extern Oid	aq_record_field_type(AqRecord *record, Oid type, int field);
+extern Oid	aq_record_element_type(Oid array);
+
+/* --- transformation.c */
+typedef struct AqTransformation AqTransformation;
+
+extern char *aq_transformation_of_subscriber(const char *queue, const char *name, Oid role);
+extern AqTransformation *aq_transformation_find(const char *name, const char *queue, Oid given, Oid wanted, bool literal,
+												bool restricted);
+extern Datum aq_transformation_apply(const AqTransformation *transformation, Datum payload, bool *isnull);
+extern Datum aq_transformation_to_text(Oid type, Datum payload, bool *isnull);
+
+/*
+ * --- oracle_options.c
+ *
+ * What the options of Oracle's packages say, checked.
+ */
+typedef struct AqOraclePut
+{
+	AqEnqueue	call;
+	Interval	delay;
+	Interval	expiration;
+	char	   *transformation; /* NULL: none */
+	bool		immediate;
+} AqOraclePut;
+
+typedef struct AqOracleTake
+{
+	char	   *queue;			/* native name */
+	char	   *consumer;		/* NULL: none */
+	AqMode		mode;
+	const char *navigation;
+	text	   *correlation;
+	text	   *condition;
+	pg_uuid_t  *id;
+	int64		timeout_us;		/* -1: no timeout */
+	int			delivery;
+	bool		immediate;
+	char	   *transformation; /* NULL: none */
+	bool		restricted;		/* it is the subscriber's */
+} AqOracleTake;
+
+/* An agent as it was given. */
+typedef struct AqOracleAgent
+{
+	char	   *name;
+	char	   *address;
+	int			protocol;
+	bool		has_protocol;
+} AqOracleAgent;
+
+typedef struct AqOracleListen
+{
+	int			n;
+	char	  **queues;
+	char	  **consumers;		/* elements may be NULL */
+	AqOracleAgent *agents;
+	int64		timeout_us;
+	int			delivery;
+} AqOracleListen;
+
+extern char *aq_oracle_options_queue(const char *name, AqRight right);
+extern void aq_oracle_options_put(const char *queue, NullableDatum options, NullableDatum properties, AqOraclePut *put);
+extern bool aq_oracle_options_put_is_immediate(NullableDatum options);
+extern void aq_oracle_options_take(const char *queue, NullableDatum options, AqOracleTake *take);
+extern Datum aq_oracle_options_properties(Oid type, const AqMessage *message, int delivery);
+extern void aq_oracle_options_listen(NullableDatum list, NullableDatum wait, NullableDatum mode, AqOracleListen *listen);
+extern Datum aq_oracle_options_found_agent(const AqOracleListen *listen, int number, Oid type);
 
 /* --- match.c: subscribers by their rules */
 extern void aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads,

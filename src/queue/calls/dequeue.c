@@ -35,6 +35,7 @@ typedef struct Source
 /* the options and state of a call */
 typedef struct Request
 {
+	const char *command;		/* the function, for errors */
 	AqQueue    *queue;
 	AqTakeOptions take;			/* for all sources */
 	text	   *correlation;	/* LIKE pattern, or NULL */
@@ -46,7 +47,9 @@ typedef struct Request
 	int			nsources;
 	Source		sources[SOURCES_MAX];
 	Source	   *source;			/* the current source */
-	ReturnSetInfo *result;
+	void		(*emit) (void *arg, const AqMessage *message, int delivery);
+	void	   *emit_arg;
+	ReturnSetInfo *result;		/* of the functions of schema aq */
 	uint32		found;
 	int64		bytes;			/* of returned payloads */
 } Request;
@@ -60,8 +63,9 @@ enum
 	COL_DELIVERY_MODE, COL_COUNT
 };
 
+/* A row of the result. */
 static void
-emit_row(void *arg, const AqMessage *m)
+emit_row(void *arg, const AqMessage *m, int delivery)
 {
 	Request    *request = arg;
 	Datum		values[COL_COUNT];
@@ -98,9 +102,18 @@ emit_row(void *arg, const AqMessage *m)
 		values[COL_STATE] = Int32GetDatum(m->state);
 		values[COL_GROUP] = m->group ? CStringGetTextDatum(psprintf(INT64_FORMAT, m->group)) : 0;
 		nulls[COL_GROUP] = m->group == 0;
-		values[COL_DELIVERY_MODE] = Int32GetDatum(request->source->queue->delivery);
+		values[COL_DELIVERY_MODE] = Int32GetDatum(delivery);
 	}
 	tuplestore_putvalues(request->result->setResult, request->result->setDesc, values, nulls);
+}
+
+/* A message was taken. */
+static void
+emit_message(void *arg, const AqMessage *m)
+{
+	Request    *request = arg;
+
+	request->emit(request->emit_arg, m, request->source->queue->delivery);
 	if (!m->payload_null)
 		request->bytes += toast_raw_datum_size(m->payload) - VARHDRSZ;
 	aq_position_moved(&request->source->navigation, m, request->consumer, request->pattern);
@@ -174,18 +187,53 @@ check_result_type(AqQueue *queue, Oid type)
 			type_hint(queue, type));
 }
 
+/* The queue and its consumer.  payload_type: what the caller wants. */
 static void
-set_filter(Request *request, FunctionCallInfo fcinfo, int correlation, int condition)
+open_queue(Request *request, const char *queue_name, Oid payload_type, const char *consumer)
 {
-	if (!PG_ARGISNULL(correlation))
+	PreventCommandIfParallelMode(request->command);
+	PreventCommandDuringRecovery(request->command);
+	if (queue_name == NULL)
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"queue_name\" must not be null"));
+	request->queue = aq_catalog_get_for(queue_name, consumer, 0);
+	aq_use_check_started(request->queue, false);
+	check_result_type(request->queue, payload_type);
+	request->consumer = consumer;
+	request->take.position = aq_args_consumer_position(request->queue, consumer);
+	request->take.emit = emit_message;
+	request->take.emit_arg = request;
+}
+
+static void
+set_max(Request *request, int max)
+{
+	if (max < 1)
+		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "max_messages must be positive, not %d", max));
+	request->take.max = max;
+	if (request->take.position < 0)
+		aq_unknown_consumer(request->queue, request->consumer);
+	aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
+}
+
+static void
+set_mode(Request *request, AqMode mode)
+{
+	request->take.mode = mode;
+	if (mode != AQ_MODE_BROWSE)
+		PreventCommandIfReadOnly(request->command);
+}
+
+static void
+set_filter(Request *request, text *correlation, text *condition)
+{
+	if (correlation != NULL)
 	{
-		request->correlation = PG_GETARG_TEXT_PP(correlation);
-		request->pattern = text_to_cstring(request->correlation);
+		request->correlation = correlation;
+		request->pattern = text_to_cstring(correlation);
 	}
-	if (!PG_ARGISNULL(condition))
-		request->condition = aq_rule_compile(request->queue,
-											 text_to_cstring(PG_GETARG_TEXT_PP(condition)),
-											 InvalidOid, CurrentMemoryContext);
+	if (condition != NULL)
+		request->condition = aq_rule_compile(request->queue, text_to_cstring(condition), InvalidOid,
+											 CurrentMemoryContext);
 	if (request->correlation || request->condition)
 	{
 		request->take.filter = filter_message;
@@ -193,40 +241,47 @@ set_filter(Request *request, FunctionCallInfo fcinfo, int correlation, int condi
 	}
 }
 
-/*
- * The common part of dequeue and browse; first is the number of argument
- * "consumer".
- */
+/* After the filter and the maximum. */
 static void
-begin_request(Request *request, FunctionCallInfo fcinfo, int first, const char *command)
+set_id(Request *request, const pg_uuid_t *id)
 {
-	int32		max;
+	request->take.id = id;
+	if (id == NULL)
+		return;
+	if (request->take.filter != NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "msgid cannot be combined with correlation or condition"),
+				errhint("A message id names exactly one message: leave the others null."));
+	if (request->take.max != 1)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "msgid cannot be combined with max_messages %u",
+						 request->take.max),
+				errhint("A message id names exactly one message: leave max_messages at 1."));
+}
 
-	memset(request, 0, sizeof(Request));
-	PreventCommandIfParallelMode(command);
-	PreventCommandDuringRecovery(command);
-	request->consumer = aq_args_name_or_null(fcinfo, first, "consumer");
-	request->queue = aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), request->consumer, 0);
-	aq_use_check_started(request->queue, false);
-	check_result_type(request->queue,
-					  first == 1 ? JSONBOID : get_fn_expr_argtype(fcinfo->flinfo, 1));
-	request->take.position = aq_args_consumer_position(request->queue, request->consumer);
+static text *
+text_arg(FunctionCallInfo fcinfo, int arg)
+{
+	return PG_ARGISNULL(arg) ? NULL : PG_GETARG_TEXT_PP(arg);
+}
+
+/* What aq.dequeue and aq.browse have in common; first is the argument "consumer". */
+static void
+begin_request(Request *request, FunctionCallInfo fcinfo, int first)
+{
+	open_queue(request, aq_args_name_or_null(fcinfo, 0, "queue_name"),
+			   first == 1 ? JSONBOID : get_fn_expr_argtype(fcinfo->flinfo, 1),
+			   aq_args_name_or_null(fcinfo, first, "consumer"));
 	if (PG_ARGISNULL(first + 1))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"max_messages\" must not be null"));
-	max = PG_GETARG_INT32(first + 1);
-	if (max < 1)
-		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "max_messages must be positive, not %d", max));
-	request->take.max = max;
-	if (request->take.position < 0)
-		aq_unknown_consumer(request->queue, request->consumer);
-	aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
+	set_max(request, PG_GETARG_INT32(first + 1));
 
 	request->result = (ReturnSetInfo *) fcinfo->resultinfo;
 	/* the executor has already made the row's descriptor, if it is known */
 	InitMaterializedSRF(fcinfo, request->result != NULL && request->result->expectedDesc != NULL
 						? MAT_SRF_USE_EXPECTED_DESC : 0);
-	request->take.emit = emit_row;
-	request->take.emit_arg = request;
+	request->emit = emit_row;
+	request->emit_arg = request;
 }
 
 /* --- sources ----------------------------------------------------------------------- */
@@ -426,48 +481,56 @@ set_lease(Request *request, int64 lease, bool navigates)
 	request->take.lease = lease;
 }
 
+/* Take messages, or wait for them, when everything is set. */
+static bool
+run(Request *request, const char *navigation, int64 timeout)
+{
+	find_sources(request, navigation, timeout != 0);
+	if (request->delivery == AQ_BUFFERED && request->nsources > 0)
+		aq_time_queue_is(request->sources[0].queue->id);
+	if (request->take.position >= 0 && attempt(request))
+		return true;
+	if (timeout != 0)
+		wait_for_sources(request, timeout);
+	if (request->found == 0)
+		for (int i = 0; i < request->nsources; i++)
+			aq_position_none(&request->sources[i].navigation);
+	return request->found > 0;
+}
+
+/* Were there any? */
+bool
+aq_dequeue_now(const AqDequeue *call)
+{
+	Request		request = {.command = "aq.dequeue()",.emit = call->emit,.emit_arg = call->arg};
+
+	open_queue(&request, call->queue, call->payload_type, call->consumer);
+	set_max(&request, call->max);
+	set_mode(&request, call->mode);
+	set_filter(&request, call->correlation, call->condition);
+	set_id(&request, call->id);
+	request.delivery = call->delivery;
+	return run(&request, call->navigation, 0);
+}
+
 static Datum
 dequeue(FunctionCallInfo fcinfo, int first)
 {
 	AQ_TIMED(AQ_TIME_DEQUEUE);
-	Request		request;
+	Request		request = {.command = "aq.dequeue()"};
 	int64		timeout = PG_ARGISNULL(first + 6) ? 0 : aq_interval_to_us(PG_GETARG_DATUM(first + 6));
 
-	begin_request(&request, fcinfo, first, "aq.dequeue()");
+	begin_request(&request, fcinfo, first);
 	if (PG_ARGISNULL(first + 2))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"mode\" must not be null"));
-	request.take.mode = mode_of(text_to_cstring(PG_GETARG_TEXT_PP(first + 2)));
-	if (request.take.mode != AQ_MODE_BROWSE)
-		PreventCommandIfReadOnly("aq.dequeue()");
-	set_filter(&request, fcinfo, first + 3, first + 5);
-	if (!PG_ARGISNULL(first + 4))
-	{
-		request.take.id = PG_GETARG_UUID_P(first + 4);
-		if (request.take.filter != NULL)
-			ereport(ERROR,
-					aq_error(AQ_ERR_OPTION_INVALID, "msgid cannot be combined with correlation or condition"),
-					errhint("A message id names exactly one message: leave the others null."));
-		if (request.take.max != 1)
-			ereport(ERROR,
-					aq_error(AQ_ERR_OPTION_INVALID, "msgid cannot be combined with max_messages %u",
-							 request.take.max),
-					errhint("A message id names exactly one message: leave max_messages at 1."));
-	}
-
+	set_mode(&request, mode_of(text_to_cstring(PG_GETARG_TEXT_PP(first + 2))));
+	set_filter(&request, text_arg(fcinfo, first + 3), text_arg(fcinfo, first + 5));
+	set_id(&request, PG_ARGISNULL(first + 4) ? NULL : PG_GETARG_UUID_P(first + 4));
 	request.delivery = aq_args_delivery(fcinfo, first + 8);
 	if (!PG_ARGISNULL(first + 9))
 		set_lease(&request, aq_interval_option(PG_GETARG_DATUM(first + 9), AQ_ERR_OPTION_INVALID, "lease"),
 				  !PG_ARGISNULL(first + 7));
-	find_sources(&request, aq_args_name_or_null(fcinfo, first + 7, "navigation"), timeout != 0);
-	if (request.delivery == AQ_BUFFERED && request.nsources > 0)
-		aq_time_queue_is(request.sources[0].queue->id);
-	if (request.take.position >= 0 && attempt(&request))
-		return (Datum) 0;
-	if (timeout != 0)
-		wait_for_sources(&request, timeout);
-	if (request.found == 0)
-		for (int i = 0; i < request.nsources; i++)
-			aq_position_none(&request.sources[i].navigation);
+	(void) run(&request, aq_args_name_or_null(fcinfo, first + 7, "navigation"), timeout);
 	return (Datum) 0;
 }
 
@@ -489,11 +552,11 @@ static Datum
 browse(FunctionCallInfo fcinfo, int first)
 {
 	AQ_TIMED(AQ_TIME_DEQUEUE);
-	Request		request;
+	Request		request = {.command = "aq.browse()"};
 
-	begin_request(&request, fcinfo, first, "aq.browse()");
-	request.take.mode = AQ_MODE_BROWSE;
-	set_filter(&request, fcinfo, first + 2, first + 3);
+	begin_request(&request, fcinfo, first);
+	set_mode(&request, AQ_MODE_BROWSE);
+	set_filter(&request, text_arg(fcinfo, first + 2), text_arg(fcinfo, first + 3));
 	if (!PG_ARGISNULL(first + 4))
 		request.take.after = PG_GETARG_UUID_P(first + 4);
 	request.delivery = AQ_PERSISTENT;

@@ -4,7 +4,8 @@
  *	  aq.enqueue and aq.enqueue_array: checks, recipients, then the store.
  *
  * A message that matches no subscriber is not an error: it is not stored, and
- * its id is null.
+ * its id is null.  The functions of schema aq and those of dbms_aq (packages.c)
+ * read their arguments into an AqEnqueue.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -33,21 +34,17 @@ enum
 	ARG_DELIVERY, ARG_PRODUCER
 };
 
-static struct varlena *
-varlena_arg(FunctionCallInfo fcinfo, int arg)
-{
-	return PG_ARGISNULL(arg) ? NULL : (struct varlena *) PG_GETARG_VARLENA_PP(arg);
-}
-
 static AqQueue *
-get_queue(FunctionCallInfo fcinfo, const char *command)
+get_queue(const AqEnqueue *call)
 {
 	AqQueue    *queue;
 
-	PreventCommandIfReadOnly(command);
-	PreventCommandIfParallelMode(command);
-	PreventCommandDuringRecovery(command);
-	queue = aq_catalog_get(aq_args_name(fcinfo, ARG_QUEUE, "queue_name"), AQ_RIGHT_ENQUEUE);
+	PreventCommandIfReadOnly(call->command);
+	PreventCommandIfParallelMode(call->command);
+	PreventCommandDuringRecovery(call->command);
+	if (call->queue == NULL)
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"queue_name\" must not be null"));
+	queue = aq_catalog_get(call->queue, AQ_RIGHT_ENQUEUE);
 	if (queue->exception)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_ENQUEUE, "queue \"%s\" is an exception queue", queue->name),
@@ -62,13 +59,12 @@ get_queue(FunctionCallInfo fcinfo, const char *command)
  * order, without other effects.
  */
 static int64
-producer_of(FunctionCallInfo fcinfo)
+producer_of(const AqEnqueue *call)
 {
-	text	   *name;
+	text	   *name = call->producer;
 
-	if (PG_ARGISNULL(ARG_PRODUCER))
+	if (name == NULL)
 		return 0;
-	name = PG_GETARG_TEXT_PP(ARG_PRODUCER);
 	return -1 - (int64) (hash_bytes_extended((unsigned char *) VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name), 0) >> 1);
 }
 
@@ -77,10 +73,10 @@ producer_of(FunctionCallInfo fcinfo)
  * producer.
  */
 static AqQueue *
-get_queue_in_turn(FunctionCallInfo fcinfo, const char *command)
+get_queue_in_turn(const AqEnqueue *call)
 {
-	AqQueue    *queue = get_queue(fcinfo, command);
-	int64		producer = producer_of(fcinfo);
+	AqQueue    *queue = get_queue(call);
+	int64		producer = producer_of(call);
 	int32		locked = 0;
 
 	/* during a wait, the queue may be changed, or dropped and created again */
@@ -88,7 +84,7 @@ get_queue_in_turn(FunctionCallInfo fcinfo, const char *command)
 	{
 		locked = queue->id;
 		(void) aq_queue_lock_producer(locked, producer, true);
-		queue = get_queue(fcinfo, command);
+		queue = get_queue(call);
 	}
 	return queue;
 }
@@ -134,13 +130,12 @@ check_priority(const AqQueue *queue, int priority)
 
 /* Reads the sequence deviation: before all messages, or before one. */
 static void
-read_deviation(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
+read_deviation(const AqEnqueue *call, AqQueue *queue, AqPutOptions *options)
 {
-	const char *deviation;
+	const char *deviation = call->deviation;
 
-	if (PG_ARGISNULL(ARG_DEVIATION))
+	if (deviation == NULL)
 		return;
-	deviation = text_to_cstring(PG_GETARG_TEXT_PP(ARG_DEVIATION));
 	options->top = strcmp(deviation, "top") == 0;
 	if (!options->top && strcmp(deviation, "before") != 0)
 		ereport(ERROR,
@@ -150,23 +145,23 @@ read_deviation(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 		refuse_deviation(queue);
 	if (options->top)
 		return;
-	if (PG_ARGISNULL(ARG_RELATIVE))
+	if (call->relative_msgid == NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_RELATIVE_MSGID_MISSING, "deviation \"before\" requires \"relative_msgid\""),
 				errhint("Pass the id of the message that follows it, or use top."));
-	options->before = PG_GETARG_UUID_P(ARG_RELATIVE);
+	options->before = call->relative_msgid;
 }
 
 static void
-read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
+read_options(const AqEnqueue *call, AqQueue *queue, AqPutOptions *options)
 {
 	memset(options, 0, sizeof(AqPutOptions));
-	options->producer = producer_of(fcinfo);
-	options->priority = PG_ARGISNULL(ARG_PRIORITY) ? AQ_DEFAULT_PRIORITY : PG_GETARG_INT32(ARG_PRIORITY);
+	options->producer = producer_of(call);
+	options->priority = call->priority;
 	check_priority(queue, options->priority);
-	if (!PG_ARGISNULL(ARG_DELAY))
+	if (call->delay != NULL)
 	{
-		int64		delay = aq_interval_option(PG_GETARG_DATUM(ARG_DELAY), AQ_ERR_DELAY_INVALID, "delay");
+		int64		delay = aq_interval_option(IntervalPGetDatum(call->delay), AQ_ERR_DELAY_INVALID, "delay");
 
 		/* a time in the past means now */
 		if (delay > 0)
@@ -175,10 +170,10 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 			options->delay = delay;
 		}
 	}
-	if (!PG_ARGISNULL(ARG_EXPIRATION))
+	if (call->expiration != NULL)
 	{
-		int64		expiration = aq_interval_option(PG_GETARG_DATUM(ARG_EXPIRATION), AQ_ERR_EXPIRATION_INVALID,
-													 "expiration");
+		int64		expiration = aq_interval_option(IntervalPGetDatum(call->expiration), AQ_ERR_EXPIRATION_INVALID,
+													"expiration");
 
 		if (expiration <= 0)
 			ereport(ERROR,
@@ -186,11 +181,11 @@ read_options(FunctionCallInfo fcinfo, AqQueue *queue, AqPutOptions *options)
 					errhint("Leave it null for a message that never expires."));
 		options->expires_at = (options->ready_at ? options->ready_at : GetCurrentTimestamp()) + expiration;
 	}
-	options->correlation = varlena_arg(fcinfo, ARG_CORRELATION);
-	options->sender = varlena_arg(fcinfo, ARG_SENDER);
-	options->exception_queue = varlena_arg(fcinfo, ARG_EXCEPTION_QUEUE);
-	options->properties = varlena_arg(fcinfo, ARG_PROPERTIES);
-	read_deviation(fcinfo, queue, options);
+	options->correlation = call->correlation;
+	options->sender = call->sender;
+	options->exception_queue = call->exception_queue;
+	options->properties = call->properties;
+	read_deviation(call, queue, options);
 	if (options->exception_queue)
 		options->exception_queue_id = named_exception_queue(queue, text_to_cstring((text *) options->exception_queue));
 }
@@ -355,9 +350,9 @@ is_text_to_read(AqQueue *queue, Oid type)
 
 /* The queue for the messages: the queue itself or its buffered queue. */
 static AqQueue *
-side_to_put(FunctionCallInfo fcinfo, AqQueue *queue)
+side_to_put(const AqEnqueue *call, AqQueue *queue)
 {
-	int			delivery = aq_args_delivery(fcinfo, ARG_DELIVERY);
+	int			delivery = aq_args_delivery_named(call->delivery_mode);
 
 	if (delivery == AQ_PERSISTENT_OR_BUFFERED)
 		ereport(ERROR,
@@ -397,15 +392,12 @@ recipient(AqQueue **queue, const char *name)
 
 /* The positions of the names in a recipient list. */
 static Bitmapset *
-recipient_list(AqQueue **queue, ArrayType *array)
+recipient_list(AqQueue **queue, const List *names)
 {
-	Datum	   *elements;
-	bool	   *nulls;
-	int			n;
+	int			n = list_length(names);
 	Bitmapset  *set = NULL;
 	int			delivery = (*queue)->delivery;
 
-	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
 	if (n > AQ_MAX_CONSUMERS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_RECIPIENT_INVALID, "a recipient list has at most %d names, not %d",
@@ -415,11 +407,10 @@ recipient_list(AqQueue **queue, ArrayType *array)
 	for (int i = 0; i < n; i++)
 	{
 		AqConsumer *consumer;
-		char	   *name;
+		char	   *name = list_nth(names, i);
 
-		if (nulls[i])
+		if (name == NULL)
 			ereport(ERROR, aq_error(AQ_ERR_RECIPIENT_INVALID, "recipient %d of the list is null", i + 1));
-		name = TextDatumGetCString(elements[i]);
 		consumer = recipient(queue, name);
 		if (bms_is_member(consumer->position, set))
 			ereport(ERROR,
@@ -436,24 +427,12 @@ recipient_list(AqQueue **queue, ArrayType *array)
 	return set;
 }
 
-/* An empty list counts as no list. */
-static bool
-has_recipients(FunctionCallInfo fcinfo)
-{
-	ArrayType  *array;
-
-	if (PG_ARGISNULL(ARG_RECIPIENTS))
-		return false;
-	array = PG_GETARG_ARRAYTYPE_P(ARG_RECIPIENTS);
-	return ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)) > 0;
-}
-
 /*
  * The sets of consumers of n messages, NULL for a message that matches no
  * subscriber; all pointers are the same if there are no rules.
  */
 static Bitmapset **
-choose_targets(FunctionCallInfo fcinfo, AqQueue **queue, const AqPutOptions *options,
+choose_targets(const AqEnqueue *call, AqQueue **queue, const AqPutOptions *options,
 			   uint32 n, const Datum *payloads, const bool *nulls)
 {
 	Bitmapset **targets;
@@ -461,7 +440,7 @@ choose_targets(FunctionCallInfo fcinfo, AqQueue **queue, const AqPutOptions *opt
 
 	if (!(*queue)->multi)
 	{
-		if (has_recipients(fcinfo))
+		if (call->recipients != NIL)
 			ereport(ERROR,
 					aq_error(AQ_ERR_CONSUMER_FORBIDDEN,
 							 "queue \"%s\" has a single consumer and takes no recipients", (*queue)->name),
@@ -470,8 +449,8 @@ choose_targets(FunctionCallInfo fcinfo, AqQueue **queue, const AqPutOptions *opt
 	}
 
 	targets = palloc(n * sizeof(Bitmapset *));
-	if (has_recipients(fcinfo))
-		all = recipient_list(queue, PG_GETARG_ARRAYTYPE_P(ARG_RECIPIENTS));
+	if (call->recipients != NIL)
+		all = recipient_list(queue, call->recipients);
 	else if ((*queue)->has_rules)
 	{
 		aq_match_subscribers(*queue, options, n, payloads, nulls, targets);
@@ -551,36 +530,156 @@ count_put(const AqQueue *queue, uint32 n, const Datum *payloads, const bool *nul
 		aq_time_queue_is(queue->id);
 }
 
-/* text: the argument has type text; false: any type. */
-static Datum
-enqueue_one(FunctionCallInfo fcinfo, bool text)
+/* The id of the message, or NULL when no subscriber wants it. */
+pg_uuid_t *
+aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 {
 	AQ_TIMED(AQ_TIME_ENQUEUE);
 	AqQueue    *queue;
-	bool		from_text;
 	AqPutOptions options;
-	bool		isnull = PG_ARGISNULL(ARG_PAYLOAD);
-	Datum		payload = (Datum) 0;
+	Datum		value = (Datum) 0;
 	Bitmapset **targets;
 	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
 	int64		deadline = 0;
 
 	do
 	{
-		queue = get_queue_in_turn(fcinfo, "aq.enqueue()");
-		from_text = text || is_text_to_read(queue, get_fn_expr_argtype(fcinfo->flinfo, ARG_PAYLOAD));
-		read_options(fcinfo, queue, &options);
+		bool		from_text;
+
+		queue = get_queue_in_turn(call);
+		from_text = is_text_to_read(queue, call->payload_type);
+		read_options(call, queue, &options);
 		if (!isnull)
-			payload = from_text ? text_to_payload(queue, PG_GETARG_DATUM(ARG_PAYLOAD))
-				: PG_GETARG_DATUM(ARG_PAYLOAD);
-		queue = side_to_put(fcinfo, queue);
-		targets = choose_targets(fcinfo, &queue, &options, 1, &payload, &isnull);
+			value = from_text ? text_to_payload(queue, payload) : payload;
+		queue = side_to_put(call, queue);
+		targets = choose_targets(call, &queue, &options, 1, &value, &isnull);
 	} while (!aq_flow_admits(queue, targets, 1, &deadline));
 	if (is_unwanted(targets, 0))
-		PG_RETURN_NULL();
+		return NULL;
 	queue = begin_put(queue, &options);
-	queue->store->put(queue, &options, 1, &payload, &isnull, targets, id);
-	count_put(queue, 1, &payload, &isnull);
+	queue->store->put(queue, &options, 1, &value, &isnull, targets, id);
+	count_put(queue, 1, &value, &isnull);
+	return id;
+}
+
+/* The ids of n messages, in their order; NULL for those that no subscriber wants.  payloads NULL: none were given. */
+pg_uuid_t **
+aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const bool *isnull)
+{
+	AQ_TIMED(AQ_TIME_ENQUEUE);
+	AqQueue    *queue;
+	AqPutOptions options;
+	Datum	   *values = palloc(n * sizeof(Datum) + 1);
+	bool	   *nulls = palloc(n * sizeof(bool) + 1);
+	bool	   *unwanted = palloc(n * sizeof(bool) + 1);
+	pg_uuid_t  *made = palloc(n * sizeof(pg_uuid_t) + 1);
+	pg_uuid_t **ids = palloc0(n * sizeof(pg_uuid_t *) + 1);
+	Bitmapset **targets;
+	int			kept;
+	int64		deadline = 0;
+
+	do
+	{
+		bool		from_text;
+
+		queue = get_queue_in_turn(call);
+		if (payloads == NULL)
+			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"payloads\" must not be null"));
+		from_text = is_text_to_read(queue, call->payload_type);
+		read_options(call, queue, &options);
+		if (n == 0)
+			return ids;
+		for (int i = 0; i < n; i++)
+		{
+			nulls[i] = isnull[i];
+			values[i] = from_text && !isnull[i] ? text_to_payload(queue, payloads[i]) : payloads[i];
+		}
+		queue = side_to_put(call, queue);
+		targets = choose_targets(call, &queue, &options, n, values, nulls);
+	} while (!aq_flow_admits(queue, targets, n, &deadline));
+	kept = drop_unwanted(n, values, nulls, targets, unwanted);
+	if (kept > 0)
+	{
+		queue = begin_put(queue, &options);
+		queue->store->put(queue, &options, kept, values, nulls, targets, made);
+		count_put(queue, kept, values, nulls);
+	}
+	for (int i = 0; i < n; i++)
+		if (!unwanted[i])
+			ids[i] = made++;
+	return ids;
+}
+
+/* As uuid[], lower bound 1. */
+ArrayType *
+aq_enqueue_ids_to_array(pg_uuid_t *const *ids, int n)
+{
+	Datum	   *elements = palloc(n * sizeof(Datum) + 1);
+	bool	   *nulls = palloc(n * sizeof(bool) + 1);
+	int			lower = 1;
+
+	for (int i = 0; i < n; i++)
+	{
+		nulls[i] = ids[i] == NULL;
+		elements[i] = UUIDPGetDatum(ids[i]);
+	}
+	return construct_md_array(elements, nulls, n > 0 ? 1 : 0, &n, &lower, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR);
+}
+
+/* --- the functions of schema aq ---------------------------------------------------------- */
+
+static struct varlena *
+varlena_arg(FunctionCallInfo fcinfo, int arg)
+{
+	return PG_ARGISNULL(arg) ? NULL : (struct varlena *) PG_GETARG_VARLENA_PP(arg);
+}
+
+static List *
+names_arg(FunctionCallInfo fcinfo, int arg)
+{
+	List	   *names = NIL;
+	Datum	   *elements;
+	bool	   *nulls;
+	int			n;
+
+	if (PG_ARGISNULL(arg))
+		return NIL;
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(arg), TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
+	for (int i = 0; i < n; i++)
+		names = lappend(names, nulls[i] ? NULL : TextDatumGetCString(elements[i]));
+	return names;
+}
+
+static void
+read_arguments(FunctionCallInfo fcinfo, const char *command, AqEnqueue *call)
+{
+	call->command = command;
+	call->queue = aq_args_name_or_null(fcinfo, ARG_QUEUE, "queue_name");
+	call->priority = PG_ARGISNULL(ARG_PRIORITY) ? AQ_DEFAULT_PRIORITY : PG_GETARG_INT32(ARG_PRIORITY);
+	call->delay = PG_ARGISNULL(ARG_DELAY) ? NULL : PG_GETARG_INTERVAL_P(ARG_DELAY);
+	call->expiration = PG_ARGISNULL(ARG_EXPIRATION) ? NULL : PG_GETARG_INTERVAL_P(ARG_EXPIRATION);
+	call->correlation = varlena_arg(fcinfo, ARG_CORRELATION);
+	call->recipients = names_arg(fcinfo, ARG_RECIPIENTS);
+	call->sender = varlena_arg(fcinfo, ARG_SENDER);
+	call->exception_queue = varlena_arg(fcinfo, ARG_EXCEPTION_QUEUE);
+	call->properties = varlena_arg(fcinfo, ARG_PROPERTIES);
+	call->relative_msgid = PG_ARGISNULL(ARG_RELATIVE) ? NULL : PG_GETARG_UUID_P(ARG_RELATIVE);
+	call->deviation = aq_args_name_or_null(fcinfo, ARG_DEVIATION, "deviation");
+	call->delivery_mode = aq_args_name_or_null(fcinfo, ARG_DELIVERY, "delivery_mode");
+	call->producer = (text *) varlena_arg(fcinfo, ARG_PRODUCER);
+}
+
+static Datum
+enqueue_one(FunctionCallInfo fcinfo, Oid payload_type)
+{
+	AqEnqueue	call = {.payload_type = payload_type};
+	pg_uuid_t  *id;
+
+	read_arguments(fcinfo, "aq.enqueue()", &call);
+	id = aq_enqueue_message(&call, PG_ARGISNULL(ARG_PAYLOAD) ? 0 : PG_GETARG_DATUM(ARG_PAYLOAD),
+							PG_ARGISNULL(ARG_PAYLOAD));
+	if (id == NULL)
+		PG_RETURN_NULL();
 	PG_RETURN_UUID_P(id);
 }
 
@@ -588,77 +687,32 @@ PG_FUNCTION_INFO_V1(aq_enqueue_text);
 Datum
 aq_enqueue_text(PG_FUNCTION_ARGS)
 {
-	return enqueue_one(fcinfo, true);
+	return enqueue_one(fcinfo, TEXTOID);
 }
 
 PG_FUNCTION_INFO_V1(aq_enqueue_typed);
 Datum
 aq_enqueue_typed(PG_FUNCTION_ARGS)
 {
-	return enqueue_one(fcinfo, false);
-}
-
-/* The ids of n messages, null for those that were not stored. */
-static ArrayType *
-ids_to_array(const pg_uuid_t *ids, int n, bool *unwanted)
-{
-	Datum	   *elements = palloc0(n * sizeof(Datum));
-	int			lower = 1;
-
-	for (int i = 0; i < n; i++)
-		if (!unwanted[i])
-			elements[i] = UUIDPGetDatum(ids++);
-	return construct_md_array(elements, unwanted, 1, &n, &lower, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR);
+	return enqueue_one(fcinfo, get_fn_expr_argtype(fcinfo->flinfo, ARG_PAYLOAD));
 }
 
 PG_FUNCTION_INFO_V1(aq_enqueue_array);
 Datum
 aq_enqueue_array(PG_FUNCTION_ARGS)
 {
-	AQ_TIMED(AQ_TIME_ENQUEUE);
-	AqQueue    *queue;
-	bool		from_text;
-	AqPutOptions options;
-	ArrayType  *array;
-	Datum	   *payloads;
-	bool	   *nulls;
-	bool	   *unwanted;
-	int			n,
-				kept;
-	int16		typlen;
-	bool		typbyval;
-	char		typalign;
-	Bitmapset **targets;
-	pg_uuid_t  *ids;
-	int64		deadline = 0;
+	AqEnqueue	call = {0};
+	Datum	   *payloads = NULL;
+	bool	   *nulls = NULL;
+	int			n = 0;
 
-	do
+	read_arguments(fcinfo, "aq.enqueue_array()", &call);
+	if (!PG_ARGISNULL(ARG_PAYLOAD))
 	{
-		queue = get_queue_in_turn(fcinfo, "aq.enqueue_array()");
-		if (PG_ARGISNULL(ARG_PAYLOAD))
-			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"payloads\" must not be null"));
-		array = PG_GETARG_ARRAYTYPE_P(ARG_PAYLOAD);
-		from_text = is_text_to_read(queue, ARR_ELEMTYPE(array));
-		read_options(fcinfo, queue, &options);
-		get_typlenbyvalalign(ARR_ELEMTYPE(array), &typlen, &typbyval, &typalign);
-		deconstruct_array(array, ARR_ELEMTYPE(array), typlen, typbyval, typalign,
-						  &payloads, &nulls, &n);
-		if (n == 0)
-			PG_RETURN_ARRAYTYPE_P(construct_empty_array(UUIDOID));
-		for (int i = 0; i < n; i++)
-			if (from_text && !nulls[i])
-				payloads[i] = text_to_payload(queue, payloads[i]);
-		queue = side_to_put(fcinfo, queue);
-		targets = choose_targets(fcinfo, &queue, &options, n, payloads, nulls);
-	} while (!aq_flow_admits(queue, targets, n, &deadline));
-	unwanted = palloc(n * sizeof(bool));
-	kept = drop_unwanted(n, payloads, nulls, targets, unwanted);
-	ids = palloc(n * sizeof(pg_uuid_t));
-	if (kept > 0)
-	{
-		queue = begin_put(queue, &options);
-		queue->store->put(queue, &options, kept, payloads, nulls, targets, ids);
-		count_put(queue, kept, payloads, nulls);
+		ArrayType  *array = PG_GETARG_ARRAYTYPE_P(ARG_PAYLOAD);
+
+		call.payload_type = ARR_ELEMTYPE(array);
+		aq_args_elements(array, &payloads, &nulls, &n);
 	}
-	PG_RETURN_ARRAYTYPE_P(ids_to_array(ids, n, unwanted));
+	PG_RETURN_ARRAYTYPE_P(aq_enqueue_ids_to_array(aq_enqueue_messages(&call, n, payloads, nulls), n));
 }

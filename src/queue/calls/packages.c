@@ -1,13 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * packages.c
- *	  The procedures of package dbms_aq that wait: dequeue, dequeue_array, listen.
+ *	  The procedures of package dbms_aq.
  *
- * The rest of the packages is SQL.  Only a procedure in C can release the
- * snapshot of its CALL even inside a transaction block, so these three are in
- * C: an attempt is one call of an SQL function of the package; while it finds
- * no message, the session sleeps without a snapshot.  For the same reason they
- * have no SET clause, and give errors Oracle's form by themselves.
+ * They read the options (oracle_options.c), and call what is behind aq.enqueue,
+ * aq.dequeue and aq.listen.  Only a procedure in C can release the snapshot of
+ * its CALL even inside a transaction block: while a dequeue finds nothing, the
+ * session sleeps without a snapshot, and each attempt has one of its own.
+ *
+ * A call with immediate visibility is executed by a helper (autonomous.c), which
+ * calls the function sys._put_... or sys._take_... of the same arguments.  The
+ * options are read in both processes.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -16,502 +19,725 @@
 #include "queue/calls/calls_private.h"
 
 #include "access/htup_details.h"
-#include "catalog/pg_proc.h"
+#include "access/xact.h"
+#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "funcapi.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
-#include "utils/hsearch.h"
+#include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/regproc.h"
-#include "utils/syscache.h"
+#include "utils/snapmgr.h"
 
-/*
- * columns that an attempt's function returns before the procedure's own
- * results
- */
+/* arguments of enqueue and enqueue_array, and of the functions for the helper */
 enum
 {
-	TRY_SUCCESS, TRY_QUEUE, TRY_CONSUMER, TRY_TIMEOUT, TRY_SELECTIVE, TRY_DELIVERY, TRY_COLUMNS
+	PUT_QUEUE, PUT_OPTIONS, PUT_PROPERTIES, PUT_PAYLOAD
 };
 
-#define MAX_ARGUMENTS 4
+enum
+{
+	PUTS_QUEUE, PUTS_OPTIONS, PUTS_SIZE, PUTS_PROPERTIES, PUTS_PAYLOADS
+};
+
+/* and of dequeue and dequeue_array */
+enum
+{
+	TAKE_QUEUE, TAKE_OPTIONS, TAKE_AS_TYPE
+};
+
+enum
+{
+	TAKES_QUEUE, TAKES_OPTIONS, TAKES_SIZE, TAKES_AS_TYPE
+};
+
+/* results of dequeue and dequeue_array; the array has more behind them */
+enum
+{
+	TAKEN_PROPERTIES, TAKEN_PAYLOAD, TAKEN_ID, TAKEN_COLUMNS
+};
+
 #define MAX_RESULTS 5
 
-/* Oracle's values, see sql/oracle/packages/constants.sql */
-#define VISIBILITY_IMMEDIATE 1
-#define MODE_BROWSE 1
-
-/* plans of attempts, one for each function and payload type */
-typedef struct PlanKey
+/*
+ * What the SET clauses of the packages' functions in SQL do: names are resolved
+ * in pg_catalog, and errors have Oracle's form.  A procedure that waits cannot
+ * have such a clause.
+ */
+static int
+begin_call(void)
 {
-	Oid			procedure;
+	int			nest;
+
+	aq_session_require_preload();
+	nest = aq_caller_path_pin();
+	(void) aq_error_begin_oracle();
+	return nest;
+}
+
+/* Not called after an error, which ends both with the (sub)transaction. */
+static void
+end_call(int nest)
+{
+	aq_caller_path_leave(nest);
+}
+
+/* A statement has its own snapshot, even in a procedure that has begun with an older one. */
+static void
+begin_statement(void)
+{
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetTransactionSnapshot());
+}
+
+static void
+end_statement(void)
+{
+	PopActiveSnapshot();
+}
+
+static NullableDatum
+argument(FunctionCallInfo fcinfo, int arg)
+{
+	return fcinfo->args[arg];
+}
+
+static const char *
+string_argument(FunctionCallInfo fcinfo, int arg)
+{
+	return PG_ARGISNULL(arg) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(arg));
+}
+
+/* Execute a statement with the call's own arguments in a helper, and return the columns of its row. */
+static void
+call_immediately(FunctionCallInfo fcinfo, const char *sql, int ncolumns, Datum *results, bool *isnull)
+{
+	Oid			types[AQ_CALL_ARGUMENTS];
+	Datum		values[AQ_CALL_ARGUMENTS];
+	char		nulls[AQ_CALL_ARGUMENTS];
+
+	Assert(PG_NARGS() <= AQ_CALL_ARGUMENTS);
+	for (int i = 0; i < PG_NARGS(); i++)
+	{
+		types[i] = get_fn_expr_argtype(fcinfo->flinfo, i);
+		values[i] = PG_GETARG_DATUM(i);
+		nulls[i] = PG_ARGISNULL(i) ? 'n' : ' ';
+	}
+	aq_autonomous_call(sql, PG_NARGS(), types, values, nulls, ncolumns, results, isnull);
+}
+
+/* --- enqueue -------------------------------------------------------------------------------- */
+
+/* In schema aq the id of a message that no subscriber wants is null; in Oracle that is an error. */
+pg_noreturn static void
+raise_no_recipients(const char *queue)
+{
+	ereport(ERROR,
+			aq_error(AQ_ERR_NO_RECIPIENTS, "no subscriber of queue \"%s\" matches the message", queue),
+			errhint("Name recipients, or add a subscriber with dbms_aqadm.add_subscriber."));
+}
+
+/* The payload as the queue is to get it; *isnull: it is null. */
+static Datum
+transform_payload(AqOraclePut *put, Datum payload, bool *isnull)
+{
+	Oid			given = put->call.payload_type;
+	Oid			wanted = aq_catalog_get(put->call.queue, AQ_RIGHT_ENQUEUE)->payload_type;
+	AqTransformation *transformation = aq_transformation_find(put->transformation, put->call.queue, given, wanted,
+															  true, false);
+
+	put->call.payload_type = wanted;
+	return aq_transformation_apply(transformation, payload, isnull);
+}
+
+/* Enqueue a message of the type; put->call.payload_type is set. */
+static pg_uuid_t *
+put_one(AqOraclePut *put, Oid payload_type, Datum payload, bool isnull)
+{
+	pg_uuid_t  *id;
+
+	put->call.payload_type = payload_type;
+	if (put->transformation != NULL)
+		payload = transform_payload(put, payload, &isnull);
+	id = aq_enqueue_message(&put->call, payload, isnull);
+	if (id == NULL)
+		raise_no_recipients(put->call.queue);
+	return id;
+}
+
+/* enqueue, in this transaction or in that of a helper */
+static Datum
+enqueue_one(FunctionCallInfo fcinfo, bool may_be_immediate)
+{
+	AQ_TIMED(AQ_TIME_ENQUEUE);
+	AqOraclePut put;
+	Datum		id;
+	bool		isnull;
+	int			nest = begin_call();
+
+	begin_statement();
+	aq_oracle_options_put(string_argument(fcinfo, PUT_QUEUE), argument(fcinfo, PUT_OPTIONS),
+						  argument(fcinfo, PUT_PROPERTIES), &put);
+	if (put.immediate && may_be_immediate)
+		call_immediately(fcinfo, "SELECT sys._put_message($1, $2, $3, $4)", 1, &id, &isnull);
+	else
+		id = UUIDPGetDatum(put_one(&put, get_fn_expr_argtype(fcinfo->flinfo, PUT_PAYLOAD),
+								   fcinfo->args[PUT_PAYLOAD].value, fcinfo->args[PUT_PAYLOAD].isnull));
+	end_statement();
+	end_call(nest);
+	return id;
+}
+
+PG_FUNCTION_INFO_V1(aq_packages_enqueue);
+Datum
+aq_packages_enqueue(PG_FUNCTION_ARGS)
+{
+	Datum		id = enqueue_one(fcinfo, true);
+	bool		isnull = false;
+
+	return aq_rows_one(fcinfo, &id, &isnull);
+}
+
+PG_FUNCTION_INFO_V1(aq_packages_put_message);
+Datum
+aq_packages_put_message(PG_FUNCTION_ARGS)
+{
+	return enqueue_one(fcinfo, false);
+}
+
+/* --- enqueue_array ------------------------------------------------------------------------- */
+
+typedef struct Messages
+{
+	int			n;
+	Datum	   *properties;
+	bool	   *no_properties;
 	Oid			payload_type;
-} PlanKey;
+	Datum	   *payloads;
+	bool	   *nulls;
+} Messages;
 
-typedef struct PlanEntry
+/* An array, as far as the call uses it: its first n elements. */
+static ArrayType *
+read_array(FunctionCallInfo fcinfo, int arg, int n, const char *name, const char *hint, Datum **values, bool **nulls)
 {
-	PlanKey		key;
-	SPIPlanPtr	plan;			/* NULL: not planned yet */
-	char	   *sql;
-	Oid			types[MAX_ARGUMENTS];
-} PlanEntry;
+	ArrayType  *array = PG_ARGISNULL(arg) ? NULL : PG_GETARG_ARRAYTYPE_P(arg);
+	int			size = array == NULL ? 0 : ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
 
-static HTAB *plans;
+	if (size < n)
+		ereport(ERROR,
+				aq_error(AQ_ERR_ARGUMENT_MISSING, "%s has %d elements, not %d", name, size, n),
+				hint != NULL ? errhint("%s", hint) : 0);
+	aq_args_elements(array, values, nulls, &size);
+	return array;
+}
 
+static void
+read_messages(FunctionCallInfo fcinfo, Messages *messages)
+{
+	ArrayType  *payloads;
+	int			size = 0;
+
+	if (!PG_ARGISNULL(PUTS_SIZE))
+		size = DatumGetInt32(DirectFunctionCall1(numeric_int4, PG_GETARG_DATUM(PUTS_SIZE)));
+	if (size < 1)
+		ereport(ERROR,
+				aq_error(AQ_ERR_ARGUMENT_MISSING, "array_size must be positive, not %s",
+						 PG_ARGISNULL(PUTS_SIZE) ? "null" : psprintf("%d", size)));
+	messages->n = size;
+	payloads = read_array(fcinfo, PUTS_PAYLOADS, size, "payload_array", NULL, &messages->payloads, &messages->nulls);
+	messages->payload_type = ARR_ELEMTYPE(payloads);
+	(void) read_array(fcinfo, PUTS_PROPERTIES, size, "message_properties_array",
+					  "Pass the properties of each message, null for the defaults.",
+					  &messages->properties, &messages->no_properties);
+}
+
+/* Do the two have the same properties? */
+static bool
+are_alike(const Messages *messages, int one, int other, FmgrInfo *equal)
+{
+	if (messages->no_properties[one] || messages->no_properties[other])
+		return messages->no_properties[one] && messages->no_properties[other];
+	return datumIsEqual(messages->properties[one], messages->properties[other], false, -1) ||
+		DatumGetBool(FunctionCall2Coll(equal, DEFAULT_COLLATION_OID, messages->properties[one],
+										  messages->properties[other]));
+}
+
+/* Messages from first to last, which have the same properties. */
+static char *
+put_alike(FunctionCallInfo fcinfo, const Messages *messages, int first, int last, pg_uuid_t **ids)
+{
+	AqOraclePut put;
+	pg_uuid_t **made;
+
+	aq_oracle_options_put(string_argument(fcinfo, PUTS_QUEUE), argument(fcinfo, PUTS_OPTIONS),
+						  (NullableDatum) {messages->properties[first], messages->no_properties[first]}, &put);
+	if (put.transformation != NULL)
+		for (int i = first; i <= last; i++)
+			ids[i] = put_one(&put, messages->payload_type, messages->payloads[i], messages->nulls[i]);
+	else
+	{
+		put.call.command = "aq.enqueue_array()";
+		put.call.payload_type = messages->payload_type;
+		made = aq_enqueue_messages(&put.call, last - first + 1, &messages->payloads[first], &messages->nulls[first]);
+		memcpy(&ids[first], made, (last - first + 1) * sizeof(pg_uuid_t *));
+	}
+	return put.call.queue;
+}
+
+/* In this transaction.  Messages with the same properties go in one call. */
+static ArrayType *
+put_messages(FunctionCallInfo fcinfo)
+{
+	Messages	messages;
+	FmgrInfo	equal;
+	pg_uuid_t **ids;
+	char	   *queue = NULL;
+	int			last;
+
+	read_messages(fcinfo, &messages);
+	fmgr_info(F_RECORD_EQ, &equal);
+	ids = palloc(messages.n * sizeof(pg_uuid_t *));
+	for (int first = 0; first < messages.n; first = last + 1)
+	{
+		for (last = first; last + 1 < messages.n && are_alike(&messages, first, last + 1, &equal); last++)
+			;
+		queue = put_alike(fcinfo, &messages, first, last, ids);
+	}
+	for (int i = 0; i < messages.n; i++)
+		if (ids[i] == NULL)
+			raise_no_recipients(queue);
+	return aq_enqueue_ids_to_array(ids, messages.n);
+}
+
+/* enqueue_array(...): ids, perhaps errors, which are never there, and their number */
+PG_FUNCTION_INFO_V1(aq_packages_enqueue_array);
+Datum
+aq_packages_enqueue_array(PG_FUNCTION_ARGS)
+{
+	AQ_TIMED(AQ_TIME_ENQUEUE);
+	TupleDesc	desc;
+	Datum		results[3] = {0};
+	bool		nulls[3] = {false, true, true};
+	ArrayType  *ids;
+	int			nest;
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	nest = begin_call();
+	begin_statement();
+	if (aq_oracle_options_put_is_immediate(argument(fcinfo, PUTS_OPTIONS)))
+		call_immediately(fcinfo, "SELECT sys._put_messages($1, $2, $3, $4, $5)", 1, results, nulls);
+	else
+		results[0] = PointerGetDatum(put_messages(fcinfo));
+	end_statement();
+	end_call(nest);
+	ids = DatumGetArrayTypeP(results[0]);
+	results[desc->natts - 1] = Int32GetDatum(ArrayGetNItems(ARR_NDIM(ids), ARR_DIMS(ids)));
+	nulls[desc->natts - 1] = false;
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), results, nulls));
+}
+
+PG_FUNCTION_INFO_V1(aq_packages_put_messages);
+Datum
+aq_packages_put_messages(PG_FUNCTION_ARGS)
+{
+	AQ_TIMED(AQ_TIME_ENQUEUE);
+	ArrayType  *ids;
+	int			nest = begin_call();
+
+	begin_statement();
+	ids = put_messages(fcinfo);
+	end_statement();
+	end_call(nest);
+	PG_RETURN_ARRAYTYPE_P(ids);
+}
+
+/* --- dequeue -------------------------------------------------------------------------------- */
+
+typedef struct Taken
+{
+	Datum		properties;
+	Datum		payload;
+	bool		payload_null;
+	pg_uuid_t	id;
+} Taken;
+
+/* Attempts of a call until one has found something. */
 typedef struct Attempt
 {
-	PlanEntry  *call;
-	int			nargs;
-	bool		immediate;		/* each in a separate transaction */
-	Datum	   *values;			/* arguments */
-	char	   *nulls;
-	MemoryContext context;		/* context of the results */
-	int			nresults;
-	Datum		results[MAX_RESULTS];
-	bool		isnull[MAX_RESULTS];
+	FunctionCallInfo fcinfo;
+	bool		several;		/* dequeue_array */
+	bool		immediate;		/* a helper may be asked */
+	Oid			properties_type;
+	Oid			result_type;	/* of payloads */
+	bool		as_text;		/* they are wanted as text, whatever their type */
+	MemoryContext context;		/* of an attempt */
+	/* the attempt's: */
+	AqOracleTake take;
+	int			max;
+	int16		length;			/* of payloads in the queue */
+	bool		byval;
+	int			n;
+	int			room;
+	Taken	   *taken;
 	bool		success;
-	char	   *queue;
-	char	   *consumer;
-	int64		timeout_us;		/* -1: no timeout */
-	bool		selective;
-	int			delivery;
+	Datum		results[TAKEN_COLUMNS];
+	bool		isnull[TAKEN_COLUMNS];
 } Attempt;
 
-/* --- attempts ----------------------------------------------------------------- */
-
-/*
- * Builds "SELECT ...  FROM function(arguments)", with the procedure's own
- * results by name.
- */
-static PlanEntry *
-call_of(FunctionCallInfo fcinfo, TupleDesc results, const char *function, int payload)
+/* How many messages are wanted; checks what else dequeue_array demands. */
+static int
+read_max(const Attempt *attempt)
 {
-	PlanKey		key = {fcinfo->flinfo->fn_oid, get_fn_expr_argtype(fcinfo->flinfo, payload)};
-	PlanEntry  *entry;
-	bool		found;
-	StringInfoData sql;
+	NullableDatum size = attempt->fcinfo->args[TAKES_SIZE];
 
-	if (plans == NULL)
+	if (!attempt->several)
+		return 1;
+	if (size.isnull || DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, size.value)) < 1)
+		ereport(ERROR,
+				aq_error(AQ_ERR_ARGUMENT_MISSING, "array_size must be positive, not %s", size.isnull ? "null" :
+						 DatumGetCString(DirectFunctionCall1(numeric_out, size.value))));
+	if (attempt->take.id != NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "an array dequeue by message id is not supported"),
+				errhint("Use dbms_aq.dequeue."));
+	return DatumGetInt32(DirectFunctionCall1(numeric_int4, size.value));
+}
+
+/* A message was taken: it is good during this call only. */
+static void
+keep_message(void *arg, const AqMessage *message, int delivery)
+{
+	Attempt    *attempt = arg;
+	MemoryContext old = MemoryContextSwitchTo(attempt->context);
+	Taken	   *taken;
+
+	if (attempt->n == attempt->room)
 	{
-		HASHCTL		info;
-
-		info.keysize = sizeof(PlanKey);
-		info.entrysize = sizeof(PlanEntry);
-		plans = hash_create("pgaq package plans", 16, &info, HASH_ELEM | HASH_BLOBS);
+		attempt->room = attempt->room == 0 ? 1 : attempt->room * 2;
+		attempt->taken = attempt->taken == NULL ? palloc(sizeof(Taken))
+			: repalloc_huge(attempt->taken, attempt->room * sizeof(Taken));
 	}
-	entry = hash_search(plans, &key, HASH_FIND, NULL);
-	if (entry != NULL)
-		return entry;
-
-	initStringInfo(&sql);
-	appendStringInfoString(&sql, "SELECT success, queue, consumer, timeout, selective, delivery");
-	for (int i = 0; i < results->natts; i++)
-		appendStringInfo(&sql, ", %s", quote_identifier(NameStr(TupleDescAttr(results, i)->attname)));
-	appendStringInfo(&sql, " FROM dbms_aq.%s(", function);
-	for (int i = 0; i < PG_NARGS(); i++)
-		appendStringInfo(&sql, "%s$%d", i > 0 ? ", " : "", i + 1);
-	appendStringInfoChar(&sql, ')');
-	entry = hash_search(plans, &key, HASH_ENTER, &found);
-	entry->plan = NULL;
-	entry->sql = MemoryContextStrdup(TopMemoryContext, sql.data);
-	for (int i = 0; i < PG_NARGS(); i++)
-		entry->types[i] = get_fn_expr_argtype(fcinfo->flinfo, i);
-	return entry;
-}
-
-/* SPI is connected. */
-static void
-plan_call(PlanEntry *call, int nargs)
-{
-	SPIPlanPtr	plan;
-
-	if (call->plan != NULL)
-		return;
-	plan = SPI_prepare(call->sql, nargs, call->types);
-	if (plan == NULL || SPI_keepplan(plan) != 0)
-		elog(ERROR, "could not plan \"%s\": %s", call->sql, SPI_result_code_string(SPI_result));
-	call->plan = plan;
-}
-
-/* Copies the value of a column, detoasted, to the caller's memory. */
-static Datum
-keep_column(Attempt *attempt, int column, bool *isnull)
-{
-	TupleDesc	desc = SPI_tuptable->tupdesc;
-	Form_pg_attribute attribute = TupleDescAttr(desc, column);
-	Datum		value = SPI_getbinval(SPI_tuptable->vals[0], desc, column + 1, isnull);
-	MemoryContext old;
-
-	if (*isnull)
-		return 0;
-	old = MemoryContextSwitchTo(attempt->context);
-	if (attribute->attlen == -1)
-		value = PointerGetDatum(PG_DETOAST_DATUM_COPY(value));
+	taken = &attempt->taken[attempt->n++];
+	taken->properties = aq_oracle_options_properties(attempt->properties_type, message, delivery);
+	taken->payload_null = message->payload_null;
+	if (message->payload_null)
+		taken->payload = (Datum) 0;
+	else if (attempt->length == -1)
+		taken->payload = PointerGetDatum(PG_DETOAST_DATUM_COPY(message->payload));
 	else
-		value = datumCopy(value, attribute->attbyval, attribute->attlen);
+		taken->payload = datumCopy(message->payload, attempt->byval, attempt->length);
+	taken->id = message->id;
 	MemoryContextSwitchTo(old);
-	return value;
 }
 
-static int64
-seconds_to_us(int seconds)
-{
-	return seconds < 0 ? -1 : seconds * INT64CONST(1000000);
-}
-
-/* all columns of an attempt's row */
-typedef struct Row
-{
-	Attempt    *attempt;
-	Datum		columns[TRY_COLUMNS + MAX_RESULTS];
-	bool		nulls[TRY_COLUMNS + MAX_RESULTS];
-} Row;
-
-/* Executes the call in this session. */
+/* Makes the caller's result of a payload. */
 static void
-call_here(void *arg)
+finish_payload(const Attempt *attempt, Oid type, const AqTransformation *transformation, Taken *taken)
 {
-	Row		   *row = arg;
-	Attempt    *attempt = row->attempt;
-
-	SPI_connect();
-	plan_call(attempt->call, attempt->nargs);
-	if (SPI_execute_plan(attempt->call->plan, attempt->values, attempt->nulls, false, 1) != SPI_OK_SELECT ||
-		SPI_processed != 1 || SPI_tuptable->tupdesc->natts != TRY_COLUMNS + attempt->nresults)
-		elog(ERROR, "unexpected result from dbms_aq._dequeue");
-	for (int i = 0; i < TRY_COLUMNS + attempt->nresults; i++)
-		row->columns[i] = keep_column(attempt, i, &row->nulls[i]);
-	SPI_finish();
+	if (transformation != NULL)
+		taken->payload = aq_transformation_apply(transformation, taken->payload, &taken->payload_null);
+	if (attempt->take.mode == AQ_MODE_REMOVE_NODATA && type == BYTEAOID && !attempt->several)
+	{
+		taken->payload = PointerGetDatum(cstring_to_text(""));
+		taken->payload_null = false;
+	}
+	if (attempt->as_text && !taken->payload_null)
+		taken->payload = aq_transformation_to_text(type, taken->payload, &taken->payload_null);
 }
 
+/* Takes messages and transforms their payloads. */
+static void
+take_messages(Attempt *attempt)
+{
+	const AqOracleTake *take = &attempt->take;
+	Oid			stored = aq_catalog_get_for(take->queue, take->consumer, 0)->payload_type;
+	Oid			wanted = attempt->as_text ? stored : attempt->result_type;
+	AqTransformation *transformation = NULL;
+	AqDequeue	call = {
+		.queue = take->queue,
+		.payload_type = wanted,
+		.consumer = take->consumer,
+		.max = attempt->max,
+		.mode = take->mode,
+		.correlation = take->correlation,
+		.condition = take->condition,
+		.id = take->id,
+		.navigation = take->navigation,
+		.delivery = take->delivery,
+		.emit = keep_message,
+		.arg = attempt
+	};
+
+	if (take->transformation != NULL)
+	{
+		transformation = aq_transformation_find(take->transformation, take->queue, stored, wanted, false, take->restricted);
+		call.payload_type = stored;
+	}
+	get_typlenbyval(stored, &attempt->length, &attempt->byval);
+	(void) aq_dequeue_now(&call);
+	for (int i = 0; i < attempt->n; i++)
+		finish_payload(attempt, wanted, transformation, &attempt->taken[i]);
+	/* what is named by its id is not waited for */
+	if (attempt->n == 0 && take->id != NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_MESSAGE_UNDEFINED, "there is no message %s for this consumer in queue \"%s\"",
+						 DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(take->id))), take->queue),
+				errhint("It may have been consumed, or locked by another transaction."));
+}
+
+static Datum
+array_of(Oid type, int n, Datum *values, bool *nulls)
+{
+	int			lower = 1;
+	int16		length;
+	bool		byval;
+	char		align;
+
+	get_typlenbyvalalign(type, &length, &byval, &align);
+	return PointerGetDatum(construct_md_array(values, nulls, 1, &n, &lower, type, length, byval, align));
+}
+
+/* The results of an attempt that has found something. */
+static void
+form_results(Attempt *attempt)
+{
+	int			n = attempt->n;
+	Datum	   *values[TAKEN_COLUMNS];
+	bool	   *nulls[TAKEN_COLUMNS];
+
+	for (int c = 0; c < TAKEN_COLUMNS; c++)
+	{
+		values[c] = palloc(n * sizeof(Datum));
+		nulls[c] = palloc0(n * sizeof(bool));
+	}
+	for (int i = 0; i < n; i++)
+	{
+		values[TAKEN_PROPERTIES][i] = attempt->taken[i].properties;
+		values[TAKEN_PAYLOAD][i] = attempt->taken[i].payload;
+		nulls[TAKEN_PAYLOAD][i] = attempt->taken[i].payload_null;
+		values[TAKEN_ID][i] = UUIDPGetDatum(&attempt->taken[i].id);
+	}
+	for (int c = 0; c < TAKEN_COLUMNS; c++)
+	{
+		attempt->results[c] = values[c][0];
+		attempt->isnull[c] = nulls[c][0];
+	}
+	if (!attempt->several)
+		return;
+	attempt->results[TAKEN_PROPERTIES] = array_of(attempt->properties_type, n, values[TAKEN_PROPERTIES], nulls[TAKEN_PROPERTIES]);
+	attempt->results[TAKEN_PAYLOAD] = array_of(attempt->result_type, n, values[TAKEN_PAYLOAD], nulls[TAKEN_PAYLOAD]);
+	attempt->results[TAKEN_ID] = array_of(UUIDOID, n, values[TAKEN_ID], nulls[TAKEN_ID]);
+	attempt->isnull[TAKEN_PAYLOAD] = false;
+}
+
+/* Here, with a snapshot of its own.  The options are read each time: a wait is long. */
+static void
+attempt_here(void *arg)
+{
+	Attempt    *attempt = arg;
+	FunctionCallInfo fcinfo = attempt->fcinfo;
+
+	begin_statement();
+	aq_oracle_options_take(string_argument(fcinfo, TAKE_QUEUE), argument(fcinfo, TAKE_OPTIONS), &attempt->take);
+	attempt->max = read_max(attempt);
+	attempt->immediate &= attempt->take.immediate;
+	if (!attempt->immediate)
+		take_messages(attempt);
+	if (attempt->n > 0)
+		form_results(attempt);
+	end_statement();
+}
+
+static void
+attempt_in_helper(Attempt *attempt)
+{
+	call_immediately(attempt->fcinfo,
+					 attempt->several
+					 ? "SELECT message_properties, payload, msgid FROM sys._take_messages($1, $2, $3, $4)"
+					 : "SELECT message_properties, payload, msgid FROM sys._take_message($1, $2, $3)",
+					 TAKEN_COLUMNS, attempt->results, attempt->isnull);
+}
+
+/* Has it found something? */
 static bool
 try_once(void *arg)
 {
 	Attempt    *attempt = arg;
-	Row			row = {.attempt = attempt};
-	Datum	   *columns = row.columns;
-	bool	   *nulls = row.nulls;
 	MemoryContext old;
 
 	MemoryContextReset(attempt->context);
 	old = MemoryContextSwitchTo(attempt->context);
+	attempt->n = attempt->room = 0;
+	attempt->taken = NULL;
+	memset(attempt->results, 0, sizeof(attempt->results));
+	memset(attempt->isnull, true, sizeof(attempt->isnull));
+	aq_wait_call_ahead(attempt_here, attempt);
 	if (attempt->immediate)
-		aq_autonomous_call(attempt->call->sql, attempt->nargs, attempt->call->types, attempt->values, attempt->nulls,
-						   TRY_COLUMNS + attempt->nresults, columns, nulls);
-	else
-		aq_wait_call_ahead(call_here, &row);
-	attempt->success = DatumGetBool(columns[TRY_SUCCESS]);
-	attempt->queue = TextDatumGetCString(columns[TRY_QUEUE]);
-	attempt->consumer = nulls[TRY_CONSUMER] ? NULL : TextDatumGetCString(columns[TRY_CONSUMER]);
-	attempt->timeout_us = seconds_to_us(DatumGetInt32(columns[TRY_TIMEOUT]));
-	attempt->selective = DatumGetBool(columns[TRY_SELECTIVE]);
-	attempt->delivery = DatumGetInt32(columns[TRY_DELIVERY]);
-	for (int i = 0; i < attempt->nresults; i++)
-	{
-		attempt->results[i] = columns[TRY_COLUMNS + i];
-		attempt->isnull[i] = nulls[TRY_COLUMNS + i];
-	}
+		attempt_in_helper(attempt);
 	MemoryContextSwitchTo(old);
+	attempt->success = !attempt->isnull[TAKEN_ID];
 	return attempt->success;
 }
 
-/*
- * Do these dbms_aq.dequeue_options_t request immediate visibility?  A browse
- * takes no messages, so it does not need it.
- */
-static bool
-wants_immediate(FunctionCallInfo fcinfo, int options)
+static TupleDesc
+begin_attempts(Attempt *attempt, FunctionCallInfo fcinfo, bool several, bool may_be_immediate)
 {
-	HeapTupleHeader record;
-	bool		isnull;
-	int			visibility;
+	int			as_type = several ? TAKES_AS_TYPE : TAKE_AS_TYPE;
+	TupleDesc	desc;
 
-	if (PG_ARGISNULL(options))
-		return false;
-	record = PG_GETARG_HEAPTUPLEHEADER(options);
-	visibility = DatumGetInt32(GetAttributeByName(record, "visibility", &isnull));
-	if (isnull || visibility != VISIBILITY_IMMEDIATE)
-		return false;
-	return DatumGetInt32(GetAttributeByName(record, "dequeue_mode", &isnull)) != MODE_BROWSE || isnull;
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	memset(attempt, 0, sizeof(Attempt));
+	attempt->fcinfo = fcinfo;
+	attempt->several = several;
+	attempt->immediate = may_be_immediate;
+	attempt->properties_type = TupleDescAttr(desc, TAKEN_PROPERTIES)->atttypid;
+	attempt->result_type = get_fn_expr_argtype(fcinfo->flinfo, as_type);
+	attempt->context = AllocSetContextCreate(CurrentMemoryContext, "pgaq attempt", ALLOCSET_SMALL_SIZES);
+	if (several)
+	{
+		attempt->properties_type = aq_record_element_type(attempt->properties_type);
+		attempt->result_type = aq_record_element_type(attempt->result_type);
+	}
+	else
+		attempt->as_text = attempt->result_type == TEXTOID || attempt->result_type == VARCHAROID;
+	/* while it waits there is no snapshot to fetch their parts with */
+	for (int i = 0; i < PG_NARGS(); i++)
+		if (!PG_ARGISNULL(i) && get_typlen(get_fn_expr_argtype(fcinfo->flinfo, i)) == -1)
+			fcinfo->args[i].value = PointerGetDatum(PG_DETOAST_DATUM(fcinfo->args[i].value));
+	return desc;
 }
 
 /*
- * Calls the function with the procedure's arguments until it finds a message
- * or the timeout that it returns expires. payload is the number of the
- * argument that determines the payload type. must_find: raise an error if no
- * message is found; otherwise return the results of the last call, which are
- * null.
+ * Attempts until one has found something or the time is over.  must_find:
+ * nothing found is an error, else nulls.
  */
 static Datum
-dequeue_by(FunctionCallInfo fcinfo, const char *function, int payload, bool must_find)
+dequeue_by(FunctionCallInfo fcinfo, bool several, bool must_find)
 {
 	AQ_TIMED(AQ_TIME_DEQUEUE);
-	Attempt		attempt = {0};
-	Datum		values[MAX_ARGUMENTS];
-	char		nulls[MAX_ARGUMENTS];
+	Attempt		attempt;
+	AqOracleTake *take = &attempt.take;
 	TupleDesc	desc;
-	int			nest;
+	Datum		results[MAX_RESULTS] = {0};
+	bool		nulls[MAX_RESULTS] = {true, true, true, true, true};
+	int			nest = begin_call();
 
-	aq_session_require_preload();
-	nest = aq_error_begin_oracle();
-	attempt.context = AllocSetContextCreate(CurrentMemoryContext, "pgaq attempt", ALLOCSET_SMALL_SIZES);
-	Assert(PG_NARGS() <= MAX_ARGUMENTS);
-	for (int i = 0; i < PG_NARGS(); i++)
-	{
-		values[i] = PG_GETARG_DATUM(i);
-		nulls[i] = PG_ARGISNULL(i) ? 'n' : ' ';
-	}
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	attempt.values = values;
-	attempt.nulls = nulls;
-	attempt.nresults = desc->natts;
-	Assert(attempt.nresults <= MAX_RESULTS);
-
-	attempt.call = call_of(fcinfo, desc, function, payload);
-	attempt.nargs = PG_NARGS();
-	attempt.immediate = wants_immediate(fcinfo, 1);
-	/* without a snapshot during the wait, they could not be detoasted later */
-	for (int i = 0; i < attempt.nargs; i++)
-		if (nulls[i] != 'n' && get_typlen(attempt.call->types[i]) == -1)
-			values[i] = PointerGetDatum(PG_DETOAST_DATUM(values[i]));
-
-	if (!try_once(&attempt) && attempt.timeout_us != 0)
-		(void) aq_wait_released(pstrdup(attempt.queue),
-								attempt.consumer ? pstrdup(attempt.consumer) : NULL,
-								attempt.delivery, attempt.selective, attempt.timeout_us, try_once, &attempt);
+	desc = begin_attempts(&attempt, fcinfo, several, true);
+	if (!try_once(&attempt) && take->timeout_us != 0)
+		(void) aq_wait_released(pstrdup(take->queue), take->consumer ? pstrdup(take->consumer) : NULL,
+								take->delivery, take->correlation != NULL || take->condition != NULL,
+								take->timeout_us, try_once, &attempt);
 	if (!attempt.success && must_find)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NO_MESSAGE, "there is no message for this consumer in queue \"%s\"",
-						 attempt.queue));
-	aq_error_end_oracle(nest);
-	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), attempt.results, attempt.isnull));
-}
+						 take->queue));
+	end_call(nest);
+	memcpy(results, attempt.results, sizeof(attempt.results));
+	memcpy(nulls, attempt.isnull, sizeof(attempt.isnull));
+	if (several)
+	{
+		/* the last result is their number; errors, before it, are never there */
+		ArrayType  *ids = attempt.success ? DatumGetArrayTypeP(results[TAKEN_ID]) : NULL;
 
-static Datum
-dequeue_one(FunctionCallInfo fcinfo, bool must_find)
-{
-	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 2);
-	bool		as_text = type == TEXTOID || type == VARCHAROID;
-
-	return dequeue_by(fcinfo, as_text ? "_dequeue_text" : "_dequeue", 2, must_find);
+		results[desc->natts - 1] = Int32GetDatum(ids == NULL ? 0 : ArrayGetNItems(ARR_NDIM(ids), ARR_DIMS(ids)));
+		nulls[desc->natts - 1] = false;
+	}
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), results, nulls));
 }
 
 PG_FUNCTION_INFO_V1(aq_packages_dequeue);
 Datum
 aq_packages_dequeue(PG_FUNCTION_ARGS)
 {
-	return dequeue_one(fcinfo, true);
+	return dequeue_by(fcinfo, false, true);
 }
 
 PG_FUNCTION_INFO_V1(aq_packages_try_dequeue);
 Datum
 aq_packages_try_dequeue(PG_FUNCTION_ARGS)
 {
-	return dequeue_one(fcinfo, false);
+	return dequeue_by(fcinfo, false, false);
 }
 
 PG_FUNCTION_INFO_V1(aq_packages_dequeue_array);
 Datum
 aq_packages_dequeue_array(PG_FUNCTION_ARGS)
 {
-	return dequeue_by(fcinfo, "_dequeue_array", 3, true);
+	return dequeue_by(fcinfo, true, true);
 }
 
 PG_FUNCTION_INFO_V1(aq_packages_try_dequeue_array);
 Datum
 aq_packages_try_dequeue_array(PG_FUNCTION_ARGS)
 {
-	return dequeue_by(fcinfo, "_dequeue_array", 3, false);
+	return dequeue_by(fcinfo, true, false);
 }
 
-/* --- transformations of subscribers ------------------------------------------------ */
-
-static void
-check_transformation(Oid function, Oid given, Oid wanted)
+/* One attempt, in this transaction. */
+static Datum
+take_here(FunctionCallInfo fcinfo, bool several)
 {
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	Form_pg_proc proc;
-	bool		fits;
+	AQ_TIMED(AQ_TIME_DEQUEUE);
+	Attempt		attempt;
+	int			nest = begin_call();
+	TupleDesc	desc = begin_attempts(&attempt, fcinfo, several, false);
 
-	if (!HeapTupleIsValid(tuple))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("function with OID %u does not exist", function)));
-	proc = (Form_pg_proc) GETSTRUCT(tuple);
-	fits = proc->prokind == PROKIND_FUNCTION && !proc->proretset && proc->prosecdef && proc->pronargs == 1 &&
-		proc->proargtypes.values[0] == given && proc->prorettype == wanted;
-	ReleaseSysCache(tuple);
-	if (!fits)
-		ereport(ERROR,
-				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "\"%s\" cannot be the transformation of a subscriber",
-						 format_procedure(function)),
-				errhint("Create it with dbms_transform.create_transformation, or as SECURITY DEFINER."));
-	if (!aq_object_allows(ProcedureRelationId, function, ACL_EXECUTE))
-		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, get_func_name(function));
+	(void) try_once(&attempt);
+	end_call(nest);
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), attempt.results, attempt.isnull));
 }
 
-/* The prepared function; kept as long as its statement or expression. */
-typedef struct ReadyFunction
-{
-	FmgrInfo	function;
-	uint64		changes;		/* aq_run_as_code_changes() when it was prepared */
-} ReadyFunction;
-
-typedef struct Transformation
-{
-	FmgrInfo   *function;
-	NullableDatum payload;
-	NullableDatum result;
-} Transformation;
-
-static void
-transform_arg(void *arg)
-{
-	Transformation *t = arg;
-
-	LOCAL_FCINFO(inner, 1);
-
-	InitFunctionCallInfoData(*inner, t->function, 1, InvalidOid, NULL, NULL);
-	inner->args[0] = t->payload;
-	t->result.value = FunctionCallInvoke(inner);
-	t->result.isnull = inner->isnull;
-}
-
-static Oid
-function_owner(Oid function)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	Oid			owner;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for function %u", function);
-	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
-	ReleaseSysCache(tuple);
-	return owner;
-}
-
-/*
- * _transform(function, payload, NULL of the result's type): applies a
- * transformation that a manager of the queue has chosen.  The function is
- * SECURITY DEFINER, but its owner could change that before it is called, or
- * leave code behind that the consumer would run: so it is not called with the
- * consumer's privileges, and in a security-restricted operation.
- */
-PG_FUNCTION_INFO_V1(aq_packages_transform);
+PG_FUNCTION_INFO_V1(aq_packages_take_message);
 Datum
-aq_packages_transform(PG_FUNCTION_ARGS)
+aq_packages_take_message(PG_FUNCTION_ARGS)
 {
-	Oid			function;
-	ReadyFunction *ready = fcinfo->flinfo->fn_extra;
-	Transformation t;
-
-	if (PG_ARGISNULL(0))
-		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"function\" must not be null"));
-	function = PG_GETARG_OID(0);
-	if (ready == NULL || ready->function.fn_oid != function || ready->changes != aq_run_as_code_changes())
-	{
-		check_transformation(function, get_fn_expr_argtype(fcinfo->flinfo, 1), get_fn_expr_argtype(fcinfo->flinfo, 2));
-		ready = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(ReadyFunction));
-		ready->changes = aq_run_as_code_changes();
-		fmgr_info_cxt(function, &ready->function, fcinfo->flinfo->fn_mcxt);
-		fcinfo->flinfo->fn_extra = ready;
-	}
-	if (ready->function.fn_strict && PG_ARGISNULL(1))
-		PG_RETURN_NULL();
-	t.function = &ready->function;
-	t.payload = fcinfo->args[1];
-	aq_run_as(function_owner(function), transform_arg, &t);
-	fcinfo->isnull = t.result.isnull;
-	return t.result.value;
+	return take_here(fcinfo, false);
 }
 
-/* --- listen ------------------------------------------------------------------------- */
-
-static char **
-strings_of(Datum array, int *n)
+PG_FUNCTION_INFO_V1(aq_packages_take_messages);
+Datum
+aq_packages_take_messages(PG_FUNCTION_ARGS)
 {
-	Datum	   *elements;
-	bool	   *nulls;
-	char	  **strings;
-
-	deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, n);
-	strings = palloc0(*n * sizeof(char *) + 1);
-	for (int i = 0; i < *n; i++)
-		if (!nulls[i])
-			strings[i] = TextDatumGetCString(elements[i]);
-	return strings;
+	return take_here(fcinfo, true);
 }
 
-/*
- * listen(agent_list [, wait [, listen_delivery_mode]], OUT agent [, OUT
- * message_delivery_mode]): dbms_aq._listen_targets checks the arguments and
- * returns queues, consumers, seconds, the delivery mode, and the agents with
- * their names as Oracle spells them.
- */
+/* --- listen ------------------------------------------------------------------------------- */
+
+/* listen(agent_list [, wait [, listen_delivery_mode]], OUT agent [, OUT message_delivery_mode]) */
 static Datum
 listen_by(FunctionCallInfo fcinfo, bool must_find)
 {
 	AQ_TIMED(AQ_TIME_LISTEN);
-	Attempt		targets = {.context = CurrentMemoryContext};
-	Oid			types[3] = {get_fn_expr_argtype(fcinfo->flinfo, 0), NUMERICOID, NUMERICOID};
-	Datum		values[3] = {0};
-	char		nulls[4] = "nnn";
-	Datum		columns[5];
-	bool		isnull;
-	int			n,
-				found,
-				delivery;
-	char	  **queues,
-			  **consumers;
+	NullableDatum null = {.isnull = true};
+	AqOracleListen listen;
+	TupleDesc	desc;
 	Datum		results[2] = {0};
-	bool		result_nulls[2] = {true, true};
-	ArrayType  *agents;
-	Datum	   *elements;
-	bool	   *nulls_in_list;
-	int16		length;
-	bool		byval;
-	char		align;
-	int			nest;
+	bool		nulls[2] = {true, true};
+	int			found;
+	int			nest = begin_call();
 
-	aq_session_require_preload();
-	nest = aq_error_begin_oracle();
-	for (int i = 0; i < PG_NARGS(); i++)
-	{
-		values[i] = PG_GETARG_DATUM(i);
-		nulls[i] = PG_ARGISNULL(i) ? 'n' : ' ';
-	}
-	SPI_connect();
-	if (SPI_execute_with_args("SELECT * FROM dbms_aq._listen_targets($1, $2, $3)", 3, types, values, nulls,
-							  false, 1) != SPI_OK_SELECT || SPI_processed != 1)
-		elog(ERROR, "unexpected result from dbms_aq._listen_targets");
-	for (int i = 0; i < lengthof(columns); i++)
-		columns[i] = keep_column(&targets, i, &isnull);
-	SPI_finish();
-
-	queues = strings_of(columns[0], &n);
-	consumers = strings_of(columns[1], &n);
-	delivery = DatumGetInt32(columns[3]);
-	found = aq_wait_listen_released(n, queues, consumers, &delivery, seconds_to_us(DatumGetInt32(columns[2])));
-	aq_error_end_oracle(nest);
-	if (found < 0)
-	{
-		if (!must_find)
-			return aq_rows_one(fcinfo, results, result_nulls);
+	aq_oracle_options_listen(argument(fcinfo, 0), PG_NARGS() > 1 ? argument(fcinfo, 1) : null,
+							 PG_NARGS() > 2 ? argument(fcinfo, 2) : null, &listen);
+	found = aq_wait_listen_released(listen.n, listen.queues, listen.consumers, &listen.delivery, listen.timeout_us);
+	if (found < 0 && must_find)
 		ereport(ERROR,
 				aq_error(AQ_ERR_LISTEN_TIMEOUT, "there is no message for any agent of the list"));
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	if (found >= 0)
+	{
+		results[0] = aq_oracle_options_found_agent(&listen, found, TupleDescAttr(desc, 0)->atttypid);
+		results[1] = Int32GetDatum(listen.delivery);
+		nulls[0] = nulls[1] = false;
 	}
-	agents = DatumGetArrayTypeP(columns[4]);
-	get_typlenbyvalalign(ARR_ELEMTYPE(agents), &length, &byval, &align);
-	deconstruct_array(agents, ARR_ELEMTYPE(agents), length, byval, align, &elements, &nulls_in_list, &n);
-	results[0] = elements[found];
-	results[1] = Int32GetDatum(delivery);
-	result_nulls[0] = result_nulls[1] = false;
-	return aq_rows_one(fcinfo, results, result_nulls);
+	end_call(nest);
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), results, nulls));
 }
 
 PG_FUNCTION_INFO_V1(aq_packages_listen);

@@ -10,6 +10,7 @@
 #include "queue/catalog/catalog_private.h"
 
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 
 char *
 aq_args_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what)
@@ -94,8 +95,9 @@ aq_args_consumer_position(AqQueue *queue, const char *name)
 	return consumer ? consumer->position : -1;
 }
 
-static int
-delivery_of(const char *name)
+/* NULL: persistent */
+int
+aq_args_delivery_named(const char *name)
 {
 	if (name == NULL || strcmp(name, "persistent") == 0)
 		return AQ_PERSISTENT;
@@ -111,5 +113,17 @@ delivery_of(const char *name)
 int
 aq_args_delivery(FunctionCallInfo fcinfo, int arg)
 {
-	return delivery_of(aq_args_name_or_null(fcinfo, arg, "delivery_mode"));
+	return aq_args_delivery_named(aq_args_name_or_null(fcinfo, arg, "delivery_mode"));
+}
+
+/* The elements of an array, of whatever type and however many dimensions. */
+void
+aq_args_elements(ArrayType *array, Datum **values, bool **nulls, int *n)
+{
+	int16		length;
+	bool		byval;
+	char		align;
+
+	get_typlenbyvalalign(ARR_ELEMTYPE(array), &length, &byval, &align);
+	deconstruct_array(array, ARR_ELEMTYPE(array), length, byval, align, values, nulls, n);
 }

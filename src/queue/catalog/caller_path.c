@@ -81,6 +81,16 @@ aq_caller_path_use(void)
 	return nest;
 }
 
+/* The path of the packages' own functions, for what they execute; until aq_caller_path_leave(), or an error. */
+int
+aq_caller_path_pin(void)
+{
+	int			nest = NewGUCNestLevel();
+
+	(void) set_config_option("search_path", PATH_OF_PACKAGES, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	return nest;
+}
+
 void
 aq_caller_path_leave(int nest)
 {

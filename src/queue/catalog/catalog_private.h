@@ -13,6 +13,7 @@
 #include "queue/queue.h"
 
 #include "nodes/params.h"
+#include "utils/array.h"
 #include "utils/relcache.h"
 #include "utils/timestamp.h"
 
@@ -140,7 +141,15 @@ extern const char *aq_caller_path(void);
 extern List *aq_caller_path_schemas(bool implicit);
 extern void aq_caller_path_on_call(Oid function);
 extern int	aq_caller_path_use(void);
+extern int	aq_caller_path_pin(void);
 extern void aq_caller_path_leave(int nest);
+
+/* --- names.c: names as Oracle's packages take and give them */
+extern bool aq_names_parse(const char *string, char **schema, char **name);
+extern char *aq_names_bare(char *string);
+extern char *aq_names_native(const char *string, AqRight right);
+extern char *aq_names_oracle_case(char *name, Oid collation);
+extern char *aq_names_oracle(const char *native, Oid collation);
 
 /* --- args.c: checks of users' arguments */
 extern void aq_args_require(FunctionCallInfo fcinfo, int arg, const char *what);
@@ -150,6 +159,8 @@ extern void aq_args_check_name(const char *name, const char *what);
 extern bool aq_args_if_not_exists(FunctionCallInfo fcinfo, int arg, const char *what, const char *name);
 extern int	aq_args_consumer_position(AqQueue *queue, const char *consumer);
 extern int	aq_args_delivery(FunctionCallInfo fcinfo, int arg);
+extern int	aq_args_delivery_named(const char *name);
+extern void aq_args_elements(ArrayType *array, Datum **values, bool **nulls, int *n);
 
 /* --- payload.c: payload types */
 extern void aq_payload_check_type(Oid type);

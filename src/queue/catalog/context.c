@@ -21,8 +21,8 @@ static emit_log_hook_type previous_hook;
 
 #define FUNCTION_PREFIX "PL/pgSQL function "
 #define STATEMENT_PREFIX "SQL statement \""
-/* beginnings of the statements of packages.c and receive.c */
-#define ATTEMPT_PREFIX STATEMENT_PREFIX "SELECT success, queue, consumer, timeout, selective, delivery"
+/* beginnings of the statements of transformation.c and receive.c */
+#define PACKAGES_PREFIX STATEMENT_PREFIX "SELECT sys._"
 #define RECEIVE_PREFIX STATEMENT_PREFIX "SELECT pg_catalog.array_agg(m) FROM aq.dequeue("
 
 static bool
@@ -94,7 +94,7 @@ is_function(const char *entry)
 static bool
 is_internal(const char *entry, const char *next)
 {
-	if (is_own_function(entry) || begins(entry, ATTEMPT_PREFIX) || begins(entry, RECEIVE_PREFIX))
+	if (is_own_function(entry) || begins(entry, PACKAGES_PREFIX) || begins(entry, RECEIVE_PREFIX))
 		return true;
 	return next != NULL && !is_function(entry) && is_own_function(next);
 }
@@ -133,7 +133,7 @@ context_hook(ErrorData *error)
 								   strstr(error->context, FUNCTION_PREFIX "aq_internal.") != NULL ||
 								   strstr(error->context, FUNCTION_PREFIX "sys.") != NULL ||
 								   strstr(error->context, FUNCTION_PREFIX "dbms_") != NULL ||
-								   strstr(error->context, ATTEMPT_PREFIX) != NULL ||
+								   strstr(error->context, PACKAGES_PREFIX) != NULL ||
 								   strstr(error->context, RECEIVE_PREFIX) != NULL))
 		strip(error);
 	if (previous_hook != NULL)

@@ -15,10 +15,12 @@
 
 #include "access/htup_details.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "parser/scansup.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/formatting.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -72,8 +74,8 @@ read_identifier(const char **s)
  * Sets *schema to NULL if there is none; returns false if the name is
  * malformed.
  */
-static bool
-split_name(const char *string, char **schema, char **name)
+bool
+aq_names_parse(const char *string, char **schema, char **name)
 {
 	const char *s = skip_blanks(string);
 
@@ -102,13 +104,98 @@ aq_names_split(PG_FUNCTION_ARGS)
 	int			size = 2;
 	int			first = 1;
 
-	if (!split_name(text_to_cstring(PG_GETARG_TEXT_PP(0)), &parts[0], &parts[1]))
+	if (!aq_names_parse(text_to_cstring(PG_GETARG_TEXT_PP(0)), &parts[0], &parts[1]))
 		PG_RETURN_NULL();
 	nulls[0] = parts[0] == NULL;
 	values[0] = parts[0] ? CStringGetTextDatum(parts[0]) : 0;
 	values[1] = CStringGetTextDatum(parts[1]);
 	PG_RETURN_ARRAYTYPE_P(construct_md_array(values, nulls, 1, &size, &first,
 											 TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+/* The name in [schema.]name; a text that is not a name stays as it is. */
+char *
+aq_names_bare(char *string)
+{
+	char	   *schema;
+	char	   *name;
+
+	return aq_names_parse(string, &schema, &name) ? name : string;
+}
+
+/* --- names for Oracle's programs --------------------------------------------------------- */
+
+static char *
+in_upper_case(const char *name, Oid collation)
+{
+	return str_toupper(name, strlen(name), OidIsValid(collation) ? collation : DEFAULT_COLLATION_OID);
+}
+
+/* As Oracle's views spell a name: in upper case, unless it had to be quoted. */
+char *
+aq_names_oracle_case(char *name, Oid collation)
+{
+	char	   *lower = str_tolower(name, strlen(name), OidIsValid(collation) ? collation : DEFAULT_COLLATION_OID);
+
+	return strcmp(name, lower) == 0 ? in_upper_case(name, collation) : name;
+}
+
+PG_FUNCTION_INFO_V1(aq_names_oracle_case_view);
+Datum
+aq_names_oracle_case_view(PG_FUNCTION_ARGS)
+{
+	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+
+	PG_RETURN_TEXT_P(cstring_to_text(aq_names_oracle_case(name, PG_GET_COLLATION())));
+}
+
+static void
+append_oracle_part(StringInfo name, const char *part, Oid collation)
+{
+	char	   *spelt = in_upper_case(part, collation);
+	char	   *schema;
+	char	   *folded;
+
+	if (aq_names_parse(spelt, &schema, &folded) && strcmp(folded, part) == 0)
+	{
+		appendStringInfoString(name, spelt);
+		return;
+	}
+	appendStringInfoChar(name, '"');
+	for (const char *c = part; *c != '\0'; c++)
+	{
+		if (*c == '"')
+			appendStringInfoChar(name, '"');
+		appendStringInfoChar(name, *c);
+	}
+	appendStringInfoChar(name, '"');
+}
+
+/* A native name as a program can give it back: in upper case, or in quotes where it needs them. */
+char *
+aq_names_oracle(const char *native, Oid collation)
+{
+	StringInfoData name;
+	const char *dot = strchr(native, '.');
+
+	initStringInfo(&name);
+	if (dot != NULL)
+	{
+		append_oracle_part(&name, pnstrdup(native, dot - native), collation);
+		appendStringInfoChar(&name, '.');
+		native = dot + 1;
+	}
+	append_oracle_part(&name, native, collation);
+	return name.data;
+}
+
+PG_FUNCTION_INFO_V1(aq_names_oracle_view);
+Datum
+aq_names_oracle_view(PG_FUNCTION_ARGS)
+{
+	char	   *native = text_to_cstring(PG_GETARG_TEXT_PP(0));
+
+	PG_RETURN_TEXT_P(cstring_to_text(aq_names_oracle(native, PG_GET_COLLATION())));
 }
 
 /* --- queues ------------------------------------------------------------------------------ */
@@ -122,9 +209,9 @@ is_queue(const char *name, AqRight right)
 	return queue != NULL && aq_privilege_allows(queue, right);
 }
 
-/* The native name of a queue; NULL: no such queue. */
-static char *
-resolve(const char *string, AqRight right)
+/* The native name of a queue that the current role has this right to; NULL: no such queue. */
+char *
+aq_names_native(const char *string, AqRight right)
 {
 	char	   *schema;
 	char	   *name;
@@ -132,7 +219,7 @@ resolve(const char *string, AqRight right)
 	List	   *path;
 	ListCell   *cell;
 
-	if (!split_name(string, &schema, &name))
+	if (!aq_names_parse(string, &schema, &name))
 		return NULL;
 	if (schema != NULL)
 	{
@@ -166,7 +253,7 @@ aq_names_resolve(PG_FUNCTION_ARGS)
 		right = AQ_RIGHT_ENQUEUE;
 	else if (strcmp(privilege, "dequeue") == 0)
 		right = AQ_RIGHT_CONSUMER;
-	native = resolve(text_to_cstring(PG_GETARG_TEXT_PP(0)), right);
+	native = aq_names_native(text_to_cstring(PG_GETARG_TEXT_PP(0)), right);
 	if (native == NULL)
 		PG_RETURN_NULL();
 	PG_RETURN_TEXT_P(cstring_to_text(native));
@@ -229,23 +316,4 @@ aq_names_shows_consumer(PG_FUNCTION_ARGS)
 	aq_session_require_preload();
 	queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
 	PG_RETURN_BOOL(queue != NULL && aq_privilege_shows_position(queue, PG_GETARG_INT32(1)));
-}
-
-PG_FUNCTION_INFO_V1(aq_names_transformation);
-Datum
-aq_names_transformation(PG_FUNCTION_ARGS)
-{
-	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
-	AqConsumer *consumer = aq_catalog_consumer(queue, text_to_cstring(PG_GETARG_TEXT_PP(1)));
-	Datum		values[2] = {0};
-	bool		nulls[2] = {true, true};
-
-	if (consumer != NULL && consumer->transformation != NULL && aq_privilege_shows(queue, consumer->name))
-	{
-		values[0] = CStringGetTextDatum(consumer->transformation);
-		values[1] = ObjectIdGetDatum(consumer->transformation_role);
-		nulls[0] = false;
-		nulls[1] = !OidIsValid(consumer->transformation_role);
-	}
-	return aq_rows_one(fcinfo, values, nulls);
 }

@@ -1,0 +1,276 @@
+/*-------------------------------------------------------------------------
+ *
+ * transformation.c
+ *	  Transformations of dbms_aq: users' functions from one payload type to
+ *	  another.
+ *
+ * A function that the call itself names runs with the caller's rights, like any
+ * function that it calls.  What the manager of a queue has chosen for a
+ * subscriber runs in a restricted operation, as its owner.  Names in both are
+ * found in pg_catalog only: the packages' functions have set search_path.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/calls/calls_private.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+#include "utils/regproc.h"
+#include "utils/syscache.h"
+
+struct AqTransformation
+{
+	char	   *name;
+	char	   *queue;			/* native name */
+	Oid			given;			/* type of the payload */
+	Oid			wanted;			/* type of the result */
+	char	   *statement;		/* of the queue and the payload */
+};
+
+/* --- finding ------------------------------------------------------------------------------ */
+
+/* Execute a query that returns one text; NULL: null. */
+static char *
+query_text(const char *query, int nargs, Oid *types, Datum *values)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	char	   *text;
+	char	   *copy;
+
+	SPI_connect();
+	if (SPI_execute_with_args(query, nargs, types, values, NULL, false, 1) != SPI_OK_SELECT || SPI_processed != 1)
+		elog(ERROR, "unexpected result from \"%s\"", query);
+	text = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+	copy = text == NULL ? NULL : MemoryContextStrdup(caller, text);
+	SPI_finish();
+	return copy;
+}
+
+/* The full name of a subscriber's transformation, chosen by this role; raises an error if it must not be used. */
+char *
+aq_transformation_of_subscriber(const char *queue, const char *name, Oid role)
+{
+	Oid			types[] = {TEXTOID, TEXTOID, OIDOID};
+	Datum		values[] = {CStringGetTextDatum(queue), CStringGetTextDatum(name), ObjectIdGetDatum(role)};
+
+	return query_text("SELECT sys._check_subscriber_transformation($1, $2, $3)", lengthof(types), types, values);
+}
+
+/*
+ * The transformation with this name from one type to another; raises an error if
+ * there is none.  literal: a text can be a literal of the transformation's source
+ * type.
+ */
+AqTransformation *
+aq_transformation_find(const char *name, const char *queue, Oid given, Oid wanted, bool literal, bool restricted)
+{
+	Oid			types[] = {TEXTOID, REGTYPEOID, REGTYPEOID, BOOLOID, BOOLOID};
+	Datum		values[] = {
+		CStringGetTextDatum(name), ObjectIdGetDatum(given), ObjectIdGetDatum(wanted),
+		BoolGetDatum(literal), BoolGetDatum(restricted)
+	};
+	AqTransformation *transformation = palloc(sizeof(AqTransformation));
+
+	transformation->name = pstrdup(name);
+	transformation->queue = pstrdup(queue);
+	transformation->given = given;
+	transformation->wanted = wanted;
+	transformation->statement = psprintf("SELECT %s",
+										 query_text("SELECT sys._transformation_expression($1, $2, $3, $4, $5)",
+													lengthof(types), types, values));
+	return transformation;
+}
+
+/* --- applying ----------------------------------------------------------------------------- */
+
+/*
+ * Its errors get Oracle's number.  An error of ours has a code and a number
+ * already, because errors have Oracle's form here, unless it was raised in a
+ * restricted operation: there it is an error of the user's code like others.
+ */
+pg_noreturn static void
+raise_failed(const AqTransformation *transformation, MemoryContext context)
+{
+	ErrorData  *error;
+	const char *sqlstate;
+
+	MemoryContextSwitchTo(context);
+	error = CopyErrorData();
+	sqlstate = pstrdup(unpack_sql_state(error->sqlerrcode));
+	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED || error->sqlerrcode == ERRCODE_ASSERT_FAILURE ||
+		strncmp(sqlstate, "AQ", 2) == 0)
+		PG_RE_THROW();
+	FlushErrorState();
+	ereport(ERROR,
+			aq_error(AQ_ERR_TRANSFORMATION_FAILED, "transformation \"%s\" failed: %s", transformation->name, error->message),
+			errhint("Its SQLSTATE was %s.", sqlstate));
+}
+
+static Datum
+execute(const AqTransformation *transformation, Datum payload, bool *isnull)
+{
+	Oid			types[] = {TEXTOID, transformation->given};
+	Datum		values[] = {CStringGetTextDatum(transformation->queue), payload};
+	char		nulls[] = {' ', *isnull ? 'n' : ' '};
+	MemoryContext caller = CurrentMemoryContext;
+	MemoryContext spi;
+	int16		length;
+	bool		byval;
+	Datum		result;
+
+	SPI_connect();
+	if (SPI_execute_with_args(transformation->statement, 2, types, values, nulls, false, 1) != SPI_OK_SELECT ||
+		SPI_processed != 1 || SPI_gettypeid(SPI_tuptable->tupdesc, 1) != transformation->wanted)
+		elog(ERROR, "unexpected result from \"%s\"", transformation->statement);
+	result = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, isnull);
+	if (!*isnull)
+	{
+		get_typlenbyval(transformation->wanted, &length, &byval);
+		spi = MemoryContextSwitchTo(caller);
+		result = length == -1 ? PointerGetDatum(PG_DETOAST_DATUM_COPY(result)) : datumCopy(result, byval, length);
+		MemoryContextSwitchTo(spi);
+	}
+	SPI_finish();
+	return result;
+}
+
+/* Transforms a payload; the result is in the current memory context. */
+Datum
+aq_transformation_apply(const AqTransformation *transformation, Datum payload, bool *isnull)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile Datum result = (Datum) 0;
+
+	PG_TRY();
+	{
+		result = execute(transformation, payload, isnull);
+	}
+	PG_CATCH();
+	{
+		raise_failed(transformation, context);
+	}
+	PG_END_TRY();
+	return result;
+}
+
+/* A payload as text, by the cast that its type has. */
+Datum
+aq_transformation_to_text(Oid type, Datum payload, bool *isnull)
+{
+	AqTransformation to_text = {.queue = "",.given = type,.wanted = TEXTOID,.statement = "SELECT $2::pg_catalog.text"};
+
+	if (type == TEXTOID)
+		return payload;
+	if (type == JSONBOID)
+		return CStringGetTextDatum(DatumGetCString(DirectFunctionCall1(jsonb_out, payload)));
+	return execute(&to_text, payload, isnull);
+}
+
+/* --- a subscriber's ----------------------------------------------------------------------- */
+
+static void
+check_transformation(Oid function, Oid given, Oid wanted)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Form_pg_proc proc;
+	bool		fits;
+
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("function with OID %u does not exist", function)));
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	fits = proc->prokind == PROKIND_FUNCTION && !proc->proretset && proc->prosecdef && proc->pronargs == 1 &&
+		proc->proargtypes.values[0] == given && proc->prorettype == wanted;
+	ReleaseSysCache(tuple);
+	if (!fits)
+		ereport(ERROR,
+				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "\"%s\" cannot be the transformation of a subscriber",
+						 format_procedure(function)),
+				errhint("Create it with dbms_transform.create_transformation, or as SECURITY DEFINER."));
+	if (!aq_object_allows(ProcedureRelationId, function, ACL_EXECUTE))
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, get_func_name(function));
+}
+
+/* The function, ready to be called; kept while its statement or expression is. */
+typedef struct ReadyFunction
+{
+	FmgrInfo	function;
+	uint64		changes;		/* aq_run_as_code_changes() before */
+} ReadyFunction;
+
+typedef struct Transformation
+{
+	FmgrInfo   *function;
+	NullableDatum payload;
+	NullableDatum result;
+} Transformation;
+
+static void
+transform_arg(void *arg)
+{
+	Transformation *t = arg;
+
+	LOCAL_FCINFO(inner, 1);
+
+	InitFunctionCallInfoData(*inner, t->function, 1, InvalidOid, NULL, NULL);
+	inner->args[0] = t->payload;
+	t->result.value = FunctionCallInvoke(inner);
+	t->result.isnull = inner->isnull;
+}
+
+static Oid
+function_owner(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
+	ReleaseSysCache(tuple);
+	return owner;
+}
+
+/*
+ * _transform(function, payload, NULL of the result's type): apply what a
+ * manager of the queue has chosen.  The function is SECURITY DEFINER, but its
+ * owner may change that before it begins, and it could leave something behind
+ * for the consumer to run: so it does not run with the consumer's rights, and
+ * in a restricted operation.
+ */
+PG_FUNCTION_INFO_V1(aq_transformation_restricted);
+Datum
+aq_transformation_restricted(PG_FUNCTION_ARGS)
+{
+	Oid			function;
+	ReadyFunction *ready = fcinfo->flinfo->fn_extra;
+	Transformation t;
+
+	if (PG_ARGISNULL(0))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"function\" must not be null"));
+	function = PG_GETARG_OID(0);
+	if (ready == NULL || ready->function.fn_oid != function || ready->changes != aq_run_as_code_changes())
+	{
+		check_transformation(function, get_fn_expr_argtype(fcinfo->flinfo, 1), get_fn_expr_argtype(fcinfo->flinfo, 2));
+		ready = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(ReadyFunction));
+		ready->changes = aq_run_as_code_changes();
+		fmgr_info_cxt(function, &ready->function, fcinfo->flinfo->fn_mcxt);
+		fcinfo->flinfo->fn_extra = ready;
+	}
+	if (ready->function.fn_strict && PG_ARGISNULL(1))
+		PG_RETURN_NULL();
+	t.function = &ready->function;
+	t.payload = fcinfo->args[1];
+	aq_run_as(function_owner(function), transform_arg, &t);
+	fcinfo->isnull = t.result.isnull;
+	return t.result.value;
+}
