@@ -155,6 +155,19 @@ SELECT t.error(format($$SELECT aq.create_queue_table('victim.a_tab', %L)$$, type
 RESET ROLE;
 SELECT t.error($$SELECT aq.create_queue('a_tab', 'mallory.tab')$$) LIKE '%belongs to another role%';
 
+-- a cast that the type's owner has made, where a consumer wants the payload as text
+SET ROLE regress_aq_mallory;
+CREATE TYPE mallory.letter AS (body text);
+CREATE FUNCTION mallory.letter_text(mallory.letter) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN mallory.trap($1.body); END $$;
+CREATE CAST (mallory.letter AS text) WITH FUNCTION mallory.letter_text;
+SELECT aq.create_queue('a_letters', 'mallory.letter');
+SELECT aq.enqueue('a_letters', '(a)') IS NOT NULL, aq.enqueue('a_letters', '(b)') IS NOT NULL;
+RESET ROLE;
+CALL dbms_aq.dequeue('a_letters', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::text, NULL) \gset
+SELECT :'payload';
+CALL dbms_aq.dequeue('a_letters', dbms_aq.dequeue_options_t(wait => 0, visibility => 1), NULL, NULL::text, NULL) \gset
+SELECT :'payload';
+
 SET client_min_messages = error;
 SELECT count(aq.drop_queue(queue_name, true)) FROM aq.queues WHERE queue_name ~ '^a_';
 REVOKE EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table FROM regress_aq_mallory, regress_aq_victim;

@@ -110,7 +110,7 @@ extern char *aq_transformation_of_subscriber(const char *queue, const char *name
 extern AqTransformation *aq_transformation_find(const char *name, const char *queue, Oid given, Oid wanted, bool literal,
 												bool restricted);
 extern Datum aq_transformation_apply(const AqTransformation *transformation, Datum payload, bool *isnull);
-extern Datum aq_transformation_to_text(Oid type, Datum payload, bool *isnull);
+extern Datum aq_transformation_to_text(Oid type, Oid role, Datum payload, bool *isnull);
 
 /*
  * --- oracle_options.c

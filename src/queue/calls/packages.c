@@ -435,9 +435,9 @@ keep_message(void *arg, const AqMessage *message, int delivery)
 	MemoryContextSwitchTo(old);
 }
 
-/* Makes the caller's result of a payload. */
+/* Makes the caller's result of a payload.  reader: the role that casts it to text. */
 static void
-finish_payload(const Attempt *attempt, Oid type, const AqTransformation *transformation, Taken *taken)
+finish_payload(const Attempt *attempt, Oid type, const AqTransformation *transformation, Oid reader, Taken *taken)
 {
 	if (transformation != NULL)
 		taken->payload = aq_transformation_apply(transformation, taken->payload, &taken->payload_null);
@@ -447,7 +447,7 @@ finish_payload(const Attempt *attempt, Oid type, const AqTransformation *transfo
 		taken->payload_null = false;
 	}
 	if (attempt->as_text && !taken->payload_null)
-		taken->payload = aq_transformation_to_text(type, taken->payload, &taken->payload_null);
+		taken->payload = aq_transformation_to_text(type, reader, taken->payload, &taken->payload_null);
 }
 
 /* Takes messages and transforms their payloads. */
@@ -455,8 +455,10 @@ static void
 take_messages(Attempt *attempt)
 {
 	const AqOracleTake *take = &attempt->take;
-	Oid			stored = aq_catalog_get_for(take->queue, take->consumer, 0)->payload_type;
+	AqQueue    *queue = aq_catalog_get_for(take->queue, take->consumer, 0);
+	Oid			stored = queue->payload_type;
 	Oid			wanted = attempt->as_text ? stored : attempt->result_type;
+	Oid			reader = attempt->as_text ? aq_enqueue_reading_role(queue) : InvalidOid;
 	AqTransformation *transformation = NULL;
 	AqDequeue	call = {
 		.queue = take->queue,
@@ -481,7 +483,7 @@ take_messages(Attempt *attempt)
 	get_typlenbyval(stored, &attempt->length, &attempt->byval);
 	(void) aq_dequeue_now(&call);
 	for (int i = 0; i < attempt->n; i++)
-		finish_payload(attempt, wanted, transformation, &attempt->taken[i]);
+		finish_payload(attempt, wanted, transformation, reader, &attempt->taken[i]);
 	/* what is named by its id is not waited for */
 	if (attempt->n == 0 && take->id != NULL)
 		ereport(ERROR,

@@ -19,9 +19,9 @@
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
+#include "parser/parse_coerce.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
-#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
 #include "utils/syscache.h"
@@ -161,17 +161,49 @@ aq_transformation_apply(const AqTransformation *transformation, Datum payload, b
 	return result;
 }
 
-/* A payload as text, by the cast that its type has. */
-Datum
-aq_transformation_to_text(Oid type, Datum payload, bool *isnull)
-{
-	AqTransformation to_text = {.queue = "",.given = type,.wanted = TEXTOID,.statement = "SELECT $2::pg_catalog.text"};
+/* --- payloads as text ----------------------------------------------------------------------- */
 
-	if (type == TEXTOID)
-		return payload;
-	if (type == JSONBOID)
-		return CStringGetTextDatum(DatumGetCString(DirectFunctionCall1(jsonb_out, payload)));
-	return execute(&to_text, payload, isnull);
+typedef struct Cast
+{
+	AqTransformation to_text;
+	NullableDatum payload;
+} Cast;
+
+static void
+cast_arg(void *arg)
+{
+	Cast	   *cast = arg;
+
+	cast->payload.value = execute(&cast->to_text, cast->payload.value, &cast->payload.isnull);
+}
+
+/*
+ * A payload as text, as a cast makes it.  The owner of the type can have made a
+ * cast with a function: that runs as this role, like the constraints of the type.
+ */
+Datum
+aq_transformation_to_text(Oid type, Oid role, Datum payload, bool *isnull)
+{
+	Oid			function;
+	bool		varlena;
+	Cast		cast = {
+		.to_text = {.queue = "",.given = type,.wanted = TEXTOID,.statement = "SELECT $2::pg_catalog.text"},
+		.payload = {.value = payload,.isnull = *isnull}
+	};
+
+	switch (type == TEXTOID ? COERCION_PATH_RELABELTYPE
+			: find_coercion_pathway(TEXTOID, type, COERCION_EXPLICIT, &function))
+	{
+		case COERCION_PATH_RELABELTYPE:
+			return payload;
+		case COERCION_PATH_FUNC:
+			aq_run_as(role, cast_arg, &cast);
+			*isnull = cast.payload.isnull;
+			return cast.payload.value;
+		default:
+			getTypeOutputInfo(type, &function, &varlena);
+			return CStringGetTextDatum(OidOutputFunctionCall(function, payload));
+	}
 }
 
 /* --- a subscriber's ----------------------------------------------------------------------- */
