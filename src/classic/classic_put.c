@@ -207,6 +207,17 @@ line_columns(AqQueue *queue, const AqPutOptions *options, bool rows, Datum *valu
 	nulls[COL_DEQUEUE_TIME] = nulls[COL_DEQUEUE_USER] = nulls[COL_DEQUEUE_XID] = true;
 }
 
+/* The columns that each message of a put can have for itself. */
+static void
+own_columns(const AqPutOptions *options, Datum *values, bool *nulls)
+{
+	set_varlena(values, nulls, COL_CORRELATION, options->correlation);
+	set_varlena(values, nulls, COL_PROPERTIES, options->properties);
+	set_varlena(values, nulls, COL_EXCEPTION_QUEUE, options->exception_queue);
+	values[COL_EXCEPTION_QUEUE_ID] = Int32GetDatum(options->exception_queue_id);
+	nulls[COL_EXCEPTION_QUEUE_ID] = options->exception_queue_id == 0;
+}
+
 static void
 message_columns(AqQueue *queue, const AqPutOptions *options, Datum *values, bool *nulls)
 {
@@ -223,10 +234,7 @@ message_columns(AqQueue *queue, const AqPutOptions *options, Datum *values, bool
 	values[COL_SESSION] = Int64GetDatum(options->producer ? options->producer : aq_schema_session_identity());
 	set_time(values, nulls, COL_READY_AT, options->ready_at);
 	set_time(values, nulls, COL_EXPIRES_AT, options->expires_at);
-	set_varlena(values, nulls, COL_CORRELATION, options->correlation);
-	set_varlena(values, nulls, COL_PROPERTIES, options->properties);
 	set_varlena(values, nulls, COL_SENDER, options->sender);
-	set_varlena(values, nulls, COL_EXCEPTION_QUEUE, options->exception_queue);
 	values[COL_ORIGINAL_ID] = options->original_id ? UUIDPGetDatum(options->original_id) : 0;
 	nulls[COL_ORIGINAL_ID] = options->original_id == NULL;
 	set_varlena(values, nulls, COL_ORIGINAL_QUEUE, options->original_queue);
@@ -234,8 +242,7 @@ message_columns(AqQueue *queue, const AqPutOptions *options, Datum *values, bool
 	values[COL_GROUP] = values[COL_ENQUEUE_XID];
 	nulls[COL_GROUP] = !queue->table.grouping;
 	nulls[COL_TARGETS] = true;
-	values[COL_EXCEPTION_QUEUE_ID] = Int32GetDatum(options->exception_queue_id);
-	nulls[COL_EXCEPTION_QUEUE_ID] = options->exception_queue_id == 0;
+	own_columns(options, values, nulls);
 }
 
 static void
@@ -397,6 +404,8 @@ aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 		values[COL_ODD] = BoolGetDatum(key.key1 != 0 || key.key2 != 0 || key.step != step);
 		values[COL_PAYLOAD] = payloads[i];
 		row_nulls[COL_PAYLOAD] = nulls[i];
+		if (options->each != NULL)
+			own_columns(&options->each[i], values, row_nulls);
 		if (targets != NULL)
 		{
 			if (targets[i] != last_targets)

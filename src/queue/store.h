@@ -38,6 +38,11 @@ typedef struct AqPutOptions
 	/* sequence deviation */
 	bool		top;			/* put it before all others */
 	const pg_uuid_t *before;	/* this one */
+	/*
+	 * NULL, or the options of each message: their correlations, properties and
+	 * exception queues are used instead of these
+	 */
+	const struct AqPutOptions *each;
 } AqPutOptions;
 
 /* A message's position in its store, for continuing after it. */

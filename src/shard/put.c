@@ -134,7 +134,18 @@ set_varlena(Datum *values, bool *nulls, int column, struct varlena *value)
 	nulls[column] = value == NULL;
 }
 
-/* The columns that all rows of one put share. */
+/* The columns that each row of a put can have for itself. */
+static void
+own_columns(const AqPutOptions *options, Datum *values, bool *nulls)
+{
+	set_varlena(values, nulls, MSG_CORRELATION, options->correlation);
+	set_varlena(values, nulls, MSG_PROPERTIES, options->properties);
+	set_varlena(values, nulls, MSG_EXCEPTION_QUEUE, options->exception_queue);
+	values[MSG_EXCEPTION_QUEUE_ID] = Int32GetDatum(options->exception_queue_id);
+	nulls[MSG_EXCEPTION_QUEUE_ID] = options->exception_queue_id == 0;
+}
+
+/* All columns but the ordinal, the payload and the consumers. */
 static void
 common_columns(const AqPutOptions *options, int stream, int64 session, Datum *values, bool *nulls)
 {
@@ -143,20 +154,16 @@ common_columns(const AqPutOptions *options, int stream, int64 session, Datum *va
 	values[MSG_STREAM] = Int16GetDatum(stream);
 	values[MSG_TARGETS] = 0;
 	nulls[MSG_TARGETS] = true;
-	set_varlena(values, nulls, MSG_CORRELATION, options->correlation);
-	set_varlena(values, nulls, MSG_PROPERTIES, options->properties);
 	values[MSG_READY_AT] = TimestampTzGetDatum(options->ready_at);
 	nulls[MSG_READY_AT] = options->ready_at == 0;
 	values[MSG_EXPIRES_AT] = TimestampTzGetDatum(options->expires_at);
 	nulls[MSG_EXPIRES_AT] = options->expires_at == 0;
 	set_varlena(values, nulls, MSG_SENDER, options->sender);
-	set_varlena(values, nulls, MSG_EXCEPTION_QUEUE, options->exception_queue);
 	values[MSG_ORIGINAL_ID] = options->original_id ? UUIDPGetDatum(options->original_id) : 0;
 	nulls[MSG_ORIGINAL_ID] = options->original_id == NULL;
 	values[MSG_ATTEMPTS] = Int16GetDatum(options->attempts);
 	nulls[MSG_ATTEMPTS] = options->attempts == 0;
-	values[MSG_EXCEPTION_QUEUE_ID] = Int32GetDatum(options->exception_queue_id);
-	nulls[MSG_EXCEPTION_QUEUE_ID] = options->exception_queue_id == 0;
+	own_columns(options, values, nulls);
 }
 
 /* Message tables differ only in the type of the payload. */
@@ -200,8 +207,8 @@ row_slots(TupleDesc desc, uint32 n)
 }
 
 static void
-insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const Datum *payloads,
-			const bool *payload_nulls, Bitmapset *const *targets)
+insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const AqPutOptions *each,
+			const Datum *payloads, const bool *payload_nulls, Bitmapset *const *targets)
 {
 	Frame	   *frame = frame_of(note->partition);
 	TupleDesc	desc = RelationGetDescr(rel);
@@ -219,6 +226,8 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const Datum
 			values[MSG_ORDINAL] = Int64GetDatum(ordinal_of(note->partition, note->first + m));
 			values[MSG_PAYLOAD] = payloads[m];
 			nulls[MSG_PAYLOAD] = payload_nulls[m];
+			if (each != NULL)
+				own_columns(&each[m], values, nulls);
 			if (targets != NULL && targets[m] != last_targets)
 			{
 				last_targets = targets[m];
@@ -314,7 +323,7 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 		aq_point("slots-reserved");
 
 		rel = aq_heap_open_messages(note->partition, RowExclusiveLock);
-		insert_rows(rel, note, values, row_nulls, payloads + done, nulls + done,
+		insert_rows(rel, note, values, row_nulls, options->each ? options->each + done : NULL, payloads + done, nulls + done,
 					targets ? targets + done : NULL);
 		table_close(rel, NoLock);
 		aq_point("rows-inserted");

@@ -38,8 +38,9 @@ typedef struct AqEnqueue
 	char	   *queue;
 	Oid			payload_type;	/* of the queue, or one that its input function reads */
 	int			priority;
-	Interval   *delay;
-	Interval   *expiration;
+	const Interval *delay;
+	const TimestampTz *run_at;	/* instead of a delay */
+	const Interval *expiration;
 	struct varlena *correlation;	/* text */
 	List	   *recipients;		/* of names; NIL: the subscribers */
 	struct varlena *sender;		/* text */
@@ -49,12 +50,16 @@ typedef struct AqEnqueue
 	const char *deviation;
 	const char *delivery_mode;
 	text	   *producer;
+	const struct AqEnqueue *each;	/* for aq_enqueue_messages: NULL, or the arguments of each message */
 } AqEnqueue;
 
 extern pg_uuid_t *aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull);
 extern pg_uuid_t **aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const bool *isnull);
 extern ArrayType *aq_enqueue_ids_to_array(pg_uuid_t *const *ids, int n);
 extern Oid	aq_enqueue_reading_role(AqQueue *queue);
+
+/* --- message_options.c: options (jsonb) of single messages */
+extern AqEnqueue *aq_message_options_read(const AqEnqueue *call, const struct varlena *options, int n);
 
 /*
  * --- dequeue.c

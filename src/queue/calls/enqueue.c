@@ -31,7 +31,7 @@ enum
 {
 	ARG_QUEUE, ARG_PAYLOAD, ARG_PRIORITY, ARG_DELAY, ARG_EXPIRATION, ARG_CORRELATION,
 	ARG_RECIPIENTS, ARG_SENDER, ARG_EXCEPTION_QUEUE, ARG_PROPERTIES, ARG_RELATIVE, ARG_DEVIATION,
-	ARG_DELIVERY, ARG_PRODUCER
+	ARG_DELIVERY, ARG_PRODUCER, ARG_RUN_AT, ARG_OPTIONS	/* the last one: of aq.enqueue_array */
 };
 
 static AqQueue *
@@ -152,24 +152,46 @@ read_deviation(const AqEnqueue *call, AqQueue *queue, AqPutOptions *options)
 	options->before = call->relative_msgid;
 }
 
+/*
+ * When a call is read, all its times are counted from one time, which is asked
+ * for when it is needed first.
+ */
+static TimestampTz
+time_of_call(TimestampTz *now)
+{
+	if (*now == 0)
+		*now = GetCurrentTimestamp();
+	return *now;
+}
+
+/* A time in the past means now. */
 static void
-read_options(const AqEnqueue *call, AqQueue *queue, AqPutOptions *options)
+read_delay(const AqEnqueue *call, TimestampTz *now, AqPutOptions *options)
+{
+	int64		delay = 0;
+
+	if (call->delay != NULL && call->run_at != NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "\"delay\" and \"run_at\" cannot be combined"),
+				errhint("Both say when the message becomes ready: pass one of them."));
+	if (call->delay != NULL)
+		delay = aq_interval_option(IntervalPGetDatum(call->delay), AQ_ERR_DELAY_INVALID, "delay");
+	else if (call->run_at != NULL)
+		delay = aq_interval_until(*call->run_at, time_of_call(now), AQ_ERR_DELAY_INVALID, "run_at");
+	if (delay <= 0)
+		return;
+	options->ready_at = time_of_call(now) + delay;
+	options->delay = delay;
+}
+
+static void
+read_options(const AqEnqueue *call, AqQueue *queue, TimestampTz *now, AqPutOptions *options)
 {
 	memset(options, 0, sizeof(AqPutOptions));
 	options->producer = producer_of(call);
 	options->priority = call->priority;
 	check_priority(queue, options->priority);
-	if (call->delay != NULL)
-	{
-		int64		delay = aq_interval_option(IntervalPGetDatum(call->delay), AQ_ERR_DELAY_INVALID, "delay");
-
-		/* a time in the past means now */
-		if (delay > 0)
-		{
-			options->ready_at = GetCurrentTimestamp() + delay;
-			options->delay = delay;
-		}
-	}
+	read_delay(call, now, options);
 	if (call->expiration != NULL)
 	{
 		int64		expiration = aq_interval_option(IntervalPGetDatum(call->expiration), AQ_ERR_EXPIRATION_INVALID,
@@ -179,7 +201,7 @@ read_options(const AqEnqueue *call, AqQueue *queue, AqPutOptions *options)
 			ereport(ERROR,
 					aq_error(AQ_ERR_EXPIRATION_INVALID, "expiration must be positive"),
 					errhint("Leave it null for a message that never expires."));
-		options->expires_at = (options->ready_at ? options->ready_at : GetCurrentTimestamp()) + expiration;
+		options->expires_at = (options->ready_at ? options->ready_at : time_of_call(now)) + expiration;
 	}
 	options->correlation = call->correlation;
 	options->sender = call->sender;
@@ -188,6 +210,30 @@ read_options(const AqEnqueue *call, AqQueue *queue, AqPutOptions *options)
 	read_deviation(call, queue, options);
 	if (options->exception_queue)
 		options->exception_queue_id = named_exception_queue(queue, text_to_cstring((text *) options->exception_queue));
+}
+
+static void
+add_context(void *arg)
+{
+	errcontext("element %d of \"options\"", *(int *) arg);
+}
+
+/* The options of n messages with options of their own. */
+static AqPutOptions *
+read_each(const AqEnqueue *each, int n, AqQueue *queue, TimestampTz *now)
+{
+	AqPutOptions *options = palloc(n * sizeof(AqPutOptions) + 1);
+	int			number = 0;
+	ErrorContextCallback context = {.previous = error_context_stack,.callback = add_context,.arg = &number};
+
+	error_context_stack = &context;
+	while (number < n)
+	{
+		number++;
+		read_options(&each[number - 1], queue, now, &options[number - 1]);
+	}
+	error_context_stack = context.previous;
+	return options;
 }
 
 /* --- payloads --------------------------------------------------------------------- */
@@ -467,6 +513,22 @@ choose_targets(const AqEnqueue *call, AqQueue **queue, const AqPutOptions *optio
 	return targets;
 }
 
+/* The same for messages with options of their own. */
+static Bitmapset **
+choose_for_each(const AqEnqueue *each, AqQueue **queue, const AqPutOptions *options,
+				uint32 n, const Datum *payloads, const bool *nulls)
+{
+	Bitmapset **targets = palloc(n * sizeof(Bitmapset *) + 1);
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		Bitmapset **target = choose_targets(&each[i], queue, &options[i], 1, &payloads[i], &nulls[i]);
+
+		targets[i] = target != NULL ? *target : NULL;
+	}
+	return (*queue)->multi ? targets : NULL;
+}
+
 /* Has the message no consumers, so that it is not stored? */
 static bool
 is_unwanted(Bitmapset *const *targets, uint32 number)
@@ -474,9 +536,9 @@ is_unwanted(Bitmapset *const *targets, uint32 number)
 	return targets != NULL && targets[number] == NULL;
 }
 
-/* Keeps only messages that have consumers, in order; returns their number. */
+/* Keeps only messages that have consumers, in order; returns their number.  each: their own options, or NULL. */
 static int
-drop_unwanted(int n, Datum *payloads, bool *nulls, Bitmapset **targets, bool *unwanted)
+drop_unwanted(int n, Datum *payloads, bool *nulls, Bitmapset **targets, AqPutOptions *each, bool *unwanted)
 {
 	int			kept = 0;
 
@@ -489,6 +551,8 @@ drop_unwanted(int n, Datum *payloads, bool *nulls, Bitmapset **targets, bool *un
 		nulls[kept] = nulls[i];
 		if (targets != NULL)
 			targets[kept] = targets[i];
+		if (each != NULL)
+			each[kept] = each[i];
 		kept++;
 	}
 	return kept;
@@ -499,12 +563,13 @@ drop_unwanted(int n, Datum *payloads, bool *nulls, Bitmapset **targets, bool *un
  * converted since the options were read, during users' code or a wait.
  */
 static AqQueue *
-begin_put(AqQueue *queue, const AqPutOptions *options)
+begin_put(AqQueue *queue, const AqPutOptions *options, int noptions)
 {
 	bool		begins;
 
 	queue = aq_use_begin(queue, true, &begins);
-	check_priority(queue, options->priority);
+	for (int i = 0; i < noptions; i++)
+		check_priority(queue, options[i].priority);
 	if (aq_queue_is_sharded(queue) && (options->top || options->before))
 		refuse_deviation(queue);
 	return queue;
@@ -530,6 +595,27 @@ count_put(const AqQueue *queue, uint32 n, const Datum *payloads, const bool *nul
 		aq_time_queue_is(queue->id);
 }
 
+/*
+ * Stores messages with options of their own: those that follow each other and
+ * have the same priority and times together.
+ */
+static void
+put_each(AqQueue *queue, AqPutOptions *each, uint32 n, const Datum *payloads, const bool *nulls,
+		 Bitmapset *const *targets, pg_uuid_t *ids)
+{
+	for (uint32 i = 0, next; i < n; i = next)
+	{
+		AqPutOptions common = each[i];
+
+		for (next = i + 1; next < n; next++)
+			if (each[next].priority != common.priority || each[next].ready_at != common.ready_at ||
+				each[next].expires_at != common.expires_at)
+				break;
+		common.each = &each[i];
+		queue->store->put(queue, &common, next - i, &payloads[i], &nulls[i], targets ? &targets[i] : NULL, &ids[i]);
+	}
+}
+
 /* The id of the message, or NULL when no subscriber wants it. */
 pg_uuid_t *
 aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
@@ -545,10 +631,11 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 	do
 	{
 		bool		from_text;
+		TimestampTz now = 0;
 
 		queue = get_queue_in_turn(call);
 		from_text = is_text_to_read(queue, call->payload_type);
-		read_options(call, queue, &options);
+		read_options(call, queue, &now, &options);
 		if (!isnull)
 			value = from_text ? text_to_payload(queue, payload) : payload;
 		queue = side_to_put(call, queue);
@@ -556,19 +643,23 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 	} while (!aq_flow_admits(queue, targets, 1, &deadline));
 	if (is_unwanted(targets, 0))
 		return NULL;
-	queue = begin_put(queue, &options);
+	queue = begin_put(queue, &options, 1);
 	queue->store->put(queue, &options, 1, &value, &isnull, targets, id);
 	count_put(queue, 1, &value, &isnull);
 	return id;
 }
 
-/* The ids of n messages, in their order; NULL for those that no subscriber wants.  payloads NULL: none were given. */
+/*
+ * The ids of n messages, in their order; NULL for those that no subscriber
+ * wants.  payloads NULL: none were given.
+ */
 pg_uuid_t **
 aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const bool *isnull)
 {
 	AQ_TIMED(AQ_TIME_ENQUEUE);
 	AqQueue    *queue;
-	AqPutOptions options;
+	AqPutOptions common;
+	AqPutOptions *own = NULL;
 	Datum	   *values = palloc(n * sizeof(Datum) + 1);
 	bool	   *nulls = palloc(n * sizeof(bool) + 1);
 	bool	   *unwanted = palloc(n * sizeof(bool) + 1);
@@ -581,12 +672,15 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 	do
 	{
 		bool		from_text;
+		TimestampTz now = 0;
 
 		queue = get_queue_in_turn(call);
 		if (payloads == NULL)
 			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"payloads\" must not be null"));
 		from_text = is_text_to_read(queue, call->payload_type);
-		read_options(call, queue, &options);
+		read_options(call, queue, &now, &common);
+		if (call->each != NULL)
+			own = read_each(call->each, n, queue, &now);
 		if (n == 0)
 			return ids;
 		for (int i = 0; i < n; i++)
@@ -595,13 +689,17 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 			values[i] = from_text && !isnull[i] ? text_to_payload(queue, payloads[i]) : payloads[i];
 		}
 		queue = side_to_put(call, queue);
-		targets = choose_targets(call, &queue, &options, n, values, nulls);
+		targets = own != NULL ? choose_for_each(call->each, &queue, own, n, values, nulls)
+			: choose_targets(call, &queue, &common, n, values, nulls);
 	} while (!aq_flow_admits(queue, targets, n, &deadline));
-	kept = drop_unwanted(n, values, nulls, targets, unwanted);
+	kept = drop_unwanted(n, values, nulls, targets, own, unwanted);
 	if (kept > 0)
 	{
-		queue = begin_put(queue, &options);
-		queue->store->put(queue, &options, kept, values, nulls, targets, made);
+		queue = begin_put(queue, own != NULL ? own : &common, own != NULL ? kept : 1);
+		if (own != NULL)
+			put_each(queue, own, kept, values, nulls, targets, made);
+		else
+			queue->store->put(queue, &common, kept, values, nulls, targets, made);
 		count_put(queue, kept, values, nulls);
 	}
 	for (int i = 0; i < n; i++)
@@ -650,6 +748,18 @@ names_arg(FunctionCallInfo fcinfo, int arg)
 	return names;
 }
 
+static const TimestampTz *
+time_arg(FunctionCallInfo fcinfo, int arg)
+{
+	TimestampTz *when;
+
+	if (PG_ARGISNULL(arg))
+		return NULL;
+	when = palloc(sizeof(TimestampTz));
+	*when = PG_GETARG_TIMESTAMPTZ(arg);
+	return when;
+}
+
 static void
 read_arguments(FunctionCallInfo fcinfo, const char *command, AqEnqueue *call)
 {
@@ -667,6 +777,7 @@ read_arguments(FunctionCallInfo fcinfo, const char *command, AqEnqueue *call)
 	call->deviation = aq_args_name_or_null(fcinfo, ARG_DEVIATION, "deviation");
 	call->delivery_mode = aq_args_name_or_null(fcinfo, ARG_DELIVERY, "delivery_mode");
 	call->producer = (text *) varlena_arg(fcinfo, ARG_PRODUCER);
+	call->run_at = time_arg(fcinfo, ARG_RUN_AT);
 }
 
 static Datum
@@ -714,5 +825,7 @@ aq_enqueue_array(PG_FUNCTION_ARGS)
 		call.payload_type = ARR_ELEMTYPE(array);
 		aq_args_elements(array, &payloads, &nulls, &n);
 	}
+	if (!PG_ARGISNULL(ARG_OPTIONS))
+		call.each = aq_message_options_read(&call, PG_DETOAST_DATUM(PG_GETARG_DATUM(ARG_OPTIONS)), n);
 	PG_RETURN_ARRAYTYPE_P(aq_enqueue_ids_to_array(aq_enqueue_messages(&call, n, payloads, nulls), n));
 }

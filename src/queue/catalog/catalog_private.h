@@ -50,6 +50,7 @@ extern const AqStore *aq_store_find(char kind);
 /* --- interval.c */
 extern int64 aq_interval_to_us(Datum interval);
 extern int64 aq_interval_option(Datum interval, AqErrorId error, const char *what);
+extern int64 aq_interval_until(TimestampTz when, TimestampTz now, AqErrorId error, const char *what);
 
 /* --- sql.c */
 extern char *aq_sql_text(const char *query);

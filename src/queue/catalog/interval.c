@@ -39,3 +39,19 @@ aq_interval_option(Datum datum, AqErrorId error, const char *what)
 				errhint("It must be shorter than %d years.", LONGEST_YEARS));
 	return us;
 }
+
+/*
+ * The time from now until a time of an option; raises this error if it is too
+ * long.
+ */
+int64
+aq_interval_until(TimestampTz when, TimestampTz now, AqErrorId error, const char *what)
+{
+	if (when <= now)
+		return 0;
+	if (when - now >= LONGEST)
+		ereport(ERROR,
+				aq_error(error, "\"%s\" is out of range", what),
+				errhint("It must be less than %d years away.", LONGEST_YEARS));
+	return when - now;
+}
