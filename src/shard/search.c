@@ -159,7 +159,21 @@ take_own(Take *take, uint32 number)
 	return true;
 }
 
-/* Takes one specific ready slot of a resident partition. */
+/*
+ * Can the message be taken although it waits?  One that rests after a rollback
+ * or a release cannot be leased: when the lease ended, memory would know no more
+ * of the rest, and the log would.  Latch held.
+ */
+static bool
+may_take_waiting(const Take *take, uint32 number)
+{
+	if (take->options->mode == AQ_MODE_PURGE)
+		return true;
+	return take->options->id != NULL &&
+		(take->terms.receipt == 0 || slot_at(frame_of(take->partition), number)->state == SLOT_WAITING);
+}
+
+/* Takes one specific slot of a resident partition, ready or waiting. */
 static bool
 take_resident(Take *take, Stream *stream, uint32 number)
 {
@@ -172,7 +186,7 @@ take_resident(Take *take, Stream *stream, uint32 number)
 	if (partition->stream == stream->index && partition->number == take->number &&
 		partition->frame != 0 && !aq_held_back_is(take, partition, number))
 		taken = aq_slot_take(stream, partition, take->options->position, number) ||
-			((take->options->id != NULL || take->options->mode == AQ_MODE_PURGE) &&
+			(may_take_waiting(take, number) &&
 			 aq_slot_take_waiting(partition, take->options->position, number));
 	if (taken)
 	{
