@@ -19,6 +19,13 @@
 #include "utils/memutils.h"
 #include "utils/uuid.h"
 
+/*
+ * The payload as text by its type's output function, as for sharded queues:
+ * the query runs as the owner of the extension, and a cast to text may be a
+ * function of any role.
+ */
+#define PAYLOAD_TEXT "CASE WHEN m.payload IS DISTINCT FROM NULL THEN format('%s', m.payload) END"
+
 /* By name: the query's snapshot may be older than the description. */
 static void
 append_own_consumers(StringInfo s, AqQueue *queue)
@@ -52,9 +59,9 @@ messages_query(AqQueue *queue, const char *where, const pg_uuid_t *wanted)
 					 "WHEN l.state = %d OR l.next_at <= clock_timestamp() THEN 'EXPIRED' ELSE 'READY' END, "
 					 "m.priority, m.correlation, m.enqueue_time, m.ready_at, m.expires_at, l.dequeue_time, "
 					 "l.attempts, m.sender, m.exception_queue, m.original_msgid, m.properties, NULL::integer, "
-					 "m.session_id, m.payload::text%s FROM ",
+					 "m.session_id, %s%s FROM ",
 					 queue->multi ? "s.consumer" : "NULL::text", STATE_PROCESSED, STATE_PROCESSED,
-					 STATE_WAITING, STATE_EXPIRED, where);
+					 STATE_WAITING, STATE_EXPIRED, PAYLOAD_TEXT, where);
 	if (queue->multi)
 		appendStringInfo(&s,
 						 "aq_data.%s l JOIN aq_data.%s m USING (queue_id, key1, key2, step) "

@@ -393,8 +393,20 @@ SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_pr
 	JOIN pg_extension e ON e.oid = d.refobjid
 WHERE e.extname LIKE 'pgaq%' AND p.prosecdef AND NOT coalesce(p.proconfig::text ~ 'search_path=.*pg_temp"', false);
 
+-- aq.messages shows payloads by their type's output function: a role's cast to text does not run as the extension's owner
+SET ROLE regress_aq_mallory;
+CREATE TYPE mallory.cast_to_text AS (x integer, y text);
+CREATE FUNCTION mallory.to_text(mallory.cast_to_text) RETURNS text LANGUAGE sql RETURN 'cast as ' || current_user;
+CREATE CAST (mallory.cast_to_text AS text) WITH FUNCTION mallory.to_text(mallory.cast_to_text) AS ASSIGNMENT;
+SELECT aq.create_queue('e_cast', 'mallory.cast_to_text'), aq.create_queue_table('mallory.e_cast', 'mallory.cast_to_text'),
+	aq.create_queue('e_cast_table', queue_table => 'mallory.e_cast');
+SELECT count(aq.enqueue(queue_name, payload, delivery_mode => mode)) FROM unnest(ARRAY['e_cast', 'e_cast_table']) queue_name,
+	unnest(ARRAY['persistent', 'buffered']) mode, unnest(ARRAY['(1,"a b")', '(,)', NULL]) payload;
+SELECT queue_name, delivery_mode, payload FROM aq.messages WHERE queue_name LIKE 'e_cast%' ORDER BY 1, 2, payload COLLATE "C";
+RESET ROLE;
+
 SET client_min_messages = error;
-SELECT aq.drop_queue_table('mallory.' || name, true) FROM unnest(ARRAY['e_stored', 'e_placed']) name;
+SELECT aq.drop_queue_table('mallory.' || name, true) FROM unnest(ARRAY['e_stored', 'e_placed', 'e_cast']) name;
 DROP TABLESPACE regress_aq_space;
 DROP ACCESS METHOD regress_aq_heap;
 SELECT count(aq.drop_queue(queue_name, true)) FROM aq.queues WHERE queue_name ~ '^e_';
