@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import PATIENCE, arrived, generation, held, put, server_with_points, until, waiting_for
+from conftest import PATIENCE, arrived, generation, held, put, server_with_points, take, until, waiting_for
 from pgaq import db
 from pgaq.lab import faults
 from test_leases import Leased, states
 
-pytestmark = [pytest.mark.test_build, pytest.mark.sharded("queue tables have no leases yet"), pytest.mark.own_tables]
+pytestmark = [pytest.mark.long, pytest.mark.test_build, pytest.mark.sharded("queue tables have no leases yet"), pytest.mark.own_tables]
 
 # call, what comes behind its receipt, the message's state when it has committed
 CALLS = {
@@ -21,7 +21,7 @@ CALLS = {
     "release": ("release", "", [(1, "READY", 1)]),
     "release later": ("release", ", delay => '1 hour'", [(1, "WAITING", 1)]),
     "release unseen": ("release", ", count => false", [(1, "READY", 0)]),
-    "reject": ("reject", "", [(1, "EXPIRED", 1)]),
+    "reject": ("reject", "", []),
 }
 ENDS = ["error", "cancel", "terminate", "crash"]
 HELD = ["terminate", "crash"]
@@ -37,14 +37,22 @@ def leases_server(library, monkeypatch):
 def fresh(server, name="q", **options):
     """A session, and a queue with one message."""
     with server.connect() as conn:
-        db.execute(conn, "SELECT aq.create_queue(%s, retry_delay => '0')", [name])
+        db.execute(conn, "SELECT aq.create_queue('dead')")
+        db.execute(conn, "SELECT aq.create_queue(%s, retry_delay => '0', exception_queue => 'dead')", [name])
         put(conn, name, 1, **options)
         yield conn
 
 
-def drop(server, name="q"):
+def drop(server, *queues):
     with server.connect() as conn:
-        db.execute(conn, "SELECT aq.drop_queue(%s, force => true)", [name])
+        db.execute(conn, "SELECT aq.drop_queue(q, force => true) FROM unnest(%s::text[]) q", [list(queues) or ["q", "dead"]])
+
+
+def check_dead(conn, call, committed, where):
+    """A rejected message arrives in the exception queue, once; no other does."""
+    if committed and call == "reject":
+        until(lambda: take(conn, "dead") == [1], f"the rejected message: {where}")
+    assert take(conn, "dead") == [], where
 
 
 def befall(server, point, action, work):
@@ -83,6 +91,7 @@ def test_finishing_ends_early(leases_server, call):
             where = f"{action} at {point}"
             assert states(conn, "q") == (after if committed else [(1, "LEASED", 1)]), where
             assert leased.acknowledge(conn) == ("done" if not committed or call == "extend" else "stale"), where
+            check_dead(conn, call, committed, where)
         drop(leases_server)
 
 
@@ -130,6 +139,7 @@ def test_preparing_ends_early(leases_server, call, finish):
             until(lambda c=conn, w=wanted: states(c, "q") == w, f"the end of what was prepared: {where}")
             until(lambda c=conn, x=leased: (r := x.acknowledge(c)) != "busy" and r, where)
             assert leased.acknowledge(conn) == "stale", where
+            check_dead(conn, call, committed, where)
         drop(leases_server)
 
 

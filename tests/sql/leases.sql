@@ -71,7 +71,7 @@ CALL aq.wait('le_dead', NULL, '60 s', NULL);
 SELECT t.drain('le_dead');
 -- the time is over: ready by itself, waiters are woken, the old receipt is stale
 SELECT t.put('le', 9, 10);
-SELECT ids, receipt FROM t.leased('le', '1 s', 1) \gset
+SELECT ids, receipt FROM t.leased('le', '3 s', 1) \gset
 SELECT payload FROM aq.dequeue('le');
 CALL aq.wait('le', NULL, '60 s', NULL);
 SELECT result FROM aq.acknowledge('le', :'ids', :receipt);
@@ -100,9 +100,9 @@ SELECT t.put('le', 17);
 CALL aq.receive('le', timeout => '60 s', lease => '1 hour') \gset
 SELECT m->'payload', a.result FROM jsonb_array_elements(:'messages') m, aq.acknowledge('le', ARRAY[(m->>'msgid')::uuid], (m->>'receipt')::bigint) a;
 -- expiration is checked when the lease ends
-SELECT aq.enqueue('le', '"late"', expiration => '2 s') IS NOT NULL;
+SELECT aq.enqueue('le', '"late"', expiration => '4 s') IS NOT NULL;
 SELECT payloads, ids, receipt FROM t.leased('le', '1 hour') \gset
-SELECT pg_sleep(2.2);
+SELECT pg_sleep(4.2);
 SELECT result FROM aq.release('le', :'ids', :receipt);
 SELECT coalesce(:'payloads', 'none');
 CALL aq.wait('le_dead', NULL, '60 s', NULL);
