@@ -102,4 +102,9 @@ BEGIN
 	CALL dbms_aq.enqueue_array('topic', NULL, 2, mp, ARRAY['1', '2']::jsonb[], ids, errors, n);
 	CALL dbms_aq.dequeue_array('topic', dbms_aq.dequeue_options_t(consumer_name => 'x2'), 2, mp, j, ids, errors, n);
 	RAISE NOTICE '% %', n, j;
+	mp[1] := dbms_aq.message_properties_t(user_property => '{"a": 1}');
+	mp[2] := dbms_aq.message_properties_t(user_property => '{"a": 1.0}');
+	CALL dbms_aq.enqueue_array('raws', NULL, 2, mp, ARRAY['\x03', '\x04']::bytea[], ids, errors, n);
+	CALL dbms_aq.dequeue_array('raws', NULL, 2, mp, r, ids, errors, n);
+	RAISE NOTICE '% %', mp[1].user_property, mp[2].user_property;
 END $$;

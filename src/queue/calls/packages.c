@@ -288,7 +288,7 @@ put_alike(FunctionCallInfo fcinfo, const Messages *messages, int first, int last
 	return put.call.queue;
 }
 
-/* In this transaction.  Messages with the same properties go in one call. */
+/* In this transaction.  Messages with the same properties, byte by byte, go in one call. */
 static ArrayType *
 put_messages(FunctionCallInfo fcinfo)
 {
@@ -299,7 +299,7 @@ put_messages(FunctionCallInfo fcinfo)
 	int			last;
 
 	read_messages(fcinfo, &messages);
-	fmgr_info(F_RECORD_EQ, &equal);
+	fmgr_info(F_RECORD_IMAGE_EQ, &equal);	/* 1 and 1.0 are equal in a jsonb, and not the same */
 	ids = palloc(messages.n * sizeof(pg_uuid_t *));
 	for (int first = 0; first < messages.n; first = last + 1)
 	{
