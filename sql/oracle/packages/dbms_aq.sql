@@ -73,7 +73,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_enqueue_array';
 COMMENT ON PROCEDURE dbms_aq.enqueue_array(text, dbms_aq.enqueue_options_t, numeric, dbms_aq.message_properties_t[], anyarray,
 	dbms_aq.msgid_array_t, integer) IS 'The same without error_array, which is never filled';
 
--- What a helper executes for a call with immediate visibility: the call in its own transaction, without a wait.
+-- A helper executes these for calls with immediate visibility: each is one call in its own transaction, without a wait.
 
 CREATE FUNCTION sys._put_message(queue_name text, options dbms_aq.enqueue_options_t, properties dbms_aq.message_properties_t,
 	payload anyelement) RETURNS uuid

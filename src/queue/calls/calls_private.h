@@ -120,7 +120,7 @@ extern Datum aq_transformation_to_text(Oid type, Oid role, Datum payload, bool *
 /*
  * --- oracle_options.c
  *
- * What the options of Oracle's packages say, checked.
+ * The options of Oracle's packages, read and checked.
  */
 typedef struct AqOraclePut
 {

@@ -63,9 +63,9 @@ enum
 #define MAX_RESULTS 5
 
 /*
- * What the SET clauses of the packages' functions in SQL do: names are resolved
- * in pg_catalog, and errors have Oracle's form.  A procedure that waits cannot
- * have such a clause.
+ * Does the same as the SET clauses of the packages' functions in SQL: resolves
+ * names in pg_catalog, and gives errors Oracle's form.  A procedure that waits
+ * cannot have such a clause.
  */
 static int
 begin_call(void)

@@ -66,8 +66,8 @@ aq_transformation_of_subscriber(const char *queue, const char *name, Oid role)
 
 /*
  * The transformation with this name from one type to another; raises an error if
- * there is none.  literal: a text can be a literal of the transformation's source
- * type.
+ * it does not exist.  literal: a text is accepted as a literal of the
+ * transformation's source type.
  */
 AqTransformation *
 aq_transformation_find(const char *name, const char *queue, Oid given, Oid wanted, bool literal, bool restricted)

@@ -260,7 +260,7 @@ aq_rights_revoke(PG_FUNCTION_ARGS)
 
 /* --- rights on single consumers ------------------------------------------------------- */
 
-/* What a change of them needs of the queue, whose description does not outlive it. */
+/* The fields of the queue that a change needs; the change invalidates the queue's description. */
 typedef struct Target
 {
 	int32		id;
