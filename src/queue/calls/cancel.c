@@ -12,13 +12,15 @@
  */
 #include "queue/calls/calls_private.h"
 
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/resowner.h"
 #include "utils/uuid.h"
 
 /* The number of consumers for which the message was removed. */
 static uint32
-remove_message(AqQueue *queue, const pg_uuid_t *id)
+remove_for_consumers(AqQueue *queue, const pg_uuid_t *id)
 {
 	AqTakeOptions options = {.max = 1,.mode = AQ_MODE_PURGE,.id = id};
 	uint32		removed = 0;
@@ -33,13 +35,41 @@ remove_message(AqQueue *queue, const pg_uuid_t *id)
 	return removed;
 }
 
+/*
+ * As above, but 0 if a transaction or a lease keeps the message of a topic for
+ * one of its unfinished consumers: then it stays for all.
+ */
+static uint32
+remove_message(AqQueue *queue, const pg_uuid_t *id, int64 unfinished)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	uint32		removed;
+
+	if (!queue->multi)
+		return remove_for_consumers(queue, id);
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	removed = remove_for_consumers(queue, id);
+	if (removed < unfinished)
+	{
+		RollbackAndReleaseCurrentSubTransaction();
+		removed = 0;
+	}
+	else
+		ReleaseCurrentSubTransaction();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return removed;
+}
+
 /* unfinished: the number of consumers that had not finished the message before the call. */
 static const char *
 result_of(uint32 removed, int64 unfinished)
 {
-	if (removed >= unfinished)
-		return removed > 0 ? "done" : "gone";
-	return "busy";
+	if (removed > 0)
+		return "done";
+	return unfinished > 0 ? "busy" : "gone";
 }
 
 PG_FUNCTION_INFO_V1(aq_cancel);
@@ -49,6 +79,7 @@ aq_cancel(PG_FUNCTION_ARGS)
 	AQ_TIMED(AQ_TIME_DEQUEUE);
 	AqQueue    *queue;
 	const pg_uuid_t *id;
+	int64		unfinished;
 	bool		begins;
 	uint32		removed;
 
@@ -57,19 +88,20 @@ aq_cancel(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("aq.cancel()");
 	aq_args_require(fcinfo, 1, "msgid");
 	id = PG_GETARG_UUID_P(1);
+	unfinished = PG_GETARG_INT64(2);
 	queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_DEQUEUE);
 	queue = aq_use_begin(queue, false, &begins);
 	removed = 0;
 	if (queue->store->owns(queue, id))
-		removed = remove_message(queue, id);
+		removed = remove_message(queue, id, unfinished);
 	else if (queue->buffered != NULL && queue->buffered->store->owns(queue->buffered, id))
 	{
 		aq_pins_pin(queue->buffered);
-		removed = remove_message(queue->buffered, id);
+		removed = remove_message(queue->buffered, id, unfinished);
 	}
 	if (removed > 0)
 		aq_stat_touched = true;
 	else if (begins)
 		aq_use_undo(queue);
-	PG_RETURN_TEXT_P(cstring_to_text(result_of(removed, PG_GETARG_INT64(2))));
+	PG_RETURN_TEXT_P(cstring_to_text(result_of(removed, unfinished)));
 }
