@@ -97,3 +97,27 @@ def test_each_message_is_dequeued_or_cancelled_once(server, conn, consumers, see
         assert len(arrived(conn, name, len(left), consumer)) == len(left)
     assert db.value(conn, "SELECT sum(lag) FROM aq.subscribers WHERE queue_name = %s", [name]) == 0
     conn.execute("SELECT aq.drop_queue(%s, force => true)", [name])
+
+
+@pytest.mark.parametrize("queue_table", [None, "public.cancel_table"])
+def test_a_message_that_one_consumer_holds_stays_for_all(server, conn, queue_table):
+    name = "held"
+    if queue_table:
+        conn.execute("SELECT aq.create_queue_table(%s, multiple_consumers => true)", [queue_table])
+        conn.execute("SELECT aq.create_queue(%s, queue_table => %s)", [name, queue_table])
+    else:
+        conn.execute("SELECT aq.create_queue(%s, multiple_consumers => true)", [name])
+    for consumer in ("ann", "bob", "carl"):
+        conn.execute("SELECT aq.subscribe(%s, %s)", [name, consumer])
+    msgid = db.value(conn, "SELECT aq.enqueue(%s, '1')", [name])
+    with server.connect() as other:
+        other.execute("BEGIN")
+        other.execute("SELECT msgid FROM aq.dequeue(%s, 'bob')", [name])
+        assert db.value(conn, "SELECT aq.cancel(%s, %s)", [name, msgid]) == "busy"
+        assert len(arrived(conn, name, 1, "ann")) == 1
+        other.execute("COMMIT")
+    assert db.value(conn, "SELECT aq.cancel(%s, %s)", [name, msgid]) == "done"
+    assert db.value(conn, "SELECT aq.cancel(%s, %s)", [name, msgid]) == "gone"
+    conn.execute("SELECT aq.drop_queue(%s, force => true)", [name])
+    if queue_table:
+        conn.execute("SELECT aq.drop_queue_table(%s)", [queue_table])

@@ -118,13 +118,6 @@ SELECT count(*) FROM aq.dequeue('om_topic', 'bob');
 SELECT count(*) FROM aq.dequeue('om_topic', 'ann');
 SELECT count(*) FROM aq.dequeue('om_topic', 'guest');
 SELECT aq.cancel('om_topic', :'one'), aq.cancel('om_topic', :'two');
--- held for one consumer: it stays for the others
-SELECT aq.enqueue('om_topic', '3') AS three \gset
-BEGIN;
-SELECT payload FROM aq.dequeue('om_topic', 'ann', msgid => :'three');
-SELECT aq.cancel('om_topic', :'three');
-COMMIT;
-SELECT payload FROM aq.dequeue('om_topic', 'bob', msgid => :'three');
 
 -- refused
 SELECT t.error($$SELECT aq.cancel('om', NULL)$$);
