@@ -15,13 +15,22 @@ an orderly end.  A file that ends without an outcome leaves its last transaction
 in doubt, as U does.  A consumer whose head says "moved" has read an exception
 queue: what it got took effect there, instead of in the queue, and in no order.
 
+A consumer with leases also writes T, the time in microseconds: before a call, after
+its answer and, with priority 1, before COMMIT is sent; the record of an outcome has
+the time, too.  V (receipt, milliseconds, attempts) is about the records that follow:
+G (received with a lease), A (acknowledged), F (given back), W (given back unseen),
+J (rejected) and H (extended); the priority of the last five is the answer: done,
+stale or busy.  milliseconds: the lease or the delay; NO_DELAY: the queue's own.
+
 `check` proves, for every subscriber:
   - every committed message took effect exactly once, none that was rolled back;
   - a transaction in doubt took effect as a whole or not at all;
   - within one consumer session, the messages of one producing session and
     priority came in the order enqueued.  A message may come late only if another
     consumer had it and gave it back, or the connection broke while it was held;
-    with a retry delay also if it was given back at all, because then it rests.
+    with a retry delay also if it was given back at all, because then it rests, and
+    after a lease that ended;
+  - what lease_rules.py says of leases.  An acknowledgement takes effect, a lease does not.
 Where a crash may lose messages, those that never came are counted, and everything
 else is proved of the others.
 Sessions are numbers; a producer that reconnects takes a new one, as order is
@@ -39,11 +48,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable, Iterable, NamedTuple
 
+from pgaq.lab import lease_rules
+from pgaq.lab.lease_rules import NO_DELAY as NO_DELAY
+from pgaq.lab.lease_rules import Lease
+
 RECORD = struct.Struct("<BBHIQ")
 UNORDERED = 255
 MAX_SHOWN = 10
 
-KINDS = {ord(letter): letter for letter in "IDXSBLENCRUZ"}
+ANSWERS = ("done", "stale", "busy")
+
+KINDS = {ord(letter): letter for letter in "IDXSBLENCRUZTVGAFWJH"}
+LEASE_KINDS = "GAFWJH"
 
 
 class Span(NamedTuple):
@@ -62,7 +78,7 @@ class Span(NamedTuple):
 class Transaction:
     """The actions of a client's transaction, as far as the client knows."""
 
-    __slots__ = ("client", "outcome", "spans", "undone", "lost", "broken", "at")
+    __slots__ = ("client", "outcome", "spans", "undone", "lost", "broken", "at", "leases", "undone_leases", "began", "before", "after")
 
     def __init__(self, client: "Client", at: int) -> None:
         self.client = client
@@ -72,6 +88,21 @@ class Transaction:
         self.lost = 0  # number of messages of a dequeue that failed, or was running when the connection broke
         self.broken = False
         self.at = at
+        self.leases: list[Lease] = []
+        self.undone_leases: list[Lease] = []
+        self.began = 0  # not later than its first call
+        self.before = 0  # not later than its commit
+        self.after = 0  # not earlier than its end
+
+    @property
+    def consumed(self) -> list[Span]:
+        """What takes effect when it commits."""
+        kinds = "AJ" if self.client.drops else "A"
+        return [*self.spans, *(each.span for each in self.leases if each.kind in kinds and each.answer == "done")] if self.leases else self.spans
+
+    def leased(self) -> list[Span]:
+        """What was received with a lease, undone or not."""
+        return [each.span for each in (*self.leases, *self.undone_leases) if each.kind == "G"]
 
     def __str__(self) -> str:
         return f"{self.client.name}, record {self.at}"
@@ -86,6 +117,7 @@ class Client:
         self.consumer = str(head.get("consumer", ""))
         self.batch = int(head.get("batch", 1))  # type: ignore[call-overload]
         self.moved = bool(head.get("moved"))
+        self.drops = False  # what it rejects is dropped: nothing has read an exception queue
         self.transactions: list[Transaction] = []
         self.bad_payloads: list[Span] = []
         self.ended = False
@@ -95,7 +127,7 @@ class Client:
 class Problem:
     """One violation."""
 
-    kind: str  # lost duplicate ghost order torn payload malformed
+    kind: str  # lost duplicate ghost order torn payload malformed, and those of lease_rules.py
     text: str
     count: int = 1
 
@@ -114,6 +146,11 @@ class Report:
     late: int = 0  # out of order with an excuse
     moved: int = 0  # delivered by the exception queue
     lost_in_crash: int = 0  # where that is allowed
+    leases: int = 0  # committed; of messages
+    acknowledged: int = 0
+    lease_ends: int = 0  # given back, rejected
+    extended: int = 0
+    stale: int = 0
     subscribers: int = 0
     problems: list[Problem] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -135,6 +172,11 @@ class Report:
         ]
         if self.moved:
             lines.append(f"{self.moved:,} of the deliveries by the exception queue")
+        if self.leases:
+            lines.append(
+                f"{self.leases:,} leases, {self.acknowledged:,} acknowledged, {self.lease_ends:,} given back or rejected, "
+                f"{self.extended:,} extended, {self.stale:,} stale answers"
+            )
         if self.lost_in_crash:
             lines.append(f"{self.lost_in_crash:,} lost in a crash")
         if self.ok:
@@ -188,9 +230,22 @@ class Writer:
     def bad_payload(self, session: int = 0, first: int = 0) -> None:
         self._note("E", session, first, 1)
 
-    def outcome(self, letter: str) -> None:
+    def time(self, now: int, *, commits: bool = False) -> None:
+        """Microseconds: before a call, after its answer, before COMMIT is sent."""
+        self._note("T", first=now, priority=commits)
+
+    def leased(self, receipt: int, ms: int, attempts: int, session: int, first: int, count: int = 1, priority: int = 1) -> None:
+        self._note("V", ms, receipt, attempts)
+        self._note("G", session, first, count, priority)
+
+    def lease(self, kind: str, receipt: int, answer: str, session: int, first: int, count: int = 1, *, ms: int = 0) -> None:
+        """A, F, W, J or H, and its answer; ms: of F and W the delay, of H the lease."""
+        self._note("V", ms, receipt)
+        self._note(kind, session, first, count, ANSWERS.index(answer))
+
+    def outcome(self, letter: str, now: int = 0) -> None:
         """C, R or U."""
-        self._note(letter)
+        self._note(letter, first=now)
         self.flush()
 
     def close(self, *, orderly: bool = True) -> None:
@@ -210,7 +265,9 @@ def read(path: Path) -> Client:
     client = Client(path.stem, json.loads(head))
     body = body[: len(body) // RECORD.size * RECORD.size]
     current: Transaction | None = None
-    savepoints: list[int] = []
+    savepoints: list[tuple[int, int]] = []
+    asked = seen = 0
+    about = (0, 0, 0)
     for at, (kind, priority, count, session, first) in enumerate(RECORD.iter_unpack(body)):
         letter = KINDS.get(kind)
         if letter is None:
@@ -220,19 +277,35 @@ def read(path: Path) -> Client:
             continue
         if current is None:
             current = Transaction(client, at)
-        if letter in "ID":
+            asked = seen = 0
+        if letter == "T":
+            asked, seen = seen or first, first
+            current.began = current.began or first
+            current.before = first if priority else current.before
+        elif letter == "V":
+            about = (first, session, count)
+        elif letter in LEASE_KINDS:
+            answer = "done" if letter == "G" else ANSWERS[priority]
+            current.leases.append(Lease(letter, Span(session, priority, first, count), *about, answer, asked, seen))
+        elif letter in "ID":
             current.spans.append(Span(session, priority, first, count))
+            if seen:
+                current.leases.append(Lease("D", current.spans[-1], 0, 0, 0, "done", asked, seen))
         elif letter in "CRU":
             current.outcome = letter
+            current.before = current.before or current.began
+            current.after = first
             client.transactions.append(current)
             current = None
             savepoints.clear()
         elif letter == "S":
-            savepoints.append(len(current.spans))
+            savepoints.append((len(current.spans), len(current.leases)))
         elif letter == "B":
-            mark = savepoints[-1] if savepoints else 0
+            mark, lease_mark = savepoints[-1] if savepoints else (0, 0)
             current.undone += current.spans[mark:]
+            current.undone_leases += current.leases[lease_mark:]
             del current.spans[mark:]
+            del current.leases[lease_mark:]
         elif letter == "L":
             if savepoints:
                 savepoints.pop()
@@ -244,6 +317,7 @@ def read(path: Path) -> Client:
             client.bad_payloads.append(Span(session, priority, first, count))
     if current is not None:
         current.broken = True
+        current.before = current.before or current.began
         client.transactions.append(current)
     return client
 
@@ -314,6 +388,7 @@ def check(
     drained: bool = True,
     retry_delay: bool = False,
     lossy: bool = False,
+    rest: Callable[[int], float] | None = None,
     wanted: Callable[[str, int], bool] | None = None,
 ) -> Report:
     """Compare all ledgers in a directory.
@@ -321,7 +396,8 @@ def check(
     subscribers: who should have received (default: who has a ledger); order:
     check it; drained: consumers have taken all there was, so that what did not
     arrive is lost; retry_delay: what is given back rests, and others overtake it;
-    lossy: a crash may have lost messages; wanted(subscriber, session): False for
+    lossy: a crash may have lost messages; rest(attempts): the least seconds that a
+    message rests after so many counted attempts, for messages that are leased; wanted(subscriber, session): False for
     sessions whose messages the subscriber's rule leaves out.
     """
     clients = [read(path) for path in sorted(Path(directory).glob("*.led"))]
@@ -340,8 +416,9 @@ def check(
         expected = committed if wanted is None else {s: i for s, i in committed.items() if wanted(name, s)}
         _check_subscriber(
             name, consumers.get(name, []), expected, rolled_back, unordered, report,
-            order=order, drained=drained, retry_delay=retry_delay, lossy=lossy,
+            order=order, drained=drained, retry_delay=retry_delay, lossy=lossy, rest=rest,
         )  # fmt: skip
+    lease_rules.check_receipts([client for name in names for client in consumers.get(name, [])], report)
     return report
 
 
@@ -372,7 +449,7 @@ def _committed(
             for clients in consumers.values()
             for client in clients
             for t in client.transactions
-            for span in (*t.spans, *t.undone)
+            for span in (*t.spans, *t.undone, *t.leased())
             if span.session in sessions
         )
         for transaction in doubts:
@@ -389,7 +466,7 @@ def _committed(
 
 def _check_subscriber(
     name: str, clients: list[Client], expected: Intervals, rolled_back: Intervals, unordered: set[int], report: Report,
-    *, order: bool, drained: bool, retry_delay: bool, lossy: bool,
+    *, order: bool, drained: bool, retry_delay: bool, lossy: bool, rest: Callable[[int], float] | None,
 ) -> None:  # fmt: skip
     label = f"subscriber {name}" if name else "the queue"
     for client in clients:
@@ -397,17 +474,19 @@ def _check_subscriber(
             report.add("payload", f"{label}: {span} came with a wrong payload ({client.name})")
     transactions = [t for client in clients for t in client.transactions]
     effective = [t for t in transactions if t.outcome == "C"]
-    doubts = [t for t in transactions if t.outcome == "U" and t.spans]
+    for client in clients:
+        client.drops = not any(other.moved for other in clients)
+    doubts = [t for t in transactions if t.outcome == "U" and t.consumed]
     report.doubtful_takes += len(doubts)
     settled = _settle(doubts, effective, expected, report, label, drained and not lossy)
     taken = set(settled)
     effective += settled
-    report.deliveries += sum(span.count for t in effective for span in t.spans)
+    report.deliveries += sum(span.count for t in effective for span in t.consumed)
     report.moved += sum(span.count for t in effective if t.client.moved for span in t.spans)
 
     got: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for t in effective:
-        for span in t.spans:
+        for span in t.consumed:
             got[span.session].append((span.first, span.first + span.count))
     for session in sorted(set(got) | set(expected)):
         union, twice = _union(got.get(session, []))
@@ -426,8 +505,8 @@ def _check_subscriber(
     returned: dict[tuple[int, int], list[Transaction]] = defaultdict(list)
     for t in transactions:
         back = t.undone if t.outcome == "C" or t in taken else [*t.spans, *t.undone]
-        for span in back:
-            report.given_back += span.count
+        report.given_back += sum(span.count for span in back)
+        for span in (*back, *t.leased()):
             for n in range(span.first, span.first + span.count):
                 returned[span.session, n].append(t)
                 if not _covers(expected.get(span.session, []), n):
@@ -435,6 +514,7 @@ def _check_subscriber(
     if order:
         ordered = [client for client in clients if not client.moved]
         _check_order(label, ordered, taken, returned, unordered, report, retry_delay)
+    lease_rules.check(label, clients, report, lease_rules.Rules(rest=rest, lossy=lossy))
 
 
 def _check_order(
@@ -449,7 +529,7 @@ def _check_order(
         for t in client.transactions:
             if t.outcome != "C" and t not in taken:
                 continue
-            for span in t.spans:
+            for span in (*t.spans, *(each.span for each in t.leases if each.kind == "G")):
                 if span.session in unordered:
                     continue
                 key = (span.session, span.priority)
@@ -460,7 +540,7 @@ def _check_order(
                     continue
                 for n in range(span.first, min(end, before + 1)):
                     holders = returned.get((span.session, n), ())
-                    if any(retry_delay or h.client is not client or h.broken for h in holders):
+                    if any(retry_delay or h.client is not client or h.broken or (h is not t and h.leased() and h.began <= t.began) for h in holders):
                         report.late += 1
                     elif lost_calls > 0:
                         lost_calls -= 1
@@ -476,8 +556,8 @@ def _settle(
     """Which consuming transactions in doubt took effect: a choice that explains every message, if there is one."""
     if not doubts:
         return []
-    covered = _intervals(span for t in certain for span in t.spans)
-    keys = {t: [(s.session, n) for s in t.spans for n in range(s.first, s.first + s.count)] for t in doubts}
+    covered = _intervals(span for t in certain for span in t.consumed)
+    keys = {t: [(s.session, n) for s in t.consumed for n in range(s.first, s.first + s.count)] for t in doubts}
     holders: dict[tuple[int, int], list[Transaction]] = defaultdict(list)
     for t, list_ in keys.items():
         for key in list_:
