@@ -37,16 +37,40 @@ append_own_consumers(StringInfo s, AqQueue *queue)
 	appendStringInfoChar(s, ')');
 }
 
+/* The messages that are asked for. */
+typedef struct WantedMessages
+{
+	const pg_uuid_t *id;		/* NULL: any */
+	char	   *state;			/* as in aq.messages; NULL: any */
+} WantedMessages;
+
+/*
+ * A condition that the rows of this state meet, and that an index may serve;
+ * others may meet it, too.
+ */
+static void
+append_state(StringInfo s, const char *state)
+{
+	if (strcmp(state, "READY") == 0)
+		appendStringInfo(s, " AND l.state = %d", STATE_READY);
+	else if (strcmp(state, "WAITING") == 0)
+		appendStringInfo(s, " AND l.state = %d AND l.next_at IS NOT NULL", STATE_WAITING);
+	else if (strcmp(state, "EXPIRED") == 0)
+		appendStringInfo(s, " AND l.state <> %d AND (l.state = %d OR l.next_at <= clock_timestamp())", STATE_PROCESSED,
+						 STATE_EXPIRED);
+	else if (strcmp(state, "PROCESSED") == 0)
+		appendStringInfo(s, " AND l.state = %d", STATE_PROCESSED);
+	else if (*state == '\0')
+		appendStringInfoString(s, " AND false");
+}
+
 /*
  * The query over one queue's rows, with the caller's snapshot; l is the
  * consumer's row, m the message's.  A row whose xmax is running is taken.
- */
-/*
- * where: an expression for an additional column; or ""; wanted: only this
- * message, or NULL
+ * where: an expression for an additional column, or "".
  */
 static char *
-messages_query(AqQueue *queue, const char *where, const pg_uuid_t *wanted)
+messages_query(AqQueue *queue, const char *where, WantedMessages wanted)
 {
 	StringInfoData s;
 
@@ -74,9 +98,11 @@ messages_query(AqQueue *queue, const char *where, const pg_uuid_t *wanted)
 	appendStringInfo(&s, " WHERE %s = %d", queue->multi ? "l.queue_id" : "m.queue_id", queue->id);
 	if (!aq_privilege_allows(queue, AQ_RIGHT_DEQUEUE))
 		append_own_consumers(&s, queue);
-	if (wanted != NULL)
+	if (wanted.id != NULL)
 		appendStringInfo(&s, " AND m.msgid = '%s'",
-						 DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(wanted))));
+						 DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(wanted.id))));
+	if (wanted.state != NULL)
+		append_state(&s, wanted.state);
 	return s.data;
 }
 
@@ -97,10 +123,13 @@ right_to_messages(const AqQueue *queue)
 	return queue->multi ? AQ_RIGHT_CONSUMER : AQ_RIGHT_DEQUEUE;
 }
 
-static const pg_uuid_t *
-wanted_message(FunctionCallInfo fcinfo)
+static WantedMessages
+wanted_messages(FunctionCallInfo fcinfo)
 {
-	return PG_ARGISNULL(1) ? NULL : PG_GETARG_UUID_P(1);
+	return (WantedMessages) {
+		.id = PG_ARGISNULL(1) ? NULL : PG_GETARG_UUID_P(1),
+		.state = PG_ARGISNULL(2) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(2)),
+	};
 }
 
 AQ_ROWS(aq_classic_views_messages)
@@ -108,7 +137,7 @@ AQ_ROWS(aq_classic_views_messages)
 	AqQueue    *queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
 
 	if (queue != NULL && queue->table.id != 0 && aq_privilege_allows(queue, right_to_messages(queue)))
-		put_rows_of(row, messages_query(queue, "", wanted_message(fcinfo)), 0, NULL, NULL);
+		put_rows_of(row, messages_query(queue, "", wanted_messages(fcinfo)), 0, NULL, NULL);
 }
 
 /* --- buffered messages ----------------------------------------------------------- */
@@ -150,7 +179,7 @@ AQ_ROWS(aq_classic_views_buffered_messages)
 	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_CONSUMER);
 
 	if (side != NULL && aq_privilege_allows(side, right_to_messages(side)))
-		put_rows_of_side(row, side, messages_query(side, ", " IN_MEMORY, wanted_message(fcinfo)));
+		put_rows_of_side(row, side, messages_query(side, ", " IN_MEMORY, wanted_messages(fcinfo)));
 }
 
 /* Columns: the counters of the buffered side; nulls if it is not in memory. */

@@ -15,8 +15,8 @@ SELECT aq.enqueue('eve_sharded', '1', delivery_mode => 'buffered') IS NOT NULL;
 SELECT t.error($$SELECT sys._purge_processed('eve.in_table', NULL, NULL)$$);
 SELECT t.error($$SELECT sys._transform(NULL, '1'::jsonb, NULL::jsonb)$$);
 SELECT queue_id AS id FROM aq.queues WHERE queue_name = 'eve_sharded' \gset
-SELECT (SELECT count(*) FROM aq_internal.buffered_queue(x)), (SELECT count(*) FROM aq_internal.buffered_messages(x, NULL)), (SELECT count(*) FROM aq_internal.buffered_consumers(x)),
-	(SELECT count(*) FROM aq_internal.buffered_publishers(x)), (SELECT count(*) FROM aq_internal.messages(x, NULL)), (SELECT count(*) FROM aq_internal.classic_messages(x, NULL))
+SELECT (SELECT count(*) FROM aq_internal.buffered_queue(x)), (SELECT count(*) FROM aq_internal.buffered_messages(x, NULL, NULL)), (SELECT count(*) FROM aq_internal.buffered_consumers(x)),
+	(SELECT count(*) FROM aq_internal.buffered_publishers(x)), (SELECT count(*) FROM aq_internal.messages(x, NULL, NULL)), (SELECT count(*) FROM aq_internal.classic_messages(x, NULL, NULL))
 FROM unnest(ARRAY[NULL, 0, -1, -:id, 2147483647, -2147483648]) x;
 SELECT count(*) FROM aq_internal.buffered_queue(:id);
 CALL dbms_aq.listen(ARRAY[ARRAY[sys.aq$_agent(NULL, 'eve_sharded', NULL)], ARRAY[sys.aq$_agent('ann', 'eve.in_table', NULL)]], 0, 3, NULL, NULL);

@@ -61,28 +61,28 @@ CREATE FUNCTION aq_internal.table_counters(OUT queue_id integer, OUT added_by_se
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_table_counters';
 COMMENT ON FUNCTION aq_internal.table_counters() IS 'Internal: tables of sharded queues made and truncated';
 
-CREATE FUNCTION aq_internal.messages(queue_id integer, wanted uuid, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
+CREATE FUNCTION aq_internal.messages(queue_id integer, wanted uuid, wanted_state text, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
 	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
 	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
 	OUT leased_since timestamptz, OUT leased_until timestamptz, OUT leased_by text, OUT last_error text)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_messages';
-COMMENT ON FUNCTION aq_internal.messages(integer, uuid) IS 'Internal: what aq.messages shows of one queue, all messages or the wanted one; the planner sets wanted from a condition on msgid';
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_message_view_rows';
+COMMENT ON FUNCTION aq_internal.messages(integer, uuid, text) IS 'Internal: what aq.messages shows of one queue, all messages or the wanted ones; the planner sets wanted from a condition on msgid, and wanted_state from one on state';
 
-CREATE FUNCTION aq_internal.classic_messages(queue_id integer, wanted uuid, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
+CREATE FUNCTION aq_internal.classic_messages(queue_id integer, wanted uuid, wanted_state text, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
 	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
 	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_messages';
-COMMENT ON FUNCTION aq_internal.classic_messages(integer, uuid) IS 'Internal: what aq.messages shows of one queue of a queue table';
+COMMENT ON FUNCTION aq_internal.classic_messages(integer, uuid, text) IS 'Internal: what aq.messages shows of one queue of a queue table';
 
-CREATE FUNCTION aq_internal.buffered_messages(queue_id integer, wanted uuid, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
+CREATE FUNCTION aq_internal.buffered_messages(queue_id integer, wanted uuid, wanted_state text, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
 	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
 	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
 	OUT in_memory boolean)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_buffered_messages';
-COMMENT ON FUNCTION aq_internal.buffered_messages(integer, uuid) IS 'Internal: the buffered messages of one queue';
+COMMENT ON FUNCTION aq_internal.buffered_messages(integer, uuid, text) IS 'Internal: the buffered messages of one queue';
 
 CREATE FUNCTION aq_internal.buffered_queue(queue_id integer, OUT messages bigint, OUT spilled bigint, OUT oldest_msgid uuid,
 	OUT oldest_time timestamptz, OUT average_age interval, OUT bytes bigint, OUT enqueued bigint, OUT dequeued bigint,
@@ -334,13 +334,13 @@ SELECT q.queue_name, m.consumer, m.msgid, m.state, m.priority, m.correlation, m.
 	m.expires_at, m.dequeue_time, m.attempts, m.sender, m.exception_queue, m.original_msgid, m.properties,
 	m.shard, m.session_id, CASE WHEN m.in_memory IS NULL THEN 'persistent' ELSE 'buffered' END AS delivery_mode, m.in_memory,
 	m.leased_since, m.leased_until, m.leased_by, m.last_error
-FROM aq_internal.queue q, LATERAL (SELECT *, NULL::boolean AS in_memory FROM aq_internal.messages(q.queue_id, NULL) WHERE q.store <> 'c'
-	UNION ALL SELECT *, NULL, NULL, NULL, NULL, NULL FROM aq_internal.classic_messages(q.queue_id, NULL) WHERE q.store <> 's'
+FROM aq_internal.queue q, LATERAL (SELECT *, NULL::boolean AS in_memory FROM aq_internal.messages(q.queue_id, NULL, NULL) WHERE q.store <> 'c'
+	UNION ALL SELECT *, NULL, NULL, NULL, NULL, NULL FROM aq_internal.classic_messages(q.queue_id, NULL, NULL) WHERE q.store <> 's'
 	UNION ALL SELECT b.msgid, b.consumer, b.state, b.priority, b.correlation, b.enqueue_time, b.ready_at, b.expires_at,
 		b.dequeue_time, b.attempts, b.sender, b.exception_queue, b.original_msgid, b.properties, b.shard, b.session_id, b.payload,
 		NULL, NULL, NULL, NULL, b.in_memory
-		FROM aq_internal.buffered_messages(q.queue_id, NULL) b) m;
-COMMENT ON VIEW aq.messages IS 'Messages that the current role can dequeue, one row per message and consumer. Reads the tables, so restrict it to a queue, or to a message by msgid = value, which reads one partition or uses an index';
+		FROM aq_internal.buffered_messages(q.queue_id, NULL, NULL) b) m;
+COMMENT ON VIEW aq.messages IS 'Messages that the current role can dequeue, one row per message and consumer. Reads the tables, so restrict it to a queue, to a message by msgid = value, which reads one partition or uses an index, or to a state by state = value, which reads only partitions that may have such messages';
 COMMENT ON COLUMN aq.messages.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.messages.consumer IS 'the consumer; null in single-consumer queues';
 COMMENT ON COLUMN aq.messages.msgid IS 'message id';
