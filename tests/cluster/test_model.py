@@ -2,7 +2,8 @@
 
 One shard, so that the order is that of the calls.  The model is a list of
 messages; everything else follows from what the reference promises: what a
-session may see, in which order, and how often a message was given back.
+session may see, in which order, how often a message was given back, and whose
+lease runs.  Leases of an hour end by a call, those of 0.4 s by themselves.
 A failing run prints its seed and its last steps; --seed repeats it.
 """
 
@@ -11,11 +12,12 @@ from __future__ import annotations
 import random
 import time
 
+import conftest
 import pytest
-
 from conftest import PATIENCE, make_server, until
 from pgaq import db
 
+LEASES = {False: True, True: False}  # on queue tables: are there leases?
 CONSUMERS = {"a": None, "b": None, "urgent": "priority < 2"}
 
 
@@ -26,6 +28,8 @@ class Message:
         self.session = session
         self.left = set(consumers)  # who has not consumed it
         self.held = {}  # consumer -> (transaction, mode)
+        self.leases = {}  # consumer -> receipt, from the commit on until the lease has ended
+        self.msgid = None
         self.attempts = dict.fromkeys(consumers, 0)
         self.dead = False
 
@@ -40,7 +44,7 @@ class Transaction:
     def __init__(self):
         self.level = 0
         self.put = []  # (level, message)
-        self.taken = []  # (level, message, consumer, mode)
+        self.taken = []  # (level, message, consumer, mode, receipt)
         self.prepared = False
 
 
@@ -62,7 +66,7 @@ class Model:
         """What the transaction could dequeue for the consumer, in order."""
         found = []
         for message in sorted(self.messages, key=lambda m: m.place):
-            if message.dead or consumer not in message.left or consumer in message.held:
+            if message.dead or consumer not in message.left or consumer in message.held or consumer in message.leases:
                 continue
             if message.owner is not None and message.owner is not transaction:
                 continue
@@ -87,20 +91,33 @@ class Model:
         found = self.visible(transaction, consumer)[:number]
         if mode != "browse":
             for message in found:
-                message.held[consumer] = (transaction, mode)
-                transaction.taken.append((transaction.level, message, consumer, mode))
+                self.hold(transaction, message, consumer, mode)
         return found
+
+    def hold(self, transaction, message, consumer, mode, receipt=None):
+        message.held[consumer] = (transaction, mode)
+        transaction.taken.append((transaction.level, message, consumer, mode, receipt))
+
+    def leasable(self, transaction, consumer):
+        """What it could take with a lease: not its own messages."""
+        return [message for message in self.visible(transaction, consumer) if message.owner is None]
+
+    def answer(self, message, consumer, receipt):
+        """What an acknowledgement, release, rejection or extension gets."""
+        if message.leases.get(consumer) != receipt:
+            return "stale"
+        return "busy" if consumer in message.held else "done"
 
     def back(self, transaction, level, counts):
         """Undo what was done at that level or deeper."""
         for at, message in transaction.put:
             if at >= level:
                 message.dead = True
-        for at, message, consumer, mode in transaction.taken:
+        for at, message, consumer, mode, _ in transaction.taken:
             if at >= level:
                 message.held.pop(consumer, None)
                 own = message.owner is transaction
-                if mode in ("remove", "remove_nodata") and counts and not own:
+                if mode in ("remove", "remove_nodata", "lease") and counts and not own:
                     message.attempts[consumer] += 1
         transaction.put = [x for x in transaction.put if x[0] < level]
         transaction.taken = [x for x in transaction.taken if x[0] < level]
@@ -108,9 +125,16 @@ class Model:
     def commit(self, transaction):
         for _, message in transaction.put:
             message.owner = None
-        for _, message, consumer, mode in transaction.taken:
+        for _, message, consumer, mode, receipt in transaction.taken:
             message.held.pop(consumer, None)
-            if mode != "locked":
+            if mode == "lease":
+                message.leases[consumer] = receipt
+                message.attempts[consumer] += 1
+            elif mode in ("release", "unseen"):
+                message.leases.pop(consumer)
+                message.attempts[consumer] -= mode == "unseen"
+            elif mode not in ("locked", "extend"):
+                message.leases.pop(consumer, None)
                 message.left.discard(consumer)
         transaction.put, transaction.taken = [], []
 
@@ -150,6 +174,7 @@ class Run:
         self.sessions = [Session(server, n) for n in range(3)]
         self.watcher = server.connect()
         self.prepared = {}
+        self.leased = []  # (receipt, consumer, messages) of all takes with a lease
         self.log = []
         db.execute(self.watcher, "SELECT aq.create_queue(%s, shards => 1, multiple_consumers => %s)", [self.queue, topic])
         if topic:
@@ -199,8 +224,7 @@ class Run:
         rest = self.rng.randrange(3)
         wanted = [m for m in self.model.visible(transaction, consumer) if m.number % 3 == rest][:4]
         for message in wanted:
-            message.held[consumer] = (transaction, "remove")
-            transaction.taken.append((transaction.level, message, consumer, "remove"))
+            self.model.hold(transaction, message, consumer, "remove")
         self.say(session.name, "choose", rest, "for", consumer, "expecting", [m.number for m in wanted])
         rows = session.conn.execute(
             "SELECT payload, attempts FROM aq.dequeue(%s, consumer => %s, max_messages => 4, condition => %s)",
@@ -210,6 +234,97 @@ class Run:
         assert rows == expected, self.report(rows, expected)
         if own:
             self.model.commit(transaction)
+
+    def lease(self, session, transaction, consumer, number, lease):
+        """A dequeue with a lease."""
+        wanted = self.model.leasable(transaction, consumer)[:number]
+        self.say(session.name, "lease", number, "for", consumer, lease, "expecting", [m.number for m in wanted])
+        rows = session.conn.execute(
+            "SELECT payload, attempts, priority, msgid::text, receipt FROM aq.dequeue(%s, consumer => %s, max_messages => %s, lease => %s)",
+            [self.queue, consumer, number, lease],
+        ).fetchall()
+        found = [row[:3] for row in rows]
+        expected = [(m.number, m.attempts[consumer], m.priority) for m in wanted]
+        assert found == expected, self.report(found, expected)
+        receipts = {row[4] for row in rows}
+        assert len(receipts) == bool(rows) and receipts.isdisjoint(receipt for receipt, _, _ in self.leased), self.report(receipts, [])
+        for message, row in zip(wanted, rows):
+            message.msgid = row[3]
+            self.model.hold(transaction, message, consumer, "lease", row[4])
+        if rows:
+            self.leased.append((rows[0][4], consumer, wanted))
+        return wanted
+
+    def op_lease(self, session):
+        transaction = session.transaction or Transaction()
+        self.lease(session, transaction, self.rng.choice(list(self.model.consumers)), self.rng.choice([1, 1, 3, 50]), "1 hour")
+        if session.transaction is None:
+            self.model.commit(transaction)
+
+    def use(self, session, transaction, mode, receipt, consumer, messages):
+        """Acknowledge, release, reject or extend; the results."""
+        call, more = {
+            "acknowledge": ("acknowledge", ""), "extend": ("extend", ", '2 hours'"), "reject": ("reject", ""),
+            "release": ("release", f", delay => '{self.rng.choice(['0', '0', '0.2 s'])}'"), "unseen": ("release", ", delay => '0', count => false"),
+        }[mode]  # fmt: skip
+        expected = [self.model.answer(message, consumer, receipt) for message in messages]
+        self.say(session.name, mode, receipt, [m.number for m in messages], "for", consumer, "expecting", sorted(set(expected)))
+        query = f"SELECT result FROM aq.{call}(%s, %s::uuid[], %s{more}, consumer => %s)"
+        found = [row[0] for row in session.conn.execute(query, [self.queue, [m.msgid for m in messages], receipt, consumer])]
+        for message, result in zip(messages, found):
+            if result == "done" and message.leases.get(consumer) == receipt:
+                self.model.hold(transaction, message, consumer, mode)
+        return found, expected
+
+    def op_use(self, session):
+        """With a receipt of any age: the lease may run, be used by another transaction, or have ended."""
+        if not self.leased:
+            return
+        own = session.transaction is None
+        transaction = session.transaction or Transaction()
+        receipt, consumer, messages = self.rng.choice(self.leased[-12:])
+        some = self.rng.sample(messages, self.rng.randint(1, len(messages)))
+        mode = self.rng.choice(["acknowledge", "acknowledge", "acknowledge", "release", "release", "unseen", "reject", "extend"])
+        found, expected = self.use(session, transaction, mode, receipt, consumer, some)
+        assert found == expected, self.report(list(zip(found, (m.number for m in some))), expected)
+        if own:
+            self.model.commit(transaction)
+            self.settle()
+
+    def op_over(self, session):
+        """A lease whose time is over: by itself, or when the transaction that has acknowledged it rolls back."""
+        if session.transaction is not None:
+            return
+        transaction = Transaction()
+        consumer = self.rng.choice(list(self.model.consumers))
+        messages = self.lease(session, transaction, consumer, 3, "0.4 s")
+        self.model.commit(transaction)
+        if not messages:
+            return
+        receipt = self.leased[-1][0]
+        over = time.monotonic() + 0.45
+        how = self.rng.choice(["by itself", "rollback", "prepared"])
+        if how != "by itself":
+            session.conn.execute("BEGIN")
+            found, _ = self.use(session, transaction, "acknowledge", receipt, consumer, messages)
+            # where the machine was too slow, the lease has ended by itself
+            assert set(found) <= {"done", "stale", "busy"}, found
+            if how == "prepared":
+                session.conn.execute(f"PREPARE TRANSACTION '{self.queue}_over'")
+            time.sleep(max(0.0, over - time.monotonic()))
+            if found == ["done"] * len(messages):
+                # the transaction keeps it from ending
+                transaction.prepared = how == "prepared"
+                self.settle()
+                transaction.prepared = False
+            session.conn.execute(f"ROLLBACK PREPARED '{self.queue}_over'" if how == "prepared" else "ROLLBACK")
+            self.model.rollback(transaction)
+        self.say(session.name, "over", how)
+        for message in messages:
+            message.leases.pop(consumer)
+        self.settle()
+        found, expected = self.use(session, transaction, "acknowledge", receipt, consumer, messages)
+        assert found == expected == ["stale"] * len(messages), found
 
     def op_begin(self, session):
         if session.transaction is None:
@@ -339,8 +454,10 @@ class Run:
         operations = [
             (self.op_put, 20), (self.op_take, 20), (self.op_choose, 6), (self.op_begin, 18), (self.op_savepoint, 8), (self.op_back, 5),
             (self.op_release, 5), (self.op_end, 12), (self.op_error, 2), (self.op_terminate, 1), (self.op_prepare, 2), (self.op_finish, 2),
-            (self.op_restart, 1),
+            (self.op_restart, 1), (self.op_lease, 10), (self.op_use, 14), (self.op_over, 1),
         ]  # fmt: skip
+        if not LEASES[conftest.on_queue_tables]:
+            operations = [each for each in operations if each[0] not in (self.op_lease, self.op_use, self.op_over)]
         names, weights = zip(*operations)
         for _ in range(steps):
             operation = self.rng.choices(names, weights)[0]
@@ -350,6 +467,12 @@ class Run:
                 self.op_end(session)
         while self.prepared:
             self.op_finish(self.sessions[0])
+        self.settle()
+        for receipt, consumer, messages in self.leased:
+            transaction = Transaction()
+            found, expected = self.use(self.sessions[0], transaction, "unseen", receipt, consumer, messages)
+            assert found == expected, self.report(found, expected)
+            self.model.commit(transaction)
         self.settle()
         for consumer in self.model.consumers:
             transaction = Transaction()
