@@ -210,6 +210,7 @@ static void
 set_parameters(void)
 {
 	static const char *const parameters[][2] = {
+		{"role", "none"},
 		{"synchronous_commit", "off"},
 		{"search_path", "pg_catalog, pg_temp"},
 		{"lock_timeout", "1s"}, /* jobs should never wait for locks of users; if one does, then briefly */

@@ -445,6 +445,11 @@ def test_settings_of_the_database(server):
         assert take(conn, "topic", "new one") == ["named"]
         put(conn, "q", "buffered", delivery_mode="buffered")
         assert db.value(conn, "SELECT payload FROM aq.dequeue('q', delivery_mode => 'buffered')") == "buffered"
+        # snapshots, for which the worker calls a function with its own rights
+        first = db.value(conn, "SELECT aq.take_snapshot()")
+        conn.execute("UPDATE aq_internal.snapshot SET taken = taken - interval '2 hours' WHERE snap_id = %s", [first])
+        conn.execute("SELECT aq.set_snapshots(every => '1 hour')")
+        until(lambda: db.value(conn, "SELECT count(*) FROM aq_internal.snapshot WHERE snap_id > %s", [first]) == 1, "a snapshot by the worker")
     with server.connect() as conn:
         conn.execute("DROP DATABASE hostile")
         conn.execute("DROP ROLE nobody_at_all")

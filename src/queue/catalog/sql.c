@@ -39,7 +39,8 @@ may_use_default_tablespace(void)
 {
 	Oid			tablespace = GetDefaultTablespace(RELPERSISTENCE_PERMANENT, false);
 
-	return !OidIsValid(tablespace) || aq_object_allows(TableSpaceRelationId, tablespace, ACL_CREATE);
+	return !OidIsValid(tablespace) || (tablespace != GLOBALTABLESPACE_OID &&
+									   aq_object_allows(TableSpaceRelationId, tablespace, ACL_CREATE));
 }
 
 /*
