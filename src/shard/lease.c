@@ -83,7 +83,7 @@ aq_lease_holder(void)
 	return MemoryContextStrdup(aq_notes_context(), pnstrdup(application_name, size));
 }
 
-/* --- one message ------------------------------------------------------------------------- */
+/* --- messages of one partition ----------------------------------------------------------- */
 
 /*
  * Does the message, whose lease ends without an acknowledgement, fail?  counts:
@@ -100,88 +100,114 @@ aq_lease_fails(const AqQueue *queue, const Partition *partition, int position, u
 		((slot->flags & SLOT_EXPIRES) && slot->expires_at <= now);
 }
 
+/* messages that are decided about under one hold of the latch, at most */
+#define SETTLE_BATCH 1024
+
+/* A message of the call. */
+typedef struct Wanted
+{
+	Stream	   *stream;
+	int64		ordinal;
+	uint32		at;				/* in the call's arrays */
+	bool		open;			/* not decided about yet */
+} Wanted;
+
 typedef struct Settling
 {
 	AqQueue    *queue;
 	const AqLeaseOptions *options;
 	LeaseTerms	terms;
 	TimestampTz now;
-	Stream	   *stream;
-	Partition  *partition;		/* of the message, or NULL */
+	AqLeaseResult *results;
+	/* of the current batch */
+	Partition  *partition;		/* NULL: it is gone */
 	bool		unloaded;		/* it must be loaded first */
+	bool		done;			/* one of its messages, at least */
 	const Partition *locked;	/* the latest one whose table is locked */
 } Settling;
 
+/* Messages that were leased lately are near the partition in which the consumer's dequeues begin.  Latch held. */
 static Partition *
-find_partition(const Stream *stream, int64 number)
+find_partition(Stream *stream, int position, int64 number)
 {
-	Partition  *partition = partition_at(stream->head);
+	const StreamSub *ssub = stream_sub(stream, position);
+	Partition  *partition = partition_at(ssub != NULL && ssub->hint != 0 ? ssub->hint : stream->head);
 
+	while (partition != NULL && partition->number > number)
+		partition = partition_at(partition->prev);
 	while (partition != NULL && partition->number < number)
 		partition = partition_at(partition->next);
 	return partition != NULL && partition->number == number ? partition : NULL;
 }
 
-/* What the transaction is going to do with the message. */
-static AqMode
-mode_for(const Settling *settling, const Partition *partition, uint32 number)
+/*
+ * Latch held; memory for a note and a chunk are reserved.  A message that fails
+ * instead of being given back stays open, because its note is of another mode.
+ */
+static void
+settle_resident(Settling *settling, Wanted *wanted, AqMode mode)
 {
-	AqMode		mode = settling->options->mode;
-
-	if ((mode == AQ_MODE_RELEASE || mode == AQ_MODE_UNSEEN) &&
-		aq_lease_fails(settling->queue, partition, settling->options->position, number, mode == AQ_MODE_RELEASE,
-					   settling->now))
-		return AQ_MODE_REJECT;
-	return mode;
-}
-
-/* Latch held; memory for a note and a chunk are reserved. */
-static AqLeaseResult
-settle_resident(Settling *settling, Partition *partition, uint32 number)
-{
+	Partition  *partition = settling->partition;
+	uint32		number = wanted->ordinal % PARTITION_SLOTS;
 	int			position = settling->options->position;
 	FrameSub   *sub = frame_sub(frame_of(partition), position);
 	const Lease *lease = lease_at(sub, number);
+	AqLeaseResult *result = &settling->results[wanted->at];
 	LeaseTerms	terms = settling->terms;
-	AqMode		mode;
 
+	wanted->open = false;
+	*result = AQ_LEASE_STALE;
 	if (lease == NULL || lease->receipt != settling->options->receipt)
-		return AQ_LEASE_STALE;
-	mode = mode_for(settling, partition, number);
+		return;
+	if ((mode == AQ_MODE_RELEASE || mode == AQ_MODE_UNSEEN) &&
+		aq_lease_fails(settling->queue, partition, position, number, mode == AQ_MODE_RELEASE, settling->now))
+	{
+		wanted->open = true;
+		return;
+	}
+	*result = AQ_LEASE_BUSY;
 	if (!aq_slot_hold_lease(partition, position, number))
-		return AQ_LEASE_BUSY;
-	if (terms.until != 0)
-		aq_slot_make_bitmap(&sub->waiting);
+		return;
 	if (mode == AQ_MODE_REJECT)
 		terms.until = 0;
+	if (terms.until != 0)
+		aq_slot_make_bitmap(&sub->waiting);
 	aq_notes_add_lease(partition, settling->queue->shm, position, mode, &terms, number);
-	return AQ_LEASE_DONE;
+	*result = AQ_LEASE_DONE;
+	settling->done = true;
 }
 
-/* Of up to n messages, this one; settling->unloaded says that its partition has to be loaded first. */
-static AqLeaseResult
-settle_one(Settling *settling, int64 ordinal, uint32 n)
+/*
+ * Those of the batch that are open.  True when some are left: of an unloaded
+ * partition all, otherwise those that fail.
+ */
+static bool
+settle_step(Settling *settling, Wanted *wanted, uint32 n, AqMode mode)
 {
-	Stream	   *stream = settling->stream;
-	Partition  *partition;
-	AqLeaseResult result = AQ_LEASE_STALE;
+	Stream	   *stream = wanted->stream;
+	bool		left = false;
 
+	CHECK_FOR_INTERRUPTS();
 	aq_notes_reserve_take(settling->queue->shm, n);
 	if (settling->terms.until != 0)
 		aq_chunks_reserve(1);
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_LEASE_SETTLE);
-	settling->partition = partition = find_partition(stream, ordinal / PARTITION_SLOTS);
-	settling->unloaded = partition != NULL && partition->frame == 0;
-	if (partition != NULL && partition->frame != 0)
-		result = settle_resident(settling, partition, ordinal % PARTITION_SLOTS);
+	settling->partition = find_partition(stream, settling->options->position, wanted->ordinal / PARTITION_SLOTS);
+	settling->unloaded = settling->partition != NULL && settling->partition->frame == 0;
+	for (uint32 i = 0; i < n && settling->partition != NULL; i++)
+	{
+		if (wanted[i].open && !settling->unloaded)
+			settle_resident(settling, &wanted[i], mode);
+		left |= wanted[i].open;
+	}
 	aq_latch_free(&stream->latch);
-	return result;
+	return left;
 }
 
 /*
  * As after a dequeue, the lock makes a drop of the queue wait for the
- * transaction, which is going to write to the log.  The message keeps the
- * partition, as its view is TAKEN.
+ * transaction, which is going to write to the log.  The messages keep the
+ * partition, as their views are TAKEN.
  */
 static void
 lock_tables(Settling *settling)
@@ -190,6 +216,24 @@ lock_tables(Settling *settling)
 		return;
 	table_close(aq_heap_open_messages(settling->partition, AccessShareLock), NoLock);
 	settling->locked = settling->partition;
+}
+
+/* At most SETTLE_BATCH messages, of one partition. */
+static void
+settle_batch(Settling *settling, Wanted *wanted, uint32 n)
+{
+	AqMode		mode = settling->options->mode;
+
+	settling->done = false;
+	while (settle_step(settling, wanted, n, mode))
+	{
+		if (settling->unloaded)
+			aq_load_partition(settling->queue->shm, settling->partition);
+		else
+			mode = AQ_MODE_REJECT;
+	}
+	if (settling->done)
+		lock_tables(settling);
 }
 
 /* --- a call ------------------------------------------------------------------------------ */
@@ -210,35 +254,69 @@ make_terms(const AqLeaseOptions *options, TimestampTz now)
 	return terms;
 }
 
+/* By stream and partition; those of one partition in the order of the call. */
+static int
+compare_wanted(const void *a, const void *b)
+{
+	const Wanted *x = a,
+			   *y = b;
+	int64		p = x->ordinal / PARTITION_SLOTS,
+				q = y->ordinal / PARTITION_SLOTS;
+
+	if (x->stream != y->stream)
+		return x->stream < y->stream ? -1 : 1;
+	if (p != q)
+		return p < q ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* The messages that may be leased, sorted; the others' results are final.  Returns their number. */
+static uint32
+find_wanted(AqQueue *queue, const pg_uuid_t *ids, uint32 n, Wanted *wanted)
+{
+	uint32		found = 0;
+	bool		sorted = true;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		Wanted	   *one = &wanted[found];
+		int			stream_no;
+
+		if (!aq_message_id_parse(&ids[i], queue->shard_key, &stream_no, &one->ordinal))
+			continue;
+		one->stream = aq_stream_find(queue->shm, stream_no);
+		if (one->stream == NULL)
+			continue;
+		one->at = i;
+		one->open = true;
+		sorted &= found == 0 || compare_wanted(one - 1, one) < 0;
+		found++;
+	}
+	if (!sorted)
+		qsort(wanted, found, sizeof(Wanted), compare_wanted);
+	return found;
+}
+
 void
 aq_lease_settle(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,
 				AqLeaseResult *results)
 {
-	Settling	settling = {.queue = queue,.options = options,.now = GetCurrentTimestamp()};
+	Settling	settling = {.queue = queue,.options = options,.now = GetCurrentTimestamp(),.results = results};
+	Wanted	   *wanted = palloc(n * sizeof(Wanted));
 
 	settling.terms = make_terms(options, settling.now);
 	for (uint32 i = 0; i < n; i++)
-	{
-		int			stream_no;
-		int64		ordinal;
-
-		CHECK_FOR_INTERRUPTS();
 		results[i] = AQ_LEASE_STALE;
-		if (!aq_message_id_parse(&ids[i], queue->shard_key, &stream_no, &ordinal))
-			continue;
-		settling.stream = stream_no < STREAM_NUMBERS ? aq_stream_find(queue->shm, stream_no) : NULL;
-		if (settling.stream == NULL)
-			continue;
-		for (;;)
-		{
-			results[i] = settle_one(&settling, ordinal, Min(n - i, PARTITION_SLOTS));
-			if (!settling.unloaded)
-				break;
-			aq_load_partition(queue->shm, settling.partition);
-		}
-		if (results[i] == AQ_LEASE_DONE)
-			lock_tables(&settling);
+	n = find_wanted(queue, ids, n, wanted);
+	for (uint32 i = 0, count; i < n; i += count)
+	{
+		count = 1;
+		while (i + count < n && count < SETTLE_BATCH && wanted[i + count].stream == wanted[i].stream &&
+			   wanted[i + count].ordinal / PARTITION_SLOTS == wanted[i].ordinal / PARTITION_SLOTS)
+			count++;
+		settle_batch(&settling, &wanted[i], count);
 	}
+	pfree(wanted);
 	aq_chunks_trim();
 	aq_point("leases-held");
 }
