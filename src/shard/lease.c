@@ -23,8 +23,13 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
-/* receipts for each number of the queue's sequence */
-#define RECEIPT_BITS 20
+/*
+ * A receipt is made of a counter, above it a number of the queue's sequence, and
+ * above that the timeline: 53 bits, which a JSON number keeps in every language.
+ */
+#define RECEIPT_BITS 16
+#define NUMBER_BITS 32
+#define TIMELINE_BITS 5
 
 /* --- receipts ---------------------------------------------------------------------------- */
 
@@ -46,23 +51,38 @@ flush_sequence(Oid relid)
 	XLogFlush(lsn);
 }
 
+/*
+ * Receipts with this number begin after it.  A standby may be promoted without
+ * having replayed the sequence's latest numbers, and then gives them out again.
+ */
+static int64
+before_first(int64 number)
+{
+	int64		timeline = GetWALInsertionTimeLine() & ((1 << TIMELINE_BITS) - 1);
+
+	number &= (INT64CONST(1) << NUMBER_BITS) - 1;
+	return (timeline << NUMBER_BITS | number) << RECEIPT_BITS;
+}
+
 /* A receipt that the queue has never given out.  May raise and wait. */
 int64
 aq_lease_receipt(AqQueue *queue)
 {
 	ShardQueue *sq = shard_queue(queue->shm);
-	int64		number = 0;
+	int64		number = 0,
+				full = 0;
 
 	for (;;)
 	{
 		int64		receipt = 0;
 
 		aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_LEASE_RECEIPT);
-		/* another session may have fetched a later number meanwhile */
-		if (number > sq->receipt >> RECEIPT_BITS)
-			sq->receipt = number << RECEIPT_BITS;
+		/* another session may have fetched a number meanwhile */
+		if (number != 0 && sq->receipt == full)
+			sq->receipt = before_first(number);
 		if (sq->receipt != 0 && (sq->receipt + 1) >> RECEIPT_BITS == sq->receipt >> RECEIPT_BITS)
 			receipt = ++sq->receipt;
+		full = sq->receipt;
 		aq_latch_free(&sq->latch);
 		if (receipt != 0)
 			return receipt;

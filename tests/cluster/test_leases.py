@@ -380,6 +380,26 @@ def test_promotion(server, queue, throw_away):
         assert doubted.acknowledge(conn) == "done"
 
 
+def test_promotion_that_has_lost_the_sequence(server, throw_away):
+    """A standby that has not seen the sequence's numbers gives the same ids to other messages, but no receipt again."""
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('lost', shards => 1)")
+    copy = throw_away(server.basebackup("standby"))
+    copy.start()
+    copy.wait_for_replay(server)
+    copy.promote()
+    with server.connect() as conn, copy.connect() as there:
+        put(conn, "lost", 1)
+        put(there, "lost", 2)
+        lost, new = Leased(conn, "lost", "1 hour"), Leased(there, "lost", "1 hour")
+        assert (lost.payloads, new.payloads, lost.ids == new.ids) == ([1], [2], True)
+        assert 0 < lost.receipt != new.receipt > 0
+        assert max(lost.receipt, new.receipt) < 2**53
+        assert lost.acknowledge(there) == "stale"
+        assert new.acknowledge(there) == "done"
+        drop(conn, "lost")
+
+
 # -- dump
 
 
