@@ -186,3 +186,25 @@ aq_error(AqErrorId id, const char *fmt,...)
 	pfree(text.data);
 	return 0;
 }
+
+/*
+ * Is this error of the transaction rather than of the user code in which it was
+ * raised, so that it goes to the caller as it is?  Cancellation, deadlock,
+ * serialization failure, lock timeout, lack of memory, stack or disk space,
+ * corruption.
+ */
+bool
+aq_error_is_of_transaction(int sqlstate)
+{
+	switch (ERRCODE_TO_CATEGORY(sqlstate))
+	{
+		case ERRCODE_TRANSACTION_ROLLBACK:
+		case ERRCODE_INSUFFICIENT_RESOURCES:
+		case ERRCODE_OPERATOR_INTERVENTION:
+		case ERRCODE_SYSTEM_ERROR:
+			return true;
+		default:
+			return sqlstate == ERRCODE_LOCK_NOT_AVAILABLE || sqlstate == ERRCODE_STATEMENT_TOO_COMPLEX ||
+				sqlstate == ERRCODE_DATA_CORRUPTED || sqlstate == ERRCODE_INDEX_CORRUPTED;
+	}
+}

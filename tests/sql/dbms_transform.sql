@@ -60,6 +60,9 @@ CALL dbms_transform.modify_transformation('ora', 'to_short', 1, '1 / ((source.us
 SELECT t.error($$CALL dbms_aq.dequeue('orders', dbms_aq.dequeue_options_t(wait => 0, transformation => 'to_short'), NULL, NULL::ora.short_t, NULL)$$);
 CALL dbms_aq.dequeue('orders', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::text, NULL) \gset
 SELECT :'payload';
+-- an error of the transaction keeps its SQLSTATE: programs look for it to try again
+CREATE FUNCTION t.conflict(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE serialization_failure; END $$;
+SELECT t.error($$CALL dbms_aq.enqueue('texts', dbms_aq.enqueue_options_t(transformation => 't.conflict'), NULL, 'x'::text, NULL)$$);
 -- a subscriber's own transformation; null in alter_subscriber clears it
 CALL dbms_transform.create_transformation('ora', 'twice', NULL, 'JSON', NULL, 'JSON', 'to_jsonb((source.user_data::text)::integer * 2)');
 CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('DOUBLE', NULL, NULL), transformation => 'ora.twice');

@@ -67,26 +67,6 @@ unguard(Matching *m, bool failed)
 /* --- failures -------------------------------------------------------------------------- */
 
 /*
- * Errors that are not the rule's: cancellation, deadlock, lock timeout, lack
- * of memory, stack or disk space, corruption.
- */
-static bool
-concerns_transaction(int error)
-{
-	switch (ERRCODE_TO_CATEGORY(error))
-	{
-		case ERRCODE_TRANSACTION_ROLLBACK:
-		case ERRCODE_INSUFFICIENT_RESOURCES:
-		case ERRCODE_OPERATOR_INTERVENTION:
-		case ERRCODE_SYSTEM_ERROR:
-			return true;
-		default:
-			return error == ERRCODE_LOCK_NOT_AVAILABLE || error == ERRCODE_STATEMENT_TOO_COMPLEX ||
-				error == ERRCODE_DATA_CORRUPTED || error == ERRCODE_INDEX_CORRUPTED;
-	}
-}
-
-/*
  * messages: the number for which the rule has failed.  Failures are counted
  * even if the transaction rolls back.
  */
@@ -128,7 +108,7 @@ on_error(Matching *m, const AqConsumer *consumer, uint32 messages)
 	 * subtransactions
 	 */
 	unguard(m, true);
-	if (concerns_transaction(error->sqlerrcode))
+	if (aq_error_is_of_transaction(error->sqlerrcode))
 		ReThrowError(error);
 	count_failure(m, consumer, messages, error);
 	FreeErrorData(error);

@@ -92,7 +92,8 @@ aq_transformation_find(const char *name, const char *queue, Oid given, Oid wante
 /* --- applying ----------------------------------------------------------------------------- */
 
 /*
- * Its errors get Oracle's number.  An error of ours has a code and a number
+ * Its errors get Oracle's number, except those of the transaction, for which a
+ * program looks to try again.  An error of ours has a code and a number
  * already, because errors have Oracle's form here, unless it was raised in a
  * restricted operation: there it is an error of the user's code like others.
  */
@@ -105,7 +106,7 @@ raise_failed(const AqTransformation *transformation, MemoryContext context)
 	MemoryContextSwitchTo(context);
 	error = CopyErrorData();
 	sqlstate = pstrdup(unpack_sql_state(error->sqlerrcode));
-	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED || error->sqlerrcode == ERRCODE_ASSERT_FAILURE ||
+	if (aq_error_is_of_transaction(error->sqlerrcode) || error->sqlerrcode == ERRCODE_ASSERT_FAILURE ||
 		strncmp(sqlstate, "AQ", 2) == 0)
 		PG_RE_THROW();
 	FlushErrorState();
