@@ -128,6 +128,28 @@ compare_hints(AqFindings *findings, const char *place, Stream *stream, const Par
 	}
 }
 
+/* Running leases of a partition that is not resident: memory counts those of removed consumers until it is loaded. */
+static void
+compare_away_leases(AqFindings *findings, const char *place, const PartitionCopy *copy, const Contents *p)
+{
+	uint32		counted = copy->partition.away_leased;
+	uint32		running = 0,
+				removed = 0;
+
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		uint32		leased;
+		int			head;
+
+		(void) aq_contents_waiting(p, position, &head, &leased);
+		running += leased;
+	}
+	for (uint32 i = 0; i < p->nslots; i++)
+		removed += p->removed[i];
+	if (counted < running || counted > running + removed)
+		aq_finding_add(findings, place, "leased messages, according to the tables", counted, running, NULL);
+}
+
 static void
 compare_summary(AqFindings *findings, const char *place, Stream *stream, const PartitionCopy *copy, const Contents *p)
 {
@@ -138,6 +160,7 @@ compare_summary(AqFindings *findings, const char *place, Stream *stream, const P
 	if (next != 0 && (copy->partition.next_timer == 0 || copy->partition.next_timer > next))
 		aq_finding_add(findings, place, "next timer, according to the tables", copy->partition.next_timer, next, NULL);
 	compare_hints(findings, place, stream, copy, p);
+	compare_away_leases(findings, place, copy, p);
 }
 
 /* --- resident -------------------------------------------------------------------------- */
@@ -242,13 +265,24 @@ compare_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, 
 static bool
 is_leased_as(const PartitionCopy *copy, const SubCopy *sub, const Contents *p, const FrameSub *memory, uint32 slot)
 {
-	const Lease *lease = lease_at(memory, slot);
+	const Lease *lease = memory != NULL ? lease_at(memory, slot) : NULL;
 	const Lease *table = p->leases[sub->position] != NULL ? &p->leases[sub->position][slot] : NULL;
 	bool		runs = table != NULL && table->receipt > 0;
 
 	if (aq_bitmap_test(sub->leased, slot))
-		return runs && lease->receipt == table->receipt && lease->until == table->until;
+		return runs && lease != NULL && lease->receipt == table->receipt && lease->until == table->until;
 	return !runs || !(aq_bitmap_test(sub->ready, slot) || aq_bitmap_test(sub->waiting, slot));
+}
+
+/* Are the same messages leased as when it was copied? */
+static bool
+are_leased_still(const SubCopy *copy, const FrameSub *sub)
+{
+	const SubMore *more = sub_more(sub);
+
+	if (more == NULL || more->leased == 0)
+		return aq_bitmap_next(copy->leased, PARTITION_SLOTS, 0) < 0;
+	return memcmp(copy->leased, bitmap_of(more->leased), sizeof(copy->leased)) == 0;
 }
 
 static void
@@ -263,9 +297,7 @@ compare_leases(AqFindings *findings, const char *place, Stream *stream, const Pa
 		{
 			const FrameSub *sub = frame_sub(frame_of(partition), copy->subs[s].position);
 
-			/* else it has changed since it was copied */
-			if (sub_more(sub) == NULL || sub_more(sub)->leased == 0 ||
-				memcmp(copy->subs[s].leased, bitmap_of(sub_more(sub)->leased), sizeof(copy->subs[s].leased)) != 0)
+			if (!are_leased_still(&copy->subs[s], sub))
 				continue;
 			for (uint32 i = 0; i < p->nslots; i++)
 				if (!is_leased_as(copy, &copy->subs[s], p, sub, i))

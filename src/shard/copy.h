@@ -17,6 +17,8 @@ typedef struct SubCopy
 	int			position;
 	FrameSub	sub;
 	uint32		nleased;
+	uint32		nameless;		/* leased, without a receipt or an end */
+	uint32		late_pages;		/* pages with a lease that ends before their bound */
 	uint32		holds;			/* messages in the whole stream that may hold others back */
 	uint64_t	ready[PARTITION_SLOTS / 64];
 	uint64_t	waiting[PARTITION_SLOTS / 64];

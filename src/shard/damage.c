@@ -111,6 +111,77 @@ damage_number(Target *t, const char *what, int by)
 	return true;
 }
 
+/* The first lease of the consumer in the partition. */
+static uint32
+leased_slot(const Target *t)
+{
+	const SubMore *more = sub_more(t->sub);
+	int			slot = more != NULL && more->leased != 0 ? aq_bitmap_next(bitmap_of(more->leased), PARTITION_SLOTS, 0) : -1;
+
+	if (slot < 0)
+		elog(ERROR, "no message is leased");
+	return slot;
+}
+
+/* The lease is forgotten, as if it had been given back without a row in the log. */
+static void
+lose_lease(Target *t, int by)
+{
+	static Lease lost;
+	static uint32 number;
+
+	if (by > 0)
+	{
+		number = leased_slot(t);
+		lost = *lease_at(t->sub, number);
+		(void) aq_slot_hold_lease(t->partition, t->position, number);
+		aq_slot_give_back(t->stream, t->partition, t->position, number);
+		return;
+	}
+	(void) aq_slot_take(t->stream, t->partition, t->position, number);
+	aq_slot_note_lease(t->partition, t->position, number, lost.until, lost.receipt);
+	aq_slot_lease(t->partition, t->position, number);
+}
+
+/* False: there is no such damage of a lease. */
+static bool
+damage_lease(Target *t, const char *what, int by)
+{
+	SubMore    *more = sub_more(t->sub);
+
+	if (strcmp(what, "lease") == 0)
+		lose_lease(t, by);
+	else if (strcmp(what, "receipt") == 0)
+		lease_at(t->sub, leased_slot(t))->receipt += by;
+	else if (strcmp(what, "nameless") == 0)
+		lease_at(t->sub, leased_slot(t))->receipt *= -1;
+	else if (strcmp(what, "until") == 0)
+		lease_at(t->sub, leased_slot(t))->until -= by * USECS_PER_MINUTE;
+	else if (strcmp(what, "page_end") == 0)
+		more->ends[leased_slot(t) / LEASES_PER_CHUNK] += by * USECS_PER_MINUTE;
+	else if (strcmp(what, "lease_end") == 0)
+		frame_of(t->partition)->lease_end += by * USECS_PER_MINUTE;
+	else if (strcmp(what, "nleased") == 0)
+		more->nleased += by;
+	else
+		return false;
+	return true;
+}
+
+/* A partition that is not resident. */
+static void
+damage_away(AqQueue *queue, int by)
+{
+	for (Stream *stream = stream_at(shard_queue(queue->shm)->streams); stream != NULL; stream = stream_at(stream->next))
+		for (uint32 i = stream->head; i != 0; i = partition_at(i)->next)
+			if (partition_at(i)->frame == 0)
+			{
+				partition_at(i)->away_leased += by;
+				return;
+			}
+	elog(ERROR, "queue \"%s\" has no message that is not in memory", queue->name);
+}
+
 /* Removes a message and adjusts all counts, but not the tables. */
 static void
 lose_message(Target *t, int by)
@@ -206,9 +277,14 @@ aq_damage(PG_FUNCTION_ARGS)
 	if (target.shm == NULL || target.shm->object->state == AQ_OBJECT_VALID)
 	{
 		aq_pins_pin(queue);
+		if (strcmp(what, "away_leased") == 0)
+		{
+			damage_away(queue, by);
+			PG_RETURN_VOID();
+		}
 		find_target(&target, queue);
 	}
-	if (!damage_number(&target, what, by))
+	if (!damage_number(&target, what, by) && !damage_lease(&target, what, by))
 		damage_mark(&target, what, by);
 	PG_RETURN_VOID();
 }

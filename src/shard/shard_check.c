@@ -39,6 +39,27 @@ copy_bitmap(uint64_t *copy, AqChunk chunk)
 		memcpy(copy, bitmap_of(chunk), PARTITION_SLOTS / 8);
 }
 
+/* Leases and rests of a page; returns when the first one ends, 0 if there is none.  Latch held. */
+static TimestampTz
+copy_lease_page(SubCopy *to, const FrameSub *sub, uint32 page)
+{
+	TimestampTz first = 0;
+
+	for (uint32 i = page * LEASES_PER_CHUNK; i < (page + 1) * LEASES_PER_CHUNK; i++)
+	{
+		const Lease *lease = lease_at(sub, i);
+		bool		leased = aq_bitmap_test(to->leased, i);
+		bool		rests = lease->receipt == LEASE_RESTS && aq_bitmap_test(to->waiting, i);
+
+		to->nameless += leased && (lease->receipt <= 0 || lease->until <= 0);
+		if (rests)
+			(void) aq_bitmap_set(to->rests, i);
+		if ((rests || leased) && (first == 0 || lease->until < first))
+			first = lease->until;
+	}
+	return first;
+}
+
 /* A consumer's leases; when the first one ends.  Latch held. */
 static void
 copy_leases(PartitionCopy *copy, SubCopy *to, const FrameSub *sub)
@@ -47,22 +68,23 @@ copy_leases(PartitionCopy *copy, SubCopy *to, const FrameSub *sub)
 
 	copy_bitmap(to->leased, more != NULL ? more->leased : 0);
 	to->nleased = more != NULL ? more->nleased : 0;
+	to->nameless = to->late_pages = 0;
 	memset(to->rests, 0, sizeof(to->rests));
-	for (uint32 i = 0; more != NULL && i < PARTITION_SLOTS; i++)
+	for (uint32 page = 0; more != NULL && page < LEASE_PAGES; page++)
 	{
-		const Lease *lease = lease_at(sub, i);
-		bool		rests;
+		TimestampTz first;
 
-		if (lease == NULL)
+		if (more->leases[page] == 0)
 		{
-			i |= LEASES_PER_CHUNK - 1;
+			to->nameless += pg_popcount((const char *) to->leased + page * LEASES_PER_CHUNK / 8, LEASES_PER_CHUNK / 8);
 			continue;
 		}
-		rests = lease->receipt == LEASE_RESTS && aq_bitmap_test(to->waiting, i);
-		if (rests)
-			(void) aq_bitmap_set(to->rests, i);
-		if ((rests || aq_bitmap_test(to->leased, i)) && (copy->first_end == 0 || lease->until < copy->first_end))
-			copy->first_end = lease->until;
+		first = copy_lease_page(to, sub, page);
+		if (first == 0)
+			continue;
+		to->late_pages += more->ends[page] == 0 || more->ends[page] > first;
+		if (copy->first_end == 0 || first < copy->first_end)
+			copy->first_end = first;
 	}
 }
 
@@ -223,6 +245,8 @@ check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, co
 	aq_finding_compare(findings, at, "messages with a retry count to be written", sub->sub.nretry, retry);
 	aq_finding_compare(findings, at, "messages taken by prepared transactions", sub->sub.ndoubt, doubt);
 	aq_finding_compare(findings, at, "leased messages", sub->nleased, leased);
+	aq_finding_compare(findings, at, "leases without a receipt or an end", sub->nameless, 0);
+	aq_finding_compare(findings, at, "pages with a lease that ends before they are searched", sub->late_pages, 0);
 	if (first >= 0 && first < sub->sub.first && sub->holds == 0)
 		aq_finding_add(findings, at, "first ready message", sub->sub.first, first, NULL);
 	for (uint32 i = 0; i < PARTITION_SLOTS; i++)

@@ -44,6 +44,13 @@ SHARDED = {
     "lock_waiters": {"sessions that wait for the exclusive lock"},
     "lock_holder": {"locked by a session without a transaction", "locks"},
     "object": {"loaded by no session"},
+    "lease": {"messages whose lease differs from the tables"},
+    "receipt": {"messages whose lease differs from the tables"},
+    "nameless": {"leases without a receipt or an end", "messages whose lease differs from the tables"},
+    "until": {"pages with a lease that ends before they are searched", "leases that end before they are looked for", "messages whose lease differs from the tables"},
+    "page_end": {"pages with a lease that ends before they are searched"},
+    "lease_end": {"leases that end before they are looked for", "next timer"},
+    "nleased": {"leased messages"},
 }
 TABLE = {
     "range": {"a ready message lies in a range that is passed by"},
@@ -76,6 +83,7 @@ def damaged(library):
         for queue in ("sharded", "classic"):
             put_many(conn, queue, 1, 100)
             assert take(conn, queue, number=10) == list(range(1, 11))
+        assert db.value(conn, "SELECT count(*) FROM aq.dequeue('sharded', max_messages => 5, lease => '2 hours')") == 5
         # a queue with traffic has an empty table in reserve
         put(conn, "sharded", 0, priority=2)
         put_many(conn, "sharded", 101, 33_000)
@@ -133,6 +141,23 @@ def test_a_message_in_memory_for_half_of_all_transaction_ids(damaged):
         assert db.value(conn, "SELECT payload FROM aq.browse('sharded')") == first
         conn.execute("ROLLBACK")
         conn.execute("SELECT aq.damage('sharded', 'age', -1)")
+
+
+def test_damage_of_a_partition_that_is_not_in_memory(library, monkeypatch, new_server):
+    """Its running leases are counted without it."""
+    monkeypatch.setenv("PGAQ_LIBDIR", library)
+    server = new_server("away")
+    install_points(server)
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('away', shards => 1)")
+        put_many(conn, "away", 1, 10)
+        assert db.value(conn, "SELECT count(*) FROM aq.dequeue('away', max_messages => 5, lease => '2 hours')") == 5
+    server.restart()
+    with server.connect() as conn:
+        until(lambda: db.value(conn, "SELECT leased FROM aq.metrics() WHERE queue_name = 'away'") == 5, "the count")
+        assert found(conn, "SELECT aq.damage('away', 'away_leased', %(by)s)") == {"leased messages, according to the tables"}
+        assert take(conn, "away", number=1) == [6]
+        assert check(conn) == []
 
 
 def test_a_row_says_where(damaged):

@@ -65,27 +65,23 @@ class Model:
     def visible(self, transaction, consumer):
         """What the transaction could dequeue for the consumer, in order."""
         found = []
+        doubts = [other for other in self.messages if not other.dead and self.in_doubt(other, consumer)]
         for message in sorted(self.messages, key=lambda m: m.place):
             if message.dead or consumer not in message.left or consumer in message.held or consumer in message.leases:
                 continue
             if message.owner is not None and message.owner is not transaction:
                 continue
-            if message.owner is None and self.behind_doubt(message, consumer):
+            if message.owner is None and any(self.behind(message, other) for other in doubts):
                 continue
             found.append(message)
         return found
 
-    def behind_doubt(self, message, consumer):
-        """A prepared transaction has enqueued, or taken for the consumer, an earlier message of its session and priority."""
+    def in_doubt(self, message, consumer):
+        """A prepared transaction has enqueued it, or taken it for the consumer."""
+        return (message.owner is not None and message.owner.prepared) or (consumer in message.held and message.held[consumer][0].prepared)
 
-        def in_doubt(other):
-            return (other.owner is not None and other.owner.prepared) or (consumer in other.held and other.held[consumer][0].prepared)
-
-        return any(
-            not other.dead and in_doubt(other)
-            and other.session == message.session and other.priority == message.priority and other.number < message.number
-            for other in self.messages
-        )  # fmt: skip
+    def behind(self, message, other):
+        return other.session == message.session and other.priority == message.priority and other.number < message.number
 
     def take(self, transaction, consumer, number, mode):
         found = self.visible(transaction, consumer)[:number]
