@@ -1,4 +1,4 @@
--- Many leased messages in one call.
+-- Many leased messages in one call, and leased messages acknowledged by the next dequeue.
 \pset format unaligned
 \pset tuples_only on
 SELECT aq.create_queue('lc');
@@ -21,6 +21,49 @@ SELECT array_agg(msgid) AS ids, max(receipt) AS receipt FROM aq.dequeue('lc', ma
 SELECT pg_sleep(3.1);
 SELECT result FROM aq.release('lc', :'ids', :receipt);
 SELECT t.drain('lc');
+-- with the next messages, in one statement
+CREATE FUNCTION t.next(acknowledge uuid[], receipt bigint, lease interval DEFAULT '1 hour', wait interval DEFAULT NULL,
+	OUT payloads text, OUT ids uuid[], OUT receipt bigint) LANGUAGE sql AS $$
+	SELECT string_agg(payload::text, ' '), array_agg(msgid), max(d.receipt)
+	FROM aq.dequeue('lc', max_messages => 2, lease => $3, wait => $4, acknowledge => $1, receipt => $2) d
+$$;
+CREATE FUNCTION t.states() RETURNS text LANGUAGE sql AS $$
+	SELECT string_agg(payload || ' ' || state, ', ' ORDER BY payload) FROM aq.messages WHERE queue_name = 'lc' AND state <> 'PROCESSED' AND length(payload) = 3
+$$;
+SELECT t.put('lc', 101, 107);
+SELECT * FROM t.next(NULL, NULL) \gset
+SELECT :'payloads', t.states();
+SELECT payloads, ids AS ids2, receipt AS receipt2 FROM t.next(:'ids', :receipt) \gset
+SELECT :'payloads', t.states();
+-- those that are not leased any more are counted; nothing else is different
+SELECT payloads FROM t.next(:'ids'::uuid[] || :'ids2', :receipt2, NULL);
+SELECT payloads FROM t.next(:'ids', :receipt, NULL);
+SELECT t.states();
+-- no message is there: they are acknowledged, and it does not wait, so that this is committed
+SELECT t.put('lc', 108);
+SELECT * FROM t.next('{}', NULL, wait => '60 s') \gset
+BEGIN; SELECT payloads FROM t.next(:'ids', :receipt); SELECT t.states(); ROLLBACK;
+SELECT t.states();
+SET statement_timeout = '30 s';
+SELECT :'payloads', payloads FROM t.next(:'ids', :receipt, wait => '1 hour');
+RESET statement_timeout;
+SELECT t.states();
+SELECT payloads FROM t.next(:'ids', :receipt, wait => '10 ms');
+-- any payload type, all properties, a consumer
+SELECT aq.create_queue('lct', payload_type => 'text', multiple_consumers => true);
+SELECT aq.subscribe('lct', c) FROM unnest(ARRAY['a', 'b']) c;
+SELECT count(aq.enqueue('lct', 'm' || n)) FROM generate_series(1, 3) n;
+SELECT payload, msgid, receipt FROM aq.dequeue('lct', as_type => null::text, consumer => 'a', lease => '1 hour') \gset
+SELECT payload FROM aq.dequeue('lct', as_type => null::text, consumer => 'b', acknowledge => ARRAY[:'msgid'::uuid], receipt => :receipt);
+SELECT payload, consumer_name FROM aq.dequeue_full('lct', as_type => null::text, consumer => 'a', acknowledge => ARRAY[:'msgid'::uuid], receipt => :receipt);
+SELECT consumer, string_agg(payload || ' ' || state, ', ' ORDER BY payload) FROM aq.messages WHERE queue_name = 'lct' GROUP BY consumer ORDER BY consumer;
+-- what cannot be
+SELECT t.error($$ SELECT aq.dequeue('lc', acknowledge => '{00000000-0000-0000-0000-000000000000}') $$);
+SELECT t.error($$ SELECT aq.dequeue('lc', acknowledge => '{null}', receipt => 1) $$);
+SELECT t.error($$ SELECT aq.dequeue('lc', receipt => 1) $$);
+SELECT t.error($$ SELECT aq.dequeue('lc', acknowledge => '{}', mode => 'browse') $$);
+SELECT aq.drop_queue('lct', force => true);
+DROP FUNCTION t.next, t.states;
 SELECT aq.drop_queue('lc', force => true);
 DROP FUNCTION t.gets;
 SELECT * FROM aq.check();

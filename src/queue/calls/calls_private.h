@@ -26,6 +26,8 @@ extern void aq_unknown_consumer(AqQueue *queue, const char *consumer);
 
 /* --- lease_calls.c */
 extern void aq_lease_calls_check(AqQueue *queue);
+extern AqQueue *aq_lease_calls_with_dequeue(FunctionCallInfo fcinfo, int arg, AqQueue *queue, const char *consumer,
+											bool *acknowledged);
 
 /*
  * --- enqueue.c

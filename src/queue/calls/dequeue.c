@@ -513,6 +513,22 @@ aq_dequeue_now(const AqDequeue *call)
 	return run(&request, call->navigation, 0);
 }
 
+/*
+ * Messages of earlier dequeues are acknowledged first.  Returns true if there were
+ * some: then the call does not wait, so that they are committed.
+ */
+static bool
+acknowledge(Request *request, FunctionCallInfo fcinfo, int arg)
+{
+	bool		acknowledged;
+
+	if (request->take.mode != AQ_MODE_REMOVE && request->take.mode != AQ_MODE_REMOVE_NODATA)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "\"acknowledge\" needs the mode remove or remove_nodata"));
+	request->queue = aq_lease_calls_with_dequeue(fcinfo, arg, request->queue, request->consumer, &acknowledged);
+	return acknowledged;
+}
+
 static Datum
 dequeue(FunctionCallInfo fcinfo, int first)
 {
@@ -530,6 +546,9 @@ dequeue(FunctionCallInfo fcinfo, int first)
 	if (!PG_ARGISNULL(first + 9))
 		set_lease(&request, aq_interval_option(PG_GETARG_DATUM(first + 9), AQ_ERR_OPTION_INVALID, "lease"),
 				  !PG_ARGISNULL(first + 7));
+	if (!PG_ARGISNULL(first + 10) || !PG_ARGISNULL(first + 11))
+		if (acknowledge(&request, fcinfo, first + 10))
+			timeout = 0;
 	(void) run(&request, aq_args_name_or_null(fcinfo, first + 7, "navigation"), timeout);
 	return (Datum) 0;
 }

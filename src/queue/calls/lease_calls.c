@@ -35,26 +35,59 @@ aq_lease_calls_check(AqQueue *queue)
 			: errdetail("The queue is being converted."));
 }
 
+/* name: of the argument */
 static pg_uuid_t *
-read_ids(FunctionCallInfo fcinfo, int *n)
+read_ids(FunctionCallInfo fcinfo, int arg, const char *name, int *n)
 {
-	ArrayType  *array;
 	Datum	   *values;
 	bool	   *nulls;
 	pg_uuid_t  *ids;
 
-	if (PG_ARGISNULL(1))
-		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not be null", "msgids"));
-	array = PG_GETARG_ARRAYTYPE_P(1);
-	deconstruct_array(array, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR, &values, &nulls, n);
+	if (PG_ARGISNULL(arg))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not be null", name));
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(arg), UUIDOID, UUID_LEN, false, TYPALIGN_CHAR, &values, &nulls, n);
 	ids = palloc(Max(*n, 1) * sizeof(pg_uuid_t));
 	for (int i = 0; i < *n; i++)
 	{
 		if (nulls[i])
-			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not contain nulls", "msgids"));
+			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not contain nulls", name));
 		ids[i] = *DatumGetUUIDP(values[i]);
 	}
 	return ids;
+}
+
+static int64
+read_receipt(FunctionCallInfo fcinfo, int arg)
+{
+	if (PG_ARGISNULL(arg))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not be null", "receipt"));
+	return PG_GETARG_INT64(arg);
+}
+
+/*
+ * Returns a result for each message; *queue becomes the current description, and
+ * *ndone the number of messages that are done.
+ */
+static AqLeaseResult *
+settle_ids(AqQueue **queue, const char *consumer, AqLeaseOptions *options, const pg_uuid_t *ids, int n, int *ndone)
+{
+	AqLeaseResult *results = palloc0(Max(n, 1) * sizeof(AqLeaseResult));
+	bool		begins;
+
+	*queue = aq_use_settle(*queue, &begins);
+	aq_lease_calls_check(*queue);
+	options->position = aq_args_consumer_position(*queue, consumer);
+	/* the queue's current description, which may be a later one, also has later grants */
+	if (!aq_privilege_consumes(*queue, consumer))
+		aq_catalog_refuse_consumer(*queue, consumer);
+	if (options->position >= 0 && options->receipt > 0)
+		(*queue)->store->settle_leases(*queue, options, ids, n, results);
+	*ndone = 0;
+	for (int i = 0; i < n; i++)
+		*ndone += results[i] == AQ_LEASE_DONE;
+	if (begins && *ndone == 0)
+		aq_use_undo(*queue);
+	return results;
 }
 
 static void
@@ -83,33 +116,45 @@ settle(FunctionCallInfo fcinfo, AqLeaseOptions *options, int consumer, const cha
 	AqQueue    *queue;
 	AqLeaseResult *results;
 	pg_uuid_t  *ids;
-	bool		begins,
-				done = false;
-	int			n;
+	int			n,
+				ndone;
 
 	PreventCommandIfReadOnly(command);
 	PreventCommandIfParallelMode(command);
 	PreventCommandDuringRecovery(command);
 	queue = aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), name, 0);
-	ids = read_ids(fcinfo, &n);
-	if (PG_ARGISNULL(2))
-		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not be null", "receipt"));
-	options->receipt = PG_GETARG_INT64(2);
-	queue = aq_use_settle(queue, &begins);
-	aq_lease_calls_check(queue);
-	options->position = aq_args_consumer_position(queue, name);
-	/* the queue's current description, which may be a later one, also has later grants */
-	if (!aq_privilege_consumes(queue, name))
-		aq_catalog_refuse_consumer(queue, name);
-	results = palloc0(Max(n, 1) * sizeof(AqLeaseResult));
-	if (options->position >= 0 && options->receipt > 0)
-		queue->store->settle_leases(queue, options, ids, n, results);
-	for (int i = 0; i < n; i++)
-		done |= results[i] == AQ_LEASE_DONE;
-	if (begins && !done)
-		aq_use_undo(queue);
+	ids = read_ids(fcinfo, 1, "msgids", &n);
+	options->receipt = read_receipt(fcinfo, 2);
+	results = settle_ids(&queue, name, options, ids, n, &ndone);
 	put_results(fcinfo, ids, results, n);
 	return (Datum) 0;
+}
+
+/*
+ * What a dequeue acknowledges, in its arguments "acknowledge" and the next one,
+ * "receipt".  Returns the current description; *acknowledged: there were some.
+ */
+AqQueue *
+aq_lease_calls_with_dequeue(FunctionCallInfo fcinfo, int arg, AqQueue *queue, const char *consumer, bool *acknowledged)
+{
+	AqLeaseOptions options = {.mode = AQ_MODE_ACKNOWLEDGE};
+	pg_uuid_t  *ids;
+	int			n,
+				ndone = 0;
+
+	ids = read_ids(fcinfo, arg, "acknowledge", &n);
+	if (n > 0)
+	{
+		options.receipt = read_receipt(fcinfo, arg + 1);
+		(void) settle_ids(&queue, consumer, &options, ids, n, &ndone);
+	}
+	if (ndone < n)
+		ereport(NOTICE,
+				errmsg("could not acknowledge %d of %d messages", n - ndone, n),
+				errdetail("Their leases have ended, or other transactions have acknowledged, extended, released or rejected them and have not ended."),
+				errhint("aq.acknowledge returns a result for each message."));
+	*acknowledged = ndone > 0;
+	return queue;
 }
 
 PG_FUNCTION_INFO_V1(aq_lease_calls_acknowledge);
