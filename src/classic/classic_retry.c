@@ -79,7 +79,7 @@ count_attempt(QueueScans *scans, RowScan *rows, int position)
 	if (queue->retry_delay > 0 && !queue->exception && !expired)
 	{
 		values[1] = Int16GetDatum(STATE_WAITING);
-		next_at = now + queue->retry_delay;
+		next_at = now + aq_retry_delay_after(queue, attempts, aq_retry_delay_random());
 	}
 	else
 		values[1] = rows->slot->tts_values[COL_STATE];

@@ -81,11 +81,12 @@ messages_query(AqQueue *queue, const char *where, WantedMessages wanted)
 					 "AND mode = 'ExclusiveLock') THEN 'LOCKED' WHEN l.state = %d THEN 'PROCESSED' "
 					 "WHEN l.state = %d THEN 'WAITING' "
 					 "WHEN l.state = %d OR l.next_at <= clock_timestamp() THEN 'EXPIRED' ELSE 'READY' END, "
-					 "m.priority, m.correlation, m.enqueue_time, m.ready_at, m.expires_at, l.dequeue_time, "
+					 "m.priority, m.correlation, m.enqueue_time, CASE WHEN l.state = %d THEN l.next_at ELSE m.ready_at END, "
+					 "m.expires_at, l.dequeue_time, "
 					 "l.attempts, m.sender, m.exception_queue, m.original_msgid, m.properties, NULL::integer, "
 					 "m.session_id, %s%s FROM ",
 					 queue->multi ? "s.consumer" : "NULL::text", STATE_PROCESSED, STATE_PROCESSED,
-					 STATE_WAITING, STATE_EXPIRED, PAYLOAD_TEXT, where);
+					 STATE_WAITING, STATE_EXPIRED, STATE_WAITING, PAYLOAD_TEXT, where);
 	if (queue->multi)
 		appendStringInfo(&s,
 						 "aq_data.%s l JOIN aq_data.%s m USING (queue_id, key1, key2, step) "

@@ -109,7 +109,10 @@ typedef struct AqQueue
 	bool		multi;
 	int			shards;
 	int			max_retries;	/* -1: no limit */
-	int64		retry_delay;	/* microseconds */
+	int64		retry_delay;	/* microseconds; of the first failed attempt */
+	double		retry_delay_factor; /* multiplies it for each further one */
+	int64		retry_delay_max;	/* microseconds; 0: no limit */
+	double		retry_jitter;	/* largest random addition, as a fraction of the delay */
 	int64		retention;		/* microseconds */
 	int32		exception_queue_id; /* 0: none */
 	bool		enqueue_enabled;
@@ -221,6 +224,10 @@ extern bool aq_queue_lock_producer(int32 id, int64 producer, bool wait);	/* unti
  * the worker
  */
 extern bool aq_payload_type_lock(Oid type, bool wait);
+
+/* --- retry_delay.c: how long a message waits after a failed attempt, in microseconds */
+extern int64 aq_retry_delay_after(const AqQueue *queue, int attempts, double random);
+extern double aq_retry_delay_random(void);
 
 /* === room memory ============================================================== */
 

@@ -119,7 +119,8 @@ typedef struct AqLeaseOptions
 	int			position;		/* of the consumer */
 	AqMode		mode;			/* AQ_MODE_ACKNOWLEDGE and those behind it */
 	int64		receipt;
-	int64		time;			/* microseconds: of an extension, or until it can be dequeued again */
+	int64		time;			/* microseconds: of an extension, or until it can be dequeued again ... */
+	bool		retry_delay;	/* ... instead: after the queue's retry delay */
 	const char *error;			/* NULL: none */
 } AqLeaseOptions;
 

@@ -138,11 +138,15 @@ typedef struct Settling
 	const AqLeaseOptions *options;
 	LeaseTerms	terms;
 	TimestampTz now;
+	double		random;			/* for retry delays */
 	AqLeaseResult *results;
 	/* of the current batch */
 	Partition  *partition;		/* NULL: it is gone */
 	bool		unloaded;		/* it must be loaded first */
 	bool		done;			/* one of its messages, at least */
+	/* of the current step, if the queue's retry delay applies */
+	int			attempts;		/* of its messages; 0: none yet */
+	bool		others;			/* there are messages with another number of attempts */
 	const Partition *locked;	/* the latest one whose table is locked */
 } Settling;
 
@@ -160,9 +164,23 @@ find_partition(Stream *stream, int position, int64 number)
 	return partition != NULL && partition->number == number ? partition : NULL;
 }
 
+/* Until when the message rests that is given back.  False: it is for another step.  Latch held. */
+static bool
+set_retry_delay(Settling *settling, uint32 number, LeaseTerms *terms)
+{
+	int			attempts = aq_frame_attempts(frame_of(settling->partition), settling->options->position, number);
+
+	settling->others |= settling->attempts != 0 && settling->attempts != attempts;
+	if (settling->attempts == 0)
+		settling->attempts = attempts;
+	terms->until = settling->now + aq_retry_delay_after(settling->queue, attempts, settling->random);
+	return settling->attempts == attempts;
+}
+
 /*
  * Latch held; memory for a note and a chunk are reserved.  A message that fails
- * instead of being given back stays open, because its note is of another mode.
+ * instead of being given back, or rests until another time than those before it,
+ * stays open, because it has another note.
  */
 static void
 settle_resident(Settling *settling, Wanted *wanted, AqMode mode)
@@ -185,6 +203,12 @@ settle_resident(Settling *settling, Wanted *wanted, AqMode mode)
 		wanted->open = true;
 		return;
 	}
+	if (mode == AQ_MODE_RELEASE && settling->options->retry_delay && settling->queue->retry_delay > 0 &&
+		!set_retry_delay(settling, number, &terms))
+	{
+		wanted->open = true;
+		return;
+	}
 	*result = AQ_LEASE_BUSY;
 	if (!aq_slot_hold_lease(partition, position, number))
 		return;
@@ -199,7 +223,8 @@ settle_resident(Settling *settling, Wanted *wanted, AqMode mode)
 
 /*
  * Those of the batch that are open.  True when some are left: of an unloaded
- * partition all, otherwise those that fail.
+ * partition all, otherwise those with another number of attempts
+ * (settling->others) and those that fail.
  */
 static bool
 settle_step(Settling *settling, Wanted *wanted, uint32 n, AqMode mode)
@@ -208,8 +233,10 @@ settle_step(Settling *settling, Wanted *wanted, uint32 n, AqMode mode)
 	bool		left = false;
 
 	CHECK_FOR_INTERRUPTS();
+	settling->attempts = 0;
+	settling->others = false;
 	aq_notes_reserve_take(settling->queue->shm, n);
-	if (settling->terms.until != 0)
+	if (settling->terms.until != 0 || settling->options->retry_delay)
 		aq_chunks_reserve(1);
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_LEASE_SETTLE);
 	settling->partition = find_partition(stream, settling->options->position, wanted->ordinal / PARTITION_SLOTS);
@@ -249,7 +276,7 @@ settle_batch(Settling *settling, Wanted *wanted, uint32 n)
 	{
 		if (settling->unloaded)
 			aq_load_partition(settling->queue->shm, settling->partition);
-		else
+		else if (!settling->others)
 			mode = AQ_MODE_REJECT;
 	}
 	if (settling->done)
@@ -321,7 +348,8 @@ void
 aq_lease_settle(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,
 				AqLeaseResult *results)
 {
-	Settling	settling = {.queue = queue,.options = options,.now = GetCurrentTimestamp(),.results = results};
+	Settling	settling = {.queue = queue,.options = options,.now = GetCurrentTimestamp(),
+		.random = aq_retry_delay_random(),.results = results};
 	Wanted	   *wanted = palloc(n * sizeof(Wanted));
 
 	settling.terms = make_terms(options, settling.now);

@@ -116,9 +116,11 @@ read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 			p->kind[position][slot] = row.kind;
 		else
 			p->attempts[position][slot]++;
-		/* rows of different sessions have no order */
-		if (row.kind != LOG_RETRY || p->kind[position][slot] == '\0')
+		/* rows have no order */
+		if (row.kind != LOG_RETRY)
 			p->when[position][slot] = row.at;
+		else if (p->kind[position][slot] == '\0')
+			p->when[position][slot] = Max(p->when[position][slot], row.at);
 	}
 }
 
@@ -272,7 +274,8 @@ message_row(MessageRows *rows, const AqMessage *m, int position, const char *con
 	aq_rows_int(row, m->priority);
 	aq_rows_pointer(row, m->correlation);
 	aq_rows_time(row, m->enqueue_time);
-	aq_rows_time(row, m->ready_at);
+	aq_rows_time(row, strcmp(state, "WAITING") == 0 && log->when[position] != NULL
+				 ? Max(m->ready_at, log->when[position][slot]) : m->ready_at);
 	aq_rows_time(row, m->expires_at);
 	aq_rows_time(row, done ? log->when[position][slot] : 0);
 	aq_rows_int(row, m->attempts + (log->attempts[position] ? Min(log->attempts[position][slot], AQ_MAX_ATTEMPTS) : 0));

@@ -34,6 +34,12 @@
  */
 #define BATCH_AGAIN ((int64) 100000)
 
+/*
+ * Messages of a batch with the same number of attempts get one of this many
+ * retry delays: each of them has its own row in the log.
+ */
+#define BATCH_RANDOMS 16
+
 /* maximum number of failed messages moved in one transaction */
 #define MOVE_BATCH 100
 
@@ -46,7 +52,9 @@ typedef struct Batch
 	uint32		n;
 	uint16	   *slots;
 	bool	   *failed;
-	TimestampTz retry_at;		/* when messages that have not failed become ready again; 0: at once */
+	uint8	   *attempts;		/* with this one */
+	bool		rests;			/* those that have not failed become ready again later, ... */
+	TimestampTz *retry_at;		/* ... at these times; 0: failed */
 } Batch;
 
 /* --- retry counts ------------------------------------------------------------------ */
@@ -61,8 +69,9 @@ make_batch(AqQueue *queue, Stream *stream, Partition *partition, int position, u
 	batch->position = position;
 	batch->slots = palloc(size * sizeof(uint16));
 	batch->failed = palloc0(size * sizeof(bool));
-	if (queue->retry_delay > 0)
-		batch->retry_at = GetCurrentTimestamp() + queue->retry_delay;
+	batch->attempts = palloc(size * sizeof(uint8));
+	batch->retry_at = palloc0(size * sizeof(TimestampTz));
+	batch->rests = queue->retry_delay > 0;
 	return batch;
 }
 
@@ -82,8 +91,24 @@ fill_batch(Batch *batch, Frame *frame, uint32 size, AqQueue *queue, TimestampTz 
 		batch->failed[batch->n] =
 			(queue->max_retries >= 0 && attempts > queue->max_retries) ||
 			((s->flags & SLOT_EXPIRES) && s->expires_at <= now);
+		batch->attempts[batch->n] = Min(attempts, AQ_MAX_ATTEMPTS);
 		batch->slots[batch->n++] = slot;
 	}
+}
+
+/* Sets the ends of the retry delays. */
+static void
+set_delays(Batch *batch, const AqQueue *queue, TimestampTz now)
+{
+	double		randoms[BATCH_RANDOMS];
+
+	if (!batch->rests)
+		return;
+	for (int i = 0; i < BATCH_RANDOMS; i++)
+		randoms[i] = aq_retry_delay_random();
+	for (uint32 i = 0; i < batch->n; i++)
+		if (!batch->failed[i])
+			batch->retry_at[i] = now + aq_retry_delay_after(queue, batch->attempts[i], randoms[i % BATCH_RANDOMS]);
 }
 
 /*
@@ -157,6 +182,7 @@ collect_batches(AqQueueShm *shm, AqQueue *queue, Partition *only)
 			if (sub_of_batch(batch) != NULL)
 				fill_batch(batch, frame_of(batch->partition), found[i].n, queue, now);
 			aq_latch_free(&stream->latch);
+			set_delays(batch, queue, now);
 			if (batch->n > 0)
 				batches = lappend(batches, batch);
 		}
@@ -168,18 +194,33 @@ collect_batches(AqQueueShm *shm, AqQueue *queue, Partition *only)
 	return batches;
 }
 
+/* A row for each end of a retry delay, and one for what has failed. */
 static void
 write_batch(Batch *batch)
 {
-	uint16	   *failed = palloc(batch->n * sizeof(uint16));
-	uint32		nfailed = 0;
+	uint16	   *slots = palloc(batch->n * sizeof(uint16));
+	bool	   *written = palloc0(batch->n * sizeof(bool));
+	uint32		n = 0;
 
 	for (uint32 i = 0; i < batch->n; i++)
+	{
+		if (written[i])
+			continue;
+		n = 0;
+		for (uint32 j = i; j < batch->n; j++)
+			if (batch->retry_at[j] == batch->retry_at[i])
+			{
+				slots[n++] = batch->slots[j];
+				written[j] = true;
+			}
+		aq_heap_write_log(batch->partition, LOG_RETRY, batch->retry_at[i], batch->position, slots, n);
+	}
+	n = 0;
+	for (uint32 i = 0; i < batch->n; i++)
 		if (batch->failed[i])
-			failed[nfailed++] = batch->slots[i];
-	aq_heap_write_log(batch->partition, LOG_RETRY, batch->retry_at, batch->position, batch->slots, batch->n);
-	if (nfailed > 0)
-		aq_heap_write_log(batch->partition, LOG_FAILED, 0, batch->position, failed, nfailed);
+			slots[n++] = batch->slots[i];
+	if (n > 0)
+		aq_heap_write_log(batch->partition, LOG_FAILED, 0, batch->position, slots, n);
 }
 
 /*
@@ -213,7 +254,7 @@ batch_needs(const Batch *batch)
 {
 	uint32		needs = 2 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK;	/* bitmap; directory, counts */
 
-	if (batch->retry_at != 0)		/* directory, timers */
+	if (batch->rests)			/* directory, timers */
 		needs += 2 + batch->n / TIMERS_PER_CHUNK;
 	return needs;
 }
@@ -252,10 +293,10 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 	}
 	frame = frame_of(partition);
 	reserved = frame->timers_reserved;
-	if (batch->retry_at != 0 && frame->ntimers + frame->timers_reserved + batch->n <= retry_timers(partition))
+	if (batch->rests && frame->ntimers + frame->timers_reserved + batch->n <= retry_timers(partition))
 		aq_frame_prepare(stream, frame, 0, 1, NULL, false, batch->n);
 	else
-		batch->retry_at = 0;
+		batch->rests = false;
 	for (uint32 i = 0; i < batch->n; i++)
 	{
 		uint32		slot = batch->slots[i];
@@ -266,10 +307,10 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 						aq_frame_attempts(frame, batch->position, slot) + 1);
 		if (!end_retry(shm, batch, i))
 			continue;
-		if (batch->retry_at != 0 && slot_at(frame, slot)->state == SLOT_READY)
+		if (batch->rests && slot_at(frame, slot)->state == SLOT_READY)
 		{
 			aq_slot_delay(partition, batch->position, slot);
-			aq_frame_push_timer(partition, batch->retry_at, slot, batch->position, TIMER_RETRY);
+			aq_frame_push_timer(partition, batch->retry_at[i], slot, batch->position, TIMER_RETRY);
 		}
 		else
 		{
@@ -436,11 +477,11 @@ let_frame_go(void *arg)
 		for (uint32 i = 0; i < batch->n; i++)
 			if (end_retry(retries->shm, batch, i))
 			{
-				resting += batch->retry_at != 0 && slot_at(frame_of(partition), batch->slots[i])->state == SLOT_READY;
+				resting += batch->rests && slot_at(frame_of(partition), batch->slots[i])->state == SLOT_READY;
 				aq_slot_give_back(retries->stream, partition, batch->position, batch->slots[i]);
+				if (batch->rests && (partition->next_timer == 0 || batch->retry_at[i] < partition->next_timer))
+					partition->next_timer = batch->retry_at[i];
 			}
-		if (batch->retry_at != 0 && (partition->next_timer == 0 || batch->retry_at < partition->next_timer))
-			partition->next_timer = batch->retry_at;
 	}
 	aq_settle_check_done(retries->stream, partition);
 	if (partition->frame != 0)
@@ -455,7 +496,7 @@ let_frame_go(void *arg)
 	{
 		Batch	   *batch = lfirst(lc);
 
-		if (batch->retry_at == 0)
+		if (!batch->rests)
 			aq_waiters_wake(retries->shm, batch->position, batch->n);
 	}
 }
@@ -477,6 +518,7 @@ write_detached(Retries *retries, AqQueue *queue)
 			continue;
 		batch = make_batch(queue, retries->stream, retries->partition, position, n);
 		fill_batch(batch, frame, n, queue, now);
+		set_delays(batch, queue, now);
 		write_batch(batch);
 		retries->batches = lappend(retries->batches, batch);
 	}

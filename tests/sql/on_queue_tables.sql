@@ -6,7 +6,8 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL,
 	max_retries integer DEFAULT NULL, retry_delay interval DEFAULT '0',
 	retention interval DEFAULT '0', exception_queue text DEFAULT NULL,
-	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal', if_not_exists boolean DEFAULT false)
+	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal', if_not_exists boolean DEFAULT false,
+	retry_delay_factor double precision DEFAULT 5, retry_delay_max interval DEFAULT '10 minutes', retry_jitter double precision DEFAULT 0.1)
 RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	IF queue_table IS NULL THEN
@@ -14,7 +15,8 @@ BEGIN
 			if_not_exists => if_not_exists);
 	END IF;
 	PERFORM aq.create_queue_as_it_is(queue_name, payload_type, multiple_consumers, NULL, max_retries, retry_delay, retention,
-		exception_queue, comment, coalesce(queue_table, 'public.qt_' || queue_name), queue_type, if_not_exists);
+		exception_queue, comment, coalesce(queue_table, 'public.qt_' || queue_name), queue_type, if_not_exists,
+		retry_delay_factor, retry_delay_max, retry_jitter);
 	-- what fails or expires is dropped, as without an exception queue
 	IF queue_table IS NULL AND exception_queue IS NULL THEN
 		PERFORM aq.alter_queue(queue_name, exception_queue => '');

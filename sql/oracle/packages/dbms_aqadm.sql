@@ -231,6 +231,7 @@ BEGIN
 	PERFORM aq.create_queue(new.native, queue_table => in_table,
 		max_retries => coalesce(dbms_aqadm._max_retries(max_retries), 5),
 		retry_delay => dbms_aqadm._seconds(coalesce(retry_delay, 0), 'AQ078', 'retry_delay', false),
+		retry_delay_factor => 1, retry_delay_max => NULL, retry_jitter => 0,
 		retention => dbms_aqadm._seconds(coalesce(retention_time, 0), 'AQ079', 'retention_time', true), comment => comment);
 	PERFORM aq.stop_queue(new.native);
 END $$;
@@ -255,6 +256,7 @@ BEGIN
 		multiple_consumers => coalesce(multiple_consumers, false),
 		max_retries => coalesce(dbms_aqadm._max_retries(max_retries), 5),
 		retry_delay => dbms_aqadm._seconds(coalesce(queue_properties.retry_delay, 0), 'AQ078', 'retry_delay', false),
+		retry_delay_factor => 1, retry_delay_max => NULL, retry_jitter => 0,
 		retention => dbms_aqadm._seconds(coalesce(queue_properties.retention_time, 0), 'AQ079', 'retention_time', true),
 		comment => comment);
 	PERFORM aq.stop_queue(new.native);
@@ -381,6 +383,8 @@ BEGIN
 	END IF;
 	PERFORM aq.alter_queue(native, max_retries => dbms_aqadm._max_retries(max_retries),
 		retry_delay => dbms_aqadm._seconds(retry_delay, 'AQ078', 'retry_delay', false),
+		retry_delay_factor => CASE WHEN retry_delay IS NOT NULL THEN 1 END,
+		retry_jitter => CASE WHEN retry_delay IS NOT NULL THEN 0 END,
 		retention => dbms_aqadm._seconds(retention_time, 'AQ079', 'retention_time', true), comment => comment);
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.alter_queue(text, numeric, numeric, numeric, boolean, text) IS

@@ -4,11 +4,12 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL,
 	max_retries integer DEFAULT NULL, retry_delay interval DEFAULT '0',
 	retention interval DEFAULT '0', exception_queue text DEFAULT NULL,
-	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal', if_not_exists boolean DEFAULT false)
+	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal', if_not_exists boolean DEFAULT false,
+	retry_delay_factor double precision DEFAULT 5, retry_delay_max interval DEFAULT '10 minutes', retry_jitter double precision DEFAULT 0.1)
 RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_create_queue';
-COMMENT ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text, boolean) IS
-'Create a queue, started, owned by the current role; returns its name. payload_type: jsonb, text, bytea, xml or a composite type; multiple_consumers: a topic; shards 1 to 32 (null: pgaq.default_shards); max_retries: rolled back dequeues before a message goes to exception_queue or, without one, is dropped (null: no limit; at most 255 in a sharded queue); retry_delay: delay after a rolled back dequeue; retention: time for which consumed messages remain visible; queue_table: null for a sharded queue, or its queue table, which determines payload_type and multiple_consumers and has an exception queue for it; queue_type: normal or exception (not started; takes only messages that other queues could not deliver); if_not_exists: does nothing if a queue of this name exists, whatever its settings. Errors 22004, 22023, 42602, 42704, 42710, 42809';
-REVOKE EXECUTE ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text, boolean, double precision, interval, double precision) IS
+'Create a queue, started, owned by the current role; returns its name. payload_type: jsonb, text, bytea, xml or a composite type; multiple_consumers: a topic; shards 1 to 32 (null: pgaq.default_shards); max_retries: rolled back dequeues before a message goes to exception_queue or, without one, is dropped (null: no limit; at most 255 in a sharded queue); retry_delay: delay after the first failed attempt (a rolled back dequeue, or aq.release); retry_delay_factor: the delay is multiplied by this for each further one (1: it does not grow); retry_delay_max: it grows up to this (null: no limit; a longer retry_delay does not grow); retry_jitter: largest random addition to the delay, as a fraction of it, 0 to 1; retention: time for which consumed messages remain visible; queue_table: null for a sharded queue, or its queue table, which determines payload_type and multiple_consumers and has an exception queue for it; queue_type: normal or exception (not started; takes only messages that other queues could not deliver); if_not_exists: does nothing if a queue of this name exists, whatever its settings. Errors 22004, 22023, 42602, 42704, 42710, 42809';
+REVOKE EXECUTE ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text, boolean, double precision, interval, double precision) FROM PUBLIC;
 
 CREATE FUNCTION aq.create_queue_table(queue_table text, payload_type regtype DEFAULT 'jsonb',
 	sort_list text DEFAULT NULL, multiple_consumers boolean DEFAULT false,
@@ -41,10 +42,11 @@ COMMENT ON FUNCTION aq.conversion_obstacles(text) IS
 CREATE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL,
 	retry_delay interval DEFAULT NULL, retention interval DEFAULT NULL,
 	exception_queue text DEFAULT NULL, comment text DEFAULT NULL,
-	new_owner regrole DEFAULT NULL, new_name text DEFAULT NULL)
+	new_owner regrole DEFAULT NULL, new_name text DEFAULT NULL,
+	retry_delay_factor double precision DEFAULT NULL, retry_delay_max interval DEFAULT NULL, retry_jitter double precision DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_alter_queue';
-COMMENT ON FUNCTION aq.alter_queue(text, integer, interval, interval, text, text, regrole, text) IS
-'Change a queue; null leaves a setting unchanged. max_retries -1: no limit, otherwise at most 255 in a sharded queue; exception_queue or comment '''': none. For the queue''s owner. Errors 22004, 22023, 42501, 42602, 42704, 42710, 42809';
+COMMENT ON FUNCTION aq.alter_queue(text, integer, interval, interval, text, text, regrole, text, double precision, interval, double precision) IS
+'Change a queue; null leaves a setting unchanged. max_retries -1: no limit, otherwise at most 255 in a sharded queue; retry_delay_max ''-1'': no limit; exception_queue or comment '''': none. Messages that wait for their retry delay keep it. For the queue''s owner. Errors 22004, 22023, 42501, 42602, 42704, 42710, 42809';
 
 CREATE FUNCTION aq.drop_queue(queue_name text, force boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_drop_queue';

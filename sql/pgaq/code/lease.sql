@@ -22,7 +22,7 @@ CREATE FUNCTION aq.release(queue_name text, msgids uuid[], receipt bigint,
 RETURNS TABLE (msgid uuid, result text)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_lease_calls_release';
 COMMENT ON FUNCTION aq.release(text, uuid[], bigint, text, interval, text, boolean) IS
-'Give leased messages back: they are ready again when the transaction commits, at their place in the order. delay: they are ready only after this time, and cannot be leased before, not even by msgid. error: shown as last_error in aq.messages; at most 600 bytes are kept. count: false takes the attempt back, for messages that were not worked on. A message that has been attempted more often than max_retries, or has expired, fails instead: it moves to the exception queue, or is dropped if the queue has no exception queue. receipt, result and errors as in aq.acknowledge';
+'Give leased messages back: they are ready again when the transaction commits, at their place in the order, or after a delay, and cannot be leased before, not even by msgid. delay: ''0'' for none; null: the retry delay of the queue for the number of attempts, or none if count is false. error: shown as last_error in aq.messages; at most 600 bytes are kept. count: false takes the attempt back, for messages that were not worked on. A message that has been attempted more often than max_retries, or has expired, fails instead: it moves to the exception queue, or is dropped if the queue has no exception queue. receipt, result and errors as in aq.acknowledge';
 
 CREATE FUNCTION aq.reject(queue_name text, msgids uuid[], receipt bigint,
 	consumer text DEFAULT NULL,

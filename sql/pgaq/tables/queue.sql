@@ -51,6 +51,9 @@ CREATE TABLE aq_internal.queue (
 	shards smallint NOT NULL CHECK (shards BETWEEN 1 AND 32),
 	max_retries integer CHECK (max_retries >= 0),
 	retry_delay interval NOT NULL,
+	retry_delay_factor double precision NOT NULL DEFAULT 1 CHECK (retry_delay_factor >= 1),
+	retry_delay_max interval,
+	retry_jitter double precision NOT NULL DEFAULT 0 CHECK (retry_jitter BETWEEN 0 AND 1),
 	retention interval NOT NULL,
 	exception_queue_id integer,
 	enqueue_enabled boolean NOT NULL DEFAULT true,
@@ -70,7 +73,10 @@ COMMENT ON COLUMN aq_internal.queue.payload_type IS 'type of the payload';
 COMMENT ON COLUMN aq_internal.queue.multiple_consumers IS 'true: a topic, every message has its own set of consumers';
 COMMENT ON COLUMN aq_internal.queue.shards IS 'number of shards; a session enqueues into one of them';
 COMMENT ON COLUMN aq_internal.queue.max_retries IS 'rolled back dequeues allowed before the message goes to the exception queue; null: no limit';
-COMMENT ON COLUMN aq_internal.queue.retry_delay IS 'delay of a message after a rolled back dequeue';
+COMMENT ON COLUMN aq_internal.queue.retry_delay IS 'delay of a message after its first failed attempt';
+COMMENT ON COLUMN aq_internal.queue.retry_delay_factor IS 'the delay is multiplied by this for each further failed attempt';
+COMMENT ON COLUMN aq_internal.queue.retry_delay_max IS 'the delay grows up to this; null: no limit';
+COMMENT ON COLUMN aq_internal.queue.retry_jitter IS 'largest random addition to the delay, as a fraction of it';
 COMMENT ON COLUMN aq_internal.queue.retention IS 'time for which consumed messages remain visible in aq.messages';
 COMMENT ON COLUMN aq_internal.queue.exception_queue_id IS 'queue that takes expired and failed messages; null: they are dropped';
 COMMENT ON COLUMN aq_internal.queue.enqueue_enabled IS 'false after aq.stop_queue(enqueue)';

@@ -132,7 +132,8 @@ CREATE VIEW aq.queues AS
 SELECT q.queue_name, q.queue_id,
 	(SELECT pg_get_userbyid(c.relowner) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || q.queue_id) AS owner,
-	q.payload_type, q.multiple_consumers, q.shards, q.max_retries, q.retry_delay, q.retention,
+	q.payload_type, q.multiple_consumers, q.shards, q.max_retries, q.retry_delay,
+	q.retry_delay_factor, q.retry_delay_max, q.retry_jitter, q.retention,
 	(SELECT e.queue_name FROM aq_internal.queue e WHERE e.queue_id = q.exception_queue_id) AS exception_queue,
 	q.enqueue_enabled, q.dequeue_enabled,
 	aq_internal.may(q.queue_id, 'INSERT') AS may_enqueue,
@@ -151,7 +152,10 @@ COMMENT ON COLUMN aq.queues.payload_type IS 'type of the payload';
 COMMENT ON COLUMN aq.queues.multiple_consumers IS 'true: a topic';
 COMMENT ON COLUMN aq.queues.shards IS 'number of shards';
 COMMENT ON COLUMN aq.queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
-COMMENT ON COLUMN aq.queues.retry_delay IS 'delay of a message after a rolled back dequeue';
+COMMENT ON COLUMN aq.queues.retry_delay IS 'delay of a message after its first failed attempt';
+COMMENT ON COLUMN aq.queues.retry_delay_factor IS 'the delay is multiplied by this for each further failed attempt';
+COMMENT ON COLUMN aq.queues.retry_delay_max IS 'the delay grows up to this; null: no limit';
+COMMENT ON COLUMN aq.queues.retry_jitter IS 'largest random addition to the delay, as a fraction of it';
 COMMENT ON COLUMN aq.queues.retention IS 'time for which consumed messages remain visible';
 COMMENT ON COLUMN aq.queues.exception_queue IS 'queue for expired and failed messages; null: they are dropped';
 COMMENT ON COLUMN aq.queues.enqueue_enabled IS 'false while stopped for enqueue';
@@ -349,7 +353,7 @@ COMMENT ON COLUMN aq.messages.priority IS 'priority, smaller first';
 COMMENT ON COLUMN aq.messages.correlation IS 'correlation given at enqueue';
 COMMENT ON COLUMN aq.messages.payload IS 'payload as text';
 COMMENT ON COLUMN aq.messages.enqueue_time IS 'time of the enqueue call';
-COMMENT ON COLUMN aq.messages.ready_at IS 'end of the delay; null: none was given';
+COMMENT ON COLUMN aq.messages.ready_at IS 'end of the delay, or of the retry delay for which it waits; null: it has none';
 COMMENT ON COLUMN aq.messages.expires_at IS 'when it expires; null: never';
 COMMENT ON COLUMN aq.messages.dequeue_time IS 'when this consumer finished it';
 COMMENT ON COLUMN aq.messages.attempts IS 'rolled back dequeues of it, and dequeues with a lease';

@@ -189,6 +189,8 @@ aq_lease_calls_release(PG_FUNCTION_ARGS)
 
 	if (!PG_ARGISNULL(4))
 		options.time = Max(aq_interval_option(PG_GETARG_DATUM(4), AQ_ERR_OPTION_INVALID, "delay"), 0);
+	else
+		options.retry_delay = counts;
 	options.error = aq_args_name_or_null(fcinfo, 5, "error");
 	return settle(fcinfo, &options, 3, "aq.release()");
 }

@@ -47,10 +47,22 @@ extern void aq_schema_act_for(int64 identity, int number);
 /* --- store.c */
 extern const AqStore *aq_store_find(char kind);
 
-/* --- interval.c */
+/*
+ * --- interval.c
+ *
+ * Now plus a delay plus an expiration must still be a valid timestamp.
+ */
+#define AQ_INTERVAL_LONGEST_YEARS 100000
+#define AQ_INTERVAL_LONGEST (AQ_INTERVAL_LONGEST_YEARS * INT64CONST(360) * USECS_PER_DAY)
+
 extern int64 aq_interval_to_us(Datum interval);
 extern int64 aq_interval_option(Datum interval, AqErrorId error, const char *what);
 extern int64 aq_interval_until(TimestampTz when, TimestampTz now, AqErrorId error, const char *what);
+
+/* --- retry_delay.c */
+extern void aq_retry_delay_check_factor(double factor);
+extern void aq_retry_delay_check_jitter(double jitter);
+extern void aq_retry_delay_check_max(Datum max);
 
 /* --- sql.c */
 extern char *aq_sql_text(const char *query);

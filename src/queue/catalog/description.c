@@ -115,7 +115,7 @@ read_consumers(AqQueue *queue, Snapshot snapshot)
 enum
 {
 	QUEUE_ID, QUEUE_NAME, QUEUE_PAYLOAD_TYPE, QUEUE_MULTI, QUEUE_SHARDS, QUEUE_MAX_RETRIES,
-	QUEUE_RETRY_DELAY, QUEUE_RETENTION, QUEUE_EXCEPTION_QUEUE, QUEUE_ENQUEUE, QUEUE_DEQUEUE,
+	QUEUE_RETRY_DELAY, QUEUE_RETRY_FACTOR, QUEUE_RETRY_MAX, QUEUE_RETRY_JITTER, QUEUE_RETENTION, QUEUE_EXCEPTION_QUEUE, QUEUE_ENQUEUE, QUEUE_DEQUEUE,
 	QUEUE_KEY, QUEUE_CREATED, QUEUE_COMMENT, QUEUE_STORE, QUEUE_TABLE, QUEUE_TYPE, QUEUE_CONVERTED,
 	QUEUE_COLUMNS
 };
@@ -193,6 +193,9 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 	queue->shards = DatumGetInt16(values[QUEUE_SHARDS]);
 	queue->max_retries = nulls[QUEUE_MAX_RETRIES] ? -1 : DatumGetInt32(values[QUEUE_MAX_RETRIES]);
 	queue->retry_delay = aq_interval_to_us(values[QUEUE_RETRY_DELAY]);
+	queue->retry_delay_factor = DatumGetFloat8(values[QUEUE_RETRY_FACTOR]);
+	queue->retry_delay_max = nulls[QUEUE_RETRY_MAX] ? 0 : aq_interval_to_us(values[QUEUE_RETRY_MAX]);
+	queue->retry_jitter = DatumGetFloat8(values[QUEUE_RETRY_JITTER]);
 	queue->retention = aq_interval_to_us(values[QUEUE_RETENTION]);
 	queue->exception_queue_id = nulls[QUEUE_EXCEPTION_QUEUE] ? 0
 		: DatumGetInt32(values[QUEUE_EXCEPTION_QUEUE]);

@@ -11,19 +11,15 @@
 
 #include "utils/timestamp.h"
 
-/* now plus a delay plus an expiration must still be a valid timestamp */
-#define LONGEST_YEARS 100000
-#define LONGEST (LONGEST_YEARS * (int64) (MONTHS_PER_YEAR * DAYS_PER_MONTH) * USECS_PER_DAY)
-
-/* Months count as 30 days, as in interval comparisons; at most LONGEST. */
+/* Months count as 30 days, as in interval comparisons; at most AQ_INTERVAL_LONGEST. */
 int64
 aq_interval_to_us(Datum datum)
 {
 	Interval   *i = DatumGetIntervalP(datum);
 	double		us = i->time + (i->day + (double) i->month * DAYS_PER_MONTH) * USECS_PER_DAY;
 
-	if (us >= LONGEST || us <= -LONGEST)
-		return us < 0 ? -LONGEST : LONGEST;
+	if (us >= AQ_INTERVAL_LONGEST || us <= -AQ_INTERVAL_LONGEST)
+		return us < 0 ? -AQ_INTERVAL_LONGEST : AQ_INTERVAL_LONGEST;
 	return i->time + ((int64) i->day + (int64) i->month * DAYS_PER_MONTH) * USECS_PER_DAY;
 }
 
@@ -33,10 +29,10 @@ aq_interval_option(Datum datum, AqErrorId error, const char *what)
 {
 	int64		us = aq_interval_to_us(datum);
 
-	if (us == LONGEST)
+	if (us == AQ_INTERVAL_LONGEST)
 		ereport(ERROR,
 				aq_error(error, "\"%s\" is out of range", what),
-				errhint("It must be shorter than %d years.", LONGEST_YEARS));
+				errhint("It must be shorter than %d years.", AQ_INTERVAL_LONGEST_YEARS));
 	return us;
 }
 
@@ -49,9 +45,9 @@ aq_interval_until(TimestampTz when, TimestampTz now, AqErrorId error, const char
 {
 	if (when <= now)
 		return 0;
-	if (when - now >= LONGEST)
+	if (when - now >= AQ_INTERVAL_LONGEST)
 		ereport(ERROR,
 				aq_error(error, "\"%s\" is out of range", what),
-				errhint("It must be less than %d years away.", LONGEST_YEARS));
+				errhint("It must be less than %d years away.", AQ_INTERVAL_LONGEST_YEARS));
 	return when - now;
 }

@@ -75,6 +75,24 @@ place_in_table(AqQueueDefinition *d, FunctionCallInfo fcinfo)
 		d->exception_queue_id = row.exception_queue_id;
 }
 
+/* The retry delay, and how it grows: the arguments 5, 12, 13 and 14. */
+static void
+read_retry_delay(AqQueueDefinition *d, FunctionCallInfo fcinfo)
+{
+	aq_args_require(fcinfo, 5, "retry_delay");
+	aq_args_require(fcinfo, 12, "retry_delay_factor");
+	aq_args_require(fcinfo, 14, "retry_jitter");
+	check_not_negative(PG_GETARG_DATUM(5), "retry_delay");
+	aq_retry_delay_check_factor(PG_GETARG_FLOAT8(12));
+	if (!PG_ARGISNULL(13))
+		aq_retry_delay_check_max(PG_GETARG_DATUM(13));
+	aq_retry_delay_check_jitter(PG_GETARG_FLOAT8(14));
+	d->retry_delay = PG_GETARG_INTERVAL_P(5);
+	d->retry_delay_factor = PG_GETARG_FLOAT8(12);
+	d->retry_delay_max = PG_ARGISNULL(13) ? NULL : PG_GETARG_INTERVAL_P(13);
+	d->retry_jitter = PG_GETARG_FLOAT8(14);
+}
+
 static bool
 is_exception_type(const char *type)
 {
@@ -111,7 +129,6 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 	aq_queue_table_check_schema(d.name);
 	aq_args_require(fcinfo, 1, "payload_type");
 	aq_args_require(fcinfo, 2, "multiple_consumers");
-	aq_args_require(fcinfo, 5, "retry_delay");
 	aq_args_require(fcinfo, 6, "retention");
 	d.payload_type = PG_GETARG_OID(1);
 	aq_payload_check_type(d.payload_type);
@@ -128,9 +145,8 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 				aq_error(AQ_ERR_OPTION_INVALID, "\"max_retries\" must not be negative"),
 				errhint("Leave it null for no limit."));
 	check_max_retries(d.max_retries, PG_ARGISNULL(9));
-	check_not_negative(PG_GETARG_DATUM(5), "retry_delay");
+	read_retry_delay(&d, fcinfo);
 	check_not_negative(PG_GETARG_DATUM(6), "retention");
-	d.retry_delay = PG_GETARG_INTERVAL_P(5);
 	d.retention = PG_GETARG_INTERVAL_P(6);
 	if (!PG_ARGISNULL(8))
 		d.comment = PG_GETARG_TEXT_PP(8);
@@ -160,6 +176,35 @@ set_column(int32 id, const char *column, Oid type, Datum value, bool isnull)
 
 	aq_sql_change(psprintf("UPDATE aq_internal.queue SET %s = $2 WHERE queue_id = $1", column),
 				  2, types, values, nulls);
+}
+
+/* Those of the arguments 2, 8, 9 and 10 that are not null. */
+static void
+set_retry_delay(int32 id, FunctionCallInfo fcinfo)
+{
+	if (!PG_ARGISNULL(2))
+	{
+		check_not_negative(PG_GETARG_DATUM(2), "retry_delay");
+		set_column(id, "retry_delay", INTERVALOID, PG_GETARG_DATUM(2), false);
+	}
+	if (!PG_ARGISNULL(8))
+	{
+		aq_retry_delay_check_factor(PG_GETARG_FLOAT8(8));
+		set_column(id, "retry_delay_factor", FLOAT8OID, PG_GETARG_DATUM(8), false);
+	}
+	if (!PG_ARGISNULL(9))
+	{
+		bool		none = aq_interval_to_us(PG_GETARG_DATUM(9)) == -USECS_PER_SEC;
+
+		if (!none)
+			aq_retry_delay_check_max(PG_GETARG_DATUM(9));
+		set_column(id, "retry_delay_max", INTERVALOID, PG_GETARG_DATUM(9), none);
+	}
+	if (!PG_ARGISNULL(10))
+	{
+		aq_retry_delay_check_jitter(PG_GETARG_FLOAT8(10));
+		set_column(id, "retry_jitter", FLOAT8OID, PG_GETARG_DATUM(10), false);
+	}
 }
 
 static void
@@ -197,11 +242,7 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 		check_max_retries(PG_GETARG_INT32(1), queue->store->kind != AQ_STORE_CLASSIC);
 		set_column(id, "max_retries", INT4OID, PG_GETARG_DATUM(1), PG_GETARG_INT32(1) == -1);
 	}
-	if (!PG_ARGISNULL(2))
-	{
-		check_not_negative(PG_GETARG_DATUM(2), "retry_delay");
-		set_column(id, "retry_delay", INTERVALOID, PG_GETARG_DATUM(2), false);
-	}
+	set_retry_delay(id, fcinfo);
 	if (!PG_ARGISNULL(3))
 	{
 		check_not_negative(PG_GETARG_DATUM(3), "retention");

@@ -67,10 +67,11 @@ void
 aq_definition_create(const AqQueueDefinition *d)
 {
 	int32		id;
-	Oid			types[14] = {INT4OID, TEXTOID, REGTYPEOID, BOOLOID, INT2OID, INT4OID,
-	INTERVALOID, INTERVALOID, INT4OID, INT8OID, TEXTOID, CHAROID, INT4OID, TEXTOID};
-	Datum		values[14];
-	char		nulls[15] = "              ";
+	Oid			types[17] = {INT4OID, TEXTOID, REGTYPEOID, BOOLOID, INT2OID, INT4OID,
+		INTERVALOID, INTERVALOID, INT4OID, INT8OID, TEXTOID, CHAROID, INT4OID, TEXTOID,
+	FLOAT8OID, INTERVALOID, FLOAT8OID};
+	Datum		values[17];
+	char		nulls[18] = "                 ";
 	Interval	none = {0};
 
 	if (aq_catalog_get_by_name(d->name) != NULL)
@@ -95,13 +96,18 @@ aq_definition_create(const AqQueueDefinition *d)
 	values[12] = Int32GetDatum(d->queue_table_id);
 	nulls[12] = d->queue_table_id == 0 ? 'n' : ' ';
 	values[13] = CStringGetTextDatum(d->exception ? "exception" : "normal");
+	values[14] = Float8GetDatum(d->retry_delay ? d->retry_delay_factor : 1);
+	values[15] = IntervalPGetDatum(d->retry_delay_max);
+	nulls[15] = d->retry_delay_max == NULL ? 'n' : ' ';
+	values[16] = Float8GetDatum(d->retry_jitter);
 	aq_pending_set_ddl();		/* before the INSERT: see aq_restored_trigger */
 	aq_sql_change("INSERT INTO aq_internal.queue (queue_id, queue_name, payload_type, multiple_consumers, "
 				  "shards, max_retries, retry_delay, retention, exception_queue_id, key, comment, "
-				  "store, queue_table_id, queue_type, enqueue_enabled, dequeue_enabled) "
-				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, "
+				  "store, queue_table_id, queue_type, retry_delay_factor, retry_delay_max, retry_jitter, "
+				  "enqueue_enabled, dequeue_enabled) "
+				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, "
 				  "$14 = 'normal', $14 = 'normal')",
-				  14, types, values, nulls);
+				  17, types, values, nulls);
 	create_owner_view(id, d->payload_type, d->owner, d->queue_table_id == 0);
 	aq_pending_created(id);
 	aq_catalog_changed();

@@ -36,7 +36,10 @@ typedef struct AqQueueDefinition
 	bool		multi;
 	int			shards;
 	int			max_retries;	/* negative: no limit */
-	Interval   *retry_delay;	/* NULL: none */
+	Interval   *retry_delay;	/* NULL: none, and the three others do not matter */
+	double		retry_delay_factor;
+	Interval   *retry_delay_max;	/* NULL: no limit */
+	double		retry_jitter;
 	Interval   *retention;		/* NULL: none */
 	int32		exception_queue_id; /* 0: none */
 	text	   *comment;		/* or NULL */
