@@ -104,7 +104,8 @@ typedef struct AqQueue
 	struct AqQueue *persistent;	/* for a buffered queue: the queue to which it belongs; else NULL */
 	const struct AqStore *store;
 	AqQueueTable table;
-	bool		exception;		/* is it an exception queue of its queue table? */
+	bool		exception;		/* is it an exception queue: only the worker enqueues */
+	int32		rights_id;		/* the queue whose owner view and sequence it uses; not its own id: a default exception queue */
 	Oid			payload_type;
 	bool		multi;
 	int			shards;
@@ -495,6 +496,17 @@ extern bool aq_flow_is_full(AqQueue *buffered);
 extern bool aq_wait_take_uses_snapshot(void);
 
 #include "queue/store.h"
+
+/*
+ * Has a message with so many attempts failed?  Not in an exception queue
+ * without an exception queue of its own, where it would be dropped.
+ */
+static inline bool
+aq_queue_over_limit(const AqQueue *queue, int attempts)
+{
+	return queue->max_retries >= 0 && attempts > queue->max_retries &&
+		!(queue->exception && queue->exception_queue_id == 0);
+}
 
 /* Do new messages go into the sharded store? */
 static inline bool

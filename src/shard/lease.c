@@ -116,7 +116,7 @@ aq_lease_fails(const AqQueue *queue, const Partition *partition, int position, u
 	Frame	   *frame = frame_of(partition);
 	const Slot *slot = slot_at(frame, number);
 
-	return (counts && queue->max_retries >= 0 && aq_frame_attempts(frame, position, number) > queue->max_retries) ||
+	return (counts && aq_queue_over_limit(queue, aq_frame_attempts(frame, position, number))) ||
 		((slot->flags & SLOT_EXPIRES) && slot->expires_at <= now);
 }
 

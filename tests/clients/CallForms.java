@@ -119,7 +119,7 @@ public final class CallForms {
 	private static void setUp(Connection db) throws SQLException {
 		try (Statement s = db.createStatement()) {
 			s.execute("CREATE EXTENSION IF NOT EXISTS pgaq_oracle CASCADE");
-			s.execute("SELECT aq.drop_queue(queue_name, true) FROM aq_internal.queue WHERE queue_name LIKE 'j%'");
+			s.execute("SELECT aq.drop_queue(queue_name, true) FROM aq_internal.queue WHERE queue_name LIKE 'j%' AND queue_type = 'normal'");
 			s.execute("DROP TYPE IF EXISTS parcel");
 			s.execute("CREATE TYPE parcel AS (id integer, destination text)");
 			s.execute("SELECT aq.create_queue('j'), aq.create_queue('j_bytea', 'bytea'), aq.create_queue('j_text', 'text'),"

@@ -149,7 +149,7 @@ def test_the_queue_changes_meanwhile(server, conn, change, expected):
     assert waiting.result() == expected
     if expected is None:
         assert "more" in str(take_buffered(conn, "changing"))
-    for (name,) in conn.execute("SELECT queue_name FROM aq.queues WHERE queue_name ~ 'changing'").fetchall():
+    for (name,) in conn.execute("SELECT queue_name FROM aq.queues WHERE queue_name ~ 'changing' AND queue_type = 'normal'").fetchall():
         drop(conn, name)
 
 

@@ -27,7 +27,7 @@ def forty(server):
             db.execute(conn, "SELECT aq.create_queue(%s)", [name])
     yield names()
     with server.connect() as conn:
-        for (name,) in conn.execute("SELECT queue_name FROM aq_internal.queue ORDER BY exception_queue_id").fetchall():
+        for (name,) in conn.execute("SELECT queue_name FROM aq_internal.queue WHERE queue_type = 'normal'").fetchall():
             db.execute(conn, "SELECT aq.drop_queue(%s, force => true)", [name])
 
 

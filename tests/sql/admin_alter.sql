@@ -16,7 +16,7 @@ SELECT * FROM t.a WHERE queue_name = 'a';
 SELECT aq.alter_queue('a', comment => 'third');
 SELECT * FROM t.a WHERE queue_name = 'a';
 -- the values that remove
-SELECT aq.alter_queue('a', max_retries => -1, exception_queue => '', comment => '', retry_delay => '0', retention => '0');
+SELECT aq.alter_queue('a', max_retries => -1, exception_queue => 'none', comment => '', retry_delay => '0', retention => '0');
 SELECT * FROM t.a WHERE queue_name = 'a';
 -- refused
 SELECT t.error($$SELECT aq.alter_queue('no such queue', max_retries => 1)$$);

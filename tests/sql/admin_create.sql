@@ -95,8 +95,8 @@ SELECT aq.enqueue('c_pair', ROW(1, 'still there')::t.pair) IS NOT NULL;
 SELECT payload FROM aq.dequeue('c_pair', NULL::t.pair);
 
 -- dropping what was made
-SELECT aq.drop_queue(queue_name) FROM aq_internal.queue WHERE queue_name LIKE 'c\_%' AND exception_queue_id IS NOT NULL;
-SELECT aq.drop_queue(queue_name) FROM aq_internal.queue WHERE queue_name ILIKE 'c\_%';
+SELECT aq.drop_queue(queue_name) FROM aq_internal.queue WHERE queue_name = 'c_all';
+SELECT aq.drop_queue(queue_name) FROM aq_internal.queue WHERE queue_name ILIKE 'c\_%' AND queue_type = 'normal';
 SELECT count(*) FROM aq_internal.queue;
 DROP TYPE t.pair;
 DROP TABLE t.person;

@@ -169,7 +169,7 @@ CALL dbms_aq.dequeue('a_letters', dbms_aq.dequeue_options_t(wait => 0, visibilit
 SELECT :'payload';
 
 SET client_min_messages = error;
-SELECT count(aq.drop_queue(queue_name, true)) FROM aq.queues WHERE queue_name ~ '^a_';
+SELECT count(aq.drop_queue(queue_name, true)) FROM aq.queues WHERE queue_type = 'normal' AND queue_name ~ '^a_';
 REVOKE EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table FROM regress_aq_mallory, regress_aq_victim;
 DROP DOMAIN t.d CASCADE;
 DROP TYPE t.span CASCADE;

@@ -42,14 +42,14 @@ SELECT t.error($$SELECT aq.grant_consumer('cr', 'ann', 'regress_cr_none')$$);
 SELECT t.error($$SELECT aq.grant_queue('cr', 'regress_cr_none', 'dequeue')$$);
 SELECT t.error($$SELECT * FROM aq.dequeue('cr_single')$$);
 -- the views show the queue, and its own consumer
-SELECT queue_name, may_enqueue, may_dequeue, may_subscribe FROM aq.queues;
+SELECT queue_name, may_enqueue, may_dequeue, may_subscribe FROM aq.queues WHERE queue_type = 'normal';
 SELECT queue_name, consumer, lag FROM aq.subscribers;
 SELECT queue_name, consumer FROM aq.metrics();
 SELECT queue_name, consumer, payload, state FROM aq.messages WHERE state IN ('READY', 'PROCESSED') AND payload = '4' ORDER BY consumer, payload;
 SELECT queue_name, grantee, privilege, consumer FROM aq.privileges;
 -- so do Oracle's
 SELECT consumer_name FROM sys.all_queue_subscribers;
-SELECT name FROM sys.all_dequeue_queues;
+SELECT name FROM sys.all_dequeue_queues WHERE queue_type = 'NORMAL_QUEUE';
 -- and dbms_aq
 DO $$
 DECLARE
@@ -80,7 +80,7 @@ SELECT count(*) FROM aq.queues;
 SELECT count(*) FROM aq.privileges;
 SET ROLE regress_cr_all;
 SELECT t.look('cr', 'ann'), t.look('cr', 'bob');
-SELECT consumer FROM aq.subscribers ORDER BY 1;
+SELECT consumer FROM aq.subscribers WHERE queue_name = 'cr' ORDER BY 1;
 
 -- by name: before it is a recipient, while it is one, and after
 SET ROLE regress_cr_owner;
@@ -163,7 +163,7 @@ SELECT t.error($$SELECT aq.subscribe('cr', 'mine')$$);
 SET ROLE regress_cr_owner;
 SELECT aq.grant_queue('cr', 'regress_cr_bob', 'subscribe');
 SET ROLE regress_cr_bob;
-SELECT queue_name, may_enqueue, may_dequeue, may_subscribe FROM aq.queues;
+SELECT queue_name, may_enqueue, may_dequeue, may_subscribe FROM aq.queues WHERE queue_type = 'normal';
 SELECT aq.subscribe('cr', 'mine', 'current_user = ''regress_cr_bob'''), aq.subscribe('cr', 'mine too');
 SELECT t.error($$SELECT aq.subscribe('cr', 'ann')$$);
 SELECT t.error($$SELECT aq.alter_subscriber('cr', 'ann', 'false')$$);
@@ -178,7 +178,7 @@ SELECT t.put('cr', 6), t.rule_errors('cr');
 SET ROLE regress_cr_bob;
 SELECT t.drain('cr', 'mine'), t.drain('cr', 'mine too');
 SELECT aq.alter_subscriber('cr', 'mine', 'current_user <> ''regress_cr_bob''');
-SELECT consumer, owner, rule_role FROM aq.subscribers ORDER BY 1;
+SELECT consumer, owner, rule_role FROM aq.subscribers WHERE queue_name = 'cr' ORDER BY 1;
 RESET ROLE;
 SELECT t.put('cr', 7);
 SET ROLE regress_cr_bob;

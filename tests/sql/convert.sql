@@ -54,7 +54,7 @@ SELECT queue_table, converting, queue_type FROM aq.queues WHERE queue_name = 't.
 SELECT t.put('t.old', 8);
 SELECT t.drain('t.old');
 SELECT t.error($$SELECT aq.drop_queue_table('t.convert')$$);
-SELECT aq.alter_queue('t.old', exception_queue => '');
+SELECT aq.alter_queue('t.old', exception_queue => 'none');
 SELECT aq.drop_queue_table('t.convert');
 SELECT t.put('t.old', 9);
 SELECT t.drain('t.old');

@@ -127,7 +127,8 @@ INSERT INTO t.raises VALUES
 ('AQ041', format('CALL dbms_aq.enqueue(''e_classic'', dbms_aq.enqueue_options_t(sequence_deviation => 2, relative_msgid => %L), dbms_aq.message_properties_t(priority => 9), ''1'', NULL)', :'urgent')),
 ('AQ043', $$SET LOCAL pgaq.oracle_errors = on; SELECT * FROM aq.dequeue('ora.e_groups', navigation => 'first_message'); SELECT * FROM aq.dequeue('ora.e_groups', navigation => 'next_message')$$),
 ('AQ045', $$SET LOCAL pgaq.oracle_errors = on; SELECT * FROM aq.dequeue('ora.e_topic', 'ann', correlation => 'c', navigation => 'first_message'); SELECT * FROM aq.dequeue('ora.e_topic', 'ann', correlation => 'd', navigation => 'next_message')$$),
-('AQ046', $$SET LOCAL pgaq.oracle_errors = on; SELECT * FROM aq.dequeue('ora.e_topic', 'ann', navigation => 'first_message'); SELECT * FROM aq.dequeue('ora.e_topic', 'bob', navigation => 'next_message')$$);
+('AQ046', $$SET LOCAL pgaq.oracle_errors = on; SELECT * FROM aq.dequeue('ora.e_topic', 'ann', navigation => 'first_message'); SELECT * FROM aq.dequeue('ora.e_topic', 'bob', navigation => 'next_message')$$),
+('AQ047', $$SELECT aq.create_queue('x_native'); SET LOCAL pgaq.oracle_errors = on; SELECT aq.grant_queue('x_native_exceptions', 'public')$$);
 UPDATE t.raises SET statement = format('CALL dbms_aqadm.create_queue_table(%L, %L)', repeat('x', 60), 'JSON') WHERE sqlstate = 'AQ087';
 
 INSERT INTO t.raises SELECT 'AQ' || n, NULL, 'of snapshots and reports: tests/sql/snapshots.sql' FROM generate_series(120, 126) n;

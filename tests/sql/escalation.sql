@@ -409,7 +409,7 @@ SET client_min_messages = error;
 SELECT aq.drop_queue_table('mallory.' || name, true) FROM unnest(ARRAY['e_stored', 'e_placed', 'e_cast']) name;
 DROP TABLESPACE regress_aq_space;
 DROP ACCESS METHOD regress_aq_heap;
-SELECT count(aq.drop_queue(queue_name, true)) FROM aq.queues WHERE queue_name ~ '^e_';
+SELECT count(aq.drop_queue(queue_name, true)) FROM aq.queues WHERE queue_type = 'normal' AND queue_name ~ '^e_';
 REVOKE aq_administrator_role FROM regress_aq_mallory;
 REVOKE aq_dequeue_any FROM regress_aq_victim;
 REVOKE EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table FROM regress_aq_mallory, regress_aq_victim;

@@ -19,7 +19,7 @@ BEGIN
 		retry_delay_factor, retry_delay_max, retry_jitter);
 	-- what fails or expires is dropped, as without an exception queue
 	IF queue_table IS NULL AND exception_queue IS NULL THEN
-		PERFORM aq.alter_queue(queue_name, exception_queue => '');
+		PERFORM aq.alter_queue(queue_name, exception_queue => 'none');
 	END IF;
 	RETURN queue_name;
 END $$;

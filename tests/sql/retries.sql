@@ -24,7 +24,7 @@ SELECT t.put('y', 4);
 BEGIN; SELECT payload FROM aq.dequeue('y', mode => 'remove_nodata'); ROLLBACK;
 BEGIN; SAVEPOINT a; SELECT attempts FROM aq.dequeue('y'); ROLLBACK TO a; SELECT attempts FROM aq.dequeue('y'); COMMIT;
 -- max_retries 0: the first rollback is one too many; without exception queue the message is dropped
-SELECT aq.alter_queue('y', max_retries => 0, exception_queue => '');
+SELECT aq.alter_queue('y', max_retries => 0, exception_queue => 'none');
 SELECT t.put('y', 5, 6);
 BEGIN; SELECT payload FROM aq.dequeue('y'); ROLLBACK;
 SELECT t.drain('y');

@@ -31,7 +31,7 @@ SELECT aq.enqueue('w', '"clock"', delay => '0.3 s') IS NOT NULL;
 CALL aq.wait('w', NULL, '60 s', NULL);
 SELECT t.drain('w'), t.drain('w_drop') IS NULL, t.look('w_drop') IS NULL;
 CALL aq.wait('w_drop', NULL, '0', NULL);
-SELECT aq.drop_queue('w_drop');
+SELECT aq.drop_queue('w_drop', force => true);
 -- counted from ready, not from enqueue
 SELECT aq.create_queue('w_late');
 SELECT aq.enqueue('w_late', '1', delay => '0.2 s', expiration => '1 hour') IS NOT NULL;
@@ -105,4 +105,4 @@ SELECT state FROM aq.messages WHERE queue_name = 'w' AND msgid = :'id';
 SELECT t.look('w') IS NULL;
 SELECT payload FROM aq.dequeue('w', msgid => :'id');
 SELECT aq.drop_queue('w');
-SELECT aq.drop_queue('w_topic'), aq.drop_queue('w_late'), aq.drop_queue('w_dead');
+SELECT aq.drop_queue('w_topic'), aq.drop_queue('w_late', force => true), aq.drop_queue('w_dead');

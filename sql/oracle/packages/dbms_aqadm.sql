@@ -258,7 +258,7 @@ BEGIN
 		retry_delay => dbms_aqadm._seconds(coalesce(queue_properties.retry_delay, 0), 'AQ078', 'retry_delay', false),
 		retry_delay_factor => 1, retry_delay_max => NULL, retry_jitter => 0,
 		retention => dbms_aqadm._seconds(coalesce(queue_properties.retention_time, 0), 'AQ079', 'retention_time', true),
-		comment => comment);
+		exception_queue => 'none', comment => comment);
 	PERFORM aq.stop_queue(new.native);
 	PERFORM sys._make_queue_view(new.native);
 END $$;

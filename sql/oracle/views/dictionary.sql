@@ -24,13 +24,13 @@ COMMENT ON VIEW sys.dual IS 'One row, for queries without a table';
 COMMENT ON COLUMN sys.dual.dummy IS 'X';
 GRANT SELECT ON sys.dual TO PUBLIC;
 
-CREATE FUNCTION sys._owned(queue_id integer) RETURNS boolean
+CREATE FUNCTION sys._owned(rights_id integer) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
 	SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || $1 AND pg_get_userbyid(c.relowner) = current_user);
 END;
-COMMENT ON FUNCTION sys._owned(integer) IS 'Internal: does the current role own the queue?';
+COMMENT ON FUNCTION sys._owned(integer) IS 'Internal: does the current role own the queue with this rights_id?';
 
 CREATE FUNCTION sys._oracle_type(type regtype) RETURNS text LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN CASE type WHEN 'bytea'::regtype THEN 'RAW' WHEN 'jsonb'::regtype THEN 'JSON' ELSE 'OBJECT' END;
@@ -79,13 +79,13 @@ COMMENT ON COLUMN sys.dba_queues.recipients IS 'SINGLE or MULTIPLE';
 GRANT SELECT ON sys.dba_queues TO aq_administrator_role;
 
 CALL sys._make_variant('all_queues', 'dba_queues', 'Queues that the current role can use',
-	$$aq_internal.may(d.qid, 'ANY')$$);
+	$$aq_internal.may((SELECT q.rights_id FROM aq_internal.queue q WHERE q.queue_id = d.qid), 'ANY')$$);
 
 CALL sys._make_variant('all_dequeue_queues', 'dba_queues', 'Queues from which the current role can dequeue',
-	$$aq_internal.may(d.qid, 'CONSUMER')$$);
+	$$aq_internal.may((SELECT q.rights_id FROM aq_internal.queue q WHERE q.queue_id = d.qid), 'CONSUMER')$$);
 
 CALL sys._make_variant('user_queues', 'dba_queues', 'Queues that the current role owns',
-	$$sys._owned(d.qid)$$, 'owner');
+	$$sys._owned((SELECT q.rights_id FROM aq_internal.queue q WHERE q.queue_id = d.qid))$$, 'owner');
 
 CREATE VIEW sys.dba_queue_tables AS
 SELECT sys._oracle_case(t.schema_name) AS owner, sys._oracle_case(t.table_name) AS queue_table, sys._oracle_type(t.payload_type) AS type,
@@ -123,7 +123,7 @@ CALL sys._make_variant('all_queue_tables', 'dba_queue_tables', 'Queue tables of 
 	$$EXISTS (SELECT FROM sys.all_queues a WHERE a.owner IS NOT DISTINCT FROM d.owner AND a.queue_table = d.queue_table)$$);
 
 CALL sys._make_variant('user_queue_tables', 'dba_queue_tables', 'Queue tables of the queues that the current role owns',
-	$$EXISTS (SELECT FROM sys.dba_queues a WHERE a.owner IS NOT DISTINCT FROM d.owner AND a.queue_table = d.queue_table AND sys._owned(a.qid))$$, 'owner');
+	$$EXISTS (SELECT FROM sys.dba_queues a WHERE a.owner IS NOT DISTINCT FROM d.owner AND a.queue_table = d.queue_table AND sys._owned((SELECT q.rights_id FROM aq_internal.queue q WHERE q.queue_id = a.qid)))$$, 'owner');
 
 CREATE VIEW sys.dba_queue_subscribers AS
 SELECT
@@ -151,10 +151,10 @@ COMMENT ON COLUMN sys.dba_queue_subscribers.qid IS 'number of the queue';
 GRANT SELECT ON sys.dba_queue_subscribers TO aq_administrator_role;
 
 CALL sys._make_variant('all_queue_subscribers', 'dba_queue_subscribers', 'Subscribers of the queues that the current role can use',
-	$$aq_internal.may(d.qid, 'ANY') AND aq_internal.shows_consumer(d.qid, d.subscriber_id)$$);
+	$$aq_internal.may((SELECT q.rights_id FROM aq_internal.queue q WHERE q.queue_id = d.qid), 'ANY') AND aq_internal.shows_consumer(d.qid, d.subscriber_id)$$);
 
 CALL sys._make_variant('user_queue_subscribers', 'dba_queue_subscribers', 'Subscribers of the queues that the current role owns',
-	$$sys._owned(d.qid)$$, 'owner');
+	$$sys._owned((SELECT q.rights_id FROM aq_internal.queue q WHERE q.queue_id = d.qid))$$, 'owner');
 
 CREATE VIEW sys.dba_transformations AS
 SELECT

@@ -20,7 +20,7 @@ COMMENT ON COLUMN sys.dba_queue_shards.partitions IS 'partitions that hold its m
 GRANT SELECT ON sys.dba_queue_shards TO aq_administrator_role;
 
 CALL sys._make_variant('all_queue_shards', 'dba_queue_shards', 'Shards of sharded queues that the current role can use',
-	$$aq_internal.may(d.queue_id, 'ANY')$$);
+	$$aq_internal.may((SELECT q.rights_id FROM aq_internal.queue q WHERE q.queue_id = d.queue_id), 'ANY')$$);
 
 CALL sys._make_variant('user_queue_shards', 'dba_queue_shards', 'Shards of sharded queues that the current role owns',
 	$$pg_has_role((SELECT q.owner FROM aq.queues q WHERE q.queue_id = d.queue_id), 'USAGE')$$);

@@ -15,7 +15,7 @@ FROM aq.queues q, LATERAL (
 	FROM (SELECT DISTINCT ON (msgid) msgid, state, ready_at, enqueue_time, q.queue_type = 'exception' AS exception FROM aq.messages a
 		WHERE a.queue_name = q.queue_name AND state IN ('READY', 'LOCKED', 'LEASED', 'WAITING', 'EXPIRED')
 			AND (state <> 'EXPIRED' OR q.queue_type = 'exception') ORDER BY msgid) x) m
-WHERE aq_internal.may(q.queue_id, 'CONSUMER');
+WHERE aq_internal.may((SELECT r.rights_id FROM aq_internal.queue r WHERE r.queue_id = q.queue_id), 'CONSUMER');
 COMMENT ON VIEW sys.v$aq IS 'Messages of each queue from which the current role can dequeue, by state. Reads the messages, so restrict it to a queue';
 COMMENT ON COLUMN sys.v$aq.qid IS 'number of the queue';
 COMMENT ON COLUMN sys.v$aq.waiting IS 'messages whose delay or retry delay is not over';

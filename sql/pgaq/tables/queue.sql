@@ -64,9 +64,10 @@ CREATE TABLE aq_internal.queue (
 	store "char" NOT NULL DEFAULT 's' CHECK (store IN ('s', 'c', 'b')),
 	queue_table_id integer CHECK ((queue_table_id IS NOT NULL) = (store <> 's')),
 	queue_type text NOT NULL DEFAULT 'normal' CHECK (queue_type IN ('normal', 'exception')),
-	converted timestamptz CHECK (store <> 'b' OR converted IS NOT NULL)
+	converted timestamptz CHECK (store <> 'b' OR converted IS NOT NULL),
+	rights_id integer NOT NULL
 );
-COMMENT ON TABLE aq_internal.queue IS 'One row per queue; its owner and privileges are those of the view aq_data.q<queue_id>';
+COMMENT ON TABLE aq_internal.queue IS 'One row per queue; its owner and privileges are those of the view aq_data.q<rights_id>';
 COMMENT ON COLUMN aq_internal.queue.queue_id IS 'number of the queue, part of its tables'' names';
 COMMENT ON COLUMN aq_internal.queue.queue_name IS 'name, unique in the database';
 COMMENT ON COLUMN aq_internal.queue.payload_type IS 'type of the payload';
@@ -86,8 +87,9 @@ COMMENT ON COLUMN aq_internal.queue.created IS 'when the queue was created';
 COMMENT ON COLUMN aq_internal.queue.comment IS 'the creator''s comment';
 COMMENT ON COLUMN aq_internal.queue.store IS 'the store of its messages: s sharded, c a queue table of the classic store, b both: converted, with messages left in the queue table';
 COMMENT ON COLUMN aq_internal.queue.queue_table_id IS 'its queue table; null: sharded';
-COMMENT ON COLUMN aq_internal.queue.queue_type IS 'normal, or exception: takes only messages that other queues of its queue table could not deliver';
+COMMENT ON COLUMN aq_internal.queue.queue_type IS 'normal, or exception: takes only messages that other queues could not deliver';
 COMMENT ON COLUMN aq_internal.queue.converted IS 'when aq.convert_queue converted it to a sharded queue; null: it was not converted';
+COMMENT ON COLUMN aq_internal.queue.rights_id IS 'the queue whose owner view and sequence it uses: itself, or, for a default exception queue, the queue that it was made for';
 
 CREATE SEQUENCE aq_internal.consumer_number_seq AS bigint;
 COMMENT ON SEQUENCE aq_internal.consumer_number_seq IS 'Numbers of consumers; never reused';

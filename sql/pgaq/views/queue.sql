@@ -106,9 +106,9 @@ LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views
 COMMENT ON FUNCTION aq_internal.classic_ready(integer, integer) IS 'Internal: what a consumer of a queue in a queue table could have now';
 
 -- The owner views are looked up once per query, not per row. MANAGE_ANY includes neither the enqueue nor the dequeue privilege.
--- The privileges are those on the view aq_data.q<queue_id>: INSERT is enqueue, DELETE dequeue, UPDATE subscribe; REFERENCES is
+-- The privileges are those on the view aq_data.q<rights_id>: INSERT is enqueue, DELETE dequeue, UPDATE subscribe; REFERENCES is
 -- the right on at least one consumer.
-CREATE FUNCTION aq_internal.may(queue_id integer, privilege text) RETURNS boolean
+CREATE FUNCTION aq_internal.may(rights_id integer, privilege text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
 	SELECT COALESCE((SELECT pg_has_role(c.relowner, 'USAGE')
@@ -119,10 +119,10 @@ BEGIN ATOMIC
 				WHEN 'DELETE' THEN '{aq_dequeue_any}' WHEN 'CONSUMER' THEN '{aq_dequeue_any}'
 				ELSE '{aq_enqueue_any,aq_dequeue_any,aq_manage_any}' END))
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || queue_id), false);
+		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || rights_id), false);
 END;
 COMMENT ON FUNCTION aq_internal.may(integer, text) IS
-'Internal: may the current role enqueue into the queue (INSERT), dequeue from it (DELETE), for at least one of its consumers (CONSUMER), subscribe to it (UPDATE), or any of these, or administer it (ANY)?';
+'Internal: may the current role enqueue into the queue with this rights_id (INSERT), dequeue from it (DELETE), for at least one of its consumers (CONSUMER), subscribe to it (UPDATE), or any of these, or administer it (ANY)?';
 
 CREATE FUNCTION aq_internal.shows_consumer(queue_id integer, "position" integer) RETURNS boolean
 LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_shows_consumer';
@@ -131,19 +131,19 @@ COMMENT ON FUNCTION aq_internal.shows_consumer(integer, integer) IS 'Internal: d
 CREATE VIEW aq.queues AS
 SELECT q.queue_name, q.queue_id,
 	(SELECT pg_get_userbyid(c.relowner) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || q.queue_id) AS owner,
+		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || q.rights_id) AS owner,
 	q.payload_type, q.multiple_consumers, q.shards, q.max_retries, q.retry_delay,
 	q.retry_delay_factor, q.retry_delay_max, q.retry_jitter, q.retention,
 	(SELECT e.queue_name FROM aq_internal.queue e WHERE e.queue_id = q.exception_queue_id) AS exception_queue,
 	q.enqueue_enabled, q.dequeue_enabled,
-	aq_internal.may(q.queue_id, 'INSERT') AS may_enqueue,
-	aq_internal.may(q.queue_id, 'DELETE') AS may_dequeue,
-	aq_internal.may(q.queue_id, 'UPDATE') AS may_subscribe,
+	aq_internal.may(q.rights_id, 'INSERT') AS may_enqueue,
+	aq_internal.may(q.rights_id, 'DELETE') AS may_dequeue,
+	aq_internal.may(q.rights_id, 'UPDATE') AS may_subscribe,
 	q.created, q.comment,
 	(SELECT t.schema_name || '.' || t.table_name FROM aq_internal.queue_table t WHERE t.queue_table_id = q.queue_table_id) AS queue_table,
 	q.queue_type, q.store = 'b' AS converting, q.converted
 FROM aq_internal.queue q
-WHERE aq_internal.may(q.queue_id, 'ANY') OR pg_has_role('pg_monitor', 'USAGE');
+WHERE aq_internal.may(q.rights_id, 'ANY') OR pg_has_role('pg_monitor', 'USAGE');
 COMMENT ON VIEW aq.queues IS 'Queues that the current role can use; members of pg_monitor see all';
 COMMENT ON COLUMN aq.queues.queue_name IS 'name';
 COMMENT ON COLUMN aq.queues.queue_id IS 'number, part of its tables'' names in aq_data';
@@ -176,7 +176,7 @@ SELECT t.schema_name || '.' || t.table_name AS queue_table, t.queue_table_id, (S
 FROM aq_internal.queue_table t
 WHERE pg_has_role(t.owner, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE')
 	OR EXISTS (SELECT FROM aq_internal.queue q WHERE q.queue_table_id = t.queue_table_id
-		AND aq_internal.may(q.queue_id, 'ANY'));
+		AND aq_internal.may(q.rights_id, 'ANY'));
 COMMENT ON VIEW aq.queue_tables IS 'Queue tables that the current role owns, or of which it can use a queue; members of pg_monitor see all';
 COMMENT ON COLUMN aq.queue_tables.queue_table IS 'name: schema.table';
 COMMENT ON COLUMN aq.queue_tables.queue_table_id IS 'number, part of its tables'' names in aq_data';
@@ -373,7 +373,7 @@ COMMENT ON COLUMN aq.messages.last_error IS 'error given with the latest aq.rele
 CREATE VIEW aq.privileges AS
 SELECT q.queue_name, nullif(a.grantee, 0)::regrole AS grantee, p.privilege, p.consumer, a.grantor::regrole AS grantor, a.is_grantable
 FROM aq_internal.queue q
-	JOIN pg_class c ON c.relname = 'q' || q.queue_id
+	JOIN pg_class c ON c.relname = 'q' || q.rights_id
 	JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'aq_data',
 	LATERAL aclexplode(c.relacl) a,
 	LATERAL (SELECT x.privilege, NULL::text AS consumer
@@ -382,9 +382,9 @@ FROM aq_internal.queue q
 		UNION ALL SELECT 'consumer', g.consumer FROM aq_internal.consumer_grant g
 		WHERE a.privilege_type = 'REFERENCES' AND g.queue_id = q.queue_id
 			AND CASE WHEN g.role IS NULL THEN a.grantee = 0 ELSE a.grantee = nullif(g.role::oid, 0::oid) END) p
-WHERE a.grantee <> c.relowner AND (a.grantee = 0 OR pg_has_role(a.grantee, 'USAGE') OR pg_has_role(c.relowner, 'USAGE')
+WHERE q.rights_id = q.queue_id AND a.grantee <> c.relowner AND (a.grantee = 0 OR pg_has_role(a.grantee, 'USAGE') OR pg_has_role(c.relowner, 'USAGE')
 	OR pg_has_role('pg_monitor', 'USAGE') OR EXISTS (SELECT FROM pg_roles r WHERE r.rolname = 'aq_manage_any' AND pg_has_role(r.oid, 'USAGE')));
-COMMENT ON VIEW aq.privileges IS 'Privileges granted on queues, and rights granted on single consumers; a role sees its own, those of PUBLIC and of the queues that it can administer, members of pg_monitor see all';
+COMMENT ON VIEW aq.privileges IS 'Privileges granted on queues, and rights granted on single consumers; default exception queues, which have the privileges of their queues, are left out; a role sees its own, those of PUBLIC and of the queues that it can administer, members of pg_monitor see all';
 COMMENT ON COLUMN aq.privileges.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.privileges.grantee IS 'role that has the privilege; null: PUBLIC';
 COMMENT ON COLUMN aq.privileges.privilege IS 'enqueue, dequeue, subscribe, or consumer: dequeue for one consumer';

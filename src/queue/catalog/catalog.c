@@ -299,8 +299,11 @@ lookup(const char *name)
 }
 
 pg_noreturn static void
-refuse_right(const char *name, AqRight right)
+refuse_right(AqQueue *queue, AqRight right)
 {
+	const char *name = pstrdup(queue->name);
+	/* a default exception queue has the privileges of its queue */
+	const char *granted = queue->rights_id == queue->id ? name : aq_catalog_get_by_id(queue->rights_id, false)->name;
 	const char *privilege = right == AQ_RIGHT_ENQUEUE ? "enqueue" : right == AQ_RIGHT_SUBSCRIBE ? "subscribe" : "dequeue";
 
 	if (right == AQ_RIGHT_OWNER)
@@ -312,7 +315,7 @@ refuse_right(const char *name, AqRight right)
 			aq_error_oracle ? 0 : errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			aq_error_oracle && right != AQ_RIGHT_SUBSCRIBE ?
 			errhint("The owner of the queue can grant it with dbms_aqadm.grant_queue_privilege.") :
-			errhint("The owner of the queue can grant it: aq.grant_queue(%s, %s, '%s').", quote_literal_cstr(name),
+			errhint("The owner of the queue can grant it: aq.grant_queue(%s, %s, '%s').", quote_literal_cstr(granted),
 					quote_literal_cstr(GetUserNameFromId(GetUserId(), false)), privilege));
 }
 
@@ -320,7 +323,7 @@ void
 aq_catalog_refuse_consumer(AqQueue *queue, const char *consumer)
 {
 	if (consumer == NULL || !queue->multi)
-		refuse_right(queue->name, AQ_RIGHT_DEQUEUE);
+		refuse_right(queue, AQ_RIGHT_DEQUEUE);
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("permission denied for consumer \"%s\" of queue \"%s\"", aq_error_clip(consumer), queue->name),
@@ -342,7 +345,7 @@ aq_catalog_get(const char *name, AqRight right)
 	if (queue == NULL || !aq_privilege_allows(queue, right))
 	{
 		if (queue != NULL && aq_privilege_allows(queue, AQ_RIGHT_SEE))
-			refuse_right(name, right);
+			refuse_right(queue, right);
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name),
 				aq_error_hint("Create it with aq.create_queue, or ask its owner for a privilege "
@@ -440,7 +443,7 @@ aq_catalog_get_again(int32 id, const char *name, AqRight right)
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", name),
 				errdetail("It has just been dropped."));
 	if (!aq_privilege_allows(queue, right))
-		refuse_right(name, right);
+		refuse_right(queue, right);
 	return queue;
 }
 

@@ -117,7 +117,7 @@ enum
 	QUEUE_ID, QUEUE_NAME, QUEUE_PAYLOAD_TYPE, QUEUE_MULTI, QUEUE_SHARDS, QUEUE_MAX_RETRIES,
 	QUEUE_RETRY_DELAY, QUEUE_RETRY_FACTOR, QUEUE_RETRY_MAX, QUEUE_RETRY_JITTER, QUEUE_RETENTION, QUEUE_EXCEPTION_QUEUE, QUEUE_ENQUEUE, QUEUE_DEQUEUE,
 	QUEUE_KEY, QUEUE_CREATED, QUEUE_COMMENT, QUEUE_STORE, QUEUE_TABLE, QUEUE_TYPE, QUEUE_CONVERTED,
-	QUEUE_COLUMNS
+	QUEUE_RIGHTS, QUEUE_COLUMNS
 };
 
 enum
@@ -210,10 +210,11 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 	if (!nulls[QUEUE_TABLE])
 		read_queue_table(&queue->table, DatumGetInt32(values[QUEUE_TABLE]), snapshot);
 	queue->own = aq_pending_is_created(queue->id);
+	queue->rights_id = DatumGetInt32(values[QUEUE_RIGHTS]);
 
-	snprintf(name, sizeof(name), "q%d", queue->id);
+	snprintf(name, sizeof(name), "q%d", queue->rights_id);
 	queue->owner_view = aq_schema_data_relation(name);
-	snprintf(name, sizeof(name), "s%d", queue->id);
+	snprintf(name, sizeof(name), "s%d", queue->rights_id);
 	queue->sequence = aq_schema_data_relation(name);
 	if (OidIsValid(queue->owner_view))
 	{

@@ -31,11 +31,15 @@ check_not_negative(Datum interval, const char *what)
 		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "\"%s\" must not be negative", what));
 }
 
-/* The id of the exception queue. */
+/* The id of the exception queue; 0: none. */
 static int32
 exception_queue_id(const char *name, Oid payload_type)
 {
-	AqQueue    *target = aq_catalog_get(name, AQ_RIGHT_ENQUEUE);
+	AqQueue    *target;
+
+	if (strcmp(name, "none") == 0)
+		return 0;
+	target = aq_catalog_get(name, AQ_RIGHT_ENQUEUE);
 
 	if (target->multi || target->payload_type != payload_type)
 		ereport(ERROR,
@@ -159,6 +163,8 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 				errhint("Leave \"multiple_consumers\" false."));
 	if (!PG_ARGISNULL(7))
 		d.exception_queue_id = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(7)), d.payload_type);
+	else
+		d.default_exception = d.queue_table_id == 0 && !d.exception;
 	if (aq_catalog_get_by_name(d.name) == NULL || !aq_args_if_not_exists(fcinfo, 11, "queue", d.name))
 		aq_definition_create(&d);
 	PG_RETURN_DATUM(PG_GETARG_DATUM(0));
@@ -220,17 +226,36 @@ set_owner(int32 id, Oid owner)
 	aq_row_count_modification(AQ_ROW_USERS);
 }
 
+/* A default exception queue is renamed with its queue, as long as it is named after it. */
+static void
+rename_default_exceptions(int32 id, const char *old_name, const char *name)
+{
+	char	   *exceptions = aq_definition_default_exceptions(id);
+	AqQueue    *queue;
+
+	if (exceptions == NULL || strcmp(exceptions, psprintf("%s_exceptions", old_name)) != 0)
+		return;
+	queue = aq_ddl_queue(exceptions, ShareUpdateExclusiveLock);
+	id = queue->id;
+	set_column(id, "queue_name", TEXTOID, CStringGetTextDatum(aq_definition_exceptions_name(name)), false);
+	aq_pending_altered(id);
+}
+
 PG_FUNCTION_INFO_V1(aq_admin_alter_queue);
 Datum
 aq_admin_alter_queue(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
+	char	   *old_name;
 	AqQueue    *queue;
 	int32		id;
 	Oid			payload_type;
 
 	aq_ddl_begin("aq.alter_queue()");
-	queue = aq_ddl_queue(aq_args_name(fcinfo, 0, "queue_name"), ShareUpdateExclusiveLock);
+	old_name = aq_args_name(fcinfo, 0, "queue_name");
+	queue = aq_ddl_queue(old_name, ShareUpdateExclusiveLock);
+	if (!PG_ARGISNULL(6))
+		aq_definition_refuse_rights(queue);
 	id = queue->id;
 	payload_type = queue->payload_type;
 	if (!PG_ARGISNULL(1))
@@ -250,8 +275,7 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 	}
 	if (!PG_ARGISNULL(4))
 	{
-		char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(4));
-		int32		target = name[0] ? exception_queue_id(name, payload_type) : 0;
+		int32		target = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(4)), payload_type);
 
 		if (target == id)
 			ereport(ERROR,
@@ -270,10 +294,17 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 		if (aq_catalog_get_by_name(name) != NULL)
 			ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", name));
 		set_column(id, "queue_name", TEXTOID, PG_GETARG_DATUM(7), false);
+		rename_default_exceptions(id, old_name, name);
 	}
 	/* last, because the caller may lose its privileges */
 	if (!PG_ARGISNULL(6))
+	{
+		char	   *exceptions = aq_definition_default_exceptions(id);
+
+		if (exceptions != NULL)
+			aq_pending_altered(aq_ddl_queue(exceptions, ShareUpdateExclusiveLock)->id);
 		set_owner(id, PG_GETARG_OID(6));
+	}
 	aq_pending_altered(id);
 	aq_catalog_changed();
 	PG_RETURN_VOID();
@@ -372,11 +403,12 @@ aq_admin_stop_queue(PG_FUNCTION_ARGS)
 
 /* --- drop ---------------------------------------------------------------------------------- */
 
+/* dropped: the queue that is dropped, too. */
 static void
-check_not_exception_queue(int32 id, const char *name)
+check_not_exception_queue(int32 id, const char *name, int32 dropped)
 {
 	char	   *user = aq_sql_text(psprintf(
-		"SELECT queue_name FROM aq_internal.queue WHERE exception_queue_id = %d AND queue_id <> %d LIMIT 1", id, id));
+		"SELECT queue_name FROM aq_internal.queue WHERE exception_queue_id = %d AND queue_id <> %d LIMIT 1", id, dropped));
 
 	if (user != NULL)
 		ereport(ERROR,
@@ -389,12 +421,22 @@ Datum
 aq_admin_drop_queue(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
+	bool		force = !PG_ARGISNULL(1) && PG_GETARG_BOOL(1);
 	char	   *name;
+	char	   *exceptions;
+	int32		id;
 
 	aq_ddl_begin("aq.drop_queue()");
 	name = aq_args_name(fcinfo, 0, "queue_name");
-	check_not_exception_queue(aq_ddl_queue(name, AccessExclusiveLock)->id, name);
-	aq_definition_drop(name, !PG_ARGISNULL(1) && PG_GETARG_BOOL(1));
+	id = aq_ddl_queue(name, AccessExclusiveLock)->id;
+	check_not_exception_queue(id, name, id);
+	exceptions = aq_definition_default_exceptions(id);
+	if (exceptions != NULL)
+	{
+		check_not_exception_queue(aq_ddl_queue(exceptions, AccessExclusiveLock)->id, exceptions, id);
+		aq_definition_drop(exceptions, force);
+	}
+	aq_definition_drop(name, force);
 	PG_RETURN_VOID();
 }
 

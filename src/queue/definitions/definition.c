@@ -13,6 +13,7 @@
 #include "catalog/pg_type.h"
 #include "commands/sequence.h"
 #include "executor/spi.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
@@ -63,21 +64,71 @@ create_owner_view(int32 id, Oid payload_type, Oid owner, bool sharded)
 		aq_sql_change(psprintf("CREATE SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
 }
 
-void
-aq_definition_create(const AqQueueDefinition *d)
+/* --- default exception queues ----------------------------------------------------------- */
+
+/* A name for the default exception queue of the queue with this name. */
+char *
+aq_definition_exceptions_name(const char *name)
 {
-	int32		id;
-	Oid			types[17] = {INT4OID, TEXTOID, REGTYPEOID, BOOLOID, INT2OID, INT4OID,
+	char	   *suffix = "_exceptions";
+
+	for (int i = 1;; i++)
+	{
+		int			room = AQ_MAX_NAME - 1 - (int) strlen(suffix);
+		char	   *chosen = psprintf("%.*s%s", pg_mbcliplen(name, strlen(name), room), name, suffix);
+
+		if (aq_catalog_get_by_name(chosen) == NULL)
+			return chosen;
+		suffix = psprintf("_exceptions%d", i);
+	}
+}
+
+/* The name of the default exception queue that was made for the queue; NULL: there is none. */
+char *
+aq_definition_default_exceptions(int32 id)
+{
+	return aq_sql_text(psprintf("SELECT queue_name FROM aq_internal.queue WHERE rights_id = %d AND queue_id <> %d",
+								id, id));
+}
+
+/* A default exception queue has no owner and no privileges of its own. */
+void
+aq_definition_refuse_rights(const AqQueue *queue)
+{
+	AqQueue    *source;
+
+	if (queue->rights_id == queue->id)
+		return;
+	source = aq_catalog_get_by_id(queue->rights_id, false);
+	ereport(ERROR,
+			aq_error(AQ_ERR_EXCEPTION_RIGHTS, "queue \"%s\" has no owner and no privileges of its own", queue->name),
+			errdetail("It is the default exception queue of queue \"%s\", and has the same owner and privileges.",
+					  source->name));
+}
+
+static void
+refuse_name(const char *name)
+{
+	AqQueue    *queue = aq_catalog_get_by_name(name);
+	bool		made = queue->rights_id != queue->id;
+
+	ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", name),
+			made ? errdetail("It is a default exception queue, made with the queue whose name it has.") : 0);
+}
+
+/* --- creating --------------------------------------------------------------------------- */
+
+/* rights_id: the queue whose owner view and sequence it uses. */
+static void
+insert_queue(int32 id, const AqQueueDefinition *d, int32 rights_id)
+{
+	Oid			types[18] = {INT4OID, TEXTOID, REGTYPEOID, BOOLOID, INT2OID, INT4OID,
 		INTERVALOID, INTERVALOID, INT4OID, INT8OID, TEXTOID, CHAROID, INT4OID, TEXTOID,
-	FLOAT8OID, INTERVALOID, FLOAT8OID};
-	Datum		values[17];
-	char		nulls[18] = "                 ";
+	FLOAT8OID, INTERVALOID, FLOAT8OID, INT4OID};
+	Datum		values[18];
+	char		nulls[19] = "                  ";
 	Interval	none = {0};
 
-	if (aq_catalog_get_by_name(d->name) != NULL)
-		ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", d->name));
-
-	id = new_queue_id();
 	values[0] = Int32GetDatum(id);
 	values[1] = CStringGetTextDatum(d->name);
 	values[2] = ObjectIdGetDatum(d->payload_type);
@@ -100,26 +151,52 @@ aq_definition_create(const AqQueueDefinition *d)
 	values[15] = IntervalPGetDatum(d->retry_delay_max);
 	nulls[15] = d->retry_delay_max == NULL ? 'n' : ' ';
 	values[16] = Float8GetDatum(d->retry_jitter);
+	values[17] = Int32GetDatum(rights_id);
 	aq_pending_set_ddl();		/* before the INSERT: see aq_restored_trigger */
 	aq_sql_change("INSERT INTO aq_internal.queue (queue_id, queue_name, payload_type, multiple_consumers, "
 				  "shards, max_retries, retry_delay, retention, exception_queue_id, key, comment, "
 				  "store, queue_table_id, queue_type, retry_delay_factor, retry_delay_max, retry_jitter, "
-				  "enqueue_enabled, dequeue_enabled) "
+				  "enqueue_enabled, dequeue_enabled, rights_id) "
 				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, "
-				  "$14 = 'normal', $14 = 'normal')",
-				  17, types, values, nulls);
-	create_owner_view(id, d->payload_type, d->owner, d->queue_table_id == 0);
+				  "$14 = 'normal', $14 = 'normal' OR $18 <> $1, $18)",
+				  18, types, values, nulls);
 	aq_pending_created(id);
 	aq_catalog_changed();
 }
 
-/* The caller has locked the queue, and its store has dropped the messages. */
-static void
-drop_definition(int32 id, bool sharded)
+void
+aq_definition_create(const AqQueueDefinition *definition)
 {
-	if (OidIsValid(aq_schema_data_relation(psprintf("q%d", id))))
+	AqQueueDefinition d = *definition;
+	int32		id;
+
+	if (aq_catalog_get_by_name(d.name) != NULL)
+		refuse_name(d.name);
+
+	id = new_queue_id();
+	if (d.default_exception)
+		d.exception_queue_id = new_queue_id();
+	insert_queue(id, &d, id);
+	create_owner_view(id, d.payload_type, d.owner, d.queue_table_id == 0);
+	if (d.default_exception)
+	{
+		AqQueueDefinition exceptions = {.name = aq_definition_exceptions_name(d.name),.owner = d.owner,
+			.payload_type = d.payload_type,.shards = 1,.max_retries = -1,.exception = true};
+
+		insert_queue(d.exception_queue_id, &exceptions, id);
+	}
+}
+
+/*
+ * The caller has locked the queue, and its store has dropped the messages.
+ * own_view: it has its own owner view and sequence.
+ */
+static void
+drop_definition(int32 id, bool sharded, bool own_view)
+{
+	if (own_view && OidIsValid(aq_schema_data_relation(psprintf("q%d", id))))
 		aq_sql_change(psprintf("DROP VIEW aq_data.q%d", id), 0, NULL, NULL, NULL);
-	if (sharded)
+	if (own_view && sharded)
 		aq_sql_change(psprintf("DROP SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.message_table WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.subscriber WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
@@ -166,11 +243,12 @@ aq_definition_drop(const char *name, bool force)
 	AqQueue    *queue = aq_ddl_queue(name, AccessExclusiveLock);
 	int32		id = queue->id;
 	bool		sharded = OidIsValid(queue->sequence);
+	bool		own_view = queue->rights_id == queue->id;
 
 	if (force && sharded)
 		forget_lost_tables(id);
 	aq_pins_pin(queue);
 	queue->store->drop(queue, force);
 	aq_buffered_drop(name, force);
-	drop_definition(id, sharded);
+	drop_definition(id, sharded, own_view);
 }

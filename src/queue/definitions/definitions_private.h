@@ -45,10 +45,14 @@ typedef struct AqQueueDefinition
 	text	   *comment;		/* or NULL */
 	int32		queue_table_id; /* 0: sharded */
 	bool		exception;
+	bool		default_exception;	/* make a default exception queue for it */
 } AqQueueDefinition;
 
 extern void aq_definition_create(const AqQueueDefinition *definition);
 extern void aq_definition_drop(const char *name, bool force);
+extern char *aq_definition_exceptions_name(const char *name);
+extern char *aq_definition_default_exceptions(int32 id);
+extern void aq_definition_refuse_rights(const AqQueue *queue);
 
 /* --- queue_table.c */
 typedef struct AqQueueTableRow

@@ -198,6 +198,17 @@ note_change(Oid owner_view)
 	aq_row_count_modification(AQ_ROW_USERS);
 }
 
+/* Sessions that wait by a privilege check it again: on the queue, and on its default exception queue. */
+static void
+note_revoked(int32 id)
+{
+	char	   *exceptions = aq_definition_default_exceptions(id);
+
+	aq_pending_revoked(id);
+	if (exceptions != NULL)
+		aq_pending_revoked(aq_catalog_get_by_name(exceptions)->id);
+}
+
 static void
 change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 {
@@ -213,6 +224,7 @@ change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "a grant option cannot be granted to PUBLIC"),
 				errhint("Name a role."));
+	aq_definition_refuse_rights(queue);
 	queue = queue_of_grantor(queue, name, mode);
 	if (queue != NULL)
 	{
@@ -220,7 +232,7 @@ change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 		change_acl(queue, grantee, mode, grant, option);
 		note_change(queue->owner_view);
 		if (!grant)
-			aq_pending_revoked(id);
+			note_revoked(id);
 		return;
 	}
 	queue = aq_ddl_queue(name, ShareUpdateExclusiveLock);
@@ -233,7 +245,7 @@ change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 					  0, NULL, NULL, NULL);
 	note_change(queue->owner_view);
 	if (!grant)
-		aq_pending_revoked(id);
+		note_revoked(id);
 }
 
 PG_FUNCTION_INFO_V1(aq_rights_grant);

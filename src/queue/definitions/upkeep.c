@@ -237,6 +237,13 @@ serve_all_queues(void)
 	}
 }
 
+/* A default exception queue without tables takes no memory before its first message. */
+static bool
+is_unused_default(const AqQueue *queue)
+{
+	return queue->rights_id != queue->id && aq_catalog_numbers("message_table", 2, &queue->id) == NIL;
+}
+
 /* Returns the SQLSTATE of the error that was logged, ERRCODE_LOCK_NOT_AVAILABLE, or 0. */
 static int
 load_queue(int32 id)
@@ -250,6 +257,8 @@ load_queue(int32 id)
 
 		aq_job_begin();
 		queue = aq_catalog_get_by_id(id, true);
+		if (queue != NULL && is_unused_default(queue))
+			queue = NULL;
 		if (queue != NULL && OidIsValid(queue->owner_view) && !aq_queue_lock_tables(queue, AccessShareLock))
 			error = ERRCODE_LOCK_NOT_AVAILABLE;
 		else if (queue != NULL && OidIsValid(queue->owner_view))
