@@ -23,10 +23,15 @@ PORT = 6432
 SETTINGS = {"max_prepared_transactions": 5}
 
 
+def cache():
+    """Where tools/setup unpacks what it does not install."""
+    base = Path("/usr/local/lib") if os.getuid() == 0 else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "pgaq"
+
+
 def program():
     """Of the system, or unpacked by tools/setup."""
-    cache = Path("/usr/local/lib") if os.getuid() == 0 else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    for name in ("pgbouncer", "/usr/sbin/pgbouncer", str(cache / "pgaq/pgbouncer/usr/sbin/pgbouncer")):
+    for name in ("pgbouncer", "/usr/sbin/pgbouncer", str(cache() / "pgbouncer/usr/sbin/pgbouncer")):
         found = shutil.which(name)
         if found:
             return found
@@ -34,34 +39,43 @@ def program():
 
 
 class PgBouncer:
-    """The databases shop and shop_wait of the page are those of the server; each pool has two connections."""
+    """The databases shop and shop_wait of the page are those of the server; each pool has two connections, unless told."""
 
-    def __init__(self, server, **settings):
+    def __init__(self, server, pool_size=2, **settings):
         self.server = server
+        self.pool_size = pool_size
         self.settings = settings
+        self.port = settings.get("listen_port", PORT)
         self.clients = []
 
     def __enter__(self):
         self.directory = Path(tempfile.mkdtemp(prefix="pgaq-b-", dir="/tmp"))
         (text,) = re.findall(r"```ini\n(.*?)```", PAGE, re.S)
-        text, pools = re.subn(r"host=\S+ dbname=\S+ pool_size=\d+", f"host={self.server.socket_dir} port={self.server.port} dbname=postgres pool_size=2", text)
+        text, pools = re.subn(r"host=\S+ dbname=\S+ pool_size=\d+", f"host={self.server.socket_dir} port={self.server.port} dbname=postgres pool_size={self.pool_size}", text)
         assert pools == 2
         own = {
-            "listen_addr": "", "listen_port": PORT, "unix_socket_dir": self.directory, "auth_type": "trust", "auth_file": self.directory / "users",
+            "listen_addr": "", "listen_port": self.port, "unix_socket_dir": self.directory, "auth_type": "trust", "auth_file": self.directory / "users",
             "admin_users": "postgres", **self.settings,
         }  # fmt: skip
         (self.directory / "users").write_text('"postgres" ""\n')
         (self.directory / "ini").write_text(text + "".join(f"{key} = {value}\n" for key, value in own.items()))
         for path in (*self.directory.iterdir(), self.directory):
             places.give_to_server(path)
-        with open(self.directory / "log", "w") as log:
-            self.process = subprocess.Popen([program(), str(self.directory / "ini")], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **places.popen_user())
         try:
-            self.console = until(self.connect_console, "PgBouncer's console")
+            self.start()
         except BaseException:
             self.__exit__()
             raise
         return self
+
+    def start(self):
+        with open(self.directory / "log", "a") as log:
+            self.process = subprocess.Popen([program(), str(self.directory / "ini")], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **places.popen_user())
+        self.console = until(self.connect_console, "PgBouncer's console")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
     def connect_console(self):
         """None while it does not listen."""
@@ -74,12 +88,11 @@ class PgBouncer:
     def __exit__(self, *_):
         for client in self.clients:
             client.close()
-        self.process.kill()
-        self.process.wait()
+        self.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def conninfo(self, dbname):
-        return f"host={self.directory} port={PORT} dbname={dbname} user=postgres"
+        return f"host={self.directory} port={self.port} dbname={dbname} user=postgres"
 
     def connect(self, dbname="shop"):
         """A client that does not prepare statements."""

@@ -1,0 +1,312 @@
+"""examples/: each worker survives kill -9 of itself, of the server and of the pooler, under a ledger.
+
+All workers run at the same time, each with a queue of its own, beside one server and one PgBouncer.  The ledger is
+what the workers write to their logs, and the rows that they save; the views of pgaq are not asked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, end_server, until
+from pgaq.server import Server, free_port
+
+sys.path.insert(0, str(ROOT / "tests" / "cluster"))
+from test_pgbouncer import PgBouncer, cache  # noqa: E402
+
+EXAMPLES = ROOT / "examples"
+LEASE = 4
+RETRY_DELAY = 0.3
+JOBS = 120
+LONG = JOBS + 1  # a job that is longer than the lease
+REJECTED, UNSAVED, FAILS_TWICE = 13, 17, 7
+TOO_LARGE = 2_000_000_000  # twice this is no integer: its result cannot be saved
+PASSWORD = "throw-away"
+URL = f"postgresql://postgres:{PASSWORD}@127.0.0.1:{{port}}/{{database}}"
+JDBC_URL = f"jdbc:postgresql://127.0.0.1:{{port}}/{{database}}?user=postgres&password={PASSWORD}"
+LINE = re.compile(r"^(\d+\.\d+) (\w+) ?(.*)$", re.M)
+
+
+# -- what starts each of them; a string says what is missing
+
+
+def psycopg_worker(_):
+    return [sys.executable, str(EXAMPLES / "worker_psycopg.py")]
+
+
+def asyncpg_worker(_):
+    return [sys.executable, str(EXAMPLES / "worker_asyncpg.py")]
+
+
+def node_worker(_):
+    if not shutil.which("node") or subprocess.run(["node", "-e", "require('pg')"], capture_output=True).returncode != 0:
+        return "node, or its package pg (NODE_PATH)"
+    return ["node", str(EXAMPLES / "worker_node_postgres.js")]
+
+
+def pgx_worker(folder):
+    """With pgx v5 if there is a module that requires it, otherwise with Debian's pgx v4, which differs in two lines."""
+    module = os.environ.get("PGAQ_GO_MODULE")
+    debian = next((path for path in (Path("/usr/share/gocode"), cache() / "drivers/usr/share/gocode") if (path / "src/github.com/jackc/pgx").exists()), None)
+    if not shutil.which("go") or not (module or debian):
+        return "go, or pgx: Debian's, or a Go module that requires it (PGAQ_GO_MODULE)"
+    place = folder / "worker_pgx"
+    place.mkdir()
+    text = (EXAMPLES / "worker_pgx.go").read_text()
+    environment = {**os.environ, "GO111MODULE": "on"}
+    if module:
+        for name in ("go.mod", "go.sum"):
+            shutil.copy(Path(module) / name, place)
+    else:
+        environment.update({"GO111MODULE": "off", "GOPATH": str(debian)})
+        for old, new in (("pgx/v5", "pgx/v4"), ("config.DefaultQueryExecMode = pgx.QueryExecModeExec", "config.PreferSimpleProtocol = true")):
+            assert text.count(old) == 1
+            text = text.replace(old, new)
+    (place / "main.go").write_text(text)
+    done = subprocess.run(["go", "build", "-o", "worker", "."], cwd=place, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [str(place / "worker")]
+
+
+def pgjdbc_worker(folder):
+    driver = os.environ.get("PGJDBC", "/usr/share/java/postgresql.jar")
+    done = subprocess.run(["javac", "-Xlint:all,-serial", "-Werror", "-cp", driver, "-d", str(folder), str(EXAMPLES / "WorkerPgjdbc.java")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return ["java", "-cp", f"{driver}:{folder}", "WorkerPgjdbc"]
+
+
+COMMANDS = {"psycopg": psycopg_worker, "asyncpg": asyncpg_worker, "node-postgres": node_worker, "pgx": pgx_worker, "pgjdbc": pgjdbc_worker}
+
+
+class Worker:
+    """The processes of one example, one after the other, and what they have written."""
+
+    def __init__(self, driver, command, folder):
+        self.driver, self.command = driver, command
+        self.queue = "jobs_" + re.sub(r"\W", "_", driver)
+        self.log = folder / f"{self.queue}.log"
+        self.exits = []
+        self.process = None
+
+    def start(self, port, databases, batch):
+        url = JDBC_URL if self.driver == "pgjdbc" else URL
+        urls = [url.format(port=port, database=name) for name in databases]
+        environment = {**os.environ, "DATABASE_URL": urls[0], "WAIT_URL": urls[1], "QUEUE": self.queue, "WORKERS": "3", "BATCH": str(batch), "LEASE": str(LEASE)}
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(self.command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def end(self, number):
+        self.process.send_signal(number)
+
+    def wait(self):
+        try:
+            self.exits.append(self.process.wait(30))
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.exits.append(f"did not end\n{self.tail()}")
+
+    def tail(self):
+        return f"-- {self.driver}\n" + "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
+
+    def lines(self):
+        """(time, event, details) of all its processes."""
+        return [(float(at), event, details.split()) for at, event, details in LINE.findall(self.log.read_text(errors="replace"))]
+
+
+class Story:
+    """What has been done to all workers together; they are started again by hand where they were killed."""
+
+    def __init__(self, server, bouncer, workers):
+        self.server, self.bouncer, self.workers = server, bouncer, workers
+        self.enqueued = {}  # driver and number of each message
+        self.leased_after_end = {}
+        self.dead = {worker.driver: [] for worker in workers}
+
+    def ask(self, query, values=()):
+        with self.server.connect() as conn:
+            return conn.execute(query, values).fetchall()
+
+    def prepare(self):
+        with self.server.connect() as conn:
+            conn.execute("CREATE TABLE job_result (msgid uuid, attempts int, result int)")
+            for worker in self.workers:
+                conn.execute("SELECT aq.create_queue(%s)", [worker.queue + "_failed"])
+                conn.execute(
+                    "SELECT aq.create_queue(%s, max_retries => 5, retry_delay => make_interval(secs => %s), exception_queue => %s)",
+                    [worker.queue, RETRY_DELAY, worker.queue + "_failed"],
+                )
+        self.enqueue(1, JOBS, 0.2)
+
+    def enqueue(self, first, last, seconds):
+        """Jobs: one is rejected, the result of one cannot be saved, one fails twice."""
+        query = f"""SELECT aq.enqueue(%s, jsonb_build_object('n', CASE n WHEN {UNSAVED} THEN {TOO_LARGE} ELSE n END, 'seconds', {seconds},
+            'failures', CASE n WHEN {FAILS_TWICE} THEN 2 ELSE 0 END, 'reject', n = {REJECTED}))::text, n FROM generate_series({first}, {last}) n"""
+        for worker in self.workers:
+            for msgid, n in self.ask(query, [worker.queue]):
+                self.enqueued[msgid] = (worker.driver, n)
+
+    def saved(self):
+        """By driver: the numbers of the jobs whose results are saved, and the attempts."""
+        found = {worker.driver: [] for worker in self.workers}
+        for msgid, attempts in self.ask("SELECT msgid::text, attempts FROM job_result"):
+            driver, n = self.enqueued[msgid]
+            found[driver].append((n, attempts))
+        return found
+
+    def all_have(self, number):
+        """Every worker has saved that many results."""
+        def late():
+            saved = self.saved()
+            return [worker for worker in self.workers if len(saved[worker.driver]) < number]
+
+        deadline = time.monotonic() + 60
+        while slow := late():
+            if time.monotonic() > deadline:
+                pytest.fail(f"not within a minute: {number} results\n" + "\n".join(worker.tail() for worker in slow))
+            time.sleep(0.1)
+
+    def start(self, batch, pooled=True):
+        for worker in self.workers:
+            if pooled:
+                worker.start(self.bouncer.port, ("shop", "shop_wait"), batch)
+            else:
+                worker.start(self.server.port, ("postgres", "postgres"), batch)
+
+    def end(self, number):
+        for worker in self.workers:
+            worker.end(number)
+        for worker in self.workers:
+            worker.wait()
+
+    def crash(self):
+        self.server.stop("immediate")
+        self.server.start()
+
+    def tell(self):
+        self.prepare()
+        self.start(batch=4)
+        self.all_have(15)
+        self.end(signal.SIGKILL)
+        self.start(batch=4)
+        self.all_have(35)
+        self.crash()
+        self.all_have(60)
+        self.bouncer.kill()
+        self.bouncer.start()
+        self.all_have(80)
+        self.end(signal.SIGTERM)
+        for worker in self.workers:
+            query = "SELECT count(*) FROM aq.messages WHERE queue_name = %s AND state = 'LEASED' AND leased_by = %s"
+            self.leased_after_end[worker.driver] = self.ask(query, [worker.queue, f"worker {worker.process.pid}"])[0][0]
+        self.start(batch=1, pooled=False)
+        self.all_have(95)
+        self.crash()
+        self.enqueue(LONG, LONG, 1.5 * LEASE)
+        self.all_have(JOBS + 1 - 2)
+        until(self.all_failed, "two failed jobs in each exception queue")
+        self.end(signal.SIGTERM)
+        self.saved_in_the_end = self.saved()
+
+    def all_failed(self):
+        """Takes them from the exception queues."""
+        for worker in self.workers:
+            rows = self.ask("SELECT (payload->>'n')::int, attempts FROM aq.dequeue(%s, max_messages => 100)", [worker.queue + "_failed"])
+            self.dead[worker.driver] += rows
+        return all(len(dead) >= 2 for dead in self.dead.values())
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("examples")
+    commands = {driver: make(folder) for driver, make in COMMANDS.items()}
+    server = Server.temporary("examples", tcp=True)
+    with server.connect() as conn:
+        conn.execute(f"ALTER ROLE postgres PASSWORD '{PASSWORD}'")
+        conn.execute("CREATE EXTENSION pgaq")
+    server.expect_log(r"terminat|crash|was not properly shut down|signal")
+    with PgBouncer(server, 10, listen_addr="127.0.0.1", listen_port=free_port(), server_login_retry=1) as bouncer:
+        workers = [Worker(driver, command, folder) for driver, command in commands.items() if isinstance(command, list)]
+        story = Story(server, bouncer, workers)
+        story.missing = {driver: command for driver, command in commands.items() if isinstance(command, str)}
+        try:
+            story.tell()
+        finally:
+            for worker in workers:
+                if worker.process and worker.process.poll() is None:
+                    worker.process.kill()
+                    worker.process.wait()
+    yield story
+    end_server(server)
+
+
+@pytest.fixture(params=COMMANDS)
+def worker(story, request):
+    if request.param in story.missing:
+        pytest.skip(f"missing: {story.missing[request.param]}")
+    return next(worker for worker in story.workers if worker.driver == request.param)
+
+
+def begins(story, worker):
+    """For each message: (time, attempts, the earliest time for the next attempt, whether this one is told to fail)."""
+    found, process, begun = defaultdict(list), 0, {}
+    for at, event, details in worker.lines():
+        if event == "started":
+            process += 1
+        elif event == "begin":
+            begun[details[0]] = process
+            msgid, attempts, until = details[0], int(details[1]), float(details[2])
+            n = story.enqueued[msgid][1]
+            failing = n in (UNSAVED, REJECTED) or (n == FAILS_TWICE and attempts < 2)
+            found[msgid].append([at, attempts, at if failing else until, failing])
+        elif event == "extended" and begun.get(details[0]) == process:  # otherwise taken, but not begun
+            last = found[details[0]][-1]
+            if not last[3]:
+                last[2] = max(last[2], float(details[1]))
+    return found
+
+
+def test_nothing_is_lost(story, worker):
+    """Every result is saved once; the job that cannot succeed, and the one that never does, are dead letters."""
+    wanted = {*range(1, LONG + 1)} - {REJECTED, UNSAVED}
+    saved = sorted(n for n, _ in story.saved_in_the_end[worker.driver])
+    assert saved == sorted(wanted)
+    assert sorted(n for n, _ in story.dead[worker.driver]) == [REJECTED, TOO_LARGE]
+
+
+def test_attempts(story, worker):
+    """They grow; a result has those of the last attempt; what is not counted otherwise is a lease that was over."""
+    last = {}
+    for msgid, attempts in ((msgid, [b[1] for b in found]) for msgid, found in begins(story, worker).items()):
+        assert attempts == sorted(set(attempts)), (story.enqueued[msgid], attempts)
+        last[story.enqueued[msgid][1]] = attempts[-1]
+    assert {n: attempts for n, attempts in story.saved_in_the_end[worker.driver]} == {n: a for n, a in last.items() if n not in (REJECTED, UNSAVED)}
+    assert last[FAILS_TWICE] >= 2 and last[UNSAVED] == 5 and last[LONG] == 0
+
+
+def test_no_redelivery_before_the_lease_is_over(story, worker):
+    checked = 0
+    for msgid, found in begins(story, worker).items():
+        for (_, attempts, earliest, failing), (at, again, _, _) in zip(found, found[1:]):
+            lost = again - attempts - 1  # takes of which the worker did not hear, or whose messages it did not begin
+            assert at >= earliest + LEASE * lost, (story.enqueued[msgid], found)
+            checked += not failing
+    assert checked, "no worker was killed during its work"
+
+
+def test_sigterm(story, worker):
+    """It ends without an error, finishes what it has begun, and keeps no leases."""
+    assert worker.exits == [-signal.SIGKILL, 0, 0], worker.exits
+    assert story.leased_after_end[worker.driver] == 0
+    events = [event for _, event, _ in worker.lines()]
+    assert events.count("stopped") == 2
+    assert "reconnect" in events
