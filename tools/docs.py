@@ -11,7 +11,7 @@ Run it as tools/python tools/docs.py: the private server needs the package in py
 
 A generated table stands between <!-- begin KEY --> and <!-- end KEY -->.  KEY is
 "errors", "oracle-errors", "waits events|latches|mutexes|locations", "parameters", "function NAME",
-"views SCHEMA", "tables", "benchmark" or "compatibility AREA".
+"views SCHEMA", "tables", "benchmark", "leases" or "compatibility AREA".
 
 Examples: every fence ```sql of a file is executed in order by one psql session in
 a database of its own.  ```sql no-run is left out; ```sql error must end in an error.
@@ -26,6 +26,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from statistics import median
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -461,6 +462,48 @@ def benchmark_run(results):
     return folded(text) + "\n\n" + table(head, rows)
 
 
+LEASE_ROWS = [
+    ("cpu_10", "plain", "dequeue of 10"),
+    ("cpu_10", "one", "acknowledge 10 and dequeue the next 10 with a lease, in one statement"),
+    ("cpu_10", "two", "the same in two statements, and two transactions"),
+    ("cpu_10", "running", "in one statement, while {running:,} other leases run"),
+    ("cpu_1000", "take", "dequeue of 1,000"),
+    ("cpu_1000", "lease", "dequeue of 1,000 with a lease"),
+    ("cpu_1000", "acknowledge", "1,000 acknowledgements in one call"),
+]
+
+
+def leases():
+    """The newest committed result of bench/leases; in a tree without git, the newest that is there."""
+    folder = ROOT / "bench/results"
+    listed = subprocess.run(["git", "-C", str(folder), "ls-files", "*-leases.json"], capture_output=True, text=True)
+    names = listed.stdout.split() if listed.returncode == 0 else [p.name for p in folder.glob("*-leases.json")]
+    if not names:
+        return "No result is published yet. `bench/leases` measures on your machine.\n"
+    about = json.loads((folder / max(names)).read_text(encoding="utf-8"))
+    day = f"{about['date'][:4]}-{about['date'][4:6]}-{about['date'][6:8]}"
+    load = f"; {about['cpus_busy_before']:.2f} processors were busy before the run" if about["cpus_busy_before"] > 0.1 else ""
+    rounds = max(len(values) for values in about["cpu_10"].values())
+    said = (f"Measured {day} at commit {about['commit']}, {about['machine']['cpus']} processors ({about['machine']['cpu_model']}), "
+            f"{about['server'].split(' (')[0]}, clients on the same machine{load}. Medians of {rounds} rounds.")
+    parts = [folded(said) + "\n"]
+    rows = []
+    for part, name, title in LEASE_ROWS:
+        if name in about.get(part, {}):
+            values = about[part][name]
+            rows.append((title.format(**about), f"{median(values):.2f} µs", f"{min(values):.2f} to {max(values):.2f}"))
+    parts.append(table(("", "server CPU per message", "rounds"), rows))
+    rows = []
+    for name, played in about.get("contest", {}).items():
+        middle = {key: median(r[key] for r in played) for key in ("enqueued", "delivered", "cpu_us_per_message", "wal_per_message")}
+        rows.append((about["titles"][name], f"{middle['enqueued']:,.0f}", f"{middle['delivered']:,.0f}",
+                     f"{middle['cpu_us_per_message']:.1f} µs", f"{middle['wal_per_message']:,.0f} B"))
+    parts.append(table((f"{about['sessions']}+{about['sessions']} sessions, 10 per call", "enqueued/s", "delivered/s",
+                        "server CPU per message", "WAL per message"), rows))
+    parts.append(table(("goal", "wanted", "measured", ""), [(c["what"], c["wanted"], c["measured"], "reached" if c["ok"] else "missed") for c in about["claims"]]))
+    return "\n".join(parts)
+
+
 # --- rewriting -----------------------------------------------------------------
 
 class Generator:
@@ -481,6 +524,8 @@ class Generator:
             return settings()
         if kind == "benchmark":
             return benchmark()
+        if kind == "leases":
+            return leases()
         if kind == "compatibility":
             return compatibility(rest)
         if not self.server:

@@ -65,7 +65,7 @@ struct record
 enum op
 {
 	OP_BEGIN, OP_ENQUEUE, OP_DEQUEUE, OP_OPEN, OP_CLOSE, OP_SAVEPOINT, OP_BACK, OP_RELEASE,
-	OP_COMMIT, OP_ROLLBACK, OP_PREPARE, OP_COMMIT_PREPARED, OP_WAIT, OP_TICK
+	OP_COMMIT, OP_ROLLBACK, OP_PREPARE, OP_COMMIT_PREPARED, OP_WAIT, OP_TICK, OP_FINISH
 };
 
 struct step
@@ -108,6 +108,12 @@ struct session
 	char		batch[32];
 	char		gid[64];
 
+	/* leased messages that are to be acknowledged: an array in binary form */
+	char	   *held;
+	int			held_length;	/* 0: none */
+	size_t		held_size;
+	char		held_receipt[24];
+
 	int			ledger;
 	struct record *pending;
 	size_t		npending;
@@ -129,6 +135,7 @@ struct options
 	const char *dequeue;
 	const char *open;
 	const char *close;
+	const char *finish;
 	const char *wait;
 	const char *setup;
 	const char *ledger;
@@ -139,6 +146,7 @@ struct options
 	int			first_session;
 	int			batch;
 	int			payload;
+	bool		leases;			/* dequeue or finish needs what was dequeued before */
 	int			single;			/* one call per message in a transaction */
 	int			explicit;		/* BEGIN ... COMMIT */
 	int			reconnect;

@@ -12,6 +12,9 @@
  *			columns "priority" and "attempts" are understood
  *	open, close		for queues that deliver in batches: open returns a batch number
  *			or null, dequeue then gets it as $1, and so does close
+ *	finish	$1 queue, $2 consumer, $3 message ids, $4 receipt: acknowledges leased
+ *			messages after each dequeue.  A dequeue with $3 and $4 acknowledges those
+ *			of the session's dequeue before.  The columns are msgid and receipt.
  *	wait	$1 queue, $2 consumer; run when a dequeue found nothing
  *
  * A payload is text: session, sequence number, time of the call, all in hex,
@@ -211,7 +214,7 @@ print_result(void)
 
 enum option_id
 {
-	OPT_CONNINFO = 1000, OPT_CONTROL, OPT_ROLE, OPT_QUEUE, OPT_ENQUEUE, OPT_DEQUEUE, OPT_OPEN, OPT_CLOSE, OPT_WAIT, OPT_SETUP,
+	OPT_CONNINFO = 1000, OPT_CONTROL, OPT_ROLE, OPT_QUEUE, OPT_ENQUEUE, OPT_DEQUEUE, OPT_OPEN, OPT_CLOSE, OPT_FINISH, OPT_WAIT, OPT_SETUP,
 	OPT_LEDGER, OPT_LABEL, OPT_CONSUMER, OPT_SESSIONS, OPT_FIRST, OPT_BATCH, OPT_PAYLOAD, OPT_ROLLBACK, OPT_SAVEPOINT, OPT_PREPARE,
 	OPT_DELAY, OPT_POLL, OPT_TICK, OPT_RATE, OPT_BACKLOG, OPT_MESSAGES, OPT_FSYNC, OPT_SEED
 };
@@ -224,6 +227,7 @@ parse_options(int argc, char **argv)
 		{"role", required_argument, NULL, OPT_ROLE}, {"queue", required_argument, NULL, OPT_QUEUE},
 		{"enqueue", required_argument, NULL, OPT_ENQUEUE}, {"dequeue", required_argument, NULL, OPT_DEQUEUE},
 		{"open", required_argument, NULL, OPT_OPEN}, {"close", required_argument, NULL, OPT_CLOSE},
+		{"finish", required_argument, NULL, OPT_FINISH},
 		{"wait", required_argument, NULL, OPT_WAIT}, {"setup", required_argument, NULL, OPT_SETUP},
 		{"ledger", required_argument, NULL, OPT_LEDGER}, {"label", required_argument, NULL, OPT_LABEL},
 		{"consumer", required_argument, NULL, OPT_CONSUMER}, {"sessions", required_argument, NULL, OPT_SESSIONS},
@@ -253,6 +257,7 @@ parse_options(int argc, char **argv)
 			case OPT_DEQUEUE: opt.dequeue = optarg; break;
 			case OPT_OPEN: opt.open = optarg; break;
 			case OPT_CLOSE: opt.close = optarg; break;
+			case OPT_FINISH: opt.finish = optarg; break;
 			case OPT_WAIT: opt.wait = optarg; break;
 			case OPT_SETUP: opt.setup = optarg; break;
 			case OPT_LEDGER: opt.ledger = optarg; break;

@@ -62,16 +62,6 @@ hist_add(uint64_t *hist, uint64_t us, uint64_t n)
 	hist[index] += n;
 }
 
-void
-session_init(void)
-{
-	array_buffer = malloc((size_t) (opt.payload + 4) * (size_t) opt.batch + 32);
-	if (!array_buffer)
-		die("out of memory");
-}
-
-/* ------------------------------------------------------------ connection */
-
 static int
 parameters_of(const char *sql)
 {
@@ -82,6 +72,17 @@ parameters_of(const char *sql)
 			most = p[1] - '0';
 	return most;
 }
+
+void
+session_init(void)
+{
+	opt.leases = opt.finish || (opt.dequeue && parameters_of(opt.dequeue) >= 3);
+	array_buffer = malloc((size_t) (opt.payload + 4) * (size_t) opt.batch + 32);
+	if (!array_buffer)
+		die("out of memory");
+}
+
+/* ------------------------------------------------------------ connection */
 
 static bool
 prepare(PGconn *conn, const char *name, const char *sql)
@@ -126,7 +127,7 @@ session_connect(struct session *s)
 	}
 	ok = ok && prepare(s->conn, "enqueue", opt.enqueue) && prepare(s->conn, "dequeue", opt.dequeue) &&
 		prepare(s->conn, "open", opt.open) && prepare(s->conn, "close", opt.close) &&
-		prepare(s->conn, "wait", opt.wait);
+		prepare(s->conn, "finish", opt.finish) && prepare(s->conn, "wait", opt.wait);
 	if (!ok || PQsetnonblocking(s->conn, 1) != 0)
 	{
 		PQfinish(s->conn);
@@ -139,6 +140,7 @@ session_connect(struct session *s)
 	s->busy = false;
 	s->nsteps = s->step = 0;
 	s->wake = 0;
+	s->held_length = 0;
 	/* A new connection is a new session: order is promised within one only. */
 	s->id = (uint32_t) s->number << 12 | (s->generation & 4095);
 	s->generation++;
@@ -206,6 +208,8 @@ plan_transaction(struct session *s, enum op op)
 			plan(s, op, 1);
 	else
 		plan(s, op, opt.batch);
+	if (!block && op == OP_DEQUEUE && opt.finish)
+		plan(s, OP_FINISH, 0);
 	if (!block)
 		return;
 	if (!s->will_commit)
@@ -291,15 +295,72 @@ send_enqueue(struct session *s, int count)
 	PQsendQueryPrepared(s->conn, "enqueue", parameters_of(opt.enqueue), values, lengths, formats, opt.binary);
 }
 
+/* Messages ids and the receipt of what was dequeued, for the next parameters. */
+static void
+hold(struct session *s, PGresult *res)
+{
+	int			rows = PQntuples(res);
+	int			ids = PQfnumber(res, "msgid");
+	int			receipt = PQfnumber(res, "receipt");
+	size_t		needed = 20;
+	char	   *p;
+
+	s->held_length = 0;
+	s->held_receipt[0] = '\0';
+	if (rows == 0)
+		return;
+	if (ids < 0)
+		die("the dequeue statement returns no column msgid");
+	for (int i = 0; i < rows; i++)
+		needed += 4 + (size_t) PQgetlength(res, i, ids);
+	if (needed > s->held_size)
+	{
+		s->held_size = needed * 2;
+		s->held = realloc(s->held, s->held_size);
+		if (!s->held)
+			die("out of memory");
+	}
+	p = put_int32(s->held, 1);	/* dimensions */
+	p = put_int32(p, 0);		/* no nulls */
+	p = put_int32(p, PQftype(res, ids));
+	p = put_int32(p, (uint32_t) rows);
+	p = put_int32(p, 1);		/* lower bound */
+	for (int i = 0; i < rows; i++)
+	{
+		int			length = PQgetlength(res, i, ids);
+
+		p = put_int32(p, (uint32_t) length);
+		memcpy(p, PQgetvalue(res, i, ids), (size_t) length);
+		p += length;
+	}
+	s->held_length = (int) (p - s->held);
+	if (receipt >= 0)
+	{
+		uint64_t	value = 0;
+
+		for (int i = 0; i < 8; i++)
+			value = value << 8 | (unsigned char) PQgetvalue(res, 0, receipt)[i];
+		snprintf(s->held_receipt, sizeof(s->held_receipt), "%" PRIu64, value);
+	}
+}
+
 static void
 send_prepared(struct session *s, const char *name, const char *sql, bool with_batch)
 {
-	const char *values[2] = {opt.queue, s->consumer};
+	const char *values[4] = {opt.queue, s->consumer, NULL, NULL};
+	int			lengths[4] = {0};
+	int			formats[4] = {0, 0, 1, 0};
 
 	if (with_batch)
 		values[0] = s->batch;
-	PQsendQueryPrepared(s->conn, name, parameters_of(sql), values, NULL, NULL,
-						strcmp(name, "dequeue") == 0 ? opt.binary : 0);
+	if (s->held_length > 0)
+	{
+		values[2] = s->held;
+		lengths[2] = s->held_length;
+		values[3] = s->held_receipt[0] ? s->held_receipt : NULL;
+	}
+	PQsendQueryPrepared(s->conn, name, parameters_of(sql), values, lengths, formats,
+						strcmp(name, "dequeue") == 0 ? opt.binary || opt.leases : 0);
 }
 
 static void
@@ -334,6 +395,10 @@ send_step(struct session *s)
 		case OP_CLOSE:
 			ledger_before(s);
 			send_prepared(s, "close", opt.close, true);
+			break;
+		case OP_FINISH:
+			ledger_before(s);
+			send_prepared(s, "finish", opt.finish, false);
 			break;
 		case OP_SAVEPOINT:
 			ledger_note(s, 'S', 0, 0, 0, 0);
@@ -413,6 +478,7 @@ connection_lost(struct session *s)
 {
 	enum op		op = s->busy && s->step < s->nsteps ? s->steps[s->step].op : OP_WAIT;
 	bool		in_doubt = op == OP_COMMIT || op == OP_PREPARE || op == OP_COMMIT_PREPARED || op == OP_CLOSE ||
+		op == OP_FINISH ||
 		(!s->in_block && (op == OP_ENQUEUE || op == OP_DEQUEUE));
 
 	if (!opt.reconnect)
@@ -493,6 +559,8 @@ take_rows(struct session *s, PGresult *res)
 	}
 	if (rows > 0)
 		set_idle(s, false);
+	if (opt.leases)
+		hold(s, res);
 	s->last_rows = rows;
 	s->count += rows;
 }
@@ -614,6 +682,10 @@ step_done(struct session *s)
 	if (op == OP_DEQUEUE && opt.single && s->last_rows == 0)
 		while (s->step < s->nsteps && s->steps[s->step].op == OP_DEQUEUE)
 			s->step++;
+	if (op == OP_FINISH)
+		s->held_length = 0;
+	if (s->step < s->nsteps && s->steps[s->step].op == OP_FINISH && s->held_length == 0)
+		s->step++;
 	if (s->step < s->nsteps)
 	{
 		send_step(s);

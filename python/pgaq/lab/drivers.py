@@ -2,12 +2,13 @@
 
 A driver is data and two functions; the load client (bench/load) runs the
 statements.  Parameters: enqueue ($1 queue, $2 payload or array of payloads,
-$3 priority, $4 delay), dequeue, open and wait ($1 queue, $2 consumer).
+$3 priority, $4 delay), dequeue, open, finish and wait ($1 queue, $2 consumer;
+with leases $3 ids and $4 receipt of the messages that were dequeued before).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Callable
 
 from pgaq import db
@@ -77,6 +78,7 @@ class Driver:
     dequeue: Callable[[Shape], str]
     open: str | None = None  # of a batch
     close: str | None = None
+    finish: str | None = None  # acknowledges what was dequeued, in a transaction of its own
     wait: str | None = None  # None: poll
     failed: str | None = None  # takes some of the exception queue's messages
     convert: str | None = None  # makes a queue of another kind of it, in use
@@ -132,15 +134,16 @@ def _pgaq_enqueue(shape: Shape) -> str:
     return f"SELECT aq.enqueue_array($1, $2::text[]{options})"
 
 
-def _pgaq_dequeue(shape: Shape) -> str:
+def _pgaq_dequeue(shape: Shape, lease: str = "") -> str:
     number = 1 if shape.single else shape.most
-    consumer = ", consumer => $2" if shape.kind == "topic" else ""
+    consumer = ", consumer => $2" if shape.kind == "topic" or lease else ""
     # where latency counts, the wait and the dequeue are one call: no round trip after the wake-up
     more = ", wait => '1 s'" if shape.rate else ""
     more += ", delivery_mode => 'buffered'" if shape.buffered else ""
-    return f"SELECT * FROM aq.dequeue($1, as_type => null::text{consumer}, max_messages => {number}{more})"
+    return f"SELECT * FROM aq.dequeue($1, as_type => null::text{consumer}, max_messages => {number}{more}{lease})"
 
 
+LEASE = ", lease => '1 hour'"
 PGAQ = Driver(
     name="pgaq",
     title="pgaq",
@@ -154,6 +157,26 @@ PGAQ = Driver(
     extension="pgaq",
     note="enqueue_array and dequeue of the extension; an empty queue is waited for with CALL aq.wait, "
     "where latency is measured in the dequeue itself",
+)
+
+
+# the same with leases: a message is acknowledged after its dequeue was committed
+LEASE1 = replace(
+    PGAQ,
+    name="lease1",
+    title="pgaq, leases, one statement",
+    dequeue=lambda shape: _pgaq_dequeue(shape, f"{LEASE}, acknowledge => $3, receipt => $4"),
+    explicit=False,
+    note="dequeue with a lease, which acknowledges the messages of the dequeue before",
+)
+LEASE2 = replace(
+    PGAQ,
+    name="lease2",
+    title="pgaq, leases, two statements",
+    dequeue=lambda shape: _pgaq_dequeue(shape, LEASE),
+    finish="SELECT result FROM aq.acknowledge($1, $3, $4, consumer => $2)",
+    explicit=False,
+    note="dequeue with a lease, then aq.acknowledge, each in a transaction of its own",
 )
 
 
@@ -281,6 +304,47 @@ SKIP = Driver(
     "autovacuum tuned to run all the time; an empty queue is polled every 2 ms",
 )
 
+
+
+# -- the same with a time until which a message is not visible, as pgmq does it
+
+
+def _vt_setup(conn: db.Connection, queue: str, shape: Shape) -> None:
+    db.execute(
+        conn,
+        f"""CREATE TABLE {queue} (msg_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, read_ct int NOT NULL DEFAULT 0,
+            enqueued_at timestamptz NOT NULL DEFAULT now(), vt timestamptz NOT NULL DEFAULT clock_timestamp(), payload text)
+            WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
+                  autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0)""",
+    )
+    db.execute(conn, f"CREATE INDEX ON {queue} (vt)")
+
+
+def _vt_dequeue(shape: Shape) -> str:
+    number = 1 if shape.single else shape.most
+    return (
+        f"WITH next AS (SELECT msg_id FROM {{queue}} WHERE vt <= clock_timestamp() AND $1::text IS NOT NULL "
+        f"ORDER BY msg_id LIMIT {number} FOR UPDATE SKIP LOCKED) "
+        "UPDATE {queue} m SET vt = clock_timestamp() + interval '1 hour', read_ct = read_ct + 1 FROM next "
+        "WHERE m.msg_id = next.msg_id RETURNING m.msg_id AS msgid, m.read_ct, m.enqueued_at, m.vt, m.payload"
+    )
+
+
+VT = Driver(
+    name="vt",
+    title="UPDATE vt, DELETE",
+    setup=_vt_setup,
+    teardown=_skip_teardown,
+    enqueue=_skip_enqueue,
+    dequeue=_vt_dequeue,
+    finish="DELETE FROM {queue} WHERE msg_id = ANY ($3::bigint[]) AND $1::text IS NOT NULL AND ($2::text IS NULL OR true) RETURNING msg_id",
+    ordered=False,
+    explicit=False,
+    poll_seconds=0.002,
+    note="as pgmq does it: a table with a time until which a row is not visible, UPDATE of rows chosen by FOR UPDATE SKIP LOCKED, "
+    "then DELETE, each in a transaction of its own; autovacuum tuned to run all the time; an empty queue is polled every 2 ms",
+)
+
 # -- no queue at all: what the server's commits and inserts leave room for
 
 
@@ -313,4 +377,4 @@ BARE = Driver(
     "table without an index; two rows count as one message enqueued and delivered",
 )
 
-DRIVERS = {driver.name: driver for driver in (PGAQ, CLASSIC, PGQ, SKIP, BARE)}
+DRIVERS = {driver.name: driver for driver in (PGAQ, CLASSIC, PGQ, SKIP, BARE, LEASE1, LEASE2, VT)}

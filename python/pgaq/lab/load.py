@@ -301,7 +301,7 @@ class Workload:
             seconds = driver.latency_tick_seconds if shape.rate else driver.tick_seconds
             return [*given, "--wait", text(driver.tick or ""), "--tick-us", str(int(seconds * 1e6))]
         given += ["--dequeue", text(driver.dequeue(shape)), "--poll-us", str(int(driver.poll_seconds * 1e6))]
-        for name in ("open", "close", "wait"):
+        for name in ("open", "close", "finish", "wait"):
             template = getattr(driver, name)
             if template:
                 given += [f"--{name}", text(template)]

@@ -29,7 +29,15 @@ def _stat(pid: int) -> tuple[int, float, float] | None:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return int(fields[1]), (int(fields[11]) + int(fields[12])) / TICK, (int(fields[13]) + int(fields[14])) / TICK
+    return int(fields[1]), _own(pid, (int(fields[11]) + int(fields[12])) / TICK), (int(fields[13]) + int(fields[14])) / TICK
+
+
+def _own(pid: int, otherwise: float) -> float:
+    """CPU seconds of the process by the scheduler's account, which is in nanoseconds; without it, in ticks."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+    except (OSError, IndexError):
+        return otherwise
 
 
 def cpu(server: Server) -> Cpu:
