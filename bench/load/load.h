@@ -47,12 +47,13 @@ struct control
 	uint64_t	rollbacks;
 	uint64_t	slowest_producing;	/* us of one statement, waits apart; lab/load.py sets it back */
 	uint64_t	slowest_consuming;
-	uint64_t	spare[15];
+	uint64_t	acknowledged;	/* deliveries to clients with leases: lab/leasers.py writes it */
+	uint64_t	spare[14];
 };
 
 /* Kinds: I intent, D delivered, X dequeue lost with the connection, S savepoint,
  * B back to savepoint, L savepoint released, E wrong payload, N connection lost,
- * C R U outcomes, Z orderly end of the file. */
+ * C R U outcomes, Z orderly end of the file, T time; lab/ledger.py knows more. */
 struct record
 {
 	uint8_t		kind;
@@ -156,6 +157,7 @@ struct options
 	int			priorities;
 	int			delay_ms;
 	int			binary;
+	int			times;			/* notes when messages were received, for the rules of leases */
 	int			poll_us;
 	int			tick_us;
 	double		rate;

@@ -240,7 +240,7 @@ parse_options(int argc, char **argv)
 		{"fsync", required_argument, NULL, OPT_FSYNC}, {"seed", required_argument, NULL, OPT_SEED},
 		{"single", no_argument, &opt.single, 1}, {"explicit", no_argument, &opt.explicit, 1},
 		{"reconnect", no_argument, &opt.reconnect, 1}, {"priorities", no_argument, &opt.priorities, 1},
-		{"binary", no_argument, &opt.binary, 1}, {NULL, 0, NULL, 0}
+		{"binary", no_argument, &opt.binary, 1}, {"times", no_argument, &opt.times, 1}, {NULL, 0, NULL, 0}
 	};
 	int			c;
 

@@ -446,7 +446,7 @@ finish_transaction(struct session *s, char outcome)
 
 	if (s->count > 0 || s->npending > 0)
 	{
-		ledger_note(s, outcome, 0, 0, 0, 0);
+		ledger_note(s, outcome, 0, 0, opt.times && outcome != 'U' ? now_us() : 0, 0);
 		ledger_before(s);
 	}
 	if (outcome == 'U')
@@ -533,6 +533,11 @@ take_rows(struct session *s, PGresult *res)
 		if (column < 0)
 			die("the dequeue statement returns no column payload");
 		priority_column = PQfnumber(res, "priority");
+	}
+	if (opt.times && rows > 0)
+	{
+		ledger_note(s, 'T', 0, 0, s->sent, 0);
+		ledger_note(s, 'T', 0, 0, now, 0);
 	}
 	for (int i = 0; i < rows; i++)
 	{
@@ -709,7 +714,8 @@ static bool
 backlog_full(void)
 {
 	uint64_t	produced = __atomic_load_n(&control->produced, __ATOMIC_RELAXED);
-	uint64_t	delivered = __atomic_load_n(&control->delivered, __ATOMIC_RELAXED);
+	uint64_t	delivered = __atomic_load_n(&control->delivered, __ATOMIC_RELAXED) +
+		__atomic_load_n(&control->acknowledged, __ATOMIC_RELAXED);
 
 	if (control->subscribers > 1)
 		delivered /= control->subscribers;

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pgaq.lab.ledger import Client, Report, Span, Transaction
 
 NO_DELAY = 0xFFFFFFFF
+SLACK = 3000  # microseconds by which the clocks of clients and server may run apart in a lease
 
 
 class Lease(NamedTuple):
@@ -35,7 +36,7 @@ class Lease(NamedTuple):
     receipt: int = 0
     ms: int = 0
     attempts: int = 0  # as the message showed them: before this one
-    answer: str = "done"  # done stale busy
+    answer: str = "done"  # done stale busy unknown
     asked: int = 0  # before the call, microseconds; 0: unknown
     seen: int = 0  # after the answer
 
@@ -57,6 +58,12 @@ class Event(NamedTuple):
 
     @property
     def done(self) -> bool:
+        """Maybe: the answer may be lost."""
+        return self.lease.answer in ("done", "unknown")
+
+    @property
+    def good(self) -> bool:
+        """The receipt was good."""
         return self.lease.answer == "done"
 
     def __str__(self) -> str:
@@ -156,9 +163,10 @@ def _is_over(message: Message, take: Event, rules: Rules, *, moved: bool) -> flo
             continue
         if end.lease.kind == "J" and not moved:
             continue
-        free = end.t.before + (0.0 if moved else _delay(end.lease, take.lease.attempts, rules))
+        # a delay counts from the call, and nothing is given back before the commit
+        free = max(float(end.t.before), end.lease.asked + (0.0 if moved else _delay(end.lease, take.lease.attempts, rules)))
         over = free if end.certain else min(over, free)
-    return over
+    return over - SLACK
 
 
 def _delay(end: Lease, attempts: int, rules: Rules) -> float:
@@ -179,7 +187,7 @@ def _follows(message: Message, later: Event, earlier: Event) -> bool:
 def _check_times(message: Message, report: Report, rules: Rules) -> None:
     for take in message.takes:
         if rules.rest is not None and take.lease.seen and not take.t.broken and (take.undone or take.t.outcome == "R"):
-            rested = take.lease.seen + rules.rest(take.lease.attempts + 1) * 1e6
+            rested = take.lease.seen + rules.rest(take.lease.attempts + 1) * 1e6 - SLACK
             for other in message.takes:
                 if other.lease.asked > take.t.after > 0 and other.lease.seen < rested and not other.t.client.moved:
                     report.add("early", f"{message.name} came {(rested - other.lease.seen) / 1e6:.3f} s before its retry delay was over ({take}; {other})")
@@ -197,7 +205,7 @@ def _check_times(message: Message, report: Report, rules: Rules) -> None:
         for each in (*message.ends, *message.extensions):
             if each.lease.receipt != take.lease.receipt or each.lease.answer != "stale" or each.lease.asked < take.t.after:
                 continue
-            over = float(take.t.before + take.lease.ms * 1000)
+            over = float(take.t.before + take.lease.ms * 1000) - SLACK
             if each.lease.seen < over and not any(
                 end.done and end.possible and end.lease.receipt == take.lease.receipt and end.lease.asked < each.lease.seen for end in message.ends
             ):
@@ -216,7 +224,7 @@ def _check_finished(message: Message, report: Report) -> None:
             if take.lease.asked >= end.t.after and not (end.lease.kind == "J" and take.t.client.moved):
                 report.add("again", f"{message.name} came again after it was done with ({end}; {take})")
         for each in (*message.ends, *message.extensions):
-            if each.done and each.lease.asked >= end.t.after:
+            if each.good and each.lease.asked >= end.t.after:
                 report.add("stale", f"{message.name} was done with, and a receipt was still good ({end}; {each})")
 
 
@@ -229,7 +237,7 @@ def _check_ends(message: Message, report: Report) -> None:
         if ended.setdefault(end.lease.receipt, end) is not end:
             report.add("stale", f"{message.name}: one lease ended twice ({ended[end.lease.receipt]}; {end})")
     for each in (*message.ends, *message.extensions):
-        if not each.done:
+        if not each.good:
             continue
         take = given.get(each.lease.receipt)
         if take is None:

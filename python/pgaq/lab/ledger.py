@@ -20,7 +20,7 @@ its answer and, with priority 1, before COMMIT is sent; the record of an outcome
 the time, too.  V (receipt, milliseconds, attempts) is about the records that follow:
 G (received with a lease), A (acknowledged), F (given back), W (given back unseen),
 J (rejected) and H (extended); the priority of the last five is the answer: done,
-stale or busy.  milliseconds: the lease or the delay; NO_DELAY: the queue's own.
+stale, busy or unknown.  milliseconds: the lease or the delay; NO_DELAY: the queue's own.
 
 `check` proves, for every subscriber:
   - every committed message took effect exactly once, none that was rolled back;
@@ -56,7 +56,7 @@ RECORD = struct.Struct("<BBHIQ")
 UNORDERED = 255
 MAX_SHOWN = 10
 
-ANSWERS = ("done", "stale", "busy")
+ANSWERS = ("done", "stale", "busy", "unknown")
 
 KINDS = {ord(letter): letter for letter in "IDXSBLENCRUZTVGAFWJH"}
 LEASE_KINDS = "GAFWJH"
@@ -98,7 +98,7 @@ class Transaction:
     def consumed(self) -> list[Span]:
         """What takes effect when it commits."""
         kinds = "AJ" if self.client.drops else "A"
-        return [*self.spans, *(each.span for each in self.leases if each.kind in kinds and each.answer == "done")] if self.leases else self.spans
+        return [*self.spans, *(each.span for each in self.leases if each.kind in kinds and each.answer in ("done", "unknown"))] if self.leases else self.spans
 
     def leased(self) -> list[Span]:
         """What was received with a lease, undone or not."""

@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any, Callable
 
 from pgaq import db, places
-from pgaq.lab import ledger, machine, payload, tally
+from pgaq.lab import leasers, ledger, machine, payload, tally
 from pgaq.lab.drivers import Driver, Shape
 from pgaq.server import Server
 
 MAGIC = 0x31716167705F6C64
 FIELDS = (
     "magic phase subscribers ready produced produced_measured delivered delivered_measured idle quiet errors "
-    "reconnects unknown bad_payloads rollbacks slowest_producing slowest_consuming"
+    "reconnects unknown bad_payloads rollbacks slowest_producing slowest_consuming acknowledged"
 ).split()
 SIZE = 32 * 8
 LARGE_LEDGER = 64 << 20  # bytes; the full check needs some hundred times as much memory
@@ -139,6 +139,7 @@ class Options:
     quotas: dict[str, int] = field(default_factory=dict)  # only these subscribers consume, each about this many messages
     seed: int = 1
     processes: int = 1  # client processes on each side
+    leasers: int = 0  # sessions of lab/leasers.py beside them, where the driver has leases
 
 
 @dataclass
@@ -186,6 +187,12 @@ class Workload:
         self._generation = 0
         self._failed = 0
         self._marks: list[dict[str, Any]] = []
+        self._leasers: leasers.Leasers | None = None
+
+    @property
+    def leases(self) -> bool:
+        """Some clients take messages with leases."""
+        return self.options.leasers > 0 and self.driver.leases and not self.shape.buffered
 
     # -- setup
 
@@ -246,8 +253,16 @@ class Workload:
             self._spawn("ticker", 1)
         ticker = 1 if self.driver.tick else 0
         self.until(lambda: self.control.ready >= self.producers + self.consumers + ticker, timeout, "the clients did not connect")
+        if self.leases and self._leasers is None:
+            self._leasers = leasers.Leasers(self)
         if run:
             self.control.set_phase(RUN)
+
+    def end_leases(self) -> None:
+        """The clients with leases finish what they have, before the rest is drained."""
+        if self._leasers is not None:
+            self._leasers.stop()
+            self._leasers = None
 
     def _spawn(self, role: str, sessions: int, offset: int = 0, names: list[str] | None = None, messages: int = 0) -> None:
         shape, options, driver = self.shape, self.options, self.driver
@@ -313,6 +328,8 @@ class Workload:
         for name in ("rollback", "savepoint", "prepare"):
             if getattr(options, name):
                 given += [f"--{name}", str(getattr(options, name))]
+        if self.leases and role == "consumer":
+            given.append("--times")
         for name in ("reconnect", "explicit", "binary"):
             if getattr(options, name) and (name != "explicit" or self.driver.explicit):
                 given.append(f"--{name}")
@@ -378,6 +395,7 @@ class Workload:
         all that was produced was delivered.  With doubts: when nothing was delivered
         for `quiet` seconds.  False when nothing more came for `patience` seconds.
         """
+        self.end_leases()
         control = self.control
         control.set_phase(DRAIN)
         deadline = time.monotonic() + timeout
@@ -401,6 +419,7 @@ class Workload:
 
     def stop(self, timeout: float = 30) -> None:
         """End the clients and collect their results."""
+        self.end_leases()
         self.control.set_phase(STOP)
         for process in self.processes:
             try:
@@ -473,7 +492,10 @@ class Workload:
             if report is not None:
                 return report
         rests = self.shape.retry_delay_ms > 0
-        return ledger.check(self.ledger_dir, subscribers=names, order=self.driver.ordered, drained=drained, retry_delay=rests, lossy=lossy)
+        rest = (lambda attempts: self.shape.retry_delay_ms / 1000) if rests and self.leases else None
+        return ledger.check(
+            self.ledger_dir, subscribers=names, order=self.driver.ordered, drained=drained, retry_delay=rests, lossy=lossy, rest=rest
+        )
 
     def metrics(self) -> Metrics:
         """The results of `measure`; call it after `stop`."""

@@ -60,6 +60,7 @@ def storm(server: Server, driver: Driver, shape: Shape, seconds: float, seed: in
     outcome = Outcome()
     options = Options(
         fsync="each", explicit=True, reconnect=True, rollback=10, savepoint=10, prepare=10, backlog=backlog, seed=seed % 10_000 + 1,
+        leasers=2,
     )  # fmt: skip
     with Workload(server, driver, shape, options, queue=name) as work, _ballast(server, name):
         work.setup()
@@ -176,6 +177,7 @@ def _asleep(server: Server) -> list[str]:
 
 def _drain(server: Server, work: Workload, rng: random.Random, outcome: Outcome) -> bool:
     """Let the consumers take the rest; False when they do not."""
+    work.end_leases()
     control = work.control
     control.set_phase(DRAIN)
     last, since = -1, time.monotonic()

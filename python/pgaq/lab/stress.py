@@ -82,6 +82,7 @@ def choose(seed: int, *, kind: str | None = None, fault: str | None = None, seco
         options=Options(
             fsync="each", explicit=True, reconnect=True, rollback=rng.choice([0, 5, 20]), savepoint=rng.choice([0, 10]),
             prepare=rng.choice([0, 0, 10]), backlog=rng.choice([500, 5000, 50000]), seed=seed, processes=rng.choice([1, 2]),
+            leasers=random.Random(seed + 4).choice([0, 0, 2, 4]),
         ),
         faults=strikes,
         pauses=[b - a for a, b in zip([0.0, *cuts], cuts)] + [seconds - cuts[-1]],
@@ -196,10 +197,11 @@ def _rest(server: Server, workload: Workload) -> int:
 
 def _drain(server: Server, workload: Workload, rng: random.Random, *, doubts: bool) -> bool:
     """Stop producing, finish what is prepared, and let the consumers take the rest."""
+    faults.wait_until_up(server)
+    workload.end_leases()
     control = workload.control
     control.set_phase(DRAIN)
     deadline = time.monotonic() + 120
-    faults.wait_until_up(server)
     last, since = -1, time.monotonic()
     while time.monotonic() < deadline:
         workload._check_clients()
@@ -225,6 +227,7 @@ def line(outcome: Outcome) -> str:
             ("r", options.rollback), ("s", options.savepoint), ("2", options.prepare), ("p", plan.shape.priorities),
             ("d", plan.shape.delay_ms), ("w", plan.shape.retry_delay_ms), ("m", plan.shape.max_retries is not None),
             ("e", plan.shape.expiration_ms), ("b", plan.shape.buffered), ("k", plan.kill_clients),
+            ("l", options.leasers and outcome.report.leases),
         )
         if on
     )  # fmt: skip
