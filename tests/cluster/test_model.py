@@ -14,7 +14,7 @@ import time
 
 import conftest
 import pytest
-from conftest import PATIENCE, make_server, until
+from conftest import PATIENCE, arrived, make_server, until
 from pgaq import db
 
 LEASES = {False: True, True: False}  # on queue tables: are there leases?
@@ -52,6 +52,7 @@ class Model:
     def __init__(self, topic):
         self.consumers = CONSUMERS if topic else {None: None}
         self.messages = []
+        self.rejected = []
         self.count = 0
 
     def put(self, transaction, session, priority):
@@ -132,6 +133,8 @@ class Model:
             elif mode not in ("locked", "extend"):
                 message.leases.pop(consumer, None)
                 message.left.discard(consumer)
+                if mode == "reject":
+                    self.rejected.append(message.number)
         transaction.put, transaction.taken = [], []
 
     def rollback(self, transaction, counts=True):
@@ -172,7 +175,7 @@ class Run:
         self.prepared = {}
         self.leased = []  # (receipt, consumer, messages) of all takes with a lease
         self.log = []
-        db.execute(self.watcher, "SELECT aq.create_queue(%s, shards => 1, multiple_consumers => %s)", [self.queue, topic])
+        db.execute(self.watcher, "SELECT aq.create_queue(%s, shards => 1, multiple_consumers => %s, max_retries => NULL, retry_delay => '0')", [self.queue, topic])
         if topic:
             for consumer, rule in CONSUMERS.items():
                 db.execute(self.watcher, "SELECT aq.subscribe(%s, %s, %s)", [self.queue, consumer, rule])
@@ -477,6 +480,10 @@ class Run:
             found = [row[0] for row in self.watcher.execute(query, [self.queue, consumer])]
             assert found == expected, self.report(found, expected)
             self.model.commit(transaction)
+        if LEASES[conftest.on_queue_tables]:
+            rejected = set(self.model.rejected)
+            dead = arrived(self.watcher, self.queue + "_exceptions", len(rejected))
+            assert sorted(dead) == sorted(rejected), self.report(dead, sorted(rejected))
         db.execute(self.watcher, "SELECT aq.drop_queue(%s)", [self.queue])
         for session in self.sessions:
             session.conn.close()

@@ -14,6 +14,10 @@ from typing import Callable
 from pgaq import db
 
 
+RETRY_FACTOR = 2
+RETRY_MAX_MS = 1000
+
+
 @dataclass(frozen=True)
 class Shape:
     """The measured or tested operations, independent of the contestant."""
@@ -65,6 +69,10 @@ class Shape:
             text += f"-{self.rate:g}ps"
         return text
 
+    def rest(self, attempts: int) -> float:
+        """The least seconds that a message rests after so many failed attempts."""
+        return min(self.retry_delay_ms * RETRY_FACTOR ** (attempts - 1), max(RETRY_MAX_MS, self.retry_delay_ms)) / 1000
+
 
 @dataclass(frozen=True)
 class Driver:
@@ -109,8 +117,9 @@ def _pgaq_setup(conn: db.Connection, queue: str, shape: Shape) -> None:
 
 def _pgaq_create(conn: db.Connection, queue: str, shape: Shape, options: str) -> None:
     """A queue with its exception queue and its subscribers."""
-    options += f", retry_delay => '{shape.retry_delay_ms} milliseconds'" if shape.retry_delay_ms else ""
-    options += f", max_retries => {shape.max_retries}" if shape.max_retries is not None else ""
+    options += f", retry_delay => '{shape.retry_delay_ms} milliseconds'"
+    options += f", retry_delay_factor => {RETRY_FACTOR}, retry_delay_max => '{RETRY_MAX_MS} milliseconds'" if shape.retry_delay_ms else ""
+    options += f", max_retries => {'NULL' if shape.max_retries is None else shape.max_retries}"
     if shape.gives_up:
         db.execute(conn, "SELECT aq.create_queue(%s || '_failed', 'text')", [queue])
         options += f", exception_queue => '{queue}_failed'"

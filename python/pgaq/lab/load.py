@@ -492,7 +492,7 @@ class Workload:
             if report is not None:
                 return report
         rests = self.shape.retry_delay_ms > 0
-        rest = (lambda attempts: self.shape.retry_delay_ms / 1000) if rests and self.leases else None
+        rest = self.shape.rest if rests and self.leases else None
         return ledger.check(
             self.ledger_dir, subscribers=names, order=self.driver.ordered, drained=drained, retry_delay=rests, lossy=lossy, rest=rest
         )
