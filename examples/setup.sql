@@ -1,9 +1,7 @@
 -- What the workers of this folder need, and some jobs: psql -d shop -f setup.sql
 
 CREATE EXTENSION IF NOT EXISTS pgaq;
-SELECT aq.create_queue('jobs_failed', if_not_exists => true);
-SELECT aq.create_queue('jobs', max_retries => 5, retry_delay => '1 second', exception_queue => 'jobs_failed',
-                       if_not_exists => true);
+SELECT aq.create_queue('jobs', max_retries => 5, retry_delay => '1 second', if_not_exists => true);
 
 CREATE TABLE IF NOT EXISTS job_result (
 	msgid uuid,

@@ -21,6 +21,11 @@ MIN_MAJOR = 15
 ROOT = Path(__file__).resolve().parents[2]
 
 
+# Where tools/setup keeps what it has unpacked: PgBouncer, drivers.
+UNPACKED = (Path("/usr/local/lib") if os.getuid() == 0 else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")) / "pgaq"
+DRIVERS = UNPACKED / "drivers/usr/share"
+
+
 class SurroundingsError(Exception):
     """The missing requirements, in one sentence for the user."""
 

@@ -14,7 +14,7 @@ import pytest
 from psycopg import pq
 
 from conftest import end_server, take
-from pgaq import db
+from pgaq import db, places
 from pgaq.server import Server
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "drivers.md").read_text()
@@ -67,7 +67,8 @@ def test_pgjdbc(server, tmp_path):
     run(server, ["java", "-cp", driver, "Parcels.java"], tmp_path)
 
 
-def test_node_postgres(server, tmp_path):
+def test_node_postgres(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("NODE_PATH", os.environ.get("NODE_PATH") or str(places.DRIVERS / "nodejs"))
     if not shutil.which("node") or subprocess.run(["node", "-e", "require('pg')"], capture_output=True).returncode != 0:
         pytest.skip("missing: node, or its package pg (NODE_PATH)")
     path = tmp_path / "parcels.js"

@@ -19,14 +19,15 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, end_server, until
+from pgaq import places
 from pgaq.server import Server, free_port
 
 sys.path.insert(0, str(ROOT / "tests" / "cluster"))
-from test_pgbouncer import PgBouncer, cache  # noqa: E402
+from test_pgbouncer import PgBouncer  # noqa: E402
 
 EXAMPLES = ROOT / "examples"
 LEASE = 4
-RETRY_DELAY = 0.3
+RETRY_DELAY, FACTOR, LONGEST_DELAY = 0.3, 2, 1
 JOBS = 120
 LONG = JOBS + 1  # a job that is longer than the lease
 REJECTED, UNSAVED, FAILS_TWICE = 13, 17, 7
@@ -49,6 +50,7 @@ def asyncpg_worker(_):
 
 
 def node_worker(_):
+    os.environ.setdefault("NODE_PATH", str(places.DRIVERS / "nodejs"))
     if not shutil.which("node") or subprocess.run(["node", "-e", "require('pg')"], capture_output=True).returncode != 0:
         return "node, or its package pg (NODE_PATH)"
     return ["node", str(EXAMPLES / "worker_node_postgres.js")]
@@ -57,7 +59,7 @@ def node_worker(_):
 def pgx_worker(folder):
     """With pgx v5 if there is a module that requires it, otherwise with Debian's pgx v4, which differs in two lines."""
     module = os.environ.get("PGAQ_GO_MODULE")
-    debian = next((path for path in (Path("/usr/share/gocode"), cache() / "drivers/usr/share/gocode") if (path / "src/github.com/jackc/pgx").exists()), None)
+    debian = next((path for path in (Path("/usr/share/gocode"), places.DRIVERS / "gocode") if (path / "src/github.com/jackc/pgx").exists()), None)
     if not shutil.which("go") or not (module or debian):
         return "go, or pgx: Debian's, or a Go module that requires it (PGAQ_GO_MODULE)"
     place = folder / "worker_pgx"
@@ -140,10 +142,10 @@ class Story:
         with self.server.connect() as conn:
             conn.execute("CREATE TABLE job_result (msgid uuid, attempts int, result int)")
             for worker in self.workers:
-                conn.execute("SELECT aq.create_queue(%s)", [worker.queue + "_failed"])
                 conn.execute(
-                    "SELECT aq.create_queue(%s, max_retries => 5, retry_delay => make_interval(secs => %s), exception_queue => %s)",
-                    [worker.queue, RETRY_DELAY, worker.queue + "_failed"],
+                    """SELECT aq.create_queue(%s, max_retries => 5, retry_delay => make_interval(secs => %s), retry_delay_factor => %s,
+                        retry_delay_max => make_interval(secs => %s))""",
+                    [worker.queue, RETRY_DELAY, FACTOR, LONGEST_DELAY],
                 )
         self.enqueue(1, JOBS, 0.2)
 
@@ -220,7 +222,7 @@ class Story:
     def all_failed(self):
         """Takes them from the exception queues."""
         for worker in self.workers:
-            rows = self.ask("SELECT (payload->>'n')::int, attempts FROM aq.dequeue(%s, max_messages => 100)", [worker.queue + "_failed"])
+            rows = self.ask("SELECT (payload->>'n')::int, attempts FROM aq.dequeue(%s, max_messages => 100)", [worker.queue + "_exceptions"])
             self.dead[worker.driver] += rows
         return all(len(dead) >= 2 for dead in self.dead.values())
 
@@ -267,7 +269,7 @@ def begins(story, worker):
             msgid, attempts, until = details[0], int(details[1]), float(details[2])
             n = story.enqueued[msgid][1]
             failing = n in (UNSAVED, REJECTED) or (n == FAILS_TWICE and attempts < 2)
-            found[msgid].append([at, attempts, at if failing else until, failing])
+            found[msgid].append([at, attempts, at + min(RETRY_DELAY * FACTOR**attempts, LONGEST_DELAY) if failing else until, failing])
         elif event == "extended" and begun.get(details[0]) == process:  # otherwise taken, but not begun
             last = found[details[0]][-1]
             if not last[3]:
@@ -293,7 +295,8 @@ def test_attempts(story, worker):
     assert last[FAILS_TWICE] >= 2 and last[UNSAVED] == 5 and last[LONG] == 0
 
 
-def test_no_redelivery_before_the_lease_is_over(story, worker):
+def test_no_redelivery_before_its_time(story, worker):
+    """When the lease is over, or after the growing retry delay."""
     checked = 0
     for msgid, found in begins(story, worker).items():
         for (_, attempts, earliest, failing), (at, again, _, _) in zip(found, found[1:]):

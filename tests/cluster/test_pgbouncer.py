@@ -23,15 +23,9 @@ PORT = 6432
 SETTINGS = {"max_prepared_transactions": 5}
 
 
-def cache():
-    """Where tools/setup unpacks what it does not install."""
-    base = Path("/usr/local/lib") if os.getuid() == 0 else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "pgaq"
-
-
 def program():
     """Of the system, or unpacked by tools/setup."""
-    for name in ("pgbouncer", "/usr/sbin/pgbouncer", str(cache() / "pgbouncer/usr/sbin/pgbouncer")):
+    for name in ("pgbouncer", "/usr/sbin/pgbouncer", str(places.UNPACKED / "pgbouncer/usr/sbin/pgbouncer")):
         found = shutil.which(name)
         if found:
             return found
