@@ -33,6 +33,7 @@ static const AqStore classic_store = {
 	.lock = aq_classic_tables_lock,
 	.put = aq_classic_put,
 	.take = aq_classic_take,
+	.settle_leases = aq_classic_lease_settle,
 	.worker_may_put = aq_commit_order_may_put,
 	.owns = owns,
 	.ready = aq_classic_take_ready,

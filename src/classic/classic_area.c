@@ -69,6 +69,8 @@ aq_classic_area_init(void *area, bool found)
 		pg_atomic_init_u64(&cq->step, 0);
 		pg_atomic_init_u32(&cq->worker, InvalidTransactionId);
 		pg_atomic_init_u64(&cq->counts, 0);
+		pg_atomic_init_u64(&cq->receipt, 0);
+		pg_atomic_init_u64(&cq->extensions, 0);
 		pg_atomic_init_u64(&cq->time_from, 0);
 		pg_atomic_init_u64(&cq->count_from, 0);
 	}

@@ -29,6 +29,7 @@ typedef struct Count
 	int64		ready;
 	int64		delayed;
 	int64		in_flight;
+	int64		leased;
 	TimestampTz oldest;
 } Count;
 
@@ -78,6 +79,11 @@ count_row(Count *count, QueueScans *scans, RowScan *rows, const Key *key, Timest
 		return;					/* failed, so the consumer has finished with it */
 	if (TransactionIdIsValid(rows->dirty.xmax))
 		count->in_flight++;
+	else if (state == STATE_LEASED)
+	{
+		count->in_flight++;
+		count->leased++;
+	}
 	else if (state == STATE_WAITING)
 		count->delayed++;
 	else if (state == STATE_EXPIRED || slot->tts_isnull[COL_NEXT_AT] ||
@@ -106,7 +112,8 @@ count_consumer(QueueScans *scans, int position)
 	}
 	pg_atomic_write_u64(&consumer->counted_ready, count.ready);
 	pg_atomic_write_u64(&consumer->counted_delayed, count.delayed);
-	pg_atomic_write_u64(&consumer->counted_in_flight, count.in_flight);
+	pg_atomic_write_u32(&consumer->counted_in_flight, Min(count.in_flight, PG_UINT32_MAX));
+	pg_atomic_write_u32(&consumer->counted_leased, Min(count.leased, PG_UINT32_MAX));
 	pg_atomic_write_u64(&consumer->counted_oldest, count.oldest);
 	pg_write_barrier();
 	pg_atomic_write_u64(&consumer->counted_at, now);
@@ -162,7 +169,8 @@ aq_classic_count_measure(AqQueue *queue, AqMeasure *measures, int n)
 		measure->counted_at = at;
 		measure->ready += pg_atomic_read_u64(&consumer->counted_ready);
 		measure->delayed += pg_atomic_read_u64(&consumer->counted_delayed);
-		measure->in_flight += pg_atomic_read_u64(&consumer->counted_in_flight);
+		measure->in_flight += pg_atomic_read_u32(&consumer->counted_in_flight);
+		measure->leased += pg_atomic_read_u32(&consumer->counted_leased);
 		oldest = (TimestampTz) pg_atomic_read_u64(&consumer->counted_oldest);
 		if (oldest != 0 && (measure->oldest == 0 || oldest < measure->oldest))
 			measure->oldest = oldest;

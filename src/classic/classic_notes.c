@@ -99,7 +99,7 @@ aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt)
 {
 	Note		note = {.shm = shm,.first = doubt->xid,.last = doubt->xid,
 		.lowest = doubt->lowest,.highest = doubt->highest,
-	.effect = {.kind = doubt->put ? NOTE_PUT : NOTE_REMOVE,.position = doubt->position,.n = doubt->n,.consumed = doubt->consumed}};
+	.effect = {.kind = doubt->put ? NOTE_PUT : NOTE_REMOVE,.position = doubt->position,.n = Max(doubt->n, 0),.consumed = doubt->consumed}};
 
 	note.retry = aq_retry_list_reserve();
 	if (note.retry == 0)
@@ -138,7 +138,7 @@ new_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid)
 {
 	Note	   *note;
 
-	if (kind == NOTE_REMOVE || kind == NOTE_PURGE)
+	if (kind == NOTE_REMOVE || kind == NOTE_PURGE || kind == NOTE_LEASE)
 		aq_takers_promise();
 	notes = aq_array_room(notes, &notes_size, nnotes + 1, sizeof(Note));
 	note = &notes[nnotes];
@@ -147,7 +147,7 @@ new_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid)
 	note->effect.position = position;
 	note->effect.kind = kind;
 	note->subid = subid;
-	if (kind == NOTE_REMOVE)
+	if (kind == NOTE_REMOVE || kind == NOTE_LEASE)
 	{
 		note->retry = aq_retry_list_reserve();
 		if (note->retry == 0)
@@ -233,7 +233,7 @@ aq_classic_notes_add_taken(AqQueueShm *shm, int position, NoteKind kind, const K
 {
 	Effect	   *effect = note_more(shm, position, kind, key, 1);
 
-	if (kind == NOTE_REMOVE)
+	if (kind == NOTE_REMOVE || kind == NOTE_LEASE)
 		aq_consumed_add(&effect->consumed, enqueued);
 }
 
@@ -257,7 +257,21 @@ aq_classic_notes_enqueued(AqQueueShm *shm)
 static bool
 is_taken(const Note *note)
 {
-	return note->effect.kind == NOTE_REMOVE || note->effect.kind == NOTE_PURGE;
+	return note->effect.kind == NOTE_REMOVE || note->effect.kind == NOTE_PURGE || note->effect.kind == NOTE_LEASE;
+}
+
+/* Has a rollback to be counted as an attempt? */
+static bool
+is_attempt(const Note *note)
+{
+	return note->effect.kind == NOTE_REMOVE || note->effect.kind == NOTE_LEASE;
+}
+
+/* Are the rows leased, and finished, extended or given back? */
+static bool
+is_of_lease(const Note *note)
+{
+	return note->effect.kind == NOTE_ACKNOWLEDGE || note->effect.kind == NOTE_RELEASE || note->effect.kind == NOTE_LEASED;
 }
 
 static void
@@ -294,12 +308,19 @@ aq_classic_notes_count(AqQueueShm *shm, const Effect *effect)
 			aq_traffic_dequeued(shm, effect->position, &effect->consumed);
 			/* FALLTHROUGH */
 		case NOTE_PURGE:
+		case NOTE_ACKNOWLEDGE:
 			count_done(shm, effect);
 			break;
+		case NOTE_LEASE:
+			aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, effect->n);
+			aq_traffic_dequeued(shm, effect->position, &effect->consumed);
+			break;
 		case NOTE_READY:
+		case NOTE_RELEASE:
 			aq_traffic_ready(shm, effect->n, now);
 			break;
 		case NOTE_LOCK:
+		case NOTE_LEASED:
 			break;
 	}
 }
@@ -309,8 +330,12 @@ wake_for_commit(const Note *note)
 {
 	if (note->effect.kind == NOTE_PUT)
 		aq_trace_publish(note->shm->database, note->shm->queue_id, note->effect.n);
-	if (note->effect.kind == NOTE_PUT || note->effect.kind == NOTE_LOCK || note->effect.kind == NOTE_READY)
+	if (note->effect.kind == NOTE_PUT || note->effect.kind == NOTE_LOCK || note->effect.kind == NOTE_READY ||
+		note->effect.kind == NOTE_RELEASE)
 		aq_waiters_wake(note->shm, note->effect.position, note->effect.n);
+	/* the worker could not do anything about the rows before */
+	if (note->effect.kind == NOTE_LEASED && note->effect.n > 0)
+		aq_work_announce_time(note->shm, GetCurrentTimestamp());
 }
 
 /*
@@ -344,7 +369,7 @@ settle_abort(Note *note)
 	if (note->effect.n > 0 && is_taken(note))
 	{
 		/* the end of a session does not count as an attempt, see aq.dequeue */
-		if (note->effect.kind == NOTE_REMOVE && !proc_exit_inprogress)
+		if (is_attempt(note) && !proc_exit_inprogress)
 		{
 			pass_retry(note, InvalidTransactionId);
 			aq_stat_add(AQ_STAT_RETRIES, note->effect.n);
@@ -361,17 +386,17 @@ settle_abort(Note *note)
 static bool
 counts_at_end(const Note *note)
 {
-	return is_put(note) || note->effect.kind == NOTE_PURGE || note->effect.kind == NOTE_MESSAGES;
+	return is_put(note) || note->effect.kind == NOTE_PURGE || note->effect.kind == NOTE_MESSAGES || is_of_lease(note);
 }
 
 static void
 settle_prepare(Note *note, TransactionId xid)
 {
-	if (note->effect.n > 0 && (is_taken(note) || note->effect.kind == NOTE_LOCK || is_put(note)))
+	if (note->effect.n > 0 && (is_taken(note) || note->effect.kind == NOTE_LOCK || is_put(note) || is_of_lease(note)))
 	{
-		if (is_taken(note))
+		if (is_taken(note) || is_of_lease(note))
 			aq_ranges_announce(note->shm, note->effect.position, &note->lowest, &note->highest);
-		if (note->effect.kind == NOTE_REMOVE)
+		if (is_attempt(note))
 			pass_retry(note, xid);
 		aq_work_post(note->shm, AQ_WORK_DOUBT);
 	}

@@ -33,7 +33,8 @@ enum
 {
 	/* of both tables */
 	COL_QUEUE, COL_POSITION, COL_STATE, COL_ATTEMPTS, COL_KEY1, COL_KEY2, COL_STEP, COL_NEXT_AT,
-	COL_DEQUEUE_TIME, COL_DEQUEUE_USER, COL_DEQUEUE_XID, COL_CONSUMER_COLUMNS,
+	COL_DEQUEUE_TIME, COL_DEQUEUE_USER, COL_DEQUEUE_XID, COL_RECEIPT, COL_LEASED_AT, COL_HOLDER,
+	COL_LAST_ERROR, COL_CONSUMER_COLUMNS,
 	/* of the table of messages */
 	COL_ODD = COL_CONSUMER_COLUMNS, COL_ID, COL_PRIORITY, COL_ENQUEUE_TIME, COL_ENQUEUE_USER,
 	COL_ENQUEUE_XID, COL_SESSION, COL_READY_AT, COL_EXPIRES_AT, COL_CORRELATION, COL_PROPERTIES,
@@ -47,6 +48,10 @@ enum
 #define STATE_PROCESSED	2		/* kept for the retention time; not in the index "order" */
 #define STATE_EXPIRED	3		/* consumer row: failed; message row: in an exception queue */
 #define STATE_CHECK		4		/* a consumer row at POSITION_CHECK */
+/* of leases: see README.md */
+#define STATE_LEASED	5		/* until its next_at */
+#define STATE_FAILED	6		/* released over the limit of attempts, or expired; the worker moves it */
+#define STATE_REJECTED	7		/* the same for a rejected message */
 
 /*
  * The position of rows that request the worker to check whether all consumers
@@ -147,6 +152,10 @@ typedef enum NoteKind
 	NOTE_REMOVE,				/* taken; a rollback counts as an attempt */
 	NOTE_PURGE,					/* taken; a rollback does not count */
 	NOTE_LOCK,					/* locked, not consumed */
+	NOTE_LEASE,					/* taken with a lease; a rollback counts as an attempt */
+	NOTE_ACKNOWLEDGE,			/* of leased messages: consumed */
+	NOTE_RELEASE,				/* ready */
+	NOTE_LEASED,				/* extended, rejected, or ready later */
 	NOTE_READY,					/* by the worker: becomes ready when it commits */
 	NOTE_FAIL					/* by the worker: fails when it commits */
 } NoteKind;
@@ -187,6 +196,8 @@ typedef struct ClassicQueue
 	pg_atomic_uint64 step;		/* the latest step */
 	pg_atomic_uint32 worker;	/* latest transaction of the worker that has changed rows */
 	pg_atomic_uint64 counts;	/* worker transactions that counted attempts, just before their commits */
+	pg_atomic_uint64 receipt;	/* number of the latest receipt: see leased_row.c */
+	pg_atomic_uint64 extensions;	/* leases extended, counted before the commit */
 	pg_atomic_uint64 time_from; /* no row has an earlier next_at, except rows that the worker is processing */
 	pg_atomic_uint64 count_from;	/* the worker may count again for aq.metrics() after this time */
 } ClassicQueue;
@@ -300,6 +311,7 @@ extern void aq_table_row_insert(Relation rel, TupleTableSlot **slots, int n);
 extern TM_Result aq_table_row_delete(Relation rel, TupleTableSlot *slot);
 extern TM_Result aq_table_row_update(Relation rel, TupleTableSlot *slot, const int *columns,
 									 const Datum *values, const bool *nulls, int n);
+extern TM_Result aq_table_row_process(const AqQueue *queue, Relation rel, TupleTableSlot *slot);
 
 /* --- row_scan.c: walking over the rows of a queue or consumer -------------------------------------- */
 
@@ -382,8 +394,8 @@ typedef struct InDoubt
 {
 	int			position;
 	TransactionId xid;
-	bool		put;			/* enqueued; false: taken */
-	uint32		n;
+	bool		put;			/* enqueued; false: taken, or finished with its lease */
+	int32		n;
 	AqConsumed	consumed;
 	Key			lowest,
 				highest;
@@ -397,6 +409,20 @@ extern void aq_classic_notes_add_taken(AqQueueShm *shm, int position, NoteKind k
 extern void aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt);
 extern void aq_classic_notes_count(AqQueueShm *shm, const Effect *effect);
 extern uint64 aq_classic_notes_enqueued(AqQueueShm *shm);
+
+/* --- leased_row.c: rows that are leased */
+extern int64 aq_leased_row_receipt(AqQueueShm *shm, int64 after);
+extern int64 aq_leased_row_latest_receipt(TupleTableSlot *slot);
+extern TM_Result aq_leased_row_take(const AqQueue *queue, RowScan *rows, int64 lease, int64 receipt);
+extern TM_Result aq_leased_row_extend(const AqQueue *queue, RowScan *rows, TimestampTz until);
+extern TM_Result aq_leased_row_fail(const AqQueue *queue, RowScan *rows, int state, TimestampTz now, const char *error);
+extern int	aq_leased_row_ready(const AqQueue *queue, TupleTableSlot *message, TimestampTz *expires);
+extern TM_Result aq_leased_row_give_back(const AqQueue *queue, RowScan *rows, TupleTableSlot *message, int attempts,
+										 TimestampTz until, const char *error, bool *ready);
+
+/* --- classic_lease.c: acknowledge, extend, release, reject */
+extern void aq_classic_lease_settle(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,
+									AqLeaseResult *results);
 
 /* --- classic_put.c, classic_take.c */
 extern void aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,

@@ -204,7 +204,8 @@ line_columns(AqQueue *queue, const AqPutOptions *options, bool rows, Datum *valu
 	values[COL_ATTEMPTS] = Int32GetDatum(options->attempts);
 	set_time(values, nulls, COL_NEXT_AT,
 			 !rows ? 0 : options->ready_at ? options->ready_at : options->expires_at);
-	nulls[COL_DEQUEUE_TIME] = nulls[COL_DEQUEUE_USER] = nulls[COL_DEQUEUE_XID] = true;
+	for (int i = COL_DEQUEUE_TIME; i < COL_CONSUMER_COLUMNS; i++)
+		nulls[i] = true;
 }
 
 /* The columns that each message of a put can have for itself. */

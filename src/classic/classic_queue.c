@@ -154,9 +154,16 @@ find_uses(AqQueue *queue, AqQueueShm *shm)
 			continue;
 		key = aq_table_row_key(slot);
 		position = DatumGetInt16(slot->tts_values[COL_POSITION]);
+		slot_getsomeattrs(slot, COL_RECEIPT + 1);
 		if (DatumGetInt32(slot->tts_values[COL_QUEUE]) != queue->id || position < 0 ||
 			DatumGetInt16(slot->tts_values[COL_STATE]) == STATE_PROCESSED)
 			continue;
+		if (put && !slot->tts_isnull[COL_RECEIPT])
+		{
+			/* leased, extended or given back: it is not new, and its old version is not gone */
+			doubt_of(&found, position, xid, false)->n--;
+			continue;
+		}
 		doubt = doubt_of(&found, position, xid, put);
 		doubt->n++;
 		enqueued = put ? 0 : enqueue_time_of(queue, &messages, slot, &key);

@@ -18,7 +18,8 @@
 #define LINE_COLUMNS \
 	"queue_id integer NOT NULL, \"position\" smallint NOT NULL, state smallint NOT NULL, " \
 	"attempts integer NOT NULL, key1 bigint NOT NULL, key2 bigint NOT NULL, step bigint NOT NULL, " \
-	"next_at timestamptz, dequeue_time timestamptz, dequeue_user oid, dequeue_xid bigint"
+	"next_at timestamptz, dequeue_time timestamptz, dequeue_user oid, dequeue_xid bigint, " \
+	"receipt bigint, leased_at timestamptz, holder text, last_error text"
 
 #define MESSAGE_COLUMNS \
 	"odd boolean NOT NULL, msgid uuid NOT NULL, priority integer NOT NULL, " \

@@ -67,6 +67,8 @@ typedef struct Take
 	bool		retry_met;		/* found a row that waits for its retry count: */
 	Key			retry_key;
 	TransactionId retry_xid;
+	int64		receipt;		/* of the lease; 0: none has been needed yet */
+	bool		full;			/* the receipt cannot be used for more */
 	int64		group;			/* the group being dequeued */
 	int64		locked_group;	/* the last group found to be locked by others */
 	NoteKind	kind;
@@ -83,7 +85,7 @@ typedef struct Take
 	RowScan		messages;		/* of a topic: t, while rows is c */
 	RowScan		probe;			/* of a topic: c, to find the message's other consumers */
 	bool		topic;
-	bool		removes;
+	bool		removes;		/* a topic's message may be gone then */
 	bool		by_priority;	/* is the priority part of the order? */
 	/* the walk */
 	Key			last;			/* the row taken or shown last */
@@ -209,6 +211,10 @@ can_be_had(Take *take, int state, const Key *key)
 
 	if (state == STATE_READY && next_at != 0 && next_at <= take->now)
 		return false;			/* expired */
+	/* what this transaction has enqueued, given back or locked can be leased after it */
+	if (take->options->lease > 0 &&
+		(TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(header)) || aq_table_row_locked_here(header)))
+		return false;
 	if (aq_table_row_locked_here(header) && (take->options->id == NULL || take->options->mode == AQ_MODE_PURGE))
 		return false;
 	/*
@@ -325,23 +331,6 @@ doubts_allow(Take *take, const AqMessage *m)
 
 /* --- taking ---------------------------------------------------------------------------- */
 
-/* Marks the row as processed, for its retention. */
-static TM_Result
-mark_processed(Take *take, RowScan *rows)
-{
-	const int	columns[] = {COL_STATE, COL_NEXT_AT, COL_DEQUEUE_TIME, COL_DEQUEUE_USER, COL_DEQUEUE_XID};
-	TimestampTz now = GetCurrentTimestamp();
-	Datum		values[] = {Int16GetDatum(STATE_PROCESSED),
-		TimestampTzGetDatum(now + take->queue->retention), TimestampTzGetDatum(now),
-		ObjectIdGetDatum(GetUserId()),
-	Int64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId()))};
-	TM_Result	result = aq_table_row_update(rows->rel, rows->slot, columns, values, NULL, lengthof(columns));
-
-	if (result == TM_Ok)
-		aq_due_time_announce(take->queue->shm, now + take->queue->retention);
-	return result;
-}
-
 /*
  * May this transaction dequeue the message's group?  A group is locked until
  * the end of the transaction that dequeues it.
@@ -366,6 +355,25 @@ group_allows(Take *take, int64 group)
 	return true;
 }
 
+/*
+ * Takes the row for a time.  A receipt is greater than the earlier ones of its
+ * messages: if the clock was set back, a message ends the call, or needs a new
+ * receipt.
+ */
+static bool
+lease_row(Take *take)
+{
+	int64		latest = aq_leased_row_latest_receipt(take->rows.slot);
+
+	if (take->receipt == 0 || (take->receipt <= latest && take->taken == 0))
+		take->receipt = aq_leased_row_receipt(take->queue->shm, latest);
+	take->full = take->receipt <= latest;
+	/* its holder must not begin before the attempt is on disk */
+	ForceSyncCommit();
+	return !take->full &&
+		aq_leased_row_take(take->queue, &take->rows, take->options->lease, take->receipt) == TM_Ok;
+}
+
 /* Returns true if this transaction has got the row. */
 static bool
 take_row(Take *take, const Key *key, TimestampTz enqueued)
@@ -376,8 +384,10 @@ take_row(Take *take, const Key *key, TimestampTz enqueued)
 	aq_classic_notes_reserve(take->queue->shm, take->options->position, take->kind);
 	if (mode == AQ_MODE_LOCKED)
 		taken = aq_table_row_lock(take->rows.rel, take->rows.slot);
+	else if (take->options->lease > 0)
+		taken = lease_row(take);
 	else if (take->queue->retention > 0 && mode != AQ_MODE_PURGE)
-		taken = mark_processed(take, &take->rows) == TM_Ok;
+		taken = aq_table_row_process(take->queue, take->rows.rel, take->rows.slot) == TM_Ok;
 	else
 		taken = aq_table_row_delete(take->rows.rel, take->rows.slot) == TM_Ok;
 	if (taken)
@@ -402,6 +412,9 @@ try_row(Take *take, const Key *key)
 	read_message(take, slot, DatumGetInt32(value_of(take->rows.slot, COL_ATTEMPTS)), &m);
 	if (options->filter != NULL && !options->filter(options->filter_arg, &m))
 		return;
+	/* one that rests after a rollback or release, not one whose delay has not ended */
+	if (options->lease > 0 && m.state == STATE_WAITING && m.ready_at <= take->now)
+		return;
 	if (is_too_new(take))
 	{
 		hold_back(take, m.session_id, m.priority);
@@ -415,6 +428,7 @@ try_row(Take *take, const Key *key)
 	{
 		take->taken++;
 		take->last = *key;
+		m.receipt = take->receipt;
 		if (options->one_group)
 			take->group = m.group;
 		if (options->emit != NULL && !take->peek)
@@ -475,6 +489,18 @@ examine_row(Take *take)
 
 	if (TransactionIdIsValid(holder))
 		find_doubt(take, &key, holder);
+	if (state == STATE_LEASED)
+	{
+		/*
+		 * whatever becomes of the transaction that has it: this row can be
+		 * dequeued only as a new version, which is announced
+		 */
+		if (TransactionIdIsValid(holder) && aq_classic_doubts_has(holder))
+			end_gap(take, &key);
+		else
+			take->passed++;
+		return;
+	}
 	if (TransactionIdIsValid(rows->dirty.xmin))
 	{
 		end_gap(take, &key);	/* being enqueued, or the worker is counting an attempt */
@@ -514,7 +540,7 @@ examine_row(Take *take)
 static bool
 goes_on(const Take *take)
 {
-	return take->taken < take->options->max && !take->retry_met && !take->again;
+	return take->taken < take->options->max && !take->retry_met && !take->again && !take->full;
 }
 
 /* Walks from low to high, both included, until enough messages are taken. */
@@ -635,7 +661,7 @@ take_by_id(Take *take)
 	}
 	slot_getsomeattrs(rows->slot, COL_NEXT_AT + 1);
 	state = DatumGetInt16(value_of(rows->slot, COL_STATE));
-	if (take->topic ? state <= STATE_WAITING : state != STATE_PROCESSED)
+	if (state == STATE_READY || state == STATE_WAITING || (state == STATE_EXPIRED && !take->topic))
 		if (can_be_had(take, state, &key))
 			try_row(take, &key);
 }
@@ -694,8 +720,12 @@ wait_for_retries(Take *take)
 }
 
 static NoteKind
-note_kind(AqMode mode)
+note_kind(const AqTakeOptions *options)
 {
+	AqMode		mode = options->mode;
+
+	if (options->lease > 0)
+		return NOTE_LEASE;
 	return mode == AQ_MODE_LOCKED ? NOTE_LOCK : mode == AQ_MODE_PURGE ? NOTE_PURGE : NOTE_REMOVE;
 }
 
@@ -709,10 +739,10 @@ begin_take(Take *take, AqQueue *queue, const AqTakeOptions *options, bool peek)
 	take->options = options;
 	take->peek = peek;
 	take->now = GetCurrentTimestamp();
-	take->kind = note_kind(options->mode);
+	take->kind = note_kind(options);
 	take->topic = queue->multi;
 	take->by_priority = strchr(queue->table.sort, AQ_SORT_PRIORITY) != NULL;
-	take->removes = options->mode != AQ_MODE_LOCKED && options->mode != AQ_MODE_BROWSE;
+	take->removes = options->mode != AQ_MODE_LOCKED && options->mode != AQ_MODE_BROWSE && options->lease == 0;
 	lock = peek || options->mode == AQ_MODE_BROWSE ? AccessShareLock : RowExclusiveLock;
 	if (take->topic)
 	{

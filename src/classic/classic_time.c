@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * classic_time.c
- *	  The worker's job for due times: delays and retry delays end, messages
+ *	  The worker's job for due times: delays, retry delays and leases end, messages
  *	  expire, processed messages are deleted.
  *
  * A row's next_at is the time of its next action; rows that have one are in
@@ -37,19 +37,13 @@ typedef struct Due
 	bool		more;			/* the batch is full */
 } Due;
 
-static TimestampTz
-expires_at(Due *due, RowScan *rows, const Key *key)
+/* The slot with the message's row of table t; NULL: it does not exist any more. */
+static TupleTableSlot *
+message_slot(Due *due, RowScan *rows, const Key *key)
 {
-	TupleTableSlot *slot = rows->slot;
-
-	if (due->scans.queue->multi)
-	{
-		if (!aq_row_scan_find(&due->scans.messages, due->scans.queue->id, 0, key))
-			return 0;
-		slot = due->scans.messages.slot;
-	}
-	slot_getsomeattrs(slot, COL_EXPIRES_AT + 1);
-	return slot->tts_isnull[COL_EXPIRES_AT] ? 0 : DatumGetTimestampTz(slot->tts_values[COL_EXPIRES_AT]);
+	if (!due->scans.queue->multi)
+		return rows->slot;
+	return aq_row_scan_find(&due->scans.messages, due->scans.queue->id, 0, key) ? due->scans.messages.slot : NULL;
 }
 
 static bool
@@ -70,8 +64,10 @@ make_ready(Due *due, RowScan *rows, int position)
 {
 	const int	columns[] = {COL_STATE, COL_NEXT_AT};
 	Key			key = aq_table_row_key(rows->slot);
-	TimestampTz expires = expires_at(due, rows, &key);
-	Datum		values[] = {Int16GetDatum(STATE_READY), TimestampTzGetDatum(expires)};
+	TupleTableSlot *message = message_slot(due, rows, &key);
+	TimestampTz expires = 0;
+	int			state = message == NULL ? STATE_READY : aq_leased_row_ready(due->scans.queue, message, &expires);
+	Datum		values[] = {Int16GetDatum(state), TimestampTzGetDatum(expires)};
 	bool		nulls[] = {false, expires == 0};
 
 	if (expires != 0 && expires <= due->now)
@@ -84,6 +80,42 @@ make_ready(Due *due, RowScan *rows, int position)
 		aq_due_time_announce(due->shm, expires);
 	aq_classic_notes_add(due->shm, position, NOTE_READY, &key, 1);
 	return true;
+}
+
+/* The time of a lease is over: the lease was the delay, and no other applies. */
+static bool
+end_lease(Due *due, RowScan *rows, int position)
+{
+	AqQueue    *queue = due->scans.queue;
+	Key			key = aq_table_row_key(rows->slot);
+	TupleTableSlot *message = message_slot(due, rows, &key);
+	int			attempts = DatumGetInt32(rows->slot->tts_values[COL_ATTEMPTS]);
+	TimestampTz expires;
+	bool		ready;
+
+	if (message == NULL)
+		return true;
+	slot_getsomeattrs(rows->slot, COL_LAST_ERROR + 1);
+	(void) aq_leased_row_ready(queue, message, &expires);
+	if (aq_failure_over_limit(queue, attempts) || (expires != 0 && expires <= due->now))
+		return expire(due, rows, position);
+	aq_ranges_worker(due->shm);
+	if (aq_leased_row_give_back(queue, rows, message, attempts, 0, NULL, &ready) != TM_Ok)
+		return false;
+	if (ready)
+	{
+		aq_ranges_announce(due->shm, position, &key, &key);
+		aq_classic_notes_add(due->shm, position, NOTE_READY, &key, 1);
+	}
+	return true;
+}
+
+static bool
+reject(Due *due, RowScan *rows, int position)
+{
+	int			attempts = DatumGetInt32(rows->slot->tts_values[COL_ATTEMPTS]);
+
+	return aq_failure_row(&due->scans, rows, position, attempts, "REJECTED");
 }
 
 /*
@@ -120,7 +152,12 @@ act(Due *due, RowScan *rows)
 		case STATE_WAITING:
 			return make_ready(due, rows, position);
 		case STATE_READY:
+		case STATE_FAILED:
 			return expire(due, rows, position);
+		case STATE_LEASED:
+			return end_lease(due, rows, position);
+		case STATE_REJECTED:
+			return reject(due, rows, position);
 		case STATE_PROCESSED:
 			return aq_table_row_delete(rows->rel, rows->slot) == TM_Ok;
 		case STATE_CHECK:

@@ -26,6 +26,17 @@
  */
 #define PAYLOAD_TEXT "CASE WHEN m.payload IS DISTINCT FROM NULL THEN format('%s', m.payload) END"
 
+/* A row whose xmax is running is taken. */
+#define IN_USE \
+	"(CASE WHEN l.state = " CppAsString2(STATE_PROCESSED) " THEN l.xmin ELSE l.xmax END) IN " \
+	"(SELECT transactionid FROM pg_locks WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock')"
+
+/* A lease's columns in aq.messages. */
+#define WHILE_LEASED(column) \
+	"CASE WHEN l.state = " CppAsString2(STATE_LEASED) " AND NOT " IN_USE " THEN " column " END"
+#define LEASE_COLUMNS \
+	", " WHILE_LEASED("l.leased_at") ", " WHILE_LEASED("l.next_at") ", " WHILE_LEASED("l.holder") ", l.last_error"
+
 /* By name: the query's snapshot may be older than the description. */
 static void
 append_own_consumers(StringInfo s, AqQueue *queue)
@@ -55,6 +66,8 @@ append_state(StringInfo s, const char *state)
 		appendStringInfo(s, " AND l.state = %d", STATE_READY);
 	else if (strcmp(state, "WAITING") == 0)
 		appendStringInfo(s, " AND l.state = %d AND l.next_at IS NOT NULL", STATE_WAITING);
+	else if (strcmp(state, "LEASED") == 0)
+		appendStringInfo(s, " AND l.state = %d AND l.next_at IS NOT NULL", STATE_LEASED);
 	else if (strcmp(state, "EXPIRED") == 0)
 		appendStringInfo(s, " AND l.state <> %d AND (l.state = %d OR l.next_at <= clock_timestamp())", STATE_PROCESSED,
 						 STATE_EXPIRED);
@@ -66,27 +79,25 @@ append_state(StringInfo s, const char *state)
 
 /*
  * The query over one queue's rows, with the caller's snapshot; l is the
- * consumer's row, m the message's.  A row whose xmax is running is taken.
- * where: an expression for an additional column, or "".
+ * consumer's row, m the message's.
+ * more: expressions for additional columns, or "".
  */
 static char *
-messages_query(AqQueue *queue, const char *where, WantedMessages wanted)
+messages_query(AqQueue *queue, const char *more, WantedMessages wanted)
 {
 	StringInfoData s;
 
 	initStringInfo(&s);
 	appendStringInfo(&s,
-					 "SELECT m.msgid, %s, CASE WHEN (CASE WHEN l.state = %d THEN l.xmin ELSE l.xmax END) "
-					 "IN (SELECT transactionid FROM pg_locks WHERE locktype = 'transactionid' "
-					 "AND mode = 'ExclusiveLock') THEN 'LOCKED' WHEN l.state = %d THEN 'PROCESSED' "
-					 "WHEN l.state = %d THEN 'WAITING' "
-					 "WHEN l.state = %d OR l.next_at <= clock_timestamp() THEN 'EXPIRED' ELSE 'READY' END, "
+					 "SELECT m.msgid, %s, CASE WHEN " IN_USE " THEN 'LOCKED' WHEN l.state = %d THEN 'PROCESSED' "
+					 "WHEN l.state = %d THEN 'WAITING' WHEN l.state = %d THEN 'LEASED' "
+					 "WHEN l.state > %d OR l.next_at <= clock_timestamp() THEN 'EXPIRED' ELSE 'READY' END, "
 					 "m.priority, m.correlation, m.enqueue_time, CASE WHEN l.state = %d THEN l.next_at ELSE m.ready_at END, "
 					 "m.expires_at, l.dequeue_time, "
 					 "l.attempts, m.sender, m.exception_queue, m.original_msgid, m.properties, NULL::integer, "
 					 "m.session_id, %s%s FROM ",
-					 queue->multi ? "s.consumer" : "NULL::text", STATE_PROCESSED, STATE_PROCESSED,
-					 STATE_WAITING, STATE_EXPIRED, STATE_WAITING, PAYLOAD_TEXT, where);
+					 queue->multi ? "s.consumer" : "NULL::text", STATE_PROCESSED,
+					 STATE_WAITING, STATE_LEASED, STATE_PROCESSED, STATE_WAITING, PAYLOAD_TEXT, more);
 	if (queue->multi)
 		appendStringInfo(&s,
 						 "aq_data.%s l JOIN aq_data.%s m USING (queue_id, key1, key2, step) "
@@ -138,7 +149,7 @@ AQ_ROWS(aq_classic_views_messages)
 	AqQueue    *queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
 
 	if (queue != NULL && queue->table.id != 0 && aq_privilege_allows(queue, right_to_messages(queue)))
-		put_rows_of(row, messages_query(queue, "", wanted_messages(fcinfo)), 0, NULL, NULL);
+		put_rows_of(row, messages_query(queue, LEASE_COLUMNS, wanted_messages(fcinfo)), 0, NULL, NULL);
 }
 
 /* --- buffered messages ----------------------------------------------------------- */

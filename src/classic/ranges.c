@@ -21,8 +21,11 @@
  *	- rows that a session has taken are announced when the transaction rolls
  *	  back, completely or to a savepoint, after its end is visible in the row,
  *	  and when it is prepared.  aq_takers_announce() knows these transactions;
- *	- rows that wait for their time are announced by the worker when the index
- *	  has the new version, which is ready, and before the worker commits.
+ *	- rows that wait for their time, or whose lease ends, are announced by the
+ *	  worker when the index has the new version, which is ready, and before the
+ *	  worker commits; by a session in the same way when it gives a leased row back.
+ *	  A version that is leased or waits is never dequeued itself, whatever becomes
+ *	  of the transaction that has written or changed it.
  * All other rows end a range:
  *	- rows that can be dequeued, are locked, or have expired;
  *	- rows that a running transaction has enqueued: it announces the key when the

@@ -16,6 +16,7 @@
 #include "access/multixact.h"
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "miscadmin.h"
 #include "storage/procarray.h"
 #include "utils/snapmgr.h"
 
@@ -179,5 +180,27 @@ aq_table_row_update(Relation rel, TupleTableSlot *slot, const int *columns, cons
 	if (result == TM_Ok && indexes)
 		aq_table_index_insert(rel, &changed, 1);
 	ExecDropSingleTupleTableSlot(changed);
+	if (should_free)
+		pfree(tuple);
+	pfree(all);
+	pfree(all_nulls);
+	pfree(replace);
+	return result;
+}
+
+/* Marks the row as processed, for its retention. */
+TM_Result
+aq_table_row_process(const AqQueue *queue, Relation rel, TupleTableSlot *slot)
+{
+	const int	columns[] = {COL_STATE, COL_NEXT_AT, COL_DEQUEUE_TIME, COL_DEQUEUE_USER, COL_DEQUEUE_XID};
+	TimestampTz now = GetCurrentTimestamp();
+	Datum		values[] = {Int16GetDatum(STATE_PROCESSED),
+		TimestampTzGetDatum(now + queue->retention), TimestampTzGetDatum(now),
+		ObjectIdGetDatum(GetUserId()),
+	Int64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId()))};
+	TM_Result	result = aq_table_row_update(rel, slot, columns, values, NULL, lengthof(columns));
+
+	if (result == TM_Ok)
+		aq_due_time_announce(queue->shm, now + queue->retention);
 	return result;
 }

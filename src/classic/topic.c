@@ -80,7 +80,8 @@ aq_topic_ask(AqQueue *queue, Relation rel, const Key *key, TimestampTz when)
 	values[COL_KEY2] = Int64GetDatum(key->key2);
 	values[COL_STEP] = Int64GetDatum(key->step);
 	values[COL_NEXT_AT] = TimestampTzGetDatum(when);
-	nulls[COL_DEQUEUE_TIME] = nulls[COL_DEQUEUE_USER] = nulls[COL_DEQUEUE_XID] = true;
+	for (int i = COL_DEQUEUE_TIME; i < COL_CONSUMER_COLUMNS; i++)
+		nulls[i] = true;
 	ExecForceStoreHeapTuple(heap_form_tuple(RelationGetDescr(rel), values, nulls), slot, true);
 	aq_table_row_insert(rel, &slot, 1);
 	ExecDropSingleTupleTableSlot(slot);

@@ -280,7 +280,8 @@ typedef struct AqConsumerShm
 	 */
 	pg_atomic_uint64 counted_ready;
 	pg_atomic_uint64 counted_delayed;
-	pg_atomic_uint64 counted_in_flight;
+	pg_atomic_uint32 counted_in_flight; /* at most PG_UINT32_MAX */
+	pg_atomic_uint32 counted_leased;	/* part of them */
 	pg_atomic_uint64 counted_oldest;
 	pg_atomic_uint64 counted_at;
 	pg_atomic_uint64 rule_logged;	/* hash of the rule whose failure was logged; 0: none */

@@ -233,7 +233,7 @@ typedef struct AqStore
 						const Datum *payloads, const bool *nulls,
 						Bitmapset *const *targets, pg_uuid_t *ids);
 	uint32		(*take) (AqQueue *queue, const AqTakeOptions *options);
-	/* Acknowledge, extend or end leases; NULL: the store has none. */
+	/* Acknowledge, extend or end leases. */
 	void		(*settle_leases) (AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,
 								  AqLeaseResult *results);
 	/*

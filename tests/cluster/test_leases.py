@@ -14,7 +14,6 @@ from test_metrics import evict, metrics
 from test_prepare import FINISH, disturb
 from test_xmin import PARTITION
 
-pytestmark = [pytest.mark.sharded("queue tables have no leases yet"), pytest.mark.own_tables]
 SETTINGS = {"pgaq.message_cache_size": "8MB", "max_prepared_transactions": "10"}
 HOW = ["nothing", "restart", "immediate", "kill", "kill twice"]
 
@@ -107,7 +106,7 @@ def test_what_is_released_rests_over_a_restart(server, queue):
     with server.connect() as conn:
         assert ready(conn, queue, timeout="60 s")
         assert states(conn, queue) == [(1, "WAITING", 1), (2, "READY", 0), (3, "LEASED", 1)]
-        assert metrics(conn, queue) == (3, 1, 1, 1)
+        until(lambda: metrics(conn, queue) == (3, 1, 1, 1), "the counts")
         assert leased.acknowledge(conn, leased.ids[2:]) == "done"
         assert take(conn, queue) == [2]
 
@@ -222,6 +221,7 @@ def test_prepared_end(server, queue, call, how, finish):
 # -- memory
 
 
+@pytest.mark.sharded("is about partitions and their frames")
 def test_leases_of_evicted_partitions(server, conn, queue):
     """Their leases end, are acknowledged and are counted."""
     put_many(conn, queue, 1, PARTITION)
@@ -238,6 +238,7 @@ def test_leases_of_evicted_partitions(server, conn, queue):
     assert metrics(conn, queue) == (0, 0, 0, 0)
 
 
+@pytest.mark.sharded("is about partitions and their frames")
 def test_a_partition_of_leases_of_many_subscribers(new_server, is_long):
     """None ends early for want of timers: 100 subscribers (20 in the short run) x 16,384 leases."""
     subscribers = 100 if is_long else 20
@@ -284,6 +285,7 @@ def test_a_lease_does_not_end_early(server, conn, queue):
     assert {lease.acknowledge(conn) for lease in leased} == {"stale"}
 
 
+@pytest.mark.sharded("is about partitions and their frames")
 def test_a_lock_on_the_tables_delays_the_end(server, conn, queue):
     put(conn, queue, 1)
     table = db.value(conn, "SELECT log::text FROM aq_internal.partitions() p JOIN aq.queues USING (queue_id) WHERE queue_name = %s AND state = 'open'", [queue])
@@ -312,6 +314,7 @@ def test_unsubscribed(server, conn, topic):
 # -- partitions, other stores, other servers
 
 
+@pytest.mark.sharded("is about partitions and their frames")
 @pytest.mark.parametrize("retention", ["0", "1 s"])
 def test_a_leased_message_keeps_its_partition(new_server, retention):
     """All others of the partition are done: it is truncated when this one is, too."""
@@ -334,20 +337,28 @@ def test_a_leased_message_keeps_its_partition(new_server, retention):
         assert leased.acknowledge(conn) == "stale"
 
 
+@pytest.mark.own_tables
 def test_a_queue_that_is_being_converted(server, conn):
-    """Leases are refused while the queue has two stores, and possible afterwards."""
+    """While the queue has two stores, new leases are refused, and those from before are finished; the conversion waits for them."""
+    converting = "SELECT converting FROM aq.queues WHERE queue_name = 'conv'"
     db.execute(conn, "SELECT aq.create_queue_table('public.t'), aq.create_queue('conv', queue_table => 'public.t')")
-    put(conn, "conv", 1)
-    db.execute(conn, "SELECT aq.convert_queue('conv')")
-    put(conn, "conv", 2)
-    for statement in ("SELECT * FROM aq.dequeue('conv', lease => '1 s')", "SELECT * FROM aq.acknowledge('conv', '{}', 1)"):
-        with pytest.raises(db.Error, match="cannot be leased"):
-            db.execute(conn, statement)
-    assert take(conn, "conv", number=1) == [1]
-    until(lambda: not db.value(conn, "SELECT converting FROM aq.queues WHERE queue_name = 'conv'"), "the end of the conversion")
+    put(conn, "conv", 1, 2)
     leased = Leased(conn, "conv", "1 hour")
-    assert leased.payloads == [2]
-    assert leased.acknowledge(conn) == "done"
+    db.execute(conn, "SELECT aq.convert_queue('conv')")
+    put(conn, "conv", 3)
+    with pytest.raises(db.Error, match="cannot be leased"):
+        db.execute(conn, "SELECT * FROM aq.dequeue('conv', lease => '1 s')")
+    assert look(conn, "conv") == [3]
+    assert leased.call(conn, "extend", ", '2 hours'") == "done"
+    assert leased.acknowledge(conn, leased.ids[:1]) == "done"
+    assert db.value(conn, converting)
+    assert leased.call(conn, "release", ids=leased.ids[1:]) == "done"
+    assert take(conn, "conv", number=1) == [2]
+    until(lambda: not db.value(conn, converting), "the end of the conversion")
+    assert leased.acknowledge(conn) == "stale"
+    again = Leased(conn, "conv", "1 hour")
+    assert again.payloads == [3]
+    assert again.acknowledge(conn) == "done"
     db.execute(conn, "SELECT aq.drop_queue('conv'), aq.drop_queue_table('public.t', force => true)")
 
 

@@ -139,7 +139,7 @@ BEGIN
 	SELECT * INTO t FROM aq.queue_tables WHERE queue_table = native;
 	RETURN format($view$SELECT sys._oracle_case(sys._bare_name(q.queue_name)) AS queue, m.msgid AS msg_id, m.correlation AS corr_id,
 	m.priority AS msg_priority,
-	CASE s.state WHEN 0 THEN 'READY' WHEN 1 THEN 'WAIT' WHEN 2 THEN 'PROCESSED' WHEN 3 THEN 'EXPIRED' END AS msg_state,
+	CASE s.state WHEN 0 THEN 'READY' WHEN 1 THEN 'WAIT' WHEN 2 THEN 'PROCESSED' WHEN 5 THEN 'READY' ELSE 'EXPIRED' END AS msg_state,
 	m.ready_at AS delay, m.ready_at AS delay_timestamp,
 	sys._seconds_between(m.expires_at, coalesce(m.ready_at, m.enqueue_time)) AS expiration,
 	m.enqueue_time AS enq_time, m.enqueue_time AS enq_timestamp,
@@ -202,7 +202,7 @@ BEGIN
 	END IF;
 	PERFORM sys._make_owned_view(format('%I.%I', schema_name, table_name), t.owner, format($view$SELECT
 	sys._oracle_case(sys._bare_name(q.queue_name)) AS q_name,
-	m.msgid, m.correlation AS corrid, m.priority, m.state::integer AS state, m.ready_at AS delay,
+	m.msgid, m.correlation AS corrid, m.priority, CASE m.state WHEN 5 THEN 0 ELSE least(m.state, 3) END AS state, m.ready_at AS delay,
 	sys._seconds_between(m.expires_at, coalesce(m.ready_at, m.enqueue_time)) AS expiration, m.next_at AS time_manager_info,
 	m.step AS local_order_no, 0 AS chain_no, NULL::bigint AS cscn, NULL::bigint AS dscn, m.enqueue_time AS enq_time,
 	sys._oracle_case(pg_get_userbyid(m.enqueue_user)) AS enq_uid, m.enqueue_xid::text AS enq_tid, m.dequeue_time AS deq_time,

@@ -72,7 +72,8 @@ COMMENT ON FUNCTION aq_internal.messages(integer, uuid, text) IS 'Internal: what
 CREATE FUNCTION aq_internal.classic_messages(queue_id integer, wanted uuid, wanted_state text, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
 	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
-	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text)
+	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
+	OUT leased_since timestamptz, OUT leased_until timestamptz, OUT leased_by text, OUT last_error text)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_messages';
 COMMENT ON FUNCTION aq_internal.classic_messages(integer, uuid, text) IS 'Internal: what aq.messages shows of one queue of a queue table';
 
@@ -339,7 +340,7 @@ SELECT q.queue_name, m.consumer, m.msgid, m.state, m.priority, m.correlation, m.
 	m.shard, m.session_id, CASE WHEN m.in_memory IS NULL THEN 'persistent' ELSE 'buffered' END AS delivery_mode, m.in_memory,
 	m.leased_since, m.leased_until, m.leased_by, m.last_error
 FROM aq_internal.queue q, LATERAL (SELECT *, NULL::boolean AS in_memory FROM aq_internal.messages(q.queue_id, NULL, NULL) WHERE q.store <> 'c'
-	UNION ALL SELECT *, NULL, NULL, NULL, NULL, NULL FROM aq_internal.classic_messages(q.queue_id, NULL, NULL) WHERE q.store <> 's'
+	UNION ALL SELECT *, NULL FROM aq_internal.classic_messages(q.queue_id, NULL, NULL) WHERE q.store <> 's'
 	UNION ALL SELECT b.msgid, b.consumer, b.state, b.priority, b.correlation, b.enqueue_time, b.ready_at, b.expires_at,
 		b.dequeue_time, b.attempts, b.sender, b.exception_queue, b.original_msgid, b.properties, b.shard, b.session_id, b.payload,
 		NULL, NULL, NULL, NULL, b.in_memory

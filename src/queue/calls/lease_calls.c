@@ -22,16 +22,17 @@
 #include "utils/tuplestore.h"
 #include "utils/uuid.h"
 
-/* Have the queue's messages leases? */
+/* Can the queue's messages be leased? */
 void
 aq_lease_calls_check(AqQueue *queue)
 {
-	if (queue->store->settle_leases != NULL)
+	bool		grouping = queue->store->kind != AQ_STORE_SHARDED && queue->table.grouping;
+
+	if (queue->store->kind != AQ_STORE_BOTH && !grouping)
 		return;
 	ereport(ERROR,
 			aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "messages of queue \"%s\" cannot be leased", queue->name),
-			queue->store->kind == AQ_STORE_CLASSIC
-			? errdetail("Queues in queue tables do not support leases yet.")
+			grouping ? errdetail("Its queue table groups messages by transaction.")
 			: errdetail("The queue is being converted."));
 }
 
@@ -75,7 +76,6 @@ settle_ids(AqQueue **queue, const char *consumer, AqLeaseOptions *options, const
 	bool		begins;
 
 	*queue = aq_use_settle(*queue, &begins);
-	aq_lease_calls_check(*queue);
 	options->position = aq_args_consumer_position(*queue, consumer);
 	/* the queue's current description, which may be a later one, also has later grants */
 	if (!aq_privilege_consumes(*queue, consumer))

@@ -253,6 +253,13 @@ both_take(AqQueue *queue, const AqTakeOptions *given)
 	return taken;
 }
 
+/* Messages that were leased before the conversion; there are no new leases meanwhile. */
+static void
+both_settle_leases(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n, AqLeaseResult *results)
+{
+	classic()->settle_leases(queue, options, ids, n, results);
+}
+
 static bool
 both_owns(AqQueue *queue, const pg_uuid_t *id)
 {
@@ -315,6 +322,7 @@ const AqStore aq_convert_store = {
 	.lock = both_lock,
 	.put = both_put,
 	.take = both_take,
+	.settle_leases = both_settle_leases,
 	.owns = both_owns,
 	.ready = both_ready,
 	.in_doubt = both_in_doubt,

@@ -48,7 +48,8 @@ init_consumer(AqConsumerShm *consumer)
 	pg_atomic_init_u64(&consumer->found, 0);
 	pg_atomic_init_u64(&consumer->counted_ready, 0);
 	pg_atomic_init_u64(&consumer->counted_delayed, 0);
-	pg_atomic_init_u64(&consumer->counted_in_flight, 0);
+	pg_atomic_init_u32(&consumer->counted_in_flight, 0);
+	pg_atomic_init_u32(&consumer->counted_leased, 0);
 	pg_atomic_init_u64(&consumer->counted_oldest, 0);
 	pg_atomic_init_u64(&consumer->counted_at, 0);
 	pg_atomic_init_u64(&consumer->rule_logged, 0);
