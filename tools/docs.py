@@ -497,9 +497,9 @@ def leases():
     for name, played in about.get("contest", {}).items():
         middle = {key: median(r[key] for r in played) for key in ("enqueued", "delivered", "cpu_us_per_message", "wal_per_message")}
         rows.append((about["titles"][name], f"{middle['enqueued']:,.0f}", f"{middle['delivered']:,.0f}",
-                     f"{middle['cpu_us_per_message']:.1f} µs", f"{middle['wal_per_message']:,.0f} B"))
+                     f"{middle['delivered'] / median(about['rates']['vt']):.2f}", f"{middle['cpu_us_per_message']:.1f} µs", f"{middle['wal_per_message']:,.0f} B"))
     parts.append(table((f"{about['sessions']}+{about['sessions']} sessions, 10 per call", "enqueued/s", "delivered/s",
-                        "server CPU per message", "WAL per message"), rows))
+                        "of UPDATE vt, DELETE", "server CPU per message", "WAL per message"), rows))
     parts.append(table(("goal", "wanted", "measured", ""), [(c["what"], c["wanted"], c["measured"], "reached" if c["ok"] else "missed") for c in about["claims"]]))
     return "\n".join(parts)
 

@@ -57,6 +57,12 @@ SELECT payload, msgid, receipt FROM aq.dequeue('lct', as_type => null::text, con
 SELECT payload FROM aq.dequeue('lct', as_type => null::text, consumer => 'b', acknowledge => ARRAY[:'msgid'::uuid], receipt => :receipt);
 SELECT payload, consumer_name FROM aq.dequeue_full('lct', as_type => null::text, consumer => 'a', acknowledge => ARRAY[:'msgid'::uuid], receipt => :receipt);
 SELECT consumer, string_agg(payload || ' ' || state, ', ' ORDER BY payload) FROM aq.messages WHERE queue_name = 'lct' GROUP BY consumer ORDER BY consumer;
+-- receipts go on when their counter is full; an empty queue uses them up, too
+SELECT t.put('lc', 109);
+SELECT receipt FROM aq.dequeue('lc', lease => '1 hour') \gset
+DO $$ BEGIN FOR i IN 1 .. 66000 LOOP PERFORM FROM aq.dequeue('lc', lease => '1 hour'); END LOOP; END $$;
+SELECT t.put('lc', 110);
+SELECT receipt - :receipt > 66000, receipt >> 16 > :receipt >> 16 FROM aq.dequeue('lc', lease => '1 hour');
 -- what cannot be
 SELECT t.error($$ SELECT aq.dequeue('lc', acknowledge => '{00000000-0000-0000-0000-000000000000}') $$);
 SELECT t.error($$ SELECT aq.dequeue('lc', acknowledge => '{null}', receipt => 1) $$);
