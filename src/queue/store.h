@@ -67,6 +67,9 @@ typedef enum AqMode
 	AQ_MODE_REJECT
 } AqMode;
 
+/* --- memory/traffic.c */
+extern void aq_traffic_lease(AqMode mode, uint64 n);
+
 /* One returned message; valid only during the callback. */
 typedef struct AqMessage
 {

@@ -393,6 +393,13 @@ add_takes_without_rows(Partition *partition, TransactionId xid, Bitmapset *marks
 	return takes;
 }
 
+/* A dequeue, and not the acknowledgement of an earlier one? */
+static bool
+is_dequeue(const DoubtTake *take)
+{
+	return take->kind == LOG_LEASED || (take->kind == LOG_TAKEN && take->receipt == 0);
+}
+
 /* Reads the enqueue times of the messages from their rows. */
 static void
 read_enqueue_times(Stream *stream, Partition *partition, Relation rel, List *takes)
@@ -405,7 +412,7 @@ read_enqueue_times(Stream *stream, Partition *partition, Relation rel, List *tak
 	{
 		DoubtTake  *take = lfirst(lc);
 
-		if (take->kind == LOG_TAKEN)
+		if (is_dequeue(take))
 		{
 			Slot	   *slot = slot_at(frame_of(partition), take->slot);
 
@@ -421,7 +428,7 @@ read_enqueue_times(Stream *stream, Partition *partition, Relation rel, List *tak
 		bool		isnull;
 
 		tuple.t_self = take->tid;
-		if (take->kind != LOG_TAKEN || !heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
+		if (!is_dequeue(take) || !heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
 			continue;
 		take->enqueued = DatumGetTimestampTz(heap_getattr(&tuple, MSG_ENQUEUE_TIME + 1, RelationGetDescr(rel), &isnull));
 		ReleaseBuffer(buffer);
@@ -453,21 +460,40 @@ settle_slot(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtSlot *do
 	}
 }
 
+/* A message that was dequeued counts, with a lease or without one. */
 static void
-done_after_doubt(AqQueueShm *shm, Stream *stream, Partition *partition, const DoubtTake *take)
+count_dequeue(AqQueueShm *shm, const DoubtTake *take)
 {
 	AqConsumed	consumed = {0};
 
-	if (take->kind == LOG_FAILED)
-		aq_settle_failed(shm, partition, take->position, take->slot);
-	else
-		aq_settle_done(shm, partition, take->position, take->slot, take->xid);
-	if (take->kind != LOG_TAKEN || take->receipt != 0)
-		return;
 	aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, 1);
 	if (take->enqueued != 0)
 		aq_consumed_add(&consumed, take->enqueued);
 	aq_traffic_dequeued(shm, take->position, &consumed);
+}
+
+/* What was prepared of a lease is committed. */
+static void
+count_lease(const DoubtTake *take)
+{
+	if (take->receipt == 0)
+		return;
+	aq_traffic_lease(take->kind == LOG_LEASED ? AQ_MODE_LEASE
+					 : take->kind == LOG_TAKEN ? AQ_MODE_ACKNOWLEDGE
+					 : take->kind == LOG_EXTENDED ? AQ_MODE_EXTEND
+					 : take->kind == LOG_FAILED ? AQ_MODE_REJECT : AQ_MODE_RELEASE, 1);
+}
+
+static void
+done_after_doubt(AqQueueShm *shm, Stream *stream, Partition *partition, const DoubtTake *take)
+{
+	if (take->kind == LOG_FAILED)
+		aq_settle_failed(shm, partition, take->position, take->slot);
+	else
+		aq_settle_done(shm, partition, take->position, take->slot, take->xid);
+	count_lease(take);
+	if (is_dequeue(take))
+		count_dequeue(shm, take);
 }
 
 /*
@@ -500,7 +526,12 @@ settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *ta
 	else if (aq_consumer_removed(aq_shm_consumer(shm, take->position)))
 		aq_settle_done(shm, partition, take->position, take->slot, InvalidTransactionId);
 	else if (commit && take->kind != LOG_LOCKED)
+	{
 		(void) aq_settle_lease(stream, partition, take->position, take->slot, take->kind, take->until, take->receipt);
+		count_lease(take);
+		if (is_dequeue(take))
+			count_dequeue(shm, take);
+	}
 	else if (aq_settle_lease_goes_on(partition, take->position, take->slot))
 		return;
 	else if (!commit && (take->kind == LOG_TAKEN || take->kind == LOG_LEASED))

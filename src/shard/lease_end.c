@@ -158,12 +158,16 @@ static void
 settle(Round *round, bool over)
 {
 	Partition  *partition = round->partition;
+	uint32		ended = 0,
+				failed = 0;
 
 	aq_latch_get(&round->stream->latch, AQ_EXCLUSIVE, AQ_LOC_LEASE_END);
 	for (uint32 i = 0; i < round->n; i++)
 	{
 		const Ending *ending = &round->endings[i];
 
+		ended += over && ending->receipt != 0;
+		failed += over && ending->receipt != 0 && ending->fails;
 		if (over && ending->fails)
 			aq_settle_failed(round->shm, partition, ending->position, ending->slot);
 		else if (aq_consumer_removed(aq_shm_consumer(round->shm, ending->position)))
@@ -180,6 +184,8 @@ settle(Round *round, bool over)
 		aq_work_announce_time(round->shm, partition->next_timer);
 	aq_settle_check_done(round->stream, partition);
 	aq_latch_free(&round->stream->latch);
+	aq_stat_add(AQ_STAT_LEASES_ENDED, ended);
+	aq_stat_add(AQ_STAT_LEASES_FAILED, failed);
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (round->woken[position] > 0)
 			aq_waiters_wake(round->shm, position, round->woken[position]);

@@ -466,6 +466,8 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 		if (note->count == all)
 			aq_traffic_dequeued(note->shm, note->position, &note->consumed);
 	}
+	if (commit)
+		aq_traffic_lease(note->mode, note->count);
 	aq_stat_add(AQ_STAT_RETRIES, retries);
 	if (back > 0)
 		aq_waiters_wake(note->shm, note->position, back);

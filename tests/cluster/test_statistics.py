@@ -117,6 +117,50 @@ def test_retries_expirations_and_moves(server, conn):
         db.execute(conn, "SELECT aq.drop_queue(%s, force => true)", [name])
 
 
+LEASES = ("taken", "acknowledged", "extended", "released", "failed", "ended", "stale")
+
+
+@pytest.mark.sharded("queue tables have no leases yet")
+@pytest.mark.parametrize("prepared", [False, True], ids=["committed", "prepared"])
+def test_leases(server, conn, queue, prepared):
+    """Each step counts when it is committed, and not when it is rolled back."""
+
+    def run(query, end="COMMIT"):
+        conn.execute("BEGIN")
+        rows = conn.execute(query).fetchall()
+        conn.execute("PREPARE TRANSACTION 'leases'" if prepared else end)
+        if prepared:
+            conn.execute(f"{end} PREPARED 'leases'")
+        return rows
+
+    def lease(number, span, end="COMMIT"):
+        rows = run(f"SELECT msgid::text, receipt FROM aq.dequeue('{queue}', max_messages => {number}, lease => '{span}')", end)
+        return rows and f"'{queue}', '{{{','.join(row[0] for row in rows)}}}', {rows[0][1]}"
+
+    put(conn, queue, *range(20))
+    before = system(conn)
+    first = db.value(conn, "SELECT aq.take_snapshot()")
+    mine = lease(1, "1 hour")
+    for end in ("ROLLBACK", "COMMIT"):
+        run(f"SELECT * FROM aq.extend({mine}, '2 hours')", end)
+        run(f"SELECT * FROM aq.acknowledge({mine})", end)
+    db.execute(conn, f"SELECT * FROM aq.extend({mine}, '2 hours')")
+    mine = lease(2, "1 hour")
+    run(f"SELECT * FROM aq.release({mine}, delay => '1 hour')")
+    mine = lease(3, "1 hour")
+    run(f"SELECT * FROM aq.release({mine}, delay => '1 hour', count => false)")
+    mine = lease(4, "1 hour")
+    run(f"SELECT * FROM aq.reject({mine})")
+    lease(5, "0.1 s")
+    changed = settled(conn, before, "queue leases ended", 5)
+    counted = {name: changed.get(f"queue leases {name}", 0) for name in LEASES}
+    assert counted == {"taken": 15, "acknowledged": 1, "extended": 1, "released": 5, "failed": 4, "ended": 5, "stale": 1}
+    assert changed["queue messages dequeued"] == 15
+    last = db.value(conn, "SELECT aq.take_snapshot()")
+    report = db.value(conn, "SELECT string_agg(r::text, ' ') FROM aq.report_text(aq.report_awr(%s, %s)) r", [first, last])
+    assert all(f"queue leases {name}" in report for name in LEASES)
+
+
 class Listener(threading.Thread):
     """Waits in a separate session for a message of one of several consumers, then takes it."""
 

@@ -73,6 +73,7 @@ static AqLeaseResult *
 settle_ids(AqQueue **queue, const char *consumer, AqLeaseOptions *options, const pg_uuid_t *ids, int n, int *ndone)
 {
 	AqLeaseResult *results = palloc0(Max(n, 1) * sizeof(AqLeaseResult));
+	uint32		stale = 0;
 	bool		begins;
 
 	*queue = aq_use_settle(*queue, &begins);
@@ -84,7 +85,11 @@ settle_ids(AqQueue **queue, const char *consumer, AqLeaseOptions *options, const
 		(*queue)->store->settle_leases(*queue, options, ids, n, results);
 	*ndone = 0;
 	for (int i = 0; i < n; i++)
+	{
 		*ndone += results[i] == AQ_LEASE_DONE;
+		stale += results[i] == AQ_LEASE_STALE;
+	}
+	aq_stat_add(AQ_STAT_LEASES_STALE, stale);
 	if (begins && *ndone == 0)
 		aq_use_undo(*queue);
 	return results;

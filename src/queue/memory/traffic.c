@@ -57,6 +57,33 @@ aq_traffic_dequeued(AqQueueShm *shm, int position, const AqConsumed *consumed)
 		add_consumed(own, now, consumed);
 }
 
+/* Of n messages, AQ_MODE_LEASE or what became of their leases is committed. */
+void
+aq_traffic_lease(AqMode mode, uint64 n)
+{
+	switch (mode)
+	{
+		case AQ_MODE_LEASE:
+			aq_stat_add(AQ_STAT_LEASES, n);
+			break;
+		case AQ_MODE_ACKNOWLEDGE:
+			aq_stat_add(AQ_STAT_LEASES_ACKNOWLEDGED, n);
+			break;
+		case AQ_MODE_EXTEND:
+			aq_stat_add(AQ_STAT_LEASES_EXTENDED, n);
+			break;
+		case AQ_MODE_RELEASE:
+		case AQ_MODE_UNSEEN:
+			aq_stat_add(AQ_STAT_LEASES_RELEASED, n);
+			break;
+		case AQ_MODE_REJECT:
+			aq_stat_add(AQ_STAT_LEASES_FAILED, n);
+			break;
+		default:
+			break;
+	}
+}
+
 /*
  * --- counts of a store when transactions commit
  * ---------------------------------
