@@ -77,7 +77,7 @@ move_outside(QueueScans *scans, AqQueue *target, int attempts, const char *reaso
 		: DatumGetUUIDP(slot->tts_values[COL_ORIGINAL_ID]);
 	options.original_queue = (struct varlena *) cstring_to_text(scans->queue->name);
 	options.reason = (struct varlena *) cstring_to_text(reason);
-	return aq_exception_put(target, &options, slot->tts_values[COL_PAYLOAD], slot->tts_isnull[COL_PAYLOAD]) &&
+	return aq_exception_put(target, &options, 1, slot->tts_values[COL_PAYLOAD], slot->tts_isnull[COL_PAYLOAD]) &&
 		aq_table_row_delete(scans->messages.rel, slot) == TM_Ok;
 }
 

@@ -35,12 +35,13 @@ typedef struct AqPutOptions
 	int			attempts;
 	struct varlena *original_queue; /* text */
 	struct varlena *reason;		/* text */
+	struct varlena *dead_letter;	/* jsonb: see memory/exception.c */
 	/* sequence deviation */
 	bool		top;			/* put it before all others */
 	const pg_uuid_t *before;	/* this one */
 	/*
-	 * NULL, or the options of each message: their correlations, properties and
-	 * exception queues are used instead of these
+	 * NULL, or the options of each message: their correlations, properties,
+	 * exception queues, attempts and dead letters are used instead of these
 	 */
 	const struct AqPutOptions *each;
 } AqPutOptions;
@@ -91,6 +92,7 @@ typedef struct AqMessage
 	int32		exception_queue_id; /* 0: none */
 	pg_uuid_t  *original_id;
 	struct varlena *original_queue;
+	struct varlena *dead_letter;	/* jsonb */
 	int			state;			/* Oracle's number: 0 ready, 1 waiting, 3 expired */
 	int64		group;			/* message group; 0: none */
 	AqPlace		place;
@@ -336,6 +338,20 @@ extern bytea *aq_store_targets_to_bytes(const Bitmapset *targets);
  * exception queue
  */
 extern bool aq_exception_pin(AqQueue *target);
-extern bool aq_exception_put(AqQueue *target, AqPutOptions *options, Datum payload, bool isnull);
+extern bool aq_exception_put(AqQueue *target, AqPutOptions *options, uint32 n, Datum payload, bool isnull);
+
+/* Why and when a message has failed for a consumer. */
+typedef struct AqDeath
+{
+	int			position;		/* of the consumer */
+	const char *reason;			/* retries, expired, rejected or lease */
+	const char *error;			/* the latest one; NULL: not known */
+	TimestampTz first;			/* attempt that failed; 0: none */
+	TimestampTz last;			/* the latest one */
+	TimestampTz died;
+	int			attempts;
+} AqDeath;
+
+extern struct varlena *aq_exception_dead_letter(AqQueue *source, const AqMessage *m, const AqDeath *death);
 
 #endif							/* AQ_STORE_H */

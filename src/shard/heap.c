@@ -259,6 +259,7 @@ aq_heap_read_message(AqQueue *queue, const Stream *stream, HeapTuple tuple, Tupl
 	m->exception_queue_id = nulls[MSG_EXCEPTION_QUEUE_ID] ? 0 : DatumGetInt32(values[MSG_EXCEPTION_QUEUE_ID]);
 	m->ready_at = nulls[MSG_READY_AT] ? 0 : DatumGetTimestampTz(values[MSG_READY_AT]);
 	m->expires_at = nulls[MSG_EXPIRES_AT] ? 0 : DatumGetTimestampTz(values[MSG_EXPIRES_AT]);
+	m->dead_letter = varlena_or_null(values, nulls, MSG_DEAD_LETTER);
 	m->original_id = nulls[MSG_ORIGINAL_ID] ? NULL : DatumGetUUIDP(values[MSG_ORIGINAL_ID]);
 	m->attempts += nulls[MSG_ATTEMPTS] ? 0 : DatumGetInt16(values[MSG_ATTEMPTS]);
 }
@@ -328,8 +329,8 @@ aq_heap_write_lease(Partition *partition, char kind, TimestampTz at, int positio
 	nulls[LOG_RECEIPT] = receipt == 0;
 	values[LOG_DETAIL] = detail != NULL ? CStringGetTextDatum(detail) : (Datum) 0;
 	nulls[LOG_DETAIL] = detail == NULL;
-	values[LOG_WRITTEN] = TimestampTzGetDatum(receipt != 0 ? GetCurrentTimestamp() : 0);
-	nulls[LOG_WRITTEN] = receipt == 0;
+	values[LOG_WRITTEN] = TimestampTzGetDatum(receipt != 0 || kind == LOG_RETRY ? GetCurrentTimestamp() : 0);
+	nulls[LOG_WRITTEN] = receipt == 0 && kind != LOG_RETRY;
 	for (uint32 i = 0; i < n; i += ORDINALS_PER_ROW)
 	{
 		uint32		count = Min(n - i, ORDINALS_PER_ROW);

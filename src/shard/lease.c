@@ -137,6 +137,7 @@ typedef struct Settling
 	AqQueue    *queue;
 	const AqLeaseOptions *options;
 	LeaseTerms	terms;
+	const char *death;			/* detail of the row of a message that fails */
 	TimestampTz now;
 	double		random;			/* for retry delays */
 	AqLeaseResult *results;
@@ -213,7 +214,10 @@ settle_resident(Settling *settling, Wanted *wanted, AqMode mode)
 	if (!aq_slot_hold_lease(partition, position, number))
 		return;
 	if (mode == AQ_MODE_REJECT)
+	{
 		terms.until = 0;
+		terms.detail = settling->death;
+	}
 	if (terms.until != 0)
 		aq_slot_make_bitmap(&sub->waiting);
 	aq_notes_add_lease(partition, settling->queue->shm, position, mode, &terms, number);
@@ -285,6 +289,23 @@ settle_batch(Settling *settling, Wanted *wanted, uint32 n)
 
 /* --- a call ------------------------------------------------------------------------------ */
 
+/* Kept until the transaction ends. */
+static const char *
+clipped(const char *before, const char *error)
+{
+	int			size = pg_mbcliplen(error, strlen(error), LOG_DETAIL_SIZE - (int) strlen(before));
+
+	return MemoryContextStrdup(aq_notes_context(), psprintf("%s%.*s", before, size, error));
+}
+
+static const char *
+make_death(const AqLeaseOptions *options)
+{
+	const char	reason[] = {options->mode == AQ_MODE_REJECT ? DEATH_REJECTED : DEATH_RETRIES, '\0'};
+
+	return clipped(reason, options->error != NULL ? options->error : "");
+}
+
 static LeaseTerms
 make_terms(const AqLeaseOptions *options, TimestampTz now)
 {
@@ -295,9 +316,7 @@ make_terms(const AqLeaseOptions *options, TimestampTz now)
 	else if (options->time > 0)
 		terms.until = now + options->time;
 	if (options->error != NULL)
-		terms.detail = MemoryContextStrdup(aq_notes_context(),
-										   pnstrdup(options->error, pg_mbcliplen(options->error, strlen(options->error),
-																				 LOG_DETAIL_SIZE)));
+		terms.detail = clipped("", options->error);
 	return terms;
 }
 
@@ -353,6 +372,8 @@ aq_lease_settle(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *
 	Wanted	   *wanted = palloc(n * sizeof(Wanted));
 
 	settling.terms = make_terms(options, settling.now);
+	if (options->mode != AQ_MODE_ACKNOWLEDGE && options->mode != AQ_MODE_EXTEND)
+		settling.death = make_death(options);
 	for (uint32 i = 0; i < n; i++)
 		results[i] = AQ_LEASE_STALE;
 	n = find_wanted(queue, ids, n, wanted);

@@ -138,6 +138,7 @@ static void
 write_endings(Round *round)
 {
 	uint16	   *slots = palloc(END_BATCH * sizeof(uint16));
+	static const char lease_over[] = {DEATH_LEASE, '\0'};
 
 	qsort(round->endings, round->n, sizeof(Ending), compare_endings);
 	for (uint32 i = 0; i < round->n;)
@@ -149,7 +150,7 @@ write_endings(Round *round)
 			 round->endings[i].fails == first->fails && round->endings[i].receipt == first->receipt; i++)
 			slots[n++] = round->endings[i].slot;
 		aq_heap_write_lease(round->partition, first->fails ? LOG_FAILED : LOG_OVER, 0, first->position, slots, n,
-							first->receipt, NULL);
+							first->receipt, first->fails && first->receipt != 0 ? lease_over : NULL);
 	}
 }
 

@@ -85,6 +85,8 @@ keep_lease_row(LogPicture *p, const LogRow *row)
 		p->leases[row->position] = palloc0(PARTITION_SLOTS * sizeof(LeaseStory));
 	kept->row = *row;
 	kept->detail = row->detail != NULL ? text_to_cstring(row->detail) : NULL;
+	if (row->kind == LOG_FAILED && kept->detail != NULL)
+		kept->detail++;			/* see LOG_FAILED */
 	for (int i = 0; i < row->n; i++)
 		kept->slots[i] = row->ordinals[i] % PARTITION_SLOTS;
 	p->lease_rows = lappend(p->lease_rows, kept);
@@ -139,7 +141,7 @@ tell_lease(LeaseStory *story, const LeaseRow *kept)
 		story->since = row->written;
 		story->holder = kept->detail;
 	}
-	else if (kept->detail != NULL && row->written >= story->error_at)
+	else if (kept->detail != NULL && *kept->detail != '\0' && row->written >= story->error_at)
 	{
 		story->error_at = row->written;
 		story->error = kept->detail;
@@ -290,6 +292,7 @@ message_row(MessageRows *rows, const AqMessage *m, int position, const char *con
 	aq_rows_time(row, story.until);
 	aq_rows_text(row, story.since != 0 ? story.holder : NULL);
 	aq_rows_text(row, story.error);
+	aq_rows_pointer(row, m->dead_letter);
 	aq_rows_end(row);
 }
 

@@ -143,6 +143,9 @@ own_columns(const AqPutOptions *options, Datum *values, bool *nulls)
 	set_varlena(values, nulls, MSG_EXCEPTION_QUEUE, options->exception_queue);
 	values[MSG_EXCEPTION_QUEUE_ID] = Int32GetDatum(options->exception_queue_id);
 	nulls[MSG_EXCEPTION_QUEUE_ID] = options->exception_queue_id == 0;
+	values[MSG_ATTEMPTS] = Int16GetDatum(options->attempts);
+	nulls[MSG_ATTEMPTS] = options->attempts == 0;
+	set_varlena(values, nulls, MSG_DEAD_LETTER, options->dead_letter);
 }
 
 /* All columns but the ordinal, the payload and the consumers. */
@@ -161,8 +164,6 @@ common_columns(const AqPutOptions *options, int stream, int64 session, Datum *va
 	set_varlena(values, nulls, MSG_SENDER, options->sender);
 	values[MSG_ORIGINAL_ID] = options->original_id ? UUIDPGetDatum(options->original_id) : 0;
 	nulls[MSG_ORIGINAL_ID] = options->original_id == NULL;
-	values[MSG_ATTEMPTS] = Int16GetDatum(options->attempts);
-	nulls[MSG_ATTEMPTS] = options->attempts == 0;
 	own_columns(options, values, nulls);
 }
 

@@ -41,7 +41,7 @@
 #define BATCH_RANDOMS 16
 
 /* maximum number of failed messages moved in one transaction */
-#define MOVE_BATCH 100
+#define MOVE_BATCH 500
 
 /* rolled back dequeues of one partition and consumer */
 typedef struct Batch
@@ -588,11 +588,11 @@ aq_retry_job(int32 id, AqQueueShm *shm)
  */
 static bool
 move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
-			 ItemPointer tid, int attempts, bool *soon)
+			 ItemPointer tid, AqStories *stories, uint32 i, bool *soon)
 {
 	HeapTupleData tuple;
 	Buffer		buffer;
-	AqMessage	m = {.attempts = attempts};
+	AqMessage	m = {0};
 	Datum		values[MSG_COLUMNS];
 	bool		nulls[MSG_COLUMNS];
 	AqQueue    *target;
@@ -605,30 +605,22 @@ move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
 	target = aq_catalog_exception_queue(queue, m.exception_queue_id);
 	if (target != NULL)
 	{
-		AqPutOptions options = {.priority = m.priority,.correlation = m.correlation,
-			.properties = m.properties,.sender = m.sender,
-			.original_id = m.original_id ? m.original_id : &m.id,.attempts = m.attempts};
+		AqPutOptions options = {.priority = m.priority,.sender = m.sender,
+			.original_id = m.original_id ? m.original_id : &m.id};
+		AqPutOptions *each;
+		/* first, because the description of this queue may not outlive the lookup of another one */
+		uint32		n = aq_dead_letter_make(stories, i, queue, &m, &each);
 
+		options.each = each;
 		moved = aq_exception_pin(target);
 		if (moved)
 		{
-			moved = aq_exception_put(target, &options, m.payload, m.payload_null);
+			moved = aq_exception_put(target, &options, n, m.payload, m.payload_null);
 			*soon = aq_queue_is_sharded(target) && shard_queue(target->shm)->worker_wants;
 		}
 	}
 	ReleaseBuffer(buffer);
 	return moved;
-}
-
-/* The highest number of attempts of a consumer. */
-static int
-attempts_of(Frame *frame, uint32 number)
-{
-	int			attempts = 0;
-
-	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
-		attempts = Max(attempts, aq_frame_attempts(frame, position, number));
-	return attempts;
 }
 
 /*
@@ -644,7 +636,6 @@ typedef struct Move
 	bool		soon;			/* the remaining ones can be moved soon */
 	uint16		slots[MOVE_BATCH];
 	ItemPointerData tids[MOVE_BATCH];
-	int			attempts[MOVE_BATCH];
 } Move;
 
 static void undo_move(void *move, int64 unused);
@@ -674,7 +665,7 @@ collect_failed(Move *move)
 			continue;
 		move->slots[move->n] = s;
 		ItemPointerSet(&move->tids[move->n], slot->block, slot->offset);
-		move->attempts[move->n++] = attempts_of(frame_of(partition), s);
+		move->n++;
 	}
 	aq_slot_hold(partition, move->n);	/* until they are moved */
 	aq_claim_enter(undo_move, move, 0);
@@ -727,10 +718,12 @@ end_move(void *move)
 static void
 move_batch(int32 id, Move *move)
 {
+	AqStories  *stories = aq_dead_letter_read(move->partition, move->slots, move->n);
+
 	while (move->nmoved < move->n &&
 		   move_message(aq_catalog_get_by_id(id, false), move->rel, move->partition,
 						move->slots[move->nmoved], &move->tids[move->nmoved],
-						move->attempts[move->nmoved], &move->soon))
+						stories, move->nmoved, &move->soon))
 		move->nmoved++;
 	table_close(move->rel, NoLock);
 	aq_heap_write_log(move->partition, LOG_MOVED, 0, 0, move->slots, move->nmoved);

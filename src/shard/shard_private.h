@@ -98,7 +98,8 @@ enum
 {
 	MSG_ORDINAL, MSG_SESSION, MSG_ENQUEUE_TIME, MSG_STREAM, MSG_PAYLOAD, MSG_TARGETS,
 	MSG_CORRELATION, MSG_PROPERTIES, MSG_READY_AT, MSG_EXPIRES_AT, MSG_SENDER,
-	MSG_EXCEPTION_QUEUE, MSG_ORIGINAL_ID, MSG_ATTEMPTS, MSG_EXCEPTION_QUEUE_ID, MSG_COLUMNS
+	MSG_EXCEPTION_QUEUE, MSG_ORIGINAL_ID, MSG_ATTEMPTS, MSG_EXCEPTION_QUEUE_ID, MSG_DEAD_LETTER,
+	MSG_COLUMNS
 };
 
 enum
@@ -123,7 +124,7 @@ targets_next(bytea *targets, int position)
 #define LOG_TAKEN	't'			/* consumed */
 #define LOG_PURGED	'p'
 #define LOG_RETRY	'r'			/* a dequeue was rolled back; time: end of its retry delay */
-#define LOG_FAILED	'x'			/* expired or failed for this consumer */
+#define LOG_FAILED	'x'			/* expired or failed for this consumer; with a receipt, detail begins with a DEATH_* */
 #define LOG_MOVED	'm'			/* moved to the exception queue, or deleted */
 #define LOG_LOCKED	'l'			/* locked by a prepared transaction, not consumed */
 #define LOG_LEASED	's'			/* taken for a time; time: when the lease ends, here and in the next one */
@@ -131,6 +132,11 @@ targets_next(bytea *targets, int position)
 #define LOG_OVER	'o'			/* the lease has ended by time */
 #define LOG_RELEASED 'b'		/* given back; time: when it is ready again, here and in the next one */
 #define LOG_UNSEEN	'u'			/* given back, and the attempt does not count */
+
+/* why a leased message failed, unless it had expired */
+#define DEATH_REJECTED	'j'
+#define DEATH_RETRIES	'r'		/* it was released, and had too many attempts */
+#define DEATH_LEASE		'l'		/* its lease was over, and it had too many attempts */
 
 /* bytes of LOG_DETAIL at most: see ORDINALS_PER_ROW */
 #define LOG_DETAIL_SIZE 600
@@ -148,6 +154,12 @@ typedef struct LogRow
 	const text *detail;			/* NULL: none */
 	TimestampTz written;		/* 0: not about a lease */
 } LogRow;
+
+/* --- dead_letter.c */
+typedef struct AqStories AqStories;
+
+extern AqStories *aq_dead_letter_read(Partition *partition, const uint16 *slots, uint32 n);
+extern uint32 aq_dead_letter_make(AqStories *stories, uint32 i, AqQueue *queue, const AqMessage *m, AqPutOptions **each);
 
 /* --- message_id.c ------------------------------------------------------------------------ */
 extern pg_uuid_t aq_message_id(uint64 key, int stream, int64 ordinal);

@@ -74,7 +74,7 @@ create_tables(AqQueue *queue, int table_no)
 					 "stream smallint NOT NULL, payload %s, targets bytea, "
 					 "correlation text, properties jsonb, ready_at timestamptz, "
 					 "expires_at timestamptz, sender text, exception_queue text, "
-					 "original_msgid uuid, attempts smallint, exception_queue_id integer) "
+					 "original_msgid uuid, attempts smallint, exception_queue_id integer, dead_letter jsonb) "
 					 "WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false)",
 					 queue->id, table_no, type));
 	run_ddl(psprintf("CREATE TABLE aq_data.l%d_%d (LIKE aq_data.log_template INCLUDING STORAGE) "

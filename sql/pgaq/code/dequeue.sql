@@ -56,10 +56,10 @@ RETURNS TABLE (payload anyelement, priority integer, attempts integer, correlati
 	properties jsonb, enqueue_time timestamptz, msgid uuid, receipt bigint,
 	sender text, consumer_name text, ready_at timestamptz, expires_at timestamptz,
 	exception_queue text, original_msgid uuid, shard integer, session_id bigint, state integer,
-	transaction_group text, message_delivery_mode integer)
+	transaction_group text, message_delivery_mode integer, dead_letter jsonb)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_dequeue_typed';
 COMMENT ON FUNCTION aq.dequeue_full(text, anyelement, text, integer, text, text, uuid, text, interval, text, text, interval, uuid[], bigint) IS
-'As aq.dequeue, with every property of the message: sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid, shard, session_id, state (0 ready, 1 waiting, 3 expired, when it was dequeued), transaction_group, message_delivery_mode (1 persistent, 2 buffered)';
+'As aq.dequeue, with every property of the message: sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid, shard, session_id, state (0 ready, 1 waiting, 3 expired, when it was dequeued), transaction_group, message_delivery_mode (1 persistent, 2 buffered), dead_letter (in an exception queue: where it came from and why it failed, see aq.dead_letters)';
 
 CREATE FUNCTION aq.browse(queue_name text,
 	consumer text DEFAULT NULL,

@@ -224,8 +224,8 @@ COMMENT ON COLUMN aq_data.log_template.consumer IS 'position of the consumer, se
 COMMENT ON COLUMN aq_data.log_template.at IS 'time of the dequeue; of kinds r, b and u, when the message may be tried again; of s and e, when the lease ends';
 COMMENT ON COLUMN aq_data.log_template.ordinals IS 'the messages'' ordinals in their stream';
 COMMENT ON COLUMN aq_data.log_template.receipt IS 'receipt of the lease; null: the row is not about a lease';
-COMMENT ON COLUMN aq_data.log_template.detail IS 'application_name of the holder, or the error that was given with the message';
-COMMENT ON COLUMN aq_data.log_template.written IS 'when the row was written; null: it is not about a lease';
+COMMENT ON COLUMN aq_data.log_template.detail IS 'application_name of the holder, or the error that was given with the message; of kind x, behind a letter for the reason: j rejected, r released with too many attempts, l lease over';
+COMMENT ON COLUMN aq_data.log_template.written IS 'when the row was written; null: it is neither of kind r nor about a lease';
 
 -- The catalog is dumped with its rows; message tables are dumped as ordinary tables.
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.property', '');

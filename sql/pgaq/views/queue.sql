@@ -65,7 +65,7 @@ CREATE FUNCTION aq_internal.messages(queue_id integer, wanted uuid, wanted_state
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
 	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
 	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
-	OUT leased_since timestamptz, OUT leased_until timestamptz, OUT leased_by text, OUT last_error text)
+	OUT leased_since timestamptz, OUT leased_until timestamptz, OUT leased_by text, OUT last_error text, OUT dead_letter jsonb)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_message_view_rows';
 COMMENT ON FUNCTION aq_internal.messages(integer, uuid, text) IS 'Internal: what aq.messages shows of one queue, all messages or the wanted ones; the planner sets wanted from a condition on msgid, and wanted_state from one on state';
 
@@ -338,12 +338,12 @@ CREATE VIEW aq.messages AS
 SELECT q.queue_name, m.consumer, m.msgid, m.state, m.priority, m.correlation, m.payload, m.enqueue_time, m.ready_at,
 	m.expires_at, m.dequeue_time, m.attempts, m.sender, m.exception_queue, m.original_msgid, m.properties,
 	m.shard, m.session_id, CASE WHEN m.in_memory IS NULL THEN 'persistent' ELSE 'buffered' END AS delivery_mode, m.in_memory,
-	m.leased_since, m.leased_until, m.leased_by, m.last_error
+	m.leased_since, m.leased_until, m.leased_by, m.last_error, m.dead_letter
 FROM aq_internal.queue q, LATERAL (SELECT *, NULL::boolean AS in_memory FROM aq_internal.messages(q.queue_id, NULL, NULL) WHERE q.store <> 'c'
-	UNION ALL SELECT *, NULL FROM aq_internal.classic_messages(q.queue_id, NULL, NULL) WHERE q.store <> 's'
+	UNION ALL SELECT *, NULL, NULL FROM aq_internal.classic_messages(q.queue_id, NULL, NULL) WHERE q.store <> 's'
 	UNION ALL SELECT b.msgid, b.consumer, b.state, b.priority, b.correlation, b.enqueue_time, b.ready_at, b.expires_at,
 		b.dequeue_time, b.attempts, b.sender, b.exception_queue, b.original_msgid, b.properties, b.shard, b.session_id, b.payload,
-		NULL, NULL, NULL, NULL, b.in_memory
+		NULL, NULL, NULL, NULL, NULL, b.in_memory
 		FROM aq_internal.buffered_messages(q.queue_id, NULL, NULL) b) m;
 COMMENT ON VIEW aq.messages IS 'Messages that the current role can dequeue, one row per message and consumer. Reads the tables, so restrict it to a queue, to a message by msgid = value, which reads one partition or uses an index, or to a state by state = value, which reads only partitions that may have such messages';
 COMMENT ON COLUMN aq.messages.queue_name IS 'the queue';
@@ -370,6 +370,40 @@ COMMENT ON COLUMN aq.messages.leased_since IS 'when the lease that runs was take
 COMMENT ON COLUMN aq.messages.leased_until IS 'when it ends; in the past: the worker has not ended it yet';
 COMMENT ON COLUMN aq.messages.leased_by IS 'application_name of the session that took it';
 COMMENT ON COLUMN aq.messages.last_error IS 'error given with the latest aq.release or aq.reject; null: none was given';
+COMMENT ON COLUMN aq.messages.dead_letter IS 'in an exception queue: where it came from and why it failed, see aq.dead_letters; null: it is no dead letter, or came from or is in a queue table';
+
+CREATE VIEW aq.dead_letters AS
+SELECT m.queue_name AS exception_queue, m.msgid,
+	coalesce((SELECT q.queue_name FROM aq_internal.queue q WHERE q.queue_id = (m.dead_letter ->> 'queue_id')::integer),
+		m.dead_letter ->> 'queue') AS queue_name,
+	m.dead_letter ->> 'consumer' AS consumer, m.dead_letter ->> 'reason' AS reason, m.dead_letter ->> 'error' AS last_error,
+	(m.dead_letter ->> 'attempts')::integer AS attempts, (m.dead_letter ->> 'first_attempt')::timestamptz AS first_attempt,
+	(m.dead_letter ->> 'last_attempt')::timestamptz AS last_attempt, (m.dead_letter ->> 'died')::timestamptz AS died,
+	(m.dead_letter ->> 'enqueue_time')::timestamptz AS enqueue_time, (m.dead_letter ->> 'expires_at')::timestamptz AS expires_at,
+	m.original_msgid, m.state, m.priority, m.correlation, m.payload, m.properties, m.sender, m.dead_letter
+FROM aq.messages m WHERE m.dead_letter IS NOT NULL AND m.state IN ('READY', 'WAITING', 'LOCKED', 'LEASED');
+COMMENT ON VIEW aq.dead_letters IS 'Dead letters that the current role can dequeue: messages in exception queues, with where they came from and why they failed. Reads the tables, so restrict it to an exception queue. Messages that came from or are in a queue table are not in it';
+COMMENT ON COLUMN aq.dead_letters.exception_queue IS 'the exception queue in which it is';
+COMMENT ON COLUMN aq.dead_letters.msgid IS 'its message id there';
+COMMENT ON COLUMN aq.dead_letters.queue_name IS 'queue that it came from';
+COMMENT ON COLUMN aq.dead_letters.consumer IS 'consumer of a topic for which it failed; null: a queue with a single consumer, or the consumer was removed';
+COMMENT ON COLUMN aq.dead_letters.reason IS 'retries: too many attempts; expired; rejected: by aq.reject; lease: too many attempts, the last one a lease that was not acknowledged in time';
+COMMENT ON COLUMN aq.dead_letters.last_error IS 'error given with the latest aq.release or aq.reject; null: none was given';
+COMMENT ON COLUMN aq.dead_letters.attempts IS 'attempts when it failed';
+COMMENT ON COLUMN aq.dead_letters.first_attempt IS 'when the first failed attempt was counted, or the first lease was taken; null: it was not tried';
+COMMENT ON COLUMN aq.dead_letters.last_attempt IS 'the same of the last one';
+COMMENT ON COLUMN aq.dead_letters.died IS 'when it failed';
+COMMENT ON COLUMN aq.dead_letters.enqueue_time IS 'when it was enqueued into the queue that it came from';
+COMMENT ON COLUMN aq.dead_letters.expires_at IS 'its expiration there; null: none';
+COMMENT ON COLUMN aq.dead_letters.original_msgid IS 'its message id in the queue that it came from';
+COMMENT ON COLUMN aq.dead_letters.state IS 'READY, WAITING, LOCKED or LEASED, as in aq.messages';
+COMMENT ON COLUMN aq.dead_letters.priority IS 'its priority';
+COMMENT ON COLUMN aq.dead_letters.correlation IS 'its correlation';
+COMMENT ON COLUMN aq.dead_letters.payload IS 'its payload as text';
+COMMENT ON COLUMN aq.dead_letters.properties IS 'its free properties';
+COMMENT ON COLUMN aq.dead_letters.sender IS 'its sender';
+COMMENT ON COLUMN aq.dead_letters.dead_letter IS 'all that is kept of it: also ready_at and exception_queue, if they were given, and before, if it had been a dead letter before';
+GRANT SELECT ON aq.dead_letters TO PUBLIC;
 
 CREATE VIEW aq.privileges AS
 SELECT q.queue_name, nullif(a.grantee, 0)::regrole AS grantee, p.privilege, p.consumer, a.grantor::regrole AS grantor, a.is_grantable

@@ -60,7 +60,7 @@ enum
 	COL_PAYLOAD, COL_PRIORITY, COL_ATTEMPTS, COL_CORRELATION, COL_PROPERTIES, COL_ENQUEUE_TIME,
 	COL_MSGID, COL_RECEIPT, COL_SENDER, COL_CONSUMER, COL_READY_AT, COL_EXPIRES_AT,
 	COL_EXCEPTION_QUEUE, COL_ORIGINAL_MSGID, COL_SHARD, COL_SESSION_ID, COL_STATE, COL_GROUP,
-	COL_DELIVERY_MODE, COL_COUNT
+	COL_DELIVERY_MODE, COL_DEAD_LETTER, COL_COUNT
 };
 
 /* A row of the result. */
@@ -103,6 +103,8 @@ emit_row(void *arg, const AqMessage *m, int delivery)
 		values[COL_GROUP] = m->group ? CStringGetTextDatum(psprintf(INT64_FORMAT, m->group)) : 0;
 		nulls[COL_GROUP] = m->group == 0;
 		values[COL_DELIVERY_MODE] = Int32GetDatum(delivery);
+		values[COL_DEAD_LETTER] = PointerGetDatum(m->dead_letter);
+		nulls[COL_DEAD_LETTER] = m->dead_letter == NULL;
 	}
 	tuplestore_putvalues(request->result->setResult, request->result->setDesc, values, nulls);
 }

@@ -56,7 +56,8 @@ typedef enum Variable
 	VAR_EXPIRATION,
 	VAR_EXCEPTION_QUEUE,
 	VAR_ORIGINAL_MSGID,
-	VAR_LAST = VAR_ORIGINAL_MSGID
+	VAR_DEAD_LETTER,
+	VAR_LAST = VAR_DEAD_LETTER
 } Variable;
 
 static const struct
@@ -78,6 +79,7 @@ static const struct
 	{"expiration", INT4OID},	/* seconds after that */
 	{"exception_queue", TEXTOID},
 	{"original_msgid", UUIDOID},
+	{"dead_letter", JSONBOID},
 };
 
 /* Oracle's names in rules and conditions. */
@@ -548,7 +550,7 @@ raise_invalid(const AqRule *rule, const ErrorData *error)
 					"others with their schema, and cast arguments that do not match.") :
 			errhint("A condition is one SQL expression over priority, correlation (corrid), properties (user_prop), "
 					"payload (user_data), enqueue_time (enq_time), attempts (retry_count), sender (sender_name), "
-					"msgid, original_msgid, state, delay, expiration, exception_queue and the fields of a composite payload."));
+					"msgid, original_msgid, dead_letter, state, delay, expiration, exception_queue and the fields of a composite payload."));
 }
 
 static void
@@ -664,6 +666,7 @@ set_message(AqRule *rule, const AqMessage *m)
 	set_param(rule, VAR_EXPIRATION, Int32GetDatum(expiration), m->expires_at == 0);
 	set_param(rule, VAR_EXCEPTION_QUEUE, PointerGetDatum(m->exception_queue), m->exception_queue == NULL);
 	set_param(rule, VAR_ORIGINAL_MSGID, UUIDPGetDatum(m->original_id), m->original_id == NULL);
+	set_param(rule, VAR_DEAD_LETTER, PointerGetDatum(m->dead_letter), m->dead_letter == NULL);
 }
 
 static bool

@@ -1,13 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * exception.c
- *	  Functions for the worker to put a failed message into an exception queue.
+ *	  Functions for the worker to put a failed message into an exception queue,
+ *	  as a dead letter that says where it comes from and why.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
  */
 #include "queue/memory/memory_private.h"
+
+#include "catalog/pg_type.h"
+#include "utils/datetime.h"
+#include "utils/json.h"
+#include "utils/jsonb.h"
+#include "utils/numeric.h"
+#include "utils/timestamp.h"
 
 /* Pins the queue.  Returns false if a user has locked its tables. */
 bool
@@ -20,19 +28,125 @@ aq_exception_pin(AqQueue *target)
 }
 
 /*
- * Puts the message.  The queue is pinned.  Returns false if its store would
- * have to wait.
+ * Puts n dead letters with the same payload; if n is not 1, each has options.
+ * The queue is pinned.  Returns false if its store would have to wait.
  */
 bool
-aq_exception_put(AqQueue *target, AqPutOptions *options, Datum payload, bool isnull)
+aq_exception_put(AqQueue *target, AqPutOptions *options, uint32 n, Datum payload, bool isnull)
 {
-	pg_uuid_t	id;
+	pg_uuid_t  *ids = palloc(n * sizeof(pg_uuid_t));
+	Datum	   *payloads = palloc(n * sizeof(Datum));
+	bool	   *nulls = palloc(n * sizeof(bool));
 
 	if (target->store->worker_may_put != NULL && !target->store->worker_may_put(target))
 		return false;
 	/* a queue table can have priorities that a sharded queue cannot */
 	if (aq_queue_is_sharded(target))
 		options->priority = Min(Max(options->priority, 0), AQ_PRIORITIES - 1);
-	target->store->put(target, options, 1, &payload, &isnull, NULL, &id);
+	for (uint32 i = 0; i < n; i++)
+	{
+		payloads[i] = payload;
+		nulls[i] = isnull;
+	}
+	target->store->put(target, options, n, payloads, nulls, NULL, ids);
 	return true;
+}
+
+/* --- what a dead letter says ------------------------------------------------------------ */
+
+static void
+push_key(JsonbParseState **state, const char *key)
+{
+	JsonbValue	value = {.type = jbvString};
+
+	value.val.string.val = unconstify(char *, key);
+	value.val.string.len = strlen(key);
+	(void) pushJsonbValue(state, WJB_KEY, &value);
+}
+
+/* text NULL: the key is left out. */
+static void
+push_text(JsonbParseState **state, const char *key, const char *text, int length)
+{
+	JsonbValue	value = {.type = jbvString};
+
+	if (text == NULL)
+		return;
+	push_key(state, key);
+	value.val.string.val = unconstify(char *, text);
+	value.val.string.len = length;
+	(void) pushJsonbValue(state, WJB_VALUE, &value);
+}
+
+static void
+push_string(JsonbParseState **state, const char *key, const char *text)
+{
+	push_text(state, key, text, text != NULL ? strlen(text) : 0);
+}
+
+static void
+push_number(JsonbParseState **state, const char *key, int64 number)
+{
+	JsonbValue	value = {.type = jbvNumeric,.val.numeric = int64_to_numeric(number)};
+
+	push_key(state, key);
+	(void) pushJsonbValue(state, WJB_VALUE, &value);
+}
+
+/* time 0: the key is left out. */
+static void
+push_time(JsonbParseState **state, const char *key, TimestampTz time)
+{
+	int			utc = 0;
+
+	if (time != 0)
+		push_string(state, key, JsonEncodeDateTime(palloc(MAXDATELEN + 1), TimestampTzGetDatum(time), TIMESTAMPTZOID,
+												   &utc));
+}
+
+static const char *
+consumer_name(AqQueue *queue, int position)
+{
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].position == position)
+			return queue->consumers[i].name;
+	return NULL;
+}
+
+/*
+ * Where the message comes from, why it failed, and those of its properties that
+ * it does not keep as a message of the exception queue.  A message that was a
+ * dead letter before keeps that, too.
+ */
+struct varlena *
+aq_exception_dead_letter(AqQueue *source, const AqMessage *m, const AqDeath *death)
+{
+	JsonbParseState *state = NULL;
+
+	(void) pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	push_string(&state, "queue", source->name);
+	push_number(&state, "queue_id", abs(source->id));
+	push_string(&state, "consumer", source->multi ? consumer_name(source, death->position) : NULL);
+	push_string(&state, "reason", death->reason);
+	push_string(&state, "error", death->error);
+	push_number(&state, "attempts", death->attempts);
+	push_time(&state, "first_attempt", death->first);
+	push_time(&state, "last_attempt", death->last);
+	push_time(&state, "died", death->died);
+	push_time(&state, "enqueue_time", m->enqueue_time);
+	push_time(&state, "ready_at", m->ready_at);
+	push_time(&state, "expires_at", m->expires_at);
+	if (m->exception_queue != NULL)
+		push_text(&state, "exception_queue", VARDATA_ANY(m->exception_queue), VARSIZE_ANY_EXHDR(m->exception_queue));
+	if (m->dead_letter != NULL)
+	{
+		JsonbValue	before = {.type = jbvBinary};
+		Jsonb	   *jsonb = (Jsonb *) PG_DETOAST_DATUM(PointerGetDatum(m->dead_letter));
+
+		before.val.binary.data = &jsonb->root;
+		before.val.binary.len = VARSIZE_ANY_EXHDR(jsonb);
+		push_key(&state, "before");
+		(void) pushJsonbValue(&state, WJB_VALUE, &before);
+	}
+	return (struct varlena *) JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
 }

@@ -1,0 +1,184 @@
+/*-------------------------------------------------------------------------
+ *
+ * dead_letter.c
+ *	  What the log says of messages that have failed: for which consumers, why,
+ *	  when they were tried and how often.
+ *
+ * The worker reads it when it moves the messages, because the log is truncated
+ * with their partition.  It reads the log once for a batch of messages.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "shard/shard_private.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "utils/builtins.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* Of one message and consumer. */
+typedef struct Story
+{
+	AqDeath		death;
+	bool		failed;			/* it has failed for this consumer */
+	char		kind;			/* DEATH_*; '\0': not leased */
+	TimestampTz error_at;
+	struct Story *next;
+} Story;
+
+struct AqStories
+{
+	uint32		n;
+	uint16		numbers[PARTITION_SLOTS];	/* by slot: number in the batch, from 1 on; 0: not in it */
+	Story	   *stories[FLEXIBLE_ARRAY_MEMBER];
+};
+
+static Story *
+story_of(AqStories *stories, uint32 i, int position)
+{
+	Story	   *story = stories->stories[i];
+
+	while (story != NULL && story->death.position != position)
+		story = story->next;
+	if (story == NULL)
+	{
+		story = palloc0(sizeof(Story));
+		story->death.position = position;
+		story->next = stories->stories[i];
+		stories->stories[i] = story;
+	}
+	return story;
+}
+
+static void
+set_error(Story *story, const LogRow *row, int skip)
+{
+	int			size = row->detail != NULL ? (int) VARSIZE_ANY_EXHDR(row->detail) - skip : 0;
+
+	if (size <= 0 || row->written < story->error_at)
+		return;
+	story->error_at = row->written;
+	story->death.error = pnstrdup(VARDATA_ANY(row->detail) + skip, size);
+}
+
+static void
+add_attempt(AqDeath *death, TimestampTz when)
+{
+	death->attempts++;
+	if (when == 0)
+		return;
+	death->first = death->first == 0 ? when : Min(death->first, when);
+	death->last = Max(death->last, when);
+}
+
+/* Rows have no order. */
+static void
+add_row(Story *story, const LogRow *row)
+{
+	switch (row->kind)
+	{
+		case LOG_RETRY:
+		case LOG_LEASED:
+			add_attempt(&story->death, row->written);
+			break;
+		case LOG_UNSEEN:
+			story->death.attempts--;
+			/* FALLTHROUGH */
+		case LOG_RELEASED:
+			set_error(story, row, 0);
+			break;
+		case LOG_FAILED:
+			story->failed = true;
+			story->death.died = row->at;
+			if (row->receipt != 0 && row->detail != NULL && VARSIZE_ANY_EXHDR(row->detail) > 0)
+				story->kind = *VARDATA_ANY(row->detail);
+			set_error(story, row, 1);
+			break;
+	}
+}
+
+static void
+read_row(AqStories *stories, const LogRow *row)
+{
+	if (row->kind != LOG_RETRY && row->kind != LOG_LEASED && row->kind != LOG_UNSEEN &&
+		row->kind != LOG_RELEASED && row->kind != LOG_FAILED)
+		return;
+	for (int i = 0; i < row->n; i++)
+	{
+		uint16		number = stories->numbers[row->ordinals[i] % PARTITION_SLOTS];
+
+		if (number != 0)
+			add_row(story_of(stories, number - 1, row->position), row);
+	}
+}
+
+/* What the partition's log says of these slots.  The worker has locked the tables. */
+AqStories *
+aq_dead_letter_read(Partition *partition, const uint16 *slots, uint32 n)
+{
+	AqStories  *stories = palloc0(offsetof(AqStories, stories) + n * sizeof(Story *));
+	Relation	log = table_open(partition->log, AccessShareLock);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	TableScanDesc scan = table_beginscan(log, snapshot, 0, NULL);
+	HeapTuple	tuple;
+
+	stories->n = n;
+	for (uint32 i = 0; i < n; i++)
+		stories->numbers[slots[i]] = i + 1;
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		LogRow		row = aq_heap_read_log(tuple, RelationGetDescr(log));
+
+		read_row(stories, &row);
+	}
+	table_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	table_close(log, NoLock);
+	return stories;
+}
+
+static const char *
+reason_of(const Story *story, const AqMessage *m)
+{
+	if (story->kind == DEATH_REJECTED)
+		return "rejected";
+	if (m->expires_at != 0 && m->expires_at <= story->death.died)
+		return "expired";
+	return story->kind == DEATH_LEASE ? "lease" : "retries";
+}
+
+/*
+ * The options of the dead letters of message i of the batch, one for each
+ * consumer for which it has failed; returns their number.
+ */
+uint32
+aq_dead_letter_make(AqStories *stories, uint32 i, AqQueue *queue, const AqMessage *m, AqPutOptions **each)
+{
+	uint32		n = 0;
+	uint32		room = 1;
+
+	for (const Story *story = stories->stories[i]; story != NULL; story = story->next)
+		room += story->failed;
+	*each = palloc0(room * sizeof(AqPutOptions));
+	for (Story *story = stories->stories[i]; story != NULL; story = story->next)
+	{
+		AqPutOptions *options = &(*each)[n];
+
+		if (!story->failed)
+			continue;
+		n++;
+		story->death.reason = reason_of(story, m);
+		story->death.attempts = Min(Max(story->death.attempts, 0) + m->attempts, AQ_MAX_ATTEMPTS);
+		options->correlation = m->correlation;
+		options->properties = m->properties;
+		options->attempts = story->death.attempts;
+		options->dead_letter = aq_exception_dead_letter(queue, m, &story->death);
+	}
+	if (n == 0)
+		elog(ERROR, "the log does not say for which consumer message " INT64_FORMAT " has failed", m->ordinal);
+	return n;
+}

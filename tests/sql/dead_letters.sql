@@ -1,0 +1,67 @@
+-- A dead letter says where it comes from, why and when it failed, and keeps its properties.
+\pset format unaligned
+\pset tuples_only on
+SELECT aq.create_queue('dl', 'text', max_retries => 1, retry_delay => '0');
+-- t.dead shows the dead letters of a queue; times as whether they are there and in order
+CREATE FUNCTION t.dead(exceptions text) RETURNS SETOF text LANGUAGE sql AS $$
+	SELECT concat_ws('|', payload, queue_name, coalesce(consumer, '-'), reason, coalesce(last_error, '-'), attempts,
+		coalesce((first_attempt <= last_attempt AND last_attempt <= died)::text, '-'), enqueue_time < died, coalesce((expires_at <= died)::text, '-'),
+		priority, correlation, properties, sender, original_msgid IS NOT NULL)
+	FROM aq.dead_letters WHERE exception_queue = exceptions ORDER BY payload, consumer
+$$;
+-- retries, expired
+SELECT aq.enqueue('dl', 'a retries', priority => 3, correlation => 'c', properties => '{"k": 1}', sender => 's') IS NOT NULL;
+BEGIN; SELECT payload FROM aq.dequeue('dl', as_type => NULL::text); ROLLBACK;
+BEGIN; SELECT payload FROM aq.dequeue('dl', as_type => NULL::text, wait => '10 s'); ROLLBACK;
+SELECT aq.enqueue('dl', 'b expired', expiration => '1 ms') IS NOT NULL;
+-- rejected, released too often, lease over
+SELECT aq.enqueue('dl', 'c rejected') IS NOT NULL;
+SELECT msgid, receipt FROM aq.dequeue('dl', as_type => NULL::text, lease => '1 hour') \gset
+SELECT result FROM aq.reject('dl', ARRAY[:'msgid'::uuid], :receipt, error => 'no such order');
+SELECT aq.enqueue('dl', 'd released') IS NOT NULL;
+SELECT msgid, receipt FROM aq.dequeue('dl', as_type => NULL::text, lease => '1 hour') \gset
+SELECT result FROM aq.release('dl', ARRAY[:'msgid'::uuid], :receipt, error => 'first error', delay => '0');
+SELECT msgid, receipt FROM aq.dequeue('dl', as_type => NULL::text, lease => '1 hour') \gset
+SELECT result FROM aq.release('dl', ARRAY[:'msgid'::uuid], :receipt, error => 'second error');
+SELECT aq.alter_queue('dl', max_retries => 0);
+SELECT aq.enqueue('dl', 'e lease over') IS NOT NULL;
+SELECT count(*) FROM aq.dequeue('dl', as_type => NULL::text, lease => '1 ms');
+DO $$
+BEGIN
+	FOR i IN 1..60 LOOP
+		EXIT WHEN (SELECT count(*) FROM aq.messages WHERE queue_name = 'dl_exceptions') = 5;
+		PERFORM pg_sleep(0.1);
+	END LOOP;
+END $$;
+SELECT t.dead('dl_exceptions');
+-- in aq.messages, aq.dequeue_full, and conditions
+SELECT DISTINCT jsonb_typeof(dead_letter) FROM aq.messages WHERE queue_name = 'dl_exceptions';
+SELECT payload, attempts, dead_letter ->> 'reason', dead_letter ->> 'error'
+FROM aq.dequeue_full('dl_exceptions', as_type => NULL::text, condition => $$dead_letter ->> 'reason' = 'rejected'$$);
+SELECT payload FROM aq.browse('dl_exceptions', as_type => NULL::text, condition => $$dead_letter ->> 'queue' = 'dl' AND (dead_letter ->> 'attempts')::int > 1$$) ORDER BY 1;
+-- the name of the queue that it came from follows a change of name, and stays when the queue is dropped
+SELECT aq.create_queue('dl_dead', 'text'), aq.create_queue('dl2', 'text', max_retries => 0, exception_queue => 'dl_dead');
+SELECT aq.enqueue('dl2', 'renamed') IS NOT NULL;
+BEGIN; SELECT payload FROM aq.dequeue('dl2', as_type => NULL::text); ROLLBACK;
+CALL aq.wait('dl_dead', NULL, '10 s', NULL);
+SELECT aq.alter_queue('dl2', new_name => 'dl3');
+SELECT queue_name, dead_letter ->> 'queue' FROM aq.dead_letters WHERE exception_queue = 'dl_dead';
+SELECT aq.drop_queue('dl3');
+SELECT queue_name FROM aq.dead_letters WHERE exception_queue = 'dl_dead';
+-- a message that fails there, too: both failures
+SELECT aq.alter_queue('dl_dead', max_retries => 0);
+BEGIN; SELECT payload FROM aq.dequeue('dl_dead', as_type => NULL::text); ROLLBACK;
+CALL aq.wait('dl_dead_exceptions', NULL, '10 s', NULL);
+SELECT dead_letter ->> 'queue', dead_letter #>> '{before,queue}' FROM aq.dead_letters WHERE exception_queue = 'dl_dead_exceptions';
+-- a topic: one for each consumer for which the message failed
+SELECT aq.create_queue('dl_topic', 'text', multiple_consumers => true, max_retries => 0);
+SELECT aq.subscribe('dl_topic', 'ann'), aq.subscribe('dl_topic', 'bob'), aq.subscribe('dl_topic', 'eve');
+SELECT aq.enqueue('dl_topic', 'news') IS NOT NULL;
+BEGIN; SELECT payload FROM aq.dequeue('dl_topic', NULL::text, consumer => 'ann'); ROLLBACK;
+SELECT payload FROM aq.dequeue('dl_topic', NULL::text, consumer => 'bob');
+SELECT msgid, receipt FROM aq.dequeue('dl_topic', NULL::text, consumer => 'eve', lease => '1 hour') \gset
+SELECT result FROM aq.reject('dl_topic', ARRAY[:'msgid'::uuid], :receipt, 'eve', error => 'not for me');
+CALL aq.wait('dl_topic_exceptions', NULL, '10 s', NULL);
+SELECT t.dead('dl_topic_exceptions');
+SELECT aq.drop_queue(q, force => true) FROM unnest(ARRAY['dl', 'dl_dead', 'dl_topic']) q;
+DROP FUNCTION t.dead;
