@@ -222,14 +222,15 @@ public final class WorkerPgjdbc {
 				} catch (SQLException | RuntimeException error) { // for instance a stopped queue, or a missing privilege
 					log("error", error.getMessage());
 					pause(stopping ? 0 : LAST_PAUSE);
+				} finally {
+					batch = null; // the heartbeat extends its leases no longer
 				}
-				batch = null;
 			}
 		}
 
 		Batch take() throws SQLException {
-			Batch batch = new Batch();
 			return database.run(false, db -> {
+				Batch batch = new Batch();
 				try (PreparedStatement dequeue = db.prepareStatement("SELECT receipt, msgid, attempts, payload"
 						+ " FROM aq.dequeue(?, max_messages => ?, lease => make_interval(secs => ?))")) {
 					dequeue.setString(1, QUEUE);
@@ -258,8 +259,8 @@ public final class WorkerPgjdbc {
 				try {
 					results.put(message, handle(message));
 				} catch (Reject error) {
-					settle(batch, "reject(?, ?, ?, error => ?)", List.of(message), null, error.getMessage());
-				} catch (Exception error) {
+					settle(batch, "reject(?, ?, ?, error => ?)", List.of(message), null, error.toString());
+				} catch (Throwable error) {
 					fail(batch, message, error);
 				}
 			}
@@ -282,8 +283,8 @@ public final class WorkerPgjdbc {
 		}
 
 		/** Gives the message back; it rests for the queue's retry delay. */
-		void fail(Batch batch, Message message, Exception error) throws SQLException {
-			settle(batch, "release(?, ?, ?, error => ?)", List.of(message), null, String.valueOf(error.getMessage()));
+		void fail(Batch batch, Message message, Throwable error) throws SQLException {
+			settle(batch, "release(?, ?, ?, error => ?)", List.of(message), null, error.toString());
 		}
 
 		/** Ends leases by aq.acknowledge, aq.release or aq.reject, and saves results in the same transaction. */
@@ -339,10 +340,10 @@ public final class WorkerPgjdbc {
 		}
 
 		void extend(Batch batch) throws SQLException {
-			double until = now() + LEASE;
-			List<UUID> msgids = new ArrayList<>(batch.open.keySet());
-			database.run(false, db -> batch.ask(db, "extend(?, ?, ?, make_interval(secs => ?))", msgids, LEASE))
-				.forEach((msgid, answer) -> {
+			database.run(false, db -> {
+				double until = now() + LEASE;
+				List<UUID> msgids = new ArrayList<>(batch.open.keySet());
+				batch.ask(db, "extend(?, ?, ?, make_interval(secs => ?))", msgids, LEASE).forEach((msgid, answer) -> {
 					if (answer.equals("stale")) {
 						batch.open.remove(msgid);
 					} else if (answer.equals("done")) {
@@ -350,6 +351,8 @@ public final class WorkerPgjdbc {
 						log("extended", msgid, until);
 					}
 				});
+				return null;
+			});
 		}
 	}
 

@@ -48,8 +48,8 @@ async def save(db, message, result):
                      message.msgid, message.attempts, result)
 
 
-def log(event, *details):
-    print(f"{time.time():.3f}", event, *details, flush=True)
+def log(*words):
+    print(f"{time.time():.3f}", *words, flush=True)
 
 
 class Message:
@@ -131,14 +131,18 @@ class Worker:
                 log("error", repr(error))
                 if not stopping.is_set():
                     await asyncio.sleep(LAST_PAUSE)
-            self.batch = None
+            finally:
+                self.batch = None                       # the heartbeat extends its leases no longer
 
     async def take(self):
-        until = time.time() + LEASE
-        rows = await self.database.run(lambda db: db.fetch(
-            "SELECT receipt, msgid, attempts, payload FROM aq.dequeue($1, max_messages => $2, lease => $3)",
-            QUEUE, BATCH, timedelta(seconds=LEASE)))
-        return Batch(rows[0]["receipt"], until, [Message(row) for row in rows]) if rows else None
+        async def work(db):
+            until = time.time() + LEASE
+            rows = await db.fetch(
+                "SELECT receipt, msgid, attempts, payload FROM aq.dequeue($1, max_messages => $2, lease => $3)",
+                QUEUE, BATCH, timedelta(seconds=LEASE))
+            return Batch(rows[0]["receipt"], until, [Message(row) for row in rows]) if rows else None
+
+        return await self.database.run(work)
 
     async def work(self, batch):
         results = {}
@@ -151,7 +155,7 @@ class Worker:
             try:
                 results[message.msgid] = await handle(message)
             except Reject as error:
-                await self.settle(batch, "reject", [message.msgid], "error => $4", str(error))
+                await self.settle(batch, "reject", [message.msgid], "error => $4", repr(error))
             except Exception as error:
                 await self.fail(batch, message.msgid, error)
         await self.finish(batch, results)
@@ -171,7 +175,7 @@ class Worker:
 
     async def fail(self, batch, msgid, error):
         """Gives the message back; it rests for the queue's retry delay."""
-        await self.settle(batch, "release", [msgid], "error => $4", str(error))
+        await self.settle(batch, "release", [msgid], "error => $4", repr(error))
 
     async def settle(self, batch, how, msgids, option="", *value, then=None):
         """Ends leases by aq.acknowledge, aq.release or aq.reject, and calls then() for each in the same transaction."""
@@ -216,11 +220,12 @@ class Heartbeat:
                     log("error", repr(error))
 
     async def extend(self, batch):
-        msgids = list(batch.open)
-        until = time.time() + LEASE
-        answers = await self.database.run(lambda db: db.fetch(
-            f"SELECT msgid, result FROM aq.extend($1, {IDS}, $3, $4)",
-            QUEUE, msgids, batch.receipt, timedelta(seconds=LEASE)))
+        async def work(db):
+            return time.time() + LEASE, await db.fetch(
+                f"SELECT msgid, result FROM aq.extend($1, {IDS}, $3, $4)",
+                QUEUE, list(batch.open), batch.receipt, timedelta(seconds=LEASE))
+
+        until, answers = await self.database.run(work)
         for msgid, answer in answers:
             if answer == "stale":
                 batch.open.pop(str(msgid), None)

@@ -142,11 +142,13 @@ class Worker {
   }
 
   async take () {
-    const until = Date.now() / 1000 + LEASE
-    const taken = await this.database.run(db => db.query(
-      'SELECT receipt, msgid, attempts, payload FROM aq.dequeue($1, max_messages => $2, lease => make_interval(secs => $3))',
-      [QUEUE, BATCH, LEASE]))
-    return taken.rows.length ? new Batch(taken.rows[0].receipt, until, taken.rows) : null
+    return this.database.run(async db => {
+      const until = Date.now() / 1000 + LEASE
+      const taken = await db.query(
+        'SELECT receipt, msgid, attempts, payload FROM aq.dequeue($1, max_messages => $2, lease => make_interval(secs => $3))',
+        [QUEUE, BATCH, LEASE])
+      return taken.rows.length ? new Batch(taken.rows[0].receipt, until, taken.rows) : null
+    })
   }
 
   async work (batch) {
@@ -158,7 +160,7 @@ class Worker {
       try {
         results.set(message.msgid, await handle(message))
       } catch (error) {
-        if (error instanceof Reject) await this.settle(batch, 'reject', [message.msgid], 'error => $4', [error.message])
+        if (error instanceof Reject) await this.settle(batch, 'reject', [message.msgid], 'error => $4', [String(error)])
         else await this.fail(batch, message.msgid, error)
       }
     }
@@ -181,15 +183,15 @@ class Worker {
 
   // Gives the message back; it rests for the queue's retry delay.
   async fail (batch, msgid, error) {
-    await this.settle(batch, 'release', [msgid], 'error => $4', [String(error.message)])
+    await this.settle(batch, 'release', [msgid], 'error => $4', [String(error)])
   }
 
   // Ends leases by aq.acknowledge, aq.release or aq.reject, and calls then() for each in the same transaction.
   async settle (batch, how, msgids, option = '', value = [], then = null) {
     const query = `SELECT msgid, result FROM aq.${how}($1, $2, $3${option && ', ' + option})`
     const work = async db => {
+      await db.query('BEGIN')
       try {
-        await db.query('BEGIN')
         const answers = await db.query(query, [QUEUE, msgids, batch.receipt, ...value])
         for (const { msgid, result } of answers.rows) if (result === 'done' && then) await then(db, msgid)
         await db.query('COMMIT')
@@ -239,10 +241,12 @@ class Heartbeat {
   }
 
   async extend (batch) {
-    const until = Date.now() / 1000 + LEASE
-    const answers = await this.database.run(db => db.query(
-      'SELECT msgid, result FROM aq.extend($1, $2, $3, make_interval(secs => $4))',
-      [QUEUE, [...batch.open.keys()], batch.receipt, LEASE]))
+    let until
+    const answers = await this.database.run(db => {
+      until = Date.now() / 1000 + LEASE
+      return db.query('SELECT msgid, result FROM aq.extend($1, $2, $3, make_interval(secs => $4))',
+        [QUEUE, [...batch.open.keys()], batch.receipt, LEASE])
+    })
     for (const { msgid, result } of answers.rows) {
       if (result === 'stale') batch.open.delete(msgid)
       if (result === 'done') {

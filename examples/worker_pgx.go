@@ -114,24 +114,24 @@ type querier interface {
 	Query(ctx context.Context, query string, arguments ...any) (pgx.Rows, error)
 }
 
-// ask calls one of the functions that end or extend leases; its answers are results of messages.
-func (batch *Batch) ask(db querier, call string, messages []*Message, more ...any) (map[string]string, error) {
-	var ids []string
+func (batch *Batch) openOf(messages []*Message) (ids []string) {
 	for _, message := range messages {
 		if batch.isOpen(message) {
 			ids = append(ids, message.msgid)
 		}
 	}
-	answers := map[string]string{}
-	if len(ids) == 0 {
-		return answers, nil
-	}
+	return ids
+}
+
+// ask calls one of the functions that end or extend leases; its answers are results of messages.
+func (batch *Batch) ask(db querier, call string, ids []string, more ...any) (map[string]string, error) {
 	rows, err := db.Query(always, "SELECT msgid::text, result FROM aq."+call,
 		append([]any{queue, "{" + strings.Join(ids, ",") + "}", batch.receipt}, more...)...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
+	answers := map[string]string{}
 	for rows.Next() {
 		var msgid, answer string
 		if err := rows.Scan(&msgid, &answer); err != nil {
@@ -232,9 +232,10 @@ func (worker *Worker) run() {
 }
 
 func (worker *Worker) take() (*Batch, error) {
-	batch := &Batch{}
-	batch.until.Store(now() + lease)
+	var batch *Batch
 	err := worker.database.run(false, func(db *pgx.Conn) error {
+		batch = &Batch{}
+		batch.until.Store(now() + lease)
 		rows, err := db.Query(always, `SELECT receipt, msgid::text, attempts, payload::text
 			FROM aq.dequeue($1, max_messages => $2::int, lease => make_interval(secs => $3))`, queue, int(batchSize), lease)
 		if err != nil {
@@ -310,7 +311,7 @@ func (worker *Worker) fail(batch *Batch, message *Message, err error) error {
 
 // settle ends leases by aq.acknowledge, aq.release or aq.reject, and calls then for each in the same transaction.
 func (worker *Worker) settle(batch *Batch, call string, messages []*Message, then func(pgx.Tx, *Message) error, more ...any) error {
-	for {
+	for ids := batch.openOf(messages); len(ids) > 0; ids = batch.openOf(messages) {
 		var answers map[string]string
 		err := worker.database.run(true, func(db *pgx.Conn) error {
 			tx, err := db.Begin(always)
@@ -318,7 +319,7 @@ func (worker *Worker) settle(batch *Batch, call string, messages []*Message, the
 				return err
 			}
 			defer tx.Rollback(always)
-			if answers, err = batch.ask(tx, call, messages, more...); err != nil {
+			if answers, err = batch.ask(tx, call, ids, more...); err != nil {
 				return err
 			}
 			for _, message := range messages {
@@ -333,20 +334,16 @@ func (worker *Worker) settle(batch *Batch, call string, messages []*Message, the
 		if err != nil {
 			return err
 		}
-		busy := false // by the heartbeat, or by a transaction that a lost connection has left
 		for msgid, answer := range answers {
-			if answer == "busy" {
-				busy = true
-				continue
+			if answer == "busy" { // by the heartbeat, or by a transaction that a lost connection has left
+				time.Sleep(firstPause / time.Duration(len(answers)))
+			} else {
+				log(answer, call[:strings.Index(call, "(")], msgid)
+				batch.open.Delete(msgid)
 			}
-			log(answer, call[:strings.Index(call, "(")], msgid)
-			batch.open.Delete(msgid)
 		}
-		if !busy {
-			return nil
-		}
-		time.Sleep(firstPause)
 	}
+	return nil
 }
 
 // Heartbeat extends the leases of all workers.
@@ -368,21 +365,22 @@ func (heartbeat *Heartbeat) run() {
 }
 
 func (heartbeat *Heartbeat) extend(batch *Batch) error {
-	until := now() + lease
-	var answers map[string]string
-	err := heartbeat.database.run(false, func(db *pgx.Conn) (err error) {
-		answers, err = batch.ask(db, "extend($1, $2::text::uuid[], $3, make_interval(secs => $4))", batch.taken, lease)
-		return err
-	})
-	for msgid, answer := range answers {
-		if answer == "stale" {
-			batch.open.Delete(msgid)
-		} else if answer == "done" && err == nil {
-			batch.until.Store(until)
-			log("extended", msgid, fmt.Sprintf("%.3f", until))
+	return heartbeat.database.run(false, func(db *pgx.Conn) error {
+		until := now() + lease
+		answers, err := batch.ask(db, "extend($1, $2::text::uuid[], $3, make_interval(secs => $4))", batch.openOf(batch.taken), lease)
+		if err != nil {
+			return err
 		}
-	}
-	return err
+		for msgid, answer := range answers {
+			if answer == "stale" {
+				batch.open.Delete(msgid)
+			} else if answer == "done" {
+				batch.until.Store(until)
+				log("extended", msgid, fmt.Sprintf("%.3f", until))
+			}
+		}
+		return nil
+	})
 }
 
 func main() {

@@ -6,8 +6,10 @@ Copy it, and replace handle(), save() and the settings.  examples/README.md expl
 names in every language.
 """
 
+import logging
 import os
 import signal
+import sys
 import threading
 import time
 from datetime import timedelta
@@ -46,8 +48,8 @@ def save(db, message, result):
                [message.msgid, message.attempts, result])
 
 
-def log(event, *details):
-    print(f"{time.time():.3f}", event, *details, flush=True)
+def log(*words):
+    logging.info(" ".join(map(str, words)))
 
 
 class Message:
@@ -125,14 +127,18 @@ class Worker(threading.Thread):
             except Exception as error:                  # for instance a stopped queue, or a missing privilege
                 log("error", repr(error))
                 stopping.wait(LAST_PAUSE)
-            self.batch = None
+            finally:
+                self.batch = None                       # the heartbeat extends its leases no longer
 
     def take(self):
-        until = time.time() + LEASE
-        rows = self.database.run(lambda db: db.execute(
-            "SELECT receipt, msgid, attempts, payload FROM aq.dequeue(%s, max_messages => %s, lease => %s)",
-            [QUEUE, BATCH, timedelta(seconds=LEASE)]).fetchall())
-        return Batch(rows[0][0], until, [Message(*row[1:]) for row in rows]) if rows else None
+        def work(db):
+            until = time.time() + LEASE
+            rows = db.execute(
+                "SELECT receipt, msgid, attempts, payload FROM aq.dequeue(%s, max_messages => %s, lease => %s)",
+                [QUEUE, BATCH, timedelta(seconds=LEASE)]).fetchall()
+            return Batch(rows[0][0], until, [Message(*row[1:]) for row in rows]) if rows else None
+
+        return self.database.run(work)
 
     def work(self, batch):
         results = {}
@@ -145,7 +151,7 @@ class Worker(threading.Thread):
             try:
                 results[message.msgid] = handle(message)
             except Reject as error:
-                self.settle(batch, "reject", [message.msgid], "error => %s", str(error))
+                self.settle(batch, "reject", [message.msgid], "error => %s", repr(error))
             except Exception as error:
                 self.fail(batch, message.msgid, error)
         self.finish(batch, results)
@@ -165,7 +171,7 @@ class Worker(threading.Thread):
 
     def fail(self, batch, msgid, error):
         """Gives the message back; it rests for the queue's retry delay."""
-        self.settle(batch, "release", [msgid], "error => %s", str(error))
+        self.settle(batch, "release", [msgid], "error => %s", repr(error))
 
     def settle(self, batch, how, msgids, option="", *value, then=None):
         """Ends leases by aq.acknowledge, aq.release or aq.reject, and calls then() for each in the same transaction."""
@@ -210,11 +216,12 @@ class Heartbeat(threading.Thread):
                     log("error", repr(error))
 
     def extend(self, batch):
-        msgids = list(batch.open)
-        until = time.time() + LEASE
-        answers = self.database.run(lambda db: db.execute(
-            "SELECT msgid, result FROM aq.extend(%s, %s, %s, %s)",
-            [QUEUE, msgids, batch.receipt, timedelta(seconds=LEASE)]).fetchall())
+        def work(db):
+            return time.time() + LEASE, db.execute(
+                "SELECT msgid, result FROM aq.extend(%s, %s, %s, %s)",
+                [QUEUE, list(batch.open), batch.receipt, timedelta(seconds=LEASE)]).fetchall()
+
+        until, answers = self.database.run(work)
         for msgid, answer in answers:
             if answer == "stale":
                 batch.open.pop(msgid, None)
@@ -224,6 +231,7 @@ class Heartbeat(threading.Thread):
 
 
 def main():
+    logging.basicConfig(level=logging.INFO, format="%(created).3f %(message)s", stream=sys.stdout)
     for number in signal.SIGTERM, signal.SIGINT:
         signal.signal(number, lambda *_: stopping.set())
     waiting = Waiting()
