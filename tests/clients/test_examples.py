@@ -30,6 +30,7 @@ LEASE = 4
 RETRY_DELAY, FACTOR, LONGEST_DELAY = 0.3, 2, 1
 JOBS = 120
 LONG = JOBS + 1  # a job that is longer than the lease
+FRESH = range(JOBS + 2, JOBS + 52)  # enqueued right before SIGTERM, and taken first
 REJECTED, UNSAVED, FAILS_TWICE = 13, 17, 7
 TOO_LARGE = 2_000_000_000  # twice this is no integer: its result cannot be saved
 PASSWORD = "throw-away"
@@ -131,7 +132,6 @@ class Story:
     def __init__(self, server, bouncer, workers):
         self.server, self.bouncer, self.workers = server, bouncer, workers
         self.enqueued = {}  # driver and number of each message
-        self.leased_after_end = {}
         self.dead = {worker.driver: [] for worker in workers}
 
     def ask(self, query, values=()):
@@ -149,10 +149,10 @@ class Story:
                 )
         self.enqueue(1, JOBS, 0.2)
 
-    def enqueue(self, first, last, seconds):
+    def enqueue(self, first, last, seconds, priority=1):
         """Jobs: one is rejected, the result of one cannot be saved, one fails twice."""
         query = f"""SELECT aq.enqueue(%s, jsonb_build_object('n', CASE n WHEN {UNSAVED} THEN {TOO_LARGE} ELSE n END, 'seconds', {seconds},
-            'failures', CASE n WHEN {FAILS_TWICE} THEN 2 ELSE 0 END, 'reject', n = {REJECTED}))::text, n FROM generate_series({first}, {last}) n"""
+            'failures', CASE n WHEN {FAILS_TWICE} THEN 2 ELSE 0 END, 'reject', n = {REJECTED}), priority => {priority})::text, n FROM generate_series({first}, {last}) n"""
         for worker in self.workers:
             for msgid, n in self.ask(query, [worker.queue]):
                 self.enqueued[msgid] = (worker.driver, n)
@@ -176,6 +176,11 @@ class Story:
             if time.monotonic() > deadline:
                 pytest.fail(f"not within a minute: {number} results\n" + "\n".join(worker.tail() for worker in slow))
             time.sleep(0.1)
+
+    def all_begin(self, numbers):
+        """Every worker has begun one of them."""
+        for worker in self.workers:
+            until(lambda: any(event == "begin" and self.enqueued[details[0]][1] in numbers for _, event, details in worker.lines()), f"{worker.driver} begins")
 
     def start(self, batch, pooled=True):
         for worker in self.workers:
@@ -206,15 +211,14 @@ class Story:
         self.bouncer.kill()
         self.bouncer.start()
         self.all_have(80)
+        self.enqueue(FRESH[0], FRESH[-1], 0.2, priority=0)
+        self.all_begin(FRESH)
         self.end(signal.SIGTERM)
-        for worker in self.workers:
-            query = "SELECT count(*) FROM aq.messages WHERE queue_name = %s AND state = 'LEASED' AND leased_by = %s"
-            self.leased_after_end[worker.driver] = self.ask(query, [worker.queue, f"worker {worker.process.pid}"])[0][0]
         self.start(batch=1, pooled=False)
-        self.all_have(95)
+        self.all_have(95 + len(FRESH))
         self.crash()
         self.enqueue(LONG, LONG, 1.5 * LEASE)
-        self.all_have(JOBS + 1 - 2)
+        self.all_have(JOBS - 2 + 1 + len(FRESH))
         until(self.all_failed, "two failed jobs in each exception queue")
         self.end(signal.SIGTERM)
         self.saved_in_the_end = self.saved()
@@ -279,7 +283,7 @@ def begins(story, worker):
 
 def test_nothing_is_lost(story, worker):
     """Every result is saved once; the job that cannot succeed, and the one that never does, are dead letters."""
-    wanted = {*range(1, LONG + 1)} - {REJECTED, UNSAVED}
+    wanted = {*range(1, LONG + 1), *FRESH} - {REJECTED, UNSAVED}
     saved = sorted(n for n, _ in story.saved_in_the_end[worker.driver])
     assert saved == sorted(wanted)
     assert sorted(n for n, _ in story.dead[worker.driver]) == [REJECTED, TOO_LARGE]
@@ -307,9 +311,12 @@ def test_no_redelivery_before_its_time(story, worker):
 
 
 def test_sigterm(story, worker):
-    """It ends without an error, finishes what it has begun, and keeps no leases."""
+    """It ends without an error, finishes what it has begun, and gives back what it has not: nothing of this is an attempt."""
     assert worker.exits == [-signal.SIGKILL, 0, 0], worker.exits
-    assert story.leased_after_end[worker.driver] == 0
     events = [event for _, event, _ in worker.lines()]
     assert events.count("stopped") == 2
     assert "reconnect" in events
+    fresh = {msgid for msgid, (driver, n) in story.enqueued.items() if driver == worker.driver and n in FRESH}
+    assert [b[1] for msgid in fresh for b in begins(story, worker)[msgid]] == [0] * len(FRESH)
+    given_back = {details[1] for _, event, details in worker.lines() if event == "done" and details[0] == "release"}
+    assert given_back & fresh
