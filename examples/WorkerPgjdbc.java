@@ -345,6 +345,7 @@ public final class WorkerPgjdbc {
 				List<UUID> msgids = new ArrayList<>(batch.open.keySet());
 				batch.ask(db, "extend(?, ?, ?, make_interval(secs => ?))", msgids, LEASE).forEach((msgid, answer) -> {
 					if (answer.equals("stale")) {
+						log("stale extend", msgid);
 						batch.open.remove(msgid);
 					} else if (answer.equals("done")) {
 						batch.until = until;

@@ -228,6 +228,7 @@ class Heartbeat:
         until, answers = await self.database.run(work)
         for msgid, answer in answers:
             if answer == "stale":
+                log("stale extend", msgid)
                 batch.open.pop(str(msgid), None)
             elif answer == "done":
                 batch.until = until

@@ -248,8 +248,10 @@ class Heartbeat {
         [QUEUE, [...batch.open.keys()], batch.receipt, LEASE])
     })
     for (const { msgid, result } of answers.rows) {
-      if (result === 'stale') batch.open.delete(msgid)
-      if (result === 'done') {
+      if (result === 'stale') {
+        log('stale', 'extend', msgid)
+        batch.open.delete(msgid)
+      } else if (result === 'done') {
         batch.until = until
         log('extended', msgid, until.toFixed(3))
       }

@@ -373,6 +373,7 @@ func (heartbeat *Heartbeat) extend(batch *Batch) error {
 		}
 		for msgid, answer := range answers {
 			if answer == "stale" {
+				log("stale extend", msgid)
 				batch.open.Delete(msgid)
 			} else if answer == "done" {
 				batch.until.Store(until)

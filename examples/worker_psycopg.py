@@ -224,6 +224,7 @@ class Heartbeat(threading.Thread):
         until, answers = self.database.run(work)
         for msgid, answer in answers:
             if answer == "stale":
+                log("stale extend", msgid)
                 batch.open.pop(msgid, None)
             elif answer == "done":
                 batch.until = until

@@ -1,5 +1,6 @@
 """examples/: each worker survives kill -9 of itself, of the server and of the pooler, under a ledger.
 
+Each is also suspended for longer than a lease, while another process goes on with its work.
 All workers run at the same time, each with a queue of its own, beside one server and one PgBouncer.  The ledger is
 what the workers write to their logs, and the rows that they save; the views of pgaq are not asked.
 """
@@ -30,7 +31,7 @@ LEASE = 4
 RETRY_DELAY, FACTOR, LONGEST_DELAY = 0.3, 2, 1
 JOBS = 120
 LONG = JOBS + 1  # a job that is longer than the lease
-FRESH = range(JOBS + 2, JOBS + 52)  # enqueued right before SIGTERM, and taken first
+FRESH = range(JOBS + 2, JOBS + 22)  # enqueued right before SIGTERM, and taken first
 REJECTED, UNSAVED, FAILS_TWICE = 13, 17, 7
 TOO_LARGE = 2_000_000_000  # twice this is no integer: its result cannot be saved
 PASSWORD = "throw-away"
@@ -97,33 +98,38 @@ class Worker:
     def __init__(self, driver, command, folder):
         self.driver, self.command = driver, command
         self.queue = "jobs_" + re.sub(r"\W", "_", driver)
-        self.log = folder / f"{self.queue}.log"
-        self.exits = []
-        self.process = None
+        self.folder = folder
+        self.logs, self.processes, self.exits = [], [], []
+
+    @property
+    def process(self):
+        return self.processes[-1]
 
     def start(self, port, databases, batch):
         url = JDBC_URL if self.driver == "pgjdbc" else URL
         urls = [url.format(port=port, database=name) for name in databases]
         environment = {**os.environ, "DATABASE_URL": urls[0], "WAIT_URL": urls[1], "QUEUE": self.queue, "WORKERS": "3", "BATCH": str(batch), "LEASE": str(LEASE)}
-        with self.log.open("a") as log:
-            self.process = subprocess.Popen(self.command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.logs.append(self.folder / f"{self.queue}.{len(self.logs)}.log")
+        with self.logs[-1].open("a") as log:
+            self.processes.append(subprocess.Popen(self.command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 
-    def end(self, number):
-        self.process.send_signal(number)
-
-    def wait(self):
+    def wait(self, process):
         try:
-            self.exits.append(self.process.wait(30))
+            self.exits.append(process.wait(30))
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            process.kill()
             self.exits.append(f"did not end\n{self.tail()}")
 
     def tail(self):
-        return f"-- {self.driver}\n" + "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
+        return f"-- {self.driver}\n" + "\n".join(self.logs[-1].read_text(errors="replace").splitlines()[-15:])
 
-    def lines(self):
-        """(time, event, details) of all its processes."""
-        return [(float(at), event, details.split()) for at, event, details in LINE.findall(self.log.read_text(errors="replace"))]
+    def lines(self, process=None):
+        """(time, event, details, process) of one of its processes, or of all, in order."""
+        return sorted(
+            (float(at), event, details.split(), number)
+            for number, log in enumerate(self.logs) if process in (None, number)
+            for at, event, details in LINE.findall(log.read_text(errors="replace"))
+        )  # fmt: skip
 
 
 class Story:
@@ -177,10 +183,10 @@ class Story:
                 pytest.fail(f"not within a minute: {number} results\n" + "\n".join(worker.tail() for worker in slow))
             time.sleep(0.1)
 
-    def all_begin(self, numbers):
-        """Every worker has begun one of them."""
+    def all_begin(self, n):
+        """Every worker has begun this job."""
         for worker in self.workers:
-            until(lambda: any(event == "begin" and self.enqueued[details[0]][1] in numbers for _, event, details in worker.lines()), f"{worker.driver} begins")
+            until(lambda: any(event == "begin" and self.enqueued[details[0]][1] == n for _, event, details, _ in worker.lines()), f"{worker.driver} begins {n}")
 
     def start(self, batch, pooled=True):
         for worker in self.workers:
@@ -189,11 +195,14 @@ class Story:
             else:
                 worker.start(self.server.port, ("postgres", "postgres"), batch)
 
-    def end(self, number):
+    def signal(self, number, process=-1):
         for worker in self.workers:
-            worker.end(number)
+            worker.processes[process].send_signal(number)
+
+    def end(self, number, process=-1):
+        self.signal(number, process)
         for worker in self.workers:
-            worker.wait()
+            worker.wait(worker.processes[process])
 
     def crash(self):
         self.server.stop("immediate")
@@ -203,19 +212,27 @@ class Story:
         self.prepare()
         self.start(batch=4)
         self.all_have(15)
-        self.end(signal.SIGKILL)
+        self.signal(signal.SIGSTOP)
+        suspended = time.monotonic()
         self.start(batch=4)
         self.all_have(35)
         self.crash()
+        self.all_have(50)
+        time.sleep(max(0, suspended + LEASE + 0.5 - time.monotonic()))  # the leases of the suspended ones are over
+        self.signal(signal.SIGCONT, 0)
+        for worker in self.workers:
+            until(lambda: any(event == "stale" for _, event, _, _ in worker.lines(0)), f"{worker.driver} finds that its lease is over")
+        self.end(signal.SIGKILL, 0)
         self.all_have(60)
         self.bouncer.kill()
         self.bouncer.start()
-        self.all_have(80)
-        self.enqueue(FRESH[0], FRESH[-1], 0.2, priority=0)
-        self.all_begin(FRESH)
+        self.all_have(70)
+        self.enqueue(FRESH[0], FRESH[0], 2.5, priority=0)
+        self.enqueue(FRESH[1], FRESH[-1], 0.2, priority=0)
+        self.all_begin(FRESH[0])  # the first of a batch
         self.end(signal.SIGTERM)
         self.start(batch=1, pooled=False)
-        self.all_have(95 + len(FRESH))
+        self.all_have(80 + len(FRESH))
         self.crash()
         self.enqueue(LONG, LONG, 1.5 * LEASE)
         self.all_have(JOBS - 2 + 1 + len(FRESH))
@@ -248,9 +265,10 @@ def story(tmp_path_factory):
             story.tell()
         finally:
             for worker in workers:
-                if worker.process and worker.process.poll() is None:
-                    worker.process.kill()
-                    worker.process.wait()
+                for process in worker.processes:
+                    if process.poll() is None:
+                        process.kill()
+                        process.wait()
     yield story
     end_server(server)
 
@@ -264,11 +282,9 @@ def worker(story, request):
 
 def begins(story, worker):
     """For each message: (time, attempts, the earliest time for the next attempt, whether this one is told to fail)."""
-    found, process, begun = defaultdict(list), 0, {}
-    for at, event, details in worker.lines():
-        if event == "started":
-            process += 1
-        elif event == "begin":
+    found, begun = defaultdict(list), {}
+    for at, event, details, process in worker.lines():
+        if event == "begin":
             begun[details[0]] = process
             msgid, attempts, until = details[0], int(details[1]), float(details[2])
             n = story.enqueued[msgid][1]
@@ -307,16 +323,16 @@ def test_no_redelivery_before_its_time(story, worker):
             lost = again - attempts - 1  # takes of which the worker did not hear, or whose messages it did not begin
             assert at >= earliest + LEASE * lost, (story.enqueued[msgid], found)
             checked += not failing
-    assert checked, "no worker was killed during its work"
+    assert checked, "no lease has ended"
 
 
 def test_sigterm(story, worker):
     """It ends without an error, finishes what it has begun, and gives back what it has not: nothing of this is an attempt."""
     assert worker.exits == [-signal.SIGKILL, 0, 0], worker.exits
-    events = [event for _, event, _ in worker.lines()]
+    events = [event for _, event, _, _ in worker.lines()]
     assert events.count("stopped") == 2
     assert "reconnect" in events
     fresh = {msgid for msgid, (driver, n) in story.enqueued.items() if driver == worker.driver and n in FRESH}
     assert [b[1] for msgid in fresh for b in begins(story, worker)[msgid]] == [0] * len(FRESH)
-    given_back = {details[1] for _, event, details in worker.lines() if event == "done" and details[0] == "release"}
+    given_back = {details[1] for _, event, details, _ in worker.lines() if event == "done" and details[0] == "release"}
     assert given_back & fresh
