@@ -112,6 +112,26 @@ def test_taking_ends_early(leases_server):
         drop(leases_server)
 
 
+def test_taking_the_next_ends_early(leases_server):
+    """A dequeue that acknowledges does both, or neither."""
+    taken = [case for case in cases("messages-taken") if case[0] == "messages-taken"]
+    for point, action, committed in [*cases("leases-held"), *taken]:
+        with fresh(leases_server) as conn:
+            leased = Leased(conn, "q", "1 hour")
+            put(conn, "q", 2)
+        query = "SELECT payload FROM aq.dequeue('q', lease => '1 hour', acknowledge => %s::uuid[], receipt => %s)"
+        befall(leases_server, point, action, lambda other, args=(leased.ids, leased.receipt): other.execute(query, args))
+        with leases_server.connect() as conn:
+            where = f"{action} at {point}"
+            if committed:
+                assert states(conn, "q") == [(2, "LEASED", 1)], where
+            else:
+                assert states(conn, "q")[0] == (1, "LEASED", 1), where
+                assert conn.execute("SELECT payload FROM aq.dequeue('q', wait => '60 s')").fetchall() == [(2,)], where
+            assert leased.acknowledge(conn) == ("stale" if committed else "done"), where
+        drop(leases_server)
+
+
 @pytest.mark.parametrize("finish", ["COMMIT PREPARED", "ROLLBACK PREPARED"])
 @pytest.mark.parametrize("call", CALLS)
 def test_preparing_ends_early(leases_server, call, finish):
