@@ -118,6 +118,15 @@ def test_received_while_the_lease_ran(book, receipt, at, wrong):
     assert book.kinds() == ({"early": 1} if wrong else {})
 
 
+def test_the_time_of_a_lease_counts_from_the_commit_or_from_the_call(book):
+    book.take("a", 0, 77, outcome=None)
+    book.client("a").time(us(5), commits=True)
+    book.client("a").outcome("C", us(5.1))
+    book.take("b", 12, 0)
+    assert book.kinds() == {"early": 1}
+    assert dict(check(book.directory, leased_from_call=True).counts) == {}
+
+
 def test_received_while_the_extended_lease_ran(book):
     book.take("a", 0, 77)
     book.end("a", 9, "H", 77, seconds=10)

@@ -97,7 +97,7 @@ class Driver:
     one_consumer: bool = False  # a subscriber cannot be shared by sessions
     ordered: bool = True
     yardstick: bool = False  # no queue: sessions of both sides insert, and nothing is delivered
-    leases: bool = False
+    leases: str = ""  # they last from the commit, or from the call; empty: there are none
     explicit: bool = True  # can be driven with BEGIN ... ROLLBACK
     backlog: int = 20_000  # messages the producers may be ahead,
     topic_backlog: int = 4_000  # and those of a topic, of the average subscriber
@@ -163,7 +163,7 @@ PGAQ = Driver(
     dequeue=_pgaq_dequeue,
     wait="CALL aq.wait($1, {consumer}, '1 s', {mode}null)",
     failed="SELECT payload FROM aq.dequeue(%s || '_failed', as_type => null::text, max_messages => 1000)",
-    leases=True,
+    leases="commit",
     preload=True,
     extension="pgaq",
     note="enqueue_array and dequeue of the extension; an empty queue is waited for with CALL aq.wait, "
@@ -213,6 +213,7 @@ CLASSIC = Driver(
     failed=PGAQ.failed,
     convert="SELECT aq.convert_queue(%s)",
     ordered=False,
+    leases="call",
     preload=True,
     extension="pgaq",
     note="the same calls as pgaq, on a queue in a queue table",

@@ -82,10 +82,14 @@ class Message:
 
 @dataclass
 class Rules:
-    """What else is known: rest(attempts) in seconds; a crash may have lost messages."""
+    """What else is known: rest(attempts) in seconds; leases last from the commit, or (queue tables) from the call."""
 
     rest: Callable[[int], float] | None = None
-    lossy: bool = False
+    from_call: bool = False
+
+    def over(self, event: Event) -> float:
+        """The end of a lease that was taken, or extended."""
+        return (event.lease.asked if self.from_call else event.t.before) + event.lease.ms * 1000.0 - SLACK
 
 
 def check(label: str, clients: list[Client], report: Report, rules: Rules) -> None:
@@ -154,19 +158,19 @@ def _count(message: Message, report: Report) -> None:
 def _is_over(message: Message, take: Event, rules: Rules, *, moved: bool) -> float:
     """The earliest time at which the message can be received again, or (moved) from the exception queue."""
     receipt = take.lease.receipt
-    over = float(take.t.before + take.lease.ms * 1000)
+    over = rules.over(take)
     for each in message.extensions:
         if each.certain and each.done and each.lease.receipt == receipt:
-            over = max(over, each.t.before + each.lease.ms * 1000)
+            over = max(over, rules.over(each))
     for end in message.ends:
         if not end.possible or not end.done or end.lease.receipt != receipt or end.lease.kind == "A":
             continue
         if end.lease.kind == "J" and not moved:
             continue
         # a delay counts from the call, and nothing is given back before the commit
-        free = max(float(end.t.before), end.lease.asked + (0.0 if moved else _delay(end.lease, take.lease.attempts, rules)))
+        free = max(float(end.t.before), end.lease.asked + (0.0 if moved else _delay(end.lease, take.lease.attempts, rules))) - SLACK
         over = free if end.certain else min(over, free)
-    return over - SLACK
+    return over
 
 
 def _delay(end: Lease, attempts: int, rules: Rules) -> float:
@@ -185,7 +189,7 @@ def _follows(message: Message, later: Event, earlier: Event) -> bool:
 
 
 def _check_times(message: Message, report: Report, rules: Rules) -> None:
-    for take in message.takes:
+    for number, take in enumerate(message.takes):
         if rules.rest is not None and take.lease.seen and not take.t.broken and (take.undone or take.t.outcome == "R"):
             rested = take.lease.seen + rules.rest(take.lease.attempts + 1) * 1e6 - SLACK
             for other in message.takes:
@@ -195,17 +199,17 @@ def _check_times(message: Message, report: Report, rules: Rules) -> None:
             continue
         for moved in (False, True):
             over = _is_over(message, take, rules, moved=moved)
-            for other in message.takes:
+            for place, other in enumerate(message.takes):
                 if other is take or other.t.client.moved != moved or other.lease.seen >= over:
                     continue
                 # of two leases that overlap, one is wrong, whichever was first
                 both = other.certain and other.lease.kind == "G" and take.lease.seen < _is_over(message, other, rules, moved=False)
-                if _follows(message, other, take) or both and id(take) < id(other):
+                if _follows(message, other, take) or (both and number < place and not _follows(message, take, other)):
                     report.add("early", f"{message.name} came {(over - other.lease.seen) / 1e6:.3f} s too early ({take}; {other})")
         for each in (*message.ends, *message.extensions):
             if each.lease.receipt != take.lease.receipt or each.lease.answer != "stale" or each.lease.asked < take.t.after:
                 continue
-            over = float(take.t.before + take.lease.ms * 1000) - SLACK
+            over = rules.over(take)
             if each.lease.seen < over and not any(
                 end.done and end.possible and end.lease.receipt == take.lease.receipt and end.lease.asked < each.lease.seen for end in message.ends
             ):

@@ -389,6 +389,7 @@ def check(
     retry_delay: bool = False,
     lossy: bool = False,
     rest: Callable[[int], float] | None = None,
+    leased_from_call: bool = False,
     wanted: Callable[[str, int], bool] | None = None,
 ) -> Report:
     """Compare all ledgers in a directory.
@@ -397,7 +398,8 @@ def check(
     check it; drained: consumers have taken all there was, so that what did not
     arrive is lost; retry_delay: what is given back rests, and others overtake it;
     lossy: a crash may have lost messages; rest(attempts): the least seconds that a
-    message rests after so many counted attempts, for messages that are leased; wanted(subscriber, session): False for
+    message rests after so many counted attempts, for messages that are leased;
+    leased_from_call: the time of a lease counts from the call, not the commit; wanted(subscriber, session): False for
     sessions whose messages the subscriber's rule leaves out.
     """
     clients = [read(path) for path in sorted(Path(directory).glob("*.led"))]
@@ -417,6 +419,7 @@ def check(
         _check_subscriber(
             name, consumers.get(name, []), expected, rolled_back, unordered, report,
             order=order, drained=drained, retry_delay=retry_delay, lossy=lossy, rest=rest,
+            leased_from_call=leased_from_call,
         )  # fmt: skip
     lease_rules.check_receipts([client for name in names for client in consumers.get(name, [])], report)
     return report
@@ -466,7 +469,7 @@ def _committed(
 
 def _check_subscriber(
     name: str, clients: list[Client], expected: Intervals, rolled_back: Intervals, unordered: set[int], report: Report,
-    *, order: bool, drained: bool, retry_delay: bool, lossy: bool, rest: Callable[[int], float] | None,
+    *, order: bool, drained: bool, retry_delay: bool, lossy: bool, rest: Callable[[int], float] | None, leased_from_call: bool,
 ) -> None:  # fmt: skip
     label = f"subscriber {name}" if name else "the queue"
     for client in clients:
@@ -514,7 +517,7 @@ def _check_subscriber(
     if order:
         ordered = [client for client in clients if not client.moved]
         _check_order(label, ordered, taken, returned, unordered, report, retry_delay)
-    lease_rules.check(label, clients, report, lease_rules.Rules(rest=rest, lossy=lossy))
+    lease_rules.check(label, clients, report, lease_rules.Rules(rest=rest, from_call=leased_from_call))
 
 
 def _check_order(

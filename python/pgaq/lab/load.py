@@ -192,7 +192,7 @@ class Workload:
     @property
     def leases(self) -> bool:
         """Some clients take messages with leases."""
-        return self.options.leasers > 0 and self.driver.leases and not self.shape.buffered
+        return self.options.leasers > 0 and self.driver.leases != "" and not self.shape.buffered
 
     # -- setup
 
@@ -494,8 +494,9 @@ class Workload:
         rests = self.shape.retry_delay_ms > 0
         rest = self.shape.rest if rests and self.leases else None
         return ledger.check(
-            self.ledger_dir, subscribers=names, order=self.driver.ordered, drained=drained, retry_delay=rests, lossy=lossy, rest=rest
-        )
+            self.ledger_dir, subscribers=names, order=self.driver.ordered, drained=drained, retry_delay=rests, lossy=lossy, rest=rest,
+            leased_from_call=self.driver.leases == "call",
+        )  # fmt: skip
 
     def metrics(self) -> Metrics:
         """The results of `measure`; call it after `stop`."""
