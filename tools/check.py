@@ -339,7 +339,7 @@ SLOT_FIELDS = (
     (r"(?:\bslot|\bs|slots\[[^]]*\]|slot_at\(.*\))", "state|flags|xid|epoch|open|block|offset|expires_at|session"),
     (r"(?:\bpartition|partition_at\([^)]*\))",
      r"reserved|pending|inflight|nretry|ndoubt|nfailed|open|sessions\[[^]]*\]|more_sessions|away_\w+"),
-    (r"(?:\bmore|sub_more\(.*\))", r"leased|nleased|ends\[[^]]*\]"),
+    (r"(?:\bmore|sub_more\(.*\))", r"leased|alone|nleased|ends\[[^]]*\]"),
     (r"(?:\blease|lease_at\(.*\))", "until|receipt"),
     (r"(?:\bframe|frame_of\(.*\))", "lease_end"),
     (r"(?:\bsub|frame_sub\(.*\))", "ready|retry|waiting|doubt|nready|nretry|ndoubt|nwaiting|first"),

@@ -140,7 +140,7 @@ release(Settling *settling, const Key *key, TupleTableSlot *message, NoteKind *k
 	if (options->retry_delay && queue->retry_delay > 0)
 		delay = aq_retry_delay_after(queue, attempts, settling->random);
 	*kind = NOTE_LEASED;
-	if ((counts && aq_failure_over_limit(queue, attempts)) || (expires != 0 && expires <= settling->now))
+	if ((counts && aq_leased_row_over_limit(queue, rows->slot)) || (expires != 0 && expires <= settling->now))
 		return aq_leased_row_fail(queue, rows, STATE_FAILED, settling->now, options->error);
 	result = aq_leased_row_give_back(queue, rows, message, attempts - !counts,
 									 delay > 0 ? settling->now + delay : 0, options->error, &ready);

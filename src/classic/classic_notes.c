@@ -35,6 +35,7 @@ typedef struct Note
 	AqQueueShm *shm;
 	Effect		effect;
 	SubTransactionId subid;
+	bool		last_try;		/* the next failure of a message is its last one: aq_classic_notes_have_last */
 	uint32		retry;			/* reserved entry; 0: none */
 	TransactionId first,
 				last;
@@ -56,17 +57,42 @@ is_put(const Note *note)
 	return note->effect.kind == NOTE_PUT || note->effect.kind == NOTE_PUT_LATER;
 }
 
+/* Does a rollback of the note end attempts? */
+static bool
+is_attempt(const Note *note)
+{
+	return (note->effect.kind == NOTE_REMOVE || note->effect.kind == NOTE_LEASE) && note->effect.n > 0;
+}
+
+/*
+ * Is the note's message the only one of its queue that the subtransaction, or
+ * the transaction, if that is what ends, has dequeued?  Notes of a
+ * subtransaction's children are its own, or are settled.
+ */
+static bool
+is_alone(const Note *note, bool whole)
+{
+	if (!is_attempt(note) || note->effect.n > 1)
+		return false;
+	for (int i = 0; i < nnotes; i++)
+		if (&notes[i] != note && notes[i].shm == note->shm && is_attempt(&notes[i]) &&
+			(whole || notes[i].subid == note->subid))
+			return false;
+	return true;
+}
+
 /*
  * Passes the note's retry to the worker: no session dequeues its rows before
  * the worker has written their counts.
  */
 static void
-pass_retry(Note *note, TransactionId doubt)
+pass_retry(Note *note, TransactionId doubt, bool alone)
 {
 	Retry	   *retry = &aq_classic_area_retries[note->retry];
 
 	retry->effect = note->effect;
 	retry->doubt = doubt;
+	retry->alone = alone;
 	retry->first = note->first;
 	retry->last = note->last;
 	retry->tried_first = retry->tried_last = InvalidTransactionId;
@@ -87,15 +113,15 @@ pass_count(Note *note, TransactionId doubt)
 {
 	note->lowest = KEY_LAST;
 	note->highest = KEY_FIRST;
-	pass_retry(note, doubt);
+	pass_retry(note, doubt, false);
 }
 
 /*
  * Restores the note of a prepared transaction after a restart, while the queue
- * is being loaded.
+ * is being loaded.  alone: it has no other note of dequeued messages.
  */
 void
-aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt)
+aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt, bool alone)
 {
 	Note		note = {.shm = shm,.first = doubt->xid,.last = doubt->xid,
 		.lowest = doubt->lowest,.highest = doubt->highest,
@@ -107,7 +133,7 @@ aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt)
 	if (doubt->put)
 		pass_count(&note, aq_classic_doubts_top(doubt->xid));
 	else
-		pass_retry(&note, aq_classic_doubts_top(doubt->xid));
+		pass_retry(&note, aq_classic_doubts_top(doubt->xid), alone && doubt->n == 1);
 }
 
 /* --- prepared transactions ---------------------------------------------------------------- */
@@ -252,19 +278,47 @@ aq_classic_notes_enqueued(AqQueueShm *shm)
 	return n;
 }
 
+/* --- messages that may fail for good: see "Poison messages" in queue/README.md ----------------- */
+
+/* Has the transaction dequeued messages of the queue? */
+bool
+aq_classic_notes_have_takes(const AqQueueShm *shm)
+{
+	for (int i = nnotes - 1; i >= 0; i--)
+		if (notes[i].shm == shm && is_attempt(&notes[i]))
+			return true;
+	return false;
+}
+
+/*
+ * The next failure of the message just added is its last one: the transaction
+ * does not get other messages of the queue.
+ */
+void
+aq_classic_notes_mark_last(AqQueueShm *shm, int position)
+{
+	Note	   *note = find_note(shm, position, NOTE_REMOVE, GetCurrentSubTransactionId());
+
+	if (note != NULL)
+		note->last_try = true;
+}
+
+/* Has the transaction such a message of the queue? */
+bool
+aq_classic_notes_have_last(const AqQueueShm *shm)
+{
+	for (int i = 0; i < nnotes; i++)
+		if (notes[i].shm == shm && notes[i].last_try)
+			return true;
+	return false;
+}
+
 /* --- the end of a transaction ---------------------------------------------------------------------- */
 
 static bool
 is_taken(const Note *note)
 {
 	return note->effect.kind == NOTE_REMOVE || note->effect.kind == NOTE_PURGE || note->effect.kind == NOTE_LEASE;
-}
-
-/* Has a rollback to be counted as an attempt? */
-static bool
-is_attempt(const Note *note)
-{
-	return note->effect.kind == NOTE_REMOVE || note->effect.kind == NOTE_LEASE;
 }
 
 /* Are the rows leased, and finished, extended or given back? */
@@ -364,14 +418,14 @@ settle_commits(void)
 }
 
 static void
-settle_abort(Note *note)
+settle_abort(Note *note, bool whole)
 {
 	if (note->effect.n > 0 && is_taken(note))
 	{
 		/* the end of a session does not count as an attempt, see aq.dequeue */
 		if (is_attempt(note) && !proc_exit_inprogress)
 		{
-			pass_retry(note, InvalidTransactionId);
+			pass_retry(note, InvalidTransactionId, is_alone(note, whole));
 			aq_stat_add(AQ_STAT_RETRIES, note->effect.n);
 		}
 		aq_ranges_announce(note->shm, note->effect.position, &note->lowest, &note->highest);
@@ -397,7 +451,7 @@ settle_prepare(Note *note, TransactionId xid)
 		if (is_taken(note) || is_of_lease(note))
 			aq_ranges_announce(note->shm, note->effect.position, &note->lowest, &note->highest);
 		if (is_attempt(note))
-			pass_retry(note, xid);
+			pass_retry(note, xid, is_alone(note, true));
 		aq_work_post(note->shm, AQ_WORK_DOUBT);
 	}
 	if (note->retry != 0 && note->effect.n > 0 && counts_at_end(note))
@@ -480,7 +534,7 @@ abort_transaction(void)
 	aq_commit_order_forget();
 	aq_takers_end();
 	for (int i = 0; i < nnotes; i++)
-		settle_abort(&notes[i]);
+		settle_abort(&notes[i], true);
 	nnotes = 0;
 }
 
@@ -506,6 +560,7 @@ pass_to_parent(int i, SubTransactionId parent)
 	other->effect.n += note->effect.n;
 	other->effect.delayed += note->effect.delayed;
 	other->effect.expiring += note->effect.expiring;
+	other->last_try |= note->last_try;
 	aq_consumed_join(&other->effect.consumed, &note->effect.consumed);
 	aq_retry_list_free(note->retry);
 	memmove(note, note + 1, (nnotes - i - 1) * sizeof(Note));
@@ -523,10 +578,12 @@ subcommit(SubTransactionId subid, SubTransactionId parent)
 static void
 subabort(SubTransactionId subid)
 {
+	for (int i = 0; i < nnotes; i++)
+		if (notes[i].subid == subid)
+			settle_abort(&notes[i], false);
 	for (int i = nnotes - 1; i >= 0; i--)
 		if (notes[i].subid == subid)
 		{
-			settle_abort(&notes[i]);
 			memmove(&notes[i], &notes[i + 1], (nnotes - i - 1) * sizeof(Note));
 			nnotes--;
 		}

@@ -183,6 +183,7 @@ typedef struct Retry
 	Key			lowest,			/* the rows taken are between these keys, ends included */
 				highest;
 	Effect		effect;			/* if in doubt: effect of the commit */
+	bool		alone;			/* the only message of the queue that was rolled back */
 } Retry;
 
 typedef struct ClassicQueue
@@ -406,13 +407,17 @@ extern void aq_classic_notes_reserve(AqQueueShm *shm, int position, NoteKind kin
 extern void aq_classic_notes_add(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n);
 extern void aq_classic_notes_add_messages(AqQueueShm *shm, const AqPutOptions *options, uint32 n);
 extern void aq_classic_notes_add_taken(AqQueueShm *shm, int position, NoteKind kind, const Key *key, TimestampTz enqueued);
-extern void aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt);
+extern bool aq_classic_notes_have_takes(const AqQueueShm *shm);
+extern void aq_classic_notes_mark_last(AqQueueShm *shm, int position);
+extern bool aq_classic_notes_have_last(const AqQueueShm *shm);
+extern void aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt, bool alone);
 extern void aq_classic_notes_count(AqQueueShm *shm, const Effect *effect);
 extern uint64 aq_classic_notes_enqueued(AqQueueShm *shm);
 
 /* --- leased_row.c: rows that are leased */
 extern int64 aq_leased_row_receipt(AqQueueShm *shm, int64 after);
 extern int64 aq_leased_row_latest_receipt(TupleTableSlot *slot);
+extern bool aq_leased_row_over_limit(const AqQueue *queue, TupleTableSlot *slot);
 extern TM_Result aq_leased_row_take(const AqQueue *queue, RowScan *rows, int64 lease, int64 receipt);
 extern TM_Result aq_leased_row_extend(const AqQueue *queue, RowScan *rows, TimestampTz until);
 extern TM_Result aq_leased_row_fail(const AqQueue *queue, RowScan *rows, int state, TimestampTz now, const char *error);
@@ -430,6 +435,11 @@ extern void aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n
 						   Bitmapset *const *targets, pg_uuid_t *ids);
 extern uint32 aq_classic_take(AqQueue *queue, const AqTakeOptions *options);
 extern bool aq_classic_take_ready(AqQueue *queue, int position, int64 until);
+
+/* --- poison.c: messages that have failed before */
+extern uint32 aq_poison_limit(const AqQueue *queue, const AqTakeOptions *options, int attempts, uint32 taken, uint32 limit);
+extern bool aq_poison_is_last(const AqQueue *queue, const AqTakeOptions *options, int attempts);
+extern bool aq_poison_withholds(const AqQueue *queue, const AqTakeOptions *options);
 
 /* --- failure.c: messages that have failed or expired */
 extern bool aq_failure_over_limit(const AqQueue *queue, int attempts);

@@ -118,6 +118,23 @@ enqueue_time_of(AqQueue *queue, RowScan *messages, TupleTableSlot *slot, const K
 	return DatumGetTimestampTz(slot_getattr(slot, COL_ENQUEUE_TIME + 1, &isnull));
 }
 
+/* Has the prepared transaction taken messages for no other consumer, and none in other subtransactions? */
+static bool
+is_only_take(const List *found, const InDoubt *doubt)
+{
+	TransactionId top = aq_classic_doubts_top(doubt->xid);
+	ListCell   *lc;
+
+	foreach(lc, found)
+	{
+		const InDoubt *other = lfirst(lc);
+
+		if (other != doubt && !other->put && aq_classic_doubts_top(other->xid) == top)
+			return false;
+	}
+	return true;
+}
+
 /*
  * Finds the messages that prepared transactions have enqueued or taken before
  * a restart.
@@ -179,7 +196,7 @@ find_uses(AqQueue *queue, AqQueueShm *shm)
 	table_close(rel, AccessShareLock);
 	aq_row_scan_close(&messages, true);
 	foreach(lc, found)
-		aq_classic_notes_restore(shm, lfirst(lc));
+		aq_classic_notes_restore(shm, lfirst(lc), is_only_take(found, lfirst(lc)));
 }
 
 /*

@@ -48,10 +48,11 @@ was_taken_by(const Retry *retry, const RowScan *rows)
 /*
  * Counts the attempt of the row in the slot: it becomes ready again, waits for
  * its retry delay, or fails.  A row that cannot be moved now becomes expired.
+ * alone: no other message was rolled back with it, or they are a group.
  * Returns false if it must be tried again.
  */
 static bool
-count_attempt(QueueScans *scans, RowScan *rows, int position)
+count_attempt(QueueScans *scans, RowScan *rows, int position, bool alone)
 {
 	AqQueue    *queue = scans->queue;
 	const int	columns[] = {COL_ATTEMPTS, COL_STATE, COL_NEXT_AT};
@@ -69,7 +70,7 @@ count_attempt(QueueScans *scans, RowScan *rows, int position)
 		: DatumGetTimestampTz(rows->slot->tts_values[COL_NEXT_AT]);
 	if (queue->exception)
 		;						/* messages of an exception queue are not moved */
-	else if (aq_failure_over_limit(queue, attempts))
+	else if (alone && aq_failure_over_limit(queue, attempts))
 	{
 		if (aq_failure_row(scans, rows, position, attempts, "MAX_RETRY_EXCEEDED"))
 			return true;
@@ -108,6 +109,7 @@ count_retry(QueueScans *scans, Retry *retry)
 {
 	RowScan	   *rows = scans->queue->multi ? &scans->consumers : &scans->messages;
 	Key			key;
+	bool		alone = retry->alone || scans->queue->table.grouping;
 	bool		all = true;
 
 	retry->tried_last = GetCurrentTransactionId();
@@ -119,7 +121,7 @@ count_retry(QueueScans *scans, Retry *retry)
 	while (aq_row_scan_next(rows, &retry->highest, &key))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (was_taken_by(retry, rows) && !count_attempt(scans, rows, retry->effect.position))
+		if (was_taken_by(retry, rows) && !count_attempt(scans, rows, retry->effect.position, alone))
 			all = false;
 	}
 	return all;

@@ -55,6 +55,7 @@ typedef struct Take
 	AqQueue    *queue;
 	const AqTakeOptions *options;
 	uint32		taken;
+	uint32		limit;			/* the call ends with so many; below options->max after a message that has failed */
 	TimestampTz now;
 	Snapshot	snapshot;		/* a message's transaction must be visible to it; NULL: no condition */
 	bool		peek;			/* only find out whether there is a message */
@@ -358,15 +359,17 @@ group_allows(Take *take, int64 group)
 /*
  * Takes the row for a time.  A receipt is greater than the earlier ones of its
  * messages: if the clock was set back, a message ends the call, or needs a new
- * receipt.
+ * receipt.  alone: the call returns no other message.
  */
 static bool
-lease_row(Take *take)
+lease_row(Take *take, bool alone)
 {
 	int64		latest = aq_leased_row_latest_receipt(take->rows.slot);
 
 	if (take->receipt == 0 || (take->receipt <= latest && take->taken == 0))
 		take->receipt = aq_leased_row_receipt(take->queue->shm, latest);
+	if (take->taken == 0)
+		take->receipt = alone ? take->receipt | AQ_RECEIPT_ALONE : take->receipt & ~AQ_RECEIPT_ALONE;
 	take->full = take->receipt <= latest;
 	/* its holder must not begin before the attempt is on disk */
 	ForceSyncCommit();
@@ -374,9 +377,9 @@ lease_row(Take *take)
 		aq_leased_row_take(take->queue, &take->rows, take->options->lease, take->receipt) == TM_Ok;
 }
 
-/* Returns true if this transaction has got the row. */
+/* Returns true if this transaction has got the row.  alone: the call returns no other message. */
 static bool
-take_row(Take *take, const Key *key, TimestampTz enqueued)
+take_row(Take *take, const Key *key, TimestampTz enqueued, bool alone)
 {
 	AqMode		mode = take->options->mode;
 	bool		taken;
@@ -385,7 +388,7 @@ take_row(Take *take, const Key *key, TimestampTz enqueued)
 	if (mode == AQ_MODE_LOCKED)
 		taken = aq_table_row_lock(take->rows.rel, take->rows.slot);
 	else if (take->options->lease > 0)
-		taken = lease_row(take);
+		taken = lease_row(take, alone);
 	else if (take->queue->retention > 0 && mode != AQ_MODE_PURGE)
 		taken = aq_table_row_process(take->queue, take->rows.rel, take->rows.slot) == TM_Ok;
 	else
@@ -405,6 +408,8 @@ try_row(Take *take, const Key *key)
 	const AqTakeOptions *options = take->options;
 	TupleTableSlot *slot;
 	AqMessage	m;
+	uint32		limit;
+	bool		last;
 
 	slot = message_slot(take, key);
 	if (slot == NULL)
@@ -422,11 +427,21 @@ try_row(Take *take, const Key *key)
 	}
 	if (!doubts_allow(take, &m) || was_counted(take))
 		return;
+	limit = aq_poison_limit(take->queue, options, m.attempts, take->taken, take->limit);
+	if (limit <= take->taken)
+	{
+		take->limit = limit;
+		return;
+	}
+	last = !take->peek && aq_poison_is_last(take->queue, options, m.attempts);
 	if (!group_allows(take, m.group))
 		return;
-	if (take->peek || options->mode == AQ_MODE_BROWSE || take_row(take, key, m.enqueue_time))
+	if (take->peek || options->mode == AQ_MODE_BROWSE || take_row(take, key, m.enqueue_time, limit == 1))
 	{
 		take->taken++;
+		take->limit = limit;
+		if (last)
+			aq_classic_notes_mark_last(take->queue->shm, options->position);
 		take->last = *key;
 		m.receipt = take->receipt;
 		if (options->one_group)
@@ -540,7 +555,7 @@ examine_row(Take *take)
 static bool
 goes_on(const Take *take)
 {
-	return take->taken < take->options->max && !take->retry_met && !take->again && !take->full;
+	return take->taken < take->limit && !take->retry_met && !take->again && !take->full;
 }
 
 /* Walks from low to high, both included, until enough messages are taken. */
@@ -738,6 +753,7 @@ begin_take(Take *take, AqQueue *queue, const AqTakeOptions *options, bool peek)
 	take->queue = queue;
 	take->options = options;
 	take->peek = peek;
+	take->limit = options->max;
 	take->now = GetCurrentTimestamp();
 	take->kind = note_kind(options);
 	take->topic = queue->multi;
@@ -813,7 +829,7 @@ aq_classic_take(AqQueue *queue, const AqTakeOptions *options)
 		place = key_behind(&take);
 		after = &place;
 	}
-	for (;;)
+	while (!aq_poison_withholds(queue, take.options))
 	{
 		take_once(&take, after);
 		if (take.retry_met)
@@ -826,6 +842,8 @@ aq_classic_take(AqQueue *queue, const AqTakeOptions *options)
 		if (options->mode == AQ_MODE_BROWSE && take.taken > 0)
 			after = &take.last;
 	}
+	if (take.limit == 0)
+		aq_waiters_check_later(queue->shm); /* other sessions may take what this one leaves */
 	if (take.taken > 0)
 		aq_point("messages-taken");
 	end_take(&take);
@@ -841,7 +859,7 @@ aq_classic_take_ready(AqQueue *queue, int position, int64 until)
 
 	begin_take(&take, queue, &options, true);
 	take.counts_until = until;
-	for (;;)
+	while (!aq_poison_withholds(queue, take.options))
 	{
 		begin_walk(&take);
 		aq_ranges_read(queue->shm, position, &take.ranges);

@@ -97,7 +97,7 @@ end_lease(Due *due, RowScan *rows, int position)
 		return true;
 	slot_getsomeattrs(rows->slot, COL_LAST_ERROR + 1);
 	(void) aq_leased_row_ready(queue, message, &expires);
-	if (aq_failure_over_limit(queue, attempts) || (expires != 0 && expires <= due->now))
+	if (aq_leased_row_over_limit(queue, rows->slot) || (expires != 0 && expires <= due->now))
 		return expire(due, rows, position);
 	aq_ranges_worker(due->shm);
 	if (aq_leased_row_give_back(queue, rows, message, attempts, 0, NULL, &ready) != TM_Ok)

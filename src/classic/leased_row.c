@@ -25,7 +25,7 @@
 #define DETAIL_SIZE 600
 
 /*
- * A receipt from the lowest bit up: a bit for later, some of the timeline, a number
+ * A receipt from the lowest bit up: AQ_RECEIPT_ALONE, some of the timeline, a number
  * that follows the clock in units of 16 microseconds.  It stays below 2^53, as a
  * sharded queue's, until the year 2071.
  */
@@ -36,9 +36,9 @@
 /* --- receipts ---------------------------------------------------------------------------- */
 
 /*
- * A receipt for the messages of one call, greater than this one.  The timeline is
- * for a standby that takes over with another clock, and has not replayed all
- * receipts.
+ * A receipt for the messages of one call, greater than this one, without
+ * AQ_RECEIPT_ALONE.  The timeline is for a standby that takes over with another
+ * clock, and has not replayed all receipts.
  */
 int64
 aq_leased_row_receipt(AqQueueShm *shm, int64 after)
@@ -61,6 +61,17 @@ aq_leased_row_latest_receipt(TupleTableSlot *slot)
 {
 	slot_getsomeattrs(slot, COL_RECEIPT + 1);
 	return slot->tts_isnull[COL_RECEIPT] ? 0 : DatumGetInt64(slot->tts_values[COL_RECEIPT]);
+}
+
+/*
+ * Have there been too many attempts, of which the latest is this lease, without
+ * other messages?
+ */
+bool
+aq_leased_row_over_limit(const AqQueue *queue, TupleTableSlot *slot)
+{
+	return ((aq_leased_row_latest_receipt(slot) & AQ_RECEIPT_ALONE) != 0 || queue->table.grouping) &&
+		aq_failure_over_limit(queue, DatumGetInt32(slot->tts_values[COL_ATTEMPTS]));
 }
 
 /* --- changes ----------------------------------------------------------------------------- */

@@ -453,6 +453,7 @@ extern void aq_lag_shrank(AqQueueShm *shm, int position);
 /* --- waiters.c: wake-ups; never raise */
 extern bool aq_waiters_exist(AqQueueShm *shm);	/* call it after a memory barrier */
 extern void aq_waiters_wake(AqQueueShm *shm, int position, uint32 messages);
+extern void aq_waiters_check_later(AqQueueShm *shm);
 extern void aq_waiters_wake_all(AqQueueShm *shm); /* the definition has changed */
 
 /* --- retries.c: retry counts, which the worker writes */
@@ -507,6 +508,31 @@ aq_queue_over_limit(const AqQueue *queue, int attempts)
 {
 	return queue->max_retries >= 0 && attempts > queue->max_retries &&
 		!(queue->exception && queue->exception_queue_id == 0);
+}
+
+/* --- messages that have failed: see "Poison messages" in queue/README.md ----------------- */
+
+/* Is the next failure of a message with so many attempts its last one? */
+static inline bool
+aq_queue_next_is_last(const AqQueue *queue, int attempts)
+{
+	return aq_queue_over_limit(queue, attempts + 1);
+}
+
+/*
+ * The number of messages that a call for max of them returns at most when one
+ * of them has so many attempts.
+ */
+static inline uint32
+aq_queue_batch_limit(const AqQueue *queue, int attempts, uint32 max)
+{
+	if (attempts == 0)
+		return max;
+	if (attempts > 15 || aq_queue_next_is_last(queue, attempts))
+		return 1;
+	if (queue->exception)
+		return max;				/* its messages have failed elsewhere */
+	return Max(max >> (2 * attempts), 1);
 }
 
 /* Do new messages go into the sharded store? */

@@ -108,6 +108,7 @@ typedef struct AqTakeOptions
 	const pg_uuid_t *id;		/* only this message; NULL: any */
 	const pg_uuid_t *after;		/* after this message; NULL: from the head; sharded: browse only */
 	const AqPlace *place;		/* position of "after", if known */
+	bool		patient;		/* the call waits without limit: see queue/README.md, "Poison messages" */
 	int			below;			/* only messages more urgent than this; 0: any; sharded only */
 	int64		group;			/* only this group; 0: any */
 	int64		not_group;
@@ -117,6 +118,12 @@ typedef struct AqTakeOptions
 	void		(*emit) (void *arg, const AqMessage *message);	/* NULL: only count */
 	void	   *emit_arg;
 } AqTakeOptions;
+
+/*
+ * Bit 0 of a receipt: the message was leased alone, by a call that could not
+ * return another one.
+ */
+#define AQ_RECEIPT_ALONE INT64CONST(1)
 
 /* What a call does with leased messages. */
 typedef struct AqLeaseOptions

@@ -186,6 +186,7 @@ typedef struct DoubtTake
 	TimestampTz enqueued;		/* its enqueue time; 0: not known */
 	TimestampTz until;			/* of a lease, or rest */
 	int64		receipt;
+	bool		alone;			/* see LogRow */
 } DoubtTake;
 
 static Bitmapset *
@@ -296,6 +297,7 @@ read_takes(Partition *partition, TransactionId xid, const Bitmapset *slots, bool
 
 				take->until = row.at;
 				take->receipt = row.receipt;
+				take->alone = row.alone;
 				takes = lappend(takes, take);
 			}
 	}
@@ -535,7 +537,10 @@ settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *ta
 	else if (aq_settle_lease_goes_on(partition, take->position, take->slot))
 		return;
 	else if (!commit && (take->kind == LOG_TAKEN || take->kind == LOG_LEASED))
+	{
 		aq_slot_retry(stream, partition, take->position, take->slot);
+		aq_slot_note_alone(partition, take->position, take->slot, take->alone);
+	}
 	else
 		aq_slot_give_back(stream, partition, take->position, take->slot);
 }
@@ -595,6 +600,30 @@ lease_places(Frame *frame, List *takes, const Bitmapset *positions, bool make)
 }
 
 /*
+ * Chunks for the bitmaps "alone" of messages that were rolled back alone; make:
+ * make them.  See lease_places.
+ */
+static uint32
+alone_bitmaps(Frame *frame, List *takes, bool commit, bool make)
+{
+	uint32		missing = 0;
+	ListCell   *lc;
+
+	foreach(lc, takes)
+	{
+		DoubtTake  *take = lfirst(lc);
+		FrameSub   *sub = !commit && take->alone ? frame_sub(frame, take->position) : NULL;
+
+		if (sub == NULL)
+			continue;
+		missing += aq_slot_alone_needs(sub);
+		if (make)
+			aq_slot_make_alone(sub);
+	}
+	return missing;
+}
+
+/*
  * The number of these consumers without a bitmap of retries; make: allocates
  * the bitmaps.
  */
@@ -645,7 +674,8 @@ latch_prepared(Stream *stream, Partition *partition, List *slots, List *takes, B
 		waiting |= ((DoubtTake *) lfirst(lc))->kind == LOG_RELEASED || ((DoubtTake *) lfirst(lc))->kind == LOG_UNSEEN;
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
 	while ((needs = aq_frame_needs(stream, frame, 0, 1, positions, waiting, timers) +
-			retry_bitmaps(frame, back, false) + lease_places(frame, takes, positions, false)) > aq_chunks_reserved())
+			retry_bitmaps(frame, back, false) + lease_places(frame, takes, positions, false) +
+			alone_bitmaps(frame, takes, back == NULL, false)) > aq_chunks_reserved())
 	{
 		aq_latch_free(&stream->latch);
 		aq_chunks_reserve(needs);
@@ -655,6 +685,7 @@ latch_prepared(Stream *stream, Partition *partition, List *slots, List *takes, B
 	aq_frame_prepare(stream, frame, 0, 1, positions, waiting, timers);
 	(void) retry_bitmaps(frame, back, true);
 	(void) lease_places(frame, takes, positions, true);
+	(void) alone_bitmaps(frame, takes, back == NULL, true);
 	return reserved;
 }
 

@@ -329,6 +329,7 @@ free_more(FrameSub *sub)
 		return;
 	aq_chunks_free(more->attempts, ATTEMPT_PAGES);
 	aq_chunks_free(&more->leased, 1);
+	aq_chunks_free(&more->alone, 1);
 	aq_chunks_free(more->leases, LEASE_PAGES);
 	aq_chunks_free(&sub->more, 1);
 }
@@ -386,7 +387,8 @@ static uint32
 chunks_of_more(const SubMore *more)
 {
 	return more == NULL ? 0
-		: 1 + count_chunks(more->attempts, ATTEMPT_PAGES) + (more->leased != 0) + count_chunks(more->leases, LEASE_PAGES);
+		: 1 + count_chunks(more->attempts, ATTEMPT_PAGES) + (more->leased != 0) + (more->alone != 0) +
+		count_chunks(more->leases, LEASE_PAGES);
 }
 
 /* The number of chunks of the frame. */

@@ -270,13 +270,15 @@ aq_heap_read_log(HeapTuple tuple, TupleDesc desc)
 	Datum		values[LOG_COLUMNS];
 	bool		nulls[LOG_COLUMNS];
 	ArrayType  *array;
+	int64		receipt;
 
 	heap_deform_tuple(tuple, desc, values, nulls);
 	array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
+	receipt = nulls[LOG_RECEIPT] ? 0 : DatumGetInt64(values[LOG_RECEIPT]);
 	return (LogRow) {.kind = DatumGetChar(values[LOG_KIND]),.stream = DatumGetInt16(values[LOG_STREAM]),
 		.position = DatumGetInt16(values[LOG_CONSUMER]),.at = DatumGetTimestampTz(values[LOG_TIME]),
 		.n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)),.ordinals = (const int64 *) ARR_DATA_PTR(array),
-		.receipt = nulls[LOG_RECEIPT] ? 0 : DatumGetInt64(values[LOG_RECEIPT]),
+		.receipt = receipt == AQ_RECEIPT_ALONE ? 0 : receipt,.alone = (receipt & AQ_RECEIPT_ALONE) != 0,
 		.detail = nulls[LOG_DETAIL] ? NULL : DatumGetTextPP(values[LOG_DETAIL]),
 		.written = nulls[LOG_WRITTEN] ? 0 : DatumGetTimestampTz(values[LOG_WRITTEN])};
 }

@@ -48,10 +48,14 @@
 #define TIMER_PAGES (AQ_CHUNK_SIZE / (int) sizeof(AqChunk))
 #define MAX_TIMERS (TIMER_PAGES * TIMERS_PER_CHUNK)
 
-/* a dequeue may need a chunk for a stream's consumers and one for a bitmap of retries */
-#define AQ_TAKE_CHUNKS 2
+/*
+ * a dequeue may need a chunk for a stream's consumers and one for a bitmap of
+ * retries; for a message whose next failure is its last one, a SubMore and its
+ * bitmap "alone"
+ */
+#define AQ_TAKE_CHUNKS 4
 
-/* with a lease, it also may need a directory, and a page of attempts, a bitmap and a page of leases */
+/* with a lease, it also may need a SubMore, and a page of attempts, a bitmap and a page of leases */
 #define AQ_LEASE_CHUNKS 4
 
 #define ATTEMPTS_PER_CHUNK AQ_CHUNK_SIZE	/* one byte for each slot */
@@ -111,6 +115,7 @@ typedef struct SubMore
 {
 	AqChunk		attempts[ATTEMPT_PAGES];	/* a byte per slot */
 	AqChunk		leased;			/* bitmap */
+	AqChunk		alone;			/* bitmap: rolled back, and no other message of the queue with it */
 	uint32		nleased;
 	AqChunk		leases[LEASE_PAGES];
 	TimestampTz ends[LEASE_PAGES];	/* no lease of the page ends before; 0: it has none */

@@ -24,7 +24,7 @@
 #include "utils/timestamp.h"
 
 /*
- * A receipt is made of a counter, above it a number of the queue's sequence, and
+ * A receipt is made of AQ_RECEIPT_ALONE, a counter, above it a number of the queue's sequence, and
  * above that the timeline: 53 bits, which a JSON number keeps in every language.
  */
 #define RECEIPT_BITS 16
@@ -64,7 +64,7 @@ before_first(int64 number)
 	return (timeline << NUMBER_BITS | number) << RECEIPT_BITS;
 }
 
-/* A receipt that the queue has never given out.  May raise and wait. */
+/* A receipt that the queue has never given out, without AQ_RECEIPT_ALONE.  May raise and wait. */
 int64
 aq_lease_receipt(AqQueue *queue)
 {
@@ -80,8 +80,8 @@ aq_lease_receipt(AqQueue *queue)
 		/* another session may have fetched a number meanwhile */
 		if (number != 0 && sq->receipt == full)
 			sq->receipt = before_first(number);
-		if (sq->receipt != 0 && (sq->receipt + 1) >> RECEIPT_BITS == sq->receipt >> RECEIPT_BITS)
-			receipt = ++sq->receipt;
+		if (sq->receipt != 0 && (sq->receipt + 2) >> RECEIPT_BITS == sq->receipt >> RECEIPT_BITS)
+			receipt = sq->receipt += 2;
 		full = sq->receipt;
 		aq_latch_free(&sq->latch);
 		if (receipt != 0)
@@ -107,7 +107,7 @@ aq_lease_holder(void)
 
 /*
  * Does the message, whose lease ends without an acknowledgement, fail?  counts:
- * the attempt counts.  Nothing else sees to its expiration.  Latch held.
+ * the attempt counts, and the message was leased alone.  Nothing else sees to its expiration.  Latch held.
  */
 bool
 aq_lease_fails(const AqQueue *queue, const Partition *partition, int position, uint32 number,
@@ -199,7 +199,8 @@ settle_resident(Settling *settling, Wanted *wanted, AqMode mode)
 	if (lease == NULL || lease->receipt != settling->options->receipt)
 		return;
 	if ((mode == AQ_MODE_RELEASE || mode == AQ_MODE_UNSEEN) &&
-		aq_lease_fails(settling->queue, partition, position, number, mode == AQ_MODE_RELEASE, settling->now))
+		aq_lease_fails(settling->queue, partition, position, number,
+					   mode == AQ_MODE_RELEASE && (lease->receipt & AQ_RECEIPT_ALONE) != 0, settling->now))
 	{
 		wanted->open = true;
 		return;

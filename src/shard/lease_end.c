@@ -60,7 +60,8 @@ end_one(Round *round, int position, uint32 number)
 	if (lease->receipt == 0 || lease->until > round->now)
 		return;
 	*ending = (Ending) {.position = position,.slot = number,.receipt = rests ? 0 : lease->receipt,
-		.fails = aq_lease_fails(round->queue, partition, position, number, true, round->now)};
+		.fails = aq_lease_fails(round->queue, partition, position, number,
+								!rests && (lease->receipt & AQ_RECEIPT_ALONE) != 0, round->now)};
 	if (!rests)
 		round->n += aq_slot_hold_lease(partition, position, number);
 	else if (ending->fails)

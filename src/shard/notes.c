@@ -157,6 +157,7 @@ note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool
 		note->mode = mode;
 		note->own = own;
 		note->locked = locked;
+		note->last = false;
 		note->tried = NULL;
 		note->terms = *terms;
 		note->count = 0;
@@ -212,6 +213,81 @@ aq_notes_consumed(AqMode mode, TimestampTz enqueued)
 {
 	if (mode == AQ_MODE_REMOVE || mode == AQ_MODE_REMOVE_NODATA)
 		aq_consumed_add(&take_notes[ntakes - 1]->consumed, enqueued);
+}
+
+/* --- messages that may fail for good: see "Poison messages" in queue/README.md ----------- */
+
+static uint32 nlast;			/* notes with "last" */
+
+/* The number of the note's messages for which a rollback, or a commit, ends an attempt. */
+static uint32
+failing(const TakeNote *note, bool commit)
+{
+	uint32		n = 0;
+
+	if (note->own)
+		return 0;				/* lost when the transaction is rolled back */
+	if (note->mode == AQ_MODE_REMOVE || note->mode == AQ_MODE_REMOVE_NODATA || note->mode == AQ_MODE_LEASE)
+		return commit ? 0 : note->count;
+	for (uint32 i = 0; i < note->count && note->tried != NULL; i++)
+		n += aq_bitmap_test(note->tried, note->slots[i]);
+	return n;
+}
+
+/* Has the transaction dequeued messages of the queue that others have enqueued? */
+bool
+aq_notes_have_takes(const AqQueueShm *shm)
+{
+	for (int i = ntakes - 1; i >= 0; i--)
+		if (take_notes[i]->shm == shm && failing(take_notes[i], false) > 0)
+			return true;
+	return false;
+}
+
+/*
+ * The next failure of the message just noted is its last one: the transaction
+ * does not get other messages of the queue.
+ */
+void
+aq_notes_mark_last(void)
+{
+	TakeNote   *note = take_notes[ntakes - 1];
+
+	nlast += !note->last;
+	note->last = true;
+}
+
+/* Has the transaction such a message of the queue? */
+bool
+aq_notes_have_last(const AqQueueShm *shm)
+{
+	for (int i = ntakes - 1; i >= 0 && nlast > 0; i--)
+		if (take_notes[i]->shm == shm && take_notes[i]->last)
+			return true;
+	return false;
+}
+
+static bool
+is_alone(const TakeNote *note, SubTransactionId subid, bool commit)
+{
+	if (failing(note, commit) != 1)
+		return false;
+	for (int i = ntakes - 1; i >= 0 && take_notes[i]->subid >= subid; i--)
+		if (take_notes[i] != note && take_notes[i]->shm == note->shm && failing(take_notes[i], commit) > 0)
+			return false;
+	return true;
+}
+
+/*
+ * The subtransaction with its children, or with an invalid id the whole
+ * transaction, is about to end: is a note's message the only one of its queue
+ * that fails?
+ */
+void
+aq_notes_find_alone(SubTransactionId subid, bool commit)
+{
+	for (int i = ntakes - 1; i >= 0 && take_notes[i]->subid >= subid; i--)
+		take_notes[i]->alone = is_alone(take_notes[i], subid, commit);
 }
 
 /* The note of this transaction's lock of the message, or NULL. */
@@ -290,6 +366,7 @@ aq_notes_pop_take(SubTransactionId subid)
 {
 	if (ntakes == 0 || take_notes[ntakes - 1]->subid < subid)
 		return NULL;
+	nlast -= take_notes[ntakes - 1]->last;
 	return take_notes[--ntakes];
 }
 
@@ -312,6 +389,7 @@ void
 aq_notes_forget(void)
 {
 	nputs = ntakes = nqueues = 0;
+	nlast = 0;
 	commit_callback = NULL;
 	spare = NULL;
 	if (context != NULL)

@@ -89,7 +89,7 @@ fill_batch(Batch *batch, Frame *frame, uint32 size, AqQueue *queue, TimestampTz 
 		int			attempts = aq_frame_attempts(frame, batch->position, slot) + 1;
 
 		batch->failed[batch->n] =
-			aq_queue_over_limit(queue, attempts) ||
+			(aq_queue_over_limit(queue, attempts) && aq_slot_was_alone(sub, slot)) ||
 			((s->flags & SLOT_EXPIRES) && s->expires_at <= now);
 		batch->attempts[batch->n] = Min(attempts, AQ_MAX_ATTEMPTS);
 		batch->slots[batch->n++] = slot;

@@ -179,8 +179,9 @@ take_resident(Take *take, Stream *stream, uint32 number)
 {
 	Partition  *partition = take->partition;
 	bool		taken = false;
+	int			attempts;
 
-	aq_chunks_reserve(take->terms.receipt != 0 ? take_chunks(take) : 1);
+	aq_chunks_reserve(take->terms.receipt != 0 || take->queue->max_retries >= 0 ? take_chunks(take) : 1);
 	aq_notes_reserve_take(take->shm, 1);
 	aq_held_back_latch(take, stream, AQ_LOC_DEQUEUE_TAKE);
 	if (partition->stream == stream->index && partition->number == take->number &&
@@ -190,8 +191,9 @@ take_resident(Take *take, Stream *stream, uint32 number)
 			 aq_slot_take_waiting(partition, take->options->position, number));
 	if (taken)
 	{
-		take_prepare(take, frame_sub(frame_of(partition), take->options->position), number);
-		take_note(take, partition, number);
+		attempts = aq_frame_attempts(frame_of(partition), take->options->position, number);
+		take_prepare(take, frame_sub(frame_of(partition), take->options->position), number, attempts);
+		take_note(take, partition, number, attempts);
 	}
 	aq_latch_free(&stream->latch);
 	return taken;
@@ -222,9 +224,11 @@ try_item(Take *take, Stream *stream, Relation rel, const Candidate *item)
 
 	aq_candidate_read(take, rel, item, &m, values, nulls, &buffer);
 	if ((options->filter == NULL || options->filter(options->filter_arg, &m)) &&
+		(item->own || take_allows(take, item->attempts, take->taken)) &&
 		(options->mode == AQ_MODE_BROWSE ||
 		 (item->own ? take_own(take, item->slot) : take_slot(take, stream, item->slot))))
 	{
+		m.receipt = take->terms.receipt;	/* it may have been leased alone */
 		aq_notes_consumed(options->mode, m.enqueue_time);
 		if (options->emit)
 			options->emit(options->emit_arg, &m);
@@ -271,12 +275,12 @@ look_through(Take *take, Stream *stream, uint32 cursor)
 	rel = aq_heap_open_messages(take->partition, AccessShareLock);
 
 	/* the lock keeps the table from being truncated; collect() checks again */
-	while (cursor < PARTITION_SLOTS && take->taken < take->options->max)
+	while (cursor < PARTITION_SLOTS && take->taken < take->limit)
 	{
 		if (!collect(take, stream, &cursor))
 			break;
 		aq_point("candidates-found");
-		for (uint32 i = 0; i < take->nitems && take->taken < take->options->max; i++)
+		for (uint32 i = 0; i < take->nitems && take->taken < take->limit; i++)
 		{
 			CHECK_FOR_INTERRUPTS();
 			try_item(take, stream, rel, &take->items[i]);
@@ -345,7 +349,7 @@ aq_search_stream(Take *take, Stream *stream, int64 after)
 	int64		number = after >= 0 ? (after + 1) / PARTITION_SLOTS : first_number(take, stream);
 	uint32		cursor = after >= 0 ? (after + 1) % PARTITION_SLOTS : 0;
 
-	while (take->taken < take->options->max && partition_from(take, stream, number))
+	while (take->taken < take->limit && partition_from(take, stream, number))
 	{
 		if (take->number != number)
 			cursor = after >= 0 && take->number == (after + 1) / PARTITION_SLOTS ? cursor : 0;
@@ -374,7 +378,7 @@ aq_search_browse(Take *take)
 		while (stream != NULL && stream->number != after_stream)
 			stream = stream_at(stream->next);
 	}
-	for (; stream != NULL && take->taken < take->options->max; stream = stream_at(stream->next))
+	for (; stream != NULL && take->taken < take->limit; stream = stream_at(stream->next))
 	{
 		aq_search_stream(take, stream, after);
 		after = -1;

@@ -444,6 +444,7 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 			else if (count_retry && sub->retry != 0 && was_attempt(note, note->slots[i]))
 			{
 				aq_slot_retry(stream, partition, note->position, note->slots[i]);
+				aq_slot_note_alone(partition, note->position, note->slots[i], note->alone);
 				retries++;
 			}
 			else

@@ -151,6 +151,7 @@ typedef struct LogRow
 	int			n;
 	const int64 *ordinals;
 	int64		receipt;		/* 0: none */
+	bool		alone;			/* if it is rolled back after PREPARE: the only message of its queue */
 	const text *detail;			/* NULL: none */
 	TimestampTz written;		/* 0: not about a lease */
 } LogRow;
@@ -201,6 +202,8 @@ typedef struct TakeNote
 	AqMode		mode;
 	LeaseTerms	terms;
 	bool		own;			/* the messages are this transaction's own */
+	bool		last;			/* the next failure of its message is the last one: aq_notes_have_last */
+	bool		alone;			/* see aq_notes_find_alone */
 	struct TakeNote *locked;	/* the note by which they were locked before, or NULL */
 	uint32		count;
 	uint32		size;
@@ -221,6 +224,10 @@ extern void aq_notes_consumed(AqMode mode, TimestampTz enqueued);
 extern int	aq_notes_puts(PutNote ***notes);
 extern bool aq_notes_have_puts(const AqQueueShm *shm);
 extern int	aq_notes_takes(TakeNote ***notes);
+extern bool aq_notes_have_takes(const AqQueueShm *shm);
+extern void aq_notes_mark_last(void);
+extern bool aq_notes_have_last(const AqQueueShm *shm);
+extern void aq_notes_find_alone(SubTransactionId subid, bool commit);
 extern TakeNote *aq_notes_find_locked(Partition *partition, int position, uint32 slot, uint32 *at);
 extern void aq_notes_take_locked(TakeNote *locked, uint32 at, AqMode mode);
 extern void aq_notes_at_commit(void (*callback) (void *arg), void *arg);

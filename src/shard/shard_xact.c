@@ -50,6 +50,7 @@ write_log(bool preparing)
 	for (int i = 0; i < ntakes; i++)
 	{
 		TakeNote   *note = takes[i];
+		int64		receipt;
 		char		kind;
 
 		if (note->count == 0 || aq_pending_is_dropped(note->shm->queue_id))
@@ -57,10 +58,11 @@ write_log(bool preparing)
 		kind = log_kind(note, preparing);
 		if (kind == 0)
 			continue;
+		receipt = preparing && note->alone && kind == LOG_TAKEN ? AQ_RECEIPT_ALONE : note->terms.receipt;
 		if (note->terms.span != 0)
 			note->terms.until = GetCurrentTimestamp() + note->terms.span;
 		aq_heap_write_lease(note->partition, kind, note->terms.until, note->position, note->slots, note->count,
-							note->terms.receipt, note->terms.detail);
+							receipt, note->terms.detail);
 		/* the attempt is on disk before the holder has the message: invariant I12 */
 		if (kind == LOG_LEASED)
 			ForceSyncCommit();
@@ -76,6 +78,7 @@ settle_all(bool commit)
 	int			nputs = aq_notes_puts(&puts);
 	int			ntakes = aq_notes_takes(&takes);
 
+	aq_notes_find_alone(InvalidSubTransactionId, commit);
 	/* puts first, because own messages may have been taken, too */
 	for (int i = 0; i < nputs; i++)
 		aq_settle_put(puts[i], commit, xid);
@@ -127,6 +130,7 @@ commit(void)
 static void
 pre_prepare(void)
 {
+	aq_notes_find_alone(InvalidSubTransactionId, false);
 	write_log(true);
 	if (has_notes())
 		aq_doubt_prepare(GetTopTransactionId());
@@ -187,6 +191,7 @@ subabort(SubTransactionId subid)
 	TakeNote   *take;
 	int			number;
 
+	aq_notes_find_alone(subid, false);
 	while ((take = aq_notes_pop_take(subid)) != NULL)
 		undo_take(take, subid, xid);
 	while ((put = aq_notes_pop_put(subid, &number)) != NULL)

@@ -426,6 +426,40 @@ aq_slot_retry(Stream *stream, Partition *partition, int position, uint32 number)
 	look_at(stream, position, partition);	/* so that dequeues wait for it */
 }
 
+/* Chunks that aq_slot_make_alone needs. */
+uint32
+aq_slot_alone_needs(const FrameSub *sub)
+{
+	const SubMore *more = sub_more(sub);
+
+	return more == NULL ? 2 : more->alone == 0;
+}
+
+/* They are in the session's reserve. */
+void
+aq_slot_make_alone(FrameSub *sub)
+{
+	aq_slot_make_bitmap(&sub->more);
+	aq_slot_make_bitmap(&sub_more(sub)->alone);
+}
+
+/*
+ * The message is in view RETRY: was it alone in its transaction?  Without the
+ * bitmap it was not taken as a last attempt, and this does not matter.
+ */
+void
+aq_slot_note_alone(Partition *partition, int position, uint32 number, bool alone)
+{
+	const SubMore *more = sub_more(frame_sub(frame_of(partition), position));
+
+	if (more == NULL || more->alone == 0)
+		return;
+	if (alone)
+		(void) aq_bitmap_set(bitmap_of(more->alone), number);
+	else
+		(void) aq_bitmap_clear(bitmap_of(more->alone), number);
+}
+
 /*
  * The count was written, or is not needed: the caller then decides on the
  * message.  Returns false if no count had to be written.

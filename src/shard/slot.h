@@ -189,6 +189,9 @@ extern bool aq_slot_take_waiting(Partition *partition, int position, uint32 numb
 extern void aq_slot_give_back(Stream *stream, Partition *partition, int position, uint32 number);
 extern void aq_slot_delay(Partition *partition, int position, uint32 number);
 extern void aq_slot_retry(Stream *stream, Partition *partition, int position, uint32 number);
+extern uint32 aq_slot_alone_needs(const FrameSub *sub);
+extern void aq_slot_make_alone(FrameSub *sub);
+extern void aq_slot_note_alone(Partition *partition, int position, uint32 number, bool alone);
 extern bool aq_slot_counted(Partition *partition, int position, uint32 number);
 extern void aq_slot_prepare(Stream *stream, Partition *partition, int position, uint32 number);
 extern bool aq_slot_resolve(Stream *stream, Partition *partition, int position, uint32 number);
@@ -204,6 +207,18 @@ extern void aq_slot_lease(Partition *partition, int position, uint32 number);
 extern bool aq_slot_hold_lease(Partition *partition, int position, uint32 number);
 extern void aq_slot_rest(Partition *partition, int position, uint32 number, TimestampTz until);
 extern void aq_slot_find_ends(Partition *partition, TimestampTz before);
+
+/*
+ * Of a message in view RETRY: was no other one rolled back with it?  False if
+ * it was not its last attempt when it was taken.
+ */
+static inline bool
+aq_slot_was_alone(const FrameSub *sub, uint32 number)
+{
+	const SubMore *more = sub_more(sub);
+
+	return more != NULL && more->alone != 0 && aq_bitmap_test(bitmap_of(more->alone), number);
+}
 
 /* Does a lease of the message run? */
 static inline bool

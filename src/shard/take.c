@@ -43,7 +43,8 @@ typedef enum Finding
  * the next one waits for its retry count, *short_of_chunks if the first one needs
  * more chunks than are reserved.  The caller holds the latch.  sub->first moves
  * past messages that are held back from all sessions, but not past messages that
- * only this transaction cannot take.
+ * only this transaction cannot take.  Ends the call, by take->limit, at a message
+ * that has failed too often to be in its batch.
  */
 static uint32
 take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint32 max,
@@ -56,10 +57,11 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 	int			number = (int) sub->first - 1;
 	bool		skipped = false;
 	uint32		n = 0;
+	int			attempts;
 
 	if (sub->nretry > 0 && !take->ignore_retries)
 		retry = aq_bitmap_next(bitmap_of(sub->retry), PARTITION_SLOTS, 0);
-	while (n < max && sub->nready > 0 &&
+	while (n < max && take->taken + n < take->limit && sub->nready > 0 &&
 		   (number = aq_bitmap_next(ready, PARTITION_SLOTS, number + 1)) >= 0)
 	{
 		if (number > retry)
@@ -71,17 +73,20 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 			skipped = true;
 			continue;
 		}
+		attempts = sub->more == 0 ? 0 : aq_frame_attempts(frame, position, number);
+		if (!take_allows(take, attempts, take->taken + n))
+			break;
 		if (!peek)
 		{
-			if (take_needs(take, sub, number) > aq_chunks_reserved())
+			if (take_needs(take, sub, number, attempts) > aq_chunks_reserved())
 			{
 				*short_of_chunks = n == 0;
 				break;
 			}
-			take_prepare(take, sub, number);
+			take_prepare(take, sub, number, attempts);
 			candidate_set(take, partition, &take->items[n], number, false);
 			(void) aq_slot_take(stream, partition, position, number);
-			take_note(take, partition, number);
+			take_note(take, partition, number, attempts);
 			if (!skipped)
 				aq_slot_pass(sub, number + 1);
 		}
@@ -89,7 +94,7 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 	}
 	if (number < 0 && !skipped)
 		aq_slot_pass(sub, PARTITION_SLOTS);
-	*blocked = n == 0 && retry < PARTITION_SLOTS;
+	*blocked = n == 0 && retry < PARTITION_SLOTS && take->taken < take->limit;
 	return n;
 }
 
@@ -145,6 +150,8 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 				finding = blocked ? FOUND_RETRY : FOUND_ITEMS;
 				break;
 			}
+			if (take->taken >= take->limit)
+				break;
 			/* there may be expired or invisible messages */
 			passed &= sub->nretry == 0 && sub->first == PARTITION_SLOTS;
 		}
@@ -181,10 +188,10 @@ take_from_stream(Take *take, Stream *stream)
 {
 	bool		stopped = false;
 
-	while (!stopped && take->taken < take->options->max)
+	while (!stopped && take->taken < take->limit)
 	{
 		CHECK_FOR_INTERRUPTS();
-		switch (find_in_stream(take, stream, take->options->max - take->taken, false))
+		switch (find_in_stream(take, stream, take->limit - take->taken, false))
 		{
 			case FOUND_NOTHING:
 			case FOUND_NO_CHUNK:	/* never returned by find_in_stream */
@@ -229,7 +236,7 @@ take_from_group(Take *take, Stream *first, int n)
 		calls++;
 	for (int i = 0; i < start; i++)
 		stream = stream_at(stream->next);
-	for (int i = 0; i < n && take->taken < take->options->max; i++)
+	for (int i = 0; i < n && take->taken < take->limit; i++)
 	{
 		if (take->options->filter != NULL || take->own_puts)
 			aq_search_stream(take, stream, -1);
@@ -251,6 +258,8 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 	take->queue = queue;
 	take->shm = queue->shm;
 	take->options = options;
+	take->limit = options->max;
+	take->careful = options->id == NULL && (options->mode == AQ_MODE_REMOVE || options->mode == AQ_MODE_REMOVE_NODATA);
 	take->now = GetCurrentTimestamp();
 	if (aq_wait_take_uses_snapshot())
 	{
@@ -261,10 +270,27 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 		take->oldest = next - (uint32) ((TransactionId) next - take->snapshot->xmin);
 	}
 	if (options->lease > 0)
+	{
 		take->terms = (LeaseTerms) {.receipt = aq_lease_receipt(queue),.span = options->lease,.detail = aq_lease_holder()};
+		if (options->max == 1)
+			take->terms.receipt |= AQ_RECEIPT_ALONE;
+	}
 	else
 		take->own_puts = aq_notes_have_puts(queue->shm);	/* what is leased is committed */
 	pg_memory_barrier();		/* a waiter enters the list before it searches; see aq_slot_stream_is_empty */
+}
+
+/*
+ * Does the transaction have a message of the queue whose next failure is its
+ * last one?  Then the call gets nothing; others may.
+ */
+static bool
+is_withheld(const Take *take)
+{
+	if (!take->careful || take->options->lease > 0 || take->options->patient || !aq_notes_have_last(take->shm))
+		return false;
+	aq_waiters_check_later(take->shm);
+	return true;
 }
 
 uint32
@@ -274,6 +300,8 @@ aq_take(AqQueue *queue, const AqTakeOptions *options)
 	Stream	   *stream;
 
 	init_take(&take, queue, options);
+	if (is_withheld(&take))
+		return 0;
 	take.items = palloc(Max(SEARCH_BATCH, Min(options->max, TAKE_BATCH)) * sizeof(Candidate));
 	if (options->id != NULL)
 		aq_search_id(&take);
@@ -282,7 +310,7 @@ aq_take(AqQueue *queue, const AqTakeOptions *options)
 	else
 	{
 		stream = stream_at(shard_queue(queue->shm)->streams);
-		while (stream != NULL && take.taken < options->max)
+		while (stream != NULL && take.taken < take.limit)
 		{
 			Stream	   *first = stream;
 			int			n = 0;
@@ -297,6 +325,8 @@ aq_take(AqQueue *queue, const AqTakeOptions *options)
 	}
 	pfree(take.items);
 	aq_chunks_trim();
+	if (take.limit == 0)
+		aq_waiters_check_later(queue->shm); /* other sessions may take what this one leaves */
 	return take.taken;
 }
 
@@ -312,10 +342,12 @@ is_ready(AqQueue *queue, int position, int64 until)
 	take.counts_until = until;
 	if (!IsTransactionBlock())
 		take.snapshot = NULL;
+	if (is_withheld(&take))
+		return false;
 	if (take.own_puts && aq_search_own(&take))
 		return true;
 	stream = first = stream_at(shard_queue(queue->shm)->streams);
-	while (stream != NULL)
+	while (stream != NULL && take.limit > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
 		switch (find_in_stream(&take, stream, 1, true))

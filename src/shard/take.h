@@ -40,6 +40,8 @@ typedef struct Take
 	AqQueueShm *shm;
 	const AqTakeOptions *options;
 	uint32		taken;
+	uint32		limit;			/* the call ends with so many; below options->max after a message that has failed */
+	bool		careful;		/* limits apply: it consumes messages, not a certain one */
 	bool		loaded;			/* a partition was loaded for it */
 	TimestampTz now;
 	Snapshot	snapshot;		/* in REPEATABLE READ and above, else NULL */
@@ -75,16 +77,45 @@ candidate_set(const Take *take, Partition *partition, Candidate *item, uint32 nu
 	candidate_locate(partition, item);
 }
 
+/*
+ * May the call take this message, which has failed before, after n others?  If
+ * not, the call ends before it: see "Poison messages" in queue/README.md.
+ * Latch held.
+ */
+static inline bool
+take_allows(Take *take, int attempts, uint32 n)
+{
+	uint32		limit;
+
+	if (attempts == 0 || !take->careful)
+		return true;
+	limit = aq_queue_batch_limit(take->queue, attempts, take->options->max);
+	if (n < limit && !(aq_queue_next_is_last(take->queue, attempts) && take->options->lease == 0 &&
+					   !take->options->patient && aq_notes_have_takes(take->shm)))
+	{
+		take->limit = Min(take->limit, limit);
+		if (take->limit == 1 && take->options->lease > 0)
+			take->terms.receipt |= AQ_RECEIPT_ALONE;
+		return true;
+	}
+	take->limit = n;
+	return false;
+}
+
 /* Note a message that was taken.  Latch held; reserved before. */
 static inline void
-take_note(const Take *take, Partition *partition, uint32 number)
+take_note(const Take *take, Partition *partition, uint32 number, int attempts)
 {
 	const AqTakeOptions *options = take->options;
+	bool		last = attempts > 0 && (options->mode == AQ_MODE_REMOVE || options->mode == AQ_MODE_REMOVE_NODATA) &&
+		options->lease == 0 && aq_queue_next_is_last(take->queue, attempts) && !aq_notes_have_takes(take->shm);
 
 	if (take->terms.receipt != 0)
 		aq_notes_add_lease(partition, take->shm, options->position, AQ_MODE_LEASE, &take->terms, number);
 	else
 		aq_notes_add_take(partition, take->shm, options->position, options->mode, false, number);
+	if (last)
+		aq_notes_mark_last();
 }
 
 /* Chunks that a dequeue has in reserve before it takes its first message: with fewer, it may not get far. */
@@ -96,16 +127,19 @@ take_chunks(const Take *take)
 
 /* Chunks that are needed to take the message, whose consumer has the view. */
 static inline uint32
-take_needs(const Take *take, const FrameSub *sub, uint32 number)
+take_needs(const Take *take, const FrameSub *sub, uint32 number, int attempts)
 {
-	return (sub->retry == 0) + (take->terms.receipt != 0 ? aq_slot_lease_needs(sub, number) : 0);
+	return (sub->retry == 0) + (take->terms.receipt != 0 ? aq_slot_lease_needs(sub, number) : 0) +
+		(aq_queue_next_is_last(take->queue, attempts) ? aq_slot_alone_needs(sub) : 0);
 }
 
 /* They are reserved: use them. */
 static inline void
-take_prepare(const Take *take, FrameSub *sub, uint32 number)
+take_prepare(const Take *take, FrameSub *sub, uint32 number, int attempts)
 {
 	aq_slot_make_bitmap(&sub->retry);
+	if (aq_queue_next_is_last(take->queue, attempts))
+		aq_slot_make_alone(sub);
 	if (take->terms.receipt != 0)
 		aq_slot_make_lease(sub, number);
 }

@@ -42,5 +42,5 @@ SELECT t.put('ct', 1, 2);
 BEGIN;
 SELECT payload FROM aq.dequeue('ct');
 ROLLBACK;
-SELECT payload, attempts FROM aq.dequeue('ct', max_messages => 2);
+SELECT payload, attempts FROM aq.dequeue('ct', max_messages => 8);
 SELECT aq.drop_queue_table('t.ct', true), aq.drop_queue_table('t.pct', true);

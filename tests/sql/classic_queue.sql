@@ -21,7 +21,7 @@ SELECT t.put('c.fifo', 1, 3);
 BEGIN;
 SELECT payload FROM aq.dequeue('c.fifo');
 ROLLBACK;
-SELECT payload, attempts FROM aq.dequeue('c.fifo', max_messages => 2);
+SELECT payload, attempts FROM aq.dequeue('c.fifo', max_messages => 8);
 -- savepoints, on both sides
 BEGIN;
 SELECT t.put('c.fifo', 4);
@@ -31,7 +31,7 @@ SELECT t.drain('c.fifo');
 ROLLBACK TO s;
 SELECT t.look('c.fifo');
 COMMIT;
-SELECT payload, attempts FROM aq.dequeue('c.fifo', max_messages => 10);
+SELECT payload, attempts FROM aq.dequeue('c.fifo', max_messages => 100);
 -- by id, by correlation, by condition
 SELECT aq.enqueue('c.fifo', to_jsonb(n), correlation => 'c' || n % 2) AS id FROM generate_series(1, 6) n OFFSET 5 \gset
 SELECT payload FROM aq.dequeue('c.fifo', msgid => :'id');
@@ -51,7 +51,7 @@ SELECT payload, msgid AS locked_id FROM aq.dequeue('c.fifo', mode => 'locked') \
 SELECT :'payload';
 SELECT payload IS NULL FROM aq.dequeue('c.fifo', mode => 'remove_nodata', msgid => :'locked_id');
 COMMIT;
-SELECT payload, attempts FROM aq.dequeue('c.fifo', max_messages => 10);
+SELECT payload, attempts FROM aq.dequeue('c.fifo', max_messages => 100);
 -- one statement enqueues and dequeues
 SELECT payload FROM (SELECT aq.enqueue('c.fifo', '"own"') OFFSET 0) e, LATERAL aq.dequeue('c.fifo', max_messages => CASE WHEN e IS NULL THEN 1 ELSE 1 END);
 -- arrays, long payloads, null

@@ -4,7 +4,8 @@
 SELECT aq.create_queue('k_dead', 'text');
 SELECT aq.create_queue('k', 'text', max_retries => 0, exception_queue => 'k_dead');
 SELECT aq.enqueue('k', 'one') IS NOT NULL, aq.enqueue('k', 'two') IS NOT NULL;
-BEGIN; SELECT payload FROM aq.dequeue('k', as_type => NULL::text, max_messages => 2); ROLLBACK;
+BEGIN; SELECT payload FROM aq.dequeue('k', as_type => NULL::text); ROLLBACK;
+BEGIN; SELECT payload FROM aq.dequeue('k', as_type => NULL::text); ROLLBACK;
 CALL aq.wait('k_dead', NULL, '60 s', NULL);
 SELECT payload FROM aq.dequeue('k_dead', as_type => NULL::text) ;
 CALL aq.wait('k_dead', NULL, '60 s', NULL);

@@ -48,7 +48,7 @@ SELECT :'payloads', :'attempts';
 SELECT result FROM aq.release('le', :'ids', :receipt);
 SELECT result FROM aq.release('le', :'ids', :receipt);
 SELECT t.look('le');
-SELECT payloads, attempts, ids, receipt FROM t.leased('le', '1 hour', 2) \gset
+SELECT payloads, attempts, ids, receipt FROM t.leased('le', '1 hour', 8) \gset
 SELECT :'payloads', :'attempts';
 SELECT result FROM aq.release('le', :'ids', :receipt, count => false);
 SELECT t.states('le');
@@ -87,7 +87,7 @@ SELECT payload, attempts FROM aq.dequeue('le');
 -- over the limit when it is over
 SELECT t.put('le', 11);
 SELECT aq.alter_queue('le', max_retries => 0);
-SELECT payloads FROM t.leased('le', '100 ms');
+SELECT payloads FROM t.leased('le', '100 ms', 1);
 CALL aq.wait('le_dead', NULL, '60 s', NULL);
 SELECT t.drain('le_dead'), t.drain('le') IS NULL;
 SELECT aq.alter_queue('le', max_retries => 2);

@@ -130,7 +130,7 @@ FETCH BACKWARD 1 FROM c;
 ROLLBACK;
 SELECT t.look('l');
 BEGIN;
-DECLARE c CURSOR WITH HOLD FOR SELECT payload FROM aq.dequeue('l', max_messages => 3);
+DECLARE c CURSOR WITH HOLD FOR SELECT payload FROM aq.dequeue('l', max_messages => 12);	-- three: 6 and 7 were rolled back
 COMMIT;
 FETCH ALL FROM c;
 CLOSE c;

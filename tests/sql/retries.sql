@@ -46,8 +46,8 @@ SELECT payload, attempts FROM aq.dequeue('y');
 -- rolled back messages keep their place, whichever of them it was
 SELECT t.put('y', 1, 6);
 BEGIN; SELECT payload FROM aq.dequeue('y', condition => 'payload::int IN (2, 4)', max_messages => 2); ROLLBACK;
-BEGIN; SELECT payload FROM aq.dequeue('y', max_messages => 3); ROLLBACK;
-SELECT string_agg(payload::text || '/' || attempts, ' ') FROM aq.dequeue('y', max_messages => 10);
+BEGIN; SELECT payload FROM aq.dequeue('y', max_messages => 12); ROLLBACK;
+SELECT string_agg(payload::text || '/' || attempts, ' ') FROM aq.dequeue('y', max_messages => 100);
 -- locked and then removed by its id: counts once, in a sharded queue also with a savepoint between
 SELECT t.put('y', 10);
 SELECT msgid AS id FROM aq.browse('y') \gset
@@ -73,7 +73,7 @@ SELECT count(*) FROM aq.dequeue('y', condition => 'payload::int IN (1, 3)', max_
 SAVEPOINT b;
 SELECT count(*) FROM aq.dequeue('y', condition => 'payload::int IN (2, 4)', max_messages => 2);
 ROLLBACK;
-SELECT string_agg(payload::text || '/' || attempts, ' ') FROM aq.dequeue('y', max_messages => 5);
+SELECT string_agg(payload::text || '/' || attempts, ' ') FROM aq.dequeue('y', max_messages => 20);
 SELECT aq.purge_queue('y');
 -- retry delay: rests, then comes back without anybody asking
 SELECT aq.alter_queue('y', retry_delay => '1 hour');

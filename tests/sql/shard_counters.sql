@@ -19,7 +19,7 @@ SELECT payload FROM aq.dequeue('counted', mode => 'browse');
 ROLLBACK;
 SELECT count(*) FROM aq.browse('counted', max_messages => 10, condition => 'payload = to_jsonb(10)');
 EXECUTE cache;
--- rolled back once too often; counts have a directory and a chunk for 2048 messages
+-- rolled back once too often; counts have a chunk for 2048 messages; with max_retries 0 each consumer has a directory and a bitmap before
 BEGIN;
 SELECT payload FROM aq.dequeue('counted');
 ROLLBACK;

@@ -21,7 +21,7 @@ SELECT t.put('x', 1, 4);
 BEGIN;
 SELECT payload, attempts FROM aq.dequeue('x', max_messages => 2);
 ROLLBACK;
-SELECT payload, attempts FROM aq.dequeue('x', max_messages => 10);
+SELECT payload, attempts FROM aq.dequeue('x', max_messages => 100);
 -- savepoints on the dequeuing side
 SELECT t.put('x', 1, 8);
 BEGIN;
@@ -36,13 +36,13 @@ SAVEPOINT e; SELECT payload, attempts FROM aq.dequeue('x');		-- 4 again
 SAVEPOINT f; SELECT payload, attempts FROM aq.dequeue('x');		-- 5 again
 ROLLBACK TO f; RELEASE e;
 COMMIT;
-SELECT payload, attempts FROM aq.dequeue('x', max_messages => 10);	-- 5 6 7 8
+SELECT payload, attempts FROM aq.dequeue('x', max_messages => 100);	-- 5 6 7 8
 -- the whole transaction rolled back after savepoints: one attempt each, not more
 SELECT t.put('x', 1, 2);
 BEGIN;
 SAVEPOINT a; SELECT payload FROM aq.dequeue('x', max_messages => 2); RELEASE a;
 ROLLBACK;
-SELECT payload, attempts FROM aq.dequeue('x', max_messages => 10);
+SELECT payload, attempts FROM aq.dequeue('x', max_messages => 100);
 -- enqueue and dequeue of one's own message in all combinations with rollback
 BEGIN;
 SELECT t.put('x', 1);
@@ -79,15 +79,15 @@ SELECT t.put('own_topic', 1, 3);
 SELECT payload FROM aq.dequeue('own_topic', 'one', max_messages => 2);
 SAVEPOINT a;
 SELECT t.put('own_topic', 4, 5);
-SELECT payload FROM aq.dequeue('own_topic', 'one', max_messages => 10);
-SELECT payload FROM aq.dequeue('own_topic', 'two', condition => 'payload::int % 2 = 0', max_messages => 10);
+SELECT payload FROM aq.dequeue('own_topic', 'one', max_messages => 100);
+SELECT payload FROM aq.dequeue('own_topic', 'two', condition => 'payload::int % 2 = 0', max_messages => 100);
 ROLLBACK TO a;
 SELECT t.put('own_topic', 6);
 SELECT payload FROM aq.dequeue('own_topic', 'one');
 SELECT payload FROM aq.dequeue('own_topic', 'two');
 COMMIT;
-SELECT payload FROM aq.dequeue('own_topic', 'one', max_messages => 10);
-SELECT payload FROM aq.dequeue('own_topic', 'two', max_messages => 10);
+SELECT payload FROM aq.dequeue('own_topic', 'one', max_messages => 100);
+SELECT payload FROM aq.dequeue('own_topic', 'two', max_messages => 100);
 SELECT aq.drop_queue('own_topic');
 -- an error in the middle of a transaction
 SELECT t.put('x', 1, 3);
@@ -97,11 +97,11 @@ SELECT t.put('x', 99);
 SELECT 1 / 0;
 SELECT t.put('x', 100);
 COMMIT;
-SELECT payload, attempts FROM aq.dequeue('x', max_messages => 10);
+SELECT payload, attempts FROM aq.dequeue('x', max_messages => 100);
 -- an error in the middle of a statement that enqueued and dequeued
 SELECT t.put('x', 1, 3);
 SELECT count(id), max(d) FROM (SELECT aq.enqueue('x', to_jsonb(n)) AS id, 1 / (50 - n) AS d FROM generate_series(10, 60) n) s;
-SELECT payload, 1 / (2 - payload::int) FROM aq.dequeue('x', max_messages => 10);
+SELECT payload, 1 / (2 - payload::int) FROM aq.dequeue('x', max_messages => 100);
 SELECT t.drain('x');
 -- an error in the middle with a savepoint to return to
 SELECT t.put('x', 1, 3);
@@ -113,7 +113,7 @@ SELECT 1 / 0;
 ROLLBACK TO a;
 SELECT payload, attempts FROM aq.dequeue('x');
 COMMIT;
-SELECT payload, attempts FROM aq.dequeue('x', max_messages => 10);
+SELECT payload, attempts FROM aq.dequeue('x', max_messages => 100);
 -- statement timeout in the middle
 SELECT t.put('x', 1, 2);
 BEGIN;
@@ -121,7 +121,7 @@ SELECT payload FROM aq.dequeue('x');
 SET LOCAL statement_timeout = '50 ms';
 SELECT payload FROM aq.dequeue('x'), LATERAL (SELECT pg_sleep(20)) AS until_cancelled;
 ROLLBACK;
-SELECT payload, attempts FROM aq.dequeue('x', max_messages => 10);
+SELECT payload, attempts FROM aq.dequeue('x', max_messages => 100);
 -- a transaction of thousands of savepoints
 BEGIN;
 DO $$ BEGIN

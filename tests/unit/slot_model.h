@@ -127,6 +127,7 @@ free_more(const SubMore *more)
 	for (int i = 0; i < LEASE_PAGES; i++)
 		free_chunk(more->leases[i]);
 	free_chunk(more->leased);
+	free_chunk(more->alone);
 }
 
 static void

@@ -487,6 +487,7 @@ set_lease(Request *request, int64 lease, bool navigates)
 static bool
 run(Request *request, const char *navigation, int64 timeout)
 {
+	request->take.patient = timeout < 0;
 	find_sources(request, navigation, timeout != 0);
 	if (request->delivery == AQ_BUFFERED && request->nsources > 0)
 		aq_time_queue_is(request->sources[0].queue->id);
