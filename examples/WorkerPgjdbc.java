@@ -197,9 +197,13 @@ public final class WorkerPgjdbc {
 			return null;
 		}
 
-		void stop() throws SQLException {
-			if (waits != null)
-				waits.cancel();
+		void stop() {
+			try {
+				if (waits != null)
+					waits.cancel();
+			} catch (SQLException error) {
+				// nothing waits any more
+			}
 		}
 	}
 
@@ -368,14 +372,9 @@ public final class WorkerPgjdbc {
 		Runtime.getRuntime().addShutdownHook(new Thread(() -> {
 			log("stopping");
 			stopping = true;
-			try {
-				for (Worker worker : workers)
-					while (worker.isAlive()) {
-						waiting.stop();
-						worker.join(1000);
-					}
-			} catch (SQLException | InterruptedException error) {
-				log("error", error.getMessage());
+			while (workers.stream().anyMatch(Thread::isAlive)) {
+				waiting.stop();
+				pause(FIRST_PAUSE);
 			}
 			log("stopped");
 			Runtime.getRuntime().halt(0);

@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from datetime import timedelta
 
 import psycopg
@@ -110,7 +111,8 @@ class Waiting:
 
     def stop(self):
         if self.database.db is not None:
-            self.database.db.cancel()
+            with suppress(psycopg.Error):               # nothing waits any more
+                self.database.db.cancel()
 
 
 class Worker(threading.Thread):

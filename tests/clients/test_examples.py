@@ -227,8 +227,7 @@ class Story:
         self.bouncer.kill()
         self.bouncer.start()
         self.all_have(70)
-        self.enqueue(FRESH[0], FRESH[0], 2.5, priority=0)
-        self.enqueue(FRESH[1], FRESH[-1], 0.2, priority=0)
+        self.enqueue(FRESH[0], FRESH[-1], f"CASE n WHEN {FRESH[0]} THEN 2.5 ELSE 0.2 END", priority=0)
         self.all_begin(FRESH[0])  # the first of a batch
         self.end(signal.SIGTERM)
         self.start(batch=1, pooled=False)
@@ -243,7 +242,9 @@ class Story:
     def all_failed(self):
         """Takes them from the exception queues."""
         for worker in self.workers:
-            rows = self.ask("SELECT (payload->>'n')::int, attempts FROM aq.dequeue(%s, max_messages => 100)", [worker.queue + "_exceptions"])
+            query = """SELECT (payload->>'n')::int, dead_letter->>'reason', dead_letter->>'error'
+                FROM aq.dequeue_full(%s, as_type => null::jsonb, max_messages => 100) ORDER BY 1"""
+            rows = self.ask(query, [worker.queue + "_exceptions"])
             self.dead[worker.driver] += rows
         return all(len(dead) >= 2 for dead in self.dead.values())
 
@@ -298,11 +299,13 @@ def begins(story, worker):
 
 
 def test_nothing_is_lost(story, worker):
-    """Every result is saved once; the job that cannot succeed, and the one that never does, are dead letters."""
+    """Every result is saved once; the job that cannot succeed, and the one that never does, are dead letters that say why."""
     wanted = {*range(1, LONG + 1), *FRESH} - {REJECTED, UNSAVED}
     saved = sorted(n for n, _ in story.saved_in_the_end[worker.driver])
     assert saved == sorted(wanted)
-    assert sorted(n for n, _ in story.dead[worker.driver]) == [REJECTED, TOO_LARGE]
+    (rejected, unsaved) = sorted(story.dead[worker.driver])
+    assert rejected[:2] == (REJECTED, "rejected") and "no such job" in rejected[2]
+    assert unsaved[:2] == (TOO_LARGE, "retries") and "range" in unsaved[2]
 
 
 def test_attempts(story, worker):
@@ -331,6 +334,8 @@ def test_sigterm(story, worker):
     assert worker.exits == [-signal.SIGKILL, 0, 0], worker.exits
     events = [event for _, event, _, _ in worker.lines()]
     assert events.count("stopped") == 2
+    asked, ended = (at for at, event, _, _ in worker.lines(2) if event in ("stopping", "stopped"))
+    assert ended - asked < 10, "a worker that waits is not woken"
     assert "reconnect" in events
     fresh = {msgid for msgid, (driver, n) in story.enqueued.items() if driver == worker.driver and n in FRESH}
     assert [b[1] for msgid in fresh for b in begins(story, worker)[msgid]] == [0] * len(FRESH)
