@@ -31,3 +31,10 @@ RETURNS TABLE (msgid uuid, result text)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_lease_calls_reject';
 COMMENT ON FUNCTION aq.reject(text, uuid[], bigint, text, text) IS
 'Fail leased messages: when the transaction has committed, they move to the exception queue, or are dropped if the queue has no exception queue. error as in aq.release; receipt, result and errors as in aq.acknowledge';
+
+CREATE FUNCTION aq.redrive(queue_name text, max_messages integer DEFAULT NULL,
+	condition text DEFAULT NULL,
+	exception_queue text DEFAULT NULL)
+RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_redrive';
+COMMENT ON FUNCTION aq.redrive(text, integer, text, text) IS
+'Put dead letters of the queue back into it, in the caller''s transaction; returns their number. Each is a new message without attempts, for the consumer for which it failed, with its payload, priority, correlation, properties, sender and exception queue; an expiration begins again, a delay does not. max_messages: how many at most (null: all); condition: as in aq.dequeue, on the dead letters; exception_queue: where they are (null: the queue''s exception queue). Dead letters that other transactions hold, and those of a consumer that does not exist any more, remain. Requires the dequeue privilege on the exception queue and the enqueue privilege on the queue. Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';

@@ -52,6 +52,7 @@ typedef struct AqEnqueue
 	const char *deviation;
 	const char *delivery_mode;
 	text	   *producer;
+	struct varlena *dead_letter;	/* jsonb: of a message that is put back into an exception queue */
 	const struct AqEnqueue *each;	/* for aq_enqueue_messages: NULL, or the arguments of each message */
 } AqEnqueue;
 
@@ -78,6 +79,8 @@ typedef struct AqDequeue
 	AqMode		mode;
 	text	   *correlation;	/* NULL: any */
 	text	   *condition;		/* NULL: none */
+	bool		(*filter) (void *arg, const AqMessage *message);	/* NULL: none */
+	void	   *filter_arg;
 	const pg_uuid_t *id;		/* NULL: any */
 	const char *navigation;		/* NULL: none */
 	int			delivery;

@@ -40,6 +40,8 @@ typedef struct Request
 	AqTakeOptions take;			/* for all sources */
 	text	   *correlation;	/* LIKE pattern, or NULL */
 	AqRule	   *condition;		/* or NULL */
+	bool		(*filter) (void *arg, const AqMessage *message);	/* or NULL */
+	void	   *filter_arg;
 	const char *consumer;
 	int			consumer_index; /* its last index in the description */
 	const char *pattern;		/* correlation as a string */
@@ -126,6 +128,8 @@ filter_message(void *arg, const AqMessage *m)
 {
 	Request    *request = arg;
 
+	if (request->filter != NULL && !request->filter(request->filter_arg, m))
+		return false;
 	if (request->correlation != NULL)
 	{
 		if (m->correlation == NULL ||
@@ -512,6 +516,13 @@ aq_dequeue_now(const AqDequeue *call)
 	set_mode(&request, call->mode);
 	set_filter(&request, call->correlation, call->condition);
 	set_id(&request, call->id);
+	if (call->filter != NULL)
+	{
+		request.filter = call->filter;
+		request.filter_arg = call->filter_arg;
+		request.take.filter = filter_message;
+		request.take.filter_arg = &request;
+	}
 	request.delivery = call->delivery;
 	return run(&request, call->navigation, 0);
 }

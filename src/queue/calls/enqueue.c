@@ -207,6 +207,7 @@ read_options(const AqEnqueue *call, AqQueue *queue, TimestampTz *now, AqPutOptio
 	options->sender = call->sender;
 	options->exception_queue = call->exception_queue;
 	options->properties = call->properties;
+	options->dead_letter = call->dead_letter;
 	read_deviation(call, queue, options);
 	if (options->exception_queue)
 		options->exception_queue_id = named_exception_queue(queue, text_to_cstring((text *) options->exception_queue));
@@ -597,7 +598,7 @@ count_put(const AqQueue *queue, uint32 n, const Datum *payloads, const bool *nul
 
 /*
  * Stores messages with options of their own: those that follow each other and
- * have the same priority and times together.
+ * have the same priority, times and sender together.
  */
 static void
 put_each(AqQueue *queue, AqPutOptions *each, uint32 n, const Datum *payloads, const bool *nulls,
@@ -609,7 +610,7 @@ put_each(AqQueue *queue, AqPutOptions *each, uint32 n, const Datum *payloads, co
 
 		for (next = i + 1; next < n; next++)
 			if (each[next].priority != common.priority || each[next].ready_at != common.ready_at ||
-				each[next].expires_at != common.expires_at)
+				each[next].expires_at != common.expires_at || each[next].sender != common.sender)
 				break;
 		common.each = &each[i];
 		queue->store->put(queue, &common, next - i, &payloads[i], &nulls[i], targets ? &targets[i] : NULL, &ids[i]);
