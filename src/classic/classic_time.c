@@ -34,6 +34,7 @@ typedef struct Due
 	TimestampTz now;
 	TimestampTz from;			/* rows may be due from here on */
 	uint32		done;
+	uint32		leases;			/* of them, whose time was over */
 	bool		more;			/* the batch is full */
 } Due;
 
@@ -102,6 +103,7 @@ end_lease(Due *due, RowScan *rows, int position)
 	aq_ranges_worker(due->shm);
 	if (aq_leased_row_give_back(queue, rows, message, attempts, 0, NULL, &ready) != TM_Ok)
 		return false;
+	due->leases++;
 	if (ready)
 	{
 		aq_ranges_announce(due->shm, position, &key, &key);
@@ -249,6 +251,8 @@ work_on(int32 id, AqQueueShm *shm)
 	aq_row_scan_close_all(&due.scans);
 	if (due.done > 0)
 		aq_point("timers-fired");
+	if (due.leases > 0)
+		aq_point("leases-over");
 	aq_job_commit(false);
 	aq_claim_end(nothing_done, shm);
 	aq_due_time_lower(shm, due.now);

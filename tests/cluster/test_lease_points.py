@@ -7,12 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+import conftest
 from conftest import PATIENCE, arrived, generation, held, put, server_with_points, take, until, waiting_for
 from pgaq import db
 from pgaq.lab import faults
 from test_leases import Leased, states
 
-pytestmark = [pytest.mark.long, pytest.mark.test_build, pytest.mark.sharded("queue tables have no leases yet"), pytest.mark.own_tables]
+pytestmark = [pytest.mark.long, pytest.mark.test_build]
 
 # call, what comes behind its receipt, the message's state when it has committed
 CALLS = {
@@ -72,7 +73,7 @@ def befall(server, point, action, work):
 
 def cases(first):
     """Where a call can end, how, and whether it has committed then."""
-    for point in (first, "before-log", "after-log"):
+    for point in (first,) if conftest.on_queue_tables else (first, "before-log", "after-log"):
         for action in ENDS:
             yield point, action, False
     for action in HELD:
@@ -137,7 +138,8 @@ def test_taking_the_next_ends_early(leases_server):
 def test_preparing_ends_early(leases_server, call, finish):
     """A call that is not prepared has done nothing; one whose COMMIT PREPARED does not come to settle it is settled by the worker."""
     name, more, after = CALLS[call]
-    for point, action in [("before-prepare", action) for action in ENDS] + [("prepared-finished", action) for action in ("error", "terminate", "crash")]:
+    finished = () if conftest.on_queue_tables else ("error", "terminate", "crash")  # nothing is settled there by the session
+    for point, action in [("before-prepare", action) for action in ENDS] + [("prepared-finished", action) for action in finished]:
         with fresh(leases_server) as conn:
             leased = Leased(conn, "q", "1 hour")
 
@@ -163,7 +165,7 @@ def test_preparing_ends_early(leases_server, call, finish):
         drop(leases_server)
 
 
-@pytest.mark.parametrize("point", ["leases-found", "leases-over", "in-commit-callback"])
+@pytest.mark.parametrize("point", [pytest.param("leases-found", marks=pytest.mark.sharded("is about memory")), "leases-over", "in-commit-callback"])
 def test_the_worker_ends_early(leases_server, point):
     """A lease whose end is interrupted ends all the same, once: one attempt, and its receipt is worth nothing."""
     for action in HELD if point in faults.held_points() else ENDS:
