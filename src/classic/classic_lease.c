@@ -139,17 +139,32 @@ release(Settling *settling, const Key *key, TupleTableSlot *message, NoteKind *k
 	(void) aq_leased_row_ready(queue, message, &expires);
 	if (options->retry_delay && queue->retry_delay > 0)
 		delay = aq_retry_delay_after(queue, attempts, settling->random);
-	*kind = NOTE_LEASED;
+	*kind = NOTE_REJECT;
 	if ((counts && aq_leased_row_over_limit(queue, rows->slot)) || (expires != 0 && expires <= settling->now))
 		return aq_leased_row_fail(queue, rows, STATE_FAILED, settling->now, options->error);
 	result = aq_leased_row_give_back(queue, rows, message, attempts - !counts,
 									 delay > 0 ? settling->now + delay : 0, options->error, &ready);
+	*kind = ready ? NOTE_RELEASE : NOTE_RELEASE_LATER;
 	if (result == TM_Ok && ready)
-	{
-		*kind = NOTE_RELEASE;
 		aq_ranges_announce(queue->shm, options->position, key, key);
-	}
 	return result;
+}
+
+/* The notes that a call in this mode may need. */
+static bool
+can_become(AqMode mode, NoteKind kind)
+{
+	switch (mode)
+	{
+		case AQ_MODE_ACKNOWLEDGE:
+			return kind == NOTE_ACKNOWLEDGE;
+		case AQ_MODE_EXTEND:
+			return kind == NOTE_EXTEND;
+		case AQ_MODE_REJECT:
+			return kind == NOTE_REJECT;
+		default:
+			return kind == NOTE_RELEASE || kind == NOTE_RELEASE_LATER || kind == NOTE_REJECT;
+	}
 }
 
 /* Changes the row as the call wants it.  A note is made first, because a row that was changed must have one. */
@@ -160,24 +175,27 @@ change(Settling *settling, const Key *key)
 	AqQueue    *queue = settling->queue;
 	RowScan    *rows = rows_of(settling);
 	TupleTableSlot *message = message_slot(settling, key);
-	NoteKind	kind = options->mode == AQ_MODE_ACKNOWLEDGE ? NOTE_ACKNOWLEDGE : NOTE_LEASED;
+	NoteKind	kind;
 	TM_Result	result;
 
 	if (message == NULL)
 		return TM_Deleted;
 	slot_getsomeattrs(rows->slot, COL_RECEIPT + 1);
-	aq_classic_notes_reserve(queue->shm, options->position, kind);
-	if (options->mode == AQ_MODE_RELEASE || options->mode == AQ_MODE_UNSEEN)
-		aq_classic_notes_reserve(queue->shm, options->position, NOTE_RELEASE);
+	for (kind = NOTE_ACKNOWLEDGE; kind <= NOTE_REJECT; kind++)
+		if (can_become(options->mode, kind))
+			aq_classic_notes_reserve(queue->shm, options->position, kind);
 	switch (options->mode)
 	{
 		case AQ_MODE_ACKNOWLEDGE:
+			kind = NOTE_ACKNOWLEDGE;
 			result = acknowledge(settling, key);
 			break;
 		case AQ_MODE_EXTEND:
+			kind = NOTE_EXTEND;
 			result = aq_leased_row_extend(queue, rows, settling->now + options->time);
 			break;
 		case AQ_MODE_REJECT:
+			kind = NOTE_REJECT;
 			result = aq_leased_row_fail(queue, rows, STATE_REJECTED, settling->now, options->error);
 			break;
 		default:

@@ -325,7 +325,7 @@ is_taken(const Note *note)
 static bool
 is_of_lease(const Note *note)
 {
-	return note->effect.kind == NOTE_ACKNOWLEDGE || note->effect.kind == NOTE_RELEASE || note->effect.kind == NOTE_LEASED;
+	return note->effect.kind >= NOTE_ACKNOWLEDGE && note->effect.kind <= NOTE_REJECT;
 }
 
 static void
@@ -362,19 +362,33 @@ aq_classic_notes_count(AqQueueShm *shm, const Effect *effect)
 			aq_traffic_dequeued(shm, effect->position, &effect->consumed);
 			/* FALLTHROUGH */
 		case NOTE_PURGE:
+			count_done(shm, effect);
+			break;
 		case NOTE_ACKNOWLEDGE:
+			aq_traffic_lease(AQ_MODE_ACKNOWLEDGE, effect->n);
 			count_done(shm, effect);
 			break;
 		case NOTE_LEASE:
+			aq_traffic_lease(AQ_MODE_LEASE, effect->n);
 			aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, effect->n);
 			aq_traffic_dequeued(shm, effect->position, &effect->consumed);
 			break;
-		case NOTE_READY:
 		case NOTE_RELEASE:
+			aq_traffic_lease(AQ_MODE_RELEASE, effect->n);
+			/* FALLTHROUGH */
+		case NOTE_READY:
 			aq_traffic_ready(shm, effect->n, now);
 			break;
+		case NOTE_RELEASE_LATER:
+			aq_traffic_lease(AQ_MODE_RELEASE, effect->n);
+			break;
+		case NOTE_EXTEND:
+			aq_traffic_lease(AQ_MODE_EXTEND, effect->n);
+			break;
+		case NOTE_REJECT:
+			aq_traffic_lease(AQ_MODE_REJECT, effect->n);
+			break;
 		case NOTE_LOCK:
-		case NOTE_LEASED:
 			break;
 	}
 }
@@ -388,7 +402,7 @@ wake_for_commit(const Note *note)
 		note->effect.kind == NOTE_RELEASE)
 		aq_waiters_wake(note->shm, note->effect.position, note->effect.n);
 	/* the worker could not do anything about the rows before */
-	if (note->effect.kind == NOTE_LEASED && note->effect.n > 0)
+	if ((note->effect.kind == NOTE_REJECT || note->effect.kind == NOTE_RELEASE_LATER) && note->effect.n > 0)
 		aq_work_announce_time(note->shm, GetCurrentTimestamp());
 }
 

@@ -155,7 +155,9 @@ typedef enum NoteKind
 	NOTE_LEASE,					/* taken with a lease; a rollback counts as an attempt */
 	NOTE_ACKNOWLEDGE,			/* of leased messages: consumed */
 	NOTE_RELEASE,				/* ready */
-	NOTE_LEASED,				/* extended, rejected, or ready later */
+	NOTE_RELEASE_LATER,			/* ready later */
+	NOTE_EXTEND,
+	NOTE_REJECT,				/* rejected, or over the limit when released */
 	NOTE_READY,					/* by the worker: becomes ready when it commits */
 	NOTE_FAIL					/* by the worker: fails when it commits */
 } NoteKind;

@@ -35,6 +35,7 @@ typedef struct Due
 	TimestampTz from;			/* rows may be due from here on */
 	uint32		done;
 	uint32		leases;			/* of them, whose time was over */
+	uint32		failed_leases;	/* of these, messages that have failed */
 	bool		more;			/* the batch is full */
 } Due;
 
@@ -99,7 +100,13 @@ end_lease(Due *due, RowScan *rows, int position)
 	slot_getsomeattrs(rows->slot, COL_LAST_ERROR + 1);
 	(void) aq_leased_row_ready(queue, message, &expires);
 	if (aq_leased_row_over_limit(queue, rows->slot) || (expires != 0 && expires <= due->now))
-		return expire(due, rows, position);
+	{
+		bool		failed = expire(due, rows, position);
+
+		due->leases += failed;
+		due->failed_leases += failed;
+		return failed;
+	}
 	aq_ranges_worker(due->shm);
 	if (aq_leased_row_give_back(queue, rows, message, attempts, 0, NULL, &ready) != TM_Ok)
 		return false;
@@ -254,6 +261,8 @@ work_on(int32 id, AqQueueShm *shm)
 	if (due.leases > 0)
 		aq_point("leases-over");
 	aq_job_commit(false);
+	aq_stat_add(AQ_STAT_LEASES_ENDED, due.leases);
+	aq_stat_add(AQ_STAT_LEASES_FAILED, due.failed_leases);
 	aq_claim_end(nothing_done, shm);
 	aq_due_time_lower(shm, due.now);
 	return due.more;

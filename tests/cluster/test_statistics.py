@@ -120,7 +120,6 @@ def test_retries_expirations_and_moves(server, conn):
 LEASES = ("taken", "acknowledged", "extended", "released", "failed", "ended", "stale")
 
 
-@pytest.mark.sharded("queue tables have no leases yet")
 @pytest.mark.parametrize("prepared", [False, True], ids=["committed", "prepared"])
 def test_leases(server, conn, queue, prepared):
     """Each step counts when it is committed, and not when it is rolled back."""
@@ -152,7 +151,8 @@ def test_leases(server, conn, queue, prepared):
     mine = lease(4, "1 hour")
     run(f"SELECT * FROM aq.reject({mine})")
     lease(5, "0.1 s")
-    changed = settled(conn, before, "queue leases ended", 5)
+    settled(conn, before, "queue leases ended", 5)
+    changed = settled(conn, before, "queue leases taken", 15)
     counted = {name: changed.get(f"queue leases {name}", 0) for name in LEASES}
     assert counted == {"taken": 15, "acknowledged": 1, "extended": 1, "released": 5, "failed": 4, "ended": 5, "stale": 1}
     assert changed["queue messages dequeued"] == 15

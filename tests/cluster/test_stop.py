@@ -67,7 +67,6 @@ def acknowledge(conn, queue, lease):
     return db.value(conn, "SELECT result FROM aq.acknowledge(%s, ARRAY[%s], %s)", [queue, *lease])
 
 
-@pytest.mark.sharded("queue tables have no leases yet")
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_waits_for_acknowledgements(server, conn, queue, stopping, end):
     """But not for those that begin later, which a stopped queue does not refuse."""
@@ -87,7 +86,6 @@ def test_waits_for_acknowledgements(server, conn, queue, stopping, end):
         assert acknowledge(late, queue, first) == ("stale" if end == "COMMIT" else "done")
 
 
-@pytest.mark.sharded("queue tables have no leases yet")
 def test_does_not_wait_for_stale_acknowledgements(server, conn, queue):
     """They have changed nothing."""
     put(conn, queue, 1)
