@@ -22,12 +22,13 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 public final class WorkerPgjdbc {
-	static final String DATABASE_URL = setting("DATABASE_URL", "jdbc:postgresql://localhost/shop"); // through PgBouncer: transaction pooling
-	static final String WAIT_URL = setting("WAIT_URL", DATABASE_URL); // through PgBouncer: a pool of its own, see docs/pgbouncer.md
+	// through PgBouncer: transaction pooling, and a pool of its own for the connection that waits, see docs/pgbouncer.md
+	static final String DATABASE_URL = setting("DATABASE_URL", "jdbc:postgresql://localhost/shop");
+	static final String WAIT_URL = setting("WAIT_URL", DATABASE_URL);
 	static final String QUEUE = setting("QUEUE", "jobs");
 	static final int WORKERS = Integer.parseInt(setting("WORKERS", "4")); // threads, each with a connection
 	static final int BATCH = Integer.parseInt(setting("BATCH", "1")); // messages that a worker takes at a time
-	static final double LEASE = Double.parseDouble(setting("LEASE", "60")); // seconds; a dead worker's messages come back after this time
+	static final double LEASE = Double.parseDouble(setting("LEASE", "60")); // seconds; how soon a dead worker's come back
 	static final long FIRST_PAUSE = 100, LAST_PAUSE = 5000; // milliseconds between attempts to connect, growing
 
 	static volatile boolean stopping;
@@ -59,7 +60,8 @@ public final class WorkerPgjdbc {
 
 	/** Your results, in the transaction of the acknowledgement: they are saved exactly once. */
 	static void save(Connection db, Message message, long result) throws SQLException {
-		try (PreparedStatement insert = db.prepareStatement("INSERT INTO job_result (msgid, attempts, result) VALUES (?, ?, ?)")) {
+		try (PreparedStatement insert = db.prepareStatement(
+				"INSERT INTO job_result (msgid, attempts, result) VALUES (?, ?, ?)")) {
 			insert.setObject(1, message.msgid());
 			insert.setInt(2, message.attempts());
 			insert.setLong(3, result);

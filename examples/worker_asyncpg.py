@@ -15,14 +15,15 @@ from datetime import timedelta
 
 import asyncpg
 
-DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql:///shop")      # through PgBouncer: transaction pooling
-WAIT_URL = os.environ.get("WAIT_URL", DATABASE_URL)                      # through PgBouncer: a pool of its own, see docs/pgbouncer.md
+# through PgBouncer: transaction pooling, and a pool of its own for the connection that waits, see docs/pgbouncer.md
+DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql:///shop")
+WAIT_URL = os.environ.get("WAIT_URL", DATABASE_URL)
 QUEUE = os.environ.get("QUEUE", "jobs")
-WORKERS = int(os.environ.get("WORKERS", 4))                     # tasks, each with a connection
-BATCH = int(os.environ.get("BATCH", 1))                         # messages that a worker takes at a time
-LEASE = float(os.environ.get("LEASE", 60))                      # seconds; a dead worker's messages come back after this
-FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0                              # between attempts to connect, growing
-IDS = "CAST($2::text[] AS uuid[])"                              # for uuid[] itself asyncpg reads the catalog first: slow
+WORKERS = int(os.environ.get("WORKERS", 4))             # tasks, each with a connection
+BATCH = int(os.environ.get("BATCH", 1))                 # messages that a worker takes at a time
+LEASE = float(os.environ.get("LEASE", 60))              # seconds until a dead worker's messages come back
+FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0                      # between attempts to connect, growing
+IDS = "CAST($2::text[] AS uuid[])"                      # for uuid[] itself asyncpg reads the catalog first: slow
 
 stopping = asyncio.Event()
 
@@ -193,7 +194,7 @@ class Worker:
             busy = []
             for msgid, answer in await self.database.run(work, until_done=True):
                 msgid = str(msgid)
-                if answer == "busy":                    # the heartbeat, or a transaction that a lost connection has left
+                if answer == "busy":                    # the heartbeat, or what a lost connection has left
                     busy.append(msgid)
                 else:
                     log("done" if answer == "done" else "stale", how, msgid)

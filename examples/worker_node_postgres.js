@@ -8,12 +8,13 @@
 const { Client } = require('pg')
 const { setTimeout: sleep } = require('timers/promises')
 
-const DATABASE_URL = process.env.DATABASE_URL || 'postgresql:///shop' // through PgBouncer: transaction pooling
-const WAIT_URL = process.env.WAIT_URL || DATABASE_URL // through PgBouncer: a pool of its own, see docs/pgbouncer.md
+// through PgBouncer: transaction pooling, and a pool of its own for the connection that waits, see docs/pgbouncer.md
+const DATABASE_URL = process.env.DATABASE_URL || 'postgresql:///shop'
+const WAIT_URL = process.env.WAIT_URL || DATABASE_URL
 const QUEUE = process.env.QUEUE || 'jobs'
 const WORKERS = Number(process.env.WORKERS || 4) // each with a connection
 const BATCH = Number(process.env.BATCH || 1) // messages that a worker takes at a time
-const LEASE = Number(process.env.LEASE || 60) // seconds; a dead worker's messages come back after this time
+const LEASE = Number(process.env.LEASE || 60) // seconds until a dead worker's messages come back
 const FIRST_PAUSE = 100; const LAST_PAUSE = 5000 // milliseconds between attempts to connect, growing
 
 let stopping = false
@@ -32,7 +33,8 @@ async function handle (message) {
 
 // Your results, in the transaction of the acknowledgement: they are saved exactly once.
 async function save (db, message, result) {
-  await db.query('INSERT INTO job_result (msgid, attempts, result) VALUES ($1, $2, $3)', [message.msgid, message.attempts, result])
+  await db.query('INSERT INTO job_result (msgid, attempts, result) VALUES ($1, $2, $3)',
+    [message.msgid, message.attempts, result])
 }
 
 function log (event, ...details) {
@@ -56,7 +58,12 @@ class Database {
   }
 
   async connect () {
-    const db = new Client({ connectionString: this.url, application_name: `worker ${process.pid}`, connectionTimeoutMillis: 10000 })
+    const db = new Client({
+      connectionString: this.url,
+      application_name: `worker ${process.pid}`,
+      connectionTimeoutMillis: 10000,
+      keepAlive: true
+    })
     const lost = () => { if (this.db === db) this.db = null }
     db.on('error', lost)
     db.on('end', lost)
@@ -145,7 +152,8 @@ class Worker {
     return this.database.run(async db => {
       const until = Date.now() / 1000 + LEASE
       const taken = await db.query(
-        'SELECT receipt, msgid, attempts, payload FROM aq.dequeue($1, max_messages => $2, lease => make_interval(secs => $3))',
+        `SELECT receipt, msgid, attempts, payload
+         FROM aq.dequeue($1, max_messages => $2, lease => make_interval(secs => $3))`,
         [QUEUE, BATCH, LEASE])
       return taken.rows.length ? new Batch(taken.rows[0].receipt, until, taken.rows) : null
     })

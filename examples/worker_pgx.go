@@ -23,13 +23,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// through PgBouncer: transaction pooling, and a pool of its own for the connection that waits, see docs/pgbouncer.md
 var (
-	databaseURL = setting("DATABASE_URL", "postgresql:///shop") // through PgBouncer: transaction pooling
-	waitURL     = setting("WAIT_URL", databaseURL)              // through PgBouncer: a pool of its own, see docs/pgbouncer.md
+	databaseURL = setting("DATABASE_URL", "postgresql:///shop")
+	waitURL     = setting("WAIT_URL", databaseURL)
 	queue       = setting("QUEUE", "jobs")
 	workerCount = number("WORKERS", "4") // goroutines, each with a connection
 	batchSize   = number("BATCH", "1")   // messages that a worker takes at a time
-	lease       = number("LEASE", "60")  // seconds; a dead worker's messages come back after this time
+	lease       = number("LEASE", "60")  // seconds until a dead worker's messages come back
 )
 
 const firstPause, lastPause = 100 * time.Millisecond, 5 * time.Second // between attempts to connect, growing
@@ -72,7 +73,8 @@ func handle(message *Message) error {
 
 // save stores your results, in the transaction of the acknowledgement: they are saved exactly once.
 func save(tx pgx.Tx, message *Message) error {
-	_, err := tx.Exec(always, "INSERT INTO job_result (msgid, attempts, result) VALUES ($1::text::uuid, $2::int, $3::bigint)",
+	_, err := tx.Exec(always,
+		"INSERT INTO job_result (msgid, attempts, result) VALUES ($1::text::uuid, $2::int, $3::bigint)",
 		message.msgid, message.attempts, message.result)
 	return err
 }
@@ -310,7 +312,8 @@ func (worker *Worker) fail(batch *Batch, message *Message, err error) error {
 }
 
 // settle ends leases by aq.acknowledge, aq.release or aq.reject, and calls then for each in the same transaction.
-func (worker *Worker) settle(batch *Batch, call string, messages []*Message, then func(pgx.Tx, *Message) error, more ...any) error {
+func (worker *Worker) settle(batch *Batch, call string, messages []*Message,
+	then func(pgx.Tx, *Message) error, more ...any) error {
 	for ids := batch.openOf(messages); len(ids) > 0; ids = batch.openOf(messages) {
 		var answers map[string]string
 		err := worker.database.run(true, func(db *pgx.Conn) error {
@@ -367,7 +370,8 @@ func (heartbeat *Heartbeat) run() {
 func (heartbeat *Heartbeat) extend(batch *Batch) error {
 	return heartbeat.database.run(false, func(db *pgx.Conn) error {
 		until := now() + lease
-		answers, err := batch.ask(db, "extend($1, $2::text::uuid[], $3, make_interval(secs => $4))", batch.openOf(batch.taken), lease)
+		call, ids := "extend($1, $2::text::uuid[], $3, make_interval(secs => $4))", batch.openOf(batch.taken)
+		answers, err := batch.ask(db, call, ids, lease)
 		if err != nil {
 			return err
 		}

@@ -17,12 +17,13 @@ from datetime import timedelta
 
 import psycopg
 
-DATABASE_URL = os.environ.get("DATABASE_URL", "dbname=shop")     # through PgBouncer: transaction pooling
-WAIT_URL = os.environ.get("WAIT_URL", DATABASE_URL)              # through PgBouncer: a pool of its own, see docs/pgbouncer.md
+# through PgBouncer: transaction pooling, and a pool of its own for the connection that waits, see docs/pgbouncer.md
+DATABASE_URL = os.environ.get("DATABASE_URL", "dbname=shop")
+WAIT_URL = os.environ.get("WAIT_URL", DATABASE_URL)
 QUEUE = os.environ.get("QUEUE", "jobs")
 WORKERS = int(os.environ.get("WORKERS", 4))             # threads, each with a connection
 BATCH = int(os.environ.get("BATCH", 1))                 # messages that a worker takes at a time
-LEASE = float(os.environ.get("LEASE", 60))              # seconds; a dead worker's messages come back after this time
+LEASE = float(os.environ.get("LEASE", 60))              # seconds until a dead worker's messages come back
 FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0                      # between attempts to connect, growing
 
 stopping = threading.Event()
@@ -79,8 +80,8 @@ class Database:
         while True:
             try:
                 if self.db is None or self.db.closed:
-                    self.db = psycopg.connect(self.url, autocommit=True, connect_timeout=10, prepare_threshold=None,
-                                              application_name=f"worker {os.getpid()}")
+                    self.db = psycopg.connect(self.url, autocommit=True, connect_timeout=10, keepalives_idle=30,
+                                              prepare_threshold=None, application_name=f"worker {os.getpid()}")
                 return work(self.db)
             except psycopg.Error as error:
                 if (self.db is not None and not self.db.closed) or (stopping.is_set() and not until_done):
@@ -190,7 +191,7 @@ class Worker(threading.Thread):
         while msgids:
             busy = []
             for msgid, answer in self.database.run(work, until_done=True):
-                if answer == "busy":                    # the heartbeat, or a transaction that a lost connection has left
+                if answer == "busy":                    # the heartbeat, or what a lost connection has left
                     busy.append(msgid)
                 else:
                     log("done" if answer == "done" else "stale", how, msgid)

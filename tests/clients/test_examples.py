@@ -183,10 +183,20 @@ class Story:
                 pytest.fail(f"not within a minute: {number} results\n" + "\n".join(worker.tail() for worker in slow))
             time.sleep(0.1)
 
-    def all_begin(self, n):
-        """Every worker has begun this job."""
+    def end_at(self, n):
+        """Sends SIGTERM to each worker as soon as it has begun this job."""
+        running = list(self.workers)
+
+        def all_told():
+            for worker in list(running):
+                if any(event == "begin" and self.enqueued[details[0]][1] == n for _, event, details, _ in worker.lines()):
+                    worker.process.send_signal(signal.SIGTERM)
+                    running.remove(worker)
+            return not running
+
+        until(all_told, f"job {n} begun")
         for worker in self.workers:
-            until(lambda: any(event == "begin" and self.enqueued[details[0]][1] == n for _, event, details, _ in worker.lines()), f"{worker.driver} begins {n}")
+            worker.wait(worker.process)
 
     def start(self, batch, pooled=True):
         for worker in self.workers:
@@ -228,8 +238,7 @@ class Story:
         self.bouncer.start()
         self.all_have(70)
         self.enqueue(FRESH[0], FRESH[-1], f"CASE n WHEN {FRESH[0]} THEN 2.5 ELSE 0.2 END", priority=0)
-        self.all_begin(FRESH[0])  # the first of a batch
-        self.end(signal.SIGTERM)
+        self.end_at(FRESH[0])  # the first of a batch
         self.start(batch=1, pooled=False)
         self.all_have(80 + len(FRESH))
         self.crash()
