@@ -587,12 +587,13 @@ lease_places(Frame *frame, List *takes, const Bitmapset *positions, bool make)
 	foreach(lc, takes)
 	{
 		DoubtTake  *take = lfirst(lc);
-		FrameSub   *sub = take->kind == LOG_LEASED ? frame_sub(frame, take->position) : NULL;
+		FrameSub   *sub = frame_sub(frame, take->position);
 
-		if (sub == NULL)
+		if (take->kind != LOG_LEASED)
 			continue;
-		missing += aq_slot_lease_needs(sub, take->slot);
-		if (make)
+		/* a removed consumer has no view until aq_frame_prepare makes it */
+		missing += sub == NULL ? AQ_LEASE_CHUNKS : aq_slot_lease_needs(sub, take->slot);
+		if (make && sub != NULL)
 			aq_slot_make_lease(sub, take->slot);
 	}
 	/* many of them share a page */
@@ -612,12 +613,12 @@ alone_bitmaps(Frame *frame, List *takes, bool commit, bool make)
 	foreach(lc, takes)
 	{
 		DoubtTake  *take = lfirst(lc);
-		FrameSub   *sub = !commit && take->alone ? frame_sub(frame, take->position) : NULL;
+		FrameSub   *sub = frame_sub(frame, take->position);
 
-		if (sub == NULL)
+		if (commit || !take->alone)
 			continue;
-		missing += aq_slot_alone_needs(sub);
-		if (make)
+		missing += sub == NULL ? 2 : aq_slot_alone_needs(sub);
+		if (make && sub != NULL)
 			aq_slot_make_alone(sub);
 	}
 	return missing;
