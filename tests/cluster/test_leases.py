@@ -90,7 +90,7 @@ def test_a_lease_ends_after_a_restart(server, queue, how):
         assert ready(conn, queue, timeout="60 s")
         assert leased.acknowledge(conn) == "stale"
         assert other.call(conn, "release") == "done"
-        got = conn.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 10)", [queue]).fetchall()
+        got = conn.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 100)", [queue]).fetchall()
         assert got == [(1, 1), (2, 1), (3, 1)]
 
 

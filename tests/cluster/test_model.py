@@ -84,8 +84,21 @@ class Model:
     def behind(self, message, other):
         return other.session == message.session and other.priority == message.priority and other.number < message.number
 
+    def batch(self, found, consumer, number):
+        """Those that a call for so many takes: each attempt of one of them makes it smaller."""
+        got, limit = [], number
+        for message in found:
+            attempts = message.attempts[consumer]
+            allowed = max(number >> 2 * attempts, 1) if attempts else number
+            if len(got) >= min(limit, allowed):
+                break
+            got.append(message)
+            limit = min(limit, allowed)
+        return got
+
     def take(self, transaction, consumer, number, mode):
-        found = self.visible(transaction, consumer)[:number]
+        found = self.visible(transaction, consumer)
+        found = self.batch(found, consumer, number) if mode in ("remove", "remove_nodata") else found[:number]
         if mode != "browse":
             for message in found:
                 self.hold(transaction, message, consumer, mode)
@@ -221,7 +234,8 @@ class Run:
         transaction = session.transaction or Transaction()
         consumer = self.rng.choice(list(self.model.consumers))
         rest = self.rng.randrange(3)
-        wanted = [m for m in self.model.visible(transaction, consumer) if m.number % 3 == rest][:4]
+        visible = [m for m in self.model.visible(transaction, consumer) if m.number % 3 == rest]
+        wanted = self.model.batch(visible, consumer, 4)
         for message in wanted:
             self.model.hold(transaction, message, consumer, "remove")
         self.say(session.name, "choose", rest, "for", consumer, "expecting", [m.number for m in wanted])
@@ -236,7 +250,7 @@ class Run:
 
     def lease(self, session, transaction, consumer, number, lease):
         """A dequeue with a lease."""
-        wanted = self.model.leasable(transaction, consumer)[:number]
+        wanted = self.model.batch(self.model.leasable(transaction, consumer), consumer, number)
         self.say(session.name, "lease", number, "for", consumer, lease, "expecting", [m.number for m in wanted])
         rows = session.conn.execute(
             "SELECT payload, attempts, priority, msgid::text, receipt FROM aq.dequeue(%s, consumer => %s, max_messages => %s, lease => %s)",
@@ -474,12 +488,14 @@ class Run:
             self.model.commit(transaction)
         self.settle()
         for consumer in self.model.consumers:
-            transaction = Transaction()
-            expected = [m.number for m in self.model.take(transaction, consumer, 1_000_000, "remove")]
-            query = "SELECT payload FROM aq.dequeue(%s, consumer => %s, max_messages => 1000000)"
-            found = [row[0] for row in self.watcher.execute(query, [self.queue, consumer])]
-            assert found == expected, self.report(found, expected)
-            self.model.commit(transaction)
+            expected = [None]
+            while expected:
+                transaction = Transaction()
+                expected = [m.number for m in self.model.take(transaction, consumer, 1_000_000, "remove")]
+                query = "SELECT payload FROM aq.dequeue(%s, consumer => %s, max_messages => 1000000)"
+                found = [row[0] for row in self.watcher.execute(query, [self.queue, consumer])]
+                assert found == expected, self.report(found, expected)
+                self.model.commit(transaction)
         if not conftest.on_queue_tables:
             rejected = set(self.model.rejected)
             dead = arrived(self.watcher, self.queue + "_exceptions", len(rejected))

@@ -64,7 +64,7 @@ def test_dequeue(server, queue, how, finish):
         put(conn, queue, "other session")
         assert take(conn, queue) == ["other session"]
         conn.execute(f"{finish} 'd'")
-        got = conn.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 10)", [queue]).fetchall()
+        got = conn.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 100)", [queue]).fetchall()
         assert got == ([(1, 1), (2, 1)] if finish == "ROLLBACK PREPARED" else []) + [(3, 0), (4, 0)]
         assert not ready(conn, queue)
 
@@ -88,7 +88,7 @@ def test_what_a_crash_gives_back_beside_a_doubt(server, queue, finish):
         assert db.value(conn, """SELECT coalesce(sum(total_waits), 0) FROM sys."v$system_event" WHERE event = 'aq: retry count write'""") == 0
         conn.execute(f"{finish} 'd'")
         first = [(1, 1)] if finish == "ROLLBACK PREPARED" else []
-        got = conn.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 10)", [queue]).fetchall()
+        got = conn.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 100)", [queue]).fetchall()
         assert got == [*first, (2, 0), (3, 0), (4, 0)]
 
 
