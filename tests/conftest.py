@@ -88,6 +88,17 @@ def install(conn: db.Connection) -> None:
     conn.execute("CREATE EXTENSION pgaq_oracle CASCADE")
     if on_queue_tables:
         use_queue_tables(conn)
+    retry_at_once(conn)
+
+
+def retry_at_once(conn: db.Connection) -> None:
+    """Queues of this database have no limit of retries and no retry delay, unless a test asks for them."""
+    defaults = {"max_retries integer DEFAULT 5": "max_retries integer DEFAULT NULL", "retry_delay interval DEFAULT '00:00:01'": "retry_delay interval DEFAULT '0'"}
+    definition = db.value(conn, "SELECT pg_get_functiondef('aq.create_queue'::regproc)")
+    for default, other in defaults.items():
+        assert default in definition, definition
+        definition = definition.replace(default, other)
+    conn.execute(definition)
 
 
 def use_queue_tables(conn: db.Connection) -> None:

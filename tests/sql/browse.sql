@@ -1,7 +1,7 @@
 -- aq.browse: looks, page after page, and takes nothing.
 \pset format unaligned
 \pset tuples_only on
-SELECT aq.create_queue('b');
+SELECT aq.create_queue('b', retry_delay => '0');
 SELECT t.put('b', 1, 250);
 SELECT count(*) FROM aq.browse('b');			-- 100 unless told
 SELECT count(*) FROM aq.browse('b', max_messages => 1000);
@@ -23,7 +23,7 @@ BEGIN READ ONLY;
 SELECT payload FROM aq.browse('b', max_messages => 1);
 COMMIT;
 -- typed
-SELECT aq.create_queue('b_text', 'text');
+SELECT aq.create_queue('b_text', 'text', retry_delay => '0');
 SELECT aq.enqueue('b_text', 'x') IS NOT NULL;
 SELECT payload FROM aq.browse('b_text', as_type => NULL::text);
 -- what another transaction took is not shown; own take neither

@@ -2,7 +2,7 @@
 \pset format unaligned
 \pset tuples_only on
 SELECT aq.create_queue_table('t.ct', sort_list => 'commit_time'), aq.create_queue_table('t.pct', sort_list => 'priority, commit_time', multiple_consumers => true);
-SELECT aq.create_queue('ct', queue_table => 't.ct'), aq.create_queue('pct', queue_table => 't.pct');
+SELECT aq.create_queue('ct', queue_table => 't.ct', retry_delay => '0'), aq.create_queue('pct', queue_table => 't.pct', retry_delay => '0');
 SELECT aq.subscribe('pct', 'a'), aq.subscribe('pct', 'b');
 BEGIN;
 SELECT t.put('ct', 1, 3);

@@ -3,8 +3,8 @@
 \pset tuples_only on
 SELECT aq.create_queue_table('t.pos', sort_list => 'priority'), aq.create_queue_table('t.plain'),
 	aq.create_queue_table('t.grouped', message_grouping => true);
-SELECT aq.create_queue('pos', queue_table => 't.pos'), aq.create_queue('plain', queue_table => 't.plain'),
-	aq.create_queue('grouped', queue_table => 't.grouped'), aq.create_queue('sharded', shards => 1);
+SELECT aq.create_queue('pos', queue_table => 't.pos', retry_delay => '0'), aq.create_queue('plain', queue_table => 't.plain', retry_delay => '0'),
+	aq.create_queue('grouped', queue_table => 't.grouped', retry_delay => '0'), aq.create_queue('sharded', shards => 1, retry_delay => '0');
 CREATE FUNCTION t.go(queue_name text, navigation text, mode text DEFAULT 'remove', number int DEFAULT 1, correlation text DEFAULT NULL)
 RETURNS text LANGUAGE sql AS $$
 	SELECT coalesce(string_agg(payload #>> '{}', ' '), 'nothing')

@@ -2,7 +2,7 @@
 \pset format unaligned
 \pset tuples_only on
 SELECT aq.create_queue_table('t.fifo');
-SELECT aq.create_queue('c.fifo', queue_table => 't.fifo');
+SELECT aq.create_queue('c.fifo', queue_table => 't.fifo', retry_delay => '0');
 SELECT t.put('c.fifo', 1, 5);
 SELECT t.look('c.fifo');
 SELECT payload, priority, attempts FROM aq.dequeue('c.fifo');
@@ -13,7 +13,7 @@ SELECT aq.enqueue('c.fifo', to_jsonb(p), priority => p) IS NOT NULL FROM unnest(
 SELECT t.drain('c.fifo');
 -- order by priority, any integer; equal ones in the order of the calls
 SELECT aq.create_queue_table('t.prio', sort_list => 'priority, enq_time');
-SELECT aq.create_queue('c.prio', queue_table => 't.prio');
+SELECT aq.create_queue('c.prio', queue_table => 't.prio', retry_delay => '0');
 SELECT aq.enqueue('c.prio', to_jsonb(p), priority => p) IS NOT NULL FROM unnest('{5,-30,1,2000000000,1}'::int[]) p;
 SELECT t.drain('c.prio');
 -- a rollback gives back at the old place, and counts
@@ -82,7 +82,7 @@ SELECT aq.purge_queue('c.fifo');
 -- a composite payload
 CREATE TYPE t.point AS (x int, y int);
 SELECT aq.create_queue_table('t.points', 't.point');
-SELECT aq.create_queue('c.points', queue_table => 't.points');
+SELECT aq.create_queue('c.points', queue_table => 't.points', retry_delay => '0');
 SELECT aq.enqueue('c.points', row(n, n * n)::t.point) IS NOT NULL FROM generate_series(1, 3) n;
 SELECT (payload).y FROM aq.dequeue('c.points', as_type => null::t.point, condition => 'y = 4');
 SELECT aq.drop_queue('c.points', force => true);
@@ -122,7 +122,7 @@ RESET search_path;
 SELECT schema_name, table_name, sort_list, multiple_consumers, message_grouping, owner, comment FROM aq_internal.queue_table ORDER BY 2;
 BEGIN;
 SELECT aq.create_queue_table('t.undone');
-SELECT aq.create_queue('c.undone', queue_table => 't.undone');
+SELECT aq.create_queue('c.undone', queue_table => 't.undone', retry_delay => '0');
 SELECT t.put('c.undone', 1, 3);
 SELECT t.drain('c.undone');
 ROLLBACK;
@@ -131,7 +131,7 @@ SELECT count(*) FROM aq_internal.queue_table;
 SELECT count(*) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[tc][0-9]';
 -- what could be dequeued now is counted for each consumer
 SELECT aq.create_queue_table('t.ready', multiple_consumers => true);
-SELECT aq.create_queue('c.ready', queue_table => 't.ready');
+SELECT aq.create_queue('c.ready', queue_table => 't.ready', retry_delay => '0');
 SELECT aq.subscribe('c.ready', c) FROM unnest('{a,b}'::text[]) c;
 SELECT t.put('c.ready', 1, 5);
 SELECT aq.enqueue('c.ready', '6', delay => '1 hour') IS NOT NULL;

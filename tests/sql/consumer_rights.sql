@@ -8,8 +8,8 @@ CREATE ROLE regress_cr_all;
 CREATE ROLE regress_cr_none;
 CREATE ROLE regress_cr_team;
 GRANT regress_cr_ann TO regress_cr_team;
-SELECT aq.create_queue('cr', multiple_consumers => true);
-SELECT aq.create_queue('cr_single');
+SELECT aq.create_queue('cr', multiple_consumers => true, retry_delay => '0');
+SELECT aq.create_queue('cr_single', retry_delay => '0');
 SELECT aq.alter_queue('cr', new_owner => 'regress_cr_owner'), aq.alter_queue('cr_single', new_owner => 'regress_cr_owner');
 
 -- one consumer, dequeue and all that goes with it; not the others, and not the rest of the queue
@@ -231,7 +231,7 @@ SELECT t.error($$CALL dbms_aqadm.grant_queue_privilege('SUBSCRIBE', 'cr', 'regre
 SELECT t.error($$CALL dbms_aqadm.revoke_queue_privilege('ENQUEUE, DEQUEUE', 'cr', 'regress_cr_bob')$$);
 -- a right of the owner stays, also while the view has no ACL
 RESET ROLE;
-SELECT aq.create_queue('cr_own', multiple_consumers => true);
+SELECT aq.create_queue('cr_own', multiple_consumers => true, retry_delay => '0');
 SELECT aq.grant_consumer('cr_own', 'a', quote_ident(current_user)), aq.grant_consumer('cr_own', 'b', quote_ident(current_user));
 SELECT consumer FROM aq_internal.consumer_grant JOIN aq_internal.queue USING (queue_id) WHERE queue_name = 'cr_own' ORDER BY 1;
 SELECT aq.drop_queue('cr_own');

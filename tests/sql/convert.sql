@@ -2,7 +2,7 @@
 \pset format unaligned
 \pset tuples_only on
 SELECT aq.create_queue_table('t.convert');
-SELECT aq.create_queue('t.old', queue_table => 't.convert');
+SELECT aq.create_queue('t.old', queue_table => 't.convert', retry_delay => '0');
 SELECT t.put('t.old', 1, 3);
 SELECT aq.enqueue('t.old', '4', correlation => 'later', delay => '1 hour', properties => '{"a": 1}') AS delayed \gset
 BEGIN;
@@ -62,7 +62,7 @@ SELECT aq.drop_queue('t.old');
 
 -- by priority: new ones that are more urgent come first
 SELECT aq.create_queue_table('t.convert', sort_list => 'priority, enq_time');
-SELECT aq.create_queue('t.old', queue_table => 't.convert');
+SELECT aq.create_queue('t.old', queue_table => 't.convert', retry_delay => '0');
 SELECT count(aq.enqueue('t.old', to_jsonb('old ' || p), priority => p)) FROM unnest('{9,3,5}'::int[]) p;
 SELECT aq.convert_queue('t.old');
 SELECT count(aq.enqueue('t.old', to_jsonb('new ' || p), priority => p)) FROM unnest('{9,4,5,1}'::int[]) p;
@@ -72,7 +72,7 @@ SELECT aq.drop_queue('t.old', force => true);
 
 -- a topic: consumers, rules, each consumer's own state; retention
 SELECT aq.create_queue_table('t.topics', multiple_consumers => true);
-SELECT aq.create_queue('t.topic', queue_table => 't.topics', retention => '1 hour');
+SELECT aq.create_queue('t.topic', queue_table => 't.topics', retention => '1 hour', retry_delay => '0');
 SELECT aq.subscribe('t.topic', 'a');
 SELECT aq.subscribe('t.topic', 'even', rule => 'payload::int % 2 = 0');
 SELECT t.put('t.topic', 1, 3);
@@ -90,7 +90,7 @@ SELECT aq.drop_queue('t.topic', force => true);
 SELECT count(*) FROM aq.queues WHERE queue_name = 't.topic';
 
 -- NEXT_MESSAGE goes from the old ones to the new ones, and begins again
-SELECT aq.create_queue('t.old', queue_table => 't.convert');
+SELECT aq.create_queue('t.old', queue_table => 't.convert', retry_delay => '0');
 SELECT t.put('t.old', 1, 3);
 SELECT payload FROM aq.dequeue('t.old', mode => 'browse', navigation => 'first_message');
 SELECT aq.convert_queue('t.old');
@@ -104,10 +104,10 @@ SELECT aq.drop_queue('t.old');
 
 -- what sharded queues do not have
 SELECT aq.create_queue_table('t.groups', message_grouping => true);
-SELECT aq.create_queue('t.grouped', queue_table => 't.groups');
+SELECT aq.create_queue('t.grouped', queue_table => 't.groups', retry_delay => '0');
 SELECT aq.create_queue_table('t.commits', sort_list => 'commit_time');
-SELECT aq.create_queue('t.by_commit', queue_table => 't.commits');
-SELECT aq.create_queue('t.odd', queue_table => 't.convert', max_retries => 256);
+SELECT aq.create_queue('t.by_commit', queue_table => 't.commits', retry_delay => '0');
+SELECT aq.create_queue('t.odd', queue_table => 't.convert', max_retries => 256, retry_delay => '0');
 SELECT aq.enqueue('t.odd', '1', priority => 42) IS NOT NULL;
 SELECT t.error(format('SELECT aq.convert_queue(%L)', q)) FROM unnest('{t.grouped,t.by_commit,t.odd,t.aq$_groups_e,nothing}'::text[]) q;
 SELECT t.error($$SELECT aq.convert_queue('t.odd', shards => 0)$$);

@@ -1,7 +1,7 @@
 -- Order: by priority, then as enqueued; rollback and delay do not change the place.
 \pset format unaligned
 \pset tuples_only on
-SELECT aq.create_queue('o');
+SELECT aq.create_queue('o', retry_delay => '0');
 SELECT t.put('o', 1, 10);
 SELECT t.drain('o');
 -- priorities 0 (first) to 9 (last); the default is 1
@@ -43,7 +43,7 @@ SELECT count(*), bool_and(payload::int = n) FROM (SELECT payload, row_number() O
 SELECT count(*), bool_and(payload::int = 25000 + n) FROM (SELECT payload, row_number() OVER () AS n FROM aq.dequeue('o', max_messages => 25000)) s;
 SELECT aq.drop_queue('o');
 -- one shard: the order of calls for everybody; several: per session
-SELECT aq.create_queue('o', shards => 1);
+SELECT aq.create_queue('o', shards => 1, retry_delay => '0');
 SELECT t.put('o', 1, 100);
 \c
 \pset format unaligned

@@ -1,7 +1,7 @@
 -- One session's view of isolation levels and of READ ONLY transactions; two sessions' is in the isolation specs.
 \pset format unaligned
 \pset tuples_only on
-SELECT aq.create_queue('i');
+SELECT aq.create_queue('i', retry_delay => '0');
 SELECT t.put('i', 1, 3);
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT payload FROM aq.dequeue('i');

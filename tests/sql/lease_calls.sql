@@ -1,7 +1,7 @@
 -- Many leased messages in one call, and leased messages acknowledged by the next dequeue.
 \pset format unaligned
 \pset tuples_only on
-SELECT aq.create_queue('lc');
+SELECT aq.create_queue('lc', retry_delay => '0');
 CREATE FUNCTION t.gets() RETURNS bigint LANGUAGE sql AS $$ SELECT gets FROM aq.latches WHERE latch = 'shard stream' $$;
 -- 17,000 messages of one stream, in two partitions, and 500 each of two others
 SELECT count(aq.enqueue_array('lc', ARRAY(SELECT to_jsonb(n) FROM generate_series(first, first + 499) n), priority => 1)) FROM generate_series(1, 17000, 500) first;
@@ -50,7 +50,7 @@ RESET statement_timeout;
 SELECT t.states();
 SELECT payloads FROM t.next(:'ids', :receipt, wait => '10 ms');
 -- any payload type, all properties, a consumer
-SELECT aq.create_queue('lct', payload_type => 'text', multiple_consumers => true);
+SELECT aq.create_queue('lct', payload_type => 'text', multiple_consumers => true, retry_delay => '0');
 SELECT aq.subscribe('lct', c) FROM unnest(ARRAY['a', 'b']) c;
 SELECT count(aq.enqueue('lct', 'm' || n)) FROM generate_series(1, 3) n;
 SELECT payload, msgid, receipt FROM aq.dequeue('lct', as_type => null::text, consumer => 'a', lease => '1 hour') \gset

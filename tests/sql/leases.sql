@@ -1,8 +1,8 @@
 -- Leases: dequeued for a time, and acknowledged, extended, released or rejected by a later transaction.
 \pset format unaligned
 \pset tuples_only on
-SELECT aq.create_queue('le_dead');
-SELECT aq.create_queue('le', max_retries => 2, exception_queue => 'le_dead');
+SELECT aq.create_queue('le_dead', retry_delay => '0');
+SELECT aq.create_queue('le', max_retries => 2, exception_queue => 'le_dead', retry_delay => '0');
 CREATE FUNCTION t.leased(queue_name text, lease interval, number integer DEFAULT 100, consumer text DEFAULT NULL,
 	OUT payloads text, OUT attempts text, OUT ids uuid[], OUT receipt bigint) LANGUAGE sql AS $$
 	SELECT string_agg(payload #>> '{}', ' '), string_agg(attempts::text, ' '), array_agg(msgid), max(receipt)
@@ -198,7 +198,7 @@ SELECT :payloads, result FROM aq.reject('le_dead', :'ids', :receipt);
 SELECT t.states('le_dead'), t.look('le_dead') IS NULL;
 
 -- topics: a lease of one consumer is nothing to another
-SELECT aq.create_queue('let', multiple_consumers => true);
+SELECT aq.create_queue('let', multiple_consumers => true, retry_delay => '0');
 SELECT aq.subscribe('let', c) FROM unnest(ARRAY['a', 'b', 'c']) c;
 SELECT t.put('let', 1, 2);
 SELECT payloads, ids, receipt FROM t.leased('let', '1 hour', 1, 'a') \gset

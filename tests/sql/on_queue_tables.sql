@@ -4,7 +4,7 @@ ALTER FUNCTION aq.create_queue RENAME TO create_queue_as_it_is;
 ALTER FUNCTION aq.drop_queue RENAME TO drop_queue_as_it_is;
 CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'jsonb',
 	multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL,
-	max_retries integer DEFAULT NULL, retry_delay interval DEFAULT '0',
+	max_retries integer DEFAULT 5, retry_delay interval DEFAULT '1 second',
 	retention interval DEFAULT '0', exception_queue text DEFAULT NULL,
 	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal', if_not_exists boolean DEFAULT false,
 	retry_delay_factor double precision DEFAULT 5, retry_delay_max interval DEFAULT '10 minutes', retry_jitter double precision DEFAULT 0.1)

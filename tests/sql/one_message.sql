@@ -2,9 +2,9 @@
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_aq_one;
-SELECT aq.create_queue('om', max_retries => 2);
+SELECT aq.create_queue('om', max_retries => 2, retry_delay => '0');
 SELECT aq.create_queue('om_later', retry_delay => '1 day');
-SELECT aq.create_queue('om_topic', multiple_consumers => true);
+SELECT aq.create_queue('om_topic', multiple_consumers => true, retry_delay => '0');
 SELECT aq.subscribe('om_topic', 'ann'), aq.subscribe('om_topic', 'bob'), aq.subscribe('om_topic', 'cid');
 CREATE FUNCTION t.one(queue text, id uuid) RETURNS text LANGUAGE sql AS
 $$ SELECT string_agg(concat_ws(' ', consumer, payload, state, attempts), ', ' ORDER BY consumer) FROM aq.message(queue, id) $$;

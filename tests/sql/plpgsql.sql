@@ -1,7 +1,7 @@
 -- From plpgsql: exception blocks, triggers, procedures with COMMIT, cursors, DO, dynamic SQL.
 \pset format unaligned
 \pset tuples_only on
-SELECT aq.create_queue('l');
+SELECT aq.create_queue('l', retry_delay => '0');
 -- exception block that undoes what it enqueued and dequeued
 SELECT t.put('l', 1, 2);
 DO $$
@@ -168,12 +168,12 @@ EXECUTE take('l', 1); EXECUTE take('l', 1); EXECUTE take('l', 1); EXECUTE take('
 -- the queue dropped and made again under a prepared statement
 SELECT aq.drop_queue('l');
 EXECUTE put('l', '8');
-SELECT aq.create_queue('l');
+SELECT aq.create_queue('l', retry_delay => '0');
 EXECUTE put('l', '9');
 EXECUTE take('l', 1);
 DEALLOCATE ALL;
 -- dequeue in a CTE, a join, an INSERT ... SELECT, a LATERAL over several queues
-SELECT aq.create_queue('l2');
+SELECT aq.create_queue('l2', retry_delay => '0');
 SELECT t.put('l', 1, 3), t.put('l2', 11, 13);
 WITH m AS (SELECT * FROM aq.dequeue('l', max_messages => 2)) SELECT a.payload FROM m a JOIN m b USING (msgid);
 SELECT q, payload FROM unnest(ARRAY['l', 'l2']) AS q, LATERAL aq.dequeue(q, max_messages => 2);

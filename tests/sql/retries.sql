@@ -1,8 +1,8 @@
 -- Rolled back dequeues: attempts, the limit, the exception queue, the retry delay.
 \pset format unaligned
 \pset tuples_only on
-SELECT aq.create_queue('y_dead');
-SELECT aq.create_queue('y', max_retries => 2, exception_queue => 'y_dead');
+SELECT aq.create_queue('y_dead', retry_delay => '0');
+SELECT aq.create_queue('y', max_retries => 2, exception_queue => 'y_dead', retry_delay => '0');
 SELECT aq.enqueue('y', '"poison"', priority => 4, correlation => 'c', sender => 's', properties => '{"k": "v"}') AS id \gset
 SELECT t.put('y', 1, 2);
 -- third rollback is one more than max_retries allows
@@ -29,7 +29,7 @@ SELECT t.put('y', 5, 6);
 BEGIN; SELECT payload FROM aq.dequeue('y'); ROLLBACK;
 SELECT t.drain('y');
 -- a message's own exception queue
-SELECT aq.create_queue('y_own');
+SELECT aq.create_queue('y_own', retry_delay => '0');
 SELECT aq.enqueue('y', '7', exception_queue => 'y_own') IS NOT NULL;
 BEGIN; SELECT payload FROM aq.dequeue('y'); ROLLBACK;
 CALL aq.wait('y_own', NULL, '60 s', NULL);

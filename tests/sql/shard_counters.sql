@@ -1,7 +1,7 @@
 -- Counters of sharded queues in Oracle's views: partitions in the message cache, tables made, expected of other sizes of it.
 \pset format unaligned
 SET search_path = sys, public;
-SELECT aq.create_queue('lost'), aq.create_queue('counted', shards => 1, max_retries => 0, exception_queue => 'lost');
+SELECT aq.create_queue('lost'), aq.create_queue('counted', shards => 1, max_retries => 0, exception_queue => 'lost', retry_delay => '0');
 PREPARE cache AS SELECT priority, enqueued_msgs, browsed_msgs, msgs_made_expired, msgs_made_ready, num_chunks, num_free_chunks,
 	used_memory_size = num_chunks * chunk_size AS used, state
 	FROM v$aq_message_cache JOIN aq.queues USING (queue_id) WHERE queue_name = 'counted' AND shard_id IS NOT NULL ORDER BY priority, enqueued_msgs;

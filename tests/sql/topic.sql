@@ -1,7 +1,7 @@
 -- Several consumers: subscribers and recipients, each with its own state per message.
 \pset format unaligned
 \pset tuples_only on
-SELECT aq.create_queue('n', multiple_consumers => true);
+SELECT aq.create_queue('n', multiple_consumers => true, retry_delay => '0');
 -- no subscriber: no id, and nothing is stored
 SELECT aq.enqueue('n', '1') IS NULL, aq.enqueue_array('n', ARRAY['1', '2']), aq.enqueue('n', '1', recipients => '{}') IS NULL;
 SELECT count(*) FROM aq.messages WHERE queue_name = 'n';
@@ -60,7 +60,7 @@ SELECT t.error($$SELECT aq.subscribe('n', NULL)$$);
 SELECT t.error($$SELECT aq.subscribe('no such queue', 'ann')$$);
 SELECT t.error($$SELECT aq.unsubscribe('n', 'nobody')$$);
 SELECT t.error($$SELECT aq.alter_subscriber('n', 'nobody', 'true')$$);
-SELECT aq.create_queue('n1');
+SELECT aq.create_queue('n1', retry_delay => '0');
 SELECT t.error($$SELECT aq.subscribe('n1', 'ann')$$);
 SELECT aq.drop_queue('n1');
 SELECT t.put('n', 12, 13);
@@ -89,13 +89,13 @@ SELECT t.drain('n', 'bob'), t.drain('n', 'cid'), t.drain('n', 'guest');
 -- everything is consumed by everybody: the queue is empty
 SELECT aq.drop_queue('n');
 -- many subscribers
-SELECT aq.create_queue('n', multiple_consumers => true);
+SELECT aq.create_queue('n', multiple_consumers => true, retry_delay => '0');
 SELECT count(aq.subscribe('n', 'c' || i)) FROM generate_series(1, 100) i;
 SELECT t.put('n', 1, 3);
 SELECT bool_and(t.drain('n', 'c' || i) = '1 2 3') FROM generate_series(1, 100) i;
 SELECT aq.drop_queue('n');
 -- a new recipient in a transaction that has changed the definition itself
-SELECT aq.create_queue('n', multiple_consumers => true);
+SELECT aq.create_queue('n', multiple_consumers => true, retry_delay => '0');
 BEGIN;
 SELECT aq.subscribe('n', 'ann');
 SELECT aq.enqueue('n', '1', recipients => '{guest}') IS NOT NULL;

@@ -1,7 +1,7 @@
 -- Commit, rollback, savepoints, errors in the middle: on the enqueuing and on the dequeuing side.
 \pset format unaligned
 \pset tuples_only on
-SELECT aq.create_queue('x');
+SELECT aq.create_queue('x', retry_delay => '0');
 -- enqueue: commit, rollback
 BEGIN; SELECT t.put('x', 1); COMMIT;
 BEGIN; SELECT t.put('x', 2); ROLLBACK;
@@ -72,7 +72,7 @@ SELECT t.put('x', 6); SAVEPOINT a; SELECT t.drain('x'); SAVEPOINT b; SELECT t.pu
 COMMIT;
 SELECT t.drain('x');
 -- its own messages, for each subscriber: what one of them has taken the other one can still have
-SELECT aq.create_queue('own_topic', 'jsonb', multiple_consumers => true);
+SELECT aq.create_queue('own_topic', 'jsonb', multiple_consumers => true, retry_delay => '0');
 SELECT aq.subscribe('own_topic', name) FROM unnest(ARRAY['one', 'two']) name;
 BEGIN;
 SELECT t.put('own_topic', 1, 3);

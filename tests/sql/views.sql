@@ -1,9 +1,9 @@
 -- The views of schema aq: what they say about queues in a known state.
 \pset null null
 \pset format unaligned
-SELECT aq.create_queue('v_dead');
-SELECT aq.create_queue('v', max_retries => 5, exception_queue => 'v_dead', comment => 'a queue', shards => 1, retention => '1 hour');
-SELECT aq.create_queue('v_topic', multiple_consumers => true, shards => 2);
+SELECT aq.create_queue('v_dead', retry_delay => '0');
+SELECT aq.create_queue('v', max_retries => 5, exception_queue => 'v_dead', comment => 'a queue', shards => 1, retention => '1 hour', retry_delay => '0');
+SELECT aq.create_queue('v_topic', multiple_consumers => true, shards => 2, retry_delay => '0');
 SELECT aq.subscribe('v_topic', 'ann'), aq.subscribe('v_topic', 'bob', 'priority < 3', 'urgent ones');
 SELECT queue_name, payload_type, multiple_consumers, shards, max_retries, retry_delay, retention, exception_queue,
 	enqueue_enabled, dequeue_enabled, may_enqueue, may_dequeue, comment

@@ -225,7 +225,8 @@ BEGIN
 			'Use dbms_aqadm.normal_queue() or dbms_aqadm.exception_queue().');
 	ELSIF queue_type = 1 THEN
 		PERFORM dbms_aqadm._no_limits(max_retries, retry_delay, retention_time);
-		PERFORM aq.create_queue(new.native, queue_table => in_table, queue_type => 'exception', comment => comment);
+		PERFORM aq.create_queue(new.native, queue_table => in_table, queue_type => 'exception', comment => comment,
+			max_retries => NULL, retry_delay => '0');
 		RETURN;
 	END IF;
 	PERFORM aq.create_queue(new.native, queue_table => in_table,
@@ -356,7 +357,8 @@ BEGIN
 		exception_queue_name := concat_ws('.', quote_ident(parts[1]), quote_ident('aq$_' || parts[2] || '_e'));
 	END IF;
 	new := dbms_aqadm._new_name(exception_queue_name, 'exception queue');
-	PERFORM aq.create_queue(new.native, sys._payload_type(native), queue_type => 'exception');
+	PERFORM aq.create_queue(new.native, sys._payload_type(native), queue_type => 'exception', max_retries => NULL,
+		retry_delay => '0');
 	PERFORM aq.alter_queue(native, exception_queue => new.native);
 	PERFORM sys._make_queue_view(new.native);
 END $$;
