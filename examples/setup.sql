@@ -1,7 +1,7 @@
 -- What the workers of this folder need, and some jobs: psql -d shop -f setup.sql
 
 CREATE EXTENSION IF NOT EXISTS pgaq;
-SELECT aq.create_queue('jobs', max_retries => 5, retry_delay => '1 second', if_not_exists => true);
+SELECT aq.create_queue('jobs', if_not_exists => true);
 
 CREATE TABLE IF NOT EXISTS job_result (
 	msgid uuid,
