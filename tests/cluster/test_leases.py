@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import arrived, drop, look, put, put_many, ready, take, until
+from conftest import PATIENCE, arrived, drop, look, put, put_many, ready, take, until
 from pgaq import db
 from test_dump import dump, restore
 from test_metrics import evict, metrics
@@ -309,6 +310,30 @@ def test_unsubscribed(server, conn, topic):
         other.execute("ROLLBACK")
     assert leased.acknowledge(conn) == "stale"
     assert take(conn, topic, "b") == [1, 2]
+
+
+def test_extended_while_it_is_acknowledged(server, conn, queue):
+    """A heartbeat in another session never makes a lease that runs look like one that has ended."""
+    put(conn, queue, 1)
+    leased = Leased(conn, queue, "1 hour")
+    stop = threading.Event()
+    found = set()
+
+    def extend():
+        with server.connect() as other:
+            while not stop.is_set():
+                found.add(leased.call(other, "extend", ", '1 hour'"))
+
+    with ThreadPoolExecutor(1) as pool:
+        beats = pool.submit(extend)
+        for _ in range(300):
+            conn.execute("BEGIN")
+            found.add(leased.acknowledge(conn))
+            conn.execute("ROLLBACK")
+        stop.set()
+        beats.result(PATIENCE)
+    assert found <= {"done", "busy"}
+    assert leased.acknowledge(conn) == "done"
 
 
 # -- partitions, other stores, other servers

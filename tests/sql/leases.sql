@@ -16,7 +16,7 @@ CREATE FUNCTION t.numbers(queue_name text) RETURNS text LANGUAGE sql AS $$
 	SELECT format('lag %s, ready %s, delayed %s, leased %s', m.lag, m.ready, m.delayed, m.leased)
 	FROM aq.queues q, LATERAL (SELECT m.lag, m.ready, m.delayed, m.leased FROM aq.metrics() m WHERE m.queue_name = $1 AND q.queue_table IS NULL
 		UNION ALL SELECT count(*), count(*) FILTER (WHERE m.state = 'READY'), count(*) FILTER (WHERE m.state = 'WAITING'),
-			count(*) FILTER (WHERE m.state = 'LEASED') FROM aq.messages m WHERE m.queue_name = $1 AND q.queue_table IS NOT NULL) m
+			count(*) FILTER (WHERE m.state = 'LEASED') FROM aq.messages m WHERE m.queue_name = $1 AND q.queue_table IS NOT NULL AND m.state <> 'EXPIRED') m
 	WHERE q.queue_name = $1
 $$;
 -- without a lease there is no receipt
