@@ -19,6 +19,7 @@
 #include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 /* Of one message and consumer. */
 typedef struct Story
@@ -163,6 +164,14 @@ aq_dead_letter_make(AqStories *stories, uint32 i, AqQueue *queue, const AqMessag
 
 	for (const Story *story = stories->stories[i]; story != NULL; story = story->next)
 		room += story->failed;
+	/* a log that is damaged must not keep the message from being moved */
+	if (room == 1)
+	{
+		Story	   *story = story_of(stories, i, 0);
+
+		story->failed = true;
+		story->death.died = GetCurrentTimestamp();
+	}
 	*each = palloc0(room * sizeof(AqPutOptions));
 	for (Story *story = stories->stories[i]; story != NULL; story = story->next)
 	{
@@ -178,7 +187,5 @@ aq_dead_letter_make(AqStories *stories, uint32 i, AqQueue *queue, const AqMessag
 		options->attempts = story->death.attempts;
 		options->dead_letter = aq_exception_dead_letter(queue, m, &story->death);
 	}
-	if (n == 0)
-		elog(ERROR, "the log does not say for which consumer message " INT64_FORMAT " has failed", m->ordinal);
 	return n;
 }

@@ -1,0 +1,87 @@
+"""Dead letters and default exception queues: over crashes, dumped, and put back while sessions end."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import put, take, until
+from pgaq import db
+from test_dump import dump, restore
+
+LETTERS = """SELECT queue_name, reason, last_error, attempts, first_attempt, last_attempt, died, payload, original_msgid
+    FROM aq.dead_letters WHERE exception_queue = %s ORDER BY payload"""
+
+
+def reject(conn, queue, error):
+    conn.execute("""WITH taken AS MATERIALIZED (SELECT msgid, receipt FROM aq.dequeue(%s, max_messages => 100000, lease => '1 hour'))
+        SELECT array_agg(msgid) AS ids, max(receipt) AS receipt INTO TEMP taken FROM taken""", [queue])
+    conn.execute("SELECT count(*) FROM taken, aq.reject(%s, ids, taken.receipt, error => %s)", [queue, error])
+    conn.execute("DROP TABLE taken")
+
+
+def letters(conn, queue, wanted):
+    query = "SELECT count(*) FROM aq.dead_letters WHERE exception_queue = %s || '_exceptions'"
+    until(lambda: db.value(conn, query, [queue]) == wanted, "the dead letters")
+    return conn.execute(LETTERS, [queue + "_exceptions"]).fetchall()
+
+
+@pytest.mark.sharded("a queue table has an exception queue of its own, without dead letters")
+def test_crash_dump_and_redrive(server, queue, tmp_path):
+    with server.connect() as conn:
+        put(conn, queue, 1, 2, 3)
+        reject(conn, queue, "no")
+        before = letters(conn, queue, 3)
+        assert [row[:4] for row in before] == [(queue, "rejected", "no", 1)] * 3
+        conn.execute("CREATE DATABASE copy")
+    server.restart("immediate")
+    dump(server, "custom", tmp_path / "dump")
+    restore(server, "custom", tmp_path / "dump", "copy")
+    for dbname in ["postgres", "copy"]:
+        with server.connect(dbname=dbname) as conn:
+            assert conn.execute(LETTERS, [queue + "_exceptions"]).fetchall() == before
+            assert db.value(conn, "SELECT aq.redrive(%s, condition => 'payload <> ''2''')", [queue]) == 2
+            assert take(conn, queue, number=10) == [1, 3]
+            assert [row[7] for row in letters(conn, queue, 1)] == ["2"]
+    with server.connect() as conn:
+        conn.execute("DROP DATABASE copy WITH (FORCE)")
+
+
+@pytest.mark.sharded("a queue table has an exception queue of its own, without dead letters")
+def test_redrive_is_undone(server, queue):
+    """By a rollback, a terminated session and a crash: then each dead letter is there once, and none is in the queue."""
+    with server.connect() as conn:
+        put(conn, queue, *range(10))
+        reject(conn, queue, "no")
+        letters(conn, queue, 10)
+    for how in ["rollback", "terminate", "crash", "commit"]:
+        own = server.connect()
+        own.execute("BEGIN")
+        assert db.value(own, "SELECT aq.redrive(%s)", [queue]) == 10
+        if how == "crash":
+            server.restart("immediate")
+        elif how == "terminate":
+            with server.connect() as conn:
+                assert db.value(conn, "SELECT pg_terminate_backend(%s, 10000)", [own.info.backend_pid])
+        else:
+            own.execute(how)
+        own.close()
+        with server.connect() as conn:
+            assert len(letters(conn, queue, 0 if how == "commit" else 10)) == (0 if how == "commit" else 10)
+            assert len(take(conn, queue, number=100)) == (10 if how == "commit" else 0)
+
+
+@pytest.mark.sharded("a queue table has an exception queue of its own")
+def test_unused_ones_take_no_place(new_server):
+    """After a start the worker loads the queues, but not the exception queues that have had no message."""
+    own = new_server("few", **{"pgaq.max_queues": "16"})
+    with own.connect() as conn:
+        for n in range(10):
+            db.execute(conn, "SELECT aq.create_queue(%s)", [f"q{n}"])
+        put(conn, "q0", 1)
+        reject(conn, "q0", "no")
+        letters(conn, "q0", 1)
+    own.restart()
+    with own.connect() as conn:
+        loaded = """SELECT count(*), count(*) FILTER (WHERE name LIKE '%%EXCEPTIONS'), min(aged_out)
+            FROM sys."v$db_object_cache", sys."v$librarycache" """
+        until(lambda: conn.execute(loaded).fetchone() == (11, 1, 0), "the worker has loaded them")
