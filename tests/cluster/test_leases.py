@@ -10,6 +10,8 @@ import pytest
 
 from conftest import PATIENCE, arrived, drop, look, put, put_many, ready, take, until
 from pgaq import db
+from pgaq.lab.drivers import LEASE1, LEASE2, Shape
+from pgaq.lab.load import Workload
 from test_dump import dump, restore
 from test_metrics import evict, metrics
 from test_prepare import FINISH, disturb
@@ -459,3 +461,20 @@ def test_dump_and_restore(server, queue, tmp_path):
     with server.connect() as conn:
         conn.execute("DROP DATABASE copy WITH (FORCE)")
         assert leased.acknowledge(conn, leased.ids[1:]) == "done"
+
+
+# -- many sessions
+
+
+@pytest.mark.sharded("the contestants of bench/leases")
+@pytest.mark.parametrize("driver", [LEASE1, LEASE2], ids=["with the next take", "in a second statement"])
+def test_acknowledged_under_load(server, driver):
+    """Every message comes once, in its session's order, and no lease is left."""
+    with Workload(server, driver, Shape(sessions=4), queue="load") as workload:
+        _, drained = workload.play(0.2, 1)
+        report = workload.check()
+        assert drained and report.ok, str(report)
+        assert report.committed > 100
+        with server.connect() as conn:
+            assert conn.execute("SELECT lag, leased FROM aq.metrics() WHERE queue_name = 'load'").fetchall() == [(0, 0)]
+        workload.teardown()
