@@ -135,6 +135,8 @@ def test_retry_delay_goes_on_after_a_restart(server, conn, topic, how):
     assert take(conn, topic, "a", 1) == ["long"]
     conn.execute("ROLLBACK")
     assert take(conn, topic, "a", 1) == ["short"]  # so the count of "long" is written
+    its_end = "SELECT ready_at FROM aq.messages WHERE queue_name = %s AND consumer = 'a' AND payload = '\"long\"'"
+    end = db.value(conn, its_end, [topic])
     put(conn, topic, "short")
     db.execute(conn, "SELECT aq.alter_queue(%s, retry_delay => '4 s')", [topic])
     conn.execute("BEGIN")
@@ -152,6 +154,7 @@ def test_retry_delay_goes_on_after_a_restart(server, conn, topic, how):
         assert take(now, topic, "b") == ["long", "short", "short"]
         states = "SELECT payload, state FROM aq.messages WHERE queue_name = %s AND consumer = 'a' AND state <> 'PROCESSED'"
         assert ("\"long\"", "WAITING") in now.execute(states, [topic]).fetchall()
+        assert db.value(now, its_end, [topic]) == end is not None
         assert ready(now, topic, "a", "60 s")
         assert time.monotonic() > rolled_back + 4
         got = now.execute("SELECT payload, attempts FROM aq.dequeue(%s, 'a', max_messages => 10)", [topic]).fetchall()
