@@ -199,6 +199,19 @@ def test_acknowledged_while_the_worker_ends_it(leases_server):
     drop(leases_server)
 
 
+def test_acknowledged_when_the_worker_has_failed(leases_server):
+    """The lease goes on, with its receipt, until the worker tries again some seconds later."""
+    with fresh(leases_server) as conn, held(leases_server, "leases-found") as other:
+        leased = Leased(conn, "q", "1 s")
+        assert db.value(other, "SELECT aq.point_await('leases-found')")
+        assert leased.acknowledge(conn) == "busy"
+        faults.arm(leases_server, "leases-over", "error")
+        other.execute("SELECT aq.point_release('leases-found')")
+        until(lambda: leased.acknowledge(conn) == "done", "the lease")
+        assert states(conn, "q") == []
+    drop(leases_server)
+
+
 def test_unsubscribed_while_the_worker_ends_it(leases_server):
     """The message is done for the consumer, and the other one gets it."""
     with leases_server.connect() as conn, held(leases_server, "leases-over") as other:
