@@ -163,17 +163,15 @@ def test_a_transaction_gets_nothing_beside_it(server, make):
 def test_it_does_not_join_a_transaction(server, make):
     queue = make(1)
     with server.connect() as conn:
-        put(conn, queue, 1)
+        put(conn, queue, 0, 1, 2)
         conn.execute("BEGIN")
-        assert take(conn, queue) == [1]
+        assert conn.execute("SELECT payload FROM aq.dequeue(%s, condition => 'payload::int = 1')", [queue]).fetchall() == [(1,)]
         conn.execute("ROLLBACK")
-        assert ready(conn, queue, timeout="60 s")
-        put(conn, queue, 0, priority=0)  # comes first in a sharded queue
         conn.execute("BEGIN")
-        first = take(conn, queue, number=1)
-        assert (take(conn, queue, number=1), ready(conn, queue)) == ([], False)
+        assert take(conn, queue, number=1) == [0]
+        assert (take(conn, queue, number=1), take(conn, queue), ready(conn, queue)) == ([], [], False)
         conn.execute("COMMIT")
-        assert sorted(first + take(conn, queue)) == [0, 1]
+        assert (take(conn, queue), take(conn, queue)) == ([1], [2])
 
 
 def test_to_a_savepoint(server, make):
@@ -285,12 +283,17 @@ def test_a_killed_worker(server, make):
         assert arrived(conn, queue, 1) == ["good"]
 
 
-def test_leased_with_others(server, make):
-    """A limit of 0: a batch that is lost is tried again, one by one."""
+@pytest.mark.parametrize("how", ["lost", "released"])
+def test_leased_with_others(server, make, how):
+    """A limit of 0: a batch that is lost or released is tried again, one by one."""
     queue = make(0)
     with server.connect() as conn:
         put(conn, queue, 1, 2)
-        assert Leased(conn, queue, "1 hour").call(conn, "release") == "done"
+        if how == "lost":
+            assert Leased(conn, queue, "0.2 s").payloads == [1, 2]
+            until(lambda: look(conn, queue) == [1, 2], "the end of the lease")
+        else:
+            assert Leased(conn, queue, "1 hour").call(conn, "release") == "done"
         first, second = Leased(conn, queue, "1 hour"), Leased(conn, queue, "1 hour")
         assert (first.payloads, second.payloads, first.receipt & 1) == ([1], [2], 1)
         assert first.call(conn, "release", ", delay => '0.1 s'") == "done"
