@@ -418,6 +418,7 @@ def test_promotion(server, queue, throw_away):
         assert doubted.acknowledge(conn) == "done"
 
 
+@pytest.mark.sharded("is about the sequence that receipts and message ids are made of")
 def test_promotion_that_has_lost_the_sequence(server, throw_away):
     """A standby that has not seen the sequence's numbers gives the same ids to other messages, but no receipt again."""
     with server.connect() as conn:
