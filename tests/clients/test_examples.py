@@ -324,7 +324,9 @@ def test_attempts(story, worker):
         assert attempts == sorted(set(attempts)), (story.enqueued[msgid], attempts)
         last[story.enqueued[msgid][1]] = attempts[-1]
     assert {n: attempts for n, attempts in story.saved_in_the_end[worker.driver]} == {n: a for n, a in last.items() if n not in (REJECTED, UNSAVED)}
-    assert last[FAILS_TWICE] >= 2 and last[UNSAVED] == 5 and last[LONG] == 0
+    assert last[FAILS_TWICE] >= 2 and last[LONG] == 0
+    # with the reason lease the last take was one of which the worker did not hear, or in which it was killed
+    assert last[UNSAVED] == 5 or max(story.dead[worker.driver])[1] == "lease"
 
 
 def test_no_redelivery_before_its_time(story, worker):
