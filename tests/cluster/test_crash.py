@@ -116,7 +116,7 @@ def test_state_after_restart(server, conn, queue, topic, how):
         server.restart(how)
     open_transaction.close()
     with server.connect() as after:
-        found = db.rows(after, "SELECT * FROM aq.dequeue_full(%s, NULL::jsonb, max_messages => 2)", [queue])
+        found = db.rows(after, "SELECT * FROM aq.dequeue_full(%s, NULL::jsonb, max_messages => 8)", [queue])
         assert [row["payload"] for row in found] == ["urgent", "first"]
         first = found[1]
         assert (first["priority"], first["correlation"], first["properties"], first["sender"], first["attempts"]) == (3, "c", {"p": 1}, "s", 1)
