@@ -78,6 +78,22 @@ SELECT t.error($$SELECT aq.redrive('rd')$$);
 SET ROLE regress_rd_both;
 SELECT aq.redrive('rd');
 RESET ROLE;
+-- a dead letter whose exception queue is gone, and another queue has its name, or one without the privilege, keeps no other one back
+SELECT aq.create_queue('rd_trap', 'text');
+SELECT aq.enqueue('rd', 'named', exception_queue => 'rd_trap') IS NOT NULL, aq.enqueue('rd', 'plain') IS NOT NULL;
+SELECT aq.drop_queue('rd_trap');
+CALL t.fail('rd', NULL, 'rd_exceptions', 2);
+SELECT aq.create_queue('rd_trap', 'text', multiple_consumers => true);
+BEGIN;
+SELECT aq.redrive('rd');
+ROLLBACK;
+SELECT aq.drop_queue('rd_trap');
+SELECT aq.create_queue('rd_trap', 'text');
+SET ROLE regress_rd_both;
+SELECT aq.redrive('rd');
+RESET ROLE;
+SELECT payload, exception_queue FROM aq.dequeue_full('rd', as_type => NULL::text, max_messages => 10) WHERE payload <> 'back';
+SELECT aq.drop_queue('rd_trap');
 -- errors
 SELECT t.error($$SELECT aq.redrive('rd', 0)$$);
 SELECT t.error($$SELECT aq.redrive('rd', condition => 'no_such = 1')$$);

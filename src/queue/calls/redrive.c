@@ -123,13 +123,21 @@ expiration_of(Jsonb *letter)
 	return expiration;
 }
 
-/* NULL: it named none, or one that does not exist any more. */
+/*
+ * NULL: it named none, or one that an enqueue would refuse, because it was dropped,
+ * another queue has its name, or the caller has no privilege.  One dead letter must
+ * not keep the others from being put back.
+ */
 static struct varlena *
-exception_queue_of(Jsonb *letter)
+exception_queue_of(const Redrive *redrive, Jsonb *letter, Oid payload_type)
 {
 	char	   *name = string_of(letter, "exception_queue");
+	AqQueue    *queue = name != NULL ? aq_catalog_get_by_name(name) : NULL;
 
-	return name != NULL && aq_catalog_get_by_name(name) != NULL ? (struct varlena *) cstring_to_text(name) : NULL;
+	if (queue == NULL || queue->id == redrive->id || queue->multi || queue->payload_type != payload_type ||
+		!aq_privilege_allows(queue, AQ_RIGHT_ENQUEUE))
+		return NULL;
+	return (struct varlena *) cstring_to_text(name);
 }
 
 static struct varlena *
@@ -181,7 +189,7 @@ put_back(Redrive *redrive, Oid payload_type)
 		AqEnqueue  *one = &redrive->calls[i];
 		Jsonb	   *letter = (Jsonb *) one->dead_letter;
 
-		one->exception_queue = exception_queue_of(letter);
+		one->exception_queue = exception_queue_of(redrive, letter, payload_type);
 		one->dead_letter = before_of(letter);
 	}
 	(void) aq_enqueue_messages(&call, redrive->n, redrive->payloads, redrive->nulls);
