@@ -122,7 +122,7 @@ public final class CallForms {
 			s.execute("SELECT aq.drop_queue(queue_name, true) FROM aq_internal.queue WHERE queue_name LIKE 'j%' AND queue_type = 'normal'");
 			s.execute("DROP TYPE IF EXISTS parcel");
 			s.execute("CREATE TYPE parcel AS (id integer, destination text)");
-			s.execute("SELECT aq.create_queue('j'), aq.create_queue('j_bytea', 'bytea'), aq.create_queue('j_text', 'text'),"
+			s.execute("SELECT aq.create_queue('j', retry_delay => '0'), aq.create_queue('j_bytea', 'bytea'), aq.create_queue('j_text', 'text'),"
 				+ " aq.create_queue('j_xml', 'xml'), aq.create_queue('j_row', 'parcel'), aq.create_queue('j_topic', multiple_consumers => true)");
 			s.execute("SELECT aq.subscribe('j_topic', 'ann'), aq.subscribe('j_topic', 'bob', 'priority = 0')");
 		}
