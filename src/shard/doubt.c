@@ -601,11 +601,11 @@ lease_places(Frame *frame, List *takes, const Bitmapset *positions, bool make)
 }
 
 /*
- * Chunks for the bitmaps "alone" of messages that were rolled back alone; make:
- * make them.  See lease_places.
+ * Chunks for the bitmaps "alone", one for each consumer, of messages whose dequeue
+ * was rolled back alone; make: make them.  See lease_places.
  */
 static uint32
-alone_bitmaps(Frame *frame, List *takes, bool commit, bool make)
+alone_bitmaps(Frame *frame, List *takes, const Bitmapset *positions, bool commit, bool make)
 {
 	uint32		missing = 0;
 	ListCell   *lc;
@@ -615,13 +615,13 @@ alone_bitmaps(Frame *frame, List *takes, bool commit, bool make)
 		DoubtTake  *take = lfirst(lc);
 		FrameSub   *sub = frame_sub(frame, take->position);
 
-		if (commit || !take->alone)
+		if (commit || !take->alone || !is_dequeue(take))
 			continue;
 		missing += sub == NULL ? 2 : aq_slot_alone_needs(sub);
 		if (make && sub != NULL)
 			aq_slot_make_alone(sub);
 	}
-	return missing;
+	return Min(missing, bms_num_members(positions) * 2);
 }
 
 /*
@@ -676,7 +676,7 @@ latch_prepared(Stream *stream, Partition *partition, List *slots, List *takes, B
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DOUBT_SWEEP);
 	while ((needs = aq_frame_needs(stream, frame, 0, 1, positions, waiting, timers) +
 			retry_bitmaps(frame, back, false) + lease_places(frame, takes, positions, false) +
-			alone_bitmaps(frame, takes, back == NULL, false)) > aq_chunks_reserved())
+			alone_bitmaps(frame, takes, positions, back == NULL, false)) > aq_chunks_reserved())
 	{
 		aq_latch_free(&stream->latch);
 		aq_chunks_reserve(needs);
@@ -686,7 +686,7 @@ latch_prepared(Stream *stream, Partition *partition, List *slots, List *takes, B
 	aq_frame_prepare(stream, frame, 0, 1, positions, waiting, timers);
 	(void) retry_bitmaps(frame, back, true);
 	(void) lease_places(frame, takes, positions, true);
-	(void) alone_bitmaps(frame, takes, back == NULL, true);
+	(void) alone_bitmaps(frame, takes, positions, back == NULL, true);
 	return reserved;
 }
 

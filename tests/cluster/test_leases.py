@@ -175,6 +175,23 @@ def test_prepared_acknowledgement(server, queue, how, finish):
         assert leased.acknowledge(conn) == "stale"
 
 
+@pytest.mark.sharded("is about the memory of partitions")
+def test_many_prepared_acknowledgements_of_single_messages(server, queue):
+    """When they are rolled back, no memory is needed for each of them."""
+    number = 4500  # the cache has 4096 chunks
+    with server.connect() as conn:
+        put_many(conn, queue, 1, number)
+        taken = conn.execute("""SELECT array_agg(d.msgid::text), array_agg(d.receipt) FROM generate_series(1, %s) n,
+            LATERAL aq.dequeue(%s, max_messages => least(n, 1), lease => '1 hour') d""", [number, queue]).fetchone()
+        acknowledge = """SELECT result, count(*) FROM unnest(%s::uuid[], %s::bigint[]) taken (msgid, receipt),
+            LATERAL aq.acknowledge(%s, ARRAY[taken.msgid], taken.receipt) GROUP BY 1"""
+        conn.execute("BEGIN")
+        assert conn.execute(acknowledge, [*taken, queue]).fetchall() == [("done", number)]
+        conn.execute("PREPARE TRANSACTION 'single'")
+        conn.execute("ROLLBACK PREPARED 'single'")
+        assert conn.execute(acknowledge, [*taken, queue]).fetchall() == [("done", number)]
+
+
 @pytest.mark.parametrize("finish", FINISH)
 @pytest.mark.parametrize("how", HOW)
 def test_prepared_take(server, queue, how, finish):
