@@ -108,7 +108,7 @@ typedef struct AqTakeOptions
 	const pg_uuid_t *id;		/* only this message; NULL: any */
 	const pg_uuid_t *after;		/* after this message; NULL: from the head; sharded: browse only */
 	const AqPlace *place;		/* position of "after", if known */
-	bool		patient;		/* the call waits without limit: see queue/README.md, "Poison messages" */
+	bool		patient;		/* the call waits without limit, or redrives: see queue/README.md, "Poison messages" */
 	int			below;			/* only messages more urgent than this; 0: any; sharded only */
 	int64		group;			/* only this group; 0: any */
 	int64		not_group;

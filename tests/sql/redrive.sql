@@ -62,6 +62,15 @@ SELECT aq.redrive('rd_named');
 SELECT queue_name, reason, dead_letter ? 'before' FROM aq.dead_letters WHERE exception_queue = 'rd_named';
 SELECT aq.redrive('rd', exception_queue => 'rd_named');
 SELECT payload FROM aq.dequeue('rd', as_type => NULL::text);
+-- those that have failed in the exception queue, too, come in smaller batches, but all are put back
+SELECT aq.alter_queue('rd_named', max_retries => 1, retry_delay => '0');
+SELECT aq.enqueue('rd', 'again', exception_queue => 'rd_named') IS NOT NULL FROM generate_series(1, 3);
+CALL t.fail('rd', NULL, 'rd_named', 3);
+BEGIN;
+SELECT count(*) FROM aq.dequeue('rd_named', as_type => NULL::text, max_messages => 10);
+ROLLBACK;
+SELECT aq.redrive('rd', exception_queue => 'rd_named');
+SELECT payload FROM aq.dequeue('rd', as_type => NULL::text, max_messages => 10);
 -- thousands
 SELECT cardinality(aq.enqueue_array('rd', array_agg(n::text))) FROM generate_series(1, 5000) n;
 CALL t.fail('rd', NULL, 'rd_exceptions', 5000);

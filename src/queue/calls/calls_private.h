@@ -84,6 +84,7 @@ typedef struct AqDequeue
 	const pg_uuid_t *id;		/* NULL: any */
 	const char *navigation;		/* NULL: none */
 	int			delivery;
+	bool		patient;		/* see AqTakeOptions */
 	void		(*emit) (void *arg, const AqMessage *message, int delivery);
 	void	   *arg;
 } AqDequeue;

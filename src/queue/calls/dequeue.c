@@ -491,7 +491,7 @@ set_lease(Request *request, int64 lease, bool navigates)
 static bool
 run(Request *request, const char *navigation, int64 timeout)
 {
-	request->take.patient = timeout < 0;
+	request->take.patient |= timeout < 0;
 	find_sources(request, navigation, timeout != 0);
 	if (request->delivery == AQ_BUFFERED && request->nsources > 0)
 		aq_time_queue_is(request->sources[0].queue->id);
@@ -524,6 +524,7 @@ aq_dequeue_now(const AqDequeue *call)
 		request.take.filter_arg = &request;
 	}
 	request.delivery = call->delivery;
+	request.take.patient = call->patient;
 	return run(&request, call->navigation, 0);
 }
 

@@ -225,8 +225,9 @@ Datum
 aq_redrive(PG_FUNCTION_ARGS)
 {
 	Redrive    *redrive = palloc0(sizeof(Redrive));
-	AqDequeue	call = {.mode = AQ_MODE_REMOVE,.delivery = AQ_PERSISTENT,.emit = keep,.arg = redrive,
-		.filter = came_from,.filter_arg = redrive};
+	/* patient: it also gets those whose next failure is their last one, together with others */
+	AqDequeue	call = {.mode = AQ_MODE_REMOVE,.delivery = AQ_PERSISTENT,.patient = true,.emit = keep,
+		.arg = redrive,.filter = came_from,.filter_arg = redrive};
 	int64		left = PG_ARGISNULL(1) ? PG_INT64_MAX : PG_GETARG_INT32(1);
 	int64		done = 0;
 
@@ -256,7 +257,8 @@ aq_redrive(PG_FUNCTION_ARGS)
 		done += redrive->n;
 		left -= redrive->n;
 		aq_point("redriven");
-	} while (redrive->n == BATCH && left > 0);
+		/* a batch can be smaller because of messages that have failed in the exception queue */
+	} while (redrive->n > 0 && left > 0);
 	MemoryContextDelete(redrive->context);
 	PG_RETURN_INT64(done);
 }
