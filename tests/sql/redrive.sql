@@ -106,6 +106,7 @@ SELECT aq.drop_queue('rd_trap');
 -- errors
 SELECT t.error($$SELECT aq.redrive('rd', 0)$$);
 SELECT t.error($$SELECT aq.redrive('rd', condition => 'no_such = 1')$$);
+SELECT t.error($$SELECT aq.redrive('rd_exceptions')$$);
 SELECT t.error($$SELECT aq.redrive('rd_exceptions', exception_queue => 'rd_named')$$);
 SELECT aq.alter_queue('rd', exception_queue => 'none');
 SELECT t.error($$SELECT aq.redrive('rd')$$);

@@ -48,7 +48,8 @@ get_queue(const AqEnqueue *call)
 	if (queue->exception)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_ENQUEUE, "queue \"%s\" is an exception queue", queue->name),
-				errhint("It accepts only messages that could not be delivered."));
+				aq_error_hint("It accepts only messages that could not be delivered. To move a leased message there, use aq.reject.",
+							  "It accepts only messages that could not be delivered."));
 	aq_use_check_started(queue, true);
 	return queue;
 }

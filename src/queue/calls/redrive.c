@@ -201,6 +201,7 @@ open_queue(FunctionCallInfo fcinfo, Redrive *redrive, Oid *payload_type)
 {
 	char	   *exceptions = aq_args_name_or_null(fcinfo, 3, "exception_queue");
 	AqQueue    *queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_ENQUEUE);
+	bool		is_exception = queue->exception;
 
 	redrive->id = queue->id;
 	redrive->name = pstrdup(queue->name);
@@ -216,7 +217,8 @@ open_queue(FunctionCallInfo fcinfo, Redrive *redrive, Oid *payload_type)
 	if (queue == NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "queue \"%s\" has no exception queue", redrive->name),
-				errhint("Name the queue in which its dead letters are: exception_queue => '...'."));
+				is_exception ? errhint("Name the queue that its dead letters come from: aq.redrive puts them back there.") :
+				errhint("If another queue holds dead letters of it, name that: exception_queue => '...'."));
 	return pstrdup(queue->name);
 }
 

@@ -14,9 +14,13 @@
  */
 #include "queue/calls/calls_private.h"
 
+/* An exception queue can be started for dequeue only. */
 static int
-start_hint(void)
+start_hint(const AqQueue *queue)
 {
+	if (queue->exception)
+		return aq_error_hint("Start it with aq.start_queue and enqueue => false.",
+							 "Start it with dbms_aqadm.start_queue and enqueue => false.");
 	return aq_error_hint("Start it with aq.start_queue.", "Start it with dbms_aqadm.start_queue.");
 }
 
@@ -26,11 +30,11 @@ aq_use_check_started(AqQueue *queue, bool enqueue)
 	if (enqueue && !queue->enqueue_enabled)
 		ereport(ERROR,
 				aq_error(AQ_ERR_ENQUEUE_DISABLED, "queue \"%s\" is stopped for enqueue", queue->name),
-				start_hint());
+				start_hint(queue));
 	if (!enqueue && !queue->dequeue_enabled)
 		ereport(ERROR,
 				aq_error(AQ_ERR_DEQUEUE_DISABLED, "queue \"%s\" is stopped for dequeue", queue->name),
-				start_hint());
+				start_hint(queue));
 }
 
 /* The transaction has found no messages, so it does not count as a user. */

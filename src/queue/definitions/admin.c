@@ -117,7 +117,7 @@ check_max_retries(int32 max_retries, bool sharded)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "\"max_retries\" of a sharded queue must be at most %d, not %d",
 						 AQ_MAX_ATTEMPTS, max_retries),
-				errhint("Leave out the limit, or put the queue into a queue table."));
+				errhint("Set no limit (null in aq.create_queue, -1 in aq.alter_queue), or put the queue into a queue table."));
 }
 
 PG_FUNCTION_INFO_V1(aq_admin_create_queue);
@@ -147,7 +147,7 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 	if (!PG_ARGISNULL(4) && d.max_retries < 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "\"max_retries\" must not be negative"),
-				errhint("Leave it null for no limit."));
+				errhint("Null means no limit."));
 	check_max_retries(d.max_retries, PG_ARGISNULL(9));
 	read_retry_delay(&d, fcinfo);
 	check_not_negative(PG_GETARG_DATUM(6), "retention");
@@ -413,7 +413,8 @@ check_not_exception_queue(int32 id, const char *name, int32 dropped)
 	if (user != NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE_NAMED, "queue \"%s\" is the exception queue of \"%s\"", name, user),
-				errhint("Give that queue another with aq.alter_queue, or drop it first."));
+				errhint("Give queue \"%s\" another exception queue, or none, with aq.alter_queue, or drop that queue first.",
+						user));
 }
 
 PG_FUNCTION_INFO_V1(aq_admin_drop_queue);

@@ -296,7 +296,8 @@ check_not_in_use(int32 id, const char *name)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE_NAMED, "queue table \"%s\" holds the exception queue of \"%s\"",
 						 name, user),
-				errhint("Give that queue another with aq.alter_queue, or drop it first."));
+				errhint("Give queue \"%s\" another exception queue, or none, with aq.alter_queue, or drop that queue first.",
+						user));
 }
 
 PG_FUNCTION_INFO_V1(aq_queue_table_drop);
