@@ -6,7 +6,7 @@ BEGIN ATOMIC
 	SELECT m.* FROM aq.messages m WHERE m.queue_name = message.queue_name AND m.msgid = message.msgid;
 END;
 COMMENT ON FUNCTION aq.message(text, uuid) IS
-'Show one message, with its state and attempts, as aq.messages shows it: one row for each consumer, no row for an unknown or truncated message and for a queue or consumer on which the current role has no privilege. Reads one partition of a sharded queue, and uses an index of a queue table';
+'Show one message, with its state and attempts, as aq.messages shows it: one row for each consumer, no row for an unknown or truncated message and for a queue or consumer from which the current role cannot dequeue. Reads one partition of a sharded queue, and uses an index of a queue table';
 
 CREATE FUNCTION aq_internal.cancel(queue_name text, msgid uuid, unfinished bigint) RETURNS text
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_cancel';
