@@ -115,8 +115,12 @@ aq_lease_fails(const AqQueue *queue, const Partition *partition, int position, u
 {
 	Frame	   *frame = frame_of(partition);
 	const Slot *slot = slot_at(frame, number);
+	int			attempts = aq_frame_attempts(frame, position, number);
 
-	return (counts && aq_queue_over_limit(queue, aq_frame_attempts(frame, position, number))) ||
+	/* more are not counted, and the attempt is counted already: it may be one more */
+	if (attempts == AQ_MAX_ATTEMPTS)
+		attempts++;
+	return (counts && aq_queue_over_limit(queue, attempts)) ||
 		((slot->flags & SLOT_EXPIRES) && slot->expires_at <= now);
 }
 

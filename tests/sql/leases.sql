@@ -247,6 +247,26 @@ RESET ROLE;
 DROP OWNED BY regress_le_ann;
 DROP ROLE regress_le_ann;
 DROP FUNCTION t.finish;
+-- the highest limit of attempts, where the count ends, is a limit, too
+SELECT aq.create_queue('le_255', max_retries => 255, retry_delay => '0');
+SELECT aq.enqueue('le_255', '1') IS NOT NULL;
+DO $$
+DECLARE
+	id uuid;
+	taken bigint;
+	takes integer := 0;
+BEGIN
+	LOOP
+		SELECT msgid, receipt INTO id, taken FROM aq.dequeue('le_255', lease => '1 hour');
+		EXIT WHEN id IS NULL OR takes = 260;
+		COMMIT;
+		takes := takes + 1;
+		PERFORM aq.release('le_255', ARRAY[id], taken);
+		COMMIT;
+	END LOOP;
+	RAISE NOTICE '%', CASE WHEN takes BETWEEN 255 AND 256 THEN 'it has failed' ELSE takes::text END;
+END $$;
+SELECT aq.drop_queue('le_255', force => true);
 -- what cannot be
 SELECT t.error($$ SELECT aq.dequeue('le', lease => '0') $$);
 SELECT t.error($$ SELECT aq.dequeue('le', lease => '-1 s') $$);
