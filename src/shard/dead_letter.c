@@ -102,15 +102,17 @@ add_row(Story *story, const LogRow *row)
 	}
 }
 
+/* Rows of other partitions are left after a crash between truncations: see reclaim.c. */
 static void
-read_row(AqStories *stories, const LogRow *row)
+read_row(AqStories *stories, const Partition *partition, const LogRow *row)
 {
 	if (row->kind != LOG_RETRY && row->kind != LOG_LEASED && row->kind != LOG_UNSEEN &&
 		row->kind != LOG_RELEASED && row->kind != LOG_FAILED)
 		return;
 	for (int i = 0; i < row->n; i++)
 	{
-		uint16		number = stories->numbers[row->ordinals[i] % PARTITION_SLOTS];
+		uint16		number = row->ordinals[i] / PARTITION_SLOTS != partition->number ? 0
+			: stories->numbers[row->ordinals[i] % PARTITION_SLOTS];
 
 		if (number != 0)
 			add_row(story_of(stories, number - 1, row->position), row);
@@ -134,7 +136,7 @@ aq_dead_letter_read(Partition *partition, const uint16 *slots, uint32 n)
 	{
 		LogRow		row = aq_heap_read_log(tuple, RelationGetDescr(log));
 
-		read_row(stories, &row);
+		read_row(stories, partition, &row);
 	}
 	table_endscan(scan);
 	UnregisterSnapshot(snapshot);

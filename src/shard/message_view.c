@@ -47,6 +47,7 @@ typedef struct LeaseRow
 /* The log's information about messages, with the caller's snapshot. */
 typedef struct LogPicture
 {
+	int64		number;			/* of the partition */
 	char	   *kind[AQ_MAX_CONSUMERS]; /* by consumer: a char per slot, '\0': none */
 	TimestampTz *when[AQ_MAX_CONSUMERS];	/* if kind is none: end of the retry delay */
 	int16	   *attempts[AQ_MAX_CONSUMERS];
@@ -84,11 +85,13 @@ keep_lease_row(LogPicture *p, const LogRow *row)
 	if (p->leases[row->position] == NULL)
 		p->leases[row->position] = palloc0(PARTITION_SLOTS * sizeof(LeaseStory));
 	kept->row = *row;
+	kept->row.n = 0;
 	kept->detail = row->detail != NULL ? text_to_cstring(row->detail) : NULL;
 	if (row->kind == LOG_FAILED && kept->detail != NULL)
 		kept->detail++;			/* see LOG_FAILED */
 	for (int i = 0; i < row->n; i++)
-		kept->slots[i] = row->ordinals[i] % PARTITION_SLOTS;
+		if (row->ordinals[i] / PARTITION_SLOTS == p->number)
+			kept->slots[kept->row.n++] = row->ordinals[i] % PARTITION_SLOTS;
 	p->lease_rows = lappend(p->lease_rows, kept);
 }
 
@@ -112,6 +115,9 @@ read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 	{
 		int			slot = row.ordinals[i] % PARTITION_SLOTS;
 
+		/* a crash between truncations leaves rows of an earlier partition: see reclaim.c */
+		if (row.ordinals[i] / PARTITION_SLOTS != p->number)
+			continue;
 		if (row.receipt != 0 && read_lease(p, &row, slot))
 			continue;
 		if (row.kind != LOG_RETRY)
@@ -348,24 +354,19 @@ message_rows(MessageRows *rows, HeapTuple tuple, TupleDesc desc)
 	}
 }
 
-/* Has this table the message that is wanted?  All its rows are of one partition. */
-static bool
-may_have_wanted(const MessageRows *rows, Relation rel)
+/* The number of the partition to which all rows of the table belong; -1: it has none. */
+static int64
+partition_number(Relation rel)
 {
-	TableScanDesc scan;
-	HeapTuple	tuple;
-	bool		found = false;
+	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	HeapTuple	tuple = heap_getnext(scan, ForwardScanDirection);
+	int64		number = -1;
 	bool		isnull;
 
-	if (rows->wanted == NULL)
-		return true;
-	scan = table_beginscan(rel, SnapshotAny, 0, NULL);
-	tuple = heap_getnext(scan, ForwardScanDirection);
 	if (tuple != NULL)
-		found = DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull)) / PARTITION_SLOTS ==
-			rows->ordinal / PARTITION_SLOTS;
+		number = DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull)) / PARTITION_SLOTS;
 	table_endscan(scan);
-	return found;
+	return number;
 }
 
 /* Has the consumer unfinished messages of this state in the frame?  Latch held. */
@@ -422,13 +423,14 @@ may_have_state(const MessageRows *rows, Oid messages)
 }
 
 static void
-read_table(MessageRows *rows, Relation rel, Relation log)
+read_table(MessageRows *rows, Relation rel, Relation log, int64 number)
 {
 	TableScanDesc scan;
 	HeapTuple	tuple;
 	bool		isnull;
 
 	rows->log = palloc0(sizeof(LogPicture));
+	rows->log->number = number;
 	scan = table_beginscan(log, GetActiveSnapshot(), 0, NULL);
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 		read_log_row(rows->log, tuple, RelationGetDescr(log));
@@ -466,8 +468,13 @@ table_rows(MessageRows *rows, int table_no)
 	oid = aq_schema_data_relation(name);
 	rel = OidIsValid(oid) ? try_table_open(oid, AccessShareLock) : NULL;
 	/* either may have been dropped after the catalog was read */
-	if (rel != NULL && log != NULL && may_have_wanted(rows, rel) && may_have_state(rows, RelationGetRelid(rel)))
-		read_table(rows, rel, log);
+	if (rel != NULL && log != NULL && may_have_state(rows, RelationGetRelid(rel)))
+	{
+		int64		number = partition_number(rel);
+
+		if (number >= 0 && (rows->wanted == NULL || number == rows->ordinal / PARTITION_SLOTS))
+			read_table(rows, rel, log, number);
+	}
 	if (rel != NULL)
 		table_close(rel, AccessShareLock);
 	if (log != NULL)

@@ -12,10 +12,10 @@ LETTERS = """SELECT queue_name, reason, last_error, attempts, first_attempt, las
     FROM aq.dead_letters WHERE exception_queue = %s ORDER BY payload"""
 
 
-def reject(conn, queue, error):
-    conn.execute("""WITH taken AS MATERIALIZED (SELECT msgid, receipt FROM aq.dequeue(%s, max_messages => 100000, lease => '1 hour'))
-        SELECT array_agg(msgid) AS ids, max(receipt) AS receipt INTO TEMP taken FROM taken""", [queue])
-    conn.execute("SELECT count(*) FROM taken, aq.reject(%s, ids, taken.receipt, error => %s)", [queue, error])
+def reject(conn, queue, error, consumer=None):
+    conn.execute("""WITH taken AS MATERIALIZED (SELECT msgid, receipt FROM aq.dequeue(%s, consumer => %s, max_messages => 100000, lease => '1 hour'))
+        SELECT array_agg(msgid) AS ids, max(receipt) AS receipt INTO TEMP taken FROM taken""", [queue, consumer])
+    conn.execute("SELECT count(*) FROM taken, aq.reject(%s, ids, taken.receipt, consumer => %s, error => %s)", [queue, consumer, error])
     conn.execute("DROP TABLE taken")
 
 
@@ -68,6 +68,26 @@ def test_redrive_is_undone(server, queue):
         with server.connect() as conn:
             assert len(letters(conn, queue, 0 if how == "commit" else 10)) == (0 if how == "commit" else 10)
             assert len(take(conn, queue, number=100)) == (10 if how == "commit" else 0)
+
+
+@pytest.mark.sharded("queue tables have no log")
+def test_log_rows_of_an_earlier_partition(server, topic):
+    """A crash between the truncation of messages and log leaves rows of messages that are gone: they say nothing of those in their places."""
+    row = """INSERT INTO %s (kind, stream, consumer, at, ordinals, receipt, detail, written)
+        SELECT '%s', m.stream, s.position, now(), ARRAY[m.ordinal - 16384], %s, 'jold', now()
+        FROM %s m, aq_internal.subscriber s WHERE s.queue_id = %s AND s.consumer = 'b'"""
+    with server.connect() as conn:
+        put(conn, topic, 1)
+        number, messages = conn.execute("SELECT queue_id, messages::text FROM aq.partitions JOIN aq_internal.queue USING (queue_name) WHERE queue_name = %s", [topic]).fetchone()
+        for kind, receipt in [("x", 65536), ("s", 131072), ("r", "NULL")]:
+            conn.execute(row % (messages.replace(".q", ".l"), kind, receipt, messages, number))
+        seen = "SELECT consumer, state, attempts FROM aq.messages WHERE queue_name = %s ORDER BY 1"
+        assert conn.execute(seen, [topic]).fetchall() == [("a", "READY", 0), ("b", "READY", 0)]
+        reject(conn, topic, "no", "a")
+        assert take(conn, topic, "b") == [1]
+        letters(conn, topic, 1)
+        query = "SELECT consumer, attempts, last_error FROM aq.dead_letters WHERE queue_name = %s"
+        assert conn.execute(query, [topic]).fetchall() == [("a", 1, "no")]
 
 
 @pytest.mark.sharded("a queue table has an exception queue of its own")
