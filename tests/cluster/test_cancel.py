@@ -121,3 +121,27 @@ def test_a_message_that_one_consumer_holds_stays_for_all(server, conn, queue_tab
     conn.execute("SELECT aq.drop_queue(%s, force => true)", [name])
     if queue_table:
         conn.execute("SELECT aq.drop_queue_table(%s)", [queue_table])
+
+
+@pytest.mark.test_build
+def test_an_error_inside_leaves_the_caller_s_transaction_as_it_was(points_server):
+    """A handler of the error undoes what it guards, and the transaction ends with its statement."""
+    with points_server.connect() as conn:
+        conn.execute("SELECT aq.create_queue_table('public.failing', multiple_consumers => true)")
+        conn.execute("SELECT aq.create_queue('failing', queue_table => 'public.failing')")
+        conn.execute("SELECT aq.subscribe('failing', c) FROM unnest(ARRAY['ann', 'bob']) c")
+        msgid = db.value(conn, "SELECT aq.enqueue('failing', '1')")
+        conn.execute("CREATE TABLE said (what text)")
+        conn.execute(f"""DO $$ BEGIN
+            INSERT INTO said VALUES ('before');
+            BEGIN
+                INSERT INTO said VALUES ('undone');
+                SET LOCAL pgaq.test_point = 'messages-taken:error';
+                PERFORM aq.cancel('failing', '{msgid}');
+            EXCEPTION WHEN OTHERS THEN
+                INSERT INTO said VALUES (SQLERRM);
+            END;
+        END $$""")
+        conn.execute("ROLLBACK")
+        assert [row[0] for row in conn.execute("SELECT what FROM said")] == ["before", 'test point "messages-taken"']
+        assert db.value(conn, "SELECT aq.cancel('failing', %s)", [msgid]) == "done"

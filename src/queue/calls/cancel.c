@@ -50,7 +50,24 @@ remove_message(AqQueue *queue, const pg_uuid_t *id, int64 unfinished)
 		return remove_for_consumers(queue, id);
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
-	removed = remove_for_consumers(queue, id);
+	PG_TRY();
+	{
+		removed = remove_for_consumers(queue, id);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		/* a handler of the error knows only its own subtransactions */
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+		ReThrowError(error);
+	}
+	PG_END_TRY();
 	if (removed < unfinished)
 	{
 		RollbackAndReleaseCurrentSubTransaction();
