@@ -278,7 +278,7 @@ aq_heap_read_log(HeapTuple tuple, TupleDesc desc)
 	return (LogRow) {.kind = DatumGetChar(values[LOG_KIND]),.stream = DatumGetInt16(values[LOG_STREAM]),
 		.position = DatumGetInt16(values[LOG_CONSUMER]),.at = DatumGetTimestampTz(values[LOG_TIME]),
 		.n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)),.ordinals = (const int64 *) ARR_DATA_PTR(array),
-		.receipt = receipt == AQ_RECEIPT_ALONE ? 0 : receipt,.alone = (receipt & AQ_RECEIPT_ALONE) != 0,
+		.receipt = receipt == AQ_RECEIPT_ALONE ? 0 : receipt,.alone = receipt == AQ_RECEIPT_ALONE,
 		.detail = nulls[LOG_DETAIL] ? NULL : DatumGetTextPP(values[LOG_DETAIL]),
 		.written = nulls[LOG_WRITTEN] ? 0 : DatumGetTimestampTz(values[LOG_WRITTEN])};
 }

@@ -151,7 +151,7 @@ typedef struct LogRow
 	int			n;
 	const int64 *ordinals;
 	int64		receipt;		/* 0: none */
-	bool		alone;			/* if it is rolled back after PREPARE: the only message of its queue */
+	bool		alone;			/* a dequeue without a lease; if it is rolled back after PREPARE: the only message of its queue */
 	const text *detail;			/* NULL: none */
 	TimestampTz written;		/* 0: not about a lease */
 } LogRow;

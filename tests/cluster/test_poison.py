@@ -207,6 +207,21 @@ def test_prepared(server, make, how):
         assert arrived(conn, queue, 1) == [2]
 
 
+@pytest.mark.parametrize("how", ["nothing", "kill"])
+def test_prepared_leases(server, make, how):
+    """Each was leased alone, but they are rolled back together, so none fails."""
+    queue = make(0)
+    with server.connect() as conn:
+        put(conn, queue, 1, 2)
+        conn.execute("BEGIN")
+        assert [Leased(conn, queue, "1 hour", 1).payloads for _ in range(2)] == [[1], [2]]
+        conn.execute("PREPARE TRANSACTION 'p'")
+    disturb(server, how)
+    with server.connect() as conn:
+        conn.execute("ROLLBACK PREPARED 'p'")
+        assert arrived(conn, queue, 2, patience=10) == [1, 2]
+
+
 def test_over_a_restart(server, make):
     queue = make(0)
     with server.connect() as conn:
