@@ -144,8 +144,8 @@ note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool
 		terms = &no_terms;
 	if (note == NULL || note->partition != partition || note->position != position ||
 		note->mode != mode || note->own != own || note->locked != locked ||
-		note->subid != subid || note->terms.receipt != terms->receipt || note->terms.until != terms->until ||
-		note->count == note->size)
+		note->subid != subid || note->terms.receipt != terms->receipt || note->terms.span != terms->span ||
+		note->terms.until != terms->until || note->terms.detail != terms->detail || note->count == note->size)
 	{
 		Assert(spare != NULL && ntakes < takes_size);
 		note = spare;

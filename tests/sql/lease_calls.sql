@@ -63,6 +63,18 @@ SELECT receipt FROM aq.dequeue('lc', lease => '1 hour') \gset
 DO $$ BEGIN FOR i IN 1 .. 66000 LOOP PERFORM FROM aq.dequeue('lc', lease => '1 hour'); END LOOP; END $$;
 SELECT t.put('lc', 110);
 SELECT receipt - :receipt > 66000, receipt >> 16 > :receipt >> 16 FROM aq.dequeue('lc', lease => '1 hour');
+-- calls of one transaction with the same receipt have their own times and errors
+SELECT aq.create_queue('lcd', payload_type => 'text');
+SELECT count(aq.enqueue('lcd', 'm' || n)) FROM generate_series(1, 4) n;
+SELECT array_agg(msgid ORDER BY payload) AS ids, max(receipt) AS receipt FROM aq.dequeue('lcd', as_type => null::text, lease => '1 hour', max_messages => 4) \gset
+BEGIN;
+SELECT result FROM aq.extend('lcd', (:'ids'::uuid[])[1:1], :receipt, '2 hours');
+SELECT result FROM aq.extend('lcd', (:'ids'::uuid[])[2:2], :receipt, '4 hours');
+SELECT result FROM aq.release('lcd', (:'ids'::uuid[])[3:3], :receipt, delay => '0', error => 'one');
+SELECT result FROM aq.release('lcd', (:'ids'::uuid[])[4:4], :receipt, delay => '0', error => 'another');
+COMMIT;
+SELECT payload, state, round(extract(epoch FROM leased_until - now()) / 3600) AS hours, last_error FROM aq.messages WHERE queue_name = 'lcd' ORDER BY payload;
+SELECT aq.drop_queue('lcd', force => true);
 -- what cannot be
 SELECT t.error($$ SELECT aq.dequeue('lc', acknowledge => '{00000000-0000-0000-0000-000000000000}') $$);
 SELECT t.error($$ SELECT aq.dequeue('lc', acknowledge => '{null}', receipt => 1) $$);
