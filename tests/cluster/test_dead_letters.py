@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
-from conftest import put, take, until
+from conftest import generation, put, put_many, take, until
 from pgaq import db
 from test_dump import dump, restore
 
@@ -68,6 +70,31 @@ def test_redrive_is_undone(server, queue):
         with server.connect() as conn:
             assert len(letters(conn, queue, 0 if how == "commit" else 10)) == (0 if how == "commit" else 10)
             assert len(take(conn, queue, number=100)) == (10 if how == "commit" else 0)
+
+
+@pytest.mark.test_build
+@pytest.mark.sharded("a queue table has an exception queue of its own, without dead letters")
+def test_redrive_ends_between_two_batches(points_server):
+    """The session raises, is cancelled or terminated, or the server crashes, when the first thousand are put back: all are dead letters, as before."""
+    with points_server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        put_many(conn, "q", 1, 1100)
+        reject(conn, "q", "no")
+        letters(conn, "q", 1100)
+    for action in ["error", "cancel", "terminate", "crash"]:
+        before = until(lambda: generation(points_server), "the server")
+        with contextlib.suppress(db.Error), points_server.connect() as own:
+            own.execute(f"BEGIN; SET LOCAL pgaq.test_point = 'redriven:{action}'")
+            own.execute("SELECT aq.redrive('q')")
+            own.execute("COMMIT")
+        if action == "crash":
+            until(lambda: generation(points_server) not in (None, before), "a crash")
+        with points_server.connect() as conn:
+            letters(conn, "q", 1100)
+            assert take(conn, "q") == [], action
+    with points_server.connect() as conn:
+        assert db.value(conn, "SELECT aq.redrive('q')") == 1100
+        assert sorted(take(conn, "q", number=2000)) == list(range(1, 1101))
 
 
 @pytest.mark.sharded("queue tables have no log")

@@ -21,13 +21,14 @@ from pgaq.lab.drivers import PGAQ, Shape
 from pgaq.lab.load import Options, Workload
 
 POINTS = faults.test_points()
-# these need more than plain traffic, and have tests of their own below, in test_empty.py, test_immediate.py, test_lease_points.py or test_workers.py
+# these need more than plain traffic, and have tests of their own below, in test_dead_letters.py, test_empty.py, test_immediate.py, test_lease_points.py or
+# test_workers.py
 RARE = {
     "sampled", "range-found", "nothing-ready", "worker-connected", "worker-last-round", "worker-leaves",
     "leases-held", "leases-found", "leases-over", "queues-restoring",
     "helper-granted", "helper-began", "helper-executed", "helper-committed", "helper-answered",
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
-    "conversion-written", "conversion-announced", "conversion-ended", "positions-freed", "buffered-made",
+    "conversion-written", "conversion-announced", "conversion-ended", "positions-freed", "buffered-made", "redriven",
     "recipient-added", "recipients-closing", "recipients-gone",
     "tables-made", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
 }  # fmt: skip
