@@ -30,6 +30,12 @@ SELECT t.error($$SELECT * FROM aq.dequeue('de_exceptions', as_type => NULL::text
 SET ROLE regress_de_out;
 BEGIN; SELECT payload FROM aq.dequeue('de_exceptions', as_type => NULL::text); ROLLBACK;
 RESET ROLE;
+-- only its owner can name it for another queue, which keeps it from being dropped
+GRANT EXECUTE ON FUNCTION aq.create_queue TO regress_de_in;
+SET ROLE regress_de_in;
+SELECT t.error($$SELECT aq.create_queue('de_other', exception_queue => 'de_exceptions')$$);
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION aq.create_queue FROM regress_de_in;
 SELECT aq.alter_queue('de', new_owner => 'regress_de_in');
 SELECT queue_name, owner FROM aq.queues WHERE queue_name LIKE 'de%' ORDER BY 1;
 DROP OWNED BY regress_de_out;

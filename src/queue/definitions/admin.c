@@ -40,6 +40,9 @@ exception_queue_id(const char *name, Oid payload_type)
 	if (strcmp(name, "none") == 0)
 		return 0;
 	target = aq_catalog_get(name, AQ_RIGHT_ENQUEUE);
+	/* which could not be dropped with its queue any more */
+	if (target->rights_id != target->id)
+		target = aq_catalog_get(name, AQ_RIGHT_OWNER);
 
 	if (target->multi || target->payload_type != payload_type)
 		ereport(ERROR,
