@@ -1,6 +1,7 @@
 """examples/: each worker survives kill -9 of itself, of the server and of the pooler, under a ledger.
 
-Each is also suspended for longer than a lease, while another process goes on with its work.
+Each is also suspended for longer than a lease, while another process goes on with its work.  All that is for --long;
+otherwise the workers work, get SIGTERM within a batch, start again without the pooler, and end.
 All workers run at the same time, each with a queue of its own, beside one server and one PgBouncer.  The ledger is
 what the workers write to their logs, and the rows that they save; the views of pgaq are not asked.
 """
@@ -218,9 +219,26 @@ class Story:
         self.server.stop("immediate")
         self.server.start()
 
-    def tell(self):
+    def tell(self, disturbed):
+        """disturbed: the workers are suspended and killed, the server twice and the pooler once."""
         self.prepare()
         self.start(batch=4)
+        if disturbed:
+            self.disturb()
+        self.all_have(70)
+        self.enqueue(FRESH[0], FRESH[-1], f"CASE n WHEN {FRESH[0]} THEN 2.5 ELSE 0.2 END", priority=0)
+        self.end_at(FRESH[0])  # the first of a batch
+        self.start(batch=1, pooled=False)
+        self.all_have(80 + len(FRESH))
+        if disturbed:
+            self.crash()
+        self.enqueue(LONG, LONG, 1.5 * LEASE)
+        self.all_have(JOBS - 2 + 1 + len(FRESH))
+        until(self.all_failed, "two failed jobs in each exception queue")
+        self.end(signal.SIGTERM)
+        self.saved_in_the_end = self.saved()
+
+    def disturb(self):
         self.all_have(15)
         self.signal(signal.SIGSTOP)
         suspended = time.monotonic()
@@ -236,17 +254,6 @@ class Story:
         self.all_have(60)
         self.bouncer.kill()
         self.bouncer.start()
-        self.all_have(70)
-        self.enqueue(FRESH[0], FRESH[-1], f"CASE n WHEN {FRESH[0]} THEN 2.5 ELSE 0.2 END", priority=0)
-        self.end_at(FRESH[0])  # the first of a batch
-        self.start(batch=1, pooled=False)
-        self.all_have(80 + len(FRESH))
-        self.crash()
-        self.enqueue(LONG, LONG, 1.5 * LEASE)
-        self.all_have(JOBS - 2 + 1 + len(FRESH))
-        until(self.all_failed, "two failed jobs in each exception queue")
-        self.end(signal.SIGTERM)
-        self.saved_in_the_end = self.saved()
 
     def all_failed(self):
         """Takes them from the exception queues."""
@@ -259,7 +266,7 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory):
+def story(tmp_path_factory, is_long):
     folder = tmp_path_factory.mktemp("examples")
     commands = {driver: make(folder) for driver, make in COMMANDS.items()}
     server = Server.temporary("examples", tcp=True)
@@ -270,9 +277,10 @@ def story(tmp_path_factory):
     with PgBouncer(server, 10, listen_addr="127.0.0.1", listen_port=free_port(), server_login_retry=1) as bouncer:
         workers = [Worker(driver, command, folder) for driver, command in commands.items() if isinstance(command, list)]
         story = Story(server, bouncer, workers)
+        story.disturbed = is_long
         story.missing = {driver: command for driver, command in commands.items() if isinstance(command, str)}
         try:
-            story.tell()
+            story.tell(story.disturbed)
         finally:
             for worker in workers:
                 for process in worker.processes:
@@ -329,6 +337,7 @@ def test_attempts(story, worker):
     assert last[UNSAVED] == 5 or max(story.dead[worker.driver])[1] == "lease"
 
 
+@pytest.mark.long
 def test_no_redelivery_before_its_time(story, worker):
     """When the lease is over, or after the growing retry delay."""
     checked = 0
@@ -342,12 +351,12 @@ def test_no_redelivery_before_its_time(story, worker):
 
 def test_sigterm(story, worker):
     """It ends without an error, finishes what it has begun, and gives back what it has not: nothing of this is an attempt."""
-    assert worker.exits == [-signal.SIGKILL, 0, 0], worker.exits
+    assert worker.exits == [-signal.SIGKILL] * story.disturbed + [0, 0], worker.exits
     events = [event for _, event, _, _ in worker.lines()]
     assert events.count("stopped") == 2
-    asked, ended = (at for at, event, _, _ in worker.lines(2) if event in ("stopping", "stopped"))
+    asked, ended = (at for at, event, _, _ in worker.lines(1 + story.disturbed) if event in ("stopping", "stopped"))
     assert ended - asked < 10, "a worker that waits is not woken"
-    assert "reconnect" in events
+    assert "reconnect" in events or not story.disturbed
     fresh = {msgid for msgid, (driver, n) in story.enqueued.items() if driver == worker.driver and n in FRESH}
     assert [b[1] for msgid in fresh for b in begins(story, worker)[msgid]] == [0] * len(FRESH)
     given_back = {details[1] for _, event, details, _ in worker.lines() if event == "done" and details[0] == "release"}
