@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+import conftest
 from conftest import PATIENCE, arrived, drop, look, put, put_many, ready, take, until
 from pgaq import db
 from pgaq.lab.drivers import LEASE1, LEASE2, Shape
@@ -435,9 +436,8 @@ def test_promotion(server, queue, throw_away):
         assert doubted.acknowledge(conn) == "done"
 
 
-@pytest.mark.sharded("is about the sequence that receipts and message ids are made of")
-def test_promotion_that_has_lost_the_sequence(server, throw_away):
-    """A standby that has not seen the sequence's numbers gives the same ids to other messages, but no receipt again."""
+def test_promotion_that_has_lost_the_latest(server, throw_away):
+    """A standby that has not seen the latest messages gives their ids to others (sharded queues), but no receipt again."""
     with server.connect() as conn:
         db.execute(conn, "SELECT aq.create_queue('lost', shards => 1)")
     copy = throw_away(server.basebackup("standby"))
@@ -448,7 +448,8 @@ def test_promotion_that_has_lost_the_sequence(server, throw_away):
         put(conn, "lost", 1)
         put(there, "lost", 2)
         lost, new = Leased(conn, "lost", "1 hour"), Leased(there, "lost", "1 hour")
-        assert (lost.payloads, new.payloads, lost.ids == new.ids) == ([1], [2], True)
+        assert (lost.payloads, new.payloads) == ([1], [2])
+        assert conftest.on_queue_tables or lost.ids == new.ids
         assert 0 < lost.receipt != new.receipt > 0
         assert max(lost.receipt, new.receipt) < 2**53
         assert lost.acknowledge(there) == "stale"
