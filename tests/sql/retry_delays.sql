@@ -7,24 +7,6 @@ CREATE FUNCTION t.rests(queue_name text) RETURNS text LANGUAGE sql AS $$
 		round(extract(epoch FROM ready_at - clock_timestamp()) / 60)), ', ' ORDER BY payload)
 	FROM aq.messages m WHERE m.queue_name = $1 AND state IN ('READY', 'WAITING', 'LOCKED')
 $$;
--- t.fail takes messages by their ids and rolls back, this many times, and waits until that is counted.
-CREATE PROCEDURE t.fail(queue_name text, ids uuid[], times integer DEFAULT 1) LANGUAGE plpgsql AS $$
-DECLARE
-	id uuid;
-	before bigint;
-BEGIN
-	FOR i IN 1..times LOOP
-		SELECT coalesce(sum(attempts), 0) INTO before FROM aq.messages m WHERE m.queue_name = fail.queue_name;
-		FOREACH id IN ARRAY ids LOOP
-			PERFORM aq.dequeue(queue_name, msgid => id);
-		END LOOP;
-		ROLLBACK;
-		WHILE (SELECT sum(attempts) FROM aq.messages m WHERE m.queue_name = fail.queue_name) < before + cardinality(ids) LOOP
-			PERFORM pg_sleep(0.002);
-			ROLLBACK;
-		END LOOP;
-	END LOOP;
-END $$;
 -- arguments that are refused
 SELECT t.error($$SELECT aq.create_queue('rd', retry_delay => '-1 s')$$);
 SELECT t.error($$SELECT aq.create_queue('rd', retry_delay => NULL)$$);
@@ -40,46 +22,46 @@ SELECT t.error($$SELECT aq.alter_queue('rd', retry_delay_max => '-2')$$);
 SELECT t.error($$SELECT aq.alter_queue('rd', retry_jitter => 'NaN')$$);
 -- growing, up to the limit
 SELECT aq.enqueue('rd', '1') AS id \gset
-CALL t.fail('rd', ARRAY[:'id'::uuid]); SELECT t.rests('rd');
-CALL t.fail('rd', ARRAY[:'id'::uuid]); SELECT t.rests('rd');
-CALL t.fail('rd', ARRAY[:'id'::uuid]); SELECT t.rests('rd');
-CALL t.fail('rd', ARRAY[:'id'::uuid]); SELECT t.rests('rd');
-CALL t.fail('rd', ARRAY[:'id'::uuid], 3); SELECT t.rests('rd');
+CALL t.fail_attempts('rd', ARRAY[:'id'::uuid]); SELECT t.rests('rd');
+CALL t.fail_attempts('rd', ARRAY[:'id'::uuid]); SELECT t.rests('rd');
+CALL t.fail_attempts('rd', ARRAY[:'id'::uuid]); SELECT t.rests('rd');
+CALL t.fail_attempts('rd', ARRAY[:'id'::uuid]); SELECT t.rests('rd');
+CALL t.fail_attempts('rd', ARRAY[:'id'::uuid], 3); SELECT t.rests('rd');
 SELECT aq.purge_queue('rd');
 -- it does not stop those behind it, and the same transaction has others with other delays
 SELECT aq.enqueue('rd', '2') AS two \gset
 SELECT aq.enqueue('rd', '3') AS three \gset
 SELECT t.put('rd', 4);
-CALL t.fail('rd', ARRAY[:'two'::uuid], 2);
-CALL t.fail('rd', ARRAY[:'two', :'three']::uuid[]);
+CALL t.fail_attempts('rd', ARRAY[:'two'::uuid], 2);
+CALL t.fail_attempts('rd', ARRAY[:'two', :'three']::uuid[]);
 SELECT t.rests('rd');
 SELECT t.drain('rd');
 SELECT aq.purge_queue('rd');
 -- fixed; a retry delay above the limit does not grow
 SELECT aq.alter_queue('rd', retry_delay_factor => 1);
 SELECT aq.enqueue('rd', '5') AS id \gset
-CALL t.fail('rd', ARRAY[:'id'::uuid], 2); SELECT t.rests('rd');
+CALL t.fail_attempts('rd', ARRAY[:'id'::uuid], 2); SELECT t.rests('rd');
 SELECT aq.alter_queue('rd', retry_delay_factor => 2, retry_delay_max => '10 minutes');
-CALL t.fail('rd', ARRAY[:'id'::uuid], 2); SELECT t.rests('rd');
+CALL t.fail_attempts('rd', ARRAY[:'id'::uuid], 2); SELECT t.rests('rd');
 -- no limit, and a growth beyond all numbers
 SELECT aq.alter_queue('rd', retry_delay_max => '-1');
 SELECT retry_delay, retry_delay_factor, retry_delay_max, retry_jitter FROM aq.queues WHERE queue_name = 'rd';
-CALL t.fail('rd', ARRAY[:'id'::uuid]); SELECT t.rests('rd');
+CALL t.fail_attempts('rd', ARRAY[:'id'::uuid]); SELECT t.rests('rd');
 SELECT aq.alter_queue('rd', retry_delay_factor => 1e300, retry_jitter => 1);
-CALL t.fail('rd', ARRAY[:'id'::uuid]);
+CALL t.fail_attempts('rd', ARRAY[:'id'::uuid]);
 SELECT attempts, state, extract(year FROM ready_at) > 90000 FROM aq.messages WHERE queue_name = 'rd' AND msgid = :'id';
 SELECT aq.purge_queue('rd');
 -- chance: between the delay and twice the delay, and not the same for all
 SELECT aq.alter_queue('rd', retry_delay_factor => 5);
 SELECT array_agg(aq.enqueue('rd', to_jsonb(n))) AS ids FROM generate_series(1, 40) n \gset
-CALL t.fail('rd', :'ids');
+CALL t.fail_attempts('rd', :'ids');
 SELECT count(*), min(ready_at) > clock_timestamp() + '59 min', max(ready_at) < clock_timestamp() + '2 h', count(DISTINCT ready_at) > 1
 FROM aq.messages WHERE queue_name = 'rd' AND state = 'WAITING';
 SELECT aq.purge_queue('rd');
 -- a retry delay that is changed: those that wait keep theirs
 SELECT aq.alter_queue('rd', retry_jitter => 0);
 SELECT aq.enqueue('rd', '6') AS id \gset
-CALL t.fail('rd', ARRAY[:'id'::uuid]);
+CALL t.fail_attempts('rd', ARRAY[:'id'::uuid]);
 SELECT aq.alter_queue('rd', retry_delay => '0');
 SELECT t.rests('rd');
 SELECT aq.purge_queue('rd');
@@ -91,4 +73,4 @@ BEGIN; SELECT payload FROM aq.dequeue('rd_topic', 'a'); ROLLBACK;
 SELECT t.drain('rd_topic', 'a') IS NULL, t.drain('rd_topic', 'b');
 SELECT consumer, state, attempts, round(extract(epoch FROM ready_at - clock_timestamp()) / 60) FROM aq.messages WHERE queue_name = 'rd_topic' AND consumer = 'a';
 SELECT aq.drop_queue('rd_topic', force => true), aq.drop_queue('rd');
-DROP FUNCTION t.rests; DROP PROCEDURE t.fail;
+DROP FUNCTION t.rests;

@@ -58,3 +58,22 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN
 	RETURN regexp_replace(sqlerrm, '.*(ORA-\d+).*', '\1');
 END $$;
+
+-- t.fail_attempts takes messages by their ids and rolls back, this many times, and waits until that is counted.
+CREATE PROCEDURE t.fail_attempts(queue_name text, ids uuid[], times integer DEFAULT 1) LANGUAGE plpgsql AS $$
+DECLARE
+	id uuid;
+	before bigint;
+BEGIN
+	FOR i IN 1..times LOOP
+		SELECT coalesce(sum(attempts), 0) INTO before FROM aq.messages m WHERE m.queue_name = fail_attempts.queue_name;
+		FOREACH id IN ARRAY ids LOOP
+			PERFORM aq.dequeue(queue_name, msgid => id);
+		END LOOP;
+		ROLLBACK;
+		WHILE (SELECT sum(attempts) FROM aq.messages m WHERE m.queue_name = fail_attempts.queue_name) < before + cardinality(ids) LOOP
+			PERFORM pg_sleep(0.002);
+			ROLLBACK;
+		END LOOP;
+	END LOOP;
+END $$;
