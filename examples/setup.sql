@@ -1,4 +1,4 @@
--- What the workers of this folder need, and some jobs: psql -d shop -f setup.sql
+-- Creates the queue and the table that the workers in this folder use, and adds some jobs: psql -d shop -f setup.sql
 
 CREATE EXTENSION IF NOT EXISTS pgaq;
 SELECT aq.create_queue('jobs', if_not_exists => true);

@@ -301,7 +301,7 @@ def test_a_receipt_never_given_out(book):
 
 
 def test_savepoints(book):
-    """A lease that was undone is none, nor an acknowledgement."""
+    """A lease or an acknowledgement that is rolled back to a savepoint has no effect."""
     writer = book.client("a")
     writer.savepoint()
     book.take("a", 0, 77, outcome=None)

@@ -32,7 +32,7 @@ CONTESTANTS: dict[str, tuple[Driver, int]] = {
 
 
 def lease_many(server: Server, number: int) -> None:
-    """Leases that nobody will end."""
+    """Take leases that run until the end of the measurement."""
     with server.connect() as conn:
         for _ in range(number // MANY):
             db.execute(conn, f"SELECT aq.enqueue_array('{QUEUE}', array_fill(repeat('x', 512), ARRAY[{MANY}]))")

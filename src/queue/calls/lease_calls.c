@@ -136,8 +136,9 @@ settle(FunctionCallInfo fcinfo, AqLeaseOptions *options, int consumer, const cha
 }
 
 /*
- * What a dequeue acknowledges, in its arguments "acknowledge" and the next one,
- * "receipt".  Returns the current description; *acknowledged: there were some.
+ * Acknowledges the messages that a dequeue names in its arguments "acknowledge",
+ * which is number arg, and "receipt", the next one.  Returns the current
+ * description; *acknowledged: at least one of them was still leased.
  */
 AqQueue *
 aq_lease_calls_with_dequeue(FunctionCallInfo fcinfo, int arg, AqQueue *queue, const char *consumer, bool *acknowledged)

@@ -83,7 +83,7 @@ aq_definition_exceptions_name(const char *name)
 	}
 }
 
-/* The name of the default exception queue that was made for the queue; NULL: there is none. */
+/* The name of the queue's default exception queue; NULL: it has none. */
 char *
 aq_definition_default_exceptions(int32 id)
 {
