@@ -1,0 +1,13 @@
+package io.github.pgaq.jms.store;
+
+/**
+ * The payload of a message: the fields of the SQL type {@code aq.jms_message}.
+ *
+ * @param type {@code text}, {@code bytes}, {@code map}, {@code stream}, {@code object} or {@code message} (no body)
+ * @param headers the headers of the client, a JSON object; never null
+ * @param properties the properties, a JSON object; null: none
+ * @param propertyTypes the types of the properties that the JSON value alone does not tell; null: none
+ * @param text the body of a text, map or stream message, or null
+ * @param bytes the body of a bytes or object message, or null
+ */
+public record Body(String type, String headers, String properties, String propertyTypes, String text, byte[] bytes) {}

@@ -1,0 +1,121 @@
+package io.github.pgaq.jms.store;
+
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.List;
+import java.util.UUID;
+
+/**
+ * What the provider needs of the queues: the only way from sessions to the database.
+ *
+ * <p>A store works on one JDBC connection. It belongs to one thread at a time, except for {@link #cancel()}, which any
+ * thread may call. Queues are named as in SQL: {@code name} or {@code schema.name}. Errors are {@link SQLException}s
+ * of the server, unchanged; the caller makes JMS exceptions of them.
+ *
+ * <p>While {@link #begin()} was called and neither {@link #commit()} nor {@link #rollback()} followed, all calls are
+ * part of that transaction. Otherwise each call is a transaction of its own.
+ */
+public interface Store extends AutoCloseable {
+
+    /** Describes a queue; fails with SQLSTATE 42704 if there is none. */
+    QueueDescription describe(String queue) throws SQLException;
+
+    /** Enqueues the messages in their order. */
+    void send(List<Outgoing> messages) throws SQLException;
+
+    /**
+     * Acknowledges, and takes messages of the first source, in the order of the list, that has some; waits until one
+     * has.
+     *
+     * <p>Without a lease the messages are consumed by the open transaction. With a lease they are leased, and the
+     * acknowledgements are committed before the wait begins.
+     *
+     * @param sources what to take from; may be empty, then nothing is waited for
+     * @param timeout how long to wait; zero: not at all; null: until there is a message, or {@link #cancel()}
+     * @param lease how long messages are leased; null: no lease
+     * @param acknowledge leased messages to acknowledge first
+     * @return the messages, none after the timeout or a cancel, and the leases that had ended already
+     */
+    Received receive(List<Source> sources, Duration timeout, Duration lease, List<Lease> acknowledge)
+            throws SQLException;
+
+    /** Acknowledges leased messages; returns those whose lease had ended. */
+    List<Lease> acknowledge(List<Lease> leases) throws SQLException;
+
+    /**
+     * Gives leased messages back.
+     *
+     * @param delay until they are ready again; null: the retry delay of the queue if the attempt counts, else none
+     * @param error why, or null
+     * @param count whether the attempt counts; false for messages that no client has seen
+     * @return those whose lease had ended
+     */
+    List<Lease> release(List<Lease> leases, Duration delay, String error, boolean count) throws SQLException;
+
+    /** Extends leases to end at the earliest after this time; returns those that had ended. */
+    List<Lease> extend(List<Lease> leases, Duration lease) throws SQLException;
+
+    /**
+     * Reads messages that the source could take, in the order of taking, without taking them.
+     *
+     * @param after continue behind this message; null: from the beginning
+     */
+    List<Delivery> browse(Source source, UUID after) throws SQLException;
+
+    /**
+     * Adds a subscriber to a topic.
+     *
+     * @param rule condition that its messages meet; null: all messages
+     * @param durable whether it outlives this connection; otherwise the server removes it with the connection
+     */
+    void subscribe(String topic, String subscriber, String rule, boolean durable) throws SQLException;
+
+    /** Finds a subscriber; null if there is none. */
+    Subscription subscription(String subscriber) throws SQLException;
+
+    /** Removes a subscriber with its messages. */
+    void unsubscribe(String topic, String subscriber) throws SQLException;
+
+    /**
+     * Creates a queue, or a topic, that the server drops when this connection ends.
+     *
+     * @return its name
+     */
+    String createTemporary(boolean topic) throws SQLException;
+
+    /** Drops a temporary queue or topic. */
+    void dropTemporary(String queue) throws SQLException;
+
+    /**
+     * Claims a name, such as a client ID, for this connection until it ends or {@link #unclaim}.
+     *
+     * @return whether it was free
+     */
+    boolean claim(String name) throws SQLException;
+
+    /** Gives up a claim. */
+    void unclaim(String name) throws SQLException;
+
+    /** Begins a transaction, unless one is open. */
+    void begin() throws SQLException;
+
+    /** Commits the open transaction, if there is one. */
+    void commit() throws SQLException;
+
+    /** Rolls the open transaction back, if there is one. */
+    void rollback() throws SQLException;
+
+    /** Ends a running {@link #receive}, which then returns no messages; does nothing if none runs. */
+    void cancel();
+
+    /** Whether the connection to the server still works; asks the server. */
+    boolean isAlive();
+
+    /** The JDBC connection. */
+    Connection connection();
+
+    /** Closes the JDBC connection, or, if it belongs to the caller, leaves it as it was. */
+    @Override
+    void close() throws SQLException;
+}
