@@ -41,7 +41,9 @@ rows_of(Settling *settling)
 static bool
 is_leased(const Settling *settling, TupleTableSlot *slot)
 {
-	return aq_leased_row_latest_receipt(slot) == settling->options->receipt &&
+	int64		receipt = aq_leased_row_latest_receipt(slot);
+
+	return (settling->options->any_receipt || receipt == settling->options->receipt) &&
 		DatumGetInt16(slot->tts_values[COL_STATE]) == STATE_LEASED;
 }
 

@@ -131,6 +131,7 @@ typedef struct AqLeaseOptions
 	int			position;		/* of the consumer */
 	AqMode		mode;			/* AQ_MODE_ACKNOWLEDGE and those behind it */
 	int64		receipt;
+	bool		any_receipt;	/* whatever the receipt is, mode AQ_MODE_RELEASE; receipt is 0 */
 	int64		time;			/* microseconds: of an extension, or until it can be dequeued again ... */
 	bool		retry_delay;	/* ... instead: after the queue's retry delay */
 	const char *error;			/* NULL: none */

@@ -149,9 +149,10 @@ typedef struct Settling
 	Partition  *partition;		/* NULL: it is gone */
 	bool		unloaded;		/* it must be loaded first */
 	bool		done;			/* one of its messages, at least */
-	/* of the current step, if the queue's retry delay applies */
-	int			attempts;		/* of its messages; 0: none yet */
-	bool		others;			/* there are messages with another number of attempts */
+	/* of the current step, whose messages have one note */
+	int			attempts;		/* of its messages, if the queue's retry delay applies; 0: none yet */
+	int64		receipt;		/* of its messages, if any receipt is fine; 0: none yet */
+	bool		others;			/* there are messages with another number of attempts, or another receipt */
 	const Partition *locked;	/* the latest one whose table is locked */
 } Settling;
 
@@ -182,6 +183,25 @@ set_retry_delay(Settling *settling, uint32 number, LeaseTerms *terms)
 	return settling->attempts == attempts;
 }
 
+/* The note's receipt is the message's.  False: it is for another step.  Latch held. */
+static bool
+set_receipt(Settling *settling, const Lease *lease, LeaseTerms *terms)
+{
+	terms->receipt = lease->receipt;
+	settling->others |= settling->receipt != 0 && settling->receipt != lease->receipt;
+	if (settling->receipt == 0)
+		settling->receipt = lease->receipt;
+	return settling->receipt == lease->receipt;
+}
+
+static bool
+is_wanted(const AqLeaseOptions *options, const Lease *lease)
+{
+	if (lease == NULL || lease->receipt <= 0)
+		return false;
+	return options->any_receipt || lease->receipt == options->receipt;
+}
+
 /*
  * Latch held; memory for a note and a chunk are reserved.  A message that fails
  * instead of being given back, or rests until another time than those before it,
@@ -200,7 +220,7 @@ settle_resident(Settling *settling, Wanted *wanted, AqMode mode)
 
 	wanted->open = false;
 	*result = AQ_LEASE_STALE;
-	if (lease == NULL || lease->receipt != settling->options->receipt)
+	if (!is_wanted(settling->options, lease))
 		return;
 	if ((mode == AQ_MODE_RELEASE || mode == AQ_MODE_UNSEEN) &&
 		aq_lease_fails(settling->queue, partition, position, number,
@@ -216,8 +236,14 @@ settle_resident(Settling *settling, Wanted *wanted, AqMode mode)
 		return;
 	}
 	*result = AQ_LEASE_BUSY;
-	if (!aq_slot_hold_lease(partition, position, number))
+	if (!aq_slot_is_leased(sub, number))
 		return;
+	if (settling->options->any_receipt && !set_receipt(settling, lease, &terms))
+	{
+		wanted->open = true;
+		return;
+	}
+	(void) aq_slot_hold_lease(partition, position, number);
 	if (mode == AQ_MODE_REJECT)
 	{
 		terms.until = 0;
@@ -232,8 +258,8 @@ settle_resident(Settling *settling, Wanted *wanted, AqMode mode)
 
 /*
  * Those of the batch that are open.  True when some are left: of an unloaded
- * partition all, otherwise those with another number of attempts
- * (settling->others) and those that fail.
+ * partition all, otherwise those that need another note (settling->others) and
+ * those that fail.
  */
 static bool
 settle_step(Settling *settling, Wanted *wanted, uint32 n, AqMode mode)
@@ -243,6 +269,7 @@ settle_step(Settling *settling, Wanted *wanted, uint32 n, AqMode mode)
 
 	CHECK_FOR_INTERRUPTS();
 	settling->attempts = 0;
+	settling->receipt = 0;
 	settling->others = false;
 	aq_notes_reserve_take(settling->queue->shm, n);
 	if (settling->terms.until != 0 || settling->options->retry_delay)

@@ -292,7 +292,51 @@ SELECT receipt FROM aq.dequeue('le', msgid => :'id', lease => '1 hour') \gset
 SELECT aq.cancel('le', :'id');
 SELECT aq.release('le', ARRAY[:'id'::uuid], :receipt) IS NOT NULL;
 SELECT aq.cancel('le', :'id');
+-- the owner ends leases without their receipts: as if the time were over, each of its own receipt, in one call
+CREATE FUNCTION t.ended() RETURNS text LANGUAGE sql AS $$
+	SELECT string_agg(payload || ' ' || state || ' ' || attempts, ', ' ORDER BY payload) FROM aq.messages WHERE queue_name = 'le' AND payload IN ('301', '302', '303', '304') AND state <> 'EXPIRED'
+$$;
+SELECT t.drain('le'), t.put('le', 301, 304);
+SELECT ids AS first, receipt AS first_receipt FROM t.leased('le', '1 hour', 2) \gset
+SELECT ids AS second, receipt AS second_receipt FROM t.leased('le', '90000 years', 1) \gset
+SELECT t.error(format('SELECT aq.end_leases(%L, NULL)', 'le'));
+SELECT t.error(format('SELECT aq.end_leases(%L, %L, %L)', 'le', :'first', 'a'));
+BEGIN; SELECT result FROM aq.end_leases('le', :'first'); SELECT result FROM aq.acknowledge('le', :'first', :first_receipt); ROLLBACK;
+SELECT t.ended();
+SELECT result FROM aq.end_leases('le', :'first'::uuid[] || :'second'::uuid[] || (:'first'::uuid[])[1] || gen_random_uuid());
+SELECT result FROM aq.end_leases('le', :'second');
+SELECT result FROM aq.acknowledge('le', :'first', :first_receipt);
+SELECT result FROM aq.extend('le', :'second', :second_receipt, '1 hour');
+SELECT t.ended();
+SELECT payload, last_error FROM aq.messages WHERE queue_name = 'le' AND last_error LIKE 'lease ended%' ORDER BY payload;
+-- for the owner
+SELECT payload FROM aq.dequeue('le', lease => '1 hour', condition => $$ payload = '304' $$);
+CREATE ROLE regress_le_eve;
+SELECT aq.grant_queue('le', 'regress_le_eve', 'all');
+SET ROLE regress_le_eve;
+SELECT t.error(format('SELECT aq.end_leases(%L, %L)', 'le', :'first'));
+RESET ROLE;
+DROP OWNED BY regress_le_eve;
+DROP ROLE regress_le_eve;
+-- of a topic for one consumer
+SELECT t.drain('let', 'a'), t.drain('let', 'c'), t.put('let', 401);
+SELECT ids, receipt FROM t.leased('let', '1 hour', 1, 'a') \gset
+SELECT receipt AS receipt_c FROM t.leased('let', '1 hour', 1, 'c') \gset
+SELECT t.error(format('SELECT aq.end_leases(%L, %L)', 'let', :'ids'));
+SELECT result FROM aq.end_leases('let', :'ids', 'nobody');
+SELECT result FROM aq.end_leases('let', :'ids', consumer => 'a');
+SELECT t.look('let', 'a'), t.look('let', 'c');
+SELECT result FROM aq.acknowledge('let', :'ids', :receipt_c, 'c');
+-- after the last attempt they fail, if they were leased alone
+SELECT ids, receipt FROM t.leased('le', '1 hour', 2) \gset
+SELECT result FROM aq.end_leases('le', :'ids');
+SELECT ids, receipt FROM t.leased('le', '1 hour', 1) \gset
+SELECT ids AS others FROM t.leased('le', '1 hour', 1) \gset
+SELECT result FROM aq.end_leases('le', :'ids'::uuid[] || :'others'::uuid[], error => 'worker lost');
+CALL aq.wait('le_dead', NULL, '60 s', NULL);
+SELECT t.ended();
+SELECT t.look('le_dead');
 SELECT aq.drop_queue('le_q'), aq.drop_queue_table('le_qt', force => true);
 SELECT aq.drop_queue('let', force => true), aq.drop_queue('le', force => true), aq.drop_queue('le_dead', force => true);
-DROP FUNCTION t.leased, t.states, t.numbers;
+DROP FUNCTION t.leased, t.states, t.numbers, t.ended;
 SELECT * FROM aq.check();

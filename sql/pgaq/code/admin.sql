@@ -68,7 +68,7 @@ CREATE FUNCTION aq.purge_queue(queue_name text, consumer text DEFAULT NULL, cond
 	delivery_mode text DEFAULT NULL, "block" boolean DEFAULT false)
 RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_purge_queue';
 COMMENT ON FUNCTION aq.purge_queue(text, text, text, text, boolean) IS
-'Remove messages without reading them, in the caller''s transaction: of one consumer or of all, those that meet the condition or all, of delivery_mode persistent (null), buffered or persistent_or_buffered. Returns the number of removed (message, consumer) pairs. Messages that other transactions have locked remain. With block, it waits for them, and other sessions wait until the purge commits. For the queue''s owner. Errors 22023, 42501, 42704, AQ018';
+'Remove messages without reading them, in the caller''s transaction: of one consumer or of all, those that meet the condition or all, of delivery_mode persistent (null), buffered or persistent_or_buffered. Returns the number of removed (message, consumer) pairs. Messages that other transactions have locked remain, and leased ones: aq.end_leases ends their leases first. With block, it waits for them, and other sessions wait until the purge commits. For the queue''s owner. Errors 22023, 42501, 42704, AQ018';
 
 CREATE FUNCTION aq.check(patience interval DEFAULT '3 seconds', OUT queue_name text, OUT store text, OUT place text, OUT what text,
 	OUT in_memory bigint, OUT expected bigint, OUT detail text)

@@ -32,6 +32,14 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_lease_call
 COMMENT ON FUNCTION aq.reject(text, uuid[], bigint, text, text) IS
 'Fail leased messages: when the transaction has committed, they move to the exception queue, or are dropped if the queue has no exception queue. error as in aq.release; receipt, result and errors as in aq.acknowledge';
 
+CREATE FUNCTION aq.end_leases(queue_name text, msgids uuid[],
+	consumer text DEFAULT NULL,
+	error text DEFAULT NULL)
+RETURNS TABLE (msgid uuid, result text)
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_lease_calls_end_leases';
+COMMENT ON FUNCTION aq.end_leases(text, uuid[], text, text) IS
+'End leases without their receipts, for messages whose holder is gone or whose receipt is lost: the same happens as if the time of the lease were over. The message is ready again when the transaction commits; one that has been attempted more often than max_retries, or has expired, fails. Later calls of the holder return stale. error: shown as last_error in aq.messages; null: the name of the role that has ended the lease. result as in aq.acknowledge; stale means that no lease runs. For the queue''s owner. Errors 22004, 22023, 42501, 42704, 42809';
+
 CREATE FUNCTION aq.redrive(queue_name text, max_messages integer DEFAULT NULL,
 	condition text DEFAULT NULL,
 	exception_queue text DEFAULT NULL)

@@ -19,4 +19,4 @@ BEGIN ATOMIC
 		WHERE m.state NOT IN ('PROCESSED', 'PURGED', 'EXPIRED')));
 END;
 COMMENT ON FUNCTION aq.cancel(text, uuid) IS
-'Remove a message that no transaction holds, in the caller''s transaction, for all its consumers, also one that is delayed or waits for a retry. Returns done; busy: a transaction, maybe this one, holds it, or a lease runs, in a topic for any of its consumers, so nothing is changed; gone: it was already consumed, removed or failed, or never existed. A rollback is not an attempt. For roles with the dequeue privilege on the queue. Errors 22004, 42501, 42704, 55000';
+'Remove a message that no transaction holds, in the caller''s transaction, for all its consumers, also one that is delayed or waits for a retry. Returns done; busy: a transaction, maybe this one, holds it, or a lease runs, in a topic for any of its consumers, so nothing is changed (aq.end_leases ends leases); gone: it was already consumed, removed or failed, or never existed. A rollback is not an attempt. For roles with the dequeue privilege on the queue. Errors 22004, 42501, 42704, 55000';

@@ -369,7 +369,7 @@ COMMENT ON COLUMN aq.messages.in_memory IS 'of a buffered message: it is in shar
 COMMENT ON COLUMN aq.messages.leased_since IS 'when the lease that runs was taken; null: its state is not LEASED';
 COMMENT ON COLUMN aq.messages.leased_until IS 'when it ends; in the past: the worker has not ended it yet';
 COMMENT ON COLUMN aq.messages.leased_by IS 'application_name of the session that took it';
-COMMENT ON COLUMN aq.messages.last_error IS 'error given with the latest aq.release or aq.reject; null: none was given';
+COMMENT ON COLUMN aq.messages.last_error IS 'error given with the latest aq.release, aq.reject or aq.end_leases; null: none was given';
 COMMENT ON COLUMN aq.messages.dead_letter IS 'in an exception queue: where it came from and why it failed, see aq.dead_letters; null: it is no dead letter, or came from or is in a queue table';
 
 CREATE VIEW aq.dead_letters AS
@@ -388,7 +388,7 @@ COMMENT ON COLUMN aq.dead_letters.msgid IS 'its message id there';
 COMMENT ON COLUMN aq.dead_letters.queue_name IS 'queue that it came from';
 COMMENT ON COLUMN aq.dead_letters.consumer IS 'consumer of a topic for which it failed; null: a queue with a single consumer, or the consumer was removed';
 COMMENT ON COLUMN aq.dead_letters.reason IS 'retries: too many attempts; expired; rejected: by aq.reject; lease: too many attempts, the last one a lease that was not acknowledged in time';
-COMMENT ON COLUMN aq.dead_letters.last_error IS 'error given with the latest aq.release or aq.reject; null: none was given';
+COMMENT ON COLUMN aq.dead_letters.last_error IS 'error given with the latest aq.release, aq.reject or aq.end_leases; null: none was given';
 COMMENT ON COLUMN aq.dead_letters.attempts IS 'attempts when it failed';
 COMMENT ON COLUMN aq.dead_letters.first_attempt IS 'when the first failed attempt was counted, or the first lease was taken; null: it was not tried';
 COMMENT ON COLUMN aq.dead_letters.last_attempt IS 'the same of the last one';

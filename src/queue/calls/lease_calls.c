@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * lease_calls.c
- *	  aq.acknowledge, aq.extend, aq.release and aq.reject: what becomes of
- *	  messages that were dequeued with a lease.
+ *	  aq.acknowledge, aq.extend, aq.release, aq.reject and aq.end_leases: what
+ *	  becomes of messages that were dequeued with a lease.
  *
  * They need the same right as the dequeue: the dequeue privilege, or the right on
- * the consumer.  A queue that is stopped for dequeue does not refuse them, so that
- * what was taken before can be finished.
+ * the consumer.  aq.end_leases, which needs no receipt, is for the queue's owner.
+ * A queue that is stopped for dequeue does not refuse them, so that what was
+ * taken before can be finished.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -78,10 +79,12 @@ settle_ids(AqQueue **queue, const char *consumer, AqLeaseOptions *options, const
 
 	*queue = aq_use_settle(*queue, &begins);
 	options->position = aq_args_consumer_position(*queue, consumer);
-	/* the queue's current description, which may be a later one, also has later grants */
-	if (!aq_privilege_consumes(*queue, consumer))
+	/* the queue's current description, which may be a later one, also has later grants and another owner */
+	if (options->any_receipt)
+		(void) aq_catalog_get_again((*queue)->id, (*queue)->name, AQ_RIGHT_OWNER);
+	else if (!aq_privilege_consumes(*queue, consumer))
 		aq_catalog_refuse_consumer(*queue, consumer);
-	if (options->position >= 0 && options->receipt > 0)
+	if (options->position >= 0 && (options->any_receipt || options->receipt > 0))
 		(*queue)->store->settle_leases(*queue, options, ids, n, results);
 	*ndone = 0;
 	for (int i = 0; i < n; i++)
@@ -113,7 +116,7 @@ put_results(FunctionCallInfo fcinfo, const pg_uuid_t *ids, const AqLeaseResult *
 	}
 }
 
-/* The arguments queue_name, msgids and receipt are the first ones; options has the others. */
+/* The arguments queue_name, msgids and, without any_receipt, receipt are the first ones; options has the others. */
 static Datum
 settle(FunctionCallInfo fcinfo, AqLeaseOptions *options, int consumer, const char *command)
 {
@@ -127,9 +130,11 @@ settle(FunctionCallInfo fcinfo, AqLeaseOptions *options, int consumer, const cha
 	PreventCommandIfReadOnly(command);
 	PreventCommandIfParallelMode(command);
 	PreventCommandDuringRecovery(command);
-	queue = aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), name, 0);
+	queue = options->any_receipt ? aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER)
+		: aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), name, 0);
 	ids = read_ids(fcinfo, 1, "msgids", &n);
-	options->receipt = read_receipt(fcinfo, 2);
+	if (!options->any_receipt)
+		options->receipt = read_receipt(fcinfo, 2);
 	results = settle_ids(&queue, name, options, ids, n, &ndone);
 	put_results(fcinfo, ids, results, n);
 	return (Datum) 0;
@@ -209,4 +214,17 @@ aq_lease_calls_reject(PG_FUNCTION_ARGS)
 
 	options.error = aq_args_name_or_null(fcinfo, 4, "error");
 	return settle(fcinfo, &options, 3, "aq.reject()");
+}
+
+/* Without an error that is given, last_error says which role has ended the lease. */
+PG_FUNCTION_INFO_V1(aq_lease_calls_end_leases);
+Datum
+aq_lease_calls_end_leases(PG_FUNCTION_ARGS)
+{
+	AqLeaseOptions options = {.mode = AQ_MODE_RELEASE,.any_receipt = true};
+
+	options.error = aq_args_name_or_null(fcinfo, 3, "error");
+	if (options.error == NULL)
+		options.error = psprintf("lease ended by role \"%s\"", GetUserNameFromId(GetUserId(), false));
+	return settle(fcinfo, &options, 2, "aq.end_leases()");
 }
