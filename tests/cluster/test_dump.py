@@ -46,6 +46,7 @@ def test_dump_and_restore(server, other, tmp_path, how):
         conn.execute("CREATE TYPE parcel AS (id int, town text)")
         conn.execute("SELECT aq.create_queue('dead'), aq.create_queue('jobs', max_retries => 3, exception_queue => 'dead', comment => 'c')")
         conn.execute("SELECT aq.create_queue('news', multiple_consumers => true), aq.create_queue('parcels', 'parcel')")
+        conn.execute("SELECT aq.create_queue('java', 'aq.jms_message')")
         conn.execute("SELECT aq.subscribe('news', 'ann'), aq.subscribe('news', 'bob', 'priority < 5')")
         conn.execute("SELECT aq.create_queue('owned'), aq.grant_queue('owned', 'shop', 'enqueue')")
         conn.execute("SELECT aq.alter_queue('jobs', new_owner => 'shop')")
@@ -62,6 +63,7 @@ def test_dump_and_restore(server, other, tmp_path, how):
         put(conn, "news", "n4")
         assert take(conn, "news", "ann", 1) == ["n4"]
         conn.execute("SELECT aq.enqueue('parcels', ROW(1, 'Oslo')::parcel)")
+        conn.execute("SELECT aq.enqueue('java', ROW('text', '{}', '{\"color\": \"red\"}', NULL, 'body', NULL)::aq.jms_message)")
         ann = look(conn, "news", "ann")
         bob = look(conn, "news", "bob")
         conn.execute("SELECT aq.stop_queue('owned', enqueue => false)")
@@ -82,6 +84,8 @@ def test_dump_and_restore(server, other, tmp_path, how):
             assert take(conn, "news", "bob") == bob
             assert take(conn, "news", "guest") == ["n3"]
             assert db.value(conn, "SELECT (payload).town FROM aq.dequeue('parcels', NULL::parcel)") == "Oslo"
+            java = "SELECT (payload).text FROM aq.dequeue('java', NULL::aq.jms_message, condition => 'payload.properties ->> ''color'' = ''red''')"
+            assert db.value(conn, java) == "body"
             # definitions and rights
             assert db.value(conn, "SELECT comment FROM aq_internal.queue WHERE queue_name = 'jobs'") == "c"
             assert db.value(conn, "SELECT rule FROM aq_internal.subscriber WHERE consumer = 'bob'") == "priority < 5"

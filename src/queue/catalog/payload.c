@@ -56,6 +56,16 @@ is_granted_by_name(Datum list, Oid role)
 	return false;
 }
 
+/*
+ * Is it a type of the extension, such as aq.jms_message?  A queue cannot keep it
+ * from being dropped, because the extension drops both, so that it needs no grant.
+ */
+static bool
+is_of_extension(Oid type)
+{
+	return get_rel_namespace(get_typ_typrelid(type)) == get_namespace_oid("aq", true);
+}
+
 static bool
 may_keep(Oid type)
 {
@@ -130,7 +140,7 @@ aq_payload_check_type(Oid type)
 		ereport(ERROR,
 				aq_error(AQ_ERR_PAYLOAD_TYPE, "type %s cannot be a payload type", format_type_be(type)),
 				errhint("Use jsonb, text, bytea, xml or a composite type."));
-	if (!may_keep(type))
+	if (!is_of_extension(type) && !may_keep(type))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for type %s", format_type_be(type)),
