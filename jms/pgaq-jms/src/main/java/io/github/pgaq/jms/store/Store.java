@@ -64,7 +64,8 @@ public interface Store extends AutoCloseable {
     List<Delivery> browse(Source source, UUID after) throws SQLException;
 
     /**
-     * Adds a subscriber to a topic.
+     * Adds a subscriber to a topic. Several connections can add the same subscriber that is not durable, with the same
+     * rule; the server removes it with the last of them.
      *
      * @param rule condition that its messages meet; null: all messages
      * @param durable whether it outlives this connection; otherwise the server removes it with the connection
@@ -88,14 +89,16 @@ public interface Store extends AutoCloseable {
     void dropTemporary(String queue) throws SQLException;
 
     /**
-     * Claims a name, such as a client ID, for this connection until it ends or {@link #unclaim}.
+     * Claims a name, such as a client ID, for this connection until it ends or {@link #unclaim}. A claim does not
+     * conflict with others of the same connection.
      *
-     * @return whether it was free
+     * @param shared whether other connections may have a shared claim beside it
+     * @return whether the claim was granted
      */
-    boolean claim(String name) throws SQLException;
+    boolean claim(String name, boolean shared) throws SQLException;
 
-    /** Gives up a claim. */
-    void unclaim(String name) throws SQLException;
+    /** Gives up one claim. */
+    void unclaim(String name, boolean shared) throws SQLException;
 
     /** Begins a transaction, unless one is open. */
     void begin() throws SQLException;
@@ -106,7 +109,10 @@ public interface Store extends AutoCloseable {
     /** Rolls the open transaction back, if there is one. */
     void rollback() throws SQLException;
 
-    /** Ends a running {@link #receive}, which then returns no messages; does nothing if none runs. */
+    /**
+     * Ends a running {@link #receive}, which then returns no messages; does nothing if none runs. The caller repeats it
+     * until the other thread has returned, so it need not be remembered for a receive that begins later.
+     */
     void cancel();
 
     /** Whether the connection to the server still works; asks the server. */
