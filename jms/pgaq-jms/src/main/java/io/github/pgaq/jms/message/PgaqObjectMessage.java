@@ -1,0 +1,151 @@
+package io.github.pgaq.jms.message;
+
+import jakarta.jms.JMSException;
+import jakarta.jms.MessageFormatException;
+import jakarta.jms.ObjectMessage;
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.ObjectInputFilter;
+import java.io.ObjectInputStream;
+import java.io.ObjectOutputStream;
+import java.io.ObjectStreamClass;
+import java.io.Serializable;
+import java.lang.reflect.Proxy;
+
+/** An object message. It keeps the serial form of the object as it was when the message was made. */
+public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessage {
+
+    private static final AllowedClasses ALL = AllowedClasses.parse("*");
+
+    private final AllowedClasses allowed;
+    private byte[] content;
+    /** Whether the object was set in this process, so that reading it back is safe. */
+    private boolean own;
+
+    PgaqObjectMessage(AllowedClasses allowed) {
+        this.allowed = allowed;
+    }
+
+    @Override
+    public void setObject(Serializable object) throws JMSException {
+        checkBodyWritable();
+        own = true;
+        if (object == null) {
+            content = null;
+            return;
+        }
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
+            out.writeObject(object);
+        } catch (IOException e) {
+            throw Errors.with(new MessageFormatException("cannot serialize an object of class "
+                    + object.getClass().getName() + ": " + e), e);
+        }
+        content = bytes.toByteArray();
+    }
+
+    @Override
+    public Serializable getObject() throws JMSException {
+        if (content == null) {
+            return null;
+        }
+        AllowedClasses classes = own ? ALL : allowed;
+        try (Input in = new Input(content, classes)) {
+            return (Serializable) in.readObject();
+        } catch (ForbiddenClassException e) {
+            throw Errors.with(new MessageFormatException("objects of class " + e.getMessage()
+                    + " are not read from messages; add the class to the option \"" + AllowedClasses.OPTION
+                    + "\" of the connection factory if you trust the senders"), e);
+        } catch (IOException | ClassNotFoundException | RuntimeException | StackOverflowError e) {
+            Exception cause = e instanceof Exception exception ? exception : new IOException(e);
+            throw Errors.with(new MessageFormatException("cannot read the object of the message: " + e), cause);
+        }
+    }
+
+    @Override
+    public void clearBody() throws JMSException {
+        super.clearBody();
+        content = null;
+        own = true;
+    }
+
+    @Override
+    String kind() {
+        return "object";
+    }
+
+    @Override
+    byte[] storedBytes() {
+        return content;
+    }
+
+    @Override
+    void load(String text, byte[] bytes) {
+        content = bytes;
+        own = false;
+    }
+
+    @Override
+    Object wholeBody() throws JMSException {
+        return getObject();
+    }
+
+    /** A class that is not allowed; its name is the message. */
+    private static final class ForbiddenClassException extends IOException {
+        ForbiddenClassException(String name) {
+            super(name);
+        }
+    }
+
+    /** Reads objects of allowed classes, found by the thread's class loader or else by that of this class. */
+    private static final class Input extends ObjectInputStream {
+        private final AllowedClasses allowed;
+
+        Input(byte[] bytes, AllowedClasses allowed) throws IOException {
+            super(new ByteArrayInputStream(bytes));
+            this.allowed = allowed;
+            if (allowed != ALL) {
+                setObjectInputFilter(this::filter);
+            }
+        }
+
+        /** Bounds what a small message can make of itself. */
+        private ObjectInputFilter.Status filter(ObjectInputFilter.FilterInfo info) {
+            boolean refused = info.depth() > 500 || info.arrayLength() > Math.max(info.streamBytes(), 0) + 100_000_000L;
+            return refused ? ObjectInputFilter.Status.REJECTED : ObjectInputFilter.Status.UNDECIDED;
+        }
+
+        @Override
+        protected Class<?> resolveClass(ObjectStreamClass description) throws IOException, ClassNotFoundException {
+            String name = description.getName();
+            String element = name.substring(name.lastIndexOf('[') + 1);
+            boolean primitive = element.length() != name.length() && !element.startsWith("L");
+            if (element.length() != name.length() && element.startsWith("L")) {
+                element = element.substring(1, element.length() - 1);
+            }
+            if (!primitive && !allowed.allows(element)) {
+                throw new ForbiddenClassException(element);
+            }
+            try {
+                ClassLoader loader = Thread.currentThread().getContextClassLoader();
+                return Class.forName(name, false, loader == null ? getClass().getClassLoader() : loader);
+            } catch (ClassNotFoundException e) {
+                return super.resolveClass(description);
+            }
+        }
+
+        @Override
+        protected Class<?> resolveProxyClass(String[] interfaces) throws IOException, ClassNotFoundException {
+            for (String name : interfaces) {
+                if (!allowed.allows(name)) {
+                    throw new ForbiddenClassException(name);
+                }
+            }
+            if (allowed != ALL && !allowed.allows(Proxy.class.getName())) {
+                throw new ForbiddenClassException(Proxy.class.getName());
+            }
+            return super.resolveProxyClass(interfaces);
+        }
+    }
+}
