@@ -1,0 +1,130 @@
+package io.github.pgaq.jms.sql;
+
+import io.github.pgaq.jms.store.QueueDescription;
+import io.github.pgaq.jms.store.Subscription;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.UUID;
+
+/** Queues, subscribers and claims: what is found by its name. */
+final class Names {
+
+    /** SQLSTATE: undefined object. */
+    private static final String UNDEFINED = "42704";
+
+    private static final String DESCRIBE = "SELECT q.queue_name, q.multiple_consumers, q.payload_type::text, "
+            + "coalesce(q.max_retries, -1) FROM aq.queues q WHERE q.queue_name = ?";
+
+    private static final String SUBSCRIBE = "SELECT aq.subscribe(?, ?, rule => ?)";
+
+    private static final String UNSUBSCRIBE = "SELECT aq.unsubscribe(?, ?)";
+
+    private static final String SUBSCRIPTION = "SELECT s.queue_name, s.consumer, s.rule FROM aq.subscribers s "
+            + "WHERE s.consumer = ? AND s.kind = 'subscriber'";
+
+    private static final String CREATE = "SELECT aq.create_queue(?, 'aq.jms_message', multiple_consumers => ?, "
+            + "exception_queue => 'none', comment => 'temporary, of a Jakarta Messaging client')";
+
+    private static final String DROP = "SELECT aq.drop_queue(?, force => true)";
+
+    /** The key of a claim: documented, so that other clients and administrators can find it in pg_locks. */
+    private static final String KEY = "(hashtextextended('pgaq.jms:' || ?, 0))";
+
+    private static final String CLAIM = "SELECT pg_try_advisory_lock" + KEY;
+
+    private static final String UNCLAIM = "SELECT pg_advisory_unlock" + KEY;
+
+    private final Statements statements;
+    private final Set<String> claims = new HashSet<>();
+    private final Set<String> temporary = new HashSet<>();
+
+    Names(Statements statements) {
+        this.statements = statements;
+    }
+
+    QueueDescription describe(String queue) throws SQLException {
+        PreparedStatement statement = statements.get(DESCRIBE);
+        statement.setString(1, queue);
+        try (ResultSet row = statement.executeQuery()) {
+            if (!row.next()) {
+                throw new SQLException("queue \"" + queue + "\" does not exist", UNDEFINED);
+            }
+            return new QueueDescription(row.getString(1), row.getBoolean(2), row.getString(3), row.getInt(4));
+        }
+    }
+
+    void subscribe(String topic, String subscriber, String rule, boolean durable) throws SQLException {
+        run(SUBSCRIBE, topic, subscriber, rule);
+    }
+
+    void unsubscribe(String topic, String subscriber) throws SQLException {
+        run(UNSUBSCRIBE, topic, subscriber);
+    }
+
+    Subscription subscription(String subscriber) throws SQLException {
+        PreparedStatement statement = statements.get(SUBSCRIPTION);
+        statement.setString(1, subscriber);
+        try (ResultSet row = statement.executeQuery()) {
+            return row.next() ? new Subscription(row.getString(1), row.getString(2), row.getString(3)) : null;
+        }
+    }
+
+    String createTemporary(boolean topic) throws SQLException {
+        String name = "jms_temporary_" + UUID.randomUUID();
+        PreparedStatement statement = statements.get(CREATE);
+        statement.setString(1, name);
+        statement.setBoolean(2, topic);
+        SqlStore.run(statement);
+        temporary.add(name);
+        return name;
+    }
+
+    void dropTemporary(String queue) throws SQLException {
+        run(DROP, queue);
+        temporary.remove(queue);
+    }
+
+    boolean claim(String name) throws SQLException {
+        // the same session would get the lock once more
+        if (claims.contains(name)) {
+            return false;
+        }
+        PreparedStatement statement = statements.get(CLAIM);
+        statement.setString(1, name);
+        try (ResultSet row = statement.executeQuery()) {
+            row.next();
+            if (row.getBoolean(1)) {
+                claims.add(name);
+                return true;
+            }
+            return false;
+        }
+    }
+
+    void unclaim(String name) throws SQLException {
+        if (claims.remove(name)) {
+            run(UNCLAIM, name);
+        }
+    }
+
+    /** Gives up what belongs to the connection, which may serve another client after this. */
+    void close() throws SQLException {
+        for (String queue : Set.copyOf(temporary)) {
+            dropTemporary(queue);
+        }
+        for (String name : Set.copyOf(claims)) {
+            unclaim(name);
+        }
+    }
+
+    private void run(String sql, String... arguments) throws SQLException {
+        PreparedStatement statement = statements.get(sql);
+        for (int i = 0; i < arguments.length; i++) {
+            statement.setString(i + 1, arguments[i]);
+        }
+        SqlStore.run(statement);
+    }
+}

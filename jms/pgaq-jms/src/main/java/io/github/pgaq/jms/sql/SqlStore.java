@@ -1,0 +1,308 @@
+package io.github.pgaq.jms.sql;
+
+import io.github.pgaq.jms.store.Delivery;
+import io.github.pgaq.jms.store.Lease;
+import io.github.pgaq.jms.store.Outgoing;
+import io.github.pgaq.jms.store.QueueDescription;
+import io.github.pgaq.jms.store.Received;
+import io.github.pgaq.jms.store.Source;
+import io.github.pgaq.jms.store.Store;
+import io.github.pgaq.jms.store.Subscription;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.List;
+import java.util.UUID;
+import org.postgresql.PGConnection;
+import org.postgresql.core.BaseConnection;
+import org.postgresql.core.TransactionState;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * A store on a JDBC connection of pgjdbc, or on a pool's connection that unwraps to one.
+ *
+ * <p>It sets nothing on the connection but autocommit, which {@link #begin()} turns off if it is on, until the
+ * transaction ends. On a connection whose autocommit is off already, each call is part of the transaction that its
+ * owner ends, and no call changes autocommit: so a store also works in a branch of an XA transaction.
+ */
+public final class SqlStore implements Store {
+
+    private static final Logger LOG = LoggerFactory.getLogger(SqlStore.class);
+
+    /** SQLSTATE: canceled on request. */
+    private static final String CANCELED = "57014";
+    private static final int ALIVE_SECONDS = 5;
+    private static final String SAVEPOINT = "pgaq_jms_wait";
+    private static final Duration LONGEST = Duration.ofDays(365);
+    private static final long FOREVER = Long.MAX_VALUE;
+
+    private final Connection connection;
+    private final boolean owned;
+    private final BaseConnection driver;
+    private final Statements statements;
+    private final Sender sender;
+    private final Receiver receiver;
+    private final Leases leases;
+    private final Names names;
+    private final Cancellation cancellation = new Cancellation();
+    private boolean open;
+    private boolean turnedOff;
+
+    /**
+     * Makes a store.
+     *
+     * @param connection where it works
+     * @param owned whether the store closes the connection
+     */
+    public SqlStore(Connection connection, boolean owned) throws SQLException {
+        this.connection = connection;
+        this.owned = owned;
+        this.driver = connection.isWrapperFor(BaseConnection.class) ? connection.unwrap(BaseConnection.class) : null;
+        this.statements = new Statements(connection);
+        this.sender = new Sender(connection, statements);
+        this.receiver = new Receiver(connection, statements);
+        this.leases = new Leases(connection, statements);
+        this.names = new Names(statements);
+    }
+
+    @Override
+    public QueueDescription describe(String queue) throws SQLException {
+        return names.describe(queue);
+    }
+
+    @Override
+    public void send(List<Outgoing> messages) throws SQLException {
+        sender.send(messages);
+    }
+
+    @Override
+    public Received receive(List<Source> sources, Duration timeout, Duration lease, List<Lease> acknowledge)
+            throws SQLException {
+        long until = timeout == null ? FOREVER : deadline(timeout);
+        cancellation.begin();
+        try {
+            List<Lease> stale = leases.acknowledge(acknowledge);
+            while (true) {
+                boolean fresh = isFresh();
+                for (int i = 0; i < sources.size(); i++) {
+                    List<Delivery> messages = receiver.take(sources.get(i), lease);
+                    if (!messages.isEmpty()) {
+                        return new Received(i, messages, stale);
+                    }
+                }
+                long left = until == FOREVER ? FOREVER : until - System.nanoTime();
+                if (sources.isEmpty() || left <= 0 || !await(sources, left, fresh)) {
+                    return new Received(-1, List.of(), stale);
+                }
+            }
+        } finally {
+            cancellation.end();
+        }
+    }
+
+    /** Waits for a message; false if it was cancelled. */
+    private boolean await(List<Source> sources, long nanoseconds, boolean fresh) throws SQLException {
+        if (fresh) {
+            // the transaction has seen nothing but empty queues: it need not stay open during the wait
+            connection.rollback();
+            connection.setAutoCommit(true);
+            try {
+                return awaitCancellable(sources, nanoseconds);
+            } finally {
+                connection.setAutoCommit(false);
+            }
+        }
+        if (connection.getAutoCommit()) {
+            return awaitCancellable(sources, nanoseconds);
+        }
+        execute("SAVEPOINT " + SAVEPOINT);
+        if (awaitCancellable(sources, nanoseconds)) {
+            execute("RELEASE SAVEPOINT " + SAVEPOINT);
+            return true;
+        }
+        // a cancel aborts what ran since the savepoint only
+        execute("ROLLBACK TO SAVEPOINT " + SAVEPOINT);
+        execute("RELEASE SAVEPOINT " + SAVEPOINT);
+        return false;
+    }
+
+    private boolean awaitCancellable(List<Source> sources, long nanoseconds) throws SQLException {
+        if (!cancellation.arm()) {
+            return false;
+        }
+        boolean cancelled;
+        try {
+            receiver.await(sources, nanoseconds == FOREVER ? -1 : nanoseconds / 1e9);
+        } catch (SQLException e) {
+            if (cancellation.disarm() && CANCELED.equals(e.getSQLState())) {
+                return false;
+            }
+            throw e;
+        } finally {
+            cancelled = cancellation.disarm();
+        }
+        return !cancelled;
+    }
+
+    @Override
+    public List<Lease> acknowledge(List<Lease> ended) throws SQLException {
+        return leases.acknowledge(ended);
+    }
+
+    @Override
+    public List<Lease> release(List<Lease> given, Duration delay, String error, boolean count) throws SQLException {
+        return leases.release(given, delay, error, count);
+    }
+
+    @Override
+    public List<Lease> extend(List<Lease> extended, Duration lease) throws SQLException {
+        return leases.extend(extended, lease);
+    }
+
+    @Override
+    public List<Delivery> browse(Source source, UUID after) throws SQLException {
+        return receiver.browse(source, after);
+    }
+
+    @Override
+    public void subscribe(String topic, String subscriber, String rule, boolean durable) throws SQLException {
+        names.subscribe(topic, subscriber, rule, durable);
+    }
+
+    @Override
+    public Subscription subscription(String subscriber) throws SQLException {
+        return names.subscription(subscriber);
+    }
+
+    @Override
+    public void unsubscribe(String topic, String subscriber) throws SQLException {
+        names.unsubscribe(topic, subscriber);
+    }
+
+    @Override
+    public String createTemporary(boolean topic) throws SQLException {
+        return names.createTemporary(topic);
+    }
+
+    @Override
+    public void dropTemporary(String queue) throws SQLException {
+        names.dropTemporary(queue);
+    }
+
+    @Override
+    public boolean claim(String name) throws SQLException {
+        return names.claim(name);
+    }
+
+    @Override
+    public void unclaim(String name) throws SQLException {
+        names.unclaim(name);
+    }
+
+    @Override
+    public void begin() throws SQLException {
+        if (!open) {
+            turnedOff = connection.getAutoCommit();
+            if (turnedOff) {
+                connection.setAutoCommit(false);
+            }
+            open = true;
+        }
+    }
+
+    @Override
+    public void commit() throws SQLException {
+        if (open) {
+            connection.commit();
+            restore();
+        }
+    }
+
+    @Override
+    public void rollback() throws SQLException {
+        if (open) {
+            connection.rollback();
+            restore();
+        }
+    }
+
+    /** The transaction has ended. */
+    private void restore() throws SQLException {
+        open = false;
+        if (turnedOff) {
+            turnedOff = false;
+            connection.setAutoCommit(true);
+        }
+    }
+
+    /** Whether a transaction that this store began has had no statement yet. */
+    private boolean isFresh() throws SQLException {
+        return open && turnedOff && driver != null && driver.getTransactionState() == TransactionState.IDLE;
+    }
+
+    @Override
+    public void cancel() {
+        try {
+            cancellation.cancel(connection.unwrap(PGConnection.class)::cancelQuery);
+        } catch (SQLException e) {
+            // the wait ends with its timeout, or with the connection
+            LOG.warn("a wait for messages could not be cancelled", e);
+        }
+    }
+
+    @Override
+    public boolean isAlive() {
+        try {
+            return connection.isValid(ALIVE_SECONDS);
+        } catch (SQLException e) {
+            return false;
+        }
+    }
+
+    @Override
+    public Connection connection() {
+        return connection;
+    }
+
+    @Override
+    public void close() throws SQLException {
+        if (connection.isClosed()) {
+            return;
+        }
+        try {
+            if (open && turnedOff) {
+                rollback();
+            }
+            names.close();
+            statements.close();
+        } finally {
+            if (owned) {
+                connection.close();
+            }
+        }
+    }
+
+    private void execute(String sql) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            statement.execute(sql);
+        }
+    }
+
+    /** Executes a statement whose result is not used. */
+    static void run(PreparedStatement statement) throws SQLException {
+        statement.execute();
+        statement.getMoreResults();
+    }
+
+    static double seconds(Duration duration) {
+        return duration.toNanos() / 1e9;
+    }
+
+    private static long deadline(Duration timeout) {
+        long now = System.nanoTime();
+        return timeout.compareTo(LONGEST) > 0 ? FOREVER : now + timeout.toNanos();
+    }
+}
