@@ -23,7 +23,8 @@ public abstract class ServerTest {
     public static String url() {
         String url = System.getProperty("pgaq.url");
         if (url == null || url.isEmpty()) {
-            throw new IllegalStateException("this test needs a server: run ./test jms, or mvn -Dpgaq.url=JDBC-URL test");
+            throw new IllegalStateException(
+                    "this test needs a server: run ./test jms, or mvn -Dpgaq.url=JDBC-URL test");
         }
         return url;
     }
@@ -53,7 +54,7 @@ public abstract class ServerTest {
         return what + "_" + RUN + "_" + NUMBER.incrementAndGet();
     }
 
-    /** Creates a queue for messages of Jakarta Messaging, whose failed messages come again at once; returns its name. */
+    /** Creates a queue for Jakarta Messaging, whose failed messages come again at once; returns its name. */
     public static String newQueue() throws SQLException {
         return create(newName("queue"), false);
     }

@@ -5,7 +5,9 @@ import io.github.pgaq.jms.store.Subscription;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.UUID;
 
@@ -35,10 +37,17 @@ final class Names {
 
     private static final String CLAIM = "SELECT pg_try_advisory_lock" + KEY;
 
+    private static final String CLAIM_SHARED = "SELECT pg_try_advisory_lock_shared" + KEY;
+
     private static final String UNCLAIM = "SELECT pg_advisory_unlock" + KEY;
 
+    private static final String UNCLAIM_SHARED = "SELECT pg_advisory_unlock_shared" + KEY;
+
+    /** A claim; one that was granted twice, as the server counts it, is in the list twice. */
+    private record Claim(String name, boolean shared) {}
+
     private final Statements statements;
-    private final Set<String> claims = new HashSet<>();
+    private final List<Claim> claims = new ArrayList<>();
     private final Set<String> temporary = new HashSet<>();
 
     Names(Statements statements) {
@@ -87,26 +96,22 @@ final class Names {
         temporary.remove(queue);
     }
 
-    boolean claim(String name) throws SQLException {
-        // the same session would get the lock once more
-        if (claims.contains(name)) {
-            return false;
-        }
-        PreparedStatement statement = statements.get(CLAIM);
+    boolean claim(String name, boolean shared) throws SQLException {
+        PreparedStatement statement = statements.get(shared ? CLAIM_SHARED : CLAIM);
         statement.setString(1, name);
         try (ResultSet row = statement.executeQuery()) {
             row.next();
-            if (row.getBoolean(1)) {
-                claims.add(name);
-                return true;
+            boolean granted = row.getBoolean(1);
+            if (granted) {
+                claims.add(new Claim(name, shared));
             }
-            return false;
+            return granted;
         }
     }
 
-    void unclaim(String name) throws SQLException {
-        if (claims.remove(name)) {
-            run(UNCLAIM, name);
+    void unclaim(String name, boolean shared) throws SQLException {
+        if (claims.remove(new Claim(name, shared))) {
+            run(shared ? UNCLAIM_SHARED : UNCLAIM, name);
         }
     }
 
@@ -115,8 +120,8 @@ final class Names {
         for (String queue : Set.copyOf(temporary)) {
             dropTemporary(queue);
         }
-        for (String name : Set.copyOf(claims)) {
-            unclaim(name);
+        for (Claim claim : List.copyOf(claims)) {
+            unclaim(claim.name(), claim.shared());
         }
     }
 

@@ -193,13 +193,13 @@ public final class SqlStore implements Store {
     }
 
     @Override
-    public boolean claim(String name) throws SQLException {
-        return names.claim(name);
+    public boolean claim(String name, boolean shared) throws SQLException {
+        return names.claim(name, shared);
     }
 
     @Override
-    public void unclaim(String name) throws SQLException {
-        names.unclaim(name);
+    public void unclaim(String name, boolean shared) throws SQLException {
+        names.unclaim(name, shared);
     }
 
     @Override

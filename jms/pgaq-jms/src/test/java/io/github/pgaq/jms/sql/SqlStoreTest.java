@@ -299,13 +299,21 @@ class SqlStoreTest extends ServerTest {
     void claimsAreExclusive() throws SQLException {
         SqlStore other = newStore();
         String name = newName("client");
-        assertTrue(store.claim(name));
-        assertFalse(store.claim(name));
-        assertFalse(other.claim(name));
-        store.unclaim(name);
-        assertTrue(other.claim(name));
+        assertTrue(store.claim(name, false));
+        assertTrue(store.claim(name, false));
+        assertFalse(other.claim(name, false));
+        assertFalse(other.claim(name, true));
+        store.unclaim(name, false);
+        assertFalse(other.claim(name, false));
+        store.unclaim(name, false);
+        store.unclaim(name, false);
+        assertTrue(other.claim(name, true));
+        assertTrue(store.claim(name, true));
+        assertFalse(other.claim(name, false));
+        store.unclaim(name, true);
+        assertTrue(other.claim(name, false));
         other.close();
-        assertTrue(store.claim(name));
+        assertTrue(store.claim(name, false));
     }
 
     @Test
