@@ -28,6 +28,21 @@ extern void aq_unknown_consumer(AqQueue *queue, const char *consumer);
 extern void aq_lease_calls_check(AqQueue *queue);
 extern AqQueue *aq_lease_calls_with_dequeue(FunctionCallInfo fcinfo, int arg, AqQueue *queue, const char *consumer,
 											bool *acknowledged);
+extern AqLeaseResult *aq_lease_calls_settle(const char *command, const char *queue_name, const char *consumer,
+											AqLeaseOptions *options, const pg_uuid_t *ids, int n);
+
+/* --- jms_lease.c: leased messages of several queues */
+typedef struct AqJmsLease
+{
+	char	   *queue;
+	char	   *consumer;		/* NULL: none */
+	pg_uuid_t	id;
+	int64		receipt;
+} AqJmsLease;
+
+extern AqJmsLease *aq_jms_lease_read(FunctionCallInfo fcinfo, int first, int *n);
+extern int	aq_jms_lease_settle(const char *command, const AqLeaseOptions *options, const AqJmsLease *leases, int n,
+								int *stale);
 
 /*
  * --- enqueue.c
@@ -84,6 +99,8 @@ typedef struct AqDequeue
 	const pg_uuid_t *id;		/* NULL: any */
 	const char *navigation;		/* NULL: none */
 	int			delivery;
+	const pg_uuid_t *after;		/* NULL: from the head; only to browse */
+	int64		lease;			/* microseconds; 0: none */
 	bool		patient;		/* see AqTakeOptions */
 	void		(*emit) (void *arg, const AqMessage *message, int delivery);
 	void	   *arg;
@@ -189,11 +206,13 @@ extern bool aq_wait_until(AqQueue *const *queues, int n, const int *position, bo
 						  bool (*attempt) (void *arg), void *arg);
 
 /*
- * For procedures: waits without a snapshot. attempt() checks, with its own
- * snapshot; returns the number of the pair that has a message, or -1.
+ * For procedures: waits without a snapshot. attempt() takes messages, with its
+ * own snapshot, and returns whether there were any.
  */
 extern bool aq_wait_released(char *queue, char *consumer, int delivery, bool selective, int64 timeout_us,
 							 bool (*attempt) (void *arg), void *arg);
+extern bool aq_wait_released_any(int n, char **queues, char **consumers, const bool *selective, int64 timeout_us,
+								 bool (*attempt) (void *arg), void *arg, const int *taken);
 extern void aq_wait_call_ahead(void (*call) (void *arg), void *arg);
 extern int	aq_wait_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us);
 

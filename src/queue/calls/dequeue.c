@@ -525,6 +525,9 @@ aq_dequeue_now(const AqDequeue *call)
 	}
 	request.delivery = call->delivery;
 	request.take.patient = call->patient;
+	request.take.after = call->after;
+	if (call->lease != 0)
+		set_lease(&request, call->lease, call->navigation != NULL);
 	return run(&request, call->navigation, 0);
 }
 

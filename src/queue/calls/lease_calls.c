@@ -98,6 +98,21 @@ settle_ids(AqQueue **queue, const char *consumer, AqLeaseOptions *options, const
 	return results;
 }
 
+/* The same for a queue by its name, as the command does it; a result for each message. */
+AqLeaseResult *
+aq_lease_calls_settle(const char *command, const char *queue_name, const char *consumer, AqLeaseOptions *options,
+					  const pg_uuid_t *ids, int n)
+{
+	AqQueue    *queue;
+	int			ndone;
+
+	PreventCommandIfReadOnly(command);
+	PreventCommandIfParallelMode(command);
+	PreventCommandDuringRecovery(command);
+	queue = aq_catalog_get_for(queue_name, consumer, 0);
+	return settle_ids(&queue, consumer, options, ids, n, &ndone);
+}
+
 static void
 put_results(FunctionCallInfo fcinfo, const pg_uuid_t *ids, const AqLeaseResult *results, int n)
 {

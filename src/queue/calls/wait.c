@@ -146,13 +146,15 @@ typedef struct Listening
 	char	  **consumers;		/* elements may be NULL */
 	int		   *deliveries;		/* AQ_PERSISTENT or AQ_BUFFERED */
 	int32	   *known;			/* ids of the queues at the last check; 0: none yet */
+	bool	   *selective;		/* the attempt takes only some of the messages */
 	AqWaitTarget	   *targets;
-	bool		selective;
 	bool		single;			/* one queue and consumer */
 	bool		channel;		/* wait on the broadcast channel */
 	int64		counts_until;	/* until when a check waits for retry counts; 0: it does not */
 	bool		(*attempt) (void *arg); /* the check; NULL: ask the store */
 	void	   *arg;
+	const int  *taken;			/* number of the pair whose messages the attempt has taken */
+	int		   *entry_of;		/* by number of the pair */
 } Listening;
 
 static AqQueue *
@@ -175,10 +177,10 @@ check_queues(void *arg)
 	if (listening->attempt)
 	{
 		/* an attempt does not know that the role had the right before */
-		if (listening->known[0] != 0)
-			(void) queue_of(listening, 0);
+		for (int i = 0; i < listening->n && listening->known[i] != 0; i++)
+			(void) queue_of(listening, i);
 		if (listening->attempt(listening->arg))
-			return 0;
+			return listening->entry_of[*listening->taken];
 		release_snapshot();
 	}
 	for (int i = 0; i < listening->n; i++)
@@ -215,7 +217,7 @@ check_queues(void *arg)
 			{
 				target->shm = queue->shm;
 				target->position = position;
-				target->selective = listening->selective;
+				target->selective = listening->selective[i];
 				(void) aq_shm_consumer_make(queue->shm, position);
 				changed = true;
 			}
@@ -248,7 +250,7 @@ listen_to(Listening *listening, int64 timeout_us)
 		return found;
 	release_snapshot();
 	found = aq_waiters_sleep(listening->targets, listening->n, listening->attempt == NULL, listening->channel,
-					  listening->single && !listening->channel ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT,
+					  (listening->single || listening->attempt != NULL) && !listening->channel ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT,
 					  deadline, check_queues, listening);
 	EnsurePortalSnapshotExists();
 	if (found >= 0 && pg_atomic_read_u32(&listening->targets[found].shm->waiting) > 0)
@@ -256,12 +258,25 @@ listen_to(Listening *listening, int64 timeout_us)
 	return found;
 }
 
+/* The entry of the same queue and consumer; -1: none. */
+static int
+find_entry(const Listening *listening, const char *queue, const char *consumer)
+{
+	for (int i = 0; i < listening->n; i++)
+		if (strcmp(listening->queues[i], queue) == 0 &&
+			(consumer == NULL ? listening->consumers[i] == NULL :
+			 listening->consumers[i] != NULL && strcmp(listening->consumers[i], consumer) == 0))
+			return i;
+	return -1;
+}
+
 /*
  * Makes an entry for each of the n pairs, or two, for persistent and buffered
- * messages.
+ * messages.  selective: NULL, or for each pair whether it takes only some of the
+ * messages; then a pair can occur several times, and has one entry.
  */
 static void
-make_entries(Listening *listening, int n, char **queues, char **consumers, int delivery)
+make_entries(Listening *listening, int n, char **queues, char **consumers, const bool *selective, int delivery)
 {
 	static const int kinds[] = {AQ_PERSISTENT, AQ_BUFFERED};
 
@@ -271,14 +286,25 @@ make_entries(Listening *listening, int n, char **queues, char **consumers, int d
 	listening->consumers = palloc(2 * n * sizeof(char *));
 	listening->deliveries = palloc(2 * n * sizeof(int));
 	listening->known = palloc0(2 * n * sizeof(int32));
+	listening->selective = palloc0(2 * n * sizeof(bool));
+	listening->entry_of = palloc(n * sizeof(int));
 	for (int i = 0; i < n; i++)
-		for (int k = 0; k < lengthof(kinds); k++)
+	{
+		int			entry = selective != NULL ? find_entry(listening, queues[i], consumers[i]) : -1;
+
+		listening->entry_of[i] = entry >= 0 ? entry : listening->n;
+		/* one that takes all messages makes the others superfluous */
+		if (entry >= 0)
+			listening->selective[entry] &= selective[i];
+		for (int k = 0; k < lengthof(kinds) && entry < 0; k++)
 			if (delivery & kinds[k])
 			{
 				listening->queues[listening->n] = queues[i];
 				listening->consumers[listening->n] = consumers[i];
+				listening->selective[listening->n] = selective != NULL && selective[i];
 				listening->deliveries[listening->n++] = kinds[k];
 			}
+	}
 	if (listening->n > AQ_WAITERS_PER_SESSION)
 		ereport(ERROR,
 				aq_error(AQ_ERR_LISTEN_ARGUMENT, "listen accepts at most %d queues, not %d",
@@ -289,9 +315,21 @@ bool
 aq_wait_released(char *queue, char *consumer, int delivery, bool selective, int64 timeout_us,
 				 bool (*attempt) (void *arg), void *arg)
 {
-	Listening	listening = {.selective = selective,.attempt = attempt,.arg = arg};
+	int			taken = 0;
+	Listening	listening = {.attempt = attempt,.arg = arg,.taken = &taken};
 
-	make_entries(&listening, 1, &queue, &consumer, delivery);
+	make_entries(&listening, 1, &queue, &consumer, &selective, delivery);
+	return listen_to(&listening, timeout_us) >= 0;
+}
+
+/* The same for persistent messages of several pairs; *taken: the number of the one that the attempt has taken. */
+bool
+aq_wait_released_any(int n, char **queues, char **consumers, const bool *selective, int64 timeout_us,
+					 bool (*attempt) (void *arg), void *arg, const int *taken)
+{
+	Listening	listening = {.attempt = attempt,.arg = arg,.taken = taken};
+
+	make_entries(&listening, n, queues, consumers, selective, AQ_PERSISTENT);
 	return listen_to(&listening, timeout_us) >= 0;
 }
 
@@ -340,7 +378,7 @@ aq_wait_listen_released(int n, char **queues, char **consumers, int *delivery, i
 	Listening	listening = {.channel = aq_parameters_listen_wakeup == AQ_LISTEN_BROADCAST};
 	int			found;
 
-	make_entries(&listening, n, queues, consumers, *delivery);
+	make_entries(&listening, n, queues, consumers, NULL, *delivery);
 	found = listen_to(&listening, timeout_us);
 	if (found < 0)
 		return found;

@@ -47,6 +47,9 @@ static int	njoined;
 /* wake-ups that this session has got without checking since */
 static int	unchecked;
 
+/* by number of the target: it was woken for it, and has found nothing since */
+static bool woken_for[AQ_WAITERS_PER_SESSION];
+
 Size
 aq_waiters_shmem_size(void)
 {
@@ -288,6 +291,7 @@ leave_all(bool pass_on)
 		entries[target->entry].next = AQ_WAKEUP_NONE;
 		aq_latch_free(&target->shm->waiters_latch);
 		wakeups += woken;
+		woken_for[target->entry - (uint32) aq_session_number() * AQ_WAITERS_PER_SESSION] |= woken;
 		if (pass_on && (woken || unchecked > 0) && !target->selective)
 			aq_waiters_wake(target->shm, target->position, 1);
 	}
@@ -345,6 +349,18 @@ count_wakeups(int wakeups, bool found)
 }
 
 /*
+ * A session that waits for several targets takes messages of one.  Those for which
+ * it was woken as well can be taken by others.
+ */
+static void
+pass_on_others(const AqWaitTarget *targets, int n, int found)
+{
+	for (int i = 0; i < n; i++)
+		if (i != found && woken_for[i] && !targets[i].selective)
+			aq_waiters_wake(targets[i].shm, targets[i].position, 1);
+}
+
+/*
  * Sleeps until one of the targets has a message, according to check(), which
  * returns the number of the target, or -1.  Returns the result of check(), or
  * -1 after the deadline (aq_clock_us; negative: none).  The targets' queues
@@ -359,6 +375,7 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 	int			found = -1;
 
 	Assert(njoined == 0);
+	memset(woken_for, false, sizeof(woken_for));
 	aq_claim_reserve(1);
 	aq_claim_enter(leave_early, NULL, 0);
 	for (;;)
@@ -387,6 +404,7 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 			unchecked = leave_all(false);
 			continue;
 		}
+		memset(woken_for, false, sizeof(woken_for));
 		if (deadline >= 0)
 		{
 			left = deadline - aq_clock_us();
@@ -407,6 +425,8 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 	}
 	aq_claim_end(leave_early, NULL);
 	aq_stat_add(AQ_STAT_WAKEUPS_LEFT, leave_all(found < 0));
+	if (found >= 0)
+		pass_on_others(targets, n, found);
 	return found;
 }
 

@@ -1,0 +1,465 @@
+/*-------------------------------------------------------------------------
+ *
+ * jms_receive.c
+ *	  CALL aq.jms_receive and aq.jms_browse: messages for the Jakarta Messaging
+ *	  provider.
+ *
+ * A session of the provider has several consumers, each with its queue and
+ * condition, and one connection.  One call acknowledges what the session has
+ * finished, and takes from the first of its sources that has messages; it waits
+ * for all of them.  The acknowledgements must not wait with it: outside a
+ * transaction block they are committed before.
+ *
+ * The result is one binary value.  jms/README.md describes it.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/calls/calls_private.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "funcapi.h"
+#include "libpq/pqformat.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
+#include "utils/jsonb.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+
+/* the arguments of aq.jms_receive; the last one is the result */
+enum
+{
+	ARG_QUEUES, ARG_CONSUMERS, ARG_CONDITIONS, ARG_MAX_MESSAGES, ARG_TIMEOUT, ARG_LEASE, ARG_ACKNOWLEDGE
+};
+
+/* the arguments of aq.jms_browse */
+enum
+{
+	BROWSE_QUEUE, BROWSE_CONSUMER, BROWSE_CONDITION, BROWSE_AFTER, BROWSE_MAX_MESSAGES
+};
+
+/* the columns of aq.jms_message */
+enum
+{
+	FIELD_TYPE, FIELD_HEADERS, FIELD_PROPERTIES, FIELD_PROPERTY_TYPES, FIELD_TEXT, FIELD_BYTES, FIELDS
+};
+
+/* the columns of a message in the result */
+#define COLUMNS 9
+
+/* --- the result --------------------------------------------------------------------------- */
+
+/* Messages as they are written. */
+typedef struct Writing
+{
+	StringInfoData messages;
+	int			n;
+	Oid			payload_type;	/* of the current queue */
+	Oid			message_type;	/* aq.jms_message */
+	FmgrInfo	send;			/* record_send */
+	MemoryContext context;		/* for one message */
+} Writing;
+
+static void
+begin_writing(Writing *writing)
+{
+	Oid			schema = get_namespace_oid("aq", false);
+
+	memset(writing, 0, sizeof(Writing));
+	initStringInfo(&writing->messages);
+	writing->message_type = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("jms_message"),
+											ObjectIdGetDatum(schema));
+	if (!OidIsValid(writing->message_type))
+		elog(ERROR, "type aq.jms_message does not exist");
+	fmgr_info(F_RECORD_SEND, &writing->send);
+	writing->context = AllocSetContextCreate(CurrentMemoryContext, "pgaq message", ALLOCSET_DEFAULT_SIZES);
+}
+
+/* The queue's payloads must be messages, or be made messages easily. */
+static void
+set_payload_type(Writing *writing, const AqQueue *queue)
+{
+	writing->payload_type = queue->payload_type;
+	if (queue->payload_type == writing->message_type || queue->payload_type == TEXTOID ||
+		queue->payload_type == JSONBOID || queue->payload_type == BYTEAOID)
+		return;
+	ereport(ERROR,
+			aq_error(AQ_ERR_PAYLOAD_TYPE, "queue \"%s\" holds %s, not aq.jms_message", queue->name,
+					 format_type_be(queue->payload_type)),
+			errhint("Text, jsonb and bytea are also read as messages."));
+}
+
+/* A message of another payload type, or without payload. */
+static Datum
+make_message(const Writing *writing, const AqMessage *m)
+{
+	TupleDesc	desc = lookup_rowtype_tupdesc(writing->message_type, -1);
+	Datum		values[FIELDS] = {0};
+	bool		nulls[FIELDS] = {true, true, true, true, true, true};
+	bool		bytes = writing->payload_type == BYTEAOID;
+	HeapTuple	tuple;
+
+	values[FIELD_TYPE] = CStringGetTextDatum(m->payload_null ? "message" : bytes ? "bytes" : "text");
+	nulls[FIELD_TYPE] = false;
+	values[FIELD_HEADERS] = DirectFunctionCall1(jsonb_in, CStringGetDatum("{}"));
+	nulls[FIELD_HEADERS] = false;
+	if (!m->payload_null)
+	{
+		int			field = bytes ? FIELD_BYTES : FIELD_TEXT;
+
+		values[field] = m->payload;
+		if (writing->payload_type == JSONBOID)
+			values[field] = DirectFunctionCall1(textin, DirectFunctionCall1(jsonb_out, m->payload));
+		nulls[field] = false;
+	}
+	tuple = heap_form_tuple(desc, values, nulls);
+	ReleaseTupleDesc(desc);
+	return HeapTupleGetDatum(tuple);
+}
+
+static void
+put_column(StringInfo row, Oid type, const void *data, int length)
+{
+	pq_sendint32(row, type);
+	pq_sendint32(row, data == NULL ? -1 : length);
+	if (data != NULL)
+		appendBinaryStringInfo(row, data, length);
+}
+
+static void
+put_int(StringInfo row, int32 value)
+{
+	pq_sendint32(row, INT4OID);
+	pq_sendint32(row, sizeof(int32));
+	pq_sendint32(row, value);
+}
+
+static void
+put_number(StringInfo row, Oid type, int64 value, bool isnull)
+{
+	pq_sendint32(row, type);
+	pq_sendint32(row, isnull ? -1 : (int32) sizeof(int64));
+	if (!isnull)
+		pq_sendint64(row, value);
+}
+
+static void
+put_value(StringInfo row, Oid type, Datum bytes)
+{
+	bytea	   *data = DatumGetByteaPP(bytes);
+
+	put_column(row, type, VARDATA_ANY(data), VARSIZE_ANY_EXHDR(data));
+}
+
+/* As record_send writes a row. */
+static void
+put_row(Writing *writing, StringInfo row, const AqMessage *m)
+{
+	bool		is_message = writing->payload_type == writing->message_type && !m->payload_null;
+
+	pq_sendint32(row, COLUMNS);
+	put_column(row, UUIDOID, m->id.data, UUID_LEN);
+	put_number(row, INT8OID, m->receipt, false);
+	put_int(row, m->attempts);
+	put_int(row, m->priority);
+	put_number(row, TIMESTAMPTZOID, m->enqueue_time, false);
+	put_number(row, TIMESTAMPTZOID, m->ready_at, m->ready_at == 0);
+	put_number(row, TIMESTAMPTZOID, m->expires_at, m->expires_at == 0);
+	if (m->sender == NULL)
+		put_column(row, TEXTOID, NULL, 0);
+	else
+		put_value(row, TEXTOID, DirectFunctionCall1(textsend, PointerGetDatum(m->sender)));
+	put_value(row, writing->message_type,
+			  PointerGetDatum(SendFunctionCall(&writing->send, is_message ? m->payload : make_message(writing, m))));
+}
+
+static void
+write_message(void *arg, const AqMessage *m, int delivery)
+{
+	Writing    *writing = arg;
+	MemoryContext old = MemoryContextSwitchTo(writing->context);
+	StringInfoData row;
+
+	initStringInfo(&row);
+	put_row(writing, &row, m);
+	pq_sendint32(&writing->messages, row.len);
+	appendBinaryStringInfo(&writing->messages, row.data, row.len);
+	writing->n++;
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(writing->context);
+}
+
+/* source: the number of the source that the messages are from; -1: there are none */
+static bytea *
+end_writing(const Writing *writing, int source, const int *stale, int nstale)
+{
+	StringInfoData result;
+
+	pq_begintypsend(&result);
+	pq_sendint32(&result, nstale);
+	for (int i = 0; i < nstale; i++)
+		pq_sendint32(&result, stale[i]);
+	pq_sendint32(&result, source);
+	pq_sendint32(&result, writing->n);
+	appendBinaryStringInfo(&result, writing->messages.data, writing->messages.len);
+	return pq_endtypsend(&result);
+}
+
+/* --- aq.jms_receive ------------------------------------------------------------------------ */
+
+typedef struct Receiving
+{
+	int			n;				/* number of sources */
+	char	  **queues;
+	char	  **consumers;		/* elements may be NULL */
+	text	  **conditions;		/* elements may be NULL */
+	bool	   *selective;
+	int		   *max;
+	int64		lease;			/* 0: none */
+	int64		timeout;		/* -1: none */
+	int			source;			/* what the messages were taken from; -1: nothing yet */
+	Writing		writing;
+} Receiving;
+
+static void
+refuse_number(const char *name, int found, int expected)
+{
+	ereport(ERROR,
+			aq_error(AQ_ERR_OPTION_INVALID, "\"%s\" has %d elements, but \"%s\" has %d", name, found, "queue_names", expected));
+}
+
+/* The elements of an array of n elements, or n nulls if it is null; elements are copied. */
+static text **
+read_texts(FunctionCallInfo fcinfo, int arg, const char *name, int n)
+{
+	text	  **texts = palloc0(Max(n, 1) * sizeof(text *));
+	Datum	   *values;
+	bool	   *nulls;
+	int			found;
+
+	if (PG_ARGISNULL(arg))
+		return texts;
+	aq_args_elements(PG_GETARG_ARRAYTYPE_P(arg), &values, &nulls, &found);
+	if (found != n)
+		refuse_number(name, found, n);
+	for (int i = 0; i < n; i++)
+		if (!nulls[i])
+			texts[i] = DatumGetTextPCopy(values[i]);
+	return texts;
+}
+
+static char **
+read_names(FunctionCallInfo fcinfo, int arg, const char *name, int n)
+{
+	text	  **texts = read_texts(fcinfo, arg, name, n);
+	char	  **names = palloc0(Max(n, 1) * sizeof(char *));
+
+	for (int i = 0; i < n; i++)
+		if (texts[i] != NULL)
+			names[i] = text_to_cstring(texts[i]);
+	return names;
+}
+
+static void
+read_limits(FunctionCallInfo fcinfo, Receiving *receiving)
+{
+	Datum	   *values;
+	bool	   *nulls;
+	int			found;
+
+	aq_args_require(fcinfo, ARG_MAX_MESSAGES, "max_messages");
+	aq_args_elements(PG_GETARG_ARRAYTYPE_P(ARG_MAX_MESSAGES), &values, &nulls, &found);
+	if (found != receiving->n)
+		refuse_number("max_messages", found, receiving->n);
+	receiving->max = palloc(Max(found, 1) * sizeof(int));
+	for (int i = 0; i < found; i++)
+	{
+		if (nulls[i])
+			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not contain nulls", "max_messages"));
+		receiving->max[i] = DatumGetInt32(values[i]);
+	}
+}
+
+/* The arguments that the wait needs are copied: there is no snapshot for detoasting then. */
+static void
+read_sources(FunctionCallInfo fcinfo, Receiving *receiving)
+{
+	int			n;
+
+	aq_args_require(fcinfo, ARG_QUEUES, "queue_names");
+	n = ArrayGetNItems(ARR_NDIM(PG_GETARG_ARRAYTYPE_P(ARG_QUEUES)), ARR_DIMS(PG_GETARG_ARRAYTYPE_P(ARG_QUEUES)));
+	receiving->n = n;
+	receiving->queues = read_names(fcinfo, ARG_QUEUES, "queue_names", n);
+	receiving->consumers = read_names(fcinfo, ARG_CONSUMERS, "consumers", n);
+	receiving->conditions = read_texts(fcinfo, ARG_CONDITIONS, "conditions", n);
+	receiving->selective = palloc0(Max(n, 1) * sizeof(bool));
+	for (int i = 0; i < n; i++)
+	{
+		if (receiving->queues[i] == NULL)
+			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not contain nulls", "queue_names"));
+		receiving->selective[i] = receiving->conditions[i] != NULL;
+	}
+	read_limits(fcinfo, receiving);
+	receiving->timeout = PG_ARGISNULL(ARG_TIMEOUT) ? -1 : aq_interval_to_us(PG_GETARG_DATUM(ARG_TIMEOUT));
+	if (!PG_ARGISNULL(ARG_LEASE))
+	{
+		receiving->lease = aq_interval_option(PG_GETARG_DATUM(ARG_LEASE), AQ_ERR_OPTION_INVALID, "lease");
+		if (receiving->lease <= 0)
+			ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "\"lease\" must be positive"));
+	}
+}
+
+/* Tries one source. */
+static bool
+take_from(Receiving *receiving, int source)
+{
+	AqDequeue	call = {
+		.queue = receiving->queues[source],
+		.consumer = receiving->consumers[source],
+		.condition = receiving->conditions[source],
+		.max = receiving->max[source],
+		.lease = receiving->lease,
+		.mode = AQ_MODE_REMOVE,
+		.delivery = AQ_PERSISTENT,
+		.patient = receiving->timeout < 0,
+		.emit = write_message,
+		.arg = &receiving->writing
+	};
+
+	set_payload_type(&receiving->writing, aq_catalog_get_for(call.queue, call.consumer, 0));
+	call.payload_type = receiving->writing.payload_type;
+	return aq_dequeue_now(&call);
+}
+
+/* Tries the sources, with a snapshot of its own. */
+static void
+take(void *arg)
+{
+	Receiving  *receiving = arg;
+
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	for (int i = 0; i < receiving->n && receiving->source < 0; i++)
+		if (take_from(receiving, i))
+			receiving->source = i;
+	PopActiveSnapshot();
+}
+
+static bool
+attempt(void *arg)
+{
+	Receiving  *receiving = arg;
+
+	aq_wait_call_ahead(take, receiving);
+	return receiving->source >= 0;
+}
+
+/* Acknowledges, and takes what is there; returns the number of acknowledgements that have come too late. */
+static int
+acknowledge_and_take(Receiving *receiving, const AqJmsLease *leases, int nleases, int *stale)
+{
+	AQ_TIMED(AQ_TIME_DEQUEUE);
+	AqLeaseOptions options = {.mode = AQ_MODE_ACKNOWLEDGE};
+	int			nstale = aq_jms_lease_settle("aq.jms_receive()", &options, leases, nleases, stale);
+
+	(void) attempt(receiving);
+	return nstale;
+}
+
+static void
+wait_and_take(Receiving *receiving)
+{
+	AQ_TIMED(AQ_TIME_DEQUEUE);
+	(void) aq_wait_released_any(receiving->n, receiving->queues, receiving->consumers, receiving->selective,
+								receiving->timeout, attempt, receiving, &receiving->source);
+}
+
+/* May the procedure commit?  Not in a transaction block, nor within a function. */
+static bool
+may_commit(FunctionCallInfo fcinfo)
+{
+	return fcinfo->context != NULL && IsA(fcinfo->context, CallContext) && !((CallContext *) fcinfo->context)->atomic &&
+		!IsSubTransaction();
+}
+
+static void
+commit(void)
+{
+	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	SPI_commit();
+	SPI_finish();
+}
+
+PG_FUNCTION_INFO_V1(aq_jms_receive);
+Datum
+aq_jms_receive(PG_FUNCTION_ARGS)
+{
+	Receiving	receiving = {.source = -1};
+	int			nleases,
+				nstale;
+	int		   *stale;
+	AqJmsLease *leases;
+	Datum		result;
+	bool		isnull = false;
+
+	aq_session_require_preload();
+	PreventCommandIfReadOnly("aq.jms_receive()");
+	PreventCommandDuringRecovery("aq.jms_receive()");
+	read_sources(fcinfo, &receiving);
+	leases = aq_jms_lease_read(fcinfo, ARG_ACKNOWLEDGE, &nleases);
+	stale = palloc(Max(nleases, 1) * sizeof(int));
+	begin_writing(&receiving.writing);
+	nstale = acknowledge_and_take(&receiving, leases, nleases, stale);
+	if (receiving.source < 0 && receiving.n > 0 && receiving.timeout != 0)
+	{
+		if (nstale < nleases && may_commit(fcinfo))
+			commit();
+		aq_point("jms-waits");
+		wait_and_take(&receiving);
+	}
+	result = PointerGetDatum(end_writing(&receiving.writing, receiving.source, stale, nstale));
+	PG_RETURN_DATUM(aq_rows_one(fcinfo, &result, &isnull));
+}
+
+/* --- aq.jms_browse -------------------------------------------------------------------------- */
+
+PG_FUNCTION_INFO_V1(aq_jms_receive_browse);
+Datum
+aq_jms_receive_browse(PG_FUNCTION_ARGS)
+{
+	AQ_TIMED(AQ_TIME_DEQUEUE);
+	Writing		writing;
+	char	   *queue = aq_args_name(fcinfo, BROWSE_QUEUE, "queue_name");
+	char	   *consumer = aq_args_name_or_null(fcinfo, BROWSE_CONSUMER, "consumer");
+	AqDequeue	call = {
+		.queue = queue,
+		.consumer = consumer,
+		.mode = AQ_MODE_BROWSE,
+		.delivery = AQ_PERSISTENT,
+		.emit = write_message,
+		.arg = &writing
+	};
+
+	aq_args_require(fcinfo, BROWSE_MAX_MESSAGES, "max_messages");
+	call.max = PG_GETARG_INT32(BROWSE_MAX_MESSAGES);
+	if (!PG_ARGISNULL(BROWSE_CONDITION))
+		call.condition = PG_GETARG_TEXT_PP(BROWSE_CONDITION);
+	if (!PG_ARGISNULL(BROWSE_AFTER))
+		call.after = PG_GETARG_UUID_P(BROWSE_AFTER);
+	begin_writing(&writing);
+	set_payload_type(&writing, aq_catalog_get_for(queue, consumer, 0));
+	call.payload_type = writing.payload_type;
+	(void) aq_dequeue_now(&call);
+	PG_RETURN_BYTEA_P(end_writing(&writing, writing.n > 0 ? 0 : -1, NULL, 0));
+}

@@ -1,0 +1,188 @@
+-- What the Jakarta Messaging provider calls: several sources, acknowledgements with the next dequeue, the binary form of messages.
+\pset format unaligned
+\pset tuples_only on
+SELECT aq.create_queue('java', 'aq.jms_message', retry_delay => '0');
+SELECT aq.create_queue('plain_text', 'text'), aq.create_queue('plain_json'), aq.create_queue('plain_bytes', 'bytea'), aq.create_queue('plain_xml', 'xml');
+SELECT aq.create_queue('java_topic', 'aq.jms_message', multiple_consumers => true);
+SELECT aq.subscribe('java_topic', 'ann'), aq.subscribe('java_topic', 'bob');
+
+-- reads the binary form as a client does: it relies on nothing but the lengths
+CREATE FUNCTION t.int(b bytea, at integer) RETURNS integer LANGUAGE sql AS $$
+	SELECT ('x' || encode(substr(b, at + 1, 4), 'hex'))::bit(32)::integer $$;
+CREATE FUNCTION t.column_of(b bytea, number integer) RETURNS bytea LANGUAGE plpgsql AS $$
+DECLARE
+	at integer := 4;
+BEGIN
+	FOR i IN 2 .. number LOOP
+		at := at + 8 + greatest(t.int(b, at + 4), 0);
+	END LOOP;
+	RETURN CASE WHEN t.int(b, at + 4) >= 0 THEN substr(b, at + 9, t.int(b, at + 4)) END;
+END $$;
+CREATE TYPE t.jms_row AS (stale integer[], source integer, msgid uuid, receipt bigint, attempts integer, priority integer, types oid[], enqueued boolean, ready boolean, expires boolean, sender text,
+	type text, headers text, properties text, text text, bytes bytea);
+CREATE FUNCTION t.jms_read(b bytea) RETURNS SETOF t.jms_row LANGUAGE plpgsql AS $$
+DECLARE
+	at integer := 4;
+	r t.jms_row;
+	message bytea;
+	payload bytea;
+BEGIN
+	r.stale := ARRAY(SELECT t.int(b, 4 * i) FROM generate_series(1, t.int(b, 0)) i);
+	at := 4 + 4 * t.int(b, 0);
+	r.source := t.int(b, at);
+	IF t.int(b, at + 4) = 0 THEN
+		ASSERT length(b) = at + 8;
+		RETURN NEXT r;
+	END IF;
+	FOR i IN 1 .. t.int(b, at + 4) LOOP
+		message := substr(b, at + 13, t.int(b, at + 8));
+		at := at + 4 + t.int(b, at + 8);
+		ASSERT t.int(message, 0) = 9;
+		r.msgid := encode(t.column_of(message, 1), 'hex')::uuid;
+		r.receipt := ('x' || encode(t.column_of(message, 2), 'hex'))::bit(64)::bigint;
+		r.attempts := t.int(t.column_of(message, 3), 0);
+		r.priority := t.int(t.column_of(message, 4), 0);
+		r.enqueued := length(t.column_of(message, 5)) = 8;
+		r.ready := t.column_of(message, 6) IS NOT NULL;
+		r.expires := t.column_of(message, 7) IS NOT NULL;
+		r.sender := convert_from(t.column_of(message, 8), 'UTF8');
+		payload := t.column_of(message, 9);
+		ASSERT t.int(payload, 0) = 6;
+		r.type := convert_from(t.column_of(payload, 1), 'UTF8');
+		r.headers := convert_from(substr(t.column_of(payload, 2), 2), 'UTF8');
+		r.properties := convert_from(substr(t.column_of(payload, 3), 2), 'UTF8');
+		r.text := convert_from(t.column_of(payload, 5), 'UTF8');
+		r.bytes := t.column_of(payload, 6);
+		RETURN NEXT r;
+	END LOOP;
+	IF t.int(b, 4 + 4 * t.int(b, 0) + 4) > 0 THEN
+		ASSERT length(b) = at + 8;
+	END IF;
+END $$;
+CREATE FUNCTION t.jms(type text, body text, properties jsonb DEFAULT NULL) RETURNS aq.jms_message LANGUAGE sql AS $$
+	SELECT ROW(type, '{}', properties, NULL, CASE WHEN type <> 'bytes' THEN body END, CASE WHEN type = 'bytes' THEN convert_to(body, 'UTF8') END)::aq.jms_message $$;
+
+CREATE FUNCTION t.uuid_of(b bytea) RETURNS uuid LANGUAGE sql AS $$ SELECT encode(b, 'hex')::uuid $$;
+CREATE FUNCTION t.time_of(b bytea) RETURNS timestamptz LANGUAGE sql AS $$ SELECT '2000-01-01 UTC'::timestamptz + ('x' || encode(b, 'hex'))::bit(64)::bigint * interval '1 microsecond' $$;
+
+-- the columns of a message
+SELECT aq.enqueue('java', t.jms('text', 'one', '{"color": "red"}'), priority => 3, sender => 'me', expiration => '1 hour') IS NOT NULL,
+	aq.enqueue('java', t.jms('bytes', 'two'), priority => 5) IS NOT NULL, aq.enqueue('java', NULL::aq.jms_message, priority => 9) IS NOT NULL;
+SELECT attempts, priority, receipt, enqueued, ready, expires, sender, type, headers, properties, text, bytes FROM t.jms_read(aq.jms_browse('java'));
+SELECT text, bytes FROM t.jms_read(aq.jms_browse('java', condition => $$payload.type = 'bytes'$$));
+SELECT text, bytes FROM t.jms_read(aq.jms_browse('java', after => (SELECT msgid FROM aq.browse('java', NULL::aq.jms_message, max_messages => 1)), max_messages => 1));
+SELECT source, msgid FROM t.jms_read(aq.jms_browse('java', condition => 'false'));
+SELECT t.uuid_of(t.column_of(row, 1)) = m.msgid, t.time_of(t.column_of(row, 5)) = m.enqueue_time, t.time_of(t.column_of(row, 7)) = m.expires_at
+FROM (SELECT substr(aq.jms_browse('java', max_messages => 1), 17)) f(row), aq.messages m WHERE m.queue_name = 'java' AND m.priority = 3;
+
+-- the first source with messages; without a lease they are consumed
+CALL aq.jms_receive(ARRAY['plain_text', 'java'], NULL, NULL, ARRAY[1, 2], '0') \gset
+SELECT source, stale, type, text, bytes, receipt FROM t.jms_read(:'messages');
+CALL aq.jms_receive(ARRAY['java', 'java'], ARRAY[NULL, NULL], ARRAY[$$payload.type = 'text'$$, $$priority = 9$$], ARRAY[1, 2], '0') \gset
+SELECT source, stale, type, text, bytes, receipt FROM t.jms_read(:'messages');
+CALL aq.jms_receive(ARRAY['java', 'java'], NULL, NULL, ARRAY[1, 1], '0') \gset
+SELECT * FROM t.jms_read(:'messages');
+CALL aq.jms_receive('{}', NULL, NULL, '{}') \gset
+SELECT * FROM t.jms_read(:'messages');
+
+-- payloads of other types
+SELECT aq.enqueue('plain_text', 'a text'::text) IS NOT NULL, aq.enqueue('plain_json', '{"a": [1, "ü"]}') IS NOT NULL, aq.enqueue('plain_bytes', '\x00ff'::bytea) IS NOT NULL;
+SELECT q, type, headers, properties, text, bytes FROM unnest(ARRAY['plain_text', 'plain_json', 'plain_bytes']) q, LATERAL t.jms_read(aq.jms_browse(q));
+SELECT t.error($$SELECT aq.jms_browse('plain_xml')$$);
+SELECT t.error($$CALL aq.jms_receive('{plain_xml}', NULL, NULL, '{1}', '0')$$);
+
+-- leases and their acknowledgement, in one call with the next dequeue
+SELECT aq.enqueue_array('java', ARRAY[t.jms('text', 'a'), t.jms('text', 'b'), t.jms('text', 'c'), t.jms('text', 'd')]) IS NOT NULL;
+SELECT aq.enqueue('java_topic', t.jms('text', 'news')) IS NOT NULL;
+CREATE TABLE t.held (queue text, consumer text, msgid uuid, receipt bigint, text text);
+CREATE PROCEDURE t.receive(queue text, consumer text, n integer, lease interval) LANGUAGE plpgsql AS $$
+DECLARE
+	messages bytea;
+BEGIN
+	CALL aq.jms_receive(ARRAY[queue], ARRAY[consumer], NULL, ARRAY[n], '0', lease, messages => messages);
+	INSERT INTO t.held SELECT queue, consumer, r.msgid, r.receipt, r.text FROM t.jms_read(messages) r;
+END $$;
+CALL t.receive('java', NULL, 2, '1 hour');
+CALL t.receive('java', NULL, 1, '1 hour');
+CALL t.receive('java_topic', 'ann', 1, '1 hour');
+CALL t.receive('java_topic', 'bob', 1, '1 hour');
+SELECT queue, consumer, text, receipt > 0, count(*) OVER (PARTITION BY queue, receipt) FROM t.held ORDER BY 1, 2, 3;
+SELECT array_agg(queue ORDER BY text) AS queues, array_agg(consumer ORDER BY text) AS consumers, array_agg(msgid ORDER BY text) AS ids, array_agg(receipt ORDER BY text) AS receipts
+FROM t.held WHERE text IN ('a', 'c', 'news') AND consumer IS DISTINCT FROM 'bob' \gset
+CALL aq.jms_receive('{java}', NULL, NULL, '{1}', '0', NULL, :'queues', :'consumers', :'ids', :'receipts') \gset
+SELECT source, stale, text FROM t.jms_read(:'messages');
+-- a second time they are stale
+SELECT aq.jms_acknowledge(:'queues', :'consumers', :'ids', :'receipts');
+CALL aq.jms_receive('{}', NULL, NULL, '{}', '0', NULL, :'queues', :'consumers', :'ids', :'receipts') \gset
+SELECT source, stale, text FROM t.jms_read(:'messages');
+
+-- extend, release; the rest is not touched
+SELECT aq.jms_extend(array_agg(queue ORDER BY text), array_agg(consumer ORDER BY text), array_agg(msgid ORDER BY text), array_agg(receipt ORDER BY text), '2 hours') FROM t.held;
+SELECT aq.jms_release(array_agg(queue ORDER BY text), array_agg(consumer ORDER BY text), array_agg(msgid ORDER BY text), array_agg(receipt ORDER BY text), count => false) FROM t.held WHERE text = 'b';
+SELECT text, attempts FROM t.jms_read(aq.jms_browse('java'));
+CALL t.receive('java', NULL, 1, '1 hour');
+SELECT aq.jms_release(array_agg(queue), array_agg(consumer), array_agg(msgid), array_agg(receipt), '0', 'broken') FROM (SELECT * FROM t.held WHERE text = 'b' ORDER BY receipt DESC LIMIT 1) h;
+SELECT text, attempts FROM t.jms_read(aq.jms_browse('java'));
+SELECT last_error FROM aq.messages WHERE queue_name = 'java' AND state = 'READY';
+
+-- a queue that does not exist any more; another role's queue
+SELECT aq.jms_acknowledge('{gone,java}', '{NULL,NULL}', ARRAY[msgid, msgid], ARRAY[receipt, receipt]) FROM t.held WHERE text = 'a';
+SELECT aq.jms_acknowledge('{}', '{}', '{}', '{}'), aq.jms_acknowledge(NULL, NULL, NULL, NULL);
+CREATE ROLE regress_aq_eve;
+SET ROLE regress_aq_eve;
+SELECT aq.jms_acknowledge('{java}', '{NULL}', '{00000000-0000-0000-0000-000000000000}', '{1}');
+RESET ROLE;
+SELECT aq.grant_queue('java', 'regress_aq_eve', 'enqueue');
+SET ROLE regress_aq_eve;
+SELECT t.error($$SELECT aq.jms_acknowledge('{java}', '{NULL}', '{00000000-0000-0000-0000-000000000000}', '{1}')$$);
+RESET ROLE;
+SELECT aq.revoke_queue('java', 'regress_aq_eve', 'enqueue');
+SET ROLE regress_aq_eve;
+SELECT t.error($$CALL aq.jms_receive('{java}', NULL, NULL, '{1}', '0')$$);
+SELECT t.error($$SELECT aq.jms_browse('java')$$);
+RESET ROLE;
+
+-- arguments
+SELECT t.error($$CALL aq.jms_receive(NULL, NULL, NULL, '{1}', '0')$$);
+SELECT t.error($$CALL aq.jms_receive('{NULL}', NULL, NULL, '{1}', '0')$$);
+SELECT t.error($$CALL aq.jms_receive('{java}', '{NULL,NULL}', NULL, '{1}', '0')$$);
+SELECT t.error($$CALL aq.jms_receive('{java}', NULL, '{}', '{1}', '0')$$);
+SELECT t.error($$CALL aq.jms_receive('{java}', NULL, NULL, NULL, '0')$$);
+SELECT t.error($$CALL aq.jms_receive('{java}', NULL, NULL, '{1,2}', '0')$$);
+SELECT t.error($$CALL aq.jms_receive('{java}', NULL, NULL, '{NULL}', '0')$$);
+SELECT t.error($$CALL aq.jms_receive('{java}', NULL, NULL, '{0}', '0')$$);
+SELECT t.error($$CALL aq.jms_receive('{java}', NULL, NULL, '{1}', '0', '0')$$);
+SELECT t.error($$CALL aq.jms_receive('{java}', NULL, '{nothing}', '{1}', '0')$$);
+SELECT t.error($$CALL aq.jms_receive('{java_topic}', NULL, NULL, '{1}', '0')$$);
+SELECT t.error($$CALL aq.jms_receive('{none}', NULL, NULL, '{1}', '0')$$);
+SELECT t.error($$CALL aq.jms_receive('{}', NULL, NULL, '{}', '0', NULL, '{java}', '{}', '{}', '{}')$$);
+SELECT t.error($$CALL aq.jms_receive('{}', NULL, NULL, '{}', '0', NULL, '{NULL}', '{NULL}', '{NULL}', '{NULL}')$$);
+SELECT t.error($$SELECT aq.jms_extend('{}', '{}', '{}', '{}', NULL)$$);
+SELECT t.error($$SELECT aq.jms_extend('{}', '{}', '{}', '{}', '0')$$);
+SELECT t.error($$SELECT aq.jms_browse('java', max_messages => 0)$$);
+
+-- in a transaction block the acknowledgement belongs to it, also if the call waits
+TRUNCATE t.held;
+SELECT aq.purge_queue('java') >= 0;
+SELECT aq.enqueue('java', t.jms('text', 'x')) IS NOT NULL;
+CALL t.receive('java', NULL, 1, '1 hour');
+SELECT array_agg(queue) AS queues, array_agg(consumer) AS consumers, array_agg(msgid) AS ids, array_agg(receipt) AS receipts FROM t.held \gset
+BEGIN;
+CALL aq.jms_receive('{java}', NULL, NULL, '{1}', '10 ms', NULL, :'queues', :'consumers', :'ids', :'receipts') \gset
+SELECT source, stale FROM t.jms_read(:'messages');
+ROLLBACK;
+-- outside, it is committed before the wait: an error in the wait leaves it
+SET statement_timeout = '100 ms';
+CALL aq.jms_receive('{java}', NULL, NULL, '{1}', NULL, NULL, :'queues', :'consumers', :'ids', :'receipts') \gset
+RESET statement_timeout;
+SELECT aq.jms_acknowledge(:'queues', :'consumers', :'ids', :'receipts');
+-- after the wait the transaction goes on, with a snapshot
+CALL aq.jms_receive('{java,java_topic}', '{NULL,ann}', '{true,NULL}', '{1,1}', '1 ms', '1 hour', :'queues', :'consumers', :'ids', :'receipts') \gset
+SELECT source, stale FROM t.jms_read(:'messages');
+
+SELECT aq.drop_queue(q, true) FROM unnest(ARRAY['java', 'java_topic', 'plain_text', 'plain_json', 'plain_bytes', 'plain_xml']) q;
+DROP ROLE regress_aq_eve;
+DROP PROCEDURE t.receive;
+DROP TABLE t.held;
+DROP FUNCTION t.jms, t.jms_read, t.column_of, t.int, t.uuid_of, t.time_of;
+DROP TYPE t.jms_row;
