@@ -2,13 +2,14 @@ package io.github.pgaq.jms.message;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 
 /**
  * The classes whose objects are read from object messages.
  *
- * <p>Reading serialized objects of any class would let a sender run code in the receiver. Always allowed are arrays of
- * allowed classes, enumerations of allowed packages, and values of {@code java.lang}, {@code java.util}, {@code java.time}
- * and {@code java.math}.
+ * <p>Reading serialized objects of any class would let a sender run code in the receiver. Always allowed are the values
+ * and collections of {@code java.lang} and {@code java.util}, the values of {@code java.time}, {@code java.math} and
+ * {@code java.sql}, and arrays of primitive types. Arrays are allowed if their elements are.
  */
 public final class AllowedClasses {
 
@@ -17,6 +18,14 @@ public final class AllowedClasses {
 
     /** Name of the option, for errors. */
     static final String OPTION = "allowedClasses";
+
+    private static final Set<String> LANG = Set.of("Boolean", "Byte", "Short", "Character", "Integer", "Long", "Float",
+            "Double", "Number", "String", "StringBuilder", "StringBuffer", "Enum", "Object");
+
+    private static final Set<String> UTIL = Set.of("ArrayList", "LinkedList", "Vector", "Stack", "ArrayDeque", "HashMap",
+            "LinkedHashMap", "TreeMap", "Hashtable", "Properties", "IdentityHashMap", "HashSet", "LinkedHashSet", "TreeSet",
+            "EnumMap", "EnumSet", "EnumSet$SerializationProxy", "BitSet", "Arrays$ArrayList", "CollSer", "Date", "UUID",
+            "Locale", "Currency", "Calendar", "GregorianCalendar", "TimeZone", "SimpleTimeZone", "Map$Entry");
 
     private final List<String> patterns = new ArrayList<>();
 
@@ -56,16 +65,14 @@ public final class AllowedClasses {
 
     private static boolean isValue(String name) {
         int dot = name.lastIndexOf('.');
-        String rest = name.substring(dot + 1);
+        String simple = name.substring(dot + 1);
         return switch (dot < 0 ? "" : name.substring(0, dot)) {
-            case "java.lang" -> VALUES_OF_LANG.contains(rest);
-            case "java.util" -> !rest.startsWith("PriorityQueue") && !rest.startsWith("ServiceLoader")
-                    && !rest.startsWith("Formatter") && !rest.startsWith("Scanner") && !rest.startsWith("Timer");
+            case "java.lang" -> LANG.contains(simple);
+            case "java.util" -> UTIL.contains(simple) || simple.startsWith("Collections$")
+                    || simple.startsWith("AbstractMap$Simple");
             case "java.time", "java.math" -> true;
-            default -> false;
+            case "java.sql" -> simple.equals("Date") || simple.equals("Time") || simple.equals("Timestamp");
+            default -> name.equals("sun.util.calendar.ZoneInfo");
         };
     }
-
-    private static final java.util.Set<String> VALUES_OF_LANG = java.util.Set.of("Boolean", "Byte", "Short", "Character",
-            "Integer", "Long", "Float", "Double", "Number", "String", "StringBuilder", "StringBuffer", "Enum", "Object");
 }

@@ -258,7 +258,7 @@ public final class Messages {
 
     /**
      * Copies a message of any provider: body, properties, {@code JMSCorrelationID}, {@code JMSReplyTo} and
-     * {@code JMSType}. Properties whose names this provider refuses are left out. A bytes or stream message is reset.
+     * {@code JMSType}. Properties that this provider does not support are left out. A bytes or stream message is reset.
      */
     public PgaqMessage copyOf(Message message) throws JMSException {
         PgaqMessage copy;
@@ -289,8 +289,9 @@ public final class Messages {
         List<?> names = Collections.list((java.util.Enumeration<?>) message.getPropertyNames());
         for (Object each : names) {
             String name = (String) each;
-            if (PropertyNames.isValid(name) && !name.equals(PropertyNames.DELIVERY_COUNT)) {
-                copy.setObjectProperty(name, message.getObjectProperty(name));
+            Object value = message.getObjectProperty(name);
+            if (PropertyNames.isValid(name) && Conversions.isPropertyValue(value)) {
+                copy.properties().put(name, value);
             }
         }
         return copy;

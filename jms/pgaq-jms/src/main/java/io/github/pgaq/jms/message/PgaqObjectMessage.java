@@ -100,19 +100,23 @@ public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessag
 
     /** Reads objects of allowed classes, found by the thread's class loader or else by that of this class. */
     private static final class Input extends ObjectInputStream {
+        private static final int MAX_DEPTH = 500;
+
         private final AllowedClasses allowed;
+        private final long size;
 
         Input(byte[] bytes, AllowedClasses allowed) throws IOException {
             super(new ByteArrayInputStream(bytes));
             this.allowed = allowed;
+            this.size = bytes.length;
             if (allowed != ALL) {
                 setObjectInputFilter(this::filter);
             }
         }
 
-        /** Bounds what a small message can make of itself. */
+        /** Bounds the memory that a small message can claim: elements of arrays and maps take bytes of the message. */
         private ObjectInputFilter.Status filter(ObjectInputFilter.FilterInfo info) {
-            boolean refused = info.depth() > 500 || info.arrayLength() > Math.max(info.streamBytes(), 0) + 100_000_000L;
+            boolean refused = info.depth() > MAX_DEPTH || info.arrayLength() > 8 * size + 1024;
             return refused ? ObjectInputFilter.Status.REJECTED : ObjectInputFilter.Status.UNDECIDED;
         }
 

@@ -1,0 +1,202 @@
+package io.github.pgaq.jms.message;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.pgaq.jms.store.Body;
+import jakarta.jms.JMSException;
+import jakarta.jms.MessageFormatException;
+import java.io.Serializable;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.math.BigDecimal;
+import java.time.Instant;
+import java.time.ZonedDateTime;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.BitSet;
+import java.util.Calendar;
+import java.util.Collections;
+import java.util.Date;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class ObjectMessageTest {
+
+    /** A class of the application. */
+    static final class Order implements Serializable {
+        private static final long serialVersionUID = 1;
+        static int read;
+
+        final ArrayList<Item> items = new ArrayList<>();
+
+        private void readObject(java.io.ObjectInputStream in) throws java.io.IOException, ClassNotFoundException {
+            read++;
+            in.defaultReadObject();
+        }
+    }
+
+    /** A class that only lies inside another. */
+    static final class Item implements Serializable {
+        private static final long serialVersionUID = 1;
+    }
+
+    /** A handler of proxies that does nothing. */
+    static final class Handler implements InvocationHandler, Serializable {
+        private static final long serialVersionUID = 1;
+
+        @Override
+        public Object invoke(Object proxy, Method method, Object[] arguments) {
+            return null;
+        }
+    }
+
+    private static PgaqObjectMessage message(Serializable object) throws JMSException {
+        PgaqObjectMessage message = Samples.MESSAGES.createObjectMessage();
+        message.setObject(object);
+        return message;
+    }
+
+    private static PgaqObjectMessage received(Serializable object, String allowed) throws JMSException {
+        Body body = Samples.MESSAGES.toBody(message(object));
+        Messages receiver = new Messages(AllowedClasses.parse(allowed), Samples::destination);
+        return (PgaqObjectMessage) receiver.toClient(Samples.delivery(body), null, null);
+    }
+
+    static Stream<Serializable> values() {
+        ArrayList<Object> list = new ArrayList<>(List.of(1, "a", 2L, 'c', true, (byte) 1, (short) 2, 1f, 2d));
+        list.add(null);
+        return Stream.of("a", 1, list, new HashMap<>(Map.of("a", List.of(1))), new TreeMap<>(Map.of(1, 2)),
+                new HashSet<>(List.of(1)), (Serializable) List.of(1, 2, 3), (Serializable) Map.of(1, 2),
+                (Serializable) Arrays.asList(1, 2), (Serializable) Collections.unmodifiableList(new ArrayList<>(list)),
+                (Serializable) Collections.emptyMap(), new Date(5), UUID.randomUUID(), Locale.GERMANY,
+                BitSet.valueOf(new long[] {5}), Calendar.getInstance(), new BigDecimal("1.50"), Instant.now(),
+                ZonedDateTime.now(), new java.sql.Timestamp(5), java.time.DayOfWeek.FRIDAY, new StringBuilder("x").toString());
+    }
+
+    @ParameterizedTest
+    @MethodSource("values")
+    void valuesOfJavaAreAlwaysRead(Serializable value) throws JMSException {
+        assertEquals(value, received(value, null).getObject());
+        assertEquals(value, received(value, "").getBody(Object.class));
+    }
+
+    @Test
+    void arraysAreReadIfTheirElementsAre() throws JMSException {
+        assertEquals(3, ((int[][]) received(new int[][] {{1}, {2}, {3}}, "").getObject()).length);
+        assertEquals("a", ((String[][]) received(new String[][] {{"a"}}, "").getObject())[0][0]);
+        assertThrows(MessageFormatException.class, () -> received(new Item[1][1], "").getObject());
+        assertEquals(1, ((Item[][]) received(new Item[1][1], Item.class.getName()).getObject()).length);
+    }
+
+    @Test
+    void otherClassesAreNamedWithTheOption() throws JMSException {
+        PgaqObjectMessage message = received(new Order(), "java.lang.*");
+        Order.read = 0;
+        JMSException e = assertThrows(MessageFormatException.class, message::getObject);
+        assertEquals("objects of class " + Order.class.getName() + " are not read from messages; add the class to the"
+                + " option \"allowedClasses\" of the connection factory if you trust the senders", e.getMessage());
+        assertThrows(MessageFormatException.class, () -> message.getBody(Serializable.class));
+        assertFalse(message.isBodyAssignableTo(Serializable.class));
+        assertEquals(0, Order.read, "nothing of the class ran");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"*", "io.github.pgaq.jms.message.ObjectMessageTest", "io.github.pgaq.jms.message.*",
+            "io.github.*", "x.Y, io.github.pgaq.jms.message.ObjectMessageTest$Order ,"
+                    + "io.github.pgaq.jms.message.ObjectMessageTest$Item"})
+    void allowedClassesAreRead(String allowed) throws JMSException {
+        Order order = new Order();
+        order.items.add(new Item());
+        assertEquals(1, ((Order) received(order, allowed).getObject()).items.size());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"", "io.github", "io.github.pgaq.jms.messages.*", "java.*", "x.*",
+            "io.github.pgaq.jms.message.ObjectMessageTest$Order", "io.github.pgaq.jms.message.ObjectMessage"})
+    void classesInsideMustBeAllowedToo(String allowed) throws JMSException {
+        Order order = new Order();
+        order.items.add(new Item());
+        assertThrows(MessageFormatException.class, received(order, allowed)::getObject);
+        ArrayList<Object> list = new ArrayList<>(List.of(new Item()));
+        assertThrows(MessageFormatException.class, received(list, allowed)::getObject);
+    }
+
+    @Test
+    void enumerationsAndProxiesMustBeAllowed() throws JMSException {
+        assertThrows(MessageFormatException.class, received(TimeUnit.DAYS, "")::getObject);
+        assertEquals(TimeUnit.DAYS, received(TimeUnit.DAYS, "java.util.concurrent.*").getObject());
+        Serializable proxy = (Serializable) Proxy.newProxyInstance(getClass().getClassLoader(),
+                new Class<?>[] {Comparable.class, Serializable.class}, new Handler());
+        assertThrows(MessageFormatException.class, received(proxy, "")::getObject);
+        assertThrows(MessageFormatException.class, received(proxy, Handler.class.getName())::getObject);
+        assertTrue(Proxy.isProxyClass(received(proxy, "*").getObject().getClass()));
+    }
+
+    @Test
+    void theMessageHoldsTheObjectAsItWas() throws JMSException {
+        ArrayList<Integer> list = new ArrayList<>(List.of(1));
+        PgaqObjectMessage message = message(list);
+        list.add(2);
+        assertEquals(List.of(1), message.getObject());
+        message.setObject(null);
+        assertNull(message.getObject());
+        assertNull(received(null, "").getObject());
+    }
+
+    @Test
+    void theSenderMayReadWhatItHasSet() throws JMSException {
+        assertEquals(Order.class, message(new Order()).getObject().getClass());
+        PgaqObjectMessage received = received(new Order(), "");
+        received.clearBody();
+        received.setObject(new Order());
+        assertEquals(Order.class, received.getObject().getClass());
+    }
+
+    @Test
+    void objectsThatCannotBeSerializedAreRefused() {
+        ArrayList<Object> list = new ArrayList<>();
+        list.add(new Object());
+        JMSException e = assertThrows(MessageFormatException.class, () -> message(list));
+        assertTrue(e.getMessage().contains("java.io.NotSerializableException: java.lang.Object"), e.getMessage());
+        assertTrue(e.getCause() instanceof java.io.NotSerializableException);
+    }
+
+    @Test
+    void invalidBytesAreAnError() throws JMSException {
+        for (byte[] bytes : new byte[][] {{}, {1, 2, 3}, {(byte) 0xac, (byte) 0xed, 0, 5},
+            {(byte) 0xac, (byte) 0xed, 0, 5, 's', 'r', 0, 1}}) {
+            PgaqObjectMessage message = (PgaqObjectMessage) Samples.MESSAGES.toClient(
+                    Samples.delivery(new Body("object", "{}", null, null, null, bytes)), null, null);
+            assertThrows(MessageFormatException.class, message::getObject);
+            assertFalse(message.isBodyAssignableTo(String.class));
+        }
+    }
+
+    @Test
+    void aSmallMessageCannotClaimMuchMemory() throws JMSException {
+        Body body = Samples.MESSAGES.toBody(message(new long[] {1}));
+        byte[] bytes = body.bytes();
+        int length = bytes.length - 12;
+        bytes[length] = 0x7f;
+        PgaqObjectMessage message = (PgaqObjectMessage) Samples.MESSAGES.toClient(
+                Samples.delivery(new Body("object", "{}", null, null, null, bytes)), null, null);
+        JMSException e = assertThrows(MessageFormatException.class, message::getObject);
+        assertTrue(e.getMessage().contains("REJECTED"), e.getMessage());
+    }
+}
