@@ -125,6 +125,12 @@ acknowledge(Settling *settling, const Key *key)
 	return result;
 }
 
+static int
+attempts_of(const RowScan *rows)
+{
+	return DatumGetInt32(rows->slot->tts_values[COL_ATTEMPTS]);
+}
+
 static TM_Result
 release(Settling *settling, const Key *key, TupleTableSlot *message, NoteKind *kind)
 {
@@ -132,7 +138,7 @@ release(Settling *settling, const Key *key, TupleTableSlot *message, NoteKind *k
 	AqQueue    *queue = settling->queue;
 	RowScan    *rows = rows_of(settling);
 	bool		counts = options->mode == AQ_MODE_RELEASE;
-	int			attempts = DatumGetInt32(rows->slot->tts_values[COL_ATTEMPTS]);
+	int			attempts = attempts_of(rows);
 	int64		delay = options->time;
 	TimestampTz expires;
 	TM_Result	result;
@@ -143,7 +149,7 @@ release(Settling *settling, const Key *key, TupleTableSlot *message, NoteKind *k
 		delay = aq_retry_delay_after(queue, attempts, settling->random);
 	*kind = NOTE_REJECT;
 	if ((counts && aq_leased_row_over_limit(queue, rows->slot)) || (expires != 0 && expires <= settling->now))
-		return aq_leased_row_fail(queue, rows, STATE_FAILED, settling->now, options->error);
+		return aq_leased_row_fail(queue, rows, STATE_FAILED, attempts - !counts, settling->now, options->error);
 	result = aq_leased_row_give_back(queue, rows, message, attempts - !counts,
 									 delay > 0 ? settling->now + delay : 0, options->error, &ready);
 	*kind = ready ? NOTE_RELEASE : NOTE_RELEASE_LATER;
@@ -198,7 +204,7 @@ change(Settling *settling, const Key *key)
 			break;
 		case AQ_MODE_REJECT:
 			kind = NOTE_REJECT;
-			result = aq_leased_row_fail(queue, rows, STATE_REJECTED, settling->now, options->error);
+			result = aq_leased_row_fail(queue, rows, STATE_REJECTED, attempts_of(rows), settling->now, options->error);
 			break;
 		default:
 			result = release(settling, key, message, &kind);

@@ -422,7 +422,8 @@ extern int64 aq_leased_row_latest_receipt(TupleTableSlot *slot);
 extern bool aq_leased_row_over_limit(const AqQueue *queue, TupleTableSlot *slot);
 extern TM_Result aq_leased_row_take(const AqQueue *queue, RowScan *rows, int64 lease, int64 receipt);
 extern TM_Result aq_leased_row_extend(const AqQueue *queue, RowScan *rows, TimestampTz until);
-extern TM_Result aq_leased_row_fail(const AqQueue *queue, RowScan *rows, int state, TimestampTz now, const char *error);
+extern TM_Result aq_leased_row_fail(const AqQueue *queue, RowScan *rows, int state, int attempts, TimestampTz now,
+									const char *error);
 extern int	aq_leased_row_ready(const AqQueue *queue, TupleTableSlot *message, TimestampTz *expires);
 extern TM_Result aq_leased_row_give_back(const AqQueue *queue, RowScan *rows, TupleTableSlot *message, int attempts,
 										 TimestampTz until, const char *error, bool *ready);

@@ -130,9 +130,9 @@ end_lease(RowScan *rows, int state, TimestampTz next_at, int attempts, const cha
 
 /* The worker moves it to the exception queue, or drops it. */
 TM_Result
-aq_leased_row_fail(const AqQueue *queue, RowScan *rows, int state, TimestampTz now, const char *error)
+aq_leased_row_fail(const AqQueue *queue, RowScan *rows, int state, int attempts, TimestampTz now, const char *error)
 {
-	TM_Result	result = end_lease(rows, state, now, DatumGetInt32(rows->slot->tts_values[COL_ATTEMPTS]), error);
+	TM_Result	result = end_lease(rows, state, now, attempts, error);
 
 	if (result == TM_Ok)
 		aq_due_time_announce(queue->shm, now);

@@ -95,8 +95,10 @@ add_row(Story *story, const LogRow *row)
 		case LOG_FAILED:
 			story->failed = true;
 			story->death.died = row->at;
-			if (row->receipt != 0 && row->detail != NULL && VARSIZE_ANY_EXHDR(row->detail) > 0)
-				story->kind = *VARDATA_ANY(row->detail);
+			if (row->receipt != 0)
+				story->kind = log_death(row);
+			if (story->kind == DEATH_UNSEEN)
+				story->death.attempts--;
 			set_error(story, row, 1);
 			break;
 	}
@@ -183,6 +185,9 @@ aq_dead_letter_make(AqStories *stories, uint32 i, AqQueue *queue, const AqMessag
 			continue;
 		n++;
 		story->death.reason = reason_of(story, m);
+		/* there were leases, but all were given back unseen */
+		if (story->death.attempts <= 0)
+			story->death.first = story->death.last = 0;
 		story->death.attempts = Min(Max(story->death.attempts, 0) + m->attempts, AQ_MAX_ATTEMPTS);
 		options->correlation = m->correlation;
 		options->properties = m->properties;

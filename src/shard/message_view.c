@@ -124,6 +124,7 @@ read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 			p->kind[position][slot] = row.kind;
 		else
 			p->attempts[position][slot]++;
+		p->attempts[position][slot] -= log_death(&row) == DEATH_UNSEEN;
 		/* rows have no order */
 		if (row.kind != LOG_RETRY)
 			p->when[position][slot] = row.at;

@@ -137,6 +137,7 @@ targets_next(bytea *targets, int position)
 #define DEATH_REJECTED	'j'
 #define DEATH_RETRIES	'r'		/* it was released, and had too many attempts */
 #define DEATH_LEASE		'l'		/* its lease was over, and it had too many attempts */
+#define DEATH_UNSEEN	'u'		/* it was given back unseen, and had expired: the lease is no attempt */
 
 /* bytes of LOG_DETAIL at most: see ORDINALS_PER_ROW */
 #define LOG_DETAIL_SIZE 600
@@ -155,6 +156,14 @@ typedef struct LogRow
 	const text *detail;			/* NULL: none */
 	TimestampTz written;		/* 0: not about a lease */
 } LogRow;
+
+/* Why a leased message failed: DEATH_*; '\0': the row does not say. */
+static inline char
+log_death(const LogRow *row)
+{
+	return row->kind == LOG_FAILED && row->receipt != 0 && row->detail != NULL && VARSIZE_ANY_EXHDR(row->detail) > 0
+		? *VARDATA_ANY(row->detail) : '\0';
+}
 
 /* --- dead_letter.c */
 typedef struct AqStories AqStories;

@@ -53,6 +53,38 @@ SELECT aq.alter_queue('dl_dead', max_retries => 0);
 BEGIN; SELECT payload FROM aq.dequeue('dl_dead', as_type => NULL::text); ROLLBACK;
 CALL aq.wait('dl_dead_exceptions', NULL, '10 s', NULL);
 SELECT dead_letter ->> 'queue', dead_letter #>> '{before,queue}' FROM aq.dead_letters WHERE exception_queue = 'dl_dead_exceptions';
+-- exception queues in a circle: the first failure and the latest ones are kept
+SELECT aq.create_queue('dl_ping', 'text'), aq.create_queue('dl_pong', 'text', exception_queue => 'dl_ping'), aq.alter_queue('dl_ping', exception_queue => 'dl_pong');
+SELECT aq.enqueue('dl_ping', 'round and round') IS NOT NULL;
+CREATE PROCEDURE t.fail_round(rounds integer) LANGUAGE plpgsql AS $$
+DECLARE
+	queue text := 'dl_ping';
+	ready boolean;
+	id uuid;
+	taken bigint;
+BEGIN
+	FOR i IN 1..rounds LOOP
+		CALL aq.wait(queue, NULL, '60 s', ready);
+		SELECT msgid, receipt INTO id, taken FROM aq.dequeue(queue, as_type => NULL::text, lease => '1 hour');
+		COMMIT;
+		PERFORM aq.reject(queue, ARRAY[id], taken, error => 'round ' || i);
+		COMMIT;
+		queue := CASE queue WHEN 'dl_ping' THEN 'dl_pong' ELSE 'dl_ping' END;
+	END LOOP;
+	CALL aq.wait(queue, NULL, '60 s', ready);
+END $$;
+CREATE FUNCTION t.rounds() RETURNS TABLE (error text, omitted text) LANGUAGE sql AS $$
+	WITH RECURSIVE chain (letter, n) AS (
+		SELECT dead_letter, 1 FROM aq.messages WHERE queue_name = 'dl_ping' AND dead_letter IS NOT NULL AND state = 'READY'
+		UNION ALL SELECT letter -> 'before', n + 1 FROM chain WHERE letter ? 'before')
+	SELECT letter ->> 'error', letter ->> 'omitted' FROM chain ORDER BY n
+$$;
+CALL t.fail_round(10);
+SELECT string_agg(concat_ws(' omitted ', error, omitted), ', ') FROM t.rounds();
+CALL t.fail_round(12);
+SELECT string_agg(concat_ws(' omitted ', error, omitted), ', ') FROM t.rounds();
+SELECT aq.alter_queue('dl_ping', exception_queue => 'none'), aq.drop_queue('dl_pong', force => true), aq.drop_queue('dl_ping', force => true);
+DROP PROCEDURE t.fail_round; DROP FUNCTION t.rounds;
 -- a topic: one for each consumer for which the message failed
 SELECT aq.create_queue('dl_topic', 'text', multiple_consumers => true, max_retries => 0);
 SELECT aq.subscribe('dl_topic', 'ann'), aq.subscribe('dl_topic', 'bob'), aq.subscribe('dl_topic', 'eve');

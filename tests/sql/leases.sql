@@ -292,6 +292,15 @@ SELECT receipt FROM aq.dequeue('le', msgid => :'id', lease => '1 hour') \gset
 SELECT aq.cancel('le', :'id');
 SELECT aq.release('le', ARRAY[:'id'::uuid], :receipt) IS NOT NULL;
 SELECT aq.cancel('le', :'id');
+-- one that has expired meanwhile fails when it is given back unseen; that is no attempt either
+SELECT aq.enqueue('le', '"unseen"', expiration => '1 s') AS id \gset
+SELECT receipt FROM aq.dequeue('le', msgid => :'id', lease => '1 hour') \gset
+SELECT pg_sleep(1.1);
+SELECT result FROM aq.release('le', ARRAY[:'id'::uuid], :receipt, count => false);
+CALL aq.wait('le_dead', NULL, '60 s', NULL);
+SELECT payload, attempts FROM aq.messages WHERE queue_name = 'le_dead' AND payload = '"unseen"';
+SELECT attempts FROM aq.messages WHERE queue_name = 'le' AND payload = '"unseen"' AND attempts > 0;
+SELECT t.drain('le_dead');
 -- the owner ends leases without their receipts: as if the time were over, each of its own receipt, in one call
 CREATE FUNCTION t.ended() RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(payload || ' ' || state || ' ' || attempts, ', ' ORDER BY payload) FROM aq.messages WHERE queue_name = 'le' AND payload IN ('301', '302', '303', '304') AND state <> 'EXPIRED'

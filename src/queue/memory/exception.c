@@ -12,6 +12,7 @@
 
 #include "catalog/pg_type.h"
 #include "utils/datetime.h"
+#include "utils/fmgrprotos.h"
 #include "utils/json.h"
 #include "utils/jsonb.h"
 #include "utils/numeric.h"
@@ -114,9 +115,118 @@ consumer_name(AqQueue *queue, int position)
 }
 
 /*
+ * Of the dead letters that a message was before: so many are kept, the latest ones
+ * and the first one.  Exception queues can form a circle, in which a message
+ * may go round without end.
+ */
+#define BEFORE_KEPT 8
+
+static JsonbValue *
+value_of(JsonbContainer *letter, const char *key, int type)
+{
+	JsonbValue *value = getKeyJsonValueFromContainer(letter, key, strlen(key), NULL);
+
+	return value != NULL && (int) value->type == type ? value : NULL;
+}
+
+/* The letter and those that it was before, the latest one first. */
+static List *
+chain_of(JsonbContainer *letter)
+{
+	List	   *chain = NIL;
+	JsonbValue *before;
+
+	for (; letter != NULL; letter = before != NULL ? before->val.binary.data : NULL)
+	{
+		chain = lappend(chain, letter);
+		before = value_of(letter, "before", jbvBinary);
+	}
+	return chain;
+}
+
+/* How many letters are missing between this one and the one that it was before. */
+static int64
+omitted_of(JsonbContainer *letter)
+{
+	JsonbValue *omitted = value_of(letter, "omitted", jbvNumeric);
+
+	return omitted == NULL ? 0 : DatumGetInt64(DirectFunctionCall1(numeric_int8, NumericGetDatum(omitted->val.numeric)));
+}
+
+static bool
+is_key(const JsonbValue *key, const char *name)
+{
+	return key->val.string.len == (int) strlen(name) && memcmp(key->val.string.val, name, key->val.string.len) == 0;
+}
+
+/* The letter's own keys.  All values but that of "before" are scalars. */
+static void
+push_letter(JsonbParseState **state, JsonbContainer *letter)
+{
+	JsonbIterator *it = JsonbIteratorInit(letter);
+	JsonbIteratorToken token;
+	JsonbValue	key,
+				value;
+
+	(void) JsonbIteratorNext(&it, &key, true);
+	while ((token = JsonbIteratorNext(&it, &key, true)) == WJB_KEY)
+	{
+		(void) JsonbIteratorNext(&it, &value, true);
+		if (is_key(&key, "before") || is_key(&key, "omitted"))
+			continue;
+		(void) pushJsonbValue(state, WJB_KEY, &key);
+		(void) pushJsonbValue(state, WJB_VALUE, &value);
+	}
+}
+
+/* The chain, without the letters before its last one that are too many. */
+static JsonbValue *
+shortened(const List *chain)
+{
+	JsonbParseState *state = NULL;
+	JsonbValue *result = NULL;
+	int			n = list_length(chain);
+	int64		omitted = n - BEFORE_KEPT;
+
+	for (int i = BEFORE_KEPT - 2; i < n - 1; i++)
+		omitted += omitted_of(list_nth(chain, i));
+	for (int i = 0; i < BEFORE_KEPT; i++)
+	{
+		bool		last = i == BEFORE_KEPT - 1;
+
+		(void) pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+		push_letter(&state, list_nth(chain, last ? n - 1 : i));
+		if (i == BEFORE_KEPT - 2)
+			push_number(&state, "omitted", omitted);
+		if (!last)
+			push_key(&state, "before");
+	}
+	for (int i = 0; i < BEFORE_KEPT; i++)
+		result = pushJsonbValue(&state, WJB_END_OBJECT, NULL);
+	return result;
+}
+
+static void
+push_before(JsonbParseState **state, JsonbContainer *letter)
+{
+	List	   *chain = chain_of(letter);
+	JsonbValue	before = {.type = jbvBinary};
+	Jsonb	   *jsonb;
+
+	push_key(state, "before");
+	if (list_length(chain) > BEFORE_KEPT)
+	{
+		jsonb = JsonbValueToJsonb(shortened(chain));
+		letter = &jsonb->root;
+	}
+	before.val.binary.data = letter;
+	(void) pushJsonbValue(state, WJB_VALUE, &before);
+}
+
+/*
  * Where the message comes from, why it failed, and those of its properties that
  * it does not keep as a message of the exception queue.  A message that was a
- * dead letter before keeps that, too.
+ * dead letter before keeps that, too, but not without limit.
  */
 struct varlena *
 aq_exception_dead_letter(AqQueue *source, const AqMessage *m, const AqDeath *death)
@@ -139,14 +249,6 @@ aq_exception_dead_letter(AqQueue *source, const AqMessage *m, const AqDeath *dea
 	if (m->exception_queue != NULL)
 		push_text(&state, "exception_queue", VARDATA_ANY(m->exception_queue), VARSIZE_ANY_EXHDR(m->exception_queue));
 	if (m->dead_letter != NULL)
-	{
-		JsonbValue	before = {.type = jbvBinary};
-		Jsonb	   *jsonb = (Jsonb *) PG_DETOAST_DATUM(PointerGetDatum(m->dead_letter));
-
-		before.val.binary.data = &jsonb->root;
-		before.val.binary.len = VARSIZE_ANY_EXHDR(jsonb);
-		push_key(&state, "before");
-		(void) pushJsonbValue(&state, WJB_VALUE, &before);
-	}
+		push_before(&state, &((Jsonb *) PG_DETOAST_DATUM(PointerGetDatum(m->dead_letter)))->root);
 	return (struct varlena *) JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
 }
