@@ -21,6 +21,7 @@ from symbols import Symbols
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
+JMS = ROOT / "jms"
 MAX_LINES = 900
 SECOND_DOORS = {"queue/store.h"}    # what a store must do: the one header beside the doors
 
@@ -174,7 +175,7 @@ def check_prefixes():
 def check_sizes():
     """No source file is longer than 900 lines."""
     places = [(SRC, ("*.c", "*.h")), (ROOT / "sql", ("*.sql",)), (ROOT / "tools", ("*.py",)),
-              (ROOT / "python", ("*.py",)), (ROOT / "tests", ("*.py", "*.c", "*.h"))]
+              (ROOT / "python", ("*.py",)), (ROOT / "tests", ("*.py", "*.c", "*.h")), (JMS, ("*.java",))]
     for folder, patterns in places:
         for pattern in patterns:
             for path in sorted(folder.rglob(pattern)):
@@ -183,6 +184,48 @@ def check_sizes():
                     continue
                 if count > MAX_LINES:
                     yield f"{relative(path)}: {count} lines, more than {MAX_LINES}"
+
+
+# --- jms/ ---------------------------------------------------------------------------
+
+JAVA_PACKAGE = re.compile(r"^package io\.github\.pgaq\.jms(\.\w+)?;")
+JAVA_IMPORT = re.compile(r"^import (?:static )?io\.github\.pgaq\.jms(\.[a-z]\w*)?\.")
+JAVA_ROW = re.compile(r"^\| (?:`(\.\w+)`|\(root\)) \| ([^|]*)\|")
+# turns of phrase that stop a native reader
+STUMBLES = re.compile(r"^[ */#|-]*(Who|Whoever) [a-z]+ | (his|him|somebody|nobody) |(?<!there) is none\b| no use to | in the hands of | has in hand")
+
+
+def written(folder, *suffixes):
+    """The files below a folder that people write."""
+    return sorted(p for p in folder.rglob("*") if p.suffix in suffixes and "target" not in p.parts)
+
+
+def check_packages():
+    """The packages of the JMS provider use each other as the table in jms/README.md says."""
+    table = {row[1] or "": row[2].split() for row in map(JAVA_ROW.match, lines_of(JMS / "README.md")) if row}
+    main = JMS / "pgaq-jms" / "src" / "main" / "java"
+    for path in written(main, ".java"):
+        package = None
+        for number, line in enumerate(lines_of(path), 1):
+            declared, imported = JAVA_PACKAGE.match(line), JAVA_IMPORT.match(line)
+            if declared:
+                package = declared[1] or ""
+                if package not in table:
+                    yield f"{relative(path)}:{number}: jms/README.md has no row for {package}"
+            elif imported and imported[1] and imported[1] != package and package in table:
+                # every package may use the root's destinations and options
+                if table[package] != ["all"] and imported[1][1:] not in table[package]:
+                    yield f"{relative(path)}:{number}: {package} may not use {imported[1]}"
+
+
+def check_java():
+    """Lines of jms/ have at most 120 characters, and its English is plain."""
+    for path in written(JMS, ".java", ".md", ".xml"):
+        for number, line in enumerate(lines_of(path), 1):
+            if len(line) > 120 and not (path.suffix == ".md" and line.startswith("|")):
+                yield f"{relative(path)}:{number}: {len(line)} characters"
+            if STUMBLES.search(line):
+                yield f"{relative(path)}:{number}: {STUMBLES.search(line)[0].strip()}: see the rules for English"
 
 
 def check_stems():
@@ -539,9 +582,10 @@ def check_pairs():
             yield f"tests/{schedule}: all-pairs is missing"
 
 
-CHECKS = [check_layers, check_doors, check_circles, check_rooms, check_prefixes, check_sizes, check_stems, check_guards, check_comments,
-          check_lists, check_waiting, check_transactions, check_slots, check_versions, check_symbols, check_functions, check_compatibility, check_drivers,
-          check_pairs, check_links, check_columns, check_docs, check_examples]
+CHECKS = [check_layers, check_doors, check_circles, check_rooms, check_prefixes, check_sizes, check_packages, check_java,
+          check_stems, check_guards, check_comments, check_lists, check_waiting, check_transactions, check_slots,
+          check_versions, check_symbols, check_functions, check_compatibility, check_drivers, check_pairs, check_links,
+          check_columns, check_docs, check_examples]
 
 
 def main():

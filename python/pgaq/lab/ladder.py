@@ -81,6 +81,7 @@ def rungs(long: bool) -> list[Rung]:
         Rung("isolation", "several sessions in order", [sys.executable, regress, "isolation"]),
         Rung("tables_isolation", "the same on queue tables", [sys.executable, regress, "queue_tables_isolation"]),
         Rung("clients", "psycopg and pgjdbc", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "clients")], takes_long=True),
+        Rung("jms", "Jakarta Messaging (Maven, JUnit)", [sys.executable, str(ROOT / "tests" / "jms.py")], takes_long=True),
         Rung("cluster_tables", "a part of cluster on queue tables", [*PYTEST, *SIDE_BY_SIDE, "--queue-tables", *(str(ROOT / "tests" / "cluster" / name) for name in ON_QUEUE_TABLES)], takes_long=True),
         Rung("cluster", "crash, restart, standby, load", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "cluster")], takes_long=True),
     ]

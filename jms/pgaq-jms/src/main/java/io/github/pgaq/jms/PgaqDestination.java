@@ -60,7 +60,7 @@ public abstract sealed class PgaqDestination implements Destination, Serializabl
     /**
      * Reads the form that {@link #address()} returns.
      *
-     * @return the destination; null if the text is null or is none
+     * @return the destination; null if the text is null or no such form
      */
     public static PgaqDestination parse(String address) {
         int colon = address == null ? -1 : address.indexOf(':');

@@ -19,7 +19,8 @@ final class Typed {
                 return false;
             }
             if (Character.isSurrogate(c)) {
-                if (!Character.isHighSurrogate(c) || i + 1 == length || !Character.isLowSurrogate(value.charAt(i + 1))) {
+                if (!Character.isHighSurrogate(c) || i + 1 == length
+                        || !Character.isLowSurrogate(value.charAt(i + 1))) {
                     return false;
                 }
                 i++;
@@ -142,7 +143,7 @@ final class Typed {
         }
     }
 
-    /** A JSON value without a type: a String, Boolean, Integer, Long, Double or null; the JSON text of anything else. */
+    /** A JSON value without a type: a String, Boolean, Integer, Long, Double, null, or else its JSON text. */
     static Object plain(Object json) {
         if (json instanceof Json.Number n) {
             return n.value();
