@@ -9,8 +9,8 @@ public interface DestinationResolver {
     /**
      * Makes a destination.
      *
-     * @param name {@code queue:NAME} or {@code topic:NAME}, as {@link Messages#nameOf} makes it
-     * @return the destination, or null if the name has neither form
+     * @param name a destination's name with its kind, as {@link Messages#nameOf} makes it
+     * @return the destination, or null if the name has no such form
      */
     Destination resolve(String name);
 }

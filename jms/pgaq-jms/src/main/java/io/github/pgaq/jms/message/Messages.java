@@ -14,6 +14,8 @@ import jakarta.jms.MessageFormatException;
 import jakarta.jms.ObjectMessage;
 import jakarta.jms.Queue;
 import jakarta.jms.StreamMessage;
+import jakarta.jms.TemporaryQueue;
+import jakarta.jms.TemporaryTopic;
 import jakarta.jms.TextMessage;
 import jakarta.jms.Topic;
 import java.util.Collections;
@@ -233,17 +235,18 @@ public final class Messages {
     /**
      * The form of a destination in the database.
      *
-     * @return {@code queue:NAME} or {@code topic:NAME}; null for null
+     * @return {@code queue:NAME}, {@code topic:NAME}, {@code temporary-queue:NAME} or {@code temporary-topic:NAME}; null
+     *     for null
      */
     public static String nameOf(Destination destination) throws JMSException {
         if (destination == null) {
             return null;
         }
         if (destination instanceof Queue queue) {
-            return "queue:" + queue.getQueueName();
+            return (queue instanceof TemporaryQueue ? "temporary-queue:" : "queue:") + queue.getQueueName();
         }
         if (destination instanceof Topic topic) {
-            return "topic:" + topic.getTopicName();
+            return (topic instanceof TemporaryTopic ? "temporary-topic:" : "topic:") + topic.getTopicName();
         }
         throw new InvalidDestinationException(
                 "a destination of class " + destination.getClass().getName() + " is neither a queue nor a topic");

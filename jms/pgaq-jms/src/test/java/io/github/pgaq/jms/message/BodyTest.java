@@ -277,6 +277,20 @@ class BodyTest {
     }
 
     @Test
+    void temporaryDestinationsAreTold() throws JMSException {
+        PgaqMessage message = MESSAGES.createMessage();
+        message.setJMSReplyTo(temporary(jakarta.jms.TemporaryQueue.class));
+        message.setJMSDestination(temporary(jakarta.jms.TemporaryTopic.class));
+        assertEquals("{\"timestamp\": 0, \"reply_to\": \"temporary-queue:x/1\", \"destination\":"
+                + " \"temporary-topic:x/1\"}", MESSAGES.toBody(message).headers());
+    }
+
+    private static Destination temporary(Class<? extends Destination> type) {
+        return (Destination) java.lang.reflect.Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type},
+                (proxy, method, arguments) -> "x/1");
+    }
+
+    @Test
     void aDestinationOfNeitherKindIsRefused() throws JMSException {
         PgaqMessage message = MESSAGES.createMessage();
         message.setJMSReplyTo(new Destination() {});
