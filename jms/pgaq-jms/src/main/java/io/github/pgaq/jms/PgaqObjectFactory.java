@@ -1,6 +1,8 @@
 package io.github.pgaq.jms;
 
+import java.util.Collections;
 import java.util.Hashtable;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import javax.naming.Context;
 import javax.naming.Name;
@@ -39,6 +41,12 @@ public final class PgaqObjectFactory implements ObjectFactory {
         }
         if (reference.getClassName().equals(PgaqTopic.class.getName())) {
             return new PgaqTopic(value(reference, NAME));
+        }
+        if (reference.getClassName().equals(PgaqConnectionFactory.class.getName())) {
+            Map<String, String> values = new LinkedHashMap<>();
+            Collections.list(reference.getAll())
+                    .forEach(address -> values.put(address.getType(), (String) address.getContent()));
+            return PgaqConnectionFactory.of(values);
         }
         return null;
     }

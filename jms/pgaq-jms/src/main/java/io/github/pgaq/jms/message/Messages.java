@@ -1,5 +1,6 @@
 package io.github.pgaq.jms.message;
 
+import io.github.pgaq.jms.PgaqDestination;
 import io.github.pgaq.jms.store.Body;
 import io.github.pgaq.jms.store.Delivery;
 import jakarta.jms.BytesMessage;
@@ -241,6 +242,9 @@ public final class Messages {
     public static String nameOf(Destination destination) throws JMSException {
         if (destination == null) {
             return null;
+        }
+        if (destination instanceof PgaqDestination own) {
+            return own.address();
         }
         if (destination instanceof Queue queue) {
             return (queue instanceof TemporaryQueue ? "temporary-queue:" : "queue:") + queue.getQueueName();

@@ -1,0 +1,283 @@
+package io.github.pgaq.jms;
+
+import io.github.pgaq.jms.session.ClientConnection;
+import io.github.pgaq.jms.session.Context;
+import io.github.pgaq.jms.sql.SqlStore;
+import io.github.pgaq.jms.store.Store;
+import io.github.pgaq.jms.store.StoreFactory;
+import jakarta.jms.ConnectionFactory;
+import jakarta.jms.JMSContext;
+import jakarta.jms.JMSException;
+import jakarta.jms.JMSRuntimeException;
+import jakarta.jms.JMSSecurityException;
+import jakarta.jms.JMSSecurityRuntimeException;
+import jakarta.jms.QueueConnectionFactory;
+import jakarta.jms.TopicConnectionFactory;
+import java.io.Serializable;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.SQLException;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Properties;
+import javax.naming.NamingException;
+import javax.naming.Reference;
+import javax.naming.Referenceable;
+import javax.sql.DataSource;
+
+/**
+ * Connection factory of pgaq, for queues and topics.
+ *
+ * <p>It connects by a JDBC URL or by a DataSource. Options ({@link PgaqOption}) are set by {@link #setOption}, or in the
+ * URL or the properties with the prefix {@code pgaq.}:
+ * {@code jdbc:postgresql://host/database?user=app&pgaq.prefetch=10}. All other parameters are those of pgjdbc.
+ */
+public class PgaqConnectionFactory
+        implements ConnectionFactory, QueueConnectionFactory, TopicConnectionFactory, Referenceable, Serializable {
+    private static final long serialVersionUID = 1;
+    private static final String PREFIX = "pgaq.";
+    private static final String URL = "url";
+
+    private String url;
+    private final Properties properties = new Properties();
+    private transient DataSource dataSource;
+    private PgaqOptions options = PgaqOptions.DEFAULTS;
+
+    /** For setters: {@link #setUrl} is needed. */
+    public PgaqConnectionFactory() {}
+
+    /**
+     * Connects by a URL.
+     *
+     * @param url a JDBC URL of pgjdbc, which can have options of this provider
+     * @throws IllegalArgumentException if an option is not valid
+     */
+    public PgaqConnectionFactory(String url) {
+        setUrl(url);
+    }
+
+    /**
+     * Connects by a URL with properties.
+     *
+     * @param url a JDBC URL of pgjdbc, which can have options of this provider
+     * @param properties properties of pgjdbc, such as {@code user} and {@code password}, and options
+     * @throws IllegalArgumentException if an option is not valid
+     */
+    public PgaqConnectionFactory(String url, Properties properties) {
+        setUrl(url);
+        properties.stringPropertyNames().forEach(name -> set(name, properties.getProperty(name)));
+    }
+
+    /** Connects by a DataSource, which may be a pool; it needs one connection for each session and one more. */
+    public PgaqConnectionFactory(DataSource dataSource) {
+        this.dataSource = dataSource;
+    }
+
+    /**
+     * Sets the URL.
+     *
+     * @throws IllegalArgumentException if it has an option that is not valid
+     */
+    public final void setUrl(String url) {
+        int query = url.indexOf('?');
+        if (query < 0) {
+            this.url = url;
+            return;
+        }
+        StringBuilder rest = new StringBuilder();
+        for (String parameter : url.substring(query + 1).split("&")) {
+            if (parameter.startsWith(PREFIX)) {
+                int equal = parameter.indexOf('=');
+                String value = equal < 0 ? "" : parameter.substring(equal + 1);
+                set(equal < 0 ? parameter : parameter.substring(0, equal),
+                        java.net.URLDecoder.decode(value, java.nio.charset.StandardCharsets.UTF_8));
+            } else if (!parameter.isEmpty()) {
+                rest.append(rest.isEmpty() ? "?" : "&").append(parameter);
+            }
+        }
+        this.url = url.substring(0, query) + rest;
+    }
+
+    /** Returns the URL without the options of this provider; null if there is none. */
+    public final String getUrl() {
+        return url;
+    }
+
+    /** Sets the user that createConnection() without a user connects as. */
+    public final void setUser(String user) {
+        set("user", user);
+    }
+
+    /** Sets the password that createConnection() without a user connects with. */
+    public final void setPassword(String password) {
+        set("password", password);
+    }
+
+    /**
+     * Sets an option.
+     *
+     * @throws IllegalArgumentException if it cannot have this value
+     */
+    public final PgaqConnectionFactory setOption(PgaqOption option, String value) {
+        options = options.with(option, value);
+        return this;
+    }
+
+    /** Returns the options. */
+    public final PgaqOptions getOptions() {
+        return options;
+    }
+
+    private void set(String name, String value) {
+        if (name.startsWith(PREFIX)) {
+            options = options.with(name.substring(PREFIX.length()), value);
+        } else if (value == null) {
+            properties.remove(name);
+        } else {
+            properties.setProperty(name, value);
+        }
+    }
+
+    @Override
+    public PgaqConnection createConnection() throws JMSException {
+        return connect(null, null);
+    }
+
+    @Override
+    public PgaqConnection createConnection(String user, String password) throws JMSException {
+        return connect(user, password);
+    }
+
+    @Override
+    public PgaqConnection createQueueConnection() throws JMSException {
+        return connect(null, null);
+    }
+
+    @Override
+    public PgaqConnection createQueueConnection(String user, String password) throws JMSException {
+        return connect(user, password);
+    }
+
+    @Override
+    public PgaqConnection createTopicConnection() throws JMSException {
+        return connect(null, null);
+    }
+
+    @Override
+    public PgaqConnection createTopicConnection(String user, String password) throws JMSException {
+        return connect(user, password);
+    }
+
+    /**
+     * Creates a connection that works on a JDBC connection of the caller: its one session sends and receives in the
+     * transaction of that connection, and the caller commits. With autocommit, each send and receive is a transaction.
+     * Closing the JMS connection does not close the JDBC connection.
+     *
+     * @param connection a connection of pgjdbc, or one of a pool that unwraps to it
+     */
+    public PgaqConnection createConnection(Connection connection) throws JMSException {
+        try {
+            // one store for the session and for control: both are used by the caller's thread
+            Store store = new SqlStore(connection, false);
+            return new ClientConnection(() -> store, options, true);
+        } catch (SQLException e) {
+            throw failed(e);
+        }
+    }
+
+    @Override
+    public JMSContext createContext() {
+        return context(null, null, JMSContext.AUTO_ACKNOWLEDGE);
+    }
+
+    @Override
+    public JMSContext createContext(String user, String password) {
+        return context(user, password, JMSContext.AUTO_ACKNOWLEDGE);
+    }
+
+    @Override
+    public JMSContext createContext(String user, String password, int sessionMode) {
+        return context(user, password, sessionMode);
+    }
+
+    @Override
+    public JMSContext createContext(int sessionMode) {
+        return context(null, null, sessionMode);
+    }
+
+    private JMSContext context(String user, String password, int mode) {
+        Context.checkMode(mode);
+        try {
+            return new Context(connect(user, password), mode);
+        } catch (JMSSecurityException e) {
+            throw new JMSSecurityRuntimeException(e.getMessage(), e.getErrorCode(), e);
+        } catch (JMSException e) {
+            throw new JMSRuntimeException(e.getMessage(), e.getErrorCode(), e);
+        }
+    }
+
+    private ClientConnection connect(String user, String password) throws JMSException {
+        return new ClientConnection(stores(user, password), options, false);
+    }
+
+    private StoreFactory stores(String user, String password) throws JMSException {
+        DataSource source = dataSource;
+        if (source != null) {
+            return () -> owned(user == null ? source.getConnection() : source.getConnection(user, password));
+        }
+        if (url == null) {
+            throw new JMSException("the connection factory has neither a URL nor a DataSource");
+        }
+        Properties all = new Properties();
+        properties.stringPropertyNames().forEach(name -> all.setProperty(name, properties.getProperty(name)));
+        if (user != null) {
+            all.setProperty("user", user);
+            all.setProperty("password", password == null ? "" : password);
+        }
+        all.putIfAbsent("ApplicationName", "pgaq-jms");
+        String to = url;
+        return () -> owned(DriverManager.getConnection(to, all));
+    }
+
+    private static Store owned(Connection connection) throws SQLException {
+        try {
+            return new SqlStore(connection, true);
+        } catch (SQLException | RuntimeException e) {
+            connection.close();
+            throw e;
+        }
+    }
+
+    private static JMSException failed(SQLException e) {
+        JMSException exception = new JMSException("could not connect: " + e.getMessage(), e.getSQLState());
+        exception.setLinkedException(e);
+        exception.initCause(e);
+        return exception;
+    }
+
+    /** Returns a reference for JNDI; the password is part of it if it was set. */
+    @Override
+    public Reference getReference() throws NamingException {
+        if (url == null) {
+            throw new NamingException("a connection factory without a URL has no reference");
+        }
+        Map<String, String> values = new LinkedHashMap<>();
+        values.put(URL, url);
+        properties.stringPropertyNames().forEach(name -> values.put(name, properties.getProperty(name)));
+        options.changed().forEach((option, value) -> values.put(PREFIX + option.key(), value));
+        return PgaqObjectFactory.reference(PgaqConnectionFactory.class, values);
+    }
+
+    /** Makes a factory of a reference's values. */
+    static PgaqConnectionFactory of(Map<String, String> values) {
+        PgaqConnectionFactory factory = new PgaqConnectionFactory();
+        values.forEach((name, value) -> {
+            if (name.equals(URL)) {
+                factory.setUrl(value);
+            } else {
+                factory.set(name, value);
+            }
+        });
+        return factory;
+    }
+}

@@ -1,0 +1,414 @@
+package io.github.pgaq.jms.session;
+
+import io.github.pgaq.jms.PgaqConnection;
+import io.github.pgaq.jms.PgaqDestination;
+import io.github.pgaq.jms.PgaqOption;
+import io.github.pgaq.jms.PgaqOptions;
+import io.github.pgaq.jms.message.AllowedClasses;
+import io.github.pgaq.jms.message.Messages;
+import io.github.pgaq.jms.store.QueueDescription;
+import io.github.pgaq.jms.store.Store;
+import io.github.pgaq.jms.store.StoreFactory;
+import jakarta.jms.ConnectionConsumer;
+import jakarta.jms.ConnectionMetaData;
+import jakarta.jms.Destination;
+import jakarta.jms.ExceptionListener;
+import jakarta.jms.IllegalStateException;
+import jakarta.jms.InvalidClientIDException;
+import jakarta.jms.InvalidDestinationException;
+import jakarta.jms.JMSException;
+import jakarta.jms.Queue;
+import jakarta.jms.QueueSession;
+import jakarta.jms.ServerSessionPool;
+import jakarta.jms.Session;
+import jakarta.jms.Topic;
+import jakarta.jms.TopicSession;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** A connection: its sessions, and a control connection for what they have in common. */
+public class ClientConnection implements PgaqConnection {
+    private static final Logger LOG = LoggerFactory.getLogger(ClientConnection.class);
+    private static final String PAYLOAD_TYPE = "jms_message";
+
+    private final StoreFactory factory;
+    private final PgaqOptions options;
+    private final boolean callers;
+    private final String id = UUID.randomUUID().toString();
+    private final Control control;
+    private final LeaseKeeper keeper;
+    private final Subscriptions subscriptions;
+    private final Temporaries temporaries;
+    private final Messages messages;
+    private final List<ClientSession> sessions = new CopyOnWriteArrayList<>();
+    private final Map<String, QueueDescription> described = new ConcurrentHashMap<>();
+    private final AtomicInteger threads = new AtomicInteger();
+    private final AtomicBoolean closed = new AtomicBoolean();
+
+    // guarded by this
+    private boolean started;
+    private boolean used;
+    private boolean administered;
+    private boolean keeping;
+    private volatile String clientId;
+    private volatile ExceptionListener exceptionListener;
+
+    /**
+     * Connects.
+     *
+     * @param factory opens the connections to the server
+     * @param callers whether the factory returns the caller's JDBC connection; then there is one session
+     */
+    public ClientConnection(StoreFactory factory, PgaqOptions options, boolean callers) throws JMSException {
+        this.factory = factory;
+        this.options = options;
+        this.callers = callers;
+        this.control = new Control(factory, options, new Watcher(), id);
+        this.keeper = new LeaseKeeper(control, options);
+        this.subscriptions = new Subscriptions(control, id);
+        this.temporaries = new Temporaries(this);
+        this.messages = new Messages(AllowedClasses.parse(options.get(PgaqOption.ALLOWED_CLASSES)),
+                address -> temporaries.resolve(PgaqDestination.parse(address)));
+        control.open();
+        try {
+            if (options.clientId() != null) {
+                claim(options.clientId());
+                administered = true;
+            }
+        } catch (JMSException e) {
+            control.close();
+            throw e;
+        }
+    }
+
+    private final class Watcher implements Link.Watcher {
+        @Override
+        public void lost(SQLException cause) {
+            temporaries.lost();
+            described.clear();
+        }
+
+        @Override
+        public void restored(Store store) throws SQLException {
+            if (clientId != null) {
+                store.claim("client:" + clientId, false);
+            }
+            subscriptions.restore(store);
+        }
+
+        @Override
+        public void failed(JMSException reason) {
+            report(reason);
+        }
+
+        @Override
+        public boolean isClosed() {
+            return closed.get();
+        }
+    }
+
+    PgaqOptions options() {
+        return options;
+    }
+
+    Control control() {
+        return control;
+    }
+
+    LeaseKeeper keeper() {
+        return keeper;
+    }
+
+    Subscriptions subscriptions() {
+        return subscriptions;
+    }
+
+    Temporaries temporaries() {
+        return temporaries;
+    }
+
+    Messages messages() {
+        return messages;
+    }
+
+    String clientId() {
+        return clientId;
+    }
+
+    /** Names the connection in messages: the client identifier, so that durable subscriptions know it, or an id. */
+    String name() {
+        String client = clientId;
+        return client == null ? id : client;
+    }
+
+    /** Makes a thread of this connection; it does not keep the program running. */
+    Thread thread(String role, Runnable task) {
+        Thread thread = new Thread(task, "pgaq-jms-" + role + "-" + threads.incrementAndGet());
+        thread.setDaemon(true);
+        return thread;
+    }
+
+    void checkOpen() throws JMSException {
+        if (closed.get()) {
+            throw new IllegalStateException("the connection is closed");
+        }
+    }
+
+    // Sessions
+
+    @Override
+    public ClientSession createSession(boolean transacted, int acknowledgeMode) throws JMSException {
+        return createSession(transacted ? Session.SESSION_TRANSACTED : checked(acknowledgeMode));
+    }
+
+    @Override
+    public ClientSession createSession() throws JMSException {
+        return createSession(Session.AUTO_ACKNOWLEDGE);
+    }
+
+    @Override
+    public ClientSession createSession(int mode) throws JMSException {
+        checkMode(mode);
+        return add(new ClientSession(this, factory, mode, callers));
+    }
+
+    @Override
+    public QueueSession createQueueSession(boolean transacted, int acknowledgeMode) throws JMSException {
+        int mode = transacted ? Session.SESSION_TRANSACTED : checked(acknowledgeMode);
+        checkMode(mode);
+        return add(new DomainSessions.OfQueues(this, factory, mode, callers));
+    }
+
+    @Override
+    public TopicSession createTopicSession(boolean transacted, int acknowledgeMode) throws JMSException {
+        int mode = transacted ? Session.SESSION_TRANSACTED : checked(acknowledgeMode);
+        checkMode(mode);
+        return add(new DomainSessions.OfTopics(this, factory, mode, callers));
+    }
+
+    private static int checked(int acknowledgeMode) throws JMSException {
+        if (acknowledgeMode == Session.SESSION_TRANSACTED) {
+            throw new JMSException("acknowledge mode SESSION_TRANSACTED needs a transacted session");
+        }
+        return acknowledgeMode;
+    }
+
+    private static void checkMode(int mode) throws JMSException {
+        if (mode < Session.SESSION_TRANSACTED || mode > Session.DUPS_OK_ACKNOWLEDGE) {
+            throw new JMSException("acknowledge mode " + mode + " does not exist");
+        }
+    }
+
+    private synchronized <S extends ClientSession> S add(S session) throws JMSException {
+        checkOpen();
+        used = true;
+        if (callers && !sessions.isEmpty()) {
+            throw new IllegalStateException("a connection on a JDBC connection of the caller has one session at most");
+        }
+        if (!callers && !keeping) {
+            keeping = true;
+            thread("control", keeper).start();
+        }
+        session.link().open();
+        sessions.add(session);
+        session.setStarted(started);
+        return session;
+    }
+
+    void closed(ClientSession session) {
+        sessions.remove(session);
+    }
+
+    boolean hasConsumer(PgaqDestination destination) {
+        return subscriptions.uses(destination) || sessions.stream().anyMatch(s -> s.hasConsumer(destination));
+    }
+
+    /**
+     * Checks that a destination exists and is what it is said to be. Asks the server once for each name.
+     *
+     * @param session who uses it
+     * @throws InvalidDestinationException if not
+     */
+    void describe(PgaqDestination destination, ClientSession session) throws JMSException {
+        if (destination.isTemporary()) {
+            temporaries.checkNotDeleted(destination);
+        }
+        QueueDescription description = described.get(destination.serverName());
+        if (description == null) {
+            description = control.call("could not use \"" + destination.getName() + "\"",
+                    store -> store.describe(destination.serverName()));
+            if (!destination.isTemporary()) {
+                described.put(destination.serverName(), description);
+            }
+        }
+        if (description.topic() != destination.isTopic()) {
+            throw new InvalidDestinationException("\"" + destination.getName() + "\" is a "
+                    + (description.topic() ? "topic, not a queue" : "queue, not a topic"));
+        }
+        String type = description.payloadType();
+        if (!type.equals(PAYLOAD_TYPE) && !type.endsWith("." + PAYLOAD_TYPE)) {
+            throw new InvalidDestinationException("payload type of \"" + destination.getName()
+                    + "\" must be aq.jms_message, not " + type);
+        }
+    }
+
+    // State
+
+    @Override
+    public String getClientID() throws JMSException {
+        checkOpen();
+        return clientId;
+    }
+
+    @Override
+    public synchronized void setClientID(String id) throws JMSException {
+        checkOpen();
+        if (administered || clientId != null) {
+            throw new IllegalStateException("the connection has a client identifier already");
+        }
+        if (used) {
+            throw new IllegalStateException("setClientID() must be the first call on a connection");
+        }
+        if (id == null || id.isEmpty()) {
+            throw new InvalidClientIDException("client identifier must not be empty");
+        }
+        claim(id);
+    }
+
+    private void claim(String id) throws JMSException {
+        if (!control.call("could not claim the client identifier", store -> store.claim("client:" + id, false))) {
+            throw new InvalidClientIDException("client identifier \"" + id + "\" is in use");
+        }
+        clientId = id;
+    }
+
+    @Override
+    public ConnectionMetaData getMetaData() throws JMSException {
+        checkOpen();
+        return MetaData.INSTANCE;
+    }
+
+    @Override
+    public ExceptionListener getExceptionListener() throws JMSException {
+        checkOpen();
+        return exceptionListener;
+    }
+
+    @Override
+    public void setExceptionListener(ExceptionListener listener) throws JMSException {
+        checkOpen();
+        use();
+        exceptionListener = listener;
+    }
+
+    private synchronized void use() {
+        used = true;
+    }
+
+    /** Tells the exception listener, on a thread of its own, because the caller may hold locks. */
+    void report(JMSException reason) {
+        ExceptionListener listener = exceptionListener;
+        if (closed.get()) {
+            return;
+        }
+        if (listener == null) {
+            LOG.warn("connection failed: {}", reason.getMessage());
+            return;
+        }
+        thread("exception", () -> listener.onException(reason)).start();
+    }
+
+    @Override
+    public synchronized void start() throws JMSException {
+        checkOpen();
+        used = true;
+        started = true;
+        sessions.forEach(session -> session.setStarted(true));
+    }
+
+    @Override
+    public void stop() throws JMSException {
+        checkOpen();
+        Callbacks.refuseListener(this, "stop()");
+        synchronized (this) {
+            used = true;
+            started = false;
+            sessions.forEach(session -> session.setStarted(false));
+        }
+        // not with the monitor: listeners may call this connection
+        sessions.forEach(ClientSession::awaitListener);
+    }
+
+    @Override
+    public void close() throws JMSException {
+        Callbacks.refuseListener(this, "close()");
+        Callbacks.refuseCompletion(this, "close()");
+        if (!closed.compareAndSet(false, true)) {
+            return;
+        }
+        JMSException first = null;
+        for (ClientSession session : sessions) {
+            try {
+                session.close();
+            } catch (JMSException e) {
+                first = first == null ? e : first;
+            }
+        }
+        keeper.close();
+        control.close();
+        if (first != null) {
+            throw first;
+        }
+    }
+
+    // Connection consumers, which are optional
+
+    @Override
+    public ConnectionConsumer createConnectionConsumer(Destination destination, String selector, ServerSessionPool pool,
+            int maxMessages) throws JMSException {
+        throw unsupported();
+    }
+
+    @Override
+    public ConnectionConsumer createConnectionConsumer(Queue queue, String selector, ServerSessionPool pool,
+            int maxMessages) throws JMSException {
+        throw unsupported();
+    }
+
+    @Override
+    public ConnectionConsumer createConnectionConsumer(Topic topic, String selector, ServerSessionPool pool,
+            int maxMessages) throws JMSException {
+        throw unsupported();
+    }
+
+    @Override
+    public ConnectionConsumer createSharedConnectionConsumer(Topic topic, String name, String selector,
+            ServerSessionPool pool, int maxMessages) throws JMSException {
+        throw unsupported();
+    }
+
+    @Override
+    public ConnectionConsumer createDurableConnectionConsumer(Topic topic, String name, String selector,
+            ServerSessionPool pool, int maxMessages) throws JMSException {
+        throw unsupported();
+    }
+
+    @Override
+    public ConnectionConsumer createSharedDurableConnectionConsumer(Topic topic, String name, String selector,
+            ServerSessionPool pool, int maxMessages) throws JMSException {
+        throw unsupported();
+    }
+
+    private JMSException unsupported() throws JMSException {
+        checkOpen();
+        return new JMSException("connection consumers are not supported; use message listeners of consumers");
+    }
+}

@@ -1,0 +1,592 @@
+package io.github.pgaq.jms.session;
+
+import io.github.pgaq.jms.PgaqDestination;
+import io.github.pgaq.jms.PgaqQueue;
+import io.github.pgaq.jms.PgaqTopic;
+import io.github.pgaq.jms.selector.Conditions;
+import io.github.pgaq.jms.store.Delivery;
+import io.github.pgaq.jms.store.Lease;
+import io.github.pgaq.jms.store.Outgoing;
+import io.github.pgaq.jms.store.Source;
+import io.github.pgaq.jms.store.Store;
+import io.github.pgaq.jms.store.StoreFactory;
+import jakarta.jms.Destination;
+import jakarta.jms.IllegalStateException;
+import jakarta.jms.InvalidDestinationException;
+import jakarta.jms.JMSException;
+import jakarta.jms.Message;
+import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageProducer;
+import jakarta.jms.Queue;
+import jakarta.jms.QueueBrowser;
+import jakarta.jms.QueueReceiver;
+import jakarta.jms.QueueSender;
+import jakarta.jms.TemporaryQueue;
+import jakarta.jms.TemporaryTopic;
+import jakarta.jms.Topic;
+import jakarta.jms.TopicPublisher;
+import jakarta.jms.TopicSubscriber;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.CopyOnWriteArrayList;
+
+/** A session. */
+class ClientSession extends MessageMaker {
+    private final ClientConnection connection;
+    private final int mode;
+    private final boolean callers;
+    private final Link link;
+    private final Gate gate;
+    private final Settlement settlement;
+    private final Intake intake;
+    private final AsyncSender async;
+    private final List<Consumer> consumers = new CopyOnWriteArrayList<>();
+    /** Closed consumers whose subscription is still needed for acknowledgements. Used by who has entered the gate. */
+    private final List<Consumer> retired = new ArrayList<>();
+    private volatile int version;
+    private Thread dispatcher;
+
+    /**
+     * Makes a session.
+     *
+     * @param mode one of the modes of jakarta.jms.Session
+     * @param callers whether the JDBC connection is the caller's
+     */
+    ClientSession(ClientConnection connection, StoreFactory factory, int mode, boolean callers) {
+        this.connection = connection;
+        this.mode = mode;
+        this.callers = callers;
+        this.link = new Link(factory, connection.options(), new Watcher());
+        this.gate = new Gate(link::cancel);
+        this.settlement = new Settlement(this, link, mode == SESSION_TRANSACTED, callers);
+        this.intake = new Intake(this, gate, settlement);
+        this.async = new AsyncSender(this, gate, settlement);
+    }
+
+    private final class Watcher implements Link.Watcher {
+        @Override
+        public void lost(SQLException cause) {
+            settlement.connectionLost(cause);
+        }
+
+        @Override
+        public void restored(Store store) {
+            // the leases go on: the control connection extends them
+        }
+
+        @Override
+        public void failed(JMSException reason) {
+            connection.report(reason);
+        }
+
+        @Override
+        public boolean isClosed() {
+            return gate.isClosed();
+        }
+    }
+
+    @Override
+    ClientConnection connection() {
+        return connection;
+    }
+
+    int mode() {
+        return mode;
+    }
+
+    Gate gate() {
+        return gate;
+    }
+
+    Intake intake() {
+        return intake;
+    }
+
+    AsyncSender async() {
+        return async;
+    }
+
+    Link link() {
+        return link;
+    }
+
+    // State
+
+    @Override
+    void checkOpen() throws JMSException {
+        if (gate.isClosed()) {
+            throw new IllegalStateException("the session is closed");
+        }
+    }
+
+    /** Fails if listeners have the session and another thread calls. */
+    void checkThread(String method) throws JMSException {
+        if (hasListeners() && gate.isStarted() && !gate.isListening()) {
+            throw new IllegalStateException(
+                    method + " is not allowed: the session delivers messages to listeners on another thread");
+        }
+    }
+
+    /** Fails if the session cannot have listeners. */
+    void refuseListeners() throws JMSException {
+        if (callers) {
+            throw new IllegalStateException(
+                    "a session on a JDBC connection of the caller cannot have message listeners");
+        }
+    }
+
+    boolean hasListeners() {
+        return consumers.stream().anyMatch(consumer -> consumer.listener() != null);
+    }
+
+    /** The consumers with listeners. */
+    List<Consumer> listening() {
+        return consumers.stream().filter(consumer -> consumer.listener() != null).toList();
+    }
+
+    /** Changes with the consumers and their listeners. */
+    int version() {
+        return version;
+    }
+
+    /** Consumers or listeners have changed: whoever waits for messages begins anew. */
+    synchronized void consumersChanged() {
+        version++;
+        if (dispatcher == null && hasListeners()) {
+            dispatcher = connection.thread("listener", new Dispatcher(this, gate, intake, settlement));
+            dispatcher.start();
+        }
+        gate.wake();
+    }
+
+    void setStarted(boolean started) {
+        gate.setStarted(started);
+    }
+
+    /** Returns when no listener runs. */
+    void awaitListener() {
+        gate.awaitListener(null);
+    }
+
+    // Transactions and acknowledgement
+
+    @Override
+    public boolean getTransacted() throws JMSException {
+        checkOpen();
+        return mode == SESSION_TRANSACTED;
+    }
+
+    @Override
+    public int getAcknowledgeMode() throws JMSException {
+        checkOpen();
+        return mode;
+    }
+
+    @Override
+    public void commit() throws JMSException {
+        endTransaction("commit()", settlement::commit);
+    }
+
+    @Override
+    public void rollback() throws JMSException {
+        endTransaction("rollback()", settlement::rollback);
+    }
+
+    private void endTransaction(String method, Errors.CheckedVoid end) throws JMSException {
+        checkOpen();
+        Callbacks.refuseCompletion(this, method);
+        if (mode != SESSION_TRANSACTED) {
+            throw new IllegalStateException(method + " is not allowed: the session is not transacted");
+        }
+        checkThread(method);
+        async.awaitIdle(null);
+        entered(end);
+    }
+
+    @Override
+    public void recover() throws JMSException {
+        checkOpen();
+        if (mode == SESSION_TRANSACTED) {
+            throw new IllegalStateException("recover() is not allowed: the session is transacted");
+        }
+        checkThread("recover()");
+        entered(settlement::recover);
+    }
+
+    /** Acknowledges all that was delivered. */
+    void acknowledge() throws JMSException {
+        checkOpen();
+        if (mode == CLIENT_ACKNOWLEDGE) {
+            entered(settlement::acknowledgeAll);
+        }
+    }
+
+    private void entered(Errors.CheckedVoid action) throws JMSException {
+        gate.enter();
+        try {
+            action.run();
+        } finally {
+            gate.leave();
+        }
+    }
+
+    /** Sends a message. */
+    void send(Outgoing outgoing) throws JMSException {
+        entered(() -> {
+            async.flush();
+            settlement.send(List.of(outgoing));
+        });
+    }
+
+    List<Delivery> browse(Source source, UUID after) throws JMSException {
+        gate.enter();
+        try {
+            return settlement.call("could not browse", store -> store.browse(source, after));
+        } finally {
+            gate.leave();
+        }
+    }
+
+    @Override
+    public Connection getConnection() throws JMSException {
+        checkOpen();
+        if (mode != SESSION_TRANSACTED && !callers) {
+            throw new IllegalStateException("getConnection() is not allowed: the session is not transacted");
+        }
+        gate.enter();
+        try {
+            return settlement.share();
+        } finally {
+            gate.leave();
+        }
+    }
+
+    // Closing
+
+    @Override
+    public void close() throws JMSException {
+        Callbacks.refuseListener(this, "close()");
+        Callbacks.refuseCompletion(this, "close()");
+        if (!gate.close()) {
+            return;
+        }
+        async.close();
+        gate.awaitListener(null);
+        gate.enter();
+        try {
+            settlement.close();
+            retire();
+            for (Consumer consumer : consumers) {
+                endSubscription(consumer);
+            }
+        } catch (JMSException e) {
+            if (!link.isOpen()) {
+                // the connection is lost, so the server has done it or the leases end
+                return;
+            }
+            throw e;
+        } finally {
+            gate.leave();
+            connection.closed(this);
+            link.close();
+        }
+    }
+
+    /** Closes a consumer of this session. */
+    void close(Consumer consumer) throws JMSException {
+        consumersChanged();
+        gate.awaitListener(consumer);
+        gate.enter();
+        try {
+            consumers.remove(consumer);
+            if (!gate.isClosed()) {
+                settlement.release(List.of(), Intake.drain(consumer));
+                retired.add(consumer);
+                retire();
+            }
+        } finally {
+            gate.leave();
+        }
+    }
+
+    /** Ends the subscriptions of closed consumers, as far as all their messages are acknowledged. */
+    void retire() throws JMSException {
+        for (Consumer consumer : List.copyOf(retired)) {
+            if (gate.isClosed() || !settlement.holds(consumer)) {
+                retired.remove(consumer);
+                endSubscription(consumer);
+            }
+        }
+    }
+
+    private void endSubscription(Consumer consumer) throws JMSException {
+        if (consumer.subscription() != null) {
+            connection.subscriptions().release(consumer.subscription());
+        }
+    }
+
+    /** Empties the buffers of all consumers; returns the leases. */
+    List<Lease> drainBuffers() {
+        List<Lease> leases = new ArrayList<>();
+        consumers.forEach(consumer -> leases.addAll(Intake.drain(consumer)));
+        return leases;
+    }
+
+    /** Whether a consumer of this session consumes from the queue. */
+    boolean hasConsumer(PgaqDestination destination) {
+        return consumers.stream().anyMatch(consumer -> consumer.destination().equals(destination));
+    }
+
+    // Consumers
+
+    @Override
+    public MessageConsumer createConsumer(Destination destination) throws JMSException {
+        return createConsumer(destination, null, false);
+    }
+
+    @Override
+    public MessageConsumer createConsumer(Destination destination, String selector) throws JMSException {
+        return createConsumer(destination, selector, false);
+    }
+
+    @Override
+    public MessageConsumer createConsumer(Destination destination, String selector, boolean noLocal)
+            throws JMSException {
+        checkOpen();
+        PgaqDestination own = source(destination);
+        if (own.isTopic()) {
+            return subscriber(own, selector, noLocal, connection.subscriptions().plain(own, rule(own, selector, noLocal)));
+        }
+        return receiver(own, selector);
+    }
+
+    private QueueReceiver receiver(PgaqDestination queue, String selector) throws JMSException {
+        return add(new Consumer.Receiver(this, queue, text(selector), rule(queue, selector, false)));
+    }
+
+    private TopicSubscriber subscriber(PgaqDestination topic, String selector, boolean noLocal, Subscriptions.Use use)
+            throws JMSException {
+        return add(new Consumer.Subscriber(this, topic, text(selector), noLocal, use));
+    }
+
+    private TopicSubscriber named(Subscriptions.Kind kind, Topic topic, String name, String selector, boolean noLocal)
+            throws JMSException {
+        checkOpen();
+        PgaqDestination own = source(topic);
+        if (!own.isTopic()) {
+            throw new InvalidDestinationException("\"" + own.getName() + "\" is not a topic");
+        }
+        if (name == null || name.isEmpty()) {
+            throw new JMSException("name of a subscription must not be empty");
+        }
+        boolean unshared = kind == Subscriptions.Kind.DURABLE;
+        if (unshared && connection.clientId() == null) {
+            throw new IllegalStateException("a durable subscription that is not shared needs a client identifier");
+        }
+        return subscriber(own, selector, noLocal, connection.subscriptions().named(kind, own, connection.clientId(),
+                name, rule(own, selector, noLocal)));
+    }
+
+    private <C extends Consumer> C add(C consumer) {
+        consumers.add(consumer);
+        consumersChanged();
+        return consumer;
+    }
+
+    /** Checks a destination that is to be consumed from. */
+    private PgaqDestination source(Destination destination) throws JMSException {
+        PgaqDestination own = PgaqDestination.of(destination);
+        if (own.isTemporary()) {
+            connection.temporaries().checkOwn(own);
+        }
+        connection.describe(own, this);
+        return own;
+    }
+
+    /** What the messages of a consumer must meet. */
+    private String rule(PgaqDestination destination, String selector, boolean noLocal) throws JMSException {
+        if (text(selector) != null) {
+            throw new jakarta.jms.InvalidSelectorException("selectors are not there yet");
+        }
+        String rule = null;
+        if (noLocal) {
+            rule = Conditions.and(rule, Conditions.notFrom(connection.name()));
+        }
+        return destination.isTemporary() ? Conditions.and(Conditions.destination(destination.address()), rule) : rule;
+    }
+
+    private static String text(String selector) {
+        return selector == null || selector.isBlank() ? null : selector;
+    }
+
+    @Override
+    public QueueReceiver createReceiver(Queue queue) throws JMSException {
+        return createReceiver(queue, null);
+    }
+
+    @Override
+    public QueueReceiver createReceiver(Queue queue, String selector) throws JMSException {
+        checkOpen();
+        return receiver(source(queue), selector);
+    }
+
+    @Override
+    public TopicSubscriber createSubscriber(Topic topic) throws JMSException {
+        return createSubscriber(topic, null, false);
+    }
+
+    @Override
+    public TopicSubscriber createSubscriber(Topic topic, String selector, boolean noLocal) throws JMSException {
+        return (TopicSubscriber) createConsumer(topic, selector, noLocal);
+    }
+
+    @Override
+    public MessageConsumer createSharedConsumer(Topic topic, String name) throws JMSException {
+        return createSharedConsumer(topic, name, null);
+    }
+
+    @Override
+    public MessageConsumer createSharedConsumer(Topic topic, String name, String selector) throws JMSException {
+        return named(Subscriptions.Kind.SHARED, topic, name, selector, false);
+    }
+
+    @Override
+    public TopicSubscriber createDurableSubscriber(Topic topic, String name) throws JMSException {
+        return createDurableSubscriber(topic, name, null, false);
+    }
+
+    @Override
+    public TopicSubscriber createDurableSubscriber(Topic topic, String name, String selector, boolean noLocal)
+            throws JMSException {
+        return named(Subscriptions.Kind.DURABLE, topic, name, selector, noLocal);
+    }
+
+    @Override
+    public MessageConsumer createDurableConsumer(Topic topic, String name) throws JMSException {
+        return createDurableConsumer(topic, name, null, false);
+    }
+
+    @Override
+    public MessageConsumer createDurableConsumer(Topic topic, String name, String selector, boolean noLocal)
+            throws JMSException {
+        return named(Subscriptions.Kind.DURABLE, topic, name, selector, noLocal);
+    }
+
+    @Override
+    public MessageConsumer createSharedDurableConsumer(Topic topic, String name) throws JMSException {
+        return createSharedDurableConsumer(topic, name, null);
+    }
+
+    @Override
+    public MessageConsumer createSharedDurableConsumer(Topic topic, String name, String selector) throws JMSException {
+        return named(Subscriptions.Kind.SHARED_DURABLE, topic, name, selector, false);
+    }
+
+    @Override
+    public void unsubscribe(String name) throws JMSException {
+        checkOpen();
+        connection.subscriptions().unsubscribe(connection.clientId(), name);
+    }
+
+    @Override
+    public QueueBrowser createBrowser(Queue queue) throws JMSException {
+        return createBrowser(queue, null);
+    }
+
+    @Override
+    public QueueBrowser createBrowser(Queue queue, String selector) throws JMSException {
+        checkOpen();
+        PgaqDestination own = source(queue);
+        return new Browser(this, own, text(selector), rule(own, selector, false));
+    }
+
+    @Override
+    public List<Message> bulkReceive(MessageConsumer consumer, int max, long timeout) throws JMSException {
+        return bulk(consumer, max, timeout <= 0 ? Deadline.NEVER : Deadline.in(timeout));
+    }
+
+    @Override
+    public List<Message> bulkReceiveNoWait(MessageConsumer consumer, int max) throws JMSException {
+        return bulk(consumer, max, Deadline.in(0));
+    }
+
+    private List<Message> bulk(MessageConsumer consumer, int max, Deadline deadline) throws JMSException {
+        checkOpen();
+        if (!(consumer instanceof Consumer own) || own.session() != this) {
+            throw new JMSException("the consumer is not one of this session");
+        }
+        own.checkOpen();
+        checkThread("bulkReceive()");
+        List<Message> messages = new ArrayList<>();
+        Message message = max < 1 ? null : intake.receive(own, deadline, max, m -> m);
+        while (message != null) {
+            messages.add(message);
+            int left = max - messages.size();
+            message = left == 0 ? null : intake.receive(own, Deadline.in(0), left, m -> m);
+        }
+        return messages;
+    }
+
+    // Producers and destinations
+
+    @Override
+    public MessageProducer createProducer(Destination destination) throws JMSException {
+        checkOpen();
+        if (destination == null) {
+            return new Producer(this, null);
+        }
+        PgaqDestination own = PgaqDestination.of(destination);
+        connection.describe(own, this);
+        return own.isTopic() ? new Producer.Publisher(this, own) : new Producer.Sender(this, own);
+    }
+
+    @Override
+    public QueueSender createSender(Queue queue) throws JMSException {
+        return queue == null ? opened(new Producer.Sender(this, null)) : (QueueSender) createProducer(queue);
+    }
+
+    @Override
+    public TopicPublisher createPublisher(Topic topic) throws JMSException {
+        return topic == null ? opened(new Producer.Publisher(this, null)) : (TopicPublisher) createProducer(topic);
+    }
+
+    private <T> T opened(T object) throws JMSException {
+        checkOpen();
+        return object;
+    }
+
+    @Override
+    public Queue createQueue(String name) throws JMSException {
+        checkOpen();
+        checkName(name);
+        return new PgaqQueue(name);
+    }
+
+    @Override
+    public Topic createTopic(String name) throws JMSException {
+        checkOpen();
+        checkName(name);
+        return new PgaqTopic(name);
+    }
+
+    private static void checkName(String name) throws JMSException {
+        if (name == null || name.isEmpty()) {
+            throw new InvalidDestinationException("name of a destination must not be empty");
+        }
+    }
+
+    @Override
+    public TemporaryQueue createTemporaryQueue() throws JMSException {
+        checkOpen();
+        return connection.temporaries().createQueue();
+    }
+
+    @Override
+    public TemporaryTopic createTemporaryTopic() throws JMSException {
+        checkOpen();
+        return connection.temporaries().createTopic();
+    }
+}

@@ -1,0 +1,83 @@
+package io.github.pgaq.jms.session;
+
+import io.github.pgaq.jms.PgaqOptions;
+import io.github.pgaq.jms.store.Store;
+import io.github.pgaq.jms.store.StoreFactory;
+import jakarta.jms.JMSException;
+import java.util.concurrent.locks.ReentrantLock;
+
+/** The control connection: what belongs to the JMS connection as a whole. Threads can share it. */
+final class Control {
+    private final ReentrantLock lock = new ReentrantLock();
+    private final Link link;
+    private final String id;
+
+    /**
+     * Makes a control connection.
+     *
+     * @param id names the JMS connection in logs and threads
+     */
+    Control(StoreFactory factory, PgaqOptions options, Link.Watcher watcher, String id) {
+        this.link = new Link(factory, options, watcher);
+        this.id = id;
+    }
+
+    /** Names the JMS connection. */
+    String id() {
+        return id;
+    }
+
+    /** Connects. */
+    void open() throws JMSException {
+        lock.lock();
+        try {
+            link.open();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Calls the store; see {@link Link#call}. */
+    <T> T call(String what, Link.Call<T> call) throws JMSException {
+        lock.lock();
+        try {
+            return link.call(what, call);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** An action without a result. */
+    interface Action {
+        void on(Store store) throws java.sql.SQLException;
+    }
+
+    /** Calls the store, without a result. */
+    void run(String what, Action action) throws JMSException {
+        call(what, store -> {
+            action.on(store);
+            return null;
+        });
+    }
+
+    /** Finds out whether the connection works, and opens another if it does not and the options say so. */
+    void ping() throws JMSException {
+        lock.lock();
+        try {
+            link.ping();
+            link.reopen();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Closes it; the server removes what belongs to it. */
+    void close() throws JMSException {
+        lock.lock();
+        try {
+            link.close();
+        } finally {
+            lock.unlock();
+        }
+    }
+}

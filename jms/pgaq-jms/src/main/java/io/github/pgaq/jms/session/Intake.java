@@ -1,0 +1,179 @@
+package io.github.pgaq.jms.session;
+
+import io.github.pgaq.jms.message.Acknowledger;
+import io.github.pgaq.jms.store.Delivery;
+import io.github.pgaq.jms.store.Lease;
+import io.github.pgaq.jms.store.Received;
+import io.github.pgaq.jms.store.Source;
+import jakarta.jms.JMSException;
+import jakarta.jms.Message;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.BooleanSupplier;
+
+/** Takes the messages of a session's consumers, ahead if possible. Its callers have entered the gate. */
+final class Intake {
+    private final ClientSession session;
+    private final Gate gate;
+    private final Settlement settlement;
+    private final LeaseKeeper keeper;
+    private final Duration lease;
+
+    Intake(ClientSession session, Gate gate, Settlement settlement) {
+        this.session = session;
+        this.gate = gate;
+        this.settlement = settlement;
+        this.keeper = session.connection().keeper();
+        this.lease = session.connection().options().lease();
+    }
+
+    /** Makes the result of a received message. */
+    interface Reader<T> {
+        T read(Message message) throws JMSException;
+    }
+
+    /**
+     * Receives a message; the caller has not entered the gate. If the reader fails, a session that acknowledges by
+     * itself keeps the message for the next call, as if this one had not been (specification 8.6).
+     *
+     * @param want how many messages to take at least ahead, if there are so many
+     * @return null if none came until the deadline, or consumer or session were closed
+     */
+    <T> T receive(Consumer consumer, Deadline deadline, int want, Reader<T> reader) throws JMSException {
+        while (gate.enterStarted(() -> !consumer.isClosed(), deadline)) {
+            try {
+                boolean over = deadline.isOver();
+                Taken taken = poll(consumer);
+                if (taken == null) {
+                    fill(List.of(consumer), () -> !consumer.isClosed(), deadline, settlement.due(), want);
+                    taken = poll(consumer);
+                }
+                if (taken == null && over) {
+                    return null;
+                }
+                if (taken != null && (!gate.isStarted() || consumer.isClosed())) {
+                    // stopped or closed while it was waiting
+                    consumer.buffer().addFirst(taken);
+                } else if (taken != null) {
+                    T result = read(taken, reader);
+                    if (settlement.received(taken)) {
+                        return result;
+                    }
+                }
+            } finally {
+                gate.leave();
+            }
+        }
+        return null;
+    }
+
+    private <T> T read(Taken taken, Reader<T> reader) throws JMSException {
+        try {
+            return reader.read(message(taken));
+        } catch (JMSException e) {
+            if (settlement.acknowledgesItself()) {
+                taken.consumer().buffer().addFirst(taken);
+            } else {
+                settlement.received(taken);
+            }
+            throw e;
+        }
+    }
+
+    /** The next message of the consumer's buffer that can be delivered, or null. */
+    Taken poll(Consumer consumer) throws JMSException {
+        List<Lease> expired = new ArrayList<>();
+        Taken next = consumer.buffer().poll();
+        while (next != null && next.lease() != null) {
+            long expires = next.delivery().expireTime();
+            if (keeper.isStale(next.lease())) {
+                keeper.drop(next.lease());
+            } else if (expires != 0 && expires <= System.currentTimeMillis()) {
+                expired.add(next.lease());
+            } else {
+                break;
+            }
+            next = consumer.buffer().poll();
+        }
+        if (!expired.isEmpty()) {
+            // the server sees that they have expired
+            settlement.release(List.of(), expired);
+        }
+        return next;
+    }
+
+    /** Makes the message that the client gets. */
+    Message message(Taken taken) throws JMSException {
+        boolean client = session.mode() == jakarta.jms.Session.CLIENT_ACKNOWLEDGE;
+        Acknowledger acknowledger = client ? session::acknowledge : null;
+        return session.connection().messages().toClient(taken.delivery(), taken.consumer().destination(), acknowledger);
+    }
+
+    /**
+     * Acknowledges, and takes messages of one of the consumers into its buffer; waits until there are some.
+     *
+     * @param given whether to go on waiting, see {@link Gate#beginWait}
+     * @param due leases to acknowledge
+     * @param want how many messages to take at least ahead
+     */
+    void fill(List<Consumer> consumers, BooleanSupplier given, Deadline deadline, List<Lease> due, int want)
+            throws JMSException {
+        boolean wait = !deadline.isOver();
+        if (wait && !gate.beginWait(given)) {
+            settlement.acknowledgeNow(due);
+            return;
+        }
+        try {
+            take(consumers, wait ? deadline : Deadline.in(0), due, want);
+        } finally {
+            if (wait) {
+                gate.endWaiting();
+            }
+        }
+    }
+
+    private void take(List<Consumer> consumers, Deadline deadline, List<Lease> due, int want) throws JMSException {
+        boolean joined = settlement.isJoined();
+        long now = System.nanoTime();
+        List<Source> sources = new ArrayList<>(consumers.size());
+        for (Consumer consumer : consumers) {
+            sources.add(consumer.source(joined ? 1 : Math.max(want, consumer.window().next(now))));
+        }
+        Received received;
+        try {
+            received = settlement.call("could not receive",
+                    store -> store.receive(sources, deadline.timeout(), joined ? null : lease, due));
+        } finally {
+            due.forEach(keeper::drop);
+        }
+        LeaseKeeper.logStale(received.stale(), "was acknowledged");
+        if (received.source() < 0) {
+            return;
+        }
+        Consumer consumer = consumers.get(received.source());
+        consumer.window().taken(received.messages().size(), System.nanoTime());
+        for (Delivery delivery : received.messages()) {
+            Source source = sources.get(received.source());
+            Taken taken = new Taken(consumer, delivery, joined ? null
+                    : new Lease(source.queue(), source.consumer(), delivery.msgid(), delivery.receipt()));
+            consumer.buffer().add(taken);
+            if (!joined) {
+                keeper.keep(taken);
+            }
+        }
+    }
+
+    /** Empties the buffer of a consumer; returns the leases, in order. */
+    static List<Lease> drain(Consumer consumer) {
+        List<Lease> leases = new ArrayList<>();
+        for (Taken taken : consumer.buffer()) {
+            if (taken.lease() != null) {
+                leases.add(taken.lease());
+            }
+        }
+        consumer.buffer().clear();
+        consumer.window().reset();
+        return leases;
+    }
+}

@@ -1,0 +1,179 @@
+package io.github.pgaq.jms.session;
+
+import io.github.pgaq.jms.PgaqOptions;
+import io.github.pgaq.jms.store.Lease;
+import jakarta.jms.JMSException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The control thread of a connection: extends the leases of its sessions at a third of their length, commits
+ * acknowledgements in groups, and notices that the server is gone.
+ */
+final class LeaseKeeper implements Runnable {
+    private static final Logger LOG = LoggerFactory.getLogger(LeaseKeeper.class);
+
+    private final Control control;
+    private final PgaqOptions options;
+    private final Map<Lease, Consumer> held = new ConcurrentHashMap<>();
+    private final Set<Lease> stale = ConcurrentHashMap.newKeySet();
+
+    private final ReentrantLock lock = new ReentrantLock();
+    private final Condition changed = lock.newCondition();
+    // guarded by lock
+    private final Map<Object, List<Lease>> acknowledged = new HashMap<>();
+    private boolean closed;
+
+    LeaseKeeper(Control control, PgaqOptions options) {
+        this.control = control;
+        this.options = options;
+    }
+
+    /** Extends the lease of this message from now on. */
+    void keep(Taken taken) {
+        held.put(taken.lease(), taken.consumer());
+    }
+
+    /** Extends it no longer. */
+    void drop(Lease lease) {
+        held.remove(lease);
+        stale.remove(lease);
+    }
+
+    /** Whether the lease is known to have ended. */
+    boolean isStale(Lease lease) {
+        return stale.contains(lease);
+    }
+
+    /**
+     * Acknowledges soon, together with others.
+     *
+     * @param session what {@link #take} can take it back with
+     */
+    void acknowledgeLater(Object session, Lease lease) {
+        lock.lock();
+        try {
+            if (acknowledged.isEmpty()) {
+                changed.signalAll();
+            }
+            acknowledged.computeIfAbsent(session, key -> new ArrayList<>()).add(lease);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Takes back what the session is to acknowledge, for it to do so itself with its next call of the server. */
+    List<Lease> take(Object session) {
+        lock.lock();
+        try {
+            List<Lease> leases = acknowledged.remove(session);
+            return leases == null ? List.of() : leases;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Acknowledges what {@link #acknowledgeLater} was called with. */
+    void flush() throws JMSException {
+        List<Lease> group = new ArrayList<>();
+        lock.lock();
+        try {
+            acknowledged.values().forEach(group::addAll);
+            acknowledged.clear();
+        } finally {
+            lock.unlock();
+        }
+        if (group.isEmpty()) {
+            return;
+        }
+        try {
+            List<Lease> ended = control.call("could not acknowledge", store -> store.acknowledge(group));
+            logStale(ended, "was acknowledged");
+        } finally {
+            group.forEach(this::drop);
+        }
+    }
+
+    /** Says that messages were given to another consumer although this one had them. */
+    static void logStale(List<Lease> ended, String state) {
+        for (Lease lease : ended) {
+            LOG.warn("lease of message {} of \"{}\" ended before it {}; it can be delivered again", lease.msgid(),
+                    lease.queue(), state);
+        }
+    }
+
+    /** Ends the thread soon. */
+    void close() {
+        lock.lock();
+        try {
+            closed = true;
+            changed.signalAll();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    @Override
+    public void run() {
+        long period = options.lease().toNanos() / 3;
+        long next = System.nanoTime() + period;
+        while (await(next)) {
+            try {
+                flush();
+                if (next - System.nanoTime() <= 0) {
+                    next = System.nanoTime() + period;
+                    extend();
+                    control.ping();
+                }
+            } catch (JMSException e) {
+                // the control connection reports a lost connection to the exception listener itself
+                LOG.warn("control of leases failed: {}", e.getMessage());
+            }
+        }
+    }
+
+    /** Waits until the time, or, if there are acknowledgements, for the interval of a group; false: closed. */
+    private boolean await(long next) {
+        lock.lock();
+        try {
+            while (!closed && acknowledged.isEmpty() && next - System.nanoTime() > 0) {
+                changed.awaitNanos(next - System.nanoTime());
+            }
+            if (!closed && !acknowledged.isEmpty()) {
+                long until = System.nanoTime() + options.ackInterval().toNanos();
+                while (!closed && until - System.nanoTime() > 0) {
+                    changed.awaitNanos(until - System.nanoTime());
+                }
+            }
+            return !closed;
+        } catch (InterruptedException e) {
+            return false;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Extends all leases once; the thread calls it, and tests. */
+    void extend() throws JMSException {
+        List<Lease> leases = new ArrayList<>(held.keySet());
+        if (leases.isEmpty()) {
+            return;
+        }
+        List<Lease> ended = control.call("could not extend leases", store -> store.extend(leases, options.lease()));
+        Set<Lease> real = new HashSet<>(ended);
+        // those acknowledged meanwhile are not held any more
+        real.retainAll(held.keySet());
+        stale.addAll(real);
+        real.forEach(held::remove);
+        logStale(new ArrayList<>(real), "was acknowledged");
+    }
+}

@@ -1,0 +1,389 @@
+package io.github.pgaq.jms.session;
+
+import io.github.pgaq.jms.store.Lease;
+import io.github.pgaq.jms.store.Outgoing;
+import io.github.pgaq.jms.store.Store;
+import jakarta.jms.JMSException;
+import jakarta.jms.Session;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * What becomes of the messages of a session: acknowledgement, redelivery, and the transaction with the messages sent
+ * and received in it. Its callers have entered the gate.
+ *
+ * <p>A transacted session leases messages too. Its commit sends what it has to send and acknowledges the leases in one
+ * transaction, so no transaction is open while it waits or works. It is <i>joined</i> when a transaction of the JDBC
+ * connection is what decides: the connection is the caller's, or the caller has asked for it, or too many messages were
+ * to be sent for keeping them here. Then it sends at once and consumes in the open transaction.
+ */
+final class Settlement {
+    /** So many messages are kept for the commit. */
+    private static final int MOST_KEPT = 1000;
+
+    private final ClientSession session;
+    private final Link link;
+    private final LeaseKeeper keeper;
+    private final boolean transacted;
+    private final boolean callers;
+    private final Duration redeliveryDelay;
+
+    private final List<Taken> unacknowledged = new ArrayList<>();
+    private List<Outgoing> kept = new ArrayList<>();
+    /** The message that a listener processes in a session that acknowledges by itself. */
+    private Taken current;
+    private boolean recovered;
+    /** The caller has the JDBC connection. */
+    private boolean shared;
+    /** A transaction was begun at the server. */
+    private boolean open;
+    /** The connection was lost with an open transaction. */
+    private SQLException lost;
+
+    /**
+     * Makes a settlement.
+     *
+     * @param callers whether the JDBC connection is the caller's
+     */
+    Settlement(ClientSession session, Link link, boolean transacted, boolean callers) {
+        this.session = session;
+        this.link = link;
+        this.keeper = session.connection().keeper();
+        this.transacted = transacted;
+        this.callers = callers;
+        this.redeliveryDelay = session.connection().options().redeliveryDelay();
+    }
+
+    /** Whether messages are sent and consumed in a transaction of the JDBC connection that may be open. */
+    boolean isJoined() {
+        return callers || shared || open;
+    }
+
+    /** Calls the store, in the transaction if the session is joined. */
+    <T> T call(String what, Link.Call<T> call) throws JMSException {
+        if (!transacted || !isJoined()) {
+            return link.call(what, call);
+        }
+        checkLost();
+        return link.call(what, store -> {
+            store.begin();
+            open = true;
+            return call.on(store);
+        });
+    }
+
+    /** Gives the JDBC connection to the client. */
+    Connection share() throws JMSException {
+        if (transacted) {
+            shared = true;
+            send(List.of());
+            return call("could not begin a transaction", Store::connection);
+        }
+        return link.call("could not connect", Store::connection);
+    }
+
+    /** Sends, at the commit at the latest. */
+    void send(List<Outgoing> messages) throws JMSException {
+        if (transacted && !isJoined() && kept.size() + messages.size() <= MOST_KEPT) {
+            kept.addAll(messages);
+            return;
+        }
+        List<Outgoing> all = new ArrayList<>(kept);
+        all.addAll(messages);
+        if (transacted && !open && !isJoined()) {
+            link.call("could not begin a transaction", store -> {
+                store.begin();
+                return null;
+            });
+            open = true;
+        }
+        if (!all.isEmpty()) {
+            call("could not send", store -> {
+                store.send(all);
+                return null;
+            });
+        }
+        kept.clear();
+    }
+
+    /**
+     * A message is about to be returned by receive().
+     *
+     * @return false if its lease has ended, so that it must not be returned
+     */
+    boolean received(Taken taken) throws JMSException {
+        if (taken.lease() == null) {
+            return true;
+        }
+        if (acknowledgesItself()) {
+            if (inGroups()) {
+                keeper.acknowledgeLater(session, taken.lease());
+                return true;
+            }
+            return acknowledgeNow(List.of(taken.lease())).isEmpty();
+        }
+        unacknowledged.add(taken);
+        return true;
+    }
+
+    /** A message is about to be delivered to a listener. */
+    void listening(Taken taken) {
+        recovered = false;
+        if (taken.lease() != null) {
+            if (acknowledgesItself()) {
+                current = taken;
+            } else {
+                unacknowledged.add(taken);
+            }
+        }
+    }
+
+    /**
+     * A listener has returned.
+     *
+     * @param failed whether by an exception
+     * @return leases to acknowledge now or with the next take
+     */
+    List<Lease> listened(boolean failed) throws JMSException {
+        Taken taken = current;
+        current = null;
+        if (taken == null || recovered) {
+            return List.of();
+        }
+        if (failed) {
+            release(List.of(taken.lease()), session.drainBuffers());
+            return List.of();
+        }
+        if (inGroups()) {
+            keeper.acknowledgeLater(session, taken.lease());
+            return List.of();
+        }
+        return List.of(taken.lease());
+    }
+
+    /** Leases that were to be acknowledged in a group, for the next call of the server. */
+    List<Lease> due() {
+        return acknowledgesItself() && inGroups() ? keeper.take(session) : List.of();
+    }
+
+    /** Acknowledges; returns what was given to another consumer meanwhile. */
+    List<Lease> acknowledgeNow(List<Lease> leases) throws JMSException {
+        if (leases.isEmpty()) {
+            return leases;
+        }
+        try {
+            List<Lease> stale = call("could not acknowledge", store -> store.acknowledge(leases));
+            LeaseKeeper.logStale(stale, "was acknowledged");
+            return stale;
+        } finally {
+            leases.forEach(keeper::drop);
+        }
+    }
+
+    /** Acknowledges all that was delivered: CLIENT_ACKNOWLEDGE. */
+    void acknowledgeAll() throws JMSException {
+        List<Lease> leases = leases(unacknowledged);
+        unacknowledged.clear();
+        List<Lease> stale = acknowledgeNow(leases);
+        session.retire();
+        if (!stale.isEmpty()) {
+            throw new JMSException("the leases of " + stale.size() + " of " + leases.size()
+                    + " messages ended before they were acknowledged; they can be delivered again");
+        }
+    }
+
+    /** Whether messages of the consumer are delivered and not acknowledged. */
+    boolean holds(Consumer consumer) {
+        return current != null && current.consumer() == consumer
+                || unacknowledged.stream().anyMatch(taken -> taken.consumer() == consumer);
+    }
+
+    /** Delivers again what was not acknowledged, from the oldest on. */
+    void recover() throws JMSException {
+        if (current != null) {
+            unacknowledged.add(current);
+            recovered = true;
+        }
+        List<Lease> seen = leases(unacknowledged);
+        unacknowledged.clear();
+        release(seen, seen.isEmpty() ? List.of() : session.drainBuffers());
+        session.retire();
+    }
+
+    /**
+     * Gives leases back, in one transaction.
+     *
+     * @param seen those whose attempt counts
+     * @param unseen those whose attempt does not
+     */
+    void release(List<Lease> seen, List<Lease> unseen) throws JMSException {
+        if (seen.isEmpty() && unseen.isEmpty()) {
+            return;
+        }
+        String what = "could not give messages back";
+        try {
+            if (isJoined() && !callers) {
+                // not in the client's transaction
+                session.connection().control().call(what, store -> release(store, seen, unseen));
+            } else {
+                link.call(what, store -> release(store, seen, unseen));
+            }
+        } finally {
+            seen.forEach(keeper::drop);
+            unseen.forEach(keeper::drop);
+        }
+    }
+
+    private Void release(Store store, List<Lease> seen, List<Lease> unseen) throws SQLException {
+        boolean both = !seen.isEmpty() && !unseen.isEmpty();
+        if (both) {
+            store.begin();
+        }
+        if (!seen.isEmpty()) {
+            store.release(seen, redeliveryDelay, null, true);
+        }
+        if (!unseen.isEmpty()) {
+            store.release(unseen, null, null, false);
+        }
+        if (both) {
+            store.commit();
+        }
+        return null;
+    }
+
+    /** Commits what was sent and received. */
+    void commit() throws JMSException {
+        checkLost();
+        List<Outgoing> messages = kept;
+        List<Lease> leases = leases(unacknowledged);
+        kept = new ArrayList<>();
+        if (messages.isEmpty() && leases.isEmpty() && !isJoined()) {
+            unacknowledged.clear();
+            return;
+        }
+        boolean[] deciding = new boolean[1];
+        try {
+            int stale = link.raw(store -> {
+                store.begin();
+                if (!messages.isEmpty()) {
+                    store.send(messages);
+                }
+                List<Lease> ended = leases.isEmpty() ? leases : store.acknowledge(leases);
+                deciding[0] = ended.isEmpty();
+                if (deciding[0]) {
+                    store.commit();
+                }
+                return ended.size();
+            });
+            if (stale > 0) {
+                abandon();
+                throw new jakarta.jms.TransactionRolledBackException("the transaction was rolled back: the leases of "
+                        + stale + " messages ended before the commit");
+            }
+        } catch (SQLException e) {
+            lost = null;
+            abandon();
+            throw deciding[0] && Errors.isLost(e) ? Errors.of("the outcome of the commit is not known", e)
+                    : Errors.rolledBack("the transaction was rolled back", e);
+        }
+        open = false;
+        leases.forEach(keeper::drop);
+        unacknowledged.clear();
+        again();
+        session.retire();
+    }
+
+    /** Rolls back what was sent and received. */
+    void rollback() throws JMSException {
+        lost = null;
+        kept.clear();
+        if (isJoined()) {
+            open = false;
+            link.call("could not roll back", store -> {
+                store.rollback();
+                return null;
+            });
+        }
+        recover();
+        again();
+    }
+
+    /** After a failed commit: everything is as after a rollback, as far as the server can be reached. */
+    private void abandon() {
+        try {
+            link.call("could not roll back", store -> {
+                store.rollback();
+                return null;
+            });
+            open = false;
+            recover();
+            again();
+        } catch (JMSException e) {
+            // without the server, the leases end by themselves
+            open = false;
+            leases(unacknowledged).forEach(keeper::drop);
+            unacknowledged.clear();
+        }
+    }
+
+    /** A client that has the JDBC connection finds a transaction begun there at any time. */
+    private void again() throws JMSException {
+        if (shared) {
+            call("could not begin a transaction", store -> null);
+        }
+    }
+
+    /** The connection is lost, and with it the open transaction. */
+    void connectionLost(SQLException cause) {
+        if (open) {
+            lost = cause;
+            open = false;
+        }
+    }
+
+    private void checkLost() throws JMSException {
+        if (lost != null) {
+            SQLException cause = lost;
+            lost = null;
+            kept.clear();
+            abandon();
+            throw Errors.rolledBack("the transaction was rolled back because the connection was lost", cause);
+        }
+    }
+
+    /** Ends everything: unacknowledged messages go back counted, others uncounted. */
+    void close() throws JMSException {
+        kept.clear();
+        if (transacted && isJoined()) {
+            link.call("could not roll back", store -> {
+                store.rollback();
+                return null;
+            });
+            open = false;
+        }
+        List<Lease> seen = leases(unacknowledged);
+        unacknowledged.clear();
+        acknowledgeNow(keeper.take(session));
+        release(seen, session.drainBuffers());
+    }
+
+    /** Whether the client need not acknowledge. */
+    boolean acknowledgesItself() {
+        return session.mode() == Session.AUTO_ACKNOWLEDGE || session.mode() == Session.DUPS_OK_ACKNOWLEDGE;
+    }
+
+    private boolean inGroups() {
+        return session.mode() == Session.DUPS_OK_ACKNOWLEDGE || session.connection().options().groupAcknowledgements();
+    }
+
+    private static List<Lease> leases(List<Taken> messages) {
+        List<Lease> leases = new ArrayList<>();
+        for (Taken taken : messages) {
+            leases.add(taken.lease());
+        }
+        return leases;
+    }
+}
