@@ -146,10 +146,10 @@ release(Settling *settling, const Key *key, TupleTableSlot *message, NoteKind *k
 
 	(void) aq_leased_row_ready(queue, message, &expires);
 	if (options->retry_delay && queue->retry_delay > 0)
-		delay = aq_retry_delay_after(queue, attempts, settling->random);
+		delay = aq_retry_delay_after(queue, aq_failure_attempts(queue, rows->slot), settling->random);
 	*kind = NOTE_REJECT;
 	if ((counts && aq_leased_row_over_limit(queue, rows->slot)) || (expires != 0 && expires <= settling->now))
-		return aq_leased_row_fail(queue, rows, STATE_FAILED, attempts - !counts, settling->now, options->error);
+		return aq_leased_row_fail(queue, rows, AQ_DEATH_RETRIES, attempts - !counts, settling->now, options->error);
 	result = aq_leased_row_give_back(queue, rows, message, attempts - !counts,
 									 delay > 0 ? settling->now + delay : 0, options->error, &ready);
 	*kind = ready ? NOTE_RELEASE : NOTE_RELEASE_LATER;
@@ -204,7 +204,7 @@ change(Settling *settling, const Key *key)
 			break;
 		case AQ_MODE_REJECT:
 			kind = NOTE_REJECT;
-			result = aq_leased_row_fail(queue, rows, STATE_REJECTED, attempts_of(rows), settling->now, options->error);
+			result = aq_leased_row_fail(queue, rows, AQ_DEATH_REJECTED, attempts_of(rows), settling->now, options->error);
 			break;
 		default:
 			result = release(settling, key, message, &kind);

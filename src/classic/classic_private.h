@@ -34,11 +34,12 @@ enum
 	/* of both tables */
 	COL_QUEUE, COL_POSITION, COL_STATE, COL_ATTEMPTS, COL_KEY1, COL_KEY2, COL_STEP, COL_NEXT_AT,
 	COL_DEQUEUE_TIME, COL_DEQUEUE_USER, COL_DEQUEUE_XID, COL_RECEIPT, COL_LEASED_AT, COL_HOLDER,
-	COL_LAST_ERROR, COL_CONSUMER_COLUMNS,
+	COL_LAST_ERROR, COL_FIRST_ATTEMPT, COL_LAST_ATTEMPT, COL_DIED, COL_DEATH, COL_CONSUMER_COLUMNS,
 	/* of the table of messages */
 	COL_ODD = COL_CONSUMER_COLUMNS, COL_ID, COL_PRIORITY, COL_ENQUEUE_TIME, COL_ENQUEUE_USER,
 	COL_ENQUEUE_XID, COL_SESSION, COL_READY_AT, COL_EXPIRES_AT, COL_CORRELATION, COL_PROPERTIES,
-	COL_SENDER, COL_EXCEPTION_QUEUE, COL_ORIGINAL_ID, COL_ORIGINAL_QUEUE, COL_REASON, COL_GROUP,
+	COL_SENDER, COL_EXCEPTION_QUEUE, COL_ORIGINAL_ID, COL_DEAD_LETTER, COL_EARLIER,
+	COL_GROUP,
 	COL_TARGETS, COL_EXCEPTION_QUEUE_ID, COL_PAYLOAD, COL_MESSAGE_COLUMNS
 };
 
@@ -50,8 +51,7 @@ enum
 #define STATE_CHECK		4		/* a consumer row at POSITION_CHECK */
 /* of leases: see README.md */
 #define STATE_LEASED	5		/* until its next_at */
-#define STATE_FAILED	6		/* released over the limit of attempts, or expired; the worker moves it */
-#define STATE_REJECTED	7		/* the same for a rejected message */
+#define STATE_FAILED	6		/* rejected; released over the limit of attempts, or expired: the worker moves it */
 
 /*
  * The position of rows that request the worker to check whether all consumers
@@ -422,7 +422,7 @@ extern int64 aq_leased_row_latest_receipt(TupleTableSlot *slot);
 extern bool aq_leased_row_over_limit(const AqQueue *queue, TupleTableSlot *slot);
 extern TM_Result aq_leased_row_take(const AqQueue *queue, RowScan *rows, int64 lease, int64 receipt);
 extern TM_Result aq_leased_row_extend(const AqQueue *queue, RowScan *rows, TimestampTz until);
-extern TM_Result aq_leased_row_fail(const AqQueue *queue, RowScan *rows, int state, int attempts, TimestampTz now,
+extern TM_Result aq_leased_row_fail(const AqQueue *queue, RowScan *rows, char kind, int attempts, TimestampTz now,
 									const char *error);
 extern int	aq_leased_row_ready(const AqQueue *queue, TupleTableSlot *message, TimestampTz *expires);
 extern TM_Result aq_leased_row_give_back(const AqQueue *queue, RowScan *rows, TupleTableSlot *message, int attempts,
@@ -445,9 +445,11 @@ extern bool aq_poison_is_last(const AqQueue *queue, const AqTakeOptions *options
 extern bool aq_poison_withholds(const AqQueue *queue, const AqTakeOptions *options);
 
 /* --- failure.c: messages that have failed or expired */
+extern int	aq_failure_attempts(const AqQueue *queue, TupleTableSlot *slot);
 extern bool aq_failure_over_limit(const AqQueue *queue, int attempts);
-extern bool aq_failure_check_topic(QueueScans *scans, const Key *key, const char *reason);
-extern bool aq_failure_row(QueueScans *scans, RowScan *rows, int position, int attempts, const char *reason);
+extern AqDeath aq_failure_death(TupleTableSlot *slot);
+extern bool aq_failure_check_topic(QueueScans *scans, const Key *key);
+extern bool aq_failure_row(QueueScans *scans, RowScan *rows, const AqDeath *death);
 
 /* --- jobs of the worker */
 extern void aq_classic_retry_job(int32 id, AqQueueShm *shm);

@@ -217,6 +217,9 @@ own_columns(const AqPutOptions *options, Datum *values, bool *nulls)
 	set_varlena(values, nulls, COL_EXCEPTION_QUEUE, options->exception_queue);
 	values[COL_EXCEPTION_QUEUE_ID] = Int32GetDatum(options->exception_queue_id);
 	nulls[COL_EXCEPTION_QUEUE_ID] = options->exception_queue_id == 0;
+	values[COL_ATTEMPTS] = values[COL_EARLIER] = Int32GetDatum(options->attempts);
+	nulls[COL_EARLIER] = options->attempts == 0;
+	set_varlena(values, nulls, COL_DEAD_LETTER, options->dead_letter);
 }
 
 static void
@@ -238,8 +241,6 @@ message_columns(AqQueue *queue, const AqPutOptions *options, Datum *values, bool
 	set_varlena(values, nulls, COL_SENDER, options->sender);
 	values[COL_ORIGINAL_ID] = options->original_id ? UUIDPGetDatum(options->original_id) : 0;
 	nulls[COL_ORIGINAL_ID] = options->original_id == NULL;
-	set_varlena(values, nulls, COL_ORIGINAL_QUEUE, options->original_queue);
-	set_varlena(values, nulls, COL_REASON, options->reason);
 	values[COL_GROUP] = values[COL_ENQUEUE_XID];
 	nulls[COL_GROUP] = !queue->table.grouping;
 	nulls[COL_TARGETS] = true;

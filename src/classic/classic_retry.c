@@ -55,31 +55,34 @@ static bool
 count_attempt(QueueScans *scans, RowScan *rows, int position, bool alone)
 {
 	AqQueue    *queue = scans->queue;
-	const int	columns[] = {COL_ATTEMPTS, COL_STATE, COL_NEXT_AT};
-	Datum		values[3];
-	bool		nulls[3] = {false};
-	int			attempts;
+	const int	columns[] = {COL_ATTEMPTS, COL_STATE, COL_NEXT_AT, COL_FIRST_ATTEMPT, COL_LAST_ATTEMPT};
+	Datum		values[5];
+	bool		nulls[5] = {false};
+	AqDeath		death = aq_failure_death(rows->slot);
+	int			attempts = aq_failure_attempts(queue, rows->slot) + 1;
 	bool		expired = false;
 	TimestampTz next_at;
 	TimestampTz now = GetCurrentTimestamp();
 	Key			key = aq_table_row_key(rows->slot);
 
-	slot_getsomeattrs(rows->slot, COL_NEXT_AT + 1);
-	attempts = DatumGetInt32(rows->slot->tts_values[COL_ATTEMPTS]) + 1;
+	death.attempts++;
+	death.kind = AQ_DEATH_RETRIES;
+	death.first = death.first != 0 ? death.first : now;
+	death.last = death.died = now;
 	next_at = rows->slot->tts_isnull[COL_NEXT_AT] ? 0
 		: DatumGetTimestampTz(rows->slot->tts_values[COL_NEXT_AT]);
 	if (queue->exception)
 		;						/* messages of an exception queue are not moved */
 	else if (alone && aq_failure_over_limit(queue, attempts))
 	{
-		if (aq_failure_row(scans, rows, position, attempts, "MAX_RETRY_EXCEEDED"))
+		if (aq_failure_row(scans, rows, &death))
 			return true;
 		if (queue->multi)
 			return false;
 		expired = true;
 		next_at = now;
 	}
-	values[0] = Int32GetDatum(attempts);
+	values[0] = Int32GetDatum(death.attempts);
 	if (queue->retry_delay > 0 && !queue->exception && !expired)
 	{
 		values[1] = Int16GetDatum(STATE_WAITING);
@@ -89,6 +92,8 @@ count_attempt(QueueScans *scans, RowScan *rows, int position, bool alone)
 		values[1] = rows->slot->tts_values[COL_STATE];
 	values[2] = TimestampTzGetDatum(next_at);
 	nulls[2] = next_at == 0;
+	values[3] = TimestampTzGetDatum(death.first);
+	values[4] = TimestampTzGetDatum(death.last);
 	aq_ranges_worker(queue->shm);
 	if (aq_table_row_update(rows->rel, rows->slot, columns, values, nulls, lengthof(columns)) != TM_Ok)
 		return true;

@@ -19,13 +19,14 @@
 	"queue_id integer NOT NULL, \"position\" smallint NOT NULL, state smallint NOT NULL, " \
 	"attempts integer NOT NULL, key1 bigint NOT NULL, key2 bigint NOT NULL, step bigint NOT NULL, " \
 	"next_at timestamptz, dequeue_time timestamptz, dequeue_user oid, dequeue_xid bigint, " \
-	"receipt bigint, leased_at timestamptz, holder text, last_error text"
+	"receipt bigint, leased_at timestamptz, holder text, last_error text, " \
+	"first_attempt timestamptz, last_attempt timestamptz, died timestamptz, death \"char\""
 
 #define MESSAGE_COLUMNS \
 	"odd boolean NOT NULL, msgid uuid NOT NULL, priority integer NOT NULL, " \
 	"enqueue_time timestamptz NOT NULL, enqueue_user oid, enqueue_xid bigint, session_id bigint, " \
 	"ready_at timestamptz, expires_at timestamptz, correlation text, properties jsonb, sender text, " \
-	"exception_queue text, original_msgid uuid, original_queue text, expiration_reason text, " \
+	"exception_queue text, original_msgid uuid, dead_letter jsonb, earlier_attempts integer, " \
 	"transaction_group bigint, targets bytea, exception_queue_id integer"
 
 static void

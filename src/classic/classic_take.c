@@ -146,7 +146,7 @@ read_message(Take *take, TupleTableSlot *slot, int attempts, AqMessage *m)
 	m->properties = varlena_of(take, slot, COL_PROPERTIES);
 	m->sender = varlena_of(take, slot, COL_SENDER);
 	m->exception_queue = varlena_of(take, slot, COL_EXCEPTION_QUEUE);
-	m->original_queue = varlena_of(take, slot, COL_ORIGINAL_QUEUE);
+	m->dead_letter = varlena_of(take, slot, COL_DEAD_LETTER);
 	m->state = DatumGetInt16(value_of(take->rows.slot, COL_STATE));
 	m->group = slot->tts_isnull[COL_GROUP] ? 0 : DatumGetInt64(value_of(slot, COL_GROUP));
 	for (int i = 0; i < 3; i++)
@@ -409,6 +409,7 @@ try_row(Take *take, const Key *key)
 	TupleTableSlot *slot;
 	AqMessage	m;
 	uint32		limit;
+	int			attempts;
 	bool		last;
 
 	slot = message_slot(take, key);
@@ -427,13 +428,14 @@ try_row(Take *take, const Key *key)
 	}
 	if (!doubts_allow(take, &m) || was_counted(take))
 		return;
-	limit = aq_poison_limit(take->queue, options, m.attempts, take->taken, take->limit);
+	attempts = aq_failure_attempts(take->queue, take->rows.slot);
+	limit = aq_poison_limit(take->queue, options, attempts, take->taken, take->limit);
 	if (limit <= take->taken)
 	{
 		take->limit = limit;
 		return;
 	}
-	last = !take->peek && aq_poison_is_last(take->queue, options, m.attempts);
+	last = !take->peek && aq_poison_is_last(take->queue, options, attempts);
 	if (!group_allows(take, m.group))
 		return;
 	if (take->peek || options->mode == AQ_MODE_BROWSE || take_row(take, key, m.enqueue_time, limit == 1))

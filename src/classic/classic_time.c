@@ -48,15 +48,23 @@ message_slot(Due *due, RowScan *rows, const Key *key)
 	return aq_row_scan_find(&due->scans.messages, due->scans.queue->id, 0, key) ? due->scans.messages.slot : NULL;
 }
 
+/* The row has expired or failed. */
 static bool
-expire(Due *due, RowScan *rows, int position)
+expire(Due *due, RowScan *rows)
 {
-	int			attempts = DatumGetInt32(rows->slot->tts_values[COL_ATTEMPTS]);
-	bool		failed = aq_failure_over_limit(due->scans.queue, attempts);	/* it could not be moved when it failed */
-	bool		done = aq_failure_row(&due->scans, rows, position, attempts,
-								  failed ? "MAX_RETRY_EXCEEDED" : "TIME_EXPIRATION");
+	AqDeath		death = aq_failure_death(rows->slot);
+	int			state = DatumGetInt16(rows->slot->tts_values[COL_STATE]);
+	bool		done;
 
-	aq_stat_add(AQ_STAT_EXPIRATIONS, done && !failed);
+	if (state != STATE_FAILED)
+	{
+		death.kind = state == STATE_LEASED ? AQ_DEATH_LEASE : AQ_DEATH_RETRIES;
+		death.died = due->now;
+	}
+	done = aq_failure_row(&due->scans, rows, &death);
+	/* one over the limit could not be moved when it failed */
+	aq_stat_add(AQ_STAT_EXPIRATIONS, done && death.kind != AQ_DEATH_REJECTED &&
+				!aq_failure_over_limit(due->scans.queue, aq_failure_attempts(due->scans.queue, rows->slot)));
 	return done;
 }
 
@@ -73,7 +81,7 @@ make_ready(Due *due, RowScan *rows, int position)
 	bool		nulls[] = {false, expires == 0};
 
 	if (expires != 0 && expires <= due->now)
-		return expire(due, rows, position);
+		return expire(due, rows);
 	aq_ranges_worker(due->shm);
 	if (aq_table_row_update(rows->rel, rows->slot, columns, values, nulls, lengthof(columns)) != TM_Ok)
 		return false;
@@ -101,7 +109,7 @@ end_lease(Due *due, RowScan *rows, int position)
 	(void) aq_leased_row_ready(queue, message, &expires);
 	if (aq_leased_row_over_limit(queue, rows->slot) || (expires != 0 && expires <= due->now))
 	{
-		bool		failed = expire(due, rows, position);
+		bool		failed = expire(due, rows);
 
 		due->leases += failed;
 		due->failed_leases += failed;
@@ -119,14 +127,6 @@ end_lease(Due *due, RowScan *rows, int position)
 	return true;
 }
 
-static bool
-reject(Due *due, RowScan *rows, int position)
-{
-	int			attempts = DatumGetInt32(rows->slot->tts_values[COL_ATTEMPTS]);
-
-	return aq_failure_row(&due->scans, rows, position, attempts, "REJECTED");
-}
-
 /*
  * A consumer has requested a check whether all have finished with the message.
  */
@@ -137,7 +137,7 @@ check_topic(Due *due, RowScan *rows)
 	Key			key = aq_table_row_key(rows->slot);
 	Datum		again = TimestampTzGetDatum(due->now + CHECK_AGAIN);
 
-	if (aq_failure_check_topic(&due->scans, &key, "MAX_RETRY_EXCEEDED"))
+	if (aq_failure_check_topic(&due->scans, &key))
 		return aq_table_row_delete(rows->rel, rows->slot) == TM_Ok;
 	aq_due_time_announce(due->shm, due->now + CHECK_AGAIN);
 	return aq_table_row_update(rows->rel, rows->slot, columns, &again, NULL, lengthof(columns)) == TM_Ok;
@@ -162,11 +162,9 @@ act(Due *due, RowScan *rows)
 			return make_ready(due, rows, position);
 		case STATE_READY:
 		case STATE_FAILED:
-			return expire(due, rows, position);
+			return expire(due, rows);
 		case STATE_LEASED:
 			return end_lease(due, rows, position);
-		case STATE_REJECTED:
-			return reject(due, rows, position);
 		case STATE_PROCESSED:
 			return aq_table_row_delete(rows->rel, rows->slot) == TM_Ok;
 		case STATE_CHECK:

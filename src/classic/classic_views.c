@@ -31,11 +31,11 @@
 	"(CASE WHEN l.state = " CppAsString2(STATE_PROCESSED) " THEN l.xmin ELSE l.xmax END) IN " \
 	"(SELECT transactionid FROM pg_locks WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock')"
 
-/* A lease's columns in aq.messages. */
+/* The columns in aq.messages of a lease and of a dead letter. */
 #define WHILE_LEASED(column) \
 	"CASE WHEN l.state = " CppAsString2(STATE_LEASED) " AND NOT " IN_USE " THEN " column " END"
-#define LEASE_COLUMNS \
-	", " WHILE_LEASED("l.leased_at") ", " WHILE_LEASED("l.next_at") ", " WHILE_LEASED("l.holder") ", l.last_error"
+#define FAILURE_COLUMNS \
+	", " WHILE_LEASED("l.leased_at") ", " WHILE_LEASED("l.next_at") ", " WHILE_LEASED("l.holder") ", l.last_error, m.dead_letter"
 
 /* By name: the query's snapshot may be older than the description. */
 static void
@@ -149,7 +149,7 @@ AQ_ROWS(aq_classic_views_messages)
 	AqQueue    *queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
 
 	if (queue != NULL && queue->table.id != 0 && aq_privilege_allows(queue, right_to_messages(queue)))
-		put_rows_of(row, messages_query(queue, LEASE_COLUMNS, wanted_messages(fcinfo)), 0, NULL, NULL);
+		put_rows_of(row, messages_query(queue, FAILURE_COLUMNS, wanted_messages(fcinfo)), 0, NULL, NULL);
 }
 
 /* --- buffered messages ----------------------------------------------------------- */

@@ -24,6 +24,23 @@
  */
 #define TRY_AGAIN ((int64) 100000)
 
+/*
+ * The attempts to dequeue a message that count for retry limits and delays: not
+ * those before it came into this queue as a dead letter.
+ */
+int
+aq_failure_attempts(const AqQueue *queue, TupleTableSlot *slot)
+{
+	int			attempts;
+
+	slot_getsomeattrs(slot, COL_ATTEMPTS + 1);
+	attempts = DatumGetInt32(slot->tts_values[COL_ATTEMPTS]);
+	if (attempts == 0 || queue->multi)
+		return attempts;
+	slot_getsomeattrs(slot, COL_EARLIER + 1);
+	return slot->tts_isnull[COL_EARLIER] ? attempts : attempts - DatumGetInt32(slot->tts_values[COL_EARLIER]);
+}
+
 /* Have there been too many attempts to dequeue a message? */
 bool
 aq_failure_over_limit(const AqQueue *queue, int attempts)
@@ -31,29 +48,92 @@ aq_failure_over_limit(const AqQueue *queue, int attempts)
 	return queue->max_retries >= 0 && attempts > queue->max_retries && !queue->exception;
 }
 
+/* --- dead letters ------------------------------------------------------------------------ */
+
 static struct varlena *
 varlena_of(TupleTableSlot *slot, int column)
 {
 	return slot->tts_isnull[column] ? NULL : (struct varlena *) DatumGetPointer(slot->tts_values[column]);
 }
 
+static TimestampTz
+time_of(TupleTableSlot *slot, int column)
+{
+	return slot->tts_isnull[column] ? 0 : DatumGetTimestampTz(slot->tts_values[column]);
+}
+
+/* What a row, of either table, says of its attempts and its failure. */
+AqDeath
+aq_failure_death(TupleTableSlot *slot)
+{
+	AqDeath		death = {0};
+
+	slot_getsomeattrs(slot, COL_CONSUMER_COLUMNS);
+	death.position = DatumGetInt16(slot->tts_values[COL_POSITION]);
+	death.attempts = DatumGetInt32(slot->tts_values[COL_ATTEMPTS]);
+	if (!slot->tts_isnull[COL_LAST_ERROR])
+		death.error = TextDatumGetCString(slot->tts_values[COL_LAST_ERROR]);
+	/* there may have been leases that were all given back unseen */
+	if (death.attempts > 0)
+	{
+		death.first = time_of(slot, COL_FIRST_ATTEMPT);
+		death.last = time_of(slot, COL_LAST_ATTEMPT);
+	}
+	death.died = time_of(slot, COL_DIED);
+	death.kind = slot->tts_isnull[COL_DEATH] ? AQ_DEATH_RETRIES : DatumGetChar(slot->tts_values[COL_DEATH]);
+	return death;
+}
+
+/* A message that has failed for n consumers. */
+typedef struct Failed
+{
+	TupleTableSlot *slot;		/* its row of table t */
+	int			n;
+	AqPutOptions *letters;
+} Failed;
+
+static Failed
+failed_message(QueueScans *scans, const AqDeath *deaths, int n)
+{
+	TupleTableSlot *slot = scans->messages.slot;
+	Failed		failed = {.slot = slot,.n = n,.letters = palloc0(n * sizeof(AqPutOptions))};
+	AqMessage	m = {0};
+
+	slot_getallattrs(slot);
+	m.enqueue_time = DatumGetTimestampTz(slot->tts_values[COL_ENQUEUE_TIME]);
+	m.ready_at = time_of(slot, COL_READY_AT);
+	m.expires_at = time_of(slot, COL_EXPIRES_AT);
+	m.correlation = varlena_of(slot, COL_CORRELATION);
+	m.properties = varlena_of(slot, COL_PROPERTIES);
+	m.exception_queue = varlena_of(slot, COL_EXCEPTION_QUEUE);
+	m.dead_letter = varlena_of(slot, COL_DEAD_LETTER);
+	for (int i = 0; i < n; i++)
+		aq_exception_letter(scans->queue, &m, &deaths[i], &failed.letters[i]);
+	return failed;
+}
+
 /*
- * Moves the message to a queue of the same queue table, by updating its row.
+ * Moves the message to a queue of the same queue table, by updating its row.  What
+ * it says of the queue that it came from is in the dead letter now.
  */
 static bool
-move_within(QueueScans *scans, AqQueue *target, int attempts, const char *reason)
+move_within(QueueScans *scans, AqQueue *target, const AqPutOptions *letter)
 {
-	const int	columns[] = {COL_QUEUE, COL_STATE, COL_ATTEMPTS, COL_STEP, COL_ODD, COL_NEXT_AT,
-	COL_ORIGINAL_QUEUE, COL_REASON, COL_TARGETS};
+	const int	columns[] = {COL_QUEUE, COL_STATE, COL_ATTEMPTS, COL_STEP, COL_ODD, COL_DEAD_LETTER, COL_EARLIER,
+		COL_NEXT_AT, COL_LEASED_AT, COL_HOLDER, COL_LAST_ERROR, COL_FIRST_ATTEMPT, COL_LAST_ATTEMPT, COL_DIED, COL_DEATH,
+	COL_READY_AT, COL_EXPIRES_AT, COL_EXCEPTION_QUEUE, COL_EXCEPTION_QUEUE_ID, COL_TARGETS};
 	Key			key = aq_table_row_key(scans->messages.slot);
-	Datum		values[] = {Int32GetDatum(target->id), Int16GetDatum(STATE_EXPIRED), Int32GetDatum(attempts),
-		0, BoolGetDatum(true), 0, CStringGetTextDatum(scans->queue->name), CStringGetTextDatum(reason), 0};
-	bool		nulls[] = {false, false, false, false, false, true, false, false, true};
+	Datum		values[lengthof(columns)] = {Int32GetDatum(target->id),
+		Int16GetDatum(target->exception ? STATE_EXPIRED : STATE_READY), Int32GetDatum(letter->attempts),
+	0, BoolGetDatum(true), PointerGetDatum(letter->dead_letter), Int32GetDatum(letter->attempts)};
+	bool		nulls[lengthof(columns)];
 
+	for (int i = 0; i < lengthof(columns); i++)
+		nulls[i] = i > 6;
 	key.step = aq_step_next(target->shm);
 	values[3] = Int64GetDatum(key.step);
 	if (aq_table_row_update(scans->messages.rel, scans->messages.slot, columns, values, nulls,
-					  lengthof(columns)) != TM_Ok)
+							lengthof(columns)) != TM_Ok)
 		return false;
 	aq_ranges_announce(target->shm, 0, &key, &key);
 	aq_classic_notes_add(target->shm, 0, NOTE_MESSAGES, NULL, 1);
@@ -61,35 +141,36 @@ move_within(QueueScans *scans, AqQueue *target, int attempts, const char *reason
 	return true;
 }
 
-/* Moves the message to a queue elsewhere, as a new message. */
+/* Puts dead letters into the queue, as new messages. */
 static bool
-move_outside(QueueScans *scans, AqQueue *target, int attempts, const char *reason)
+put_letters(AqQueue *target, const Failed *failed, int from)
 {
-	TupleTableSlot *slot = scans->messages.slot;
-	AqPutOptions options = {.attempts = attempts};
+	TupleTableSlot *slot = failed->slot;
+	AqPutOptions options = {.each = &failed->letters[from]};
 
-	slot_getallattrs(slot);
+	if (from == failed->n)
+		return true;
 	options.priority = DatumGetInt32(slot->tts_values[COL_PRIORITY]);
-	options.correlation = varlena_of(slot, COL_CORRELATION);
-	options.properties = varlena_of(slot, COL_PROPERTIES);
 	options.sender = varlena_of(slot, COL_SENDER);
 	options.original_id = slot->tts_isnull[COL_ORIGINAL_ID] ? DatumGetUUIDP(slot->tts_values[COL_ID])
 		: DatumGetUUIDP(slot->tts_values[COL_ORIGINAL_ID]);
-	options.original_queue = (struct varlena *) cstring_to_text(scans->queue->name);
-	options.reason = (struct varlena *) cstring_to_text(reason);
-	return aq_exception_put(target, &options, 1, slot->tts_values[COL_PAYLOAD], slot->tts_isnull[COL_PAYLOAD]) &&
-		aq_table_row_delete(scans->messages.rel, slot) == TM_Ok;
+	return aq_exception_put(target, &options, failed->n - from, slot->tts_values[COL_PAYLOAD],
+							slot->tts_isnull[COL_PAYLOAD]);
 }
 
 /*
- * Moves the message in the slot of scans->messages to the exception queue, or
- * deletes it if the queue has none.  Returns false if it must be tried again.
+ * Moves the message in the slot of scans->messages to the exception queue, once
+ * for each of its n deaths, or deletes it if the queue has none.  Within the queue
+ * table the first dead letter is the message itself.  Returns false if it must be
+ * tried again.
  */
 static bool
-fail_message(QueueScans *scans, int attempts, const char *reason)
+fail_message(QueueScans *scans, const AqDeath *deaths, int n)
 {
 	TupleTableSlot *slot = scans->messages.slot;
+	Failed		failed;
 	AqQueue    *target;
+	bool		within;
 	bool		moved;
 
 	/*
@@ -98,43 +179,42 @@ fail_message(QueueScans *scans, int attempts, const char *reason)
 	 */
 	if (!aq_table_row_lock(scans->messages.rel, slot))
 		return false;
-	slot_getsomeattrs(slot, COL_EXCEPTION_QUEUE_ID + 1);
+	failed = failed_message(scans, deaths, n);
 	target = aq_catalog_exception_queue(scans->queue, slot->tts_isnull[COL_EXCEPTION_QUEUE_ID] ? 0
 								   : DatumGetInt32(slot->tts_values[COL_EXCEPTION_QUEUE_ID]));
 	if (target == NULL || target->id == scans->queue->id)
 		return aq_table_row_delete(scans->messages.rel, slot) == TM_Ok;
 	if (!aq_exception_pin(target))
 		return false;
-	if (!aq_queue_is_sharded(target) && target->table.id == scans->queue->table.id)
-		moved = move_within(scans, target, attempts, reason);
-	else
-		moved = move_outside(scans, target, attempts, reason);
+	within = !aq_queue_is_sharded(target) && target->table.id == scans->queue->table.id;
+	moved = put_letters(target, &failed, within ? 1 : 0) &&
+		(within ? move_within(scans, target, failed.letters) : aq_table_row_delete(scans->messages.rel, slot) == TM_Ok);
 	aq_stat_add(AQ_STAT_EXCEPTIONS, moved);
 	return moved;
 }
 
-/*
- * The highest number of attempts among consumers that have failed; clear:
- * deletes their rows.
- */
+/* The failures of the consumers that have failed, into deaths; returns their number. */
 static int
-failed_consumers(QueueScans *scans, const Bitmapset *targets, const Key *key, bool clear)
+failed_consumers(QueueScans *scans, const Bitmapset *targets, const Key *key, AqDeath *deaths)
 {
 	int			position = -1;
-	int			attempts = 0;
+	int			n = 0;
 
 	while ((position = bms_next_member(targets, position)) >= 0)
-	{
-		RowScan	   *probe = &scans->probe;
+		if (aq_row_scan_find(&scans->probe, scans->queue->id, position, key))
+			deaths[n++] = aq_failure_death(scans->probe.slot);
+	return n;
+}
 
-		if (!aq_row_scan_find(probe, scans->queue->id, position, key))
-			continue;
-		slot_getsomeattrs(probe->slot, COL_ATTEMPTS + 1);
-		attempts = Max(attempts, DatumGetInt32(probe->slot->tts_values[COL_ATTEMPTS]));
-		if (clear)
+static void
+delete_consumers(QueueScans *scans, const Bitmapset *targets, const Key *key)
+{
+	RowScan    *probe = &scans->probe;
+	int			position = -1;
+
+	while ((position = bms_next_member(targets, position)) >= 0)
+		if (aq_row_scan_find(probe, scans->queue->id, position, key))
 			(void) aq_table_row_delete(probe->rel, probe->slot);
-	}
-	return attempts;
 }
 
 /*
@@ -142,9 +222,10 @@ failed_consumers(QueueScans *scans, const Bitmapset *targets, const Key *key, bo
  * finished with it.  Returns false if it must be checked again.
  */
 bool
-aq_failure_check_topic(QueueScans *scans, const Key *key, const char *reason)
+aq_failure_check_topic(QueueScans *scans, const Key *key)
 {
 	Bitmapset  *targets;
+	AqDeath    *deaths;
 
 	if (!aq_row_scan_find(&scans->messages, scans->queue->id, 0, key))
 		return true;
@@ -166,43 +247,45 @@ aq_failure_check_topic(QueueScans *scans, const Key *key, const char *reason)
 			 * the consumers' rows remain until this succeeds, so that it is
 			 * tried again
 			 */
-			if (!fail_message(scans, failed_consumers(scans, targets, key, false), reason))
+			deaths = palloc(bms_num_members(targets) * sizeof(AqDeath));
+			if (!fail_message(scans, deaths, failed_consumers(scans, targets, key, deaths)))
 				return false;
-			(void) failed_consumers(scans, targets, key, true);
+			delete_consumers(scans, targets, key);
 			return true;
 	}
 	return true;
 }
 
 /*
- * The row in the slot has failed for its consumer.  Returns false if this must
- * be tried again.
+ * The row in the slot of rows has failed for its consumer.  Returns false if this
+ * must be tried again.
  */
 bool
-aq_failure_row(QueueScans *scans, RowScan *rows, int position, int attempts, const char *reason)
+aq_failure_row(QueueScans *scans, RowScan *rows, const AqDeath *death)
 {
-	const int	columns[] = {COL_STATE, COL_ATTEMPTS, COL_NEXT_AT};
-	Datum		values[] = {Int16GetDatum(STATE_EXPIRED), Int32GetDatum(attempts), 0};
-	bool		nulls[] = {false, false, true};
+	const int	columns[] = {COL_STATE, COL_ATTEMPTS, COL_DIED, COL_DEATH, COL_NEXT_AT, COL_FIRST_ATTEMPT, COL_LAST_ATTEMPT};
+	Datum		values[] = {Int16GetDatum(STATE_EXPIRED), Int32GetDatum(death->attempts), TimestampTzGetDatum(death->died),
+	CharGetDatum(death->kind), 0, TimestampTzGetDatum(death->first), TimestampTzGetDatum(death->last)};
+	bool		nulls[] = {false, false, false, false, true, death->first == 0, death->last == 0};
 	Key			key = aq_table_row_key(rows->slot);
 	bool		done;
 
 	aq_ranges_worker(scans->queue->shm);
 	if (!scans->queue->multi)
-		done = fail_message(scans, attempts, reason);
+		done = fail_message(scans, death, 1);
 	else
 	{
 		done = aq_table_row_update(rows->rel, rows->slot, columns, values, nulls, lengthof(columns)) == TM_Ok;
 		if (done)
 		{
 			CommandCounterIncrement();
-			if (!aq_failure_check_topic(scans, &key, reason))
+			if (!aq_failure_check_topic(scans, &key))
 				aq_topic_ask(scans->queue, scans->consumers.rel, &key, GetCurrentTimestamp() + TRY_AGAIN);
 		}
 	}
 	if (done)
 	{
-		aq_classic_notes_add(scans->queue->shm, position, NOTE_FAIL, NULL, 1);
+		aq_classic_notes_add(scans->queue->shm, death->position, NOTE_FAIL, NULL, 1);
 		aq_point("failed-moved");
 	}
 	return done;

@@ -71,7 +71,7 @@ bool
 aq_leased_row_over_limit(const AqQueue *queue, TupleTableSlot *slot)
 {
 	return ((aq_leased_row_latest_receipt(slot) & AQ_RECEIPT_ALONE) != 0 || queue->table.grouping) &&
-		aq_failure_over_limit(queue, DatumGetInt32(slot->tts_values[COL_ATTEMPTS]));
+		aq_failure_over_limit(queue, aq_failure_attempts(queue, slot));
 }
 
 /* --- changes ----------------------------------------------------------------------------- */
@@ -82,17 +82,27 @@ clipped(const char *value)
 	return PointerGetDatum(cstring_to_text_with_len(value, pg_mbcliplen(value, strlen(value), DETAIL_SIZE)));
 }
 
+static bool
+is_first_attempt(TupleTableSlot *slot)
+{
+	slot_getsomeattrs(slot, COL_FIRST_ATTEMPT + 1);
+	return slot->tts_isnull[COL_FIRST_ATTEMPT];
+}
+
 TM_Result
 aq_leased_row_take(const AqQueue *queue, RowScan *rows, int64 lease, int64 receipt)
 {
-	const int	columns[] = {COL_STATE, COL_NEXT_AT, COL_ATTEMPTS, COL_RECEIPT, COL_LEASED_AT, COL_HOLDER};
+	const int	columns[] = {COL_STATE, COL_NEXT_AT, COL_ATTEMPTS, COL_RECEIPT, COL_LEASED_AT, COL_HOLDER,
+	COL_LAST_ATTEMPT, COL_FIRST_ATTEMPT};
 	TimestampTz now = GetCurrentTimestamp();
 	bool		named = application_name != NULL && *application_name != '\0';
 	Datum		values[] = {Int16GetDatum(STATE_LEASED), TimestampTzGetDatum(now + lease),
 		Int32GetDatum(DatumGetInt32(rows->slot->tts_values[COL_ATTEMPTS]) + 1), Int64GetDatum(receipt),
-	TimestampTzGetDatum(now), named ? clipped(application_name) : (Datum) 0};
-	const bool	nulls[] = {false, false, false, false, false, !named};
-	TM_Result	result = aq_table_row_update(rows->rel, rows->slot, columns, values, nulls, lengthof(columns));
+	TimestampTzGetDatum(now), named ? clipped(application_name) : (Datum) 0, TimestampTzGetDatum(now),
+	TimestampTzGetDatum(now)};
+	const bool	nulls[] = {false, false, false, false, false, !named, false, false};
+	TM_Result	result = aq_table_row_update(rows->rel, rows->slot, columns, values, nulls,
+											 lengthof(columns) - !is_first_attempt(rows->slot));
 
 	if (result == TM_Ok)
 		aq_due_time_announce(queue->shm, now + lease);
@@ -116,13 +126,15 @@ aq_leased_row_extend(const AqQueue *queue, RowScan *rows, TimestampTz until)
 	return TM_Ok;
 }
 
+/* kind: AQ_DEATH_*, if the state is STATE_FAILED. */
 static TM_Result
-end_lease(RowScan *rows, int state, TimestampTz next_at, int attempts, const char *error)
+end_lease(RowScan *rows, int state, TimestampTz next_at, int attempts, char kind, const char *error)
 {
-	const int	columns[] = {COL_STATE, COL_NEXT_AT, COL_ATTEMPTS, COL_LEASED_AT, COL_HOLDER, COL_LAST_ERROR};
+	const int	columns[] = {COL_STATE, COL_NEXT_AT, COL_ATTEMPTS, COL_LEASED_AT, COL_HOLDER, COL_DIED, COL_DEATH, COL_LAST_ERROR};
 	Datum		values[] = {Int16GetDatum(state), TimestampTzGetDatum(next_at), Int32GetDatum(attempts), 0, 0,
-	error != NULL ? clipped(error) : (Datum) 0};
-	const bool	nulls[] = {false, next_at == 0, false, true, true, false};
+	TimestampTzGetDatum(next_at), CharGetDatum(kind), error != NULL ? clipped(error) : (Datum) 0};
+	const bool	alive = state != STATE_FAILED;
+	const bool	nulls[] = {false, next_at == 0, false, true, true, alive, alive, false};
 
 	return aq_table_row_update(rows->rel, rows->slot, columns, values, nulls,
 							   error != NULL ? lengthof(columns) : lengthof(columns) - 1);
@@ -130,37 +142,28 @@ end_lease(RowScan *rows, int state, TimestampTz next_at, int attempts, const cha
 
 /* The worker moves it to the exception queue, or drops it. */
 TM_Result
-aq_leased_row_fail(const AqQueue *queue, RowScan *rows, int state, int attempts, TimestampTz now, const char *error)
+aq_leased_row_fail(const AqQueue *queue, RowScan *rows, char kind, int attempts, TimestampTz now, const char *error)
 {
-	TM_Result	result = end_lease(rows, state, now, attempts, error);
+	TM_Result	result = end_lease(rows, STATE_FAILED, now, attempts, kind, error);
 
 	if (result == TM_Ok)
 		aq_due_time_announce(queue->shm, now);
 	return result;
 }
 
-/* Is it in an exception queue, where times of its enqueue do not matter any more? */
-static bool
-has_failed(const AqQueue *queue, TupleTableSlot *message)
-{
-	slot_getsomeattrs(message, COL_REASON + 1);
-	return queue->exception || (!queue->multi && !message->tts_isnull[COL_REASON]);
-}
-
 static TimestampTz
-time_of(const AqQueue *queue, TupleTableSlot *message, int column)
+time_of(TupleTableSlot *message, int column)
 {
-	if (has_failed(queue, message) || message->tts_isnull[column])
-		return 0;
-	return DatumGetTimestampTz(message->tts_values[column]);
+	slot_getsomeattrs(message, column + 1);
+	return message->tts_isnull[column] ? 0 : DatumGetTimestampTz(message->tts_values[column]);
 }
 
 /* The state of the row when it is ready; *expires: when it expires then, 0: never. */
 int
 aq_leased_row_ready(const AqQueue *queue, TupleTableSlot *message, TimestampTz *expires)
 {
-	*expires = time_of(queue, message, COL_EXPIRES_AT);
-	return has_failed(queue, message) ? STATE_EXPIRED : STATE_READY;
+	*expires = time_of(message, COL_EXPIRES_AT);
+	return queue->exception ? STATE_EXPIRED : STATE_READY;
 }
 
 /*
@@ -176,14 +179,14 @@ aq_leased_row_give_back(const AqQueue *queue, RowScan *rows, TupleTableSlot *mes
 	int			state = aq_leased_row_ready(queue, message, &next_at);
 	TM_Result	result;
 
-	until = Max(until, time_of(queue, message, COL_READY_AT));
+	until = Max(until, time_of(message, COL_READY_AT));
 	*ready = until <= GetCurrentTimestamp();
 	if (!*ready)
 	{
 		state = STATE_WAITING;
 		next_at = until;
 	}
-	result = end_lease(rows, state, next_at, attempts, error);
+	result = end_lease(rows, state, next_at, attempts, 0, error);
 	if (result == TM_Ok && next_at != 0)
 		aq_due_time_announce(queue->shm, next_at);
 	return result;

@@ -33,8 +33,6 @@ typedef struct AqPutOptions
 	const pg_uuid_t *original_id;
 	/* for a message moved to an exception queue */
 	int			attempts;
-	struct varlena *original_queue; /* text */
-	struct varlena *reason;		/* text */
 	struct varlena *dead_letter;	/* jsonb: see memory/exception.c */
 	/* sequence deviation */
 	bool		top;			/* put it before all others */
@@ -91,7 +89,6 @@ typedef struct AqMessage
 	struct varlena *exception_queue;
 	int32		exception_queue_id; /* 0: none */
 	pg_uuid_t  *original_id;
-	struct varlena *original_queue;
 	struct varlena *dead_letter;	/* jsonb */
 	int			state;			/* Oracle's number: 0 ready, 1 waiting, 3 expired */
 	int64		group;			/* message group; 0: none */
@@ -348,11 +345,16 @@ extern bytea *aq_store_targets_to_bytes(const Bitmapset *targets);
 extern bool aq_exception_pin(AqQueue *target);
 extern bool aq_exception_put(AqQueue *target, AqPutOptions *options, uint32 n, Datum payload, bool isnull);
 
+/* AqDeath.kind, in the log of a sharded queue and in the rows of a queue table */
+#define AQ_DEATH_REJECTED	'j'
+#define AQ_DEATH_RETRIES	'r' /* it was rolled back or released, and had too many attempts, or has expired */
+#define AQ_DEATH_LEASE		'l' /* its lease was over, and the same */
+
 /* Why and when a message has failed for a consumer. */
 typedef struct AqDeath
 {
 	int			position;		/* of the consumer */
-	const char *reason;			/* retries, expired, rejected or lease */
+	char		kind;			/* AQ_DEATH_* */
 	const char *error;			/* the latest one; NULL: not known */
 	TimestampTz first;			/* attempt that failed; 0: none */
 	TimestampTz last;			/* the latest one */
@@ -360,6 +362,6 @@ typedef struct AqDeath
 	int			attempts;
 } AqDeath;
 
-extern struct varlena *aq_exception_dead_letter(AqQueue *source, const AqMessage *m, const AqDeath *death);
+extern void aq_exception_letter(AqQueue *source, const AqMessage *m, const AqDeath *death, AqPutOptions *options);
 
 #endif							/* AQ_STORE_H */

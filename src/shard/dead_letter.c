@@ -26,7 +26,6 @@ typedef struct Story
 {
 	AqDeath		death;
 	bool		failed;			/* it has failed for this consumer */
-	char		kind;			/* DEATH_*; '\0': not leased */
 	TimestampTz error_at;
 	struct Story *next;
 } Story;
@@ -49,6 +48,7 @@ story_of(AqStories *stories, uint32 i, int position)
 	{
 		story = palloc0(sizeof(Story));
 		story->death.position = position;
+		story->death.kind = AQ_DEATH_RETRIES;
 		story->next = stories->stories[i];
 		stories->stories[i] = story;
 	}
@@ -96,8 +96,8 @@ add_row(Story *story, const LogRow *row)
 			story->failed = true;
 			story->death.died = row->at;
 			if (row->receipt != 0)
-				story->kind = log_death(row);
-			if (story->kind == DEATH_UNSEEN)
+				story->death.kind = log_death(row);
+			if (story->death.kind == DEATH_UNSEEN)
 				story->death.attempts--;
 			set_error(story, row, 1);
 			break;
@@ -146,16 +146,6 @@ aq_dead_letter_read(Partition *partition, const uint16 *slots, uint32 n)
 	return stories;
 }
 
-static const char *
-reason_of(const Story *story, const AqMessage *m)
-{
-	if (story->kind == DEATH_REJECTED)
-		return "rejected";
-	if (m->expires_at != 0 && m->expires_at <= story->death.died)
-		return "expired";
-	return story->kind == DEATH_LEASE ? "lease" : "retries";
-}
-
 /*
  * The options of the dead letters of message i of the batch, one for each
  * consumer for which it has failed; returns their number.
@@ -179,20 +169,13 @@ aq_dead_letter_make(AqStories *stories, uint32 i, AqQueue *queue, const AqMessag
 	*each = palloc0(room * sizeof(AqPutOptions));
 	for (Story *story = stories->stories[i]; story != NULL; story = story->next)
 	{
-		AqPutOptions *options = &(*each)[n];
-
 		if (!story->failed)
 			continue;
-		n++;
-		story->death.reason = reason_of(story, m);
 		/* there were leases, but all were given back unseen */
 		if (story->death.attempts <= 0)
 			story->death.first = story->death.last = 0;
 		story->death.attempts = Min(Max(story->death.attempts, 0) + m->attempts, AQ_MAX_ATTEMPTS);
-		options->correlation = m->correlation;
-		options->properties = m->properties;
-		options->attempts = story->death.attempts;
-		options->dead_letter = aq_exception_dead_letter(queue, m, &story->death);
+		aq_exception_letter(queue, m, &story->death, &(*each)[n++]);
 	}
 	return n;
 }

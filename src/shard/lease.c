@@ -333,8 +333,8 @@ clipped(const char *before, const char *error)
 static const char *
 make_death(const AqLeaseOptions *options)
 {
-	const char	reason[] = {options->mode == AQ_MODE_REJECT ? DEATH_REJECTED :
-		options->mode == AQ_MODE_UNSEEN ? DEATH_UNSEEN : DEATH_RETRIES, '\0'};
+	const char	reason[] = {options->mode == AQ_MODE_REJECT ? AQ_DEATH_REJECTED :
+		options->mode == AQ_MODE_UNSEEN ? DEATH_UNSEEN : AQ_DEATH_RETRIES, '\0'};
 
 	return clipped(reason, options->error != NULL ? options->error : "");
 }

@@ -139,7 +139,7 @@ static void
 write_endings(Round *round)
 {
 	uint16	   *slots = palloc(END_BATCH * sizeof(uint16));
-	static const char lease_over[] = {DEATH_LEASE, '\0'};
+	static const char lease_over[] = {AQ_DEATH_LEASE, '\0'};
 
 	qsort(round->endings, round->n, sizeof(Ending), compare_endings);
 	for (uint32 i = 0; i < round->n;)

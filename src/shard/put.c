@@ -143,7 +143,7 @@ own_columns(const AqPutOptions *options, Datum *values, bool *nulls)
 	set_varlena(values, nulls, MSG_EXCEPTION_QUEUE, options->exception_queue);
 	values[MSG_EXCEPTION_QUEUE_ID] = Int32GetDatum(options->exception_queue_id);
 	nulls[MSG_EXCEPTION_QUEUE_ID] = options->exception_queue_id == 0;
-	values[MSG_ATTEMPTS] = Int16GetDatum(options->attempts);
+	values[MSG_ATTEMPTS] = Int16GetDatum(Min(options->attempts, AQ_MAX_ATTEMPTS));
 	nulls[MSG_ATTEMPTS] = options->attempts == 0;
 	set_varlena(values, nulls, MSG_DEAD_LETTER, options->dead_letter);
 }

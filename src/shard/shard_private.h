@@ -124,7 +124,7 @@ targets_next(bytea *targets, int position)
 #define LOG_TAKEN	't'			/* consumed */
 #define LOG_PURGED	'p'
 #define LOG_RETRY	'r'			/* a dequeue was rolled back; time: end of its retry delay */
-#define LOG_FAILED	'x'			/* expired or failed for this consumer; with a receipt, detail begins with a DEATH_* */
+#define LOG_FAILED	'x'			/* expired or failed for this consumer; with a receipt, detail begins with an AQ_DEATH_* */
 #define LOG_MOVED	'm'			/* moved to the exception queue, or deleted */
 #define LOG_LOCKED	'l'			/* locked by a prepared transaction, not consumed */
 #define LOG_LEASED	's'			/* taken for a time; time: when the lease ends, here and in the next one */
@@ -133,11 +133,8 @@ targets_next(bytea *targets, int position)
 #define LOG_RELEASED 'b'		/* given back; time: when it is ready again, here and in the next one */
 #define LOG_UNSEEN	'u'			/* given back, and the attempt does not count */
 
-/* why a leased message failed, unless it had expired */
-#define DEATH_REJECTED	'j'
-#define DEATH_RETRIES	'r'		/* it was released, and had too many attempts */
-#define DEATH_LEASE		'l'		/* its lease was over, and it had too many attempts */
-#define DEATH_UNSEEN	'u'		/* it was given back unseen, and had expired: the lease is no attempt */
+/* in the log instead of an AQ_DEATH_*: it was given back unseen, and had expired; the lease is no attempt */
+#define DEATH_UNSEEN	'u'
 
 /* bytes of LOG_DETAIL at most: see ORDINALS_PER_ROW */
 #define LOG_DETAIL_SIZE 600
@@ -157,7 +154,7 @@ typedef struct LogRow
 	TimestampTz written;		/* 0: not about a lease */
 } LogRow;
 
-/* Why a leased message failed: DEATH_*; '\0': the row does not say. */
+/* Why a leased message failed: AQ_DEATH_* or DEATH_UNSEEN; '\0': the row does not say. */
 static inline char
 log_death(const LogRow *row)
 {

@@ -2,29 +2,30 @@
 \pset format unaligned
 \pset tuples_only on
 SELECT aq.create_queue('dl', 'text', max_retries => 1, retry_delay => '0');
--- t.dead shows the dead letters of a queue; times as whether they are there and in order
+CREATE TEMP TABLE ids (id uuid);
+-- t.dead shows the dead letters of a queue; times as whether they are there and in order, the id as whether it is that of an enqueue
 CREATE FUNCTION t.dead(exceptions text) RETURNS SETOF text LANGUAGE sql AS $$
 	SELECT concat_ws('|', payload, queue_name, coalesce(consumer, '-'), reason, coalesce(last_error, '-'), attempts,
-		coalesce((first_attempt <= last_attempt AND last_attempt <= died)::text, '-'), enqueue_time < died, coalesce((expires_at <= died)::text, '-'),
-		priority, correlation, properties, sender, original_msgid IS NOT NULL)
+		coalesce((last_attempt <= died AND (first_attempt < last_attempt) = (attempts > 1))::text, '-'), enqueue_time < died, coalesce((expires_at <= died)::text, '-'),
+		priority, correlation, properties, sender, coalesce(original_msgid, msgid) IN (SELECT id FROM ids))
 	FROM aq.dead_letters WHERE exception_queue = exceptions ORDER BY payload, consumer
 $$;
 -- retries, expired
-SELECT aq.enqueue('dl', 'a retries', priority => 3, correlation => 'c', properties => '{"k": 1}', sender => 's') IS NOT NULL;
+INSERT INTO ids SELECT aq.enqueue('dl', 'a retries', priority => 3, correlation => 'c', properties => '{"k": 1}', sender => 's');
 BEGIN; SELECT payload FROM aq.dequeue('dl', as_type => NULL::text); ROLLBACK;
 BEGIN; SELECT payload FROM aq.dequeue('dl', as_type => NULL::text, wait => '10 s'); ROLLBACK;
-SELECT aq.enqueue('dl', 'b expired', expiration => '1 ms') IS NOT NULL;
+INSERT INTO ids SELECT aq.enqueue('dl', 'b expired', expiration => '1 microsecond');
 -- rejected, released too often, lease over
-SELECT aq.enqueue('dl', 'c rejected') IS NOT NULL;
+INSERT INTO ids SELECT aq.enqueue('dl', 'c rejected');
 SELECT msgid, receipt FROM aq.dequeue('dl', as_type => NULL::text, lease => '1 hour') \gset
 SELECT result FROM aq.reject('dl', ARRAY[:'msgid'::uuid], :receipt, error => 'no such order');
-SELECT aq.enqueue('dl', 'd released') IS NOT NULL;
+INSERT INTO ids SELECT aq.enqueue('dl', 'd released');
 SELECT msgid, receipt FROM aq.dequeue('dl', as_type => NULL::text, lease => '1 hour') \gset
 SELECT result FROM aq.release('dl', ARRAY[:'msgid'::uuid], :receipt, error => 'first error', delay => '0');
 SELECT msgid, receipt FROM aq.dequeue('dl', as_type => NULL::text, lease => '1 hour') \gset
 SELECT result FROM aq.release('dl', ARRAY[:'msgid'::uuid], :receipt, error => 'second error');
 SELECT aq.alter_queue('dl', max_retries => 0);
-SELECT aq.enqueue('dl', 'e lease over') IS NOT NULL;
+INSERT INTO ids SELECT aq.enqueue('dl', 'e lease over');
 SELECT count(*) FROM aq.dequeue('dl', as_type => NULL::text, lease => '1 ms');
 DO $$
 BEGIN
@@ -88,7 +89,7 @@ DROP PROCEDURE t.fail_round; DROP FUNCTION t.rounds;
 -- a topic: one for each consumer for which the message failed
 SELECT aq.create_queue('dl_topic', 'text', multiple_consumers => true, max_retries => 0);
 SELECT aq.subscribe('dl_topic', 'ann'), aq.subscribe('dl_topic', 'bob'), aq.subscribe('dl_topic', 'eve');
-SELECT aq.enqueue('dl_topic', 'news') IS NOT NULL;
+INSERT INTO ids SELECT aq.enqueue('dl_topic', 'news');
 BEGIN; SELECT payload FROM aq.dequeue('dl_topic', NULL::text, consumer => 'ann'); ROLLBACK;
 SELECT payload FROM aq.dequeue('dl_topic', NULL::text, consumer => 'bob');
 SELECT msgid, receipt FROM aq.dequeue('dl_topic', NULL::text, consumer => 'eve', lease => '1 hour') \gset
@@ -97,3 +98,4 @@ CALL aq.wait('dl_topic_exceptions', NULL, '10 s', NULL);
 SELECT t.dead('dl_topic_exceptions');
 SELECT aq.drop_queue(q, force => true) FROM unnest(ARRAY['dl', 'dl_dead', 'dl_topic']) q;
 DROP FUNCTION t.dead;
+DROP TABLE ids;

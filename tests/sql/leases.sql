@@ -195,6 +195,7 @@ SELECT result FROM aq.acknowledge('le', :'ids', :receipt);
 SELECT :payloads, result FROM aq.acknowledge('le_dead', :'ids', :receipt);
 SELECT payloads, ids, receipt FROM t.leased('le_dead', '1 hour', 1) \gset
 SELECT :payloads, result FROM aq.reject('le_dead', :'ids', :receipt);
+DO $$ BEGIN FOR i IN 1..1000 LOOP EXIT WHEN t.states('le_dead') IS NULL; PERFORM pg_sleep(0.01); END LOOP; END $$;
 SELECT t.states('le_dead'), t.look('le_dead') IS NULL;
 
 -- topics: a lease of one consumer is nothing to another

@@ -1,5 +1,5 @@
--- From here on aq.create_queue makes queues in queue tables of their own, ordered as sharded queues are:
--- the files that follow in tests/queue_tables/schedule are those of the sharded store.
+-- From here on aq.create_queue makes queues in queue tables of their own, ordered as sharded queues are, with an
+-- exception queue there: the files that follow in tests/queue_tables/schedule are those of the sharded store.
 ALTER FUNCTION aq.create_queue RENAME TO create_queue_as_it_is;
 ALTER FUNCTION aq.drop_queue RENAME TO drop_queue_as_it_is;
 CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'jsonb',
@@ -17,9 +17,10 @@ BEGIN
 	PERFORM aq.create_queue_as_it_is(queue_name, payload_type, multiple_consumers, NULL, max_retries, retry_delay, retention,
 		exception_queue, comment, coalesce(queue_table, 'public.qt_' || queue_name), queue_type, if_not_exists,
 		retry_delay_factor, retry_delay_max, retry_jitter);
-	-- what fails or expires is dropped, as without an exception queue
 	IF queue_table IS NULL AND exception_queue IS NULL THEN
-		PERFORM aq.alter_queue(queue_name, exception_queue => 'none');
+		PERFORM aq.create_queue_as_it_is(queue_name || '_exceptions', queue_table => 'public.qt_' || queue_name, queue_type => 'exception');
+		PERFORM aq.start_queue(queue_name || '_exceptions', enqueue => false);
+		PERFORM aq.alter_queue(queue_name, exception_queue => queue_name || '_exceptions');
 	END IF;
 	RETURN queue_name;
 END $$;
@@ -30,6 +31,7 @@ DECLARE
 BEGIN
 	PERFORM aq.drop_queue_as_it_is(queue_name, force);
 	IF qt LIKE 'public.qt\_%' THEN
+		PERFORM aq.drop_queue_as_it_is(q.queue_name, force) FROM aq.queues q WHERE q.queue_table = qt AND q.queue_name LIKE '%\_exceptions';
 		PERFORM aq.drop_queue_table(qt);
 	END IF;
 END $$;

@@ -149,8 +149,10 @@ BEGIN
 	s.attempts AS retry_count, sys._oracle_case(sys._name_schema(m.exception_queue)) AS exception_queue_owner,
 	sys._oracle_case(sys._bare_name(m.exception_queue)) AS exception_queue, m.payload AS user_data,
 	NULL::uuid AS propagated_msgid, m.sender AS sender_name, NULL::text AS sender_address, NULL::integer AS sender_protocol,
-	m.original_msgid, sys._oracle_case(sys._bare_name(m.original_queue)) AS original_queue_name,
-	sys._oracle_case(sys._name_schema(m.original_queue)) AS original_queue_owner, m.expiration_reason%3$s
+	m.original_msgid, sys._oracle_case(sys._bare_name(m.dead_letter ->> 'queue')) AS original_queue_name,
+	sys._oracle_case(sys._name_schema(m.dead_letter ->> 'queue')) AS original_queue_owner,
+	CASE m.dead_letter ->> 'reason' WHEN 'expired' THEN 'TIME_EXPIRATION' WHEN 'rejected' THEN 'REJECTED'
+		WHEN 'retries' THEN 'MAX_RETRY_EXCEEDED' WHEN 'lease' THEN 'MAX_RETRY_EXCEEDED' END AS expiration_reason%3$s
 FROM aq_data.t%1$s m %4$s LEFT JOIN aq.queues q ON q.queue_id = m.queue_id WHERE m."position" >= 0 %5$s
 UNION ALL SELECT %6$s
 FROM aq.queues q, LATERAL sys._buffered_messages(q.queue_name) m WHERE q.queue_table = %2$L AND m.state <> 'EXPIRED'$view$,

@@ -73,7 +73,7 @@ CREATE FUNCTION aq_internal.classic_messages(queue_id integer, wanted uuid, want
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
 	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
 	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
-	OUT leased_since timestamptz, OUT leased_until timestamptz, OUT leased_by text, OUT last_error text)
+	OUT leased_since timestamptz, OUT leased_until timestamptz, OUT leased_by text, OUT last_error text, OUT dead_letter jsonb)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_messages';
 COMMENT ON FUNCTION aq_internal.classic_messages(integer, uuid, text) IS 'Internal: what aq.messages shows of one queue of a queue table';
 
@@ -340,7 +340,7 @@ SELECT q.queue_name, m.consumer, m.msgid, m.state, m.priority, m.correlation, m.
 	m.shard, m.session_id, CASE WHEN m.in_memory IS NULL THEN 'persistent' ELSE 'buffered' END AS delivery_mode, m.in_memory,
 	m.leased_since, m.leased_until, m.leased_by, m.last_error, m.dead_letter
 FROM aq_internal.queue q, LATERAL (SELECT *, NULL::boolean AS in_memory FROM aq_internal.messages(q.queue_id, NULL, NULL) WHERE q.store <> 'c'
-	UNION ALL SELECT *, NULL, NULL FROM aq_internal.classic_messages(q.queue_id, NULL, NULL) WHERE q.store <> 's'
+	UNION ALL SELECT *, NULL FROM aq_internal.classic_messages(q.queue_id, NULL, NULL) WHERE q.store <> 's'
 	UNION ALL SELECT b.msgid, b.consumer, b.state, b.priority, b.correlation, b.enqueue_time, b.ready_at, b.expires_at,
 		b.dequeue_time, b.attempts, b.sender, b.exception_queue, b.original_msgid, b.properties, b.shard, b.session_id, b.payload,
 		NULL, NULL, NULL, NULL, NULL, b.in_memory
@@ -370,7 +370,7 @@ COMMENT ON COLUMN aq.messages.leased_since IS 'when the lease that runs was take
 COMMENT ON COLUMN aq.messages.leased_until IS 'when it ends; in the past: the worker has not ended it yet';
 COMMENT ON COLUMN aq.messages.leased_by IS 'application_name of the session that took it';
 COMMENT ON COLUMN aq.messages.last_error IS 'error given with the latest aq.release, aq.reject or aq.end_leases; null: none was given';
-COMMENT ON COLUMN aq.messages.dead_letter IS 'in an exception queue: where it came from and why it failed, see aq.dead_letters; null: it is no dead letter, or came from or is in a queue table';
+COMMENT ON COLUMN aq.messages.dead_letter IS 'in an exception queue: where it came from and why it failed, see aq.dead_letters; null: it is no dead letter';
 
 CREATE VIEW aq.dead_letters AS
 SELECT m.queue_name AS exception_queue, m.msgid,
@@ -381,8 +381,9 @@ SELECT m.queue_name AS exception_queue, m.msgid,
 	(m.dead_letter ->> 'last_attempt')::timestamptz AS last_attempt, (m.dead_letter ->> 'died')::timestamptz AS died,
 	(m.dead_letter ->> 'enqueue_time')::timestamptz AS enqueue_time, (m.dead_letter ->> 'expires_at')::timestamptz AS expires_at,
 	m.original_msgid, m.state, m.priority, m.correlation, m.payload, m.properties, m.sender, m.dead_letter
-FROM aq.messages m WHERE m.dead_letter IS NOT NULL AND m.state IN ('READY', 'WAITING', 'LOCKED', 'LEASED');
-COMMENT ON VIEW aq.dead_letters IS 'Dead letters that the current role can dequeue: messages in exception queues, with where they came from and why they failed. Reads the tables, so restrict it to an exception queue. Messages that came from or are in a queue table are not in it';
+FROM aq.messages m WHERE m.dead_letter IS NOT NULL AND (m.state IN ('READY', 'WAITING', 'LOCKED', 'LEASED')
+	OR m.state = 'EXPIRED' AND m.queue_name IN (SELECT q.queue_name FROM aq_internal.queue q WHERE q.queue_type = 'exception' AND q.store <> 's'));
+COMMENT ON VIEW aq.dead_letters IS 'Dead letters that the current role can dequeue: messages in exception queues, with where they came from and why they failed. Reads the tables, so restrict it to an exception queue';
 COMMENT ON COLUMN aq.dead_letters.exception_queue IS 'the exception queue in which it is';
 COMMENT ON COLUMN aq.dead_letters.msgid IS 'its message id there';
 COMMENT ON COLUMN aq.dead_letters.queue_name IS 'queue that it came from';
@@ -395,8 +396,8 @@ COMMENT ON COLUMN aq.dead_letters.last_attempt IS 'the same of the last one';
 COMMENT ON COLUMN aq.dead_letters.died IS 'when it failed';
 COMMENT ON COLUMN aq.dead_letters.enqueue_time IS 'when it was enqueued into the queue that it came from';
 COMMENT ON COLUMN aq.dead_letters.expires_at IS 'its expiration there; null: none';
-COMMENT ON COLUMN aq.dead_letters.original_msgid IS 'its message id in the queue that it came from';
-COMMENT ON COLUMN aq.dead_letters.state IS 'READY, WAITING, LOCKED or LEASED, as in aq.messages';
+COMMENT ON COLUMN aq.dead_letters.original_msgid IS 'its message id in the queue that it came from; null if it has kept its id, within a queue table';
+COMMENT ON COLUMN aq.dead_letters.state IS 'READY, WAITING, LOCKED or LEASED, as in aq.messages; EXPIRED: in an exception queue of a queue table, ready';
 COMMENT ON COLUMN aq.dead_letters.priority IS 'its priority';
 COMMENT ON COLUMN aq.dead_letters.correlation IS 'its correlation';
 COMMENT ON COLUMN aq.dead_letters.payload IS 'its payload as text';

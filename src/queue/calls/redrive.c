@@ -92,10 +92,6 @@ came_from(void *arg, const AqMessage *m)
 	JsonbValue *id = value_of(letter, "queue_id", jbvNumeric);
 	char	   *consumer;
 
-	/* in a queue table only the name is kept */
-	if (letter == NULL)
-		return !redrive->multi && m->original_queue != NULL &&
-			strcmp(text_to_cstring((text *) m->original_queue), redrive->name) == 0;
 	if (id == NULL || DatumGetInt32(DirectFunctionCall1(numeric_int4, NumericGetDatum(id->val.numeric))) != redrive->id)
 		return false;
 	consumer = string_of(letter, "consumer");
@@ -169,7 +165,7 @@ keep(void *arg, const AqMessage *m, int delivery)
 		datumIsEqual(PointerGetDatum(last->sender), PointerGetDatum(m->sender), false, -1)
 		? last->sender : copy_varlena(m->sender);
 	call->recipients = consumer != NULL ? list_make1(consumer) : NIL;
-	call->dead_letter = letter != NULL ? copy_varlena((struct varlena *) letter) : NULL;
+	call->dead_letter = copy_varlena((struct varlena *) letter);
 	redrive->nulls[redrive->n] = m->payload_null;
 	redrive->payloads[redrive->n] = m->payload_null ? (Datum) 0
 		: datumCopy(m->payload, redrive->by_value, redrive->length);

@@ -29,8 +29,8 @@ aq_exception_pin(AqQueue *target)
 }
 
 /*
- * Puts n dead letters with the same payload; if n is not 1, each has options.
- * The queue is pinned.  Returns false if its store would have to wait.
+ * Puts n dead letters with the same payload, each with its options.  The queue is
+ * pinned.  Returns false if its store would have to wait.
  */
 bool
 aq_exception_put(AqQueue *target, AqPutOptions *options, uint32 n, Datum payload, bool isnull)
@@ -112,6 +112,16 @@ consumer_name(AqQueue *queue, int position)
 		if (queue->consumers[i].position == position)
 			return queue->consumers[i].name;
 	return NULL;
+}
+
+static const char *
+reason_of(const AqMessage *m, const AqDeath *death)
+{
+	if (death->kind == AQ_DEATH_REJECTED)
+		return "rejected";
+	if (m->expires_at != 0 && m->expires_at <= death->died)
+		return "expired";
+	return death->kind == AQ_DEATH_LEASE ? "lease" : "retries";
 }
 
 /*
@@ -228,8 +238,8 @@ push_before(JsonbParseState **state, JsonbContainer *letter)
  * it does not keep as a message of the exception queue.  A message that was a
  * dead letter before keeps that, too, but not without limit.
  */
-struct varlena *
-aq_exception_dead_letter(AqQueue *source, const AqMessage *m, const AqDeath *death)
+static struct varlena *
+dead_letter_of(AqQueue *source, const AqMessage *m, const AqDeath *death)
 {
 	JsonbParseState *state = NULL;
 
@@ -237,7 +247,7 @@ aq_exception_dead_letter(AqQueue *source, const AqMessage *m, const AqDeath *dea
 	push_string(&state, "queue", source->name);
 	push_number(&state, "queue_id", abs(source->id));
 	push_string(&state, "consumer", source->multi ? consumer_name(source, death->position) : NULL);
-	push_string(&state, "reason", death->reason);
+	push_string(&state, "reason", reason_of(m, death));
 	push_string(&state, "error", death->error);
 	push_number(&state, "attempts", death->attempts);
 	push_time(&state, "first_attempt", death->first);
@@ -251,4 +261,14 @@ aq_exception_dead_letter(AqQueue *source, const AqMessage *m, const AqDeath *dea
 	if (m->dead_letter != NULL)
 		push_before(&state, &((Jsonb *) PG_DETOAST_DATUM(PointerGetDatum(m->dead_letter)))->root);
 	return (struct varlena *) JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
+}
+
+/* The options of the dead letter for one consumer for which the message has failed. */
+void
+aq_exception_letter(AqQueue *source, const AqMessage *m, const AqDeath *death, AqPutOptions *options)
+{
+	options->correlation = m->correlation;
+	options->properties = m->properties;
+	options->attempts = death->attempts;
+	options->dead_letter = dead_letter_of(source, m, death);
 }
