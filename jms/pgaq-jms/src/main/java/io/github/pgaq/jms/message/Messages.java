@@ -236,8 +236,8 @@ public final class Messages {
     /**
      * The form of a destination in the database.
      *
-     * @return {@code queue:NAME}, {@code topic:NAME}, {@code temporary-queue:NAME} or {@code temporary-topic:NAME}; null
-     *     for null
+     * @return {@code queue:NAME}, {@code topic:NAME}, {@code temporary-queue:NAME} or {@code temporary-topic:NAME};
+     *     null for null
      */
     public static String nameOf(Destination destination) throws JMSException {
         if (destination == null) {

@@ -143,7 +143,8 @@ class BodyTest {
     void propertiesFromSqlHaveTheTypesOfTheirValues() throws JMSException {
         PgaqMessage message = received(body("message", "{}",
                 "{\"a\": 1, \"b\": 3000000000, \"c\": 1.5, \"d\": \"x\", \"e\": true, \"f\": null, \"g\": [1, \"2\"],"
-                        + " \"h\": {\"x\": 1}, \"i\": 99999999999999999999, \"j\": {}, \"k\": 5, \"l\": 300, \"m\": \"s\"}",
+                        + " \"h\": {\"x\": 1}, \"i\": 99999999999999999999, \"j\": {}, \"k\": 5, \"l\": 300,"
+                        + " \"m\": \"s\"}",
                 "{\"k\": \"long\", \"l\": \"byte\", \"m\": \"int\", \"a\": 5, \"absent\": \"int\"}", null, null));
         Map<String, Object> expected = new LinkedHashMap<>();
         expected.put("a", 1);
@@ -167,11 +168,13 @@ class BodyTest {
 
     @Test
     void bodiesFromSqlMayHavePlainValues() throws JMSException {
-        MapMessage map = (MapMessage) received(body("map", "{}", null, null, "{\"a\": 5, \"b\": \"x\", \"c\": 1.5}", null));
+        MapMessage map = (MapMessage) received(body("map", "{}", null, null, "{\"a\": 5, \"b\": \"x\", \"c\": 1.5}",
+                null));
         assertEquals(5, map.getObject("a"));
         assertEquals("x", map.getObject("b"));
         assertEquals(1.5, map.getObject("c"));
-        StreamMessage stream = (StreamMessage) received(body("stream", "{}", null, null, "[true, {\"long\": 5}]", null));
+        StreamMessage stream = (StreamMessage) received(body("stream", "{}", null, null, "[true, {\"long\": 5}]",
+                null));
         assertTrue(stream.readBoolean());
         assertEquals(5L, stream.readObject());
     }
@@ -234,7 +237,8 @@ class BodyTest {
                 ? new Json.Number(new BigDecimal(n.text()).toPlainString()) : value);
         StringBuilder jsonb = new StringBuilder();
         Json.value(jsonb, json);
-        Message received = received(body(body.type(), body.headers(), jsonb.toString(), body.propertyTypes(), null, null));
+        Message received = received(body(body.type(), body.headers(), jsonb.toString(), body.propertyTypes(), null,
+                null));
         for (Map.Entry<String, Object> e : values.entrySet()) {
             assertEquals(e.getValue(), received.getObjectProperty(e.getKey()), e.getKey());
         }

@@ -86,7 +86,8 @@ class BytesAndStreamTest {
         BytesMessage typed = bytes();
         BytesMessage objects = bytes();
         writeAll(typed);
-        for (Object value : new Object[] {true, (byte) -1, (byte) -1, (short) -2, (short) -2, '\u20ac', Integer.MIN_VALUE,
+        for (Object value : new Object[] {true, (byte) -1, (byte) -1, (short) -2, (short) -2, '\u20ac',
+                Integer.MIN_VALUE,
             Long.MAX_VALUE, Float.NaN, -0d, "\u00e9\0\ud83d\ude00", new byte[] {1, 2, 3}, new byte[] {2}}) {
             objects.writeObject(value);
         }
@@ -116,7 +117,8 @@ class BytesAndStreamTest {
         StreamMessage s = stream();
         b.reset();
         s.reset();
-        return Stream.of(b::readBoolean, b::readByte, b::readUnsignedByte, b::readShort, b::readUnsignedShort, b::readChar,
+        return Stream.of(b::readBoolean, b::readByte, b::readUnsignedByte, b::readShort, b::readUnsignedShort,
+                b::readChar,
                 b::readInt, b::readLong, b::readFloat, b::readDouble, b::readUTF, s::readBoolean, s::readByte,
                 s::readShort, s::readChar, s::readInt, s::readLong, s::readFloat, s::readDouble, s::readString,
                 s::readObject, () -> s.readBytes(new byte[1]));

@@ -77,7 +77,8 @@ class ForeignMessageTest {
     void allKindsAreCopied() throws JMSException {
         assertNull(((TextMessage) MESSAGES.copyOf(Samples.foreign(TextMessage.class, MESSAGES.createTextMessage())))
                 .getText());
-        assertSame(PgaqMessage.class, MESSAGES.copyOf(Samples.foreign(Message.class, MESSAGES.createMessage())).getClass());
+        Message empty = Samples.foreign(Message.class, MESSAGES.createMessage());
+        assertSame(PgaqMessage.class, MESSAGES.copyOf(empty).getClass());
 
         PgaqMapMessage map = MESSAGES.createMapMessage();
         map.setShort("s", (short) 1);

@@ -114,7 +114,8 @@ class MessageTest {
 
     @ParameterizedTest
     @NullAndEmptySource
-    @ValueSource(strings = {"1a", "a b", "a.b", "a-b", " a", "a\0", "\ud800", "NULL", "null", "True", "FALSE", "NOT", "and",
+    @ValueSource(strings = {"1a", "a b", "a.b", "a-b", " a", "a\0", "\ud800", "NULL", "null", "True", "FALSE", "NOT",
+            "and",
             "OR", "Between", "LIKE", "IN", "IS", "ESCAPE", "JMSPriority", "JMSXUnknown", "JMSx", "JMS"})
     void namesThatAreRefused(String name) throws JMSException {
         Message message = MESSAGES.createMessage();
@@ -219,7 +220,8 @@ class MessageTest {
         object.clearBody();
         object.setObject(1);
         assertEquals(1, object.getObject());
-        assertThrows(MessageNotWriteableException.class, () -> text.setIntProperty("p", 1), "properties stay read-only");
+        assertThrows(MessageNotWriteableException.class, () -> text.setIntProperty("p", 1),
+                "properties stay read-only");
     }
 
     @ParameterizedTest
