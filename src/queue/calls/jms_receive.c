@@ -425,7 +425,6 @@ aq_jms_receive(PG_FUNCTION_ARGS)
 	{
 		if (nstale < nleases && may_commit(fcinfo))
 			commit();
-		aq_point("jms-waits");
 		wait_and_take(&receiving);
 	}
 	result = PointerGetDatum(end_writing(&receiving.writing, receiving.source, stale, nstale));

@@ -1,0 +1,200 @@
+"""CALL aq.jms_receive: one session waits for several sources, and acknowledges before it waits."""
+
+from __future__ import annotations
+
+import struct
+
+import psycopg
+import pytest
+
+from conftest import until
+from pgaq import db
+from test_wait import Waiter, asleep
+
+# no other session is told of a message that its waiter does not fetch
+SETTINGS = {"pgaq.fetch_patience": "-1"}
+TYPE = "aq.jms_message"
+
+
+class Receiver(Waiter):
+    def __init__(self, server, sources, lease="NULL", timeout="NULL", acknowledge=(), **more):
+        def array(values, type):
+            return "ARRAY[" + ", ".join("NULL" if value is None else "$q$" + str(value) + "$q$" for value in values) + f"]::{type}[]"
+
+        queues, consumers, conditions = zip(*sources)
+        lists = [array([lease[i] for lease in acknowledge], type) for i, type in enumerate(("text", "text", "uuid", "bigint"))]
+        statement = (
+            f"CALL aq.jms_receive({array(queues, 'text')}, {array(consumers, 'text')}, {array(conditions, 'text')}, "
+            f"{array([1] * len(sources), 'int')}, {timeout}, {lease}, {', '.join(lists)}, NULL)"
+        )
+        super().__init__(server, queues[0], statement=statement, **more)
+
+    def source(self):
+        """Index of the source, and the indexes of stale acknowledgements; or the SQLSTATE."""
+        answer = self.answer()
+        if not answer.startswith("\\x"):
+            return answer
+        data = bytes.fromhex(answer[2:])
+        (stale,) = struct.unpack_from(">i", data)
+        numbers = struct.unpack_from(f">{stale}i", data, 4)
+        return struct.unpack_from(">i", data, 4 + 4 * stale)[0], list(numbers)
+
+
+@pytest.fixture
+def queues(conn):
+    names = ["one", "two", "three"]
+    for name in names:
+        conn.execute("SELECT aq.create_queue(%s, %s)", [name, TYPE])
+    yield names
+    for name in names:
+        conn.execute("SELECT aq.drop_queue(%s, true)", [name])
+
+
+@pytest.fixture
+def receiver(server):
+    made = []
+
+    def make(*arguments, **named):
+        made.append(Receiver(server, *arguments, **named))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def put(conn, queue, color="red", number=1):
+    for _ in range(number):
+        conn.execute("SELECT aq.enqueue(%s, ROW('text', '{}', jsonb_build_object('color', %s::text), NULL, 'body', NULL)::aq.jms_message)", [queue, color])
+
+
+def red(queue):
+    return (queue, None, "payload.properties ->> 'color' = 'red'")
+
+
+def test_any_source_wakes(conn, queues, receiver):
+    """Each of the sources, with its condition or without, and none of the messages that do not meet the condition."""
+    waiter = receiver([red("one"), ("two", None, None), red("three")])
+    for number, queue in enumerate(queues):
+        waiter.wait()
+        asleep(conn, [waiter])
+        if queue != "two":
+            put(conn, queue, "blue")
+            asleep(conn, [waiter])
+            assert not waiter.done()
+        put(conn, queue)
+        assert waiter.source() == (number, [])
+    assert db.rows(conn, "SELECT (payload).properties FROM aq.browse('one', NULL::aq.jms_message)")[0]["properties"] == {"color": "blue"}
+
+
+def test_no_snapshot(conn, queues, receiver):
+    waiter = receiver([red("one"), red("two")]).wait()
+    asleep(conn, [waiter])
+    query = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)"
+    assert db.value(conn, query, [waiter.pid]) == 0
+    put(conn, "two")
+    assert waiter.source() == (1, [])
+
+
+def test_same_queue_twice(conn, queues, receiver):
+    """Two consumers of a session on one queue, with different conditions, or one without: one entry in the list."""
+    blue = ("one", None, "payload.properties ->> 'color' = 'blue'")
+    selective = receiver([red("one"), blue]).wait()
+    asleep(conn, [selective])
+    put(conn, "one", "green")
+    put(conn, "one", "blue")
+    assert selective.source() == (1, [])
+    plain = receiver([blue, ("one", None, None)]).wait()
+    assert plain.source() == (1, [])
+    plain.wait()
+    asleep(conn, [plain])
+    put(conn, "one", "green")
+    assert plain.source() == (1, [])
+
+
+def test_wakeup_is_passed_on(conn, queues, receiver):
+    """A session that is woken for two queues takes from one: the other message is for the next waiter of that queue."""
+    both = receiver([("one", None, None), ("two", None, None)]).wait()
+    asleep(conn, [both])
+    other = receiver([("two", None, None)]).wait()
+    asleep(conn, [other])
+    with conn.transaction():
+        put(conn, "one")
+        put(conn, "two")
+    assert both.source() == (0, [])
+    assert other.source() == (0, [])
+
+
+@pytest.mark.parametrize("block", [False, True])
+def test_acknowledged_before_the_wait(server, conn, queues, receiver, block):
+    put(conn, "one")
+    row = db.rows(conn, "SELECT msgid, receipt FROM aq.dequeue('one', NULL::aq.jms_message, lease => '1 hour')")[0]
+    leased = ("one", None, row["msgid"], row["receipt"])
+    waiter = receiver([("two", None, None)], acknowledge=[leased, leased[:3] + (77,)])
+    if block:
+        waiter.connection.execute("BEGIN")
+    waiter.wait()
+    asleep(conn, [waiter])
+    busy = db.rows(conn, "SELECT result FROM aq.acknowledge('one', ARRAY[%s]::uuid[], %s)", [row["msgid"], row["receipt"]])
+    assert [one["result"] for one in busy] == ["busy" if block else "stale"]
+    # a wait that is cancelled leaves what was committed
+    conn.execute("SELECT pg_cancel_backend(%s)", [waiter.pid])
+    assert waiter.source() == "57014"
+    if block:
+        waiter.connection.execute("ROLLBACK")
+    again = db.rows(conn, "SELECT result FROM aq.acknowledge('one', ARRAY[%s]::uuid[], %s)", [row["msgid"], row["receipt"]])
+    assert [one["result"] for one in again] == ["done" if block else "stale"]
+
+
+def test_leases_after_a_wait(server, conn, queues, receiver):
+    """The transaction after the acknowledgements leases and commits as any other."""
+    put(conn, "one")
+    row = db.rows(conn, "SELECT msgid, receipt FROM aq.dequeue('one', NULL::aq.jms_message, lease => '1 hour')")[0]
+    waiter = receiver([red("one"), red("two")], lease="'1 hour'", acknowledge=[("one", None, row["msgid"], row["receipt"])]).wait()
+    asleep(conn, [waiter])
+    put(conn, "two")
+    assert waiter.source() == (1, [])
+    assert db.value(conn, "SELECT count(*) FROM aq.browse('two', NULL::aq.jms_message)") == 0
+    assert db.value(conn, "SELECT state FROM aq.messages WHERE queue_name = 'two'") == "LEASED"
+
+
+def test_dropped_and_revoked_during_the_wait(server, conn, queues, receiver):
+    """A source that goes away ends the wait with an error, whichever it is."""
+    conn.execute("CREATE ROLE java LOGIN; SELECT aq.grant_queue('one', 'java'), aq.grant_queue('two', 'java')")
+    try:
+        waiter = receiver([red("one"), red("two")], user="java").wait()
+        asleep(conn, [waiter])
+        conn.execute("SELECT aq.revoke_queue('two', 'java')")
+        assert waiter.source() == "42501"
+        conn.execute("SELECT aq.grant_queue('two', 'java')")
+        waiter.wait()
+        asleep(conn, [waiter])
+        conn.execute("SELECT aq.drop_queue('two', true)")
+        assert waiter.source() == "42704"
+        conn.execute("SELECT aq.create_queue('two', %s)", [TYPE])
+    finally:
+        conn.execute("SELECT aq.revoke_queue('one', 'java')")
+        conn.execute("DROP OWNED BY java; DROP ROLE java")
+
+
+def test_too_many_sources(conn, receiver):
+    conn.execute("SELECT aq.create_queue('many' || i, %s) FROM generate_series(1, 257) i", [TYPE])
+    waiter = receiver([(f"many{i}", None, None) for i in range(1, 257)]).wait()
+    asleep(conn, [waiter])
+    put(conn, "many256")
+    assert waiter.source() == (255, [])
+    assert receiver([(f"many{i}", None, None) for i in range(1, 258)]).wait().source() == "22023"
+    conn.execute("SELECT aq.drop_queue('many' || i, true) FROM generate_series(1, 257) i")
+
+
+def test_terminated_after_the_acknowledgement(server, conn, queues, receiver):
+    put(conn, "one")
+    row = db.rows(conn, "SELECT msgid, receipt FROM aq.dequeue('one', NULL::aq.jms_message, lease => '1 hour')")[0]
+    waiter = receiver([("two", None, None)], acknowledge=[("one", None, row["msgid"], row["receipt"])]).wait()
+    asleep(conn, [waiter])
+    conn.execute("SELECT pg_terminate_backend(%s)", [waiter.pid])
+    until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [waiter.pid]) == 0, "it is gone")
+    put(conn, "two")
+    assert db.value(conn, "SELECT aq.jms_acknowledge('{one}', '{NULL}', ARRAY[%s]::uuid[], ARRAY[%s])", [row["msgid"], row["receipt"]]) == [0]
+    with psycopg.connect(server.conninfo(), autocommit=True) as other:
+        assert db.value(other, "SELECT (payload).text FROM aq.dequeue('two', NULL::aq.jms_message)") == "body"
