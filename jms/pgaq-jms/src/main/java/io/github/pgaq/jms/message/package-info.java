@@ -1,6 +1,6 @@
 /**
  * The five kinds of messages, their headers, properties and conversions, and their form in the database.
  *
- * <p>{@link io.github.pgaq.jms.message.Messages} makes all messages. Programs use those of {@code jakarta.jms}.
+ * <p>{@link io.github.pgaq.jms.message.Messages} makes all messages. Programs use the {@code jakarta.jms} interfaces.
  */
 package io.github.pgaq.jms.message;

@@ -1,7 +1,6 @@
 package io.github.pgaq.jms.sql;
 
 import io.github.pgaq.jms.store.Lease;
-import java.sql.Array;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -9,30 +8,20 @@ import java.sql.SQLException;
 import java.sql.Types;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.UUID;
-import java.util.function.Function;
 
 /** Ends and extends leases; those of any queues in one statement. */
 final class Leases {
 
-    private static final String GROUPS = "SELECT r.msgid FROM ("
-            + "SELECT l.queue, l.consumer, l.receipt, array_agg(l.msgid) AS msgids "
-            + "FROM unnest(?::text[], ?::text[], ?::int8[], ?::uuid[]) AS l(queue, consumer, receipt, msgid) "
-            + "GROUP BY l.queue, l.consumer, l.receipt) AS g, LATERAL ";
+    private static final String LISTS = "(?::text[], ?::text[], ?::uuid[], ?::int8[]";
 
-    private static final String NOT_DONE = " AS r WHERE r.result <> 'done'";
+    private static final String ACKNOWLEDGE = "SELECT aq.jms_acknowledge" + LISTS + ")";
 
-    private static final String ACKNOWLEDGE = GROUPS
-            + "aq.acknowledge(g.queue, g.msgids, g.receipt, g.consumer)" + NOT_DONE;
+    private static final String RELEASE = "SELECT aq.jms_release" + LISTS
+            + ", delay => make_interval(secs => ?), error => ?, count => ?)";
 
-    private static final String RELEASE = GROUPS + "aq.release(g.queue, g.msgids, g.receipt, g.consumer, "
-            + "delay => make_interval(secs => ?), error => ?, count => ?)" + NOT_DONE;
-
-    private static final String EXTEND = GROUPS
-            + "aq.extend(g.queue, g.msgids, g.receipt, make_interval(secs => ?), g.consumer)" + NOT_DONE;
+    private static final String EXTEND = "SELECT aq.jms_extend" + LISTS + ", make_interval(secs => ?))";
 
     private final Connection connection;
     private final Statements statements;
@@ -68,33 +57,40 @@ final class Leases {
 
     private PreparedStatement prepare(String sql, List<Lease> leases) throws SQLException {
         PreparedStatement statement = statements.get(sql);
-        statement.setArray(1, texts(leases, Lease::queue));
-        statement.setArray(2, texts(leases, Lease::consumer));
-        statement.setArray(3, connection.createArrayOf("int8",
-                leases.stream().map(Lease::receipt).toArray(Long[]::new)));
-        statement.setArray(4, connection.createArrayOf("uuid", leases.stream().map(Lease::msgid).toArray(UUID[]::new)));
+        arguments(connection, statement, 1, leases);
         return statement;
     }
 
-    private Array texts(List<Lease> leases, Function<Lease, String> field) throws SQLException {
-        return connection.createArrayOf("text", leases.stream().map(field).toArray(String[]::new));
+    /** Sets four parameters: the lists that the server's functions take. */
+    static void arguments(Connection connection, PreparedStatement statement, int first, List<Lease> leases)
+            throws SQLException {
+        int n = leases.size();
+        String[] queues = new String[n];
+        String[] consumers = new String[n];
+        UUID[] ids = new UUID[n];
+        Long[] receipts = new Long[n];
+        for (int i = 0; i < n; i++) {
+            Lease lease = leases.get(i);
+            queues[i] = lease.queue();
+            consumers[i] = lease.consumer();
+            ids[i] = lease.msgid();
+            receipts[i] = lease.receipt();
+        }
+        statement.setArray(first, connection.createArrayOf("text", queues));
+        statement.setArray(first + 1, connection.createArrayOf("text", consumers));
+        statement.setArray(first + 2, connection.createArrayOf("uuid", ids));
+        statement.setArray(first + 3, connection.createArrayOf("int8", receipts));
     }
 
-    /** Those leases that the statement reports. */
+    /** Those leases whose indexes the statement returns. */
     private static List<Lease> ended(PreparedStatement statement, List<Lease> leases) throws SQLException {
-        List<Lease> ended = new ArrayList<>();
-        try (ResultSet rows = statement.executeQuery()) {
-            Map<UUID, Lease> byId = null;
-            while (rows.next()) {
-                if (byId == null) {
-                    byId = new HashMap<>();
-                    for (Lease lease : leases) {
-                        byId.put(lease.msgid(), lease);
-                    }
-                }
-                ended.add(byId.get(rows.getObject(1, UUID.class)));
+        try (ResultSet row = statement.executeQuery()) {
+            row.next();
+            List<Lease> ended = new ArrayList<>();
+            for (Object index : (Object[]) row.getArray(1).getArray()) {
+                ended.add(leases.get((Integer) index));
             }
+            return ended;
         }
-        return ended;
     }
 }

@@ -37,7 +37,7 @@ public final class SqlStore implements Store {
     private static final int ALIVE_SECONDS = 5;
     private static final String SAVEPOINT = "pgaq_jms_wait";
     private static final Duration LONGEST = Duration.ofDays(365);
-    private static final long FOREVER = Long.MAX_VALUE;
+    private static final Received NOTHING = new Received(-1, List.of(), List.of());
 
     private final Connection connection;
     private final boolean owned;
@@ -81,70 +81,80 @@ public final class SqlStore implements Store {
     @Override
     public Received receive(List<Source> sources, Duration timeout, Duration lease, List<Lease> acknowledge)
             throws SQLException {
-        long until = timeout == null ? FOREVER : deadline(timeout);
+        Double seconds = timeout == null || timeout.compareTo(LONGEST) > 0 ? null : Double.valueOf(seconds(timeout));
+        boolean waits = !sources.isEmpty() && (seconds == null || seconds > 0);
+        if (!waits) {
+            return receiver.receive(sources, 0.0, lease, acknowledge);
+        }
         cancellation.begin();
         try {
-            List<Lease> stale = leases.acknowledge(acknowledge);
-            while (true) {
-                boolean fresh = isFresh();
-                for (int i = 0; i < sources.size(); i++) {
-                    List<Delivery> messages = receiver.take(sources.get(i), lease);
-                    if (!messages.isEmpty()) {
-                        return new Received(i, messages, stale);
-                    }
-                }
-                long left = until == FOREVER ? FOREVER : until - System.nanoTime();
-                if (sources.isEmpty() || left <= 0 || !await(sources, left, fresh)) {
-                    return new Received(-1, List.of(), stale);
-                }
+            if (connection.getAutoCommit()) {
+                return receiveAlone(sources, seconds, lease, acknowledge);
             }
+            return isIdle() ? receiveFirst(sources, seconds, lease, acknowledge)
+                    : receiveNext(sources, seconds, lease, acknowledge);
         } finally {
             cancellation.end();
         }
     }
 
-    /** Waits for a message; false if it was cancelled. */
-    private boolean await(List<Source> sources, long nanoseconds, boolean fresh) throws SQLException {
-        if (fresh) {
-            // the transaction has seen nothing but empty queues: it need not stay open during the wait
-            connection.rollback();
-            connection.setAutoCommit(true);
-            try {
-                return awaitCancellable(sources, nanoseconds);
-            } finally {
-                connection.setAutoCommit(false);
-            }
+    /** Without a transaction. */
+    private Received receiveAlone(List<Source> sources, Double seconds, Duration lease, List<Lease> acknowledge)
+            throws SQLException {
+        Received received = receiveCancellable(sources, seconds, lease, acknowledge);
+        if (received != null) {
+            return received;
         }
-        if (connection.getAutoCommit()) {
-            return awaitCancellable(sources, nanoseconds);
-        }
-        execute("SAVEPOINT " + SAVEPOINT);
-        if (awaitCancellable(sources, nanoseconds)) {
-            execute("RELEASE SAVEPOINT " + SAVEPOINT);
-            return true;
-        }
-        // a cancel aborts what ran since the savepoint only
-        execute("ROLLBACK TO SAVEPOINT " + SAVEPOINT);
-        execute("RELEASE SAVEPOINT " + SAVEPOINT);
-        return false;
+        // the cancel may have come before the acknowledgements were committed; if not, all leases have ended now,
+        // and which of them had ended before is not known any more
+        leases.acknowledge(acknowledge);
+        return NOTHING;
     }
 
-    private boolean awaitCancellable(List<Source> sources, long nanoseconds) throws SQLException {
-        if (!cancellation.arm()) {
-            return false;
+    /** As the first call of a transaction: while the server waits, it holds no snapshot. */
+    private Received receiveFirst(List<Source> sources, Double seconds, Duration lease, List<Lease> acknowledge)
+            throws SQLException {
+        Received received = receiveCancellable(sources, seconds, lease, acknowledge);
+        if (received != null) {
+            return received;
         }
-        boolean cancelled;
+        execute("ROLLBACK");
+        return new Received(-1, List.of(), leases.acknowledge(acknowledge));
+    }
+
+    /** In a transaction that has done something: a cancel must not abort that. */
+    private Received receiveNext(List<Source> sources, Double seconds, Duration lease, List<Lease> acknowledge)
+            throws SQLException {
+        Received received = receiver.receive(sources, 0.0, lease, acknowledge);
+        if (received.source() >= 0) {
+            return received;
+        }
+        execute("SAVEPOINT " + SAVEPOINT);
+        Received later = receiveCancellable(sources, seconds, lease, List.of());
+        if (later == null) {
+            execute("ROLLBACK TO SAVEPOINT " + SAVEPOINT);
+            later = NOTHING;
+        }
+        execute("RELEASE SAVEPOINT " + SAVEPOINT);
+        return new Received(later.source(), later.messages(), received.stale());
+    }
+
+    /** Null: it was cancelled. */
+    private Received receiveCancellable(List<Source> sources, Double seconds, Duration lease, List<Lease> acknowledge)
+            throws SQLException {
+        if (!cancellation.arm()) {
+            return receiver.receive(sources, 0.0, lease, acknowledge);
+        }
         try {
-            receiver.await(sources, nanoseconds == FOREVER ? -1 : nanoseconds / 1e9);
+            return receiver.receive(sources, seconds, lease, acknowledge);
         } catch (SQLException e) {
             if (cancellation.disarm() && CANCELED.equals(e.getSQLState())) {
-                return false;
+                return null;
             }
             throw e;
         } finally {
-            cancelled = cancellation.disarm();
+            cancellation.disarm();
         }
-        return !cancelled;
     }
 
     @Override
@@ -238,9 +248,9 @@ public final class SqlStore implements Store {
         }
     }
 
-    /** Whether a transaction that this store began has had no statement yet. */
-    private boolean isFresh() throws SQLException {
-        return open && turnedOff && driver != null && driver.getTransactionState() == TransactionState.IDLE;
+    /** Whether no transaction is open on the server; false if that is not known. */
+    private boolean isIdle() {
+        return driver != null && driver.getTransactionState() == TransactionState.IDLE;
     }
 
     @Override
@@ -299,10 +309,5 @@ public final class SqlStore implements Store {
 
     static double seconds(Duration duration) {
         return duration.toNanos() / 1e9;
-    }
-
-    private static long deadline(Duration timeout) {
-        long now = System.nanoTime();
-        return timeout.compareTo(LONGEST) > 0 ? FOREVER : now + timeout.toNanos();
     }
 }

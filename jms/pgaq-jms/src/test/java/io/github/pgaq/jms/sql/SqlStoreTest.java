@@ -20,7 +20,9 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -28,6 +30,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 
 @Timeout(60)
 class SqlStoreTest extends ServerTest {
@@ -334,7 +337,7 @@ class SqlStoreTest extends ServerTest {
     }
 
     @Test
-    void noTransactionIsOpenWhileAFreshOneWaits() throws Exception {
+    void aFreshTransactionHoldsNoSnapshotWhileItWaits() throws Exception {
         SqlStore other = newStore();
         other.begin();
         String pid = pid(other);
@@ -383,8 +386,8 @@ class SqlStoreTest extends ServerTest {
         assertEquals(List.of(), texts(take(all(queue))));
     }
 
-    @Test
-    void cancelHitsNoOtherStatement() throws Exception {
+    /** Cancels again and again while the steps run. */
+    private void whileCancelled(Executable steps) throws Throwable {
         Thread canceller = new Thread(() -> {
             while (!Thread.interrupted()) {
                 store.cancel();
@@ -392,17 +395,61 @@ class SqlStoreTest extends ServerTest {
         });
         canceller.start();
         try {
-            for (int i = 0; i < 300; i++) {
-                Received received = store.receive(List.of(all(queue)), null, LEASE, List.of());
-                assertEquals(-1, received.source());
-                try (Statement statement = store.connection().createStatement()) {
-                    statement.execute("SELECT pg_sleep(0.0005)");
-                }
-            }
+            steps.execute();
         } finally {
             canceller.interrupt();
             canceller.join();
         }
+    }
+
+    @Test
+    void cancelHitsNoOtherStatement() throws Throwable {
+        whileCancelled(() -> {
+            for (int i = 0; i < 300; i++) {
+                assertEquals(-1, store.receive(List.of(all(queue)), null, LEASE, List.of()).source());
+                try (Statement statement = store.connection().createStatement()) {
+                    statement.execute("SELECT pg_sleep(0.0005)");
+                }
+            }
+        });
+    }
+
+    @Test
+    void cancelHitsNoOtherStatementOfATransaction() throws Throwable {
+        String out = newQueue();
+        whileCancelled(() -> {
+            for (int i = 0; i < 100; i++) {
+                store.begin();
+                assertEquals(-1, store.receive(List.of(all(queue)), null, null, List.of()).source());
+                store.send(List.of(text(out, "t" + i)));
+                assertEquals(-1, store.receive(List.of(all(queue)), null, null, List.of()).source());
+                store.commit();
+            }
+        });
+        assertEquals(100, take(all(out)).messages().size());
+    }
+
+    @Test
+    void cancelLosesNoAcknowledgement() throws Throwable {
+        List<String> wanted = IntStream.range(0, 200).mapToObj(i -> "m" + i).toList();
+        Set<String> got = new HashSet<>();
+        SqlStore sender = newStore();
+        whileCancelled(() -> {
+            List<Lease> taken = List.of();
+            for (String next : wanted) {
+                sender.send(List.of(text(queue, next)));
+                Received received;
+                do {
+                    received = store.receive(List.of(all(queue)), Duration.ofSeconds(10), LEASE, taken);
+                    assertEquals(List.of(), received.stale());
+                    taken = leases(queue, received);
+                } while (taken.isEmpty());
+                got.addAll(texts(received));
+            }
+            store.acknowledge(taken);
+        });
+        assertEquals(Set.copyOf(wanted), got);
+        assertEquals("0", value("SELECT lag FROM aq.metrics() WHERE queue_name = '" + queue + "'"));
     }
 
     @Test
