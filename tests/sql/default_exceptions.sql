@@ -86,3 +86,9 @@ SELECT aq.alter_queue('de', exception_queue => 'none');
 SELECT aq.drop_queue('de_exceptions');
 SELECT aq.drop_queue('de');
 SELECT count(*) FROM aq.queues WHERE queue_name LIKE 'de%';
+-- none is no queue's name, and not for a message
+SELECT t.error($$SELECT aq.create_queue('none')$$);
+SELECT aq.create_queue('de', exception_queue => 'none');
+SELECT t.error($$SELECT aq.alter_queue('de', new_name => 'none')$$);
+SELECT t.error($$SELECT aq.enqueue('de', '1', exception_queue => 'none')$$);
+SELECT aq.drop_queue('de');

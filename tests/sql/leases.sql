@@ -283,6 +283,11 @@ SELECT t.error($$ SELECT aq.acknowledge('le', ARRAY[NULL]::uuid[], 1) $$);
 SELECT t.error($$ SELECT aq.acknowledge('le', '{}', NULL) $$);
 SELECT t.error($$ SELECT aq.acknowledge('nowhere', '{}', 1) $$);
 SELECT t.error($$ SELECT aq.acknowledge('let', '{}', 1) $$);
+-- the argument after the receipt is the consumer
+SELECT t.error($$ SELECT aq.release('le', '{}', 1, '10 minutes') $$);
+SELECT t.error($$ SELECT aq.reject('le', '{}', 1, 'it''s broken') $$);
+SELECT t.error($$ SELECT aq.end_leases('le', '{}', 'worker lost') $$);
+SELECT t.error($$ SELECT aq.acknowledge('le', '{}', 1, 'me') $$);
 SELECT aq.create_queue_table('le_qt', message_grouping => true);
 SELECT aq.create_queue('le_q', queue_table => 'le_qt');
 SELECT t.error($$ SELECT aq.dequeue('le_q', lease => '1 s') $$);
@@ -310,7 +315,6 @@ SELECT t.drain('le'), t.put('le', 301, 304);
 SELECT ids AS first, receipt AS first_receipt FROM t.leased('le', '1 hour', 2) \gset
 SELECT ids AS second, receipt AS second_receipt FROM t.leased('le', '90000 years', 1) \gset
 SELECT t.error(format('SELECT aq.end_leases(%L, NULL)', 'le'));
-SELECT t.error(format('SELECT aq.end_leases(%L, %L, %L)', 'le', :'first', 'a'));
 BEGIN; SELECT result FROM aq.end_leases('le', :'first'); SELECT result FROM aq.acknowledge('le', :'first', :first_receipt); ROLLBACK;
 SELECT t.ended();
 SELECT result FROM aq.end_leases('le', :'first'::uuid[] || :'second'::uuid[] || (:'first'::uuid[])[1] || gen_random_uuid());

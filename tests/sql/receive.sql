@@ -87,6 +87,22 @@ SELECT :'messages'::jsonb -> 0 -> 'payload';
 SELECT aq.drop_queue('r'), aq.create_queue('r', 'text'), aq.enqueue('r', 'words') IS NOT NULL;
 CALL aq.receive('r') \gset
 SELECT :'messages'::jsonb -> 0 -> 'payload';
+-- messages of an earlier call with a lease are acknowledged first; then it does not wait, so that this is committed
+SELECT aq.create_queue('r_ack', multiple_consumers => true), aq.subscribe('r_ack', 'a');
+SELECT count(aq.enqueue('r_ack', to_jsonb(n))) FROM generate_series(1, 2) n;
+CALL aq.receive('r_ack', 'a', lease => '1 hour') \gset
+CALL aq.receive('r_ack', 'a', lease => '1 hour', acknowledge => ARRAY[(:'messages'::jsonb #>> '{0,msgid}')::uuid], receipt => (:'messages'::jsonb #>> '{0,receipt}')::bigint) \gset
+SELECT :'messages'::jsonb #> '{0,payload}', jsonb_array_length(:'messages');
+SET statement_timeout = '30 s';
+CALL aq.receive('r_ack', 'a', acknowledge => ARRAY[(:'messages'::jsonb #>> '{0,msgid}')::uuid], receipt => (:'messages'::jsonb #>> '{0,receipt}')::bigint) \gset next_
+RESET statement_timeout;
+SELECT :'next_messages';
+SELECT count(*) FROM aq.messages WHERE queue_name = 'r_ack' AND state <> 'PROCESSED';
+-- none is left to be acknowledged: it waits
+CALL aq.receive('r_ack', 'a', timeout => '10 ms', acknowledge => ARRAY[(:'messages'::jsonb #>> '{0,msgid}')::uuid], receipt => (:'messages'::jsonb #>> '{0,receipt}')::bigint);
+SELECT t.error($$CALL aq.receive('r_ack', 'a', receipt => 1)$$);
+SELECT t.error($$CALL aq.receive('r_ack', 'a', acknowledge => ARRAY[gen_random_uuid()])$$);
+SELECT aq.drop_queue('r_ack', true);
 -- refused, without a word about what the procedure executes
 SELECT t.error($$CALL aq.receive('no such queue')$$);
 SELECT t.error($$CALL aq.receive(NULL)$$);

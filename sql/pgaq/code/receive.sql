@@ -8,7 +8,9 @@ CREATE PROCEDURE aq.receive(queue_name text,
 	condition text DEFAULT NULL,
 	delivery_mode text DEFAULT NULL,
 	lease interval DEFAULT NULL,
+	acknowledge uuid[] DEFAULT NULL,
+	receipt bigint DEFAULT NULL,
 	INOUT messages jsonb DEFAULT NULL)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_receive';
-COMMENT ON PROCEDURE aq.receive(text, text, integer, interval, text, text, text, interval, jsonb) IS
-'Wait until there are messages, or for timeout (null or negative: forever), and dequeue up to max_messages of them; messages is a JSON array with an object for each message, empty after the timeout. consumer, correlation, condition, delivery_mode and lease as in aq.dequeue. Holds no snapshot while it waits when called by CALL outside a function. Errors 0A000, 22004, 22023, 42501, 42704, 42809, 55000, AQ018';
+COMMENT ON PROCEDURE aq.receive(text, text, integer, interval, text, text, text, interval, uuid[], bigint, jsonb) IS
+'Wait until there are messages, or for timeout (null or negative: forever), and dequeue up to max_messages of them; messages is a JSON array with an object for each message, empty after the timeout. consumer, correlation, condition, delivery_mode, lease, acknowledge and receipt as in aq.dequeue: a call that acknowledges messages does not wait. Holds no snapshot while it waits when called by CALL outside a function. Errors 0A000, 22004, 22023, 42501, 42704, 42809, 55000, AQ018';

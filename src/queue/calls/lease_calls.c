@@ -131,6 +131,20 @@ put_results(FunctionCallInfo fcinfo, const pg_uuid_t *ids, const AqLeaseResult *
 	}
 }
 
+/* A text that is passed for the error, or the delay, is taken for the consumer. */
+static void
+check_consumer(const AqQueue *queue, const char *consumer, const AqLeaseOptions *options)
+{
+	if (consumer == NULL || queue->multi || options->mode < AQ_MODE_RELEASE)
+		return;
+	ereport(ERROR,
+			aq_error(AQ_ERR_CONSUMER_FORBIDDEN, "queue \"%s\" has a single consumer, which has no name", queue->name),
+			options->mode == AQ_MODE_REJECT || options->any_receipt
+			? errhint("The argument after the %s is the consumer. Name another one: error => %s.",
+					  options->any_receipt ? "msgids" : "receipt", quote_literal_cstr(aq_error_clip(consumer)))
+			: errhint("The argument after the receipt is the consumer. Name another one: delay => '10 s', error => '...'."));
+}
+
 /* The arguments queue_name, msgids and, without any_receipt, receipt are the first ones; options has the others. */
 static Datum
 settle(FunctionCallInfo fcinfo, AqLeaseOptions *options, int consumer, const char *command)
@@ -147,6 +161,7 @@ settle(FunctionCallInfo fcinfo, AqLeaseOptions *options, int consumer, const cha
 	PreventCommandDuringRecovery(command);
 	queue = options->any_receipt ? aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER)
 		: aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), name, 0);
+	check_consumer(queue, name, options);
 	ids = read_ids(fcinfo, 1, "msgids", &n);
 	if (!options->any_receipt)
 		options->receipt = read_receipt(fcinfo, 2);

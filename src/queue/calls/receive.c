@@ -39,15 +39,16 @@
 /* the arguments of aq.receive; the last one is the result */
 enum
 {
-	ARG_QUEUE, ARG_CONSUMER, ARG_MAX_MESSAGES, ARG_TIMEOUT, ARG_CORRELATION, ARG_CONDITION, ARG_DELIVERY, ARG_LEASE, ARG_MESSAGES
+	ARG_QUEUE, ARG_CONSUMER, ARG_MAX_MESSAGES, ARG_TIMEOUT, ARG_CORRELATION, ARG_CONDITION, ARG_DELIVERY, ARG_LEASE,
+	ARG_ACKNOWLEDGE, ARG_RECEIPT, ARG_MESSAGES
 };
 
 /*
  * the parameters of the statement: as_type replaces the timeout, which is not
- * passed
+ * passed; neither are the arguments after the lease
  */
 #define PARAM_AS_TYPE ARG_TIMEOUT
-#define NPARAMS ARG_MESSAGES
+#define NPARAMS ARG_ACKNOWLEDGE
 
 /* context.c recognizes its beginning */
 #define STATEMENT \
@@ -65,11 +66,14 @@ static HTAB *plans;
 
 typedef struct Receiving
 {
+	FunctionCallInfo fcinfo;
 	char	   *queue;
 	Datum		values[NPARAMS];
 	char		nulls[NPARAMS];
 	MemoryContext context;
 	Datum		messages;		/* 0: none yet */
+	bool		asked;			/* the messages to be acknowledged have been acknowledged, as far as possible ... */
+	bool		acknowledged;	/* ... and at least one was */
 } Receiving;
 
 /* SPI is connected. */
@@ -125,11 +129,28 @@ to_jsonb_as(Oid role, Datum rows)
 	return rows;
 }
 
+/* Once, before the first dequeue, in the same transaction.  Returns the current description. */
+static AqQueue *
+acknowledge(Receiving *receiving, AqQueue *queue)
+{
+	FunctionCallInfo fcinfo = receiving->fcinfo;
+
+	if (receiving->asked || (PG_ARGISNULL(ARG_ACKNOWLEDGE) && PG_ARGISNULL(ARG_RECEIPT)))
+		return queue;
+	PushActiveSnapshot(GetTransactionSnapshot());
+	queue = aq_lease_calls_with_dequeue(fcinfo, ARG_ACKNOWLEDGE, queue,
+										aq_args_name_or_null(fcinfo, ARG_CONSUMER, "consumer"),
+										&receiving->acknowledged);
+	PopActiveSnapshot();
+	receiving->asked = true;
+	return queue;
+}
+
 static void
 take(void *arg)
 {
 	Receiving  *receiving = arg;
-	AqQueue    *queue = aq_catalog_get(receiving->queue, AQ_RIGHT_CONSUMER);
+	AqQueue    *queue = acknowledge(receiving, aq_catalog_get(receiving->queue, AQ_RIGHT_CONSUMER));
 	Oid			payload_type = queue->payload_type;
 	Oid			role = payload_type >= FirstNormalObjectId ? aq_enqueue_reading_role(queue) : InvalidOid;
 	Datum		value;
@@ -158,7 +179,8 @@ attempt(void *arg)
 	Receiving  *receiving = arg;
 
 	aq_wait_call_ahead(take, receiving);
-	return receiving->messages != 0;
+	/* a call that has acknowledged messages does not wait, so that this is committed */
+	return receiving->messages != 0 || receiving->acknowledged;
 }
 
 /*
@@ -186,6 +208,7 @@ aq_receive(PG_FUNCTION_ARGS)
 	int			delivery = aq_args_delivery(fcinfo, ARG_DELIVERY);
 	bool		isnull = false;
 
+	receiving.fcinfo = fcinfo;
 	PreventCommandIfReadOnly("aq.receive()");
 	PreventCommandDuringRecovery("aq.receive()");
 	receiving.queue = aq_args_name(fcinfo, ARG_QUEUE, "queue_name");

@@ -550,7 +550,8 @@ raise_invalid(const AqRule *rule, const ErrorData *error)
 					"others with their schema, and cast arguments that do not match.") :
 			errhint("A condition is one SQL expression over priority, correlation (corrid), properties (user_prop), "
 					"payload (user_data), enqueue_time (enq_time), attempts (retry_count), sender (sender_name), "
-					"msgid, original_msgid, dead_letter, state, delay, expiration, exception_queue and the fields of a composite payload."));
+					"msgid, original_msgid, dead_letter (dead_letter ->> 'queue', 'consumer', 'reason', 'error', 'attempts', 'died'), "
+					"state, delay, expiration, exception_queue and the fields of a composite payload."));
 }
 
 static void

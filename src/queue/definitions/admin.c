@@ -31,6 +31,16 @@ check_not_negative(Datum interval, const char *what)
 		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "\"%s\" must not be negative", what));
 }
 
+static void
+check_new_name(const char *name)
+{
+	aq_args_check_name(name, "queue");
+	if (strcmp(name, "none") == 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NAME_INVALID, "queue name \"%s\" is reserved", name),
+				errhint("It means no exception queue: exception_queue => 'none'."));
+}
+
 /* The id of the exception queue; 0: none. */
 static int32
 exception_queue_id(const char *name, Oid payload_type)
@@ -132,7 +142,7 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 
 	aq_ddl_begin("aq.create_queue()");
 	d.name = aq_args_name(fcinfo, 0, "queue_name");
-	aq_args_check_name(d.name, "queue");
+	check_new_name(d.name);
 	aq_queue_table_check_schema(d.name);
 	aq_args_require(fcinfo, 1, "payload_type");
 	aq_args_require(fcinfo, 2, "multiple_consumers");
@@ -292,7 +302,7 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 	{
 		char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(7));
 
-		aq_args_check_name(name, "queue");
+		check_new_name(name);
 		aq_queue_table_check_schema(name);
 		if (aq_catalog_get_by_name(name) != NULL)
 			ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", name));
