@@ -225,6 +225,16 @@ class Server:
         _wait_for(lambda: not self._orphans(), 10)
         self._forget_zombie()
         self._prepare_log()
+        said = self._launch(deadline)
+        # a killed process is gone before its memory is, if another program is just reading about it in /proc
+        while said is not None and "pre-existing shared memory block" in said and time.monotonic() < deadline:
+            time.sleep(0.1)
+            said = self._launch(deadline)
+        if said is not None:
+            raise SurroundingsError(f"The server in {self.directory} did not start: {_reason(said) or _last_line(said)}")
+
+    def _launch(self, deadline: float) -> str | None:
+        """Start the postmaster and wait until it accepts connections; what it said if it has ended instead."""
         began = self.log.stat().st_size
         # our own child, not pg_ctl's: if it is killed, we reap it, whatever process 1 of a container does
         with self.log.open("a") as log:
@@ -234,12 +244,11 @@ class Server:
             )  # fmt: skip
         while self._process.poll() is None and time.monotonic() < deadline:
             if self._status().startswith(("ready", "standby")):
-                return
+                return None
             time.sleep(0.005)
         if self._process.poll() is None:
-            raise SurroundingsError(f"The server in {self.directory} did not start within {timeout:.0f} s; its log is {self.log}.")
-        said = self.log_text()[began:]
-        raise SurroundingsError(f"The server in {self.directory} did not start: {_reason(said) or _last_line(said)}")
+            raise SurroundingsError(f"The server in {self.directory} did not start in time; its log is {self.log}.")
+        return self.log_text()[began:]
 
     def _status(self) -> str:
         """The contents of the lock file of the postmaster that we started."""
