@@ -95,13 +95,16 @@ final class Subscriptions {
             throw inUse(name);
         }
         Subscription there = control.call("could not subscribe", store -> store.subscription(use.subscriber()));
-        if (there != null && !matches(there, use)) {
+        boolean fits = there != null && matches(there, use);
+        if (there != null && !fits) {
             change(there, use, name, here);
         }
         claim(use, name);
         try {
-            control.run("could not subscribe",
-                    store -> store.subscribe(topic.serverName(), use.subscriber(), rule, kind.durable));
+            if (!fits || !kind.durable) {
+                control.run("could not subscribe",
+                        store -> store.subscribe(topic.serverName(), use.subscriber(), rule, kind.durable));
+            }
         } catch (JMSException e) {
             control.run("could not subscribe", store -> store.unclaim(use.claim(), kind.shared));
             throw e;

@@ -1,0 +1,197 @@
+package io.github.pgaq.jms.session;
+
+import io.github.pgaq.jms.store.Body;
+import io.github.pgaq.jms.store.Lease;
+import io.github.pgaq.jms.store.Outgoing;
+import io.github.pgaq.jms.store.Subscription;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+
+/** Queues in memory for the stores of a test. Leases end only when a test says so. */
+final class FakeServer {
+    /** A message of a queue or of a subscriber. */
+    static final class Stored {
+        final UUID msgid = UUID.randomUUID();
+        final long sequence;
+        final Outgoing outgoing;
+        int attempts;
+        long receipt;
+        FakeStore takenBy;
+
+        Stored(long sequence, Outgoing outgoing) {
+            this.sequence = sequence;
+            this.outgoing = outgoing;
+        }
+
+        boolean isReady() {
+            return receipt == 0 && takenBy == null;
+        }
+    }
+
+    /** The messages of queues, by name, and of subscribers, by topic and name. */
+    final Map<String, List<Stored>> messages = new LinkedHashMap<>();
+    final Map<String, Boolean> queues = new HashMap<>();
+    final Map<String, Subscription> subscribers = new HashMap<>();
+    final Map<String, FakeStore> owners = new HashMap<>();
+    final List<FakeStore> stores = new ArrayList<>();
+    /** The calls, as {@code name argument}, in their order. */
+    final List<String> calls = new ArrayList<>();
+    private final Map<String, SQLException> failures = new HashMap<>();
+    private long sequence;
+    private long receipts;
+    private int waiting;
+    boolean refusing;
+
+    synchronized FakeServer queue(String name) {
+        queues.put(name, false);
+        messages.put(name, new ArrayList<>());
+        return this;
+    }
+
+    synchronized FakeServer topic(String name) {
+        queues.put(name, true);
+        return this;
+    }
+
+    synchronized FakeStore open() throws SQLException {
+        if (refusing) {
+            throw new SQLException("connection refused", "08001");
+        }
+        FakeStore store = new FakeStore(this);
+        stores.add(store);
+        return store;
+    }
+
+    /** The next call of that name fails. */
+    synchronized void fail(String call, String state) {
+        failures.put(call, new SQLException("made to fail", state));
+    }
+
+    synchronized void called(FakeStore store, String call, String argument) throws SQLException {
+        if (store.dead) {
+            throw new SQLException("connection is lost", "08006");
+        }
+        calls.add(argument.isEmpty() ? call : call + " " + argument);
+        notifyAll();
+        SQLException failure = failures.remove(call);
+        if (failure != null) {
+            if (failure.getSQLState().startsWith("08")) {
+                kill(store);
+            }
+            throw failure;
+        }
+    }
+
+    /** Ends the connection of a store, as a network failure does. */
+    synchronized void kill(FakeStore store) {
+        store.dead = true;
+        store.forget();
+        owners.entrySet().removeIf(entry -> entry.getValue() == store);
+        notifyAll();
+    }
+
+    /** Waits until that many stores wait for messages. */
+    synchronized void awaitWaiting(int count) throws InterruptedException {
+        while (waiting != count) {
+            wait();
+        }
+    }
+
+    /** Waits until a call of the name has come that often. */
+    synchronized void awaitCalls(String call, int count) throws InterruptedException {
+        while (count(call) < count) {
+            wait();
+        }
+    }
+
+    synchronized long count(String call) {
+        return calls.stream().filter(each -> each.equals(call) || each.startsWith(call + " ")).count();
+    }
+
+    synchronized void waits(int change) {
+        waiting += change;
+        notifyAll();
+    }
+
+    synchronized void add(Outgoing outgoing) throws SQLException {
+        Boolean topic = queues.get(outgoing.queue());
+        if (topic == null) {
+            throw new SQLException("queue does not exist", "42704");
+        }
+        if (topic) {
+            subscribers.values().stream().filter(s -> s.topic().equals(outgoing.queue()) && meets(outgoing, s.rule()))
+                    .forEach(s -> place(key(s.topic(), s.subscriber())).add(new Stored(++sequence, outgoing)));
+        } else {
+            place(outgoing.queue()).add(new Stored(++sequence, outgoing));
+        }
+        notifyAll();
+    }
+
+    /** Sends a text message with a priority of JMS. */
+    void text(String queue, String text, int priority) throws SQLException {
+        add(new Outgoing(queue, new Body("text", "{}", null, null, text, null), 9 - priority, 0, 0, null, null, false));
+    }
+
+    void text(String queue, String... texts) throws SQLException {
+        for (String text : texts) {
+            text(queue, text, 4);
+        }
+    }
+
+    static String key(String queue, String consumer) {
+        return consumer == null ? queue : queue + "/" + consumer;
+    }
+
+    List<Stored> place(String key) {
+        return messages.computeIfAbsent(key, k -> new ArrayList<>());
+    }
+
+    /** The messages that can be taken, in order. */
+    synchronized List<Stored> ready(String key, String condition) {
+        return place(key).stream().filter(m -> m.isReady() && meets(m.outgoing, condition))
+                .sorted(Comparator.<Stored>comparingInt(m -> m.outgoing.priority()).thenComparingLong(m -> m.sequence))
+                .toList();
+    }
+
+    /** Understands what Conditions makes, and nothing else. */
+    private static boolean meets(Outgoing outgoing, String condition) {
+        if (condition == null) {
+            return true;
+        }
+        String value = condition.substring(condition.indexOf("' ") + 2).replaceAll("^[^']*'|'\\)?$", "");
+        boolean found = outgoing.body().headers().contains("\"" + value + "\"");
+        return condition.contains("DISTINCT") ? !found : found;
+    }
+
+    synchronized long nextReceipt() {
+        return ++receipts;
+    }
+
+    /** The leased message of the lease; null if that has ended. */
+    synchronized Stored leased(Lease lease) {
+        return place(key(lease.queue(), lease.consumer())).stream()
+                .filter(m -> m.msgid.equals(lease.msgid()) && m.receipt == lease.receipt()).findFirst().orElse(null);
+    }
+
+    /** Ends all leases, as when their time is over. */
+    synchronized void endLeases() {
+        messages.values().forEach(place -> place.forEach(m -> m.receipt = 0));
+        notifyAll();
+    }
+
+    /** The texts that are in the queue, ready or not. */
+    synchronized List<String> texts(String key) {
+        return place(key).stream().map(m -> m.outgoing.body().text()).toList();
+    }
+
+    /** How often the messages of the queue were tried. */
+    synchronized List<Integer> attempts(String key) {
+        return place(key).stream().map(m -> m.attempts).toList();
+    }
+}

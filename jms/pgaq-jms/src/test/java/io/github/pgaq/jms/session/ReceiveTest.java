@@ -1,0 +1,239 @@
+package io.github.pgaq.jms.session;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.pgaq.jms.PgaqOption;
+import jakarta.jms.IllegalStateException;
+import jakarta.jms.JMSException;
+import jakarta.jms.Message;
+import jakarta.jms.MessageConsumer;
+import jakarta.jms.Session;
+import java.util.List;
+import java.util.concurrent.Future;
+import org.junit.jupiter.api.Test;
+
+/** Receiving, acknowledgement and redelivery without listeners. */
+class ReceiveTest extends SessionFixture {
+    @Test
+    void autoAcknowledgesBeforeReceiveReturns() throws Exception {
+        server.text("q", "a", "b");
+        MessageConsumer consumer = started().createSession().createConsumer(queue);
+        assertEquals("a", text(consumer.receive()));
+        assertEquals(List.of("b"), server.texts("q"));
+    }
+
+    @Test
+    void groupsAreAcknowledgedWithTheNextTake() throws Exception {
+        options = options.with(PgaqOption.ACK_MODE, "group").with(PgaqOption.ACK_INTERVAL, "60000");
+        server.text("q", "a", "b", "c");
+        MessageConsumer consumer = started().createSession().createConsumer(queue);
+        assertEquals(List.of("a", "b", "c"), all(consumer));
+        assertEquals(List.of(), server.texts("q"), "the last take acknowledged");
+        assertTrue(server.count("acknowledge") <= 3);
+    }
+
+    @Test
+    void aGroupIsAcknowledgedAfterItsInterval() throws Exception {
+        options = options.with(PgaqOption.ACK_INTERVAL, "1");
+        server.text("q", "a");
+        MessageConsumer consumer = started().createSession(Session.DUPS_OK_ACKNOWLEDGE).createConsumer(queue);
+        assertEquals("a", text(consumer.receive()));
+        server.awaitCalls("acknowledge", 1);
+    }
+
+    @Test
+    void clientAcknowledgesAllOfTheSession() throws Exception {
+        server.text("q", "a", "b");
+        server.text("r", "c");
+        Session session = started().createSession(Session.CLIENT_ACKNOWLEDGE);
+        MessageConsumer one = session.createConsumer(queue);
+        MessageConsumer other = session.createConsumer(session.createQueue("r"));
+        one.receive();
+        Message last = other.receive();
+        one.receive();
+        last.acknowledge();
+        assertEquals(List.of(), server.texts("q"));
+        assertEquals(List.of(), server.texts("r"));
+    }
+
+    @Test
+    void recoverRedeliversInOrderAndReturnsTheUnseenUncounted() throws Exception {
+        server.text("q", "a", "b", "c", "d", "e");
+        Session session = started().createSession(Session.CLIENT_ACKNOWLEDGE);
+        MessageConsumer consumer = session.createConsumer(queue);
+        // the windows are 1, 2, 4: d and e are ahead
+        for (String expected : List.of("a", "b", "c", "d")) {
+            assertEquals(expected, text(consumer.receive()));
+        }
+        session.recover();
+        for (String expected : List.of("a", "b", "c", "d")) {
+            Message again = consumer.receive();
+            assertEquals(expected, text(again));
+            assertTrue(again.getJMSRedelivered());
+            assertEquals(2, again.getIntProperty("JMSXDeliveryCount"));
+        }
+        Message unseen = consumer.receive();
+        assertEquals("e", text(unseen));
+        assertFalse(unseen.getJMSRedelivered());
+    }
+
+    @Test
+    void staleLeasesFailTheAcknowledgement() throws Exception {
+        server.text("q", "a");
+        Session session = started().createSession(Session.CLIENT_ACKNOWLEDGE);
+        Message message = session.createConsumer(queue).receive();
+        server.endLeases();
+        assertThrows(JMSException.class, message::acknowledge);
+        assertEquals(List.of("a"), server.texts("q"));
+    }
+
+    @Test
+    void aStaleMessageOfTheBufferIsNotDelivered() throws Exception {
+        server.text("q", "a", "b", "c", "d");
+        ClientConnection connection = started();
+        MessageConsumer consumer = connection.createSession(Session.CLIENT_ACKNOWLEDGE).createConsumer(queue);
+        assertEquals("a", text(consumer.receive()));
+        assertEquals("b", text(consumer.receive()));
+        // c is in the buffer
+        server.endLeases();
+        MessageConsumer other = connect(consumer);
+        assertEquals("a", text(other.receive()));
+        assertEquals("b", text(other.receive()));
+        assertEquals("c", text(other.receive()));
+        connection.keeper().extend();
+        assertEquals("d", text(consumer.receive()));
+    }
+
+    private MessageConsumer connect(MessageConsumer ignored) throws JMSException {
+        assertNotNull(ignored);
+        return started().createSession(Session.CLIENT_ACKNOWLEDGE).createConsumer(queue);
+    }
+
+    @Test
+    void closingReturnsTheUnseenUncounted() throws Exception {
+        server.text("q", "a", "b", "c");
+        Session session = started().createSession(Session.CLIENT_ACKNOWLEDGE);
+        MessageConsumer consumer = session.createConsumer(queue);
+        consumer.receive();
+        consumer.receive();
+        session.close();
+        assertEquals(List.of(1, 1, 0), server.attempts("q"));
+        assertEquals(3, server.ready("q", null).size());
+    }
+
+    @Test
+    void closingAConsumerKeepsItsMessagesToAcknowledge() throws Exception {
+        Session session = started().createSession(Session.CLIENT_ACKNOWLEDGE);
+        MessageConsumer consumer = session.createConsumer(topic);
+        session.createProducer(topic).send(session.createTextMessage("a"));
+        Message message = consumer.receive();
+        consumer.close();
+        assertEquals(1, server.subscribers.size(), "needed for the acknowledgement");
+        message.acknowledge();
+        assertEquals(0, server.subscribers.size());
+    }
+
+    @Test
+    void closeWakesReceive() throws Exception {
+        ClientConnection connection = started();
+        MessageConsumer consumer = connection.createSession().createConsumer(queue);
+        Future<Message> received = async(consumer::receive);
+        server.awaitWaiting(1);
+        consumer.close();
+        assertNull(get(received));
+        assertThrows(IllegalStateException.class, consumer::receive);
+    }
+
+    @Test
+    void closingTheConnectionWakesReceive() throws Exception {
+        ClientConnection connection = started();
+        MessageConsumer consumer = connection.createSession(Session.SESSION_TRANSACTED).createConsumer(queue);
+        Future<Message> received = async(consumer::receive);
+        server.awaitWaiting(1);
+        connection.close();
+        assertNull(get(received));
+    }
+
+    @Test
+    void stopHoldsBackAndStartDelivers() throws Exception {
+        ClientConnection connection = started();
+        MessageConsumer consumer = connection.createSession().createConsumer(queue);
+        Future<Message> received = async(consumer::receive);
+        server.awaitWaiting(1);
+        connection.stop();
+        server.awaitWaiting(0);
+        server.text("q", "a");
+        assertFalse(received.isDone());
+        assertNull(connection.createSession().createConsumer(queue).receiveNoWait());
+        connection.start();
+        assertEquals("a", text(get(received)));
+    }
+
+    @Test
+    void aTimeoutRunsOutWhileStopped() throws Exception {
+        server.text("q", "a");
+        ClientConnection connection = connect();
+        MessageConsumer consumer = connection.createSession().createConsumer(queue);
+        assertNull(consumer.receive(1));
+        connection.start();
+        assertEquals("a", text(consumer.receive(10_000)));
+    }
+
+    @Test
+    void aSendFromAnotherThreadInterruptsTheWait() throws Exception {
+        Session session = started().createSession();
+        MessageConsumer consumer = session.createConsumer(queue);
+        Future<Message> received = async(consumer::receive);
+        server.awaitWaiting(1);
+        session.createProducer(queue).send(session.createTextMessage("a"));
+        assertEquals("a", text(get(received)));
+    }
+
+    @Test
+    void strictWithoutPrefetch() throws Exception {
+        options = options.with(PgaqOption.PREFETCH, "0");
+        server.text("q", "a", "b", "c");
+        Session session = started().createSession(Session.CLIENT_ACKNOWLEDGE);
+        MessageConsumer consumer = session.createConsumer(queue);
+        consumer.receive();
+        consumer.receive();
+        assertEquals(1, server.ready("q", null).size());
+        server.text("q", "urgent", 9);
+        assertEquals("urgent", text(consumer.receive()));
+    }
+
+    @Test
+    void prefetchGrows() throws Exception {
+        server.text("q", "a", "b", "c", "d", "e", "f", "g");
+        MessageConsumer consumer = started().createSession(Session.CLIENT_ACKNOWLEDGE).createConsumer(queue);
+        assertEquals(7, all(consumer).size());
+        assertEquals(4, server.count("receive"), "takes of 1, 2, 4 and none");
+    }
+
+    @Test
+    void bulkReceiveTakesWhatIsThere() throws Exception {
+        server.text("q", "a", "b", "c");
+        ClientSession session = started().createSession();
+        MessageConsumer consumer = session.createConsumer(queue);
+        assertEquals(2, session.bulkReceive(consumer, 2, 0).size());
+        assertEquals(1, session.bulkReceiveNoWait(consumer, 5).size());
+        assertEquals(0, session.bulkReceiveNoWait(consumer, 5).size());
+    }
+
+    @Test
+    void leasesAreExtendedWhileHeld() throws Exception {
+        server.text("q", "a");
+        ClientConnection connection = started();
+        Message message = connection.createSession(Session.CLIENT_ACKNOWLEDGE).createConsumer(queue).receive();
+        connection.keeper().extend();
+        assertEquals(1, server.count("extend 1"));
+        message.acknowledge();
+        connection.keeper().extend();
+        assertEquals(1, server.count("extend"), "nothing is held any more");
+    }
+}
